@@ -166,7 +166,6 @@ type builder struct {
 	residual string // the buffer that embed, o and down share
 	rounded  string // that of its rounding, where every SM has it
 	token    string // the buffer that sample leaves the next token in
-	windows  bool   // a stage sees a window alone
 	broken   error  // of the first stage that is not what its body carries out
 
 	exchangeBytes int // pages with their copies, and counters

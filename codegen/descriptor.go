@@ -165,7 +165,6 @@ func (b *builder) fields(s *ir.Stage, kind body, at site) ([]field, error) {
 			return nil, err
 		}
 		add("int", "kShareRows", itoa(rows), "cache rows per chunk, dealt round robin to splits")
-		b.windows = b.windows || a.Window() > 0
 		add("int", "kWindowRows", itoa(a.Window()), "that a position sees, its own among them; 0: all")
 		scale := a.FloatOr("scale", 1)
 		add("float", "kScale", hexFloat(scale), decimal(scale))

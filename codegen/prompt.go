@@ -34,7 +34,7 @@ type promptProduct struct {
 func (b *builder) promptTokens() int {
 	tokens, m := knobs.PromptTokens.Of(&b.p.Config), &b.p.Model
 	switch {
-	case b.tokens > 1 || !b.usesMMA() || !b.p.Target.AsyncCopy || b.windows,
+	case b.tokens > 1 || !b.usesMMA() || !b.p.Target.AsyncCopy,
 		m.Cache != m.Weights && m.Cache != ir.I8, b.mostMatrices() > promptMatrices(m):
 		return 0
 	}

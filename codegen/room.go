@@ -6,6 +6,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/ir/format"
 	"amkc/knobs"
 )
 
@@ -28,7 +29,7 @@ func (b *builder) needs() need {
 		if g := op(s.IR, ir.GEMV); len(g.In) == 2 {
 			columns := b.rangeExtent(g.In[1].Dims[1])
 			n.add(s.IR.Name, columns)
-			n.kept.Digits = max(n.kept.Digits, knobs.DigitBytes(&b.p.Config, s.IR.Role, s.Matrix, columns))
+			n.kept.Digits = max(n.kept.Digits, b.digits(s, columns))
 		}
 		if s.Body.replicated() {
 			n.kept.Rows = b.p.Model.Hidden
@@ -40,6 +41,20 @@ func (b *builder) needs() need {
 		}
 	}
 	return n
+}
+
+// digits is what a matrix stage with so many columns keeps of its vector in fixed point, or of its sums in a pass of
+// several tokens.
+func (b *builder) digits(s *stage, columns int) int {
+	_, quantised := s.Matrix.(format.Quantised)
+	switch c := &b.p.Config; {
+	case b.tokens == 1:
+		return knobs.DigitBytes(c, s.IR.Role, s.Matrix, columns)
+	case quantised:
+		return ir.ChainBytes(s.Matrix.Geometry(), &s.IR.Dist, columns, knobs.ChunkBytes.Of(c),
+			knobs.Warps.Of(c, s.IR.Role), b.tokens)
+	}
+	return 0
 }
 
 // add is for a matrix stage.
@@ -67,6 +82,10 @@ func (b *builder) checkShared(shared, slot int, s *ir.Scratch, n *need) error {
 		part, bytes = fmt.Sprintf("the results of %d query heads of %d elements in each of %d warps, and what "+
 			"they read", m.Heads/max(1, m.KVHeads), m.HeadDim, consumerWarps), attention
 	}
+	if b.tokens > 1 && s.Digits > bytes {
+		part, bytes = fmt.Sprintf("the sums that products with quantised matrices keep of %d tokens from slab to slab",
+			b.tokens), s.Digits
+	}
 	least := max(ir.MinChunk, b.cacheBytes(16))
 	smaller := n.scratch(shared, least, m, b.usesMMA())
 	var want string
@@ -77,6 +96,9 @@ func (b *builder) checkShared(shared, slot int, s *ir.Scratch, n *need) error {
 		want = "a larger smem_bytes_per_block"
 	default:
 		want = b.wantRoom(n)
+	}
+	if b.tokens > 1 {
+		want += "; or passes of fewer rows"
 	}
 	return diag.Errorf(codeLimit, "program",
 		"a block of %s has %d bytes of shared memory, and needs %d: %d for %s, %d for a ring of %d chunks, and %d "+

@@ -35,16 +35,36 @@ func passOf(t *testing.T, model string, rows int, edit func(o *Options)) *ir.Pro
 // What is emitted for a pass of several rows is read back as the program that was proved, for every model whose passes
 // the kernel takes; and such a program says nothing that the program of one token and the number of rows do not.
 func TestPassesOfTheKernel(t *testing.T) {
-	for _, model := range []string{"pycoder-5m", "zoo/cohere-head-norms", "zoo/cohere2-tied", "zoo/falcon-groups",
-		"zoo/gemma-tied", "zoo/glm-half", "zoo/gpt-neox-parallel", "zoo/gpt2", "zoo/granite-scaled",
-		"zoo/helium-plain", "zoo/internlm3-biases", "zoo/llama-rope-yarn", "zoo/mistral-nemo",
-		"zoo/mistral-wide-group", "zoo/mistral-window", "zoo/phi-half", "zoo/phi3-long", "zoo/phi3-window",
-		"zoo/qwen3-window-half", "zoo/qwen3-tied", "zoo/qwen3-attention-bias", "zoo/smollm3-tied",
-		"zoo/stablelm-head-norms"} {
+	integers := ir.I8
+	for _, c := range []struct {
+		model, weights string
+		cache          *ir.DType
+	}{
+		{model: "pycoder-5m"}, {model: "zoo/cohere-head-norms"}, {model: "zoo/cohere2-tied"},
+		{model: "zoo/falcon-groups"}, {model: "zoo/gemma-tied"}, {model: "zoo/glm-half"},
+		{model: "zoo/gpt-neox-parallel"}, {model: "zoo/gpt2"}, {model: "zoo/granite-scaled"},
+		{model: "zoo/helium-plain"}, {model: "zoo/internlm3-biases"}, {model: "zoo/llama-rope-yarn"},
+		{model: "zoo/mistral-nemo"}, {model: "zoo/mistral-wide-group"}, {model: "zoo/mistral-window"},
+		{model: "zoo/phi-half"}, {model: "zoo/phi3-long"}, {model: "zoo/phi3-window"},
+		{model: "zoo/qwen3-window-half"}, {model: "zoo/qwen3-tied"}, {model: "zoo/qwen3-attention-bias"},
+		{model: "zoo/smollm3-tied"}, {model: "zoo/stablelm-head-norms"},
+		{model: "pycoder-5m", weights: "int4"}, {model: "pycoder-5m", cache: &integers},
+		{model: "zoo/phi3-long", weights: "fp8,down_proj=int8:g32:asym", cache: &integers},
+		{model: "pycoder-5m", weights: "int8,model.layers.2.*=int4"},
+		{model: "zoo/qwen3-tied", weights: "int4", cache: &integers}, {model: "zoo/gpt2", weights: "int8"},
+		{model: "zoo/mistral-window", weights: "fp8", cache: &integers},
+		{model: "zoo/mistral-wide-group", cache: &integers},
+	} {
 		for _, rows := range []int{2, 5, 8} {
-			t.Run(fmt.Sprint(model, " ", rows), func(t *testing.T) {
-				l, err := RunPasses(Options{Model: filepath.Join(root, "models", model), Name: "m",
-					Target: ir.FindTarget("h200"), Rows: []int{rows}, ConfigOnly: true, Check: true})
+			t.Run(fmt.Sprint(c.model, " ", c.weights, " ", c.cache != nil, " ", rows), func(t *testing.T) {
+				o := Options{Model: filepath.Join(root, "models", c.model), Name: "m", Target: ir.FindTarget("h200"),
+					Rows: []int{rows}, Cache: c.cache, ConfigOnly: true, Check: true}
+				if c.weights != "" {
+					var err error
+					o.Formats, err = passes.ParseWeightFormats(c.weights)
+					require.NoError(t, err)
+				}
+				l, err := RunPasses(o)
 				require.NoError(t, err)
 				defer l.Close()
 				p := l.Passes[0]
@@ -77,6 +97,24 @@ func TestPassesOfTheKernel(t *testing.T) {
 	}
 }
 
+// A GPU whose blocks have no room for what a pass keeps is told so, and takes passes of fewer rows.
+func TestPassesThatHaveNoRoom(t *testing.T) {
+	emit := func(rows int) error {
+		formats, err := passes.ParseWeightFormats("int4")
+		require.NoError(t, err)
+		l, err := RunPasses(Options{Model: filepath.Join(root, "configs", "llama-3.1-8b"), Name: "m",
+			Target: ir.FindTarget("l4"), Formats: formats, Rows: []int{rows}, ConfigOnly: true})
+		require.NoError(t, err)
+		defer l.Close()
+		_, err = codegen.Project(l.Program, l.Graph, "m", l.Passes...)
+		return err
+	}
+	err := emit(8)
+	require.ErrorContains(t, err, "65536 for the sums that products with quantised matrices keep of 8 tokens from slab")
+	require.ErrorContains(t, err, "; or passes of fewer rows [AMK4005]")
+	require.NoError(t, emit(2))
+}
+
 // A program in which some row is treated otherwise than the others has no program of one token.
 func TestOneTokenRefusesOtherRows(t *testing.T) {
 	text := string(ir.Print(passOf(t, "pycoder-5m", 4, nil)))
@@ -102,12 +140,7 @@ func TestOneTokenRefusesOtherRows(t *testing.T) {
 
 // What the kernel does for one row per pass alone is refused by name.
 func TestPassesThatTheKernelDoesNotTake(t *testing.T) {
-	quantised := func(o *Options) {
-		var err error
-		o.Formats, err = passes.ParseWeightFormats("int8")
-		require.NoError(t, err)
-	}
-	integers, bf16 := ir.I8, ir.BF16
+	bf16 := ir.BF16
 	half := func(o *Options) { o.DType = &bf16 }
 	for says, c := range map[string]struct {
 		model string
@@ -116,8 +149,6 @@ func TestPassesThatTheKernelDoesNotTake(t *testing.T) {
 	}{
 		"takes at most 8 rows of one":   {model: "pycoder-5m", rows: 9},
 		"may be at any":                 {model: "pycoder-5m", edit: func(o *Options) { o.Tokens = ir.PassOf(2, 1) }},
-		"is quantised":                  {model: "pycoder-5m", edit: quantised},
-		"is a cache of I8":              {model: "pycoder-5m", edit: func(o *Options) { o.Cache = &integers }},
 		"is a cache of F32":             {model: "zoo/llama-gqa"},
 		"normalises what a branch adds": {model: "zoo/hyperclovax-post", edit: half},
 		"elements for each row":         {model: "zoo/arcee-biases", edit: half},

@@ -45,6 +45,24 @@ func DigitBytes(g format.Geometry, columns, chunk, warpsPerTile int) int {
 	return warps * quads * DigitQuadBytes
 }
 
+// ChainBytes is what a block keeps in shared memory of the sums of a quantised matrix from slab to slab, in a pass of
+// so many tokens: four for each row of a tile and token, of as many tiles as an SM finishes at once. As gemm_digits.cuh
+// has them. Columns that are one slab need nothing kept, nor does a pass of one token, which has no slabs.
+func ChainBytes(g format.Geometry, d *Dist, columns, chunk, warpsPerTile, tokens int) int {
+	if tokens == 1 || Slabs(g, columns, chunk, warpsPerTile) == 1 {
+		return 0
+	}
+	ceil := func(n, d int) int { return (n + d - 1) / max(1, d) }
+	grains := ceil(d.Extent, d.Grain)
+	tiles := min(flushTiles, ceil(grains, d.SMs)*(d.Grain/g.Rows))
+	return warps * tiles * ceil(tokens, setTokens) * setTokens * g.Rows * 4 * 4
+}
+
+const (
+	flushTiles = 8 // that an SM finishes at once
+	setTokens  = 4 // that share an mma
+)
+
 // MaxReplicated is how many values of a residual that every SM has all of, or of the parts of a branch that is added to
 // it, the threads of a block have a bit for, as replicated.cuh counts.
 func MaxReplicated(m *Model) int {
@@ -117,7 +135,7 @@ type Kept struct {
 	Rotations int // tables of cos and sin; at least 1
 	Tokens    int // of a pass; at least 1
 	Sequences int // that the tokens are of, as many of each; at least 1
-	Digits    int // bytes of the longest vector in fixed point; at least MinDigits
+	Digits    int // bytes of the longest vector in fixed point, or of the most ChainBytes; at least MinDigits
 }
 
 // MinDigits is the size of a place for digits that nobody needs: C++ has no array of 0 bytes.
@@ -178,7 +196,7 @@ func CompactScratchOf(m *Model, tensorCores bool, kept Kept, columns ...int) Scr
 			s.WarpHeads = 8
 		}
 		if m.Cache == I8 {
-			s.Unit += 2 * 2 * s.PaddedHead // k and v as they are handed over
+			s.Unit += kept.Tokens * 2 * 2 * s.PaddedHead // k and v as they are handed over
 		}
 	}
 	return s
@@ -211,7 +229,8 @@ func (s *Scratch) Bytes(slots int) int {
 	}
 	work := 4*partial + max(s.AttentionBytes(), s.Digits) + s.Activation*s.Vector
 	if s.Compact {
-		work = max(max(roundUp(s.Unit, 16), roundUp(s.Activation*s.Vector, 16))+partial, s.AttentionBytes())
+		before := max(roundUp(s.Unit, 16), roundUp(s.Activation*s.Vector, 16), roundUp(s.Digits, 16))
+		work = max(before+partial, s.AttentionBytes())
 	}
 	tokens := s.Tokens * (s.Rows + s.Rotations*s.HeadDim + 2)
 	return 2*8*slots + paddings + work + 4*(squares+tokens+best+words)

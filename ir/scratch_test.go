@@ -61,6 +61,37 @@ func TestScratchOfDigits(t *testing.T) {
 	require.Equal(t, ir.MinDigits, ir.ScratchOf(&llama, false, kept, columns...).Digits)
 }
 
+// In a pass of several tokens, sums of quantised matrices lie there from slab to slab: those of a warp are four for
+// each row and token of the tiles that an SM finishes at once.
+func TestScratchOfChains(t *testing.T) {
+	llama := ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: 4096, Intermediate: 14336, Heads: 32, KVHeads: 8,
+		HeadDim: 128}
+	g := format.Find("tile8x128.g128.BF16", "I4").Geometry()
+	const h200, int4 = 232448, 32 * 528
+	rows := func(n int) *ir.Dist { return &ir.Dist{Kind: ir.Spread, Extent: n, Grain: 8, SMs: 132} }
+	require.Zero(t, ir.ChainBytes(g, rows(4096), 14336, int4, 8, 1), "one token has no slabs")
+	require.Zero(t, ir.ChainBytes(g, rows(6144), 4096, int4, 8, 8), "one slab")
+	chains := ir.ChainBytes(g, rows(4096), 14336, int4, 8, 8)
+	require.Equal(t, 8*4*8*8*4*4, chains, "four tiles")
+	require.Equal(t, chains, ir.ChainBytes(g, rows(4096), 14336, int4, 8, 5), "the columns of an mma are four tokens")
+	require.Equal(t, chains/2, ir.ChainBytes(g, rows(4096), 14336, int4, 8, 2))
+	require.Equal(t, 2*chains, ir.ChainBytes(g, rows(1<<20), 14336, int4, 8, 8), "eight tiles are finished at once")
+
+	kept := ir.Kept{Rows: 32, Tokens: 8}
+	without := ir.ScratchIn(h200, int4, &llama, true, kept)
+	require.Equal(t, 8*4*144*2+2*32*128*2, without.Unit)
+	kept.Digits = without.Unit
+	require.Equal(t, without.Bytes(9), bytesOf(ir.ScratchIn(h200, int4, &llama, true, kept)), "in the place of a unit")
+	kept.Digits = chains
+	require.Equal(t, without.Bytes(9)+chains-without.Unit, bytesOf(ir.ScratchIn(h200, int4, &llama, true, kept)))
+
+	llama.Cache = ir.I8
+	integers := ir.ScratchIn(h200, int4, &llama, true, kept)
+	require.Equal(t, 8*4*144*2+8*2*128*2+2*(32*128+64), integers.Unit, "k and v of each token before they are rounded")
+}
+
+func bytesOf(s ir.Scratch) int { return s.Bytes(9) }
+
 // A compact scratch holds what stages need one after the other, and is there where the other leaves no room for a ring.
 func TestCompactScratch(t *testing.T) {
 	llama := ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: 4096, Intermediate: 14336, Heads: 32, KVHeads: 8,

@@ -210,7 +210,7 @@ var ofValues = []elsewhere{
 		}},
 	{kernel.CodeTokens, "in layout rowmajor, and in passes of several rows", "the stage body reads fragments",
 		forTheKernel(several, ofPass(1, 2)), func(t *testing.T, _ subject) {
-			requireAssertion(t, "attention_rows_mma.cuh", "!kQuantisedCache && kCacheFragments")
+			requireAssertion(t, "attention_rows_mma.cuh", "kCacheFragments")
 		}},
 	{validate.CodeBackend, "it knows no bias, scales or zeros", "the kernel has no body that adds a bias",
 		golden(func(p *ir.Program) {

@@ -22,10 +22,11 @@ const rowsOfPass = 8
 
 // Shapes of heads whose passes the kernel takes: groups that fill columns and that do not, or are several sets of
 // warps, in heads of whole blocks and of others; norms of heads; windows that end in a block, of a few rows and of some
-// splits.
+// splits; and the same over caches of integers.
 var rowsOfHeads = map[string]struct {
 	config string
 	normed bool
+	cache  string
 }{
 	"wide group": {config: `"num_attention_heads": 12, "num_key_value_heads": 1, "head_dim": 64,
 		"model_type": "llama"`},
@@ -41,10 +42,16 @@ var rowsOfHeads = map[string]struct {
 		"model_type": "llama"`},
 	"odd": {config: `"num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 20,
 		"model_type": "llama"`},
-	"odd norms": {`"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 20, "model_type": "qwen3"`,
-		true},
-	"wide norms": {`"num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 160, "model_type": "qwen3"`,
-		true},
+	"odd norms": {config: `"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 20,
+		"model_type": "qwen3"`, normed: true},
+	"wide norms": {config: `"num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 160,
+		"model_type": "qwen3"`, normed: true},
+	"norms over integers": {config: `"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 20,
+		"model_type": "qwen3"`, normed: true, cache: "int8"},
+	"window over integers": {config: `"num_attention_heads": 18, "num_key_value_heads": 2, "head_dim": 32,
+		"model_type": "mistral", "sliding_window": 27`, cache: "int8"},
+	"own row in integers": {config: `"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 20,
+		"model_type": "mistral", "sliding_window": 1`, cache: "int8"},
 }
 
 // What attention of a pass of several rows hands over and appends is, to the bit, what it does row by row. AMKC_LONG
@@ -60,8 +67,8 @@ func TestRowsOfAttention(t *testing.T) {
 			config, diags := ir.ParseConfig([]byte(`{"tiling": {"attention": {"split_from": 64, "max_splits": 3},
 				"ring": {"chunk_bytes": 12288}}}`), "config")
 			require.Empty(t, diags)
-			dir := emittedAs(t, "bf16", "", builder.Options{Model: model, RandomSeed: new(uint64), Config: config,
-				Rows: []int{rowsOfPass}})
+			dir := emittedAs(t, "bf16", shape.cache, builder.Options{Model: model, RandomSeed: new(uint64),
+				Config: config, Rows: []int{rowsOfPass}})
 			schedule, err := os.ReadFile(filepath.Join(dir, "schedule.h"))
 			require.NoError(t, err)
 			var stages []string

@@ -28,27 +28,21 @@ func (p *contract) checkPass() {
 	}
 	for i := range p.flat.Buffers {
 		b := &p.flat.Buffers[i]
-		if b.Kind == ir.KVCache && (b.Layout.Kind != ir.KVBlock16 || rows > 1 && b.DType.Bits() != 16) {
+		if b.Kind == ir.KVCache && (b.Layout.Kind != ir.KVBlock16 || b.DType != ir.I8 && b.DType.Bits() != 16) {
 			p.Errorf(CodeTokens, "buffer "+b.Name, "is a cache of %s in layout %s, and in passes of several rows it "+
-				"has elements of 16 bits in %s, for tensor cores", b.DType, b.Layout.Kind, ir.KVBlock16).
+				"has elements of 16 bits, or %s, in %s, for tensor cores", b.DType, b.Layout.Kind, ir.I8, ir.KVBlock16).
 				Suggest(otherwise, validate.Reference)
 			return
 		}
 	}
 	for i := range p.flat.Buffers {
 		b := &p.flat.Buffers[i]
-		switch {
-		case b.Layout.Kind == ir.Word32 && b.Shape[len(b.Shape)-1]%quad != 0:
+		if b.Layout.Kind == ir.Word32 && b.Shape[len(b.Shape)-1]%quad != 0 {
 			p.Errorf(CodeTokens, "buffer "+b.Name, "has %d elements for each row; passes of several tokens read four "+
 				"of them at a time", b.Shape[len(b.Shape)-1]).
 				Suggest(otherwise, validate.Reference)
-		case b.Kind == ir.Weight && b.Layout.Scales != (ir.Scales{}):
-			p.Errorf(CodeTokens, "buffer "+b.Name, "is quantised, and matrices are not in passes of several tokens").
-				Suggest(otherwise, validate.Reference)
-		default:
-			continue
+			return
 		}
-		return
 	}
 	for t := range p.flat.Tasks {
 		if p.Root(t) != t {

@@ -38,16 +38,24 @@ static float value_at(unsigned position, unsigned element, float scale) {
   return rounded<Element>(ldexpf(scale * (int(bits & 0xffff) - 0x8000) / 0x8000, -int(bits >> 16 & 15)));
 }
 
-// Rows from the position on are what an earlier sequence has left, and need not be finite.
+// Rows from the position on are what an earlier sequence has left, and need not be finite: of integers, their scales.
 static void fill_cache(int position) {
   for (int head = 0; head < kKVHeads; ++head) {
+    u8* const rows = cache + head * kHeadCacheBytes;
     for (int row = 0; row < (kMaxSeq + 15) / 16 * 16; ++row) {
+      const float old = row % 2 ? NAN : INFINITY;
       for (int e = 0; e < 2 * kPaddedHead; ++e) {
-        const int dim = e % kPaddedHead;
-        const float old = row % 2 ? NAN : INFINITY;
-        const float v = dim >= kHeadDim ? 0 : row >= position ? old : value_at(row, head * 4096 + e, 1);
-        const int at = cache_offset(row, dim, e >= kPaddedHead);
-        *reinterpret_cast<u16*>(cache + head * kHeadCacheBytes + at) = Element::from_float(v);
+        const int dim = e % kPaddedHead, at = cache_offset(row, dim, e >= kPaddedHead);
+        if constexpr (kQuantisedCache) {
+          rows[at] = bits_of(row, head * 4096 + e);
+        } else {
+          const float v = dim >= kHeadDim ? 0 : row >= position ? old : value_at(row, head * 4096 + e, 1);
+          *reinterpret_cast<u16*>(rows + at) = Element::from_float(v);
+        }
+      }
+      for (int is_value = 0; kQuantisedCache && is_value < 2; ++is_value) {
+        const float scale = 1 + bits_of(row, 1 << 22 | head * 2 + is_value) % 64;
+        store_scale(rows, row, is_value, row >= position ? old : scale / 2048);
       }
     }
   }

@@ -74,7 +74,7 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
     consumer_barrier();
     // The warp that takes the row rounds it, when it comes to it; where several do, one for all.
     if constexpr (kQuantisedCache && kWarpSets > 1) {
-      if (c.warp == 0 && u.owns_row()) quantise_row(row_block, given, c.lane);
+      if (c.warp == 0 && u.owns_row()) quantise_row(row_block, 0, given, c.lane);
       consumer_barrier();
     }
 
@@ -96,7 +96,7 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
         source = row_block;
         b = 0;
         if constexpr (kQuantisedCache && kWarpSets == 1)
-          quantise_row(row_block, given, c.lane);
+          quantise_row(row_block, 0, given, c.lane);
       }
 #pragma unroll 1
       for (; rows > 0 && b < Turns::kChunkBlocks;

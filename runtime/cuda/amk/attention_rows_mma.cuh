@@ -13,8 +13,10 @@ namespace amk {
 // the pass, and rows of the cache before them.
 constexpr int kImages = ceil_div(kSequenceRows - 1, kCacheRows) + 1;
 constexpr int kPassQueryBytes = kSequenceRows * kGroupHeads * kQueryStride * 2;
-static_assert(kSequenceRows == 1 || kUnitScratch >= kPassQueryBytes + kImages * kCacheBlockBytes,
-              "q of all tokens, and the images");
+constexpr int kPassGivenBytes = kSequenceRows * kGivenRowBytes;
+static_assert(kSequenceRows == 1 || kUnitScratch >= kPassQueryBytes + kPassGivenBytes +
+                                                        kImages * kCacheBlockBytes,
+              "q of all tokens, their k and v where they are rounded to integers, and the images");
 
 // Which rows of a block a token sees: from `first` on and below `end`.
 struct SeenRows {
@@ -93,27 +95,42 @@ __device__ __forceinline__ void attend_block(HeadGroup (&groups)[kGroups], const
   }
 }
 
+// Takes what four masks say of what a lane has of a fragment, two elements in each of four places.
+__device__ __forceinline__ u32 mixed(u32 to, u32 from, u32 by) { return (to & ~by) | (from & by); }
+__device__ __forceinline__ void mix(uint4& to, uint4 from, const u32 (&by)[4]) {
+  to = make_uint4(mixed(to.x, from.x, by[0]), mixed(to.y, from.y, by[1]),
+                  mixed(to.z, from.z, by[2]), mixed(to.w, from.w, by[3]));
+}
+__device__ __forceinline__ void mix(uint2& to, uint2 from, const u32 (&by)[4]) {
+  to = make_uint2(mixed(to.x, from.x, by[0] | by[1] << 16),
+                  mixed(to.y, from.y, by[2] | by[3] << 16));
+}
+
 // Copies the first rows of a block of the ring to an image of it, which has others. A warp does it.
 __device__ __forceinline__ void copy_rows(u8* image, const u8* block, int rows, int lane) {
-  const auto mask = [rows](int row) { return row < rows ? ~0u : 0u; };
+  constexpr int kBits = 8 * CacheElement::kBytes;
+  constexpr u32 kElement = (1u << kBits) - 1;
+  const auto mask = [rows](int row) { return row < rows ? kElement * (1u | 1u << kBits) : 0u; };
   const auto pair_mask = [rows](int row) {
-    return (row < rows ? 0xffffu : 0u) | (row + 1 < rows ? 0xffff0000u : 0u);
+    return (row < rows ? kElement : 0u) | (row + 1 < rows ? kElement << kBits : 0u);
   };
-  const auto mix = [](u32& to, u32 from, u32 by) { to = (to & ~by) | (from & by); };
+  // A lane has two elements in each place: of keys two dims of rows `key` and key + 8, by turns; of
+  // values two rows from `value` on, of two dims, and then two from value + 8 on.
   const int key = lane >> 2, value = (lane & 3) * 2;
 #pragma unroll 1
   for (int f = 0; f < 2 * HeadGroup::kFragments; ++f) {
     const bool is_value = f >= HeadGroup::kFragments;
-    const int at = (f * 32 + lane) * 16;
-    const uint4 from = *reinterpret_cast<const uint4*>(block + at);
-    uint4 to = *reinterpret_cast<const uint4*>(image + at);
+    const int at = (f * 32 + lane) * kLaneBytes;
+    const CacheFragment from = *reinterpret_cast<const CacheFragment*>(block + at);
+    CacheFragment to = *reinterpret_cast<const CacheFragment*>(image + at);
     const u32 low = is_value ? pair_mask(value) : mask(key);
     const u32 high = is_value ? pair_mask(value + 8) : mask(key + 8);
-    mix(to.x, from.x, low);
-    mix(to.y, from.y, is_value ? low : high);
-    mix(to.z, from.z, is_value ? high : low);
-    mix(to.w, from.w, high);
-    *reinterpret_cast<uint4*>(image + at) = to;
+    mix(to, from, {low, is_value ? low : high, is_value ? high : low, high});
+    *reinterpret_cast<CacheFragment*>(image + at) = to;
+  }
+  if (kQuantisedCache && lane < rows) {
+    *reinterpret_cast<u32*>(image + scale_offset(lane)) =
+        *reinterpret_cast<const u32*>(block + scale_offset(lane));
   }
 }
 
@@ -121,7 +138,7 @@ template <class S, class C, class Heads, class Cache>
 __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page out, Cache cache) {
   using Reader = UnitReader<S, Heads>;
   using Turns = BlockTurns<S>;
-  static_assert(kSequenceRows == 1 || !kQuantisedCache && kCacheFragments, "what codegen admits");
+  static_assert(kSequenceRows == 1 || kCacheFragments, "what codegen admits");
   constexpr int kSetHeads = kMmaHeads * kWarpSets;  // a group of each set
   // of a warp
   constexpr int kPartGroups =
@@ -130,7 +147,9 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
   const Tiles mine = units_of<S>(c.sm, c.layer);
   if (mine.count() > 0) await(c);
   u16* const query = reinterpret_cast<u16*>(c.shared.unit);
-  u8* const images = c.shared.unit + kPassQueryBytes;
+  // k and then v of each token as they are handed over, where the cache is quantised
+  u16* const given = query + kPassQueryBytes / 2;
+  u8* const images = c.shared.unit + kPassQueryBytes + kPassGivenBytes;
   const int first_block = c.position / kCacheRows, cached = c.position % kCacheRows;
 
 #pragma unroll 1
@@ -158,17 +177,26 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
       if (row < 0) {
         const int head = token * kGroupHeads + e / kHeadDim;
         *reinterpret_cast<uint2*>(query + head * kQueryStride + e % kHeadDim) = four;
+      } else if constexpr (kQuantisedCache) {
+        *reinterpret_cast<uint2*>(given + token * kGivenRowBytes / 2 + row) = four;
       } else {
         store_row(images, cached + token, row % kHeadDim, row >= kHeadDim, four);
       }
     }
-    if constexpr (kPaddedHead > kHeadDim) {  // what q's zeros are multiplied with
+    // what q's zeros are multiplied with
+    if constexpr (!kQuantisedCache && kPaddedHead > kHeadDim) {
       for (int e = c.tid; e < kSequenceRows * (kPaddedHead - kHeadDim); e += kConsumers) {
         const int dim = kHeadDim + e / kSequenceRows;
         *reinterpret_cast<u16*>(images + cache_offset(cached + e % kSequenceRows, dim, false)) = 0;
       }
     }
     consumer_barrier();
+    if constexpr (kQuantisedCache) {
+#pragma unroll 1
+      for (int token = c.warp; token < kSequenceRows; token += kConsumerWarps)
+        quantise_row(images, cached + token, given + token * kGivenRowBytes / 2, c.lane);
+      consumer_barrier();  // words that have rows of the cache too are mixed after that
+    }
 
 #pragma unroll 1
     for (int part = 0; part < kUnitPasses; ++part) {

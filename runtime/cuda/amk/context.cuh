@@ -98,7 +98,8 @@ struct Scratch {
       // what an attention unit has read of the exchange, with tensor cores
       alignas(16) u8 unit[kUnitScratch];
     };
-    // a vector in fixed point: warps write and read it between the barriers of a matrix stage
+    // a vector in fixed point: warps write and read it between the barriers of a matrix stage; of
+    // several tokens, the sums that go on from slab to slab
     alignas(16) u8 digits[kDigitScratch];
   };
   // the path without tensor cores keeps activations here

@@ -66,6 +66,28 @@ struct Fragments<Elements<E>> {
   }
 };
 
+// Four activations that lie in two registers.
+__device__ __forceinline__ void to_floats(float (&v)[4], uint2 x) {
+  v[0] = Element::to_float(u16(x.x)), v[1] = Element::to_float(u16(x.x >> 16));
+  v[2] = Element::to_float(u16(x.y)), v[3] = Element::to_float(u16(x.y >> 16));
+}
+
+// The digits of activations, as an operand of mma.m16n8k32 with one digit to a column. Lane
+// 8 * n + i has columns 4 * i of 32. The operand of lane 8 * n + 4 * digit + part is that digit of
+// columns 4 * part, and of 16 columns further: two lanes give each other what they lack. All lanes
+// of a warp call it.
+__device__ __forceinline__ uint2 digit_operand(const float (&v)[4], float inverse, int lane) {
+  u32 n[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) n[i] = biased_digits_of(v[i], inverse);
+  const u32 first = __byte_perm(n[0], n[1], 0x5410), second = __byte_perm(n[2], n[3], 0x5410);
+  const u32 low = __byte_perm(first, second, 0x6420) ^ 0x80808080u;
+  const u32 high = __byte_perm(first, second, 0x7531) ^ 0x80808080u;
+  const bool is_low = lane & 4;
+  const u32 other = __shfl_xor_sync(~0u, is_low ? high : low, 4);
+  return make_uint2(is_low ? other : high, is_low ? low : other);
+}
+
 // Integers are multiplied by activations in two digits (digits.cuh), signed bytes high * 256 + low.
 // Two of the eight B columns of an mma.m16n8k32 hold the digits of one quarter of the quad's
 // columns: 2 * quarter + digit. So weights are multiplied as they are, and the sums of a quarter
@@ -109,22 +131,10 @@ struct Fragments<Integers<kBits, kGroup, Scale, kZeros>> {
 
   // All lanes of a warp call it.
   __device__ __forceinline__ static Vector vector(uint2 x, int lane) {
-    const float v[4] = {Element::to_float(u16(x.x)), Element::to_float(u16(x.x >> 16)),
-                        Element::to_float(u16(x.y)), Element::to_float(u16(x.y >> 16))};
+    float v[4];
+    to_floats(v, x);
     const float largest = largest_digits(__reduce_max_sync(~0u, magnitude(v)));
-    const float inverse = __fdividef(kLargestDigits, largest);
-    u32 n[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) n[i] = biased_digits_of(v[i], inverse);
-    const u32 first = __byte_perm(n[0], n[1], 0x5410), second = __byte_perm(n[2], n[3], 0x5410);
-    const u32 low = __byte_perm(first, second, 0x6420) ^ 0x80808080u;
-    const u32 high = __byte_perm(first, second, 0x7531) ^ 0x80808080u;
-    // Lane 8 * quarter + i has columns 4 * i of a quarter. The operand of lane 8 * quarter +
-    // 4 * digit + part is that digit of columns 4 * part, and of 16 columns further: two lanes give
-    // each other what they lack.
-    const bool is_low = lane & 4;
-    const u32 other = __shfl_xor_sync(~0u, is_low ? high : low, 4);
-    const uint2 digits = make_uint2(is_low ? other : high, is_low ? low : other);
+    const uint2 digits = digit_operand(v, __fdividef(kLargestDigits, largest), lane);
     Vector to;
     to.lower = lane < 16 ? digits : make_uint2(0, 0);
     to.upper = lane < 16 ? make_uint2(0, 0) : digits;

@@ -10,25 +10,31 @@
 
 namespace amk {
 
-// Four activations as fp16: bf16 times the power of two that takes the largest of the quad to at
-// least 2^15 and less than 2^16. Those of at least 2^-31 of it keep their value; what is less is
-// rounded to a multiple of 2^-39 of the power of two that it is at least. An infinity and NaN stay
-// what they are. All lanes of a warp call it; `scale` is what takes them back.
+// Four activations of bf16 as fp16: times the power of two that takes the largest magnitude of the
+// quad, `largest`, to at least 2^15 and less than 2^16. Those of at least 2^-31 of it keep their
+// value; what is less is rounded to a multiple of 2^-39 of the power of two that it is at least. An
+// infinity and NaN stay what they are. `scale` is what takes them back.
+__device__ __forceinline__ uint2 halves_of_quad(const float (&v)[4], u32 largest, float& scale) {
+  // An exponent field of e is 2^(e - 127); what is largest is taken for 2^-100 at least.
+  const u32 e = max(largest >> 23, 27u);
+  const float up = __uint_as_float((2 * 127 + 15 - e) << 23);
+  scale = __uint_as_float((e - 15) << 23);
+  const auto halves = [up](float a, float b) {
+    return u32(Fp16::from_float(a * up)) | u32(Fp16::from_float(b * up)) << 16;
+  };
+  return make_uint2(halves(v[0], v[1]), halves(v[2], v[3]));
+}
+
+// Four activations of a quad that lies in a warp, as fp16; those of fp16 as they are. All lanes
+// call it.
 __device__ __forceinline__ uint2 activations_in_halves(uint2 x, float& scale) {
   if constexpr (kSame<Element, Fp16>) {
     scale = 1;
     return x;
   } else {
-    const float v[4] = {Element::to_float(u16(x.x)), Element::to_float(u16(x.x >> 16)),
-                        Element::to_float(u16(x.y)), Element::to_float(u16(x.y >> 16))};
-    // An exponent field of e is 2^(e - 127); what is largest is taken for 2^-100 at least.
-    const u32 e = max(__reduce_max_sync(~0u, magnitude(v)) >> 23, 27u);
-    const float up = __uint_as_float((2 * 127 + 15 - e) << 23);
-    scale = __uint_as_float((e - 15) << 23);
-    const auto halves = [up](float a, float b) {
-      return u32(Fp16::from_float(a * up)) | u32(Fp16::from_float(b * up)) << 16;
-    };
-    return make_uint2(halves(v[0], v[1]), halves(v[2], v[3]));
+    float v[4];
+    to_floats(v, x);
+    return halves_of_quad(v, __reduce_max_sync(~0u, magnitude(v)), scale);
   }
 }
 

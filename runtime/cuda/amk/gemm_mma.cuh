@@ -6,66 +6,67 @@
 // know what is done with a finished row.
 #pragma once
 
+#include "gemm_digits.cuh"
 #include "gemv_mma.cuh"
 
 namespace amk {
 
-// How a warp has the activations of several tokens, four at a time in the columns of an mma: column
-// 2 * token + half holds the activations of that half of a block's columns. A lane's sums are those
-// of its row of tokens lane % 4, and of every fourth one after it.
-struct TokenColumns {
-  static constexpr int kSets = ceil_div(kTokens, 4);
-  static constexpr int kBlocks = kQuadColumns / 32;
+// The halves of a block's columns are two columns of an mma: column 2 * token + half. Sums are in
+// the chains of a slab, one for each half of a quarter's columns.
+template <class E>
+struct TokenFragments<Elements<E>> : TokenSets, Fragments<Elements<E>> {
+  // A slab's sums are whole rows', and are added to those of the slabs before.
+  static constexpr bool kGoesOn = false;
+  struct Vector {
+    uint2 block[kQuarters] = {};
+  };
 
-  __device__ __forceinline__ static int token(int set, int lane) { return set * 4 + lane / 8; }
   // The first of the four columns of block j of a quad whose activations a lane holds.
   __device__ __forceinline__ static int column(int j, int lane) {
     return j * 32 + (lane & 3) * 8 + ((lane >> 2) & 1) * 4;
   }
-  // What the lanes of a token have of a sum, in the order in which those of gemv_mma add it up.
-  __device__ __forceinline__ static float sum_of_lanes(const float (&s)[kBlocks]) {
-    float sum = (s[0] + s[2]) + (s[1] + s[3]);
+  __device__ __forceinline__ static Vector vector(const uint2 (&x)[kQuarters], int) {
+    Vector to;
 #pragma unroll
-    for (int offset = 4; offset; offset >>= 1) sum += __shfl_xor_sync(~0u, sum, offset);
-    return sum;
+    for (int j = 0; j < kQuarters; ++j) to.block[j] = x[j];
+    return to;
   }
-};
 
-// Sums of a tile, in the chains of a slab: one for each half of a quarter's columns.
-struct TokenSums {
-  using Columns = TokenColumns;
-  float d[Columns::kSets][Columns::kBlocks][4] = {};
+  struct Sums {
+    float d[kSets][kQuarters][4] = {};
 
-  template <class W>
-  __device__ __forceinline__ void multiply(const W& w,
-                                           const uint2 (&x)[Columns::kSets][Columns::kBlocks]) {
+    template <class W>
+    __device__ __forceinline__ void multiply(const W& w, const Vector (&x)[kSets]) {
 #pragma unroll
-    for (int j = 0; j < Columns::kBlocks; ++j) {
+      for (int j = 0; j < kQuarters; ++j) {
 #pragma unroll
-      for (int set = 0; set < Columns::kSets; ++set)
-        mma_weights<WeightElement>(d[set][j], w.block[j], x[set][j]);
+        for (int set = 0; set < kSets; ++set)
+          mma_weights<WeightElement>(d[set][j], w.block[j], x[set].block[j]);
+      }
     }
-  }
-  // The halves of each quarter, and the quarters in the order of a flush.
-  __device__ __forceinline__ float total(int set) const {
-    float quarter[Columns::kBlocks];
+    // The halves of each quarter, and the quarters in the order of a flush.
+    __device__ __forceinline__ float total(int set) const {
+      float quarter[kQuarters];
 #pragma unroll
-    for (int j = 0; j < Columns::kBlocks; ++j) quarter[j] = d[set][j][0] + d[set][j][3];
-    return (quarter[0] + quarter[1]) + (quarter[2] + quarter[3]);
-  }
+      for (int j = 0; j < kQuarters; ++j) quarter[j] = d[set][j][0] + d[set][j][3];
+      return (quarter[0] + quarter[1]) + (quarter[2] + quarter[3]);
+    }
+  };
 };
 
 template <class S, class C, class Reader, class Finish>
 __device__ __forceinline__ void gemm_mma(C& c, const Reader& in, Finish&& finish) {
   using Shape = GemvShape<S>;
-  using F = Fragments<typename Shape::W>;
-  using Columns = TokenColumns;
+  using F = TokenFragments<typename Shape::W>;
   static_assert(!Reader::kResidual, "a vector that is handed over");
   static_assert(Shape::kGroups == 1 || Shape::kSlabs == 1, "groups of warps share no slabs");
   static_assert(!kReadsHeld<S> || Shape::kSlabs == 1, "what was kept is read once");
   constexpr int kSubs = Shape::kSlabSubs;  // of a slab
   constexpr int kPeriod = round_up(kSubs, 2);
-  constexpr int kSets = Columns::kSets, kBlocks = Columns::kBlocks;
+  constexpr int kSets = F::kSets, kBlocks = F::kQuarters;
+  constexpr bool kChains = F::kGoesOn && Shape::kSlabs > 1;
+  static_assert(!kChains || kConsumerWarps * kFlushTiles<S> * kSets * kChainBytes <= kDigitScratch,
+                "the chains of a flush");
   const Tiles mine = tiles_of<S>(c.sm, c.layer);
   const int tiles = mine.count();
   const int group = c.warp / S::kWarps, member = c.warp % S::kWarps;
@@ -120,7 +121,9 @@ __device__ __forceinline__ void gemm_mma(C& c, const Reader& in, Finish&& finish
   begin_reading<S>(c);
   if (tiles > 0 || S::kEmpty) await(c);
 
-  uint2 x[kSubs][kSets][kBlocks] = {};
+  typename F::Vector x[kSubs][kSets];
+  // What is centred lies here as it came, until mean and variance are known.
+  uint2 given[Reader::kCentred ? kSubs : 1][kSets][kBlocks] = {};
   float squares[kSets][kBlocks] = {}, values[kSets][kBlocks] = {};  // sums of them
   // Reads a slab of all tokens, two quads at a time: their words are in flight together.
   auto read_slab = [&](int slab, bool first) {
@@ -130,11 +133,10 @@ __device__ __forceinline__ void gemm_mma(C& c, const Reader& in, Finish&& finish
     for (int sub = 0; sub < kSubs; sub += 2) {
       constexpr int kOfSub = kSets * kBlocks;
       auto column_of = [&](int i) {
-        return quad_of(slab, sub + i / kOfSub) * kQuadColumns +
-               Columns::column(i % kBlocks, c.lane);
+        return quad_of(slab, sub + i / kOfSub) * kQuadColumns + F::column(i % kBlocks, c.lane);
       };
       auto quads = quad_poll<2 * kOfSub>(copy, [&](int i) {
-        const int token = Columns::token(i / kBlocks % kSets, c.lane), column = column_of(i);
+        const int token = F::token(i / kBlocks % kSets, c.lane), column = column_of(i);
         const bool inside = has(slab, sub + i / kOfSub) && column < S::kColumns;
         return inside && token < kTokens ? token * kSplitK<S> * S::kColumns + before + column : -1;
       });
@@ -144,29 +146,35 @@ __device__ __forceinline__ void gemm_mma(C& c, const Reader& in, Finish&& finish
         for (int i = 0; i < 2 * kBlocks; ++i) {
           if (has(slab, sub + i / kBlocks)) {
             const int column = quad_of(slab, sub + i / kBlocks) * kQuadColumns +
-                               Columns::column(i % kBlocks, c.lane);
+                               F::column(i % kBlocks, c.lane);
             gains[i / kBlocks][i % kBlocks] = load_norm<S::kColumns>(in.weight, column);
           }
         }
       }
       poll_all(c, quads);
 #pragma unroll
-      for (int i = 0; i < 2 * kOfSub; ++i) {
-        const int of = sub + i / kOfSub, set = i / kBlocks % kSets, j = i % kBlocks;
+      for (int i = 0; i < 2 * kOfSub; i += kBlocks) {
+        const int of = sub + i / kOfSub, set = i / kBlocks % kSets;
         if (of >= kSubs) continue;
-        uint2 four = quads.pairs(i);
-        if constexpr (Reader::kCentred) {
-          if (first) {
-            values[set][j] += sum_of(four);
-            squares[set][j] += squares_of(four);
+        uint2 quad[kBlocks];
+#pragma unroll
+        for (int j = 0; j < kBlocks; ++j) {
+          quad[j] = quads.pairs(i + j);
+          if constexpr (Reader::kNorm) {
+            if (first) squares[set][j] += squares_of(quad[j]);
+            const uint2 gain = gains[i / kOfSub][j];
+            quad[j] = make_uint2(gained<Reader>(quad[j].x, gain.x),
+                                 gained<Reader>(quad[j].y, gain.y));
+          }
+          if constexpr (Reader::kCentred) {
+            if (first) {
+              values[set][j] += sum_of(quad[j]);
+              squares[set][j] += squares_of(quad[j]);
+            }
+            given[of][set][j] = quad[j];
           }
         }
-        if constexpr (Reader::kNorm) {
-          if (first) squares[set][j] += squares_of(four);
-          const uint2 gain = gains[i / kOfSub][j];
-          four = make_uint2(gained<Reader>(four.x, gain.x), gained<Reader>(four.y, gain.y));
-        }
-        x[of][set][j] = four;
+        if constexpr (!Reader::kCentred) x[of][set] = F::vector(quad, c.lane);
       }
     }
     lap(c, Did::kExchangeWait);
@@ -174,14 +182,14 @@ __device__ __forceinline__ void gemm_mma(C& c, const Reader& in, Finish&& finish
   auto keep_sums = [&](float* to, int warp, const float (&of)[kSets][kBlocks]) {
 #pragma unroll
     for (int set = 0; set < kSets; ++set) {
-      const int token = Columns::token(set, c.lane);
-      const float sum = Columns::sum_of_lanes(of[set]);
+      const int token = F::token(set, c.lane);
+      const float sum = F::sum_of_lanes(of[set]);
       if (c.lane % 8 == 0 && token < kTokens) to[token * kConsumerWarps + warp] = sum;
     }
   };
   auto keep_squares = [&] { keep_sums(c.shared.squares[c.norms & 1], member, squares); };
   // Mean and variance of the lane's tokens, of which all slabs have been read: by the whole block,
-  // as centre_of has it. Then what is multiplied of a slab, which has been read as it came.
+  // as centre_of has it. Then what is multiplied of a slab.
   Centre centres[kSets];
   auto find_centres = [&] {
     if constexpr (Reader::kCentred) {
@@ -190,7 +198,7 @@ __device__ __forceinline__ void gemm_mma(C& c, const Reader& in, Finish&& finish
       consumer_barrier();
 #pragma unroll
       for (int set = 0; set < kSets; ++set) {
-        const int token = min(Columns::token(set, c.lane), kTokens - 1);
+        const int token = min(F::token(set, c.lane), kTokens - 1);
         centres[set] = centre_of_warps<S>(c, in, group, token);
       }
     }
@@ -198,21 +206,29 @@ __device__ __forceinline__ void gemm_mma(C& c, const Reader& in, Finish&& finish
   auto centre_slab = [&](int slab) {
     if constexpr (Reader::kCentred) {
 #pragma unroll
-      for (int i = 0; i < kSubs * kBlocks; ++i) {
-        const int sub = i / kBlocks, j = i % kBlocks;
-        const int column = quad_of(slab, sub) * kQuadColumns + Columns::column(j, c.lane);
-        const bool inside = has(slab, sub) && column < S::kColumns;
-        uint2 gain = {}, shift = {};
-        if constexpr (Reader::kGain) {
-          if (inside) gain = load_norm<S::kColumns>(in.weight, column);
-        }
-        if constexpr (Reader::kShift) {
-          if (inside) shift = load_norm<S::kColumns>(in.bias, column);
+      for (int sub = 0; sub < kSubs; ++sub) {
+        bool inside[kBlocks];
+        uint2 gain[kBlocks] = {}, shift[kBlocks] = {};
+#pragma unroll
+        for (int j = 0; j < kBlocks; ++j) {
+          const int column = quad_of(slab, sub) * kQuadColumns + F::column(j, c.lane);
+          inside[j] = has(slab, sub) && column < S::kColumns;
+          if constexpr (Reader::kGain) {
+            if (inside[j]) gain[j] = load_norm<S::kColumns>(in.weight, column);
+          }
+          if constexpr (Reader::kShift) {
+            if (inside[j]) shift[j] = load_norm<S::kColumns>(in.bias, column);
+          }
         }
 #pragma unroll
         for (int set = 0; set < kSets; ++set) {
-          const uint2 four = centred<Reader>(centres[set], x[sub][set][j], gain, shift);
-          x[sub][set][j] = inside ? four : make_uint2(0, 0);
+          uint2 quad[kBlocks];
+#pragma unroll
+          for (int j = 0; j < kBlocks; ++j) {
+            quad[j] = centred<Reader>(centres[set], given[sub][set][j], gain[j], shift[j]);
+            if (!inside[j]) quad[j] = make_uint2(0, 0);
+          }
+          x[sub][set] = F::vector(quad, c.lane);
         }
       }
     }
@@ -252,7 +268,12 @@ __device__ __forceinline__ void gemm_mma(C& c, const Reader& in, Finish&& finish
         const bool same = i + Shape::kGroups < in_flush;
         const bool more = same || slab + 1 < Shape::kSlabs || more_flushes;
         const int next_slab = same ? slab : slab + 1 < Shape::kSlabs ? slab + 1 : 0;
-        TokenSums sums;
+        typename F::Sums sums;
+        // The chains of quantised matrices go on from slab to slab.
+        u8* const chains = c.shared.digits + (c.warp * kFlushTiles<S> + i) * kSets * kChainBytes;
+        if constexpr (kChains) {
+          if (slab > 0) sums.recall(chains, c.lane);
+        }
 #pragma unroll
         for (int sub = 0; sub < kPeriod; ++sub) {
           if (sub < kSubs && has(slab, sub)) sums.multiply(w[sub % 2], x[sub]);
@@ -264,13 +285,19 @@ __device__ __forceinline__ void gemm_mma(C& c, const Reader& in, Finish&& finish
             take(w[sub % 2], next_slab, ahead - kPeriod);
           }
         }
+        if constexpr (kChains) {
+          if (slab + 1 < Shape::kSlabs) {
+            sums.keep(chains, c.lane);
+            continue;
+          }
+        }
 #pragma unroll
         for (int set = 0; set < kSets; ++set) {
-          const int token = set * 4 + c.lane % 4;
+          const int token = F::summed(set, c.lane);
           float* kept = &c.shared.partial[c.flush & 1][member][token * kTokenSums + i * kTileRows +
                                                               c.lane / 4];
           const float sum = sums.total(set);
-          if (token < kTokens) *kept = slab == 0 ? sum : *kept + sum;
+          if (token < kTokens) *kept = F::kGoesOn || slab == 0 ? sum : *kept + sum;
         }
       }
     }

@@ -179,8 +179,12 @@ struct HeadGroup {
     }
     sum0 = sum0 * keep0 + of_rows[0] + of_rows[2];
     sum1 = sum1 * keep1 + of_rows[1] + of_rows[3];
-    p[0] = transpose8x8(pack2(weighed(p0, of_low), weighed(p1, of_low)));
-    p[1] = transpose8x8(pack2(weighed(p2, of_high), weighed(p3, of_high)));
+    // A head that does not see a row does not see its scale, which need not be finite.
+    const auto weigh = [](float of_row, bool is_seen, const RowScales& scales) {
+      return !kMayMissAll || is_seen ? weighed(of_row, scales) : 0.0f;
+    };
+    p[0] = transpose8x8(pack2(weigh(p0, seen.low0, of_low), weigh(p1, seen.low1, of_low)));
+    p[1] = transpose8x8(pack2(weigh(p2, seen.high0, of_high), weigh(p3, seen.high1, of_high)));
     if (rescale) {
 #pragma unroll
       for (int f = 0; f < kFragments; ++f) {

@@ -141,8 +141,7 @@ __device__ __forceinline__ const u16* append(Prompt& c, const NormedHeads heads,
 // a prompt does for its columns what each of them does, one after the other.
 struct PromptHeads {
   static constexpr int kGroups = 2, kColumns = kGroups * kMmaHeads;
-  static constexpr int kBlockWarps =
-      kConsumerWarps / power_of_two_from(ceil_div(kGroupHeads, kWarpGroups * kMmaHeads));
+  static constexpr int kBlockWarps = kConsumerWarps / kWarpSets;
 };
 
 // The blocks of a split, numbered as they lie in it.

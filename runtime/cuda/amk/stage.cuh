@@ -28,6 +28,13 @@ __device__ __forceinline__ Tiles tiles_of(int sm, int layer) {
   return {begin < kTiles ? begin : kTiles, end < kTiles ? end : kTiles};
 }
 
+// The tiles of a flush of stage S that an SM has at most.
+template <class S>
+constexpr int kMostTiles =
+    ceil_div(ceil_div(int(S::kRows), int(S::kGrain)), kSMs) * int(S::kGrain / kTileRows);
+template <class S>
+constexpr int kFlushTiles = kMostTiles<S> < kTilesPerFlush ? kMostTiles<S> : kTilesPerFlush;
+
 // How many parts the columns of a stage are cut into: S::kSplitK, where the descriptor has it. Then
 // S::kColumns are those of a part, and S::kRows those of all parts, one part after another. All
 // tiles of an SM are of one part (pass split_k).

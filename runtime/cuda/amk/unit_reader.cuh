@@ -295,8 +295,8 @@ __device__ __forceinline__ void store_row(u8* head, int row, int dim, bool is_va
 }
 
 // Rounds k and v, which lie one after the other, to integers, and puts them and their scales where
-// a block has its first row. A warp does it, with both under way at once.
-__device__ __forceinline__ void quantise_row(u8* block, const u16* given, int lane) {
+// a block, or several in a row, have row `row`. A warp does it, with both under way at once.
+__device__ __forceinline__ void quantise_row(u8* block, int row, const u16* given, int lane) {
   u32 of_k = 0, of_v = 0;
   for (int d = lane; d < kHeadDim; d += 32) {
     of_k = larger_magnitude(of_k, Element::to_float(given[d]));
@@ -304,12 +304,12 @@ __device__ __forceinline__ void quantise_row(u8* block, const u16* given, int la
   }
   const RowQuantiser keys(largest_of_warp(of_k)), values(largest_of_warp(of_v));
   for (int d = lane; d < kHeadDim; d += 32) {
-    block[cache_offset(0, d, false)] = keys(Element::to_float(given[d]));
-    block[cache_offset(0, d, true)] = values(Element::to_float(given[kHeadDim + d]));
+    block[cache_offset(row, d, false)] = keys(Element::to_float(given[d]));
+    block[cache_offset(row, d, true)] = values(Element::to_float(given[kHeadDim + d]));
   }
   if (lane == 0) {
-    store_scale(block, 0, false, keys.scale);
-    store_scale(block, 0, true, values.scale);
+    store_scale(block, row, false, keys.scale);
+    store_scale(block, row, true, values.scale);
   }
   __syncwarp();
 }

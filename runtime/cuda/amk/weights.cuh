@@ -136,14 +136,16 @@ constexpr int kChunkBytes = kQuadsOfChunk<Matrix<S>, S::kWarps> * Matrix<S>::kQu
 
 // Chunks of a slab, the columns whose sums are a chain of mma: four quads of each of the warps that
 // share a tile, or as many as a chunk has if these are more. In a pass of 8 tokens a warp has the
-// activations of so many columns in registers. Quantised matrices have no chains.
+// activations of so many columns in registers. Quantised matrices have no chains of mma: a slab is
+// what registers hold, and one token has no slabs.
 template <class S>
 constexpr int kChunkQuadsOfWarp =
     ceil_div(kQuadsOfChunk<Matrix<S>, S::kWarps>, int(S::kWarps));
 template <class S>
-constexpr int kSlabChunks = Matrix<S>::kQuantised ? ceil_div(S::kColumns, kQuadColumns)
-                            : kChunkQuadsOfWarp<S> < 4 ? 4 / kChunkQuadsOfWarp<S>
-                                                       : 1;
+constexpr int kSlabChunks =
+    Matrix<S>::kQuantised && kTokens == 1 ? ceil_div(S::kColumns, kQuadColumns)
+    : kChunkQuadsOfWarp<S> < 4            ? 4 / kChunkQuadsOfWarp<S>
+                                          : 1;
 
 // Element of a matrix with so many columns.
 template <class W>

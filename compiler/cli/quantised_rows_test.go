@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/codegen"
+	builder "amkc/compiler"
+	"amkc/ir"
+	"amkc/passes"
+	"amkc/runtime/host"
+)
+
+// rowsModel has products of one slab and of several, whose last one is not whole, one to nine tiles on an SM, of which
+// eight are finished at once, and heads in units of 4.
+const rowsModel = `{"model_type": "llama", "hidden_size": 2112, "intermediate_size": 3700, "num_hidden_layers": 1,
+	"num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64, "vocab_size": 9504,
+	"max_position_embeddings": 160, "torch_dtype": "bfloat16"}`
+
+// What the kernel computes of several tokens in a pass, compiled for the CPU, has the bits of the same tokens by
+// themselves: products with matrices of each kind of format, in one slab and several, of vectors that are normalised or
+// centred, and attention over caches of the model's type and of integers, whole and in splits, with the cache that it
+// leaves. AMKC_LONG asks for more of them.
+func TestRowsOfTheKernel(t *testing.T) {
+	compiler, err := exec.LookPath("c++")
+	if err != nil {
+		t.Skip("no C++ compiler")
+	}
+	model := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(model, "config.json"), []byte(rowsModel), 0o600))
+	for _, c := range []struct {
+		dtype, weights, cache, reader string
+		rows, chunk                   int
+		long                          bool
+	}{
+		{"bf16", "int4,down_proj=int8:g32:asym,o_proj=fp8", "int8", "", 8, 4096, false},
+		{"bf16", "int4,down_proj=int8:g32:asym,o_proj=fp8", "", "LayerNorm", 5, 4096, false},
+		{"fp16", "fp8,?_proj=int4:g128:sym,o_proj=int8,gate_proj=none,up_proj=none", "int8", "", 5, 4096, true},
+		{"fp16", "fp8,down_proj=int4:g32:sym", "int8", "UnitOffsetLayerNorm", 8, 4096, true},
+		{"bf16", "int8,down_proj=int4:g32:sym,o_proj=fp8", "", "", 2, 9216, true},
+		{"bf16", "fp8,down_proj=int4:g64:asym,o_proj=int8:g64:asym", "int8", "", 3, 16384, true},
+		{"bf16", "int8,down_proj=fp8", "", "BareLayerNorm", 8, 16384, true},
+		{"fp16", "int4:g32:asym", "int8", "", 8, 18432, true},
+		{"bf16", "none", "", "", 8, 16384, true},
+		{"bf16", "none", "", "GainLayerNorm", 3, 4096, true},
+	} {
+		if c.long && os.Getenv("AMKC_LONG") == "" {
+			continue
+		}
+		name := strings.Join([]string{c.dtype, c.weights, c.cache, c.reader, strconv.Itoa(c.rows)}, " ")
+		t.Run(name, func(t *testing.T) {
+			config, diags := ir.ParseConfig([]byte(`{"tiling": {"attention": {"split_from": 64, "max_splits": 3},
+				"ring": {"chunk_bytes": `+strconv.Itoa(c.chunk)+`}}}`), "config")
+			require.Empty(t, diags)
+			dtype := dtypes[c.dtype]
+			o := builder.Options{Model: model, ConfigOnly: true, Config: config, DType: &dtype, Rows: []int{c.rows}}
+			if c.cache != "" {
+				integers := ir.I8
+				o.Cache = &integers
+			}
+			o.Formats, err = passes.ParseWeightFormats(c.weights)
+			require.NoError(t, err)
+			dir := emittedForRows(t, o)
+			schedule, err := os.ReadFile(filepath.Join(dir, "schedule.h"))
+			require.NoError(t, err)
+			products := structsWith(schedule, "kColumns")
+			attention := structsWith(schedule, "kShareRows")
+			require.Len(t, products, 5)
+			require.Len(t, attention, 2)
+			long := "0"
+			if os.Getenv("AMKC_LONG") != "" {
+				long = "1"
+			}
+			flags := []string{"-std=c++17", "-O1", "-U_FORTIFY_SOURCE", "-w", "-DAMK_TENSOR_CORES=1",
+				"-DAMK_FP8_CONVERT=1", "-DPASS=" + strconv.Itoa(c.rows), "-DPRODUCTS=" + strings.Join(products, ","),
+				"-DSTAGES=" + strings.Join(attention, ","), "-DLONG=" + long}
+			if c.reader != "" {
+				flags = append(flags, "-DREADER="+c.reader)
+			}
+			run := func(name, headers string) []string {
+				program := filepath.Join(dir, name)
+				out, err := exec.Command(compiler, append(flags, "-I"+headers, "-I"+dir, "-o", program,
+					"testdata/rows.cc")...).CombinedOutput()
+				require.NoError(t, err, "%s", out)
+				out, err = exec.Command(program).CombinedOutput()
+				require.NoError(t, err)
+				return strings.Split(string(out), "\n")
+			}
+			alone, together := run("alone", dir), run("together", filepath.Join(dir, host.PassDir(c.rows)))
+			require.Len(t, together, len(alone))
+			for i, line := range alone {
+				require.Equal(t, line, together[i], "line %d of %d", i, len(alone))
+				require.NotContains(t, line, ": 0000dead", "was not handed over")
+			}
+			for _, what := range []string{"768 by 2112 row 767 token 1: ", "2112 by 512 row 2111 ",
+				"7400 by 2112 row 7399 ", "2112 by 3700 row 2111 ", "9504 by 2112 row 9503 ", "whole at 130 token 1 ",
+				"split at 130 leaves "} {
+				is := func(line string) bool { return strings.HasPrefix(line, what) }
+				require.True(t, slices.ContainsFunc(alone, is), what)
+			}
+		})
+	}
+}
+
+// structsWith lists the descriptors of a schedule that have a field.
+func structsWith(schedule []byte, field string) (names []string) {
+	for _, m := range regexp.MustCompile(`struct (\w+) \{\n(?:  .*\n)*?  .* `+field+` `).FindAllSubmatch(schedule, -1) {
+		names = append(names, string(m[1]))
+	}
+	return names
+}
+
+// emittedForRows writes the CUDA sources of a build with passes of several rows, and returns the directory. All that an
+// SM streams for a stage fits the ring.
+func emittedForRows(t *testing.T, o builder.Options) (dir string) {
+	t.Helper()
+	o.Target = ir.FindTarget("h200")
+	l, err := builder.RunPasses(o)
+	require.NoError(t, err)
+	defer l.Close()
+	files, err := codegen.Project(l.Program, l.Graph, "m", l.Passes...)
+	require.NoError(t, err)
+	maps.DeleteFunc(files, func(name string, _ []byte) bool { return !strings.HasSuffix(name, "h") })
+	for _, header := range []string{"cuda_bf16.h", "cuda_fp16.h"} { // the test's own sources have what is used of them
+		files[header] = nil
+	}
+	room := strings.NewReplacer("kSharedLimit = ", "kSharedLimit = 16 * ", "kMaxRingSlots = ", "kMaxRingSlots = 64 * ")
+	dir = t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(room.Replace(string(text))), 0o600))
+	}
+	onCPU(t, dir)
+	return dir
+}

@@ -1,0 +1,262 @@
+// Runs stages of a build on the CPU for the tokens of a pass, all at once or one after the other, as the schedule that
+// it is compiled with says: products that the test lists as PRODUCTS, and attention stages that it lists as STAGES.
+// Products read what a layer begins with through an RMSNORM, or all of them through READER.
+// Prints the bits of all results and of the cache, which are the same in both.
+#include "block.h"
+
+#include "schedule.h"
+#include "model_config.h"
+#include "pages.h"
+
+#include <type_traits>
+
+#include "amk/gemv.cuh"
+#include "amk/attention_mma.cuh"
+#include "amk/stream.cuh"
+
+namespace amk {
+alignas(1024) u8 shared[kSharedLimit];
+}
+using namespace amk;
+
+static Launch launch;
+static int sm;
+
+static unsigned random_bits() {
+  static uint64_t state;
+  return unsigned((state = state * 6364136223846793005 + 1442695040888963407) >> 33);
+}
+static float random_value(int least, int most) {  // from 2^least to 2^most, of either sign
+  const float v = ldexpf(1 + random_bits() % 4096 / 4096.0f, least + int(random_bits() % (most - least)));
+  return random_bits() % 2 ? v : -v;
+}
+template <class E>
+static void put(u8* to, float v) {
+  const typename E::Bits bits = E::from_float(v);
+  memcpy(to, &bits, sizeof bits);
+}
+template <class E>
+static unsigned bits_as(float v) {
+  return unsigned(E::from_float(v));
+}
+
+// What the producer does, at once: the test has made the ring long enough.
+struct Sink {
+  Context<Mode::kDecode>& c;
+  u32 slot = 0;
+  void wait_step(int) {}
+  void copy(const u8* source, u32 bytes) {
+    if (slot == kRingSlots || bytes > kSlotBytes) abort();
+    memcpy(c.ring + slot++ * kSlotBytes, source, bytes);
+  }
+};
+
+// ---- vectors ----
+
+constexpr int kInput = 1 << 20;
+constexpr Page kIn{0, kInput, 1}, kOut{kInput, 1 << 20, 1};
+alignas(16) static u8 exchange[kOut.offset + kOut.bytes];
+static float vectors[PASS][kInput / 4 / PASS];  // of the tokens of the pass
+
+// Hands over the vectors of so many elements of the tokens from `first` on.
+static void hand_over(int first, int elements, u32 epoch) {
+  using Word = WordOf<Element>;
+  for (int token = 0; token < kTokens; ++token)
+    for (int i = 0; i < elements; ++i)
+      reinterpret_cast<Word::Type*>(exchange)[token * elements + i] = Word::make(vectors[first + token][i], epoch);
+}
+
+// ---- products ----
+
+static u8* matrix;
+alignas(16) static u8 norm[1 << 17], shift[1 << 17];
+static float sums[PASS][1 << 17];
+static bool has[1 << 17];
+static int first_token;
+
+// Some bits of quantised blocks mean no number.
+template <class W>
+static void fill(size_t bytes) {
+  matrix = static_cast<u8*>(aligned_alloc(1024, (bytes + 1023) / 1024 * 1024));
+  for (size_t i = 0; i < bytes; ++i) matrix[i] = random_bits();
+  if constexpr (W::kQuantised) {
+    for (u8* block = matrix; block < matrix + bytes; block += W::kBlockBytes) {
+      for (int i = 0; W::kFloats && i < W::kScales; ++i)
+        if (block[i] % 128 == 127) block[i] = 1;
+      for (int i = 0; i < kTileRows * W::kGroups; ++i)
+        put<typename W::Scale>(block + W::kScales + i * W::Scale::kBytes, random_value(-9, -5));
+    }
+  } else {
+    for (size_t i = 0; i < bytes; i += 2) put<WeightElement>(matrix + i, random_value(-5, 0));
+  }
+}
+
+template <class S, class Reader>
+static void multiply() {
+  Context<Mode::kDecode> c(launch);
+  c.sm = sm;
+  c.begin_step(0);
+  if (c.tid == 0) {
+    Sink sink{c};
+    Turns turns;
+    while (turns.left()) {
+      turns.weights<S>(c, matrix, 0);
+      turns.copy(sink, 0);
+    }
+  }
+  consumer_barrier();
+  const auto finish = [](const Row& row, float sum) {
+    if (!row.valid) return;
+    sums[first_token + row.token][row.row] = sum;
+    has[row.row] = true;
+  };
+  if constexpr (Reader::kNorm) {
+    gemv<S>(c, Reader{kIn, norm, 1e-5f}, finish);
+  } else if constexpr (Reader::kCentred) {
+    gemv<S>(c, Reader{kIn, 1e-5f, norm, shift}, finish);
+  } else {
+    gemv<S>(c, Reader{kIn}, finish);
+  }
+  end_of_block();
+}
+
+#ifdef READER
+template <class S>
+using ReaderOf = READER;
+#else
+template <class S>
+using ReaderOf = typename std::conditional<S::kColumns == kHidden, RmsNorm, Plain>::type;
+#endif
+
+template <class S>
+static void product() {
+  using Reader = ReaderOf<S>;
+  fill<Matrix<S>>(size_t(ceil_div(S::kRows, kTileRows)) * tile_bytes<Matrix<S>>(S::kColumns));
+  for (int i = 0; i < S::kColumns; ++i) {
+    put<Element>(norm + i * 2, random_value(-2, 1));
+    put<Element>(shift + i * 2, random_value(-4, 0));
+  }
+  // Elements of very different sizes, tokens of other sizes, and one of zeros.
+  for (int token = 0; token < PASS; ++token)
+    for (int i = 0; i < S::kColumns; ++i)
+      vectors[token][i] = token == 2 ? 0 : rounded<Element>(random_value(-8 - token, 2 * token - 4));
+  memset(has, 0, sizeof has);
+  for (int slot = kSMs - 1; slot >= 0; slot -= LONG ? 65 : kSMs) {  // the SM with the last rows, and others
+    sm = ((slot - S::kRotation) % kSMs + kSMs) % kSMs;
+    for (first_token = 0; first_token < PASS; first_token += kTokens) {
+      Context<Mode::kDecode> c(launch);
+      c.begin_step(0);
+      hand_over(first_token, S::kColumns, c.epoch);
+      run_block(multiply<S, Reader>);
+    }
+  }
+  for (int row = 0; row < S::kRows; ++row)
+    for (int token = 0; has[row] && token < PASS; ++token)
+      printf("%d by %d row %d token %d: %08x\n", S::kRows, S::kColumns, row, token, __float_as_uint(sums[token][row]));
+  free(matrix);
+}
+template <class... S>
+static void products() {
+  (product<S>(), ...);
+}
+
+// ---- attention ----
+
+constexpr int kRows = (kHeads + 2 * kKVHeads) * kHeadDim;
+alignas(256) static u8 cache[kCacheBytes];
+
+// Rows from the position on are what an earlier sequence has left. A row of integers has a scale.
+static void make_up(int position) {
+  for (u8& b : cache) b = random_bits();
+  for (int head = 0; head < kKVHeads; ++head) {
+    u8* const rows = cache + head * kHeadCacheBytes;
+    for (int row = 0; row < round_up(kMaxSeq, kCacheRows); ++row)
+      for (int is_value = 0; is_value < 2; ++is_value) {
+        const bool old = row >= position;
+        if constexpr (kQuantisedCache) {
+          store_scale(rows, row, is_value, old ? row % 2 ? NAN : INFINITY : fabsf(random_value(-8, -5)));
+        } else {
+          for (int dim = 0; dim < kPaddedHead; ++dim)
+            put<Element>(rows + cache_offset(row, dim, is_value),
+                         dim >= kHeadDim ? 0 : old ? row % 2 ? NAN : INFINITY : random_value(-4, 0));
+        }
+      }
+  }
+  for (int token = 0; token < PASS; ++token)
+    for (int i = 0; i < kRows; ++i) vectors[token][i] = rounded<Element>(random_value(-4, i < k_row(0) ? 2 : 0));
+  // What is no number in the last token's row is its own affair, where its scale is not multiplied with other rows'
+  // probabilities.
+  if (kQuantisedCache && !kScalesValues) vectors[PASS - 1][k_row(0)] = vectors[PASS - 1][v_row(1)] = INFINITY;
+}
+
+template <class S>
+static void attend_on_sm() {
+  Context<Mode::kDecode> c(launch);
+  c.sm = sm;
+  c.begin_step(0);
+  if (c.tid == 0) {
+    Sink sink{c};
+    Turns turns;
+    while (turns.left()) {
+      turns.cache<S>(c, 0, c.position);
+      turns.copy(sink, 0);
+    }
+  }
+  consumer_barrier();
+  attend<S>(c, PlainHeads{kIn}, kOut);
+  end_of_block();
+}
+
+template <class E>
+static unsigned handed_over(u32 epoch, int index) {
+  using Word = WordOf<E>;
+  const auto word = reinterpret_cast<const typename Word::Type*>(exchange + kOut.offset)[index];
+  if (!Word::fresh(word, epoch)) return 0xdead;
+  const float v = Word::value(word);
+  return v == v ? __float_as_uint(v) : 0x7fffffff;
+}
+
+template <class S>
+static void attention(const char* name) {
+#if LONG
+  constexpr int kPositions[] = {0, 1, 9, 16, 24, 40, 95, 130};
+#else
+  constexpr int kPositions[] = {0, 9, 130};
+#endif
+  for (int position : kPositions) {
+    make_up(position);
+    for (int first = 0; first < PASS; first += kTokens) {
+      launch.position = position + first;
+      Context<Mode::kDecode> c(launch);
+      c.begin_step(0);
+      hand_over(first, kRows, c.epoch);
+      memset(exchange + kOut.offset, 0, kOut.bytes);
+      for (sm = 0; sm < kSMs; ++sm)
+        if (units_of<S>(sm, 0).count() > 0) run_block(attend_on_sm<S>);
+      for (int token = 0; token < kTokens; ++token)
+        for (int unit = 0; unit < S::kUnits; ++unit)
+          for (int head = 0; head < kGroupHeads; ++head)
+            for (int dim = 0; dim < kHeadDim + (S::kSplits > 1 ? 2 : 0); ++dim) {
+              const int of_token = (unit * kGroupHeads + head) * kHeadDim + dim;
+              const int of_part = ((unit * kTokens + token) * kGroupHeads + head) * (kHeadDim + 2) + dim;
+              printf("%s at %d token %d unit %d head %d dim %d: %08x\n", name, position, first + token, unit, head, dim,
+                     S::kSplits > 1 ? handed_over<Fp32>(c.next_epoch(), of_part)
+                                    : handed_over<Element>(c.next_epoch(), token * kHeads * kHeadDim + of_token));
+            }
+    }
+    unsigned digest = 1;
+    for (u8 b : cache) digest = (digest ^ b) * 16777619;
+    printf("%s at %d leaves %08x\n", name, position, digest);
+  }
+}
+template <class... S>
+static void attentions() {
+  (attention<S>(S::kSplits > 1 ? "split" : "whole"), ...);
+}
+
+int main() {
+  launch.exchange = exchange;
+  launch.cache = cache;
+  products<PRODUCTS>();
+  attentions<STAGES>();
+}
