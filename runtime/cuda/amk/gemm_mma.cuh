@@ -122,8 +122,13 @@ __device__ __forceinline__ void gemm_mma(C& c, const Reader& in, Finish&& finish
   if (tiles > 0 || S::kEmpty) await(c);
 
   typename F::Vector x[kSubs][kSets];
-  // What is centred lies here as it came, until mean and variance are known.
-  uint2 given[Reader::kCentred ? kSubs : 1][kSets][kBlocks] = {};
+  // What is centred is kept as it came until mean and variance are known: in 16 bits in the place
+  // of what is multiplied, which is as long.
+  uint2 given[Reader::kCentred && F::kGoesOn ? kSubs : 1][kSets][kBlocks] = {};
+  auto given_of = [&](int sub, int set) -> uint2(&)[kBlocks] {
+    if constexpr (F::kGoesOn) return given[sub][set];
+    else return x[sub][set].block;
+  };
   float squares[kSets][kBlocks] = {}, values[kSets][kBlocks] = {};  // sums of them
   // Reads a slab of all tokens, two quads at a time: their words are in flight together.
   auto read_slab = [&](int slab, bool first) {
@@ -171,7 +176,7 @@ __device__ __forceinline__ void gemm_mma(C& c, const Reader& in, Finish&& finish
               values[set][j] += sum_of(quad[j]);
               squares[set][j] += squares_of(quad[j]);
             }
-            given[of][set][j] = quad[j];
+            given_of(of, set)[j] = quad[j];
           }
         }
         if constexpr (!Reader::kCentred) x[of][set] = F::vector(quad, c.lane);
@@ -225,7 +230,7 @@ __device__ __forceinline__ void gemm_mma(C& c, const Reader& in, Finish&& finish
           uint2 quad[kBlocks];
 #pragma unroll
           for (int j = 0; j < kBlocks; ++j) {
-            quad[j] = centred<Reader>(centres[set], given[sub][set][j], gain[j], shift[j]);
+            quad[j] = centred<Reader>(centres[set], given_of(sub, set)[j], gain[j], shift[j]);
             if (!inside[j]) quad[j] = make_uint2(0, 0);
           }
           x[sub][set] = F::vector(quad, c.lane);
