@@ -97,8 +97,8 @@ func (b *builder) promptShape(p promptProduct) promptShape {
 	if slabs > 1 {
 		slabSubs = ir.SlabQuads(g, chunk, p.warps)
 	}
-	s := promptShape{parts: members * slabs * quarters, partBytes: tokenTile * slabSubs * format.QuadColumns / quarters * 2,
-		stageParts: 1}
+	s := promptShape{parts: members * slabs * quarters, stageParts: 1,
+		partBytes: tokenTile * slabSubs * format.QuadColumns / quarters * 2}
 	if slabSubs <= 2 {
 		s.stageParts = quarters / slabSubs
 	}

@@ -36,7 +36,7 @@ func TestPromptsThatFit(t *testing.T) {
 		"half a tile":              {4096, h100, given(96), 512, codeRange.ID},
 	} {
 		m := model(c.hidden)
-		out, diags := Resolve(c.config, &m, c.target, ir.Kept{}, ir.MatrixFormat(m.Weights))
+		out, diags := Resolve(c.config, &m, c.target, ir.Kept{}, ir.MatrixFormat(m.Weights), 1)
 		require.Equal(t, c.want, PromptTokens.Of(&out), name)
 		if c.code == "" {
 			require.NoError(t, diags.Err(), name)

@@ -182,6 +182,7 @@ var table = [...]Row{
 	PromptTokens: {
 		Group: "prompt", Name: "tokens",
 		Legal: Legal{Lo: 0, Hi: 4096, Multiple: promptTile}, Default: 512,
+		Steps: []int{512}, Plain: 512, // a search times steps, which it does not change
 		Rule: promptThatFits,
 		RuleDoc: "512; less where the vectors of so many tokens, by an estimate from the sizes of the model, would " +
 			"take more than a 64th of the target's memory, and 64 at least",

@@ -51,7 +51,8 @@ func TestHostSourcesImportNothingElse(t *testing.T) {
 				below, found := strings.CutPrefix(imported, HostImport+"/")
 				require.True(t, found, "%s imports %s", name, imported)
 				require.Contains(t, []string{"chat", "dialogue", "draft", "driver", "grammar", "host",
-					"host/chrometrace", "host/engine", "host/report", "infile", "jinja", "library", "library/capi", "outfile",
+					"host/chrometrace", "host/engine", "host/report", "infile", "jinja", "library", "library/capi",
+					"outfile",
 					"printable", "progress", "prompts", "sampling", "serve", "stopping", "tokenizer", "tokenizer/chars",
 					"tokenizer/regex"},
 					below)

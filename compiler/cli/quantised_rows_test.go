@@ -95,7 +95,7 @@ func TestRowsOfTheKernel(t *testing.T) {
 				require.NoError(t, err)
 				return strings.Split(string(out), "\n")
 			}
-			alone, together := run("alone", dir), run("together", filepath.Join(dir, host.PassDir(c.rows)))
+			alone, together := run("alone", dir), run("together", filepath.Join(dir, host.Pass{Rows: c.rows}.Dir()))
 			require.Len(t, together, len(alone))
 			for i, line := range alone {
 				require.Equal(t, line, together[i], "line %d of %d", i, len(alone))

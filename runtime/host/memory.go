@@ -55,9 +55,9 @@ type Footprint struct {
 	row uint64 // bytes of the cache a position
 }
 
-// Footprint is known from the sizes alone, without a GPU. There is a cache for each of so many sequences. passes are the
-// sizes of what the build's other kernels have for themselves: the exchange pages of those for passes of several tokens,
-// and [PromptBytes] of that for prompts.
+// Footprint is known from the sizes alone, without a GPU. There is a cache for each of so many sequences. passes are
+// the sizes of what the build's other kernels have for themselves: the exchange pages of those for passes of several
+// tokens, and [PromptBytes] of that for prompts.
 func (i Info) Footprint(sequences int, passes ...int) Footprint {
 	cache := int64(sequences) * i.CacheBytes
 	f := Footprint{Weights: paged(i.WeightBytes), Cache: paged(cache),

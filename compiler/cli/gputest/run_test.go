@@ -18,6 +18,7 @@ import (
 	"amkc/compiler"
 	"amkc/compiler/cli"
 	"amkc/ir"
+	"amkc/knobs"
 	"amkc/runtime/host/hosttest"
 )
 
@@ -58,9 +59,10 @@ func fakeTools(t *testing.T, maxSeq int, settings string) {
 while [ "$1" != -o ]; do shift; done
 case $2 in
 reference*) printf 'FAKE REFERENCE layers=%d \0' > "$2" ;;
+prompt*) printf 'FAKE prompt=%d \0' > "$2" ;;
 *) printf '%s %s \0' > "$2" ;;
 esac
-`, m.Layers, kernels, settings)
+`, m.Layers, knobs.PromptTokens.Of(&l.Program.Config), kernels, settings)
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "nvcc"), []byte(script), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "g++"), []byte("#!/bin/sh\n"), 0o755))
 	t.Setenv("PATH", bin)

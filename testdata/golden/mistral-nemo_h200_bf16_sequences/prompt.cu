@@ -4,7 +4,8 @@
 // template: prompt.cu.tmpl
 // The stages of megakernel.cu, each for all tokens of a pass over a prompt before the next begins.
 #define AMK_PROMPT 1
-#define AMK_PROMPT_TOKENS 512  // of a pass at most
+#define AMK_PROMPT_TOKENS kMostPromptTokens
+#define AMK_WGMMA 1  // wgmma multiplies, where warps have equal shares of a row
 #include "megakernel.cu"
 
 #include "amk/prompt_shape.cuh"
@@ -31,6 +32,8 @@ namespace amk {
 
 template <>
 constexpr bool kOffers<LmHead> = true;
+
+static_assert(kPromptPlaces.end == 3738624, "the memory that a build says it takes");
 
 __device__ __forceinline__ void read_prompt(const Launch& launch) {
   init_scratch(launch, block_scratch());

@@ -20,6 +20,7 @@ constexpr unsigned kRunAhead = 8;  // chunks asked into L2 ahead of the ring
 constexpr unsigned kPace = 700;  // cycles between two such requests
 constexpr unsigned kStock = 6;  // chunks in the ring from which fewer are on their way, 0: never
 constexpr unsigned kInFlightStocked = 1;  // chunks on their way then
+constexpr int kMostPromptTokens = 512;  // of a pass over a prompt
 
 // ---- exchanges -------------------------------------------------------------------------------
 constexpr bool kFlagged = true;  // words carry their epoch; else counters announce a vector

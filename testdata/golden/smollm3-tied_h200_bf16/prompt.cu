@@ -5,6 +5,7 @@
 // The stages of megakernel.cu, each for all tokens of a pass over a prompt before the next begins.
 #define AMK_PROMPT 1
 #define AMK_PROMPT_TOKENS kMostPromptTokens
+#define AMK_WGMMA 1  // wgmma multiplies, where warps have equal shares of a row
 #include "megakernel.cu"
 
 #include "amk/prompt_shape.cuh"

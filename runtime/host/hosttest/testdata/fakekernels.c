@@ -35,7 +35,7 @@ static uint32_t pass_exchange = 8192;
 static struct { uint32_t abi, tokens, threads, shared; uint64_t workspace; } prompt;
 static int is_prompt, prompt_short;
 static long prompt_off, prompt_lost;  // a bit of its logits; at this position its row of the cache is another token's
-static Kernel prompt_kernel = {"amk_prompt", 1, {128}, 0};
+static Kernel prompt_kernel = {"amk_prompt", 1, {160}, 0};
 
 static long eos, eos_at, stall_at, hang_at, slow_us, decode_us, ceiling_us, drain_us, profile_us, read_us, flaky, off, runs;
 static long bad_at, bad_ordinal, bad_element, lost_row, any_weights, pass_off, batch_off, batch_writes;
