@@ -36,7 +36,8 @@ func TestAxes(t *testing.T) {
 		r := &table[i]
 		for _, stage := range r.Each() {
 			if !seen[r.Path(stage)] {
-				require.True(t, r.form != nil && r.form.words == nil || len(r.Legal.OneOf) == 1, r.Path(stage))
+				require.True(t, r.form != nil && r.form.words == nil || len(r.Legal.OneOf) == 1 || len(r.Steps) == 1,
+					r.Path(stage))
 			}
 		}
 		require.Equal(t, r.form == nil && r.Legal.OneOf == nil && r.Legal.Words == nil, r.Steps != nil, r.Path(""))
