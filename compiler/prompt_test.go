@@ -18,6 +18,7 @@ func TestWhichBuildsReadPrompts(t *testing.T) {
 		knobs.PromptTokens.Set(&c, n)
 		return c
 	}
+	barriers := ir.ScheduleConfig{Tiling: map[string]map[string]int{"loop": {"barrier": 1}}}
 	i8, small := ir.I8, ir.ScheduleConfig{SMemBytesPerBlock: 60000}
 	for name, c := range map[string]struct {
 		model, target string
@@ -37,6 +38,7 @@ func TestWhichBuildsReadPrompts(t *testing.T) {
 		"windows":              {"zoo/mistral-window", "h200", ir.BF16, nil, ir.ScheduleConfig{}, 512},
 		"quantised":            {"quantised/models/llama-ct-int4", "h200", ir.BF16, nil, ir.ScheduleConfig{}, 512},
 		"fp8":                  {"quantised/models/llama-ct-fp8", "h200", ir.BF16, nil, ir.ScheduleConfig{}, 512},
+		"barriers":             {"zoo/llama-gqa", "h200", ir.BF16, nil, barriers, 0},
 		"uneven columns":       {"zoo/llama-biases-yarn", "h200", ir.BF16, nil, ir.ScheduleConfig{}, 0},
 		"a small block":        {"pycoder-5m", "l4", ir.BF16, nil, ir.ScheduleConfig{}, 0},
 		"a block that is made": {"zoo/llama-gqa", "h200", ir.BF16, nil, small, 0},

@@ -16,7 +16,7 @@ alignas(1024) u8 shared[kSharedLimit];
 }
 using namespace amk;
 
-constexpr int kHandedOver = kHandedRows;  // of a token
+constexpr int kHandedOver = kTokenRows;  // of a token
 constexpr Page kOut{(kExchangeBytes + 255) / 256 * 256, 1 << 20, 1};
 static u8 exchange[kOut.offset + kOut.bytes];
 alignas(256) static u8 cache[kCacheBytes];

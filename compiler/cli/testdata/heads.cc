@@ -82,7 +82,7 @@ static void read(C& c) {
       const int quad = reader.quad(c.tid, i);
       return quad < kUnitQuads ? unit_word(u.head(), quad) : -1;
     });
-    reader.poll(c, heads, words);
+    reader.poll(c, heads, u, words);
     reader.take(c, words);
     for (int i = 0; i < reader.kQuads; ++i) {
       const int e = reader.quad(c.tid, i) * 4;
