@@ -22,6 +22,7 @@ CAPI = os.path.join(ROOT, "runtime", "library", "capi")
 PACKAGE = os.path.join(ROOT, "runtime", "python")
 MODEL = os.path.join(ROOT, "testdata", "models", "pycoder-5m")
 LIBRARY = os.path.abspath(os.environ["AMK_LIBRARY"])
+os.environ["AMK_LIBRARY"] = LIBRARY  # the examples change the working directory
 PROMPT = "def fibonacci(n):"
 sys.path.insert(0, PACKAGE)
 
