@@ -10,8 +10,8 @@ import (
 // next one begins.
 const promptFile = "prompt.cu"
 
-// What prompt_shape.cuh, prompt_gemm.cuh and prompt_walk.cuh have of the same names. prompt.cu asserts what is computed
-// from them here.
+// Constants of the kernel (prompt_digits.cuh, prompt_gemm.cuh, prompt.cuh). prompt.cu asserts the workspace that
+// follows from them, and PromptRing that two stages fit.
 const (
 	tokenTile         = 64                                 // tokens that a block multiplies at once
 	promptStages      = 2                                  // of operands at least, in shared memory

@@ -71,7 +71,11 @@ func (s *Session) loadPrompt(image []byte) (err error) {
 		if err != nil {
 			return nil, err
 		}
-		if what := info.mismatch(s.facts, Pass{Rows: 1}) + info.otherThan(&s.info); what != "" {
+		what := info.mismatch(s.facts, Pass{Rows: 1})
+		if what == "" {
+			what = info.otherThan(&s.info)
+		}
+		if what != "" {
 			return nil, errors.New(what)
 		}
 		p, n, err := module.Global(promptInfoName)
@@ -201,8 +205,7 @@ func (s *Session) checkPrompts() [][2]int {
 }
 
 // comparePrompt decodes n positions from first on, all but the last few by passes without logits, and once more token
-// by token. It compares the logits of those last few, which depend on all rows that the others left in the cache, and
-// the tokens chosen.
+// by token. It compares the logits of those last few, which depend on all rows that the others left in the cache.
 func (s *Session) comparePrompt(ctx context.Context, first, n int, report *CheckReport) error {
 	ids := CheckIDs(first, n, s.info.Vocab)
 	var runs [2][][]float32
@@ -227,8 +230,8 @@ func (s *Session) comparePrompt(ctx context.Context, first, n int, report *Check
 	}
 	for i := range runs[0] {
 		if !slices.EqualFunc(runs[0][i], runs[1][i], sameBits) {
-			report.fail("position %d: the logits differ between %d positions before that were decoded by passes over "+
-				"prompts and the same token by token", first+n-checkBehind+i, n-checkBehind)
+			report.fail("position %d: the logits differ, depending on whether the first %d positions from %d on were "+
+				"decoded by passes over prompts or token by token", first+n-checkBehind+i, n-checkBehind, first)
 			break
 		}
 	}

@@ -19,8 +19,8 @@ static_assert(AMK_TENSOR_CORES && Element::kBytes == 2 && kSame<WeightElement, E
 constexpr int kPromptTokens = AMK_PROMPT_TOKENS;  // of a pass at most
 static_assert(kPromptTokens % kTokenTile == 0, "whole tiles");
 
-// Workspace in global memory, of which the host knows the size alone. Pages lie as those of the
-// step do, with half of its bytes for each token: a word there has an epoch beside its value.
+// Workspace in global memory; the host knows only its size. A word of a step's page is half value
+// and half epoch. Here pages hold values alone, and so take half the bytes for each token.
 struct PromptPlaces {
   u64 inverse, rotation, residual, operand, pages, end;
 };
@@ -113,7 +113,8 @@ struct Prompt : Recorder<false> {
 constexpr int kPromptRing = int(kRingSlots) * kSlotBytes - kMatrixBytes;
 
 // All blocks of the pass have come here, and each sees what the others have written before. A block
-// that gives up goes on: what it computes is garbage, which the host throws away.
+// that gives up goes on: what it computes is garbage, which the host throws away. A pass that makes
+// progress runs to its end after a cancellation: only one that waits in vain is given up.
 __device__ __forceinline__ void join(Prompt& c) {
   __syncthreads();
   if (c.tid == 0) {
@@ -218,9 +219,5 @@ __device__ __forceinline__ void emit(Prompt&) {}
 __device__ __forceinline__ void join_step(Prompt&) {}
 __device__ __forceinline__ void tell_host(Prompt&) {}
 __device__ __forceinline__ bool stopped(Prompt&) { return true; }
-
-// Barriers between layers, which all stages of a pass have behind them anyway.
-__device__ __forceinline__ void arrive(Prompt&) {}
-__device__ __forceinline__ void join(Prompt&, int) {}
 
 }  // namespace amk

@@ -336,6 +336,8 @@ __device__ __forceinline__ void attend_unit(Prompt& c, int unit, int first_colum
                                             const u16* queries, int stride, const Page out,
                                             Cache cache) {
   using H = PromptHeads;
+  static_assert(u64(kPromptTokens) * S::kUnits * kGroupHeads * (kHeadDim + 2) < u64(1) << 31,
+                "indices are ints");
   const int head = unit / S::kSplits, columns = c.tokens * kGroupHeads;
   PromptUnit<S> u;
   u.head = head_of_cache(c, cache, head);
@@ -427,8 +429,7 @@ __device__ __forceinline__ void combine(Prompt& c, const Page in, const Page out
     auto of_split = [&](int split, int at) {
       return split < S::kSplits ? part[size_t(split) * kGroupHeads * kStride + at] : 0.0f;
     };
-    // Products are rounded before they are added up, as where a shuffle lies between the two.
-    // Maximum and sum of split `lane`, and from them by what each is scaled.
+    // The lane's split: its maximum, its sum, and from them its scale.
     const bool has = c.lane < S::kSplits;
     const float max = has ? of_split(c.lane, kHeadDim) : -INFINITY;
     const float own = has ? of_split(c.lane, kHeadDim + 1) : 0.0f;
@@ -446,6 +447,8 @@ __device__ __forceinline__ void combine(Prompt& c, const Page in, const Page out
       float value[kLanes];
 #pragma unroll
       for (int split = 0; split < kLanes; ++split)
+        // Rounded before they are added: combine.cuh has a shuffle between the two, so the compiler
+        // must not fuse them here either.
         value[split] = __fmul_rn(__shfl_sync(~0u, scale, split), of_split(split, dim));
 #pragma unroll
       for (int offset = 1; offset < kLanes; offset <<= 1) {

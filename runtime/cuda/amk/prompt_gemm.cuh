@@ -15,7 +15,7 @@ namespace amk {
 template <class S>
 constexpr bool kOffers = false;
 
-// Copies 16 bytes to shared memory behind the thread's back.
+// Copies 16 bytes to shared memory asynchronously.
 __device__ __forceinline__ void copy_async_16(u8* to, const u8* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from)
                : "memory");
@@ -28,7 +28,8 @@ __device__ __forceinline__ void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
 }
 
-// 16 bytes of weights, which one block alone reads.
+// 16 bytes of weights. An SM reads them once for each tile, so they are kept out of L1; other SMs
+// find them in L2.
 __device__ __forceinline__ uint4 load_weights_16(const u8* p) {
   uint4 v;
   asm("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
@@ -126,7 +127,8 @@ struct QuarterWeights {
 // The same as operands: those of the first half of each block's columns, and of the second. An
 // operand lies in four registers side by side, and so does what a load brings: unless an
 // instruction that the compiler cannot leave out lies between the two, it copies the registers anew
-// for every product. So here is one, for as many tokens as there are: threadIdx.y is 0.
+// for every product. The xor is that instruction: threadIdx.y is always 0, which the
+// compiler does not know.
 template <class S>
 struct QuarterOperands {
   using Shape = PromptShape<S>;

@@ -28,6 +28,7 @@ struct PartWeights {
       for (int t = 0; t < 2; ++t) {
         of[i][t] = make_uint2(0, 0);
         scale[i][t] = 0;
+        if constexpr (W::kZeros) zero[i][t] = 0;
         if (quad == Shape::kQuads || !there[t]) continue;
         const u8* block = tile + t * stride + quad * W::kQuadBytes;
         of[i][t] = load_constant_8(block + (W::kBits == 8 ? quarter / 2 * 512 : 0) + lane * 16 +

@@ -1,6 +1,7 @@
 // The product of a prompt with a matrix of elements as they are, by wgmma: four warps multiply 64
-// rows by the tokens of a tile, which they read from shared memory together. The bits are those of
-// mma.sync, on the same operands in the same chains. Needs schedule.h with AMK_WGMMA.
+// rows by the tokens of a tile, which they read from shared memory together. On H100s its
+// results were those of mma.sync to the bit, on the same operands in the same chains; PTX does not
+// promise that, and `check` asks each GPU. Needs schedule.h with AMK_WGMMA.
 #pragma once
 
 #include "prompt_gemm.cuh"
