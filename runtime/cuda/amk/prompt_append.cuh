@@ -1,0 +1,132 @@
+// The rows of a prompt's pass on their way into the cache, as attention finds them there: k and v of
+// each token and kv head, normalised and rotated where a step's attention does that, and rounded
+// where the cache has integers. Needs schedule.h with AMK_TENSOR_CORES.
+#pragma once
+
+#include "attention_mma.cuh"
+#include "prompt.cuh"
+
+namespace amk {
+
+template <class Cache>
+__device__ __forceinline__ u8* head_of_cache(Prompt& c, Cache cache, int head) {
+  return c.launch.cache + cache_number(c, cache) * kLayerCacheBytes +
+         size_t(head) * kHeadCacheBytes;
+}
+
+// Appends k and v of a row, which a warp does.
+__device__ __forceinline__ void append_row(u8* head, int row, const u16* k, const u16* v,
+                                           int lane) {
+  if constexpr (kQuantisedCache) {
+    u32 of_k = 0, of_v = 0;
+    for (int d = lane; d < kHeadDim; d += 32) {
+      of_k = larger_magnitude(of_k, Element::to_float(k[d]));
+      of_v = larger_magnitude(of_v, Element::to_float(v[d]));
+    }
+    const RowQuantiser keys(largest_of_warp(of_k)), values(largest_of_warp(of_v));
+    for (int d = lane; d < kHeadDim; d += 32) {
+      head[cache_offset(row, d, false)] = keys(Element::to_float(k[d]));
+      head[cache_offset(row, d, true)] = values(Element::to_float(v[d]));
+    }
+    if (lane == 0) {
+      store_scale(head, row, false, keys.scale);
+      store_scale(head, row, true, values.scale);
+    }
+  } else {
+    for (int d = lane * 4; d < kHeadDim; d += 32 * 4) {
+      store_row(head, row, d, false, *reinterpret_cast<const uint2*>(k + d));
+      store_row(head, row, d, true, *reinterpret_cast<const uint2*>(v + d));
+    }
+  }
+}
+
+// Returns where the queries of a token lie.
+template <class S, class Cache>
+__device__ __forceinline__ const u16* append(Prompt& c, const PlainHeads heads, Cache cache,
+                                             int& stride) {
+  const u16* qkv = c.values<Element>(heads.in);
+#pragma unroll 1
+  for (int i = c.sm * kConsumerWarps + c.warp; i < c.tokens * kKVHeads;
+       i += kSMs * kConsumerWarps) {
+    const int token = i / kKVHeads, head = i % kKVHeads;
+    const u16* row = qkv + size_t(token) * kTokenRows;
+    append_row(head_of_cache(c, cache, head), c.position + token, row + k_row(head),
+               row + v_row(head), c.lane);
+  }
+  stride = kTokenRows;
+  return qkv;
+}
+
+// What the reader of a unit asks of a context, for one token.
+struct TokenView {
+  struct {
+    float2 (*rotation)[kPromptTokens][kHeadDim / 2];  // of which the first token is this one
+    decltype(Scratch::squares)& squares;
+  } shared;
+  int tid, warp, lane;
+  u32& norms;
+
+  __device__ __forceinline__ TokenView(Prompt& c, int token)
+      : shared{reinterpret_cast<float2(*)[kPromptTokens][kHeadDim / 2]>(c.rotation(0, token)),
+               c.shared.squares},
+        tid(c.tid),
+        warp(c.warp),
+        lane(c.lane),
+        norms(c.norms) {}
+};
+
+// Heads are normalised as a step does it, by a block for each token and kv head; queries go where
+// the operand of the next product will be.
+template <class S, class Cache>
+__device__ __forceinline__ const u16* append(Prompt& c, const NormedHeads heads, Cache cache,
+                                             int& stride) {
+  using Reader = UnitReader<S, NormedHeads>;
+  struct Words {
+    uint2 four[Reader::kQuads];
+    __device__ __forceinline__ uint2 pairs(int i) const { return four[i]; }
+  };
+  u16* const queries = reinterpret_cast<u16*>(c.operand());
+  u16* const normed = reinterpret_cast<u16*>(c.ring);  // k, and v behind it
+#pragma unroll 1
+  for (int i = c.sm; i < c.tokens * kKVHeads; i += kSMs) {
+    const int token = i / kKVHeads, head = i % kKVHeads;
+    const u16* row = c.values<Element>(heads.in) + size_t(token) * kTokenRows;
+    TokenView view(c, token);
+    Reader reader(view, heads, Unit<S>{head * S::kSplits, c.position + token});
+    Words words;
+#pragma unroll
+    for (int k = 0; k < Reader::kQuads; ++k) {
+      const int quad = Reader::quad(c.tid, k);
+      words.four[k] = quad < kUnitQuads
+                          ? *reinterpret_cast<const uint2*>(row + unit_word(head, quad))
+                          : make_uint2(0, 0);
+    }
+    if constexpr (S::kWholeNorm) {
+      for (int quad = c.tid; quad < kNormedQuads; quad += kConsumers) {
+        const float squares = squares_of(*reinterpret_cast<const uint2*>(row + quad * 4));
+        (quad * 4 < kQueryRows ? reader.squares.q : reader.squares.k) += squares;
+      }
+    }
+    reader.take(view, words);
+#pragma unroll
+    for (int k = 0; k < Reader::kQuads; ++k) {
+      const int e = Reader::quad(c.tid, k) * 4, at = e - kGroupHeads * kHeadDim;
+      if (at < 0) {
+        u16* query = queries + size_t(token) * kQueryRows + head * kGroupHeads * kHeadDim;
+        *reinterpret_cast<uint2*>(query + e) = reader.values(words, k);
+      } else if (at < 2 * kHeadDim) {
+        *reinterpret_cast<uint2*>(normed + at) = reader.values(words, k);
+      }
+    }
+    __syncthreads();
+    if (c.warp == 0) {
+      append_row(head_of_cache(c, cache, head), c.position + token, normed, normed + kHeadDim,
+                 c.lane);
+    }
+    __syncthreads();
+  }
+  stride = kQueryRows;
+  return queries;
+}
+
+}  // namespace amk
