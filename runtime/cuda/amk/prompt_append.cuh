@@ -1,4 +1,4 @@
-// The rows of a prompt's pass on their way into the cache, as attention finds them there: k and v of
+// The rows of a prompt's pass on their way into the cache, where attention finds them: k and v of
 // each token and kv head, normalised and rotated where a step's attention does that, and rounded
 // where the cache has integers. Needs schedule.h with AMK_TENSOR_CORES.
 #pragma once
