@@ -44,7 +44,7 @@ func (s *State) propose(r *rand.Rand, bracket int) (*Job, error) {
 	for range attempts {
 		if job.Proposer = c.Proposers[r.IntN(len(c.Proposers))]; strings.HasPrefix(job.Proposer, proposeExec) {
 			job.Region = s.drawRegion(r)
-			return job, nil // whoever makes the trial asks the command
+			return job, nil // the process that makes the trial asks the command
 		}
 		switch job.Proposer {
 		case proposeLocal:

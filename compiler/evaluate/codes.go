@@ -23,7 +23,7 @@ models are held, on the reference VM, to the program with every knob at its defa
 changed that decides in which order sums are added up. The class of the verdict is FAIL, and there is no time.`)
 
 	codeMeasure = diag.New("AMK6105", "a measurement could not be carried out", `
-Candidate, incumbent and the incumbent's twin are open at once on one GPU and take turns. If the incumbent cannot be
+Candidate, incumbent and the incumbent's twin are open at once on one GPU, interleaved. If the incumbent cannot be
 opened or measured, there is nothing to compare with, and no verdict; if the candidate cannot, its class is CRASH. Three
 builds must fit the memory of the GPU together.`)
 

@@ -17,7 +17,7 @@ import (
 // A Builder makes a build that a GPU can run, of a program that is proved, and returns its directory.
 type Builder func(ctx context.Context, l *compiler.Scheduled, report progress.Func) (dir string, err error)
 
-// A Measurer takes turns of builds on a GPU. It is that of package turns, or a test's.
+// A Measurer measures builds on a GPU, interleaved. It is that of package turns, or a test's.
 type Measurer func(ctx context.Context, entrants []turns.Entrant, o turns.Options, emit func(turns.Turn) error) (
 	all bool, err error)
 
