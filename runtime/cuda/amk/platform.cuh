@@ -53,6 +53,19 @@ using u64 = uint64_t;
 __host__ __device__ constexpr int ceil_div(int n, int d) { return (n + d - 1) / d; }
 __host__ __device__ constexpr int round_up(int n, int m) { return ceil_div(n, m) * m; }
 
+// Calls f with 0 to kCount - 1, each a constant: for what the compiler has to know of every turn.
+template <int kNumber>
+struct Number {
+  __device__ constexpr operator int() const { return kNumber; }
+};
+template <int kCount, int kFirst = 0, class F>
+__device__ __forceinline__ void each(F&& f) {
+  if constexpr (kFirst < kCount) {
+    f(Number<kFirst>());
+    each<kCount, kFirst + 1>(f);
+  }
+}
+
 // Address of shared memory as the 32-bit number that PTX wants.
 __device__ __forceinline__ u32 shared_address(const void* p) {
   return static_cast<u32>(__cvta_generic_to_shared(p));
