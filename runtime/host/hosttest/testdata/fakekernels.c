@@ -38,7 +38,7 @@ static long prompt_off, prompt_lost;  // a bit of its logits; at this position i
 static Kernel prompt_kernel = {"amk_prompt", 1, {160}, 0};
 
 static long eos, eos_at, stall_at, hang_at, slow_us, decode_us, ceiling_us, drain_us, profile_us, read_us, flaky, off, runs;
-static long bad_at, bad_ordinal, bad_element, lost_row, any_weights, pass_off, batch_off, batch_writes;
+static long bad_at, bad_ordinal, bad_element, lost_row, any_weights, pass_off, pass_picks, batch_off, batch_writes;
 
 static const struct { const char* key; uint32_t* word; long* value; long initial; } settings[] = {
     {"abi", &info.abi, 0, 4}, {"sms", &info.sms, 0, 4}, {"threads", &info.threads, 0, 288},
@@ -64,6 +64,7 @@ static const struct { const char* key; uint32_t* word; long* value; long initial
     {"bad_element", 0, &bad_element, 0},
     {"lost_row", 0, &lost_row, -1},     // the cache row of this position is another token's
     {"pass_off", 0, &pass_off, 0},      // logits of passes of several rows are another bit
+    {"pass_picks", 0, &pass_picks, 0},  // such passes choose the next token instead
     {"batch_off", 0, &batch_off, 0},    // the same of passes of several sequences
     {"batch_writes", 0, &batch_writes, 0},  // sequences that are absent lose their first row
     {"any_weights", 0, &any_weights, 0},  // the weights are a model's, rather than those of hosttest
@@ -309,6 +310,7 @@ static void decode_in(Launch* l, long us, int rows) {
     if (i % rows == 0) now_ms += us / 1000.;
     token = step(l, i, token, rows > 1 && pass_off);
     if (token < 0) break;
+    if (rows > 1 && pass_picks) token = (token + 1) % info.vocab;
     if ((i + 1) % rows == 0) e->steps++;
     if (l->host_tokens) ((volatile uint32_t*)host(l->host_tokens))[i] = token + 1;
     int stop = 0;
