@@ -140,8 +140,12 @@ func (c *modelCheck) checkTask(t int32) {
 					length = ofTask
 				}
 			case op.Code == ir.RMSNORM && len(op.In) == 3: // and the mean is that of all
-				length, weights = ofTask, weights[:1]
-				want("a whole of length", elements(op.In[2], p.flat.Lo)/p.flat.Pass.NumTokens(), length)
+				if weights = weights[:1]; op.OutBuf[0] < 0 { // of attention
+					length = ofTask
+				}
+				if !op.In[2].IsTemp() { // it is no sum of parts
+					want("a whole of length", elements(op.In[2], p.flat.Lo)/p.flat.Pass.NumTokens(), length)
+				}
 			}
 			for _, b := range weights {
 				want("a weight of length", p.flat.Buffers[b].Numel(), length)
