@@ -23,10 +23,10 @@ func Conventional(p *ir.Program) (*ir.Program, *diag.Diagnostic) {
 	for i := range p.Variants {
 		n.variant(i)
 	}
+	n.tellApart()
 	if reflect.DeepEqual(before, n.names) {
 		return p, nil
 	}
-	n.tellApart()
 	q, err := ir.Rename(p, n.names)
 	if err != nil {
 		return nil, diag.Errorf(codeStructure, "program", "%v", err)
