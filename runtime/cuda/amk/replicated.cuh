@@ -27,8 +27,8 @@ __device__ __forceinline__ void add_due(C& c) {
   poll_all(c, groups);
   lap(c, Did::kExchangeWait);
   Columns branch[kOwnGroups];
-  float* const sums = c.shared.squares[c.norms & 1];
   const float squares = sum_of_squares(groups, 0, branch);
+  float* const sums = c.shared.squares[c.norms & 1];
   if (c.lane == 0) sums[c.warp] = squares;
   consumer_barrier();
   const float inverse = inverse_of(sums, c.due.eps);
