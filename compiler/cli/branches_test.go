@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -54,12 +55,19 @@ func TestBranchesOfTheKernel(t *testing.T) {
 				require.NoError(t, err)
 				return strings.Split(string(out), "\n")
 			}
-			alone, together := run("alone", dir), run("together", of)
-			require.Len(t, together, len(alone))
+			// Each SM says of each token what it has added up, and all say the same.
+			alone, together := distinct(run("alone", dir)), distinct(run("together", of))
 			require.Greater(t, len(alone), 2*c.rows*64)
+			require.Equal(t, len(alone), len(together))
 			for i := range alone {
 				require.Equal(t, alone[i], together[i])
 			}
 		})
 	}
+}
+
+// distinct sorts lines, and drops those that are there already.
+func distinct(lines []string) []string {
+	slices.Sort(lines)
+	return slices.Compact(lines)
 }

@@ -1,6 +1,7 @@
 // Adds norms of branches to the residual on the CPU, for ROWS tokens by passes of kTokens of them: by every SM that has
-// the whole residual, as of one token, or by the SMs that own its rows, as of several. Prints the residual and what is
-// read of it, so that programs of several sizes of passes can be compared to the bit.
+// the whole residual, as of one token, or by the SMs that own its rows, as of several. Prints the squares that warps
+// have added up, the residual and what is read of it, so that programs of several sizes of passes can be compared to
+// the bit.
 #include "block.h"
 
 #include "schedule.h"
@@ -18,7 +19,7 @@ constexpr u32 kVector = ROWS * kHidden * kBranchParts * 8;
 constexpr Page kIn{0, kVector, 1}, kOut{kVector, kVector, 1};
 alignas(16) static u8 exchange[2 * kVector];
 alignas(16) static Element::Bits gain[kHidden];
-static float before[ROWS][kHidden], sums[ROWS][kHidden];
+static float before[ROWS][kHidden], sums[ROWS][kHidden], squares[ROWS][kConsumerWarps];
 static Launch launch;
 static int sm;
 
@@ -28,6 +29,13 @@ static float value_at(unsigned which, unsigned element, float scale) {
   for (int i = 0; i < 3; ++i) h = (h ^ h >> 15) * 2246822519u;
   h ^= h >> 13;
   return ldexpf(scale * (int(h & 0xffff) - 0x8000) / 0x8000, -int(h >> 16 & 15));
+}
+
+// An element of a branch. Some are small, and the sum of parts that are not: in another order they are lost.
+static float branch_at(int token, int part, int row) {
+  const bool cancels = row % 5 == 0 && part == 1;
+  const float v = value_at(token, row + (cancels ? 0 : part) * kHidden, 1 + token);
+  return cancels ? -v : row % 5 == 0 && part == 2 ? v * 0x1p-20f : v;
 }
 
 using Word = WordOf<Element>;
@@ -66,6 +74,8 @@ static void add_on_sm() {
   }
   consumer_barrier();
   each([](int token, int row, float& residual) { sums[token][row] = residual; });
+  for (int i = c.tid; i < kTokens * kConsumerWarps; i += kConsumers)
+    squares[launch.position + i / kConsumerWarps][i % kConsumerWarps] = c.shared.squares[(c.norms - 1) & 1][i];
   end_of_block();
 }
 
@@ -78,11 +88,18 @@ static void run(const char* name) {
     memset(exchange, 0, sizeof exchange);
     for (int i = 0; i < kTokens * columns; ++i) {
       const int token = launch.position + i / columns;
-      words(kIn)[i] = Word::make(value_at(token, i % columns, 1 + token), c.epoch);
+      words(kIn)[i] = Word::make(branch_at(token, i % columns / kHidden, i % kHidden), c.epoch);
     }
     const int sms = kTokens > 1 ? kSMs : 1;
-    for (sm = 0; sm < sms; ++sm)
-      if (rows_of<S>().count() > 0) run_block(add_on_sm<S>);
+    for (sm = 0; sm < sms; ++sm) {
+      if (rows_of<S>().count() == 0) continue;
+      run_block(add_on_sm<S>);
+      for (int t = 0; t < kTokens; ++t) {
+        printf("%s token %d squares", name, launch.position + t);
+        for (float sum : squares[launch.position + t]) printf(" %08x", __float_as_uint(sum));
+        printf("\n");
+      }
+    }
     for (int t = 0; t < kTokens; ++t) {
       for (int row = 0; row < kHidden; ++row) {
         const float sum = sums[launch.position + t][row];
