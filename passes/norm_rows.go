@@ -14,11 +14,11 @@ func (r *replication) atOwners() error {
 	for add, norm := range r.norms {
 		gone[norm] = true
 		first, sum := norm.Ops[0], *lastOp(add)
-		rows := slices.Clone(sum.In[1].Dims) // of all tokens
-		to := view(r.rounded, rows...)
-		first.In = []ir.Operand{view(first.In[0].Buf, rows...), view(first.In[1].Buf, rows[len(rows)-1]), first.In[0]}
-		first.Out = []ir.Operand{to}
-		sum.In = []ir.Operand{sum.In[0], to}
+		rows := func(buf string) ir.Operand { return view(buf, slices.Clone(sum.In[1].Dims)...) } // of all tokens
+		whole, gain := first.In[0], first.In[1].Buf
+		first.In = []ir.Operand{rows(whole.Buf), view(gain, task), whole}
+		first.Out = []ir.Operand{rows(r.rounded)}
+		sum.In = []ir.Operand{sum.In[0], rows(r.rounded)}
 		add.Ops, add.Waits = []ir.Op{first, sum}, norm.Waits
 	}
 	err := eachBody(r.v, func(stages []*ir.Stage, _ *ir.Loop) ([]*ir.Stage, error) {

@@ -15,7 +15,7 @@ namespace amk {
 constexpr int kTogether = Element::kBytes == 2 && kHidden % 4 == 0 ? 4 : 1;
 constexpr int kOwnGroups = ceil_div(kHidden / kTogether, kConsumers);
 
-// A group of the residual, which is read and written as one.
+// A group of a vector in fp32, which is read and written as one.
 struct alignas(4 * kTogether) Columns {
   float of[kTogether];
 };

@@ -12,12 +12,10 @@ namespace amk {
 // before the SM has read all that it reads.
 template <class S, class C>
 __device__ __forceinline__ void add_norm_rows(C& c, const Page in, const u8* gain, const Page out) {
-  // Tokens whose branches are on their way to a thread together, and rows of all tokens that a
-  // thread adds at most.
-  constexpr int kMostGroups = 16;
-  constexpr int kTogetherAtMost = kMostGroups / kBranchGroups;
-  constexpr int kReadAtOnce =
-      kTogetherAtMost < 1 ? 1 : kTogetherAtMost < kTokens ? kTogetherAtMost : kTokens;
+  // A thread has some 16 groups on their way at a time, those of as many tokens. Of the rows of all
+  // tokens it adds so many at most.
+  constexpr int kFit = 16 / kBranchGroups;
+  constexpr int kReadAtOnce = kFit < 1 ? 1 : kFit < kTokens ? kFit : kTokens;
   constexpr int kOwnRows = ceil_div(kTokens * kResidualRows, kConsumers);
   constexpr float kOffset = S::kUnitOffset ? 1.0f : 0.0f;
   const Tiles mine = tiles_of<S>(c.sm, c.layer);
