@@ -73,6 +73,13 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 		gain := operand(op(s, ir.RMSNORM).In, 1).Buf
 		collect(&weight, func() (string, error) { return b.address(gain, at, consumed) })
 		consume("%s<%s>(c, %s, %s);", kind, st.Struct, in, weight)
+	case bodyAddNormRows:
+		collect(&in, func() (string, error) { return page(operand(s.Ops[0].In, 0)) })
+		gain := operand(op(s, ir.RMSNORM).In, 1).Buf
+		collect(&weight, func() (string, error) { return b.address(gain, at, consumed) })
+		collect(&to, func() (string, error) { return page(operand(s.Ops[len(s.Ops)-1].Out, 1)) })
+		consume("%s<%s>(c, %s, %s, %s);", kind, st.Struct, in, weight, to)
+		b.d.NormRows = true
 	case bodyProduct:
 		collect(&weight, func() (string, error) { return b.address(op(s, ir.GEMV).In[1].Buf, at, layer) })
 		args := []string{"c"}

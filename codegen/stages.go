@@ -17,6 +17,7 @@ const (
 	bodyEmbed           body = "embed"
 	bodyEmbedReplicated body = "embed_replicated"
 	bodyAddNorm         body = "add_norm"
+	bodyAddNormRows     body = "add_norm_rows"
 	bodyProduct         body = "gemv"
 	bodyAttend          body = "attend"
 	bodyCombine         body = "combine"
@@ -152,6 +153,8 @@ func classify(s *ir.Stage) (body, error) {
 		b = bodyJoin
 	case b == bodyEmbed && len(operand(s.Ops[0].Out, 0).Dims) == 2:
 		b = bodyEmbedReplicated
+	case b == bodyAddNorm && len(op(s, ir.RMSNORM).In) == 3: // of rows, with the mean of all
+		b = bodyAddNormRows
 	}
 	return b, nil
 }

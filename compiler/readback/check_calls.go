@@ -148,6 +148,9 @@ func (b *builder) callsOf(d *descriptor) []kernelCall {
 		c.what, c.args = "embed_replicated", []place{b.addressOf(d, d.table)}
 	case addNormBody:
 		c.what, c.args = "add_norm", []place{b.pageOf(d, d.in), b.addressOf(d, d.norm)}
+	case addNormRowsBody:
+		c.what = "add_norm_rows"
+		c.args = []place{b.pageOf(d, d.in), b.addressOf(d, d.norm), b.pageOf(d, d.out)}
 	case attendBody:
 		heads := place{name: "PlainHeads", inside: []place{b.pageOf(d, d.in)}}
 		if d.normed {

@@ -32,7 +32,7 @@ constexpr int kTraceStride = 132;  // elements of the longest exchanged vector
 // ---- scratch in shared memory ----------------------------------------------------------------
 constexpr int kResidualRows = 8;  // most rows of the residual that an SM owns, floats
 constexpr int kAngleTables = 1;  // of cos and sin
-constexpr int kBranchParts = 1;  // most parts of a branch that every SM adds
+constexpr int kBranchParts = 1;  // most parts of a branch whose norm is added
 constexpr bool kFragmentCache = true;  // cache blocks in mma fragment order
 
 // ---- numbers of the stages in stall records ---------------------------------------------------
