@@ -118,7 +118,7 @@ __device__ __forceinline__ u32 pack2(float lo, float hi) {
 __device__ __forceinline__ float squares_of(uint2 x) {
   const float a = Element::to_float(u16(x.x)), b = Element::to_float(u16(x.x >> 16));
   const float d = Element::to_float(u16(x.y)), e = Element::to_float(u16(x.y >> 16));
-  return a * a + b * b + d * d + e * e;
+  return fmaf(e, e, fmaf(d, d, sum_of_products(a, a, b, b)));
 }
 
 __device__ __forceinline__ float sum_of(uint2 x) {

@@ -17,7 +17,7 @@ __device__ __forceinline__ float rope(C& c, const Row& r, float v) {
   const float other = __shfl_xor_sync(~0u, v, 1);
   if (r.valid && r.row < kRotated) {
     const float2 turn = c.shared.rotation[kAngles][r.token][r.row % kHeadDim / 2];
-    v = r.row & 1 ? v * turn.x + other * turn.y : v * turn.x - other * turn.y;
+    v = rotated(r.row & 1, v, other, turn.x, turn.y);
   }
   return v;
 }
