@@ -62,7 +62,7 @@ type choice struct {
 // indices is what checkIndices works on, and what it leaves to checkTokens.
 type indices struct {
 	carry   []bool   // tasks with an op that makes, moves or uses an index
-	choices []choice // of their SAMPLE_ARGMAX, in order
+	choices []choice // of their SAMPLE and SAMPLE_ARGMAX, in order
 	buffers map[int]*reach
 	temps   map[string]*reach // of the task at hand
 
@@ -75,7 +75,7 @@ type indices struct {
 // noteIndices notes what checkIndices will ask about an op, while its views are at hand.
 func (p *Proof) noteIndices(t int32, k int, op *ir.FlatOp, in, out []view) {
 	switch op.Code {
-	case ir.EMBED, ir.ArgMax, ir.STOP:
+	case ir.EMBED, ir.ArgMax, ir.SAMPLE, ir.STOP:
 	case ir.COPY:
 		counts := func(v view) bool { return v.buf >= 0 && v.dtype == ir.I32 }
 		if !slices.ContainsFunc(in, counts) && !slices.ContainsFunc(out, counts) {
@@ -88,7 +88,7 @@ func (p *Proof) noteIndices(t int32, k int, op *ir.FlatOp, in, out []view) {
 		p.index.carry = sized(p.index.carry, len(p.flat.Tasks))
 	}
 	p.index.carry[t] = true
-	if op.Code == ir.ArgMax {
+	if op.Code.Chooses() {
 		n := in[0].last
 		if in[0].n() == 0 {
 			n = 0
@@ -134,7 +134,7 @@ func (p *Proof) indexTask(t, root int32) {
 		switch {
 		case op.Code == ir.EMBED:
 			p.checkSelected(t, op)
-		case op.Code == ir.ArgMax:
+		case op.Code.Chooses():
 			out = p.chosen(t, root, k, op)
 		case op.Code == ir.COPY:
 			out = p.reachOf(&op.In[0], op.InBuf[0])
@@ -179,7 +179,7 @@ func (p *Proof) reachOf(o *ir.Operand, b int) reach {
 	return out
 }
 
-// chosen returns what a SAMPLE_ARGMAX can yield, and refuses one that has nothing to choose from.
+// chosen returns what a SAMPLE or a SAMPLE_ARGMAX can yield, and refuses one that has nothing to choose from.
 func (p *Proof) chosen(t, root int32, k int, op *ir.FlatOp) reach {
 	among := p.index.among(root, int32(k))
 	if op.IntAt("partial", p.flat.Lo, 0) != 0 {
@@ -189,7 +189,7 @@ func (p *Proof) chosen(t, root int32, k int, op *ir.FlatOp) reach {
 		}
 		return reach{hi: first + among - 1, by: t, first: first, n: among, none: true}
 	}
-	if len(op.In) == 1 {
+	if len(op.In) == 1 || op.Code == ir.SAMPLE && len(op.In) == 2 {
 		return reach{hi: among - 1, by: t, n: among}
 	}
 	out := p.reachOf(&op.In[1], op.InBuf[1])

@@ -60,6 +60,8 @@ type Session struct {
 	position int  // of the next token; the cache holds the rows before it
 	checked  bool // Check has passed
 
+	sampling []Sampling // of the one sequence; nil: the largest logit
+
 	drafter draft.Drafter // nil: none
 	drafts  draft.Stats
 }
