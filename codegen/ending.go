@@ -3,7 +3,6 @@ package codegen
 import (
 	"amkc/ir"
 	"amkc/ir/diag"
-	ops "amkc/ir/op"
 	"amkc/runtime/host"
 )
 
@@ -77,7 +76,7 @@ func (b *builder) endingOps(s *ir.Stage, kind body) []ir.Op {
 
 // settings are those by which the kernel chooses: Launch::sampling.
 func (b *builder) settings() ir.Operand {
-	return view(b.named(ir.RoleSampling), upTo(ops.SamplingWords))
+	return view(b.named(ir.RoleSampling), upTo(ir.SamplingWords))
 }
 
 // named is the name of the buffer of a role; where there is none, the role.

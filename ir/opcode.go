@@ -52,6 +52,9 @@ var opcodeNames = func() []string {
 	return names
 }()
 
+// SamplingWords is how many elements the settings of a sequence have, by which SAMPLE chooses.
+const SamplingWords = op.SamplingWords
+
 // Chooses reports whether an op chooses among the elements of rows, or finds the best of a part of them.
 func (o Opcode) Chooses() bool { return o == ArgMax || o == SAMPLE }
 

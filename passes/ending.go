@@ -1,9 +1,6 @@
 package passes
 
-import (
-	"amkc/ir"
-	"amkc/ir/op"
-)
+import "amkc/ir"
 
 // A step ends in stages that know each other by their buffers alone: sample computes the next token from the logits,
 // stop finds whether the run ends with it, and join says that the step has ended. Lower makes them, of one task each;
@@ -34,7 +31,7 @@ func (l *lowerer) end() {
 
 // settings are what tokens are chosen by, of all sequences.
 func (l *lowerer) settings() ir.Operand {
-	shape := l.tokens.caches(op.SamplingWords)
+	shape := l.tokens.caches(ir.SamplingWords)
 	l.buffer(sampling, ir.Input, ir.I32, ir.HBM, shape...).Role = ir.RoleSampling
 	dims := make([]ir.Range, len(shape))
 	for i, n := range shape {

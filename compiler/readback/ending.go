@@ -1,9 +1,6 @@
 package readback
 
-import (
-	"amkc/ir"
-	ops "amkc/ir/op"
-)
+import "amkc/ir"
 
 // ending is what step.cuh does where a step ends: sample, stop and join_step on every SM, and emit on the first one.
 // It has no constants of its own; the calls are held to it by endingCalls. best announces the best logits.
@@ -41,7 +38,7 @@ func (d *descriptor) endingCalls() []kernelCall {
 }
 
 // settings are those by which tokens are chosen: Launch::sampling.
-var settings = view(sampling, upTo(ops.SamplingWords))
+var settings = view(sampling, upTo(ir.SamplingWords))
 
 // endingBuffers are those that it alone uses.
 func (b *builder) endingBuffers() []ir.Buffer {
@@ -52,7 +49,7 @@ func (b *builder) endingBuffers() []ir.Buffer {
 		number(nextToken, ir.Output, ir.HBM, 1),
 		number(stopTokens, ir.Input, ir.HBM, ir.MaxStopIDs),
 		number(stopLast, ir.Input, ir.HBM, 1),
-		number(sampling, ir.Input, ir.HBM, ops.SamplingWords),
+		number(sampling, ir.Input, ir.HBM, ir.SamplingWords),
 		number(nextOnSM, ir.Activation, ir.SMEM, b.facts.sms),
 		number(stopOnSM, ir.Activation, ir.SMEM, b.facts.sms),
 	}

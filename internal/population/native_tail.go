@@ -1,9 +1,6 @@
 package population
 
-import (
-	"amkc/ir"
-	"amkc/ir/op"
-)
+import "amkc/ir"
 
 // How a program ends.
 const (
@@ -73,7 +70,7 @@ func (g *native) full(x vector) []*ir.Stage {
 	head := &ir.Stage{Name: "head", Dist: ir.Dist{Kind: ir.Spread, Extent: g.vocab, Grain: 1, SMs: g.sms,
 		Rot: g.r.IntN(g.sms), Empty: !g.slip()}, Signal: "best"}
 	g.wait(head, x)
-	settings := viewOf("sampling", extent(op.SamplingWords))
+	settings := viewOf("sampling", extent(ir.SamplingWords))
 	best := views(viewOf("best.value", ir.Index(symSM)), viewOf("best.index", ir.Index(symSM)))
 	head.Ops = []ir.Op{g.logits(x, span()),
 		newOp(ir.SAMPLE, best, views(viewOf("logits", span()), settings), ir.IntParam("partial", ir.Int(1)),

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"amkc/ir"
-	"amkc/ir/op"
 )
 
 // fitting makes an op of each opcode with operands that fit, of sizes of its own choice. FUSED has none that any
@@ -267,7 +266,7 @@ func (s *sheet) sample() *ir.FlatOp {
 	if chance(s.Rand, 2) {
 		sequences = rows
 	}
-	settings := s.input("", ir.I32, sequences, op.SamplingWords)
+	settings := s.input("", ir.I32, sequences, ir.SamplingWords)
 	pos := intParam("pos", s.IntN(9))
 	switch s.IntN(3) {
 	case 0:

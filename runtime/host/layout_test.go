@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/ir/op"
+	"amkc/ir"
 )
 
 // The structs that cross to the device are built byte by byte, so the headers are read to see that they agree.
@@ -41,7 +41,7 @@ func TestDeviceStructs(t *testing.T) {
 	require.Equal(t, strings.Fields("temperature seed"), fields(read("launch.cuh"), "Sampling"))
 	require.Contains(t, read("launch.cuh"), "sizeof(Sampling) == "+strconv.Itoa(samplingSize))
 	require.Contains(t, read("launch.cuh"), fmt.Sprintf("kNoToken = %#x;", noToken))
-	require.Equal(t, 4*op.SamplingWords, samplingSize)
+	require.Equal(t, 4*ir.SamplingWords, samplingSize)
 	require.Equal(t, strings.Fields("valid stage layer step wait index expected warp"),
 		fields(read("launch.cuh"), "Stall"))
 	require.Equal(t, strings.Fields(`abi sms threads shared_bytes exchange_bytes exchanges_per_step trace_stride

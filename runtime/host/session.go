@@ -23,7 +23,7 @@
 // in vain give up; where each SM gave up comes back as a [StallError].
 //
 // The package is copied into every emitted launcher. It imports the standard library, runtime/draft, runtime/driver,
-// runtime/infile and runtime/printable, and must not import any other package of amkc. Errors are plain types, see
+// runtime/infile, runtime/printable and runtime/sampling, and must not import any other package of amkc. Errors are plain types, see
 // errors.go.
 package host
 
