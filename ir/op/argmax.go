@@ -10,7 +10,6 @@ var ArgMax = declare(Spec{
 		{Key: "partial", Lo: 0, Hi: 1, Doc: "1: the operand is a part of the values"},
 		first,
 	},
-	Kernel: true, // as SAMPLE with settings of 0
 	Forms: []Form{{
 		When: "with partial=1",
 		If:   func(_ int, args Args) bool { return args.Int("partial", 0) != 0 },
