@@ -13,9 +13,9 @@ import (
 // rows of the table: it walks the tasks in a legal order and keeps, for every I32 buffer and temporary, how far the
 // indices in it can reach.
 //
-//   - SAMPLE_ARGMAX over n values yields 0 to n-1; with partial=1 and first=f it yields f to f+n-1, or no index,
-//     which it does where there is no value, or none that is a number; with indices as its second operand it yields
-//     one of those, or 0 if none of them is an index.
+//   - SAMPLE and SAMPLE_ARGMAX over n values yield 0 to n-1; with partial=1 and first=f they yield f to f+n-1, or no
+//     index, which they do where there is no value, or none that can be chosen; with indices as the second operand
+//     they yield one of those, or 0 if none of them is an index.
 //   - COPY hands on what it copies, and STOP yields 0 or 1.
 //   - An input is the host's. The host gives it rows of the tables that it selects from; that is assumed, and refvm
 //     and the launcher see to it. The token is the host's in the first step only: what the step leaves in next is a
@@ -196,7 +196,7 @@ func (p *Proof) chosen(t, root int32, k int, op *ir.FlatOp) reach {
 	if out == (reach{hi: -1, none: true}) {
 		p.Errorf(CodeIndex, p.Task(t), "%s chooses among the indices in %s, and none of them is one: they come "+
 			"from empty views", op.Code, op.In[1]).
-			Suggest("give a SAMPLE_ARGMAX that writes them a view that is not empty")
+			Suggest("give a %s that writes them a view that is not empty", op.Code)
 	}
 	out.none = false
 	return out

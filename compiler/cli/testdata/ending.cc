@@ -9,7 +9,6 @@ static double __dadd_rn(double a, double b) { return a + b; }
 static double __dmul_rn(double a, double b) { return a * b; }
 static double __ddiv_rn(double a, double b) { return a / b; }
 static double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
-static int __clzll(long long v) { return v ? __builtin_clzll(v) : 64; }
 
 #include "schedule.h"
 #include "model_config.h"

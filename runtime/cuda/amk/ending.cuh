@@ -95,7 +95,8 @@ __device__ __forceinline__ Drawn reduce_warps(C& c, int half, int token) {
 }
 
 // What this SM draws among the logits of its own rows of stage S, which it has stored: thread t gets
-// that of token t. Two tokens share random words.
+// that of token t. Two ids share random words, and their noise is computed together, while their
+// logits are on their way.
 template <class S, class C>
 __device__ __forceinline__ Candidate draw_own(C& c) {
   const Tiles mine = tiles_of<S>(c.sm, 0);
@@ -110,9 +111,10 @@ __device__ __forceinline__ Candidate draw_own(C& c) {
     for (int id = mine.begin * kTileRows + 2 * c.tid; id < end; id += 2 * kConsumers) {
       const float first = logits[id], second = id + 1 < end ? logits[id + 1] : -INFINITY;
       const uint4 words = noise_of(draw.seed, draw.position, u32(id) / 2);
-#pragma unroll 1
-      for (int i = 0; i < 2; ++i)
-        draw.offer(best, i ? second : first, id + i, uniform_of(words, id + i));
+      const double of_first = draw.sum(first, uniform_of(words, id));
+      const double of_second = draw.sum(second, uniform_of(words, id + 1));
+      draw.offer(best, first, id, of_first);
+      draw.offer(best, second, id + 1, of_second);
     }
     best = reduce_warp(best);
     if (c.lane == 0) drawn_of_warps(c, 0, token)[c.warp] = best;

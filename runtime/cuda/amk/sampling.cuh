@@ -59,13 +59,6 @@ __device__ __forceinline__ double gumbel_of(u64 v) {
   return -exact_ln(-exact_ln(__dmul_rn(double(static_cast<long long>(u)), 0x1p-53)));
 }
 
-// What the noise of v does not exceed: E is v or more, so that -ln E is at most ln2 times one more
-// than the zeros that v begins with. The bound is a little above that, and a sum with it rounds to
-// no less than the real one.
-__device__ __forceinline__ double most_of(u64 v) {
-  return __dmul_rn(0.6932, double(__clzll(static_cast<long long>(v)) - 10));
-}
-
 // A token that may be drawn: the one with the largest sum is, the lowest among equals.
 struct Drawn {
   double sum = -INFINITY;
@@ -87,24 +80,21 @@ struct Draw {
         seed(load_constant(&of->seed)),
         position(u64(after) + 1) {}
 
-  // Offers a token with its logit. A logit that is no finite number and not -inf, which is that of a
-  // token that is never drawn, voids the draw: it beats all others, and is of no token.
-  __device__ __forceinline__ void offer(Drawn& best, float logit, int token, u64 v) const {
-    if (logit == -INFINITY) return;
-    if (!(logit < INFINITY)) {
-      best = Drawn{INFINITY, INFINITY, kNoToken};
-      return;
-    }
-    double x = double(logit);
-    if (temperature != 0) {
-      x = __ddiv_rn(x, temperature);
-      if (__dadd_rn(x, most_of(v)) < best.sum) return;
-      x = __dadd_rn(x, gumbel_of(v));
-    }
-    best.offer(Drawn{x, logit, token});
+  // What the largest of is looked for, of a token with the number v.
+  __device__ __forceinline__ double sum(float logit, u64 v) const {
+    const double x = double(logit);
+    if (temperature == 0) return x;
+    return __dadd_rn(__ddiv_rn(x, temperature), gumbel_of(v));
+  }
+  // Offers a token with its logit and sum. One with a logit of -inf is never drawn. A logit that is
+  // no finite number otherwise voids the draw: it beats all others, and is of no token.
+  __device__ __forceinline__ void offer(Drawn& best, float logit, int token, double sum) const {
+    if (!(logit < INFINITY)) best = Drawn{INFINITY, INFINITY, kNoToken};
+    else if (logit > -INFINITY) best.offer(Drawn{sum, logit, token});
   }
   __device__ __forceinline__ void offer(Drawn& best, float logit, int token) const {
-    offer(best, logit, token, uniform_of(noise_of(seed, position, u32(token) / 2), token));
+    const uint4 words = noise_of(seed, position, u32(token) / 2);
+    offer(best, logit, token, sum(logit, uniform_of(words, token)));
   }
 };
 

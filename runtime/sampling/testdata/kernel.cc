@@ -24,7 +24,6 @@ static double __dadd_rn(double a, double b) { return a + b; }
 static double __dmul_rn(double a, double b) { return a * b; }
 static double __ddiv_rn(double a, double b) { return a / b; }
 static double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
-static int __clzll(long long v) { return v ? __builtin_clzll(v) : 64; }
 
 #define AMK_BULK_COPY 1
 #define AMK_ASYNC_COPY 1
