@@ -12,8 +12,8 @@ import (
 	"amkc/runtime/sampling"
 )
 
-// A scheduled program draws what the sampler draws from its logits, by the settings of each sequence: with passes of one
-// token, of rows and of sequences, at any positions.
+// A scheduled program draws what the sampler draws from its logits, by the settings of each sequence: with passes of
+// one token, of rows and of sequences, at any positions.
 func TestProgramsDraw(t *testing.T) {
 	c := &passCases[2]
 	for _, pass := range []ir.Pass{{}, ir.PassOf(1, 4), ir.PassOf(3, 1), ir.PassOf(2, 2)} {

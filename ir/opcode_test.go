@@ -86,8 +86,8 @@ func TestOpcodesAreDeclared(t *testing.T) {
 	}
 }
 
-// The proofs follow indices through EMBED, COPY, SAMPLE and SAMPLE_ARGMAX; another op that yields or takes any needs a rule
-// there (validate/indices.go).
+// The proofs follow indices through EMBED, COPY, SAMPLE and SAMPLE_ARGMAX; another op that yields or takes any needs a
+// rule there (validate/indices.go).
 func TestOpsWithIndices(t *testing.T) {
 	for c, spec := range Ops {
 		for i := range spec.Forms {

@@ -24,8 +24,8 @@ func sample(w *worker, o *op) error {
 	case partial && (len(o.in) != 2 || len(o.out) != 2):
 		return w.misfit(o, "has %d inputs and %d outputs, want 2 and 2 with partial=1", len(o.in), len(o.out))
 	case w.last(settings) != ops.SamplingWords || sequences < 1 || rows%sequences != 0:
-		return w.misfit(o, "has settings of %d elements in rows of %d for %d rows, want %d for each sequence", len(words),
-			w.last(settings), rows, ops.SamplingWords)
+		return w.misfit(o, "has settings of %d elements in rows of %d for %d rows, want %d for each sequence",
+			len(words), w.last(settings), rows, ops.SamplingWords)
 	case !partial && len(x) == 0:
 		return w.misfit(o, "has no values to choose from; with partial=1 it may have none")
 	}
@@ -134,13 +134,13 @@ type Settings struct {
 func (s *Session) Sample(of []Settings) error {
 	inputs := s.mem.byRole[ir.RoleSampling]
 	if len(inputs) == 0 {
-		return diag.Errorf(CodeBuffer, "program", "tokens are chosen by no settings: want an IO_INPUT of I32 of role %s",
-			ir.RoleSampling)
+		return diag.Errorf(CodeBuffer, "program", "tokens are chosen by no settings: want an IO_INPUT of I32 of role "+
+			"%s", ir.RoleSampling)
 	}
 	in := inputs[0]
 	if len(of)*ops.SamplingWords != len(in.data) {
-		return diag.Errorf(CodeBuffer, "buffer "+in.buf.Name, "holds settings of %d sequences, want those and not of %d",
-			len(in.data)/ops.SamplingWords, len(of))
+		return diag.Errorf(CodeBuffer, "buffer "+in.buf.Name, "holds settings of %d sequences, want those and not of "+
+			"%d", len(in.data)/ops.SamplingWords, len(of))
 	}
 	for i, settings := range of {
 		t := math.Float64bits(settings.Temperature)

@@ -266,8 +266,8 @@ Put them on different pages, or let pass pagecolor do it.`)
 EMBED takes rows of its table by indices that the step computes. However the values turn out, each is a row of the
 table: SAMPLE and SAMPLE_ARGMAX over n values yield 0 to n-1, with partial=1 and first=f they yield f to f+n-1 or no
 index, with indices as the second operand one of those; COPY hands an index on; an input is the host's, which gives
-rows of the table. Nothing bounds what weights, constants and caches hold. What a step leaves in its output of role next is the
-next one's token, so that it is a row of the token's table, too.
+rows of the table. Nothing bounds what weights, constants and caches hold. What a step leaves in its output of role
+next is the next one's token, so that it is a row of the token's table, too.
 
     buffer table WEIGHT F32 [8,4] HBM rowmajor
       idx[0] = SAMPLE_ARGMAX(w[0:64])             # 0 to 63

@@ -14,9 +14,9 @@ import (
 	"amkc/runtime"
 )
 
-// emitted writes the CUDA sources of a build, for an H200 unless another is asked for, those of passes too, and its weights, which is all that is
-// compiled for the CPU, and returns the directory. A build in full has the launcher too, most of whose bytes are
-// modules of others.
+// emitted writes the CUDA sources of a build, for an H200 unless another is asked for, those of passes too, and its
+// weights, which is all that is compiled for the CPU, and returns the directory. A build in full has the launcher too,
+// most of whose bytes are modules of others.
 func emitted(t *testing.T, o builder.Options) (dir string) {
 	t.Helper()
 	if o.Target == nil {

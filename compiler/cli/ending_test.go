@@ -21,9 +21,9 @@ import (
 	"amkc/runtime/sampling"
 )
 
-// Every SM comes to the token that the host's sampler chooses from the same logits, compiled for the CPU: with passes of
-// one token, of rows and of sequences with settings of their own, drawn or greedily, with equal logits, with logits that
-// no token may be drawn by, and with SMs that have no rows of the vocabulary.
+// Every SM comes to the token that the host's sampler chooses from the same logits, compiled for the CPU: with passes
+// of one token, of rows and of sequences with settings of their own, drawn or greedily, with equal logits, with logits
+// that no token may be drawn by, and with SMs that have no rows of the vocabulary.
 func TestEndingOfTheKernel(t *testing.T) {
 	compiler, err := exec.LookPath("c++")
 	if err != nil {

@@ -107,7 +107,8 @@ func hostError(dir string, err error) error {
 	var token *host.TokenError
 	var logits *sampling.LogitsError
 	switch {
-	case err == nil, errors.As(err, &d), errors.As(err, &logits), errors.As(err, &list), errors.Is(err, context.Canceled):
+	case err == nil, errors.As(err, &d), errors.As(err, &logits), errors.As(err, &list),
+		errors.Is(err, context.Canceled):
 		return err
 	case errors.As(err, &build):
 		return diag.Errorf(codeNeedsBuild, dir, "%v", infile.Reason(err))

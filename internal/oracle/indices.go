@@ -73,7 +73,7 @@ func (m *machine) indices([]region) *Hazard {
 func (m *machine) selects() bool {
 	for t := range m.tasks {
 		for k := range m.tasks[t].flat.Ops {
-			if code := m.tasks[t].flat.Ops[k].Code; code == ir.EMBED || code == ir.ArgMax || code == ir.SAMPLE || code == ir.STOP {
+			if code := m.tasks[t].flat.Ops[k].Code; code == ir.EMBED || code.Chooses() || code == ir.STOP {
 				return true
 			}
 		}

@@ -271,7 +271,8 @@ func (s *sheet) sample() *ir.FlatOp {
 	switch s.IntN(3) {
 	case 0:
 		return s.op(ir.SAMPLE, []arg{s.view("", ir.Weight, s.float(), rows, s.some()), settings},
-			[]arg{s.out(s.float(), rows), s.out(ir.I32, rows)}, intParam("partial", 1), intParam("first", s.IntN(9)), pos)
+			[]arg{s.out(s.float(), rows), s.out(ir.I32, rows)}, intParam("partial", 1), intParam("first", s.IntN(9)),
+			pos)
 	case 1:
 		return s.op(ir.SAMPLE, []arg{s.input("", s.float(), rows, n), s.input(tokenInput, ir.I32, rows, n), settings},
 			s.outs(ir.I32, rows), pos)

@@ -10,10 +10,10 @@ import (
 	"amkc/runtime/driver"
 )
 
-// Feed decodes ids at the session's position and the ones after it, and returns the token that is chosen after the last:
-// the largest logit, the lowest id among equals, unless [Session.Choose] says otherwise. onLogits, if not nil, gets the logits
-// [vocab] after each id, in order; the slice is valid during the call. Errors: [PositionError], [TokenError],
-// [StallError], the cause of a cancelled context, and those of the driver.
+// Feed decodes ids at the session's position and the ones after it, and returns the token that is chosen after the
+// last: the largest logit, the lowest id among equals, unless [Session.Choose] says otherwise. onLogits, if not nil,
+// gets the logits [vocab] after each id, in order; the slice is valid during the call. Errors: [PositionError],
+// [TokenError], [StallError], [sampling.LogitsError], the cause of a cancelled context, and those of the driver.
 func (s *Session) Feed(ctx context.Context, ids []int, onLogits func(position int, logits []float32) error) (next int,
 	err error) {
 	if len(ids) == 0 {

@@ -63,8 +63,8 @@ func (b *burst) noToken(first, after int) error {
 	if n := len(b.positions); n > 0 {
 		at = b.positions[after%n] + after/n
 	}
-	return &sampling.LogitsError{Position: at + 1, What: "no token can be drawn: each has a logit of -inf, or the logit " +
-		"of some is no number"}
+	return &sampling.LogitsError{Position: at + 1, What: "no token can be drawn: each has a logit of -inf, or the " +
+		"logit of some is no finite number"}
 }
 
 // run carries a burst out and returns the tokens chosen, one after each that was decoded. emit gets each as soon as the

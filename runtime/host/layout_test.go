@@ -37,7 +37,8 @@ func TestDeviceStructs(t *testing.T) {
 	}
 	require.Equal(t, strings.Fields(`weights cache exchange logits trace profile forced tokens host_tokens abort
 		abort_device stalls stop_ids sampling
-		spin_limit_ns first_epoch steps position token n_stop logit_stride reserved positions`), fields(read("launch.cuh"), "Launch"))
+		spin_limit_ns first_epoch steps position token n_stop logit_stride reserved positions`),
+		fields(read("launch.cuh"), "Launch"))
 	require.Equal(t, strings.Fields("temperature seed"), fields(read("launch.cuh"), "Sampling"))
 	require.Contains(t, read("launch.cuh"), "sizeof(Sampling) == "+strconv.Itoa(samplingSize))
 	require.Contains(t, read("launch.cuh"), fmt.Sprintf("kNoToken = %#x;", noToken))
@@ -75,9 +76,9 @@ func TestDeviceStructs(t *testing.T) {
 	require.Contains(t, read("read.cuh"), "kReadBlocks = "+strconv.Itoa(readBlocks)+";")
 
 	p := launchParams{Weights: 1, Cache: 2, Exchange: 3, Logits: 4, Trace: 5, Forced: 6, Tokens: 7, HostTokens: 8,
-		Abort:       9,
-		AbortDevice: 10, Stalls: 11, StopIDs: 12, Sampling: 13, SpinLimitNS: 14, FirstEpoch: 15, Steps: 16, Position: 17,
-		Token: -18, NStop: 19, LogitStride: 20, Positions: [MaxSequences]int{21, -22, 23, 24, 25, 26, 27, 28}}
+		Abort: 9, AbortDevice: 10, Stalls: 11, StopIDs: 12, Sampling: 13, SpinLimitNS: 14, FirstEpoch: 15, Steps: 16,
+		Position: 17, Token: -18, NStop: 19, LogitStride: 20,
+		Positions: [MaxSequences]int{21, -22, 23, 24, 25, 26, 27, 28}}
 	raw := p.encode()
 	require.Len(t, raw, launchSize)
 	for i := range 15 {

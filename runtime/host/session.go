@@ -23,8 +23,8 @@
 // in vain give up; where each SM gave up comes back as a [StallError].
 //
 // The package is copied into every emitted launcher. It imports the standard library, runtime/draft, runtime/driver,
-// runtime/infile, runtime/printable and runtime/sampling, and must not import any other package of amkc. Errors are plain types, see
-// errors.go.
+// runtime/infile, runtime/printable and runtime/sampling, and must not import any other package of amkc. Errors are
+// plain types, see errors.go.
 package host
 
 import (

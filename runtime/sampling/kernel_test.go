@@ -45,7 +45,8 @@ func TestNoiseOfTheKernel(t *testing.T) {
 	want, got := make([]float64, n), make([]float64, n)
 	put(uint32(n))
 	for i := range n {
-		seed, position, token := rng.Uint64()>>rng.IntN(64), rng.Uint64()>>(1+rng.IntN(63)), rng.Uint32()>>(1+rng.IntN(31))
+		seed, position := rng.Uint64()>>rng.IntN(64), rng.Uint64()>>(1+rng.IntN(63))
+		token := rng.Uint32() >> (1 + rng.IntN(31))
 		put(seed)
 		put(position)
 		put(token)
@@ -84,7 +85,8 @@ func TestDrawsOfTheKernel(t *testing.T) {
 		counts := make([]int, len(logits))
 		for d := range n {
 			require.Equal(t, pick(c, temperature, at, d), int(got[d]), "%v at %d", temperature, d)
-			require.Equal(t, pick(c, temperature, uint64(d)<<20, int(at)), int(got[n+d]), "%v of seed %d", temperature, d)
+			require.Equal(t, pick(c, temperature, uint64(d)<<20, int(at)), int(got[n+d]), "%v of seed %d", temperature,
+				d)
 			counts[got[d]]++
 			counts[got[n+d]]++
 		}

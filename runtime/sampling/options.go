@@ -123,8 +123,8 @@ func (o *Options) NeedLogits() bool {
 		len(o.Bias) > 0 || o.LogProbs >= 0
 }
 
-// ByKernel reports whether a kernel can choose a token by the options, to the same one as a [Sampler]: the largest logit,
-// or a draw from all tokens with a temperature. The others are chosen from logits on the host.
+// ByKernel reports whether a kernel can choose a token by the options, to the same one as a [Sampler]: the largest
+// logit, or a draw from all tokens with a temperature. The others are chosen from logits on the host.
 func (o *Options) ByKernel() bool {
 	of := *o
 	of.Temperature = 0

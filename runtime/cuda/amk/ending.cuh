@@ -94,9 +94,9 @@ __device__ __forceinline__ Drawn reduce_warps(C& c, int half, int token) {
   return best;
 }
 
-// What this SM draws among the logits of its own rows of stage S, which it has stored: thread t gets
-// that of token t. Two ids share random words, and their noise is computed together, while their
-// logits are on their way.
+// What this SM draws among the logits of its own rows of stage S, which it has stored: thread t
+// gets that of token t. Two ids share random words, and their noise is computed together, while
+// their logits are on their way.
 template <class S, class C>
 __device__ __forceinline__ Candidate draw_own(C& c) {
   const Tiles mine = tiles_of<S>(c.sm, 0);
@@ -125,7 +125,7 @@ __device__ __forceinline__ Candidate draw_own(C& c) {
   return Candidate{best.logit, best.token};
 }
 
-// Publishes this SM's best logit of each token, or the one that it has drawn of its rows of stage S.
+// Publishes this SM's best logit of each token, or the one that it draws of its rows of stage S.
 template <class S, class C>
 __device__ __forceinline__ void publish_best(C& c, const Best& offers, const Page values,
                                              const Page indices) {
@@ -179,8 +179,8 @@ __device__ __forceinline__ Candidate best_of_sms(C& c, const Page values, const 
   return best;
 }
 
-// The same of what the SMs have drawn. Words carry a logit and its token, whose sum is a function of
-// them, so that it is computed once more here.
+// The same of what the SMs have drawn. Words carry a logit and its token, and the sum is a function
+// of them: it is computed once more here.
 template <class C>
 __device__ __forceinline__ Drawn drawn_of_sms(C& c, const Page values, const Page indices,
                                               int token, int first, int step) {
@@ -259,9 +259,9 @@ __device__ __forceinline__ void sample(C& c, const Page values, const Page indic
   }
 }
 
-// Finds whether the launch ends with this step: it is the last one, or void, or has chosen one of
-// the ids that end a launch, or none, after any token of a sequence that is there. The ring's producer,
-// which runs ahead, looks at what this leaves too.
+// Finds whether the launch ends with this step: it is the last one, or void, or has chosen no token
+// or one of the ids that end a launch, after any token of a sequence that is there. The ring's
+// producer, which runs ahead, looks at what this leaves too.
 template <class C>
 __device__ __forceinline__ void stop(C& c) {
   if (c.tid == 0) {

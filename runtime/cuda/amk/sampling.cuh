@@ -1,5 +1,5 @@
-// How a token is drawn: the one with the largest sum of its logit over the temperature and of noise,
-// which depends on the seed, the position and the token alone. docs/sampling.md says what is
+// How a token is drawn: the one with the largest sum of its logit over the temperature and of
+// noise, which depends on the seed, the position and the token alone. docs/sampling.md says what is
 // computed, to the bit, and the host computes it too; so every operation here is an intrinsic that
 // rounds once, which the compiler fuses with nothing. Must not know where logits come from.
 #pragma once

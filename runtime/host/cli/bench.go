@@ -167,8 +167,8 @@ func benchText(check *host.CheckReport, r *host.BenchReport) string {
 		r.Ceiling.Median, r.Ceiling.P10, r.Ceiling.P90)
 	drawn := func(label string, q *host.Quantiles, of host.Quantiles) {
 		if q != nil {
-			line(label, "%.1f µs (p10 %.1f, p90 %.1f) where tokens are drawn with a temperature: %+.2f %%", q.Median, q.P10,
-				q.P90, 100*(q.Median/of.Median-1))
+			line(label, "%.1f µs (p10 %.1f, p90 %.1f) where tokens are drawn with a temperature: %+.2f %%", q.Median,
+				q.P10, q.P90, 100*(q.Median/of.Median-1))
 		}
 	}
 	drawn("drawn", r.Drawn, r.Latency)

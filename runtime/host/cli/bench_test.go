@@ -65,7 +65,8 @@ func TestBenchReport(t *testing.T) {
 		"--drawn", "--report", page)
 	require.Zero(t, code, stderr)
 	require.Contains(t, out, "share      90.0 % of the ceiling")
-	require.Contains(t, out, "drawn      200.0 µs (p10 200.0, p90 200.0) where tokens are drawn with a temperature: +0.00 %")
+	require.Contains(t, out, "drawn      200.0 µs (p10 200.0, p90 200.0) where tokens are drawn with a temperature: "+
+		"+0.00 %\n")
 	require.Contains(t, out, "report     "+page+"\n")
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
