@@ -38,13 +38,16 @@ func choose(c *call, f *sampling.Flags, dir string) (sampling.Options, error) {
 
 // checkChoice refuses options that are not for the model, and says how tokens will be drawn, if they are: the model may
 // have decided most of it, and a seed that was made up is wanted for doing the same again.
-func checkChoice(c *call, o *sampling.Options, vocab int) error {
+func checkChoice(c *call, o *sampling.Options, e *opened) error {
 	var option *sampling.OptionError
-	if err := o.Check(vocab); errors.As(err, &option) {
+	if err := o.Check(e.vocab); errors.As(err, &option) {
 		return c.usage("--%v", option)
 	}
 	if o.Temperature != 0 {
 		c.note("sampling: %v", o)
+	}
+	if e.device == deviceCUDA && !o.ByKernel() {
+		c.note("%s", host.ChosenOnHost)
 	}
 	return nil
 }

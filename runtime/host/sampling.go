@@ -20,6 +20,9 @@ type Sampling struct {
 // samplingSize is sizeof(amk::Sampling).
 const samplingSize = 16
 
+// ChosenOnHost says how tokens are chosen by options that the kernel does not choose by.
+const ChosenOnHost = "tokens are chosen on the host, a launch for each: the kernel draws with a temperature alone"
+
 // SamplingOf returns how the kernel chooses by options, and whether it can: what it cannot is chosen from logits on the
 // host, to the same tokens.
 func SamplingOf(o *sampling.Options) (Sampling, bool) {

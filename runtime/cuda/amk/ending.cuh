@@ -107,7 +107,7 @@ __device__ __forceinline__ Candidate draw_own(C& c) {
     const float* logits = logits_of(c, token);
     const Draw draw = draw_after(c, token);
     Drawn best;
-#pragma unroll 1
+#pragma unroll 2
     for (int id = mine.begin * kTileRows + 2 * c.tid; id < end; id += 2 * kConsumers) {
       const float first = logits[id], second = id + 1 < end ? logits[id + 1] : -INFINITY;
       const uint4 words = noise_of(draw.seed, draw.position, u32(id) / 2);
