@@ -80,7 +80,7 @@ func TestBenchReport(t *testing.T) {
 
 	again := filepath.Join(t.TempDir(), "again.html")
 	code, _, _ = run(t, dir, "", "bench", "--steps-per-launch", "15", "--position", "10", "--launches", "10",
-		"--report", again, "--json")
+		"--drawn", "--report", again, "--json")
 	require.Zero(t, code)
 	same, err := os.ReadFile(again)
 	require.NoError(t, err)
