@@ -141,7 +141,7 @@ func TestCheckValues(t *testing.T) {
 		"dist":       {func(p *Program) { p.Variants[0].Body[0].(*Stage).Dist.Kind = 99 }, "unknown distribution #99"},
 		"block": {func(p *Program) { p.Variants[0].Body[0].(*Stage).Ops[0].In[0].Dims[0].Parts = 2 },
 			"blocks of 0 in 2 parts"},
-		"transform": {func(p *Program) { p.Buffers[8].Pieces[0].Chain = transform.Of(9) }, "#9 is unknown, want"},
+		"transform": {func(p *Program) { p.Buffers[7].Pieces[0].Chain = transform.Of(9) }, "#9 is unknown, want"},
 		"float": {func(p *Program) {
 			p.Variants[0].Body[1].(*Loop).Body[0].Ops[0].Params[0].Float = math.NaN()
 		}, "RMSNORM has eps=NaN"},
