@@ -307,10 +307,10 @@ class Rows(Fake):
             #!{python} -IS
             import json, sys
             if sys.argv[2] == "passes":
-                assert sys.argv[3:] == ["--cases", "300", "--seed", "1"], sys.argv
+                assert sys.argv[3:] == ["--cases", "1000", "--seed", "1"], sys.argv
                 kinds = dict.fromkeys(("prompts", "rows of 1", "rows of 2", "rows of 3", "rows of 5", "rows of 8",
                                        "drafts", "sequences"), 40)
-                print(json.dumps({{"seed": 1, "cases": 300, "kinds": kinds, "from_prefix": 9, "drafts": 91,
+                print(json.dumps({{"seed": 1, "cases": 1000, "kinds": kinds, "from_prefix": 9, "drafts": 91,
                                   "compared": 5123, "beside": 701, "differing": 0, "difference": "",
                                   "passed": True}}))
                 sys.exit()

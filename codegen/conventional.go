@@ -89,7 +89,7 @@ func has(d *ir.Directory, b *ir.Buffer) bool {
 
 // ioNames are those of the buffers that a step shares with its host.
 var ioNames = map[string]string{ir.RoleToken: "token", ir.RoleNext: "next", ir.RoleLogits: "logits",
-	ir.RoleStopIDs: "stop.ids", ir.RoleStopLast: "stop.last"}
+	ir.RoleStopIDs: "stop.ids", ir.RoleStopLast: "stop.last", ir.RoleSampling: "sampling"}
 
 // vectorNames are those of what stages hand over, and normNames those of the norms of what they read, by their roles.
 var (
@@ -222,7 +222,7 @@ func (u *use) ops() {
 			u.buffer(operand(o.In, 1), "xielu.weight", layered, 0)
 		case ir.STOP:
 			u.buffer(operand(o.Out, 0), "stop", false, 0)
-		case ir.ArgMax:
+		case ir.SAMPLE:
 			if kind == bodySample {
 				u.buffer(operand(o.Out, 0), "next.sm", false, 0)
 				continue

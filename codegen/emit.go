@@ -98,10 +98,10 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 			break
 		}
 		var value, index string
-		collect(&value, ofResult(ir.ArgMax, 0))
-		collect(&index, ofResult(ir.ArgMax, 1))
+		collect(&value, ofResult(ir.SAMPLE, 0))
+		collect(&index, ofResult(ir.SAMPLE, 1))
 		consume("const Best best = %s(%s);", st.Func.Name, strings.Join(args, ", "))
-		consume("publish_best(c, best, %s, %s);", value, index)
+		consume("publish_best<%s>(c, best, %s, %s);", st.Struct, value, index)
 	case bodyAttend:
 		collect(&in, func() (string, error) { return page(operand(s.Ops[0].In, 0)) })
 		collect(&to, ofResult(ir.ATTENTION, 0))
@@ -133,8 +133,8 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 		collect(&to, ofResult(ir.AttentionCombine, 0))
 		consume("combine<%s>(c, %s, %s);", st.Struct, in, to)
 	case bodySample:
-		collect(&in, ofOperand(ir.ArgMax, 0))
-		collect(&to, ofOperand(ir.ArgMax, 1))
+		collect(&in, ofOperand(ir.SAMPLE, 0))
+		collect(&to, ofOperand(ir.SAMPLE, 1))
 		consume("sample(c, %s, %s);", in, to)
 	case bodyStop, bodyEmit, bodyJoinStep:
 		consume("%s(c);", kind)

@@ -54,7 +54,7 @@ var bodies = map[string]declaration{
 	"LAYERNORM LAYERNORM ROPE ROPE ATTENTION_TILE KV_APPEND KV_APPEND": {bodyAttend, normedHeads},
 	"RMSNORM ADD":       {body: bodyAddNorm},
 	"ATTENTION_COMBINE": {body: bodyCombine},
-	"SAMPLE_ARGMAX":     {body: bodySample},
+	"SAMPLE":            {body: bodySample},
 	"STOP":              {body: bodyStop},
 	"COPY":              {body: bodyEmit},
 	"NOP":               {body: bodyArrive},
@@ -98,7 +98,7 @@ func addsToResidual(s *ir.Stage) bool {
 
 // choosesToken reports whether a stage looks for the largest logit of an SM's rows.
 func choosesToken(s *ir.Stage) bool {
-	return isProduct(s.Ops) && s.Ops[len(s.Ops)-1].Code == ir.ArgMax
+	return isProduct(s.Ops) && s.Ops[len(s.Ops)-1].Code == ir.SAMPLE
 }
 
 // numbered reports whether stages with the body have a descriptor, and a number in stall records. The others stand

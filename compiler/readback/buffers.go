@@ -15,6 +15,7 @@ const (
 	nextToken, nextOnSM  = "next", "next.sm"
 	stopTokens, stopLast = "stop.ids", "stop.last"
 	stopOnSM             = "stop"
+	sampling             = "sampling"
 )
 
 // buffers declares every buffer but the exchanged vectors: weights in the order of their constants, which is that of

@@ -172,7 +172,7 @@ func (b *builder) callsOf(d *descriptor) []kernelCall {
 	if !d.head() {
 		return []kernelCall{c}
 	}
-	return append([]kernelCall{c}, endingCalls()...)
+	return append([]kernelCall{c}, d.endingCalls()...)
 }
 
 // argumentOf is what the function of a matrix stage is given for a parameter.

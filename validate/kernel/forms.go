@@ -146,11 +146,11 @@ func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*s
 			return []*storage{vector, nil, nil, vector, vector}, []*storage{vector}
 		case ir.AttentionCombine:
 			return []*storage{partial, partial}, []*storage{vector}
-		case ir.ArgMax:
+		case ir.ArgMax, ir.SAMPLE:
 			if op.IntAt("partial", 0, 0) != 0 {
-				return []*storage{sums}, []*storage{partial, which}
+				return []*storage{sums, number}, []*storage{partial, which}
 			}
-			return []*storage{partial, which}, []*storage{number}
+			return []*storage{partial, which, number}, []*storage{number}
 		case ir.STOP:
 			return []*storage{number, number, number}, []*storage{number}
 		}

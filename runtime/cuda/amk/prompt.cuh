@@ -212,6 +212,7 @@ __device__ __forceinline__ void embed_replicated(Prompt& c, const u8* table) {
 
 // ---- the end: no token is chosen, for the host asks a step for the one behind a prompt ----------
 
+template <class S>
 __device__ __forceinline__ void publish_best(Prompt&, const Best&, const Page, const Page) {}
 __device__ __forceinline__ void sample(Prompt&, const Page, const Page) {}
 __device__ __forceinline__ void stop(Prompt&) {}

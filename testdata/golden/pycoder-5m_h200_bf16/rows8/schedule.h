@@ -192,7 +192,7 @@ struct Down {
 // stage LmHead   ir: lm_head
 //   %n = RMSNORM(L06.x[0:256], final_norm.weight[0:256]) eps=1e-05
 //   logits[a:b] = GEMV_TILE(%n, lm_head.weight[a:b,0:256])
-//   best.value[sm], best.index[sm] = SAMPLE_ARGMAX(logits[a:b]) partial=1 first=a
+//   best.value[sm], best.index[sm] = SAMPLE(logits[a:b], sampling[0:4]) partial=1 first=a pos=pos
 struct LmHead {
   static constexpr int kRows = 4096;
   static constexpr int kGrain = 8;  // rows that stay together
@@ -226,7 +226,7 @@ struct LmHead {
 
 #include "../amk/platform.cuh"
 
-static_assert(AMK_RUNTIME_ABI == 4, "generated for another version of amk/*.cuh");
+static_assert(AMK_RUNTIME_ABI == 5, "generated for another version of amk/*.cuh");
 
 namespace amk {
 
