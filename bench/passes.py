@@ -45,8 +45,8 @@ SOAK_SPARE_SECONDS = 180  # to open the build, and to decode what is there to it
 # Of these builds the check compares both kinds of passes with single tokens, in the run that times them.
 TIMED = tuple((Case(f"testdata/configs/{name}", "bf16", SEED, TIMED_POSITIONS, weights=weights, rows=8, sequences=8),
                TIMED_AT)
-              for name, weights in (("llama-3.1-8b", None), ("llama-3.1-8b", "int8"), ("llama-3.1-8b", "int4"),
-                                    ("llama-3.2-1b", None)))
+              for name, weights in (("llama-3.1-8b", ""), ("llama-3.1-8b", "int8"), ("llama-3.1-8b", "int4"),
+                                    ("llama-3.2-1b", "")))
 
 
 def passes_row(shop, case):
@@ -127,5 +127,6 @@ def judge_pass_times(r):
 
 
 def pass_times():
-    return [Task("pass_times", f"{case.key}-{position}", case, lambda shop, c=case, p=position: pass_times_row(shop, c, p))
+    return [Task("pass_times", f"{case.key}-{position}", case,
+                 lambda shop, c=case, p=position: pass_times_row(shop, c, p))
             for case, positions in TIMED for position in positions]
