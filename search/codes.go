@@ -57,4 +57,12 @@ the trial is CRASH, and the message has the last thing that the process said. Th
 	codeKilled = diag.New("AMK6012", "an evaluation was killed", `
 The process that judges a configuration did not end in the time that it was given, nor when it was asked to, and was
 killed with everything that it had started. The class of the trial is TIMEOUT. The search goes on.`)
+
+	codePlan = diag.New("AMK6013", "the file is no plan", `
+plan.json says which trials of a campaign can be made at once. amkc search plan writes it, and nobody edits it: every
+trial is called by the digest of what it is. Remove the file and plan anew; trials that were made keep their names.`)
+
+	codeMade = diag.New("AMK6014", "the file is no trial that was made", `
+Each file in the directory made of a campaign is a trial of one of its plans, with its verdict, called by the digest of
+what was planned. amkc search work writes it, and it is copied as it is. Remove the file and have it made again.`)
 )

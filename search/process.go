@@ -75,16 +75,31 @@ type Worker struct {
 	Campaign *Campaign
 	Key      Key
 	Limit    time.Duration // for an evaluation
-	// Command returns the arguments of the process that judges a job, and what is to be removed after it. The process
-	// prints an object with a field verdict.
-	Command func(j *Job) (args []string, done func(), err error)
+	// Command returns the arguments of the process for a stage of a job, and what is to be done after it. The process
+	// prints an object with a field verdict, or with built where a build is all that was asked for.
+	Command func(j *Job, stage Stage) (args []string, done func(), err error)
 }
 
 // Evaluate is the Evaluator of a worker.
 func (w *Worker) Evaluate(ctx context.Context, j *Job) (*Verdict, error) {
-	args, done, err := w.Command(j)
-	if err != nil {
+	v, _, err := w.judge(ctx, j, StageJudge)
+	return v, err
+}
+
+// Build proves a job's configurations and builds them, for a GPU of another machine or a later time. The verdict is nil
+// if that went well.
+func (w *Worker) Build(ctx context.Context, j *Job) (*Verdict, error) {
+	v, built, err := w.judge(ctx, j, StageBuild)
+	if built {
 		return nil, err
+	}
+	return v, err
+}
+
+func (w *Worker) judge(ctx context.Context, j *Job, stage Stage) (v *Verdict, built bool, err error) {
+	args, done, err := w.Command(j, stage)
+	if err != nil {
+		return nil, false, err
 	}
 	defer done()
 	began := time.Now()
@@ -93,21 +108,24 @@ func (w *Worker) Evaluate(ctx context.Context, j *Job) (*Verdict, error) {
 	switch {
 	case errors.Is(err, errKilled):
 		return w.lost(j, Timeout, time.Since(began), diag.Errorf(codeKilled, "eval", "the evaluation took longer "+
-			"than %v, "+
-			"and was killed", w.Limit)), nil
+			"than %v, and was killed", w.Limit)), false, nil
 	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
+		return nil, false, context.Cause(ctx)
 	}
 	var printed struct {
 		Verdict json.RawMessage `json:"verdict"`
+		Built   bool            `json:"built"`
 		Errors  []*diag.Diagnostic
 	}
 	if json.Unmarshal(out, &printed) == nil {
+		if printed.Built && stage == StageBuild && err == nil {
+			return nil, true, nil
+		}
 		if printed.Verdict == nil && len(printed.Errors) > 0 && printed.Errors[0] != nil {
-			return nil, printed.Errors[0] // the model, the machine or the baseline is at fault
+			return nil, false, printed.Errors[0] // the model, the machine or the baseline is at fault
 		}
 		if v, err := ParseVerdict(printed.Verdict, "eval"); err == nil {
-			return v, w.Key.Check(v)
+			return v, false, w.Key.Check(v)
 		}
 	}
 	what := "printed no verdict"
@@ -115,7 +133,7 @@ func (w *Worker) Evaluate(ctx context.Context, j *Job) (*Verdict, error) {
 		what = infile.Reason(err)
 	}
 	return w.lost(j, Crash, time.Since(began), diag.Errorf(codeVerdictLost, "eval", "the evaluation ended without a "+
-		"verdict: %s: %s", what, said)), nil
+		"verdict: %s: %s", what, said)), false, nil
 }
 
 // lost is the verdict on a job whose process has given none.

@@ -21,7 +21,7 @@ import (
 
 func workerOf(c *Campaign, script string, args ...string) *Worker {
 	return &Worker{Campaign: c, Key: toyKey, Limit: time.Minute,
-		Command: func(*Job) ([]string, func(), error) {
+		Command: func(*Job, Stage) ([]string, func(), error) {
 			return append([]string{"/bin/sh", "-c", script, "sh"}, args...), func() {}, nil
 		}}
 }

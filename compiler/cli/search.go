@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -15,9 +14,7 @@ import (
 	"amkc/compiler"
 	"amkc/compiler/evaluate"
 	"amkc/compiler/version"
-	"amkc/ir/diag"
 	"amkc/knobs"
-	"amkc/runtime/infile"
 	"amkc/runtime/progress"
 	"amkc/search"
 )
@@ -36,12 +33,15 @@ type searchFlags struct {
 	cold      bool
 	sameBits  bool
 	tag       string
+	bracket   int
+	index     int
+	stage     string
 }
 
 func searchVerb() verb {
 	f := &searchFlags{}
 	return verb{
-		name: "search", synopsis: "MODEL -o DIR [--trials N] [--minutes N] [--device cost|cuda]", min: 1, max: 1,
+		name: "search", synopsis: "MODEL -o DIR [--trials N] [--minutes N] [--device cost|cuda]", min: 1, max: -1,
 		summary: "look for a faster schedule, trial by trial, and keep what is shown to be faster",
 		details: "DIR is a campaign: campaign.json, which never changes, and trials.jsonl, to which every trial is " +
 			"added. " +
@@ -50,7 +50,10 @@ func searchVerb() verb {
 			"by a " +
 			"process\nof its own, which is killed if it hangs. The page report.html and the table results.tsv are " +
 			"written at the end.\nOn a GPU only what is faster beyond the noise is kept; by the cost model a " +
-			"configuration is shortlisted (docs/search.md).",
+			"configuration is shortlisted (docs/search.md).\n\n" +
+			"On many machines: amkc search plan MODEL -o DIR --trials N writes a round of trials, amkc search work " +
+			"-o DIR\n--index N makes one of them, as often and wherever it is run, and amkc search merge -o DIR " +
+			"[DIR...] adds the round\nto the campaign when all of it is made.",
 		flags: f.define,
 		run:   f.run,
 	}
@@ -70,6 +73,11 @@ func (f *searchFlags) define(set *pflag.FlagSet) {
 	set.BoolVar(&f.cold, "cold", false, "begin at the least clever value of each knob")
 	set.BoolVar(&f.sameBits, "same-bits", false, "leave knobs alone that decide in which order sums are added up")
 	set.Var(newWord(&f.tag, ""), "tag", "call the campaign `TAG` in results.tsv; default: model and target")
+	set.Var(newCount(&f.bracket, search.DefaultRules().Bracket, 1, 1e4), "bracket",
+		"screen `N` configurations together, of which one in three goes on")
+	set.Var(newCount(&f.index, 0, 0, 1e6), "index", "of work: make trial `N` of the round")
+	set.Var(newChoice(&f.stage, string(search.StageJudge), string(search.StageBuild), string(search.StageJudge)),
+		"stage", "of work: build needs no GPU and measures nothing, judge does everything that is left")
 	f.judge.define(set)
 	f.model.define(set, defaultTarget)
 }
@@ -85,8 +93,20 @@ type searched struct {
 }
 
 func (f *searchFlags) run(c *call) error {
+	action, err := searchActionOf(c)
+	if err != nil {
+		return err
+	}
+	return action.run(f, c)
+}
+
+// carry makes trials, one after another, on this machine.
+func (f *searchFlags) carry(c *call) error {
 	if err := f.check(c); err != nil {
 		return err
+	}
+	if f.trials == 0 && f.minutes == 0 {
+		return c.usage("a search needs an end; want --trials N or --minutes N")
 	}
 	key, err := f.judge.openKey()
 	if err != nil {
@@ -96,17 +116,7 @@ func (f *searchFlags) run(c *call) error {
 	defer cancel()
 	line := c.progress()
 	defer line.Clear()
-	campaign, err := f.campaign(ctx, c, key, line)
-	if err != nil {
-		return err
-	}
-	line.Clear()
-	if !search.Exists(f.out) {
-		if err := search.Create(f.out, campaign); err != nil {
-			return err
-		}
-	}
-	journal, err := search.OpenJournal(f.out)
+	journal, err := f.open(ctx, c, key, line)
 	if err != nil {
 		return err
 	}
@@ -121,7 +131,22 @@ func (f *searchFlags) run(c *call) error {
 	}
 	result := resultOf(f.out, stop, journal.State)
 	c.payload = result
-	return c.printf("%s", searchedText(result, campaign))
+	return c.printf("%s", searchedText(result, journal.Campaign))
+}
+
+// open opens the campaign that the flags ask for, and begins it where there is none.
+func (f *searchFlags) open(ctx context.Context, c *call, key search.Key, line *progress.Line) (*search.Journal, error) {
+	campaign, err := f.campaign(ctx, c, key, line)
+	line.Clear()
+	if err != nil {
+		return nil, err
+	}
+	if !search.Exists(f.out) {
+		if err := search.Create(f.out, campaign); err != nil {
+			return nil, err
+		}
+	}
+	return search.OpenJournal(f.out)
 }
 
 // check refuses what does not go together.
@@ -130,10 +155,6 @@ func (f *searchFlags) check(c *call) error {
 		return err
 	}
 	switch {
-	case f.out == "":
-		return c.usage("a directory for the campaign is needed; want -o DIR")
-	case f.trials == 0 && f.minutes == 0:
-		return c.usage("a search needs an end; want --trials N or --minutes N")
 	case f.cold && f.model.config != "":
 		return c.usage("--cold and --config each say where to begin; want one of them")
 	case f.model.dumpIR != "" || f.model.timePasses:
@@ -186,6 +207,7 @@ func (f *searchFlags) campaign(ctx context.Context, c *call, key search.Key, lin
 	if campaign.Tag == "" {
 		campaign.Tag = opts.Name + "-" + opts.Target.Name
 	}
+	campaign.Rules.Bracket = f.bracket
 	if len(campaign.Proposers) == 0 {
 		campaign.Proposers = search.DefaultProposers()
 	}
@@ -262,20 +284,11 @@ func (f *searchFlags) command(c *call) ([]string, error) {
 // carryOn makes trials.
 func (f *searchFlags) carryOn(ctx context.Context, c *call, j *search.Journal, key search.Key,
 	line *progress.Line) (string, error) {
-	exe, err := os.Executable()
+	w, done, err := f.judge.worker(c, j.Campaign, key)
 	if err != nil {
-		return "", diag.Errorf(codeFailed, "amkc", "does not know where it is: %s", infile.Reason(err))
+		return "", err
 	}
-	scratch, err := os.MkdirTemp("", "amkc-search-")
-	if err != nil {
-		return "", diag.Errorf(codeOutput, "search", "there is no temporary directory: %s", infile.Reason(err))
-	}
-	defer os.RemoveAll(scratch)
-	w := &search.Worker{Campaign: j.Campaign, Key: key, Limit: time.Duration(f.judge.timeout) * time.Second,
-		Command: func(job *search.Job) ([]string, func(), error) {
-			args, err := f.evalCommand(c, j.Campaign, job, exe, scratch)
-			return args, func() {}, err
-		}}
+	defer done()
 	r := search.Runner{Evaluate: w.Evaluate, Ask: j.State.Asker(w.Limit), Now: time.Now,
 		Budget: search.Budget{Trials: f.trials, Time: time.Duration(f.minutes) * time.Minute, Forever: f.overnight},
 		Tell: func(s *search.State, t *search.Trial) {
@@ -288,37 +301,6 @@ func (f *searchFlags) carryOn(ctx context.Context, c *call, j *search.Journal, k
 			}
 		}}
 	return r.Run(ctx, j)
-}
-
-// evalCommand is the process that judges a job.
-func (f *searchFlags) evalCommand(c *call, campaign *search.Campaign, job *search.Job, exe, scratch string) ([]string,
-	error) {
-	args := append([]string{exe, "eval"}, campaign.Command...)
-	for _, one := range []struct {
-		flag string
-		set  knobs.Settings
-	}{{"config", job.Settings}, {"baseline", job.Against}} {
-		config, err := one.set.Config()
-		if err != nil {
-			return nil, err
-		}
-		text, err := config.MarshalJSON()
-		if err != nil {
-			return nil, err
-		}
-		path := filepath.Join(scratch, one.flag+".json")
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			return nil, diag.Errorf(codeOutput, path, "cannot write: %s", infile.Reason(err))
-		}
-		args = append(args, "--"+one.flag+"="+path)
-	}
-	args = append(args, "--device="+campaign.Device, "--position="+joined(campaign.PositionsOf(job)),
-		"--rung="+string(job.Rung),
-		fmt.Sprintf("--timeout=%d", f.judge.timeout), "--key="+f.judge.key, "--json")
-	if f.judge.gpu != 0 {
-		args = append(args, fmt.Sprintf("--gpu=%d", f.judge.gpu))
-	}
-	return args, nil
 }
 
 func joined(numbers []int) string {
