@@ -15,12 +15,14 @@ import (
 	"amkc/runtime/printable"
 )
 
-// A process is a command that is run for a job, with everything that it starts.
-type process struct {
-	args  []string
-	stdin []byte
-	limit time.Duration // after which it is asked to end
-	grace time.Duration // after which it is killed
+// A Process is a command that is run, with everything that it starts.
+type Process struct {
+	Args  []string
+	Dir   string // where it runs; empty: here
+	Stdin []byte
+	Limit time.Duration // after which it is asked to end
+	Grace time.Duration // after which it is killed
+	Said  io.Writer     // what else gets its standard error, as it comes; may be nil
 }
 
 // mostOutput is how much of what a process says is kept.
@@ -37,27 +39,31 @@ func (c *capped) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// errKilled says that a process did not end by itself.
-var errKilled = errors.New("did not end in time, and was killed")
+// ErrKilled says that a process did not end by itself.
+var ErrKilled = errors.New("did not end in time, and was killed")
 
-// run runs the process, and returns what it has printed and said. It returns errKilled if its time was up, and the
-// cause of a cancelled context. A process of its own group is killed with all of its descendants.
-func (p *process) run(ctx context.Context) (out []byte, said string, err error) {
-	late, cancel := context.WithTimeout(ctx, p.limit)
+// Run runs the process, and returns what it has printed and the last line that it said. It returns ErrKilled if its
+// time was up, and the cause of a cancelled context. It has a process group of its own, and what is left of that is
+// killed in the end.
+func (p *Process) Run(ctx context.Context) (out []byte, said string, err error) {
+	late, cancel := context.WithTimeout(ctx, p.Limit)
 	defer cancel()
-	cmd := exec.CommandContext(late, p.args[0], p.args[1:]...)
+	cmd := exec.CommandContext(late, p.Args[0], p.Args[1:]...)
 	stdout, stderr := &capped{most: mostOutput}, &capped{most: 64 << 10}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(p.stdin), stdout, stderr
+	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = p.Dir, bytes.NewReader(p.Stdin), stdout, stderr
+	if p.Said != nil {
+		cmd.Stderr = io.MultiWriter(stderr, p.Said)
+	}
 	apart(cmd)
 	cmd.Cancel = func() error { return ask(cmd) }
-	cmd.WaitDelay = p.grace
+	cmd.WaitDelay = p.Grace
 	err = cmd.Run()
 	end(cmd)
 	switch {
 	case ctx.Err() != nil:
 		return nil, "", context.Cause(ctx)
 	case late.Err() != nil:
-		return stdout.Bytes(), lastLine(stderr.String()), errKilled
+		return stdout.Bytes(), lastLine(stderr.String()), ErrKilled
 	}
 	return stdout.Bytes(), lastLine(stderr.String()), err
 }
@@ -103,10 +109,10 @@ func (w *Worker) judge(ctx context.Context, j *Job, stage Stage) (v *Verdict, bu
 	}
 	defer done()
 	began := time.Now()
-	p := process{args: args, limit: w.Limit + 10*time.Second, grace: 5 * time.Second}
-	out, said, err := p.run(ctx)
+	p := Process{Args: args, Limit: w.Limit + 10*time.Second, Grace: 5 * time.Second}
+	out, said, err := p.Run(ctx)
 	switch {
-	case errors.Is(err, errKilled):
+	case errors.Is(err, ErrKilled):
 		return w.lost(j, Timeout, time.Since(began), diag.Errorf(codeKilled, "eval", "the evaluation took longer "+
 			"than %v, and was killed", w.Limit)), false, nil
 	case ctx.Err() != nil:
@@ -167,9 +173,9 @@ func (s *State) Asker(limit time.Duration) Asker {
 		if err != nil {
 			return nil, err
 		}
-		p := process{args: shell(strings.TrimPrefix(j.Proposer, proposeExec)), stdin: question, limit: limit,
-			grace: time.Second}
-		out, said, err := p.run(ctx)
+		p := Process{Args: shell(strings.TrimPrefix(j.Proposer, proposeExec)), Stdin: question, Limit: limit,
+			Grace: time.Second}
+		out, said, err := p.Run(ctx)
 		if err != nil {
 			return nil, diag.Errorf(codeProposal, "proposer", "the command failed: %s: %s", infile.Reason(err), said)
 		}

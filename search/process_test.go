@@ -80,11 +80,11 @@ func TestProcessesThatFail(t *testing.T) {
 func TestProcessesThatHang(t *testing.T) {
 	pids := filepath.Join(t.TempDir(), "pids")
 	script := `trap '' TERM; sleep 1000 & echo $! > "$1"; echo $$ >> "$1"; while :; do sleep 1000; done`
-	p := process{args: []string{"/bin/sh", "-c", script, "sh", pids}, limit: 200 * time.Millisecond,
-		grace: 200 * time.Millisecond}
+	p := Process{Args: []string{"/bin/sh", "-c", script, "sh", pids}, Limit: 200 * time.Millisecond,
+		Grace: 200 * time.Millisecond}
 	began := time.Now()
-	_, _, err := p.run(t.Context())
-	require.ErrorIs(t, err, errKilled)
+	_, _, err := p.Run(t.Context())
+	require.ErrorIs(t, err, ErrKilled)
 	require.Less(t, time.Since(began), 10*time.Second)
 	text, err := os.ReadFile(pids)
 	require.NoError(t, err)
@@ -97,7 +97,7 @@ func TestProcessesThatHang(t *testing.T) {
 
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(50*time.Millisecond, func() { cancel(errors.New("enough")) })
-	_, _, err = (&process{args: []string{"sleep", "1000"}, limit: time.Minute, grace: time.Second}).run(ctx)
+	_, _, err = (&Process{Args: []string{"sleep", "1000"}, Limit: time.Minute, Grace: time.Second}).Run(ctx)
 	require.EqualError(t, err, "enough")
 }
 

@@ -25,16 +25,13 @@ var campaignActions = []string{"status", "next", "record", "report", "verify"}
 func campaignVerb() verb {
 	f := &judgeFlags{}
 	return verb{
-		name: "campaign", synopsis: "status|next|record|report|verify DIR [VERDICT]", min: 2, max: 3,
-		summary: "say how a campaign of search stands and what is next, record a verdict, or verify it",
-		details: "status says how far the campaign is, and why each region is open or left. next says which " +
-			"evaluation is " +
-			"wanted,\n" +
-			"with the command for it. record adds what that printed with --json: a verdict that amkc eval has " +
-			"signed, and " +
-			"no\nnumber that somebody states. report writes results.tsv and report.html anew. verify holds every " +
-			"line to " +
-			"the\none before, every verdict to its signature, and every decision to the rules.",
+		name: "campaign", synopsis: "ACTION DIR [VERDICT]", min: 2, max: 3,
+		summary: "say how a campaign stands and what is next, record a verdict, or verify it",
+		details: "Actions are status, next, record, report and verify. status says how far the campaign is, and why " +
+			"each region\nis open or left. next says which evaluation is wanted, with the command for it. record adds " +
+			"what that printed\nwith --json: a verdict that amkc eval has signed, and no number that somebody states. " +
+			"report writes results.tsv and\nreport.html anew. verify holds every line to the one before, every " +
+			"verdict to its signature, and every decision to\nthe rules.",
 		flags: func(set *pflag.FlagSet) {
 			set.Var(newWord(&f.key, ""), "key", "check verdicts with the key in `FILE`; default: verdict.key of the "+
 				"user's "+

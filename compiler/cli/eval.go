@@ -80,7 +80,7 @@ func evalVerb() verb {
 		name:     "eval",
 		synopsis: "MODEL --config FILE [--baseline FILE] [--device cost|cuda] [--position N,...]",
 		min:      1, max: 1,
-		summary: "judge one configuration against another: proof, check and times, as one signed verdict",
+		summary: "judge one configuration against another, as one signed verdict",
 		details: "The configuration is lowered, proved and emitted; on a GPU it is checked and measured interleaved " +
 			"with " +
 			"the baseline\n" +

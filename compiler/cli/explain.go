@@ -80,6 +80,9 @@ func runExplain(c *call) error {
 		}
 		texts = append(texts, text)
 	}
+	if c.json {
+		return nil // stdout is the result's
+	}
 	return c.print(strings.Join(texts, "\n"))
 }
 

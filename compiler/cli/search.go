@@ -42,7 +42,7 @@ func searchVerb() verb {
 	f := &searchFlags{}
 	return verb{
 		name: "search", synopsis: "MODEL -o DIR [--trials N] [--minutes N] [--device cost|cuda]", min: 1, max: -1,
-		summary: "look for a faster schedule, trial by trial, and keep what is shown to be faster",
+		summary: "look for a faster schedule, trial by trial; keep what is shown to be faster",
 		details: "DIR is a campaign: campaign.json, which never changes, and trials.jsonl, to which every trial is " +
 			"added. " +
 			"A\n" +
@@ -135,7 +135,7 @@ func (f *searchFlags) carry(c *call) error {
 }
 
 // open opens the campaign that the flags ask for, and begins it where there is none.
-func (f *searchFlags) open(ctx context.Context, c *call, key search.Key, line *progress.Line) (*search.Journal, error) {
+func (f *searchFlags) open(ctx context.Context, c *call, key search.Key, line watcher) (*search.Journal, error) {
 	campaign, err := f.campaign(ctx, c, key, line)
 	line.Clear()
 	if err != nil {
@@ -169,7 +169,7 @@ func (f *searchFlags) check(c *call) error {
 }
 
 // campaign is what the flags ask for. One that is in the directory already has to be the same.
-func (f *searchFlags) campaign(ctx context.Context, c *call, key search.Key, line *progress.Line) (*search.Campaign,
+func (f *searchFlags) campaign(ctx context.Context, c *call, key search.Key, line watcher) (*search.Campaign,
 	error) {
 	seed, err := strconv.ParseUint(f.seed, 0, 64)
 	if err != nil {
@@ -219,7 +219,7 @@ func (f *searchFlags) campaign(ctx context.Context, c *call, key search.Key, lin
 
 // space finds out what can be set, and where a cold search begins.
 func (f *searchFlags) space(ctx context.Context, opts compiler.Options, campaign *search.Campaign,
-	line *progress.Line) error {
+	line watcher) error {
 	var err error
 	campaign.Space, err = evaluate.Space(ctx, opts, line.Show)
 	if err == nil && f.cold {
@@ -283,8 +283,8 @@ func (f *searchFlags) command(c *call) ([]string, error) {
 
 // carryOn makes trials.
 func (f *searchFlags) carryOn(ctx context.Context, c *call, j *search.Journal, key search.Key,
-	line *progress.Line) (string, error) {
-	w, done, err := f.judge.worker(c, j.Campaign, key)
+	line watcher) (string, error) {
+	w, done, err := f.judge.worker(j.Campaign, key)
 	if err != nil {
 		return "", err
 	}

@@ -104,7 +104,7 @@ func (f *searchFlags) work(c *call) error {
 	}
 	ctx, cancel := interruptible()
 	defer cancel()
-	w, done, err := f.judge.worker(c, campaign, key)
+	w, done, err := f.judge.worker(campaign, key)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // worker judges the jobs of a campaign, each in a process of its own: amkc eval. done removes what it needs for that.
-func (f *judgeFlags) worker(c *call, campaign *search.Campaign, key search.Key) (w *search.Worker, done func(), err error) {
+func (f *judgeFlags) worker(campaign *search.Campaign, key search.Key) (w *search.Worker, done func(), err error) {
 	if key.Name() != campaign.Key {
 		return nil, nil, diag.Errorf(codeInput, "key", "the key %s is here, and the campaign is of %s; want the same "+
 			"file on every machine", key.Name(), campaign.Key)
