@@ -11,7 +11,8 @@ import (
 )
 
 func (s *Server) addCampaignTools() {
-	add[searchInput](s, "search", "Look for a faster schedule, trial by trial, in a campaign directory. Called again with "+
+	add[searchInput](s, "search", "Look for a faster schedule, trial by trial, in a campaign directory. Called "+
+		"again with "+
 		"the same arguments, it goes on with the campaign.", writes)
 	add[planInput](s, "search_plan", "Plan a round of trials of a campaign that can be made at once.", writes)
 	add[workInput](s, "search_work", "Make one trial of the planned round.", writes)
@@ -19,9 +20,11 @@ func (s *Server) addCampaignTools() {
 		writes)
 	add[statusInput](s, "campaign_status", "Say how far a campaign is, what is best, and why regions are open or left.",
 		reads)
-	add[nextInput](s, "campaign_next", "Say which evaluation a campaign wants next: job.settings against job.against, at "+
+	add[nextInput](s, "campaign_next", "Say which evaluation a campaign wants next: job.settings against "+
+		"job.against, at "+
 		"the campaign's positions.", reads)
-	add[recordInput](s, "campaign_record", "Add a verdict that eval has saved to a campaign. A number that somebody states "+
+	add[recordInput](s, "campaign_record", "Add a verdict that eval has saved to a campaign. A number that "+
+		"somebody states "+
 		"is refused.", writes)
 	add[reportInput](s, "campaign_report", "Write report.html and results.tsv of a campaign.", writes)
 	add[verifyInput](s, "campaign_verify", "Hold a campaign to its signatures, its order and its rules.", reads)
@@ -36,11 +39,11 @@ type campaignInput struct {
 	Positions []int          `json:"positions,omitempty" jsonschema:"default: 0"`
 	HeldOut   []int          `json:"held_out,omitempty" jsonschema:"positions to confirm the best at"`
 	Start     map[string]any `json:"start,omitempty" jsonschema:"knobs to begin at; default: all defaults"`
-	Cold      bool           `json:"cold,omitempty" jsonschema:"begin at the least clever value of each knob"`
-	SameBits  bool           `json:"same_bits,omitempty" jsonschema:"leave knobs alone that change the last bits of logits"`
+	Cold      bool           `json:"cold,omitempty" jsonschema:"begin at the least clever values"`
+	SameBits  bool           `json:"same_bits,omitempty" jsonschema:"leave knobs alone that change bits of logits"`
 	Seed      string         `json:"seed,omitempty" jsonschema:"what proposals are drawn from"`
 	Proposers []string       `json:"proposers,omitempty" jsonschema:"random, local and evolve"`
-	Bracket   int            `json:"bracket,omitempty" jsonschema:"configurations that are screened together; default 9"`
+	Bracket   int            `json:"bracket,omitempty" jsonschema:"configurations screened together; default 9"`
 	Timeout   int            `json:"timeout_s,omitempty" jsonschema:"seconds for one evaluation; default 600"`
 }
 
@@ -90,7 +93,7 @@ func (in planInput) command(a *arguments) {
 type workInput struct {
 	Campaign string `json:"campaign" jsonschema:"directory of the campaign"`
 	Index    int    `json:"index" jsonschema:"of the trial in the round, from 0"`
-	Stage    string `json:"stage,omitempty" jsonschema:"build proves and compiles; judge (default) does all that is left"`
+	Stage    string `json:"stage,omitempty" jsonschema:"build compiles; judge (default) does what is left"`
 }
 
 func (in workInput) command(a *arguments) {
@@ -125,7 +128,8 @@ func (s *Server) commandOf(dir string, a *arguments) error {
 	for _, word := range c.Command[1:] {
 		flag, _, _ := strings.Cut(word, "=")
 		if !slices.Contains(harmless, flag) {
-			return diag.Errorf(codeArgument, dir, "has a campaign that compiles with %q; want one that the tools search "+
+			return diag.Errorf(codeArgument, dir, "has a campaign that compiles with %q; want one that the tools "+
+				"search "+
 				"or search_plan began", word)
 		}
 	}

@@ -17,5 +17,5 @@ The message names the argument of the tool and says what would be accepted. The 
 
 	codeVerb = diag.New("AMK6204", "a verb gave no result", `
 The process that a tool of amkc mcp runs has crashed, was killed, or printed something else than a result. The message
-has the last thing that it said. What it was working on is as it would be after a kill: builds and campaigns are whole.`)
+has the last thing that it said. Builds and campaigns are whole, as after any kill.`)
 )

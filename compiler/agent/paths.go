@@ -49,7 +49,7 @@ func (s *Server) existing(name string) (string, error) {
 	}
 	entries := 0
 	// Links are looked at and not followed by the walk, so that each is asked where it leads.
-	err = fs.WalkDir(s.root.FS(), filepath.ToSlash(filepath.Clean(path)), func(at string, d fs.DirEntry, err error) error {
+	look := func(at string, d fs.DirEntry, err error) error {
 		if entries++; err == nil && entries > mostEntries {
 			return diag.Errorf(codeArgument, name, "has more than %d files; want a directory of one model, build or "+
 				"campaign", mostEntries)
@@ -61,11 +61,8 @@ func (s *Server) existing(name string) (string, error) {
 			return s.unusable(at, at, err)
 		}
 		return nil
-	})
-	if err != nil {
-		return "", err
 	}
-	return path, nil
+	return path, fs.WalkDir(s.root.FS(), filepath.ToSlash(filepath.Clean(path)), look)
 }
 
 // writable is inside for what is to be written: what is there of it may not lead out.

@@ -22,11 +22,13 @@ func needed(name, description string) *mcp.PromptArgument {
 
 var prompts = []prompt{
 	{name: "campaign", description: "Run a campaign from its beginning to its report.",
-		arguments: []*mcp.PromptArgument{needed("model", "directory of the model"), needed("target", "GPU to search for"),
+		arguments: []*mcp.PromptArgument{needed("model", "directory of the model"), needed("target", "GPU to "+
+			"search for"),
 			needed("device", "cost predicts, cuda measures"), needed("trials", "how many trials there may be")},
 		text: func(a map[string]string) (string, error) {
 			program, err := docs.Pages.ReadFile("program.md")
-			return fmt.Sprintf("%s\n## Your task\n\nModel %q, target %q, device %q, at most %s trials. Choose a directory "+
+			return fmt.Sprintf("%s\n## Your task\n\nModel %q, target %q, device %q, at most %s trials. Choose a "+
+				"directory "+
 				"for the campaign, run it to its end, and report.\n", program, a["model"], a["target"], a["device"],
 				a["trials"]), err
 		}},

@@ -35,13 +35,16 @@ func (s *Server) addTools() {
 	add[targetsInput](s, "targets", "List the GPUs that a model can be compiled for.", reads)
 	add[modelsInput](s, "models", "List the model families that amkc compiles, and well known ones that it refuses.",
 		reads)
-	add[explainInput](s, "explain", "Say what a diagnostic code means and what to do about it, or what a knob does.", reads)
+	add[explainInput](s, "explain", "Say what a diagnostic code means and what to do about it, or what a knob "+
+		"does.", reads)
 	add[spaceInput](s, "space", "List the knobs of a model's schedule with the values that make a difference, their "+
 		"defaults, and the values that are refused.", reads)
 	add[costInput](s, "cost", "Predict the time of a step at positions, and where it goes. Nothing is run.", reads)
-	add[evalInput](s, "eval", "Judge one configuration against another: proof, check, and times that are measured on a "+
+	add[evalInput](s, "eval", "Judge one configuration against another: proof, check, and times that are measured "+
+		"on a "+
 		"GPU or predicted. The verdict is signed, and the only number that a campaign takes.", writes)
-	add[validateInput](s, "validate", "Prove that a program file (schedule.amk or program.json of a build) can neither "+
+	add[validateInput](s, "validate", "Prove that a program file (schedule.amk or program.json of a build) can "+
+		"neither "+
 		"deadlock nor race, or say why not.", reads)
 	add[buildInput](s, "build", "Compile a model into a build directory. no_build emits sources without nvcc and go.",
 		writes)
@@ -52,7 +55,7 @@ func (s *Server) addTools() {
 
 // modelInput is a model with what it is compiled for.
 type modelInput struct {
-	Model         string `json:"model" jsonschema:"directory with config.json and, where weights are needed, safetensors"`
+	Model         string `json:"model" jsonschema:"directory with config.json and, for weights, safetensors"`
 	Target        string `json:"target,omitempty" jsonschema:"GPU, as targets lists them"`
 	DType         string `json:"dtype,omitempty" jsonschema:"bf16, fp16 or fp32; default: that of the checkpoint"`
 	Weights       string `json:"weights,omitempty" jsonschema:"store matrices as int4, int8, fp8 or none"`
@@ -114,7 +117,7 @@ func (in costInput) command(a *arguments) {
 type evalInput struct {
 	modelInput
 	Candidate map[string]any `json:"candidate,omitempty" jsonschema:"knobs that differ from their defaults, by path"`
-	Baseline  map[string]any `json:"baseline,omitempty" jsonschema:"the same of what it is to beat; default: all defaults"`
+	Baseline  map[string]any `json:"baseline,omitempty" jsonschema:"the same of what it is to beat; default: none"`
 	Device    string         `json:"device,omitempty" jsonschema:"cost predicts (default), cuda measures on the GPU"`
 	Positions []int          `json:"positions,omitempty" jsonschema:"default: 0"`
 	Rung      string         `json:"rung,omitempty" jsonschema:"screen, race or final (default)"`
@@ -149,7 +152,7 @@ type buildInput struct {
 	modelInput
 	Settings map[string]any `json:"settings,omitempty" jsonschema:"knobs that differ from their defaults, by path"`
 	Out      string         `json:"out" jsonschema:"directory of the build"`
-	NoBuild  bool           `json:"no_build,omitempty" jsonschema:"write sources and weights, and call neither nvcc nor go"`
+	NoBuild  bool           `json:"no_build,omitempty" jsonschema:"write sources and weights alone: no nvcc, no go"`
 }
 
 func (in buildInput) command(a *arguments) {

@@ -16,8 +16,8 @@ import (
 )
 
 // benchOn runs bench with turns that a test takes, by entrant, position and round.
-func benchOn(t *testing.T, turn func(entrant string, pos, round int) (float64, error), args ...string) (code int, stdout,
-	stderr string) {
+func benchOn(t *testing.T, turn func(entrant string, pos, round int) (float64, error), args ...string) (code int,
+	stdout, stderr string) {
 	t.Helper()
 	f := &benchFlags{take: func(_ context.Context, entrants []turns.Entrant, o turns.Options,
 		emit func(turns.Turn) error) (bool, error) {

@@ -28,9 +28,10 @@ func campaignVerb() verb {
 		name: "campaign", synopsis: "ACTION DIR [VERDICT]", min: 2, max: 3,
 		summary: "say how a campaign stands and what is next, record a verdict, or verify it",
 		details: "Actions are status, next, record, report and verify. status says how far the campaign is, and why " +
-			"each region\nis open or left. next says which evaluation is wanted, with the command for it. record adds " +
-			"what that printed\nwith --json: a verdict that amkc eval has signed, and no number that somebody states. " +
-			"report writes results.tsv and\nreport.html anew. verify holds every line to the one before, every " +
+			"each region\nis open or left. next says which evaluation is wanted, with the command for it. record " +
+			"adds what that printed\nwith --json: a verdict that amkc eval has signed, and no number that somebody " +
+			"states. report writes results.tsv and\nreport.html anew. verify holds every line to the one before, " +
+			"every " +
 			"verdict to its signature, and every decision to\nthe rules.",
 		flags: func(set *pflag.FlagSet) {
 			set.Var(newWord(&f.key, ""), "key", "check verdicts with the key in `FILE`; default: verdict.key of the "+

@@ -26,7 +26,8 @@ func mcpVerb() verb {
 	return verb{
 		name: "mcp", synopsis: "[--root DIR]",
 		summary: "serve tools for searching to an agent, by the Model Context Protocol",
-		details: "On stdin and stdout. Tools are verbs, each in a process of its own; a client that cancels ends it. Resources are the " +
+		details: "On stdin and stdout. Tools are verbs, each in a process of its own; a client that cancels ends " +
+			"it. Resources are the " +
 			"documentation and\nthe files of campaigns. Models, builds and campaigns lie in the root, and no tool " +
 			"reaches out of it (docs/agents.md).",
 		flags: func(set *pflag.FlagSet) {

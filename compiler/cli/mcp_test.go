@@ -189,8 +189,9 @@ func TestAgentTools(t *testing.T) {
 		}
 	}
 	slices.Sort(names)
-	require.Equal(t, []string{"bench", "build", "campaign_next", "campaign_record", "campaign_report", "campaign_status",
-		"campaign_verify", "check", "cost", "diff", "doctor", "eval", "explain", "models", "search", "search_merge",
+	require.Equal(t, []string{"bench", "build", "campaign_next", "campaign_record", "campaign_report",
+		"campaign_status", "campaign_verify", "check", "cost", "diff", "doctor", "eval", "explain", "models", "search",
+		"search_merge",
 		"search_plan", "search_work", "space", "targets", "validate"}, names)
 	doc, err := os.ReadFile("../../docs/agents.md")
 	require.NoError(t, err)
@@ -217,7 +218,8 @@ func TestAgentStaysInTheRoot(t *testing.T) {
 
 	rel, err := filepath.Rel(a.root, filepath.Join(outside, "model"))
 	require.NoError(t, err)
-	for _, model := range []string{"out/model", rel, filepath.Join(outside, "model"), "mixed", "../" + filepath.Base(a.root)} {
+	for _, model := range []string{"out/model", rel, filepath.Join(outside, "model"), "mixed",
+		"../" + filepath.Base(a.root)} {
 		a.refused("AMK6202", "space", fields{"model": model})
 	}
 	a.refused("is not there", "space", fields{"model": "nowhere"})
@@ -265,7 +267,8 @@ func TestAgentCancels(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	a.mu.Lock()
 	a.each = func() {
-		if trials, _ := os.ReadFile(filepath.Join(a.root, "camp/trials.jsonl")); strings.Count(string(trials), "\n") > 2 {
+		trials, _ := os.ReadFile(filepath.Join(a.root, "camp/trials.jsonl"))
+		if strings.Count(string(trials), "\n") > 2 {
 			cancel()
 		}
 	}

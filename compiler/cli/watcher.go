@@ -58,7 +58,8 @@ type progressStep struct {
 
 func (p *progressLines) Show(s progress.Step) {
 	now := p.now()
-	if s == p.last || s.Activity == p.last.Activity && now.Sub(p.written) < rarely && (s.Done < s.Total || s.Total == 0) {
+	goesOn := s.Activity == p.last.Activity && (s.Done < s.Total || s.Total == 0)
+	if s == p.last || goesOn && now.Sub(p.written) < rarely {
 		return
 	}
 	p.last, p.written = s, now
