@@ -56,7 +56,7 @@ func (p *Plan) seal(t *Planned) {
 // round lists the jobs that can be made at once, or says why there are none: those that Next would give one after
 // another as long as nothing becomes of them, and most at most. An error is that of a proposer, or the cause of a
 // cancelled context.
-func (s *State) round(ctx context.Context, ask Asker, most int) (jobs []Planned, stop string, err error) {
+func (s *State) round(ctx context.Context, ask func(*State) Asker, most int) (jobs []Planned, stop string, err error) {
 	job, stop, err := s.Next()
 	if err != nil {
 		return nil, "", err
@@ -83,7 +83,7 @@ func (s *State) round(ctx context.Context, ask Asker, most int) (jobs []Planned,
 	ahead, refused := s.again(), 0
 	for job != nil && len(jobs) < left && refused < refusals {
 		p := Planned{Job: *job}
-		if refused++; job.Settings != nil || ahead.fill(ctx, ask, &p) {
+		if refused++; job.Settings != nil || ahead.fill(ctx, ask(ahead), &p) {
 			refused = 0
 		}
 		if err := context.Cause(ctx); err != nil {
@@ -141,7 +141,7 @@ func (j *Journal) Plan(ctx context.Context, ask func(*State) Asker, budget Budge
 		if job := j.State.Confirm(); job != nil {
 			p.Trials = []Planned{{Job: *job}}
 		}
-	} else if p.Trials, stop, err = j.State.round(ctx, ask(j.State), left); err != nil {
+	} else if p.Trials, stop, err = j.State.round(ctx, ask, left); err != nil {
 		return nil, "", err
 	}
 	if len(p.Trials) == 0 {

@@ -165,9 +165,12 @@ type Question struct {
 // mostTrials is how many of the last trials a command is told of.
 const mostTrials = 200
 
-// Asker asks commands, which a shell runs. It ends one that takes longer than limit.
-func (s *State) Asker(limit time.Duration) Asker {
+// Asker asks commands, which a shell runs, and the prior. It ends a command that takes longer than limit.
+func (s *State) Asker(limit time.Duration, describe Describer) Asker {
 	return func(ctx context.Context, j *Job) (*Proposal, error) {
+		if j.Proposer == proposePrior {
+			return s.askPrior(ctx, j, describe)
+		}
 		question, err := json.Marshal(Question{Schema: "amkc.question/1", Campaign: s.campaign, Job: j, Best: s.best,
 			Trials: s.trials[max(0, len(s.trials)-mostTrials):]})
 		if err != nil {

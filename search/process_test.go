@@ -123,7 +123,7 @@ func TestHungTrialsAreTrials(t *testing.T) {
 // A command gets the state and answers with settings. One that states a time is refused, whatever else it says.
 func TestAskedCommands(t *testing.T) {
 	j, _ := ran(t, toyCampaign(knobs.Settings{}), 5)
-	ask := j.State.Asker(5 * time.Second)
+	ask := j.State.Asker(5*time.Second, nil)
 	job := &Job{Proposer: `exec:grep -q '"schema":"amkc.question/1".*"tiling.ring.pace"' && ` +
 		`echo '{"settings":{"tiling.ring.pace":700},"why":"a\\tb"}'`, Against: knobs.Settings{}}
 	p, err := ask(t.Context(), job)
@@ -139,6 +139,6 @@ func TestAskedCommands(t *testing.T) {
 		_, err := ask(t.Context(), &Job{Proposer: "exec:" + script})
 		require.ErrorContains(t, err, want, script)
 	}
-	_, err = j.State.Asker(100*time.Millisecond)(t.Context(), &Job{Proposer: "exec:sleep 1000"})
+	_, err = j.State.Asker(100*time.Millisecond, nil)(t.Context(), &Job{Proposer: "exec:sleep 1000"})
 	require.ErrorContains(t, err, "was killed")
 }

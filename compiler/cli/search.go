@@ -34,6 +34,8 @@ type searchFlags struct {
 	sameBits  bool
 	tag       string
 	bracket   int
+	corpus    string
+	options   compiler.Options // of the model, once it is known
 	index     int
 	stage     string
 }
@@ -67,14 +69,14 @@ func (f *searchFlags) define(set *pflag.FlagSet) {
 	set.Var(newCounts(&f.heldOut, nil), "held-out", "confirm the best at position `N`; several with commas; default: "+
 		"near those of --position")
 	set.Var(newWord(&f.seed, "1"), "seed", "draw proposals from `SEED`")
-	set.Var(&words{&f.proposers}, "proposer", "have proposals made by `NAME`: random, local, evolve, or "+
-		"exec:COMMAND; may "+
-		"be repeated; default: local twice, evolve, random")
+	set.Var(&words{&f.proposers}, "proposer", "have proposals made by `NAME`: random, local, evolve, prior, "+
+		"or exec:COMMAND; may be repeated; default: local twice, evolve, random")
 	set.BoolVar(&f.cold, "cold", false, "begin at the least clever value of each knob")
 	set.BoolVar(&f.sameBits, "same-bits", false, "leave knobs alone that decide in which order sums are added up")
 	set.Var(newWord(&f.tag, ""), "tag", "call the campaign `TAG` in results.tsv; default: model and target")
 	set.Var(newCount(&f.bracket, search.DefaultRules().Bracket, 1, 1e4), "bracket",
 		"screen `N` configurations together, of which one in three goes on")
+	set.Var(newWord(&f.corpus, ""), "corpus", "have --proposer prior go by what is learnt from the verdicts in `FILE`")
 	set.Var(newCount(&f.index, 0, 0, 1e6), "index", "of work: make trial `N` of the round")
 	set.Var(newChoice(&f.stage, string(search.StageJudge), string(search.StageBuild), string(search.StageJudge)),
 		"stage", "of work: build needs no GPU and measures nothing, judge does everything that is left")
@@ -165,6 +167,9 @@ func (f *searchFlags) check(c *call) error {
 			return err
 		}
 	}
+	if slices.Contains(f.proposers, "prior") != (f.corpus != "") {
+		return c.usage("--proposer prior goes by a --corpus, and nothing else does; want both or none")
+	}
 	return nil
 }
 
@@ -183,6 +188,7 @@ func (f *searchFlags) campaign(ctx context.Context, c *call, key search.Key, lin
 	if err != nil {
 		return nil, err
 	}
+	f.options = opts
 	source, positions, err := evaluate.Source(opts)
 	if err != nil {
 		return nil, err
@@ -214,6 +220,15 @@ func (f *searchFlags) campaign(ctx context.Context, c *call, key search.Key, lin
 	if search.Exists(f.out) {
 		return campaign, f.same(campaign)
 	}
+	if f.corpus != "" {
+		corpus, err := search.LoadCorpus(f.corpus, key)
+		if err != nil {
+			return nil, err
+		}
+		if campaign.Prior, err = corpus.Prior(f.corpus); err != nil {
+			return nil, err
+		}
+	}
 	return campaign, f.space(ctx, opts, campaign, line)
 }
 
@@ -228,14 +243,14 @@ func (f *searchFlags) space(ctx context.Context, opts compiler.Options, campaign
 	return err
 }
 
-// same holds a campaign to that of the directory, whose space and cold start are taken over.
+// same holds a campaign to that of the directory, whose space, cold start and prior are taken over.
 func (f *searchFlags) same(campaign *search.Campaign) error {
 	s, _, _, err := search.Load(f.out)
 	if err != nil {
 		return err
 	}
 	old := s.Campaign()
-	campaign.Space = old.Space
+	campaign.Space, campaign.Prior = old.Space, old.Prior // a corpus may have grown since
 	if f.cold {
 		campaign.Start = old.Space.Cold()
 	}
@@ -281,6 +296,14 @@ func (f *searchFlags) command(c *call) ([]string, error) {
 	return command, nil
 }
 
+// asker asks commands and the prior.
+func (f *searchFlags) asker(s *search.State) search.Asker {
+	describe := func(candidate, baseline knobs.Settings) ([]search.Predicted, error) {
+		return evaluate.Describe(f.options, candidate, baseline, s.Campaign().Positions)
+	}
+	return s.Asker(time.Duration(f.judge.timeout)*time.Second, describe)
+}
+
 // carryOn makes trials.
 func (f *searchFlags) carryOn(ctx context.Context, c *call, j *search.Journal, key search.Key,
 	line watcher) (string, error) {
@@ -289,7 +312,7 @@ func (f *searchFlags) carryOn(ctx context.Context, c *call, j *search.Journal, k
 		return "", err
 	}
 	defer done()
-	r := search.Runner{Evaluate: w.Evaluate, Ask: j.State.Asker(w.Limit), Now: time.Now,
+	r := search.Runner{Evaluate: w.Evaluate, Ask: f.asker(j.State), Now: time.Now,
 		Budget: search.Budget{Trials: f.trials, Time: time.Duration(f.minutes) * time.Minute, Forever: f.overnight},
 		Tell: func(s *search.State, t *search.Trial) {
 			_, ratio := s.Best()

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
-	"time"
 
 	"amkc/ir/diag"
 	"amkc/search"
@@ -44,8 +43,7 @@ func (f *searchFlags) plan(c *call) error {
 		return err
 	}
 	defer j.Close()
-	ask := func(s *search.State) search.Asker { return s.Asker(time.Duration(f.judge.timeout) * time.Second) }
-	p, stop, err := j.Plan(ctx, ask, search.Budget{Trials: f.trials, Forever: f.overnight})
+	p, stop, err := j.Plan(ctx, f.asker, search.Budget{Trials: f.trials, Forever: f.overnight})
 	if err != nil {
 		return err
 	}
