@@ -32,7 +32,7 @@ func (s *State) askPrior(ctx context.Context, j *Job, describe Describer) (*Prop
 		refused, log float64
 	}
 	learnt := s.campaign.Prior
-	r := rand.New(rand.NewPCG(s.campaign.Seed^uint64(priorDraws), uint64(j.N)))
+	r := rand.New(rand.NewPCG(^s.campaign.Seed, uint64(j.N))) // another sequence than the one that drew the proposer
 	own, seen := DefaultProposers(), map[string]bool{}
 	var all []choice
 	for range attempts {

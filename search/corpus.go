@@ -141,13 +141,14 @@ func (c Corpus) Learn() *prior.Prior {
 func (c Corpus) Prior(path string) (*prior.Prior, error) {
 	p := c.Learn()
 	if !p.Times.Used && !p.Refusals.Used {
-		return nil, diag.Errorf(codeCorpus, path, "teaches nothing that helps on a model that was left out; want other "+
-			"proposers, or more verdicts: amkc campaign learn says how far it is")
+		return nil, diag.Errorf(codeCorpus, path, "teaches nothing that helps on a model that was left out; want "+
+			"other proposers, or more verdicts: amkc campaign learn says how far it is")
 	}
 	return p, nil
 }
 
-// CodeFloor is the code of a time that is impossible (compiler/evaluate): the measurement is refused, not the settings.
+// CodeFloor is the code of a time that is impossible (compiler/evaluate): what was measured is refused, and that says
+// nothing of the settings.
 const CodeFloor = "AMK6103"
 
 // differences are what settings have and their baseline has not, and the other way round, by name.

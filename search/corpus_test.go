@@ -88,7 +88,8 @@ func TestCorpusIsASet(t *testing.T) {
 	}
 	require.Greater(t, len(classes), 1, "failures are in it too")
 
-	require.NoError(t, os.WriteFile(two, []byte(strings.Replace(string(text), `"band":0.003`, `"band":0.002`, 1)), 0o644))
+	edited := strings.Replace(string(text), `"band":0.003`, `"band":0.002`, 1)
+	require.NoError(t, os.WriteFile(two, []byte(edited), 0o644))
 	_, err = Gather(two, nil, toyKey)
 	require.ErrorContains(t, err, "something in it was changed")
 	_, err = Gather(one, []string{a}, Key(strings.Repeat("x", keyBytes)))

@@ -20,8 +20,8 @@ const scheme = "amkc://"
 var campaignFiles = []struct{ name, file, mime, description string }{
 	{"campaign", "campaign.json", "application/json", "What a campaign was asked to do."},
 	{"trials", "trials.jsonl", "application/jsonl", "The trials of a campaign, one a line; the last 4 MiB of them."},
-	{"results", "results.tsv", "text/tab-separated-values", "The trials of a campaign as a table; campaign_report " +
-		"writes it."},
+	{"results", "results.tsv", "text/tab-separated-values",
+		"The trials of a campaign as a table; campaign_report writes it."},
 	{"report", "report.html", "text/html", "The report of a campaign as a page; campaign_report writes it."},
 }
 

@@ -28,13 +28,11 @@ func campaignVerb() verb {
 		name: "campaign", synopsis: "ACTION DIR|FILE [...]", min: 2, max: -1,
 		summary: "say how a campaign stands and what is next, record a verdict, or verify it",
 		details: "status DIR says how far the campaign is, and why each region is open or left. next DIR says which " +
-			"evaluation is\nwanted, with the command for it. record DIR VERDICT adds what that printed with " +
-			"--json: a " +
-			"verdict that amkc eval has\nsigned, and no number that somebody states. report DIR writes results.tsv " +
+			"evaluation is\nwanted, with the command for it. record DIR VERDICT adds what that printed with --json: " +
+			"a verdict that amkc eval has\nsigned, and no number that somebody states. report DIR writes results.tsv " +
 			"and report.html anew. verify DIR holds every\nline to the one before, every verdict to its signature, " +
 			"and every decision to the rules. learn CORPUS DIR... adds the\nverdicts of campaigns to a file, and " +
-			"says " +
-			"what they teach: what --corpus of amkc search takes.",
+			"says what they teach: what --corpus of amkc search takes.",
 		flags: func(set *pflag.FlagSet) {
 			set.Var(newWord(&f.key, ""), "key", "check verdicts with the key in `FILE`; default: verdict.key of the "+
 				"user's "+

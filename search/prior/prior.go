@@ -34,7 +34,7 @@ type Learnt struct {
 	Used    bool    `json:"used"` // Error is below Without, by 5 % and more
 	// Weights are those of the features that differ anywhere; none where the model is not used.
 	Weights map[string]float64 `json:"weights,omitempty"`
-	Base    float64            `json:"base"` // of refusals: their logarithmic odds where nothing differs from the baseline
+	Base    float64            `json:"base"` // of refusals: the logarithm of their odds where nothing differs
 }
 
 // margin is what an error has to be below, as a part of that without the model: noise is at times better by a little.
