@@ -8,6 +8,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -66,9 +67,14 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Serve answers one client until it leaves, or the context is cancelled.
+// Serve answers one client until it leaves, or the context is cancelled. The error is a diagnostic.
 func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
-	return s.mcp.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out})
+	err := s.mcp.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out})
+	if err == nil || errors.Is(err, io.EOF) || ctx.Err() != nil {
+		return nil
+	}
+	return diag.Errorf(codeProtocol, "stdin", "is not what a client of the protocol sends: %s; want a client of MCP",
+		infile.Reason(err))
 }
 
 // Close closes the root.

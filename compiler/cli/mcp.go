@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"context"
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -57,11 +55,7 @@ func (f *mcpFlags) run(c *call) error {
 	defer s.Close()
 	ctx, cancel := interruptible()
 	defer cancel()
-	err = s.Serve(ctx, io.NopCloser(c.stdin), unclosed{c.stdout})
-	if errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) {
-		return nil // the client has left, or the user has ended it
-	}
-	return err
+	return s.Serve(ctx, io.NopCloser(c.stdin), unclosed{c.stdout})
 }
 
 // unclosed is a writer that is not the server's to close.
