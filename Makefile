@@ -83,7 +83,7 @@ FUZZERS := ir:FuzzParseText ir:FuzzParseJSON ir:FuzzParseExpr ir:FuzzParsePiece 
 	passes/checkpoint:FuzzSafetensors passes/checkpoint:FuzzJSON passes/checkpoint:FuzzHubID passes/quantised:FuzzMatrix passes:FuzzImportConfig \
 	validate:FuzzFlat compiler/readback:FuzzReadback compiler/cli:FuzzParseNPY runtime/prompts:FuzzParse runtime/tokenizer:FuzzLoad runtime/tokenizer/regex:FuzzCompile \
 	runtime/jinja:FuzzRender runtime/jinja:FuzzFromJSON runtime/chat:FuzzFormat runtime/sampling:FuzzConfig \
-	runtime/serve:FuzzRequest runtime/grammar:FuzzSchema search:FuzzFiles \
+	runtime/serve:FuzzRequest runtime/grammar:FuzzSchema search:FuzzFiles compiler/agent:FuzzPaths \
 	runtime/tokenizer:FuzzNFC runtime/tokenizer:FuzzReader runtime/host/cli:FuzzLauncher internal/hostile:FuzzVerdict \
 	internal/hostile:FuzzPrograms internal/hostile:FuzzModels internal/hostile:FuzzBuilds internal/hostile:FuzzDiff \
 	internal/hostile:FuzzExplain
