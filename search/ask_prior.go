@@ -20,7 +20,7 @@ type Describer func(candidate, baseline knobs.Settings) ([]Predicted, error)
 // described.
 const (
 	priorDraws     = 48
-	priorDescribed = 16
+	priorDescribed = 8
 )
 
 // askPrior has the state's own proposers draw settings, and takes those that are best by the cost model and what was

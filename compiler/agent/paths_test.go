@@ -35,7 +35,8 @@ func holds(t *testing.T, s *Server, path string) {
 	for at := filepath.Join(s.dir, path); ; at = filepath.Dir(at) {
 		resolved, err := filepath.EvalSymlinks(at)
 		if err == nil {
-			require.True(t, resolved == s.dir || strings.HasPrefix(resolved, s.dir+"/"), "%s leads to %s", path, resolved)
+			inside := resolved == s.dir || strings.HasPrefix(resolved, s.dir+"/")
+			require.True(t, inside, "%s leads to %s", path, resolved)
 			return
 		}
 		require.ErrorIs(t, err, os.ErrNotExist, path)
@@ -76,7 +77,7 @@ func TestPaths(t *testing.T) {
 }
 
 func FuzzPaths(f *testing.F) {
-	for _, name := range []string{"a/b/c", "out/secret", "../x", "in/../..", "a//b/./up", "/etc/passwd", "a\x00b", "~"} {
+	for _, name := range []string{"a/b/c", "out/secret", "../x", "in/../..", "a//b/./up", "/etc/passwd", "a\x00b"} {
 		f.Add(name)
 	}
 	s, _ := rootWithLinks(f)

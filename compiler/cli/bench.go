@@ -86,6 +86,13 @@ func (f *benchFlags) run(c *call) error {
 		if !isBuild(dir) {
 			return notBuild(dir)
 		}
+		facts, err := host.ReadFacts(dir)
+		if err != nil {
+			return hostError(dir, err)
+		}
+		if far, last := slices.Max(f.positions), facts.Model.MaxSeq-1; far > last {
+			return c.usage("--position %d is beyond %s; want 0 to %d, for which it is compiled", far, dir, last)
+		}
 		// The number tells a build from its twin: both may be named.
 		entrants = append(entrants, turns.Entrant{Name: fmt.Sprint(i), Dir: dir, Session: fmt.Sprint(i)})
 	}

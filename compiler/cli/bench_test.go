@@ -87,6 +87,7 @@ func TestBench(t *testing.T) {
 	require.Contains(t, stderr, "no GPU")
 	for want, args := range map[string][]string{
 		"names one twice":        {a, "--position", "1,1"},
+		"for which it is":        {a, "--position", "4k"},
 		"leave some without":     {a, "--rounds", "2"},
 		"this is no build":       {"../../testdata"},
 		"an argument is missing": {},

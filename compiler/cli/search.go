@@ -298,10 +298,8 @@ func (f *searchFlags) command(c *call) ([]string, error) {
 
 // asker asks commands and the prior.
 func (f *searchFlags) asker(s *search.State) search.Asker {
-	describe := func(candidate, baseline knobs.Settings) ([]search.Predicted, error) {
-		return evaluate.Describe(f.options, candidate, baseline, s.Campaign().Positions)
-	}
-	return s.Asker(time.Duration(f.judge.timeout)*time.Second, describe)
+	return s.Asker(time.Duration(f.judge.timeout)*time.Second,
+		evaluate.NewDescriber(f.options, s.Campaign().Positions))
 }
 
 // carryOn makes trials.

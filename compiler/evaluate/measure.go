@@ -92,9 +92,14 @@ func (e *evaluation) time(ctx context.Context) error {
 		return err
 	}
 	e.v.Timing.Shares = e.sharesOfBaseline(positions[0])
-	for i := range e.v.At {
-		// The cost model may have nothing to say of the target, and nothing here depends on it.
-		e.v.At[i].Predicted, _ = described(e.candidate.Program, e.baseline.Program, e.v.At[i].Position)
+	// The cost model may have nothing to say of the target, and nothing here depends on it.
+	is, unknown := predictedAt(e.candidate.Program, positions)
+	was, alsoUnknown := predictedAt(e.baseline.Program, positions)
+	if unknown == nil && alsoUnknown == nil {
+		for i := range e.v.At {
+			p := relative(is, was, i)
+			e.v.At[i].Predicted = &p
+		}
 	}
 	return nil
 }

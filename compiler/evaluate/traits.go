@@ -14,52 +14,77 @@ import (
 	"amkc/search"
 )
 
-// Describe lowers and proves two configurations and says what the cost model makes of them at positions, and by what
-// they differ. The error is why one of them is refused, or cannot be predicted.
-func Describe(o compiler.Options, candidate, baseline knobs.Settings, positions []int) ([]search.Predicted, error) {
+// NewDescriber returns a function that lowers and proves a candidate, and says what the cost model makes of it and of
+// its baseline at positions, and by what they differ. Its error is why one of them is refused, or cannot be predicted.
+// The baseline is kept from one call to the next. It is for one goroutine at a time.
+func NewDescriber(o compiler.Options, positions []int) search.Describer {
 	o.ConfigOnly = true
-	var programs [2]*ir.Program
-	for i, s := range []knobs.Settings{candidate, baseline} {
-		config, err := s.Config()
+	var known string
+	var was *prediction
+	return func(candidate, baseline knobs.Settings) ([]search.Predicted, error) {
+		if id := search.IDOf(baseline); was == nil || id != known {
+			var err error
+			if was, err = predictionOf(o, baseline, positions); err != nil {
+				return nil, err
+			}
+			known = id
+		}
+		is, err := predictionOf(o, candidate, positions)
 		if err != nil {
 			return nil, err
 		}
-		o.Config = config
-		l, err := compiler.RunPasses(o)
-		if err != nil {
-			return nil, err
+		var all []search.Predicted
+		for i := range positions {
+			all = append(all, relative(is, was, i))
 		}
-		defer l.Close()
-		if proof := compiler.Prove(l.Program); !proof.OK {
-			return nil, proof.Diags.Err()
-		}
-		programs[i] = l.Program
+		return all, nil
 	}
-	var all []search.Predicted
-	for _, pos := range positions {
-		p, err := described(programs[0], programs[1], pos)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, *p)
-	}
-	return all, nil
 }
 
-// described is what the cost model makes of a candidate and its baseline at a position, and by what they differ.
-func described(candidate, baseline *ir.Program, pos int) (*search.Predicted, error) {
-	var at [2]*cost.Prediction
-	for i, p := range []*ir.Program{candidate, baseline} {
-		m, err := cost.New(p)
+// A prediction is a proved program with what the cost model makes of it at positions.
+type prediction struct {
+	program *ir.Program
+	at      []*cost.Prediction
+}
+
+func predictionOf(o compiler.Options, s knobs.Settings, positions []int) (*prediction, error) {
+	config, err := s.Config()
+	if err != nil {
+		return nil, err
+	}
+	o.Config = config
+	l, err := compiler.RunPasses(o)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	if proof := compiler.Prove(l.Program); !proof.OK {
+		return nil, proof.Diags.Err()
+	}
+	return predictedAt(l.Program, positions)
+}
+
+// predictedAt asks the cost model of a program.
+func predictedAt(p *ir.Program, positions []int) (*prediction, error) {
+	m, err := cost.New(p)
+	if err != nil {
+		return nil, err
+	}
+	out := &prediction{program: p}
+	for _, pos := range positions {
+		at, err := m.At(pos)
 		if err != nil {
 			return nil, err
 		}
-		if at[i], err = m.At(pos); err != nil {
-			return nil, err
-		}
+		out.at = append(out.at, at)
 	}
-	return &search.Predicted{Candidate: at[0].Latency, Baseline: at[1].Latency,
-		Traits: Traits(candidate, baseline, at[0], at[1])}, nil
+	return out, nil
+}
+
+// relative is a candidate beside its baseline, at one of their positions.
+func relative(is, was *prediction, i int) search.Predicted {
+	return search.Predicted{Candidate: is.at[i].Latency, Baseline: was.at[i].Latency,
+		Traits: Traits(is.program, was.program, is.at[i], was.at[i])}
 }
 
 // Traits are numbers of a candidate relative to its baseline, by name: what may tell how far the cost model is off. One
