@@ -19,7 +19,10 @@ const (
 	RoleStopIDs  = "stop_ids"  // an I32 input: the tokens with which a run ends
 	RoleStopLast = "stop_last" // an I32 input: whether it ends with this step
 	RoleLogits   = "logits"    // a real output: one value for each token
-	RoleStep     = "step"      // the counter whose completion ends the step
+	// an F32 input: what enters the model in the place of the row of a token, for tokens that have none
+	RoleEmbeddings = "embeddings"
+	RoleHidden     = "hidden" // an F32 output: the last hidden state, after the last norm
+	RoleStep       = "step"   // the counter whose completion ends the step
 )
 
 // unfitForRole says why a buffer cannot have its role, or nothing.
@@ -34,11 +37,22 @@ func (b *Buffer) unfitForRole() string {
 		kind, want = Output, "an I32 output"
 	case RoleLogits:
 		kind, want = Output, "an output that is not I32"
+	case RoleEmbeddings:
+		want = "an F32 input"
+	case RoleHidden:
+		kind, want = Output, "an F32 output"
 	default:
 		return fmt.Sprintf("has the role %s, want one of %s or none", clip(b.Role), strings.Join([]string{RoleToken,
-			RolePosition, RoleNext, RoleLogits, RoleStopIDs, RoleStopLast}, ", "))
+			RolePosition, RoleNext, RoleLogits, RoleStopIDs, RoleStopLast, RoleEmbeddings, RoleHidden}, ", "))
 	}
-	if b.Kind != kind || (b.DType == I32) == (b.Role == RoleLogits) || b.Count != 0 {
+	fits := b.DType == I32
+	switch b.Role {
+	case RoleLogits:
+		fits = b.DType != I32
+	case RoleEmbeddings, RoleHidden:
+		fits = b.DType == F32
+	}
+	if b.Kind != kind || !fits || b.Count != 0 {
 		return fmt.Sprintf("has the role %s, want %s that is no family", b.Role, want)
 	}
 	return ""

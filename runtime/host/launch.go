@@ -18,6 +18,9 @@ type burst struct {
 	token  int
 	stops  []int // only without forced: a chosen token among these ends the launch
 	logits bool  // leave the logits of every token in scratch memory
+	hidden bool  // leave the last hidden state of every token where there is room for it
+
+	embeddings []float32 // of those of forced that are Embedding; then there is one sequence
 
 	// positions are those of the sequences of a pass of several, or absent. Then there are as many tokens in each step,
 	// all of them of forced, where those of later steps may be -1. nil: one sequence, at the session's position.
@@ -137,9 +140,15 @@ func (s *Session) start(b burst) error {
 	if b.forced != nil {
 		p.Forced = s.mem.scratch + driver.Ptr(s.mem.forced)
 		spare := make([]int, rows-b.tokens) // whatever these rows decode, nothing reads it
-		if err := s.dev.CopyHtoD(p.Forced, words(slices.Concat(b.forced, spare)), nil); err != nil {
+		if err := s.given(&p, slices.Concat(b.forced, spare), b.embeddings); err != nil {
 			return err
 		}
+	}
+	if b.hidden {
+		if err := s.vectors(&s.hidden); err != nil {
+			return err
+		}
+		p.Hidden = s.hidden
 	}
 	if len(b.stops) > 0 {
 		p.StopIDs, p.NStop = s.mem.scratch+driver.Ptr(s.mem.stopIDs), len(b.stops)
@@ -195,6 +204,7 @@ func (s *Session) recover() error {
 // Trace is where a traced kernel writes values, and the instrumented one its spans.
 type launchParams struct {
 	Weights, Cache, Exchange, Logits, Trace, Forced, Tokens, HostTokens, Abort, AbortDevice, Stalls, StopIDs driver.Ptr
+	Embeddings, Hidden                                                                                       driver.Ptr
 	SpinLimitNS, FirstEpoch                                                                                  uint64
 	Steps, Position, Token, NStop                                                                            int
 
@@ -208,7 +218,7 @@ func (p *launchParams) sequences(s *Session, positions []int) {
 }
 
 // launchSize is sizeof(amk::Launch).
-const launchSize = 8*14 + 4*(4+MaxSequences)
+const launchSize = 8*16 + 4*(4+MaxSequences)
 
 // encode lays the struct out as the device compiler does.
 func (p *launchParams) encode() []byte {
@@ -216,7 +226,7 @@ func (p *launchParams) encode() []byte {
 	b := make([]byte, 0, launchSize)
 	for _, ptr := range []driver.Ptr{p.Weights, p.Cache, p.Exchange, p.Logits, p.Trace, p.Forced, p.Tokens,
 		p.HostTokens,
-		p.Abort, p.AbortDevice, p.Stalls, p.StopIDs} {
+		p.Abort, p.AbortDevice, p.Stalls, p.StopIDs, p.Embeddings, p.Hidden} {
 		b = le.AppendUint64(b, uint64(ptr))
 	}
 	b = le.AppendUint64(b, p.SpinLimitNS)

@@ -33,7 +33,7 @@ func TestDeviceStructs(t *testing.T) {
 		return names
 	}
 	require.Equal(t, strings.Fields(`weights cache exchange logits trace profile forced tokens host_tokens abort
-		abort_device stalls stop_ids
+		abort_device stalls stop_ids embeddings hidden
 		spin_limit_ns first_epoch steps position token n_stop positions`), fields(read("launch.cuh"), "Launch"))
 	require.Equal(t, strings.Fields("valid stage layer step wait index expected warp"),
 		fields(read("launch.cuh"), "Stall"))
@@ -43,6 +43,7 @@ func TestDeviceStructs(t *testing.T) {
 		variant_end tokens sequences`), fields(read("info.cuh"), "Info"))
 	require.Contains(t, read("launch.cuh"), "kMaxSequences = "+strconv.Itoa(MaxSequences)+";")
 	require.Contains(t, read("launch.cuh"), "kAbsent = "+strconv.Itoa(absent)+";")
+	require.Contains(t, read("step.cuh"), "constexpr int kGiven = kVocab;")
 	require.Contains(t, read("info.cuh"), "kMaxVariants = "+strconv.Itoa(maxVariants)+";")
 	require.Contains(t, read("platform.cuh"), "#define AMK_RUNTIME_ABI "+strconv.Itoa(abi)+"\n")
 	words := func(header string) string { return strings.Join(strings.Fields(read(header)), " ") }
@@ -70,14 +71,14 @@ func TestDeviceStructs(t *testing.T) {
 	p := launchParams{Weights: 1, Cache: 2, Exchange: 3, Logits: 4, Trace: 5, Forced: 6, Tokens: 7, HostTokens: 8,
 		Abort:       9,
 		AbortDevice: 10, Stalls: 11, StopIDs: 12, SpinLimitNS: 13, FirstEpoch: 14, Steps: 15, Position: 16, Token: -17,
-		NStop: 18, Positions: [MaxSequences]int{19, -20, 21, 22, 23, 24, 25, 26}}
+		NStop: 18, Positions: [MaxSequences]int{19, -20, 21, 22, 23, 24, 25, 26}, Embeddings: 31, Hidden: 32}
 	raw := p.encode()
 	require.Len(t, raw, launchSize)
-	for i := range 14 {
-		require.Equal(t, uint64(i+1), binary.LittleEndian.Uint64(raw[8*i:]))
+	for i, want := range []uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 31, 32, 13, 14} {
+		require.Equal(t, want, binary.LittleEndian.Uint64(raw[8*i:]))
 	}
 	for i, want := range []int32{15, 16, -17, 18, 19, -20, 21, 22, 23, 24, 25, 26} {
-		require.Equal(t, want, int32(binary.LittleEndian.Uint32(raw[112+4*i:])))
+		require.Equal(t, want, int32(binary.LittleEndian.Uint32(raw[128+4*i:])))
 	}
 }
 

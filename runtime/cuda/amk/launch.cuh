@@ -47,6 +47,8 @@ struct Launch {
   u32* abort_device;   // device word through which SMs tell each other
   Stall* stalls;       // [SMs]
   const int* stop_ids; // [n_stop] a chosen token among these ends the launch
+  const float* embeddings;  // [steps][hidden] what tokens of kGiven enter the model as, or null
+  float* hidden;       // [steps][hidden] the last hidden state, or null
   u64 spin_limit_ns;   // a wait longer than this is a stall
   u64 first_epoch;     // steps done since the exchange pages were cleared
   int steps;
@@ -55,7 +57,7 @@ struct Launch {
   int n_stop;
   int positions[kMaxSequences];  // of several sequences in the first step, or kAbsent
 };
-static_assert(sizeof(Launch) == 8 * 14 + 4 * (4 + kMaxSequences),
+static_assert(sizeof(Launch) == 8 * 16 + 4 * (4 + kMaxSequences),
               "the launcher builds this struct byte by byte");
 static_assert(sizeof(Stall) == 32, "the launcher reads this struct byte by byte");
 
