@@ -27,6 +27,8 @@ func (l *lowerer) end() {
 		In: []ir.Operand{view(next, all), view(stopIDs, upTo(ir.MaxStopIDs)),
 			view(stopLast, ir.Index(ir.Int(0)))}})
 	l.ending(joinRole, stop, stepCounter, ir.Op{Code: ir.NOP})
+	join := l.stages[len(l.stages)-1]
+	join.Waits = append(join.Waits, ir.Wait{Counter: hidden})
 }
 
 // ending appends a stage that no node of the graph stands for.
@@ -47,7 +49,7 @@ func endOnEverySM(p *ir.Program, stages []*ir.Stage) []*ir.Stage {
 		out = append(out, st)
 		last := lastOp(st)
 		if st.Role == hiddenRole {
-			st.Dist = onFirstSM()
+			st.Dist, st.Signal = onFirstSM(), ""
 			continue
 		}
 		if st.Dist.Kind != ir.Whole {

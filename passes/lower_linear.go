@@ -27,9 +27,8 @@ func (l *lowerer) norm(n *ir.GraphNode, code ir.Opcode, in string) {
 		operands = append(operands, operands[0]) // attention takes some heads of it, and the mean of all
 	}
 	if l.chosen != "" {
-		l.stages = append(l.stages, &ir.Stage{Name: hiddenRole, Role: hiddenRole, Dist: whole(1),
-			Waits: []ir.Wait{{Counter: in}}, Ops: []ir.Op{{Code: code, Out: []ir.Operand{l.tokens.view(hidden, upTo(size))},
-				In: slices.Clone(operands), Params: n.Params}}})
+		l.ending(hiddenRole, in, hidden, ir.Op{Code: code, Out: []ir.Operand{l.tokens.view(hidden, upTo(size))},
+			In: slices.Clone(operands), Params: n.Params})
 	}
 	out := l.scratch(l.named(n.Name), dtype, size)
 	l.value[n.Name] = out
