@@ -1,6 +1,7 @@
 """Tests of amk.h and of the Python package, through libamkref.so: the same functions, on the reference VM.
 
-`make library` runs them, with the library in AMK_LIBRARY.
+`make library` runs them, with the library in AMK_LIBRARY. With libamk.so there, and a build of pycoder-5m in AMK_MODEL,
+those of Package run on a GPU.
 """
 
 import array
@@ -21,7 +22,8 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CAPI = os.path.join(ROOT, "runtime", "library", "capi")
 PACKAGE = os.path.join(ROOT, "runtime", "python")
-MODEL = os.path.join(ROOT, "testdata", "models", "pycoder-5m")
+CHECKPOINT = os.path.join(ROOT, "testdata", "models", "pycoder-5m")
+MODEL = os.path.abspath(os.environ.get("AMK_MODEL", CHECKPOINT))
 LIBRARY = os.path.abspath(os.environ["AMK_LIBRARY"])
 os.environ["AMK_LIBRARY"] = LIBRARY  # the examples change the working directory
 PROMPT = "def fibonacci(n):"
@@ -39,8 +41,8 @@ def compile_c(source, out, *flags, compiler="gcc"):
 
 
 def embedding_table():
-    """The embedding table of MODEL, a row of float32 for each token, from bfloat16."""
-    with open(os.path.join(MODEL, "model.safetensors"), "rb") as f:
+    """The embedding table of CHECKPOINT, a row of float32 for each token, from bfloat16."""
+    with open(os.path.join(CHECKPOINT, "model.safetensors"), "rb") as f:
         size = int.from_bytes(f.read(8), "little")
         about = json.loads(f.read(size))["model.embed_tokens.weight"]
         f.seek(8 + size + about["data_offsets"][0])
