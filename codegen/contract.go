@@ -96,7 +96,8 @@ func (b *builder) contract(s *ir.Stage, kind body, at site) error {
 func buf(ops []ir.Operand, k int) string { return operand(ops, k).Buf }
 
 // embedOps is embed of step.cuh: rows of the token's embedding, or times S::kScale, or what the host gives in their
-// place, kept in the residual and handed over. With a table of positions, the row of this one, S::kPositionOffset further on, is added before.
+// place, kept in the residual and handed over. With a table of positions, the row of this one, S::kPositionOffset
+// further on, is added before.
 func (b *builder) embedOps(s *ir.Stage) []ir.Op {
 	e := op(s, ir.EMBED)
 	last := &s.Ops[len(s.Ops)-1]

@@ -26,7 +26,8 @@ func TestEditedBodies(t *testing.T) {
 	// A stage beside the path from vector to vector, behind which lm_head may wait for either of two counters.
 	for _, edit := range [][2]string{{"buffer best.value",
 		"buffer late ACTIVATION F16 [176] GLOBAL_SCRATCH word32x2 page late\nbuffer best.value"},
-		{"counter step ", "counter late counter gpu\ncounter step "}, {"wait L03.x >= 8\n  %n", "wait late >= 40\n  %n"},
+		{"counter step ", "counter late counter gpu\ncounter step "},
+		{"wait L03.x >= 8\n  %n", "wait late >= 40\n  %n"},
 		{"stage lm_head", late + "  signal late\n" + "stage lm_head"}} {
 		require.Contains(t, counted, edit[0])
 		counted = strings.ReplaceAll(counted, edit[0], edit[1])

@@ -37,8 +37,8 @@ func (b *builder) checkHandovers() error {
 				"behind the product that makes the logits", endings[h.ended], endings)
 		}
 		if h.hidden == 0 {
-			return diag.Errorf(codeStructure, "variant "+v.Name, "no stage keeps the last hidden state, which the host "+
-				"may ask for: want the norm that the logits are made of in an output of role %s", ir.RoleHidden)
+			return diag.Errorf(codeStructure, "variant "+v.Name, "no stage keeps the last hidden state, which the "+
+				"host may ask for: want the norm that the logits are made of in an output of role %s", ir.RoleHidden)
 		}
 	}
 	return nil

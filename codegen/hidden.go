@@ -14,7 +14,8 @@ import (
 // hiddenFields are the constants of the descriptor of a stage that keeps it.
 func (b *builder) hiddenFields(s *ir.Stage, at site) ([]field, error) {
 	if at.loop != nil {
-		return nil, diag.Errorf(codeStructure, "stage "+s.Name, "keeps the last hidden state in a loop: want it in none")
+		return nil, diag.Errorf(codeStructure, "stage "+s.Name, "keeps the last hidden state in a loop: want it "+
+			"in none")
 	}
 	if err := onFirstSM(s); err != nil {
 		return nil, err

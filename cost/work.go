@@ -122,8 +122,8 @@ func (r *reader) stages(v *ir.Variant, pos int) ([]*stage, error) {
 	return out, nil
 }
 
-// keepsHidden reports whether a stage makes the last hidden state for the host, which the launches that are predicted do
-// not ask for: it is a branch there.
+// keepsHidden reports whether a stage makes the last hidden state for the host, which the launches that are predicted
+// do not ask for: it is a branch there.
 func (r *reader) keepsHidden(s *ir.Stage) bool {
 	for _, o := range s.Ops {
 		for _, out := range o.Out {

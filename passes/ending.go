@@ -39,7 +39,8 @@ func (l *lowerer) ending(role, wait, signal string, op ir.Op) {
 
 // endOnEverySM makes the head leave one best value per SM, and every SM choose among them, find whether the run ends,
 // and join. These stages read what their own SM has written, apart from the best values: so sample alone waits, and the
-// join alone signals. The first SM writes the token out, and the last hidden state. Even an SM without rows of the head takes part.
+// join alone signals. The first SM writes the token out, and the last hidden state. Even an SM without rows of the head
+// takes part.
 func endOnEverySM(p *ir.Program, stages []*ir.Stage) []*ir.Stage {
 	of, sms := tokensOf(p.Pass), p.Target.SMs
 	everySM := upTo(sms)

@@ -324,8 +324,8 @@ func (l *lowerer) finisher(n *ir.GraphNode) error {
 	return nil
 }
 
-// embed looks up the tokens, or takes what the host gives in their place, and adds the row of its position to each where
-// the model has learned one for each.
+// embed looks up the tokens, or takes what the host gives in their place, and adds the row of its position to each
+// where the model has learned one for each.
 func (l *lowerer) embed(n *ir.GraphNode) error {
 	table := "embed.weight"
 	if l.m.Tied {

@@ -131,8 +131,8 @@ func (s *Session) SetEmbedding(i int, row []float32) error {
 	for _, st := range s.mem.byRole[ir.RoleEmbeddings] {
 		n := st.buf.Shape[len(st.buf.Shape)-1]
 		if len(row) != n || i < 0 || i >= len(st.data)/n {
-			return diag.Errorf(CodeBuffer, "buffer "+st.buf.Name, "is to have %d elements in row %d, want %d in one of "+
-				"%d rows", len(row), i, n, len(st.data)/n)
+			return diag.Errorf(CodeBuffer, "buffer "+st.buf.Name, "is to have %d elements in row %d, want %d in one "+
+				"of %d rows", len(row), i, n, len(st.data)/n)
 		}
 		copy(st.data[i*n:], row)
 		return nil

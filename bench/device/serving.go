@@ -63,8 +63,8 @@ func serving(dir string, args []string, stdout, stderr io.Writer) int {
 	gpu := set.Int("gpu", 0, "`N`umber of the GPU, from 0")
 	if err := set.Parse(args); err != nil || set.NArg() > 0 || r.Prompt < 1 || r.Tokens < 2 || r.Rounds < 1 ||
 		r.Clients < 1 {
-		fmt.Fprintln(stderr, "usage: device DIR serving [--prompt N] [--tokens N] [--rounds N] [--clients N] [--gpu N]; "+
-			"an answer has 2 tokens at least")
+		fmt.Fprintln(stderr, "usage: device DIR serving [--prompt N] [--tokens N] [--rounds N] [--clients N] "+
+			"[--gpu N]; an answer has 2 tokens at least")
 		return 2
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -103,8 +103,8 @@ func (r *servingResult) measure(ctx context.Context, dir string, gpu int) (err e
 			return err
 		}
 		alone = append(alone, a)
-		config := serve.Config{Model: s.Facts().Model.Name, Engine: engine.New(s, host.BatchOptions{}), Tokenizer: tokenizer,
-			Sampling: sampling.Greedy(), Queue: r.Clients, Log: slog.New(slog.DiscardHandler)}
+		config := serve.Config{Model: s.Facts().Model.Name, Engine: engine.New(s, host.BatchOptions{}),
+			Tokenizer: tokenizer, Sampling: sampling.Greedy(), Queue: r.Clients, Log: slog.New(slog.DiscardHandler)}
 		err = withServer(ctx, config, func(ctx context.Context, url string) error {
 			answers, err := r.askServer(ctx, url, 1, &prompts)
 			if err != nil {

@@ -91,7 +91,8 @@ func (r *servingResult) stream(ctx context.Context, url string, prompt []int) (a
 	case err != nil:
 		return nil, err
 	case tokens != r.Tokens || len(at) < 2:
-		return nil, fmt.Errorf("an answer has %d tokens in %d events; want %d tokens in several", tokens, len(at), r.Tokens)
+		return nil, fmt.Errorf("an answer has %d tokens in %d events; want %d tokens in several", tokens, len(at),
+			r.Tokens)
 	}
 	return at, nil
 }

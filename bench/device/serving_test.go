@@ -23,7 +23,8 @@ func TestServing(t *testing.T) {
 			}
 		})
 		hosttest.Write(t, dir, host.TokenizerFile, tokenizer)
-		code, out, stderr := device(t, dir, "serving", "--prompt", "20", "--tokens", "40", "--rounds", "2", "--clients", "3")
+		code, out, stderr := device(t, dir, "serving", "--prompt", "20", "--tokens", "40", "--rounds", "2",
+			"--clients", "3")
 		require.Zero(t, code, stderr)
 		var r servingResult
 		require.NoError(t, json.Unmarshal([]byte(out), &r))

@@ -10,9 +10,9 @@ import (
 // ToAMK exports one step of a native program, as pass lower leaves it: one op per stage, nothing distributed over SMs.
 // theta is the base of its rotary embedding, which a native program does not hold; 0 refuses programs that rotate.
 //
-// The profile's host ends a run, and knows when a step has ended: the stages of STOP and of the join stay behind. It gives
-// no embeddings and asks for no hidden state: EMBED looks up tokens alone, and the stage of the last hidden state stays
-// behind too.
+// The profile's host ends a run, and knows when a step has ended: the stages of STOP and of the join stay behind. It
+// gives no embeddings and asks for no hidden state: EMBED looks up tokens alone, and the stage of the last hidden state
+// stays behind too.
 //
 // The profile writes things differently in six places. Loops are written out. Vectors are rows of a matrix. An
 // instruction has one output, so that a second one becomes a COPY. A buffer that is updated in place becomes a new one

@@ -184,7 +184,8 @@ func (b *builder) read(d *descriptor) {
 	if d.body == keepHiddenBody {
 		d.eps, d.unitOffset, d.centred = r.float(s, "kNormEps"), r.bool(s, "kUnitOffset"), r.bool(s, "kCentred")
 		if d.normWeights = r.int(s, "kNormWeights"); d.normWeights > 2 || !d.centred && d.normWeights != 1 {
-			r.wrong(s, "kNormWeights", "%d; want 0 to 2 of a norm that takes the mean off, and 1 of another", d.normWeights)
+			r.wrong(s, "kNormWeights", "%d; want 0 to 2 of a norm that takes the mean off, and 1 of another",
+				d.normWeights)
 			d.normWeights = 1
 		}
 		return

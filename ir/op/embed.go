@@ -3,9 +3,9 @@ package op
 var EMBED = declare(Spec{
 	Code: 2,
 	Name: "EMBED",
-	Doc: "Row ids[i] of the table, for each i. The first dimension of the table counts its V rows, and the others are " +
-		"a row of n elements. The table is a view of a buffer. With scale, the elements times scale. With given, an " +
-		"id may be V: then the result is row i of given, as it is.",
+	Doc: "Row ids[i] of the table, for each i. The first dimension of the table counts its V rows, and the others " +
+		"are a row of n elements. The table is a view of a buffer. With scale, the elements times scale. With given, " +
+		"an id may be V: then the result is row i of given, as it is.",
 	Params: []Param{scale},
 	Kernel: true,
 	Forms: []Form{{

@@ -109,8 +109,8 @@ func (s *Session) takes(in Input) error {
 		}
 	}
 	if want := rows * s.info.Hidden; len(in.Embeddings) != want {
-		return fmt.Errorf("%d numbers were given for embeddings at %d positions; want %d, %d for each", len(in.Embeddings),
-			rows, want, s.info.Hidden)
+		return fmt.Errorf("%d numbers were given for embeddings at %d positions; want %d, %d for each",
+			len(in.Embeddings), rows, want, s.info.Hidden)
 	}
 	return nil
 }

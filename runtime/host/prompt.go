@@ -137,8 +137,8 @@ func (s *Session) promptTokens(n int, logits bool) int {
 	return n
 }
 
-// readPrompt decodes an input, of as many positions as promptTokens says, in one pass. Cancellation and stalls are as for
-// a burst.
+// readPrompt decodes an input, of as many positions as promptTokens says, in one pass. Cancellation and stalls are as
+// for a burst.
 func (s *Session) readPrompt(ctx context.Context, in Input, want Outputs) error {
 	if err := context.Cause(ctx); err != nil {
 		return err

@@ -191,11 +191,12 @@ func TestNothingIsDecodedTwice(t *testing.T) {
 	require.Equal(t, 14, token.ID)
 
 	before := d.decoded
-	require.NoError(t, m.Outputs(library.Prompt{IDs: text.IDs()}, 1, host.Outputs{Logits: func(row int, l []float32) error {
+	want := host.Outputs{Logits: func(row int, l []float32) error {
 		require.Zero(t, row)
 		require.Equal(t, float32(1), l[15])
 		return nil
-	}}))
+	}}
+	require.NoError(t, m.Outputs(library.Prompt{IDs: text.IDs()}, 1, want))
 	require.Equal(t, before+1, d.decoded, "the last token alone")
 }
 
@@ -264,7 +265,8 @@ func TestInputIsRefused(t *testing.T) {
 		return begin([]int{1}, library.Options{Options: o, Stops: stops})
 	}
 	embedded := func(id int, row ...float32) error {
-		_, err := m.Begin(library.Prompt{IDs: []int{id}, Embeddings: append([]float32{1, 2}, row...)[len(row):]}, options(1))
+		rows := append([]float32{1, 2}, row...)[len(row):]
+		_, err := m.Begin(library.Prompt{IDs: []int{id}, Embeddings: rows}, options(1))
 		return err
 	}
 	cold := sampling.Greedy()

@@ -239,7 +239,8 @@ func (m *Model) Outputs(p Prompt, rows int, want host.Outputs) error {
 	case err != nil:
 		return err
 	case rows < 1 || rows > len(p.IDs):
-		return inputf("outputs of the last %d of %d positions were asked for; want 1 to %d", rows, len(p.IDs), len(p.IDs))
+		return inputf("outputs of the last %d of %d positions were asked for; want 1 to %d", rows, len(p.IDs),
+			len(p.IDs))
 	}
 	_, err = m.reach(t, rows, want)
 	return err

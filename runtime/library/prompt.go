@@ -42,7 +42,8 @@ func (m *Model) sequence(p Prompt) (sequence, error) {
 	case len(p.IDs) == 0:
 		return sequence{}, inputf("there are no ids; want at least one")
 	case len(p.IDs) > m.parts.MaxSeq:
-		return sequence{}, inputf("there are %d ids, and this model's context has %d positions", len(p.IDs), m.parts.MaxSeq)
+		return sequence{}, inputf("there are %d ids, and this model's context has %d positions", len(p.IDs),
+			m.parts.MaxSeq)
 	}
 	t := sequence{places: make([]place, len(p.IDs)), rows: slices.Clone(p.Embeddings)}
 	size, at := m.parts.Hidden, 0
@@ -64,8 +65,8 @@ func (m *Model) sequence(p Prompt) (sequence, error) {
 		t.places[i].embedding = unique.Make(digest)
 	}
 	if at != len(t.rows) {
-		return sequence{}, inputf("%d numbers were given for embeddings at %d positions; want %d, %d for each", len(t.rows),
-			at/size, at, size)
+		return sequence{}, inputf("%d numbers were given for embeddings at %d positions; want %d, %d for each",
+			len(t.rows), at/size, at, size)
 	}
 	return t, nil
 }
@@ -105,8 +106,8 @@ func (m *Model) knows(places []place) bool {
 	return len(m.cached) >= len(places) && slices.Equal(m.cached[:len(places)], places)
 }
 
-// reach decodes what the cache lacks of a sequence, and returns the token with the largest logit after it. The last rows of
-// it are decoded in any case, and what is wanted of each goes to want, counted from 0. The lock is held.
+// reach decodes what the cache lacks of a sequence, and returns the token with the largest logit after it. The last
+// rows of it are decoded in any case, and what is wanted of each goes to want, counted from 0. The lock is held.
 func (m *Model) reach(t sequence, rows int, want host.Outputs) (next int, err error) {
 	known, most := 0, len(t.places)-max(rows, 1)
 	for known < min(len(m.cached), most) && m.cached[known] == t.places[known] {

@@ -37,7 +37,9 @@ func newBatch(t testing.TB, sequences int) *vmBatch {
 	return &vmBatch{vm: s, slots: make([]vmSlot, sequences)}
 }
 
-func (b *vmBatch) Limits() Limits { return Limits{Vocab: vocab, MaxSeq: maxSeq, Sequences: len(b.slots)} }
+func (b *vmBatch) Limits() Limits {
+	return Limits{Vocab: vocab, MaxSeq: maxSeq, Sequences: len(b.slots)}
+}
 
 func (b *vmBatch) Admit(prompt []int, o Options) (Sequence, int, error) {
 	i := slices.IndexFunc(b.slots, func(s vmSlot) bool { return !s.taken })

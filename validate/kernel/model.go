@@ -91,7 +91,8 @@ func (c *modelCheck) checkBuffers() {
 		}
 		if (b.HasRole(ir.RoleEmbeddings) || b.HasRole(ir.RoleHidden)) && b.Numel() != p.flat.Pass.NumTokens()*m.Hidden {
 			p.disagree("buffer "+b.Name, "has %d elements", b.Numel()).
-				Suggest("the model has a hidden size of %d, and the host makes room for as many for each token", m.Hidden)
+				Suggest("the model has a hidden size of %d, and the host makes room for as many for each token",
+					m.Hidden)
 		}
 		if b.Kind != ir.KVCache {
 			continue

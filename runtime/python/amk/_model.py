@@ -106,8 +106,8 @@ class Model:
     def logits(self, ids, rows=None):
         """The logits after each of the last rows of ids, by default of all: a float32 buffer of shape (rows, vocab).
 
-        ids may have embeddings among them, as for generate. numpy.asarray takes the buffer as it is. Ids that were decoded before are not decoded again: rows=1 after a text that
-        was asked for already costs one token.
+        ids may have embeddings among them, as for generate. numpy.asarray takes the buffer as it is. Ids that were
+        decoded before are not decoded again: rows=1 after a text that was asked for already costs one token.
 
         >>> logits = model.logits(model.encode("def f("), rows=1)
         >>> logits.shape == (1, model.vocab)
