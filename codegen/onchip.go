@@ -28,6 +28,8 @@ func (b *builder) checkOnChip(s *ir.Stage, kind body, at site) error {
 		if b.readsResidual(s) {
 			return b.checkRounded(s, operand(s.Ops[0].In, 0))
 		}
+	case bodyAddNormRows:
+		return b.checkNormRows(s)
 	case bodyProduct:
 		if b.readsResidual(s) {
 			if err := b.checkRounded(s, operand(s.Ops[0].In, 0)); err != nil {

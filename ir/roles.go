@@ -18,6 +18,7 @@ const (
 	RoleNext     = "next"      // an I32 output: the token that the next step decodes
 	RoleStopIDs  = "stop_ids"  // an I32 input: the tokens with which a run ends
 	RoleStopLast = "stop_last" // an I32 input: whether it ends with this step
+	RoleSampling = "sampling"  // an I32 input: the settings by which SAMPLE chooses, of each sequence of the pass
 	RoleLogits   = "logits"    // a real output: one value for each token
 	// an F32 input: what enters the model in the place of the row of a token, for tokens that have none
 	RoleEmbeddings = "embeddings"
@@ -31,7 +32,7 @@ func (b *Buffer) unfitForRole() string {
 	switch b.Role {
 	case "":
 		return ""
-	case RoleToken, RolePosition, RoleStopIDs, RoleStopLast:
+	case RoleToken, RolePosition, RoleStopIDs, RoleStopLast, RoleSampling:
 		want = "an I32 input"
 	case RoleNext:
 		kind, want = Output, "an I32 output"
@@ -43,7 +44,8 @@ func (b *Buffer) unfitForRole() string {
 		kind, want = Output, "an F32 output"
 	default:
 		return fmt.Sprintf("has the role %s, want one of %s or none", clip(b.Role), strings.Join([]string{RoleToken,
-			RolePosition, RoleNext, RoleLogits, RoleStopIDs, RoleStopLast, RoleEmbeddings, RoleHidden}, ", "))
+			RolePosition, RoleNext, RoleLogits, RoleStopIDs, RoleStopLast, RoleSampling, RoleEmbeddings,
+			RoleHidden}, ", "))
 	}
 	fits := b.DType == I32
 	switch b.Role {

@@ -2,7 +2,8 @@
 //
 //	device DIR run|check|bench|info [flags]     what DIR/NAME does
 //	device DIR soak [flags]                     decodes for long, pass after pass, and compares the passes
-//	device DIR passes [flags]                   compares passes of many tokens with single ones, to the bit
+//	device DIR passes [flags]                   compares passes of all kinds with single tokens, to the bit
+//	device DIR sequences [flags]                decodes texts that come and go, and compares each with itself alone
 //	device DIR serving [flags]                  what the server costs, beside its engine without HTTP
 //	device turns [flags] DIR[:STEPS]...         benches builds interleaved, checked first, all of them open at once
 //
@@ -27,7 +28,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return takeTurns(args[1:], stdout, stderr)
 	}
 	if len(args) < 2 {
-		fmt.Fprintln(stderr, "usage: device DIR run|check|bench|info|soak|passes|serving [flags]")
+		fmt.Fprintln(stderr, "usage: device DIR run|check|bench|info|soak|passes|sequences|serving [flags]")
 		fmt.Fprintln(stderr, "       device turns [flags] DIR[:STEPS]...")
 		return 2
 	}
@@ -42,6 +43,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 	if args[1] == "passes" {
 		return passes(dir, args[2:], stdout, stderr)
+	}
+	if args[1] == "sequences" {
+		return sequences(dir, args[2:], stdout, stderr)
 	}
 	if args[1] == "serving" {
 		return serving(dir, args[2:], stdout, stderr)

@@ -10,12 +10,14 @@ import (
 const (
 	residual             = "residual"
 	rounded              = "x"          // the residual as it is read, where every SM has all of it
+	normedRows           = "branch"     // what owners add to the residual, where that is norms of branches
 	embeddings           = "embeddings" // what the host gives in the place of rows of tokens
 	lastHidden           = "hidden"     // the last hidden state
 	bestValue, bestIndex = "best.value", "best.index"
 	nextToken, nextOnSM  = "next", "next.sm"
 	stopTokens, stopLast = "stop.ids", "stop.last"
 	stopOnSM             = "stop"
+	sampling             = "sampling"
 )
 
 // buffers declares every buffer but the exchanged vectors: weights in the order of their constants, which is that of
@@ -57,6 +59,10 @@ func (b *builder) buffers() {
 		b.p.Buffers[len(b.p.Buffers)-1].Shape = shape
 		b.p.Buffers = append(b.p.Buffers, ir.Buffer{Name: rounded, Kind: ir.Activation, DType: m.dtypes.Activations,
 			Shape: shape, Space: ir.SMEM})
+	}
+	if m.normRows {
+		b.p.Buffers = append(b.p.Buffers, ir.Buffer{Name: normedRows, Kind: ir.Activation, DType: m.dtypes.Activations,
+			Shape: []int{m.hidden}, Space: ir.SMEM})
 	}
 	b.p.Buffers = append(b.p.Buffers, b.endingBuffers()...)
 }

@@ -47,9 +47,10 @@ func (s *Session) Feed(ctx context.Context, ids []int, onLogits func(position in
 	return s.Decode(ctx, Input{IDs: ids}, Outputs{Logits: onLogits})
 }
 
-// Decode decodes an input at the session's position and the ones after it, and returns the token that the model chooses
-// after the last (greedy: the largest logit, the lowest id among equals). Errors: [PositionError], [TokenError],
-// [StallError], the cause of a cancelled context, those of the driver, and those of want.
+// Decode decodes an input at the session's position and the ones after it, and returns the token that is chosen after
+// the last: the largest logit, the lowest id among equals, unless [Session.Choose] says otherwise. Errors:
+// [PositionError], [TokenError], [StallError], [sampling.LogitsError], the cause of a cancelled context, those of the
+// driver, and those of want.
 func (s *Session) Decode(ctx context.Context, in Input, want Outputs) (next int, err error) {
 	if err := s.takes(in); err != nil {
 		return 0, err
@@ -67,8 +68,12 @@ func (s *Session) Decode(ctx context.Context, in Input, want Outputs) (next int,
 			var k *megakernel
 			k, n = s.next(len(in.IDs), few)
 			part, in = in.cut(n, s.info.Hidden)
-			tokens, err := s.run(ctx, burst{kernel: k, tokens: n, forced: part.IDs, embeddings: part.Embeddings,
-				logits: want.Logits != nil, hidden: want.Hidden != nil}, nil)
+			b := burst{kernel: k, tokens: n, forced: part.IDs, embeddings: part.Embeddings,
+				logits: want.Logits != nil, hidden: want.Hidden != nil}
+			if len(in.IDs) == 0 {
+				b.sampling = s.sampling
+			}
+			tokens, err := s.run(ctx, b, nil)
 			if err != nil {
 				return 0, err
 			}
@@ -186,7 +191,7 @@ func (s *Session) Generate(ctx context.Context, token, n int, stops []int, emit 
 	var all []int
 	for len(all) < n {
 		next := s.one.limit(s.position, n-len(all), false)
-		tokens, err := s.run(ctx, burst{tokens: next, token: token, stops: stops}, emit)
+		tokens, err := s.run(ctx, burst{tokens: next, token: token, stops: stops, sampling: s.sampling}, emit)
 		all = append(all, tokens...)
 		if err != nil {
 			return all, err

@@ -10,6 +10,7 @@ import (
 	"amkc/compiler"
 	"amkc/ir"
 	"amkc/refvm"
+	"amkc/runtime/sampling"
 )
 
 // A vmBatch is an engine of several sequences on the reference VM: a pass has a token of each. It keeps no prefix.
@@ -40,6 +41,8 @@ func newBatch(t testing.TB, sequences int) *vmBatch {
 func (b *vmBatch) Limits() Limits {
 	return Limits{Vocab: vocab, MaxSeq: maxSeq, Sequences: len(b.slots)}
 }
+
+func (b *vmBatch) Chooses(o *sampling.Options) bool { return !o.NeedLogits() }
 
 func (b *vmBatch) Admit(prompt []int, o Options) (Sequence, int, error) {
 	i := slices.IndexFunc(b.slots, func(s vmSlot) bool { return !s.taken })

@@ -122,7 +122,7 @@ func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*s
 			if n := op.InBuf[0]; n >= 0 && buffers[n].Space == ir.SMEM {
 				return []*storage{rounded, gains}, to
 			}
-			// heads, perhaps of a whole that is normalised, or a vector
+			// heads, perhaps of a whole that is normalised, a branch that is added to the residual, or a vector
 			return []*storage{vector, gains, vector}, to
 		case ir.LAYERNORM:
 			return []*storage{vector, gains, gains}, []*storage{sums}
@@ -141,7 +141,7 @@ func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*s
 				return []*storage{sums, gains}, rows(op)
 			}
 			if n >= 0 && buffers[n].Space == ir.SMEM {
-				return []*storage{sums, rounded}, []*storage{sums, rounded}
+				return []*storage{sums, rounded}, []*storage{sums, left(op.OutBuf)}
 			} else if n >= 0 && len(buffers[n].Shape) == 2 { // a row of a table of positions
 				return []*storage{sums, matrix}, []*storage{sums, vector}
 			}
@@ -155,11 +155,11 @@ func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*s
 			return []*storage{vector, nil, nil, vector, vector}, []*storage{vector}
 		case ir.AttentionCombine:
 			return []*storage{partial, partial}, []*storage{vector}
-		case ir.ArgMax:
+		case ir.ArgMax, ir.SAMPLE:
 			if op.IntAt("partial", 0, 0) != 0 {
-				return []*storage{sums}, []*storage{partial, which}
+				return []*storage{sums, number}, []*storage{partial, which}
 			}
-			return []*storage{partial, which}, []*storage{number}
+			return []*storage{partial, which, number}, []*storage{number}
 		case ir.STOP:
 			return []*storage{number, number, number}, []*storage{number}
 		}

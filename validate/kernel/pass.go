@@ -48,7 +48,7 @@ func (p *contract) checkPass() {
 		if p.Root(t) != t {
 			continue
 		}
-		if what := ofOneToken(&p.flat.Tasks[t], p.flat.Buffers, rows); what != "" {
+		if what := ofOneToken(&p.flat.Tasks[t], rows); what != "" {
 			p.Errorf(CodeTokens, p.Task(int32(t)), "%s, which the kernel does in passes of one row alone", what).
 				Suggest(otherwise, validate.Reference)
 			return
@@ -61,16 +61,11 @@ const otherwise = "lower the model for one token per pass, or prove the program 
 
 // ofOneToken says what a task does that the kernel has no stage body for in a pass of several tokens, which are so many
 // rows of each sequence; empty if nothing.
-func ofOneToken(t *ir.Task, buffers []ir.Buffer, rows int) string {
+func ofOneToken(t *ir.Task, rows int) string {
 	embeds := 0
 	for k := range t.Ops {
-		switch op := &t.Ops[k]; op.Code {
-		case ir.EMBED:
+		if t.Ops[k].Code == ir.EMBED {
 			embeds++
-		case ir.RMSNORM, ir.LAYERNORM:
-			if op.OutBuf[0] >= 0 && !keepsHidden(op, buffers) {
-				return "normalises what a branch adds"
-			}
 		}
 	}
 	if rows == 1 && embeds > 1 {
