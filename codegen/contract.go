@@ -86,6 +86,8 @@ func (b *builder) contract(s *ir.Stage, kind body, at site) error {
 		return holdsTo(s, kind, b.attendOps(s, at))
 	case bodyCombine:
 		return holdsTo(s, kind, b.combineOps(s))
+	case bodyKeepHidden:
+		return holdsTo(s, kind, b.hiddenOps(s))
 	case bodySample, bodyStop, bodyEmit:
 		return holdsTo(s, kind, b.endingOps(s, kind))
 	}
@@ -95,14 +97,16 @@ func (b *builder) contract(s *ir.Stage, kind body, at site) error {
 // buf is the name of ops[k], or "" when there is none.
 func buf(ops []ir.Operand, k int) string { return operand(ops, k).Buf }
 
-// embedOps is embed of step.cuh: rows of the token's embedding, or times S::kScale, kept in the residual and handed
-// over. With a table of positions, the row of this one, S::kPositionOffset further on, is added before.
+// embedOps is embed of step.cuh: rows of the token's embedding, or times S::kScale, or what the host gives in their
+// place, kept in the residual and handed over. With a table of positions, the row of this one, S::kPositionOffset
+// further on, is added before.
 func (b *builder) embedOps(s *ir.Stage) []ir.Op {
 	e := op(s, ir.EMBED)
 	last := &s.Ops[len(s.Ops)-1]
 	out := []ir.Operand{view(buf(last.Out, 0), taskRows), view(buf(last.Out, 1), taskRows)}
 	want := []ir.Op{{Code: ir.EMBED, Out: out,
-		In: []ir.Operand{view(buf(e.In, 0), firstOnly), view(buf(e.In, 1), upTo(b.p.Model.Vocab), taskRows)}}}
+		In: []ir.Operand{view(buf(e.In, 0), firstOnly), view(buf(e.In, 1), upTo(b.p.Model.Vocab), taskRows),
+			view(b.named(ir.RoleEmbeddings), taskRows)}}}
 	if e.Has("scale") {
 		want[0].Params = []ir.Param{ir.FloatParam("scale", e.FloatOr("scale", 1))}
 	}

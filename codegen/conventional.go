@@ -89,7 +89,8 @@ func has(d *ir.Directory, b *ir.Buffer) bool {
 
 // ioNames are those of the buffers that a step shares with its host.
 var ioNames = map[string]string{ir.RoleToken: "token", ir.RoleNext: "next", ir.RoleLogits: "logits",
-	ir.RoleStopIDs: "stop.ids", ir.RoleStopLast: "stop.last", ir.RoleSampling: "sampling"}
+	ir.RoleStopIDs: "stop.ids", ir.RoleStopLast: "stop.last", ir.RoleSampling: "sampling",
+	ir.RoleEmbeddings: "embeddings", ir.RoleHidden: "hidden"}
 
 // vectorNames are those of what stages hand over, and normNames those of the norms of what they read, by their roles.
 var (

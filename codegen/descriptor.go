@@ -81,6 +81,9 @@ func (b *builder) fields(s *ir.Stage, kind body, at site) ([]field, error) {
 	if kind.replicated() {
 		return b.replicatedFields(s, kind)
 	}
+	if kind == bodyKeepHidden {
+		return b.hiddenFields(s, at)
+	}
 	d := &s.Dist
 	want := ir.Spread
 	if kind == bodyAttend || kind == bodyCombine {

@@ -132,6 +132,10 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 		collect(&in, ofOperand(ir.AttentionCombine, 0))
 		collect(&to, ofResult(ir.AttentionCombine, 0))
 		consume("combine<%s>(c, %s, %s);", st.Struct, in, to)
+	case bodyKeepHidden:
+		var kept string
+		collect(&kept, func() (string, error) { return b.hiddenCall(s, st.Struct, at) })
+		consume("%s", kept)
 	case bodySample:
 		collect(&in, ofOperand(ir.SAMPLE, 0))
 		collect(&to, ofOperand(ir.SAMPLE, 1))

@@ -97,9 +97,5 @@ func (b *builder) checkEnding(s *ir.Stage, kind body) error {
 	if kind != bodyEmit {
 		return b.onEverySM(s)
 	}
-	if d := &s.Dist; d.Kind != ir.Explicit || len(d.Spans) != 1 || d.Spans[0] != (ir.TaskSpan{SM: 0, A: 0, B: 1}) {
-		return diag.Errorf(codeDist, "stage "+s.Name, "runs elsewhere than on SM 0, which emits the token: want the "+
-			"one task sm=0 a=0 b=1")
-	}
-	return nil
+	return onFirstSM(s)
 }

@@ -85,7 +85,7 @@ func (b *builder) exchanges() (count, longest int) {
 // A product that adds to the residual alone does not.
 func advances(s *ir.Stage) bool {
 	b, err := classify(s)
-	return err == nil && b.numbered() && !b.replicated() && (b != bodyProduct || s.Signal != "")
+	return err == nil && b.numbered() && !b.replicated() && b != bodyKeepHidden && (b != bodyProduct || s.Signal != "")
 }
 
 // flagged reports whether the exchanges are realised by flagged words. The counter of the best pairs always is, and

@@ -20,6 +20,7 @@ type handovers struct {
 	by      map[string]string // the stage that signals a counter, as it is called in its iteration
 	begun   bool              // every SM has the token's row
 	due     *ir.Stage         // has a norm that the next reader of the residual adds
+	hidden  int               // stages that keep the last hidden state, so far
 	ended   int               // stages that end the step, so far
 	b       *builder
 }
@@ -34,6 +35,10 @@ func (b *builder) checkHandovers() error {
 		if h.ended < len(endings) {
 			return diag.Errorf(codeStructure, "variant "+v.Name, "no stage ends the step as the kernel's %s: want %v, "+
 				"behind the product that makes the logits", endings[h.ended], endings)
+		}
+		if h.hidden == 0 {
+			return diag.Errorf(codeStructure, "variant "+v.Name, "no stage keeps the last hidden state, which the "+
+				"host may ask for: want the norm that the logits are made of in an output of role %s", ir.RoleHidden)
 		}
 	}
 	return nil
@@ -78,7 +83,7 @@ func (b *builder) placeReadings() error {
 			if err != nil || !kind.numbered() {
 				return err
 			}
-			if sees[last] == nil {
+			if sees[last] == nil && kind != bodyKeepHidden {
 				sees[last] = s
 			}
 			if len(s.Waits) == 1 && kind == bodyProduct {
@@ -115,12 +120,19 @@ func (h *handovers) stage(s *ir.Stage, at site, index int) error {
 	case !kind.numbered():
 		return nil
 	}
-	if h.due != nil && kind != bodyAddNorm && !(kind == bodyProduct && h.b.readsResidual(s)) {
+	if h.due != nil && kind != bodyAddNorm && !h.reads(s, kind) {
 		return diag.Errorf(codeStructure, "stage "+s.Name, "comes between stage %s, which adds to the residual, and "+
 			"one that reads it: want them side by side, for the kernel adds where it reads", h.due.Name)
 	}
 	if err := h.wait(s, kind, index); err != nil {
 		return err
+	}
+	if kind == bodyKeepHidden { // where a launch asks for it, so that what is due stays so
+		if h.hidden++; h.hidden > 1 || s.Signal != "" {
+			return diag.Errorf(codeStructure, "stage "+s.Name, "signals %s, or keeps the last hidden state once more: "+
+				"want one stage that does, and no signal", counterName(s.Signal))
+		}
+		return nil
 	}
 	h.due = nil
 	if kind.replicated() {
@@ -165,10 +177,15 @@ func (h *handovers) stage(s *ir.Stage, at site, index int) error {
 	return nil
 }
 
+// reads reports whether a stage reads the residual of its SM.
+func (h *handovers) reads(s *ir.Stage, kind body) bool {
+	return (kind == bodyProduct || kind == bodyKeepHidden) && h.b.readsResidual(s)
+}
+
 // wait holds the wait of a stage to the exchange before it. EMBED and what reads the residual of its SM read no vector
 // and wait for none.
 func (h *handovers) wait(s *ir.Stage, kind body, index int) error {
-	resident := kind == bodyProduct && h.b.readsResidual(s)
+	resident := h.reads(s, kind)
 	if kind == bodyEmbed || kind == bodyEmbedReplicated || resident {
 		if len(s.Waits) > 0 {
 			return diag.Errorf(codeStructure, "stage "+s.Name, "waits for %s, and reads nothing that is handed over: "+

@@ -60,7 +60,7 @@ func TestHandovers(t *testing.T) {
 		"buffer L{i}.late for 0..2 ACTIVATION F16 [176] GLOBAL_SCRATCH word32x2 page late\nbuffer best.value"
 	rowsOfX := "buffer late ACTIVATION F16 [64] GLOBAL_SCRATCH word32x2 page late\nbuffer best.value"
 	second := `stage embed2 spread extent=64 grain=8 sms=40 rot=0 step=0
-  residual[a:b], late[a:b] = EMBED(token[0], embed.weight[0:512,a:b])
+  residual[a:b], late[a:b] = EMBED(token[0], embed.weight[0:512,a:b], embeddings[a:b])
 `
 	for name, c := range map[string]struct {
 		counted bool // with counted exchanges alone: flagged words of other exchanges are refused by validate
@@ -94,7 +94,11 @@ func TestHandovers(t *testing.T) {
 		"stop at another's token": {want: "the kernel's stop would compute",
 			edits: []string{"STOP(next.sm[a:b]", "STOP(token[0]", "stop[a:b]", "stop[a]"}},
 		"emit on another SM": {want: "stage emit: error: runs elsewhere than on SM 0",
-			edits: []string{"task sm=0 a=0 b=1", "task sm=0 a=0 b=2"}},
+			edits: []string{"task sm=0 a=0 b=1\n  next", "task sm=0 a=0 b=2\n  next"}},
+		"a hidden state on another SM": {want: "stage hidden: error: runs elsewhere than on SM 0",
+			edits: []string{"task sm=0 a=0 b=1\n  wait", "task sm=1 a=0 b=1\n  wait"}},
+		"a hidden state that is waited for": {want: "stage hidden: error: signals step, or keeps the last hidden state",
+			edits: []string{"stage lm_head", "  signal step\nstage lm_head"}},
 		"emit signals": {want: "stage emit: error: signals step, and the kernel's emit nothing",
 			edits: []string{"COPY(next.sm[0])\n", "COPY(next.sm[0])\n  signal step\n"}},
 		"stop waits": {want: "stage stop: error: waits for best, and the kernel goes on",

@@ -161,11 +161,15 @@ func Footprint(p *ir.Program, passes ...*ir.Program) (host.Footprint, error) {
 }
 
 // traffic counts the bytes a step reads: every weight that a GEMV streams, as often as one does (an embedding table
-// of its own is only looked up), norms, and K and V of each earlier position that attention sees.
+// of its own is only looked up), norms, and K and V of each earlier position that attention sees. The last hidden state
+// is not asked for.
 func (b *builder) traffic() host.Traffic {
 	var t host.Traffic
 	for _, section := range sections(&b.p.Variants[0]) {
 		for _, s := range section.stages {
+			if kind, err := b.classify(s); err == nil && kind == bodyKeepHidden {
+				continue
+			}
 			for _, i := range (site{loop: section.loop}).indicesOf(s) {
 				for k := range s.Ops {
 					o := &s.Ops[k]

@@ -24,6 +24,10 @@ func (b *builder) checkOnChip(s *ir.Stage, kind body, at site) error {
 		return b.checkResidual(s, operand(s.Ops[len(s.Ops)-1].Out, 0))
 	case bodyAddNorm:
 		return b.checkReplicated(s)
+	case bodyKeepHidden:
+		if b.readsResidual(s) {
+			return b.checkRounded(s, operand(s.Ops[0].In, 0))
+		}
 	case bodyAddNormRows:
 		return b.checkNormRows(s)
 	case bodyProduct:

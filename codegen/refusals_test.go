@@ -77,9 +77,9 @@ func TestRefusals(t *testing.T) {
 				s.Ops = append([]ir.Op{{Code: ir.RMSNORM}}, s.Ops...)
 			}},
 		"ops that no body has": {pycoder, "AMK4001", "there is one for ATTENTION_COMBINE; " +
-			"ATTENTION_TILE KV_APPEND KV_APPEND; COPY; EMBED; EMBED ADD; LAYERNORM LAYERNORM ATTENTION_TILE " +
-			"KV_APPEND KV_APPEND; LAYERNORM LAYERNORM ROPE ROPE ATTENTION_TILE KV_APPEND KV_APPEND; NOP; " +
-			"RMSNORM ADD; RMSNORM RMSNORM ATTENTION_TILE",
+			"ATTENTION_TILE KV_APPEND KV_APPEND; COPY; EMBED; EMBED ADD; LAYERNORM; LAYERNORM LAYERNORM " +
+			"ATTENTION_TILE KV_APPEND KV_APPEND; LAYERNORM LAYERNORM ROPE ROPE ATTENTION_TILE KV_APPEND KV_APPEND; " +
+			"NOP; RMSNORM; RMSNORM ADD; RMSNORM RMSNORM ATTENTION_TILE",
 			func(p *ir.Program) { named(p, "L{i}.attn").Ops = []ir.Op{{Code: ir.SOFTMAX}} }},
 		"explicit tasks": {pycoder, "AMK4002", "want spread over 132",
 			func(p *ir.Program) { named(p, "L{i}.o").Dist.Kind = ir.Explicit }},

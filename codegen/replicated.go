@@ -45,7 +45,8 @@ func (b *builder) replicatedOps(s *ir.Stage, kind body) []ir.Op {
 	both := []ir.Operand{of(operand(last.Out, 0)), of(operand(last.Out, 1))}
 	if kind == bodyEmbedReplicated {
 		want := ir.Op{Code: ir.EMBED, Out: both,
-			In: []ir.Operand{view(buf(last.In, 0), firstOnly), view(buf(last.In, 1), upTo(b.p.Model.Vocab), whole)}}
+			In: []ir.Operand{view(buf(last.In, 0), firstOnly), view(buf(last.In, 1), upTo(b.p.Model.Vocab), whole),
+				view(b.named(ir.RoleEmbeddings), whole)}}
 		if last.Has("scale") {
 			want.Params = []ir.Param{ir.FloatParam("scale", last.FloatOr("scale", 1))}
 		}

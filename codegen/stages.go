@@ -23,6 +23,7 @@ const (
 	bodyCombine         body = "combine"
 	bodyArrive          body = "arrive"
 	bodyJoin            body = "join"
+	bodyKeepHidden      body = "keep_hidden"
 
 	bodySample   body = "sample"
 	bodyStop     body = "stop"
@@ -53,6 +54,8 @@ var bodies = map[string]declaration{
 	"LAYERNORM LAYERNORM ATTENTION_TILE KV_APPEND KV_APPEND":           {bodyAttend, normedHeads},
 	"LAYERNORM LAYERNORM ROPE ROPE ATTENTION_TILE KV_APPEND KV_APPEND": {bodyAttend, normedHeads},
 	"RMSNORM ADD":       {body: bodyAddNorm},
+	"RMSNORM":           {body: bodyKeepHidden},
+	"LAYERNORM":         {body: bodyKeepHidden},
 	"ATTENTION_COMBINE": {body: bodyCombine},
 	"SAMPLE":            {body: bodySample},
 	"STOP":              {body: bodyStop},

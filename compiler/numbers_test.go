@@ -88,9 +88,9 @@ func TestNumbersThatDoNotFitTheKernel(t *testing.T) {
 			p.Target.SMemOptin, p.Config.SMemBytesPerBlock = 1<<33,
 				0
 		},
-		"eps is +Inff in float32":     func(p *ir.Program) { p.Model.Eps = 1e308 },
-		"eps of stage L{i}.qkv is 0x": func(p *ir.Program) { setParams(t, p, "eps", 1e-40) },
-		"kScale is -Inff in float32":  func(p *ir.Program) { setParams(t, p, "scale", -1e300) },
+		"eps is +Inff in float32":    func(p *ir.Program) { p.Model.Eps = 1e308 },
+		"kNormEps is 0x":             func(p *ir.Program) { setParams(t, p, "eps", 1e-40) },
+		"kScale is -Inff in float32": func(p *ir.Program) { setParams(t, p, "scale", -1e300) },
 	} {
 		p, err := lowerWith(t, nil)
 		require.NoError(t, err)

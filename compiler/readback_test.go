@@ -128,7 +128,7 @@ func TestForgedBuilds(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, v.Findings)
 	require.True(t, v.Proof.OK)
-	require.Equal(t, 23, v.Stages)
+	require.Equal(t, 25, v.Stages)
 
 	for _, c := range []struct{ name, file, old, text, code, want string }{
 		{"descriptor", "schedule.h", "kRotationStep = 3;", "kRotationStep = 4;", "AMK4913",

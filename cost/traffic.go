@@ -31,7 +31,9 @@ func (r *reader) traffic(v *ir.Variant, pos int) (weights, rows float64) {
 	for _, n := range v.Body {
 		switch n := n.(type) {
 		case *ir.Stage:
-			count(n, 0)
+			if !r.keepsHidden(n) {
+				count(n, 0)
+			}
 		case *ir.Loop:
 			for k := range n.Count {
 				for _, s := range n.Body {

@@ -85,6 +85,9 @@ func (r *reader) stages(v *ir.Variant, pos int) ([]*stage, error) {
 		}
 	}
 	add := func(s *ir.Stage, l *ir.Loop) error {
+		if r.keepsHidden(s) {
+			return nil
+		}
 		st := &stage{ir: s, loop: l, kind: kindOf(s, step), warps: r.warps(s.Role)}
 		i := 0
 		if l != nil {
@@ -117,6 +120,19 @@ func (r *reader) stages(v *ir.Variant, pos int) ([]*stage, error) {
 		}
 	}
 	return out, nil
+}
+
+// keepsHidden reports whether a stage makes the last hidden state for the host, which the launches that are predicted
+// do not ask for: it is a branch there.
+func (r *reader) keepsHidden(s *ir.Stage) bool {
+	for _, o := range s.Ops {
+		for _, out := range o.Out {
+			if b := r.buffer(out, 0); b != nil && b.HasRole(ir.RoleHidden) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // kindOf takes the first op that says it. step is the counter that ends the step.

@@ -47,7 +47,7 @@ func (p Pass) written() Pass {
 func (p Pass) Wants(b *Buffer) string {
 	n, what := 1, ""
 	switch {
-	case b.Kind == Output, b.Role == RoleToken:
+	case b.Kind == Output, b.Role == RoleToken, b.Role == RoleEmbeddings:
 		n, what = p.NumTokens(), "tokens"
 	case b.Kind == KVCache:
 		n, what = p.NumSequences(), "sequences"

@@ -20,7 +20,10 @@ const (
 	RoleStopLast = "stop_last" // an I32 input: whether it ends with this step
 	RoleSampling = "sampling"  // an I32 input: the settings by which SAMPLE chooses, of each sequence of the pass
 	RoleLogits   = "logits"    // a real output: one value for each token
-	RoleStep     = "step"      // the counter whose completion ends the step
+	// an F32 input: what enters the model in the place of the row of a token, for tokens that have none
+	RoleEmbeddings = "embeddings"
+	RoleHidden     = "hidden" // an F32 output: the last hidden state, after the last norm
+	RoleStep       = "step"   // the counter whose completion ends the step
 )
 
 // unfitForRole says why a buffer cannot have its role, or nothing.
@@ -35,11 +38,23 @@ func (b *Buffer) unfitForRole() string {
 		kind, want = Output, "an I32 output"
 	case RoleLogits:
 		kind, want = Output, "an output that is not I32"
+	case RoleEmbeddings:
+		want = "an F32 input"
+	case RoleHidden:
+		kind, want = Output, "an F32 output"
 	default:
 		return fmt.Sprintf("has the role %s, want one of %s or none", clip(b.Role), strings.Join([]string{RoleToken,
-			RolePosition, RoleNext, RoleLogits, RoleStopIDs, RoleStopLast, RoleSampling}, ", "))
+			RolePosition, RoleNext, RoleLogits, RoleStopIDs, RoleStopLast, RoleSampling, RoleEmbeddings,
+			RoleHidden}, ", "))
 	}
-	if b.Kind != kind || (b.DType == I32) == (b.Role == RoleLogits) || b.Count != 0 {
+	fits := b.DType == I32
+	switch b.Role {
+	case RoleLogits:
+		fits = b.DType != I32
+	case RoleEmbeddings, RoleHidden:
+		fits = b.DType == F32
+	}
+	if b.Kind != kind || !fits || b.Count != 0 {
 		return fmt.Sprintf("has the role %s, want %s that is no family", b.Role, want)
 	}
 	return ""

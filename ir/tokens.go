@@ -160,7 +160,7 @@ func ForTokens(p *Program, pass Pass) (*Program, error) {
 // have none.
 func tokenAxis(b *Buffer, ofUnits bool) (axis int, has bool) {
 	switch {
-	case b.Kind == Output, b.Role == RoleToken:
+	case b.Kind == Output, b.Role == RoleToken, b.Role == RoleEmbeddings:
 		return 0, true
 	case b.Kind != Activation:
 		return 0, false

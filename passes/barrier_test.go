@@ -28,7 +28,7 @@ func TestBarrierEndsEveryLayer(t *testing.T) {
 				require.Len(t, st.Dist.Tasks(0), 6)
 			}
 			if st.Name == "L01.join" {
-				require.Equal(t, "lm_head", stages[k+1].Name)
+				require.Equal(t, "hidden", stages[k+1].Name)
 			}
 		}
 		require.Equal(t, []string{"L00.arrive", "L00.join", "L01.arrive", "L01.join", "join"}, names)

@@ -14,6 +14,7 @@ const (
 	stopIDs, stopLast  = "stop.ids", "stop.last"
 	sampleRole         = "sample"
 	emitRole           = "emit"
+	hiddenRole         = "hidden"
 	stopRole, joinRole = "stop", "join"
 )
 
@@ -27,6 +28,8 @@ func (l *lowerer) end() {
 		In: []ir.Operand{view(next, all), view(stopIDs, upTo(ir.MaxStopIDs)),
 			view(stopLast, ir.Index(ir.Int(0)))}})
 	l.ending(joinRole, stop, stepCounter, ir.Op{Code: ir.NOP})
+	join := l.stages[len(l.stages)-1]
+	join.Waits = append(join.Waits, ir.Wait{Counter: hidden})
 }
 
 // settings are what tokens are chosen by, of all sequences.
@@ -48,7 +51,8 @@ func (l *lowerer) ending(role, wait, signal string, op ir.Op) {
 
 // endOnEverySM makes the head leave one best value per SM, and every SM choose among them, find whether the run ends,
 // and join. These stages read what their own SM has written, apart from the best values: so sample alone waits, and the
-// join alone signals. The first SM writes the token out. Even an SM without rows of the head takes part.
+// join alone signals. The first SM writes the token out, and the last hidden state. Even an SM without rows of the head
+// takes part.
 func endOnEverySM(p *ir.Program, stages []*ir.Stage) []*ir.Stage {
 	of, sms := tokensOf(p.Pass), p.Target.SMs
 	everySM := upTo(sms)
@@ -57,6 +61,10 @@ func endOnEverySM(p *ir.Program, stages []*ir.Stage) []*ir.Stage {
 	for _, st := range stages {
 		out = append(out, st)
 		last := lastOp(st)
+		if st.Role == hiddenRole {
+			st.Dist, st.Signal = onFirstSM(), ""
+			continue
+		}
 		if st.Dist.Kind != ir.Whole {
 			if findsBest(st) {
 				st.Dist.Empty = true
@@ -75,8 +83,7 @@ func endOnEverySM(p *ir.Program, stages []*ir.Stage) []*ir.Stage {
 		case ir.STOP:
 			last.Out, last.In[0] = []ir.Operand{of.perSM(last.Out[0].Buf, task)}, of.perSM(nextOnSM, task)
 			st.Waits, st.Signal = nil, ""
-			out = append(out, &ir.Stage{Name: emitRole, Role: emitRole,
-				Dist: ir.Dist{Kind: ir.Explicit, Spans: []ir.TaskSpan{{SM: 0, A: 0, B: 1}}},
+			out = append(out, &ir.Stage{Name: emitRole, Role: emitRole, Dist: onFirstSM(),
 				Ops: []ir.Op{{Code: ir.COPY, Out: emitted,
 					In: []ir.Operand{of.perSM(nextOnSM, ir.Index(ir.Int(0)))}}}})
 		case ir.NOP:
@@ -84,6 +91,11 @@ func endOnEverySM(p *ir.Program, stages []*ir.Stage) []*ir.Stage {
 		}
 	}
 	return out
+}
+
+// onFirstSM is one task, of what the host is to find once.
+func onFirstSM() ir.Dist {
+	return ir.Dist{Kind: ir.Explicit, Spans: []ir.TaskSpan{{SM: 0, A: 0, B: 1}}}
 }
 
 // placeEnding puts what an SM leaves to itself into its shared memory.

@@ -45,6 +45,8 @@ func runLower(s *State) error {
 	l := &lowerer{g: s.Graph, m: &p.Model, buffers: newBuffers(p), tokens: tokensOf(p.Pass),
 		matrices: matricesOf(s.Graph)}
 	l.buffer(token, ir.Input, ir.I32, ir.HBM, p.Pass.NumTokens()).Role = ir.RoleToken
+	l.buffer(embeddings, ir.Input, ir.F32, ir.HBM, l.tokens.shape(p.Model.Hidden)...).Role = ir.RoleEmbeddings
+	l.buffer(hidden, ir.Output, ir.F32, ir.HBM, l.tokens.shape(p.Model.Hidden)...).Role = ir.RoleHidden
 	l.buffer(logits, ir.Output, ir.F32, ir.HBM, l.tokens.shape(p.Model.Vocab)...).Role = ir.RoleLogits
 	l.buffer(next, ir.Output, ir.I32, ir.HBM, p.Pass.NumTokens()).Role = ir.RoleNext
 	for kind := range l.g.Kinds {
@@ -73,6 +75,8 @@ func runLower(s *State) error {
 // Names that passes give.
 const (
 	token, logits = "token", "logits"
+	embeddings    = "embeddings" // what the host gives in the place of rows of tokens
+	hidden        = "hidden"     // the last hidden state, for the host
 	invFreqBuffer = "rope.inv_freq"
 	invFreqKey    = "@inv_freq"
 	stepCounter   = "step" // whose completion ends a step
@@ -321,7 +325,8 @@ func (l *lowerer) finisher(n *ir.GraphNode) error {
 	return nil
 }
 
-// embed looks up the tokens, and adds the row of its position to each where the model has learned one for each.
+// embed looks up the tokens, or takes what the host gives in their place, and adds the row of its position to each
+// where the model has learned one for each.
 func (l *lowerer) embed(n *ir.GraphNode) error {
 	table := "embed.weight"
 	if l.m.Tied {
@@ -334,7 +339,7 @@ func (l *lowerer) embed(n *ir.GraphNode) error {
 	for _, part := range l.tokens.positioned(len(n.Weights) > 1) {
 		out := []ir.Operand{part.view(residual, task), part.view(x, task)}
 		op := ir.Op{Code: ir.EMBED, Out: out,
-			In: []ir.Operand{view(token, part.rows), view(table, upTo(l.m.Vocab), task)}}
+			In: []ir.Operand{view(token, part.rows), view(table, upTo(l.m.Vocab), task), part.view(embeddings, task)}}
 		if scale := n.FloatOr("scale", 1); scale != 1 {
 			op.Params = []ir.Param{ir.FloatParam("scale", scale)}
 		}

@@ -1,10 +1,14 @@
 package passes
 
-import "amkc/ir"
+import (
+	"slices"
+
+	"amkc/ir"
+)
 
 // norm is of the whole vector at once, or head by head. One of all queries, or of all keys, is attention's. The product
 // that reads another computes it, every task of it anew. One that is read by others, as a norm after a branch is, is a
-// task of its own.
+// task of its own. The norm that the logits are made of is computed once more, for the host: the last hidden state.
 func (l *lowerer) norm(n *ir.GraphNode, code ir.Opcode, in string) {
 	size := n.Shape[0]
 	dist, dtype := whole(1), ir.F32
@@ -21,6 +25,10 @@ func (l *lowerer) norm(n *ir.GraphNode, code ir.Opcode, in string) {
 	}
 	if l.rotated[n.Name] && !normsHeads(n) {
 		operands = append(operands, operands[0]) // attention takes some heads of it, and the mean of all
+	}
+	if l.chosen != "" {
+		l.ending(hiddenRole, in, hidden, ir.Op{Code: code, Out: []ir.Operand{l.tokens.view(hidden, upTo(size))},
+			In: slices.Clone(operands), Params: n.Params})
 	}
 	out := l.scratch(l.named(n.Name), dtype, size)
 	l.value[n.Name] = out

@@ -173,7 +173,9 @@ func (r *replication) everywhere() error {
 				table := op.In[1]
 				table.Dims = []ir.Range{table.Dims[0], whole}
 				op.Out = r.own(ir.Index(spanA), whole)
-				op.In = []ir.Operand{op.In[0], table}
+				given := op.In[2]
+				given.Dims = append(slices.Clone(given.Dims[:len(given.Dims)-1]), whole)
+				op.In = []ir.Operand{op.In[0], table, given}
 				s.Dist, s.Signal = everySM, ""
 			default:
 				r.readOwn(s, loop)

@@ -7,7 +7,8 @@ import (
 
 var embedding = kernelTable{ops.EMBED: embed}
 
-// embed looks up rows of a table: what a token id means to the model.
+// embed looks up rows of a table: what a token id means to the model. The id behind the last row takes what the host
+// has given for its place instead, as it is.
 func embed(w *worker, o *op) error {
 	ids, ints := w.bits(&o.in[0])
 	table := &o.in[1]
@@ -19,17 +20,30 @@ func embed(w *worker, o *op) error {
 		return w.misfit(o, "has a table without rows")
 	}
 	n := table.n / rows
+	var given []float32
+	last := rows - 1
+	if len(o.in) > 2 {
+		given, last = w.floats(&o.in[2]), rows
+		if len(given) != len(ids)*n {
+			return w.misfit(o, "is given %d elements, want a row of %d for each of %d ids", len(given), n, len(ids))
+		}
+	}
+	scale := float32(o.src.FloatOr("scale", 1))
 	out := w.alloc(len(ids) * n)
 	for i := range ids {
-		id := integer(ids, ints, i)
-		if id < 0 || id >= rows {
-			return diag.Errorf(CodeValue, w.task.pos(), "token %d, the table has rows 0 to %d", id, rows-1)
+		to := out[i*n : (i+1)*n]
+		switch id := integer(ids, ints, i); {
+		case id < 0 || id > last:
+			return diag.Errorf(CodeValue, w.task.pos(), "token %d, want one from 0 to %d", id, last)
+		case id == rows:
+			copy(to, given[i*n:])
+		default:
+			row := table.pin(id)
+			copy(to, w.gather(&row))
+			for k := range to {
+				to[k] *= scale
+			}
 		}
-		row := table.pin(id)
-		copy(out[i*n:], w.gather(&row))
-	}
-	if o.src.Has("scale") {
-		out = w.times(out, float32(o.src.FloatOr("scale", 1)))
 	}
 	return w.emit(o, out, n)
 }

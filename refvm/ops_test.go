@@ -63,6 +63,16 @@ var opCases = []caseOp{
 		},
 	},
 	{
+		name: "embed what is given", op: `out[0:2,0:3] = EMBED(ids[0:2], w[0:5,2:5], x[0:2,0:3]) scale=2.5`,
+		ints: map[string][]float32{"ids": {1, 5}},
+		buffers: "buffer ids IO_INPUT I32 [2] HBM rowmajor\nbuffer w WEIGHT F32 [5,6] HBM rowmajor\nbuffer x " +
+			"IO_INPUT F32 [2,3] HBM rowmajor\nbuffer out ACTIVATION F32 [2,3] HBM rowmajor",
+		want: func(in [][]float64) []float64 {
+			row := in[1][3:6] // as many as the view has are read of the table
+			return append(each(row, func(i int) float64 { return row[i] * 2.5 }), in[2][3:6]...)
+		},
+	},
+	{
 		name: "embed as reshape", op: `out[0:2,0:2,0:2] = EMBED(ids[0:2], x[0:2,0:4])`,
 		buffers: "buffer ids IO_INPUT I32 [2] HBM rowmajor\nbuffer x IO_INPUT F32 [2,4] HBM rowmajor\nbuffer out " +
 			"ACTIVATION F32 [2,2,2] HBM rowmajor",

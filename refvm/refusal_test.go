@@ -51,6 +51,8 @@ func TestRefusals(t *testing.T) {
 		{x, `out[0:4] = DEQUANT(q[0,0:4], w[0:4]) qdtype=6 group=2`, CodeSizes, "4 scales"},
 		{x, `out[0:0] = DEQUANT(q[0,0:0], w[0:0], w[0:1]) qdtype=6 group=2`, CodeSizes, "1 zeros"},
 		{x, `out[0:4] = EMBED(ids[1], m[0:1,0:4])`, CodeValue, "token 1"},
+		{x, `out[0:4] = EMBED(ids[1], m[0:0,0:4], x[0:4])`, CodeSizes, "without rows"},
+		{x, `out[0:4] = EMBED(ids[0], m[0:1,0:4], x[0:3])`, CodeSizes, "is given 3 elements, want a row of 4"},
 		{x, `out[0:4] = EMBED(ids[0], m[0:0,0:4])`, CodeSizes, "without rows"},
 		{x, `out[0:4] = ROPE(x[0:4], w[0:2]) head_dim=3 order=1`, CodeSizes, "head_dim 3"},
 		{x, `out[0:4] = ROPE(x[0:4], w[0:2]) head_dim=4 order=2`, CodeOp, "order=2"},

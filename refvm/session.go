@@ -128,6 +128,30 @@ func (s *Session) Pass(at, tokens []int) (logits []float32, next []int, err erro
 	return vm.Logits(), vm.Chosen(), nil
 }
 
+// SetEmbedding gives what token i of the next pass enters the model as, in the place of the row of a token: its id is
+// then the number of rows of the table. The row stays until another is given.
+func (s *Session) SetEmbedding(i int, row []float32) error {
+	for _, st := range s.mem.byRole[ir.RoleEmbeddings] {
+		n := st.buf.Shape[len(st.buf.Shape)-1]
+		if len(row) != n || i < 0 || i >= len(st.data)/n {
+			return diag.Errorf(CodeBuffer, "buffer "+st.buf.Name, "is to have %d elements in row %d, want %d in one "+
+				"of %d rows", len(row), i, n, len(st.data)/n)
+		}
+		copy(st.data[i*n:], row)
+		return nil
+	}
+	return diag.Errorf(CodeBuffer, "program", "has no input of role %s, want one", ir.RoleEmbeddings)
+}
+
+// Hidden returns the last hidden state after each token of the last step or pass, row by row, or nil if the program has
+// none. The slice is valid until the next one.
+func (s *Session) Hidden() []float32 {
+	for _, st := range s.mem.byRole[ir.RoleHidden] {
+		return st.data
+	}
+	return nil
+}
+
 // run tells a variant whether the pass is the last one, and runs it.
 func (s *Session) run(vm *VM, at, tokens []int) error {
 	last := 0

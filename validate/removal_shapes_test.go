@@ -86,6 +86,8 @@ var shapeRemovals = func() []removal {
 			"%t = ROPE(in[0:3], token[0]) head_dim=2 order=0 theta=10000.0"),
 		shape("head_dim is 3, want an even number", "%t = ROPE(in[0:3], token[0]) head_dim=3 order=0 theta=10000.0"),
 		shape("x has 4 elements for 0 positions", "%t = ROPE(in[0:4], token[0:0]) head_dim=2 order=0 theta=10000.0"),
+		shape("given has 3 elements, want 4, a row of 4 for each of 1 ids",
+			"%t = EMBED(token[0], table[0:4,0:4], in[0:3])"),
 		shape("the table has no rows", "%t = EMBED(token[0], table[0:0,0:4])"),
 		shape("GEMV_TILE takes one row", "%t = GEMV_TILE(in[0:4], w[0:2,0:2])"),
 		shape("has no values to choose from", "index[0] = SAMPLE_ARGMAX(in[0:0])"),

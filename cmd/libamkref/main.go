@@ -58,12 +58,14 @@ func parts(dir string) (*decoder, library.Parts, error) {
 		return nil, library.Parts{}, err
 	}
 	m := &program.Model
-	return d, library.Parts{Name: m.Name, Vocab: m.Vocab, MaxSeq: m.MaxSeq}, nil
+	d.given = m.Vocab
+	return d, library.Parts{Name: m.Name, Vocab: m.Vocab, MaxSeq: m.MaxSeq, Hidden: m.Hidden}, nil
 }
 
 // A decoder is a session of the reference VM.
 type decoder struct {
 	session *refvm.Session
+	given   int // the id of what is given: that behind the vocabulary
 	release func() error
 }
 
@@ -73,13 +75,23 @@ func (d *decoder) Rewind(position int) error { return d.session.Rewind(position)
 
 func (d *decoder) Close() error { return d.release() }
 
-func (d *decoder) Feed(ctx context.Context, ids []int, onLogits func(position int, logits []float32) error) (next int,
-	err error) {
-	for _, id := range ids {
+func (d *decoder) Decode(_ context.Context, in host.Input, want host.Outputs) (next int, err error) {
+	rows := in.Embeddings
+	for _, id := range in.IDs {
+		if id == host.Embedding {
+			n := len(d.session.Hidden())
+			if err := d.session.SetEmbedding(0, rows[:n]); err != nil {
+				return 0, err
+			}
+			id, rows = d.given, rows[n:]
+		}
 		at := d.session.Pos()
 		logits, chosen, err := d.session.Step(id)
-		if err == nil && onLogits != nil {
-			err = onLogits(at, logits)
+		if err == nil && want.Logits != nil {
+			err = want.Logits(at, logits)
+		}
+		if err == nil && want.Hidden != nil {
+			err = want.Hidden(at, d.session.Hidden())
 		}
 		if err != nil {
 			return 0, err

@@ -1,8 +1,10 @@
 """Tests of amk.h and of the Python package, through libamkref.so: the same functions, on the reference VM.
 
-`make library` runs them, with the library in AMK_LIBRARY.
+`make library` runs them, with the library in AMK_LIBRARY. With libamk.so there, and a build of pycoder-5m in AMK_MODEL,
+those of Package run on a GPU.
 """
 
+import array
 import ctypes
 import doctest
 import importlib
@@ -20,7 +22,8 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CAPI = os.path.join(ROOT, "runtime", "library", "capi")
 PACKAGE = os.path.join(ROOT, "runtime", "python")
-MODEL = os.path.join(ROOT, "testdata", "models", "pycoder-5m")
+CHECKPOINT = os.path.join(ROOT, "testdata", "models", "pycoder-5m")
+MODEL = os.path.abspath(os.environ.get("AMK_MODEL", CHECKPOINT))
 LIBRARY = os.path.abspath(os.environ["AMK_LIBRARY"])
 os.environ["AMK_LIBRARY"] = LIBRARY  # the examples change the working directory
 PROMPT = "def fibonacci(n):"
@@ -35,6 +38,18 @@ def compile_c(source, out, *flags, compiler="gcc"):
     language = ["-x", "c++", "-std=c++17"] if compiler == "g++" else ["-std=c99"]
     subprocess.run([compiler, *language, "-Wall", "-Wextra", "-Wpedantic", "-Werror", *flags, "-I", CAPI, "-o", out,
                     source, "-x", "none", LIBRARY, "-Wl,-rpath," + os.path.dirname(LIBRARY)], check=True)
+
+
+def embedding_table():
+    """The embedding table of CHECKPOINT, a row of float32 for each token, from bfloat16."""
+    with open(os.path.join(CHECKPOINT, "model.safetensors"), "rb") as f:
+        size = int.from_bytes(f.read(8), "little")
+        about = json.loads(f.read(size))["model.embed_tokens.weight"]
+        f.seek(8 + size + about["data_offsets"][0])
+        bits = array.array("H", f.read(about["data_offsets"][1] - about["data_offsets"][0]))
+    (rows, columns), floats = about["shape"], array.array("f")
+    floats.frombytes(array.array("I", [b << 16 for b in bits]).tobytes())
+    return [floats[row * columns:(row + 1) * columns] for row in range(rows)]
 
 
 def header():
@@ -90,7 +105,8 @@ class Header(unittest.TestCase):
     """What the Python package says of amk.h is so."""
 
     def test_layouts(self):
-        structs = {"amk_facts": _library.Facts, "amk_options": _library.Options, "amk_token": _library.Token}
+        structs = {"amk_facts": _library.Facts, "amk_options": _library.Options, "amk_token": _library.Token,
+                   "amk_prompt": _library.Prompt}
         lines = []
         for name, struct in structs.items():
             lines.append(f'printf("{name} %zu\\n", sizeof({name}));')
@@ -122,6 +138,7 @@ class Header(unittest.TestCase):
         text = header()
         self.assertIn(f"#define AMK_API_VERSION {_library.API_VERSION}\n", text)
         self.assertIn(f"#define AMK_SPECIAL {_library.SPECIAL} ", text)
+        self.assertIn(f"#define AMK_EMBEDDING ({_library.EMBEDDING}) ", text)
         self.assertIn(f"AMK_INPUT = {_library.INPUT},", text)
         words = {None: "AMK_MORE", "stop": "AMK_STOP", "length": "AMK_LENGTH"}
         for number, reason in _library.FINISH.items():
@@ -233,6 +250,45 @@ class Package(unittest.TestCase):
         for rows in (0, -1, len(ids) + 1):
             with self.assertRaises(amk.InputError):
                 self.model.logits(ids, rows=rows)
+
+    def test_embeddings(self):
+        ids = self.model.encode(PROMPT, special=True)
+        table = embedding_table()
+        want_logits, want_states = self.model.logits(ids).tolist(), self.model.hidden_states(ids).tolist()
+        rows = [table[i].tolist() for i in ids]
+        for prompt in ([table[i] for i in ids], rows, [rows], [memoryview(array.array("d", r)) for r in rows],
+                       [ids[0], rows[1:3], *ids[3:5], *rows[5:]]):
+            self.assertEqual(self.model.logits(prompt).tolist(), want_logits)
+            self.assertEqual(self.model.hidden_states(prompt).tolist(), want_states)
+            self.assertEqual(self.model.hidden_states(prompt, rows=1).tolist(), want_states[-1:])
+        for options in (dict(), dict(temperature=0.9, seed=4), dict(stop="\n"), dict(allowed=lambda _: range(500))):
+            want = self.model.generate(ids, max_tokens=8, **options)
+            self.assertEqual(self.model.generate([ids[0], *rows[1:]], max_tokens=8, **options), want)
+        other = [[2 * x for x in rows[0]], *rows[1:]]
+        self.assertNotEqual(self.model.logits(other, rows=1).tolist(), want_logits[-1:])
+        self.assertEqual(self.model.logits(rows, rows=1).tolist(), want_logits[-1:])
+
+    def test_the_logits_are_made_of_hidden_states(self):
+        ids = self.model.encode(PROMPT, special=True)
+        logits, states = self.model.logits(ids), self.model.hidden_states(ids).tolist()
+        table = embedding_table()  # which is the head too
+        for row in range(len(ids)):
+            for token in range(0, self.model.vocab, 256):
+                want = sum(x * y for x, y in zip(states[row], table[token]))
+                self.assertAlmostEqual(logits[row, token], want, delta=1e-3)
+
+    def test_wrong_embeddings(self):
+        hidden = self.model.hidden
+        for wrong in ([[0.0] * (hidden - 1)], [[[0.0] * hidden, [0.0]]], [["x"] * hidden], [None], [-1], [[]],
+                      [[float("nan")] * hidden], [array.array("i", [0] * hidden)], [b"x" * hidden], [1.5], [],
+                      [array.array("f", [0] * (hidden + 1))]):
+            with self.assertRaises(amk.InputError, msg=repr(wrong)[:60]):
+                self.model.generate(wrong, max_tokens=1)
+        for rows in (0, 3):
+            with self.assertRaises(amk.InputError):
+                self.model.hidden_states([5, [0.0] * hidden], rows=rows)
+        with self.assertRaises(amk.InputError):
+            self.model.save_prefix([5, [0.0] * hidden], "prefix")
 
     def test_logprobs(self):
         with_them = self.model.generate(PROMPT, max_tokens=3, logprobs=True)

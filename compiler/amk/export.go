@@ -10,7 +10,9 @@ import (
 // ToAMK exports one step of a native program, as pass lower leaves it: one op per stage, nothing distributed over SMs.
 // theta is the base of its rotary embedding, which a native program does not hold; 0 refuses programs that rotate.
 //
-// The profile's host ends a run, and knows when a step has ended: the stages of STOP and of the join stay behind.
+// The profile's host ends a run, and knows when a step has ended: the stages of STOP and of the join stay behind. It
+// gives no embeddings and asks for no hidden state: EMBED looks up tokens alone, and the stage of the last hidden state
+// stays behind too.
 //
 // The profile writes things differently in six places. Loops are written out. Vectors are rows of a matrix. An
 // instruction has one output, so that a second one becomes a COPY. A buffer that is updated in place becomes a new one
@@ -128,10 +130,17 @@ func (e *exporter) variant() *ir.Variant {
 	return nil
 }
 
+// keepsHidden reports whether a stage makes the last hidden state.
+func (e *exporter) keepsHidden(s *ir.Stage) bool {
+	return slices.ContainsFunc(s.Ops, func(o ir.Op) bool {
+		return len(o.Out) == 1 && e.buffers[o.Out[0].Buf] != nil && e.buffers[o.Out[0].Buf].HasRole(ir.RoleHidden)
+	})
+}
+
 func (e *exporter) stages(v *ir.Variant) []*ir.Stage {
 	var stages []*ir.Stage
 	for _, n := range v.Body {
-		if st, ok := n.(*ir.Stage); ok && !endsRun(st) { // there are no loops any more
+		if st, ok := n.(*ir.Stage); ok && !endsRun(st) && !e.keepsHidden(st) { // there are no loops any more
 			stages = append(stages, st)
 		}
 	}

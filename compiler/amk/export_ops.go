@@ -43,6 +43,9 @@ func (e *exporter) stage(s *ir.Stage) {
 			e.fail("stage "+s.Name, "multiplies rows of its table; rows as they are are accepted")
 			return
 		}
+		if len(op.In) > 2 && e.buffers[op.In[2].Buf].HasRole(ir.RoleEmbeddings) {
+			op.In = op.In[:2]
+		}
 		t.Params = object(kv("hidden", Int(e.buffers[op.Out[0].Buf].Numel())))
 	case ir.RMSNORM:
 		if op.Has("head_dim") || op.Has("unit_offset") {

@@ -9,8 +9,10 @@ import (
 // Names of buffers that more than one stage uses.
 const (
 	residual             = "residual"
-	rounded              = "x"      // the residual as it is read, where every SM has all of it
-	normedRows           = "branch" // what owners add to the residual, where that is norms of branches
+	rounded              = "x"          // the residual as it is read, where every SM has all of it
+	normedRows           = "branch"     // what owners add to the residual, where that is norms of branches
+	embeddings           = "embeddings" // what the host gives in the place of rows of tokens
+	lastHidden           = "hidden"     // the last hidden state
 	bestValue, bestIndex = "best.value", "best.index"
 	nextToken, nextOnSM  = "next", "next.sm"
 	stopTokens, stopLast = "stop.ids", "stop.last"
@@ -48,6 +50,8 @@ func (b *builder) buffers() {
 	}
 	b.p.Buffers = append(b.p.Buffers,
 		ir.Buffer{Name: "token", Kind: ir.Input, DType: ir.I32, Shape: []int{1}},
+		ir.Buffer{Name: embeddings, Kind: ir.Input, DType: ir.F32, Shape: []int{m.hidden}},
+		ir.Buffer{Name: lastHidden, Kind: ir.Output, DType: ir.F32, Shape: []int{m.hidden}},
 		ir.Buffer{Name: "logits", Kind: ir.Output, DType: ir.F32, Shape: []int{m.vocab}},
 		ir.Buffer{Name: residual, Kind: ir.Activation, DType: ir.F32, Shape: []int{m.hidden}, Space: ir.SMEM})
 	if m.replicated {

@@ -163,6 +163,14 @@ func (b *builder) callsOf(d *descriptor) []kernelCall {
 		c.what, c.args = "attend", []place{heads, b.pageOf(d, d.out)}
 	case combineBody:
 		c.what, c.args = "combine", []place{b.pageOf(d, d.in), b.pageOf(d, d.out)}
+	case keepHiddenBody:
+		c.what = "keep_hidden"
+		if !b.facts.replicated {
+			c.args = append(c.args, b.pageOf(d, d.in))
+		}
+		for _, weight := range []string{d.norm, d.shift}[:d.normWeights] {
+			c.args = append(c.args, b.addressOf(d, weight))
+		}
 	default:
 		c.what, c.of, c.best = functionName(d.scope.name), "", d.head()
 		for _, p := range d.function.params {
@@ -222,7 +230,7 @@ func (b *builder) pageOf(d *descriptor, vector string) place {
 	p := place{name: constantOf(strings.Replace(vector, "{i+1}", "{i}", 1))}
 	m := &member{looped: d.looped(), number: strings.Count(vector, "{i+1}")}
 	switch {
-	case d.head():
+	case d.afterLayers():
 		m.number = b.facts.layers
 	case d.single:
 		m.number += d.layer

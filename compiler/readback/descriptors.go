@@ -22,11 +22,12 @@ const (
 	productBody                     // a function of stages.h; with that of the head, step.cuh: publish_best, sample
 	attendBody                      // attention_*.cuh: attend
 	combineBody                     // combine.cuh: combine
+	keepHiddenBody                  // hidden.cuh: keep_hidden
 )
 
 // bodies are what the functions of amk/ do that the kernel calls with a descriptor.
 var bodies = map[string]body{"embed": embedBody, "embed_replicated": embedReplicatedBody, "add_norm": addNormBody,
-	"add_norm_rows": addNormRowsBody, "attend": attendBody, "combine": combineBody}
+	"add_norm_rows": addNormRowsBody, "attend": attendBody, "combine": combineBody, "keep_hidden": keepHiddenBody}
 
 // replicated reports whether the body is for a residual that every SM has all of, and hands nothing over.
 func (b body) replicated() bool { return b == embedReplicatedBody || b == addNormBody }
@@ -50,6 +51,7 @@ type descriptor struct {
 	splits, shareRows, window, width                   int
 	eps, scale, scoreCap                               float64
 	unitOffset                                         bool       // its norms multiply by 1 + weight
+	normWeights                                        int        // of the norm that makes the last hidden state
 	normed, wholeNorm                                  bool       // of attention: it normalises q and k; all of each
 	centred, shifted, ownGains                         bool       // it takes means off, adds biases; heads have gains
 	angles                                             *rotation  // that attention rotates q and k by; nil: by none
@@ -67,8 +69,12 @@ func (d *descriptor) inLayer() bool { return d.single || d.looped() }
 // looped reports whether the stage is in the loop over the layers.
 func (d *descriptor) looped() bool { return d.call.looped }
 
-// handsOver reports whether the stage ends an exchange: all do but a product that adds to the residual alone.
+// handsOver reports whether the stage ends an exchange: all do but a product that adds to the residual alone, and what
+// keeps the last hidden state.
 func (d *descriptor) handsOver() bool { return d.out != "" }
+
+// afterLayers reports whether the stage reads what the last layer hands over.
+func (d *descriptor) afterLayers() bool { return d.head() || d.body == keepHiddenBody }
 
 // head reports whether the stage makes the logits.
 func (d *descriptor) head() bool { return d.call.best }
@@ -171,6 +177,15 @@ func (b *builder) read(d *descriptor) {
 		return
 	case addNormBody:
 		b.readBranch(d)
+		return
+	}
+	if d.body == keepHiddenBody {
+		d.eps, d.unitOffset, d.centred = r.float(s, "kNormEps"), r.bool(s, "kUnitOffset"), r.bool(s, "kCentred")
+		if d.normWeights = r.int(s, "kNormWeights"); d.normWeights > 2 || !d.centred && d.normWeights != 1 {
+			r.wrong(s, "kNormWeights", "%d; want 0 to 2 of a norm that takes the mean off, and 1 of another",
+				d.normWeights)
+			d.normWeights = 1
+		}
 		return
 	}
 	d.rotation, d.step, d.tasks = r.int(s, "kRotation"), r.int(s, "kRotationStep"), r.int(s, "kTasks")

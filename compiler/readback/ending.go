@@ -6,17 +6,21 @@ import "amkc/ir"
 // It has no constants of its own; the calls are held to it by endingCalls. best announces the best logits.
 func (b *builder) ending(best ir.Wait) []ir.Node {
 	sms, onEverySM := b.facts.sms, b.onEverySM()
-	onFirst := ir.Dist{Kind: ir.Explicit, Spans: []ir.TaskSpan{{SM: 0, A: 0, B: 1}}}
 	return []ir.Node{
 		&ir.Stage{Name: "sample", Dist: onEverySM, Waits: []ir.Wait{best}, Ops: []ir.Op{op(ir.SAMPLE,
 			views(view(nextOnSM, task)), views(view(bestValue, upTo(sms)), view(bestIndex, upTo(sms)), settings),
 			ir.IntParam("pos", position))}},
 		&ir.Stage{Name: "stop", Dist: onEverySM, Ops: []ir.Op{op(ir.STOP, views(view(stopOnSM, task)),
 			views(view(nextOnSM, task), view(stopTokens, upTo(ir.MaxStopIDs)), view(stopLast, first)))}},
-		&ir.Stage{Name: "emit", Dist: onFirst,
+		&ir.Stage{Name: "emit", Dist: onFirstSM(),
 			Ops: []ir.Op{op(ir.COPY, views(view(nextToken, first)), views(view(nextOnSM, first)))}},
 		&ir.Stage{Name: "join", Dist: onEverySM, Ops: []ir.Op{op(ir.NOP, nil, nil)}, Signal: stepCounter},
 	}
+}
+
+// onFirstSM is the distribution of what the host is to find once.
+func onFirstSM() ir.Dist {
+	return ir.Dist{Kind: ir.Explicit, Spans: []ir.TaskSpan{{SM: 0, A: 0, B: 1}}}
 }
 
 // onEverySM is the distribution of a stage with one task on each SM.

@@ -63,7 +63,7 @@ func (b *builder) outside(d *descriptor, family string) string {
 
 // memberOf is the member of a family that a stage in no loop uses.
 func (b *builder) memberOf(d *descriptor) int {
-	if d.head() {
+	if d.afterLayers() {
 		return b.facts.layers
 	}
 	return d.layer
@@ -75,6 +75,9 @@ func (b *builder) dist(d *descriptor) ir.Dist {
 		Empty: d.empty}
 	if d.body.replicated() {
 		return b.onEverySM()
+	}
+	if d.body == keepHiddenBody {
+		return onFirstSM()
 	}
 	if d.units > 0 {
 		dist.Kind, dist.Extent, dist.Grain = ir.ByUnit, d.units, 1
@@ -101,7 +104,8 @@ func (b *builder) opsOfBody(d *descriptor) []ir.Op {
 	switch d.body {
 	case embedBody:
 		to := views(view(residual, task), view(out, task))
-		embed := op(ir.EMBED, to, views(view("token", first), view(d.table, upTo(m.vocab), task)), d.tableScale()...)
+		embed := op(ir.EMBED, to, views(view("token", first), view(d.table, upTo(m.vocab), task),
+			view(embeddings, task)), d.tableScale()...)
 		if m.positions == 0 {
 			return []ir.Op{embed}
 		}
@@ -110,7 +114,8 @@ func (b *builder) opsOfBody(d *descriptor) []ir.Op {
 		return []ir.Op{embed, op(ir.ADD, to, views(view("%e"), view(d.positions, row, task)))}
 	case embedReplicatedBody:
 		return []ir.Op{op(ir.EMBED, b.ownResidual(),
-			views(view("token", first), view(d.table, upTo(m.vocab), upTo(m.hidden))), d.tableScale()...)}
+			views(view("token", first), view(d.table, upTo(m.vocab), upTo(m.hidden)), view(embeddings, upTo(m.hidden))),
+			d.tableScale()...)}
 	case addNormBody:
 		own, whole := b.ownResidual(), upTo(m.hidden)
 		ops, branch := b.sumOfParts(d, in, whole, "%sum", "%branch")
@@ -127,9 +132,28 @@ func (b *builder) opsOfBody(d *descriptor) []ir.Op {
 		return b.attend(d, in, out)
 	case combineBody:
 		return []ir.Op{b.combine(d, in, out)}
+	case keepHiddenBody:
+		return []ir.Op{b.keepHidden(d, in)}
 	default:
 		return d.productOps()
 	}
+}
+
+// keepHidden is hidden.cuh: the last norm, of the vector that the last layer has handed over, or of the residual.
+func (b *builder) keepHidden(d *descriptor, in string) ir.Op {
+	whole := upTo(b.facts.hidden)
+	x := view(in, whole)
+	if b.facts.replicated {
+		x = view(rounded, ir.Index(onSM), whole)
+	}
+	code, inputs := ir.RMSNORM, views(x)
+	if d.centred {
+		code = ir.LAYERNORM
+	}
+	for _, weight := range []string{d.norm, d.shift}[:d.normWeights] {
+		inputs = append(inputs, view(weight, whole))
+	}
+	return op(code, views(view(lastHidden, whole)), inputs, d.normParams()...)
 }
 
 // sumOfParts adds up the parts of a range of a branch, in temporaries called after sums, the last of which is all. The

@@ -52,6 +52,11 @@ func (b *builder) wireCall(d *descriptor, c, stream *kernelCall) {
 		vectors, weights = []*string{&d.in, &d.out}, []*string{&d.norm}
 	case combineBody:
 		vectors = []*string{&d.in, &d.out}
+	case keepHiddenBody:
+		if !b.facts.replicated {
+			vectors = []*string{&d.in}
+		}
+		weights = []*string{&d.norm, &d.shift}[:d.normWeights]
 	case attendBody:
 		if len(args) > 0 && args[0].inside != nil {
 			args = append(args[0].inside[:len(args[0].inside):len(args[0].inside)], args[1:]...)

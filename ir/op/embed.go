@@ -3,14 +3,16 @@ package op
 var EMBED = declare(Spec{
 	Code: 2,
 	Name: "EMBED",
-	Doc: "Row ids[i] of the table, for each i. The first dimension of the table counts its rows, and the others are " +
-		"a row of n elements. The table is a view of a buffer. With scale, the elements times scale.",
+	Doc: "Row ids[i] of the table, for each i. The first dimension of the table counts its V rows, and the others " +
+		"are a row of n elements. The table is a view of a buffer. With scale, the elements times scale. With given, " +
+		"an id may be V: then the result is row i of given, as it is.",
 	Params: []Param{scale},
 	Kernel: true,
 	Forms: []Form{{
 		In: []Operand{
 			{Name: "ids", Shape: "[B*]", Role: Number, Elem: Index},
 			{Name: "table", Shape: "[V,n*]", Role: Table},
+			{Name: "given", Shape: "[B,n]", Optional: true},
 		},
 		Out:   results("[B,n]"),
 		Shape: embedShape,
@@ -29,5 +31,9 @@ func embedShape(c *Call) (n, last int) {
 		return 0, 0
 	}
 	last = table.N() / rows
-	return c.product(c.In[0].N(), last), last
+	n = c.product(c.In[0].N(), last)
+	if len(c.In) > 2 && c.In[2].N() != n {
+		c.Fail("given has %d elements, want %d, a row of %d for each of %d ids", c.In[2].N(), n, last, c.In[0].N())
+	}
+	return n, last
 }

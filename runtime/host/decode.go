@@ -10,32 +10,67 @@ import (
 	"amkc/runtime/driver"
 )
 
-// Feed decodes ids at the session's position and the ones after it, and returns the token that is chosen after the
-// last: the largest logit, the lowest id among equals, unless [Session.Choose] says otherwise. onLogits, if not nil,
-// gets the logits [vocab] after each id, in order; the slice is valid during the call. Errors: [PositionError],
-// [TokenError], [StallError], [sampling.LogitsError], the cause of a cancelled context, and those of the driver.
+// An Input is what to decode at consecutive positions: tokens, and embeddings in the place of tokens.
+type Input struct {
+	IDs []int // Embedding where the next row of Embeddings stands
+	// Embeddings are [rows][hidden] in float32. A row enters the model as it is: in the place of the row of a token in
+	// the embedding table, already times what the model multiplies those with, and before that of its position is added
+	// where the model has learned one for each.
+	Embeddings []float32
+}
+
+// Embedding is the id of a position whose embedding is given.
+const Embedding = -1
+
+// cut returns the first n positions and the others, of rows of so many elements.
+func (in Input) cut(n, hidden int) (head, tail Input) {
+	rows := 0
+	for _, id := range in.IDs[:n] {
+		if id == Embedding {
+			rows += hidden
+		}
+	}
+	return Input{in.IDs[:n], in.Embeddings[:rows]}, Input{in.IDs[n:], in.Embeddings[rows:]}
+}
+
+// Outputs say what is wanted of each position, in order: slices are valid during the call, and an error ends decoding.
+// What is nil is not wanted.
+type Outputs struct {
+	Logits func(position int, logits []float32) error // [vocab]
+	// Hidden gets the last hidden state [hidden]: after the last norm, as the logits are made of it.
+	Hidden func(position int, hidden []float32) error
+}
+
+// Feed is [Session.Decode] of tokens, for their logits alone.
 func (s *Session) Feed(ctx context.Context, ids []int, onLogits func(position int, logits []float32) error) (next int,
 	err error) {
-	if len(ids) == 0 {
-		return 0, fmt.Errorf("no tokens to decode")
-	}
-	if err := s.room(len(ids)); err != nil {
+	return s.Decode(ctx, Input{IDs: ids}, Outputs{Logits: onLogits})
+}
+
+// Decode decodes an input at the session's position and the ones after it, and returns the token that is chosen after
+// the last: the largest logit, the lowest id among equals, unless [Session.Choose] says otherwise. Errors:
+// [PositionError], [TokenError], [StallError], [sampling.LogitsError], the cause of a cancelled context, those of the
+// driver, and those of want.
+func (s *Session) Decode(ctx context.Context, in Input, want Outputs) (next int, err error) {
+	if err := s.takes(in); err != nil {
 		return 0, err
 	}
-	if err := s.valid(ids...); err != nil {
-		return 0, err
-	}
-	for len(ids) > 0 {
-		first, n := s.position, s.promptTokens(len(ids), onLogits != nil)
+	for len(in.IDs) > 0 {
+		first, n := s.position, s.promptTokens(len(in.IDs), want.Logits != nil)
+		var part Input
 		if n > 0 {
-			if err := s.readPrompt(ctx, ids[:n], onLogits != nil); err != nil {
+			part, in = in.cut(n, s.info.Hidden)
+			if err := s.readPrompt(ctx, part, want); err != nil {
 				return 0, err
 			}
 		} else {
+			few := want.Logits != nil || want.Hidden != nil || len(in.Embeddings) > 0
 			var k *megakernel
-			k, n = s.next(len(ids), onLogits != nil)
-			b := burst{kernel: k, tokens: n, forced: ids[:n], logits: onLogits != nil}
-			if n == len(ids) {
+			k, n = s.next(len(in.IDs), few)
+			part, in = in.cut(n, s.info.Hidden)
+			b := burst{kernel: k, tokens: n, forced: part.IDs, embeddings: part.Embeddings,
+				logits: want.Logits != nil, hidden: want.Hidden != nil}
+			if len(in.IDs) == 0 {
 				b.sampling = s.sampling
 			}
 			tokens, err := s.run(ctx, b, nil)
@@ -44,10 +79,16 @@ func (s *Session) Feed(ctx context.Context, ids []int, onLogits func(position in
 			}
 			next = tokens[n-1]
 		}
-		ids = ids[n:]
-		if onLogits != nil {
+		if want.Logits != nil {
 			if err := s.readLogits(n, func(i int, logits []float32) error {
-				return onLogits(first+i, logits)
+				return want.Logits(first+i, logits)
+			}); err != nil {
+				return 0, err
+			}
+		}
+		if want.Hidden != nil {
+			if err := s.readRows(s.hidden, n, s.info.Hidden, func(i int, hidden []float32) error {
+				return want.Hidden(first+i, hidden)
 			}); err != nil {
 				return 0, err
 			}
@@ -56,15 +97,83 @@ func (s *Session) Feed(ctx context.Context, ids []int, onLogits func(position in
 	return next, nil
 }
 
+// takes checks that an input can be decoded at the session's position.
+func (s *Session) takes(in Input) error {
+	if len(in.IDs) == 0 {
+		return fmt.Errorf("no tokens to decode")
+	}
+	if err := s.room(len(in.IDs)); err != nil {
+		return err
+	}
+	rows := 0
+	for _, id := range in.IDs {
+		if id == Embedding {
+			rows++
+		} else if err := s.valid(id); err != nil {
+			return err
+		}
+	}
+	if want := rows * s.info.Hidden; len(in.Embeddings) != want {
+		return fmt.Errorf("%d numbers were given for embeddings at %d positions; want %d, %d for each",
+			len(in.Embeddings), rows, want, s.info.Hidden)
+	}
+	return nil
+}
+
+// vectors makes sure that there is a place on the GPU for a vector of each token of a launch. It takes no memory before
+// something needs it.
+func (s *Session) vectors(place *driver.Ptr) (err error) {
+	if *place != 0 {
+		return nil
+	}
+	tokens := maxSteps
+	if s.prompt != nil {
+		tokens = max(tokens, s.prompt.tokens)
+	}
+	*place, err = s.dev.Alloc(4 * tokens * s.info.Hidden)
+	return err
+}
+
+// given writes the ids of a launch and the embeddings among them where the kernel finds them.
+func (s *Session) given(p *launchParams, ids []int, rows []float32) error {
+	if len(rows) == 0 {
+		return s.dev.CopyHtoD(p.Forced, words(ids), nil)
+	}
+	if err := s.vectors(&s.embeddings); err != nil {
+		return err
+	}
+	p.Embeddings = s.embeddings
+	ids = slices.Clone(ids)
+	for i := range ids {
+		if ids[i] != Embedding {
+			continue
+		}
+		ids[i] = s.info.Vocab // kGiven of amk/step.cuh
+		at := p.Embeddings + driver.Ptr(4*i*s.info.Hidden)
+		if err := s.dev.CopyHtoD(at, bytesOf(rows[:s.info.Hidden]), nil); err != nil {
+			return err
+		}
+		rows = rows[s.info.Hidden:]
+	}
+	return s.dev.CopyHtoD(p.Forced, words(ids), nil)
+}
+
+// bytesOf are the bytes of numbers, as the machine has them.
+func bytesOf(v []float32) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), 4*len(v)) }
+
 // readLogits fetches the logits of the first n tokens of the last launch.
 func (s *Session) readLogits(n int, each func(i int, logits []float32) error) error {
-	all := make([]float32, n*s.info.Vocab)
-	raw := unsafe.Slice((*byte)(unsafe.Pointer(&all[0])), 4*len(all))
-	if err := s.dev.CopyDtoH(raw, s.mem.scratch+driver.Ptr(s.mem.logits), nil); err != nil {
+	return s.readRows(s.mem.scratch+driver.Ptr(s.mem.logits), n, s.info.Vocab, each)
+}
+
+// readRows fetches vectors that the last launch has left.
+func (s *Session) readRows(at driver.Ptr, n, size int, each func(i int, row []float32) error) error {
+	all := make([]float32, n*size)
+	if err := s.dev.CopyDtoH(bytesOf(all), at, nil); err != nil {
 		return err
 	}
 	for i := range n {
-		if err := each(i, all[i*s.info.Vocab:][:s.info.Vocab]); err != nil {
+		if err := each(i, all[i*size:][:size]); err != nil {
 			return err
 		}
 	}

@@ -19,6 +19,9 @@ type burst struct {
 	token  int
 	stops  []int // only without forced: a chosen token among these ends the launch
 	logits bool  // leave the logits of every token in scratch memory
+	hidden bool  // leave the last hidden state of every token where there is room for it
+
+	embeddings []float32 // of those of forced that are Embedding; then there is one sequence
 	// by what the tokens are chosen, of each sequence of the pass; nil: the largest logits
 	sampling []Sampling
 
@@ -159,9 +162,15 @@ func (s *Session) start(b burst) error {
 	if b.forced != nil {
 		p.Forced = s.mem.scratch + driver.Ptr(s.mem.forced)
 		spare := make([]int, rows-b.tokens) // whatever these rows decode, nothing reads it
-		if err := s.dev.CopyHtoD(p.Forced, words(slices.Concat(b.forced, spare)), nil); err != nil {
+		if err := s.given(&p, slices.Concat(b.forced, spare), b.embeddings); err != nil {
 			return err
 		}
+	}
+	if b.hidden {
+		if err := s.vectors(&s.hidden); err != nil {
+			return err
+		}
+		p.Hidden = s.hidden
 	}
 	if len(b.stops) > 0 {
 		p.StopIDs, p.NStop = s.mem.scratch+driver.Ptr(s.mem.stopIDs), len(b.stops)
@@ -226,7 +235,7 @@ func (s *Session) recover() error {
 // Trace is where a traced kernel writes values, and the instrumented one its spans.
 type launchParams struct {
 	Weights, Cache, Exchange, Logits, Trace, Forced, Tokens, HostTokens, Abort, AbortDevice, Stalls, StopIDs driver.Ptr
-	Sampling                                                                                                 driver.Ptr
+	Sampling, Embeddings, Hidden                                                                             driver.Ptr
 	SpinLimitNS, FirstEpoch                                                                                  uint64
 	Steps, Position, Token, NStop, LogitStride                                                               int
 
@@ -240,7 +249,7 @@ func (p *launchParams) sequences(s *Session, positions []int) {
 }
 
 // launchSize is sizeof(amk::Launch).
-const launchSize = 8*15 + 4*(6+MaxSequences)
+const launchSize = 8*17 + 4*(6+MaxSequences)
 
 // encode lays the struct out as the device compiler does.
 func (p *launchParams) encode() []byte {
@@ -248,7 +257,7 @@ func (p *launchParams) encode() []byte {
 	b := make([]byte, 0, launchSize)
 	for _, ptr := range []driver.Ptr{p.Weights, p.Cache, p.Exchange, p.Logits, p.Trace, p.Forced, p.Tokens,
 		p.HostTokens,
-		p.Abort, p.AbortDevice, p.Stalls, p.StopIDs, p.Sampling} {
+		p.Abort, p.AbortDevice, p.Stalls, p.StopIDs, p.Sampling, p.Embeddings, p.Hidden} {
 		b = le.AppendUint64(b, uint64(ptr))
 	}
 	b = le.AppendUint64(b, p.SpinLimitNS)

@@ -36,7 +36,7 @@ func TestDeviceStructs(t *testing.T) {
 		return names
 	}
 	require.Equal(t, strings.Fields(`weights cache exchange logits trace profile forced tokens host_tokens abort
-		abort_device stalls stop_ids sampling
+		abort_device stalls stop_ids sampling embeddings hidden
 		spin_limit_ns first_epoch steps position token n_stop logit_stride reserved positions`),
 		fields(read("launch.cuh"), "Launch"))
 	require.Equal(t, strings.Fields("temperature seed"), fields(read("launch.cuh"), "Sampling"))
@@ -51,6 +51,7 @@ func TestDeviceStructs(t *testing.T) {
 		variant_end tokens sequences`), fields(read("info.cuh"), "Info"))
 	require.Contains(t, read("launch.cuh"), "kMaxSequences = "+strconv.Itoa(MaxSequences)+";")
 	require.Contains(t, read("launch.cuh"), "kAbsent = "+strconv.Itoa(absent)+";")
+	require.Contains(t, read("step.cuh"), "constexpr int kGiven = kVocab;")
 	require.Contains(t, read("info.cuh"), "kMaxVariants = "+strconv.Itoa(maxVariants)+";")
 	require.Contains(t, read("platform.cuh"), "#define AMK_RUNTIME_ABI "+strconv.Itoa(abi)+"\n")
 	words := func(header string) string { return strings.Join(strings.Fields(read(header)), " ") }
@@ -76,16 +77,16 @@ func TestDeviceStructs(t *testing.T) {
 	require.Contains(t, read("read.cuh"), "kReadBlocks = "+strconv.Itoa(readBlocks)+";")
 
 	p := launchParams{Weights: 1, Cache: 2, Exchange: 3, Logits: 4, Trace: 5, Forced: 6, Tokens: 7, HostTokens: 8,
-		Abort: 9, AbortDevice: 10, Stalls: 11, StopIDs: 12, Sampling: 13, SpinLimitNS: 14, FirstEpoch: 15, Steps: 16,
-		Position: 17, Token: -18, NStop: 19, LogitStride: 20,
-		Positions: [MaxSequences]int{21, -22, 23, 24, 25, 26, 27, 28}}
+		Abort: 9, AbortDevice: 10, Stalls: 11, StopIDs: 12, Sampling: 13, Embeddings: 14, Hidden: 15, SpinLimitNS: 16,
+		FirstEpoch: 17, Steps: 18, Position: 19, Token: -20, NStop: 21, LogitStride: 22,
+		Positions: [MaxSequences]int{23, -24, 25, 26, 27, 28, 29, 30}}
 	raw := p.encode()
 	require.Len(t, raw, launchSize)
-	for i := range 15 {
+	for i := range 17 {
 		require.Equal(t, uint64(i+1), binary.LittleEndian.Uint64(raw[8*i:]))
 	}
-	for i, want := range []int32{16, 17, -18, 19, 20, 0, 21, -22, 23, 24, 25, 26, 27, 28} {
-		require.Equal(t, want, int32(binary.LittleEndian.Uint32(raw[120+4*i:])))
+	for i, want := range []int32{18, 19, -20, 21, 22, 0, 23, -24, 25, 26, 27, 28, 29, 30} {
+		require.Equal(t, want, int32(binary.LittleEndian.Uint32(raw[136+4*i:])))
 	}
 }
 

@@ -137,18 +137,25 @@ func (s *Session) promptTokens(n int, logits bool) int {
 	return n
 }
 
-// readPrompt decodes ids, as many as promptTokens says, in one pass. Cancellation and stalls are as for a burst.
-func (s *Session) readPrompt(ctx context.Context, ids []int, logits bool) error {
+// readPrompt decodes an input, of as many positions as promptTokens says, in one pass. Cancellation and stalls are as
+// for a burst.
+func (s *Session) readPrompt(ctx context.Context, in Input, want Outputs) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
 	k := s.prompt
-	p := s.params(len(ids))
+	p := s.params(len(in.IDs))
 	p.Exchange, p.Forced = k.memory, k.memory+driver.Ptr(k.workspace)
-	if logits {
+	if want.Logits != nil {
 		p.Logits = s.mem.scratch + driver.Ptr(s.mem.logits)
 	}
-	if err := s.dev.CopyHtoD(p.Forced, words(ids), nil); err != nil {
+	if want.Hidden != nil {
+		if err := s.vectors(&s.hidden); err != nil {
+			return err
+		}
+		p.Hidden = s.hidden
+	}
+	if err := s.given(&p, in.IDs, in.Embeddings); err != nil {
 		return err
 	}
 	if err := s.stream.MemsetD8(k.memory, 0, cacheLine); err != nil { // the counter of joins
@@ -182,7 +189,7 @@ func (s *Session) readPrompt(ctx context.Context, ids []int, logits bool) error 
 		}
 		return &StallError{Position: s.position, Stalls: stalls}
 	}
-	s.position += len(ids)
+	s.position += len(in.IDs)
 	return context.Cause(ctx)
 }
 

@@ -60,7 +60,8 @@ type Session struct {
 	position int  // of the next token; the cache holds the rows before it
 	checked  bool // Check has passed
 
-	sampling []Sampling // of the one sequence; nil: the largest logit
+	sampling           []Sampling // of the one sequence; nil: the largest logit
+	embeddings, hidden driver.Ptr // a vector for each token of a launch, as soon as they are needed; 0: no memory
 
 	drafter draft.Drafter // nil: none
 	drafts  draft.Stats
@@ -110,6 +111,7 @@ func (s *Session) Close() error {
 	if s.prompt != nil {
 		errs = append(errs, s.dev.Free(s.prompt.memory), s.prompt.module.Close())
 	}
+	errs = append(errs, s.dev.Free(s.embeddings), s.dev.Free(s.hidden))
 	// After a failure that ended the context every call repeats it, and the caller has it already.
 	for i, err := range errs {
 		if driver.IsSticky(err) {

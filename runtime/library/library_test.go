@@ -3,6 +3,7 @@ package library_test
 import (
 	"context"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -17,7 +18,8 @@ import (
 
 func TestMain(m *testing.M) { hosttest.Main(m) }
 
-// A counter is a decoder whose logits are largest at what next says of the ids so far. It counts what it decodes.
+// A counter is a decoder whose logits are largest at what next says of the ids so far, and whose hidden states are the
+// number of them and the last. It counts what it decodes. An embedding is the id of its first element.
 type counter struct {
 	vocab   int
 	next    func(ids []int) int
@@ -38,25 +40,35 @@ func (c *counter) Rewind(position int) error {
 	return nil
 }
 
-func (c *counter) Feed(_ context.Context, ids []int, onLogits func(int, []float32) error) (next int, err error) {
-	for _, id := range ids {
+func (c *counter) Decode(_ context.Context, in host.Input, want host.Outputs) (next int, err error) {
+	for _, id := range in.IDs {
 		if c.fail != nil {
 			return 0, c.fail
+		}
+		if id == host.Embedding {
+			id, in.Embeddings = int(in.Embeddings[0]), in.Embeddings[hidden:]
 		}
 		c.ids = append(c.ids, id)
 		c.decoded++
 		next = c.next(c.ids)
-		if onLogits == nil {
+		if want.Hidden != nil {
+			if err := want.Hidden(len(c.ids)-1, []float32{float32(len(c.ids)), float32(id)}); err != nil {
+				return 0, err
+			}
+		}
+		if want.Logits == nil {
 			continue
 		}
 		logits := make([]float32, c.vocab)
 		logits[next] = 1
-		if err := onLogits(len(c.ids)-1, logits); err != nil {
+		if err := want.Logits(len(c.ids)-1, logits); err != nil {
 			return 0, err
 		}
 	}
 	return next, nil
 }
+
+const hidden = 2 // elements of a hidden state
 
 // A burster can go on by itself too.
 type burster struct{ counter }
@@ -64,7 +76,7 @@ type burster struct{ counter }
 func (b *burster) Generate(ctx context.Context, token, n int, stops []int, _ func(int) error) (out []int, err error) {
 	b.bursts = append(b.bursts, n)
 	for range n {
-		if token, err = b.Feed(ctx, []int{token}, nil); err != nil {
+		if token, err = b.Decode(ctx, host.Input{IDs: []int{token}}, host.Outputs{}); err != nil {
 			return out, err
 		}
 		out = append(out, token)
@@ -90,7 +102,7 @@ func model(t *testing.T, d library.Decoder) *library.Model {
 	t.Helper()
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, host.ConfigFile), []byte(`{"eos_token_id": 49}`), 0o600))
-	m, err := library.New(dir, library.Parts{Decoder: d, Name: "sums", Vocab: 50, MaxSeq: 64})
+	m, err := library.New(dir, library.Parts{Decoder: d, Name: "sums", Vocab: 50, MaxSeq: 64, Hidden: hidden})
 	require.NoError(t, err)
 	return m
 }
@@ -129,7 +141,7 @@ func TestTextsDoNotDependOnHowTheyAreDecoded(t *testing.T) {
 		for first := range 50 {
 			prompt := []int{first, 7}
 			want, why := alone(prompt, 20)
-			text, err := m.Begin(prompt, options(20))
+			text, err := m.Begin(library.Prompt{IDs: prompt}, options(20))
 			require.NoError(t, err)
 			got, finish := all(t, text)
 			require.Equal(t, want, got)
@@ -137,14 +149,14 @@ func TestTextsDoNotDependOnHowTheyAreDecoded(t *testing.T) {
 
 			o := options(20)
 			o.LogProbs = 0
-			text, err = m.Begin(prompt, o)
+			text, err = m.Begin(library.Prompt{IDs: prompt}, o)
 			require.NoError(t, err)
 			got, _ = all(t, text)
 			require.Equal(t, want, got)
 
-			one, err := m.Begin(prompt, options(20))
+			one, err := m.Begin(library.Prompt{IDs: prompt}, options(20))
 			require.NoError(t, err)
-			other, err := m.Begin([]int{3}, options(20))
+			other, err := m.Begin(library.Prompt{IDs: []int{3}}, options(20))
 			require.NoError(t, err)
 			for i := range want {
 				a, err := one.Next(nil)
@@ -162,7 +174,7 @@ func TestTextsDoNotDependOnHowTheyAreDecoded(t *testing.T) {
 func TestNothingIsDecodedTwice(t *testing.T) {
 	d := &burster{counter{vocab: 50, next: func(ids []int) int { return len(ids) % 40 }}}
 	m := model(t, d)
-	text, err := m.Begin([]int{1, 2, 3}, options(30))
+	text, err := m.Begin(library.Prompt{IDs: []int{1, 2, 3}}, options(30))
 	require.NoError(t, err)
 	for range 10 {
 		_, err := text.Next(nil)
@@ -179,17 +191,57 @@ func TestNothingIsDecodedTwice(t *testing.T) {
 	require.Equal(t, 14, token.ID)
 
 	before := d.decoded
-	require.NoError(t, m.Logits(text.IDs(), 1, func(_ int, logits []float32) error {
-		require.Equal(t, float32(1), logits[15])
+	want := host.Outputs{Logits: func(row int, l []float32) error {
+		require.Zero(t, row)
+		require.Equal(t, float32(1), l[15])
 		return nil
-	}))
+	}}
+	require.NoError(t, m.Outputs(library.Prompt{IDs: text.IDs()}, 1, want))
 	require.Equal(t, before+1, d.decoded, "the last token alone")
+}
+
+// Embeddings are known by their numbers: what begins with the same ones is not decoded again, and what begins with
+// others is. They may stand anywhere, and at the end.
+func TestEmbeddingsAreKnownByTheirNumbers(t *testing.T) {
+	d := &burster{counter{vocab: 50, next: sum}}
+	m := model(t, d)
+	given := func(first float32) library.Prompt {
+		return library.Prompt{IDs: []int{7, library.Embedding, 8, library.Embedding},
+			Embeddings: []float32{first, -1, 9, -1}}
+	}
+	for _, c := range []struct {
+		first   float32
+		decoded int
+	}{{5, 4}, {5, 1}, {6, 3}, {6, 1}, {5, 3}} {
+		before := d.decoded
+		var states [][]float32
+		require.NoError(t, m.Outputs(given(c.first), 1, host.Outputs{Hidden: func(_ int, h []float32) error {
+			states = append(states, h)
+			return nil
+		}}))
+		require.Equal(t, [][]float32{{4, 9}}, states)
+		require.Equal(t, c.decoded, d.decoded-before)
+		text, err := m.Begin(given(c.first), options(6))
+		require.NoError(t, err)
+		ids, _ := all(t, text)
+		want, _ := alone([]int{7, int(c.first), 8, 9}, 6)
+		require.Equal(t, want, ids)
+		require.Equal(t, append([]int{7, -1, 8, -1}, want...), text.IDs())
+	}
+	before, rows := d.decoded, 0
+	require.NoError(t, m.Outputs(given(5), 3, host.Outputs{Logits: func(row int, l []float32) error {
+		require.Equal(t, rows, row)
+		rows++
+		return nil
+	}}))
+	require.Equal(t, 3, rows)
+	require.Equal(t, 3, d.decoded-before)
 }
 
 func TestAFailureIsNotKept(t *testing.T) {
 	d := &counter{vocab: 50, next: sum}
 	m := model(t, d)
-	text, err := m.Begin([]int{5, 6}, options(10))
+	text, err := m.Begin(library.Prompt{IDs: []int{5, 6}}, options(10))
 	require.NoError(t, err)
 	first, err := text.Next(nil)
 	require.NoError(t, err)
@@ -206,11 +258,16 @@ func TestInputIsRefused(t *testing.T) {
 	m := model(t, &counter{vocab: 50, next: sum})
 	var input *library.InputError
 	begin := func(prompt []int, o library.Options) error {
-		_, err := m.Begin(prompt, o)
+		_, err := m.Begin(library.Prompt{IDs: prompt}, o)
 		return err
 	}
 	wrong := func(o sampling.Options, stops ...string) error {
 		return begin([]int{1}, library.Options{Options: o, Stops: stops})
+	}
+	embedded := func(id int, row ...float32) error {
+		rows := append([]float32{1, 2}, row...)[len(row):]
+		_, err := m.Begin(library.Prompt{IDs: []int{id}, Embeddings: rows}, options(1))
+		return err
 	}
 	cold := sampling.Greedy()
 	cold.Temperature = -1
@@ -222,8 +279,12 @@ func TestInputIsRefused(t *testing.T) {
 		"has 64 positions":                     begin(make([]int, 65), options(0)),
 		"want 1 to 63":                         begin(make([]int, 2), options(64)),
 		"want 1 to 64":                         begin([]int{1}, options(-1)),
-		"last 3 of 2 ids":                      m.Logits([]int{1, 2}, 3, nil),
-		"no ids; want":                         m.Logits(nil, 1, nil),
+		"last 3 of 2 positions":                m.Outputs(library.Prompt{IDs: []int{1, 2}}, 3, host.Outputs{}),
+		"no ids; want":                         m.Outputs(library.Prompt{}, 1, host.Outputs{}),
+		"at 1 positions; want 2, 2 for each":   begin([]int{1, library.Embedding}, options(1)),
+		"for embeddings at 0 positions":        embedded(1),
+		"is NaN; want finite numbers":          embedded(library.Embedding, 1, float32(math.NaN())),
+		"is +Inf; want finite numbers":         embedded(library.Embedding, float32(math.Inf(1)), 1),
 		"reference VM":                         m.SavePrefix([]int{1}, "x"),
 		"temperature is -1":                    wrong(cold),
 		"repetition-penalty is 0":              wrong(sampling.Options{}),
@@ -258,7 +319,7 @@ func TestBuild(t *testing.T) {
 	require.Equal(t, []any{"fake", 4096, 128, []int{1}}, []any{m.Name(), m.Vocab(), m.MaxSeq(), m.EOS()})
 	o := options(20)
 	o.IgnoreEOS = true
-	text, err := m.Begin(prompt, o)
+	text, err := m.Begin(library.Prompt{IDs: prompt}, o)
 	require.NoError(t, err)
 	ids, finish := all(t, text)
 	require.Equal(t, want.IDs, ids)
@@ -273,14 +334,14 @@ func TestBuild(t *testing.T) {
 	loaded, err := other.LoadPrefix(path)
 	require.NoError(t, err)
 	require.Equal(t, prompt, loaded)
-	text, err = other.Begin(prompt, o)
+	text, err = other.Begin(library.Prompt{IDs: prompt}, o)
 	require.NoError(t, err)
 	ids, _ = all(t, text)
 	require.Equal(t, want.IDs, ids)
 	_, err = other.LoadPrefix(filepath.Join(dir, host.ConfigFile))
 	var prefix *host.PrefixError
 	require.ErrorAs(t, err, &prefix)
-	text, err = other.Begin(prompt, o)
+	text, err = other.Begin(library.Prompt{IDs: prompt}, o)
 	require.NoError(t, err)
 	ids, _ = all(t, text)
 	require.Equal(t, want.IDs, ids, "after a file that is no prefix")

@@ -30,9 +30,10 @@ import (
 	"amkc/runtime/tokenizer"
 )
 
-// A Decoder decodes one token after the other, from a position on: a session on a GPU, or the reference VM.
+// A Decoder decodes one position after the other: a session on a GPU, or the reference VM.
 type Decoder interface {
-	sampling.Feeder
+	// Decode is [host.Session.Decode].
+	Decode(ctx context.Context, in host.Input, want host.Outputs) (next int, err error)
 	// Position is that of the next token; the cache holds the rows before it.
 	Position() int
 	// Rewind makes an earlier position the next, and keeps what has been decoded before it.
@@ -57,6 +58,7 @@ type Parts struct {
 	Name    string
 	Vocab   int // ids go from 0 to Vocab-1
 	MaxSeq  int // positions of a text
+	Hidden  int // elements of an embedding, and of a hidden state
 }
 
 // A Model is a build, or a model on the reference VM, that has been opened.
@@ -74,7 +76,7 @@ type Model struct {
 
 	mu     sync.Mutex
 	closed bool
-	cached []int     // tokens whose rows the cache has
+	cached []place   // whose rows the cache has
 	logits []float32 // of the last token
 }
 
@@ -95,7 +97,7 @@ func Open(dir string, gpu int) (*Model, error) {
 		return nil, err
 	}
 	facts := s.Facts().Model
-	return New(dir, Parts{s, facts.Name, facts.Vocab, facts.MaxSeq})
+	return New(dir, Parts{s, facts.Name, facts.Vocab, facts.MaxSeq, facts.Hidden})
 }
 
 // New makes a model of its parts, which it closes, and of the text files in its directory. A tokenizer and chat
@@ -149,6 +151,9 @@ func (m *Model) Vocab() int { return m.parts.Vocab }
 
 // MaxSeq is how many positions a text has.
 func (m *Model) MaxSeq() int { return m.parts.MaxSeq }
+
+// Hidden is how many elements an embedding has, and a hidden state.
+func (m *Model) Hidden() int { return m.parts.Hidden }
 
 // EOS are the ids after which a text ends.
 func (m *Model) EOS() []int { return slices.Clone(m.eos) }
@@ -224,23 +229,25 @@ func (m *Model) Schema(schema string) (*grammar.Grammar, error) {
 	return g, nil
 }
 
-// Logits decodes ids from position 0 on, less what the cache has of them, and gives the logits [vocab] after each of
-// the last rows to each, which may keep nothing of them.
-func (m *Model) Logits(ids []int, rows int, each func(row int, logits []float32) error) error {
+// Outputs decodes a prompt from position 0 on, less what the cache has of it, and gives what is wanted of each of its
+// last rows, counted from 0.
+func (m *Model) Outputs(p Prompt, rows int, want host.Outputs) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	switch err := m.fits(ids); {
+	t, err := m.sequence(p)
+	switch {
 	case err != nil:
 		return err
-	case rows < 1 || rows > len(ids):
-		return inputf("the logits after the last %d of %d ids were asked for; want 1 to %d", rows, len(ids), len(ids))
+	case rows < 1 || rows > len(p.IDs):
+		return inputf("outputs of the last %d of %d positions were asked for; want 1 to %d", rows, len(p.IDs),
+			len(p.IDs))
 	}
-	_, err := m.reach(ids, rows, each)
+	_, err = m.reach(t, rows, want)
 	return err
 }
 
 // SavePrefix decodes ids, less what the cache has of them, and writes what they leave in the cache to a file, for
-// [Model.LoadPrefix] of the same build.
+// [Model.LoadPrefix] of the same build. Embeddings are not saved.
 func (m *Model) SavePrefix(ids []int, path string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -248,14 +255,18 @@ func (m *Model) SavePrefix(ids []int, path string) error {
 	if !can {
 		return errNoPrefix
 	}
-	if err := m.fits(ids); err != nil {
+	if slices.Contains(ids, Embedding) {
+		return inputf("a prefix with embeddings was to be saved; want token ids alone")
+	}
+	t, err := m.sequence(Prompt{IDs: ids})
+	if err != nil {
 		return err
 	}
 	if own := host.FileAt(m.dir, path); own != "" {
 		return inputf("%s is %s of the build; want another file", path, own)
 	}
-	if len(m.cached) < len(ids) || !slices.Equal(m.cached[:len(ids)], ids) {
-		if _, err := m.reach(ids, 0, nil); err != nil {
+	if !m.knows(t.places) {
+		if _, err := m.reach(t, 0, host.Outputs{}); err != nil {
 			return err
 		}
 	}
@@ -275,24 +286,13 @@ func (m *Model) LoadPrefix(path string) ([]int, error) {
 	}
 	m.cached = nil
 	ids, err := k.LoadPrefix(context.Background(), path)
-	m.cached = slices.Clone(ids)
+	for _, id := range ids {
+		m.cached = append(m.cached, place{id: id})
+	}
 	return ids, err
 }
 
 var errNoPrefix = &InputError{"prefixes are saved and loaded on a GPU; this is the reference VM"}
-
-// fits checks that ids can be decoded from position 0 on.
-func (m *Model) fits(ids []int) error {
-	switch {
-	case m.closed:
-		return errClosed
-	case len(ids) == 0:
-		return inputf("there are no ids; want at least one")
-	case len(ids) > m.parts.MaxSeq:
-		return inputf("there are %d ids, and this model's context has %d positions", len(ids), m.parts.MaxSeq)
-	}
-	return m.valid(ids)
-}
 
 func (m *Model) valid(ids []int) error {
 	for _, id := range ids {
@@ -301,37 +301,6 @@ func (m *Model) valid(ids []int) error {
 		}
 	}
 	return nil
-}
-
-// reach decodes what the cache lacks of ids, and returns the token with the largest logit after them. The last rows of
-// them are decoded in any case, and the logits after each go to each. The lock is held.
-func (m *Model) reach(ids []int, rows int, each func(row int, logits []float32) error) (next int, err error) {
-	known, most := 0, len(ids)-max(rows, 1)
-	for known < min(len(m.cached), most) && m.cached[known] == ids[known] {
-		known++
-	}
-	if err := m.parts.Decoder.Rewind(known); err != nil {
-		return 0, err
-	}
-	m.cached = nil // until it has gone well nobody knows which rows the cache has
-	ctx, first := context.Background(), len(ids)-rows
-	if known < first {
-		if next, err = m.parts.Decoder.Feed(ctx, ids[known:first], nil); err != nil {
-			m.restart()
-			return 0, err
-		}
-	}
-	if rows > 0 {
-		next, err = m.parts.Decoder.Feed(ctx, ids[first:], func(position int, logits []float32) error {
-			return each(position-first, logits)
-		})
-		if err != nil {
-			m.restart()
-			return 0, err
-		}
-	}
-	m.cached = slices.Clone(ids)
-	return next, nil
 }
 
 // restart forgets the cache after a failure.

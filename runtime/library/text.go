@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"amkc/runtime/grammar"
+	"amkc/runtime/host"
 	"amkc/runtime/sampling"
 	"amkc/runtime/stopping"
 	"amkc/runtime/tokenizer"
@@ -36,8 +37,8 @@ type Token struct {
 type Text struct {
 	m        *Model
 	o        Options
-	ids      []int // the prompt, and what was chosen
-	left     int   // tokens that may follow
+	seq      sequence // the prompt, and what was chosen
+	left     int      // tokens that may follow
 	ended    bool
 	sampler  *sampling.Sampler
 	form     *grammar.State     // how much there is of what the text has to be; nil: it may be anything
@@ -52,13 +53,14 @@ type Text struct {
 const longestBurst = 3
 
 // Begin starts to continue a prompt. It decodes nothing.
-func (m *Model) Begin(prompt []int, o Options) (*Text, error) {
+func (m *Model) Begin(prompt Prompt, o Options) (*Text, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := m.fits(prompt); err != nil {
+	begun, err := m.sequence(prompt)
+	if err != nil {
 		return nil, err
 	}
-	room := m.parts.MaxSeq - len(prompt) + 1
+	room := m.parts.MaxSeq - len(begun.places) + 1
 	switch {
 	case o.MaxTokens < 0 || o.MaxTokens > room:
 		return nil, inputf("%d tokens were asked for; want 1 to %d, as many as there are positions for behind this "+
@@ -72,28 +74,35 @@ func (m *Model) Begin(prompt []int, o Options) (*Text, error) {
 	if slices.Contains(o.Stops, "") {
 		return nil, inputf("a stop string is empty")
 	}
-	t := &Text{m: m, o: o, ids: slices.Clone(prompt), left: o.MaxTokens, stop: stopping.Finder{Stops: o.Stops}}
+	t := &Text{m: m, o: o, seq: begun, left: o.MaxTokens, stop: stopping.Finder{Stops: o.Stops}}
 	if o.Form != nil {
 		if o.IgnoreEOS {
 			return nil, inputf("a text of a schema ends where it is whole; want no ignore_eos with it")
 		}
 		t.form = o.Form.Begin(m.eos...)
 	}
-	var err error
-	if t.sampler, err = sampling.New(o.Options, m.parts.Vocab, prompt); err != nil {
+	if t.sampler, err = sampling.New(o.Options, m.parts.Vocab, t.IDs()); err != nil {
 		return nil, err
 	}
 	if m.tokenizer != nil {
 		t.decoder = m.tokenizer.NewDecoder(true)
-		for _, id := range prompt { // what a token looks like may depend on the one before it
-			t.decoder.Push(id)
+		for _, p := range begun.places { // what a token looks like may depend on the one before it
+			if p.id != Embedding {
+				t.decoder.Push(p.id)
+			}
 		}
 	}
 	return t, nil
 }
 
 // IDs are the prompt, and what was chosen so far.
-func (t *Text) IDs() []int { return slices.Clone(t.ids) }
+func (t *Text) IDs() []int {
+	ids := make([]int, len(t.seq.places))
+	for i, p := range t.seq.places {
+		ids[i] = p.id
+	}
+	return ids
+}
 
 // Next chooses the next token: among the ids in allowed, or among all if that is nil. After an error of the input, as
 // of a list that leaves no token, it can be called again. Errors: [InputError], [sampling.LogitsError], and those of
@@ -116,7 +125,7 @@ func (t *Text) Next(allowed []int) (Token, error) {
 			return Token{}, err
 		}
 	}
-	t.ids = append(t.ids, choice.ID)
+	t.seq.places = append(t.seq.places, place{id: choice.ID})
 	t.left--
 	return t.token(choice), nil
 }
@@ -144,10 +153,10 @@ func (t *Text) choose(allowed []int) (c sampling.Choice, err error) {
 			mask = formed
 		}
 	}
-	if _, err := m.reach(t.ids, 1, func(_ int, logits []float32) error {
+	if _, err := m.reach(t.seq, 1, host.Outputs{Logits: func(_ int, logits []float32) error {
 		m.logits = append(m.logits[:0], logits...)
 		return nil
-	}); err != nil {
+	}}); err != nil {
 		return c, err
 	}
 	return t.sampler.Next(m.logits, mask)
@@ -160,12 +169,12 @@ func (t *Text) chosen() (next int, err error) {
 		next, t.ahead = t.ahead[0], t.ahead[1:]
 		return next, nil
 	}
-	m, last := t.m, len(t.ids)-1
+	m, last := t.m, len(t.seq.places)-1
 	g, can := m.parts.Decoder.(generator)
 	n := min(1<<t.launches, t.left)
-	if !can || n == 1 || len(m.cached) < last || !slices.Equal(m.cached[:last], t.ids[:last]) {
+	if !can || n == 1 || t.seq.places[last].id == Embedding || !m.knows(t.seq.places[:last]) {
 		t.launches = min(t.launches+1, longestBurst)
-		return m.reach(t.ids, 0, nil)
+		return m.reach(t.seq, 0, host.Outputs{})
 	}
 	t.launches = min(t.launches+1, longestBurst)
 	if err := m.parts.Decoder.Rewind(last); err != nil {
@@ -176,12 +185,15 @@ func (t *Text) chosen() (next int, err error) {
 	if !t.o.IgnoreEOS {
 		ends = m.eos
 	}
-	chosen, err := g.Generate(context.Background(), t.ids[last], n, ends, nil)
+	chosen, err := g.Generate(context.Background(), t.seq.places[last].id, n, ends, nil)
 	if err != nil {
 		m.restart()
 		return 0, err
 	}
-	m.cached = slices.Concat(t.ids, chosen[:len(chosen)-1])
+	m.cached = slices.Clone(t.seq.places)
+	for _, id := range chosen[:len(chosen)-1] {
+		m.cached = append(m.cached, place{id: id})
+	}
 	t.ahead = chosen[1:]
 	return chosen[0], nil
 }

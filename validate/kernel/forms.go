@@ -83,6 +83,11 @@ func (p *contract) inForm(t int32, op *ir.FlatOp, side string, buffers []int, wa
 	return true
 }
 
+// keepsHidden reports whether an op is the norm that makes the last hidden state for the host.
+func keepsHidden(op *ir.FlatOp, buffers []ir.Buffer) bool {
+	return op.OutBuf[0] >= 0 && buffers[op.OutBuf[0]].HasRole(ir.RoleHidden)
+}
+
 // formsOf returns the forms that the kernel has the inputs and outputs of an op in; nil for what may have any, or is
 // held to its form by another rule.
 func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*storage) {
@@ -108,15 +113,19 @@ func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*s
 	return func(op *ir.FlatOp) (in, out []*storage) {
 		switch op.Code {
 		case ir.EMBED:
-			return []*storage{number, matrix}, []*storage{sums, left(op.OutBuf)}
+			return []*storage{number, matrix, sums}, []*storage{sums, left(op.OutBuf)}
 		case ir.RMSNORM:
-			if n := op.InBuf[0]; n >= 0 && buffers[n].Space == ir.SMEM {
-				return []*storage{rounded, gains}, nil
+			to := []*storage{rounded} // a branch that is added on every SM
+			if keepsHidden(op, buffers) {
+				to = []*storage{sums}
 			}
-			// heads, perhaps of a whole that is normalised, or a branch that is added to the residual
-			return []*storage{vector, gains, vector}, []*storage{rounded}
+			if n := op.InBuf[0]; n >= 0 && buffers[n].Space == ir.SMEM {
+				return []*storage{rounded, gains}, to
+			}
+			// heads, perhaps of a whole that is normalised, a branch that is added to the residual, or a vector
+			return []*storage{vector, gains, vector}, to
 		case ir.LAYERNORM:
-			return []*storage{vector, gains, gains}, nil
+			return []*storage{vector, gains, gains}, []*storage{sums}
 		case ir.GEMV, ir.GEMM:
 			if n := op.InBuf[0]; n >= 0 && buffers[n].Space == ir.SMEM {
 				return []*storage{rounded, matrix}, rows(op)

@@ -15,7 +15,7 @@ import (
 //	DTypes               weights, caches and 16-bit exchange words; one type for all three, or I8 for caches (AMK3121)
 //	Layers               the number of caches
 //	Hidden               the weights of norms but those of attention; the columns of the embedding table and of the
-//	                     head's matrix
+//	                     head's matrix; embeddings that the host gives, and the last hidden state
 //	Intermediate         the longest result of a gated activation, such as SILU_MUL
 //	Heads                the query heads of an attention, times KVHeads
 //	KVHeads, HeadDim     caches; head_dim of attention and rotation; the weights of norms of heads, and of norms of
@@ -88,6 +88,11 @@ func (c *modelCheck) checkBuffers() {
 		if b.HasRole(ir.RoleLogits) && b.Numel() != p.flat.Pass.NumTokens()*m.Vocab {
 			p.disagree("buffer "+b.Name, "has %d elements", b.Numel()).
 				Suggest("the model has a vocabulary of %d, and the host makes room for as many logits", m.Vocab)
+		}
+		if (b.HasRole(ir.RoleEmbeddings) || b.HasRole(ir.RoleHidden)) && b.Numel() != p.flat.Pass.NumTokens()*m.Hidden {
+			p.disagree("buffer "+b.Name, "has %d elements", b.Numel()).
+				Suggest("the model has a hidden size of %d, and the host makes room for as many for each token",
+					m.Hidden)
 		}
 		if b.Kind != ir.KVCache {
 			continue

@@ -38,7 +38,9 @@ int main(int argc, char **argv) {
   int32_t prompt[] = {327, 285, 751}, *ids = NULL;
   size_t count = 0, bytes = 0;
   char *out = NULL;
-  float logits[3];
+  float logits[3], row[2 * 256], state[256];
+  const int32_t mixed[] = {327, AMK_EMBEDDING};
+  amk_prompt given = {NULL, 0, NULL, 0};
 
   HOLDS(amk_api_version() == AMK_API_VERSION);
   REFUSED(amk_open(NULL, 0, &model, &error));
@@ -74,9 +76,41 @@ int main(int argc, char **argv) {
   REFUSED(amk_logits(model, prompt, 3, 0, logits, 3, &error));
   REFUSED(amk_logits(model, prompt, 3, 1, NULL, 4096, &error));
 
+  HOLDS(amk_hidden_size(model, &count, NULL) == AMK_OK && count == 256);
+  REFUSED(amk_hidden_size(model, NULL, &error));
+  memset(row, 0, sizeof row);
+  given.count = 2;
+  given.num_embeddings = 1;
+  REFUSED(amk_outputs(model, NULL, 1, NULL, 0, state, 256, &error));
+  REFUSED(amk_outputs(model, &given, 1, NULL, 0, state, 256, &error)); /* no ids and no rows */
+  given.ids = mixed;
+  REFUSED(amk_outputs(model, &given, 1, NULL, 0, state, 256, &error));
+  given.embeddings = row;
+  REFUSED(amk_outputs(model, &given, 1, NULL, 0, NULL, 0, &error));
+  REFUSED(amk_outputs(model, &given, 1, NULL, 0, NULL, 256, &error));
+  REFUSED(amk_outputs(model, &given, 1, NULL, 0, state, 255, &error));
+  REFUSED(amk_outputs(model, &given, 2, NULL, 0, state, 256, &error));
+  REFUSED(amk_outputs(model, &given, 0, NULL, 0, state, 256, &error));
+  REFUSED(amk_outputs(model, &given, (size_t)-1, NULL, 0, state, 256, &error));
+  HOLDS(amk_outputs(model, &given, 1, NULL, 0, state, 256, NULL) == AMK_OK && state[0] == state[0]);
+  row[255] = NAN;
+  REFUSED(amk_outputs(model, &given, 1, NULL, 0, state, 256, &error));
+  row[255] = 0;
+  given.num_embeddings = 2;
+  REFUSED(amk_outputs(model, &given, 1, NULL, 0, state, 256, &error));
+  given.num_embeddings = (size_t)-1;
+  REFUSED(amk_outputs(model, &given, 1, NULL, 0, state, 256, &error));
+  given.num_embeddings = 0;
+  REFUSED(amk_outputs(model, &given, 1, NULL, 0, state, 256, &error));
+  REFUSED(amk_logits(model, mixed, 2, 1, logits, 3, &error));
+  REFUSED(amk_save_prefix(model, mixed, 2, "prefix", &error));
+
   memset(&options, 0, sizeof options);
   REFUSED(amk_begin(model, prompt, 3, &options, &text, &error)); /* no amk_greedy before it */
   amk_greedy(&options);
+  REFUSED(amk_begin_prompt(model, NULL, &options, &text, &error));
+  REFUSED(amk_begin_prompt(model, &given, &options, &text, &error));
+  REFUSED(amk_begin(model, mixed, 2, &options, &text, &error));
   REFUSED(amk_begin(model, prompt, 0, &options, &text, &error));
   REFUSED(amk_begin(model, prompt, 3, NULL, &text, &error));
   REFUSED(amk_begin(model, prompt, 3, &options, NULL, &error));

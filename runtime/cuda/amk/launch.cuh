@@ -56,6 +56,8 @@ struct Launch {
   Stall* stalls;       // [SMs]
   const int* stop_ids; // [n_stop] a chosen token among these ends the launch
   const Sampling* sampling;  // [sequences] how tokens are chosen, with logits; or null: the largest
+  const float* embeddings;  // [steps][hidden] what tokens of kGiven enter the model as, or null
+  float* hidden;       // [steps][hidden] the last hidden state, or null
   u64 spin_limit_ns;   // a wait longer than this is a stall
   u64 first_epoch;     // steps done since the exchange pages were cleared
   int steps;
@@ -66,7 +68,7 @@ struct Launch {
   int reserved;
   int positions[kMaxSequences];  // of several sequences in the first step, or kAbsent
 };
-static_assert(sizeof(Launch) == 8 * 15 + 4 * (6 + kMaxSequences),
+static_assert(sizeof(Launch) == 8 * 17 + 4 * (6 + kMaxSequences),
               "the launcher builds this struct byte by byte");
 static_assert(sizeof(Stall) == 32, "the launcher reads this struct byte by byte");
 

@@ -177,8 +177,7 @@ __device__ __forceinline__ void embed_tokens(Prompt& c, const u8* table, Added&&
   for (int token = c.sm; token < c.tokens; token += kSMs) {
     const int id = load_constant(c.launch.forced + token);
     for (int column = c.tid; column < kHidden; column += kConsumers) {
-      const float x = element_of<Matrix<S>>(table, kHidden, id, column) * kEmbedScale<S>;
-      added(column, token, x);
+      added(column, token, embedding<S>(c, table, id, token, column));
     }
   }
   join(c);

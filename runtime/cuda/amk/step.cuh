@@ -64,6 +64,20 @@ constexpr float kEmbedScale = 1.0f;
 template <class S>
 constexpr float kEmbedScale<S, decltype(void(S::kScale))> = S::kScale;
 
+// The token behind the last one of the vocabulary: what it enters the model as is the host's.
+constexpr int kGiven = kVocab;
+
+// Element of what a token enters the model as: of the row of the table for its id, times the scale,
+// or of what the host has given for its place in the launch.
+template <class S, class C>
+__device__ __forceinline__ float embedding(C& c, const u8* table, int id, int token, int column) {
+  if (id == kGiven) {
+    const size_t place = size_t(c.step) * kTokens + token;
+    return load_constant(c.launch.embeddings + place * kHidden + column);
+  }
+  return element_of<Matrix<S>>(table, kHidden, id, column) * kEmbedScale<S>;
+}
+
 // This SM's rows of the tokens' embeddings, to each of which `added` gives what is added for its
 // column and token.
 template <class S, class C, class Added>
@@ -81,8 +95,7 @@ __device__ __forceinline__ void embed_and_add(C& c, const u8* table, const Page 
     for (int token = 0; token < kTokens; ++token) {
       for (int local = c.tid; local < rows; local += kFlushRows) {
         const int column = begin + local;
-        const float x =
-            element_of<Matrix<S>>(table, kHidden, c.shared.token[token], column) * kEmbedScale<S>;
+        const float x = embedding<S>(c, table, c.shared.token[token], token, column);
         c.shared.residual[token * kResidualRows + local] = added(column, token, x);
       }
     }
@@ -130,8 +143,7 @@ __device__ __forceinline__ void embed_replicated(C& c, const u8* table) {
     if (first < 0) break;
 #pragma unroll
     for (int column = first; column < first + kTogether; ++column) {
-      c.shared.residual[column] =
-          element_of<Matrix<S>>(table, kHidden, token, column) * kEmbedScale<S>;
+      c.shared.residual[column] = embedding<S>(c, table, token, 0, column);
     }
   }
   lap(c, Did::kCompute);

@@ -2,6 +2,7 @@ package hosttest
 
 import (
 	"encoding/binary"
+	"math"
 
 	"amkc/runtime/driver"
 	"amkc/runtime/host"
@@ -15,6 +16,24 @@ func Mirror(tokens []int) (hash uint64, chosen int) {
 		hash = (hash ^ uint64(uint32(t+1))) * 1099511628211
 	}
 	return hash, int((hash >> 20) % uint64(Facts().Model.Vocab))
+}
+
+// TokenOf is what the fake kernels take an embedding for, in [Mirror].
+func TokenOf(embedding []float32) int {
+	h := uint32(2166136261)
+	for _, x := range embedding {
+		h = (h ^ math.Float32bits(x)) * 16777619
+	}
+	return Facts().Model.Vocab + 1 + int(h%1000000)
+}
+
+// Hidden is the last hidden state that the fake kernels leave in the state that Mirror returns.
+func Hidden(hash uint64) []float32 {
+	out := make([]float32, Facts().Model.Hidden)
+	for e := range out {
+		out[e] = float32(mix(hash^99<<32^uint64(e))%256) / 256
+	}
+	return out
 }
 
 // A Twin is a reference that agrees with the fake kernels to the bit. Like a real one it works on the session's cache.

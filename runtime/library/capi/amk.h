@@ -31,7 +31,7 @@ extern "C" {
 
 /* The version of this header. Functions and fields are added at a higher one, and nothing that is
  * there changes: a program that was compiled with version N runs with libraries from N on. */
-#define AMK_API_VERSION 1
+#define AMK_API_VERSION 2
 
 /* The version of the library, to be compared with AMK_API_VERSION: want at least that. */
 int amk_api_version(void);
@@ -89,6 +89,30 @@ int amk_chat(amk_model *model, const char *json, size_t bytes, int32_t **ids, si
 int amk_logits(amk_model *model, const int32_t *ids, size_t count, size_t rows, float *logits,
                size_t room, char **error);
 
+/* Since version 2: embeddings in the place of tokens, and the last hidden state. */
+
+/* Sets *hidden to the number of elements that an embedding has, and a hidden state. */
+int amk_hidden_size(amk_model *model, size_t *hidden, char **error);
+
+#define AMK_EMBEDDING (-1) /* an id of a prompt: the next row of its embeddings */
+
+/* What a text begins with. A row of the embeddings enters the model as it is, in the place of the
+ * row that the embedding table has for a token: already times what the model multiplies those with,
+ * and before the row of its position is added where the model has learned one for each. */
+typedef struct amk_prompt {
+  const int32_t *ids; /* tokens, and AMK_EMBEDDING */
+  size_t count;
+  const float *embeddings; /* [num_embeddings][hidden], finite numbers, in the order of the ids */
+  size_t num_embeddings;   /* as many as there are AMK_EMBEDDING among the ids */
+} amk_prompt;
+
+/* Computes of each of the last `rows` positions of a prompt the logits, float32 [rows][vocab], and
+ * the last hidden state, float32 [rows][hidden]: after the last norm, as the logits are made of it.
+ * Either may be NULL, with room for 0 floats, and is not computed then. What was decoded before, by
+ * whatever call of the model, is not decoded again, up to the first of these positions. */
+int amk_outputs(amk_model *model, const amk_prompt *prompt, size_t rows, float *logits,
+                size_t logits_room, float *hidden, size_t hidden_room, char **error);
+
 /* How a prompt is continued. docs/sampling.md says what each number does, to the bit. */
 typedef struct amk_options {
   int32_t max_tokens;        /* at most so many; 0: as many as there are positions for */
@@ -122,6 +146,10 @@ int amk_sampling(amk_model *model, amk_options *options, char **error);
  * be open; one that goes on after another is decoded again from where the two part. */
 int amk_begin(amk_model *model, const int32_t *prompt, size_t count, const amk_options *options,
               amk_text **text, char **error);
+
+/* The same of a prompt that may have embeddings. Since version 2. */
+int amk_begin_prompt(amk_model *model, const amk_prompt *prompt, const amk_options *options,
+                     amk_text **text, char **error);
 
 typedef enum amk_finish {
   AMK_MORE = 0,   /* the text goes on */

@@ -11,6 +11,7 @@ import "C"
 import (
 	"unsafe"
 
+	"amkc/runtime/host"
 	"amkc/runtime/library"
 	"amkc/runtime/sampling"
 )
@@ -112,26 +113,46 @@ func amk_chat(model *C.amk_model, json *C.char, bytes C.size_t, ids **C.int32_t,
 //export amk_logits
 func amk_logits(model *C.amk_model, ids *C.int32_t, count, rows C.size_t, logits *C.float, room C.size_t,
 	message **C.char) C.int {
+	if logits == nil {
+		return answer(message, func() error { return errNull })
+	}
+	prompt := C.amk_prompt{ids: ids, count: count}
+	return amk_outputs(model, &prompt, rows, logits, room, nil, 0, message)
+}
+
+//export amk_hidden_size
+func amk_hidden_size(model *C.amk_model, hidden *C.size_t, message **C.char) C.int {
 	return with(model, message, func(m *library.Model) error {
-		given, err := idsOf(ids, count)
-		if err != nil {
+		if hidden == nil {
+			return errNull
+		}
+		*hidden = C.size_t(m.Hidden())
+		return nil
+	})
+}
+
+//export amk_outputs
+func amk_outputs(model *C.amk_model, prompt *C.amk_prompt, rows C.size_t, logits *C.float, logitsRoom C.size_t,
+	hidden *C.float, hiddenRoom C.size_t, message **C.char) C.int {
+	return with(model, message, func(m *library.Model) error {
+		given, err := promptOf(prompt, m.Hidden())
+		switch {
+		case err != nil:
+			return err
+		case rows > prompt.count: // so that the products below are those of numbers of ids and of elements
+			return refused("outputs of the last %d of %d positions were asked for; want 1 to %d", rows, prompt.count,
+				prompt.count)
+		case logits == nil && hidden == nil:
+			return errNull
+		}
+		var want host.Outputs
+		if want.Logits, err = rowsInto(logits, logitsRoom, rows, m.Vocab(), "logits"); err != nil {
 			return err
 		}
-		vocab := m.Vocab()
-		switch {
-		case logits == nil:
-			return errNull
-		case rows > count: // so that the product below is that of numbers of ids and tokens
-			return refused("the logits after the last %d of %d ids were asked for; want 1 to %d", rows, count, count)
-		case uint64(room) < uint64(rows)*uint64(vocab):
-			return refused("there is room for %d logits; want %d, for %d rows of %d", room,
-				uint64(rows)*uint64(vocab), rows, vocab)
+		if want.Hidden, err = rowsInto(hidden, hiddenRoom, rows, m.Hidden(), "hidden states"); err != nil {
+			return err
 		}
-		out := unsafe.Slice((*float32)(unsafe.Pointer(logits)), int(room))
-		return m.Logits(given, int(rows), func(row int, of []float32) error {
-			copy(out[row*vocab:][:vocab], of)
-			return nil
-		})
+		return m.Outputs(given, int(rows), want)
 	})
 }
 
@@ -167,8 +188,15 @@ func setSampling(to *C.amk_options, o sampling.Options) {
 //export amk_begin
 func amk_begin(model *C.amk_model, prompt *C.int32_t, count C.size_t, options *C.amk_options, text **C.amk_text,
 	message **C.char) C.int {
+	given := C.amk_prompt{ids: prompt, count: count}
+	return amk_begin_prompt(model, &given, options, text, message)
+}
+
+//export amk_begin_prompt
+func amk_begin_prompt(model *C.amk_model, prompt *C.amk_prompt, options *C.amk_options, text **C.amk_text,
+	message **C.char) C.int {
 	return with(model, message, func(m *library.Model) error {
-		given, err := idsOf(prompt, count)
+		given, err := promptOf(prompt, m.Hidden())
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"unsafe"
@@ -163,6 +164,43 @@ func idsOf(ids *C.int32_t, count C.size_t) ([]int, error) {
 		out[i] = int(id)
 	}
 	return out, nil
+}
+
+// promptOf copies a prompt whose embeddings have so many elements each.
+func promptOf(p *C.amk_prompt, hidden int) (library.Prompt, error) {
+	if p == nil {
+		return library.Prompt{}, errNull
+	}
+	ids, err := idsOf(p.ids, p.count)
+	switch {
+	case err != nil:
+		return library.Prompt{}, err
+	case p.num_embeddings > p.count:
+		return library.Prompt{}, refused("%d embeddings are given, and there are %d ids; want a row for each "+
+			"AMK_EMBEDDING among these", p.num_embeddings, p.count)
+	case p.num_embeddings > 0 && p.embeddings == nil:
+		return library.Prompt{}, errNull
+	}
+	rows := unsafe.Slice((*float32)(unsafe.Pointer(p.embeddings)), int(p.num_embeddings)*hidden)
+	return library.Prompt{IDs: ids, Embeddings: slices.Clone(rows)}, nil
+}
+
+// rowsInto returns what writes rows of so many elements to C; nil for none.
+func rowsInto(to *C.float, room, rows C.size_t, size int, what string) (func(int, []float32) error, error) {
+	want := uint64(rows) * uint64(size)
+	switch {
+	case to == nil && room == 0:
+		return nil, nil
+	case to == nil:
+		return nil, errNull
+	case uint64(room) < want:
+		return nil, refused("there is room for %d %s; want %d, for %d rows of %d", room, what, want, rows, size)
+	}
+	out := unsafe.Slice((*float32)(unsafe.Pointer(to)), int(room))
+	return func(row int, of []float32) error {
+		copy(out[row*size:][:size], of)
+		return nil
+	}, nil
 }
 
 // giveIDs allocates ids for C, unless there is an error.

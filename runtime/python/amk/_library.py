@@ -9,9 +9,10 @@ from ctypes import POINTER, c_char_p, c_double, c_float, c_int, c_int32, c_size_
 
 from amk._errors import InputError, MachineError
 
-API_VERSION = 1  # of amk.h, that this package was written for
+API_VERSION = 2  # of amk.h, that this package was written for
 SPECIAL = 1  # AMK_SPECIAL
 INPUT = 1  # AMK_INPUT
+EMBEDDING = -1  # AMK_EMBEDDING
 FINISH = {0: None, 1: "stop", 2: "length"}  # amk_finish
 
 
@@ -59,6 +60,18 @@ class Token(ctypes.Structure):
 
 IDS = POINTER(c_int32)
 
+
+class Prompt(ctypes.Structure):
+    """amk_prompt"""
+
+    _fields_ = [
+        ("ids", IDS),
+        ("count", c_size_t),
+        ("embeddings", POINTER(c_float)),
+        ("num_embeddings", c_size_t),
+    ]
+
+
 # Arguments of the functions that return a status, but for the last one of each, which is the message.
 CALLS = {
     "amk_open": [c_char_p, c_int, POINTER(c_void_p)],
@@ -67,8 +80,11 @@ CALLS = {
     "amk_decode": [c_void_p, IDS, c_size_t, c_int, POINTER(c_void_p), POINTER(c_size_t)],
     "amk_chat": [c_void_p, c_char_p, c_size_t, POINTER(IDS), POINTER(c_size_t)],
     "amk_logits": [c_void_p, IDS, c_size_t, c_size_t, POINTER(c_float), c_size_t],
+    "amk_hidden_size": [c_void_p, POINTER(c_size_t)],
+    "amk_outputs": [c_void_p, POINTER(Prompt), c_size_t, POINTER(c_float), c_size_t, POINTER(c_float), c_size_t],
     "amk_sampling": [c_void_p, POINTER(Options)],
     "amk_begin": [c_void_p, IDS, c_size_t, POINTER(Options), POINTER(c_void_p)],
+    "amk_begin_prompt": [c_void_p, POINTER(Prompt), POINTER(Options), POINTER(c_void_p)],
     "amk_next": [c_void_p, IDS, c_size_t, POINTER(Token)],
     "amk_save_prefix": [c_void_p, IDS, c_size_t, c_char_p],
     "amk_load_prefix": [c_void_p, c_char_p, POINTER(IDS), POINTER(c_size_t)],

@@ -8,6 +8,7 @@ from ctypes import c_char_p, c_double, c_float, c_int32, c_size_t, c_void_p
 
 from amk._errors import InputError
 from amk._library import Facts, Options, SPECIAL, array, load, whole
+from amk._prompt import prompt_of
 from amk._text import Text
 
 INT_MAX = 2**31 - 1
@@ -21,8 +22,8 @@ class Model:
     run one at a time; it is a context manager, and close frees the GPU.
 
     >>> with amk.Model("build") as small:
-    ...     small.vocab, small.max_seq
-    (4096, 1024)
+    ...     small.vocab, small.max_seq, small.hidden
+    (4096, 1024, 256)
     """
 
     def __init__(self, directory, *, gpu=0, library=None):
@@ -33,6 +34,9 @@ class Model:
         facts = Facts()
         self._call("amk_describe", ctypes.byref(facts))
         self.vocab, self.max_seq = facts.vocab, facts.max_seq
+        hidden = c_size_t()
+        self._call("amk_hidden_size", ctypes.byref(hidden))
+        self.hidden = hidden.value
 
     def _call(self, name, *arguments):
         self._library.call(name, self._open(), *arguments)
@@ -102,8 +106,8 @@ class Model:
     def logits(self, ids, rows=None):
         """The logits after each of the last rows of ids, by default of all: a float32 buffer of shape (rows, vocab).
 
-        numpy.asarray takes it as it is. Ids that were decoded before are not decoded again: rows=1 after a text that
-        was asked for already costs one token.
+        ids may have embeddings among them, as for generate. numpy.asarray takes the buffer as it is. Ids that were
+        decoded before are not decoded again: rows=1 after a text that was asked for already costs one token.
 
         >>> logits = model.logits(model.encode("def f("), rows=1)
         >>> logits.shape == (1, model.vocab)
@@ -112,19 +116,43 @@ class Model:
         >>> model.decode([best])
         'z'
         """
-        given, count = array(ids)
-        rows = count if rows is None else rows
-        if not 1 <= rows <= count:
-            raise InputError(f"the logits after the last {rows} of {count} ids were asked for; want 1 to {count}")
-        room = rows * self.vocab
+        return self._outputs(ids, rows, self.vocab, lambda out, room: (out, room, None, 0))
+
+    def hidden_states(self, ids, rows=None):
+        """The last hidden state of each of the last rows of ids, by default of all: float32 of shape (rows, hidden).
+
+        It is what the logits are made of: the vector behind the last norm of the model. Otherwise as logits.
+
+        >>> states = model.hidden_states(model.encode("def f("), rows=1)
+        >>> states.shape == (1, model.hidden)
+        True
+        """
+        return self._outputs(ids, rows, self.hidden, lambda out, room: (None, 0, out, room))
+
+    def _outputs(self, ids, rows, size, places):
+        given = prompt_of(ids, self.hidden)
+        rows = given.count if rows is None else rows
+        if not 1 <= rows <= given.count:
+            raise InputError(f"outputs of the last {rows} of {given.count} positions were asked for; want 1 to "
+                             f"{given.count}")
+        room = rows * size
         out = (c_float * room)()
-        self._call("amk_logits", given, count, rows, out, room)
-        return memoryview(out).cast("B").cast("f", (rows, self.vocab))
+        self._call("amk_outputs", ctypes.byref(given), rows, *places(out, room))
+        return memoryview(out).cast("B").cast("f", (rows, size))
 
     def generate(self, prompt, *, max_tokens=None, stop=(), sample=False, seed=None, temperature=None, top_k=None,
                  top_p=None, min_p=None, repetition_penalty=None, presence_penalty=None, frequency_penalty=None,
                  logit_bias=None, logprobs=False, ignore_eos=False, allowed=None, schema=None, stream=False):
         """Continues a prompt: a text, a list of token ids, or a list of messages for the chat template.
+
+        In the place of tokens, a list of ids may have embeddings, of speech or of images: float32 of shape (hidden,) or
+        (rows, hidden), as a numpy array or a list of numbers. They enter the model as they are: in the place of rows of
+        its embedding table, already times what it multiplies those with.
+
+        >>> frames = [[0.01 * i] * model.hidden for i in range(3)]
+        >>> said = model.generate([*model.encode("# "), frames, *model.encode("def")], max_tokens=3)
+        >>> len(said.ids)
+        3
 
         It returns a Completion, or with stream a Text, which gives each Token as it comes. The most probable token is
         chosen each time, unless sample asks to draw as generation_config.json of the model says, or temperature is

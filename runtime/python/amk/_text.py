@@ -6,6 +6,7 @@ from typing import NamedTuple, Optional
 
 from amk._errors import InputError
 from amk._library import FINISH, Token as CToken, array
+from amk._prompt import prompt_of
 
 
 class Token(NamedTuple):
@@ -38,8 +39,8 @@ class Text:
         self._model, self._handle, self._token = model, c_void_p(), CToken()
         self._allowed, self._logprobs = allowed, logprobs
         self.seed, self.ids, self.finish = seed, [], None
-        ids, count = array(prompt)
-        model._call("amk_begin", ids, count, ctypes.byref(options), ctypes.byref(self._handle))
+        given = prompt_of(prompt, model.hidden)
+        model._call("amk_begin_prompt", ctypes.byref(given), ctypes.byref(options), ctypes.byref(self._handle))
         del keep  # what the options lead to has been copied
 
     def __iter__(self):

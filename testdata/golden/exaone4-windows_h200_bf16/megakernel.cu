@@ -15,6 +15,7 @@
 #endif
 #include "amk/combine.cuh"
 #include "amk/ending.cuh"
+#include "amk/hidden.cuh"
 #include "amk/info.cuh"
 #include "amk/kinds.cuh"
 #include "amk/prefetch.cuh"
@@ -96,6 +97,8 @@ __device__ __forceinline__ void consume(C& c) {
       c.enter(kStageMlpAdd);
       add_norm<MlpAdd>(c, kDown[(c.layer) % 4], base + kPostMlpNormWeight);
     }
+    c.enter(kStageHidden);
+    keep_hidden<Hidden>(c, weights + kFinalNormWeight);
     c.enter(kStageLmHead);
     const Best best = lm_head_stage(c, weights + kFinalNormWeight);
     publish_best<LmHead>(c, best, kBestValue, kBestIndex);

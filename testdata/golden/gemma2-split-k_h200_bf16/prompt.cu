@@ -22,12 +22,14 @@ constexpr int kPromptColumns = most_columns({
     kOperandColumns<GateUp>,
     kOperandColumns<Down>,
     kOperandColumns<MlpAdd>,
+    kOperandColumns<Hidden>,
     kOperandColumns<LmHead>,
 });
 
 }  // namespace amk
 
 #include "amk/prompt_attention.cuh"
+#include "amk/prompt_hidden.cuh"
 
 namespace amk {
 

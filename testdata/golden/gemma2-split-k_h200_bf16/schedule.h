@@ -45,6 +45,7 @@ enum StageNumber : unsigned {
   kStageGateUp,
   kStageDown,
   kStageMlpAdd,
+  kStageHidden,
   kStageLmHead,
 };
 
@@ -52,12 +53,13 @@ enum StageNumber : unsigned {
 constexpr int kShortEnd = 64;  // short
 constexpr StageNumber kShortStages[]{
     kStageEmbed, kStageQkv, kStageAttn, kStageO, kStageAttnAdd, kStageGateUp, kStageDown,
-    kStageMlpAdd, kStageLmHead,
+    kStageMlpAdd, kStageHidden, kStageLmHead,
 };
 
 // ----------------------------------------------------------------------------------------------
 // stage Embed   ir: embed
-//   residual[a,0:72], x[a,0:72] = EMBED(token[0], lm_head.weight[0:223,0:72]) scale=8.5
+//   residual[a,0:72], x[a,0:72] = EMBED(token[0], lm_head.weight[0:223,0:72], embeddings[0:72])
+//       scale=8.5
 struct Embed {
   static constexpr float kScale = 0x1.1p+03f;  // 8.5, of the table's rows
 };
@@ -169,6 +171,16 @@ struct MlpAdd {
 };
 
 // ----------------------------------------------------------------------------------------------
+// stage Hidden   ir: hidden
+//   hidden[0:72] = RMSNORM(x[sm,0:72], final_norm.weight[0:72]) eps=1e-05 unit_offset=1
+struct Hidden {
+  static constexpr float kNormEps = 0x1.4f8b58p-17f;  // 1e-05
+  static constexpr bool kUnitOffset = true;  // times 1 + weight
+  static constexpr bool kCentred = false;  // the mean is taken off
+  static constexpr int kNormWeights = 1;  // one to multiply by, and one to add
+};
+
+// ----------------------------------------------------------------------------------------------
 // stage LmHead   ir: lm_head
 //   %n = RMSNORM(x[sm,0:72], final_norm.weight[0:72]) eps=1e-05 unit_offset=1
 //   %y = GEMV_TILE(%n, lm_head.weight[a:b,0:72])
@@ -201,7 +213,7 @@ struct LmHead {
 
 #include "amk/platform.cuh"
 
-static_assert(AMK_RUNTIME_ABI == 5, "generated for another version of amk/*.cuh");
+static_assert(AMK_RUNTIME_ABI == 6, "generated for another version of amk/*.cuh");
 
 namespace amk {
 

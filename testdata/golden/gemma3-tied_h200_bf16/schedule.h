@@ -46,6 +46,7 @@ enum StageNumber : unsigned {
   kStageGateUp,
   kStageDown,
   kStageMlpAdd,
+  kStageHidden,
   kStageLmHead,
 };
 
@@ -58,12 +59,13 @@ constexpr int kLayerKinds[]{
 constexpr int kShortEnd = 64;  // short
 constexpr StageNumber kShortStages[]{
     kStageEmbed, kStageQkv, kStageAttnKind1, kStageAttnKind2, kStageO, kStageAttnAdd, kStageGateUp,
-    kStageDown, kStageMlpAdd, kStageLmHead,
+    kStageDown, kStageMlpAdd, kStageHidden, kStageLmHead,
 };
 
 // ----------------------------------------------------------------------------------------------
 // stage Embed   ir: embed
-//   residual[a,0:60], x[a,0:60] = EMBED(token[0], lm_head.weight[0:223,0:60]) scale=7.75
+//   residual[a,0:60], x[a,0:60] = EMBED(token[0], lm_head.weight[0:223,0:60], embeddings[0:60])
+//       scale=7.75
 struct Embed {
   static constexpr float kScale = 0x1.fp+02f;  // 7.75, of the table's rows
 };
@@ -212,6 +214,16 @@ struct MlpAdd {
 };
 
 // ----------------------------------------------------------------------------------------------
+// stage Hidden   ir: hidden
+//   hidden[0:60] = RMSNORM(x[sm,0:60], final_norm.weight[0:60]) eps=1e-05 unit_offset=1
+struct Hidden {
+  static constexpr float kNormEps = 0x1.4f8b58p-17f;  // 1e-05
+  static constexpr bool kUnitOffset = true;  // times 1 + weight
+  static constexpr bool kCentred = false;  // the mean is taken off
+  static constexpr int kNormWeights = 1;  // one to multiply by, and one to add
+};
+
+// ----------------------------------------------------------------------------------------------
 // stage LmHead   ir: lm_head
 //   %n = RMSNORM(x[sm,0:60], final_norm.weight[0:60]) eps=1e-05 unit_offset=1
 //   logits[a:b] = GEMV_TILE(%n, lm_head.weight[a:b,0:60])
@@ -243,7 +255,7 @@ struct LmHead {
 
 #include "amk/platform.cuh"
 
-static_assert(AMK_RUNTIME_ABI == 5, "generated for another version of amk/*.cuh");
+static_assert(AMK_RUNTIME_ABI == 6, "generated for another version of amk/*.cuh");
 
 namespace amk {
 

@@ -24,6 +24,8 @@ constexpr u32 kNumberOf<Up> = kStageUp;
 template <>
 constexpr u32 kNumberOf<Down> = kStageDown;
 template <>
+constexpr u32 kNumberOf<Hidden> = kStageHidden;
+template <>
 constexpr u32 kNumberOf<LmHead> = kStageLmHead;
 
 }  // namespace amk

@@ -43,18 +43,19 @@ enum StageNumber : unsigned {
   kStageO,
   kStageUp,
   kStageDown,
+  kStageHidden,
   kStageLmHead,
 };
 
 // ---- variants: positions below the end, and not below that of the variant before --------------
 constexpr int kShortEnd = 64;  // short
 constexpr StageNumber kShortStages[]{
-    kStageEmbed, kStageQkv, kStageAttn, kStageO, kStageUp, kStageDown, kStageLmHead,
+    kStageEmbed, kStageQkv, kStageAttn, kStageO, kStageUp, kStageDown, kStageHidden, kStageLmHead,
 };
 
 // ----------------------------------------------------------------------------------------------
 // stage Embed   ir: embed
-//   %e = EMBED(token[0], lm_head.weight[0:512,a:b])
+//   %e = EMBED(token[0], lm_head.weight[0:512,a:b], embeddings[a:b])
 //   residual[a:b], L00.x[a:b] = ADD(%e, positions.weight[pos,a:b])
 struct Embed {
   static constexpr int kRows = 128;
@@ -153,6 +154,17 @@ struct Down {
 };
 
 // ----------------------------------------------------------------------------------------------
+// stage Hidden   ir: hidden
+//   hidden[0:128] = LAYERNORM(L02.x[0:128], final_norm.weight[0:128], final_norm.bias[0:128])
+//       eps=1e-05
+struct Hidden {
+  static constexpr float kNormEps = 0x1.4f8b58p-17f;  // 1e-05
+  static constexpr bool kUnitOffset = false;  // times 1 + weight
+  static constexpr bool kCentred = true;  // the mean is taken off
+  static constexpr int kNormWeights = 2;  // one to multiply by, and one to add
+};
+
+// ----------------------------------------------------------------------------------------------
 // stage LmHead   ir: lm_head
 //   %n = LAYERNORM(L02.x[0:128], final_norm.weight[0:128], final_norm.bias[0:128]) eps=1e-05
 //   logits[a:b] = GEMV_TILE(%n, lm_head.weight[a:b,0:128])
@@ -184,7 +196,7 @@ struct LmHead {
 
 #include "amk/platform.cuh"
 
-static_assert(AMK_RUNTIME_ABI == 5, "generated for another version of amk/*.cuh");
+static_assert(AMK_RUNTIME_ABI == 6, "generated for another version of amk/*.cuh");
 
 namespace amk {
 

@@ -15,6 +15,7 @@
 #endif
 #include "amk/combine.cuh"
 #include "amk/ending.cuh"
+#include "amk/hidden.cuh"
 #include "amk/info.cuh"
 #include "amk/prefetch.cuh"
 #if AMK_PROMPT
@@ -81,6 +82,8 @@ __device__ __forceinline__ void consume(C& c) {
       c.enter(kStageDown);
       down_stage(c, kAct, kX);
     }
+    c.enter(kStageHidden);
+    keep_hidden<Hidden>(c, kX, weights + kFinalNormWeight);
     c.enter(kStageLmHead);
     const Best best = lm_head_stage(c, kX, weights + kFinalNormWeight);
     publish_best<LmHead>(c, best, kBestValue, kBestIndex);

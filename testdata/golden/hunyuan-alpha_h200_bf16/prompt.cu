@@ -20,12 +20,14 @@ constexpr int kPromptColumns = most_columns({
     kOperandColumns<O>,
     kOperandColumns<GateUp>,
     kOperandColumns<Down>,
+    kOperandColumns<Hidden>,
     kOperandColumns<LmHead>,
 });
 
 }  // namespace amk
 
 #include "amk/prompt_attention.cuh"
+#include "amk/prompt_hidden.cuh"
 
 namespace amk {
 

@@ -28,6 +28,8 @@ constexpr u32 kNumberOf<Down> = kStageDown;
 template <>
 constexpr u32 kNumberOf<MlpAdd> = kStageMlpAdd;
 template <>
+constexpr u32 kNumberOf<Hidden> = kStageHidden;
+template <>
 constexpr u32 kNumberOf<LmHead> = kStageLmHead;
 
 }  // namespace amk

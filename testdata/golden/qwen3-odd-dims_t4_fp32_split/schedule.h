@@ -45,23 +45,25 @@ enum StageNumber : unsigned {
   kStageO,
   kStageGateUp,
   kStageDown,
+  kStageHidden,
   kStageLmHead,
 };
 
 // ---- variants: positions below the end, and not below that of the variant before --------------
 constexpr int kShortEnd = 16;  // short
 constexpr StageNumber kShortStages[]{
-    kStageEmbed, kStageQkv, kStageShortAttn, kStageO, kStageGateUp, kStageDown, kStageLmHead,
+    kStageEmbed, kStageQkv, kStageShortAttn, kStageO, kStageGateUp, kStageDown, kStageHidden,
+    kStageLmHead,
 };
 constexpr int kLongEnd = 64;  // long
 constexpr StageNumber kLongStages[]{
     kStageEmbed, kStageQkv, kStageLongPart, kStageLongAttn, kStageO, kStageGateUp, kStageDown,
-    kStageLmHead,
+    kStageHidden, kStageLmHead,
 };
 
 // ----------------------------------------------------------------------------------------------
 // stage Embed   ir: embed
-//   residual[a:b], L00.x[a:b] = EMBED(token[0], embed.weight[0:211,a:b])
+//   residual[a:b], L00.x[a:b] = EMBED(token[0], embed.weight[0:211,a:b], embeddings[a:b])
 struct Embed {
   static constexpr int kRows = 44;
   static constexpr int kGrain = 8;  // rows that stay together
@@ -210,6 +212,16 @@ struct Down {
 };
 
 // ----------------------------------------------------------------------------------------------
+// stage Hidden   ir: hidden
+//   hidden[0:44] = RMSNORM(L03.x[0:44], final_norm.weight[0:44]) eps=0.001
+struct Hidden {
+  static constexpr float kNormEps = 0x1.0624dep-10f;  // 0.001
+  static constexpr bool kUnitOffset = false;  // times 1 + weight
+  static constexpr bool kCentred = false;  // the mean is taken off
+  static constexpr int kNormWeights = 1;  // one to multiply by, and one to add
+};
+
+// ----------------------------------------------------------------------------------------------
 // stage LmHead   ir: lm_head
 //   %n = RMSNORM(L03.x[0:44], final_norm.weight[0:44]) eps=0.001
 //   logits[a:b] = GEMV_TILE(%n, lm_head.weight[a:b,0:44])
@@ -241,7 +253,7 @@ struct LmHead {
 
 #include "amk/platform.cuh"
 
-static_assert(AMK_RUNTIME_ABI == 5, "generated for another version of amk/*.cuh");
+static_assert(AMK_RUNTIME_ABI == 6, "generated for another version of amk/*.cuh");
 
 namespace amk {
 

@@ -26,6 +26,8 @@ constexpr u32 kNumberOf<GateUp> = kStageGateUp;
 template <>
 constexpr u32 kNumberOf<Down> = kStageDown;
 template <>
+constexpr u32 kNumberOf<Hidden> = kStageHidden;
+template <>
 constexpr u32 kNumberOf<LmHead> = kStageLmHead;
 
 }  // namespace amk

@@ -37,14 +37,14 @@ static uint32_t pass_exchange = 8192;
 static struct { uint32_t abi, tokens, threads, shared; uint64_t workspace; } prompt;
 static int is_prompt, prompt_short;
 static long prompt_off, prompt_lost;  // a bit of its logits; at this position its row of the cache is another token's
-static Kernel prompt_kernel = {"amk_prompt", 1, {176}, 0};
+static Kernel prompt_kernel = {"amk_prompt", 1, {192}, 0};
 
 static long eos, eos_at, stall_at, hang_at, slow_us, decode_us, ceiling_us, drain_us, profile_us, read_us, flaky, off;
 static long runs, nan_at, bad_at, bad_ordinal, bad_element, lost_row, any_weights, pass_off, pass_picks;
 static long batch_off, batch_writes;
 
 static const struct { const char* key; uint32_t* word; long* value; long initial; } settings[] = {
-    {"abi", &info.abi, 0, 5}, {"sms", &info.sms, 0, 4}, {"threads", &info.threads, 0, 288},
+    {"abi", &info.abi, 0, 6}, {"sms", &info.sms, 0, 4}, {"threads", &info.threads, 0, 288},
     {"shared", &info.shared, 0, 1 << 16}, {"exchange", &info.exchange, 0, 4096}, {"per_step", &info.per_step, 0, 14},
     {"trace", &info.trace, 0, 128},
     {"vocab", &info.vocab, 0, 4096}, {"max_seq", &info.max_seq, 0, 128}, {"layers", &info.layers, 0, 2},
@@ -75,13 +75,13 @@ static const struct { const char* key; uint32_t* word; long* value; long initial
 };
 
 static Kernel build_kernels[] = {
-    {"amk_decode", 1, {176}, 0}, {"amk_ceiling", 1, {176}, 0}, {"amk_trace", 1, {176}, 0},
-    {"amk_profile", 1, {176}, 0}, {"amk_drain", 1, {176}, 0}, {"amk_read", 1, {32}, 0},
+    {"amk_decode", 1, {192}, 0}, {"amk_ceiling", 1, {192}, 0}, {"amk_trace", 1, {192}, 0},
+    {"amk_profile", 1, {192}, 0}, {"amk_drain", 1, {192}, 0}, {"amk_read", 1, {32}, 0},
     {"amk_ref_embed", 1, {40}, 0}, {"amk_ref_qkv", 1, {40}, 0}, {"amk_ref_row", 1, {40}, 0},
     {"amk_ref_attn", 1, {40}, 0}, {"amk_ref_lm_head", 1, {40}, 0},
 };
 static Kernel pass_kernels[10][2] = {  // by rows
-#define BOTH {{"amk_decode", 1, {176}, 0}, {"amk_ceiling", 1, {176}, 0}}
+#define BOTH {{"amk_decode", 1, {192}, 0}, {"amk_ceiling", 1, {192}, 0}}
     BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH};
 enum { kBuildKernels = sizeof build_kernels / sizeof *build_kernels, kDecode = 0, kCeiling, kTrace, kProfile, kDrain, kRead, kFirstReference };
 
@@ -114,13 +114,13 @@ CUresult cuModuleLoadDataEx(void** mod, const void* image, unsigned n, int* opti
   if (r) return r;
   if (strstr(image, "REFERENCE")) {
     const char* layers = strstr(image, " layers=");
-    reference.abi = 5, reference.threads = 256, reference.layers = layers ? atol(layers + 8) : 2;
+    reference.abi = 6, reference.threads = 256, reference.layers = layers ? atol(layers + 8) : 2;
     reference.vocab = 4096, reference.scratch = 2048 + 4 * 4096;
     return 0;
   }
   is_prompt = strstr(image, " prompt=") != 0, is_pass = 0;
   if (is_prompt) {
-    prompt.abi = number(image, "prompt_abi", 5), prompt.tokens = number(image, "prompt", 0);
+    prompt.abi = number(image, "prompt_abi", 6), prompt.tokens = number(image, "prompt", 0);
     prompt.threads = number(image, "prompt_threads", 256), prompt.shared = number(image, "prompt_shared", 1 << 15);
     prompt.workspace = number(image, "prompt_workspace", 1 << 16), prompt_short = number(image, "prompt_short", 0);
     prompt_off = number(image, "prompt_off", 0), prompt_lost = number(image, "prompt_lost", -1);
@@ -198,7 +198,8 @@ CUresult cuModuleGetGlobal_v2(Ptr* p, size_t* n, void* mod, const char* name) {
 
 // amk::Launch; trace is the profile of a kernel that records one
 typedef struct Launch {
-  Ptr weights, cache, exchange, logits, trace, forced, tokens, host_tokens, abort, abort_device, stalls, stop_ids, sampling;
+  Ptr weights, cache, exchange, logits, trace, forced, tokens, host_tokens, abort, abort_device, stalls, stop_ids, sampling,
+      embeddings, hidden;
   uint64_t spin_limit_ns, first_epoch;
   int steps, position, token, n_stop, logit_stride, reserved, positions[8];
 } Launch;
@@ -250,6 +251,15 @@ static float exchanged(uint64_t h, int ordinal, int element) {
 static void write_logits(float* out, uint64_t h, int chosen) {
   for (uint32_t v = 0; v < info.vocab; v++) out[v] = (float)(mix(h + v) % 1000) / 1000;
   out[chosen] = 2;
+}
+
+// What the fake takes an embedding for: a token whose number its bits say.
+static int token_of_embedding(const Launch* l, int i) {
+  if (!l->embeddings) { complain("an embedding is not given"); return 0; }
+  const uint32_t* row = (const uint32_t*)host(l->embeddings) + (size_t)i * info.hidden;
+  uint32_t h = 2166136261u;
+  for (uint32_t e = 0; e < info.hidden; e++) h = (h ^ row[e]) * 16777619u;
+  return (int)(info.vocab + 1 + h % 1000000);
 }
 
 // The natural logarithm by the operations of docs/sampling.md, and the token that they draw from logits.
@@ -310,6 +320,8 @@ static int step(const Launch* l, int i, int pass, int token, int is_off) {
     give_up(l, i, -1);
     return -1;
   }
+  if (token > (int)info.vocab) complain("a token behind the vocabulary");
+  if (token == (int)info.vocab) token = token_of_embedding(l, i);
   uint64_t h = state(l->cache, position, token);
   if (!h) return -1;
   *row(l->cache, position) = position == lost_row ? token + 2 : token + 1;
@@ -320,6 +332,9 @@ static int step(const Launch* l, int i, int pass, int token, int is_off) {
     if (position == bad_at) out[bad_ordinal * info.trace + bad_element] += 0.5f;
   }
   int chosen = position == eos_at ? eos : (int)((h >> 20) % info.vocab);
+  if (l->hidden)
+    for (uint32_t e = 0; e < info.hidden; e++)
+      ((float*)host(l->hidden))[(size_t)i * info.hidden + e] = exchanged(h, 99, e);
   if (l->sampling && !l->logits) complain("a draw without logits");
   if (l->logits && !sticky_code) {
     float* out = (float*)host(l->logits) + (size_t)(i / pass * l->logit_stride + i % pass) * info.vocab;

@@ -15,6 +15,7 @@
 #endif
 #include "../amk/combine.cuh"
 #include "../amk/ending.cuh"
+#include "../amk/hidden.cuh"
 #include "../amk/info.cuh"
 #include "../amk/norm_rows.cuh"
 #include "../amk/prefetch.cuh"
@@ -86,9 +87,11 @@ __device__ __forceinline__ void consume(C& c) {
       c.enter(kStageMlpAdd);
       add_norm_rows<MlpAdd>(c, kDown, base + kPostMlpNormWeight, kX);
     }
+    c.enter(kStageHidden);
+    keep_hidden<Hidden>(c, kX, weights + kFinalNormWeight);
     c.enter(kStageLmHead);
     const Best best = lm_head_stage(c, kX, weights + kFinalNormWeight);
-    publish_best(c, best, kBestValue, kBestIndex);
+    publish_best<LmHead>(c, best, kBestValue, kBestIndex);
     sample(c, kBestValue, kBestIndex);
     stop(c);
     emit(c);

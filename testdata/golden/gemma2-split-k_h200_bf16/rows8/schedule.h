@@ -45,6 +45,7 @@ enum StageNumber : unsigned {
   kStageGateUp,
   kStageDown,
   kStageMlpAdd,
+  kStageHidden,
   kStageLmHead,
 };
 
@@ -52,12 +53,13 @@ enum StageNumber : unsigned {
 constexpr int kShortEnd = 64;  // short
 constexpr StageNumber kShortStages[]{
     kStageEmbed, kStageQkv, kStageAttn, kStageO, kStageAttnAdd, kStageGateUp, kStageDown,
-    kStageMlpAdd, kStageLmHead,
+    kStageMlpAdd, kStageHidden, kStageLmHead,
 };
 
 // ----------------------------------------------------------------------------------------------
 // stage Embed   ir: embed
-//   residual[a:b], L00.x[a:b] = EMBED(token[0], lm_head.weight[0:223,a:b]) scale=8.5
+//   residual[a:b], L00.x[a:b] = EMBED(token[0], lm_head.weight[0:223,a:b], embeddings[a:b])
+//       scale=8.5
 struct Embed {
   static constexpr int kRows = 72;
   static constexpr int kGrain = 8;  // rows that stay together
@@ -187,11 +189,21 @@ struct MlpAdd {
 };
 
 // ----------------------------------------------------------------------------------------------
+// stage Hidden   ir: hidden
+//   hidden[0:72] = RMSNORM(L03.x[0:72], final_norm.weight[0:72]) eps=1e-05 unit_offset=1
+struct Hidden {
+  static constexpr float kNormEps = 0x1.4f8b58p-17f;  // 1e-05
+  static constexpr bool kUnitOffset = true;  // times 1 + weight
+  static constexpr bool kCentred = false;  // the mean is taken off
+  static constexpr int kNormWeights = 1;  // one to multiply by, and one to add
+};
+
+// ----------------------------------------------------------------------------------------------
 // stage LmHead   ir: lm_head
 //   %n = RMSNORM(L03.x[0:72], final_norm.weight[0:72]) eps=1e-05 unit_offset=1
 //   %y = GEMV_TILE(%n, lm_head.weight[a:b,0:72])
 //   logits[a:b] = SOFTCAP(%y) cap=30.0
-//   best.value[sm], best.index[sm] = SAMPLE_ARGMAX(logits[a:b]) partial=1 first=a
+//   best.value[sm], best.index[sm] = SAMPLE(logits[a:b], sampling[0:4]) partial=1 first=a pos=pos
 struct LmHead {
   static constexpr int kRows = 223;
   static constexpr int kGrain = 8;  // rows that stay together
@@ -225,7 +237,7 @@ struct LmHead {
 
 #include "../amk/platform.cuh"
 
-static_assert(AMK_RUNTIME_ABI == 4, "generated for another version of amk/*.cuh");
+static_assert(AMK_RUNTIME_ABI == 6, "generated for another version of amk/*.cuh");
 
 namespace amk {
 
