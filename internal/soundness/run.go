@@ -7,8 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"amkc/internal/oracle"
 	"amkc/internal/population"
+	"amkc/simulate"
 )
 
 // A source is one class of programs: the n-th of it, for any n.
@@ -43,7 +43,7 @@ type Report struct {
 // Run judges n programs: those of the published population, and ours on top. Each false accept and each disagreement
 // about operands is handed to found at once. Fewer programs than [Whole] leave out the few that are large: each of them
 // takes as long as hundreds of others.
-func Run(n int, e oracle.Effort, found func(*Judgement)) *Report {
+func Run(n int, e simulate.Effort, found func(*Judgement)) *Report {
 	sources := sources(n)
 	type job struct {
 		source int
@@ -65,7 +65,7 @@ func Run(n int, e oracle.Effort, found func(*Judgement)) *Report {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			fp := oracle.NewFootprints()
+			fp := simulate.NewFootprints()
 			for {
 				lo := int(at.Add(chunk)) - chunk
 				if lo >= len(jobs) {
@@ -111,7 +111,7 @@ func (rep *Report) count(rows map[string]*Row, group string, j Judgement) {
 		rows[key] = r
 	}
 	r.Programs++
-	r.Schedules += j.Verdict.States
+	r.Schedules += j.Verdict.States + j.Verdict.Orders
 	if j.Verdict.Complete {
 		r.Exhaustive++
 	}

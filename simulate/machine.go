@@ -1,6 +1,7 @@
-package oracle
+package simulate
 
 import (
+	"errors"
 	"fmt"
 
 	"amkc/ir"
@@ -32,11 +33,12 @@ func (r Run) of(dims []ir.Range) int {
 
 // Options choose what is run, and how finely.
 type Options struct {
-	Target    *ir.Target // of which the shared memory is known; nil: any
-	MaxStates int        // Explore stops there and the verdict is not complete; 0: 200,000
-	MaxWork   int        // the same, in tasks and words looked at; 0: no limit
-	Bytes     bool       // a cell for every byte, not for bytes that every task touches together
-	Full      bool       // interleave everything, also what commutes
+	Target    *ir.Target      // of which the shared memory is known; nil: any
+	MaxStates int             // Explore stops there and the verdict is not complete; 0: 200,000
+	MaxWork   int             // the same, in tasks and words looked at; 0: no limit
+	Stop      <-chan struct{} // closed when the caller wants no more; nil: never
+	Bytes     bool            // a cell for every byte, not for bytes that every task touches together
+	Full      bool            // interleave everything, also what commutes
 }
 
 // machine is what is run: one or two steps, made of tasks, cells and counters. It does not change while it runs.
@@ -49,8 +51,12 @@ type machine struct {
 	byPlace  map[string]int
 	cells    []cell
 	messages []message // stores of exchange words
+	answers  []int32   // of all polls: the messages that answer them
 	next     [][]int32 // by task: those after it in its queue
-	words    int       // bits of a set of tasks, in words
+	homes    []home    // by task: where what is known of it is noted
+	words    int       // of the bits of a set of tasks
+	queues   int       // of several tasks
+	sources  int       // queues in all
 	polls    []int     // by task: where what it has polled of an op is kept
 	polled   int       // and how much of that there is
 	partial  bool      // some wait can be satisfied before every producer is done
@@ -70,10 +76,9 @@ type task struct {
 }
 
 type opCode struct {
-	reads, writes []access  // of plain cells
-	polls         []access  // reads of words, a cell each
-	awaits        [][]int32 // by poll: the messages that answer it; none: it waits for nothing
-	sends         []int     // messages
+	reads, writes []access // of plain cells
+	polls         []poll   // reads of words
+	sends         []int32  // messages
 }
 
 // An access is to cells [lo, hi) through a buffer.
@@ -81,6 +86,16 @@ type access struct {
 	lo, hi int
 	buf    *ir.Buffer
 }
+
+// A poll is the read of one cell of words. It is answered by messages, from number first on in the machine's list; by
+// none: it waits for nothing.
+type poll struct {
+	cell, first, answers int32
+	buf                  *ir.Buffer
+}
+
+// awaits lists the messages that answer a poll.
+func (m *machine) awaits(p *poll) []int32 { return m.answers[p.first : p.first+p.answers] }
 
 type wait struct{ counter, threshold int }
 
@@ -106,17 +121,18 @@ type place struct {
 type cell struct {
 	place, lo, hi int
 	initial       bool
-	messages      []int    // stores to it, of words
+	messages      []int32  // stores to it, of words
 	pollers       []poller // reads of it, of words
 	peeked        bool     // by a read that waits for nothing
 	owner         int      // on-chip: 1 + the SM, or the task, that touches it
 }
 
-type poller struct{ task, op, poll int }
+type poller struct{ task, op, poll int32 }
 
 // message is a store of one word cell.
 type message struct {
-	task, op, cell int
+	task, op, cell int32
+	before         int32 // the one before it from the same queue to the same cell, or -1: they land in order
 	buf            *ir.Buffer
 }
 
@@ -128,41 +144,54 @@ type region struct {
 	write         bool
 }
 
-// build makes the machine, or finds what is wrong whatever the schedule.
-func build(runs []Run, fp *Footprints, opts Options) (*machine, *Hazard) {
+// build makes the machine, or finds what is wrong whatever the schedule. The error says that there is no machine
+// because the program is too large for one, or because the caller stopped.
+func build(runs []Run, fp *Footprints, opts Options) (*machine, *Hazard, error) {
 	m := &machine{runs: runs, opts: opts, byPlace: map[string]int{}}
 	var regions []region
 	for step, r := range runs {
 		if h := wellFormed(r.Flat); h != nil {
-			return nil, h
+			return nil, h, nil
 		}
 		for _, pos := range r.at() {
 			if pos < r.Flat.Lo || pos > r.Flat.Hi {
 				return nil, &Hazard{Kind: Malformed,
-					Detail: fmt.Sprintf("position %d is outside %d to %d", pos, r.Flat.Lo, r.Flat.Hi)}
+					Detail: fmt.Sprintf("position %d is outside %d to %d", pos, r.Flat.Lo, r.Flat.Hi)}, nil
 			}
 		}
 		m.addTasks(step, r.Flat)
-		more, h := m.footprints(step, r, fp)
-		if h != nil {
-			return nil, h
+		more, h, err := m.footprints(step, r, fp, regions)
+		if h != nil || err != nil {
+			return nil, h, err
 		}
-		regions = append(regions, more...)
+		regions = more
 	}
-	m.words = (len(m.tasks) + 63) / 64
+	m.settle()
+	if noted := (len(m.tasks) + len(m.counters)) * (8*m.words + 4*m.queues); noted > maxNoted {
+		return nil, nil, tooLarge("the %d tasks may know of each other in too many ways: that takes %d MB, want at most %d",
+			len(m.tasks), noted>>20, maxNoted>>20)
+	}
 	m.next = make([][]int32, len(m.tasks))
 	for t := range m.tasks {
 		if after := m.tasks[t].after; after >= 0 {
 			m.next[after] = append(m.next[after], int32(t))
 		}
 	}
-	m.cut(regions)
-	for _, check := range []func([]region) *Hazard{m.assign, m.aliases, m.outputs, m.capacity, m.indices} {
+	if err := m.cut(regions); err != nil {
+		return nil, nil, err
+	}
+	if h, err := m.assign(regions); h != nil || err != nil {
+		return nil, h, err
+	}
+	for _, check := range []func([]region) *Hazard{m.aliases, m.outputs, m.capacity, m.indices} {
+		if opts.stopped() {
+			return nil, nil, errStopped{}
+		}
 		if h := check(regions); h != nil {
-			return nil, h
+			return nil, h, nil
 		}
 	}
-	return m, nil
+	return m, nil, nil
 }
 
 // addTasks adds the tasks and counters of a step. Queues of SMs are 0 to SMs-1, in every step; a task without an SM has
@@ -170,10 +199,10 @@ func build(runs []Run, fp *Footprints, opts Options) (*machine, *Hazard) {
 func (m *machine) addTasks(step int, f *ir.Flat) {
 	first := len(m.tasks)
 	last := map[int]int{} // by SM
-	type home struct{ counter, queue int }
-	number := map[home]int{}
+	type place struct{ counter, queue int }
+	number := map[place]int{}
 	find := func(c, queue int) int {
-		h := home{c, -1}
+		h := place{c, -1}
 		if f.Counters[c].Scope == ir.ScopeSM {
 			h.queue = queue
 		}
@@ -257,40 +286,54 @@ func (m *machine) stepEnd(step int) int {
 	return -1
 }
 
-// footprints lists what the tasks of a step touch, as the reference code does.
-func (m *machine) footprints(step int, r Run, fp *Footprints) ([]region, *Hazard) {
+// footprints adds what the tasks of a step touch, as the reference code does, to a list of regions.
+func (m *machine) footprints(step int, r Run, fp *Footprints, out []region) ([]region, *Hazard, error) {
 	first := len(m.tasks) - len(r.Flat.Tasks)
-	var out []region
+	places := map[*ir.Buffer]int{}
 	for i := range r.Flat.Tasks {
+		if m.opts.stopped() {
+			return nil, nil, errStopped{}
+		}
 		who := m.tasks[first+i].name
 		for k := range r.Flat.Tasks[i].Ops {
 			for _, b := range r.Flat.Tasks[i].Ops[k].OutBuf {
 				if b >= 0 && r.Flat.Buffers[b].Kind.ReadOnly() {
-					return nil, &Hazard{Kind: ReadOnly, Task: who, Detail: "writes " + r.Flat.Buffers[b].Name}
+					return nil, &Hazard{Kind: ReadOnly, Task: who, Detail: "writes " + r.Flat.Buffers[b].Name}, nil
 				}
 			}
 		}
 		touches, bufs, err := fp.of(r.Flat, i, r.at())
+		var large *errTooLarge
+		if errors.As(err, &large) {
+			return nil, nil, fmt.Errorf("task %s: %w", who, large)
+		}
 		if err != nil {
-			return nil, &Hazard{Kind: Refused, Task: who, Detail: err.Error()}
+			return nil, &Hazard{Kind: Refused, Task: who, Detail: err.Error()}, nil
 		}
 		for _, t := range touches {
 			b := &r.Flat.Buffers[bufs[t.Buf]]
 			if b.Kind.ReadOnly() && b.Kind != ir.Input {
 				continue // nobody may write it, so that nothing can go wrong
 			}
-			at := m.placeOf(b, step)
+			at, ok := places[b]
+			if !ok {
+				at = m.placeOf(b, step)
+				places[b] = at
+			}
 			for _, x := range bytesOf(b, t.Lo, t.N) {
 				if len(b.Pages) > 0 && x[1] > pageBytes(r.Flat, b.Pages[0]) {
 					return nil, &Hazard{Kind: Outside, Task: who,
 						Detail: fmt.Sprintf("bytes %d to %d of %s are beyond page %s", x[0], x[1]-1, b.Name,
-							b.Pages[0])}
+							b.Pages[0])}, nil
 				}
 				out = append(out, region{at, x[0], x[1], first + i, t.Op, b, t.Write})
 			}
+			if len(out) > maxRegions {
+				return nil, nil, tooLarge("its tasks touch more than %d stretches of memory", maxRegions)
+			}
 		}
 	}
-	return out, nil
+	return out, nil, nil
 }
 
 func pageBytes(f *ir.Flat, name string) int {

@@ -39,4 +39,4 @@
 // written in full; a row that a table does not have, for some values of what decides about it; shared memory touched
 // from another SM, or too much of it; operands of one op that overlap; and what the reference code refuses to run:
 // operands of shapes or types that do not fit each other, parameters out of range.
-package oracle
+package simulate

@@ -1,9 +1,6 @@
-package oracle
+package simulate
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // Kind says what goes wrong.
 type Kind string
@@ -25,28 +22,30 @@ const (
 	Stuck         Kind = "stuck"          // tasks that never finish
 )
 
-// A Hazard is something that goes wrong, and the schedule in which it does, one event a line; static hazards have none.
+// A Hazard is something that goes wrong. What goes wrong in some order of tasks has a script, which [Hazard.Script]
+// makes; what is wrong whatever the order has none.
 type Hazard struct {
-	Kind     Kind
-	Task     string
-	Detail   string
-	Schedule []string
+	Kind   Kind
+	Task   string
+	Detail string
+	Seed   *uint64 // of the order that Sample found it in; nil: it was found otherwise
+
+	m    *machine
+	path []event
+	seen map[look]int32 // what polls have found in other orders, where that is what goes wrong
 }
 
-func (h *Hazard) String() string {
-	out := fmt.Sprintf("%s: %s: %s", h.Task, h.Kind, h.Detail)
-	if len(h.Schedule) > 0 {
-		out += "\n\t" + strings.Join(h.Schedule, "\n\t")
-	}
-	return out
-}
+func (h *Hazard) String() string { return fmt.Sprintf("%s: %s: %s", h.Task, h.Kind, h.Detail) }
 
 // A Verdict is what an oracle has found.
 type Verdict struct {
 	Hazard   *Hazard // the first one, or nil
-	Complete bool    // every schedule was looked at, or a hazard was found
-	States   int     // explored, or schedules that were run
+	Complete bool    // every order was looked at, or a hazard was found
+	States   int     // explored, of the programs that are small enough
+	Orders   int     // run, of the others
+	// Limit is why not all was looked at that was asked for: the program is too large, or the caller has stopped.
+	Limit error
 }
 
-// Unsafe reports whether a schedule with a hazard was found.
+// Unsafe reports whether an order with a hazard was found.
 func (v Verdict) Unsafe() bool { return v.Hazard != nil }

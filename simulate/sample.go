@@ -1,25 +1,33 @@
-package oracle
+package simulate
 
 import "math/rand/v2"
 
-// Sample runs schedules of the steps, n at most: random ones, and adversarial ones that let one task, one store, one
-// SM's stores, or all stores wait for as long as anything else can happen. It is for programs that are too large to
-// explore.
+// Sample runs orders of the steps, n at most: random ones, and adversarial ones that let one task, one store, one SM's
+// stores, or all stores wait for as long as anything else can happen. Order i follows from seed+i alone. It is for
+// programs that are too large to explore.
 func Sample(runs []Run, fp *Footprints, opts Options, seed uint64, n int) Verdict {
-	m, h := build(runs, fp, opts)
-	if h != nil {
-		return Verdict{Hazard: h, Complete: true}
+	m, h, err := build(runs, fp, opts)
+	if m == nil {
+		return Verdict{Hazard: h, Complete: h != nil, Limit: err}
 	}
-	first := start(m)
+	return m.sample(seed, n)
+}
+
+func (m *machine) sample(seed uint64, n int) Verdict {
 	v := Verdict{}
-	r := rand.New(rand.NewPCG(seed, 0x6f7261636c65))
-	for work := 0; v.States < n && v.Hazard == nil && (opts.MaxWork == 0 || work < opts.MaxWork); {
-		a := m.adversary(r, v.States)
-		v.Hazard = a.run(first.fork())
+	for work := 0; v.Orders < n && v.Hazard == nil && (m.opts.MaxWork == 0 || work < m.opts.MaxWork); {
+		a := m.adversary(seed + uint64(v.Orders))
+		if v.Hazard, v.Limit = a.run(start(m)); v.Limit != nil {
+			break
+		}
+		if v.Hazard != nil {
+			at := seed + uint64(v.Orders)
+			v.Hazard.Seed = &at
+		}
 		work += a.work
-		v.States++
+		v.Orders++
 		if !m.partial && len(m.messages) == 0 {
-			break // what tasks know is the same in every schedule
+			break // what tasks know is the same in every order
 		}
 	}
 	v.Complete = v.Hazard != nil
@@ -30,16 +38,17 @@ func Sample(runs []Run, fp *Footprints, opts Options, seed uint64, n int) Verdic
 type adversary struct {
 	m      *machine
 	r      *rand.Rand
-	task   int  // delayed, or -1
-	queue  int  // whose stores are delayed, or -1
-	store  int  // delayed, or -1
-	stores bool // all stores are delayed
-	last   bool // of what may happen, what came up last goes first
-	until  int  // events, after which nothing is delayed any more
+	task   int   // delayed, or -1
+	queue  int   // whose stores are delayed, or -1
+	store  int32 // delayed until a later one to its word has landed, or -1
+	stores bool  // all stores are delayed
+	last   bool  // of what may happen, what came up last goes first
+	until  int   // events, after which nothing is delayed any more
 	work   int
 }
 
-func (m *machine) adversary(r *rand.Rand, i int) *adversary {
+func (m *machine) adversary(seed uint64) *adversary {
+	r := rand.New(rand.NewPCG(seed, 0x6f7261636c65))
 	a := &adversary{m: m, r: r, task: -1, queue: -1, store: -1}
 	if len(m.tasks) == 0 {
 		return a
@@ -47,10 +56,10 @@ func (m *machine) adversary(r *rand.Rand, i int) *adversary {
 	if a.until = 1 << 30; r.IntN(2) == 0 {
 		a.until = r.IntN(8 * len(m.tasks))
 	}
-	switch i % 7 {
+	switch seed % 7 {
 	case 6:
 		if len(m.messages) > 0 {
-			a.store = r.IntN(len(m.messages))
+			a.store = int32(r.IntN(len(m.messages)))
 		}
 	case 1, 4:
 		a.task = m.suspect(r)
@@ -74,8 +83,8 @@ func (m *machine) suspect(r *rand.Rand) int {
 			return t
 		}
 		for k := range task.ops {
-			for _, a := range task.ops[k].polls {
-				if len(m.cells[a.lo].messages) > 1 {
+			for n := range task.ops[k].polls {
+				if len(m.cells[task.ops[k].polls[n].cell].messages) > 1 {
 					return t
 				}
 			}
@@ -89,10 +98,13 @@ func (m *machine) suspect(r *rand.Rand) int {
 	return r.IntN(len(m.tasks))
 }
 
-// run plays one schedule to its end.
-func (a *adversary) run(s *state) *Hazard {
+// run plays one order to its end, or until the caller stops.
+func (a *adversary) run(s *state) (*Hazard, error) {
 	var path []event
 	for s.hazard == nil {
+		if len(path)%1024 == 0 && a.m.opts.stopped() {
+			return nil, errStopped{}
+		}
 		a.work, a.until = a.work+1, a.until-1
 		e, ok := a.pick(s)
 		if !ok {
@@ -103,15 +115,17 @@ func (a *adversary) run(s *state) *Hazard {
 		path = append(path, e)
 	}
 	if s.hazard != nil {
-		for _, e := range path {
-			s.hazard.Schedule = append(s.hazard.Schedule, a.m.describe(e))
-		}
+		return s.found(path), nil
 	}
-	return s.hazard
+	return nil, nil
 }
 
-// pick chooses an event: by lot, else the first that may happen, else one that is delayed.
+// pick chooses an event: a delayed store where it does harm, else by lot, else the first that may happen, else one that
+// is delayed.
 func (a *adversary) pick(s *state) (event, bool) {
+	if n := a.store; n >= 0 && s.sent[n] == onItsWay && s.mayLand(n) && s.memory[a.m.messages[n].cell] > n {
+		return event{what: lands, n: n}, true // a later one has landed
+	}
 	n := len(s.ready) + len(s.going) + len(s.pending)
 	for range min(n, 12) {
 		i := a.r.IntN(n)
@@ -145,7 +159,7 @@ func (a *adversary) at(s *state, i int) (event, bool) {
 		return s.possible(s.going[i-len(s.ready)], a.r.IntN(1<<20))
 	}
 	i -= len(s.ready) + len(s.going)
-	return event{what: lands, n: s.pending[i]}, s.mayLand(i)
+	return event{what: lands, n: s.pending[i]}, s.mayLand(s.pending[i])
 }
 
 func (a *adversary) delays(e event) bool {
@@ -153,7 +167,7 @@ func (a *adversary) delays(e event) bool {
 		return false
 	}
 	if e.what == lands {
-		return a.stores || int(e.n) == a.store || a.m.tasks[a.m.messages[e.n].task].queue == a.queue
+		return a.stores || e.n == a.store || a.m.tasks[a.m.messages[e.n].task].queue == a.queue
 	}
 	return int(e.n) == a.task
 }

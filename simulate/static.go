@@ -1,4 +1,4 @@
-package oracle
+package simulate
 
 import (
 	"cmp"
@@ -20,12 +20,13 @@ func (m *machine) aliases([]region) *Hazard {
 				continue
 			}
 			marks := map[int]mark{}
-			for _, list := range [][]access{op.reads, op.polls} {
-				for _, a := range list {
-					for c := a.lo; c < a.hi; c++ {
-						marks[c] = mark{read: true}
-					}
+			for _, a := range op.reads {
+				for c := a.lo; c < a.hi; c++ {
+					marks[c] = mark{read: true}
 				}
+			}
+			for n := range op.polls {
+				marks[int(op.polls[n].cell)] = mark{read: true}
 			}
 			inPlace := sameViews(&t.flat.Ops[k], m.runs[t.step])
 			write := func(c int, b *ir.Buffer) *Hazard {
@@ -44,7 +45,7 @@ func (m *machine) aliases([]region) *Hazard {
 				}
 			}
 			for _, s := range op.sends {
-				if h := write(m.messages[s].cell, m.messages[s].buf); h != nil {
+				if h := write(int(m.messages[s].cell), m.messages[s].buf); h != nil {
 					return h
 				}
 			}

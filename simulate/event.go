@@ -1,4 +1,4 @@
-package oracle
+package simulate
 
 import (
 	"fmt"
@@ -25,7 +25,7 @@ const (
 func (m *machine) describe(e event) string {
 	if e.what == lands {
 		msg := &m.messages[e.n]
-		return fmt.Sprintf("%s's store to %s lands", m.tasks[msg.task].name, m.where(msg.cell, msg.buf))
+		return fmt.Sprintf("%s's store to %s lands", m.tasks[msg.task].name, m.where(int(msg.cell), msg.buf))
 	}
 	t := &m.tasks[e.n]
 	switch e.what {
@@ -46,53 +46,62 @@ func (s *state) possible(t int32, first int) (event, bool) {
 	task := &s.m.tasks[t]
 	at := int(s.pc[t]) - 1
 	if at == len(task.ops) {
-		if task.counted && s.onTheirWay(task.queue) {
+		if task.counted && s.inFlight[task.queue] > 0 {
 			return event{}, false // a release: what it announces has landed
 		}
 		return event{what: signals, n: t}, true
 	}
-	op := &task.ops[at]
+	op, got := &task.ops[at], s.polls(t)
 	all := true
 	for i := range op.polls {
 		k := (first + i) % len(op.polls)
-		if s.polls(int32(t))[k] {
+		if got[k] {
 			continue
 		}
 		all = false
-		if s.answered(t, at, k) {
+		if s.answered(t, &op.polls[k]) {
 			return event{what: polls, n: t, poll: int32(k)}, true
 		}
 	}
 	return event{what: works, n: t}, all
 }
 
-func (s *state) onTheirWay(queue int) bool {
-	return slices.ContainsFunc(s.pending, func(m int32) bool { return s.m.tasks[s.m.messages[m].task].queue == queue })
-}
-
 // mayLand: stores of one SM to one word land in order.
-func (s *state) mayLand(i int) bool {
-	msg := &s.m.messages[s.pending[i]]
-	for _, other := range s.pending[:i] {
-		if o := &s.m.messages[other]; o.cell == msg.cell && s.m.tasks[o.task].queue == s.m.tasks[msg.task].queue {
-			return false
-		}
-	}
-	return true
+func (s *state) mayLand(n int32) bool {
+	before := s.m.messages[n].before
+	return before < 0 || s.sent[before] != onItsWay
 }
 
 // answered reports whether a poll would find what it waits for. A read that waits for nothing is always answered, once
 // the SM's own stores to the word have landed.
-func (s *state) answered(t int32, at, k int) bool {
-	op := &s.m.tasks[t].ops[at]
-	cell := op.polls[k].lo
-	if len(op.awaits[k]) > 0 {
-		return slices.Contains(op.awaits[k], s.memory[cell])
+func (s *state) answered(t int32, p *poll) bool {
+	if p.answers > 0 {
+		return slices.Contains(s.m.awaits(p), s.memory[p.cell])
 	}
-	return !slices.ContainsFunc(s.pending, func(n int32) bool {
-		msg := &s.m.messages[n]
-		return msg.cell == cell && s.m.tasks[msg.task].queue == s.m.tasks[t].queue
+	return !slices.ContainsFunc(s.m.cells[p.cell].messages, func(n int32) bool {
+		return s.sent[n] == onItsWay && s.m.tasks[s.m.messages[n].task].queue == s.m.tasks[t].queue
 	})
+}
+
+// may reports whether an event may happen now.
+func (s *state) may(e event) bool {
+	if e.what == lands {
+		return s.sent[e.n] == onItsWay && s.mayLand(e.n)
+	}
+	task, at := &s.m.tasks[e.n], int(s.pc[e.n])-1
+	switch {
+	case e.what == begins:
+		return at < 0 && s.blocked[e.n] == 0
+	case at < 0 || at > len(task.ops):
+		return false
+	case e.what == signals:
+		return at == len(task.ops) && !(task.counted && s.inFlight[task.queue] > 0)
+	case at == len(task.ops):
+		return false
+	case e.what == works:
+		return !slices.Contains(s.polls(e.n), false)
+	}
+	return int(e.poll) < len(task.ops[at].polls) && !s.polls(e.n)[e.poll] && s.answered(e.n, &task.ops[at].polls[e.poll])
 }
 
 // apply makes an event happen.
@@ -107,11 +116,20 @@ func (s *state) apply(e event) {
 	case signals:
 		s.signal(e.n)
 	case lands:
-		i := slices.Index(s.pending, e.n)
-		s.pending = slices.Delete(s.pending, i, i+1)
-		s.sent[e.n] = landed
-		s.memory[s.m.messages[e.n].cell] = e.n
+		s.land(e.n)
 	}
+}
+
+// land brings a store to memory.
+func (s *state) land(n int32) {
+	msg := &s.m.messages[n]
+	i, last := s.slot[n], len(s.pending)-1
+	s.pending[i] = s.pending[last]
+	s.slot[s.pending[i]] = i
+	s.pending = s.pending[:last]
+	s.inFlight[s.m.tasks[msg.task].queue]--
+	s.sent[n] = landed
+	s.memory[msg.cell] = n
 }
 
 func (s *state) begin(t int32) {
@@ -119,8 +137,8 @@ func (s *state) begin(t int32) {
 	s.ready = slices.DeleteFunc(s.ready, func(o int32) bool { return o == t })
 	s.going = append(s.going, t)
 	if task.after >= 0 {
-		s.known.of(int(t)).join(s.known.of(int(task.after)))
-		s.known.of(int(t)).add(task.after)
+		s.known.of(int(t)).join(s.known.of(task.after))
+		s.known.of(int(t)).add(s.m.homes[task.after])
 	}
 	for _, w := range task.waits {
 		s.known.of(int(t)).join(s.arrived.of(w.counter))
@@ -136,28 +154,31 @@ func (s *state) enter(t, pc int32) {
 
 // poll reads a word.
 func (s *state) poll(t int32, at, k int) {
-	m, a := s.m, s.m.tasks[t].ops[at].polls[k]
-	s.polls(int32(t))[k] = true
-	found := s.memory[a.lo]
+	m, p := s.m, &s.m.tasks[t].ops[at].polls[k]
+	s.polls(t)[k] = true
+	found := s.memory[p.cell]
 	if found < 0 {
-		s.fail(Undefined, int(t), "reads %s, which nobody has written", m.where(a.lo, a.buf))
+		s.fail(Undefined, t, "reads %s, which nobody has written", m.where(int(p.cell), p.buf))
 		return
 	}
 	msg := &m.messages[found]
-	if from := &m.tasks[msg.task]; !slices.Contains(m.tasks[t].ops[at].awaits[k], found) {
+	if from := &m.tasks[msg.task]; !slices.Contains(m.awaits(p), found) {
 		switch {
-		case msg.task != int(t) && !s.known.of(int(t)).has(msg.task):
-			s.fail(Race, int(t), "reads %s, written by %s, of which it does not know", m.where(a.lo, a.buf), from.name)
-		case msg.buf.Name != a.buf.Name:
-			s.fail(Clobbered, int(t), "reads %s, where %s has written %s", m.where(a.lo, a.buf), from.name,
+		case msg.task != t && !s.known.of(int(t)).has(m.homes[msg.task]):
+			s.fail(Race, t, "reads %s, written by %s, of which it does not know", m.where(int(p.cell), p.buf), from.name)
+		case msg.buf.Name != p.buf.Name:
+			s.fail(Clobbered, t, "reads %s, where %s has written %s", m.where(int(p.cell), p.buf), from.name,
 				msg.buf.Name)
 		case from.step != m.tasks[t].step:
-			s.fail(Undefined, int(t), "reads %s, written in the step before", m.where(a.lo, a.buf))
+			s.fail(Undefined, t, "reads %s, written in the step before", m.where(int(p.cell), p.buf))
 		}
 	}
-	at32 := look{t, int32(at), int32(a.lo)}
+	if p.answers == 1 {
+		return // there is nothing else that it can find
+	}
+	at32 := look{t, int32(at), p.cell}
 	if was, again := s.seen[at32]; again && was != found {
-		s.fail(WhichProducer, int(t), "reads %s: in this schedule from %s, in another from %s", m.where(a.lo, a.buf),
+		s.fail(WhichProducer, t, "reads %s: in this schedule from %s, in another from %s", m.where(int(p.cell), p.buf),
 			m.tasks[msg.task].name, m.tasks[m.messages[was].task].name)
 	}
 	s.seen[at32] = found
@@ -168,18 +189,19 @@ func (s *state) work(t int32) {
 	op := &s.m.tasks[t].ops[s.pc[t]-1]
 	for _, a := range op.reads {
 		for c := a.lo; c < a.hi; c++ {
-			s.read(int(t), c, a)
+			s.read(t, c, a)
 		}
 	}
 	for _, a := range op.writes {
 		for c := a.lo; c < a.hi; c++ {
-			s.write(int(t), c, a)
+			s.write(t, c, a)
 		}
 	}
-	for _, m := range op.sends {
-		s.sent[m] = onItsWay
-		s.pending = append(s.pending, int32(m))
+	for _, n := range op.sends {
+		s.sent[n], s.slot[n] = onItsWay, int32(len(s.pending))
+		s.pending = append(s.pending, n)
 	}
+	s.inFlight[s.m.tasks[t].queue] += int32(len(op.sends))
 	s.enter(t, s.pc[t]+1)
 }
 
@@ -191,7 +213,7 @@ func (s *state) signal(t int32) {
 	if c := task.signal; c >= 0 {
 		s.count[c]++
 		s.arrived.of(c).join(s.known.of(int(t)))
-		s.arrived.of(c).add(int(t))
+		s.arrived.of(c).add(s.m.homes[t])
 		for _, w := range s.m.counters[c].waiters {
 			if w.threshold == int(s.count[c]) {
 				s.unblock(int32(w.task))

@@ -1,4 +1,4 @@
-package oracle
+package simulate
 
 import (
 	"testing"
@@ -116,7 +116,7 @@ func TestHazards(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := program(t, "counter h counter sm\n"+c.body)
-			v := Program(p, NewFootprints(), Effort{States: 5000, Schedules: 20, Positions: 4})
+			v := Program(p, NewFootprints(), Effort{States: 5000, Orders: 20, Positions: 4})
 			if c.kind == "" {
 				require.Nil(t, v.Hazard)
 				require.True(t, v.Complete)

@@ -1,32 +1,33 @@
-package oracle
+package simulate
 
 import (
 	"fmt"
 	"slices"
 
-	"amkc/compiler/amk"
 	"amkc/ir"
 )
 
 // Effort bounds what is spent on one program.
 type Effort struct {
-	States    int // explored at most, for each step or pair of steps; then schedules are sampled
-	Schedules int // sampled at most
-	// as much for each of the two, at most, in tasks and words looked at; a schedule that was begun is finished
+	States int // explored at most, for each step or pair of steps; then orders are sampled
+	Orders int // sampled at most
+	// as much for each of the two, at most, in tasks and words looked at; an order that was begun is finished
 	Work      int
-	Positions int // at which a program is run, at most
+	Positions int   // at which a program is run, at most: all, or the first, the last and some between them
+	At        []int // the positions at which it is run; none: Positions says
 	Seed      uint64
+	Stop      <-chan struct{} // closed when the caller wants no more; nil: never
 }
 
 // Flat judges an unrolled program, one step of it, at several positions.
 func Flat(f *ir.Flat, target *ir.Target, fp *Footprints, e Effort) Verdict {
 	total := Verdict{Complete: true}
 	for _, r := range runsOf(f, e) {
-		if total.add(judge([]Run{r}, target, fp, e)); total.Unsafe() {
+		if total.add(judge([]Run{r}, target, fp, e)); total.over() {
 			break
 		}
 	}
-	total.Complete = total.Complete && f.Hi-f.Lo < e.Positions && f.Pass.NumSequences() == 1 || total.Unsafe()
+	total.Complete = total.Complete && len(e.At) == 0 && f.Hi-f.Lo < e.Positions && f.Pass.NumSequences() == 1 || total.Unsafe()
 	return total
 }
 
@@ -103,84 +104,22 @@ func Program(p *ir.Program, fp *Footprints, e Effort) Verdict {
 		}
 		return nil
 	}
-	total := Verdict{Complete: covered <= e.Positions && p.Pass.NumTokens() == 1}
+	total := Verdict{Complete: covered <= e.Positions && len(e.At) == 0 && p.Pass.NumTokens() == 1}
 	var runs []Run
 	for _, f := range flats {
 		runs = append(runs, runsOf(f, e)...)
 	}
 	for i, r := range runs {
-		if total.add(judge([]Run{r}, p.Target, fp, e)); total.Unsafe() {
+		if total.add(judge([]Run{r}, p.Target, fp, e)); total.over() {
 			break
 		}
 		if next, ok := r.after(at, covered-1, i); ok {
-			if total.add(judge([]Run{r, next}, p.Target, fp, e)); total.Unsafe() {
+			if total.add(judge([]Run{r, next}, p.Target, fp, e)); total.over() {
 				break
 			}
 		}
 	}
 	return total
-}
-
-// Profile judges a program of the AMK profile: its references and the capacities of the format's records, which its
-// flat form cannot hold, then the flat form.
-func Profile(p *amk.Program, fp *Footprints, e Effort) Verdict {
-	if h := profileHazard(p); h != "" {
-		return malformed("profile", "%s", h)
-	}
-	f, diags := p.Flatten()
-	if f == nil {
-		return malformed("profile", "has no meaning: %v", diags)
-	}
-	return Flat(f, nil, fp, e)
-}
-
-func profileHazard(p *amk.Program) string {
-	buffers, counters, tasks := map[int]bool{}, map[int]bool{}, map[int]bool{}
-	for i := range p.Buffers {
-		b := &p.Buffers[i]
-		if buffers[b.ID] || len(b.Shape) > amk.MaxRank {
-			return fmt.Sprintf("buffer %d is there twice, or has %d dimensions", b.ID, len(b.Shape))
-		}
-		buffers[b.ID] = true
-	}
-	for i := range p.Counters {
-		if counters[p.Counters[i].ID] {
-			return fmt.Sprintf("counter %d is there twice", p.Counters[i].ID)
-		}
-		counters[p.Counters[i].ID] = true
-	}
-	for i := range p.Tasks {
-		t := &p.Tasks[i]
-		if tasks[t.ID] || len(t.Inputs) > amk.MaxInputs || len(t.Outputs) > amk.MaxOutputs ||
-			len(t.Waits) > amk.MaxWaits || !counters[t.OutCounter] {
-			return fmt.Sprintf("task %d is there twice, has too many operands or waits, or signals what is not there",
-				t.ID)
-		}
-		tasks[t.ID] = true
-		for _, b := range append(slices.Clone(t.Inputs), t.Outputs...) {
-			if !buffers[b] {
-				return fmt.Sprintf("task %d names buffer %d", t.ID, b)
-			}
-		}
-		for _, w := range t.Waits {
-			if !counters[w.Counter] {
-				return fmt.Sprintf("task %d waits on counter %d", t.ID, w.Counter)
-			}
-		}
-	}
-	if p.Pages != nil && p.Target != nil {
-		smem := 0
-		for _, pg := range p.Pages.Pages {
-			if pg.Space == amk.SMEM {
-				smem += pg.NBytes
-			}
-		}
-		if smem > p.Target.SmemBytesPerBlockOptin {
-			return fmt.Sprintf("has %d bytes of pages in shared memory, the target %d", smem,
-				p.Target.SmemBytesPerBlockOptin)
-		}
-	}
-	return ""
 }
 
 func malformed(who, format string, args ...any) Verdict {
@@ -189,9 +128,13 @@ func malformed(who, format string, args ...any) Verdict {
 
 // judge explores, and samples what is too large for that.
 func judge(runs []Run, target *ir.Target, fp *Footprints, e Effort) Verdict {
-	v := Explore(runs, fp, Options{Target: target, MaxStates: e.States, MaxWork: e.Work})
-	if !v.Complete && e.Schedules > 0 {
-		s := Sample(runs, fp, Options{Target: target, MaxWork: e.Work}, e.Seed, e.Schedules)
+	m, h, err := build(runs, fp, Options{Target: target, MaxStates: e.States, MaxWork: e.Work, Stop: e.Stop})
+	if m == nil {
+		return Verdict{Hazard: h, Complete: h != nil, Limit: err}
+	}
+	v := m.explore()
+	if !v.Complete && v.Limit == nil && e.Orders > 0 {
+		s := m.sample(e.Seed, e.Orders)
 		s.States += v.States
 		return s
 	}
@@ -202,10 +145,18 @@ func (v *Verdict) add(o Verdict) {
 	v.Hazard = o.Hazard
 	v.Complete = v.Complete && o.Complete || o.Hazard != nil
 	v.States += o.States
+	v.Orders += o.Orders
+	v.Limit = o.Limit
 }
+
+// over reports whether there is nothing left to look for.
+func (v *Verdict) over() bool { return v.Hazard != nil || v.Limit != nil }
 
 // positions chooses some of an interval: all of a short one, else its ends, where most goes wrong, and others by seed.
 func positions(lo, hi int, e Effort) []int {
+	if len(e.At) > 0 {
+		return slices.DeleteFunc(slices.Clone(e.At), func(pos int) bool { return pos < lo || pos > hi })
+	}
 	if hi < lo {
 		return []int{lo}
 	}

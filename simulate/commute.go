@@ -1,4 +1,4 @@
-package oracle
+package simulate
 
 import "slices"
 
@@ -26,13 +26,13 @@ func (x *explorer) commuting(s *state) (event, bool) {
 			task := &x.m.tasks[t]
 			switch {
 			case e.what == works, e.what == signals && (task.signal < 0 || !x.m.counters[task.signal].partial),
-				e.what == polls && x.quiet(s, t, task.ops[s.pc[t]-1].polls[e.poll].lo):
+				e.what == polls && x.quiet(s, t, task.ops[s.pc[t]-1].polls[e.poll].cell):
 				return e, true
 			}
 		}
 	}
-	for i, msg := range s.pending {
-		if s.mayLand(i) && x.landsAlone(s, msg) {
+	for _, msg := range s.pending {
+		if s.mayLand(msg) && x.landsAlone(s, msg) {
 			return event{what: lands, n: msg}, true
 		}
 	}
@@ -40,7 +40,7 @@ func (x *explorer) commuting(s *state) (event, bool) {
 }
 
 // quiet reports whether no store to a word can land while task t stands still.
-func (x *explorer) quiet(s *state, t int32, cell int) bool {
+func (x *explorer) quiet(s *state, t, cell int32) bool {
 	var reach []int32
 	for _, m := range x.m.cells[cell].messages {
 		if s.sent[m] == onItsWay {
@@ -50,7 +50,7 @@ func (x *explorer) quiet(s *state, t int32, cell int) bool {
 			if reach == nil {
 				reach = x.reach(s, t, -1)
 			}
-			if msg := &x.m.messages[m]; int(reach[msg.task]) > msg.op {
+			if msg := &x.m.messages[m]; reach[msg.task] > msg.op {
 				return false
 			}
 		}
@@ -66,17 +66,16 @@ func (x *explorer) landsAlone(s *state, msg int32) bool {
 	}
 	reach := x.reach(s, -1, msg)
 	for _, m := range x.m.cells[cell].messages {
-		if other := &x.m.messages[m]; int32(m) != msg &&
-			(s.sent[m] == onItsWay || s.sent[m] == unsent && int(reach[other.task]) > other.op) {
+		if other := &x.m.messages[m]; m != msg &&
+			(s.sent[m] == onItsWay || s.sent[m] == unsent && reach[other.task] > other.op) {
 			return false
 		}
 	}
 	for _, p := range x.m.cells[cell].pollers {
-		if int(s.pc[p.task])-1 > p.op || int(s.pc[p.task])-1 == p.op && s.polls(int32(p.task))[p.poll] ||
-			int(reach[p.task]) < p.op {
+		if s.pc[p.task]-1 > p.op || s.pc[p.task]-1 == p.op && s.polls(p.task)[p.poll] || reach[p.task] < p.op {
 			continue // it has polled, or cannot come to it
 		}
-		if awaits := x.m.tasks[p.task].ops[p.op].awaits[p.poll]; len(awaits) != 1 || awaits[0] != msg {
+		if awaits := x.m.awaits(&x.m.tasks[p.task].ops[p.op].polls[p.poll]); len(awaits) != 1 || awaits[0] != msg {
 			return false
 		}
 	}
@@ -126,13 +125,13 @@ func (x *explorer) advance(s *state, t int, reach []int32, msg int32) int32 {
 		}
 	}
 	for ; int(at) < len(task.ops); at++ {
-		for k, awaits := range task.ops[at].awaits {
-			if int(s.pc[t])-1 > int(at) || int(s.pc[t])-1 == int(at) && s.polls(int32(t))[k] || len(awaits) == 0 {
+		for k := range task.ops[at].polls {
+			awaits := m.awaits(&task.ops[at].polls[k])
+			if s.pc[t]-1 > at || s.pc[t]-1 == at && s.polls(int32(t))[k] || len(awaits) == 0 {
 				continue
 			}
 			if !slices.ContainsFunc(awaits, func(n int32) bool {
-				return n != msg &&
-					int(reach[m.messages[n].task]) > m.messages[n].op
+				return n != msg && reach[m.messages[n].task] > m.messages[n].op
 			}) {
 				return at
 			}

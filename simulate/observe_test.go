@@ -1,4 +1,4 @@
-package oracle
+package simulate
 
 import (
 	"encoding/binary"
@@ -144,7 +144,8 @@ func TestKnowledgeAgreesWithObservation(t *testing.T) {
 			continue
 		}
 		runs := []Run{{Flat: f, Pos: f.Lo}}
-		m, h := build(runs, fp, Options{Bytes: seed%2 == 0})
+		m, h, err := build(runs, fp, Options{Bytes: seed%2 == 0})
+		require.NoError(t, err)
 		v := Explore(runs, fp, Options{})
 		require.True(t, v.Complete)
 		if h != nil {

@@ -1,9 +1,9 @@
-package oracle
+package simulate
 
 import (
 	"encoding/binary"
 	"fmt"
-	"math/bits"
+	"maps"
 	"slices"
 )
 
@@ -22,13 +22,15 @@ type state struct {
 	known   sets    // by task: the tasks it knows of
 	arrived sets    // by counter: those of which a waiter knows that sees it now
 
-	sent    []sending // by message
-	pending []int32   // messages on their way, in order of issue
-	memory  []int32   // by cell of words: the message that it holds, -1 for none
+	sent     []sending // by message
+	pending  []int32   // messages on their way
+	slot     []int32   // by message: where it is in pending, while it is
+	inFlight []int32   // by queue: its messages on their way
+	memory   []int32   // by cell of words: the message that it holds, -1 for none
 
-	writer  []int32 // by plain cell: task, -1 for none
-	through []*string
-	readers sets
+	writer  []int32   // by plain cell: task, -1 for none
+	through []*string // and the name of the buffer that it wrote
+	readers []*reader // since it wrote
 
 	hazard *Hazard
 	seen   map[look]int32 // which message each poll found, over all schedules
@@ -45,47 +47,13 @@ const (
 	landed
 )
 
-// set is a set of tasks, and sets is many of them.
-type set []uint64
-
-type sets struct {
-	bits  []uint64
-	words int // of one
-}
-
-func newSets(n, words int) sets { return sets{make([]uint64, n*words), words} }
-
-func (s sets) of(i int) set { return s.bits[i*s.words : (i+1)*s.words] }
-
-func (s sets) clone() sets { return sets{slices.Clone(s.bits), s.words} }
-
-func (s set) has(t int) bool { return s[t/64]>>(t%64)&1 == 1 }
-func (s set) add(t int)      { s[t/64] |= 1 << (t % 64) }
-func (s set) join(o set) {
-	for i := range s {
-		s[i] |= o[i]
-	}
-}
-func (s set) firstOutside(o set, except int) int {
-	for i := range s {
-		for w := s[i] &^ o[i]; w != 0; w &= w - 1 {
-			t := i*64 + bits.TrailingZeros64(w)
-			if t != except {
-				return t
-			}
-		}
-	}
-	return -1
-}
-
 func start(m *machine) *state {
-	n := len(m.tasks)
+	n, cells := len(m.tasks), len(m.cells)
 	s := &state{m: m, left: n, pc: make([]int32, n), got: make([]bool, m.polled), blocked: make([]int32, n),
-		known: newSets(n, m.words),
-		count: make([]int32, len(m.counters)), arrived: newSets(len(m.counters), m.words),
-		sent: make([]sending, len(m.messages)), memory: make([]int32, len(m.cells)),
-		writer: make([]int32, len(m.cells)), through: make([]*string, len(m.cells)),
-		readers: newSets(len(m.cells), m.words), seen: map[look]int32{}}
+		known: m.newSets(n), count: make([]int32, len(m.counters)), arrived: m.newSets(len(m.counters)),
+		sent: make([]sending, len(m.messages)), slot: make([]int32, len(m.messages)), inFlight: make([]int32, m.sources),
+		memory: make([]int32, cells), writer: make([]int32, cells), through: make([]*string, cells),
+		readers: make([]*reader, cells), seen: map[look]int32{}}
 	for c := range m.cells {
 		s.memory[c], s.writer[c] = -1, -1
 	}
@@ -115,8 +83,9 @@ func (s *state) fork() *state {
 		slices.Clone(s.blocked)
 	c.count, c.sent, c.pending, c.memory = slices.Clone(s.count), slices.Clone(s.sent), slices.Clone(s.pending),
 		slices.Clone(s.memory)
-	c.writer, c.through = slices.Clone(s.writer), slices.Clone(s.through)
-	c.known, c.arrived, c.readers, c.got = s.known.clone(), s.arrived.clone(), s.readers.clone(), slices.Clone(s.got)
+	c.slot, c.inFlight = slices.Clone(s.slot), slices.Clone(s.inFlight)
+	c.writer, c.through, c.readers = slices.Clone(s.writer), slices.Clone(s.through), slices.Clone(s.readers)
+	c.known, c.arrived, c.got = s.known.clone(), s.arrived.clone(), slices.Clone(s.got)
 	return &c
 }
 
@@ -155,14 +124,27 @@ func (s *state) key(dst []byte) []byte {
 			for _, w := range list.bits {
 				dst = binary.LittleEndian.AppendUint64(dst, w)
 			}
+			for _, n := range list.last {
+				dst = binary.AppendUvarint(dst, uint64(n))
+			}
 		}
 	}
 	return dst
 }
 
 // fail notes the first hazard.
-func (s *state) fail(kind Kind, t int, format string, args ...any) {
+func (s *state) fail(kind Kind, t int32, format string, args ...any) {
 	if s.hazard == nil {
 		s.hazard = &Hazard{Kind: kind, Task: s.m.tasks[t].name, Detail: fmt.Sprintf(format, args...)}
 	}
+}
+
+// found returns the hazard with the events that have led to it.
+func (s *state) found(path []event) *Hazard {
+	h := s.hazard
+	h.m, h.path = s.m, slices.Clone(path)
+	if h.Kind == WhichProducer {
+		h.seen = maps.Clone(s.seen)
+	}
+	return h
 }

@@ -1,6 +1,7 @@
-package oracle
+package simulate
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -16,6 +17,7 @@ type Footprints struct {
 	key   []byte
 	local map[int]int // flat buffer to its number within the task
 	order []int       // and back
+	zeros zeros
 }
 
 type footprint struct {
@@ -27,9 +29,6 @@ type footprint struct {
 func NewFootprints() *Footprints {
 	return &Footprints{known: map[string]footprint{}, local: map[int]int{}}
 }
-
-// maxElements bounds the buffers that a task is run with.
-const maxElements = 1 << 22
 
 // of returns what task t touches at the positions of all sequences, in the order it does, and the flat buffers that its
 // numbers stand for, valid until the next call. The error is the reference code's.
@@ -102,18 +101,19 @@ func (fp *Footprints) describe(f *ir.Flat, t *ir.Task, at []int, lo, hi int) {
 	}
 }
 
-// run runs a task by itself, on buffers of its own.
+// run runs a task by itself, on buffers of its own. They are no larger than what the task looks at of them.
 func (fp *Footprints) run(f *ir.Flat, t *ir.Task, at []int, lo, hi int) ([]refvm.Touch, error) {
 	alone := ir.Flat{Name: "alone", Lo: lo, Hi: hi, Pass: f.Pass}
-	for _, b := range fp.order {
+	boxes, err := fp.boxesOf(f, t, at, lo)
+	if err != nil {
+		return nil, err
+	}
+	for k, b := range fp.order {
 		buf := f.Buffers[b]
 		buf.Pages, buf.Space, buf.DType, buf.Layout = nil, ir.HBM, buf.ValueType(), ir.Layout{}
+		buf.Shape = boxes[k].shape()
 		if buf.Kind == ir.Activation && buf.DType == ir.I32 {
 			buf.Kind = ir.Output // which begins with zeros and not with what is no number: they may select a row
-		}
-		if buf.Numel() > maxElements {
-			return nil, fmt.Errorf("%s has %d elements, the oracle runs tasks on at most %d", buf.Name, buf.Numel(),
-				maxElements)
 		}
 		alone.Buffers = append(alone.Buffers, buf)
 	}
@@ -128,11 +128,12 @@ func (fp *Footprints) run(f *ir.Flat, t *ir.Task, at []int, lo, hi int) ([]refvm
 	}
 	task := ir.Task{Name: t.Name, SM: -1, Signal: -1, Ops: make([]ir.FlatOp, len(t.Ops))}
 	for i := range t.Ops {
-		op := &t.Ops[i]
-		task.Ops[i] = ir.FlatOp{Op: op.Op, InBuf: renumber(op.InBuf), OutBuf: renumber(op.OutBuf)}
+		op := &task.Ops[i]
+		*op = ir.FlatOp{Op: t.Ops[i].Op, InBuf: renumber(t.Ops[i].InBuf), OutBuf: renumber(t.Ops[i].OutBuf)}
+		op.In, op.Out = moved(op.In, op.InBuf, boxes), moved(op.Out, op.OutBuf, boxes)
 	}
 	alone.Tasks = []ir.Task{task}
-	vm, err := refvm.New(&alone, zeros{}, refvm.Options{Workers: 1, Record: true})
+	vm, err := refvm.New(&alone, &fp.zeros, refvm.Options{Workers: 1, Record: true})
 	if err != nil {
 		return nil, err
 	}
@@ -140,10 +141,44 @@ func (fp *Footprints) run(f *ir.Flat, t *ir.Task, at []int, lo, hi int) ([]refvm
 	if err := vm.Pass(at, tokens, refvm.Order{Kind: refvm.InOrder}); err != nil {
 		return nil, err
 	}
-	return append([]refvm.Touch(nil), vm.Touched(0)...), nil
+	var out []refvm.Touch
+	for _, touch := range vm.Touched(0) {
+		out = boxes[touch.Buf].back(out, touch)
+	}
+	return joined(out), nil
 }
 
-// zeros supplies weights: what a task touches does not depend on their values.
-type zeros struct{}
+// joined puts what an op reads, or writes, side by side into one touch. Their order within an op says nothing.
+func joined(list []refvm.Touch) []refvm.Touch {
+	side := func(t refvm.Touch) int {
+		if t.Write {
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(list, func(a, b refvm.Touch) int {
+		return cmp.Or(cmp.Compare(a.Op, b.Op), cmp.Compare(side(a), side(b)), cmp.Compare(a.Buf, b.Buf),
+			cmp.Compare(a.Lo, b.Lo))
+	})
+	out := list[:0]
+	for _, t := range list {
+		if n := len(out) - 1; n >= 0 && out[n].Op == t.Op && out[n].Write == t.Write && out[n].Buf == t.Buf &&
+			t.Lo <= out[n].Lo+out[n].N {
+			out[n].N = max(out[n].N, t.Lo+t.N-out[n].Lo)
+			continue
+		}
+		out = append(out, t)
+	}
+	return slices.Clip(out)
+}
 
-func (zeros) Floats(b *ir.Buffer, _ int) ([]float32, error) { return make([]float32, b.Numel()), nil }
+// zeros supplies weights: what a task touches does not depend on their values. All have the same elements.
+type zeros struct{ all []float32 }
+
+func (z *zeros) Floats(b *ir.Buffer, _ int) ([]float32, error) {
+	n := b.Numel()
+	if n > len(z.all) {
+		z.all = make([]float32, n)
+	}
+	return z.all[:n:n], nil
+}

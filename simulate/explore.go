@@ -1,4 +1,4 @@
-package oracle
+package simulate
 
 import "hash/maphash"
 
@@ -6,39 +6,54 @@ import "hash/maphash"
 // Options.Full: an event that commutes with every other one that may still happen is not postponed, and a state that
 // was met before is not explored again.
 func Explore(runs []Run, fp *Footprints, opts Options) Verdict {
-	if opts.MaxStates == 0 {
-		opts.MaxStates = 200_000
+	m, h, err := build(runs, fp, opts)
+	if m == nil {
+		return Verdict{Hazard: h, Complete: h != nil, Limit: err}
 	}
-	m, h := build(runs, fp, opts)
-	if h != nil {
-		return Verdict{Hazard: h, Complete: true}
+	return m.explore()
+}
+
+func (m *machine) explore() Verdict {
+	x := explorer{m: m, met: map[[2]uint64]bool{}, complete: true, maxStates: m.opts.MaxStates}
+	if x.maxStates == 0 {
+		x.maxStates = 200_000
 	}
-	x := explorer{m: m, met: map[[2]uint64]bool{}, complete: true}
 	x.seeds[0], x.seeds[1] = maphash.MakeSeed(), maphash.MakeSeed()
 	x.visit(start(m), nil)
-	return Verdict{Hazard: x.hazard, Complete: x.complete || x.hazard != nil, States: len(x.met)}
+	return Verdict{Hazard: x.hazard, Complete: x.complete || x.hazard != nil, States: len(x.met), Limit: x.limit}
 }
 
 type explorer struct {
-	m        *machine
-	met      map[[2]uint64]bool
-	seeds    [2]maphash.Seed
-	buf      []byte
-	possible []event
-	hazard   *Hazard
-	complete bool
-	work     int
+	m         *machine
+	maxStates int
+	met       map[[2]uint64]bool
+	seeds     [2]maphash.Seed
+	buf       []byte
+	possible  []event
+	hazard    *Hazard
+	complete  bool
+	limit     error
+	work      int
+}
+
+// spent reports whether no more is to be looked at.
+func (x *explorer) spent() bool {
+	if x.work++; x.m.opts.MaxWork > 0 && x.work > x.m.opts.MaxWork {
+		x.complete = false
+	} else if x.work%64 == 0 && x.m.opts.stopped() {
+		x.complete, x.limit = false, errStopped{}
+	}
+	return !x.complete
 }
 
 // visit explores everything that may follow.
 func (x *explorer) visit(s *state, path []event) {
 	for {
 		if s.hazard != nil {
-			x.found(s.hazard, path)
+			x.hazard = s.found(path)
 			return
 		}
-		if x.work++; x.m.opts.MaxWork > 0 && x.work > x.m.opts.MaxWork {
-			x.complete = false
+		if x.spent() {
 			return
 		}
 		e, ok := x.commuting(s)
@@ -54,14 +69,14 @@ func (x *explorer) visit(s *state, path []event) {
 		return
 	}
 	x.met[id] = true
-	if len(x.met) >= x.m.opts.MaxStates {
+	if len(x.met) >= x.maxStates {
 		x.complete = false
 		return
 	}
 	next := s.events()
 	if len(next) == 0 {
 		if s.stuck(); s.hazard != nil {
-			x.found(s.hazard, path)
+			x.hazard = s.found(path)
 		}
 		return
 	}
@@ -77,13 +92,6 @@ func (x *explorer) visit(s *state, path []event) {
 	}
 }
 
-func (x *explorer) found(h *Hazard, path []event) {
-	x.hazard = h
-	for _, e := range path {
-		h.Schedule = append(h.Schedule, x.m.describe(e))
-	}
-}
-
 // events lists everything that may happen.
 func (s *state) events() []event {
 	var out []event
@@ -93,8 +101,8 @@ func (s *state) events() []event {
 	for _, t := range s.going {
 		out = s.eventsOf(t, out)
 	}
-	for i, m := range s.pending {
-		if s.mayLand(i) {
+	for _, m := range s.pending {
+		if s.mayLand(m) {
 			out = append(out, event{what: lands, n: m})
 		}
 	}
@@ -109,11 +117,11 @@ func (s *state) eventsOf(t int32, out []event) []event {
 		}
 		return out
 	}
-	all := true
-	for k := range s.polls(t) {
-		if !s.polls(int32(t))[k] {
+	all, ps := true, s.m.tasks[t].ops[at].polls
+	for k, got := range s.polls(t) {
+		if !got {
 			all = false
-			if s.answered(t, at, k) {
+			if s.answered(t, &ps[k]) {
 				out = append(out, event{what: polls, n: t, poll: int32(k)})
 			}
 		}
@@ -131,9 +139,9 @@ func (s *state) stuck() {
 	}
 	for _, t := range s.going {
 		at := int(s.pc[t]) - 1
-		for k := range s.polls(t) {
-			if a := s.m.tasks[t].ops[at].polls[k]; !s.polls(int32(t))[k] {
-				s.fail(Stuck, int(t), "polls %s for ever", s.m.where(a.lo, a.buf))
+		for k, got := range s.polls(t) {
+			if p := &s.m.tasks[t].ops[at].polls[k]; !got {
+				s.fail(Stuck, t, "polls %s for ever", s.m.where(int(p.cell), p.buf))
 			}
 		}
 	}
@@ -141,14 +149,15 @@ func (s *state) stuck() {
 		if s.pc[t] == 0 {
 			for _, w := range s.m.tasks[t].waits {
 				if int(s.count[w.counter]) < w.threshold {
-					s.fail(Stuck, t, "waits for a counter to reach %d, it stays at %d", w.threshold, s.count[w.counter])
+					s.fail(Stuck, int32(t), "waits for a counter to reach %d, it stays at %d", w.threshold,
+						s.count[w.counter])
 				}
 			}
 		}
 	}
 	for t := range s.m.tasks {
 		if int(s.pc[t]) < len(s.m.tasks[t].ops)+2 {
-			s.fail(Stuck, t, "never runs")
+			s.fail(Stuck, int32(t), "never runs")
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package oracle
+package simulate
 
 import (
 	"cmp"
@@ -52,7 +52,7 @@ func bytesOf(b *ir.Buffer, lo, n int) [][2]int {
 }
 
 // cut makes the cells: bytes between two neighbouring ends of what is touched, or single bytes.
-func (m *machine) cut(regions []region) {
+func (m *machine) cut(regions []region) error {
 	for _, r := range regions {
 		p := &m.places[r.place]
 		p.at = append(p.at, r.lo, r.hi)
@@ -61,14 +61,8 @@ func (m *machine) cut(regions []region) {
 				p.at = append(p.at, b)
 			}
 		}
-		if r.buf.Kind == ir.KVCache { // initial rows are defined, the others are not
-			row := r.buf.DType.Bits() / 8
-			for _, n := range r.buf.Shape[len(r.buf.Shape)-2:] {
-				row *= n
-			}
-			for b := (r.lo/row + 1) * row; b < r.hi; b += row {
-				p.at = append(p.at, b)
-			}
+		if r.buf.Kind == ir.KVCache {
+			p.at = m.rowsAppear(p.at, &r)
 		}
 	}
 	for i := range m.places {
@@ -76,6 +70,9 @@ func (m *machine) cut(regions []region) {
 		slices.Sort(p.at)
 		p.at = slices.Compact(p.at)
 		p.base = len(m.cells)
+		if len(m.cells)+len(p.at) > maxCells {
+			return tooLarge("its tasks touch more than %d pieces of memory in different ways", maxCells)
+		}
 		for k := 0; k+1 < len(p.at); k++ {
 			m.cells = append(m.cells, cell{place: i, lo: p.at[k], hi: p.at[k+1]})
 		}
@@ -86,6 +83,36 @@ func (m *machine) cut(regions []region) {
 			m.cells[c].initial = m.cells[c].initial || m.initial(r.buf, m.cells[c].lo, m.runs[0])
 		}
 	}
+	return nil
+}
+
+// rowsAppear adds the bytes of a region of a cache at which rows that are there initially begin and end.
+func (m *machine) rowsAppear(at []int, r *region) []int {
+	d, bits := len(r.buf.Shape)-3, r.buf.DType.Bits()
+	row := r.buf.Shape[d+1] * r.buf.Shape[d+2] // elements
+	add := func(base, row int) {
+		block := row * r.buf.Shape[d]
+		first := max(0, r.lo-base) / block
+		for b := first; base+b*block < r.hi; b++ {
+			at = inside(at, base+b*block, r)
+			for _, pos := range m.runs[0].at() {
+				at = inside(at, base+b*block+min(pos, r.buf.Shape[d])*row, r)
+			}
+		}
+	}
+	if values := r.buf.Numel(); r.buf.ScaledRows() && r.lo >= values {
+		add(values, r.buf.Shape[d+1]) // scales, a byte each
+	} else {
+		add(0, max(1, row*bits/8))
+	}
+	return at
+}
+
+func inside(at []int, b int, r *region) []int {
+	if b > r.lo && b < r.hi {
+		return append(at, b)
+	}
+	return at
 }
 
 // initial reports whether a byte is defined before the first step: inputs are, and the cache rows below the position of
@@ -93,12 +120,15 @@ func (m *machine) cut(regions []region) {
 func (m *machine) initial(b *ir.Buffer, at int, first Run) bool {
 	if b.Kind == ir.KVCache {
 		d := len(b.Shape) - 3
-		e, positions := at*8/b.DType.Bits(), first.at()
-		s := e / (b.Numel() / b.Shape[0])
-		if len(positions) == 1 {
-			s = 0
+		e, row, positions := at*8/b.DType.Bits(), b.Shape[d+1]*b.Shape[d+2], first.at()
+		if values := b.Numel(); b.ScaledRows() && at >= values { // where its scale lies in place of its elements
+			e, row = at-values, b.Shape[d+1]
 		}
-		return e/(b.Shape[d+1]*b.Shape[d+2])%b.Shape[d] < positions[s]
+		of := 0
+		if len(positions) > 1 {
+			of = e / row / (b.Numel() / b.Shape[0] / (b.Shape[d+1] * b.Shape[d+2]))
+		}
+		return e/row%b.Shape[d] < positions[of]
 	}
 	return b.Kind == ir.Input
 }
@@ -112,7 +142,8 @@ func (m *machine) span(r region) (lo, hi int) {
 }
 
 // assign gives every op its accesses, and finds on-chip memory that is touched from two sides.
-func (m *machine) assign(regions []region) *Hazard {
+func (m *machine) assign(regions []region) (*Hazard, error) {
+	polls := 0
 	for _, r := range regions {
 		t := &m.tasks[r.task]
 		for len(t.ops) <= r.op {
@@ -120,7 +151,7 @@ func (m *machine) assign(regions []region) *Hazard {
 		}
 		lo, hi := m.span(r)
 		if h := m.own(r, lo, hi); h != nil {
-			return h
+			return h, nil
 		}
 		op := &t.ops[r.op]
 		switch {
@@ -130,26 +161,49 @@ func (m *machine) assign(regions []region) *Hazard {
 			op.reads = append(op.reads, access{lo, hi, r.buf})
 		case r.write:
 			for c := lo; c < hi; c++ {
-				op.sends = append(op.sends, len(m.messages))
-				m.cells[c].messages = append(m.cells[c].messages, len(m.messages))
-				m.messages = append(m.messages, message{r.task, r.op, c, r.buf})
+				m.send(r, int32(c))
 			}
 		default:
 			for c := lo; c < hi; c++ {
-				op.polls = append(op.polls, access{c, c + 1, r.buf})
+				op.polls = append(op.polls, poll{cell: int32(c), buf: r.buf})
 			}
+			polls += hi - lo
+		}
+		if polls > maxPolls || len(m.messages) > maxPolls {
+			return nil, tooLarge("its tasks poll more than %d words, or send as many", maxPolls)
 		}
 	}
 	m.polls = make([]int, len(m.tasks))
 	for i := range m.tasks {
+		if m.opts.stopped() {
+			return nil, errStopped{}
+		}
 		m.assignPolls(i)
+		if len(m.answers) > maxPolls {
+			return nil, tooLarge("its polls have more than %d answers", maxPolls)
+		}
 		most := 0
 		for k := range m.tasks[i].ops {
 			most = max(most, len(m.tasks[i].ops[k].polls))
 		}
 		m.polls[i], m.polled = m.polled, m.polled+most
 	}
-	return nil
+	return nil, nil
+}
+
+// send adds a store of a word.
+func (m *machine) send(r region, c int32) {
+	before, queue := int32(-1), m.tasks[r.task].queue
+	for _, n := range slices.Backward(m.cells[c].messages) {
+		if m.tasks[m.messages[n].task].queue == queue {
+			before = n
+			break
+		}
+	}
+	op, n := &m.tasks[r.task].ops[r.op], int32(len(m.messages))
+	op.sends = append(op.sends, n)
+	m.cells[c].messages = append(m.cells[c].messages, n)
+	m.messages = append(m.messages, message{int32(r.task), int32(r.op), c, before, r.buf})
 }
 
 // assignPolls leaves one poll of each word that a task does not have at hand, from an earlier poll or a store of its
@@ -157,36 +211,37 @@ func (m *machine) assign(regions []region) *Hazard {
 // same buffer, in the same step.
 func (m *machine) assignPolls(t int) {
 	type word struct {
-		cell int
-		buf  string
+		cell int32
+		buf  *ir.Buffer
 	}
 	hand := map[word]bool{} // polled; written is the buffer through which the task itself wrote a cell last
-	written := map[int]string{}
+	written := map[int32]*ir.Buffer{}
 	task := &m.tasks[t]
 	for k := range task.ops {
 		op := &task.ops[k]
-		slices.SortFunc(op.polls, func(a, b access) int {
-			return cmp.Or(cmp.Compare(a.lo, b.lo),
-				cmp.Compare(a.buf.Name, b.buf.Name))
+		slices.SortFunc(op.polls, func(a, b poll) int {
+			return cmp.Or(cmp.Compare(a.cell, b.cell), cmp.Compare(a.buf.Name, b.buf.Name))
 		})
 		op.polls = slices.DeleteFunc(slices.Compact(op.polls),
-			func(a access) bool { return hand[word{a.lo, a.buf.Name}] || written[a.lo] == a.buf.Name })
-		op.awaits = make([][]int32, len(op.polls))
-		for n, a := range op.polls {
-			hand[word{a.lo, a.buf.Name}] = true
-			c := &m.cells[a.lo]
+			func(p poll) bool { return hand[word{p.cell, p.buf}] || written[p.cell] == p.buf })
+		for n := range op.polls {
+			p := &op.polls[n]
+			hand[word{p.cell, p.buf}] = true
+			p.first = int32(len(m.answers))
+			c := &m.cells[p.cell]
 			for _, msg := range c.messages {
 				by := &m.messages[msg]
-				if from := &m.tasks[by.task]; from.step == task.step && by.buf.Name == a.buf.Name && from.signal >= 0 &&
+				if from := &m.tasks[by.task]; by.buf == p.buf && from.step == task.step && from.signal >= 0 &&
 					slices.Contains(task.flagged, from.signal) {
-					op.awaits[n] = append(op.awaits[n], int32(msg))
+					m.answers = append(m.answers, msg)
 				}
 			}
-			c.peeked = c.peeked || len(op.awaits[n]) == 0
-			c.pollers = append(c.pollers, poller{t, k, n})
+			p.answers = int32(len(m.answers)) - p.first
+			c.peeked = c.peeked || p.answers == 0
+			c.pollers = append(c.pollers, poller{int32(t), int32(k), int32(n)})
 		}
 		for _, msg := range op.sends {
-			written[m.messages[msg].cell] = m.messages[msg].buf.Name
+			written[m.messages[msg].cell] = m.messages[msg].buf
 		}
 	}
 }
@@ -196,7 +251,7 @@ func (m *machine) own(r region, lo, hi int) *Hazard {
 	var owner int
 	switch r.buf.Space {
 	case ir.SMEM:
-		if owner = t.queue + 1; t.flat.SM < 0 {
+		if owner = t.flat.SM + 1; owner == 0 {
 			return &Hazard{Kind: Owner, Task: t.name,
 				Detail: "touches " + r.buf.Name + " in shared memory, but runs on no SM"}
 		}

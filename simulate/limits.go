@@ -1,0 +1,35 @@
+package simulate
+
+import "fmt"
+
+// What a machine may consist of. Numbers in a program are cheap to write; these bound what they make the machine
+// allocate, to some 700 MB in all. Llama-3.1-8B on 132 SMs, two steps in a row, has a third of each or less.
+const (
+	maxRegions = 1 << 21 // that tasks touch
+	maxCells   = 1 << 20
+	maxPolls   = 3 << 21   // and answers to them
+	maxNoted   = 192 << 20 // bytes of what all tasks, and all counters, know
+	maxBox     = 1 << 24   // elements of the part of a buffer that a task looks at
+)
+
+// errTooLarge says that a program asks for more than the machine may consist of.
+type errTooLarge struct{ what string }
+
+func (e *errTooLarge) Error() string { return e.what }
+
+func tooLarge(format string, args ...any) error { return &errTooLarge{fmt.Sprintf(format, args...)} }
+
+// errStopped says that Options.Stop was closed.
+type errStopped struct{}
+
+func (errStopped) Error() string { return "stopped" }
+
+// stopped reports whether whoever asked has called it off.
+func (o *Options) stopped() bool {
+	select {
+	case <-o.Stop:
+		return true
+	default:
+		return false
+	}
+}
