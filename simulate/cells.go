@@ -246,13 +246,14 @@ func (m *machine) assignPolls(t int) {
 	}
 }
 
+// own notes who touches on-chip memory, which belongs to an SM or to a task.
 func (m *machine) own(r region, lo, hi int) *Hazard {
 	t := &m.tasks[r.task]
 	var owner int
 	switch r.buf.Space {
 	case ir.SMEM:
 		if owner = t.flat.SM + 1; owner == 0 {
-			return &Hazard{Kind: Owner, Task: t.name,
+			return &Hazard{Kind: Owner, Where: "task " + t.name,
 				Detail: "touches " + r.buf.Name + " in shared memory, but runs on no SM"}
 		}
 	case ir.Register:
@@ -261,13 +262,16 @@ func (m *machine) own(r region, lo, hi int) *Hazard {
 		return nil
 	}
 	for c := lo; c < hi; c++ {
-		if was := &m.cells[c].owner; *was == 0 {
-			*was = owner
-		} else if *was != owner {
-			return &Hazard{Kind: Owner, Task: t.name,
-				Detail: fmt.Sprintf("touches %s, which belongs to SM (or task) %d, not %d", m.where(c, r.buf), *was-1,
-					owner-1)}
+		was := &m.cells[c].owner
+		if *was != 0 && *was != owner {
+			whose := fmt.Sprintf("in the shared memory of SM %d", *was-1)
+			if r.buf.Space == ir.Register {
+				whose = "in registers of " + m.tasks[*was-1].name
+			}
+			return &Hazard{Kind: Owner, Where: "task " + t.name,
+				Detail: fmt.Sprintf("touches %s, which is %s", m.where(c, r.buf), whose)}
 		}
+		*was = owner
 	}
 	return nil
 }
@@ -275,5 +279,8 @@ func (m *machine) own(r region, lo, hi int) *Hazard {
 // where names a cell for a message.
 func (m *machine) where(c int, b *ir.Buffer) string {
 	at := &m.cells[c]
-	return fmt.Sprintf("%s (bytes %d to %d of %s)", b.Name, at.lo, at.hi-1, m.places[at.place].name)
+	if len(b.Pages) > 0 {
+		return fmt.Sprintf("%s (bytes %d to %d of page %s)", b.Name, at.lo, at.hi-1, b.Pages[0])
+	}
+	return fmt.Sprintf("%s (bytes %d to %d)", b.Name, at.lo, at.hi-1)
 }

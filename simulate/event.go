@@ -1,9 +1,6 @@
 package simulate
 
-import (
-	"fmt"
-	"slices"
-)
+import "slices"
 
 // An event is one thing that happens. Events of one task happen in order; all else is interleaved.
 type event struct {
@@ -21,24 +18,6 @@ const (
 	signals                    // a task is done
 	lands                      // a word reaches memory
 )
-
-func (m *machine) describe(e event) string {
-	if e.what == lands {
-		msg := &m.messages[e.n]
-		return fmt.Sprintf("%s's store to %s lands", m.tasks[msg.task].name, m.where(int(msg.cell), msg.buf))
-	}
-	t := &m.tasks[e.n]
-	switch e.what {
-	case begins:
-		return t.name + " starts"
-	case polls:
-		return fmt.Sprintf("%s polls word %d of an op", t.name, e.poll)
-	case works:
-		return t.name + " runs an op"
-	default:
-		return t.name + " is done"
-	}
-}
 
 // possible reports whether the next event of a task that has started may happen, and which it is. An op with several
 // words left to poll has several; first is where to look from.
@@ -158,28 +137,37 @@ func (s *state) poll(t int32, at, k int) {
 	s.polls(t)[k] = true
 	found := s.memory[p.cell]
 	if found < 0 {
-		s.fail(Undefined, t, "reads %s, which nobody has written", m.where(int(p.cell), p.buf))
+		for _, n := range m.cells[p.cell].messages {
+			if by := &m.messages[n]; by.buf == p.buf && m.tasks[by.task].step == m.tasks[t].step && by.task != t {
+				s.fail(Undefined, t, by.task, "reads %s before %s has stored it", m.where(int(p.cell), p.buf),
+					m.tasks[by.task].name)
+			}
+		}
+		s.fail(Undefined, t, -1, "reads %s, which nobody has written", m.where(int(p.cell), p.buf))
 		return
 	}
 	msg := &m.messages[found]
 	if from := &m.tasks[msg.task]; !slices.Contains(m.awaits(p), found) {
 		switch {
 		case msg.task != t && !s.known.of(int(t)).has(m.homes[msg.task]):
-			s.fail(Race, t, "reads %s, written by %s, of which it does not know", m.where(int(p.cell), p.buf), from.name)
+			s.fail(Race, t, msg.task, "reads %s, which %s writes, and nothing orders the two",
+				m.where(int(p.cell), p.buf), from.name)
 		case msg.buf.Name != p.buf.Name:
-			s.fail(Clobbered, t, "reads %s, where %s has written %s", m.where(int(p.cell), p.buf), from.name,
+			s.fail(Clobbered, t, msg.task, "reads %s, where %s has written %s", m.where(int(p.cell), p.buf), from.name,
 				msg.buf.Name)
 		case from.step != m.tasks[t].step:
-			s.fail(Undefined, t, "reads %s, written in the step before", m.where(int(p.cell), p.buf))
+			s.fail(Undefined, t, msg.task, "reads %s, written in the step before", m.where(int(p.cell), p.buf))
 		}
 	}
 	if p.answers == 1 {
 		return // there is nothing else that it can find
 	}
 	at32 := look{t, int32(at), p.cell}
-	if was, again := s.seen[at32]; again && was != found {
-		s.fail(WhichProducer, t, "reads %s: in this schedule from %s, in another from %s", m.where(int(p.cell), p.buf),
-			m.tasks[msg.task].name, m.tasks[m.messages[was].task].name)
+	if was, again := s.seen[at32]; again && was != found && s.hazard == nil {
+		s.fail(WhichProducer, t, msg.task, "reads %s: in this order from %s, in another from %s",
+			m.where(int(p.cell), p.buf), m.tasks[msg.task].name, m.tasks[m.messages[was].task].name)
+		s.hazard.seen = map[look]int32{at32: was}
+		return
 	}
 	s.seen[at32] = found
 }

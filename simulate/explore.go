@@ -1,6 +1,9 @@
 package simulate
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+	"slices"
+)
 
 // Explore runs every schedule of the steps, and stops at the first hazard. Two reductions keep that feasible, unless
 // Options.Full: an event that commutes with every other one that may still happen is not postponed, and a state that
@@ -18,9 +21,13 @@ func (m *machine) explore() Verdict {
 	if x.maxStates == 0 {
 		x.maxStates = 200_000
 	}
+	if x.maxStates = min(x.maxStates, maxForked/m.stateBytes()); x.maxStates < minStates {
+		return Verdict{Tasks: len(m.tasks)}
+	}
 	x.seeds[0], x.seeds[1] = maphash.MakeSeed(), maphash.MakeSeed()
 	x.visit(start(m), nil)
-	return Verdict{Hazard: x.hazard, Complete: x.complete || x.hazard != nil, States: len(x.met), Limit: x.limit}
+	return Verdict{Hazard: x.hazard, Complete: x.complete || x.hazard != nil, Explored: x.complete, States: len(x.met),
+		Tasks: len(m.tasks), Limit: x.limit}
 }
 
 type explorer struct {
@@ -46,11 +53,27 @@ func (x *explorer) spent() bool {
 	return !x.complete
 }
 
+// way is a list of events, the latest first. Ways share what they have in common.
+type way struct {
+	event
+	before *way
+}
+
+// events returns those of a way in their order.
+func (w *way) events() []event {
+	var out []event
+	for ; w != nil; w = w.before {
+		out = append(out, w.event)
+	}
+	slices.Reverse(out)
+	return out
+}
+
 // visit explores everything that may follow.
-func (x *explorer) visit(s *state, path []event) {
+func (x *explorer) visit(s *state, path *way) {
 	for {
 		if s.hazard != nil {
-			x.hazard = s.found(path)
+			x.hazard = s.found(path.events())
 			return
 		}
 		if x.spent() {
@@ -61,7 +84,7 @@ func (x *explorer) visit(s *state, path []event) {
 			break
 		}
 		s.apply(e)
-		path = append(path, e)
+		path = &way{e, path}
 	}
 	x.buf = s.key(x.buf[:0])
 	id := [2]uint64{maphash.Bytes(x.seeds[0], x.buf), maphash.Bytes(x.seeds[1], x.buf)}
@@ -76,7 +99,7 @@ func (x *explorer) visit(s *state, path []event) {
 	next := s.events()
 	if len(next) == 0 {
 		if s.stuck(); s.hazard != nil {
-			x.hazard = s.found(path)
+			x.hazard = s.found(path.events())
 		}
 		return
 	}
@@ -86,7 +109,7 @@ func (x *explorer) visit(s *state, path []event) {
 			then = s.fork()
 		}
 		then.apply(e)
-		if x.visit(then, append(path[:len(path):len(path)], e)); x.hazard != nil || !x.complete {
+		if x.visit(then, &way{e, path}); x.hazard != nil || !x.complete {
 			return
 		}
 	}
@@ -130,34 +153,4 @@ func (s *state) eventsOf(t int32, out []event) []event {
 		out = append(out, event{what: works, n: t})
 	}
 	return out
-}
-
-// stuck notes tasks that will never be done, when nothing may happen any more.
-func (s *state) stuck() {
-	if s.left == 0 || s.hazard != nil {
-		return
-	}
-	for _, t := range s.going {
-		at := int(s.pc[t]) - 1
-		for k, got := range s.polls(t) {
-			if p := &s.m.tasks[t].ops[at].polls[k]; !got {
-				s.fail(Stuck, t, "polls %s for ever", s.m.where(int(p.cell), p.buf))
-			}
-		}
-	}
-	for t := range s.m.tasks {
-		if s.pc[t] == 0 {
-			for _, w := range s.m.tasks[t].waits {
-				if int(s.count[w.counter]) < w.threshold {
-					s.fail(Stuck, int32(t), "waits for a counter to reach %d, it stays at %d", w.threshold,
-						s.count[w.counter])
-				}
-			}
-		}
-	}
-	for t := range s.m.tasks {
-		if int(s.pc[t]) < len(s.m.tasks[t].ops)+2 {
-			s.fail(Stuck, int32(t), "never runs")
-		}
-	}
 }

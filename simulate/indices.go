@@ -50,7 +50,7 @@ func (m *machine) indices([]region) *Hazard {
 			w.temps, w.lasts = map[string][]index{}, map[string]int{}
 			for k := range m.tasks[t].flat.Ops {
 				if bad := w.op(r, &m.tasks[t].flat.Ops[k]); bad != "" {
-					return &Hazard{Kind: Index, Task: m.tasks[t].name, Detail: bad}
+					return &Hazard{Kind: Index, Where: "task " + m.tasks[t].name, Detail: bad}
 				}
 			}
 		}

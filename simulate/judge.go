@@ -11,8 +11,9 @@ import (
 type Effort struct {
 	States int // explored at most, for each step or pair of steps; then orders are sampled
 	Orders int // sampled at most
-	// as much for each of the two, at most, in tasks and words looked at; an order that was begun is finished
-	Work      int
+	// for each of the two, at most, in tasks and words looked at; an order that was begun is finished; 0: no limit
+	ExploreWork, SampleWork int
+
 	Positions int   // at which a program is run, at most: all, or the first, the last and some between them
 	At        []int // the positions at which it is run; none: Positions says
 	Seed      uint64
@@ -21,9 +22,9 @@ type Effort struct {
 
 // Flat judges an unrolled program, one step of it, at several positions.
 func Flat(f *ir.Flat, target *ir.Target, fp *Footprints, e Effort) Verdict {
-	total := Verdict{Complete: true}
+	total := Verdict{Complete: true, Explored: true}
 	for _, r := range runsOf(f, e) {
-		if total.add(judge([]Run{r}, target, fp, e)); total.over() {
+		if total.add(judge([]Run{r}, target, fp, e), r.Pos); total.over() {
 			break
 		}
 	}
@@ -104,17 +105,17 @@ func Program(p *ir.Program, fp *Footprints, e Effort) Verdict {
 		}
 		return nil
 	}
-	total := Verdict{Complete: covered <= e.Positions && len(e.At) == 0 && p.Pass.NumTokens() == 1}
+	total := Verdict{Complete: covered <= e.Positions && len(e.At) == 0 && p.Pass.NumTokens() == 1, Explored: true}
 	var runs []Run
 	for _, f := range flats {
 		runs = append(runs, runsOf(f, e)...)
 	}
 	for i, r := range runs {
-		if total.add(judge([]Run{r}, p.Target, fp, e)); total.over() {
+		if total.add(judge([]Run{r}, p.Target, fp, e), r.Pos); total.over() {
 			break
 		}
 		if next, ok := r.after(at, covered-1, i); ok {
-			if total.add(judge([]Run{r, next}, p.Target, fp, e)); total.over() {
+			if total.add(judge([]Run{r, next}, p.Target, fp, e), r.Pos); total.over() {
 				break
 			}
 		}
@@ -123,26 +124,36 @@ func Program(p *ir.Program, fp *Footprints, e Effort) Verdict {
 }
 
 func malformed(who, format string, args ...any) Verdict {
-	return Verdict{Hazard: &Hazard{Kind: Malformed, Task: who, Detail: fmt.Sprintf(format, args...)}, Complete: true}
+	return Verdict{Hazard: &Hazard{Kind: Malformed, Where: who, Detail: fmt.Sprintf(format, args...)}, Complete: true}
 }
 
 // judge explores, and samples what is too large for that.
-func judge(runs []Run, target *ir.Target, fp *Footprints, e Effort) Verdict {
-	m, h, err := build(runs, fp, Options{Target: target, MaxStates: e.States, MaxWork: e.Work, Stop: e.Stop})
+func judge(runs []Run, target *ir.Target, fp *Footprints, e Effort) (v Verdict) {
+	defer func() {
+		if v.Hazard != nil {
+			v.Hazard.Runs = runs
+		}
+	}()
+	m, h, err := build(runs, fp, Options{Target: target, MaxStates: e.States, MaxWork: e.ExploreWork, Stop: e.Stop})
 	if m == nil {
 		return Verdict{Hazard: h, Complete: h != nil, Limit: err}
 	}
-	v := m.explore()
+	v = m.explore()
 	if !v.Complete && v.Limit == nil && e.Orders > 0 {
+		m.opts.MaxWork = e.SampleWork
 		s := m.sample(e.Seed, e.Orders)
-		s.States += v.States
+		s.States, s.Tasks = v.States, v.Tasks
 		return s
 	}
 	return v
 }
 
-func (v *Verdict) add(o Verdict) {
-	v.Hazard = o.Hazard
+func (v *Verdict) add(o Verdict, at int) {
+	if !slices.Contains(v.At, at) {
+		v.At = append(v.At, at)
+	}
+	v.Hazard, v.Tasks = o.Hazard, max(v.Tasks, o.Tasks)
+	v.Explored = v.Explored && o.Explored
 	v.Complete = v.Complete && o.Complete || o.Hazard != nil
 	v.States += o.States
 	v.Orders += o.Orders

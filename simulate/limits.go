@@ -10,6 +10,9 @@ const (
 	maxPolls   = 3 << 21   // and answers to them
 	maxNoted   = 192 << 20 // bytes of what all tasks, and all counters, know
 	maxBox     = 1 << 24   // elements of the part of a buffer that a task looks at
+	// bytes of the states that are held while others are explored, and how few states are not worth the while
+	maxForked = 128 << 20
+	minStates = 64
 )
 
 // errTooLarge says that a program asks for more than the machine may consist of.

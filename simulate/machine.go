@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"amkc/ir"
+	"amkc/ir/diag"
 )
 
 // A Run is one step or pass: a variant, with the position of each sequence.
@@ -102,6 +103,7 @@ type wait struct{ counter, threshold int }
 type waiter struct{ task, threshold int }
 
 type counter struct {
+	name      string
 	init      int
 	producers []int
 	waiters   []waiter
@@ -210,7 +212,7 @@ func (m *machine) addTasks(step int, f *ir.Flat) {
 		if !ok {
 			n = len(m.counters)
 			number[h] = n
-			m.counters = append(m.counters, counter{init: f.Counters[c].Init,
+			m.counters = append(m.counters, counter{name: f.Counters[c].Name, init: f.Counters[c].Init,
 				counted: f.Counters[c].How == ir.ByCounter})
 		}
 		return n
@@ -294,21 +296,21 @@ func (m *machine) footprints(step int, r Run, fp *Footprints, out []region) ([]r
 		if m.opts.stopped() {
 			return nil, nil, errStopped{}
 		}
-		who := m.tasks[first+i].name
+		who := "task " + m.tasks[first+i].name
 		for k := range r.Flat.Tasks[i].Ops {
 			for _, b := range r.Flat.Tasks[i].Ops[k].OutBuf {
 				if b >= 0 && r.Flat.Buffers[b].Kind.ReadOnly() {
-					return nil, &Hazard{Kind: ReadOnly, Task: who, Detail: "writes " + r.Flat.Buffers[b].Name}, nil
+					return nil, &Hazard{Kind: ReadOnly, Where: who, Detail: "writes " + r.Flat.Buffers[b].Name}, nil
 				}
 			}
 		}
 		touches, bufs, err := fp.of(r.Flat, i, r.at())
 		var large *errTooLarge
 		if errors.As(err, &large) {
-			return nil, nil, fmt.Errorf("task %s: %w", who, large)
+			return nil, nil, fmt.Errorf("%s: %w", who, large)
 		}
 		if err != nil {
-			return nil, &Hazard{Kind: Refused, Task: who, Detail: err.Error()}, nil
+			return nil, refused(who, err), nil
 		}
 		for _, t := range touches {
 			b := &r.Flat.Buffers[bufs[t.Buf]]
@@ -322,7 +324,7 @@ func (m *machine) footprints(step int, r Run, fp *Footprints, out []region) ([]r
 			}
 			for _, x := range bytesOf(b, t.Lo, t.N) {
 				if len(b.Pages) > 0 && x[1] > pageBytes(r.Flat, b.Pages[0]) {
-					return nil, &Hazard{Kind: Outside, Task: who,
+					return nil, &Hazard{Kind: Outside, Where: who,
 						Detail: fmt.Sprintf("bytes %d to %d of %s are beyond page %s", x[0], x[1]-1, b.Name,
 							b.Pages[0])}, nil
 				}
@@ -334,6 +336,15 @@ func (m *machine) footprints(step int, r Run, fp *Footprints, out []region) ([]r
 		}
 	}
 	return out, nil, nil
+}
+
+// refused is the hazard of a task that the reference code does not run.
+func refused(who string, err error) *Hazard {
+	h := &Hazard{Kind: Refused, Where: who, Detail: err.Error()}
+	if d := (*diag.Diagnostic)(nil); errors.As(err, &d) {
+		h.Detail = d.Msg
+	}
+	return h
 }
 
 func pageBytes(f *ir.Flat, name string) int {

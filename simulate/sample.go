@@ -15,9 +15,12 @@ func Sample(runs []Run, fp *Footprints, opts Options, seed uint64, n int) Verdic
 
 func (m *machine) sample(seed uint64, n int) Verdict {
 	v := Verdict{}
+	seen := map[look]int32{}
 	for work := 0; v.Orders < n && v.Hazard == nil && (m.opts.MaxWork == 0 || work < m.opts.MaxWork); {
 		a := m.adversary(seed + uint64(v.Orders))
-		if v.Hazard, v.Limit = a.run(start(m)); v.Limit != nil {
+		s := start(m)
+		s.seen = seen
+		if v.Hazard, v.Limit = a.run(s); v.Limit != nil {
 			break
 		}
 		if v.Hazard != nil {
@@ -27,7 +30,8 @@ func (m *machine) sample(seed uint64, n int) Verdict {
 		work += a.work
 		v.Orders++
 		if !m.partial && len(m.messages) == 0 {
-			break // what tasks know is the same in every order
+			v.Explored = true // what tasks know is the same in every order
+			break
 		}
 	}
 	v.Complete = v.Hazard != nil

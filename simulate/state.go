@@ -3,7 +3,6 @@ package simulate
 import (
 	"encoding/binary"
 	"fmt"
-	"maps"
 	"slices"
 )
 
@@ -76,6 +75,12 @@ func start(m *machine) *state {
 	return s
 }
 
+// stateBytes is about what a state takes.
+func (m *machine) stateBytes() int {
+	n, c, msgs := len(m.tasks), len(m.cells), len(m.messages)
+	return 256 + 24*n + m.polled + (n+len(m.counters))*(8*m.words+4*m.queues) + 24*c + 13*msgs
+}
+
 // fork copies a state; what polls have found is common to all schedules.
 func (s *state) fork() *state {
 	c := *s
@@ -132,19 +137,17 @@ func (s *state) key(dst []byte) []byte {
 	return dst
 }
 
-// fail notes the first hazard.
-func (s *state) fail(kind Kind, t int32, format string, args ...any) {
+// fail notes the first hazard: of a task, and of one that it conflicts with, or -1.
+func (s *state) fail(kind Kind, t, other int32, format string, args ...any) {
 	if s.hazard == nil {
-		s.hazard = &Hazard{Kind: kind, Task: s.m.tasks[t].name, Detail: fmt.Sprintf(format, args...)}
+		s.hazard = &Hazard{Kind: kind, Where: "task " + s.m.tasks[t].name, Detail: fmt.Sprintf(format, args...), task: t,
+			other: other, late: -1}
 	}
 }
 
 // found returns the hazard with the events that have led to it.
 func (s *state) found(path []event) *Hazard {
 	h := s.hazard
-	h.m, h.path = s.m, slices.Clone(path)
-	if h.Kind == WhichProducer {
-		h.seen = maps.Clone(s.seen)
-	}
+	h.m, h.path = s.m, path
 	return h
 }

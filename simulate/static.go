@@ -31,7 +31,7 @@ func (m *machine) aliases([]region) *Hazard {
 			inPlace := sameViews(&t.flat.Ops[k], m.runs[t.step])
 			write := func(c int, b *ir.Buffer) *Hazard {
 				if was := marks[c]; was.write || was.read && !inPlace {
-					return &Hazard{Kind: Aliased, Task: t.name,
+					return &Hazard{Kind: Aliased, Where: "task " + t.name,
 						Detail: fmt.Sprintf("%s touches %s twice", t.flat.Ops[k].Code, m.where(c, b))}
 				}
 				marks[c] = mark{write: true}
@@ -118,7 +118,7 @@ func (m *machine) outputs(regions []region) *Hazard {
 				}
 			}
 			if want := b.DType.Bytes(b.Numel()); end < want {
-				return &Hazard{Kind: OutputGap, Task: "buffer " + b.Name,
+				return &Hazard{Kind: OutputGap, Where: "buffer " + b.Name,
 					Detail: fmt.Sprintf("byte %d of %d is never written", end, want)}
 			}
 		}

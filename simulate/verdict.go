@@ -26,23 +26,30 @@ const (
 // makes; what is wrong whatever the order has none.
 type Hazard struct {
 	Kind   Kind
-	Task   string
+	Where  string // what is at fault: "task NAME", "buffer NAME" and so on; "": the program
 	Detail string
+	Runs   []Run   // the step in which it goes wrong, or that and the one before it
 	Seed   *uint64 // of the order that Sample found it in; nil: it was found otherwise
 
-	m    *machine
-	path []event
-	seen map[look]int32 // what polls have found in other orders, where that is what goes wrong
+	m           *machine // nil: no order of tasks matters
+	path        []event
+	task, other int32          // the task, and the one that it conflicts with, or -1
+	late        int32          // a task that has not run when it should have, or -1
+	why         []reason       // of Stuck
+	seen        map[look]int32 // what the poll of WhichProducer has found in another order
 }
 
-func (h *Hazard) String() string { return fmt.Sprintf("%s: %s: %s", h.Task, h.Kind, h.Detail) }
+func (h *Hazard) String() string { return fmt.Sprintf("%s: %s: %s", h.Where, h.Kind, h.Detail) }
 
 // A Verdict is what an oracle has found.
 type Verdict struct {
 	Hazard   *Hazard // the first one, or nil
-	Complete bool    // every order was looked at, or a hazard was found
+	Complete bool    // every order at every position was looked at, or a hazard was found
+	Explored bool    // every order was, at the positions at which it was run
 	States   int     // explored, of the programs that are small enough
 	Orders   int     // run, of the others
+	Tasks    int     // of the largest step, or of two steps in a row
+	At       []int   // the positions at which it was run, of the first sequence
 	// Limit is why not all was looked at that was asked for: the program is too large, or the caller has stopped.
 	Limit error
 }

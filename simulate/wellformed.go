@@ -9,7 +9,7 @@ import (
 // wellFormed looks for what has no meaning in the machine: indices, names and sizes.
 func wellFormed(f *ir.Flat) *Hazard {
 	bad := func(who, format string, args ...any) *Hazard {
-		return &Hazard{Kind: Malformed, Task: who, Detail: fmt.Sprintf(format, args...)}
+		return &Hazard{Kind: Malformed, Where: who, Detail: fmt.Sprintf(format, args...)}
 	}
 	if f.Lo < 0 || f.Hi < f.Lo {
 		return bad("", "positions %d to %d", f.Lo, f.Hi)
@@ -53,16 +53,16 @@ func wellFormed(f *ir.Flat) *Hazard {
 	for i := range f.Tasks {
 		t := &f.Tasks[i]
 		if t.SM < -1 || t.SM >= f.SMs || t.Signal < -1 || t.Signal >= len(f.Counters) {
-			return bad(t.Name, "SM %d of %d, signals counter %d of %d", t.SM, f.SMs, t.Signal, len(f.Counters))
+			return bad("task "+t.Name, "SM %d of %d, signals counter %d of %d", t.SM, f.SMs, t.Signal, len(f.Counters))
 		}
 		for _, w := range t.Waits {
 			if w.Counter < 0 || w.Counter >= len(f.Counters) {
-				return bad(t.Name, "waits on counter %d of %d", w.Counter, len(f.Counters))
+				return bad("task "+t.Name, "waits on counter %d of %d", w.Counter, len(f.Counters))
 			}
 		}
 		for k := range t.Ops {
 			if h := wellFormedOp(f, &t.Ops[k]); h != "" {
-				return bad(t.Name, "%s", h)
+				return bad("task "+t.Name, "%s", h)
 			}
 		}
 	}

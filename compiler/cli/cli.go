@@ -38,7 +38,7 @@ type verb struct {
 func verbs() []verb {
 	return []verb{
 		compileVerb(), packVerb(), runVerb(), chatVerb(), serveVerb(), logitsVerb(), qualityVerb(), validateVerb(),
-		costVerb(), spaceVerb(), evalVerb(), searchVerb(), campaignVerb(), dumpVerb(), verifyVerb(), checkVerb(),
+		simulateVerb(), costVerb(), spaceVerb(), evalVerb(), searchVerb(), campaignVerb(), dumpVerb(), verifyVerb(), checkVerb(),
 		diffVerb(), doctorVerb(),
 		targetsVerb(), modelsVerb(), passesVerb(), explainVerb(), versionVerb(), completionVerb(), helpVerb(),
 	}

@@ -22,7 +22,7 @@ func runProfile(p *amk.Program, fp *simulate.Footprints, e simulate.Effort) simu
 }
 
 func malformed(format string, args ...any) simulate.Verdict {
-	return simulate.Verdict{Complete: true, Hazard: &simulate.Hazard{Kind: simulate.Malformed, Task: "profile",
+	return simulate.Verdict{Complete: true, Hazard: &simulate.Hazard{Kind: simulate.Malformed, Where: "profile",
 		Detail: fmt.Sprintf(format, args...)}}
 }
 

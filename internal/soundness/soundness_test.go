@@ -28,7 +28,7 @@ func usual() int {
 // spent is what the oracles spend on a program of a run of n. Schedules and positions are for programs of too many
 // states, which take most of the time: the sixteen that are committed take half of it.
 func spent(n int) simulate.Effort {
-	e := simulate.Effort{States: 2000, Orders: 12, Positions: 3, Work: 50_000}
+	e := simulate.Effort{States: 2000, Orders: 12, Positions: 3, ExploreWork: 50_000, SampleWork: 50_000}
 	if n < Whole {
 		e.Orders, e.Positions = 2, 1
 	}
