@@ -73,8 +73,8 @@ FUZZERS := ir:FuzzParseText ir:FuzzParseJSON ir:FuzzParseExpr ir:FuzzParsePiece 
 	runtime/jinja:FuzzRender runtime/jinja:FuzzFromJSON runtime/chat:FuzzFormat runtime/sampling:FuzzConfig \
 	runtime/serve:FuzzRequest runtime/grammar:FuzzSchema \
 	runtime/tokenizer:FuzzNFC runtime/tokenizer:FuzzReader runtime/host/cli:FuzzLauncher internal/hostile:FuzzVerdict \
-	internal/hostile:FuzzPrograms internal/hostile:FuzzModels internal/hostile:FuzzBuilds internal/hostile:FuzzDiff \
-	internal/hostile:FuzzExplain
+	internal/hostile:FuzzPrograms internal/hostile:FuzzSimulate internal/hostile:FuzzModels internal/hostile:FuzzBuilds \
+	internal/hostile:FuzzDiff internal/hostile:FuzzExplain
 fuzz:
 	$(PYTHON) scripts/fuzz.py --time $(FUZZTIME) --workers $(FUZZWORKERS) $(FUZZERS)
 

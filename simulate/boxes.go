@@ -23,7 +23,7 @@ func newBox(shape []int) box {
 // boxesOf returns the boxes of the buffers of a task, at the positions of all sequences and at the first one that the
 // reference code looks at.
 func (fp *Footprints) boxesOf(f *ir.Flat, t *ir.Task, at []int, first int) ([]box, error) {
-	boxes := make([]box, len(fp.order))
+	boxes, runs := make([]box, len(fp.order)), 0
 	for k, b := range fp.order {
 		boxes[k] = newBox(f.Buffers[b].Shape)
 	}
@@ -36,12 +36,16 @@ func (fp *Footprints) boxesOf(f *ir.Flat, t *ir.Task, at []int, first int) ([]bo
 			counted := counted(&f.Buffers[bufs[k]], code)
 			for _, pos := range []int{first, at[max(0, s)]} {
 				boxes[fp.local[bufs[k]]].cover(list[k].Dims, pos, counted)
+				runs += min(maxRuns+1, runsIn(list[k].Dims, f.Buffers[bufs[k]].Shape, pos))
 			}
 		}
 	}
 	for i := range t.Ops {
 		cover(t.Ops[i].Code, t.Ops[i].In, t.Ops[i].InBuf)
 		cover(t.Ops[i].Code, t.Ops[i].Out, t.Ops[i].OutBuf)
+	}
+	if runs > maxRuns {
+		return nil, tooLarge("it looks at more than %d stretches of memory", maxRuns)
 	}
 	for k, b := range fp.order {
 		boxes[k].close()
@@ -50,8 +54,8 @@ func (fp *Footprints) boxesOf(f *ir.Flat, t *ir.Task, at []int, first int) ([]bo
 			switch {
 			case size <= maxBox/n:
 			case boxes[k].outside:
-				return nil, diag.Errorf(refvm.CodeView, "task "+t.Name, "a view leaves %s, which has the shape %v", buf.Name,
-					buf.Shape)
+				return nil, diag.Errorf(refvm.CodeView, "task "+t.Name, "a view leaves %s, which has the shape %v",
+					buf.Name, buf.Shape)
 			default:
 				return nil, tooLarge("it looks at more than %d elements of %s", maxBox, buf.Name)
 			}
@@ -73,6 +77,26 @@ func counted(b *ir.Buffer, code ir.Opcode) func(d int) bool {
 		}
 		return true
 	}
+}
+
+// runsIn is about how many stretches of elements side by side a view has.
+func runsIn(dims []ir.Range, shape []int, pos int) int {
+	n, whole := 1, true
+	for d := len(dims) - 1; d >= 0; d-- {
+		r := &dims[d]
+		length, runs := max(0, min(shape[d], r.Hi.At(pos)-r.Lo.At(pos))), 1
+		switch {
+		case r.Shared():
+			runs = length/max(1, r.Block) + 1
+		case !whole:
+			runs = length
+		}
+		if n *= runs; n > maxRuns {
+			return n
+		}
+		whole = whole && length == shape[d] && !r.Shared()
+	}
+	return n
 }
 
 // cover widens a box to a view.

@@ -77,10 +77,17 @@ func (m *machine) cut(regions []region) error {
 			m.cells = append(m.cells, cell{place: i, lo: p.at[k], hi: p.at[k+1]})
 		}
 	}
+	touched, first := 0, m.runs[0].at()
 	for _, r := range regions {
 		lo, hi := m.span(r)
+		if touched += hi - lo; touched > maxTouched {
+			return tooLarge("its tasks touch pieces of memory more than %d times", maxTouched)
+		}
+		if r.buf.Kind != ir.Input && r.buf.Kind != ir.KVCache {
+			continue
+		}
 		for c := lo; c < hi; c++ {
-			m.cells[c].initial = m.cells[c].initial || m.initial(r.buf, m.cells[c].lo, m.runs[0])
+			m.cells[c].initial = m.cells[c].initial || initial(r.buf, m.cells[c].lo, first)
 		}
 	}
 	return nil
@@ -115,12 +122,12 @@ func inside(at []int, b int, r *region) []int {
 	return at
 }
 
-// initial reports whether a byte is defined before the first step: inputs are, and the cache rows below the position of
-// their sequence.
-func (m *machine) initial(b *ir.Buffer, at int, first Run) bool {
+// initial reports whether a byte is defined before the first step, at the positions of all sequences: inputs are, and
+// the cache rows below the position of their sequence.
+func initial(b *ir.Buffer, at int, positions []int) bool {
 	if b.Kind == ir.KVCache {
 		d := len(b.Shape) - 3
-		e, row, positions := at*8/b.DType.Bits(), b.Shape[d+1]*b.Shape[d+2], first.at()
+		e, row := at*8/b.DType.Bits(), b.Shape[d+1]*b.Shape[d+2]
 		if values := b.Numel(); b.ScaledRows() && at >= values { // where its scale lies in place of its elements
 			e, row = at-values, b.Shape[d+1]
 		}

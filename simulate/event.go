@@ -80,7 +80,8 @@ func (s *state) may(e event) bool {
 	case e.what == works:
 		return !slices.Contains(s.polls(e.n), false)
 	}
-	return int(e.poll) < len(task.ops[at].polls) && !s.polls(e.n)[e.poll] && s.answered(e.n, &task.ops[at].polls[e.poll])
+	list := task.ops[at].polls
+	return int(e.poll) < len(list) && !s.polls(e.n)[e.poll] && s.answered(e.n, &list[e.poll])
 }
 
 // apply makes an event happen.

@@ -103,11 +103,16 @@ func (fp *Footprints) describe(f *ir.Flat, t *ir.Task, at []int, lo, hi int) {
 
 // run runs a task by itself, on buffers of its own. They are no larger than what the task looks at of them.
 func (fp *Footprints) run(f *ir.Flat, t *ir.Task, at []int, lo, hi int) ([]refvm.Touch, error) {
-	alone := ir.Flat{Name: "alone", Lo: lo, Hi: hi, Pass: f.Pass}
 	boxes, err := fp.boxesOf(f, t, at, lo)
 	if err != nil {
 		return nil, err
 	}
+	return fp.runOn(boxes, f, t, at, lo, hi)
+}
+
+// runOn is run on given parts of the buffers.
+func (fp *Footprints) runOn(boxes []box, f *ir.Flat, t *ir.Task, at []int, lo, hi int) ([]refvm.Touch, error) {
+	alone := ir.Flat{Name: "alone", Lo: lo, Hi: hi, Pass: f.Pass}
 	for k, b := range fp.order {
 		buf := f.Buffers[b]
 		buf.Pages, buf.Space, buf.DType, buf.Layout = nil, ir.HBM, buf.ValueType(), ir.Layout{}
@@ -143,6 +148,9 @@ func (fp *Footprints) run(f *ir.Flat, t *ir.Task, at []int, lo, hi int) ([]refvm
 	}
 	var out []refvm.Touch
 	for _, touch := range vm.Touched(0) {
+		if k := alone.Buffers[touch.Buf].Kind; k.ReadOnly() && k != ir.Input {
+			continue // nobody may write it, so that nothing can go wrong
+		}
 		out = boxes[touch.Buf].back(out, touch)
 	}
 	return joined(out), nil

@@ -144,5 +144,5 @@ func TestStepsFollowEachOther(t *testing.T) {
 	p.Variants[0].Counters[5].How = ir.Flagged
 	v = Program(p, NewFootprints(), Effort{States: 5000, Positions: 4})
 	require.NotNil(t, v.Hazard)
-	require.Contains(t, v.Hazard.String(), "next step: u.s001: race: writes b")
+	require.Contains(t, v.Hazard.String(), "u.s001 (next step): race: writes b")
 }

@@ -28,7 +28,8 @@ func Flat(f *ir.Flat, target *ir.Target, fp *Footprints, e Effort) Verdict {
 			break
 		}
 	}
-	total.Complete = total.Complete && len(e.At) == 0 && f.Hi-f.Lo < e.Positions && f.Pass.NumSequences() == 1 || total.Unsafe()
+	whole := len(e.At) == 0 && f.Hi-f.Lo < e.Positions && f.Pass.NumSequences() == 1
+	total.Complete = total.Complete && whole || total.Unsafe()
 	return total
 }
 

@@ -2,10 +2,10 @@ package simulate
 
 import "slices"
 
-// Knowledge is a set of tasks: those that are done before something for certain. Who knows of a task knows of all before
-// it in its queue, so that of a queue of several tasks a number says it: how many of them from its beginning on. Of a
-// task that is alone in its queue a bit does. A program on the SMs of a GPU has few queues and many tasks, one of the
-// AMK profile a queue for each task.
+// Knowledge is a set of tasks: those that are done before something for certain. Who knows of a task knows of all
+// before it in its queue, so that of a queue of several tasks a number says it: how many of them from its beginning on.
+// Of a task that is alone in its queue a bit does. A program on the SMs of a GPU has few queues and many tasks, one of
+// the AMK profile a queue for each task.
 
 // home is where a task is noted.
 type home struct {

@@ -170,8 +170,8 @@ func build(runs []Run, fp *Footprints, opts Options) (*machine, *Hazard, error) 
 	}
 	m.settle()
 	if noted := (len(m.tasks) + len(m.counters)) * (8*m.words + 4*m.queues); noted > maxNoted {
-		return nil, nil, tooLarge("the %d tasks may know of each other in too many ways: that takes %d MB, want at most %d",
-			len(m.tasks), noted>>20, maxNoted>>20)
+		return nil, nil, tooLarge("what its %d tasks know of each other takes %d MB, want at most %d", len(m.tasks),
+			noted>>20, maxNoted>>20)
 	}
 	m.next = make([][]int32, len(m.tasks))
 	for t := range m.tasks {
@@ -227,7 +227,7 @@ func (m *machine) addTasks(step int, f *ir.Flat) {
 			t.after = before
 		}
 		if step > 0 {
-			t.name = "next step: " + t.name
+			t.name += " (next step)"
 			if t.after < 0 && end >= 0 {
 				t.waits = append(t.waits, wait{end, m.counters[end].init + len(m.counters[end].producers)})
 			}
@@ -314,9 +314,6 @@ func (m *machine) footprints(step int, r Run, fp *Footprints, out []region) ([]r
 		}
 		for _, t := range touches {
 			b := &r.Flat.Buffers[bufs[t.Buf]]
-			if b.Kind.ReadOnly() && b.Kind != ir.Input {
-				continue // nobody may write it, so that nothing can go wrong
-			}
 			at, ok := places[b]
 			if !ok {
 				at = m.placeOf(b, step)

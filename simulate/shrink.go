@@ -174,8 +174,8 @@ func (s *shrinker) tasks() []int32 {
 	return out
 }
 
-// leaveOut takes tasks out, many at a time and then fewer, until none can be spared or the events are spent. A task that
-// has waited for one that is taken out goes with it.
+// leaveOut takes tasks out, many at a time and then fewer, until none can be spared or the events are spent. A task
+// that has waited for one that is taken out goes with it.
 func (s *shrinker) leaveOut() {
 	for size := max(1, len(s.tasks())/2); s.left >= 0; {
 		list, spared := s.tasks(), false
@@ -214,7 +214,7 @@ func (s *shrinker) inTurns() {
 			s.path, s.kind, s.task, s.other = out, Undefined, last, first
 			return
 		case h.Kind == Race && min(h.task, h.other) == first && max(h.task, h.other) == last:
-			s.path, s.task, s.other = out, h.task, h.other
+			s.tell(out, h)
 			return
 		}
 	}
@@ -222,8 +222,7 @@ func (s *shrinker) inTurns() {
 		out, h := s.inTurn(l)
 		switch {
 		case h != nil && h.task == s.task && h.Kind != WhichProducer:
-			s.h.Kind, s.h.Detail, s.h.other = h.Kind, h.Detail, h.other
-			s.path, s.kind, s.other = out, h.Kind, h.other
+			s.tell(out, h)
 			return
 		case h == nil && s.kind == Stuck:
 			if out, ok := s.again(out); ok {
@@ -232,6 +231,12 @@ func (s *shrinker) inTurns() {
 			}
 		}
 	}
+}
+
+// tell makes another order, and what goes wrong in it, those that are told.
+func (s *shrinker) tell(path []event, h *Hazard) {
+	s.h.Kind, s.h.Where, s.h.Detail, s.h.task, s.h.other = h.Kind, h.Where, h.Detail, h.task, h.other
+	s.path, s.kind, s.task, s.other = path, h.Kind, h.task, h.other
 }
 
 func without(list []int32, t int32) []int32 {

@@ -50,9 +50,9 @@ func start(m *machine) *state {
 	n, cells := len(m.tasks), len(m.cells)
 	s := &state{m: m, left: n, pc: make([]int32, n), got: make([]bool, m.polled), blocked: make([]int32, n),
 		known: m.newSets(n), count: make([]int32, len(m.counters)), arrived: m.newSets(len(m.counters)),
-		sent: make([]sending, len(m.messages)), slot: make([]int32, len(m.messages)), inFlight: make([]int32, m.sources),
-		memory: make([]int32, cells), writer: make([]int32, cells), through: make([]*string, cells),
-		readers: make([]*reader, cells), seen: map[look]int32{}}
+		sent: make([]sending, len(m.messages)), slot: make([]int32, len(m.messages)),
+		inFlight: make([]int32, m.sources), memory: make([]int32, cells), writer: make([]int32, cells),
+		through: make([]*string, cells), readers: make([]*reader, cells), seen: map[look]int32{}}
 	for c := range m.cells {
 		s.memory[c], s.writer[c] = -1, -1
 	}
@@ -140,8 +140,8 @@ func (s *state) key(dst []byte) []byte {
 // fail notes the first hazard: of a task, and of one that it conflicts with, or -1.
 func (s *state) fail(kind Kind, t, other int32, format string, args ...any) {
 	if s.hazard == nil {
-		s.hazard = &Hazard{Kind: kind, Where: "task " + s.m.tasks[t].name, Detail: fmt.Sprintf(format, args...), task: t,
-			other: other, late: -1}
+		s.hazard = &Hazard{Kind: kind, Where: "task " + s.m.tasks[t].name, Detail: fmt.Sprintf(format, args...),
+			task: t, other: other, late: -1}
 	}
 }
 

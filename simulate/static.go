@@ -11,30 +11,30 @@ import (
 // aliases finds ops whose operands overlap: the threads of an op read and write in no order. An op that works element
 // by element may write exactly the view that it reads.
 func (m *machine) aliases([]region) *Hazard {
-	type mark struct{ read, write bool }
+	// By cell: twice the number of the op that last read it, or that and one of the op that last wrote it.
+	marks, n := make([]int, len(m.cells)), 0
 	for i := range m.tasks {
 		t := &m.tasks[i]
 		for k := range t.ops {
 			op := &t.ops[k]
-			if len(op.writes)+len(op.sends) == 0 {
+			if n += 2; len(op.writes)+len(op.sends) == 0 {
 				continue
 			}
-			marks := map[int]mark{}
 			for _, a := range op.reads {
 				for c := a.lo; c < a.hi; c++ {
-					marks[c] = mark{read: true}
+					marks[c] = n
 				}
 			}
-			for n := range op.polls {
-				marks[int(op.polls[n].cell)] = mark{read: true}
+			for p := range op.polls {
+				marks[op.polls[p].cell] = n
 			}
 			inPlace := sameViews(&t.flat.Ops[k], m.runs[t.step])
 			write := func(c int, b *ir.Buffer) *Hazard {
-				if was := marks[c]; was.write || was.read && !inPlace {
+				if was := marks[c]; was == n+1 || was == n && !inPlace {
 					return &Hazard{Kind: Aliased, Where: "task " + t.name,
 						Detail: fmt.Sprintf("%s touches %s twice", t.flat.Ops[k].Code, m.where(c, b))}
 				}
-				marks[c] = mark{write: true}
+				marks[c] = n + 1
 				return nil
 			}
 			for _, a := range op.writes {

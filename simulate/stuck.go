@@ -111,7 +111,8 @@ func (s *state) reason(t int32) reason {
 				r.on = append(r.on, int32(p))
 			}
 		}
-		r.text = fmt.Sprintf("waits for counter %s to reach %d; it is at %d, and ", c.name, w.threshold, s.count[w.counter])
+		r.text = fmt.Sprintf("waits for counter %s to reach %d; it is at %d, and ", c.name, w.threshold,
+			s.count[w.counter])
 		if len(r.on) == 0 {
 			r.text += "no task is left that adds to it"
 		} else if r.text += m.tasks[r.on[0]].name; len(r.on) > 1 {
@@ -137,7 +138,8 @@ func (s *state) polling(t int32, at, k int) reason {
 	case len(r.on) > 0:
 		r.text += m.tasks[r.on[0]].name + " has not stored it"
 	case found >= 0:
-		r.text += fmt.Sprintf("%s has stored %s over it", m.tasks[m.messages[found].task].name, m.messages[found].buf.Name)
+		by := &m.messages[found]
+		r.text += fmt.Sprintf("%s has stored %s over it", m.tasks[by.task].name, by.buf.Name)
 	default:
 		r.text += "nobody stores it"
 	}

@@ -44,8 +44,8 @@ var orderRemovals = []removal{
 	{validate.CodeStale, "has written them anew", simulate.Stuck,
 		stage("t", 0, "z[0:2] = COPY(in[0:2])", "signal e") + stage("t2", 0, "z[0:2] = COPY(in[0:2])", "signal f") +
 			stage("u", 0, "wait e >= 1", "%t = COPY(z[0:2])") + emit(0), nil, flatly, nil},
-	{validate.CodeUndefined, "no task writes it earlier in the step", simulate.Undefined, stage("t", 0, takes) + emit(0),
-		nil, flatly, nil},
+	{validate.CodeUndefined, "no task writes it earlier in the step", simulate.Undefined,
+		stage("t", 0, takes) + emit(0), nil, flatly, nil},
 	{validate.CodeUndefined, "only rows below pos are initial state", simulate.Undefined,
 		stage("t", 0, "%t = COPY(kv[0,pos,0,0:2])") + emit(0), nil, flatly, nil},
 	{validate.CodeUndefined, "reads temporary %u before an op of the task writes it", simulate.Refused,

@@ -88,8 +88,8 @@ var structureRemovals = []removal{
 		nil},
 	{validate.CodeStructure, "waits on counter 7 of 7", relied, wait,
 		func(m mutant) { m.Tasks[1].Waits[0].Counter = 7 }, flatly, nil},
-	{validate.CodeStructure, "starts at -1, want 0", simulate.Malformed, one, func(m mutant) { m.Counters[0].Init = -1 },
-		flatly, nil},
+	{validate.CodeStructure, "starts at -1, want 0", simulate.Malformed, one,
+		func(m mutant) { m.Counters[0].Init = -1 }, flatly, nil},
 	{validate.CodeStructure, "COPY has 1 and 1 operands but 0 and 1 buffer indices", relied, one,
 		func(m mutant) { firstOp(m).InBuf = nil }, flatly, nil},
 	{validate.CodeStructure, "has no buffer; only temporaries", simulate.Malformed, temp,
@@ -151,7 +151,8 @@ var structureRemovals = []removal{
 			apart := ir.Symbol(ir.Pos).Sub(ir.PosOf(ir.Int(1)))
 			firstOp(m).Out[0].Dims[0] = ir.Index(apart)
 		}, flatly, nil},
-	{validate.CodeSequence, "goes by the position of sequence 0, and is of the cache of another one", simulate.Undefined,
+	{validate.CodeSequence, "goes by the position of sequence 0, and is of the cache of another one",
+		simulate.Undefined,
 		stage("t", 0, "%t = ATTENTION_TILE(v[0:2], kv[1,0:pos,0,0:2], kv[1,0:pos,1,0:2]) head_dim=2 n_heads=1 "+
 			"n_kv_heads=1 scale=1.0") + stage("emit", 0, "next[0:2] = COPY(token[0:2])", "signal step"), ofPass(2, 1),
 		flatly, nil},

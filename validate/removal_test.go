@@ -117,7 +117,8 @@ func (s subject) proveWithout(codes ...*diag.Code) (rep validate.Report, crash a
 }
 
 func (s subject) judge() simulate.Verdict {
-	effort := simulate.Effort{States: 5000, Orders: 50, ExploreWork: 1 << 20, SampleWork: 1 << 20, Positions: 4, Seed: 1}
+	effort := simulate.Effort{States: 5000, Orders: 50, ExploreWork: 1 << 20, SampleWork: 1 << 20, Positions: 4,
+		Seed: 1}
 	if s.prog != nil {
 		return simulate.Program(s.prog, simulate.NewFootprints(), effort)
 	}

@@ -38,8 +38,8 @@ type verb struct {
 func verbs() []verb {
 	return []verb{
 		compileVerb(), packVerb(), runVerb(), chatVerb(), serveVerb(), logitsVerb(), qualityVerb(), validateVerb(),
-		simulateVerb(), costVerb(), spaceVerb(), evalVerb(), searchVerb(), campaignVerb(), dumpVerb(), verifyVerb(), checkVerb(),
-		diffVerb(), doctorVerb(),
+		simulateVerb(), costVerb(), spaceVerb(), evalVerb(), searchVerb(), campaignVerb(), dumpVerb(), verifyVerb(),
+		checkVerb(), diffVerb(), doctorVerb(),
 		targetsVerb(), modelsVerb(), passesVerb(), explainVerb(), versionVerb(), completionVerb(), helpVerb(),
 	}
 }

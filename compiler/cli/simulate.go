@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -52,7 +53,8 @@ func simulateVerb() verb {
 func (f *simulateFlags) define(set *pflag.FlagSet) {
 	set.Var(newCount(&f.orders, 16, 1, math.MaxInt32), "orders",
 		"run `N` orders of each step that has too many for all of them")
-	set.Var(newCount(&f.seed, 1, 0, math.MaxInt32), "seed", "the first order follows from `N`, the next from N+1, and so on")
+	set.Var(newCount(&f.seed, 1, 0, math.MaxInt32), "seed",
+		"the first order follows from `N`, the next from N+1, and so on")
 	f.seconds = 10
 	set.Var(newAmount(&f.seconds), "time", "stop after so many `SECONDS`")
 	set.Var(newCounts(&f.positions, nil), "position",
@@ -92,8 +94,8 @@ func (f *simulateFlags) run(c *call) error {
 	defer cancel()
 	ctx, cancel := context.WithTimeout(interrupted, time.Duration(f.seconds*float64(time.Second)))
 	defer cancel()
-	effort := simulate.Effort{States: exploredStates, Orders: f.orders, ExploreWork: exploredWork, Positions: simulatedEnds,
-		At: f.positions, Seed: uint64(f.seed), Stop: ctx.Done()}
+	effort := simulate.Effort{States: exploredStates, Orders: f.orders, ExploreWork: exploredWork,
+		Positions: simulatedEnds, At: f.positions, Seed: uint64(f.seed), Stop: ctx.Done()}
 	v, err := f.judge(c, p, effort)
 	if err != nil {
 		return err
@@ -109,8 +111,8 @@ func (f *simulateFlags) run(c *call) error {
 	case v.Limit != nil && !result.Stopped:
 		return diag.Errorf(simulate.CodeTooLarge, c.args[0], "%v", v.Limit)
 	case v.States+v.Orders == 0:
-		return diag.Errorf(simulate.CodeTooLarge, c.args[0], "no order was run to its end in %g s; want a longer --time",
-			f.seconds)
+		return diag.Errorf(simulate.CodeTooLarge, c.args[0],
+			"no order was run to its end in %g s; want a longer --time", f.seconds)
 	}
 	return c.printf("%s", simulatedText(c.args[0], result))
 }
@@ -209,8 +211,7 @@ func scriptText(path string, h *hazard) string {
 	default:
 		fmt.Fprintf(&b, "%s: goes wrong %s in every order\n", path, at)
 	}
-	printSteps(&b, s.Steps)
-	printSteps(&b, s.Waits)
+	printSteps(&b, slices.Concat(s.Steps, s.Waits))
 	return b.String()
 }
 
@@ -232,11 +233,12 @@ func printSteps(b *strings.Builder, steps []simulate.Step) {
 		}
 		if hi-lo < alike {
 			hi = lo + 1
-			lines = append(lines, fmt.Sprintf("  %d.\t%s\t%s\t%s", lo+1, smText(steps[lo].SM), steps[lo].Task, steps[lo].Does))
+			lines = append(lines, fmt.Sprintf("  %d.\t%s\t%s\t%s", lo+1, smText(steps[lo].SM), steps[lo].Task,
+				steps[lo].Does))
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("  %d. to %d.\t\t%s to %s\teach %s", lo+1, hi, steps[lo].Task, steps[hi-1].Task,
-			steps[lo].Does))
+		lines = append(lines, fmt.Sprintf("  %d. to %d.\t\t%s to %s\teach %s", lo+1, hi, steps[lo].Task,
+			steps[hi-1].Task, steps[lo].Does))
 	}
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	if first := len(lines) - shownSteps; first > 0 {

@@ -19,8 +19,8 @@ func TestTokensPopulation(t *testing.T) {
 	}
 	fp, accepted, unsafe := simulate.NewFootprints(), 0, map[string]int{}
 	for seed := range n {
-		j := Judge(population.Tokens(seed), fp, simulate.Effort{States: 2000, Orders: 4, Positions: 4, ExploreWork: 50_000, SampleWork: 50_000,
-			Seed: seed})
+		j := Judge(population.Tokens(seed), fp, simulate.Effort{States: 2000, Orders: 4, Positions: 4,
+			ExploreWork: 50_000, SampleWork: 50_000, Seed: seed})
 		require.False(t, j.FalseAccept(), "%s is accepted: %v", j.Case.Name, j.Verdict.Hazard)
 		require.False(t, j.Disagree(), "%s: %v, and the reference VM %q", j.Case.Name, j.Diags.Err(), j.Misfit)
 		switch {
