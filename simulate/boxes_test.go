@@ -112,7 +112,8 @@ func TestInitialRows(t *testing.T) {
 				require.Equal(t, there, initial(b, row*8*c.dtype.Bits()/8, c.positions), "row %d of sequence %d", r, s)
 				if c.dtype == ir.I8 {
 					require.True(t, b.ScaledRows())
-					require.Equal(t, there, initial(b, b.Numel()+2*row+1, c.positions), "scale of row %d of sequence %d", r, s)
+					scale := b.Numel() + 2*row + 1
+					require.Equal(t, there, initial(b, scale, c.positions), "scale of row %d of sequence %d", r, s)
 				}
 				row++
 			}

@@ -68,7 +68,8 @@ func tasksIn(h *Hazard) int {
 // that nobody can help, itself alone.
 func TestExplanation(t *testing.T) {
 	wait := func(sm, name, on, signal string) string {
-		return "stage " + name + " explicit\n task sm=" + sm + " a=0 b=1\n wait " + on + " >= 1\n NOP()\n signal " + signal + "\n"
+		return "stage " + name + " explicit\n task sm=" + sm + " a=0 b=1\n wait " + on + " >= 1\n NOP()\n signal " +
+			signal + "\n"
 	}
 	p := program(t, "counter q counter gpu\ncounter r counter gpu\n"+on("0", "t", whole)+
 		wait("0", "x", "q", "r")+wait("1", "y", "r", "q")+wait("1", "behind", "q", "step"))

@@ -41,8 +41,8 @@ func FuzzSimulate(f *testing.F) {
 	})
 }
 
-// Every family is answered within the time that it is given, about, and the memory of watch. AMKC_LONG asks for all, and
-// else it is every twelfth one.
+// Every family is answered within the time that it is given, about, and the memory of watch. AMKC_LONG asks for all,
+// and else it is every twelfth one.
 func TestSimulateHostile(t *testing.T) {
 	size := attackSize()
 	file := filepath.Join(t.TempDir(), "program")
