@@ -157,7 +157,7 @@ func (s *state) poll(t int32, at, k int) {
 			s.fail(Clobbered, t, msg.task, "reads %s, where %s has written %s", m.where(int(p.cell), p.buf), from.name,
 				msg.buf.Name)
 		case from.step != m.tasks[t].step:
-			s.fail(Undefined, t, msg.task, "reads %s, written in the step before", m.where(int(p.cell), p.buf))
+			s.fail(Undefined, t, -1, "reads %s, written in the step before", m.where(int(p.cell), p.buf))
 		}
 	}
 	if p.answers == 1 {

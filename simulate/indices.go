@@ -44,7 +44,7 @@ func (m *machine) indices([]region) *Hazard {
 		w.held = map[string][]index{}
 		order := m.anyOrder(step)
 		if order == nil {
-			return nil // it is stuck, which is found elsewhere
+			return nil // it is stuck, which is found elsewhere, as is that the caller has stopped
 		}
 		for _, t := range order {
 			w.temps, w.lasts = map[string][]index{}, map[string]int{}
@@ -81,7 +81,8 @@ func (m *machine) selects() bool {
 	return false
 }
 
-// anyOrder lists the tasks of a step in an order in which they can run, or nothing if there is none.
+// anyOrder lists the tasks of a step in an order in which they can run, or nothing if there is none, or the caller has
+// stopped.
 func (m *machine) anyOrder(step int) []int {
 	missing := make([]int, len(m.counters)) // producers that are not done
 	left := 0
@@ -111,7 +112,7 @@ func (m *machine) anyOrder(step int) []int {
 		return true
 	}
 	order := make([]int, 0, left)
-	for more := true; more; {
+	for more := true; more && !m.opts.stopped(); {
 		more = false
 		for t := range m.tasks {
 			if m.tasks[t].step != step || done[t] || !may(&m.tasks[t]) {

@@ -16,7 +16,7 @@ func (s *state) read(t int32, c int, a access) {
 	case *s.through[c] != a.buf.Name:
 		s.fail(Clobbered, t, w, "reads %s, where %s has written %s", m.where(c, a.buf), m.tasks[w].name, *s.through[c])
 	case a.buf.Kind != ir.KVCache && m.tasks[w].step != m.tasks[t].step:
-		s.fail(Undefined, t, w, "reads %s, written in the step before", m.where(c, a.buf))
+		s.fail(Undefined, t, -1, "reads %s, written in the step before", m.where(c, a.buf))
 	}
 	if was := s.readers[c]; was == nil || was.task != t {
 		s.readers[c] = &reader{t, was}

@@ -10,9 +10,10 @@ type shrinker struct {
 	h    *Hazard // as it is told
 	path []event
 	left int // events that may still be run
-	// what is looked for: the hazard, or that of one of two tasks in conflict which comes too early
+	// what is looked for: the hazard, or early that of one of two tasks in conflict, which comes too early
 	kind        Kind
 	task, other int32
+	early       bool
 }
 
 // Shrink returns a hazard with an order of as few tasks as still show it, one after the other as far as that does. It
@@ -71,7 +72,7 @@ func (s *shrinker) same(st *state) bool {
 		return st.hazard == nil && s.inVain(st)
 	}
 	return st.hazard != nil && st.hazard.Kind == s.kind && st.hazard.task == s.task &&
-		(st.hazard.other == s.other || s.kind == Undefined)
+		(s.early || st.hazard.Detail == s.h.Detail)
 }
 
 // inVain reports whether the task that is stuck polls a word of which all that would answer has been overwritten.
@@ -100,7 +101,8 @@ func (s *shrinker) slice() {
 				before[e.n] = append(before[e.n], int32(a))
 			}
 			for _, w := range m.tasks[e.n].waits {
-				before[e.n] = append(before[e.n], arrived[w.counter][:w.threshold-m.counters[w.counter].init]...)
+				first := max(0, w.threshold-m.counters[w.counter].init)
+				before[e.n] = append(before[e.n], arrived[w.counter][:first]...)
 			}
 		case polls:
 			if n, ok := memory[m.tasks[e.n].ops[at[e.n]].polls[e.poll].cell]; ok {
@@ -211,7 +213,7 @@ func (s *shrinker) inTurns() {
 		switch out, h := s.inTurn(without(list, first), first); {
 		case h == nil:
 		case h.Kind == Undefined && h.task == last:
-			s.path, s.kind, s.task, s.other = out, Undefined, last, first
+			s.path, s.kind, s.task, s.other, s.early = out, Undefined, last, first, true
 			return
 		case h.Kind == Race && min(h.task, h.other) == first && max(h.task, h.other) == last:
 			s.tell(out, h)
@@ -235,7 +237,7 @@ func (s *shrinker) inTurns() {
 
 // tell makes another order, and what goes wrong in it, those that are told.
 func (s *shrinker) tell(path []event, h *Hazard) {
-	s.h.Kind, s.h.Where, s.h.Detail, s.h.task, s.h.other = h.Kind, h.Where, h.Detail, h.task, h.other
+	s.h.Kind, s.h.Where, s.h.Detail, s.h.task, s.h.other, s.h.why = h.Kind, h.Where, h.Detail, h.task, h.other, nil
 	s.path, s.kind, s.task, s.other = path, h.Kind, h.task, h.other
 }
 
@@ -252,9 +254,12 @@ func (s *shrinker) inTurn(list []int32, last ...int32) ([]event, *Hazard) {
 	for moved := true; moved; {
 		moved = false
 		for _, t := range list {
+			if s.left--; s.left < 0 {
+				return nil, nil
+			}
 			for e, ok := s.next(st, t); ok; e, ok = s.next(st, t) {
 				st.apply(e)
-				out, moved = append(out, e), true
+				out, moved, s.left = append(out, e), true, s.left-1
 				if st.hazard != nil {
 					return out, st.hazard
 				}

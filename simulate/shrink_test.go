@@ -29,7 +29,7 @@ func TestShrink(t *testing.T) {
 		require.Contains(t, []int32{v.Hazard.task, v.Hazard.other}, h.task, "seed %d", seed)
 		s := &shrinker{h: h, path: h.path, left: 1 << 20, kind: h.Kind, task: h.task, other: h.other}
 		if h.late >= 0 {
-			s.kind, s.other = Undefined, h.late
+			s.kind, s.other, s.early = Undefined, h.late, h.Kind == Race
 			s.task = h.m.of(h.path[len(h.path)-1])
 		}
 		_, ok := s.again(h.path)
@@ -82,4 +82,14 @@ func TestExplanation(t *testing.T) {
 	p = program(t, on("0", "t", whole)+wait("1", "alone", "c", "step")+wait("0", "behind", "d", "step"))
 	v = Program(p, NewFootprints(), Effort{States: 100, Positions: 1})
 	require.Len(t, v.Hazard.Shrink(1000).Script().Waits, 1)
+}
+
+// A wait that its counter satisfies from the beginning needs nobody.
+func TestShrinkFromInitialCounts(t *testing.T) {
+	p := program(t, "counter i counter gpu init=3\n"+on("0", "t", " wait i >= 1\n a[0:2] = COPY(in[0:2])\n signal step")+
+		on("1", "u", " wait i >= 2\n out[0:2] = COPY(a[0:2])\n signal step"))
+	h := Program(p, NewFootprints(), Effort{States: 100, Positions: 1}).Hazard
+	require.NotNil(t, h)
+	require.Equal(t, Race, h.Kind)
+	require.Len(t, h.Shrink(1000).Script().Steps, 2)
 }
