@@ -183,7 +183,7 @@ func (m *machine) assign(regions []region) (*Hazard, error) {
 	m.polls = make([]int, len(m.tasks))
 	for i := range m.tasks {
 		if m.opts.stopped() {
-			return nil, errStopped{}
+			return nil, ErrStopped
 		}
 		m.assignPolls(i)
 		if len(m.answers) > maxPolls {

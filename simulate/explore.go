@@ -48,7 +48,7 @@ func (x *explorer) spent() bool {
 	if x.work++; x.m.opts.MaxWork > 0 && x.work > x.m.opts.MaxWork {
 		x.complete = false
 	} else if x.work%64 == 0 && x.m.opts.stopped() {
-		x.complete, x.limit = false, errStopped{}
+		x.complete, x.limit = false, ErrStopped
 	}
 	return !x.complete
 }

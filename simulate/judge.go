@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -158,11 +159,13 @@ func (v *Verdict) add(o Verdict, at int) {
 	v.Complete = v.Complete && o.Complete || o.Hazard != nil
 	v.States += o.States
 	v.Orders += o.Orders
-	v.Limit = o.Limit
+	if v.Limit == nil || errors.Is(o.Limit, ErrStopped) {
+		v.Limit = o.Limit
+	}
 }
 
 // over reports whether there is nothing left to look for.
-func (v *Verdict) over() bool { return v.Hazard != nil || v.Limit != nil }
+func (v *Verdict) over() bool { return v.Hazard != nil || errors.Is(v.Limit, ErrStopped) }
 
 // positions chooses some of an interval: all of a short one, else its ends, where most goes wrong, and others by seed.
 func positions(lo, hi int, e Effort) []int {

@@ -1,6 +1,9 @@
 package simulate
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // What a machine may consist of. Numbers in a program are cheap to write; these bound what they make the machine
 // allocate, to less than 1 GB. Llama-3.1-8B on 132 SMs, two steps in a row at position 4,095, has 73 % of the polls and
@@ -25,10 +28,8 @@ func (e *errTooLarge) Error() string { return e.what }
 
 func tooLarge(format string, args ...any) error { return &errTooLarge{fmt.Sprintf(format, args...)} }
 
-// errStopped says that Options.Stop was closed.
-type errStopped struct{}
-
-func (errStopped) Error() string { return "stopped" }
+// ErrStopped says that Options.Stop was closed.
+var ErrStopped = errors.New("stopped")
 
 // stopped reports whether whoever asked has called it off.
 func (o *Options) stopped() bool {

@@ -187,7 +187,7 @@ func build(runs []Run, fp *Footprints, opts Options) (*machine, *Hazard, error) 
 	}
 	for _, check := range []func([]region) *Hazard{m.aliases, m.outputs, m.capacity, m.indices} {
 		if opts.stopped() {
-			return nil, nil, errStopped{}
+			return nil, nil, ErrStopped
 		}
 		if h := check(regions); h != nil {
 			return nil, h, nil
@@ -294,7 +294,7 @@ func (m *machine) footprints(step int, r Run, fp *Footprints, out []region) ([]r
 	places := map[*ir.Buffer]int{}
 	for i := range r.Flat.Tasks {
 		if m.opts.stopped() {
-			return nil, nil, errStopped{}
+			return nil, nil, ErrStopped
 		}
 		who := "task " + m.tasks[first+i].name
 		for k := range r.Flat.Tasks[i].Ops {

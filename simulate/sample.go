@@ -107,7 +107,7 @@ func (a *adversary) run(s *state) (*Hazard, error) {
 	var path []event
 	for s.hazard == nil {
 		if len(path)%1024 == 0 && a.m.opts.stopped() {
-			return nil, errStopped{}
+			return nil, ErrStopped
 		}
 		a.work, a.until = a.work+1, a.until-1
 		e, ok := a.pick(s)

@@ -86,7 +86,8 @@ func TestExplanation(t *testing.T) {
 
 // A wait that its counter satisfies from the beginning needs nobody.
 func TestShrinkFromInitialCounts(t *testing.T) {
-	p := program(t, "counter i counter gpu init=3\n"+on("0", "t", " wait i >= 1\n a[0:2] = COPY(in[0:2])\n signal step")+
+	p := program(t, "counter i counter gpu init=3\n"+
+		on("0", "t", " wait i >= 1\n a[0:2] = COPY(in[0:2])\n signal step")+
 		on("1", "u", " wait i >= 2\n out[0:2] = COPY(a[0:2])\n signal step"))
 	h := Program(p, NewFootprints(), Effort{States: 100, Positions: 1}).Hazard
 	require.NotNil(t, h)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -104,15 +105,20 @@ func (f *simulateFlags) run(c *call) error {
 		return diag.Errorf(codeInterrupted, c.args[0], "interrupted")
 	}
 	result.Tasks, result.States, result.Orders, result.Explored = v.Tasks, v.States, v.Orders, v.Explored
-	result.Positions, result.Stopped = append(result.Positions, v.At...), ctx.Err() != nil && v.Limit != nil
+	result.Positions, result.Stopped = append(result.Positions, v.At...), errors.Is(v.Limit, simulate.ErrStopped)
 	switch {
 	case v.Hazard != nil:
 		return f.wrong(c, result, v.Hazard)
-	case v.Limit != nil && !result.Stopped:
-		return diag.Errorf(simulate.CodeTooLarge, c.args[0], "%v", v.Limit)
-	case v.States+v.Orders == 0:
+	case result.Stopped && v.States+v.Orders == 0:
 		return diag.Errorf(simulate.CodeTooLarge, c.args[0],
 			"no order was run to its end in %g s; want a longer --time", f.seconds)
+	case v.Limit != nil && !result.Stopped:
+		d := diag.Errorf(simulate.CodeTooLarge, c.args[0], "%v", v.Limit)
+		if v.States+v.Orders == 0 {
+			return d
+		}
+		d.Severity = diag.Warning // two steps in a row are too large, and one is not
+		c.report(diag.List{d})
 	}
 	return c.printf("%s", simulatedText(c.args[0], result))
 }
@@ -171,6 +177,10 @@ func simulatedText(path string, r *simulated) string {
 	}
 	if r.Stopped {
 		stop = ", and the time was over"
+	}
+	if r.Orders == 0 {
+		return fmt.Sprintf("%s: nothing went wrong in %d states of up to %d tasks at %s%s; amkc validate proves all\n",
+			path, r.States, r.Tasks, at, stop)
 	}
 	return fmt.Sprintf("%s: nothing went wrong in %d orders of up to %d tasks at %s, from seed %d on%s; "+
 		"amkc validate proves all\n", path, r.Orders, r.Tasks, at, r.Seed, stop)
