@@ -4,7 +4,8 @@ PYTHON ?= python3
 # Into a folder of this repository, so that what pip says of the user's own packages is beside the point.
 PIP := $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore
 
-.PHONY: build cuda demo library test test-go test-python race long soundness fuzz kernels looping results results-tools lint goldens clean
+.PHONY: build cuda demo library test test-go test-python race long soundness fuzz kernels looping results experiments \
+	results-tools lint goldens clean
 
 # The modules that a launcher carries come from the module cache; embedding them makes amkc independent of it.
 MODULES := codegen/modules/files/modules
@@ -78,8 +79,8 @@ FUZZERS := ir:FuzzParseText ir:FuzzParseJSON ir:FuzzParseExpr ir:FuzzParsePiece 
 fuzz:
 	$(PYTHON) scripts/fuzz.py --time $(FUZZTIME) --workers $(FUZZWORKERS) $(FUZZERS)
 
-# A million programs, judged by validate and by the oracles that run them; writes docs/results/soundness.md. Half an
-# hour to three quarters on two cores; `make test` judges 1,000, `make long` 20,000.
+# A million programs, judged by validate and by the oracles that run them; writes soundness.md and soundness.json of
+# docs/results. Half an hour to three quarters on two cores; `make test` judges 1,000, `make long` 20,000.
 soundness:
 	go test ./internal/soundness -run Population -timeout 5h -programs 1000000 -report $(CURDIR)/docs/results -v
 
@@ -94,6 +95,11 @@ kernels: build cuda
 # On a machine with a GPU, nvcc, PyTorch and transformers: everything docs/results and BENCHMARKS.md report.
 results:
 	$(PYTHON) bench/results.py
+
+# Experiments that papers have published, repeated; writes docs/experiments.md. Needs no GPU, but PyTorch and
+# transformers; hours on two cores, in pieces: FLAGS='--budget 540', or --only 'families/*'.
+experiments:
+	$(PYTHON) bench/experiments.py $(FLAGS)
 
 # What bench/results.py needs on a GPU machine that has no Go, to be carried there.
 results-tools: $(MODULES)

@@ -30,22 +30,25 @@ func (j *Judgement) Disagree() bool { return j.Compared() && j.Fit[0] != j.Fit[1
 
 // Judge asks both.
 func Judge(c population.Case, fp *simulate.Footprints, e simulate.Effort) Judgement {
-	j := Judgement{Case: c, Diags: Validate(c)}
-	switch {
-	case c.Profile != nil:
-		j.Verdict = runProfile(c.Profile, fp, e)
-	case c.Program != nil:
-		j.Verdict = simulate.Program(c.Program, fp, e)
-	case c.Kernel:
-		j.Verdict = simulate.Flat(simulate.Ahead(c.Flat), c.Target, fp, e)
-	default:
-		j.Verdict = simulate.Flat(c.Flat, c.Target, fp, e)
-	}
+	j := Judgement{Case: c, Diags: Validate(c), Verdict: Simulate(c, fp, e)}
 	j.Fit[0] = fitOf(j.Diags)
 	if j.Fit[0] != simulate.Unknown {
 		j.Fit[1], j.Misfit = refvmFit(c, fp, e)
 	}
 	return j
+}
+
+// Simulate returns what the oracles have seen.
+func Simulate(c population.Case, fp *simulate.Footprints, e simulate.Effort) simulate.Verdict {
+	switch {
+	case c.Profile != nil:
+		return runProfile(c.Profile, fp, e)
+	case c.Program != nil:
+		return simulate.Program(c.Program, fp, e)
+	case c.Kernel:
+		return simulate.Flat(simulate.Ahead(c.Flat), c.Target, fp, e)
+	}
+	return simulate.Flat(c.Flat, c.Target, fp, e)
 }
 
 // Validate returns the errors for which a program is rejected.

@@ -20,17 +20,18 @@ type source struct {
 
 // Row is what was counted for one class.
 type Row struct {
-	Group, Class string
-	Programs     int
-	Unsafe       int // an oracle saw something go wrong
-	Rejected     int // of those
-	FalseAccepts int // the others
-	Accepted     int // of all
-	Strict       int // rejected although the oracles saw nothing
-	Exhaustive   int // judged over every schedule, or with a hazard found
-	Schedules    int // states explored and schedules run
-	Compared     int // both validate and the reference VM have looked at the operands of all ops
-	Disagree     int // of those: one takes them, the other does not
+	Group        string `json:"group"`
+	Class        string `json:"class"`
+	Programs     int    `json:"programs"`
+	Unsafe       int    `json:"unsafe"`        // an oracle saw something go wrong
+	Rejected     int    `json:"rejected"`      // of those
+	FalseAccepts int    `json:"false_accepts"` // the others
+	Accepted     int    `json:"accepted"`      // of all
+	Strict       int    `json:"strict"`        // rejected although the oracles saw nothing
+	Exhaustive   int    `json:"exhaustive"`    // judged over every schedule, or with a hazard found
+	Schedules    int    `json:"schedules"`     // states explored and schedules run
+	Compared     int    `json:"compared"`      // both validate and the reference VM have looked at all operands
+	Disagree     int    `json:"disagree"`      // of those: one takes them, the other does not
 }
 
 // Report is the outcome of a run.

@@ -14,7 +14,7 @@ import (
 
 var (
 	programs = flag.Int("programs", usual(), "how many programs to judge")
-	report   = flag.String("report", "", "directory to write soundness.md to")
+	report   = flag.String("report", "", "directory to write soundness.md and soundness.json to")
 )
 
 // usual is how many programs a run judges that nobody tells how many.
@@ -50,6 +50,9 @@ func TestPopulation(t *testing.T) {
 		}
 	})
 	if *report != "" {
+		data, err := rep.JSON(*programs, effort)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(*report, "soundness.json"), data, 0o644))
 		require.NoError(t, os.WriteFile(filepath.Join(*report, "soundness.md"), []byte(rep.Markdown(*programs, effort)),
 			0o644))
 	}
