@@ -1,7 +1,6 @@
 package soundness
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -52,18 +51,6 @@ func (rep *Report) Markdown(n int, e simulate.Effort) string {
 		w("| %s | %s | %s | `%s` |", code, thousands(n), explained[code], rep.Examples[code])
 	}
 	return b.String()
-}
-
-// JSON is the report of a run of n programs as data.
-func (rep *Report) JSON(n int, e simulate.Effort) ([]byte, error) {
-	data, err := json.MarshalIndent(struct {
-		Schema   string `json:"schema"`
-		Programs int    `json:"programs"` // asked for
-		States   int    `json:"states"`   // explored of each step at most
-		Orders   int    `json:"orders"`   // and else sampled
-		Rows     []Row  `json:"rows"`
-	}{"amkc.soundness/1", n, e.States, e.Orders, rep.Rows}, "", " ")
-	return append(data, '\n'), err
 }
 
 // thousands prints a number with commas.
