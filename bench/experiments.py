@@ -5,7 +5,7 @@ docs/results/experiments.json, and from it docs/experiments.md.
     python3 bench/experiments.py                              everything
     python3 bench/experiments.py --section coverage           one section
     python3 bench/experiments.py --only 'families/llama-*'    some rows
-    python3 bench/experiments.py --budget 540                 what can be done in nine minutes; run it again for the rest
+    python3 bench/experiments.py --budget 540                 what nine minutes are enough for; again for the rest
     python3 bench/experiments.py --render                     docs/experiments.md anew, from the JSON file
 
 It needs Go and numpy, no GPU, and PyTorch and transformers for what is compared with them; rows that lack those say so.
@@ -116,7 +116,8 @@ def parse(argv):
     p.add_argument("--only", action="append", metavar="PATTERN",
                    help="only rows whose id matches, SECTION/NAME; may be repeated")
     p.add_argument("--list", action="store_true", help="print the ids of the selected rows, and make none")
-    p.add_argument("--render", action="store_true", help="write docs/experiments.md from the JSON file, and make no rows")
+    p.add_argument("--render", action="store_true",
+                   help="write docs/experiments.md from the JSON file, and make no rows")
     p.add_argument("--again", action="store_true", help="make rows again that have passed")
     p.add_argument("--budget", type=float, metavar="SECONDS", help="stop after this time")
     p.add_argument("--out", type=Path, default=Path("docs/results/experiments.json"), metavar="FILE",
@@ -156,7 +157,8 @@ def main(argv=None):
     try:
         with sole_use(args.work):
             amkc = build_amkc(args.work)
-            return make_rows(args, chosen, store, Shop(amkc, args.work.resolve(), Budget(args.budget)), environment(amkc))
+            shop = Shop(amkc, args.work.resolve(), Budget(args.budget))
+            return make_rows(args, chosen, store, shop, environment(amkc))
     except (machine.Missing, InUse) as e:
         print(f"experiments.py: error: {e}", file=sys.stderr)
         return 2

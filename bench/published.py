@@ -34,8 +34,10 @@ class Covered:
 # Table 4, and the table of all models in the account of E1. Sizes of the MLP and of the vocabulary are not in it: they
 # are those of the published checkpoints, and of the others what the numbers of parameters leave no choice about.
 COVERAGE = (
-    Covered("SmolLM2-135M", "checkpoint", "134.52", 30, 576, 9, 3, 1716, 848, 573, "3.91e-05", "yes", 1536, 49152, True),
-    Covered("SmolLM2-360M", "checkpoint", "361.82", 32, 960, 15, 5, 2690, 904, 611, "2.50e-05", "yes", 2560, 49152, True),
+    Covered("SmolLM2-135M", "checkpoint", "134.52", 30, 576, 9, 3, 1716, 848, 573, "3.91e-05", "yes", 1536, 49152,
+            True),
+    Covered("SmolLM2-360M", "checkpoint", "361.82", 32, 960, 15, 5, 2690, 904, 611, "2.50e-05", "yes", 2560, 49152,
+            True),
     Covered("TinyLlama-1.1B-Chat", "checkpoint", "1100.05", 22, 2048, 32, 4, 3410, 625, 421, "1.34e-05", "yes", 5632,
             32000),
     Covered("Llama h512 L2", "from config", "40.37", 2, 512, 8, 2, 182, 65, 41, "1.82e-06", "yes", 2048, 32000),
@@ -62,7 +64,8 @@ REFUSALS = (
     Variant("Llama with attention_bias", "refused at import", "llama-attention-bias"),
     Variant("Llama with rope_scaling linear", "refused at import", "llama-rope-linear"),
     Variant("Llama with hidden_act gelu", "refused at import", "llama-gelu"),
-    Variant("Qwen2 with q/k/v biases", "accepted in silence, logits off by 2.47; refused since, says the account", "qwen2-bias"),
+    Variant("Qwen2 with q/k/v biases", "accepted in silence, logits off by 2.47; refused since, says the account",
+            "qwen2-bias"),
 )
 
 
@@ -106,13 +109,15 @@ NOT_YET = (
     NotYet(AMK, "Table 3", "errors of logits on RTX 5090, A100 and H100, 2.38e-07 to 3.12e-02, and greedy tokens",
            "1, on GPUs"),
     NotYet(AMK, "Section 5, quality", "perplexity of SmolLM2-135M over 187 tokens 14.948473, 2.45e-07 from eager", "1"),
-    NotYet(AMK, "E2, the anchor", "24 of 24 accepted lowerings equal eager PyTorch bit for bit in the reference VM", "2"),
+    NotYet(AMK, "E2, the anchor", "24 of 24 accepted lowerings equal eager PyTorch bit for bit in the reference VM",
+           "2"),
     NotYet(AMK, "E3, Section 5", "180 of 180 candidates valid, predicted gains 1.002, 1.101 and 1.276, geomean 1.121; "
            "20 of 60 injected faults, all rejected", "3"),
     NotYet(AMK, "Figure 4", "search on hardware: 2,168 to 1,261 µs cold (1.72×), 2,514 to 1,991 µs by an agent (1.25×)",
            "3"),
     NotYet(AMK, "Section 5, ten minutes", "537 trials, 1,805 to 1,225 µs (1.47×), 0.88× of eager in a CUDA graph", "3"),
-    NotYet(AMK, "Table 7", "fractions of the measured peak at full clocks: A100 12.5 to 17.7 %, H100 4.8 to 8.6 %", "4"),
+    NotYet(AMK, "Table 7", "fractions of the measured peak at full clocks: A100 12.5 to 17.7 %, H100 4.8 to 8.6 %",
+           "4"),
     NotYet(AMK, "Table 8", "fractions of the data sheet's bandwidth: 1.1 to 23.4 %", "4"),
     NotYet(AMK, "Figure 3", "460 of 731 GB/s (63 %) on an RTX 5090, cuBLAS 661", "4"),
     NotYet(AMK, "Section 5, peaks", "measured peaks of 731, 1,383 and 3,089 GB/s", "4"),
@@ -127,7 +132,7 @@ NOT_YET = (
     NotYet(LOOPING, "Table 1", "operations, bytes and intensity of a token of Llama 3.1", "6"),
     NotYet(LOOPING, "Figure 1", "speed and share of the peak of 2, 4 and 8 H100 with TensorRT-LLM", "6"),
     NotYet(LOOPING, "Figure 4", "where the time of a token goes on 2, 4 and 8 H100", "6"),
-    NotYet(LOOPING, "Figure 5", "where it goes on an SN40L: over 30 % in synchronisation, and almost 8 times less looped",
+    NotYet(LOOPING, "Figure 5", "where it goes on an SN40L: over 30 % in synchronisation, almost 8 times less looped",
            "6"),
     NotYet(LOOPING, "Figure 8", "looped against not, geomean 1.6×", "6"),
     NotYet(LOOPING, "Figure 9", "scaling from 8 to 16 sockets, geomean 2.5×", "6"),
