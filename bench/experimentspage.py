@@ -45,7 +45,8 @@ cannot."""
 RATES = """Published: the account of E2, 7,160 programs in memory, the wall clock of a CPU that is not named. Ours: a
 second of processor time, garbage collection included. *From a file* is the bytes of JSON to the verdict, of the
 lowerings and mutants; the random graphs have no file form, and programs in memory have been parsed before. The
-processors differ, so that no ratio is given."""
+processors differ, so that no ratio is given. Ours were made beside other work on the same two cores, which costs
+processor time too: [validator.md](validator.md#how-fast-it-is) has what an idle machine gives."""
 
 MISSING = """Published figures that have no row of ours here yet, and the item of the issue "The experiments of the
 papers" that is to make it."""
