@@ -4,8 +4,8 @@ PYTHON ?= python3
 # Into a folder of this repository, so that what pip says of the user's own packages is beside the point.
 PIP := $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore
 
-.PHONY: build cuda demo library test test-go test-python race long soundness soundness-merge fuzz kernels looping \
-	results experiments results-tools lint goldens clean
+.PHONY: build cuda demo library test test-go test-python race long engines soundness soundness-merge fuzz kernels
+.PHONY: looping results experiments results-tools lint goldens clean
 
 # The modules that a launcher carries come from the module cache; embedding them makes amkc independent of it.
 MODULES := codegen/modules/files/modules
@@ -61,6 +61,18 @@ race:
 # The same tests on more programs, models and files, and those that take minutes; CONTRIBUTING.md says what runs where.
 long: build
 	AMKC_LONG=1 go test -timeout 60m ./...
+	@$(MAKE) --no-print-directory engines
+
+# Campaigns on Slurm, on Ray and by way of MCP from Python, all on this machine, and the Kubernetes manifests against
+# the schema of the API. Slurm comes from the packages of Debian, which takes root where it is not there yet.
+ENGINES := .engines/bin/python
+engines: build cuda $(ENGINES)
+	@command -v slurmctld >/dev/null || apt-get install -qq -y --no-install-recommends slurmctld slurmd slurm-client munge
+	AMKC=$(CURDIR)/amkc $(ENGINES) -m unittest discover -q -s scripts/cluster -p 'test_*.py'
+
+$(ENGINES):
+	$(PYTHON) -m venv .engines
+	.engines/bin/pip install --quiet --disable-pip-version-check ray==2.60.0 mcp==2.3.0 kubernetes-validate==1.37.0
 
 # Fuzz every parser, the way from bytes to a verdict, and every verb that reads a file, FUZZTIME each, on FUZZWORKERS cores.
 # An input that takes more than 5 s or 1 GB fails like one that crashes (internal/watch). What a fuzzer finds lands in
@@ -72,7 +84,7 @@ FUZZERS := ir:FuzzParseText ir:FuzzParseJSON ir:FuzzParseExpr ir:FuzzParsePiece 
 	passes/checkpoint:FuzzSafetensors passes/checkpoint:FuzzJSON passes/checkpoint:FuzzHubID passes/quantised:FuzzMatrix passes:FuzzImportConfig \
 	validate:FuzzFlat compiler/readback:FuzzReadback compiler/cli:FuzzParseNPY runtime/prompts:FuzzParse runtime/tokenizer:FuzzLoad runtime/tokenizer/regex:FuzzCompile \
 	runtime/jinja:FuzzRender runtime/jinja:FuzzFromJSON runtime/chat:FuzzFormat runtime/sampling:FuzzConfig \
-	runtime/serve:FuzzRequest runtime/grammar:FuzzSchema \
+	runtime/serve:FuzzRequest runtime/grammar:FuzzSchema search:FuzzFiles compiler/agent:FuzzPaths \
 	runtime/tokenizer:FuzzNFC runtime/tokenizer:FuzzReader runtime/host/cli:FuzzLauncher internal/hostile:FuzzVerdict \
 	internal/hostile:FuzzPrograms internal/hostile:FuzzSimulate internal/hostile:FuzzModels internal/hostile:FuzzBuilds \
 	internal/hostile:FuzzDiff internal/hostile:FuzzExplain

@@ -1,8 +1,10 @@
-"""Sections passes and sequences: what is decoded by passes is what single tokens give, to the bit.
+"""Sections passes, sequences and pass_times: what is decoded by passes is what single tokens give, to the bit, and how
+long a pass takes beside a token.
 
 Each section is a list of tasks; sections.py says what a task is.
 """
 
+from endurance import judge_bench
 from sections import Task
 from workshop import Case, OutOfTime, last_object
 
@@ -34,8 +36,17 @@ FORMATS = (Case(ZOO + "llama-gqa", "fp16", rows=8, sequences=8),
            Case(PYCODER, "bf16", rows=2, sequences=3))
 SOAKED = (Case(PYCODER, "bf16", rows=8, sequences=8),
           Case(PYCODER, "bf16", weights="int4:g64", cache="int8", rows=8, sequences=8))
+TIMED_POSITIONS = 8448  # of the contexts of builds whose passes are timed
+TIMED_AT = (128, 2048, 8192)
+TIMED_LAUNCHES = 40
 SOAK_MINUTES = 9
 SOAK_SPARE_SECONDS = 180  # to open the build, and to decode what is there to its end
+
+# Of these builds the check compares both kinds of passes with single tokens, in the run that times them.
+TIMED = tuple((Case(f"testdata/configs/{name}", "bf16", SEED, TIMED_POSITIONS, weights=weights, rows=8, sequences=8),
+               TIMED_AT)
+              for name, weights in (("llama-3.1-8b", ""), ("llama-3.1-8b", "int8"), ("llama-3.1-8b", "int4"),
+                                    ("llama-3.2-1b", "")))
 
 
 def passes_row(shop, case):
@@ -93,3 +104,29 @@ def passes():
 
 def sequences():
     return [Task("sequences", case.key, case, lambda shop, case=case: sequences_row(shop, case)) for case in SOAKED]
+
+
+def pass_times_row(shop, case, position):
+    directory = shop.finish(case)
+    shop.settle()
+    done = shop.on_device(directory, "bench", "--json", "--position", str(position), "--launches", str(TIMED_LAUNCHES))
+    return judge_pass_times(last_object(done.stdout))
+
+
+def judge_pass_times(r):
+    """A row of the latency, and of passes how long they take beside a token, if the check before them has passed."""
+    row = judge_bench(r)
+    if row["passed"]:
+        token = r["latency_us"]["median"]
+        for kind, several in (("rows", False), ("sequences", True)):
+            us = [p["latency_us"]["median"] for p in r.get("passes", ()) if (p.get("sequences", 1) > 1) == several]
+            if not us:
+                return {"passed": False, "findings": [f"no pass of several {kind} was timed"]}
+            row |= {f"{kind}_us": us[0], f"{kind}_over_token": us[0] / token}
+    return row
+
+
+def pass_times():
+    return [Task("pass_times", f"{case.key}-{position}", case,
+                 lambda shop, c=case, p=position: pass_times_row(shop, c, p))
+            for case, positions in TIMED for position in positions]

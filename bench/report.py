@@ -167,6 +167,17 @@ SECTIONS = {
                     ("positions compared with single tokens", lambda r: plain(r.get("compared"))),
                     ("RMS ratio", lambda r: fixed(r.get("rms_ratio"))),
                     ("rounds", lambda r: plain(r.get("rounds"))))),
+    "pass_times": ("Times of passes", "A pass of 8 rows of one sequence, and one that gives 8 sequences a token each, "
+                   "interleaved with single tokens of the same build. The check before it, in the same run, has "
+                   "compared the logits of both kinds of passes with those of single tokens, to the bit.", (
+                       ("position", lambda r: plain(r.get("position"))),
+                       ("µs per token", lambda r: fixed(r.get("latency_us", {}).get("median"), 1)),
+                       ("8 rows, µs", lambda r: fixed(r.get("rows_us"), 1)),
+                       ("over a token", lambda r: fixed(r.get("rows_over_token"))),
+                       ("8 sequences, µs", lambda r: fixed(r.get("sequences_us"), 1)),
+                       ("over a token", lambda r: fixed(r.get("sequences_over_token"))),
+                       ("tokens/s over one sequence's",
+                        lambda r: fixed(8 / r["sequences_over_token"], 2) if "sequences_over_token" in r else ""))),
     "contexts": ("Latency and context", "The same, of builds for the positions that their names say: max33024 is for "
                  "up to 33,023.", LATENCY),
 }

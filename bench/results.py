@@ -46,7 +46,7 @@ SECTIONS = {"fixtures": accuracy.fixtures, "quantised": accuracy.quantised,
             "sizes": accuracy.sizes,
             "barriers": looping.barriers, "bench": endurance.bench, "contexts": endurance.contexts,
             "compare": comparing.compare, "prompts": prompts.prompts, "ablations": ablations.ablations,
-            "sequences": passes.sequences,
+            "pass_times": passes.pass_times, "sequences": passes.sequences,
             "soak": endurance.soak}
 
 

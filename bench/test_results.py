@@ -348,6 +348,18 @@ class Judges(unittest.TestCase):
         plain = passes.judge_passes(Case("testdata/models/zoo/llama-gqa", "fp32"), r | {"kinds": {"prompts": 300}})
         self.assertTrue(plain["passed"])
 
+    def test_pass_times(self):
+        r = {"check": {"passed": True}, "latency_us": {"median": 100.0}, "passes": [
+            {"rows": 8, "latency_us": {"median": 120.0}},
+            {"rows": 1, "sequences": 8, "latency_us": {"median": 110.0}}]}
+        row = passes.judge_pass_times(r)
+        self.assertTrue(row["passed"])
+        self.assertEqual((row["rows_us"], row["rows_over_token"], row["sequences_over_token"]), (120.0, 1.2, 1.1))
+        self.assertIn("no pass of several sequences",
+                      passes.judge_pass_times(r | {"passes": r["passes"][:1]})["findings"][0])
+        failed = passes.judge_pass_times(r | {"check": {"passed": False, "failures": ["x"]}})
+        self.assertEqual((failed["passed"], "rows_us" in failed), (False, False))
+
     def test_sequences(self):
         r = {"seed": 1, "minutes": 9.1, "sequences": 8, "finished": 700, "left": 30, "sampled": 90, "tokens": 40_000,
              "cached": 800, "beside": 39_000, "aborts": 40, "after_abort": 100, "differing": 0, "difference": "",

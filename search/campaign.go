@@ -10,6 +10,7 @@ import (
 
 	"amkc/ir/diag"
 	"amkc/knobs"
+	"amkc/search/prior"
 )
 
 // CampaignSchema is the version of Campaign in JSON.
@@ -31,7 +32,8 @@ type Campaign struct {
 	Cold      bool           `json:"cold"`      // Start is the least clever value of each knob
 	SameBits  bool           `json:"same_bits"` // knobs of the order of additions are left alone
 	Seed      uint64         `json:"seed"`
-	Proposers []string       `json:"proposers"` // one is drawn for each proposal; twice is twice as often
+	Proposers []string       `json:"proposers"`       // one is drawn for each proposal; twice is twice as often
+	Prior     *prior.Prior   `json:"prior,omitempty"` // what proposer prior goes by
 	Rules     Rules          `json:"rules"`
 	Key       string         `json:"key"`     // name of the key that signs its verdicts
 	Amkc      string         `json:"amkc"`    // version
@@ -100,6 +102,9 @@ func (c *Campaign) check(file string) error {
 		return diag.Errorf(codeCampaign, file, "has no space, or one that was changed; want the file as it was written")
 	case len(c.Positions) == 0 || len(c.HeldOut) == 0 || len(c.Proposers) == 0:
 		return diag.Errorf(codeCampaign, file, "names no positions or no proposers; want the file as it was written")
+	case slices.Contains(c.Proposers, proposePrior) && c.Prior == nil:
+		return diag.Errorf(codeCampaign, file, "has the proposer prior and none that was learnt; want the file as it "+
+			"was written")
 	case c.Rules.Bracket < 1 || c.Rules.Eta < 2 || c.Rules.Plateau < 1 || c.Rules.Barren < 1 || c.Rules.Crashes < 1:
 		return diag.Errorf(codeCampaign, file, "has rules that no search can go by; want the file as it was written")
 	}

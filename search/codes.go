@@ -40,9 +40,10 @@ same device, at the same positions and against the incumbent. amkc campaign next
 with which baseline.`)
 
 	codeProposer = diag.New("AMK6009", "a proposer is not known", `
-Proposers are random (two to four knobs anywhere), local (one knob of the incumbent), evolve (two of the best, crossed)
-and exec:COMMAND, a command that reads the state of the campaign as JSON and answers with settings. Each may be named
-several times, and is then drawn more often.`)
+Proposers are random (two to four knobs anywhere), local (one knob of the incumbent), evolve (two of the best, crossed),
+prior (of many that these draw, the best by what a corpus of trials has taught) and exec:COMMAND, a command that reads
+the state of the campaign as JSON and answers with settings. Each may be named several times, and is then drawn more
+often.`)
 
 	codeProposal = diag.New("AMK6010", "a proposal is none", `
 A command that proposes answers with one JSON object: settings, the knobs that differ from their defaults, by path; and
@@ -57,4 +58,17 @@ the trial is CRASH, and the message has the last thing that the process said. Th
 	codeKilled = diag.New("AMK6012", "an evaluation was killed", `
 The process that judges a configuration did not end in the time that it was given, nor when it was asked to, and was
 killed with everything that it had started. The class of the trial is TIMEOUT. The search goes on.`)
+
+	codePlan = diag.New("AMK6013", "the file is no plan", `
+plan.json says which trials of a campaign can be made at once. amkc search plan writes it, and nobody edits it: every
+trial is called by the digest of what it is. Remove the file and plan anew; trials that were made keep their names.`)
+
+	codeCorpus = diag.New("AMK6015", "a corpus cannot be learnt from", `
+A corpus is a file of verdicts, one a line, that amkc campaign learn collects from campaigns. A prior is learnt from it
+if that predicts models that were left out better than the cost model alone, by 5 % and more, which takes measured
+verdicts of two models at least; amkc campaign learn says how far it is. Until then take other proposers.`)
+
+	codeMade = diag.New("AMK6014", "the file is no trial that was made", `
+Each file in the directory made of a campaign is a trial of one of its plans, with its verdict, called by the digest of
+what was planned. amkc search work writes it, and it is copied as it is. Remove the file and have it made again.`)
 )

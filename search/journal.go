@@ -97,27 +97,33 @@ func Exists(dir string) bool {
 	return err == nil
 }
 
-// Load reads a campaign and folds its trials. The last line may be half of one, of a process that was killed while it
-// wrote: it is left out. whole is the length of what was read.
-func Load(dir string) (s *State, previous string, whole int64, err error) {
+// LoadCampaign reads what a campaign was asked to do. digest is that of the file, which names the campaign.
+func LoadCampaign(dir string) (c *Campaign, digest string, err error) {
 	path := filepath.Join(dir, campaignName)
 	text, err := infile.Read(path, campaignFile)
 	if err != nil {
-		return nil, "", 0, diag.Errorf(codeJournal, path, "cannot be read: %s", infile.Reason(err))
+		return nil, "", diag.Errorf(codeJournal, path, "cannot be read: %s", infile.Reason(err))
 	}
-	var c Campaign
-	if err := strictJSON(text, &c); err != nil {
-		return nil, "", 0, diag.Errorf(codeCampaign, path, "is no campaign: %s", infile.InJSON(text, err))
+	c = &Campaign{}
+	if err := strictJSON(text, c); err != nil {
+		return nil, "", diag.Errorf(codeCampaign, path, "is no campaign: %s", infile.InJSON(text, err))
 	}
-	if err := c.check(path); err != nil {
+	return c, hexDigest(text), c.check(path)
+}
+
+// Load reads a campaign and folds its trials. The last line may be half of one, of a process that was killed while it
+// wrote: it is left out. whole is the length of what was read.
+func Load(dir string) (s *State, previous string, whole int64, err error) {
+	c, digest, err := LoadCampaign(dir)
+	if err != nil {
 		return nil, "", 0, err
 	}
-	path = filepath.Join(dir, trialsName)
+	path := filepath.Join(dir, trialsName)
 	lines, err := infile.Read(path, trialsFile)
 	if err != nil {
 		return nil, "", 0, diag.Errorf(codeJournal, path, "cannot be read: %s", infile.Reason(err))
 	}
-	s, previous = NewState(&c), hexDigest(text)
+	s, previous = NewState(c), digest
 	for n := 1; ; n++ {
 		line, rest, complete := bytes.Cut(lines, []byte("\n"))
 		if !complete {

@@ -26,7 +26,12 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(childDir); dir != "" {
+	dir := os.Getenv(childDir)
+	switch {
+	case dir != "" && os.Getenv(childIndex) != "":
+		workOn(dir)
+		os.Exit(0)
+	case dir != "":
 		carryOn(dir)
 		os.Exit(0)
 	}

@@ -108,9 +108,17 @@ func (s *State) promotion() *Job {
 	return s.promoted()
 }
 
-// promoted is the next candidate of the bracket that is to be asked more, or nil. One in Eta goes on from each rung,
-// and at least one, of those that are promising.
+// promoted is the next candidate of the bracket that is to be asked more, or nil.
 func (s *State) promoted() *Job {
+	if all := s.promotions(); len(all) > 0 {
+		return all[0]
+	}
+	return nil
+}
+
+// promotions lists the candidates of the bracket that are to be asked more, all at one rung. One in Eta goes on from
+// each rung, and at least one, of those that are promising.
+func (s *State) promotions() []*Job {
 	for i, from := range Rungs[:len(Rungs)-1] {
 		results := slices.Clone(s.results[from])
 		few := (len(results) + s.campaign.Rules.Eta - 1) / s.campaign.Rules.Eta
@@ -121,14 +129,18 @@ func (s *State) promoted() *Job {
 			return cmp.Compare(a.Verdict.Ratio.Mean, b.Verdict.Ratio.Mean)
 		})
 		to := Rungs[i+1]
+		var jobs []*Job
 		for _, t := range results[:min(few, len(results))] {
 			done := slices.ContainsFunc(s.results[to],
 				func(of *Trial) bool { return IDOf(of.Settings) == IDOf(t.Settings) })
 			if !done {
 				job := t.Job
-				job.N, job.Rung, job.Against = len(s.trials), to, s.local
-				return &job
+				job.N, job.Rung, job.Against = len(s.trials)+len(jobs), to, s.local
+				jobs = append(jobs, &job)
 			}
+		}
+		if len(jobs) > 0 {
+			return jobs
 		}
 	}
 	return nil

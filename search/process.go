@@ -15,12 +15,14 @@ import (
 	"amkc/runtime/printable"
 )
 
-// A process is a command that is run for a job, with everything that it starts.
-type process struct {
-	args  []string
-	stdin []byte
-	limit time.Duration // after which it is asked to end
-	grace time.Duration // after which it is killed
+// A Process is a command that is run, with everything that it starts.
+type Process struct {
+	Args  []string
+	Dir   string // where it runs; empty: here
+	Stdin []byte
+	Limit time.Duration // after which it is asked to end
+	Grace time.Duration // after which it is killed
+	Said  io.Writer     // what else gets its standard error, as it comes; may be nil
 }
 
 // mostOutput is how much of what a process says is kept.
@@ -37,27 +39,31 @@ func (c *capped) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// errKilled says that a process did not end by itself.
-var errKilled = errors.New("did not end in time, and was killed")
+// ErrKilled says that a process did not end by itself.
+var ErrKilled = errors.New("did not end in time, and was killed")
 
-// run runs the process, and returns what it has printed and said. It returns errKilled if its time was up, and the
-// cause of a cancelled context. A process of its own group is killed with all of its descendants.
-func (p *process) run(ctx context.Context) (out []byte, said string, err error) {
-	late, cancel := context.WithTimeout(ctx, p.limit)
+// Run runs the process, and returns what it has printed and the last line that it said. It returns ErrKilled if its
+// time was up, and the cause of a cancelled context. It has a process group of its own, and what is left of that is
+// killed in the end.
+func (p *Process) Run(ctx context.Context) (out []byte, said string, err error) {
+	late, cancel := context.WithTimeout(ctx, p.Limit)
 	defer cancel()
-	cmd := exec.CommandContext(late, p.args[0], p.args[1:]...)
+	cmd := exec.CommandContext(late, p.Args[0], p.Args[1:]...)
 	stdout, stderr := &capped{most: mostOutput}, &capped{most: 64 << 10}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(p.stdin), stdout, stderr
+	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = p.Dir, bytes.NewReader(p.Stdin), stdout, stderr
+	if p.Said != nil {
+		cmd.Stderr = io.MultiWriter(stderr, p.Said)
+	}
 	apart(cmd)
 	cmd.Cancel = func() error { return ask(cmd) }
-	cmd.WaitDelay = p.grace
+	cmd.WaitDelay = p.Grace
 	err = cmd.Run()
 	end(cmd)
 	switch {
 	case ctx.Err() != nil:
 		return nil, "", context.Cause(ctx)
 	case late.Err() != nil:
-		return stdout.Bytes(), lastLine(stderr.String()), errKilled
+		return stdout.Bytes(), lastLine(stderr.String()), ErrKilled
 	}
 	return stdout.Bytes(), lastLine(stderr.String()), err
 }
@@ -75,39 +81,57 @@ type Worker struct {
 	Campaign *Campaign
 	Key      Key
 	Limit    time.Duration // for an evaluation
-	// Command returns the arguments of the process that judges a job, and what is to be removed after it. The process
-	// prints an object with a field verdict.
-	Command func(j *Job) (args []string, done func(), err error)
+	// Command returns the arguments of the process for a stage of a job, and what is to be done after it. The process
+	// prints an object with a field verdict, or with built where a build is all that was asked for.
+	Command func(j *Job, stage Stage) (args []string, done func(), err error)
 }
 
 // Evaluate is the Evaluator of a worker.
 func (w *Worker) Evaluate(ctx context.Context, j *Job) (*Verdict, error) {
-	args, done, err := w.Command(j)
-	if err != nil {
+	v, _, err := w.judge(ctx, j, StageJudge)
+	return v, err
+}
+
+// Build proves a job's configurations and builds them, for a GPU of another machine or a later time. The verdict is nil
+// if that went well.
+func (w *Worker) Build(ctx context.Context, j *Job) (*Verdict, error) {
+	v, built, err := w.judge(ctx, j, StageBuild)
+	if built {
 		return nil, err
+	}
+	return v, err
+}
+
+func (w *Worker) judge(ctx context.Context, j *Job, stage Stage) (v *Verdict, built bool, err error) {
+	args, done, err := w.Command(j, stage)
+	if err != nil {
+		return nil, false, err
 	}
 	defer done()
 	began := time.Now()
-	p := process{args: args, limit: w.Limit + 10*time.Second, grace: 5 * time.Second}
-	out, said, err := p.run(ctx)
+	p := Process{Args: args, Limit: w.Limit + 10*time.Second, Grace: 5 * time.Second}
+	out, said, err := p.Run(ctx)
 	switch {
-	case errors.Is(err, errKilled):
+	case errors.Is(err, ErrKilled):
 		return w.lost(j, Timeout, time.Since(began), diag.Errorf(codeKilled, "eval", "the evaluation took longer "+
-			"than %v, "+
-			"and was killed", w.Limit)), nil
+			"than %v, and was killed", w.Limit)), false, nil
 	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
+		return nil, false, context.Cause(ctx)
 	}
 	var printed struct {
 		Verdict json.RawMessage `json:"verdict"`
+		Built   bool            `json:"built"`
 		Errors  []*diag.Diagnostic
 	}
 	if json.Unmarshal(out, &printed) == nil {
+		if printed.Built && stage == StageBuild && err == nil {
+			return nil, true, nil
+		}
 		if printed.Verdict == nil && len(printed.Errors) > 0 && printed.Errors[0] != nil {
-			return nil, printed.Errors[0] // the model, the machine or the baseline is at fault
+			return nil, false, printed.Errors[0] // the model, the machine or the baseline is at fault
 		}
 		if v, err := ParseVerdict(printed.Verdict, "eval"); err == nil {
-			return v, w.Key.Check(v)
+			return v, false, w.Key.Check(v)
 		}
 	}
 	what := "printed no verdict"
@@ -115,7 +139,7 @@ func (w *Worker) Evaluate(ctx context.Context, j *Job) (*Verdict, error) {
 		what = infile.Reason(err)
 	}
 	return w.lost(j, Crash, time.Since(began), diag.Errorf(codeVerdictLost, "eval", "the evaluation ended without a "+
-		"verdict: %s: %s", what, said)), nil
+		"verdict: %s: %s", what, said)), false, nil
 }
 
 // lost is the verdict on a job whose process has given none.
@@ -141,17 +165,20 @@ type Question struct {
 // mostTrials is how many of the last trials a command is told of.
 const mostTrials = 200
 
-// Asker asks commands, which a shell runs. It ends one that takes longer than limit.
-func (s *State) Asker(limit time.Duration) Asker {
+// Asker asks commands, which a shell runs, and the prior. It ends a command that takes longer than limit.
+func (s *State) Asker(limit time.Duration, describe Describer) Asker {
 	return func(ctx context.Context, j *Job) (*Proposal, error) {
+		if j.Proposer == proposePrior {
+			return s.askPrior(ctx, j, describe)
+		}
 		question, err := json.Marshal(Question{Schema: "amkc.question/1", Campaign: s.campaign, Job: j, Best: s.best,
 			Trials: s.trials[max(0, len(s.trials)-mostTrials):]})
 		if err != nil {
 			return nil, err
 		}
-		p := process{args: shell(strings.TrimPrefix(j.Proposer, proposeExec)), stdin: question, limit: limit,
-			grace: time.Second}
-		out, said, err := p.run(ctx)
+		p := Process{Args: shell(strings.TrimPrefix(j.Proposer, proposeExec)), Stdin: question, Limit: limit,
+			Grace: time.Second}
+		out, said, err := p.Run(ctx)
 		if err != nil {
 			return nil, diag.Errorf(codeProposal, "proposer", "the command failed: %s: %s", infile.Reason(err), said)
 		}

@@ -21,7 +21,7 @@ import (
 
 func workerOf(c *Campaign, script string, args ...string) *Worker {
 	return &Worker{Campaign: c, Key: toyKey, Limit: time.Minute,
-		Command: func(*Job) ([]string, func(), error) {
+		Command: func(*Job, Stage) ([]string, func(), error) {
 			return append([]string{"/bin/sh", "-c", script, "sh"}, args...), func() {}, nil
 		}}
 }
@@ -80,11 +80,11 @@ func TestProcessesThatFail(t *testing.T) {
 func TestProcessesThatHang(t *testing.T) {
 	pids := filepath.Join(t.TempDir(), "pids")
 	script := `trap '' TERM; sleep 1000 & echo $! > "$1"; echo $$ >> "$1"; while :; do sleep 1000; done`
-	p := process{args: []string{"/bin/sh", "-c", script, "sh", pids}, limit: 200 * time.Millisecond,
-		grace: 200 * time.Millisecond}
+	p := Process{Args: []string{"/bin/sh", "-c", script, "sh", pids}, Limit: 200 * time.Millisecond,
+		Grace: 200 * time.Millisecond}
 	began := time.Now()
-	_, _, err := p.run(t.Context())
-	require.ErrorIs(t, err, errKilled)
+	_, _, err := p.Run(t.Context())
+	require.ErrorIs(t, err, ErrKilled)
 	require.Less(t, time.Since(began), 10*time.Second)
 	text, err := os.ReadFile(pids)
 	require.NoError(t, err)
@@ -97,7 +97,7 @@ func TestProcessesThatHang(t *testing.T) {
 
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(50*time.Millisecond, func() { cancel(errors.New("enough")) })
-	_, _, err = (&process{args: []string{"sleep", "1000"}, limit: time.Minute, grace: time.Second}).run(ctx)
+	_, _, err = (&Process{Args: []string{"sleep", "1000"}, Limit: time.Minute, Grace: time.Second}).Run(ctx)
 	require.EqualError(t, err, "enough")
 }
 
@@ -123,7 +123,7 @@ func TestHungTrialsAreTrials(t *testing.T) {
 // A command gets the state and answers with settings. One that states a time is refused, whatever else it says.
 func TestAskedCommands(t *testing.T) {
 	j, _ := ran(t, toyCampaign(knobs.Settings{}), 5)
-	ask := j.State.Asker(5 * time.Second)
+	ask := j.State.Asker(5*time.Second, nil)
 	job := &Job{Proposer: `exec:grep -q '"schema":"amkc.question/1".*"tiling.ring.pace"' && ` +
 		`echo '{"settings":{"tiling.ring.pace":700},"why":"a\\tb"}'`, Against: knobs.Settings{}}
 	p, err := ask(t.Context(), job)
@@ -139,6 +139,6 @@ func TestAskedCommands(t *testing.T) {
 		_, err := ask(t.Context(), &Job{Proposer: "exec:" + script})
 		require.ErrorContains(t, err, want, script)
 	}
-	_, err = j.State.Asker(100*time.Millisecond)(t.Context(), &Job{Proposer: "exec:sleep 1000"})
+	_, err = j.State.Asker(100*time.Millisecond, nil)(t.Context(), &Job{Proposer: "exec:sleep 1000"})
 	require.ErrorContains(t, err, "was killed")
 }

@@ -16,8 +16,14 @@ const (
 	proposeRandom = "random" // two to four knobs of the basin's incumbent, anywhere
 	proposeLocal  = "local"  // one knob of the basin's incumbent, to a value that was not tried
 	proposeEvolve = "evolve" // two of the best that are known, crossed, and sometimes a knob moved
+	proposePrior  = "prior"  // of many drawn by the others, the one that is predicted to be best by what was learnt
 	proposeExec   = "exec:"
 )
+
+// asked reports whether a proposer has to be asked when a trial is made, and is none of the state's own.
+func asked(proposer string) bool {
+	return proposer == proposePrior || strings.HasPrefix(proposer, proposeExec)
+}
 
 // DefaultProposers are those of a campaign that names none.
 func DefaultProposers() []string {
@@ -26,12 +32,12 @@ func DefaultProposers() []string {
 
 // CheckProposer refuses a name that is none.
 func CheckProposer(name string) error {
-	names := []string{proposeRandom, proposeLocal, proposeEvolve}
+	names := []string{proposeRandom, proposeLocal, proposeEvolve, proposePrior}
 	if slices.Contains(names, name) || strings.HasPrefix(name, proposeExec) && len(name) > len(proposeExec) {
 		return nil
 	}
 	return diag.Errorf(codeProposer, "proposer", "%q is not known; %s", name, diag.Guess(name, names,
-		"want random, local, evolve or exec:COMMAND"))
+		"want random, local, evolve, prior or exec:COMMAND"))
 }
 
 // attempts is how often a proposer draws before it is taken to have nothing new.
@@ -42,23 +48,27 @@ func (s *State) propose(r *rand.Rand, bracket int) (*Job, error) {
 	c := s.campaign
 	job := &Job{N: len(s.trials), Role: RoleCandidate, Rung: Screen, Basin: s.basin, Bracket: bracket, Against: s.local}
 	for range attempts {
-		if job.Proposer = c.Proposers[r.IntN(len(c.Proposers))]; strings.HasPrefix(job.Proposer, proposeExec) {
+		if job.Proposer = c.Proposers[r.IntN(len(c.Proposers))]; asked(job.Proposer) {
 			job.Region = s.drawRegion(r)
-			return job, nil // the process that makes the trial asks the command
+			return job, nil // who makes the trial asks
 		}
-		switch job.Proposer {
-		case proposeLocal:
-			job.Settings, job.Region, job.Why = s.moved(r)
-		case proposeEvolve:
-			job.Settings, job.Region, job.Why = s.crossed(r)
-		default:
-			job.Settings, job.Region, job.Why = s.anywhere(r)
-		}
+		job.Settings, job.Region, job.Why = s.drawn(r, job.Proposer)
 		if s.mayTry(job.Settings) {
 			return job, nil
 		}
 	}
 	return nil, nil
+}
+
+// drawn has one of the state's own proposers propose.
+func (s *State) drawn(r *rand.Rand, proposer string) (to knobs.Settings, region, why string) {
+	switch proposer {
+	case proposeLocal:
+		return s.moved(r)
+	case proposeEvolve:
+		return s.crossed(r)
+	}
+	return s.anywhere(r)
 }
 
 // openRegions lists the regions that are worth a trial, in order: those that have a knob, are a part of a step that is

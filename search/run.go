@@ -87,7 +87,7 @@ func (r *Runner) Run(ctx context.Context, j *Journal) (stop string, err error) {
 func (r *Runner) make(ctx context.Context, j *Journal, job *Job) (*Trial, error) {
 	t := &Trial{Job: *job, Started: r.Now().UTC().Truncate(time.Millisecond)}
 	if job.Settings == nil && job.Role == RoleCandidate {
-		if t.Refused = r.ask(ctx, j.State, &t.Job); t.Refused != nil {
+		if t.Refused = proposed(ctx, r.Ask, j.State, &t.Job); t.Refused != nil {
 			t.Settings = knobs.Settings{}
 			t.Seconds = r.Now().Sub(t.Started).Seconds()
 			return t, context.Cause(ctx)
@@ -105,9 +105,9 @@ func (r *Runner) make(ctx context.Context, j *Journal, job *Job) (*Trial, error)
 	return t, nil
 }
 
-// ask has a command fill in a job.
-func (r *Runner) ask(ctx context.Context, s *State, job *Job) *diag.Diagnostic {
-	p, err := r.Ask(ctx, job)
+// proposed has a command fill in a job. What it returns is why nothing that could be tried was proposed.
+func proposed(ctx context.Context, ask Asker, s *State, job *Job) *diag.Diagnostic {
+	p, err := ask(ctx, job)
 	if err != nil {
 		return asDiagnostic(err)
 	}

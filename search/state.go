@@ -88,7 +88,9 @@ func (s *State) Outcome(t *Trial) (accepted, best bool) {
 	better := v.Decision == Keep || v.Decision == Shortlist
 	switch t.Role {
 	case RoleCandidate:
-		return better, better && IDOf(t.Against) == IDOf(s.best)
+		// Those that were made at once were against one incumbent, and only one can take its place.
+		accepted = better && IDOf(t.Against) == IDOf(s.local)
+		return accepted, accepted && IDOf(t.Against) == IDOf(s.best)
 	case RoleHop:
 		return v.Ratio.Mean < farthestHop, false
 	case RoleChallenge, RoleRecorded:

@@ -144,6 +144,16 @@ type At struct {
 	// target.
 	ReadGBs float64 `json:"read_gbs"`
 	Bytes   float64 `json:"bytes_per_token"`
+	// Predicted is what the cost model says; absent where it knows nothing of the target.
+	Predicted *Predicted `json:"predicted,omitempty"`
+}
+
+// Predicted are predictions in microseconds per token, and by what candidate and baseline differ: what a prior learns
+// from.
+type Predicted struct {
+	Candidate float64            `json:"candidate_us"`
+	Baseline  float64            `json:"baseline_us"`
+	Traits    map[string]float64 `json:"traits"` // one that is 0 is left out
 }
 
 // Times are quantiles over launches, in microseconds per token. Those of a prediction are equal.

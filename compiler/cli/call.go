@@ -30,6 +30,7 @@ type call struct {
 	colour  string
 	verbose bool
 	strict  bool
+	watched string
 
 	diags   diag.List       // what was reported
 	said    map[string]bool // the same as texts
@@ -56,6 +57,8 @@ func (c *call) defineFlags() {
 	f.BoolVar(&c.strict, "strict", false, "treat warnings as errors")
 	f.BoolVarP(&c.verbose, "verbose", "v", false, "say more: passes with their times")
 	f.BoolVarP(&c.quiet, "quiet", "q", false, "print errors only")
+	f.Var(newChoice(&c.watched, watchedAuto, watchedAuto, watchedJSON), "progress",
+		"show how far long work is: auto on a terminal, json as JSON objects on stderr")
 	c.flags = f
 }
 

@@ -20,21 +20,19 @@ import (
 )
 
 // campaignActions are what campaign does.
-var campaignActions = []string{"status", "next", "record", "report", "verify"}
+var campaignActions = []string{"status", "next", "record", "report", "verify", "learn"}
 
 func campaignVerb() verb {
 	f := &judgeFlags{}
 	return verb{
-		name: "campaign", synopsis: "status|next|record|report|verify DIR [VERDICT]", min: 2, max: 3,
-		summary: "say how a campaign of search stands and what is next, record a verdict, or verify it",
-		details: "status says how far the campaign is, and why each region is open or left. next says which " +
-			"evaluation is " +
-			"wanted,\n" +
-			"with the command for it. record adds what that printed with --json: a verdict that amkc eval has " +
-			"signed, and " +
-			"no\nnumber that somebody states. report writes results.tsv and report.html anew. verify holds every " +
-			"line to " +
-			"the\none before, every verdict to its signature, and every decision to the rules.",
+		name: "campaign", synopsis: "ACTION DIR|FILE [...]", min: 2, max: -1,
+		summary: "say how a campaign stands and what is next, record a verdict, or verify it",
+		details: "status DIR says how far the campaign is, and why each region is open or left. next DIR says which " +
+			"evaluation is\nwanted, with the command for it. record DIR VERDICT adds what that printed with --json: " +
+			"a verdict that amkc eval has\nsigned, and no number that somebody states. report DIR writes results.tsv " +
+			"and report.html anew. verify DIR holds every\nline to the one before, every verdict to its signature, " +
+			"and every decision to the rules. learn CORPUS DIR... adds the\nverdicts of campaigns to a file, and " +
+			"says what they teach: what --corpus of amkc search takes.",
 		flags: func(set *pflag.FlagSet) {
 			set.Var(newWord(&f.key, ""), "key", "check verdicts with the key in `FILE`; default: verdict.key of the "+
 				"user's "+
@@ -63,13 +61,15 @@ func runCampaign(c *call, f *judgeFlags) error {
 		return c.usage("%s is no action; %s", typedWord(action), diag.Guess(action, campaignActions,
 			"want "+listOr(campaignActions)))
 	}
-	if (action == "record") != (len(c.args) == 3) {
-		return c.usage("record takes a verdict beside the directory, and the others do not; usage: %s",
-			c.verb.synopsisLine())
+	if want := map[string]int{"record": 3, "learn": len(c.args)}[action]; len(c.args) != max(want, 2) {
+		return c.usage("record takes a directory and a verdict, learn a corpus and any directories, and the others a "+
+			"directory; usage: %s", c.verb.synopsisLine())
 	}
 	switch action {
 	case "record":
 		return recordVerdict(c, f, dir, c.args[2])
+	case "learn":
+		return learnFrom(c, f, dir, c.args[2:])
 	case "verify":
 		return verifyCampaign(c, f, dir)
 	}

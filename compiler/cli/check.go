@@ -9,7 +9,6 @@ import (
 
 	"amkc/compiler"
 	"amkc/runtime/host"
-	"amkc/runtime/progress"
 )
 
 // checkFlags are the flags of check.
@@ -22,7 +21,7 @@ func checkVerb() verb {
 	f := &checkFlags{}
 	return verb{
 		name: "check", synopsis: "DIR [--bisect] [--gpu N]", min: 1, max: 1,
-		summary: "compare the kernel of a build with its reference kernels, and with the reference VM",
+		summary: "compare the kernel of a build with its plain kernels and the reference VM",
 		details: "Decodes fixed ids on the GPU with the megakernel and with the plain kernels of reference.cu, and " +
 			"compares the\n" +
 			"logits. --bisect compares the result of every stage with the reference VM as well, which shares " +
@@ -83,7 +82,7 @@ func (f *checkFlags) run(c *call) error {
 }
 
 // bisect holds the kernel of a session at position 0 to the reference VM.
-func bisect(ctx context.Context, dir string, s *host.Session, line *progress.Line) (*host.BisectReport, error) {
+func bisect(ctx context.Context, dir string, s *host.Session, line watcher) (*host.BisectReport, error) {
 	b, err := compiler.OpenBuild(dir)
 	if err != nil {
 		return nil, err

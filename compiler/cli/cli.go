@@ -38,9 +38,9 @@ type verb struct {
 func verbs() []verb {
 	return []verb{
 		compileVerb(), packVerb(), runVerb(), chatVerb(), serveVerb(), logitsVerb(), qualityVerb(), validateVerb(),
-		simulateVerb(), costVerb(), spaceVerb(), evalVerb(), searchVerb(), campaignVerb(), dumpVerb(), verifyVerb(),
-		checkVerb(), diffVerb(), doctorVerb(),
-		targetsVerb(), modelsVerb(), passesVerb(), explainVerb(), versionVerb(), completionVerb(), helpVerb(),
+		simulateVerb(), costVerb(), spaceVerb(), evalVerb(), searchVerb(), campaignVerb(), mcpVerb(), dumpVerb(),
+		verifyVerb(), checkVerb(), benchVerb(), diffVerb(), doctorVerb(), targetsVerb(), modelsVerb(),
+		passesVerb(), explainVerb(), versionVerb(), completionVerb(), helpVerb(),
 	}
 }
 

@@ -45,6 +45,15 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// The list of verbs fits a screen.
+func TestOverviewFitsAScreen(t *testing.T) {
+	lines := strings.Split(strings.TrimSpace(overview()), "\n")
+	require.LessOrEqual(t, len(lines), 40)
+	for _, line := range lines {
+		require.LessOrEqual(t, len(line), 120, line)
+	}
+}
+
 // TestDocumentedFlags holds docs/cli.md to flags that exist.
 func TestDocumentedFlags(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/cli.md")

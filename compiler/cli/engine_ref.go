@@ -59,10 +59,10 @@ func newRef(c *call, round refvm.Rounding, p *ir.Program, w refvm.Weights, relea
 type watchedWeights struct {
 	refvm.Weights
 	step progress.Step
-	line *progress.Line
+	line watcher
 }
 
-func watched(p *ir.Program, w refvm.Weights, line *progress.Line) refvm.Weights {
+func watched(p *ir.Program, w refvm.Weights, line watcher) refvm.Weights {
 	_, size := ir.WeightArena(p)
 	return &watchedWeights{w, progress.Step{Activity: "reading weights", Total: int64(size), Unit: progress.Bytes},
 		line}
@@ -78,7 +78,7 @@ func (w *watchedWeights) Floats(b *ir.Buffer, i int) ([]float32, error) {
 type refEngine struct {
 	session *refvm.Session
 	release func() error
-	line    *progress.Line
+	line    watcher
 	streams bool // tokens go to a terminal as they come, and show themselves how far it is
 }
 

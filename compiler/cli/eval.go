@@ -27,6 +27,7 @@ type evalFlags struct {
 	baseline  string
 	rung      string
 	registers bool
+	build     bool
 }
 
 // judgeFlags say how configurations are judged, one by eval and many by search.
@@ -79,7 +80,7 @@ func evalVerb() verb {
 		name:     "eval",
 		synopsis: "MODEL --config FILE [--baseline FILE] [--device cost|cuda] [--position N,...]",
 		min:      1, max: 1,
-		summary: "judge one configuration against another: proof, check and times, as one signed verdict",
+		summary: "judge one configuration against another, as one signed verdict",
 		details: "The configuration is lowered, proved and emitted; on a GPU it is checked and measured interleaved " +
 			"with " +
 			"the baseline\n" +
@@ -102,18 +103,24 @@ func (f *evalFlags) define(set *pflag.FlagSet) {
 	set.Var(newChoice(&f.rung, string(search.Final), rungs...), "rung",
 		"how much to ask: screen is proof and the first position, race all positions, final everything")
 	set.BoolVar(&f.registers, "registers", false, "have nvcc say how many registers the kernels take, and what spills")
+	set.BoolVar(&f.build, "build-only", false, "prove and build both for --device cuda, which needs no GPU, and "+
+		"measure nothing")
 	f.judge.define(set)
 	f.model.define(set, defaultTarget)
 }
 
 // judged is the result of eval in JSON.
 type judged struct {
-	Verdict *search.Verdict `json:"verdict"`
+	Verdict *search.Verdict `json:"verdict,omitempty"`
+	Built   bool            `json:"built,omitempty"` // of --build-only, where that went well: there is no verdict
 }
 
 func (f *evalFlags) run(c *call) error {
 	if err := f.judge.check(c); err != nil {
 		return err
+	}
+	if f.build && (f.judge.device != search.DeviceCUDA || f.registers) {
+		return c.usage("--build-only makes builds for a GPU; want --device cuda, and no --registers")
 	}
 	candidate, err := settingsIn(c, f.model.config)
 	if err != nil {
@@ -136,15 +143,23 @@ func (f *evalFlags) run(c *call) error {
 	ctx, end := context.WithTimeout(ctx, time.Duration(f.judge.timeout)*time.Second)
 	defer end()
 	line := c.progress()
-	v, err := evaluate.Evaluate(ctx, evaluate.Request{Options: opts, Candidate: candidate, Baseline: baseline,
+	judge := evaluate.Evaluate
+	if f.build {
+		judge = evaluate.Build
+	}
+	v, err := judge(ctx, evaluate.Request{Options: opts, Candidate: candidate, Baseline: baseline,
 		Device: f.judge.device, Positions: f.judge.positions, Rung: search.Rung(f.rung), Rules: search.DefaultRules(),
 		Registers: f.registers, GPU: f.judge.gpu, Progress: line.Show})
 	line.Clear()
 	if err != nil {
 		return hostError(c.args[0], err)
 	}
+	if v == nil {
+		c.payload = judged{Built: true}
+		return c.printf("both are proved and built, and nothing was measured\n")
+	}
 	key.Sign(v)
-	c.payload = judged{v}
+	c.payload = judged{Verdict: v}
 	if err := c.printf("%s", verdictText(v)); err != nil {
 		return err
 	}

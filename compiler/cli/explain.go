@@ -12,7 +12,7 @@ import (
 func explainVerb() verb {
 	return verb{
 		name: "explain", synopsis: "[CODE|KNOB...]", max: -1,
-		summary: "print what a diagnostic code means and what to do about it, or what a knob does",
+		summary: "print what a diagnostic code means and what to do, or what a knob does",
 		details: "A code is written in full or as its number: AMK4005, amk4005, 4005. Without one, all " +
 			"codes are listed. A knob of the configuration is written with its group or without: " +
 			"ring.pace, pace; a group alone (ring) stands for its knobs, and knobs for all of them. " +
@@ -79,6 +79,9 @@ func runExplain(c *call) error {
 			return err
 		}
 		texts = append(texts, text)
+	}
+	if c.json {
+		return nil // stdout is the result's
 	}
 	return c.print(strings.Join(texts, "\n"))
 }

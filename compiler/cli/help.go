@@ -132,7 +132,8 @@ func (v *verb) heading() string {
 	if v.name == compileName {
 		return "amkc MODEL -o DIR"
 	}
-	args, _, _ := strings.Cut(v.synopsis, " --")
-	args, _, _ = strings.Cut(args, " [-")
-	return strings.TrimSpace("amkc " + v.name + " " + args)
+	line := "amkc " + v.name + " " + v.synopsis
+	line, _, _ = strings.Cut(line, " --")
+	line, _, _ = strings.Cut(line, " [-")
+	return strings.TrimSpace(line)
 }

@@ -31,6 +31,9 @@ func TestNumbersOfFlags(t *testing.T) {
 		"simulate": {filepath.Join("..", "..", "testdata", "ir", "tiny.amk")},
 		"cost":     {model}, "space": {model}, "dump": {model}, "check": {model},
 	}
+	given["bench"] = []string{filepath.Join(out, "measured")}
+	code, _, stderr := amkc(model, "-o", given["bench"][0], "--no-build", "--target", "h200")
+	require.Zero(t, code, stderr)
 	tried := 0
 	for _, v := range verbs() {
 		c := &call{verb: v}

@@ -82,14 +82,6 @@ func (c *call) coloured() bool {
 	return progress.Colourful(c.stderr)
 }
 
-// progress returns the line that long work is shown on, if anybody watches.
-func (c *call) progress() *progress.Line {
-	if c.quiet || c.json {
-		return &progress.Line{}
-	}
-	return progress.New(c.stderr)
-}
-
 // asList turns an error into diagnostics. One that is none already is a failure nobody foresaw, and gets a code of
 // its own.
 func asList(pos string, err error) diag.List {

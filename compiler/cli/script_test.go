@@ -16,10 +16,12 @@ import (
 var update = flag.Bool("update", false, "rewrite the expected outputs of the scripts")
 
 // TestMain lets the test binary be amkc for the scripts: they run it in directories and environments of their own. A
-// search runs its own executable to judge configurations, and here that is the test binary.
+// search and a server of tools run their own executable, and here that is the test binary.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "eval" {
-		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	if len(os.Args) > 1 {
+		if _, is := findVerb(os.Args[1]); is {
+			os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+		}
 	}
 	testscript.Main(m, map[string]func(){
 		"amkc": func() { os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },

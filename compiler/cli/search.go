@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -15,9 +14,7 @@ import (
 	"amkc/compiler"
 	"amkc/compiler/evaluate"
 	"amkc/compiler/version"
-	"amkc/ir/diag"
 	"amkc/knobs"
-	"amkc/runtime/infile"
 	"amkc/runtime/progress"
 	"amkc/search"
 )
@@ -36,13 +33,18 @@ type searchFlags struct {
 	cold      bool
 	sameBits  bool
 	tag       string
+	bracket   int
+	corpus    string
+	options   compiler.Options // of the model, once it is known
+	index     int
+	stage     string
 }
 
 func searchVerb() verb {
 	f := &searchFlags{}
 	return verb{
-		name: "search", synopsis: "MODEL -o DIR [--trials N] [--minutes N] [--device cost|cuda]", min: 1, max: 1,
-		summary: "look for a faster schedule, trial by trial, and keep what is shown to be faster",
+		name: "search", synopsis: "MODEL -o DIR [--trials N] [--minutes N] [--device cost|cuda]", min: 1, max: -1,
+		summary: "look for a faster schedule, trial by trial; keep what is shown to be faster",
 		details: "DIR is a campaign: campaign.json, which never changes, and trials.jsonl, to which every trial is " +
 			"added. " +
 			"A\n" +
@@ -50,7 +52,10 @@ func searchVerb() verb {
 			"by a " +
 			"process\nof its own, which is killed if it hangs. The page report.html and the table results.tsv are " +
 			"written at the end.\nOn a GPU only what is faster beyond the noise is kept; by the cost model a " +
-			"configuration is shortlisted (docs/search.md).",
+			"configuration is shortlisted (docs/search.md).\n\n" +
+			"On many machines: amkc search plan MODEL -o DIR --trials N writes a round of trials, amkc search work " +
+			"-o DIR\n--index N makes one of them, as often and wherever it is run, and amkc search merge -o DIR " +
+			"[DIR...] adds the round\nto the campaign when all of it is made.",
 		flags: f.define,
 		run:   f.run,
 	}
@@ -64,12 +69,17 @@ func (f *searchFlags) define(set *pflag.FlagSet) {
 	set.Var(newCounts(&f.heldOut, nil), "held-out", "confirm the best at position `N`; several with commas; default: "+
 		"near those of --position")
 	set.Var(newWord(&f.seed, "1"), "seed", "draw proposals from `SEED`")
-	set.Var(&words{&f.proposers}, "proposer", "have proposals made by `NAME`: random, local, evolve, or "+
-		"exec:COMMAND; may "+
-		"be repeated; default: local twice, evolve, random")
+	set.Var(&words{&f.proposers}, "proposer", "have proposals made by `NAME`: random, local, evolve, prior, "+
+		"or exec:COMMAND; may be repeated; default: local twice, evolve, random")
 	set.BoolVar(&f.cold, "cold", false, "begin at the least clever value of each knob")
 	set.BoolVar(&f.sameBits, "same-bits", false, "leave knobs alone that decide in which order sums are added up")
 	set.Var(newWord(&f.tag, ""), "tag", "call the campaign `TAG` in results.tsv; default: model and target")
+	set.Var(newCount(&f.bracket, search.DefaultRules().Bracket, 1, 1e4), "bracket",
+		"screen `N` configurations together, of which one in three goes on")
+	set.Var(newWord(&f.corpus, ""), "corpus", "have --proposer prior go by what is learnt from the verdicts in `FILE`")
+	set.Var(newCount(&f.index, 0, 0, 1e6), "index", "of work: make trial `N` of the round")
+	set.Var(newChoice(&f.stage, string(search.StageJudge), string(search.StageBuild), string(search.StageJudge)),
+		"stage", "of work: build needs no GPU and measures nothing, judge does everything that is left")
 	f.judge.define(set)
 	f.model.define(set, defaultTarget)
 }
@@ -85,8 +95,20 @@ type searched struct {
 }
 
 func (f *searchFlags) run(c *call) error {
+	action, err := searchActionOf(c)
+	if err != nil {
+		return err
+	}
+	return action.run(f, c)
+}
+
+// carry makes trials, one after another, on this machine.
+func (f *searchFlags) carry(c *call) error {
 	if err := f.check(c); err != nil {
 		return err
+	}
+	if f.trials == 0 && f.minutes == 0 {
+		return c.usage("a search needs an end; want --trials N or --minutes N")
 	}
 	key, err := f.judge.openKey()
 	if err != nil {
@@ -96,17 +118,7 @@ func (f *searchFlags) run(c *call) error {
 	defer cancel()
 	line := c.progress()
 	defer line.Clear()
-	campaign, err := f.campaign(ctx, c, key, line)
-	if err != nil {
-		return err
-	}
-	line.Clear()
-	if !search.Exists(f.out) {
-		if err := search.Create(f.out, campaign); err != nil {
-			return err
-		}
-	}
-	journal, err := search.OpenJournal(f.out)
+	journal, err := f.open(ctx, c, key, line)
 	if err != nil {
 		return err
 	}
@@ -121,7 +133,22 @@ func (f *searchFlags) run(c *call) error {
 	}
 	result := resultOf(f.out, stop, journal.State)
 	c.payload = result
-	return c.printf("%s", searchedText(result, campaign))
+	return c.printf("%s", searchedText(result, journal.Campaign))
+}
+
+// open opens the campaign that the flags ask for, and begins it where there is none.
+func (f *searchFlags) open(ctx context.Context, c *call, key search.Key, line watcher) (*search.Journal, error) {
+	campaign, err := f.campaign(ctx, c, key, line)
+	line.Clear()
+	if err != nil {
+		return nil, err
+	}
+	if !search.Exists(f.out) {
+		if err := search.Create(f.out, campaign); err != nil {
+			return nil, err
+		}
+	}
+	return search.OpenJournal(f.out)
 }
 
 // check refuses what does not go together.
@@ -130,10 +157,6 @@ func (f *searchFlags) check(c *call) error {
 		return err
 	}
 	switch {
-	case f.out == "":
-		return c.usage("a directory for the campaign is needed; want -o DIR")
-	case f.trials == 0 && f.minutes == 0:
-		return c.usage("a search needs an end; want --trials N or --minutes N")
 	case f.cold && f.model.config != "":
 		return c.usage("--cold and --config each say where to begin; want one of them")
 	case f.model.dumpIR != "" || f.model.timePasses:
@@ -144,11 +167,14 @@ func (f *searchFlags) check(c *call) error {
 			return err
 		}
 	}
+	if slices.Contains(f.proposers, "prior") != (f.corpus != "") {
+		return c.usage("--proposer prior goes by a --corpus, and nothing else does; want both or none")
+	}
 	return nil
 }
 
 // campaign is what the flags ask for. One that is in the directory already has to be the same.
-func (f *searchFlags) campaign(ctx context.Context, c *call, key search.Key, line *progress.Line) (*search.Campaign,
+func (f *searchFlags) campaign(ctx context.Context, c *call, key search.Key, line watcher) (*search.Campaign,
 	error) {
 	seed, err := strconv.ParseUint(f.seed, 0, 64)
 	if err != nil {
@@ -162,6 +188,7 @@ func (f *searchFlags) campaign(ctx context.Context, c *call, key search.Key, lin
 	if err != nil {
 		return nil, err
 	}
+	f.options = opts
 	source, positions, err := evaluate.Source(opts)
 	if err != nil {
 		return nil, err
@@ -186,18 +213,28 @@ func (f *searchFlags) campaign(ctx context.Context, c *call, key search.Key, lin
 	if campaign.Tag == "" {
 		campaign.Tag = opts.Name + "-" + opts.Target.Name
 	}
+	campaign.Rules.Bracket = f.bracket
 	if len(campaign.Proposers) == 0 {
 		campaign.Proposers = search.DefaultProposers()
 	}
 	if search.Exists(f.out) {
 		return campaign, f.same(campaign)
 	}
+	if f.corpus != "" {
+		corpus, err := search.LoadCorpus(f.corpus, key)
+		if err != nil {
+			return nil, err
+		}
+		if campaign.Prior, err = corpus.Prior(f.corpus); err != nil {
+			return nil, err
+		}
+	}
 	return campaign, f.space(ctx, opts, campaign, line)
 }
 
 // space finds out what can be set, and where a cold search begins.
 func (f *searchFlags) space(ctx context.Context, opts compiler.Options, campaign *search.Campaign,
-	line *progress.Line) error {
+	line watcher) error {
 	var err error
 	campaign.Space, err = evaluate.Space(ctx, opts, line.Show)
 	if err == nil && f.cold {
@@ -206,14 +243,14 @@ func (f *searchFlags) space(ctx context.Context, opts compiler.Options, campaign
 	return err
 }
 
-// same holds a campaign to that of the directory, whose space and cold start are taken over.
+// same holds a campaign to that of the directory, whose space, cold start and prior are taken over.
 func (f *searchFlags) same(campaign *search.Campaign) error {
 	s, _, _, err := search.Load(f.out)
 	if err != nil {
 		return err
 	}
 	old := s.Campaign()
-	campaign.Space = old.Space
+	campaign.Space, campaign.Prior = old.Space, old.Prior // a corpus may have grown since
 	if f.cold {
 		campaign.Start = old.Space.Cold()
 	}
@@ -259,24 +296,21 @@ func (f *searchFlags) command(c *call) ([]string, error) {
 	return command, nil
 }
 
+// asker asks commands and the prior.
+func (f *searchFlags) asker(s *search.State) search.Asker {
+	return s.Asker(time.Duration(f.judge.timeout)*time.Second,
+		evaluate.NewDescriber(f.options, s.Campaign().Positions))
+}
+
 // carryOn makes trials.
 func (f *searchFlags) carryOn(ctx context.Context, c *call, j *search.Journal, key search.Key,
-	line *progress.Line) (string, error) {
-	exe, err := os.Executable()
+	line watcher) (string, error) {
+	w, done, err := f.judge.worker(j.Campaign, key)
 	if err != nil {
-		return "", diag.Errorf(codeFailed, "amkc", "does not know where it is: %s", infile.Reason(err))
+		return "", err
 	}
-	scratch, err := os.MkdirTemp("", "amkc-search-")
-	if err != nil {
-		return "", diag.Errorf(codeOutput, "search", "there is no temporary directory: %s", infile.Reason(err))
-	}
-	defer os.RemoveAll(scratch)
-	w := &search.Worker{Campaign: j.Campaign, Key: key, Limit: time.Duration(f.judge.timeout) * time.Second,
-		Command: func(job *search.Job) ([]string, func(), error) {
-			args, err := f.evalCommand(c, j.Campaign, job, exe, scratch)
-			return args, func() {}, err
-		}}
-	r := search.Runner{Evaluate: w.Evaluate, Ask: j.State.Asker(w.Limit), Now: time.Now,
+	defer done()
+	r := search.Runner{Evaluate: w.Evaluate, Ask: f.asker(j.State), Now: time.Now,
 		Budget: search.Budget{Trials: f.trials, Time: time.Duration(f.minutes) * time.Minute, Forever: f.overnight},
 		Tell: func(s *search.State, t *search.Trial) {
 			_, ratio := s.Best()
@@ -288,37 +322,6 @@ func (f *searchFlags) carryOn(ctx context.Context, c *call, j *search.Journal, k
 			}
 		}}
 	return r.Run(ctx, j)
-}
-
-// evalCommand is the process that judges a job.
-func (f *searchFlags) evalCommand(c *call, campaign *search.Campaign, job *search.Job, exe, scratch string) ([]string,
-	error) {
-	args := append([]string{exe, "eval"}, campaign.Command...)
-	for _, one := range []struct {
-		flag string
-		set  knobs.Settings
-	}{{"config", job.Settings}, {"baseline", job.Against}} {
-		config, err := one.set.Config()
-		if err != nil {
-			return nil, err
-		}
-		text, err := config.MarshalJSON()
-		if err != nil {
-			return nil, err
-		}
-		path := filepath.Join(scratch, one.flag+".json")
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			return nil, diag.Errorf(codeOutput, path, "cannot write: %s", infile.Reason(err))
-		}
-		args = append(args, "--"+one.flag+"="+path)
-	}
-	args = append(args, "--device="+campaign.Device, "--position="+joined(campaign.PositionsOf(job)),
-		"--rung="+string(job.Rung),
-		fmt.Sprintf("--timeout=%d", f.judge.timeout), "--key="+f.judge.key, "--json")
-	if f.judge.gpu != 0 {
-		args = append(args, fmt.Sprintf("--gpu=%d", f.judge.gpu))
-	}
-	return args, nil
 }
 
 func joined(numbers []int) string {

@@ -1,6 +1,9 @@
 package evaluate
 
-import "amkc/ir/diag"
+import (
+	"amkc/ir/diag"
+	"amkc/search"
+)
 
 var (
 	codeUnforeseen = diag.New("AMK6101", "an evaluation failed in a way it did not foresee", `
@@ -12,7 +15,7 @@ A configuration is given a time to be lowered, proved, built and measured in. Th
 class of its verdict is TIMEOUT. A search goes on with the next one, and after three such ends with one value of a knob
 it leaves that value alone.`)
 
-	codeFloor = diag.New("AMK6103", "a time is below what is possible", `
+	codeFloor = diag.New(search.CodeFloor, "a time is below what is possible", `
 A step cannot take less than its bytes take through the ring with nothing waited for (the ceiling), or through memory
 where they do not fit the L2. A time below that says that something is wrong with the measurement or the prediction, and
 nothing of the configuration: it is rejected, and the number is not reported.`)

@@ -58,8 +58,30 @@ func rejected(err error) error { return &fault{search.Rejected, firstError(err)}
 // error is for what is wrong with anything else: the model, the target, the baseline, the machine; or the cause of a
 // cancelled context, unless that is its deadline, which makes a verdict.
 func Evaluate(ctx context.Context, r Request) (*search.Verdict, error) {
+	return conclude(ctx, &r, (*evaluation).judge)
+}
+
+// Build proves both configurations and has them built for a GPU, of another machine or at a later time: what Evaluate
+// then needs is in the cache of builds. The verdict is nil if that went well, and else what Evaluate would say. Errors
+// are those of Evaluate.
+func Build(ctx context.Context, r Request) (*search.Verdict, error) {
+	v, err := conclude(ctx, &r, func(e *evaluation, ctx context.Context) error {
+		if err := e.prove(); err != nil {
+			return err
+		}
+		_, _, err := e.build(ctx)
+		return err
+	})
+	if err != nil || v.Class == search.Pass {
+		return nil, err
+	}
+	return v, nil
+}
+
+// conclude carries a request out and makes a verdict of what came of it.
+func conclude(ctx context.Context, r *Request, how func(*evaluation, context.Context) error) (*search.Verdict, error) {
 	began := time.Now()
-	e := &evaluation{Request: &r}
+	e := &evaluation{Request: r}
 	if e.Lower == nil {
 		e.Lower = compiler.RunPasses
 	}
@@ -73,15 +95,14 @@ func Evaluate(ctx context.Context, r Request) (*search.Verdict, error) {
 	if err := e.prepare(); err != nil {
 		return nil, err
 	}
-	err := e.judge(ctx)
+	err := how(e, ctx)
 	var wrong *fault
 	switch {
 	case err == nil:
 		e.v.Class = search.Pass
 	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
 		e.fail(&fault{search.Timeout, diag.Errorf(codeLate, "eval", "took longer than it may; want a configuration "+
-			"that "+
-			"ends, or more time")})
+			"that ends, or more time")})
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case errors.As(err, &wrong):
@@ -90,7 +111,9 @@ func Evaluate(ctx context.Context, r Request) (*search.Verdict, error) {
 		return nil, err
 	}
 	e.v.Seconds = time.Since(began).Seconds()
-	r.Rules.Decide(e.v)
+	if e.v.Class != search.Pass || e.v.Timing != nil {
+		r.Rules.Decide(e.v)
+	}
 	return e.v, nil
 }
 
@@ -170,9 +193,9 @@ func (e *evaluation) close() {
 	}
 }
 
-// judge takes the candidate through everything that its rung asks. The error is a fault of the candidate, or of
-// something else.
-func (e *evaluation) judge(ctx context.Context) error {
+// prove lowers the candidate, proves it and, where that is asked for, emits it. The error is a fault of the candidate,
+// or of something else.
+func (e *evaluation) prove() error {
 	var err error
 	if e.candidate, err = e.lower(e.Candidate, e.Lower); err != nil {
 		return rejected(err)
@@ -187,6 +210,15 @@ func (e *evaluation) judge(ctx context.Context) error {
 			return rejected(err)
 		}
 		e.v.Build = e.emission.Digest()
+	}
+	return nil
+}
+
+// judge takes the candidate through everything that its rung asks. The error is a fault of the candidate, or of
+// something else.
+func (e *evaluation) judge(ctx context.Context) error {
+	if err := e.prove(); err != nil {
+		return err
 	}
 	if e.Registers && e.Rung == search.Final {
 		if err := e.countRegisters(ctx); err != nil {

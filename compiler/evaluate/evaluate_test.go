@@ -56,6 +56,23 @@ func TestPredicted(t *testing.T) {
 	require.NotEmpty(t, v.Shares)
 	require.Contains(t, v.Machine, "cost model, predicted")
 
+	p := v.At[0].Predicted
+	require.InDelta(t, v.At[0].Candidate.Median, p.Candidate, 1e-9)
+	require.Equal(t, -1.0, p.Traits["tiling.loop.barrier"])
+	require.Negative(t, p.Traits["latency"])
+	describe := NewDescriber(optionsFor(t, small, "h200"), []int{0, 40})
+	again, err := describe(nil, barrier)
+	require.NoError(t, err)
+	require.Equal(t, []search.Predicted{*p, *v.At[1].Predicted}, again)
+	alike, err := describe(barrier, barrier)
+	require.NoError(t, err)
+	require.Empty(t, alike[0].Traits, "nothing differs")
+	other, err := describe(barrier, nil)
+	require.NoError(t, err)
+	require.InDelta(t, p.Candidate, other[0].Baseline, 1e-9, "another baseline")
+	_, err = describe(knobs.Settings{"pipelining_depth": "16"}, nil)
+	require.ErrorContains(t, err, "cannot hold a ring")
+
 	back := requestFor(t, barrier, nil)
 	back.Rung = search.Screen
 	v = judgedAs(t, back)
@@ -238,6 +255,7 @@ func TestMeasured(t *testing.T) {
 	require.InDelta(t, 90, v.At[0].Candidate.Median, 0.2)
 	require.InDelta(t, 100, v.At[1].Baseline.Median, 0.2)
 	require.Equal(t, "NVIDIA Fake, driver 1, CUDA 13.0", v.Machine)
+	require.NotEmpty(t, v.At[1].Predicted.Traits, "what a prior learns from")
 	require.True(t, *v.Correctness.Spans[0].Deterministic)
 	require.Len(t, g.built, 2)
 	require.Contains(t, g.built[0], `"pace":700`, "the incumbent is built first")

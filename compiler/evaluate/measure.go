@@ -53,16 +53,23 @@ const (
 	twin      = "twin"
 )
 
+// build makes the builds of baseline and candidate, which are proved by now, or finds them.
+func (e *evaluation) build(ctx context.Context) (old, dir string, err error) {
+	if old, err = e.Build(ctx, e.baseline, e.Progress); err != nil {
+		return "", "", err
+	}
+	if dir, err = e.Build(ctx, e.candidate, e.Progress); err != nil {
+		return "", "", &fault{search.Crash, firstError(err)}
+	}
+	return old, dir, nil
+}
+
 // time measures candidate, incumbent and the incumbent's twin interleaved. The candidate is proved by now, and so is
 // the incumbent; nothing else is ever launched.
 func (e *evaluation) time(ctx context.Context) error {
-	old, err := e.Build(ctx, e.baseline, e.Progress)
+	old, dir, err := e.build(ctx)
 	if err != nil {
 		return err
-	}
-	dir, err := e.Build(ctx, e.candidate, e.Progress)
-	if err != nil {
-		return &fault{search.Crash, firstError(err)}
 	}
 	how, positions := efforts[e.Rung], e.Positions
 	if e.Rung == search.Screen {
@@ -85,6 +92,15 @@ func (e *evaluation) time(ctx context.Context) error {
 		return err
 	}
 	e.v.Timing.Shares = e.sharesOfBaseline(positions[0])
+	// The cost model may have nothing to say of the target, and nothing here depends on it.
+	is, unknown := predictedAt(e.candidate.Program, positions)
+	was, alsoUnknown := predictedAt(e.baseline.Program, positions)
+	if unknown == nil && alsoUnknown == nil {
+		for i := range e.v.At {
+			p := relative(is, was, i)
+			e.v.At[i].Predicted = &p
+		}
+	}
 	return nil
 }
 

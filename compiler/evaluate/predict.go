@@ -45,7 +45,8 @@ func (e *evaluation) predict() error {
 		logs += log / float64(len(positions))
 		t.At = append(t.At, search.At{Position: pos, Candidate: always(is.Latency), Baseline: always(was.Latency),
 			Ratio: predicted(log), Ceiling: is.Ceiling, ReadGBs: e.Options.Target.HBMGBs,
-			Bytes: float64(is.BytesPerToken)})
+			Bytes: float64(is.BytesPerToken), Predicted: &search.Predicted{Candidate: is.Latency,
+				Baseline: was.Latency, Traits: Traits(e.candidate.Program, e.baseline.Program, is, was)}})
 		t.Machine = "cost model, " + is.Label
 		if t.Shares == nil {
 			t.Shares = shares(was)

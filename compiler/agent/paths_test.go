@@ -1,0 +1,96 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/internal/watch"
+)
+
+// rootWithLinks is a server whose root has links of every kind.
+func rootWithLinks(t testing.TB) (s *Server, outside string) {
+	t.Helper()
+	outside = t.TempDir()
+	root := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(outside, "secret"), []byte("secret\n"), 0o644))
+	require.NoError(t, os.MkdirAll(filepath.Join(root, "a/b"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "a/b/c"), []byte("one\ntwo\nthree\n"), 0o644))
+	for name, to := range map[string]string{"out": outside, "file": filepath.Join(outside, "secret"), "in": "a",
+		"up": "..", "loop": "loop", "a/b/up": "../../..", "none": filepath.Join(outside, "none")} {
+		require.NoError(t, os.Symlink(to, filepath.Join(root, name)))
+	}
+	s, err := New(Options{Exe: "amkc", Root: root})
+	require.NoError(t, err)
+	t.Cleanup(func() { s.Close() })
+	return s, outside
+}
+
+// holds reports whether a path that was allowed is in the root, links resolved as far as there are any.
+func holds(t *testing.T, s *Server, path string) {
+	t.Helper()
+	for at := filepath.Join(s.dir, path); ; at = filepath.Dir(at) {
+		resolved, err := filepath.EvalSymlinks(at)
+		if err == nil {
+			inside := resolved == s.dir || strings.HasPrefix(resolved, s.dir+"/")
+			require.True(t, inside, "%s leads to %s", path, resolved)
+			return
+		}
+		require.ErrorIs(t, err, os.ErrNotExist, path)
+	}
+}
+
+func TestPaths(t *testing.T) {
+	s, outside := rootWithLinks(t)
+	for _, name := range []string{"a/b/c", "./a/b/c", "in/b/c", s.dir + "/a/b/c"} {
+		path, err := s.existing(name)
+		require.NoError(t, err, name)
+		require.True(t, strings.HasPrefix(path, "./"), "%s is no flag and no hub id", path)
+		text, err := s.read(name, 100)
+		require.NoError(t, err)
+		require.Equal(t, "one\ntwo\nthree\n", string(text))
+	}
+	text, err := s.read("a/b/c", 8)
+	require.NoError(t, err)
+	require.Equal(t, "three\n", string(text), "the end, from the beginning of a line")
+	for name, want := range map[string]string{"out/secret": "AMK6202", "file": "AMK6202", "up": "AMK6202",
+		"a/b": "AMK6202", "": "AMK6202", "..": "AMK6202", "a/../../x": "AMK6202", outside: "AMK6202",
+		"nowhere": "is not there", "loop": "AMK620", "none": "AMK6202"} {
+		_, err := s.existing(name)
+		require.ErrorContains(t, err, want, name)
+		_, err = s.read(name, 100)
+		require.ErrorContains(t, err, "AMK620", name)
+	}
+	_, err = s.read("a", 100)
+	require.Error(t, err)
+	for _, name := range []string{"new", "a/new/deep", "in/new"} {
+		_, err := s.writable(name)
+		require.NoError(t, err, name)
+	}
+	for _, name := range []string{"out/new", "none", "none/new", "up/new", "a/b/up/new", "../new", "loop/new"} {
+		_, err := s.writable(name)
+		require.Error(t, err, name)
+	}
+}
+
+func FuzzPaths(f *testing.F) {
+	for _, name := range []string{"a/b/c", "out/secret", "../x", "in/../..", "a//b/./up", "/etc/passwd", "a\x00b"} {
+		f.Add(name)
+	}
+	s, _ := rootWithLinks(f)
+	f.Fuzz(func(t *testing.T, name string) {
+		defer watch.Execution()()
+		if path, err := s.existing(name); err == nil {
+			holds(t, s, path)
+		}
+		if path, err := s.writable(name); err == nil {
+			holds(t, s, path)
+		}
+		if text, err := s.read(name, 1<<10); err == nil {
+			require.NotContains(t, string(text), "secret")
+		}
+	})
+}

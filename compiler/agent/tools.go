@@ -1,0 +1,203 @@
+package agent
+
+import (
+	"context"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// A kind says what a tool does to the world, which clients may ask their user about.
+type kind int
+
+const (
+	reads  kind = iota // it changes nothing
+	writes             // it adds files to the root
+)
+
+// add adds a tool that runs a verb. Its schema is that of the input.
+func add[In verbInput](s *Server, name, description string, k kind) {
+	no := false
+	mcp.AddTool(s.mcp, &mcp.Tool{Name: name, Description: description, Annotations: &mcp.ToolAnnotations{
+		ReadOnlyHint: k == reads, DestructiveHint: &no, OpenWorldHint: &no}},
+		func(ctx context.Context, request *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
+			result, err := s.run(ctx, request, in)
+			if err != nil {
+				return nil, nil, err
+			}
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(result)}},
+				StructuredContent: result, IsError: failed(result)}, nil, nil
+		})
+}
+
+func (s *Server) addTools() {
+	add[doctorInput](s, "doctor", "Say whether this machine has what compiling and running need: nvcc, g++, go, a GPU.",
+		reads)
+	add[targetsInput](s, "targets", "List the GPUs that a model can be compiled for.", reads)
+	add[modelsInput](s, "models", "List the model families that amkc compiles, and well known ones that it refuses.",
+		reads)
+	add[explainInput](s, "explain", "Say what a diagnostic code means and what to do about it, or what a knob "+
+		"does.", reads)
+	add[spaceInput](s, "space", "List the knobs of a model's schedule with the values that make a difference, their "+
+		"defaults, and the values that are refused.", reads)
+	add[costInput](s, "cost", "Predict the time of a step at positions, and where it goes. Nothing is run.", reads)
+	add[evalInput](s, "eval", "Judge one configuration against another: proof, check, and times that are measured "+
+		"on a "+
+		"GPU or predicted. The verdict is signed, and the only number that a campaign takes.", writes)
+	add[validateInput](s, "validate", "Prove that a program file (schedule.amk or program.json of a build) can "+
+		"neither "+
+		"deadlock nor race, or say why not.", reads)
+	add[buildInput](s, "build", "Compile a model into a build directory. no_build emits sources without nvcc and go.",
+		writes)
+	add[checkInput](s, "check", "Compare the kernel of a build with its reference kernels, on the GPU.", reads)
+	add[benchInput](s, "bench", "Measure builds on the GPU, interleaved, each after its check.", reads)
+	add[diffInput](s, "diff", "Compare two builds.", reads)
+}
+
+// modelInput is a model with what it is compiled for.
+type modelInput struct {
+	Model         string `json:"model" jsonschema:"directory with config.json and, for weights, safetensors"`
+	Target        string `json:"target,omitempty" jsonschema:"GPU, as targets lists them"`
+	DType         string `json:"dtype,omitempty" jsonschema:"bf16, fp16 or fp32; default: that of the checkpoint"`
+	Weights       string `json:"weights,omitempty" jsonschema:"store matrices as int4, int8, fp8 or none"`
+	Cache         string `json:"cache,omitempty" jsonschema:"int8 stores keys and values in 8 bits"`
+	MaxSeq        int    `json:"max_seq,omitempty" jsonschema:"positions to compile for"`
+	RandomWeights string `json:"random_weights,omitempty" jsonschema:"seed to invent weights from, if there are none"`
+}
+
+func (m *modelInput) add(a *arguments) {
+	a.existing(m.Model)
+	a.text("--target", m.Target)
+	a.text("--dtype", m.DType)
+	a.text("--weights", m.Weights)
+	a.text("--cache", m.Cache)
+	a.number("--max-seq", m.MaxSeq)
+	a.text("--random-weights", m.RandomWeights)
+}
+
+type doctorInput struct{}
+
+func (doctorInput) command(a *arguments) { a.add("doctor") }
+
+type targetsInput struct{}
+
+func (targetsInput) command(a *arguments) { a.add("targets") }
+
+type modelsInput struct{}
+
+func (modelsInput) command(a *arguments) { a.add("models") }
+
+type explainInput struct {
+	Codes []string `json:"codes" jsonschema:"codes such as AMK4005, and knobs such as ring.pace; none: all codes"`
+}
+
+func (in explainInput) command(a *arguments) {
+	a.add(append([]string{"explain", "--"}, in.Codes...)...)
+}
+
+type spaceInput struct{ modelInput }
+
+func (in spaceInput) command(a *arguments) {
+	a.add("space")
+	in.add(a)
+}
+
+type costInput struct {
+	modelInput
+	Settings  map[string]any `json:"settings,omitempty" jsonschema:"knobs that differ from their defaults, by path"`
+	Positions []int          `json:"positions,omitempty" jsonschema:"default: 0"`
+}
+
+func (in costInput) command(a *arguments) {
+	a.add("cost")
+	in.add(a)
+	a.settings("--config", in.Settings)
+	a.numbers("--position", in.Positions)
+}
+
+type evalInput struct {
+	modelInput
+	Candidate map[string]any `json:"candidate,omitempty" jsonschema:"knobs that differ from their defaults, by path"`
+	Baseline  map[string]any `json:"baseline,omitempty" jsonschema:"the same of what it is to beat; default: none"`
+	Device    string         `json:"device,omitempty" jsonschema:"cost predicts (default), cuda measures on the GPU"`
+	Positions []int          `json:"positions,omitempty" jsonschema:"default: 0"`
+	Rung      string         `json:"rung,omitempty" jsonschema:"screen, race or final (default)"`
+	Timeout   int            `json:"timeout_s,omitempty" jsonschema:"seconds; default 600"`
+	Save      string         `json:"save,omitempty" jsonschema:"file to write the result to, for campaign_record"`
+}
+
+func (in evalInput) command(a *arguments) {
+	a.add("eval")
+	in.add(a)
+	a.settings("--config", in.Candidate)
+	a.settings("--baseline", in.Baseline)
+	a.text("--device", in.Device)
+	a.numbers("--position", in.Positions)
+	a.text("--rung", in.Rung)
+	a.number("--timeout", in.Timeout)
+	a.text("--key", a.s.options.Key)
+	a.save(in.Save)
+	a.alone = in.Device == "cuda"
+}
+
+type validateInput struct {
+	File string `json:"file" jsonschema:"a program: .amk text, or JSON"`
+}
+
+func (in validateInput) command(a *arguments) {
+	a.add("validate")
+	a.existing(in.File)
+}
+
+type buildInput struct {
+	modelInput
+	Settings map[string]any `json:"settings,omitempty" jsonschema:"knobs that differ from their defaults, by path"`
+	Out      string         `json:"out" jsonschema:"directory of the build"`
+	NoBuild  bool           `json:"no_build,omitempty" jsonschema:"write sources and weights alone: no nvcc, no go"`
+}
+
+func (in buildInput) command(a *arguments) {
+	a.add("compile")
+	in.add(a)
+	a.settings("--config", in.Settings)
+	a.written("--out", in.Out)
+	a.flag("--no-build", in.NoBuild)
+}
+
+type checkInput struct {
+	Build  string `json:"build" jsonschema:"directory of a build"`
+	Bisect bool   `json:"bisect,omitempty" jsonschema:"compare stage by stage with the reference VM too"`
+}
+
+func (in checkInput) command(a *arguments) {
+	a.add("check")
+	a.existing(in.Build)
+	a.flag("--bisect", in.Bisect)
+	a.alone = true
+}
+
+type benchInput struct {
+	Builds    []string `json:"builds" jsonschema:"directories of builds"`
+	Positions []int    `json:"positions,omitempty" jsonschema:"default: 0"`
+	Rounds    int      `json:"rounds,omitempty" jsonschema:"turns of each build at each position"`
+}
+
+func (in benchInput) command(a *arguments) {
+	a.add("bench")
+	for _, dir := range in.Builds {
+		a.existing(dir)
+	}
+	a.numbers("--position", in.Positions)
+	a.number("--rounds", in.Rounds)
+	a.alone = true
+}
+
+type diffInput struct {
+	A string `json:"a" jsonschema:"directory of a build"`
+	B string `json:"b" jsonschema:"directory of a build"`
+}
+
+func (in diffInput) command(a *arguments) {
+	a.add("diff")
+	a.existing(in.A)
+	a.existing(in.B)
+}

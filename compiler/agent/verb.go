@@ -1,0 +1,234 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+	"amkc/knobs"
+	"amkc/runtime/infile"
+	"amkc/search"
+)
+
+// The end of a verb: it has what time its own flags give it, and a cancelled one is asked to end before it is killed.
+const (
+	longest = 48 * time.Hour
+	grace   = 10 * time.Second
+)
+
+// An arguments is the command line of a verb in the making. The first thing that is wrong stays.
+type arguments struct {
+	s       *Server
+	words   []string
+	scratch string // for configurations, which verbs read from files
+	alone   bool   // it measures
+	saved   string // path in the root that the result is written to; empty: none
+	err     error
+}
+
+func (a *arguments) add(words ...string) { a.words = append(a.words, words...) }
+
+func (a *arguments) fail(err error) {
+	if a.err == nil {
+		a.err = err
+	}
+}
+
+// text adds a flag, unless its value is empty.
+func (a *arguments) text(flag, value string) {
+	if value != "" {
+		a.add(flag + "=" + value)
+	}
+}
+
+// number adds a flag, unless its value is 0.
+func (a *arguments) number(flag string, value int) {
+	if value != 0 {
+		a.add(flag + "=" + strconv.Itoa(value))
+	}
+}
+
+func (a *arguments) numbers(flag string, values []int) {
+	words := make([]string, len(values))
+	for i, v := range values {
+		words[i] = strconv.Itoa(v)
+	}
+	a.text(flag, strings.Join(words, ","))
+}
+
+func (a *arguments) flag(flag string, set bool) {
+	if set {
+		a.add(flag)
+	}
+}
+
+// existing adds a path that is there.
+func (a *arguments) existing(name string) {
+	path, err := a.s.existing(name)
+	if err != nil {
+		a.fail(err)
+	}
+	a.add(path)
+}
+
+// written adds a flag with a path that is written to.
+func (a *arguments) written(flag, name string) {
+	path, err := a.s.writable(name)
+	if err != nil {
+		a.fail(err)
+	}
+	a.add(flag + "=" + path)
+}
+
+// save has the result written to a file, unless its name is empty.
+func (a *arguments) save(name string) {
+	if name == "" {
+		return
+	}
+	path, err := a.s.writable(name)
+	if err != nil {
+		a.fail(err)
+	}
+	a.saved = path
+}
+
+// settings adds a flag with a file of settings, unless there are none.
+func (a *arguments) settings(flag string, set map[string]any) {
+	if len(set) == 0 {
+		return
+	}
+	text, err := json.Marshal(set)
+	var s knobs.Settings
+	if err == nil {
+		err = json.Unmarshal(text, &s)
+	}
+	var config ir.ScheduleConfig
+	if err == nil {
+		config, err = s.Config()
+	}
+	if err == nil {
+		text, err = config.MarshalJSON()
+	}
+	path := filepath.Join(a.scratch, strings.TrimLeft(flag, "-")+".json")
+	if err == nil {
+		err = os.WriteFile(path, text, 0o600)
+	}
+	if err != nil {
+		a.fail(err)
+	}
+	a.add(flag + "=" + path)
+}
+
+// A verbInput is the input of a tool: what a verb is called with.
+type verbInput interface{ command(a *arguments) }
+
+// run carries a verb out in a process and returns its JSON result.
+func (s *Server) run(ctx context.Context, request *mcp.CallToolRequest, in verbInput) (json.RawMessage, error) {
+	scratch, err := os.MkdirTemp("", "amkc-mcp-")
+	if err != nil {
+		return nil, diag.Errorf(codeVerb, "mcp", "there is no temporary directory: %s", infile.Reason(err))
+	}
+	defer os.RemoveAll(scratch)
+	a := &arguments{s: s, scratch: scratch}
+	if in.command(a); a.err != nil {
+		return nil, a.err
+	}
+	if a.alone {
+		select {
+		case s.turn <- struct{}{}:
+			defer func() { <-s.turn }()
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	watched := &progressOf{ctx: ctx, request: request}
+	p := search.Process{Dir: s.dir, Limit: longest, Grace: grace, Said: watched,
+		Args: slices.Concat([]string{s.options.Exe, a.words[0], "--json", "--progress=json"}, a.words[1:])}
+	out, said, err := p.Run(ctx)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	var exit interface{ ExitCode() int }
+	if out = bytes.TrimSpace(out); json.Valid(out) && len(out) > 0 && (err == nil || errors.As(err, &exit)) {
+		return out, s.write(a.saved, out)
+	}
+	why := "it printed no result"
+	if err != nil {
+		why = infile.Reason(err)
+	}
+	return nil, diag.Errorf(codeVerb, "amkc "+a.words[0], "%s: %s", why, said)
+}
+
+// failed reports whether a result has nothing but errors: a verdict that is REJECTED is a result.
+func failed(result json.RawMessage) bool {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(result, &fields) != nil {
+		return true
+	}
+	for _, head := range []string{"schema", "exit", "errors", "warnings"} {
+		delete(fields, head)
+	}
+	ok := string(fields["ok"]) == "true"
+	delete(fields, "ok")
+	return !ok && len(fields) == 0
+}
+
+// progressOf tells a client what a verb says of its progress, if the client has asked for that.
+type progressOf struct {
+	ctx     context.Context
+	request *mcp.CallToolRequest
+	rest    []byte
+	told    float64
+}
+
+var _ io.Writer = (*progressOf)(nil)
+
+func (p *progressOf) Write(text []byte) (int, error) {
+	p.rest = append(p.rest, text...)
+	for {
+		line, rest, whole := bytes.Cut(p.rest, []byte("\n"))
+		if !whole {
+			if len(p.rest) > 1<<20 { // no line of a verb's
+				p.rest = nil
+			}
+			return len(text), nil
+		}
+		p.tell(line)
+		p.rest = rest
+	}
+}
+
+func (p *progressOf) tell(line []byte) {
+	token := p.request.Params.GetProgressToken()
+	var said struct {
+		Progress *struct {
+			Activity    string
+			Done, Total float64
+			Unit        string
+		}
+	}
+	if token == nil || json.Unmarshal(line, &said) != nil || said.Progress == nil {
+		return
+	}
+	// What is told has to grow, though activities follow one another: their numbers are in the message.
+	p.told++
+	message := said.Progress.Activity
+	if said.Progress.Total > 0 {
+		message += ": " + strconv.FormatFloat(said.Progress.Done, 'f', -1, 64) + " of " +
+			strconv.FormatFloat(said.Progress.Total, 'f', -1, 64) + " " + said.Progress.Unit
+	}
+	p.request.Session.NotifyProgress(p.ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: p.told,
+		Message: strings.TrimSpace(message)}) // a client that is gone cancels the context
+}

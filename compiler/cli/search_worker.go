@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"amkc/ir/diag"
+	"amkc/knobs"
+	"amkc/runtime/infile"
+	"amkc/search"
+)
+
+// worker judges the jobs of a campaign, each in a process of its own: amkc eval. done removes what it needs for that.
+func (f *judgeFlags) worker(campaign *search.Campaign, key search.Key) (w *search.Worker, done func(), err error) {
+	if key.Name() != campaign.Key {
+		return nil, nil, diag.Errorf(codeInput, "key", "the key %s is here, and the campaign is of %s; want the same "+
+			"file on every machine", key.Name(), campaign.Key)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, nil, diag.Errorf(codeFailed, "amkc", "does not know where it is: %s", infile.Reason(err))
+	}
+	scratch, err := os.MkdirTemp("", "amkc-search-")
+	if err != nil {
+		return nil, nil, diag.Errorf(codeOutput, "search", "there is no temporary directory: %s", infile.Reason(err))
+	}
+	command := func(job *search.Job, stage search.Stage) ([]string, func(), error) {
+		args, err := f.evalCommand(campaign, job, exe, scratch)
+		if stage == search.StageBuild {
+			args = append(args, "--build-only")
+		}
+		return args, func() {}, err
+	}
+	w = &search.Worker{Campaign: campaign, Key: key, Limit: time.Duration(f.timeout) * time.Second, Command: command}
+	return w, func() { os.RemoveAll(scratch) }, nil
+}
+
+// evalCommand is the process that judges a job.
+func (f *judgeFlags) evalCommand(campaign *search.Campaign, job *search.Job, exe, scratch string) ([]string, error) {
+	args := append([]string{exe, "eval"}, campaign.Command...)
+	for _, one := range []struct {
+		flag string
+		set  knobs.Settings
+	}{{"config", job.Settings}, {"baseline", job.Against}} {
+		text, err := configText(one.set)
+		if err != nil {
+			return nil, err
+		}
+		path := filepath.Join(scratch, one.flag+".json")
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			return nil, diag.Errorf(codeOutput, path, "cannot write: %s", infile.Reason(err))
+		}
+		args = append(args, "--"+one.flag+"="+path)
+	}
+	args = append(args, "--device="+campaign.Device, "--position="+joined(campaign.PositionsOf(job)),
+		"--rung="+string(job.Rung), fmt.Sprintf("--timeout=%d", f.timeout), "--key="+f.key, "--json")
+	if f.gpu != 0 {
+		args = append(args, fmt.Sprintf("--gpu=%d", f.gpu))
+	}
+	return args, nil
+}
