@@ -5,7 +5,7 @@ PYTHON ?= python3
 PIP := $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore
 
 .PHONY: build cuda demo library test test-go test-python race long engines soundness soundness-merge fuzz kernels
-.PHONY: looping results results-tools lint goldens clean
+.PHONY: looping results experiments results-tools lint goldens clean
 
 # The modules that a launcher carries come from the module cache; embedding them makes amkc independent of it.
 MODULES := codegen/modules/files/modules
@@ -86,8 +86,8 @@ FUZZERS := ir:FuzzParseText ir:FuzzParseJSON ir:FuzzParseExpr ir:FuzzParsePiece 
 	runtime/jinja:FuzzRender runtime/jinja:FuzzFromJSON runtime/chat:FuzzFormat runtime/sampling:FuzzConfig \
 	runtime/serve:FuzzRequest runtime/grammar:FuzzSchema search:FuzzFiles compiler/agent:FuzzPaths \
 	runtime/tokenizer:FuzzNFC runtime/tokenizer:FuzzReader runtime/host/cli:FuzzLauncher internal/hostile:FuzzVerdict \
-	internal/hostile:FuzzPrograms internal/hostile:FuzzModels internal/hostile:FuzzBuilds internal/hostile:FuzzDiff \
-	internal/hostile:FuzzExplain
+	internal/hostile:FuzzPrograms internal/hostile:FuzzSimulate internal/hostile:FuzzModels internal/hostile:FuzzBuilds \
+	internal/hostile:FuzzDiff internal/hostile:FuzzExplain
 fuzz:
 	$(PYTHON) scripts/fuzz.py --time $(FUZZTIME) --workers $(FUZZWORKERS) $(FUZZERS)
 
@@ -118,6 +118,11 @@ kernels: build cuda
 # On a machine with a GPU, nvcc, PyTorch and transformers: everything docs/results and BENCHMARKS.md report.
 results:
 	$(PYTHON) bench/results.py
+
+# Experiments that papers have published, repeated; writes docs/experiments.md. Needs no GPU, but PyTorch and
+# transformers; hours on two cores, in pieces: FLAGS='--budget 540', or --only 'families/*'.
+experiments:
+	$(PYTHON) bench/experiments.py $(FLAGS)
 
 # What bench/results.py needs on a GPU machine that has no Go, to be carried there.
 results-tools: $(MODULES)

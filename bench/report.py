@@ -223,15 +223,17 @@ def span(quantiles):
 
 
 class Store:
-    """The rows of one JSON file, by id. A row is saved as soon as it is put."""
+    """The rows of one JSON file, by id. A row is saved as soon as it is put. sections are in the order of the file, and
+    identity names the facts of an environment that make a row another row."""
 
-    def __init__(self, path):
-        self.path = Path(path)
+    def __init__(self, path, schema=SCHEMA, sections=(), identity=IDENTITY):
+        self.path, self.schema, self.identity = Path(path), schema, identity
+        self.sections = list(sections or SECTIONS)
         self.environments, self.rows = {}, {}
         if self.path.exists():
             data = json.loads(self.path.read_text(encoding="utf-8"))
-            if data.get("schema") != SCHEMA:
-                raise ValueError(f"{self.path}: schema {data.get('schema')!r}; {SCHEMA!r} is needed")
+            if data.get("schema") != schema:
+                raise ValueError(f"{self.path}: schema {data.get('schema')!r}; {schema!r} is needed")
             self.environments = data["environments"]
             self.rows = {row["id"]: row for row in data["rows"]}
 
@@ -240,7 +242,7 @@ class Store:
         the environment that it was made in."""
         row = self.rows.get(task_id)
         made = self.environments[row["environment"]] if row else {}
-        return bool(row and row["passed"] and all(made.get(fact) == environment.get(fact) for fact in IDENTITY))
+        return bool(row and row["passed"] and all(made.get(fact) == environment.get(fact) for fact in self.identity))
 
     def put(self, row, environment):
         self.rows[row["id"]] = row | {"environment": self.letter(environment)}
@@ -258,12 +260,11 @@ class Store:
 
     def ordered(self):
         """The rows in the order of the sections, and within one in the order in which they were first made."""
-        order = list(SECTIONS)
-        return sorted(self.rows.values(), key=lambda row: order.index(row["section"]))
+        return sorted(self.rows.values(), key=lambda row: self.sections.index(row["section"]))
 
     def save(self):
         used = {row["environment"] for row in self.rows.values()}
-        data = {"schema": SCHEMA, "environments": {k: v for k, v in self.environments.items() if k in used},
+        data = {"schema": self.schema, "environments": {k: v for k, v in self.environments.items() if k in used},
                 "rows": self.ordered()}
         text = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         self.path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/compiler/amk"
-	"amkc/internal/oracle"
+	"amkc/simulate"
 	"amkc/validate"
 )
 
@@ -41,19 +41,19 @@ func TestOperandsThatDoNotFit(t *testing.T) {
 			require.NotEmpty(t, misfits[name])
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
-			effort := oracle.Effort{States: 100, Positions: 1}
+			effort := simulate.Effort{States: 100, Positions: 1}
 			if filepath.Ext(file) == ".json" {
 				p, diags := amk.Parse(text, file)
 				require.Empty(t, diags.Errors())
 				f, diags := p.Flatten()
 				require.Empty(t, diags.Errors())
 				requireCode(t, validate.Flat(f), validate.CodeShapes, misfits[name])
-				require.Equal(t, oracle.Refused, oracle.Profile(p, oracle.NewFootprints(), effort).Hazard.Kind)
+				require.Equal(t, simulate.Refused, simulate.Flat(f, nil, simulate.NewFootprints(), effort).Hazard.Kind)
 				return
 			}
 			p := parse(t, string(text))
 			requireCode(t, validate.Program(p), validate.CodeShapes, misfits[name])
-			require.Equal(t, oracle.Refused, oracle.Program(p, oracle.NewFootprints(), effort).Hazard.Kind)
+			require.Equal(t, simulate.Refused, simulate.Program(p, simulate.NewFootprints(), effort).Hazard.Kind)
 		})
 	}
 }

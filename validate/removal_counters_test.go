@@ -1,8 +1,8 @@
 package validate_test
 
 import (
-	"amkc/internal/oracle"
 	"amkc/ir"
+	"amkc/simulate"
 	"amkc/validate"
 )
 
@@ -14,38 +14,38 @@ const (
 )
 
 var counterRemovals = []removal{
-	{validate.CodeRealisation, "its realisation is undecided", oracle.Malformed, one,
+	{validate.CodeRealisation, "its realisation is undecided", simulate.Malformed, one,
 		func(m mutant) { m.Counters[0].How = ir.Undecided }, flatly, nil},
-	{validate.CodeRealisation, "is flagged and starts at 1", oracle.Malformed, one,
+	{validate.CodeRealisation, "is flagged and starts at 1", simulate.Malformed, one,
 		func(m mutant) { m.Counters[2].Init = 1 }, flatly, nil},
-	{validate.CodeScope, "want gpu, sm or system", oracle.Malformed, one, func(m mutant) { m.Counters[0].Scope = 9 },
+	{validate.CodeScope, "want gpu, sm or system", simulate.Malformed, one, func(m mutant) { m.Counters[0].Scope = 9 },
 		flatly, nil},
-	{validate.CodeScope, "from SM 1, others from SM 0", oracle.Stuck,
+	{validate.CodeScope, "from SM 1, others from SM 0", simulate.Stuck,
 		stage("t", 0, makes, "signal own") + stage("u", 1, "wait own >= 1", takes) + emit(0), nil, flatly, nil},
-	{validate.CodeUnreachable, "the threshold is 1", oracle.Stuck,
+	{validate.CodeUnreachable, "the threshold is 1", simulate.Stuck,
 		stage("t", 0, makes, "signal c") + stage("u", 1, "wait c >= 2", takes) + emit(0), nil, flatly, nil},
-	{validate.CodePartialWait, "the threshold is 2", oracle.Race,
+	{validate.CodePartialWait, "the threshold is 2", simulate.Race,
 		stage("t", 0, makes, "signal c") + stage("v", 1, "b[0:2] = COPY(in[0:2])", "signal c") +
 			stage("u", 1, "wait c >= 1", takes) + emit(0), nil, flatly, nil},
-	{validate.CodePartialWait, "init 1 + 1 producers", oracle.Race,
+	{validate.CodePartialWait, "init 1 + 1 producers", simulate.Race,
 		stage("t", 0, makes, "signal c") + stage("u", 1, "wait c >= 1", takes) + emit(0),
 		func(m mutant) { m.Counters[0].Init = 1 }, flatly, nil},
 	{validate.CodeNoProducer, "which no task signals", relied,
 		stage("u", 1, "wait c >= 1", "%t = COPY(in[0:2])") + emit(0), nil, flatly, nil},
-	{validate.CodeDeadlock, "it needs itself, over 3 edges", oracle.Stuck,
+	{validate.CodeDeadlock, "it needs itself, over 3 edges", simulate.Stuck,
 		emit(1) + stage("t", 0, "wait c >= 1", "signal d") + stage("t2", 0, "signal e") +
 			stage("u", 1, "wait e >= 1", "signal c"), func(m mutant) { m.Counters[m.counter("e")].How = ir.ByCounter },
 		flatly, nil},
-	{validate.CodeDeadlock, "it needs itself, over 1 edges", oracle.Stuck,
+	{validate.CodeDeadlock, "it needs itself, over 1 edges", simulate.Stuck,
 		stage("t", 0, "wait c >= 1", makes, "signal c") + emit(1), nil, flatly, nil},
 
-	{validate.CodeStepJoin, "no task signals a counter of role step", oracle.Race,
+	{validate.CodeStepJoin, "no task signals a counter of role step", simulate.Race,
 		stage("t", 0, makes, "signal c") + stage("u", 1, "wait c >= 1", takes, "next[0] = COPY(token[0])"), nil,
 		stepwise, nil},
-	{validate.CodeStepJoin, "is flagged, and polled words order nothing", oracle.Race,
+	{validate.CodeStepJoin, "is flagged, and polled words order nothing", simulate.Race,
 		stage("t", 0, makes, "signal c") + stage("u", 1, "wait c >= 1", takes, "signal step") + emit(0), nil, stepwise,
 		flaggedStep},
-	{validate.CodeStepJoin, "so the step can end while it runs", oracle.Race,
+	{validate.CodeStepJoin, "so the step can end while it runs", simulate.Race,
 		stage("t", 0, makes, "signal c") + stage("u", 1, "wait c >= 1", takes) + emit(0), nil, stepwise, nil},
 }
 

@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/codegen"
-	"amkc/internal/oracle"
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/refvm"
+	"amkc/simulate"
 	"amkc/validate"
 	"amkc/validate/kernel"
 )
@@ -94,10 +94,10 @@ func requireAssertion(t *testing.T, header, condition string) {
 }
 
 // ahead: where what the kernel reads ahead of every wait is read so, the oracle finds fault with it.
-func ahead(kind oracle.Kind) func(t *testing.T, s subject) {
+func ahead(kind simulate.Kind) func(t *testing.T, s subject) {
 	return func(t *testing.T, s subject) {
 		require.False(t, s.judge().Unsafe(), "in order it is safe")
-		v := subject{flat: oracle.Ahead(s.flat)}.judge()
+		v := subject{flat: simulate.Ahead(s.flat)}.judge()
 		require.True(t, v.Unsafe())
 		require.Equal(t, kind, v.Hazard.Kind, v.Hazard)
 	}
@@ -261,12 +261,12 @@ var ofValues = []elsewhere{
 				stage("both", 0, "wait f >= 1", "a[0:2] = COPY(x[0:2])", "signal d")+emit(0), nil), oneEpoch},
 	{kernel.CodeRunAhead, "operand 2 of RMSNORM, ahead of every wait", "the producer runs ahead of the waits",
 		forTheKernel(stage("t", 0, "b[0:4] = COPY(in[0:4])")+
-			stage("u", 0, "%n = RMSNORM(in[0:4], b[0:4]) eps=1.0")+emit(0), nil), ahead(oracle.Race)},
+			stage("u", 0, "%n = RMSNORM(in[0:4], b[0:4]) eps=1.0")+emit(0), nil), ahead(simulate.Race)},
 	{kernel.CodeRunAhead, "the kernel copies kv[0,0:pos+1,0,0:2], operand 2 of ATTENTION_TILE, ahead of every wait",
 		"the producer runs ahead of the waits",
 		forTheKernel(stage("t", 0, "kv[0,pos,0,0:2] = KV_APPEND(in[0:2])", "kv[0,pos,1,0:2] = KV_APPEND(in[0:2])",
 			"%t = ATTENTION_TILE(in[0:2], kv[0,0:pos+1,0,0:2], kv[0,0:pos+1,1,0:2]) head_dim=2 n_heads=1 "+
-				"n_kv_heads=1 scale=1.0")+emit(0), nil), ahead(oracle.Undefined)},
+				"n_kv_heads=1 scale=1.0")+emit(0), nil), ahead(simulate.Undefined)},
 }
 
 // What the oracle cannot show is shown by other means.

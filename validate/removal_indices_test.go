@@ -1,7 +1,7 @@
 package validate_test
 
 import (
-	"amkc/internal/oracle"
+	"amkc/simulate"
 	"amkc/validate"
 )
 
@@ -9,12 +9,12 @@ import (
 var indexRemovals = func() []removal {
 	const ids = "buffer ids CONST I32 [4] HBM rowmajor\n"
 	task := func(says string, lines ...string) removal {
-		return removal{code: validate.CodeIndex, says: says, kind: oracle.Index,
+		return removal{code: validate.CodeIndex, says: says, kind: simulate.Index,
 			text: ids + stage("t", 0, lines...) + emit(0)}
 	}
 	next := func(says string, lines ...string) removal {
 		embed := stage("t", 0, "%t = EMBED(token[0], table[0:4,0:4])")
-		return removal{code: validate.CodeIndex, says: says, kind: oracle.Index,
+		return removal{code: validate.CodeIndex, says: says, kind: simulate.Index,
 			text: ids + embed + stage("emit", 0, append(lines, "signal step")...), as: stepwise}
 	}
 	return []removal{

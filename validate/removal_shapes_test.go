@@ -4,30 +4,30 @@ import (
 	"fmt"
 	"math"
 
-	"amkc/internal/oracle"
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/simulate"
 	"amkc/validate"
 )
 
 // Operands that do not agree, of the wrong type, and parameters. Each is one task, of which the reference code makes
 // something else than its views say, or which it cannot run.
 var shapeRemovals = func() []removal {
-	op := func(code *diag.Code, says string, kind oracle.Kind, lines ...string) removal {
+	op := func(code *diag.Code, says string, kind simulate.Kind, lines ...string) removal {
 		return removal{code: code, says: says, kind: kind, text: stage("t", 0, lines...) + emit(0)}
 	}
 	shape := func(says string, lines ...string) removal {
-		return op(validate.CodeShapes, says, oracle.Refused, lines...)
+		return op(validate.CodeShapes, says, simulate.Refused, lines...)
 	}
 	attention := func(operands, params string) string {
 		return fmt.Sprintf("%%t = ATTENTION_TILE(%s) %s scale=1.0", operands, params)
 	}
 	const oneHead = "head_dim=2 n_heads=1 n_kv_heads=1"
 	dtype := func(says string, lines ...string) removal {
-		return op(validate.CodeDType, says, oracle.Refused, lines...)
+		return op(validate.CodeDType, says, simulate.Refused, lines...)
 	}
 	parameter := func(says string, lines ...string) removal {
-		return op(validate.CodeParameter, says, oracle.Refused, lines...)
+		return op(validate.CodeParameter, says, simulate.Refused, lines...)
 	}
 	i8 := fmt.Sprint(int(ir.I8))
 	typed := func(r removal, buffer string, d ir.DType) removal {

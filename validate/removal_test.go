@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/internal/oracle"
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/simulate"
 	"amkc/validate"
 )
 
@@ -18,15 +18,15 @@ import (
 // the typical case: without it the proof itself breaks down.
 type removal struct {
 	code *diag.Code
-	says string      // part of the message
-	kind oracle.Kind // of what goes wrong; relied: later rules crash
-	text string      // added to the declarations of small
+	says string        // part of the message
+	kind simulate.Kind // of what goes wrong; relied: later rules crash
+	text string        // added to the declarations of small
 	edit func(m mutant)
 	as   judged
 	prog func(p *ir.Program)
 }
 
-const relied oracle.Kind = "relied on"
+const relied simulate.Kind = "relied on"
 
 // judged says in which form a program is judged.
 type judged int
@@ -116,12 +116,13 @@ func (s subject) proveWithout(codes ...*diag.Code) (rep validate.Report, crash a
 	return validate.FlatWithout(s.backend, s.flat, codes...), nil
 }
 
-func (s subject) judge() oracle.Verdict {
-	effort := oracle.Effort{States: 5000, Schedules: 50, Work: 1 << 20, Positions: 4, Seed: 1}
+func (s subject) judge() simulate.Verdict {
+	effort := simulate.Effort{States: 5000, Orders: 50, ExploreWork: 1 << 20, SampleWork: 1 << 20, Positions: 4,
+		Seed: 1}
 	if s.prog != nil {
-		return oracle.Program(s.prog, oracle.NewFootprints(), effort)
+		return simulate.Program(s.prog, simulate.NewFootprints(), effort)
 	}
-	return oracle.Flat(s.flat, s.flat.Target, oracle.NewFootprints(), effort)
+	return simulate.Flat(s.flat, s.flat.Target, simulate.NewFootprints(), effort)
 }
 
 // Every rule is needed: without it validate accepts what an oracle, which shares nothing with it but package ir, sees

@@ -19,16 +19,17 @@ func TestNumbersOfFlags(t *testing.T) {
 	model := filepath.Join("..", "..", "testdata", "models", "zoo", "llama-gqa")
 	out := t.TempDir()
 	given := map[string][]string{ // what a verb needs beside the flag
-		"compile": {model, "-o", filepath.Join(out, "build"), "--no-build", "--target", "h200"},
-		"pack":    {model, "-o", filepath.Join(out, "packed"), "--target", "h200"},
-		"run":     {model, "--prompt-ids", "1", "--device", "ref"},
-		"chat":    {model, "--device", "ref"},
-		"serve":   {model, "--device", "ref"},
-		"logits":  {model, "--ids", "1", "-o", filepath.Join(out, "x.npy"), "--device", "ref"},
-		"quality": {model, "--against", model, "--ids", "1,2", "--device", "ref"},
-		"search":  {model, "-o", filepath.Join(out, "search"), "--trials", "1", "--key", filepath.Join(out, "key")},
-		"eval":    {model, "--key", filepath.Join(out, "key")},
-		"cost":    {model}, "space": {model}, "dump": {model}, "check": {model},
+		"compile":  {model, "-o", filepath.Join(out, "build"), "--no-build", "--target", "h200"},
+		"pack":     {model, "-o", filepath.Join(out, "packed"), "--target", "h200"},
+		"run":      {model, "--prompt-ids", "1", "--device", "ref"},
+		"chat":     {model, "--device", "ref"},
+		"serve":    {model, "--device", "ref"},
+		"logits":   {model, "--ids", "1", "-o", filepath.Join(out, "x.npy"), "--device", "ref"},
+		"quality":  {model, "--against", model, "--ids", "1,2", "--device", "ref"},
+		"search":   {model, "-o", filepath.Join(out, "search"), "--trials", "1", "--key", filepath.Join(out, "key")},
+		"eval":     {model, "--key", filepath.Join(out, "key")},
+		"simulate": {filepath.Join("..", "..", "testdata", "ir", "tiny.amk")},
+		"cost":     {model}, "space": {model}, "dump": {model}, "check": {model},
 	}
 	given["bench"] = []string{filepath.Join(out, "measured")}
 	code, _, stderr := amkc(model, "-o", given["bench"][0], "--no-build", "--target", "h200")

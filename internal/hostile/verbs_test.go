@@ -16,7 +16,8 @@ import (
 	"amkc/internal/watch"
 )
 
-var codeInOutput = regexp.MustCompile(`\[AMK\d{4}\]`)
+// codeInOutput is the code of a diagnostic, as text or as JSON.
+var codeInOutput = regexp.MustCompile(`\[AMK\d{4}\]|"code":"AMK\d{4}"`)
 
 // unforeseen is the code of errors that no diagnostic describes: a hostile file must not lead to one.
 const unforeseen = "AMK5904"

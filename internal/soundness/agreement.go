@@ -3,10 +3,10 @@ package soundness
 import (
 	"strings"
 
-	"amkc/internal/oracle"
 	"amkc/internal/population"
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/simulate"
 )
 
 // misfitCodes are those by which validate refuses the operands or the parameters of an op.
@@ -29,21 +29,21 @@ var earlierCodes = map[string]bool{
 }
 
 // fitOf is what validate says of the operands.
-func fitOf(diags diag.List) oracle.Fit {
-	fit := oracle.Fits
+func fitOf(diags diag.List) simulate.Fit {
+	fit := simulate.Fits
 	for _, d := range diags {
 		switch {
 		case misfitCodes[d.Code], d.Code == "AMK3140" && strings.Contains(d.Msg, "temporary"):
-			return oracle.Misfits
+			return simulate.Misfits
 		case earlierCodes[d.Code], strings.HasPrefix(d.Code, "AMK39"):
-			fit = oracle.Unknown
+			fit = simulate.Unknown
 		}
 	}
 	return fit
 }
 
 // refvmFit is what the reference VM says of them, in any variant.
-func refvmFit(c population.Case, fp *oracle.Footprints, e oracle.Effort) (oracle.Fit, string) {
+func refvmFit(c population.Case, fp *simulate.Footprints, e simulate.Effort) (simulate.Fit, string) {
 	var flats []*ir.Flat
 	switch {
 	case c.Program != nil:
@@ -57,15 +57,15 @@ func refvmFit(c population.Case, fp *oracle.Footprints, e oracle.Effort) (oracle
 	default:
 		flats = append(flats, c.Flat)
 	}
-	all, why := oracle.Fits, ""
+	all, why := simulate.Fits, ""
 	for _, f := range flats {
 		if f == nil {
-			return oracle.Unknown, "has no flat form"
+			return simulate.Unknown, "has no flat form"
 		}
-		switch fit, detail := oracle.Operands(f, fp, e); fit {
-		case oracle.Misfits:
+		switch fit, detail := simulate.Operands(f, fp, e); fit {
+		case simulate.Misfits:
 			return fit, detail
-		case oracle.Unknown:
+		case simulate.Unknown:
 			all, why = fit, detail
 		}
 	}

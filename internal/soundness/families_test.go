@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/internal/oracle"
 	"amkc/internal/population"
 	"amkc/ir/diag"
+	"amkc/simulate"
 	"amkc/validate"
 	"amkc/validate/kernel"
 )
@@ -31,7 +31,7 @@ func TestFamilies(t *testing.T) {
 		// whole blocks are copied, and what is written after the reader counts
 	} {
 		t.Run(f.name, func(t *testing.T) {
-			fp := oracle.NewFootprints()
+			fp := simulate.NewFootprints()
 			accepted, rejected, strict := 0, 0, 0
 			for seed := range uint64(seeds) {
 				j := Judge(f.draw(seed), fp, spent(Whole))

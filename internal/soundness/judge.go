@@ -1,9 +1,9 @@
 package soundness
 
 import (
-	"amkc/internal/oracle"
 	"amkc/internal/population"
 	"amkc/ir/diag"
+	"amkc/simulate"
 	"amkc/validate"
 	"amkc/validate/kernel"
 )
@@ -12,38 +12,43 @@ import (
 type Judgement struct {
 	Case    population.Case
 	Diags   diag.List // errors of validate, or of what comes before it; none: accepted
-	Verdict oracle.Verdict
-	Fit     [2]oracle.Fit // of the operands: what validate says, and what the reference VM says
-	Misfit  string        // what the reference VM finds wrong with them
+	Verdict simulate.Verdict
+	Fit     [2]simulate.Fit // of the operands: what validate says, and what the reference VM says
+	Misfit  string          // what the reference VM finds wrong with them
 }
 
 // FalseAccept reports whether validate accepts what an oracle has seen go wrong.
 func (j *Judgement) FalseAccept() bool { return len(j.Diags) == 0 && j.Verdict.Unsafe() }
 
 // Compared reports whether both have looked at the operands.
-func (j *Judgement) Compared() bool { return j.Fit[0] != oracle.Unknown && j.Fit[1] != oracle.Unknown }
+func (j *Judgement) Compared() bool {
+	return j.Fit[0] != simulate.Unknown && j.Fit[1] != simulate.Unknown
+}
 
 // Disagree reports whether validate refuses operands that the reference VM takes, or the other way round.
 func (j *Judgement) Disagree() bool { return j.Compared() && j.Fit[0] != j.Fit[1] }
 
 // Judge asks both.
-func Judge(c population.Case, fp *oracle.Footprints, e oracle.Effort) Judgement {
-	j := Judgement{Case: c, Diags: Validate(c)}
-	switch {
-	case c.Profile != nil:
-		j.Verdict = oracle.Profile(c.Profile, fp, e)
-	case c.Program != nil:
-		j.Verdict = oracle.Program(c.Program, fp, e)
-	case c.Kernel:
-		j.Verdict = oracle.Flat(oracle.Ahead(c.Flat), c.Target, fp, e)
-	default:
-		j.Verdict = oracle.Flat(c.Flat, c.Target, fp, e)
-	}
+func Judge(c population.Case, fp *simulate.Footprints, e simulate.Effort) Judgement {
+	j := Judgement{Case: c, Diags: Validate(c), Verdict: Simulate(c, fp, e)}
 	j.Fit[0] = fitOf(j.Diags)
-	if j.Fit[0] != oracle.Unknown {
+	if j.Fit[0] != simulate.Unknown {
 		j.Fit[1], j.Misfit = refvmFit(c, fp, e)
 	}
 	return j
+}
+
+// Simulate returns what the oracles have seen.
+func Simulate(c population.Case, fp *simulate.Footprints, e simulate.Effort) simulate.Verdict {
+	switch {
+	case c.Profile != nil:
+		return runProfile(c.Profile, fp, e)
+	case c.Program != nil:
+		return simulate.Program(c.Program, fp, e)
+	case c.Kernel:
+		return simulate.Flat(simulate.Ahead(c.Flat), c.Target, fp, e)
+	}
+	return simulate.Flat(c.Flat, c.Target, fp, e)
 }
 
 // Validate returns the errors for which a program is rejected.

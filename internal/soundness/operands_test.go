@@ -8,11 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/internal/oracle"
 	"amkc/internal/population"
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/refvm"
+	"amkc/simulate"
 	"amkc/validate"
 )
 
@@ -55,7 +55,7 @@ func TestOperandsAgree(t *testing.T) {
 		diags, err := Validate(c), ranAlone(c.Flat)
 		var d *diag.Diagnostic
 		require.True(t, err == nil || errors.As(err, &d), "%s: %v", c.Name, err)
-		fits := fitOf(diags) == oracle.Fits // other rules, of what is in memory, may refuse it all the same
+		fits := fitOf(diags) == simulate.Fits // other rules, of what is in memory, may refuse it all the same
 		ran := err == nil || d.Code == refvm.CodeValue.ID
 		if fits {
 			accepted[code]++

@@ -7,16 +7,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/internal/oracle"
 	"amkc/internal/population"
+	"amkc/simulate"
 )
 
 // counted is what is counted for some programs.
 func counted(seeds []uint64) *Report {
 	rep := &Report{Strict: map[string]map[string]int{}, Examples: map[string]string{}}
-	byClass, fp := map[string]*Row{}, oracle.NewFootprints()
+	byClass, fp := map[string]*Row{}, simulate.NewFootprints()
 	for _, seed := range seeds {
-		rep.count(byClass, "ours", Judge(population.Tokens(seed), fp, oracle.Effort{States: 50, Positions: 1}))
+		rep.count(byClass, "ours", Judge(population.Tokens(seed), fp, simulate.Effort{States: 50, Positions: 1}))
 	}
 	rep.rows(byClass)
 	return rep

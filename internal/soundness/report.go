@@ -6,19 +6,19 @@ import (
 	"slices"
 	"strings"
 
-	"amkc/internal/oracle"
+	"amkc/simulate"
 )
 
 // Markdown is the report of a run of n programs as a page for docs/results.
-func (rep *Report) Markdown(n int, e oracle.Effort) string {
+func (rep *Report) Markdown(n int, e simulate.Effort) string {
 	var b strings.Builder
 	w := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	all := rep.Total("")
 	w("# How sound validate is\n")
 	w("Written by `go test ./internal/soundness -run Population -programs %d -report docs/results`. %s programs, "+
-		"judged by `validate` and by the oracles of `internal/oracle`, which run them:", n, thousands(all.Programs))
+		"judged by `validate` and by the oracles of `simulate`, which run them:", n, thousands(all.Programs))
 	w("all interleavings of up to %s states for each step and each two steps in a row, else %d random and "+
-		"adversarial schedules.", thousands(e.States), e.Schedules)
+		"adversarial schedules.", thousands(e.States), e.Orders)
 	w("What a task touches is what the reference code touched. `docs/validator.md` explains the words.\n")
 	w("**%s programs that an oracle saw go wrong; %s of them rejected; %d false accepts.**\n", thousands(all.Unsafe),
 		thousands(all.Rejected), all.FalseAccepts)

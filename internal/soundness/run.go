@@ -7,8 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"amkc/internal/oracle"
 	"amkc/internal/population"
+	"amkc/simulate"
 )
 
 // A source is one class of programs: the n-th of it, for any n.
@@ -20,7 +20,8 @@ type source struct {
 
 // Row is what was counted for one class.
 type Row struct {
-	Group, Class string
+	Group        string
+	Class        string
 	Programs     int
 	Unsafe       int // an oracle saw something go wrong
 	Rejected     int // of those
@@ -29,7 +30,7 @@ type Row struct {
 	Strict       int // rejected although the oracles saw nothing
 	Exhaustive   int // judged over every schedule, or with a hazard found
 	Schedules    int // states explored and schedules run
-	Compared     int // both validate and the reference VM have looked at the operands of all ops
+	Compared     int // both validate and the reference VM have looked at all operands
 	Disagree     int // of those: one takes them, the other does not
 }
 
@@ -43,7 +44,7 @@ type Report struct {
 // Run judges a piece of n programs: of those of the published population, and ours on top. Each false accept and each
 // disagreement about operands is handed to found at once. Fewer programs than [Whole] leave out the few that are large:
 // each of them takes as long as hundreds of others.
-func Run(n int, piece Piece, e oracle.Effort, found func(*Judgement)) *Report {
+func Run(n int, piece Piece, e simulate.Effort, found func(*Judgement)) *Report {
 	sources := sources(n)
 	type job struct {
 		source int
@@ -66,7 +67,7 @@ func Run(n int, piece Piece, e oracle.Effort, found func(*Judgement)) *Report {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			fp := oracle.NewFootprints()
+			fp := simulate.NewFootprints()
 			for {
 				lo := int(at.Add(chunk)) - chunk
 				if lo >= len(jobs) {
@@ -117,7 +118,7 @@ func (rep *Report) count(rows map[string]*Row, group string, j Judgement) {
 		rows[key] = r
 	}
 	r.Programs++
-	r.Schedules += j.Verdict.States
+	r.Schedules += j.Verdict.States + j.Verdict.Orders
 	if j.Verdict.Complete {
 		r.Exhaustive++
 	}

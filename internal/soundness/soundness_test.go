@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/internal/oracle"
+	"amkc/simulate"
 )
 
 var (
@@ -31,10 +31,10 @@ func usual() int {
 
 // spent is what the oracles spend on a program of a run of n. Schedules and positions are for programs of too many
 // states, which take most of the time: the sixteen that are committed take half of it.
-func spent(n int) oracle.Effort {
-	e := oracle.Effort{States: 2000, Schedules: 12, Positions: 3, Work: 50_000}
+func spent(n int) simulate.Effort {
+	e := simulate.Effort{States: 2000, Orders: 12, Positions: 3, ExploreWork: 50_000, SampleWork: 50_000}
 	if n < Whole {
-		e.Schedules, e.Positions = 2, 1
+		e.Orders, e.Positions = 2, 1
 	}
 	return e
 }

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/internal/oracle"
 	"amkc/internal/population"
+	"amkc/simulate"
 )
 
 // Passes of several tokens: none that validate accepts goes wrong, wherever the sequences are. It rejects the slips by
@@ -17,10 +17,10 @@ func TestTokensPopulation(t *testing.T) {
 	if os.Getenv("AMKC_LONG") != "" {
 		n = 20_000
 	}
-	fp, accepted, unsafe := oracle.NewFootprints(), 0, map[string]int{}
+	fp, accepted, unsafe := simulate.NewFootprints(), 0, map[string]int{}
 	for seed := range n {
-		j := Judge(population.Tokens(seed), fp, oracle.Effort{States: 2000, Schedules: 4, Positions: 4, Work: 50_000,
-			Seed: seed})
+		j := Judge(population.Tokens(seed), fp, simulate.Effort{States: 2000, Orders: 4, Positions: 4,
+			ExploreWork: 50_000, SampleWork: 50_000, Seed: seed})
 		require.False(t, j.FalseAccept(), "%s is accepted: %v", j.Case.Name, j.Verdict.Hazard)
 		require.False(t, j.Disagree(), "%s: %v, and the reference VM %q", j.Case.Name, j.Diags.Err(), j.Misfit)
 		switch {

@@ -7,8 +7,8 @@ import (
 )
 
 // A Code is a stable diagnostic code with the text that `amkc explain` prints. The first digit says who reports it: 1
-// import, 2 passes and configuration, 3 validation (36: the cost model), 4 code generation, 5 toolchain and
-// environment. Codes are never reused.
+// import, 2 passes and configuration, 3 validation (36: the cost model, 37: simulation), 4 code generation, 5 toolchain
+// and environment. Codes are never reused.
 type Code struct {
 	ID    string // "AMK1001"
 	Title string // one line

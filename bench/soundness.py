@@ -1,0 +1,40 @@
+"""E2, soundness: the published population rebuilt, judged by validate and by oracles that run programs, and how many
+schedules each judges in a second. Needs Go. Must not know how rows are kept or shown.
+"""
+
+import json
+import re
+
+from coverage import Task
+
+WHOLE = 20_200  # programs of the smallest run that has the published population whole (internal/soundness)
+
+COUNTED = {"class": "Class", "programs": "Programs", "accepted": "Accepted", "unsafe": "Unsafe", "rejected": "Rejected",
+           "false_accepts": "FalseAccepts", "strict": "Strict", "exhaustive": "Exhaustive"}  # and the names in Go
+
+
+def tasks():
+    return [Task("soundness", "population", population), Task("soundness", "rates", rates)]
+
+
+def population(shop):
+    """Every class of the published population: what validate says, and what the oracles have seen."""
+    out = shop.path("soundness.json")
+    shop.go("test", "./internal/soundness", "-run", "^TestPopulation$", "-count=1", "-timeout", "1h", "-programs",
+            str(WHOLE), "-save", out)
+    with open(out, encoding="utf-8") as file:
+        rows = [r for r in json.load(file)["Report"]["Rows"] if r["Group"] == "published"]
+    classes = [{key: r[name] for key, name in COUNTED.items()} for r in rows]
+    false = sum(r["false_accepts"] for r in classes)
+    return {"classes": classes, "passed": false == 0,
+            "findings": [f"{false} programs that go wrong are accepted"] if false else []}
+
+
+def rates(shop):
+    """Schedules in a second of processor time."""
+    out = shop.go("test", "./internal/soundness", "-run", "^$", "-bench", "Published", "-benchtime", "4s", "-count=1")
+    found = {name: float(n) for name, n in
+             re.findall(r"^BenchmarkPublished/(\w+)-?\d*\s.*?([\d.]+) schedules/cpu-s", out, re.MULTILINE)}
+    missing = {"memory", "file", "simulate"} - set(found)
+    return {"per_second": found, "passed": not missing,
+            "findings": [f"no rate of {', '.join(sorted(missing))} was printed"] if missing else []}

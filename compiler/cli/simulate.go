@@ -1,0 +1,269 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+	"amkc/simulate"
+)
+
+// What simulate spends on a program by itself.
+const (
+	exploredStates = 20_000
+	exploredWork   = 1_000_000
+	simulatedEnds  = 2          // positions of a variant: the first and the last
+	shrinkEvents   = 20_000_000 // some ten seconds on one core
+)
+
+// simulateFlags are the flags of simulate.
+type simulateFlags struct {
+	orders    int
+	seed      int
+	seconds   float64
+	positions []int
+}
+
+func simulateVerb() verb {
+	f := &simulateFlags{}
+	return verb{
+		name: "simulate", synopsis: "FILE.json|FILE.amk [--orders N] [--seed N] [--time SECONDS] [--position N,...]",
+		min: 1, max: 1,
+		summary: "run a program in many orders of its tasks, and show the one that goes wrong",
+		details: "Runs the counters and exchanges of a program, on memory that knows who wrote what: every order of " +
+			"its tasks if\n" +
+			"there are few enough, and else adversarial ones, for one step and for two in a row. What goes wrong is " +
+			"shown as\n" +
+			"a script, with as few tasks as still show it. FILE is what amkc validate takes. That nothing went wrong " +
+			"is no\n" +
+			"proof: amkc validate gives one (docs/ir.md). Exit code 0: nothing went wrong; 1: something did.",
+		flags: f.define,
+		run:   f.run,
+	}
+}
+
+func (f *simulateFlags) define(set *pflag.FlagSet) {
+	set.Var(newCount(&f.orders, 16, 1, math.MaxInt32), "orders",
+		"run `N` orders of each step that has too many for all of them")
+	set.Var(newCount(&f.seed, 1, 0, math.MaxInt32), "seed",
+		"the first order follows from `N`, the next from N+1, and so on")
+	f.seconds = 10
+	set.Var(newAmount(&f.seconds), "time", "stop after so many `SECONDS`")
+	set.Var(newCounts(&f.positions, nil), "position",
+		"position `N` of the step; several with commas; without it the first and the last of each variant")
+}
+
+// simulated is the result of simulate in JSON.
+type simulated struct {
+	Tasks     int     `json:"tasks"` // of the largest step, or of two in a row
+	Positions []int   `json:"positions"`
+	Explored  bool    `json:"explored"` // every order was run
+	States    int     `json:"states"`
+	Orders    int     `json:"orders"`
+	Seed      int     `json:"seed"`
+	Stopped   bool    `json:"stopped"` // by --time
+	Hazard    *hazard `json:"hazard,omitempty"`
+}
+
+// hazard is what goes wrong.
+type hazard struct {
+	Kind     simulate.Kind   `json:"kind"`
+	Where    string          `json:"where"`
+	Message  string          `json:"message"`
+	Position []int           `json:"position"` // of each step: one, or two in a row
+	Seed     *uint64         `json:"seed,omitempty"`
+	Script   simulate.Script `json:"script"`
+}
+
+func (f *simulateFlags) run(c *call) error {
+	result := &simulated{Positions: []int{}, Seed: f.seed}
+	c.payload = result
+	p, err := c.readProgram(c.args[0])
+	if err != nil {
+		return err
+	}
+	interrupted, cancel := interruptible()
+	defer cancel()
+	ctx, cancel := context.WithTimeout(interrupted, time.Duration(f.seconds*float64(time.Second)))
+	defer cancel()
+	effort := simulate.Effort{States: exploredStates, Orders: f.orders, ExploreWork: exploredWork,
+		Positions: simulatedEnds, At: f.positions, Seed: uint64(f.seed), Stop: ctx.Done()}
+	v, err := f.judge(c, p, effort)
+	if err != nil {
+		return err
+	}
+	if interrupted.Err() != nil {
+		return diag.Errorf(codeInterrupted, c.args[0], "interrupted")
+	}
+	result.Tasks, result.States, result.Orders, result.Explored = v.Tasks, v.States, v.Orders, v.Explored
+	result.Positions, result.Stopped = append(result.Positions, v.At...), errors.Is(v.Limit, simulate.ErrStopped)
+	switch {
+	case v.Hazard != nil:
+		return f.wrong(c, result, v.Hazard)
+	case result.Stopped && v.States+v.Orders == 0:
+		return diag.Errorf(simulate.CodeTooLarge, c.args[0],
+			"no order was run to its end in %g s; want a longer --time", f.seconds)
+	case v.Limit != nil && !result.Stopped:
+		d := diag.Errorf(simulate.CodeTooLarge, c.args[0], "%v", v.Limit)
+		if v.States+v.Orders == 0 {
+			return d
+		}
+		d.Severity = diag.Warning // two steps in a row are too large, and one is not
+		c.report(diag.List{d})
+	}
+	return c.printf("%s", simulatedText(c.args[0], result))
+}
+
+// judge runs a program in any form.
+func (f *simulateFlags) judge(c *call, p program, e simulate.Effort) (simulate.Verdict, error) {
+	if p.profile != nil {
+		flat, diags := p.profile.Flatten()
+		if diags.Err() != nil {
+			return simulate.Verdict{}, diags
+		}
+		c.report(diags)
+		if err := f.inside(flat.Lo, flat.Hi); err != nil {
+			return simulate.Verdict{}, err
+		}
+		return simulate.Flat(flat, nil, simulate.NewFootprints(), e), nil
+	}
+	for _, pos := range f.positions {
+		if _, err := atPosition(p.native, pos); err != nil {
+			return simulate.Verdict{}, err
+		}
+	}
+	return simulate.Program(p.native, simulate.NewFootprints(), e), nil
+}
+
+// inside refuses positions outside the interval of a program of one step.
+func (f *simulateFlags) inside(lo, hi int) error {
+	one := &ir.Program{Variants: []ir.Variant{{Lo: lo, Hi: hi}}}
+	for _, pos := range f.positions {
+		if _, err := atPosition(one, pos); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wrong reports what goes wrong: its script on standard output, and what it is as an error.
+func (f *simulateFlags) wrong(c *call, result *simulated, h *simulate.Hazard) error {
+	h = h.Shrink(shrinkEvents)
+	result.Hazard = &hazard{Kind: h.Kind, Where: h.Where, Message: h.Detail, Position: []int{}, Seed: h.Seed,
+		Script: h.Script()}
+	for _, r := range h.Runs {
+		result.Hazard.Position = append(result.Hazard.Position, r.Pos)
+	}
+	if err := c.printf("%s", scriptText(c.args[0], result.Hazard)); err != nil {
+		return err
+	}
+	return h.Diagnostic()
+}
+
+// simulatedText says that nothing went wrong, and in what.
+func simulatedText(path string, r *simulated) string {
+	at, stop := positionsText(r.Positions), ""
+	if r.Explored {
+		return fmt.Sprintf("%s: nothing goes wrong in any order of up to %d tasks at %s\n", path, r.Tasks, at)
+	}
+	if r.Stopped {
+		stop = ", and the time was over"
+	}
+	if r.Orders == 0 {
+		return fmt.Sprintf("%s: nothing went wrong in %d states of up to %d tasks at %s%s; amkc validate proves all\n",
+			path, r.States, r.Tasks, at, stop)
+	}
+	return fmt.Sprintf("%s: nothing went wrong in %d orders of up to %d tasks at %s, from seed %d on%s; "+
+		"amkc validate proves all\n", path, r.Orders, r.Tasks, at, r.Seed, stop)
+}
+
+func positionsText(list []int) string {
+	words := make([]string, len(list))
+	for i, n := range list {
+		words[i] = fmt.Sprint(n)
+	}
+	if len(words) == 1 {
+		return "position " + words[0]
+	}
+	return "positions " + strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
+}
+
+// shownSteps is how many lines of a script are printed: the last ones, which are what it is about.
+const shownSteps = 24
+
+// scriptText prints the script of a hazard.
+func scriptText(path string, h *hazard) string {
+	var b strings.Builder
+	at := "whatever the position"
+	switch len(h.Position) {
+	case 1:
+		at = fmt.Sprintf("at position %d", h.Position[0])
+	case 2:
+		at = fmt.Sprintf("in two steps in a row, at positions %d and %d", h.Position[0], h.Position[1])
+	}
+	s := &h.Script
+	switch {
+	case len(s.Steps) > 0:
+		fmt.Fprintf(&b, "%s: goes wrong %s, in an order of %s:\n", path, at, plural(s.Tasks(), "task"))
+	case len(s.Waits) > 1:
+		fmt.Fprintf(&b, "%s: stops %s in every order; %d tasks wait for each other:\n", path, at, len(s.Waits))
+	case len(s.Waits) > 0:
+		fmt.Fprintf(&b, "%s: stops %s in every order:\n", path, at)
+	default:
+		fmt.Fprintf(&b, "%s: goes wrong %s in every order\n", path, at)
+	}
+	printSteps(&b, slices.Concat(s.Steps, s.Waits))
+	return b.String()
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// alike is how many steps in a row have to do the same to be printed as one line.
+const alike = 4
+
+func printSteps(b *strings.Builder, steps []simulate.Step) {
+	var lines []string
+	for lo, hi := 0, 0; lo < len(steps); lo = hi {
+		for hi = lo + 1; hi < len(steps) && steps[hi].Does == steps[lo].Does; {
+			hi++
+		}
+		if hi-lo < alike {
+			hi = lo + 1
+			lines = append(lines, fmt.Sprintf("  %d.\t%s\t%s\t%s", lo+1, smText(steps[lo].SM), steps[lo].Task,
+				steps[lo].Does))
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("  %d. to %d.\t\t%s to %s\teach %s", lo+1, hi, steps[lo].Task,
+			steps[hi-1].Task, steps[lo].Does))
+	}
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	if first := len(lines) - shownSteps; first > 0 {
+		fmt.Fprintf(w, "  %s before, which --json lists\n", plural(first, "line"))
+		lines = lines[first:]
+	}
+	for _, line := range lines {
+		fmt.Fprintln(w, line)
+	}
+	w.Flush()
+}
+
+func smText(sm int) string {
+	if sm < 0 {
+		return "no SM"
+	}
+	return fmt.Sprintf("SM %d", sm)
+}

@@ -1,0 +1,293 @@
+package simulate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"amkc/ir"
+)
+
+// placeOf numbers the place of a buffer. A place with exchange words on it is one of words. What is kept on chip is
+// kept for a step: the next one may keep it elsewhere.
+func (m *machine) placeOf(b *ir.Buffer, step int) int {
+	name := "buffer " + b.Name
+	if len(b.Pages) > 0 {
+		name = "page " + b.Pages[0]
+	}
+	if b.Space == ir.SMEM || b.Space == ir.Register {
+		name = fmt.Sprintf("%s of step %d", name, step)
+	}
+	n, ok := m.byPlace[name]
+	if !ok {
+		n = len(m.places)
+		m.byPlace[name] = n
+		m.places = append(m.places, place{name: name})
+	}
+	m.places[n].words = m.places[n].words || b.Layout.Words()
+	m.places[n].smem = b.Space == ir.SMEM
+	return n
+}
+
+// bytesOf returns the bytes of elements [lo, lo+n) inside one copy of a buffer. A buffer that is on no page shares its
+// bytes with nothing, and layouts are injective: there the order of the elements will do.
+func bytesOf(b *ir.Buffer, lo, n int) [][2]int {
+	bits := b.DType.Bits()
+	switch {
+	case b.Layout.Words():
+		size := b.Offset(1)
+		return [][2]int{{lo * size, (lo + n) * size}}
+	case b.ScaledRows(): // a scale of each row follows the elements
+		out, hd := [][2]int{{lo, lo + n}}, b.Shape[len(b.Shape)-1]
+		return append(out, [2]int{b.Numel() + lo/hd, b.Numel() + (lo+n+hd-1)/hd})
+	case len(b.Pages) == 0 || b.Layout.Kind == ir.RowMajor:
+		return [][2]int{{lo * bits / 8, ((lo+n)*bits + 7) / 8}}
+	}
+	var out [][2]int
+	for e := lo; e < lo+n; e++ {
+		at := b.Offset(e)
+		out = append(out, [2]int{at, at + max(1, bits/8)})
+	}
+	return out
+}
+
+// cut makes the cells: bytes between two neighbouring ends of what is touched, or single bytes.
+func (m *machine) cut(regions []region) error {
+	for _, r := range regions {
+		p := &m.places[r.place]
+		p.at = append(p.at, r.lo, r.hi)
+		if m.opts.Bytes {
+			for b := r.lo; b < r.hi; b++ {
+				p.at = append(p.at, b)
+			}
+		}
+		if r.buf.Kind == ir.KVCache {
+			p.at = m.rowsAppear(p.at, &r)
+		}
+	}
+	for i := range m.places {
+		p := &m.places[i]
+		slices.Sort(p.at)
+		p.at = slices.Compact(p.at)
+		p.base = len(m.cells)
+		if len(m.cells)+len(p.at) > maxCells {
+			return tooLarge("its tasks touch more than %d pieces of memory in different ways", maxCells)
+		}
+		for k := 0; k+1 < len(p.at); k++ {
+			m.cells = append(m.cells, cell{place: i, lo: p.at[k], hi: p.at[k+1]})
+		}
+	}
+	touched, first := 0, m.runs[0].at()
+	for _, r := range regions {
+		lo, hi := m.span(r)
+		if touched += hi - lo; touched > maxTouched {
+			return tooLarge("its tasks touch pieces of memory more than %d times", maxTouched)
+		}
+		if r.buf.Kind != ir.Input && r.buf.Kind != ir.KVCache {
+			continue
+		}
+		for c := lo; c < hi; c++ {
+			m.cells[c].initial = m.cells[c].initial || initial(r.buf, m.cells[c].lo, first)
+		}
+	}
+	return nil
+}
+
+// rowsAppear adds the bytes of a region of a cache at which rows that are there initially begin and end.
+func (m *machine) rowsAppear(at []int, r *region) []int {
+	d, bits := len(r.buf.Shape)-3, r.buf.DType.Bits()
+	row := r.buf.Shape[d+1] * r.buf.Shape[d+2] // elements
+	add := func(base, row int) {
+		block := row * r.buf.Shape[d]
+		first := max(0, r.lo-base) / block
+		for b := first; base+b*block < r.hi; b++ {
+			at = inside(at, base+b*block, r)
+			for _, pos := range m.runs[0].at() {
+				at = inside(at, base+b*block+min(pos, r.buf.Shape[d])*row, r)
+			}
+		}
+	}
+	if values := r.buf.Numel(); r.buf.ScaledRows() && r.lo >= values {
+		add(values, r.buf.Shape[d+1]) // scales, a byte each
+	} else {
+		add(0, max(1, row*bits/8))
+	}
+	return at
+}
+
+func inside(at []int, b int, r *region) []int {
+	if b > r.lo && b < r.hi {
+		return append(at, b)
+	}
+	return at
+}
+
+// initial reports whether a byte is defined before the first step, at the positions of all sequences: inputs are, and
+// the cache rows below the position of their sequence.
+func initial(b *ir.Buffer, at int, positions []int) bool {
+	if b.Kind == ir.KVCache {
+		d := len(b.Shape) - 3
+		e, row := at*8/b.DType.Bits(), b.Shape[d+1]*b.Shape[d+2]
+		if values := b.Numel(); b.ScaledRows() && at >= values { // where its scale lies in place of its elements
+			e, row = at-values, b.Shape[d+1]
+		}
+		of := 0
+		if len(positions) > 1 {
+			of = e / row / (b.Numel() / b.Shape[0] / (b.Shape[d+1] * b.Shape[d+2]))
+		}
+		return e/row%b.Shape[d] < positions[of]
+	}
+	return b.Kind == ir.Input
+}
+
+// span returns the cells of a region.
+func (m *machine) span(r region) (lo, hi int) {
+	p := &m.places[r.place]
+	i, _ := slices.BinarySearch(p.at, r.lo)
+	k, _ := slices.BinarySearch(p.at, r.hi)
+	return p.base + i, p.base + k
+}
+
+// assign gives every op its accesses, and finds on-chip memory that is touched from two sides.
+func (m *machine) assign(regions []region) (*Hazard, error) {
+	polls := 0
+	for _, r := range regions {
+		t := &m.tasks[r.task]
+		for len(t.ops) <= r.op {
+			t.ops = append(t.ops, opCode{})
+		}
+		lo, hi := m.span(r)
+		if h := m.own(r, lo, hi); h != nil {
+			return h, nil
+		}
+		op := &t.ops[r.op]
+		switch {
+		case !m.places[r.place].words && r.write:
+			op.writes = append(op.writes, access{lo, hi, r.buf})
+		case !m.places[r.place].words:
+			op.reads = append(op.reads, access{lo, hi, r.buf})
+		case r.write:
+			for c := lo; c < hi; c++ {
+				m.send(r, int32(c))
+			}
+		default:
+			for c := lo; c < hi; c++ {
+				op.polls = append(op.polls, poll{cell: int32(c), buf: r.buf})
+			}
+			polls += hi - lo
+		}
+		if polls > maxPolls || len(m.messages) > maxPolls {
+			return nil, tooLarge("its tasks poll more than %d words, or send as many", maxPolls)
+		}
+	}
+	m.polls = make([]int, len(m.tasks))
+	for i := range m.tasks {
+		if m.opts.stopped() {
+			return nil, ErrStopped
+		}
+		m.assignPolls(i)
+		if len(m.answers) > maxPolls {
+			return nil, tooLarge("its polls have more than %d answers", maxPolls)
+		}
+		most := 0
+		for k := range m.tasks[i].ops {
+			most = max(most, len(m.tasks[i].ops[k].polls))
+		}
+		m.polls[i], m.polled = m.polled, m.polled+most
+	}
+	return nil, nil
+}
+
+// send adds a store of a word.
+func (m *machine) send(r region, c int32) {
+	before, queue := int32(-1), m.tasks[r.task].queue
+	for _, n := range slices.Backward(m.cells[c].messages) {
+		if m.tasks[m.messages[n].task].queue == queue {
+			before = n
+			break
+		}
+	}
+	op, n := &m.tasks[r.task].ops[r.op], int32(len(m.messages))
+	op.sends = append(op.sends, n)
+	m.cells[c].messages = append(m.cells[c].messages, n)
+	m.messages = append(m.messages, message{int32(r.task), int32(r.op), c, before, r.buf})
+}
+
+// assignPolls leaves one poll of each word that a task does not have at hand, from an earlier poll or a store of its
+// own, and finds the messages that answer it: from producers of flagged counters that the task waits on, through the
+// same buffer, in the same step.
+func (m *machine) assignPolls(t int) {
+	type word struct {
+		cell int32
+		buf  *ir.Buffer
+	}
+	hand := map[word]bool{} // polled; written is the buffer through which the task itself wrote a cell last
+	written := map[int32]*ir.Buffer{}
+	task := &m.tasks[t]
+	for k := range task.ops {
+		op := &task.ops[k]
+		slices.SortFunc(op.polls, func(a, b poll) int {
+			return cmp.Or(cmp.Compare(a.cell, b.cell), cmp.Compare(a.buf.Name, b.buf.Name))
+		})
+		op.polls = slices.DeleteFunc(slices.Compact(op.polls),
+			func(p poll) bool { return hand[word{p.cell, p.buf}] || written[p.cell] == p.buf })
+		for n := range op.polls {
+			p := &op.polls[n]
+			hand[word{p.cell, p.buf}] = true
+			p.first = int32(len(m.answers))
+			c := &m.cells[p.cell]
+			for _, msg := range c.messages {
+				by := &m.messages[msg]
+				if from := &m.tasks[by.task]; by.buf == p.buf && from.step == task.step && from.signal >= 0 &&
+					slices.Contains(task.flagged, from.signal) {
+					m.answers = append(m.answers, msg)
+				}
+			}
+			p.answers = int32(len(m.answers)) - p.first
+			c.peeked = c.peeked || p.answers == 0
+			c.pollers = append(c.pollers, poller{int32(t), int32(k), int32(n)})
+		}
+		for _, msg := range op.sends {
+			written[m.messages[msg].cell] = m.messages[msg].buf
+		}
+	}
+}
+
+// own notes who touches on-chip memory, which belongs to an SM or to a task.
+func (m *machine) own(r region, lo, hi int) *Hazard {
+	t := &m.tasks[r.task]
+	var owner int
+	switch r.buf.Space {
+	case ir.SMEM:
+		if owner = t.flat.SM + 1; owner == 0 {
+			return &Hazard{Kind: Owner, Where: "task " + t.name,
+				Detail: "touches " + r.buf.Name + " in shared memory, but runs on no SM"}
+		}
+	case ir.Register:
+		owner = r.task + 1
+	default:
+		return nil
+	}
+	for c := lo; c < hi; c++ {
+		was := &m.cells[c].owner
+		if *was != 0 && *was != owner {
+			whose := fmt.Sprintf("in the shared memory of SM %d", *was-1)
+			if r.buf.Space == ir.Register {
+				whose = "in registers of " + m.tasks[*was-1].name
+			}
+			return &Hazard{Kind: Owner, Where: "task " + t.name,
+				Detail: fmt.Sprintf("touches %s, which is %s", m.where(c, r.buf), whose)}
+		}
+		*was = owner
+	}
+	return nil
+}
+
+// where names a cell for a message.
+func (m *machine) where(c int, b *ir.Buffer) string {
+	at := &m.cells[c]
+	if len(b.Pages) > 0 {
+		return fmt.Sprintf("%s (bytes %d to %d of page %s)", b.Name, at.lo, at.hi-1, b.Pages[0])
+	}
+	return fmt.Sprintf("%s (bytes %d to %d)", b.Name, at.lo, at.hi-1)
+}

@@ -1,0 +1,69 @@
+package simulate
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The reductions change no verdict: with everything interleaved, or with a cell for every byte, it is the same. A
+// program that is too large for that is left out, and there are few. AMKC_LONG tries more of them.
+func TestReductionsChangeNothing(t *testing.T) {
+	seeds := 300
+	if os.Getenv("AMKC_LONG") != "" {
+		seeds = 1500
+	}
+	fp := NewFootprints()
+	for _, c := range []struct {
+		tasks  int
+		differ Options
+	}{
+		{3, Options{Full: true, MaxStates: 50_000}},
+		{4, Options{Full: true, MaxStates: 50_000}},
+		{5, Options{Full: true, MaxStates: 50_000}},
+		{4, Options{Bytes: true}},
+		{6, Options{Bytes: true}},
+	} {
+		unsafe, safe, left := 0, 0, 0
+		for seed := range uint64(seeds) {
+			runs := []Run{{Flat: randomFlat(seed, c.tasks), Pos: 0}}
+			v := Explore(runs, fp, Options{})
+			require.True(t, v.Complete)
+			w := Explore(runs, fp, c.differ)
+			switch {
+			case !w.Complete:
+				left++
+				continue
+			case v.Unsafe():
+				unsafe++
+			default:
+				safe++
+			}
+			require.Equal(t, w.Unsafe(), v.Unsafe(), "%d tasks, seed %d: %v, otherwise %v", c.tasks, seed, v.Hazard,
+				w.Hazard)
+		}
+		t.Log(c.tasks, "tasks:", safe, "safe,", unsafe, "unsafe,", left, "left out")
+		require.Greater(t, safe, seeds/8)
+		require.Greater(t, unsafe, seeds/8)
+		require.Less(t, left, seeds/15)
+	}
+}
+
+// What exploring finds, sampling mostly finds too; what it finds, exploring finds.
+func TestSamplingAgrees(t *testing.T) {
+	fp := NewFootprints()
+	both, missed := 0, 0
+	for seed := range uint64(2000) {
+		runs := []Run{{Flat: randomFlat(seed, 6), Pos: 0}}
+		v, s := Explore(runs, fp, Options{}), Sample(runs, fp, Options{}, seed, 60)
+		require.True(t, v.Unsafe() || !s.Unsafe(), "seed %d: %v", seed, s.Hazard)
+		if s.Unsafe() {
+			both++
+		} else if v.Unsafe() {
+			missed++
+		}
+	}
+	t.Log(both, "found by both,", missed, "missed by sampling")
+	require.Less(t, 20*missed, both)
+}

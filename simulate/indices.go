@@ -1,0 +1,358 @@
+package simulate
+
+import (
+	"fmt"
+	"slices"
+
+	"amkc/ir"
+)
+
+// What selects a row of a table is one of its rows, however the values turn out that decide about it. The tasks are
+// walked in one order that the counters allow (in programs without races every order gives the same), element by
+// element, and each element of type I32 is as large as it can be. Values are any numbers, or none: SAMPLE_ARGMAX may
+// choose each of those it looks at. The host gives the token and other inputs, as rows; in the second of two steps
+// the token is what the first has left.
+
+// An index is what an element may hold.
+type index struct {
+	hi    int  // the largest row
+	any   bool // or anything at all
+	none  bool // or the mark of an argmax that has found nothing
+	given bool // or what the host gives
+}
+
+func (i index) or(o index) index {
+	return index{max(i.hi, o.hi), i.any || o.any, i.none || o.none, i.given || o.given}
+}
+
+// walk is the state of memory, as far as it holds indices.
+type walk struct {
+	m     *machine
+	held  map[string][]index // by buffer
+	temps map[string][]index // of the task at hand; nil where the length is not known
+	lasts map[string]int     // and of how many elements their last dimension is
+	token index
+}
+
+// indices finds a row that a table does not have.
+func (m *machine) indices([]region) *Hazard {
+	if !m.selects() {
+		return nil
+	}
+	w := &walk{m: m, token: index{hi: -1, given: true}}
+	for step, r := range m.runs {
+		w.held = map[string][]index{}
+		order := m.anyOrder(step)
+		if order == nil {
+			return nil // it is stuck, which is found elsewhere, as is that the caller has stopped
+		}
+		for _, t := range order {
+			w.temps, w.lasts = map[string][]index{}, map[string]int{}
+			for k := range m.tasks[t].flat.Ops {
+				if bad := w.op(r, &m.tasks[t].flat.Ops[k]); bad != "" {
+					return &Hazard{Kind: Index, Where: "task " + m.tasks[t].name, Detail: bad}
+				}
+			}
+		}
+		for i := range r.Flat.Buffers {
+			if b := &r.Flat.Buffers[i]; b.Role == ir.RoleNext && b.Kind == ir.Output && b.DType == ir.I32 &&
+				len(w.held[b.Name]) > 0 {
+				next := index{hi: -1}
+				for _, of := range w.held[b.Name] { // the host may go on after any row
+					next = next.or(of)
+				}
+				if !next.given || next.hi >= 0 || next.any || next.none {
+					w.token = next
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (m *machine) selects() bool {
+	for t := range m.tasks {
+		for k := range m.tasks[t].flat.Ops {
+			if code := m.tasks[t].flat.Ops[k].Code; code == ir.EMBED || code.Chooses() || code == ir.STOP {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// anyOrder lists the tasks of a step in an order in which they can run, or nothing if there is none, or the caller has
+// stopped.
+func (m *machine) anyOrder(step int) []int {
+	missing := make([]int, len(m.counters)) // producers that are not done
+	left := 0
+	for t := range m.tasks {
+		if m.tasks[t].step == step {
+			left++
+			if s := m.tasks[t].signal; s >= 0 {
+				missing[s]++
+			}
+		}
+	}
+	done := make([]bool, len(m.tasks))
+	may := func(t *task) bool {
+		if t.after >= 0 && m.tasks[t.after].step == step && !done[t.after] {
+			return false
+		}
+		for _, w := range t.waits {
+			if c := &m.counters[w.counter]; c.init+len(c.producers)-missing[w.counter] < w.threshold {
+				return false
+			}
+		}
+		for _, c := range t.flagged {
+			if missing[c] > 0 {
+				return false
+			}
+		}
+		return true
+	}
+	order := make([]int, 0, left)
+	for more := true; more && !m.opts.stopped(); {
+		more = false
+		for t := range m.tasks {
+			if m.tasks[t].step != step || done[t] || !may(&m.tasks[t]) {
+				continue
+			}
+			done[t], more = true, true
+			order = append(order, t)
+			if s := m.tasks[t].signal; s >= 0 {
+				missing[s]--
+			}
+		}
+	}
+	if len(order) < left {
+		return nil
+	}
+	return order
+}
+
+// op moves indices as an op does, and says which row it looks for in vain.
+func (w *walk) op(r Run, op *ir.FlatOp) string {
+	var out []index
+	known := true
+	switch op.Code {
+	case ir.NOP:
+		return ""
+	case ir.EMBED:
+		ids, ok := w.load(r, op, 0)
+		if op.InBuf[1] < 0 {
+			return ""
+		}
+		rows := op.In[1].Dims[0].Len(r.of(op.In[1].Dims))
+		for _, id := range ids {
+			switch {
+			case id.any || id.none:
+				return fmt.Sprintf("takes %s for a row of %s, and it may be anything", op.In[0], op.In[1])
+			case id.hi >= rows:
+				return fmt.Sprintf("takes %s for a row of %s, and it may be %d of %d", op.In[0], op.In[1], id.hi, rows)
+			}
+		}
+		if slices.ContainsFunc(op.Out, ir.Operand.IsTemp) {
+			out, known = repeat(index{any: true}, len(ids)*elements(&op.In[1], r)/max(1, rows)), ok
+		}
+	case ir.ArgMax, ir.SAMPLE:
+		return w.argmax(r, op)
+	case ir.COPY:
+		out, known = w.load(r, op, 0)
+	case ir.STOP:
+		n, ok := w.length(r, op)
+		out, known = repeat(index{hi: 1}, n), ok
+	default:
+		if !slices.ContainsFunc(op.Out, ir.Operand.IsTemp) {
+			return "" // only indices and what a task keeps to itself matter
+		}
+		n, ok := w.length(r, op)
+		out, known = repeat(index{any: true}, n), ok
+	}
+	w.store(r, op, out, known)
+	return ""
+}
+
+func (w *walk) argmax(r Run, op *ir.FlatOp) string {
+	x, known := w.load(r, op, 0)
+	if !known {
+		w.store(r, op, nil, false)
+		return ""
+	}
+	last := w.lastOf(r, op, 0)
+	if op.IntAt("partial", 0, 0) != 0 {
+		best := index{hi: -1, none: true}
+		if last > 0 {
+			best.hi = op.IntAt("first", 0, 0) + last - 1
+		}
+		for i := range op.Out {
+			if i == 0 {
+				w.put(r, &op.Out[i], op.OutBuf[i], repeat(index{any: true}, r.Flat.Pass.NumTokens()), true)
+			} else {
+				w.put(r, &op.Out[i], op.OutBuf[i], repeat(best, max(1, elements(&op.Out[i], r))), true)
+			}
+		}
+		return ""
+	}
+	if len(x) == 0 {
+		return "chooses among nothing"
+	}
+	if op.Code == ir.ArgMax && len(op.In) == 2 || len(op.In) == 3 {
+		ids, ok := w.load(r, op, 1)
+		var chosen []index
+		for b := 0; last > 0 && b+last <= len(ids); b += last {
+			of := index{hi: -1}
+			for _, id := range ids[b : b+last] {
+				of = of.or(id)
+			}
+			if ok && of == (index{hi: -1, none: true}) {
+				return "chooses among indices of nothing"
+			}
+			of.none = false
+			chosen = append(chosen, of)
+		}
+		w.store(r, op, chosen, ok)
+		return ""
+	}
+	w.store(r, op, repeat(index{hi: last - 1}, len(x)/max(1, last)), true)
+	return ""
+}
+
+// load returns what an operand may hold, and whether its length is known.
+func (w *walk) load(r Run, op *ir.FlatOp, i int) ([]index, bool) {
+	o := &op.In[i]
+	if op.InBuf[i] < 0 {
+		held := w.temps[o.Buf]
+		return held, held != nil
+	}
+	b := &r.Flat.Buffers[op.InBuf[i]]
+	switch {
+	case b.DType != ir.I32 || b.Kind == ir.Weight || b.Kind == ir.Const || b.Kind == ir.KVCache:
+		return repeat(index{any: true}, elements(o, r)), true
+	case b.Kind == ir.Input && b.Role == ir.RoleToken:
+		return repeat(w.token, elements(o, r)), true
+	case b.Kind == ir.Input:
+		return repeat(index{hi: -1, given: true}, elements(o, r)), true
+	}
+	out := make([]index, 0, 4)
+	held := w.held[b.Name]
+	for _, e := range elementsOf(b, o.Dims, r.of(o.Dims)) {
+		if e < len(held) {
+			out = append(out, held[e])
+		} else {
+			out = append(out, index{hi: -1}) // read before it is written, which is found elsewhere
+		}
+	}
+	return out, true
+}
+
+// lastOf is the number of elements of the last dimension of an input.
+func (w *walk) lastOf(r Run, op *ir.FlatOp, i int) int {
+	if op.InBuf[i] < 0 {
+		return w.lasts[op.In[i].Buf]
+	}
+	return lastOf(&op.In[i], r)
+}
+
+// lastOfResult is the same of what an op yields, where more is known than that it is like the first operand.
+func (w *walk) lastOfResult(r Run, op *ir.FlatOp) int {
+	switch {
+	case op.Code == ir.EMBED && op.InBuf[1] >= 0:
+		return elements(&op.In[1], r) / max(1, op.In[1].Dims[0].Len(r.of(op.In[1].Dims)))
+	case (op.Code == ir.GEMV || op.Code == ir.GEMM) && op.InBuf[1] >= 0:
+		return elements(&op.In[1], r) / max(1, lastOf(&op.In[1], r))
+	case traitsOf(op.Code).gated && len(op.In) == 1:
+		return w.lastOf(r, op, 0) / 2
+	}
+	return w.lastOf(r, op, 0)
+}
+
+// store gives every output what an op yields.
+func (w *walk) store(r Run, op *ir.FlatOp, values []index, known bool) {
+	for i := range op.Out {
+		w.lasts[op.Out[i].Buf] = w.lastOfResult(r, op)
+		w.put(r, &op.Out[i], op.OutBuf[i], values, known)
+	}
+}
+
+func (w *walk) put(r Run, o *ir.Operand, buf int, values []index, known bool) {
+	if buf < 0 {
+		if w.temps[o.Buf] = nil; known {
+			w.temps[o.Buf] = append([]index{}, values...)
+		}
+		return
+	}
+	b := &r.Flat.Buffers[buf]
+	if b.DType != ir.I32 {
+		return
+	}
+	held := w.held[b.Name]
+	if held == nil {
+		held = repeat(index{hi: -1}, b.Numel())
+		w.held[b.Name] = held
+	}
+	for i, e := range elementsOf(b, o.Dims, r.of(o.Dims)) {
+		if i < len(values) {
+			held[e] = values[i]
+		}
+	}
+}
+
+// length is the number of elements of a result, where it is easy to say.
+func (w *walk) length(r Run, op *ir.FlatOp) (int, bool) {
+	n := make([]int, len(op.In))
+	for i := range op.In {
+		if n[i] = elements(&op.In[i], r); op.InBuf[i] < 0 {
+			held := w.temps[op.In[i].Buf]
+			if n[i] = len(held); held == nil {
+				return 0, false
+			}
+		}
+	}
+	switch {
+	case traitsOf(op.Code).asLong:
+		return n[0], true
+	case traitsOf(op.Code).gated && len(n) == 1:
+		return n[0] / 2, true
+	case traitsOf(op.Code).gated:
+		return n[0], true
+	case (op.Code == ir.GEMV || op.Code == ir.GEMM) && op.InBuf[1] >= 0:
+		k := max(1, lastOf(&op.In[1], r))
+		return n[0] / k * (n[1] / k), true
+	}
+	return 0, false
+}
+
+func repeat(i index, n int) []index {
+	out := make([]index, n)
+	for k := range out {
+		out[k] = i
+	}
+	return out
+}
+
+func elements(o *ir.Operand, r Run) int {
+	n, pos := 1, r.of(o.Dims)
+	for d := range o.Dims {
+		n *= o.Dims[d].Len(pos)
+	}
+	return n
+}
+
+// lastOf is the number of elements of the last dimension of a view.
+func lastOf(o *ir.Operand, r Run) int { return o.Dims[len(o.Dims)-1].Len(r.of(o.Dims)) }
+
+// elementsOf lists the elements of a view in row-major order.
+func elementsOf(b *ir.Buffer, dims []ir.Range, pos int) []int {
+	out := []int{0}
+	for d := range dims {
+		var next []int
+		for _, e := range out {
+			for _, k := range dims[d].Elements(nil, pos) {
+				next = append(next, e*b.Shape[d]+k)
+			}
+		}
+		out = next
+	}
+	return out
+}

@@ -1,0 +1,93 @@
+package simulate
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"amkc/ir"
+)
+
+// randomFlat makes a small program of a few exchanges. Each hands on a vector of exchange words, which share pages; its
+// tasks read words of an earlier exchange, or plain memory, and write theirs. Much of it may be missing or misplaced.
+func randomFlat(seed uint64, most int) *ir.Flat {
+	r := rand.New(rand.NewPCG(seed, 77))
+	odds := func(n int) bool { return r.IntN(n) == 0 }
+	word := ir.Layout{Kind: ir.Word32}
+	const n = 2 // words of a vector
+	f := &ir.Flat{SMs: 3, Buffers: []ir.Buffer{{Name: "in", Kind: ir.Input, DType: ir.F16, Shape: []int{n}},
+		{Name: "plain", Kind: ir.Activation, DType: ir.F16, Shape: []int{n}}}}
+	for p := range 3 {
+		f.Pages = append(f.Pages, ir.Page{Name: fmt.Sprint("page", p), Space: ir.GlobalScratch, Layout: word,
+			Bytes: 4 * n})
+	}
+	view := func(b, lo, hi int) ([]int, []ir.Operand) {
+		return []int{b}, []ir.Operand{{Buf: f.Buffers[b].Name, Dims: []ir.Range{ir.Span(ir.Int(lo), ir.Int(hi))}}}
+	}
+	total := map[int]int{}
+	for c := 0; len(f.Tasks) < most; c++ {
+		how := ir.Flagged
+		if odds(4) {
+			how = ir.ByCounter
+		}
+		f.Counters = append(f.Counters, ir.Counter{Name: fmt.Sprint("c", c), How: how})
+		page := c % 2
+		if odds(3) {
+			page = r.IntN(3)
+		}
+		f.Buffers = append(f.Buffers, ir.Buffer{Name: fmt.Sprint("x", c), Kind: ir.Activation, DType: ir.F16,
+			Shape: []int{n}, Space: ir.GlobalScratch,
+			Layout: word, Pages: []string{f.Pages[page].Name}})
+		parts := 1 + r.IntN(2)
+		for part := range parts {
+			t := ir.Task{Name: fmt.Sprintf("t%d.%d", c, part), SM: part, Signal: c}
+			if odds(3) {
+				t.SM = r.IntN(4) - 1
+			}
+			lo, hi := part*n/parts, (part+1)*n/parts
+			source := 0
+			if c > 0 {
+				source = 1 + c
+			}
+			if c > 1 && odds(4) {
+				source = 1 + 1 + r.IntN(c)
+			}
+			if c > 0 && odds(6) { // a second read, of plain memory or of another exchange
+				op := ir.FlatOp{Op: ir.Op{Code: ir.COPY}}
+				op.InBuf, op.In = view(1+r.IntN(1+c), lo, hi)
+				op.OutBuf, op.Out = []int{-1}, []ir.Operand{{Buf: "%t"}}
+				t.Ops = append(t.Ops, op)
+			}
+			op := ir.FlatOp{Op: ir.Op{Code: ir.COPY}}
+			op.InBuf, op.In = view(source, lo, hi)
+			op.OutBuf, op.Out = view(2+c, lo, hi)
+			t.Ops = append(t.Ops, op)
+			if parts > 1 && c > 0 && !odds(3) { // reads all of it
+				op := ir.FlatOp{Op: ir.Op{Code: ir.COPY}}
+				op.InBuf, op.In = view(source, 0, n)
+				op.OutBuf, op.Out = []int{-1}, []ir.Operand{{Buf: "%all"}}
+				t.Ops = append([]ir.FlatOp{op}, t.Ops...)
+			}
+			if odds(6) {
+				op := ir.FlatOp{Op: ir.Op{Code: ir.COPY}}
+				op.InBuf, op.In = view(0, lo, hi)
+				op.OutBuf, op.Out = view(1, lo, hi)
+				t.Ops = append(t.Ops, op)
+			}
+			if odds(12) && len(t.Ops) > 1 {
+				t.Ops[0], t.Ops[1] = t.Ops[1], t.Ops[0]
+			}
+			total[c]++
+			for w := range c {
+				if (w == source-2 || odds(5)) && !odds(12) {
+					n := total[w]
+					if n > 1 && odds(12) {
+						n--
+					}
+					t.Waits = append(t.Waits, ir.FlatWait{Counter: w, Threshold: n})
+				}
+			}
+			f.Tasks = append(f.Tasks, t)
+		}
+	}
+	return f
+}

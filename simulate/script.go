@@ -1,0 +1,135 @@
+package simulate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A Script shows how something goes wrong: the steps of an order of tasks, as few tasks as still show it, and where
+// tasks wait for ever, who waits for what.
+type Script struct {
+	Steps []Step `json:"steps,omitempty"`
+	Waits []Step `json:"waits,omitempty"`
+}
+
+// A Step is what a task does without another one in between, or what it waits for.
+type Step struct {
+	Task string `json:"task"`
+	SM   int    `json:"sm"` // -1: on none
+	Does string `json:"does"`
+}
+
+// Tasks returns how many tasks a script speaks of.
+func (s *Script) Tasks() int {
+	names := map[string]bool{}
+	for _, step := range slices.Concat(s.Steps, s.Waits) {
+		names[step.Task] = true
+	}
+	return len(names)
+}
+
+// Script tells the order that a hazard was found in, or that Shrink has left of it. It is empty if no order matters.
+func (h *Hazard) Script() Script {
+	var out Script
+	if h.m == nil {
+		return out
+	}
+	for _, r := range h.why {
+		out.Waits = append(out.Waits, h.m.step(r.task, r.text))
+	}
+	if h.always() {
+		return out
+	}
+	out.Steps = h.m.steps(h.path)
+	if h.late >= 0 {
+		out.Steps = append(out.Steps, h.m.step(h.late, "comes too late"))
+	}
+	return out
+}
+
+func (m *machine) step(t int32, does string) Step {
+	return Step{m.tasks[t].name, m.tasks[t].flat.SM, does}
+}
+
+// steps tells a list of events from the beginning on, those of a task in a row as one.
+func (m *machine) steps(path []event) []Step {
+	var out []Step
+	at := map[int32]int{} // by task: the op that is next
+	for lo := 0; lo < len(path); {
+		t, hi := m.of(path[lo]), lo+1
+		for hi < len(path) && m.of(path[hi]) == t {
+			hi++
+		}
+		does := ""
+		if does, at[t] = m.doings(t, at[t], path[lo:hi]); does == "" {
+			does = m.landings(path[lo:hi])
+		}
+		out = append(out, m.step(t, does))
+		lo = hi
+	}
+	return out
+}
+
+// of returns the task of an event; of a store that lands the one that has issued it.
+func (m *machine) of(e event) int32 {
+	if e.what == lands {
+		return m.messages[e.n].task
+	}
+	return e.n
+}
+
+// landings tells that stores reach memory.
+func (m *machine) landings(path []event) string {
+	var names []string
+	for _, e := range path {
+		msg := &m.messages[e.n]
+		names = append(names, m.where(int(msg.cell), msg.buf))
+	}
+	if len(names) == 1 {
+		return "its store to " + names[0] + " reaches memory"
+	}
+	return "its stores to " + some(names) + " reach memory"
+}
+
+// doings tells what a task does from an op on, and returns the op that is next. That its stores reach memory at once is
+// not worth a word.
+func (m *machine) doings(t int32, at int, path []event) (string, int) {
+	var parts, ops, words []string
+	task := &m.tasks[t]
+	for _, e := range path {
+		switch e.what {
+		case begins:
+			parts = append(parts, "starts")
+		case polls:
+			p := &task.ops[at].polls[e.poll]
+			words = append(words, m.where(int(p.cell), p.buf))
+		case works:
+			ops = append(ops, task.flat.Ops[at].Code.String())
+			at, words = at+1, nil // which are the words that this op has taken
+		}
+	}
+	if len(ops) > 0 {
+		parts = append(parts, "runs "+some(ops))
+	}
+	if len(words) > 0 {
+		parts = append(parts, "polls "+some(words))
+	}
+	if slices.ContainsFunc(path, func(e event) bool { return e.what == signals }) {
+		done := "is done"
+		if task.signal >= 0 {
+			done += " and adds to " + m.counters[task.signal].name
+		}
+		parts = append(parts, done)
+	}
+	return strings.Join(parts, ", "), at
+}
+
+// some lists the first few of a list.
+func some(list []string) string {
+	const most = 3
+	if len(list) <= most {
+		return strings.Join(list, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), len(list)-most)
+}
