@@ -2,54 +2,13 @@
 // it is compiled with says: products that the test lists as PRODUCTS, and attention stages that it lists as STAGES.
 // Products read what a layer begins with through an RMSNORM, or all of them through READER.
 // Prints the bits of all results and of the cache, which are the same in both.
-#include "block.h"
-
-#include "schedule.h"
-#include "model_config.h"
-#include "pages.h"
-
-#include <type_traits>
+#include "made_up.h"
+#include "stream.h"
 
 #include "amk/gemv.cuh"
 #include "amk/attention_mma.cuh"
-#include "amk/stream.cuh"
 
-namespace amk {
-alignas(1024) u8 shared[kSharedLimit];
-}
-using namespace amk;
 
-static Launch launch;
-static int sm;
-
-static unsigned random_bits() {
-  static uint64_t state;
-  return unsigned((state = state * 6364136223846793005 + 1442695040888963407) >> 33);
-}
-static float random_value(int least, int most) {  // from 2^least to 2^most, of either sign
-  const float v = ldexpf(1 + random_bits() % 4096 / 4096.0f, least + int(random_bits() % (most - least)));
-  return random_bits() % 2 ? v : -v;
-}
-template <class E>
-static void put(u8* to, float v) {
-  const typename E::Bits bits = E::from_float(v);
-  memcpy(to, &bits, sizeof bits);
-}
-template <class E>
-static unsigned bits_as(float v) {
-  return unsigned(E::from_float(v));
-}
-
-// What the producer does, at once: the test has made the ring long enough.
-struct Sink {
-  Context<Mode::kDecode>& c;
-  u32 slot = 0;
-  void wait_step(int) {}
-  void copy(const u8* source, u32 bytes) {
-    if (slot == kRingSlots || bytes > kSlotBytes) abort();
-    memcpy(c.ring + slot++ * kSlotBytes, source, bytes);
-  }
-};
 
 // ---- vectors ----
 
@@ -96,15 +55,7 @@ static void multiply() {
   Context<Mode::kDecode> c(launch);
   c.sm = sm;
   c.begin_step(0);
-  if (c.tid == 0) {
-    Sink sink{c};
-    Turns turns;
-    while (turns.left()) {
-      turns.weights<S>(c, matrix, 0);
-      turns.copy(sink, 0);
-    }
-  }
-  consumer_barrier();
+  stream_weights<S>(c, matrix);
   const auto finish = [](const Row& row, float sum) {
     if (!row.valid) return;
     sums[first_token + row.token][row.row] = sum;
@@ -121,16 +72,24 @@ static void multiply() {
 }
 
 #ifdef READER
-template <class S>
+template <bool>
 using ReaderOf = READER;
 #else
-template <class S>
-using ReaderOf = typename std::conditional<S::kColumns == kHidden, RmsNorm, Plain>::type;
+template <bool kOfResidual>
+struct Behind {
+  using Reader = RmsNorm;
+};
+template <>
+struct Behind<false> {
+  using Reader = Plain;
+};
+template <bool kOfResidual>
+using ReaderOf = typename Behind<kOfResidual>::Reader;
 #endif
 
 template <class S>
 static void product() {
-  using Reader = ReaderOf<S>;
+  using Reader = ReaderOf<S::kColumns == kHidden>;
   fill<Matrix<S>>(size_t(ceil_div(S::kRows, kTileRows)) * tile_bytes<Matrix<S>>(S::kColumns));
   for (int i = 0; i < S::kColumns; ++i) {
     put<Element>(norm + i * 2, random_value(-2, 1));
@@ -194,15 +153,7 @@ static void attend_on_sm() {
   Context<Mode::kDecode> c(launch);
   c.sm = sm;
   c.begin_step(0);
-  if (c.tid == 0) {
-    Sink sink{c};
-    Turns turns;
-    while (turns.left()) {
-      turns.cache<S>(c, 0, c.position);
-      turns.copy(sink, 0);
-    }
-  }
-  consumer_barrier();
+  stream_cache<S>(c);
   attend<S>(c, PlainHeads{kIn}, kOut);
   end_of_block();
 }
