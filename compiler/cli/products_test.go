@@ -3,7 +3,6 @@ package cli
 import (
 	"testing"
 
-
 	builder "amkc/compiler"
 )
 

@@ -5,7 +5,6 @@ import (
 	"os"
 	"testing"
 
-
 	builder "amkc/compiler"
 	"amkc/ir"
 	"amkc/knobs"
