@@ -23,7 +23,7 @@ const rowsOfPass = 8
 // splits; and the same over caches of integers.
 var rowsOfHeads = map[string]struct {
 	config string
-	normed bool
+	normed int // the form of norms that attention_rows.cc puts before it; 0: none
 	cache  string
 }{
 	"wide group": {config: `"num_attention_heads": 12, "num_key_value_heads": 1, "head_dim": 64,
@@ -41,11 +41,11 @@ var rowsOfHeads = map[string]struct {
 	"odd": {config: `"num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 20,
 		"model_type": "llama"`},
 	"odd norms": {config: `"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 20,
-		"model_type": "qwen3"`, normed: true},
+		"model_type": "qwen3"`, normed: 1},
 	"wide norms": {config: `"num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 160,
-		"model_type": "qwen3"`, normed: true},
+		"model_type": "qwen3"`, normed: 2},
 	"norms over integers": {config: `"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 20,
-		"model_type": "qwen3"`, normed: true, cache: "int8"},
+		"model_type": "qwen3"`, normed: 3, cache: "int8"},
 	"window over integers": {config: `"num_attention_heads": 18, "num_key_value_heads": 2, "head_dim": 32,
 		"model_type": "mistral", "sliding_window": 27`, cache: "int8"},
 	"own row in integers": {config: `"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 20,
@@ -53,7 +53,7 @@ var rowsOfHeads = map[string]struct {
 }
 
 // What attention of a pass of several rows hands over and appends is, to the bit, what it does row by row. AMKC_LONG
-// asks at more positions.
+// asks at more positions, and for every form of norms in each shape that has some.
 func TestRowsOfAttention(t *testing.T) {
 	for name, shape := range rowsOfHeads {
 		t.Run(name, func(t *testing.T) {
@@ -67,8 +67,8 @@ func TestRowsOfAttention(t *testing.T) {
 			dir := emittedAs(t, "bf16", shape.cache, builder.Options{Model: model, RandomSeed: new(uint64),
 				Config: config, Rows: []int{rowsOfPass}})
 			defines := []string{"-DMOST_CHUNKS=12", stagesDefine(t, dir)}
-			if shape.normed {
-				defines = append(defines, "-DNORMED=1")
+			if shape.normed > 0 {
+				defines = append(defines, fmt.Sprint("-DNORMED=", shape.normed))
 			}
 			requireRowsAlike(t, dir, "attention_rows.cc", defines...)
 		})
@@ -95,10 +95,11 @@ func TestRowsOfProducts(t *testing.T) {
 func requireRowsAlike(t *testing.T, dir, program string, defines ...string) {
 	t.Helper()
 	onCPU(t, dir)
-	defines = append(defines, fmt.Sprint("-DROWS=", rowsOfPass))
+	all := 0
 	if os.Getenv("AMKC_LONG") != "" {
-		defines = append(defines, "-DALL=1")
+		all = 1
 	}
+	defines = append(defines, fmt.Sprint("-DROWS=", rowsOfPass), fmt.Sprint("-DALL=", all))
 	one := outputOnCPU(t, program, []string{dir}, defines...)
 	several := outputOnCPU(t, program, []string{filepath.Join(dir, host.Pass{Rows: rowsOfPass}.Dir()), dir}, defines...)
 	require.NotEmpty(t, one)

@@ -1,6 +1,7 @@
 // Runs attention on the CPU for ROWS consecutive rows of a sequence: by passes of kTokens rows, of one or of all. Writes
 // what the units of the stages that the test lists as STAGES hand over, and the cache that they leave, so that programs
-// of several sizes of passes can be compared to the bit. With NORMED each form of norm and rotation is put before it.
+// of several sizes of passes can be compared to the bit. With NORMED a form of norm and rotation is put before it: that
+// of the number, or with ALL each.
 #include "made_up.h"
 #include "stream.h"
 
@@ -136,12 +137,10 @@ struct Form : Stage {
 };
 template <class S>
 static void run_all() {
-  run<Form<S, false, false, false, true, false>, NormedHeads>();
-  run<Form<S, true, false, false, true, true>, NormedHeads>();
-  run<Form<S, false, true, true, true, true>, NormedHeads>();
-#if ALL
-  run<Form<S, false, true, false, false, true>, NormedHeads>();
-#endif
+  if constexpr (ALL || NORMED == 1) run<Form<S, false, false, false, true, false>, NormedHeads>();
+  if constexpr (ALL || NORMED == 2) run<Form<S, true, false, false, true, true>, NormedHeads>();
+  if constexpr (ALL || NORMED == 3) run<Form<S, false, true, true, true, true>, NormedHeads>();
+  if constexpr (ALL || NORMED == 4) run<Form<S, false, true, false, false, true>, NormedHeads>();
 }
 #else
 template <class S>
