@@ -67,10 +67,11 @@ func onCPUProgram(t *testing.T, source string, headers []string, defines ...stri
 	if err != nil {
 		t.Skip("no C++ compiler")
 	}
-	flags := append([]string{"-std=c++17", "-U_FORTIFY_SOURCE", "-w", "-O0"}, defines...)
+	level := "-O0"
 	if os.Getenv("AMKC_LONG") != "" {
-		flags = append(flags, "-O1")
+		level = "-O1"
 	}
+	flags := append([]string{"-std=c++17", level, "-U_FORTIFY_SOURCE", "-w"}, defines...)
 	for _, dir := range headers {
 		flags = append(flags, "-I"+dir)
 	}

@@ -11,7 +11,6 @@ alignas(16) static u8 quad[8192];
 static float x[kQuadColumns], value[kTileRows][kQuadColumns];
 static int failures;
 
-
 // Every bit of elements and zero points is as likely as another; no number in e4m3 is NaN.
 template <class W>
 static void fill(const WeightFormat& format) {

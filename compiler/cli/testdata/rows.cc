@@ -5,10 +5,10 @@
 #include "made_up.h"
 #include "stream.h"
 
+#include <type_traits>
+
 #include "amk/gemv.cuh"
 #include "amk/attention_mma.cuh"
-
-
 
 // ---- vectors ----
 
@@ -72,24 +72,16 @@ static void multiply() {
 }
 
 #ifdef READER
-template <bool>
+template <class S>
 using ReaderOf = READER;
 #else
-template <bool kOfResidual>
-struct Behind {
-  using Reader = RmsNorm;
-};
-template <>
-struct Behind<false> {
-  using Reader = Plain;
-};
-template <bool kOfResidual>
-using ReaderOf = typename Behind<kOfResidual>::Reader;
+template <class S>
+using ReaderOf = typename std::conditional<S::kColumns == kHidden, RmsNorm, Plain>::type;
 #endif
 
 template <class S>
 static void product() {
-  using Reader = ReaderOf<S::kColumns == kHidden>;
+  using Reader = ReaderOf<S>;
   fill<Matrix<S>>(size_t(ceil_div(S::kRows, kTileRows)) * tile_bytes<Matrix<S>>(S::kColumns));
   for (int i = 0; i < S::kColumns; ++i) {
     put<Element>(norm + i * 2, random_value(-2, 1));
