@@ -20,10 +20,17 @@ SANITIZED = (Case("testdata/models/zoo/llama-odd-dims", "bf16"), Case("testdata/
              Case("testdata/models/zoo/mistral-window-narrow", "bf16"),
              # down keeps the digits of its vector in shared memory
              Case(PYCODER, "bf16", knobs=(("warps", "down", 1),), weights="int4:g64:sym"))
+# Those that have kernels for prompts and for passes too, which are compared with single tokens under the tool.
+SANITIZED_PASSES = (Case("testdata/models/zoo/llama-gqa", "bf16", rows=8, sequences=8),
+                    Case("testdata/models/zoo/llama-gqa", "fp16", weights="int4:g32", cache="int8", rows=8,
+                         sequences=8))
+SANITIZED_CASES = 16
+SANITIZED_PASS_POSITIONS = 40  # more than two blocks of the cache
 SANITIZED_POSITIONS = 14  # of a pass, more than the narrow window; there are two passes of each kind
 SANITIZER_SECONDS = 900
 # The last line of each tool, with the number of errors in it.
-SUMMARIES = {"memcheck": r"ERROR SUMMARY: (\d+) error", "racecheck": r"RACECHECK SUMMARY: (\d+) hazard"}
+SUMMARIES = dict.fromkeys(("memcheck", "synccheck", "initcheck"), r"ERROR SUMMARY: (\d+) error") | {
+    "racecheck": r"RACECHECK SUMMARY: (\d+) hazard"}
 FOUND = 99  # exit code for errors that the tool found
 BENCHED = (
     (Case(PYCODER, "bf16"), (0, 1008)),
@@ -52,7 +59,8 @@ GROWTH = 1.01  # of the last tenth of the passes over the first
 # parameter" answers, by which a launch learns how many parameters a kernel has. racecheck cannot follow barriers on
 # which one lane arrives for its warp, nor acquire and release on plain words; AMK_RACECHECK spells both in a way that
 # it can.
-SANITIZERS = {"memcheck": ((), ("--report-api-errors", "no")), "racecheck": (("AMK_RACECHECK=1",), ())}
+SANITIZERS = {"memcheck": ((), ("--report-api-errors", "no")), "racecheck": (("AMK_RACECHECK=1",), ()),
+              "synccheck": ((), ()), "initcheck": ((), ())}
 
 
 def soak_row(shop, case):
@@ -95,9 +103,12 @@ def sanitizer_row(shop, case, tool):
     sanitizer = shop.tools.need("compute-sanitizer")
     defines, options = SANITIZERS[tool]
     directory = shop.finish(case, defines)
+    verb = ("soak", "--tokens", str(2 * SANITIZED_POSITIONS), "--positions", str(SANITIZED_POSITIONS))
+    if case in SANITIZED_PASSES:
+        verb = ("passes", "--cases", str(SANITIZED_CASES), "--positions", str(SANITIZED_PASS_POSITIONS))
     done = shop.on_device(
-        directory, "soak", "--tokens", str(2 * SANITIZED_POSITIONS), "--positions", str(SANITIZED_POSITIONS),
-        "--spin-limit", "10m", under=(sanitizer, "--tool", tool, *options, "--error-exitcode", str(FOUND)),
+        directory, *verb, "--spin-limit", "10m",
+        under=(sanitizer, "--tool", tool, *options, "--error-exitcode", str(FOUND)),
         seconds=SANITIZER_SECONDS, accept=(0, 1, 2, FOUND))
     return judge_sanitizer(tool, done.returncode, done.stdout, done.stderr) | {"tool": tool}
 
@@ -117,7 +128,8 @@ def judge_sanitizer(tool, code, stdout, stderr):
     if findings:
         return {"passed": False, "findings": findings, "errors": errors}
     r = last_object(stdout)
-    return {"passed": True, "findings": [], "errors": 0, "tokens": r["free"] + r["forced"]}
+    return {"passed": True, "findings": [], "errors": 0,
+            "tokens": r["compared"] if "compared" in r else r["free"] + r["forced"]}
 
 
 def first_finding(text):
@@ -149,9 +161,11 @@ def soak():
 
 
 def sanitizer():
+    runs = [(case, tool) for case in SANITIZED for tool in ("memcheck", "racecheck")]
+    runs += [(case, tool) for case in SANITIZED_PASSES for tool in SANITIZERS]
     return [Task("sanitizer", f"{case.key}-{tool}", case,
                  lambda shop, case=case, tool=tool: sanitizer_row(shop, case, tool), SANITIZERS[tool][0])
-            for case in SANITIZED for tool in SUMMARIES]
+            for case, tool in runs]
 
 
 def bench():

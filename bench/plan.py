@@ -11,7 +11,7 @@ from accuracy import BODIES, DTYPES
 from report import REFERENCE
 
 ELSEWHERE = (*(f"fixtures/{name}-{dtype}" for name in BODIES for dtype in DTYPES), "quantised/*", "fallbacks/*",
-             "endurance/*",
+             "passes/*", "sequences/*", "endurance/*",
              "sanitizer/*", "sizes/*", "barriers/*", "bench/*", "contexts/*")
 
 

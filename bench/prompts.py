@@ -64,7 +64,7 @@ def prompts_row(shop, case, length):
 
 def judge_passes(shop, directory, length):
     """What `device DIR passes` finds, as the beginning of a row."""
-    done = shop.on_device(directory, "passes", "--positions", str(length), "--cases", str(CASES),
+    done = shop.on_device(directory, "passes", "--kinds", "prompts", "--positions", str(length), "--cases", str(CASES),
                           seconds=PASSES_SECONDS, accept=(0, 1))
     r = last_object(done.stdout)
     findings = [r["difference"]] if r["difference"] else []

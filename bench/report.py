@@ -67,6 +67,26 @@ SECTIONS = {
         ("tool", lambda r: plain(r.get("tool"))),
         ("errors", lambda r: plain(r.get("errors"))),
         ("tokens", lambda r: plain(r.get("tokens"))))),
+    "passes": ("Passes", "Random texts, decoded token by token, and again by passes over prompts, of several rows, "
+               "with drafts and beside other sequences, from the beginning, further back or a prefix of a file. "
+               "Logits are the same to the bit, and so are the tokens that are chosen.", (
+                   ("cases", lambda r: plain(r.get("cases"))),
+                   ("positions compared", lambda r: plain(r.get("compared"))),
+                   ("beside other sequences", lambda r: plain(r.get("beside"))),
+                   ("passes with drafts", lambda r: plain(r.get("drafts"))),
+                   ("cases from a prefix", lambda r: plain(r.get("from_prefix"))),
+                   ("differing", lambda r: plain(r.get("differing"))))),
+    "sequences": ("Sequences that come and go", "Nine minutes of texts that join and leave at random, as many at once "
+                  "as a pass takes, chosen greedily or drawn, some steps given up in the middle. Each text is what the "
+                  "kernel of one token gives of it alone, and memory does not grow.", (
+                      ("texts to their end", lambda r: plain(r.get("finished"))),
+                      ("that left before", lambda r: plain(r.get("left"))),
+                      ("drawn", lambda r: plain(r.get("sampled"))),
+                      ("tokens compared", lambda r: plain(r.get("tokens"))),
+                      ("beside other sequences", lambda r: plain(r.get("beside"))),
+                      ("steps given up", lambda r: plain(r.get("aborts"))),
+                      ("texts after one", lambda r: plain(r.get("after_abort"))),
+                      ("texts differing", lambda r: plain(r.get("differing"))))),
     "looping": ("Looped and unrolled", "Logits of all positions, teacher-forced, of the build as amkc makes it, whose "
                 "layers are one loop, and of one with `tiling.loop.roll` 0, in which every layer has its own stages: "
                 "the same to the bit.", (

@@ -32,6 +32,7 @@ import comparing
 import endurance
 import looping
 import machine
+import passes
 import plan
 import prompts
 import report
@@ -40,11 +41,12 @@ from workshop import Budget, InUse, OutOfTime, Workshop, sole_use
 
 # In the order in which they run: what is quick and says most comes first.
 SECTIONS = {"fixtures": accuracy.fixtures, "quantised": accuracy.quantised,
-            "fallbacks": accuracy.fallbacks, "endurance": endurance.endurance,
+            "fallbacks": accuracy.fallbacks, "passes": passes.passes, "endurance": endurance.endurance,
             "sanitizer": endurance.sanitizer, "looping": looping.looping, "shapes": accuracy.shapes,
             "sizes": accuracy.sizes,
             "barriers": looping.barriers, "bench": endurance.bench, "contexts": endurance.contexts,
             "compare": comparing.compare, "prompts": prompts.prompts, "ablations": ablations.ablations,
+            "sequences": passes.sequences,
             "soak": endurance.soak}
 
 

@@ -60,8 +60,13 @@ AMKC = """\
         d = pathlib.Path(after("-o")); d.mkdir(parents=True, exist_ok=True)
         (d / "megakernel.cu").write_text("")
         (d / "megakernel.fatbin").write_text("built")
+        (d / "prompt.fatbin").write_text("built")
+        for flag in ("rows", "sequences"):
+            if "--" + flag in args:
+                (d / (flag + after("--" + flag))).mkdir(exist_ok=True)
+                (d / (flag + after("--" + flag)) / "megakernel.fatbin").write_text("built")
         (d / "weights.safetensors").write_text("weights")
-        facts = {{"model": {{"name": "llama-gqa"}}, "target": {{"arch": "sm_90a"}}}}
+        facts = {{"model": {{"name": "llama-gqa"}}, "target": {{"arch": "sm_90a"}}, "prompt": 512}}
         (d / "amkc.manifest.json").write_text(json.dumps({{"facts": facts, "weights": {{"sha256": "1"}}}}))
 """
 NVCC = """\
@@ -161,6 +166,24 @@ class Workshops(Fake):
         self.assertEqual((directory / "megakernel.fatbin").read_text(), "-DAMK_BULK_COPY=0 -DAMK_ASYNC_COPY=0")
         self.assertEqual((shop.finish(self.case) / "megakernel.fatbin").read_text(), "built")
         self.assertIn("arch=compute_90a,code=sm_90a", shop.log[2])
+
+    def test_a_fallback_without_what_prompts_need_has_no_kernel_for_them(self):
+        def prompt(directory):
+            facts = json.loads((directory / "amkc.manifest.json").read_text())["facts"]
+            return facts.get("prompt"), (directory / "prompt.fatbin").read_text()
+
+        shop = self.workshop()
+        self.assertEqual(prompt(shop.finish(self.case, ("AMK_BULK_COPY=0",))), (512, "-DAMK_BULK_COPY=0"))
+        self.assertIsNone(prompt(shop.finish(self.case, ("AMK_BULK_COPY=0", "AMK_ASYNC_COPY=0")))[0])
+        self.assertEqual(prompt(shop.finish(self.case)), (512, "built"))
+
+    def test_the_kernels_of_passes_are_compiled_again_too(self):
+        case = Case("testdata/models/zoo/llama-gqa", "bf16", cache="int8", rows=8, sequences=4)
+        self.assertEqual((case.key, case.flags()), ("llama-gqa-bf16-cache-int8-rows8-sequences4", [
+            "--dtype", "bf16", "--cache", "int8", "--rows", "8", "--sequences", "4"]))
+        directory = self.workshop().finish(case, ("AMK_RACECHECK=1",))
+        for kernel in ("megakernel", "prompt", "rows8/megakernel", "sequences4/megakernel"):
+            self.assertEqual((directory / f"{kernel}.fatbin").read_text(), "-DAMK_RACECHECK=1")
 
     def test_a_fallback_is_kept_as_long_as_its_base(self):
         defines = ("AMK_BULK_COPY=0",)
@@ -278,6 +301,32 @@ class Rows(Fake):
         self.assertEqual(code, 1)
         self.assertIn("2 rows are left", out)
         self.assertEqual(list(self.rows()), ["fixtures/llama-gqa-fp32"])
+
+    def test_passes_and_sequences(self):
+        self.script("device", """\
+            #!{python} -IS
+            import json, sys
+            if sys.argv[2] == "passes":
+                assert sys.argv[3:] == ["--cases", "1000", "--seed", "1"], sys.argv
+                kinds = dict.fromkeys(("prompts", "rows of 1", "rows of 2", "rows of 3", "rows of 5", "rows of 8",
+                                       "drafts", "sequences"), 40)
+                print(json.dumps({{"seed": 1, "cases": 1000, "kinds": kinds, "from_prefix": 9, "drafts": 91,
+                                  "compared": 5123, "beside": 701, "differing": 0, "difference": "",
+                                  "passed": True}}))
+                sys.exit()
+            assert sys.argv[2:] == ["sequences", "--minutes", "9", "--seed", "1"], sys.argv
+            for minutes in (1.0, 9.0):
+                print(json.dumps({{"seed": 1, "minutes": minutes, "finished": 700, "left": 30, "sampled": 90,
+                                  "tokens": 40321, "beside": 39000, "aborts": 40, "after_abort": 100, "differing": 0,
+                                  "difference": "", "goroutines": 5, "heap_mb": 3.0, "resident_mb": 90.0, "growth": "",
+                                  "passed": True}}))
+        """)
+        code, out = self.results("--only", "passes/llama-gqa-bf16-rows8-sequences8", "--only",
+                                 "sequences/pycoder-5m-bf16-rows8-*")
+        self.assertEqual(code, 0, out)
+        text = (self.dir / "out" / "README.md").read_text()
+        self.assertIn("| 300 | 5123 | 701 | 91 | 9 | 0 | pass |", text)
+        self.assertIn("| 700 | 30 | 90 | 40321 | 39000 | 40 | 100 | 0 | pass |", text)
 
     def test_eight_minutes_are_not_begun_without_the_time(self):
         self.script("device", """\

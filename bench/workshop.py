@@ -22,11 +22,13 @@ import machine
 
 BUILD_SECONDS = 1800  # packing random weights of 8 billion parameters included
 RUN_SECONDS = 300  # nothing that is decoded here takes as long, unless it hangs
-KERNELS = ("megakernel", "measure", "reference")  # the plain ones too: the layout of the cache depends on definitions
+# The plain ones too: the layout of the cache depends on definitions.
+KERNELS = ("megakernel", "measure", "reference", "prompt")
 WEIGHTS = "weights.safetensors"
 NVCC_FLAGS = ("-O3", "-std=c++17")
 LONG = 32768  # positions from which on a build says in its key how many it has
 FEATURES = ("AMK_BULK_COPY=0", "AMK_ASYNC_COPY=0", "AMK_TENSOR_CORES=0")
+PROMPTS_NEED = FEATURES[1:]  # a build without one of these has no kernel for prompts
 
 
 class StepFailed(Exception):
@@ -74,6 +76,9 @@ class Case:
     # Knobs of the schedule, (group, name, value) each, that are not as amkc has them. No group: not of the tiling.
     knobs: tuple = ()
     weights: str = ""  # how matrices are stored, as --weights takes it
+    cache: str = ""  # how keys and values are, as --cache takes it
+    rows: int = 1  # of passes that it is compiled for besides
+    sequences: int = 1  # likewise
 
     @property
     def name(self):
@@ -84,6 +89,8 @@ class Case:
         return (f"{self.name}-{self.dtype}" + (f"-seed{self.seed}" if self.seed is not None else "") +
                 (f"-max{self.max_seq}" if self.max_seq and self.max_seq >= LONG else "") +
                 "".join(f"-{item.replace(':', '-').replace('*', '')}" for item in self.weights.split(",") if item) +
+                (f"-cache-{self.cache}" if self.cache else "") + (f"-rows{self.rows}" if self.rows > 1 else "") +
+                (f"-sequences{self.sequences}" if self.sequences > 1 else "") +
                 "".join(f"-{group + '.' if group else ''}{name}={value}" for group, name, value in self.knobs))
 
     def config(self):
@@ -99,6 +106,12 @@ class Case:
             flags += ["--max-seq", str(self.max_seq)]
         if self.seed is not None:
             flags += ["--random-weights", str(self.seed)]
+        if self.cache:
+            flags += ["--cache", self.cache]
+        if self.rows > 1:
+            flags += ["--rows", str(self.rows)]
+        if self.sequences > 1:
+            flags += ["--sequences", str(self.sequences)]
         return flags + self.storage()
 
     def storage(self):
@@ -202,7 +215,9 @@ class Workshop:
     def recompile(self, base, directory, defines):
         """A copy of a build whose kernels are compiled with other definitions. What is the same is linked."""
         source, commands = base
-        kernels = [k for k in KERNELS if (source / f"{k}.fatbin").exists()]
+        prompts = not set(defines) & set(PROMPTS_NEED)
+        kernels = [k for k in KERNELS if (source / f"{k}.fatbin").exists() and (prompts or k != "prompt")]
+        kernels += sorted(f"{f.parent.name}/{f.stem}" for f in source.glob("*/*.fatbin"))  # of passes
         manifest = json.loads((source / "amkc.manifest.json").read_text(encoding="utf-8"))
         compilations = [[self.tools.need("nvcc"), *NVCC_FLAGS, *("-D" + d for d in defines), "-gencode",
                          gencode(manifest["facts"]["target"]["arch"]),
@@ -215,9 +230,14 @@ class Workshop:
             if directory.exists():
                 shutil.rmtree(directory)
             shutil.copytree(source, directory, copy_function=os.link,
-                            ignore=shutil.ignore_patterns(*(f"{k}.fatbin" for k in kernels)))
+                            ignore=shutil.ignore_patterns(*(f"{Path(k).name}.fatbin" for k in kernels)))
             for args in compilations:
                 self.execute(args, BUILD_SECONDS, cwd=directory)
+            if not prompts:
+                own = directory / "amkc.manifest.json"
+                own.unlink()  # the link
+                facts = {k: v for k, v in manifest["facts"].items() if k != "prompt"}
+                own.write_text(json.dumps(manifest | {"facts": facts}), encoding="utf-8")
             stamp.write_text(made_by)
         return directory, commands + [f"cp -r {source} {directory}"] + [f"cd {directory} && "
                                                                         f"{spell(['nvcc', *args[1:]])}"
@@ -245,7 +265,7 @@ class Workshop:
         """Runs a verb of bench/device, or of the build's own launcher where there is one, perhaps under another
         tool."""
         launcher = Path(directory) / launcher_name(directory)
-        own = verb not in ("soak", "passes") and os.access(launcher, os.X_OK)
+        own = verb not in ("soak", "passes", "sequences") and os.access(launcher, os.X_OK)
         args = [*under] + ([str(launcher)] if own else [str(self.tools.device), str(directory)]) + [verb, *flags]
         self.log.append(spell(args))
         return self.execute(args, seconds, accept=accept)

@@ -80,6 +80,8 @@ func (b *builder) contract(s *ir.Stage, kind body, at site) error {
 		return holdsTo(s, kind, b.embedOps(s))
 	case bodyEmbedReplicated, bodyAddNorm:
 		return holdsTo(s, kind, b.replicatedOps(s, kind))
+	case bodyAddNormRows:
+		return holdsTo(s, kind, b.normRowsOps(s))
 	case bodyAttend:
 		return holdsTo(s, kind, b.attendOps(s, at))
 	case bodyCombine:

@@ -23,10 +23,10 @@ func Conventional(p *ir.Program) (*ir.Program, *diag.Diagnostic) {
 	for i := range p.Variants {
 		n.variant(i)
 	}
+	n.tellApart()
 	if reflect.DeepEqual(before, n.names) {
 		return p, nil
 	}
-	n.tellApart()
 	q, err := ir.Rename(p, n.names)
 	if err != nil {
 		return nil, diag.Errorf(codeStructure, "program", "%v", err)
@@ -89,12 +89,12 @@ func has(d *ir.Directory, b *ir.Buffer) bool {
 
 // ioNames are those of the buffers that a step shares with its host.
 var ioNames = map[string]string{ir.RoleToken: "token", ir.RoleNext: "next", ir.RoleLogits: "logits",
-	ir.RoleStopIDs: "stop.ids", ir.RoleStopLast: "stop.last"}
+	ir.RoleStopIDs: "stop.ids", ir.RoleStopLast: "stop.last", ir.RoleSampling: "sampling"}
 
 // vectorNames are those of what stages hand over, and normNames those of the norms of what they read, by their roles.
 var (
 	vectorNames = map[string]string{"embed": "x", "qkv": "qkv", "part": "part", "attn": "attn", "o": "h",
-		"gate_up": "act", "up": "act", "down": "x"}
+		"gate_up": "act", "up": "act", "down": "x", "attn_add": "h", "mlp_add": "x"}
 	normNames = map[string]string{"qkv": "input_norm", "gate_up": "post_norm", "up": "post_norm",
 		"lm_head": "final_norm", "attn_add": "post_attn_norm", "mlp_add": "post_mlp_norm"}
 )
@@ -196,6 +196,9 @@ func (u *use) ops() {
 			if norm != "" {
 				u.buffer(operand(o.In, 1), norm+".weight", layered, 0)
 			}
+			if kind == bodyAddNormRows {
+				u.buffer(operand(o.Out, 0), "branch", false, 0)
+			}
 			if norm != "" && o.Code == ir.LAYERNORM {
 				u.buffer(operand(o.In, 2), norm+".bias", layered, 0)
 			}
@@ -219,7 +222,7 @@ func (u *use) ops() {
 			u.buffer(operand(o.In, 1), "xielu.weight", layered, 0)
 		case ir.STOP:
 			u.buffer(operand(o.Out, 0), "stop", false, 0)
-		case ir.ArgMax:
+		case ir.SAMPLE:
 			if kind == bodySample {
 				u.buffer(operand(o.Out, 0), "next.sm", false, 0)
 				continue

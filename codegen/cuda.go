@@ -16,7 +16,7 @@ import (
 )
 
 // runtimeABI is AMK_RUNTIME_ABI of the device runtime that these templates are written for.
-const runtimeABI = 4
+const runtimeABI = 5
 
 // cudaFiles are the sources that a program gives, named after their templates, and referenceFile is what the graph of
 // its model gives.
@@ -135,6 +135,7 @@ type cudaData struct {
 	PromptTokens int      // of a pass over a prompt at most; 0: there are none
 	PromptBytes  int      // of its workspace
 	Replicates   bool     // every SM has the whole residual
+	NormRows     bool     // owners of the residual add rows of norms of branches to it
 	RotatesHeads bool     // in attention, and not as rows are finished
 	Walk         []string // lines of the producer's walk
 	Consume      []string // lines of the consumers' step
@@ -165,6 +166,7 @@ type builder struct {
 	readings map[*ir.Stage]reading
 	residual string // the buffer that embed, o and down share
 	rounded  string // that of its rounding, where every SM has it
+	normed   string // that of what owners add to it, where that is norms of branches
 	token    string // the buffer that sample leaves the next token in
 	broken   error  // of the first stage that is not what its body carries out
 
@@ -288,10 +290,13 @@ func (b *builder) constants() error {
 	if err := b.checkGroups(slot, slots); err != nil {
 		return err
 	}
+	if err := b.checkOwnRows(size.Rows); err != nil {
+		return err
+	}
 	b.d.Scratch = []field{
 		{"int", "kResidualRows", itoa(size.Rows), "most rows of the residual that an SM owns, floats"},
 		{"int", "kAngleTables", itoa(size.Rotations), "of cos and sin"},
-		{"int", "kBranchParts", itoa(b.branchParts()), "most parts of a branch that every SM adds"},
+		{"int", "kBranchParts", itoa(b.mostParts()), "most parts of a branch whose norm is added"},
 		{"bool", "kFragmentCache", fmt.Sprint(b.cacheLayout() == ir.KVBlock16), "cache blocks in mma fragment order"},
 	}
 	b.d.Derived = []field{

@@ -139,6 +139,8 @@ func (b *builder) fields(s *ir.Stage, kind body, at site) ([]field, error) {
 			add("int", "kPositions", itoa(table.Shape[0]), "rows of the table")
 			add("int", "kPositionOffset", itoa(positionOffset(last)), "its row for position 0")
 		}
+	case bodyAddNormRows:
+		fs = append(fs, branchFields(s)...)
 	case bodyProduct:
 		add("bool", "kEmpty", fmt.Sprint(d.Empty), emptyNote(d.Empty))
 		warps := knobs.Warps.Of(&b.p.Config, s.Role)

@@ -73,6 +73,13 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 		gain := operand(op(s, ir.RMSNORM).In, 1).Buf
 		collect(&weight, func() (string, error) { return b.address(gain, at, consumed) })
 		consume("%s<%s>(c, %s, %s);", kind, st.Struct, in, weight)
+	case bodyAddNormRows:
+		collect(&in, func() (string, error) { return page(operand(s.Ops[0].In, 0)) })
+		gain := operand(op(s, ir.RMSNORM).In, 1).Buf
+		collect(&weight, func() (string, error) { return b.address(gain, at, consumed) })
+		collect(&to, func() (string, error) { return page(operand(s.Ops[len(s.Ops)-1].Out, 1)) })
+		consume("%s<%s>(c, %s, %s, %s);", kind, st.Struct, in, weight, to)
+		b.d.NormRows = true
 	case bodyProduct:
 		collect(&weight, func() (string, error) { return b.address(op(s, ir.GEMV).In[1].Buf, at, layer) })
 		args := []string{"c"}
@@ -91,10 +98,10 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 			break
 		}
 		var value, index string
-		collect(&value, ofResult(ir.ArgMax, 0))
-		collect(&index, ofResult(ir.ArgMax, 1))
+		collect(&value, ofResult(ir.SAMPLE, 0))
+		collect(&index, ofResult(ir.SAMPLE, 1))
 		consume("const Best best = %s(%s);", st.Func.Name, strings.Join(args, ", "))
-		consume("publish_best(c, best, %s, %s);", value, index)
+		consume("publish_best<%s>(c, best, %s, %s);", st.Struct, value, index)
 	case bodyAttend:
 		collect(&in, func() (string, error) { return page(operand(s.Ops[0].In, 0)) })
 		collect(&to, ofResult(ir.ATTENTION, 0))
@@ -126,8 +133,8 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 		collect(&to, ofResult(ir.AttentionCombine, 0))
 		consume("combine<%s>(c, %s, %s);", st.Struct, in, to)
 	case bodySample:
-		collect(&in, ofOperand(ir.ArgMax, 0))
-		collect(&to, ofOperand(ir.ArgMax, 1))
+		collect(&in, ofOperand(ir.SAMPLE, 0))
+		collect(&to, ofOperand(ir.SAMPLE, 1))
 		consume("sample(c, %s, %s);", in, to)
 	case bodyStop, bodyEmit, bodyJoinStep:
 		consume("%s(c);", kind)

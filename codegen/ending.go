@@ -58,9 +58,10 @@ func (b *builder) endingOps(s *ir.Stage, kind body) []ir.Op {
 	sms := b.p.Target.SMs
 	switch kind {
 	case bodySample:
-		a := op(s, ir.ArgMax)
-		return []ir.Op{{Code: ir.ArgMax, Out: []ir.Operand{view(buf(a.Out, 0), taskRows)},
-			In: []ir.Operand{view(buf(a.In, 0), upTo(sms)), view(buf(a.In, 1), upTo(sms))}}}
+		a := op(s, ir.SAMPLE)
+		return []ir.Op{{Code: ir.SAMPLE, Out: []ir.Operand{view(buf(a.Out, 0), taskRows)},
+			In:     []ir.Operand{view(buf(a.In, 0), upTo(sms)), view(buf(a.In, 1), upTo(sms)), b.settings()},
+			Params: []ir.Param{ir.IntParam("pos", position)}}}
 	case bodyStop:
 		o := op(s, ir.STOP)
 		return []ir.Op{{Code: ir.STOP, Out: []ir.Operand{view(buf(o.Out, 0), taskRows)},
@@ -71,6 +72,11 @@ func (b *builder) endingOps(s *ir.Stage, kind body) []ir.Op {
 			In: []ir.Operand{view(b.token, firstOnly)}}}
 	}
 	return nil
+}
+
+// settings are those by which the kernel chooses: Launch::sampling.
+func (b *builder) settings() ir.Operand {
+	return view(b.named(ir.RoleSampling), upTo(ir.SamplingWords))
 }
 
 // named is the name of the buffer of a role; where there is none, the role.
@@ -86,7 +92,7 @@ func (b *builder) named(role string) string {
 // checkEnding holds a stage that ends the step to the SMs that it is for, and its token to the one that was sampled.
 func (b *builder) checkEnding(s *ir.Stage, kind body) error {
 	if kind == bodySample {
-		b.token = operand(op(s, ir.ArgMax).Out, 0).Buf
+		b.token = operand(op(s, ir.SAMPLE).Out, 0).Buf
 	}
 	if kind != bodyEmit {
 		return b.onEverySM(s)

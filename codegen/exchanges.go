@@ -46,7 +46,7 @@ func (b *builder) exchangesOf(v *ir.Variant) []host.Exchange {
 // handedOver is the length of the vector that a stage publishes. lm_head hands over its best pair, which no trace
 // holds: 0.
 func (b *builder) handedOver(s *ir.Stage, at site) int {
-	if op(s, ir.ArgMax).Out != nil {
+	if op(s, ir.SAMPLE).Out != nil {
 		return 0
 	}
 	for _, o := range s.Ops {

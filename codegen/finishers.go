@@ -14,7 +14,7 @@ type finisher func(w *productWriter, o *ir.Op)
 
 // stageFinishers are those of ops that need more of the stage than a row: its step, its weights, its residual, or what
 // it returns. The calls of all others are declared with their ops.
-var stageFinishers = map[ir.Opcode]finisher{ir.ROPE: finishRope, ir.ADD: finishAdd, ir.ArgMax: finishArgMax}
+var stageFinishers = map[ir.Opcode]finisher{ir.ROPE: finishRope, ir.ADD: finishAdd, ir.SAMPLE: finishSample}
 
 // finisherOf returns nil for an op that no finisher may have.
 func finisherOf(code ir.Opcode) finisher {
@@ -123,8 +123,9 @@ func finishBias(w *productWriter, o *ir.Op) {
 	w.want = append(w.want, ir.Op{Code: ir.ADD, Out: out, In: []ir.Operand{view(in), view(bias, taskRows)}})
 }
 
-// finishArgMax: the largest logit of this SM's rows, which the stage returns.
-func finishArgMax(w *productWriter, o *ir.Op) {
+// finishSample: the largest logit of this SM's rows, which the stage returns. What the settings say beyond that is done
+// with the logits behind it (publish_best of ending.cuh).
+func finishSample(w *productWriter, o *ir.Op) {
 	in := buf(o.In, 0)
 	w.chain = append(w.chain, fmt.Sprintf("    best.offer_row(r, %s);", w.value(o.In, 0)))
 	w.best = true
@@ -132,8 +133,12 @@ func finishArgMax(w *productWriter, o *ir.Op) {
 	if !logits.IsTemp() {
 		logits.Dims = []ir.Range{taskRows}
 	}
-	w.want = append(w.want, ir.Op{Code: ir.ArgMax,
-		Out:    []ir.Operand{view(buf(o.Out, 0), ownSM), view(buf(o.Out, 1), ownSM)},
-		In:     []ir.Operand{logits},
-		Params: []ir.Param{ir.IntParam("partial", ir.Int(1)), ir.IntParam("first", spanA)}})
+	if len(o.Out) != 2 || logits.IsTemp() || w.b.role(logits, w.at) != ir.RoleLogits {
+		w.fail("chooses by %s among %s; the kernel chooses among the logits that it has stored", o.Code, in)
+	}
+	w.want = append(w.want, ir.Op{Code: ir.SAMPLE,
+		Out: []ir.Operand{view(buf(o.Out, 0), ownSM), view(buf(o.Out, 1), ownSM)},
+		In:  []ir.Operand{logits, w.b.settings()},
+		Params: []ir.Param{ir.IntParam("partial", ir.Int(1)), ir.IntParam("first", spanA),
+			ir.IntParam("pos", position)}})
 }

@@ -83,7 +83,7 @@ func TestHandovers(t *testing.T) {
 				"wait L{i}.act >= 80"}},
 		"the token chosen twice": {want: "stage sample2: error: is no stage that the kernel can end a step with here",
 			edits: []string{"stage stop", "stage sample2 spread extent=40 grain=1 sms=40 rot=0 step=0\n  wait best " +
-				">= 40\n  next.sm[a:b] = SAMPLE_ARGMAX(best.value[0:40], best.index[0:40])\n" +
+				">= 40\n  next.sm[a:b] = SAMPLE(best.value[0:40], best.index[0:40], sampling[0:4]) pos=pos\n" +
 				"stage stop"}},
 		"stop behind emit": {want: "stage emit: error: is no stage that the kernel can end a step with here",
 			edits: []string{stopStage, "", emitStage, emitStage + stopStage}},

@@ -24,6 +24,8 @@ func (b *builder) checkOnChip(s *ir.Stage, kind body, at site) error {
 		return b.checkResidual(s, operand(s.Ops[len(s.Ops)-1].Out, 0))
 	case bodyAddNorm:
 		return b.checkReplicated(s)
+	case bodyAddNormRows:
+		return b.checkNormRows(s)
 	case bodyProduct:
 		if b.readsResidual(s) {
 			if err := b.checkRounded(s, operand(s.Ops[0].In, 0)); err != nil {

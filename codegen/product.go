@@ -248,7 +248,7 @@ func (w *productWriter) finish(o *ir.Op) error {
 			o.Code, finishingOps())
 	}
 	if w.best {
-		w.fail("has %s after %s, which ends a stage", o.Code, ir.ArgMax)
+		w.fail("has %s after %s, which ends a stage", o.Code, ir.SAMPLE)
 	}
 	w.comment(&w.chain, "    ", o)
 	emit(w, o)

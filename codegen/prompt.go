@@ -31,11 +31,12 @@ type promptProduct struct {
 
 // promptTokens is how many tokens the program's kernel for prompts takes at most; 0: there is none. It multiplies
 // 16-bit elements on tensor cores, and keeps two stages of operands at least in shared memory. Schedules with barriers
-// between layers, which others are measured against, have none.
+// between layers, which others are measured against, have none, nor have those whose owners of the residual add norms
+// of branches, as passes make them for several tokens alone.
 func (b *builder) promptTokens() int {
 	tokens, m := knobs.PromptTokens.Of(&b.p.Config), &b.p.Model
 	switch {
-	case b.tokens > 1 || !b.usesMMA() || !b.p.Target.AsyncCopy || b.barriers > 0,
+	case b.tokens > 1 || !b.usesMMA() || !b.p.Target.AsyncCopy || b.barriers > 0 || b.d.NormRows,
 		m.Cache != m.Weights && m.Cache != ir.I8, b.mostMatrices() > promptMatrices(m):
 		return 0
 	}

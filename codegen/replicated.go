@@ -1,8 +1,6 @@
 package codegen
 
 import (
-	"fmt"
-
 	"amkc/ir"
 	"amkc/ir/diag"
 )
@@ -18,7 +16,7 @@ func (b *builder) replicatedFields(s *ir.Stage, kind body) ([]field, error) {
 		return nil, diag.Errorf(codeDist, "stage "+s.Name, "is distributed %s, extent %d in grains of %d over %d SMs; "+
 			"want one task on each of %d SMs, spread in order", d.Kind, d.Extent, d.Grain, d.SMs, sms)
 	}
-	parts := 1 + sumsOfParts(s)
+	parts := branchParts(s)
 	if most := ir.MaxReplicated(&b.p.Model); b.p.Model.Hidden > most/parts {
 		return nil, diag.Errorf(codeLimit, "stage "+s.Name, "a residual of %d values on every SM, and branches of "+
 			"%d parts; want at most %d values in all", b.p.Model.Hidden, parts, most)
@@ -26,25 +24,7 @@ func (b *builder) replicatedFields(s *ir.Stage, kind body) ([]field, error) {
 	if kind == bodyEmbedReplicated {
 		return embedScale(s), nil
 	}
-	norm := op(s, ir.RMSNORM)
-	eps := norm.FloatOr("eps", 0)
-	fs := []field{{"float", "kNormEps", hexFloat(eps), decimal(eps)},
-		{"bool", "kUnitOffset", fmt.Sprint(norm.IntAt("unit_offset", 0, 0) == 1), "times 1 + weight"}}
-	if parts > 1 {
-		fs = append(fs, field{"int", "kParts", itoa(parts), "that the branch is the sum of"})
-	}
-	return fs, nil
-}
-
-// branchParts is the most parts that a branch has which every SM adds to its residual.
-func (b *builder) branchParts() int {
-	most := 1
-	for _, st := range b.d.Descriptors {
-		if st.Body == bodyAddNorm {
-			most = max(most, 1+sumsOfParts(st.IR))
-		}
-	}
-	return most
+	return branchFields(s), nil
 }
 
 // embedScale is what rows of the table are multiplied by, if anything.
@@ -71,15 +51,10 @@ func (b *builder) replicatedOps(s *ir.Stage, kind body) []ir.Op {
 		}
 		return []ir.Op{want}
 	}
-	norm := op(s, ir.RMSNORM)
-	params := []ir.Param{ir.FloatParam("eps", norm.FloatOr("eps", 0))}
-	if norm.IntAt("unit_offset", 0, 0) == 1 {
-		params = append(params, ir.IntParam("unit_offset", ir.Int(1)))
-	}
-	sums, branch := partsOf(s, b.p.Model.Hidden)
+	sums, branch := partsOf(s, 0, whole, b.p.Model.Hidden)
 	return append(sums,
-		ir.Op{Code: ir.RMSNORM, Out: both[1:], Params: params,
-			In: []ir.Operand{branch, view(buf(norm.In, 1), whole)}},
+		ir.Op{Code: ir.RMSNORM, Out: both[1:], Params: branchParams(s),
+			In: []ir.Operand{branch, view(buf(op(s, ir.RMSNORM).In, 1), whole)}},
 		ir.Op{Code: ir.ADD, Out: both, In: both})
 }
 

@@ -42,16 +42,25 @@ func sumsOfParts(s *ir.Stage) int {
 	return n
 }
 
-// partsOf are the ops that add up the parts of a branch, one after another, and what they make: the branch itself,
-// where it is whole.
-func partsOf(s *ir.Stage, rows int) (sums []ir.Op, branch ir.Operand) {
+// branchParts is how many parts of a branch a stage adds up, which adds its norm to the residual. A stage that adds
+// rows of it adds the parts up twice: those of its rows, and those of the whole branch for its norm.
+func branchParts(s *ir.Stage) int {
+	if len(op(s, ir.RMSNORM).In) == 3 {
+		return 1 + sumsOfParts(s)/2
+	}
+	return 1 + sumsOfParts(s)
+}
+
+// partsOf are the ops that add up the parts of a range of a branch, one after another, and what they make: the range
+// itself, where the branch is whole. They are those of a stage from one on, and hidden is the length of the branch.
+func partsOf(s *ir.Stage, from int, of ir.Range, hidden int) (sums []ir.Op, branch ir.Operand) {
 	in := buf(s.Ops[0].In, 0)
-	n := sumsOfParts(s)
-	branch = view(in, upTo(rows))
-	for k := range n {
-		sum := view(buf(s.Ops[k].Out, 0))
+	branch = view(in, of)
+	for k := 1; k < branchParts(s); k++ {
+		sum := view(buf(s.Ops[from+k-1].Out, 0))
+		before := ir.Int(k * hidden)
 		sums = append(sums, ir.Op{Code: ir.ADD, Out: []ir.Operand{sum},
-			In: []ir.Operand{branch, view(in, block(ir.Int(k+1), rows, 0))}})
+			In: []ir.Operand{branch, view(in, ir.Span(before.Add(of.Lo), before.Add(of.Hi)))}})
 		branch = sum
 	}
 	return sums, branch

@@ -17,6 +17,7 @@ const (
 	bodyEmbed           body = "embed"
 	bodyEmbedReplicated body = "embed_replicated"
 	bodyAddNorm         body = "add_norm"
+	bodyAddNormRows     body = "add_norm_rows"
 	bodyProduct         body = "gemv"
 	bodyAttend          body = "attend"
 	bodyCombine         body = "combine"
@@ -53,7 +54,7 @@ var bodies = map[string]declaration{
 	"LAYERNORM LAYERNORM ROPE ROPE ATTENTION_TILE KV_APPEND KV_APPEND": {bodyAttend, normedHeads},
 	"RMSNORM ADD":       {body: bodyAddNorm},
 	"ATTENTION_COMBINE": {body: bodyCombine},
-	"SAMPLE_ARGMAX":     {body: bodySample},
+	"SAMPLE":            {body: bodySample},
 	"STOP":              {body: bodyStop},
 	"COPY":              {body: bodyEmit},
 	"NOP":               {body: bodyArrive},
@@ -97,7 +98,7 @@ func addsToResidual(s *ir.Stage) bool {
 
 // choosesToken reports whether a stage looks for the largest logit of an SM's rows.
 func choosesToken(s *ir.Stage) bool {
-	return isProduct(s.Ops) && s.Ops[len(s.Ops)-1].Code == ir.ArgMax
+	return isProduct(s.Ops) && s.Ops[len(s.Ops)-1].Code == ir.SAMPLE
 }
 
 // numbered reports whether stages with the body have a descriptor, and a number in stall records. The others stand
@@ -152,6 +153,8 @@ func classify(s *ir.Stage) (body, error) {
 		b = bodyJoin
 	case b == bodyEmbed && len(operand(s.Ops[0].Out, 0).Dims) == 2:
 		b = bodyEmbedReplicated
+	case b == bodyAddNorm && len(op(s, ir.RMSNORM).In) == 3: // of rows, with the mean of all
+		b = bodyAddNormRows
 	}
 	return b, nil
 }

@@ -3,6 +3,7 @@ package compiler
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -92,7 +93,6 @@ func TestEditsOfTheSoftCap(t *testing.T) {
 		"no cap":      {[]string{"%y = GEMV", "logits[a:b] = GEMV", "  " + softCap + "\n", ""}, "store_logit(c, r, y)"},
 		"two caps": {[]string{softCap, "%z = SOFTCAP(%y) cap=3.0\n  " + strings.Replace(softCap, "%y", "%z", 1)},
 			"soft_cap(z, 0x1.4p+01f)"},
-		"the choice before it":   {[]string{"SAMPLE_ARGMAX(logits[a:b])", "SAMPLE_ARGMAX(%y)"}, "offer_row(r, y)"},
 		"a name for the product": {[]string{"%y", "%product"}, "soft_cap(product, 0x1.4p+01f)"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -118,6 +118,30 @@ func TestEditsOfTheSoftCap(t *testing.T) {
 			}
 			require.ErrorContains(t, err, c.want)
 		})
+	}
+}
+
+// What a token is drawn among is what is stored, so that a choice among anything else is refused: by codegen, and in
+// code that is read back.
+func TestChoicesAmongOtherRowsAreRefused(t *testing.T) {
+	l := lowerModel(t, "pycoder-5m", "h200", ir.BF16, 64, ir.ScheduleConfig{})
+	text := capLogits(t, ir.Print(l.Program))
+	p := parseProved(t, headStage.ReplaceAllStringFunc(text, strings.NewReplacer("SAMPLE(logits[a:b], ",
+		"SAMPLE(%y, ").Replace))
+	_, err := codegen.CUDA(p)
+	require.ErrorContains(t, err, "chooses by SAMPLE among %y; the kernel chooses among the logits that it has stored")
+
+	p = parseProved(t, text)
+	files, err := codegen.CUDA(p)
+	require.NoError(t, err)
+	for old, forged := range map[string]string{"best.offer_row(r, capped)": "best.offer_row(r, y)",
+		"publish_best<LmHead>(": "publish_best<Down>("} {
+		edited := maps.Clone(files)
+		for name, source := range files {
+			edited[name] = bytes.Replace(source, []byte(old), []byte(forged), 1)
+		}
+		read, diags := readback.Program(edited)
+		require.True(t, len(diags) > 0 || len(readback.Compare(read, p)) > 0, forged)
 	}
 }
 

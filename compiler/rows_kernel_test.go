@@ -36,10 +36,10 @@ func passOf(t *testing.T, model string, rows int, edit func(o *Options)) *ir.Pro
 // the kernel takes; and such a program says nothing that the program of one token and the number of rows do not. The
 // models take the numbers of rows in turn; AMKC_LONG asks for all of each.
 func TestPassesOfTheKernel(t *testing.T) {
-	integers := ir.I8
+	integers, half := ir.I8, ir.F16
 	for i, c := range []struct {
 		model, weights string
-		cache          *ir.DType
+		cache, dtype   *ir.DType
 	}{
 		{model: "pycoder-5m"}, {model: "zoo/cohere-head-norms"}, {model: "zoo/cohere2-tied"},
 		{model: "zoo/falcon-groups"}, {model: "zoo/gemma-tied"}, {model: "zoo/glm-half"},
@@ -55,6 +55,10 @@ func TestPassesOfTheKernel(t *testing.T) {
 		{model: "zoo/qwen3-tied", weights: "int4", cache: &integers}, {model: "zoo/gpt2", weights: "int8"},
 		{model: "zoo/mistral-window", weights: "fp8", cache: &integers},
 		{model: "zoo/mistral-wide-group", cache: &integers},
+		{model: "zoo/gemma2-split-k"}, {model: "zoo/gemma2-split-k", weights: "int4", cache: &integers},
+		{model: "zoo/gemma2-tied"}, {model: "zoo/gemma3-tied"}, {model: "zoo/glm4-half"}, {model: "zoo/olmo2-plain"},
+		{model: "zoo/olmo3-windows", weights: "fp8", cache: &integers}, {model: "zoo/exaone4-windows"},
+		{model: "zoo/hyperclovax-post", dtype: &half},
 	} {
 		sizes := []int{2, 5, 8}
 		if !long() {
@@ -63,7 +67,7 @@ func TestPassesOfTheKernel(t *testing.T) {
 		for _, rows := range sizes {
 			t.Run(fmt.Sprint(c.model, " ", c.weights, " ", c.cache != nil, " ", rows), func(t *testing.T) {
 				o := Options{Model: filepath.Join(root, "models", c.model), Name: "m", Target: ir.FindTarget("h200"),
-					Rows: []int{rows}, Cache: c.cache, ConfigOnly: true, Check: true}
+					Rows: []int{rows}, Cache: c.cache, DType: c.dtype, ConfigOnly: true, Check: true}
 				if c.weights != "" {
 					var err error
 					o.Formats, err = passes.ParseWeightFormats(c.weights)
@@ -152,11 +156,10 @@ func TestPassesThatTheKernelDoesNotTake(t *testing.T) {
 		rows  int
 		edit  func(o *Options)
 	}{
-		"takes at most 8 rows of one":   {model: "pycoder-5m", rows: 9},
-		"may be at any":                 {model: "pycoder-5m", edit: func(o *Options) { o.Tokens = ir.PassOf(2, 1) }},
-		"is a cache of F32":             {model: "zoo/llama-gqa"},
-		"normalises what a branch adds": {model: "zoo/hyperclovax-post", edit: half},
-		"elements for each row":         {model: "zoo/arcee-biases", edit: half},
+		"takes at most 8 rows of one": {model: "pycoder-5m", rows: 9},
+		"may be at any":               {model: "pycoder-5m", edit: func(o *Options) { o.Tokens = ir.PassOf(2, 1) }},
+		"is a cache of F32":           {model: "zoo/llama-gqa"},
+		"elements for each row":       {model: "zoo/arcee-biases", edit: half},
 	} {
 		t.Run(says, func(t *testing.T) {
 			p := passOf(t, c.model, cmp.Or(c.rows, 8), c.edit)

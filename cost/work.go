@@ -129,7 +129,7 @@ func kindOf(s *ir.Stage, step string) kind {
 			return attend
 		case spec.HasRole(op.Table):
 			return lookup
-		case s.Ops[i].Code == ir.ArgMax:
+		case s.Ops[i].Code.Chooses():
 			return sampling
 		case s.Ops[i].Code == ir.STOP, s.Ops[i].Code == ir.NOP && s.Signal == step:
 			return ending

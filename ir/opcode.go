@@ -38,6 +38,7 @@ const (
 	ReLU2
 	CLIP
 	XIELU
+	SAMPLE
 )
 
 // Ops holds the declaration of every opcode, at its number. Package op has a file for each; docs/ir.md prints them.
@@ -50,6 +51,12 @@ var opcodeNames = func() []string {
 	}
 	return names
 }()
+
+// SamplingWords is how many elements the settings of a sequence have, by which SAMPLE chooses.
+const SamplingWords = op.SamplingWords
+
+// Chooses reports whether an op chooses among the elements of rows, or finds the best of a part of them.
+func (o Opcode) Chooses() bool { return o == ArgMax || o == SAMPLE }
 
 func (o Opcode) String() string { return enumName(opcodeNames, int(o)) }
 

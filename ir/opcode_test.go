@@ -80,20 +80,21 @@ func TestOpcodesAreDeclared(t *testing.T) {
 		MUL: op.MUL, DEQUANT: op.DEQUANT, SOFTMAX: op.SOFTMAX, ALLREDUCE: op.ALLREDUCE, KVAppend: op.KVAppend,
 		ArgMax: op.ArgMax, AttentionCombine: op.AttentionCombine, FUSED: op.FUSED, SoftCap: op.SoftCap,
 		STOP: op.STOP, GeluTanhMul: op.GeluTanhMul, GeluTanh: op.GeluTanh, ReLU: op.ReLU, ReLU2: op.ReLU2,
+		SAMPLE: op.SAMPLE,
 	} {
 		require.Same(t, spec, Ops[code])
 	}
 }
 
-// The proofs follow indices through EMBED, COPY and SAMPLE_ARGMAX; another op that yields or takes any needs a rule
-// there (validate/indices.go).
+// The proofs follow indices through EMBED, COPY, SAMPLE and SAMPLE_ARGMAX; another op that yields or takes any needs a
+// rule there (validate/indices.go).
 func TestOpsWithIndices(t *testing.T) {
 	for c, spec := range Ops {
 		for i := range spec.Forms {
 			for _, out := range spec.Forms[i].Out {
 				switch out.Elem {
 				case op.Index:
-					require.Contains(t, []Opcode{ArgMax, STOP}, Opcode(c))
+					require.Contains(t, []Opcode{ArgMax, SAMPLE, STOP}, Opcode(c))
 				case op.AsInput:
 					require.Equal(t, COPY, Opcode(c))
 				}

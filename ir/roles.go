@@ -18,6 +18,7 @@ const (
 	RoleNext     = "next"      // an I32 output: the token that the next step decodes
 	RoleStopIDs  = "stop_ids"  // an I32 input: the tokens with which a run ends
 	RoleStopLast = "stop_last" // an I32 input: whether it ends with this step
+	RoleSampling = "sampling"  // an I32 input: the settings by which SAMPLE chooses, of each sequence of the pass
 	RoleLogits   = "logits"    // a real output: one value for each token
 	RoleStep     = "step"      // the counter whose completion ends the step
 )
@@ -28,7 +29,7 @@ func (b *Buffer) unfitForRole() string {
 	switch b.Role {
 	case "":
 		return ""
-	case RoleToken, RolePosition, RoleStopIDs, RoleStopLast:
+	case RoleToken, RolePosition, RoleStopIDs, RoleStopLast, RoleSampling:
 		want = "an I32 input"
 	case RoleNext:
 		kind, want = Output, "an I32 output"
@@ -36,7 +37,7 @@ func (b *Buffer) unfitForRole() string {
 		kind, want = Output, "an output that is not I32"
 	default:
 		return fmt.Sprintf("has the role %s, want one of %s or none", clip(b.Role), strings.Join([]string{RoleToken,
-			RolePosition, RoleNext, RoleLogits, RoleStopIDs, RoleStopLast}, ", "))
+			RolePosition, RoleNext, RoleLogits, RoleStopIDs, RoleStopLast, RoleSampling}, ", "))
 	}
 	if b.Kind != kind || (b.DType == I32) == (b.Role == RoleLogits) || b.Count != 0 {
 		return fmt.Sprintf("has the role %s, want %s that is no family", b.Role, want)

@@ -108,7 +108,7 @@ func TestRolesAreChecked(t *testing.T) {
 		{"buffer token IO_INPUT I32 [1] HBM rowmajor", "buffer token IO_INPUT I32 [1] HBM rowmajor role next",
 			"has the role next, want an I32 output that is no family"},
 		{"buffer token IO_INPUT I32 [1] HBM rowmajor", "buffer token IO_INPUT I32 [1] HBM rowmajor role word",
-			`has the role "word", want one of token, position, next, logits, stop_ids, stop_last or none`},
+			`has the role "word", want one of token, position, next, logits, stop_ids, stop_last, sampling or none`},
 		{"buffer residual ACTIVATION", "buffer t2 IO_INPUT I32 [1] HBM rowmajor role token\nbuffer residual ACTIVATION",
 			"buffer t2: error: has the role token, and so has token; want one"},
 		{"counter step counter gpu", "counter step counter gpu role=stop", `has the role "stop", want step`},

@@ -59,6 +59,8 @@ func OneToken(p *Program) (*Program, error) {
 		}
 		for _, of := range operands {
 			switch d := of.Dims; {
+			case of.settings && len(d) > 0:
+				of.Dims = append([]Range{}, d[1:]...)
 			case of.axis >= 0 && len(d) == 1:
 				d[0] = Index(Int(0))
 			case of.axis >= 0 && of.axis < len(d):
@@ -136,6 +138,8 @@ func ForTokens(p *Program, pass Pass) (*Program, error) {
 		}
 		for _, of := range operands {
 			switch d := of.Dims; {
+			case of.settings:
+				of.Dims = append([]Range{Span(Int(0), Int(t.NumSequences()))}, d...)
 			case of.axis >= 0 && of.scalar:
 				of.Dims = []Range{each}
 			case of.axis >= 0 && of.axis <= len(d):
@@ -184,6 +188,7 @@ type tokenOperand struct {
 	axis, rows int
 	scalar     bool // one number for each row
 	cache      bool // rows of a cache
+	settings   bool // of several sequences
 }
 
 // eachOp calls f for the ops of a program but ATTENTION_COMBINE, with their operands that are no temporaries, and with
@@ -209,7 +214,7 @@ func (t tokens) eachOp(p *Program, axes map[string]int, f func(o *Op, u *units, 
 						if list[n].IsTemp() || !found {
 							continue
 						}
-						operands = append(operands, tokenOperandOf(&p.Buffers[m.Declared], axes, &list[n], o))
+						operands = append(operands, t.operand(&p.Buffers[m.Declared], axes, &list[n], o))
 					}
 				}
 				f(o, u, operands)
@@ -218,9 +223,9 @@ func (t tokens) eachOp(p *Program, axes map[string]int, f func(o *Op, u *units, 
 	}
 }
 
-func tokenOperandOf(b *Buffer, axes map[string]int, of *Operand, o *Op) tokenOperand {
+func (t tokens) operand(b *Buffer, axes map[string]int, of *Operand, o *Op) tokenOperand {
 	operand := tokenOperand{Operand: of, axis: -1, rows: -1, scalar: b.Role == RoleToken || b.Role == RoleNext,
-		cache: b.Kind == KVCache}
+		cache: b.Kind == KVCache, settings: b.Role == RoleSampling && t.ofSequences(b)}
 	if axis, has := axes[b.Name]; has {
 		operand.axis = axis
 		return operand

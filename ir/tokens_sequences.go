@@ -5,15 +5,18 @@ import "fmt"
 // What sequences of a pass have for themselves: a cache each, a position each, and units of attention. The units of a
 // sequence, which are those of a pass of one token, come before those of the next.
 
-// ofSequences reports whether a buffer has a part for each sequence of a pass of several: caches, in a dimension of
-// their own, and what units of attention hand over, as more of them.
+// ofSequences reports whether a buffer has a part for each sequence of a pass of several: caches and the settings of
+// SAMPLE, in a dimension of their own, and what units of attention hand over, as more of them.
 func (t tokens) ofSequences(b *Buffer) bool {
-	return t.NumSequences() > 1 && (b.Kind == KVCache || b.Kind == Activation && len(b.Shape) == 3)
+	return t.NumSequences() > 1 && (hasSequences(b) || b.Kind == Activation && len(b.Shape) == 3)
 }
+
+// hasSequences reports whether the sequences of a pass are a dimension of a buffer.
+func hasSequences(b *Buffer) bool { return b.Kind == KVCache || b.Role == RoleSampling }
 
 // ofAll makes such a buffer of one sequence that of all, and ofOne the other way round.
 func (t tokens) ofAll(b *Buffer) {
-	if b.Kind == KVCache {
+	if hasSequences(b) {
 		b.Shape = append([]int{t.NumSequences()}, b.Shape...)
 		return
 	}
@@ -25,7 +28,7 @@ func (t tokens) ofOne(b *Buffer) error {
 	switch {
 	case len(b.Shape) == 0 || b.Shape[0]%n != 0:
 		return fmt.Errorf("buffer %s has shape %v; want a part for each of %d sequences", b.Name, b.Shape, n)
-	case b.Kind == KVCache:
+	case hasSequences(b):
 		b.Shape = b.Shape[1:]
 	default:
 		b.Shape = append([]int{b.Shape[0] / n}, b.Shape[1:]...)

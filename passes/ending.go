@@ -10,6 +10,7 @@ import "amkc/ir"
 const (
 	next, stop         = "next", "stop"
 	nextOnSM           = "next.sm"
+	sampling           = "sampling"
 	stopIDs, stopLast  = "stop.ids", "stop.last"
 	sampleRole         = "sample"
 	emitRole           = "emit"
@@ -26,6 +27,17 @@ func (l *lowerer) end() {
 		In: []ir.Operand{view(next, all), view(stopIDs, upTo(ir.MaxStopIDs)),
 			view(stopLast, ir.Index(ir.Int(0)))}})
 	l.ending(joinRole, stop, stepCounter, ir.Op{Code: ir.NOP})
+}
+
+// settings are what tokens are chosen by, of all sequences.
+func (l *lowerer) settings() ir.Operand {
+	shape := l.tokens.caches(ir.SamplingWords)
+	l.buffer(sampling, ir.Input, ir.I32, ir.HBM, shape...).Role = ir.RoleSampling
+	dims := make([]ir.Range, len(shape))
+	for i, n := range shape {
+		dims[i] = upTo(n)
+	}
+	return view(sampling, dims...)
 }
 
 // ending appends a stage that no node of the graph stands for.
@@ -55,10 +67,10 @@ func endOnEverySM(p *ir.Program, stages []*ir.Stage) []*ir.Stage {
 		}
 		st.Dist = ir.Dist{Kind: ir.Spread, Extent: sms, Grain: 1, SMs: sms}
 		switch last.Code {
-		case ir.ArgMax:
+		case ir.SAMPLE:
 			emitted = last.Out
 			last.Out, last.In = []ir.Operand{of.perSM(nextOnSM, task)},
-				[]ir.Operand{of.view(last.In[0].Buf, everySM), of.view(last.In[1].Buf, everySM)}
+				[]ir.Operand{of.view(last.In[0].Buf, everySM), of.view(last.In[1].Buf, everySM), last.In[2]}
 			st.Signal = ""
 		case ir.STOP:
 			last.Out, last.In[0] = []ir.Operand{of.perSM(last.Out[0].Buf, task)}, of.perSM(nextOnSM, task)

@@ -312,7 +312,7 @@ func (f *fuser) finishers(p *product) {
 	}
 	switch code := s.Ops[0].Code; {
 	case ir.Ops[code].Gated() && len(p.ends) == 2 && single(p.ends[1]) == s && result(p.ends[0]) == s.Ops[0].In[0].Buf,
-		(code == ir.ADD || code == ir.ArgMax) && len(p.ends) == 1:
+		(code == ir.ADD || code == ir.SAMPLE) && len(p.ends) == 1:
 		p.last = s
 	}
 }

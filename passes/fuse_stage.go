@@ -52,9 +52,9 @@ func (f *fuser) makeProduct(p *product, g *fusion) (*ir.Stage, error) {
 	for i, s := range finish {
 		op := f.finished(&s.Ops[0], rows, f.rows(p.linears[:len(p.rotated)]))
 		switch last := &ops[len(ops)-1]; {
-		case op.Code == ir.ArgMax: // of the logits, which the host may ask for
+		case op.Code == ir.SAMPLE: // of the logits, which the host may ask for
 			last.Out = []ir.Operand{f.tokens.view(op.In[0].Buf, task)}
-			op.In = last.Out
+			op.In = append(slices.Clone(last.Out), op.In[1:]...)
 		case i < len(finish)-1:
 			rows = temp("%" + ir.Ops[op.Code].Finisher.Result)
 			op.Out = []ir.Operand{rows}
@@ -86,7 +86,7 @@ func (f *fuser) finished(finish *ir.Op, rows ir.Operand, rotated int) ir.Op {
 		op.In = []ir.Operand{rows}
 	case op.Code == ir.ADD:
 		op.In = []ir.Operand{op.In[0], rows}
-	case op.Code != ir.ArgMax:
+	case op.Code != ir.SAMPLE:
 		op.In = append([]ir.Operand{rows}, op.In[1:]...)
 	}
 	return op

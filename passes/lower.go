@@ -280,9 +280,10 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 	case "add":
 		return l.add(n)
 	case "argmax":
-		l.stage(n, next, whole(1), ir.Op{Code: ir.ArgMax,
-			Out: []ir.Operand{view(next, upTo(l.tokens.NumTokens()))},
-			In:  []ir.Operand{l.tokens.view(in(0), upTo(l.m.Vocab))}})
+		l.stage(n, next, whole(1), ir.Op{Code: ir.SAMPLE,
+			Out:    []ir.Operand{view(next, upTo(l.tokens.NumTokens()))},
+			In:     []ir.Operand{l.tokens.view(in(0), upTo(l.m.Vocab)), l.settings()},
+			Params: []ir.Param{ir.IntParam("pos", l.tokens.position())}})
 	default:
 		return l.finisher(n)
 	}

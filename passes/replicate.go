@@ -11,10 +11,11 @@ import (
 // a norm needs the whole branch. An owner of some rows of the residual would wait for the norm, add, and hand the sums
 // over again: two exchanges more per branch. An SM that has the whole residual reads the branch, and has the sum.
 //
-// In a pass of several tokens the residual stays with its owners: shared memory has no room for so many.
+// In a pass of several tokens the residual stays with its owners: shared memory has no room for so many. They take the
+// norms themselves then (norm_rows.go).
 var Replicate = Pass{
 	Name:  "replicate",
-	Doc:   "keep the residual on every SM, if what is added to it are norms of branches",
+	Doc:   "where norms of branches are added to the residual, keep it on every SM, or norm branches at its owners",
 	After: []string{"assign"},
 	Run:   runReplicate,
 }
@@ -24,9 +25,6 @@ func runReplicate(s *State) error {
 	if p.Target == nil {
 		return diag.Errorf(codeTarget, "pass replicate", "want a target")
 	}
-	if p.Pass.NumTokens() > 1 {
-		return nil
-	}
 	var all []*replication
 	for i := range p.Variants {
 		r := replicationOf(p, &p.Variants[i])
@@ -35,13 +33,19 @@ func runReplicate(s *State) error {
 		}
 		all = append(all, r)
 	}
+	carryOut := (*replication).everywhere
+	if p.Pass.NumTokens() > 1 {
+		carryOut = (*replication).atOwners
+	}
 	for _, r := range all {
-		if err := r.carryOut(); err != nil {
+		if err := carryOut(r); err != nil {
 			return err
 		}
 	}
 	r := all[0]
-	r.residual.Shape = append([]int{p.Target.SMs}, r.residual.Shape...)
+	if p.Pass.NumTokens() == 1 {
+		r.residual.Shape = append([]int{p.Target.SMs}, r.residual.Shape...)
+	}
 	p.Buffers = append(p.Buffers, ir.Buffer{Name: r.rounded, Kind: ir.Activation, DType: r.dtype,
 		Shape: slices.Clone(r.residual.Shape), Space: ir.SMEM})
 	prune(p)
@@ -71,7 +75,8 @@ func keptBy(g *ir.Graph) ir.Kept {
 	return kept
 }
 
-const roundedName = "x" // as what owners hand over is called in each layer
+// roundedName is what owners hand over in each layer, and normedName what they add to the residual.
+const roundedName, normedName = "x", "branch"
 
 // A replication is a variant whose residual every SM can have.
 type replication struct {
@@ -79,7 +84,7 @@ type replication struct {
 	buffers  buffers
 	sms      int
 	residual *ir.Buffer
-	rounded  string // the buffer of its values as they are read, which are of dtype
+	rounded  string // the buffer of its values as they are read, or of what owners add to it; they are of dtype
 	dtype    ir.DType
 	norms    map[*ir.Stage]*ir.Stage // the norm of a branch, of each stage that adds one
 	sums     map[string]bool         // buffers by which rows of the residual are handed over
@@ -117,7 +122,11 @@ func replicationOf(p *ir.Program, v *ir.Variant) *replication {
 	if !ok || len(r.norms) == 0 {
 		return nil
 	}
-	for r.rounded = roundedName; r.buffers.find(r.rounded, 0) != nil; {
+	r.rounded = roundedName
+	if p.Pass.NumTokens() > 1 {
+		r.rounded = normedName
+	}
+	for r.buffers.find(r.rounded, 0) != nil {
 		r.rounded += ".rounded"
 	}
 	return r
@@ -142,7 +151,8 @@ func (r *replication) normBefore(add *ir.Stage, loop *ir.Loop) *ir.Stage {
 	return norm
 }
 
-func (r *replication) carryOut() error {
+// everywhere lets every SM have the residual.
+func (r *replication) everywhere() error {
 	everySM := ir.Dist{Kind: ir.Spread, Extent: r.sms, Grain: 1, SMs: r.sms}
 	whole := upTo(r.residual.Shape[0])
 	gone := map[*ir.Stage]bool{}

@@ -32,3 +32,21 @@ func TestReplicatedResidual(t *testing.T) {
 		require.Equal(t, !every, strings.Contains(text, "L{i}.x for"), name)
 	}
 }
+
+// In a pass of several tokens the residual stays with its owners, who take the norms: an exchange more for each branch.
+func TestNormsAtOwners(t *testing.T) {
+	for name, s := range goldenCases(t) {
+		s.Tokens = ir.PassOf(1, 4)
+		lowered(t, s, "replicate")
+		normed, text := name == "capped" || name == "whole", string(ir.Print(s.Program))
+		require.Equal(t, map[bool]int{true: 7, false: 5}[normed], exchangesOf(t, s.Program), name)
+		for _, line := range []string{
+			"buffer branch ACTIVATION BF16 [4,16] SMEM",
+			"branch[0:4,a:b] = RMSNORM(L{i}.o[0:4,a:b], L{i}.post_attn_norm.weight[a:b], L{i}.o[0:4,0:16])",
+			"residual[0:4,a:b], L{i}.h[0:4,a:b] = ADD(residual[0:4,a:b], branch[0:4,a:b])",
+			"residual[0:4,a:b], L{i+1}.x[0:4,a:b] = ADD(residual[0:4,a:b], branch[0:4,a:b])",
+		} {
+			require.Equal(t, normed, strings.Contains(text, line), "%s: %s", name, line)
+		}
+	}
+}

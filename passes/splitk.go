@@ -1,7 +1,6 @@
 package passes
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 
@@ -13,17 +12,16 @@ import (
 
 // SplitK is the pass that cuts the columns of a product into parts, if that spreads its tiles more evenly over the
 // SMs: 448 tiles are 4 on the busiest of 132 SMs, whose mean is 3.4; in two parts they are 7 halves. Each part is a
-// vector of sums by itself, and the stage that adds the branch to the residual adds the parts up. So it needs a
-// residual that every SM has all of: an owner of rows would wait for the other parts, and hand its rows over after
-// that.
+// vector of sums by itself, and the stage that adds the norm of the branch to the residual adds the parts up. Where a
+// branch is added as it is, an owner of rows would wait for the other parts, and hand its rows over after that.
 //
 // All tiles of an SM are of one part, of which it reads no more of the vector than the part's columns.
 //
 // A row is computed alike whatever stands in a pass with it. So in a pass of several tokens, whose residual stays with
-// its owners, the same products are cut into as many parts, and the norm of the branch adds them up.
+// its owners, the same products are cut into as many parts.
 var SplitK = Pass{
 	Name:  "split_k",
-	Doc:   "cut columns of products between SMs where their tiles spread unevenly, and every SM has the residual",
+	Doc:   "cut columns of products between SMs where their tiles spread unevenly, and norms of branches are added",
 	After: []string{"replicate"},
 	Run:   runSplitK,
 }
@@ -36,7 +34,7 @@ func runSplitK(s *State) error {
 	parts := map[string]int{} // of the vector of a product, by the name it is declared with
 	for i := range p.Variants {
 		v := &p.Variants[i]
-		added := branchesAdded(p, v, addersOf(p, v))
+		added := branchesAdded(p, v)
 		eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
 			branch := branchOf(p, st, loop)
 			if branch == nil || !added[branch.Name] {
@@ -53,9 +51,8 @@ func runSplitK(s *State) error {
 	}
 	for i := range p.Variants {
 		v := &p.Variants[i]
-		adders := addersOf(p, v)
 		eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
-			if adders(st) {
+			if addsNorm(st) {
 				addParts(p, st, loop, parts)
 			}
 		})
@@ -80,30 +77,20 @@ func branchOf(p *ir.Program, st *ir.Stage, loop *ir.Loop) *ir.Buffer {
 	return nil
 }
 
-// addersOf tells which stages add a branch to the residual of every SM. In a pass of several tokens they would, and are
-// the norms of the branches, which owners of the residual read.
-func addersOf(p *ir.Program, v *ir.Variant) func(st *ir.Stage) bool {
-	if p.Pass.NumTokens() == 1 {
-		return addsOnEverySM
-	}
-	r := replicationOf(p, v)
-	if r == nil {
-		return func(*ir.Stage) bool { return false }
-	}
-	norms := slices.Collect(maps.Values(r.norms))
-	return func(st *ir.Stage) bool { return slices.Contains(norms, st) }
-}
-
-// branchesAdded are the vectors that these stages add, and nobody else reads.
-func branchesAdded(p *ir.Program, v *ir.Variant, adds func(st *ir.Stage) bool) map[string]bool {
+// branchesAdded are the vectors that stages which add norms of branches read, and nobody else.
+func branchesAdded(p *ir.Program, v *ir.Variant) map[string]bool {
 	buffers, readers, added := newBuffers(p), map[string]int{}, map[string]bool{}
 	eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
+		read := map[string]bool{} // by this stage
 		for k := range st.Ops {
 			for _, o := range st.Ops[k].In {
-				if b := buffers.find(o.Buf, firstIndex(st, loop)); b != nil && b.Layout.Words() {
-					readers[b.Name]++
-					added[b.Name] = adds(st) && k == 0
+				b := buffers.find(o.Buf, firstIndex(st, loop))
+				if b == nil || !b.Layout.Words() || read[b.Name] {
+					continue
 				}
+				read[b.Name] = true
+				readers[b.Name]++
+				added[b.Name] = addsNorm(st)
 			}
 		}
 	})
@@ -113,10 +100,11 @@ func branchesAdded(p *ir.Program, v *ir.Variant, adds func(st *ir.Stage) bool) m
 	return added
 }
 
-// addsOnEverySM reports whether a stage adds a branch to the residual of its SM.
-func addsOnEverySM(st *ir.Stage) bool {
+// addsNorm reports whether a stage adds the norm of a branch to the residual: that of its SM, or the rows of it that
+// its SM owns.
+func addsNorm(st *ir.Stage) bool {
 	add := lastOp(st)
-	return add.Code == ir.ADD && len(add.Out) == 2 && len(st.Ops) > 1 && st.Dist.Grain == 1
+	return len(st.Ops) == 2 && st.Ops[0].Code == ir.RMSNORM && add.Code == ir.ADD && len(add.Out) == 2
 }
 
 // bestParts is how many parts make a stage cheapest: what its busiest SM streams, and the words of all parts, which
@@ -171,33 +159,32 @@ func cutColumns(st *ir.Stage, parts int) {
 		view(op.In[1].Buf, ir.Span(spanA.Sub(part.Mul(rows)), spanB.Sub(part.Mul(rows))), own)}
 }
 
-// addParts lets a stage add the parts of its branch up.
+// addParts lets a stage add the parts of its branch up: of the rows that it adds, and of the whole branch for its norm.
 func addParts(p *ir.Program, st *ir.Stage, loop *ir.Loop, parts map[string]int) {
-	first := &st.Ops[0]
-	if len(first.In) == 0 {
-		return
-	}
-	b := newBuffers(p).find(first.In[0].Buf, firstIndex(st, loop))
+	norm := &st.Ops[0]
+	b := newBuffers(p).find(norm.In[0].Buf, firstIndex(st, loop))
 	if b == nil || parts[b.Name] < 2 {
 		return
 	}
-	n := b.Shape[len(b.Shape)-1]
-	part := func(k int) ir.Operand { return tokensOf(p.Pass).view(first.In[0].Buf, at(ir.Int(k), n, 0)) }
-	sum := part(0)
 	var ops []ir.Op
-	for k := 1; k < parts[b.Name]; k++ {
-		to := ir.Operand{Buf: sumName(k, parts[b.Name])}
-		ops = append(ops, ir.Op{Code: ir.ADD, Out: []ir.Operand{to}, In: []ir.Operand{sum, part(k)}})
-		sum = to
+	add := func(to *ir.Operand, sums, all string) {
+		first := *to
+		for k := 1; k < parts[b.Name]; k++ {
+			sum := temp(sums + strconv.Itoa(k))
+			if k == parts[b.Name]-1 {
+				sum = temp(all)
+			}
+			part := view(first.Buf, shifted(first.Dims, k*b.Shape[len(b.Shape)-1])...)
+			ops = append(ops, ir.Op{Code: ir.ADD, Out: []ir.Operand{sum}, In: []ir.Operand{*to, part}})
+			*to = sum
+		}
 	}
-	first.In[0] = sum
+	norm.In = slices.Clone(norm.In)
+	if len(norm.In) == 3 {
+		add(&norm.In[0], "%own", "%rows")
+		add(&norm.In[2], "%sum", "%branch")
+	} else {
+		add(&norm.In[0], "%sum", "%branch")
+	}
 	st.Ops = append(ops, st.Ops...)
-}
-
-// sumName is the temporary of the first k+1 parts.
-func sumName(k, parts int) string {
-	if k == parts-1 {
-		return "%branch"
-	}
-	return "%sum" + strconv.Itoa(k)
 }

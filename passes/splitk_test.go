@@ -12,7 +12,7 @@ import (
 )
 
 // How Gemma's products are cut on 132 SMs: down where that spreads its tiles better, and o nowhere, whose tiles are
-// smaller than the words that it would cost.
+// smaller than the words that it would cost. They are cut alike in passes of several tokens.
 func TestSplitK(t *testing.T) {
 	const config = `{"model_type": "gemma2", "hidden_size": %d, "intermediate_size": %d, "num_hidden_layers": 2,
 		"num_attention_heads": %d, "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 64,
@@ -40,19 +40,21 @@ func TestSplitK(t *testing.T) {
 			s.Source.DType = &dtype
 		}
 		knobs.SplitK.Set(&s.Config, c.most)
-		lowered(t, s, "split_k")
-		eachStage(&s.Program.Variants[0], func(st *ir.Stage, _ *ir.Loop) {
-			want := map[string]int{"o": 1, "down": c.want}[st.Role]
-			if want == 0 {
-				return
-			}
-			require.Equal(t, want*c.hidden, st.Dist.Extent, "%s of %+v", st.Role, c)
-			part := map[int]bool{}
-			for _, task := range st.Dist.Tasks(0) {
-				require.Equal(t, task.A/c.hidden, (task.B-1)/c.hidden, "%s of %+v: a task of two parts", st.Role, c)
-				part[task.A/c.hidden] = true
-			}
-			require.Len(t, part, want)
-		})
+		for _, s.Tokens = range []ir.Pass{{}, ir.PassOf(1, 8), ir.PassOf(3, 1)} {
+			lowered(t, s, "split_k")
+			eachStage(&s.Program.Variants[0], func(st *ir.Stage, _ *ir.Loop) {
+				want := map[string]int{"o": 1, "down": c.want}[st.Role]
+				if want == 0 {
+					return
+				}
+				require.Equal(t, want*c.hidden, st.Dist.Extent, "%s of %+v", st.Role, c)
+				part := map[int]bool{}
+				for _, task := range st.Dist.Tasks(0) {
+					require.Equal(t, task.A/c.hidden, (task.B-1)/c.hidden, "%s of %+v: a task of two parts", st.Role, c)
+					part[task.A/c.hidden] = true
+				}
+				require.Len(t, part, want)
+			})
+		}
 	}
 }

@@ -20,7 +20,7 @@ func attends(st *ir.Stage) bool { return has(st, ir.ATTENTION, ir.AttentionCombi
 // findsBest reports whether a stage finds the largest logit of some rows.
 func findsBest(st *ir.Stage) bool {
 	last := lastOp(st)
-	return last.Code == ir.ArgMax && last.IntAt("partial", 0, 0) != 0
+	return last.Code == ir.SAMPLE && last.IntAt("partial", 0, 0) != 0
 }
 
 // names reports whether one of the operands is of a buffer.
@@ -64,4 +64,4 @@ func (k keepers) keeps(st *ir.Stage, loop *ir.Loop) bool {
 
 // movable reports whether the rotation of a stage that keeps nothing is free: its tasks are rows or units of work, and
 // not one task for each SM.
-func movable(st *ir.Stage) bool { return attends(st) || has(st, ir.GEMV) }
+func movable(st *ir.Stage) bool { return attends(st) || has(st, ir.GEMV, ir.GEMM) }

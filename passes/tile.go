@@ -58,7 +58,7 @@ func setTileLayout(p *ir.Program, b *ir.Buffer) {
 	}
 }
 
-// tileStages cuts every whole stage of several rows into grains. The head's argmax falls apart into one over each
+// tileStages cuts every whole stage of several rows into grains. The head's choice falls apart into one over each
 // grain, and a stage of its own over their results.
 func tileStages(p *ir.Program, stages []*ir.Stage) ([]*ir.Stage, error) {
 	grain := knobs.GrainRows.Of(&p.Config)
@@ -74,8 +74,8 @@ func tileStages(p *ir.Program, stages []*ir.Stage) ([]*ir.Stage, error) {
 			st.Dist = ir.Dist{Kind: ir.Tiled, Extent: st.Dist.Extent, Grain: grain}
 		}
 		out = append(out, st)
-		if last := lastOp(st); last.Code == ir.ArgMax {
-			out = append(out, splitArgMax(p, st, last, grain))
+		if last := lastOp(st); last.Code == ir.SAMPLE {
+			out = append(out, splitSample(p, st, last, grain))
 		}
 	}
 	return out, nil
@@ -87,20 +87,20 @@ const (
 	partRole                          = "part" // the partial results of attention's splits
 )
 
-// splitArgMax makes the last op of the head a partial one, and returns the stage that chooses among the partial
+// splitSample makes the last op of the head a partial one, and returns the stage that chooses among the partial
 // results.
-func splitArgMax(p *ir.Program, head *ir.Stage, op *ir.Op, grain int) *ir.Stage {
+func splitSample(p *ir.Program, head *ir.Stage, op *ir.Op, grain int) *ir.Stage {
 	of, tiles := tokensOf(p.Pass), (head.Dist.Extent+grain-1)/grain
 	p.Buffers = append(p.Buffers,
 		ir.Buffer{Name: bestValue, Kind: ir.Activation, DType: ir.F32, Shape: of.shape(tiles), Space: ir.GlobalScratch},
 		ir.Buffer{Name: bestIndex, Kind: ir.Activation, DType: ir.I32, Shape: of.shape(tiles), Space: ir.GlobalScratch})
 	sample := &ir.Stage{Name: sampleRole, Role: sampleRole, Dist: whole(1), Signal: head.Signal,
 		Waits: []ir.Wait{{Counter: bestCounter}},
-		Ops: []ir.Op{{Code: ir.ArgMax, Out: op.Out,
-			In: []ir.Operand{of.view(bestValue, upTo(tiles)), of.view(bestIndex, upTo(tiles))}}}}
+		Ops: []ir.Op{{Code: ir.SAMPLE, Out: op.Out, Params: op.Params,
+			In: []ir.Operand{of.view(bestValue, upTo(tiles)), of.view(bestIndex, upTo(tiles)), op.In[1]}}}}
 	mine := ir.Index(spanA.Div(grain))
 	op.Out = []ir.Operand{of.view(bestValue, mine), of.view(bestIndex, mine)}
-	op.Params = []ir.Param{ir.IntParam("partial", ir.Int(1)), ir.IntParam("first", spanA)}
+	op.Params = append([]ir.Param{ir.IntParam("partial", ir.Int(1)), ir.IntParam("first", spanA)}, op.Params...)
 	head.Signal = bestCounter
 	return sample
 }

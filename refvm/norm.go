@@ -31,8 +31,9 @@ func (w *worker) normed(o *op) (x, g []float32, n int, err error) {
 // rmsnorm scales x to a mean square of 1, then by its weight g.
 //
 // The kernel wants the product x·g in the type its matrix units multiply, and knows the mean square only later. In mode
-// Device the product is therefore rounded before 1/rms, and a temporary leaves 1/rms to its reader: a product with a
-// matrix applies it to the sums. Heads are not multiplied by a matrix: their norm is computed in float32.
+// Device the product of a temporary is therefore rounded before 1/rms, which is left to its reader: a product with a
+// matrix applies it to the sums. What is not multiplied by a matrix, heads and what is handed over or added to the
+// residual, is computed in float32.
 func rmsnorm(w *worker, o *op) error {
 	x, g, n, err := w.normed(o)
 	if err != nil {
@@ -60,7 +61,7 @@ func rmsnorm(w *worker, o *op) error {
 			len(x)/n, w.last(&o.in[0]), n, len(whole))
 	case len(o.in) == 3: // of heads too, which are not multiplied by a matrix
 		m = w.last(&o.in[2])
-	case !ofHeads && o.in[0].st != nil:
+	case !ofHeads && o.in[0].st != nil && o.out[0].st == nil:
 		round = o.in[0].st.round
 	}
 	out, inverses := w.alloc(len(x)), w.alloc(len(x)/n)

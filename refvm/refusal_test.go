@@ -88,6 +88,7 @@ func TestRefusals(t *testing.T) {
 		{x, `index[0] = SAMPLE_ARGMAX(x[0:4], ids[0:2])`, CodeSizes, "4 values and 2"},
 		{x, `index[0] = SAMPLE_ARGMAX(x[0:0])`, CodeSizes, "no values"},
 		{x, `index[0:4] = SAMPLE_ARGMAX(m[0:2,0:4])`, CodeSizes, "2 elements"},
+		{x, `index[0] = SAMPLE(x[0:4], ids[0:2]) pos=pos`, CodeSizes, "settings of 2 elements"},
 		{x, `out[0] = SAMPLE_ARGMAX(x[0:4])`, CodeOp, "F32 elements to output 1, want I32"},
 		{x, `out[0:4] = ADD(x[0:4], ids[0:4])`, CodeView, "0:4"},
 		{x, `out[0:2] = ADD(x[0:2], ids[0:2])`, CodeOp, "I32 elements in input 2"},

@@ -32,6 +32,7 @@ var rowOps = map[string]string{
 	"largest of parts": "out[0:ROWS,0], chosen[0:ROWS,0] = SAMPLE_ARGMAX(x[0:ROWS,0:3]) partial=1 first=0\n" +
 		"out[0:ROWS,1], chosen[0:ROWS,1] = SAMPLE_ARGMAX(x[0:ROWS,3:8]) partial=1 first=3\n" +
 		"chosen[0:ROWS,2] = SAMPLE_ARGMAX(out[0:ROWS,0:2], chosen[0:ROWS,0:2])",
+	"drawn": "chosen[0:ROWS,0] = SAMPLE(x[0:ROWS,0:8], settings[0:4]) pos=pos+t",
 	"attention": "out[0:ROWS,0:8] = ATTENTION_TILE(x[0:ROWS,0:8], kv[0,0:pos,0,0:4], kv[0,0:pos,1,0:4], " +
 		"y[0:ROWS,0:4], y[0:ROWS,4:8]) head_dim=4 n_heads=2 n_kv_heads=1 scale=0.7 row=pos+t",
 	"attention in a window": "out[0:ROWS,0:8] = ATTENTION_TILE(x[0:ROWS,0:8], kv[0,max(0,pos-2):pos,0,0:4], " +
@@ -55,6 +56,7 @@ const rowBuffers = `buffer x IO_INPUT F32 [ROWS,8] HBM rowmajor
 buffer y IO_INPUT F32 [ROWS,8] HBM rowmajor
 buffer g WEIGHT BF16 [8] HBM rowmajor
 buffer w WEIGHT BF16 [3,8] HBM rowmajor
+buffer settings IO_INPUT I32 [4] HBM rowmajor
 buffer angles CONST F32 [2] HBM rowmajor
 buffer kv KV_CACHE BF16 [1,40,2,4] HBM rowmajor
 buffer out IO_OUTPUT F32 [ROWS,8] HBM rowmajor
@@ -78,6 +80,8 @@ func TestRowsAreComputedAsAlone(t *testing.T) {
 				return vm
 			}
 			together, alone := vm("5", "pass rows=5\n"), vm("1", "")
+			require.NoError(t, together.Write("settings", halved(3)))
+			require.NoError(t, alone.Write("settings", halved(3)))
 			r := rand.New(rand.NewPCG(4, 4))
 			for pos := 0; pos+rows <= 30; pos += 1 + r.IntN(rows) {
 				x, y := make([]float32, rows*8), make([]float32, rows*8)

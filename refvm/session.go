@@ -50,6 +50,9 @@ func newSession(p *ir.Program, w Weights, opts Options, beside *memory) (*Sessio
 		}
 		s.variants = append(s.variants, vm)
 	}
+	if in := s.mem.byRole[ir.RoleSampling]; in != nil {
+		clear(in[0].data)
+	}
 	if s.mem.byRole[ir.RoleStopIDs] != nil {
 		return s, s.StopAt(nil)
 	}

@@ -69,8 +69,8 @@ func wantType(op *ir.Op, i int) wanted {
 		if i == 1 && op.IntAt("order", 0, 0) == 0 {
 			return index
 		}
-	case ir.ArgMax:
-		if i == 1 {
+	case ir.ArgMax, ir.SAMPLE:
+		if i > 0 {
 			return index
 		}
 	case ir.STOP:
@@ -92,7 +92,7 @@ func wantType(op *ir.Op, i int) wanted {
 // yieldsInts reports whether output i of an op gets I32 elements.
 func yieldsInts(op *ir.Op, i int, in []ir.DType) bool {
 	switch op.Code {
-	case ir.ArgMax:
+	case ir.ArgMax, ir.SAMPLE:
 		return i == 1 || op.IntAt("partial", 0, 0) == 0
 	case ir.COPY:
 		return in[0] == ir.I32

@@ -37,8 +37,8 @@ width of W, and the result has as many elements as W has rows.
 Change the view that is wrong. docs/ir.md has the shapes of every opcode. A length may depend on pos only where the
 opcode takes any number of rows (k and v of ATTENTION_TILE), or none (KV_APPEND).`)
 	CodeDType = diag.New("AMK3105", "operand of the wrong type", `
-Token ids, positions and the results of SAMPLE_ARGMAX are I32; other operands are F32, F16 or BF16. Quantised weights
-need a qdtype.
+Token ids, positions, settings and the results of SAMPLE and SAMPLE_ARGMAX are I32; other operands are F32, F16 or
+BF16. Quantised weights need a qdtype.
 
     buffer best.index ACTIVATION F32 [4] GLOBAL_SCRATCH word64
       best.value[sm], best.index[sm] = SAMPLE_ARGMAX(logits[a:b]) partial=1 first=a      # the index is I32
@@ -264,10 +264,10 @@ Two buffers on one page are in use at the same time: one was written into the ot
 Put them on different pages, or let pass pagecolor do it.`)
 	CodeIndex = diag.New("AMK3143", "index that its table may not have", `
 EMBED takes rows of its table by indices that the step computes. However the values turn out, each is a row of the
-table: SAMPLE_ARGMAX over n values yields 0 to n-1, with partial=1 and first=f it yields f to f+n-1 or no index, with
-indices as its second operand one of those; COPY hands an index on; an input is the host's, which gives rows of the
-table. Nothing bounds what weights, constants and caches hold. What a step leaves in its output of role next is the
-next one's token, so that it is a row of the token's table, too.
+table: SAMPLE and SAMPLE_ARGMAX over n values yield 0 to n-1, with partial=1 and first=f they yield f to f+n-1 or no
+index, with indices as the second operand one of those; COPY hands an index on; an input is the host's, which gives
+rows of the table. Nothing bounds what weights, constants and caches hold. What a step leaves in its output of role
+next is the next one's token, so that it is a row of the token's table, too.
 
     buffer table WEIGHT F32 [8,4] HBM rowmajor
       idx[0] = SAMPLE_ARGMAX(w[0:64])             # 0 to 63

@@ -13,9 +13,9 @@ import (
 // rows of the table: it walks the tasks in a legal order and keeps, for every I32 buffer and temporary, how far the
 // indices in it can reach.
 //
-//   - SAMPLE_ARGMAX over n values yields 0 to n-1; with partial=1 and first=f it yields f to f+n-1, or no index,
-//     which it does where there is no value, or none that is a number; with indices as its second operand it yields
-//     one of those, or 0 if none of them is an index.
+//   - SAMPLE and SAMPLE_ARGMAX over n values yield 0 to n-1; with partial=1 and first=f they yield f to f+n-1, or no
+//     index, which they do where there is no value, or none that can be chosen; with indices as the second operand
+//     they yield one of those, or 0 if none of them is an index.
 //   - COPY hands on what it copies, and STOP yields 0 or 1.
 //   - An input is the host's. The host gives it rows of the tables that it selects from; that is assumed, and refvm
 //     and the launcher see to it. The token is the host's in the first step only: what the step leaves in next is a
@@ -62,7 +62,7 @@ type choice struct {
 // indices is what checkIndices works on, and what it leaves to checkTokens.
 type indices struct {
 	carry   []bool   // tasks with an op that makes, moves or uses an index
-	choices []choice // of their SAMPLE_ARGMAX, in order
+	choices []choice // of their SAMPLE and SAMPLE_ARGMAX, in order
 	buffers map[int]*reach
 	temps   map[string]*reach // of the task at hand
 
@@ -75,7 +75,7 @@ type indices struct {
 // noteIndices notes what checkIndices will ask about an op, while its views are at hand.
 func (p *Proof) noteIndices(t int32, k int, op *ir.FlatOp, in, out []view) {
 	switch op.Code {
-	case ir.EMBED, ir.ArgMax, ir.STOP:
+	case ir.EMBED, ir.ArgMax, ir.SAMPLE, ir.STOP:
 	case ir.COPY:
 		counts := func(v view) bool { return v.buf >= 0 && v.dtype == ir.I32 }
 		if !slices.ContainsFunc(in, counts) && !slices.ContainsFunc(out, counts) {
@@ -88,7 +88,7 @@ func (p *Proof) noteIndices(t int32, k int, op *ir.FlatOp, in, out []view) {
 		p.index.carry = sized(p.index.carry, len(p.flat.Tasks))
 	}
 	p.index.carry[t] = true
-	if op.Code == ir.ArgMax {
+	if op.Code.Chooses() {
 		n := in[0].last
 		if in[0].n() == 0 {
 			n = 0
@@ -134,7 +134,7 @@ func (p *Proof) indexTask(t, root int32) {
 		switch {
 		case op.Code == ir.EMBED:
 			p.checkSelected(t, op)
-		case op.Code == ir.ArgMax:
+		case op.Code.Chooses():
 			out = p.chosen(t, root, k, op)
 		case op.Code == ir.COPY:
 			out = p.reachOf(&op.In[0], op.InBuf[0])
@@ -179,7 +179,7 @@ func (p *Proof) reachOf(o *ir.Operand, b int) reach {
 	return out
 }
 
-// chosen returns what a SAMPLE_ARGMAX can yield, and refuses one that has nothing to choose from.
+// chosen returns what a SAMPLE or a SAMPLE_ARGMAX can yield, and refuses one that has nothing to choose from.
 func (p *Proof) chosen(t, root int32, k int, op *ir.FlatOp) reach {
 	among := p.index.among(root, int32(k))
 	if op.IntAt("partial", p.flat.Lo, 0) != 0 {
@@ -189,14 +189,14 @@ func (p *Proof) chosen(t, root int32, k int, op *ir.FlatOp) reach {
 		}
 		return reach{hi: first + among - 1, by: t, first: first, n: among, none: true}
 	}
-	if len(op.In) == 1 {
+	if len(op.In) == 1 || op.Code == ir.SAMPLE && len(op.In) == 2 {
 		return reach{hi: among - 1, by: t, n: among}
 	}
 	out := p.reachOf(&op.In[1], op.InBuf[1])
 	if out == (reach{hi: -1, none: true}) {
 		p.Errorf(CodeIndex, p.Task(t), "%s chooses among the indices in %s, and none of them is one: they come "+
 			"from empty views", op.Code, op.In[1]).
-			Suggest("give a SAMPLE_ARGMAX that writes them a view that is not empty")
+			Suggest("give a %s that writes them a view that is not empty", op.Code)
 	}
 	out.none = false
 	return out

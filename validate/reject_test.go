@@ -115,7 +115,7 @@ var mutations = []struct {
 			t.Ops[1].Out[0] = ir.Operand{Buf: "%l"}
 			t.Ops[1].OutBuf = []int{-1}
 			t.Ops[2].In[0] = ir.Operand{Buf: "%l"}
-			t.Ops[2].InBuf = []int{-1}
+			t.Ops[2].InBuf[0] = -1
 		}
 	}},
 	{"output never written", "flagged", 0, validate.CodeOutputGap, "next[0:1]",

@@ -58,8 +58,8 @@ func TestEveryEdgeIsNeeded(t *testing.T) {
 	}
 	t.Run("step end", func(t *testing.T) {
 		require.True(t, validate.Program(program(t, toy)).OK)
-		rep := validate.Program(program(t, toy, "SAMPLE_ARGMAX(best.value[0:4], best.index[0:4])\n  signal step",
-			"SAMPLE_ARGMAX(best.value[0:4], best.index[0:4])"))
+		rep := validate.Program(program(t, toy, "best.index[0:4], sampling[0:4]) pos=pos\n  signal step",
+			"best.index[0:4], sampling[0:4]) pos=pos"))
 		requireCode(t, rep, validate.CodeStepJoin, "so the step can end while it runs")
 	})
 }

@@ -100,6 +100,7 @@ var shapeRemovals = func() []removal {
 		shape("the parameters say part 1 of 2",
 			attention("in[0:2], wk[0:pos block 1 part 0 of 2,0:1,0:2], wk[0:pos block 1 part 0 of 2,0:1,0:2]",
 				oneHead+" parts=2 block=1 part=1")),
+		shape("has settings of 1 rows of 1 elements for 1 rows", "index[0] = SAMPLE(in[0:3], token[0]) pos=pos"),
 		shape("with partial=1 has 1 outputs, want 2", "f[0] = SAMPLE_ARGMAX(in[0:4]) partial=1"),
 		shape("last has 0 elements, want 1", "index[0] = STOP(token[0], token[0], token[0:0])"),
 		shape("output 1 has 2 elements, want 1", "index[0:2] = SAMPLE_ARGMAX(in[0:3])"),

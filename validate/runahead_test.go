@@ -50,6 +50,7 @@ buffer fix WEIGHT F32 [%s] HBM rowmajor
 buffer k %s [%s] %s
 buffer o ACTIVATION F32 [16] GLOBAL_SCRATCH rowmajor
 buffer next IO_OUTPUT I32 [1] HBM rowmajor
+buffer sampling IO_INPUT I32 [4] HBM rowmajor
 variant all pos 8..9
 counter c counter gpu
 counter d counter gpu
@@ -57,7 +58,7 @@ counter step counter gpu
 `, at.page, s.shape, at.kind, s.shape, at.place) +
 						fmt.Sprintf(strings.ReplaceAll(body, "[%[1]s]", "["+s.all+"]"), s.all, view(kv[0]),
 							view(kv[1])) +
-						stage("end", 0, "next[0] = SAMPLE_ARGMAX(w[0:64])", "signal step")
+						stage("end", 0, "next[0] = SAMPLE(w[0:64], sampling[0:4]) pos=pos", "signal step")
 					f := flat(t, parse(t, text), 0)
 					if !validate.Flat(f).OK {
 						continue // for other reasons

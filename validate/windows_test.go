@@ -28,6 +28,7 @@ buffer w WEIGHT F32 [16] HBM rowmajor
 buffer kv KV_CACHE F32 [1,%[1]d,2,16] HBM kvrows16
 buffer part ACTIVATION F32 [%[2]d,18] GLOBAL_SCRATCH rowmajor
 buffer next IO_OUTPUT I32 [1] HBM rowmajor
+buffer sampling IO_INPUT I32 [4] HBM rowmajor
 variant all pos 0..%[3]d
 counter part counter gpu
 counter step counter gpu
@@ -40,7 +41,7 @@ stage part explicit
 stage next explicit
   task sm=0 a=0 b=1
   wait part >= %[2]d
-  next[0] = SAMPLE_ARGMAX(part[0,0:16])
+  next[0] = SAMPLE(part[0,0:16], sampling[0:4]) pos=pos
   signal step
 `, positions, parts, positions-1, tasks, width, rows, share, params, own)
 }

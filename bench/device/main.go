@@ -2,12 +2,13 @@
 //
 //	device DIR run|check|bench|info [flags]     what DIR/NAME does
 //	device DIR soak [flags]                     decodes for long, pass after pass, and compares the passes
-//	device DIR passes [flags]                   compares passes of many tokens with single ones, to the bit
+//	device DIR passes [flags]                   compares passes of all kinds with single tokens, to the bit
+//	device DIR sequences [flags]                decodes texts that come and go, and compares each with itself alone
 //	device turns [flags] DIR[:STEPS]...         benches builds interleaved, checked first, all of them open at once
 //
 // It is for bench/results.py. Exit codes are those of the launcher: 0 success; 1 the input is at fault, or passes
-// differ; 2 bad usage or a broken environment. It imports runtime/host, runtime/host/cli and bench/turns, and must not
-// import the compiler: what it shows of a build must not depend on how the build was made.
+// differ; 2 bad usage or a broken environment. It imports runtime/host, runtime/host/cli, runtime/sampling and
+// bench/turns, and must not import the compiler: what it shows of a build must not depend on how the build was made.
 package main
 
 import (
@@ -26,7 +27,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return takeTurns(args[1:], stdout, stderr)
 	}
 	if len(args) < 2 {
-		fmt.Fprintln(stderr, "usage: device DIR run|check|bench|info|soak|passes [flags]")
+		fmt.Fprintln(stderr, "usage: device DIR run|check|bench|info|soak|passes|sequences [flags]")
 		fmt.Fprintln(stderr, "       device turns [flags] DIR[:STEPS]...")
 		return 2
 	}
@@ -41,6 +42,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 	if args[1] == "passes" {
 		return passes(dir, args[2:], stdout, stderr)
+	}
+	if args[1] == "sequences" {
+		return sequences(dir, args[2:], stdout, stderr)
 	}
 	return cli.Launcher{Model: facts.Model, Dir: dir}.Main(args[1:], stdin, stdout, stderr)
 }

@@ -2,16 +2,16 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"hash/maphash"
 	"io"
-	"math"
 	"math/rand/v2"
+	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -20,33 +20,59 @@ import (
 
 // passesResult is what passes prints: how much was decoded in other ways than token by token, and what differed.
 type passesResult struct {
-	Positions  int     `json:"positions"` // of the text, from 0
-	Cases      int     `json:"cases"`     // texts that were read in random parts
-	Parts      int     `json:"parts"`
-	Tokens     int     `json:"tokens"`     // read in parts
-	Compared   int     `json:"compared"`   // positions whose logits were compared
-	Difference string  `json:"difference"` // the first one, or empty
-	Passed     bool    `json:"passed"`
-	Seconds    float64 `json:"seconds"`
+	Seed       uint64         `json:"seed"`
+	Positions  int            `json:"positions"`   // of the longest text, from 0
+	Cases      int            `json:"cases"`       // in all
+	Kinds      map[string]int `json:"kinds"`       // of the cases, with the number of rows where it is given
+	FromPrefix int            `json:"from_prefix"` // cases that began with a prefix of a file
+	Drafts     int            `json:"drafts"`      // passes with drafts, of which some were right or none
+	Parts      int            `json:"parts"`       // that texts were handed over in
+	Tokens     int            `json:"tokens"`      // read in parts
+	Compared   int            `json:"compared"`    // positions whose logits, or chosen tokens, were compared
+	Beside     int            `json:"beside"`      // of these, in passes beside other sequences
+	Differing  int            `json:"differing"`   // of all
+	Difference string         `json:"difference"`  // the first one, or empty
+	Passed     bool           `json:"passed"`      // something was compared, and nothing differs
+	Seconds    float64        `json:"seconds"`     // without the single tokens
 }
 
-// passes decodes a random text token by token, and then again and again in random parts: each case goes back to a
-// random position, writes random tokens into the cache behind it, and reads the text on from there in parts of random
-// lengths. The logits of every position that they are asked for must be those of single tokens, to the bit.
+// passesPlan says what passes compares.
+type passesPlan struct {
+	positions, cases int
+	seed             uint64
+	most             time.Duration // 0: as long as it takes
+	kinds            []string      // none: all that the build has passes for
+}
+
+const passesUsage = "usage: device DIR passes [--cases N] [--kinds prompts,rows,drafts,sequences] [--positions N] " +
+	"[--seed N] [--seconds N] [--spin-limit DURATION] [--gpu N]"
+
+// passes decodes random texts token by token, and then again and again in other ways: by passes over prompts, by passes
+// of several rows, with drafts, and beside other sequences. Whatever is asked for its logits must give those of single
+// tokens, to the bit, and whatever chooses tokens the same tokens. Exit code 1: something differs.
 func passes(dir string, args []string, stdout, stderr io.Writer) int {
 	set := flag.NewFlagSet("passes", flag.ContinueOnError)
 	set.SetOutput(stderr)
-	cases := set.Int("cases", 100, "read the text in `N` random ways")
-	positions := set.Int("positions", 0, "positions of the text (default: all of the build)")
-	seed := set.Uint64("seed", 1, "of the text and of what is random")
+	var plan passesPlan
+	set.IntVar(&plan.cases, "cases", 100, "compare `N` random cases")
+	kinds := set.String("kinds", "",
+		"`kinds` of cases, separated by commas (default: all that the build has passes for)")
+	set.IntVar(&plan.positions, "positions", 0, "positions of the longest text (default: all of the build)")
+	set.Uint64Var(&plan.seed, "seed", 1, "of the texts and of what is random")
 	seconds := set.Float64("seconds", 0, "stop after `N` seconds; 0: after all cases")
 	limit := set.Duration("spin-limit", 0, "a wait on the GPU longer than this is a stall (default 5s)")
 	gpu := set.Int("gpu", 0, "`N`umber of the GPU, from 0")
-	if err := set.Parse(args); err != nil || set.NArg() > 0 || *cases < 1 || *positions < 0 || *seconds < 0 {
-		fmt.Fprintln(stderr, "usage: device DIR passes [--cases N] [--positions N] [--seed N] [--seconds N] "+
-			"[--spin-limit DURATION] [--gpu N]")
+	err := set.Parse(args)
+	if *kinds != "" {
+		plan.kinds = strings.Split(*kinds, ",")
+	}
+	unknown := func(kind string) bool { return caseKinds[kind] == nil }
+	if err != nil || set.NArg() > 0 || plan.cases < 1 || plan.positions < 0 || !(*seconds >= 0) ||
+		slices.ContainsFunc(plan.kinds, unknown) {
+		fmt.Fprintln(stderr, passesUsage)
 		return 2
 	}
+	plan.most = time.Duration(*seconds * float64(time.Second))
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer cancel()
 	s, err := host.Open(ctx, dir, host.Options{GPU: *gpu, SpinLimit: *limit})
@@ -54,114 +80,65 @@ func passes(dir string, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "device: error:", err)
 		return 2
 	}
-	r, err := comparePasses(ctx, s, *positions, *cases, time.Duration(*seconds*float64(time.Second)), *seed)
+	r, err := comparePasses(ctx, s, plan)
 	if err := errors.Join(err, s.Close()); err != nil {
 		fmt.Fprintln(stderr, "device: error:", err)
 		return 2
 	}
-	text, err := json.Marshal(r)
-	if err != nil {
+	if err := json.NewEncoder(stdout).Encode(r); err != nil {
 		fmt.Fprintln(stderr, "device: error:", err)
 		return 2
 	}
-	fmt.Fprintln(stdout, string(text))
 	if !r.Passed {
 		return 1
 	}
 	return 0
 }
 
-func comparePasses(ctx context.Context, s *host.Session, positions, cases int, most time.Duration,
-	seed uint64) (*passesResult, error) {
-	info := s.Info()
-	if positions == 0 || positions > info.MaxSeq {
-		positions = info.MaxSeq
+func comparePasses(ctx context.Context, s *host.Session, plan passesPlan) (_ *passesResult, err error) {
+	if len(plan.kinds) == 0 {
+		plan.kinds = kindsOf(s)
 	}
-	rng := rand.New(rand.NewPCG(seed, 0))
-	text := randomIDs(rng, positions, info.Vocab)
-	key := maphash.MakeSeed()
-	singly := make([]uint64, positions)
-	for i, id := range text {
-		if _, err := s.Feed(ctx, []int{id}, func(_ int, logits []float32) error {
-			singly[i] = hashOf(key, logits)
-			return nil
-		}); err != nil {
-			return nil, err
+	for _, kind := range plan.kinds {
+		if !slices.Contains(kindsOf(s), kind) {
+			return nil, fmt.Errorf("the build has no passes for %s; it has those for %s", kind,
+				strings.Join(kindsOf(s), ", "))
 		}
 	}
-	r := &passesResult{Positions: positions}
+	most := s.Info().MaxSeq
+	if plan.positions == 0 || plan.positions > most {
+		plan.positions = most
+	}
+	c := &comparer{ctx: ctx, s: s, rng: rand.New(rand.NewPCG(plan.seed, 0)), in: -1,
+		passesResult: passesResult{Seed: plan.seed, Positions: plan.positions, Kinds: map[string]int{}}}
+	if c.dir, err = os.MkdirTemp("", "amkc-prefixes"); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(c.dir)) }()
+	if err := c.readSingly(plan.positions); err != nil {
+		return nil, err
+	}
 	start := time.Now()
-	for ; r.Cases < cases && (most == 0 || time.Since(start) < most); r.Cases++ {
-		if err := s.Rewind(rng.IntN(1 + min(s.Position(), positions-1))); err != nil {
-			return nil, err
-		}
-		if rng.IntN(3) == 0 {
-			s.Reset()
-		}
-		first := s.Position()
-		if n := partOf(rng, positions-first); rng.IntN(2) == 0 { // a draft that comes to nothing
-			if _, err := s.Feed(ctx, randomIDs(rng, n, info.Vocab), nil); err != nil {
-				return nil, err
-			}
-			if err := s.Rewind(first); err != nil {
-				return nil, err
-			}
-		}
-		for at := first; at < positions; {
-			n := partOf(rng, positions-at)
-			var each func(int, []float32) error
-			if rng.IntN(3) > 0 || at+n == positions {
-				each = func(position int, logits []float32) error {
-					r.Compared++
-					if hashOf(key, logits) != singly[position] && r.Difference == "" {
-						r.Difference = fmt.Sprintf("case %d: position %d, in a part of %d tokens from %d on",
-							r.Cases, position, n, at)
-					}
-					return nil
-				}
-			}
-			if _, err := s.Feed(ctx, text[at:at+n], each); err != nil {
-				return nil, err
-			}
-			at += n
-			r.Parts++
-			r.Tokens += n
+	for c.Cases < plan.cases && (plan.most == 0 || time.Since(start) < plan.most) {
+		c.left = plan.cases - c.Cases
+		c.kind = plan.kinds[c.rng.IntN(len(plan.kinds))]
+		if err := caseKinds[c.kind](c); err != nil {
+			return nil, fmt.Errorf("case %d, %s: %w", c.Cases, c.kind, err)
 		}
 	}
-	r.Seconds = time.Since(start).Seconds()
-	r.Passed = r.Difference == ""
-	return r, nil
+	c.Seconds = time.Since(start).Seconds()
+	c.Passed = c.Compared > 0 && c.Differing == 0
+	return &c.passesResult, nil
 }
 
-// partOf is a length of 1 to n: often short, sometimes all.
-func partOf(rng *rand.Rand, n int) int {
-	switch rng.IntN(4) {
-	case 0:
-		return 1 + rng.IntN(min(n, 9))
-	case 1:
-		return 1 + rng.IntN(min(n, 100))
-	case 2:
-		return 1 + rng.IntN(n)
+// kindsOf are the kinds of cases that a build has passes for. Prompts are read in some way by any.
+func kindsOf(s *host.Session) []string {
+	kinds := []string{"prompts"}
+	if s.PassRows() > 1 {
+		kinds = append(kinds, "rows", "drafts")
 	}
-	return n
-}
-
-func randomIDs(rng *rand.Rand, n, vocab int) []int {
-	ids := make([]int, n)
-	for i := range ids {
-		ids[i] = rng.IntN(vocab)
+	if s.Sequences() > 1 {
+		kinds = append(kinds, "sequences")
 	}
-	return ids
-}
-
-// hashOf tells logits apart by their bits.
-func hashOf(seed maphash.Seed, logits []float32) uint64 {
-	var h maphash.Hash
-	h.SetSeed(seed)
-	raw := make([]byte, 0, 4*len(logits))
-	for _, v := range logits {
-		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(v))
-	}
-	h.Write(raw)
-	return h.Sum64()
+	return kinds
 }

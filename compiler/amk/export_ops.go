@@ -70,11 +70,16 @@ func (e *exporter) stage(s *ir.Stage) {
 			e.fail("stage "+s.Name, "%v has one operand; two are accepted", op.Code)
 			return
 		}
-	case ir.ArgMax:
-		if len(op.In) != 1 || op.IntAt("partial", e.pos, 0) != 0 {
+	case ir.ArgMax, ir.SAMPLE:
+		of := 1
+		if op.Code == ir.SAMPLE {
+			of = 2 // with settings, which the profile's host has none of
+		}
+		if len(op.In) != of || op.IntAt("partial", e.pos, 0) != 0 {
 			e.fail("stage "+s.Name, "is a part of an argmax; one over all logits is accepted")
 			return
 		}
+		t.Op, op.In = SampleArgmax, op.In[:1]
 	default:
 		e.fail("stage "+s.Name, "%v has no export; EMBED, RMSNORM, GEMV_TILE, ROPE, ATTENTION_TILE, KV_APPEND, "+
 			"COPY, ADD, MUL, GELU, SILU_MUL and SAMPLE_ARGMAX have", op.Code)

@@ -90,7 +90,7 @@ func (f *chatFlags) run(c *call) error {
 		return err
 	}
 	defer e.Close()
-	if err := checkChoice(c, &o.Sampling, e.vocab); err != nil {
+	if err := checkChoice(c, &o.Sampling, e); err != nil {
 		return err
 	}
 	conversation, interrupts, stop := dialogue.Signals(ctx)

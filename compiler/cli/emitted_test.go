@@ -14,12 +14,14 @@ import (
 	"amkc/runtime"
 )
 
-// emitted writes the CUDA sources of a build for an H200, those of passes too, and its weights, which is all that is
-// compiled for the CPU, and returns the directory. A build in full has the launcher too, most of whose bytes are
-// modules of others.
+// emitted writes the CUDA sources of a build, for an H200 unless another is asked for, those of passes too, and its
+// weights, which is all that is compiled for the CPU, and returns the directory. A build in full has the launcher too,
+// most of whose bytes are modules of others.
 func emitted(t *testing.T, o builder.Options) (dir string) {
 	t.Helper()
-	o.Target = ir.FindTarget("h200")
+	if o.Target == nil {
+		o.Target = ir.FindTarget("h200")
+	}
 	l, err := builder.RunPasses(o)
 	require.NoError(t, err)
 	defer l.Close()

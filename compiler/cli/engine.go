@@ -11,6 +11,7 @@ import (
 	"amkc/refvm"
 	"amkc/runtime/driver"
 	"amkc/runtime/host"
+	"amkc/runtime/sampling"
 )
 
 // An engine decodes. Both devices number positions from 0 and choose greedily, the lowest id among equal logits.
@@ -25,6 +26,7 @@ type engine interface {
 	Reset()
 	// Rewind makes an earlier position the next, and keeps what has been decoded before it.
 	Rewind(position int) error
+	sampling.Chooser
 	Close() error
 }
 

@@ -11,6 +11,7 @@ import (
 	"amkc/runtime/driver"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
+	"amkc/runtime/sampling"
 )
 
 // isBuild reports whether a directory is the output of amkc, rather than a model.
@@ -104,8 +105,10 @@ func hostError(dir string, err error) error {
 	var build *host.BuildError
 	var position *host.PositionError
 	var token *host.TokenError
+	var logits *sampling.LogitsError
 	switch {
-	case err == nil, errors.As(err, &d), errors.As(err, &list), errors.Is(err, context.Canceled):
+	case err == nil, errors.As(err, &d), errors.As(err, &logits), errors.As(err, &list),
+		errors.Is(err, context.Canceled):
 		return err
 	case errors.As(err, &build):
 		return diag.Errorf(codeNeedsBuild, dir, "%v", infile.Reason(err))

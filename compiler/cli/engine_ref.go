@@ -9,6 +9,7 @@ import (
 	"amkc/refvm"
 	"amkc/runtime/host"
 	"amkc/runtime/progress"
+	"amkc/runtime/sampling"
 )
 
 // openRef opens a model or a build on the reference VM. Of a build it runs the program and the packed weights that
@@ -93,6 +94,12 @@ func (e *refEngine) Reset() {
 func (e *refEngine) Rewind(position int) error {
 	e.session.Last = false
 	return e.session.Rewind(position)
+}
+
+// Choose implements [sampling.Chooser]: the program draws.
+func (e *refEngine) Choose(o *sampling.Options) bool {
+	choice, can := host.SamplingOf(o)
+	return can && e.session.Sample([]refvm.Settings{{Temperature: choice.Temperature, Seed: choice.Seed}}) == nil
 }
 
 func (e *refEngine) Feed(ctx context.Context, ids []int, onLogits func(position int, logits []float32) error) (next int,

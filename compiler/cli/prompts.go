@@ -75,7 +75,7 @@ func (r *runFlags) runPrompts(ctx context.Context, c *call, dir string, choose s
 	if err != nil {
 		return badLine(r.prompts, err)
 	}
-	if err := checkChoice(c, &choose, o.vocab); err != nil {
+	if err := checkChoice(c, &choose, o); err != nil {
 		return err
 	}
 	const steps = 16 // of a launch: nobody waits for single tokens

@@ -166,7 +166,7 @@ func (r *runFlags) run(c *call) error {
 	if err := checkIDs(flag, r.ids, n, o.vocab, o.maxSeq); err != nil {
 		return err
 	}
-	if err := checkChoice(c, &choose, o.vocab); err != nil {
+	if err := checkChoice(c, &choose, o); err != nil {
 		return err
 	}
 	return r.decode(ctx, c, o, tok, choose, n, stops, asText)

@@ -38,13 +38,16 @@ func choose(c *call, f *sampling.Flags, dir string) (sampling.Options, error) {
 
 // checkChoice refuses options that are not for the model, and says how tokens will be drawn, if they are: the model may
 // have decided most of it, and a seed that was made up is wanted for doing the same again.
-func checkChoice(c *call, o *sampling.Options, vocab int) error {
+func checkChoice(c *call, o *sampling.Options, e *opened) error {
 	var option *sampling.OptionError
-	if err := o.Check(vocab); errors.As(err, &option) {
+	if err := o.Check(e.vocab); errors.As(err, &option) {
 		return c.usage("--%v", option)
 	}
 	if o.Temperature != 0 {
 		c.note("sampling: %v", o)
+	}
+	if e.device == deviceCUDA && !o.ByKernel() {
+		c.note("%s", host.ChosenOnHost)
 	}
 	return nil
 }
@@ -55,14 +58,14 @@ func checkChoice(c *call, o *sampling.Options, vocab int) error {
 func complete(ctx context.Context, e *opened, o sampling.Options, d draft.Drafter, prompt []int, n int, stops []int,
 	emit func(id int) error) (done host.Completion, choices []sampling.Choice, stats draft.Stats, err error) {
 	cuda, _ := e.engine.(cudaEngine)
-	if !o.NeedLogits() && d == nil {
-		done, err = e.Complete(ctx, prompt, n, stops, emit)
-		return done, nil, stats, err
-	}
-	if !o.NeedLogits() {
-		cuda.SetDrafter(d)
-		done, err = e.Complete(ctx, prompt, n, stops, emit)
-		return done, nil, cuda.Drafts(), err
+	if e.Choose(&o) {
+		if d != nil {
+			cuda.SetDrafter(d)
+		}
+		if done, err = e.Complete(ctx, prompt, n, stops, emit); d != nil {
+			stats = cuda.Drafts()
+		}
+		return done, nil, stats, noToken(err)
 	}
 	sampler, err := sampling.New(o, e.vocab, prompt)
 	if err != nil {
@@ -78,9 +81,14 @@ func complete(ctx context.Context, e *opened, o sampling.Options, d draft.Drafte
 	} else {
 		done.Stopped, err = sampling.CompleteDrafted(ctx, cuda, sampler, prompt, n, stops, d, &stats, chosen)
 	}
+	return done, choices, stats, noToken(err)
+}
+
+// noToken gives the error of logits that leave no token a code.
+func noToken(err error) error {
 	var logits *sampling.LogitsError
 	if errors.As(err, &logits) {
-		err = diag.Errorf(codeNoToken, "logits", "%v", logits)
+		return diag.Errorf(codeNoToken, "logits", "%v", logits)
 	}
-	return done, choices, stats, err
+	return err
 }

@@ -9,11 +9,13 @@ import (
 // Names of buffers that more than one stage uses.
 const (
 	residual             = "residual"
-	rounded              = "x" // the residual as it is read, where every SM has all of it
+	rounded              = "x"      // the residual as it is read, where every SM has all of it
+	normedRows           = "branch" // what owners add to the residual, where that is norms of branches
 	bestValue, bestIndex = "best.value", "best.index"
 	nextToken, nextOnSM  = "next", "next.sm"
 	stopTokens, stopLast = "stop.ids", "stop.last"
 	stopOnSM             = "stop"
+	sampling             = "sampling"
 )
 
 // buffers declares every buffer but the exchanged vectors: weights in the order of their constants, which is that of
@@ -53,6 +55,10 @@ func (b *builder) buffers() {
 		b.p.Buffers[len(b.p.Buffers)-1].Shape = shape
 		b.p.Buffers = append(b.p.Buffers, ir.Buffer{Name: rounded, Kind: ir.Activation, DType: m.dtypes.Activations,
 			Shape: shape, Space: ir.SMEM})
+	}
+	if m.normRows {
+		b.p.Buffers = append(b.p.Buffers, ir.Buffer{Name: normedRows, Kind: ir.Activation, DType: m.dtypes.Activations,
+			Shape: []int{m.hidden}, Space: ir.SMEM})
 	}
 	b.p.Buffers = append(b.p.Buffers, b.endingBuffers()...)
 }

@@ -103,3 +103,15 @@ func TestRefusalsOfCalls(t *testing.T) {
 		})
 	}
 }
+
+// A product in parts has the columns of a matrix, which a vector of weights is not.
+func TestPartsOfNoMatrixAreRefused(t *testing.T) {
+	const dir, matrix = "gemma2-split-k_h200_bf16", "turns.weights<Down>(p.c, base + kDownWeight"
+	h := headers(t, dir)
+	kernel := slices.Index(files, "megakernel.cu")
+	require.Contains(t, string(h[kernel]), matrix)
+	text := strings.Replace(string(h[kernel]), matrix, "turns.weights<Down>(p.c, base + kPostNormWeight", 1)
+	found := findings(h, edit{"a vector", kernel, text}, programOf(t, dir))
+	require.Contains(t, strings.Join(found, "\n"),
+		"struct Down has columns in 3 parts of L{i}.post_norm.weight, which is no matrix; want those of one")
+}

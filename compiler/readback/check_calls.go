@@ -148,6 +148,9 @@ func (b *builder) callsOf(d *descriptor) []kernelCall {
 		c.what, c.args = "embed_replicated", []place{b.addressOf(d, d.table)}
 	case addNormBody:
 		c.what, c.args = "add_norm", []place{b.pageOf(d, d.in), b.addressOf(d, d.norm)}
+	case addNormRowsBody:
+		c.what = "add_norm_rows"
+		c.args = []place{b.pageOf(d, d.in), b.addressOf(d, d.norm), b.pageOf(d, d.out)}
 	case attendBody:
 		heads := place{name: "PlainHeads", inside: []place{b.pageOf(d, d.in)}}
 		if d.normed {
@@ -169,7 +172,7 @@ func (b *builder) callsOf(d *descriptor) []kernelCall {
 	if !d.head() {
 		return []kernelCall{c}
 	}
-	return append([]kernelCall{c}, endingCalls()...)
+	return append([]kernelCall{c}, d.endingCalls()...)
 }
 
 // argumentOf is what the function of a matrix stage is given for a parameter.

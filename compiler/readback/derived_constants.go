@@ -27,14 +27,14 @@ func (b *builder) checkTasks() {
 		} else {
 			r.same(d.scope, "kTasks", d.tasks, 0, "none hands anything over")
 		}
-		if d.body == embedBody || d.adds {
+		if d.body == embedBody || d.body == addNormRowsBody || d.adds {
 			for _, t := range tasks {
 				rows = max(rows, (t.B-t.A+7)/8*8)
 			}
 		}
 	}
 	r.same(r.scope, "kResidualRows", r.int(r.scope, "kResidualRows"), rows,
-		"the most rows of embed, o and down that an SM owns")
+		"the most rows of the residual that an SM owns")
 	r.same(r.scope, "kBranchParts", r.int(r.scope, "kBranchParts"), parts, "the most of all kParts, or 1")
 }
 

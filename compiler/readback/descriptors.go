@@ -18,6 +18,7 @@ const (
 	embedBody           body = iota // step.cuh: embed
 	embedReplicatedBody             // replicated.cuh: embed_replicated
 	addNormBody                     // replicated.cuh: add_norm
+	addNormRowsBody                 // norm_rows.cuh: add_norm_rows
 	productBody                     // a function of stages.h; with that of the head, step.cuh: publish_best, sample
 	attendBody                      // attention_*.cuh: attend
 	combineBody                     // combine.cuh: combine
@@ -25,7 +26,7 @@ const (
 
 // bodies are what the functions of amk/ do that the kernel calls with a descriptor.
 var bodies = map[string]body{"embed": embedBody, "embed_replicated": embedReplicatedBody, "add_norm": addNormBody,
-	"attend": attendBody, "combine": combineBody}
+	"add_norm_rows": addNormRowsBody, "attend": attendBody, "combine": combineBody}
 
 // replicated reports whether the body is for a residual that every SM has all of, and hands nothing over.
 func (b body) replicated() bool { return b == embedReplicatedBody || b == addNormBody }
@@ -43,7 +44,7 @@ type descriptor struct {
 	layer                                              int
 	rows, grain, units, columns, rotation, step, tasks int
 	splitK                                             int // parts of the columns, whose rows follow each other
-	parts                                              int // of a branch that every SM adds
+	parts                                              int // of a branch whose norm it adds to the residual
 	empty                                              bool
 	holds, readsHeld                                   bool // it keeps what it reads; it reads what was kept
 	splits, shareRows, window, width                   int
@@ -169,10 +170,7 @@ func (b *builder) read(d *descriptor) {
 		b.readScale(d)
 		return
 	case addNormBody:
-		d.eps, d.unitOffset = r.float(s, "kNormEps"), r.bool(s, "kUnitOffset")
-		if d.parts = 1; s.byName["kParts"] != nil {
-			d.parts = b.partsOf(s, "kParts")
-		}
+		b.readBranch(d)
 		return
 	}
 	d.rotation, d.step, d.tasks = r.int(s, "kRotation"), r.int(s, "kRotationStep"), r.int(s, "kTasks")
@@ -206,6 +204,11 @@ func (b *builder) read(d *descriptor) {
 	if d.grain%8 != 0 {
 		r.wrong(s, "kGrain", "%d; want whole tiles of 8 rows", d.grain)
 	}
+	if d.body == addNormRowsBody {
+		b.readBranch(d)
+		b.facts.normRows = true
+		return
+	}
 	if d.body == embedBody {
 		b.readScale(d)
 		if s.byName["kPositions"] != nil {
@@ -224,6 +227,15 @@ func (b *builder) read(d *descriptor) {
 	d.readsHeld = s.byName["kReadsHeld"] != nil && r.bool(s, "kReadsHeld")
 	for _, k := range knobs.StageConstants() {
 		b.stageKnob(d, k, r.knob(s, k.Row()))
+	}
+}
+
+// readBranch takes what is said of a branch whose norm is added to the residual.
+func (b *builder) readBranch(d *descriptor) {
+	r, s := &b.schedule, d.scope
+	d.eps, d.unitOffset = r.float(s, "kNormEps"), r.bool(s, "kUnitOffset")
+	if d.parts = 1; s.byName["kParts"] != nil {
+		d.parts = b.partsOf(s, "kParts")
 	}
 }
 

@@ -8,8 +8,9 @@ func (b *builder) ending(best ir.Wait) []ir.Node {
 	sms, onEverySM := b.facts.sms, b.onEverySM()
 	onFirst := ir.Dist{Kind: ir.Explicit, Spans: []ir.TaskSpan{{SM: 0, A: 0, B: 1}}}
 	return []ir.Node{
-		&ir.Stage{Name: "sample", Dist: onEverySM, Waits: []ir.Wait{best}, Ops: []ir.Op{op(ir.ArgMax,
-			views(view(nextOnSM, task)), views(view(bestValue, upTo(sms)), view(bestIndex, upTo(sms))))}},
+		&ir.Stage{Name: "sample", Dist: onEverySM, Waits: []ir.Wait{best}, Ops: []ir.Op{op(ir.SAMPLE,
+			views(view(nextOnSM, task)), views(view(bestValue, upTo(sms)), view(bestIndex, upTo(sms)), settings),
+			ir.IntParam("pos", position))}},
 		&ir.Stage{Name: "stop", Dist: onEverySM, Ops: []ir.Op{op(ir.STOP, views(view(stopOnSM, task)),
 			views(view(nextOnSM, task), view(stopTokens, upTo(ir.MaxStopIDs)), view(stopLast, first)))}},
 		&ir.Stage{Name: "emit", Dist: onFirst,
@@ -25,9 +26,9 @@ func (b *builder) onEverySM() ir.Dist {
 
 // endingCalls are the calls that do that, behind the one that leaves the best logit of the SM. tell_host hands on what
 // emit has written, and stopped ends the launch where stop has found so.
-func endingCalls() []kernelCall {
+func (d *descriptor) endingCalls() []kernelCall {
 	values := []place{{name: "kBestValue"}, {name: "kBestIndex"}}
-	calls := []kernelCall{{what: "publish_best", args: append([]place{{name: "best"}}, values...)},
+	calls := []kernelCall{{what: "publish_best", of: d.scope.name, args: append([]place{{name: "best"}}, values...)},
 		{what: "sample", args: values}, {what: "stop"}, {what: "emit"}, {what: "join_step"}, {what: "tell_host"},
 		{what: "stopped"}}
 	for i := range calls {
@@ -35,6 +36,9 @@ func endingCalls() []kernelCall {
 	}
 	return calls
 }
+
+// settings are those by which tokens are chosen: Launch::sampling.
+var settings = view(sampling, upTo(ir.SamplingWords))
 
 // endingBuffers are those that it alone uses.
 func (b *builder) endingBuffers() []ir.Buffer {
@@ -45,6 +49,7 @@ func (b *builder) endingBuffers() []ir.Buffer {
 		number(nextToken, ir.Output, ir.HBM, 1),
 		number(stopTokens, ir.Input, ir.HBM, ir.MaxStopIDs),
 		number(stopLast, ir.Input, ir.HBM, 1),
+		number(sampling, ir.Input, ir.HBM, ir.SamplingWords),
 		number(nextOnSM, ir.Activation, ir.SMEM, b.facts.sms),
 		number(stopOnSM, ir.Activation, ir.SMEM, b.facts.sms),
 	}

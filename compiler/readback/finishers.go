@@ -357,8 +357,9 @@ func (c *chain) place(s *statement) {
 		if v, ok := s.is(0, "r", "*"); ok && c.d.head() {
 			in := c.value(s.at, v[0])
 			c.close()
-			c.ops = append(c.ops, op(ir.ArgMax, views(view(bestValue, ir.Index(onSM)), view(bestIndex, ir.Index(onSM))),
-				views(in), ir.IntParam("partial", ir.Int(1)), ir.IntParam("first", spanA)))
+			c.ops = append(c.ops, op(ir.SAMPLE, views(view(bestValue, ir.Index(onSM)), view(bestIndex, ir.Index(onSM))),
+				views(in, settings), ir.IntParam("partial", ir.Int(1)), ir.IntParam("first", spanA),
+				ir.IntParam("pos", position)))
 			c.last, c.ended = -1, true
 			return
 		}

@@ -129,6 +129,7 @@ type model struct {
 	tied, fragments bool
 	dtypes          ir.DTypes
 	replicated      bool // every SM has the whole residual
+	normRows        bool // owners of the residual add rows of norms of branches to it
 	ownGains        bool // of heads that attention normalises
 	rotations       []rotation
 	positions       int // rows of their table; 0: none

@@ -17,9 +17,14 @@ func (d *descriptor) tiles() (rows, columns ir.Range) {
 func (b *builder) checkSplit(d *descriptor) {
 	for _, c := range b.config.order {
 		w, known := b.weight(c.name)
-		w = b.stored(w, d.kind)
-		if known && w.Name == d.matrix && (d.splitK*w.Shape[0] != d.rows || d.splitK*d.columns != w.Shape[1] ||
-			w.Shape[0]%8 != 0 || d.columns%w.Format().Geometry().Columns != 0) {
+		if w = b.stored(w, d.kind); !known || w.Name != d.matrix {
+			continue
+		}
+		if len(w.Shape) != 2 {
+			b.schedule.fail(d.at, "struct %s has columns in %d parts of %s, which is no matrix; want those of one",
+				d.scope.name, d.splitK, w.Name)
+		} else if d.splitK*w.Shape[0] != d.rows || d.splitK*d.columns != w.Shape[1] ||
+			w.Shape[0]%8 != 0 || d.columns%w.Format().Geometry().Columns != 0 {
 			b.schedule.fail(d.at, "struct %s has %d rows and %d columns in %d parts; want all of the %d by %d of %s, "+
 				"and parts of whole blocks of the matrix", d.scope.name, d.rows, d.columns, d.splitK, w.Shape[0],
 				w.Shape[1], w.Name)

@@ -113,18 +113,16 @@ func (b *builder) opsOfBody(d *descriptor) []ir.Op {
 			views(view("token", first), view(d.table, upTo(m.vocab), upTo(m.hidden))), d.tableScale()...)}
 	case addNormBody:
 		own, whole := b.ownResidual(), upTo(m.hidden)
-		branch := view(in, whole)
-		var ops []ir.Op
-		for k := 1; k < d.parts; k++ {
-			to := view("%sum" + strconv.Itoa(k))
-			if k == d.parts-1 {
-				to.Buf = "%branch"
-			}
-			ops = append(ops, op(ir.ADD, views(to), views(branch, view(in, piece(ir.Int(k), m.hidden, 0)))))
-			branch = to
-		}
+		ops, branch := b.sumOfParts(d, in, whole, "%sum", "%branch")
 		return append(ops, op(ir.RMSNORM, own[1:], views(branch, view(d.norm, whole)), d.normParams()...),
 			op(ir.ADD, own, own))
+	case addNormRowsBody:
+		own, kept := view(residual, task), view(normedRows, task)
+		ofRows, rows := b.sumOfParts(d, in, task, "%own", "%rows")
+		ops, branch := b.sumOfParts(d, in, upTo(m.hidden), "%sum", "%branch")
+		return append(append(ofRows, ops...),
+			op(ir.RMSNORM, views(kept), views(rows, view(d.norm, task), branch), d.normParams()...),
+			op(ir.ADD, views(own, view(out, task)), views(own, kept)))
 	case attendBody:
 		return b.attend(d, in, out)
 	case combineBody:
@@ -132,6 +130,23 @@ func (b *builder) opsOfBody(d *descriptor) []ir.Op {
 	default:
 		return d.productOps()
 	}
+}
+
+// sumOfParts adds up the parts of a range of a branch, in temporaries called after sums, the last of which is all. The
+// range itself is the sum of one part.
+func (b *builder) sumOfParts(d *descriptor, in string, of ir.Range, sums, all string) (ops []ir.Op, sum ir.Operand) {
+	sum = view(in, of)
+	for k := 1; k < d.parts; k++ {
+		to := view(sums + strconv.Itoa(k))
+		if k == d.parts-1 {
+			to.Buf = all
+		}
+		before := ir.Int(k * b.facts.hidden)
+		part := view(in, ir.Span(before.Add(of.Lo), before.Add(of.Hi)))
+		ops = append(ops, op(ir.ADD, views(to), views(sum, part)))
+		sum = to
+	}
+	return ops, sum
 }
 
 // ownResidual is the residual of the SM of a task and its rounding, where every SM has all of it.

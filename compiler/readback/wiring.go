@@ -48,6 +48,8 @@ func (b *builder) wireCall(d *descriptor, c, stream *kernelCall) {
 		weights = []*string{&d.table}
 	case addNormBody:
 		vectors, weights = []*string{&d.in}, []*string{&d.norm}
+	case addNormRowsBody:
+		vectors, weights = []*string{&d.in, &d.out}, []*string{&d.norm}
 	case combineBody:
 		vectors = []*string{&d.in, &d.out}
 	case attendBody:

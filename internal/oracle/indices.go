@@ -73,7 +73,7 @@ func (m *machine) indices([]region) *Hazard {
 func (m *machine) selects() bool {
 	for t := range m.tasks {
 		for k := range m.tasks[t].flat.Ops {
-			if code := m.tasks[t].flat.Ops[k].Code; code == ir.EMBED || code == ir.ArgMax || code == ir.STOP {
+			if code := m.tasks[t].flat.Ops[k].Code; code == ir.EMBED || code.Chooses() || code == ir.STOP {
 				return true
 			}
 		}
@@ -154,7 +154,7 @@ func (w *walk) op(r Run, op *ir.FlatOp) string {
 		if slices.ContainsFunc(op.Out, ir.Operand.IsTemp) {
 			out, known = repeat(index{any: true}, len(ids)*elements(&op.In[1], r)/max(1, rows)), ok
 		}
-	case ir.ArgMax:
+	case ir.ArgMax, ir.SAMPLE:
 		return w.argmax(r, op)
 	case ir.COPY:
 		out, known = w.load(r, op, 0)
@@ -196,7 +196,7 @@ func (w *walk) argmax(r Run, op *ir.FlatOp) string {
 	if len(x) == 0 {
 		return "chooses among nothing"
 	}
-	if len(op.In) == 2 {
+	if op.Code == ir.ArgMax && len(op.In) == 2 || len(op.In) == 3 {
 		ids, ok := w.load(r, op, 1)
 		var chosen []index
 		for b := 0; last > 0 && b+last <= len(ids); b += last {

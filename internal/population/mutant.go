@@ -7,9 +7,9 @@ import (
 )
 
 // Mutant changes one thing in a program: seven times in eight in a small native one made for the purpose, which may
-// be one of loops, or in its unrolled form, else in a committed one. Operators go round with the seed; where one
-// finds nothing to change, another base is tried. It panics if the committed programs cannot be read, which is when
-// it runs outside the module's tree.
+// be one of loops or for passes of several tokens, or in its unrolled form, else in a committed one. Operators go round
+// with the seed; where one finds nothing to change, another base is tried. It panics if the committed programs cannot
+// be read, which is when it runs outside the module's tree.
 func Mutant(seed uint64) Case {
 	op := &Operators[seed%uint64(len(Operators))]
 	for try := uint64(0); ; try++ {
@@ -34,10 +34,13 @@ func mutantBase(r *rand.Rand) Case {
 		slips = 1 + r.IntN(100)
 	}
 	c := Case{Name: "native"}
-	if r.IntN(3) > 0 {
+	switch r.IntN(9) {
+	case 0, 1, 2, 3, 4:
 		c.Program = makeNative(r, slips)
-	} else {
+	case 5, 6:
 		c.Name, c.Program = "looped", makeLooped(r, slips)
+	default:
+		c.Name, c.Program = "tokens", makeTokens(r, slips > 0)
 	}
 	if r.IntN(2) == 0 {
 		return unrolled(c)
@@ -53,7 +56,7 @@ func committedBase(r *rand.Rand) Case {
 	}
 	small := r.IntN(8) > 0
 	for {
-		c := cases[r.IntN(len(cases))]
+		c := cases[r.IntN(len(cases)-len(passFiles))] // which are the last
 		if isSmall(c.Name) == small {
 			return c
 		}

@@ -20,7 +20,7 @@ func fingerprint(c *Case) string {
 	}
 	var b bytes.Buffer
 	f := c.Flat
-	fmt.Fprintln(&b, f.Name, f.Lo, f.Hi, f.SMs, f.Buffers, f.Pages, f.Counters)
+	fmt.Fprintln(&b, f.Name, f.Lo, f.Hi, f.Pass, f.SMs, f.Buffers, f.Pages, f.Counters)
 	for i := range f.Tasks {
 		t := &f.Tasks[i]
 		fmt.Fprintln(&b, t.Name, t.SM, t.Waits, t.Signal)
@@ -38,8 +38,10 @@ func TestOperatorsChange(t *testing.T) {
 	names, rules := map[string]bool{}, map[string]bool{}
 	var bases []Case
 	var before []string
+	const kinds = 5
 	for seed := range uint64(12) {
-		for _, base := range []Case{Native(seed), NativeFlat(seed), Looped(seed)} {
+		pass := Case{Name: "tokens", Program: makeTokens(rand.New(rand.NewPCG(seed, 4)), false)}
+		for _, base := range []Case{Native(seed), NativeFlat(seed), Looped(seed), pass, unrolled(pass)} {
 			bases, before = append(bases, base), append(before, fingerprint(&base))
 		}
 	}
@@ -50,7 +52,7 @@ func TestOperatorsChange(t *testing.T) {
 		applied := 0
 		for i, base := range bases {
 			c := base
-			ok := op.Apply(rand.New(rand.NewPCG(uint64(i/3), 1)), &c)
+			ok := op.Apply(rand.New(rand.NewPCG(uint64(i/kinds), 1)), &c)
 			require.Equal(t, before[i], fingerprint(&base), op.Name)
 			if ok {
 				applied++
@@ -173,5 +175,30 @@ func BenchmarkMutant(b *testing.B) {
 	Mutant(0) // reads the committed programs
 	for i := 0; b.Loop(); i++ {
 		Mutant(uint64(i))
+	}
+}
+
+// Operators on passes of several tokens leave programs of one token alone, and each of them makes a right program of
+// several sequences, or of several rows, one that validate rejects.
+func TestTokenOperators(t *testing.T) {
+	for _, op := range tokenOperators {
+		one := Native(1)
+		require.False(t, op.Apply(rand.New(rand.NewPCG(1, 1)), &one), op.Name)
+		made, rejected := 0, 0
+		for seed := range uint64(60) {
+			r := rand.New(rand.NewPCG(seed, 5))
+			c := Case{Name: op.Name, Program: makeTokens(r, false)}
+			require.NoError(t, validate.Program(c.Program).Diags.Err(), "seed %d\n%s", seed, ir.Print(c.Program))
+			if !op.Apply(r, &c) {
+				continue
+			}
+			made++
+			if !validate.Program(c.Program).OK {
+				rejected++
+			}
+		}
+		t.Logf("%-28s changes %2d of 60 programs, %2d are rejected", op.Name, made, rejected)
+		require.Greater(t, made, 5, op.Name)
+		require.NotZero(t, rejected, op.Name)
 	}
 }

@@ -151,6 +151,7 @@ func (g *native) ends() {
 			g.add(ir.Buffer{Name: name, Kind: ir.Activation, DType: ir.I32, Shape: []int{g.sms}, Space: ir.SMEM})
 		}
 		g.add(ir.Buffer{Name: "stop.ids", Kind: ir.Input, DType: ir.I32, Shape: []int{stopIDs}})
+		g.add(ir.Buffer{Name: "sampling", Kind: ir.Input, DType: ir.I32, Shape: []int{ir.SamplingWords}})
 		g.add(ir.Buffer{Name: "stop.last", Kind: ir.Input, DType: ir.I32, Shape: []int{1}})
 	}
 }

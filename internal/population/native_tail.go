@@ -70,16 +70,18 @@ func (g *native) full(x vector) []*ir.Stage {
 	head := &ir.Stage{Name: "head", Dist: ir.Dist{Kind: ir.Spread, Extent: g.vocab, Grain: 1, SMs: g.sms,
 		Rot: g.r.IntN(g.sms), Empty: !g.slip()}, Signal: "best"}
 	g.wait(head, x)
+	settings := viewOf("sampling", extent(ir.SamplingWords))
 	best := views(viewOf("best.value", ir.Index(symSM)), viewOf("best.index", ir.Index(symSM)))
 	head.Ops = []ir.Op{g.logits(x, span()),
-		newOp(ir.ArgMax, best, views(viewOf("logits", span())), ir.IntParam("partial", ir.Int(1)),
-			ir.IntParam("first", symA))}
+		newOp(ir.SAMPLE, best, views(viewOf("logits", span()), settings), ir.IntParam("partial", ir.Int(1)),
+			ir.IntParam("first", symA), ir.IntParam("pos", ir.Symbol(ir.Pos)))}
 	g.counter("best", 0, false)
 	everySM := ir.Dist{Kind: ir.Spread, Extent: g.sms, Grain: 1, SMs: g.sms}
 	sample := &ir.Stage{Name: "sample", Dist: everySM}
 	g.wait(sample, vector{counter: "best", tasks: tasksOf(&head.Dist)})
-	sample.Ops = []ir.Op{newOp(ir.ArgMax, views(viewOf("next.sm", span())),
-		views(viewOf("best.value", extent(g.sms)), viewOf("best.index", extent(g.sms))))}
+	sample.Ops = []ir.Op{newOp(ir.SAMPLE, views(viewOf("next.sm", span())),
+		views(viewOf("best.value", extent(g.sms)), viewOf("best.index", extent(g.sms)), settings),
+		ir.IntParam("pos", ir.Symbol(ir.Pos)))}
 	stop := &ir.Stage{Name: "stop", Dist: everySM}
 	stop.Ops = []ir.Op{newOp(ir.STOP, views(viewOf("stop", span())), views(viewOf("next.sm", span()),
 		viewOf("stop.ids", extent(stopIDs)), viewOf("stop.last", ir.Index(ir.Int(0)))))}

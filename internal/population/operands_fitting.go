@@ -81,6 +81,8 @@ func (s *sheet) fitting(code ir.Opcode) *ir.FlatOp {
 		return s.appendRows()
 	case ir.ArgMax:
 		return s.argmax()
+	case ir.SAMPLE:
+		return s.sample()
 	case ir.STOP:
 		return s.stop()
 	case ir.AttentionCombine:
@@ -255,6 +257,27 @@ func (s *sheet) argmax() *ir.FlatOp {
 			s.outs(ir.I32, rows))
 	}
 	return s.op(ir.ArgMax, []arg{s.input("", s.float(), rows, n)}, s.outs(ir.I32, rows))
+}
+
+// sample is an argmax by settings, of one sequence or of as many as there are rows.
+func (s *sheet) sample() *ir.FlatOp {
+	rows, n := 1+s.IntN(3), 1+s.IntN(4)
+	sequences := 1
+	if chance(s.Rand, 2) {
+		sequences = rows
+	}
+	settings := s.input("", ir.I32, sequences, ir.SamplingWords)
+	pos := intParam("pos", s.IntN(9))
+	switch s.IntN(3) {
+	case 0:
+		return s.op(ir.SAMPLE, []arg{s.view("", ir.Weight, s.float(), rows, s.some()), settings},
+			[]arg{s.out(s.float(), rows), s.out(ir.I32, rows)}, intParam("partial", 1), intParam("first", s.IntN(9)),
+			pos)
+	case 1:
+		return s.op(ir.SAMPLE, []arg{s.input("", s.float(), rows, n), s.input(tokenInput, ir.I32, rows, n), settings},
+			s.outs(ir.I32, rows), pos)
+	}
+	return s.op(ir.SAMPLE, []arg{s.input("", s.float(), rows, n), settings}, s.outs(ir.I32, rows), pos)
 }
 
 func (s *sheet) stop() *ir.FlatOp {

@@ -30,7 +30,8 @@ const (
 // Operators are all of them, by name in a fixed order: a seed means the same operator as long as the list stays.
 var Operators = slices.Concat(waitOperators, counterOperators, queueOperators, viewOperators, targetOperators,
 	pageOperators,
-	bufferOperators, opOperators, operandOperators, cacheOperators, structureOperators, loopOperators, carryOperators)
+	bufferOperators, opOperators, operandOperators, cacheOperators, structureOperators, loopOperators, carryOperators,
+	tokenOperators)
 
 func operator(name, rule string, change func(*draft) bool) Operator {
 	return Operator{name, rule, func(r *rand.Rand, c *Case) bool {

@@ -10,39 +10,76 @@ import (
 
 // Tokens makes a small native program that takes several sequences, or several rows of each, in a pass: tokens are
 // embedded, keys are rotated each to its position, each head of each sequence attends and appends, and every token gets
-// logits and a next one. Two in three have a slip, in which sequences, rows or positions are taken for one another.
+// logits and a next one, by plain memory or by exchange words. Two in three have a slip, in which sequences, rows or
+// positions are taken for one another; the class says which.
 func Tokens(seed uint64) Case {
-	g := &tokens{Rand: rand.New(rand.NewPCG(seed, 'p')), slip: -1}
-	if !chance(g.Rand, 3) {
-		g.slip = g.IntN(slips)
+	r := rand.New(rand.NewPCG(seed, 'p'))
+	g := &tokens{Rand: r, slip: noSlip}
+	if !chance(r, 3) {
+		g.slip = slip(r.IntN(len(slipNames)))
 	}
-	return Case{Name: "tokens/" + strconv.FormatUint(seed, 10), Class: "tokens", Program: g.program()}
+	class := "tokens"
+	if g.slip != noSlip {
+		class += ": " + slipNames[g.slip]
+	}
+	return Case{Name: "tokens/" + strconv.FormatUint(seed, 10), Class: class, Program: g.program()}
 }
 
-// Slips of such a program.
+// makeTokens makes such a program, with a slip or without one.
+func makeTokens(r *rand.Rand, slips bool) *ir.Program {
+	g := &tokens{Rand: r, slip: noSlip}
+	if slips {
+		g.slip = slip(r.IntN(len(slipNames)))
+	}
+	return g.program()
+}
+
+// slip is what is wrong with such a program.
+type slip int
+
 const (
-	otherCache    = iota // keys or values of another sequence's cache
-	otherRows            // rows of the cache below the position of another sequence
-	otherAppend          // rows are appended at the position of another sequence
-	fewerAppended        // a row less than there are
-	laterAppended        // rows further on than they should be
-	sameAppended         // all rows to one
-	unwritten            // a row that the pass is only about to append
-	noWait               // attention does not wait for its rows
-	fewerLogits          // a token has none
-	otherRow             // rows at the position of another sequence
-	otherQueries         // the queries of another sequence: a wrong result, and no hazard
-	noLowerBound         // a window reaches below the first row
-	mixed                // plain memory by the positions of two sequences
-	missedPart           // rows of one part are appended by nobody
-	allParts             // rows are appended by every part
-	slips
+	noSlip slip = iota - 1
+	otherCache
+	otherRows
+	otherAppend
+	fewerAppended
+	laterAppended
+	sameAppended
+	unwritten
+	noWait
+	fewerLogits
+	otherRow
+	otherQueries // a wrong result, and no hazard
+	noLowerBound
+	mixed
+	missedPart
+	allParts
 )
+
+// slipNames say what they are, in the record.
+var slipNames = [...]string{
+	otherCache:    "keys of another cache",
+	otherRows:     "rows below another position",
+	otherAppend:   "appended at another position",
+	fewerAppended: "a row not appended",
+	laterAppended: "appended further on",
+	sameAppended:  "all rows appended to one",
+	unwritten:     "attends to a row to come",
+	noWait:        "attends without a wait",
+	fewerLogits:   "a token without logits",
+	otherRow:      "masked as another sequence",
+	otherQueries:  "queries of another sequence",
+	noLowerBound:  "window below the first row",
+	mixed:         "memory by two positions",
+	missedPart:    "rows of a split not appended",
+	allParts:      "rows appended by every split",
+}
 
 // tokens is such a program while it is made. Heads have two elements; keys are queries and values too.
 type tokens struct {
 	*rand.Rand
-	slip         int
+	slip         slip
+	words        bool // tokens are handed on in exchange words, else in plain memory behind counters
 	prog         *ir.Program
 	heads        int
 	parts, block int // that the rows of a cache are dealt out to, and in
@@ -56,6 +93,7 @@ func (g *tokens) program() *ir.Program {
 		pass = ir.PassOf(2, 1+g.IntN(2))
 	}
 	g.heads, g.parts, g.block = 1+g.IntN(2), 1, 1+g.IntN(2)
+	g.words = chance(g.Rand, 2)
 	if chance(g.Rand, 3) || g.slip == missedPart || g.slip == allParts {
 		g.parts = 2
 	}
@@ -77,7 +115,7 @@ func (g *tokens) program() *ir.Program {
 
 // sequencesOnly reports whether the slip needs several sequences.
 func (g *tokens) sequencesOnly() bool {
-	return slices.Contains([]int{otherCache, otherRows, otherAppend, otherRow, otherQueries, mixed}, g.slip)
+	return slices.Contains([]slip{otherCache, otherRows, otherAppend, otherRow, otherQueries, mixed}, g.slip)
 }
 
 func (g *tokens) buffers() {
@@ -98,11 +136,16 @@ func (g *tokens) buffers() {
 		cache = append([]int{s}, cache...)
 	}
 	add("kv", ir.KVCache, ir.F32, cache...)
-	add("x", ir.Activation, ir.F32, n, tokenWidth)
-	add("k", ir.Activation, ir.F32, n, 2*g.heads)
-	add("attn", ir.Activation, ir.F32, n, 2*g.heads)
+	exchange := func(name string, shape ...int) {
+		if b := add(name, ir.Activation, ir.F32, shape...); g.words {
+			b.Space, b.Layout.Kind = ir.GlobalScratch, ir.Word64
+		}
+	}
+	exchange("x", n, tokenWidth)
+	exchange("k", n, 2*g.heads)
+	exchange("attn", n, 2*g.heads)
 	if g.parts > 1 {
-		add("part", ir.Activation, ir.F32, g.units(), g.prog.Pass.NumRows(), 1, 4)
+		exchange("part", g.units(), g.prog.Pass.NumRows(), 1, 4)
 	}
 	add("marks", ir.Activation, ir.F32, m.MaxSeq+g.prog.Pass.NumSequences())
 }
@@ -111,18 +154,28 @@ func (g *tokens) buffers() {
 func (g *tokens) variant(name string, lo, hi int, slips bool) {
 	slip := g.slip
 	if !slips {
-		g.slip = -1
+		g.slip = noSlip
 	}
 	v := ir.Variant{Name: name, Lo: lo, Hi: hi}
 	stages := []*ir.Stage{g.embed(), g.keys(), g.attention()}
 	if g.parts > 1 {
 		stages = append(stages, g.combine())
 	}
-	for _, s := range append(stages, g.head()) {
-		v.Body = append(v.Body, s)
-		v.Counters = append(v.Counters, ir.Counter{Name: s.Signal, How: ir.ByCounter})
+	stages = append(stages, g.head())
+	how := ir.ByCounter
+	if g.words { // which show that a token is there, and not that who handed it on is done
+		how = ir.Flagged
+		stages = append(stages, &ir.Stage{Name: "join", Signal: "step", Dist: ir.Dist{Kind: ir.Spread, Extent: tokenSMs,
+			Grain: 1, SMs: tokenSMs}, Ops: []ir.Op{newOp(ir.NOP, nil, nil)}})
 	}
-	v.Counters[len(v.Counters)-1].Role = ir.RoleStep
+	for _, s := range stages {
+		v.Body = append(v.Body, s)
+		if s.Signal != "" {
+			v.Counters = append(v.Counters, ir.Counter{Name: s.Signal, How: how})
+		}
+	}
+	step := &v.Counters[len(v.Counters)-1]
+	step.How, step.Role = ir.ByCounter, ir.RoleStep
 	g.prog.Variants = append(g.prog.Variants, v)
 	g.slip = slip
 }
@@ -163,7 +216,7 @@ func (g *tokens) attention() *ir.Stage {
 	head, other := symA.Div(g.parts).Mod(g.heads), number.Add(ir.Int(1)).Mod(pass.NumSequences())
 	out, mine := "attn", symA.Mod(g.parts)
 	pos := ir.PosOf(number)
-	or := func(slip int, e, wrong ir.Expr) ir.Expr {
+	or := func(slip slip, e, wrong ir.Expr) ir.Expr {
 		if g.slip == slip {
 			return wrong
 		}
@@ -290,11 +343,14 @@ func (g *tokens) head() *ir.Stage {
 		rows = ir.Span(ir.Int(g.IntN(2)), ir.Int(g.prog.Pass.NumTokens()-1))
 	}
 	logits := viewOf("logits", rows, extent(tokenVocab))
-	s := &ir.Stage{Name: "head", Signal: "step", Dist: ir.Dist{Kind: ir.Explicit, Spans: []ir.TaskSpan{{B: 1}}},
+	s := &ir.Stage{Name: "head", Dist: ir.Dist{Kind: ir.Explicit, Spans: []ir.TaskSpan{{B: 1}}},
 		Ops: []ir.Op{
 			newOp(ir.GEMM, views(logits), views(viewOf("attn", rows, extent(2*g.heads)),
 				viewOf("head.weight", extent(tokenVocab), extent(2*g.heads)))),
 			newOp(ir.ArgMax, views(viewOf("next", rows)), views(logits))}}
+	if !g.words {
+		s.Signal = "step"
+	}
 	if g.parts > 1 {
 		return g.wait(s, "attn", g.prog.Pass.NumTokens()*g.heads)
 	}

@@ -40,16 +40,16 @@ type Report struct {
 	Examples map[string]string         // for each of these codes, the name of a program
 }
 
-// Run judges n programs: those of the published population, and ours on top. Each false accept and each disagreement
-// about operands is handed to found at once. Fewer programs than [Whole] leave out the few that are large: each of them
-// takes as long as hundreds of others.
-func Run(n int, e oracle.Effort, found func(*Judgement)) *Report {
+// Run judges a piece of n programs: of those of the published population, and ours on top. Each false accept and each
+// disagreement about operands is handed to found at once. Fewer programs than [Whole] leave out the few that are large:
+// each of them takes as long as hundreds of others.
+func Run(n int, piece Piece, e oracle.Effort, found func(*Judgement)) *Report {
 	sources := sources(n)
 	type job struct {
 		source int
 		n      uint64
 	}
-	rep := &Report{Rows: make([]Row, len(sources)), Strict: map[string]map[string]int{}, Examples: map[string]string{}}
+	rep := &Report{Strict: map[string]map[string]int{}, Examples: map[string]string{}}
 	byClass := map[string]*Row{}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -60,6 +60,7 @@ func Run(n int, e oracle.Effort, found func(*Judgement)) *Report {
 			jobs = append(jobs, job{i, uint64(k)})
 		}
 	}
+	jobs = every(jobs, piece)
 	const chunk = 64
 	for range runtime.GOMAXPROCS(0) {
 		wg.Add(1)
@@ -89,18 +90,23 @@ func Run(n int, e oracle.Effort, found func(*Judgement)) *Report {
 		}()
 	}
 	wg.Wait()
+	rep.rows(byClass)
+	return rep
+}
+
+// rows puts the rows of all classes into the report, in their order.
+func (rep *Report) rows(byClass map[string]*Row) {
 	rep.Rows = rep.Rows[:0]
 	for _, r := range byClass {
 		rep.Rows = append(rep.Rows, *r)
 	}
 	slices.SortFunc(rep.Rows, func(a, b Row) int { return compareRows(&a, &b) })
-	return rep
 }
 
 // large reports whether a program has so many tasks that judging it takes seconds.
 func large(c *population.Case) bool {
 	p := c.Program
-	return p != nil && p.Target != nil && p.Model.Layers*p.Target.SMs > 512
+	return p != nil && p.Target != nil && p.Model.Layers*p.Target.SMs*p.Pass.NumTokens() > 512
 }
 
 func (rep *Report) count(rows map[string]*Row, group string, j Judgement) {
@@ -178,12 +184,12 @@ func sources(n int) []source {
 		{source{group: "ours", draw: population.Mutant}, 14},
 		{source{group: "ours", draw: population.Operands}, 3},
 		{source{group: "ours", draw: population.Native}, 4},
-		{source{group: "ours", draw: population.Looped}, 4},
+		{source{group: "ours", draw: population.Looped}, 3},
 		{source{group: "ours", draw: population.NativeFlat}, 2},
-		{source{group: "ours", draw: func(n uint64) population.Case { return population.DAG(n + 4000) }}, 4},
+		{source{group: "ours", draw: func(n uint64) population.Case { return population.DAG(n + 4000) }}, 3},
 		{source{group: "ours", draw: population.Exchange}, 2},
 		{source{group: "ours", draw: population.Indices}, 1},
-		{source{group: "ours", draw: population.Tokens}, 1},
+		{source{group: "ours", draw: population.Tokens}, 3},
 		{source{group: "ours", draw: population.Streamed}, 1},
 	} {
 		s.of = rest * s.share / 40
@@ -222,19 +228,24 @@ func (rep *Report) Total(group string) Row {
 	t := Row{Group: group, Class: "all"}
 	for _, r := range rep.Rows {
 		if group == "" || r.Group == group {
-			t.Programs += r.Programs
-			t.Unsafe += r.Unsafe
-			t.Rejected += r.Rejected
-			t.FalseAccepts += r.FalseAccepts
-			t.Accepted += r.Accepted
-			t.Strict += r.Strict
-			t.Exhaustive += r.Exhaustive
-			t.Schedules += r.Schedules
-			t.Compared += r.Compared
-			t.Disagree += r.Disagree
+			t.add(&r)
 		}
 	}
 	return t
+}
+
+// add adds the numbers of another row.
+func (r *Row) add(o *Row) {
+	r.Programs += o.Programs
+	r.Unsafe += o.Unsafe
+	r.Rejected += o.Rejected
+	r.FalseAccepts += o.FalseAccepts
+	r.Accepted += o.Accepted
+	r.Strict += o.Strict
+	r.Exhaustive += o.Exhaustive
+	r.Schedules += o.Schedules
+	r.Compared += o.Compared
+	r.Disagree += o.Disagree
 }
 
 func (r Row) String() string {

@@ -10,7 +10,6 @@ var ArgMax = declare(Spec{
 		{Key: "partial", Lo: 0, Hi: 1, Doc: "1: the operand is a part of the values"},
 		first,
 	},
-	Kernel: true,
 	Forms: []Form{{
 		When: "with partial=1",
 		If:   func(_ int, args Args) bool { return args.Int("partial", 0) != 0 },
@@ -28,10 +27,7 @@ var ArgMax = declare(Spec{
 			if !anyValue(c) {
 				return 0, 0
 			}
-			if x, of := &c.In[0], &c.In[1]; x.N() != of.N() || x.Last != of.Last {
-				c.Fail("has %d values and %d indices, in rows of %d and %d, want as many", x.N(), of.N(), x.Last,
-					of.Last)
-			}
+			asManyIndices(c)
 			return c.In[0].Rows, c.In[0].Rows
 		},
 	}, {
@@ -46,6 +42,12 @@ var ArgMax = declare(Spec{
 		},
 	}},
 })
+
+func asManyIndices(c *Call) {
+	if x, of := &c.In[0], &c.In[1]; x.N() != of.N() || x.Last != of.Last {
+		c.Fail("has %d values and %d indices, in rows of %d and %d, want as many", x.N(), of.N(), x.Last, of.Last)
+	}
+}
 
 func anyValue(c *Call) bool {
 	if c.In[0].N() == 0 {

@@ -117,5 +117,7 @@ var (
 		Doc: "the type of quantised elements; needs group"}
 	group = Param{Key: "group", Lo: 1, Hi: MaxInt, Doc: "columns that share a scale"}
 
+	ownPos = Param{Key: "pos", Lo: 0, Hi: MaxInt, Moves: true, Doc: "the position of a row's token"}
+
 	first = Param{Key: "first", Lo: 0, Hi: MaxInt, Doc: "the number of the first element of the operand"}
 )

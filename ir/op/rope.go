@@ -16,7 +16,7 @@ var ROPE = declare(Spec{
 		need(Param{Key: "order", Lo: 0, Hi: 1, Doc: "how rotation pairs lie in x"}),
 		first,
 		{Key: "limit", Lo: 0, Hi: MaxInt, Doc: "the first element that is not rotated"},
-		{Key: "pos", Lo: 0, Hi: MaxInt, Moves: true, Doc: "the position that a row is rotated to"},
+		ownPos,
 		scale,
 		{Key: "theta", Real: true, Sign: Positive, Doc: "is raised to powers: the base of the frequencies"},
 	},

@@ -30,8 +30,8 @@ import (
 // A Decoder decodes one sequence, as a session on a GPU does.
 type Decoder interface {
 	sampling.Feeder
-	// Complete decodes a prompt at the decoder's position, and greedily up to n tokens after it until one of stops, and
-	// gives each to emit.
+	// Complete decodes a prompt at the decoder's position, and up to n tokens after it until one of stops, which the
+	// decoder chooses (see [sampling.Chooser]), and gives each to emit.
 	Complete(ctx context.Context, prompt []int, n int, stops []int, emit func(id int) error) (host.Completion, error)
 	// Position is that of the next token; the cache holds the rows before it.
 	Position() int

@@ -17,11 +17,12 @@ import (
 
 // BenchOptions say what [Session.Bench] measures. Zero values take the defaults.
 type BenchOptions struct {
-	Position       int // of the first step of every launch
-	StepsPerLaunch int // default 16, less where the positions of a variant end sooner
-	Launches       int // of each kernel, default 100
-	WarmUp         int // launches of each kernel before, default 10
-	Prompt         int // tokens of a prompt whose time to the first token is measured too; 0: none
+	Position       int  // of the first step of every launch
+	StepsPerLaunch int  // default 16, less where the positions of a variant end sooner
+	Launches       int  // of each kernel, default 100
+	WarmUp         int  // launches of each kernel before, default 10
+	Prompt         int  // tokens of a prompt whose time to the first token is measured too; 0: none
+	Drawn          bool // measure steps that draw their tokens with a temperature too
 }
 
 // Quantiles of a time, in microseconds per token.
@@ -35,21 +36,22 @@ type Quantiles struct {
 // the same bytes and waits for nothing; of the drain kernel, which decodes without a stream; and of a plain read of
 // the weights. GBs are 10^9 bytes per second.
 type BenchReport struct {
-	Device         string    `json:"device"`
-	Position       int       `json:"position"`
-	StepsPerLaunch int       `json:"steps_per_launch"`
-	Launches       int       `json:"launches"`
-	Latency        Quantiles `json:"latency_us"`
-	Ceiling        Quantiles `json:"ceiling_us"`
-	Drain          Quantiles `json:"drain_us"`        // what consumers and exchanges cost by themselves
-	BytesPerToken  float64   `json:"bytes_per_token"` // weights streamed, and KV rows read, the mean of the steps
-	GBs            float64   `json:"gbs"`
-	CeilingGBs     float64   `json:"ceiling_gbs"`
-	ReadGBs        float64   `json:"read_gbs"`         // plain read bandwidth: 16-byte loads by all SMs, median
-	Share          float64   `json:"share_of_ceiling"` // 1: as fast as the ceiling
-	WarmUp         int       `json:"warm_up"`          // launches before, of which nothing is reported
-	Samples        Samples   `json:"samples_us"`
-	Machine        Machine   `json:"machine"`
+	Device         string     `json:"device"`
+	Position       int        `json:"position"`
+	StepsPerLaunch int        `json:"steps_per_launch"`
+	Launches       int        `json:"launches"`
+	Latency        Quantiles  `json:"latency_us"`
+	Ceiling        Quantiles  `json:"ceiling_us"`
+	Drain          Quantiles  `json:"drain_us"`           // what consumers and exchanges cost by themselves
+	Drawn          *Quantiles `json:"drawn_us,omitempty"` // of steps that draw their tokens with a temperature
+	BytesPerToken  float64    `json:"bytes_per_token"`    // weights streamed, and KV rows read, the mean of the steps
+	GBs            float64    `json:"gbs"`
+	CeilingGBs     float64    `json:"ceiling_gbs"`
+	ReadGBs        float64    `json:"read_gbs"`         // plain read bandwidth: 16-byte loads by all SMs, median
+	Share          float64    `json:"share_of_ceiling"` // 1: as fast as the ceiling
+	WarmUp         int        `json:"warm_up"`          // launches before, of which nothing is reported
+	Samples        Samples    `json:"samples_us"`
+	Machine        Machine    `json:"machine"`
 
 	Passes []PassReport  `json:"passes,omitempty"` // of the kernels for several tokens that the build has
 	Prompt *PromptReport `json:"prompt,omitempty"`
@@ -127,6 +129,7 @@ func (s *Session) benchDefaults(o *BenchOptions) error {
 type bench struct {
 	measures                      *measures
 	decode, ceiling, drain, plain *timedKernel
+	drawn                         *timedKernel // nil: not asked for
 	passes                        []timedPass
 	readBytes                     int64
 	turns                         *interleaving
@@ -144,16 +147,30 @@ func (s *Session) newBench(o BenchOptions) (b *bench, err error) {
 	b.ceiling = s.timedSteps(s.one, s.one.ceiling, o.StepsPerLaunch, false, nil)
 	b.drain = s.timedSteps(s.one, b.measures.drain, o.StepsPerLaunch, true, nil)
 	b.plain, b.readBytes = b.measures.timedRead(o.StepsPerLaunch)
+	// Decode comes after the ceiling, which leaves the caches as decode itself does.
+	kernels := []*timedKernel{b.drain, b.plain, b.ceiling, b.decode}
+	if o.Drawn {
+		if err := s.setSampling(slices.Repeat([]Sampling{{Temperature: 1}}, MaxSequences)); err != nil {
+			return b, err
+		}
+		b.drawn = s.timedSteps(s.one, s.one.decode, o.StepsPerLaunch, true, s.drawn)
+		kernels = append(kernels, b.drawn)
+	}
 	var several []*timedKernel
 	b.passes, several = s.newTimedPasses(o)
-	// Decode comes after the ceiling, which leaves the caches as decode itself does.
-	kernels := append([]*timedKernel{b.drain, b.plain, b.ceiling, b.decode}, several...)
+	kernels = append(kernels, several...)
 	if b.turns, err = s.interleave(kernels...); err != nil {
 		return b, err
 	}
 	b.clocks = watchClocks(s.dev)
 	b.turns.queued = b.clocks.look
 	return b, nil
+}
+
+// drawn makes a launch draw its tokens, by the settings that are there.
+func (s *Session) drawn(p *launchParams) {
+	p.Logits = s.mem.scratch + driver.Ptr(s.mem.logits)
+	p.Sampling = s.mem.scratch + driver.Ptr(s.mem.sampling)
 }
 
 func (b *bench) close() error {
@@ -175,6 +192,9 @@ func (s *Session) benchReport(o BenchOptions, b *bench) (*BenchReport, error) {
 		Latency: quantiles(b.decode.times), Ceiling: quantiles(b.ceiling.times), Drain: quantiles(b.drain.times)}
 	if r.Latency.Median <= 0 || r.Ceiling.Median <= 0 || r.Latency.Median < r.Ceiling.Median {
 		return nil, &ArtefactError{Latency: r.Latency.Median, Ceiling: r.Ceiling.Median}
+	}
+	if b.drawn != nil {
+		r.Drawn = new(quantiles(b.drawn.times))
 	}
 	t := &s.facts.Traffic
 	r.BytesPerToken = float64(t.Weights) + t.CacheBytes(o.Position, o.StepsPerLaunch)

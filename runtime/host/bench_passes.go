@@ -12,11 +12,12 @@ import (
 // PassReport is the time of a pass of several tokens, launched between those of one. Latency and Ceiling are
 // microseconds per pass. Of several sequences, all stand at the position of the bench.
 type PassReport struct {
-	Rows           int       `json:"rows"`
-	Sequences      int       `json:"sequences,omitempty"`
-	StepsPerLaunch int       `json:"steps_per_launch"` // passes
-	Latency        Quantiles `json:"latency_us"`
-	Ceiling        Quantiles `json:"ceiling_us"`
+	Rows           int        `json:"rows"`
+	Sequences      int        `json:"sequences,omitempty"`
+	StepsPerLaunch int        `json:"steps_per_launch"` // passes
+	Latency        Quantiles  `json:"latency_us"`
+	Ceiling        Quantiles  `json:"ceiling_us"`
+	Drawn          *Quantiles `json:"drawn_us,omitempty"` // of passes that draw their tokens with a temperature
 }
 
 // PromptReport is the time from a prompt's ids to the first token after it, both on the host, in microseconds.
@@ -31,6 +32,7 @@ type timedPass struct {
 	kernel          *megakernel
 	steps           int
 	decode, ceiling *timedKernel
+	drawn           *timedKernel // nil: not asked for
 }
 
 // newTimedPasses are those that fit the positions of a bench, with steps that decode no more positions than its variant
@@ -50,7 +52,15 @@ func (s *Session) newTimedPasses(o BenchOptions) (all []timedPass, kernels []*ti
 		}
 		t := timedPass{kernel: k, steps: steps, decode: s.timedSteps(k, k.decode, steps, true, known),
 			ceiling: s.timedSteps(k, k.ceiling, steps, false, known)}
-		all, kernels = append(all, t), append(kernels, t.ceiling, t.decode)
+		kernels = append(kernels, t.ceiling, t.decode)
+		if o.Drawn {
+			t.drawn = s.timedSteps(k, k.decode, steps, true, func(p *launchParams) {
+				known(p)
+				s.drawn(p)
+			})
+			kernels = append(kernels, t.drawn)
+		}
+		all = append(all, t)
 	}
 	return all, kernels
 }
@@ -60,6 +70,9 @@ func (t *timedPass) report() PassReport {
 		Ceiling: quantiles(t.ceiling.times)}
 	if n := t.kernel.info.Sequences; n > 1 {
 		r.Sequences = n
+	}
+	if t.drawn != nil {
+		r.Drawn = new(quantiles(t.drawn.times))
 	}
 	return r
 }

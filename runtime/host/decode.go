@@ -10,10 +10,10 @@ import (
 	"amkc/runtime/driver"
 )
 
-// Feed decodes ids at the session's position and the ones after it, and returns the token that the model chooses
-// after the last (greedy: the largest logit, the lowest id among equals). onLogits, if not nil, gets the logits
-// [vocab] after each id, in order; the slice is valid during the call. Errors: [PositionError], [TokenError],
-// [StallError], the cause of a cancelled context, and those of the driver.
+// Feed decodes ids at the session's position and the ones after it, and returns the token that is chosen after the
+// last: the largest logit, the lowest id among equals, unless [Session.Choose] says otherwise. onLogits, if not nil,
+// gets the logits [vocab] after each id, in order; the slice is valid during the call. Errors: [PositionError],
+// [TokenError], [StallError], [sampling.LogitsError], the cause of a cancelled context, and those of the driver.
 func (s *Session) Feed(ctx context.Context, ids []int, onLogits func(position int, logits []float32) error) (next int,
 	err error) {
 	if len(ids) == 0 {
@@ -34,7 +34,11 @@ func (s *Session) Feed(ctx context.Context, ids []int, onLogits func(position in
 		} else {
 			var k *megakernel
 			k, n = s.next(len(ids), onLogits != nil)
-			tokens, err := s.run(ctx, burst{kernel: k, tokens: n, forced: ids[:n], logits: onLogits != nil}, nil)
+			b := burst{kernel: k, tokens: n, forced: ids[:n], logits: onLogits != nil}
+			if n == len(ids) {
+				b.sampling = s.sampling
+			}
+			tokens, err := s.run(ctx, b, nil)
 			if err != nil {
 				return 0, err
 			}
@@ -78,7 +82,7 @@ func (s *Session) Generate(ctx context.Context, token, n int, stops []int, emit 
 	var all []int
 	for len(all) < n {
 		next := s.one.limit(s.position, n-len(all), false)
-		tokens, err := s.run(ctx, burst{tokens: next, token: token, stops: stops}, emit)
+		tokens, err := s.run(ctx, burst{tokens: next, token: token, stops: stops, sampling: s.sampling}, emit)
 		all = append(all, tokens...)
 		if err != nil {
 			return all, err

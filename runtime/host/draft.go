@@ -67,7 +67,7 @@ func (d *drafting) next(ctx context.Context, n int, stops []int, emit func(id in
 	steps := min(n, max(1<<min(d.launches, longestPlain), d.pace.Pause()))
 	steps = s.one.limit(s.position, steps, false)
 	d.launches++
-	tokens, err := s.run(ctx, burst{tokens: steps, token: token, stops: stops}, emit)
+	tokens, err := s.run(ctx, burst{tokens: steps, token: token, stops: stops, sampling: s.sampling}, emit)
 	d.pace.Decoded(len(tokens))
 	return tokens, err
 }
@@ -76,7 +76,7 @@ func (d *drafting) next(ctx context.Context, n int, stops []int, emit func(id in
 func (d *drafting) verify(ctx context.Context, k *megakernel, ids, stops []int, emit func(id int) error) ([]int,
 	error) {
 	s, first := d.s, d.s.position
-	tokens, err := s.run(ctx, burst{kernel: k, tokens: len(ids), forced: ids}, nil)
+	tokens, err := s.run(ctx, burst{kernel: k, tokens: len(ids), forced: ids, sampling: s.sampling}, nil)
 	if err != nil {
 		s.position = first
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"amkc/runtime/driver"
+	"amkc/runtime/sampling"
 )
 
 // A burst is the work of one launch: tokens from the session's position on, all of one variant.
@@ -18,6 +19,8 @@ type burst struct {
 	token  int
 	stops  []int // only without forced: a chosen token among these ends the launch
 	logits bool  // leave the logits of every token in scratch memory
+	// by what the tokens are chosen, of each sequence of the pass; nil: the largest logits
+	sampling []Sampling
 
 	// positions are those of the sequences of a pass of several, or absent. Then there are as many tokens in each step,
 	// all of them of forced, where those of later steps may be -1. nil: one sequence, at the session's position.
@@ -25,8 +28,12 @@ type burst struct {
 	trace     *tracer // nil, or where every exchanged value goes
 }
 
-// absent is the position of a sequence that is not there: kAbsent of amk/launch.cuh.
-const absent = -1
+// absent is the position of a sequence that is not there, and noToken what a step chooses where settings and logits
+// leave nothing to draw: kAbsent and kNoToken of amk/launch.cuh.
+const (
+	absent  = -1
+	noToken = 0x7ffffffe
+)
 
 // pollEvery is how often the words of a running launch are read.
 const pollEvery = 200 * time.Microsecond
@@ -48,6 +55,16 @@ func (b *burst) stopped(tokens []int) bool {
 		}
 	}
 	return false
+}
+
+// noToken says that a step of a launch from a position on has found no token to draw, after so many tokens.
+func (b *burst) noToken(first, after int) error {
+	at := first + after
+	if n := len(b.positions); n > 0 {
+		at = b.positions[after%n] + after/n
+	}
+	return &sampling.LogitsError{Position: at + 1, What: "no token can be drawn: each has a logit of -inf, or the " +
+		"logit of some is no finite number"}
 }
 
 // run carries a burst out and returns the tokens chosen, one after each that was decoded. emit gets each as soon as the
@@ -74,10 +91,11 @@ func (s *Session) run(ctx context.Context, b burst, emit func(id int) error) ([]
 
 	var tokens []int
 	var emitErr error
+	none := false // the settings leave no token to choose, and the launch ends with that step
 	drain := func() {
 		for len(tokens) < b.tokens {
 			word := s.mem.pinned.Load32(s.mem.tokens + 4*len(tokens))
-			if word == 0 {
+			if none = none || word == noToken+1; word == 0 || none {
 				return
 			}
 			tokens = append(tokens, int(word-1))
@@ -115,6 +133,10 @@ func (s *Session) run(ctx context.Context, b burst, emit func(id int) error) ([]
 	if b.positions == nil {
 		s.position += len(tokens)
 	}
+	if none {
+		b.kernel.epoch += uint64(b.stepsOf(len(tokens) + 1))
+		return tokens, b.noToken(first, len(tokens))
+	}
 	b.kernel.epoch += uint64(b.stepsOf(len(tokens)))
 	if len(tokens) < b.tokens && !b.stopped(tokens) {
 		return tokens, fmt.Errorf("the kernel ended after %d of %d tokens without saying why", len(tokens), b.tokens)
@@ -148,7 +170,16 @@ func (s *Session) start(b burst) error {
 		}
 	}
 	if b.logits {
+		p.LogitStride = k.info.Tokens()
+	}
+	if b.logits || b.sampling != nil {
 		p.Logits = s.mem.scratch + driver.Ptr(s.mem.logits)
+	}
+	if b.sampling != nil {
+		if err := s.setSampling(b.sampling); err != nil {
+			return err
+		}
+		p.Sampling = s.mem.scratch + driver.Ptr(s.mem.sampling)
 	}
 	for i := range rows {
 		s.mem.pinned.Store32(s.mem.tokens+4*i, 0)
@@ -195,8 +226,9 @@ func (s *Session) recover() error {
 // Trace is where a traced kernel writes values, and the instrumented one its spans.
 type launchParams struct {
 	Weights, Cache, Exchange, Logits, Trace, Forced, Tokens, HostTokens, Abort, AbortDevice, Stalls, StopIDs driver.Ptr
+	Sampling                                                                                                 driver.Ptr
 	SpinLimitNS, FirstEpoch                                                                                  uint64
-	Steps, Position, Token, NStop                                                                            int
+	Steps, Position, Token, NStop, LogitStride                                                               int
 
 	Positions [MaxSequences]int // of several sequences
 }
@@ -208,7 +240,7 @@ func (p *launchParams) sequences(s *Session, positions []int) {
 }
 
 // launchSize is sizeof(amk::Launch).
-const launchSize = 8*14 + 4*(4+MaxSequences)
+const launchSize = 8*15 + 4*(6+MaxSequences)
 
 // encode lays the struct out as the device compiler does.
 func (p *launchParams) encode() []byte {
@@ -216,12 +248,12 @@ func (p *launchParams) encode() []byte {
 	b := make([]byte, 0, launchSize)
 	for _, ptr := range []driver.Ptr{p.Weights, p.Cache, p.Exchange, p.Logits, p.Trace, p.Forced, p.Tokens,
 		p.HostTokens,
-		p.Abort, p.AbortDevice, p.Stalls, p.StopIDs} {
+		p.Abort, p.AbortDevice, p.Stalls, p.StopIDs, p.Sampling} {
 		b = le.AppendUint64(b, uint64(ptr))
 	}
 	b = le.AppendUint64(b, p.SpinLimitNS)
 	b = le.AppendUint64(b, p.FirstEpoch)
-	for _, v := range append([]int{p.Steps, p.Position, p.Token, p.NStop}, p.Positions[:]...) {
+	for _, v := range append([]int{p.Steps, p.Position, p.Token, p.NStop, p.LogitStride, 0}, p.Positions[:]...) {
 		b = le.AppendUint32(b, uint32(int32(v)))
 	}
 	return b

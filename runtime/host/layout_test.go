@@ -2,6 +2,7 @@ package host
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"os"
 	"regexp"
@@ -10,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
 )
 
 // The structs that cross to the device are built byte by byte, so the headers are read to see that they agree.
@@ -33,8 +36,13 @@ func TestDeviceStructs(t *testing.T) {
 		return names
 	}
 	require.Equal(t, strings.Fields(`weights cache exchange logits trace profile forced tokens host_tokens abort
-		abort_device stalls stop_ids
-		spin_limit_ns first_epoch steps position token n_stop positions`), fields(read("launch.cuh"), "Launch"))
+		abort_device stalls stop_ids sampling
+		spin_limit_ns first_epoch steps position token n_stop logit_stride reserved positions`),
+		fields(read("launch.cuh"), "Launch"))
+	require.Equal(t, strings.Fields("temperature seed"), fields(read("launch.cuh"), "Sampling"))
+	require.Contains(t, read("launch.cuh"), "sizeof(Sampling) == "+strconv.Itoa(samplingSize))
+	require.Contains(t, read("launch.cuh"), fmt.Sprintf("kNoToken = %#x;", noToken))
+	require.Equal(t, 4*ir.SamplingWords, samplingSize)
 	require.Equal(t, strings.Fields("valid stage layer step wait index expected warp"),
 		fields(read("launch.cuh"), "Stall"))
 	require.Equal(t, strings.Fields(`abi sms threads shared_bytes exchange_bytes exchanges_per_step trace_stride
@@ -68,16 +76,16 @@ func TestDeviceStructs(t *testing.T) {
 	require.Contains(t, read("read.cuh"), "kReadBlocks = "+strconv.Itoa(readBlocks)+";")
 
 	p := launchParams{Weights: 1, Cache: 2, Exchange: 3, Logits: 4, Trace: 5, Forced: 6, Tokens: 7, HostTokens: 8,
-		Abort:       9,
-		AbortDevice: 10, Stalls: 11, StopIDs: 12, SpinLimitNS: 13, FirstEpoch: 14, Steps: 15, Position: 16, Token: -17,
-		NStop: 18, Positions: [MaxSequences]int{19, -20, 21, 22, 23, 24, 25, 26}}
+		Abort: 9, AbortDevice: 10, Stalls: 11, StopIDs: 12, Sampling: 13, SpinLimitNS: 14, FirstEpoch: 15, Steps: 16,
+		Position: 17, Token: -18, NStop: 19, LogitStride: 20,
+		Positions: [MaxSequences]int{21, -22, 23, 24, 25, 26, 27, 28}}
 	raw := p.encode()
 	require.Len(t, raw, launchSize)
-	for i := range 14 {
+	for i := range 15 {
 		require.Equal(t, uint64(i+1), binary.LittleEndian.Uint64(raw[8*i:]))
 	}
-	for i, want := range []int32{15, 16, -17, 18, 19, -20, 21, 22, 23, 24, 25, 26} {
-		require.Equal(t, want, int32(binary.LittleEndian.Uint32(raw[112+4*i:])))
+	for i, want := range []int32{16, 17, -18, 19, 20, 0, 21, -22, 23, 24, 25, 26, 27, 28} {
+		require.Equal(t, want, int32(binary.LittleEndian.Uint32(raw[120+4*i:])))
 	}
 }
 

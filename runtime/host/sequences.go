@@ -44,12 +44,14 @@ type SequenceOptions struct {
 	Stops []int
 	// Logits are wanted with each token, which [Batch.Replace] may change. Then launches have one step.
 	Logits bool
+	// Sampling says how the kernel chooses; see [SamplingOf].
+	Sampling Sampling
 }
 
 // A Token is what a sequence of a batch has given.
 type Token struct {
 	Sequence int
-	ID       int       // what the kernel has chosen: the largest logit, the lowest id among equals
+	ID       int       // what the kernel has chosen
 	Logits   []float32 // [vocab], if they are wanted; the receiver's to change
 	Ended    bool      // the sequence gives no more: the token is a stop, or the last of those that were asked for
 }
@@ -202,7 +204,8 @@ func (b *Batch) alone(ctx context.Context, id int) ([]Token, error) {
 	b.enter(id)
 	steps, stops := b.launch([]int{id})
 	steps = b.s.one.limit(b.s.position, steps, l.Logits)
-	ids, err := b.s.run(ctx, burst{tokens: steps, token: l.rest[0], stops: stops, logits: l.Logits}, nil)
+	ids, err := b.s.run(ctx, burst{tokens: steps, token: l.rest[0], stops: stops, logits: l.Logits,
+		sampling: b.sampling([]int{id}, func(int) int { return 0 }, 1)}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -227,11 +230,26 @@ func (b *Batch) together(ctx context.Context, live []int) ([]Token, error) {
 		logits = logits || l.Logits
 	}
 	ids, err := b.s.run(ctx, burst{kernel: k, tokens: len(forced), forced: forced, stops: stops, logits: logits,
-		positions: positions}, nil)
+		positions: positions, sampling: b.sampling(live, func(id int) int { return id }, n)}, nil)
 	if err != nil {
 		return nil, err
 	}
 	return b.take(live, ids, n, func(id int) int { return id })
+}
+
+// sampling is how a launch of n sequences chooses, of which a sequence is the one that `of` says; nil: by the largest
+// logits.
+func (b *Batch) sampling(live []int, of func(id int) int, n int) []Sampling {
+	var all []Sampling
+	for _, id := range live {
+		if choice := b.slots[id].Sampling; choice != (Sampling{}) {
+			if all == nil {
+				all = make([]Sampling, n)
+			}
+			all[of(id)] = choice
+		}
+	}
+	return all
 }
 
 // launch says how many steps the next launch has, and which ids end it.

@@ -23,8 +23,8 @@
 // in vain give up; where each SM gave up comes back as a [StallError].
 //
 // The package is copied into every emitted launcher. It imports the standard library, runtime/draft, runtime/driver,
-// runtime/infile and runtime/printable, and must not import any other package of amkc. Errors are plain types, see
-// errors.go.
+// runtime/infile, runtime/printable and runtime/sampling, and must not import any other package of amkc. Errors are
+// plain types, see errors.go.
 package host
 
 import (
@@ -59,6 +59,8 @@ type Session struct {
 	region   int  // of the cache, of those that the sequences of a pass have; what decodes one sequence uses this
 	position int  // of the next token; the cache holds the rows before it
 	checked  bool // Check has passed
+
+	sampling []Sampling // of the one sequence; nil: the largest logit
 
 	drafter draft.Drafter // nil: none
 	drafts  draft.Stats

@@ -123,8 +123,8 @@ func (t *Text) Next(allowed []int) (Token, error) {
 
 func (t *Text) choose(allowed []int) (c sampling.Choice, err error) {
 	m := t.m
-	if allowed == nil && t.form == nil && !t.o.NeedLogits() {
-		c.ID, err = t.greedy()
+	if allowed == nil && t.form == nil && sampling.Delegate(m.parts.Decoder, &t.o.Options) {
+		c.ID, err = t.chosen()
 		return c, err
 	}
 	t.ahead = nil
@@ -153,9 +153,9 @@ func (t *Text) choose(allowed []int) (c sampling.Choice, err error) {
 	return t.sampler.Next(m.logits, mask)
 }
 
-// greedy is the token that the kernel chooses. It may choose several in one launch, more from launch to launch: a
+// chosen is the token that the kernel chooses. It may choose several in one launch, more from launch to launch: a
 // launch costs time, and what the kernel decodes behind a stop string is for nothing.
-func (t *Text) greedy() (next int, err error) {
+func (t *Text) chosen() (next int, err error) {
 	if len(t.ahead) > 0 {
 		next, t.ahead = t.ahead[0], t.ahead[1:]
 		return next, nil

@@ -90,13 +90,14 @@ func (c *completer) admit() error {
 	for c.next < len(c.jobs) && len(c.running) < limits.Sequences {
 		job := &c.jobs[c.next]
 		t := &text{job: c.next}
-		if c.o.Sampling.NeedLogits() {
+		if !c.engine.Chooses(&c.o.Sampling) {
 			var err error
 			if t.sampler, err = sampling.New(c.o.Sampling, limits.Vocab, job.IDs); err != nil {
 				return err
 			}
 		}
-		s, _, err := c.engine.Admit(job.IDs, serve.Options{Logits: t.sampler != nil, Most: job.Most, Ends: c.o.Stops})
+		s, _, err := c.engine.Admit(job.IDs, serve.Options{Logits: t.sampler != nil, Most: job.Most, Ends: c.o.Stops,
+			Sampling: &c.o.Sampling})
 		if err != nil {
 			return &LineError{job.Line, err.Error()}
 		}

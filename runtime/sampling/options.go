@@ -123,6 +123,14 @@ func (o *Options) NeedLogits() bool {
 		len(o.Bias) > 0 || o.LogProbs >= 0
 }
 
+// ByKernel reports whether a kernel can choose a token by the options, to the same one as a [Sampler]: the largest
+// logit, or a draw from all tokens with a temperature. The others are chosen from logits on the host.
+func (o *Options) ByKernel() bool {
+	of := *o
+	of.Temperature = 0
+	return !of.NeedLogits() && (o.Temperature == 0 || o.TopK == 0 && o.TopP == 1 && o.MinP == 0)
+}
+
 // String lists what the options change, in the order in which it takes effect.
 func (o *Options) String() string {
 	var parts []string

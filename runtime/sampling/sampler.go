@@ -169,6 +169,21 @@ type Feeder interface {
 	Feed(ctx context.Context, ids []int, onLogits func(position int, logits []float32) error) (next int, err error)
 }
 
+// A Chooser chooses the tokens that it returns by itself.
+type Chooser interface {
+	// Choose makes it choose them by options from now on, to those that a [Sampler] of the options chooses; by [Greedy]
+	// before. It reports whether it can. Where it cannot, it goes on as before.
+	Choose(o *Options) bool
+}
+
+// Delegate makes a decoder choose by options, if it can: one that is no [Chooser] chooses by [Greedy] alone.
+func Delegate(decoder any, o *Options) bool {
+	if c, can := decoder.(Chooser); can {
+		return c.Choose(o)
+	}
+	return !o.NeedLogits()
+}
+
 // Complete decodes a prompt, of one id or more, and up to n tokens after it that s, a new sampler of that prompt,
 // chooses. It gives each to emit, ends after one of stops, and reports whether it did. Every token takes a round of
 // its own, since the logits have to be there before the next. Errors are those of f, s and emit.

@@ -1,6 +1,10 @@
 package serve
 
-import "context"
+import (
+	"context"
+
+	"amkc/runtime/sampling"
+)
 
 // An Engine decodes sequences, each at a position of its own. The server owns it: one goroutine at a time calls it.
 //
@@ -8,6 +12,9 @@ import "context"
 // its last event, or with the one that Replace has put in its place.
 type Engine interface {
 	Limits() Limits
+	// Chooses reports whether the engine chooses tokens by options, to those that a [sampling.Sampler] of them chooses.
+	// Of others it gives logits.
+	Chooses(o *sampling.Options) bool
 	// Admit takes a prompt, which is not empty, has ids below Limits().Vocab and fits Limits().MaxSeq. It decodes
 	// nothing. There are at most Limits().Sequences at a time. cached is how many tokens of the prompt need not be
 	// decoded, as rows of an earlier sequence are there; that changes no bit of what follows.
@@ -41,11 +48,14 @@ type Options struct {
 	// that is not known, and ids that end a sequence without logits.
 	Most int
 	Ends []int
+
+	// Sampling says how tokens are chosen without Logits: options that the engine Chooses by. Nil: [sampling.Greedy].
+	Sampling *sampling.Options
 }
 
 // An Event is a token of a sequence.
 type Event struct {
 	Sequence Sequence
-	Token    int       // what the engine has chosen: the largest logit, the lowest id among equals
+	Token    int       // what the engine has chosen
 	Logits   []float32 // [Vocab], the receiver's to change, valid until the next Step; nil without Options.Logits
 }

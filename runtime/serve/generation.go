@@ -28,17 +28,17 @@ type generation struct {
 	last    time.Time
 }
 
-// options are what the engine has to know.
-func (g *generation) options() Options {
-	return Options{Logits: g.choice.NeedLogits() || g.form != nil, Most: g.most, Ends: g.ends}
+// options are what an engine has to know.
+func (g *generation) options(e Engine) Options {
+	return Options{Logits: g.form != nil || !e.Chooses(&g.choice), Most: g.most, Ends: g.ends, Sampling: &g.choice}
 }
 
 // begin is called when the engine has taken the prompt, of which it has the rows of some tokens.
-func (g *generation) begin(vocab, cached int, now time.Time) (err error) {
+func (g *generation) begin(o Options, vocab, cached int, now time.Time) (err error) {
 	g.record.begin(cached)
 	g.metrics.admitted(now.Sub(g.record.start), len(g.prompt), cached)
 	g.last = now
-	if g.options().Logits {
+	if o.Logits {
 		g.sampler, err = sampling.New(g.choice, vocab, g.prompt)
 	}
 	return err

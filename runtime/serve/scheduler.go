@@ -133,13 +133,14 @@ func (s *scheduler) admit() {
 			g.out.close(context.Cause(g.ctx))
 			continue
 		}
-		id, cached, err := s.engine.Admit(g.prompt, g.options())
+		o := g.options(s.engine)
+		id, cached, err := s.engine.Admit(g.prompt, o)
 		if err != nil {
 			s.log.Error("the engine refuses a sequence", "request_id", g.record.id, "error", err.Error())
 			g.out.close(errInternal)
 			continue
 		}
-		if err := g.begin(s.engine.Limits().Vocab, cached, s.now()); err != nil {
+		if err := g.begin(o, s.engine.Limits().Vocab, cached, s.now()); err != nil {
 			s.log.Error("tokens cannot be chosen", "request_id", g.record.id, "error", err.Error())
 			g.out.close(errInternal)
 			s.engine.Retire(id)

@@ -95,6 +95,8 @@ func hashed(prompt, out []int) int {
 
 func (e *scripted) Limits() Limits { return e.limits }
 
+func (e *scripted) Chooses(o *sampling.Options) bool { return !o.NeedLogits() }
+
 func (e *scripted) Admit(prompt []int, o Options) (Sequence, int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

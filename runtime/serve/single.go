@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"slices"
+
+	"amkc/runtime/sampling"
 )
 
-// A Decoder decodes one sequence: the reference VM of amkc, or a session on a GPU.
+// A Decoder decodes one sequence: the reference VM of amkc, or a session on a GPU. It may be a [sampling.Chooser].
 type Decoder interface {
 	// Feed decodes ids from the decoder's position on, and returns the token chosen after the last. onLogits, if not
 	// nil, gets the logits [vocab] after each; the slice is valid during the call.
@@ -37,7 +39,14 @@ func NewSingle(d Decoder, vocab, maxSeq, chunk int) Engine {
 
 var errBusy = errors.New("the engine has a sequence already, and decodes one at a time")
 
+var errChoice = errors.New("the decoder does not choose tokens by these options")
+
 func (e *single) Limits() Limits { return e.limits }
+
+func (e *single) Chooses(o *sampling.Options) bool {
+	_, can := e.decoder.(sampling.Chooser)
+	return !o.NeedLogits() || can && o.ByKernel()
+}
 
 func (e *single) Admit(prompt []int, o Options) (s Sequence, cached int, err error) {
 	if e.busy {
@@ -48,6 +57,12 @@ func (e *single) Admit(prompt []int, o Options) (s Sequence, cached int, err err
 	}
 	if err := e.decoder.Rewind(cached); err != nil {
 		return 0, 0, err
+	}
+	if o.Sampling == nil {
+		o.Sampling = new(sampling.Greedy())
+	}
+	if !o.Logits && !sampling.Delegate(e.decoder, o.Sampling) {
+		return 0, 0, errChoice
 	}
 	e.cached = e.cached[:cached]
 	e.busy, e.rest, e.options = true, slices.Clone(prompt[cached:]), o

@@ -113,7 +113,7 @@ func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*s
 			if n := op.InBuf[0]; n >= 0 && buffers[n].Space == ir.SMEM {
 				return []*storage{rounded, gains}, nil
 			}
-			// heads, perhaps of a whole that is normalised, or a branch that is added on every SM
+			// heads, perhaps of a whole that is normalised, or a branch that is added to the residual
 			return []*storage{vector, gains, vector}, []*storage{rounded}
 		case ir.LAYERNORM:
 			return []*storage{vector, gains, gains}, nil
@@ -132,7 +132,7 @@ func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*s
 				return []*storage{sums, gains}, rows(op)
 			}
 			if n >= 0 && buffers[n].Space == ir.SMEM {
-				return []*storage{sums, rounded}, []*storage{sums, rounded}
+				return []*storage{sums, rounded}, []*storage{sums, left(op.OutBuf)}
 			} else if n >= 0 && len(buffers[n].Shape) == 2 { // a row of a table of positions
 				return []*storage{sums, matrix}, []*storage{sums, vector}
 			}
@@ -146,11 +146,11 @@ func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*s
 			return []*storage{vector, nil, nil, vector, vector}, []*storage{vector}
 		case ir.AttentionCombine:
 			return []*storage{partial, partial}, []*storage{vector}
-		case ir.ArgMax:
+		case ir.ArgMax, ir.SAMPLE:
 			if op.IntAt("partial", 0, 0) != 0 {
-				return []*storage{sums}, []*storage{partial, which}
+				return []*storage{sums, number}, []*storage{partial, which}
 			}
-			return []*storage{partial, which}, []*storage{number}
+			return []*storage{partial, which, number}, []*storage{number}
 		case ir.STOP:
 			return []*storage{number, number, number}, []*storage{number}
 		}

@@ -131,8 +131,8 @@ func (c *modelCheck) checkTask(t int32) {
 			want("head_dim", op.IntAt("head_dim", 0, 0), m.HeadDim)
 		case ir.RMSNORM, ir.LAYERNORM:
 			length, weights := m.Hidden, op.InBuf[1:]
-			// a task has the queries or the keys of one kv head, of each token
-			ofTask := m.KVHeads * elements(op.In[0], p.flat.Lo) / p.flat.Pass.NumTokens()
+			// a task has the queries or the keys of one kv head, of each of its tokens
+			ofTask := m.KVHeads * width(op.In[0], p.flat.Lo)
 			switch {
 			case op.Has("head_dim"):
 				length = m.HeadDim
@@ -140,8 +140,12 @@ func (c *modelCheck) checkTask(t int32) {
 					length = ofTask
 				}
 			case op.Code == ir.RMSNORM && len(op.In) == 3: // and the mean is that of all
-				length, weights = ofTask, weights[:1]
-				want("a whole of length", elements(op.In[2], p.flat.Lo)/p.flat.Pass.NumTokens(), length)
+				if weights = weights[:1]; op.OutBuf[0] < 0 { // of attention
+					length = ofTask
+				}
+				if !op.In[2].IsTemp() { // it is no sum of parts
+					want("a whole of length", width(op.In[2], p.flat.Lo), length)
+				}
 			}
 			for _, b := range weights {
 				want("a weight of length", p.flat.Buffers[b].Numel(), length)
@@ -151,7 +155,7 @@ func (c *modelCheck) checkTask(t int32) {
 			c.table = op.InBuf[1]
 			c.checkMatrix(t, "the embedding table", c.table)
 			want("a table of height", op.In[1].Dims[0].Len(p.flat.Lo), m.Vocab)
-		case ir.ArgMax:
+		case ir.ArgMax, ir.SAMPLE:
 			for _, before := range slices.Backward(ops[:k]) { // the last product is that of the logits
 				if multiplies(before.Code) {
 					c.head = before.InBuf[1]
@@ -168,13 +172,12 @@ func (c *modelCheck) checkTask(t int32) {
 	}
 }
 
-// elements is how many elements a view has; those of a temporary are not said.
-func elements(o ir.Operand, pos int) int {
-	n := min(1, len(o.Dims))
-	for _, d := range o.Dims {
-		n *= d.Len(pos)
+// width is how many elements a view has of each row; those of a temporary are not said.
+func width(o ir.Operand, pos int) int {
+	if len(o.Dims) == 0 {
+		return 0
 	}
-	return n
+	return o.Dims[len(o.Dims)-1].Len(pos)
 }
 
 // checkMatrix: the table that a token's row is taken from and the matrix that makes the logits have a row for each

@@ -104,6 +104,7 @@ bool __all_sync(unsigned, bool) { abort(); }
 int __ffs(unsigned v) { return __builtin_ffs(v); }
 float rsqrtf(float v) { return 1 / sqrtf(v); }
 float __fdividef(float a, float b) { return a / b; }
+float __fmul_rn(float a, float b) { return a * b; }
 float __uint_as_float(unsigned u) { float f; memcpy(&f, &u, 4); return f; }
 unsigned __float_as_uint(float f) { unsigned u; memcpy(&u, &f, 4); return u; }
 size_t __cvta_generic_to_shared(const void*) { abort(); }
@@ -133,6 +134,12 @@ float __half2float(Half h) { return bits_of<_Float16>(h.bits); }
 int __float2int_rn(float v) { return v != v ? 0 : int(nearbyintf(v)); }
 float __fdiv_rn(float a, float b) { return a / b; }
 float __frcp_rn(float v) { return 1 / v; }
+static long long __double_as_longlong(double v) { return bits_of<long long>(v); }
+static double __longlong_as_double(long long v) { return bits_of<double>(v); }
+static double __dadd_rn(double a, double b) { return a + b; }
+static double __dmul_rn(double a, double b) { return a * b; }
+static double __ddiv_rn(double a, double b) { return a / b; }
+static double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
 struct __nv_bfloat162 { Half x, y; };
 struct __half2 { Half x, y; };
 template <class Op> __nv_bfloat162 pairwise(__nv_bfloat162 a, __nv_bfloat162 b, Op op) {

@@ -22,7 +22,7 @@ static unsigned bits_at(unsigned which, unsigned element) {
 // Of many magnitudes: sums in another order have other bits.
 static float value_at(unsigned which, unsigned element, float scale) {
   const unsigned bits = bits_at(which, element);
-  return rounded<Element>(ldexpf(within(scale, bits), -int(bits >> 16 & 15)));
+  return ldexpf(within(scale, bits), -int(bits >> 16 & 15));
 }
 
 template <class E>

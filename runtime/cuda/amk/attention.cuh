@@ -261,32 +261,43 @@ template <class S, int kWarpHeads, int kGroups, class C>
 __device__ __forceinline__ void merge_warps(C& c, const Unit<S> u, const Page out,
                                             int heads = kGroupHeads, int before = 0) {
   constexpr int kShares = kConsumerWarps / kGroups;
-  for (int e = c.tid; e < heads * kHeadDim; e += kConsumers) {
-    const int head = e / kHeadDim, dim = e % kHeadDim;
+  constexpr int kDims = kHeadDim % 4 == 0 ? 4 : 1;  // of a thread
+  constexpr int kHeadThreads = kHeadDim / kDims;
+  struct alignas(4 * kDims) Dims {
+    float of[kDims];
+  };
+  for (int e = c.tid; e < heads * kHeadThreads; e += kConsumers) {
+    const int head = e / kHeadThreads, dim = e % kHeadThreads * kDims;
     float scale[kShares], top = kNoScore;
 #pragma unroll
     for (int w = 0; w < kShares; ++w) {
       scale[w] = c.shared.attention_max[w * kGroups * kWarpHeads + head];
       top = fmaxf(top, scale[w]);
     }
-    float sum = 0, value = 0;
+    float sum = 0, value[kDims] = {};
 #pragma unroll
     for (int w = 0; w < kShares; ++w) {
       const int at = w * kGroups * kWarpHeads + head;
       scale[w] = exp2_approx(scale[w] - top);
       sum += scale[w] * c.shared.attention_sum[at];
-      value += scale[w] * c.shared.attention[at * kPaddedHead + dim];
+      const Dims of_warp =
+          *reinterpret_cast<const Dims*>(&c.shared.attention[at * kPaddedHead + dim]);
+#pragma unroll
+      for (int i = 0; i < kDims; ++i) value[i] += scale[w] * of_warp.of[i];
     }
     const int row = kSequenceRows > 1 ? (before + head) / kGroupHeads : 0;
     const int in_group = kSequenceRows > 1 ? (before + head) % kGroupHeads : head;
     if constexpr (S::kSplits == 1) {
       const int token = u.sequence() + row;  // one of the two is 0
       const int of_token = (u.head() * kGroupHeads + in_group) * kHeadDim + dim;
-      publish<Element>(c, out, token * kQueryRows + of_token, divide<Element>(value, sum));
+#pragma unroll
+      for (int i = 0; i < kDims; ++i)
+        publish<Element>(c, out, token * kQueryRows + of_token + i, divide<Element>(value[i], sum));
     } else {
       const int of_unit = u.unit * kSequenceRows + row;
       const int base = (of_unit * kGroupHeads + in_group) * (kHeadDim + 2);
-      publish<Fp32>(c, out, base + dim, value);
+#pragma unroll
+      for (int i = 0; i < kDims; ++i) publish<Fp32>(c, out, base + dim + i, value[i]);
       if (dim == 0) {
         publish<Fp32>(c, out, base + kHeadDim, sum > 0 ? top * kLn2 : -INFINITY);
         publish<Fp32>(c, out, base + kHeadDim + 1, sum);

@@ -202,8 +202,8 @@ struct UnitReader<S, NormedHeads> {
         }
         const float other = __shfl_xor_sync(~0u, v, 1);
         const float2 turn = real ? turn_of<S>(c, 0, d / 2) : make_float2(0, 0);
-        const float rotated = d & 1 ? v * turn.x + other * turn.y : v * turn.x - other * turn.y;
-        if (real) q[h * kHeadDim + d] = is_value ? words.value(i) : rounded<Element>(rotated);
+        const float turned = rotated(d & 1, v, other, turn.x, turn.y);
+        if (real) q[h * kHeadDim + d] = is_value ? words.value(i) : rounded<Element>(turned);
       }
     }
   }

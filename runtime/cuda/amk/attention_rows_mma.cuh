@@ -117,16 +117,24 @@ __device__ __forceinline__ void copy_rows(u8* image, const u8* block, int rows, 
   // A lane has two elements in each place: of keys two dims of rows `key` and key + 8, by turns; of
   // values two rows from `value` on, of two dims, and then two from value + 8 on.
   const int key = lane >> 2, value = (lane & 3) * 2;
+  constexpr int kFragments = 2 * HeadGroup::kFragments;
+  const u32 low_keys = mask(key), high_keys = mask(key + 8);
+  const u32 low_values = pair_mask(value), high_values = pair_mask(value + 8);
 #pragma unroll 1
-  for (int f = 0; f < 2 * HeadGroup::kFragments; ++f) {
-    const bool is_value = f >= HeadGroup::kFragments;
-    const int at = (f * 32 + lane) * kLaneBytes;
-    const CacheFragment from = *reinterpret_cast<const CacheFragment*>(block + at);
-    CacheFragment to = *reinterpret_cast<const CacheFragment*>(image + at);
-    const u32 low = is_value ? pair_mask(value) : mask(key);
-    const u32 high = is_value ? pair_mask(value + 8) : mask(key + 8);
-    mix(to, from, {low, is_value ? low : high, is_value ? high : low, high});
-    *reinterpret_cast<CacheFragment*>(image + at) = to;
+  for (int f = 0; f < kFragments; f += kBatch) {
+    CacheFragment from[kBatch], to[kBatch];
+    load_fragments(from, block + lane * kLaneBytes, f, kFragments);
+    load_fragments(to, image + lane * kLaneBytes, f, kFragments);
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i) {
+      if (f + i >= kFragments) break;
+      if (f + i < HeadGroup::kFragments) {
+        mix(to[i], from[i], {low_keys, high_keys, low_keys, high_keys});
+      } else {
+        mix(to[i], from[i], {low_values, low_values, high_values, high_values});
+      }
+      *reinterpret_cast<CacheFragment*>(image + ((f + i) * 32 + lane) * kLaneBytes) = to[i];
+    }
   }
   if (kQuantisedCache && lane < rows) {
     *reinterpret_cast<u32*>(image + scale_offset(lane)) =

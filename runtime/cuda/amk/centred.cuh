@@ -13,6 +13,15 @@ struct Centre {
   float mean, inverse;
 };
 
+// From the sums of a vector and of its squares. The mean is rounded, whatever it is taken off.
+template <class S>
+__device__ __forceinline__ Centre centre_of_sums(float sum, float squares, float eps) {
+  constexpr float kShare = 1.0f / S::kColumns;
+  const float mean = __fmul_rn(sum, kShare);
+  const float variance = fmaxf(sum_of_products(squares, kShare, -mean, mean), 0.0f);
+  return {mean, rsqrtf(variance + eps)};
+}
+
 // From the sums of what the warps of a group have of a token, in their order.
 template <class S, class C, class Reader>
 __device__ __forceinline__ Centre centre_of_warps(C& c, const Reader& in, int group,
@@ -24,9 +33,7 @@ __device__ __forceinline__ Centre centre_of_warps(C& c, const Reader& in, int gr
     sum += c.shared.squares[0][warp];
     squares += c.shared.squares[1][warp];
   }
-  const float mean = sum * (1.0f / S::kColumns);
-  const float variance = fmaxf(squares * (1.0f / S::kColumns) - mean * mean, 0.0f);
-  return {mean, rsqrtf(variance + in.eps)};
+  return centre_of_sums<S>(sum, squares, in.eps);
 }
 
 // Of a group's vector, from what each of its threads has of it. All threads of a block call it, in

@@ -257,16 +257,16 @@ __device__ __forceinline__ void consumer_barrier() {
 }
 
 // Twelve warps begin with 168 registers a thread, of 65,536 in all. The four that do not compute
-// keep 40, and the consumers go on with 232: what a warp has of the activations of eight tokens is
+// keep 72, and the consumers go on with 216: what a warp has of the activations of eight tokens is
 // 64, and as many words are on their way. Every thread of a block calls one of the two.
 __device__ __forceinline__ void take_registers() {
 #if AMK_REGISTER_POOL
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 216;");
 #endif
 }
 __device__ __forceinline__ void give_registers() {
 #if AMK_REGISTER_POOL
-  asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 72;");
 #endif
 }
 

@@ -98,6 +98,19 @@ __device__ __forceinline__ float divide(float n, float d) {
   return E::kBytes == 4 ? n / d : __fdividef(n, d);
 }
 
+// Sums of two products are spelled as fused multiply-adds: left to the compiler, which of the two
+// is rounded follows from the code around them, and a token's bits from the kernel it is computed
+// by. This is a * b + c * d, of which the second product is rounded.
+__device__ __forceinline__ float sum_of_products(float a, float b, float c, float d) {
+  return fmaf(a, b, c * d);
+}
+
+// One of a rotation pair, v, with the other one: the second of them if it is odd.
+__device__ __forceinline__ float rotated(bool odd, float v, float other, float cos,
+                                          float sin) {
+  return sum_of_products(v, cos, odd ? other : -other, sin);
+}
+
 // Value of v after a round trip through E.
 template <class E>
 __device__ __forceinline__ float rounded(float v) {

@@ -6,6 +6,11 @@
 
 namespace amk {
 
+// The values of four words, as two registers of 16-bit pairs.
+__device__ __forceinline__ uint2 pairs_of(uint4 words) {
+  return make_uint2(__byte_perm(words.x, words.y, 0x5410), __byte_perm(words.z, words.w, 0x5410));
+}
+
 // A poll of kCount times four words, one 16-byte load each: the i-th four lie index_of(i) words
 // after word `first`; if that is below 0, there are none, and they count as 0.
 template <int kCount, class IndexOf>
@@ -46,16 +51,58 @@ struct QuadPoll {
     return first + index_of(__ffs(missing) - 1);
   }
   // The four values, as two registers of 16-bit pairs.
-  __device__ __forceinline__ uint2 pairs(int i) const {
-    return make_uint2(__byte_perm(quad[i].x, quad[i].y, 0x5410),
-                      __byte_perm(quad[i].z, quad[i].w, 0x5410));
-  }
+  __device__ __forceinline__ uint2 pairs(int i) const { return pairs_of(quad[i]); }
 };
 
 template <int kCount, class IndexOf>
 __device__ __forceinline__ QuadPoll<kCount, IndexOf> quad_poll(const u8* copy, IndexOf index_of,
                                                                int first = 0) {
   return {copy, index_of, first};
+}
+
+// A poll of kCount times four words that lie the same way apart for each thread: the i-th four
+// place_of(i) words after word `first`, which the compiler knows, so that a load is one
+// instruction. A round reads all of them again. Those that there_is(i) denies count as 0.
+template <int kCount, class PlaceOf, class ThereIs>
+struct PlacedPoll {
+  const u8* words;  // from the first on
+  PlaceOf place_of;
+  ThereIs there_is;
+  int first;
+  u32 missing = 1;  // not 0: some word is stale
+  uint4 quad[kCount] = {};
+
+  __device__ __forceinline__ PlacedPoll(const u8* copy, int word, PlaceOf of, ThereIs is)
+      : words(copy + word * 4), place_of(of), there_is(is), first(word) {}
+  __device__ __forceinline__ void load() {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      if (there_is(i)) quad[i] = load_relaxed_16(words + place_of(i) * 4);
+    }
+  }
+  template <class C>
+  __device__ __forceinline__ void check(C& c) {
+    missing = 0;
+    if constexpr (C::kWaits && kFlagged) {
+      const u32 both = c.epoch * 0x10001u;
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) {
+        if (there_is(i)) missing |= four_stale(quad[i], both);
+      }
+    }
+  }
+  // Of the thread's words the first, whichever of them are missing.
+  __device__ __forceinline__ int first_missing() const { return first; }
+  // The four values, as two registers of 16-bit pairs.
+  __device__ __forceinline__ uint2 pairs(int i) const { return pairs_of(quad[i]); }
+};
+
+template <int kCount, class PlaceOf, class ThereIs>
+__device__ __forceinline__ PlacedPoll<kCount, PlaceOf, ThereIs> placed_poll(const u8* copy,
+                                                                            int first,
+                                                                            PlaceOf place_of,
+                                                                            ThereIs there_is) {
+  return {copy, first, place_of, there_is};
 }
 
 // Four weights of a norm, from column on; 0 beyond the vector.
@@ -71,7 +118,7 @@ __device__ __forceinline__ u32 pack2(float lo, float hi) {
 __device__ __forceinline__ float squares_of(uint2 x) {
   const float a = Element::to_float(u16(x.x)), b = Element::to_float(u16(x.x >> 16));
   const float d = Element::to_float(u16(x.y)), e = Element::to_float(u16(x.y >> 16));
-  return a * a + b * b + d * d + e * e;
+  return fmaf(e, e, fmaf(d, d, sum_of_products(a, a, b, b)));
 }
 
 __device__ __forceinline__ float sum_of(uint2 x) {

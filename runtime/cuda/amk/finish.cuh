@@ -17,7 +17,7 @@ __device__ __forceinline__ float rope(C& c, const Row& r, float v) {
   const float other = __shfl_xor_sync(~0u, v, 1);
   if (r.valid && r.row < kRotated) {
     const float2 turn = c.shared.rotation[kAngles][r.token][r.row % kHeadDim / 2];
-    v = r.row & 1 ? v * turn.x + other * turn.y : v * turn.x - other * turn.y;
+    v = rotated(r.row & 1, v, other, turn.x, turn.y);
   }
   return v;
 }
@@ -148,13 +148,14 @@ __device__ __forceinline__ void publish_pair(C& c, const Row& r, const Page out,
   if (r.valid && !(r.row & 1)) publish<Element>(c, out, r.pair_index(), v);
 }
 
-// Leaves a logit where the host has asked for them.
+// The logits of a token of this step, which the host has asked for, or the draw of the next one.
+template <class C>
+__device__ __forceinline__ float* logits_of(C& c, int token) {
+  return c.launch.logits + (size_t(c.step) * c.launch.logit_stride + token) * kVocab;
+}
 template <class C>
 __device__ __forceinline__ void store_logit(C& c, const Row& r, float v) {
-  if (r.valid && c.launch.logits) {
-    const size_t token = size_t(c.step) * kTokens + r.token;
-    c.launch.logits[token * kVocab + r.row] = v;
-  }
+  if (r.valid && c.launch.logits) logits_of(c, r.token)[r.row] = v;
 }
 
 // The largest logit a thread has seen; ties go to the lowest token.

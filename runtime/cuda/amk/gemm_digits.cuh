@@ -9,14 +9,19 @@
 
 namespace amk {
 
-// Four tokens at a time are a set. A lane holds activations of token lane / 8 of each set, and sums
-// of row lane / 4 and token lane % 4.
+// Four tokens are a set. A lane holds activations of token lane / 8 of each set, and sums of row
+// lane / 4 and token lane % 4.
 struct TokenSets {
-  static constexpr int kSets = ceil_div(kTokens, 4);
+  static constexpr int kSetTokens = 4;
+  static constexpr int kSets = ceil_div(kTokens, kSetTokens);
   static constexpr int kQuarters = 4;  // of a quad's columns
 
-  __device__ __forceinline__ static int token(int set, int lane) { return set * 4 + lane / 8; }
-  __device__ __forceinline__ static int summed(int set, int lane) { return set * 4 + lane % 4; }
+  __device__ __forceinline__ static int token(int set, int lane) {
+    return set * kSetTokens + lane / 8;
+  }
+  __device__ __forceinline__ static int summed(int set, int lane) {
+    return set * kSetTokens + lane % 4;
+  }
 
   // What the lanes with a token's activations have, for the lanes with its sums.
   __device__ __forceinline__ static float of_summed(float value, int lane) {
@@ -127,8 +132,8 @@ struct TokenFragments<Integers<kBits, kGroup, Scale, kZeros>> : QuantisedTokens 
     ZeroPoints zeros = {};
   };
   struct Vector {
-    uint2 digits[kQuarters] = {};  // of column lane / 4 of an mma
-    float scale = 0;               // of the token that the lane has sums of
+    uint2 pairs[kQuarters] = {};  // activations, then digits of column lane / 4 of an mma
+    float scale = 0;              // of the token that the lane has sums of
     // minus the sums of its digits, times 16 with high nibbles
     int less[kOffset ? kQuarters : 1] = {};
   };
@@ -152,11 +157,11 @@ struct TokenFragments<Integers<kBits, kGroup, Scale, kZeros>> : QuantisedTokens 
     Vector to;
 #pragma unroll
     for (int j = 0; j < kQuarters; ++j) {
-      to.digits[j] = digit_operand(v[j], inverse, lane);
+      to.pairs[j] = digit_operand(v[j], inverse, lane);
       if constexpr (kOffset) {
         constexpr u32 kOnes = 0x01010101u;
         int d[4] = {};
-        mma16832<false>(d, kOnes, kOnes, kOnes, kOnes, to.digits[j]);
+        mma16832<false>(d, kOnes, kOnes, kOnes, kOnes, to.pairs[j]);
         to.less[j] = (d[0] * 256 + d[1]) * (shifted(j) ? -16 : -1);
       }
     }
@@ -193,7 +198,7 @@ struct TokenFragments<Integers<kBits, kGroup, Scale, kZeros>> : QuantisedTokens 
           for (int odd = 0; odd < 2; ++odd) {
             const int j = 2 * pair + odd, g = j * W::kGroups / 4;
             int d[4] = {};
-            mma16832<!kNibbles>(d, a[0], a[1], a[2], a[3], x[set].digits[j]);
+            mma16832<!kNibbles>(d, a[0], a[1], a[2], a[3], x[set].pairs[j]);
             int product = d[2 * odd] * 256 + d[2 * odd + 1];
             if constexpr (kOffset) product += zero[g] * x[set].less[j];
             const float by = scale[g] * (shifted(j) ? x[set].scale * 0x1p-4f : x[set].scale);
@@ -211,8 +216,8 @@ struct TokenFragments<E4m3<Scale>> : QuantisedTokens {
   using One = Fragments<E4m3<Scale>>;
   using Weights = typename One::Weights;
   struct Vector {
-    uint2 four[kQuarters] = {};
-    float scale = 0;  // of the token that the lane has sums of
+    uint2 pairs[kQuarters] = {};  // activations, then halves
+    float scale = 0;              // of the token that the lane has sums of
   };
 
   __device__ __forceinline__ static void load(Weights& w, const u8* quad, int lane, int blocks) {
@@ -224,7 +229,7 @@ struct TokenFragments<E4m3<Scale>> : QuantisedTokens {
     Vector to;
     if constexpr (kSame<Element, Fp16>) {
 #pragma unroll
-      for (int j = 0; j < kQuarters; ++j) to.four[j] = x[j];
+      for (int j = 0; j < kQuarters; ++j) to.pairs[j] = x[j];
       to.scale = kHalvesUnit;
     } else {
       float v[kQuarters][4], scale = 0;
@@ -232,7 +237,7 @@ struct TokenFragments<E4m3<Scale>> : QuantisedTokens {
       for (int j = 0; j < kQuarters; ++j) to_floats(v[j], x[j]);
       const u32 largest = largest_of(v);
 #pragma unroll
-      for (int j = 0; j < kQuarters; ++j) to.four[j] = halves_of_quad(v[j], largest, scale);
+      for (int j = 0; j < kQuarters; ++j) to.pairs[j] = halves_of_quad(v[j], largest, scale);
       to.scale = of_summed(scale * kHalvesUnit, lane);
     }
     return to;
@@ -249,8 +254,8 @@ struct TokenFragments<E4m3<Scale>> : QuantisedTokens {
 #pragma unroll
         for (int set = 0; set < kSets; ++set) {
           float d[4] = {};
-          mma16816<Fp16>(d, first.x, second.x, first.y, second.y, x[set].four[j].x,
-                         x[set].four[j].y);
+          mma16816<Fp16>(d, first.x, second.x, first.y, second.y, x[set].pairs[j].x,
+                         x[set].pairs[j].y);
           sum[set][j] = fmaf(d[0] + d[3], of_row * x[set].scale, sum[set][j]);
         }
       }

@@ -18,18 +18,12 @@ struct TokenFragments<Elements<E>> : TokenSets, Fragments<Elements<E>> {
   // A slab's sums are whole rows', and are added to those of the slabs before.
   static constexpr bool kGoesOn = false;
   struct Vector {
-    uint2 block[kQuarters] = {};
+    uint2 pairs[kQuarters] = {};
   };
 
   // The first of the four columns of block j of a quad whose activations a lane holds.
   __device__ __forceinline__ static int column(int j, int lane) {
     return j * 32 + (lane & 3) * 8 + ((lane >> 2) & 1) * 4;
-  }
-  __device__ __forceinline__ static Vector vector(const uint2 (&x)[kQuarters], int) {
-    Vector to;
-#pragma unroll
-    for (int j = 0; j < kQuarters; ++j) to.block[j] = x[j];
-    return to;
   }
 
   struct Sums {
@@ -41,7 +35,7 @@ struct TokenFragments<Elements<E>> : TokenSets, Fragments<Elements<E>> {
       for (int j = 0; j < kQuarters; ++j) {
 #pragma unroll
         for (int set = 0; set < kSets; ++set)
-          mma_weights<WeightElement>(d[set][j], w.block[j], x[set].block[j]);
+          mma_weights<WeightElement>(d[set][j], w.block[j], x[set].pairs[j]);
       }
     }
     // The halves of each quarter, and the quarters in the order of a flush.
@@ -121,68 +115,94 @@ __device__ __forceinline__ void gemm_mma(C& c, const Reader& in, Finish&& finish
   begin_reading<S>(c);
   if (tiles > 0 || S::kEmpty) await(c);
 
+  // First they are the activations as they are exchanged, or as a norm leaves them.
   typename F::Vector x[kSubs][kSets];
-  // What is centred is kept as it came until mean and variance are known: in 16 bits in the place
-  // of what is multiplied, which is as long.
-  uint2 given[Reader::kCentred && F::kGoesOn ? kSubs : 1][kSets][kBlocks] = {};
-  auto given_of = [&](int sub, int set) -> uint2(&)[kBlocks] {
-    if constexpr (F::kGoesOn) return given[sub][set];
-    else return x[sub][set].block;
+  // Makes of them what is multiplied, in the same registers. Code that runs once per layer costs
+  // more than it computes, and a loop cannot choose from registers: so they move on from turn to
+  // turn.
+  auto convert = [&] {
+    if constexpr (F::kGoesOn) {
+#pragma unroll 1
+      for (int turn = 0; turn < kSubs; ++turn) {
+        typename F::Vector last[kSets];
+#pragma unroll
+        for (int set = 0; set < kSets; ++set) last[set] = F::vector(x[0][set].pairs, c.lane);
+#pragma unroll
+        for (int sub = 0; sub < kSubs; ++sub) {
+#pragma unroll
+          for (int set = 0; set < kSets; ++set)
+            x[sub][set] = sub + 1 < kSubs ? x[sub + 1][set] : last[set];
+        }
+      }
+    }
   };
   float squares[kSets][kBlocks] = {}, values[kSets][kBlocks] = {};  // sums of them
   // Reads a slab of all tokens, two quads at a time: their words are in flight together.
   auto read_slab = [&](int slab, bool first) {
+    constexpr int kTokenWords = kSplitK<S> * S::kColumns, kOfSub = kSets * kBlocks;
     const u8* copy = page_copy(c, in.page);
-    const int before = part_of<S>(mine.begin) * S::kColumns;
-#pragma unroll
-    for (int sub = 0; sub < kSubs; sub += 2) {
-      constexpr int kOfSub = kSets * kBlocks;
-      auto column_of = [&](int i) {
-        return quad_of(slab, sub + i / kOfSub) * kQuadColumns + F::column(i % kBlocks, c.lane);
+    const int word = F::token(0, c.lane) * kTokenWords + part_of<S>(mine.begin) * S::kColumns +
+                     (slab * kSlabChunks<S> * Shape::kChunkQuads + member) * kQuadColumns +
+                     F::column(0, c.lane);
+    each<ceil_div(kSubs, 2)>([&](auto pair) {
+      constexpr int sub = pair * 2;
+      if (!is_sub(slab, sub)) return;
+      // The second of a pair is there if the first is, but where their number is odd.
+      auto there = [&](int i) {
+        const int of = sub + i / kOfSub;
+        return of < kSubs && (Shape::kSubs % 2 == 0 || is_sub(slab, of)) &&
+               (Shape::kEven || quad_of(slab, of) < Shape::kQuads) &&
+               (S::kColumns % kQuadColumns == 0 ||
+                quad_of(slab, of) * kQuadColumns + F::column(i % kBlocks, c.lane) < S::kColumns);
       };
-      auto quads = quad_poll<2 * kOfSub>(copy, [&](int i) {
-        const int token = F::token(i / kBlocks % kSets, c.lane), column = column_of(i);
-        const bool inside = has(slab, sub + i / kOfSub) && column < S::kColumns;
-        return inside && token < kTokens ? token * kSplitK<S> * S::kColumns + before + column : -1;
-      });
-      uint2 gains[2][kBlocks] = {};
+      auto quads = placed_poll<2 * kOfSub>(
+          copy, word,
+          [&](int i) {
+            const int of = sub + i / kOfSub;
+            const int quad = of / Shape::kChunkSubs * Shape::kChunkQuads +
+                             of % Shape::kChunkSubs * S::kWarps;
+            return quad * kQuadColumns + F::column(i % kBlocks, 0) +
+                   i / kBlocks % kSets * F::kSetTokens * kTokenWords;
+          },
+          [&](int i) {
+            return there(i) && (kTokens % F::kSetTokens == 0 ||
+                                F::token(i / kBlocks % kSets, c.lane) < kTokens);
+          });
+      [[maybe_unused]] uint2 gains[2][kBlocks] = {};
       if constexpr (Reader::kNorm) {
 #pragma unroll
-        for (int i = 0; i < 2 * kBlocks; ++i) {
-          if (has(slab, sub + i / kBlocks)) {
-            const int column = quad_of(slab, sub + i / kBlocks) * kQuadColumns +
-                               F::column(i % kBlocks, c.lane);
-            gains[i / kBlocks][i % kBlocks] = load_norm<S::kColumns>(in.weight, column);
+        for (int i = 0; i < 2; ++i) {
+#pragma unroll
+          for (int j = 0; j < kBlocks; ++j) {
+            if (!there(i * kOfSub + j)) continue;
+            const int quad = quad_of(slab, sub + i);
+            gains[i][j] = load_constant_8(in.weight +
+                                          (quad * kQuadColumns + F::column(j, c.lane)) * 2);
           }
         }
       }
       poll_all(c, quads);
 #pragma unroll
-      for (int i = 0; i < 2 * kOfSub; i += kBlocks) {
-        const int of = sub + i / kOfSub, set = i / kBlocks % kSets;
+      for (int i = 0; i < 2 * kOfSub; ++i) {
+        const int of = sub + i / kOfSub, set = i / kBlocks % kSets, j = i % kBlocks;
         if (of >= kSubs) continue;
-        uint2 quad[kBlocks];
-#pragma unroll
-        for (int j = 0; j < kBlocks; ++j) {
-          quad[j] = quads.pairs(i + j);
-          if constexpr (Reader::kNorm) {
-            if (first) squares[set][j] += squares_of(quad[j]);
-            const uint2 gain = gains[i / kOfSub][j];
-            quad[j] = make_uint2(gained<Reader>(quad[j].x, gain.x),
-                                 gained<Reader>(quad[j].y, gain.y));
-          }
-          if constexpr (Reader::kCentred) {
-            if (first) {
-              values[set][j] += sum_of(quad[j]);
-              squares[set][j] += squares_of(quad[j]);
-            }
-            given_of(of, set)[j] = quad[j];
+        uint2 four = quads.pairs(i);
+        if constexpr (Reader::kNorm) {
+          if (first) squares[set][j] += squares_of(four);
+          const uint2 gain = gains[i / kOfSub][j];
+          four = make_uint2(gained<Reader>(four.x, gain.x), gained<Reader>(four.y, gain.y));
+        }
+        if constexpr (Reader::kCentred) {
+          if (first) {
+            values[set][j] += sum_of(four);
+            squares[set][j] += squares_of(four);
           }
         }
-        if constexpr (!Reader::kCentred) x[of][set] = F::vector(quad, c.lane);
+        x[of][set].pairs[j] = four;
       }
-    }
+    });
     lap(c, Did::kExchangeWait);
+    if constexpr (!Reader::kCentred) convert();
   };
   auto keep_sums = [&](float* to, int warp, const float (&of)[kSets][kBlocks]) {
 #pragma unroll
@@ -227,15 +247,15 @@ __device__ __forceinline__ void gemm_mma(C& c, const Reader& in, Finish&& finish
         }
 #pragma unroll
         for (int set = 0; set < kSets; ++set) {
-          uint2 quad[kBlocks];
 #pragma unroll
           for (int j = 0; j < kBlocks; ++j) {
-            quad[j] = centred<Reader>(centres[set], given_of(sub, set)[j], gain[j], shift[j]);
-            if (!inside[j]) quad[j] = make_uint2(0, 0);
+            uint2& four = x[sub][set].pairs[j];
+            four = inside[j] ? centred<Reader>(centres[set], four, gain[j], shift[j])
+                             : make_uint2(0, 0);
           }
-          x[sub][set] = F::vector(quad, c.lane);
         }
       }
+      convert();
     }
   };
 

@@ -29,13 +29,21 @@ enum class Wait : u32 {
 
 constexpr int kMaxSequences = 8;
 constexpr int kAbsent = -1;  // position of a sequence that is not there
+constexpr int kNoToken = 0x7ffffffe;  // chosen where settings and logits leave no token to draw
+
+// How the tokens of a sequence are chosen (sampling.cuh). Zeros choose the largest logit.
+struct Sampling {
+  double temperature;
+  u64 seed;
+};
+static_assert(sizeof(Sampling) == 16, "the launcher builds this struct byte by byte");
 
 // Arguments of one launch. Pointers are device addresses; null where the feature is off.
 struct Launch {
   const u8* weights;   // the data section of weights.safetensors
   u8* cache;           // KV cache, kCacheBytes; of several sequences, one after another
   u8* exchange;        // exchange pages, kExchangeBytes, zero before the first launch
-  float* logits;       // [steps][vocab], or null
+  float* logits;       // [tokens of the pass][vocab] of each step, or null
   union {
     float* trace;      // [steps][kExchangesPerStep][kTraceStride], only in amk_trace
     u8* profile;       // where spans are recorded (profile.cuh), only in amk_profile
@@ -47,15 +55,18 @@ struct Launch {
   u32* abort_device;   // device word through which SMs tell each other
   Stall* stalls;       // [SMs]
   const int* stop_ids; // [n_stop] a chosen token among these ends the launch
+  const Sampling* sampling;  // [sequences] how tokens are chosen, with logits; or null: the largest
   u64 spin_limit_ns;   // a wait longer than this is a stall
   u64 first_epoch;     // steps done since the exchange pages were cleared
   int steps;
   int position;        // of the first step; 0 with several sequences
   int token;           // of the first step, unless forced
   int n_stop;
+  int logit_stride;    // tokens from the logits of a step to the next; 0: they take the same place
+  int reserved;
   int positions[kMaxSequences];  // of several sequences in the first step, or kAbsent
 };
-static_assert(sizeof(Launch) == 8 * 14 + 4 * (4 + kMaxSequences),
+static_assert(sizeof(Launch) == 8 * 15 + 4 * (6 + kMaxSequences),
               "the launcher builds this struct byte by byte");
 static_assert(sizeof(Stall) == 32, "the launcher reads this struct byte by byte");
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 // Bumped whenever generated code and these headers must change together.
-#define AMK_RUNTIME_ABI 4
+#define AMK_RUNTIME_ABI 5
 
 // A generated project states what its target can do; a fallback can be forced with
 // -DAMK_BULK_COPY=0 and so on.
@@ -52,6 +52,19 @@ using u64 = uint64_t;
 
 __host__ __device__ constexpr int ceil_div(int n, int d) { return (n + d - 1) / d; }
 __host__ __device__ constexpr int round_up(int n, int m) { return ceil_div(n, m) * m; }
+
+// Calls f with 0 to kCount - 1, each a constant: for what the compiler has to know of every turn.
+template <int kNumber>
+struct Number {
+  __device__ constexpr operator int() const { return kNumber; }
+};
+template <int kCount, int kFirst = 0, class F>
+__device__ __forceinline__ void each(F&& f) {
+  if constexpr (kFirst < kCount) {
+    f(Number<kFirst>());
+    each<kCount, kFirst + 1>(f);
+  }
+}
 
 // Address of shared memory as the 32-bit number that PTX wants.
 __device__ __forceinline__ u32 shared_address(const void* p) {

@@ -141,7 +141,7 @@ __device__ __forceinline__ float rope(Prompt& c, const Row& r, float v) {
   const float other = __shfl_xor_sync(~0u, v, 1);
   if (r.valid && r.row < kRotated) {
     const float2 turn = c.rotation(kAngles, r.token)[r.row % kHeadDim / 2];
-    v = r.row & 1 ? v * turn.x + other * turn.y : v * turn.x - other * turn.y;
+    v = rotated(r.row & 1, v, other, turn.x, turn.y);
   }
   return v;
 }
@@ -212,6 +212,7 @@ __device__ __forceinline__ void embed_replicated(Prompt& c, const u8* table) {
 
 // ---- the end: no token is chosen, for the host asks a step for the one behind a prompt ----------
 
+template <class S>
 __device__ __forceinline__ void publish_best(Prompt&, const Best&, const Page, const Page) {}
 __device__ __forceinline__ void sample(Prompt&, const Page, const Page) {}
 __device__ __forceinline__ void stop(Prompt&) {}

@@ -83,9 +83,7 @@ __device__ __forceinline__ void prepare(Prompt& c, const Reader& in) {
       }
       own = sum_of_members<S::kWarps>(c, group, own);
       if constexpr (Reader::kCentred) {
-        const float mean = own.x * (1.0f / S::kColumns);
-        const float variance = fmaxf(own.y * (1.0f / S::kColumns) - mean * mean, 0.0f);
-        centre = {mean, rsqrtf(variance + in.eps)};
+        centre = centre_of_sums<S>(own.x, own.y, in.eps);
       } else if (real && member == 0 && c.lane == 0) {
         c.inverse()[token] = rsqrtf(own.y * (1.0f / S::kColumns) + in.eps);
       }

@@ -233,7 +233,7 @@ struct UnitReader<S, NormedHeads> {
       if constexpr (S::kNormCentred) {
 #pragma unroll
         for (int i = first; i < first + kOfHead; ++i) mean += sum_of(words.pairs(i));
-        mean = sum_of_head(mean) * (1.0f / kHeadDim);
+        mean = __fmul_rn(sum_of_head(mean), 1.0f / kHeadDim);
       }
       float2 rotated[kOfHead][2];
 #pragma unroll
@@ -242,7 +242,7 @@ struct UnitReader<S, NormedHeads> {
         const float2 a = less(pair_of(x.x), mean), b = less(pair_of(x.y), mean);
         // a lane without elements has none that differ from the mean
         if (!S::kNormCentred || in_head(c.tid, i) < kHeadQuads)
-          own += a.x * a.x + a.y * a.y + b.x * b.x + b.y * b.y;
+          own += fmaf(b.y, b.y, fmaf(b.x, b.x, sum_of_products(a.x, a.x, a.y, a.y)));
         rotated[i - first][0] = rotate(a, by[i - first].by[0]);
         rotated[i - first][1] = rotate(b, by[i - first].by[1]);
       }
@@ -268,15 +268,17 @@ struct UnitReader<S, NormedHeads> {
   }
   // A rotation pair in fp32, without the norm.
   __device__ static __forceinline__ float2 rotate(float2 x, const Pair& by) {
-    return make_float2(x.x * by.even.x - x.y * by.odd.y, x.y * by.odd.x + x.x * by.even.y);
+    return make_float2(sum_of_products(x.x, by.even.x, -x.y, by.odd.y),
+                       sum_of_products(x.y, by.odd.x, x.x, by.even.y));
   }
   __device__ static __forceinline__ float2 finished(float2 x, float inverse, const Factors& f,
                                                     int pair) {
-    x = make_float2(x.x * inverse, x.y * inverse);
     if constexpr (S::kNormShifted) {
-      x = make_float2(x.x + f.shift[pair].x, x.y + f.shift[pair].y);
+      const float2 shift = f.shift[pair];
+      return make_float2(fmaf(x.x, inverse, shift.x), fmaf(x.y, inverse, shift.y));
+    } else {
+      return make_float2(x.x * inverse, x.y * inverse);
     }
-    return x;
   }
 };
 

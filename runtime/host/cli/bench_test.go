@@ -19,7 +19,7 @@ func TestBenchJSONIsDocumented(t *testing.T) {
 	hosttest.NeedDriver(t)
 	dir := build(t, "")
 	hosttest.Write(t, dir, "program.json", []byte(`{"config": {"pipelining_depth": 3}}`))
-	code, out, stderr := run(t, dir, "", "bench", "--json", "--launches", "3", "--trace",
+	code, out, stderr := run(t, dir, "", "bench", "--json", "--drawn", "--launches", "3", "--trace",
 		filepath.Join(t.TempDir(), "trace.json"))
 	require.Zero(t, code, stderr)
 	require.Empty(t, stderr)
@@ -62,15 +62,17 @@ func TestBenchReport(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "out.html")
 	hosttest.Write(t, filepath.Dir(page), "out.html", []byte("an older one"))
 	code, out, stderr := run(t, dir, "", "bench", "--steps-per-launch", "15", "--position", "10", "--launches", "10",
-		"--report", page)
+		"--drawn", "--report", page)
 	require.Zero(t, code, stderr)
 	require.Contains(t, out, "share      90.0 % of the ceiling")
+	require.Contains(t, out, "drawn      200.0 µs (p10 200.0, p90 200.0) where tokens are drawn with a temperature: "+
+		"+0.00 %\n")
 	require.Contains(t, out, "report     "+page+"\n")
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
 	require.Contains(t, string(text), "<title>fake: 200.0 µs per token on Fake A</title>")
 	require.Contains(t, string(text), "<dd>fake bench --position 10 --steps-per-launch 15 --launches 10 "+
-		"--warm-up 10</dd>")
+		"--warm-up 10 --drawn</dd>")
 	require.Contains(t, string(text), "SM 1,755 MHz")
 	require.Contains(t, string(text), "From one launch of the instrumented kernel: 1 step from position 11 on.")
 	require.Contains(t, string(text), "<title>attn, compute</title>")
@@ -78,7 +80,7 @@ func TestBenchReport(t *testing.T) {
 
 	again := filepath.Join(t.TempDir(), "again.html")
 	code, _, _ = run(t, dir, "", "bench", "--steps-per-launch", "15", "--position", "10", "--launches", "10",
-		"--report", again, "--json")
+		"--drawn", "--report", again, "--json")
 	require.Zero(t, code)
 	same, err := os.ReadFile(again)
 	require.NoError(t, err)

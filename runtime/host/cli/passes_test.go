@@ -50,6 +50,8 @@ func TestRunDraft(t *testing.T) {
 	want, _ = decoded(t, plain, args...)
 	got, _ = decoded(t, dir, append(args, "--draft", "ngram")...)
 	require.Equal(t, want.IDs, got.IDs)
+	got, _ = decoded(t, dir, append(args, "--draft", "ngram", "--logprobs", "0")...) // drawn on the host
+	require.Equal(t, want.IDs, got.IDs)
 	require.Positive(t, got.Drafts.Passes)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 
 	"amkc/runtime/draft"
 	"amkc/runtime/host"
@@ -38,6 +39,9 @@ func (c *command) sampling(verb string, f *sampling.Flags) (sampling.Options, er
 	if err := o.Check(c.launcher.Model.Vocab); errors.As(err, &option) {
 		return o, usagef("%s: --%v", verb, err)
 	}
+	if !c.json && !o.ByKernel() {
+		fmt.Fprintf(c.stderr, "%s: %s\n", c.launcher.Model.Name, host.ChosenOnHost)
+	}
 	return o, nil
 }
 
@@ -46,7 +50,7 @@ func (c *command) sampling(verb string, f *sampling.Flags) (sampling.Options, er
 // choices too. d, if not nil, drafts, and stats counts what that was good for.
 func decode(ctx context.Context, s *host.Session, o sampling.Options, d draft.Drafter, prompt []int, n int, stops []int,
 	emit func(id int) error) (done host.Completion, choices []sampling.Choice, stats draft.Stats, err error) {
-	if !o.NeedLogits() {
+	if s.Choose(&o) {
 		s.SetDrafter(d)
 		done, err = s.Complete(ctx, prompt[s.Position():], n, stops, emit)
 		return done, nil, s.Drafts(), err

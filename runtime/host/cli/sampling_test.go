@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -76,6 +77,13 @@ func jsonOf(t *testing.T, v any) string {
 func TestSamplingThatCannotBe(t *testing.T) {
 	hosttest.NeedDriver(t)
 	dir := build(t, "")
+	for args, says := range map[string]bool{"--temperature 1 --seed 4": false, "--temperature 1 --top-p 0.9": true,
+		"--presence-penalty 1": true} {
+		code, _, stderr := run(t, dir, "", append([]string{"run", "--prompt-ids", "1", "--max-tokens", "3"},
+			strings.Fields(args)...)...)
+		require.Zero(t, code, stderr)
+		require.Equal(t, says, stderr == "fake: "+host.ChosenOnHost+"\n", "%s: %s", args, stderr)
+	}
 	code, _, stderr := run(t, dir, "", "run", "--prompt-ids", "1", "--max-tokens", "200", "--temperature", "1")
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "recompile with --max-seq 200")

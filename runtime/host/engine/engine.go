@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"amkc/runtime/host"
+	"amkc/runtime/sampling"
 	"amkc/runtime/serve"
 )
 
@@ -29,8 +30,14 @@ type batch struct {
 
 func (e *batch) Limits() serve.Limits { return e.limits }
 
+func (e *batch) Chooses(o *sampling.Options) bool { return o.ByKernel() }
+
 func (e *batch) Admit(prompt []int, o serve.Options) (s serve.Sequence, cached int, err error) {
-	id, cached, err := e.of.Admit(prompt, host.SequenceOptions{Most: o.Most, Stops: o.Ends, Logits: o.Logits})
+	of := host.SequenceOptions{Most: o.Most, Stops: o.Ends, Logits: o.Logits}
+	if !o.Logits && o.Sampling != nil {
+		of.Sampling, _ = host.SamplingOf(o.Sampling)
+	}
+	id, cached, err := e.of.Admit(prompt, of)
 	return serve.Sequence(id), cached, err
 }
 

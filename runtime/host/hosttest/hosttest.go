@@ -81,7 +81,7 @@ func compileC(library, source string) error {
 			continue
 		}
 		out, err := exec.Command(cc, "-x", "c", "-std=gnu11", "-Wall", "-Wno-unused", "-O1", "-shared", "-fPIC",
-			"-o", library, source).CombinedOutput()
+			"-ffp-contract=off", "-o", library, source, "-lm").CombinedOutput()
 		if err != nil || len(out) > 0 {
 			return fmt.Errorf("%s: %w\n%s", cc, err, out)
 		}

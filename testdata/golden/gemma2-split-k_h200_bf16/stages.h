@@ -68,7 +68,7 @@ __device__ __forceinline__ Best lm_head_stage(C& c, const u8* gain) {
     // logits[a:b] = SOFTCAP(%y) cap=30.0
     const float capped = soft_cap(y, 0x1.ep+04f);
     store_logit(c, r, capped);
-    // best.value[sm], best.index[sm] = SAMPLE_ARGMAX(logits[a:b]) partial=1 first=a
+    // best.value[sm], best.index[sm] = SAMPLE(logits[a:b], sampling[0:4]) partial=1 first=a pos=pos
     best.offer_row(r, capped);
   });
   return best;

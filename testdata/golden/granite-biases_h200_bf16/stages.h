@@ -88,7 +88,7 @@ __device__ __forceinline__ Best lm_head_stage(C& c, const Page in, const u8* gai
   // logits[a:b] = GEMV_TILE(%n, lm_head.weight[a:b,0:72])
   gemv<LmHead>(c, n, [&](const Row& r, float y) {
     store_logit(c, r, y);
-    // best.value[sm], best.index[sm] = SAMPLE_ARGMAX(logits[a:b]) partial=1 first=a
+    // best.value[sm], best.index[sm] = SAMPLE(logits[a:b], sampling[0:4]) partial=1 first=a pos=pos
     best.offer_row(r, y);
   });
   return best;

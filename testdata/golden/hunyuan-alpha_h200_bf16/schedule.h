@@ -32,7 +32,7 @@ constexpr int kTraceStride = 160;  // elements of the longest exchanged vector
 // ---- scratch in shared memory ----------------------------------------------------------------
 constexpr int kResidualRows = 8;  // most rows of the residual that an SM owns, floats
 constexpr int kAngleTables = 1;  // of cos and sin
-constexpr int kBranchParts = 1;  // most parts of a branch that every SM adds
+constexpr int kBranchParts = 1;  // most parts of a branch whose norm is added
 constexpr bool kFragmentCache = true;  // cache blocks in mma fragment order
 
 // ---- numbers of the stages in stall records ---------------------------------------------------
@@ -157,7 +157,7 @@ struct Down {
 // stage LmHead   ir: lm_head
 //   %n = RMSNORM(L03.x[0:48], final_norm.weight[0:48]) eps=1e-05
 //   logits[a:b] = GEMV_TILE(%n, lm_head.weight[a:b,0:48])
-//   best.value[sm], best.index[sm] = SAMPLE_ARGMAX(logits[a:b]) partial=1 first=a
+//   best.value[sm], best.index[sm] = SAMPLE(logits[a:b], sampling[0:4]) partial=1 first=a pos=pos
 struct LmHead {
   static constexpr int kRows = 223;
   static constexpr int kGrain = 8;  // rows that stay together
@@ -185,7 +185,7 @@ struct LmHead {
 
 #include "amk/platform.cuh"
 
-static_assert(AMK_RUNTIME_ABI == 4, "generated for another version of amk/*.cuh");
+static_assert(AMK_RUNTIME_ABI == 5, "generated for another version of amk/*.cuh");
 
 namespace amk {
 

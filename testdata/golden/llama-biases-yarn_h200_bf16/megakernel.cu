@@ -83,7 +83,7 @@ __device__ __forceinline__ void consume(C& c) {
     }
     c.enter(kStageLmHead);
     const Best best = lm_head_stage(c, kX, weights + kFinalNormWeight);
-    publish_best(c, best, kBestValue, kBestIndex);
+    publish_best<LmHead>(c, best, kBestValue, kBestIndex);
     sample(c, kBestValue, kBestIndex);
     stop(c);
     emit(c);

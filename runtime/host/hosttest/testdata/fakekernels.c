@@ -3,7 +3,9 @@
 // cache before it, and complains when a launch breaks the rules that the real one relies on: the epoch is the number of
 // steps since the exchange pages were cleared, all steps and those since then are of one variant, no row is missing.
 // An image with "REFERENCE" holds the plain kernels instead, which agree with it to the bit.
-// Build: cc -shared -fPIC -o libcuda.so.1 fakekernels.c
+// Build: cc -shared -fPIC -ffp-contract=off -o libcuda.so.1 fakekernels.c -lm
+#include <math.h>
+
 #define cuModuleLoadDataEx base_cuModuleLoadDataEx
 #define cuModuleGetFunction base_cuModuleGetFunction
 #define cuModuleGetGlobal_v2 base_cuModuleGetGlobal_v2
@@ -35,13 +37,14 @@ static uint32_t pass_exchange = 8192;
 static struct { uint32_t abi, tokens, threads, shared; uint64_t workspace; } prompt;
 static int is_prompt, prompt_short;
 static long prompt_off, prompt_lost;  // a bit of its logits; at this position its row of the cache is another token's
-static Kernel prompt_kernel = {"amk_prompt", 1, {160}, 0};
+static Kernel prompt_kernel = {"amk_prompt", 1, {176}, 0};
 
-static long eos, eos_at, stall_at, hang_at, slow_us, decode_us, ceiling_us, drain_us, profile_us, read_us, flaky, off, runs;
-static long bad_at, bad_ordinal, bad_element, lost_row, any_weights, pass_off, batch_off, batch_writes;
+static long eos, eos_at, stall_at, hang_at, slow_us, decode_us, ceiling_us, drain_us, profile_us, read_us, flaky, off;
+static long runs, nan_at, bad_at, bad_ordinal, bad_element, lost_row, any_weights, pass_off, pass_picks;
+static long batch_off, batch_writes;
 
 static const struct { const char* key; uint32_t* word; long* value; long initial; } settings[] = {
-    {"abi", &info.abi, 0, 4}, {"sms", &info.sms, 0, 4}, {"threads", &info.threads, 0, 288},
+    {"abi", &info.abi, 0, 5}, {"sms", &info.sms, 0, 4}, {"threads", &info.threads, 0, 288},
     {"shared", &info.shared, 0, 1 << 16}, {"exchange", &info.exchange, 0, 4096}, {"per_step", &info.per_step, 0, 14},
     {"trace", &info.trace, 0, 128},
     {"vocab", &info.vocab, 0, 4096}, {"max_seq", &info.max_seq, 0, 128}, {"layers", &info.layers, 0, 2},
@@ -62,21 +65,23 @@ static const struct { const char* key; uint32_t* word; long* value; long initial
     {"bad_at", 0, &bad_at, -1},         // at this position one exchanged value is off
     {"bad_ordinal", 0, &bad_ordinal, 0},
     {"bad_element", 0, &bad_element, 0},
+    {"nan_at", 0, &nan_at, -1},         // at this position a logit is no number
     {"lost_row", 0, &lost_row, -1},     // the cache row of this position is another token's
     {"pass_off", 0, &pass_off, 0},      // logits of passes of several rows are another bit
+    {"pass_picks", 0, &pass_picks, 0},  // such passes choose the next token instead
     {"batch_off", 0, &batch_off, 0},    // the same of passes of several sequences
     {"batch_writes", 0, &batch_writes, 0},  // sequences that are absent lose their first row
     {"any_weights", 0, &any_weights, 0},  // the weights are a model's, rather than those of hosttest
 };
 
 static Kernel build_kernels[] = {
-    {"amk_decode", 1, {160}, 0}, {"amk_ceiling", 1, {160}, 0}, {"amk_trace", 1, {160}, 0},
-    {"amk_profile", 1, {160}, 0}, {"amk_drain", 1, {160}, 0}, {"amk_read", 1, {32}, 0},
+    {"amk_decode", 1, {176}, 0}, {"amk_ceiling", 1, {176}, 0}, {"amk_trace", 1, {176}, 0},
+    {"amk_profile", 1, {176}, 0}, {"amk_drain", 1, {176}, 0}, {"amk_read", 1, {32}, 0},
     {"amk_ref_embed", 1, {40}, 0}, {"amk_ref_qkv", 1, {40}, 0}, {"amk_ref_row", 1, {40}, 0},
     {"amk_ref_attn", 1, {40}, 0}, {"amk_ref_lm_head", 1, {40}, 0},
 };
 static Kernel pass_kernels[10][2] = {  // by rows
-#define BOTH {{"amk_decode", 1, {160}, 0}, {"amk_ceiling", 1, {160}, 0}}
+#define BOTH {{"amk_decode", 1, {176}, 0}, {"amk_ceiling", 1, {176}, 0}}
     BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH};
 enum { kBuildKernels = sizeof build_kernels / sizeof *build_kernels, kDecode = 0, kCeiling, kTrace, kProfile, kDrain, kRead, kFirstReference };
 
@@ -109,13 +114,13 @@ CUresult cuModuleLoadDataEx(void** mod, const void* image, unsigned n, int* opti
   if (r) return r;
   if (strstr(image, "REFERENCE")) {
     const char* layers = strstr(image, " layers=");
-    reference.abi = 4, reference.threads = 256, reference.layers = layers ? atol(layers + 8) : 2;
+    reference.abi = 5, reference.threads = 256, reference.layers = layers ? atol(layers + 8) : 2;
     reference.vocab = 4096, reference.scratch = 2048 + 4 * 4096;
     return 0;
   }
   is_prompt = strstr(image, " prompt=") != 0, is_pass = 0;
   if (is_prompt) {
-    prompt.abi = number(image, "prompt_abi", 4), prompt.tokens = number(image, "prompt", 0);
+    prompt.abi = number(image, "prompt_abi", 5), prompt.tokens = number(image, "prompt", 0);
     prompt.threads = number(image, "prompt_threads", 256), prompt.shared = number(image, "prompt_shared", 1 << 15);
     prompt.workspace = number(image, "prompt_workspace", 1 << 16), prompt_short = number(image, "prompt_short", 0);
     prompt_off = number(image, "prompt_off", 0), prompt_lost = number(image, "prompt_lost", -1);
@@ -193,10 +198,14 @@ CUresult cuModuleGetGlobal_v2(Ptr* p, size_t* n, void* mod, const char* name) {
 
 // amk::Launch; trace is the profile of a kernel that records one
 typedef struct Launch {
-  Ptr weights, cache, exchange, logits, trace, forced, tokens, host_tokens, abort, abort_device, stalls, stop_ids;
+  Ptr weights, cache, exchange, logits, trace, forced, tokens, host_tokens, abort, abort_device, stalls, stop_ids, sampling;
   uint64_t spin_limit_ns, first_epoch;
-  int steps, position, token, n_stop, positions[8];
+  int steps, position, token, n_stop, logit_stride, reserved, positions[8];
 } Launch;
+
+// amk::Sampling
+typedef struct Sampling { double temperature; uint64_t seed; } Sampling;
+enum { kNoToken = 0x7ffffffe };
 
 // What the fake keeps in the exchange pages; zero is cleared.
 typedef struct Exchange { uint64_t steps; uint32_t variant_plus_one; } Exchange;
@@ -243,6 +252,40 @@ static void write_logits(float* out, uint64_t h, int chosen) {
   out[chosen] = 2;
 }
 
+// The natural logarithm by the operations of docs/sampling.md, and the token that they draw from logits.
+static double ln(double x) {
+  int k;
+  double m = frexp(x, &k);
+  if (m < 0x1.6a09e667f3bcdp-1) m *= 2, k--;
+  double f = m - 1, s = f / (2 + f), z = s * s, q = 1. / 23;
+  for (int n = 21; n >= 3; n -= 2) q = fma(q, z, 1. / n);
+  double zq = z * q, tail = 2 * s * zq, low = fma(k, 0x1.a39ef35793c76p-33, tail), sum = 2 * s + low;
+  return fma(k, 0x1.62e42fee00000p-1, sum);
+}
+
+static int draw(const float* logits, const Sampling* by, uint64_t position) {
+  double most = -INFINITY;
+  int chosen = kNoToken;
+  for (uint32_t id = 0; id < info.vocab; id++) {
+    if (isnan(logits[id]) || logits[id] == INFINITY) return kNoToken;
+    uint32_t w[4] = {id / 2, 0, position, position >> 32}, key[2] = {by->seed, by->seed >> 32};
+    for (int round = 0; round < 10; round++) {
+      uint64_t a = 0xD2511F53ull * w[0], b = 0xCD9E8D57ull * w[2];
+      uint32_t next[4] = {b >> 32 ^ w[1] ^ key[0], b, a >> 32 ^ w[3] ^ key[1], a};
+      memcpy(w, next, sizeof w);
+      key[0] += 0x9E3779B9, key[1] += 0xBB67AE85;
+    }
+    uint64_t v = ((uint64_t)w[id % 2 * 2 + 1] << 32 | w[id % 2 * 2]) >> 12 << 1 | 1;
+    double x = logits[id];
+    if (by->temperature != 0) {
+      double share = x / by->temperature, u = ldexp((double)((1ull << 53) - v), -53);
+      x = share - ln(-ln(u));
+    }
+    if (x > most) most = x, chosen = id;
+  }
+  return chosen;
+}
+
 static void give_up(const Launch* l, int step, int cause) {
   uint32_t* stalls = host(l->stalls);
   for (int sm = 0; sm < (int)info.sms; sm++) {
@@ -256,8 +299,8 @@ static void give_up(const Launch* l, int step, int cause) {
 // Launches that were queued behind one that gave up find its abort word, and do nothing either.
 static int gives_up_too(const Launch* l) { return *(uint32_t*)host(l->abort_device) != 0; }
 
-// One step; returns the chosen token, or -1 when it was given up.
-static int step(const Launch* l, int i, int token, int is_off) {
+// One row of a step that has so many; returns the chosen token, or -1 when it was given up.
+static int step(const Launch* l, int i, int pass, int token, int is_off) {
   int position = l->position + i;
   if (slow_us) usleep(slow_us);
   if (position == stall_at) { stall_at = -1; give_up(l, i, 1); return -1; }
@@ -277,13 +320,16 @@ static int step(const Launch* l, int i, int token, int is_off) {
     if (position == bad_at) out[bad_ordinal * info.trace + bad_element] += 0.5f;
   }
   int chosen = position == eos_at ? eos : (int)((h >> 20) % info.vocab);
-  if (l->logits) {
-    float* out = (float*)host(l->logits) + (size_t)i * info.vocab;
+  if (l->sampling && !l->logits) complain("a draw without logits");
+  if (l->logits && !sticky_code) {
+    float* out = (float*)host(l->logits) + (size_t)(i / pass * l->logit_stride + i % pass) * info.vocab;
     write_logits(out, h, chosen);
     for (uint32_t v = 0; v < info.vocab; v++)
       if ((int)v != chosen) out[v] += off / 1000.f;
     if (is_off) out[(chosen + 1) % info.vocab] += 1e-6f;
     if (flaky) out[(chosen + 1) % info.vocab] += runs * 1e-6f;
+    if (position == nan_at) out[7] = NAN;
+    if (l->sampling) chosen = draw(out, host(l->sampling), position + 1);
   }
   return chosen;
 }
@@ -307,11 +353,12 @@ static void decode_in(Launch* l, long us, int rows) {
   for (int i = 0; i < l->steps * rows && !sticky_code; i++) {
     if (l->forced && forced[i] >= 0) token = forced[i];
     if (i % rows == 0) now_ms += us / 1000.;
-    token = step(l, i, token, rows > 1 && pass_off);
+    token = step(l, i, rows, token, rows > 1 && pass_off);
     if (token < 0) break;
+    if (rows > 1 && pass_picks) token = (token + 1) % info.vocab;
     if ((i + 1) % rows == 0) e->steps++;
     if (l->host_tokens) ((volatile uint32_t*)host(l->host_tokens))[i] = token + 1;
-    int stop = 0;
+    int stop = token == kNoToken;
     for (int k = 0; k < l->n_stop; k++) stop |= ((int*)host(l->stop_ids))[k] == token;
     if (stop) break;
   }
@@ -352,9 +399,11 @@ static void decode_batch(void* arg) {
         Launch one = *l;
         one.position = l->positions[s], one.cache = l->cache + s * info.cache;
         if (one.position + i >= (int)info.max_seq) complain("positions past the end");
-        if (l->logits) one.logits = l->logits + ((uint64_t)i * (batch - 1) + s) * info.vocab * 4;
-        tokens[s] = step(&one, i, tokens[s], batch_off);
+        if (l->logits) one.logits = l->logits + (uint64_t)s * info.vocab * 4;
+        if (l->sampling) one.sampling = l->sampling + s * sizeof(Sampling);
+        tokens[s] = step(&one, i, 1, tokens[s], batch_off);
         if (tokens[s] < 0) goto end;
+        stop |= tokens[s] == kNoToken;
         for (int k = 0; k < l->n_stop; k++) stop |= ((int*)host(l->stop_ids))[k] == tokens[s];
       }
     }
@@ -382,7 +431,7 @@ static void read_prompt(void* arg) {
   long lost = lost_row;
   if (prompt_lost >= 0) lost_row = prompt_lost;
   for (int i = 0; i < l->steps && !sticky_code; i++) {
-    if (step(l, i, forced[i], 0) < 0) break;
+    if (step(l, i, l->steps, forced[i], 0) < 0) break;
     if (prompt_off && l->logits) ((float*)host(l->logits))[(size_t)i * info.vocab] += 1e-6f;
   }
   lost_row = lost;

@@ -32,7 +32,7 @@ constexpr int kTraceStride = 2304;  // elements of the longest exchanged vector
 // ---- scratch in shared memory ----------------------------------------------------------------
 constexpr int kResidualRows = 8;  // most rows of the residual that an SM owns, floats
 constexpr int kAngleTables = 1;  // of cos and sin
-constexpr int kBranchParts = 1;  // most parts of a branch that every SM adds
+constexpr int kBranchParts = 1;  // most parts of a branch whose norm is added
 constexpr bool kFragmentCache = true;  // cache blocks in mma fragment order
 
 // ---- numbers of the stages in stall records ---------------------------------------------------
@@ -74,8 +74,8 @@ struct Qkv {
   static constexpr int kRows = 128;
   static constexpr int kGrain = 8;  // rows that stay together
   static constexpr int kColumns = 80;
-  static constexpr int kRotation = 0;  // of the SMs against the work
-  static constexpr int kRotationStep = 0;  // more, from layer to layer
+  static constexpr int kRotation = 7;  // of the SMs against the work
+  static constexpr int kRotationStep = 7;  // more, from layer to layer
   static constexpr int kTasks = 16;  // that hand over L{i}.qkv
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
@@ -142,7 +142,7 @@ struct GateUp {
   static constexpr int kGrain = 8;  // rows that stay together
   static constexpr int kColumns = 80;
   static constexpr int kRotation = 0;  // of the SMs against the work
-  static constexpr int kRotationStep = 0;  // more, from layer to layer
+  static constexpr int kRotationStep = 5;  // more, from layer to layer
   static constexpr int kTasks = 22;  // that hand over L{i}.act
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
@@ -167,12 +167,12 @@ struct Down {
 // stage LmHead   ir: lm_head
 //   %n = RMSNORM(L03.x[0:80], final_norm.weight[0:80]) eps=1e-05
 //   logits[a:b] = GEMV_TILE(%n, lm_head.weight[a:b,0:80])
-//   best.value[sm], best.index[sm] = SAMPLE_ARGMAX(logits[a:b]) partial=1 first=a
+//   best.value[sm], best.index[sm] = SAMPLE(logits[a:b], sampling[0:4]) partial=1 first=a pos=pos
 struct LmHead {
   static constexpr int kRows = 223;
   static constexpr int kGrain = 8;  // rows that stay together
   static constexpr int kColumns = 80;
-  static constexpr int kRotation = 0;  // of the SMs against the work
+  static constexpr int kRotation = 40;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
   static constexpr int kTasks = 132;  // that hand over best
   static constexpr bool kEmpty = true;  // SMs without rows take part too
@@ -201,7 +201,7 @@ struct LmHead {
 
 #include "../amk/platform.cuh"
 
-static_assert(AMK_RUNTIME_ABI == 4, "generated for another version of amk/*.cuh");
+static_assert(AMK_RUNTIME_ABI == 5, "generated for another version of amk/*.cuh");
 
 namespace amk {
 

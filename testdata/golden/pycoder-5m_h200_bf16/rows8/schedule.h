@@ -32,7 +32,7 @@ constexpr int kTraceStride = 33792;  // elements of the longest exchanged vector
 // ---- scratch in shared memory ----------------------------------------------------------------
 constexpr int kResidualRows = 8;  // most rows of the residual that an SM owns, floats
 constexpr int kAngleTables = 1;  // of cos and sin
-constexpr int kBranchParts = 1;  // most parts of a branch that every SM adds
+constexpr int kBranchParts = 1;  // most parts of a branch whose norm is added
 constexpr bool kFragmentCache = true;  // cache blocks in mma fragment order
 
 // ---- numbers of the stages in stall records ---------------------------------------------------
@@ -79,8 +79,8 @@ struct Qkv {
   static constexpr int kRows = 512;
   static constexpr int kGrain = 8;  // rows that stay together
   static constexpr int kColumns = 256;
-  static constexpr int kRotation = 0;  // of the SMs against the work
-  static constexpr int kRotationStep = 0;  // more, from layer to layer
+  static constexpr int kRotation = 2;  // of the SMs against the work
+  static constexpr int kRotationStep = 10;  // more, from layer to layer
   static constexpr int kTasks = 64;  // that hand over L{i}.qkv
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
@@ -95,8 +95,8 @@ struct Qkv {
 //   L{i}.kv[a,pos,1,0:64] = KV_APPEND(L{i}.qkv[384+a*64:384+(a+1)*64])
 struct ShortAttn {
   static constexpr int kUnits = 2;
-  static constexpr int kRotation = 0;  // of the SMs against the work
-  static constexpr int kRotationStep = 2;  // more, from layer to layer
+  static constexpr int kRotation = 28;  // of the SMs against the work
+  static constexpr int kRotationStep = 8;  // more, from layer to layer
   static constexpr int kTasks = 2;  // that hand over L{i}.attn
   static constexpr int kSplits = 1;  // of a kv head's rows
   static constexpr int kShareRows = 64;  // cache rows per chunk, dealt round robin to splits
@@ -117,8 +117,8 @@ struct ShortAttn {
 //       KV_APPEND(L{i}.qkv[384+a/16*64:384+(a/16+1)*64])
 struct LongPart {
   static constexpr int kUnits = 32;
-  static constexpr int kRotation = 16;  // of the SMs against the work
-  static constexpr int kRotationStep = 49;  // more, from layer to layer
+  static constexpr int kRotation = 13;  // of the SMs against the work
+  static constexpr int kRotationStep = 13;  // more, from layer to layer
   static constexpr int kTasks = 32;  // that hand over L{i}.part
   static constexpr int kSplits = 16;  // of a kv head's rows
   static constexpr int kShareRows = 64;  // cache rows per chunk, dealt round robin to splits
@@ -167,7 +167,7 @@ struct GateUp {
   static constexpr int kGrain = 8;  // rows that stay together
   static constexpr int kColumns = 256;
   static constexpr int kRotation = 0;  // of the SMs against the work
-  static constexpr int kRotationStep = 0;  // more, from layer to layer
+  static constexpr int kRotationStep = 1;  // more, from layer to layer
   static constexpr int kTasks = 132;  // that hand over L{i}.act
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
@@ -192,12 +192,12 @@ struct Down {
 // stage LmHead   ir: lm_head
 //   %n = RMSNORM(L06.x[0:256], final_norm.weight[0:256]) eps=1e-05
 //   logits[a:b] = GEMV_TILE(%n, lm_head.weight[a:b,0:256])
-//   best.value[sm], best.index[sm] = SAMPLE_ARGMAX(logits[a:b]) partial=1 first=a
+//   best.value[sm], best.index[sm] = SAMPLE(logits[a:b], sampling[0:4]) partial=1 first=a pos=pos
 struct LmHead {
   static constexpr int kRows = 4096;
   static constexpr int kGrain = 8;  // rows that stay together
   static constexpr int kColumns = 256;
-  static constexpr int kRotation = 0;  // of the SMs against the work
+  static constexpr int kRotation = 29;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
   static constexpr int kTasks = 132;  // that hand over best
   static constexpr bool kEmpty = true;  // SMs without rows take part too
@@ -226,7 +226,7 @@ struct LmHead {
 
 #include "../amk/platform.cuh"
 
-static_assert(AMK_RUNTIME_ABI == 4, "generated for another version of amk/*.cuh");
+static_assert(AMK_RUNTIME_ABI == 5, "generated for another version of amk/*.cuh");
 
 namespace amk {
 

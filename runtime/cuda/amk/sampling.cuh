@@ -1,0 +1,101 @@
+// How a token is drawn: the one with the largest sum of its logit over the temperature and of
+// noise, which depends on the seed, the position and the token alone. docs/sampling.md says what is
+// computed, to the bit, and the host computes it too; so every operation here is an intrinsic that
+// rounds once, which the compiler fuses with nothing. Must not know where logits come from.
+#pragma once
+
+#include "launch.cuh"
+#include "memory.cuh"
+
+namespace amk {
+
+// Philox4x32-10: the random words of two tokens, 2 * pair and the one after it.
+__device__ __forceinline__ uint4 noise_of(u64 seed, u64 position, u32 pair) {
+  uint4 w = make_uint4(pair, 0, u32(position), u32(position >> 32));
+  u32 key0 = u32(seed), key1 = u32(seed >> 32);
+#pragma unroll
+  for (int round = 0; round < 10; ++round) {
+    const u64 a = u64(0xD2511F53u) * w.x, b = u64(0xCD9E8D57u) * w.z;
+    w = make_uint4(u32(b >> 32) ^ w.y ^ key0, u32(b), u32(a >> 32) ^ w.w ^ key1, u32(a));
+    key0 += 0x9E3779B9u;
+    key1 += 0xBB67AE85u;
+  }
+  return w;
+}
+
+// A token's odd number below 2^53, out of the words of its pair: in units of 2^-53 it is uniform
+// between 0 and 1.
+__device__ __forceinline__ u64 uniform_of(const uint4& words, int token) {
+  const u32 low = token & 1 ? words.z : words.x, high = token & 1 ? words.w : words.y;
+  return ((u64(high) << 32 | low) >> 12) << 1 | 1;
+}
+
+// The natural logarithm of x, which is positive and not subnormal: with x = 2^k m, m between
+// sqrt(1/2) and sqrt(2), and s = (m-1)/(m+1), it is k ln2 + 2 (s + s^3/3 + s^5/5 + ...).
+__device__ __forceinline__ double exact_ln(double x) {
+  constexpr double kLn2High = 0x1.62e42fee00000p-1, kLn2Low = 0x1.a39ef35793c76p-33;
+  constexpr u64 kMantissa = (u64(1) << 52) - 1, kHalf = u64(1022) << 52;
+  const u64 bits = u64(__double_as_longlong(x));
+  int k = int(bits >> 52) - 1022;
+  double m = __longlong_as_double(static_cast<long long>((bits & kMantissa) | kHalf));
+  if (m < 0x1.6a09e667f3bcdp-1) {
+    m = __dmul_rn(2.0, m);
+    --k;
+  }
+  const double f = __dadd_rn(m, -1.0);
+  const double s = __ddiv_rn(f, __dadd_rn(2.0, f));
+  const double z = __dmul_rn(s, s);
+  double p = 1.0 / 23;
+#pragma unroll
+  for (int n = 21; n >= 3; n -= 2) p = __fma_rn(p, z, 1.0 / n);
+  const double s2 = __dmul_rn(2.0, s), e = double(k);
+  const double low = __fma_rn(e, kLn2Low, __dmul_rn(s2, __dmul_rn(z, p)));
+  return __fma_rn(e, kLn2High, __dadd_rn(s2, low));
+}
+
+// -ln E, with E = -ln(1-v) of the v that is given in units of 2^-53. 1-v is exact.
+__device__ __forceinline__ double gumbel_of(u64 v) {
+  const u64 u = (u64(1) << 53) - v;
+  return -exact_ln(-exact_ln(__dmul_rn(double(static_cast<long long>(u)), 0x1p-53)));
+}
+
+// A token that may be drawn: the one with the largest sum is, the lowest among equals.
+struct Drawn {
+  double sum = -INFINITY;
+  float logit = -INFINITY;
+  int token = 0x7fffffff;  // no token
+  __device__ __forceinline__ void offer(const Drawn& other) {
+    if (other.sum > sum || (other.sum == sum && other.token < token)) *this = other;
+  }
+};
+
+// The draw of one position.
+struct Draw {
+  double temperature;  // 0: the largest logit, without noise
+  u64 seed;
+  u64 position;  // of the token that is drawn
+
+  __device__ __forceinline__ Draw(const Sampling* of, int after)
+      : temperature(load_constant(&of->temperature)),
+        seed(load_constant(&of->seed)),
+        position(u64(after) + 1) {}
+
+  // What the largest of is looked for, of a token with the number v.
+  __device__ __forceinline__ double sum(float logit, u64 v) const {
+    const double x = double(logit);
+    if (temperature == 0) return x;
+    return __dadd_rn(__ddiv_rn(x, temperature), gumbel_of(v));
+  }
+  // Offers a token with its logit and sum. One with a logit of -inf is never drawn. A logit that is
+  // no finite number otherwise voids the draw: it beats all others, and is of no token.
+  __device__ __forceinline__ void offer(Drawn& best, float logit, int token, double sum) const {
+    if (!(logit < INFINITY)) best = Drawn{INFINITY, INFINITY, kNoToken};
+    else if (logit > -INFINITY) best.offer(Drawn{sum, logit, token});
+  }
+  __device__ __forceinline__ void offer(Drawn& best, float logit, int token) const {
+    const uint4 words = noise_of(seed, position, u32(token) / 2);
+    offer(best, logit, token, sum(logit, uniform_of(words, token)));
+  }
+};
+
+}  // namespace amk

@@ -1,0 +1,65 @@
+// Draws with the header of the kernel, compiled for the CPU. Reads one request from stdin and writes what it asks for:
+// "noise" and numbers of tokens to -ln E of each; "draws", logits and a number to that many tokens at the positions from
+// 0 on of one seed, and as many of other seeds at one position. All numbers are little-endian.
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <vector>
+
+#define __device__
+#define __host__
+#define __forceinline__ inline
+struct uint2 { unsigned x, y; };
+struct uint4 { unsigned x, y, z, w; };
+static uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+template <class T> static T __ldg(const T* p) { return *p; }
+template <class T> static T __ldcs(const T* p) { return *p; }
+static size_t __cvta_generic_to_shared(const void* p) { return reinterpret_cast<size_t>(p); }
+template <class To, class From> static To bits(From v) { To to; memcpy(&to, &v, sizeof to); return to; }
+static long long __double_as_longlong(double v) { return bits<long long>(v); }
+static double __longlong_as_double(long long v) { return bits<double>(v); }
+static double __dadd_rn(double a, double b) { return a + b; }
+static double __dmul_rn(double a, double b) { return a * b; }
+static double __ddiv_rn(double a, double b) { return a / b; }
+static double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
+
+#define AMK_BULK_COPY 1
+#define AMK_ASYNC_COPY 1
+#define AMK_TENSOR_CORES 1
+#include "sampling.cuh"
+using namespace amk;
+
+template <class T> static T read() {
+  T v;
+  if (fread(&v, sizeof v, 1, stdin) != 1) exit(3);
+  return v;
+}
+template <class T> static void write(T v) { fwrite(&v, sizeof v, 1, stdout); }
+
+static void draw(const std::vector<float>& logits, double temperature, u64 seed, int position) {
+  const Sampling settings{temperature, seed};
+  const Draw draw(&settings, position - 1);
+  Drawn best;
+  for (size_t id = 0; id < logits.size(); ++id) draw.offer(best, logits[id], int(id));
+  write(best.token);
+}
+
+int main(int, char** arguments) {
+  if (strcmp(arguments[1], "noise") == 0) {
+    for (u32 n = read<u32>(); n; --n) {
+      const u64 seed = read<u64>(), position = read<u64>();
+      const u32 token = read<u32>();
+      write(gumbel_of(uniform_of(noise_of(seed, position, token / 2), int(token))));
+    }
+    return 0;
+  }
+  const double temperature = read<double>();
+  const u64 at = read<u64>();
+  const u32 n = read<u32>();
+  std::vector<float> logits(read<u32>());
+  for (float& x : logits) x = read<float>();
+  for (u32 i = 0; i < n; ++i) draw(logits, temperature, at, int(i));
+  for (u32 i = 0; i < n; ++i) draw(logits, temperature, u64(i) << 20, int(at));
+}
