@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/dave/jennifer/jen"
 
@@ -32,7 +33,8 @@ const LauncherGo = "1.26.0"
 // Launcher returns the launcher of a build, by path from the build directory: a Go module that builds with no
 // network. Its main.go holds the facts of the model and nothing of the schedule, so that another schedule is no other
 // launcher; the rest is the same for all models. Third-party modules are in launcher/modules, as the downloads of a
-// module cache: it is built with a cache that holds those and nothing else (see the Makefile).
+// module cache: it is built with a cache that holds those and nothing else (see the Makefile). The bytes of what is the
+// same for all models are shared between calls, and only to be read.
 func Launcher(model host.Model) (map[string][]byte, error) {
 	files := map[string][]byte{
 		launcherDir + "go.mod": launcherGoMod(),
@@ -42,12 +44,11 @@ func Launcher(model host.Model) (map[string][]byte, error) {
 	if files[launcherDir+"main.go"], err = launcherMain(model); err != nil {
 		return nil, err
 	}
-	sources := runtime.HostSources()
-	for _, name := range slices.Sorted(maps.Keys(sources)) {
-		if files[launcherDir+"internal/"+name], err = rehome(name, sources[name]); err != nil {
-			return nil, err
-		}
+	internal, err := launcherInternal()
+	if err != nil {
+		return nil, err
 	}
+	maps.Copy(files, internal)
 	carried, err := modules.Files()
 	if err != nil {
 		return nil, err
@@ -113,6 +114,19 @@ func launcherMain(m host.Model) ([]byte, error) {
 	}
 	return b.Bytes(), nil
 }
+
+// launcherInternal are the sources of the launcher's packages by path from the build directory. A process that emits
+// many builds, as a search does, reads and rehomes them once.
+var launcherInternal = sync.OnceValues(func() (map[string][]byte, error) {
+	files, sources := map[string][]byte{}, runtime.HostSources()
+	for _, name := range slices.Sorted(maps.Keys(sources)) {
+		var err error
+		if files[launcherDir+"internal/"+name], err = rehome(name, sources[name]); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+})
 
 // rehome copies a source of the launcher with the imports of its sisters turned into those of the launcher's module.
 // Nothing else of it changes, and nothing at all of what is not Go.

@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 
 	"amkc/ir"
@@ -19,7 +20,8 @@ import (
 // Project renders every generated file of a build but the manifest: sources, device runtime, launcher, header of its
 // library, Python package, both forms of the program, Makefile and README. g is the graph of the program's model, and
 // name the base name of the executable. passes are programs of the same model for passes of several tokens; those of
-// each lie in a directory of its own.
+// each lie in a directory of its own. The bytes of files that are the same in every build are shared between calls, and
+// only to be read.
 func Project(p *ir.Program, g *ir.Graph, name string, passes ...*ir.Program) (map[string][]byte, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
@@ -31,8 +33,7 @@ func Project(p *ir.Program, g *ir.Graph, name string, passes ...*ir.Program) (ma
 	if files[referenceFile], err = Reference(p, g); err != nil {
 		return nil, err
 	}
-	maps.Copy(files, runtime.DeviceSources())
-	maps.Copy(files, runtime.ForeignSources())
+	maps.Copy(files, copiedSources())
 	facts, err := Facts(p)
 	if err != nil {
 		return nil, err
@@ -75,6 +76,13 @@ func Project(p *ir.Program, g *ir.Graph, name string, passes ...*ir.Program) (ma
 	}
 	return files, nil
 }
+
+// copiedSources are the device runtime, and what C and Python need to use a build: reading embedded files copies them.
+var copiedSources = sync.OnceValue(func() map[string][]byte {
+	files := runtime.DeviceSources()
+	maps.Copy(files, runtime.ForeignSources())
+	return files
+})
 
 // passFiles adds what a program for passes of several tokens gives to the files of a build, all but what it has in
 // common with the program p of one token: the weights and caches, and in which order sums are added up.

@@ -169,7 +169,7 @@ func TestNoSilentEdits(t *testing.T) {
 		edits := editsOf(c.p)
 		stride := 1
 		if !long {
-			stride = max(1, len(edits)/40) | 1 // odd, so that every kind of edit has its turn
+			stride = max(1, len(edits)/24) | 1 // odd, so that every kind of edit has its turn
 		}
 		for i := 0; i < len(edits); i += stride {
 			e := &edits[i]

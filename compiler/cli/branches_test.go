@@ -2,7 +2,6 @@ package cli
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,10 +18,6 @@ import (
 // of what every SM adds of one token, and so has what they hand over: of branches in parts, where each stage has a
 // number of its own, and of some that are whole, whose SMs have more rows than a block has threads, or few tokens.
 func TestBranchesOfTheKernel(t *testing.T) {
-	compiler, err := exec.LookPath("c++")
-	if err != nil {
-		t.Skip("no C++ compiler")
-	}
 	const wide = `{"model_type": "olmo2", "hidden_size": 5376, "intermediate_size": 1024, "num_hidden_layers": 1,
 		"num_attention_heads": 42, "num_key_value_heads": 42, "vocab_size": 64, "max_position_embeddings": 64,
 		"rms_norm_eps": 1e-6, "tie_word_embeddings": false, "torch_dtype": "float16"}`
@@ -45,18 +40,12 @@ func TestBranchesOfTheKernel(t *testing.T) {
 			for _, what := range c.has {
 				require.Contains(t, string(schedule), what)
 			}
-			run := func(name, headers string) []string {
-				program := filepath.Join(dir, name)
-				out, err := exec.Command(compiler, "-std=c++17", "-O1", "-U_FORTIFY_SOURCE", "-w",
-					"-DAMK_TENSOR_CORES=1", "-DROWS="+strconv.Itoa(c.rows), "-I"+headers, "-I"+dir, "-o", program,
-					"testdata/branches.cc").CombinedOutput()
-				require.NoError(t, err, "%s", out)
-				out, err = exec.Command(program).CombinedOutput()
-				require.NoError(t, err)
+			run := func(headers ...string) []string {
+				out := outputOnCPU(t, "branches.cc", headers, "-DAMK_TENSOR_CORES=1", "-DROWS="+strconv.Itoa(c.rows))
 				return strings.Split(string(out), "\n")
 			}
 			// Each SM says of each token what it has added up, and all say the same.
-			alone, together := distinct(run("alone", dir)), distinct(run("together", of))
+			alone, together := distinct(run(dir)), distinct(run(of, dir))
 			require.Greater(t, len(alone), 2*c.rows*64)
 			require.Equal(t, len(alone), len(together))
 			for i := range alone {

@@ -25,10 +25,6 @@ import (
 // of one token, of rows and of sequences with settings of their own, drawn or greedily, with equal logits, with logits
 // that no token may be drawn by, and with SMs that have no rows of the vocabulary.
 func TestEndingOfTheKernel(t *testing.T) {
-	compiler, err := exec.LookPath("c++")
-	if err != nil {
-		t.Skip("no C++ compiler")
-	}
 	steps := 12
 	if os.Getenv("AMKC_LONG") != "" {
 		steps = 200
@@ -53,10 +49,7 @@ func TestEndingOfTheKernel(t *testing.T) {
 			}
 			dir := emittedAs(t, "bf16", "", o)
 			onCPU(t, dir)
-			program := filepath.Join(dir, "ending")
-			out, err := exec.Command(compiler, "-std=c++17", "-O1", "-U_FORTIFY_SOURCE", "-ffp-contract=off", "-w",
-				"-I"+filepath.Join(dir, of), "-I"+dir, "-o", program, "testdata/ending.cc").CombinedOutput()
-			require.NoError(t, err, "%s", out)
+			program := onCPUProgram(t, "ending.cc", []string{filepath.Join(dir, of), dir}, "-ffp-contract=off")
 
 			rng, tokens := rand.New(rand.NewPCG(uint64(c.vocab), uint64(c.rows))), c.rows*c.sequences
 			var in bytes.Buffer
@@ -68,7 +61,7 @@ func TestEndingOfTheKernel(t *testing.T) {
 			}
 			cmd := exec.Command(program)
 			cmd.Stdin = &in
-			out, err = cmd.Output()
+			out, err := cmd.Output()
 			require.NoError(t, err)
 			lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 			require.Len(t, lines, steps*target.SMs)

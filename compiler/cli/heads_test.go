@@ -2,18 +2,13 @@ package cli
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	builder "amkc/compiler"
 )
-
-// assembly is inline assembly of the device runtime, which the CPU does not have.
-var assembly = regexp.MustCompile(`(?s)\basm( volatile)?\(.*?\);`)
 
 // wideHeads have several words of q and k for each thread of a block, and more than a warp reads at once.
 const wideHeads = `{"model_type": "olmo2", "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1,
@@ -24,10 +19,6 @@ const wideHeads = `{"model_type": "olmo2", "hidden_size": 64, "intermediate_size
 // each head or of all, with the mean and without it, with weights of each head or of all, with and without a bias,
 // rotated or not, with tensor cores and without them.
 func TestHeadsOfTheKernel(t *testing.T) {
-	compiler, err := exec.LookPath("c++")
-	if err != nil {
-		t.Skip("no C++ compiler")
-	}
 	wide := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(wide, "config.json"), []byte(wideHeads), 0o600))
 	for _, c := range []struct {
@@ -41,12 +32,7 @@ func TestHeadsOfTheKernel(t *testing.T) {
 		dir := emittedAs(t, c.dtype, "", builder.Options{Model: c.model, RandomSeed: new(uint64)})
 		onCPU(t, dir)
 		for _, cores := range c.tensorCores {
-			program := filepath.Join(dir, "heads"+cores)
-			out, err := exec.Command(compiler, "-std=c++17", "-O0", "-U_FORTIFY_SOURCE", "-w", "-I"+dir,
-				"-DAMK_TENSOR_CORES="+cores, "-o", program, "testdata/heads.cc").CombinedOutput()
-			require.NoError(t, err, "%s", out)
-			out, err = exec.Command(program).CombinedOutput()
-			require.NoError(t, err, "%s, %s, tensor cores %s: %s", c.model, c.dtype, cores, out)
+			outputOnCPU(t, "heads.cc", []string{dir}, "-DAMK_TENSOR_CORES="+cores)
 		}
 	}
 }

@@ -25,10 +25,6 @@ import (
 // layers that do not rotate, by pairs that are neighbours, without norms before branches, and within bounds. AMKC_LONG
 // asks for models too all of whose kernels others have.
 func TestPlainKernels(t *testing.T) {
-	compiler, err := exec.LookPath("c++")
-	if err != nil {
-		t.Skip("no C++ compiler")
-	}
 	cases := map[string]int{"llama-biases-yarn": 4, "gemma-odd-dims": 4, "phi3-partial": 4, "glm-three-quarters": 4,
 		"exaone4-windows": 4, "apertus-biases": 4, "cohere-head-norms-odd": 4, "nemotron-half": 4, "olmo-clipped": 4,
 		"falcon-groups": 4, "phi-head-norms": 4, "gpt2": 4, "opt-tied": 4,
@@ -43,7 +39,7 @@ func TestPlainKernels(t *testing.T) {
 	for model, positions := range cases {
 		t.Run(model, func(t *testing.T) {
 			want, shape := readNPY[float32](t, models+"zoo/"+model+"/ref_logits_f32.npy")
-			got := plainLogits(t, compiler, models+"zoo/"+model, positions, "")
+			got := plainLogits(t, models+"zoo/"+model, positions, "")
 			require.LessOrEqual(t, maxError(t, got, want[:positions*shape[len(shape)-1]]), maxLogitError)
 		})
 	}
@@ -52,15 +48,11 @@ func TestPlainKernels(t *testing.T) {
 // With a cache of integers they give the logits that the reference VM gives, as far as both round k and v alike: with
 // heads as they are handed over, behind a window, and with heads that are normalised.
 func TestPlainKernelsOfIntegers(t *testing.T) {
-	compiler, err := exec.LookPath("c++")
-	if err != nil {
-		t.Skip("no C++ compiler")
-	}
 	const positions = 13
 	for _, model := range []string{"llama-gqa", "mistral-window-narrow", "qwen3-window-half"} {
 		t.Run(model, func(t *testing.T) {
 			from := models + "zoo/" + model
-			got := plainLogits(t, compiler, from, positions, "int8")
+			got := plainLogits(t, from, positions, "int8")
 			require.LessOrEqual(t, maxError(t, got, vmLogits(t, from, positions, ir.I8)), 10*maxLogitError)
 			require.Greater(t, maxError(t, got, vmLogits(t, from, positions, ir.F32)), 10*maxLogitError)
 		})
@@ -87,7 +79,7 @@ func vmLogits(t *testing.T, model string, positions int, cache ir.DType) (logits
 }
 
 // plainLogits compiles the plain kernels of a build in fp32, and returns their logits at the first positions.
-func plainLogits(t *testing.T, compiler, from string, positions int, cache string) (logits []float32) {
+func plainLogits(t *testing.T, from string, positions int, cache string) (logits []float32) {
 	t.Helper()
 	dir := emittedAs(t, "fp32", cache, builder.Options{Model: from})
 	edit(t, filepath.Join(dir, "amk", "reference_values.cuh"), "kReferenceThreads = 256", "kReferenceThreads = 32")
@@ -97,17 +89,13 @@ func plainLogits(t *testing.T, compiler, from string, positions int, cache strin
 	for _, m := range regexp.MustCompile(`__global__ void (\w+)\(`).FindAllSubmatch(source, -1) {
 		kernels = append(kernels, `{"`+string(m[1])+`", `+string(m[1])+`}`)
 	}
-	program := filepath.Join(dir, "plain")
-	out, err := exec.Command(compiler, "-std=c++17", "-O0", "-U_FORTIFY_SOURCE", "-w", "-I"+dir,
-		"-DKERNELS="+strings.Join(kernels, ", "), "-o", program, "testdata/plain.cc").CombinedOutput()
-	require.NoError(t, err, "%s", out)
-
+	program := onCPUProgram(t, "plain.cc", []string{dir}, "-DKERNELS="+strings.Join(kernels, ", "))
 	ids, _ := readNPY[int32](t, from+"/ref_input_ids.npy")
 	args := []string{filepath.Join(dir, "weights.safetensors")}
 	for _, id := range ids[:positions] {
 		args = append(args, strconv.Itoa(int(id)))
 	}
-	out, err = exec.Command(program, args...).Output()
+	out, err := exec.Command(program, args...).Output()
 	require.NoError(t, err)
 	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
 		v, err := strconv.ParseFloat(lines.Text(), 32)

@@ -1,11 +1,7 @@
 package cli
 
 import (
-	"os/exec"
-	"path/filepath"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	builder "amkc/compiler"
 )
@@ -14,10 +10,6 @@ import (
 // kernels find: of each format and type of scales, with tensor cores and without them, and with and without an
 // instruction that widens fp8.
 func TestProductsOfTheKernel(t *testing.T) {
-	compiler, err := exec.LookPath("c++")
-	if err != nil {
-		t.Skip("no C++ compiler")
-	}
 	for _, c := range []struct {
 		dtype   string
 		defines []string
@@ -28,12 +20,6 @@ func TestProductsOfTheKernel(t *testing.T) {
 	} {
 		dir := emittedAs(t, c.dtype, "", builder.Options{Model: models + "quantised/models/llama-fp8-blocks"})
 		onCPU(t, dir)
-		program := filepath.Join(dir, "products")
-		args := append(c.defines, "-std=c++17", "-O0", "-U_FORTIFY_SOURCE", "-w", "-I"+dir, "-o", program,
-			"testdata/products.cc")
-		out, err := exec.Command(compiler, args...).CombinedOutput()
-		require.NoError(t, err, "%s", out)
-		out, err = exec.Command(program).CombinedOutput()
-		require.NoError(t, err, "%s: %s", c.dtype, out)
+		outputOnCPU(t, "products.cc", []string{dir}, c.defines...)
 	}
 }

@@ -3,11 +3,7 @@ package cli
 import (
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	builder "amkc/compiler"
 	"amkc/ir"
@@ -17,10 +13,6 @@ import (
 // Operands of a pass over a prompt lie in the order in which the warps of a step go through the columns, whatever a
 // chunk of the ring holds and however many warps share a tile.
 func TestPlacesOfPromptOperands(t *testing.T) {
-	compiler, err := exec.LookPath("c++")
-	if err != nil {
-		t.Skip("no C++ compiler")
-	}
 	chunks := []int{4096, 16384}
 	if os.Getenv("AMKC_LONG") != "" {
 		chunks = append(chunks, 8192, 65536)
@@ -32,12 +24,7 @@ func TestPlacesOfPromptOperands(t *testing.T) {
 			knobs.InFlight.Set(&config, 1)
 			dir := emittedAs(t, "bf16", "", builder.Options{Model: models + "zoo/llama-gqa", Config: config})
 			onCPU(t, dir)
-			program := filepath.Join(dir, "prompt_shape")
-			out, err := exec.Command(compiler, "-DAMK_TENSOR_CORES=1", "-std=c++17", "-O0", "-U_FORTIFY_SOURCE", "-w",
-				"-I"+dir, "-o", program, "testdata/prompt_shape.cc").CombinedOutput()
-			require.NoError(t, err, "%s", out)
-			out, err = exec.Command(program).CombinedOutput()
-			require.NoError(t, err, "%s", out)
+			outputOnCPU(t, "prompt_shape.cc", []string{dir}, "-DAMK_TENSOR_CORES=1")
 		})
 	}
 }

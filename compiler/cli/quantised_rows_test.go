@@ -3,9 +3,7 @@ package cli
 import (
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,10 +29,6 @@ const rowsModel = `{"model_type": "llama", "hidden_size": 2112, "intermediate_si
 // centred, and attention over caches of the model's type and of integers, whole and in splits, with the cache that it
 // leaves. AMKC_LONG asks for more of them.
 func TestRowsOfTheKernel(t *testing.T) {
-	compiler, err := exec.LookPath("c++")
-	if err != nil {
-		t.Skip("no C++ compiler")
-	}
 	model := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(model, "config.json"), []byte(rowsModel), 0o600))
 	for _, c := range []struct {
@@ -67,35 +61,26 @@ func TestRowsOfTheKernel(t *testing.T) {
 				integers := ir.I8
 				o.Cache = &integers
 			}
+			var err error
 			o.Formats, err = passes.ParseWeightFormats(c.weights)
 			require.NoError(t, err)
 			dir := emittedForRows(t, o)
-			schedule, err := os.ReadFile(filepath.Join(dir, "schedule.h"))
-			require.NoError(t, err)
-			products := structsWith(schedule, "kColumns")
-			attention := structsWith(schedule, "kShareRows")
+			products, attention := structsWith(t, dir, "kColumns"), structsWith(t, dir, "kShareRows")
 			require.Len(t, products, 5)
 			require.Len(t, attention, 2)
 			long := "0"
 			if os.Getenv("AMKC_LONG") != "" {
 				long = "1"
 			}
-			flags := []string{"-std=c++17", "-O1", "-U_FORTIFY_SOURCE", "-w", "-DAMK_TENSOR_CORES=1",
-				"-DAMK_FP8_CONVERT=1", "-DPASS=" + strconv.Itoa(c.rows), "-DPRODUCTS=" + strings.Join(products, ","),
-				"-DSTAGES=" + strings.Join(attention, ","), "-DLONG=" + long}
+			defines := []string{"-DAMK_TENSOR_CORES=1", "-DAMK_FP8_CONVERT=1", "-DPASS=" + strconv.Itoa(c.rows),
+				"-DPRODUCTS=" + strings.Join(products, ","), stagesDefine(t, dir), "-DLONG=" + long}
 			if c.reader != "" {
-				flags = append(flags, "-DREADER="+c.reader)
+				defines = append(defines, "-DREADER="+c.reader)
 			}
-			run := func(name, headers string) []string {
-				program := filepath.Join(dir, name)
-				out, err := exec.Command(compiler, append(flags, "-I"+headers, "-I"+dir, "-o", program,
-					"testdata/rows.cc")...).CombinedOutput()
-				require.NoError(t, err, "%s", out)
-				out, err = exec.Command(program).CombinedOutput()
-				require.NoError(t, err)
-				return strings.Split(string(out), "\n")
+			run := func(headers ...string) []string {
+				return strings.Split(string(outputOnCPU(t, "rows.cc", headers, defines...)), "\n")
 			}
-			alone, together := run("alone", dir), run("together", filepath.Join(dir, host.Pass{Rows: c.rows}.Dir()))
+			alone, together := run(dir), run(filepath.Join(dir, host.Pass{Rows: c.rows}.Dir()), dir)
 			require.Len(t, together, len(alone))
 			for i, line := range alone {
 				require.Equal(t, line, together[i], "line %d of %d", i, len(alone))
@@ -109,14 +94,6 @@ func TestRowsOfTheKernel(t *testing.T) {
 			}
 		})
 	}
-}
-
-// structsWith lists the descriptors of a schedule that have a field.
-func structsWith(schedule []byte, field string) (names []string) {
-	for _, m := range regexp.MustCompile(`struct (\w+) \{\n(?:  .*\n)*?  .* `+field+` `).FindAllSubmatch(schedule, -1) {
-		names = append(names, string(m[1]))
-	}
-	return names
 }
 
 // emittedForRows writes the CUDA sources of a build with passes of several rows, and returns the directory. All that an

@@ -3,10 +3,7 @@ package cli
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,12 +16,7 @@ import (
 // kernel of one token of the same build makes of each by itself: at positions of their own, some of them absent, whose
 // caches stay as they are.
 func TestAttentionOfSequences(t *testing.T) {
-	compiler, err := exec.LookPath("c++")
-	if err != nil {
-		t.Skip("no C++ compiler")
-	}
 	const sequences = 4
-	stage := regexp.MustCompile(`struct (\w+) \{\n(?:  .*\n)*?  .* kShareRows`)
 	for _, c := range []struct{ shape, cache, splits string }{
 		{"wide", "", "3"}, {"window", "int8", "1"}, {"wide", "int8", "1"}, {"window", "", "2"}, {"group", "", "2"},
 	} {
@@ -43,20 +35,9 @@ func TestAttentionOfSequences(t *testing.T) {
 			onCPU(t, dir)
 			var outputs []string
 			for _, of := range []string{dir, filepath.Join(dir, fmt.Sprintf("sequences%d", sequences))} {
-				schedule, err := os.ReadFile(filepath.Join(of, "schedule.h"))
-				require.NoError(t, err)
-				var stages []string
-				for _, m := range stage.FindAllSubmatch(schedule, -1) {
-					stages = append(stages, string(m[1]))
-				}
-				require.Len(t, stages, 1)
-				program := filepath.Join(of, "sequences")
-				out, err := exec.Command(compiler, "-std=c++17", "-O1", "-U_FORTIFY_SOURCE", "-w", "-I"+of, "-I"+dir,
-					fmt.Sprintf("-DSEQUENCES=%d", sequences), "-DSTAGES="+strings.Join(stages, ","), "-o", program,
-					"testdata/sequences.cc").CombinedOutput()
-				require.NoError(t, err, "%s", out)
-				out, err = exec.Command(program).CombinedOutput()
-				require.NoError(t, err, "%s", out)
+				require.Len(t, structsWith(t, of, "kShareRows"), 1)
+				out := outputOnCPU(t, "sequences.cc", []string{of, dir}, fmt.Sprintf("-DSEQUENCES=%d", sequences),
+					stagesDefine(t, of))
 				outputs = append(outputs, string(out))
 			}
 			require.Contains(t, outputs[0], "sequence 2: ")

@@ -142,20 +142,19 @@ func (b blocks) block(row, col, cols int) int {
 	return row/tileRows*b.Geometry().TileBytes(cols) + col/quantColumns*b.size()
 }
 
-// within is the byte of a block that an element lies in, and whether it is the byte's high nibble.
-func (b blocks) within(row, col int) (at int, high bool) {
+// within is the byte of a block that an element lies in; of int4 those of quarters 2 and 3 are its high nibble.
+func (b blocks) within(row, col int) int {
 	quarter, in := col%quantColumns/32, col%32
 	lane, word := row%tileRows*4+in%16/4, quarter%2*2+in/16
-	at = lane*unit + word*4 + in%4
+	at := lane*unit + word*4 + in%4
 	if b.bits == 4 {
-		return at, quarter >= 2
+		return at
 	}
-	return at + quarter/2*lanes*unit, false
+	return at + quarter/2*lanes*unit
 }
 
 func (b blocks) At(row, col, cols int) int {
-	at, _ := b.within(row, col)
-	return b.block(row, col, cols) + at
+	return b.block(row, col, cols) + b.within(row, col)
 }
 
 // groupOf is the number of an element's group within its block.
@@ -189,7 +188,7 @@ func (b blocks) PackGroups(dst []byte, g *Groups) []byte {
 // elements places those of a row in its block, four at a time, which lie side by side.
 func (b blocks) elements(block []byte, row int, q []byte) {
 	for col := 0; col < quantColumns/2; col += 4 {
-		at, _ := b.within(row, col)
+		at := b.within(row, col)
 		low := binary.LittleEndian.Uint32(q[col:])
 		high := binary.LittleEndian.Uint32(q[col+quantColumns/2:])
 		if b.bits == 4 {
@@ -202,28 +201,42 @@ func (b blocks) elements(block []byte, row int, q []byte) {
 	}
 }
 
+// elementsOf is the way back: it takes those of a row from its block.
+func (b blocks) elementsOf(block []byte, row int, q []byte) {
+	for col := 0; col < quantColumns/2; col += 4 {
+		at := b.within(row, col)
+		low, high := binary.LittleEndian.Uint32(block[at:]), uint32(0)
+		if b.bits == 4 {
+			low, high = signed(low), signed(low>>4)
+		} else {
+			high = binary.LittleEndian.Uint32(block[at+lanes*unit:])
+		}
+		binary.LittleEndian.PutUint32(q[col:], low)
+		binary.LittleEndian.PutUint32(q[col+quantColumns/2:], high)
+	}
+}
+
+// signed takes the offset of int4 off the low nibbles of four bytes. With its highest bit set no byte borrows.
+func signed(nibbles uint32) uint32 {
+	const top, offset = 0x80808080, 0x01010101 * nibbleOffset
+	return (nibbles&0x0f0f0f0f | top) - offset ^ top
+}
+
 func (b blocks) UnpackGroups(packed []byte, rows, cols int) Groups {
 	g := Groups{Cols: cols, Group: b.group, Q: make([]byte, rows*cols)}
 	g.Scale = make([]float32, rows*g.PerRow())
 	if b.zeros {
 		g.Zero = make([]int8, len(g.Scale))
 	}
+	var q [quantColumns]byte
 	for row := range rows {
-		for col := range cols {
-			block := packed[b.block(row, col, cols):]
-			at, high := b.within(row, col)
-			q := block[at]
-			if b.bits == 4 {
-				if high {
-					q >>= 4
-				}
-				q = q&15 - nibbleOffset
-			}
-			g.Q[row*cols+col] = q
-			if col%b.group == 0 {
-				in, of := b.groupOf(row, col), row*g.PerRow()+col/b.group
-				scale := block[b.scalesAt()+in*b.scale.size:][:b.scale.size]
-				b.scale.decode(g.Scale[of:of+1], scale)
+		for col := 0; col < cols; col += quantColumns {
+			block := packed[b.block(row, col, cols):][:b.size()]
+			b.elementsOf(block, row, q[:])
+			copy(g.Q[row*cols+col:(row+1)*cols], q[:])
+			for first := col; first < min(cols, col+quantColumns); first += b.group {
+				in, of := b.groupOf(row, first), row*g.PerRow()+first/b.group
+				b.scale.decode(g.Scale[of:of+1], block[b.scalesAt()+in*b.scale.size:][:b.scale.size])
 				if b.zeros {
 					g.Zero[of] = int8(block[b.zerosAt()+in] - b.offset())
 				}
@@ -235,9 +248,14 @@ func (b blocks) UnpackGroups(packed []byte, rows, cols int) Groups {
 
 func (b blocks) Unpack(dst []float32, packed []byte, cols int) {
 	g := b.UnpackGroups(packed, len(dst)/cols, cols)
-	for i := range dst {
-		of := i/cols*g.PerRow() + i%cols/g.Group
-		dst[i] = g.Value(b.dtype, i, of)
+	of := 0
+	for row := 0; row < len(dst); row += cols {
+		for first := 0; first < cols; first += g.Group {
+			for i := row + first; i < row+min(cols, first+g.Group); i++ {
+				dst[i] = g.Value(b.dtype, i, of)
+			}
+			of++
+		}
 	}
 }
 

@@ -77,10 +77,10 @@ func TestBlocks(t *testing.T) {
 					}
 					require.Equal(t, want, v)
 					at := b.At(row, col, cols)
-					if _, high := b.within(row, col); b.bits == 8 {
+					if b.bits == 8 {
 						require.Equal(t, g.Q[i], packed[at])
 						rest[at] = 0
-					} else if high {
+					} else if col%quantColumns >= quantColumns/2 {
 						require.Equal(t, g.Q[i]+8, packed[at]>>4)
 						rest[at] &= 15
 					} else {

@@ -84,9 +84,9 @@ func TestClose(t *testing.T) {
 	d.stage.size = 1024
 	s, err := d.NewStream()
 	require.NoError(t, err)
-	p, err := d.Alloc(8)
+	p, err := d.Alloc(2048)
 	require.NoError(t, err)
-	require.NoError(t, d.CopyHtoD(p, make([]byte, 8), nil))
+	require.NoError(t, d.CopyHtoD(p, make([]byte, 2048), nil))
 	require.Equal(t, 2, f.count(countPinned))
 
 	require.NoError(t, d.Close())

@@ -3,6 +3,7 @@ package driver
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -141,8 +142,8 @@ func (p *Pinned) Free() error {
 	return p.dev.invoke("cuMemFreeHost", func() result { return p.dev.lib.api.MemFreeHost(host) })
 }
 
-// stagingBytes is the size of each of the two pinned buffers through which copies go: large enough to hide the cost of
-// a call, small next to any model.
+// stagingBytes is the largest size of each of the two pinned buffers through which copies go: large enough to hide the
+// cost of a call, small next to any model. Pinning that much takes longer than all else that opens a small model.
 const stagingBytes = 32 << 20
 
 // A Progress is told how many bytes of a copy are done. It runs on the goroutine that called the copy.
@@ -153,7 +154,7 @@ type Progress func(done, total int)
 // copied by the driver at a fraction of that speed.
 type staging struct {
 	mu     sync.Mutex
-	size   int
+	size   int // the largest of a buffer
 	stream *Stream
 	slots  [2]slot
 }
@@ -163,28 +164,42 @@ type slot struct {
 	used *Event // passed when the GPU has no more use for buf
 }
 
-// open makes the buffers at the first copy.
-func (st *staging) open(d *Device) (err error) {
-	if st.stream != nil {
-		return nil
-	}
+// open makes what a copy of so many bytes needs: at the first copy all of it, and larger buffers if the copy would fill
+// those that are there. The GPU must be through with them.
+func (st *staging) open(d *Device, total int) (err error) {
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, st.close())
 		}
 	}()
-	if st.stream, err = d.NewStream(); err != nil {
-		return err
-	}
-	for i := range st.slots {
-		if st.slots[i].buf, err = d.AllocPinned(st.size); err != nil {
+	if st.stream == nil {
+		if st.stream, err = d.NewStream(); err != nil {
 			return err
 		}
-		if st.slots[i].used, err = d.NewEvent(); err != nil {
+	}
+	chunk := min(st.size, 1<<bits.Len(uint(total-1))) // a power of two, so that few copies grow them
+	for i := range min(len(st.slots), (total+st.size-1)/st.size) {
+		if err := st.slots[i].open(d, chunk); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (s *slot) open(d *Device, size int) (err error) {
+	if s.used == nil {
+		if s.used, err = d.NewEvent(); err != nil {
+			return err
+		}
+	}
+	if s.buf != nil && len(s.buf.Bytes) >= size {
+		return nil
+	}
+	if err := s.buf.Free(); err != nil {
+		return err
+	}
+	s.buf, err = d.AllocPinned(size)
+	return err
 }
 
 func (st *staging) close() error {
@@ -247,7 +262,7 @@ func (st *staging) copy(d *Device, total int, progress Progress, start,
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if err := st.open(d); err != nil {
+	if err := st.open(d, total); err != nil {
 		return fmt.Errorf("staging buffers: %w", err)
 	}
 	// Also after an error: the GPU must be through with the buffers before the next copy fills them.

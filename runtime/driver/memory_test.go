@@ -81,6 +81,30 @@ func TestCopyUsesBothBuffers(t *testing.T) {
 	}, f.calls())
 }
 
+// Buffers are no larger than copies so far have filled: pinning memory takes long.
+func TestBuffersGrowWithCopies(t *testing.T) {
+	f := newFake(t)
+	d := f.open(t, 64)
+	p, err := d.Alloc(256)
+	require.NoError(t, err)
+	for _, c := range []struct{ bytes, first, second int }{
+		{1, 1, 0}, {9, 16, 0}, {3, 16, 0}, {64, 64, 0}, {65, 64, 64}, {256, 64, 64}, {5, 64, 64},
+	} {
+		src, back := bytes.Repeat([]byte{byte(c.bytes)}, c.bytes), make([]byte, c.bytes)
+		require.NoError(t, d.CopyHtoD(p, src, nil))
+		require.NoError(t, d.CopyDtoH(back, p, nil))
+		require.Equal(t, src, back)
+		for i, want := range []int{c.first, c.second} {
+			got := 0
+			if buf := d.stage.slots[i].buf; buf != nil {
+				got = len(buf.Bytes)
+			}
+			require.Equal(t, want, got, "buffer %d after %d bytes", i, c.bytes)
+		}
+	}
+	require.Equal(t, 2, f.count(countPinned))
+}
+
 // An error in the middle is reported, and the next copy works.
 func TestCopyErrors(t *testing.T) {
 	f := newFake(t)

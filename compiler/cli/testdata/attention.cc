@@ -1,31 +1,21 @@
 // Runs attention on the CPU: units of the stages that the test lists as STAGES, over a cache of made-up rows that the
 // producer's walk brings into the ring. Each is held to a softmax by definition, in double precision, and so is the row
 // that it appends, to the bit. Prints what differs.
-#include "block.h"
-
-#include "schedule.h"
-#include "model_config.h"
-#include "pages.h"
+#include "made_up.h"
+#include "stream.h"
 
 #if AMK_TENSOR_CORES
 #include "amk/attention_mma.cuh"
 #else
 #include "amk/attention_fma.cuh"
 #endif
-#include "amk/stream.cuh"
-
-namespace amk {
-alignas(1024) u8 shared[kSharedLimit];
-}
-using namespace amk;
 
 constexpr int kRows = (kHeads + 2 * kKVHeads) * kHeadDim;
 constexpr Page kOut{(kExchangeBytes + 255) / 256 * 256, 1 << 20, 1};
 static float qkv[kRows];
 static u8 exchange[kOut.offset + kOut.bytes];
 alignas(256) static u8 cache[kCacheBytes], before[kCacheBytes];
-static Launch launch;
-static int failures, sm;
+static int failures;
 
 // ---- the cache, by definition (docs/ir.md) ----
 
@@ -144,44 +134,27 @@ static void compare(int unit, int position, u32 epoch) {
 
 // ---- a unit ----
 
-// What the producer does, at once.
-struct Sink {
-  Context<Mode::kDecode>& c;
-  u32 slot = 0;
-  void wait_step(int) {}
-  void copy(const u8* source, u32 bytes) {
-    if (slot == kRingSlots || bytes > kSlotBytes) abort();
-    memcpy(c.ring + slot++ * kSlotBytes, source, bytes);
-  }
-};
-
-static unsigned seed = 1;
-static float random_value(float scale) {
-  seed = seed * 1664525 + 1013904223;
-  return rounded<Element>(scale * (int(seed >> 8 & 0xffff) - 0x8000) / 0x8000);
-}
-
 // Rows from the position on are what an earlier sequence has left, and need not be finite.
 static void make_up(int position, u32 epoch) {
-  for (u8& b : cache) b = u8((seed = seed * 1664525 + 1013904223) >> 16);
+  for (u8& b : cache) b = random_bits();
   for (int head = 0; head < kKVHeads; ++head) {
     for (int row = 0; row < kBlocks * 16; ++row) {
       for (int is_value = 0; is_value < 2; ++is_value) {
         const bool old = row >= position;
         if (kIntegers) {
-          const float scale = fabsf(random_value(0.02f)) + 0.001f;
+          const float scale = fabsf(random_within(0.02f)) + 0.001f;
           scale_at(cache, head, row, is_value) = old ? row % 2 ? 0x7fc0 : 0x7f80 : __float2bfloat16_rn(scale).bits;
         }
         for (int d = 0; !kIntegers && d < kHeadDim; ++d)
           element_at(cache, head, row, is_value, d) =
-              CacheElement::from_float(old ? row % 2 ? NAN : INFINITY : random_value(1));
+              CacheElement::from_float(old ? row % 2 ? NAN : INFINITY : random_within(1));
         for (int d = kHeadDim; !kIntegers && d < kPadded; ++d) element_at(cache, head, row, is_value, d) = 0;
       }
     }
   }
   memcpy(before, cache, sizeof before);
   for (int row = 0; row < kRows; ++row) {
-    qkv[row] = random_value(row < k_row(0) ? 2 : 1);
+    qkv[row] = random_within(row < k_row(0) ? 2 : 1);
     for (int copy = 0; copy < kQkv.copies; ++copy) {
       using Word = WordOf<Element>;
       reinterpret_cast<Word::Type*>(exchange + kQkv.offset + copy * kQkv.bytes)[row] = Word::make(qkv[row], epoch);
@@ -195,15 +168,7 @@ static void attend_on_sm() {
   c.sm = sm;
   c.begin_step(0);
   const u32 epoch = c.next_epoch();
-  if (c.tid == 0) {
-    Sink sink{c};
-    Turns turns;
-    while (turns.left()) {
-      turns.cache<S>(c, 0, c.position);
-      turns.copy(sink, 0);
-    }
-  }
-  consumer_barrier();
+  stream_cache<S>(c);
   attend<S>(c, PlainHeads{kQkv}, kOut);
   consumer_barrier();
   const Tiles mine = units_of<S>(sm, 0);

@@ -1,20 +1,11 @@
 // Runs attention on the CPU for ROWS consecutive rows of a sequence: by passes of kTokens rows, of one or of all. Writes
 // what the units of the stages that the test lists as STAGES hand over, and the cache that they leave, so that programs
-// of several sizes of passes can be compared to the bit. With NORMED each form of norm and rotation is put before it.
-#include "block.h"
-
-#include "schedule.h"
-#include "model_config.h"
-#include "pages.h"
+// of several sizes of passes can be compared to the bit. With NORMED a form of norm and rotation is put before it: that
+// of the number, or with ALL each.
+#include "made_up.h"
+#include "stream.h"
 
 #include "amk/attention_mma.cuh"
-#include "amk/step.cuh"
-#include "amk/stream.cuh"
-
-namespace amk {
-alignas(1024) u8 shared[kSharedLimit];
-}
-using namespace amk;
 
 constexpr int kHandedOver = kTokenRows;  // of a token
 constexpr Page kOut{(kExchangeBytes + 255) / 256 * 256, 1 << 20, 1};
@@ -22,21 +13,8 @@ static u8 exchange[kOut.offset + kOut.bytes];
 alignas(256) static u8 cache[kCacheBytes];
 alignas(16) static u16 weights[4][kQueryRows];
 static float frequencies[kHeadDim / 2];
-static Launch launch;
-static int sm;
 
 // ---- what is read: a function of the position of a row, and of the element ----
-
-static unsigned bits_of(unsigned position, unsigned element) {
-  unsigned h = (position + 1) * 2654435761u ^ element * 40503u;
-  for (int i = 0; i < 3; ++i) h = (h ^ h >> 15) * 2246822519u;
-  return h ^ h >> 13;
-}
-// Of many magnitudes: sums in another order have other bits.
-static float value_at(unsigned position, unsigned element, float scale) {
-  const unsigned bits = bits_of(position, element);
-  return rounded<Element>(ldexpf(scale * (int(bits & 0xffff) - 0x8000) / 0x8000, -int(bits >> 16 & 15)));
-}
 
 // Rows from the position on are what an earlier sequence has left, and need not be finite: of integers, their scales.
 static void fill_cache(int position) {
@@ -47,14 +25,14 @@ static void fill_cache(int position) {
       for (int e = 0; e < 2 * kPaddedHead; ++e) {
         const int dim = e % kPaddedHead, at = cache_offset(row, dim, e >= kPaddedHead);
         if constexpr (kQuantisedCache) {
-          rows[at] = bits_of(row, head * 4096 + e);
+          rows[at] = bits_at(row, head * 4096 + e);
         } else {
           const float v = dim >= kHeadDim ? 0 : row >= position ? old : value_at(row, head * 4096 + e, 1);
           *reinterpret_cast<u16*>(rows + at) = Element::from_float(v);
         }
       }
       for (int is_value = 0; kQuantisedCache && is_value < 2; ++is_value) {
-        const float scale = 1 + bits_of(row, 1 << 22 | head * 2 + is_value) % 64;
+        const float scale = 1 + bits_at(row, 1 << 22 | head * 2 + is_value) % 64;
         store_scale(rows, row, is_value, row >= position ? old : scale / 2048);
       }
     }
@@ -75,17 +53,6 @@ static void hand_over(int position, u32 epoch) {
 
 // ---- passes ----
 
-// What the producer does, at once.
-struct Sink {
-  Context<Mode::kDecode>& c;
-  u32 slot = 0;
-  void wait_step(int) {}
-  void copy(const u8* source, u32 bytes) {
-    if (slot == kRingSlots || bytes > kSlotBytes) abort();
-    memcpy(c.ring + slot++ * kSlotBytes, source, bytes);
-  }
-};
-
 template <class S, class Heads>
 static Heads heads() {
   if constexpr (kSame<Heads, PlainHeads>) {
@@ -102,15 +69,7 @@ static void attend_on_sm() {
   c.sm = sm;
   c.begin_step(0);
   rotate_setup(c, frequencies);
-  if (c.tid == 0) {
-    Sink sink{c};
-    Turns turns;
-    while (turns.left()) {
-      turns.cache<S>(c, 0, c.position);
-      turns.copy(sink, 0);
-    }
-  }
-  consumer_barrier();
+  stream_cache<S>(c);
   attend<S>(c, heads<S, Heads>(), kOut);
   end_of_block();
 }
@@ -178,12 +137,10 @@ struct Form : Stage {
 };
 template <class S>
 static void run_all() {
-  run<Form<S, false, false, false, true, false>, NormedHeads>();
-  run<Form<S, true, false, false, true, true>, NormedHeads>();
-  run<Form<S, false, true, true, true, true>, NormedHeads>();
-#if ALL
-  run<Form<S, false, true, false, false, true>, NormedHeads>();
-#endif
+  if constexpr (ALL || NORMED == 1) run<Form<S, false, false, false, true, false>, NormedHeads>();
+  if constexpr (ALL || NORMED == 2) run<Form<S, true, false, false, true, true>, NormedHeads>();
+  if constexpr (ALL || NORMED == 3) run<Form<S, false, true, true, true, true>, NormedHeads>();
+  if constexpr (ALL || NORMED == 4) run<Form<S, false, true, false, false, true>, NormedHeads>();
 }
 #else
 template <class S>

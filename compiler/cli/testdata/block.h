@@ -2,6 +2,8 @@
 // products of tensor cores. The test replaces inline assembly in a copy of the headers.
 #pragma once
 
+// The headers of C are enough. With libstdc++, math.h is all of cmath, which takes the compiler more time than a kernel.
+#define _GLIBCXX_INCLUDE_NEXT_C_HEADERS
 #include <math.h>
 #include <setjmp.h>
 #include <stdint.h>
@@ -68,10 +70,21 @@ template <class T> T shuffled(T v, unsigned from) {
 }
 template <class T> T __shfl_xor_sync(unsigned, T v, int mask) { return shuffled(v, threadIdx.x % 32 ^ mask); }
 template <class T> T __shfl_sync(unsigned, T v, int lane) { return shuffled(v, lane); }
+template <class T, class Op> T over_warp(T v, Op op) {
+  static T values[kThreadsOfBlock];
+  values[threadIdx.x] = v;
+  __syncwarp();
+  const T* const lanes = values + threadIdx.x / 32 * 32;
+  v = lanes[0];
+  for (int lane = 1; lane < 32; ++lane) v = op(v, lanes[lane]);
+  __syncwarp();
+  return v;
+}
 unsigned __reduce_max_sync(unsigned, unsigned v) {
-  unsigned most = 0;
-  for (int lane = 0; lane < 32; ++lane) most = max(most, shuffled(v, lane));
-  return most;
+  return over_warp(v, [](unsigned a, unsigned b) { return max(a, b); });
+}
+bool __any_sync(unsigned, bool v) {
+  return over_warp(v, [](bool a, bool b) { return a || b; });
 }
 
 // ---- what CUDA has ----
@@ -88,11 +101,6 @@ template <class T> T __ldg(const T* p) { return *p; }
 template <class T> T __ldcs(const T* p) { return *p; }
 template <class T> T atomicExch(T*, T) { abort(); }
 bool __all_sync(unsigned, bool) { abort(); }
-bool __any_sync(unsigned, bool v) {
-  bool any = false;
-  for (int lane = 0; lane < 32; ++lane) any |= shuffled(v, lane);
-  return any;
-}
 int __ffs(unsigned v) { return __builtin_ffs(v); }
 float rsqrtf(float v) { return 1 / sqrtf(v); }
 float __fdividef(float a, float b) { return a / b; }
@@ -126,6 +134,12 @@ float __half2float(Half h) { return bits_of<_Float16>(h.bits); }
 int __float2int_rn(float v) { return v != v ? 0 : int(nearbyintf(v)); }
 float __fdiv_rn(float a, float b) { return a / b; }
 float __frcp_rn(float v) { return 1 / v; }
+static long long __double_as_longlong(double v) { return bits_of<long long>(v); }
+static double __longlong_as_double(long long v) { return bits_of<double>(v); }
+static double __dadd_rn(double a, double b) { return a + b; }
+static double __dmul_rn(double a, double b) { return a * b; }
+static double __ddiv_rn(double a, double b) { return a / b; }
+static double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
 struct __nv_bfloat162 { Half x, y; };
 struct __half2 { Half x, y; };
 template <class Op> __nv_bfloat162 pairwise(__nv_bfloat162 a, __nv_bfloat162 b, Op op) {

@@ -2,34 +2,15 @@
 // the whole residual, as of one token, or by the SMs that own its rows, as of several. Prints the squares that warps
 // have added up, the residual and what is read of it, so that programs of several sizes of passes can be compared to
 // the bit.
-#include "block.h"
-
-#include "schedule.h"
-#include "model_config.h"
-#include "pages.h"
+#include "made_up.h"
 
 #include "amk/norm_rows.cuh"
-
-namespace amk {
-alignas(1024) u8 shared[kSharedLimit];
-}
-using namespace amk;
 
 constexpr u32 kVector = ROWS * kHidden * kBranchParts * 8;
 constexpr Page kIn{0, kVector, 1}, kOut{kVector, kVector, 1};
 alignas(16) static u8 exchange[2 * kVector];
 alignas(16) static Element::Bits gain[kHidden];
 static float before[ROWS][kHidden], sums[ROWS][kHidden], squares[ROWS][kConsumerWarps];
-static Launch launch;
-static int sm;
-
-// Of many magnitudes: sums in another order have other bits.
-static float value_at(unsigned which, unsigned element, float scale) {
-  unsigned h = (which + 1) * 2654435761u ^ element * 40503u;
-  for (int i = 0; i < 3; ++i) h = (h ^ h >> 15) * 2246822519u;
-  h ^= h >> 13;
-  return ldexpf(scale * (int(h & 0xffff) - 0x8000) / 0x8000, -int(h >> 16 & 15));
-}
 
 // An element of a branch. Some are small, and the sum of parts that are not: in another order they are lost.
 static float branch_at(int token, int part, int row) {

@@ -1,31 +1,13 @@
 // Runs the end of steps on the CPU: every SM publishes what it draws of its own logits, and chooses among what all SMs
 // have published. Reads a seed, a position, as many settings as there are tokens and all logits from stdin for each
 // step, and prints the tokens that every SM has come to.
-#include "block.h"
-
-static long long __double_as_longlong(double v) { return bits_of<long long>(v); }
-static double __longlong_as_double(long long v) { return bits_of<double>(v); }
-static double __dadd_rn(double a, double b) { return a + b; }
-static double __dmul_rn(double a, double b) { return a * b; }
-static double __ddiv_rn(double a, double b) { return a / b; }
-static double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
-
-#include "schedule.h"
-#include "model_config.h"
-#include "pages.h"
+#include "build.h"
 
 #include "amk/ending.cuh"
-
-namespace amk {
-alignas(1024) u8 shared[kSharedLimit];
-}
-using namespace amk;
 
 static u8 exchange[kExchangeBytes];
 static float logits[kTokens * kVocab];
 static Sampling settings[kMaxSequences];
-static Launch launch;
-static int sm;
 
 template <class T> static bool read(T& v) { return fread(&v, sizeof v, 1, stdin) == 1; }
 

@@ -1,21 +1,12 @@
 // Runs the readers of attention's heads on the CPU. Each form of norm and rotation is held to what it is by definition,
 // in double precision. Prints what differs.
-#include "block.h"
-
-#include "schedule.h"
-#include "model_config.h"
-#include "pages.h"
+#include "made_up.h"
 
 #if AMK_TENSOR_CORES
 #include "amk/unit_reader.cuh"
 #else
 #include "amk/attention_fma.cuh"
 #endif
-
-namespace amk {
-alignas(1024) u8 shared[kSharedLimit];
-}
-using namespace amk;
 
 // ---- a unit, read and by definition ----
 
@@ -31,7 +22,6 @@ static float qkv[kRows], got[kUnitRows];
 static u8 exchange[kExchangeBytes];
 alignas(16) static WeightElement::Bits q_gain[kHeads * kHeadDim], k_gain[kKVHeads * kHeadDim],
     q_shift[kHeads * kHeadDim], k_shift[kKVHeads * kHeadDim];
-static Launch launch;
 static int failures;
 
 // Of a head of q or k, from its first row on: `all` rows from `whole` on, if they are normalised together.
@@ -113,30 +103,24 @@ static void block() {
   end_of_block();
 }
 
-static unsigned seed = 1;
-static float random_value(float scale) {
-  seed = seed * 1664525 + 1013904223;
-  return rounded<Element>(scale * (int(seed >> 8 & 0xffff) - 0x8000) / 0x8000);
-}
-
 int main() {
   launch.exchange = exchange;
   launch.position = 5;
   Context<Mode::kDecode> c(launch);
   c.begin_step(0);
   for (int row = 0; row < kRows; ++row) {
-    qkv[row] = rounded<Element>(1 + random_value(row < kHeads * kHeadDim ? 3 : 0.5f));  // of a mean
+    qkv[row] = rounded<Element>(1 + random_within(row < kHeads * kHeadDim ? 3 : 0.5f));  // of a mean
     for (int copy = 0; copy < kQkv.copies; ++copy) {
       using Word = WordOf<Element>;
       reinterpret_cast<Word::Type*>(exchange + kQkv.offset + copy * kQkv.bytes)[row] = Word::make(qkv[row], c.epoch);
     }
   }
-  for (auto& g : q_gain) g = WeightElement::from_float(random_value(2));
-  for (auto& g : k_gain) g = WeightElement::from_float(random_value(2));
-  for (auto& b : q_shift) b = WeightElement::from_float(random_value(1));
-  for (auto& b : k_shift) b = WeightElement::from_float(random_value(1));
+  for (auto& g : q_gain) g = WeightElement::from_float(random_within(2));
+  for (auto& g : k_gain) g = WeightElement::from_float(random_within(2));
+  for (auto& b : q_shift) b = WeightElement::from_float(random_within(1));
+  for (auto& b : k_shift) b = WeightElement::from_float(random_within(1));
   for (int pair = 0; pair < kHeadDim / 2; ++pair) {
-    const float angle = random_value(3);
+    const float angle = random_within(3);
     block_scratch().rotation[0][0][pair] = {cosf(angle), sinf(angle)};
   }
   run_block(block);

@@ -1,6 +1,8 @@
 // Runs the plain kernels of a build on the CPU, in float32: blocks one after the other, of one warp, whose lanes are
 // contexts that take turns. Prints the logits after each of the ids. The test defines KERNELS, a list of
-// {name, function}. It is compiled once for each model, and the headers of C++ would take more time than all else.
+// {name, function}. It is compiled once for each model, and the headers of C++ would take more time than all else: with
+// libstdc++, math.h is all of cmath.
+#define _GLIBCXX_INCLUDE_NEXT_C_HEADERS
 #include <math.h>
 #include <setjmp.h>
 #include <stdio.h>

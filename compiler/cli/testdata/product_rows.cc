@@ -1,18 +1,9 @@
 // Runs products on the CPU for ROWS vectors, by passes of kTokens of them, of one or of all, behind each reader. Writes
 // the finished rows, so that programs of several sizes of passes can be compared to the bit.
-#include "block.h"
-
-#include "schedule.h"
-#include "model_config.h"
-#include "pages.h"
+#include "made_up.h"
+#include "stream.h"
 
 #include "amk/gemv.cuh"
-#include "amk/stream.cuh"
-
-namespace amk {
-alignas(1024) u8 shared[kSharedLimit];
-}
-using namespace amk;
 
 template <int kOfRows, int kOfColumns, int kOfGrain, int kOfWarps>
 struct Product {
@@ -34,27 +25,6 @@ static u8 exchange[kIn.offset + kIn.bytes];
 alignas(256) static u8 matrix[kMostRows * (kMostColumns + 128) * 2];
 alignas(16) static u16 gain[kMostColumns], bias[kMostColumns];
 static float results[ROWS][kMostRows];
-static Launch launch;
-static int sm;
-
-// Of many magnitudes: sums in another order have other bits.
-static float value_at(unsigned which, unsigned element, float scale) {
-  unsigned h = (which + 1) * 2654435761u ^ element * 40503u;
-  for (int i = 0; i < 3; ++i) h = (h ^ h >> 15) * 2246822519u;
-  h ^= h >> 13;
-  return rounded<Element>(ldexpf(scale * (int(h & 0xffff) - 0x8000) / 0x8000, -int(h >> 16 & 15)));
-}
-
-// What the producer does, at once.
-struct Sink {
-  Context<Mode::kDecode>& c;
-  u32 slot = 0;
-  void wait_step(int) {}
-  void copy(const u8* source, u32 bytes) {
-    if (slot == kRingSlots || bytes > kSlotBytes) abort();
-    memcpy(c.ring + slot++ * kSlotBytes, source, bytes);
-  }
-};
 
 template <class Reader>
 static Reader reader() {
@@ -72,15 +42,7 @@ static void multiply_on_sm() {
   Context<Mode::kDecode> c(launch);
   c.sm = sm;
   c.begin_step(0);
-  if (c.tid == 0) {
-    Sink sink{c};
-    Turns turns;
-    while (turns.left()) {
-      turns.weights<S>(c, matrix, 0);
-      turns.copy(sink, 0);
-    }
-  }
-  consumer_barrier();
+  stream_weights<S>(c, matrix);
   gemv<S>(c, reader<Reader>(), [&](const Row& r, float v) {
     if (r.valid) results[launch.position + r.token][r.row] = v;
   });

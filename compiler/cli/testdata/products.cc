@@ -1,38 +1,15 @@
 // Runs products with a quad of each format on the CPU, one warp, on tensor cores and without them. Each sum of a
 // quarter is held to that of the elements that the plain kernels find, in double precision. Prints what differs.
-#include "block.h"
-
-#include "schedule.h"
-#include "model_config.h"
-#include "pages.h"
+#include "made_up.h"
 
 #include "amk/gemv.cuh"
 #include "amk/reference_weights.cuh"
-
-namespace amk {
-alignas(1024) u8 shared[kSharedLimit];
-}
-using namespace amk;
 
 // ---- a quad and its activations ----
 
 alignas(16) static u8 quad[8192];
 static float x[kQuadColumns], value[kTileRows][kQuadColumns];
 static int failures;
-
-static unsigned random_bits() {
-  static uint64_t state = 1;
-  return unsigned((state = state * 6364136223846793005 + 1442695040888963407) >> 33);
-}
-static float random_value(int least, int most) {  // from 2^least to 2^most, of either sign
-  const float v = ldexpf(1 + random_bits() % 4096 / 4096.0f, least + int(random_bits() % (most - least)));
-  return random_bits() % 2 ? v : -v;
-}
-template <class E>
-static void put(u8* to, float v) {
-  const typename E::Bits bits = E::from_float(v);
-  memcpy(to, &bits, sizeof bits);
-}
 
 // Every bit of elements and zero points is as likely as another; no number in e4m3 is NaN.
 template <class W>

@@ -1,21 +1,10 @@
 // Holds the places of an operand of a pass over a prompt to what they are for: each quarter of a quad lies in one place
 // of its own for each token of a tile, a warp finds its quads in the order of a step, one after the other, and there is
 // no place outside of the tile. Prints what differs.
-#include "block.h"
-
-#include "schedule.h"
-#include "model_config.h"
-#include "pages.h"
+#include "build.h"
 
 #include "amk/gemv.cuh"
 #include "amk/prompt_shape.cuh"
-
-#include <vector>
-
-namespace amk {
-alignas(1024) u8 shared[kSharedLimit];
-}
-using namespace amk;
 
 template <int kOf, int kShared>
 struct Stage {
@@ -33,22 +22,23 @@ static void fail(const char* what, int at, long got, long want) {
 template <class S>
 static void check() {
   using Shape = PromptShape<S>;
-  const int quads = (S::kColumns + 127) / 128;
-  std::vector<int> used(Shape::kTileBytes / 64, -1);
-  std::vector<bool> met(quads);
+  constexpr int quads = (S::kColumns + 127) / 128;
+  static int used[Shape::kTileBytes / 64], want[quads];
+  static bool met[quads];
+  for (int& user : used) user = -1;
   for (int member = 0; member < S::kWarps; ++member) {
     // As the warp of a step has them, which takes every kWarps-th of a chunk.
-    std::vector<int> want;
+    int wanted = 0;
     for (int chunk = 0; chunk * Shape::kChunkQuads < quads; ++chunk)
       for (int quad = member; quad < Shape::kChunkQuads; quad += S::kWarps)
-        if (chunk * Shape::kChunkQuads + quad < quads) want.push_back(chunk * Shape::kChunkQuads + quad);
-    size_t n = 0;
+        if (chunk * Shape::kChunkQuads + quad < quads) want[wanted++] = chunk * Shape::kChunkQuads + quad;
+    int n = 0;
     long before = -1;
     for (int sub = 0; sub < Shape::kSlabs * Shape::kSlabSubs; ++sub) {
       const int quad = Shape::quad_of(member, sub);
       if (quad == Shape::kQuads) continue;
       if (member >= Shape::kMembers) fail<S>("a quad of a warp that has none, sub", sub, quad, Shape::kQuads);
-      if (n == want.size() || quad != want[n]) fail<S>("quad of sub", sub, quad, n < want.size() ? want[n] : -1);
+      if (n == wanted || quad != want[n]) fail<S>("quad of sub", sub, quad, n < wanted ? want[n] : -1);
       ++n, met[quad] = true;
       for (int quarter = 0; quarter < 4; ++quarter) {
         for (int token = 0; token < kTokenTile; ++token) {
@@ -70,7 +60,7 @@ static void check() {
       if (first <= before) fail<S>("place of sub", sub, first, before);
       before = first;
     }
-    if (n != want.size()) fail<S>("quads of warp", member, long(n), long(want.size()));
+    if (n != wanted) fail<S>("quads of warp", member, n, wanted);
   }
   for (int quad = 0; quad < quads; ++quad)
     if (!met[quad]) fail<S>("quad", quad, 0, 1);

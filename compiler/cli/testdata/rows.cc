@@ -2,54 +2,13 @@
 // it is compiled with says: products that the test lists as PRODUCTS, and attention stages that it lists as STAGES.
 // Products read what a layer begins with through an RMSNORM, or all of them through READER.
 // Prints the bits of all results and of the cache, which are the same in both.
-#include "block.h"
-
-#include "schedule.h"
-#include "model_config.h"
-#include "pages.h"
+#include "made_up.h"
+#include "stream.h"
 
 #include <type_traits>
 
 #include "amk/gemv.cuh"
 #include "amk/attention_mma.cuh"
-#include "amk/stream.cuh"
-
-namespace amk {
-alignas(1024) u8 shared[kSharedLimit];
-}
-using namespace amk;
-
-static Launch launch;
-static int sm;
-
-static unsigned random_bits() {
-  static uint64_t state;
-  return unsigned((state = state * 6364136223846793005 + 1442695040888963407) >> 33);
-}
-static float random_value(int least, int most) {  // from 2^least to 2^most, of either sign
-  const float v = ldexpf(1 + random_bits() % 4096 / 4096.0f, least + int(random_bits() % (most - least)));
-  return random_bits() % 2 ? v : -v;
-}
-template <class E>
-static void put(u8* to, float v) {
-  const typename E::Bits bits = E::from_float(v);
-  memcpy(to, &bits, sizeof bits);
-}
-template <class E>
-static unsigned bits_as(float v) {
-  return unsigned(E::from_float(v));
-}
-
-// What the producer does, at once: the test has made the ring long enough.
-struct Sink {
-  Context<Mode::kDecode>& c;
-  u32 slot = 0;
-  void wait_step(int) {}
-  void copy(const u8* source, u32 bytes) {
-    if (slot == kRingSlots || bytes > kSlotBytes) abort();
-    memcpy(c.ring + slot++ * kSlotBytes, source, bytes);
-  }
-};
 
 // ---- vectors ----
 
@@ -96,15 +55,7 @@ static void multiply() {
   Context<Mode::kDecode> c(launch);
   c.sm = sm;
   c.begin_step(0);
-  if (c.tid == 0) {
-    Sink sink{c};
-    Turns turns;
-    while (turns.left()) {
-      turns.weights<S>(c, matrix, 0);
-      turns.copy(sink, 0);
-    }
-  }
-  consumer_barrier();
+  stream_weights<S>(c, matrix);
   const auto finish = [](const Row& row, float sum) {
     if (!row.valid) return;
     sums[first_token + row.token][row.row] = sum;
@@ -194,15 +145,7 @@ static void attend_on_sm() {
   Context<Mode::kDecode> c(launch);
   c.sm = sm;
   c.begin_step(0);
-  if (c.tid == 0) {
-    Sink sink{c};
-    Turns turns;
-    while (turns.left()) {
-      turns.cache<S>(c, 0, c.position);
-      turns.copy(sink, 0);
-    }
-  }
-  consumer_barrier();
+  stream_cache<S>(c);
   attend<S>(c, PlainHeads{kIn}, kOut);
   end_of_block();
 }

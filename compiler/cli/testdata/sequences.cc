@@ -1,53 +1,26 @@
 // Runs attention of several sequences on the CPU: all units of the stages that the test lists as STAGES, over a cache of
 // each sequence that is made up. Prints what each sequence that is there gets, and a digest of every cache. Compiled
 // with a kernel of one token it does one sequence after another, and what it prints must be the same.
-#include "block.h"
-
-#include "schedule.h"
-#include "model_config.h"
-#include "pages.h"
+#include "made_up.h"
+#include "stream.h"
 
 #include "amk/attention_mma.cuh"
-#include "amk/stream.cuh"
-
-namespace amk {
-alignas(1024) u8 shared[kSharedLimit];
-}
-using namespace amk;
 
 constexpr int kAll = SEQUENCES;  // of the pass that is compared
 constexpr Page kOut{(kExchangeBytes + 255) / 256 * 256, 1 << 22, 1};
 static float qkv[kAll][kTokenRows];
 static u8 exchange[kOut.offset + kOut.bytes];
 alignas(256) static u8 cache[kAll][kCacheBytes];
-static Launch launch;
-static int sm;
-
-struct Sink {
-  Context<Mode::kDecode>& c;
-  u32 slot = 0;
-  void wait_step(int) {}
-  void copy(const u8* source, u32 bytes) {
-    if (slot == kRingSlots || bytes > kSlotBytes) abort();
-    memcpy(c.ring + slot++ * kSlotBytes, source, bytes);
-  }
-};
-
-static unsigned seed;
-static unsigned random_word() { return (seed = seed * 1664525 + 1013904223) >> 8; }
-static float random_value(float scale) {
-  return rounded<Element>(scale * (int(random_word() & 0xffff) - 0x8000) / 0x8000);
-}
 
 // Finite rows of integers with scales, or of elements; padding too.
 static void make_up(u8* of) {
   auto* elements = reinterpret_cast<u16*>(of);
   for (size_t i = 0; i < kCacheBytes / 2; ++i)
-    elements[i] = kQuantisedCache ? u16(random_word()) : Element::from_float(random_value(1));
+    elements[i] = kQuantisedCache ? u16(random_bits()) : Element::from_float(random_within(1));
   for (int head = 0; kQuantisedCache && head < kKVHeads; ++head)
     for (int row = 0; row < kHeadCacheBytes / kCacheBlockBytes * kCacheRows; ++row)
       for (int is_value = 0; is_value < 2; ++is_value)
-        store_scale(of + head * kHeadCacheBytes, row, is_value, fabsf(random_value(0.02f)) + 0.001f);
+        store_scale(of + head * kHeadCacheBytes, row, is_value, fabsf(random_within(0.02f)) + 0.001f);
 }
 
 static void hand_over(int token, int sequence, u32 epoch) {
@@ -63,15 +36,7 @@ static void attend_on_sm() {
   Context<Mode::kDecode> c(launch);
   c.sm = sm;
   c.begin_step(0);
-  if (c.tid == 0) {
-    Sink sink{c};
-    Turns turns;
-    while (turns.left()) {
-      turns.cache<S>(c, 0, c.position);
-      turns.copy(sink, 0);
-    }
-  }
-  consumer_barrier();
+  stream_cache<S>(c);
   attend<S>(c, PlainHeads{kQkv}, kOut);
   consumer_barrier();
   end_of_block();
@@ -106,10 +71,9 @@ template <class S>
 static void check() {
   constexpr int kPositions[][4] = {{0, 40, 1, 16}, {95, -1, 130, 15}, {-1, 112, -1, 31}, {64, 150, 33, -1}};
   for (const auto& positions : kPositions) {
-    seed = positions[0] + 2;
     for (int s = 0; s < kAll; ++s) {
       make_up(cache[s]);
-      for (int row = 0; row < kTokenRows; ++row) qkv[s][row] = random_value(row < kQueryRows ? 2 : 1);
+      for (int row = 0; row < kTokenRows; ++row) qkv[s][row] = random_within(row < kQueryRows ? 2 : 1);
     }
     launch.position = 0;
     for (int s = 0; s < kAll; ++s) launch.positions[s] = positions[s];
