@@ -152,6 +152,9 @@ func (d *draft) reshape(rank bool) bool {
 	for d.bufferNamed(b.Name) >= 0 {
 		b.Name += "+"
 	}
+	if d.pass().Wants(&b) != "" { // wrong, but of the program and not of the op
+		return false
+	}
 	d.buffers = append(d.buffers, b)
 	v := d.ownView(x.viewAt)
 	v.Buf, v.Dims = b.Name, nil
