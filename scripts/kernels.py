@@ -59,6 +59,7 @@ CASES = [
     ("h200", "zoo/gemma2-split-k", "fp32", {}),
     ("h200", "zoo/llama-biases-yarn", "bf16", {}),
     ("h200", "zoo/mistral-wide-group", "bf16", {}),
+    ("h200", "zoo/phi3-short", "bf16", {}),
     ("h200", "zoo/starcoder2-tied", "bf16", {}),
     ("h200", "zoo/gpt-neox-parallel", "bf16", {}),
     ("h200", "zoo/exaone4-windows", "bf16", {}),
