@@ -19,7 +19,6 @@ import criteria
 import endurance
 import looping
 import machine
-import passes
 import report
 import results
 from sections import NotRun
@@ -329,48 +328,6 @@ class Judges(unittest.TestCase):
             endurance.judge_sanitizer("memcheck", 1, "========= Error: Device not supported\n", "")
         with self.assertRaisesRegex(StepFailed, "no summary"):
             endurance.judge_sanitizer("memcheck", 0, self.SOAKED, "")
-
-    def test_passes(self):
-        case = Case("testdata/models/zoo/llama-gqa", "bf16", rows=8, sequences=8)
-        kinds = {k: 40 for k in ("prompts", "drafts", "rows of 1", "rows of 2", "rows of 3", "rows of 5", "rows of 8",
-                                 "sequences")}
-        r = {"seed": 1, "cases": passes.CASES, "kinds": kinds, "from_prefix": 9, "drafts": 99, "compared": 5000,
-             "beside": 700, "differing": 0, "difference": "", "passed": True, "seconds": 3.0, "positions": 512}
-        row = passes.judge_passes(case, r)
-        self.assertEqual((row["passed"], row["compared"]), (True, 5000))
-        for change, want in (({"differing": 2, "difference": "case 3, rows: position 7: ...", "passed": False},
-                              "2 of 5000: case 3, rows"),
-                             ({"kinds": {"prompts": 300}}, "nothing was compared of drafts, rows of 1"),
-                             ({"cases": 12}, "12 cases"), ({"from_prefix": 0}, "0 from a prefix")):
-            row = passes.judge_passes(case, r | change)
-            self.assertFalse(row["passed"])
-            self.assertIn(want, row["findings"][0])
-        plain = passes.judge_passes(Case("testdata/models/zoo/llama-gqa", "fp32"), r | {"kinds": {"prompts": 300}})
-        self.assertTrue(plain["passed"])
-
-    def test_pass_times(self):
-        r = {"check": {"passed": True}, "latency_us": {"median": 100.0}, "passes": [
-            {"rows": 8, "latency_us": {"median": 120.0}},
-            {"rows": 1, "sequences": 8, "latency_us": {"median": 110.0}}]}
-        row = passes.judge_pass_times(r)
-        self.assertTrue(row["passed"])
-        self.assertEqual((row["rows_us"], row["rows_over_token"], row["sequences_over_token"]), (120.0, 1.2, 1.1))
-        self.assertIn("no pass of several sequences",
-                      passes.judge_pass_times(r | {"passes": r["passes"][:1]})["findings"][0])
-        failed = passes.judge_pass_times(r | {"check": {"passed": False, "failures": ["x"]}})
-        self.assertEqual((failed["passed"], "rows_us" in failed), (False, False))
-
-    def test_sequences(self):
-        r = {"seed": 1, "minutes": 9.1, "sequences": 8, "finished": 700, "left": 30, "sampled": 90, "tokens": 40_000,
-             "cached": 800, "beside": 39_000, "aborts": 40, "after_abort": 100, "differing": 0, "difference": "",
-             "goroutines": 5, "heap_mb": 3.0, "resident_mb": 90.0, "growth": "", "passed": True}
-        self.assertTrue(passes.judge_sequences(r)["passed"])
-        for change, want in (({"differing": 1, "difference": "text 4: ...", "passed": False}, "1 texts: text 4"),
-                             ({"growth": "the heap has grown", "passed": False}, "the heap has grown"),
-                             ({"minutes": 8.5}, "700 texts in 8.5 minutes"), ({"after_abort": 0}, "0 after a step")):
-            row = passes.judge_sequences(r | change)
-            self.assertFalse(row["passed"])
-            self.assertIn(want, row["findings"][0])
 
     def test_no_latency_without_a_check(self):
         r = {"version": 1, "check": {"passed": True, "spans": []}, "device": "x", "position": 0, "steps_per_launch": 16,
