@@ -173,14 +173,15 @@ def soundness_part(rows):
     names = ("accepted, safe", "accepted, unsafe: false accepts", "rejected, safe", "rejected, unsafe")
     out += ["", *table(["confusion matrix", "published", "ours"], [[n, f"{p:,}", thousands(o)] for n, p, o in
                                                                     zip(names, published.CONFUSION, ours)])]
-    if row:
+    if classes:
         lowering, graphs = classes["lowering"], classes["dag"]
         out += ["", paragraph(
             f"Of the lowerings {lowering['accepted']} of {lowering['programs']} are accepted (published: "
             f"{published.LOWERINGS}). All 4,000 published random graphs were unsafe, as follows from the sums; of ours "
             f"{graphs['unsafe']:,} are, since most are well formed. Every order was seen, or one that goes wrong, of "
-            f"{sum(r['exhaustive'] for r in classes.values()):,} programs."), "",
-            f"Result: {state(row)}, by {command(row)}."]
+            f"{sum(r['exhaustive'] for r in classes.values()):,} programs.")]
+    if row:
+        out += ["", f"Result: {state(row)}, by {command(row)}."]
     return out + ["", "[results/soundness.md](results/soundness.md) has a million programs of all kinds.", ""]
 
 

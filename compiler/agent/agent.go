@@ -23,7 +23,7 @@ import (
 type Options struct {
 	Exe     string // amkc itself, whose verbs the tools run
 	Root    string // the directory that everything is in that a tool may name
-	Key     string // file of the key that verdicts are signed with; empty: the user's
+	Key     string // file of the key that verdicts are signed with, outside of the root
 	Version string // of amkc
 }
 
@@ -55,6 +55,11 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, diag.Errorf(codeRoot, o.Root, "cannot be the root: %s; want a directory", infile.Reason(err))
 	}
+	if lies(dir, o.Key) {
+		root.Close()
+		return nil, diag.Errorf(codeRoot, o.Root, "holds the key that verdicts are signed with, which tools could then "+
+			"name; want a directory beside it, or --key with a file elsewhere")
+	}
 	s := &Server{options: o, root: root, dir: dir, turn: make(chan struct{}, 1)}
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "amkc", Title: "amkc", Version: o.Version}, &mcp.ServerOptions{
 		Instructions: instructions, Capabilities: &mcp.ServerCapabilities{}})
@@ -65,6 +70,28 @@ func New(o Options) (*Server, error) {
 	}
 	s.addPrompts()
 	return s, nil
+}
+
+// lies reports whether a file lies in a directory without links, or would if it were made.
+func lies(dir, file string) bool {
+	if file == "" {
+		return false
+	}
+	at, err := filepath.Abs(file)
+	if err != nil {
+		return true
+	}
+	for rest := ""; ; {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			to, err := filepath.Rel(dir, filepath.Join(real, rest))
+			return err != nil || filepath.IsLocal(to)
+		}
+		parent := filepath.Dir(at)
+		if parent == at {
+			return true
+		}
+		at, rest = parent, filepath.Join(filepath.Base(at), rest)
+	}
 }
 
 // Serve answers one client until it leaves, or the context is cancelled. The error is a diagnostic.

@@ -5,7 +5,7 @@ import "amkc/ir/diag"
 var (
 	codeRoot = diag.New("AMK6201", "the root of amkc mcp cannot be used", `
 Everything that a tool of amkc mcp may name lies in one directory, --root, or the one that the server was started in. It
-has to be a directory that can be read.`)
+has to be a directory that can be read, and the key that verdicts are signed with must not lie in it.`)
 
 	codeOutside = diag.New("AMK6202", "a path leads out of the root", `
 Tools of amkc mcp take paths in the root of the server: relative to it, or absolute and below it. A path with .. that

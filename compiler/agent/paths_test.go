@@ -94,3 +94,32 @@ func FuzzPaths(f *testing.F) {
 		}
 	})
 }
+
+// A key that tools could name signs nothing that a campaign may believe.
+func TestTheKeyIsOutsideOfTheRoot(t *testing.T) {
+	root, beside := t.TempDir(), t.TempDir()
+	require.NoError(t, os.Symlink(root, filepath.Join(beside, "link")))
+	for _, key := range []string{filepath.Join(root, "verdict.key"), filepath.Join(root, "a", "b", "verdict.key"),
+		filepath.Join(beside, "link", "verdict.key")} {
+		_, err := New(Options{Exe: "amkc", Root: root, Key: key})
+		require.ErrorContains(t, err, "AMK6201", key)
+	}
+	s, err := New(Options{Exe: "amkc", Root: root, Key: filepath.Join(beside, "made", "verdict.key")})
+	require.NoError(t, err)
+	s.Close()
+}
+
+// What eval saves takes the place of nothing but what it has saved before.
+func TestSavedResultsReplaceResults(t *testing.T) {
+	root := t.TempDir()
+	s, err := New(Options{Exe: "amkc", Root: root})
+	require.NoError(t, err)
+	defer s.Close()
+	require.NoError(t, os.WriteFile(filepath.Join(root, "weights"), []byte("1234"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "verdict.json"), []byte(`{"schema":"amkc.eval/1"}`), 0o600))
+	for name, ok := range map[string]bool{"weights": false, "verdict.json": true, "new.json": true} {
+		a := &arguments{s: s}
+		a.save(name)
+		require.Equal(t, ok, a.err == nil, name)
+	}
+}

@@ -26,6 +26,8 @@ import (
 const (
 	longest = 48 * time.Hour
 	grace   = 10 * time.Second
+
+	mostSaved = 16 << 20 // bytes of a result of eval
 )
 
 // An arguments is the command line of a verb in the making. The first thing that is wrong stays.
@@ -92,12 +94,18 @@ func (a *arguments) written(flag, name string) {
 	a.add(flag + "=" + path)
 }
 
-// save has the result written to a file, unless its name is empty.
+// save has the result written to a file, unless its name is empty. A file that is there is overwritten only if it is
+// such a result.
 func (a *arguments) save(name string) {
 	if name == "" {
 		return
 	}
 	path, err := a.s.writable(name)
+	if err == nil {
+		if _, there := a.s.root.Lstat(path); there == nil && !a.s.isResult(path) {
+			err = diag.Errorf(codeArgument, name, "is there and no result of eval; want a name that no file has")
+		}
+	}
 	if err != nil {
 		a.fail(err)
 	}
@@ -162,6 +170,9 @@ func (s *Server) run(ctx context.Context, request *mcp.CallToolRequest, in verbI
 	}
 	var exit interface{ ExitCode() int }
 	if out = bytes.TrimSpace(out); json.Valid(out) && len(out) > 0 && (err == nil || errors.As(err, &exit)) {
+		if failed(out) {
+			return out, nil
+		}
 		return out, s.write(a.saved, out)
 	}
 	why := "it printed no result"
@@ -169,6 +180,15 @@ func (s *Server) run(ctx context.Context, request *mcp.CallToolRequest, in verbI
 		why = infile.Reason(err)
 	}
 	return nil, diag.Errorf(codeVerb, "amkc "+a.words[0], "%s: %s", why, said)
+}
+
+// isResult reports whether a file of the root is what eval has printed.
+func (s *Server) isResult(path string) bool {
+	text, err := s.read(path, mostSaved)
+	var head struct {
+		Schema string `json:"schema"`
+	}
+	return err == nil && json.Unmarshal(text, &head) == nil && strings.HasPrefix(head.Schema, "amkc.eval/")
 }
 
 // failed reports whether a result has nothing but errors: a verdict that is REJECTED is a result.

@@ -35,7 +35,7 @@ func (f *benchFlags) verb() verb {
 		details: "All builds are open at once, and take turns. They are opened anew several times, in turned order, " +
 			"because where\nweights lie in memory changes a time by up to 2 % (docs/bench.md). For the decision " +
 			"which of two is faster, take\namkc eval, which has a twin of the baseline too. Exit code 1: a build " +
-			"failed its check, or could not be measured.",
+			"failed its check; 2: one could not be measured.",
 		flags: f.define,
 		run:   f.run,
 	}

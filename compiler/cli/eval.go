@@ -61,17 +61,23 @@ func (f *judgeFlags) check(c *call) error {
 }
 
 // openKey reads the key of verdicts.
-func (f *judgeFlags) openKey() (search.Key, error) {
+func (f *judgeFlags) openKey() (_ search.Key, err error) {
 	if f.key == "" {
-		dir, err := os.UserConfigDir()
-		if err != nil {
-			return nil, diag.Errorf(codeInput, "key", "there is no directory of the user's configuration: %s; want "+
-				"--key",
-				infile.Reason(err))
+		if f.key, err = usersKey(); err != nil {
+			return nil, err
 		}
-		f.key = filepath.Join(dir, "amkc", "verdict.key")
 	}
 	return search.LoadKey(f.key)
+}
+
+// usersKey is the file of the key that verdicts are signed with, unless --key names another.
+func usersKey() (string, error) {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return "", diag.Errorf(codeInput, "key", "there is no directory of the user's configuration: %s; want --key",
+			infile.Reason(err))
+	}
+	return filepath.Join(dir, "amkc", "verdict.key"), nil
 }
 
 func evalVerb() verb {

@@ -43,10 +43,13 @@ func (f *mcpFlags) run(c *call) error {
 	if err != nil {
 		return diag.Errorf(codeFailed, "amkc", "does not know where it is: %s", infile.Reason(err))
 	}
-	if f.key != "" {
-		if f.key, err = filepath.Abs(f.key); err != nil {
-			return diag.Errorf(codeInput, "key", "there is no directory to find it in: %s", infile.Reason(err))
+	if f.key == "" {
+		if f.key, err = usersKey(); err != nil {
+			return err
 		}
+	}
+	if f.key, err = filepath.Abs(f.key); err != nil {
+		return diag.Errorf(codeInput, "key", "there is no directory to find it in: %s", infile.Reason(err))
 	}
 	s, err := agent.New(agent.Options{Exe: exe, Root: f.root, Key: f.key, Version: version.Get().Version})
 	if err != nil {

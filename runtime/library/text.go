@@ -133,7 +133,9 @@ func (t *Text) Next(allowed []int) (Token, error) {
 func (t *Text) choose(allowed []int) (c sampling.Choice, err error) {
 	m := t.m
 	if allowed == nil && t.form == nil && sampling.Delegate(m.parts.Decoder, &t.o.Options) {
-		c.ID, err = t.chosen()
+		if c.ID, err = t.chosen(); err == nil {
+			t.sampler.Chose(c.ID)
+		}
 		return c, err
 	}
 	t.ahead = nil

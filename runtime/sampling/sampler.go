@@ -85,9 +85,15 @@ func (s *Sampler) Next(logits []float32, allowed Mask) (Choice, error) {
 	if s.o.LogProbs >= 0 {
 		c.LogProb, c.Top = s.logProbs(logits, c.ID)
 	}
-	s.seen[c.ID]++
-	s.position++
+	s.Chose(c.ID)
 	return c, nil
+}
+
+// Chose goes on with a token that was chosen elsewhere, by the kernel: the next one is at the next position, and
+// penalties see it.
+func (s *Sampler) Chose(id int) {
+	s.seen[id]++
+	s.position++
 }
 
 // A LogitsError says why no token can be chosen at a position.

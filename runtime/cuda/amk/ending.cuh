@@ -201,7 +201,8 @@ __device__ __forceinline__ void choose(C& c, int token, const Candidate& best, i
   const int chosen = u32(best.index) < kVocab ? best.index : none;
   const bool aborted = has_aborted(c.shared) || best.index == kVoid;
   c.shared.chosen[token] = aborted ? kVoid : chosen;
-  c.shared.token[token] = forced >= 0 ? forced : chosen;
+  // of a sequence that is absent, the launch may go on although it has no token
+  c.shared.token[token] = forced >= 0 ? forced : u32(chosen) < kVocab ? chosen : 0;
 }
 
 // The token that the host forces after this step, or -1.

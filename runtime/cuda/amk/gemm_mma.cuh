@@ -147,10 +147,10 @@ __device__ __forceinline__ void gemm_mma(C& c, const Reader& in, Finish&& finish
     each<ceil_div(kSubs, 2)>([&](auto pair) {
       constexpr int sub = pair * 2;
       if (!is_sub(slab, sub)) return;
-      // The second of a pair is there if the first is, but where their number is odd.
+      // The second of a pair is there if the first is, but where a slab or all have an odd number.
       auto there = [&](int i) {
         const int of = sub + i / kOfSub;
-        return of < kSubs && (Shape::kSubs % 2 == 0 || is_sub(slab, of)) &&
+        return of < kSubs && (Shape::kSubs % 2 == 0 && kSubs % 2 == 0 || is_sub(slab, of)) &&
                (Shape::kEven || quad_of(slab, of) < Shape::kQuads) &&
                (S::kColumns % kQuadColumns == 0 ||
                 quad_of(slab, of) * kQuadColumns + F::column(i % kBlocks, c.lane) < S::kColumns);

@@ -1,7 +1,8 @@
 // The last hidden state: the norm that the logits are made of, once more, for a host that asks for
 // it. The first SM computes it from what the last layer has handed over, before it goes on to the
-// logits; in other launches the stage is a branch. Values are those that the head multiplies: with
-// 1/rms, or rounded once where the mean is taken off. Needs schedule.h.
+// logits; in other launches the stage is a branch. Values are those that the head multiplies, but
+// for the order in which sums are added up: with 1/rms, or rounded once where the mean is taken
+// off. Needs schedule.h.
 #pragma once
 
 #include "replicated.cuh"

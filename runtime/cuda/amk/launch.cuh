@@ -56,8 +56,8 @@ struct Launch {
   Stall* stalls;       // [SMs]
   const int* stop_ids; // [n_stop] a chosen token among these ends the launch
   const Sampling* sampling;  // [sequences] how tokens are chosen, with logits; or null: the largest
-  const float* embeddings;  // [steps][hidden] what tokens of kGiven enter the model as, or null
-  float* hidden;       // [steps][hidden] the last hidden state, or null
+  const float* embeddings;  // [steps][tokens][hidden] what tokens of kGiven enter as, or null
+  float* hidden;       // [steps][tokens][hidden] the last hidden state of each, or null
   u64 spin_limit_ns;   // a wait longer than this is a stall
   u64 first_epoch;     // steps done since the exchange pages were cleared
   int steps;
