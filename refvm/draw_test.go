@@ -40,4 +40,3 @@ func halved(seed float32) []float32 { return []float32{0, 0x3FE00000, seed, 0} }
 const drawBuffers = "buffer z IO_INPUT F32 [2,8] HBM rowmajor\nbuffer settings IO_INPUT I32 [2,4] HBM rowmajor\n" +
 	"buffer ids IO_INPUT I32 [4] HBM rowmajor\nbuffer index ACTIVATION I32 [2] HBM rowmajor\n" +
 	"buffer out ACTIVATION F32 [2] HBM rowmajor"
-
