@@ -228,11 +228,11 @@ func (p *Proof) checkSelected(t int32, op *ir.FlatOp) {
 	case r.loose != "":
 		p.Errorf(CodeIndex, p.Task(t), "takes %s for a row of %s, and nothing bounds it: it is %s", op.In[0], op.In[1],
 			r.loose).
-			Suggest("take it from SAMPLE_ARGMAX, from an input, or from a COPY of one")
+			Suggest("take it from SAMPLE, from an input, or from a COPY of one")
 	case r.none:
 		p.Errorf(CodeIndex, p.Task(t), "takes %s for a row of %s, and it may be no index: %s with partial=1 has "+
 			"none where no value is a number", op.In[0], op.In[1], ir.ArgMax).
-			Suggest("choose among the partial results with a %s of values and indices", ir.ArgMax)
+			Suggest("choose among the partial results with a %s of values and indices", ir.SAMPLE)
 	case r.hi >= rows:
 		p.Errorf(CodeIndex, p.Task(t), "takes %s for a row of %s, which has %d rows, and it can be %d: %s chooses "+
 			"among %d values from %d on", op.In[0], op.In[1], rows, r.hi, p.Who(r.by), r.n, r.first).
@@ -304,11 +304,11 @@ func (p *Proof) checkNext(least *Proof) *diag.Diagnostic {
 	case r.loose != "" || r.input != "":
 		return diag.Errorf(CodeIndex, where, "%s, and nothing bounds it: it is %s", takes,
 			r.loose+r.input).
-			Suggest("let %s choose it, or copy the token", ir.ArgMax)
+			Suggest("let %s choose it, or copy the token", ir.SAMPLE)
 	case r.none:
 		return diag.Errorf(CodeIndex, where,
 			"%s, and it may be no index: %s with partial=1 has none where no value is a number", takes, ir.ArgMax).
-			Suggest("choose among the partial results with a %s of values and indices", ir.ArgMax)
+			Suggest("choose among the partial results with a %s of values and indices", ir.SAMPLE)
 	case r.hi >= rows:
 		return diag.Errorf(CodeIndex, where,
 			"can be %d, and %s, which has %d: %s chooses among %d values from %d on", r.hi, takes, rows, p.Who(r.by),

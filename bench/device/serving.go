@@ -50,8 +50,8 @@ type percentiles struct {
 // An answerTime is when the parts of one answer came, from the request on.
 type answerTime []time.Duration
 
-// serving measures what the server costs. Rounds of the engine alone, of one client and of several take turns, so that
-// a machine that becomes slower is as slow for all of them.
+// serving measures what the server costs. Rounds of the engine alone, of one client and of several are interleaved, so
+// that a machine that becomes slower is as slow for all of them.
 func serving(dir string, args []string, stdout, stderr io.Writer) int {
 	set := flag.NewFlagSet("serving", flag.ContinueOnError)
 	set.SetOutput(stderr)

@@ -48,7 +48,7 @@ func (s *Session) Feed(ctx context.Context, ids []int, onLogits func(position in
 }
 
 // Decode decodes an input at the session's position and the ones after it, and returns the token that is chosen after
-// the last: the largest logit, the lowest id among equals, unless [Session.Choose] says otherwise. Errors:
+// the last: the largest logit, the lowest id among equals; where no output is wanted, as [Session.Choose] says. Errors:
 // [PositionError], [TokenError], [StallError], [sampling.LogitsError], the cause of a cancelled context, those of the
 // driver, and those of want.
 func (s *Session) Decode(ctx context.Context, in Input, want Outputs) (next int, err error) {
@@ -70,8 +70,8 @@ func (s *Session) Decode(ctx context.Context, in Input, want Outputs) (next int,
 			part, in = in.cut(n, s.info.Hidden)
 			b := burst{kernel: k, tokens: n, forced: part.IDs, embeddings: part.Embeddings,
 				logits: want.Logits != nil, hidden: want.Hidden != nil}
-			if len(in.IDs) == 0 {
-				b.sampling = s.sampling
+			if len(in.IDs) == 0 && want.Logits == nil && want.Hidden == nil {
+				b.sampling = s.sampling // who asks for logits chooses by them
 			}
 			tokens, err := s.run(ctx, b, nil)
 			if err != nil {

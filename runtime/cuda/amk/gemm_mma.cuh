@@ -115,11 +115,11 @@ __device__ __forceinline__ void gemm_mma(C& c, const Reader& in, Finish&& finish
   begin_reading<S>(c);
   if (tiles > 0 || S::kEmpty) await(c);
 
-  // First they are the activations as they are exchanged, or as a norm leaves them.
+  // The activations of a slab: as they are exchanged, or behind a norm, until convert() has made
+  // digits of them.
   typename F::Vector x[kSubs][kSets];
-  // Makes of them what is multiplied, in the same registers. Code that runs once per layer costs
-  // more than it computes, and a loop cannot choose from registers: so they move on from turn to
-  // turn.
+  // In a loop: unrolled, it would be thousands of instructions that run once per layer, three
+  // cycles each. Registers cannot be indexed, so each turn takes the first quad and rotates all.
   auto convert = [&] {
     if constexpr (F::kGoesOn) {
 #pragma unroll 1
