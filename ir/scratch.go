@@ -202,10 +202,14 @@ func CompactScratchOf(m *Model, tensorCores bool, kept Kept, columns ...int) Scr
 	return s
 }
 
+// ResultStride is how many elements lie from one head's results to the next one's: four more than a head has, so that
+// lanes that store those of different heads meet no bank of shared memory twice.
+func (s *Scratch) ResultStride() int { return s.PaddedHead + 4 }
+
 // AttentionBytes is what attention alone takes: what a unit has read, and results, a maximum and a sum for each head
 // of each warp.
 func (s *Scratch) AttentionBytes() int {
-	return roundUp(s.Unit, 16) + 4*warps*s.WarpHeads*(s.PaddedHead+2)
+	return roundUp(s.Unit, 16) + 4*warps*s.WarpHeads*(s.ResultStride()+2)
 }
 
 // keepsActivations reports whether a stage keeps its activations in shared memory: tensor cores take them from

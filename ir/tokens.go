@@ -41,7 +41,7 @@ func OneToken(p *Program) (*Program, error) {
 			}
 		}
 	}
-	t.eachOp(one, axes, func(o *Op, u *units, operands []tokenOperand) {
+	t.eachOp(one, axes, true, func(o *Op, u *units, operands []tokenOperand) {
 		switch o.Code {
 		case GEMM:
 			o.Code = GEMV
@@ -117,7 +117,7 @@ func ForTokens(p *Program, pass Pass) (*Program, error) {
 		}
 	}
 	each := Span(Int(0), Int(t.NumTokens()))
-	t.eachOp(all, axes, func(o *Op, u *units, operands []tokenOperand) {
+	t.eachOp(all, axes, false, func(o *Op, u *units, operands []tokenOperand) {
 		switch o.Code {
 		case GEMV:
 			o.Code = GEMM
@@ -192,8 +192,9 @@ type tokenOperand struct {
 }
 
 // eachOp calls f for the ops of a program but ATTENTION_COMBINE, with their operands that are no temporaries, and with
-// the units of their stage if these are of one sequence each.
-func (t tokens) eachOp(p *Program, axes map[string]int, f func(o *Op, u *units, operands []tokenOperand)) {
+// the units of their stage if these are of one sequence each. Ops of tasks that have a group of rows are given as those
+// of tasks with all rows: if they are grouped, they are made that before, and otherwise f's result is grouped.
+func (t tokens) eachOp(p *Program, axes map[string]int, grouped bool, f func(o *Op, u *units, operands []tokenOperand)) {
 	names := BufferDirectory(p)
 	for i := range p.Variants {
 		p.Variants[i].Each(func(s *Stage, l *Loop) {
@@ -202,10 +203,14 @@ func (t tokens) eachOp(p *Program, axes map[string]int, f func(o *Op, u *units, 
 				index = l.First
 			}
 			u := t.unitsOf(p, s)
+			groups := t.rowGroups(p, s)
 			for k := range s.Ops {
 				o := &s.Ops[k]
 				if o.Code == AttentionCombine {
 					continue
+				}
+				if groups > 1 && grouped {
+					ungroupRows(o, t.Pass, groups)
 				}
 				var operands []tokenOperand
 				for _, list := range [][]Operand{o.Out, o.In} {
@@ -218,6 +223,9 @@ func (t tokens) eachOp(p *Program, axes map[string]int, f func(o *Op, u *units, 
 					}
 				}
 				f(o, u, operands)
+				if groups > 1 && !grouped {
+					GroupRows(o, t.Pass, groups)
+				}
 			}
 		})
 	}

@@ -62,7 +62,7 @@ func (u *units) head() Expr     { return u.of.Mod(u.kvHeads) }
 // ofAll makes an op of units of one sequence that of units of all: each has the position, the cache and the vectors of
 // its sequence, and counts the heads of that.
 func (u *units) ofAll(o *Op, operands []tokenOperand) {
-	u.eachExpr(o, func(e Expr) Expr {
+	eachExpr(o, func(e Expr) Expr {
 		return e.replace(u.of, u.head()).With(Pos, PosOf(u.sequence()))
 	})
 	for _, of := range operands {
@@ -79,13 +79,13 @@ func (u *units) ofOne(o *Op, operands []tokenOperand) {
 			of.Dims = append([]Range{}, of.Dims[1:]...)
 		}
 	}
-	u.eachExpr(o, func(e Expr) Expr {
+	eachExpr(o, func(e Expr) Expr {
 		return e.replace(PosOf(u.sequence()), Symbol(Pos)).replace(u.head(), u.of)
 	})
 }
 
 // eachExpr replaces every expression of an op.
-func (u *units) eachExpr(o *Op, f func(e Expr) Expr) {
+func eachExpr(o *Op, f func(e Expr) Expr) {
 	for _, list := range [][]Operand{o.Out, o.In} {
 		for i := range list {
 			for d := range list[i].Dims {

@@ -124,6 +124,9 @@ func newVariant(p *ir.Program, name string, lo, hi int, of *ir.Variant, split *s
 			}
 			own = append(own, cloneStage(st))
 		}
+		for _, st := range own {
+			groupRows(p, st)
+		}
 		return own, nil
 	})
 	declareCounters(&v, newBuffers(p))

@@ -31,8 +31,13 @@ func attention(w *worker, o *op) error {
 		width += 2
 	}
 	scores := w.alloc(len(a.keys.rows) + a.batch)
-	out := w.alloc(a.batch * a.heads * width)
-	for b := range a.batch {
+	first, count := o.src.IntAt("first", 0, 0), o.src.IntAt("count", 0, a.batch)
+	if first < 0 || count < 1 || count > a.batch-first {
+		return w.misfit(o, "takes %d queries from query %d on, of %d; want queries that are there", count, first,
+			a.batch)
+	}
+	out := w.alloc(count * a.heads * width)
+	for b := first; b < first+count; b++ {
 		rows, own := a.seen(b)
 		for h := range a.heads {
 			kv := h / (a.heads / a.kvHeads)
@@ -44,7 +49,7 @@ func attention(w *worker, o *op) error {
 			for _, r := range own {
 				seen = append(seen, a.score(q, a.ownKeys.row(r*a.kvHeads+kv, r == b)))
 			}
-			to := out[(b*a.heads+h)*width:][:width]
+			to := out[((b-first)*a.heads+h)*width:][:width]
 			acc := to[:a.hd]
 			clear(acc)
 			top, sum := maximum(seen), float32(0)
@@ -343,15 +348,23 @@ func kvAppend(w *worker, o *op) error {
 		w.bits(&o.in[0]) // the rows are another task's, but who waits for them polls them
 		return nil
 	}
-	if out.st == nil || !out.dealt() {
-		if out.st != nil && out.st.rows != nil {
-			return w.emit(o, w.exchanged(&o.in[0], out), w.last(&o.in[0]))
-		}
+	scaled, some := out.st != nil && out.st.rows != nil, o.src.Has("count")
+	if !scaled && !some && (out.st == nil || !out.dealt()) {
 		return copyElements(w, o)
 	}
 	x := w.floats(&o.in[0])
-	if out.st.rows != nil {
+	if scaled {
 		x = w.exchanged(&o.in[0], out)
+	}
+	if some {
+		from, n, last := o.src.IntAt("first", 0, 0), o.src.IntAt("count", 0, 0), w.last(&o.in[0])
+		if from < 0 || n < 1 || last < 1 || n > len(x)/last-from {
+			return w.misfit(o, "takes %d rows from row %d on, of %d elements; want rows that are there", n, from, len(x))
+		}
+		x = x[from*last : (from+n)*last]
+	}
+	if out.st == nil || !out.dealt() {
+		return w.emit(o, x, w.last(&o.in[0]))
 	}
 	if n := out.undealt(); n != len(x) {
 		return w.misfit(o, "has %d elements, and the view of %s %d before it is dealt out", len(x), out.st.buf.Name, n)

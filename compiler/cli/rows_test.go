@@ -67,6 +67,9 @@ func TestRowsOfAttention(t *testing.T) {
 			dir := emittedAs(t, "bf16", shape.cache, builder.Options{Model: model, RandomSeed: new(uint64),
 				Config: config, Rows: []int{rowsOfPass}})
 			defines := []string{"-DMOST_CHUNKS=12", stagesDefine(t, dir)}
+			if combine := structsWith(t, dir, "kWidth"); len(combine) > 0 {
+				defines = append(defines, "-DCOMBINE="+combine[0])
+			}
 			if shape.normed > 0 {
 				defines = append(defines, fmt.Sprint("-DNORMED=", shape.normed))
 			}

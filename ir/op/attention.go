@@ -20,11 +20,13 @@ var ATTENTION = declare(Spec{
 		"cap · tanh(s / cap). With flags=2 the result is partial, " +
 		"(acc[hd], m, l) per head: acc is not divided by l, and m is the largest score in natural units. A " +
 		"task without any row yields acc = 0, m = −Inf and l = 0. Where rows of the cache are integers with a scale, " +
-		"k_row and v_row are taken as KV_APPEND rounds them.",
+		"k_row and v_row are taken as KV_APPEND rounds them. With count, the result is that of so many queries of q, " +
+		"from query first on.",
 	Params: []Param{
 		need(headDim), need(heads), need(kvHeads), need(scale),
 		{Key: "flags", Lo: -MaxInt, Hi: MaxInt, Doc: "2: the result is partial; other bits say nothing"},
 		{Key: "row", Lo: 0, Hi: MaxInt, Moves: true, Doc: "the position of a query, of its k_row and v_row"},
+		firstRow, rowCount,
 		{Key: "window", Lo: 1, Hi: MaxInt, Doc: "how many rows a query sees, its own included; needs row"},
 		bound,
 		{Key: "block", Lo: 1, Hi: MaxInt, Doc: "rows that are dealt out together"},
@@ -40,7 +42,7 @@ var ATTENTION = declare(Spec{
 			{Name: "k_row", Shape: "[B,nkv,hd]", Optional: true},
 			{Name: "v_row", Shape: "[B,nkv,hd]", Optional: true},
 		},
-		Out:   results("[B,nh,hd], or [B,nh,hd+2] with flags=2"),
+		Out:   results("[B,nh,hd], or [B,nh,hd+2] with flags=2; B is count if there is one"),
 		Shape: attentionShape,
 	}},
 })
@@ -89,7 +91,7 @@ func attentionShape(c *Call) (n, last int) {
 	if c.Int("flags", 0)&2 != 0 {
 		last += 2
 	}
-	return batch * nh * last, last
+	return c.rowsOf(batch) * nh * last, last
 }
 
 // isCache reports whether a view has one of the forms that cacheForms names. The number of rows is free, and head_dim

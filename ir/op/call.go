@@ -71,6 +71,21 @@ func (c *Call) positive(key string) int {
 	return max(1, min(n, MaxInt))
 }
 
+// rowsOf is how many of the rows of an operand are meant: count from first on, or all.
+func (c *Call) rowsOf(all int) int {
+	if !c.Has("count") {
+		if c.Has("first") {
+			c.Fail("has first and no parameter count, want both or none")
+		}
+		return all
+	}
+	from, n := c.Int("first", 0), c.Int("count", 0)
+	if from < 0 || n < 1 || n > all-from {
+		c.Fail("takes %d rows from row %d on, of %d; want rows that are there", n, from, all)
+	}
+	return max(0, min(n, all))
+}
+
 // product is the size of a result, which is bounded like that of a buffer: temporaries could multiply without end.
 func (c *Call) product(n, m int) int {
 	if !(m == 0 || n <= MaxElements/m) {

@@ -7,11 +7,19 @@ var KVAppend = declare(Spec{
 		"view may have one element at some positions and none at others. Where a dimension is dealt out to parts, x " +
 		"has elements for all of its interval, and those of other parts are left out. Where rows of the cache are " +
 		"integers with a scale, the scale is the largest magnitude of the row over 127, as a BF16, and elements are " +
-		"rounded to multiples of it, to nearest, ties to even.",
+		"rounded to multiples of it, to nearest, ties to even. With count, x has rows of its last dimension, and so many " +
+		"of them are meant, from row first on.",
+	Params: []Param{firstRow, rowCount},
 	Kernel: true,
 	Forms: []Form{{
 		In:    []Operand{{Name: "x", Shape: "[n*]"}},
 		Out:   []Operand{{Name: "rows", Shape: "[n] or a share of it, or empty", Role: Appended}},
-		Shape: asFirst,
+		Shape: appendedShape,
 	}},
 })
+
+// appendedShape: as many elements as x has, or as its rows that are meant.
+func appendedShape(c *Call) (n, last int) {
+	x := &c.In[0]
+	return c.rowsOf(x.Rows) * x.Last, x.Last
+}

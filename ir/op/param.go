@@ -120,4 +120,7 @@ var (
 	ownPos = Param{Key: "pos", Lo: 0, Hi: MaxInt, Moves: true, Doc: "the position of a row's token"}
 
 	first = Param{Key: "first", Lo: 0, Hi: MaxInt, Doc: "the number of the first element of the operand"}
+
+	firstRow = Param{Key: "first", Lo: 0, Hi: MaxInt, Doc: "the first row that is meant; needs count"}
+	rowCount = Param{Key: "count", Lo: 1, Hi: MaxInt, Doc: "how many rows are meant; without it all are"}
 )

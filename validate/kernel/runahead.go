@@ -18,14 +18,12 @@ import (
 //   - keys and values are read from the step-end edge on: the producer waits for it before the first row of a step.
 //     No task of this step writes what is read, be it a cache or any other memory, of whatever rank and in whatever
 //     space: an edge that orders such a write before the task that attends does not order it before the copy. The
-//     cache layouts keep 16 rows in a block, and blocks are copied whole: no other task writes any row of such a
-//     block. The task itself appends after all its warps are done with the copy.
+//     cache layouts keep 16 rows in a block, and blocks are copied whole. Rows of them that the view has not, such as
+//     those from pos on, may be written meanwhile: the kernel takes nothing of what it copies of them
+//     (docs/memory-model.md).
 //
 // That the rows of a cache are those of the steps before is what step.go and appends.go prove: everything of a step
 // is happens-before its end, which every SM waits for, and every step appends the rows that later ones read.
-
-// cacheBlock is the number of rows that lie and are copied together in the cache layouts.
-const cacheBlock = 16
 
 // CheckReads: what the kernel reads ahead of the waits, no task of the step writes.
 func (p *contract) CheckReads() {
@@ -139,34 +137,25 @@ func (c *traffic) same(o *traffic) bool {
 // checkStreamed compares what is streamed with what is written. Heads and shares split both into groups that cannot
 // meet, so that few pairs are left.
 func (p *contract) checkStreamed(b *ir.Buffer, c *traffic) {
-	blocks, rows := 1, views.RowsDim(b) // a buffer of less than three dimensions has none for rows
-	if b.Layout.Kind == ir.KVBlock16 || b.Layout.Kind == ir.KVRows16 {
-		blocks = cacheBlock
-	}
-	key := groupBy(c, rows, blocks)
+	key := groupBy(c, views.RowsDim(b)) // a buffer of less than three dimensions has none for rows
 	writes := map[views.Key][]*streamedView{}
 	for i := range c.writes {
 		w := &c.writes[i]
 		w.form = p.Positions().Append(nil, w.dims)
 		writes[key(w)] = append(writes[key(w)], w)
 	}
-	var own, copied []views.Range // of a view as it is, and with its rows rounded out to whole blocks
+	var read []views.Range
 	for i := range c.reads {
 		r := &c.reads[i]
-		own = p.Positions().Append(own[:0], r.dims)
-		copied = roundOut(append(copied[:0], own...), b, blocks)
+		read = p.Positions().Append(read[:0], r.dims)
 		for _, w := range writes[key(r)] {
 			if !p.SpendPairs(1, r.task) || p.Full() {
 				return
 			}
-			n, read := blocks, copied
-			if w.task == r.task {
-				n, read = 1, own
-			}
 			if views.Disjoint(read, w.form) {
 				continue
 			}
-			if pos, meet := p.meet(r, w, rows, n); meet {
+			if pos, meet := p.meet(r, w); meet {
 				p.reportStreamed(b, r, w, pos)
 				break // one finding a view
 			}
@@ -180,9 +169,6 @@ func (p *contract) reportStreamed(b *ir.Buffer, r, w *streamedView, pos int) {
 		when = fmt.Sprintf("at pos %d ", pos)
 	}
 	copied := fmt.Sprintf("%s%s, operand %d of %s", b.Name, views.String(r.dims), r.operand+1, r.op)
-	if b.Layout.Kind == ir.KVBlock16 || b.Layout.Kind == ir.KVRows16 {
-		copied += fmt.Sprintf(" (in whole blocks of %d rows)", cacheBlock)
-	}
 	d := p.Errorf(CodeRunAhead, p.Task(r.task),
 		"the kernel copies %s, ahead of every wait of the step, and %s%s writes %s%s in the same step", copied, when,
 		p.Who(w.task), b.Name, views.String(w.dims))
@@ -191,57 +177,29 @@ func (p *contract) reportStreamed(b *ir.Buffer, r, w *streamedView, pos int) {
 	case b.Kind != ir.KVCache:
 		d.Suggest("keep keys and values in a KV_CACHE, read the rows of earlier steps, and hand the row of this " +
 			"step over as k_row and v_row")
-	case w.task == r.task:
-		d.Suggest("read the rows below pos, and hand the row of this step over as k_row and v_row")
 	default:
-		d.Suggest("let the task that copies the block of row pos be the one that appends it")
+		d.Suggest("read the rows below pos, and hand the row of this step over as k_row and v_row")
 	}
 }
 
-// What follows is geometry: views of one buffer, which may be a cache whose rows are copied in whole blocks.
-
-// roundOut rounds the rows of a view out to whole blocks, wherever it begins and ends. Blocks of 1 are no rounding.
-func roundOut(view []views.Range, b *ir.Buffer, blocks int) []views.Range {
-	if blocks == 1 {
-		return view
-	}
-	r, rows := &view[views.RowsDim(b)], b.Shape[views.RowsDim(b)]
-	r.Lo, r.Hi = views.Between(0, 0, 0), views.Between(rows, rows, 0)
-	if r.Shared() && r.Block%blocks != 0 {
-		r.Parts = 0 // a block then holds rows of several parts
-	}
-	return view
-}
-
-// meet looks for a position at which a streamed view, its rows rounded out to whole blocks, shares an element with
-// another.
-func (p *contract) meet(r, w *streamedView, rows, blocks int) (int, bool) {
+// meet looks for a position at which a streamed view shares an element with another.
+func (p *contract) meet(r, w *streamedView) (int, bool) {
 	for pos := p.flat.Lo; pos <= p.flat.Hi; pos++ {
 		if !p.SpendEvals(1, r.task) {
 			return 0, false // refused by the budget
 		}
-		if p.meetAt(r, w, rows, blocks, pos) {
+		if p.meetAt(r, w, pos) {
 			return pos, true
 		}
 	}
 	return 0, false
 }
 
-func (p *contract) meetAt(r, w *streamedView, rows, blocks, pos int) bool {
+func (p *contract) meetAt(r, w *streamedView, pos int) bool {
 	for d := range r.dims {
-		a, b := r.dims[d], &w.dims[d]
-		lo, hi := a.Lo.At(pos), a.Hi.At(pos)
-		if lo >= hi {
-			return false // nothing is copied
-		}
-		if d == rows && blocks > 1 {
-			lo, hi = lo/blocks*blocks, (hi+blocks-1)/blocks*blocks
-			if a.Shared() && a.Block%blocks != 0 {
-				a.Parts = 0
-			}
-		}
-		lo, hi = max(lo, b.Lo.At(pos)), min(hi, b.Hi.At(pos))
-		for lo < hi && !(views.Holds(&a, lo, pos) && views.Holds(b, lo, pos)) {
+		a, b := &r.dims[d], &w.dims[d]
+		lo, hi := max(a.Lo.At(pos), b.Lo.At(pos)), min(a.Hi.At(pos), b.Hi.At(pos))
+		for lo < hi && !(views.Holds(a, lo, pos) && views.Holds(b, lo, pos)) {
 			if !p.SpendEvals(1, r.task) {
 				return false
 			}
@@ -255,16 +213,15 @@ func (p *contract) meetAt(r, w *streamedView, rows, blocks, pos int) bool {
 }
 
 // groupBy numbers views so that those with different numbers share no element: by components of overlap in each
-// dimension but the rows (rows is below 0 where there are none), and by part where all rows are dealt out alike, in
-// whole blocks.
-func groupBy(c *traffic, rows, blocks int) func(v *streamedView) views.Key {
+// dimension but the rows (rows is below 0 where there are none), and by part where all rows are dealt out alike.
+func groupBy(c *traffic, rows int) func(v *streamedView) views.Key {
 	var starts [ir.MaxRank][]int // of the pieces of a dimension; nil where some view depends on pos
 	for d := range c.reads[0].dims {
 		if d != rows {
 			starts[d] = c.pieces(d)
 		}
 	}
-	dealt := rows >= 0 && dealtAlike(c, rows, blocks)
+	dealt := rows >= 0 && dealtAlike(c, rows)
 	return func(v *streamedView) (k views.Key) {
 		for d := range v.dims {
 			if starts[d] != nil {
@@ -296,14 +253,13 @@ func (c *traffic) pieces(d int) []int {
 	return views.Pieces(spans)
 }
 
-// dealtAlike reports whether every view has one part of the rows, dealt out in the same whole blocks.
-func dealtAlike(c *traffic, rows, blocks int) bool {
+// dealtAlike reports whether every view has one part of the rows, dealt out in the same blocks.
+func dealtAlike(c *traffic, rows int) bool {
 	first := &c.reads[0].dims[rows]
 	for _, list := range [][]streamedView{c.reads, c.writes} {
 		for i := range list {
 			r := &list[i].dims[rows]
-			if _, ok := r.Part.IsConst(); !ok || !r.Shared() || r.Block%blocks != 0 || r.Block != first.Block ||
-				r.Parts != first.Parts {
+			if _, ok := r.Part.IsConst(); !ok || !r.Shared() || r.Block != first.Block || r.Parts != first.Parts {
 				return false
 			}
 		}

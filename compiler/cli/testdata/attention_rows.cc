@@ -1,15 +1,21 @@
 // Runs attention on the CPU for ROWS consecutive rows of a sequence: by passes of kTokens rows, of one or of all. Writes
 // what the units of the stages that the test lists as STAGES hand over, and the cache that they leave, so that programs
-// of several sizes of passes can be compared to the bit. With NORMED a form of norm and rotation is put before it: that
+// of several sizes of passes can be compared to the bit. What splits hand over is combined by the stage COMBINE. With NORMED a form of norm and rotation is put before it: that
 // of the number, or with ALL each.
 #include "made_up.h"
 #include "stream.h"
 
 #include "amk/attention_mma.cuh"
+#include "amk/combine.cuh"
+
+#ifndef COMBINE
+#define COMBINE S  // there are no splits
+#endif
 
 constexpr int kHandedOver = kTokenRows;  // of a token
 constexpr Page kOut{(kExchangeBytes + 255) / 256 * 256, 1 << 20, 1};
-static u8 exchange[kOut.offset + kOut.bytes];
+constexpr Page kCombined{kOut.offset + kOut.bytes, 1 << 20, 1};
+static u8 exchange[kCombined.offset + kCombined.bytes];
 alignas(256) static u8 cache[kCacheBytes];
 alignas(16) static u16 weights[4][kQueryRows];
 static float frequencies[kHeadDim / 2];
@@ -74,6 +80,17 @@ static void attend_on_sm() {
   end_of_block();
 }
 
+// After units of splits, on an SM: it reads the exchange behind the one that they have read.
+template <class Combine>
+static void combine_on_sm() {
+  Context<Mode::kDecode> c(launch);
+  c.sm = sm;
+  c.begin_step(0);
+  c.advance(0);
+  combine<Combine>(c, kOut, kCombined);
+  end_of_block();
+}
+
 // What a unit has handed over of a token: of each head its result, and of a split its maximum and its sum too.
 template <class S>
 static void keep(u8* to, int unit, int token) {
@@ -98,6 +115,7 @@ static void run() {
   constexpr int kOfUnit = 4 * kGroupHeads * (kHeadDim + (S::kSplits > 1 ? 2 : 0));
   constexpr int kUnits = kKVHeads * S::kSplits, kParts = (ROWS * kGroupHeads + 15) / 16;
   static u8 results[ROWS][kUnits][kOfUnit];
+  static u32 combined[ROWS][kQueryRows];
 #if ALL
   constexpr int kPositions[] = {0, 1, 13, 16, 31, 40, 64, 95, 112, 130, 151};
 #else
@@ -119,11 +137,18 @@ static void run() {
         if (count > 0) run_block(attend_on_sm<S, Heads>);
         units += count;
       }
-      if (units != kUnits) abort();
+      if (units != S::kUnits) abort();
       for (int token = 0; token < kTokens; ++token)
         for (int unit = 0; unit < kUnits; ++unit) keep<S>(results[first + token][unit], unit, token);
+      if constexpr (S::kSplits > 1) {
+        memset(exchange + kCombined.offset, 0, kCombined.bytes);
+        for (sm = 0; sm < kSMs; ++sm)
+          if (units_of<COMBINE>(sm, 0).count() > 0) run_block(combine_on_sm<COMBINE>);
+        memcpy(combined[first], exchange + kCombined.offset, kTokens * sizeof combined[0]);
+      }
     }
     fwrite(results, sizeof results, 1, stdout);
+    fwrite(combined, sizeof combined, 1, stdout);
     fwrite(cache, sizeof cache, 1, stdout);
   }
 }

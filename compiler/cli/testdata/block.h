@@ -93,6 +93,7 @@ struct float2 { float x, y; };
 struct float4 { float x, y, z, w; };
 struct uint2 { unsigned x, y; };
 struct uint4 { unsigned x, y, z, w; };
+struct ulonglong2 { unsigned long long x, y; };
 float2 make_float2(float x, float y) { return {x, y}; }
 float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }

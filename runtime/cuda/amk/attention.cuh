@@ -1,7 +1,7 @@
 // Attention units: what a unit is, its share of the cache rows, and the merge of the warps' partial
-// results. A unit is (sequence, kv head, split); rows are dealt out to the splits in blocks of
-// kShareRows, whatever the position, so that a cache row is read and written by one unit only: the
-// unit that appends row `pos` is the only one that ever copies the 16-row block around it. Needs
+// results. A unit is (sequence, kv head, split), and of a pass of several rows (kv head, split,
+// group of rows); cache rows are dealt out to the splits in blocks of kShareRows, whatever the
+// position, so that a cache row is read and written by the units of one split only. Needs
 // schedule.h.
 // The loop over cache rows is in attention_mma.cuh and attention_fma.cuh.
 #pragma once
@@ -19,6 +19,10 @@ __host__ __device__ constexpr int power_of_two_from(int n) {
   return n <= 1 ? 1 : 2 * power_of_two_from((n + 1) / 2);
 }
 
+// Elements from one head's results in the scratch to the next one's, so that lanes that store those
+// of different heads meet no bank twice.
+constexpr int kResultStride = kPaddedHead + 4;
+
 // On tensor cores: columns of a product with K, groups of so many heads that a warp has of one
 // token, and sets of warps. Sets have different heads, and each deals out the blocks among its
 // warps.
@@ -26,12 +30,21 @@ constexpr int kMmaHeads = 8;
 constexpr int kWarpGroups = ceil_div(kGroupHeads, kConsumerWarps * kMmaHeads);
 constexpr int kWarpSets = power_of_two_from(ceil_div(kGroupHeads, kWarpGroups * kMmaHeads));
 
+// Groups that the rows of a pass are cut into, each with a unit for every split of a kv head, and
+// the rows of one.
+template <class S>
+constexpr int kRowGroups = kSequenceRows > 1 ? S::kUnits / (kKVHeads * S::kSplits) : 1;
+template <class S>
+constexpr int kUnitRows = kSequenceRows / kRowGroups<S>;
+
 // A column of a unit is a query head of a token; those of a token lie side by side. How many of
 // them the warps have accumulators for at once, and how often a unit therefore takes its cache
 // rows.
-constexpr int kPassColumns = kSequenceRows * kGroupHeads;
+template <class S>
+constexpr int kUnitColumns = kUnitRows<S> * kGroupHeads;
 constexpr int kPartColumns = 2 * kMmaHeads * kWarpSets;
-constexpr int kUnitPasses = kSequenceRows > 1 ? ceil_div(kPassColumns, kPartColumns) : 1;
+template <class S>
+constexpr int kUnitPasses = kSequenceRows > 1 ? ceil_div(kUnitColumns<S>, kPartColumns) : 1;
 
 // A unit's cache rows are its chunks: kShareRows rows each, every kSplits-th of the sequence. Where
 // the stage has a window, the position sees the last kWindowRows rows alone, its own among them:
@@ -45,15 +58,22 @@ struct Unit {
   static_assert(kChunkBlocks * kCacheBlockBytes <= kSlotBytes, "a chunk fits a ring slot");
   int unit;
   int position;
+  // Its number among the units of its group of rows, and the first row of that.
+  __device__ __forceinline__ int in_group() const {
+    return kRowGroups<S> > 1 ? unit / kRowGroups<S> : unit;
+  }
+  __device__ __forceinline__ int first_token() const {
+    return kRowGroups<S> > 1 ? unit % kRowGroups<S> * kUnitRows<S> : 0;
+  }
   __device__ __forceinline__ int head() const {
-    return kSequences > 1 ? unit / S::kSplits % kKVHeads : unit / S::kSplits;
+    return kSequences > 1 ? unit / S::kSplits % kKVHeads : in_group() / S::kSplits;
   }
   // Its sequence, which in a pass of several has one token.
   __device__ __forceinline__ int sequence() const { return sequence_of(unit); }
   __device__ static __forceinline__ int sequence_of(int unit) {
     return kSequences > 1 ? unit / (S::kSplits * kKVHeads) : 0;
   }
-  __device__ __forceinline__ int split() const { return unit % S::kSplits; }
+  __device__ __forceinline__ int split() const { return in_group() % S::kSplits; }
   // Chunks with rows that are seen below the position.
   __device__ __forceinline__ int chunks() const {
     const int below = (ceil_div(position, kChunkRows) - split() + S::kSplits - 1) / S::kSplits;
@@ -252,6 +272,18 @@ __device__ __forceinline__ float scaled_score(float product) {
   return S::kScoreCap * kLog2e * (1.0f - __fdividef(2.0f, 1.0f + grown));
 }
 
+// Publishes the dims of a head that a thread has.
+template <class E, class C, int kDims>
+__device__ __forceinline__ void publish_dims(C& c, const Page out, int index,
+                                             const float (&values)[kDims]) {
+  if constexpr (kDims == 4) {
+    publish_four<E>(c, out, index, values);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kDims; ++i) publish<E>(c, out, index + i, values[i]);
+  }
+}
+
 // Merges the warps' partial results of one unit and publishes them. A warp keeps, for each of its
 // kWarpHeads heads, the maximum (of scores times log2 e), the sum, and kPaddedHead accumulators.
 // The heads of the unit are dealt out in kGroups groups of kWarpHeads: group g belongs to warps g,
@@ -266,8 +298,8 @@ __device__ __forceinline__ void merge_warps(C& c, const Unit<S> u, const Page ou
   struct alignas(4 * kDims) Dims {
     float of[kDims];
   };
-  for (int e = c.tid; e < heads * kHeadThreads; e += kConsumers) {
-    const int head = e / kHeadThreads, dim = e % kHeadThreads * kDims;
+  for (u32 e = c.tid; e < u32(heads * kHeadThreads); e += kConsumers) {
+    const u32 head = e / kHeadThreads, dim = e % kHeadThreads * kDims;
     float scale[kShares], top = kNoScore;
 #pragma unroll
     for (int w = 0; w < kShares; ++w) {
@@ -277,27 +309,27 @@ __device__ __forceinline__ void merge_warps(C& c, const Unit<S> u, const Page ou
     float sum = 0, value[kDims] = {};
 #pragma unroll
     for (int w = 0; w < kShares; ++w) {
-      const int at = w * kGroups * kWarpHeads + head;
+      const u32 at = w * kGroups * kWarpHeads + head;
       scale[w] = exp2_approx(scale[w] - top);
       sum += scale[w] * c.shared.attention_sum[at];
       const Dims of_warp =
-          *reinterpret_cast<const Dims*>(&c.shared.attention[at * kPaddedHead + dim]);
+          *reinterpret_cast<const Dims*>(&c.shared.attention[at * kResultStride + dim]);
 #pragma unroll
       for (int i = 0; i < kDims; ++i) value[i] += scale[w] * of_warp.of[i];
     }
-    const int row = kSequenceRows > 1 ? (before + head) / kGroupHeads : 0;
-    const int in_group = kSequenceRows > 1 ? (before + head) % kGroupHeads : head;
+    const u32 of_unit = before + head;  // among the unit's heads
+    const u32 row = kSequenceRows > 1 ? u.first_token() + of_unit / kGroupHeads : 0;
+    const u32 in_group = kSequenceRows > 1 ? of_unit % kGroupHeads : head;
     if constexpr (S::kSplits == 1) {
       const int token = u.sequence() + row;  // one of the two is 0
-      const int of_token = (u.head() * kGroupHeads + in_group) * kHeadDim + dim;
+      const int first = (u.head() * kGroupHeads + in_group) * kHeadDim + dim;
 #pragma unroll
-      for (int i = 0; i < kDims; ++i)
-        publish<Element>(c, out, token * kQueryRows + of_token + i, divide<Element>(value[i], sum));
+      for (int i = 0; i < kDims; ++i) value[i] = divide<Element>(value[i], sum);
+      publish_dims<Element>(c, out, token * kQueryRows + first, value);
     } else {
-      const int of_unit = u.unit * kSequenceRows + row;
-      const int base = (of_unit * kGroupHeads + in_group) * (kHeadDim + 2);
-#pragma unroll
-      for (int i = 0; i < kDims; ++i) publish<Fp32>(c, out, base + dim + i, value[i]);
+      const int of_row = u.in_group() * kSequenceRows + row;
+      const int base = (of_row * kGroupHeads + in_group) * (kHeadDim + 2);
+      publish_dims<Fp32>(c, out, base + dim, value);
       if (dim == 0) {
         publish<Fp32>(c, out, base + kHeadDim, sum > 0 ? top * kLn2 : -INFINITY);
         publish<Fp32>(c, out, base + kHeadDim + 1, sum);

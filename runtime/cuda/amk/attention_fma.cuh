@@ -247,7 +247,7 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
     consumer_barrier();
     lap(c, Did::kExchangeWait);
 
-    float* acc = c.shared.attention + c.warp * kWarpHeads * kPaddedHead;
+    float* acc = c.shared.attention + c.warp * kWarpHeads * kResultStride;
     float* top = &c.shared.attention_max[c.warp * kWarpHeads];
     float* total = &c.shared.attention_sum[c.warp * kWarpHeads];
     // this step's row starts the softmax of warp 0
@@ -267,7 +267,7 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
         if (kQuantisedCache) score *= keys.scale;
       }
       for (int d = c.lane; d < kHeadDim; d += 32)
-        acc[h * kPaddedHead + d] = starts ? own_value(v_new[d], values) : 0.0f;
+        acc[h * kResultStride + d] = starts ? own_value(v_new[d], values) : 0.0f;
       if (c.lane == 0) {
         top[h] = starts ? scaled_score<S>(score) : kNoScore;
         total[h] = starts ? 1.0f : 0.0f;
@@ -321,7 +321,7 @@ __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, 
                 value += w * value_of(cache_bits(v + r * kPaddedHead * CacheElement::kBytes, d),
                                       scale);
             }
-            if (d < kHeadDim) acc[h * kPaddedHead + d] = acc[h * kPaddedHead + d] * keep + value;
+            if (d < kHeadDim) acc[h * kResultStride + d] = acc[h * kResultStride + d] * keep + value;
           }
           __syncwarp();
           if (c.lane == 0) top[h] = peak, total[h] = total[h] * keep + sum;

@@ -49,21 +49,23 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
     }
 
     auto words = quad_poll<Reader::kQuads>(page_copy(c, heads.in), [&](int i) {
-      const int quad = Reader::quad(c.tid, i);
-      return quad < kUnitQuads ? u.sequence() * kTokenRows + unit_word(u.head(), quad) : -1;
+      const UnitQuad q = Reader::quad(c.tid, i);
+      return q.is_there() ? u.sequence() * kTokenRows + unit_word(u.head(), q) : -1;
     });
     reader.poll(c, heads, u, words);
     lap(c, Did::kExchangeWait);
     reader.take(c, words);
 #pragma unroll
     for (int i = 0; i < Reader::kQuads; ++i) {
-      const int e = Reader::quad(c.tid, i) * 4, row = e - kGroupHeads * kHeadDim;
-      if (row < 0) {
+      const UnitQuad q = Reader::quad(c.tid, i);
+      const u32 e = q.quad * 4, row = e - kGroupHeads * kHeadDim;
+      if (!q.is_there()) continue;
+      if (q.is_query()) {
         *reinterpret_cast<uint2*>(query + e / kHeadDim * kQueryStride + e % kHeadDim) =
             reader.values(words, i);
-      } else if (row < 2 * kHeadDim && kQuantisedCache) {
+      } else if (kQuantisedCache) {
         *reinterpret_cast<uint2*>(given + row) = reader.values(words, i);
-      } else if (row < 2 * kHeadDim) {
+      } else {
         store_row(row_block, 0, row % kHeadDim, row >= kHeadDim, reader.values(words, i));
       }
     }
@@ -169,8 +171,9 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
       if constexpr (kQuantisedCache) copy_row(head, u.position, row_block, 0, c.tid);
 #pragma unroll
       for (int i = 0; !kQuantisedCache && i < Reader::kQuads; ++i) {
-        const int row = Reader::quad(c.tid, i) * 4 - kGroupHeads * kHeadDim;
-        if (row >= 0 && row < 2 * kHeadDim)
+        const UnitQuad q = Reader::quad(c.tid, i);
+        const u32 row = q.quad * 4 - kGroupHeads * kHeadDim;
+        if (q.is_there() && !q.is_query())
           store_row(head, u.position, row % kHeadDim, row >= kHeadDim, reader.values(words, i));
       }
     }

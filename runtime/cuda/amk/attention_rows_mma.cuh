@@ -1,8 +1,9 @@
-// Attention of a pass of several tokens on tensor cores: consecutive rows of one sequence. A warp
-// has heads of some tokens as columns of its products, and a unit takes its cache rows once for
-// each part of its columns. What a token computes is what it computes alone (docs/passes.md): it
-// sees the rows of the pass before its own in the block of their position, as rows of the cache,
-// and its own row last, by itself. Needs schedule.h with AMK_TENSOR_CORES.
+// Attention of a pass of several tokens on tensor cores: consecutive rows of one sequence, all or
+// some of which are a unit's. A warp has heads of some tokens as columns of its products, and a
+// unit takes its cache rows once for each part of its columns. What a token computes is what it
+// computes alone (docs/passes.md): it sees the rows of the pass before its own in the block of
+// their position, as rows of the cache, and its own row last, by itself. Needs schedule.h with
+// AMK_TENSOR_CORES.
 #pragma once
 
 #include "heads_mma.cuh"
@@ -24,10 +25,10 @@ struct SeenRows {
   __device__ __forceinline__ bool has(int row) const { return row >= first && row < end; }
 };
 
-// The three ways in which tokens see an image: rows before their own; their own, as the first one
-// of its block; and their own behind others. The warp that has the block takes the first two, and
-// the next one the third, as in a pass of one token.
-enum Sight { kBefore, kOwnFirst, kOwnLater, kSights };
+// The two ways in which tokens see an image: rows before their own, and their own where it is the
+// first one of its block, by the warp that has the block; and their own behind others, by the next
+// warp, as in a pass of one token.
+enum Sight { kOfBlock, kOwn, kSights };
 
 // The rows of a block before its own that a token at a row of it, or before or behind it, sees.
 template <class S>
@@ -37,9 +38,8 @@ __device__ __forceinline__ SeenRows rows_before(int row) {
 // The rows of an image that it sees.
 template <class S>
 __device__ __forceinline__ SeenRows seen_rows(int sight, int row) {
-  if (sight == kBefore) return rows_before<S>(row);
-  const bool own = sight == kOwnFirst ? row == 0 : row > 0 && row < kCacheRows;
-  return own ? SeenRows{row, row + 1} : SeenRows{0, 0};
+  if (sight == kOfBlock) return row == 0 ? SeenRows{0, 1} : rows_before<S>(row);
+  return row > 0 && row < kCacheRows ? SeenRows{row, row + 1} : SeenRows{0, 0};
 }
 
 // Multiplies a block with some heads of a warp. columns[g] are the rows that the two heads of group
@@ -149,8 +149,9 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
   static_assert(kSequenceRows == 1 || kCacheFragments, "what codegen admits");
   constexpr int kSetHeads = kMmaHeads * kWarpSets;  // a group of each set
   // of a warp
+  constexpr int kColumns = kUnitColumns<S>;
   constexpr int kPartGroups =
-      ceil_div(kPartColumns < kPassColumns ? kPartColumns : kPassColumns, kSetHeads);
+      ceil_div(kPartColumns < kColumns ? kPartColumns : kColumns, kSetHeads);
   constexpr int kBlockWarps = Turns::kWarps, kTurns = Turns::kTurns;
   const Tiles mine = units_of<S>(c.sm, c.layer);
   if (mine.count() > 0) await(c);
@@ -166,29 +167,30 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
     const int set = c.warp % kWarpSets;
     const Turns turns{u, c.warp / kWarpSets};
     const int chunks = u.chunks();
+    const int first_token = u.first_token(), own = cached + first_token;  // in the first image
 
     Reader reader(c, heads, u);
     auto words = quad_poll<Reader::kQuads>(page_copy(c, heads.in), [&](int i) {
-      const int quad = Reader::quad(c.tid, i);
-      return quad < kPassQuads ? unit_word(u.head(), quad) : -1;
+      const UnitQuad q = Reader::quad(c.tid, i);
+      return q.is_there() ? unit_word(u.head(), q) : -1;
     });
     reader.poll(c, heads, u, words);
     lap(c, Did::kExchangeWait);
     reader.take(c, words);
 #pragma unroll
     for (int i = 0; i < Reader::kQuads; ++i) {
-      const int quad = Reader::quad(c.tid, i);
-      const int token = quad / kUnitQuads, e = quad % kUnitQuads * 4;
-      const int row = e - kGroupHeads * kHeadDim;
-      if (token >= kSequenceRows) continue;
+      const UnitQuad q = Reader::quad(c.tid, i);
+      const u32 e = q.quad * 4, row = e - kGroupHeads * kHeadDim;
+      if (!q.is_there()) continue;
       const uint2 four = reader.values(words, i);
-      if (row < 0) {
-        const int head = token * kGroupHeads + e / kHeadDim;
-        *reinterpret_cast<uint2*>(query + head * kQueryStride + e % kHeadDim) = four;
+      if (q.is_query()) {
+        const u32 head = (q.token - first_token) * kGroupHeads + e / kHeadDim;
+        if (kRowGroups<S> == 1 || head < u32(kColumns))
+          *reinterpret_cast<uint2*>(query + head * kQueryStride + e % kHeadDim) = four;
       } else if constexpr (kQuantisedCache) {
-        *reinterpret_cast<uint2*>(given + token * kGivenRowBytes / 2 + row) = four;
+        *reinterpret_cast<uint2*>(given + q.token * kGivenRowBytes / 2 + row) = four;
       } else {
-        store_row(images, cached + token, row % kHeadDim, row >= kHeadDim, four);
+        store_row(images, cached + q.token, row % kHeadDim, row >= kHeadDim, four);
       }
     }
     // what q's zeros are multiplied with
@@ -207,44 +209,56 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
     }
 
 #pragma unroll 1
-    for (int part = 0; part < kUnitPasses; ++part) {
+    for (int part = 0; part < kUnitPasses<S>; ++part) {
       const int first_column = part * kPartColumns;
       HeadGroup groups[kPartGroups];
       int row_of[kPartGroups][2];  // of the lane's two columns, in the first image
 #pragma unroll
       for (int g = 0; g < kPartGroups; ++g) {
         const int first = first_column + g * kSetHeads + set * kMmaHeads;
-        groups[g].load(query, first, kPassColumns, c.lane);
+        groups[g].load(query, first, kColumns, c.lane);
 #pragma unroll
         for (int k = 0; k < 2; ++k) {
           const int column = first + (c.lane & 3) * 2 + k;
-          row_of[g][k] = column < kPassColumns ? cached + column / kGroupHeads : -1;
+          row_of[g][k] = column < kColumns ? own + column / kGroupHeads : -1;
         }
       }
 
-      // Whole blocks of the cache, from the ring: all tokens see them, but for what lies before
-      // their window. The rows of the last one, if it is not whole, go to its image.
-      const int turn = turns.first_chunk();
+      // First whole blocks of the cache, from the ring: all tokens see them, but for what lies
+      // before their window. The rows of the last one, if it is not whole, go to its image. Then
+      // what tokens see of the images. One loop has both, because code that a warp comes to for the
+      // first time is three times as slow.
+      int chunk = turns.first_chunk(), b = 0, rows = 0, look = 0;
+      const u8* block = nullptr;
+      bool open = false;
       u32 slot = c.slot, phase = c.phase;
-      advance_slot(slot, phase, turn);
+      advance_slot(slot, phase, chunk);
 #pragma unroll 1
-      for (int chunk = turn; chunk < chunks; chunk += kTurns) {
-        int b = turns.first_block(chunk);
-        int rows = u.rows(chunk) - b * kCacheRows;  // left from the block on
-        const u8* block = c.ring + slot * kSlotBytes + b * kCacheBlockBytes;
-        wait_full(c, slot, phase);
-#pragma unroll 1
-        for (; rows > 0 && b < Turns::kChunkBlocks;
-             b += kBlockWarps, rows -= kBlockWarps * kCacheRows,
-             block += kBlockWarps * kCacheBlockBytes) {
-          if (rows < kCacheRows) {
-            if (part == 0 && set == 0) copy_rows(images, block, rows, c.lane);
-            break;
+      while (true) {
+        SeenRows columns[kPartGroups][2];
+        int first, end = kCacheRows;
+        bool alone = false;
+        const u8* seen = block;
+        if (chunk < chunks) {
+          if (!open) {
+            b = turns.first_block(chunk);
+            rows = u.rows(chunk) - b * kCacheRows;  // left from the block on
+            block = seen = c.ring + slot * kSlotBytes + b * kCacheBlockBytes;
+            wait_full(c, slot, phase);
+            open = true;
+          }
+          if (rows < kCacheRows || b >= Turns::kChunkBlocks) {
+            if (rows > 0 && b < Turns::kChunkBlocks && part == 0 && set == 0)
+              copy_rows(images, block, rows, c.lane);
+            release(c, slot, kTurns);
+            advance_slot(slot, phase, kTurns);
+            chunk += kTurns;
+            open = false;
+            continue;
           }
           // of the first image, from the block on
           const int image = first_block * kCacheRows - u.first_row(chunk) - u.skipped(chunk) -
                             b * kCacheRows;
-          SeenRows columns[kPartGroups][2];
 #pragma unroll
           for (int g = 0; g < kPartGroups; ++g) {
 #pragma unroll
@@ -254,39 +268,37 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
               if (row_of[g][k] < 0) columns[g][k] = {0, 0};
             }
           }
-          const int first = rows_before<S>(image + cached).first;
-          attend_block<S>(groups, block, columns, first, kCacheRows, c.lane, false);
+          first = rows_before<S>(image + own).first;
+          b += kBlockWarps;
+          rows -= kBlockWarps * kCacheRows;
+          block += kBlockWarps * kCacheBlockBytes;
+        } else {
+          if (look == kSights * kImages) break;
+          if (look == 0 && part == 0) consumer_barrier();  // the first image has its cache rows
+          const int sight = look / kImages, image = look % kImages, of_cache = first_block + image;
+          ++look;
+          const int number = u.number(of_cache) + (sight == kOwn);
+          const int first_row = own - image * kCacheRows;  // of the unit
+          end = min(first_row + kUnitRows<S>, kCacheRows);
+          if (!u.owns(of_cache) || number % kBlockWarps != turns.warp || end <= 0) continue;
+          bool any = false;
+#pragma unroll
+          for (int g = 0; g < kPartGroups; ++g) {
+#pragma unroll
+            for (int k = 0; k < 2; ++k) {
+              const int row = row_of[g][k] - image * kCacheRows;
+              columns[g][k] = row_of[g][k] < 0 ? SeenRows{0, 0} : seen_rows<S>(sight, row);
+              any |= columns[g][k].first < columns[g][k].end;
+            }
+          }
+          if (!__any_sync(~0u, any)) continue;
+          alone = sight == kOwn;
+          first = alone ? max(0, first_row) : rows_before<S>(first_row).first;
+          seen = images + image * kCacheBlockBytes;
         }
-        release(c, slot, kTurns);
-        advance_slot(slot, phase, kTurns);
+        attend_block<S>(groups, seen, columns, first, end, c.lane, alone);
       }
       advance_slot(c.slot, c.phase, chunks);
-      if (part == 0) consumer_barrier();  // the first image has its rows of the cache
-
-#pragma unroll 1
-      for (int i = 0; i < kSights * kImages; ++i) {
-        const int sight = i / kImages, image = i % kImages, block = first_block + image;
-        const int number = u.number(block) + (sight == kOwnLater);
-        const int end = min(cached + kSequenceRows - image * kCacheRows, kCacheRows);
-        if (!u.owns(block) || number % kBlockWarps != turns.warp || end <= 0) continue;
-        SeenRows columns[kPartGroups][2];
-        bool any = false;
-#pragma unroll
-        for (int g = 0; g < kPartGroups; ++g) {
-#pragma unroll
-          for (int k = 0; k < 2; ++k) {
-            const int row = row_of[g][k] - image * kCacheRows;
-            columns[g][k] = row_of[g][k] < 0 ? SeenRows{0, 0} : seen_rows<S>(sight, row);
-            any |= columns[g][k].first < columns[g][k].end;
-          }
-        }
-        if (!__any_sync(~0u, any)) continue;
-        const int first_row = cached - image * kCacheRows;  // of the pass
-        const int first =
-            sight == kBefore ? rows_before<S>(first_row).first : max(0, first_row);
-        attend_block<S>(groups, images + image * kCacheBlockBytes, columns, first, end, c.lane,
-                        sight != kBefore);
-      }
 
 #pragma unroll
       for (int g = 0; g < kPartGroups; ++g) {
@@ -294,7 +306,7 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
         groups[g].store(c, c.warp * kWarpHeads);
         consumer_barrier();
         lap(c, Did::kCompute);
-        merge_warps<S, kWarpHeads, kWarpSets>(c, u, out, min(kPassColumns - first, kSetHeads),
+        merge_warps<S, kWarpHeads, kWarpSets>(c, u, out, min(kColumns - first, kSetHeads),
                                               first);
         consumer_barrier();
       }
@@ -304,8 +316,8 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
     if (C::kWaits) {
       u8* head = c.launch.cache + cache_of<S>(u, cache_number(c, cache));
 #pragma unroll 1
-      for (int token = 0; token < kSequenceRows; ++token) {
-        const int row = c.position + token, block = row / kCacheRows;
+      for (int i = 0; i < kUnitRows<S>; ++i) {
+        const int row = c.position + first_token + i, block = row / kCacheRows;
         if (u.owns(block))
           copy_row(head, row, images + (block - first_block) * kCacheBlockBytes,
                    row % kCacheRows, c.tid);

@@ -22,13 +22,13 @@ constexpr int kHeadCacheBytes = round_up(kMaxSeq, kCacheRows) / kCacheRows * kCa
 constexpr size_t kLayerCacheBytes = (size_t(kKVHeads) * kHeadCacheBytes + 255) / 256 * 256;
 
 // Byte offset of an element of the cache inside its head (ir.Layout, kvfrag16 and kvrows16).
-__device__ __forceinline__ int cache_offset(int row, int dim, bool is_value) {
-  const int base = row / kCacheRows * kCacheBlockBytes + (is_value ? kHalfBlockBytes : 0);
-  const int r = row % kCacheRows, d = dim % 16;
+__device__ __forceinline__ int cache_offset(u32 row, u32 dim, bool is_value) {
+  const u32 base = row / kCacheRows * kCacheBlockBytes + (is_value ? kHalfBlockBytes : 0);
+  const u32 r = row % kCacheRows, d = dim % 16;
   if constexpr (!kCacheFragments) return base + (r * kPaddedHead + dim) * CacheElement::kBytes;
-  const int lane = is_value ? d % 8 * 4 + r % 8 / 2 : r % 8 * 4 + d / 4;
-  const int reg = is_value ? d / 8 + r / 8 * 2 : r / 8 + d % 4 / 2 * 2;
-  const int half = is_value ? r % 2 : d % 2;
+  const u32 lane = is_value ? d % 8 * 4 + r % 8 / 2 : r % 8 * 4 + d / 4;
+  const u32 reg = is_value ? d / 8 + r / 8 * 2 : r / 8 + d % 4 / 2 * 2;
+  const u32 half = is_value ? r % 2 : d % 2;
   return base + dim / 16 * (256 * CacheElement::kBytes) +
          (lane * 8 + reg * 2 + half) * CacheElement::kBytes;
 }

@@ -54,6 +54,37 @@ __device__ __forceinline__ void publish(C& c, const Page page, int index, float 
   }
 }
 
+// Stores four words from `index` on, 16 bytes at a time, as publish does.
+template <class E, class C>
+__device__ __forceinline__ void publish_four(C& c, const Page page, int index,
+                                             const float (&values)[4]) {
+  using Word = WordOf<E>;
+  if constexpr (C::kMode_ == Mode::kCeiling) return;
+  typename Word::Type word[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) word[i] = Word::make(values[i], c.next_epoch());
+#pragma unroll
+  for (int copy = 0; copy < page.copies; ++copy) {
+    typename Word::Type* at =
+        reinterpret_cast<typename Word::Type*>(c.launch.exchange + page.offset +
+                                               copy * page.bytes) +
+        index;
+    if constexpr (sizeof word[0] == 4) {
+      store_relaxed(reinterpret_cast<uint4*>(at), uint4{word[0], word[1], word[2], word[3]});
+    } else {
+      store_relaxed(reinterpret_cast<ulonglong2*>(at), ulonglong2{word[0], word[1]});
+      store_relaxed(reinterpret_cast<ulonglong2*>(at + 2), ulonglong2{word[2], word[3]});
+    }
+  }
+  if constexpr (C::kMode_ == Mode::kTrace) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      c.launch.trace[(size_t(c.step) * kExchangesPerStep + c.ordinal) * kTraceStride + index + i] =
+          rounded<E>(values[i]);
+    }
+  }
+}
+
 // ---- reading ------------------------------------------------------------------------------------
 
 // This SM's copy of a page.

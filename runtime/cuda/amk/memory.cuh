@@ -13,6 +13,13 @@ __device__ __forceinline__ uint4 load_relaxed_16(const void* p) {
                : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p) : "memory");
   return v;
 }
+// Two loads of 8 bytes.
+__device__ __forceinline__ ulonglong2 load_relaxed_2x8(const u64* p) {
+  ulonglong2 v;
+  asm volatile("ld.relaxed.gpu.global.v2.u64 {%0,%1}, [%2];"
+               : "=l"(v.x), "=l"(v.y) : "l"(p) : "memory");
+  return v;
+}
 __device__ __forceinline__ u32 load_relaxed(const u32* p) {
   u32 v;
   asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
@@ -28,6 +35,15 @@ __device__ __forceinline__ void store_relaxed(u32* p, u32 v) {
 }
 __device__ __forceinline__ void store_relaxed(u64* p, u64 v) {
   asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
+}
+// Four stores of 4 bytes, and two of 8.
+__device__ __forceinline__ void store_relaxed(uint4* p, uint4 v) {
+  asm volatile("st.relaxed.gpu.global.v4.u32 [%0], {%1,%2,%3,%4};"
+               ::"l"(p), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w) : "memory");
+}
+__device__ __forceinline__ void store_relaxed(ulonglong2* p, ulonglong2 v) {
+  asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1,%2};"
+               ::"l"(p), "l"(v.x), "l"(v.y) : "memory");
 }
 
 // Host-visible words (pinned memory): system scope.

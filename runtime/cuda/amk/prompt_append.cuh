@@ -96,10 +96,9 @@ __device__ __forceinline__ const u16* append(Prompt& c, const NormedHeads heads,
     Words words;
 #pragma unroll
     for (int k = 0; k < Reader::kQuads; ++k) {
-      const int quad = Reader::quad(c.tid, k);
-      words.four[k] = quad < kUnitQuads
-                          ? *reinterpret_cast<const uint2*>(row + unit_word(head, quad))
-                          : make_uint2(0, 0);
+      const UnitQuad q = Reader::quad(c.tid, k);
+      words.four[k] = q.is_there() ? *reinterpret_cast<const uint2*>(row + unit_word(head, q))
+                                   : make_uint2(0, 0);
     }
     if constexpr (S::kWholeNorm) {
       for (int quad = c.tid; quad < kNormedQuads; quad += kConsumers) {
@@ -110,12 +109,14 @@ __device__ __forceinline__ const u16* append(Prompt& c, const NormedHeads heads,
     reader.take(view, words);
 #pragma unroll
     for (int k = 0; k < Reader::kQuads; ++k) {
-      const int e = Reader::quad(c.tid, k) * 4, at = e - kGroupHeads * kHeadDim;
-      if (at < 0) {
+      const UnitQuad q = Reader::quad(c.tid, k);
+      const int e = q.quad * 4;
+      if (!q.is_there()) continue;
+      if (q.is_query()) {
         u16* query = queries + size_t(token) * kQueryRows + head * kGroupHeads * kHeadDim;
         *reinterpret_cast<uint2*>(query + e) = reader.values(words, k);
-      } else if (at < 2 * kHeadDim) {
-        *reinterpret_cast<uint2*>(normed + at) = reader.values(words, k);
+      } else {
+        *reinterpret_cast<uint2*>(normed + e - kGroupHeads * kHeadDim) = reader.values(words, k);
       }
     }
     __syncthreads();

@@ -72,13 +72,13 @@ struct Turns {
     fills_for<S>(c, layer);
     constexpr int kShareBytes = S::kShareRows / kCacheRows * kCacheBlockBytes;
     const Tiles mine = units_of<S>(c.sm, layer);
-    if (unit >= mine.count() * kUnitPasses) return;
-    const int own = mine.begin + unit / kUnitPasses;
+    if (unit >= mine.count() * kUnitPasses<S>) return;
+    const int own = mine.begin + unit / kUnitPasses<S>;
     if constexpr (kSequences > 1)
       position = sequence_position(c.launch, Unit<S>::sequence_of(own), position);
     const Unit<S> u{own, position};
     const int chunks = u.chunks();
-    more = unit + 1 < mine.count() * kUnitPasses;
+    more = unit + 1 < mine.count() * kUnitPasses<S>;
     if (chunks <= 0) return;
     rows = true;
     const u8* head = c.launch.cache + cache_of(u, cache);

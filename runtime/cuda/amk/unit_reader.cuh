@@ -25,14 +25,22 @@ constexpr int kGivenRowBytes = kQuantisedCache ? 2 * kPaddedHead * Element::kByt
 static_assert(kUnitScratch >= kGroupHeads * kQueryStride * 2 + kGivenRowBytes + kCacheBlockBytes,
               "q of a group and a block of the cache");
 
-// Index in the qkv vectors of a quad's first word: of a token, q of the group comes first, then k,
-// then v.
-__device__ __forceinline__ int unit_word(int head, int quad) {
-  const int token = kSequenceRows > 1 ? quad / kUnitQuads : 0;
-  const int e = (quad - token * kUnitQuads) * 4, row = e - kGroupHeads * kHeadDim;
-  return token * kTokenRows + (row < 0          ? head * kGroupHeads * kHeadDim + e
-                                : row < kHeadDim ? k_row(head) + row
-                                                 : v_row(head) + row - kHeadDim);
+// A quad of a unit: of a token, q of the group comes first, then k, then v. One that is not there
+// is of no token of the pass.
+struct UnitQuad {
+  u32 token, quad;
+  __device__ __forceinline__ bool is_there() const {
+    return token < u32(kSequenceRows) && quad < u32(kUnitQuads);
+  }
+  __device__ __forceinline__ bool is_query() const { return quad < kGroupHeads * kHeadQuads; }
+};
+
+// Index in the qkv vectors of a quad's first word.
+__device__ __forceinline__ int unit_word(int head, const UnitQuad& q) {
+  const int e = q.quad * 4, row = e - kGroupHeads * kHeadDim;
+  return q.token * kTokenRows + (q.is_query()     ? head * kGroupHeads * kHeadDim + e
+                                  : row < kHeadDim ? k_row(head) + row
+                                                   : v_row(head) + row - kHeadDim);
 }
 
 // Which quads of its unit a thread reads, and what it makes of them once they are there.
@@ -45,8 +53,18 @@ struct UnitReader<S, PlainHeads> {
 
   template <class C>
   __device__ __forceinline__ UnitReader(C&, const PlainHeads&, const Unit<S>) {}
-  // Number of the i-th quad that a thread reads of a unit, or one past the last.
-  __device__ static __forceinline__ int quad(int tid, int i) { return tid + i * kConsumers; }
+  // The i-th quad that a thread reads of a unit. Of several rows, queries come first, and then keys
+  // and values with those of different tokens side by side: what neighbouring lanes put into a
+  // block of the cache then lies in different banks.
+  __device__ static __forceinline__ UnitQuad quad(int tid, int i) {
+    constexpr u32 kQueries = kGroupHeads * kHeadQuads, kRows = kSequenceRows;  // of a token
+    if (u32(tid) >= kConsumers) __builtin_unreachable();
+    const u32 n = u32(tid) + i * kConsumers;
+    if (kRows == 1) return {0, n};
+    if (n < kRows * kQueries) return {n / kQueries, n % kQueries};
+    const u32 cached = n - kRows * kQueries;
+    return {cached % kRows, kQueries + cached / kRows};
+  }
   template <class C, class Poll>
   __device__ __forceinline__ void poll(C& c, const PlainHeads&, const Unit<S>, Poll& words) {
     poll_all(c, words);
@@ -110,9 +128,10 @@ struct UnitReader<S, NormedHeads> {
   __device__ static __forceinline__ int in_head(int tid, int i) {
     return tid % kLanes + i % kOfHead * kLanes;
   }
-  __device__ static __forceinline__ int quad(int tid, int i) {
+  __device__ static __forceinline__ UnitQuad quad(int tid, int i) {
     const bool real = of_all(tid, i) < kPassHeads && in_head(tid, i) < kHeadQuads;
-    return real ? of_all(tid, i) * kHeadQuads + in_head(tid, i) : kPassQuads;
+    if (!real) return {u32(kSequenceRows), 0};
+    return {u32(token(tid, i)), u32(head(tid, i) * kHeadQuads + in_head(tid, i))};
   }
 
   template <class C>
@@ -283,16 +302,20 @@ struct UnitReader<S, NormedHeads> {
 };
 
 // Stores four elements of a k or v row where the cache has them: `head` is the first byte of a
-// head's rows, or of the block that stands in for them.
-__device__ __forceinline__ void store_row(u8* head, int row, int dim, bool is_value, uint2 four) {
+// head's rows, or of the block that stands in for them. From dim to dim of four, values lie 64
+// bytes apart, and pairs of keys 8.
+__device__ __forceinline__ void store_row(u8* head, u32 row, u32 dim, bool is_value, uint2 four) {
+  static_assert(kCacheFragments, "the order of fragments");
+  u8* at = head + cache_offset(row, dim, is_value);
   if (is_value) {
-    *reinterpret_cast<u16*>(head + cache_offset(row, dim, true)) = u16(four.x);
-    *reinterpret_cast<u16*>(head + cache_offset(row, dim + 1, true)) = u16(four.x >> 16);
-    *reinterpret_cast<u16*>(head + cache_offset(row, dim + 2, true)) = u16(four.y);
-    *reinterpret_cast<u16*>(head + cache_offset(row, dim + 3, true)) = u16(four.y >> 16);
+    constexpr int kNext = 4 * 8 * sizeof(u16);
+    *reinterpret_cast<u16*>(at) = u16(four.x);
+    *reinterpret_cast<u16*>(at + kNext) = u16(four.x >> 16);
+    *reinterpret_cast<u16*>(at + 2 * kNext) = u16(four.y);
+    *reinterpret_cast<u16*>(at + 3 * kNext) = u16(four.y >> 16);
   } else {
-    *reinterpret_cast<u32*>(head + cache_offset(row, dim, false)) = four.x;
-    *reinterpret_cast<u32*>(head + cache_offset(row, dim + 2, false)) = four.y;
+    *reinterpret_cast<u32*>(at) = four.x;
+    *reinterpret_cast<u32*>(at + 4 * sizeof(u16)) = four.y;
   }
 }
 
