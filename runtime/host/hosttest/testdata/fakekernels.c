@@ -441,6 +441,8 @@ static void read_prompt(void* arg) {
   if (l->logits && l->steps > 32) complain("logits of more tokens than there is room for");
   if (variant_of(l->position) != variant_of(l->position + l->steps - 1)) complain("a pass runs into another variant");
   if (l->position < 0 || l->position + l->steps > (int)info.max_seq) complain("positions past the end");
+  for (uint64_t i = 0; i < prompt.workspace; i++)
+    if (((uint8_t*)host(l->exchange))[i] == 0xee) { complain("the workspace was never written"); break; }
   memset(host(l->exchange), 0xff, prompt.workspace);
   now_ms += decode_us / 1000.;
   long lost = lost_row;
