@@ -9,9 +9,6 @@ import (
 // after one of them.
 const maxTokens = 8
 
-// quad is how many words of a vector one load reads.
-const quad = 4
-
 // checkPass: a pass has one token, or is one that the stage bodies for several take. A unit of attention has one row of
 // one sequence of several, as in a pass of one token, so that what it is held to is for several rows alone.
 func (p *contract) checkPass() {
@@ -25,24 +22,6 @@ func (p *contract) checkPass() {
 			"or one row of each of %d", rows, of.NumSequences(), maxTokens, maxTokens).
 			Suggest(otherwise, validate.Reference)
 		return
-	}
-	for i := range p.flat.Buffers {
-		b := &p.flat.Buffers[i]
-		if b.Kind == ir.KVCache && (b.Layout.Kind != ir.KVBlock16 || b.DType != ir.I8 && b.DType.Bits() != 16) {
-			p.Errorf(CodeTokens, "buffer "+b.Name, "is a cache of %s in layout %s, and in passes of several rows it "+
-				"has elements of 16 bits, or %s, in %s, for tensor cores", b.DType, b.Layout.Kind, ir.I8, ir.KVBlock16).
-				Suggest(otherwise, validate.Reference)
-			return
-		}
-	}
-	for i := range p.flat.Buffers {
-		b := &p.flat.Buffers[i]
-		if b.Layout.Kind == ir.Word32 && b.Shape[len(b.Shape)-1]%quad != 0 {
-			p.Errorf(CodeTokens, "buffer "+b.Name, "has %d elements for each row; passes of several tokens read four "+
-				"of them at a time", b.Shape[len(b.Shape)-1]).
-				Suggest(otherwise, validate.Reference)
-			return
-		}
 	}
 	for t := range p.flat.Tasks {
 		if p.Root(t) != t {

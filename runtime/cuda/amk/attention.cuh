@@ -28,10 +28,12 @@ constexpr int kWarpSets = power_of_two_from(ceil_div(kGroupHeads, kWarpGroups * 
 
 // A column of a unit is a query head of a token; those of a token lie side by side. How many of
 // them the warps have accumulators for at once, and how often a unit therefore takes its cache
-// rows.
+// rows: without tensor cores once for each token.
 constexpr int kPassColumns = kSequenceRows * kGroupHeads;
 constexpr int kPartColumns = 2 * kMmaHeads * kWarpSets;
-constexpr int kUnitPasses = kSequenceRows > 1 ? ceil_div(kPassColumns, kPartColumns) : 1;
+constexpr int kUnitPasses = kSequenceRows == 1 ? 1
+                            : AMK_TENSOR_CORES ? ceil_div(kPassColumns, kPartColumns)
+                                               : kSequenceRows;
 
 // A unit's cache rows are its chunks: kShareRows rows each, every kSplits-th of the sequence. Where
 // the stage has a window, the position sees the last kWindowRows rows alone, its own among them:
