@@ -222,7 +222,7 @@ func CompactScratchOf(m *Model, tensorCores bool, kept Kept, columns ...int) Scr
 	}
 	if tensorCores {
 		s.WarpHeads = min(8*((group+8*warps-1)/(8*warps)), (group+1)/2*2)
-		images := (rows+14)/16 + 1           // blocks that they lie in
+		images := (rows+14)/16 + 1 // blocks that they lie in
 		s.Unit = 2*rows*group*(s.PaddedHead+16) + images*CacheBlock(m.Cache, m.HeadDim)
 		if rows > 1 {
 			s.WarpHeads = 8

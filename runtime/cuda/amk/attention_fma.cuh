@@ -1,5 +1,5 @@
-// Attention on the ordinary floating-point units, over cache blocks with plain rows: of one token of
-// a sequence. A warp owns whole blocks of 16 rows. Needs schedule.h.
+// Attention of one token of a sequence on the ordinary floating-point units, over cache blocks with
+// plain rows. A warp owns whole blocks of 16 rows. Needs schedule.h.
 #pragma once
 
 #include "attention_rows_fma.cuh"
@@ -7,7 +7,8 @@
 namespace amk {
 
 template <class S, class C, class Heads, class Cache>
-__device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page out, Cache cache) {
+__device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page out,
+                                             Cache cache) {
   constexpr int kChunkBlocks = S::kShareRows / kCacheRows;
   static_assert(kTokenFloats <= kUnitFloats, "q, k and v of a unit fit their scratch");
   const Tiles mine = units_of<S>(c.sm, c.layer);

@@ -74,12 +74,14 @@ struct PlainGroup {
     const RowScales scales = rows.scales(key);
     for (int h = 0; h < kGroupHeads; ++h) {
       float score = 0;
-      for (int d = half; d < kHeadDim; d += 2)
-        score = fmaf(q[h * kHeadDim + d], CacheElement::to_float(cache_bits(rows.key(key), d)), score);
+      for (int d = half; d < kHeadDim; d += 2) {
+        const float k = CacheElement::to_float(cache_bits(rows.key(key), d));
+        score = fmaf(q[h * kHeadDim + d], k, score);
+      }
       score += __shfl_xor_sync(~0u, score, 16);
       if (kQuantisedCache) score *= scales.k;
       score = real ? scaled_score<S>(score) : kNoScore;
-      // Rounded before the largest is taken off, in every kernel: the compiler may not fuse the two.
+      // Rounded before the largest is taken off, in every kernel: the two may not be fused.
       asm volatile("" : "+f"(score));
       float peak = score;
 #pragma unroll
