@@ -1,5 +1,6 @@
 """Tests of the verdicts of bench/passes.py: python3 -m unittest discover bench. They need numpy."""
 
+import json
 import sys
 import unittest
 from pathlib import Path
@@ -8,6 +9,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import passes
 from workshop import Case
+
+
+class Cases(unittest.TestCase):
+    def test_every_family(self):
+        zoo = Path(__file__).resolve().parent.parent / passes.ZOO
+        kind = lambda directory: json.loads((directory / "config.json").read_text())["model_type"]
+        have = {kind(zoo / case.name) for case in passes.FAMILIES if case.rows > 1}
+        self.assertEqual({kind(path.parent) for path in zoo.glob("*/config.json")} - have, {"bloom"})
 
 
 class Judges(unittest.TestCase):
