@@ -41,6 +41,11 @@ FORMATS = (Case(ZOO + "llama-gqa", "fp16", rows=8, sequences=8),
            Case(PYCODER, "bf16", rows=8, sequences=8),
            Case(PYCODER, "bf16", weights="int4:g64", rows=8, sequences=8),
            Case(PYCODER, "bf16", rows=2, sequences=3))
+# Those whose passes are given up in the middle too: kernels that look for an abort whenever they wait.
+ABORTED = (Case(ZOO + "llama-gqa", "bf16", rows=8, sequences=8),
+           Case(ZOO + "llama-gqa", "fp32", rows=8, sequences=8),
+           Case(PYCODER, "bf16", weights="int4:g64", cache="int8", rows=8, sequences=8))
+ABORT_DEFINES = ("AMK_EAGER_ABORT=1",)
 SOAKED = (Case(PYCODER, "bf16", rows=8, sequences=8),
           Case(PYCODER, "bf16", weights="int4:g64", cache="int8", rows=8, sequences=8))
 TIMED_POSITIONS = 8448  # of the contexts of builds whose passes are timed
@@ -81,6 +86,26 @@ def judge_passes(case, r):
         k: r[k] for k in ("seed", "cases", "kinds", "from_prefix", "drafts", "compared", "beside", "differing")}
 
 
+def aborts_row(shop, case):
+    directory = shop.finish(case, ABORT_DEFINES)
+    done = shop.on_device(directory, "passes", "--kinds", "aborts", "--cases", str(CASES), "--seed", str(SEED),
+                          seconds=PASSES_SECONDS, accept=(0, 1))
+    return judge_aborts(last_object(done.stdout))
+
+
+def judge_aborts(r):
+    """Nothing differs after passes of each kind were given up."""
+    findings = [f"{r['differing']} of {r['compared']}: {r['difference']}"] if r["difference"] else []
+    missing = [kind for kind in ("prompts", "rows", "sequences") if not r["given_up"].get(kind)]
+    if not findings and missing:
+        findings = ["nothing was given up of " + ", ".join(missing)]
+    if not findings and (not r["passed"] or r["cases"] < CASES):
+        findings = [f"{r['cases']} cases, {r['compared']} positions compared; {CASES} cases are needed"]
+    return {"passed": not findings, "findings": findings} | {
+        k: r[k] for k in ("seed", "cases", "kinds", "given_up", "from_prefix", "drafts", "compared", "beside",
+                          "differing")}
+
+
 def sequences_row(shop, case):
     directory = shop.finish(case)
     shop.settle()
@@ -106,7 +131,9 @@ def judge_sequences(r):
 
 def passes():
     return [Task("passes", case.key, case, lambda shop, case=case: passes_row(shop, case))
-            for case in (*FAMILIES, *PLAIN, *FORMATS)]
+            for case in (*FAMILIES, *PLAIN, *FORMATS)] + [
+        Task("passes", f"{case.key}-aborts", case, lambda shop, case=case: aborts_row(shop, case), ABORT_DEFINES)
+        for case in ABORTED]
 
 
 def sequences():
