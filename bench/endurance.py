@@ -28,10 +28,12 @@ SANITIZED_CASES = 16
 SANITIZED_PASS_POSITIONS = 40  # more than two blocks of the cache
 SANITIZED_POSITIONS = 14  # of a pass, more than the narrow window; there are two passes of each kind
 SANITIZER_SECONDS = 900
-# The last line of each tool, with the number of errors in it.
-SUMMARIES = dict.fromkeys(("memcheck", "synccheck", "initcheck"), r"ERROR SUMMARY: (\d+) error") | {
+# The line of each tool with the number of errors in it. Another one, of the same form, may say how many of them were
+# not printed.
+SUMMARIES = dict.fromkeys(("memcheck", "synccheck", "initcheck"), r"ERROR SUMMARY: (\d+) errors?\b(?! were not)") | {
     "racecheck": r"RACECHECK SUMMARY: (\d+) hazard"}
 FOUND = 99  # exit code for errors that the tool found
+PLACES = 4  # of what a tool found, at most so many are kept
 BENCHED = (
     (Case(PYCODER, "bf16"), (0, 1008)),
     (Case("testdata/configs/smollm2-135m", "bf16", SEED, SHAPE_POSITIONS), (0, 2032)),
@@ -133,9 +135,11 @@ def judge_sanitizer(tool, code, stdout, stderr):
 
 
 def first_finding(text):
-    """The first line of the tool's report that is about an error."""
+    """The first line of the tool's report that is about an error, and the places in kernels that the report names."""
     lines = [line.strip("= ") for line in text.splitlines() if line.startswith("=========")]
-    return next((line for line in lines if re.search(r"Invalid|Race|Error|hazard|error", line)), "")[:300]
+    first = next((line for line in lines if re.search(r"Invalid|Uninitialized|Race|Error|hazard|error", line)), "")
+    places = dict.fromkeys(line for line in lines if re.match(r"at \S", line))
+    return ", ".join([first, *list(places)[:PLACES]])[:300]
 
 
 def bench_row(shop, case, position):

@@ -69,12 +69,14 @@ SECTIONS = {
         ("tokens", lambda r: plain(r.get("tokens"))))),
     "passes": ("Passes", "Random texts, decoded token by token, and again by passes over prompts, of several rows, "
                "with drafts and beside other sequences, from the beginning, further back or a prefix of a file. "
-               "Logits are the same to the bit, and so are the tokens that are chosen.", (
+               "Logits are the same to the bit, and so are the tokens that are chosen; also after launches that were "
+               "given up in their middle, by kernels that are compiled to look for that at once.", (
                    ("cases", lambda r: plain(r.get("cases"))),
                    ("positions compared", lambda r: plain(r.get("compared"))),
                    ("beside other sequences", lambda r: plain(r.get("beside"))),
                    ("passes with drafts", lambda r: plain(r.get("drafts"))),
                    ("cases from a prefix", lambda r: plain(r.get("from_prefix"))),
+                   ("given up", lambda r: plain(sum(r["given_up"].values()) if "given_up" in r else None)),
                    ("differing", lambda r: plain(r.get("differing"))))),
     "sequences": ("Sequences that come and go", "Nine minutes of texts that join and leave at random, as many at once "
                   "as a pass takes, chosen greedily or drawn, some steps given up in the middle. Each text is what the "

@@ -1,5 +1,6 @@
 """Tests of the verdicts of bench/passes.py: python3 -m unittest discover bench. They need numpy."""
 
+import json
 import sys
 import unittest
 from pathlib import Path
@@ -8,6 +9,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import passes
 from workshop import Case
+
+
+class Cases(unittest.TestCase):
+    def test_every_family(self):
+        zoo = Path(__file__).resolve().parent.parent / passes.ZOO
+        kind = lambda directory: json.loads((directory / "config.json").read_text())["model_type"]
+        have = {kind(zoo / case.name) for case in passes.FAMILIES if case.rows > 1}
+        self.assertEqual({kind(path.parent) for path in zoo.glob("*/config.json")} - have, {"bloom"})
 
 
 class Judges(unittest.TestCase):
@@ -28,6 +37,18 @@ class Judges(unittest.TestCase):
             self.assertIn(want, row["findings"][0])
         plain = passes.judge_passes(Case("testdata/models/zoo/llama-gqa", "fp32"), r | {"kinds": {"prompts": 300}})
         self.assertTrue(plain["passed"])
+
+    def test_aborts(self):
+        r = {"seed": 1, "cases": passes.CASES, "kinds": {"aborts of rows": 400}, "from_prefix": 9, "drafts": 0,
+             "compared": 5000, "beside": 700, "differing": 0, "difference": "", "passed": True,
+             "given_up": {"prompts": 30, "rows": 20, "sequences": 90}}
+        self.assertTrue(passes.judge_aborts(r)["passed"])
+        for change, want in (({"differing": 2, "difference": "case 3, aborts: ...", "passed": False}, "2 of 5000"),
+                             ({"given_up": {"prompts": 30}}, "nothing was given up of rows, sequences"),
+                             ({"cases": 12}, "12 cases")):
+            row = passes.judge_aborts(r | change)
+            self.assertFalse(row["passed"])
+            self.assertIn(want, row["findings"][0])
 
     def test_pass_times(self):
         r = {"check": {"passed": True}, "latency_us": {"median": 100.0}, "passes": [

@@ -319,6 +319,18 @@ class Judges(unittest.TestCase):
         r = endurance.judge_sanitizer("memcheck", 99, clean + found, "")
         self.assertEqual((r["passed"], r["errors"]), (False, 3))
         self.assertIn("Invalid __shared__ write", r["findings"][0])
+        found = """========= Uninitialized __global__ memory read of size 16 bytes
+=========     at amk_prompt+0x1230
+=========     by thread (0,0,0) in block (0,0,0)
+========= Uninitialized __global__ memory read of size 16 bytes
+=========     at amk_prompt+0x1230
+========= ERROR SUMMARY: 19872 errors
+========= ERROR SUMMARY: 19772 errors were not printed. Use --print-limit option to adjust the number of printed errors
+"""
+        r = endurance.judge_sanitizer("initcheck", 99, clean + found, "")
+        self.assertEqual(r["errors"], 19872)
+        self.assertEqual(r["findings"], ["initcheck found 19872 errors: Uninitialized __global__ memory read of size "
+                                         "16 bytes, at amk_prompt+0x1230"])
         r = endurance.judge_sanitizer("memcheck", 2, "========= ERROR SUMMARY: 0 errors\n",
                                       "device: error: a wait took too long\n")
         self.assertIn("too long", r["findings"][0])

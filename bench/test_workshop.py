@@ -325,7 +325,7 @@ class Rows(Fake):
                                  "sequences/pycoder-5m-bf16-rows8-*")
         self.assertEqual(code, 0, out)
         text = (self.dir / "out" / "README.md").read_text()
-        self.assertIn("| 1000 | 5123 | 701 | 91 | 9 | 0 | pass |", text)
+        self.assertIn("| 1000 | 5123 | 701 | 91 | 9 |  | 0 | pass |", text)
         self.assertIn("| 700 | 30 | 90 | 40321 | 39000 | 40 | 100 | 0 | pass |", text)
 
     def test_eight_minutes_are_not_begun_without_the_time(self):

@@ -299,12 +299,16 @@ func (b *builder) constants() error {
 		{"int", "kBranchParts", itoa(b.mostParts()), "most parts of a branch whose norm is added"},
 		{"bool", "kFragmentCache", fmt.Sprint(b.cacheLayout() == ir.KVBlock16), "cache blocks in mma fragment order"},
 	}
+	activations := "activations, without tensor cores"
+	if b.tokens > 1 {
+		activations = "activations of all tokens"
+	}
 	b.d.Derived = []field{
 		{"int", "kAttentionHeads", withTensorCores(size.WarpHeads, plain.WarpHeads), "heads a warp keeps results of"},
 		{"int", "kAttentionScratch", fmt.Sprintf("8 * kAttentionHeads * %d", size.ResultStride()), "8 warps, padded head and 4"},
 		{"int", "kUnitScratch", withTensorCores(size.Unit, plain.Unit), "bytes: q heads, a cache block"},
 		{"int", "kDigitScratch", withTensorCores(size.Digits, plain.Digits), "bytes: a vector in fixed point"},
-		{"int", "kVectorScratch", withTensorCores(size.Vector, plain.Vector), "activations, without tensor cores"},
+		{"int", "kVectorScratch", withTensorCores(size.Vector, plain.Vector), activations},
 		{"bool", "kCacheFragments", "kFragmentCache && AMK_TENSOR_CORES", "without a fallback"},
 	}
 	return nil

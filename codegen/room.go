@@ -30,6 +30,11 @@ func (b *builder) needs() need {
 			columns := b.rangeExtent(g.In[1].Dims[1])
 			n.add(s.IR.Name, columns)
 			n.kept.Digits = max(n.kept.Digits, b.digits(s, columns))
+			slab := b.plainSlab(s, columns)
+			n.kept.Slab = max(n.kept.Slab, slab)
+			if columns%4 != 0 {
+				n.kept.OddSlab = max(n.kept.OddSlab, slab)
+			}
 		}
 		if s.Body.replicated() {
 			n.kept.Rows = b.p.Model.Hidden
@@ -57,6 +62,14 @@ func (b *builder) digits(s *stage, columns int) int {
 	return 0
 }
 
+// plainSlab is what a matrix stage with so many columns keeps in a pass of several tokens, where it does without tensor
+// cores.
+func (b *builder) plainSlab(s *stage, columns int) int {
+	c := &b.p.Config
+	return ir.PlainSlab(s.Matrix.Geometry(), &s.IR.Dist, columns, knobs.ChunkBytes.Of(c), knobs.Warps.Of(c, s.IR.Role),
+		b.tokens, b.p.Model.Activations.Bits()/8)
+}
+
 // add is for a matrix stage.
 func (n *need) add(stage string, columns int) {
 	n.columns = append(n.columns, columns)
@@ -78,6 +91,9 @@ func (b *builder) checkShared(shared, slot int, s *ir.Scratch, n *need) error {
 	m := &b.p.Model
 	scratch, ring := s.Bytes(ir.MinSlots), ir.MinSlots*slot
 	part, bytes := fmt.Sprintf("the %s that stage %s reads", values(m, n.widest), n.stage), s.Activation*s.Vector
+	if b.tokens > 1 {
+		part = fmt.Sprintf("the columns of the vectors of %d tokens that products without tensor cores keep", b.tokens)
+	}
 	if attention := s.AttentionBytes(); attention > bytes {
 		part, bytes = fmt.Sprintf("the results of %d query heads of %d elements in each of %d warps, and what "+
 			"they read", m.Heads/max(1, m.KVHeads), m.HeadDim, consumerWarps), attention

@@ -36,7 +36,7 @@ func passOf(t *testing.T, model string, rows int, edit func(o *Options)) *ir.Pro
 // the kernel takes; and such a program says nothing that the program of one token and the number of rows do not. The
 // models take the numbers of rows in turn; AMKC_LONG asks for all of each.
 func TestPassesOfTheKernel(t *testing.T) {
-	integers, half := ir.I8, ir.F16
+	integers, half, full := ir.I8, ir.F16, ir.F32
 	for i, c := range []struct {
 		model, weights string
 		cache, dtype   *ir.DType
@@ -58,7 +58,9 @@ func TestPassesOfTheKernel(t *testing.T) {
 		{model: "zoo/gemma2-split-k"}, {model: "zoo/gemma2-split-k", weights: "int4", cache: &integers},
 		{model: "zoo/gemma2-tied"}, {model: "zoo/gemma3-tied"}, {model: "zoo/glm4-half"}, {model: "zoo/olmo2-plain"},
 		{model: "zoo/olmo3-windows", weights: "fp8", cache: &integers}, {model: "zoo/exaone4-windows"},
-		{model: "zoo/hyperclovax-post", dtype: &half},
+		{model: "zoo/hyperclovax-post", dtype: &half}, {model: "zoo/arcee-biases", dtype: &half},
+		{model: "zoo/llama-gqa", dtype: &full}, {model: "zoo/gemma2-split-k", dtype: &full, cache: &integers},
+		{model: "zoo/qwen3-odd-dims", weights: "int4,lm_head=none", dtype: &full}, {model: "zoo/gpt2", dtype: &full},
 	} {
 		sizes := []int{2, 5, 8}
 		if !long() {
@@ -149,8 +151,6 @@ func TestOneTokenRefusesOtherRows(t *testing.T) {
 
 // What the kernel does for one row per pass alone is refused by name.
 func TestPassesThatTheKernelDoesNotTake(t *testing.T) {
-	bf16 := ir.BF16
-	half := func(o *Options) { o.DType = &bf16 }
 	for says, c := range map[string]struct {
 		model string
 		rows  int
@@ -158,8 +158,6 @@ func TestPassesThatTheKernelDoesNotTake(t *testing.T) {
 	}{
 		"takes at most 8 rows of one": {model: "pycoder-5m", rows: 9},
 		"may be at any":               {model: "pycoder-5m", edit: func(o *Options) { o.Tokens = ir.PassOf(2, 1) }},
-		"is a cache of F32":           {model: "zoo/llama-gqa"},
-		"elements for each row":       {model: "zoo/arcee-biases", edit: half},
 	} {
 		t.Run(says, func(t *testing.T) {
 			p := passOf(t, c.model, cmp.Or(c.rows, 8), c.edit)

@@ -22,7 +22,7 @@ func TestSequencesOfTheKernel(t *testing.T) {
 	for i, model := range []string{"pycoder-5m", "zoo/gemma-tied", "zoo/glm-half", "zoo/granite-scaled",
 		"zoo/internlm3-biases", "zoo/llama-rope-yarn", "zoo/phi3-long", "zoo/qwen3-qknorm",
 		"zoo/mistral-window", "zoo/mistral-wide-group", "zoo/cohere-head-norms", "zoo/gemma2-split-k",
-		"zoo/gemma3-tied", "zoo/glm4-half", "zoo/olmo2-plain"} {
+		"zoo/gemma3-tied", "zoo/glm4-half", "zoo/olmo2-plain", "zoo/gpt2", "zoo/opt-tied", "zoo/arcee-biases"} {
 		for j, attention := range []map[string]int{nil, {"max_splits": 1}, {"split_from": 0, "max_splits": 3}} {
 			sizes := []int{2, 5, 8}
 			if !long() {

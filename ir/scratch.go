@@ -52,11 +52,33 @@ func ChainBytes(g format.Geometry, d *Dist, columns, chunk, warpsPerTile, tokens
 	if tokens == 1 || Slabs(g, columns, chunk, warpsPerTile) == 1 {
 		return 0
 	}
-	ceil := func(n, d int) int { return (n + d - 1) / max(1, d) }
-	grains := ceil(d.Extent, d.Grain)
-	tiles := min(flushTiles, ceil(grains, d.SMs)*(d.Grain/g.Rows))
-	return warps * tiles * ceil(tokens, setTokens) * setTokens * g.Rows * 4 * 4
+	return warps * tilesOfFlush(g, d) * roundUp(tokens, setTokens) * g.Rows * 4 * 4
 }
+
+// tilesOfFlush is how many tiles of a matrix an SM finishes at once.
+func tilesOfFlush(g format.Geometry, d *Dist) int {
+	ceil := func(n, d int) int { return (n + d - 1) / max(1, d) }
+	return min(flushTiles, ceil(ceil(d.Extent, d.Grain), d.SMs)*(d.Grain/g.Rows))
+}
+
+// PlainSlab is what a block keeps in shared memory for a product without tensor cores in a pass of so many tokens: a
+// slab of columns of the vectors of all, elements of so many bytes, and where the columns are several slabs the sums of
+// lanes from slab to slab. As PlainSlabs of gemm_fma.cuh has them. One token has its whole vector there.
+func PlainSlab(g format.Geometry, d *Dist, columns, chunk, warpsPerTile, tokens, element int) int {
+	if tokens == 1 {
+		return 0
+	}
+	ofChunk := ChunkQuads(g, chunk, warpsPerTile) * format.QuadColumns
+	slab := max(1, plainSlabColumns/ofChunk) * ofChunk
+	bytes := tokens * min(roundUp(columns, 32), slab) * element
+	if columns > slab {
+		bytes += warps * 32 * tilesOfFlush(g, d) * tokens * 4
+	}
+	return bytes
+}
+
+// plainSlabColumns is how many columns a slab of a product without tensor cores has, unless a chunk has more.
+const plainSlabColumns = 1024
 
 const (
 	flushTiles = 8 // that an SM finishes at once
@@ -136,6 +158,8 @@ type Kept struct {
 	Tokens    int // of a pass; at least 1
 	Sequences int // that the tokens are of, as many of each; at least 1
 	Digits    int // bytes of the longest vector in fixed point, or of the most ChainBytes; at least MinDigits
+	Slab      int // bytes of the largest PlainSlab of several tokens, of all matrix stages
+	OddSlab   int // the same of those whose columns tensor cores do not take
 }
 
 // MinDigits is the size of a place for digits that nobody needs: C++ has no array of 0 bytes.
@@ -182,15 +206,23 @@ func CompactScratchOf(m *Model, tensorCores bool, kept Kept, columns ...int) Scr
 	s := Scratch{Compact: true, Kept: kept, HeadDim: m.HeadDim, PaddedHead: roundUp(m.HeadDim, 16),
 		WarpHeads: group,
 		Unit:      4 * (group + 2) * m.HeadDim, Vector: 4, Activation: m.Activations.Bits() / 8}
-	if keepsActivations(tensorCores, columns) {
+	switch {
+	case kept.Tokens > 1 && tensorCores:
+		s.Vector = max(s.Vector, kept.OddSlab/s.Activation)
+	case kept.Tokens > 1:
+		s.Vector = max(s.Vector, kept.Slab/s.Activation)
+	case keepsActivations(tensorCores, columns):
 		for _, n := range columns {
 			s.Vector = max(s.Vector, roundUp(n, 32))
 		}
 	}
+	rows := kept.Tokens / kept.Sequences // that a unit of attention has
+	if !tensorCores && rows > 1 {
+		s.Unit = rows*s.Unit + CacheBlock(m.Cache, m.HeadDim)
+	}
 	if tensorCores {
 		s.WarpHeads = min(8*((group+8*warps-1)/(8*warps)), (group+1)/2*2)
-		rows := kept.Tokens / kept.Sequences // that a unit of attention has
-		images := (rows+14)/16 + 1           // blocks that they lie in
+		images := (rows+14)/16 + 1 // blocks that they lie in
 		s.Unit = 2*rows*group*(s.PaddedHead+16) + images*CacheBlock(m.Cache, m.HeadDim)
 		if rows > 1 {
 			s.WarpHeads = 8

@@ -26,6 +26,7 @@ func OneToken(p *Program) (*Program, error) {
 		return nil, err
 	}
 	one.Pass = Pass{}
+	t.eachStage(one, t.lookUpOnce)
 	axes := map[string]int{}
 	for i := range one.Buffers {
 		b := &one.Buffers[i]
@@ -149,6 +150,7 @@ func ForTokens(p *Program, pass Pass) (*Program, error) {
 			}
 		}
 	})
+	t.eachStage(all, func(s *Stage) { t.lookUpEach(all, axes, s) })
 	for i := range all.Variants {
 		all.Variants[i].Hi -= t.NumRows() - 1
 	}
@@ -245,6 +247,13 @@ func (t tokens) operand(b *Buffer, axes map[string]int, of *Operand, o *Op) toke
 		operand.rows = 0
 	}
 	return operand
+}
+
+// eachStage calls f for the stages of a program.
+func (t tokens) eachStage(p *Program, f func(s *Stage)) {
+	for i := range p.Variants {
+		p.Variants[i].Each(func(s *Stage, _ *Loop) { f(s) })
+	}
 }
 
 // firstDifference returns the first lines in which two texts differ, or two empty ones.

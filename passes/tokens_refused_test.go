@@ -9,7 +9,6 @@ import (
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/validate"
-	"amkc/validate/kernel"
 )
 
 // A tokenEdit is of the text of a program, and is refused.
@@ -121,16 +120,6 @@ func refuse(t *testing.T, s *State, edits map[string]tokenEdit) {
 			require.True(t, said, "want %s saying %q, got\n%v", c.code.ID, c.says, report.Diags.Err())
 		})
 	}
-}
-
-// The kernel takes several tokens per pass on tensor cores alone, and says so.
-func TestTheKernelTakesTokensOnTensorCores(t *testing.T) {
-	s := severalState(t, "llama", "bfloat16", ir.PassOf(1, 4), "fuse")
-	d := validate.ProgramFor(kernel.Backend, s.Program).Diags.Err()
-	require.ErrorContains(t, d, kernel.CodeTokens.ID)
-	require.ErrorContains(t, d, "in layout rowmajor, and in passes of several rows it has elements of 16 bits")
-	s = severalState(t, "llama", "bfloat16", ir.PassOf(1, 4), "pagecolor")
-	require.True(t, validate.ProgramFor(kernel.Backend, s.Program).OK)
 }
 
 // A pass of more rows than there are positions is refused.

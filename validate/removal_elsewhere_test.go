@@ -208,10 +208,6 @@ var ofValues = []elsewhere{
 			p.Pass = ir.PassOf(2, 2)
 			notEmitted(t, subject{prog: p})
 		}},
-	{kernel.CodeTokens, "in layout rowmajor, and in passes of several rows", "the stage body reads fragments",
-		forTheKernel(several, ofPass(1, 2)), func(t *testing.T, _ subject) {
-			requireAssertion(t, "attention_rows_mma.cuh", "kCacheFragments")
-		}},
 	{validate.CodeBackend, "it knows no bias, scales or zeros", "the kernel has no body that adds a bias",
 		golden(func(p *ir.Program) {
 			bias := ir.Buffer{Name: "bias", Kind: ir.Weight, DType: ir.F16, Shape: []int{64}}

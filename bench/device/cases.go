@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"amkc/runtime/host"
 )
@@ -14,6 +16,7 @@ var caseKinds = map[string]func(*comparer) error{
 	"rows":      (*comparer).rows,
 	"drafts":    (*comparer).drafts,
 	"sequences": (*comparer).sequences,
+	"aborts":    (*comparer).aborts,
 }
 
 // rowCounts are the numbers of rows that cases of rows are about.
@@ -177,7 +180,7 @@ func (c *comparer) sequences() error {
 		text *text
 		read int // tokens of the text that it has been given
 	}
-	live := map[int]*follower{}
+	live, took := map[int]*follower{}, time.Duration(0)
 	for left > 0 || len(live) > 0 {
 		for left > 0 && len(live) < c.s.Sequences() && c.rng.IntN(3) > 0 {
 			t := c.texts[c.rng.IntN(len(c.texts))]
@@ -189,12 +192,25 @@ func (c *comparer) sequences() error {
 			}
 			live[id] = f
 			left--
-			c.count("sequences")
+			if c.giving != "" {
+				c.count("aborts of sequences")
+			} else {
+				c.count("sequences")
+			}
 		}
-		tokens, err := b.Step(c.ctx)
-		if err != nil {
+		ctx, end, start := c.ctx, func() {}, time.Now()
+		if c.giving != "" && took > 0 && c.rng.IntN(2) == 0 {
+			ctx, end = c.cancelled(took)
+		}
+		tokens, err := b.Step(ctx)
+		end()
+		if errors.Is(err, errGivenUp) {
+			c.GivenUp["sequences"]++
+			continue
+		} else if err != nil {
 			return err
 		}
+		took = time.Since(start)
 		for _, got := range tokens {
 			f := live[got.Sequence]
 			at := f.read - 1

@@ -50,6 +50,8 @@ type comparer struct {
 	kind string // of the case
 	left int    // cases that are wanted
 
+	giving string // what is given up now and then; empty: nothing
+
 	texts    []*text
 	in       int // the text whose rows the cache has up to the session's position; -1: none
 	prefixes []prefix

@@ -30,6 +30,7 @@ type passesResult struct {
 	Tokens     int            `json:"tokens"`      // read in parts
 	Compared   int            `json:"compared"`    // positions whose logits, or chosen tokens, were compared
 	Beside     int            `json:"beside"`      // of these, in passes beside other sequences
+	GivenUp    map[string]int `json:"given_up"`    // launches that came to nothing, by what they were
 	Differing  int            `json:"differing"`   // of all
 	Difference string         `json:"difference"`  // the first one, or empty
 	Passed     bool           `json:"passed"`      // something was compared, and nothing differs
@@ -44,19 +45,20 @@ type passesPlan struct {
 	kinds            []string      // none: all that the build has passes for
 }
 
-const passesUsage = "usage: device DIR passes [--cases N] [--kinds prompts,rows,drafts,sequences] [--positions N] " +
-	"[--seed N] [--seconds N] [--spin-limit DURATION] [--gpu N]"
+const passesUsage = "usage: device DIR passes [--cases N] [--kinds prompts,rows,drafts,sequences,aborts] " +
+	"[--positions N] [--seed N] [--seconds N] [--spin-limit DURATION] [--gpu N]"
 
 // passes decodes random texts token by token, and then again and again in other ways: by passes over prompts, by passes
-// of several rows, with drafts, and beside other sequences. Whatever is asked for its logits must give those of single
-// tokens, to the bit, and whatever chooses tokens the same tokens. Exit code 1: something differs.
+// of several rows, with drafts, and beside other sequences; if that is asked for, some are given up in their middle, at
+// times that no seed says. Whatever is asked for its logits must give those of single tokens, to the bit, and whatever
+// chooses tokens the same tokens. Exit code 1: something differs.
 func passes(dir string, args []string, stdout, stderr io.Writer) int {
 	set := flag.NewFlagSet("passes", flag.ContinueOnError)
 	set.SetOutput(stderr)
 	var plan passesPlan
 	set.IntVar(&plan.cases, "cases", 100, "compare `N` random cases")
 	kinds := set.String("kinds", "",
-		"`kinds` of cases, separated by commas (default: all that the build has passes for)")
+		"`kinds` of cases, separated by commas (default: all that the build has passes for, but aborts)")
 	set.IntVar(&plan.positions, "positions", 0, "positions of the longest text (default: all of the build)")
 	set.Uint64Var(&plan.seed, "seed", 1, "of the texts and of what is random")
 	seconds := set.Float64("seconds", 0, "stop after `N` seconds; 0: after all cases")
@@ -100,7 +102,7 @@ func comparePasses(ctx context.Context, s *host.Session, plan passesPlan) (_ *pa
 		plan.kinds = kindsOf(s)
 	}
 	for _, kind := range plan.kinds {
-		if !slices.Contains(kindsOf(s), kind) {
+		if kind != "aborts" && !slices.Contains(kindsOf(s), kind) {
 			return nil, fmt.Errorf("the build has no passes for %s; it has those for %s", kind,
 				strings.Join(kindsOf(s), ", "))
 		}
@@ -110,7 +112,8 @@ func comparePasses(ctx context.Context, s *host.Session, plan passesPlan) (_ *pa
 		plan.positions = most
 	}
 	c := &comparer{ctx: ctx, s: s, rng: rand.New(rand.NewPCG(plan.seed, 0)), in: -1,
-		passesResult: passesResult{Seed: plan.seed, Positions: plan.positions, Kinds: map[string]int{}}}
+		passesResult: passesResult{Seed: plan.seed, Positions: plan.positions, Kinds: map[string]int{},
+			GivenUp: map[string]int{}}}
 	if c.dir, err = os.MkdirTemp("", "amkc-prefixes"); err != nil {
 		return nil, err
 	}

@@ -110,3 +110,19 @@ func TestKindsOfCases(t *testing.T) {
 		require.Contains(t, stderr, "usage: device DIR passes", args)
 	}
 }
+
+// Prompts, rows and steps of sequences are given up in their middle, and what follows is what it would have been; a
+// launch that has left something behind then is found.
+func TestPassesThatAreGivenUp(t *testing.T) {
+	dir := wholeBuild(t, "slow_us=100 eager=1", "")
+	code, r := compared(t, dir, "--kinds", "aborts", "--cases", "60", "--positions", "60")
+	require.Zero(t, code, r.Difference)
+	for _, what := range []string{"prompts", "rows", "sequences"} {
+		require.Positive(t, r.GivenUp[what], what)
+		require.Positive(t, r.Kinds["aborts of "+what], what)
+	}
+	code, r = compared(t, wholeBuild(t, "slow_us=100 eager=1 dirty=1", ""), "--kinds", "aborts", "--cases", "60",
+		"--positions", "60")
+	require.Equal(t, 1, code)
+	require.Positive(t, r.Differing)
+}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -19,23 +20,30 @@ import (
 )
 
 // rowsModel has products of one slab and of several, whose last one is not whole, one to nine tiles on an SM, of which
-// eight are finished at once, and heads in units of 4.
-const rowsModel = `{"model_type": "llama", "hidden_size": 2112, "intermediate_size": 3700, "num_hidden_layers": 1,
+// eight are finished at once, and heads in units of 4. Of down, the columns are 3700 or a few more.
+const rowsModel = `{"model_type": "llama", "hidden_size": 2112, "intermediate_size": %d, "num_hidden_layers": 1,
 	"num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64, "vocab_size": 9504,
 	"max_position_embeddings": 160, "torch_dtype": "bfloat16"}`
 
 // What the kernel computes of several tokens in a pass, compiled for the CPU, has the bits of the same tokens by
 // themselves: products with matrices of each kind of format, in one slab and several, of vectors that are normalised or
 // centred, and attention over caches of the model's type and of integers, whole and in splits, with the cache that it
-// leaves. AMKC_LONG asks for more of them.
+// leaves. With tensor cores, without them, and with them where a vector is no multiple of four. AMKC_LONG asks for more
+// of them.
 func TestRowsOfTheKernel(t *testing.T) {
-	model := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(model, "config.json"), []byte(rowsModel), 0o600))
 	for _, c := range []struct {
 		dtype, weights, cache, reader string
 		rows, chunk                   int
 		long                          bool
 	}{
+		{"fp32", "none", "", "", 8, 8192, true},
+		{"fp32", "int4,down_proj=int8:g32:asym,o_proj=fp8", "int8", "LayerNorm", 3, 4096, false},
+		{"fp32", "fp8,gate_proj=none,up_proj=none", "", "UnitOffsetLayerNorm", 8, 16384, true},
+		{"fp32", "none", "int8", "BareLayerNorm", 5, 16384, true},
+		{"fp16 plain", "none,down_proj=int4:g32:sym,o_proj=fp8", "int8", "", 8, 4096, true},
+		{"bf16 plain", "none", "", "GainLayerNorm", 5, 9216, true},
+		{"bf16 odd", "none", "", "", 8, 4096, false},
+		{"fp16 odd", "int4,lm_head=none", "int8", "LayerNorm", 2, 16384, true},
 		{"bf16", "int4,down_proj=int8:g32:asym,o_proj=fp8", "int8", "", 8, 4096, false},
 		{"bf16", "int4,down_proj=int8:g32:asym,o_proj=fp8", "", "LayerNorm", 5, 4096, false},
 		{"fp16", "fp8,?_proj=int4:g128:sym,o_proj=int8,gate_proj=none,up_proj=none", "int8", "", 5, 4096, true},
@@ -55,7 +63,17 @@ func TestRowsOfTheKernel(t *testing.T) {
 			config, diags := ir.ParseConfig([]byte(`{"tiling": {"attention": {"split_from": 64, "max_splits": 3},
 				"ring": {"chunk_bytes": `+strconv.Itoa(c.chunk)+`}}}`), "config")
 			require.Empty(t, diags)
-			dtype := dtypes[c.dtype]
+			kind, form, _ := strings.Cut(c.dtype, " ")
+			dtype, intermediate, cores := dtypes[kind], 3700, "1"
+			if kind == "fp32" || form == "plain" {
+				cores = "0"
+			}
+			if form == "odd" {
+				intermediate = 3703
+			}
+			model := t.TempDir()
+			require.NoError(t, os.WriteFile(filepath.Join(model, "config.json"),
+				fmt.Appendf(nil, rowsModel, intermediate), 0o600))
 			o := builder.Options{Model: model, ConfigOnly: true, Config: config, DType: &dtype, Rows: []int{c.rows}}
 			if c.cache != "" {
 				integers := ir.I8
@@ -72,7 +90,7 @@ func TestRowsOfTheKernel(t *testing.T) {
 			if os.Getenv("AMKC_LONG") != "" {
 				long = "1"
 			}
-			defines := []string{"-DAMK_TENSOR_CORES=1", "-DAMK_FP8_CONVERT=1", "-DPASS=" + strconv.Itoa(c.rows),
+			defines := []string{"-DAMK_TENSOR_CORES=" + cores, "-DAMK_FP8_CONVERT=1", "-DPASS=" + strconv.Itoa(c.rows),
 				"-DPRODUCTS=" + strings.Join(products, ","), stagesDefine(t, dir), "-DLONG=" + long}
 			if c.reader != "" {
 				defines = append(defines, "-DREADER="+c.reader)
@@ -87,7 +105,8 @@ func TestRowsOfTheKernel(t *testing.T) {
 				require.NotContains(t, line, ": 0000dead", "was not handed over")
 			}
 			for _, what := range []string{"768 by 2112 row 767 token 1: ", "2112 by 512 row 2111 ",
-				"7400 by 2112 row 7399 ", "2112 by 3700 row 2111 ", "9504 by 2112 row 9503 ", "whole at 130 token 1 ",
+				fmt.Sprintf("%d by 2112 row %d ", 2*intermediate, 2*intermediate-1),
+				fmt.Sprintf("2112 by %d row 2111 ", intermediate), "9504 by 2112 row 9503 ", "whole at 130 token 1 ",
 				"split at 130 leaves "} {
 				is := func(line string) bool { return strings.HasPrefix(line, what) }
 				require.True(t, slices.ContainsFunc(alone, is), what)

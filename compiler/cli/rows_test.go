@@ -2,10 +2,11 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,7 +26,19 @@ var rowsOfHeads = map[string]struct {
 	config string
 	normed int // the form of norms that attention_rows.cc puts before it; 0: none
 	cache  string
+	dtype  string // bf16, unless it says another
+	long   bool   // AMKC_LONG alone asks for it
 }{
+	"plain window": {config: `"num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 20,
+		"model_type": "mistral", "sliding_window": 27`, dtype: "fp32"},
+	"plain own row in integers": {config: `"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 20,
+		"model_type": "mistral", "sliding_window": 1`, cache: "int8", dtype: "fp32", long: true},
+	"plain narrow window": {config: `"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64,
+		"model_type": "mistral", "sliding_window": 3`, dtype: "fp32", long: true},
+	"plain norms": {config: `"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 34,
+		"model_type": "qwen3"`, normed: 3, cache: "int8", dtype: "fp32"},
+	"plain whole norms": {config: `"num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 160,
+		"model_type": "qwen3"`, normed: 2, dtype: "fp32", long: true},
 	"wide group": {config: `"num_attention_heads": 12, "num_key_value_heads": 1, "head_dim": 64,
 		"model_type": "llama"`},
 	"window": {config: `"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64, "model_type": "mistral",
@@ -56,17 +69,27 @@ var rowsOfHeads = map[string]struct {
 // asks at more positions, and for every form of norms in each shape that has some.
 func TestRowsOfAttention(t *testing.T) {
 	for name, shape := range rowsOfHeads {
+		if shape.long && os.Getenv("AMKC_LONG") == "" {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			model := t.TempDir()
 			require.NoError(t, os.WriteFile(filepath.Join(model, "config.json"), []byte(`{`+shape.config+`,
 				"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1, "vocab_size": 64,
 				"max_position_embeddings": 160, "torch_dtype": "bfloat16"}`), 0o600))
-			config, diags := ir.ParseConfig([]byte(`{"tiling": {"attention": {"split_from": 64, "max_splits": 3},
-				"ring": {"chunk_bytes": 12288}}}`), "config")
+			dtype, bytes, chunks := cmp.Or(shape.dtype, "bf16"), 12288, 12
+			if dtype == "fp32" {
+				bytes, chunks = 24576, 32
+			}
+			config, diags := ir.ParseConfig(fmt.Appendf(nil, `{"tiling": {"attention": {"split_from": 64,
+				"max_splits": 3}, "ring": {"chunk_bytes": %d}}}`, bytes), "config")
 			require.Empty(t, diags)
-			dir := emittedAs(t, "bf16", shape.cache, builder.Options{Model: model, RandomSeed: new(uint64),
+			dir := emittedAs(t, dtype, shape.cache, builder.Options{Model: model, RandomSeed: new(uint64),
 				Config: config, Rows: []int{rowsOfPass}})
-			defines := []string{"-DMOST_CHUNKS=12", stagesDefine(t, dir)}
+			if dtype == "fp32" { // whose units take their rows once for each of the pass
+				lengthenRings(t, dir)
+			}
+			defines := []string{fmt.Sprint("-DMOST_CHUNKS=", chunks), stagesDefine(t, dir)}
 			if combine := structsWith(t, dir, "kWidth"); len(combine) > 0 {
 				defines = append(defines, "-DCOMBINE="+combine[0])
 			}
@@ -82,15 +105,20 @@ func TestRowsOfAttention(t *testing.T) {
 // of warps, in slabs, and in several flushes. AMKC_LONG asks for more of them.
 func TestRowsOfProducts(t *testing.T) {
 	dir := emittedAs(t, "bf16", "", builder.Options{Model: models + "pycoder-5m", Rows: []int{rowsOfPass}})
-	limits := regexp.MustCompile(`(kSharedLimit|kMaxRingSlots) = (\d+)`) // the ring is filled once
+	lengthenRings(t, dir)
+	requireRowsAlike(t, dir, "product_rows.cc")
+}
+
+// lengthenRings makes the rings of a build for one row and for several four times as long: a test fills them once.
+func lengthenRings(t *testing.T, dir string) {
+	t.Helper()
+	longer := strings.NewReplacer("kSharedLimit = ", "kSharedLimit = 4 * ", "kMaxRingSlots = ", "kMaxRingSlots = 5 * ")
 	for _, sources := range []string{dir, filepath.Join(dir, host.Pass{Rows: rowsOfPass}.Dir())} {
 		file := filepath.Join(sources, "schedule.h")
 		schedule, err := os.ReadFile(file)
 		require.NoError(t, err)
-		require.Len(t, limits.FindAll(schedule, -1), 2)
-		require.NoError(t, os.WriteFile(file, limits.ReplaceAll(schedule, []byte("$1 = 4 * $2")), 0o600))
+		require.NoError(t, os.WriteFile(file, []byte(longer.Replace(string(schedule))), 0o600))
 	}
-	requireRowsAlike(t, dir, "product_rows.cc")
 }
 
 // requireRowsAlike compiles a program with the sources of a build for one row and with those for several, and demands

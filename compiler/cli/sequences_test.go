@@ -17,20 +17,22 @@ import (
 // caches stay as they are.
 func TestAttentionOfSequences(t *testing.T) {
 	const sequences = 4
-	for _, c := range []struct{ shape, cache, splits string }{
-		{"wide", "", "3"}, {"window", "int8", "1"}, {"wide", "int8", "1"}, {"window", "", "2"}, {"group", "", "2"},
+	for _, c := range []struct{ shape, cache, splits, dtype string }{
+		{"wide", "", "3", "bf16"}, {"window", "int8", "1", "bf16"}, {"wide", "int8", "1", "bf16"},
+		{"window", "", "2", "bf16"}, {"group", "", "2", "bf16"}, {"window", "int8", "3", "fp32"},
+		{"odd", "", "2", "fp32"},
 	} {
 		if (c.shape == "group" || c.splits == "2") && os.Getenv("AMKC_LONG") == "" {
 			continue
 		}
-		t.Run(c.shape+c.cache+c.splits, func(t *testing.T) {
+		t.Run(c.dtype+c.shape+c.cache+c.splits, func(t *testing.T) {
 			model := t.TempDir()
 			require.NoError(t, os.WriteFile(filepath.Join(model, "config.json"), []byte(`{`+attentionShapes[c.shape]+`,
 				"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1, "vocab_size": 64,
 				"max_position_embeddings": 160, "torch_dtype": "bfloat16"}`), 0o600))
 			config, diags := ir.ParseConfig([]byte(`{"tiling": {"attention": {"max_splits": `+c.splits+`}}}`), "config")
 			require.Empty(t, diags)
-			dir := emittedAs(t, "bf16", c.cache, builder.Options{Model: model, RandomSeed: new(uint64), Config: config,
+			dir := emittedAs(t, c.dtype, c.cache, builder.Options{Model: model, RandomSeed: new(uint64), Config: config,
 				Sequences: sequences})
 			onCPU(t, dir)
 			var outputs []string

@@ -265,7 +265,10 @@ func (s *Session) cache() driver.Ptr {
 	return s.mem.cache + driver.Ptr(int64(s.region)*s.info.CacheBytes)
 }
 
-// fill allocates the memory, loads the weights and clears the rest.
+// fill allocates the memory, loads the weights, and clears what kernels read before they have written all of it: blocks
+// of the cache are copied whole, whichever of their rows there are, and so are the operands of 64 tokens of a prompt.
+// What those bytes are is masked, or belongs to columns that nobody looks at; but a tool that looks for reads of memory
+// that was never written would find them, and among them no others.
 func (s *Session) fill(ctx context.Context, path string, progress Progress) error {
 	w, err := openWeights(path, s.info.WeightBytes)
 	if err != nil {
@@ -286,10 +289,15 @@ func (s *Session) fill(ctx context.Context, path string, progress Progress) erro
 	if err := errors.Join(err, w.close()); err != nil {
 		return err
 	}
-	for _, z := range []struct {
+	type stretch struct {
 		at    driver.Ptr
 		bytes int
-	}{{s.mem.cache, s.Sequences() * int(s.info.CacheBytes)}, {s.mem.scratch, s.mem.logits}} {
+	}
+	zeros := []stretch{{s.mem.cache, s.Sequences() * int(s.info.CacheBytes)}, {s.mem.scratch, s.mem.logits}}
+	if s.prompt != nil {
+		zeros = append(zeros, stretch{s.prompt.memory, s.prompt.bytes()})
+	}
+	for _, z := range zeros {
 		if err := s.stream.MemsetD8(z.at, 0, z.bytes); err != nil {
 			return err
 		}

@@ -24,9 +24,8 @@ as they are: it accepts F32, F16 or BF16, the same for all three. The cache may 
 Leave out activations and cache, which are then of the type of the weights.`)
 	CodeTokens = diag.New("AMK3171", "pass of several tokens that the kernel does not take", `
 A program may say that a pass takes several sequences, or several rows of each: the proof and the reference VM know
-both. The kernel takes up to eight rows of one sequence, or one row of each of up to eight, with activations of 16 bits
-on tensor cores, a cache of as many or of I8, and vectors of a multiple of four elements. Sequences want one variant, as
-their positions are independent.
+both. The kernel takes up to eight rows of one sequence, or one row of each of up to eight. Sequences want one variant,
+as their positions are independent.
 
     pass sequences=1 rows=4
     pass sequences=8 rows=1

@@ -1,75 +1,21 @@
 package kernel
 
-import (
-	"amkc/ir"
-	"amkc/validate"
-)
+import "amkc/validate"
 
 // maxTokens is how many tokens a pass of the kernel has at most: each of its eight consumer warps chooses the token
 // after one of them.
 const maxTokens = 8
 
-// quad is how many words of a vector one load reads.
-const quad = 4
-
-// checkPass: a pass has one token, or is one that the stage bodies for several take. A unit of attention has one row of
-// one sequence of several, as in a pass of one token, so that what it is held to is for several rows alone.
+// checkPass: a pass has one token, or is one that the stage bodies for several take: rows of one sequence, or a row of
+// each of several.
 func (p *contract) checkPass() {
 	of := p.flat.Pass
-	rows := of.NumRows()
-	switch {
-	case of.NumTokens() == 1:
-		return
-	case of.NumSequences() > 1 && rows > 1 || of.NumTokens() > maxTokens:
+	if of.NumSequences() > 1 && of.NumRows() > 1 || of.NumTokens() > maxTokens {
 		p.Errorf(CodeTokens, "", "a pass takes %d rows of %d sequences, and the kernel takes at most %d rows of one, "+
-			"or one row of each of %d", rows, of.NumSequences(), maxTokens, maxTokens).
+			"or one row of each of %d", of.NumRows(), of.NumSequences(), maxTokens, maxTokens).
 			Suggest(otherwise, validate.Reference)
-		return
-	}
-	for i := range p.flat.Buffers {
-		b := &p.flat.Buffers[i]
-		if b.Kind == ir.KVCache && (b.Layout.Kind != ir.KVBlock16 || b.DType != ir.I8 && b.DType.Bits() != 16) {
-			p.Errorf(CodeTokens, "buffer "+b.Name, "is a cache of %s in layout %s, and in passes of several rows it "+
-				"has elements of 16 bits, or %s, in %s, for tensor cores", b.DType, b.Layout.Kind, ir.I8, ir.KVBlock16).
-				Suggest(otherwise, validate.Reference)
-			return
-		}
-	}
-	for i := range p.flat.Buffers {
-		b := &p.flat.Buffers[i]
-		if b.Layout.Kind == ir.Word32 && b.Shape[len(b.Shape)-1]%quad != 0 {
-			p.Errorf(CodeTokens, "buffer "+b.Name, "has %d elements for each row; passes of several tokens read four "+
-				"of them at a time", b.Shape[len(b.Shape)-1]).
-				Suggest(otherwise, validate.Reference)
-			return
-		}
-	}
-	for t := range p.flat.Tasks {
-		if p.Root(t) != t {
-			continue
-		}
-		if what := ofOneToken(&p.flat.Tasks[t], rows); what != "" {
-			p.Errorf(CodeTokens, p.Task(int32(t)), "%s, which the kernel does in passes of one row alone", what).
-				Suggest(otherwise, validate.Reference)
-			return
-		}
 	}
 }
 
 // otherwise is what may be done about a pass that the kernel does not take.
 const otherwise = "lower the model for one token per pass, or prove the program for backend %s"
-
-// ofOneToken says what a task does that the kernel has no stage body for in a pass of several tokens, which are so many
-// rows of each sequence; empty if nothing.
-func ofOneToken(t *ir.Task, rows int) string {
-	embeds := 0
-	for k := range t.Ops {
-		if t.Ops[k].Code == ir.EMBED {
-			embeds++
-		}
-	}
-	if rows == 1 && embeds > 1 {
-		return "looks rows of a table up by the positions of several sequences"
-	}
-	return ""
-}

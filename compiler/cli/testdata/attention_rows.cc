@@ -1,11 +1,11 @@
 // Runs attention on the CPU for ROWS consecutive rows of a sequence: by passes of kTokens rows, of one or of all. Writes
 // what the units of the stages that the test lists as STAGES hand over, and the cache that they leave, so that programs
-// of several sizes of passes can be compared to the bit. What splits hand over is combined by the stage COMBINE. With NORMED a form of norm and rotation is put before it: that
-// of the number, or with ALL each.
+// of several sizes of passes can be compared to the bit. What splits hand over is combined by the stage COMBINE. With
+// NORMED a form of norm and rotation is put before it: that of the number, or with ALL each.
+#include "attention.h"
 #include "made_up.h"
 #include "stream.h"
 
-#include "amk/attention_mma.cuh"
 #include "amk/combine.cuh"
 
 #ifndef COMBINE
@@ -17,7 +17,7 @@ constexpr Page kOut{(kExchangeBytes + 255) / 256 * 256, 1 << 20, 1};
 constexpr Page kCombined{kOut.offset + kOut.bytes, 1 << 20, 1};
 static u8 exchange[kCombined.offset + kCombined.bytes];
 alignas(256) static u8 cache[kCacheBytes];
-alignas(16) static u16 weights[4][kQueryRows];
+alignas(16) static Element::Bits weights[4][kQueryRows];
 static float frequencies[kHeadDim / 2];
 
 // ---- what is read: a function of the position of a row, and of the element ----
@@ -34,7 +34,7 @@ static void fill_cache(int position) {
           rows[at] = bits_at(row, head * 4096 + e);
         } else {
           const float v = dim >= kHeadDim ? 0 : row >= position ? old : value_at(row, head * 4096 + e, 1);
-          *reinterpret_cast<u16*>(rows + at) = Element::from_float(v);
+          *reinterpret_cast<CacheElement::Bits*>(rows + at) = CacheElement::from_float(v);
         }
       }
       for (int is_value = 0; kQuantisedCache && is_value < 2; ++is_value) {
@@ -103,7 +103,7 @@ static void keep(u8* to, int unit, int token) {
         v = WordOf<Fp32>::value(reinterpret_cast<const u64*>(exchange + kOut.offset)[at]);
       } else {
         const int at = token * kQueryRows + (unit * kGroupHeads + h) * kHeadDim + d;
-        v = WordOf<Element>::value(reinterpret_cast<const u32*>(exchange + kOut.offset)[at]);
+        v = WordOf<Element>::value(reinterpret_cast<const WordOf<Element>::Type*>(exchange + kOut.offset)[at]);
       }
       memcpy(to, &v, 4);
     }
@@ -113,9 +113,9 @@ static void keep(u8* to, int unit, int token) {
 template <class S, class Heads = PlainHeads>
 static void run() {
   constexpr int kOfUnit = 4 * kGroupHeads * (kHeadDim + (S::kSplits > 1 ? 2 : 0));
-  constexpr int kUnits = kKVHeads * S::kSplits, kParts = (ROWS * kGroupHeads + 15) / 16;
+  constexpr int kUnits = kKVHeads * S::kSplits, kParts = AMK_TENSOR_CORES ? (ROWS * kGroupHeads + 15) / 16 : ROWS;
   static u8 results[ROWS][kUnits][kOfUnit];
-  static u32 combined[ROWS][kQueryRows];
+  static WordOf<Element>::Type combined[ROWS][kQueryRows];
 #if ALL
   constexpr int kPositions[] = {0, 1, 13, 16, 31, 40, 64, 95, 112, 130, 151};
 #else

@@ -81,7 +81,7 @@ static void read(C& c) {
       for (int j = 0; j < 4; ++j) got[e + j] = Element::to_float(u16((j < 2 ? four.x : four.y) >> j % 2 * 16));
     }
 #else
-    UnitReader<S, NormedHeads>::fill(c, heads, u, got);
+    UnitReader<S, NormedHeads>::fill(c, heads, u, 0, got);
 #endif
     consumer_barrier();
     if (c.tid == 0) compare<S>(unit);

@@ -20,10 +20,10 @@ using Halves = Product<36, 580, 24, 4>;
 using Quarters = Product<44, 200, 40, 2>;
 
 constexpr int kMostRows = 96, kMostColumns = 5120;
-constexpr Page kIn{(kExchangeBytes + 255) / 256 * 256, ROWS * kMostColumns * 4, 1};
+constexpr Page kIn{(kExchangeBytes + 255) / 256 * 256, ROWS * kMostColumns * 2 * Element::kBytes, 1};
 static u8 exchange[kIn.offset + kIn.bytes];
-alignas(256) static u8 matrix[kMostRows * (kMostColumns + 128) * 2];
-alignas(16) static u16 gain[kMostColumns], bias[kMostColumns];
+alignas(256) static Element::Bits matrix[kMostRows * (kMostColumns + 128)];
+alignas(16) static Element::Bits gain[kMostColumns], bias[kMostColumns];
 static float results[ROWS][kMostRows];
 
 template <class Reader>
@@ -42,7 +42,7 @@ static void multiply_on_sm() {
   Context<Mode::kDecode> c(launch);
   c.sm = sm;
   c.begin_step(0);
-  stream_weights<S>(c, matrix);
+  stream_weights<S>(c, reinterpret_cast<u8*>(matrix));
   gemv<S>(c, reader<Reader>(), [&](const Row& r, float v) {
     if (r.valid) results[launch.position + r.token][r.row] = v;
   });
@@ -59,7 +59,7 @@ static void run() {
       const int row = launch.position + i / S::kColumns;
       const float mean = row % 3 / 64.0f;  // of a row's own
       const float v = rounded<Element>(mean + value_at(row, i % S::kColumns, 1 + row));
-      reinterpret_cast<u32*>(exchange + kIn.offset)[i] = WordOf<Element>::make(v, c.epoch);
+      reinterpret_cast<WordOf<Element>::Type*>(exchange + kIn.offset)[i] = WordOf<Element>::make(v, c.epoch);
     }
     for (sm = 0; sm < kSMs; ++sm)
       if (tiles_of<S>(sm, 0).count() > 0) run_block(multiply_on_sm<S, Reader>);
@@ -82,8 +82,7 @@ static void run_readers() {
 
 int main() {
   launch.exchange = exchange;
-  for (size_t i = 0; i < sizeof matrix / 2; ++i)
-    reinterpret_cast<u16*>(matrix)[i] = Element::from_float(value_at(100, i, 1));
+  for (size_t i = 0; i < sizeof matrix / sizeof *matrix; ++i) matrix[i] = Element::from_float(value_at(100, i, 1));
   for (int i = 0; i < kMostColumns; ++i) {
     gain[i] = Element::from_float(value_at(101, i, 2));
     bias[i] = Element::from_float(value_at(102, i, 1));

@@ -92,9 +92,9 @@ static void multiply(const WeightFormat& format) {
 #endif
     const auto activation = [](int column) { return x[column]; };
     if constexpr (W::kFloats) {
-      compare("fma", format, largest, dot32<W>(quad, lane, activation));
+      compare("fma", format, largest, add_dot32<W>(0, quad, lane, activation));
     } else {
-      compare("fma", format, largest, multiply_quarter<W>(quad, lane, activation));
+      compare("fma", format, largest, add_quarter<W>(0, quad, lane, activation));
     }
     __syncwarp();
   }

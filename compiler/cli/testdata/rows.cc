@@ -2,13 +2,13 @@
 // it is compiled with says: products that the test lists as PRODUCTS, and attention stages that it lists as STAGES.
 // Products read what a layer begins with through an RMSNORM, or all of them through READER.
 // Prints the bits of all results and of the cache, which are the same in both.
+#include "attention.h"
 #include "made_up.h"
 #include "stream.h"
 
 #include <type_traits>
 
 #include "amk/gemv.cuh"
-#include "amk/attention_mma.cuh"
 
 // ---- vectors ----
 
@@ -46,7 +46,7 @@ static void fill(size_t bytes) {
         put<typename W::Scale>(block + W::kScales + i * W::Scale::kBytes, random_value(-9, -5));
     }
   } else {
-    for (size_t i = 0; i < bytes; i += 2) put<WeightElement>(matrix + i, random_value(-5, 0));
+    for (size_t i = 0; i < bytes; i += WeightElement::kBytes) put<WeightElement>(matrix + i, random_value(-5, 0));
   }
 }
 
@@ -84,8 +84,8 @@ static void product() {
   using Reader = ReaderOf<S>;
   fill<Matrix<S>>(size_t(ceil_div(S::kRows, kTileRows)) * tile_bytes<Matrix<S>>(S::kColumns));
   for (int i = 0; i < S::kColumns; ++i) {
-    put<Element>(norm + i * 2, random_value(-2, 1));
-    put<Element>(shift + i * 2, random_value(-4, 0));
+    put<Element>(norm + i * Element::kBytes, random_value(-2, 1));
+    put<Element>(shift + i * Element::kBytes, random_value(-4, 0));
   }
   // Elements of very different sizes, tokens of other sizes, and one of zeros.
   for (int token = 0; token < PASS; ++token)
@@ -128,7 +128,7 @@ static void make_up(int position) {
           store_scale(rows, row, is_value, old ? row % 2 ? NAN : INFINITY : fabsf(random_value(-8, -5)));
         } else {
           for (int dim = 0; dim < kPaddedHead; ++dim)
-            put<Element>(rows + cache_offset(row, dim, is_value),
+            put<CacheElement>(rows + cache_offset(row, dim, is_value),
                          dim >= kHeadDim ? 0 : old ? row % 2 ? NAN : INFINITY : random_value(-4, 0));
         }
       }

@@ -1,10 +1,9 @@
 // Runs attention of several sequences on the CPU: all units of the stages that the test lists as STAGES, over a cache of
 // each sequence that is made up. Prints what each sequence that is there gets, and a digest of every cache. Compiled
 // with a kernel of one token it does one sequence after another, and what it prints must be the same.
+#include "attention.h"
 #include "made_up.h"
 #include "stream.h"
-
-#include "amk/attention_mma.cuh"
 
 constexpr int kAll = SEQUENCES;  // of the pass that is compared
 constexpr Page kOut{(kExchangeBytes + 255) / 256 * 256, 1 << 22, 1};
@@ -14,9 +13,10 @@ alignas(256) static u8 cache[kAll][kCacheBytes];
 
 // Finite rows of integers with scales, or of elements; padding too.
 static void make_up(u8* of) {
-  auto* elements = reinterpret_cast<u16*>(of);
-  for (size_t i = 0; i < kCacheBytes / 2; ++i)
-    elements[i] = kQuantisedCache ? u16(random_bits()) : Element::from_float(random_within(1));
+  for (size_t i = 0; i < kCacheBytes; i += CacheElement::kBytes) {
+    if constexpr (kQuantisedCache) of[i] = u8(random_bits());
+    else put<CacheElement>(of + i, random_within(1));
+  }
   for (int head = 0; kQuantisedCache && head < kKVHeads; ++head)
     for (int row = 0; row < kHeadCacheBytes / kCacheBlockBytes * kCacheRows; ++row)
       for (int is_value = 0; is_value < 2; ++is_value)

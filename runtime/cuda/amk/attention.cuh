@@ -39,12 +39,14 @@ constexpr int kUnitRows = kSequenceRows / kRowGroups<S>;
 
 // A column of a unit is a query head of a token; those of a token lie side by side. How many of
 // them the warps have accumulators for at once, and how often a unit therefore takes its cache
-// rows.
+// rows: without tensor cores once for each token.
 template <class S>
 constexpr int kUnitColumns = kUnitRows<S> * kGroupHeads;
 constexpr int kPartColumns = 2 * kMmaHeads * kWarpSets;
 template <class S>
-constexpr int kUnitPasses = kSequenceRows > 1 ? ceil_div(kUnitColumns<S>, kPartColumns) : 1;
+constexpr int kUnitPasses = kSequenceRows == 1 ? 1
+                            : AMK_TENSOR_CORES ? ceil_div(kUnitColumns<S>, kPartColumns)
+                                               : kUnitRows<S>;
 
 // A unit's cache rows are its chunks: kShareRows rows each, every kSplits-th of the sequence. Where
 // the stage has a window, the position sees the last kWindowRows rows alone, its own among them:

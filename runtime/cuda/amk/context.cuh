@@ -275,12 +275,15 @@ __device__ __forceinline__ void give_registers() {
 // aborted launch computes garbage, quickly, and its results are thrown away. Only a counter and a
 // call are inlined: there are many waits, and a stage's code must stay small.
 struct Spin {
+  // Polls from one look at the clock to the next, and from one look at the host's abort word.
+  static constexpr u32 kUnasked = AMK_EAGER_ABORT ? 1 : 1 << 8;
+  static constexpr u32 kUnaskedOfHost = AMK_EAGER_ABORT ? 1 : 1 << 16;
   u32 polls = 0;
   u64 start = 0;
 
   template <class C>
   __device__ __forceinline__ bool give_up(C& c, Wait wait, u32 index, u32 expected) {
-    if ((++polls & 255) != 0) return false;
+    if (++polls % kUnasked != 0) return false;
     start = slow(wait, c.stage, c.layer, c.step, index, expected, polls, start);
     return start == kGiveUp;
   }
@@ -303,7 +306,7 @@ struct Spin {
     if (now - start > limit) {
       valid = 1;
     } else if (load_relaxed(shared.abort_device) ||
-               ((polls & 0xffff) == 0 && load_system(shared.abort))) {
+               (polls % kUnaskedOfHost == 0 && load_system(shared.abort))) {
       valid = 2;
     } else {
       return start;

@@ -47,10 +47,11 @@ struct TotalOf<false> {
   using Type = float;
 };
 
-// What a lane adds to its sum for a block of integers, without tensor cores: quarter lane % 4 of
-// row lane / 4. x gives an activation by its column in the quad. All lanes of a warp call it.
+// Adds what a lane has of a block of integers, without tensor cores: quarter lane % 4 of row
+// lane / 4. x gives an activation by its column in the quad. All lanes of a warp call it.
 template <class W, class Activations>
-__device__ __forceinline__ float multiply_quarter(const u8* block, int lane, Activations&& x) {
+__device__ __forceinline__ float add_quarter(float to, const u8* block, int lane,
+                                             Activations&& x) {
   constexpr bool kDigits = Element::kBytes == 2;
   float largest = kLargestDigits, inverse = 1;
   if constexpr (kDigits) {
@@ -82,13 +83,14 @@ __device__ __forceinline__ float multiply_quarter(const u8* block, int lane, Act
       if constexpr (kDigits) {
         total += (q - zero) * int(short(digits_of(value, inverse)));
       } else {
-        total += float(q - zero) * value;
+        total = fmaf(float(q - zero), value, total);
       }
     }
   }
   using Bits = typename W::Scale::Bits;
   const Bits scale = reinterpret_cast<const Bits*>(block + W::kScales)[group];
-  return float(total) * (W::Scale::to_float(scale) * (largest * (1.0f / kLargestDigits)));
+  return fmaf(float(total),
+              W::Scale::to_float(scale) * (largest * (1.0f / kLargestDigits)), to);
 }
 
 }  // namespace amk

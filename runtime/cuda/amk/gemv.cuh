@@ -3,7 +3,7 @@
 // know where the weights come from.
 #pragma once
 
-#include "gemv_fma.cuh"
+#include "gemm_fma.cuh"
 #if AMK_TENSOR_CORES
 #include "gemm_mma.cuh"
 #endif
@@ -69,15 +69,14 @@ using ResidualUnitOffsetRmsNorm = ResidualNormReader<true>;
 
 template <class S, class C, class Reader, class Finish>
 __device__ __forceinline__ void gemv(C& c, const Reader& in, Finish&& finish) {
+  if constexpr (kOnTensorCores<S>) {
 #if AMK_TENSOR_CORES
-  if constexpr (kTokens > 1) {
-    gemm_mma<S>(c, in, finish);
-  } else if constexpr (Element::kBytes == 2 && kSame<WeightElement, Element> &&
-                       S::kColumns % 4 == 0) {
-    gemv_mma<S>(c, in, finish);
-  } else
+    if constexpr (kTokens > 1) gemm_mma<S>(c, in, finish);
+    else gemv_mma<S>(c, in, finish);
 #endif
-  {
+  } else if constexpr (kTokens > 1) {
+    gemm_fma<S>(c, in, finish);
+  } else {
     gemv_fma<S>(c, in, finish);
   }
 }

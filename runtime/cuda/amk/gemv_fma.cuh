@@ -32,39 +32,63 @@ __device__ __forceinline__ void store_activation(float* to, float x) { *to = x; 
 template <class E>
 __device__ __forceinline__ void store_activation(u16* to, float x) { *to = u16(E::from_float(x)); }
 
-// Eight weights of a lane (tile_column) times eight activations, added up in the order of the
-// columns.
-template <class W, class E>
-__device__ __forceinline__ float dot8(const u8* weights, const Activation* x) {
-  const float4 x0 = load_four<E>(x), x1 = load_four<E>(x + 4);
-  if constexpr (W::kBytes == 4) {
-    const float4 w0 = *reinterpret_cast<const float4*>(weights),
-                 w1 = *reinterpret_cast<const float4*>(weights + 16);
-    return w0.x * x0.x + w0.y * x0.y + w1.x * x0.z + w1.y * x0.w + w0.z * x1.x + w0.w * x1.y +
-           w1.z * x1.z + w1.w * x1.w;
-  } else {
-    const uint4 w = *reinterpret_cast<const uint4*>(weights);
-    return W::to_float(u16(w.x)) * x0.x + W::to_float(u16(w.x >> 16)) * x0.y +
-           W::to_float(u16(w.z)) * x0.z + W::to_float(u16(w.z >> 16)) * x0.w +
-           W::to_float(u16(w.y)) * x1.x + W::to_float(u16(w.y >> 16)) * x1.y +
-           W::to_float(u16(w.w)) * x1.z + W::to_float(u16(w.w >> 16)) * x1.w;
-  }
-}
+// Eight weights of a lane (tile_column), in the order of their columns.
+template <class W>
+struct EightWeights {
+  float of[8];
 
-// The 32 numbers in e4m3 of quarter lane % 4 of row lane / 4 of a block, times their activations
-// and their scale. x gives an activation by its column in the block.
+  __device__ explicit __forceinline__ EightWeights(const u8* weights) {
+    if constexpr (W::kBytes == 4) {
+      const float4 a = *reinterpret_cast<const float4*>(weights),
+                   b = *reinterpret_cast<const float4*>(weights + 16);
+      of[0] = a.x, of[1] = a.y, of[2] = b.x, of[3] = b.y;
+      of[4] = a.z, of[5] = a.w, of[6] = b.z, of[7] = b.w;
+    } else {
+      const uint4 w = *reinterpret_cast<const uint4*>(weights);
+      const u32 two[4] = {w.x, w.z, w.y, w.w};
+#pragma unroll
+      for (int i = 0; i < 8; ++i) of[i] = W::to_float(u16(two[i / 2] >> i % 2 * 16));
+    }
+  }
+  // Times eight activations, added up in the order of the columns. Which products are rounded is
+  // said here and not left to the compiler: kernels for one token and for several agree.
+  __device__ __forceinline__ float times(const float4 x, const float4 y) const {
+    float sum = sum_of_products(of[0], x.x, of[1], x.y);
+    sum = fmaf(of[3], x.w, fmaf(of[2], x.z, sum));
+    sum = fmaf(of[5], y.y, fmaf(of[4], y.x, sum));
+    return fmaf(of[7], y.w, fmaf(of[6], y.z, sum));
+  }
+};
+
+// Adds the 32 numbers in e4m3 of quarter lane % 4 of row lane / 4 of a block, times their
+// activations and their scale. x gives an activation by its column in the block.
 template <class W, class Activations>
-__device__ __forceinline__ float dot32(const u8* block, int lane, Activations&& x) {
+__device__ __forceinline__ float add_dot32(float to, const u8* block, int lane, Activations&& x) {
   const int row = lane / 4, quarter = lane % 4;
   float sum = 0;
 #pragma unroll 1
   for (int column = quarter * 32; column < quarter * 32 + 32; column += 4) {
     const u32 four = *reinterpret_cast<const u32*>(block + W::place(row, column));
 #pragma unroll
-    for (int i = 0; i < 4; ++i) sum += e4m3_to_float(four >> 8 * i) * x(column + i);
+    for (int i = 0; i < 4; ++i) sum = fmaf(e4m3_to_float(four >> 8 * i), x(column + i), sum);
   }
   using Bits = typename W::Scale::Bits;
-  return sum * W::Scale::to_float(reinterpret_cast<const Bits*>(block + W::kScales)[row]);
+  const Bits scale = reinterpret_cast<const Bits*>(block + W::kScales)[row];
+  return fmaf(sum, W::Scale::to_float(scale), to);
+}
+
+// Adds what a lane has of a quantised block: quarter lane % 4 of row lane / 4.
+template <class W, class Activations>
+__device__ __forceinline__ float add_block(float to, const u8* block, int lane, Activations&& x) {
+  if constexpr (W::kFloats) return add_dot32<W>(to, block, lane, x);
+  else return add_quarter<W>(to, block, lane, x);
+}
+
+// What it has of another one.
+template <class W>
+__device__ __forceinline__ EightWeights<typename W::Element> eight_weights(const u8* block,
+                                                                           int lane) {
+  return EightWeights<typename W::Element>(block + lane * (W::kBlockBytes / 32));
 }
 
 // A stage as this path runs it: all warps share a tile, whatever the descriptor says.
@@ -86,28 +110,53 @@ __device__ __forceinline__ float sum_over_block(C& c, int by, float v) {
   return v;
 }
 
+// An element with the weight of a norm, rounded once.
+template <class Reader>
+__device__ __forceinline__ float normed(const Reader& in, float x, int column) {
+  const float weight = load_weight(in.weight, column);
+  return rounded<Element>(x * (Reader::kUnitOffset ? 1.0f + weight : weight));
+}
+
+// The mean of a vector from its sum. It is rounded, whatever it is taken off.
+template <class S>
+__device__ __forceinline__ float mean_of_sum(float sum) {
+  return __fmul_rn(sum, 1.0f / S::kColumns);
+}
+// 1 over the deviation, from the sum of the squares of what is left of the elements then.
+template <class S, class Reader>
+__device__ __forceinline__ float inverse_deviation(const Reader& in, float squares) {
+  return rsqrtf(squares * (1.0f / S::kColumns) + in.eps);
+}
+// An element without its mean, over the deviation, with its weight and bias; rounded once.
+template <class Reader>
+__device__ __forceinline__ float centred_element(const Reader& in, float x, float mean,
+                                                 float inverse, int column) {
+  x = (x - mean) * inverse;
+  if constexpr (Reader::kGain) {
+    const float weight = load_weight(in.weight, column);
+    x *= Reader::kUnitOffset ? 1.0f + weight : weight;
+  }
+  if constexpr (Reader::kShift) x += load_weight(in.bias, column);
+  return rounded<Element>(x);
+}
+
 // LAYERNORM of the vector in scratch, of which each thread goes over the elements that it has put
 // there; `sum` is theirs. The variance is that of what is left when the mean is taken off.
 template <class S, class C, class Reader>
 __device__ __forceinline__ void centre_vector(C& c, const Reader& in, float sum) {
-  const float mean = sum_over_block(c, 0, sum) * (1.0f / S::kColumns);
+  const float mean = mean_of_sum<S>(sum_over_block(c, 0, sum));
   float squares = 0;
 #pragma unroll 1
   for (int column = c.tid; column < S::kColumns; column += kConsumers) {
     const float x = load_activation<Element>(&c.shared.vector[column]) - mean;
     squares += x * x;
   }
-  squares = sum_over_block(c, 1, squares);
-  const float inverse = rsqrtf(squares * (1.0f / S::kColumns) + in.eps);
+  const float inverse = inverse_deviation<S>(in, sum_over_block(c, 1, squares));
 #pragma unroll 1
   for (int column = c.tid; column < S::kColumns; column += kConsumers) {
-    float x = (load_activation<Element>(&c.shared.vector[column]) - mean) * inverse;
-    if constexpr (Reader::kGain) {
-      const float weight = load_weight(in.weight, column);
-      x *= Reader::kUnitOffset ? 1.0f + weight : weight;
-    }
-    if constexpr (Reader::kShift) x += load_weight(in.bias, column);
-    store_activation<Element>(&c.shared.vector[column], rounded<Element>(x));
+    Activation* at = &c.shared.vector[column];
+    const float x = load_activation<Element>(at);
+    store_activation<Element>(at, centred_element(in, x, mean, inverse, column));
   }
 }
 
@@ -154,10 +203,7 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
         sum += x;
         if constexpr (Reader::kNorm) {
           squares += x * x;
-          if (column < S::kColumns) {
-            const float weight = load_weight(in.weight, column);
-            x = rounded<Element>(x * (Reader::kUnitOffset ? 1.0f + weight : weight));
-          }
+          if (column < S::kColumns) x = normed(in, x, column);
         }
         store_activation<Element>(&c.shared.vector[column], x);
       }
@@ -187,20 +233,15 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
           const u8* block = source + b * W::kBlockBytes;
           const int first_column = (chunk * kChunkBlocks + b) * W::kBlockColumns;
           if constexpr (W::kQuantised) {
-            const auto activation = [&](int column) {
+            sum = add_block<W>(sum, block, c.lane, [&](int column) {
               column += first_column;
               return column < S::kColumns ? load_activation<Element>(&c.shared.vector[column])
                                           : 0.0f;
-            };
-            if constexpr (W::kFloats) {
-              sum += dot32<W>(block, c.lane, activation);
-            } else {
-              sum += multiply_quarter<W>(block, c.lane, activation);
-            }
+            });
           } else {
-            sum += dot8<WeightElement, Element>(
-                block + c.lane * (W::kBlockBytes / 32),
-                &c.shared.vector[first_column + (c.lane & 3) * 8]);
+            const Activation* x = &c.shared.vector[first_column + (c.lane & 3) * 8];
+            sum += eight_weights<W>(block, c.lane)
+                       .times(load_four<Element>(x), load_four<Element>(x + 4));
           }
         }
         release(c, c.slot, 1);

@@ -126,6 +126,14 @@ __device__ __forceinline__ void keep_partial(C& c, int warp, int tile, float sum
   }
 }
 
+// The same of a token of several: the sum of a whole row.
+template <class C>
+__device__ __forceinline__ void keep_token(C& c, int token, int tile, float sum) {
+  sum = sum_of_quarters(sum);
+  if (c.lane % 4 == 0)
+    c.shared.partial[c.flush & 1][c.warp][token * kTokenSums + tile * kTileRows + c.lane / 4] = sum;
+}
+
 // A finished row of a stage and token, as a thread has it.
 struct Row {
   int row;     // of the matrix

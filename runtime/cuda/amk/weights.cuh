@@ -134,18 +134,31 @@ constexpr int kQuadsOfChunk = int(kSlotBytes) / W::kQuadBytes < kWarps
 template <class S>
 constexpr int kChunkBytes = kQuadsOfChunk<Matrix<S>, S::kWarps> * Matrix<S>::kQuadBytes;
 
+// Whether tensor cores multiply the matrix of a stage: they take four activations at a time.
+template <class S>
+constexpr bool kOnTensorCores = AMK_TENSOR_CORES && Element::kBytes == 2 &&
+                                kSame<WeightElement, Element> && S::kColumns % 4 == 0;
+
 // Chunks of a slab, the columns whose sums are a chain of mma: four quads of each of the warps that
 // share a tile, or as many as a chunk has if these are more. In a pass of 8 tokens a warp has the
 // activations of so many columns in registers. Quantised matrices have no chains of mma: a slab is
-// what registers hold, and one token has no slabs.
+// what registers hold, and one token has no slabs. Neither has one without tensor cores; of several
+// tokens a slab is then what lies in shared memory at a time (ir.PlainSlab).
 template <class S>
 constexpr int kChunkQuadsOfWarp =
     ceil_div(kQuadsOfChunk<Matrix<S>, S::kWarps>, int(S::kWarps));
+constexpr int kPlainSlabColumns = 1024;  // or a chunk of more
+template <class S>
+constexpr int kChunkColumns = kQuadsOfChunk<Matrix<S>, S::kWarps> * kQuadColumns;
+template <class S>
+constexpr int kPlainSlabChunks =
+    kChunkColumns<S> < kPlainSlabColumns ? kPlainSlabColumns / kChunkColumns<S> : 1;
 template <class S>
 constexpr int kSlabChunks =
-    Matrix<S>::kQuantised && kTokens == 1 ? ceil_div(S::kColumns, kQuadColumns)
-    : kChunkQuadsOfWarp<S> < 4            ? 4 / kChunkQuadsOfWarp<S>
-                                          : 1;
+    kTokens > 1 && !kOnTensorCores<S>       ? kPlainSlabChunks<S>
+    : Matrix<S>::kQuantised && kTokens == 1 ? ceil_div(S::kColumns, kQuadColumns)
+    : kChunkQuadsOfWarp<S> < 4              ? 4 / kChunkQuadsOfWarp<S>
+                                            : 1;
 
 // Element of a matrix with so many columns.
 template <class W>

@@ -41,7 +41,7 @@ static Kernel prompt_kernel = {"amk_prompt", 1, {192}, 0};
 
 static long eos, eos_at, stall_at, hang_at, slow_us, decode_us, ceiling_us, drain_us, profile_us, read_us, flaky, off;
 static long runs, nan_at, bad_at, bad_ordinal, bad_element, lost_row, any_weights, pass_off, pass_picks;
-static long batch_off, batch_writes;
+static long batch_off, batch_writes, eager, dirty;
 
 static const struct { const char* key; uint32_t* word; long* value; long initial; } settings[] = {
     {"abi", &info.abi, 0, 6}, {"sms", &info.sms, 0, 4}, {"threads", &info.threads, 0, 288},
@@ -71,6 +71,8 @@ static const struct { const char* key; uint32_t* word; long* value; long initial
     {"pass_picks", 0, &pass_picks, 0},  // such passes choose the next token instead
     {"batch_off", 0, &batch_off, 0},    // the same of passes of several sequences
     {"batch_writes", 0, &batch_writes, 0},  // sequences that are absent lose their first row
+    {"eager", 0, &eager, 0},            // every row looks at the abort word
+    {"dirty", 0, &dirty, 0},            // and then the row before its launch's is another token's
     {"any_weights", 0, &any_weights, 0},  // the weights are a model's, rather than those of hosttest
 };
 
@@ -313,6 +315,11 @@ static int gives_up_too(const Launch* l) { return *(uint32_t*)host(l->abort_devi
 static int step(const Launch* l, int i, int pass, int token, int is_off) {
   int position = l->position + i;
   if (slow_us) usleep(slow_us);
+  if (eager && *(volatile uint32_t*)host(l->abort)) {
+    if (dirty && l->position > 0) *row(l->cache, l->position - 1) += 1;
+    give_up(l, i, -1);
+    return -1;
+  }
   if (position == stall_at) { stall_at = -1; give_up(l, i, 1); return -1; }
   if (position == hang_at) {
     for (int polls = 0; polls < 5000 && !*(volatile uint32_t*)host(l->abort); polls++) usleep(1000);
@@ -441,6 +448,8 @@ static void read_prompt(void* arg) {
   if (l->logits && l->steps > 32) complain("logits of more tokens than there is room for");
   if (variant_of(l->position) != variant_of(l->position + l->steps - 1)) complain("a pass runs into another variant");
   if (l->position < 0 || l->position + l->steps > (int)info.max_seq) complain("positions past the end");
+  for (uint64_t i = 0; i < prompt.workspace; i++)
+    if (((uint8_t*)host(l->exchange))[i] == 0xee) { complain("the workspace was never written"); break; }
   memset(host(l->exchange), 0xff, prompt.workspace);
   now_ms += decode_us / 1000.;
   long lost = lost_row;

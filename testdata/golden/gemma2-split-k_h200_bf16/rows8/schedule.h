@@ -93,10 +93,10 @@ struct Qkv {
 //   L{i}.kv[a,pos,0,0:32] = KV_APPEND(L{i}.qkv[256+a*32:256+(a+1)*32])
 //   L{i}.kv[a,pos,1,0:32] = KV_APPEND(L{i}.qkv[320+a*32:320+(a+1)*32])
 struct Attn {
-  static constexpr int kUnits = 2;
-  static constexpr int kRotation = 12;  // of the SMs against the work
-  static constexpr int kRotationStep = 31;  // more, from layer to layer
-  static constexpr int kTasks = 2;  // that hand over L{i}.attn
+  static constexpr int kUnits = 8;
+  static constexpr int kRotation = 17;  // of the SMs against the work
+  static constexpr int kRotationStep = 6;  // more, from layer to layer
+  static constexpr int kTasks = 8;  // that hand over L{i}.attn
   static constexpr int kSplits = 1;  // of a kv head's rows
   static constexpr int kShareRows = 128;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
@@ -243,7 +243,7 @@ namespace amk {
 
 // ---- what depends on the features; scratch is counted in floats -------------------------------
 constexpr int kAttentionHeads = AMK_TENSOR_CORES ? 8 : 4;  // heads a warp keeps results of
-constexpr int kAttentionScratch = 8 * kAttentionHeads * 32;  // 8 warps, padded head
+constexpr int kAttentionScratch = 8 * kAttentionHeads * 36;  // 8 warps, padded head and 4
 constexpr int kUnitScratch = AMK_TENSOR_CORES ? 7168 : 768;  // bytes: q heads, a cache block
 constexpr int kDigitScratch = 16;  // bytes: a vector in fixed point
 constexpr int kVectorScratch = AMK_TENSOR_CORES ? 4 : 128;  // activations, without tensor cores

@@ -96,10 +96,10 @@ struct Qkv {
 //   L{i}.kv[a,pos,0,0:64] = KV_APPEND(L{i}.qkv[256+a*64:256+(a+1)*64])
 //   L{i}.kv[a,pos,1,0:64] = KV_APPEND(L{i}.qkv[384+a*64:384+(a+1)*64])
 struct ShortAttn {
-  static constexpr int kUnits = 2;
+  static constexpr int kUnits = 4;
   static constexpr int kRotation = 28;  // of the SMs against the work
   static constexpr int kRotationStep = 8;  // more, from layer to layer
-  static constexpr int kTasks = 2;  // that hand over L{i}.attn
+  static constexpr int kTasks = 4;  // that hand over L{i}.attn
   static constexpr int kSplits = 1;  // of a kv head's rows
   static constexpr int kShareRows = 64;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
@@ -118,10 +118,10 @@ struct ShortAttn {
 //   L{i}.kv[a/16,pos:pos+1 block 64 part a%16 of 16,1,0:64] =
 //       KV_APPEND(L{i}.qkv[384+a/16*64:384+(a/16+1)*64])
 struct LongPart {
-  static constexpr int kUnits = 32;
-  static constexpr int kRotation = 13;  // of the SMs against the work
-  static constexpr int kRotationStep = 13;  // more, from layer to layer
-  static constexpr int kTasks = 32;  // that hand over L{i}.part
+  static constexpr int kUnits = 64;
+  static constexpr int kRotation = 0;  // of the SMs against the work
+  static constexpr int kRotationStep = 43;  // more, from layer to layer
+  static constexpr int kTasks = 64;  // that hand over L{i}.part
   static constexpr int kSplits = 16;  // of a kv head's rows
   static constexpr int kShareRows = 64;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
@@ -244,7 +244,7 @@ namespace amk {
 
 // ---- what depends on the features; scratch is counted in floats -------------------------------
 constexpr int kAttentionHeads = AMK_TENSOR_CORES ? 8 : 2;  // heads a warp keeps results of
-constexpr int kAttentionScratch = 8 * kAttentionHeads * 64;  // 8 warps, padded head
+constexpr int kAttentionScratch = 8 * kAttentionHeads * 68;  // 8 warps, padded head and 4
 constexpr int kUnitScratch = AMK_TENSOR_CORES ? 10752 : 1024;  // bytes: q heads, a cache block
 constexpr int kDigitScratch = 16;  // bytes: a vector in fixed point
 constexpr int kVectorScratch = AMK_TENSOR_CORES ? 4 : 704;  // activations, without tensor cores

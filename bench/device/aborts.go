@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// aborts gives passes up somewhere in their middle, and reads on: prompts, passes of rows and steps of several
+// sequences, as far as the build has them. What a pass has left that was given up must not matter.
+func (c *comparer) aborts() error {
+	of := []string{"prompts"}
+	if c.s.PassRows() > 1 {
+		of = append(of, "rows")
+	}
+	if c.s.Sequences() > 1 {
+		of = append(of, "sequences")
+	}
+	if c.giving = of[c.rng.IntN(len(of))]; c.giving == "sequences" {
+		defer func() { c.giving = "" }()
+		return c.sequences()
+	}
+	what := c.giving
+	c.giving = ""
+	t, err := c.enter()
+	if err != nil {
+		return err
+	}
+	most := len(t.ids)
+	if what == "rows" {
+		most = c.s.PassRows()
+	}
+	for range 1 + c.rng.IntN(4) {
+		left := min(most, len(t.ids)-c.s.Position())
+		if left == 0 {
+			break
+		}
+		if err := c.giveUp(t, partOf(c.rng, left), what); err != nil {
+			return err
+		}
+	}
+	if left := len(t.ids) - c.s.Position(); left > 0 {
+		if err := c.read(t, partOf(c.rng, left), true); err != nil {
+			return err
+		}
+	}
+	c.count("aborts of " + what)
+	return c.save()
+}
+
+// giveUp reads the next tokens of a text, and then again, until they are given up at some time or are there. The session
+// stands where it stood or behind some of them, and what it has in the cache up to there must be right.
+func (c *comparer) giveUp(t *text, n int, what string) error {
+	at, start := c.s.Position(), time.Now()
+	if err := c.read(t, n, true); err != nil {
+		return err
+	}
+	took := time.Since(start)
+	if err := c.s.Rewind(at); err != nil {
+		return err
+	}
+	ctx, cancel := c.cancelled(took)
+	defer cancel()
+	var each func(int, []float32) error
+	if c.rng.IntN(2) == 0 {
+		each = func(position int, logits []float32) error {
+			c.compare(hashOf(logits) == t.logits[position], position, "in a part of %d tokens from %d on, given up", n, at)
+			return nil
+		}
+	}
+	_, err := c.s.Feed(ctx, t.ids[at:at+n], each)
+	stands := c.s.Position()
+	switch {
+	case err != nil && !errors.Is(err, errGivenUp):
+		return err
+	case stands < at || stands > at+n:
+		return fmt.Errorf("the session stands at %d after tokens %d to %d were given up", stands, at, at+n)
+	case err != nil && stands < at+n:
+		c.GivenUp[what]++
+	}
+	return nil
+}
+
+// cancelled is a context that is cancelled while something is under way that takes so long, or not long after.
+func (c *comparer) cancelled(took time.Duration) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(c.ctx)
+	after := 1.2 * c.rng.Float64() * float64(took)
+	timer := time.AfterFunc(time.Duration(after), func() { cancel(errGivenUp) })
+	return ctx, func() {
+		timer.Stop()
+		cancel(nil)
+	}
+}

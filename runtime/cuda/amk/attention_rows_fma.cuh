@@ -1,0 +1,112 @@
+// Attention of a pass of several tokens on the ordinary floating-point units: consecutive rows of
+// one sequence, all or some of which are a unit's. It takes its cache rows once for each of its
+// tokens, and computes what the token
+// computes alone (docs/passes.md): its own row first, then blocks of rows before it, of which those
+// of the pass lie in shared memory as the cache will have them. Needs schedule.h.
+#pragma once
+
+#include "heads_fma.cuh"
+
+namespace amk {
+
+static_assert(kSequenceRows <= kCacheRows, "the rows of a pass are a block at most");
+
+// The rows of a block of which the first `cached` are in the cache, and those behind them are the
+// first ones of the pass; less than 0 of them leave out as many rows of the pass.
+struct PassRows {
+  BlockRows cache, pass;
+  int cached;
+
+  __device__ __forceinline__ const u8* key(int row) const {
+    return row < cached ? cache.key(row) : pass.key(in_pass(row));
+  }
+  __device__ __forceinline__ const u8* value(int row) const {
+    return row < cached ? cache.value(row) : pass.value(in_pass(row));
+  }
+  __device__ __forceinline__ RowScales scales(int row) const {
+    return row < cached ? cache.scales(row) : pass.scales(in_pass(row));
+  }
+  // Rows behind those of the pass are not seen: any place will do.
+  __device__ __forceinline__ int in_pass(int row) const {
+    return min(row - cached, kSequenceRows - 1);
+  }
+};
+
+template <class S, class C, class Heads, class Cache>
+__device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page out, Cache cache) {
+  using Reader = UnitReader<S, Heads>;
+  static_assert(kSequenceRows == 1 ||
+                    kSequenceRows * kTokenFloats * int(sizeof(float)) + kCacheBlockBytes <=
+                        kUnitFloats * int(sizeof(float)),
+                "q, k and v of all tokens, and their rows, fit their scratch");
+  const Tiles mine = units_of<S>(c.sm, c.layer);
+  if (mine.count() > 0) await(c);
+
+#pragma unroll 1
+  for (int unit = mine.begin; unit < mine.end; ++unit) {
+    const Unit<S> u = unit_of_step<S>(c, unit);
+    float* const floats = unit_floats(c.shared);
+    u8* const own_rows = reinterpret_cast<u8*>(floats + kSequenceRows * kTokenFloats);
+#pragma unroll 1
+    for (int token = 0; token < kSequenceRows; ++token)
+      Reader::fill(c, heads, u, token, floats + token * kTokenFloats);
+    consumer_barrier();
+    lap(c, Did::kExchangeWait);
+#pragma unroll 1
+    for (int token = 0; token < kSequenceRows; ++token)
+      put_row(c, own_rows, token, floats + token * kTokenFloats + kUnitRow);
+    consumer_barrier();
+
+    const int chunks = u.chunks();
+#pragma unroll 1
+    for (int i = 0; i < kUnitRows<S>; ++i) {
+      const int token = u.first_token() + i, position = u.position + token;
+      PlainGroup group(c, floats + token * kTokenFloats);
+      // The token's own row starts the softmax of warp 0.
+      group.begin<S>(u.owns(position / kCacheRows) && c.warp == 0, group.q + kUnitRow);
+      // Takes a block if it is the warp's and the token sees any of its rows.
+      auto take = [&](int block, int number, const u8* in_ring) {
+        const int row = block * kCacheRows;
+        const int first = S::kWindowRows > 0 ? max(0, position + 1 - S::kWindowRows - row) : 0;
+        const int end = min(kCacheRows, position - row);
+        if (number % kConsumerWarps != c.warp || first >= end) return;
+        group.take<S>(PassRows{{in_ring}, {own_rows}, u.position - row}, first, end);
+      };
+#pragma unroll 1
+      for (int chunk = 0; chunk < chunks; ++chunk) {
+        const int blocks = ceil_div(u.rows(chunk), kCacheRows);
+        const int first = (u.first_row(chunk) + u.skipped(chunk)) / kCacheRows;
+        wait_full(c, c.slot, c.phase);
+#pragma unroll 1
+        for (int b = 0; b < blocks; ++b) {
+          take(first + b, u.first_number(chunk) + b,
+               c.ring + c.slot * kSlotBytes + b * kCacheBlockBytes);
+        }
+        release(c, c.slot, 1);
+        advance_slot(c.slot, c.phase);
+      }
+      // A block that has rows of the pass alone is not in the ring.
+      const int block = ceil_div(u.position, kCacheRows);
+      if (u.owns(block)) take(block, u.number(block), own_rows);
+      consumer_barrier();
+      lap(c, Did::kCompute);
+      merge_warps<S, kWarpHeads, 1>(c, u, out, kGroupHeads, i * kGroupHeads);
+      consumer_barrier();  // the results are free for the next token
+      lap(c, Did::kSignal);
+    }
+    if (C::kWaits) {
+      u8* head = c.launch.cache + cache_of(u, cache_number(c, cache));
+#pragma unroll 1
+      for (int i = 0; i < kUnitRows<S>; ++i) {
+        const int token = u.first_token() + i, row = u.position + token;
+        if (u.owns(row / kCacheRows))
+          put_row(c, head, row, floats + token * kTokenFloats + kUnitRow);
+      }
+    }
+    consumer_barrier();  // the scratch is free for the next unit
+  }
+  if (mine.count() > 0) signal(c, mine.count());
+  c.advance(S::kTasks);
+}
+
+}  // namespace amk

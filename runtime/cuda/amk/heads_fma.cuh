@@ -1,0 +1,115 @@
+// What a warp computes of attention with one block of the cache, whose rows are plain, on the
+// ordinary floating-point units: for each head, lanes l and l + 16 share row l's dot product, then
+// every lane updates the dims it owns. Online softmax in fp32, the state of each head in shared
+// memory. Needs schedule.h. Must not know which blocks there are.
+#pragma once
+
+#include "unit_reader_fma.cuh"
+
+namespace amk {
+
+constexpr int kWarpHeads = kGroupHeads;
+
+// The rows of a block as the cache has them.
+struct BlockRows {
+  const u8* block;
+
+  __device__ __forceinline__ const u8* key(int row) const {
+    return block + row * kPaddedHead * CacheElement::kBytes;
+  }
+  __device__ __forceinline__ const u8* value(int row) const { return key(row) + kHalfBlockBytes; }
+  __device__ __forceinline__ RowScales scales(int row) const { return row_scales(block, row); }
+};
+
+// The heads of a warp: of each the largest score, the sum of the weights, and what they weigh.
+struct PlainGroup {
+  const float* q;  // [kGroupHeads][kHeadDim]
+  float* top;
+  float* total;
+  float* acc;
+  int lane;
+
+  template <class C>
+  __device__ __forceinline__ PlainGroup(C& c, const float* queries)
+      : q(queries),
+        top(&c.shared.attention_max[c.warp * kWarpHeads]),
+        total(&c.shared.attention_sum[c.warp * kWarpHeads]),
+        acc(c.shared.attention + c.warp * kWarpHeads * kResultStride),
+        lane(c.lane) {}
+
+  // Begins with a token's own row, k and then v as they are handed over, or with nothing.
+  template <class S>
+  __device__ __forceinline__ void begin(bool with_row, const float* row) {
+    const float* own_v = row + kHeadDim;
+    RowQuantiser keys(0), values(0);
+    if (kQuantisedCache && with_row) {
+      keys = quantiser_of(row, lane);
+      values = quantiser_of(own_v, lane);
+    }
+    for (int h = 0; h < kGroupHeads; ++h) {
+      float score = 0;
+      if (with_row) {
+        for (int d = lane; d < kHeadDim; d += 32)
+          score = fmaf(q[h * kHeadDim + d], own_key(row[d], keys), score);
+#pragma unroll
+        for (int offset = 16; offset; offset >>= 1) score += __shfl_xor_sync(~0u, score, offset);
+        if (kQuantisedCache) score *= keys.scale;
+      }
+      for (int d = lane; d < kHeadDim; d += 32)
+        acc[h * kResultStride + d] = with_row ? own_value(own_v[d], values) : 0.0f;
+      if (lane == 0) {
+        top[h] = with_row ? scaled_score<S>(score) : kNoScore;
+        total[h] = with_row ? 1.0f : 0.0f;
+      }
+    }
+    __syncwarp();
+  }
+
+  // Takes a block, of which rows from `first` on and below `end` are seen: one at least.
+  template <class S, class Rows>
+  __device__ __forceinline__ void take(const Rows& rows, int first, int end) {
+    const auto seen = [first, end](int row) { return row >= first && row < end; };
+    const int key = lane % 16, half = lane / 16;
+    const bool real = seen(key);
+    const RowScales scales = rows.scales(key);
+    for (int h = 0; h < kGroupHeads; ++h) {
+      float score = 0;
+      for (int d = half; d < kHeadDim; d += 2) {
+        const float k = CacheElement::to_float(cache_bits(rows.key(key), d));
+        score = fmaf(q[h * kHeadDim + d], k, score);
+      }
+      score += __shfl_xor_sync(~0u, score, 16);
+      if (kQuantisedCache) score *= scales.k;
+      score = real ? scaled_score<S>(score) : kNoScore;
+      // Rounded before the largest is taken off, in every kernel: the two may not be fused.
+      asm volatile("" : "+f"(score));
+      float peak = score;
+#pragma unroll
+      for (int offset = 8; offset; offset >>= 1)
+        peak = fmaxf(peak, __shfl_xor_sync(~0u, peak, offset));
+      peak = fmaxf(peak, top[h]);
+      const float keep = exp2f(top[h] - peak);
+      const float p = real ? exp2f(score - peak) : 0.0f;
+      float sum = p;
+#pragma unroll
+      for (int offset = 8; offset; offset >>= 1) sum += __shfl_xor_sync(~0u, sum, offset);
+      const float weight = rounded<Element>(weighed(p, scales));
+      for (int d = lane; d < round_up(kHeadDim, 32); d += 32) {
+        float value = 0;
+        for (int r = 0; r < kCacheRows; ++r) {
+          const float w = __shfl_sync(~0u, weight, r);
+          const float scale = kScalesValues ? __shfl_sync(~0u, scales.v, r) : 1.0f;
+          if (d < kHeadDim && seen(r))
+            value = fmaf(w, value_of(cache_bits(rows.value(r), d), scale), value);
+        }
+        float& sums = acc[h * kResultStride + d];
+        if (d < kHeadDim) sums = fmaf(sums, keep, value);
+      }
+      __syncwarp();
+      if (lane == 0) top[h] = peak, total[h] = fmaf(total[h], keep, sum);
+      __syncwarp();
+    }
+  }
+};
+
+}  // namespace amk

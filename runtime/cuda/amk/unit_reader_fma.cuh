@@ -1,0 +1,198 @@
+// What an attention unit reads of the exchange, on the ordinary floating-point units, and how its
+// rows go into the cache. Needs schedule.h.
+#pragma once
+
+#include "attention.cuh"
+#include "weights.cuh"
+
+namespace amk {
+
+// What a unit reads of a token: q of the group, and this step's k and v, which are one row.
+constexpr int kUnitRow = kGroupHeads * kHeadDim, kTokenFloats = kUnitRow + 2 * kHeadDim;
+
+// Where a unit's q, k and v lie: a compact scratch keeps narrower values in `vector`, and has
+// `unit` for them.
+constexpr int kUnitFloats =
+    AMK_COMPACT_SCRATCH ? kUnitScratch / int(sizeof(float)) : kVectorScratch;
+__device__ __forceinline__ float* unit_floats(Scratch& shared) {
+  void* at = shared.vector;
+  if (AMK_COMPACT_SCRATCH) at = shared.unit;
+  return static_cast<float*>(at);
+}
+
+__device__ __forceinline__ CacheElement::Bits cache_bits(const u8* row, int dim) {
+  return reinterpret_cast<const CacheElement::Bits*>(row)[dim];
+}
+
+// How this step's k or v, a row of floats, becomes integers: by its largest magnitude. A warp asks.
+__device__ __forceinline__ RowQuantiser quantiser_of(const float* row, int lane) {
+  u32 own = 0;
+  for (int d = lane; d < kHeadDim; d += 32) own = larger_magnitude(own, row[d]);
+  return RowQuantiser(largest_of_warp(own));
+}
+
+// An element of this step's k, as it is multiplied, and of v, as it is weighed with 1: what later
+// steps will find in the cache.
+__device__ __forceinline__ float own_key(float k, const RowQuantiser& quantise) {
+  return kQuantisedCache ? Int8::to_float(quantise(k)) : k;
+}
+__device__ __forceinline__ float own_value(float v, const RowQuantiser& quantise) {
+  if constexpr (!kQuantisedCache) return v;
+  else return weighed(1.0f, {1, quantise.scale}) * value_of(quantise(v), quantise.scale);
+}
+
+// Puts k and v, floats that lie one after the other, where a head or a block has a row. A block
+// does it.
+template <class C>
+__device__ __forceinline__ void put_row(C& c, u8* head, int row, const float* k_new) {
+  if constexpr (kQuantisedCache) {
+    if (c.warp > 1) return;
+    const bool is_value = c.warp == 1;
+    const float* from = k_new + is_value * kHeadDim;
+    const RowQuantiser quantise = quantiser_of(from, c.lane);
+    for (int d = c.lane; d < kHeadDim; d += 32)
+      head[cache_offset(row, d, is_value)] = quantise(from[d]);
+    if (c.lane == 0) store_scale(head, row, is_value, quantise.scale);
+  } else {
+    for (int e = c.tid; e < 2 * kHeadDim; e += kConsumers) {
+      const int at = cache_offset(row, e % kHeadDim, e >= kHeadDim);
+      *reinterpret_cast<CacheElement::Bits*>(head + at) = CacheElement::from_float(k_new[e]);
+    }
+  }
+}
+
+// A reader fills a unit's floats of a token of the pass, kTokenFloats of them: q of the group, and
+// its k and v. Before the unit publishes anything it has read every word that it polls (a word that
+// has been handed on may be overwritten by a later exchange on the same page). Every split of a
+// head polls k and v, also those whose row it is not: which words a task polls must not depend on
+// the position, because its polls are what tells others that their words have been seen.
+template <class S, class Heads>
+struct UnitReader;
+
+template <class S>
+struct UnitReader<S, PlainHeads> {
+  template <class C>
+  __device__ static __forceinline__ void fill(C& c, const PlainHeads heads, const Unit<S> u,
+                                              int token, float* q) {
+    constexpr int kAtOnce = ceil_div(kTokenFloats, kConsumers) < 8
+                                ? ceil_div(kTokenFloats, kConsumers)
+                                : 8;
+    const int head = u.head(), before = token * kTokenRows;
+#pragma unroll 1
+    for (int first = c.tid; first < kTokenFloats; first += kAtOnce * kConsumers) {
+      auto words = word_poll<Element, kAtOnce>(page_copy(c, heads.in), [=](int i) {
+        const int e = first + i * kConsumers, row = e - kUnitRow;
+        if (e >= kTokenFloats) return -1;
+        return before + (row < 0          ? head * kUnitRow + e
+                         : row < kHeadDim ? k_row(head) + row
+                                          : v_row(head) + row - kHeadDim);
+      });
+      poll_all(c, words);
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const int e = first + i * kConsumers;
+        if (e < kTokenFloats) q[e] = words.value(i);
+      }
+    }
+  }
+};
+
+// A warp takes a head at a time, so that shuffles add up its squares and turn its rotation pairs,
+// which are neighbouring lanes. The squares of all heads are the block's: every SM with a unit
+// reads all of q and of k for them. What is rounded is said here and not left to the compiler:
+// kernels for one token and for several agree.
+template <class S>
+struct UnitReader<S, NormedHeads> {
+  // What this thread has of the squares of all of q and of all of k.
+  template <class C>
+  __device__ static __forceinline__ OfBoth squares_of_all(C& c, const NormedHeads heads,
+                                                       int token) {
+    constexpr int kAtOnce = 8;
+    OfBoth squares = {};
+#pragma unroll 1
+    for (int first = c.tid; first < kNormedRows; first += kAtOnce * kConsumers) {
+      auto words = word_poll<Element, kAtOnce>(page_copy(c, heads.in), [first, token](int i) {
+        const int row = first + i * kConsumers;
+        return row < kNormedRows ? token * kTokenRows + row : -1;
+      });
+      poll_all(c, words);
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const bool is_query = first + i * kConsumers < kQueryRows;
+        float& of = is_query ? squares.q : squares.k;
+        of = fmaf(words.value(i), words.value(i), of);
+      }
+    }
+    return squares;
+  }
+
+  // A sum over the lanes of a warp, which share a head.
+  __device__ static __forceinline__ float sum_of_head(float own) {
+#pragma unroll
+    for (int offset = 16; offset; offset >>= 1) own += __shfl_xor_sync(~0u, own, offset);
+    return own;
+  }
+
+  // 1/rms of what a head is normalised with: its own elements, of which a lane has these squares,
+  // or those of all.
+  __device__ static __forceinline__ float inverse_of(int head, float own, const OfBoth& all) {
+    if constexpr (S::kWholeNorm) {
+      return head < kGroupHeads ? all.q : all.k;
+    } else {
+      return inverse_rms<S, kHeadDim>(sum_of_head(own));
+    }
+  }
+
+  template <class C>
+  __device__ static __forceinline__ void fill(C& c, const NormedHeads heads, const Unit<S> u,
+                                              int token, float* q) {
+    constexpr int kWords = ceil_div(kHeadDim, 32);
+    OfBoth all = {};
+    if constexpr (S::kWholeNorm) all = inverse_rms_of_block<S>(c, squares_of_all(c, heads, token));
+#pragma unroll 1
+    for (int h = c.warp; h < kGroupHeads + 2; h += kConsumerWarps) {
+      const bool is_value = h > kGroupHeads;
+      const int first = h < kGroupHeads ? (u.head() * kGroupHeads + h) * kHeadDim
+                        : is_value      ? v_row(u.head())
+                                        : k_row(u.head());
+      const u8* gain = of_head<S>(heads.q_gain, heads.k_gain, u, h);
+      const u8* bias = of_head<S>(heads.q_shift, heads.k_shift, u, h);
+      auto words = word_poll<Element, kWords>(
+          page_copy(c, heads.in), [lane = c.lane, at = token * kTokenRows + first](int i) {
+            const int d = lane + i * 32;
+            return d < kHeadDim ? at + d : -1;
+          });
+      poll_all(c, words);
+      float mean = 0, own = 0;
+      if constexpr (S::kNormCentred) {
+#pragma unroll
+        for (int i = 0; i < kWords; ++i) mean += words.value(i);
+        mean = __fmul_rn(sum_of_head(mean), 1.0f / kHeadDim);
+      }
+#pragma unroll
+      for (int i = 0; i < kWords; ++i) {
+        const float v = words.value(i) - mean;
+        if (!S::kNormCentred || c.lane + i * 32 < kHeadDim) own = fmaf(v, v, own);
+      }
+      const float inverse = inverse_of(h, own, all);
+#pragma unroll
+      for (int i = 0; i < kWords; ++i) {
+        const int d = c.lane + i * 32;
+        const bool real = d < kHeadDim;
+        float v = 0;
+        if (real && !is_value) {
+          v = (words.value(i) - mean) * inverse;
+          const float by = gain_of<S>(load_weight(gain, d));
+          if constexpr (S::kNormShifted) v = fmaf(v, by, load_weight(bias, d));
+          else v *= by;
+        }
+        const float other = __shfl_xor_sync(~0u, v, 1);
+        const float2 turn = real ? turn_of<S>(c, token, d / 2) : make_float2(0, 0);
+        const float turned = rotated(d & 1, v, other, turn.x, turn.y);
+        if (real) q[h * kHeadDim + d] = is_value ? words.value(i) : rounded<Element>(turned);
+      }
+    }
+  }
+};
+
+}  // namespace amk
