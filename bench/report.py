@@ -134,17 +134,20 @@ SECTIONS = {
                  ("µs slower per hour", lambda r: fixed(r.get("latency_us", {}).get("per_hour"), 2)))),
     "compare": ("PyTorch", "The kernel and transformers' LlamaForCausalLM with a static cache of the context's length, "
                 "one decode step in a CUDA graph, as it is (with the faster of transformers' attentions) and through "
-                "torch.compile (max-autotune): the same random weights, batch 1, interleaved on one GPU, medians over "
+                "torch.compile (max-autotune); one by one is the eager step without a graph: the same random weights, "
+                "batch 1, interleaved on one GPU, medians over "
                 "the rounds. Each latency is of 16 tokens between two events. × is how many times the kernel's time it "
                 "is, the median of the rounds' ratios. All logits are held to fp32: the kernel by the criteria of the "
                 "shapes above, PyTorch's step by 1.5 × the errors of transformers' own pass. Under `--weights` each "
-                "quantises the same weights in its own way, which the JSON names, and the rival is torch.compile "
-                "alone. PyTorch's step is then held to transformers with PyTorch's values, and the kernel to the "
+                "quantises the same weights in its own way, which the JSON names, and the rivals are torch.compile and "
+                "the eager step with matrices in bf16. PyTorch's step is then held to transformers with PyTorch's values, and the kernel to the "
                 "plain kernels of its build.", (
                     ("--weights", lambda r: plain(r.get("weights") or "–")),
                     ("position", lambda r: plain(r.get("position"))),
                     ("kernel, µs", lambda r: engine(r, "amkc", "us")),
                     ("share of ceiling", lambda r: engine(r, "amkc", "share_of_ceiling")),
+                    ("one by one, µs", lambda r: engine(r, "ops", "us")),
+                    ("×", lambda r: engine(r, "ops", "times_amkc")),
                     ("eager, µs", lambda r: engine(r, "eager", "us")),
                     ("×", lambda r: engine(r, "eager", "times_amkc")),
                     ("compiled, µs", lambda r: engine(r, "compile", "us")),
@@ -183,7 +186,7 @@ SECTIONS = {
 }
 
 
-ENGINES = ("amkc", "eager", "compile")
+ENGINES = ("amkc", "eager", "compile")  # those whose errors are shown; what is launched one by one has the eager's
 
 
 def engine(row, name, what):
