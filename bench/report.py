@@ -181,6 +181,44 @@ SECTIONS = {
                        ("over a token", lambda r: fixed(r.get("sequences_over_token"))),
                        ("tokens/s over one sequence's",
                         lambda r: fixed(8 / r["sequences_over_token"], 2) if "sequences_over_token" in r else ""))),
+    "boundaries": ("What a boundary between layers costs", "As for looping with run-ahead above, at longer contexts, of "
+                   "larger models, and of passes that give 8 sequences a token each. A time is that of such a pass, or "
+                   "of a token. Medians over the rounds; builds that do not fit the GPU together are opened one after "
+                   "the other.", (
+                       ("--weights", lambda r: plain(r.get("weights") or "–")),
+                       ("sequences", lambda r: plain(r.get("sequences"))),
+                       ("position", lambda r: plain(r.get("position"))),
+                       ("µs, loop", lambda r: fixed(r.get("loop_us"), 1)),
+                       ("µs, barriers", lambda r: fixed(r.get("barriers_us"), 1)),
+                       ("gain", lambda r: fixed(r.get("gain"))),
+                       ("ceiling, µs", lambda r: fixed(r.get("ceiling_us"), 1)),
+                       ("interleaved", lambda r: {True: "yes", False: "no"}.get(r.get("interleaved"), "")),
+                       ("rounds", lambda r: plain(r.get("rounds"))))),
+    "timelines": ("Where the time of a step goes", "Spans of one step, recorded by the build itself, of the kernel as "
+                  "amkc makes it and of one with a barrier after every layer: shares of the consumers' time, the mean "
+                  "of all SMs, and the share of the step in which an SM's producer waits, for a free slot, the step "
+                  "before or a barrier. Computing includes waiting for weights. Recording costs some percent.", (
+                      ("position", lambda r: plain(r.get("position"))),
+                      ("µs per token: loop, barriers", lambda r: ", ".join(
+                          fixed(r.get(n, {}).get("latency_us", {}).get("median"), 1) for n in ("loop", "barriers"))),
+                      *((f"{kind}: loop, barriers", lambda r, kind=kind: ", ".join(
+                          percent(r.get(n, {}).get("shares", {}).get(kind)) for n in ("loop", "barriers")))
+                        for kind in ("exchange wait", "compute", "signal")),
+                      ("producer waits: loop, barriers", lambda r: ", ".join(
+                          percent(r.get(n, {}).get("producer_waits")) for n in ("loop", "barriers"))))),
+    "quality": ("Perplexity", "Of the trained model on its text, in windows of 512 tokens, by `amkc quality`, and by "
+                "transformers on the same windows. The gap is to transformers in fp32: at most 1e-5 of it in fp32, 1 % "
+                "in 16 bits, 20 % quantised. Greedy: tokens after 8 prompts that are those of the build in fp32, of "
+                "64, the mean and the fewest.", (
+                    ("--weights", lambda r: plain(r.get("weights") or "–")),
+                    ("predictions", lambda r: plain(r.get("tokens"))),
+                    ("perplexity", lambda r: fixed(r.get("perplexity"), 6)),
+                    ("transformers, fp32", lambda r: fixed(r.get("transformers_fp32"), 6)),
+                    ("gap", lambda r: short(r.get("gap"))),
+                    ("transformers, dtype", lambda r: fixed(r.get("transformers"), 6)),
+                    ("KL divergence from fp32", lambda r: short(r.get("kl"))),
+                    ("same top token", lambda r: percent(r.get("top1"))),
+                    ("greedy", lambda r: ", ".join(plain(r.get(f"greedy_{k}")) for k in ("mean", "least"))))),
     "contexts": ("Latency and context", "The same, of builds for the positions that their names say: max33024 is for "
                  "up to 33,023.", LATENCY),
 }

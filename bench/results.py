@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import ablations
 import accuracy
 import benchmarks
+import boundaries
 import comparing
 import endurance
 import looping
@@ -35,7 +36,9 @@ import machine
 import passes
 import plan
 import prompts
+import quality
 import report
+import timelines
 from sections import NotRun
 from workshop import Budget, InUse, OutOfTime, Workshop, sole_use
 
@@ -46,7 +49,8 @@ SECTIONS = {"fixtures": accuracy.fixtures, "quantised": accuracy.quantised,
             "sizes": accuracy.sizes,
             "barriers": looping.barriers, "bench": endurance.bench, "contexts": endurance.contexts,
             "compare": comparing.compare, "prompts": prompts.prompts, "ablations": ablations.ablations,
-            "pass_times": passes.pass_times, "sequences": passes.sequences,
+            "pass_times": passes.pass_times, "boundaries": boundaries.boundaries, "timelines": timelines.timelines,
+            "quality": quality.quality, "sequences": passes.sequences,
             "soak": endurance.soak}
 
 

@@ -13,7 +13,7 @@ import shutil
 import signal
 import subprocess
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -193,6 +193,7 @@ class Workshop:
         made_by = json.dumps([machine.digest(self.tools.amkc), args, self.tools.nvcc])
         kept = stamp.exists() and stamp.read_text() == made_by and (directory / "megakernel.fatbin").exists()
         if not kept:
+            self.begin_with_weights(case, directory)
             self.execute(args, BUILD_SECONDS)
             if not (directory / "megakernel.fatbin").exists():
                 self.tools.need("nvcc")
@@ -200,6 +201,14 @@ class Workshop:
             stamp.write_text(made_by)
         self.share_weights(directory)
         return directory, commands + [spell(args)]
+
+    def begin_with_weights(self, case, directory):
+        """Gives a build that is to have other knobs than one that is there the weights of that, which amkc then keeps:
+        knobs do not change how weights are packed."""
+        plain = self.work / replace(case, knobs=()).key
+        if case.knobs and plain.with_name(plain.name + ".stamp").exists() and not directory.exists():
+            shutil.copytree(plain, directory, copy_function=lambda source, to: (
+                os.link if Path(source).name == WEIGHTS else shutil.copy2)(source, to))
 
     def share_weights(self, directory):
         """Makes builds that have the same weights share the file: knobs do not change how weights are packed."""
