@@ -46,6 +46,7 @@ FORMATS = {  # as --weights of amkc has them
 QUANTISED = ("llama-3.1-8b", "llama-3.2-1b")  # the models that are compared with these
 POSITION = 128
 FURTHER = (2048, 8192)  # positions at which these models are compared too
+SMALL = ("llama-2048h-4l", 0)  # what AutoMegaKernel's paper compares, where it does
 STEPS = 16  # tokens between two events, for a launch of ours and for replays of a graph
 ROOM = 8  # the cache's length is a multiple of it, for which PyTorch has faster attention
 ATTENTIONS = ("sdpa", "eager")  # of transformers, between which the eager step may choose
@@ -174,8 +175,8 @@ class Comparison:
         self.engines["amkc"].judge(criteria.judge_half(got, own, ref))
 
     def eager(self):
-        """Opens the eager step with each attention that transformers has, and keeps the one that is faster on trial: for
-        its graph, and for the same without one."""
+        """Opens the eager step with each attention that transformers has, and keeps the one that is faster on trial:
+        with its graph, and without."""
         engine, peers, verdicts, trials = self.engines["eager"], {}, {}, {}
         for attention in ATTENTIONS[:1] if self.format else ATTENTIONS:  # the first is faster in all rows so far
             try:
@@ -328,5 +329,6 @@ def compare():
     tasks = [task(model, POSITION, options.get(model, Options())) for model in MODELS]
     few = {model: options.get(model, Options(rounds=3)) for model in QUANTISED}
     tasks += [task(model, POSITION, few[model], weights) for model in QUANTISED for weights in FORMATS]
+    tasks += [task(*SMALL, Options(rounds=3), weights) for weights in ("", *FORMATS)]
     return tasks + [task(model, position, few[model], weights) for position in FURTHER for model in QUANTISED
                     for weights in ("", *FORMATS)]

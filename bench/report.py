@@ -105,6 +105,8 @@ SECTIONS = {
     "bench": ("Latency", "Measured only after the kernel agreed with the plain kernels of its build in the same run. "
               "The ceiling is a kernel that streams the same bytes and waits for nothing, its launches "
               "interleaved with those of the decode kernel.", LATENCY),
+    "roofline": ("Models and types that a paper puts beside the peak", "As latency, above.", (
+        ("--weights", lambda r: plain(r.get("weights") or "–")), *LATENCY)),
     "ablations": ("What each feature is worth", "The kernel as amkc makes it, and builds that lack one feature or have "
                   "another value of one knob. All builds of a model are open in one process and run interleaved, "
                   "each checked against the plain kernels in the same run. Medians over the rounds; the ratio, "
@@ -140,8 +142,8 @@ SECTIONS = {
                 "is, the median of the rounds' ratios. All logits are held to fp32: the kernel by the criteria of the "
                 "shapes above, PyTorch's step by 1.5 × the errors of transformers' own pass. Under `--weights` each "
                 "quantises the same weights in its own way, which the JSON names, and the rivals are torch.compile and "
-                "the eager step with matrices in bf16. PyTorch's step is then held to transformers with PyTorch's values, and the kernel to the "
-                "plain kernels of its build.", (
+                "the eager step with matrices in bf16. PyTorch's step is then held to transformers with PyTorch's "
+                "values, and the kernel to the plain kernels of its build.", (
                     ("--weights", lambda r: plain(r.get("weights") or "–")),
                     ("position", lambda r: plain(r.get("position"))),
                     ("kernel, µs", lambda r: engine(r, "amkc", "us")),
