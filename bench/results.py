@@ -157,7 +157,8 @@ def parse(argv):
     p.add_argument("--render", action="store_true",
                    help="write README.md and BENCHMARKS.md from the JSON files, and make no rows")
     p.add_argument("--merge", type=Path, action="append", metavar="FILE",
-                   help="put the rows of a JSON file into that of the same name in --out, and make none; may be repeated")
+                   help="put the rows of a JSON file into that of the same name in --out, and make none; may be "
+                   "repeated")
     add_common(p)
     return p.parse_args(argv)
 

@@ -29,8 +29,8 @@ DEVICE = """\
         for i in range(int(after("--rounds"))):
             for build in [a for a in args if "/" in a]:
                 us = 100.0 + int(p) / 10 + i + (50 if "barrier" in build else 0)
-                report = {{"latency_us": {{"median": us}}, "ceiling_us": {{"median": 90.0}}, "drain_us": {{"median": 9.0}},
-                          "bytes_per_token": 1e6, "read_gbs": 3000.0, "passes": [
+                report = {{"latency_us": {{"median": us}}, "ceiling_us": {{"median": 90.0}},
+                          "drain_us": {{"median": 9.0}}, "bytes_per_token": 1e6, "read_gbs": 3000.0, "passes": [
                               {{"rows": 1, "sequences": 8, "latency_us": {{"median": 2 * us}},
                                "ceiling_us": {{"median": 180.0}}}}]}}
                 turn = {{"build": build, "position": int(p), "round": i, "report": report}}

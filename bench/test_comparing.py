@@ -125,7 +125,8 @@ class Compare(test_workshop.Fake):
         self.assertAlmostEqual(theirs["gbs"], (1_010_000 + cache) / 180 / 1e3)
         self.assertEqual(theirs["times_amkc"], 1.8)
         self.assertIn("| llama-3.2-1b | bf16 | int4:g128:sym | 128 | 100.0 | 0.900 |  |  | 250.0 | 2.50 | "
-                      "180.0 | 1.80 | 10, 6 | none, 9.99e-04, 9.99e-04 | 2 | pass |", (self.dir / "out" / "README.md").read_text())
+                      "180.0 | 1.80 | 10, 6 | none, 9.99e-04, 9.99e-04 | 2 | pass |",
+                      (self.dir / "out" / "README.md").read_text())
 
     def test_quantised_logits_that_are_too_far_off_fail(self):
         self.switch("compiled wrong")

@@ -32,8 +32,8 @@ def kept(report):
 
 
 def take_turns(shop, entrants, positions, rounds, launches, seconds=TURN_SECONDS):
-    """Measures entrants, a dict by name, with so many seconds for a turn or an opening, and returns for each (name, position) a list with a dict for every round:
-    `findings`, and what is kept of the report if there are none."""
+    """Measures entrants, a dict by name, with so many seconds for a turn or an opening, and returns for each (name,
+    position) a list with a dict for every round: `findings`, and what is kept of the report if there are none."""
     args = [str(shop.tools.device), "turns", "--positions", ",".join(map(str, positions)), "--rounds", str(rounds),
             "--launches", str(launches)]
     args += [e.name for e in entrants.values()]
