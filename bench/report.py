@@ -184,9 +184,9 @@ SECTIONS = {
                        ("tokens/s over one sequence's",
                         lambda r: fixed(8 / r["sequences_over_token"], 2) if "sequences_over_token" in r else ""))),
     "boundaries": ("What a boundary between layers costs", "As for looping with run-ahead above, at longer contexts, "
-                   "of larger models, and of passes that give 8 sequences a token each. A time is that of such a pass, or "
-                   "of a token. Medians over the rounds; builds that do not fit the GPU together are opened one after "
-                   "the other.", (
+                   "of larger models, and of passes that give 8 sequences a token each. A time is that of such a "
+                   "pass, or of a token. Medians over the rounds; builds that do not fit the GPU together are opened "
+                   "one after the other.", (
                        ("--weights", lambda r: plain(r.get("weights") or "–")),
                        ("sequences", lambda r: plain(r.get("sequences"))),
                        ("position", lambda r: plain(r.get("position"))),

@@ -32,6 +32,7 @@ import benchmarks
 import boundaries
 import comparing
 import endurance
+import experiments
 import looping
 import machine
 import passes
@@ -187,8 +188,9 @@ def planned(name):
 
 def render(out):
     """Writes what is generated from the JSON files of a directory, and returns the paths."""
-    root = machine.REPO if out == machine.REPO / "docs/results" else out  # what is tried out elsewhere stays there
-    return report.render(out, planned), benchmarks.render(out, root / "BENCHMARKS.md")
+    if out != machine.REPO / "docs/results":  # what is tried out elsewhere stays there
+        return report.render(out, planned), benchmarks.render(out, out / "BENCHMARKS.md")
+    return report.render(out, planned), benchmarks.render(out, machine.REPO / "BENCHMARKS.md"), experiments.render()
 
 
 def merge(files, out):
