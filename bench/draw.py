@@ -66,15 +66,17 @@ def boundaries(pyplot, data):
         axes.barh(list(where), widths, left=left, color=COLOURS[key], label=label)
     axes.set_yticks(list(where), [f"{d['label']}: {d['barriers'] / d['loop']:.3f}×" for d in data])
     axes.invert_yaxis()
-    axes.set_xlim(80, 100)
-    axes.set_xlabel("% of the time with a barrier after every layer (the axis begins at 80)")
+    least = min(80, 10 * int(min(parts[0][2]) // 10))
+    axes.set_xlim(least, 100)
+    axes.set_xlabel(f"% of the time with a barrier after every layer (the axis begins at {least})")
     axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, 1.14 + 0.6 / len(data)), ncols=3)
     return figure
 
 
 def stream(pyplot, data):
     """A curve for each build, over four layers."""
-    figure, all_axes = pyplot.subplots(len(data), 1, figsize=(WIDTH, 0.6 + 1.9 * len(data)), squeeze=False)
+    figure, all_axes = pyplot.subplots(len(data), 1, figsize=(WIDTH, 0.6 + 1.9 * len(data)), squeeze=False,
+                                       layout="constrained")
     for axes, d in zip(all_axes[:, 0], data):
         for name, label in (("barriers", "barriers after every layer"), ("loop", "loop")):
             axes.plot([i * d["bin_us"] for i in range(len(d[name]))], [100 * x for x in d[name]], color=COLOURS[name],
