@@ -56,9 +56,19 @@ def boundaries(r, gpu):
     return out
 
 
-def waiting(row, key):
+def waiting(row, us):
     """The share of a time by which it is longer than the stream."""
-    return (row[key] - row["ceiling_us"]) / row[key]
+    return (us - row["ceiling_us"]) / us
+
+
+def ways(row):
+    """The times of the ways that a row has, beside the loop: by what a sentence calls them."""
+    out = {f"launches for every {of}": x["us"] for of, x in row.get("launches", {}).items()}
+    return out | {"barriers": row["barriers_us"]}
+
+
+def told(row, tell):
+    return ", ".join(f"{tell(us)} with {way}" for way, us in ways(row).items())
 
 
 def looping(r):
@@ -70,29 +80,34 @@ def looping(r):
     bench = "contexts/llama-3.1-8b-bf16-seed1-max33024-128"
     one = [((lambda row, gpu=gpu: f"{NAMES[gpu]}: {1e6 / row['latency_us']['median']:,.0f} tokens/s; "
              f"{share(gpu, row)} of the data sheet's peak"), r.row(gpu, bench)) for gpu in GPUS]
-    gains = {gpu: [row["gain"] for _, row in boundaries(r, gpu)] for gpu in GPUS}
-    geomean = [(lambda row, gpu=gpu: f"{NAMES[gpu]}: {mean(gains[gpu]):.3f}× over {len(gains[gpu])} rows",
-                next((row for _, row in boundaries(r, gpu)), None)) for gpu in GPUS]
-    most = [(lambda row, gpu=gpu: f"{NAMES[gpu]}: {max(gains[gpu]):.3f}×",
-             next((row for _, row in boundaries(r, gpu)), None)) for gpu in GPUS]
+    gains = {gpu: gains_of([row for _, row in boundaries(r, gpu)]) for gpu in GPUS}
+    each_way = lambda tell: [(lambda row, gpu=gpu: f"{NAMES[gpu]}: " + ", ".join(
+        f"{tell(values)} with {way}" for way, values in gains[gpu].items()),
+        next((row for _, row in boundaries(r, gpu)), None)) for gpu in GPUS]
     large = each(lambda gpu, row: f"{100 * row['share_of_ceiling']:.1f} % of the ceiling",
                  lambda what: what.startswith("70B"))
     on_one = "one GPU, batch 1; TensorRT-LLM is not on the machines that measure"
-    stand_in = "a barrier of all SMs at the end of each layer, with the ring drained, stands for a launch per layer: " \
-               "the launch itself comes on top"
+    stand_in = "the same bodies on one GPU; barriers: all SMs meet at the end of each layer with the ring drained, in " \
+               "one launch"
     two = "amkc decodes on one GPU"
+    parts = [(lambda row, gpu=gpu, what=what: f"{NAMES[gpu]}, {what}: "
+              f"{100 * waiting(row, row['launches']['stage']['us']):.1f} % is no streaming where every stage is launched")
+             if "launches" in row else (lambda row: "") for gpu in GPUS for what, row in boundaries(r, gpu) if eight(what)]
+    parts = list(zip(parts, [row for gpu in GPUS for what, row in boundaries(r, gpu) if eight(what)]))
     return {
         "1-h100": shown(one, bench, on_one), "1-fewer": Answer("", "", f"the paper prints no number; {two}"),
         "1-sn40l": shown(one, bench, "one GPU; tokens in a second, and the share"),
-        "4": shown([((lambda row, gpu=gpu: split(gpu, row)), row) for gpu in GPUS for row in r.rows(gpu, "timelines")],
+        "4": shown([((lambda row, gpu=gpu: split(gpu, row)), row) for gpu in GPUS
+                    for row in r.rows(gpu, "timelines")] + parts,
                    "timelines/llama-3.1-8b-bf16-seed1-max33024-4096",
                    "shares of the SMs' time in one kernel, where kernels have none; the paper prints no number"),
-        "5-before": shown(each(lambda gpu, row: f"{100 * waiting(row, 'barriers_us'):.1f} %", eight), first,
+        "5-before": shown(each(lambda gpu, row: told(row, lambda us: f"{100 * waiting(row, us):.1f} %"), eight), first,
                           f"what the time is above the stream's; {stand_in}"),
-        "5-after": shown(each(lambda gpu, row: f"{waiting(row, 'barriers_us') / waiting(row, 'loop_us'):.1f}× "
-                              f"({100 * waiting(row, 'loop_us'):.1f} %)", eight), first, stand_in),
-        "8-geomean": shown(geomean, first, stand_in),
-        "8-most": shown(most + each(lambda gpu, row: f"{row['gain']:.3f}×"), first, stand_in),
+        "5-after": shown(each(lambda gpu, row: told(row, lambda us: less(row, us)) +
+                              f"; looped {100 * waiting(row, row['loop_us']):.1f} %", eight), first, stand_in),
+        "8-geomean": shown(each_way(lambda values: f"{mean(values):.3f}× over {len(values)} rows"), first, stand_in),
+        "8-most": shown(each_way(lambda values: f"{max(values):.3f}×") +
+                        each(lambda gpu, row: told(row, lambda us: f"{us / row['loop_us']:.3f}×")), first, stand_in),
         "9": Answer("", "", two),
         "10": shown(compared(r, MODELS, "", "compile"), id_of(*MODELS[1][:2], ""),
                     f"other machines: torch.compile in a CUDA graph on the same GPU, over amkc; {two}"),
@@ -104,6 +119,19 @@ def looping(r):
                      for gpu in GPUS for row in r.rows(gpu, "timelines")],
                     "timelines/llama-3.1-8b-bf16-seed1-max33024-4096",
                     "producers of the SMs that wait for nothing, the mean and the least over four layers")}
+
+
+def less(row, us):
+    return f"{waiting(row, us) / waiting(row, row['loop_us']):.1f}×"
+
+
+def gains_of(rows):
+    """How many times the loop's time the other ways take, over the rows that have them."""
+    out = {}
+    for row in rows:
+        for way, us in ways(row).items():
+            out.setdefault(way, []).append(us / row["loop_us"])
+    return out
 
 
 def share(gpu, row):

@@ -1,8 +1,8 @@
 """Section boundaries: what a boundary between layers costs, and how little a loop without any leaves to gain.
 
 Two builds take turns: the kernel as amkc makes it, and the same with a barrier of all SMs at the end of each layer,
-before which nothing of the next one is copied, as a kernel launched once per layer would have it. That launch itself
-is not in it. Models, batches and contexts are those of the paper on kernel looping, as far as one GPU has room.
+before which nothing of the next one is copied. Of one token, the bodies of the first are also launched one by one, a
+kernel for every layer and one for every stage, interleaved with the loop in the same process (bench, parts). Models, batches and contexts are those of the paper on kernel looping, as far as one GPU has room.
 """
 
 from dataclasses import dataclass, replace
@@ -20,6 +20,7 @@ POSITIONS = (4096, 8192, 16_384)
 ROOM = 128  # positions behind the last of them
 SEQUENCES = 8
 ROUNDS = 2
+PARTS = ("AMK_PARTS=1",)  # with the kernel that a step is launched with in parts
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class Measurement:
 
     def take(self, shop, positions):
         w = self.what
-        entrants = {"loop": Entrant(shop.finish(w.case)),
+        entrants = {"loop": Entrant(shop.finish(w.case, PARTS if w.case.sequences == 1 else ())),
                     "barriers": Entrant(shop.finish(replace(w.case, knobs=BARRIERS)))}
         shop.settle()
         groups, rounds = [entrants], ROUNDS
@@ -111,9 +112,24 @@ def judge(turns, position, what):
     for key in ("read_gbs", "bytes_per_token"):
         if key in loop[0]:
             row[key] = median(r[key] for r in loop)
+    if sequences == 1:
+        row |= launched(loop, us["loop"])
+        if len(row["launches"]) < 2:
+            return row | {"passed": False, "findings": ["no launches for each layer and stage were timed"]}
     if "drain_us" in loop[0]:
         row["drain_us"] = median(r["drain_us"]["median"] for r in loop)
     return row | {k: loop[-1][k] for k in ("machine",) if k in loop[-1]}
+
+
+def launched(turns, loop_us):
+    """The time of a token whose layers, or stages, are launched one by one: medians over the rounds."""
+    out = {}
+    for of in ("layer", "stage"):
+        own = [p for r in turns for p in r.get("parts", ()) if p["of"] == of]
+        if own:
+            us = median(p["latency_us"]["median"] for p in own)
+            out[of] = {"launches": own[0]["launches"], "us": us, "gain": us / loop_us}
+    return {"launches": out}
 
 
 def pass_of(turn):
@@ -134,7 +150,8 @@ def boundaries():
     tasks = []
     for what in MEASURED:
         m = Measurement(what)
+        defines = PARTS if what.case.sequences == 1 else ()
         also = ((replace(what.case, knobs=BARRIERS), ()),) if what.together else ()
-        tasks += [Task("boundaries", f"{what.case.key}-{p}", what.case, lambda shop, m=m, p=p: m.row(shop, p),
-                       also=also) for p in what.positions]
+        tasks += [Task("boundaries", f"{what.case.key}-{p}", what.case, lambda shop, m=m, p=p: m.row(shop, p), defines,
+                       also) for p in what.positions]
     return tasks

@@ -19,8 +19,8 @@ import experiments
 import machine
 import report
 
-COLOURS = {"ops": "#bbbbbb", "eager": "#888888", "compile": "#4c72b0", "ceiling": "#c9d6e8", "loop": "#4c72b0",
-           "barriers": "#c44e52"}
+COLOURS = {"ops": "#bbbbbb", "eager": "#888888", "compile": "#4c72b0", "stream": "#888888", "loop": "#4c72b0",
+           "barriers": "#c44e52", "launches for every layer": "#dd8452", "launches for every stage": "#8172b3"}
 INCH_A_LINE, WIDTH = 0.28, 8.5
 
 
@@ -54,22 +54,18 @@ def precision(pyplot, data):
 
 
 def boundaries(pyplot, data):
-    """Bars of a whole: what the stream takes, what the loop adds, what barriers add."""
+    """A line for each row, with a point for each way."""
     figure, axes = pyplot.subplots(figsize=(WIDTH, 1.2 + INCH_A_LINE * len(data)))
-    where = range(len(data))
-    share = lambda d, key: 100 * d[key] / d["barriers"]
-    parts = (("ceiling", "the stream", [share(d, "ceiling") for d in data], [0] * len(data)),
-             ("loop", "what a loop adds", [share(d, "loop") - share(d, "ceiling") for d in data],
-              [share(d, "ceiling") for d in data]),
-             ("barriers", "what barriers add", [100 - share(d, "loop") for d in data], [share(d, "loop") for d in data]))
-    for key, label, widths, left in parts:
-        axes.barh(list(where), widths, left=left, color=COLOURS[key], label=label)
-    axes.set_yticks(list(where), [f"{d['label']}: {d['barriers'] / d['loop']:.3f}×" for d in data])
+    for way in ("stream", "loop", "barriers", "launches for every layer", "launches for every stage"):
+        there = [(n, d[way] / d["loop"]) for n, d in enumerate(data) if way in d]
+        if there:
+            axes.plot([x for _, x in there], [n for n, _ in there], "o", color=COLOURS[way], label=way)
+    axes.set_yticks(range(len(data)), [d["label"] for d in data])
+    axes.grid(axis="y", linewidth=0.3)
     axes.invert_yaxis()
-    least = min(80, 10 * int(min(parts[0][2]) // 10))
-    axes.set_xlim(least, 100)
-    axes.set_xlabel(f"% of the time with a barrier after every layer (the axis begins at {least})")
-    axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, 1.14 + 0.6 / len(data)), ncols=3)
+    axes.set_xlabel("time of a token, or of a pass of a batch, over the loop's")
+    axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, 1.14 + 0.6 / len(data)), ncols=5,
+                handletextpad=0.1, columnspacing=1)
     return figure
 
 

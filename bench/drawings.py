@@ -46,9 +46,9 @@ def precisions(r):
 
 
 def boundaries(r):
-    """For each row: the stream, what a loop takes on top, and what barriers add."""
-    return [{"label": f"{answers.NAMES[gpu]}, {what}", "ceiling": row["ceiling_us"], "loop": row["loop_us"],
-             "barriers": row["barriers_us"]} for gpu in answers.GPUS for what, row in answers_looping.boundaries(r, gpu)]
+    """For each row: the time of the stream, of the loop and of each other way."""
+    return [{"label": f"{answers.NAMES[gpu]}, {what}", "stream": row["ceiling_us"], "loop": row["loop_us"]} |
+            answers_looping.ways(row) for gpu in answers.GPUS for what, row in answers_looping.boundaries(r, gpu)]
 
 
 def streams(r):
@@ -61,8 +61,8 @@ def streams(r):
 DRAWINGS = (
     Drawing("experiments-precision", "precision", "Bars: how many times amkc's time PyTorch's steps take, by GPU, model "
             "and precision; the line at 1 is amkc", precisions),
-    Drawing("experiments-boundaries", "looping", "Bars: the time of the stream, what a loop over layers adds to it, and "
-            "what barriers after every layer add to that", boundaries),
+    Drawing("experiments-boundaries", "looping", "Points for each model, batch and context: the time of the stream, of "
+            "barriers after every layer, and of launches for every layer and stage, over that of the loop", boundaries),
     Drawing("experiments-stream", "looping", "Curves: the share of the SMs whose producer copies, over four layers, in "
             "a loop and with barriers after every layer", streams),
 )

@@ -185,7 +185,8 @@ SECTIONS = {
                         lambda r: fixed(8 / r["sequences_over_token"], 2) if "sequences_over_token" in r else ""))),
     "boundaries": ("What a boundary between layers costs", "As for looping with run-ahead above, at longer contexts, "
                    "of larger models, and of passes that give 8 sequences a token each. A time is that of such a "
-                   "pass, or of a token. Medians over the rounds; builds that do not fit the GPU together are opened "
+                   "pass, or of a token. Launches: the same bodies, a kernel launched for every layer, or for every "
+                   "stage, queued ahead and interleaved with the loop; how many a step has, and × the loop. Medians over the rounds; builds that do not fit the GPU together are opened "
                    "one after the other.", (
                        ("--weights", lambda r: plain(r.get("weights") or "–")),
                        ("sequences", lambda r: plain(r.get("sequences"))),
@@ -193,6 +194,7 @@ SECTIONS = {
                        ("µs, loop", lambda r: fixed(r.get("loop_us"), 1)),
                        ("µs, barriers", lambda r: fixed(r.get("barriers_us"), 1)),
                        ("gain", lambda r: fixed(r.get("gain"))),
+                       *((f"µs, launches: {of}", lambda r, of=of: launches(r, of)) for of in ("layer", "stage")),
                        ("ceiling, µs", lambda r: fixed(r.get("ceiling_us"), 1)),
                        ("interleaved", lambda r: {True: "yes", False: "no"}.get(r.get("interleaved"), "")),
                        ("rounds", lambda r: plain(r.get("rounds"))))),
@@ -235,6 +237,12 @@ def engine(row, name, what):
     if isinstance(x, dict):
         return fixed(x["median"], 1)
     return short(x) if what.endswith("error") else fixed(x, {"times_amkc": 2, "gbs": 0}.get(what, 3))
+
+
+def launches(row, of):
+    """The time of a token whose layers, or stages, are launched one by one, and how many times the loop's it is."""
+    x = row.get("launches", {}).get(of)
+    return f"{x['launches']}: {x['us']:.1f} ({x['gain']:.3f} ×)" if x else ""
 
 
 def plain(x):

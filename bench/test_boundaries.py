@@ -30,7 +30,10 @@ DEVICE = """\
             for build in [a for a in args if "/" in a]:
                 us = 100.0 + int(p) / 10 + i + (50 if "barrier" in build else 0)
                 report = {{"latency_us": {{"median": us}}, "ceiling_us": {{"median": 90.0}},
-                          "drain_us": {{"median": 9.0}}, "bytes_per_token": 1e6, "read_gbs": 3000.0, "passes": [
+                          "drain_us": {{"median": 9.0}}, "bytes_per_token": 1e6, "read_gbs": 3000.0, "parts": [] if (here / "whole").exists() else [
+                              {{"of": "layer", "launches": 4, "latency_us": {{"median": us * 1.5}}}},
+                              {{"of": "stage", "launches": 14, "latency_us": {{"median": us * 2}}}}],
+                          "passes": [
                               {{"rows": 1, "sequences": 8, "latency_us": {{"median": 2 * us}},
                                "ceiling_us": {{"median": 180.0}}}}]}}
                 turn = {{"build": build, "position": int(p), "round": i, "report": report}}
@@ -64,6 +67,16 @@ class Rows(test_workshop.Fake):
         self.assertEqual((second["loop_us"], second["interleaved"], second["sequences"]), (300.5, True, 1))
         self.assertAlmostEqual(first["gain"], 250.5 / 200.5)
         self.assertEqual(first["drain_us"], 9.0)
+        self.assertEqual(first["launches"], {"layer": {"launches": 4, "us": 1.5 * 200.5, "gain": 1.5},
+                                             "stage": {"launches": 14, "us": 2 * 200.5, "gain": 2.0}})
+        loop = next(word for word in self.calls()[0].split() if "barrier" not in word and "/work/" in word)
+        self.assertIn("parts-1", loop)
+        self.assertEqual((Path(loop) / "measure.fatbin").read_text(), "-DAMK_PARTS=1")
+        self.assertEqual((Path(loop) / "megakernel.fatbin").read_text(), "built", "that of the build")
+
+    def test_a_build_without_its_parts_fails(self):
+        (self.tools_dir / "whole").touch()
+        self.assertEqual(self.rows()[0]["findings"], ["no launches for each layer and stage were timed"])
 
     def test_large_builds_are_opened_one_after_the_other(self):
         first, _ = self.rows(together=False)
@@ -76,6 +89,7 @@ class Rows(test_workshop.Fake):
         row = boundaries.Measurement(what).row(self.shop, 1000)
         self.assertEqual((row["loop_us"], row["barriers_us"], row["ceiling_us"]), (401.0, 501.0, 180.0))
         self.assertNotIn("drain_us", row)
+        self.assertNotIn("launches", row)
 
     def test_what_could_not_be_measured_is_a_finding(self):
         (self.tools_dir / "fails").touch()

@@ -11,7 +11,7 @@ from workshop import StepFailed, first_complaint, spell
 TURN_SECONDS = 20  # for a turn, or for opening a build and checking it
 KEPT = ("position", "steps_per_launch", "launches", "latency_us", "ceiling_us", "drain_us", "bytes_per_token", "gbs",
         "ceiling_gbs",
-        "read_gbs", "share_of_ceiling", "machine", "passes")
+        "read_gbs", "share_of_ceiling", "machine", "passes", "parts")
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ WEIGHTS = "weights.safetensors"
 NVCC_FLAGS = ("-O3", "-std=c++17")
 LONG = 32768  # positions from which on a build says in its key how many it has
 FEATURES = ("AMK_BULK_COPY=0", "AMK_ASYNC_COPY=0", "AMK_TENSOR_CORES=0")
+MEASURING = ("AMK_PARTS=1",)  # definitions that nothing but measure.cu knows
 PROMPTS_NEED = FEATURES[1:]  # a build without one of these has no kernel for prompts
 
 
@@ -227,6 +228,8 @@ class Workshop:
         prompts = not set(defines) & set(PROMPTS_NEED)
         kernels = [k for k in KERNELS if (source / f"{k}.fatbin").exists() and (prompts or k != "prompt")]
         kernels += sorted(f"{f.parent.name}/{f.stem}" for f in source.glob("*/*.fatbin"))  # of passes
+        if set(defines) <= set(MEASURING):
+            kernels = ["measure"]
         manifest = json.loads((source / "amkc.manifest.json").read_text(encoding="utf-8"))
         compilations = [[self.tools.need("nvcc"), *NVCC_FLAGS, *("-D" + d for d in defines), "-gencode",
                          gencode(manifest["facts"]["target"]["arch"]),

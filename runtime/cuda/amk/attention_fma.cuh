@@ -230,6 +230,7 @@ struct UnitReader<S, NormedHeads> {
 
 template <class S, class C, class Heads, class Cache = OfLayer>
 __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, Cache cache = {}) {
+  if (!does(c)) return c.advance(S::kTasks);
   using Reader = UnitReader<S, Heads>;
   constexpr int kChunkBlocks = S::kShareRows / kCacheRows;
   static_assert((kGroupHeads + 2) * kHeadDim <= kUnitFloats,

@@ -13,6 +13,7 @@ __host__ __device__ constexpr int lanes_for(int splits) {
 
 template <class S, class C>
 __device__ __forceinline__ void combine(C& c, const Page in, const Page out) {
+  if (!does(c)) return c.advance(S::kTasks);
   constexpr int kLanes = lanes_for(S::kSplits);  // lanes of a warp that share an element
   constexpr int kParallel = kConsumers / kLanes;
   static_assert(kLanes <= 32, "a warp holds all splits of an element");
