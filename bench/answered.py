@@ -31,9 +31,10 @@ TITLES = {
     "intensity": ("Kernel looping: what a token reads and computes", "Published: Table 1, in units of 2^30 bytes."),
     "looping": ("Kernel looping: boundaries between layers", "Published: figures 1, 4, 5 and 8 to 12, on 2 to 8 H100 "
                 "with TensorRT-LLM and on 8 and 16 sockets of SN40L. Its ways are a launch per operation, a launch per "
-                "layer, and one loop. Here the second is a barrier of all SMs after each layer, inside one launch, and "
-                "the first has no kernel of ours: transformers' step in a CUDA graph, a launch for each operation, is "
-                "in the table of [precisions](#precision-and-gpus)."),
+                "layer, and one loop. So are ours, of the same bodies: a kernel launched for every stage (five or six "
+                "a layer), one for every layer, queued ahead so that the GPU does not wait for the host, and one loop "
+                "([bench.md](bench.md#a-step-in-parts)). Rows made before there were such launches have a barrier of "
+                "all SMs after each layer in their place, inside one launch; where both were timed, both stand here."),
 }
 
 
