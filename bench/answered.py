@@ -1,4 +1,5 @@
-"""The parts of docs/experiments.md that answer published figures one by one: a table for each group of bench/figures.py.
+"""The parts of docs/experiments.md that answer published figures one by one: a table for each group of
+bench/figures.py.
 
 Needs the standard library alone, and must not know how a row was made.
 """

@@ -144,8 +144,8 @@ def search(r):
 
 # ---- roofline ------------------------------------------------------------------------------------------------------
 
-AS_PUBLISHED = ("time, GB/s, share of the data sheet's peak, share of a plain read in the same run; published GB/s count "
-                "the table of the embedding, of which a step reads a row")
+AS_PUBLISHED = ("time, GB/s, share of the data sheet's peak, share of a plain read in the same run; published GB/s "
+                "count the table of the embedding, of which a step reads a row")
 
 
 def under_the_roof(gpu, row):
@@ -182,7 +182,8 @@ def roofline(r):
                            for gpu in GPUS], library, f"{other}; transformers' step in a CUDA graph")
     reads = [((lambda row, gpu=gpu: f"{NAMES[gpu]}: {row['read_gbs']:,.0f} GB/s of {PEAK[gpu]:,}"),
               r.row(gpu, "bench/llama-3.1-8b-bf16-seed1-0")) for gpu in GPUS]
-    out["peak-h100"] = shown(reads, "bench/llama-3.1-8b-bf16-seed1-0", "a plain read of the weights, in place of a copy")
+    out["peak-h100"] = shown(reads, "bench/llama-3.1-8b-bf16-seed1-0",
+                             "a plain read of the weights, in place of a copy")
     out["clocks"] = shown([((lambda row, gpu=gpu: clocks(gpu, row)), r.row(gpu, "compare/llama-3.2-1b-bf16-seed1-128"))
                            for gpu in GPUS], "compare/llama-3.2-1b-bf16-seed1-128",
                           "read while kernels run, never set; all are in the rows")
@@ -208,7 +209,8 @@ def clocks(gpu, row):
 
 # Rows of section compare: the beginning of their id, their position and what they are of.
 SMALL = (("compare/llama-2048h-4l-bf16-seed1", 0, "small, at 0"),)
-MODELS = (("compare/llama-3.2-1b-bf16-seed1", 128, "1B, at 128"), ("compare/llama-3.1-8b-bf16-seed1", 128, "8B, at 128"))
+MODELS = (("compare/llama-3.2-1b-bf16-seed1", 128, "1B, at 128"),
+          ("compare/llama-3.1-8b-bf16-seed1", 128, "8B, at 128"))
 SHORT = {"int8": "int8", "int4": "int4-g128-sym", "": ""}
 
 

@@ -12,7 +12,8 @@ CONFIGS = Path(__file__).resolve().parent.parent / "testdata/configs"
 SHAPES = {"8b": "llama-3.1-8b", "70b": "llama-3.1-70b"}
 # hidden, intermediate, layers, heads, kv heads, head, vocabulary: as testdata/configs/published.txt has it
 LARGEST = (16_384, 53_248, 126, 128, 8, 128, 128_256)
-COMPUTED = "computed from the sizes of the model by bench/answers_looping.py: matrices without the embedding, and attention"
+COMPUTED = ("computed from the sizes of the model by bench/answers_looping.py: matrices without the embedding, and "
+            "attention")
 
 
 def sizes(model):
@@ -87,18 +88,17 @@ def looping(r):
     large = each(lambda gpu, row: f"{100 * row['share_of_ceiling']:.1f} % of the ceiling",
                  lambda what: what.startswith("70B"))
     on_one = "one GPU, batch 1; TensorRT-LLM is not on the machines that measure"
-    stand_in = "the same bodies on one GPU; barriers: all SMs meet at the end of each layer with the ring drained, in " \
-               "one launch"
+    stand_in = "the same bodies on one GPU; barriers: all SMs meet at the end of each layer with the ring drained, " \
+               "in one launch"
     two = "amkc decodes on one GPU"
-    parts = [(lambda row, gpu=gpu, what=what: f"{NAMES[gpu]}, {what}: "
-              f"{100 * waiting(row, row['launches']['stage']['us']):.1f} % is no streaming where every stage is launched")
-             if "launches" in row else (lambda row: "") for gpu in GPUS for what, row in boundaries(r, gpu) if eight(what)]
-    parts = list(zip(parts, [row for gpu in GPUS for what, row in boundaries(r, gpu) if eight(what)]))
+    stages = each(lambda gpu, row: f"{100 * waiting(row, row['launches']['stage']['us']):.1f} % is no streaming where "
+                  "every stage is launched" if "launches" in row else "", eight)
+    stages = [(text, row) for text, row in stages if "launches" in row]
     return {
         "1-h100": shown(one, bench, on_one), "1-fewer": Answer("", "", f"the paper prints no number; {two}"),
         "1-sn40l": shown(one, bench, "one GPU; tokens in a second, and the share"),
         "4": shown([((lambda row, gpu=gpu: split(gpu, row)), row) for gpu in GPUS
-                    for row in r.rows(gpu, "timelines")] + parts,
+                    for row in r.rows(gpu, "timelines")] + stages,
                    "timelines/llama-3.1-8b-bf16-seed1-max33024-4096",
                    "shares of the SMs' time in one kernel, where kernels have none; the paper prints no number"),
         "5-before": shown(each(lambda gpu, row: told(row, lambda us: f"{100 * waiting(row, us):.1f} %"), eight), first,
@@ -114,8 +114,8 @@ def looping(r):
         "11-h100": shown(one, bench, on_one),
         "11-sn40l": shown(large, "boundaries/llama-3.1-70b-bf16-seed1-max33024-int4-g128-sym-4096",
                           "70B fits one GPU in int4 alone"),
-        "12": shown([((lambda row, gpu=gpu: f"{NAMES[gpu]}, {row['model']}: {stream(row, 'loop')} of the producers copy, "
-                       f"{stream(row, 'barriers')} with barriers"), row)
+        "12": shown([((lambda row, gpu=gpu: f"{NAMES[gpu]}, {row['model']}: {stream(row, 'loop')} of the producers "
+                       f"copy, {stream(row, 'barriers')} with barriers"), row)
                      for gpu in GPUS for row in r.rows(gpu, "timelines")],
                     "timelines/llama-3.1-8b-bf16-seed1-max33024-4096",
                     "producers of the SMs that wait for nothing, the mean and the least over four layers")}

@@ -36,7 +36,8 @@ def precision(r):
                            "and kernel are one")}
     for weights in ("int8", "int4"):
         row_id = id_of(*SMALL[0][:2], weights)
-        out[f"6-{weights}"] = shown(latencies(r, weights), row_id, "in brackets: bf16 over it, of two rows; " + QUANTISED)
+        out[f"6-{weights}"] = shown(latencies(r, weights), row_id,
+                                    "in brackets: bf16 over it, of two rows; " + QUANTISED)
         out[f"6-{weights}-quality"] = alike(r, weights)
     out["6-floor"] = floor(r)
     for key, gpu in (("l4-1b", "L4"), ("l4-2b", "L4"), ("l4-3b", "L4"), ("l4-4b", "L4"), ("l40s-4b", "L40S"),
@@ -53,8 +54,8 @@ def precision(r):
                               f"{NO_GPU.format('L4')}; {VERSUS}")
     out["10-position"] = shown(compared(r, PLACES + LONG, "int8", "eager"), id_of(*LONG[0][:2], "int8"),
                                f"{NO_GPU.format('L4')}; {VERSUS}")
-    out["10-ring"] = ablation(r, "async-copy-off", "in bf16: loads and stores over asynchronous copies; larger: the ring "
-                              "helps")
+    out["10-ring"] = ablation(r, "async-copy-off", "in bf16: loads and stores over asynchronous copies; larger: the "
+                              "ring helps")
     for weights, key in (("", "fig6-bf16"), ("int8", "fig6-int8")):
         places = PLACES + LONG if weights == "" else PLACES
         out[key] = shown(compared(r, places, weights, "eager"), id_of(*SMALL[0][:2], weights),
@@ -107,12 +108,12 @@ def baselines(r):
         "9-coalescing": ablation(r, "async-copy-off", "another: weights always lie in the order in which they are "
                                  "loaded; loads and stores over asynchronous copies"),
         "9-coalescing-kernel": Answer("", "", "amkc has one time: launch and kernel are one"),
-        "9-tables": ablation(r, "one-token", "nothing is built per launch, tables are constants of the kernel; one token "
-                             "a launch over 16"),
+        "9-tables": ablation(r, "one-token", "nothing is built per launch, tables are constants of the kernel; one "
+                             "token a launch over 16"),
         "9-balance": ablation(r, "contiguous", "tiles of every stage dealt out from the first SM on, over a stage "
                               "beginning where the one before ends"),
-        "9-pipelining": ablation(r, "in-flight-1", "one chunk on its way over three; without the prefetch into L2 alone "
-                                 "it is 1.01 to 1.09×")}
+        "9-pipelining": ablation(r, "in-flight-1", "one chunk on its way over three; without the prefetch into L2 "
+                                 "alone it is 1.01 to 1.09×")}
 
 
 def times(r, engine):

@@ -2,7 +2,8 @@
 
 Two builds take turns: the kernel as amkc makes it, and the same with a barrier of all SMs at the end of each layer,
 before which nothing of the next one is copied. Of one token, the bodies of the first are also launched one by one, a
-kernel for every layer and one for every stage, interleaved with the loop in the same process (bench, parts). Models, batches and contexts are those of the paper on kernel looping, as far as one GPU has room.
+kernel for every layer and one for every stage, interleaved with the loop in the same process (bench, parts). Models,
+batches and contexts are those of the paper on kernel looping, as far as one GPU has room.
 """
 
 from dataclasses import dataclass, replace

@@ -59,8 +59,8 @@ def streams(r):
 
 
 DRAWINGS = (
-    Drawing("experiments-precision", "precision", "Bars: how many times amkc's time PyTorch's steps take, by GPU, model "
-            "and precision; the line at 1 is amkc", precisions),
+    Drawing("experiments-precision", "precision", "Bars: how many times amkc's time PyTorch's steps take, by GPU, "
+            "model and precision; the line at 1 is amkc", precisions),
     Drawing("experiments-boundaries", "looping", "Points for each model, batch and context: the time of the stream, of "
             "barriers after every layer, and of launches for every layer and stage, over that of the loop", boundaries),
     Drawing("experiments-stream", "looping", "Curves: the share of the SMs whose producer copies, over four layers, in "

@@ -143,8 +143,8 @@ BASELINES = of(AMK, "Table 11",
     ("9-pipelining", "a prefetch of depth 2, over none", "1.91 to 1.96 ms, 0.98×"))
 
 INTENSITY = of(LOOPING, "Table 1", *(
-    (f"t1-{model}-{batch}-{context}", f"{name}, bf16, batch {batch}, context {context:,}: GB of parameters, GB of cache, "
-     "GFLOPs, GB a token, FLOPs a byte", says) for model, name, batch, context, says in (
+    (f"t1-{model}-{batch}-{context}", f"{name}, bf16, batch {batch}, context {context:,}: GB of parameters, GB of "
+     "cache, GFLOPs, GB a token, FLOPs a byte", says) for model, name, batch, context, says in (
         ("8b", "Llama 3.1 8B", 1, 4096, "14.9, 0.5, 20, 15.4, 1.3"),
         ("8b", "Llama 3.1 8B", 1, 65536, "14.9, 8, 50, 22.9, 2.2"),
         ("8b", "Llama 3.1 8B", 32, 4096, "14.9, 16, 640, 30.9, 20.7"),
@@ -176,7 +176,8 @@ KERNEL_LOOPING = of(LOOPING, "Figure 1",
     LOOPING, "Figure 11",
     ("11-h100", "share of the peak, 8 H100", "21 %"),
     ("11-sn40l", "share of the peak, SN40L looped; Llama 3.1 70B", "over 70 %; 93 %")) + of(
-    LOOPING, "Figure 12", ("12", "8B: bandwidth over time, looped and not", "curves: drops after every layer, and none"))
+    LOOPING, "Figure 12", ("12", "8B: bandwidth over time, looped and not",
+                           "curves: drops after every layer, and none"))
 
 GROUPS = {"errors": ERRORS, "quality": QUALITY, "search": SEARCH, "roofline": ROOFLINE, "precision": PRECISION,
           "baselines": BASELINES, "intensity": INTENSITY, "looping": KERNEL_LOOPING}

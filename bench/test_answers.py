@@ -101,8 +101,8 @@ class Compared(unittest.TestCase):
 
     def put(self, row_id, **engines):
         row = {"id": row_id, "section": "compare", "model": "m", "dtype": "bf16", "passed": True, "findings": [],
-               "command": f"python3 bench/results.py --target h100 --only {row_id}", "engines": engines, "read_gbs": 10.0,
-               "bytes_per_token": 2000.0}
+               "command": f"python3 bench/results.py --target h100 --only {row_id}", "engines": engines,
+               "read_gbs": 10.0, "bytes_per_token": 2000.0}
         self.h100.put(row, {"gpu": "H100", "amkc": "1"})
 
     def results(self):

@@ -30,7 +30,8 @@ DEVICE = """\
             for build in [a for a in args if "/" in a]:
                 us = 100.0 + int(p) / 10 + i + (50 if "barrier" in build else 0)
                 report = {{"latency_us": {{"median": us}}, "ceiling_us": {{"median": 90.0}},
-                          "drain_us": {{"median": 9.0}}, "bytes_per_token": 1e6, "read_gbs": 3000.0, "parts": [] if (here / "whole").exists() else [
+                          "drain_us": {{"median": 9.0}}, "bytes_per_token": 1e6, "read_gbs": 3000.0,
+                          "parts": [] if (here / "whole").exists() else [
                               {{"of": "layer", "launches": 4, "latency_us": {{"median": us * 1.5}}}},
                               {{"of": "stage", "launches": 14, "latency_us": {{"median": us * 2}}}}],
                           "passes": [

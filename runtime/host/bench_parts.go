@@ -160,7 +160,8 @@ func (t *timedParts) encode(launch []byte, c *cutting, p part, follows bool) []b
 	b := slices.Grow(slices.Clone(launch), partSize-launchSize)
 	b = le.AppendUint64(b, uint64(t.memory))
 	b = le.AppendUint64(b, uint64(t.token))
-	for _, v := range []uint32{p.first, p.end, uint32(c.loopFirst), uint32(c.loopLast), word[follows], word[p.rotates]} {
+	for _, v := range []uint32{p.first, p.end, uint32(c.loopFirst), uint32(c.loopLast), word[follows],
+		word[p.rotates]} {
 		b = le.AppendUint32(b, v)
 	}
 	return b
@@ -200,7 +201,8 @@ func (t *timedParts) verify(c *cutting) error {
 	}
 	want, is := int(s.mem.pinned.Load32(last))-1, int(binary.LittleEndian.Uint32(got))
 	if want != is {
-		return fmt.Errorf("a launch for each %s decodes token %d after %d steps, and one loop %d", c.of, is, t.steps, want)
+		return fmt.Errorf("a launch for each %s decodes token %d after %d steps, and one loop %d", c.of, is, t.steps,
+			want)
 	}
 	return nil
 }
