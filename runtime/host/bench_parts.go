@@ -63,34 +63,39 @@ func (s *Session) cuttings(position int) []cutting {
 		return nil
 	}
 	var numbers []int // of the stages of a layer at the position
+	at := -1          // labels of several variants may be the same: numbers go up in the order of a step
 	for _, e := range s.facts.Variants[s.info.variant(position)].Exchanges {
-		if n := slices.Index(stages, e.Stage); first <= n && n <= last {
+		k := slices.Index(stages[at+1:], e.Stage)
+		if k < 0 {
+			return nil
+		}
+		if at += k + 1; first <= at && at <= last {
 			if e.Layers != s.info.Layers {
 				return nil
 			}
-			numbers = append(numbers, n)
+			numbers = append(numbers, at)
 		}
 	}
-	if len(numbers) == 0 || numbers[0] != first || !slices.IsSorted(numbers) {
+	if len(numbers) == 0 || numbers[0] != first {
 		return nil
 	}
 	out := []cutting{{of: ofLayers}, {of: ofStages}}
 	for i := range out {
 		c := &out[i]
 		c.loopFirst, c.loopLast = first, last
-		at := []uint32{0} // where the parts begin
+		begins := []uint32{0} // where the parts begin
 		for layer := range s.info.Layers {
 			for _, n := range numbers {
 				if c.of == ofStages || layer > 0 && n == first {
-					at = append(at, uint32((layer+1)*placeOfLayers+n))
+					begins = append(begins, uint32((layer+1)*placeOfLayers+n))
 				}
 			}
 		}
-		at = append(at, uint32(placeBehind+last+1))
-		for k, place := range at {
+		begins = append(begins, uint32(placeBehind+last+1))
+		for k, place := range begins {
 			p := part{first: place, end: math.MaxUint32, rotates: place%placeOfLayers == uint32(first) || place == 0}
-			if k+1 < len(at) {
-				p.end = at[k+1]
+			if k+1 < len(begins) {
+				p.end = begins[k+1]
 			}
 			c.parts = append(c.parts, p)
 		}

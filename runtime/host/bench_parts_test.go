@@ -14,14 +14,14 @@ func cuttable(stages ...string) *Session {
 			{Exchanges: []Exchange{exchange("embed", 0), exchange("L{i}.qkv", 3), exchange("L{i}.attn", 3),
 				exchange("L{i}.down", 3), exchange("lm_head", 0)}},
 			{Exchanges: []Exchange{exchange("embed", 0), exchange("L{i}.qkv", 3), exchange("L{i}.part", 3),
-				exchange("L{i}.combine", 3), exchange("L{i}.down", 3), exchange("lm_head", 0)}}}},
+				exchange("L{i}.attn", 3), exchange("L{i}.down", 3), exchange("lm_head", 0)}}}},
 		info: Info{Layers: 3, VariantEnds: []int{512, 1024}}}
 }
 
 // The parts of a step follow one another without a gap, and each stage of the position's variant begins one, or each
 // layer does.
 func TestCuttings(t *testing.T) {
-	s := cuttable("embed", "L{i}.qkv", "L{i}.attn", "L{i}.part", "L{i}.combine", "L{i}.down", "hidden", "lm_head")
+	s := cuttable("embed", "L{i}.qkv", "L{i}.attn", "L{i}.part", "L{i}.attn", "L{i}.down", "hidden", "lm_head")
 	for position, stages := range map[int]int{0: 3, 600: 4} {
 		cuts := s.cuttings(position)
 		require.Len(t, cuts, 2)
@@ -41,7 +41,9 @@ func TestCuttings(t *testing.T) {
 			require.Equal(t, ^uint32(0), end)
 			require.GreaterOrEqual(t, rotating, 2, "of each layer but the first, whose part has the embedding")
 		}
-		require.Equal(t, uint32(2*placeOfLayers+5), cuts[1].parts[1+2*stages-1].first, "down of the second layer")
+		down, attention := cuts[1].parts[1+2*stages-1], cuts[1].parts[1+2*stages-2]
+		require.Equal(t, uint32(2*placeOfLayers+5), down.first, "down of the second layer")
+		require.Equal(t, uint32(2*placeOfLayers+stages-1+(stages-3)), attention.first, "of the two, that of the variant")
 	}
 	require.Len(t, (&timedParts{}).encode(make([]byte, launchSize), &cutting{}, part{}, true), partSize)
 }
@@ -50,12 +52,12 @@ func TestCuttings(t *testing.T) {
 func TestNoCuttings(t *testing.T) {
 	for i, s := range []*Session{
 		cuttable("embed", "L00.qkv", "L01.qkv", "lm_head"),
-		cuttable("embed", "L{i}.qkv", "between", "L{i}.attn", "L{i}.part", "L{i}.combine", "L{i}.down", "lm_head"),
-		cuttable("embed", "L{i}.attn", "L{i}.qkv", "L{i}.part", "L{i}.combine", "L{i}.down", "lm_head"),
+		cuttable("embed", "L{i}.qkv", "between", "L{i}.attn", "L{i}.part", "L{i}.attn", "L{i}.down", "lm_head"),
+		cuttable("embed", "L{i}.attn", "L{i}.qkv", "L{i}.part", "L{i}.attn", "L{i}.down", "lm_head"),
 	} {
 		require.Empty(t, s.cuttings(0), fmt.Sprint(i))
 	}
-	s := cuttable("embed", "L{i}.qkv", "L{i}.attn", "L{i}.part", "L{i}.combine", "L{i}.down", "hidden", "lm_head")
+	s := cuttable("embed", "L{i}.qkv", "L{i}.attn", "L{i}.part", "L{i}.attn", "L{i}.down", "hidden", "lm_head")
 	s.info.Layers = 6
 	require.Empty(t, s.cuttings(0), "a loop over some of the layers")
 }
