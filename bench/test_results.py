@@ -9,7 +9,6 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 
@@ -154,28 +153,6 @@ class Report(unittest.TestCase):
         again.put(row("fixtures/b"), HERE)
         self.assertTrue(report.Store(self.path).rows["fixtures/b"]["passed"])
         self.assertEqual(sorted(p.name for p in self.dir.iterdir()), ["h200.json"])
-
-    def test_rows_made_elsewhere_are_put_in(self):
-        here, there = self.dir / "h200.json", self.dir / "elsewhere"
-        store = report.Store(here)
-        store.put(row("bench/a", max_error=1), HERE)
-        store.put(row("bench/b", max_error=1), HERE)
-        other = report.Store(there / "h200.json")
-        other.put(row("bench/b", None, max_error=2), HERE | {"amkc": "2"})
-        other.put(row("bench/a", False, max_error=2), HERE | {"amkc": "2"})
-        other.put(row("fixtures/c"), HERE)
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out), mock.patch.object(results, "render") as render:
-            code = results.main(["--out", str(self.dir), "--merge", str(there / "h200.json")])
-        self.assertEqual((code, render.call_count), (0, 1))
-        self.assertIn("3 rows, of which 1 pass", out.getvalue())
-        store = report.Store(here)
-        self.assertEqual({i: r["max_error"] for i, r in store.rows.items() if "max_error" in r},
-                         {"bench/a": 2, "bench/b": 1})
-        self.assertEqual(store.environments[store.rows["bench/a"]["environment"]]["amkc"], "2")
-        self.assertEqual(store.rows["bench/b"]["environment"], store.rows["fixtures/c"]["environment"])
-        with contextlib.redirect_stderr(out):
-            self.assertEqual(results.main(["--out", str(self.dir), "--merge", str(there / "none.json")]), 2)
 
     def test_environments_that_no_row_has_are_dropped(self):
         store = report.Store(self.path)

@@ -43,7 +43,7 @@ func TestCuttings(t *testing.T) {
 		}
 		down, attention := cuts[1].parts[1+2*stages-1], cuts[1].parts[1+2*stages-2]
 		require.Equal(t, uint32(2*placeOfLayers+5), down.first, "down of the second layer")
-		require.Equal(t, uint32(2*placeOfLayers+stages-1+(stages-3)), attention.first, "of the two, that of the variant")
+		require.Equal(t, uint32(2*placeOfLayers+2*(stages-2)), attention.first, "of the two, that of the variant")
 	}
 	require.Len(t, (&timedParts{}).encode(make([]byte, launchSize), &cutting{}, part{}, true), partSize)
 }
