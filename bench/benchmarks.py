@@ -53,7 +53,7 @@ SHARES = {"llama-3.2-1b": {128: 0.94, 8192: 0.88, 32752: 0.90}, "llama-3.1-8b": 
           "qwen3-8b": {128: 0.95}, "qwen2.5-7b": {128: 0.95}, "mistral-7b": {128: 0.95, 16368: "none"}}
 # How many times the kernel's time PyTorch's step was to take there at context 128.
 SPEEDUPS = {"llama-3.2-1b": {"eager": 2.5, "compile": 1.8}, "llama-3.1-8b": {"eager": 1.4, "compile": 1.3}}
-ENGINES = {"amkc": "amkc", "eager": "PyTorch, eager in a CUDA graph",
+ENGINES = {"amkc": "amkc", "ops": "PyTorch, eager, one launch after another", "eager": "PyTorch, eager in a CUDA graph",
            "compile": "PyTorch, torch.compile in a CUDA graph"}
 QUANTISED = "compare, quantised"  # the part of the rows of compare whose matrices are
 PARTS = {"contexts": "Share of the ceiling", "compare": "PyTorch", QUANTISED: "PyTorch, quantised matrices",
@@ -152,14 +152,18 @@ def pytorch(rows, aimed, explain):
     out = [explain or
            "transformers' LlamaForCausalLM with the same weights and a static cache of the context's length, one "
            "decode step captured in a CUDA graph, argmax and the next position inside; eager with the faster of "
-           "transformers' attentions, and torch.compile in mode max-autotune. All run interleaved, by rounds; ratios "
-           "are medians of the rounds' ratios. Errors are those of all logits, against transformers in fp32.", ""]
+           "transformers' attentions, and torch.compile in mode max-autotune. Where there is a row for it, the eager "
+           "step also runs without a graph, as the host launches it. All run interleaved, by rounds; ratios are "
+           "medians of the rounds' ratios. Errors are those of the logits at the first 144 positions, against "
+           "transformers in fp32.", ""]
     titles = ["shape", "context", "", "µs per token", "p10 to p90", "times amkc's", "target", "met", "share of ceiling",
               "RMS error", "max error", "on", "command"]
     lines = []
     for r in rows:
         for name, label in ENGINES.items():
-            e = r.get("engines", {}).get(name, {})
+            e = r.get("engines", {}).get(name)
+            if e is None:
+                continue
             if e.get("attention"):
                 label += f", attention {e['attention']}"
             target = SPEEDUPS.get(r["model"], {}).get(name) if r.get("position") == 128 else None
@@ -174,7 +178,7 @@ def pytorch(rows, aimed, explain):
             lines.append([r["model"], plain(r["position"]), label, fixed(e["us"]["median"], 1), span(e["us"]),
                           fixed(times, 2), aim,
                           met(times, target, lambda x: fixed(x, 2)), percent(e["share_of_ceiling"])] + errors + made(r))
-        if r["passed"] is False:
+        if r["passed"] is False or not r.get("engines"):
             lines.append([r["model"], plain(r.get("position")), outcome(r)] + [""] * 8 + made(r))
     left_out = () if aimed else ("target", "met")
     return out + (without(titles, lines, *left_out) + nearer(rows) if lines else ["Not measured."])
@@ -182,7 +186,8 @@ def pytorch(rows, aimed, explain):
 
 def quantised(rows, aimed, explain):
     out = [explain or
-           "The same with quantised matrices, against torch.compile in a form that it is fast with. Each "
+           "The same with quantised matrices, against torch.compile in a form that it is fast with, and, where "
+           "there is a row for it, against the eager step in a CUDA graph with matrices in bf16. Each "
            "quantises the same weights in its own way, in forms with nearly as many bits; a row says which. int8 "
            "is multiplied by what torch.compile makes of a product with widened bytes, int4 by PyTorch's own "
            "kernel, and its lm_head in int8, as amkc's is; q, k and v are one matrix for PyTorch too, and so are "

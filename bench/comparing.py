@@ -1,12 +1,13 @@
 """Section compare: the emitted kernel and PyTorch, interleaved on the same weights and one GPU.
 
 The rivals are transformers' LlamaForCausalLM with a static cache, one decode step captured in a CUDA graph: as it is,
-and through torch.compile. bench/torch_step.py says how. Each is a process of its own, so that what goes wrong in one
-costs its numbers and no others.
+and through torch.compile; and as it is without a graph, one launch after another. bench/torch_step.py says how. What is
+compiled is a process of its own, so that what goes wrong in one costs its numbers and no others.
 
-Where matrices are quantised, the rival is torch.compile alone, in the forms of bench/torch_quantised.py. Both quantise
-the same weights in their own ways, and so compute with other values: PyTorch's logits are held to transformers with
-PyTorch's values, and the kernel to the plain kernels of its build, by the check with which bench begins.
+Where matrices are quantised, the rivals are torch.compile in the forms of bench/torch_quantised.py, and the step in a
+CUDA graph as it is, not quantised. Both quantise the same weights in their own ways, and so compute with other values:
+PyTorch's logits are held to transformers with PyTorch's values, and the kernel to the plain kernels of its build, by
+the check with which bench begins.
 
 Needs numpy; torch and transformers are needed by bench/torch_peer.py alone.
 """
@@ -42,8 +43,10 @@ FORMATS = {  # as --weights of amkc has them
     "int4:g128:sym": Format("int4:g128", "int4, a scale for 128 columns; lm_head as with int8",
                             "int4, a scale and a zero for 128 columns; lm_head as with int8"),
 }
-QUANTISED = ("llama-3.1-8b",)  # the models that are compared with these
+QUANTISED = ("llama-3.1-8b", "llama-3.2-1b")  # the models that are compared with these
 POSITION = 128
+FURTHER = (2048, 8192)  # positions at which these models are compared too
+SMALL = ("llama-2048h-4l", 0)  # what AutoMegaKernel's paper compares, where it does
 STEPS = 16  # tokens between two events, for a launch of ours and for replays of a graph
 ROOM = 8  # the cache's length is a multiple of it, for which PyTorch has faster attention
 ATTENTIONS = ("sdpa", "eager")  # of transformers, between which the eager step may choose
@@ -60,6 +63,7 @@ class Options:
     rounds: int = 5
     launches: int = 100  # a round, of each
     warm_up: int = 10
+    one_by_one: int = 10  # launches a round of the step without a graph, which takes as long as the host needs
     compile_seconds: float = 300  # 0: torch.compile is left out
 
 
@@ -85,13 +89,17 @@ class Comparison:
         self.shop, self.case, self.position, self.o = shop, case, position, options
         c = config(case.model)
         self.vocab, self.cache_bytes = c["vocab_size"], cache_bytes(c, position)
-        self.ids = spread_ids(position + STEPS, self.vocab)
+        # Logits are compared at the first positions, and times are taken at another where that is further.
+        self.ids = spread_ids(min(position, POSITION) + STEPS, self.vocab)
+        self.length = -(-(position + STEPS) // ROOM) * ROOM
         self.format = FORMATS.get(case.weights)
-        names = ("amkc", "compile") if self.format else ("amkc", "eager", "compile")
+        self.kept = {}  # the references, by what peers call their form
+        names = ("amkc", "eager", "compile") if self.format else ("amkc", "ops", "eager", "compile")
         self.engines = {name: Engine() for name in names}
         if self.format:
-            for name, engine in self.engines.items():
-                engine.facts["form"] = getattr(self.format, name)
+            for name in ("amkc", "compile"):
+                self.engines[name].facts["form"] = getattr(self.format, name)
+            self.engines["eager"].facts["form"] = "not quantised"
         self.weights = None  # how many a step reads
         self.bench = []  # what the launcher said in each round
         self.peers = {}
@@ -103,10 +111,10 @@ class Comparison:
     def path(self, name):
         return str(self.shop.work / f"compare-{name}.npy")
 
-    def peer(self, name):
+    def peer(self, name, form):
         args = [sys.executable, str(Path(__file__).with_name("torch_peer.py")), self.case.model, "--seed",
                 str(self.case.seed), "--dtype", self.case.dtype]
-        args += ["--weights", self.format.peer] if self.format else []
+        args += ["--weights", form] if form else []
         self.shop.log.append("python3 bench/torch_peer.py " + " ".join(args[2:]) + f"  # {name}")
         p = Peer(args, self.shop.work / f"compare-{name}.log", self.shop.budget, self.shop.env)
         self.open.callback(p.close)
@@ -114,10 +122,8 @@ class Comparison:
 
     def row(self):
         with self.open:
-            self.references()
             self.amkc()
-            if "eager" in self.engines:
-                self.eager()
+            self.eager()
             self.compile()
             self.shop.settle()
             for i in range(self.o.rounds):
@@ -144,31 +150,37 @@ class Comparison:
             if "us" in e:
                 e["gbs"] = e["bytes_per_token"] / e["us"]["median"] / 1e3
 
-    def references(self):
-        """Logits of transformers in fp32 and in the dtype, one pass over all positions: what all others are held to."""
-        p = self.peer("reference")
+    def references(self, form=""):
+        """Logits of transformers in fp32 and in the dtype, one pass over all positions: what all others are held to
+        that multiply with the same values."""
+        if form in self.kept:
+            return self.kept[form]
+        p = self.peer("reference", form)
+        paths = [self.path(f"{name}-{form}".rstrip("-").replace(":", "-")) for name in ("fp32", "own")]
         try:
-            p.ask({"do": "reference", "ids": self.ids, "fp32": self.path("fp32"), "own": self.path("own")},
-                  OPEN_SECONDS + ASK_SECONDS)
+            p.ask({"do": "reference", "ids": self.ids, "fp32": paths[0], "own": paths[1]}, OPEN_SECONDS + ASK_SECONDS)
         except PeerFailed as e:
             raise StepFailed(f"no reference: {e}") from None
         finally:
             p.close()
-        self.ref, self.own = (np.load(self.path(name), mmap_mode="r") for name in ("fp32", "own"))
+        self.kept[form] = [np.load(path, mmap_mode="r") for path in paths]
+        return self.kept[form]
 
     def amkc(self):
         self.directory = self.shop.finish(self.case)
         if self.case.weights:
             return
+        ref, own = self.references()
         got = self.shop.logits(self.directory, self.ids, f"spread_ids({len(self.ids)}, {self.vocab})")
-        self.engines["amkc"].judge(criteria.judge_half(got, self.own, self.ref))
+        self.engines["amkc"].judge(criteria.judge_half(got, own, ref))
 
     def eager(self):
-        """Opens the eager step with each attention that transformers has, and keeps the one that is faster on trial."""
+        """Opens the eager step with each attention that transformers has, and keeps the one that is faster on trial:
+        with its graph, and without."""
         engine, peers, verdicts, trials = self.engines["eager"], {}, {}, {}
-        for attention in ATTENTIONS:
+        for attention in ATTENTIONS[:1] if self.format else ATTENTIONS:  # the first is faster in all rows so far
             try:
-                peers[attention] = self.peers["eager"] = self.peer(f"eager-{attention}")
+                peers[attention] = self.peers["eager"] = self.peer(f"eager-{attention}", "")
                 verdicts[attention] = self.opened("eager", attention, compile=False, seconds=OPEN_SECONDS)
                 trials[attention] = self.timed("eager", attention, TRIAL_LAUNCHES)["median"]
                 self.say(f"eager PyTorch, attention {attention}: {trials[attention]:.1f} µs on trial")
@@ -179,12 +191,19 @@ class Comparison:
         for attention, peer in peers.items():
             if attention != best:
                 peer.close()
+        same = [self.engines[name] for name in ("eager", "ops") if name in self.engines]
+        for e in same:
+            if best is None:
+                e.lacking = "; ".join(engine.facts["failed"].values())
+                continue
+            e.facts["attention"] = best
+            e.judge(verdicts[best])
         if best is None:
-            engine.lacking = "; ".join(engine.facts["failed"].values())
             return
-        self.peers["eager"] = peers[best]
-        engine.facts |= {"attention": best, "trial_us": trials}
-        engine.judge(verdicts[best])
+        self.peers["eager"] = self.peers["ops"] = peers[best]
+        engine.facts["trial_us"] = trials
+        if "ops" in self.engines:
+            self.engines["ops"].facts["weight_bytes"] = engine.facts["weight_bytes"]
 
     def compile(self):
         """Compiles the step, with the attention that the eager step is faster with, or the first if there is none."""
@@ -192,9 +211,8 @@ class Comparison:
         if not self.o.compile_seconds:
             engine.lacking = "left out"
             return
-        eager = self.engines.get("eager")
-        attention = eager.facts.get("attention", ATTENTIONS[0]) if eager else ATTENTIONS[0]
-        self.peers["compile"] = self.peer("compile")
+        attention = self.engines["eager"].facts.get("attention", ATTENTIONS[0])
+        self.peers["compile"] = self.peer("compile", self.format.peer if self.format else "")
         try:
             verdict = self.opened("compile", attention, compile=True, seconds=self.o.compile_seconds)
         except PeerFailed as e:
@@ -206,20 +224,23 @@ class Comparison:
 
     def opened(self, name, attention, compile, seconds):
         """Opens a step in a peer, fills its cache, and returns the verdict on its logits."""
-        request = {"do": "open", "name": attention, "attention": attention, "compile": compile,
-                   "length": -(-len(self.ids) // ROOM) * ROOM}
+        form = self.format.peer if self.format and compile else ""
+        ref, own = self.references(form)
+        request = {"do": "open", "name": attention, "attention": attention, "compile": compile, "length": self.length}
         answer = self.peers[name].ask(request, seconds)
         self.weights, self.engines[name].facts["weight_bytes"] = answer["weights"], answer["weight_bytes"]
         if compile:
             self.engines[name].facts["compile_seconds"] = round(answer["seconds"], 1)
             self.say(f"torch.compile took {answer['seconds']:.0f} s")
         self.peers[name].ask({"do": "forced", "name": attention, "ids": self.ids, "out": self.path(name)}, ASK_SECONDS)
-        return criteria.judge_half(np.load(self.path(name), mmap_mode="r"), self.own, self.ref, rms_factor=PEER_FACTOR)
+        return criteria.judge_half(np.load(self.path(name), mmap_mode="r"), own, ref, rms_factor=PEER_FACTOR)
 
     def timed(self, name, attention, launches):
-        answer = self.peers[name].ask({"do": "timed", "name": attention, "token": self.ids[self.position],
-                                       "position": self.position,
-                                       "steps": STEPS, "launches": launches, "warm_up": self.o.warm_up}, ASK_SECONDS)
+        captured = name != "ops"
+        answer = self.peers[name].ask({"do": "timed", "name": attention, "token": self.ids[-STEPS],
+                                       "position": self.position, "steps": STEPS,
+                                       "launches": launches if captured else self.o.one_by_one,
+                                       "warm_up": self.o.warm_up if captured else 1, "captured": captured}, ASK_SECONDS)
         facts = self.engines[name].facts
         # bf16 on a GPU need not repeat; it is for the record.
         facts["repeats"] = facts.get("repeats", True) and answer["repeats"]
@@ -300,6 +321,14 @@ def task(model, position, options, weights=""):
     return Task("compare", f"{case.key}-{position}", case, lambda shop: Comparison(shop, case, position, options).row())
 
 
+LARGE = Options(rounds=3, launches=40)  # a row in less than nine minutes
+
+
 def compare():
-    tasks = [task(model, POSITION, Options()) for model in MODELS]
-    return tasks + [task(model, POSITION, Options(rounds=3), weights) for model in QUANTISED for weights in FORMATS]
+    options = {"llama-3.1-8b": LARGE}
+    tasks = [task(model, POSITION, options.get(model, Options())) for model in MODELS]
+    few = {model: options.get(model, Options(rounds=3)) for model in QUANTISED}
+    tasks += [task(model, POSITION, few[model], weights) for model in QUANTISED for weights in FORMATS]
+    tasks += [task(*SMALL, Options(rounds=3), weights) for weights in ("", *FORMATS)]
+    return tasks + [task(model, position, few[model], weights) for position in FURTHER for model in QUANTISED
+                    for weights in ("", *FORMATS)]

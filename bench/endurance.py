@@ -1,4 +1,5 @@
-"""Sections endurance, soak, sanitizer, bench and contexts: what is run for how it behaves and not for its logits.
+"""Sections endurance, soak, sanitizer, bench, roofline and contexts: what is run for how it behaves and not for its
+logits.
 
 Each section is a list of tasks; sections.py says what a task is.
 """
@@ -40,6 +41,12 @@ BENCHED = (
     (Case("testdata/configs/llama-3.2-1b", "bf16", SEED, SHAPE_POSITIONS), (0, 2032)),
     (Case("testdata/configs/llama-3.1-8b", "bf16", SEED, SHAPE_POSITIONS), (0, 2032)),
 )
+# What AutoMegaKernel's paper puts beside the peak of memory, at position 0; in fp32 too, which nobody tunes amkc for.
+SMALL = "testdata/configs/llama-2048h-4l"
+ROOFLINE = tuple(Case(model, dtype, SEED, SHAPE_POSITIONS) for model, dtype in (
+    (SMALL, "bf16"), (SMALL, "fp32"), ("testdata/configs/llama-3.2-1b", "fp32"),
+    ("testdata/configs/smollm2-135m", "fp32"))) + tuple(
+    Case(SMALL, "bf16", SEED, SHAPE_POSITIONS, weights=weights) for weights in ("int8", "int4:g128:sym"))
 
 LONG_POSITIONS = 33_024
 FAMILY_POSITIONS = 16_512  # the last tokens of a launch from 16,368 are decoded with 16,384 rows
@@ -175,6 +182,10 @@ def sanitizer():
 def bench():
     return [Task("bench", f"{case.key}-{position}", case, lambda shop, c=case, p=position: bench_row(shop, c, p))
             for case, positions in BENCHED for position in positions]
+
+
+def roofline():
+    return [Task("roofline", f"{case.key}-0", case, lambda shop, c=case: bench_row(shop, c, 0)) for case in ROOFLINE]
 
 
 def contexts():

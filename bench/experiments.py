@@ -27,12 +27,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import coverage
 import experimentspage
 import machine
+import perplexity
 import report
 import soundness
 from workshop import Budget, InUse, OutOfTime, sole_use
 
-SECTIONS = ("coverage", "families", "refusals", "soundness")
+SECTIONS = ("coverage", "families", "refusals", "perplexity", "soundness")
 SCHEMA = "amkc.experiments/1"
+ROWS, PAGE = Path("docs/results/experiments.json"), Path("docs/experiments.md")
 
 
 class Refused(Exception):
@@ -83,7 +85,8 @@ class Shop:
 
 def tasks(sections, patterns):
     """The selected tasks, in the order in which they run."""
-    chosen = [t for t in coverage.tasks() + soundness.tasks() if not sections or t.section in sections]
+    every = coverage.tasks() + perplexity.tasks() + soundness.tasks()
+    chosen = [t for t in every if not sections or t.section in sections]
     return [t for t in chosen if not patterns or any(fnmatch.fnmatch(t.id, p) for p in patterns)]
 
 
@@ -120,13 +123,19 @@ def parse(argv):
                    help="write docs/experiments.md from the JSON file, and make no rows")
     p.add_argument("--again", action="store_true", help="make rows again that have passed")
     p.add_argument("--budget", type=float, metavar="SECONDS", help="stop after this time")
-    p.add_argument("--out", type=Path, default=Path("docs/results/experiments.json"), metavar="FILE",
+    p.add_argument("--out", type=Path, default=ROWS, metavar="FILE",
                    help="where rows go (default: docs/results/experiments.json)")
-    p.add_argument("--page", type=Path, default=Path("docs/experiments.md"), metavar="FILE",
+    p.add_argument("--page", type=Path, default=PAGE, metavar="FILE",
                    help="where the page goes (default: docs/experiments.md)")
     p.add_argument("--work", type=Path, default=Path("build/experiments"), metavar="DIR",
                    help="where commands write (default: build/experiments)")
     return p.parse_args(argv)
+
+
+def render(rows=machine.REPO / ROWS, page=machine.REPO / PAGE):
+    """Writes the page of the rows in a JSON file and of those of GPUs beside it, and returns its path."""
+    experimentspage.write(page, report.Store(rows, SCHEMA, SECTIONS, ("amkc",)), tasks([], []))
+    return page
 
 
 def build_amkc(work):
@@ -146,11 +155,10 @@ def main(argv=None):
     if args.list:
         print("\n".join(t.id for t in chosen))
         return 0
-    store = report.Store(args.out, SCHEMA, SECTIONS, ("amkc",))
     if args.render:
-        experimentspage.write(args.page, store, tasks([], []))
-        print(args.page)
+        print(render(args.out, args.page))
         return 0
+    store = report.Store(args.out, SCHEMA, SECTIONS, ("amkc",))
     if not chosen:
         print("experiments.py: error: no row is selected; --list prints all ids", file=sys.stderr)
         return 2

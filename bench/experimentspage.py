@@ -6,6 +6,8 @@ Needs the standard library alone, and must not know how a row was made.
 import textwrap
 from pathlib import Path
 
+import answered
+import answers
 import coverage
 import published
 from report import fixed, outcome, plain, table
@@ -15,8 +17,8 @@ HEAD = """# Experiments
 Two papers describe what amkc set out to re-create: *AutoMegaKernel* (its paper, and the account of its experiments E1
 to E4) and *Kernel Looping*. Their experiments are repeated here with amkc. Columns called **published** have the
 figures of the papers, at the places that stand over each table; columns called **ours** have what the commands in the
-last column made, in full in [results/experiments.json](results/experiments.json). Written by `bench/experiments.py`; do
-not edit. Losses and nulls are shown as wins are; what is not repeated yet [is listed](#not-yet).
+last column made, in full in [results/experiments.json](results/experiments.json) and, of GPUs, in
+[results](results/README.md). Written by `bench/experiments.py`; do not edit. Losses and nulls are shown as wins are.
 """
 
 MODELS = f"""Published: Table 4, and the table of all models in the account of E1; {published.GREEDY_PUBLISHED} greedy
@@ -48,8 +50,9 @@ lowerings and mutants; the random graphs have no file form, and programs in memo
 processors differ, so that no ratio is given. Ours were made beside other work on the same two cores, which costs
 processor time too: [validator.md](validator.md#how-fast-it-is) has what an idle machine gives."""
 
-MISSING = """Published figures that have no row of ours here yet, and the item of the issue "The experiments of the
-papers" that is to make it."""
+FORMATS = """There is no published figure beside these. pycoder-5m on its own text, against transformers on the same
+windows: the gap is to transformers in fp32. Greedy: tokens after 8 prompts that are those of amkc in fp32, of 64, the
+mean and the fewest."""
 
 
 def write(path, store, planned):
@@ -59,8 +62,15 @@ def write(path, store, planned):
 
 def page(store, planned):
     out = [HEAD]
-    for part in (coverage_part, families_part, refusals_part, soundness_part, rates_part, not_yet_part):
+    for part in (coverage_part, families_part, refusals_part, soundness_part, rates_part):
         out += part(store.rows)
+    results = answers.Results(store.path.parent, store)
+    out += ["## Figure by figure", "", paragraph(answered.INTRO), ""]
+    for group in answered.ANSWERS:
+        out += answered.part(group, results)
+        if group == "quality":
+            out += formats_part(results)
+    out += nothing_part()
     missing = [t.id for t in planned if t.id not in store.rows]
     if missing:
         out += ["## Rows that were not made", "",
@@ -204,13 +214,27 @@ def rate(x):
     return "" if x is None else f"{x:,.0f}"
 
 
-def not_yet_part(_):
-    out = ["## Not yet", "", paragraph(MISSING), ""]
-    lines = [[n.paper, n.place, n.says, n.item] for n in published.NOT_YET]
-    out += table(["paper", "place", "published", "item"], lines)
+def formats_part(results):
+    out = ["## Perplexity by format", "", paragraph(FORMATS), ""]
+    lines = []
+    for where, section, name in (("cpu", "perplexity", "reference VM"), ("h100", "quality", "H100"),
+                                 ("h200", "quality", "H200")):
+        for row in results.rows(where, section):
+            form = row["id"].partition("pycoder-5m-")[2].rpartition("-")[0]
+            gap = 100 * row["gap"] / row["transformers_fp32"]
+            lines.append([form, name, row["tokens"], f"{row['perplexity']:.6f}", f"{row['transformers_fp32']:.6f}",
+                          f"{gap:+.4f} %", f"{row['transformers']:.6f}", scientific(row["kl"]),
+                          f"{100 * row['top1']:.1f} %", f"{row['greedy_mean']:.1f}, {row['greedy_least']}",
+                          command(row)])
+    return out + table(["format", "on", "predictions", "perplexity", "transformers, fp32", "gap",
+                        "transformers, its dtype", "KL divergence from fp32", "same top token", "greedy", "command"],
+                       lines) + [""]
+
+
+def nothing_part():
     rest = "; ".join(f"{paper}: " + ", ".join(f"{k} ({v})" for k, v in places.items())
                      for paper, places in published.NO_FIGURES.items())
-    return out + ["", paragraph(f"Nothing to measure is in {rest}."), ""]
+    return ["## Nothing to measure", "", paragraph(f"There is nothing to measure in {rest}."), ""]
 
 
 def made_with(store):

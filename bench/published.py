@@ -95,52 +95,6 @@ LOWERINGS = "360 of 360"
 PER_SECOND = "5,153"
 
 
-@dataclass(frozen=True)
-class NotYet:
-    """Published figures that no row of ours answers: where they are, what they say, and the item of the issue."""
-
-    paper: str
-    place: str
-    says: str
-    item: str
-
-
-NOT_YET = (
-    NotYet(AMK, "Table 3", "errors of logits on RTX 5090, A100 and H100, 2.38e-07 to 3.12e-02, and greedy tokens",
-           "1, on GPUs"),
-    NotYet(AMK, "Section 5, quality", "perplexity of SmolLM2-135M over 187 tokens 14.948473, 2.45e-07 from eager", "1"),
-    NotYet(AMK, "E2, the anchor", "24 of 24 accepted lowerings equal eager PyTorch bit for bit in the reference VM",
-           "2"),
-    NotYet(AMK, "E3, Section 5", "180 of 180 candidates valid, predicted gains 1.002, 1.101 and 1.276, geomean 1.121; "
-           "20 of 60 injected faults, all rejected", "3"),
-    NotYet(AMK, "Figure 4", "search on hardware: 2,168 to 1,261 µs cold (1.72×), 2,514 to 1,991 µs by an agent (1.25×)",
-           "3"),
-    NotYet(AMK, "Section 5, ten minutes", "537 trials, 1,805 to 1,225 µs (1.47×), 0.88× of eager in a CUDA graph", "3"),
-    NotYet(AMK, "Table 7", "fractions of the measured peak at full clocks: A100 12.5 to 17.7 %, H100 4.8 to 8.6 %",
-           "4"),
-    NotYet(AMK, "Table 8", "fractions of the data sheet's bandwidth: 1.1 to 23.4 %", "4"),
-    NotYet(AMK, "Figure 3", "460 of 731 GB/s (63 %) on an RTX 5090, cuBLAS 661", "4"),
-    NotYet(AMK, "Section 5, peaks", "measured peaks of 731, 1,383 and 3,089 GB/s", "4"),
-    NotYet(AMK, "Table 6", "int8 1.12×, int4 1.06× of bf16 per token; 22 % of tokens alike in int4", "5"),
-    NotYet(AMK, "Table 9", "ablations: coalescing 2.36×, resident tables 2.75×, balance 0.83×, pipelining 0.98×", "5"),
-    NotYet(AMK, "Table 10", "int8 against cuBLAS bf16: L4 1.18 to 1.33×, L40S 1.25 to 1.27×, A10G 1.00 to 1.08×, "
-           "RTX 5090 1.19 to 1.23×", "5"),
-    NotYet(AMK, "Figure 5", "the search on an L4, 0.97 to 1.19× at 2.7B and 1.28× at 3.5B", "5"),
-    NotYet(AMK, "Figure 6", "bf16 0.76 to 0.88× of cuBLAS, int8 1.19 to 1.23×", "5"),
-    NotYet(AMK, "Section 6, A100 and H100", "int8 against cuBLAS: A100 0.79 to 0.55×, H100 0.72 to 0.60×", "5"),
-    NotYet(AMK, "Table 11", "1.23 ms against 4.44 eager and 1.08 in a CUDA graph; vLLM 1.65× as fast on an H100", "5"),
-    NotYet(LOOPING, "Table 1", "operations, bytes and intensity of a token of Llama 3.1", "6"),
-    NotYet(LOOPING, "Figure 1", "speed and share of the peak of 2, 4 and 8 H100 with TensorRT-LLM", "6"),
-    NotYet(LOOPING, "Figure 4", "where the time of a token goes on 2, 4 and 8 H100", "6"),
-    NotYet(LOOPING, "Figure 5", "where it goes on an SN40L: over 30 % in synchronisation, almost 8 times less looped",
-           "6"),
-    NotYet(LOOPING, "Figure 8", "looped against not, geomean 1.6×", "6"),
-    NotYet(LOOPING, "Figure 9", "scaling from 8 to 16 sockets, geomean 2.5×", "6"),
-    NotYet(LOOPING, "Figure 10", "against 8 H100", "6"),
-    NotYet(LOOPING, "Figure 11", "share of peak: 21 % on 8 H100; over 70 %, up to 93 %, on SN40L", "6"),
-    NotYet(LOOPING, "Figure 12", "bandwidth over time", "6"),
-)
-
 # What has no figure that could be measured: the rest of both papers' tables and drawings.
 NO_FIGURES = {
     AMK: {"Table 1": "a comparison of properties", "Table 2": "the list of checks", "Figure 1": "a drawing",
@@ -148,4 +102,5 @@ NO_FIGURES = {
     LOOPING: {"Table 2": "the list of benchmarks", "Table 3": "data sheets", "Figure 2": "a drawing",
               "Figure 3": "a drawing", "Figure 6": "a definition", "Figure 7": "a definition"},
 }
-ANSWERED = {AMK: ("Table 4", "Table 5"), LOOPING: ()}
+# What has tables of its own on the page; all other figures are in bench/figures.py.
+TABLES = {AMK: ("Table 4", "Table 5"), LOOPING: ()}

@@ -8,6 +8,7 @@ beside it and BENCHMARKS.md.
     python3 bench/results.py --budget 540                 what can be done in nine minutes; run it again for the rest
     python3 bench/results.py --build                      the builds alone, which rows then find made: nothing is run
     python3 bench/results.py --render                     README.md and BENCHMARKS.md anew, from the JSON files
+    python3 bench/results.py --merge DIR/h100.json        rows that were made elsewhere, into docs/results/h100.json
 
 It needs an NVIDIA GPU, nvcc, PyTorch and transformers, and Go, or else --tools with what `make results-tools` has put
 into dist/results on another machine. Rows that have passed with the same amkc on the same GPU are not made again. Exit
@@ -28,14 +29,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import ablations
 import accuracy
 import benchmarks
+import boundaries
 import comparing
 import endurance
+import experiments
 import looping
 import machine
 import passes
 import plan
 import prompts
+import quality
 import report
+import timelines
 from sections import NotRun
 from workshop import Budget, InUse, OutOfTime, Workshop, sole_use
 
@@ -44,9 +49,11 @@ SECTIONS = {"fixtures": accuracy.fixtures, "quantised": accuracy.quantised,
             "fallbacks": accuracy.fallbacks, "passes": passes.passes, "endurance": endurance.endurance,
             "sanitizer": endurance.sanitizer, "looping": looping.looping, "shapes": accuracy.shapes,
             "sizes": accuracy.sizes,
-            "barriers": looping.barriers, "bench": endurance.bench, "contexts": endurance.contexts,
+            "barriers": looping.barriers, "bench": endurance.bench, "roofline": endurance.roofline,
+            "contexts": endurance.contexts,
             "compare": comparing.compare, "prompts": prompts.prompts, "ablations": ablations.ablations,
-            "pass_times": passes.pass_times, "sequences": passes.sequences,
+            "pass_times": passes.pass_times, "boundaries": boundaries.boundaries, "timelines": timelines.timelines,
+            "quality": quality.quality, "sequences": passes.sequences,
             "soak": endurance.soak}
 
 
@@ -150,12 +157,17 @@ def parse(argv):
     p.add_argument("--list", action="store_true", help="print the ids of the selected rows, and make none")
     p.add_argument("--render", action="store_true",
                    help="write README.md and BENCHMARKS.md from the JSON files, and make no rows")
+    p.add_argument("--merge", type=Path, action="append", metavar="FILE",
+                   help="put the rows of a JSON file into that of the same name in --out, and make none; may be "
+                   "repeated")
     add_common(p)
     return p.parse_args(argv)
 
 
 def main(argv=None):
     args = parse(argv)
+    if args.merge:
+        return merge(args.merge, args.out.resolve())
     chosen = tasks(args.section, args.only)
     if args.list:
         print("\n".join(t.id for t in chosen))
@@ -176,8 +188,25 @@ def planned(name):
 
 def render(out):
     """Writes what is generated from the JSON files of a directory, and returns the paths."""
-    root = machine.REPO if out == machine.REPO / "docs/results" else out  # what is tried out elsewhere stays there
-    return report.render(out, planned), benchmarks.render(out, root / "BENCHMARKS.md")
+    if out != machine.REPO / "docs/results":  # what is tried out elsewhere stays there
+        return report.render(out, planned), benchmarks.render(out, out / "BENCHMARKS.md")
+    return report.render(out, planned), benchmarks.render(out, machine.REPO / "BENCHMARKS.md"), experiments.render()
+
+
+def merge(files, out):
+    """Puts the rows of files into those of the same names in a directory, where they replace older ones. Returns the
+    exit code."""
+    if missing := [str(f) for f in files if not f.exists()]:
+        print(f"results.py: error: no such file: {', '.join(missing)}", file=sys.stderr)
+        return 2
+    for file in files:
+        made = report.Store(file)
+        store = report.Store(out / file.name)
+        store.take(made)
+        print(f"{file}: {len(made.rows)} rows, of which {report.outcomes(made.rows.values())[0]} pass, into "
+              f"{os.path.relpath(store.path)}")
+    render(out)
+    return 0
 
 
 def carry_out(args, chosen, command_of):

@@ -45,7 +45,7 @@ PEER = """\
             if (here / "fails").exists() and not compiled and r["launches"] == 100:
                 answer = {{"ok": False, "error": "out of memory"}}
             else:
-                us = 180.0 if compiled else {{"sdpa": 250.0, "eager": 240.0}}[attention]
+                us = 180.0 if compiled else {{"sdpa": 250.0, "eager": 240.0}}[attention] * (1 if r["captured"] else 10)
                 answer |= {{"us": {{"median": us, "p10": us - 1, "p90": us + 1}}, "repeats": not compiled}}
         print(json.dumps(answer), flush=True)
 """
@@ -82,11 +82,12 @@ class Compare(test_workshop.Fake):
         code, out, row = self.compare()
         self.assertEqual((code, row["passed"]), (0, True), out)
         turns = [line.split(",")[1].split(":")[0].strip() for line in out.splitlines() if ": round" in line]
-        self.assertEqual(turns, ["amkc", "eager", "compile"] * 2)
+        self.assertEqual(turns, ["amkc", "ops", "eager", "compile"] * 2)
         self.assertIn("eager: 240.0 µs, 2.40 times amkc's, 37.5 % of the ceiling", out)
         e = row["engines"]
         self.assertEqual((e["eager"]["attention"], e["compile"]["attention"]), ("eager", "eager"))
         self.assertEqual(e["eager"]["trial_us"], {"sdpa": 250.0, "eager": 240.0})
+        self.assertEqual((e["ops"]["times_amkc"], e["ops"]["rms_error"]), (24.0, e["eager"]["rms_error"]))
         self.assertEqual((e["amkc"]["share_of_ceiling"], e["eager"]["times_amkc"], e["compile"]["times_amkc"]),
                          (0.9, 2.4, 1.8))
         self.assertAlmostEqual(e["eager"]["rms_error"], 1e-3, places=5)
@@ -94,18 +95,23 @@ class Compare(test_workshop.Fake):
         self.assertEqual((e["eager"]["repeats"], e["compile"]["repeats"]), (True, False))
         self.assertEqual(row["command"], "python3 bench/compare.py --target h200 --model llama-3.2-1b --position 128 "
                          "--rounds 2 --compile-seconds 300")
-        self.assertIn("| llama-3.2-1b | bf16 | – | 128 | 100.0 | 0.900 | 240.0 | 2.40 | 180.0 | 1.80 | 10, 6 | "
+        self.assertIn("| llama-3.2-1b | bf16 | – | 128 | 100.0 | 0.900 | 2400.0 | 24.00 | 240.0 | 2.40 | "
+                      "180.0 | 1.80 | 10, 6 | "
                       "0.00e+00, 9.99e-04, 9.99e-04 | 2 | pass |",
                       (self.dir / "out" / "README.md").read_text())
 
-    def test_quantised_matrices_are_compared_with_the_compiled_step(self):
+    def test_quantised_matrices_are_compared_with_the_compiled_step_and_with_bf16(self):
         code, out, row = self.compare("--weights", "int4:g128:sym", row="llama-3.2-1b-bf16-seed1-int4-g128-sym")
         self.assertEqual((code, row["passed"], row["weights"]), (0, True, "int4:g128:sym"), out)
         turns = [line.split(",")[1].split(":")[0].strip() for line in out.splitlines() if ": round" in line]
-        self.assertEqual(turns, ["amkc", "compile"] * 2)
+        self.assertEqual(turns, ["amkc", "eager", "compile"] * 2)
         self.assertIn("--weights int4:g128:sym ", row["command"])
         peers = [s for s in row["steps"] if "torch_peer.py" in s and "--weights int4:g128 " in s]
-        self.assertEqual([s.split("  # ")[1] for s in peers], ["reference", "compile"])
+        self.assertEqual([s.split("  # ")[1] for s in peers], ["compile", "reference"])
+        others = [s for s in row["steps"] if "torch_peer.py" in s and s not in peers]
+        self.assertEqual([s.split("  # ")[1] for s in others], ["eager-sdpa", "reference"])
+        self.assertEqual((row["engines"]["eager"]["form"], row["engines"]["eager"]["times_amkc"]),
+                         ("not quantised", 2.5))
         self.assertTrue(any("--weights int4:g128:sym" in s for s in row["steps"] if "amkc" in s))
         ours, theirs = row["engines"]["amkc"], row["engines"]["compile"]
         self.assertNotIn("rms_error", ours, "it computes with other values than transformers")
@@ -118,8 +124,9 @@ class Compare(test_workshop.Fake):
         self.assertAlmostEqual(theirs["bits_per_weight"], 8.08)
         self.assertAlmostEqual(theirs["gbs"], (1_010_000 + cache) / 180 / 1e3)
         self.assertEqual(theirs["times_amkc"], 1.8)
-        self.assertIn("| llama-3.2-1b | bf16 | int4:g128:sym | 128 | 100.0 | 0.900 |  |  | 180.0 | 1.80 | 10, 6 | "
-                      "none, none, 9.99e-04 | 2 | pass |", (self.dir / "out" / "README.md").read_text())
+        self.assertIn("| llama-3.2-1b | bf16 | int4:g128:sym | 128 | 100.0 | 0.900 |  |  | 250.0 | 2.50 | "
+                      "180.0 | 1.80 | 10, 6 | none, 9.99e-04, 9.99e-04 | 2 | pass |",
+                      (self.dir / "out" / "README.md").read_text())
 
     def test_quantised_logits_that_are_too_far_off_fail(self):
         self.switch("compiled wrong")
@@ -151,6 +158,7 @@ class Compare(test_workshop.Fake):
         self.switch("fails")
         code, out, row = self.compare()
         self.assertEqual((code, row["passed"], row["not_run"]), (1, None, "eager: round 0: out of memory"))
+        self.assertNotIn("not_run", row["engines"]["ops"])
         self.assertEqual(row["engines"]["compile"]["times_amkc"], 1.8)
 
     def test_logits_that_are_too_far_off_fail(self):
@@ -170,8 +178,16 @@ class Compare(test_workshop.Fake):
 class Plan(unittest.TestCase):
     def test_quantised_models_follow_the_others(self):
         ids = [t.id for t in comparing.compare()]
-        self.assertEqual(ids[len(comparing.MODELS):], ["compare/llama-3.1-8b-bf16-seed1-int8-128",
-                                                       "compare/llama-3.1-8b-bf16-seed1-int4-g128-sym-128"])
+        self.assertEqual(ids[len(comparing.MODELS):][:2], ["compare/llama-3.1-8b-bf16-seed1-int8-128",
+                                                           "compare/llama-3.1-8b-bf16-seed1-int4-g128-sym-128"])
+        self.assertEqual(len(ids), len(set(ids)))
+
+    def test_every_precision_has_a_row_at_every_position(self):
+        ids = {t.id for t in comparing.compare()}
+        for model in comparing.QUANTISED:
+            for position in (comparing.POSITION, *comparing.FURTHER):
+                for weights in ("", *comparing.FORMATS):
+                    self.assertIn(comparing.task(model, position, comparing.Options(), weights).id, ids)
 
     def test_a_cache_is_counted_as_bench_counts_it(self):
         # What bench said of Llama-3.1-8B in bf16 at 128, less its weights.

@@ -92,6 +92,15 @@ class Step(Small):
         self.ask(peer, do="timed", name="a", token=IDS[4], position=4, steps=1, launches=1, warm_up=0)
         self.assertEqual(int(step.token), int(got[4].argmax()))
 
+    def test_a_step_that_is_not_captured_is_the_same(self):
+        _, peer = self.logits("sdpa", compile=False)
+        step = peer.steps["a"]
+        step.graph.run = lambda: self.fail("nothing is replayed")
+        answer = self.ask(peer, do="timed", name="a", token=IDS[4], position=4, steps=2, launches=3, warm_up=1,
+                          captured=False)
+        self.assertTrue(answer["ok"] and answer["repeats"], answer)
+        self.assertEqual(int(step.position), 6)
+
     def test_failures_are_answers(self):
         peer = self.peer()
         answer = self.ask(peer, do="open", name="a", attention="none such", compile=False, length=16)

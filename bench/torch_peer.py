@@ -12,7 +12,8 @@ the values of these. Requests, and what is added to {"ok": true} in the answer:
                                                         "weight_bytes", how large they are)
     {"do": "forced", "name": X, "ids": [...], "out": FILE}         logits of the decode step after each id, as .npy
     {"do": "prefill", "ids": [...], "attention": "sdpa", "times": N}      "ms" (each time), "token" behind them
-    {"do": "timed", "name": X, "token": T, "position": P, "steps": N, "launches": N, "warm_up": N}    "us", "repeats"
+    {"do": "timed", "name": X, "token": T, "position": P, "steps": N, "launches": N, "warm_up": N,
+     "captured": true}                                                                               "us", "repeats"
 
 A request that fails is answered with {"ok": false, "error": ...}. What libraries print goes to stderr. Needs torch and
 transformers; must not know amkc.
@@ -107,8 +108,8 @@ class Peer:
                 del out
         return {"ms": ms[1:], "token": token}
 
-    def do_timed(self, name, token, position, steps, launches, warm_up):
-        us, repeats = self.steps[name].timed(token, position, steps, launches, warm_up)
+    def do_timed(self, name, token, position, steps, launches, warm_up, captured=True):
+        us, repeats = self.steps[name].timed(token, position, steps, launches, warm_up, captured)
         return {"us": us, "repeats": repeats}
 
 

@@ -85,9 +85,11 @@ class DecodeStep:
         for layer in layers:
             layer.lazy_initialization(row, row)
         self.cache = Cache(layers=layers)
-        step = torch.compile(self.step, mode=COMPILE_MODE, fullgraph=True, dynamic=False) if compiled else self.step
+        self.once = self.step
+        if compiled:
+            self.once = torch.compile(self.step, mode=COMPILE_MODE, fullgraph=True, dynamic=False)
         with torch.no_grad():
-            self.graph = graph(step)
+            self.graph = graph(self.once)
 
     def step(self):
         """Decodes the token at the position; leaves logits, the next token and the next position in their places."""
@@ -116,14 +118,16 @@ class DecodeStep:
         return out.float().cpu().numpy()
 
     @torch.no_grad()
-    def timed(self, token, position, steps, launches, warm_up):
+    def timed(self, token, position, steps, launches, warm_up, captured=True):
         """Quantiles of the microseconds per token over launches of steps tokens each, all from the same token and
-        position, and whether all of them ended in the token that single steps lead to. The rows before the position
-        must be there."""
+        position, and whether all of them ended in the token that single steps lead to. Rows before the position that
+        forced has not left are zeros, which take as long. A step is a replay of the graph, or, not captured, as many
+        launches as it has operations."""
+        run = self.graph.run if captured else self.once
         token = torch.tensor([token], device=self.token.device)
         self.put(token, position)
         for _ in range(steps):
-            self.graph.run()
+            run()
             self.graph.wait()
         last = int(self.token)
         times, done, repeats = [], 0, True
@@ -133,7 +137,7 @@ class DecodeStep:
                 self.put(token, position)
                 start = self.graph.mark()
                 for _ in range(steps):
-                    self.graph.run()
+                    run()
                 marks.append((start, self.graph.mark()))
             self.graph.wait()
             repeats = repeats and int(self.token) == last

@@ -13,7 +13,7 @@ import shutil
 import signal
 import subprocess
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +28,7 @@ WEIGHTS = "weights.safetensors"
 NVCC_FLAGS = ("-O3", "-std=c++17")
 LONG = 32768  # positions from which on a build says in its key how many it has
 FEATURES = ("AMK_BULK_COPY=0", "AMK_ASYNC_COPY=0", "AMK_TENSOR_CORES=0")
+MEASURING = ("AMK_PARTS=1",)  # definitions that nothing but measure.cu knows
 PROMPTS_NEED = FEATURES[1:]  # a build without one of these has no kernel for prompts
 
 
@@ -193,6 +194,7 @@ class Workshop:
         made_by = json.dumps([machine.digest(self.tools.amkc), args, self.tools.nvcc])
         kept = stamp.exists() and stamp.read_text() == made_by and (directory / "megakernel.fatbin").exists()
         if not kept:
+            self.begin_with_weights(case, directory)
             self.execute(args, BUILD_SECONDS)
             if not (directory / "megakernel.fatbin").exists():
                 self.tools.need("nvcc")
@@ -200,6 +202,14 @@ class Workshop:
             stamp.write_text(made_by)
         self.share_weights(directory)
         return directory, commands + [spell(args)]
+
+    def begin_with_weights(self, case, directory):
+        """Gives a build that is to have other knobs than one that is there the weights of that, which amkc then keeps:
+        knobs do not change how weights are packed."""
+        plain = self.work / replace(case, knobs=()).key
+        if case.knobs and plain.with_name(plain.name + ".stamp").exists() and not directory.exists():
+            shutil.copytree(plain, directory, copy_function=lambda source, to: (
+                os.link if Path(source).name == WEIGHTS else shutil.copy2)(source, to))
 
     def share_weights(self, directory):
         """Makes builds that have the same weights share the file: knobs do not change how weights are packed."""
@@ -218,6 +228,8 @@ class Workshop:
         prompts = not set(defines) & set(PROMPTS_NEED)
         kernels = [k for k in KERNELS if (source / f"{k}.fatbin").exists() and (prompts or k != "prompt")]
         kernels += sorted(f"{f.parent.name}/{f.stem}" for f in source.glob("*/*.fatbin"))  # of passes
+        if set(defines) <= set(MEASURING):
+            kernels = ["measure"]
         manifest = json.loads((source / "amkc.manifest.json").read_text(encoding="utf-8"))
         compilations = [[self.tools.need("nvcc"), *NVCC_FLAGS, *("-D" + d for d in defines), "-gencode",
                          gencode(manifest["facts"]["target"]["arch"]),

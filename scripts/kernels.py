@@ -100,6 +100,10 @@ PROMPTS = [("a100", "pycoder-5m"), ("a10g", "zoo/llama-gqa"), ("jetson-orin", "z
            ("sm_121", "zoo/llama-gqa")]
 
 
+# Where measure.cu is compiled with the kernel of a step in parts.
+PARTS = ("h200", "pycoder-5m", "bf16", {})
+
+
 def nvcc() -> str:
     local = os.path.join(ROOT, ".cuda/nvidia/cu13/bin/nvcc")
     return shutil.which("nvcc") or local
@@ -142,7 +146,8 @@ def compile_case(case, tmp):
             or not emitted.issuperset(sources(case))):
         return case, f"amkc emits {sorted(emitted)}; say in sources() when each is compiled", 0.0
     for source in sources(case):
-        command = [nvcc(), "-O3", "-std=c++17", "-Werror", "all-warnings", "-gencode", gencode, "-fatbin",
+        parts = ["-DAMK_PARTS=1"] if case == PARTS and source == "measure.cu" else []
+        command = [nvcc(), "-O3", "-std=c++17", "-Werror", "all-warnings", *parts, "-gencode", gencode, "-fatbin",
                    "-o", source + ".fatbin", source]
         run = subprocess.run(command, cwd=out, capture_output=True, text=True)
         if run.returncode != 0:

@@ -9,7 +9,8 @@ import (
 type shrinker struct {
 	h    *Hazard // as it is told
 	path []event
-	left int // events that may still be run
+	left int             // events that may still be run; less than 0: no more runs
+	stop <-chan struct{} // closed when the caller wants no more
 	// what is looked for: the hazard, or early that of one of two tasks in conflict, which comes too early
 	kind        Kind
 	task, other int32
@@ -17,14 +18,15 @@ type shrinker struct {
 }
 
 // Shrink returns a hazard with an order of as few tasks as still show it, one after the other as far as that does. It
-// runs parts of the order in which it was found again: some events in all, and those of the run that was begun. The
-// same task may read something else in the order that is left, and then that is what goes wrong.
-func (h *Hazard) Shrink(events int) *Hazard {
+// runs parts of the order in which it was found again: some events in all, and those of the run that was begun. Once
+// stop is closed, it returns the order that it has by then; nil never is. The same task may read something else in the
+// order that is left, and then that is what goes wrong.
+func (h *Hazard) Shrink(events int, stop <-chan struct{}) *Hazard {
 	if h.m == nil || h.always() {
 		return h
 	}
 	told := *h
-	s := &shrinker{h: &told, path: h.path, left: events, kind: h.Kind, task: h.task, other: h.other}
+	s := &shrinker{h: &told, path: h.path, left: events, stop: stop, kind: h.Kind, task: h.task, other: h.other}
 	s.slice()
 	s.leaveOut()
 	s.inTurns()
@@ -41,13 +43,15 @@ func (h *Hazard) always() bool { return len(h.why) > 0 && h.why[len(h.why)-1].po
 
 // again runs those of a list of events that may happen, and returns them up to where the hazard shows, if it does.
 func (s *shrinker) again(list []event) ([]event, bool) {
-	if s.left < 0 {
+	if s.left < 0 || s.stopped() {
 		return nil, false
 	}
 	st := s.start()
 	out := make([]event, 0, len(list))
 	for _, e := range list {
-		s.left--
+		if s.left--; s.left%looks == 0 && s.stopped() {
+			return nil, false
+		}
 		if !st.may(e) {
 			continue
 		}
@@ -58,6 +62,20 @@ func (s *shrinker) again(list []event) ([]event, bool) {
 		}
 	}
 	return out, s.same(st)
+}
+
+// looks is after how many events a run looks whether it is to stop.
+const looks = 256
+
+// stopped reports whether the caller wants no more; then nothing is run any more.
+func (s *shrinker) stopped() bool {
+	select {
+	case <-s.stop:
+		s.left = -1
+		return true
+	default:
+		return false
+	}
 }
 
 func (s *shrinker) start() *state {
@@ -254,7 +272,7 @@ func (s *shrinker) inTurn(list []int32, last ...int32) ([]event, *Hazard) {
 	for moved := true; moved; {
 		moved = false
 		for _, t := range list {
-			if s.left--; s.left < 0 {
+			if s.left--; s.left < 0 || s.left%looks == 0 && s.stopped() {
 				return nil, nil
 			}
 			for e, ok := s.next(st, t); ok; e, ok = s.next(st, t) {

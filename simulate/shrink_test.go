@@ -19,7 +19,7 @@ func TestShrink(t *testing.T) {
 		if v.Hazard == nil || v.Hazard.m == nil {
 			continue
 		}
-		h := v.Hazard.Shrink(1 << 20)
+		h := v.Hazard.Shrink(1<<20, nil)
 		kinds[h.Kind]++
 		if h.always() {
 			require.Empty(t, h.Script().Steps)
@@ -56,6 +56,31 @@ func TestShrink(t *testing.T) {
 	}
 }
 
+// Who wants no more gets the order that there is by then, and at once: without a run if that was before the first.
+func TestShrinkStops(t *testing.T) {
+	stopped := make(chan struct{})
+	close(stopped)
+	fp, found := NewFootprints(), 0
+	for seed := range uint64(200) {
+		v := Sample([]Run{{Flat: randomFlat(seed, 8), Pos: 0}}, fp, Options{}, seed, 30)
+		if v.Hazard == nil || v.Hazard.m == nil || v.Hazard.always() {
+			continue
+		}
+		found++
+		h := v.Hazard.Shrink(1<<20, stopped)
+		require.Equal(t, v.Hazard.path, h.path, "seed %d", seed)
+		require.Equal(t, v.Hazard.String(), h.String())
+		require.NotEmpty(t, h.Script().Steps)
+
+		s := &shrinker{h: h, path: h.path, left: 3 * looks / 2, stop: stopped, kind: h.Kind, task: h.task,
+			other: h.other}
+		_, ok := s.again(h.path)
+		require.False(t, ok, "nothing is run")
+		require.Negative(t, s.left)
+	}
+	require.Greater(t, found, 50)
+}
+
 func tasksIn(h *Hazard) int {
 	met := map[int32]bool{}
 	for _, e := range h.path {
@@ -78,10 +103,10 @@ func TestExplanation(t *testing.T) {
 	require.Equal(t, []Step{
 		{"x.s000", 0, "waits for counter q to reach 1; it is at 0, and y.s001 would add to it"},
 		{"y.s001", 1, "waits for counter r to reach 1; it is at 0, and x.s000 would add to it"},
-	}, v.Hazard.Shrink(1000).Script().Waits)
+	}, v.Hazard.Shrink(1000, nil).Script().Waits)
 	p = program(t, on("0", "t", whole)+wait("1", "alone", "c", "step")+wait("0", "behind", "d", "step"))
 	v = Program(p, NewFootprints(), Effort{States: 100, Positions: 1})
-	require.Len(t, v.Hazard.Shrink(1000).Script().Waits, 1)
+	require.Len(t, v.Hazard.Shrink(1000, nil).Script().Waits, 1)
 }
 
 // A wait that its counter satisfies from the beginning needs nobody.
@@ -92,5 +117,5 @@ func TestShrinkFromInitialCounts(t *testing.T) {
 	h := Program(p, NewFootprints(), Effort{States: 100, Positions: 1}).Hazard
 	require.NotNil(t, h)
 	require.Equal(t, Race, h.Kind)
-	require.Len(t, h.Shrink(1000).Script().Steps, 2)
+	require.Len(t, h.Shrink(1000, nil).Script().Steps, 2)
 }

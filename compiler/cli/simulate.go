@@ -70,7 +70,7 @@ type simulated struct {
 	States    int     `json:"states"`
 	Orders    int     `json:"orders"`
 	Seed      int     `json:"seed"`
-	Stopped   bool    `json:"stopped"` // by --time
+	Stopped   bool    `json:"stopped"` // by --time; by Ctrl-C too, where that was while an order was shortened
 	Hazard    *hazard `json:"hazard,omitempty"`
 }
 
@@ -108,7 +108,7 @@ func (f *simulateFlags) run(c *call) error {
 	result.Positions, result.Stopped = append(result.Positions, v.At...), errors.Is(v.Limit, simulate.ErrStopped)
 	switch {
 	case v.Hazard != nil:
-		return f.wrong(c, result, v.Hazard)
+		return f.wrong(ctx, c, result, v.Hazard)
 	case result.Stopped && v.States+v.Orders == 0:
 		return diag.Errorf(simulate.CodeTooLarge, c.args[0],
 			"no order was run to its end in %g s; want a longer --time", f.seconds)
@@ -155,15 +155,17 @@ func (f *simulateFlags) inside(lo, hi int) error {
 	return nil
 }
 
-// wrong reports what goes wrong: its script on standard output, and what it is as an error.
-func (f *simulateFlags) wrong(c *call, result *simulated, h *simulate.Hazard) error {
-	h = h.Shrink(shrinkEvents)
+// wrong reports what goes wrong: its script on standard output, and what it is as an error. When the time is over, or
+// after Ctrl-C, the order is that of which tasks have been taken out until then: it shows what was found.
+func (f *simulateFlags) wrong(ctx context.Context, c *call, result *simulated, h *simulate.Hazard) error {
+	h = h.Shrink(shrinkEvents, ctx.Done())
+	result.Stopped = ctx.Err() != nil
 	result.Hazard = &hazard{Kind: h.Kind, Where: h.Where, Message: h.Detail, Position: []int{}, Seed: h.Seed,
 		Script: h.Script()}
 	for _, r := range h.Runs {
 		result.Hazard.Position = append(result.Hazard.Position, r.Pos)
 	}
-	if err := c.printf("%s", scriptText(c.args[0], result.Hazard)); err != nil {
+	if err := c.printf("%s", scriptText(c.args[0], result.Hazard, result.Stopped)); err != nil {
 		return err
 	}
 	return h.Diagnostic()
@@ -200,8 +202,8 @@ func positionsText(list []int) string {
 // shownSteps is how many lines of a script are printed: the last ones, which are what it is about.
 const shownSteps = 24
 
-// scriptText prints the script of a hazard.
-func scriptText(path string, h *hazard) string {
+// scriptText prints the script of a hazard. stopped: its order could be shorter.
+func scriptText(path string, h *hazard, stopped bool) string {
 	var b strings.Builder
 	at := "whatever the position"
 	switch len(h.Position) {
@@ -213,7 +215,11 @@ func scriptText(path string, h *hazard) string {
 	s := &h.Script
 	switch {
 	case len(s.Steps) > 0:
-		fmt.Fprintf(&b, "%s: goes wrong %s, in an order of %s:\n", path, at, plural(s.Tasks(), "task"))
+		rest := ""
+		if stopped {
+			rest = ", which may be more than it takes, as the time was over"
+		}
+		fmt.Fprintf(&b, "%s: goes wrong %s, in an order of %s%s:\n", path, at, plural(s.Tasks(), "task"), rest)
 	case len(s.Waits) > 1:
 		fmt.Fprintf(&b, "%s: stops %s in every order; %d tasks wait for each other:\n", path, at, len(s.Waits))
 	case len(s.Waits) > 0:

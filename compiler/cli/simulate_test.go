@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -8,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"amkc/simulate"
 )
 
 // Programs of whole models go right in an order, and wrong where a stage does not wait for what it reads; the script
@@ -42,4 +46,35 @@ func TestSimulateModels(t *testing.T) {
 		require.Contains(t, result.Hazard.Where, steps[len(steps)-1].Task)
 		require.Less(t, result.Hazard.Script.Tasks(), 1000)
 	}
+}
+
+// When the time is over, or Ctrl-C comes, what was found is shown with the order that there is, which says so.
+func TestSimulateStopsShortening(t *testing.T) {
+	code, text, stderr := amkc("dump", "../../testdata/models/zoo/llama-gqa", "--target", "h200")
+	require.Zero(t, code, stderr)
+	wrong := filepath.Join(t.TempDir(), "wrong.amk")
+	text = regexp.MustCompile(`  wait L\{i\}\.act >= \d+\n`).ReplaceAllString(text, "")
+	require.NoError(t, os.WriteFile(wrong, []byte(text), 0o600))
+	var stdout bytes.Buffer
+	f, c := &simulateFlags{positions: []int{3}}, &call{args: []string{wrong}, stdout: &stdout}
+	p, err := c.readProgram(wrong)
+	require.NoError(t, err)
+	v, err := f.judge(c, p, simulate.Effort{Orders: 1, Positions: 1, At: f.positions, Seed: 1})
+	require.NoError(t, err)
+	require.NotNil(t, v.Hazard)
+
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	result := &simulated{}
+	require.Error(t, f.wrong(ctx, c, result, v.Hazard))
+	require.True(t, result.Stopped)
+	require.Equal(t, v.Hazard.Script(), result.Hazard.Script, "nothing was taken out")
+	require.Contains(t, stdout.String(), ", which may be more than it takes, as the time was over:\n")
+
+	stdout.Reset()
+	require.Error(t, f.wrong(context.Background(), c, result, v.Hazard))
+	require.False(t, result.Stopped)
+	found := v.Hazard.Script()
+	require.Less(t, result.Hazard.Script.Tasks(), found.Tasks())
+	require.NotContains(t, stdout.String(), "more than it takes")
 }

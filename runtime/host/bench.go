@@ -55,6 +55,7 @@ type BenchReport struct {
 
 	Passes []PassReport  `json:"passes,omitempty"` // of the kernels for several tokens that the build has
 	Prompt *PromptReport `json:"prompt,omitempty"`
+	Parts  []PartsReport `json:"parts,omitempty"` // of a build whose measuring kernels have a step in parts
 }
 
 // Samples are microseconds per token, one per launch in the order of the launches: those of one index ran one after the
@@ -131,6 +132,7 @@ type bench struct {
 	decode, ceiling, drain, plain *timedKernel
 	drawn                         *timedKernel // nil: not asked for
 	passes                        []timedPass
+	parts                         *timedParts
 	readBytes                     int64
 	turns                         *interleaving
 	clocks                        clockWatch
@@ -159,6 +161,10 @@ func (s *Session) newBench(o BenchOptions) (b *bench, err error) {
 	var several []*timedKernel
 	b.passes, several = s.newTimedPasses(o)
 	kernels = append(kernels, several...)
+	if b.parts, err = s.newTimedParts(b.measures, o); err != nil {
+		return b, err
+	}
+	kernels = append(kernels, b.parts.timed...)
 	if b.turns, err = s.interleave(kernels...); err != nil {
 		return b, err
 	}
@@ -177,6 +183,9 @@ func (b *bench) close() error {
 	errs := []error{b.clocks.close()}
 	if b.turns != nil {
 		errs = append(errs, b.turns.close())
+	}
+	if b.parts != nil {
+		errs = append(errs, b.parts.close())
 	}
 	if b.measures != nil {
 		errs = append(errs, b.measures.close())
@@ -209,6 +218,7 @@ func (s *Session) benchReport(o BenchOptions, b *bench) (*BenchReport, error) {
 		}
 		r.Passes = append(r.Passes, p)
 	}
+	r.Parts = b.parts.reports()
 	return r, nil
 }
 
@@ -254,6 +264,7 @@ type measures struct {
 	s                    *Session
 	module               *driver.Module
 	profile, drain, read *driver.Function
+	part                 *driver.Function // nil: it is not compiled
 }
 
 // openMeasures loads them. They must be closed.
@@ -290,6 +301,11 @@ func (s *Session) openMeasures() (_ *measures, err error) {
 	}
 	if m.drain, err = s.function(s.one, m.module, MeasureFile, drainName); err != nil {
 		return nil, err
+	}
+	if part, absent := m.module.Function(partName); absent == nil {
+		if m.part, err = s.function(s.one, m.module, MeasureFile, part.Name); err != nil {
+			return nil, err
+		}
 	}
 	if m.read, err = m.module.Function(readName); err != nil {
 		return nil, &BuildError{Path: path, What: "not the measuring kernels of amkc", Remedy: "run make again",

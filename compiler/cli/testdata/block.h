@@ -105,10 +105,12 @@ bool __all_sync(unsigned, bool) { abort(); }
 int __ffs(unsigned v) { return __builtin_ffs(v); }
 float rsqrtf(float v) { return 1 / sqrtf(v); }
 float __fdividef(float a, float b) { return a / b; }
+extern "C" float __expf(float v) { return expf(v); }
 float __fmul_rn(float a, float b) { return a * b; }
 float __uint_as_float(unsigned u) { float f; memcpy(&f, &u, 4); return f; }
 unsigned __float_as_uint(float f) { unsigned u; memcpy(&u, &f, 4); return u; }
 size_t __cvta_generic_to_shared(const void*) { abort(); }
+long long clock64() { abort(); }
 static int __dp4a(int a, int b, int c) {
   for (int i = 0; i < 4; ++i) c += int8_t(a >> 8 * i) * int8_t(b >> 8 * i);
   return c;

@@ -62,6 +62,7 @@ __host__ __device__ constexpr int elements_at_once(int parallel, int n = 2) {
 
 template <class S, class C>
 __device__ __forceinline__ void combine(C& c, const Page in, const Page out) {
+  if (!does(c)) return c.advance(S::kTasks);
   constexpr int kLanes = lanes_for(S::kSplits);  // lanes of a warp that share elements
   constexpr int kParallel = kConsumers / kLanes, kAtOnce = elements_at_once<S>(kParallel);
   static_assert(kLanes <= 32, "a warp holds all splits of an element");

@@ -13,8 +13,8 @@ namespace amk {
 // What a kernel is compiled for. Decode is the product; Ceiling streams the same bytes and waits
 // for nothing but the ring; Trace also writes every exchanged value to Launch::trace; Profile also
 // records the spans of each SM to Launch::profile; Drain is decode without its stream: nothing is
-// copied into the ring, and the results are garbage.
-enum class Mode { kDecode, kCeiling, kTrace, kProfile, kDrain };
+// copied into the ring, and the results are garbage. Part is a stretch of a step (part.cuh).
+enum class Mode { kDecode, kCeiling, kTrace, kProfile, kDrain, kPart };
 
 // Rows that a pass has of each of its sequences: consecutive positions.
 constexpr int kSequenceRows = kTokens / kSequences;
@@ -156,6 +156,9 @@ struct Branch {
   u32 stage;  // for the stall record
 };
 
+template <class C>
+__device__ __forceinline__ void begin_part(C& c);
+
 template <Mode kMode>
 struct Context : Recorder<kMode == Mode::kProfile> {
   const Launch& launch;
@@ -186,6 +189,7 @@ struct Context : Recorder<kMode == Mode::kProfile> {
   // for activations; the ring is always waited for
   static constexpr bool kWaits = kMode != Mode::kCeiling;
   static constexpr bool kCopies = kMode != Mode::kDrain;
+  static constexpr bool kPart = kMode == Mode::kPart;
   static constexpr bool kRecords = kMode == Mode::kProfile;
   static constexpr int kProducerThread = kConsumers;  // or the first of its warp
   static constexpr u32 kMaxEpoch = 65535;
@@ -215,6 +219,7 @@ struct Context : Recorder<kMode == Mode::kProfile> {
     layer = 0;
     ordinal = 0;
     epoch = u32((launch.first_epoch + u64(i)) * kExchangesPerStep % kMaxEpoch) + 1;
+    if constexpr (kPart) begin_part(*this);
   }
   // Keeps the exchange that is read next for a stage behind.
   __device__ __forceinline__ void hold() {
@@ -255,6 +260,12 @@ struct Context : Recorder<kMode == Mode::kProfile> {
 __device__ __forceinline__ void consumer_barrier() {
   asm volatile("bar.sync 1, %0;" ::"n"(kConsumers) : "memory");
 }
+
+}  // namespace amk
+
+#include "part.cuh"
+
+namespace amk {
 
 // Twelve warps begin with 168 registers a thread, of 65,536 in all. The four that do not compute
 // keep 72, and the consumers go on with 216: what a warp has of the activations of eight tokens is

@@ -1,0 +1,237 @@
+"""What ours is of a published figure, and where the two cannot be compared, why: of each figure of bench/figures.py.
+
+Numbers are those of rows that passed, in docs/results; a figure whose rows are missing says which command makes them.
+Needs the standard library alone.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import report
+
+GPUS = ("h100", "h200")
+PEAK = {"h100": 3350, "h200": 4800}  # GB/s by the data sheet, as amkc targets has them
+NAMES = {"h100": "H100", "h200": "H200"}
+NO_GPU = "no {} was to be had"
+
+
+@dataclass(frozen=True)
+class Answer:
+    ours: str = ""  # "": there is no number of ours
+    command: str = ""  # that made ours, or that would
+    why: str = ""  # what keeps the two apart, or why there is no number
+
+    def __post_init__(self):
+        if not self.ours and not self.why:
+            raise ValueError("neither a number nor a reason")
+
+
+class Results:
+    """The rows of docs/results that passed."""
+
+    def __init__(self, directory, cpu):
+        self.stores = {gpu: report.Store(Path(directory) / f"{gpu}.json") for gpu in GPUS}
+        self.stores["cpu"] = cpu
+
+    def row(self, where, row_id):
+        row = self.stores[where].rows.get(row_id)
+        return row if row and row["passed"] else None
+
+    def rows(self, where, section):
+        return [r for r in self.stores[where].ordered() if r["section"] == section and r["passed"]]
+
+
+def missing(row_id, why="not measured yet"):
+    maker = "experiments" if row_id.startswith(("perplexity/", "families/")) else "results"
+    return Answer("", f"python3 bench/{maker}.py --only {row_id}", why)
+
+
+def shown(parts, row_id, why=""):
+    """An answer of several (text, row), those without a row left out; row_id is what would be made if none is there."""
+    there = [(text(row), row) for text, row in parts if row]
+    there = [(text, row) for text, row in there if text]
+    if not there:
+        return missing(row_id, "; ".join(filter(None, ("not measured yet", why))))
+    return Answer("; ".join(text for text, _ in there), together([row["command"] for _, row in there]), why)
+
+
+def together(commands):
+    """Commands that differ in what they select, as one for each beginning."""
+    ids = {}
+    for command in dict.fromkeys(commands):
+        start, selects, row_id = command.partition(" --only ")
+        ids.setdefault(start, []).extend([row_id] if selects else [])
+    return "; ".join(" --only ".join([start, *rows]) for start, rows in ids.items())
+
+
+def us(x):
+    return f"{x:,.1f} µs"
+
+
+# ---- errors and quality --------------------------------------------------------------------------------------------
+
+OTHER_WEIGHTS = "random weights, since the checkpoint is not at hand; every position, against transformers in fp32"
+
+
+def errors(r):
+    def error(gpu, row_id, what):
+        return (lambda row: f"{NAMES[gpu]}, {what}: {row['max_error']:.2e}"), r.row(gpu, row_id)
+
+    def greedy(gpu, row_id, what):
+        return (lambda row: f"{NAMES[gpu]}, {what}: {row['greedy_tokens']} tokens as transformers"), r.row(gpu, row_id)
+
+    tiny, trained = "fixtures/llama-gqa-fp32", "fixtures/pycoder-5m-fp32"
+    small = [error(gpu, tiny, "Llama of 3 layers") for gpu in GPUS]
+    smol = [error("h200", "shapes/smollm2-135m-fp32-seed1", "shape of SmolLM2-135M")]
+    text = [greedy(gpu, trained, "pycoder-5m, all prompts") for gpu in GPUS]
+    row_1b = "shapes/llama-3.2-1b-bf16-seed1"
+    bf16 = [((lambda row: f"H100: {row['engines']['amkc']['max_error']:.2e} at 144 positions"),
+             r.row("h100", "compare/llama-3.2-1b-bf16-seed1-128")),
+            error("h200", row_1b, "2,048 positions")]
+    no_5090, no_a100 = NO_GPU.format("RTX 5090"), NO_GPU.format("A100")
+    of_trained = "the trained model that is here; SmolLM2's checkpoint is not"
+    return {
+        "toy-5090": shown(small, tiny, no_5090), "llama3l-5090": shown(small, tiny, no_5090),
+        "smol-5090": shown(smol, "shapes/smollm2-135m-fp32-seed1", f"{no_5090}; {OTHER_WEIGHTS}"),
+        "greedy-5090": shown(text, trained, no_5090), "decode-a100": shown(small, tiny, no_a100),
+        "greedy-a100": shown(text, trained, f"{no_a100}; {of_trained}"),
+        "decode-h100": shown(small[:1], tiny, "all 512 positions of another small model"),
+        "bf16-h100": shown(bf16, row_1b, "ours is the distance from fp32, published that from eager in bf16, of one "
+                           "step; transformers' own bf16 is further off (column max ÷ transformers')"),
+        "greedy-h100": shown(text[:1], trained, of_trained)}
+
+
+def quality(r):
+    cpu, gpu = "perplexity/pycoder-5m-fp32-188", "quality/pycoder-5m-fp32-188"
+    sides = [("reference VM", r.row("cpu", cpu)), ("H100", r.row("h100", gpu))]
+    why = "pycoder-5m, the trained model that is here, and its text; as many predictions"
+
+    def each(text):
+        return [((lambda row, name=name: f"{name}: {text(row)}"), row) for name, row in sides]
+
+    def long(row):
+        return f"pycoder-5m: {min(row.get('equal', 0), 64)} of {min(row.get('compared', 0), 64)}"
+
+    alike = [x for x in r.rows("cpu", "coverage") + r.rows("cpu", "families") if x.get("error") is not None]
+    worst = max((x["error"] for x in alike), default=0)
+    return {
+        "perplexity": shown(each(lambda x: f"{x['perplexity']:.6f}, {x['transformers_fp32']:.6f}"), cpu, why),
+        "perplexity-gap": shown(each(lambda x: f"{abs(x['gap']):.2e}"), cpu, why),
+        "long-greedy": shown([(long, r.row("cpu", "families/pycoder-5m"))], "families/pycoder-5m",
+                             "every family and shape has its row [above](#e1-coverage-every-family)"),
+        "anchor": Answer(f"{len(alike)} models, errors of at most {worst:.2e}, all greedy tokens equal",
+                         "python3 bench/experiments.py --section coverage --section families",
+                         "not bit for bit: sums are added up in another order than PyTorch's")
+        if alike else missing("families/llama-gqa")}
+
+
+# ---- search --------------------------------------------------------------------------------------------------------
+
+NO_CAMPAIGN = "not measured yet: no campaign on a GPU is recorded ([search.md](search.md))"
+
+
+def search(r):
+    best = {"ten-graph": "eager", "ten-eager": "ops"}
+    out = {key: Answer("", "amkc search", NO_CAMPAIGN) for key in (
+        "search-valid", "search-faults", "search-toy", "search-125m", "search-1b", "search-geomean", "search-measured",
+        "search-trials", "cold", "agent", "warm", "ten-minutes")}
+    out |= {key: Answer("", "amkc search", NO_GPU.format("L4")) for key in ("l4-3b", "l4-2b")}
+    for key, engine in best.items():
+        out[key] = shown(compared(r, SMALL + MODELS, "", engine), SMALL[0][0] + "-0",
+                         "without a search: as amkc makes it; larger is faster; other GPU")
+    return out
+
+
+# ---- roofline ------------------------------------------------------------------------------------------------------
+
+AS_PUBLISHED = ("time, GB/s, share of the data sheet's peak, share of a plain read in the same run; published GB/s "
+                "count the table of the embedding, of which a step reads a row")
+
+
+def under_the_roof(gpu, row):
+    peak, read = row["gbs"] / PEAK[gpu], row["gbs"] / row["read_gbs"]
+    return f"{NAMES[gpu]}: {us(row['latency_us']['median'])}, {row['gbs']:,.0f} GB/s, {100 * peak:.1f} %, " \
+           f"{100 * read:.1f} %"
+
+
+def roofline(r):
+    def rows(row_id, gpus=GPUS):
+        return [((lambda row, gpu=gpu: under_the_roof(gpu, row)), r.row(gpu, row_id)) for gpu in gpus]
+
+    small = {d: f"roofline/llama-2048h-4l-{d}-seed1-0" for d in ("bf16", "fp32")}
+    one = {"bf16": "bench/llama-3.2-1b-bf16-seed1-0", "fp32": "roofline/llama-3.2-1b-fp32-seed1-0"}
+    smol = "roofline/smollm2-135m-fp32-seed1-0"
+    at = {"small-fp32": small["fp32"], "small-bf16": small["bf16"], "b1-fp32": one["fp32"], "b1-bf16": one["bf16"]}
+    out = {}
+    for key, row_id in at.items():
+        out[f"h100-{key}"] = shown(rows(row_id), row_id, AS_PUBLISHED)
+        out[f"a100-{key}"] = Answer("", "", NO_GPU.format("A100"))
+    out |= {key: Answer("", "", NO_GPU.format("RTX 5090")) for key in (
+        "8-5090-1024h", "8-5090-8l", "8-5090-4l", "peak-5090", "tuned-autotune")}
+    out |= {key: Answer("", "", NO_GPU.format("A100")) for key in (
+        "8-a100-fp32", "8-a100-bf16", "8-a100-1b", "8-a100-smol", "peak-a100")}
+    out |= {"8-h100-fp32": shown(rows(small["fp32"]), small["fp32"], AS_PUBLISHED),
+            "8-h100-1b": shown(rows(one["bf16"]), one["bf16"], AS_PUBLISHED),
+            "8-h100-smol": shown(rows(smol), smol, AS_PUBLISHED)}
+    other = f"{NO_GPU.format('RTX 5090')}; share of a plain read in the same run"
+    out["tuned"] = shown([((lambda row, gpu=gpu: f"{NAMES[gpu]}: {row['gbs']:,.0f} GB/s, "
+                            f"{100 * row['gbs'] / row['read_gbs']:.0f} %"), r.row(gpu, small["bf16"]))
+                          for gpu in GPUS], small["bf16"], other)
+    library = "compare/llama-2048h-4l-bf16-seed1-0"
+    out["cublas"] = shown([((lambda row, gpu=gpu: rate_of(gpu, row, "eager")), r.row(gpu, library))
+                           for gpu in GPUS], library, f"{other}; transformers' step in a CUDA graph")
+    reads = [((lambda row, gpu=gpu: f"{NAMES[gpu]}: {row['read_gbs']:,.0f} GB/s of {PEAK[gpu]:,}"),
+              r.row(gpu, "bench/llama-3.1-8b-bf16-seed1-0")) for gpu in GPUS]
+    out["peak-h100"] = shown(reads, "bench/llama-3.1-8b-bf16-seed1-0",
+                             "a plain read of the weights, in place of a copy")
+    out["clocks"] = shown([((lambda row, gpu=gpu: clocks(gpu, row)), r.row(gpu, "compare/llama-3.2-1b-bf16-seed1-128"))
+                           for gpu in GPUS], "compare/llama-3.2-1b-bf16-seed1-128",
+                          "read while kernels run, never set; all are in the rows")
+    out["unpinned"] = Answer("", "", "not repeated: launches follow one another, and the clock that was read is the "
+                             "highest one")
+    return out
+
+
+def rate_of(gpu, row, engine):
+    e = row["engines"].get(engine, {})
+    return f"{NAMES[gpu]}: {e['gbs']:,.0f} GB/s, {100 * e['gbs'] / row['read_gbs']:.0f} %" if "gbs" in e else ""
+
+
+def clocks(gpu, row):
+    read = row.get("machine", {}).get("clocks")
+    if not read:
+        return ""
+    low, high = read["sm_mhz"]["min"], read["sm_mhz"]["max"]
+    return f"{NAMES[gpu]}: {low if low == high else f'{low} to {high}'} MHz of {row['machine']['max_sm_mhz']}"
+
+
+# ---- precision -----------------------------------------------------------------------------------------------------
+
+# Rows of section compare: the beginning of their id, their position and what they are of.
+SMALL = (("compare/llama-2048h-4l-bf16-seed1", 0, "small, at 0"),)
+MODELS = (("compare/llama-3.2-1b-bf16-seed1", 128, "1B, at 128"),
+          ("compare/llama-3.1-8b-bf16-seed1", 128, "8B, at 128"))
+SHORT = {"int8": "int8", "int4": "int4-g128-sym", "": ""}
+
+
+def id_of(start, position, weights):
+    return "-".join(filter(None, (start, SHORT[weights], str(position))))
+
+
+def compared(r, models, weights, engine):
+    """How many times amkc's time an engine takes, of each model and GPU that has a row. The step in bf16 of a row of
+    quantised matrices that lacks it is that of the row in bf16."""
+    return [((lambda row, gpu=gpu, m=m: ratio(r, gpu, row, m, weights, engine)), r.row(gpu, id_of(*m[:2], weights)))
+            for gpu in GPUS for m in models]
+
+
+def ratio(r, gpu, row, model, weights, engine):
+    start, position, what = model
+    e, note = row["engines"].get(engine, {}), ""
+    times = e.get("times_amkc")
+    if times is None and weights and engine == "eager":
+        plain = r.row(gpu, id_of(start, position, ""))
+        if plain:
+            times, note = plain["engines"]["eager"]["us"]["median"] / row["engines"]["amkc"]["us"]["median"], \
+                " (of two rows)"
+    return "" if times is None else f"{NAMES[gpu]}, {what}: {times:.2f}×{note}"

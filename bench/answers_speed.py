@@ -1,0 +1,130 @@
+"""Answers to the published figures of precisions, of other engines and of ablations (bench/answers.py says what an
+answer is). Needs the standard library alone."""
+
+from answers import GPUS, MODELS, NAMES, NO_GPU, SMALL, Answer, compared, id_of, shown, us
+
+PLACES = SMALL + MODELS
+LONG = tuple((f"compare/{model}-bf16-seed1-max33024", position, f"{name}, at {position:,}")
+             for model, name in (("llama-3.2-1b", "1B"), ("llama-3.1-8b", "8B")) for position in (2048, 8192))
+QUANTISED = ("int8 and int4 in groups of 128, lm_head of int4 in int8; random weights, each engine held to a reference "
+             "in the same run")
+VERSUS = "larger is faster: the step of transformers in a CUDA graph, in bf16, over amkc's"
+NO_VLLM = "vLLM is not on the machines that measure"
+
+
+def latencies(r, weights):
+    """The time of a token, of each model and GPU, and of quantised matrices how many times that of bf16 is."""
+    out = []
+    for gpu in GPUS:
+        for start, position, what in PLACES:
+            row, plain = r.row(gpu, id_of(start, position, weights)), r.row(gpu, id_of(start, position, ""))
+            out.append(((lambda row, gpu=gpu, what=what, plain=plain: latency(gpu, what, row, plain)), row))
+    return out
+
+
+def latency(gpu, what, row, plain):
+    ours = row["engines"]["amkc"]["us"]["median"]
+    text = f"{NAMES[gpu]}, {what}: {us(ours)}"
+    if plain and plain is not row:
+        text += f" ({plain['engines']['amkc']['us']['median'] / ours:.2f}×)"
+    return text
+
+
+def precision(r):
+    first = id_of(*SMALL[0][:2], "")
+    out = {"6-bf16": shown(latencies(r, ""), first, f"{NO_GPU.format('RTX 5090')}; amkc has one time: launch, dispatch "
+                           "and kernel are one")}
+    for weights in ("int8", "int4"):
+        row_id = id_of(*SMALL[0][:2], weights)
+        out[f"6-{weights}"] = shown(latencies(r, weights), row_id,
+                                    "in brackets: bf16 over it, of two rows; " + QUANTISED)
+        out[f"6-{weights}-quality"] = alike(r, weights)
+    out["6-floor"] = floor(r)
+    for key, gpu in (("l4-1b", "L4"), ("l4-2b", "L4"), ("l4-3b", "L4"), ("l4-4b", "L4"), ("l40s-4b", "L40S"),
+                     ("l40s-7b", "L40S"), ("a10g-2b", "A10G"), ("a10g-3b", "A10G"), ("a10g-4b", "A10G"),
+                     ("a10g-1b", "A10G"), ("a100-1b", "A100"), ("a100-13b", "A100"), ("t4", "T4")):
+        out[f"10-{key}"] = Answer("", "", NO_GPU.format(gpu))
+    small = id_of(*SMALL[0][:2], "int8")
+    out["10-5090-4l"] = shown(compared(r, SMALL, "int8", "eager"), small, f"{NO_GPU.format('RTX 5090')}; {VERSUS}")
+    out["10-5090-8l"] = Answer("", "", NO_GPU.format("RTX 5090"))
+    for key, model, other in (("10-h100-1b", MODELS[:1], ""), ("10-h100-13b", MODELS[1:], "; 8B in place of 13B")):
+        out[key] = shown(compared(r, model, "int8", "eager"), id_of(*model[0][:2], "int8"),
+                         f"{VERSUS}{other}; context 128, not 0")
+    out["10-int4-l4"] = shown(compared(r, PLACES, "int4", "eager"), id_of(*PLACES[0][:2], "int4"),
+                              f"{NO_GPU.format('L4')}; {VERSUS}")
+    out["10-position"] = shown(compared(r, PLACES + LONG, "int8", "eager"), id_of(*LONG[0][:2], "int8"),
+                               f"{NO_GPU.format('L4')}; {VERSUS}")
+    out["10-ring"] = ablation(r, "async-copy-off", "in bf16: loads and stores over asynchronous copies; larger: the "
+                              "ring helps")
+    for weights, key in (("", "fig6-bf16"), ("int8", "fig6-int8")):
+        places = PLACES + LONG if weights == "" else PLACES
+        out[key] = shown(compared(r, places, weights, "eager"), id_of(*SMALL[0][:2], weights),
+                         f"{NO_GPU.format('RTX 5090')}; {VERSUS}; figure below")
+    return out
+
+
+def alike(r, weights):
+    """How many greedy tokens of a quantised build are those of the model in fp32."""
+    name = f"pycoder-5m-bf16-{'int8' if weights == 'int8' else 'int4-g128-sym'}-188"
+    sides = (("reference VM", r.row("cpu", f"perplexity/{name}")), ("H100", r.row("h100", f"quality/{name}")))
+    return shown([((lambda x, side=side: f"{side}: the first {x['greedy_mean']:.1f} of {x['greedy_tokens']}, the mean "
+                    f"of 8 prompts; perplexity {100 * x['gap'] / x['transformers_fp32']:+.2f} %"), row)
+                  for side, row in sides], f"perplexity/{name}",
+                 "pycoder-5m, the trained model that is here; against fp32, and counted to the first that differs")
+
+
+def floor(r):
+    parts = []
+    for gpu in GPUS:
+        for start, position, what in PLACES:
+            plain, row = r.row(gpu, id_of(start, position, "")), r.row(gpu, id_of(start, position, "int4"))
+            parts.append(((lambda row, gpu=gpu, what=what, plain=plain: saved(gpu, what, row, plain)), row))
+    return shown(parts, id_of(*SMALL[0][:2], "int4"), "bytes of weights that a token reads; the embedding is not read")
+
+
+def saved(gpu, what, row, plain):
+    own = row["engines"]["amkc"].get("weight_bytes")
+    if not plain or own is None or "bytes_per_token" not in plain:
+        return ""
+    cache = row["bytes_per_token"] - own
+    return f"{NAMES[gpu]}, {what}: {(plain['bytes_per_token'] - cache) / own:.2f}×"
+
+
+def ablation(r, name, why):
+    parts = [((lambda row, what=what, p=p: f"H200, {what}, at {p:,}: {row['ratio']:.2f}×"),
+              r.row("h200", f"ablations/{m}-{name}-{p}"))
+             for m, what in (("llama-3.2-1b", "1B"), ("qwen3-0.6b-as-llama", "0.6B")) for p in (128, 2032)]
+    return shown(parts, f"ablations/llama-3.2-1b-{name}-128", why)
+
+
+def baselines(r):
+    row_id, no_5090 = id_of(*SMALL[0][:2], ""), NO_GPU.format("RTX 5090")
+    return {
+        "11-eager": shown(times(r, "ops"), row_id, f"{no_5090}; transformers' step, launched one by one"),
+        "11-graph": shown(times(r, "eager") + times(r, "compile"), row_id,
+                          f"{no_5090}; transformers' step in a CUDA graph, as it is and through torch.compile"),
+        "11-vllm": Answer("", "", NO_VLLM), "11-vllm-eager": Answer("", "", NO_VLLM),
+        "11-vllm-a100": Answer("", "", f"{NO_VLLM}, and {NO_GPU.format('A100')}"),
+        "9-coalescing": ablation(r, "async-copy-off", "another: weights always lie in the order in which they are "
+                                 "loaded; loads and stores over asynchronous copies"),
+        "9-coalescing-kernel": Answer("", "", "amkc has one time: launch and kernel are one"),
+        "9-tables": ablation(r, "one-token", "nothing is built per launch, tables are constants of the kernel; one "
+                             "token a launch over 16"),
+        "9-balance": ablation(r, "contiguous", "tiles of every stage dealt out from the first SM on, over a stage "
+                              "beginning where the one before ends"),
+        "9-pipelining": ablation(r, "in-flight-1", "one chunk on its way over three; without the prefetch into L2 "
+                                 "alone it is 1.01 to 1.09×")}
+
+
+def times(r, engine):
+    name = {"ops": "one by one", "eager": "in a graph", "compile": "compiled"}[engine]
+    return [((lambda row, gpu=gpu, what=what: pair(gpu, what, row, engine, name)), r.row(gpu, id_of(start, p, "")))
+            for gpu in GPUS for start, p, what in PLACES]
+
+
+def pair(gpu, what, row, engine, name):
+    e = row["engines"].get(engine, {})
+    if "times_amkc" not in e:
+        return ""
+    return f"{NAMES[gpu]}, {what}: {us(row['engines']['amkc']['us']['median'])}, {us(e['us']['median'])} {name}: " \
+           f"{e['times_amkc']:.2f}×"

@@ -1,0 +1,187 @@
+"""The figures that two papers have published and that docs/experiments.md answers one by one: what each is of, where it
+stands, and what it says, as the paper writes it. Tables 4 and 5 of AutoMegaKernel are in bench/published.py.
+
+Needs nothing, and knows nothing of amkc. Each has a key, by which bench/answers.py has what ours is, or why there is
+none.
+"""
+
+from dataclasses import dataclass
+
+from published import AMK, LOOPING
+
+ACCOUNT = "account of "  # places in the account of E1 to E4, which stands beside the paper
+
+
+@dataclass(frozen=True)
+class Figure:
+    key: str
+    paper: str
+    place: str
+    what: str
+    says: str
+
+
+def of(paper, place, *figures):
+    return tuple(Figure(key, paper, place, what, says) for key, what, says in figures)
+
+
+ERRORS = of(AMK, "Table 3",
+            ("toy-5090", "RTX 5090, toy of 2 layers, fp32: largest error of a logit", "3.58e-07"),
+            ("llama3l-5090", "RTX 5090, Llama of 3 layers from a config, fp32", "4.17e-07"),
+            ("smol-5090", "RTX 5090, SmolLM2-135M, fp32", "3.81e-05"),
+            ("greedy-5090", "RTX 5090, toy, 32 greedy tokens", "as eager"),
+            ("decode-a100", "A100, decode of 2 layers, fp32", "2.98e-07"),
+            ("greedy-a100", "A100, SmolLM2-135M, 8 greedy tokens, fp32", "as eager"),
+            ("decode-h100", "H100, decode of 2 layers, fp32", "2.38e-07"),
+            ("bf16-h100", "H100, shape of Llama-3.2-1B, 16 layers, bf16", "3.12e-02"),
+            ("greedy-h100", "H100, SmolLM2-135M, 8 greedy tokens, fp32", "as eager"))
+
+QUALITY = of(AMK, "Section 5, quality",
+             ("perplexity", "perplexity over 187 tokens, SmolLM2-135M, fp32: the kernel's, and eager PyTorch's",
+              "14.948473, 14.948473"),
+             ("perplexity-gap", "the gap between them", "2.45e-07"),
+             ("long-greedy", "64 greedy tokens against model.generate", "64 of 64")) + of(
+    AMK, ACCOUNT + "E2, the anchor",
+    ("anchor", "accepted lowerings whose logits equal eager PyTorch's, in the reference VM", "24 of 24, bit for bit"))
+
+SEARCH = of(AMK, ACCOUNT + "E3, Section 5",
+            ("search-valid", "candidates that are valid, 60 for each of 3 models", "180 of 180"),
+            ("search-faults", "corrupted candidates of 60 that are rejected", "20 of 20"),
+            ("search-toy", "predicted gain, toy of 1 layer", "24.11 to 24.06 µs, 1.002×"),
+            ("search-125m", "predicted gain, shape of 125M, 2 layers", "50.83 to 46.16 µs, 1.101×"),
+            ("search-1b", "predicted gain, shape of 1B, 4 layers", "135.12 to 105.87 µs, 1.276×"),
+            ("search-geomean", "geometric mean of the predicted gains", "1.121×"),
+            ("search-measured", "measured gain of the toy's best", "259.73 to 269.84 µs, 0.963×"),
+            ("search-trials", "trials up to the final best, each model", "8")) + of(
+    AMK, "Figure 4",
+    ("cold", "search on hardware, cold, 622.9 MB, RTX 5090", "2168 to 1261 µs, 1.72×"),
+    ("agent", "search by an agent, 12 experiments, 6 kept", "2514 to 1991 µs, 1.25×"),
+    ("warm", "a warm campaign's start over a cold one's", "1.41×")) + of(
+    AMK, "Section 5, ten minutes",
+    ("ten-minutes", "ten minutes of search, 537 trials, 19 kept, RTX 5090", "1805 to 1225 µs, 1.47×"),
+    ("ten-graph", "its best beside eager in a CUDA graph", "0.88×"),
+    ("ten-eager", "its best beside eager, launched one by one", "3.6×")) + of(
+    AMK, "Figure 5",
+    ("l4-3b", "search on an L4, int8, 3.5B, 36 configurations", "to 1.28×"),
+    ("l4-2b", "search on an L4, int8, 2.7B", "0.97× to 1.19×"))
+
+ROOFLINE = of(AMK, "Table 7",
+              *((f"a100-{key}", f"A100, clocks held high, {what}", says) for key, what, says in (
+                  ("small-fp32", "small (4 layers, hidden 2048), fp32", "6524.9 µs, 190.9 GB/s, 12.3 %, 13.8 %"),
+                  ("small-bf16", "small, bf16", "3596.3 µs, 173.2 GB/s, 11.1 %, 12.5 %"),
+                  ("b1-fp32", "shape of Llama-3.2-1B, fp32", "27264.0 µs, 219.8 GB/s, 14.1 %, 15.9 %"),
+                  ("b1-bf16", "shape of Llama-3.2-1B, bf16", "12247.0 µs, 244.7 GB/s, 15.7 %, 17.7 %"))),
+              *((f"h100-{key}", f"H100, clocks held high, {what}", says) for key, what, says in (
+                  ("small-fp32", "small, fp32", "6416.7 µs, 194.1 GB/s, 5.8 %, 6.3 %"),
+                  ("small-bf16", "small, bf16", "4232.8 µs, 147.2 GB/s, 4.4 %, 4.8 %"),
+                  ("b1-fp32", "shape of Llama-3.2-1B, fp32", "22437.5 µs, 267.1 GB/s, 8.0 %, 8.6 %"),
+                  ("b1-bf16", "shape of Llama-3.2-1B, bf16", "12322.6 µs, 243.2 GB/s, 7.3 %, 7.9 %")))) + of(
+    AMK, "Table 8",
+    ("8-5090-1024h", "RTX 5090, 4 layers, hidden 1024, 221.3 MB", "1.94 ms, 12.7 %"),
+    ("8-5090-8l", "RTX 5090, 8 layers, hidden 2048, 983.6 MB", "5.35 ms, 20.5 %"),
+    ("8-5090-4l", "RTX 5090, 4 layers, hidden 2048, 622.9 MB", "2.97 ms, 23.4 %"),
+    ("8-a100-fp32", "A100, 4 layers, hidden 2048, fp32", "6.13 ms, 13.1 %"),
+    ("8-a100-bf16", "A100, 4 layers, hidden 2048, bf16", "3.41 ms, 11.8 %"),
+    ("8-a100-1b", "A100, shape of Llama-3.2-1B, bf16", "11.86 ms, 16.2 %"),
+    ("8-a100-smol", "A100, SmolLM2-135M, fp32", "15.59 ms, 2.2 %"),
+    ("8-h100-fp32", "H100, 4 layers, hidden 2048, fp32", "6.18 ms, 6.0 %"),
+    ("8-h100-1b", "H100, shape of Llama-3.2-1B, bf16", "11.71 ms, 7.6 %"),
+    ("8-h100-smol", "H100, SmolLM2-135M, fp32", "14.30 ms, 1.1 %")) + of(
+    AMK, "Figure 3",
+    ("tuned", "tuned GEMV, 622.9 MB, RTX 5090", "460 GB/s, 63 % of the measured peak"),
+    ("cublas", "cuBLAS in a CUDA graph, the same weights", "661 GB/s, 90 %")) + of(
+    AMK, "Section 5, peaks",
+    ("peak-5090", "peak of a copy, RTX 5090", "731 GB/s of 896"),
+    ("peak-a100", "peak of a copy, A100", "1383 GB/s of 1555"),
+    ("peak-h100", "peak of a copy, H100", "3089 GB/s of 3350"),
+    ("tuned-autotune", "best point that the search found, 622.9 MB, RTX 5090", "352.4 GB/s, 48 %")) + of(
+    AMK, ACCOUNT + "E4",
+    ("clocks", "clocks during the measurement: A100, H100", "1410 MHz, 1980 MHz, their highest; not locked"),
+    ("unpinned", "how far the share of the peak is from that at idle clocks", "0.8 points at most"))
+
+PRECISION = of(AMK, "Table 6",
+               ("6-bf16", "RTX 5090, small, bf16: a token, and the kernel alone", "1537.4 µs, 1324.1 µs"),
+               ("6-int8", "the same in int8", "1371.2 µs, 1126.6 µs: 1.12×, 1.18×"),
+               ("6-int4", "the same in int4", "1450.6 µs, 1207.3 µs: 1.06×, 1.10×"),
+               ("6-int8-quality", "greedy tokens of int8 that are those of fp16, SmolLM2-135M", "32 of 32"),
+               ("6-int4-quality", "greedy tokens of int4 that are those of fp16, SmolLM2-135M", "22 %"),
+               ("6-floor", "weights that a token streams in bf16, over those in int4", "2.42×")) + of(
+    AMK, "Table 10",
+    *((f"10-{key}", f"int8 against cuBLAS in bf16 in a CUDA graph: {what}", says) for key, what, says in (
+        ("l4-1b", "L4, 1.3B", "1.18×"), ("l4-2b", "L4, 2.7B", "1.25×"), ("l4-3b", "L4, 3.5B", "1.32×"),
+        ("l4-4b", "L4, 4B", "1.33×"), ("l40s-4b", "L40S, 4B", "1.25×"), ("l40s-7b", "L40S, 6.7B", "1.27×"),
+        ("a10g-2b", "A10G, 2.7B", "1.00×"), ("a10g-3b", "A10G, 3.5B", "1.04×"), ("a10g-4b", "A10G, 4B", "1.08×"),
+        ("5090-4l", "RTX 5090, 4 layers, 623 MB", "1.19×"), ("5090-8l", "RTX 5090, 8 layers, 984 MB", "1.23×")))) + of(
+    AMK, "Section 6, A100 and H100",
+    ("10-a100-1b", "int8 against cuBLAS in bf16: A100, 1.3B", "0.79×"),
+    ("10-a100-13b", "int8 against cuBLAS in bf16: A100, 13B", "0.55×"),
+    ("10-h100-1b", "int8 against cuBLAS in bf16: H100, 1.3B", "0.72×"),
+    ("10-h100-13b", "int8 against cuBLAS in bf16: H100, 13B", "0.60×"),
+    ("10-t4", "int8 against cuBLAS: T4, 1.3B and 2.7B", "0.97×, 0.95×"),
+    ("10-ring", "an asynchronous ring for int8, beside none: A100, L4", "0.82×, 0.87×"),
+    ("10-int4-l4", "int4 against cuBLAS in bf16, L4", "0.18×")) + of(
+    AMK, ACCOUNT + "E1 to E4, limitations",
+    ("10-a10g-1b", "int8 against cuBLAS in bf16: A10G, 1.3B", "0.917×"),
+    ("10-position", "int8 against cuBLAS, L4, 2.7B: at position 0, and at 2,048", "1.261×, 0.102×")) + of(
+    AMK, "Figure 6",
+    ("fig6-bf16", "bf16 against cuBLAS in bf16 in a CUDA graph, RTX 5090", "0.76 to 0.88×"),
+    ("fig6-int8", "int8 against the same", "1.19 to 1.23×"))
+
+BASELINES = of(AMK, "Table 11",
+               ("11-eager", "RTX 5090, small: a token, and eager PyTorch launched one by one",
+                "1.23 ms, 4.44 ms: 3.6×"),
+               ("11-graph", "RTX 5090, small: a token, and eager in a CUDA graph", "1.23 ms, 1.08 ms: 0.88×"),
+               ("11-vllm", "H100, SmolLM2-135M, fp32: a token, and vLLM in CUDA graphs", "14.30 ms, 8.65 ms: 0.60×"),
+               ("11-vllm-eager", "H100, SmolLM2-135M, fp32: a token, and vLLM without", "14.30 ms, 13.51 ms: 0.94×"),
+               ("11-vllm-a100", "A100, SmolLM2-135M, fp32: a token, and vLLM without",
+                "15.59 ms, 32.06 ms: 2.06×")) + of(
+    AMK, "Table 9",
+    ("9-coalescing", "coalesced loads of weights, over scalar ones", "4.65 to 1.97 ms, 2.36×"),
+    ("9-coalescing-kernel", "the same, the kernel alone", "4.17 to 1.68 ms, 2.48×"),
+    ("9-tables", "tables that stay on the device, over building them per launch", "5.35 to 1.94 ms, 2.75×"),
+    ("9-balance", "tasks spread by load, over round robin", "1.99 to 2.39 ms, 0.83×"),
+    ("9-pipelining", "a prefetch of depth 2, over none", "1.91 to 1.96 ms, 0.98×"))
+
+INTENSITY = of(LOOPING, "Table 1", *(
+    (f"t1-{model}-{batch}-{context}", f"{name}, bf16, batch {batch}, context {context:,}: GB of parameters, GB of "
+     "cache, GFLOPs, GB a token, FLOPs a byte", says) for model, name, batch, context, says in (
+        ("8b", "Llama 3.1 8B", 1, 4096, "14.9, 0.5, 20, 15.4, 1.3"),
+        ("8b", "Llama 3.1 8B", 1, 65536, "14.9, 8, 50, 22.9, 2.2"),
+        ("8b", "Llama 3.1 8B", 32, 4096, "14.9, 16, 640, 30.9, 20.7"),
+        ("8b", "Llama 3.1 8B", 32, 65536, "14.9, 256, 1600, 270.9, 5.9"),
+        ("70b", "Llama 3.1 70B", 1, 4096, "130.4, 1.25, 150, 131.6, 1.1"),
+        ("70b", "Llama 3.1 70B", 1, 65536, "130.4, 20, 310, 150.4, 2.1"),
+        ("70b", "Llama 3.1 70B", 32, 4096, "130.4, 40, 4800, 170.4, 28.2"),
+        ("70b", "Llama 3.1 70B", 32, 65536, "130.4, 640, 9920, 770.4, 12.9"),
+        ("405b", "Llama 3.1 405B", 1, 4096, "754.4, 1.96, 840, 756.3, 1.1"),
+        ("405b", "Llama 3.1 405B", 1, 65536, "754.4, 31.5, 1340, 785.9, 1.7"),
+        ("405b", "Llama 3.1 405B", 32, 4096, "754.4, 62.7, 26880, 817.1, 32.9"),
+        ("405b", "Llama 3.1 405B", 32, 65536, "754.4, 1008, 42880, 1762.4, 24.3"))))
+
+KERNEL_LOOPING = of(LOOPING, "Figure 1",
+                    ("1-h100", "8B, TensorRT-LLM on 8 H100: tokens in a second, and share of the peak",
+                     "over 300; 21 %"),
+                    ("1-fewer", "8B, TensorRT-LLM on 2 and on 4 H100", "bars without numbers"),
+                    ("1-sn40l", "8B, looped, 8 and 16 sockets of SN40L: share of the peak", "78 %, 76 %")) + of(
+    LOOPING, "Figure 4",
+    ("4", "8B: where the time of a token goes on 2, 4 and 8 H100", "bars without numbers")) + of(
+    LOOPING, "Figure 5",
+    ("5-before", "8B, a launch per layer: share of the time that is synchronisation", "over 30 %"),
+    ("5-after", "how much less synchronisation is when looped", "almost 8×")) + of(
+    LOOPING, "Figure 8",
+    ("8-geomean", "looped against not, 16 sockets, all models: geometric mean", "1.6×"),
+    ("8-most", "the most, and Qwen2.5-72B at large batches", "2.2×, close to 2×")) + of(
+    LOOPING, "Figure 9", ("9", "looped on 16 sockets against not on 8, geometric mean", "2.5×")) + of(
+    LOOPING, "Figure 10", ("10", "SN40L looped against 8 H100: 8B, and the most", "2×, 3.7×")) + of(
+    LOOPING, "Figure 11",
+    ("11-h100", "share of the peak, 8 H100", "21 %"),
+    ("11-sn40l", "share of the peak, SN40L looped; Llama 3.1 70B", "over 70 %; 93 %")) + of(
+    LOOPING, "Figure 12", ("12", "8B: bandwidth over time, looped and not",
+                           "curves: drops after every layer, and none"))
+
+GROUPS = {"errors": ERRORS, "quality": QUALITY, "search": SEARCH, "roofline": ROOFLINE, "precision": PRECISION,
+          "baselines": BASELINES, "intensity": INTENSITY, "looping": KERNEL_LOOPING}
+
+
+def figures():
+    return [f for group in GROUPS.values() for f in group]

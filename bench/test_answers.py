@@ -1,0 +1,151 @@
+"""Tests that every published figure of two papers has ours, or the reason why there is none: numpy alone."""
+
+import re
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import answered
+import answers
+import answers_looping
+import answers_speed
+import drawings
+import experiments
+import figures
+import machine
+import report
+import results
+
+ROWS = machine.REPO / experiments.ROWS
+
+
+def store(path):
+    return report.Store(path, experiments.SCHEMA, experiments.SECTIONS, ("amkc",))
+
+
+class Answers(unittest.TestCase):
+    def setUp(self):
+        self.results = answers.Results(ROWS.parent, store(ROWS))
+        self.none = answers.Results(self.enterContext(tempfile.TemporaryDirectory()), store("nothing.json"))
+
+    def test_every_figure_has_ours_or_the_reason(self):
+        keys = [f.key for f in figures.figures()]
+        self.assertEqual(len(keys), len(set(keys)))
+        self.assertEqual(set(answered.ANSWERS), set(figures.GROUPS))
+        self.assertEqual(set(answered.ANSWERS), set(answered.TITLES))
+        for group, published in figures.GROUPS.items():
+            given = answered.ANSWERS[group](self.results)
+            self.assertEqual(set(given), {f.key for f in published}, group)
+            for f in published:
+                with self.subTest(figure=f.key):
+                    a = given[f.key]
+                    self.assertTrue(a.ours or a.why)
+                    self.assertFalse(a.ours and a.why.startswith("not measured yet"))
+                    if a.ours and group != "intensity":
+                        self.assertTrue(a.command, "ours was made by a command")
+
+    def test_neither_is_refused(self):
+        with self.assertRaisesRegex(ValueError, "neither a number nor a reason"):
+            answers.Answer("", "python3 x", "")
+
+    def test_a_figure_that_nobody_answers_is_missed(self):
+        extra = figures.of(figures.AMK, "Table 7", ("new", "another one", "1 %"))
+        with mock.patch.dict(figures.GROUPS, {"roofline": figures.ROOFLINE + extra}):
+            with self.assertRaises(KeyError):
+                answered.part("roofline", self.results)
+
+    def test_without_rows_it_says_so(self):
+        computed = {"intensity", "search"}
+        for group in answered.ANSWERS:
+            for key, a in answered.ANSWERS[group](self.none).items():
+                if group not in computed:
+                    self.assertEqual(a.ours, "", key)
+                self.assertTrue(a.ours or a.why, key)
+        text = "\n".join(answered.part("precision", self.none))
+        self.assertRegex(text, r"\| 1\.19× \| \*\*not measured yet\*\* \| `python3 bench/results\.py --only compare/")
+        self.assertRegex(text, r"L4, 1\.3B \| 1\.18× \| none \|  \| no L4 was to be had \|")
+
+    def test_commands_make_rows_that_there_are(self):
+        ids = {t.id for t in results.tasks([], []) + experiments.tasks([], [])}
+        named = set()
+        for group in answered.ANSWERS:
+            for of in (self.results, self.none):
+                for a in answered.ANSWERS[group](of).values():
+                    named |= set(re.findall(r"--only (\S+?);?(?= |$)", a.command))
+        self.assertGreater(len(named), 30)
+        self.assertLessEqual(named, ids)
+
+    def test_what_a_token_reads_is_near_what_is_published(self):
+        given = answers_looping.intensity(self.none)
+        number = lambda text: float(text.strip())
+        for f in figures.INTENSITY:
+            theirs, ours = (list(map(number, t.split(","))) for t in (f.says, given[f.key].ours))
+            for i, allowed in ((0, 0.02), (1, 0.02), (2, 0.16), (3, 0.07), (4, 0.2)):
+                self.assertLess(abs(ours[i] / theirs[i] - 1), allowed, f"{f.what}: {i}")
+
+    def test_commands_are_told_together(self):
+        self.assertEqual(answers.together(["x --t 1 --only a", "x --t 1 --only b", "x --t 2 --only a", "y",
+                                           "x --t 1 --only a"]), "x --t 1 --only a --only b; x --t 2 --only a; y")
+
+
+class Compared(unittest.TestCase):
+    """Rows of section compare that are made up."""
+
+    def setUp(self):
+        self.dir = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.h100 = report.Store(self.dir / "h100.json")
+
+    def put(self, row_id, **engines):
+        row = {"id": row_id, "section": "compare", "model": "m", "dtype": "bf16", "passed": True, "findings": [],
+               "command": f"python3 bench/results.py --target h100 --only {row_id}", "engines": engines,
+               "read_gbs": 10.0, "bytes_per_token": 2000.0}
+        self.h100.put(row, {"gpu": "H100", "amkc": "1"})
+
+    def results(self):
+        return answers.Results(self.dir, store(self.dir / "experiments.json"))
+
+    def test_ratios_are_those_of_the_row_and_else_of_two(self):
+        us = lambda x: {"us": {"median": x}}
+        self.put("compare/llama-3.2-1b-bf16-seed1-128", amkc=us(100.0), eager=us(300.0) | {"times_amkc": 3.0})
+        self.put("compare/llama-3.2-1b-bf16-seed1-int8-128", amkc=us(60.0) | {"weight_bytes": 900.0})
+        self.assertEqual(answers_speed.precision(self.results())["10-h100-1b"].ours,
+                         "H100, 1B, at 128: 5.00× (of two rows)")
+        self.assertIn("60.0 µs (1.67×)", answers_speed.precision(self.results())["6-int8"].ours)
+        self.put("compare/llama-3.2-1b-bf16-seed1-int8-128", amkc=us(60.0), eager=us(240.0) | {"times_amkc": 4.0})
+        a = answers_speed.precision(self.results())
+        self.assertEqual(a["10-h100-1b"].ours, "H100, 1B, at 128: 4.00×")
+        self.assertEqual(a["10-h100-13b"].ours, "")
+        self.assertEqual(drawings.precisions(self.results()), [
+            {"label": "H100, 1B, at 128, bf16", "times": {"eager": 3.0}},
+            {"label": "H100, 1B, at 128, int8", "times": {"eager": 4.0}}])
+
+    def test_a_row_that_failed_is_none(self):
+        self.put("compare/llama-3.2-1b-bf16-seed1-128", amkc={"us": {"median": 1.0}})
+        self.h100.rows["compare/llama-3.2-1b-bf16-seed1-128"]["passed"] = False
+        self.h100.save()
+        self.assertEqual(answers_speed.precision(self.results())["6-bf16"].ours, "")
+
+
+class Drawings(unittest.TestCase):
+    def test_files_are_drawn_of_the_rows(self):
+        r = answers.Results(ROWS.parent, store(ROWS))
+        for d in drawings.DRAWINGS:
+            data = d.data(r)
+            if data:
+                self.assertEqual(drawings.drawn(d.path), drawings.digest(data), f"{d.name}: python3 bench/draw.py")
+            else:
+                self.assertFalse(d.path.exists(), f"{d.name} shows what no row has")
+
+    def test_a_file_of_other_data_is_found(self):
+        self.assertNotEqual(drawings.digest([1]), drawings.digest([2]))
+        path = Path(self.enterContext(tempfile.TemporaryDirectory())) / "x.svg"
+        path.write_text("<svg/>\n")
+        self.assertEqual(drawings.drawn(path), "")
+
+
+if __name__ == "__main__":
+    unittest.main()
