@@ -86,21 +86,52 @@ func (s *State) possible() (gain, least float64) {
 			continue
 		}
 		for _, at := range v.At {
-			gain += (1 - at.Ceiling/at.Candidate.Median) / float64(len(v.At))
+			gain += (1 - at.floor()/at.Candidate.Median) / float64(len(v.At))
 		}
 		return gain, v.Threshold
 	}
 	return 1, 0
 }
 
+// floor is what no configuration is expected to go below: the ceiling, which is that of the candidate's own ring, and
+// the plain read of as many bytes, where that is less; a ring that has little on its way has a ceiling far above it.
+func (a *At) floor() float64 {
+	if a.ReadGBs <= 0 {
+		return a.Ceiling
+	}
+	return min(a.Ceiling, a.Bytes/a.ReadGBs/1e3)
+}
+
 // complete reports whether nothing of the bracket is left to be done.
 func (s *State) complete() bool {
-	return len(s.results[Screen]) >= s.campaign.Rules.Bracket && s.promoted() == nil
+	return s.screened() >= s.campaign.Rules.Bracket && s.promoted() == nil
+}
+
+// mostRefused is how many refusals a bracket has room for, in brackets.
+const mostRefused = 2
+
+// screened is how many configurations of the bracket were screened. One that is refused takes no place, since it takes
+// no time of a GPU, until there are too many.
+func (s *State) screened() int {
+	n, refused := 0, 0
+	for _, t := range s.results[Screen] {
+		if t.refused() {
+			refused++
+		} else {
+			n++
+		}
+	}
+	return n + max(0, refused-mostRefused*s.campaign.Rules.Bracket)
+}
+
+// refused reports whether a rule refuses what was proposed, or nothing was. One that is planned is not refused yet.
+func (t *Trial) refused() bool {
+	return t.Refused != nil || t.Verdict != nil && t.Verdict.Class == Rejected
 }
 
 // promotion is the next job of a bracket whose screening is complete.
 func (s *State) promotion() *Job {
-	if len(s.results[Screen]) < s.campaign.Rules.Bracket {
+	if s.screened() < s.campaign.Rules.Bracket {
 		if len(s.results[Race]) == 0 { // else screening had come to its end for want of proposals
 			return nil
 		}
@@ -121,6 +152,7 @@ func (s *State) promoted() *Job {
 func (s *State) promotions() []*Job {
 	for i, from := range Rungs[:len(Rungs)-1] {
 		results := slices.Clone(s.results[from])
+		results = slices.DeleteFunc(results, (*Trial).refused)
 		few := (len(results) + s.campaign.Rules.Eta - 1) / s.campaign.Rules.Eta
 		results = slices.DeleteFunc(results, func(t *Trial) bool {
 			return t.Verdict == nil || t.Verdict.Decision != Promising

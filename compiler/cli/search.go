@@ -25,7 +25,9 @@ type searchFlags struct {
 	judge     judgeFlags
 	out       string
 	trials    int
-	minutes   int
+	minutes   float64
+	seconds   float64 // of the GPU
+	jobs      int
 	overnight bool
 	heldOut   []int
 	seed      string
@@ -64,7 +66,10 @@ func searchVerb() verb {
 func (f *searchFlags) define(set *pflag.FlagSet) {
 	set.VarP(newWord(&f.out, ""), "out", "o", "the campaign's `DIR`")
 	set.Var(newCount(&f.trials, 0, 0, 1e6), "trials", "end when the campaign has `N` trials; 0: no limit")
-	set.Var(newCount(&f.minutes, 0, 0, 1e5), "minutes", "end after `N` minutes; 0: no limit")
+	set.Var(newAmount(&f.minutes), "minutes", "end after `N` minutes, whole or not; 0: no limit")
+	set.Var(newAmount(&f.seconds), "gpu-seconds", "end when the campaign has had the GPU for `N` seconds; 0: no limit")
+	set.Var(newCount(&f.jobs, 1, 1, 1024), "jobs", "propose in rounds, and prove and build `N` configurations at a "+
+		"time, ahead of the one that is measured; predict as many at a time")
 	set.BoolVar(&f.overnight, "overnight", false, "go on to another basin whether the last ones led to anything or not")
 	set.Var(newCounts(&f.heldOut, nil), "held-out", "confirm the best at position `N`; several with commas; default: "+
 		"near those of --position")
@@ -107,8 +112,8 @@ func (f *searchFlags) carry(c *call) error {
 	if err := f.check(c); err != nil {
 		return err
 	}
-	if f.trials == 0 && f.minutes == 0 {
-		return c.usage("a search needs an end; want --trials N or --minutes N")
+	if f.trials == 0 && f.minutes == 0 && f.seconds == 0 {
+		return c.usage("a search needs an end; want --trials N, --minutes N or --gpu-seconds N")
 	}
 	key, err := f.judge.openKey()
 	if err != nil {
@@ -159,6 +164,8 @@ func (f *searchFlags) check(c *call) error {
 	switch {
 	case f.cold && f.model.config != "":
 		return c.usage("--cold and --config each say where to begin; want one of them")
+	case f.seconds != 0 && f.judge.device != search.DeviceCUDA:
+		return c.usage("--gpu-seconds goes with --device cuda")
 	case f.model.dumpIR != "" || f.model.timePasses:
 		return c.usage("--dump-ir and --time-passes are for one program; want amkc dump, or amkc eval")
 	}
@@ -311,7 +318,8 @@ func (f *searchFlags) carryOn(ctx context.Context, c *call, j *search.Journal, k
 	}
 	defer done()
 	r := search.Runner{Evaluate: w.Evaluate, Ask: f.asker(j.State), Now: time.Now,
-		Budget: search.Budget{Trials: f.trials, Time: time.Duration(f.minutes) * time.Minute, Forever: f.overnight},
+		Budget: search.Budget{Trials: f.trials, Time: time.Duration(f.minutes * float64(time.Minute)),
+			GPUSeconds: f.seconds, Forever: f.overnight},
 		Tell: func(s *search.State, t *search.Trial) {
 			_, ratio := s.Best()
 			line.Show(progress.Step{Activity: fmt.Sprintf("basin %d, best %.4f, trial", t.Basin, ratio),
@@ -321,7 +329,13 @@ func (f *searchFlags) carryOn(ctx context.Context, c *call, j *search.Journal, k
 				c.note("trial %d: %s", t.N, t.Verdict.Why)
 			}
 		}}
-	return r.Run(ctx, j)
+	if f.jobs == 1 {
+		return r.Run(ctx, j)
+	}
+	return r.Together(ctx, j, &search.Crew{Jobs: f.jobs, Ask: f.asker, Work: w.Work, Key: key,
+		Told: func(done, of int) {
+			line.Show(progress.Step{Activity: "a round", Done: int64(done), Total: int64(of), Unit: "trials"})
+		}})
 }
 
 func joined(numbers []int) string {

@@ -27,11 +27,15 @@ func (f *judgeFlags) worker(campaign *search.Campaign, key search.Key) (w *searc
 		return nil, nil, diag.Errorf(codeOutput, "search", "there is no temporary directory: %s", infile.Reason(err))
 	}
 	command := func(job *search.Job, stage search.Stage) ([]string, func(), error) {
-		args, err := f.evalCommand(campaign, job, exe, scratch)
+		own, err := os.MkdirTemp(scratch, "") // several jobs may be judged at once
+		if err != nil {
+			return nil, nil, diag.Errorf(codeOutput, scratch, "cannot be written to: %s", infile.Reason(err))
+		}
+		args, err := f.evalCommand(campaign, job, exe, own)
 		if stage == search.StageBuild {
 			args = append(args, "--build-only")
 		}
-		return args, func() {}, err
+		return args, func() { os.RemoveAll(own) }, err
 	}
 	w = &search.Worker{Campaign: campaign, Key: key, Limit: time.Duration(f.timeout) * time.Second, Command: command}
 	return w, func() { os.RemoveAll(scratch) }, nil
