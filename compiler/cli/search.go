@@ -121,6 +121,7 @@ func (f *searchFlags) carry(c *call) error {
 	}
 	ctx, cancel := interruptible()
 	defer cancel()
+	began := time.Now()
 	line := c.progress()
 	defer line.Clear()
 	journal, err := f.open(ctx, c, key, line)
@@ -128,7 +129,7 @@ func (f *searchFlags) carry(c *call) error {
 		return err
 	}
 	defer journal.Close()
-	stop, err := f.carryOn(ctx, c, journal, key, line)
+	stop, err := f.carryOn(ctx, c, journal, key, line, began)
 	line.Clear()
 	if written := writeReport(f.out, journal.State); err == nil {
 		err = written
@@ -309,17 +310,19 @@ func (f *searchFlags) asker(s *search.State) search.Asker {
 		evaluate.NewDescriber(f.options, s.Campaign().Positions))
 }
 
-// carryOn makes trials.
+// carryOn makes trials. The time of the run has begun before: to find out what can be set takes of it too.
 func (f *searchFlags) carryOn(ctx context.Context, c *call, j *search.Journal, key search.Key,
-	line watcher) (string, error) {
+	line watcher, began time.Time) (string, error) {
 	w, done, err := f.judge.worker(j.Campaign, key)
 	if err != nil {
 		return "", err
 	}
 	defer done()
-	r := search.Runner{Evaluate: w.Evaluate, Ask: f.asker(j.State), Now: time.Now,
-		Budget: search.Budget{Trials: f.trials, Time: time.Duration(f.minutes * float64(time.Minute)),
-			GPUSeconds: f.seconds, Forever: f.overnight},
+	budget := search.Budget{Trials: f.trials, GPUSeconds: f.seconds, Forever: f.overnight}
+	if f.minutes > 0 {
+		budget.Time = max(1, time.Until(began.Add(time.Duration(f.minutes*float64(time.Minute)))))
+	}
+	r := search.Runner{Evaluate: w.Evaluate, Ask: f.asker(j.State), Now: time.Now, Budget: budget,
 		Tell: func(s *search.State, t *search.Trial) {
 			_, ratio := s.Best()
 			line.Show(progress.Step{Activity: fmt.Sprintf("basin %d, best %.4f, trial", t.Basin, ratio),
