@@ -81,6 +81,7 @@ type Worker struct {
 	Campaign *Campaign
 	Key      Key
 	Limit    time.Duration // for an evaluation
+	Waits    time.Duration // that it may wait besides, for another one
 	// Command returns the arguments of the process for a stage of a job, and what is to be done after it. The process
 	// prints an object with a field verdict, or with built where a build is all that was asked for.
 	Command func(j *Job, stage Stage) (args []string, done func(), err error)
@@ -109,7 +110,7 @@ func (w *Worker) judge(ctx context.Context, j *Job, stage Stage) (v *Verdict, bu
 	}
 	defer done()
 	began := time.Now()
-	p := Process{Args: args, Limit: w.Limit + 10*time.Second, Grace: 5 * time.Second}
+	p := Process{Args: args, Limit: w.Limit + w.Waits + 10*time.Second, Grace: 5 * time.Second}
 	out, said, err := p.Run(ctx)
 	switch {
 	case errors.Is(err, ErrKilled):

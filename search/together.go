@@ -10,7 +10,7 @@ import (
 
 // A Crew makes the trials of a round on one machine, several at a time.
 type Crew struct {
-	Jobs int                // processes at a time, of which one measures
+	Jobs int                // processes at a time, besides those that measure, in turn
 	Ask  func(*State) Asker // asks for a state that a round is planned ahead with
 	Told func(done, of int) // after each trial of a round; may be nil
 	// Work makes a stage of a trial of the plan in the campaign's directory: that of a Worker.
@@ -157,7 +157,7 @@ func (c *Crew) make(ctx context.Context, dir string, p *Plan, device string, sec
 		return false
 	}
 	planned, built := make(chan int), make(chan int, len(p.Trials))
-	var builders, judge sync.WaitGroup
+	var builders, judges sync.WaitGroup
 	for range c.Jobs {
 		builders.Go(func() {
 			for index := range planned {
@@ -172,11 +172,14 @@ func (c *Crew) make(ctx context.Context, dir string, p *Plan, device string, sec
 			}
 		})
 	}
-	judge.Go(func() {
-		for index := range built {
-			do(index, StageJudge)
-		}
-	})
+	// While one measures, the next one proves and finds its builds.
+	for range 2 {
+		judges.Go(func() {
+			for index := range built {
+				do(index, StageJudge)
+			}
+		})
+	}
 	for index := range p.Trials {
 		if p.Trials[index].Refused == nil {
 			planned <- index
@@ -185,6 +188,6 @@ func (c *Crew) make(ctx context.Context, dir string, p *Plan, device string, sec
 	close(planned)
 	builders.Wait()
 	close(built)
-	judge.Wait()
+	judges.Wait()
 	return context.Cause(ctx)
 }

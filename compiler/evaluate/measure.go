@@ -84,9 +84,7 @@ func (e *evaluation) time(ctx context.Context) error {
 	o := turns.Options{Positions: positions, Rounds: how.rounds, Openings: how.openings, GPU: e.GPU,
 		Bench: host.BenchOptions{Launches: how.launches, WarmUp: 5}}
 	m := newMeasurement(positions, how.openings, entrants)
-	began := time.Now()
-	all, err := e.Measure(ctx, entrants, o, m.take)
-	e.v.GPUSeconds = time.Since(began).Seconds()
+	all, err := e.inTurn(ctx, entrants, o, m.take)
 	if err != nil {
 		return err
 	}
@@ -108,6 +106,22 @@ func (e *evaluation) time(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// inTurn measures when it has the GPU.
+func (e *evaluation) inTurn(ctx context.Context, entrants []turns.Entrant, o turns.Options,
+	emit func(turns.Turn) error) (all bool, err error) {
+	if e.Turn != nil {
+		done, err := e.Turn(ctx)
+		if err != nil {
+			return false, err
+		}
+		defer done()
+	}
+	began := time.Now()
+	all, err = e.Measure(ctx, entrants, o, emit)
+	e.v.GPUSeconds = time.Since(began).Seconds()
+	return all, err
 }
 
 // measurement collects turns.
