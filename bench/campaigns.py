@@ -38,7 +38,8 @@ CLOSING = 110  # seconds for confirming the best, and for measuring it against t
 LEAST = 40  # seconds that a search is begun for
 TRIAL_SECONDS = 240  # after which an evaluation is ended
 GOES_ON = ("the time is up", "the GPU seconds are spent")  # why a campaign stops that is not at its end
-LOCAL = tuple(word for name in ("local", "local", "local", "evolve") for word in ("--proposer", name))
+GUIDED = tuple(word for name in ("cost", "cost", "local", "evolve") for word in ("--proposer", name))
+LOCAL = tuple(word for name in ("cost", "local", "local", "evolve") for word in ("--proposer", name))
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,8 @@ class Campaign:
 
 # In the order in which they begin. The first four are those of a machine with four GPUs.
 CAMPAIGNS = (
-    Campaign("qwen3-0.6b-cold", "testdata/configs/qwen3-0.6b", "128", "176", 2048, ("--cold", *LOCAL)),
-    Campaign("llama-3.2-1b-cold", "testdata/configs/llama-3.2-1b", "128", "176", 2048, ("--cold", *LOCAL)),
+    Campaign("qwen3-0.6b-cold", "testdata/configs/qwen3-0.6b", "128", "176", 2048, ("--cold", *GUIDED)),
+    Campaign("llama-3.2-1b-cold", "testdata/configs/llama-3.2-1b", "128", "176", 2048, ("--cold", *GUIDED)),
     Campaign("qwen3-0.6b-far", "testdata/configs/qwen3-0.6b", "2048,8192", "2400,8300", 8448),
     Campaign("llama-3.2-1b-far", "testdata/configs/llama-3.2-1b", "2048,8192", "2400,8300", 8448),
     Campaign("smollm2-135m", "testdata/configs/smollm2-135m", "128", "176", 2048),

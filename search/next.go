@@ -147,10 +147,15 @@ func (s *State) promoted() *Job {
 	return nil
 }
 
+// obvious is a gain at the first look that is far more than where builds lie in memory accounts for: what has it is
+// judged in full at once, and the rest of the bracket waits.
+const obvious = 0.04
+
 // promotions lists the candidates of the bracket that are to be asked more, all at one rung. One in Eta goes on from
 // each rung, and at least one, of those that are promising.
 func (s *State) promotions() []*Job {
 	for i, from := range Rungs[:len(Rungs)-1] {
+		to := Rungs[i+1]
 		results := slices.Clone(s.results[from])
 		results = slices.DeleteFunc(results, (*Trial).refused)
 		few := (len(results) + s.campaign.Rules.Eta - 1) / s.campaign.Rules.Eta
@@ -160,7 +165,9 @@ func (s *State) promotions() []*Job {
 		slices.SortStableFunc(results, func(a, b *Trial) int {
 			return cmp.Compare(a.Verdict.Ratio.Mean, b.Verdict.Ratio.Mean)
 		})
-		to := Rungs[i+1]
+		if from == Screen && len(results) > 0 && results[0].Verdict.Ratio.Mean < 1-obvious {
+			results, to = results[:1], Final
+		}
 		var jobs []*Job
 		for _, t := range results[:min(few, len(results))] {
 			done := slices.ContainsFunc(s.results[to],

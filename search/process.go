@@ -166,10 +166,10 @@ type Question struct {
 // mostTrials is how many of the last trials a command is told of.
 const mostTrials = 200
 
-// Asker asks commands, which a shell runs, and the prior. It ends a command that takes longer than limit.
+// Asker asks commands, which a shell runs, and describe. It ends a command that takes longer than limit.
 func (s *State) Asker(limit time.Duration, describe Describer) Asker {
 	return func(ctx context.Context, j *Job) (*Proposal, error) {
-		if j.Proposer == proposePrior {
+		if !strings.HasPrefix(j.Proposer, proposeExec) {
 			return s.askPrior(ctx, j, describe)
 		}
 		question, err := json.Marshal(Question{Schema: "amkc.question/1", Campaign: s.campaign, Job: j, Best: s.best,

@@ -16,7 +16,8 @@ const (
 	proposeRandom = "random" // two to four knobs of the basin's incumbent, anywhere
 	proposeLocal  = "local"  // one knob of the basin's incumbent, to a value that was not tried
 	proposeEvolve = "evolve" // two of the best that are known, crossed, and sometimes a knob moved
-	proposePrior  = "prior"  // of many drawn by the others, the one that is predicted to be best by what was learnt
+	proposeCost   = "cost"   // of many drawn by the others, the one that the cost model takes to be best
+	proposePrior  = "prior"  // likewise, by the cost model and what was learnt of its errors
 	proposeExec   = "exec:"
 
 	proposeCombine = "combine" // what the rest of a bracket has gained, together; comes with evolve
@@ -24,7 +25,7 @@ const (
 
 // asked reports whether a proposer has to be asked when a trial is made, and is none of the state's own.
 func asked(proposer string) bool {
-	return proposer == proposePrior || strings.HasPrefix(proposer, proposeExec)
+	return proposer == proposeCost || proposer == proposePrior || strings.HasPrefix(proposer, proposeExec)
 }
 
 // DefaultProposers are those of a campaign that names none.
@@ -34,12 +35,12 @@ func DefaultProposers() []string {
 
 // CheckProposer refuses a name that is none.
 func CheckProposer(name string) error {
-	names := []string{proposeRandom, proposeLocal, proposeEvolve, proposePrior}
+	names := []string{proposeRandom, proposeLocal, proposeEvolve, proposeCost, proposePrior}
 	if slices.Contains(names, name) || strings.HasPrefix(name, proposeExec) && len(name) > len(proposeExec) {
 		return nil
 	}
 	return diag.Errorf(codeProposer, "proposer", "%q is not known; %s", name, diag.Guess(name, names,
-		"want random, local, evolve, prior or exec:COMMAND"))
+		"want random, local, evolve, cost, prior or exec:COMMAND"))
 }
 
 // attempts is how often a proposer draws before it is taken to have nothing new.

@@ -38,6 +38,7 @@ type searchFlags struct {
 	bracket   int
 	corpus    string
 	options   compiler.Options // of the model, once it is known
+	describe  search.Describer // of it
 	index     int
 	stage     string
 }
@@ -74,7 +75,7 @@ func (f *searchFlags) define(set *pflag.FlagSet) {
 	set.Var(newCounts(&f.heldOut, nil), "held-out", "confirm the best at position `N`; several with commas; default: "+
 		"near those of --position")
 	set.Var(newWord(&f.seed, "1"), "seed", "draw proposals from `SEED`")
-	set.Var(&words{&f.proposers}, "proposer", "have proposals made by `NAME`: random, local, evolve, prior, "+
+	set.Var(&words{&f.proposers}, "proposer", "have proposals made by `NAME`: random, local, evolve, cost, prior, "+
 		"or exec:COMMAND; may be repeated; default: local twice, evolve, random")
 	set.BoolVar(&f.cold, "cold", false, "begin at the least clever value of each knob")
 	set.BoolVar(&f.sameBits, "same-bits", false, "leave knobs alone that decide in which order sums are added up")
@@ -304,10 +305,12 @@ func (f *searchFlags) command(c *call) ([]string, error) {
 	return command, nil
 }
 
-// asker asks commands and the prior.
+// asker asks commands and the cost model.
 func (f *searchFlags) asker(s *search.State) search.Asker {
-	return s.Asker(time.Duration(f.judge.timeout)*time.Second,
-		evaluate.NewDescriber(f.options, s.Campaign().Positions))
+	if f.describe == nil {
+		f.describe = evaluate.NewDescriber(f.options, s.Campaign().Positions)
+	}
+	return s.Asker(time.Duration(f.judge.timeout)*time.Second, f.describe)
 }
 
 // carryOn makes trials. The time of the run has begun before: to find out what can be set takes of it too.
