@@ -20,7 +20,7 @@ type toyCrew struct {
 	building atomic.Int32
 	most     atomic.Int32 // builds at a time
 	mu       sync.Mutex
-	stages   map[string][]Stage                 // of a trial, by its id
+	stages   map[string][]Stage                 // of a trial, by what it is
 	before   func(index int, stage Stage) error // may fail
 	seconds  float64                            // of the GPU, each
 }
@@ -42,7 +42,8 @@ func newToyCrew(t *testing.T, c *Campaign, jobs int) *toyCrew {
 		}
 		time.Sleep(time.Millisecond)
 		crew.mu.Lock()
-		crew.stages[p.Trials[index].ID] = append(crew.stages[p.Trials[index].ID], stage)
+		of := jobID(&p.Trials[index].Job)
+		crew.stages[of] = append(crew.stages[of], stage)
 		crew.mu.Unlock()
 		v := toyVerdict(c, &p.Trials[index].Job)
 		if stage == StageBuild && v.Class != Rejected {
@@ -86,7 +87,7 @@ func TestTogether(t *testing.T) {
 	want, _ := inRounds(t, other, Budget{Trials: 40}, func(p *Plan) {
 		for i := range p.Trials {
 			inProcess(t, other, p, i)
-			stages := crew.stages[p.Trials[i].ID]
+			stages := crew.stages[jobID(&p.Trials[i].Job)]
 			switch v := toyVerdict(c, &p.Trials[i].Job); {
 			case p.Trials[i].Rung != Screen:
 				require.Equal(t, []Stage{StageJudge}, stages)
@@ -102,10 +103,12 @@ func TestTogether(t *testing.T) {
 
 func idsOf(trials []Trial) (ids []string) {
 	for i := range trials {
-		ids = append(ids, string(trials[i].Role)+" "+string(trials[i].Rung)+" "+IDOf(trials[i].Settings))
+		ids = append(ids, jobID(&trials[i].Job))
 	}
 	return ids
 }
+
+func jobID(j *Job) string { return string(j.Role) + " " + string(j.Rung) + " " + IDOf(j.Settings) }
 
 // When the time is up, what is made is entered, the best is confirmed, and another run goes on from there.
 func TestTogetherInPieces(t *testing.T) {
