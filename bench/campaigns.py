@@ -200,6 +200,7 @@ def end(child):
                 child.wait(wait)
             except subprocess.TimeoutExpired:
                 continue
+    child.stdout.close()
 
 
 def nested(settings):
