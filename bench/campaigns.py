@@ -34,7 +34,7 @@ import machine
 SEED = "1"  # of random weights
 PACKED = "campaigns.tar.gz"
 KEPT = ("campaign.json", "trials.jsonl", "plan.json", "results.tsv", "report.html", "against.json", "log.txt")
-CLOSING = 110  # seconds for confirming the best, and for measuring it against the defaults
+CLOSING = {"cuda": 110, "cost": 10}  # seconds for confirming the best and measuring it against the defaults, by device
 LEAST = 40  # seconds that a search is begun for
 TRIAL_SECONDS = 240  # after which an evaluation is ended
 GOES_ON = ("the time is up", "the GPU seconds are spent")  # why a campaign stops that is not at its end
@@ -136,7 +136,7 @@ class Shop:
 
     def carry(self, c, gpu, seconds):
         """Carries a campaign on for so long, with the measurements at its end."""
-        search = seconds - (CLOSING if self.args.device == "cuda" else 10)
+        search = seconds - CLOSING[self.args.device]
         self.say(f"{c.name}: GPU {gpu}, {search:.0f} s")
         result = self.run(c, gpu, seconds, "search", *self.model(c), "-o", str(self.dir(c)), "--tag", c.name,
                           "--position", c.positions, "--held-out", c.held_out, *c.flags, "--jobs", str(self.args.jobs),
@@ -158,7 +158,7 @@ class Shop:
         config.write_text(json.dumps(nested(best)), encoding="utf-8")
         if path.exists() and json.loads(path.read_text(encoding="utf-8"))["verdict"]["settings"] == best:
             return
-        r = self.run(c, gpu, CLOSING, "eval", *self.model(c), "--config", str(config), "--position", c.positions,
+        r = self.run(c, gpu, CLOSING["cuda"], "eval", *self.model(c), "--config", str(config), "--position", c.positions,
                      *self.judge(c))
         if r:
             path.write_text(json.dumps(r), encoding="utf-8")
@@ -179,8 +179,7 @@ class Shop:
 
     def serve(self, gpu):
         """Works on campaigns on a GPU until the time is up."""
-        closing = CLOSING if self.args.device == "cuda" else 10
-        while self.left() - 10 >= LEAST + closing and (c := self.next()):
+        while self.left() - 10 >= LEAST + CLOSING[self.args.device] and (c := self.next()):
             try:
                 self.carry(c, gpu, min(self.args.slice or self.left(), self.left() - 10))
             except Exception:  # one campaign is never the end of the others
