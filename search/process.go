@@ -28,7 +28,7 @@ type Process struct {
 // mostOutput is how much of what a process says is kept.
 const mostOutput = 16 << 20
 
-// capped keeps the first bytes, or the last.
+// capped keeps the first bytes.
 type capped struct {
 	bytes.Buffer
 	most int
@@ -38,6 +38,22 @@ func (c *capped) Write(p []byte) (int, error) {
 	c.Buffer.Write(p[:min(len(p), max(0, c.most-c.Len()))])
 	return len(p), nil
 }
+
+// A trailing keeps the last bytes: of what went wrong the end says most.
+type trailing struct {
+	kept []byte
+	most int
+}
+
+func (t *trailing) Write(p []byte) (int, error) {
+	t.kept = append(t.kept, p...)
+	if over := len(t.kept) - t.most; over > t.most { // now and then, so that it costs little
+		t.kept = append(t.kept[:0], t.kept[over:]...)
+	}
+	return len(p), nil
+}
+
+func (t *trailing) String() string { return string(t.kept[max(0, len(t.kept)-t.most):]) }
 
 // ErrKilled says that a process did not end by itself.
 var ErrKilled = errors.New("did not end in time, and was killed")
@@ -49,7 +65,7 @@ func (p *Process) Run(ctx context.Context) (out []byte, said string, err error) 
 	late, cancel := context.WithTimeout(ctx, p.Limit)
 	defer cancel()
 	cmd := exec.CommandContext(late, p.Args[0], p.Args[1:]...)
-	stdout, stderr := &capped{most: mostOutput}, &capped{most: 64 << 10}
+	stdout, stderr := &capped{most: mostOutput}, &trailing{most: 64 << 10}
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = p.Dir, bytes.NewReader(p.Stdin), stdout, stderr
 	if p.Said != nil {
 		cmd.Stderr = io.MultiWriter(stderr, p.Said)

@@ -33,9 +33,12 @@ func DefaultProposers() []string {
 	return []string{proposeLocal, proposeLocal, proposeEvolve, proposeRandom}
 }
 
+// OwnProposers are those that need neither a command nor a corpus.
+func OwnProposers() []string { return []string{proposeRandom, proposeLocal, proposeEvolve, proposeCost} }
+
 // CheckProposer refuses a name that is none.
 func CheckProposer(name string) error {
-	names := []string{proposeRandom, proposeLocal, proposeEvolve, proposeCost, proposePrior}
+	names := append(OwnProposers(), proposePrior)
 	if slices.Contains(names, name) || strings.HasPrefix(name, proposeExec) && len(name) > len(proposeExec) {
 		return nil
 	}
