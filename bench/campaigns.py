@@ -158,8 +158,8 @@ class Shop:
         config.write_text(json.dumps(nested(best)), encoding="utf-8")
         if path.exists() and json.loads(path.read_text(encoding="utf-8"))["verdict"]["settings"] == best:
             return
-        r = self.run(c, gpu, CLOSING["cuda"], "eval", *self.model(c), "--config", str(config), "--position", c.positions,
-                     *self.judge(c))
+        r = self.run(c, gpu, CLOSING["cuda"], "eval", *self.model(c), "--config", str(config), "--position",
+                     c.positions, *self.judge(c))
         if r:
             path.write_text(json.dumps(r), encoding="utf-8")
             v = r["verdict"]

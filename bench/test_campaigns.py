@@ -36,7 +36,8 @@ AMKC = """\
         stop = (here / "stop").read_text() if (here / "stop").exists() else "the time is up"
         print(json.dumps({{"stop": stop, "estimate": 0.5, "confirmed": None,
                            "soundness": {{"trials": 1, "classes": {{"PASS": 1}}}}}}))
-    elif verb == "campaign status": print(json.dumps({{"best": {{"tiling.ring.pace": 600, "page_allocation": "none"}}}}))
+    elif verb == "campaign status":
+        print(json.dumps({{"best": {{"tiling.ring.pace": 600, "page_allocation": "none"}}}}))
     elif verb == "eval":
         config = json.loads(pathlib.Path(after("--config")).read_text())
         print(json.dumps({{"verdict": {{"class": "PASS", "settings": {{"tiling.ring.pace": 600,
@@ -56,8 +57,8 @@ class Campaigns(unittest.TestCase):
     def run_it(self, *args, budget="30", work=None):
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
-            code = campaigns.main(["--tools", str(self.tools), "--device", "cost", "--target", "h100", "--budget", budget,
-                                   "--work", str(work or self.work), "--out", str(work or self.work), *args])
+            code = campaigns.main(["--tools", str(self.tools), "--device", "cost", "--target", "h100", "--budget",
+                                   budget, "--work", str(work or self.work), "--out", str(work or self.work), *args])
         return code, out.getvalue()
 
     def calls(self, verb):

@@ -35,7 +35,7 @@ func (s sharedWeights) link(key, stage string, report progress.Func) (bytes int6
 	return bytes, digest, os.Link(path, filepath.Join(stage, host.WeightsFile)) == nil
 }
 
-// add shares the weights that were packed into the stage of a build. Where that cannot be done the build has them alone.
+// add shares the weights that were packed into the stage of a build. Where that cannot be done it has them alone.
 func (s sharedWeights) add(key, stage, digest string) {
 	if s == "" || os.MkdirAll(string(s), 0o777) != nil {
 		return

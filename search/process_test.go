@@ -55,7 +55,7 @@ func TestVerdictsOfProcesses(t *testing.T) {
 // The last thing that a process says is what counts, however much it has said before.
 func TestTheLastWordsAreKept(t *testing.T) {
 	c, j := toyCampaign(knobs.Settings{}), finalJob()
-	v, err := workerOf(c, `i=0; while [ $i -lt 3000 ]; do echo "line $i of a long story that nobody reads to its end" >&2;
+	v, err := workerOf(c, `i=0; while [ $i -lt 3000 ]; do echo "line $i of a story that nobody reads to its end" >&2
 i=$((i+1)); done; echo 'CUDA error 719' >&2; exit 3`).Evaluate(t.Context(), j)
 	require.NoError(t, err)
 	require.Equal(t, Crash, v.Class)

@@ -34,7 +34,9 @@ func DefaultProposers() []string {
 }
 
 // OwnProposers are those that need neither a command nor a corpus.
-func OwnProposers() []string { return []string{proposeRandom, proposeLocal, proposeEvolve, proposeCost} }
+func OwnProposers() []string {
+	return []string{proposeRandom, proposeLocal, proposeEvolve, proposeCost}
+}
 
 // CheckProposer refuses a name that is none.
 func CheckProposer(name string) error {

@@ -28,8 +28,8 @@ type toyCrew struct {
 func newToyCrew(t *testing.T, c *Campaign, jobs int) *toyCrew {
 	t.Helper()
 	crew := &toyCrew{c: c, stages: map[string][]Stage{}}
-	crew.crew = &Crew{Jobs: jobs, Ask: (*State).noAsker, Key: toyKey, Work: func(ctx context.Context, dir string, p *Plan,
-		index int, stage Stage) (*Made, error) {
+	crew.crew = &Crew{Jobs: jobs, Ask: (*State).noAsker, Key: toyKey, Work: func(ctx context.Context, dir string,
+		p *Plan, index int, stage Stage) (*Made, error) {
 		crew.most.Store(max(crew.most.Load(), crew.building.Add(1)))
 		defer crew.building.Add(-1)
 		if crew.before != nil {

@@ -247,7 +247,8 @@ func TestAgentStaysInTheRoot(t *testing.T) {
 
 	// A command would run outside of the root, and so would a campaign that names one, or a file.
 	search := fields{"model": "model", "campaign": "camp", "trials": 1}
-	a.refused("want random, local, evolve or cost", "search", with(search, fields{"proposers": []string{"exec:touch x"}}))
+	a.refused("want random, local, evolve or cost", "search", with(search,
+		fields{"proposers": []string{"exec:touch x"}}))
 	a.call("search_plan", search)
 	path := filepath.Join(a.root, "camp/campaign.json")
 	text, err := os.ReadFile(path)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,8 +22,8 @@ import (
 )
 
 var (
-	faultModels = flag.String("fault-models", "", "damage schedules of `all` models, or of those that a pattern of "+
-		"testdata/models matches")
+	faultModels = flag.String("fault-models", "", "damage schedules of `all` models, or of those that patterns below "+
+		"testdata/models match, with commas")
 	faultSeeds = flag.Int("fault-seeds", 1, "damage each schedule by each operator in `N` ways")
 	faultSave  = flag.String("fault-save", "", "`FILE` to write what was counted to")
 )
@@ -48,12 +49,13 @@ func modelsToDamage(t *testing.T) []string {
 			return []string{"models/zoo/llama-gqa"}
 		}
 		return []string{"models/zoo/llama-gqa", "models/zoo/gemma-tied", "models/zoo/gpt2", "models/pycoder-5m"}
-	case "all":
-		pattern = "*/*"
 	}
-	paths, err := filepath.Glob(filepath.Join("../../testdata/models", pattern, "config.json"))
-	require.NoError(t, err)
-	paths = append(paths, "../../testdata/models/pycoder-5m/config.json")
+	var paths []string
+	for _, pattern := range strings.Split(strings.ReplaceAll(pattern, "all", "*,*/*"), ",") {
+		found, err := filepath.Glob(filepath.Join("../../testdata/models", pattern, "config.json"))
+		require.NoError(t, err)
+		paths = append(paths, found...)
+	}
 	var models []string
 	for _, path := range paths {
 		model, err := filepath.Rel("../../testdata", filepath.Dir(path))
