@@ -32,8 +32,8 @@ func TestCampaigns(t *testing.T) {
 	require.NoError(t, err)
 	piece := func(work string, more ...string) string {
 		cmd := exec.CommandContext(t.Context(), strings.TrimSpace(string(python)), append([]string{script, "--tools",
-			tools, "--only", "pycoder-5m", "--gpus", "0", "--target", "h200", "--budget", "170", "--jobs", "2", "--work",
-			work, "--out", work}, more...)...)
+			tools, "--only", "pycoder-5m", "--gpus", "0", "--target", "h200", "--budget", "170", "--jobs", "2",
+			"--work", work, "--out", work}, more...)...)
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, string(out))
 		t.Log(string(out))
