@@ -3,7 +3,6 @@
 import contextlib
 import io
 import json
-import os
 import sys
 import tarfile
 import tempfile
@@ -13,6 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import campaignpage
+import searches
 
 START = "s"
 
@@ -80,13 +80,45 @@ class Page(unittest.TestCase):
 
 class Committed(unittest.TestCase):
     def test_the_page_is_that_of_its_rows(self):
-        store = campaignpage.REPO / "docs/results/campaigns.json"
-        if not os.path.exists(store):
-            self.assertFalse((campaignpage.REPO / "docs/campaigns.md").exists(), "a page of no rows")
-            return
-        rows = json.loads(store.read_text("utf-8"))["campaigns"]
-        self.assertEqual(campaignpage.page(rows), (campaignpage.REPO / "docs/campaigns.md").read_text("utf-8"),
+        docs = campaignpage.REPO / "docs"
+        self.assertEqual(campaignpage.page(*campaignpage.committed(docs)), (docs / "campaigns.md").read_text("utf-8"),
                          "python3 bench/campaignpage.py")
+
+    def test_nothing_unsafe_is_kept_or_launched(self):
+        _, searches = campaignpage.committed(campaignpage.REPO / "docs")
+        for name in campaignpage.PUBLISHED_E3:
+            self.assertEqual(searches[name]["kept_unproved"], 0)
+            self.assertGreaterEqual(searches[name]["candidates"], 30, name)
+        self.assertEqual((searches["faults"]["all"]["launched"], searches["faults"]["all"]["kept"]), (0, 0))
+
+
+class Searches(unittest.TestCase):
+    def test_candidates_are_counted_once(self):
+        def of(role, id, klass, us=None, best=False):
+            at = [{"candidate_us": {"median": us}, "baseline_us": {"median": 100}}]
+            return {"role": role, "best": best, "settings": {"k": id},
+                    "verdict": {"id": id, "class": klass} | ({"at": at} if us else {})}
+
+        row = searches.judged([of("start", "s", "PASS", 100), of("candidate", "a", "PASS", 90),
+                               of("candidate", "a", "PASS", 90, best=True), of("candidate", "b", "REJECTED"),
+                               of("hop", "c", "PASS", 120), of("confirm", "a", "PASS", 90)], {"best_unproved": 0})
+        self.assertEqual((row["candidates"], row["valid"], row["rejected"], row["kept"]), (3, 2, 1, 1))
+        self.assertAlmostEqual(row["gain"], 100 / 90)
+
+    def test_faults_are_added_up_and_no_model_twice(self):
+        directory = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        files = []
+        for i, model in enumerate(("a", "b", "b")):
+            count = {"operator": "drop", "made": 3, "rejected": 2, "failed": 1, "harmless": 0, "launched": 0, "kept": i}
+            files.append(directory / f"{i}.json")
+            files[-1].write_text(json.dumps({"models": [model], "seeds": 1, "operators": [count]}), "utf-8")
+        row = searches.faults(files[:2])
+        self.assertEqual((row["models"], row["all"]["made"], row["all"]["kept"]), (["a", "b"], 6, 1))
+        with self.assertRaises(SystemExit):
+            searches.faults(files)
+        text = "\n".join(campaignpage.without_gpu({"faults": row}))
+        self.assertIn("| drop | 6 | 4 | 2 | 0 | 0 | 1 |", text)
+        self.assertIn("Kept of the rejected and of those", text)
 
 
 if __name__ == "__main__":
