@@ -4,6 +4,7 @@ schedules each judges in a second. Needs Go. Must not know how rows are kept or 
 
 import json
 import re
+from pathlib import Path
 
 from coverage import Task
 
@@ -19,15 +20,22 @@ def tasks():
 
 def population(shop):
     """Every class of the published population: what validate says, and what the oracles have seen."""
-    out = shop.path("soundness.json")
-    shop.go("test", "./internal/soundness", "-run", "^TestPopulation$", "-count=1", "-timeout", "1h", "-programs",
-            str(WHOLE), "-save", out)
-    with open(out, encoding="utf-8") as file:
-        rows = [r for r in json.load(file)["Report"]["Rows"] if r["Group"] == "published"]
+    out = Path(shop.path("soundness.json"))
+    out.unlink(missing_ok=True)
+    findings = []
+    try:
+        shop.go("test", "./internal/soundness", "-run", "^TestPopulation$", "-count=1", "-timeout", "1h", "-programs",
+                str(WHOLE), "-save", str(out))
+    except shop.Refused as e:  # a false accept fails the test, which has counted it
+        if not out.exists():
+            raise
+        findings.append(str(e))
+    rows = [r for r in json.loads(out.read_text(encoding="utf-8"))["Report"]["Rows"] if r["Group"] == "published"]
     classes = [{key: r[name] for key, name in COUNTED.items()} for r in rows]
     false = sum(r["false_accepts"] for r in classes)
-    return {"classes": classes, "passed": false == 0,
-            "findings": [f"{false} programs that go wrong are accepted"] if false else []}
+    if false:
+        findings.insert(0, f"{false} programs that go wrong are accepted")
+    return {"classes": classes, "passed": not findings, "findings": findings}
 
 
 def rates(shop):

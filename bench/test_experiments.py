@@ -1,5 +1,6 @@
 """Tests of bench/experiments.py, of the published figures and of the page, without Go, a GPU or transformers."""
 
+import json
 import os
 import re
 import subprocess
@@ -129,6 +130,33 @@ class Resuming(unittest.TestCase):
         self.assertEqual(run(), (1, ["b"]), "what has passed with this amkc is not made again")
         self.assertEqual(run("2"), (1, ["a", "b"]), "with another amkc it is")
         self.assertIn("## E1", (directory / "e.md").read_text(encoding="utf-8"))
+
+
+class Population(unittest.TestCase):
+    def row(self, false, fails, saves=True):
+        directory = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        saved = directory / "soundness.json"
+        saved.write_text("of an earlier run", encoding="utf-8")
+        counted = dict.fromkeys(soundness.COUNTED.values(), 0) | {"Group": "published", "Class": "cycle",
+                                                                   "FalseAccepts": false}
+
+        def go(*args):
+            if saves:
+                saved.write_text(json.dumps({"Report": {"Rows": [counted]}}), encoding="utf-8")
+            if fails:
+                raise experiments.Refused("FAIL")
+
+        return soundness.population(mock.Mock(go=go, path=lambda name: str(directory / name),
+                                              Refused=experiments.Refused))
+
+    def test_a_false_accept_is_recorded_though_the_test_fails(self):
+        self.assertEqual(self.row(0, False)["passed"], True)
+        row = self.row(2, True)
+        self.assertEqual((row["passed"], row["findings"], row["classes"][0]["false_accepts"]),
+                         (False, ["2 programs that go wrong are accepted", "FAIL"], 2))
+        self.assertEqual(self.row(0, True)["findings"], ["FAIL"])
+        with self.assertRaises(experiments.Refused):
+            self.row(0, True, saves=False)
 
 
 class Rates(unittest.TestCase):

@@ -50,7 +50,8 @@ type CachedBuild struct {
 // files of the model, its weights, and the version of amkc. Finding a build needs no tools; making one needs nvcc,
 // and not Go.
 //
-// Nothing is ever removed: the cache is a directory of builds, each of which may be deleted.
+// Nothing is ever removed: the cache is a directory of builds, each of which may be deleted. Builds that have the same
+// weights share one file of them, by links (weights).
 func Cached(ctx context.Context, o Options, report progress.Func) (*CachedBuild, error) {
 	l, err := RunPasses(o)
 	if err != nil {
@@ -67,7 +68,8 @@ func CachedOf(ctx context.Context, l *Scheduled, report progress.Func) (*CachedB
 	if err != nil {
 		return nil, err
 	}
-	b := BuildOptions{Options: o, NoLauncher: true, Progress: report}
+	b := BuildOptions{Options: o, NoLauncher: true, Progress: report,
+		shared: sharedWeights(filepath.Join(cache, "weights"))}
 	report.Report(progress.Step{Activity: "looking for a build"})
 	key, err := buildKey(l, &b)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/knobs"
 	"amkc/runtime/host"
 )
 
@@ -96,6 +97,43 @@ func TestCached(t *testing.T) {
 	again, err = Cached(t.Context(), o, nil)
 	require.NoError(t, err)
 	require.True(t, again.Reused)
+}
+
+// Builds of one model that differ in their kernels share one file of weights. One that was damaged is packed anew, and
+// shared again.
+func TestCachedWeightsAreShared(t *testing.T) {
+	fakeTools(t, goodNVCC)
+	cached := func(depth string) (*CachedBuild, os.FileInfo) {
+		o := zooOptions("llama-gqa")
+		var err error
+		o.Config, err = knobs.Settings{"pipelining_depth": knobs.Value(depth)}.Config()
+		require.NoError(t, err)
+		b, err := Cached(t.Context(), o, nil)
+		require.NoError(t, err)
+		info, err := os.Stat(filepath.Join(b.Dir, host.WeightsFile))
+		require.NoError(t, err)
+		return b, info
+	}
+	first, one := cached("2")
+	second, two := cached("3")
+	require.NotEqual(t, first.Dir, second.Dir)
+	require.True(t, os.SameFile(one, two))
+
+	f, err := os.OpenFile(filepath.Join(first.Dir, host.WeightsFile), os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = f.WriteAt([]byte("damage"), one.Size()-6)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	third, three := cached("1")
+	require.False(t, os.SameFile(one, three))
+	for _, b := range []*CachedBuild{third, first, second} {
+		depth := map[*CachedBuild]string{first: "2", second: "3", third: "1"}[b]
+		_, info := cached(depth)
+		require.True(t, os.SameFile(three, info), depth)
+		v, err := Verify(b.Dir, nil)
+		require.NoError(t, err)
+		require.NoError(t, v.Findings.Err())
+	}
 }
 
 // Of several processes that want the same build one makes it, and the others wait for it.
@@ -186,7 +224,7 @@ echo "megakernel.cu(7): error: no" ; exit 1`)
 	var d *diag.Diagnostic
 	require.ErrorAs(t, err, &d)
 	require.Equal(t, codeNVCC.ID, d.Code)
-	sources, err := os.ReadDir(os.Getenv(CacheVariable))
+	sources, err := filepath.Glob(filepath.Join(os.Getenv(CacheVariable), "*", "megakernel.cu"))
 	require.NoError(t, err)
 	require.Len(t, sources, 1, "the sources stay, to be looked at")
 
@@ -196,5 +234,5 @@ echo "megakernel.cu(7): error: no" ; exit 1`)
 	b, err := Cached(t.Context(), zooOptions("llama-gqa"), nil)
 	require.NoError(t, err)
 	require.False(t, b.Reused, "a build without kernels is none")
-	require.Equal(t, filepath.Join(cache, sources[0].Name()), b.Dir)
+	require.Equal(t, filepath.Dir(sources[0]), b.Dir)
 }

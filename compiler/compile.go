@@ -31,6 +31,8 @@ type BuildOptions struct {
 	NoLauncher bool     // do not run go: who opens the build with package host needs no executable in it
 	Inputs     []string // files besides the model that are read and must not be written over
 	Progress   progress.Func
+
+	shared sharedWeights // of builds in the cache
 }
 
 // Build is what Compile has made.
@@ -273,7 +275,13 @@ func supplyWeights(ctx context.Context, l *Scheduled, o *BuildOptions, dir *buil
 		}
 	}
 	var err error
-	m.Weights.Bytes, m.Weights.SHA256, err = Pack(ctx, l, filepath.Join(dir.Stage(), host.WeightsFile), o.Progress)
+	var linked bool
+	if m.Weights.Bytes, m.Weights.SHA256, linked = o.shared.link(m.Weights.Key, dir.Stage(), o.Progress); !linked {
+		m.Weights.Bytes, m.Weights.SHA256, err = Pack(ctx, l, filepath.Join(dir.Stage(), host.WeightsFile), o.Progress)
+		if err == nil {
+			o.shared.add(m.Weights.Key, dir.Stage(), m.Weights.SHA256)
+		}
+	}
 	b.WeightBytes = m.Weights.Bytes
 	return err
 }

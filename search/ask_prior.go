@@ -7,31 +7,37 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 
 	"amkc/ir/diag"
 	"amkc/knobs"
+	"amkc/search/prior"
 )
 
 // A Describer says what the cost model makes of a candidate and its baseline at the positions of a campaign. The error
-// is why the candidate is refused.
+// is why the candidate is refused. Several goroutines may call it.
 type Describer func(candidate, baseline knobs.Settings) ([]Predicted, error)
 
 // How many settings are drawn for a proposal of the prior, and how many of them, the least likely to be refused, are
 // described.
 const (
 	priorDraws     = 48
-	priorDescribed = 8
+	priorDescribed = 16
 )
 
-// askPrior has the state's own proposers draw settings, and takes those that are best by the cost model and what was
-// learnt of its errors. It follows from the trials and the seed, like other proposals.
+// askPrior has the state's own proposers draw settings, and takes those that are best by the cost model and, if that is
+// asked for, what was learnt of its errors. It follows from the trials and the seed, like other proposals.
 func (s *State) askPrior(ctx context.Context, j *Job, describe Describer) (*Proposal, error) {
 	type choice struct {
 		settings     knobs.Settings
 		why          string
 		refused, log float64
+		allowed      bool
 	}
-	learnt := s.campaign.Prior
+	learnt := &prior.Prior{}
+	if j.Proposer == proposePrior {
+		learnt = s.campaign.Prior
+	}
 	r := rand.New(rand.NewPCG(^s.campaign.Seed, uint64(j.N))) // another sequence than the one that drew the proposer
 	own, seen := DefaultProposers(), map[string]bool{}
 	var all []choice
@@ -51,29 +57,31 @@ func (s *State) askPrior(ctx context.Context, j *Job, describe Describer) (*Prop
 		}
 	}
 	slices.SortStableFunc(all, func(a, b choice) int { return cmp.Compare(a.refused, b.refused) })
-	var best *choice
-	for i := range all[:min(len(all), priorDescribed)] {
-		if err := context.Cause(ctx); err != nil {
-			return nil, err
-		}
-		at, err := describe(all[i].settings, j.Against)
-		if err != nil {
-			continue // refused: nothing that a trial would find out is not known
-		}
-		for _, p := range at {
-			log := math.Log(p.Candidate / p.Baseline)
-			if learnt.Times.Used {
-				log += learnt.Times.At(p.Traits)
+	all = all[:min(len(all), priorDescribed)]
+	var describing sync.WaitGroup
+	for i := range all {
+		describing.Go(func() {
+			at, err := describe(all[i].settings, j.Against)
+			// One that is refused is left out: nothing that a trial would find out is not known.
+			all[i].allowed = err == nil
+			for _, p := range at {
+				log := math.Log(p.Candidate / p.Baseline)
+				if learnt.Times.Used {
+					log += learnt.Times.At(p.Traits)
+				}
+				all[i].log += log / float64(len(at))
 			}
-			all[i].log += log / float64(len(at))
-		}
-		if best == nil || all[i].log < best.log {
-			best = &all[i]
-		}
+		})
 	}
-	if best == nil {
-		return nil, diag.Errorf(codeProposal, proposePrior, "nothing of what was drawn is new and allowed")
+	describing.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
 	}
+	all = slices.DeleteFunc(all, func(c choice) bool { return !c.allowed })
+	if len(all) == 0 {
+		return nil, diag.Errorf(codeProposal, j.Proposer, "nothing of what was drawn is new and allowed")
+	}
+	best := slices.MinFunc(all, func(a, b choice) int { return cmp.Compare(a.log, b.log) })
 	return &Proposal{Settings: best.settings, Why: fmt.Sprintf("%s; expected to take %.4f", best.why,
 		math.Exp(best.log))}, nil
 }

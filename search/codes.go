@@ -41,9 +41,9 @@ with which baseline.`)
 
 	codeProposer = diag.New("AMK6009", "a proposer is not known", `
 Proposers are random (two to four knobs anywhere), local (one knob of the incumbent), evolve (two of the best, crossed),
-prior (of many that these draw, the best by what a corpus of trials has taught) and exec:COMMAND, a command that reads
-the state of the campaign as JSON and answers with settings. Each may be named several times, and is then drawn more
-often.`)
+cost (of many that these draw, the best by the cost model), prior (likewise, by what a corpus of trials has taught of
+the cost model's errors) and exec:COMMAND, a command that reads the state of the campaign as JSON and answers with
+settings. Each may be named several times, and is then drawn more often.`)
 
 	codeProposal = diag.New("AMK6010", "a proposal is none", `
 A command that proposes answers with one JSON object: settings, the knobs that differ from their defaults, by path; and

@@ -3,6 +3,7 @@ package search
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -120,7 +121,14 @@ func (j *Journal) enter(m *Merged, digest string, key Key) error {
 	}
 	// Final verdicts are all against one incumbent, and the first that is accepted takes its place: so the best first.
 	slices.SortStableFunc(round, func(a, b *Trial) int { return cmp.Compare(rankInRound(a), rankInRound(b)) })
-	for _, t := range round[len(j.State.trials)-p.First:] {
+	entered := map[string]bool{} // of a merge that was killed; the order may have been another then
+	for i := range j.State.trials[p.First:] {
+		entered[inRound(&j.State.trials[p.First+i])] = true
+	}
+	for _, t := range round {
+		if entered[inRound(t)] {
+			continue
+		}
 		t.N = len(j.State.trials)
 		if err := j.Append(t); err != nil {
 			return err
@@ -135,6 +143,15 @@ func (j *Journal) entering(p *Plan) bool {
 	trials := j.State.trials
 	in := len(trials) - p.First
 	return in > 0 && in < len(p.Trials) && trials[p.First].Previous == p.Previous
+}
+
+// inRound tells a trial from the others of its round: settings are proposed once, and what could not be tried has none
+// and keeps its number.
+func inRound(t *Trial) string {
+	if t.Refused != nil {
+		return fmt.Sprint("refused ", t.N)
+	}
+	return IDOf(t.Settings)
 }
 
 func rankInRound(t *Trial) float64 {

@@ -86,21 +86,52 @@ func (s *State) possible() (gain, least float64) {
 			continue
 		}
 		for _, at := range v.At {
-			gain += (1 - at.Ceiling/at.Candidate.Median) / float64(len(v.At))
+			gain += (1 - at.floor()/at.Candidate.Median) / float64(len(v.At))
 		}
 		return gain, v.Threshold
 	}
 	return 1, 0
 }
 
+// floor is what no configuration is expected to go below: the ceiling, which is that of the candidate's own ring, and
+// the plain read of as many bytes, where that is less; a ring that has little on its way has a ceiling far above it.
+func (a *At) floor() float64 {
+	if a.ReadGBs <= 0 {
+		return a.Ceiling
+	}
+	return min(a.Ceiling, a.Bytes/a.ReadGBs/1e3)
+}
+
 // complete reports whether nothing of the bracket is left to be done.
 func (s *State) complete() bool {
-	return len(s.results[Screen]) >= s.campaign.Rules.Bracket && s.promoted() == nil
+	return s.screened() >= s.campaign.Rules.Bracket && s.promoted() == nil
+}
+
+// mostRefused is how many refusals a bracket has room for, in brackets.
+const mostRefused = 2
+
+// screened is how many configurations of the bracket were screened. One that is refused takes no place, since it takes
+// no time of a GPU, until there are too many.
+func (s *State) screened() int {
+	n, refused := 0, 0
+	for _, t := range s.results[Screen] {
+		if t.refused() {
+			refused++
+		} else {
+			n++
+		}
+	}
+	return n + max(0, refused-mostRefused*s.campaign.Rules.Bracket)
+}
+
+// refused reports whether a rule refuses what was proposed, or nothing was. One that is planned is not refused yet.
+func (t *Trial) refused() bool {
+	return t.Refused != nil || t.Verdict != nil && t.Verdict.Class == Rejected
 }
 
 // promotion is the next job of a bracket whose screening is complete.
 func (s *State) promotion() *Job {
-	if len(s.results[Screen]) < s.campaign.Rules.Bracket {
+	if s.screened() < s.campaign.Rules.Bracket {
 		if len(s.results[Race]) == 0 { // else screening had come to its end for want of proposals
 			return nil
 		}
@@ -116,11 +147,17 @@ func (s *State) promoted() *Job {
 	return nil
 }
 
+// obvious is a gain at the first look that is far more than where builds lie in memory accounts for: what has it is
+// judged in full at once, and the rest of the bracket waits.
+const obvious = 0.04
+
 // promotions lists the candidates of the bracket that are to be asked more, all at one rung. One in Eta goes on from
 // each rung, and at least one, of those that are promising.
 func (s *State) promotions() []*Job {
 	for i, from := range Rungs[:len(Rungs)-1] {
+		to := Rungs[i+1]
 		results := slices.Clone(s.results[from])
+		results = slices.DeleteFunc(results, (*Trial).refused)
 		few := (len(results) + s.campaign.Rules.Eta - 1) / s.campaign.Rules.Eta
 		results = slices.DeleteFunc(results, func(t *Trial) bool {
 			return t.Verdict == nil || t.Verdict.Decision != Promising
@@ -128,7 +165,9 @@ func (s *State) promotions() []*Job {
 		slices.SortStableFunc(results, func(a, b *Trial) int {
 			return cmp.Compare(a.Verdict.Ratio.Mean, b.Verdict.Ratio.Mean)
 		})
-		to := Rungs[i+1]
+		if from == Screen && len(results) > 0 && results[0].Verdict.Ratio.Mean < 1-obvious {
+			results, to = results[:1], Final
+		}
 		var jobs []*Job
 		for _, t := range results[:min(few, len(results))] {
 			done := slices.ContainsFunc(s.results[to],

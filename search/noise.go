@@ -12,7 +12,7 @@ type Interval struct {
 }
 
 // A Sample is one opening's worth of interleaved measurements at a position: medians in microseconds per token, one a
-// round. Baseline and Twin are the same build, opened twice.
+// round. Baseline and Twin are the same build, opened twice; where a look is enough there is no twin, and no band.
 type Sample struct {
 	Candidate, Baseline, Twin []float64
 }
@@ -32,7 +32,11 @@ func Ratios(samples [][]Sample) (at []Interval, all Interval, band float64) {
 	for _, position := range samples {
 		var logs []float64
 		for k, s := range position {
-			base, twin := meanLog(s.Baseline), meanLog(s.Twin)
+			base := meanLog(s.Baseline)
+			twin := base
+			if len(s.Twin) > 0 {
+				twin = meanLog(s.Twin)
+			}
 			log := meanLog(s.Candidate) - (base+twin)/2
 			logs = append(logs, log)
 			sums[k] += log

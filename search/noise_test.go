@@ -74,6 +74,9 @@ func TestRatios(t *testing.T) {
 	_, one, _ := Ratios([][]Sample{{{[]float64{50}, []float64{100}, []float64{100}}}})
 	require.InDelta(t, 0.5, one.Mean, 1e-12)
 	require.Equal(t, Interval{one.Mean, 0, math.MaxFloat64}, one, "a single opening has no interval")
+	_, one, band = Ratios([][]Sample{{{Candidate: []float64{50}, Baseline: []float64{100}}}})
+	require.InDelta(t, 0.5, one.Mean, 1e-12, "without a twin")
+	require.Zero(t, band)
 }
 
 func TestDecisions(t *testing.T) {
@@ -93,8 +96,9 @@ func TestDecisions(t *testing.T) {
 		"worse at a position":       {DeviceCUDA, Final, interval(.9, .9, .9), interval(1, 1.01, 1.02), .003, Revert},
 		"within the twins there":    {DeviceCUDA, Final, interval(.9, .9, .9), interval(1, 1.01, 1.02), .03, Keep},
 		"not at the last rung":      {DeviceCUDA, Race, interval(.5, .5, .5), interval(.5, .5, .5), .003, Promising},
-		"uncertain":                 {DeviceCUDA, Screen, interval(.9, 1.1, 1.3), interval(.9, 1.1, 1.3), 0, Promising},
-		"slower":                    {DeviceCUDA, Screen, interval(1.1, 1.2, 1.3), interval(1.1, 1.2, 1.3), 0, Revert},
+		"at a look":                 {DeviceCUDA, Screen, interval(0, 1.005, 9), interval(0, 1.005, 9), 0, Promising},
+		"slower at a look":          {DeviceCUDA, Screen, interval(0, 1.02, 9), interval(0, 1.02, 9), 0, Revert},
+		"too little in a race":      {DeviceCUDA, Race, interval(.9, .996, 1.1), interval(.9, .996, 1.1), .003, Revert},
 		"predicted to be faster":    {DeviceCost, Final, interval(.7, .8, .9), interval(.7, .8, .9), 0, Shortlist},
 		"predicted, within 1 %":     {DeviceCost, Final, interval(.9, .995, 1.1), interval(.9, .995, 1.1), 0, Revert},
 		"predicted, worse at one":   {DeviceCost, Final, interval(.7, .8, .9), interval(1, 1.2, 1.3), 0, Revert},

@@ -77,7 +77,10 @@ func (s *State) round(ctx context.Context, ask func(*State) Asker, most int) (jo
 	}
 	left := s.campaign.Rules.Bracket
 	if job.Bracket == s.bracket {
-		left -= len(s.results[Screen])
+		left -= s.screened()
+	}
+	if last := s.combinations(); left > last {
+		left -= last // they wait for what the others come to
 	}
 	left = min(left, most)
 	ahead, refused := s.again(), 0
@@ -150,18 +153,23 @@ func (j *Journal) Plan(ctx context.Context, ask func(*State) Asker, budget Budge
 	for i := range p.Trials {
 		p.seal(&p.Trials[i])
 	}
+	return p, "", p.write(j.dir)
+}
+
+// write makes the plan that of a campaign's directory.
+func (p *Plan) write(dir string) error {
 	text, err := json.MarshalIndent(p, "", "  ")
 	if err != nil {
-		return nil, "", err
+		return err
 	}
-	path := filepath.Join(j.dir, planName)
+	path := filepath.Join(dir, planName)
 	if err := outfile.Write(path, func(w io.Writer) error {
 		_, err := w.Write(append(text, '\n'))
 		return err
 	}); err != nil {
-		return nil, "", diag.Errorf(codeJournal, path, "cannot be written: %s", infile.Reason(err))
+		return diag.Errorf(codeJournal, path, "cannot be written: %s", infile.Reason(err))
 	}
-	return p, "", nil
+	return nil
 }
 
 // LoadPlan reads the plan of a campaign. The error is fs.ErrNotExist if there is none.

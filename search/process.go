@@ -28,7 +28,7 @@ type Process struct {
 // mostOutput is how much of what a process says is kept.
 const mostOutput = 16 << 20
 
-// capped keeps the first bytes, or the last.
+// capped keeps the first bytes.
 type capped struct {
 	bytes.Buffer
 	most int
@@ -38,6 +38,22 @@ func (c *capped) Write(p []byte) (int, error) {
 	c.Buffer.Write(p[:min(len(p), max(0, c.most-c.Len()))])
 	return len(p), nil
 }
+
+// A trailing keeps the last bytes: of what went wrong the end says most.
+type trailing struct {
+	kept []byte
+	most int
+}
+
+func (t *trailing) Write(p []byte) (int, error) {
+	t.kept = append(t.kept, p...)
+	if over := len(t.kept) - t.most; over > t.most { // now and then, so that it costs little
+		t.kept = append(t.kept[:0], t.kept[over:]...)
+	}
+	return len(p), nil
+}
+
+func (t *trailing) String() string { return string(t.kept[max(0, len(t.kept)-t.most):]) }
 
 // ErrKilled says that a process did not end by itself.
 var ErrKilled = errors.New("did not end in time, and was killed")
@@ -49,7 +65,7 @@ func (p *Process) Run(ctx context.Context) (out []byte, said string, err error) 
 	late, cancel := context.WithTimeout(ctx, p.Limit)
 	defer cancel()
 	cmd := exec.CommandContext(late, p.Args[0], p.Args[1:]...)
-	stdout, stderr := &capped{most: mostOutput}, &capped{most: 64 << 10}
+	stdout, stderr := &capped{most: mostOutput}, &trailing{most: 64 << 10}
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = p.Dir, bytes.NewReader(p.Stdin), stdout, stderr
 	if p.Said != nil {
 		cmd.Stderr = io.MultiWriter(stderr, p.Said)
@@ -81,6 +97,7 @@ type Worker struct {
 	Campaign *Campaign
 	Key      Key
 	Limit    time.Duration // for an evaluation
+	Waits    time.Duration // that it may wait besides, for another one
 	// Command returns the arguments of the process for a stage of a job, and what is to be done after it. The process
 	// prints an object with a field verdict, or with built where a build is all that was asked for.
 	Command func(j *Job, stage Stage) (args []string, done func(), err error)
@@ -109,7 +126,7 @@ func (w *Worker) judge(ctx context.Context, j *Job, stage Stage) (v *Verdict, bu
 	}
 	defer done()
 	began := time.Now()
-	p := Process{Args: args, Limit: w.Limit + 10*time.Second, Grace: 5 * time.Second}
+	p := Process{Args: args, Limit: w.Limit + w.Waits + 10*time.Second, Grace: 5 * time.Second}
 	out, said, err := p.Run(ctx)
 	switch {
 	case errors.Is(err, ErrKilled):
@@ -165,10 +182,10 @@ type Question struct {
 // mostTrials is how many of the last trials a command is told of.
 const mostTrials = 200
 
-// Asker asks commands, which a shell runs, and the prior. It ends a command that takes longer than limit.
+// Asker asks commands, which a shell runs, and describe. It ends a command that takes longer than limit.
 func (s *State) Asker(limit time.Duration, describe Describer) Asker {
 	return func(ctx context.Context, j *Job) (*Proposal, error) {
-		if j.Proposer == proposePrior {
+		if !strings.HasPrefix(j.Proposer, proposeExec) {
 			return s.askPrior(ctx, j, describe)
 		}
 		question, err := json.Marshal(Question{Schema: "amkc.question/1", Campaign: s.campaign, Job: j, Best: s.best,

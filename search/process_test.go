@@ -52,6 +52,24 @@ func TestVerdictsOfProcesses(t *testing.T) {
 	require.ErrorContains(t, err, "no GPU", "what no configuration is to blame for ends the search")
 }
 
+// The last thing that a process says is what counts, however much it has said before.
+func TestTheLastWordsAreKept(t *testing.T) {
+	c, j := toyCampaign(knobs.Settings{}), finalJob()
+	v, err := workerOf(c, `i=0; while [ $i -lt 3000 ]; do echo "line $i of a story that nobody reads to its end" >&2
+i=$((i+1)); done; echo 'CUDA error 719' >&2; exit 3`).Evaluate(t.Context(), j)
+	require.NoError(t, err)
+	require.Equal(t, Crash, v.Class)
+	require.Contains(t, v.Reason.Msg, "CUDA error 719")
+
+	kept := &trailing{most: 10}
+	for _, p := range []string{"", "one", "a line longer than what is kept", "two", "three", "4567"} {
+		n, err := kept.Write([]byte(p))
+		require.NoError(t, err)
+		require.Len(t, p, n)
+	}
+	require.Equal(t, "othree4567"[len("othree4567")-10:], kept.String())
+}
+
 // A process that crashes or says something else is a verdict, and so is one that hangs.
 func TestProcessesThatFail(t *testing.T) {
 	c, j := toyCampaign(knobs.Settings{}), finalJob()

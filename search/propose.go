@@ -16,13 +16,16 @@ const (
 	proposeRandom = "random" // two to four knobs of the basin's incumbent, anywhere
 	proposeLocal  = "local"  // one knob of the basin's incumbent, to a value that was not tried
 	proposeEvolve = "evolve" // two of the best that are known, crossed, and sometimes a knob moved
-	proposePrior  = "prior"  // of many drawn by the others, the one that is predicted to be best by what was learnt
+	proposeCost   = "cost"   // of many drawn by the others, the one that the cost model takes to be best
+	proposePrior  = "prior"  // likewise, by the cost model and what was learnt of its errors
 	proposeExec   = "exec:"
+
+	proposeCombine = "combine" // what the rest of a bracket has gained, together; comes with evolve
 )
 
 // asked reports whether a proposer has to be asked when a trial is made, and is none of the state's own.
 func asked(proposer string) bool {
-	return proposer == proposePrior || strings.HasPrefix(proposer, proposeExec)
+	return proposer == proposeCost || proposer == proposePrior || strings.HasPrefix(proposer, proposeExec)
 }
 
 // DefaultProposers are those of a campaign that names none.
@@ -30,14 +33,19 @@ func DefaultProposers() []string {
 	return []string{proposeLocal, proposeLocal, proposeEvolve, proposeRandom}
 }
 
+// OwnProposers are those that need neither a command nor a corpus.
+func OwnProposers() []string {
+	return []string{proposeRandom, proposeLocal, proposeEvolve, proposeCost}
+}
+
 // CheckProposer refuses a name that is none.
 func CheckProposer(name string) error {
-	names := []string{proposeRandom, proposeLocal, proposeEvolve, proposePrior}
+	names := append(OwnProposers(), proposePrior)
 	if slices.Contains(names, name) || strings.HasPrefix(name, proposeExec) && len(name) > len(proposeExec) {
 		return nil
 	}
 	return diag.Errorf(codeProposer, "proposer", "%q is not known; %s", name, diag.Guess(name, names,
-		"want random, local, evolve, prior or exec:COMMAND"))
+		"want random, local, evolve, cost, prior or exec:COMMAND"))
 }
 
 // attempts is how often a proposer draws before it is taken to have nothing new.
@@ -47,6 +55,10 @@ const attempts = 200
 func (s *State) propose(r *rand.Rand, bracket int) (*Job, error) {
 	c := s.campaign
 	job := &Job{N: len(s.trials), Role: RoleCandidate, Rung: Screen, Basin: s.basin, Bracket: bracket, Against: s.local}
+	if to, region, why := s.combined(bracket); to != nil && s.mayTry(to) {
+		job.Proposer, job.Settings, job.Region, job.Why = proposeCombine, to, region, why
+		return job, nil
+	}
 	for range attempts {
 		if job.Proposer = c.Proposers[r.IntN(len(c.Proposers))]; asked(job.Proposer) {
 			job.Region = s.drawRegion(r)
@@ -105,8 +117,8 @@ func (s *State) share(region string) (float64, bool) {
 	return share, is
 }
 
-// drawRegion draws one of the open regions, a larger part of the step more often. There is one: a basin without is
-// left.
+// drawRegion draws one of the open regions, a larger part of the step and more knobs that can be moved more often.
+// There is one: a basin without is left.
 func (s *State) drawRegion(r *rand.Rand) string {
 	open := s.openRegions()
 	total := 0.0
@@ -116,7 +128,7 @@ func (s *State) drawRegion(r *rand.Rand) string {
 		if !known {
 			share = 0.2
 		}
-		weights[i] = max(share, 0.05)
+		weights[i] = max(share, 0.05) * s.untried(name)
 		total += weights[i]
 	}
 	at := r.Float64() * total
@@ -126,6 +138,18 @@ func (s *State) drawRegion(r *rand.Rand) string {
 		}
 	}
 	return open[len(open)-1]
+}
+
+// untried is how many knobs of a region have a value that was not tried with everything else as the basin's incumbent
+// has it, and 0.1 if there is none.
+func (s *State) untried(region string) float64 {
+	n := 0.1
+	for _, k := range s.knobsIn(region) {
+		if s.moves(k) < len(k.choices()) {
+			n++
+		}
+	}
+	return n
 }
 
 // knobsIn lists the knobs of a region.
@@ -157,12 +181,13 @@ func draw(r *rand.Rand, k *Knob) knobs.Value {
 	return k.Values[r.IntN(len(k.Values))]
 }
 
-// moved changes one knob of the basin's incumbent, to a value that was not tried: a step or two away in the order of
-// its values, or any. It returns the incumbent where the region has none.
+// moved changes one knob of the basin's incumbent, one of those of which the fewest values were tried, to a value that
+// was not: a step or two away in the order of its values, or any. It returns the incumbent where the region has none.
 func (s *State) moved(r *rand.Rand) (to knobs.Settings, region, why string) {
 	region = s.drawRegion(r)
 	in := s.knobsIn(region)
 	r.Shuffle(len(in), func(i, j int) { in[i], in[j] = in[j], in[i] })
+	slices.SortStableFunc(in, func(a, b *Knob) int { return cmp.Compare(s.moves(a), s.moves(b)) })
 	for _, k := range in {
 		all, is := k.choices(), k.value(s.local)
 		at := slices.Index(all, is)
@@ -184,6 +209,17 @@ func (s *State) moved(r *rand.Rand) (to knobs.Settings, region, why string) {
 		}
 	}
 	return s.local, region, ""
+}
+
+// moves is how many values of a knob were tried with everything else as the basin's incumbent has it.
+func (s *State) moves(k *Knob) int {
+	n := 0
+	for _, v := range k.choices() {
+		if _, tried := s.named[IDOf(k.with(s.local, v))]; tried {
+			n++
+		}
+	}
+	return n
 }
 
 // anywhere changes two to four knobs of the basin's incumbent.

@@ -220,37 +220,37 @@ func TestMergeIsSetUnion(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, p, again, "a plan that is there stays")
 	require.NoError(t, j.Close())
-	require.Len(t, p.Trials, 9)
+	require.Len(t, p.Trials, 8, "one of the bracket waits for what these come to")
 
 	machines := []string{copied(t, dir), copied(t, dir), copied(t, dir)}
-	for n, of := range [][]int{{0, 1, 2, 3, 4}, {3, 4, 5, 6, 0}, {7, 6, 4, 2}} {
+	for n, of := range [][]int{{0, 1, 2, 3, 4}, {3, 4, 5, 6, 0}, {6, 4, 2}} {
 		for _, i := range of {
 			inProcess(t, machines[n], p, i)
 		}
 	}
-	require.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7, 8}, merge(t, dir).Missing)
+	require.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7}, merge(t, dir).Missing)
 	m := merge(t, dir, machines[0])
 	require.Equal(t, 5, m.Added)
-	require.Equal(t, []int{5, 6, 7, 8}, m.Missing)
+	require.Equal(t, []int{5, 6, 7}, m.Missing)
 	require.Zero(t, m.Entered)
 	m = merge(t, dir, machines[0], machines[2], machines[1], machines[2])
-	require.Equal(t, []int{8}, m.Missing)
+	require.Equal(t, []int{7}, m.Missing)
 	other := t.TempDir()
 	require.NoError(t, os.CopyFS(other, os.DirFS(dir)))
 	require.NoError(t, os.RemoveAll(filepath.Join(other, madeDir)))
-	require.Equal(t, []int{8}, merge(t, other, machines[1], dir, machines[2], machines[0]).Missing)
+	require.Equal(t, []int{7}, merge(t, other, machines[1], dir, machines[2], machines[0]).Missing)
 	require.NoError(t, os.Remove(filepath.Join(other, madeDir, slices.Sorted(maps.Keys(filesIn(t, other)))[0])))
 	merge(t, other, machines[2], machines[1], machines[0], dir)
 	require.Equal(t, filesIn(t, dir), filesIn(t, other))
-	require.Len(t, filesIn(t, dir), 9, "the start, and eight of the round")
+	require.Len(t, filesIn(t, dir), 8, "the start, and seven of the round")
 
-	inProcess(t, machines[2], p, 8)
+	inProcess(t, machines[2], p, 7)
 	m = merge(t, dir, machines[2])
-	require.Equal(t, 9, m.Entered)
+	require.Equal(t, 8, m.Entered)
 	m = merge(t, dir, machines...)
 	require.Zero(t, m.Entered, "what was entered is not entered again")
 	require.Empty(t, m.Missing)
-	require.Equal(t, 10, trialsIn(t, dir))
+	require.Equal(t, 9, trialsIn(t, dir))
 
 	// of a process that was killed while it entered the round
 	lines := strings.SplitAfter(trialsOf(t, dir), "\n")
@@ -262,7 +262,7 @@ func TestMergeIsSetUnion(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, p, again, "a round that is entered in part is still the round")
 	require.NoError(t, j.Close())
-	require.Equal(t, 6, merge(t, dir).Entered)
+	require.Equal(t, 5, merge(t, dir).Entered)
 	require.Equal(t, strings.Join(lines, ""), trialsOf(t, dir))
 }
 
@@ -294,7 +294,7 @@ func TestRoundsFindWhatASearchFinds(t *testing.T) {
 			}
 			finals = max(finals, of)
 		})
-		require.Equal(t, bracket/9, finals)
+		require.LessOrEqual(t, finals, bracket/9, "where a gain is obvious there is one")
 		accepted := map[string]int{}
 		for i := range trials {
 			if of := &trials[i]; of.Accepted && of.Role == RoleCandidate {

@@ -42,8 +42,12 @@ func (r *Rules) Decide(v *Verdict) {
 	v.Threshold = max(r.MinGain, v.Band)
 	worse := slices.IndexFunc(v.At, func(a At) bool { return a.Ratio.High > 1+v.Threshold })
 	switch {
-	case v.Rung != Final && v.Ratio.Low > 1+v.Threshold:
-		v.Why = "slower than its baseline"
+	case v.Rung == Screen && v.Ratio.Mean > 1+v.Threshold:
+		v.Why = "slower than its baseline at the first look"
+	// Two openings tell what gains half of the least that counts from what gains nothing, most of the time. The rest
+	// is lost, and not the time that a final verdict on everything would take.
+	case v.Rung == Race && v.Ratio.Mean > 1-r.MinGain/2:
+		v.Why = "gains less than half of what counts"
 	case v.Rung != Final:
 		v.Decision, v.Why = Promising, "not shown to be slower"
 	case v.Ratio.High >= 1-v.Threshold:
@@ -62,8 +66,10 @@ func (r *Rules) decidePredicted(v *Verdict) {
 	v.Threshold = r.MinGain
 	worse := slices.IndexFunc(v.At, func(a At) bool { return a.Ratio.Mean > 1+v.Threshold })
 	switch {
-	case v.Rung != Final && v.Ratio.Mean > 1+v.Threshold:
+	case v.Rung == Screen && v.Ratio.Mean > 1+v.Threshold:
 		v.Why = "predicted to be slower"
+	case v.Rung == Race && v.Ratio.Mean > 1-r.MinGain/2:
+		v.Why = "predicted to gain less than half of what counts"
 	case v.Rung != Final:
 		v.Decision, v.Why = Promising, "not predicted to be slower"
 	case v.Ratio.Mean >= 1-v.Threshold:

@@ -28,6 +28,8 @@ type Budget struct {
 	Trials  int           // of the campaign, earlier runs included
 	Time    time.Duration // of this run
 	Forever bool          // hops go on, whether they lead to anything or not
+	// GPUSeconds are those of the campaign, earlier runs included, and without those of confirming the best.
+	GPUSeconds float64
 }
 
 // Runner carries a campaign on.
@@ -52,7 +54,9 @@ func (r *Runner) Run(ctx context.Context, j *Journal) (stop string, err error) {
 		case r.Budget.Trials > 0 && len(j.State.trials) >= r.Budget.Trials:
 			stop = fmt.Sprintf("%d trials are made", len(j.State.trials))
 		case r.Budget.Time > 0 && r.Now().Sub(began) >= r.Budget.Time:
-			stop = "the time is up"
+			stop = errTimeUp.Error()
+		case r.Budget.GPUSeconds > 0 && j.State.gpuSeconds >= r.Budget.GPUSeconds:
+			stop = errSpent.Error()
 		case refused >= refusals:
 			stop = fmt.Sprintf("%d proposals, one after another, were none", refused)
 		}
@@ -77,9 +81,7 @@ func (r *Runner) Run(ctx context.Context, j *Journal) (stop string, err error) {
 		if err := j.Append(t); err != nil {
 			return "", err
 		}
-		if r.Tell != nil {
-			r.Tell(j.State, t)
-		}
+		r.tell(j.State, t)
 	}
 }
 

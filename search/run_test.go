@@ -67,7 +67,7 @@ func TestBrackets(t *testing.T) {
 	j, _ := ran(t, toyCampaign(knobs.Settings{}), 60)
 	counts := map[string]int{}
 	for _, trial := range j.State.Trials() {
-		if trial.Role == RoleCandidate {
+		if trial.Role == RoleCandidate && trial.Verdict.Class != Rejected {
 			counts[fmt.Sprintf("%d %s", trial.Bracket, trial.Rung)]++
 		}
 	}

@@ -16,6 +16,8 @@ type State struct {
 	trials   []Trial
 	forever  bool // hops go on whatever they lead to; nothing of a trial
 	seconds  float64
+	// gpuSeconds are those of trials but for what confirms the best: what the search itself has taken.
+	gpuSeconds float64
 
 	best  knobs.Settings
 	score map[string]float64 // by id: the logarithm of the time relative to the start, as far as it is known
@@ -65,6 +67,9 @@ func (s *State) Apply(t *Trial) {
 		return
 	}
 	v := t.Verdict
+	if t.Role != RoleConfirm {
+		s.gpuSeconds += v.GPUSeconds
+	}
 	s.found[v.Class]++
 	if v.Class != Pass {
 		s.reasons[v.Reason.Code]++
@@ -147,7 +152,9 @@ func (s *State) enter(t *Trial) {
 	}
 	if t.Rung == Screen {
 		r.trials++
-		r.fruitless++
+		if t.Verdict != nil && t.Verdict.Class != Rejected { // a refusal says nothing of the region
+			r.fruitless++
+		}
 	}
 	if t.Accepted {
 		s.local, s.accepted, s.barren = t.Settings, true, 0

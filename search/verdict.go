@@ -74,7 +74,9 @@ type Verdict struct {
 	Decision    Decision     `json:"decision"`
 	Why         string       `json:"why"`     // of the decision, in words
 	Seconds     float64      `json:"seconds"` // that the evaluation took
-	Signature   string       `json:"signature,omitempty"`
+	// GPUSeconds are those of them in which it had the GPU: opening, checking and measuring builds.
+	GPUSeconds float64 `json:"gpu_seconds,omitempty"`
+	Signature  string  `json:"signature,omitempty"`
 }
 
 // Subject is what a verdict is about. Two verdicts about the same subject are interchangeable.

@@ -32,6 +32,7 @@ type Server struct {
 	options Options
 	root    *os.Root
 	dir     string        // the root, without links
+	named   string        // the root, as it was named
 	turn    chan struct{} // held by what measures: two measurements on one machine would spoil each other
 	mcp     *mcp.Server
 }
@@ -44,9 +45,10 @@ takes no other number.`
 
 // New opens the root and makes a server. The error is a diagnostic.
 func New(o Options) (*Server, error) {
-	dir, err := filepath.Abs(o.Root)
+	named, err := filepath.Abs(o.Root)
+	dir := named
 	if err == nil {
-		dir, err = filepath.EvalSymlinks(dir)
+		dir, err = filepath.EvalSymlinks(named)
 	}
 	var root *os.Root
 	if err == nil {
@@ -60,7 +62,7 @@ func New(o Options) (*Server, error) {
 		return nil, diag.Errorf(codeRoot, o.Root, "holds the key that verdicts are signed with, which tools could "+
 			"then name; want a directory beside it, or --key with a file elsewhere")
 	}
-	s := &Server{options: o, root: root, dir: dir, turn: make(chan struct{}, 1)}
+	s := &Server{options: o, root: root, dir: dir, named: named, turn: make(chan struct{}, 1)}
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "amkc", Title: "amkc", Version: o.Version}, &mcp.ServerOptions{
 		Instructions: instructions, Capabilities: &mcp.ServerCapabilities{}})
 	s.addTools()

@@ -42,7 +42,7 @@ type campaignInput struct {
 	Cold      bool           `json:"cold,omitempty" jsonschema:"begin at the least clever values"`
 	SameBits  bool           `json:"same_bits,omitempty" jsonschema:"leave knobs alone that change bits of logits"`
 	Seed      string         `json:"seed,omitempty" jsonschema:"what proposals are drawn from"`
-	Proposers []string       `json:"proposers,omitempty" jsonschema:"random, local and evolve"`
+	Proposers []string       `json:"proposers,omitempty" jsonschema:"random, local, evolve and cost"`
 	Bracket   int            `json:"bracket,omitempty" jsonschema:"configurations screened together; default 9"`
 	Timeout   int            `json:"timeout_s,omitempty" jsonschema:"seconds for one evaluation; default 600"`
 }
@@ -60,8 +60,8 @@ func (in *campaignInput) add(a *arguments) {
 	a.text("--seed", in.Seed)
 	for _, name := range in.Proposers {
 		// A command would run with the rights of the server, outside of the root.
-		if !slices.Contains(search.DefaultProposers(), name) {
-			a.fail(diag.Errorf(codeArgument, "proposers", "%q; want random, local or evolve", name))
+		if !slices.Contains(search.OwnProposers(), name) {
+			a.fail(diag.Errorf(codeArgument, "proposers", "%q; want random, local, evolve or cost", name))
 		}
 		a.text("--proposer", name)
 	}

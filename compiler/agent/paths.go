@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"amkc/ir/diag"
@@ -19,6 +20,9 @@ func (s *Server) inside(name string) (string, error) {
 	local := filepath.Clean(name)
 	if filepath.IsAbs(local) {
 		rel, err := filepath.Rel(s.dir, local)
+		if err != nil || !filepath.IsLocal(rel) {
+			rel, err = filepath.Rel(s.named, local) // the root by its own name, which may be a link
+		}
 		if err != nil {
 			return "", outside(name)
 		}
@@ -47,22 +51,42 @@ func (s *Server) existing(name string) (string, error) {
 	if !info.IsDir() {
 		return path, nil
 	}
-	entries := 0
-	// Links are looked at and not followed by the walk, so that each is asked where it leads.
-	look := func(at string, d fs.DirEntry, err error) error {
-		if entries++; err == nil && entries > mostEntries {
-			return diag.Errorf(codeArgument, name, "has more than %d files; want a directory of one model, build or "+
+	w := walk{s: s, name: name}
+	return path, w.directory(filepath.Clean(path), info)
+}
+
+// A walk looks at everything that is reached from a directory, by links too: whoever is given the directory may follow
+// them.
+type walk struct {
+	s       *Server
+	name    string
+	entries int
+	seen    []fs.FileInfo // directories that were reached by a link
+}
+
+// directory looks at what a directory holds.
+func (w *walk) directory(path string, info fs.FileInfo) error {
+	if slices.ContainsFunc(w.seen, func(i fs.FileInfo) bool { return os.SameFile(i, info) }) {
+		return nil
+	}
+	w.seen = append(w.seen, info)
+	// The walk follows the directory that it begins at, and no links: each is asked where it leads.
+	return fs.WalkDir(w.s.root.FS(), filepath.ToSlash(path), func(at string, d fs.DirEntry, err error) error {
+		if w.entries++; err == nil && w.entries > mostEntries {
+			return diag.Errorf(codeArgument, w.name, "has more than %d files; want a directory of one model, build or "+
 				"campaign", mostEntries)
 		}
 		if err == nil && d.Type()&fs.ModeSymlink != 0 {
-			_, err = s.root.Stat(filepath.FromSlash(at))
+			var to fs.FileInfo
+			if to, err = w.s.root.Stat(filepath.FromSlash(at)); err == nil && to.IsDir() {
+				return w.directory(filepath.FromSlash(at), to)
+			}
 		}
 		if err != nil {
-			return s.unusable(at, at, err)
+			return w.s.unusable(at, at, err)
 		}
 		return nil
-	}
-	return path, fs.WalkDir(s.root.FS(), filepath.ToSlash(filepath.Clean(path)), look)
+	})
 }
 
 // writable is inside for what is to be written: what is there of it may not lead out.

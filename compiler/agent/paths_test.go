@@ -76,6 +76,47 @@ func TestPaths(t *testing.T) {
 	}
 }
 
+// A directory is refused for what a link in it leads to, however many links are in between; links in a circle end.
+func TestLinksToDirectoriesAreFollowed(t *testing.T) {
+	s, _ := rootWithLinks(t)
+	link := func(to, name string) {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(s.dir, name)), 0o755))
+		require.NoError(t, os.Symlink(to, filepath.Join(s.dir, name)))
+	}
+	link("../deep", "model/sub")
+	link("../a/b", "deep/further") // in which up leads out
+	for _, name := range []string{"model", "model/sub", "deep", "deep/further"} {
+		_, err := s.existing(name)
+		require.ErrorContains(t, err, "AMK6202", name)
+		_, err = s.writable(name)
+		require.ErrorContains(t, err, "AMK6202", name)
+	}
+	link("../other", "circle/other")
+	link("../circle", "other/circle")
+	link(".", "circle/self")
+	_, err := s.existing("circle")
+	require.NoError(t, err)
+}
+
+// A root may be named by a link, and paths in it by either name.
+func TestRootNamedByALink(t *testing.T) {
+	real, beside := t.TempDir(), filepath.Join(t.TempDir(), "link")
+	require.NoError(t, os.WriteFile(filepath.Join(real, "file"), []byte("text"), 0o644))
+	require.NoError(t, os.Symlink(real, beside))
+	s, err := New(Options{Exe: "amkc", Root: beside})
+	require.NoError(t, err)
+	defer s.Close()
+	for _, name := range []string{"file", filepath.Join(beside, "file"), filepath.Join(s.dir, "file")} {
+		path, err := s.existing(name)
+		require.NoError(t, err, name)
+		require.Equal(t, "./file", path)
+	}
+	for _, name := range []string{filepath.Dir(beside), filepath.Join(beside, "..", "x"), "/"} {
+		_, err := s.existing(name)
+		require.ErrorContains(t, err, "AMK6202", name)
+	}
+}
+
 func FuzzPaths(f *testing.F) {
 	for _, name := range []string{"a/b/c", "out/secret", "../x", "in/../..", "a//b/./up", "/etc/passwd", "a\x00b"} {
 		f.Add(name)

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,6 +27,7 @@ type evalFlags struct {
 	rung      string
 	registers bool
 	build     bool
+	turn      string
 }
 
 // judgeFlags say how configurations are judged, one by eval and many by search.
@@ -111,6 +111,8 @@ func (f *evalFlags) define(set *pflag.FlagSet) {
 	set.BoolVar(&f.registers, "registers", false, "have nvcc say how many registers the kernels take, and what spills")
 	set.BoolVar(&f.build, "build-only", false, "prove and build both for --device cuda, which needs no GPU, and "+
 		"measure nothing")
+	set.Var(newWord(&f.turn, ""), "turn", "hold `FILE` while the GPU is in use, and wait for whoever holds it: for "+
+		"evaluations that share a GPU; --timeout is without the waiting")
 	f.judge.define(set)
 	f.model.define(set, defaultTarget)
 }
@@ -124,6 +126,9 @@ type judged struct {
 func (f *evalFlags) run(c *call) error {
 	if err := f.judge.check(c); err != nil {
 		return err
+	}
+	if f.turn != "" && (f.judge.device != search.DeviceCUDA || f.build) {
+		return c.usage("--turn %s is about a GPU; want --device cuda, and no --build-only", typedWord(f.turn))
 	}
 	if f.build && (f.judge.device != search.DeviceCUDA || f.registers) {
 		return c.usage("--build-only makes builds for a GPU; want --device cuda, and no --registers")
@@ -146,16 +151,16 @@ func (f *evalFlags) run(c *call) error {
 	}
 	ctx, cancel := interruptible()
 	defer cancel()
-	ctx, end := context.WithTimeout(ctx, time.Duration(f.judge.timeout)*time.Second)
-	defer end()
+	limit := limitTo(ctx, time.Duration(f.judge.timeout)*time.Second)
+	defer limit.end()
 	line := c.progress()
 	judge := evaluate.Evaluate
 	if f.build {
 		judge = evaluate.Build
 	}
-	v, err := judge(ctx, evaluate.Request{Options: opts, Candidate: candidate, Baseline: baseline,
+	v, err := judge(limit.ctx, evaluate.Request{Options: opts, Candidate: candidate, Baseline: baseline,
 		Device: f.judge.device, Positions: f.judge.positions, Rung: search.Rung(f.rung), Rules: search.DefaultRules(),
-		Registers: f.registers, GPU: f.judge.gpu, Progress: line.Show})
+		Registers: f.registers, GPU: f.judge.gpu, Progress: line.Show, Turn: limit.turn(f.turn)})
 	line.Clear()
 	if err != nil {
 		return hostError(c.args[0], err)

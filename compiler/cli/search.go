@@ -25,7 +25,9 @@ type searchFlags struct {
 	judge     judgeFlags
 	out       string
 	trials    int
-	minutes   int
+	minutes   float64
+	seconds   float64 // of the GPU
+	jobs      int
 	overnight bool
 	heldOut   []int
 	seed      string
@@ -36,6 +38,7 @@ type searchFlags struct {
 	bracket   int
 	corpus    string
 	options   compiler.Options // of the model, once it is known
+	describe  search.Describer // of it
 	index     int
 	stage     string
 }
@@ -64,12 +67,15 @@ func searchVerb() verb {
 func (f *searchFlags) define(set *pflag.FlagSet) {
 	set.VarP(newWord(&f.out, ""), "out", "o", "the campaign's `DIR`")
 	set.Var(newCount(&f.trials, 0, 0, 1e6), "trials", "end when the campaign has `N` trials; 0: no limit")
-	set.Var(newCount(&f.minutes, 0, 0, 1e5), "minutes", "end after `N` minutes; 0: no limit")
+	set.Var(newAmount(&f.minutes), "minutes", "end after `N` minutes, whole or not; 0: no limit")
+	set.Var(newAmount(&f.seconds), "gpu-seconds", "end when the campaign has had the GPU for `N` seconds; 0: no limit")
+	set.Var(newCount(&f.jobs, 1, 1, 1024), "jobs", "propose in rounds, and prove and build `N` configurations at a "+
+		"time, ahead of the one that is measured; predict as many at a time")
 	set.BoolVar(&f.overnight, "overnight", false, "go on to another basin whether the last ones led to anything or not")
 	set.Var(newCounts(&f.heldOut, nil), "held-out", "confirm the best at position `N`; several with commas; default: "+
 		"near those of --position")
 	set.Var(newWord(&f.seed, "1"), "seed", "draw proposals from `SEED`")
-	set.Var(&words{&f.proposers}, "proposer", "have proposals made by `NAME`: random, local, evolve, prior, "+
+	set.Var(&words{&f.proposers}, "proposer", "have proposals made by `NAME`: random, local, evolve, cost, prior, "+
 		"or exec:COMMAND; may be repeated; default: local twice, evolve, random")
 	set.BoolVar(&f.cold, "cold", false, "begin at the least clever value of each knob")
 	set.BoolVar(&f.sameBits, "same-bits", false, "leave knobs alone that decide in which order sums are added up")
@@ -107,8 +113,8 @@ func (f *searchFlags) carry(c *call) error {
 	if err := f.check(c); err != nil {
 		return err
 	}
-	if f.trials == 0 && f.minutes == 0 {
-		return c.usage("a search needs an end; want --trials N or --minutes N")
+	if f.trials == 0 && f.minutes == 0 && f.seconds == 0 {
+		return c.usage("a search needs an end; want --trials N, --minutes N or --gpu-seconds N")
 	}
 	key, err := f.judge.openKey()
 	if err != nil {
@@ -116,6 +122,7 @@ func (f *searchFlags) carry(c *call) error {
 	}
 	ctx, cancel := interruptible()
 	defer cancel()
+	began := time.Now()
 	line := c.progress()
 	defer line.Clear()
 	journal, err := f.open(ctx, c, key, line)
@@ -123,7 +130,7 @@ func (f *searchFlags) carry(c *call) error {
 		return err
 	}
 	defer journal.Close()
-	stop, err := f.carryOn(ctx, c, journal, key, line)
+	stop, err := f.carryOn(ctx, c, journal, key, line, began)
 	line.Clear()
 	if written := writeReport(f.out, journal.State); err == nil {
 		err = written
@@ -159,6 +166,8 @@ func (f *searchFlags) check(c *call) error {
 	switch {
 	case f.cold && f.model.config != "":
 		return c.usage("--cold and --config each say where to begin; want one of them")
+	case f.seconds != 0 && f.judge.device != search.DeviceCUDA:
+		return c.usage("--gpu-seconds goes with --device cuda")
 	case f.model.dumpIR != "" || f.model.timePasses:
 		return c.usage("--dump-ir and --time-passes are for one program; want amkc dump, or amkc eval")
 	}
@@ -296,22 +305,27 @@ func (f *searchFlags) command(c *call) ([]string, error) {
 	return command, nil
 }
 
-// asker asks commands and the prior.
+// asker asks commands and the cost model.
 func (f *searchFlags) asker(s *search.State) search.Asker {
-	return s.Asker(time.Duration(f.judge.timeout)*time.Second,
-		evaluate.NewDescriber(f.options, s.Campaign().Positions))
+	if f.describe == nil {
+		f.describe = evaluate.NewDescriber(f.options, s.Campaign().Positions)
+	}
+	return s.Asker(time.Duration(f.judge.timeout)*time.Second, f.describe)
 }
 
-// carryOn makes trials.
+// carryOn makes trials. The time of the run has begun before: to find out what can be set takes of it too.
 func (f *searchFlags) carryOn(ctx context.Context, c *call, j *search.Journal, key search.Key,
-	line watcher) (string, error) {
+	line watcher, began time.Time) (string, error) {
 	w, done, err := f.judge.worker(j.Campaign, key)
 	if err != nil {
 		return "", err
 	}
 	defer done()
-	r := search.Runner{Evaluate: w.Evaluate, Ask: f.asker(j.State), Now: time.Now,
-		Budget: search.Budget{Trials: f.trials, Time: time.Duration(f.minutes) * time.Minute, Forever: f.overnight},
+	budget := search.Budget{Trials: f.trials, GPUSeconds: f.seconds, Forever: f.overnight}
+	if f.minutes > 0 {
+		budget.Time = max(1, time.Until(began.Add(time.Duration(f.minutes*float64(time.Minute)))))
+	}
+	r := search.Runner{Evaluate: w.Evaluate, Ask: f.asker(j.State), Now: time.Now, Budget: budget,
 		Tell: func(s *search.State, t *search.Trial) {
 			_, ratio := s.Best()
 			line.Show(progress.Step{Activity: fmt.Sprintf("basin %d, best %.4f, trial", t.Basin, ratio),
@@ -321,7 +335,13 @@ func (f *searchFlags) carryOn(ctx context.Context, c *call, j *search.Journal, k
 				c.note("trial %d: %s", t.N, t.Verdict.Why)
 			}
 		}}
-	return r.Run(ctx, j)
+	if f.jobs == 1 {
+		return r.Run(ctx, j)
+	}
+	return r.Together(ctx, j, &search.Crew{Jobs: f.jobs, Ask: f.asker, Work: w.Work, Key: key,
+		Told: func(done, of int) {
+			line.Show(progress.Step{Activity: "a round", Done: int64(done), Total: int64(of), Unit: "trials"})
+		}})
 }
 
 func joined(numbers []int) string {

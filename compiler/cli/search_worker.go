@@ -27,18 +27,30 @@ func (f *judgeFlags) worker(campaign *search.Campaign, key search.Key) (w *searc
 		return nil, nil, diag.Errorf(codeOutput, "search", "there is no temporary directory: %s", infile.Reason(err))
 	}
 	command := func(job *search.Job, stage search.Stage) ([]string, func(), error) {
-		args, err := f.evalCommand(campaign, job, exe, scratch)
+		own, err := os.MkdirTemp(scratch, "") // several jobs may be judged at once
+		if err != nil {
+			return nil, nil, diag.Errorf(codeOutput, scratch, "cannot be written to: %s", infile.Reason(err))
+		}
+		turn := filepath.Join(scratch, "turn")
+		if stage == search.StageBuild {
+			turn = ""
+		}
+		args, err := f.evalCommand(campaign, job, exe, own, turn)
 		if stage == search.StageBuild {
 			args = append(args, "--build-only")
 		}
-		return args, func() {}, err
+		return args, func() { os.RemoveAll(own) }, err
 	}
 	w = &search.Worker{Campaign: campaign, Key: key, Limit: time.Duration(f.timeout) * time.Second, Command: command}
+	if campaign.Device == search.DeviceCUDA {
+		w.Waits = w.Limit // for the one that has the GPU before
+	}
 	return w, func() { os.RemoveAll(scratch) }, nil
 }
 
 // evalCommand is the process that judges a job.
-func (f *judgeFlags) evalCommand(campaign *search.Campaign, job *search.Job, exe, scratch string) ([]string, error) {
+func (f *judgeFlags) evalCommand(campaign *search.Campaign, job *search.Job, exe, scratch, turn string) ([]string,
+	error) {
 	args := append([]string{exe, "eval"}, campaign.Command...)
 	for _, one := range []struct {
 		flag string
@@ -56,6 +68,9 @@ func (f *judgeFlags) evalCommand(campaign *search.Campaign, job *search.Job, exe
 	}
 	args = append(args, "--device="+campaign.Device, "--position="+joined(campaign.PositionsOf(job)),
 		"--rung="+string(job.Rung), fmt.Sprintf("--timeout=%d", f.timeout), "--key="+f.key, "--json")
+	if campaign.Device == search.DeviceCUDA && turn != "" {
+		args = append(args, "--turn="+turn)
+	}
 	if f.gpu != 0 {
 		args = append(args, fmt.Sprintf("--gpu=%d", f.gpu))
 	}

@@ -27,6 +27,8 @@ type Request struct {
 	Registers bool // ask nvcc what ptxas gives the kernels, at the last rung
 	GPU       int
 	Progress  progress.Func
+	// Turn waits for the GPU where several evaluations share it, and returns what gives it up. Nil: it is this one's.
+	Turn func(ctx context.Context) (done func(), err error)
 
 	Lower   func(compiler.Options) (*compiler.Scheduled, error) // of the candidate
 	Build   Builder

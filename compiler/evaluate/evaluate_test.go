@@ -177,6 +177,8 @@ func TestImpossiblePredictions(t *testing.T) {
 		require.Equal(t, search.Rejected, f.class)
 	}
 	require.NoError(t, floor(&cost.Prediction{Latency: 10, Ceiling: 10, BytesPerToken: 1e3}, 4800, 50<<20))
+	require.NoError(t, floor(&cost.Prediction{Latency: 613.6, Ceiling: 613.8, BytesPerToken: 1e3}, 4800, 50<<20),
+		"a step that does nothing but stream")
 	require.NoError(t, floor(&cost.Prediction{Latency: 3, Ceiling: 2, BytesPerToken: 40 << 20}, 4800, 50<<20),
 		"what fits the L2 is not held to memory")
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"amkc/bench/turns"
 	"amkc/compiler"
@@ -39,11 +40,12 @@ func cached(ctx context.Context, l *compiler.Scheduled, report progress.Func) (s
 // An effort is how much is measured.
 type effort struct{ rounds, openings, launches int }
 
-// efforts are those of the rungs. A rung of two openings has a wide interval: it tells what is far slower, and no more.
+// efforts are those of the rungs. To open builds and check them takes most of the time, and openings are what is
+// independent: so each has one round. A screening opens the incumbent and the candidate once, without a twin.
 var efforts = map[search.Rung]effort{
-	search.Screen: {rounds: 2, openings: 2, launches: 20},
-	search.Race:   {rounds: 4, openings: 2, launches: 20},
-	search.Final:  {rounds: 10, openings: 5, launches: 40},
+	search.Screen: {rounds: 1, openings: 1, launches: 24},
+	search.Race:   {rounds: 2, openings: 2, launches: 24},
+	search.Final:  {rounds: 5, openings: 5, launches: 24},
 }
 
 // The entrants. The twin is the incumbent's build, opened once more.
@@ -75,12 +77,14 @@ func (e *evaluation) time(ctx context.Context) error {
 	if e.Rung == search.Screen {
 		positions = positions[:1]
 	}
-	entrants := []turns.Entrant{{Name: incumbent, Dir: old}, {Name: candidate, Dir: dir, Session: candidate},
-		{Name: twin, Dir: old, Session: twin}}
+	entrants := []turns.Entrant{{Name: incumbent, Dir: old}, {Name: candidate, Dir: dir, Session: candidate}}
+	if e.Rung != search.Screen {
+		entrants = append(entrants, turns.Entrant{Name: twin, Dir: old, Session: twin})
+	}
 	o := turns.Options{Positions: positions, Rounds: how.rounds, Openings: how.openings, GPU: e.GPU,
 		Bench: host.BenchOptions{Launches: how.launches, WarmUp: 5}}
-	m := newMeasurement(positions, how.openings)
-	all, err := e.Measure(ctx, entrants, o, m.take)
+	m := newMeasurement(positions, how.openings, entrants)
+	all, err := e.inTurn(ctx, entrants, o, m.take)
 	if err != nil {
 		return err
 	}
@@ -104,23 +108,41 @@ func (e *evaluation) time(ctx context.Context) error {
 	return nil
 }
 
+// inTurn measures when it has the GPU.
+func (e *evaluation) inTurn(ctx context.Context, entrants []turns.Entrant, o turns.Options,
+	emit func(turns.Turn) error) (all bool, err error) {
+	if e.Turn != nil {
+		done, err := e.Turn(ctx)
+		if err != nil {
+			return false, err
+		}
+		defer done()
+	}
+	began := time.Now()
+	all, err = e.Measure(ctx, entrants, o, emit)
+	e.v.GPUSeconds = time.Since(began).Seconds()
+	return all, err
+}
+
 // measurement collects turns.
 type measurement struct {
 	positions   []int
 	openings    int
+	entrants    []turns.Entrant
 	reports     map[string][][][]*host.BenchReport // by entrant, position and opening
 	correctness *search.Correctness
 	failed      bool
 }
 
-func newMeasurement(positions []int, openings int) *measurement {
-	m := &measurement{positions: positions, openings: openings, reports: map[string][][][]*host.BenchReport{}}
-	for _, name := range []string{incumbent, candidate, twin} {
+func newMeasurement(positions []int, openings int, entrants []turns.Entrant) *measurement {
+	m := &measurement{positions: positions, openings: openings, entrants: entrants,
+		reports: map[string][][][]*host.BenchReport{}}
+	for i := range entrants {
 		all := make([][][]*host.BenchReport, len(positions))
-		for i := range all {
-			all[i] = make([][]*host.BenchReport, openings)
+		for k := range all {
+			all[k] = make([][]*host.BenchReport, openings)
 		}
-		m.reports[name] = all
+		m.reports[entrants[i].Name] = all
 	}
 	return m
 }
@@ -182,12 +204,14 @@ func (m *measurement) timing() (*search.Timing, error) {
 	samples := make([][]search.Sample, len(m.positions))
 	for i, pos := range m.positions {
 		for k := range m.openings {
-			s := search.Sample{Candidate: medians(m.reports[candidate][i][k]),
-				Baseline: medians(m.reports[incumbent][i][k]), Twin: medians(m.reports[twin][i][k])}
-			if min(len(s.Candidate), len(s.Baseline), len(s.Twin)) == 0 {
-				return nil, diag.Errorf(codeMeasure, "eval", "opening %d has no turn of all at position %d", k, pos)
+			taken := map[string][]float64{}
+			for _, e := range m.entrants {
+				if taken[e.Name] = medians(m.reports[e.Name][i][k]); len(taken[e.Name]) == 0 {
+					return nil, diag.Errorf(codeMeasure, "eval", "opening %d has no turn of all at position %d", k, pos)
+				}
 			}
-			samples[i] = append(samples[i], s)
+			samples[i] = append(samples[i], search.Sample{Candidate: taken[candidate], Baseline: taken[incumbent],
+				Twin: taken[twin]})
 		}
 	}
 	t := &search.Timing{}

@@ -57,11 +57,15 @@ func (e *evaluation) predict() error {
 	return nil
 }
 
+// rounding is by how much two predictions of one time may differ: the ceiling is put together in another way than a
+// step, and a step that does nothing but stream may come out below it by as much.
+const rounding = 0.005
+
 // floor rejects a prediction that no machine could fulfil: it says something of the cost model, not of the candidate.
 func floor(p *cost.Prediction, gbs float64, l2 int) error {
 	least := float64(p.BytesPerToken) / gbs / 1e3
 	switch {
-	case p.Latency < p.Ceiling*(1-1e-9):
+	case p.Latency < p.Ceiling*(1-rounding):
 		return &fault{search.Rejected, diag.Errorf(codeFloor, "position", "%d: the predicted %.1f µs are below the "+
 			"ceiling's %.1f µs", p.Position, p.Latency, p.Ceiling)}
 	case p.Latency < least && p.BytesPerToken > int64(l2):

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"sync"
 
 	"amkc/compiler"
 	"amkc/cost"
@@ -16,19 +17,24 @@ import (
 
 // NewDescriber returns a function that lowers and proves a candidate, and says what the cost model makes of it and of
 // its baseline at positions, and by what they differ. Its error is why one of them is refused, or cannot be predicted.
-// The baseline is kept from one call to the next. It is for one goroutine at a time.
+// The baseline is kept from one call to the next.
 func NewDescriber(o compiler.Options, positions []int) search.Describer {
 	o.ConfigOnly = true
+	var mu sync.Mutex
 	var known string
-	var was *prediction
+	var last *prediction
 	return func(candidate, baseline knobs.Settings) ([]search.Predicted, error) {
-		if id := search.IDOf(baseline); was == nil || id != known {
-			var err error
-			if was, err = predictionOf(o, baseline, positions); err != nil {
+		mu.Lock()
+		if id := search.IDOf(baseline); last == nil || id != known {
+			p, err := predictionOf(o, baseline, positions)
+			if err != nil {
+				mu.Unlock()
 				return nil, err
 			}
-			known = id
+			last, known = p, id
 		}
+		was := last
+		mu.Unlock()
 		is, err := predictionOf(o, candidate, positions)
 		if err != nil {
 			return nil, err

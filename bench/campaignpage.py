@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+"""What campaigns of amkc search have come to: docs/results/campaigns.json, and from it docs/campaigns.md.
+
+    python3 bench/campaignpage.py --take campaigns.tar.gz     what bench/campaigns.py has packed, then the page
+    python3 bench/campaignpage.py                             the page anew, from the JSON file
+
+Of each campaign the trials are folded into a row, and its report is kept beside it. Needs the standard library alone.
+"""
+
+import argparse
+import json
+import math
+import sys
+import tarfile
+import tempfile
+import textwrap
+from pathlib import Path
+
+REPO = Path(__file__).resolve().parent.parent
+SCHEMA = "amkc.campaigns/1"
+AT = (60, 120, 240, 480)  # GPU seconds that regrets are given at
+
+HEAD = """# Campaigns
+
+Searches by `bench/campaigns.py` ([search.md](search.md) says how a search goes), in pieces of some minutes on GPUs that
+were at hand for that long, each going on from what the piece before had packed. Written by `bench/campaignpage.py`; do
+not edit. In full: [results/campaigns.json](results/campaigns.json). A ratio is a time over another, measured
+interleaved, with its 95 % interval: *confirmed* is the best over the start, at positions that it was not chosen by, in
+a process of its own; *over the defaults* is the best of a search that began at the least clever value of each knob over
+the hand-set defaults, which that search does not know. A search that has found nothing says so.
+"""
+
+SOUND = """Nothing that a rule rejects is built or launched, and what has crashed, hung or computed something else is a
+trial of that class and no more."""
+
+REGRET = """How much longer than the best that any campaign with the same start has come to the best takes that a
+campaign knew after so many seconds of the GPU: the estimates chained through its trials. *random* changes two to four
+knobs of the incumbent and has the same rungs and rules; it has neither the cost model nor combinations."""
+
+
+E3 = """Published: *AutoMegaKernel*, the account of E3: 60 candidates for each model, by predictions of its cost model for
+an RTX 5090. Ours: as many, by amkc's, for the same target; the sizes of the two Llama shapes are not published, and ours
+are those of a model of that size. Each cost model is its own, and so are the defaults that a gain is over: no time here
+is comparable with one of the other column. *Rejected* candidates are refused by a rule before anything runs."""
+
+FAULTS = """Published: the fault injection of E3, 20 of 60 candidates of the toy corrupted in three ways, all of them
+rejected. Ours: every operator of `internal/population` damages the lowered schedule of every small model here, and each
+damaged program is judged as a candidate on a GPU, made up, that finds it ten times as fast as its baseline and says
+whether it computes something else, as the reference VM has found."""
+
+# The published columns: valid, default and best in microseconds, gain.
+PUBLISHED_E3 = {"e3-toy": ("toy, 1 layer", "60 of 60", "24.11", "24.06", "1.002"),
+                "e3-125m": ("shape of 125M, 2 layers", "60 of 60", "50.83", "46.16", "1.101"),
+                "e3-1b": ("shape of 1B, 4 layers", "60 of 60", "135.12", "105.87", "1.276")}
+
+
+def without_gpu(searches):
+    """What is shown without a GPU."""
+    lines = []
+    if any(name in searches for name in PUBLISHED_E3):
+        lines += ["", "## E3, repeated", "", E3, "",
+                  "| model | published: valid | default µs | best µs | gain | ours: valid | rejected | kept | of them "
+                  "unproved | default µs | best µs | gain |", "|---|---|---|---|---|---|---|---|---|---|---|---|"]
+    gains = []
+    for name, theirs in PUBLISHED_E3.items():
+        r = searches.get(name)
+        if r:
+            gains.append(r["gain"])
+            lines.append(f"| {' | '.join(theirs)} | {r['valid']} of {r['candidates']} | {r['rejected']} | {r['kept']} | "
+                         f"{r['kept_unproved']} | {r['default_us']:.2f} | {r['best_us']:.2f} | {r['gain']:.3f} |")
+    if gains:
+        lines.append(f"| geometric mean | | | | 1.121 | | | | | | | {math.prod(gains) ** (1 / len(gains)):.3f} |")
+    f = searches.get("faults")
+    if f:
+        a = f["all"]
+        lines += ["", "## Faults", "", FAULTS, "", textwrap.fill(
+            f"Of {a['made']:,} damaged programs of {len(f['models'])} models, {a['rejected']:,} are rejected by a rule, "
+            f"{a['failed']:,} are proved and compute something else, and {a['harmless']:,} are proved and compute the "
+            f"same. Launched of the rejected: {a['launched']}. Kept of the rejected and of those that compute something "
+            f"else: {a['kept']}.", 119), "",
+            "| operator | programs | rejected | compute something else | harmless | launched | kept |",
+            "|---|---|---|---|---|---|---|"]
+        lines += [f"| {name} | {o['made']} | {o['rejected']} | {o['failed']} | {o['harmless']} | {o['launched']} | "
+                  f"{o['kept']} |" for name, o in f["operators"].items()]
+        never = [name for name, o in f["operators"].items() if not o["made"]]
+        if never:
+            lines += ["", textwrap.fill("Nowhere to be applied to: " + ", ".join(never) + ".", 119)]
+    return lines
+
+
+def fold(directory, name):
+    """A campaign as a row."""
+    campaign = json.loads((directory / "campaign.json").read_text(encoding="utf-8"))
+    trials = [json.loads(line) for line in
+              (directory / "trials.jsonl").read_text(encoding="utf-8").split("\n")[:-1]]
+    score, best, seconds, curve, classes, machines = {}, None, 0.0, [], {}, []
+    confirmed = None
+    for t in trials:
+        v = t.get("verdict")
+        if not v:
+            classes["no proposal"] = classes.get("no proposal", 0) + 1
+            continue
+        classes[v["class"]] = classes.get(v["class"], 0) + 1
+        if t["role"] != "confirm":
+            seconds += v.get("gpu_seconds", 0)
+        if v.get("machine") and v["machine"] not in machines:
+            machines.append(v["machine"])
+        if t["role"] == "start":
+            best = v["id"]
+            score[best] = 1.0
+            curve.append([round(seconds, 1), 1.0])
+        elif t["role"] == "confirm":
+            confirmed = {"id": v["id"], "positions": v["positions"], "class": v["class"], "ratio": v.get("ratio")}
+        elif v["class"] == "PASS":
+            score[v["id"]] = score[v["baseline_id"]] * v["ratio"]["mean"]
+        if t["best"]:
+            best = v["id"]
+            curve.append([round(seconds, 1), score[best]])
+    row = {"name": name, "model": campaign["model"], "target": campaign["target"], "device": campaign["device"],
+           "positions": campaign["positions"], "held_out": campaign["held_out"], "cold": campaign["cold"],
+           "seed": campaign["seed"], "proposers": campaign["proposers"], "amkc": campaign["amkc"],
+           "machines": machines, "trials": len(trials), "classes": classes, "gpu_seconds": round(seconds, 1),
+           "best": next((t["settings"] for t in reversed(trials) if t["best"]), campaign["start"]),
+           "null": best is None or score.get(best) == 1.0, "estimate": score.get(best, 1.0), "curve": curve,
+           "confirmed": confirmed if confirmed and confirmed["id"] == best else None}
+    against = directory / "against.json"
+    if against.exists():
+        v = json.loads(against.read_text(encoding="utf-8"))["verdict"]
+        row["against"] = {"class": v["class"], "ratio": v.get("ratio"), "settings": v["settings"]}
+    return row
+
+
+def take(file, out):
+    """Rows of what was packed. The reports are kept."""
+    with tempfile.TemporaryDirectory() as tmp, tarfile.open(file) as tar:
+        tar.extractall(tmp, filter="data")
+        rows = {}
+        for directory in sorted(Path(tmp).iterdir()):
+            if (directory / "trials.jsonl").exists() and (directory / "trials.jsonl").stat().st_size:
+                row = fold(directory, directory.name)
+                if row["device"] != "cuda":
+                    print(f"{directory.name} has predictions and no times: it is left out", file=sys.stderr)
+                    continue
+                rows[directory.name] = row
+                report = directory / "report.html"
+                if report.exists():
+                    out.mkdir(parents=True, exist_ok=True)
+                    (out / f"{directory.name}.html").write_bytes(report.read_bytes())
+        return rows
+
+
+def interval(ratio):
+    return f"{ratio['mean']:.4f} ({ratio['low']:.4f} to {ratio['high']:.4f})" if ratio else ""
+
+
+def best_at(row, seconds):
+    """The best that a campaign knew after so many GPU seconds; None if it has not come that far."""
+    if row["gpu_seconds"] < seconds:
+        return None
+    return next((ratio for at, ratio in reversed(row["curve"]) if at <= seconds), 1.0)
+
+
+def starts(rows):
+    """Campaigns by what they have in common: model, target, positions and start."""
+    groups = {}
+    for row in rows.values():
+        groups.setdefault((row["model"], row["target"], tuple(row["positions"]), row["cold"]), []).append(row)
+    return groups
+
+
+def page(rows, searches):
+    lines = [HEAD] + (on_gpus(rows) if rows else ["No campaign on a GPU is recorded yet."]) + without_gpu(searches)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def on_gpus(rows):
+    lines = ["| campaign | model, target | positions | from | trials | GPU s | estimate | confirmed | over the "
+             "defaults | report |", "|---|---|---|---|---|---|---|---|---|---|"]
+    for name, r in rows.items():
+        c, a = r["confirmed"], r.get("against")
+        says = "nothing better than the start" if r["null"] else interval(c["ratio"]) if c else "not confirmed yet"
+        lines.append(f"| {name} | {r['model']}, {r['target']} | {', '.join(map(str, r['positions']))} | "
+                     f"{'cold' if r['cold'] else 'defaults'} | {r['trials']} | {r['gpu_seconds']:.0f} | "
+                     f"{r['estimate']:.4f} | {says} | {interval(a['ratio']) if a else ''} | "
+                     f"[report](results/campaigns/{name}.html) |")
+    classes = ("PASS", "REJECTED", "FAIL", "TIMEOUT", "CRASH", "no proposal")
+    lines += ["", "## Soundness", "", SOUND, "", "| campaign | " + " | ".join(classes) + " |",
+              "|---|" + "---|" * len(classes)]
+    lines += [f"| {name} | " + " | ".join(str(r["classes"].get(k, 0)) for k in classes) + " |"
+              for name, r in rows.items()]
+    lines += ["", "## What the best set", ""]
+    for name, r in rows.items():
+        if not r["null"]:
+            settings = ", ".join(f"`{k}` {v}" for k, v in sorted(r["best"].items()))
+            lines.append(textwrap.fill(f"* {name}: {settings}.", 119, subsequent_indent="  ",
+                                       break_on_hyphens=False))
+    regrets = [(k, g) for k, g in starts(rows).items() if len(g) > 1]
+    if regrets:
+        lines += ["", "## Regret, at equal GPU seconds", "", REGRET, "",
+                  "| campaign | " + " | ".join(f"{s} s" for s in AT) + " |", "|---|" + "---|" * len(AT)]
+        for _, group in regrets:
+            least = min(r["estimate"] for r in group)
+            for r in group:
+                known = [best_at(r, s) for s in AT]
+                lines.append(f"| {r['name']} | " +
+                             " | ".join("" if k is None else f"{100 * (k / least - 1):.1f} %" for k in known) + " |")
+    machines = sorted({m for r in rows.values() for m in r["machines"]})
+    return lines + ["", "Measured on " + "; ".join(machines) + "."]
+
+
+def committed(docs):
+    """The rows of campaigns, and of what bench/searches.py has made."""
+    campaigns, searches = docs / "results" / "campaigns.json", docs / "results" / "searches.json"
+    return (json.loads(campaigns.read_text(encoding="utf-8"))["campaigns"] if campaigns.exists() else {},
+            json.loads(searches.read_text(encoding="utf-8")) if searches.exists() else {})
+
+
+def main(argv=None):
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--take", type=Path, metavar="FILE", help="what bench/campaigns.py has packed")
+    p.add_argument("--docs", type=Path, default=REPO / "docs", metavar="DIR")
+    args = p.parse_args(argv)
+    store = args.docs / "results" / "campaigns.json"
+    rows, searches = committed(args.docs)
+    if args.take:
+        store.parent.mkdir(parents=True, exist_ok=True)
+        rows |= take(args.take, args.docs / "results" / "campaigns")
+        store.write_text(json.dumps({"schema": SCHEMA, "campaigns": rows}, indent=1) + "\n", encoding="utf-8")
+    (args.docs / "campaigns.md").write_text(page(rows, searches), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

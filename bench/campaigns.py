@@ -1,0 +1,333 @@
+#!/usr/bin/env python3
+"""Carries campaigns of amkc search on, on the GPUs of this machine, for so long, and packs what they have come to.
+
+    python3 bench/campaigns.py --tools dist/results --budget 540                  on all GPUs, a campaign on each
+    python3 bench/campaigns.py --tools dist/results --budget 540 --resume FILE    from what an earlier run has packed
+    python3 bench/campaigns.py --only 'qwen3-*' --gpus 0                          some, on one GPU
+    python3 bench/campaigns.py --device cost --target h100 --budget 120           predictions: no GPU is needed
+
+A campaign runs on one GPU at a time; the one that has had a GPU for the shortest time is next. Configurations are
+compiled by several processes ahead of the one that measures. What is packed, campaigns.tar.gz in --out (default: $OUT,
+else build/campaigns), has the key that signs verdicts: a campaign goes on with that key, the same amkc and the same
+flags. A run may be killed at any time. It needs nvcc, and Go or --tools. Exit codes: 0 all goes on or has ended; 1 an
+amkc has failed, and its words are printed; 2 bad usage.
+"""
+
+import argparse
+import fnmatch
+import json
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+import threading
+import time
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import machine
+
+SEED = "1"  # of random weights
+PACKED = "campaigns.tar.gz"
+KEPT = ("campaign.json", "trials.jsonl", "plan.json", "results.tsv", "report.html", "against.json", "log.txt")
+CLOSING = {"cuda": 110, "cost": 10}  # seconds for confirming the best and measuring it against the defaults, by device
+LEAST = 40  # seconds that a search is begun for
+TRIAL_SECONDS = 240  # after which an evaluation is ended
+GOES_ON = ("the time is up", "the GPU seconds are spent")  # why a campaign stops that is not at its end
+GUIDED = tuple(word for name in ("cost", "cost", "local", "evolve") for word in ("--proposer", name))
+LOCAL = tuple(word for name in ("cost", "local", "local", "evolve") for word in ("--proposer", name))
+
+
+@dataclass(frozen=True)
+class Campaign:
+    name: str
+    model: str
+    positions: str
+    held_out: str
+    max_seq: int
+    flags: tuple = LOCAL
+    random_weights: bool = True
+
+    @property
+    def cold(self):
+        return "--cold" in self.flags
+
+
+# In the order in which they begin. The first four are those of a machine with four GPUs.
+CAMPAIGNS = (
+    Campaign("qwen3-0.6b-cold", "testdata/configs/qwen3-0.6b", "128", "176", 2048, ("--cold", *GUIDED)),
+    Campaign("llama-3.2-1b-cold", "testdata/configs/llama-3.2-1b", "128", "176", 2048, ("--cold", *GUIDED)),
+    Campaign("qwen3-0.6b-far", "testdata/configs/qwen3-0.6b", "2048,8192", "2400,8300", 8448),
+    Campaign("llama-3.2-1b-far", "testdata/configs/llama-3.2-1b", "2048,8192", "2400,8300", 8448),
+    Campaign("smollm2-135m", "testdata/configs/smollm2-135m", "128", "176", 2048),
+    Campaign("pycoder-5m", "testdata/models/pycoder-5m", "128", "176", 1024, LOCAL, False),
+    Campaign("qwen3-0.6b-cold-random", "testdata/configs/qwen3-0.6b", "128", "176", 2048,
+             ("--cold", "--proposer", "random")),
+    Campaign("llama-3.2-1b-cold-random", "testdata/configs/llama-3.2-1b", "128", "176", 2048,
+             ("--cold", "--proposer", "random")),
+)
+
+
+class Shop:
+    """Runs amkc for campaigns, each with the time that is left."""
+
+    def __init__(self, args, amkc):
+        self.args, self.amkc = args, str(amkc)
+        self.work = args.work
+        self.end = time.monotonic() + args.budget
+        self.failed = []
+        self.lock = threading.Lock()
+        self.busy, self.tried = set(), set()
+        # A campaign names its model by an absolute path, which has to be the same in every run.
+        self.root = Path("/tmp/amkc-campaigns")
+        self.root.unlink(missing_ok=True)
+        self.root.symlink_to(machine.REPO)
+
+    def left(self):
+        return self.end - time.monotonic()
+
+    def dir(self, c):
+        return self.work / c.name
+
+    def say(self, text):
+        print(f"{self.args.budget - self.left():6.1f} s  {text}", flush=True)
+
+    def model(self, c):
+        flags = ["--random-weights", SEED] if c.random_weights else []
+        return [str(self.root / c.model), "--dtype", "bf16", "--max-seq", str(c.max_seq), *flags, "--target",
+                self.args.target]
+
+    def run(self, c, gpu, seconds, *args):
+        """Runs amkc, and returns what it prints as JSON; None if it was ended or has failed."""
+        env = dict(os.environ, CUDA_VISIBLE_DEVICES=str(gpu), AMKC_CACHE=str(self.work / "cache"))
+        self.dir(c).mkdir(parents=True, exist_ok=True)
+        with open(self.dir(c) / "log.txt", "a", encoding="utf-8") as log:
+            child = subprocess.Popen([self.amkc, *args, "--json"], env=env, stdout=subprocess.PIPE, stderr=log,
+                                     text=True, start_new_session=True)
+            try:
+                out, _ = child.communicate(timeout=max(1, min(seconds, self.left() - 5)))
+            except subprocess.TimeoutExpired:
+                out = None
+            finally:
+                end(child)
+        if out is None:
+            self.say(f"{c.name}: {args[0]} {args[1] if args[0] == 'campaign' else ''} was ended: it took too long")
+            return None
+        try:
+            result = json.loads(out)
+        except json.JSONDecodeError:
+            result = {"errors": [{"message": "it printed no JSON"}]}
+        # An evaluation that is not PASS has the exit code 1, and is a result all the same.
+        if child.returncode != 0 and "verdict" not in result:
+            self.failed.append(c.name)
+            self.say(f"{c.name}: amkc {args[0]} failed: {json.dumps(result)[:600]}")
+            return None
+        return result
+
+    def key(self):
+        return ["--key", str(self.work / "verdict.key")]
+
+    def judge(self, c):
+        return ["--device", self.args.device, "--timeout", str(TRIAL_SECONDS), *self.key()]
+
+    def carry(self, c, gpu, seconds):
+        """Carries a campaign on for so long, with the measurements at its end."""
+        search = seconds - CLOSING[self.args.device]
+        self.say(f"{c.name}: GPU {gpu}, {search:.0f} s")
+        result = self.run(c, gpu, seconds, "search", *self.model(c), "-o", str(self.dir(c)), "--tag", c.name,
+                          "--position", c.positions, "--held-out", c.held_out, *c.flags, "--jobs", str(self.args.jobs),
+                          "--minutes", f"{search / 60:.3f}", *self.judge(c))
+        if result:
+            self.say(f"{c.name}: {outcome(result)}")
+            if result["stop"] not in GOES_ON:
+                (self.dir(c) / "ended").write_text(result["stop"] + "\n", encoding="utf-8")
+        if c.cold and (best := self.best(c, gpu)):
+            self.against(c, gpu, best)
+
+    def best(self, c, gpu):
+        status = self.run(c, gpu, 30, "campaign", "status", str(self.dir(c)), *self.key())
+        return status and status["best"]
+
+    def against(self, c, gpu, best):
+        """Measures the best against the hand-set defaults: no trial of the campaign, which does not know them."""
+        path, config = self.dir(c) / "against.json", self.dir(c) / "best.config.json"
+        config.write_text(json.dumps(nested(best)), encoding="utf-8")
+        if path.exists() and json.loads(path.read_text(encoding="utf-8"))["verdict"]["settings"] == best:
+            return
+        r = self.run(c, gpu, CLOSING["cuda"], "eval", *self.model(c), "--config", str(config), "--position",
+                     c.positions, *self.judge(c))
+        if r:
+            path.write_text(json.dumps(r), encoding="utf-8")
+            v = r["verdict"]
+            self.say(f"{c.name}: against the defaults: {v['class']} {json.dumps(v.get('ratio'))}")
+
+    def next(self):
+        """The campaign that has had a GPU for the shortest time, of those that nobody works on."""
+        with self.lock:
+            free = [c for c in self.args.chosen
+                    if c.name not in self.busy and c.name not in self.failed and not (self.dir(c) / "ended").exists()]
+            if not free:
+                return None
+            c = min(free, key=lambda c: (c.name in self.tried, gpu_seconds(self.dir(c))))
+            self.busy.add(c.name)
+            self.tried.add(c.name)
+            return c
+
+    def serve(self, gpu):
+        """Works on campaigns on a GPU until the time is up."""
+        while self.left() - 10 >= LEAST + CLOSING[self.args.device] and (c := self.next()):
+            try:
+                self.carry(c, gpu, min(self.args.slice or self.left(), self.left() - 10))
+            except Exception:  # one campaign is never the end of the others
+                traceback.print_exc()
+                self.failed.append(c.name)
+            finally:
+                with self.lock:
+                    self.busy.discard(c.name)
+
+
+def end(child):
+    """Ends a process with all that it has started: amkc ends its evaluations when it is asked to."""
+    for sign, wait in ((signal.SIGTERM, 4), (signal.SIGKILL, 2)):
+        if child.poll() is None:
+            os.killpg(child.pid, sign)
+            try:
+                child.wait(wait)
+            except subprocess.TimeoutExpired:
+                continue
+    child.stdout.close()
+
+
+def nested(settings):
+    """Settings by path as a ScheduleConfig."""
+    config = {}
+    for path, value in settings.items():
+        at = config
+        *groups, name = path.split(".")
+        for group in groups:
+            at = at.setdefault(group, {})
+        at[name] = int(value) if str(value).isdigit() else value
+    return config
+
+
+def trials(directory):
+    """The trials of a campaign, as far as whole lines of them are there."""
+    path = Path(directory) / "trials.jsonl"
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
+
+
+def gpu_seconds(directory):
+    return sum((t.get("verdict") or {}).get("gpu_seconds", 0) for t in trials(directory))
+
+
+def outcome(result):
+    s, confirmed = result["soundness"], result["confirmed"]
+    classes = ", ".join(f"{n} {name}" for name, n in s["classes"].items())
+    held = f"{confirmed['mean']:.4f} ({confirmed['low']:.4f} to {confirmed['high']:.4f})" if confirmed else "nothing"
+    return (f"{s['trials']} trials: {classes}; estimate {result['estimate']:.4f}, confirmed {held}; "
+            f"{result['stop']}")
+
+
+def pack(work, out):
+    """Packs what campaigns have come to. Returns the path."""
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / PACKED
+    with tarfile.open(path.with_suffix(".part"), "w:gz") as tar:
+        for file in [work / "verdict.key"] + [p for d in sorted(work.iterdir()) if (d / "campaign.json").exists()
+                                              for p in [*(d / name for name in (*KEPT, "ended")),
+                                                        *sorted((d / "made").glob("*.json"))]]:
+            if file.exists():
+                tar.add(file, arcname=str(file.relative_to(work)))
+    os.replace(path.with_suffix(".part"), path)
+    return path
+
+
+def resume(file, work):
+    """Unpacks what an earlier run has packed. What is here and has gone further stays."""
+    with tarfile.open(file) as tar:
+        names = tar.getnames()
+        for name in sorted({n.split("/")[0] for n in names if "/" in n} | {"verdict.key"}):
+            here = work / name
+            members = [m for m in tar.getmembers() if m.name == name or m.name.startswith(name + "/")]
+            lines = next((tar.extractfile(m).read().count(b"\n") for m in members if m.name == f"{name}/trials.jsonl"),
+                         0)
+            if not here.exists() or len(trials(here)) < lines:
+                tar.extractall(work, members=members, filter="data")
+
+
+def gpus():
+    """The numbers of the GPUs of this machine, and the target that they are."""
+    lines = machine.output("nvidia-smi", "--query-gpu=index,name", "--format=csv,noheader").splitlines()
+    names = [line.split(",")[1].strip() for line in lines if "," in line]
+    known = {"H100": "h100", "H200": "h200"}
+    return list(range(len(names))), next((t for n in names for part, t in known.items() if part in n), None)
+
+
+def parse(argv):
+    here, target = gpus()
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--only", action="append", metavar="PATTERN", help="campaigns whose name matches; may be repeated")
+    p.add_argument("--list", action="store_true", help="print the names of the selected campaigns")
+    p.add_argument("--budget", type=float, default=540, metavar="SECONDS", help="end after this time (default: 540)")
+    p.add_argument("--slice", type=float, metavar="SECONDS",
+                   help="of a campaign before the next one has the GPU (default: all that is left)")
+    p.add_argument("--gpus", help="numbers with commas (default: all)")
+    p.add_argument("--jobs", type=int, metavar="N", help="builds at a time of a campaign (default: by the cores)")
+    p.add_argument("--device", choices=("cuda", "cost"), default="cuda")
+    p.add_argument("--target", default=target, help="as for amkc (default: the GPU of this machine)")
+    p.add_argument("--resume", type=Path, metavar="FILE", help="go on from what an earlier run has packed")
+    p.add_argument("--work", type=Path, default=Path("build/campaigns"), metavar="DIR")
+    p.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", "build/campaigns")), metavar="DIR")
+    p.add_argument("--tools", type=Path, metavar="DIR", help="prebuilt amkc (default: go builds it)")
+    args = p.parse_args(argv)
+    args.chosen = [c for c in CAMPAIGNS if not args.only or any(fnmatch.fnmatch(c.name, o) for o in args.only)]
+    args.gpus = [int(n) for n in args.gpus.split(",")] if args.gpus else here or [0]
+    if not args.jobs:  # a build keeps two or three cores busy, and a prediction one
+        args.jobs = max(2, (os.cpu_count() or 2) // len(args.gpus) // (3 if args.device == "cuda" else 1))
+    if not args.chosen:
+        p.error("no campaign has such a name; --list prints them")
+    if not args.target:
+        p.error("no GPU here says what the target is; want --target")
+    return args
+
+
+def main(argv=None):
+    args = parse(argv)
+    if args.list:
+        print("\n".join(c.name for c in args.chosen))
+        return 0
+    args.work, args.out = args.work.resolve(), args.out.resolve()
+    tools = args.tools and args.tools.resolve()
+    os.chdir(machine.REPO)
+    args.work.mkdir(parents=True, exist_ok=True)
+    if tools is None:
+        machine.build_tools(tools := args.work / "tools")
+    os.environ["PATH"] = os.pathsep.join(filter(None, [os.path.dirname(machine.find_cuda("nvcc") or ""),
+                                                        os.environ["PATH"]]))
+    if args.resume:
+        resume(args.resume, args.work)
+    shop = Shop(args, tools / "amkc")
+    try:
+        workers = [threading.Thread(target=shop.serve, args=(gpu,)) for gpu in args.gpus]
+        for w in workers:
+            w.start()
+        for w in workers:
+            w.join()
+    finally:
+        for c in args.chosen:
+            if (shop.dir(c) / "campaign.json").exists():
+                subprocess.run([shop.amkc, "campaign", "report", str(shop.dir(c))], stdout=subprocess.DEVNULL,
+                               check=False)
+        path = pack(args.work, args.out)
+        shop.say(f"packed {path.stat().st_size / 1e6:.1f} MB")
+    return 1 if shop.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""Tests of what bench/campaignpage.py makes of trials, with trials that are made up."""
+
+import contextlib
+import io
+import json
+import sys
+import tarfile
+import tempfile
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import campaignpage
+import searches
+
+START = "s"
+
+
+def trial(role, of, against, ratio=None, best=False, seconds=10, klass="PASS"):
+    v = {"id": of, "baseline_id": against, "class": klass, "gpu_seconds": seconds, "positions": [176], "machine": "GPU"}
+    if ratio:
+        v["ratio"] = {"mean": ratio, "low": ratio - 0.01, "high": ratio + 0.01}
+    return {"role": role, "best": best, "settings": {"tiling.ring.pace": of}, "verdict": v}
+
+
+class Page(unittest.TestCase):
+    def setUp(self):
+        self.dir = Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def packed(self, campaigns):
+        path = self.dir / "campaigns.tar.gz"
+        with tarfile.open(path, "w:gz") as tar:
+            for name, (device, trials, against) in campaigns.items():
+                d = self.dir / "in" / name
+                d.mkdir(parents=True)
+                (d / "campaign.json").write_text(json.dumps(
+                    {"model": "m", "target": "h100", "device": device, "positions": [128], "held_out": [176],
+                     "cold": True, "seed": 1, "proposers": ["local"], "amkc": "v", "start": {}}), "utf-8")
+                (d / "trials.jsonl").write_text("".join(json.dumps(t) + "\n" for t in trials) + '{"half', "utf-8")
+                (d / "report.html").write_text("<html>", "utf-8")
+                if against:
+                    (d / "against.json").write_text(json.dumps({"verdict": {
+                        "class": "PASS", "settings": {}, "ratio": {"mean": against, "low": against, "high": against}}}),
+                        "utf-8")
+                tar.add(d, arcname=name)
+        return path
+
+    def test_trials_are_folded_and_shown(self):
+        guided = [trial("start", START, START, 1.0), trial("candidate", "a", START, 0.8, best=True),
+                  trial("candidate", "x", "a", klass="CRASH"), trial("candidate", "b", "a", 0.5, best=True, seconds=50),
+                  {"role": "candidate", "best": False, "settings": {}, "refused": {}},
+                  trial("confirm", "b", START, 0.41, seconds=500)]
+        random = [trial("start", START, START, 1.0), trial("candidate", "a", START, 0.8, best=True, seconds=60),
+                  trial("confirm", "other", START, 0.7)]
+        null = [trial("start", START, START, 1.0)]
+        path = self.packed({"guided": ("cuda", guided, 0.99), "random": ("cuda", random, None),
+                            "null": ("cuda", null, None), "thought": ("cost", guided, None)})
+        (self.dir / "docs" / "results").mkdir(parents=True)
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            campaignpage.main(["--take", str(path), "--docs", str(self.dir / "docs")])
+        self.assertIn("thought has predictions", said.getvalue())
+        rows = json.loads((self.dir / "docs/results/campaigns.json").read_text("utf-8"))["campaigns"]
+        self.assertEqual(set(rows), {"guided", "random", "null"})
+        g = rows["guided"]
+        self.assertEqual((g["gpu_seconds"], g["estimate"], g["curve"]), (80, 0.4, [[10, 1.0], [20, 0.8], [80, 0.4]]))
+        self.assertEqual(g["classes"], {"PASS": 4, "CRASH": 1, "no proposal": 1})
+        self.assertEqual(g["best"], {"tiling.ring.pace": "b"})
+        self.assertIsNone(rows["random"]["confirmed"], "another was confirmed")
+        text = (self.dir / "docs/campaigns.md").read_text("utf-8")
+        self.assertIn("| 0.4000 | 0.4100 (0.4000 to 0.4200) | 0.9900 (0.9900 to 0.9900) |", text)
+        self.assertIn("| random | m, h100 | 128 | cold | 3 | 70 | 0.8000 | not confirmed yet |", text)
+        self.assertIn("nothing better than the start", text)
+        # After 60 s guided knew 0.8, and random nothing; the best of both is 0.4.
+        self.assertIn("| guided | 100.0 % |  |", text)
+        self.assertIn("| random | 150.0 % |  |", text)
+        self.assertTrue((self.dir / "docs/results/campaigns/guided.html").exists())
+        self.assertTrue(all(len(line) <= 120 for line in text.splitlines() if not line.startswith("|")))
+
+
+class Committed(unittest.TestCase):
+    def test_the_page_is_that_of_its_rows(self):
+        docs = campaignpage.REPO / "docs"
+        self.assertEqual(campaignpage.page(*campaignpage.committed(docs)), (docs / "campaigns.md").read_text("utf-8"),
+                         "python3 bench/campaignpage.py")
+
+    def test_nothing_unsafe_is_kept_or_launched(self):
+        _, searches = campaignpage.committed(campaignpage.REPO / "docs")
+        for name in campaignpage.PUBLISHED_E3:
+            self.assertEqual(searches[name]["kept_unproved"], 0)
+            self.assertGreaterEqual(searches[name]["candidates"], 30, name)
+        self.assertEqual((searches["faults"]["all"]["launched"], searches["faults"]["all"]["kept"]), (0, 0))
+
+
+class Searches(unittest.TestCase):
+    def test_candidates_are_counted_once(self):
+        def of(role, id, klass, us=None, best=False):
+            at = [{"candidate_us": {"median": us}, "baseline_us": {"median": 100}}]
+            return {"role": role, "best": best, "settings": {"k": id},
+                    "verdict": {"id": id, "class": klass} | ({"at": at} if us else {})}
+
+        row = searches.judged([of("start", "s", "PASS", 100), of("candidate", "a", "PASS", 90),
+                               of("candidate", "a", "PASS", 90, best=True), of("candidate", "b", "REJECTED"),
+                               of("hop", "c", "PASS", 120), of("confirm", "a", "PASS", 90)], {"best_unproved": 0})
+        self.assertEqual((row["candidates"], row["valid"], row["rejected"], row["kept"]), (3, 2, 1, 1))
+        self.assertAlmostEqual(row["gain"], 100 / 90)
+
+    def test_faults_are_added_up_and_no_model_twice(self):
+        directory = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        files = []
+        for i, model in enumerate(("a", "b", "b")):
+            count = {"operator": "drop", "made": 3, "rejected": 2, "failed": 1, "harmless": 0, "launched": 0, "kept": i}
+            files.append(directory / f"{i}.json")
+            files[-1].write_text(json.dumps({"models": [model], "seeds": 1, "operators": [count]}), "utf-8")
+        row = searches.faults(files[:2])
+        self.assertEqual((row["models"], row["all"]["made"], row["all"]["kept"]), (["a", "b"], 6, 1))
+        with self.assertRaises(SystemExit):
+            searches.faults(files)
+        text = "\n".join(campaignpage.without_gpu({"faults": row}))
+        self.assertIn("| drop | 6 | 4 | 2 | 0 | 0 | 1 |", text)
+        self.assertIn("Kept of the rejected and of those", text)
+
+
+if __name__ == "__main__":
+    unittest.main()

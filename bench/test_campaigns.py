@@ -1,0 +1,140 @@
+"""Tests of how bench/campaigns.py shares GPUs out, resumes, packs and stops, with an amkc that only looks like one."""
+
+import contextlib
+import io
+import json
+import os
+import sys
+import tarfile
+import tempfile
+import textwrap
+import time
+import unittest
+from pathlib import Path
+from unittest import mock
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import campaigns
+
+# amkc whose searches add a trial; behaviour is added by files beside it.
+AMKC = """\
+    #!{python} -IS
+    import json, os, pathlib, sys, time
+    here, args = pathlib.Path(__file__).parent, sys.argv[1:]
+    def after(flag): return args[args.index(flag) + 1]
+    verb = args[0] if args[0] != "campaign" else " ".join(args[:2])
+    with open(here / "calls", "a") as f: f.write(json.dumps([os.environ.get("CUDA_VISIBLE_DEVICES")] + args) + "\\n")
+    out = pathlib.Path(after("-o") if verb == "search" else args[2] if verb.startswith("campaign") else ".")
+    if verb == "search":
+        if (here / "slow").exists(): time.sleep(60)
+        if (here / "broken").exists(): print(json.dumps({{"errors": [{{"message": "no GPU"}}]}})); sys.exit(2)
+        out.mkdir(exist_ok=True)
+        pathlib.Path(after("--key")).touch()
+        (out / "campaign.json").touch()
+        with open(out / "trials.jsonl", "a") as f: f.write('{{"verdict": {{"gpu_seconds": 7}}}}\\n')
+        stop = (here / "stop").read_text() if (here / "stop").exists() else "the time is up"
+        print(json.dumps({{"stop": stop, "estimate": 0.5, "confirmed": None,
+                           "soundness": {{"trials": 1, "classes": {{"PASS": 1}}}}}}))
+    elif verb == "campaign status":
+        print(json.dumps({{"best": {{"tiling.ring.pace": 600, "page_allocation": "none"}}}}))
+    elif verb == "eval":
+        config = json.loads(pathlib.Path(after("--config")).read_text())
+        print(json.dumps({{"verdict": {{"class": "PASS", "settings": {{"tiling.ring.pace": 600,
+            "page_allocation": "none"}}, "config": config, "ratio": {{"mean": 0.99}}}}}}))
+"""
+
+
+class Campaigns(unittest.TestCase):
+    def setUp(self):
+        self.tools = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.work = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        amkc = self.tools / "amkc"
+        amkc.write_text(textwrap.dedent(AMKC).format(python=sys.executable), encoding="utf-8")
+        amkc.chmod(0o755)
+        self.enterContext(contextlib.chdir(os.getcwd()))
+
+    def run_it(self, *args, budget="30", work=None):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            code = campaigns.main(["--tools", str(self.tools), "--device", "cost", "--target", "h100", "--budget",
+                                   budget, "--work", str(work or self.work), "--out", str(work or self.work), *args])
+        return code, out.getvalue()
+
+    def calls(self, verb):
+        lines = (self.tools / "calls").read_text(encoding="utf-8").splitlines()
+        return [c for c in map(json.loads, lines) if c[1] == verb]
+
+    def end_at_once(self):
+        (self.tools / "stop").write_text("3 hops have led to nothing", encoding="utf-8")
+
+    def test_each_gpu_has_a_campaign_and_ended_ones_are_left(self):
+        self.end_at_once()
+        code, said = self.run_it("--gpus", "2,5", budget="70")
+        self.assertEqual(code, 0, said)
+        searches = self.calls("search")
+        self.assertEqual(len(searches), len(campaigns.CAMPAIGNS), "each once: it has ended then")
+        self.assertEqual({c[0] for c in searches}, {"2", "5"})
+        code, said = self.run_it("--gpus", "2,5", budget="70")
+        self.assertEqual(len(self.calls("search")), len(campaigns.CAMPAIGNS), "and no more in another run")
+
+    def test_the_best_of_a_cold_one_is_measured_against_the_defaults(self):
+        self.end_at_once()
+        self.run_it("--only", "qwen3-0.6b-cold", "--only", "smollm2-135m", budget="70")
+        self.assertEqual(len(self.calls("eval")), 1)
+        against = json.loads((self.work / "qwen3-0.6b-cold" / "against.json").read_text(encoding="utf-8"))
+        self.assertEqual(against["verdict"]["config"], {"tiling": {"ring": {"pace": 600}}, "page_allocation": "none"})
+        self.assertNotIn("--baseline", self.calls("eval")[0])
+
+    def test_what_is_packed_goes_on_elsewhere(self):
+        self.run_it("--only", "smollm2-135m", "--slice", "40", budget="62")
+        done = len(campaigns.trials(self.work / "smollm2-135m"))
+        self.assertGreater(done, 0)
+        with tempfile.TemporaryDirectory() as other, tarfile.open(self.work / campaigns.PACKED) as tar:
+            self.assertIn("verdict.key", tar.getnames())
+            self.assertIn("smollm2-135m/trials.jsonl", tar.getnames())
+            self.end_at_once()
+            code, said = self.run_it("--only", "smollm2-135m", "--resume", str(self.work / campaigns.PACKED),
+                                     budget="70", work=other)
+            self.assertEqual(code, 0, said)
+            self.assertEqual(len(campaigns.trials(Path(other) / "smollm2-135m")), done + 1)
+            # What has gone further stays.
+            campaigns.resume(self.work / campaigns.PACKED, Path(other))
+            self.assertEqual(len(campaigns.trials(Path(other) / "smollm2-135m")), done + 1)
+
+    def test_the_shortest_is_next(self):
+        for name, n in (("qwen3-0.6b-cold", 3), ("llama-3.2-1b-cold", 1), ("qwen3-0.6b-far", 2)):
+            (self.work / name).mkdir()
+            (self.work / name / "trials.jsonl").write_text('{"verdict": {"gpu_seconds": 7}}\n' * n + '{"ver', "utf-8")
+        args = campaigns.parse(["--only", "*-cold", "--only", "qwen3-0.6b-far", "--target", "h100", "--gpus", "0"])
+        args.work = self.work
+        shop = campaigns.Shop(args, self.tools / "amkc")
+        self.assertEqual([shop.next().name for _ in range(3)], ["llama-3.2-1b-cold", "qwen3-0.6b-far",
+                                                                "qwen3-0.6b-cold"])
+        self.assertIsNone(shop.next(), "all are being worked on")
+
+    def test_what_fails_is_said_and_left(self):
+        (self.tools / "broken").touch()
+        code, said = self.run_it("--only", "smollm2-135m", "--only", "pycoder-5m", budget="70")
+        self.assertEqual(code, 1)
+        self.assertIn("smollm2-135m: amkc search failed", said)
+        self.assertIn("no GPU", said)
+        self.assertEqual(len(self.calls("search")), 2)
+
+    def test_a_run_ends_in_time_whatever_amkc_does(self):
+        (self.tools / "slow").touch()
+        began = time.monotonic()
+        self.enterContext(mock.patch.dict(campaigns.CLOSING, cost=0))
+        self.enterContext(mock.patch.object(campaigns, "LEAST", 0))
+        code, said = self.run_it("--only", "smollm2-135m", budget="12")
+        self.assertEqual(code, 0, said)
+        self.assertIn("it took too long", said)
+        self.assertLess(time.monotonic() - began, 12)
+
+    def test_no_such_campaign(self):
+        with contextlib.redirect_stderr(io.StringIO()), self.assertRaises(SystemExit):
+            campaigns.parse(["--only", "nothing", "--target", "h100"])
+
+
+if __name__ == "__main__":
+    unittest.main()

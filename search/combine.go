@@ -1,0 +1,75 @@
+package search
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"amkc/knobs"
+)
+
+// combineEvery is how many configurations of a bracket there are for each of its last that combines what the others
+// have gained.
+const combineEvery = 9
+
+// combinations is how many of a bracket's last configurations combine: none without evolve, which crosses what is
+// known.
+func (s *State) combinations() int {
+	if !slices.Contains(s.campaign.Proposers, proposeEvolve) {
+		return 0
+	}
+	return s.campaign.Rules.Bracket / combineEvery
+}
+
+// combined is the combination that a bracket's next proposal is, if it is one and there is something to combine. The
+// first of a bracket adds to the incumbent what else has gained in the bracket that it was accepted in. The last ones
+// combine what has gained in this bracket: all of it first, then the better half, and so on.
+func (s *State) combined(bracket int) (to knobs.Settings, region, why string) {
+	if s.combinations() == 0 {
+		return nil, "", ""
+	}
+	if bracket != s.bracket { // it is the first
+		if !s.accepted {
+			return nil, "", ""
+		}
+		return s.added(gains(s.results[Screen]), 1)
+	}
+	n := s.screened() - (s.campaign.Rules.Bracket - s.combinations())
+	if n < 0 {
+		return nil, "", ""
+	}
+	all := gains(s.results[Screen])
+	return s.added(all[:len(all)>>n], 2)
+}
+
+// gains are those of trials that seem to be better than what they were against, the best first.
+func gains(trials []*Trial) []*Trial {
+	all := slices.DeleteFunc(slices.Clone(trials), func(t *Trial) bool {
+		return t.Verdict == nil || t.Verdict.Decision != Promising || t.Verdict.Ratio.Mean >= 1
+	})
+	slices.SortStableFunc(all, func(a, b *Trial) int { return cmp.Compare(a.Verdict.Ratio.Mean, b.Verdict.Ratio.Mean) })
+	return all
+}
+
+// added changes everything about the basin's incumbent that trials have changed about theirs and that it has as theirs
+// had it: a knob that several have changed as the first of them. It returns nil where that adds less than so many
+// trials.
+func (s *State) added(trials []*Trial, least int) (to knobs.Settings, region, why string) {
+	to = maps.Clone(s.local)
+	from := map[*Trial]bool{}
+	for i := range s.campaign.Space.Knobs {
+		k := &s.campaign.Space.Knobs[i]
+		for _, t := range trials {
+			if v := k.value(t.Settings); v != k.value(t.Against) && k.value(t.Against) == k.value(s.local) {
+				to, from[t] = k.with(to, v), true
+				region = cmp.Or(region, t.Region)
+				break
+			}
+		}
+	}
+	if len(from) < least {
+		return nil, "", ""
+	}
+	return to, region, fmt.Sprintf("what %d of a bracket have gained", len(from))
+}
