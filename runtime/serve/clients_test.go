@@ -170,7 +170,7 @@ func readStream(stream string) (text, finish string, err error) {
 // four: every text is the one that the request has alone, nothing is lost, and nothing stays behind. AMKC_LONG sends a
 // thousand requests.
 func TestManyClients(t *testing.T) {
-	t.Run("one sequence", func(t *testing.T) { manyClients(t, NewSingle(newVM(t), vocab, maxSeq, 4)) })
+	t.Run("one sequence", func(t *testing.T) { manyClients(t, NewSingle(newVM(t), limits, 4)) })
 	batch := newBatch(t, 4)
 	t.Run("four sequences", func(t *testing.T) { manyClients(t, batch) })
 	require.Zero(t, batch.taken(), "regions of the cache")
@@ -181,7 +181,7 @@ func manyClients(t *testing.T, e Engine) {
 	if os.Getenv("AMKC_LONG") != "" {
 		requests = 1000
 	}
-	alone := serve(t, NewSingle(newVM(t), vocab, maxSeq, 4))
+	alone := serve(t, NewSingle(newVM(t), limits, 4))
 	want := make([]said, questions)
 	for i := range want {
 		_, body := alone.post(t, "/v1/completions", "{"+question(i)+"}")

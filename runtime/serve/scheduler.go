@@ -33,11 +33,12 @@ func newScheduler(e Engine, queue int, log *slog.Logger, now func() time.Time) *
 		wake: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
-// submit puts a generation at the end of the queue. Errors are errFull and errStopping.
+// submit puts a generation at the end of the queue. Errors are errFull and errStopping; a generation that follows
+// another of its request has the place of that one, and finds the queue never full.
 func (s *scheduler) submit(g *generation) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.room(); err != nil {
+	if err := s.room(); err != nil && !(g.follows && err == errFull) {
 		return err
 	}
 	s.waiting = append(s.waiting, g)

@@ -1,5 +1,5 @@
-// Package serve answers over HTTP, in the way of OpenAI's API, for one model: chat completions, completions, the list
-// of models, tokens of a text and back, and what those who run it want to see of it. [New] makes a server of an
+// Package serve answers over HTTP, in the way of OpenAI's API, for one model: chat completions, completions,
+// embeddings, the list of models, tokens of a text and back, and what those who run it want to see of it. [New] makes a server of an
 // [Engine], a tokenizer and a chat template; [Server.Serve] runs it until it is told to end.
 //
 // A request is parsed, rendered and encoded on a goroutine of its own. Then it waits in a queue of bounded length for
@@ -101,6 +101,7 @@ func (s *Server) routes() []route {
 	return []route{
 		{"/v1/chat/completions", http.MethodPost, false, s.chatCompletions},
 		{"/v1/completions", http.MethodPost, false, s.completions},
+		{"/v1/embeddings", http.MethodPost, false, s.embeddings},
 		{"/v1/models", http.MethodGet, false, s.models},
 		{"/v1/models/{model...}", http.MethodGet, false, s.oneModel},
 		{"/tokenize", http.MethodPost, false, s.tokenize},
