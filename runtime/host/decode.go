@@ -97,8 +97,8 @@ func (s *Session) Decode(ctx context.Context, in Input, want Outputs) (next int,
 	return next, nil
 }
 
-// State decodes a token at the session's position, and returns the last hidden state [hidden] after it. Errors are those
-// of [Session.Decode].
+// State decodes a token at the session's position, and returns the last hidden state [hidden] after it. Errors are
+// those of [Session.Decode].
 func (s *Session) State(ctx context.Context, id int) (state []float32, err error) {
 	_, err = s.Decode(ctx, Input{IDs: []int{id}}, Outputs{Hidden: func(_ int, hidden []float32) error {
 		state = hidden

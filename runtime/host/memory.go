@@ -52,8 +52,8 @@ type memory struct {
 type Footprint struct {
 	Weights uint64 `json:"weights"`
 	Cache   uint64 `json:"cache"` // of all sequences of a pass
-	// Other are exchange pages, the vectors of a prompt's pass, embeddings and hidden states of a launch, its logits and
-	// its words.
+	// Other are exchange pages, the vectors of a prompt's pass, and embeddings, hidden states, logits and words of a
+	// launch.
 	Other  uint64 `json:"other"`
 	MaxSeq int    `json:"max_seq"`
 

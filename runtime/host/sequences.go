@@ -155,7 +155,8 @@ func (b *Batch) Retire(id int) {
 }
 
 // Step does a bounded piece of work: it reads a part of prompts, those first that were admitted first, and decodes the
-// next token of each sequence whose prompt has been read, or a few; hidden states are computed one by one. A step that has only read prompts has no results.
+// next token of each sequence whose prompt has been read, or a few; hidden states are computed one by one. A step that
+// has only read prompts has no results.
 // Results of one sequence are in their order. After an error, which are those of [Session.Feed], every sequence stands
 // where it stood before the step, or at the end of a part of its prompt.
 func (b *Batch) Step(ctx context.Context) ([]Token, error) {

@@ -82,7 +82,8 @@ func TestSequencesGiveWhatTheyGiveAlone(t *testing.T) {
 					require.NotNil(t, x, "a result of a sequence that is not there")
 					hash, want := hosttest.Mirror(x.ids)
 					if x.State {
-						require.Equal(t, host.Token{Sequence: got.Sequence, State: hosttest.Hidden(hash), Ended: true}, got)
+						require.Equal(t, host.Token{Sequence: got.Sequence, State: hosttest.Hidden(hash), Ended: true},
+							got)
 						x.given++
 						continue
 					}

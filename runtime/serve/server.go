@@ -1,6 +1,6 @@
 // Package serve answers over HTTP, in the way of OpenAI's API, for one model: chat completions, completions,
-// embeddings, the list of models, tokens of a text and back, and what those who run it want to see of it. [New] makes a server of an
-// [Engine], a tokenizer and a chat template; [Server.Serve] runs it until it is told to end.
+// embeddings, the list of models, tokens of a text and back, and what those who run it want to see of it. [New] makes a
+// server of an [Engine], a tokenizer and a chat template; [Server.Serve] runs it until it is told to end.
 //
 // A request is parsed, rendered and encoded on a goroutine of its own. Then it waits in a queue of bounded length for
 // the scheduler, whose goroutine alone calls the engine: it chooses tokens, makes text of them and looks for stop

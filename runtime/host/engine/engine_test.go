@@ -56,7 +56,8 @@ func TestPromptsAreCompletedAlike(t *testing.T) {
 				for _, b := range []host.BatchOptions{{}, {Steps: 16, Prompt: 1000}} {
 					s := open(t, sequences)
 					e := engine.New(s, b)
-					require.Equal(t, serve.Limits{Vocab: 4096, MaxSeq: 128, Hidden: 64, Sequences: sequences}, e.Limits())
+					require.Equal(t, serve.Limits{Vocab: 4096, MaxSeq: 128, Hidden: 64, Sequences: sequences},
+						e.Limits())
 					var got []prompts.Result
 					require.NoError(t, prompts.Complete(t.Context(), e, jobs,
 						prompts.Options{Sampling: o, Stops: []int{1, 17, 99}}, func(r prompts.Result) error {
