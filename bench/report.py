@@ -8,6 +8,8 @@ import os
 import string
 from pathlib import Path
 
+import serving_columns
+
 SCHEMA = "amkc.results/1"
 REFERENCE = "h200"  # the GPU whose section comes first: what was aimed for was aimed for there
 IDENTITY = ("amkc", "gpu")  # facts of an environment that make a row another row
@@ -118,6 +120,7 @@ SECTIONS = {
                       ("ratio", lambda r: fixed(r.get("ratio"))),
                       ("spread", lambda r: fixed(r.get("spread"), 3)),
                       ("rounds", lambda r: plain(r.get("rounds"))))),
+    **serving_columns.SECTIONS,
     "soak": ("Eight minutes", "Eight minutes of decoding freely in one session, restarting at position 0 at the end of "
              "the context; then two passes teacher-forced. Every pass gives the tokens of the first, the "
              "teacher-forced ones the same logits to the bit. At least 600,000 tokens; the median pass of the last "

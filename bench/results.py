@@ -30,12 +30,14 @@ import accuracy
 import benchmarks
 import comparing
 import endurance
+import first_answer
 import looping
 import machine
 import passes
 import plan
 import prompts
 import report
+import serving
 from sections import NotRun
 from workshop import Budget, InUse, OutOfTime, Workshop, sole_use
 
@@ -47,6 +49,7 @@ SECTIONS = {"fixtures": accuracy.fixtures, "quantised": accuracy.quantised,
             "barriers": looping.barriers, "bench": endurance.bench, "contexts": endurance.contexts,
             "compare": comparing.compare, "prompts": prompts.prompts, "ablations": ablations.ablations,
             "pass_times": passes.pass_times, "sequences": passes.sequences,
+            "first_answer": first_answer.first_answer, "serving": serving.serving, "clients": serving.clients,
             "soak": endurance.soak}
 
 
@@ -84,7 +87,8 @@ def command_of(task, target):
 
 def start_builds(chosen, shop):
     for t in chosen:
-        shop.start(t.case, t.defines)
+        if t.builds:
+            shop.start(t.case, t.defines)
         for case, defines in t.also:
             shop.start(case, defines)
 

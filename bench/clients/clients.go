@@ -116,8 +116,9 @@ func (r *Report) judge(ctx context.Context, url string, before counts) error {
 				r.Statuses[status] = n
 			}
 		}
-		r.Findings = r.findings(now.busy)
-		if len(r.Findings) == 0 || time.Now().After(until) {
+		wrong := r.miscounted(now.busy)
+		if len(wrong) == 0 || time.Now().After(until) {
+			r.Findings = append(r.misanswered(), wrong...)
 			return nil
 		}
 	}
@@ -126,17 +127,30 @@ func (r *Report) judge(ctx context.Context, url string, before counts) error {
 // expected are the statuses of answers, of bad requests, of a queue that is full, and of clients that went away.
 var expected = []string{"200", "400", "429", "499"}
 
-func (r *Report) findings(busy int) (all []string) {
-	must := func(holds bool, format string, args ...any) {
-		if !holds {
-			all = append(all, fmt.Sprintf(format, args...))
-		}
+// A list of what is not as it should be.
+type list []string
+
+func (l *list) must(holds bool, format string, args ...any) {
+	if !holds {
+		*l = append(*l, fmt.Sprintf(format, args...))
 	}
+}
+
+// misanswered is what clients have found.
+func (r *Report) misanswered() []string {
+	var all list
 	sum := r.Answered + r.Cancelled + r.Bad
-	must(r.Differing == 0, "%d answers are not those of the request alone: %s", r.Differing, r.Difference)
-	must(sum == r.Requests, "%d of %d requests have come to an end", sum, r.Requests)
-	must(r.Answered > 0 && r.Cancelled > 0 && r.Bad > 0, "%d requests were answered, %d cancelled and %d bad; some of "+
-		"each are needed", r.Answered, r.Cancelled, r.Bad)
+	all.must(r.Differing == 0, "%d answers are not those of the request alone: %s", r.Differing, r.Difference)
+	all.must(sum == r.Requests, "%d of %d requests have come to an end", sum, r.Requests)
+	all.must(r.Answered > 0 && r.Cancelled > 0 && r.Bad > 0, "%d requests were answered, %d cancelled and %d bad; "+
+		"some of each are needed", r.Answered, r.Cancelled, r.Bad)
+	return all
+}
+
+// miscounted is where the counts of the server are others.
+func (r *Report) miscounted(busy int) []string {
+	var all list
+	must := all.must
 	must(busy == 0, "%d requests are being decoded or wait, and all clients have gone", busy)
 	must(r.Statuses["400"] == r.Bad, "the server has refused %d requests, and %d were bad", r.Statuses["400"], r.Bad)
 	must(r.Statuses["200"] >= r.Answered, "the server has counted %d answers, and %d came", r.Statuses["200"],

@@ -17,7 +17,8 @@ func TestServing(t *testing.T) {
 		require.Zero(t, code, stderr)
 		var r servingResult
 		require.NoError(t, json.Unmarshal([]byte(out), &r))
-		require.Equal(t, []int{20, 40, 2, 3}, []int{r.Prompt, r.Tokens, r.Rounds, r.Clients})
+		require.Equal(t, []int{20, 40, 2, 3, sequences},
+			[]int{r.Prompt, r.Tokens, r.Rounds, r.Clients, r.Sequences})
 		for _, times := range []serveTimes{r.Engine, r.Server, r.Loaded} {
 			for _, p := range []percentiles{times.First, times.Between, times.Token} {
 				require.Positive(t, p.P50)
