@@ -4,7 +4,8 @@ PYTHON ?= python3
 # Into a folder of this repository, so that what pip says of the user's own packages is beside the point.
 PIP := $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore
 
-.PHONY: build cuda demo library test test-go test-python race long engines soundness soundness-merge fuzz kernels
+.PHONY: build cuda demo library test test-go test-python race long engines chat-templates soundness soundness-merge
+.PHONY: fuzz kernels
 .PHONY: looping results experiments results-tools lint goldens clean
 
 # The modules that a launcher carries come from the module cache; embedding them makes amkc independent of it.
@@ -61,7 +62,7 @@ race:
 # The same tests on more programs, models and files, and those that take minutes; CONTRIBUTING.md says what runs where.
 long: build
 	AMKC_LONG=1 go test -timeout 60m ./...
-	@$(MAKE) --no-print-directory engines
+	@$(MAKE) --no-print-directory engines chat-templates
 
 # Campaigns on Slurm, on Ray and by way of MCP from Python, all on this machine, and the Kubernetes manifests against
 # the schema of the API. Slurm comes from the packages of Debian, which takes root where it is not there yet.
@@ -69,6 +70,20 @@ ENGINES := .engines/bin/python
 engines: build cuda $(ENGINES)
 	@command -v slurmctld >/dev/null || apt-get install -qq -y --no-install-recommends slurmctld slurmd slurm-client munge
 	AMKC=$(CURDIR)/amkc $(ENGINES) -m unittest discover -q -s scripts/cluster -p 'test_*.py'
+
+# Published chat templates beside jinja2, byte for byte: the 70 of llama.cpp, which this source distribution has. All of
+# them have to be equal on every conversation. Fetches 100 MB, into a folder that git ignores.
+PUBLISHED := .templates
+chat-templates: $(PUBLISHED)/folder/rendered.json
+	AMKC_CHAT_TEMPLATES=$(CURDIR)/$(PUBLISHED)/folder go test ./runtime/chat -run Published -count 1 -v
+
+$(PUBLISHED)/folder/rendered.json: $(PUBLISHED)/bin/python runtime/chat/testdata/render.py runtime/chat/testdata/conversations.json
+	$(PUBLISHED)/bin/pip download --quiet --no-deps --no-binary :all: --dest $(PUBLISHED) llama-cpp-python==0.3.36
+	$(PUBLISHED)/bin/python scripts/published_templates.py $(PUBLISHED)/llama_cpp_python-0.3.36.tar.gz $(PUBLISHED)/folder
+
+$(PUBLISHED)/bin/python:
+	$(PYTHON) -m venv $(PUBLISHED)
+	$(PUBLISHED)/bin/pip install --quiet --disable-pip-version-check transformers==5.23.0 jinja2==3.1.6
 
 $(ENGINES):
 	$(PYTHON) -m venv .engines

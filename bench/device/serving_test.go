@@ -12,8 +12,8 @@ import (
 // Engine, server and server with several clients are measured, of one sequence and of several.
 func TestServing(t *testing.T) {
 	for _, sequences := range []int{1, 4} {
-		code, out, stderr := device(t, servable(t, "", sequences), "serving", "--prompt", "20", "--tokens", "40", "--rounds", "2",
-			"--clients", "3")
+		code, out, stderr := device(t, servable(t, "", sequences), "serving", "--prompt", "20", "--tokens", "40",
+			"--rounds", "2", "--clients", "3")
 		require.Zero(t, code, stderr)
 		var r servingResult
 		require.NoError(t, json.Unmarshal([]byte(out), &r))

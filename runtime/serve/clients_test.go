@@ -11,8 +11,8 @@ import (
 )
 
 // 32 clients at a time, some of which go away or send what is no request, of an engine of one sequence and of one of
-// four: every answer is the one that the request has alone, nothing is lost, and nothing stays behind. AMKC_LONG sends a
-// thousand requests.
+// four: every answer is the one that the request has alone, nothing is lost, and nothing stays behind. AMKC_LONG sends
+// a thousand requests.
 func TestManyClients(t *testing.T) {
 	plan := clients.Plan{Requests: 48, Clients: 32, Seed: 9, Prompt: 7, Tokens: 7}
 	if os.Getenv("AMKC_LONG") != "" {
