@@ -46,7 +46,7 @@ type Server struct {
 	engine    Engine
 	tokenizer *tokenizer.Tokenizer
 	chat      *chat.Format
-	calls     bool // the model writes calls of tools that can be read
+	calls     func() callReader // a reader of the calls of tools that the model writes; nil: they cannot be read
 	eos       []int
 
 	vocabulary func() (*grammar.Vocabulary, error) // bytes of tokens, found when they are first needed
@@ -79,9 +79,12 @@ const (
 // New returns a server whose scheduler is not running yet: [Server.Serve] starts it.
 func New(c Config) *Server {
 	s := &Server{model: c.Model, engine: c.Engine, tokenizer: c.Tokenizer, chat: c.Chat,
-		calls: c.Chat != nil && writesCalls(c.Chat, c.Tokenizer), eos: c.EOS, sampling: c.Sampling,
+		eos: c.EOS, sampling: c.Sampling,
 		key: newSecret(c.APIKey), log: c.Log, metrics: newMetrics(), started: time.Now(),
 		maxBody: maxBody, pingEvery: pingEvery, writeTimeout: writeTimeout, now: time.Now, newID: newID}
+	if c.Chat != nil {
+		s.calls = callReaders(c.Chat, c.Tokenizer)
+	}
 	s.vocabulary = sync.OnceValues(func() (*grammar.Vocabulary, error) {
 		return grammar.FromTokenizer(s.engine.Limits().Vocab, s.tokenizer, s.eos)
 	})
