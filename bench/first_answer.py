@@ -22,6 +22,7 @@ SEED = 1
 FIRST = ((Case("testdata/models/pycoder-5m", "bf16"), "def fibonacci(n):"),
          (Case("testdata/configs/llama-3.2-1b", "bf16", SEED), "Name three rivers."))
 TOKENS = 48
+SUMMARY = 2  # lines behind the list of files that amkc prints
 HUB = "example"  # the organisation that the checkpoints are of, in the cache
 
 
@@ -43,7 +44,7 @@ def first_answer_row(shop, case, message):
     compile_s = time.monotonic() - begun
     launcher = out / launcher_name(out)
     own = os.access(launcher, os.X_OK)
-    chat = ([str(launcher), "chat"] if own else [str(shop.tools.amkc), "chat", str(out)]) + [
+    chat = ([str(launcher), "chat"] if own else [str(shop.tools.amkc), "chat", str(out), "--device", "cuda"]) + [
         "--max-tokens", str(TOKENS), "--stats"]
     shop.log.append(spell(chat) + f" <<< {message!r}")
     first_s, whole_s, answer, said = converse(shop, chat, message)
@@ -51,7 +52,8 @@ def first_answer_row(shop, case, message):
     return judge_first_answer({
         "compile_s": compile_s, "first_text_s": first_s, "answer_s": whole_s, "total_s": compile_s + first_s,
         "checkpoint_bytes": weights, "launcher": own, "message": message, "answer": answer,
-        "said": said.strip().splitlines()[-1:], "compiled": compiled.stderr.strip().splitlines()})
+        "said": said.strip().splitlines()[-1:],
+        "compiled": compiled.stdout.splitlines()[-SUMMARY:] + compiled.stderr.splitlines()})
 
 
 def judge_first_answer(r):

@@ -31,6 +31,7 @@ import benchmarks
 import comparing
 import endurance
 import first_answer
+import library
 import looping
 import machine
 import passes
@@ -50,6 +51,7 @@ SECTIONS = {"fixtures": accuracy.fixtures, "quantised": accuracy.quantised,
             "compare": comparing.compare, "prompts": prompts.prompts, "ablations": ablations.ablations,
             "pass_times": passes.pass_times, "sequences": passes.sequences,
             "first_answer": first_answer.first_answer, "serving": serving.serving, "clients": serving.clients,
+            "library": library.library,
             "soak": endurance.soak}
 
 

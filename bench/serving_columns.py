@@ -1,4 +1,4 @@
-"""What docs/results shows of the sections first_answer, serving and clients: a title, the rule, and columns.
+"""What docs/results shows of the sections first_answer, serving, clients and library: a title, the rule, and columns.
 
 Needs nothing, and must not know how a row was measured.
 """
@@ -65,4 +65,8 @@ SECTIONS = {
             ("goroutines before, after",
              lambda r: ", ".join(plain(r[k]["goroutines"]) for k in ("before", "after") if k in r)),
             ("heap, MB", lambda r: ", ".join(number(r, k, "heap", of=1e6, digits=2) for k in ("before", "after"))))),
+    "library": (
+        "The Python package",
+        "The examples of its docstrings, run on the kernel: every one has to print what it says, as in CI on the "
+        "reference VM.", (("examples", lambda r: plain(r.get("examples"))),)),
 }

@@ -12,6 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import first_answer
+import library
 import machine
 import report
 import serving
@@ -48,7 +49,8 @@ AMKC = """\
         out.mkdir(parents=True)
         (out / "mode").write_text(pathlib.Path(__file__).with_name("mode").read_text())
         (out / "amkc.manifest.json").write_text(json.dumps({{"facts": {{"model": {{"name": "m"}}}}}}))
-        print("build: " + args[0], file=sys.stderr)
+        print("file\\nbuild: " + args[0] + "\\nbuild: predicted")
+        print("build: a warning", file=sys.stderr)
 """
 
 
@@ -68,11 +70,19 @@ class Judged(unittest.TestCase):
         for wrong in ({"requests": 999}, {"passed": False}):
             self.assertFalse(serving.judge_clients(ASKED | wrong)["passed"])
 
+    def test_examples_of_the_library(self):
+        row = library.judge_library(0, "Ran 1 test in 9.8s\n\nOK")
+        self.assertTrue(row["passed"])
+        self.assertGreater(row["examples"], 20)
+        for code, said in ((1, "Expected: 1"), (0, "Ran 0 tests in 0.0s\n\nOK")):
+            self.assertFalse(library.judge_library(code, said)["passed"])
+
     def test_columns(self):
         rows = {"serving": serving.judge_serving(SERVED | {"cost_per_token_%": 2.44}),
                 "clients": serving.judge_clients(ASKED),
                 "first_answer": {"compile_s": 61.23, "first_text_s": 1.234, "answer_s": 2, "total_s": 62.46,
-                                 "checkpoint_bytes": 2.5e9, "launcher": False}}
+                                 "checkpoint_bytes": 2.5e9, "launcher": False},
+                "library": {"examples": 24}}
         cells = {name: [column[1](row) for column in report.SECTIONS[name][2]] for name, row in rows.items()}
         self.assertEqual(cells["serving"][1:4], ["0.80, 0.90"] * 3)
         self.assertEqual(cells["serving"][-3:], ["2.4", "8", "10"])
@@ -124,7 +134,7 @@ class FirstAnswer(unittest.TestCase):
         self.assertLess(row["first_text_s"] + 0.1, row["answer_s"])
         self.assertAlmostEqual(row["total_s"], row["compile_s"] + row["first_text_s"])
         self.assertEqual(row["said"], ["12 tokens, 5 a second"])
-        self.assertEqual(row["compiled"], ["build: example/pycoder-5m"])
+        self.assertEqual(row["compiled"], ["build: example/pycoder-5m", "build: predicted", "build: a warning"])
         self.assertGreater(row["checkpoint_bytes"], 10e6)
         self.assertIn("HF_HOME=", self.shop.log[-2])
         json.dumps(row, allow_nan=False)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROW = {"section": "first_answer", "model": "m", "passed": True, "launcher": False, "compile_s": 61.2,
-       "compiled": ["build/results/first_answer/m/build: m proved", "warning: x"], "message": "hello", "answer": "<a>\n",
-       "said": ["3 written"], "first_text_s": 1.25}
+       "compiled": ["build/results/first_answer/m/build: m proved", "warning: x"], "message": "hello",
+       "answer": "<a>\n", "said": ["3 written"], "first_text_s": 1.25}
 
 
 def draw(rows, model="m"):

@@ -12,7 +12,7 @@ import (
 )
 
 // Calls of tools are read out of answers in two forms. That of Hermes, which Qwen and others took over, is an object in
-// JSON with a name and arguments, between two marks. That of Llama 3 is the object alone, with a name and parameters.
+// JSON with a name and arguments, between two marks. That of Llama 3 is an object alone, with a name and parameters.
 const (
 	callOpens  = "<tool_call>"
 	callCloses = "</tool_call>"
@@ -119,8 +119,8 @@ func (c *markedCalls) say(text string) string {
 	return text
 }
 
-// bareCalls finds calls of Llama 3, of which an answer consists from its beginning on, with spaces or semicolons between
-// them. What follows anything else is text.
+// bareCalls finds calls of Llama 3, of which an answer consists from its beginning on, with spaces or semicolons
+// between them. What follows anything else is text.
 type bareCalls struct {
 	held            string // what may be the beginning of a call
 	scanned, depth  int    // bytes of held that have been looked at, and the braces that are open behind them

@@ -124,7 +124,7 @@ func TestBareCalls(t *testing.T) {
 			`and so on; {"name": "h"}`, []toolFunction{{"f", "{}"}, {"g", `{"x":1}`}}},
 		{`{"name": "f"}`, `{"name": "f"}`, nil},
 		{`{"name": "f", "arguments": {}}`, `{"name": "f", "arguments": {}}`, nil},
-		{`{"parameters": {}} {"name": "g", "parameters": {}}`, `{"parameters": {}} {"name": "g", "parameters": {}}`, nil},
+		{`{"parameters": 1} {"name": "g", "parameters": {}}`, `{"parameters": 1} {"name": "g", "parameters": {}}`, nil},
 		{`{"name": "f", "parameters": {"a"`, `{"name": "f", "parameters": {"a"`, nil},
 		{`{name} is`, `{name} is`, nil},
 		{`x {"name": "f", "parameters": {}}`, `x {"name": "f", "parameters": {}}`, nil},
