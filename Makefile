@@ -4,8 +4,8 @@ PYTHON ?= python3
 # Into a folder of this repository, so that what pip says of the user's own packages is beside the point.
 PIP := $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore
 
-.PHONY: build cuda demo library test test-go test-python race long engines chat-templates soundness soundness-merge
-.PHONY: fuzz kernels
+.PHONY: build cuda demo library test test-go test-python race long engines chat-templates openai soundness
+.PHONY: soundness-merge fuzz kernels
 .PHONY: looping results experiments results-tools lint goldens clean
 
 # The modules that a launcher carries come from the module cache; embedding them makes amkc independent of it.
@@ -62,7 +62,7 @@ race:
 # The same tests on more programs, models and files, and those that take minutes; CONTRIBUTING.md says what runs where.
 long: build
 	AMKC_LONG=1 go test -timeout 60m ./...
-	@$(MAKE) --no-print-directory engines chat-templates
+	@$(MAKE) --no-print-directory engines chat-templates openai
 
 # Campaigns on Slurm, on Ray and by way of MCP from Python, all on this machine, and the Kubernetes manifests against
 # the schema of the API. Slurm comes from the packages of Debian, which takes root where it is not there yet.
@@ -84,6 +84,15 @@ $(PUBLISHED)/folder/rendered.json: $(PUBLISHED)/bin/python runtime/chat/testdata
 $(PUBLISHED)/bin/python:
 	$(PYTHON) -m venv $(PUBLISHED)
 	$(PUBLISHED)/bin/pip install --quiet --disable-pip-version-check transformers==5.23.0 jinja2==3.1.6
+
+# OpenAI's own clients, for Python and for Go, against the server on the reference VM.
+OPENAI := .openai/bin/python
+openai: $(OPENAI)
+	AMKC_OPENAI=$(CURDIR)/$(OPENAI) AMKC_OPENAI_GO=1 go test ./runtime/serve -run OpenAI -count 1 -v
+
+$(OPENAI):
+	$(PYTHON) -m venv .openai
+	.openai/bin/pip install --quiet --disable-pip-version-check openai==3.57.0
 
 $(ENGINES):
 	$(PYTHON) -m venv .engines
