@@ -226,8 +226,8 @@ func toolBuild(ctx context.Context, dir string, o *BuildOptions, arch string, so
 	}
 	if _, err := exec.LookPath("go"); errors.Is(err, exec.ErrNotFound) {
 		missing.Add(diag.Warningf(codeNoTool, o.OutDir,
-			"no go here, so the launcher is not built (amkc run, chat and serve %s need none); finish with: make -C %[1]s",
-			o.OutDir))
+			"no go here, so the launcher is not built (amkc run, chat and serve %s need none); finish with: "+
+				"make -C %[1]s", o.OutDir))
 		return tools, missing, nil
 	}
 	_, noCC := exec.LookPath("gcc")
