@@ -77,9 +77,14 @@ PUBLISHED := .templates
 chat-templates: $(PUBLISHED)/folder/rendered.json
 	AMKC_CHAT_TEMPLATES=$(CURDIR)/$(PUBLISHED)/folder go test ./runtime/chat -run Published -count 1 -v
 
-$(PUBLISHED)/folder/rendered.json: $(PUBLISHED)/bin/python runtime/chat/testdata/render.py runtime/chat/testdata/conversations.json
+LLAMA_CPP := $(PUBLISHED)/llama_cpp_python-0.3.36.tar.gz
+RENDERING := runtime/chat/testdata/render.py runtime/chat/testdata/conversations.json
+$(PUBLISHED)/folder/rendered.json: $(LLAMA_CPP) $(RENDERING)
+	$(PUBLISHED)/bin/python scripts/published_templates.py $(LLAMA_CPP) $(PUBLISHED)/folder
+
+$(LLAMA_CPP): $(PUBLISHED)/bin/python
 	$(PUBLISHED)/bin/pip download --quiet --no-deps --no-binary :all: --dest $(PUBLISHED) llama-cpp-python==0.3.36
-	$(PUBLISHED)/bin/python scripts/published_templates.py $(PUBLISHED)/llama_cpp_python-0.3.36.tar.gz $(PUBLISHED)/folder
+	@touch $@
 
 $(PUBLISHED)/bin/python:
 	$(PYTHON) -m venv $(PUBLISHED)

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"amkc/runtime/infile"
 )
 
 // An Answer is what has to be the same.
@@ -19,6 +21,11 @@ type Answer struct {
 	Text     string // of a completion; of an embedding its numbers
 	Finish   string
 	LogProbs string // of the tokens, if they were asked for
+}
+
+// readAll reads the body of an answer, which is short.
+func readAll(body io.Reader) ([]byte, error) {
+	return infile.ReadStream(body, "answer", infile.Kind{Name: "an answer", Max: 64 << 20})
 }
 
 // choices are those of a whole completion, or of an event of a stream.
@@ -53,7 +60,7 @@ func (a *Answer) add(c choices) error {
 
 // read reads the body of an answer.
 func read(body io.Reader, path string, stream bool) (a Answer, err error) {
-	text, err := io.ReadAll(body)
+	text, err := readAll(body)
 	if err != nil {
 		return a, err
 	}
@@ -120,7 +127,7 @@ func counted(ctx context.Context, url string) (c counts, err error) {
 		return c, err
 	}
 	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
+	text, err := readAll(answer.Body)
 	if err != nil {
 		return c, err
 	}

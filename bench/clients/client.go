@@ -119,7 +119,7 @@ func (c *client) ask(ctx context.Context) error {
 		_, err := io.Copy(io.Discard, r.Body)
 		return err
 	case bad || r.StatusCode != http.StatusOK:
-		text, _ := io.ReadAll(r.Body)
+		text, _ := readAll(r.Body)
 		return fmt.Errorf("%s %s: status %d: %s", q.path, body, r.StatusCode, text)
 	}
 	got, err := read(r.Body, q.path, stream)

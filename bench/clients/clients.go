@@ -2,7 +2,7 @@
 // no request, and compares every answer with the one that the same request gets alone. The tests of runtime/serve do so
 // on the reference VM, and bench/device on a GPU.
 //
-// It knows the server by its HTTP alone, and must import nothing but the standard library.
+// It knows the server by its HTTP alone, and must import nothing but the standard library and runtime/infile.
 package clients
 
 import (
