@@ -4,7 +4,8 @@ PYTHON ?= python3
 # Into a folder of this repository, so that what pip says of the user's own packages is beside the point.
 PIP := $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore
 
-.PHONY: build cuda demo library test test-go test-python race long engines soundness soundness-merge fuzz kernels
+.PHONY: build cuda demo library test test-go test-python race long engines chat-templates openai soundness
+.PHONY: soundness-merge fuzz kernels
 .PHONY: looping results experiments results-tools lint goldens clean
 
 # The modules that a launcher carries come from the module cache; embedding them makes amkc independent of it.
@@ -61,7 +62,7 @@ race:
 # The same tests on more programs, models and files, and those that take minutes; CONTRIBUTING.md says what runs where.
 long: build
 	AMKC_LONG=1 go test -timeout 60m ./...
-	@$(MAKE) --no-print-directory engines
+	@$(MAKE) --no-print-directory engines chat-templates openai
 
 # Campaigns on Slurm, on Ray and by way of MCP from Python, all on this machine, and the Kubernetes manifests against
 # the schema of the API. Slurm comes from the packages of Debian, which takes root where it is not there yet.
@@ -69,6 +70,34 @@ ENGINES := .engines/bin/python
 engines: build cuda $(ENGINES)
 	@command -v slurmctld >/dev/null || apt-get install -qq -y --no-install-recommends slurmctld slurmd slurm-client munge
 	AMKC=$(CURDIR)/amkc $(ENGINES) -m unittest discover -q -s scripts/cluster -p 'test_*.py'
+
+# Published chat templates beside jinja2, byte for byte: the 70 of llama.cpp, which this source distribution has. All of
+# them have to be equal on every conversation. Fetches 100 MB, into a folder that git ignores.
+PUBLISHED := .templates
+chat-templates: $(PUBLISHED)/folder/rendered.json
+	AMKC_CHAT_TEMPLATES=$(CURDIR)/$(PUBLISHED)/folder go test ./runtime/chat -run Published -count 1 -v
+
+LLAMA_CPP := $(PUBLISHED)/llama_cpp_python-0.3.36.tar.gz
+RENDERING := runtime/chat/testdata/render.py runtime/chat/testdata/conversations.json
+$(PUBLISHED)/folder/rendered.json: $(LLAMA_CPP) $(RENDERING)
+	$(PUBLISHED)/bin/python scripts/published_templates.py $(LLAMA_CPP) $(PUBLISHED)/folder
+
+$(LLAMA_CPP): $(PUBLISHED)/bin/python
+	$(PUBLISHED)/bin/pip download --quiet --no-deps --no-binary :all: --dest $(PUBLISHED) llama-cpp-python==0.3.36
+	@touch $@
+
+$(PUBLISHED)/bin/python:
+	$(PYTHON) -m venv $(PUBLISHED)
+	$(PUBLISHED)/bin/pip install --quiet --disable-pip-version-check transformers==5.23.0 jinja2==3.1.6
+
+# OpenAI's own clients, for Python and for Go, against the server on the reference VM.
+OPENAI := .openai/bin/python
+openai: $(OPENAI)
+	AMKC_OPENAI=$(CURDIR)/$(OPENAI) AMKC_OPENAI_GO=1 go test ./runtime/serve -run OpenAI -count 1 -v
+
+$(OPENAI):
+	$(PYTHON) -m venv .openai
+	.openai/bin/pip install --quiet --disable-pip-version-check openai==3.57.0
 
 $(ENGINES):
 	$(PYTHON) -m venv .engines
@@ -127,6 +156,7 @@ experiments:
 # What bench/results.py needs on a GPU machine that has no Go, to be carried there.
 results-tools: $(MODULES)
 	CGO_ENABLED=0 go build -trimpath -o dist/results/ ./cmd/amkc ./bench/device ./bench/dequantised
+	CGO_ENABLED=1 go build -trimpath -buildvcs=false -buildmode=c-shared -o dist/results/libamk.so ./runtime/library/shared
 
 # Rewrite golden files; look at the diff before committing it.
 goldens:

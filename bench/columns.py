@@ -3,6 +3,8 @@
 Needs nothing, and must not know how a row was measured.
 """
 
+import serving_columns
+
 # What a section shows, and what its rows must satisfy. A column is a title and a function of the row.
 ACCURACY = (
     ("max error", lambda r: short(r.get("max_error"))),
@@ -106,6 +108,7 @@ SECTIONS = {
                       ("ratio", lambda r: fixed(r.get("ratio"))),
                       ("spread", lambda r: fixed(r.get("spread"), 3)),
                       ("rounds", lambda r: plain(r.get("rounds"))))),
+    **serving_columns.SECTIONS,
     "soak": ("Eight minutes", "Eight minutes of decoding freely in one session, restarting at position 0 at the end of "
              "the context; then two passes teacher-forced. Every pass gives the tokens of the first, the "
              "teacher-forced ones the same logits to the bit. At least 600,000 tokens; the median pass of the last "

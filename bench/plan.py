@@ -12,8 +12,8 @@ from report import REFERENCE
 
 ELSEWHERE = (*(f"fixtures/{name}-{dtype}" for name in BODIES for dtype in DTYPES), "quantised/*", "fallbacks/*",
              "passes/*", "pass_times/*", "sequences/*", "endurance/*",
-             "sanitizer/*", "sizes/*", "barriers/*", "bench/*", "contexts/*", "compare/*", "boundaries/*",
-             "timelines/*", "quality/*", "roofline/*")
+             "sanitizer/*", "first_answer/*", "serving/*", "clients/*", "library/*", "sizes/*", "barriers/*",
+             "bench/*", "contexts/*", "compare/*", "boundaries/*", "timelines/*", "quality/*", "roofline/*")
 
 
 def planned(name, ids):

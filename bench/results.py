@@ -33,6 +33,8 @@ import boundaries
 import comparing
 import endurance
 import experiments
+import first_answer
+import library
 import looping
 import machine
 import passes
@@ -40,6 +42,7 @@ import plan
 import prompts
 import quality
 import report
+import serving
 import timelines
 from sections import NotRun
 from workshop import Budget, InUse, OutOfTime, Workshop, sole_use
@@ -52,8 +55,10 @@ SECTIONS = {"fixtures": accuracy.fixtures, "quantised": accuracy.quantised,
             "barriers": looping.barriers, "bench": endurance.bench, "roofline": endurance.roofline,
             "contexts": endurance.contexts,
             "compare": comparing.compare, "prompts": prompts.prompts, "ablations": ablations.ablations,
-            "pass_times": passes.pass_times, "boundaries": boundaries.boundaries, "timelines": timelines.timelines,
-            "quality": quality.quality, "sequences": passes.sequences,
+             "pass_times": passes.pass_times, "boundaries": boundaries.boundaries, "timelines": timelines.timelines,
+             "quality": quality.quality, "sequences": passes.sequences,
+             "first_answer": first_answer.first_answer, "serving": serving.serving, "clients": serving.clients,
+             "library": library.library,
             "soak": endurance.soak}
 
 
@@ -91,7 +96,8 @@ def command_of(task, target):
 
 def start_builds(chosen, shop):
     for t in chosen:
-        shop.start(t.case, t.defines)
+        if t.builds:
+            shop.start(t.case, t.defines)
         for case, defines in t.also:
             shop.start(case, defines)
 

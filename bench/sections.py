@@ -22,6 +22,7 @@ class Task:
     run: Callable
     defines: tuple = ()
     also: tuple = ()  # builds that it needs besides: (case, defines) each
+    builds: bool = True  # False: the row makes a build of its own, which is a part of what it shows
 
     @property
     def id(self):

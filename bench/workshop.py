@@ -12,6 +12,8 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
+import threading
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +28,7 @@ RUN_SECONDS = 300  # nothing that is decoded here takes as long, unless it hangs
 KERNELS = ("megakernel", "measure", "reference", "prompt")
 WEIGHTS = "weights.safetensors"
 NVCC_FLAGS = ("-O3", "-std=c++17")
+DEVICE_VERBS = ("soak", "passes", "sequences", "serving", "clients")  # that launchers do not have
 LONG = 32768  # positions from which on a build says in its key how many it has
 FEATURES = ("AMK_BULK_COPY=0", "AMK_ASYNC_COPY=0", "AMK_TENSOR_CORES=0")
 MEASURING = ("AMK_PARTS=1",)  # definitions that nothing but measure.cu knows
@@ -80,6 +83,7 @@ class Case:
     cache: str = ""  # how keys and values are, as --cache takes it
     rows: int = 1  # of passes that it is compiled for besides
     sequences: int = 1  # likewise
+    spoken: bool = False  # with the tokenizer and the chat template of spoken.py, where the model has none
 
     @property
     def name(self):
@@ -91,7 +95,7 @@ class Case:
                 (f"-max{self.max_seq}" if self.max_seq and self.max_seq >= LONG else "") +
                 "".join(f"-{item.replace(':', '-').replace('*', '')}" for item in self.weights.split(",") if item) +
                 (f"-cache-{self.cache}" if self.cache else "") + (f"-rows{self.rows}" if self.rows > 1 else "") +
-                (f"-sequences{self.sequences}" if self.sequences > 1 else "") +
+                (f"-sequences{self.sequences}" if self.sequences > 1 else "") + ("-spoken" if self.spoken else "") +
                 "".join(f"-{group + '.' if group else ''}{name}={value}" for group, name, value in self.knobs))
 
     def config(self):
@@ -129,6 +133,7 @@ class Workshop:
         self.builds = {}
         self.log = []  # commands of the current row
         self.planned = set()  # ids of the rows that this invocation makes, for those that share a measurement
+        self.speaking = threading.Lock()
         self.weights = {}  # the first file with weights of a digest
         self.work.mkdir(parents=True, exist_ok=True)
 
@@ -175,6 +180,13 @@ class Workshop:
                  for key, f in self.builds.items()}
         return {key: e and (str(e) or "not made") for key, e in ended.items()}
 
+    def spoken(self, args):
+        """Makes a model that can be talked to, by spoken.py, and returns the command."""
+        command = [sys.executable, str(machine.REPO / "bench/spoken.py"), *args]
+        with self.speaking:  # several builds may want the same
+            self.execute(command, BUILD_SECONDS)
+        return ["python3", *command[1:]]
+
     def dequantised(self, case):
         """A checkpoint whose tensors have the values that the build of a case computes with."""
         directory = self.work / (case.key + "-values")
@@ -183,13 +195,16 @@ class Workshop:
         return str(directory)
 
     def compile(self, case, directory):
-        args = [str(self.tools.amkc), case.model, "-o", str(directory), "--target", self.target] + case.flags()
-        commands = []
+        model, commands = case.model, []
+        if case.spoken:
+            model = str(self.work / f"{case.name}-spoken")
+            commands = [spell(self.spoken([case.model, model]))]
+        args = [str(self.tools.amkc), model, "-o", str(directory), "--target", self.target] + case.flags()
         if case.knobs:
             config = directory.with_name(directory.name + ".config.json")
             config.write_text(case.config() + "\n", encoding="utf-8")
             args += ["--config", str(config)]
-            commands = [f"echo {shlex.quote(case.config())} > {spell([str(config)])}"]
+            commands += [f"echo {shlex.quote(case.config())} > {spell([str(config)])}"]
         stamp = directory.with_name(directory.name + ".stamp")
         made_by = json.dumps([machine.digest(self.tools.amkc), args, self.tools.nvcc])
         kept = stamp.exists() and stamp.read_text() == made_by and (directory / "megakernel.fatbin").exists()
@@ -277,7 +292,7 @@ class Workshop:
         """Runs a verb of bench/device, or of the build's own launcher where there is one, perhaps under another
         tool."""
         launcher = Path(directory) / launcher_name(directory)
-        own = verb not in ("soak", "passes", "sequences") and os.access(launcher, os.X_OK)
+        own = verb not in DEVICE_VERBS and os.access(launcher, os.X_OK)
         args = [*under] + ([str(launcher)] if own else [str(self.tools.device), str(directory)]) + [verb, *flags]
         self.log.append(spell(args))
         return self.execute(args, seconds, accept=accept)

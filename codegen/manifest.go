@@ -153,11 +153,12 @@ func Footprint(p *ir.Program, passes ...*ir.Program) (host.Footprint, error) {
 		}
 		exchanges[i], sequences = of.exchangeBytes, max(sequences, q.Pass.NumSequences())
 	}
-	if b.d.PromptTokens > 0 {
-		exchanges = append(exchanges, host.PromptBytes(b.d.PromptBytes, b.d.PromptTokens))
+	if prompt := b.d.PromptTokens; prompt > 0 {
+		exchanges = append(exchanges, host.PromptBytes(b.d.PromptBytes, prompt))
 	}
-	return host.Info{SMs: p.Target.SMs, Vocab: p.Model.Vocab, MaxSeq: p.Model.MaxSeq, ExchangeBytes: b.exchangeBytes,
-		WeightBytes: int64(b.d.WeightBytes), CacheBytes: int64(b.d.CacheBytes)}.Footprint(sequences, exchanges...), nil
+	return host.Info{SMs: p.Target.SMs, Vocab: p.Model.Vocab, MaxSeq: p.Model.MaxSeq, Hidden: p.Model.Hidden,
+		ExchangeBytes: b.exchangeBytes, WeightBytes: int64(b.d.WeightBytes), CacheBytes: int64(b.d.CacheBytes),
+	}.Footprint(sequences, b.d.PromptTokens, exchanges...), nil
 }
 
 // traffic counts the bytes a step reads: every weight that a GEMV streams, as often as one does (an embedding table

@@ -209,11 +209,11 @@ func toolBuild(ctx context.Context, dir string, o *BuildOptions, arch string, so
 	_, noCXX := exec.LookPath("g++")
 	switch {
 	case nvcc == "":
-		missing.Add(diag.Warningf(codeNoTool, dir,
+		missing.Add(diag.Warningf(codeNoTool, o.OutDir,
 			"no nvcc here, so the kernels are not compiled; finish with: make -C %s (nvcc on PATH, or make cuda "+
 				"for a local one)", o.OutDir))
 	case noCXX != nil:
-		missing.Add(diag.Warningf(codeNoTool, dir,
+		missing.Add(diag.Warningf(codeNoTool, o.OutDir,
 			"no g++ here, which nvcc needs, so the kernels are not compiled; finish with: make -C %s", o.OutDir))
 	default:
 		if d := compileAll(ctx, nvcc, dir, o, arch, sources); d != nil {
@@ -225,13 +225,14 @@ func toolBuild(ctx context.Context, dir string, o *BuildOptions, arch string, so
 		return tools, missing, nil
 	}
 	if _, err := exec.LookPath("go"); errors.Is(err, exec.ErrNotFound) {
-		missing.Add(diag.Warningf(codeNoTool, dir,
-			"no go here, so the launcher is not built (amkc run %s needs none); finish with: make -C %[1]s", o.OutDir))
+		missing.Add(diag.Warningf(codeNoTool, o.OutDir,
+			"no go here, so the launcher is not built (amkc run, chat and serve %s need none); finish with: "+
+				"make -C %[1]s", o.OutDir))
 		return tools, missing, nil
 	}
 	_, noCC := exec.LookPath("gcc")
 	if noCC != nil {
-		missing.Add(diag.Warningf(codeNoTool, dir,
+		missing.Add(diag.Warningf(codeNoTool, o.OutDir,
 			"no gcc here, so %s is not built, which programs in C and Python need; finish with: make -C %s",
 			host.LibraryFile, o.OutDir))
 	}

@@ -5,11 +5,12 @@
 //	device DIR passes [flags]                   compares passes of all kinds with single tokens, to the bit
 //	device DIR sequences [flags]                decodes texts that come and go, and compares each with itself alone
 //	device DIR serving [flags]                  what the server costs, beside its engine without HTTP
+//	device DIR clients [flags]                  serves many clients, and compares each answer with that of it alone
 //	device turns [flags] DIR[:STEPS]...         benches builds interleaved, checked first, all of them open at once
 //
 // It is for bench/results.py. Exit codes are those of the launcher: 0 success; 1 the input is at fault, or passes
-// differ; 2 bad usage or a broken environment. It imports packages of runtime and bench/turns, and must not import the
-// compiler: what it shows of a build must not depend on how the build was made.
+// differ; 2 bad usage or a broken environment. It imports packages of runtime, bench/turns and bench/clients, and must
+// not import the compiler: what it shows of a build must not depend on how the build was made.
 package main
 
 import (
@@ -28,7 +29,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return takeTurns(args[1:], stdout, stderr)
 	}
 	if len(args) < 2 {
-		fmt.Fprintln(stderr, "usage: device DIR run|check|bench|info|soak|passes|sequences|serving [flags]")
+		fmt.Fprintln(stderr, "usage: device DIR run|check|bench|info|soak|passes|sequences|serving|clients [flags]")
 		fmt.Fprintln(stderr, "       device turns [flags] DIR[:STEPS]...")
 		return 2
 	}
@@ -49,6 +50,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 	if args[1] == "serving" {
 		return serving(dir, args[2:], stdout, stderr)
+	}
+	if args[1] == "clients" {
+		return manyClients(dir, args[2:], stdout, stderr)
 	}
 	return cli.Launcher{Model: facts.Model, Dir: dir}.Main(args[1:], stdin, stdout, stderr)
 }

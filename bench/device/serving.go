@@ -26,6 +26,8 @@ type servingResult struct {
 	Tokens  int `json:"tokens"` // of each answer
 	Rounds  int `json:"rounds"` // of a request each, or of one of each client
 	Clients int `json:"clients"`
+	// that the server decodes at a time
+	Sequences int `json:"sequences"`
 
 	Engine serveTimes `json:"engine"`           // one sequence, without HTTP
 	Server serveTimes `json:"server"`           // one client
@@ -91,6 +93,7 @@ func (r *servingResult) measure(ctx context.Context, dir string, gpu int) (err e
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	limits := engine.New(s, host.BatchOptions{}).Limits()
+	r.Sequences = limits.Sequences
 	if r.Prompt+r.Tokens-1 > limits.MaxSeq {
 		return fmt.Errorf("a prompt of %d ids and %d tokens behind it do not fit %d positions", r.Prompt, r.Tokens,
 			limits.MaxSeq)

@@ -2,33 +2,23 @@ package main
 
 import (
 	"encoding/json"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/runtime/host"
 	"amkc/runtime/host/hosttest"
 )
 
 // Engine, server and server with several clients are measured, of one sequence and of several.
 func TestServing(t *testing.T) {
-	hosttest.NeedDriver(t)
-	tokenizer, err := os.ReadFile("../../testdata/models/pycoder-5m/tokenizer.json")
-	require.NoError(t, err)
 	for _, sequences := range []int{1, 4} {
-		dir := hosttest.Build(t, "", func(f *host.Facts) {
-			if sequences > 1 {
-				f.Passes = []host.Pass{{Rows: 1, Sequences: sequences, Stages: f.Stages}}
-			}
-		})
-		hosttest.Write(t, dir, host.TokenizerFile, tokenizer)
-		code, out, stderr := device(t, dir, "serving", "--prompt", "20", "--tokens", "40", "--rounds", "2",
-			"--clients", "3")
+		code, out, stderr := device(t, servable(t, "", sequences), "serving", "--prompt", "20", "--tokens", "40",
+			"--rounds", "2", "--clients", "3")
 		require.Zero(t, code, stderr)
 		var r servingResult
 		require.NoError(t, json.Unmarshal([]byte(out), &r))
-		require.Equal(t, []int{20, 40, 2, 3}, []int{r.Prompt, r.Tokens, r.Rounds, r.Clients})
+		require.Equal(t, []int{20, 40, 2, 3, sequences},
+			[]int{r.Prompt, r.Tokens, r.Rounds, r.Clients, r.Sequences})
 		for _, times := range []serveTimes{r.Engine, r.Server, r.Loaded} {
 			for _, p := range []percentiles{times.First, times.Between, times.Token} {
 				require.Positive(t, p.P50)
@@ -40,9 +30,7 @@ func TestServing(t *testing.T) {
 	code, _, stderr := device(t, hosttest.Build(t, "", nil), "serving", "--tokens", "1")
 	require.Equal(t, 2, code)
 	require.Contains(t, stderr, "2 tokens at least")
-	dir := hosttest.Build(t, "", nil)
-	hosttest.Write(t, dir, host.TokenizerFile, tokenizer)
-	code, _, stderr = device(t, dir, "serving", "--prompt", "100")
+	code, _, stderr = device(t, servable(t, "", 1), "serving", "--prompt", "100")
 	require.Equal(t, 2, code)
 	require.Contains(t, stderr, "do not fit 128 positions")
 	require.Equal(t, percentiles{2, 4}, percentilesOf([]float64{4, 1, 3, 2}))

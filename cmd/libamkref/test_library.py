@@ -1,15 +1,18 @@
 """Tests of amk.h and of the Python package, through libamkref.so: the same functions, on the reference VM.
 
-`make library` runs them, with the library in AMK_LIBRARY. With libamk.so there, and a build of pycoder-5m in AMK_MODEL,
-those of Package run on a GPU.
+`make library` runs them, with the library in AMK_LIBRARY; nothing of it is ever skipped. With libamk.so there, and a
+build of pycoder-5m in AMK_MODEL, the examples of docstrings and those of Package run on a GPU.
 """
 
 import array
+import contextlib
 import ctypes
 import doctest
 import importlib
+import io
 import json
 import os
+import pkgutil
 import re
 import signal
 import subprocess
@@ -17,7 +20,9 @@ import sys
 import tempfile
 import threading
 import time
+import types
 import unittest
+from unittest import mock
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CAPI = os.path.join(ROOT, "runtime", "library", "capi")
@@ -27,9 +32,10 @@ MODEL = os.path.abspath(os.environ.get("AMK_MODEL", CHECKPOINT))
 LIBRARY = os.path.abspath(os.environ["AMK_LIBRARY"])
 os.environ["AMK_LIBRARY"] = LIBRARY  # the examples change the working directory
 PROMPT = "def fibonacci(n):"
-sys.path.insert(0, PACKAGE)
+sys.path[:0] = [PACKAGE, os.path.join(ROOT, "bench")]
 
 import amk  # noqa: E402
+import spoken  # noqa: E402
 from amk import _library  # noqa: E402
 
 
@@ -62,22 +68,59 @@ class Examples(unittest.TestCase):
     """The examples that documentation has."""
 
     def test_docstrings(self):
+        written = 0
+        for name in os.listdir(os.path.join(PACKAGE, "amk")):
+            if name.endswith(".py"):
+                with open(os.path.join(PACKAGE, "amk", name), encoding="utf-8") as f:
+                    written += sum(line.lstrip().startswith(">>> ") for line in f)
         before = os.getcwd()
         with tempfile.TemporaryDirectory() as work, amk.Model(MODEL) as model:
             os.symlink(MODEL, os.path.join(work, "build"))
             os.chdir(work)
             try:
                 tried = 0
-                for name in ("amk", "amk._model"):
+                for name in ("amk", *(f"amk.{m.name}" for m in pkgutil.iter_modules(amk.__path__))):
                     module = importlib.import_module(name)
                     shown = amk.Model("build")
                     result = doctest.testmod(module, globs={"amk": amk, "model": shown})
                     shown.close()
                     self.assertEqual(result.failed, 0)
                     tried += result.attempted
-                self.assertGreaterEqual(tried, 14)
+                self.assertEqual(tried, written, "examples that doctest does not find")
+                self.assertGreater(tried, 20)
             finally:
                 os.chdir(before)
+
+    def test_manual(self):
+        """The examples of docs/library.md, of a model with a chat template, and of few tokens."""
+        with open(os.path.join(ROOT, "docs", "library.md"), encoding="utf-8") as f:
+            examples = re.findall(r"(?ms)^```python\n(.*?)^```$", f.read())
+        self.assertEqual(len(examples), 2)
+        opened = []
+
+        class Short(amk.Model):
+            def __init__(self, *args):
+                super().__init__(*args)
+                opened.append(self)
+
+            def generate(self, prompt, **options):
+                return super().generate(prompt, **{**options, "max_tokens": 6})
+
+        before, out = os.getcwd(), io.StringIO()
+        names = {"frames": [[0.25] * 256] * 3, "head": len, "numpy": types.SimpleNamespace(asarray=memoryview)}
+        with tempfile.TemporaryDirectory() as work:
+            spoken.make(CHECKPOINT, os.path.join(work, "build"))
+            os.chdir(work)
+            try:
+                with mock.patch.object(amk, "Model", Short), contextlib.redirect_stdout(out):
+                    for example in examples:
+                        exec(compile(example, "docs/library.md", "exec"), names)  # noqa: S102
+            finally:
+                os.chdir(before)
+                for model in opened:
+                    model.close()
+        self.assertGreater(len(out.getvalue()), 20)
+        self.assertEqual(names["action"], 1)
 
     def test_example_in_c(self):
         with amk.Model(MODEL) as model:

@@ -20,6 +20,8 @@ type engine interface {
 	Feed(ctx context.Context, ids []int, onLogits func(position int, logits []float32) error) (next int, err error)
 	// Complete decodes a prompt and up to n tokens after it, until one of stops, and gives each to emit.
 	Complete(ctx context.Context, prompt []int, n int, stops []int, emit func(id int) error) (host.Completion, error)
+	// State decodes an id, and returns the last hidden state after it, valid until the next call.
+	State(ctx context.Context, id int) ([]float32, error)
 	// Position is that of the next token; the cache holds the rows before it.
 	Position() int
 	// Reset starts a new sequence at position 0.
@@ -66,6 +68,7 @@ type opened struct {
 	name   string // of the model
 	vocab  int
 	maxSeq int
+	hidden int // elements of a hidden state
 	chunk  int // tokens of a prompt that Feed takes in a short time
 }
 

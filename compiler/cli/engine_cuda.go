@@ -69,7 +69,7 @@ func openCUDA(ctx context.Context, c *call, dir string, gpu int) (*opened, error
 	}
 	facts := s.Facts()
 	return &opened{engine: cudaEngine{s, dir}, device: deviceCUDA, name: facts.Model.Name, vocab: facts.Model.Vocab,
-		maxSeq: facts.Model.MaxSeq, chunk: facts.PromptPart()}, nil
+		maxSeq: facts.Model.MaxSeq, hidden: facts.Model.Hidden, chunk: facts.PromptPart()}, nil
 }
 
 // openSession opens a build directory on a GPU, for what is no engine too.
@@ -89,6 +89,11 @@ type cudaEngine struct {
 func (e cudaEngine) Feed(ctx context.Context, ids []int, onLogits func(int, []float32) error) (int, error) {
 	next, err := e.Session.Feed(ctx, ids, onLogits)
 	return next, hostError(e.dir, err)
+}
+
+func (e cudaEngine) State(ctx context.Context, id int) ([]float32, error) {
+	state, err := e.Session.State(ctx, id)
+	return state, hostError(e.dir, err)
 }
 
 func (e cudaEngine) Complete(ctx context.Context, prompt []int, n int, stops []int,

@@ -52,7 +52,7 @@ func newRef(c *call, round refvm.Rounding, p *ir.Program, w refvm.Weights, relea
 	}
 	e := &refEngine{session: s, release: release, line: line, streams: !c.json && progress.IsTerminal(c.stdout)}
 	return &opened{engine: e, device: deviceRef, name: p.Model.Name, vocab: p.Model.Vocab, maxSeq: p.Model.MaxSeq,
-		chunk: 1}, nil
+		hidden: p.Model.Hidden, chunk: 1}, nil
 }
 
 // watchedWeights shows how much of them has been read.
@@ -115,6 +115,14 @@ func (e *refEngine) Feed(ctx context.Context, ids []int, onLogits func(position 
 		}
 	}
 	return next, nil
+}
+
+// State decodes an id, and returns the last hidden state after it.
+func (e *refEngine) State(ctx context.Context, id int) ([]float32, error) {
+	if _, err := e.step(ctx, id, nil); err != nil {
+		return nil, err
+	}
+	return e.session.Hidden(), nil
 }
 
 // step decodes one id.

@@ -28,7 +28,7 @@ func helpVerb() verb {
 			}
 			other := &call{verb: v, stdout: c.stdout, stderr: c.stderr}
 			other.defineFlags()
-			return other.printHelp()
+			return other.printVerb()
 		},
 	}
 }
@@ -41,13 +41,19 @@ func verbNames() []string {
 	return names
 }
 
-// printHelp prints the help of the call's verb; that of compiling begins with the overview.
+// printHelp prints the help of the call's verb, or the overview where neither a verb nor a model is named.
 func (c *call) printHelp() error {
+	if c.verb.name == compileName && c.flags.NArg() == 0 {
+		c.raw = true
+		return c.print(overview())
+	}
+	return c.printVerb()
+}
+
+// printVerb prints what the call's verb does, and its flags.
+func (c *call) printVerb() error {
 	v := &c.verb
 	var b strings.Builder
-	if v.name == compileName {
-		b.WriteString(overview() + "\n")
-	}
 	fmt.Fprintf(&b, "usage: %s\n\n%s\n", v.synopsisLine(), sentence(v.summary))
 	if v.details != "" {
 		fmt.Fprintf(&b, "\n%s\n", v.details)
@@ -119,9 +125,9 @@ func overview() string {
 	for _, v := range verbs() {
 		fmt.Fprintf(&b, "  %-*s  %s\n", width, v.heading(), v.summary)
 	}
-	b.WriteString("\nA first word that is no verb is a model directory. amkc help VERB lists the flags of a verb, " +
-		"amkc explain CODE\n" +
-		"says what a diagnostic means.\n\n" +
+	b.WriteString("\nA first word that is no verb is a model: its directory, or its id in the hub's cache. amkc help " +
+		"VERB lists the\n" +
+		"flags of a verb, amkc help compile those of compiling; amkc explain CODE says what a diagnostic means.\n\n" +
 		"Exit codes: 0 success; 1 the input is at fault, or differences were found; 2 bad usage or a broken " +
 		"environment.\n")
 	return b.String()

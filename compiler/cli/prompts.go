@@ -29,7 +29,7 @@ func (o *opened) sequences(b host.BatchOptions) serve.Engine {
 	if cuda, is := o.engine.(cudaEngine); is {
 		return diagnosed{sessions.New(cuda.Session, b), cuda.dir}
 	}
-	return serve.NewSingle(o, o.vocab, o.maxSeq, o.chunk)
+	return serve.NewSingle(o, serve.Limits{Vocab: o.vocab, MaxSeq: o.maxSeq, Hidden: o.hidden}, o.chunk)
 }
 
 // A diagnosed engine is one of a session on a GPU whose errors are diagnostics.

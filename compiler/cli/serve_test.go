@@ -73,6 +73,7 @@ func TestServe(t *testing.T) {
 		"--json"}, nil, &out, &stderr), stderr.String())
 	var want struct{ Text string }
 	require.NoError(t, json.Unmarshal(out.Bytes(), &want))
+	var embeddings []string
 	for _, dir := range []string{served, build} {
 		s := startServing(t, dir)
 		status, body := post(t, s.url+"/v1/completions",
@@ -81,6 +82,9 @@ func TestServe(t *testing.T) {
 		var got struct{ Choices []struct{ Text string } }
 		require.NoError(t, json.Unmarshal([]byte(body), &got))
 		require.Equal(t, want.Text, got.Choices[0].Text)
+		status, body = post(t, s.url+"/v1/embeddings", `{"input": "def fib(n):"}`)
+		require.Equal(t, 200, status, body)
+		embeddings = append(embeddings, body)
 		status, body = post(t, s.url+"/v1/chat/completions", `{"messages": [{"role": "user", "content": "hi"}]}`)
 		require.Equal(t, 400, status)
 		require.Contains(t, body, "no_chat_template")
@@ -88,6 +92,9 @@ func TestServe(t *testing.T) {
 		require.Contains(t, s.stderr.String(), "path=/v1/completions status=200")
 		require.Contains(t, s.stderr.String(), "[AMK1207]")
 	}
+	require.Equal(t, 255, strings.Count(embeddings[0][strings.Index(embeddings[0], `"embedding":[`):], ",")-
+		strings.Count(embeddings[0][strings.Index(embeddings[0], `],"index"`):], ","), "256 elements")
+	require.Equal(t, embeddings[0], embeddings[1])
 }
 
 // The key is taken from the environment too, and names that lead here are answered with a key alone.

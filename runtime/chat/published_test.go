@@ -40,8 +40,8 @@ func referenceTokens() *jinja.Dict {
 }
 
 // Templates that are others' are not in the repository. AMKC_CHAT_TEMPLATES names a folder of them that
-// testdata/render.py was run on; the test counts those that are equal byte for byte on every conversation, an error
-// where jinja2 has one included.
+// testdata/render.py was run on, as make chat-templates does; the test counts those that are equal byte for byte on
+// every conversation, an error where jinja2 has one included.
 func TestPublishedTemplates(t *testing.T) {
 	folder := os.Getenv("AMKC_CHAT_TEMPLATES")
 	if folder == "" {
@@ -55,6 +55,7 @@ func TestPublishedTemplates(t *testing.T) {
 	for name := range want {
 		names = append(names, name)
 	}
+	require.NotEmpty(t, names, "templates in %s", folder)
 	sort.Strings(names)
 	texts, refusals := 0, 0
 	for _, name := range names {
@@ -89,6 +90,7 @@ func TestPublishedTemplates(t *testing.T) {
 	t.Logf("%d of %d templates are equal: %d texts and %d refusals", len(names)-len(unequal), len(names), texts,
 		refusals)
 	require.Empty(t, unequal)
+	require.Positive(t, texts)
 }
 
 // difference shows where two texts part.

@@ -87,7 +87,7 @@ func (s *Session) Decode(ctx context.Context, in Input, want Outputs) (next int,
 			}
 		}
 		if want.Hidden != nil {
-			if err := s.readRows(s.hidden, n, s.info.Hidden, func(i int, hidden []float32) error {
+			if err := s.readRows(s.mem.hidden, n, s.info.Hidden, func(i int, hidden []float32) error {
 				return want.Hidden(first+i, hidden)
 			}); err != nil {
 				return 0, err
@@ -95,6 +95,16 @@ func (s *Session) Decode(ctx context.Context, in Input, want Outputs) (next int,
 		}
 	}
 	return next, nil
+}
+
+// State decodes a token at the session's position, and returns the last hidden state [hidden] after it. Errors are
+// those of [Session.Decode].
+func (s *Session) State(ctx context.Context, id int) (state []float32, err error) {
+	_, err = s.Decode(ctx, Input{IDs: []int{id}}, Outputs{Hidden: func(_ int, hidden []float32) error {
+		state = hidden
+		return nil
+	}})
+	return state, err
 }
 
 // takes checks that an input can be decoded at the session's position.
@@ -120,29 +130,12 @@ func (s *Session) takes(in Input) error {
 	return nil
 }
 
-// vectors makes sure that there is a place on the GPU for a vector of each token of a launch. It takes no memory before
-// something needs it.
-func (s *Session) vectors(place *driver.Ptr) (err error) {
-	if *place != 0 {
-		return nil
-	}
-	tokens := maxSteps
-	if s.prompt != nil {
-		tokens = max(tokens, s.prompt.tokens)
-	}
-	*place, err = s.dev.Alloc(4 * tokens * s.info.Hidden)
-	return err
-}
-
 // given writes the ids of a launch and the embeddings among them where the kernel finds them.
 func (s *Session) given(p *launchParams, ids []int, rows []float32) error {
 	if len(rows) == 0 {
 		return s.dev.CopyHtoD(p.Forced, words(ids), nil)
 	}
-	if err := s.vectors(&s.embeddings); err != nil {
-		return err
-	}
-	p.Embeddings = s.embeddings
+	p.Embeddings = s.mem.embeddings
 	ids = slices.Clone(ids)
 	for i := range ids {
 		if ids[i] != Embedding {

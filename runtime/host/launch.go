@@ -167,10 +167,7 @@ func (s *Session) start(b burst) error {
 		}
 	}
 	if b.hidden {
-		if err := s.vectors(&s.hidden); err != nil {
-			return err
-		}
-		p.Hidden = s.hidden
+		p.Hidden = s.mem.hidden
 	}
 	if len(b.stops) > 0 {
 		p.StopIDs, p.NStop = s.mem.scratch+driver.Ptr(s.mem.stopIDs), len(b.stops)

@@ -42,6 +42,7 @@ func roundUp(n, to int) int { return (n + to - 1) / to * to }
 type memory struct {
 	layout
 	weights, cache, scratch driver.Ptr
+	embeddings, hidden      driver.Ptr // a vector for each token of a launch
 	pinned                  *driver.Pinned
 	set                     []Sampling // the settings that are there
 }
@@ -51,19 +52,23 @@ type memory struct {
 type Footprint struct {
 	Weights uint64 `json:"weights"`
 	Cache   uint64 `json:"cache"` // of all sequences of a pass
-	Other   uint64 `json:"other"` // exchange pages, the vectors of a prompt's pass, logits and the words of a launch
-	MaxSeq  int    `json:"max_seq"`
+	// Other are exchange pages, the vectors of a prompt's pass, and embeddings, hidden states, logits and words of a
+	// launch.
+	Other  uint64 `json:"other"`
+	MaxSeq int    `json:"max_seq"`
 
 	row uint64 // bytes of the cache a position
 }
 
-// Footprint is known from the sizes alone, without a GPU. There is a cache for each of so many sequences. passes are
-// the sizes of what the build's other kernels have for themselves: the exchange pages of those for passes of several
-// tokens, and [PromptBytes] of that for prompts.
-func (i Info) Footprint(sequences int, passes ...int) Footprint {
+// Footprint is known from the sizes alone, without a GPU. There is a cache for each of so many sequences, and the
+// kernel for prompts decodes up to so many tokens at once, 0 if there is none. passes are the sizes of what the build's
+// other kernels have for themselves: the exchange pages of those for passes of several tokens, and [PromptBytes] of
+// that for prompts.
+func (i Info) Footprint(sequences, prompt int, passes ...int) Footprint {
 	cache := int64(sequences) * i.CacheBytes
 	f := Footprint{Weights: paged(i.WeightBytes), Cache: paged(cache),
-		Other:  paged(int64(i.ExchangeBytes)) + paged(int64(layoutFor(i).scratchBytes)),
+		Other: paged(int64(i.ExchangeBytes)) + paged(int64(layoutFor(i).scratchBytes)) +
+			2*paged(i.vectorBytes(prompt)),
 		MaxSeq: i.MaxSeq, row: uint64((cache + int64(i.MaxSeq) - 1) / int64(i.MaxSeq))}
 	for _, bytes := range passes {
 		f.Other += paged(int64(bytes))
@@ -71,16 +76,21 @@ func (i Info) Footprint(sequences int, passes ...int) Footprint {
 	return f
 }
 
+// vectorBytes are those of a vector for each token of a launch: its embeddings, or its last hidden states.
+func (i Info) vectorBytes(prompt int) int64 {
+	return 4 * int64(max(maxSteps, prompt)) * int64(i.Hidden)
+}
+
 // Bytes is all of it.
 func (f Footprint) Bytes() uint64 { return f.Weights + f.Cache + f.Other }
 
 // checkMemory says whether everything fits before anything is allocated.
-func checkMemory(d *driver.Device, i Info, sequences int, passes ...int) error {
+func checkMemory(d *driver.Device, i Info, sequences, prompt int, passes ...int) error {
 	free, total, err := d.MemInfo()
 	if err != nil {
 		return err
 	}
-	f := i.Footprint(sequences, passes...)
+	f := i.Footprint(sequences, prompt, passes...)
 	if f.Bytes() <= free {
 		return nil
 	}
@@ -104,7 +114,7 @@ func (f Footprint) Fits(free uint64) int {
 }
 
 // allocate takes all of it. On an error nothing is held.
-func allocate(d *driver.Device, i Info, sequences int) (_ *memory, err error) {
+func allocate(d *driver.Device, i Info, sequences, prompt int) (_ *memory, err error) {
 	m := &memory{layout: layoutFor(i)}
 	defer func() {
 		if err != nil {
@@ -116,6 +126,7 @@ func allocate(d *driver.Device, i Info, sequences int) (_ *memory, err error) {
 		bytes int64
 	}{
 		{&m.weights, i.WeightBytes}, {&m.cache, int64(sequences) * i.CacheBytes}, {&m.scratch, int64(m.scratchBytes)},
+		{&m.embeddings, i.vectorBytes(prompt)}, {&m.hidden, i.vectorBytes(prompt)},
 	} {
 		if *a.into, err = d.Alloc(int(a.bytes)); err != nil {
 			return nil, err
@@ -126,5 +137,6 @@ func allocate(d *driver.Device, i Info, sequences int) (_ *memory, err error) {
 }
 
 func (m *memory) free(d *driver.Device) error {
-	return errors.Join(d.Free(m.weights), d.Free(m.cache), d.Free(m.scratch), m.pinned.Free())
+	return errors.Join(d.Free(m.weights), d.Free(m.cache), d.Free(m.scratch), d.Free(m.embeddings), d.Free(m.hidden),
+		m.pinned.Free())
 }

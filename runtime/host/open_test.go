@@ -37,7 +37,7 @@ func TestOpenRefuses(t *testing.T) {
 			func(f *host.Facts) { f.Model.MaxSeq = 131072 }, nil, new(*host.MemoryError),
 			"has 1.0 GiB of 4.0 GiB free, and this build needs 2.0 GiB: weights 2.0 MiB, KV cache for 131072 " +
 				"positions 2.0 GiB, " +
-				"scratch 4.0 MiB; recompile with --max-seq 65024 or less"},
+				"scratch 8.0 MiB; recompile with --max-seq 64768 or less"},
 		"weights too large": {"weights=2147483648", nil, nil, new(*host.MemoryError),
 			"the weights alone do not fit"},
 		"another build's fatbin": {"vocab=4000", nil, nil, new(*host.BuildError),

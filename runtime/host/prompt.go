@@ -150,10 +150,7 @@ func (s *Session) readPrompt(ctx context.Context, in Input, want Outputs) error 
 		p.Logits = s.mem.scratch + driver.Ptr(s.mem.logits)
 	}
 	if want.Hidden != nil {
-		if err := s.vectors(&s.hidden); err != nil {
-			return err
-		}
-		p.Hidden = s.hidden
+		p.Hidden = s.mem.hidden
 	}
 	if err := s.given(&p, in.IDs, in.Embeddings); err != nil {
 		return err

@@ -233,8 +233,12 @@ func TestPartsOfPrompts(t *testing.T) {
 
 // What a session with a kernel for prompts takes is what its sizes say, and its files are those of the build.
 func TestMemoryOfPrompts(t *testing.T) {
-	info := host.Info{SMs: 4, Vocab: 4096, MaxSeq: 128, ExchangeBytes: 1, WeightBytes: 1, CacheBytes: 1}
+	info := host.Info{SMs: 4, Vocab: 4096, MaxSeq: 128, Hidden: 1024, ExchangeBytes: 1, WeightBytes: 1, CacheBytes: 1}
 	const page = 2 << 20
-	require.Equal(t, uint64(page), info.Footprint(1, host.PromptBytes(page-4*64, 64)).Bytes()-info.Footprint(1).Bytes())
-	require.Equal(t, uint64(2*page), info.Footprint(1, host.PromptBytes(page, 64)).Bytes()-info.Footprint(1).Bytes())
+	without := info.Footprint(1, 0).Bytes()
+	require.Equal(t, uint64(page), info.Footprint(1, 64, host.PromptBytes(page-4*64, 64)).Bytes()-without)
+	require.Equal(t, uint64(2*page), info.Footprint(1, 64, host.PromptBytes(page, 64)).Bytes()-without)
+	require.Equal(t, uint64(page), info.Footprint(1, 512, host.PromptBytes(1, 512)).Bytes()-without,
+		"embeddings, and hidden states, of 512 tokens of 1024 elements have a page each")
+	require.Equal(t, uint64(3*page), info.Footprint(1, 513, host.PromptBytes(1, 513)).Bytes()-without)
 }

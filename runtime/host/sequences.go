@@ -44,6 +44,9 @@ type SequenceOptions struct {
 	Stops []int
 	// Logits are wanted with each token, which [Batch.Replace] may change. Then launches have one step.
 	Logits bool
+	// State asks for the last hidden state after the prompt. Then the sequence gives one result, which has it and no
+	// token.
+	State bool
 	// Sampling says how the kernel chooses; see [SamplingOf].
 	Sampling Sampling
 }
@@ -53,6 +56,7 @@ type Token struct {
 	Sequence int
 	ID       int       // what the kernel has chosen
 	Logits   []float32 // [vocab], if they are wanted; the receiver's to change
+	State    []float32 // [hidden], of a sequence that asks for it; the receiver's to change
 	Ended    bool      // the sequence gives no more: the token is a stop, or the last of those that were asked for
 }
 
@@ -151,7 +155,8 @@ func (b *Batch) Retire(id int) {
 }
 
 // Step does a bounded piece of work: it reads a part of prompts, those first that were admitted first, and decodes the
-// next token of each sequence whose prompt has been read, or a few. A step that has only read prompts has no results.
+// next token of each sequence whose prompt has been read, or a few; hidden states are computed one by one. A step that
+// has only read prompts has no results.
 // Results of one sequence are in their order. After an error, which are those of [Session.Feed], every sequence stands
 // where it stood before the step, or at the end of a part of its prompt.
 func (b *Batch) Step(ctx context.Context) ([]Token, error) {
@@ -163,18 +168,38 @@ func (b *Batch) Step(ctx context.Context) ([]Token, error) {
 		return nil, err
 	}
 	var live []int
+	var states []Token
 	for _, id := range b.order {
-		if b.slots[id].goes() {
+		switch l := &b.slots[id]; {
+		case !l.goes():
+		case l.State:
+			b.enter(id)
+			state, err := b.s.State(ctx, l.rest[0])
+			if err != nil {
+				return nil, err
+			}
+			states = append(states, Token{Sequence: id, State: state, Ended: true})
+		default:
 			live = append(live, id)
 		}
 	}
+	var tokens []Token
+	var err error
 	switch len(live) {
 	case 0:
-		return nil, nil
 	case 1:
-		return b.alone(ctx, live[0])
+		tokens, err = b.alone(ctx, live[0])
+	default:
+		tokens, err = b.together(ctx, live)
 	}
-	return b.together(ctx, live)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range states { // with an error they would not have been given
+		l := &b.slots[t.Sequence]
+		l.ids, l.rest, l.left = append(l.ids, l.rest...), nil, 0
+	}
+	return append(states, tokens...), nil
 }
 
 // read decodes prompts up to their last tokens, as many tokens as a step may.

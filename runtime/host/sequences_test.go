@@ -36,8 +36,8 @@ type text struct {
 	host.SequenceOptions
 }
 
-// Sequences join and leave at any time, with prompts of any length, logits or not; each gives what its text alone
-// makes it give.
+// Sequences join and leave at any time, with prompts of any length, logits or not, or for the state after a prompt
+// alone; each gives what its text alone makes it give.
 func TestSequencesGiveWhatTheyGiveAlone(t *testing.T) {
 	for _, c := range []struct {
 		sequences int
@@ -65,6 +65,9 @@ func TestSequencesGiveWhatTheyGiveAlone(t *testing.T) {
 					if !x.Logits {
 						x.Stops = []int{rng.IntN(2000), 1}
 					}
+					if rng.IntN(4) == 0 {
+						x.most, x.SequenceOptions = 1, host.SequenceOptions{State: true}
+					}
 					id, cached, err := b.Admit(x.ids, x.SequenceOptions)
 					require.NoError(t, err)
 					require.Nil(t, texts[id])
@@ -77,7 +80,13 @@ func TestSequencesGiveWhatTheyGiveAlone(t *testing.T) {
 				for _, got := range tokens {
 					x := texts[got.Sequence]
 					require.NotNil(t, x, "a result of a sequence that is not there")
-					_, want := hosttest.Mirror(x.ids)
+					hash, want := hosttest.Mirror(x.ids)
+					if x.State {
+						require.Equal(t, host.Token{Sequence: got.Sequence, State: hosttest.Hidden(hash), Ended: true},
+							got)
+						x.given++
+						continue
+					}
 					require.Equal(t, want, got.ID)
 					require.Equal(t, x.Logits, got.Logits != nil)
 					x.given++
@@ -172,9 +181,9 @@ func TestPassesOfTheManifest(t *testing.T) {
 // Each sequence has a cache of its own.
 func TestFootprintOfSequences(t *testing.T) {
 	i := host.Info{SMs: 4, Vocab: 10, MaxSeq: 64, WeightBytes: 1 << 20, CacheBytes: 10 << 20}
-	require.EqualValues(t, 10<<20, i.Footprint(1).Cache)
-	require.EqualValues(t, 30<<20, i.Footprint(3).Cache)
-	require.Equal(t, 32, i.Footprint(3).Fits(i.Footprint(3).Bytes()-10<<20))
+	require.EqualValues(t, 10<<20, i.Footprint(1, 0).Cache)
+	require.EqualValues(t, 30<<20, i.Footprint(3, 0).Cache)
+	require.Equal(t, 32, i.Footprint(3, 0).Fits(i.Footprint(3, 0).Bytes()-10<<20))
 }
 
 // The check compares passes of several sequences with single tokens, and finds logits that differ by a bit and rows
@@ -199,4 +208,27 @@ func TestCheckComparesSequences(t *testing.T) {
 		require.False(t, r.Sequences.Equal)
 		require.Contains(t, r.Failures[0], says)
 	}
+}
+
+// A state that was computed in a step that failed is computed again in the next.
+func TestStatesOfAStepThatFails(t *testing.T) {
+	s := openSequences(t, "stall_at=2", 3)
+	b := s.NewBatch(host.BatchOptions{})
+	_, _, err := b.Admit([]int{5, 6}, host.SequenceOptions{State: true})
+	require.NoError(t, err)
+	_, _, err = b.Admit([]int{7, 8, 9}, host.SequenceOptions{})
+	require.NoError(t, err)
+	var stall *host.StallError
+	for range 9 {
+		if _, err = b.Step(t.Context()); err != nil {
+			break
+		}
+	}
+	require.ErrorAs(t, err, &stall)
+	tokens, err := b.Step(t.Context())
+	require.NoError(t, err)
+	hash, _ := hosttest.Mirror([]int{5, 6})
+	_, want := hosttest.Mirror([]int{7, 8, 9})
+	require.Equal(t, []host.Token{{Sequence: 0, State: hosttest.Hidden(hash), Ended: true},
+		{Sequence: 1, ID: want}}, tokens)
 }

@@ -60,8 +60,7 @@ type Session struct {
 	position int  // of the next token; the cache holds the rows before it
 	checked  bool // Check has passed
 
-	sampling           []Sampling // of the one sequence; nil: the largest logit
-	embeddings, hidden driver.Ptr // a vector for each token of a launch, as soon as they are needed; 0: no memory
+	sampling []Sampling // of the one sequence; nil: the largest logit
 
 	drafter draft.Drafter // nil: none
 	drafts  draft.Stats
@@ -111,7 +110,6 @@ func (s *Session) Close() error {
 	if s.prompt != nil {
 		errs = append(errs, s.dev.Free(s.prompt.memory), s.prompt.module.Close())
 	}
-	errs = append(errs, s.dev.Free(s.embeddings), s.dev.Free(s.hidden))
 	// After a failure that ended the context every call repeats it, and the caller has it already.
 	for i, err := range errs {
 		if driver.IsSticky(err) {
@@ -206,7 +204,7 @@ func Open(ctx context.Context, dir string, o Options) (_ *Session, err error) {
 			return nil, err
 		}
 	}
-	if err := checkMemory(dev, s.info, s.Sequences(), s.exchangeBytes()...); err != nil {
+	if err := checkMemory(dev, s.info, s.Sequences(), s.facts.Prompt, s.exchangeBytes()...); err != nil {
 		return nil, err
 	}
 	if err := s.fill(ctx, filepath.Join(dir, WeightsFile), o.Progress); err != nil {
@@ -274,7 +272,7 @@ func (s *Session) fill(ctx context.Context, path string, progress Progress) erro
 	if err != nil {
 		return err
 	}
-	s.mem, err = allocate(s.dev, s.info, s.Sequences())
+	s.mem, err = allocate(s.dev, s.info, s.Sequences(), s.facts.Prompt)
 	for _, k := range s.kernels() {
 		if err == nil {
 			k.exchange, err = s.dev.Alloc(k.info.ExchangeBytes)

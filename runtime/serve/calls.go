@@ -11,19 +11,38 @@ import (
 	"amkc/runtime/tokenizer"
 )
 
-// Calls of tools that are read out of answers are those of Hermes, which Qwen and others took over: an object in JSON
-// with a name and arguments, between two marks.
+// Calls of tools are read out of answers in two forms. That of Hermes, which Qwen and others took over, is an object in
+// JSON with a name and arguments, between two marks. That of Llama 3 is an object alone, with a name and parameters.
 const (
 	callOpens  = "<tool_call>"
 	callCloses = "</tool_call>"
+
+	bareCall = `{"name": function name, "parameters": ` // of the sentence with which Llama's templates ask for it
 )
 
-// writesCalls reports whether a chat template has a model write calls in that form, and whether the marks are text of
-// answers, as special tokens are not. What stands between the marks is of another form in Qwen3-Coder and in GLM.
-func writesCalls(f *chat.Format, t *tokenizer.Tokenizer) bool {
+// A callReader finds calls in a text that comes in parts. What is no call after all stays text.
+type callReader interface {
+	// push takes the next part. It returns the text that is no part of a call, and the calls that are complete.
+	push(part string) (text string, calls []toolFunction)
+	// end returns what was held back.
+	end() (text string)
+	// found reports whether there was a call.
+	found() bool
+}
+
+// callReaders returns what makes readers of the form in which a chat template has a model write calls; nil if that is
+// another. Marks have to be text of answers, as special tokens are not. What stands between them is of another form in
+// Qwen3-Coder and in GLM.
+func callReaders(f *chat.Format, t *tokenizer.Tokenizer) func() callReader {
 	ids, err := t.Encode(callOpens+callCloses, false)
-	return f.Mentions(callOpens) && f.Mentions(callCloses) && f.Mentions("arguments") && !f.Mentions("<function=") &&
-		!f.Mentions("<arg_key>") && err == nil && strings.Contains(t.Decode(ids, true), callOpens)
+	switch {
+	case f.Mentions(callOpens) && f.Mentions(callCloses) && f.Mentions("arguments") && !f.Mentions("<function=") &&
+		!f.Mentions("<arg_key>") && err == nil && strings.Contains(t.Decode(ids, true), callOpens):
+		return func() callReader { return &markedCalls{} }
+	case f.Mentions(bareCall):
+		return func() callReader { return &bareCalls{} }
+	}
+	return nil
 }
 
 // A toolCall is a call in the form of OpenAI's API, whose arguments are JSON in a string.
@@ -39,16 +58,17 @@ type toolFunction struct {
 	Arguments string `json:"arguments"`
 }
 
-// A callReader finds calls in a text that comes in parts. What is no call after all stays text.
-type callReader struct {
+// markedCalls finds calls of Hermes.
+type markedCalls struct {
 	inside bool   // behind an opening mark
 	held   string // what may be the beginning of an opening mark, or what has come behind one
 	after  bool   // a call was the last thing: spaces behind it belong to neither
 	any    bool   // there was a call
 }
 
-// push takes the next part. It returns the text that is no part of a call, and the calls that are complete.
-func (c *callReader) push(part string) (text string, calls []toolFunction) {
+func (c *markedCalls) found() bool { return c.any }
+
+func (c *markedCalls) push(part string) (text string, calls []toolFunction) {
 	searched := len(c.held)
 	c.held += part
 	for {
@@ -66,7 +86,7 @@ func (c *callReader) push(part string) (text string, calls []toolFunction) {
 		c.held = c.held[from+at+len(mark):]
 		if c.inside = !c.inside; c.inside {
 			text += c.say(before)
-		} else if call, ok := readCall(before); ok {
+		} else if call, ok := readCall(before, false); ok {
 			calls = append(calls, call)
 			c.after, c.any = true, true
 		} else {
@@ -81,8 +101,7 @@ func (c *callReader) push(part string) (text string, calls []toolFunction) {
 	return text, calls
 }
 
-// end returns what was held back.
-func (c *callReader) end() (text string) {
+func (c *markedCalls) end() (text string) {
 	if c.inside {
 		text = callOpens
 	}
@@ -92,7 +111,7 @@ func (c *callReader) end() (text string) {
 }
 
 // say drops the spaces behind a call.
-func (c *callReader) say(text string) string {
+func (c *markedCalls) say(text string) string {
 	if c.after {
 		text = strings.TrimLeft(text, " \t\r\n")
 	}
@@ -100,14 +119,91 @@ func (c *callReader) say(text string) string {
 	return text
 }
 
-// readCall reads what stands between the marks.
-func readCall(text string) (call toolFunction, ok bool) {
+// bareCalls finds calls of Llama 3, of which an answer consists from its beginning on, with spaces or semicolons
+// between them. What follows anything else is text.
+type bareCalls struct {
+	held            string // what may be the beginning of a call
+	scanned, depth  int    // bytes of held that have been looked at, and the braces that are open behind them
+	quoted, escaped bool
+	text, any       bool // the rest is text; there was a call
+}
+
+func (c *bareCalls) found() bool { return c.any }
+
+func (c *bareCalls) push(part string) (text string, calls []toolFunction) {
+	if c.text {
+		return part, nil
+	}
+	c.held += part
+	for !c.text {
+		between := " \t\r\n"
+		if c.any {
+			between += ";"
+		}
+		begins := strings.TrimLeft(c.held, between)
+		if begins == "" {
+			return "", calls
+		}
+		if begins[0] == '{' && !c.whole(len(c.held)-len(begins)) {
+			return "", calls
+		}
+		call, ok := readCall(begins[:max(0, c.scanned-len(c.held)+len(begins))], true)
+		if c.text = !ok; ok {
+			calls = append(calls, call)
+			*c = bareCalls{held: c.held[c.scanned:], any: true}
+		}
+	}
+	return c.end(), calls
+}
+
+// whole reports whether the object that begins at a byte of what is held is there up to its last brace, where scanned
+// is then.
+func (c *bareCalls) whole(begin int) bool {
+	for c.scanned = max(c.scanned, begin); c.scanned < len(c.held); {
+		b := c.held[c.scanned]
+		c.scanned++
+		switch {
+		case c.escaped:
+			c.escaped = false
+		case c.quoted && b == '\\':
+			c.escaped = true
+		case b == '"':
+			c.quoted = !c.quoted
+		case c.quoted:
+		case b == '{':
+			c.depth++
+		case b == '}':
+			if c.depth--; c.depth == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (c *bareCalls) end() (text string) {
+	text, c.held = c.held, ""
+	if c.any {
+		text = strings.TrimLeft(text, " \t\r\n;") // behind the last call
+	}
+	return text
+}
+
+// readCall reads the object of a call. A bare one says what its parameters are.
+func readCall(text string, bare bool) (call toolFunction, ok bool) {
 	var object struct {
-		Name      string          `json:"name"`
-		Arguments json.RawMessage `json:"arguments"`
+		Name       string          `json:"name"`
+		Arguments  json.RawMessage `json:"arguments"`
+		Parameters json.RawMessage `json:"parameters"`
 	}
 	if err := infile.Unmarshal([]byte(text), &object); err != nil || object.Name == "" {
 		return call, false
+	}
+	if bare {
+		if object.Parameters == nil {
+			return call, false
+		}
+		object.Arguments = object.Parameters
 	}
 	call.Name = object.Name
 	var compact bytes.Buffer

@@ -91,7 +91,47 @@ func TestCallReader(t *testing.T) {
 			[]toolFunction{{"f", "{}"}, {"g", "{}"}}},
 	} {
 		for range 50 {
-			var r callReader
+			var r markedCalls
+			var got string
+			var calls []toolFunction
+			for rest := c.text; rest != ""; {
+				n := 1 + rng.IntN(len(rest))
+				text, more := r.push(rest[:n])
+				got, calls, rest = got+text, append(calls, more...), rest[n:]
+			}
+			got += r.end()
+			require.Equal(t, c.want, got, c.text)
+			require.Equal(t, c.calls, calls, c.text)
+			require.Equal(t, c.calls != nil, r.found())
+		}
+	}
+}
+
+// So it is of calls without marks, which an answer begins with.
+func TestBareCalls(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 5))
+	for _, c := range []struct {
+		text, want string
+		calls      []toolFunction
+	}{
+		{"plain {text}", "plain {text}", nil},
+		{"  plain", "  plain", nil},
+		{" ", " ", nil},
+		{`{"name": "f", "parameters": {}}`, "", []toolFunction{{"f", "{}"}}},
+		{"\n" + `{"name": "f", "parameters": {"a": "}\"{", "b": {"c": 1}}}` + "\n", "",
+			[]toolFunction{{"f", `{"a":"}\"{","b":{"c":1}}`}}},
+		{`{"name": "f", "parameters": {}}; {"name": "g", "parameters": {"x": 1}} and so on; {"name": "h"}`,
+			`and so on; {"name": "h"}`, []toolFunction{{"f", "{}"}, {"g", `{"x":1}`}}},
+		{`{"name": "f"}`, `{"name": "f"}`, nil},
+		{`{"name": "f", "arguments": {}}`, `{"name": "f", "arguments": {}}`, nil},
+		{`{"parameters": 1} {"name": "g", "parameters": {}}`, `{"parameters": 1} {"name": "g", "parameters": {}}`, nil},
+		{`{"name": "f", "parameters": {"a"`, `{"name": "f", "parameters": {"a"`, nil},
+		{`{name} is`, `{name} is`, nil},
+		{`x {"name": "f", "parameters": {}}`, `x {"name": "f", "parameters": {}}`, nil},
+		{`{"name": "f", "parameters": {}} {"name": "g"`, `{"name": "g"`, []toolFunction{{"f", "{}"}}},
+	} {
+		for range 50 {
+			var r bareCalls
 			var got string
 			var calls []toolFunction
 			for rest := c.text; rest != ""; {
@@ -105,6 +145,24 @@ func TestCallReader(t *testing.T) {
 			require.Equal(t, c.calls != nil, r.any)
 		}
 	}
+}
+
+// A model whose template asks for calls as Llama's do has them read.
+func TestCallsOfLlama(t *testing.T) {
+	const asks = `{{ tools }}Respond in the format {"name": function name, "parameters": dictionary of argument name ` +
+		`and its value}.{{ messages }}`
+	s := newTest(says(t, `{"name": "weather", "parameters": {"place": "Bern"}}`), func(c *Config) {
+		c.Chat = format(asks)
+	}).start(t)
+	status, body := s.post(t, "/v1/chat/completions", `{`+withTools+`, "max_tokens": 99, "stream": true}`)
+	require.Equal(t, 200, status, body)
+	content, calls, finish := joinedChat(t, body)
+	require.Empty(t, content)
+	require.Equal(t, "tool_calls", finish)
+	require.Equal(t, toolFunction{"weather", `{"place":"Bern"}`}, calls[0].Function)
+	_, body = s.post(t, "/v1/chat/completions", `{`+withTools+`, "max_tokens": 99}`)
+	require.Contains(t, body, `"content":null`)
+	require.Contains(t, body, `"finish_reason":"tool_calls"`)
 }
 
 // An answer that is cut off inside of a call has its text.

@@ -56,7 +56,7 @@ func (s *Server) chatCompletions(w http.ResponseWriter, r *http.Request) {
 	}
 	f := &chatForm{s: s, logprobs: req.logprobs()}
 	if req.tools {
-		f.calls = &callReader{}
+		f.calls = s.calls()
 	}
 	s.complete(w, r, req, prompt, f)
 }
@@ -137,8 +137,8 @@ func (s *Server) encode(param, text string, addSpecial bool) (ids []int, err err
 type chatForm struct {
 	s        *Server
 	logprobs bool
-	calls    *callReader // nil: the model was given no tools
-	called   int         // calls of a stream so far
+	calls    callReader // nil: the model was given no tools
+	called   int        // calls of a stream so far
 }
 
 type chatDelta struct {
@@ -208,7 +208,7 @@ func (f *chatForm) closing(finish string) (all []any) {
 
 // finish is why an answer ended, which calls have another word for.
 func (f *chatForm) finish(reason string) string {
-	if reason == finishStop && f.calls != nil && f.calls.any {
+	if reason == finishStop && f.calls != nil && f.calls.found() {
 		return "tool_calls"
 	}
 	return reason

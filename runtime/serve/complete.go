@@ -66,9 +66,9 @@ func (s *Server) fits(param string, prompt []int) error {
 // complete decodes behind a prompt and answers in a form.
 func (s *Server) complete(w http.ResponseWriter, r *http.Request, req *request, prompt []int, f form) {
 	rec := recordOf(r)
-	g := &generation{ctx: r.Context(), prompt: prompt, most: s.engine.Limits().MaxSeq - len(prompt) + 1,
-		choice: req.options, record: rec, out: newOutbox(), metrics: s.metrics,
-		text: newWriter(s.tokenizer, prompt, req.stops, req.logprobs())}
+	g := &generation{ctx: r.Context(), asked: rec.start, prompt: prompt,
+		most: s.engine.Limits().MaxSeq - len(prompt) + 1, choice: req.options, record: rec, out: newOutbox(),
+		metrics: s.metrics, text: newWriter(s.tokenizer, prompt, req.stops, req.logprobs())}
 	if req.form != nil {
 		g.form = req.form.Begin(s.eos...)
 	}

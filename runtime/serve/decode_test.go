@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/bench/clients"
 	"amkc/runtime/sampling"
 )
 
@@ -43,9 +45,9 @@ func (s *testServer) complete(t testing.TB, fields string) said {
 // joined is the text of a stream of completions.
 func joined(t testing.TB, stream string) (text, finish string) {
 	t.Helper()
-	text, finish, err := readStream(stream)
+	a, err := clients.ReadStream(stream)
 	require.NoError(t, err)
-	return text, finish
+	return a.Text, a.Finish
 }
 
 func TestStopStrings(t *testing.T) {
@@ -198,4 +200,18 @@ func TestDefaults(t *testing.T) {
 	o := read(`{"num_beams": 4, "temperature": 0.3}`)
 	require.Equal(t, 1.0, o.Temperature)
 	require.Contains(t, log.String(), "num_beams")
+}
+
+func readWhole(body []byte) (said, error) {
+	var whole struct {
+		Choices []struct {
+			Text   string
+			Finish string `json:"finish_reason"`
+		}
+		Usage usage
+	}
+	if err := json.Unmarshal(body, &whole); err != nil || len(whole.Choices) != 1 {
+		return said{}, fmt.Errorf("%s: %w", body, err)
+	}
+	return said{whole.Choices[0].Text, whole.Choices[0].Finish, whole.Usage}, nil
 }

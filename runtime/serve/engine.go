@@ -34,6 +34,7 @@ type Engine interface {
 type Limits struct {
 	Vocab     int // ids go from 0 to Vocab-1
 	MaxSeq    int // positions of a sequence: a prompt of P tokens may be followed by up to MaxSeq-P+1
+	Hidden    int // elements of a hidden state
 	Sequences int // at a time
 }
 
@@ -43,6 +44,7 @@ type Sequence int
 // Options of a sequence.
 type Options struct {
 	Logits bool // events have logits, one event a step
+	State  bool // the last hidden state after the prompt is wanted, in one event, and no token
 
 	// What is known of the end, so that an engine decodes no more than it must: tokens that are wanted at most, 0 if
 	// that is not known, and ids that end a sequence without logits.
@@ -58,4 +60,5 @@ type Event struct {
 	Sequence Sequence
 	Token    int       // what the engine has chosen
 	Logits   []float32 // [Vocab], the receiver's to change, valid until the next Step; nil without Options.Logits
+	State    []float32 // [Hidden], likewise; nil without Options.State
 }

@@ -20,7 +20,7 @@ func FuzzRequest(f *testing.F) {
 	go s.scheduler.run(ctx)
 	f.Cleanup(stop)
 	handler := s.Handler()
-	paths := []string{"/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize"}
+	paths := []string{"/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize", "/v1/embeddings"}
 	for i, bodies := range [][]string{{
 		`{"model": "m", "prompt": "a", "max_tokens": 5, "stream": true, "stream_options": {"include_usage": true}}`,
 		`{"prompt": [5, 6], "stop": ["a", "b"], "logprobs": 3, "logit_bias": {"7": -100}, "seed": 1,
@@ -42,6 +42,9 @@ func FuzzRequest(f *testing.F) {
 		`{"prompt": "wörld", "add_special_tokens": false}`, `{"messages": [{"role": "user", "content": "a"}]}`,
 	}, {
 		`{"tokens": [0, 5, 4095]}`,
+	}, {
+		`{"input": "a", "encoding_format": "base64", "dimensions": 2, "user": "u"}`, `{"input": ["a", "b"]}`,
+		`{"input": [5, 6], "model": "m", "encoding_format": "float"}`, `{"input": [[5], [6, 7]]}`,
 	}} {
 		for _, body := range bodies {
 			f.Add(uint8(i), body)

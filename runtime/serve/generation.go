@@ -9,11 +9,14 @@ import (
 	"amkc/runtime/sampling"
 )
 
-// A generation is one answer, from the queue to its last token. The scheduler's goroutine alone touches what is below
-// the line.
+// A generation is one answer, from the queue to its last token, or the last hidden state after a prompt. The
+// scheduler's goroutine alone touches what is below the line.
 type generation struct {
 	ctx     context.Context // ends when the client goes away
+	asked   time.Time       // when it was asked for
 	prompt  []int
+	state   bool  // the last hidden state is wanted, and nothing of what is below but record, out and metrics
+	follows bool  // another generation of the same request
 	most    int   // tokens to decode
 	ends    []int // tokens after which a text ends
 	choice  sampling.Options
@@ -30,13 +33,16 @@ type generation struct {
 
 // options are what an engine has to know.
 func (g *generation) options(e Engine) Options {
+	if g.state {
+		return Options{State: true}
+	}
 	return Options{Logits: g.form != nil || !e.Chooses(&g.choice), Most: g.most, Ends: g.ends, Sampling: &g.choice}
 }
 
 // begin is called when the engine has taken the prompt, of which it has the rows of some tokens.
 func (g *generation) begin(o Options, vocab, cached int, now time.Time) (err error) {
 	g.record.begin(cached)
-	g.metrics.admitted(now.Sub(g.record.start), len(g.prompt), cached)
+	g.metrics.admitted(now.Sub(g.asked), len(g.prompt), cached)
 	g.last = now
 	if o.Logits {
 		g.sampler, err = sampling.New(g.choice, vocab, g.prompt)
@@ -44,8 +50,13 @@ func (g *generation) begin(o Options, vocab, cached int, now time.Time) (err err
 	return err
 }
 
-// accept takes the next token. It returns the one to go on with, or that the answer has ended.
+// accept takes the next token, or the hidden state. It returns the one to go on with, or that the answer has ended.
 func (g *generation) accept(e Event, now time.Time) (token int, ended bool, err error) {
+	if g.state {
+		g.metrics.embedded()
+		g.out.put(delta{state: slices.Clone(e.State)})
+		return 0, true, nil
+	}
 	choice := sampling.Choice{ID: e.Token}
 	if g.sampler != nil {
 		var allowed sampling.Mask
@@ -58,7 +69,7 @@ func (g *generation) accept(e Event, now time.Time) (token int, ended bool, err 
 	}
 	token = choice.ID
 	if n := g.record.token(); n == 1 {
-		g.metrics.firstToken(now.Sub(g.record.start))
+		g.metrics.firstToken(now.Sub(g.asked))
 	} else {
 		g.metrics.nextToken(now.Sub(g.last))
 	}

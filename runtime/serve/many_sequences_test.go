@@ -39,7 +39,7 @@ func newBatch(t testing.TB, sequences int) *vmBatch {
 }
 
 func (b *vmBatch) Limits() Limits {
-	return Limits{Vocab: vocab, MaxSeq: maxSeq, Sequences: len(b.slots)}
+	return Limits{Vocab: vocab, MaxSeq: maxSeq, Hidden: limits.Hidden, Sequences: len(b.slots)}
 }
 
 func (b *vmBatch) Chooses(o *sampling.Options) bool { return !o.NeedLogits() }
@@ -78,6 +78,9 @@ func (b *vmBatch) Step(ctx context.Context) (events []Event, err error) {
 		}
 		s.rest = []int{next[i]}
 		e := Event{Sequence: Sequence(i), Token: next[i]}
+		if s.State {
+			e.State = b.vm.Hidden()[i*limits.Hidden:][:limits.Hidden]
+		}
 		if s.Logits {
 			e.Logits = slices.Clone(logits[i*vocab : (i+1)*vocab])
 		}

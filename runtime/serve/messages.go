@@ -83,9 +83,9 @@ func (s *Server) tools(c *chat.Conversation, left map[string]value) error {
 	if !s.chat.Mentions("tools") {
 		return unsupported("tools", "the chat template of this model knows no tools")
 	}
-	if !s.calls {
+	if s.calls == nil {
 		return unsupported("tools", "this model writes calls of tools in a form that is not read; want a model whose "+
-			"chat template has them as JSON between %s and %s", callOpens, callCloses)
+			"chat template has them as JSON, between %s and %s or alone as Llama 3 does", callOpens, callCloses)
 	}
 	c.Tools = jinja.NewList(list...)
 	return nil

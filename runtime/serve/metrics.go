@@ -16,6 +16,7 @@ type metrics struct {
 	answers        map[string]int    // by how they ended
 	prompt, cached int               // tokens of prompts, and those of them that were not decoded
 	complete       int               // tokens
+	embeddings     int
 	queued         histogram
 	first          histogram
 	next           histogram
@@ -70,6 +71,13 @@ func (m *metrics) nextToken(after time.Duration) {
 	m.complete++
 }
 
+// embedded counts an input whose hidden state is there.
+func (m *metrics) embedded() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.embeddings++
+}
+
 // answered counts a request. finish is empty for one that asked for no completion.
 func (m *metrics) answered(path string, status int, finish string, took time.Duration) {
 	m.mu.Lock()
@@ -103,6 +111,7 @@ func (m *metrics) write(w io.Writer, running, waiting int) {
 	value("amkc_prompt_tokens_total", "counter", "Tokens of prompts.", m.prompt)
 	value("amkc_cached_tokens_total", "counter", "Tokens of prompts whose rows the cache had.", m.cached)
 	value("amkc_completion_tokens_total", "counter", "Tokens that were chosen.", m.complete)
+	value("amkc_embeddings_total", "counter", "Inputs whose embeddings were computed.", m.embeddings)
 	value("amkc_requests_running", "gauge", "Sequences that are being decoded.", running)
 	value("amkc_requests_waiting", "gauge", "Requests that wait for the engine.", waiting)
 	for _, h := range []struct {

@@ -33,7 +33,7 @@ func TestOpenAIClientForGo(t *testing.T) {
 
 // talk runs a client of two servers: one decodes, and one calls a tool.
 func talk(t *testing.T, client ...string) {
-	s := newTest(NewSingle(newVM(t), vocab, maxSeq, 4), func(c *Config) { c.APIKey = "k" }).start(t)
+	s := newTest(NewSingle(newVM(t), limits, 4), func(c *Config) { c.APIKey = "k" }).start(t)
 	tools := serve(t, says(t, `Let me see.<tool_call>{"name": "weather", "arguments": {"place": "Bern"}}</tool_call>`))
 	args := append(client[1:], s.url+"/v1", tools.url+"/v1")
 	out, err := exec.Command(client[0], args...).CombinedOutput()

@@ -43,11 +43,18 @@ func (r *record) asks(prompt int, stream bool) {
 	r.prompt, r.stream, r.finished = prompt, stream, "cancelled" // until something else is known
 }
 
+// reads notes a prompt that is read for what it leaves.
+func (r *record) reads(prompt int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.prompt += prompt
+}
+
 // begin notes how many tokens of the prompt need not be decoded.
 func (r *record) begin(cached int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.cached = cached
+	r.cached += cached
 }
 
 // usage is what the answer has cost so far.
@@ -106,8 +113,10 @@ func (r *record) log(to *slog.Logger, req *http.Request, status int, took time.D
 		slog.Float64("seconds", took.Seconds()),
 	}
 	if r.prompt > 0 {
-		attrs = append(attrs, slog.Int("prompt_tokens", r.prompt), slog.Int("cached_tokens", r.cached),
-			slog.Int("completion_tokens", r.completion), slog.Bool("stream", r.stream),
+		attrs = append(attrs, slog.Int("prompt_tokens", r.prompt), slog.Int("cached_tokens", r.cached))
+	}
+	if r.finished != "" {
+		attrs = append(attrs, slog.Int("completion_tokens", r.completion), slog.Bool("stream", r.stream),
 			slog.String("finish", r.finished))
 	}
 	if r.code != "" {

@@ -194,6 +194,10 @@ var refusedFields = []string{"audio", "function_call", "functions", "guided_choi
 	"verbosity", "web_search_options"}
 
 func unknown(name string) *apiError {
+	if name == "prompt_embeds" {
+		return unsupported(name, "%s is not supported; want prompt: embeddings in the place of tokens are taken by "+
+			"the library for C and Python", name)
+	}
 	if slices.Contains(refusedFields, name) {
 		return unsupported(name, "%s is not supported; want none", name)
 	}

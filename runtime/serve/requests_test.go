@@ -33,6 +33,7 @@ func TestRefusals(t *testing.T) {
 	const messages = `"messages": [{"role": "user", "content": "x"}]`
 	chats := "/v1/chat/completions"
 	texts := "/v1/completions"
+	states := "/v1/embeddings"
 	for _, c := range []struct {
 		path, body, code, param, want string
 	}{
@@ -90,6 +91,21 @@ func TestRefusals(t *testing.T) {
 		{texts, `{"prompt": "x", "top_k": 0.5}`, "invalid_value", "top_k", "an integer from -1"},
 		{texts, `{"prompt": "x", "presence_penalty": 3}`, "invalid_value", "presence_penalty", "from -2 to 2"},
 		{texts, `{"prompt": "x", "guided_json": {}}`, "unsupported_parameter", "guided_json", "not supported"},
+		{texts, `{"prompt": "x", "prompt_embeds": "AAAA"}`, "unsupported_parameter", "prompt_embeds",
+			"the library for C and Python"},
+		{states, `{}`, "invalid_value", "input", "a list of strings"},
+		{states, `{"input": []}`, "invalid_value", "input", "no tokens"},
+		{states, `{"input": {}}`, "invalid_value", "input", "a list of strings"},
+		{states, `{"input": ["x", 5]}`, "invalid_value", "input", "a list of strings"},
+		{states, `{"input": ["x", null]}`, "invalid_value", "input", "a list of strings"},
+		{states, `{"input": [[5], [4096]]}`, "invalid_value", "input", "ids from 0 to 4095"},
+		{states, `{"input": [5, "x"]}`, "invalid_value", "input", "a list of strings"},
+		{states, `{"input": ["x"` + strings.Repeat(`,"x"`, 2048) + `]}`, "invalid_value", "input", "at most 2048"},
+		{states, `{"input": "x", "encoding_format": "int8"}`, "invalid_value", "encoding_format", `"base64"`},
+		{states, `{"input": "x", "dimensions": 4}`, "invalid_value", "dimensions", "from 1 to 3"},
+		{states, `{"input": "x", "model": "other"}`, "model_not_found", "model", `this server has "m"`},
+		{states, `{"input": "x", "temperature": 1}`, "unknown_parameter", "temperature", "no field"},
+		{states, `{"input": "x", "stream": true}`, "unknown_parameter", "stream", "no field"},
 		{chats, `{}`, "invalid_value", "messages", "at least one"},
 		{chats, `{"messages": []}`, "invalid_value", "messages", "at least one"},
 		{chats, `{"messages": {}}`, "invalid_value", "messages", "a list of objects"},
@@ -213,7 +229,7 @@ func TestRoutes(t *testing.T) {
 	require.Equal(t, 405, status)
 	require.Equal(t, "POST", header.Get("Allow"))
 	require.Equal(t, "method_not_allowed", faultOf(t, body).Code)
-	for _, path := range []string{"/v1", "/v2/models", "/v1/embeddings", "/favicon.ico", "/..%2f"} {
+	for _, path := range []string{"/v1", "/v2/models", "/v1/responses", "/favicon.ico", "/..%2f"} {
 		status, _, body = s.send(t, http.MethodGet, path, "", nil)
 		require.Equal(t, 404, status, path)
 		require.Equal(t, "not_found", faultOf(t, body).Code)

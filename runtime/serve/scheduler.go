@@ -33,11 +33,12 @@ func newScheduler(e Engine, queue int, log *slog.Logger, now func() time.Time) *
 		wake: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
-// submit puts a generation at the end of the queue. Errors are errFull and errStopping.
+// submit puts a generation at the end of the queue. Errors are errFull and errStopping; a generation that follows
+// another of its request has the place of that one, and finds the queue never full.
 func (s *scheduler) submit(g *generation) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.room(); err != nil {
+	if err := s.room(); err != nil && !(g.follows && err == errFull) {
 		return err
 	}
 	s.waiting = append(s.waiting, g)
@@ -128,6 +129,7 @@ func (s *scheduler) admit() {
 	defer s.mu.Unlock()
 	for len(s.waiting) > 0 && len(s.running) < s.engine.Limits().Sequences {
 		g := s.waiting[0]
+		s.waiting[0] = nil // the array lives on, and a generation has vectors of the size of the vocabulary
 		s.waiting = s.waiting[1:]
 		if g.ctx.Err() != nil {
 			g.out.close(context.Cause(g.ctx))
@@ -217,6 +219,7 @@ func (s *scheduler) accept(g *generation, e Event) (token int, ended bool, err e
 // the next, which the client may send as soon as it has the answer.
 func (s *scheduler) end(id Sequence, err error) {
 	g := s.running[id]
+	g.sampler, g.form = nil, nil // which are large, and a client may take its answer for long
 	s.engine.Retire(id)
 	s.mu.Lock()
 	delete(s.running, id)

@@ -71,7 +71,7 @@ type sequence struct {
 }
 
 func newScripted(next func(prompt, out []int) int) *scripted {
-	return &scripted{limits: Limits{Vocab: vocab, MaxSeq: 256, Sequences: 1}, next: next,
+	return &scripted{limits: Limits{Vocab: vocab, MaxSeq: 256, Hidden: 3, Sequences: 1}, next: next,
 		running: map[Sequence]*sequence{}}
 }
 
@@ -131,6 +131,10 @@ func (e *scripted) Step(ctx context.Context) ([]Event, error) {
 		if s.unread -= min(s.unread, 50); s.unread > 0 {
 			continue
 		}
+		if s.options.State {
+			events = append(events, Event{Sequence: id, State: stateOf(s.prompt)})
+			continue
+		}
 		event := Event{Sequence: id, Token: e.next(s.prompt, s.out)}
 		if s.options.Logits {
 			event.Logits = logitsOf(event.Token)
@@ -139,6 +143,15 @@ func (e *scripted) Step(ctx context.Context) ([]Event, error) {
 		events = append(events, event)
 	}
 	return events, nil
+}
+
+// stateOf is a hidden state of length 13, whose direction is that of the first token.
+func stateOf(prompt []int) []float32 {
+	state := []float32{3, 4, 12}
+	for range prompt[0] % 3 {
+		state = append(state[1:], state[0])
+	}
+	return state
 }
 
 // logitsOf are such that a token is followed by the one after it, and so on.

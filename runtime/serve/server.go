@@ -1,6 +1,6 @@
-// Package serve answers over HTTP, in the way of OpenAI's API, for one model: chat completions, completions, the list
-// of models, tokens of a text and back, and what those who run it want to see of it. [New] makes a server of an
-// [Engine], a tokenizer and a chat template; [Server.Serve] runs it until it is told to end.
+// Package serve answers over HTTP, in the way of OpenAI's API, for one model: chat completions, completions,
+// embeddings, the list of models, tokens of a text and back, and what those who run it want to see of it. [New] makes a
+// server of an [Engine], a tokenizer and a chat template; [Server.Serve] runs it until it is told to end.
 //
 // A request is parsed, rendered and encoded on a goroutine of its own. Then it waits in a queue of bounded length for
 // the scheduler, whose goroutine alone calls the engine: it chooses tokens, makes text of them and looks for stop
@@ -46,7 +46,7 @@ type Server struct {
 	engine    Engine
 	tokenizer *tokenizer.Tokenizer
 	chat      *chat.Format
-	calls     bool // the model writes calls of tools that can be read
+	calls     func() callReader // a reader of the calls of tools that the model writes; nil: they cannot be read
 	eos       []int
 
 	vocabulary func() (*grammar.Vocabulary, error) // bytes of tokens, found when they are first needed
@@ -79,9 +79,12 @@ const (
 // New returns a server whose scheduler is not running yet: [Server.Serve] starts it.
 func New(c Config) *Server {
 	s := &Server{model: c.Model, engine: c.Engine, tokenizer: c.Tokenizer, chat: c.Chat,
-		calls: c.Chat != nil && writesCalls(c.Chat, c.Tokenizer), eos: c.EOS, sampling: c.Sampling,
+		eos: c.EOS, sampling: c.Sampling,
 		key: newSecret(c.APIKey), log: c.Log, metrics: newMetrics(), started: time.Now(),
 		maxBody: maxBody, pingEvery: pingEvery, writeTimeout: writeTimeout, now: time.Now, newID: newID}
+	if c.Chat != nil {
+		s.calls = callReaders(c.Chat, c.Tokenizer)
+	}
 	s.vocabulary = sync.OnceValues(func() (*grammar.Vocabulary, error) {
 		return grammar.FromTokenizer(s.engine.Limits().Vocab, s.tokenizer, s.eos)
 	})
@@ -101,6 +104,7 @@ func (s *Server) routes() []route {
 	return []route{
 		{"/v1/chat/completions", http.MethodPost, false, s.chatCompletions},
 		{"/v1/completions", http.MethodPost, false, s.completions},
+		{"/v1/embeddings", http.MethodPost, false, s.embeddings},
 		{"/v1/models", http.MethodGet, false, s.models},
 		{"/v1/models/{model...}", http.MethodGet, false, s.oneModel},
 		{"/tokenize", http.MethodPost, false, s.tokenize},

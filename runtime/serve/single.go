@@ -13,6 +13,9 @@ type Decoder interface {
 	// Feed decodes ids from the decoder's position on, and returns the token chosen after the last. onLogits, if not
 	// nil, gets the logits [vocab] after each; the slice is valid during the call.
 	Feed(ctx context.Context, ids []int, onLogits func(position int, logits []float32) error) (next int, err error)
+	// State decodes an id at the decoder's position, and returns the last hidden state after it, valid until the next
+	// call.
+	State(ctx context.Context, id int) ([]float32, error)
 	// Rewind makes an earlier position the next, and keeps what has been decoded before it.
 	Rewind(position int) error
 }
@@ -31,10 +34,11 @@ type single struct {
 	logits  []float32
 }
 
-// NewSingle returns an engine of one sequence at a time, for a decoder at position 0. vocab and maxSeq are the
-// decoder's; a step reads up to chunk tokens of a prompt, and a sequence cannot be given up in between.
-func NewSingle(d Decoder, vocab, maxSeq, chunk int) Engine {
-	return &single{decoder: d, limits: Limits{Vocab: vocab, MaxSeq: maxSeq, Sequences: 1}, chunk: chunk}
+// NewSingle returns an engine of one sequence at a time, for a decoder at position 0, whose limits are given but for
+// that. A step reads up to chunk tokens of a prompt, and a sequence cannot be given up in between.
+func NewSingle(d Decoder, limits Limits, chunk int) Engine {
+	limits.Sequences = 1
+	return &single{decoder: d, limits: limits, chunk: chunk}
 }
 
 var errBusy = errors.New("the engine has a sequence already, and decodes one at a time")
@@ -61,7 +65,7 @@ func (e *single) Admit(prompt []int, o Options) (s Sequence, cached int, err err
 	if o.Sampling == nil {
 		o.Sampling = new(sampling.Greedy())
 	}
-	if !o.Logits && !sampling.Delegate(e.decoder, o.Sampling) {
+	if !o.Logits && !o.State && !sampling.Delegate(e.decoder, o.Sampling) {
 		return 0, 0, errChoice
 	}
 	e.cached = e.cached[:cached]
@@ -70,15 +74,18 @@ func (e *single) Admit(prompt []int, o Options) (s Sequence, cached int, err err
 }
 
 func (e *single) Step(ctx context.Context) ([]Event, error) {
-	if !e.busy {
+	if !e.busy || len(e.rest) == 0 {
 		return nil, nil
 	}
 	n := min(len(e.rest), e.chunk)
 	last := n == len(e.rest)
-	if last && n > 1 && e.options.Logits {
-		n, last = n-1, false // logits of the last token alone are wanted
+	if last && n > 1 && (e.options.Logits || e.options.State) {
+		n, last = n-1, false // what is wanted is wanted of the last token alone
 	}
 	part := e.rest[:n]
+	if last && e.options.State {
+		return e.state(ctx)
+	}
 	var keep func(int, []float32) error
 	if last && e.options.Logits {
 		keep = func(_ int, logits []float32) error {
@@ -103,6 +110,18 @@ func (e *single) Step(ctx context.Context) ([]Event, error) {
 		event.Logits = e.logits
 	}
 	return []Event{event}, nil
+}
+
+// state decodes the last token of a prompt.
+func (e *single) state(ctx context.Context) ([]Event, error) {
+	before := e.cached
+	e.cached = nil
+	state, err := e.decoder.State(ctx, e.rest[0])
+	if err != nil {
+		return nil, err
+	}
+	e.cached, e.rest = append(before, e.rest[0]), nil
+	return []Event{{State: state}}, nil
 }
 
 func (e *single) Replace(_ Sequence, token int) { e.rest = []int{token} }

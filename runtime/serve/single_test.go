@@ -40,7 +40,16 @@ func (v *vm) Feed(ctx context.Context, ids []int, onLogits func(int, []float32) 
 	return next, nil
 }
 
+func (v *vm) State(ctx context.Context, id int) ([]float32, error) {
+	if _, err := v.Feed(ctx, []int{id}, nil); err != nil {
+		return nil, err
+	}
+	return v.Hidden(), nil
+}
+
 const maxSeq = 192
+
+var limits = Limits{Vocab: vocab, MaxSeq: maxSeq, Hidden: 256}
 
 // compiled is the fixture after the passes. Its weights may be read again and again.
 var compiled = sync.OnceValues(func() (*compiler.Scheduled, error) {
@@ -81,7 +90,7 @@ func decode(t testing.TB, e Engine, prompt []int, n int, o Options) (tokens []in
 func TestPrefixesAreKept(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	v := newVM(t)
-	e := NewSingle(v, vocab, maxSeq, 4)
+	e := NewSingle(v, limits, 4)
 	var last []int // decoded by the engine
 	for _, c := range []struct {
 		keep, more int // of the last sequence, and new tokens behind it
@@ -94,7 +103,7 @@ func TestPrefixesAreKept(t *testing.T) {
 		tokens, logits, cached := decode(t, e, p, 3, Options{Logits: true})
 		require.Equal(t, min(len(last), c.keep, len(p)-1), cached)
 		require.Equal(t, len(p)-cached+2, v.fed-before, "nothing is decoded twice")
-		want, wanted, _ := decode(t, NewSingle(newVM(t), vocab, maxSeq, 1), p, 3, Options{Logits: true})
+		want, wanted, _ := decode(t, NewSingle(newVM(t), limits, 1), p, 3, Options{Logits: true})
 		require.Equal(t, want, tokens)
 		require.Equal(t, wanted, logits)
 		greedy, _, _ := decode(t, e, p, 3, Options{})
@@ -105,7 +114,7 @@ func TestPrefixesAreKept(t *testing.T) {
 
 // A sequence goes on with the token that it is told.
 func TestReplace(t *testing.T) {
-	e := NewSingle(newVM(t), vocab, maxSeq, 4)
+	e := NewSingle(newVM(t), limits, 4)
 	s, _, err := e.Admit([]int{5, 6, 7}, Options{Logits: true})
 	require.NoError(t, err)
 	for {
@@ -118,7 +127,7 @@ func TestReplace(t *testing.T) {
 	e.Replace(s, 99)
 	events, err := e.Step(t.Context())
 	require.NoError(t, err)
-	want, _, _ := decode(t, NewSingle(newVM(t), vocab, maxSeq, 4), []int{5, 6, 7, 99}, 1, Options{})
+	want, _, _ := decode(t, NewSingle(newVM(t), limits, 4), []int{5, 6, 7, 99}, 1, Options{})
 	require.Equal(t, want[0], events[0].Token)
 	e.Retire(s)
 	_, cached, err := e.Admit([]int{5, 6, 7, 99, 8}, Options{})
@@ -143,9 +152,9 @@ func (f *flaky) Feed(ctx context.Context, ids []int, onLogits func(int, []float3
 // After a failure nothing of the cache is relied on.
 func TestPrefixesAfterFailures(t *testing.T) {
 	prompt := []int{5, 6, 7, 8, 9, 10}
-	want, _, _ := decode(t, NewSingle(newVM(t), vocab, maxSeq, 2), prompt, 4, Options{})
+	want, _, _ := decode(t, NewSingle(newVM(t), limits, 2), prompt, 4, Options{})
 	for left := 1; left <= 6; left++ {
-		e := NewSingle(&flaky{newVM(t), left}, vocab, maxSeq, 2)
+		e := NewSingle(&flaky{newVM(t), left}, limits, 2)
 		s, _, err := e.Admit(prompt, Options{})
 		require.NoError(t, err)
 		for err == nil {

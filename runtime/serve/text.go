@@ -13,6 +13,7 @@ type delta struct {
 	text   string
 	tokens []located // whose text is out with this delta; only where logprobs are wanted
 	finish string    // stop or length, in the last delta alone
+	state  []float32 // the last hidden state, where that is the answer
 }
 
 // A located token is one with the place of its text. The text of a token that completes no character is empty.

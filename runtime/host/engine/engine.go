@@ -14,9 +14,10 @@ import (
 // same with any build and beside any others.
 func New(s *host.Session, o host.BatchOptions) serve.Engine {
 	facts := s.Facts()
-	limits := serve.Limits{Vocab: facts.Model.Vocab, MaxSeq: facts.Model.MaxSeq, Sequences: s.Sequences()}
+	limits := serve.Limits{Vocab: facts.Model.Vocab, MaxSeq: facts.Model.MaxSeq, Hidden: facts.Model.Hidden,
+		Sequences: s.Sequences()}
 	if limits.Sequences == 1 {
-		return serve.NewSingle(s, limits.Vocab, limits.MaxSeq, max(o.Prompt, facts.PromptPart()))
+		return serve.NewSingle(s, limits, max(o.Prompt, facts.PromptPart()))
 	}
 	return &batch{of: s.NewBatch(o), limits: limits}
 }
@@ -33,7 +34,7 @@ func (e *batch) Limits() serve.Limits { return e.limits }
 func (e *batch) Chooses(o *sampling.Options) bool { return o.ByKernel() }
 
 func (e *batch) Admit(prompt []int, o serve.Options) (s serve.Sequence, cached int, err error) {
-	of := host.SequenceOptions{Most: o.Most, Stops: o.Ends, Logits: o.Logits}
+	of := host.SequenceOptions{Most: o.Most, Stops: o.Ends, Logits: o.Logits, State: o.State}
 	if !o.Logits && o.Sampling != nil {
 		of.Sampling, _ = host.SamplingOf(o.Sampling)
 	}
@@ -52,7 +53,7 @@ func (e *batch) Step(ctx context.Context) ([]serve.Event, error) {
 	}
 	events := make([]serve.Event, len(tokens))
 	for i, t := range tokens {
-		events[i] = serve.Event{Sequence: serve.Sequence(t.Sequence), Token: t.ID, Logits: t.Logits}
+		events[i] = serve.Event{Sequence: serve.Sequence(t.Sequence), Token: t.ID, Logits: t.Logits, State: t.State}
 	}
 	return events, nil
 }

@@ -56,7 +56,8 @@ func TestPromptsAreCompletedAlike(t *testing.T) {
 				for _, b := range []host.BatchOptions{{}, {Steps: 16, Prompt: 1000}} {
 					s := open(t, sequences)
 					e := engine.New(s, b)
-					require.Equal(t, serve.Limits{Vocab: 4096, MaxSeq: 128, Sequences: sequences}, e.Limits())
+					require.Equal(t, serve.Limits{Vocab: 4096, MaxSeq: 128, Hidden: 64, Sequences: sequences},
+						e.Limits())
 					var got []prompts.Result
 					require.NoError(t, prompts.Complete(t.Context(), e, jobs,
 						prompts.Options{Sampling: o, Stops: []int{1, 17, 99}}, func(r prompts.Result) error {
@@ -112,4 +113,36 @@ func TestErrorsComeThrough(t *testing.T) {
 		func(prompts.Result) error { return os.ErrClosed })
 	var line *prompts.LineError
 	require.ErrorAs(t, err, &line)
+}
+
+// A sequence for the state after its prompt gives that and no token, beside others, with passes of several sequences
+// and without.
+func TestStates(t *testing.T) {
+	for _, sequences := range []int{1, 4} {
+		e := engine.New(open(t, sequences), host.BatchOptions{})
+		require.Equal(t, 64, e.Limits().Hidden)
+		rng := rand.New(rand.NewPCG(1, uint64(sequences)))
+		for range 10 {
+			prompts := map[serve.Sequence][]int{}
+			for range sequences {
+				ids := []int{5, 6, 7}
+				for range rng.IntN(90) {
+					ids = append(ids, rng.IntN(4096))
+				}
+				s, _, err := e.Admit(ids, serve.Options{State: true})
+				require.NoError(t, err)
+				prompts[s] = ids
+			}
+			for len(prompts) > 0 {
+				events, err := e.Step(t.Context())
+				require.NoError(t, err)
+				for _, event := range events {
+					hash, _ := hosttest.Mirror(prompts[event.Sequence])
+					require.Equal(t, hosttest.Hidden(hash), event.State)
+					e.Retire(event.Sequence)
+					delete(prompts, event.Sequence)
+				}
+			}
+		}
+	}
 }

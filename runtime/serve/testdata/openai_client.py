@@ -3,6 +3,7 @@
 The first has the API key "k" and the model "m", which decodes; the second answers "Let me see." and a call of a tool.
 """
 
+import array
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -49,6 +50,17 @@ def completions(client):
     assert texts[0] == texts[2] != texts[1], texts
 
 
+def embeddings(client):
+    asked = client.embeddings.create(model="m", input=["def fib(n):", "import os"])  # as base64, which the client reads
+    first, second = (d.embedding for d in asked.data)
+    assert len(first) == len(second) and abs(sum(x * x for x in first) - 1) < 1e-5, asked
+    assert first != second and asked.usage.total_tokens == asked.usage.prompt_tokens > 0, asked.usage
+    plain = client.embeddings.create(model="m", input="def fib(n):", encoding_format="float").data[0].embedding
+    assert array.array("f", plain) == array.array("f", first), plain
+    cut = client.embeddings.create(model="m", input="def fib(n):", dimensions=8).data[0].embedding
+    assert len(cut) == 8 and abs(cut[0] / cut[1] - first[0] / first[1]) < 1e-3, cut
+
+
 def errors(client, url):
     for wanted, call in [
             (openai.NotFoundError, lambda: client.chat.completions.create(model="other", messages=MESSAGES)),
@@ -82,6 +94,7 @@ def main(url, tools_url):
     assert [m.id for m in client.models.list()] == ["m"] and client.models.retrieve("m").id == "m"
     text = chat(client)
     completions(client)
+    embeddings(client)
     errors(client, url)
     tools(openai.OpenAI(base_url=tools_url, api_key="none", max_retries=0))
     with ThreadPoolExecutor(8) as pool:

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/openai/openai-go/v3"
@@ -32,6 +33,7 @@ func main() {
 	models(ctx, &client)
 	text := chat(ctx, &client)
 	completions(ctx, &client)
+	embeddings(ctx, &client)
 	refusals(ctx, &client)
 	together(ctx, &client, text)
 	tools := openai.NewClient(option.WithBaseURL(os.Args[2]), option.WithAPIKey("none"), option.WithMaxRetries(0))
@@ -54,6 +56,21 @@ func models(ctx context.Context, client *openai.Client) {
 	page := got(client.Models.List(ctx))
 	must(len(page.Data) == 1 && page.Data[0].ID == "m", "one model, m", page.Data)
 	must(got(client.Models.Get(ctx, "m")).ID == "m", "model m")
+}
+
+func embeddings(ctx context.Context, client *openai.Client) {
+	of := func(input ...string) *openai.CreateEmbeddingResponse {
+		return got(client.Embeddings.New(ctx, openai.EmbeddingNewParams{Model: "m",
+			Input: openai.EmbeddingNewParamsInputUnion{OfArrayOfStrings: input}}))
+	}
+	both := of("def fib(n):", "import os")
+	must(len(both.Data) == 2 && both.Usage.TotalTokens > 0, "two embeddings", both)
+	squares := 0.0
+	for _, x := range both.Data[1].Embedding {
+		squares += x * x
+	}
+	must(squares > 0.99999 && squares < 1.00001, "an embedding of length 1", squares)
+	must(slices.Equal(of("import os").Data[0].Embedding, both.Data[1].Embedding), "the same embedding again")
 }
 
 func greedy() openai.ChatCompletionNewParams {

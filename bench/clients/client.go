@@ -1,0 +1,160 @@
+package clients
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// A client asks one thing after the other.
+type client struct {
+	plan Plan
+	url  string
+	http *http.Client
+	rng  *rand.Rand
+	want []Answer // of each of questions
+
+	answered, cancelled, bad, busy, differing int
+	difference                                string
+}
+
+const (
+	completions = "/v1/completions"
+	embeddings  = "/v1/embeddings"
+)
+
+// A question is a request without its braces.
+type question struct{ path, fields string }
+
+func (q question) body(stream bool) string {
+	if stream {
+		return `{"stream": true, ` + q.fields + "}"
+	}
+	return "{" + q.fields + "}"
+}
+
+const questions = 18
+
+// question is one of some requests, which differ in all that a request may say.
+func (p Plan) question(i int) question {
+	n := 4 + i%4*(p.Prompt-4)/3
+	ids := make([]string, n)
+	for k := range ids {
+		ids[k] = fmt.Sprint(256 + (i%3*k+17*k*k)%768) // some begin alike
+	}
+	ids[n-1] = fmt.Sprint(500 + i)
+	prompt := "[" + strings.Join(ids, ", ") + "]"
+	if i%6 == 5 {
+		return question{embeddings, `"input": ` + prompt}
+	}
+	fields := fmt.Sprintf(`"prompt": %s, "max_tokens": %d`, prompt, 1+i%7*(p.Tokens-1)/6)
+	switch i % 6 {
+	case 1:
+		fields += `, "logit_bias": {"198": 5, "12": -3}, "seed": 7`
+	case 2:
+		fields += `, "stop": ["e", " d"], "temperature": 1.5, "top_p": 0.9, "seed": -3`
+	case 3:
+		fields += `, "logprobs": 2, "temperature": 0.7, "repetition_penalty": 1.2, "seed": 11`
+	case 4:
+		fields += `, "ignore_eos": true, "temperature": 0`
+	default:
+		fields += `, "temperature": 0.8, "seed": 5`
+	}
+	return question{completions, fields}
+}
+
+// mistakes are requests that are JSON and no good.
+var mistakes = map[string][]string{
+	completions: {`{}`, `{"prompt": {}}`, `{"prompt": [-1]}`, `{"prompt": [5], "max_tokens": -1}`,
+		`{"prompt": [5], "temperature": "warm"}`, `{"prompt": [5], "no_such_field": 1}`},
+	embeddings: {`{}`, `{"input": 1.5}`, `{"input": [5], "dimensions": 0}`, `{"input": [5], "temperature": 1}`},
+}
+
+// Kinds of requests, of ten.
+const (
+	cut      = 0 // its end is missing
+	mistaken = 1
+	leaving  = 2 // the client goes away
+)
+
+// ask sends a random request, as often as it takes. An error is an answer that there should not be.
+func (c *client) ask(ctx context.Context) error {
+	i := c.rng.IntN(questions)
+	q := c.plan.question(i)
+	stream := q.path == completions && c.rng.IntN(2) == 0
+	body := q.body(stream)
+	kind := c.rng.IntN(10)
+	switch kind {
+	case cut:
+		body = body[:c.rng.IntN(len(body))]
+	case mistaken:
+		body = mistakes[q.path][c.rng.IntN(len(mistakes[q.path]))]
+	}
+	ctx, leave := context.WithCancel(ctx)
+	defer leave()
+	if kind == leaving && c.rng.IntN(2) == 0 {
+		time.AfterFunc(time.Duration(c.rng.IntN(2000))*time.Microsecond, leave)
+	}
+	r, err := c.send(ctx, q.path, body)
+	if kind == leaving && (err == nil && r.StatusCode == http.StatusOK || errors.Is(err, context.Canceled)) {
+		c.cancelled++
+		if err == nil { // after a part of the answer
+			_, _ = io.CopyN(io.Discard, r.Body, c.rng.Int64N(300))
+			r.Body.Close()
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer r.Body.Close()
+	switch bad := kind == cut || kind == mistaken; {
+	case bad && r.StatusCode == http.StatusBadRequest:
+		c.bad++
+		_, err := io.Copy(io.Discard, r.Body)
+		return err
+	case bad || r.StatusCode != http.StatusOK:
+		text, _ := readAll(r.Body)
+		return fmt.Errorf("%s %s: status %d: %s", q.path, body, r.StatusCode, text)
+	}
+	got, err := read(r.Body, q.path, stream)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", q.path, body, err)
+	}
+	c.answered++
+	if want := c.want[i]; got != want {
+		c.differing++
+		if c.difference == "" {
+			c.difference = fmt.Sprintf("%s %s: %q, alone it is %q", q.path, body, got, want)
+		}
+	}
+	return nil
+}
+
+// send sends a body, again and again while the queue is full.
+func (c *client) send(ctx context.Context, path, body string) (*http.Response, error) {
+	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+path, strings.NewReader(body))
+		if err != nil {
+			return nil, err
+		}
+		r.Header.Set("Content-Type", "application/json")
+		answer, err := c.http.Do(r)
+		if err != nil || answer.StatusCode != http.StatusTooManyRequests {
+			return answer, err
+		}
+		c.busy++
+		_, _ = io.Copy(io.Discard, answer.Body)
+		answer.Body.Close()
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}

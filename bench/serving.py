@@ -1,0 +1,60 @@
+"""Sections serving and clients: what a server costs, and what many clients at a time make of one.
+
+Each section is a list of tasks; sections.py says what a task is.
+"""
+
+from sections import Task
+from workshop import Case, last_object
+
+PYCODER = "testdata/models/pycoder-5m"
+LLAMA = "testdata/configs/llama-3.2-1b"
+SEED = 1
+POSITIONS = 2048
+COST = 3  # % that a token may take longer through a server, with one client
+ROUNDS, TOKENS = 10, 256
+
+# Of one sequence, and of several at a time. Random weights come with a tokenizer of bench/spoken.py.
+SERVED = (Case(PYCODER, "bf16"), Case(PYCODER, "bf16", sequences=8),
+          Case(LLAMA, "bf16", SEED, POSITIONS, spoken=True),
+          Case(LLAMA, "bf16", SEED, POSITIONS, sequences=8, spoken=True))
+REQUESTS = 1000
+
+
+def serving_row(shop, case):
+    directory = shop.finish(case)
+    shop.settle()
+    done = shop.on_device(directory, "serving", "--rounds", str(ROUNDS), "--tokens", str(TOKENS))
+    return judge_serving(last_object(done.stdout))
+
+
+def judge_serving(r):
+    """A server costs little at one client."""
+    cost = r.pop("cost_per_token_%")
+    findings = [] if cost < COST else [f"a token takes {cost:.1f} % longer through the server; {COST} % are allowed"]
+    return {"passed": not findings, "findings": findings, "cost_percent": cost} | r
+
+
+def clients_row(shop, case):
+    directory = shop.finish(case)
+    shop.settle()
+    done = shop.on_device(directory, "clients", "--requests", str(REQUESTS), "--seed", str(SEED), accept=(0, 1))
+    return judge_clients(last_object(done.stdout))
+
+
+def judge_clients(r):
+    """Every answer is the one that the request has alone, none is lost, and nothing stays behind."""
+    findings = list(r["findings"] or ())
+    if not findings and (not r["passed"] or r["requests"] < REQUESTS):
+        findings = [f"{r['requests']} requests were sent; {REQUESTS} are needed"]
+    return {"passed": not findings, "findings": findings} | {
+        k: r[k] for k in ("requests", "clients", "sequences", "answered", "cancelled", "bad", "busy", "differing",
+                          "statuses", "before", "after")}
+
+
+def serving():
+    return [Task("serving", case.key, case, lambda shop, case=case: serving_row(shop, case)) for case in SERVED]
+
+
+def clients():
+    return [Task("clients", case.key, case, lambda shop, case=case: clients_row(shop, case)) for case in SERVED]
+

@@ -1,0 +1,149 @@
+"""Tests of the sections serving, clients and first_answer, and of the models that they are made with: no GPU."""
+
+import json
+import os
+import sys
+import tempfile
+import textwrap
+import types
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import first_answer
+import library
+import machine
+import report
+import serving
+import spoken
+from workshop import Budget, Case, StepFailed, Workshop
+
+os.chdir(machine.REPO)
+
+TIMES = {"first_token_us": {"p50": 800, "p99": 900}, "between_us": {"p50": 92, "p99": 120},
+         "us_per_token": {"p50": 92, "p99": 93}}
+SERVED = {"prompt": 32, "tokens": 256, "rounds": 10, "clients": 8, "sequences": 1, "engine": TIMES, "server": TIMES,
+          "server_clients": TIMES}
+HELD = {"goroutines": 7, "heap": 12_345_678}
+ASKED = {"requests": 1000, "clients": 32, "answered": 700, "cancelled": 100, "bad": 200, "busy": 40, "differing": 0,
+         "difference": "", "statuses": {"200": 750}, "findings": None, "sequences": 8, "before": HELD, "after": HELD,
+         "passed": True}
+
+AMKC = """\
+    #!{python} -IS
+    import json, pathlib, sys, time
+    args = sys.argv[1:]
+    if args[0] == "chat":
+        said = sys.stdin.read()
+        mode = pathlib.Path(args[1], "mode").read_text()
+        print("loaded", file=sys.stderr)
+        if mode == "broken": sys.exit("x: error: there is no GPU")
+        if mode == "silent": sys.exit(0)
+        print(said.strip(), end="", flush=True)
+        time.sleep(0.2)
+        print(" and so on")
+        print("12 tokens, 5 a second", file=sys.stderr)
+    else:
+        out = pathlib.Path(args[args.index("-o") + 1])
+        out.mkdir(parents=True)
+        (out / "mode").write_text(pathlib.Path(__file__).with_name("mode").read_text())
+        (out / "amkc.manifest.json").write_text(json.dumps({{"facts": {{"model": {{"name": "m"}}}}}}))
+        print("file\\nbuild: " + args[0] + "\\nbuild: predicted")
+        print("build: a warning", file=sys.stderr)
+"""
+
+
+class Judged(unittest.TestCase):
+    def test_a_server_costs_little(self):
+        row = serving.judge_serving(SERVED | {"cost_per_token_%": 2.4})
+        self.assertTrue(row["passed"])
+        self.assertEqual(row["cost_percent"], 2.4)
+        row = serving.judge_serving(SERVED | {"cost_per_token_%": 3.0})
+        self.assertFalse(row["passed"])
+        self.assertIn("3 % are allowed", row["findings"][0])
+
+    def test_clients_get_what_they_would_alone(self):
+        self.assertTrue(serving.judge_clients(ASKED)["passed"])
+        row = serving.judge_clients(ASKED | {"passed": False, "findings": ["the heap has grown"]})
+        self.assertEqual((row["passed"], row["findings"]), (False, ["the heap has grown"]))
+        for wrong in ({"requests": 999}, {"passed": False}):
+            self.assertFalse(serving.judge_clients(ASKED | wrong)["passed"])
+
+    def test_examples_of_the_library(self):
+        row = library.judge_library(0, "Ran 1 test in 9.8s\n\nOK")
+        self.assertTrue(row["passed"])
+        self.assertGreater(row["examples"], 20)
+        for code, said in ((1, "Expected: 1"), (0, "Ran 0 tests in 0.0s\n\nOK")):
+            self.assertFalse(library.judge_library(code, said)["passed"])
+
+    def test_columns(self):
+        rows = {"serving": serving.judge_serving(SERVED | {"cost_per_token_%": 2.44}),
+                "clients": serving.judge_clients(ASKED),
+                "first_answer": {"compile_s": 61.23, "first_text_s": 1.234, "answer_s": 2, "total_s": 62.46,
+                                 "checkpoint_bytes": 2.5e9, "launcher": False},
+                "library": {"examples": 24}}
+        cells = {name: [column[1](row) for column in report.SECTIONS[name][2]] for name, row in rows.items()}
+        self.assertEqual(cells["serving"][1:4], ["0.80, 0.90"] * 3)
+        self.assertEqual(cells["serving"][-3:], ["2.4", "8", "10"])
+        self.assertEqual(cells["clients"], ["8", "700", "100", "200", "40", "0", "7, 7", "12.35, 12.35"])
+        self.assertEqual(cells["first_answer"], ["2.50", "no", "61.2", "1.23", "2.00", "62.5"])
+        for name in rows:  # of a row that failed early there is nothing
+            self.assertEqual({column[1]({}) for column in report.SECTIONS[name][2]} - {", "}, {""})
+
+
+class Spoken(unittest.TestCase):
+    def test_a_tokenizer_of_any_size(self):
+        for vocab in (256, 257, 5000):
+            made = spoken.tokenizer(vocab)["model"]
+            self.assertEqual(sorted(made["vocab"].values()), list(range(vocab)))
+            self.assertEqual(len(made["merges"]), vocab - 256)
+            for a, b in made["merges"]:
+                self.assertLess(max(made["vocab"][a], made["vocab"][b]), made["vocab"][a + b])
+        self.assertEqual(spoken.tokenizer(300), spoken.tokenizer(300))
+        with self.assertRaisesRegex(ValueError, "256 bytes"):
+            spoken.tokenizer(255)
+
+    def test_what_is_there_stays(self):
+        with tempfile.TemporaryDirectory() as work:
+            out = spoken.make("testdata/models/pycoder-5m", Path(work) / "a" / "out")
+            self.assertEqual((out / "tokenizer.json").read_bytes(),
+                             Path("testdata/models/pycoder-5m/tokenizer.json").read_bytes())
+            self.assertEqual((out / "chat_template.jinja").read_text(), spoken.TEMPLATE)
+            self.assertEqual(spoken.make("/nowhere", out), out, "it is complete")
+
+
+class FirstAnswer(unittest.TestCase):
+    def setUp(self):
+        self.dir = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        amkc = self.dir / "amkc"
+        amkc.write_text(textwrap.dedent(AMKC).format(python=sys.executable))
+        amkc.chmod(0o755)
+        self.shop = Workshop(types.SimpleNamespace(amkc=amkc, nvcc=None), self.dir / "work", "h100", 1, Budget(None))
+        self.addCleanup(self.shop.close)
+
+    def row(self, mode):
+        (self.dir / "mode").write_text(mode)
+        return first_answer.first_answer_row(self.shop, Case("testdata/models/pycoder-5m", "bf16"), "hello")
+
+    def test_an_answer(self):
+        for _ in range(2):  # the second time the checkpoint is there, and is compiled again
+            row = self.row("well")
+        self.assertTrue(row["passed"], row["findings"])
+        self.assertEqual((row["answer"], row["launcher"]), ("hello and so on\n", False))
+        self.assertLess(row["first_text_s"] + 0.1, row["answer_s"])
+        self.assertAlmostEqual(row["total_s"], row["compile_s"] + row["first_text_s"])
+        self.assertEqual(row["said"], ["12 tokens, 5 a second"])
+        self.assertEqual(row["compiled"], ["build: example/pycoder-5m", "build: predicted", "build: a warning"])
+        self.assertGreater(row["checkpoint_bytes"], 10e6)
+        self.assertIn("HF_HOME=", self.shop.log[-2])
+        json.dumps(row, allow_nan=False)
+
+    def test_no_answer(self):
+        self.assertIn("no text", self.row("silent")["findings"][0])
+        with self.assertRaisesRegex(StepFailed, "there is no GPU"):
+            self.row("broken")
+
+
+if __name__ == "__main__":
+    unittest.main()

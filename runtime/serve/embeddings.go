@@ -1,0 +1,179 @@
+package serve
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"slices"
+)
+
+// maxInputs is how many inputs a request for embeddings may have, as OpenAI has it.
+const maxInputs = 2048
+
+// An embeddingRequest asks for the embedding of each of some inputs: the last hidden state of its last token, of length
+// 1, as models that are trained for embeddings are used.
+type embeddingRequest struct {
+	inputs     [][]int
+	base64     bool
+	dimensions int // the first ones of a hidden state
+}
+
+// An embedding is one of an answer.
+type embedding struct {
+	Object    string `json:"object"`
+	Embedding any    `json:"embedding"` // numbers, or the base64 of their bytes
+	Index     int    `json:"index"`
+}
+
+// embeddings computes those of the inputs one after the other, each of which waits for the engine like any request.
+func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
+	req, err := s.embeddingRequest(w, r)
+	if err != nil {
+		refuse(w, r, err)
+		return
+	}
+	type embeddingUsage struct {
+		Prompt int `json:"prompt_tokens"`
+		Total  int `json:"total_tokens"`
+	}
+	out := struct {
+		Object string         `json:"object"`
+		Data   []embedding    `json:"data"`
+		Model  string         `json:"model"`
+		Usage  embeddingUsage `json:"usage"`
+	}{Object: "list", Model: s.model}
+	rec := recordOf(r)
+	for i, input := range req.inputs {
+		state, err := s.state(r.Context(), rec, input, i > 0)
+		if err == nil {
+			state, err = unit(state[:req.dimensions])
+		}
+		if err != nil {
+			if r.Context().Err() == nil {
+				refuse(w, r, err)
+			}
+			return
+		}
+		e := embedding{Object: "embedding", Embedding: state, Index: i}
+		if req.base64 {
+			e.Embedding = base64Of(state)
+		}
+		out.Data = append(out.Data, e)
+		out.Usage.Prompt += len(input)
+	}
+	out.Usage.Total = out.Usage.Prompt
+	send(w, http.StatusOK, "application/json", marshal(out))
+}
+
+func (s *Server) embeddingRequest(w http.ResponseWriter, r *http.Request) (*embeddingRequest, error) {
+	all, err := s.body(w, r)
+	if err != nil {
+		return nil, err
+	}
+	hidden := s.engine.Limits().Hidden
+	req := &embeddingRequest{dimensions: hidden}
+	left, err := s.asked().read(s, all, map[string]field{
+		"model": modelName, "user": tolerated,
+		"encoding_format": func(_ *Server, _ *request, v value) error {
+			form, err := v.text()
+			if err != nil || form != "float" && form != "base64" {
+				return v.unexpected(`"float" or "base64"`)
+			}
+			req.base64 = form == "base64"
+			return nil
+		},
+		"dimensions": func(_ *Server, _ *request, v value) (err error) {
+			req.dimensions, err = v.integer(1, hidden)
+			return err
+		},
+	}, "input")
+	if err != nil {
+		return nil, err
+	}
+	if err := s.scheduler.check(); err != nil {
+		return nil, err
+	}
+	req.inputs, err = s.inputs(left["input"])
+	return req, err
+}
+
+// inputs reads what embeddings are asked of: a text, or several, or the token ids of one or of several.
+func (s *Server) inputs(v value) ([][]int, error) {
+	const want = "a string, a list of strings, a list of token ids, or a list of such lists"
+	if v.raw == nil {
+		return nil, invalid("input", "there is no input; want %s", want)
+	}
+	parts := []json.RawMessage{v.raw}
+	if several, err := list[json.RawMessage](v, want); err == nil && len(several) > 0 && !isNumber(several[0]) {
+		parts = several
+	}
+	if len(parts) > maxInputs {
+		return nil, invalid(v.name, "there are %d inputs; want at most %d", len(parts), maxInputs)
+	}
+	var all [][]int
+	for _, raw := range parts {
+		part, text := value{v.name, raw}, ""
+		var ids []int
+		err := part.read(&text, want)
+		if err == nil {
+			ids, err = s.encode(v.name, text, true)
+		} else {
+			ids, err = list[int](part, want)
+		}
+		if err == nil {
+			err = s.fits(v.name, ids)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, ids)
+	}
+	return all, nil
+}
+
+// state waits for the last hidden state after a prompt. follows says that it is not the first of its request.
+func (s *Server) state(ctx context.Context, rec *record, prompt []int, follows bool) (state []float32, err error) {
+	g := &generation{ctx: ctx, prompt: prompt, state: true, follows: follows, asked: s.now(), choice: s.sampling,
+		record: rec, out: newOutbox(), metrics: s.metrics}
+	rec.reads(len(prompt))
+	if err := s.scheduler.submit(g); err != nil {
+		return nil, err
+	}
+	defer s.scheduler.leave(g)
+	err = g.out.follow(ctx, func(d delta) error {
+		state = d.state
+		return nil
+	}, s.pingEvery, nil)
+	return state, err
+}
+
+// unit is a vector of the same direction and of length 1; zeros stay zeros.
+func unit(v []float32) ([]float32, error) {
+	sum := 0.0
+	for _, x := range v {
+		sum += float64(x) * float64(x)
+	}
+	if math.IsNaN(sum) || math.IsInf(sum, 0) {
+		return nil, errors.New("the last hidden state has elements that are no finite numbers")
+	}
+	out := slices.Clone(v)
+	for i := range out {
+		if sum > 0 {
+			out[i] = float32(float64(out[i]) / math.Sqrt(sum))
+		}
+	}
+	return out, nil
+}
+
+// base64Of is how OpenAI's clients ask for numbers by default: float32, the lowest byte first.
+func base64Of(v []float32) string {
+	var b []byte
+	for _, x := range v {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+	}
+	return base64.StdEncoding.EncodeToString(b)
+}
