@@ -150,7 +150,7 @@ func (s *Session) newBench(o BenchOptions) (b *bench, err error) {
 	// Decode comes after the ceiling, which leaves the caches as decode itself does.
 	kernels := []*timedKernel{b.drain, b.plain, b.ceiling, b.decode}
 	if o.Drawn {
-		if err := s.setSampling(slices.Repeat([]Sampling{{Temperature: 1}}, MaxSequences)); err != nil {
+		if err := s.copySettings(slices.Repeat([]deviceSampling{{Temperature: 1}}, MaxSequences)); err != nil {
 			return b, err
 		}
 		b.drawn = s.timedSteps(s.one, s.one.decode, o.StepsPerLaunch, true, s.drawn)

@@ -30,7 +30,11 @@ type generation struct {
 
 // options are what an engine has to know.
 func (g *generation) options(e Engine) Options {
-	return Options{Logits: g.form != nil || !e.Chooses(&g.choice), Most: g.most, Ends: g.ends, Sampling: &g.choice}
+	o := Options{Logits: !e.Chooses(&g.choice, g.form != nil), Most: g.most, Ends: g.ends, Sampling: &g.choice}
+	if g.form != nil && !o.Logits {
+		o.Allowed = sampling.Mask(g.form.Mask())
+	}
+	return o
 }
 
 // begin is called when the engine has taken the prompt, of which it has the rows of some tokens.

@@ -95,7 +95,9 @@ func hashed(prompt, out []int) int {
 
 func (e *scripted) Limits() Limits { return e.limits }
 
-func (e *scripted) Chooses(o *sampling.Options) bool { return !o.NeedLogits() }
+func (e *scripted) Chooses(o *sampling.Options, masked bool) bool { return !masked && !o.NeedLogits() }
+
+func (e *scripted) Allow(Sequence, sampling.Mask) {}
 
 func (e *scripted) Admit(prompt []int, o Options) (Sequence, int, error) {
 	e.mu.Lock()

@@ -76,7 +76,10 @@ int main() {
     for (Scratch& s : scratch) memcpy(s.token, decoded, sizeof decoded);
     run_grid(kSMs, publish_on_sm, [](unsigned b) { sm = b, block_scratch() = scratch[b]; },
              [](unsigned b) { scratch[b] = block_scratch(); });
-    for (sm = 0; sm < kSMs; ++sm) run_block(choose_on_sm);
+    for (sm = 0; sm < kSMs; ++sm) {
+      block_scratch() = scratch[sm];
+      run_block(choose_on_sm);
+    }
     for (Choice& c : choices) delete[] c.bias, delete[] c.uses, delete[] c.allowed, delete[] c.recent;
   }
 }

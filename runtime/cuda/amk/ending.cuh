@@ -197,6 +197,8 @@ __device__ __forceinline__ void sample(C& c, const Page values, const Page indic
       best = reduce_warp(best);
     }
     lap(c, Did::kExchangeWait);
+    // a choice depends on the tokens of the rows before, which make room for the next ones here
+    if (c.launch.choices) consumer_barrier();
     if (c.warp < kTokens && c.lane == 0) choose(c, c.warp, best, forced);
     consumer_barrier();  // thread 0 looks at all of them
   } else {

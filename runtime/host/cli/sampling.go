@@ -50,7 +50,7 @@ func (c *command) sampling(verb string, f *sampling.Flags) (sampling.Options, er
 // choices too. d, if not nil, drafts, and stats counts what that was good for.
 func decode(ctx context.Context, s *host.Session, o sampling.Options, d draft.Drafter, prompt []int, n int, stops []int,
 	emit func(id int) error) (done host.Completion, choices []sampling.Choice, stats draft.Stats, err error) {
-	if s.Choose(&o) {
+	if s.Choose(&o, sampling.Text{Prompt: prompt}) {
 		s.SetDrafter(d)
 		done, err = s.Complete(ctx, prompt[s.Position():], n, stops, emit)
 		return done, nil, s.Drafts(), err

@@ -199,14 +199,22 @@ CUresult cuModuleGetGlobal_v2(Ptr* p, size_t* n, void* mod, const char* name) {
 // amk::Launch; trace is the profile of a kernel that records one
 typedef struct Launch {
   Ptr weights, cache, exchange, logits, trace, forced, tokens, host_tokens, abort, abort_device, stalls, stop_ids, sampling,
-      embeddings, hidden;
+      choices, rounds, embeddings, hidden;
   uint64_t spin_limit_ns, first_epoch;
   int steps, position, token, n_stop, logit_stride, reserved, positions[8];
 } Launch;
 
-// amk::Sampling
+// amk::Sampling, amk::Choice and the size of amk::Rounds
 typedef struct Sampling { double temperature; uint64_t seed; } Sampling;
-enum { kNoToken = 0x7ffffffe };
+typedef struct Choice {
+  Ptr bias, uses, allowed, recent;
+  double repetition, frequency, presence, rest, min_p;
+  int top_k, n_recent, counts, set;
+} Choice;
+enum { kNoToken = 0x7ffffffe, kRounds = 64 + 3 * 8 * 3088 };
+
+// The ids that a launch has decoded behind the first token.
+typedef struct Decoded { const int* ids; int n, stride; } Decoded;
 
 // What the fake keeps in the exchange pages; zero is cleared.
 typedef struct Exchange { uint64_t steps; uint32_t variant_plus_one; } Exchange;
@@ -273,11 +281,88 @@ static double ln(double x) {
   return fma(k, 0x1.62e42fee00000p-1, sum);
 }
 
-static int draw(const float* logits, const Sampling* by, uint64_t position) {
-  double most = -INFINITY;
-  int chosen = kNoToken;
+static double exp_of(double y) {
+  if (y < -700) return 0;
+  double k = nearbyint(y * 0x1.71547652b82fep+0), r = fma(-k, 0x1.a39ef35793c76p-33, fma(-k, 0x1.62e42fee00000p-1, y));
+  static const double factorials[] = {6227020800., 479001600., 39916800., 3628800., 362880., 40320., 5040., 720., 120.,
+                                      24., 6., 2., 1., 1.};
+  double q = 1 / factorials[0];
+  for (int n = 1; n < 14; n++) q = fma(q, r, 1 / factorials[n]);
+  return ldexp(q, (int)k);
+}
+
+// Scores, and which tokens are left, by the steps of docs/sampling.md: -inf is the score of a token that is not.
+static double* scores;
+static void score(const float* logits, const Choice* by, Decoded decoded) {
+  const double* bias = host(by->bias);
+  const int *uses = host(by->uses), *recent = host(by->recent);
+  const uint64_t* allowed = host(by->allowed);
   for (uint32_t id = 0; id < info.vocab; id++) {
-    if (isnan(logits[id]) || logits[id] == INFINITY) return kNoToken;
+    double x = logits[id];
+    if (by->bias) x += bias[id];
+    if (by->uses) {
+      int n = uses[id];
+      for (int i = 0; i < by->n_recent; i++) if (recent[i] == (int)id) n = (n < 0 ? 0 : n) + 1;
+      for (int i = 0; by->counts && i < decoded.n; i++)
+        if (decoded.ids[i * decoded.stride] == (int)id) n = (n < 0 ? 0 : n) + 1;
+      if (n >= 0) x = x < 0 ? x * by->repetition : x / by->repetition;
+      double taken = by->frequency * n;
+      if (n > 0) x -= taken, x -= by->presence;
+    }
+    scores[id] = by->allowed && !(allowed[id / 64] >> id % 64 & 1) ? -INFINITY : x;
+  }
+}
+
+static int ahead(const void* a, const void* b) {
+  int i = *(const int*)a, k = *(const int*)b;
+  return scores[i] != scores[k] ? scores[i] > scores[k] ? -1 : 1 : k - i;
+}
+
+static void leave_out(const Choice* by, double temperature) {
+  static int* order;
+  if (!order) order = malloc(info.vocab * sizeof *order);
+  uint32_t n = 0;
+  for (uint32_t id = 0; id < info.vocab; id++) if (scores[id] > -INFINITY) order[n++] = id;
+  if (!n) return;
+  qsort(order, n, sizeof *order, ahead);
+  const double largest = scores[order[0]];
+  uint32_t left = n;
+  if (by->top_k && by->top_k < (int)n)
+    for (left = by->top_k; left < n && scores[order[left]] == scores[order[by->top_k - 1]];) left++;
+  for (uint32_t i = left; i < n; i++) scores[order[i]] = -INFINITY;
+  n = left;
+  if (by->rest > 0) {
+    int bits = 0, exponent;
+    while (info.vocab - 1 >> bits) bits++;
+    uint64_t total = 0, before = 0, out;
+    for (uint32_t i = 0; i < n; i++)
+      total += (uint64_t)nearbyint(ldexp(exp_of((scores[order[i]] - largest) / temperature), 62 - bits));
+    unsigned __int128 product = (uint64_t)ldexp(frexp(by->rest, &exponent), 53);
+    out = 53 - exponent > 127 ? 0 : (uint64_t)(product * total >> (53 - exponent));
+    for (uint32_t i = 0; i < n; i++) {
+      uint64_t weight = (uint64_t)nearbyint(ldexp(exp_of((scores[order[i]] - largest) / temperature), 62 - bits));
+      if (i && before + out + 1 > total) scores[order[i]] = -INFINITY;
+      before += weight;
+    }
+  }
+  for (uint32_t i = 0; i < n; i++)
+    if (exp_of((scores[order[i]] - largest) / temperature) < by->min_p) scores[order[i]] = -INFINITY;
+}
+
+static int draw(const float* logits, const Sampling* by, const Choice* choice, uint64_t position, Decoded decoded) {
+  double most = -INFINITY;
+  const int set = choice && choice->set;
+  int chosen = set || by->temperature != 0 ? kNoToken : 0;
+  if (!scores) scores = malloc(info.vocab * sizeof *scores);
+  for (uint32_t id = 0; id < info.vocab; id++) {
+    if ((isnan(logits[id]) || logits[id] == INFINITY) && chosen == kNoToken) return kNoToken;
+    scores[id] = logits[id];
+  }
+  if (set) score(logits, choice, decoded);
+  if (set && by->temperature != 0) leave_out(choice, by->temperature);
+  for (uint32_t id = 0; id < info.vocab; id++) {
+    double x = scores[id];
+    if (!(x > -INFINITY)) continue;
     uint32_t w[4] = {id / 2, 0, position, position >> 32}, key[2] = {by->seed, by->seed >> 32};
     for (int round = 0; round < 10; round++) {
       uint64_t a = 0xD2511F53ull * w[0], b = 0xCD9E8D57ull * w[2];
@@ -286,7 +371,6 @@ static int draw(const float* logits, const Sampling* by, uint64_t position) {
       key[0] += 0x9E3779B9, key[1] += 0xBB67AE85;
     }
     uint64_t v = ((uint64_t)w[id % 2 * 2 + 1] << 32 | w[id % 2 * 2]) >> 12 << 1 | 1;
-    double x = logits[id];
     if (by->temperature != 0) {
       double share = x / by->temperature, u = ldexp((double)((1ull << 53) - v), -53);
       x = share - ln(-ln(u));
@@ -294,6 +378,18 @@ static int draw(const float* logits, const Sampling* by, uint64_t position) {
     if (x > most) most = x, chosen = id;
   }
   return chosen;
+}
+
+// The same of a step of a launch.
+static int draw_of(const Launch* l, const float* logits, uint64_t position, Decoded decoded) {
+  const Choice* choice = l->choices ? host(l->choices) : 0;
+  const Sampling* by = host(l->sampling);
+  if (choice && choice->set && by->temperature != 0 && (choice->top_k || choice->rest > 0 || choice->min_p > 0)) {
+    if (!l->rounds) complain("tokens are left out, and there is no place to find which");
+    for (int i = 0; l->rounds && i < kRounds; i++)
+      if (((char*)host(l->rounds))[i]) { complain("the rounds are not zero"); break; }
+  }
+  return draw(logits, by, choice, position, decoded);
 }
 
 static void give_up(const Launch* l, int step, int cause) {
@@ -310,7 +406,7 @@ static void give_up(const Launch* l, int step, int cause) {
 static int gives_up_too(const Launch* l) { return *(uint32_t*)host(l->abort_device) != 0; }
 
 // One row of a step that has so many; returns the chosen token, or -1 when it was given up.
-static int step(const Launch* l, int i, int pass, int token, int is_off) {
+static int step(const Launch* l, int i, int pass, int token, int is_off, Decoded decoded) {
   int position = l->position + i;
   if (slow_us) usleep(slow_us);
   if (position == stall_at) { stall_at = -1; give_up(l, i, 1); return -1; }
@@ -344,7 +440,7 @@ static int step(const Launch* l, int i, int pass, int token, int is_off) {
     if (is_off) out[(chosen + 1) % info.vocab] += 1e-6f;
     if (flaky) out[(chosen + 1) % info.vocab] += runs * 1e-6f;
     if (position == nan_at) out[7] = NAN;
-    if (l->sampling) chosen = draw(out, host(l->sampling), position + 1);
+    if (l->sampling) chosen = draw_of(l, out, position + 1, decoded);
   }
   return chosen;
 }
@@ -365,17 +461,19 @@ static void decode_in(Launch* l, long us, int rows) {
   e->variant_plus_one = variant_of(l->position) + 1;
   int token = l->token;
   if (rows > 1 && !l->forced) complain("a pass of several rows whose tokens are not given");
+  int decoded[32 * 8], stop = 0;
   for (int i = 0; i < l->steps * rows && !sticky_code; i++) {
     if (l->forced && forced[i] >= 0) token = forced[i];
     if (i % rows == 0) now_ms += us / 1000.;
-    token = step(l, i, rows, token, rows > 1 && pass_off);
+    decoded[i] = token;
+    token = step(l, i, rows, token, rows > 1 && pass_off, (Decoded){decoded + 1, i, 1});
     if (token < 0) break;
     if (rows > 1 && pass_picks) token = (token + 1) % info.vocab;
     if ((i + 1) % rows == 0) e->steps++;
     if (l->host_tokens) ((volatile uint32_t*)host(l->host_tokens))[i] = token + 1;
-    int stop = token == kNoToken;
+    stop |= token == kNoToken && !(l->forced && i + rows < l->steps * rows && forced[i + rows] >= 0);
     for (int k = 0; k < l->n_stop; k++) stop |= ((int*)host(l->stop_ids))[k] == token;
-    if (stop) break;
+    if (stop && (i + 1) % rows == 0) break;
   }
 end:
   free(l);
@@ -393,7 +491,7 @@ static void decode_batch(void* arg) {
   Launch* l = arg;
   Exchange* e = host(l->exchange);
   const int* forced = host(l->forced);
-  int tokens[8];
+  int tokens[8], decoded[8][32];
   runs++;
   if (sticky_code || gives_up_too(l)) goto end;
   if (e->steps != l->first_epoch) complain("the epoch is not the number of steps since the pages were cleared");
@@ -416,7 +514,9 @@ static void decode_batch(void* arg) {
         if (one.position + i >= (int)info.max_seq) complain("positions past the end");
         if (l->logits) one.logits = l->logits + (uint64_t)s * info.vocab * 4;
         if (l->sampling) one.sampling = l->sampling + s * sizeof(Sampling);
-        tokens[s] = step(&one, i, 1, tokens[s], batch_off);
+        if (l->choices) one.choices = l->choices + s * sizeof(Choice);
+        decoded[s][i] = tokens[s];
+        tokens[s] = step(&one, i, 1, tokens[s], batch_off, (Decoded){decoded[s] + 1, i, 1});
         if (tokens[s] < 0) goto end;
         stop |= tokens[s] == kNoToken;
         for (int k = 0; k < l->n_stop; k++) stop |= ((int*)host(l->stop_ids))[k] == tokens[s];
@@ -446,7 +546,7 @@ static void read_prompt(void* arg) {
   long lost = lost_row;
   if (prompt_lost >= 0) lost_row = prompt_lost;
   for (int i = 0; i < l->steps && !sticky_code; i++) {
-    if (step(l, i, l->steps, forced[i], 0) < 0) break;
+    if (step(l, i, l->steps, forced[i], 0, (Decoded){0}) < 0) break;
     if (prompt_off && l->logits) ((float*)host(l->logits))[(size_t)i * info.vocab] += 1e-6f;
   }
   lost_row = lost;
