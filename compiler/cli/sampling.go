@@ -46,9 +46,6 @@ func checkChoice(c *call, o *sampling.Options, e *opened) error {
 	if o.Temperature != 0 {
 		c.note("sampling: %v", o)
 	}
-	if e.device == deviceCUDA && !o.ByKernel() {
-		c.note("%s", host.ChosenOnHost)
-	}
 	return nil
 }
 

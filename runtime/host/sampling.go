@@ -11,9 +11,6 @@ import (
 	"amkc/runtime/sampling"
 )
 
-// ChosenOnHost says how tokens are chosen by options that the kernel does not choose by.
-const ChosenOnHost = "tokens are chosen on the host, a launch for each: log-probabilities are made of all logits"
-
 // A choosing is how the kernel chooses the tokens of a text, and what of the text that depends on. nil: it chooses the
 // largest logit.
 type choosing struct {

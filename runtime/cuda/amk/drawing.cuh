@@ -26,7 +26,7 @@ __device__ __forceinline__ void offer_handed(const Draw& draw, Drawn& best, floa
   else if (id != Drawn().token) best.offer(Drawn{INFINITY, INFINITY, id});  // void, or kNoToken
 }
 
-// What a thread draws of its rows: two ids share random words, and a thread has both.
+// What a thread draws of its rows.
 __device__ __noinline__ inline Drawn drawn_of_rows(const Sampling* settings, int after,
                                                    const float* logits, int first, int end) {
   const Draw draw(settings, after);
@@ -185,30 +185,34 @@ __device__ __forceinline__ const Sampling* settings_of(C& c, int token) {
 }
 
 // What this SM draws among the logits of its own rows of stage S, which it has stored: thread t
-// gets that of token t. Noise is computed while the logits are on their way.
+// gets that of token t. Noise is computed while the logits are on their way. A tile begins with an
+// even id, so that a thread has both of the ids that share random words.
 template <class S, class C>
 __device__ __forceinline__ Candidate draw_own(C& c) {
   const Tiles mine = tiles_of<S>(c.sm, 0);
   const int begin = mine.begin * kTileRows, end = min(mine.end * kTileRows, kVocab);
+  Draw draw(settings_of(c, 0), c.position_of(0));
   consumer_barrier();  // the logits are there, and partial sums are read
   if (c.launch.choices) return C::kWaits ? choose_own(Site(c, begin, end)) : Candidate{};
 #pragma unroll 1
   for (int token = 0; token < kTokens; ++token) {
     const float* logits = logits_of(c, token);
-    const Draw draw(settings_of(c, token), c.position_of(token));
-    const int mine_first = begin + 2 * c.tid;
+    const int own = begin + 2 * c.tid;
+    const auto logit = [&](int id) { return id < end ? logits[id] : -INFINITY; };
+    float first = logit(own), second = logit(own + 1);
     Leader leader;
-#pragma unroll 2
-    for (int id = mine_first; id < end; id += 2 * kConsumers) {
-      const float first = logits[id], second = id + 1 < end ? logits[id + 1] : -INFINITY;
+    for (int id = own; id < end; id += 2 * kConsumers) {
+      const float even = first, odd = second;
+      first = logit(id + 2 * kConsumers), second = logit(id + 2 * kConsumers + 1);
       const uint4 words = noise_of(draw.seed, draw.position, u32(id) / 2);
-      draw.offer(leader, first, id, uniform_of(words, id));
-      if (id + 1 < end) draw.offer(leader, second, id + 1, uniform_of(words, id + 1));
+      draw.offer(leader, even, id, uniform_of(words, id));
+      draw.offer(leader, odd, id + 1, uniform_of(words, id + 1));
     }
     const Finalist of_warp = reduce_warp(leader, [&] {
-      return drawn_of_rows(settings_of(c, token), c.position_of(token), logits, mine_first, end);
+      return drawn_of_rows(settings_of(c, token), c.position_of(token), logits, own, end);
     });
     if (c.lane == 0) finalists_of(c.shared, 0, token)[c.warp] = of_warp;
+    if (token + 1 < kTokens) draw = Draw(settings_of(c, token + 1), c.position_of(token + 1));
   }
   consumer_barrier();
   if (c.tid >= kTokens) return Candidate{};

@@ -158,7 +158,8 @@ template <class C>
 __device__ __forceinline__ void choose(C& c, int token, const Candidate& best, int forced) {
   int chosen = best.index;
   // no logit above -inf at all: token 0, and with settings no token
-  if (u32(chosen) >= kVocab) chosen = may_have_none(c, token) ? kNoToken : 0;
+  if (u32(chosen) >= kVocab || best.value == -INFINITY)
+    chosen = may_have_none(c, token) ? kNoToken : 0;
   const bool aborted = has_aborted(c.shared) || best.index == kVoid;
   c.shared.chosen[token] = aborted ? kVoid : chosen;
   // of a sequence that is absent, the launch may go on although it has no token

@@ -54,8 +54,9 @@ __device__ __forceinline__ double exact_ln(double x) {
   return __fma_rn(e, kLn2High, __dadd_rn(s2, low));
 }
 
-// -ln E, with E = -ln(1-v) of the v that is given in units of 2^-53. 1-v is exact.
-__device__ __forceinline__ double gumbel_of(u64 v) {
+// -ln E, with E = -ln(1-v) of the v that is given in units of 2^-53. 1-v is exact. It is seldom
+// needed, and in many places.
+__device__ __noinline__ inline double gumbel_of(u64 v) {
   const u64 u = (u64(1) << 53) - v;
   return -exact_ln(-exact_ln(__dmul_rn(double(static_cast<long long>(u)), 0x1p-53)));
 }
@@ -97,7 +98,7 @@ struct Draw {
       : temperature(load_constant(&of->temperature)),
         seed(load_constant(&of->seed)),
         position(u64(after) + 1),
-        inverse(__frcp_rn(float(temperature))) {}
+        inverse(__fdividef(1.0f, float(temperature))) {}
 
   // What the largest of is looked for, of a token with the score x and the number v.
   __device__ __forceinline__ double sum(double x, u64 v) const {
@@ -127,23 +128,24 @@ struct Draw {
   // relatively elsewhere. So E is off by less than 8e-6 of itself: below 1/32 the series gives it,
   // whose first term that is left out is 2e-7 of the sum, and above lg2 is 0.045 or more. Those are
   // 8e-6 of ln E, to which its own lg2, up to 53, adds 9e-6, and rounding 8e-6: 2^-15 is more than
-  // all of them. The share is three times rounded, and the sum twice: less than 2^-21 of it.
+  // all of them. The inverse is off by 2^-22, and the share and the sum are rounded four times: less
+  // than 2^-20 of the share.
   __device__ __forceinline__ void offer(Leader& leader, float logit, int token, u64 v) const {
-    if (!(logit > -INFINITY) && !is_void(logit)) return;
-    float least = logit, most = logit;
-    if (temperature != 0) {
-      const bool small = v < u64(1) << 48;
-      const float f = __ull2float_rn(small ? v : (u64(1) << 53) - v) * 0x1p-53f;
-      const float series = f + f * f * (0.5f + f * (1.0f / 3 + f * 0.25f));
-      const float e = small ? series : -0x1.62e430p-1f * __log2f(f);
-      const float share = logit * inverse;
-      const float sum = share - 0x1.62e430p-1f * __log2f(e);
-      const float error = 0x1p-15f + 0x1p-20f * fabsf(share);
-      const bool bounded = fabsf(share) < 0x1p100f;
-      least = bounded ? sum - error : -INFINITY;
-      most = bounded ? sum + error : INFINITY;
+    if (temperature == 0) {
+      if (logit > -INFINITY) leader.offer(logit, logit, logit, token);
+      return;
     }
-    if (is_void(logit)) least = most = INFINITY, token = kNoToken;
+    const bool small = v < u64(1) << 48;
+    const float f = __ull2float_rn(small ? v : (u64(1) << 53) - v) * 0x1p-53f;
+    const float series = f + f * f * (0.5f + f * (1.0f / 3 + f * 0.25f));
+    const float e = small ? series : -0x1.62e430p-1f * __log2f(f);
+    const float noise = -0x1.62e430p-1f * __log2f(e), share = logit * inverse;
+    const float sum = share + noise, error = 0x1p-15f + 0x1p-20f * fabsf(share);
+    const bool bounded = fabsf(share) < 0x1p100f;
+    float least = bounded ? sum - error : -INFINITY;
+    float most = bounded ? sum + error : INFINITY;
+    if (logit == -INFINITY) most = -INFINITY;
+    if (!(logit < INFINITY)) least = most = INFINITY, token = kNoToken;
     leader.offer(least, most, logit, token);
   }
 };

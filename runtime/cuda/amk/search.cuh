@@ -200,8 +200,9 @@ __device__ __forceinline__ void find_digit(const Chooser& chooser, Search& searc
                            : before + amount[i] == limit + 1 || digits == kScoreDigits - 1;
   search.begun.set(digits, u32(digit));
   if (found) {
-    search.left.last = search.begun;
-    search.left.last.end_with(digits, u32(digit));
+    Place last = search.begun;  // or what top-k has left, which may lie before the end of its digits
+    last.end_with(digits, u32(digit));
+    if (!search.left.bounded || !last.is_behind(search.left.last)) search.left.last = last;
     search.left.bounded = 1;
     search.going = 0;
   }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 
 	"amkc/runtime/draft"
 	"amkc/runtime/host"
@@ -38,9 +37,6 @@ func (c *command) sampling(verb string, f *sampling.Flags) (sampling.Options, er
 	}
 	if err := o.Check(c.launcher.Model.Vocab); errors.As(err, &option) {
 		return o, usagef("%s: --%v", verb, err)
-	}
-	if !c.json && !o.ByKernel() {
-		fmt.Fprintf(c.stderr, "%s: %s\n", c.launcher.Model.Name, host.ChosenOnHost)
 	}
 	return o, nil
 }
