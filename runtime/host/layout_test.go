@@ -83,8 +83,9 @@ func TestDeviceStructs(t *testing.T) {
 	require.Contains(t, read("read.cuh"), "kReadBlocks = "+strconv.Itoa(readBlocks)+";")
 
 	p := launchParams{Weights: 1, Cache: 2, Exchange: 3, Logits: 4, Trace: 5, Forced: 6, Tokens: 7, HostTokens: 8,
-		Abort: 9, AbortDevice: 10, Stalls: 11, StopIDs: 12, Sampling: 13, Choices: 14, Rounds: 15, Embeddings: 16, Hidden: 17,
-		SpinLimitNS: 18, FirstEpoch: 19, Steps: 20, Position: 21, Token: -22, NStop: 23, LogitStride: 24,
+		Abort: 9, AbortDevice: 10, Stalls: 11, StopIDs: 12, Sampling: 13, Choices: 14, Rounds: 15,
+		Embeddings: 16, Hidden: 17, SpinLimitNS: 18, FirstEpoch: 19, Steps: 20, Position: 21, Token: -22,
+		NStop: 23, LogitStride: 24,
 		Positions: [MaxSequences]int{25, -26, 27, 28, 29, 30, 31, 32}}
 	raw := p.encode()
 	require.Len(t, raw, launchSize)

@@ -57,8 +57,8 @@ func (c *choosing) leavesOut() bool {
 // Chooses implements [sampling.Chooser].
 func (s *Session) Chooses(o *sampling.Options, _ bool) bool { return o.ByKernel() }
 
-// Choose implements [sampling.Chooser]: of the token behind a text, and of those behind that as long as [Session.Complete]
-// or [Session.Generate] go on with them.
+// Choose implements [sampling.Chooser]: of the token behind a text, and of those behind that as long as
+// [Session.Complete] or [Session.Generate] go on with them.
 func (s *Session) Choose(o *sampling.Options, text sampling.Text) bool {
 	if !o.ByKernel() {
 		return false
@@ -141,8 +141,8 @@ func (s *Session) tablesOf(slot int) (*tables, error) {
 	return t, nil
 }
 
-// setSettings puts what a launch chooses by where the kernel looks for it. With counts, what its steps decode behind the
-// first token is of the output.
+// setSettings puts what a launch chooses by where the kernel looks for it. With counts, what its steps decode behind
+// the first token is of the output.
 func (s *Session) setSettings(p *launchParams, of []*choosing, counts bool) error {
 	samplings, choices := make([]deviceSampling, MaxSequences), make([]deviceChoice, MaxSequences)
 	recent := make([]int32, MaxSequences*maxRecent)

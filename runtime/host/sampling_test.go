@@ -185,8 +185,8 @@ func TestNoTokenIsLeftToDraw(t *testing.T) {
 	require.Equal(t, greedy(prompt, 50), done.IDs)
 }
 
-// A sequence whose logits leave it no token ends alone: one beside it that draws goes on, and one that takes the largest
-// logit has the token that it would have had by itself.
+// A sequence whose logits leave it no token ends alone: one beside it that draws goes on, and one that takes the
+// largest logit has the token that it would have had by itself.
 func TestSequencesEndAlone(t *testing.T) {
 	s := openSequences(t, "nan_at=20", 4)
 	b := s.NewBatch(host.BatchOptions{Steps: 30})

@@ -76,7 +76,8 @@ func (m *Model) Begin(prompt Prompt, o Options) (*Text, error) {
 	if slices.Contains(o.Stops, "") {
 		return nil, inputf("a stop string is empty")
 	}
-	t := &Text{m: m, o: o, seq: begun, prompt: len(begun.places), left: o.MaxTokens, stop: stopping.Finder{Stops: o.Stops}}
+	t := &Text{m: m, o: o, seq: begun, prompt: len(begun.places), left: o.MaxTokens,
+		stop: stopping.Finder{Stops: o.Stops}}
 	if o.Form != nil {
 		if o.IgnoreEOS {
 			return nil, inputf("a text of a schema ends where it is whole; want no ignore_eos with it")

@@ -54,7 +54,8 @@ type Options struct {
 
 	// Sampling says how tokens are chosen without Logits: options that the engine Chooses by. Nil: [sampling.Greedy].
 	Sampling *sampling.Options
-	// Allowed are the tokens that the first one is chosen among, without Logits. Nil: all. Then there is one event a step.
+	// Allowed are the tokens that the first one is chosen among, without Logits; nil: all. With it there is one event a
+	// step.
 	Allowed sampling.Mask
 }
 

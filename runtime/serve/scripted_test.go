@@ -57,6 +57,7 @@ type scripted struct {
 	next   func(prompt, out []int) int // the token after those
 	gate   chan struct{}               // nil, or each step takes one
 	fail   func() error                // nil, or what a step ends with
+	masks  bool                        // it chooses among allowed tokens
 
 	mu      sync.Mutex
 	running map[Sequence]*sequence
@@ -95,9 +96,15 @@ func hashed(prompt, out []int) int {
 
 func (e *scripted) Limits() Limits { return e.limits }
 
-func (e *scripted) Chooses(o *sampling.Options, masked bool) bool { return !masked && !o.NeedLogits() }
+func (e *scripted) Chooses(o *sampling.Options, masked bool) bool {
+	return (!masked || e.masks) && !o.NeedLogits()
+}
 
-func (e *scripted) Allow(Sequence, sampling.Mask) {}
+func (e *scripted) Allow(s Sequence, allowed sampling.Mask) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.running[s].options.Allowed = slices.Clone(allowed)
+}
 
 func (e *scripted) Admit(prompt []int, o Options) (Sequence, int, error) {
 	e.mu.Lock()
@@ -136,6 +143,12 @@ func (e *scripted) Step(ctx context.Context) ([]Event, error) {
 		event := Event{Sequence: id, Token: e.next(s.prompt, s.out)}
 		if s.options.Logits {
 			event.Logits = logitsOf(event.Token)
+		}
+		if mask := s.options.Allowed; mask != nil { // for one token
+			for mask[event.Token/64]>>(event.Token%64)&1 == 0 {
+				event.Token = (event.Token + 1) % vocab
+			}
+			s.options.Allowed = make(sampling.Mask, len(mask))
 		}
 		s.out = append(s.out, event.Token)
 		events = append(events, event)

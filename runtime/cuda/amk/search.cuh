@@ -200,7 +200,7 @@ __device__ __forceinline__ void find_digit(const Chooser& chooser, Search& searc
                            : before + amount[i] == limit + 1 || digits == kScoreDigits - 1;
   search.begun.set(digits, u32(digit));
   if (found) {
-    Place last = search.begun;  // or what top-k has left, which may lie before the end of its digits
+    Place last = search.begun;  // top-k may have left less of those that begin like it
     last.end_with(digits, u32(digit));
     if (!search.left.bounded || !last.is_behind(search.left.last)) search.left.last = last;
     search.left.bounded = 1;
