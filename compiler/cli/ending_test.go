@@ -114,6 +114,9 @@ func (e *ending) makeUp() {
 		*o = sampling.Greedy()
 		if draws > 0 && (s == e.number%4 || rng.IntN(4) > 0) {
 			o.Temperature, o.Seed = 2*math.Exp(rng.NormFloat64()), rng.Uint64()
+			if rng.IntN(3) == 0 {
+				o.Temperature = 1e-6 // then bounds of equal logits leave several tokens, whose sums are computed
+			}
 		}
 		settings[s] = [2]uint64{math.Float64bits(o.Temperature), o.Seed}
 		if draws == 3 && (s == 0 || rng.IntN(3) > 0) {
