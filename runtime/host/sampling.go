@@ -174,18 +174,22 @@ func (s *Session) setSettings(p *launchParams, of []*choosing, counts bool) erro
 		block = append(block, choices, recent)
 	}
 	if leavesOut {
-		var err error
-		if s.rounds == 0 {
-			if s.rounds, err = s.dev.Alloc(roundsSize); err != nil {
-				return err
-			}
+		if err := s.clearRounds(); err != nil {
+			return err
 		}
 		p.Rounds = s.rounds
-		if err := s.stream.MemsetD8(s.rounds, 0, roundsSize); err != nil {
+	}
+	return s.copySettings(block...)
+}
+
+// clearRounds makes the place where SMs find which tokens are left ready for a launch.
+func (s *Session) clearRounds() (err error) {
+	if s.rounds == 0 {
+		if s.rounds, err = s.dev.Alloc(roundsSize); err != nil {
 			return err
 		}
 	}
-	return s.copySettings(block...)
+	return s.stream.MemsetD8(s.rounds, 0, roundsSize)
 }
 
 // copySettings writes the settings' block, unless it is there.
