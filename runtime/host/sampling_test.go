@@ -71,7 +71,7 @@ func TestKernelDrawsWhatTheSamplerDraws(t *testing.T) {
 					s = openPasses(t, settings, rows)
 					s.SetDrafter(guess)
 				}
-				for i := range 6 {
+				for i := range 4 {
 					prompt := make([]int, 1+rng.IntN(30))
 					for k := range prompt {
 						prompt[k] = rng.IntN(4096)
@@ -120,7 +120,7 @@ func TestSequencesDrawByTheirOwnSettings(t *testing.T) {
 		sampler *sampling.Sampler
 	}
 	texts, ended := map[int]*sequence{}, 0
-	for ended < 40 {
+	for ended < 24 {
 		for len(texts) < 4 && rng.IntN(3) > 0 {
 			prompt := []int{rng.IntN(4096), rng.IntN(4096)}[:1+rng.IntN(2)]
 			o := anyOptions(rng)

@@ -58,6 +58,7 @@ type scripted struct {
 	gate   chan struct{}               // nil, or each step takes one
 	fail   func() error                // nil, or what a step ends with
 	masks  bool                        // it chooses among allowed tokens
+	none   func(prompt []int) bool     // nil, or which prompts' logits leave no token
 
 	mu      sync.Mutex
 	running map[Sequence]*sequence
@@ -138,6 +139,10 @@ func (e *scripted) Step(ctx context.Context) ([]Event, error) {
 	for _, id := range slices.Sorted(maps.Keys(e.running)) {
 		s := e.running[id]
 		if s.unread -= min(s.unread, 50); s.unread > 0 {
+			continue
+		}
+		if e.none != nil && e.none(s.prompt) {
+			events = append(events, Event{Sequence: id, Err: &sampling.LogitsError{What: "the secret cause"}})
 			continue
 		}
 		event := Event{Sequence: id, Token: e.next(s.prompt, s.out)}
