@@ -1,5 +1,10 @@
 package refvm
 
+import (
+	"math"
+	"slices"
+)
+
 // drawCases are cases of [TestOps].
 var drawCases = []caseOp{
 	{
@@ -13,6 +18,13 @@ var drawCases = []caseOp{
 		ints:    map[string][]float32{"z": append(drawn, drawn...), "settings": append(halved(0), halved(3)...)},
 		buffers: drawBuffers, pos: 3,
 		want: func([][]float64) []float64 { return []float64{0.75, 6} },
+	},
+	{
+		name: "of a part of -Inf alone there is none", pos: 3,
+		op:      `out[1], index[1] = SAMPLE(z[0,2:4], settings[1,0:4]) partial=1 first=2 pos=pos`,
+		ints:    map[string][]float32{"z": minusInf(16), "settings": append(halved(0), halved(3)...)},
+		buffers: drawBuffers,
+		want:    func([][]float64) []float64 { return []float64{math.Inf(-1), noIndex} },
 	},
 	{
 		name: "drawn from what parts have drawn", pos: 3,
@@ -33,6 +45,8 @@ var drawCases = []caseOp{
 // What is drawn from these numbers at position 4 with a temperature of 0.5 is what package sampling draws: by the seeds
 // 0 to 5 the tokens 2, 3, 0, 6, 2 and 3.
 var drawn = []float32{0.25, -1, 0.5, 1, -0.5, 0.125, 0.75, 0}
+
+func minusInf(n int) []float32 { return slices.Repeat([]float32{float32(math.Inf(-1))}, n) }
 
 // halved are the settings of a temperature of 0.5.
 func halved(seed float32) []float32 { return []float32{0, 0x3FE00000, seed, 0} }

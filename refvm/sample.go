@@ -48,7 +48,7 @@ func sample(w *worker, o *op) error {
 			if id == noIndex {
 				continue
 			}
-			if s := d.sum(f, id); s > sum || s == sum && id < at {
+			if s := d.sum(f, id); s > sum || s == sum && id < at && at != noIndex { // -Inf is never chosen
 				at, top, sum = id, f, s
 			}
 		}

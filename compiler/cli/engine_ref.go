@@ -96,10 +96,19 @@ func (e *refEngine) Rewind(position int) error {
 	return e.session.Rewind(position)
 }
 
-// Choose implements [sampling.Chooser]: the program draws.
-func (e *refEngine) Choose(o *sampling.Options) bool {
-	choice, can := host.SamplingOf(o)
-	return can && e.session.Sample([]refvm.Settings{{Temperature: choice.Temperature, Seed: choice.Seed}}) == nil
+// Chooses implements [sampling.Chooser]: the program draws with a temperature alone.
+func (e *refEngine) Chooses(o *sampling.Options, masked bool) bool { return !masked && o.Plain() }
+
+// Choose implements [sampling.Chooser].
+func (e *refEngine) Choose(o *sampling.Options, text sampling.Text) bool {
+	if !e.Chooses(o, text.Allowed != nil) {
+		return false
+	}
+	settings := refvm.Settings{Temperature: o.Temperature}
+	if o.Temperature != 0 {
+		settings.Seed = o.Seed
+	}
+	return e.session.Sample([]refvm.Settings{settings}) == nil
 }
 
 func (e *refEngine) Feed(ctx context.Context, ids []int, onLogits func(position int, logits []float32) error) (next int,

@@ -38,6 +38,8 @@ var instructions = func() (list []struct {
 		{`asm volatile\("bar\.sync 1.*?\);`, "block_barrier();"},
 		{`asm volatile\("ld\.relaxed\.gpu.*?\);`, "memcpy(&v, p, sizeof v);"},
 		{`asm volatile\("st\.relaxed\.gpu.*?\);`, "*p = v;"},
+		{`asm volatile\("ld\.acquire\.gpu.*?\);`, "next_block(); memcpy(&v, p, sizeof v);"},
+		{`asm volatile\("red\.release\.gpu.*?\);`, "*p += v;"},
 		{`u32 done;(\s+asm volatile\()`, "u32 done = 1;$1"},
 		{`asm\("ex2\.approx.*?\);`, "y = exp2f(x);"},
 		{`asm\("mma\.sync\.aligned\.m16n8k16\.row\.col\.f32\.(bf16|f16).*?"r"\(b1\)\);`,

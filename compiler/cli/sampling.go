@@ -46,9 +46,6 @@ func checkChoice(c *call, o *sampling.Options, e *opened) error {
 	if o.Temperature != 0 {
 		c.note("sampling: %v", o)
 	}
-	if e.device == deviceCUDA && !o.ByKernel() {
-		c.note("%s", host.ChosenOnHost)
-	}
 	return nil
 }
 
@@ -58,7 +55,7 @@ func checkChoice(c *call, o *sampling.Options, e *opened) error {
 func complete(ctx context.Context, e *opened, o sampling.Options, d draft.Drafter, prompt []int, n int, stops []int,
 	emit func(id int) error) (done host.Completion, choices []sampling.Choice, stats draft.Stats, err error) {
 	cuda, _ := e.engine.(cudaEngine)
-	if e.Choose(&o) {
+	if e.Choose(&o, sampling.Text{Prompt: prompt}) {
 		if d != nil {
 			cuda.SetDrafter(d)
 		}

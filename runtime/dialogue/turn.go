@@ -140,7 +140,7 @@ func (d *Dialogue) decode(ctx context.Context, a *answer, n int) error {
 		n = min(n, d.MaxTokens)
 	}
 	fresh := slices.Clone(a.ids[a.kept:])
-	if sampling.Delegate(d.decoder, &d.Sampling) {
+	if sampling.Delegate(d.decoder, &d.Sampling, sampling.Text{Prompt: a.ids}) {
 		done, err := d.decoder.Complete(ctx, fresh, n, d.Stops, a.emit)
 		if len(done.IDs) > a.written { // chosen after an interrupt, and decoded
 			a.ids = append(a.ids[:a.prompt], done.IDs...)

@@ -22,7 +22,7 @@ type BenchOptions struct {
 	Launches       int  // of each kernel, default 100
 	WarmUp         int  // launches of each kernel before, default 10
 	Prompt         int  // tokens of a prompt whose time to the first token is measured too; 0: none
-	Drawn          bool // measure steps that draw their tokens with a temperature too
+	Drawn          bool // measure steps that draw their tokens too: with a temperature, and with top-k and top-p
 }
 
 // Quantiles of a time, in microseconds per token.
@@ -44,6 +44,7 @@ type BenchReport struct {
 	Ceiling        Quantiles  `json:"ceiling_us"`
 	Drain          Quantiles  `json:"drain_us"`           // what consumers and exchanges cost by themselves
 	Drawn          *Quantiles `json:"drawn_us,omitempty"` // of steps that draw their tokens with a temperature
+	Kept           *Quantiles `json:"kept_us,omitempty"`  // of those that draw from what top-k 50 and top-p 0.95 keep
 	BytesPerToken  float64    `json:"bytes_per_token"`    // weights streamed, and KV rows read, the mean of the steps
 	GBs            float64    `json:"gbs"`
 	CeilingGBs     float64    `json:"ceiling_gbs"`
@@ -130,7 +131,7 @@ func (s *Session) benchDefaults(o *BenchOptions) error {
 type bench struct {
 	measures                      *measures
 	decode, ceiling, drain, plain *timedKernel
-	drawn                         *timedKernel // nil: not asked for
+	drawn, kept                   *timedKernel // nil: not asked for
 	passes                        []timedPass
 	parts                         *timedParts
 	readBytes                     int64
@@ -152,11 +153,12 @@ func (s *Session) newBench(o BenchOptions) (b *bench, err error) {
 	// Decode comes after the ceiling, which leaves the caches as decode itself does.
 	kernels := []*timedKernel{b.drain, b.plain, b.ceiling, b.decode}
 	if o.Drawn {
-		if err := s.setSampling(slices.Repeat([]Sampling{{Temperature: 1}}, MaxSequences)); err != nil {
+		if err := s.benchSettings(); err != nil {
 			return b, err
 		}
 		b.drawn = s.timedSteps(s.one, s.one.decode, o.StepsPerLaunch, true, s.drawn)
-		kernels = append(kernels, b.drawn)
+		b.kept = s.timedSteps(s.one, s.one.decode, o.StepsPerLaunch, true, s.kept)
+		kernels = append(kernels, b.drawn, b.kept)
 	}
 	var several []*timedKernel
 	b.passes, several = s.newTimedPasses(o)
@@ -171,6 +173,22 @@ func (s *Session) newBench(o BenchOptions) (b *bench, err error) {
 	b.clocks = watchClocks(s.dev)
 	b.turns.queued = b.clocks.look
 	return b, nil
+}
+
+// benchSettings are those of [Session.drawn] and [Session.kept].
+func (s *Session) benchSettings() error {
+	if err := s.clearRounds(); err != nil {
+		return err
+	}
+	return s.copySettings(slices.Repeat([]deviceSampling{{Temperature: 1}}, MaxSequences),
+		slices.Repeat([]deviceChoice{{Repetition: 1, TopK: 50, Rest: 0.05, Set: 1}}, MaxSequences))
+}
+
+// kept makes a launch draw its tokens from those that the choices that are there keep. Rounds of one launch leave
+// nothing behind that those of the next one mind.
+func (s *Session) kept(p *launchParams) {
+	s.drawn(p)
+	p.Choices, p.Rounds = s.mem.scratch+driver.Ptr(s.mem.choices), s.rounds
 }
 
 // drawn makes a launch draw its tokens, by the settings that are there.
@@ -203,7 +221,7 @@ func (s *Session) benchReport(o BenchOptions, b *bench) (*BenchReport, error) {
 		return nil, &ArtefactError{Latency: r.Latency.Median, Ceiling: r.Ceiling.Median}
 	}
 	if b.drawn != nil {
-		r.Drawn = new(quantiles(b.drawn.times))
+		r.Drawn, r.Kept = new(quantiles(b.drawn.times)), new(quantiles(b.kept.times))
 	}
 	t := &s.facts.Traffic
 	r.BytesPerToken = float64(t.Weights) + t.CacheBytes(o.Position, o.StepsPerLaunch)

@@ -64,7 +64,7 @@ func (s *Session) Check(ctx context.Context, progress Progress) (_ *CheckReport,
 		s.Reset()
 		err = errors.Join(err, ref.Close())
 	}()
-	s.checked = false
+	s.checked, s.chooser = false, nil
 	report := &CheckReport{Tolerance: toleranceOf(&s.facts.Model)}
 	spans := checkSpans(s.info)
 	prompts := s.checkPrompts()

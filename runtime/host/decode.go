@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -70,14 +71,17 @@ func (s *Session) Decode(ctx context.Context, in Input, want Outputs) (next int,
 			part, in = in.cut(n, s.info.Hidden)
 			b := burst{kernel: k, tokens: n, forced: part.IDs, embeddings: part.Embeddings,
 				logits: want.Logits != nil, hidden: want.Hidden != nil}
-			if len(in.IDs) == 0 && want.Logits == nil && want.Hidden == nil {
-				b.sampling = s.sampling // who asks for logits chooses by them
+			if len(in.IDs) == 0 && want.Logits == nil && want.Hidden == nil { // who asks for logits chooses by them
+				b.choose = only(s.behind(first + n))
 			}
 			tokens, err := s.run(ctx, b, nil)
 			if err != nil {
 				return 0, err
 			}
-			next = tokens[n-1]
+			if next = tokens[n-1]; next == noToken {
+				s.position--
+				return 0, nothingAt(first + n)
+			}
 		}
 		if want.Logits != nil {
 			if err := s.readLogits(n, func(i int, logits []float32) error {
@@ -184,7 +188,7 @@ func (s *Session) Generate(ctx context.Context, token, n int, stops []int, emit 
 	var all []int
 	for len(all) < n {
 		next := s.one.limit(s.position, n-len(all), false)
-		tokens, err := s.run(ctx, burst{tokens: next, token: token, stops: stops, sampling: s.sampling}, emit)
+		tokens, err := s.decodeOn(ctx, next, token, stops, emit)
 		all = append(all, tokens...)
 		if err != nil {
 			return all, err
@@ -195,6 +199,22 @@ func (s *Session) Generate(ctx context.Context, token, n int, stops []int, emit 
 		}
 	}
 	return all, nil
+}
+
+// decodeOn decodes a token and those chosen behind it in one launch, of up to so many steps.
+func (s *Session) decodeOn(ctx context.Context, steps, token int, stops []int, emit func(id int) error) ([]int, error) {
+	chooser := s.behind(s.position + 1)
+	if chooser != nil && chooser.text.Allowed != nil {
+		steps = 1 // what is allowed behind that is another matter
+	}
+	tokens, err := s.run(ctx, burst{tokens: steps, token: token, stops: stops, choose: only(chooser), counts: true},
+		emit)
+	if last := len(tokens) - 1; last >= 0 && tokens[last] == noToken {
+		s.position--
+		tokens, err = tokens[:last], errors.Join(nothingAt(s.position+1), err)
+	}
+	chooser.chose(tokens...)
+	return tokens, err
 }
 
 func (s *Session) canGenerate(token, n int, stops []int) error {
@@ -228,10 +248,12 @@ func (s *Session) Complete(ctx context.Context, prompt []int, n int, stops []int
 	if err := s.room(len(prompt) + n - 1); err != nil {
 		return Completion{}, err
 	}
+	chooser := s.behind(s.position + len(prompt))
 	next, err := s.Feed(ctx, prompt, nil)
 	if err != nil {
 		return Completion{}, err
 	}
+	chooser.chose(next)
 	c := Completion{IDs: []int{next}, Stopped: slices.Contains(stops, next)}
 	if emit != nil {
 		if err := emit(next); err != nil {

@@ -67,7 +67,7 @@ func (d *drafting) next(ctx context.Context, n int, stops []int, emit func(id in
 	steps := min(n, max(1<<min(d.launches, longestPlain), d.pace.Pause()))
 	steps = s.one.limit(s.position, steps, false)
 	d.launches++
-	tokens, err := s.run(ctx, burst{tokens: steps, token: token, stops: stops, sampling: s.sampling}, emit)
+	tokens, err := s.decodeOn(ctx, steps, token, stops, emit)
 	d.pace.Decoded(len(tokens))
 	return tokens, err
 }
@@ -76,7 +76,8 @@ func (d *drafting) next(ctx context.Context, n int, stops []int, emit func(id in
 func (d *drafting) verify(ctx context.Context, k *megakernel, ids, stops []int, emit func(id int) error) ([]int,
 	error) {
 	s, first := d.s, d.s.position
-	tokens, err := s.run(ctx, burst{kernel: k, tokens: len(ids), forced: ids, sampling: s.sampling}, nil)
+	chooser := s.behind(first + 1)
+	tokens, err := s.run(ctx, burst{kernel: k, tokens: len(ids), forced: ids, choose: only(chooser), counts: true}, nil)
 	if err != nil {
 		s.position = first
 		return nil, err
@@ -91,7 +92,12 @@ func (d *drafting) verify(ctx context.Context, k *megakernel, ids, stops []int, 
 	s.drafts.Accepted += accepted
 	d.launches = 0
 	d.pace.Verified(accepted)
-	tokens = tokens[:accepted+1]
+	tokens, err = tokens[:accepted+1], nil
+	if tokens[accepted] == noToken { // what is behind that nobody draws from
+		s.position--
+		tokens, err = tokens[:accepted], nothingAt(first+accepted+1)
+	}
+	chooser.chose(tokens...)
 	for i, id := range tokens {
 		if emit == nil {
 			break
@@ -101,5 +107,5 @@ func (d *drafting) verify(ctx context.Context, k *megakernel, ids, stops []int, 
 			return tokens[:i+1], err
 		}
 	}
-	return tokens, nil
+	return tokens, err
 }

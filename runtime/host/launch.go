@@ -22,8 +22,10 @@ type burst struct {
 	hidden bool  // leave the last hidden state of every token where there is room for it
 
 	embeddings []float32 // of those of forced that are Embedding; then there is one sequence
-	// by what the tokens are chosen, of each sequence of the pass; nil: the largest logits
-	sampling []Sampling
+	// by what the tokens are chosen, of each sequence of the pass; nil: the largest logits. With counts, what steps
+	// decode behind the first token of a sequence is of its output
+	choose []*choosing
+	counts bool
 
 	// positions are those of the sequences of a pass of several, or absent. Then there are as many tokens in each step,
 	// all of them of forced, where those of later steps may be -1. nil: one sequence, at the session's position.
@@ -53,24 +55,21 @@ func (b *burst) stepsOf(tokens int) int {
 func (b *burst) stopped(tokens []int) bool {
 	last := tokens[max(0, len(tokens)-max(1, len(b.positions))):]
 	for i, id := range last {
-		if slices.Contains(b.stops, id) && (b.positions == nil || b.positions[i] != absent) {
+		if (id == noToken || slices.Contains(b.stops, id)) && (b.positions == nil || b.positions[i] != absent) {
 			return true
 		}
 	}
 	return false
 }
 
-// noToken says that a step of a launch from a position on has found no token to draw, after so many tokens.
-func (b *burst) noToken(first, after int) error {
-	at := first + after
-	if n := len(b.positions); n > 0 {
-		at = b.positions[after%n] + after/n
-	}
-	return &sampling.LogitsError{Position: at + 1, What: "no token can be drawn: each has a logit of -inf, or the " +
-		"logit of some is no finite number"}
+// nothingAt says that there is no token to choose for a position.
+func nothingAt(position int) error {
+	return &sampling.LogitsError{Position: position, What: "no token can be chosen: each has a logit or a bias of " +
+		"-inf or is not allowed, or the logit of some is no finite number"}
 }
 
-// run carries a burst out and returns the tokens chosen, one after each that was decoded. emit gets each as soon as the
+// run carries a burst out and returns the tokens chosen, one after each that was decoded; noToken where settings and
+// logits leave none, which ends the launch unless the next token is given. emit gets each other one as soon as the
 // kernel has written it; its first error is returned after the launch, and it is not called again.
 //
 // When ctx is cancelled the abort word is raised, and the launch ends as soon as it next waits in vain, or by itself.
@@ -94,15 +93,14 @@ func (s *Session) run(ctx context.Context, b burst, emit func(id int) error) ([]
 
 	var tokens []int
 	var emitErr error
-	none := false // the settings leave no token to choose, and the launch ends with that step
 	drain := func() {
 		for len(tokens) < b.tokens {
 			word := s.mem.pinned.Load32(s.mem.tokens + 4*len(tokens))
-			if none = none || word == noToken+1; word == 0 || none {
+			if word == 0 {
 				return
 			}
 			tokens = append(tokens, int(word-1))
-			if emit != nil && emitErr == nil {
+			if emit != nil && emitErr == nil && word != noToken+1 {
 				emitErr = emit(int(word - 1))
 			}
 		}
@@ -135,10 +133,6 @@ func (s *Session) run(ctx context.Context, b burst, emit func(id int) error) ([]
 	drain()
 	if b.positions == nil {
 		s.position += len(tokens)
-	}
-	if none {
-		b.kernel.epoch += uint64(b.stepsOf(len(tokens) + 1))
-		return tokens, b.noToken(first, len(tokens))
 	}
 	b.kernel.epoch += uint64(b.stepsOf(len(tokens)))
 	if len(tokens) < b.tokens && !b.stopped(tokens) {
@@ -178,14 +172,13 @@ func (s *Session) start(b burst) error {
 	if b.logits {
 		p.LogitStride = k.info.Tokens()
 	}
-	if b.logits || b.sampling != nil {
+	if b.logits || b.choose != nil {
 		p.Logits = s.mem.scratch + driver.Ptr(s.mem.logits)
 	}
-	if b.sampling != nil {
-		if err := s.setSampling(b.sampling); err != nil {
+	if b.choose != nil {
+		if err := s.setSettings(&p, b.choose, b.counts); err != nil {
 			return err
 		}
-		p.Sampling = s.mem.scratch + driver.Ptr(s.mem.sampling)
 	}
 	for i := range rows {
 		s.mem.pinned.Store32(s.mem.tokens+4*i, 0)
@@ -232,7 +225,7 @@ func (s *Session) recover() error {
 // Trace is where a traced kernel writes values, and the instrumented one its spans.
 type launchParams struct {
 	Weights, Cache, Exchange, Logits, Trace, Forced, Tokens, HostTokens, Abort, AbortDevice, Stalls, StopIDs driver.Ptr
-	Sampling, Embeddings, Hidden                                                                             driver.Ptr
+	Sampling, Choices, Rounds, Embeddings, Hidden                                                            driver.Ptr
 	SpinLimitNS, FirstEpoch                                                                                  uint64
 	Steps, Position, Token, NStop, LogitStride                                                               int
 
@@ -246,7 +239,7 @@ func (p *launchParams) sequences(s *Session, positions []int) {
 }
 
 // launchSize is sizeof(amk::Launch).
-const launchSize = 8*17 + 4*(6+MaxSequences)
+const launchSize = 8*19 + 4*(6+MaxSequences)
 
 // encode lays the struct out as the device compiler does.
 func (p *launchParams) encode() []byte {
@@ -254,7 +247,8 @@ func (p *launchParams) encode() []byte {
 	b := make([]byte, 0, launchSize)
 	for _, ptr := range []driver.Ptr{p.Weights, p.Cache, p.Exchange, p.Logits, p.Trace, p.Forced, p.Tokens,
 		p.HostTokens,
-		p.Abort, p.AbortDevice, p.Stalls, p.StopIDs, p.Sampling, p.Embeddings, p.Hidden} {
+		p.Abort, p.AbortDevice, p.Stalls, p.StopIDs, p.Sampling, p.Choices, p.Rounds,
+		p.Embeddings, p.Hidden} {
 		b = le.AppendUint64(b, uint64(ptr))
 	}
 	b = le.AppendUint64(b, p.SpinLimitNS)

@@ -36,11 +36,17 @@ func TestDeviceStructs(t *testing.T) {
 		return names
 	}
 	require.Equal(t, strings.Fields(`weights cache exchange logits trace profile forced tokens host_tokens abort
-		abort_device stalls stop_ids sampling embeddings hidden
+		abort_device stalls stop_ids sampling choices rounds embeddings hidden
 		spin_limit_ns first_epoch steps position token n_stop logit_stride reserved positions`),
 		fields(read("launch.cuh"), "Launch"))
 	require.Equal(t, strings.Fields("temperature seed"), fields(read("launch.cuh"), "Sampling"))
 	require.Contains(t, read("launch.cuh"), "sizeof(Sampling) == "+strconv.Itoa(samplingSize))
+	require.Equal(t, strings.Fields(`bias uses allowed recent repetition frequency presence rest min_p top_k n_recent
+		counts set`), fields(read("launch.cuh"), "Choice"))
+	require.Contains(t, read("launch.cuh"), "sizeof(Choice) == "+strconv.Itoa(choiceSize))
+	require.Equal(t, choiceSize, binary.Size(deviceChoice{}))
+	require.Contains(t, read("launch.cuh"), "sizeof(Rounds) == 64 + 3 * 8 * 3088")
+	require.Equal(t, 64+3*8*3088, roundsSize)
 	require.Contains(t, read("launch.cuh"), fmt.Sprintf("kNoToken = %#x;", noToken))
 	require.Equal(t, 4*ir.SamplingWords, samplingSize)
 	require.Equal(t, strings.Fields("valid stage layer step wait index expected warp"),
@@ -77,16 +83,17 @@ func TestDeviceStructs(t *testing.T) {
 	require.Contains(t, read("read.cuh"), "kReadBlocks = "+strconv.Itoa(readBlocks)+";")
 
 	p := launchParams{Weights: 1, Cache: 2, Exchange: 3, Logits: 4, Trace: 5, Forced: 6, Tokens: 7, HostTokens: 8,
-		Abort: 9, AbortDevice: 10, Stalls: 11, StopIDs: 12, Sampling: 13, Embeddings: 14, Hidden: 15, SpinLimitNS: 16,
-		FirstEpoch: 17, Steps: 18, Position: 19, Token: -20, NStop: 21, LogitStride: 22,
-		Positions: [MaxSequences]int{23, -24, 25, 26, 27, 28, 29, 30}}
+		Abort: 9, AbortDevice: 10, Stalls: 11, StopIDs: 12, Sampling: 13, Choices: 14, Rounds: 15,
+		Embeddings: 16, Hidden: 17, SpinLimitNS: 18, FirstEpoch: 19, Steps: 20, Position: 21, Token: -22,
+		NStop: 23, LogitStride: 24,
+		Positions: [MaxSequences]int{25, -26, 27, 28, 29, 30, 31, 32}}
 	raw := p.encode()
 	require.Len(t, raw, launchSize)
-	for i := range 17 {
+	for i := range 19 {
 		require.Equal(t, uint64(i+1), binary.LittleEndian.Uint64(raw[8*i:]))
 	}
-	for i, want := range []int32{18, 19, -20, 21, 22, 0, 23, -24, 25, 26, 27, 28, 29, 30} {
-		require.Equal(t, want, int32(binary.LittleEndian.Uint32(raw[136+4*i:])))
+	for i, want := range []int32{20, 21, -22, 23, 24, 0, 25, -26, 27, 28, 29, 30, 31, 32} {
+		require.Equal(t, want, int32(binary.LittleEndian.Uint32(raw[152+4*i:])))
 	}
 }
 

@@ -19,15 +19,18 @@ const (
 // layout places the small things of a session: in scratch memory on the GPU, and in pinned memory. All are byte
 // offsets.
 type layout struct {
-	abortDevice, stopIDs, sampling, forced, logits, scratchBytes int
-	abort, stalls, tokens, pinnedBytes                           int
+	abortDevice, stopIDs, sampling, choices, recent, chosen, forced, logits, scratchBytes int
+	abort, stalls, tokens, pinnedBytes                                                    int
 }
 
 func layoutFor(i Info) layout {
 	var l layout
 	l.stopIDs = l.abortDevice + 256
 	l.sampling = l.stopIDs + 4*MaxStops
-	l.forced = l.sampling + samplingSize*MaxSequences
+	l.choices = l.sampling + samplingSize*MaxSequences
+	l.recent = l.choices + choiceSize*MaxSequences
+	l.chosen = l.recent + 4*maxRecent*MaxSequences
+	l.forced = l.chosen + 4*maxSteps*maxTokens
 	l.logits = roundUp(l.forced+4*maxSteps*maxTokens, 256)
 	l.scratchBytes = l.logits + 4*maxSteps*i.Vocab
 	l.stalls = l.abort + cacheLine
@@ -44,7 +47,7 @@ type memory struct {
 	weights, cache, scratch driver.Ptr
 	embeddings, hidden      driver.Ptr // a vector for each token of a launch
 	pinned                  *driver.Pinned
-	set                     []Sampling // the settings that are there
+	set                     []byte // the settings that are there, and what lies behind them
 }
 
 // A Footprint is the memory of a GPU that a build takes, in bytes: of the driver's granularity, without what the driver

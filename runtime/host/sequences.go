@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"amkc/runtime/sampling"
 )
 
 // Sequences is how many sequences a pass of the build takes; 1 if it has none of several.
@@ -47,8 +49,11 @@ type SequenceOptions struct {
 	// State asks for the last hidden state after the prompt. Then the sequence gives one result, which has it and no
 	// token.
 	State bool
-	// Sampling says how the kernel chooses; see [SamplingOf].
-	Sampling Sampling
+	// Sampling says how the kernel chooses, if it can; see [sampling.Options.ByKernel]. nil: the largest logits.
+	Sampling *sampling.Options
+	// Allowed are the tokens that the first one is chosen among, nil: all. With it launches have one step, and those
+	// behind it are chosen as [Batch.Allow] says.
+	Allowed sampling.Mask
 }
 
 // A Token is what a sequence of a batch has given.
@@ -58,14 +63,16 @@ type Token struct {
 	Logits   []float32 // [vocab], if they are wanted; the receiver's to change
 	State    []float32 // [hidden], of a sequence that asks for it; the receiver's to change
 	Ended    bool      // the sequence gives no more: the token is a stop, or the last of those that were asked for
+	Err      error     // there is no token to choose, and the sequence has ended: a [sampling.LogitsError]
 }
 
 // A slot is a region of the cache, and the sequence that is in it.
 type slot struct {
-	taken bool
-	ids   []int // whose rows the region has
-	rest  []int // to be decoded next: what is left of the prompt, or the last token
-	left  int   // tokens that the sequence may still give
+	taken    bool
+	ids      []int // whose rows the region has
+	rest     []int // to be decoded next: what is left of the prompt, or the last token
+	left     int   // tokens that the sequence may still give
+	choosing *choosing
 	SequenceOptions
 }
 
@@ -103,6 +110,12 @@ func (b *Batch) Admit(prompt []int, o SequenceOptions) (id, cached int, err erro
 	case o.Most > 0:
 		most = o.Most
 	}
+	if o.Sampling == nil {
+		o.Sampling = new(sampling.Greedy())
+	}
+	if !o.Logits && !o.Sampling.ByKernel() {
+		return 0, 0, fmt.Errorf("the kernel does not choose by %v: want logits", o.Sampling)
+	}
 	if err := b.s.valid(prompt...); err != nil {
 		return 0, 0, err
 	}
@@ -123,6 +136,9 @@ func (b *Batch) Admit(prompt []int, o SequenceOptions) (id, cached int, err erro
 	}
 	b.slots[id] = slot{taken: true, ids: b.slots[id].ids[:cached], rest: slices.Clone(prompt[cached:]), left: most,
 		SequenceOptions: o}
+	if !o.Logits {
+		b.slots[id].choosing = choosingOf(o.Sampling, sampling.Text{Prompt: prompt, Allowed: o.Allowed}, id)
+	}
 	b.order = append(b.order, id)
 	return id, cached, nil
 }
@@ -146,6 +162,14 @@ func (b *Batch) Replace(id, token int) error {
 		l.rest[0] = token
 	}
 	return nil
+}
+
+// Allow says which tokens the next one of a sequence is chosen among. It is for sequences that were admitted with
+// Allowed, and holds for one step.
+func (b *Batch) Allow(id int, allowed sampling.Mask) {
+	if l := &b.slots[id]; l.choosing != nil {
+		l.Allowed, l.choosing.text.Allowed = allowed, allowed
+	}
 }
 
 // Retire ends a sequence, whatever it has come to.
@@ -220,8 +244,8 @@ func (b *Batch) read(ctx context.Context) error {
 	return nil
 }
 
-// enter makes the session stand in the region of a sequence.
-func (b *Batch) enter(id int) { b.s.region, b.s.position = id, len(b.slots[id].ids) }
+// enter makes the session stand in the region of a sequence. What it decodes by itself there it chooses nothing behind.
+func (b *Batch) enter(id int) { b.s.region, b.s.position, b.s.chooser = id, len(b.slots[id].ids), nil }
 
 // alone decodes a sequence by the kernel of one token.
 func (b *Batch) alone(ctx context.Context, id int) ([]Token, error) {
@@ -230,7 +254,7 @@ func (b *Batch) alone(ctx context.Context, id int) ([]Token, error) {
 	steps, stops := b.launch([]int{id})
 	steps = b.s.one.limit(b.s.position, steps, l.Logits)
 	ids, err := b.s.run(ctx, burst{tokens: steps, token: l.rest[0], stops: stops, logits: l.Logits,
-		sampling: b.sampling([]int{id}, func(int) int { return 0 }, 1)}, nil)
+		choose: only(l.choosing), counts: true}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -255,23 +279,21 @@ func (b *Batch) together(ctx context.Context, live []int) ([]Token, error) {
 		logits = logits || l.Logits
 	}
 	ids, err := b.s.run(ctx, burst{kernel: k, tokens: len(forced), forced: forced, stops: stops, logits: logits,
-		positions: positions, sampling: b.sampling(live, func(id int) int { return id }, n)}, nil)
+		positions: positions, choose: b.choose(live), counts: true}, nil)
 	if err != nil {
 		return nil, err
 	}
 	return b.take(live, ids, n, func(id int) int { return id })
 }
 
-// sampling is how a launch of n sequences chooses, of which a sequence is the one that `of` says; nil: by the largest
-// logits.
-func (b *Batch) sampling(live []int, of func(id int) int, n int) []Sampling {
-	var all []Sampling
+// choose is how a launch of sequences chooses; nil: by the largest logits.
+func (b *Batch) choose(live []int) (all []*choosing) {
 	for _, id := range live {
-		if choice := b.slots[id].Sampling; choice != (Sampling{}) {
+		if c := b.slots[id].choosing; c != nil {
 			if all == nil {
-				all = make([]Sampling, n)
+				all = make([]*choosing, len(b.slots))
 			}
-			all[of(id)] = choice
+			all[id] = c
 		}
 	}
 	return all
@@ -282,7 +304,7 @@ func (b *Batch) launch(live []int) (steps int, stops []int) {
 	steps = b.o.Steps
 	for _, id := range live {
 		l := &b.slots[id]
-		if steps = min(steps, l.left); l.Logits {
+		if steps = min(steps, l.left); l.Logits || l.Allowed != nil {
 			return 1, nil
 		}
 		stops = append(stops, l.Stops...)
@@ -312,6 +334,12 @@ func (b *Batch) take(live, ids []int, perStep int, of func(id int) int) ([]Token
 		for _, id := range live {
 			l, token := &b.slots[id], step[of(id)]
 			l.ids, l.rest, l.left = append(l.ids, l.rest...), []int{token}, l.left-1
+			if token == noToken {
+				l.left = 0
+				all = append(all, Token{Sequence: id, Ended: true, Err: nothingAt(len(l.ids))})
+				continue
+			}
+			l.choosing.chose(token)
 			if !l.Logits && slices.Contains(l.Stops, token) {
 				l.left = 0
 			}

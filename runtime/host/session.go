@@ -60,7 +60,9 @@ type Session struct {
 	position int  // of the next token; the cache holds the rows before it
 	checked  bool // Check has passed
 
-	sampling []Sampling // of the one sequence; nil: the largest logit
+	chooser *choosing  // how the one sequence goes on; nil: by the largest logits
+	tables  []tables   // of the choices of each sequence, as soon as they are needed
+	rounds  driver.Ptr // where the SMs find which tokens are left, the same; 0: no memory
 
 	drafter draft.Drafter // nil: none
 	drafts  draft.Stats
@@ -109,6 +111,10 @@ func (s *Session) Close() error {
 	}
 	if s.prompt != nil {
 		errs = append(errs, s.dev.Free(s.prompt.memory), s.prompt.module.Close())
+	}
+	errs = append(errs, s.dev.Free(s.rounds))
+	for i := range s.tables {
+		errs = append(errs, s.dev.Free(s.tables[i].at))
 	}
 	// After a failure that ended the context every call repeats it, and the caller has it already.
 	for i, err := range errs {

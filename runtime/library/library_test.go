@@ -254,6 +254,50 @@ func TestAFailureIsNotKept(t *testing.T) {
 	require.Equal(t, want, append([]int{first.ID}, rest...))
 }
 
+// A limited one finds no token behind so many.
+type limited struct {
+	burster
+	most int
+}
+
+func (l *limited) Decode(ctx context.Context, in host.Input, want host.Outputs) (int, error) {
+	if len(l.ids)+len(in.IDs) > l.most {
+		return 0, &sampling.LogitsError{Position: l.most + 1, What: "no token"}
+	}
+	return l.burster.Decode(ctx, in, want)
+}
+
+func (l *limited) Generate(ctx context.Context, token, n int, stops []int, emit func(int) error) ([]int, error) {
+	can := min(n, l.most-len(l.ids))
+	out, err := l.burster.Generate(ctx, token, can, stops, emit)
+	if err == nil && can < n {
+		_, err = l.Decode(ctx, host.Input{IDs: []int{token}}, host.Outputs{})
+	}
+	return out, err
+}
+
+// What the kernel has chosen before logits that leave no token is of the text.
+func TestTokensBeforeLogitsWithoutOneCount(t *testing.T) {
+	d := &limited{burster{counter{vocab: 50, next: sum}}, 13}
+	text, err := model(t, d).Begin(library.Prompt{IDs: []int{5, 6}}, options(30))
+	require.NoError(t, err)
+	want, _ := alone([]int{5, 6}, 12)
+	var ids []int
+	for range want {
+		token, err := text.Next(nil)
+		require.NoError(t, err)
+		ids = append(ids, token.ID)
+	}
+	require.Equal(t, want, ids)
+	require.Equal(t, []int{2, 4, 5}, d.bursts, "the last one was to be of 8")
+	var none *sampling.LogitsError
+	for range 2 {
+		_, err = text.Next(nil)
+		require.ErrorAs(t, err, &none)
+		require.Equal(t, 14, none.Position)
+	}
+}
+
 func TestInputIsRefused(t *testing.T) {
 	m := model(t, &counter{vocab: 50, next: sum})
 	var input *library.InputError

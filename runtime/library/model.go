@@ -266,6 +266,7 @@ func (m *Model) SavePrefix(ids []int, path string) error {
 		return inputf("%s is %s of the build; want another file", path, own)
 	}
 	if !m.knows(t.places) {
+		sampling.Delegate(m.parts.Decoder, new(sampling.Greedy()), sampling.Text{}) // nothing is drawn behind them
 		if _, err := m.reach(t, 0, host.Outputs{}); err != nil {
 			return err
 		}

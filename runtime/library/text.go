@@ -2,6 +2,7 @@ package library
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"amkc/runtime/grammar"
@@ -38,6 +39,7 @@ type Text struct {
 	m        *Model
 	o        Options
 	seq      sequence // the prompt, and what was chosen
+	prompt   int      // how much of that is the prompt
 	left     int      // tokens that may follow
 	ended    bool
 	sampler  *sampling.Sampler
@@ -74,7 +76,8 @@ func (m *Model) Begin(prompt Prompt, o Options) (*Text, error) {
 	if slices.Contains(o.Stops, "") {
 		return nil, inputf("a stop string is empty")
 	}
-	t := &Text{m: m, o: o, seq: begun, left: o.MaxTokens, stop: stopping.Finder{Stops: o.Stops}}
+	t := &Text{m: m, o: o, seq: begun, prompt: len(begun.places), left: o.MaxTokens,
+		stop: stopping.Finder{Stops: o.Stops}}
 	if o.Form != nil {
 		if o.IgnoreEOS {
 			return nil, inputf("a text of a schema ends where it is whole; want no ignore_eos with it")
@@ -132,17 +135,50 @@ func (t *Text) Next(allowed []int) (Token, error) {
 
 func (t *Text) choose(allowed []int) (c sampling.Choice, err error) {
 	m := t.m
-	if allowed == nil && t.form == nil && sampling.Delegate(m.parts.Decoder, &t.o.Options) {
+	if allowed == nil && t.form == nil && sampling.Chooses(m.parts.Decoder, &t.o.Options, false) {
 		if c.ID, err = t.chosen(); err == nil {
 			t.sampler.Chose(c.ID)
 		}
 		return c, err
 	}
 	t.ahead = nil
-	var mask sampling.Mask
+	mask, err := t.mask(allowed)
+	if err != nil {
+		return c, err
+	}
+	if text := t.text(mask); sampling.Chooses(m.parts.Decoder, &t.o.Options, true) {
+		if !sampling.Delegate(m.parts.Decoder, &t.o.Options, text) {
+			return c, errChoice
+		}
+		if c.ID, err = m.reach(t.seq, 0, host.Outputs{}); err == nil {
+			t.sampler.Chose(c.ID)
+		}
+		return c, err
+	}
+	if _, err := m.reach(t.seq, 1, host.Outputs{Logits: func(_ int, logits []float32) error {
+		m.logits = append(m.logits[:0], logits...)
+		return nil
+	}}); err != nil {
+		return c, err
+	}
+	return t.sampler.Next(m.logits, mask)
+}
+
+// errChoice is of a decoder that says one thing and does another.
+var errChoice = errors.New("the decoder does not choose tokens by these options")
+
+// text is what the choice of the next token depends on.
+func (t *Text) text(allowed sampling.Mask) sampling.Text {
+	ids := t.IDs()
+	return sampling.Text{Prompt: ids[:t.prompt], Output: ids[t.prompt:], Allowed: allowed}
+}
+
+// mask is what may follow: of the ids in allowed, unless that is nil, what makes the text of its form.
+func (t *Text) mask(allowed []int) (mask sampling.Mask, err error) {
+	m := t.m
 	if allowed != nil {
 		if err := m.valid(allowed); err != nil {
-			return c, err
+			return nil, err
 		}
 		mask = sampling.NewMask(m.parts.Vocab, allowed...)
 	}
@@ -155,13 +191,7 @@ func (t *Text) choose(allowed []int) (c sampling.Choice, err error) {
 			mask = formed
 		}
 	}
-	if _, err := m.reach(t.seq, 1, host.Outputs{Logits: func(_ int, logits []float32) error {
-		m.logits = append(m.logits[:0], logits...)
-		return nil
-	}}); err != nil {
-		return c, err
-	}
-	return t.sampler.Next(m.logits, mask)
+	return mask, nil
 }
 
 // chosen is the token that the kernel chooses. It may choose several in one launch, more from launch to launch: a
@@ -172,6 +202,9 @@ func (t *Text) chosen() (next int, err error) {
 		return next, nil
 	}
 	m, last := t.m, len(t.seq.places)-1
+	if !sampling.Delegate(m.parts.Decoder, &t.o.Options, t.text(nil)) {
+		return 0, errChoice
+	}
 	g, can := m.parts.Decoder.(generator)
 	n := min(1<<t.launches, t.left)
 	if !can || n == 1 || t.seq.places[last].id == Embedding || !m.knows(t.seq.places[:last]) {
@@ -188,7 +221,8 @@ func (t *Text) chosen() (next int, err error) {
 		ends = m.eos
 	}
 	chosen, err := g.Generate(context.Background(), t.seq.places[last].id, n, ends, nil)
-	if err != nil {
+	var none *sampling.LogitsError
+	if len(chosen) == 0 || err != nil && !errors.As(err, &none) { // what came before logits without a token counts
 		m.restart()
 		return 0, err
 	}

@@ -90,7 +90,7 @@ func (c *completer) admit() error {
 	for c.next < len(c.jobs) && len(c.running) < limits.Sequences {
 		job := &c.jobs[c.next]
 		t := &text{job: c.next}
-		if !c.engine.Chooses(&c.o.Sampling) {
+		if !c.engine.Chooses(&c.o.Sampling, false) {
 			var err error
 			if t.sampler, err = sampling.New(c.o.Sampling, limits.Vocab, job.IDs); err != nil {
 				return err
@@ -112,6 +112,9 @@ func (c *completer) accept(event serve.Event) error {
 	t := c.running[event.Sequence]
 	if t == nil {
 		return nil // it has ended with an event before
+	}
+	if event.Err != nil {
+		return fmt.Errorf("line %d: %w", c.jobs[t.job].Line, event.Err)
 	}
 	job, choice := &c.jobs[t.job], sampling.Choice{ID: event.Token}
 	if t.sampler != nil {

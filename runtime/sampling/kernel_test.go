@@ -36,7 +36,8 @@ func kernel(t *testing.T) func(what string, request, answer any) {
 	}
 }
 
-// The kernel's noise has the bits of this package's, of many seeds, positions and tokens.
+// The kernel's noise has the bits of this package's, of many seeds, positions and tokens. Its bounds of sums in float32
+// hold, which the program looks at, however its logarithm is off.
 func TestNoiseOfTheKernel(t *testing.T) {
 	ask, rng := kernel(t), rand.New(rand.NewPCG(7, 8))
 	var request bytes.Buffer

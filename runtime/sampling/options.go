@@ -123,9 +123,13 @@ func (o *Options) NeedLogits() bool {
 		len(o.Bias) > 0 || o.LogProbs >= 0
 }
 
-// ByKernel reports whether a kernel can choose a token by the options, to the same one as a [Sampler]: the largest
-// logit, or a draw from all tokens with a temperature. The others are chosen from logits on the host.
-func (o *Options) ByKernel() bool {
+// ByKernel reports whether a kernel can choose a token by the options, to the same one as a [Sampler]. With
+// log-probabilities tokens are chosen from logits on the host.
+func (o *Options) ByKernel() bool { return o.LogProbs < 0 }
+
+// Plain reports whether the options ask for no more than the largest logit, or a draw from all tokens with a
+// temperature, which the op SAMPLE of a program chooses by.
+func (o *Options) Plain() bool {
 	of := *o
 	of.Temperature = 0
 	return !of.NeedLogits() && (o.Temperature == 0 || o.TopK == 0 && o.TopP == 1 && o.MinP == 0)

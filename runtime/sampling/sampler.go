@@ -176,19 +176,41 @@ type Feeder interface {
 	Feed(ctx context.Context, ids []int, onLogits func(position int, logits []float32) error) (next int, err error)
 }
 
-// A Chooser chooses the tokens that it returns by itself.
-type Chooser interface {
-	// Choose makes it choose them by options from now on, to those that a [Sampler] of the options chooses; by [Greedy]
-	// before. It reports whether it can. Where it cannot, it goes on as before.
-	Choose(o *Options) bool
+// A Text is what a choice depends on besides logits.
+type Text struct {
+	Prompt, Output []int
+	Allowed        Mask // of the next token alone; nil: all
 }
 
-// Delegate makes a decoder choose by options, if it can: one that is no [Chooser] chooses by [Greedy] alone.
-func Delegate(decoder any, o *Options) bool {
+// Begins reports whether another text goes on from this one.
+func (t *Text) Begins(other *Text) bool {
+	return len(t.Output) <= len(other.Output) && slices.Equal(t.Output, other.Output[:len(t.Output)]) &&
+		slices.Equal(t.Prompt, other.Prompt)
+}
+
+// A Chooser chooses tokens by itself, to those that a [Sampler] of the options chooses.
+type Chooser interface {
+	// Chooses reports whether it can choose by options; where masked, among tokens that a text allows.
+	Chooses(o *Options, masked bool) bool
+	// Choose makes it choose the token behind a text by options; all others by [Greedy]. It reports whether it can.
+	// Where it cannot, it goes on as before.
+	Choose(o *Options, text Text) bool
+}
+
+// Chooses is the same of any decoder: one that is no [Chooser] chooses by [Greedy] alone.
+func Chooses(decoder any, o *Options, masked bool) bool {
 	if c, can := decoder.(Chooser); can {
-		return c.Choose(o)
+		return c.Chooses(o, masked)
 	}
-	return !o.NeedLogits()
+	return !masked && !o.NeedLogits()
+}
+
+// Delegate makes a decoder choose the token behind a text by options, if it can.
+func Delegate(decoder any, o *Options, text Text) bool {
+	if c, can := decoder.(Chooser); can {
+		return c.Choose(o, text)
+	}
+	return !o.NeedLogits() && text.Allowed == nil
 }
 
 // Complete decodes a prompt, of one id or more, and up to n tokens after it that s, a new sampler of that prompt,

@@ -12,9 +12,9 @@ import (
 // its last event, or with the one that Replace has put in its place.
 type Engine interface {
 	Limits() Limits
-	// Chooses reports whether the engine chooses tokens by options, to those that a [sampling.Sampler] of them chooses.
-	// Of others it gives logits.
-	Chooses(o *sampling.Options) bool
+	// Chooses reports whether the engine chooses tokens by options, to those that a [sampling.Sampler] of them chooses;
+	// where masked, among those that it is told. Of others it gives logits.
+	Chooses(o *sampling.Options, masked bool) bool
 	// Admit takes a prompt, which is not empty, has ids below Limits().Vocab and fits Limits().MaxSeq. It decodes
 	// nothing. There are at most Limits().Sequences at a time. cached is how many tokens of the prompt need not be
 	// decoded, as rows of an earlier sequence are there; that changes no bit of what follows.
@@ -23,6 +23,9 @@ type Engine interface {
 	// prompts has no events. Events of one sequence come in their order. With an error, the sequences that it has are
 	// to be retired; others may be admitted afterwards.
 	Step(ctx context.Context) ([]Event, error)
+	// Allow says which tokens the next one of a sequence is chosen among. It is called before the next Step, for
+	// sequences that were admitted with Allowed.
+	Allow(s Sequence, allowed sampling.Mask)
 	// Replace says which token a sequence goes on with. It is called after the event of the token that it replaces and
 	// before the next Step, for sequences that were admitted with Logits.
 	Replace(s Sequence, token int)
@@ -53,6 +56,9 @@ type Options struct {
 
 	// Sampling says how tokens are chosen without Logits: options that the engine Chooses by. Nil: [sampling.Greedy].
 	Sampling *sampling.Options
+	// Allowed are the tokens that the first one is chosen among, without Logits; nil: all. With it there is one event a
+	// step.
+	Allowed sampling.Mask
 }
 
 // An Event is a token of a sequence.
@@ -61,4 +67,5 @@ type Event struct {
 	Token    int       // what the engine has chosen
 	Logits   []float32 // [Vocab], the receiver's to change, valid until the next Step; nil without Options.Logits
 	State    []float32 // [Hidden], likewise; nil without Options.State
+	Err      error     // of logits that leave this sequence no token: it is to be retired
 }

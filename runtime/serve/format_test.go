@@ -102,4 +102,8 @@ func TestJSONIsGreedyToo(t *testing.T) {
 	require.Equal(t, finishStop, finish)
 	again, _, _ := chatted(t, s, fields)
 	require.Equal(t, text, again)
+	masking := newScripted(func(_, _ []int) int { return idsOf(t, "x")[0] })
+	masking.masks = true
+	again, _, _ = chatted(t, serve(t, masking), fields)
+	require.Equal(t, text, again, "the engine chooses what the host does")
 }

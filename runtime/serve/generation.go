@@ -36,7 +36,11 @@ func (g *generation) options(e Engine) Options {
 	if g.state {
 		return Options{State: true}
 	}
-	return Options{Logits: g.form != nil || !e.Chooses(&g.choice), Most: g.most, Ends: g.ends, Sampling: &g.choice}
+	o := Options{Logits: !e.Chooses(&g.choice, g.form != nil), Most: g.most, Ends: g.ends, Sampling: &g.choice}
+	if g.form != nil && !o.Logits {
+		o.Allowed = sampling.Mask(g.form.Mask())
+	}
+	return o
 }
 
 // begin is called when the engine has taken the prompt, of which it has the rows of some tokens.

@@ -42,7 +42,9 @@ func (b *vmBatch) Limits() Limits {
 	return Limits{Vocab: vocab, MaxSeq: maxSeq, Hidden: limits.Hidden, Sequences: len(b.slots)}
 }
 
-func (b *vmBatch) Chooses(o *sampling.Options) bool { return !o.NeedLogits() }
+func (b *vmBatch) Chooses(o *sampling.Options, masked bool) bool { return !masked && !o.NeedLogits() }
+
+func (b *vmBatch) Allow(Sequence, sampling.Mask) {}
 
 func (b *vmBatch) Admit(prompt []int, o Options) (Sequence, int, error) {
 	i := slices.IndexFunc(b.slots, func(s vmSlot) bool { return !s.taken })

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"amkc/runtime/sampling"
 )
 
 // A scheduler owns an engine. It has a bounded queue of generations, and one goroutine that admits them in their order
@@ -180,6 +182,11 @@ func (s *scheduler) step(ctx context.Context) {
 		if g == nil || g.ctx.Err() != nil {
 			continue // it has ended with an event before, or is about to
 		}
+		if e.Err != nil {
+			s.log.Error("choosing a token failed", "request_id", g.record.id, "error", e.Err.Error())
+			s.end(e.Sequence, errInternal)
+			continue
+		}
 		token, ended, err := s.accept(g, e)
 		switch {
 		case err != nil:
@@ -189,6 +196,8 @@ func (s *scheduler) step(ctx context.Context) {
 			s.end(e.Sequence, nil)
 		case g.sampler != nil:
 			s.engine.Replace(e.Sequence, token)
+		case g.form != nil:
+			s.engine.Allow(e.Sequence, sampling.Mask(g.form.Mask()))
 		}
 	}
 }

@@ -220,6 +220,22 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// A sequence whose logits leave it no token fails alone: the next one is answered, and the server is as well as before.
+func TestLogitsWithoutATokenFailOneRequest(t *testing.T) {
+	e := says(t, "abc")
+	e.none = func(prompt []int) bool { return len(prompt) > 3 }
+	s := serve(t, e)
+	status, body := s.post(t, "/v1/completions", `{"prompt": [5, 6, 7, 8, 9]}`)
+	require.Equal(t, 500, status)
+	require.Equal(t, "internal_error", faultOf(t, body).Code)
+	require.NotContains(t, body, "secret")
+	require.Contains(t, s.log.String(), "secret")
+	status, _, _ = s.send(t, http.MethodGet, "/health", "", nil)
+	require.Equal(t, 200, status)
+	status, _ = s.post(t, "/v1/completions", `{"prompt": [5, 6]}`)
+	require.Equal(t, 200, status)
+}
+
 // What is not foreseen ends one request, and not the server.
 func TestPanicsOfHandlers(t *testing.T) {
 	s := newTest(says(t, "abc"), nil)

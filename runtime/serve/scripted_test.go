@@ -57,6 +57,8 @@ type scripted struct {
 	next   func(prompt, out []int) int // the token after those
 	gate   chan struct{}               // nil, or each step takes one
 	fail   func() error                // nil, or what a step ends with
+	masks  bool                        // it chooses among allowed tokens
+	none   func(prompt []int) bool     // nil, or which prompts' logits leave no token
 
 	mu      sync.Mutex
 	running map[Sequence]*sequence
@@ -95,7 +97,15 @@ func hashed(prompt, out []int) int {
 
 func (e *scripted) Limits() Limits { return e.limits }
 
-func (e *scripted) Chooses(o *sampling.Options) bool { return !o.NeedLogits() }
+func (e *scripted) Chooses(o *sampling.Options, masked bool) bool {
+	return (!masked || e.masks) && !o.NeedLogits()
+}
+
+func (e *scripted) Allow(s Sequence, allowed sampling.Mask) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.running[s].options.Allowed = slices.Clone(allowed)
+}
 
 func (e *scripted) Admit(prompt []int, o Options) (Sequence, int, error) {
 	e.mu.Lock()
@@ -135,9 +145,19 @@ func (e *scripted) Step(ctx context.Context) ([]Event, error) {
 			events = append(events, Event{Sequence: id, State: stateOf(s.prompt)})
 			continue
 		}
+		if e.none != nil && e.none(s.prompt) {
+			events = append(events, Event{Sequence: id, Err: &sampling.LogitsError{What: "the secret cause"}})
+			continue
+		}
 		event := Event{Sequence: id, Token: e.next(s.prompt, s.out)}
 		if s.options.Logits {
 			event.Logits = logitsOf(event.Token)
+		}
+		if mask := s.options.Allowed; mask != nil { // for one token
+			for mask[event.Token/64]>>(event.Token%64)&1 == 0 {
+				event.Token = (event.Token + 1) % vocab
+			}
+			s.options.Allowed = make(sampling.Mask, len(mask))
 		}
 		s.out = append(s.out, event.Token)
 		events = append(events, event)

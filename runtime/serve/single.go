@@ -31,6 +31,7 @@ type single struct {
 	busy    bool
 	rest    []int // to be decoded next: what is left of the prompt, or the last token
 	options Options
+	text    sampling.Text
 	logits  []float32
 }
 
@@ -47,9 +48,8 @@ var errChoice = errors.New("the decoder does not choose tokens by these options"
 
 func (e *single) Limits() Limits { return e.limits }
 
-func (e *single) Chooses(o *sampling.Options) bool {
-	_, can := e.decoder.(sampling.Chooser)
-	return !o.NeedLogits() || can && o.ByKernel()
+func (e *single) Chooses(o *sampling.Options, masked bool) bool {
+	return sampling.Chooses(e.decoder, o, masked)
 }
 
 func (e *single) Admit(prompt []int, o Options) (s Sequence, cached int, err error) {
@@ -65,11 +65,12 @@ func (e *single) Admit(prompt []int, o Options) (s Sequence, cached int, err err
 	if o.Sampling == nil {
 		o.Sampling = new(sampling.Greedy())
 	}
-	if !o.Logits && !o.State && !sampling.Delegate(e.decoder, o.Sampling) {
+	if !o.Logits && !o.State && !e.Chooses(o.Sampling, o.Allowed != nil) {
 		return 0, 0, errChoice
 	}
 	e.cached = e.cached[:cached]
 	e.busy, e.rest, e.options = true, slices.Clone(prompt[cached:]), o
+	e.text = sampling.Text{Prompt: slices.Clone(prompt), Allowed: o.Allowed}
 	return 0, cached, nil
 }
 
@@ -93,18 +94,25 @@ func (e *single) Step(ctx context.Context) ([]Event, error) {
 			return nil
 		}
 	}
+	if last && !e.options.Logits && !sampling.Delegate(e.decoder, e.options.Sampling, e.text) {
+		return nil, errChoice
+	}
 	// Until it has gone well nobody knows which rows the cache has.
 	before := e.cached
 	e.cached = nil
 	next, err := e.decoder.Feed(ctx, part, keep)
-	if err != nil {
+	var none *sampling.LogitsError
+	switch {
+	case errors.As(err, &none):
+		return []Event{{Err: err}}, nil
+	case err != nil:
 		return nil, err
 	}
 	e.cached = append(before, part...)
 	if e.rest = e.rest[n:]; !last {
 		return nil, nil
 	}
-	e.rest = append(e.rest, next)
+	e.rest, e.text.Output = append(e.rest, next), append(e.text.Output, next)
 	event := Event{Token: next}
 	if e.options.Logits {
 		event.Logits = e.logits
@@ -123,6 +131,8 @@ func (e *single) state(ctx context.Context) ([]Event, error) {
 	e.cached, e.rest = append(before, e.rest[0]), nil
 	return []Event{{State: state}}, nil
 }
+
+func (e *single) Allow(_ Sequence, allowed sampling.Mask) { e.text.Allowed = allowed }
 
 func (e *single) Replace(_ Sequence, token int) { e.rest = []int{token} }
 

@@ -122,7 +122,7 @@ func (p *contract) roles() []role {
 			continue
 		}
 		for k := range task.Ops {
-			if op := &task.Ops[k]; op.Code.Chooses() && op.IntAt("partial", f.Lo, 0) != 0 {
+			if op := &task.Ops[k]; op.Code == ir.SAMPLE && op.IntAt("partial", f.Lo, 0) != 0 {
 				roles[task.Signal] = best
 			} else if op.Code != ir.NOP && roles[task.Signal] == barrier {
 				roles[task.Signal] = exchanges

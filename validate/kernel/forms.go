@@ -155,7 +155,7 @@ func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*s
 			return []*storage{vector, nil, nil, vector, vector}, []*storage{vector}
 		case ir.AttentionCombine:
 			return []*storage{partial, partial}, []*storage{vector}
-		case ir.ArgMax, ir.SAMPLE:
+		case ir.SAMPLE:
 			if op.IntAt("partial", 0, 0) != 0 {
 				return []*storage{sums, number}, []*storage{partial, which}
 			}

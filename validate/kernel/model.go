@@ -160,7 +160,7 @@ func (c *modelCheck) checkTask(t int32) {
 			c.table = op.InBuf[1]
 			c.checkMatrix(t, "the embedding table", c.table)
 			want("a table of height", op.In[1].Dims[0].Len(p.flat.Lo), m.Vocab)
-		case ir.ArgMax, ir.SAMPLE:
+		case ir.SAMPLE:
 			for _, before := range slices.Backward(ops[:k]) { // the last product is that of the logits
 				if multiplies(before.Code) {
 					c.head = before.InBuf[1]

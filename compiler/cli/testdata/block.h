@@ -1,5 +1,6 @@
-// A block of the device runtime on the CPU: its threads are contexts that take turns, and meet at barriers, shuffles and
-// products of tensor cores. The test replaces inline assembly in a copy of the headers.
+// Blocks of the device runtime on the CPU: threads of a block are contexts that take turns, and meet at barriers, shuffles
+// and products of tensor cores. Blocks of a grid take turns where one polls for what others have to do. The test replaces
+// inline assembly in a copy of the headers.
 #pragma once
 
 // The headers of C are enough. With libstdc++, math.h is all of cmath, which takes the compiler more time than a kernel.
@@ -28,26 +29,7 @@ struct Index {
   unsigned x;
 };
 static Index threadIdx, blockIdx;
-static ucontext_t contexts[kThreadsOfBlock], done;
-static jmp_buf threads[kThreadsOfBlock];
-static bool began[kThreadsOfBlock], ended[kThreadsOfBlock];
-
-// A context is for a thread's beginning alone: swapping one asks the system for the signal mask, and threads take turns
-// often.
-static void next_thread() {
-  const unsigned from = threadIdx.x;
-  unsigned to = from;
-  do to = (to + 1) % kThreadsOfBlock;
-  while (to != from && ended[to]);
-  if (to == from) return;
-  if (_setjmp(threads[from]) == 0) {
-    threadIdx.x = to;
-    if (began[to]) _longjmp(threads[to], 1);
-    began[to] = true;
-    setcontext(&contexts[to]);
-  }
-  threadIdx.x = from;
-}
+static void next_thread();
 struct Gate {
   unsigned come = 0, opened = 0;
   void pass(unsigned threads) {
@@ -56,10 +38,46 @@ struct Gate {
     while (opened == before) next_thread();
   }
 };
-static Gate of_block, of_warp[kThreadsOfBlock / 32];
-void block_barrier() { of_block.pass(kThreadsOfBlock); }
+struct Block {
+  ucontext_t contexts[kThreadsOfBlock];
+  jmp_buf threads[kThreadsOfBlock];
+  bool began[kThreadsOfBlock], ended[kThreadsOfBlock];
+  Gate of_block, of_warp[kThreadsOfBlock / 32];
+  char stacks[kThreadsOfBlock][1 << 17];
+
+  void prepare(void (*thread)()) {
+    for (unsigned i = 0; i < kThreadsOfBlock; ++i) {
+      began[i] = i == 0;
+      ended[i] = false;
+      getcontext(&contexts[i]);
+      contexts[i].uc_stack.ss_sp = stacks[i];
+      contexts[i].uc_stack.ss_size = sizeof stacks[i];
+      makecontext(&contexts[i], thread, 0);
+    }
+  }
+};
+static Block* block;  // whose threads take turns
+static ucontext_t done;
+void block_barrier() { block->of_block.pass(kThreadsOfBlock); }
 void __syncthreads() { block_barrier(); }
-void __syncwarp() { of_warp[threadIdx.x / 32].pass(32); }
+void __syncwarp() { block->of_warp[threadIdx.x / 32].pass(32); }
+
+// A context is for a thread's beginning alone: swapping one asks the system for the signal mask, and threads take turns
+// often.
+static void next_thread() {
+  const unsigned from = threadIdx.x;
+  unsigned to = from;
+  do to = (to + 1) % kThreadsOfBlock;
+  while (to != from && block->ended[to]);
+  if (to == from) return;
+  if (_setjmp(block->threads[from]) == 0) {
+    threadIdx.x = to;
+    if (block->began[to]) _longjmp(block->threads[to], 1);
+    block->began[to] = true;
+    setcontext(&block->contexts[to]);
+  }
+  threadIdx.x = from;
+}
 template <class T> T shuffled(T v, unsigned from) {
   static T values[kThreadsOfBlock];
   values[threadIdx.x] = v;
@@ -70,6 +88,10 @@ template <class T> T shuffled(T v, unsigned from) {
 }
 template <class T> T __shfl_xor_sync(unsigned, T v, int mask) { return shuffled(v, threadIdx.x % 32 ^ mask); }
 template <class T> T __shfl_sync(unsigned, T v, int lane) { return shuffled(v, lane); }
+template <class T> T __shfl_up_sync(unsigned, T v, unsigned by) {
+  const unsigned lane = threadIdx.x % 32;
+  return shuffled(v, lane < by ? lane : lane - by);
+}
 template <class T, class Op> T over_warp(T v, Op op) {
   static T values[kThreadsOfBlock];
   values[threadIdx.x] = v;
@@ -86,6 +108,9 @@ unsigned __reduce_max_sync(unsigned, unsigned v) {
 bool __any_sync(unsigned, bool v) {
   return over_warp(v, [](bool a, bool b) { return a || b; });
 }
+unsigned __ballot_sync(unsigned, bool v) {
+  return over_warp(v ? 1u << threadIdx.x % 32 : 0u, [](unsigned a, unsigned b) { return a | b; });
+}
 
 // ---- what CUDA has ----
 
@@ -101,6 +126,8 @@ uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y,
 template <class T> T __ldg(const T* p) { return *p; }
 template <class T> T __ldcs(const T* p) { return *p; }
 template <class T> T atomicExch(T*, T) { abort(); }
+template <class T, class V> T atomicAdd(T* p, V v) { const T before = *p; *p += v; return before; }
+template <class T, class V> T atomicMax(T* p, V v) { const T before = *p; *p = max(*p, T(v)); return before; }
 bool __all_sync(unsigned, bool) { abort(); }
 int __ffs(unsigned v) { return __builtin_ffs(v); }
 float rsqrtf(float v) { return 1 / sqrtf(v); }
@@ -143,6 +170,20 @@ static double __dadd_rn(double a, double b) { return a + b; }
 static double __dmul_rn(double a, double b) { return a * b; }
 static double __ddiv_rn(double a, double b) { return a / b; }
 static double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
+static long long __double2ll_rn(double v) { return static_cast<long long>(nearbyint(v)); }
+static float __double2float_rn(double v) { return float(v); }
+static float __double2float_rd(double v) { return float(v) > v ? nextafterf(float(v), -INFINITY) : float(v); }
+static float __double2float_ru(double v) { return float(v) < v ? nextafterf(float(v), INFINITY) : float(v); }
+static float __ull2float_rn(unsigned long long v) { return float(v); }
+static unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+  return static_cast<unsigned long long>(static_cast<unsigned __int128>(a) * b >> 64);
+}
+// As far off as the instruction may be, in one direction or the other. The C library has the name.
+#define __log2f log2f_of_gpu
+static float __log2f(float v) {
+  const float log = log2f(v), off = v > 0.5f && v < 2 ? 0x1p-22f : fabsf(log) * 0x1p-22f;
+  return __float_as_uint(v) & 1 ? log + off : log - off;
+}
 struct __nv_bfloat162 { Half x, y; };
 struct __half2 { Half x, y; };
 template <class Op> __nv_bfloat162 pairwise(__nv_bfloat162 a, __nv_bfloat162 b, Op op) {
@@ -231,28 +272,74 @@ unsigned transposed(unsigned v) {
   return v;
 }
 
-// Runs `block` on every thread of the block, and returns when all have called end_of_block.
+// Runs `thread` on every thread of a block, and returns when all have called end_of_block.
 void end_of_block() {
-  ended[threadIdx.x] = true;
+  block->ended[threadIdx.x] = true;
   next_thread();
   setcontext(&done);
 }
-void run_block(void (*block)()) {
-  static char stacks[kThreadsOfBlock][1 << 17];
-  for (unsigned thread = 0; thread < kThreadsOfBlock; ++thread) {
-    began[thread] = thread == 0;
-    ended[thread] = false;
-    getcontext(&contexts[thread]);
-    contexts[thread].uc_stack.ss_sp = stacks[thread];
-    contexts[thread].uc_stack.ss_size = sizeof stacks[thread];
-    makecontext(&contexts[thread], block, 0);
-  }
+void run_block(void (*thread)()) {
+  static Block only;
+  block = &only;
+  only.prepare(thread);
   volatile bool running = false;
   getcontext(&done);
   if (!running) {
     running = true;
     threadIdx.x = 0;
-    setcontext(&contexts[0]);
+    setcontext(&only.contexts[0]);
   }
 }
 
+// ---- a grid ----
+
+static struct {
+  bool runs;
+  jmp_buf turn;      // where the next block is picked
+  unsigned polling;  // the thread of the block that has given its turn away
+} grid;
+
+// A thread that polls for what other blocks have to do calls it.
+void next_block() {
+  if (!grid.runs) return;
+  grid.polling = threadIdx.x;
+  if (_setjmp(block->threads[threadIdx.x]) == 0) _longjmp(grid.turn, 1);
+}
+
+// Runs `thread` on every thread of as many blocks, and returns when all have called end_of_block. `enter` is called with
+// a block's number before it has its turn, and `leave` behind that: they bring its shared memory, and take it away.
+void run_grid(unsigned blocks, void (*thread)(), void (*enter)(unsigned), void (*leave)(unsigned)) {
+  static Block* all[16];
+  static bool ran[16], over[16];
+  static unsigned polling[16];
+  static volatile unsigned now, left;
+  for (unsigned b = 0; b < blocks; ++b) {
+    if (!all[b]) all[b] = new Block();
+    all[b]->prepare(thread);
+    ran[b] = over[b] = false;
+  }
+  grid.runs = true;
+  static volatile bool running;
+  running = false;
+  now = blocks - 1;
+  left = blocks;
+  getcontext(&done);  // where a block ends
+  if (running) over[now] = true, --left, leave(now);
+  running = true;
+  if (_setjmp(grid.turn) != 0) polling[now] = grid.polling, leave(now);
+  if (left == 0) {
+    grid.runs = false;
+    return;
+  }
+  do now = (now + 1) % blocks;
+  while (over[now]);
+  block = all[now];
+  enter(now);
+  if (ran[now]) {
+    threadIdx.x = polling[now];
+    _longjmp(block->threads[threadIdx.x], 1);
+  }
+  ran[now] = true;
+  threadIdx.x = 0;
+  setcontext(&block->contexts[0]);
+}

@@ -1,6 +1,6 @@
-// Runs the end of steps on the CPU: every SM publishes what it draws of its own logits, and chooses among what all SMs
-// have published. Reads a seed, a position, as many settings as there are tokens and all logits from stdin for each
-// step, and prints the tokens that every SM has come to.
+// Runs the end of steps on the CPU: every SM publishes what it chooses among its own logits, and chooses among what all
+// SMs have published. Reads a step's position, its number in the launch, how it is launched, settings, choices and logits
+// from stdin, and prints the tokens that every SM has come to.
 #include "build.h"
 
 #include "amk/ending.cuh"
@@ -8,13 +8,27 @@
 static u8 exchange[kExchangeBytes];
 static float logits[kTokens * kVocab];
 static Sampling settings[kMaxSequences];
+static Choice choices[kMaxSequences];
+static Rounds rounds;
+static u32 chosen[32 * kTokens];  // by the steps of a launch
+static Scratch scratch[kSMs];
 
-template <class T> static bool read(T& v) { return fread(&v, sizeof v, 1, stdin) == 1; }
+static bool read(void* to, size_t n) { return fread(to, n, 1, stdin) == 1; }
+template <class T> static bool read(T& v) { return read(&v, sizeof v); }
 
+// Reads a table of a choice, whose pointer says for now how long it is.
+template <class T> static void table(const T*& of) {
+  const size_t n = reinterpret_cast<size_t>(of);
+  T* const to = n ? new T[n] : nullptr;
+  if (n && !read(to, n * sizeof(T))) exit(1);
+  of = to;
+}
+
+static int step;
 static void publish_on_sm() {
   Context<Mode::kDecode> c(launch);
   c.sm = sm;
-  c.begin_step(0);
+  c.begin_step(step);
   Best best;
   const Tiles mine = tiles_of<LmHead>(sm, 0);
   // of several tokens, a thread has the rows of some
@@ -32,7 +46,7 @@ static void publish_on_sm() {
 static void choose_on_sm() {
   Context<Mode::kDecode> c(launch);
   c.sm = sm;
-  c.begin_step(0);
+  c.begin_step(step);
   sample(c, kBestValue, kBestIndex);
   consumer_barrier();
   if (c.tid == 0) {
@@ -45,17 +59,27 @@ static void choose_on_sm() {
 int main() {
   launch.exchange = exchange;
   launch.logits = logits;
-  launch.logit_stride = kTokens;
-  launch.steps = 1;
+  launch.steps = 100;
+  launch.tokens = chosen;
   for (int position; read(position);) {
-    unsigned draws;
-    if (!read(draws) || fread(settings, sizeof settings, 1, stdin) != 1 || fread(logits, sizeof logits, 1, stdin) != 1)
-      return 1;
+    unsigned draws;  // 1: with settings, 2: with choices, 3: that leave tokens out
+    int decoded[kTokens];
+    if (!read(step) || !read(draws) || !read(settings) || !read(choices)) return 1;
+    for (Choice& c : choices) table(c.bias), table(c.uses), table(c.allowed), table(c.recent);
+    if (!read(chosen) || !read(decoded) || !read(logits)) return 1;
     launch.sampling = draws ? settings : nullptr;
-    launch.position = kSequences > 1 ? 0 : position;
-    for (int s = 0; s < kMaxSequences; ++s) launch.positions[s] = position + 3 * s;
+    launch.choices = draws > 1 ? choices : nullptr;
+    launch.rounds = draws > 2 ? &rounds : nullptr;
+    launch.position = kSequences > 1 ? 0 : position - step * kSequenceRows;
+    for (int s = 0; s < kMaxSequences; ++s) launch.positions[s] = position + 3 * s - step;
     launch.first_epoch++;
-    for (sm = 0; sm < kSMs; ++sm) run_block(publish_on_sm);
-    for (sm = 0; sm < kSMs; ++sm) run_block(choose_on_sm);
+    for (Scratch& s : scratch) memcpy(s.token, decoded, sizeof decoded);
+    run_grid(kSMs, publish_on_sm, [](unsigned b) { sm = b, block_scratch() = scratch[b]; },
+             [](unsigned b) { scratch[b] = block_scratch(); });
+    for (sm = 0; sm < kSMs; ++sm) {
+      block_scratch() = scratch[sm];
+      run_block(choose_on_sm);
+    }
+    for (Choice& c : choices) delete[] c.bias, delete[] c.uses, delete[] c.allowed, delete[] c.recent;
   }
 }

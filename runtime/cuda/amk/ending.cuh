@@ -3,8 +3,7 @@
 // everything of this step before the next (docs/memory-model.md, step end). Needs schedule.h.
 #pragma once
 
-#include "sampling.cuh"
-#include "step.cuh"
+#include "drawing.cuh"
 
 namespace amk {
 
@@ -57,72 +56,6 @@ __device__ __forceinline__ Candidate reduce_tokens(C& c, const Best& best) {
 
 __device__ __forceinline__ bool has_aborted(Scratch& shared) {
   return *static_cast<volatile u32*>(&shared.aborted);
-}
-
-// ---- draws: only where the launch has settings --------------------------------------------------
-
-// The draw that a token of the pass is followed by.
-template <class C>
-__device__ __forceinline__ Draw draw_after(C& c, int token) {
-  return Draw(c.launch.sampling + token / kSequenceRows, c.position_of(token));
-}
-
-__device__ __forceinline__ Drawn reduce_warp(Drawn best) {
-#pragma unroll
-  for (int offset = 16; offset; offset >>= 1) {
-    best.offer(Drawn{__shfl_xor_sync(~0u, best.sum, offset),
-                     __shfl_xor_sync(~0u, best.logit, offset),
-                     __shfl_xor_sync(~0u, best.token, offset)});
-  }
-  return best;
-}
-
-// What the warps of a block have drawn of a token, in the place of partial sums: those of one half
-// are written while some threads still read the others.
-template <class C>
-__device__ __forceinline__ Drawn* drawn_of_warps(C& c, int half, int token) {
-  static_assert(sizeof(c.shared.partial[0]) >= kTokens * kConsumerWarps * sizeof(Drawn),
-                "it has room for the draws of all tokens");
-  return reinterpret_cast<Drawn*>(c.shared.partial[half]) + token * kConsumerWarps;
-}
-template <class C>
-__device__ __forceinline__ Drawn reduce_warps(C& c, int half, int token) {
-  const Drawn* of = drawn_of_warps(c, half, token);
-  Drawn best = of[0];
-#pragma unroll
-  for (int warp = 1; warp < kConsumerWarps; ++warp) best.offer(of[warp]);
-  return best;
-}
-
-// What this SM draws among the logits of its own rows of stage S, which it has stored: thread t
-// gets that of token t. Two ids share random words, and their noise is computed together, while
-// their logits are on their way.
-template <class S, class C>
-__device__ __forceinline__ Candidate draw_own(C& c) {
-  const Tiles mine = tiles_of<S>(c.sm, 0);
-  const int end = min(mine.end * kTileRows, kVocab);
-  consumer_barrier();  // the logits are there, and partial sums are read
-#pragma unroll 1
-  for (int token = 0; token < kTokens; ++token) {
-    const float* logits = logits_of(c, token);
-    const Draw draw = draw_after(c, token);
-    Drawn best;
-#pragma unroll 2
-    for (int id = mine.begin * kTileRows + 2 * c.tid; id < end; id += 2 * kConsumers) {
-      const float first = logits[id], second = id + 1 < end ? logits[id + 1] : -INFINITY;
-      const uint4 words = noise_of(draw.seed, draw.position, u32(id) / 2);
-      const double of_first = draw.sum(first, uniform_of(words, id));
-      const double of_second = draw.sum(second, uniform_of(words, id + 1));
-      draw.offer(best, first, id, of_first);
-      draw.offer(best, second, id + 1, of_second);
-    }
-    best = reduce_warp(best);
-    if (c.lane == 0) drawn_of_warps(c, 0, token)[c.warp] = best;
-  }
-  consumer_barrier();
-  Drawn best;
-  if (c.tid < kTokens) best = reduce_warps(c, 0, c.tid);
-  return Candidate{best.logit, best.token};
 }
 
 // Publishes this SM's best logit of each token, or the one that it draws of its rows of stage S.
@@ -180,26 +113,54 @@ __device__ __forceinline__ Candidate best_of_sms(C& c, const Page values, const 
   return best;
 }
 
-// The same of what the SMs have drawn. Words carry a logit and its token, and the sum is a function
-// of them: it is computed once more here.
+// The same of what the SMs have drawn, of which each lane of a warp asks some. Words carry a logit
+// and its token, and the sum is a function of them: it is found once more here.
 template <class C>
-__device__ __forceinline__ Drawn drawn_of_sms(C& c, const Page values, const Page indices,
-                                              int token, int first, int step) {
-  const Draw draw = draw_after(c, token);
-  Drawn best;
+__device__ __forceinline__ Finalist draw_of_sms(C& c, const Page values, const Page indices,
+                                                int token, int first, int step) {
+  const Draw draw(settings_of(c, token), c.position_of(token));
+  Leader leader;
   each_best(c, values, indices, token, first, step, [&](float logit, int id) {
-    if (u32(id) < kVocab) draw.offer(best, logit, id);
-    else best.offer(Drawn{logit, logit, id});  // the step is void, no token, or none can be drawn
+    if (u32(id) < kVocab) draw.offer(leader, logit, id, draw.uniform(id));
+    else if (id != Drawn().token) leader.offer(INFINITY, INFINITY, logit, id);
   });
-  return best;
+  return reduce_warp(leader, [&] {
+    const u8* words = c.launch.exchange;
+    return drawn_of_words(settings_of(c, token), c.position_of(token),
+                          reinterpret_cast<const u64*>(words + values.offset) + token * kSMs,
+                          reinterpret_cast<const u64*>(words + indices.offset) + token * kSMs,
+                          first, step);
+  });
+}
+
+// The same where the launch has choices.
+template <class C>
+__device__ __forceinline__ Drawn choose_of_sms(C& c, const Page values, const Page indices,
+                                               int token, int first, int step) {
+  each_best(c, values, indices, token, first, step, [](float, int) {});
+  const u8* words = c.launch.exchange;
+  return reduce_warp(
+      chosen_of_words(Site(c, 0, 0), token,
+                      reinterpret_cast<const u64*>(words + values.offset) + token * kSMs,
+                      reinterpret_cast<const u64*>(words + indices.offset) + token * kSMs, first,
+                      step));
+}
+
+// Whether logits may leave a token of the pass without a token to choose.
+template <class C>
+__device__ __forceinline__ bool may_have_none(C& c, int token) {
+  if (!c.launch.sampling) return false;
+  if (c.launch.choices && c.launch.choices[token / kSequenceRows].set) return true;
+  return load_constant(&settings_of(c, token)->temperature) != 0;
 }
 
 // Leaves what a token's best means: the token chosen, and the one to decode next.
 template <class C>
 __device__ __forceinline__ void choose(C& c, int token, const Candidate& best, int forced) {
-  // no finite logit at all: token 0, and with settings no token
-  const int none = c.launch.sampling ? kNoToken : 0;
-  const int chosen = u32(best.index) < kVocab ? best.index : none;
+  int chosen = best.index;
+  // no logit above -inf at all: token 0, and with settings no token
+  if (u32(chosen) >= kVocab || best.value == -INFINITY)
+    chosen = may_have_none(c, token) ? kNoToken : 0;
   const bool aborted = has_aborted(c.shared) || best.index == kVoid;
   c.shared.chosen[token] = aborted ? kVoid : chosen;
   // of a sequence that is absent, the launch may go on although it has no token
@@ -224,17 +185,23 @@ __device__ __forceinline__ void sample(C& c, const Page values, const Page indic
     if (c.warp < kTokens && c.lane == 0) forced = forced_next(c, c.warp);
     Candidate best;
     if (c.launch.sampling) {
-      Drawn drawn;
-      if (C::kWaits && c.warp < kTokens)
-        drawn = drawn_of_sms(c, values, indices, c.warp, c.lane, 32);
-      drawn = reduce_warp(drawn);
-      best = Candidate{drawn.logit, drawn.token};
+      if (C::kWaits && c.warp < kTokens) {
+        if (c.launch.choices) {
+          const Drawn drawn = choose_of_sms(c, values, indices, c.warp, c.lane, 32);
+          best = Candidate{drawn.logit, drawn.token};
+        } else {
+          const Finalist drawn = draw_of_sms(c, values, indices, c.warp, c.lane, 32);
+          best = Candidate{drawn.logit, drawn.token};
+        }
+      }
     } else {
       if (C::kWaits && c.warp < kTokens)
         best = best_of_sms(c, values, indices, c.warp, c.lane, 32);
       best = reduce_warp(best);
     }
     lap(c, Did::kExchangeWait);
+    // a choice depends on the tokens of the rows before, which make room for the next ones here
+    if (c.launch.choices) consumer_barrier();
     if (c.warp < kTokens && c.lane == 0) choose(c, c.warp, best, forced);
     consumer_barrier();  // thread 0 looks at all of them
   } else {
@@ -242,15 +209,22 @@ __device__ __forceinline__ void sample(C& c, const Page values, const Page indic
     if (c.tid == 0) forced = forced_next(c, 0);
     Candidate best;
     if (c.launch.sampling) {
-      Drawn drawn;
-      if (C::kWaits) drawn = drawn_of_sms(c, values, indices, 0, c.tid, kConsumers);
-      drawn = reduce_warp(drawn);
-      if (c.lane == 0) drawn_of_warps(c, 1, 0)[c.warp] = drawn;
+      if (C::kWaits && c.launch.choices) {
+        const Drawn drawn = choose_of_sms(c, values, indices, 0, c.tid, kConsumers);
+        if (c.lane == 0) drawn_of_warps(c.shared, 1, 0)[c.warp] = drawn;
+      } else if (C::kWaits) {
+        const Finalist drawn = draw_of_sms(c, values, indices, 0, c.tid, kConsumers);
+        if (c.lane == 0) finalists_of(c.shared, 1, 0)[c.warp] = drawn;
+      }
       consumer_barrier();
       lap(c, Did::kExchangeWait);
-      if (c.tid == 0) {
-        drawn = reduce_warps(c, 1, 0);
-        best = Candidate{drawn.logit, drawn.token};
+      if (C::kWaits && c.tid == 0) {
+        if (c.launch.choices) {
+          const Drawn drawn = reduce_warps(c.shared, 1, 0);
+          best = Candidate{drawn.logit, drawn.token};
+        } else {
+          best = draw_of_warps(settings_of(c, 0), c.position_of(0), finalists_of(c.shared, 1, 0));
+        }
       }
     } else {
       if (C::kWaits) best = best_of_sms(c, values, indices, 0, c.tid, kConsumers);
@@ -262,9 +236,9 @@ __device__ __forceinline__ void sample(C& c, const Page values, const Page indic
   }
 }
 
-// Finds whether the launch ends with this step: it is the last one, or void, or has chosen no token
-// or one of the ids that end a launch, after any token of a sequence that is there. The ring's
-// producer, which runs ahead, looks at what this leaves too.
+// Finds whether the launch ends with this step: it is the last one, or void, or has found no token
+// that is needed, or chosen one of the ids that end a launch, after any token of a sequence that is
+// there. The ring's producer, which runs ahead, looks at what this leaves too.
 template <class C>
 __device__ __forceinline__ void stop(C& c) {
   if (c.tid == 0 && does(c)) {
@@ -277,7 +251,8 @@ __device__ __forceinline__ void stop(C& c) {
       if constexpr (kSequences > 1) {
         if (!is_present(launch, token)) continue;
       }
-      ends = ends || chosen == kNoToken;
+      // where nobody draws from logits, they may be whatever they are
+      ends = ends || (chosen == kNoToken && forced_next(c, token) < 0);
       for (int i = 0; i < launch.n_stop; ++i)
         ends = ends || load_constant(launch.stop_ids + i) == chosen;
     }

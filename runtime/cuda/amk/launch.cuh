@@ -38,6 +38,41 @@ struct Sampling {
 };
 static_assert(sizeof(Sampling) == 16, "the launcher builds this struct byte by byte");
 
+// What is done to the logits of a sequence before that, and which tokens are left to choose from
+// (choice.cuh). A pointer of null and the value in brackets change nothing.
+struct Choice {
+  const double* bias;   // [vocab] is added to logits
+  const int* uses;      // [vocab] how often the output has an id; 0: the prompt has it; -1: neither
+  const u64* allowed;   // a bit for each id, the others are never chosen
+  const int* recent;    // [n_recent] ids of the output that `uses` does not count yet
+  double repetition;    // of ids in prompt and output: divides what is above 0, multiplies the rest
+  double frequency;     // is taken off the logits of ids of the output, for each time (0)
+  double presence;      // is taken off them once (0)
+  double rest;          // the share of the least probable tokens that are left out: 1 - top-p (0)
+  double min_p;         // what is less than so many times as probable as the first is left out (0)
+  int top_k;            // so many are left, and what equals the last of them (0)
+  int n_recent;
+  int counts;  // 1: what the steps of this launch decode behind the first token is of the output
+  int set;     // 0: the sequence has none of these
+};
+static_assert(sizeof(Choice) == 88, "the launcher builds this struct byte by byte");
+
+// Where all SMs find together which tokens are left (search.cuh). Zero before a launch.
+constexpr int kMaxTokens = 8;  // of a step
+constexpr int kBins = 256;
+struct Tally {
+  u64 largest;  // score of a token, in order
+  u64 reserved;
+  u64 amount[kBins];
+  u32 count[kBins];
+};
+struct Rounds {
+  u32 joined;  // SMs that have ended a round, of all rounds
+  u32 reserved[15];
+  Tally of[3][kMaxTokens];  // rounds take turns
+};
+static_assert(sizeof(Rounds) == 64 + 3 * 8 * 3088, "the launcher makes room for it");
+
 // Arguments of one launch. Pointers are device addresses; null where the feature is off.
 struct Launch {
   const u8* weights;   // the data section of weights.safetensors
@@ -49,13 +84,15 @@ struct Launch {
     u8* profile;       // where spans are recorded (profile.cuh), only in amk_profile
   };
   const int* forced;   // [steps] token to decode at each step, or -1: the token before; or null
-  u32* tokens;         // [steps] token chosen at each step, device memory
+  u32* tokens;         // [steps] token chosen at each step, device memory; or null
   u32* host_tokens;    // [steps] the same plus one, in pinned host memory, or null
   const u32* abort;    // pinned host word: not 0 means give up
   u32* abort_device;   // device word through which SMs tell each other
   Stall* stalls;       // [SMs]
   const int* stop_ids; // [n_stop] a chosen token among these ends the launch
   const Sampling* sampling;  // [sequences] how tokens are chosen, with logits; or null: the largest
+  const Choice* choices;     // [sequences] more of that, with settings; or null: none has any
+  Rounds* rounds;            // or null: no choice leaves tokens out by their probability
   const float* embeddings;  // [steps][tokens][hidden] what tokens of kGiven enter as, or null
   float* hidden;       // [steps][tokens][hidden] the last hidden state of each, or null
   u64 spin_limit_ns;   // a wait longer than this is a stall
@@ -68,7 +105,7 @@ struct Launch {
   int reserved;
   int positions[kMaxSequences];  // of several sequences in the first step, or kAbsent
 };
-static_assert(sizeof(Launch) == 8 * 17 + 4 * (6 + kMaxSequences),
+static_assert(sizeof(Launch) == 8 * 19 + 4 * (6 + kMaxSequences),
               "the launcher builds this struct byte by byte");
 static_assert(sizeof(Stall) == 32, "the launcher reads this struct byte by byte");
 

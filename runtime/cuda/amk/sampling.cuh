@@ -1,7 +1,8 @@
 // How a token is drawn: the one with the largest sum of its logit over the temperature and of
 // noise, which depends on the seed, the position and the token alone. docs/sampling.md says what is
 // computed, to the bit, and the host computes it too; so every operation here is an intrinsic that
-// rounds once, which the compiler fuses with nothing. Must not know where logits come from.
+// rounds once, which the compiler fuses with nothing. Float32 tells nearly always which token that
+// is: it bounds a sum from both sides. Must not know where logits come from.
 #pragma once
 
 #include "launch.cuh"
@@ -53,8 +54,9 @@ __device__ __forceinline__ double exact_ln(double x) {
   return __fma_rn(e, kLn2High, __dadd_rn(s2, low));
 }
 
-// -ln E, with E = -ln(1-v) of the v that is given in units of 2^-53. 1-v is exact.
-__device__ __forceinline__ double gumbel_of(u64 v) {
+// -ln E, with E = -ln(1-v) of the v that is given in units of 2^-53. 1-v is exact. It is seldom
+// needed, and in many places.
+__device__ __noinline__ inline double gumbel_of(u64 v) {
   const u64 u = (u64(1) << 53) - v;
   return -exact_ln(-exact_ln(__dmul_rn(double(static_cast<long long>(u)), 0x1p-53)));
 }
@@ -69,32 +71,82 @@ struct Drawn {
   }
 };
 
+// What is known of the tokens that a thread or a warp has been offered: a bound that their largest
+// sum is not below, and the token whose sum may be it.
+struct Leader {
+  float low = -INFINITY;   // of the largest sum, from below
+  float high = -INFINITY;  // of the token's sum, from above
+  float logit = -INFINITY;
+  int token = 0x7fffffff;      // no token
+  float others = -INFINITY;    // of the sums of all others, from above
+
+  __device__ __forceinline__ void offer(float least, float most, float of, int id) {
+    low = fmaxf(low, least);
+    others = fmaxf(others, fminf(high, most));
+    if (most > high) high = most, logit = of, token = id;
+  }
+};
+
 // The draw of one position.
 struct Draw {
   double temperature;  // 0: the largest logit, without noise
   u64 seed;
-  u64 position;  // of the token that is drawn
+  u64 position;   // of the token that is drawn
+  float inverse;  // of the temperature, for bounds
 
   __device__ __forceinline__ Draw(const Sampling* of, int after)
       : temperature(load_constant(&of->temperature)),
         seed(load_constant(&of->seed)),
-        position(u64(after) + 1) {}
+        position(u64(after) + 1),
+        inverse(__fdividef(1.0f, float(temperature))) {}
 
-  // What the largest of is looked for, of a token with the number v.
-  __device__ __forceinline__ double sum(float logit, u64 v) const {
-    const double x = double(logit);
+  // What the largest of is looked for, of a token with the score x and the number v.
+  __device__ __forceinline__ double sum(double x, u64 v) const {
     if (temperature == 0) return x;
     return __dadd_rn(__ddiv_rn(x, temperature), gumbel_of(v));
   }
-  // Offers a token with its logit and sum. One with a logit of -inf is never drawn. A logit that is
-  // no finite number otherwise voids the draw: it beats all others, and is of no token.
-  __device__ __forceinline__ void offer(Drawn& best, float logit, int token, double sum) const {
-    if (!(logit < INFINITY)) best = Drawn{INFINITY, INFINITY, kNoToken};
+  __device__ __forceinline__ u64 uniform(int token) const {
+    return uniform_of(noise_of(seed, position, u32(token) / 2), token);
+  }
+  // Whether a logit voids the draw: it is no finite number, -inf excepted. The largest logit is
+  // looked for among whatever is larger than -inf, as in a launch without settings.
+  __device__ __forceinline__ bool is_void(float logit) const {
+    return temperature != 0 && !(logit < INFINITY);
+  }
+  // Offers a token with its logit and sum. One with a logit of -inf is never drawn. What voids the
+  // draw beats all others, and is of no token.
+  __device__ __forceinline__ void offer(Drawn& best, float logit, int token,
+                                        double sum) const {
+    if (is_void(logit)) best = Drawn{INFINITY, INFINITY, kNoToken};
     else if (logit > -INFINITY) best.offer(Drawn{sum, logit, token});
   }
   __device__ __forceinline__ void offer(Drawn& best, float logit, int token) const {
-    const uint4 words = noise_of(seed, position, u32(token) / 2);
-    offer(best, logit, token, sum(logit, uniform_of(words, token)));
+    offer(best, logit, token, sum(double(logit), uniform(token)));
+  }
+
+  // The same of bounds of the sum. lg2 is off by 2^-22 at most, absolutely between 1/2 and 2 and
+  // relatively elsewhere. So E is off by less than 8e-6 of itself: below 1/32 the series gives it,
+  // whose first term that is left out is 2e-7 of the sum, and above lg2 is 0.045 or more. Those are
+  // 8e-6 of ln E, to which its own lg2, up to 53, adds 9e-6, and rounding 8e-6: 2^-15 is more than
+  // all of them. The inverse is off by 2^-22, and share and sum are rounded four times: less than
+  // 2^-20 of the share.
+  __device__ __forceinline__ void offer(Leader& leader, float logit, int token, u64 v) const {
+    if (temperature == 0) {
+      if (logit > -INFINITY) leader.offer(logit, logit, logit, token);
+      return;
+    }
+    const bool small = v < u64(1) << 48;
+    const float f = __ull2float_rn(small ? v : (u64(1) << 53) - v) * 0x1p-53f;
+    const float series = f + f * f * (0.5f + f * (1.0f / 3 + f * 0.25f));
+    const float e = small ? series : -0x1.62e430p-1f * __log2f(f);
+    const float noise = -0x1.62e430p-1f * __log2f(e), share = logit * inverse;
+    const float sum = share + noise, error = 0x1p-15f + 0x1p-20f * fabsf(share);
+    const bool bounded = fabsf(share) < 0x1p100f;
+    float least = bounded ? sum - error : -INFINITY;
+    float most = bounded ? sum + error : INFINITY;
+    if (logit == -INFINITY) most = -INFINITY;
+    if (!(logit < INFINITY)) least = most = INFINITY, token = kNoToken;
+    leader.offer(least, most, logit, token);
   }
 };
 

@@ -44,7 +44,7 @@ func (c *command) parseBench(args []string) (*benchFlags, error) {
 	set.IntVar(&f.bench.Launches, "launches", 0, "measure `N` launches of each kernel (default 100)")
 	set.IntVar(&f.bench.WarmUp, "warm-up", 0, "run `N` launches of each kernel before that (default 10)")
 	set.IntVar(&f.bench.Prompt, "prompt", 0, "measure the time from a prompt of `N` tokens to the first one after it")
-	set.BoolVar(&f.bench.Drawn, "drawn", false, "measure steps that draw their tokens with a temperature too")
+	set.BoolVar(&f.bench.Drawn, "drawn", false, "measure steps that draw their tokens too")
 	set.StringVar(&f.report, "report", "", "show the measurement on one HTML page, `FILE`")
 	set.StringVar(&f.trace, "trace", "", "record who did what when into `FILE`, which ui.perfetto.dev opens")
 	set.IntVar(&f.profile.Steps, "trace-steps", 0,
@@ -165,13 +165,14 @@ func benchText(check *host.CheckReport, r *host.BenchReport) string {
 	line("latency", "%.1f µs per token (p10 %.1f, p90 %.1f)", r.Latency.Median, r.Latency.P10, r.Latency.P90)
 	line("ceiling", "%.1f µs (p10 %.1f, p90 %.1f): the same bytes streamed in the same run, no dependencies",
 		r.Ceiling.Median, r.Ceiling.P10, r.Ceiling.P90)
-	drawn := func(label string, q *host.Quantiles, of host.Quantiles) {
+	drawn := func(label string, q *host.Quantiles, of host.Quantiles, how string) {
 		if q != nil {
-			line(label, "%.1f µs (p10 %.1f, p90 %.1f) where tokens are drawn with a temperature: %+.2f %%", q.Median,
-				q.P10, q.P90, 100*(q.Median/of.Median-1))
+			line(label, "%.1f µs (p10 %.1f, p90 %.1f) where tokens are drawn %s: %+.2f %%", q.Median, q.P10, q.P90, how,
+				100*(q.Median/of.Median-1))
 		}
 	}
-	drawn("drawn", r.Drawn, r.Latency)
+	drawn("drawn", r.Drawn, r.Latency, "with a temperature")
+	drawn("", r.Kept, r.Latency, "from what top-k 50 and top-p 0.95 keep")
 	line("drain", "%.1f µs (p10 %.1f, p90 %.1f): decoding with the stream taken away", r.Drain.Median, r.Drain.P10,
 		r.Drain.P90)
 	line("traffic", "%.1f MB per token, %.0f GB/s; ceiling %.0f GB/s, plain read %.0f GB/s", r.BytesPerToken/1e6, r.GBs,
@@ -184,7 +185,7 @@ func benchText(check *host.CheckReport, r *host.BenchReport) string {
 		of := host.Pass{Rows: p.Rows, Sequences: p.Sequences}
 		line("pass", "%.1f µs per pass of %v (p10 %.1f, p90 %.1f), %.2f of a token's; ceiling %.1f µs",
 			p.Latency.Median, of, p.Latency.P10, p.Latency.P90, p.Latency.Median/r.Latency.Median, p.Ceiling.Median)
-		drawn("", p.Drawn, p.Latency)
+		drawn("", p.Drawn, p.Latency, "with a temperature")
 	}
 	if p := r.Prompt; p != nil {
 		line("prompt", "%.2f ms from %d tokens to the first after them (p10 %.2f, p90 %.2f, %d times)",

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 
 	"amkc/runtime/draft"
 	"amkc/runtime/host"
@@ -39,9 +38,6 @@ func (c *command) sampling(verb string, f *sampling.Flags) (sampling.Options, er
 	if err := o.Check(c.launcher.Model.Vocab); errors.As(err, &option) {
 		return o, usagef("%s: --%v", verb, err)
 	}
-	if !c.json && !o.ByKernel() {
-		fmt.Fprintf(c.stderr, "%s: %s\n", c.launcher.Model.Name, host.ChosenOnHost)
-	}
 	return o, nil
 }
 
@@ -50,7 +46,7 @@ func (c *command) sampling(verb string, f *sampling.Flags) (sampling.Options, er
 // choices too. d, if not nil, drafts, and stats counts what that was good for.
 func decode(ctx context.Context, s *host.Session, o sampling.Options, d draft.Drafter, prompt []int, n int, stops []int,
 	emit func(id int) error) (done host.Completion, choices []sampling.Choice, stats draft.Stats, err error) {
-	if s.Choose(&o) {
+	if s.Choose(&o, sampling.Text{Prompt: prompt}) {
 		s.SetDrafter(d)
 		done, err = s.Complete(ctx, prompt[s.Position():], n, stops, emit)
 		return done, nil, s.Drafts(), err

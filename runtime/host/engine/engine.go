@@ -31,14 +31,11 @@ type batch struct {
 
 func (e *batch) Limits() serve.Limits { return e.limits }
 
-func (e *batch) Chooses(o *sampling.Options) bool { return o.ByKernel() }
+func (e *batch) Chooses(o *sampling.Options, _ bool) bool { return o.ByKernel() }
 
 func (e *batch) Admit(prompt []int, o serve.Options) (s serve.Sequence, cached int, err error) {
-	of := host.SequenceOptions{Most: o.Most, Stops: o.Ends, Logits: o.Logits, State: o.State}
-	if !o.Logits && o.Sampling != nil {
-		of.Sampling, _ = host.SamplingOf(o.Sampling)
-	}
-	id, cached, err := e.of.Admit(prompt, of)
+	id, cached, err := e.of.Admit(prompt, host.SequenceOptions{Most: o.Most, Stops: o.Ends, Logits: o.Logits,
+		State: o.State, Sampling: o.Sampling, Allowed: o.Allowed})
 	return serve.Sequence(id), cached, err
 }
 
@@ -53,7 +50,8 @@ func (e *batch) Step(ctx context.Context) ([]serve.Event, error) {
 	}
 	events := make([]serve.Event, len(tokens))
 	for i, t := range tokens {
-		events[i] = serve.Event{Sequence: serve.Sequence(t.Sequence), Token: t.ID, Logits: t.Logits, State: t.State}
+		events[i] = serve.Event{Sequence: serve.Sequence(t.Sequence), Token: t.ID, Logits: t.Logits, State: t.State,
+			Err: t.Err}
 	}
 	return events, nil
 }
@@ -63,5 +61,7 @@ func (e *batch) Replace(s serve.Sequence, token int) {
 		e.refused = err
 	}
 }
+
+func (e *batch) Allow(s serve.Sequence, allowed sampling.Mask) { e.of.Allow(int(s), allowed) }
 
 func (e *batch) Retire(s serve.Sequence) { e.of.Retire(int(s)) }

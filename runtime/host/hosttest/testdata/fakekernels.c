@@ -37,14 +37,14 @@ static uint32_t pass_exchange = 8192;
 static struct { uint32_t abi, tokens, threads, shared; uint64_t workspace; } prompt;
 static int is_prompt, prompt_short;
 static long prompt_off, prompt_lost;  // a bit of its logits; at this position its row of the cache is another token's
-static Kernel prompt_kernel = {"amk_prompt", 1, {192}, 0};
+static Kernel prompt_kernel = {"amk_prompt", 1, {208}, 0};
 
 static long eos, eos_at, stall_at, hang_at, slow_us, decode_us, ceiling_us, drain_us, profile_us, read_us, flaky, off;
 static long runs, nan_at, bad_at, bad_ordinal, bad_element, lost_row, any_weights, pass_off, pass_picks;
 static long batch_off, batch_writes, eager, dirty;
 
 static const struct { const char* key; uint32_t* word; long* value; long initial; } settings[] = {
-    {"abi", &info.abi, 0, 6}, {"sms", &info.sms, 0, 4}, {"threads", &info.threads, 0, 288},
+    {"abi", &info.abi, 0, 7}, {"sms", &info.sms, 0, 4}, {"threads", &info.threads, 0, 288},
     {"shared", &info.shared, 0, 1 << 16}, {"exchange", &info.exchange, 0, 4096}, {"per_step", &info.per_step, 0, 14},
     {"trace", &info.trace, 0, 128},
     {"vocab", &info.vocab, 0, 4096}, {"max_seq", &info.max_seq, 0, 128}, {"layers", &info.layers, 0, 2},
@@ -77,13 +77,13 @@ static const struct { const char* key; uint32_t* word; long* value; long initial
 };
 
 static Kernel build_kernels[] = {
-    {"amk_decode", 1, {192}, 0}, {"amk_ceiling", 1, {192}, 0}, {"amk_trace", 1, {192}, 0},
-    {"amk_profile", 1, {192}, 0}, {"amk_drain", 1, {192}, 0}, {"amk_read", 1, {32}, 0},
+    {"amk_decode", 1, {208}, 0}, {"amk_ceiling", 1, {208}, 0}, {"amk_trace", 1, {208}, 0},
+    {"amk_profile", 1, {208}, 0}, {"amk_drain", 1, {208}, 0}, {"amk_read", 1, {32}, 0},
     {"amk_ref_embed", 1, {40}, 0}, {"amk_ref_qkv", 1, {40}, 0}, {"amk_ref_row", 1, {40}, 0},
     {"amk_ref_attn", 1, {40}, 0}, {"amk_ref_lm_head", 1, {40}, 0},
 };
 static Kernel pass_kernels[10][2] = {  // by rows
-#define BOTH {{"amk_decode", 1, {192}, 0}, {"amk_ceiling", 1, {192}, 0}}
+#define BOTH {{"amk_decode", 1, {208}, 0}, {"amk_ceiling", 1, {208}, 0}}
     BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH};
 enum { kBuildKernels = sizeof build_kernels / sizeof *build_kernels, kDecode = 0, kCeiling, kTrace, kProfile, kDrain, kRead, kFirstReference };
 
@@ -116,13 +116,13 @@ CUresult cuModuleLoadDataEx(void** mod, const void* image, unsigned n, int* opti
   if (r) return r;
   if (strstr(image, "REFERENCE")) {
     const char* layers = strstr(image, " layers=");
-    reference.abi = 6, reference.threads = 256, reference.layers = layers ? atol(layers + 8) : 2;
+    reference.abi = 7, reference.threads = 256, reference.layers = layers ? atol(layers + 8) : 2;
     reference.vocab = 4096, reference.scratch = 2048 + 4 * 4096;
     return 0;
   }
   is_prompt = strstr(image, " prompt=") != 0, is_pass = 0;
   if (is_prompt) {
-    prompt.abi = number(image, "prompt_abi", 6), prompt.tokens = number(image, "prompt", 0);
+    prompt.abi = number(image, "prompt_abi", 7), prompt.tokens = number(image, "prompt", 0);
     prompt.threads = number(image, "prompt_threads", 256), prompt.shared = number(image, "prompt_shared", 1 << 15);
     prompt.workspace = number(image, "prompt_workspace", 1 << 16), prompt_short = number(image, "prompt_short", 0);
     prompt_off = number(image, "prompt_off", 0), prompt_lost = number(image, "prompt_lost", -1);
@@ -201,14 +201,12 @@ CUresult cuModuleGetGlobal_v2(Ptr* p, size_t* n, void* mod, const char* name) {
 // amk::Launch; trace is the profile of a kernel that records one
 typedef struct Launch {
   Ptr weights, cache, exchange, logits, trace, forced, tokens, host_tokens, abort, abort_device, stalls, stop_ids, sampling,
-      embeddings, hidden;
+      choices, rounds, embeddings, hidden;
   uint64_t spin_limit_ns, first_epoch;
   int steps, position, token, n_stop, logit_stride, reserved, positions[8];
 } Launch;
 
-// amk::Sampling
-typedef struct Sampling { double temperature; uint64_t seed; } Sampling;
-enum { kNoToken = 0x7ffffffe };
+#include "fakechoice.h"
 
 // What the fake keeps in the exchange pages; zero is cleared.
 typedef struct Exchange { uint64_t steps; uint32_t variant_plus_one; } Exchange;
@@ -264,38 +262,16 @@ static int token_of_embedding(const Launch* l, int i) {
   return (int)(info.vocab + 1 + h % 1000000);
 }
 
-// The natural logarithm by the operations of docs/sampling.md, and the token that they draw from logits.
-static double ln(double x) {
-  int k;
-  double m = frexp(x, &k);
-  if (m < 0x1.6a09e667f3bcdp-1) m *= 2, k--;
-  double f = m - 1, s = f / (2 + f), z = s * s, q = 1. / 23;
-  for (int n = 21; n >= 3; n -= 2) q = fma(q, z, 1. / n);
-  double zq = z * q, tail = 2 * s * zq, low = fma(k, 0x1.a39ef35793c76p-33, tail), sum = 2 * s + low;
-  return fma(k, 0x1.62e42fee00000p-1, sum);
-}
-
-static int draw(const float* logits, const Sampling* by, uint64_t position) {
-  double most = -INFINITY;
-  int chosen = kNoToken;
-  for (uint32_t id = 0; id < info.vocab; id++) {
-    if (isnan(logits[id]) || logits[id] == INFINITY) return kNoToken;
-    uint32_t w[4] = {id / 2, 0, position, position >> 32}, key[2] = {by->seed, by->seed >> 32};
-    for (int round = 0; round < 10; round++) {
-      uint64_t a = 0xD2511F53ull * w[0], b = 0xCD9E8D57ull * w[2];
-      uint32_t next[4] = {b >> 32 ^ w[1] ^ key[0], b, a >> 32 ^ w[3] ^ key[1], a};
-      memcpy(w, next, sizeof w);
-      key[0] += 0x9E3779B9, key[1] += 0xBB67AE85;
-    }
-    uint64_t v = ((uint64_t)w[id % 2 * 2 + 1] << 32 | w[id % 2 * 2]) >> 12 << 1 | 1;
-    double x = logits[id];
-    if (by->temperature != 0) {
-      double share = x / by->temperature, u = ldexp((double)((1ull << 53) - v), -53);
-      x = share - ln(-ln(u));
-    }
-    if (x > most) most = x, chosen = id;
+// The same of a step of a launch.
+static int draw_of(const Launch* l, const float* logits, uint64_t position, Decoded decoded) {
+  const Choice* choice = l->choices ? host(l->choices) : 0;
+  const Sampling* by = host(l->sampling);
+  if (choice && choice->set && by->temperature != 0 && (choice->top_k || choice->rest > 0 || choice->min_p > 0)) {
+    if (!l->rounds) complain("tokens are left out, and there is no place to find which");
+    for (int i = 0; l->rounds && i < kRounds; i++)
+      if (((char*)host(l->rounds))[i]) { complain("the rounds are not zero"); break; }
   }
-  return chosen;
+  return draw(logits, by, choice, position, decoded);
 }
 
 static void give_up(const Launch* l, int step, int cause) {
@@ -312,7 +288,7 @@ static void give_up(const Launch* l, int step, int cause) {
 static int gives_up_too(const Launch* l) { return *(uint32_t*)host(l->abort_device) != 0; }
 
 // One row of a step that has so many; returns the chosen token, or -1 when it was given up.
-static int step(const Launch* l, int i, int pass, int token, int is_off) {
+static int step(const Launch* l, int i, int pass, int token, int is_off, Decoded decoded) {
   int position = l->position + i;
   if (slow_us) usleep(slow_us);
   if (eager && *(volatile uint32_t*)host(l->abort)) {
@@ -351,7 +327,7 @@ static int step(const Launch* l, int i, int pass, int token, int is_off) {
     if (is_off) out[(chosen + 1) % info.vocab] += 1e-6f;
     if (flaky) out[(chosen + 1) % info.vocab] += runs * 1e-6f;
     if (position == nan_at) out[7] = NAN;
-    if (l->sampling) chosen = draw(out, host(l->sampling), position + 1);
+    if (l->sampling) chosen = draw_of(l, out, position + 1, decoded);
   }
   return chosen;
 }
@@ -372,17 +348,19 @@ static void decode_in(Launch* l, long us, int rows) {
   e->variant_plus_one = variant_of(l->position) + 1;
   int token = l->token;
   if (rows > 1 && !l->forced) complain("a pass of several rows whose tokens are not given");
+  int decoded[32 * 8], stop = 0;
   for (int i = 0; i < l->steps * rows && !sticky_code; i++) {
     if (l->forced && forced[i] >= 0) token = forced[i];
     if (i % rows == 0) now_ms += us / 1000.;
-    token = step(l, i, rows, token, rows > 1 && pass_off);
+    decoded[i] = token;
+    token = step(l, i, rows, token, rows > 1 && pass_off, (Decoded){decoded + 1, i, 1});
     if (token < 0) break;
     if (rows > 1 && pass_picks) token = (token + 1) % info.vocab;
     if ((i + 1) % rows == 0) e->steps++;
     if (l->host_tokens) ((volatile uint32_t*)host(l->host_tokens))[i] = token + 1;
-    int stop = token == kNoToken;
+    stop |= token == kNoToken && !(l->forced && i + rows < l->steps * rows && forced[i + rows] >= 0);
     for (int k = 0; k < l->n_stop; k++) stop |= ((int*)host(l->stop_ids))[k] == token;
-    if (stop) break;
+    if (stop && (i + 1) % rows == 0) break;
   }
 end:
   free(l);
@@ -400,7 +378,7 @@ static void decode_batch(void* arg) {
   Launch* l = arg;
   Exchange* e = host(l->exchange);
   const int* forced = host(l->forced);
-  int tokens[8];
+  int tokens[8], decoded[8][32];
   runs++;
   if (sticky_code || gives_up_too(l)) goto end;
   if (e->steps != l->first_epoch) complain("the epoch is not the number of steps since the pages were cleared");
@@ -423,7 +401,9 @@ static void decode_batch(void* arg) {
         if (one.position + i >= (int)info.max_seq) complain("positions past the end");
         if (l->logits) one.logits = l->logits + (uint64_t)s * info.vocab * 4;
         if (l->sampling) one.sampling = l->sampling + s * sizeof(Sampling);
-        tokens[s] = step(&one, i, 1, tokens[s], batch_off);
+        if (l->choices) one.choices = l->choices + s * sizeof(Choice);
+        decoded[s][i] = tokens[s];
+        tokens[s] = step(&one, i, 1, tokens[s], batch_off, (Decoded){decoded[s] + 1, i, 1});
         if (tokens[s] < 0) goto end;
         stop |= tokens[s] == kNoToken;
         for (int k = 0; k < l->n_stop; k++) stop |= ((int*)host(l->stop_ids))[k] == tokens[s];
@@ -455,7 +435,7 @@ static void read_prompt(void* arg) {
   long lost = lost_row;
   if (prompt_lost >= 0) lost_row = prompt_lost;
   for (int i = 0; i < l->steps && !sticky_code; i++) {
-    if (step(l, i, l->steps, forced[i], 0) < 0) break;
+    if (step(l, i, l->steps, forced[i], 0, (Decoded){0}) < 0) break;
     if (prompt_off && l->logits) ((float*)host(l->logits))[(size_t)i * info.vocab] += 1e-6f;
   }
   lost_row = lost;

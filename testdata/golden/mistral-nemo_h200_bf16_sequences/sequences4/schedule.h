@@ -213,7 +213,7 @@ struct LmHead {
 
 #include "../amk/platform.cuh"
 
-static_assert(AMK_RUNTIME_ABI == 6, "generated for another version of amk/*.cuh");
+static_assert(AMK_RUNTIME_ABI == 7, "generated for another version of amk/*.cuh");
 
 namespace amk {
 

@@ -1,0 +1,223 @@
+// The draws of a step, where the launch has settings: what each SM draws among the logits of its
+// own rows, and what is drawn among those of all SMs. Sums are compared by their bounds in float32;
+// where these leave several tokens, and for choices that go beyond temperature and seed, they are
+// computed. Needs schedule.h.
+#pragma once
+
+#include "search.cuh"
+
+namespace amk {
+
+__device__ __forceinline__ Drawn reduce_warp(Drawn best) {
+#pragma unroll
+  for (int offset = 16; offset; offset >>= 1) {
+    best.offer(Drawn{__shfl_xor_sync(~0u, best.sum, offset),
+                     __shfl_xor_sync(~0u, best.logit, offset),
+                     __shfl_xor_sync(~0u, best.token, offset)});
+  }
+  return best;
+}
+
+// ---- sums, which are seldom needed --------------------------------------------------------------
+
+// Offers a token that an SM or a warp has handed over, or the mark of one that has none.
+__device__ __forceinline__ void offer_handed(const Draw& draw, Drawn& best, float logit, int id) {
+  if (u32(id) < kVocab) draw.offer(best, logit, id);
+  else if (id != Drawn().token) best.offer(Drawn{INFINITY, INFINITY, id});  // void, or kNoToken
+}
+
+// What a thread draws of its rows.
+__device__ __noinline__ inline Drawn drawn_of_rows(const Sampling* settings, int after,
+                                                   const float* logits, int first, int end) {
+  const Draw draw(settings, after);
+  Drawn best;
+  for (int id = first; id < end; id += 2 * kConsumers) {
+    draw.offer(best, logits[id], id);
+    if (id + 1 < end) draw.offer(best, logits[id + 1], id + 1);
+  }
+  return best;
+}
+
+// What is drawn of the words of some SMs, which are there.
+__device__ __noinline__ inline Drawn drawn_of_words(const Sampling* settings, int after,
+                                                    const u64* values, const u64* indices,
+                                                    int first, int step) {
+  const Draw draw(settings, after);
+  Drawn best;
+  for (int sm = first; sm < kSMs; sm += step) {
+    const float logit = WordOf<Fp32>::value(load_relaxed(values + sm));
+    offer_handed(draw, best, logit, int(u32(load_relaxed(indices + sm))));
+  }
+  return best;
+}
+
+// ---- bounds -------------------------------------------------------------------------------------
+
+// The token with the largest sum of a warp's: `least` and `most` bound it.
+struct Finalist {
+  float least, most, logit;
+  int token;
+};
+static_assert(sizeof(Finalist) == 16, "a load");
+
+__device__ __forceinline__ float largest_of_warp(float v) {
+#if AMK_ASYNC_COPY  // from compute capability 8.0 on
+  const u32 bits = __float_as_uint(v);
+  const u32 key = __reduce_max_sync(~0u, bits >> 31 ? ~bits : bits | 1u << 31);
+  return __uint_as_float(key >> 31 ? key & ~(1u << 31) : ~key);
+#else
+#pragma unroll
+  for (int offset = 16; offset; offset >>= 1) v = fmaxf(v, __shfl_xor_sync(~0u, v, offset));
+  return v;
+#endif
+}
+
+// The token with the largest sum of those that the lanes of a warp were offered. Where several may
+// be it, the lanes that have one of them compute the sums of all of theirs.
+template <class Sums>
+__device__ __forceinline__ Finalist reduce_warp(const Leader& leader, Sums&& sums) {
+  const float least = largest_of_warp(leader.low);
+  const bool may = leader.high > -INFINITY && leader.high >= least;
+  const u32 lanes = __ballot_sync(~0u, may);
+  const bool also = may && leader.others >= least;
+  if ((lanes & (lanes - 1)) || __any_sync(~0u, also)) {
+    Drawn drawn;
+    if (may) drawn = sums();
+    drawn = reduce_warp(drawn);
+    return {__double2float_rd(drawn.sum), __double2float_ru(drawn.sum), drawn.logit, drawn.token};
+  }
+  const int from = lanes ? __ffs(int(lanes)) - 1 : 0;
+  return {least, __shfl_sync(~0u, leader.high, from), __shfl_sync(~0u, leader.logit, from),
+          __shfl_sync(~0u, leader.token, from)};
+}
+
+// What the warps of a block have drawn of a token, in the place of partial sums: those of one half
+// are written while some threads still read the others.
+__device__ __forceinline__ Finalist* finalists_of(Scratch& shared, int half, int token) {
+  static_assert(sizeof(shared.partial[0]) >= kTokens * kConsumerWarps * sizeof(Finalist),
+                "it has room for the draws of all tokens");
+  return reinterpret_cast<Finalist*>(shared.partial[half]) + token * kConsumerWarps;
+}
+
+__device__ __noinline__ inline Drawn drawn_of_finalists(const Sampling* settings, int after,
+                                                        const Finalist* of) {
+  const Draw draw(settings, after);
+  Drawn best;
+  for (int warp = 0; warp < kConsumerWarps; ++warp)
+    offer_handed(draw, best, of[warp].logit, of[warp].token);
+  return best;
+}
+
+// One thread's work.
+__device__ __forceinline__ Candidate draw_of_warps(const Sampling* settings, int after,
+                                                   const Finalist* of) {
+  Leader leader;
+#pragma unroll
+  for (int warp = 0; warp < kConsumerWarps; ++warp) {
+    const Finalist f = of[warp];
+    if (f.most > -INFINITY) leader.offer(f.least, f.most, f.logit, f.token);
+  }
+  if (leader.others > -INFINITY && leader.others >= leader.low) {
+    const Drawn drawn = drawn_of_finalists(settings, after, of);
+    return Candidate{drawn.logit, drawn.token};
+  }
+  return Candidate{leader.logit, leader.token};
+}
+
+// ---- choices ------------------------------------------------------------------------------------
+
+__device__ __forceinline__ Drawn* drawn_of_warps(Scratch& shared, int half, int token) {
+  static_assert(sizeof(shared.partial[0]) >= kTokens * kConsumerWarps * sizeof(Drawn),
+                "it has room for the draws of all tokens");
+  static_assert(kTokens * kConsumerWarps * sizeof(Drawn) <= sizeof(Pool::amount),
+                "and does not touch the searches");
+  return reinterpret_cast<Drawn*>(shared.partial[half]) + token * kConsumerWarps;
+}
+__device__ __forceinline__ Drawn reduce_warps(Scratch& shared, int half, int token) {
+  const Drawn* of = drawn_of_warps(shared, half, token);
+  Drawn best = of[0];
+  for (int warp = 1; warp < kConsumerWarps; ++warp) best.offer(of[warp]);
+  return best;
+}
+
+// What this SM chooses among the logits of its own rows: thread t gets that of token t.
+__device__ __noinline__ inline Candidate choose_own(const Site& at) {
+  Pool& pool = pool_of(at.shared);
+  const int warp = threadIdx.x / 32;
+  if (at.launch.rounds) find_left(at, pool);
+#pragma unroll 1
+  for (int token = 0; token < kTokens; ++token) {
+    const Chooser chooser = at.chooser(token);
+    const Left* left = at.launch.rounds && chooser.leaves_out() ? &pool.of[token].left : nullptr;
+    const float* logits = at.logits(token);
+    Drawn best;
+    for (int id = at.begin + int(threadIdx.x); id < at.end; id += kConsumers)
+      chooser.offer(best, logits[id], id, left);
+    best = reduce_warp(best);
+    if (threadIdx.x % 32 == 0) drawn_of_warps(at.shared, 0, token)[warp] = best;
+  }
+  consumer_barrier();
+  Drawn best;
+  if (threadIdx.x < kTokens) best = reduce_warps(at.shared, 0, int(threadIdx.x));
+  return Candidate{best.logit, best.token};
+}
+
+// The same of what the SMs have chosen: all of it is left.
+__device__ __noinline__ inline Drawn chosen_of_words(const Site& at, int token, const u64* values,
+                                                     const u64* indices, int first, int step) {
+  const Chooser chooser = at.chooser(token);
+  Drawn best;
+  for (int sm = first; sm < kSMs; sm += step) {
+    const float logit = WordOf<Fp32>::value(load_relaxed(values + sm));
+    const int id = int(u32(load_relaxed(indices + sm)));
+    if (u32(id) < kVocab) chooser.offer(best, logit, id, nullptr);
+    else offer_handed(chooser.draw, best, logit, id);
+  }
+  return best;
+}
+
+// ---- of a block ---------------------------------------------------------------------------------
+
+// The settings of a token of the pass, and the position that it is chosen after.
+template <class C>
+__device__ __forceinline__ const Sampling* settings_of(C& c, int token) {
+  return c.launch.sampling + token / kSequenceRows;
+}
+
+// What this SM draws among the logits of its own rows of stage S, which it has stored: thread t
+// gets that of token t. Noise is computed while the logits are on their way. A tile begins with an
+// even id, so that a thread has both of the ids that share random words.
+template <class S, class C>
+__device__ __forceinline__ Candidate draw_own(C& c) {
+  const Tiles mine = tiles_of<S>(c.sm, 0);
+  const int begin = mine.begin * kTileRows, end = min(mine.end * kTileRows, kVocab);
+  Draw draw(settings_of(c, 0), c.position_of(0));
+  consumer_barrier();  // the logits are there, and partial sums are read
+  if (c.launch.choices) return C::kWaits ? choose_own(Site(c, begin, end)) : Candidate{};
+#pragma unroll 1
+  for (int token = 0; token < kTokens; ++token) {
+    const float* logits = logits_of(c, token);
+    const int own = begin + 2 * c.tid;
+    const auto logit = [&](int id) { return id < end ? logits[id] : -INFINITY; };
+    float first = logit(own), second = logit(own + 1);
+    Leader leader;
+    for (int id = own; id < end; id += 2 * kConsumers) {
+      const float even = first, odd = second;
+      first = logit(id + 2 * kConsumers), second = logit(id + 2 * kConsumers + 1);
+      const uint4 words = noise_of(draw.seed, draw.position, u32(id) / 2);
+      draw.offer(leader, even, id, uniform_of(words, id));
+      draw.offer(leader, odd, id + 1, uniform_of(words, id + 1));
+    }
+    const Finalist of_warp = reduce_warp(leader, [&] {
+      return drawn_of_rows(settings_of(c, token), c.position_of(token), logits, own, end);
+    });
+    if (c.lane == 0) finalists_of(c.shared, 0, token)[c.warp] = of_warp;
+    if (token + 1 < kTokens) draw = Draw(settings_of(c, token + 1), c.position_of(token + 1));
+  }
+  consumer_barrier();
+  if (c.tid >= kTokens) return Candidate{};
+  return draw_of_warps(settings_of(c, c.tid), c.position_of(c.tid),
+                       finalists_of(c.shared, 0, c.tid));
+}
+
+}  // namespace amk
