@@ -20,7 +20,8 @@ import (
 )
 
 // rowsModel has products of one slab and of several, whose last one is not whole, one to nine tiles on an SM, of which
-// eight are finished at once, and heads in units of 4. Its hidden size is 2112 and its intermediate size 3700, or others.
+// eight are finished at once, and heads in units of 4. Its hidden size is 2112, and its intermediate size 3700, or they
+// are others.
 const rowsModel = `{"model_type": "llama", "hidden_size": %d, "intermediate_size": %d, "num_hidden_layers": 1,
 	"num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64, "vocab_size": 9504,
 	"max_position_embeddings": 160, "torch_dtype": "bfloat16"}`
