@@ -49,8 +49,8 @@ func (c *comparer) aborts() error {
 	return c.save()
 }
 
-// giveUp reads the next tokens of a text, and then again, until they are given up at some time or are there. The session
-// stands where it stood or behind some of them, and what it has in the cache up to there must be right.
+// giveUp reads the next tokens of a text, and then again, until they are given up at some time or are there. The
+// session stands where it stood or behind some of them, and what it has in the cache up to there must be right.
 func (c *comparer) giveUp(t *text, n int, what string) error {
 	at, start := c.s.Position(), time.Now()
 	if err := c.read(t, n, true); err != nil {
@@ -65,7 +65,8 @@ func (c *comparer) giveUp(t *text, n int, what string) error {
 	var each func(int, []float32) error
 	if c.rng.IntN(2) == 0 {
 		each = func(position int, logits []float32) error {
-			c.compare(hashOf(logits) == t.logits[position], position, "in a part of %d tokens from %d on, given up", n, at)
+			c.compare(hashOf(logits) == t.logits[position], position, "in a part of %d tokens from %d on, given up", n,
+				at)
 			return nil
 		}
 	}

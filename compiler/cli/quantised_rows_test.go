@@ -20,8 +20,9 @@ import (
 )
 
 // rowsModel has products of one slab and of several, whose last one is not whole, one to nine tiles on an SM, of which
-// eight are finished at once, and heads in units of 4. Of down, the columns are 3700 or a few more.
-const rowsModel = `{"model_type": "llama", "hidden_size": 2112, "intermediate_size": %d, "num_hidden_layers": 1,
+// eight are finished at once, and heads in units of 4. Its hidden size is 2112, and its intermediate size 3700, or they
+// are others.
+const rowsModel = `{"model_type": "llama", "hidden_size": %d, "intermediate_size": %d, "num_hidden_layers": 1,
 	"num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64, "vocab_size": 9504,
 	"max_position_embeddings": 160, "torch_dtype": "bfloat16"}`
 
@@ -44,11 +45,13 @@ func TestRowsOfTheKernel(t *testing.T) {
 		{"bf16 plain", "none", "", "GainLayerNorm", 5, 9216, true},
 		{"bf16 odd", "none", "", "", 8, 4096, false},
 		{"fp16 odd", "int4,lm_head=none", "int8", "LayerNorm", 2, 16384, true},
-		{"bf16", "int4,down_proj=int8:g32:asym,o_proj=fp8", "int8", "", 8, 4096, false},
+		// A warp has three quads of a slab of int4: pairs of them end with one alone. In the last slab it has one.
+		{"bf16 even", "int4:g128:sym,o_proj=fp8", "int8", "", 8, 12800, false},
 		{"bf16", "int4,down_proj=int8:g32:asym,o_proj=fp8", "", "LayerNorm", 5, 4096, false},
 		{"fp16", "fp8,?_proj=int4:g128:sym,o_proj=int8,gate_proj=none,up_proj=none", "int8", "", 5, 4096, true},
 		{"fp16", "fp8,down_proj=int4:g32:sym", "int8", "UnitOffsetLayerNorm", 8, 4096, true},
 		{"bf16", "int8,down_proj=int4:g32:sym,o_proj=fp8", "", "", 2, 9216, true},
+		{"bf16", "int4,down_proj=int8:g32:asym,o_proj=fp8", "int8", "", 8, 4096, true},
 		{"bf16", "fp8,down_proj=int4:g64:asym,o_proj=int8:g64:asym", "int8", "", 3, 16384, true},
 		{"bf16", "int8,down_proj=fp8", "", "BareLayerNorm", 8, 16384, true},
 		{"fp16", "int4:g32:asym", "int8", "", 8, 18432, true},
@@ -64,16 +67,19 @@ func TestRowsOfTheKernel(t *testing.T) {
 				"ring": {"chunk_bytes": `+strconv.Itoa(c.chunk)+`}}}`), "config")
 			require.Empty(t, diags)
 			kind, form, _ := strings.Cut(c.dtype, " ")
-			dtype, intermediate, cores := dtypes[kind], 3700, "1"
+			dtype, hidden, intermediate, cores := dtypes[kind], 2112, 3700, "1"
 			if kind == "fp32" || form == "plain" {
 				cores = "0"
 			}
-			if form == "odd" {
+			switch form {
+			case "odd":
 				intermediate = 3703
+			case "even":
+				hidden, intermediate = 3072, 4096
 			}
 			model := t.TempDir()
 			require.NoError(t, os.WriteFile(filepath.Join(model, "config.json"),
-				fmt.Appendf(nil, rowsModel, intermediate), 0o600))
+				fmt.Appendf(nil, rowsModel, hidden, intermediate), 0o600))
 			o := builder.Options{Model: model, ConfigOnly: true, Config: config, DType: &dtype, Rows: []int{c.rows}}
 			if c.cache != "" {
 				integers := ir.I8
@@ -104,9 +110,11 @@ func TestRowsOfTheKernel(t *testing.T) {
 				require.Equal(t, line, together[i], "line %d of %d", i, len(alone))
 				require.NotContains(t, line, ": 0000dead", "was not handed over")
 			}
-			for _, what := range []string{"768 by 2112 row 767 token 1: ", "2112 by 512 row 2111 ",
-				fmt.Sprintf("%d by 2112 row %d ", 2*intermediate, 2*intermediate-1),
-				fmt.Sprintf("2112 by %d row 2111 ", intermediate), "9504 by 2112 row 9503 ", "whole at 130 token 1 ",
+			for _, what := range []string{fmt.Sprintf("768 by %d row 767 token 1: ", hidden),
+				fmt.Sprintf("%d by 512 row %d ", hidden, hidden-1),
+				fmt.Sprintf("%d by %d row %d ", 2*intermediate, hidden, 2*intermediate-1),
+				fmt.Sprintf("%d by %d row %d ", hidden, intermediate, hidden-1),
+				fmt.Sprintf("9504 by %d row 9503 ", hidden), "whole at 130 token 1 ",
 				"split at 130 leaves "} {
 				is := func(line string) bool { return strings.HasPrefix(line, what) }
 				require.True(t, slices.ContainsFunc(alone, is), what)

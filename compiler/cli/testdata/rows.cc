@@ -17,9 +17,11 @@ constexpr Page kIn{0, kInput, 1}, kOut{kInput, 1 << 20, 1};
 alignas(16) static u8 exchange[kOut.offset + kOut.bytes];
 static float vectors[PASS][kInput / 4 / PASS];  // of the tokens of the pass
 
-// Hands over the vectors of so many elements of the tokens from `first` on.
+// Hands over the vectors of so many elements of the tokens from `first` on. Nothing else is there to be read: whoever
+// waits for a word behind them waits in vain.
 static void hand_over(int first, int elements, u32 epoch) {
   using Word = WordOf<Element>;
+  memset(exchange, 0, kInput);
   for (int token = 0; token < kTokens; ++token)
     for (int i = 0; i < elements; ++i)
       reinterpret_cast<Word::Type*>(exchange)[token * elements + i] = Word::make(vectors[first + token][i], epoch);
