@@ -39,11 +39,11 @@ knobs of the incumbent and has the same rungs and rules; it has neither the cost
 
 
 E3 = """Published: *AutoMegaKernel*, the account of E3: 60 candidates for each model, by predictions of its cost model
-for an RTX 5090. Ours: 60 trials by amkc's, for the same target, some of which ask of one candidate more than of the rest;
-the sizes of the two Llama shapes are not published, and ours are those of a model of that size. Each cost model is its
-own, and so are the defaults that a gain is over: no time here is comparable with one of the other column. *Rejected*
-candidates are refused by a rule before anything runs. A gain of 1.000 is a null result: nothing was found that is
-predicted to be 1 % better than the defaults."""
+for an RTX 5090. Ours: 60 trials by amkc's, for the same target, some of which ask of one candidate more than of the
+rest; the sizes of the two Llama shapes are not published, and ours are those of a model of that size. Each cost model
+is its own, and so are the defaults that a gain is over: no time here is comparable with one of the other column.
+*Rejected* candidates are refused by a rule before anything runs. A gain of 1.000 is a null result: nothing was found
+that is predicted to be 1 % better than the defaults."""
 
 FAULTS = """Published: the fault injection of E3, 20 of 60 candidates of the toy corrupted in three ways, all of them
 rejected. Ours: every operator of `internal/population` damages the lowered schedule of every small model here, and each
