@@ -24,10 +24,10 @@ HEAD = """# Campaigns
 
 Searches by `bench/campaigns.py` ([search.md](search.md) says how a search goes), in pieces of some minutes on GPUs that
 were at hand for that long, each going on from what the piece before had packed. Written by `bench/campaignpage.py`; do
-not edit. In full: [results/campaigns.json](results/campaigns.json). A ratio is a time over another, measured
-interleaved, with its 95 % interval: *confirmed* is the best over the start, at positions that it was not chosen by, in
-a process of its own; *over the defaults* is the best of a search that began at the least clever value of each knob over
-the hand-set defaults, which that search does not know. A search that has found nothing says so.
+not edit. A ratio is a time over another, measured interleaved, with its 95 % interval: *confirmed* is the best over the
+start, at positions that it was not chosen by, in a process of its own; *over the defaults* is the best of a search that
+began at the least clever value of each knob over the hand-set defaults, which that search does not know. A search that
+has found nothing says so.
 """
 
 SOUND = """Nothing that a rule rejects is built or launched, and what has crashed, hung or computed something else is a
@@ -46,9 +46,9 @@ is its own, and so are the defaults that a gain is over: no time here is compara
 that is predicted to be 1 % better than the defaults."""
 
 FAULTS = """Published: the fault injection of E3, 20 of 60 candidates of the toy corrupted in three ways, all of them
-rejected. Ours: every operator of `internal/population` damages the lowered schedule of every small model here, and each
-damaged program is judged as a candidate on a GPU, made up, that finds it ten times as fast as its baseline and says
-whether it computes something else, as the reference VM has found."""
+rejected. Ours: every operator of `internal/population` damages the lowered schedules of small models, and each damaged
+program is judged as a candidate on a GPU, made up, that finds it ten times as fast as its baseline and says whether it
+computes something else, as the reference VM has found."""
 
 # The published columns: valid, default and best in microseconds, gain.
 PUBLISHED_E3 = {"e3-toy": ("toy, 1 layer", "60 of 60", "24.11", "24.06", "1.002"),
@@ -85,6 +85,8 @@ def without_gpu(searches):
             "|---|---|---|---|---|---|---|"]
         lines += [f"| {name} | {o['made']} | {o['rejected']} | {o['failed']} | {o['harmless']} | {o['launched']} | "
                   f"{o['kept']} |" for name, o in f["operators"].items()]
+        lines += ["", textwrap.fill("The models: " + ", ".join(m.rpartition("/")[2] for m in f["models"]) + ".", 119,
+                                    break_on_hyphens=False)]
         never = [name for name, o in f["operators"].items() if not o["made"]]
         if never:
             lines += ["", textwrap.fill("Nowhere to be applied to: " + ", ".join(never) + ".", 119)]
@@ -177,7 +179,7 @@ def page(rows, searches):
 
 
 def on_gpus(rows):
-    lines = ["| campaign | model, target | positions | from | trials | GPU s | estimate | confirmed | over the "
+    lines = ["In full: [results/campaigns.json](results/campaigns.json).", "", "| campaign | model, target | positions | from | trials | GPU s | estimate | confirmed | over the "
              "defaults | report |", "|---|---|---|---|---|---|---|---|---|---|"]
     for name, r in rows.items():
         c, a = r["confirmed"], r.get("against")
