@@ -179,7 +179,8 @@ def page(rows, searches):
 
 
 def on_gpus(rows):
-    lines = ["In full: [results/campaigns.json](results/campaigns.json).", "", "| campaign | model, target | positions | from | trials | GPU s | estimate | confirmed | over the "
+    lines = ["In full: [results/campaigns.json](results/campaigns.json).", "",
+             "| campaign | model, target | positions | from | trials | GPU s | estimate | confirmed | over the "
              "defaults | report |", "|---|---|---|---|---|---|---|---|---|---|"]
     for name, r in rows.items():
         c, a = r["confirmed"], r.get("against")
