@@ -24,10 +24,10 @@ HEAD = """# Campaigns
 
 Searches by `bench/campaigns.py` ([search.md](search.md) says how a search goes), in pieces of some minutes on GPUs that
 were at hand for that long, each going on from what the piece before had packed. Written by `bench/campaignpage.py`; do
-not edit. In full: [results/campaigns.json](results/campaigns.json). A ratio is a time over another, measured
-interleaved, with its 95 % interval: *confirmed* is the best over the start, at positions that it was not chosen by, in
-a process of its own; *over the defaults* is the best of a search that began at the least clever value of each knob over
-the hand-set defaults, which that search does not know. A search that has found nothing says so.
+not edit. A ratio is a time over another, measured interleaved, with its 95 % interval: *confirmed* is the best over the
+start, at positions that it was not chosen by, in a process of its own; *over the defaults* is the best of a search that
+began at the least clever value of each knob over the hand-set defaults, which that search does not know. A search that
+has found nothing says so.
 """
 
 SOUND = """Nothing that a rule rejects is built or launched, and what has crashed, hung or computed something else is a
@@ -38,15 +38,17 @@ campaign knew after so many seconds of the GPU: the estimates chained through it
 knobs of the incumbent and has the same rungs and rules; it has neither the cost model nor combinations."""
 
 
-E3 = """Published: *AutoMegaKernel*, the account of E3: 60 candidates for each model, by predictions of its cost model for
-an RTX 5090. Ours: as many, by amkc's, for the same target; the sizes of the two Llama shapes are not published, and ours
-are those of a model of that size. Each cost model is its own, and so are the defaults that a gain is over: no time here
-is comparable with one of the other column. *Rejected* candidates are refused by a rule before anything runs."""
+E3 = """Published: *AutoMegaKernel*, the account of E3: 60 candidates for each model, by predictions of its cost model
+for an RTX 5090. Ours: 60 trials by amkc's, for the same target, some of which ask of one candidate more than of the
+rest; the sizes of the two Llama shapes are not published, and ours are those of a model of that size. Each cost model
+is its own, and so are the defaults that a gain is over: no time here is comparable with one of the other column.
+*Rejected* candidates are refused by a rule before anything runs. A gain of 1.000 is a null result: nothing was found
+that is predicted to be 1 % better than the defaults."""
 
 FAULTS = """Published: the fault injection of E3, 20 of 60 candidates of the toy corrupted in three ways, all of them
-rejected. Ours: every operator of `internal/population` damages the lowered schedule of every small model here, and each
-damaged program is judged as a candidate on a GPU, made up, that finds it ten times as fast as its baseline and says
-whether it computes something else, as the reference VM has found."""
+rejected. Ours: every operator of `internal/population` damages the lowered schedules of small models, and each damaged
+program is judged as a candidate on a GPU, made up, that finds it ten times as fast as its baseline and says whether it
+computes something else, as the reference VM has found."""
 
 # The published columns: valid, default and best in microseconds, gain.
 PUBLISHED_E3 = {"e3-toy": ("toy, 1 layer", "60 of 60", "24.11", "24.06", "1.002"),
@@ -66,22 +68,25 @@ def without_gpu(searches):
         r = searches.get(name)
         if r:
             gains.append(r["gain"])
-            lines.append(f"| {' | '.join(theirs)} | {r['valid']} of {r['candidates']} | {r['rejected']} | {r['kept']} | "
-                         f"{r['kept_unproved']} | {r['default_us']:.2f} | {r['best_us']:.2f} | {r['gain']:.3f} |")
+            ours = (f"{r['valid']} of {r['candidates']}", r["rejected"], r["kept"], r["kept_unproved"],
+                    f"{r['default_us']:.2f}", f"{r['best_us']:.2f}", f"{r['gain']:.3f}")
+            lines.append("| " + " | ".join(map(str, theirs + ours)) + " |")
     if gains:
         lines.append(f"| geometric mean | | | | 1.121 | | | | | | | {math.prod(gains) ** (1 / len(gains)):.3f} |")
     f = searches.get("faults")
     if f:
         a = f["all"]
         lines += ["", "## Faults", "", FAULTS, "", textwrap.fill(
-            f"Of {a['made']:,} damaged programs of {len(f['models'])} models, {a['rejected']:,} are rejected by a rule, "
-            f"{a['failed']:,} are proved and compute something else, and {a['harmless']:,} are proved and compute the "
-            f"same. Launched of the rejected: {a['launched']}. Kept of the rejected and of those that compute something "
-            f"else: {a['kept']}.", 119), "",
+            f"Of {a['made']:,} damaged programs of {len(f['models'])} models, {a['rejected']:,} are rejected by a "
+            f"rule, {a['failed']:,} are proved and compute something else, and {a['harmless']:,} are proved and "
+            f"compute the same. Launched of the rejected: {a['launched']}. Kept of the rejected and of those that "
+            f"compute something else: {a['kept']}.", 119), "",
             "| operator | programs | rejected | compute something else | harmless | launched | kept |",
             "|---|---|---|---|---|---|---|"]
         lines += [f"| {name} | {o['made']} | {o['rejected']} | {o['failed']} | {o['harmless']} | {o['launched']} | "
                   f"{o['kept']} |" for name, o in f["operators"].items()]
+        lines += ["", textwrap.fill("The models: " + ", ".join(m.rpartition("/")[2] for m in f["models"]) + ".", 119,
+                                    break_on_hyphens=False)]
         never = [name for name, o in f["operators"].items() if not o["made"]]
         if never:
             lines += ["", textwrap.fill("Nowhere to be applied to: " + ", ".join(never) + ".", 119)]
@@ -174,7 +179,8 @@ def page(rows, searches):
 
 
 def on_gpus(rows):
-    lines = ["| campaign | model, target | positions | from | trials | GPU s | estimate | confirmed | over the "
+    lines = ["In full: [results/campaigns.json](results/campaigns.json).", "",
+             "| campaign | model, target | positions | from | trials | GPU s | estimate | confirmed | over the "
              "defaults | report |", "|---|---|---|---|---|---|---|---|---|---|"]
     for name, r in rows.items():
         c, a = r["confirmed"], r.get("against")

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """What of search is shown without a GPU: docs/results/searches.json, and from it a part of docs/campaigns.md.
 
-    python3 bench/searches.py                  E3 of the prior art on the cost model, and faults in the schedules of all models
+    python3 bench/searches.py                  E3 of the prior art by predictions, and faults in schedules of all models
     python3 bench/searches.py --only e3-toy    one row
-    python3 bench/searches.py --faults FILE... faults that `go test ./compiler/evaluate` has counted in pieces (-fault-save)
+    python3 bench/searches.py --faults FILE... faults that go test has counted in pieces (-fault-save)
 
 It needs Go. E3 is the published experiment of that name: 60 candidates for each of three models, by predictions.
 """
@@ -25,7 +25,8 @@ import machine
 CANDIDATES = 60
 TARGET = "rtx5090"  # the published one
 LLAMA = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu", "rms_norm_eps": 1e-5,
-         "rope_theta": 10000.0, "torch_dtype": "bfloat16", "tie_word_embeddings": False, "max_position_embeddings": 2048}
+         "rope_theta": 10000.0, "torch_dtype": "bfloat16", "tie_word_embeddings": False,
+         "max_position_embeddings": 2048}
 
 
 def shape(layers, hidden, heads, kv_heads, intermediate, vocab):
