@@ -56,11 +56,11 @@ struct Block {
     }
   }
 };
-static Block* block;  // whose threads take turns
+static Block* this_block;  // whose threads take turns
 static ucontext_t done;
-void block_barrier() { block->of_block.pass(kThreadsOfBlock); }
+void block_barrier() { this_block->of_block.pass(kThreadsOfBlock); }
 void __syncthreads() { block_barrier(); }
-void __syncwarp() { block->of_warp[threadIdx.x / 32].pass(32); }
+void __syncwarp() { this_block->of_warp[threadIdx.x / 32].pass(32); }
 
 // A context is for a thread's beginning alone: swapping one asks the system for the signal mask, and threads take turns
 // often.
@@ -68,13 +68,13 @@ static void next_thread() {
   const unsigned from = threadIdx.x;
   unsigned to = from;
   do to = (to + 1) % kThreadsOfBlock;
-  while (to != from && block->ended[to]);
+  while (to != from && this_block->ended[to]);
   if (to == from) return;
-  if (_setjmp(block->threads[from]) == 0) {
+  if (_setjmp(this_block->threads[from]) == 0) {
     threadIdx.x = to;
-    if (block->began[to]) _longjmp(block->threads[to], 1);
-    block->began[to] = true;
-    setcontext(&block->contexts[to]);
+    if (this_block->began[to]) _longjmp(this_block->threads[to], 1);
+    this_block->began[to] = true;
+    setcontext(&this_block->contexts[to]);
   }
   threadIdx.x = from;
 }
@@ -274,13 +274,13 @@ unsigned transposed(unsigned v) {
 
 // Runs `thread` on every thread of a block, and returns when all have called end_of_block.
 void end_of_block() {
-  block->ended[threadIdx.x] = true;
+  this_block->ended[threadIdx.x] = true;
   next_thread();
   setcontext(&done);
 }
 void run_block(void (*thread)()) {
   static Block only;
-  block = &only;
+  this_block = &only;
   only.prepare(thread);
   volatile bool running = false;
   getcontext(&done);
@@ -303,7 +303,7 @@ static struct {
 void next_block() {
   if (!grid.runs) return;
   grid.polling = threadIdx.x;
-  if (_setjmp(block->threads[threadIdx.x]) == 0) _longjmp(grid.turn, 1);
+  if (_setjmp(this_block->threads[threadIdx.x]) == 0) _longjmp(grid.turn, 1);
 }
 
 // Runs `thread` on every thread of as many blocks, and returns when all have called end_of_block. `enter` is called with
@@ -333,13 +333,13 @@ void run_grid(unsigned blocks, void (*thread)(), void (*enter)(unsigned), void (
   }
   do now = (now + 1) % blocks;
   while (over[now]);
-  block = all[now];
+  this_block = all[now];
   enter(now);
   if (ran[now]) {
     threadIdx.x = polling[now];
-    _longjmp(block->threads[threadIdx.x], 1);
+    _longjmp(this_block->threads[threadIdx.x], 1);
   }
   ran[now] = true;
   threadIdx.x = 0;
-  setcontext(&block->contexts[0]);
+  setcontext(&this_block->contexts[0]);
 }
