@@ -21,7 +21,7 @@ __host__ __device__ constexpr int power_of_two_from(int n) {
 
 // Elements from one head's results in the scratch to the next one's, so that lanes that store those
 // of different heads meet no bank twice.
-constexpr int kResultStride = kPaddedHead + 4;
+constexpr int kHeadStride = kPaddedHead + 4;
 
 // On tensor cores: columns of a product with K, groups of so many heads that a warp has of one
 // token, and sets of warps. Sets have different heads, and each deals out the blocks among its
@@ -315,7 +315,7 @@ __device__ __forceinline__ void merge_warps(C& c, const Unit<S> u, const Page ou
       scale[w] = exp2_approx(scale[w] - top);
       sum += scale[w] * c.shared.attention_sum[at];
       const Dims of_warp =
-          *reinterpret_cast<const Dims*>(&c.shared.attention[at * kResultStride + dim]);
+          *reinterpret_cast<const Dims*>(&c.shared.attention[at * kHeadStride + dim]);
 #pragma unroll
       for (int i = 0; i < kDims; ++i) value[i] += scale[w] * of_warp.of[i];
     }

@@ -34,7 +34,7 @@ struct PlainGroup {
       : q(queries),
         top(&c.shared.attention_max[c.warp * kWarpHeads]),
         total(&c.shared.attention_sum[c.warp * kWarpHeads]),
-        acc(c.shared.attention + c.warp * kWarpHeads * kResultStride),
+        acc(c.shared.attention + c.warp * kWarpHeads * kHeadStride),
         lane(c.lane) {}
 
   // Begins with a token's own row, k and then v as they are handed over, or with nothing.
@@ -56,7 +56,7 @@ struct PlainGroup {
         if (kQuantisedCache) score *= keys.scale;
       }
       for (int d = lane; d < kHeadDim; d += 32)
-        acc[h * kResultStride + d] = with_row ? own_value(own_v[d], values) : 0.0f;
+        acc[h * kHeadStride + d] = with_row ? own_value(own_v[d], values) : 0.0f;
       if (lane == 0) {
         top[h] = with_row ? scaled_score<S>(score) : kNoScore;
         total[h] = with_row ? 1.0f : 0.0f;
@@ -102,7 +102,7 @@ struct PlainGroup {
           if (d < kHeadDim && seen(r))
             value = fmaf(w, value_of(cache_bits(rows.value(r), d), scale), value);
         }
-        float& sums = acc[h * kResultStride + d];
+        float& sums = acc[h * kHeadStride + d];
         if (d < kHeadDim) sums = fmaf(sums, keep, value);
       }
       __syncwarp();

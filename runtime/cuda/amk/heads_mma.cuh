@@ -206,14 +206,14 @@ struct HeadGroup {
       sum1 += __shfl_xor_sync(~0u, sum1, offset);
     }
     if (kWarpHeads < kMmaHeads && pair >= kWarpHeads) return;
-    float* mine_out = c.shared.attention + (first + pair) * kResultStride;
+    float* mine_out = c.shared.attention + (first + pair) * kHeadStride;
 #pragma unroll
     for (int f = 0; f < kFragments; ++f) {
       const int dim = f * 16 + (c.lane >> 2);
       mine_out[dim] = o[f][0];
-      mine_out[kResultStride + dim] = o[f][1];
+      mine_out[kHeadStride + dim] = o[f][1];
       mine_out[dim + 8] = o[f][2];
-      mine_out[kResultStride + dim + 8] = o[f][3];
+      mine_out[kHeadStride + dim + 8] = o[f][3];
     }
     if (c.lane < 4) {
       c.shared.attention_max[first + pair] = max0;
