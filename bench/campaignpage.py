@@ -89,7 +89,8 @@ def without_gpu(searches):
                                     break_on_hyphens=False)]
         never = [name for name, o in f["operators"].items() if not o["made"]]
         if never:
-            lines += ["", textwrap.fill("Nowhere to be applied to: " + ", ".join(never) + ".", 119)]
+            lines += ["", textwrap.fill("Have nothing to be applied to in a schedule of one token, which is what search "
+                                        "judges: " + ", ".join(never) + ".", 119, break_on_hyphens=False)]
     return lines
 
 
