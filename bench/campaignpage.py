@@ -85,11 +85,13 @@ def without_gpu(searches):
             "|---|---|---|---|---|---|---|"]
         lines += [f"| {name} | {o['made']} | {o['rejected']} | {o['failed']} | {o['harmless']} | {o['launched']} | "
                   f"{o['kept']} |" for name, o in f["operators"].items()]
-        lines += ["", textwrap.fill("The models: " + ", ".join(m.rpartition("/")[2] for m in f["models"]) + ".", 119,
+        models = ", ".join(m.rpartition("/")[2] for m in f["models"])
+        lines += ["", textwrap.fill(f"The models: {models}.", 119,
                                     break_on_hyphens=False)]
         never = [name for name, o in f["operators"].items() if not o["made"]]
         if never:
-            lines += ["", textwrap.fill("Nowhere to be applied to: " + ", ".join(never) + ".", 119)]
+            none = "Have nothing to be applied to in a schedule of one token, which is what search judges: "
+            lines += ["", textwrap.fill(none + ", ".join(never) + ".", 119, break_on_hyphens=False)]
     return lines
 
 
