@@ -6,6 +6,7 @@ again.
 """
 
 import fnmatch
+import re
 
 from accuracy import BODIES, DTYPES
 from report import REFERENCE
@@ -13,10 +14,11 @@ from report import REFERENCE
 ELSEWHERE = (*(f"fixtures/{name}-{dtype}" for name in BODIES for dtype in DTYPES), "quantised/*", "fallbacks/*",
              "passes/*", "pass_times/*", "sequences/*", "endurance/*",
              "sanitizer/*", "sizes/*", "barriers/*", "bench/*", "contexts/*")
+is_elsewhere = re.compile("|".join(fnmatch.translate(pattern) for pattern in ELSEWHERE)).match
 
 
 def planned(name, ids):
     """Those of all ids that are planned for the file of a machine, by its name."""
     if name == REFERENCE:
         return list(ids)
-    return [i for i in ids if any(fnmatch.fnmatch(i, pattern) for pattern in ELSEWHERE)]
+    return [i for i in ids if is_elsewhere(i)]
