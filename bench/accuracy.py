@@ -3,6 +3,7 @@
 Each section is a list of tasks; sections.py says what a task is.
 """
 
+import functools
 import json
 from pathlib import Path
 
@@ -82,6 +83,7 @@ def committed_ids(model):
     return name, [int(i) for i in np.load(Path(model) / name)]
 
 
+@functools.cache  # the fixtures are read for every case, and a list of tasks has a thousand
 def fixture_positions(model):
     """How many positions a fixture is compiled for: all, but one whose committed ids fit the original context of
     longrope ends there. transformers turns all positions by the long factors once a text is longer, and a build is for
@@ -93,6 +95,7 @@ def fixture_positions(model):
     return original if original >= len(committed_ids(model)[1]) else c["max_position_embeddings"]
 
 
+@functools.cache
 def fixture_dtypes(model):
     """The dtypes of a fixture: fp32 alone where tensor cores do not take its heads."""
     c = text_config(model)

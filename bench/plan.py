@@ -6,6 +6,7 @@ again.
 """
 
 import fnmatch
+import re
 
 from accuracy import BODIES, DTYPES
 from report import REFERENCE
@@ -14,10 +15,11 @@ ELSEWHERE = (*(f"fixtures/{name}-{dtype}" for name in BODIES for dtype in DTYPES
              "passes/*", "pass_times/*", "sequences/*", "endurance/*",
              "sanitizer/*", "first_answer/*", "serving/*", "clients/*", "library/*", "sizes/*", "barriers/*",
              "bench/*", "contexts/*", "compare/*", "boundaries/*", "timelines/*", "quality/*", "roofline/*")
+is_elsewhere = re.compile("|".join(fnmatch.translate(pattern) for pattern in ELSEWHERE)).match
 
 
 def planned(name, ids):
     """Those of all ids that are planned for the file of a machine, by its name."""
     if name == REFERENCE:
         return list(ids)
-    return [i for i in ids if any(fnmatch.fnmatch(i, pattern) for pattern in ELSEWHERE)]
+    return [i for i in ids if is_elsewhere(i)]

@@ -40,7 +40,8 @@ type Dir struct {
 	lock *outfile.Claim
 	made []string // directories that were made for it, outermost first
 
-	staged map[string]bool // directories that were made for files of the new build
+	staged   map[string]bool                // directories that were made for files of the new build
+	products map[*codegen.Manifest][]string // of the builds that were asked about
 }
 
 // tree is what is done to an output directory, each a step that the process may be killed before or after. An
@@ -148,7 +149,7 @@ func attempt(ctx context.Context, dir string, wait func(), wrap func(*os.Root) t
 	if err := Check(dir); err != nil {
 		return nil, err
 	}
-	d := &Dir{Path: dir, staged: map[string]bool{}}
+	d := &Dir{Path: dir, staged: map[string]bool{}, products: map[*codegen.Manifest][]string{}}
 	defer func() {
 		if err != nil {
 			d.Close()

@@ -132,7 +132,7 @@ func (d *Dir) owner(name string, m *codegen.Manifest) (owner, error) {
 		listed = true
 	}
 	full := filepath.Join(d.Path, filepath.FromSlash(name))
-	switch product := slices.Contains(products(m), name); {
+	switch product := slices.Contains(d.productsOf(m), name); {
 	case !listed && !product:
 		return users, nil
 	case !info.Mode().IsRegular():
@@ -150,6 +150,16 @@ func (d *Dir) owner(name string, m *codegen.Manifest) (owner, error) {
 		return builds, nil
 	}
 	return edited, nil
+}
+
+// productsOf is products, which sorts all files of a build, once for a manifest: every file is asked for its owner.
+func (d *Dir) productsOf(m *codegen.Manifest) []string {
+	names, known := d.products[m]
+	if !known {
+		names = products(m)
+		d.products[m] = names
+	}
+	return names
 }
 
 // files lists what a manifest says that a build consists of, without the manifest.

@@ -27,7 +27,7 @@ var rowsOfHeads = map[string]struct {
 	normed int // the form of norms that attention_rows.cc puts before it; 0: none
 	cache  string
 	dtype  string // bf16, unless it says another
-	long   bool   // AMKC_LONG alone asks for it
+	long   bool   // for AMKC_LONG alone: the others have all that this shape has, in other numbers
 }{
 	"plain window": {config: `"num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 20,
 		"model_type": "mistral", "sliding_window": 27`, dtype: "fp32"},
@@ -36,21 +36,21 @@ var rowsOfHeads = map[string]struct {
 	"plain narrow window": {config: `"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64,
 		"model_type": "mistral", "sliding_window": 3`, dtype: "fp32", long: true},
 	"plain norms": {config: `"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 34,
-		"model_type": "qwen3"`, normed: 3, cache: "int8", dtype: "fp32"},
+		"model_type": "qwen3"`, normed: 3, cache: "int8", dtype: "fp32", long: true},
 	"plain whole norms": {config: `"num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 160,
 		"model_type": "qwen3"`, normed: 2, dtype: "fp32", long: true},
 	"wide group": {config: `"num_attention_heads": 12, "num_key_value_heads": 1, "head_dim": 64,
 		"model_type": "llama"`},
 	"window": {config: `"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64, "model_type": "mistral",
-		"sliding_window": 27`},
+		"sliding_window": 27`, long: true},
 	"narrow window": {config: `"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 20,
 		"model_type": "mistral", "sliding_window": 3`},
 	"own row": {config: `"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 20,
-		"model_type": "mistral", "sliding_window": 1`},
+		"model_type": "mistral", "sliding_window": 1`, long: true},
 	"wide window": {config: `"num_attention_heads": 18, "num_key_value_heads": 2, "head_dim": 32,
 		"model_type": "mistral", "sliding_window": 111`},
 	"group": {config: `"num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64,
-		"model_type": "llama"`},
+		"model_type": "llama"`, long: true},
 	"odd": {config: `"num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 20,
 		"model_type": "llama"`},
 	"odd norms": {config: `"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 20,
@@ -66,7 +66,7 @@ var rowsOfHeads = map[string]struct {
 }
 
 // What attention of a pass of several rows hands over and appends is, to the bit, what it does row by row. AMKC_LONG
-// asks at more positions, and for every form of norms in each shape that has some.
+// asks at more positions, of more shapes, and for every form of norms in each shape that has some.
 func TestRowsOfAttention(t *testing.T) {
 	for name, shape := range rowsOfHeads {
 		if shape.long && os.Getenv("AMKC_LONG") == "" {

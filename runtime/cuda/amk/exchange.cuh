@@ -60,20 +60,20 @@ __device__ __forceinline__ void publish_four(C& c, const Page page, int index,
                                              const float (&values)[4]) {
   using Word = WordOf<E>;
   if constexpr (C::kMode_ == Mode::kCeiling) return;
-  typename Word::Type word[4];
-#pragma unroll
-  for (int i = 0; i < 4; ++i) word[i] = Word::make(values[i], c.next_epoch());
+  const u32 epoch = c.next_epoch();
+  const typename Word::Type words[4] = {
+      Word::make(values[0], epoch), Word::make(values[1], epoch), Word::make(values[2], epoch),
+      Word::make(values[3], epoch)};
 #pragma unroll
   for (int copy = 0; copy < page.copies; ++copy) {
-    typename Word::Type* at =
-        reinterpret_cast<typename Word::Type*>(c.launch.exchange + page.offset +
-                                               copy * page.bytes) +
-        index;
-    if constexpr (sizeof word[0] == 4) {
-      store_relaxed(reinterpret_cast<uint4*>(at), uint4{word[0], word[1], word[2], word[3]});
+    auto* at = reinterpret_cast<typename Word::Type*>(c.launch.exchange + page.offset +
+                                                      copy * page.bytes) +
+               index;
+    if constexpr (sizeof words[0] == 4) {
+      store_relaxed(reinterpret_cast<uint4*>(at), uint4{words[0], words[1], words[2], words[3]});
     } else {
-      store_relaxed(reinterpret_cast<ulonglong2*>(at), ulonglong2{word[0], word[1]});
-      store_relaxed(reinterpret_cast<ulonglong2*>(at + 2), ulonglong2{word[2], word[3]});
+      store_relaxed(reinterpret_cast<ulonglong2*>(at), ulonglong2{words[0], words[1]});
+      store_relaxed(reinterpret_cast<ulonglong2*>(at + 2), ulonglong2{words[2], words[3]});
     }
   }
   if constexpr (C::kMode_ == Mode::kTrace) {

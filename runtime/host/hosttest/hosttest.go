@@ -39,9 +39,13 @@ func again(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	if err := compile(dir); err != nil {
+	switch err := compile(dir); {
+	case errors.Is(err, errNoDriver):
 		fmt.Fprintln(os.Stderr, "tests that need the fake driver are skipped:", err)
 		return m.Run()
+	case err != nil: // tests that nobody runs must not pass
+		fmt.Fprintln(os.Stderr, "the fake driver:", err)
+		return 1
 	}
 	cmd := exec.Command(os.Args[0], os.Args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -57,22 +61,43 @@ func again(m *testing.M) int {
 	return 0
 }
 
+// errNoDriver says that this machine cannot have a fake driver.
+var errNoDriver = errors.New("the fake driver is a shared library of Linux, and a C compiler builds it")
+
 // compile builds the fake driver and the fake NVML in dir.
 func compile(dir string) error {
 	if runtime.GOOS != "linux" {
-		return errors.New("the fake driver is a Linux shared library")
+		return errNoDriver
 	}
-	_, self, _, _ := runtime.Caller(0)
-	here := filepath.Dir(self)
+	root, err := repository()
+	if err != nil {
+		return err
+	}
 	for library, source := range map[string]string{
-		"libcuda.so.1":      filepath.Join(here, "testdata", "fakekernels.c"),
-		"libnvidia-ml.so.1": filepath.Join(here, "..", "..", "driver", "testdata", "fakenvml.c"),
+		"libcuda.so.1":      filepath.Join(root, "runtime", "host", "hosttest", "testdata", "fakekernels.c"),
+		"libnvidia-ml.so.1": filepath.Join(root, "runtime", "driver", "testdata", "fakenvml.c"),
 	} {
 		if err := compileC(filepath.Join(dir, library), source); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// repository is the folder above the one that the tests run in that has go.mod: a test binary need not know where its
+// sources were.
+func repository() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		} else if filepath.Dir(dir) == dir {
+			return "", err
+		}
+	}
 }
 
 func compileC(library, source string) error {
@@ -87,7 +112,7 @@ func compileC(library, source string) error {
 		}
 		return nil
 	}
-	return errors.New("no C compiler (gcc, cc, clang or g++) to build it with")
+	return fmt.Errorf("%w: want gcc, cc, clang or g++", errNoDriver)
 }
 
 // NeedDriver skips the test when there is no fake driver, and returns the folder that holds it.
