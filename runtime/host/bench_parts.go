@@ -193,11 +193,11 @@ func (t *timedParts) verify(c *cutting) error {
 		if err := t.queue(c); err != nil {
 			return err
 		}
-		if err := s.stream.Synchronize(); err != nil {
-			return err
-		}
-		return s.dev.CopyDtoH(got, t.token, nil)
+		return s.stream.Synchronize()
 	})
+	if err == nil {
+		err = s.dev.CopyDtoH(got, t.token, nil)
+	}
 	if err != nil {
 		return err
 	}
