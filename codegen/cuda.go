@@ -305,7 +305,8 @@ func (b *builder) constants() error {
 	}
 	b.d.Derived = []field{
 		{"int", "kAttentionHeads", withTensorCores(size.WarpHeads, plain.WarpHeads), "heads a warp keeps results of"},
-		{"int", "kAttentionScratch", fmt.Sprintf("8 * kAttentionHeads * %d", size.ResultStride()), "8 warps, padded head and 4"},
+		{"int", "kAttentionScratch", fmt.Sprintf("8 * kAttentionHeads * %d", size.ResultStride()),
+			"8 warps, padded head and 4"},
 		{"int", "kUnitScratch", withTensorCores(size.Unit, plain.Unit), "bytes: q heads, a cache block"},
 		{"int", "kDigitScratch", withTensorCores(size.Digits, plain.Digits), "bytes: a vector in fixed point"},
 		{"int", "kVectorScratch", withTensorCores(size.Vector, plain.Vector), activations},

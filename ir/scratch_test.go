@@ -106,7 +106,7 @@ func TestCompactScratch(t *testing.T) {
 	require.Equal(t, 3, s.Slots(t4, chunk))
 	plain := ir.ScratchOf(&llama, false, ir.Kept{Rows: 104}, columns...)
 	require.Negative(t, plain.Slots(t4, chunk))
-	require.Equal(t, 4*14336+16384-(2*14336+4096)+16+4*8*4*130, plain.Bytes(8)-s.Bytes(8),
+	require.Equal(t, 4*14336+16384-(2*14336+4096)+16+4*8*4*134, plain.Bytes(8)-s.Bytes(8),
 		"floats, four sums per row, and results of attention")
 	require.Equal(t, ir.ScratchOf(&llama, true, ir.Kept{Rows: 32}, columns...),
 		ir.ScratchIn(h200, chunk, &llama, true, ir.Kept{Rows: 32}, columns...))

@@ -196,7 +196,8 @@ type tokenOperand struct {
 // eachOp calls f for the ops of a program but ATTENTION_COMBINE, with their operands that are no temporaries, and with
 // the units of their stage if these are of one sequence each. Ops of tasks that have a group of rows are given as those
 // of tasks with all rows: if they are grouped, they are made that before, and otherwise f's result is grouped.
-func (t tokens) eachOp(p *Program, axes map[string]int, grouped bool, f func(o *Op, u *units, operands []tokenOperand)) {
+func (t tokens) eachOp(p *Program, axes map[string]int, grouped bool,
+	f func(o *Op, u *units, operands []tokenOperand)) {
 	names := BufferDirectory(p)
 	for i := range p.Variants {
 		p.Variants[i].Each(func(s *Stage, l *Loop) {

@@ -18,7 +18,7 @@ func GroupRows(o *Op, pass Pass, groups int) {
 	}
 	r.Lo = r.Lo.Add(first)
 	r.Hi = r.Lo.Add(Int(rows))
-	o.Params = append(slices.Clone(o.Params), IntParam("first", first), IntParam("count", Int(rows)))
+	o.Params = append(slices.Clone(o.Params), IntParam("first_row", first), IntParam("rows", Int(rows)))
 }
 
 // ungroupRows is the other way round.
@@ -29,7 +29,7 @@ func ungroupRows(o *Op, pass Pass, groups int) {
 		}
 		r.Hi = r.Lo.Add(Int(pass.NumRows()))
 	}
-	o.Params = slices.DeleteFunc(o.Params, func(q Param) bool { return q.Key == "first" || q.Key == "count" })
+	o.Params = slices.DeleteFunc(o.Params, func(q Param) bool { return q.Key == "first_row" || q.Key == "rows" })
 	eachExpr(o, func(e Expr) Expr { return e.replace(Symbol(SpanA).Div(groups), Symbol(SpanA)) })
 }
 

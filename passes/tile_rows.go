@@ -5,8 +5,8 @@ import "amkc/ir"
 // columns of a product of tensor cores, each of which is a query head of a row
 const productColumns = 8
 
-// groupRows cuts the rows of a pass into groups, with a unit of attention each, where SMs would have none otherwise: as
-// many as give a unit one product's columns, or fewer. Each unit reads all that a unit with all rows reads of the cache.
+// groupRows cuts the rows of a pass into groups, with a unit of attention each, where SMs would have none otherwise:
+// as many as give a unit one product's columns, or fewer. Each reads all that a unit with all rows reads of the cache.
 func groupRows(p *ir.Program, st *ir.Stage) {
 	if p.Pass.NumSequences() > 1 || attention(st) == nil {
 		return

@@ -31,7 +31,7 @@ func attention(w *worker, o *op) error {
 		width += 2
 	}
 	scores := w.alloc(len(a.keys.rows) + a.batch)
-	first, count := o.src.IntAt("first", 0, 0), o.src.IntAt("count", 0, a.batch)
+	first, count := o.src.IntAt("first_row", 0, 0), o.src.IntAt("rows", 0, a.batch)
 	if first < 0 || count < 1 || count > a.batch-first {
 		return w.misfit(o, "takes %d queries from query %d on, of %d; want queries that are there", count, first,
 			a.batch)
@@ -348,7 +348,7 @@ func kvAppend(w *worker, o *op) error {
 		w.bits(&o.in[0]) // the rows are another task's, but who waits for them polls them
 		return nil
 	}
-	scaled, some := out.st != nil && out.st.rows != nil, o.src.Has("count")
+	scaled, some := out.st != nil && out.st.rows != nil, o.src.Has("rows")
 	if !scaled && !some && (out.st == nil || !out.dealt()) {
 		return copyElements(w, o)
 	}
@@ -357,9 +357,10 @@ func kvAppend(w *worker, o *op) error {
 		x = w.exchanged(&o.in[0], out)
 	}
 	if some {
-		from, n, last := o.src.IntAt("first", 0, 0), o.src.IntAt("count", 0, 0), w.last(&o.in[0])
+		from, n, last := o.src.IntAt("first_row", 0, 0), o.src.IntAt("rows", 0, 0), w.last(&o.in[0])
 		if from < 0 || n < 1 || last < 1 || n > len(x)/last-from {
-			return w.misfit(o, "takes %d rows from row %d on, of %d elements; want rows that are there", n, from, len(x))
+			return w.misfit(o, "takes %d rows from row %d on, of %d elements; want rows that are there", n, from,
+				len(x))
 		}
 		x = x[from*last : (from+n)*last]
 	}

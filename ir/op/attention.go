@@ -20,8 +20,8 @@ var ATTENTION = declare(Spec{
 		"cap · tanh(s / cap). With flags=2 the result is partial, " +
 		"(acc[hd], m, l) per head: acc is not divided by l, and m is the largest score in natural units. A " +
 		"task without any row yields acc = 0, m = −Inf and l = 0. Where rows of the cache are integers with a scale, " +
-		"k_row and v_row are taken as KV_APPEND rounds them. With count, the result is that of so many queries of q, " +
-		"from query first on.",
+		"k_row and v_row are taken as KV_APPEND rounds them. With rows, the result is that of so many queries of q, " +
+		"from query first_row on.",
 	Params: []Param{
 		need(headDim), need(heads), need(kvHeads), need(scale),
 		{Key: "flags", Lo: -MaxInt, Hi: MaxInt, Doc: "2: the result is partial; other bits say nothing"},
@@ -42,7 +42,7 @@ var ATTENTION = declare(Spec{
 			{Name: "k_row", Shape: "[B,nkv,hd]", Optional: true},
 			{Name: "v_row", Shape: "[B,nkv,hd]", Optional: true},
 		},
-		Out:   results("[B,nh,hd], or [B,nh,hd+2] with flags=2; B is count if there is one"),
+		Out:   results("[B,nh,hd], or [B,nh,hd+2] with flags=2; B is rows if there is one"),
 		Shape: attentionShape,
 	}},
 })

@@ -71,15 +71,15 @@ func (c *Call) positive(key string) int {
 	return max(1, min(n, MaxInt))
 }
 
-// rowsOf is how many of the rows of an operand are meant: count from first on, or all.
+// rowsOf is how many of the rows of an operand are meant: rows from first_row on, or all.
 func (c *Call) rowsOf(all int) int {
-	if !c.Has("count") {
-		if c.Has("first") {
-			c.Fail("has first and no parameter count, want both or none")
+	if !c.Has("rows") {
+		if c.Has("first_row") {
+			c.Fail("has first_row and no parameter rows, want both or none")
 		}
 		return all
 	}
-	from, n := c.Int("first", 0), c.Int("count", 0)
+	from, n := c.Int("first_row", 0), c.Int("rows", 0)
 	if from < 0 || n < 1 || n > all-from {
 		c.Fail("takes %d rows from row %d on, of %d; want rows that are there", n, from, all)
 	}

@@ -121,6 +121,6 @@ var (
 
 	first = Param{Key: "first", Lo: 0, Hi: MaxInt, Doc: "the number of the first element of the operand"}
 
-	firstRow = Param{Key: "first", Lo: 0, Hi: MaxInt, Doc: "the first row that is meant; needs count"}
-	rowCount = Param{Key: "count", Lo: 1, Hi: MaxInt, Doc: "how many rows are meant; without it all are"}
+	firstRow = Param{Key: "first_row", Lo: 0, Hi: MaxInt, Doc: "the first row that is meant; needs rows"}
+	rowCount = Param{Key: "rows", Lo: 1, Hi: MaxInt, Doc: "how many rows are meant; without it all are"}
 )

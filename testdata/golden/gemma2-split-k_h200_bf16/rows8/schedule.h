@@ -244,9 +244,9 @@ namespace amk {
 // ---- what depends on the features; scratch is counted in floats -------------------------------
 constexpr int kAttentionHeads = AMK_TENSOR_CORES ? 8 : 4;  // heads a warp keeps results of
 constexpr int kAttentionScratch = 8 * kAttentionHeads * 36;  // 8 warps, padded head and 4
-constexpr int kUnitScratch = AMK_TENSOR_CORES ? 7168 : 768;  // bytes: q heads, a cache block
+constexpr int kUnitScratch = AMK_TENSOR_CORES ? 7168 : 8192;  // bytes: q heads, a cache block
 constexpr int kDigitScratch = 16;  // bytes: a vector in fixed point
-constexpr int kVectorScratch = AMK_TENSOR_CORES ? 4 : 128;  // activations, without tensor cores
+constexpr int kVectorScratch = AMK_TENSOR_CORES ? 4 : 1024;  // activations of all tokens
 constexpr bool kCacheFragments = kFragmentCache && AMK_TENSOR_CORES;  // without a fallback
 
 }  // namespace amk

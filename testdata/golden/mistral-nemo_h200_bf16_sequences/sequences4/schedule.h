@@ -222,7 +222,7 @@ constexpr int kAttentionHeads = 2;  // heads a warp keeps results of
 constexpr int kAttentionScratch = 8 * kAttentionHeads * 20;  // 8 warps, padded head and 4
 constexpr int kUnitScratch = AMK_TENSOR_CORES ? 1152 : 256;  // bytes: q heads, a cache block
 constexpr int kDigitScratch = 16;  // bytes: a vector in fixed point
-constexpr int kVectorScratch = AMK_TENSOR_CORES ? 4 : 96;  // activations, without tensor cores
+constexpr int kVectorScratch = AMK_TENSOR_CORES ? 4 : 384;  // activations of all tokens
 constexpr bool kCacheFragments = kFragmentCache && AMK_TENSOR_CORES;  // without a fallback
 
 }  // namespace amk

@@ -245,9 +245,9 @@ namespace amk {
 // ---- what depends on the features; scratch is counted in floats -------------------------------
 constexpr int kAttentionHeads = AMK_TENSOR_CORES ? 8 : 2;  // heads a warp keeps results of
 constexpr int kAttentionScratch = 8 * kAttentionHeads * 68;  // 8 warps, padded head and 4
-constexpr int kUnitScratch = AMK_TENSOR_CORES ? 10752 : 1024;  // bytes: q heads, a cache block
+constexpr int kUnitScratch = AMK_TENSOR_CORES ? 10752 : 12288;  // bytes: q heads, a cache block
 constexpr int kDigitScratch = 16;  // bytes: a vector in fixed point
-constexpr int kVectorScratch = AMK_TENSOR_CORES ? 4 : 704;  // activations, without tensor cores
+constexpr int kVectorScratch = AMK_TENSOR_CORES ? 4 : 5632;  // activations of all tokens
 constexpr bool kCacheFragments = kFragmentCache && AMK_TENSOR_CORES;  // without a fallback
 
 }  // namespace amk
