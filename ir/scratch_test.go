@@ -116,7 +116,7 @@ func TestCompactScratch(t *testing.T) {
 	s = ir.ScratchIn(101376, 16384, &wide, true, ir.Kept{Rows: 56}, 3072, 9216)
 	require.True(t, s.Compact)
 	require.Equal(t, 2, s.Slots(101376, 16384))
-	require.Equal(t, 2*3*272+64*256+4*8*4*258, s.AttentionBytes())
+	require.Equal(t, 2*3*272+64*256+4*8*4*262, s.AttentionBytes())
 
 	// Columns that are no whole quarters are kept with tensor cores too.
 	s = ir.CompactScratchOf(&wide, true, ir.Kept{Rows: 56}, 3072, 9218)
