@@ -113,6 +113,8 @@ class Plan(unittest.TestCase):
     def test_builds_of_one_name_are_one_build(self):
         seen = {}
         for task in results.tasks([], []):
+            if task.section == "first_answer":  # which compiles checkpoints of a hub's cache by itself
+                continue
             for case, _ in ((task.case, ()), *task.also):
                 if case.seed is not None:
                     self.assertEqual(seen.setdefault(case.key, case), case, task.id)

@@ -1,6 +1,7 @@
 package codegen
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -148,7 +149,8 @@ func (b *builder) fields(s *ir.Stage, kind body, at site) ([]field, error) {
 		add("bool", "kEmpty", fmt.Sprint(d.Empty), emptyNote(d.Empty))
 		warps := knobs.Warps.Of(&b.p.Config, s.Role)
 		f := b.matrix(s, at).Format()
-		if err := b.checkGEMV(s, f, b.rangeExtent(op(s, ir.GEMV).In[1].Dims[1]), warps); err != nil {
+		columns := b.rangeExtent(op(s, ir.GEMV).In[1].Dims[1])
+		if err := cmp.Or(b.checkGEMV(s, f, columns, warps), b.checkReadAgain(s, at, f, columns, warps)); err != nil {
 			return nil, err
 		}
 		for _, k := range knobs.StageConstants() {

@@ -1,0 +1,61 @@
+package codegen
+
+import (
+	"slices"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+	"amkc/ir/format"
+	"amkc/knobs"
+)
+
+// flushRows are those that an SM finishes at once, and slabColumns those that a product without tensor cores reads at
+// once in a pass of several tokens, or more.
+const (
+	flushRows   = 64
+	slabColumns = 1024
+)
+
+// checkReadAgain: in a pass of several tokens, a product whose columns are several slabs reads its vector once for each
+// flush, and so again after rows have been handed over. The proof has it read before that (rule 1 of
+// docs/memory-model.md). What reads rows of all SMs acts when all are handed over; a unit of attention reads those of
+// its head alone, and might write over the vector while another SM is still to read it. So nothing that attention makes
+// may lie on a page of that vector.
+func (b *builder) checkReadAgain(s *ir.Stage, at site, f format.Format, columns, warps int) error {
+	several := columns > slabColumns
+	if b.usesMMA() && columns%4 == 0 {
+		several = ir.Slabs(f.Geometry(), columns, knobs.ChunkBytes.Of(&b.p.Config), warps) > 1
+	}
+	most := 0
+	for layer := range b.p.Model.Layers {
+		for _, span := range s.Dist.Tasks(layer) {
+			most = max(most, span.B-span.A)
+		}
+	}
+	if b.tokens == 1 || !several || most <= flushRows {
+		return nil
+	}
+	in := b.buffer(s.Ops[0].In[0].Buf, at)
+	if in == nil {
+		return nil
+	}
+	var err error
+	for i := range b.p.Variants {
+		b.p.Variants[i].Each(func(other *ir.Stage, l *ir.Loop) {
+			for _, code := range []ir.Opcode{ir.ATTENTION, ir.AttentionCombine} {
+				out := b.buffer(buf(op(other, code).Out, 0), site{loop: l})
+				if err != nil || out == nil {
+					continue
+				}
+				k := slices.IndexFunc(out.Pages, func(page string) bool { return slices.Contains(in.Pages, page) })
+				if k >= 0 {
+					err = diag.Errorf(codeStage, "stage "+s.Name, "reads %s once for each %d of its up to %d rows on "+
+						"an SM, and %s lies on the same page %s, which units of attention may write before; want "+
+						"page_allocation of none, or passes of one token", in.Name, flushRows, most, out.Name,
+						out.Pages[k])
+				}
+			}
+		})
+	}
+	return err
+}
