@@ -32,6 +32,9 @@ func attention(w *worker, o *op) error {
 	}
 	scores := w.alloc(len(a.keys.rows) + a.batch)
 	first, count := o.src.IntAt("first_row", 0, 0), o.src.IntAt("rows", 0, a.batch)
+	if o.src.Has("first_row") && !o.src.Has("rows") {
+		return w.misfit(o, noRows)
+	}
 	if first < 0 || count < 1 || count > a.batch-first {
 		return w.misfit(o, "takes %d queries from query %d on, of %d; want queries that are there", count, first,
 			a.batch)
@@ -340,10 +343,15 @@ func share(m, l, top float32) float32 {
 	return exp(m - top)
 }
 
+const noRows = "has first_row and no parameter rows, want both or none"
+
 // kvAppend writes rows of the cache: those of the step, kept for the steps to come. Where the rows are dealt out, x has
 // all of them, and those of other tasks are left out.
 func kvAppend(w *worker, o *op) error {
 	out := &o.out[0]
+	if o.src.Has("first_row") && !o.src.Has("rows") {
+		return w.misfit(o, noRows)
+	}
 	if out.st != nil && out.n == 0 {
 		w.bits(&o.in[0]) // the rows are another task's, but who waits for them polls them
 		return nil

@@ -119,9 +119,9 @@ func TestRunAhead(t *testing.T) {
 	}{
 		{"rows below pos", 0, "", func(m mutant) { rows(m, "L00.attn.u000", pos) }},
 		{"some of the rows below pos", 0, "", func(m mutant) { rows(m, "L00.attn.u000", pos.Min(ir.Int(20))) }},
-		{"the row of this step", 0, "the kernel copies L00.kv[0,0:pos+1,0,0:8], operand 2 of ATTENTION_TILE (in " +
-			"whole blocks of 16 rows), ahead of every wait of the step, and at pos 0 L00.attn.u000 (sm 0) writes " +
-			"L00.kv[0,pos,0,0:8] in the same step; read the rows below pos", func(m mutant) {
+		{"the row of this step", 0, "the kernel copies L00.kv[0,0:pos+1,0,0:8], operand 2 of ATTENTION_TILE, " +
+			"ahead of every wait of the step, and at pos 0 L00.attn.u000 (sm 0) writes L00.kv[0,pos,0,0:8] in the same " +
+			"step; read the rows below pos", func(m mutant) {
 			task := m.task("L00.attn.u000") // append first, then read what was appended
 			task.Ops = []ir.FlatOp{task.Ops[1], task.Ops[2], task.Ops[0]}
 			for _, k := range []int{1, 2} {
@@ -149,7 +149,7 @@ func TestRunAhead(t *testing.T) {
 				}
 			}
 		}},
-		{"a block that another unit appends to", 1, "at pos 33 L00.part.u001", func(m mutant) {
+		{"a block of two units", 1, "in blocks of 16 rows, which hold rows of other parts too", func(m mutant) {
 			// All shares are of 8 rows: blocks of 16 hold rows of both units.
 			for i := range m.Tasks {
 				for k := range m.Tasks[i].Ops {

@@ -31,6 +31,31 @@ var ofModel = []elsewhere{
 			}
 		}
 	}), notEmitted},
+	{kernel.CodeRunAhead, "in blocks of 16 rows, which hold rows of other parts too", "the kernel has no code for it",
+		golden(func(p *ir.Program) {
+			inVariants(p, func(v *ir.Variant) {
+				st := stageOf(v, "L{i}.part")
+				if st == nil {
+					return
+				}
+				for k := range st.Ops {
+					op := &st.Ops[k]
+					op.In, op.Out, op.Params = cloneViews(op.In), cloneViews(op.Out), slices.Clone(op.Params)
+					for _, o := range slices.Concat(op.In, op.Out) {
+						for d := range o.Dims {
+							if o.Dims[d].Shared() {
+								o.Dims[d].Block = 8
+							}
+						}
+					}
+					for i := range op.Params {
+						if op.Params[i].Key == "block" {
+							op.Params[i].Int = ir.Int(8)
+						}
+					}
+				}
+			})
+		}), notEmitted},
 	{kernel.CodeModel, "there are 4 caches", "the kernel takes the number of caches from the model's facts",
 		golden(func(p *ir.Program) {
 			more := p.Buffers[slices.IndexFunc(p.Buffers, func(b ir.Buffer) bool { return b.Kind == ir.KVCache })]

@@ -82,8 +82,8 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// The kernel copies whole blocks of rows. Those of a window are of one part, and so nothing that another part appends
-// is among them; where parts share blocks, that is refused.
+// The kernel copies whole blocks of rows, and does not tell parts apart within one. Those of a window are of one part;
+// where parts share blocks, that is refused.
 func TestWindowsAreCopiedInBlocks(t *testing.T) {
 	text := attending("max(0,pos-40):pos", 4, 256)
 	at := func(block string) validate.Report {

@@ -35,7 +35,8 @@ Lower the model for one token per pass, or prove the program for the reference V
 The kernel reads matrices, norms and tables ahead of every wait, also of those of the step before, and the keys and
 values of ATTENTION_TILE from the end of the last step on. No edge orders these reads, so nothing may write what they
 read: matrices, norms and tables are WEIGHT or CONST, and no task of the step writes keys or values that attention
-reads, wherever they are and whatever it waits for.
+reads, wherever they are and whatever it waits for. Cache layouts keep 16 rows in a block, and whole blocks are
+copied: rows are dealt out to parts in multiples of 16.
 
     L00.attn[0:64] = ATTENTION_TILE(L00.q[0:64], L00.kv[0,0:pos+1,0,0:64], L00.kv[0,0:pos+1,1,0:64]) ...`+
 		`   # reads row pos

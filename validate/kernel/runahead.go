@@ -20,10 +20,13 @@ import (
 //     space: an edge that orders such a write before the task that attends does not order it before the copy. The
 //     cache layouts keep 16 rows in a block, and blocks are copied whole. Rows of them that the view has not, such as
 //     those from pos on, may be written meanwhile: the kernel takes nothing of what it copies of them
-//     (docs/memory-model.md).
+//     (docs/memory-model.md). It does not tell parts apart within a block.
 //
 // That the rows of a cache are those of the steps before is what step.go and appends.go prove: everything of a step
 // is happens-before its end, which every SM waits for, and every step appends the rows that later ones read.
+
+// cacheBlock is the number of rows that lie and are copied together in the cache layouts.
+const cacheBlock = 16
 
 // CheckReads: what the kernel reads ahead of the waits, no task of the step writes.
 func (p *contract) CheckReads() {
@@ -137,7 +140,20 @@ func (c *traffic) same(o *traffic) bool {
 // checkStreamed compares what is streamed with what is written. Heads and shares split both into groups that cannot
 // meet, so that few pairs are left.
 func (p *contract) checkStreamed(b *ir.Buffer, c *traffic) {
-	key := groupBy(c, views.RowsDim(b)) // a buffer of less than three dimensions has none for rows
+	rows := views.RowsDim(b) // a buffer of less than three dimensions has none for rows
+	if b.Layout.Kind == ir.KVBlock16 || b.Layout.Kind == ir.KVRows16 {
+		for i := range c.reads {
+			if r := &c.reads[i]; r.dims[rows].Shared() && r.dims[rows].Block%cacheBlock != 0 {
+				d := p.Errorf(CodeRunAhead, p.Task(r.task), "the kernel copies %s%s, operand %d of %s, in blocks of %d "+
+					"rows, which hold rows of other parts too", b.Name, views.String(r.dims), r.operand+1, r.op,
+					cacheBlock)
+				d.Buffer = b.Name
+				d.Suggest("deal rows out in multiples of %d", cacheBlock)
+				return
+			}
+		}
+	}
+	key := groupBy(c, rows)
 	writes := map[views.Key][]*streamedView{}
 	for i := range c.writes {
 		w := &c.writes[i]

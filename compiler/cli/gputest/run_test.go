@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -112,6 +113,7 @@ func TestRunModel(t *testing.T) {
 	require.Equal(t, "cuda", got.Device)
 	builds, err := os.ReadDir(os.Getenv(compiler.CacheVariable))
 	require.NoError(t, err)
+	builds = slices.DeleteFunc(builds, func(e os.DirEntry) bool { return e.Name() == "weights" }) // which builds share
 	require.Len(t, builds, 1)
 	require.Equal(t, builds[0].Name(), filepath.Base(got.Build))
 	code, _, stderr = amkc("verify", got.Build)
@@ -140,9 +142,10 @@ func TestRunModelElsewhere(t *testing.T) {
 	// The flags of compiling say nothing about a build.
 	code, _, _ = amkc(args...)
 	require.Equal(t, 0, code)
-	builds, err := filepath.Glob(os.Getenv(compiler.CacheVariable) + "/*")
+	builds, err := filepath.Glob(os.Getenv(compiler.CacheVariable) + "/*/amkc.manifest.json")
 	require.NoError(t, err)
 	require.Len(t, builds, 1)
+	builds[0] = filepath.Dir(builds[0])
 	code, _, stderr = amkc("run", builds[0], "--prompt-ids", "5", "--max-seq", "8", "--device", "cuda")
 	require.Equal(t, 2, code)
 	require.Contains(t, stderr, "--max-seq says how to compile a model")

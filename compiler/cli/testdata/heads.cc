@@ -17,8 +17,8 @@ struct Form : Attn {
   static constexpr bool kNormShifted = kNorm == Norm::kShifted, kNormCentred = kNormShifted || kNorm == Norm::kCentred;
   static constexpr int kAngles = 0;
 };
-constexpr int kRows = (kHeads + 2 * kKVHeads) * kHeadDim, kUnitRows = (kGroupHeads + 2) * kHeadDim;
-static float qkv[kRows], got[kUnitRows];
+constexpr int kRows = (kHeads + 2 * kKVHeads) * kHeadDim, kOfUnit = (kGroupHeads + 2) * kHeadDim;
+static float qkv[kRows], got[kOfUnit];
 static u8 exchange[kExchangeBytes];
 alignas(16) static WeightElement::Bits q_gain[kHeads * kHeadDim], k_gain[kKVHeads * kHeadDim],
     q_shift[kHeads * kHeadDim], k_shift[kKVHeads * kHeadDim];
@@ -45,7 +45,7 @@ static double by_definition(int first, int d, int whole, int all, const WeightEl
 template <class S>
 static void compare(int unit) {
   const double slack = Element::kBytes == 2 ? 0x1p-8 : 0x1p-20;
-  for (int e = 0; e < kUnitRows; ++e) {
+  for (int e = 0; e < kOfUnit; ++e) {
     const int h = e / kHeadDim, d = e % kHeadDim;
     double want = qkv[v_row(unit) + d];
     if (h < kGroupHeads) {
@@ -69,14 +69,15 @@ static void read(C& c) {
 #if AMK_TENSOR_CORES
     UnitReader<S, NormedHeads> reader(c, heads, u);
     auto words = quad_poll<reader.kQuads>(page_copy(c, heads.in), [&](int i) {
-      const int quad = reader.quad(c.tid, i);
-      return quad < kUnitQuads ? unit_word(u.head(), quad) : -1;
+      const UnitQuad quad = reader.quad(c.tid, i);
+      return quad.is_there() ? unit_word(u.head(), quad) : -1;
     });
     reader.poll(c, heads, u, words);
     reader.take(c, words);
     for (int i = 0; i < reader.kQuads; ++i) {
-      const int e = reader.quad(c.tid, i) * 4;
-      if (e >= kUnitRows) continue;
+      const UnitQuad quad = reader.quad(c.tid, i);
+      const int e = quad.quad * 4;
+      if (!quad.is_there()) continue;
       const uint2 four = reader.values(words, i);
       for (int j = 0; j < 4; ++j) got[e + j] = Element::to_float(u16((j < 2 ? four.x : four.y) >> j % 2 * 16));
     }

@@ -179,7 +179,7 @@ static void attention(const char* name) {
       for (sm = 0; sm < kSMs; ++sm)
         if (units_of<S>(sm, 0).count() > 0) run_block(attend_on_sm<S>);
       for (int token = 0; token < kTokens; ++token)
-        for (int unit = 0; unit < S::kUnits; ++unit)
+        for (int unit = 0; unit < kKVHeads * S::kSplits; ++unit)
           for (int head = 0; head < kGroupHeads; ++head)
             for (int dim = 0; dim < kHeadDim + (S::kSplits > 1 ? 2 : 0); ++dim) {
               const int of_token = (unit * kGroupHeads + head) * kHeadDim + dim;
