@@ -352,11 +352,20 @@ func kvAppend(w *worker, o *op) error {
 	if o.src.Has("first_row") && !o.src.Has("rows") {
 		return w.misfit(o, noRows)
 	}
-	if out.st != nil && out.n == 0 {
-		w.bits(&o.in[0]) // the rows are another task's, but who waits for them polls them
-		return nil
+	given, _ := w.bits(&o.in[0])
+	from, n, last := 0, 0, w.last(&o.in[0])
+	some := o.src.Has("rows")
+	if some {
+		from, n = o.src.IntAt("first_row", 0, 0), o.src.IntAt("rows", 0, 0)
+		if from < 0 || n < 1 || last < 1 || n > len(given)/last-from {
+			return w.misfit(o, "takes %d rows from row %d on, of %d elements; want rows that are there", n, from,
+				len(given))
+		}
 	}
-	scaled, some := out.st != nil && out.st.rows != nil, o.src.Has("rows")
+	if out.st != nil && out.n == 0 {
+		return nil // the rows are another task's, but who waits for them polls them
+	}
+	scaled := out.st != nil && out.st.rows != nil
 	if !scaled && !some && (out.st == nil || !out.dealt()) {
 		return copyElements(w, o)
 	}
@@ -365,11 +374,6 @@ func kvAppend(w *worker, o *op) error {
 		x = w.exchanged(&o.in[0], out)
 	}
 	if some {
-		from, n, last := o.src.IntAt("first_row", 0, 0), o.src.IntAt("rows", 0, 0), w.last(&o.in[0])
-		if from < 0 || n < 1 || last < 1 || n > len(x)/last-from {
-			return w.misfit(o, "takes %d rows from row %d on, of %d elements; want rows that are there", n, from,
-				len(x))
-		}
 		x = x[from*last : (from+n)*last]
 	}
 	if out.st == nil || !out.dealt() {
