@@ -144,8 +144,8 @@ func (p *contract) checkStreamed(b *ir.Buffer, c *traffic) {
 	if b.Layout.Kind == ir.KVBlock16 || b.Layout.Kind == ir.KVRows16 {
 		for i := range c.reads {
 			if r := &c.reads[i]; r.dims[rows].Shared() && r.dims[rows].Block%cacheBlock != 0 {
-				d := p.Errorf(CodeRunAhead, p.Task(r.task), "the kernel copies %s%s, operand %d of %s, in blocks of %d "+
-					"rows, which hold rows of other parts too", b.Name, views.String(r.dims), r.operand+1, r.op,
+				d := p.Errorf(CodeRunAhead, p.Task(r.task), "the kernel copies %s%s, operand %d of %s, in blocks "+
+					"of %d rows, which hold rows of other parts too", b.Name, views.String(r.dims), r.operand+1, r.op,
 					cacheBlock)
 				d.Buffer = b.Name
 				d.Suggest("deal rows out in multiples of %d", cacheBlock)
