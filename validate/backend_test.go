@@ -120,8 +120,8 @@ func TestRunAhead(t *testing.T) {
 		{"rows below pos", 0, "", func(m mutant) { rows(m, "L00.attn.u000", pos) }},
 		{"some of the rows below pos", 0, "", func(m mutant) { rows(m, "L00.attn.u000", pos.Min(ir.Int(20))) }},
 		{"the row of this step", 0, "the kernel copies L00.kv[0,0:pos+1,0,0:8], operand 2 of ATTENTION_TILE, " +
-			"ahead of every wait of the step, and at pos 0 L00.attn.u000 (sm 0) writes L00.kv[0,pos,0,0:8] in the same " +
-			"step; read the rows below pos", func(m mutant) {
+			"ahead of every wait of the step, and at pos 0 L00.attn.u000 (sm 0) writes L00.kv[0,pos,0,0:8] in the " +
+			"same step; read the rows below pos", func(m mutant) {
 			task := m.task("L00.attn.u000") // append first, then read what was appended
 			task.Ops = []ir.FlatOp{task.Ops[1], task.Ops[2], task.Ops[0]}
 			for _, k := range []int{1, 2} {
