@@ -19,6 +19,7 @@ const (
 	wideResultBytes   = consumerWarps * tokenTile * 32 * 4 // and other sums of a warp, with wgmma
 	partSubs          = 4                                  // quads of a part of a quantised matrix's operand
 	promptAlign       = 1024                               // bytes
+	promptScratch     = 256                                // bytes (context.cuh)
 )
 
 // A promptProduct is what the kernel for prompts needs to know of a matrix stage.
@@ -40,7 +41,8 @@ func (b *builder) promptTokens() int {
 		m.Cache != m.Weights && m.Cache != ir.I8, b.mostMatrices() > promptMatrices(m):
 		return 0
 	}
-	ring := b.slots*knobs.ChunkBytes.Of(&b.p.Config) - aligned(8*promptMatrices(m)) - promptResultBytes
+	shared := knobs.BlockBytes(&b.p.Config, b.p.Target) / 256 * 256
+	ring := shared - promptScratch - aligned(8*promptMatrices(m)) - promptResultBytes
 	if b.d.WGMMA() {
 		ring -= wideResultBytes
 	}

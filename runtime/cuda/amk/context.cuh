@@ -138,6 +138,31 @@ __device__ __forceinline__ Scratch& block_scratch() {
   return *reinterpret_cast<Scratch*>(block_ring() + kRingSlots * kSlotBytes);
 }
 
+#if AMK_PROMPT
+// Shared memory of a block that reads prompts, besides what stages pass through it. codegen counts
+// its bytes: both change together.
+struct PromptScratch {
+  alignas(16) float squares[2][2 * kConsumerWarps];  // of two vectors at most
+  u32 aborted;  // sticky: nothing waits any more
+  // Of the launch, for a thread that waits too long.
+  u64 spin_limit_ns;
+  const u32* abort;
+  u32* abort_device;
+  Stall* stalls;
+};
+constexpr int kPromptScratchBytes = 256;  // at the end of what a block may use
+static_assert(sizeof(PromptScratch) <= kPromptScratchBytes, "codegen leaves room for it");
+constexpr u32 kPromptSharedBytes = kSharedLimit / 256 * 256;
+
+// Where a wait that takes too long finds what ends it.
+__device__ __forceinline__ PromptScratch& block_waits() {
+  return *reinterpret_cast<PromptScratch*>(block_ring() + kPromptSharedBytes -
+                                           kPromptScratchBytes);
+}
+#else
+__device__ __forceinline__ Scratch& block_waits() { return block_scratch(); }
+#endif
+
 // A page of the exchange area: copies lie kBytes apart, and SMs spread over them.
 struct Page {
   u32 offset;
@@ -306,7 +331,7 @@ struct Spin {
   // that a Spin stays in registers.
   __device__ static __noinline__ u64 slow(Wait wait, u32 stage, int layer, int step, u32 index,
                                           u32 expected, u32 polls, u64 start) {
-    Scratch& shared = block_scratch();
+    auto& shared = block_waits();
     if (*static_cast<volatile u32*>(&shared.aborted)) return kGiveUp;
     const u64 now = global_timer_ns();
     if (start == 0) start = now;

@@ -51,7 +51,7 @@ static_assert(sizeof(PromptInfo) == 24, "the host reads this struct byte by byte
 // `exchange` is the workspace, and its first word, a counter, is 0.
 struct Prompt : Recorder<false> {
   const Launch& launch;
-  Scratch& shared;
+  PromptScratch& shared;
   u8* ring;  // shared memory for operands and results of stages
   int sm;
   int tid;
@@ -72,7 +72,7 @@ struct Prompt : Recorder<false> {
 
   __device__ explicit Prompt(const Launch& l)
       : launch(l),
-        shared(block_scratch()),
+        shared(block_waits()),
         ring(block_ring() + kMatrixBytes),
         sm(blockIdx.x),
         tid(threadIdx.x),
@@ -110,7 +110,7 @@ struct Prompt : Recorder<false> {
 };
 
 // Bytes of shared memory that stages may use.
-constexpr int kPromptRing = int(kRingSlots) * kSlotBytes - kMatrixBytes;
+constexpr int kPromptRing = int(kPromptSharedBytes) - kPromptScratchBytes - kMatrixBytes;
 
 // All blocks of the pass have come here, and each sees what the others have written before. A block
 // that gives up goes on: what it computes is garbage, which the host throws away. A pass that makes

@@ -61,7 +61,7 @@ __device__ __forceinline__ const u16* append(Prompt& c, const PlainHeads heads, 
 struct TokenView {
   struct {
     float2 (*rotation)[kPromptTokens][kHeadDim / 2];  // of which the first token is this one
-    decltype(Scratch::squares)& squares;
+    decltype(PromptScratch::squares)& squares;
   } shared;
   int tid, warp, lane;
   u32& norms;

@@ -161,6 +161,17 @@ __device__ __forceinline__ void embed_replicated(C& c, const u8* table) {
 // looks fresh.
 constexpr int kVoid = -1;
 
+// Notes where a thread of the block that waits too long finds what ends its wait. One thread calls
+// it, once.
+template <class Waits>
+__device__ __forceinline__ void init_waits(const Launch& launch, Waits& w) {
+  w.aborted = 0;
+  w.spin_limit_ns = launch.spin_limit_ns;
+  w.abort = launch.abort;
+  w.abort_device = launch.abort_device;
+  w.stalls = launch.stalls;
+}
+
 // Prepares a block's scratch. All threads call it, once.
 __device__ __forceinline__ void init_scratch(const Launch& launch, Scratch& s) {
   if (threadIdx.x == 0) {
@@ -175,11 +186,8 @@ __device__ __forceinline__ void init_scratch(const Launch& launch, Scratch& s) {
       s.token[token] = forced >= 0 ? forced : launch.token;
       s.chosen[token] = kVoid;
     }
-    s.spin_limit_ns = launch.spin_limit_ns;
-    s.abort = launch.abort;
-    s.abort_device = launch.abort_device;
-    s.stalls = launch.stalls;
-    s.aborted = s.acquired_step = s.stop = s.issued = s.prefetches = 0;
+    init_waits(launch, s);
+    s.acquired_step = s.stop = s.issued = s.prefetches = 0;
   }
   __syncthreads();
 }
