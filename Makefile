@@ -4,8 +4,8 @@ PYTHON ?= python3
 # Into a folder of this repository, so that what pip says of the user's own packages is beside the point.
 PIP := $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore
 
-.PHONY: build cuda demo library test test-go test-python race long engines chat-templates openai soundness
-.PHONY: soundness-merge fuzz kernels
+.PHONY: build cuda demo library test test-all test-go test-python race long engines chat-templates openai
+.PHONY: soundness soundness-merge fuzz kernels
 .PHONY: looping results experiments results-tools lint goldens clean
 
 # The modules that a launcher carries come from the module cache; embedding them makes amkc independent of it.
@@ -38,16 +38,19 @@ library: build
 	CGO_ENABLED=1 go build -trimpath -buildvcs=false -buildmode=c-shared -o dist/libamkref.so ./cmd/libamkref
 	AMK_LIBRARY=dist/libamkref.so PYTHONDONTWRITEBYTECODE=1 $(PYTHON) cmd/libamkref/test_library.py
 
-# Fast tests: the Go packages and the Python scripts, which need numpy and get it in a folder that git ignores. Processor
-# time is what they have little of: what they write lies in memory, go vet is left to make lint, a heap may grow to nine
-# times what lives in it, packages are compiled as make build compiles them, and so once, and the binaries of 50 packages
-# are linked without what debuggers read. Half of the time of the Python scripts is waiting for processes, so they run
-# beside the Go packages.
+# The Go packages and the Python scripts, which need numpy and get it in a folder that git ignores. `make test` leaves out
+# the tests of Go that take seconds each, `make test-all` runs them too. Processor time is what they have little of: what
+# they write lies in memory, go vet is left to make lint, a heap may grow to nine times what lives in it, packages are
+# compiled as make build compiles them, and so once, and the binaries of 50 packages are linked without what debuggers
+# read. Half of the time of the Python scripts is waiting for processes, so they run beside the Go packages.
 test: build .python/numpy
+	@scripts/in_memory.sh $(MAKE) --no-print-directory -j2 test-go test-python SHORT=-short
+
+test-all: build .python/numpy
 	@scripts/in_memory.sh $(MAKE) --no-print-directory -j2 test-go test-python
 
 test-go:
-	CGO_ENABLED=0 GOGC=800 GOMEMLIMIT=2GiB go test -trimpath -vet=off -ldflags='-s -w' ./...
+	CGO_ENABLED=0 GOGC=800 GOMEMLIMIT=2GiB go test -trimpath -vet=off -ldflags='-s -w' $(SHORT) ./...
 
 test-python:
 	PYTHONPATH=.python $(PYTHON) -m unittest discover -q -s bench -p 'test_*.py'
@@ -63,7 +66,7 @@ race:
 # The same tests on more programs, models and files, and those that take minutes; CONTRIBUTING.md says what runs where.
 long: build
 	AMKC_LONG=1 go test -timeout 60m ./...
-	@$(MAKE) --no-print-directory engines chat-templates openai
+	@$(MAKE) --no-print-directory engines chat-templates openai kernels FLAGS=--all
 
 # Campaigns on Slurm, on Ray and by way of MCP from Python, all on this machine, and the Kubernetes manifests against
 # the schema of the API. Slurm comes from the packages of Debian, which takes root where it is not there yet.
@@ -122,7 +125,7 @@ fuzz:
 	$(PYTHON) scripts/fuzz.py --time $(FUZZTIME) --workers $(FUZZWORKERS) $(FUZZERS)
 
 # A million programs, judged by validate and by the oracles that run them; writes docs/results/soundness.md. Half an
-# hour to three quarters on two cores; `make test` judges 1,000, `make long` 20,000. PIECE=2/8 judges one of eight
+# hour to three quarters on two cores; `make test-all` judges 1,000, `make long` 20,000. PIECE=2/8 judges one of eight
 # pieces, on whatever machine and whenever there is time, and leaves what it has counted in dist/soundness; of all
 # pieces, make soundness-merge writes the report.
 SOUNDNESS := go test ./internal/soundness -run 'Population$$' -timeout 5h -programs 1000000 -v
@@ -141,9 +144,9 @@ soundness-merge:
 looping: cuda
 	go test ./internal/loopsize -run Report -timeout 2h -report $(CURDIR)/docs/results -v
 
-# Compile the emitted CUDA, warnings as errors, for every architecture amkc supports.
+# Compile the emitted CUDA, warnings as errors, for every architecture amkc supports; more of it with FLAGS=--all.
 kernels: build cuda
-	$(PYTHON) scripts/kernels.py
+	$(PYTHON) scripts/kernels.py $(FLAGS)
 
 # On a machine with a GPU, nvcc, PyTorch and transformers: everything docs/results and BENCHMARKS.md report.
 results:

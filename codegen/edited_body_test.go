@@ -19,6 +19,9 @@ import (
 // them: codegen emits only programs of which every task waits for the stage before its own, which is what the kernel
 // does. AMKC_LONG tries many more edits, and else it is every second one of a wait or a signal.
 func TestEditedBodies(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	raw, err := os.ReadFile("../testdata/golden/llama-gqa_t4_fp16_split/schedule.amk")
 	require.NoError(t, err)
 	flagged := string(raw)

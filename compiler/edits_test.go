@@ -159,6 +159,9 @@ func editCases(t testing.TB) []editCase {
 // the edit is refused with a code. Only fields that are known to say nothing of the code are neither. AMKC_LONG tries
 // every edit, and else some forty of each program are tried.
 func TestNoSilentEdits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	used := map[string]bool{}
 	long := os.Getenv("AMKC_LONG") != ""
 	counts := map[string]int{}

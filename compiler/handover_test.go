@@ -24,6 +24,9 @@ func TestEqualKeysOfManifest(t *testing.T) {
 // A build that is handed over can have anything in place of each of its files. Verify finds it, and never waits. With
 // AMKC_LONG that is tried with every file, and else with every 80th.
 func TestAnythingInPlaceOfAFile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	good := goodBuild(t)
 	elsewhere := t.TempDir()
 	stride := 80

@@ -52,6 +52,9 @@ const publishedDocument = "../docs/models.md"
 // kernel has room depends on the widths of a model, and neither on its layers nor on its vocabulary: AMKC_LONG
 // compiles and proves all of it.
 func TestPublishedModels(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	models := publishedModels(t)
 	columns := make([][]string, len(publishedTargets)) // for each target and model "", or the reason
 	t.Run("compile", func(t *testing.T) {

@@ -51,6 +51,9 @@ func readBackOf(t testing.TB, p *ir.Program) *ir.Program {
 // each model in every dtype and with every configuration. Else it is one dtype and one target by default, and every
 // 24th of the other configurations, each model with others.
 func TestEveryBuildReadsBack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	knobs := func(groups map[string]map[string]int) ir.ScheduleConfig { return ir.ScheduleConfig{Tiling: groups} }
 	configs := []struct {
 		name   string

@@ -36,6 +36,9 @@ func passOf(t *testing.T, model string, rows int, edit func(o *Options)) *ir.Pro
 // the kernel takes; and such a program says nothing that the program of one token and the number of rows do not. The
 // models take the numbers of rows in turn; AMKC_LONG asks for all of each.
 func TestPassesOfTheKernel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	integers, half, full := ir.I8, ir.F16, ir.F32
 	for i, c := range []struct {
 		model, weights string

@@ -19,6 +19,9 @@ import (
 // split or not, and says nothing that the program of one token and the number of sequences do not. Every model is
 // asked with every way to split and every number of sequences, but only AMKC_LONG asks for all pairs of the two.
 func TestSequencesOfTheKernel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	for i, model := range []string{"pycoder-5m", "zoo/gemma-tied", "zoo/glm-half", "zoo/granite-scaled",
 		"zoo/internlm3-biases", "zoo/llama-rope-yarn", "zoo/phi3-long", "zoo/qwen3-qknorm",
 		"zoo/mistral-window", "zoo/mistral-wide-group", "zoo/cohere-head-norms", "zoo/gemma2-split-k",

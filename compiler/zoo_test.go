@@ -25,6 +25,9 @@ var withoutBody = []struct{ prefix, target, refusal string }{
 // Every small model that is imported (TestZoo of package cli says which), and every quantised one, is emitted for a
 // target with tensor cores and for one without them, and reads back, but for those of withoutBody.
 func TestEveryZooModelIsEmitted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	dirs, err := filepath.Glob(filepath.Join(root, "models", "zoo", "*"))
 	require.NoError(t, err)
 	quantised, err := filepath.Glob(filepath.Join(root, "models", "quantised", "models", "*"))

@@ -298,6 +298,9 @@ func TestConfig(t *testing.T) {
 
 // TestHostile gives the readers files that would cost a careless one quadratic time, memory or its stack.
 func TestHostile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	const size = 2 << 20
 	fill := func(s string) string { return strings.Repeat(s, size/len(s)) }
 	op := "amk 2.0\nvariant v pos 0..1\nstage s whole extent=1\n"

@@ -139,7 +139,7 @@ transformers %s computes the logits of all positions before and after, with the 
 amkc on the reference VM. A flip moves logits, or is inert and leaves every bit of them, whether attention is
 eager or what transformers takes by default. What moves them is followed, with logits within 1e-4 of those of
 transformers (times the largest logit, where that is more than 1), or refused with a code; nothing is ignored.
-TICKmake testTICK holds the importers to it without Python.
+TICKmake test-allTICK holds the importers to it without Python.
 
 Fields are those that the config class declares, that its constructor takes under former names, and that are read from
 a config while a model is built and run; generation's are left aside. Each is flipped in a config as transformers 5

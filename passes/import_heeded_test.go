@@ -49,6 +49,9 @@ func otherValues(t testing.TB) map[string][]json.RawMessage {
 // any family gives the field one means another model or is refused. So no field is on a list and then forgotten,
 // transformers' class of the family having it or not.
 func TestNoFieldIsIgnored(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	const ofNoKind = `[[[]]]`
 	values := otherValues(t)
 	for _, f := range Families {

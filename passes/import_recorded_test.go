@@ -110,6 +110,9 @@ func codesOf(err error) string {
 // Each value of each field of each family that transformers loads is followed or refused, as when its logits were
 // compared: what moves them means another model or is refused, and nothing that was refused is accepted.
 func TestEveryFieldIsHeeded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	const again = "if these errors are right, run testdata/models/fields.py %s, which compares logits"
 	for _, f := range Families {
 		family := f.ModelType
@@ -143,6 +146,9 @@ func TestEveryFieldIsHeeded(t *testing.T) {
 // A field that a family follows has values of some kinds alone; those of all others are refused, and no value whatever
 // is more than a diagnostic.
 func TestFieldsOfAnotherKind(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	wrong := []string{`[[[]]]`, `{"rope_type": {"x": []}}`, `1e400`, `""`, `"x"`, `true`, `-1`, `1.5`, `-1e-400`,
 		`9007199254740993`, `[]`, `["x", null]`, `[1, "x"]`, `{}`, `{"full_attention": 7}`}
 	for _, f := range Families {

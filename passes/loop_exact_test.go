@@ -276,6 +276,9 @@ func (v *values) set(buf int, dims []ir.Range, value func() uint64) {
 // The same for layers of the shapes that published models have. Every element is compared, so that the larger one is
 // for AMKC_LONG.
 func TestLoopsOfRealShapesUnroll(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	shapes := []string{
 		`"hidden_size": 576, "intermediate_size": 1536, "num_attention_heads": 9, "num_key_value_heads": 3, ` +
 			`"tie_word_embeddings": true`,

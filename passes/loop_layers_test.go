@@ -199,6 +199,9 @@ func TestVariantsRollByThemselves(t *testing.T) {
 
 // Whatever differs where, what comes out unrolls to what went in.
 func TestLoopsOfRandomLayersUnroll(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 17))
 		kinds := make([]byte, 1+rng.IntN(9))

@@ -23,6 +23,9 @@ const ordered = `{"model_type": "gemma2", "hidden_size": 16, "intermediate_size"
 // a tile is no matter of the reference VM, and the grain of rows matters only where it makes other parts of columns.
 // Without AMKC_LONG, one value of each knob is tried.
 func TestOrderOfKnobs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	config := func() ir.ScheduleConfig {
 		c := ir.ScheduleConfig{}
 		knobs.SplitFrom.Set(&c, 9)

@@ -86,6 +86,9 @@ func tokenAt(s, pos, vocab int) int { return (s*31 + pos*7 + pos*pos*3 + 5) % vo
 // the other sequences are, and however many rows before it were drafts that came to nothing. Without AMKC_LONG, float32
 // is asked of the last pass alone.
 func TestRowsOfAPassAreSteps(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	for model := range severalModels {
 		for _, dtype := range []string{"float32", "bfloat16"} {
 			for _, last := range []string{"lower", "fuse", "tile", "assign", "pagecolor"} {

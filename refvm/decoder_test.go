@@ -311,6 +311,9 @@ func TestRewind(t *testing.T) {
 }
 
 func TestDecoderFootprint(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	s := odd.session(t, odd.tensors(3), Options{Record: true})
 	for pos := range 11 {
 		_, _, err := s.Step(pos)

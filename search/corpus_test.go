@@ -103,6 +103,9 @@ func TestCorpusIsASet(t *testing.T) {
 
 // What two toys teach is used for a third: the prior proposes what is fast, and nothing that is refused.
 func TestPriorProposes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	corpus, err := Gather(filepath.Join(t.TempDir(), "corpus"), []string{taught(t, "a", 1, 60), taught(t, "b", 2, 60)},
 		toyKey)
 	require.NoError(t, err)

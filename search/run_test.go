@@ -16,6 +16,9 @@ import (
 // From the least clever values a search always comes to the bottom of the basin that it begins in, and in about half of
 // the runs to that of the better one, which no single change leads to.
 func TestColdSearchFindsWhatIsThere(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	best := toyTime(knobs.Settings{"pipelining_depth": "8", "tiling.exchange.copies": "4", "tiling.ring.pace": "600",
 		"tiling.ring.run_ahead": "16", "tiling.warps.qkv": "4"})
 	found := 0

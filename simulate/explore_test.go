@@ -10,6 +10,9 @@ import (
 // The reductions change no verdict: with everything interleaved, or with a cell for every byte, it is the same. A
 // program that is too large for that is left out, and there are few. AMKC_LONG tries more of them.
 func TestReductionsChangeNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	seeds := 300
 	if os.Getenv("AMKC_LONG") != "" {
 		seeds = 1500
@@ -52,6 +55,9 @@ func TestReductionsChangeNothing(t *testing.T) {
 
 // What exploring finds, sampling mostly finds too; what it finds, exploring finds.
 func TestSamplingAgrees(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	fp := NewFootprints()
 	both, missed := 0, 0
 	for seed := range uint64(2000) {

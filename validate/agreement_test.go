@@ -16,6 +16,9 @@ import (
 // pages, for broken lowerings of toys, and for broken programs of the shape that amkc makes, at one position. AMKC_LONG
 // compares more of them.
 func TestAgreesWithReference(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	memory := []string{validate.CodeReadRace.ID, validate.CodeOverwriteRace.ID, validate.CodeWriteRace.ID,
 		validate.CodeFlaggedPlain.ID,
 		validate.CodeUnread.ID, validate.CodePollOrder.ID, validate.CodeStale.ID, validate.CodeUndefined.ID,

@@ -51,6 +51,9 @@ end
 
 // Variants share a budget of half as much again as one may need: the report is the same whichever proof ends first.
 func TestBudgetOfVariants(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	text := budgetHead + "buffer m ACTIVATION F32 [100000,5] HBM rowmajor\n"
 	for v := range 8 {
 		text += fmt.Sprintf("variant v%d pos %d..%d\ncounter step counter gpu\nstage s whole extent=1\n", v, v, v)

@@ -14,6 +14,9 @@ import (
 // The kernel has each buffer in one form: declared in any other, it is refused, also where the reference VM would run
 // the program.
 func TestEveryBufferHasOneForm(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	elsewhere := 0
 	for k := range goldenProgram(t).Buffers {
 		for dtype := ir.F32; dtype.Bits() > 0; dtype++ {

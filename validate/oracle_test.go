@@ -150,6 +150,9 @@ func defects(f *ir.Flat) bool {
 }
 
 func TestAgreesWithDefinition(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	memory := map[string]bool{}
 	for _, c := range []string{validate.CodeReadRace.ID, validate.CodeWriteRace.ID, validate.CodeOverwriteRace.ID,
 		validate.CodeUndefined.ID, validate.CodeClobbered.ID} {

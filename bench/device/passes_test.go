@@ -68,6 +68,9 @@ func TestPassesOfAllKindsAreCompared(t *testing.T) {
 
 // A kernel that gives other bits, or other rows of the cache, in one kind of passes is found by the cases of that kind.
 func TestPassesThatDifferAreFound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	for _, c := range []struct{ settings, prompt, kinds, difference string }{
 		{"pass_off=1", "", "rows", "rows"},
 		{"pass_off=1", "", "", ""},
@@ -114,6 +117,9 @@ func TestKindsOfCases(t *testing.T) {
 // Prompts, rows and steps of sequences are given up in their middle, and what follows is what it would have been; a
 // launch that has left something behind then is found.
 func TestPassesThatAreGivenUp(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	dir := wholeBuild(t, "slow_us=100 eager=1", "")
 	code, r := compared(t, dir, "--kinds", "aborts", "--cases", "60", "--positions", "60")
 	require.Zero(t, code, r.Difference)

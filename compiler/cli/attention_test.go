@@ -24,6 +24,9 @@ var attentionShapes = map[string]string{
 // What the kernel's attention makes of a cache, compiled for the CPU, is the softmax by definition: of the model's type
 // and of integers with scales, with tensor cores and without them. AMKC_LONG asks for all of it with all shapes.
 func TestAttentionOfTheKernel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	onlyCores := map[string]string{"fp16": "1", "fp32": "0"}
 	for name, shape := range attentionShapes {
 		model := t.TempDir()

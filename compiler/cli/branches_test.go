@@ -18,6 +18,9 @@ import (
 // of what every SM adds of one token, and so has what they hand over: of branches in parts, where each stage has a
 // number of its own, and of some that are whole, whose SMs have more rows than a block has threads, or few tokens.
 func TestBranchesOfTheKernel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	const wide = `{"model_type": "olmo2", "hidden_size": 5376, "intermediate_size": 1024, "num_hidden_layers": 1,
 		"num_attention_heads": 42, "num_key_value_heads": 42, "vocab_size": 64, "max_position_embeddings": 64,
 		"rms_norm_eps": 1e-6, "tie_word_embeddings": false, "torch_dtype": "float16"}`

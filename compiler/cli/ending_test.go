@@ -26,6 +26,9 @@ import (
 // of one token, of rows and of sequences with settings and choices of their own, drawn or greedily, with equal logits,
 // with logits that no token may be drawn by, and with SMs that have no rows of the vocabulary.
 func TestEndingOfTheKernel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	steps := 16
 	if os.Getenv("AMKC_LONG") != "" {
 		steps = 120

@@ -19,6 +19,9 @@ const wideHeads = `{"model_type": "olmo2", "hidden_size": 64, "intermediate_size
 // each head or of all, with the mean and without it, with weights of each head or of all, with and without a bias,
 // rotated or not, with tensor cores and without them.
 func TestHeadsOfTheKernel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	wide := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(wide, "config.json"), []byte(wideHeads), 0o600))
 	for _, c := range []struct {

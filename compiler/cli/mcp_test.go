@@ -104,6 +104,9 @@ func with(base, more fields) fields {
 
 // A client runs a whole campaign, on the cost model and the reference VM: what docs/program.md says, step by step.
 func TestAgentRunsACampaign(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	a := newAgent(t)
 	require.Contains(t, a.read("amkc://docs/program.md"), "# A campaign, step by step")
 	prompt, err := a.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "campaign", Arguments: map[string]string{

@@ -25,6 +25,9 @@ import (
 // layers that do not rotate, by pairs that are neighbours, without norms before branches, and within bounds. AMKC_LONG
 // asks for models too all of whose kernels others have.
 func TestPlainKernels(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	cases := map[string]int{"llama-biases-yarn": 4, "gemma-odd-dims": 4, "phi3-partial": 4, "glm-three-quarters": 4,
 		"exaone4-windows": 4, "apertus-biases": 4, "cohere-head-norms-odd": 4, "nemotron-half": 4, "olmo-clipped": 4,
 		"falcon-groups": 4, "phi-head-norms": 4, "gpt2": 4, "opt-tied": 4,

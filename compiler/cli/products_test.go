@@ -10,6 +10,9 @@ import (
 // kernels find: of each format and type of scales, with tensor cores and without them, and with and without an
 // instruction that widens fp8.
 func TestProductsOfTheKernel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	for _, c := range []struct {
 		dtype   string
 		defines []string

@@ -32,6 +32,9 @@ const rowsModel = `{"model_type": "llama", "hidden_size": %d, "intermediate_size
 // leaves. With tensor cores, without them, and with them where a vector is no multiple of four. AMKC_LONG asks for more
 // of them.
 func TestRowsOfTheKernel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	for _, c := range []struct {
 		dtype, weights, cache, reader string
 		rows, chunk                   int

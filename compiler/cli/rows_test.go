@@ -68,6 +68,9 @@ var rowsOfHeads = map[string]struct {
 // What attention of a pass of several rows hands over and appends is, to the bit, what it does row by row. AMKC_LONG
 // asks at more positions, of more shapes, and for every form of norms in each shape that has some.
 func TestRowsOfAttention(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	for name, shape := range rowsOfHeads {
 		if shape.long && os.Getenv("AMKC_LONG") == "" {
 			continue
@@ -104,6 +107,9 @@ func TestRowsOfAttention(t *testing.T) {
 // What a product finishes of a row is, to the bit, what it finishes of the row alone: behind each reader, with groups
 // of warps, in slabs, and in several flushes. AMKC_LONG asks for more of them.
 func TestRowsOfProducts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	dir := emittedAs(t, "bf16", "", builder.Options{Model: models + "pycoder-5m", Rows: []int{rowsOfPass}})
 	lengthenRings(t, dir)
 	requireRowsAlike(t, dir, "product_rows.cc")

@@ -16,6 +16,9 @@ import (
 // kernel of one token of the same build makes of each by itself: at positions of their own, some of them absent, whose
 // caches stay as they are.
 func TestAttentionOfSequences(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	const sequences = 4
 	for _, c := range []struct{ shape, cache, splits, dtype string }{
 		{"wide", "", "3", "bf16"}, {"window", "int8", "1", "bf16"}, {"wide", "int8", "1", "bf16"},

@@ -77,6 +77,9 @@ func modelsToDamage(t *testing.T) []string {
 //
 //	go test ./compiler/evaluate -run DamagedSchedulesAreNeverKept -timeout 2h -args -fault-models all
 func TestDamagedSchedulesAreNeverKept(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	models, seeds := modelsToDamage(t), uint64(*faultSeeds)
 	if *faultModels == "" && os.Getenv("AMKC_LONG") != "" {
 		seeds = 4

@@ -18,6 +18,9 @@ import (
 // A whole search in which every third schedule is damaged on its way comes to a best that is none of them, and launches
 // none of those that are not proved, however fast the GPU says they are.
 func TestSearchAmongDamagedSchedules(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	o := optionsFor(t, small, "h200")
 	space, err := Space(t.Context(), o, nil)
 	require.NoError(t, err)

@@ -25,6 +25,9 @@ func optionsFor(t *testing.T, model, target string) compiler.Options {
 // Every value that is listed changes the program or what is emitted, or is the default; every other value of an axis is
 // listed as refused, or as the same.
 func TestEveryListedValueChangesTheBuild(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	cases := map[string][]string{"models/zoo/llama-gqa": {"h200"}, "models/zoo/gemma2-tied": {"t4"}}
 	if os.Getenv("AMKC_LONG") != "" {
 		for _, model := range []string{"models/pycoder-5m", "configs/llama-3.2-1b", "configs/qwen3-0.6b"} {

@@ -33,6 +33,9 @@ func walkTokens(text string) (places [][]int) {
 // by the reader, or makes another program. Nothing is emitted again here. Unless AMKC_LONG is set, every second
 // token is deleted or doubled.
 func TestEveryTokenOfTheWalksIsReadBack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	const kernel = 4
 	dirs, few := []string{"qwen3-window-half_h200_bf16"}, 4 // with branches of both kinds; each build takes seconds
 	if os.Getenv("AMKC_LONG") != "" {

@@ -189,6 +189,9 @@ func hostileBytes(t testing.TB, f hostileFamily) (out [5][]byte) {
 // However large the numbers and the lists of a header are, it is refused in a bounded list of findings and bounded
 // memory. How long that takes is for BenchmarkHostileHeaders to say.
 func TestHostileHeaders(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	want := programOf(t, "llama-gqa_t4_fp16_split")
 	for _, f := range hostileHeaders {
 		t.Run(f.name, func(t *testing.T) {

@@ -123,6 +123,9 @@ func others(v string, names map[string]bool) []string {
 // The edits of all builds take half a minute, and builds have nearly all of them alike: unless AMKC_LONG is set, each
 // build tries every eighth, and others than the build before it.
 func TestEveryLiteralIsReadBack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	for n, dir := range builds(t) {
 		t.Run(dir, func(t *testing.T) {
 			h, want := headers(t, dir), programOf(t, dir)

@@ -110,6 +110,9 @@ const memoryBound = 1e9
 // ring reads. It follows from the ceilings of large models, which wait for nothing else; with -calibrate, the test
 // prints the part that fits those best.
 func TestReads(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	byTarget := map[string][]row{}
 	for _, r := range measured(t) {
 		if r.Ceiling > 0 && r.Bytes >= memoryBound {

@@ -22,6 +22,9 @@ const document = root + "docs/cost-model.md"
 // TestDocument holds the tables of docs/cost-model.md to the model; -update writes them. The ratios of knobs, and the
 // targets of which others have the same way to copy, are compared with AMKC_LONG.
 func TestDocument(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	text, err := os.ReadFile(document)
 	require.NoError(t, err)
 	want := string(text)

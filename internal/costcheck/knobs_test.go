@@ -140,6 +140,9 @@ func knobsIn(t testing.TB, text []byte, of ...string) []knob {
 }
 
 func TestKnobsHold(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	require.NotEmpty(t, knobs(t))
 	for _, k := range knobs(t) {
 		hold(t, k.name(), k.predicted, k.measured)

@@ -13,6 +13,9 @@ import (
 // A pass reads weights once, whatever it takes, rows of the cache once for each sequence, and words of exchanges for
 // each token.
 func TestBytesOfPasses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	move := func(pass ir.Pass, pos int) *cost.Pass {
 		l, err := compiler.RunPasses(compiler.Options{Model: root + "testdata/configs/llama-3.1-8b", Name: "m",
 			ConfigOnly: true, Target: ir.FindTarget("h200"), Tokens: pass})

@@ -55,6 +55,9 @@ func writeBuild(t testing.TB, dir string, files map[string][]byte) {
 
 // Verbs that read a build do so whatever one of its files holds.
 func FuzzBuilds(f *testing.F) {
+	if testing.Short() {
+		f.Skip("make test-all runs it")
+	}
 	good := smallBuild(f)
 	for i, name := range damaged {
 		data, there := good[name]

@@ -38,6 +38,9 @@ func attackSize() int {
 // Every family is answered within its memory. How long it takes is for BenchmarkHostile to say. Many take as long
 // whatever their size is: AMKC_LONG asks for all, and else it is every second one.
 func TestHostile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	size := attackSize()
 	for n, a := range attacks() {
 		if n%2 != 0 && size < hostileSize {

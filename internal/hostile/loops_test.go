@@ -36,6 +36,9 @@ var loopFamilies = []family{
 
 // Describing the loops of any program that can be loaded is linear too. AMKC_LONG asks for those that have none.
 func TestHostileLoops(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	families := slices.Clone(loopFamilies)
 	for _, a := range attacks() {
 		families = append(families, a.family)

@@ -44,6 +44,9 @@ func FuzzSimulate(f *testing.F) {
 // Every family is answered within the time that it is given, about, and the memory of watch. AMKC_LONG asks for all,
 // and else it is every twelfth one.
 func TestSimulateHostile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	size := attackSize()
 	file := filepath.Join(t.TempDir(), "program")
 	for n, a := range attacks() {

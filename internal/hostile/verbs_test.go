@@ -44,6 +44,9 @@ var dumpForms = []string{"text", "json", "amk-json", "loops"}
 
 // Verbs that read a program do so whatever is in the file.
 func FuzzPrograms(f *testing.F) {
+	if testing.Short() {
+		f.Skip("make test-all runs it")
+	}
 	for _, seed := range seeds(f) {
 		f.Add(seed)
 	}
@@ -96,6 +99,9 @@ func addFiles(f *testing.F, pattern string) {
 // Verbs that compile do so whatever config.json and the schedule's configuration say: in memory, without weights. The
 // seeds are configs of all small models for a fuzzer and where AMKC_LONG asks for them, and else one of each family.
 func FuzzModels(f *testing.F) {
+	if testing.Short() {
+		f.Skip("make test-all runs it")
+	}
 	const plain = `{"tiling": {"ring": {"pace": 800}}, "sm_assignment": "round_robin"}`
 	all := os.Getenv("AMKC_LONG") != "" || flag.Lookup("test.fuzz").Value.String() != ""
 	families := map[string]bool{}

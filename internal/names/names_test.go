@@ -29,6 +29,9 @@ const goldens = "../../testdata/golden"
 // Whatever the buffers, counters, stages and loops of a program are called, it is proved, costs the same, computes the
 // same logits to the bit, and its CUDA sources are the same. So it is where the layers are in no loop.
 func TestNamesAreForPeople(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	paths, err := filepath.Glob(goldens + "/*/program.json")
 	require.NoError(t, err)
 	require.NotEmpty(t, paths)

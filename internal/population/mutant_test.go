@@ -34,6 +34,9 @@ func fingerprint(c *Case) string {
 // Every operator finds something to change, in native programs, in unrolled ones, or both; what it makes differs from
 // its base, and the base is as it was.
 func TestOperatorsChange(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	require.GreaterOrEqual(t, len(Operators), 25)
 	names, rules := map[string]bool{}, map[string]bool{}
 	var bases []Case
@@ -129,6 +132,9 @@ func TestCountingIsNeverWorse(t *testing.T) {
 // What validate says of mutants: the operators break things, and not all of them, so that the judges have both to
 // agree on.
 func TestMutantsAreMixed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	type tally struct{ made, accepted int }
 	byOperator := map[string]*tally{}
 	all := tally{}

@@ -37,6 +37,9 @@ func TestOperandsAreReproducible(t *testing.T) {
 
 // Operands of a lowering that are changed break some programs and not others, and the lowerings stay as they are.
 func TestProfileOperands(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	before := map[string]string{}
 	for i := range lowerings() {
 		before[lowerings()[i].name] = string(lowerings()[i].prog.Marshal())

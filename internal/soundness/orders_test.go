@@ -30,6 +30,9 @@ func (noise) Floats(b *ir.Buffer, _ int) ([]float32, error) {
 // Programs that validate accepts compute the same bits in every order of their tasks. Memory holds NaN where the step
 // has not written, so that a task that runs too early shows. AMKC_LONG runs more of them.
 func TestAcceptedProgramsRunTheSameInEveryOrder(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	seeds := 150
 	if os.Getenv("AMKC_LONG") != "" {
 		seeds = 1200

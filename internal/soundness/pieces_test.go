@@ -24,6 +24,9 @@ func counted(seeds []uint64) *Report {
 
 // The pieces of a run count what the run counts, and only all of them together are a run.
 func TestPiecesOfARunAddUp(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	var seeds, all []uint64
 	for seed := range uint64(100) {
 		seeds = append(seeds, seed)

@@ -42,6 +42,9 @@ func spent(n int) simulate.Effort {
 // No program that validate accepts goes wrong in any schedule that the oracles have seen, and whatever it rejects
 // beyond what they have seen is explained.
 func TestPopulation(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	n, rep := judged(t)
 	effort := spent(n)
 	if *report != "" {

@@ -13,6 +13,9 @@ import (
 // Passes of several tokens: none that validate accepts goes wrong, wherever the sequences are. It rejects the slips by
 // the codes that are meant for them.
 func TestTokensPopulation(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	n := uint64(200)
 	if os.Getenv("AMKC_LONG") != "" {
 		n = 20_000

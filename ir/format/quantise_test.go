@@ -70,6 +70,9 @@ func squared(a, b []float32) (sum float64) {
 
 // No group has a larger error than plain rounding, or than zeros, and 0 stays 0.
 func TestQuantiseIsNoWorseThanRounding(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	const rows, cols = 16, 200
 	for name, from := range distributions {
 		values := draw(from, rows*cols)

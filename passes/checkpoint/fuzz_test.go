@@ -74,6 +74,9 @@ func FuzzJSON(f *testing.F) {
 
 // The shapes of input that cost the most a byte, at a size where anything more than linear would show.
 func TestMemoryIsLinear(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	const n = 1 << 20
 	repeat := func(open, unit, end string) []byte {
 		return []byte(open + strings.TrimSuffix(strings.Repeat(unit, n/len(unit)), ",") + end)

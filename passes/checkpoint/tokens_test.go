@@ -12,6 +12,9 @@ import (
 // TestTooManyTokens: a text within the size of its kind may still hold millions of values, each of which costs far
 // more than its bytes. What a text costs is bounded by maxTokens, wherever in the text they stand.
 func TestTooManyTokens(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	many := func(open, unit, end string) string {
 		return open + strings.TrimSuffix(strings.Repeat(unit, maxTokens), ",") + end
 	}

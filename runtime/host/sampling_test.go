@@ -60,6 +60,9 @@ func onHost(t *testing.T, s *host.Session, o *sampling.Options, prompt []int, n 
 // A text is the same whether the kernel draws its tokens, many in a launch, or the host does from the logits; across
 // variants, with stop ids, and with drafts of any quality.
 func TestKernelDrawsWhatTheSamplerDraws(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	for _, settings := range []string{"", variants} {
 		for _, rows := range []int{1, 2, 8} {
 			t.Run(fmt.Sprint(settings, rows), func(t *testing.T) {
@@ -112,6 +115,9 @@ func (g *guesses) Draft(text []int, n int) []int {
 
 // Sequences of a pass have settings of their own: some are drawn in the kernel, some on the host, and others greedily.
 func TestSequencesDrawByTheirOwnSettings(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	plain := openWith(t, "", host.Options{})
 	s := openSequences(t, "", 4)
 	b, rng := s.NewBatch(host.BatchOptions{Steps: 5, Prompt: 1000}), rand.New(rand.NewPCG(4, 4))

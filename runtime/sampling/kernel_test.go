@@ -39,6 +39,9 @@ func kernel(t *testing.T) func(what string, request, answer any) {
 // The kernel's noise has the bits of this package's, of many seeds, positions and tokens. Its bounds of sums in float32
 // hold, which the program looks at, however its logarithm is off.
 func TestNoiseOfTheKernel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	ask, rng := kernel(t), rand.New(rand.NewPCG(7, 8))
 	var request bytes.Buffer
 	put := func(v any) { require.NoError(t, binary.Write(&request, binary.LittleEndian, v)) }
@@ -63,6 +66,9 @@ func TestNoiseOfTheKernel(t *testing.T) {
 // each token is a bin, those that fewer than 10 draws are expected of together. One half of the draws are of one seed
 // at many positions, the other of many seeds at one position.
 func TestDrawsOfTheKernel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	ask, rng := kernel(t), rand.New(rand.NewPCG(9, 10))
 	worst, bins := 0.0, 0
 	for i, temperature := range []float64{0.3, 0.7, 1, 1.5, 4} {

@@ -14,6 +14,9 @@ import (
 // four: every answer is the one that the request has alone, nothing is lost, and nothing stays behind. AMKC_LONG sends
 // a thousand requests.
 func TestManyClients(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	plan := clients.Plan{Requests: 48, Clients: 32, Seed: 9, Prompt: 7, Tokens: 7}
 	if os.Getenv("AMKC_LONG") != "" {
 		plan.Requests = 1000
@@ -46,6 +49,9 @@ func manyClients(t *testing.T, e Engine, plan clients.Plan, want []clients.Answe
 
 // An answer that differs is found, and so are requests that the server has lost.
 func TestManyClientsFindWhatIsWrong(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	s := serve(t, newScripted(hashed))
 	plan := clients.Plan{Requests: 60, Clients: 3, Seed: 1, Prompt: 7, Tokens: 7}
 	want, err := clients.Alone(t.Context(), s.url, plan)

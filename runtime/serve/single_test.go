@@ -151,6 +151,9 @@ func (f *flaky) Feed(ctx context.Context, ids []int, onLogits func(int, []float3
 
 // After a failure nothing of the cache is relied on.
 func TestPrefixesAfterFailures(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	prompt := []int{5, 6, 7, 8, 9, 10}
 	want, _, _ := decode(t, NewSingle(newVM(t), limits, 2), prompt, 4, Options{})
 	for left := 1; left <= 6; left++ {

@@ -64,6 +64,9 @@ func digestOf(t *testing.T, tok *Tokenizer, texts []string) string {
 // TestStacksEqualLibrary takes the texts of the corpus, and 500 random ones, or 10,000 with AMKC_LONG. Where one differs,
 // the library has to be asked for each.
 func TestStacksEqualLibrary(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	corpus := readCorpus(t)
 	random := draw(2)
 	mixed := make([][]string, 20)

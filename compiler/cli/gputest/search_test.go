@@ -18,6 +18,9 @@ import (
 // A search in rounds on a GPU: configurations are built by several processes and measured by one, in pieces that go on
 // from what is there. The fake kernels all take the same time. AMKC_LONG makes more trials.
 func TestSearchInPieces(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	fakeTools(t, smallSeq, "")
 	t.Setenv(asCommand, "1")
 	dir, key := filepath.Join(t.TempDir(), "campaign"), filepath.Join(t.TempDir(), "verdict.key")

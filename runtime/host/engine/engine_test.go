@@ -38,6 +38,9 @@ func open(t *testing.T, sequences int) *host.Session {
 // Prompts are completed to the same results by builds with passes of several sequences and without, greedily and drawn,
 // in their order.
 func TestPromptsAreCompletedAlike(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	var jobs []prompts.Job
 	for i := range 25 {

@@ -13,6 +13,9 @@ import (
 
 // What the library takes for a letter and so on, of all characters; testdata/make_unicode.py of the tokenizer writes it.
 func TestSetsEqualLibrary(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	data, err := os.ReadFile("../testdata/unicode.json")
 	require.NoError(t, err)
 	var golden struct{ Classes map[string]string }

@@ -138,6 +138,9 @@ func TestRefused(t *testing.T) {
 
 // Each takes minutes to years where time is not linear.
 func TestHostileText(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	const n = 200_000
 	for pattern, text := range map[string]string{
 		`\s+$`:                                strings.Repeat(" ", n) + "x",
