@@ -135,6 +135,9 @@ int main() {
 
 // The functions of the kernel and of the reference, compiled for the host, are what float64 makes of an activation.
 func TestActivationsOfTheRuntime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	for name, activation := range activations {
 		t.Run(name, func(t *testing.T) {
 			source := "using Bits = float;\nstruct Element { static constexpr int kBytes = 4; };\n" +

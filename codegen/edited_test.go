@@ -17,6 +17,9 @@ import (
 // verify hands it programs that anyone may have edited, once they are proved. AMKC_LONG tries every number, and else it
 // is every third of each program.
 func TestEditedHeads(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	emitted, refused := 0, 0
 	graphs := goldenGraphs(t)
 	for _, name := range []string{"pycoder-5m_h200_bf16", "llama-gqa_t4_fp16_split", "llama-odd-dims_h200_fp32"} {

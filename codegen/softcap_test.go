@@ -37,6 +37,9 @@ int main() {
 
 // The functions of the kernel and of the reference, compiled for the host, are what float64 makes of a bound.
 func TestBoundsOfTheRuntime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	for name, b := range bounds {
 		t.Run(name, func(t *testing.T) {
 			source := "inline int thread_index() { return 0; }\n" +

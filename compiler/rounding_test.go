@@ -65,6 +65,9 @@ func differenceOfMoved(t *testing.T, model string, dtype ir.DType, cache *ir.DTy
 // Logits of weights that differ in their last bits are as near to each other as `check` demands of kernels that sum in
 // another order, with a cache of integers too, whose rounding makes more of the difference than F32 may have without.
 func TestTolerancesAreOfRounding(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	integers := ir.I8
 	for _, c := range []struct {
 		dtype ir.DType

@@ -74,6 +74,9 @@ func (c *passCase) lower(t *testing.T, pass ir.Pass) *Scheduled {
 // beside it: drafts that come to nothing, or other sequences at other positions. Without AMKC_LONG, every second case
 // of a small model is tried.
 func TestLogitsDoNotDependOnThePass(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	for i, c := range passCases {
 		if os.Getenv("AMKC_LONG") == "" && (i%2 != 0 || !strings.HasPrefix(c.model, "zoo/")) {
 			continue

@@ -134,6 +134,9 @@ func makeFit(t *testing.T, dir string) {
 // once with the manifest as it was and once with one made to fit, and the cells have the codes that are found, no
 // more and no fewer. Of each row, all tamperings are tried with AMKC_LONG, and else the first.
 func TestTableOfWhatIsCaught(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	rows := documentedVerdicts(t)
 	require.ElementsMatch(t, slices.Collect(maps.Keys(tamperings)), slices.Collect(maps.Keys(rows)))
 	good := goodBuild(t)

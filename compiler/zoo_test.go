@@ -68,6 +68,9 @@ func TestEveryZooModelIsEmitted(t *testing.T) {
 // So are those that have matrices of 128 columns, with these quantised: layers of several kinds, products with parts of
 // the columns, embeddings that are the head.
 func TestQuantisedZooIsEmitted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	dirs, err := filepath.Glob(filepath.Join(root, "models", "zoo", "*"))
 	require.NoError(t, err)
 	quantised := 0

@@ -132,6 +132,9 @@ func (o *observer) conflict(t, u int) bool {
 // What tasks know of each other decides the same as what can be seen from outside, schedule by schedule and byte by
 // byte. AMKC_LONG tries more programs.
 func TestKnowledgeAgreesWithObservation(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	seeds := 3000
 	if os.Getenv("AMKC_LONG") != "" {
 		seeds = 12_000

@@ -38,6 +38,9 @@ func compared(t *testing.T, dir string, args ...string) (code int, r passesResul
 
 // All kinds of cases are drawn, and nothing differs. A seed says what is compared.
 func TestPassesOfAllKindsAreCompared(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
 	dir := wholeBuild(t, "", "")

@@ -15,6 +15,9 @@ import (
 // The parts of a step copy what the step copies, at positions of both variants, and a stage that a part leaves out does
 // nothing.
 func TestPartsOfStep(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	dir := emittedAs(t, "bf16", "", builder.Options{Model: models + "pycoder-5m"})
 	measure, err := os.ReadFile(filepath.Join(dir, "measure.cu"))
 	require.NoError(t, err)

@@ -51,6 +51,9 @@ func TestPlainKernels(t *testing.T) {
 // With a cache of integers they give the logits that the reference VM gives, as far as both round k and v alike: with
 // heads as they are handed over, behind a window, and with heads that are normalised.
 func TestPlainKernelsOfIntegers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	const positions = 13
 	for _, model := range []string{"llama-gqa", "mistral-window-narrow", "qwen3-window-half"} {
 		t.Run(model, func(t *testing.T) {

@@ -13,6 +13,9 @@ import (
 // Operands of a pass over a prompt lie in the order in which the warps of a step go through the columns, whatever a
 // chunk of the ring holds and however many warps share a tile.
 func TestPlacesOfPromptOperands(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	chunks := []int{4096, 16384}
 	if os.Getenv("AMKC_LONG") != "" {
 		chunks = append(chunks, 8192, 65536)

@@ -187,6 +187,9 @@ var zoo = map[string]string{
 // with AMKC_LONG of each, the greedy continuation.
 // A model that has come to compile fails the test until its row says so.
 func TestZoo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	folders, err := os.ReadDir(models + "zoo")
 	require.NoError(t, err)
 	for _, f := range folders {
@@ -215,6 +218,9 @@ func TestZoo(t *testing.T) {
 // TestQuantised runs every model of testdata/models/quantised/models like those of the zoo: what the stored elements
 // mean in float32 is what the libraries that wrote them take them for.
 func TestQuantised(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	folders, err := os.ReadDir(models + "quantised/models")
 	require.NoError(t, err)
 	require.NotEmpty(t, folders)

@@ -145,6 +145,9 @@ func tried(n int) bool { return n%8 == 0 || os.Getenv("AMKC_LONG") != "" }
 
 // No line of a block or of a walk can go, or come twice, but for comments and blank lines.
 func TestEveryDeclarationIsNeeded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	for n, dir := range builds(t) {
 		t.Run(dir, func(t *testing.T) {
 			h, want := headers(t, dir), programOf(t, dir)
@@ -170,6 +173,9 @@ func TestEveryDeclarationIsNeeded(t *testing.T) {
 
 // The comments that list the ops of a stage say what its body carries out.
 func TestOpCommentsAreReadBack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	for n, dir := range builds(t) {
 		h, want := headers(t, dir), programOf(t, dir)
 		lines := strings.SplitAfter(string(h[0]), "\n")

@@ -59,6 +59,9 @@ func compare(t testing.TB) []comparison {
 }
 
 func TestPredictionsHold(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	for _, c := range compare(t) {
 		require.Positive(t, c.measured, c.name())
 		hold(t, c.name(), c.predicted, c.measured)

@@ -76,6 +76,9 @@ func TestGeneratedPrograms(t *testing.T) {
 
 // TestAllTargets predicts every committed model for every GPU that the passes compile it for.
 func TestAllTargets(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	for _, dtype := range []string{"bf16", "fp32"} {
 		for _, model := range []string{"models/pycoder-5m", "configs/sizes/hidden-70",
 			"configs/sizes/mha-200-heads-of-8", "configs/sizes/wide-mlp"} {

@@ -46,6 +46,9 @@ func randomGroups(rng *rand.Rand, b blocks, rows, cols, group int) Groups {
 
 // Groups that are packed come back as they were, lie where At says, and mean s * (q - z). Nothing else is in the bytes.
 func TestBlocks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	for _, b := range quantisedFormats() {
 		t.Run(b.DType()+" "+b.Layout(), func(t *testing.T) {
 			for _, shape := range [][3]int{{1, 1, b.group}, {8, 128, b.group}, {9, 200, b.group}, {23, 300, 256}} {

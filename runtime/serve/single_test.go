@@ -88,6 +88,9 @@ func decode(t testing.TB, e Engine, prompt []int, n int, o Options) (tokens []in
 
 // What an earlier sequence has left in the cache is used, and no bit of the logits knows.
 func TestPrefixesAreKept(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	rng := rand.New(rand.NewPCG(5, 6))
 	v := newVM(t)
 	e := NewSingle(v, limits, 4)

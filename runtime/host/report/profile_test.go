@@ -134,6 +134,9 @@ func TestTimelineOfManyLayers(t *testing.T) {
 
 // A page about 80 layers is no larger than a browser likes.
 func TestTimelineOfVeryManyLayers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	out := render(t, measured(synthetic(132, 80, 2)))
 	require.Contains(t, out, "one SM in 2 is shown")
 	require.Less(t, len(out), 2<<20)
