@@ -55,15 +55,12 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, req *request, g 
 		opened = true
 		var all []any
 		if d.text != "" || len(d.tokens) > 0 {
-			all = append(all, f.piece(d.text, d.tokens))
+			all = append(all, f.piece(d.text, d.tokens)...)
 		}
 		if d.finish != "" {
 			all = append(all, f.closing(d.finish)...)
 		}
 		for _, c := range all {
-			if c == nil {
-				continue
-			}
 			if err := choice(c); err != nil {
 				return err
 			}
