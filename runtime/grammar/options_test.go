@@ -14,10 +14,10 @@ import (
 func TestOptions(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 9))
 	g, err := Options(pieces(t, rng), []Option{
-		{Before: `f": `, Schema: []byte(`{"type": "object", "properties": {"a": {"$ref": "#/$defs/x"}}, "required": ["a"],
-			"additionalProperties": false, "$defs": {"x": {"type": "boolean"}}}`)},
-		{Before: `ff": `, Schema: []byte(`{"type": "object", "properties": {"a": {"$ref": "#/$defs/x"}}, "required": ["a"],
-			"additionalProperties": false, "$defs": {"x": {"enum": [1, 2]}}}`)},
+		{Before: `f": `, Schema: []byte(`{"type": "object", "properties": {"a": {"$ref": "#/$defs/x"}},
+			"required": ["a"], "additionalProperties": false, "$defs": {"x": {"type": "boolean"}}}`)},
+		{Before: `ff": `, Schema: []byte(`{"type": "object", "properties": {"a": {"$ref": "#/$defs/x"}},
+			"required": ["a"], "additionalProperties": false, "$defs": {"x": {"enum": [1, 2]}}}`)},
 	})
 	require.NoError(t, err)
 	seen := map[string]int{}

@@ -43,15 +43,26 @@ func newCallReader(f *form, prompt string, tools *Tools) *callReader {
 	return r
 }
 
+// maxPart is how much of a part is looked at together: a search begins anew behind each mark.
+const maxPart = 4096
+
 func (r *callReader) push(part string) (text string, calls []Call) {
-	r.held = append(r.held, part...)
-	for more := true; more; {
-		var say string
-		var found []Call
-		say, found, more = r.step()
-		text, calls = text+say, append(calls, found...)
+	var b strings.Builder
+	for {
+		n := min(len(part), maxPart)
+		r.held = append(r.held, part[:n]...)
+		part = part[n:]
+		for more := true; more; {
+			var say string
+			var found []Call
+			say, found, more = r.step()
+			b.WriteString(say)
+			calls = append(calls, found...)
+		}
+		if part == "" {
+			return b.String(), calls
+		}
 	}
-	return text, calls
 }
 
 // step reads on as far as the next place. more is false where it depends on what comes.
@@ -141,6 +152,10 @@ func (r *callReader) first() (text string, more bool) {
 	held := string(r.held)
 	begins := strings.TrimLeft(held, spaces)
 	skip := len(held) - len(begins)
+	if skip > maxSpaces {
+		r.at = allText
+		return "", true
+	}
 	for _, mark := range r.opens {
 		switch {
 		case strings.HasPrefix(begins, mark):
@@ -151,7 +166,7 @@ func (r *callReader) first() (text string, more bool) {
 			return "", false
 		}
 	}
-	if begins == "" && skip <= maxSpaces {
+	if begins == "" {
 		return "", false
 	}
 	r.open(held[:skip])

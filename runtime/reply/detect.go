@@ -46,19 +46,20 @@ func Of(f *chat.Format) *Format {
 	prompt, _ := render(f, "", true, true)
 	for _, asText := range []bool{false, true} {
 		for _, content := range []string{`"content": "", `, ""} {
-			whole, err := render(f, `, {"role": "assistant", `+content+`"tool_calls": [`+probeCall(asText)+`]}`, true, false)
+			whole, err := render(f, `, {"role": "assistant", `+content+`"tool_calls": [`+probeCall(asText)+`]}`, true,
+				false)
 			if err != nil || out.calls != nil {
 				continue
 			}
 			answer := whole[strings.LastIndex(whole, probeText)+1:]
 			written = written || strings.Contains(answer, probeTool) && strings.Contains(whole, probeText)
-			out.calls, out.textArguments = readBack(prompt, whole, answer, tools), asText
+			out.calls = readBack(prompt, whole, answer, tools)
+			out.textArguments = asText && out.calls != nil
 		}
 	}
 	if out.calls == nil && !written {
 		out.calls = mentioned(f)
 	}
-	out.textArguments = out.textArguments && out.calls != nil
 	out.thoughts = thinkingOf(f)
 	return out
 }
@@ -132,7 +133,8 @@ func mentioned(f *chat.Format) *form {
 // thinkingOf finds how a model thinks: by what the template writes of a message with a thought, or by the closing mark,
 // where it looks for that in texts.
 func thinkingOf(f *chat.Format) *thinking {
-	whole, _ := render(f, `, {"role": "assistant", "content": "fine", "reasoning_content": "`+probeThought+`"}`, false, false)
+	whole, _ := render(f, `, {"role": "assistant", "content": "fine", "reasoning_content": "`+probeThought+`"}`, false,
+		false)
 	before, after, written := strings.Cut(whole, probeThought)
 	for _, t := range thinkings {
 		if written && strings.HasSuffix(strings.TrimRight(before, spaces), t.open) &&

@@ -60,8 +60,9 @@ func (f *form) marks() []string {
 // forms are those that are known. The first that reads what a template writes is chosen.
 var forms = []*form{
 	// Arguments in marks, values as text.
-	{name: "Qwen3-Coder", call: marks{"<tool_call>", "</tool_call>"}, kind: marked, words: []string{"<tool_call>", "<function="},
-		read: tagged{marks{"<function=", ">"}, marks{"<parameter=", ">"}, marks{"", "</parameter>"}}.read},
+	{name: "Qwen3-Coder", call: marks{"<tool_call>", "</tool_call>"}, kind: marked,
+		words: []string{"<tool_call>", "<function="},
+		read:  tagged{marks{"<function=", ">"}, marks{"<parameter=", ">"}, marks{"", "</parameter>"}}.read},
 	{name: "GLM-4.5", call: marks{"<tool_call>", "</tool_call>"}, kind: marked, words: []string{"<arg_key>"},
 		read: tagged{marks{"", "<arg_key>"}, marks{"<arg_key>", "</arg_key>"},
 			marks{"<arg_value>", "</arg_value>"}}.read},
@@ -109,7 +110,7 @@ var forms = []*form{
 	{name: "Solar", wrap: marks{"<|tool_calls|>", "<|calls|>"},
 		call:   marks{"<|tool_call:begin|>", "<|tool_call:end|>"},
 		header: "<|tool_call:args|>", named: behindLast("<|tool_call:name|>"), read: arguments},
-	{name: "gpt-oss", call: marks{" to=functions.", "<|call|>"}, header: "<|message|>", named: before("<|channel|>"),
+	{name: "gpt-oss", call: marks{"to=functions.", "<|call|>"}, header: "<|message|>", named: before("<|channel|>"),
 		read: arguments},
 	{name: "Functionary 3.1", call: marks{"<function=", "</function>"}, header: ">", read: arguments},
 	{name: "Functionary 3.2", call: marks{open: ">>>"}, header: "\n", prose: "all", read: arguments},
@@ -132,8 +133,8 @@ var forms = []*form{
 		words: []string{"<|tools_prefix|>"}},
 	{name: "InternLM", call: marks{"<|action_start|><|plugin|>", "<|action_end|>"}, read: objects,
 		words: []string{"<|action_start|>", "<|plugin|>"}},
-	{name: "HyperCLOVA X", call: marks{open: " -> tool/function_call\n"}, read: objects,
-		words: []string{" -> tool/function_call"}},
+	{name: "HyperCLOVA X", call: marks{open: "-> tool/function_call\n"}, read: objects,
+		words: []string{"-> tool/function_call"}},
 	{name: "GigaChat 3", call: marks{open: "function call<|role_sep|>"}, read: objects},
 	{name: "GigaChat 3.1", call: marks{open: "<|function_call|>"}, read: objects},
 	{name: "Llama 3, xLAM", alsoOpens: []string{"<|python_tag|>"}, separators: ";", read: known(wholeObjects),

@@ -48,7 +48,7 @@ type argument struct{ key, text string }
 func (f tagged) arguments(text string) (all []argument, rest string, ok bool) {
 	for {
 		at := strings.Index(text, f.key.open)
-		if next := strings.Index(text, f.name.open); at < 0 || f.name.open != "" && next >= 0 && next < at {
+		if at < 0 || f.name.open != "" && strings.Contains(text[:at], f.name.open) {
 			return all, text, true
 		}
 		key, behind, there := strings.Cut(text[at+len(f.key.open):], f.key.close)
@@ -76,10 +76,14 @@ func line(value string) string {
 
 // object makes JSON of arguments, each of the type that the tool's schema says. Of two with one key the last counts.
 func (t *Tools) object(tool string, given []argument) string {
+	last := map[string]int{}
+	for i, a := range given {
+		last[a.key] = i
+	}
 	var b bytes.Buffer
 	b.WriteByte('{')
 	for i, a := range given {
-		if later(given[i+1:], a.key) {
+		if last[a.key] != i {
 			continue
 		}
 		if b.Len() > 1 {
@@ -91,15 +95,6 @@ func (t *Tools) object(tool string, given []argument) string {
 	}
 	b.WriteByte('}')
 	return b.String()
-}
-
-func later(all []argument, key string) bool {
-	for _, a := range all {
-		if a.key == key {
-			return true
-		}
-	}
-	return false
 }
 
 // convert makes JSON of a text: of one of some types, or, where there are none, whatever it looks like.

@@ -125,8 +125,8 @@ func TestFormsOfCalls(t *testing.T) {
 		`{{ tools }}<tool_call><function=f><parameter=arguments></tool_call>`:                 "",
 		`{{ tools }}[TOOL_CALLS] [{"name": "f", "arguments": {}}]`:                            "",
 		`{{ tools }}<tool_call>{"name": "f", "arguments": {}}</tool_call>`:                    "",
-		`{% if tools %}{% endif %}<tool_call>arguments</tool_call>`:                           "leaves tools out of this prompt",
-		`{{ tools }}{% for m in messages %}{{ m.tool_calls }}{% endfor %}`:                    "in a form that is not known",
+		`{% if tools %}{% endif %}<tool_call>arguments</tool_call>`:                           "leaves tools out",
+		`{{ tools }}{% for m in messages %}{{ m.tool_calls }}{% endfor %}`:                    "not known",
 		`{% for m in messages %}{{ m.content }}{{ m['tools'] }}{% endfor %}<|tool|><|/tool|>`: "",
 	} {
 		s := newTest(says(t, "x"), func(c *Config) { c.Chat = format(template) }).start(t)
@@ -156,7 +156,8 @@ func TestToolsOfTheSystemMessage(t *testing.T) {
 		_, body := s.post(t, "/tokenize", `{"messages": [`+messages+`], `+tools+`}`)
 		var got struct{ Tokens []int }
 		require.NoError(t, json.Unmarshal([]byte(body), &got))
-		require.Equal(t, want+`<|tool|>[{"type": "function", "function": {"name": "f"}}]<|/tool|><|user|>a<|assistant|>`,
+		require.Equal(t, want+`<|tool|>[{"type": "function", "function": {"name": "f"}}]<|/tool|><|user|>a`+
+			`<|assistant|>`,
 			words().Decode(got.Tokens, false))
 	}
 	_, body := s.post(t, "/v1/chat/completions", `{`+withTools+`, "max_tokens": 99, "stream": true}`)

@@ -83,11 +83,11 @@ func (s *Server) chatRequest(w http.ResponseWriter, r *http.Request) (*request, 
 		err = unsupported("response_format", "response_format beside tools is not supported, as calls are no such "+
 			"text; want one of them, or tool_choice none")
 	case req.form != nil && req.ignoreEOS, p.forced != nil && req.ignoreEOS:
-		err = unsupported("ignore_eos", "ignore_eos is not supported beside response_format, or a tool_choice that has "+
-			"the model call: the text ends where it is whole")
+		err = unsupported("ignore_eos", "ignore_eos is not supported beside response_format, or a tool_choice that "+
+			"has the model call: the text ends where it is whole")
 	case req.oneCall && p.tools != nil && p.forced == nil:
-		err = unsupported("parallel_tool_calls", "parallel_tool_calls false is supported with tool_choice required, or "+
-			"that names a tool: else the model chooses how many calls it writes")
+		err = unsupported("parallel_tool_calls", "parallel_tool_calls false is supported with tool_choice required, "+
+			"or one that names a tool: else the model chooses how many calls it writes")
 	case p.forced != nil:
 		req.form, err = s.callGrammar(p.forced, p.forcedTools)
 	}

@@ -57,8 +57,8 @@ func (s *Server) variables(c *chat.Conversation, left map[string]value) error {
 			return err
 		}
 		if !s.chat.Mentions(effort) {
-			return unsupported(effort, "the chat template of this model knows no reasoning_effort; want none. Some know "+
-				"enable_thinking, which chat_template_kwargs may have")
+			return unsupported(effort, "the chat template of this model knows no reasoning_effort; want none. Some "+
+				"know enable_thinking, which chat_template_kwargs may have")
 		}
 		c.Extra.Set(effort, text)
 	}

@@ -43,7 +43,8 @@ type writer struct {
 // newWriter starts behind a prompt, which goes through the decoder as well: what a token looks like may depend on the
 // one before it.
 func newWriter(tok *tokenizer.Tokenizer, prompt []int, r *request) *writer {
-	w := &writer{decoder: tok.NewDecoder(true, r.shown...), stop: stopping.Finder{Stops: r.stops}, located: r.logprobs()}
+	w := &writer{decoder: tok.NewDecoder(true, r.shown...), stop: stopping.Finder{Stops: r.stops},
+		located: r.logprobs()}
 	for _, id := range prompt {
 		w.decoder.Push(id)
 	}

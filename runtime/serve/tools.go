@@ -98,8 +98,8 @@ func (s *Server) tools(p *chatPrompt, c *chat.Conversation, left map[string]valu
 		return unsupported("tools", "the chat template of this model knows no tools")
 	}
 	if !s.reply.Calls() {
-		return unsupported("tools", "this model writes calls of tools in a form that is not known; docs/serving.md has "+
-			"those that are")
+		return unsupported("tools", "this model writes calls of tools in a form that is not known; docs/serving.md "+
+			"has those that are")
 	}
 	c.Tools = jinja.NewList(list...)
 	p.tools = reply.ParseTools(left["tools"].raw)
@@ -177,8 +177,8 @@ func (s *Server) force(p *chatPrompt, c *chat.Conversation) error {
 	var refused *jinja.Error
 	switch {
 	case errors.Is(err, reply.ErrNotForced):
-		return unsupported("tool_choice", "tool_choice that has the model call a tool is not supported for this model: %v",
-			err)
+		return unsupported("tool_choice", "tool_choice that has the model call a tool is not supported for this "+
+			"model: %v", err)
 	case errors.As(err, &refused):
 		return unsupported("tool_choice", "tool_choice that has the model call a tool is not supported here: the chat "+
 			"template does not format a call behind the messages: %v", err)
@@ -220,7 +220,8 @@ func (s *Server) callGrammar(forced *reply.Forced, tools []reply.Tool) (*grammar
 	g, err := grammar.Options(vocabulary, options)
 	var refused *grammar.Error
 	if errors.As(err, &refused) {
-		return nil, unsupported("tools", "tool_choice holds the answer to the schemas of tools: %s", infile.Reason(refused))
+		return nil, unsupported("tools", "tool_choice holds the answer to the schemas of tools: %s",
+			infile.Reason(refused))
 	}
 	return g, err
 }
