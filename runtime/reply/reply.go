@@ -23,7 +23,8 @@ type Piece struct {
 	Calls   []Call
 }
 
-// A Reader reads one answer. What it returns, put together, does not depend on the parts in which the answer comes.
+// A Reader reads one answer; the zero Reader, one that is text alone. What it returns, put together, does not depend on
+// the parts in which the answer comes.
 type Reader struct {
 	thoughts *thoughtReader // nil: the model is not known to think
 	calls    *callReader    // nil: nothing is read as a call

@@ -52,6 +52,14 @@ func newThoughtReader(t *thinking, prompt string) *thoughtReader {
 	return r
 }
 
+// Thoughtless is a prompt whose answer is not to begin with a thought: one that it has opened is closed.
+func (f *Format) Thoughtless(prompt string) string {
+	if f.thoughts != nil && strings.HasSuffix(strings.TrimRight(prompt, spaces), f.thoughts.open) {
+		return strings.TrimRight(prompt, spaces) + "\n\n" + f.thoughts.close + "\n\n"
+	}
+	return prompt
+}
+
 // maxSpaces is how many spaces are held back, which may stand in front of a mark.
 const maxSpaces = 64
 

@@ -55,6 +55,13 @@ type declared struct {
 // All returns the tools.
 func (t *Tools) All() []Tool { return t.all }
 
+// NamedIn reports whether a prompt names all tools more often than one without them does.
+func (t *Tools) NamedIn(prompt, without string) bool {
+	return !slices.ContainsFunc(t.all, func(tool Tool) bool {
+		return strings.Count(prompt, tool.Name) <= strings.Count(without, tool.Name)
+	})
+}
+
 func (t *Tools) find(name string) *Tool {
 	if t != nil {
 		if i := slices.IndexFunc(t.all, func(tool Tool) bool { return tool.Name == name }); i >= 0 {

@@ -122,12 +122,11 @@ func TestFormsOfCalls(t *testing.T) {
 		chatML:           "",
 		`{{ messages }}`: "knows no tools",
 		`{{ tools }}`:    "in a form that is not known",
-		`{{ tools }}<tool_call><function=f><parameter=arguments></tool_call>`:                 "",
-		`{{ tools }}[TOOL_CALLS] [{"name": "f", "arguments": {}}]`:                            "",
-		`{{ tools }}<tool_call>{"name": "f", "arguments": {}}</tool_call>`:                    "",
-		`{% if tools %}{% endif %}<tool_call>arguments</tool_call>`:                           "leaves tools out",
-		`{{ tools }}{% for m in messages %}{{ m.tool_calls }}{% endfor %}`:                    "not known",
-		`{% for m in messages %}{{ m.content }}{{ m['tools'] }}{% endfor %}<|tool|><|/tool|>`: "",
+		`{{ tools }}<tool_call><function=f><parameter=arguments></tool_call>`: "",
+		`{{ tools }}[TOOL_CALLS] [{"name": "f", "arguments": {}}]`:            "",
+		`{{ tools }}<tool_call>{"name": "f", "arguments": {}}</tool_call>`:    "",
+		`{% if tools %}{% endif %}<tool_call>arguments</tool_call>`:           "leaves tools out",
+		`{{ tools }}{% for m in messages %}{{ m.tool_calls }}{% endfor %}`:    "not known",
 	} {
 		s := newTest(says(t, "x"), func(c *Config) { c.Chat = format(template) }).start(t)
 		status, body := s.post(t, "/v1/chat/completions", `{`+withTools+`}`)
@@ -141,29 +140,28 @@ func TestFormsOfCalls(t *testing.T) {
 	}
 }
 
-// A template that looks for tools in the system message, as Phi-4-mini's does, finds them there.
+// A template that looks for tools in the system message finds them there: in JSON, as Phi-4-mini's does, or as a list,
+// as the first GLM-4's.
 func TestToolsOfTheSystemMessage(t *testing.T) {
-	const asks = `{% for m in messages %}<|{{ m.role }}|>{{ m.content }}` +
-		`{% if m['tools'] %}<|tool|>{{ m['tools'] }}<|/tool|>{% endif %}{% endfor %}<|assistant|>`
-	s := newTest(says(t, `<|tool_call|>[{"name": "f", "arguments": {"a": 1}}]<|/tool_call|>`), func(c *Config) {
-		c.Chat = format(asks)
-	}).start(t)
 	const tools = `"tools": [{"type": "function", "function": {"name": "f"}}]`
-	for messages, want := range map[string]string{
-		`{"role": "user", "content": "a"}`:                                       `<|system|>`,
-		`{"role": "system", "content": "Be."}, {"role": "user", "content": "a"}`: `<|system|>Be.`,
+	for template, want := range map[string]string{
+		`{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% if m['tools'] %}` +
+			`{{ '<|tool|>' + m['tools'] + '<|/tool|>' }}{% endif %}{% endfor %}<|assistant|>`: `<|tool|>[{"type": ` +
+			`"function", "function": {"name": "f"}}]<|/tool|>`,
+		`{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% if m['tools'] %}# 可用工具{% for tool in m['tools'] %}` +
+			`{{ tool['function'] | tojson }}{% endfor %}{% endif %}{% endfor %}<|assistant|>`: `# 可用工具{"name": "f"}`,
 	} {
-		_, body := s.post(t, "/tokenize", `{"messages": [`+messages+`], `+tools+`}`)
-		var got struct{ Tokens []int }
-		require.NoError(t, json.Unmarshal([]byte(body), &got))
-		require.Equal(t, want+`<|tool|>[{"type": "function", "function": {"name": "f"}}]<|/tool|><|user|>a`+
-			`<|assistant|>`,
-			words().Decode(got.Tokens, false))
+		s := newTest(says(t, "x"), func(c *Config) { c.Chat = format(template) }).start(t)
+		for messages, system := range map[string]string{
+			`{"role": "user", "content": "a"}`:                                       ``,
+			`{"role": "system", "content": "Be."}, {"role": "user", "content": "a"}`: `Be.`,
+		} {
+			_, body := s.post(t, "/tokenize", `{"messages": [`+messages+`], `+tools+`}`)
+			var got struct{ Tokens []int }
+			require.NoError(t, json.Unmarshal([]byte(body), &got), body)
+			require.Equal(t, `<|system|>`+system+want+`<|user|>a<|assistant|>`, words().Decode(got.Tokens, false))
+		}
 	}
-	_, body := s.post(t, "/v1/chat/completions", `{`+withTools+`, "max_tokens": 99, "stream": true}`)
-	_, calls, _ := joinedChat(t, body)
-	require.Len(t, calls, 1, body)
-	require.Equal(t, toolFunction{"f", `{"a":1}`}, calls[0].Function)
 }
 
 // Calls and their results go back to the template, which finds arguments as values.

@@ -73,11 +73,13 @@ func (s *Server) chatRequest(w http.ResponseWriter, r *http.Request) (*request, 
 	if err := s.scheduler.check(); err != nil {
 		return nil, nil, err
 	}
-	p, err := s.chatPrompt(left)
+	p, err := s.chatPrompt(left, req.form != nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	req.shown = s.shown(p.tools != nil)
+	if !p.plain {
+		req.shown = s.shown(p.tools != nil)
+	}
 	switch {
 	case req.form != nil && p.tools != nil:
 		err = unsupported("response_format", "response_format beside tools is not supported, as calls are no such "+

@@ -65,6 +65,27 @@ func TestReasoning(t *testing.T) {
 	}
 }
 
+// An answer that is held to JSON has no thought in front, and none that the prompt opens is left open.
+func TestJSONWithoutThoughts(t *testing.T) {
+	s := newTest(longer(), func(config *Config) { config.Chat = format(thinks) }).start(t)
+	for _, open := range []string{"true", "false"} {
+		status, body := s.post(t, "/v1/chat/completions", `{"messages": [{"role": "user", "content": "a"}],
+			"response_format": {"type": "json_schema", "json_schema": {"schema": {"const": "<think>"}}},
+			"chat_template_kwargs": {"open": `+open+`}}`)
+		require.Equal(t, 200, status, body)
+		reasoning, content := thought(t, body)
+		require.Empty(t, reasoning)
+		require.Equal(t, `"<think>"`, strings.TrimSpace(content))
+		var got struct{ Usage usage }
+		require.NoError(t, json.Unmarshal([]byte(body), &got))
+		want := "<|user|>a<|assistant|>"
+		if open == "true" {
+			want += "<think>\n\n</think>\n\n"
+		}
+		require.Equal(t, len(idsOf(t, want)), got.Usage.Prompt)
+	}
+}
+
 // What was thought goes back to the template under the name that it came by.
 func TestReasoningInMessages(t *testing.T) {
 	s := newTest(says(t, "x"), func(config *Config) { config.Chat = format(thinks) }).start(t)

@@ -3,7 +3,6 @@ package serve
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"amkc/runtime/chat"
 	"amkc/runtime/grammar"
@@ -14,8 +13,9 @@ import (
 
 // A chatPrompt is what messages have become.
 type chatPrompt struct {
-	text string
-	ids  []int
+	text  string
+	ids   []int
+	plain bool // the answer is text alone, without a thought or calls
 
 	tools       *reply.Tools // that the model may call; nil: none
 	forced      *reply.Forced
@@ -24,14 +24,17 @@ type chatPrompt struct {
 
 // reader returns a reader of the answer.
 func (p *chatPrompt) reader(s *Server) answerReader {
-	if p.forced != nil {
+	switch {
+	case p.forced != nil:
 		return p.forced
+	case p.plain:
+		return &reply.Reader{}
 	}
 	return s.reply.Reader(p.text, p.tools)
 }
 
-// chatPrompt turns messages, and what goes with them, into a prompt.
-func (s *Server) chatPrompt(left map[string]value) (*chatPrompt, error) {
+// chatPrompt turns messages, and what goes with them, into a prompt; plain: of an answer that is text alone.
+func (s *Server) chatPrompt(left map[string]value, plain bool) (*chatPrompt, error) {
 	if s.chat == nil {
 		e := unsupported("messages", "this model has no chat template, which says how messages are formatted for it; "+
 			"give a whole prompt to /v1/completions")
@@ -42,7 +45,7 @@ func (s *Server) chatPrompt(left map[string]value) (*chatPrompt, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &chatPrompt{}
+	p := &chatPrompt{plain: plain}
 	if err := s.tools(p, c, left); err != nil {
 		return nil, err
 	}
@@ -58,6 +61,9 @@ func (s *Server) chatPrompt(left map[string]value) (*chatPrompt, error) {
 		if err := s.force(p, c); err != nil {
 			return nil, err
 		}
+	}
+	if plain {
+		p.text = s.reply.Thoughtless(p.text)
 	}
 	if p.ids, err = s.encode("messages", p.text, false); err != nil {
 		return nil, err
@@ -141,8 +147,8 @@ func toolChoice(left map[string]value) (choice, name string, err error) {
 	return "required", named.Function.Name, nil
 }
 
-// tellTools sees to it that the prompt has the tools. Some templates, as Phi-4-mini's, look for them in the system
-// message.
+// tellTools sees to it that the prompt has the tools. Some templates look for them in the system message: as a list, as
+// the first GLM-4's does, or in JSON, as Phi-4-mini's.
 func (s *Server) tellTools(p *chatPrompt, c *chat.Conversation, tools value) error {
 	without := *c
 	without.Tools = nil
@@ -150,18 +156,20 @@ func (s *Server) tellTools(p *chatPrompt, c *chat.Conversation, tools value) err
 	if err != nil || plain != p.text { // an error is one of a template that takes no conversation without tools
 		return nil
 	}
-	system := &jinja.Dict{}
-	system.Set("role", "system")
-	system.Set("content", "")
 	list := c.Messages.Items()
+	given := &jinja.Dict{}
+	given.Set("role", "system")
+	given.Set("content", "")
 	if first := list[0].(*jinja.Dict); isSystem(first) {
-		system, list = first, list[1:]
+		given, list = first, list[1:]
 	}
-	system.Set("tools", string(tools.raw))
-	c.Messages = jinja.NewList(append([]jinja.Value{system}, list...)...)
-	if text, err := s.render(c); err == nil && strings.Contains(text, string(tools.raw)) {
-		p.text = text
-		return nil
+	for _, form := range []jinja.Value{c.Tools, string(tools.raw)} {
+		given.Set("tools", form)
+		c.Messages = jinja.NewList(append([]jinja.Value{given}, list...)...)
+		if text, err := s.render(c); err == nil && p.tools.NamedIn(text, plain) {
+			p.text = text
+			return nil
+		}
 	}
 	return unsupported("tools", "the chat template of this model leaves tools out of this prompt")
 }
