@@ -227,6 +227,12 @@ func (r *callReader) head() (string, []Call, bool) {
 // body reads up to the end of arguments, of a list of calls, or of what is in front of a closing mark.
 func (r *callReader) body() (string, []Call, bool) {
 	n, how := 0, unfinished
+	if r.begins != "" { // what does not is not waited for
+		begins := strings.TrimLeft(string(r.held[:min(len(r.held), maxSpaces+len(r.begins))]), spaces)
+		if !strings.HasPrefix(begins, r.begins) && !begun(begins, r.begins) {
+			return r.fail(0)
+		}
+	}
 	if r.kind == marked {
 		from := max(0, r.scan.at-len(r.call.close)+1)
 		if at := bytes.Index(r.held[from:], []byte(r.call.close)); at >= 0 {

@@ -52,7 +52,7 @@ func Of(f *chat.Format) *Format {
 				continue
 			}
 			answer := whole[strings.LastIndex(whole, probeText)+1:]
-			written = written || strings.Contains(answer, probeTool) && strings.Contains(whole, probeText)
+			written = written || tools.NamedIn(whole, prompt)
 			out.calls = readBack(prompt, whole, answer, tools)
 			out.textArguments = asText && out.calls != nil
 		}

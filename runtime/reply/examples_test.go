@@ -53,6 +53,7 @@ var examples = map[string]example{
 			{"<tool_call>\n<function=clock>\n</function>\n<function=clock></function></tool_call>", "",
 				[]Call{clock, clock}},
 			{"<tool_call>weather</tool_call> is one", "<tool_call>weather</tool_call> is one", nil},
+			{"<tool_call> is <tool_call><function=clock></function></tool_call>", "<tool_call> is", []Call{clock}},
 			{"<tool_call>\n<function=weather>\n<parameter=place>\nBern", "<tool_call>\n<function=weather>\n" +
 				"<parameter=place>\nBern", nil},
 			{"<tool_call>\n<function=clock>\n</function>", "", []Call{clock}},

@@ -29,8 +29,9 @@ type form struct {
 	named  func(string) string
 	prose  string
 
-	kind kind
-	read func(name, body string, tools *Tools) []Call // nil: these are none
+	kind   kind
+	begins string                                       // what a body begins with, where that is always the same
+	read   func(name, body string, tools *Tools) []Call // nil: these are none
 
 	words []string // a template that has all of these asks for the form, if it does not write calls itself
 }
@@ -60,23 +61,27 @@ func (f *form) marks() []string {
 // forms are those that are known. The first that reads what a template writes is chosen.
 var forms = []*form{
 	// Arguments in marks, values as text.
-	{name: "Qwen3-Coder", call: marks{"<tool_call>", "</tool_call>"}, kind: marked,
+	{name: "Qwen3-Coder", call: marks{"<tool_call>", "</tool_call>"}, kind: marked, begins: "<function=",
 		words: []string{"<tool_call>", "<function="},
 		read:  tagged{marks{"<function=", ">"}, marks{"<parameter=", ">"}, marks{"", "</parameter>"}}.read},
 	{name: "GLM-4.5", call: marks{"<tool_call>", "</tool_call>"}, kind: marked, words: []string{"<arg_key>"},
 		read: tagged{marks{"", "<arg_key>"}, marks{"<arg_key>", "</arg_key>"},
 			marks{"<arg_value>", "</arg_value>"}}.read},
-	{name: "Seed-OSS", call: marks{"<seed:tool_call>", "</seed:tool_call>"}, kind: marked,
+	{name: "Seed-OSS", call: marks{"<seed:tool_call>", "</seed:tool_call>"}, kind: marked, begins: "<function=",
 		words: []string{"<seed:tool_call>"},
 		read:  tagged{marks{"<function=", ">"}, marks{"<parameter=", ">"}, marks{"", "</parameter>"}}.read},
 	{name: "MiniMax-M2", call: marks{"<minimax:tool_call>", "</minimax:tool_call>"}, kind: marked,
-		read: tagged{marks{`<invoke name="`, `">`}, marks{`<parameter name="`, `">`}, marks{"", "</parameter>"}}.read},
+		begins: `<invoke name="`,
+		read: tagged{marks{`<invoke name="`, `">`}, marks{`<parameter name="`, `">`},
+			marks{"", "</parameter>"}}.read},
 	{name: "MiniCPM5", call: marks{`<function name="`, "</function>"}, kind: marked,
 		read: tagged{marks{"", `">`}, marks{`<param name="`, `">`}, marks{"", "</param>"}}.read},
 	{name: "DeepSeek-V3.2", call: marks{"<｜DSML｜function_calls>", "</｜DSML｜function_calls>"}, kind: marked,
+		begins: `<｜DSML｜invoke name="`,
 		read: tagged{marks{`<｜DSML｜invoke name="`, `">`}, marks{`<｜DSML｜parameter name="`, `"`},
 			marks{">", "</｜DSML｜parameter>"}}.read},
 	{name: "DeepSeek-V4", call: marks{"<｜DSML｜tool_calls>", "</｜DSML｜tool_calls>"}, kind: marked,
+		begins: `<｜DSML｜invoke name="`,
 		read: tagged{marks{`<｜DSML｜invoke name="`, `">`}, marks{`<｜DSML｜parameter name="`, `"`},
 			marks{">", "</｜DSML｜parameter>"}}.read},
 	{name: "Hunyuan 3", wrap: marks{"<tool_calls:opensource>", "</tool_calls:opensource>"},
@@ -88,6 +93,7 @@ var forms = []*form{
 		read: tagged{marks{"", `"`}, marks{`<|open|>argument key="`, `"`},
 			marks{"<|sep|>", "<|close|>argument<|sep|>"}}.read},
 	{name: "Muse", call: marks{"<atem:function_calls>", "</atem:function_calls>"}, kind: marked,
+		begins: `<atem:invoke name="`,
 		read: tagged{marks{`<atem:invoke name="`, `">`}, marks{`<atem:parameter name="`, `">`},
 			marks{"", "</atem:parameter>"}}.read},
 
@@ -148,8 +154,9 @@ var forms = []*form{
 	{name: "Llama 3.2 and 4 in Python", alsoOpens: []string{"<|python_start|>"}, alsoCloses: []string{"<|python_end|>"},
 		kind: python, read: known(list), words: []string{"[func_name1(params_name1=params_value1"}},
 
-	{name: "Gemma 4", call: marks{"<|tool_call>", "<tool_call|>"}, kind: marked, read: gemma{`<|"|>`}.read},
-	{name: "FunctionGemma", call: marks{"<start_function_call>", "<end_function_call>"}, kind: marked,
+	{name: "Gemma 4", call: marks{"<|tool_call>", "<tool_call|>"}, kind: marked, begins: "call:",
+		read: gemma{`<|"|>`}.read},
+	{name: "FunctionGemma", call: marks{"<start_function_call>", "<end_function_call>"}, kind: marked, begins: "call:",
 		read: gemma{"<escape>"}.read, words: []string{"<start_function_call>", "<escape>"}},
 
 	// The name of a tool alone, and arguments on the next line: last, as any answer begins with a word.

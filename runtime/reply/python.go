@@ -102,8 +102,8 @@ func pythonMembers(text, closing string, depth int, key func(string) (name, rest
 	}
 }
 
-// words are values that have names, in Python and in JSON.
-var words = map[string]string{"True": "true", "False": "false", "None": "null", "true": "true", "false": "false",
+// named are values that have names, in Python and in JSON.
+var named = map[string]string{"True": "true", "False": "false", "None": "null", "true": "true", "false": "false",
 	"null": "null"}
 
 // pythonValue reads a value in Python, or in JSON, at the beginning of a text, and returns it in JSON.
@@ -130,7 +130,7 @@ func pythonValue(text string, depth int) (value, rest string, ok bool) {
 		end = len(text)
 	}
 	word := text[:end]
-	if w := words[word]; w != "" {
+	if w := named[word]; w != "" {
 		return w, text[end:], true
 	}
 	return word, text[end:], json.Valid([]byte(word)) // a number
