@@ -68,7 +68,7 @@ var allowed = map[string][]string{
 	"runtime":            {},
 	"runtime/chat":       {"runtime/infile", "runtime/jinja"},
 	"runtime/dialogue": {"runtime/chat", "runtime/host", "runtime/jinja", "runtime/printable", "runtime/progress",
-		"runtime/sampling", "runtime/tokenizer"},
+		"runtime/reply", "runtime/sampling", "runtime/tokenizer"},
 	"runtime/driver": {"github.com/ebitengine/purego"},
 	"runtime/host": {"runtime/draft", "runtime/driver", "runtime/infile", "runtime/printable",
 		"runtime/sampling"},

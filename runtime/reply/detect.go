@@ -3,6 +3,7 @@ package reply
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -167,13 +168,31 @@ func (f *Format) Names() (calls, thoughts string) {
 // TextArguments reports whether the template wants arguments of earlier calls as JSON in a string, and not as values.
 func (f *Format) TextArguments() bool { return f.textArguments }
 
-// Marks returns the marks that a reader has to see, special tokens or not.
-func (f *Format) Marks(tools bool) (all []string) {
+// A Tokenizer says which ids a text has, and which of them are special tokens.
+type Tokenizer interface {
+	Encode(text string, addSpecial bool) ([]int, error)
+	IsSpecial(id int) bool
+}
+
+// Shown returns the special tokens among the marks that a reader has to see; tools says that calls are read.
+func (f *Format) Shown(t Tokenizer, tools bool) (all []int) {
+	var marks []string
 	if f.thoughts != nil {
-		all = append(all, f.thoughts.open, f.thoughts.close, f.thoughts.answer.open, f.thoughts.answer.close)
+		marks = append(marks, f.thoughts.open, f.thoughts.close, f.thoughts.answer.open, f.thoughts.answer.close)
 	}
 	if f.calls != nil && tools {
-		all = append(all, f.calls.marks()...)
+		marks = append(marks, f.calls.marks()...)
+	}
+	for _, mark := range marks {
+		ids, err := t.Encode(mark, false)
+		if err != nil {
+			continue // a tokenizer without characters of it has no answer with it either
+		}
+		for _, id := range ids {
+			if t.IsSpecial(id) && !slices.Contains(all, id) {
+				all = append(all, id)
+			}
+		}
 	}
 	return all
 }

@@ -87,8 +87,8 @@ func New(c Config) *Server {
 		maxBody: maxBody, pingEvery: pingEvery, writeTimeout: writeTimeout, now: time.Now, newID: newID}
 	if c.Chat != nil {
 		s.reply = reply.Of(c.Chat)
-		with := sync.OnceValue(func() []int { return s.shownMarks(true) })
-		without := sync.OnceValue(func() []int { return s.shownMarks(false) })
+		with := sync.OnceValue(func() []int { return s.reply.Shown(s.tokenizer, true) })
+		without := sync.OnceValue(func() []int { return s.reply.Shown(s.tokenizer, false) })
 		s.shown = func(tools bool) []int {
 			if tools {
 				return with()

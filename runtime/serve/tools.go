@@ -233,19 +233,3 @@ func (s *Server) callGrammar(forced *reply.Forced, tools []reply.Tool) (*grammar
 	}
 	return g, err
 }
-
-// shownMarks are the special tokens that a reader of answers has to see.
-func (s *Server) shownMarks(tools bool) (all []int) {
-	for _, mark := range s.reply.Marks(tools) {
-		ids, err := s.tokenizer.Encode(mark, false)
-		if err != nil {
-			continue // it is no text
-		}
-		for _, id := range ids {
-			if s.tokenizer.IsSpecial(id) {
-				all = append(all, id)
-			}
-		}
-	}
-	return all
-}
