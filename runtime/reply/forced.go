@@ -12,9 +12,9 @@ import (
 // A Forced call is one that an answer has to be: its beginning is a part of the prompt, as the template writes it up to
 // the arguments, and what follows is held to the schema of a tool.
 type Forced struct {
-	Prompt string   // up to the name of the tool
-	Before []string // for each tool its name, and what stands between it and the arguments
-	tools  []Tool
+	Prompt string // up to the name of the tool, or with one tool up to the arguments
+	Tools  []Tool
+	Before []string // of each tool: what stands between the prompt and the arguments
 	text   strings.Builder
 }
 
@@ -48,7 +48,7 @@ func (f *Format) Force(c *chat.Conversation, o chat.Options, rendered string, to
 	if brace < name || strings.Trim(whole[brace+1:key], spaces) != "" {
 		return nil, ErrNotForced
 	}
-	forced := &Forced{Prompt: whole[:name], tools: tools}
+	forced := &Forced{Prompt: whole[:name], Tools: tools}
 	for _, tool := range tools {
 		forced.Before = append(forced.Before, strings.ReplaceAll(whole[name:brace], probeTool, tool.Name))
 	}
@@ -68,7 +68,7 @@ func (f *Forced) Push(part string) Piece {
 // End returns the call, whose arguments are not whole if the answer was cut.
 func (f *Forced) End() Piece {
 	text := f.text.String()
-	for i, tool := range f.tools {
+	for i, tool := range f.Tools {
 		if given, ok := strings.CutPrefix(text, f.Before[i]); ok {
 			return Piece{Calls: []Call{{tool.Name, given}}}
 		}

@@ -91,7 +91,7 @@ func (s *Server) chatRequest(w http.ResponseWriter, r *http.Request) (*request, 
 		err = unsupported("parallel_tool_calls", "parallel_tool_calls false is supported with tool_choice required, "+
 			"or one that names a tool: else the model chooses how many calls it writes")
 	case p.forced != nil:
-		req.form, err = s.callGrammar(p.forced, p.forcedTools)
+		req.form, err = s.callGrammar(p.forced)
 	}
 	return req, p, err
 }

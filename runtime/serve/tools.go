@@ -210,14 +210,14 @@ func (s *Server) force(p *chatPrompt, c *chat.Conversation) error {
 }
 
 // callGrammar is what a call has to be from where the prompt ends.
-func (s *Server) callGrammar(forced *reply.Forced, tools []reply.Tool) (*grammar.Grammar, error) {
+func (s *Server) callGrammar(forced *reply.Forced) (*grammar.Grammar, error) {
 	vocabulary, err := s.vocabulary()
 	if err != nil {
 		return nil, unsupported("tool_choice", "tool_choice that has the model call a tool is not supported for this "+
 			"model: %v", err)
 	}
 	var options []grammar.Option
-	for i, tool := range tools {
+	for i, tool := range forced.Tools {
 		schema := tool.Parameters
 		if schema == nil || string(schema) == "null" {
 			schema = []byte(`{"type": "object"}`)
