@@ -108,11 +108,11 @@ func (s *Server) whole(w http.ResponseWriter, r *http.Request, g *generation, m 
 	var text strings.Builder
 	var tokens []located
 	finish := ""
-	err := g.out.follow(r.Context(), func(d delta) error {
+	err := g.out.follow(r.Context(), func(d delta) (bool, error) {
 		text.WriteString(d.text)
 		tokens = append(tokens, d.tokens...)
 		finish = d.finish
-		return nil
+		return false, nil
 	}, s.pingEvery, nil)
 	if err != nil {
 		return err

@@ -34,7 +34,7 @@ func FuzzRequest(f *testing.F) {
 			"tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{\"a\": 1}"}}]},
 			{"role": "tool", "content": "7"}], "tools": [{"name": "f"}], "tool_choice": "auto", "stream": true}`,
 		`{"messages": [{"role": "user", "content": ""}], "max_tokens": 40, "tool_choice": "required", "tools": [{"type":
-			"function", "function": {"name": "f", "parameters": {"type": "object", "properties": {"a": {"enum": [1]}}}}},
+			"function", "function": {"name": "f", "parameters": {"type": "object", "properties": {"a": {"const": 1}}}}},
 			{"function": {"name": "g"}}]}`,
 		`{"messages": [{"role": "user", "content": ""}], "max_tokens": 9, "tools": [{"function": {"name": "f"}}],
 			"tool_choice": {"type": "function", "function": {"name": "f"}}, "parallel_tool_calls": false}`,
