@@ -2,6 +2,7 @@ package serve
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -48,6 +49,30 @@ func TestToolCalls(t *testing.T) {
 	_, body = s.post(t, "/v1/chat/completions", `{`+withTools+`, "tool_choice": "none", "max_tokens": 150}`)
 	require.Contains(t, body, `{\"name\": \"clock\"}`)
 	require.Contains(t, body, `"finish_reason":"stop"`)
+}
+
+// With one call at most, an answer ends behind it, and others in the same list are left out.
+func TestOneCall(t *testing.T) {
+	const one = `<tool_call>{"name": "weather", "arguments": {}}`
+	for answer, tokens := range map[string]int{
+		`So ` + one + `</tool_call><tool_call>{"name": "clock"}</tool_call>`: len(idsOf(t, `So `+one)),
+		`<tool_call>[{"name": "weather"}, {"name": "clock"}]</tool_call>`: len(idsOf(t,
+			`<tool_call>[{"name": "weather"}, {"name": "clock"}]`)),
+	} {
+		s := serve(t, says(t, answer))
+		for _, stream := range []string{"", `, "stream": true, "stream_options": {"include_usage": true}`} {
+			status, body := s.post(t, "/v1/chat/completions", `{`+withTools+`, "parallel_tool_calls": false`+stream+`}`)
+			require.Equal(t, 200, status, body)
+			require.Contains(t, body, `"name":"weather"`)
+			require.NotContains(t, body, "clock")
+			require.Contains(t, body, `"finish_reason":"tool_calls"`)
+			var decoded int
+			_, usage, _ := strings.Cut(body, `"completion_tokens":`)
+			_, err := fmt.Sscanf(usage, "%d", &decoded)
+			require.NoError(t, err, body)
+			require.InDelta(t, tokens, decoded, 1, "a token may be of a call and of what follows")
+		}
+	}
 }
 
 // joinedChat is what a stream comes to: its content, its calls put together by their index, and why it ended.

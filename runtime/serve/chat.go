@@ -47,7 +47,7 @@ func (s *Server) chatCompletions(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, err)
 		return
 	}
-	s.complete(w, r, req, p.ids, &chatForm{s: s, logprobs: req.logprobs(), reader: p.reader(s)})
+	s.complete(w, r, req, p.ids, &chatForm{s: s, logprobs: req.logprobs(), reader: p.reader(s), one: req.oneCall})
 }
 
 func (s *Server) chatRequest(w http.ResponseWriter, r *http.Request) (*request, *chatPrompt, error) {
@@ -88,8 +88,7 @@ func (s *Server) chatRequest(w http.ResponseWriter, r *http.Request) (*request, 
 		err = unsupported("ignore_eos", "ignore_eos is not supported beside response_format, or a tool_choice that "+
 			"has the model call: the text ends where it is whole")
 	case req.oneCall && p.tools != nil && p.forced == nil:
-		err = unsupported("parallel_tool_calls", "parallel_tool_calls false is supported with tool_choice required, "+
-			"or one that names a tool: else the model chooses how many calls it writes")
+		req.until = p.reader(s)
 	case p.forced != nil:
 		req.form, err = s.callGrammar(p.forced)
 	}

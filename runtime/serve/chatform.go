@@ -12,7 +12,8 @@ type chatForm struct {
 	s        *Server
 	logprobs bool
 	reader   answerReader
-	called   int // calls of a stream so far
+	one      bool // call at most: others that came with it, in a list, are left out
+	called   int  // calls of a stream so far
 }
 
 // An answerReader tells thoughts, text and calls of an answer apart.
@@ -95,13 +96,21 @@ func (f *chatForm) chunks(p reply.Piece) (all []any) {
 	if p.Text != "" {
 		add(chatDelta{Content: &p.Text})
 	}
-	for _, call := range p.Calls {
+	for _, call := range f.allowed(p.Calls) {
 		index := f.called
 		f.called++
 		add(chatDelta{ToolCalls: []toolCall{{&index, f.s.newID("call_"), "function", toolFunction{call.Name, ""}}}})
 		add(chatDelta{ToolCalls: []toolCall{{Index: &index, Function: toolFunction{Arguments: call.Arguments}}}})
 	}
 	return all
+}
+
+// allowed are those of further calls that there may be.
+func (f *chatForm) allowed(calls []reply.Call) []reply.Call {
+	if f.one {
+		return calls[:min(len(calls), 1-min(f.called, 1))]
+	}
+	return calls
 }
 
 func (f *chatForm) closing(finish string) []any {
@@ -121,7 +130,7 @@ func (f *chatForm) finish(reason string) string {
 func (f *chatForm) whole(text string, tokens []located, finish string) any {
 	p, rest := f.reader.Push(text), f.reader.End()
 	m := chatMessage{Role: "assistant", Reasoning: p.Thought + rest.Thought}
-	for _, call := range append(p.Calls, rest.Calls...) {
+	for _, call := range f.allowed(append(p.Calls, rest.Calls...)) {
 		m.ToolCalls = append(m.ToolCalls, toolCall{nil, f.s.newID("call_"), "function",
 			toolFunction{call.Name, call.Arguments}})
 	}

@@ -68,7 +68,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, req *request, 
 	rec := recordOf(r)
 	g := &generation{ctx: r.Context(), asked: rec.start, prompt: prompt,
 		most: s.engine.Limits().MaxSeq - len(prompt) + 1, choice: req.options, record: rec, out: newOutbox(),
-		metrics: s.metrics, text: newWriter(s.tokenizer, prompt, req)}
+		metrics: s.metrics, text: newWriter(s.tokenizer, prompt, req), until: req.until}
 	if req.form != nil {
 		g.form = req.form.Begin(s.eos...)
 	}

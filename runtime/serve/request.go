@@ -23,8 +23,9 @@ type request struct {
 	most         int // tokens to decode; 0: not said
 	stops        []string
 	ignoreEOS    bool
-	oneCall      bool // of tools at most
-	seeded       bool // it has a seed
+	oneCall      bool         // of tools at most
+	until        answerReader // which reads that call
+	seeded       bool         // it has a seed
 	options      sampling.Options
 	form         *grammar.Grammar // that the answer has to be a text of; nil: any
 	shown        []int            // special tokens that the answer's text has

@@ -160,8 +160,6 @@ func TestRefusals(t *testing.T) {
 			"none, auto, required"},
 		{chats, `{` + withTools + `, "tool_choice": {"type": "function", "function": {"name": "clock"}}}`,
 			"invalid_value", "tool_choice", `names "clock", which is none of tools`},
-		{chats, `{` + withTools + `, "parallel_tool_calls": false}`, "unsupported_parameter", "parallel_tool_calls",
-			"with tool_choice required"},
 		{chats, `{` + withTools + `, "tool_choice": "required", "ignore_eos": true}`, "unsupported_parameter",
 			"ignore_eos", "where it is whole"},
 		{chats, `{` + withTools + `, "tool_choice": "required", "response_format": {"type": "json_object"}}`,
