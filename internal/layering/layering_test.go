@@ -91,7 +91,7 @@ var allowed = map[string][]string{
 	"runtime/outfile":        {"runtime/infile"},
 	"runtime/printable":      {},
 	"runtime/progress":       {"runtime/printable"},
-	"runtime/reply": {"runtime/chat", "runtime/infile", "runtime/jinja", "runtime/stopping"},
+	"runtime/reply":          {"runtime/chat", "runtime/infile", "runtime/jinja", "runtime/stopping"},
 	"runtime/serve": {"runtime/chat", "runtime/grammar", "runtime/infile", "runtime/jinja", "runtime/reply",
 		"runtime/sampling", "runtime/stopping", "runtime/tokenizer"},
 	"runtime/grammar":  {"runtime/infile"},
