@@ -16,6 +16,7 @@ type Forced struct {
 	Tools  []Tool
 	Before []string // of each tool: what stands between the prompt and the arguments
 	text   strings.Builder
+	called bool
 }
 
 // ErrNotForced says that a template does not write arguments as JSON, or not where they can be found.
@@ -70,11 +71,12 @@ func (f *Forced) End() Piece {
 	text := f.text.String()
 	for i, tool := range f.Tools {
 		if given, ok := strings.CutPrefix(text, f.Before[i]); ok {
+			f.called = true
 			return Piece{Calls: []Call{{tool.Name, given}}}
 		}
 	}
 	return Piece{Text: text}
 }
 
-// Called reports whether there is a call.
-func (f *Forced) Called() bool { return true }
+// Called reports whether the answer has ended with a call, and not in front of its arguments.
+func (f *Forced) Called() bool { return f.called }

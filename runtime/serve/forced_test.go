@@ -81,6 +81,11 @@ func TestForcedCallThatIsCut(t *testing.T) {
 	require.Equal(t, 200, status, body)
 	require.Contains(t, body, `"finish_reason":"length"`)
 	require.Contains(t, body, `"name":"weather"`)
+	// in front of its arguments it is text
+	status, body = s.post(t, "/v1/chat/completions", `{`+twoTools+`, "tool_choice": "required", "max_tokens": 1}`)
+	require.Equal(t, 200, status, body)
+	require.Contains(t, body, `"finish_reason":"length"`)
+	require.NotContains(t, body, "tool_calls")
 }
 
 // A model whose calls have no arguments in JSON cannot be made to call.
