@@ -76,10 +76,11 @@ engines: build cuda $(ENGINES)
 	AMKC=$(CURDIR)/amkc $(ENGINES) -m unittest discover -q -s scripts/cluster -p 'test_*.py'
 
 # Published chat templates beside jinja2, byte for byte: the 70 of llama.cpp, which this source distribution has. All of
-# them have to be equal on every conversation. Fetches 100 MB, into a folder that git ignores.
+# them have to be equal on every conversation, and to be found to write calls and thoughts in the forms that they do.
+# Fetches 100 MB, into a folder that git ignores.
 PUBLISHED := .templates
 chat-templates: $(PUBLISHED)/folder/rendered.json
-	AMKC_CHAT_TEMPLATES=$(CURDIR)/$(PUBLISHED)/folder go test ./runtime/chat -run Published -count 1 -v
+	AMKC_CHAT_TEMPLATES=$(CURDIR)/$(PUBLISHED)/folder go test ./runtime/chat ./runtime/reply -run Published -count 1 -v
 
 LLAMA_CPP := $(PUBLISHED)/llama_cpp_python-0.3.36.tar.gz
 RENDERING := runtime/chat/testdata/render.py runtime/chat/testdata/conversations.json
@@ -117,7 +118,7 @@ FUZZERS := ir:FuzzParseText ir:FuzzParseJSON ir:FuzzParseExpr ir:FuzzParsePiece 
 	passes/checkpoint:FuzzSafetensors passes/checkpoint:FuzzJSON passes/checkpoint:FuzzHubID passes/quantised:FuzzMatrix passes:FuzzImportConfig \
 	validate:FuzzFlat compiler/readback:FuzzReadback compiler/cli:FuzzParseNPY runtime/prompts:FuzzParse runtime/tokenizer:FuzzLoad runtime/tokenizer/regex:FuzzCompile \
 	runtime/jinja:FuzzRender runtime/jinja:FuzzFromJSON runtime/chat:FuzzFormat runtime/sampling:FuzzConfig \
-	runtime/serve:FuzzRequest runtime/grammar:FuzzSchema search:FuzzFiles compiler/agent:FuzzPaths \
+	runtime/reply:FuzzReader runtime/serve:FuzzRequest runtime/grammar:FuzzSchema search:FuzzFiles compiler/agent:FuzzPaths \
 	runtime/tokenizer:FuzzNFC runtime/tokenizer:FuzzReader runtime/host/cli:FuzzLauncher internal/hostile:FuzzVerdict \
 	internal/hostile:FuzzPrograms internal/hostile:FuzzSimulate internal/hostile:FuzzModels internal/hostile:FuzzBuilds \
 	internal/hostile:FuzzDiff internal/hostile:FuzzExplain

@@ -17,7 +17,7 @@ import (
 //go:embed host/report/*.go host/report/*.html
 //go:embed chat/*.go dialogue/*.go jinja/*.go
 //go:embed draft/*.go grammar/*.go infile/*.go outfile/*.go printable/*.go progress/*.go prompts/*.go
-//go:embed sampling/*.go serve/*.go serve/*.html
+//go:embed reply/*.go sampling/*.go serve/*.go serve/*.html
 //go:embed library/*.go library/capi/*.go library/capi/amk.h library/example/example.c library/shared/*.go stopping/*.go
 //go:embed python/*.py python/pyproject.toml python/amk/*.py python/amk/py.typed
 //go:embed tokenizer/*.go tokenizer/chars/*.go tokenizer/regex/*.go

@@ -53,8 +53,8 @@ func TestHostSourcesImportNothingElse(t *testing.T) {
 				require.Contains(t, []string{"chat", "dialogue", "draft", "driver", "grammar", "host",
 					"host/chrometrace", "host/engine", "host/report", "infile", "jinja", "library", "library/capi",
 					"outfile",
-					"printable", "progress", "prompts", "sampling", "serve", "stopping", "tokenizer", "tokenizer/chars",
-					"tokenizer/regex"},
+					"printable", "progress", "prompts", "reply", "sampling", "serve", "stopping", "tokenizer",
+					"tokenizer/chars", "tokenizer/regex"},
 					below)
 			}
 		}

@@ -3,11 +3,11 @@
 //
 // The cache is kept from turn to turn: of a prompt, what it has in common with the ids that the decoder holds is not
 // decoded again. What the model writes goes into a file or a pipe byte for byte, and to a terminal with everything
-// escaped that it would act on.
+// escaped that it would act on. There what it thought before an answer is faint.
 //
 // The package is copied into every emitted launcher. It imports the standard library, runtime/chat, runtime/host,
-// runtime/jinja, runtime/printable, runtime/progress, runtime/sampling and runtime/tokenizer, and must not import any
-// other package of amkc.
+// runtime/jinja, runtime/printable, runtime/progress, runtime/reply, runtime/sampling and runtime/tokenizer, and must
+// not import any other package of amkc.
 package dialogue
 
 import (
@@ -23,6 +23,7 @@ import (
 	"amkc/runtime/jinja"
 	"amkc/runtime/printable"
 	"amkc/runtime/progress"
+	"amkc/runtime/reply"
 	"amkc/runtime/sampling"
 	"amkc/runtime/tokenizer"
 )
@@ -67,6 +68,8 @@ type Dialogue struct {
 	Config
 	messages []jinja.Value
 	shown    bool // Out is a terminal
+	reply    *reply.Format
+	marks    []int // special tokens around thoughts
 
 	decoder       Decoder
 	vocab, maxSeq int
@@ -77,7 +80,8 @@ type Dialogue struct {
 // New returns a conversation in which nothing has been said. It refuses a template that does not format one, or leaves
 // the system message out, before a model is loaded for it: *Error.
 func New(c Config) (*Dialogue, error) {
-	d := &Dialogue{Config: c, shown: progress.IsTerminal(c.Out)}
+	d := &Dialogue{Config: c, shown: progress.IsTerminal(c.Out), reply: reply.Of(c.Format)}
+	d.marks = d.reply.Shown(c.Tokenizer, false)
 	d.clear()
 	const hello = "hello"
 	text, err := d.render(append(d.messages, message("user", hello)))
@@ -218,5 +222,11 @@ func (d *Dialogue) print(text string) error {
 		text = printable.Text(text)
 	}
 	_, err := io.WriteString(d.Out, text)
+	return err
+}
+
+// faint writes what the model thought to a terminal.
+func (d *Dialogue) faint(text string) error {
+	_, err := io.WriteString(d.Out, "\x1b[2m"+printable.Text(text)+"\x1b[22m")
 	return err
 }

@@ -194,6 +194,17 @@ func TestCacheIsThatOfThePrompt(t *testing.T) {
 	}
 }
 
+// The template finds what was thought apart from what was said.
+func TestThoughts(t *testing.T) {
+	c := newConversation(t, "hi\nagain", "<think>so</think>x", "y")
+	c.source = "{% for m in messages %}{{ m.content }}" +
+		"{{ '(' + m.reasoning_content + '</think>)' if m.reasoning_content }}<|end_of_text|>{% endfor %}"
+	require.NoError(t, c.run(t.Context()))
+	require.Equal(t, "<think>so</think>x\ny\n", c.out.String())
+	want := "hi<|end_of_text|>x(so</think>)<|end_of_text|>again<|end_of_text|>"
+	require.Equal(t, c.ids(t, want+"y"), c.cache)
+}
+
 func TestRefusals(t *testing.T) {
 	for _, r := range []struct{ source, system, says string }{
 		{"{{ raise_exception('never') }}", "", "does not format a conversation: line 1: never"},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"amkc/runtime/reply"
 	"amkc/runtime/sampling"
 	"amkc/runtime/tokenizer"
 )
@@ -53,7 +54,7 @@ func (d *Dialogue) turn(ctx context.Context, text string) error {
 	if i := slices.IndexFunc(prompt, func(id int) bool { return id >= d.vocab }); i >= 0 {
 		return d.fault("the message has token %d, and the model has ids 0 to %d", prompt[i], d.vocab-1)
 	}
-	a := newAnswer(d, prompt)
+	a := newAnswer(d, rendered, prompt)
 	stopped, err := d.answer(ctx, a)
 	d.last = &a.stats
 	if endErr := a.end(); err == nil {
@@ -62,7 +63,11 @@ func (d *Dialogue) turn(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	d.messages = append(messages, message("assistant", a.text))
+	said := message("assistant", a.said)
+	if a.thought != "" {
+		said.Set("reasoning_content", a.thought)
+	}
+	d.messages = append(messages, said)
 	switch full := len(prompt)+a.written > d.maxSeq; {
 	case stopped:
 		d.note("stopped")
@@ -84,7 +89,10 @@ type answer struct {
 	prompt  int   // how many of them are the prompt's
 	text    string
 	decoder *tokenizer.Decoder
-	ended   bool // by a stop id
+	reader  *reply.Reader
+	thought string // of the text, what stands in front of the answer
+	said    string // and the answer
+	ended   bool   // by a stop id
 
 	began, first, newest time.Time
 	stats
@@ -92,9 +100,9 @@ type answer struct {
 
 // newAnswer starts behind the prompt, which goes through the decoder as well: what a token looks like may depend on the
 // one before it.
-func newAnswer(d *Dialogue, prompt []int) *answer {
-	a := &answer{d: d, ids: slices.Clone(prompt), prompt: len(prompt), decoder: d.Tokenizer.NewDecoder(true),
-		began: time.Now()}
+func newAnswer(d *Dialogue, rendered string, prompt []int) *answer {
+	a := &answer{d: d, ids: slices.Clone(prompt), prompt: len(prompt), began: time.Now(),
+		decoder: d.Tokenizer.NewDecoder(true, d.marks...), reader: d.reply.Reader(rendered, nil)}
 	for _, id := range prompt {
 		a.decoder.Push(id)
 	}
@@ -172,11 +180,33 @@ func (a *answer) emit(id int) error {
 }
 
 func (a *answer) put(text string) error {
-	a.text += text
 	if text == "" {
 		return nil
 	}
+	a.text += text
+	if err := a.add(a.reader.Push(text)); err != nil || a.d.shown {
+		return err
+	}
 	return a.d.print(text)
+}
+
+// add takes what the reader has found. A terminal shows it without marks, thoughts faint and with a line behind them.
+func (a *answer) add(p reply.Piece) error {
+	before := a.thought != "" && a.said == "" && p.Text != ""
+	a.thought, a.said = a.thought+p.Thought, a.said+p.Text
+	if !a.d.shown {
+		return nil
+	}
+	if p.Thought != "" {
+		if err := a.d.faint(p.Thought); err != nil {
+			return err
+		}
+		before = p.Text != ""
+	}
+	if before {
+		p.Text = "\n\n" + p.Text
+	}
+	return a.d.print(p.Text)
 }
 
 // end prints what was held back, and ends the line.
@@ -187,7 +217,10 @@ func (a *answer) end() error {
 	if err := a.put(a.decoder.Flush()); err != nil {
 		return err
 	}
-	if strings.HasSuffix(a.text, "\n") {
+	if err := a.add(a.reader.End()); err != nil {
+		return err
+	}
+	if strings.HasSuffix(a.text, "\n") && (!a.d.shown || strings.HasSuffix(a.said, "\n")) {
 		return nil
 	}
 	return a.d.print("\n")

@@ -2,7 +2,7 @@ package serve
 
 import (
 	"encoding/json"
-	"math/rand/v2"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -25,21 +25,24 @@ func TestToolCalls(t *testing.T) {
 	got, err := json.Marshal(whole.Choices[0])
 	require.NoError(t, err)
 	require.JSONEq(t, `{"index": 0, "logprobs": null, "finish_reason": "tool_calls", "message": {"role": "assistant",
-		"content": "Let me see.\n", "refusal": null, "tool_calls": [
+		"content": "Let me see.", "refusal": null, "tool_calls": [
 			{"id": "call_2", "type": "function", "function":
 				{"name": "weather", "arguments": "{\"place\":\"Bern\",\"days\":2}"}},
 			{"id": "call_3", "type": "function", "function": {"name": "clock", "arguments": "{}"}}]}}`, string(got))
 
-	// Streamed, each call is one delta.
+	// Streamed, a call is a delta with its name, and one with its arguments.
 	status, body = s.post(t, "/v1/chat/completions", `{`+withTools+`, "max_tokens": 150, "stream": true}`)
 	require.Equal(t, 200, status, body)
+	require.Contains(t, body, `{"tool_calls":[{"index":0,"id":"call_5","type":"function",`+
+		`"function":{"name":"weather","arguments":""}}]}`)
+	require.Contains(t, body, `{"tool_calls":[{"index":0,"function":{"arguments":"{\"place\":\"Bern\",\"days\":2}"}}]}`)
 	content, calls, finish := joinedChat(t, body)
-	require.Equal(t, "Let me see.\n", content)
+	require.Equal(t, "Let me see.", content)
 	require.Equal(t, "tool_calls", finish)
-	require.Len(t, calls, 2)
-	require.Equal(t, toolCall{new(int), "call_5", "function",
-		toolFunction{"weather", `{"place":"Bern","days":2}`}}, calls[0])
-	require.Equal(t, "clock", calls[1].Function.Name)
+	require.Equal(t, []toolCall{
+		{new(int), "call_5", "function", toolFunction{"weather", `{"place":"Bern","days":2}`}},
+		{calls[1].Index, "call_6", "function", toolFunction{"clock", `{}`}},
+	}, calls)
 	require.Equal(t, 1, *calls[1].Index)
 
 	// Without tools nothing is read out of the text.
@@ -48,6 +51,31 @@ func TestToolCalls(t *testing.T) {
 	require.Contains(t, body, `"finish_reason":"stop"`)
 }
 
+// With one call at most, an answer ends behind it, and others in the same list are left out.
+func TestOneCall(t *testing.T) {
+	const one = `<tool_call>{"name": "weather", "arguments": {}}`
+	for answer, tokens := range map[string]int{
+		`So ` + one + `</tool_call><tool_call>{"name": "clock"}</tool_call>`: len(idsOf(t, `So `+one)),
+		`<tool_call>[{"name": "weather"}, {"name": "clock"}]</tool_call>`: len(idsOf(t,
+			`<tool_call>[{"name": "weather"}, {"name": "clock"}]`)),
+	} {
+		s := serve(t, says(t, answer))
+		for _, stream := range []string{"", `, "stream": true, "stream_options": {"include_usage": true}`} {
+			status, body := s.post(t, "/v1/chat/completions", `{`+withTools+`, "parallel_tool_calls": false`+stream+`}`)
+			require.Equal(t, 200, status, body)
+			require.Contains(t, body, `"name":"weather"`)
+			require.NotContains(t, body, "clock")
+			require.Contains(t, body, `"finish_reason":"tool_calls"`)
+			var decoded int
+			_, usage, _ := strings.Cut(body, `"completion_tokens":`)
+			_, err := fmt.Sscanf(usage, "%d", &decoded)
+			require.NoError(t, err, body)
+			require.InDelta(t, tokens, decoded, 1, "a token may be of a call and of what follows")
+		}
+	}
+}
+
+// joinedChat is what a stream comes to: its content, its calls put together by their index, and why it ended.
 func joinedChat(t testing.TB, stream string) (content string, calls []toolCall, finish string) {
 	for _, event := range strings.Split(strings.TrimSuffix(stream, "\n\ndata: [DONE]\n\n"), "\n\n") {
 		var chunk struct {
@@ -62,7 +90,17 @@ func joinedChat(t testing.TB, stream string) (content string, calls []toolCall, 
 			if c.Delta.Content != nil {
 				content += *c.Delta.Content
 			}
-			calls = append(calls, c.Delta.ToolCalls...)
+			for _, call := range c.Delta.ToolCalls {
+				if *call.Index == len(calls) {
+					require.NotEmpty(t, call.ID)
+					require.NotEmpty(t, call.Function.Name)
+					calls = append(calls, call)
+					continue
+				}
+				require.Equal(t, len(calls)-1, *call.Index)
+				require.Empty(t, call.ID+call.Type+call.Function.Name)
+				calls[len(calls)-1].Function.Arguments += call.Function.Arguments
+			}
 			if c.Finish != nil {
 				finish = *c.Finish
 			}
@@ -71,86 +109,11 @@ func joinedChat(t testing.TB, stream string) (content string, calls []toolCall, 
 	return content, calls, finish
 }
 
-// What is no call after all is text, none of it lost, and it does not depend on the parts.
-func TestCallReader(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 4))
-	for _, c := range []struct {
-		text, want string
-		calls      []toolFunction
-	}{
-		{"plain <text>", "plain <text>", nil},
-		{`<tool_call>{"name":"f"}</tool_call>`, "", []toolFunction{{"f", "{}"}}},
-		{`a <tool_call>{"name":"f","arguments":"{\"b\":1}"}</tool_call> c`, "a c", []toolFunction{{"f", `{"b":1}`}}},
-		{`<tool_call>{"name":"f","arguments":[1, 2]}</tool_call>`, "", []toolFunction{{"f", `[1,2]`}}},
-		{`<tool_call>{"name":5}</tool_call>x`, `<tool_call>{"name":5}</tool_call>x`, nil},
-		{`<tool_call>nothing</tool_call>`, `<tool_call>nothing</tool_call>`, nil},
-		{`<tool_call>{"name":"f"`, `<tool_call>{"name":"f"`, nil},
-		{`</tool_call><tool_`, `</tool_call><tool_`, nil},
-		{`<tool_call><tool_call>{"name":"f"}</tool_call>`, `<tool_call><tool_call>{"name":"f"}</tool_call>`, nil},
-		{`<<tool_call>{"name":"f"}</tool_call>` + "\n" + `<tool_call>{"name":"g"}</tool_call>` + " \n", "<",
-			[]toolFunction{{"f", "{}"}, {"g", "{}"}}},
-	} {
-		for range 50 {
-			var r markedCalls
-			var got string
-			var calls []toolFunction
-			for rest := c.text; rest != ""; {
-				n := 1 + rng.IntN(len(rest))
-				text, more := r.push(rest[:n])
-				got, calls, rest = got+text, append(calls, more...), rest[n:]
-			}
-			got += r.end()
-			require.Equal(t, c.want, got, c.text)
-			require.Equal(t, c.calls, calls, c.text)
-			require.Equal(t, c.calls != nil, r.found())
-		}
-	}
-}
-
-// So it is of calls without marks, which an answer begins with.
-func TestBareCalls(t *testing.T) {
-	rng := rand.New(rand.NewPCG(3, 5))
-	for _, c := range []struct {
-		text, want string
-		calls      []toolFunction
-	}{
-		{"plain {text}", "plain {text}", nil},
-		{"  plain", "  plain", nil},
-		{" ", " ", nil},
-		{`{"name": "f", "parameters": {}}`, "", []toolFunction{{"f", "{}"}}},
-		{"\n" + `{"name": "f", "parameters": {"a": "}\"{", "b": {"c": 1}}}` + "\n", "",
-			[]toolFunction{{"f", `{"a":"}\"{","b":{"c":1}}`}}},
-		{`{"name": "f", "parameters": {}}; {"name": "g", "parameters": {"x": 1}} and so on; {"name": "h"}`,
-			`and so on; {"name": "h"}`, []toolFunction{{"f", "{}"}, {"g", `{"x":1}`}}},
-		{`{"name": "f"}`, `{"name": "f"}`, nil},
-		{`{"name": "f", "arguments": {}}`, `{"name": "f", "arguments": {}}`, nil},
-		{`{"parameters": 1} {"name": "g", "parameters": {}}`, `{"parameters": 1} {"name": "g", "parameters": {}}`, nil},
-		{`{"name": "f", "parameters": {"a"`, `{"name": "f", "parameters": {"a"`, nil},
-		{`{name} is`, `{name} is`, nil},
-		{`x {"name": "f", "parameters": {}}`, `x {"name": "f", "parameters": {}}`, nil},
-		{`{"name": "f", "parameters": {}} {"name": "g"`, `{"name": "g"`, []toolFunction{{"f", "{}"}}},
-	} {
-		for range 50 {
-			var r bareCalls
-			var got string
-			var calls []toolFunction
-			for rest := c.text; rest != ""; {
-				n := 1 + rng.IntN(len(rest))
-				text, more := r.push(rest[:n])
-				got, calls, rest = got+text, append(calls, more...), rest[n:]
-			}
-			got += r.end()
-			require.Equal(t, c.want, got, c.text)
-			require.Equal(t, c.calls, calls, c.text)
-			require.Equal(t, c.calls != nil, r.any)
-		}
-	}
-}
-
-// A model whose template asks for calls as Llama's do has them read.
+// A model whose template writes calls as Llama's does has them read.
 func TestCallsOfLlama(t *testing.T) {
-	const asks = `{{ tools }}Respond in the format {"name": function name, "parameters": dictionary of argument name ` +
-		`and its value}.{{ messages }}`
+	const asks = `{{ tools }}{% for m in messages %}<|{{ m.role }}|>{% for c in m.tool_calls or [] %}` +
+		`{"name": "{{ c.function.name }}", "parameters": {{ c.function.arguments | tojson }}}` +
+		`{% else %}{{ m.content }}{% endfor %}{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}`
 	s := newTest(says(t, `{"name": "weather", "parameters": {"place": "Bern"}}`), func(c *Config) {
 		c.Chat = format(asks)
 	}).start(t)
@@ -177,16 +140,18 @@ func TestUnfinishedCall(t *testing.T) {
 	require.Equal(t, words().Decode(idsOf(t, answer)[:9], true), content)
 }
 
-// Calls in a form that is not read are refused with the tools, rather than left in the text.
+// Calls in a form that is not known are refused with the tools, rather than left in the text, and so are tools that the
+// template would leave out of the prompt.
 func TestFormsOfCalls(t *testing.T) {
 	for template, want := range map[string]string{
 		chatML:           "",
 		`{{ messages }}`: "knows no tools",
-		`{{ tools }}`:    "in a form that is not read",
-		`{{ tools }}<tool_call><function=f><parameter=arguments></tool_call>`: "in a form that is not read",
-		`{{ tools }}<tool_call>f<arg_key>arguments</arg_key></tool_call>`:     "in a form that is not read",
-		`{{ tools }}[TOOL_CALLS] [{"name": "f", "arguments": {}}]`:            "in a form that is not read",
+		`{{ tools }}`:    "in a form that is not known",
+		`{{ tools }}<tool_call><function=f><parameter=arguments></tool_call>`: "",
+		`{{ tools }}[TOOL_CALLS] [{"name": "f", "arguments": {}}]`:            "",
 		`{{ tools }}<tool_call>{"name": "f", "arguments": {}}</tool_call>`:    "",
+		`{% if tools %}{% endif %}<tool_call>arguments</tool_call>`:           "leaves tools out",
+		`{{ tools }}{% for m in messages %}{{ m.tool_calls }}{% endfor %}`:    "not known",
 	} {
 		s := newTest(says(t, "x"), func(c *Config) { c.Chat = format(template) }).start(t)
 		status, body := s.post(t, "/v1/chat/completions", `{`+withTools+`}`)
@@ -200,14 +165,45 @@ func TestFormsOfCalls(t *testing.T) {
 	}
 }
 
+// A template that looks for tools in the system message finds them there: in JSON, as Phi-4-mini's does, or as a list,
+// as the first GLM-4's.
+func TestToolsOfTheSystemMessage(t *testing.T) {
+	const tools = `"tools": [{"type": "function", "function": {"name": "f"}}]`
+	for template, want := range map[string]string{
+		`{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% if m['tools'] %}` +
+			`{{ '<|tool|>' + m['tools'] + '<|/tool|>' }}{% endif %}{% endfor %}<|assistant|>`: `<|tool|>[{"type": ` +
+			`"function", "function": {"name": "f"}}]<|/tool|>`,
+		`{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% if m['tools'] %}# 可用工具{% for tool in m['tools'] %}` +
+			`{{ tool['function'] | tojson }}{% endfor %}{% endif %}{% endfor %}<|assistant|>`: `# 可用工具{"name": "f"}`,
+	} {
+		s := newTest(says(t, "x"), func(c *Config) { c.Chat = format(template) }).start(t)
+		for messages, system := range map[string]string{
+			`{"role": "user", "content": "a"}`:                                       ``,
+			`{"role": "system", "content": "Be."}, {"role": "user", "content": "a"}`: `Be.`,
+		} {
+			_, body := s.post(t, "/tokenize", `{"messages": [`+messages+`], `+tools+`}`)
+			var got struct{ Tokens []int }
+			require.NoError(t, json.Unmarshal([]byte(body), &got), body)
+			require.Equal(t, `<|system|>`+system+want+`<|user|>a<|assistant|>`, words().Decode(got.Tokens, false))
+		}
+	}
+}
+
 // Calls and their results go back to the template, which finds arguments as values.
 func TestCallsInMessages(t *testing.T) {
-	s := serve(t, says(t, "x"))
-	_, body := s.post(t, "/tokenize", `{"messages": [{"role": "assistant", "content": null, "tool_calls": [{"id": "1",
+	const messages = `{"messages": [{"role": "assistant", "content": null, "tool_calls": [{"id": "1",
 		"type": "function", "function": {"name": "f", "arguments": "{\"a\": 1}"}}]},
-		{"role": "tool", "tool_call_id": "1", "content": "7"}]}`)
-	var got struct{ Tokens []int }
-	require.NoError(t, json.Unmarshal([]byte(body), &got))
-	require.Equal(t, `<|assistant|>`+`<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>`+
-		`<|tool|>7<|assistant|>`, words().Decode(got.Tokens, false))
+		{"role": "tool", "tool_call_id": "1", "content": "7"}]}`
+	for template, want := range map[string]string{
+		chatML: `<|assistant|><tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>` + `<|tool|>7<|assistant|>`,
+		// unless it wants them as text
+		`{{ tools }}{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}>>>{{ c.function.name }}` +
+			"\n" + `{{ '' + c.function.arguments }}{% endfor %}{% endfor %}`: ">>>f\n" + `{"a": 1}7`,
+	} {
+		s := newTest(says(t, "x"), func(c *Config) { c.Chat = format(template) }).start(t)
+		_, body := s.post(t, "/tokenize", messages)
+		var got struct{ Tokens []int }
+		require.NoError(t, json.Unmarshal([]byte(body), &got), body)
+		require.Contains(t, words().Decode(got.Tokens, false), want)
+	}
 }

@@ -3,10 +3,6 @@ package serve
 import (
 	"math"
 	"net/http"
-	"strings"
-	"unicode/utf8"
-
-	"amkc/runtime/chat"
 )
 
 // chatFields are the fields of chat completions, less those of messages.
@@ -27,12 +23,9 @@ var chatFields = with(sharedFields, map[string]field{
 		return err
 	},
 	"response_format": responseFormat,
-	"parallel_tool_calls": func(_ *Server, _ *request, v value) error {
+	"parallel_tool_calls": func(_ *Server, r *request, v value) error {
 		parallel, err := v.bool()
-		if err == nil && !parallel {
-			return unsupported(v.name, "parallel_tool_calls false is not supported: the model chooses how many calls "+
-				"it writes")
-		}
+		r.oneCall = err == nil && !parallel
 		return err
 	},
 	"modalities": func(_ *Server, _ *request, v value) error {
@@ -49,19 +42,15 @@ var chatFields = with(sharedFields, map[string]field{
 })
 
 func (s *Server) chatCompletions(w http.ResponseWriter, r *http.Request) {
-	req, prompt, err := s.chatRequest(w, r)
+	req, p, err := s.chatRequest(w, r)
 	if err != nil {
 		refuse(w, r, err)
 		return
 	}
-	f := &chatForm{s: s, logprobs: req.logprobs()}
-	if req.tools {
-		f.calls = s.calls()
-	}
-	s.complete(w, r, req, prompt, f)
+	s.complete(w, r, req, p.ids, &chatForm{s: s, logprobs: req.logprobs(), reader: p.reader(s), one: req.oneCall})
 }
 
-func (s *Server) chatRequest(w http.ResponseWriter, r *http.Request) (*request, []int, error) {
+func (s *Server) chatRequest(w http.ResponseWriter, r *http.Request) (*request, *chatPrompt, error) {
 	all, err := s.body(w, r)
 	if err != nil {
 		return nil, nil, err
@@ -84,40 +73,26 @@ func (s *Server) chatRequest(w http.ResponseWriter, r *http.Request) (*request, 
 	if err := s.scheduler.check(); err != nil {
 		return nil, nil, err
 	}
-	prompt, tools, err := s.chatPrompt(left)
-	switch req.tools = tools; {
-	case err != nil:
-	case req.form != nil && tools:
+	p, err := s.chatPrompt(left, req.form != nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !p.plain {
+		req.shown = s.shown(p.tools != nil)
+	}
+	switch {
+	case req.form != nil && p.tools != nil:
 		err = unsupported("response_format", "response_format beside tools is not supported, as calls are no such "+
 			"text; want one of them, or tool_choice none")
-	case req.form != nil && req.ignoreEOS:
-		err = unsupported("ignore_eos", "ignore_eos beside response_format is not supported: the text ends where it "+
-			"is whole")
+	case req.form != nil && req.ignoreEOS, p.forced != nil && req.ignoreEOS:
+		err = unsupported("ignore_eos", "ignore_eos is not supported beside response_format, or a tool_choice that "+
+			"has the model call: the text ends where it is whole")
+	case req.oneCall && p.tools != nil && p.forced == nil:
+		req.until = p.reader(s)
+	case p.forced != nil:
+		req.form, err = s.callGrammar(p.forced)
 	}
-	return req, prompt, err
-}
-
-// chatPrompt turns messages, and what goes with them, into ids. tools says that the model was given some.
-func (s *Server) chatPrompt(left map[string]value) (prompt []int, tools bool, err error) {
-	if s.chat == nil {
-		e := unsupported("messages", "this model has no chat template, which says how messages are formatted for it; "+
-			"give a whole prompt to /v1/completions")
-		e.code = "no_chat_template"
-		return nil, false, e
-	}
-	c, err := s.conversation(left)
-	if err != nil {
-		return nil, false, err
-	}
-	text, err := s.chat.Render(c, chat.Options{Now: s.now()})
-	if err != nil {
-		return nil, false, invalid("messages", "the chat template does not format the messages: %v", err)
-	}
-	prompt, err = s.encode("messages", text, false)
-	if err != nil {
-		return nil, false, err
-	}
-	return prompt, c.Tools != nil, s.fits("messages", prompt)
+	return req, p, err
 }
 
 // encode returns the ids of a text. With addSpecial it is a prompt, and gets the begin token that it does not have.
@@ -131,144 +106,4 @@ func (s *Server) encode(param, text string, addSpecial bool) (ids []int, err err
 		return nil, invalid(param, "%s cannot be encoded: it is not valid UTF-8", param)
 	}
 	return ids, nil
-}
-
-// chatForm is the form of chat completions.
-type chatForm struct {
-	s        *Server
-	logprobs bool
-	calls    callReader // nil: the model was given no tools
-	called   int        // calls of a stream so far
-}
-
-type chatDelta struct {
-	Role      string     `json:"role,omitempty"`
-	Content   *string    `json:"content,omitempty"`
-	ToolCalls []toolCall `json:"tool_calls,omitempty"`
-}
-
-type chatChunk struct {
-	Index    int       `json:"index"`
-	Delta    chatDelta `json:"delta"`
-	Logprobs any       `json:"logprobs"`
-	Finish   *string   `json:"finish_reason"`
-}
-
-type chatMessage struct {
-	Role      string     `json:"role"`
-	Content   *string    `json:"content"`
-	Refusal   *string    `json:"refusal"`
-	ToolCalls []toolCall `json:"tool_calls,omitempty"`
-}
-
-type chatChoice struct {
-	Index    int         `json:"index"`
-	Message  chatMessage `json:"message"`
-	Logprobs any         `json:"logprobs"`
-	Finish   string      `json:"finish_reason"`
-}
-
-func (f *chatForm) names() (id, chunk, whole string) {
-	return "chatcmpl-", "chat.completion.chunk", "chat.completion"
-}
-
-func (f *chatForm) opening() any {
-	return chatChunk{Delta: chatDelta{Role: "assistant", Content: new(string)}}
-}
-
-func (f *chatForm) piece(text string, tokens []located) any {
-	var delta chatDelta
-	if f.calls != nil {
-		var calls []toolFunction
-		text, calls = f.calls.push(text)
-		for _, call := range calls {
-			index := f.called
-			f.called++
-			delta.ToolCalls = append(delta.ToolCalls, toolCall{&index, f.s.newID("call_"), "function", call})
-		}
-		if text == "" && calls == nil && len(tokens) == 0 {
-			return nil
-		}
-	}
-	if text != "" || len(delta.ToolCalls) == 0 {
-		delta.Content = &text
-	}
-	return chatChunk{Delta: delta, Logprobs: f.tokens(tokens)}
-}
-
-func (f *chatForm) closing(finish string) (all []any) {
-	if f.calls != nil {
-		if rest := f.calls.end(); rest != "" {
-			all = append(all, chatChunk{Delta: chatDelta{Content: &rest}})
-		}
-		finish = f.finish(finish)
-	}
-	return append(all, chatChunk{Finish: &finish})
-}
-
-// finish is why an answer ended, which calls have another word for.
-func (f *chatForm) finish(reason string) string {
-	if reason == finishStop && f.calls != nil && f.calls.found() {
-		return "tool_calls"
-	}
-	return reason
-}
-
-func (f *chatForm) whole(text string, tokens []located, finish string) any {
-	m := chatMessage{Role: "assistant", Content: &text}
-	if f.calls != nil {
-		var calls []toolFunction
-		text, calls = f.calls.push(text)
-		text += f.calls.end()
-		for _, call := range calls {
-			m.ToolCalls = append(m.ToolCalls, toolCall{nil, f.s.newID("call_"), "function", call})
-		}
-		if text == "" && calls != nil {
-			m.Content = nil
-		}
-	}
-	return chatChoice{Message: m, Logprobs: f.tokens(tokens), Finish: f.finish(finish)}
-}
-
-type chatToken struct {
-	Token   string  `json:"token"`
-	Logprob float64 `json:"logprob"`
-	Bytes   []int   `json:"bytes"`
-}
-
-type chatTopToken struct {
-	chatToken
-	Top []chatToken `json:"top_logprobs"`
-}
-
-// tokens are logprobs in the form of chat completions; nil where they are not wanted.
-func (f *chatForm) tokens(tokens []located) any {
-	if !f.logprobs {
-		return nil
-	}
-	out := struct {
-		Content []chatTopToken `json:"content"`
-		Refusal *string        `json:"refusal"`
-	}{Content: []chatTopToken{}}
-	for _, t := range tokens {
-		row := chatTopToken{f.token(t.ID, t.LogProb), []chatToken{}}
-		for _, a := range t.Top {
-			row.Top = append(row.Top, f.token(a.ID, a.LogProb))
-		}
-		out.Content = append(out.Content, row)
-	}
-	return out
-}
-
-// token shows a token whose bytes are no text with U+FFFD; its bytes are exact.
-func (f *chatForm) token(id int, logprob float64) chatToken {
-	raw := f.s.tokenizer.Bytes(id)
-	t := chatToken{Token: string(raw), Logprob: logprob, Bytes: make([]int, len(raw))}
-	if !utf8.Valid(raw) {
-		t.Token = strings.ToValidUTF8(t.Token, "\uFFFD")
-	}
-	for i, b := range raw {
-		t.Bytes[i] = int(b)
-	}
-	return t
 }

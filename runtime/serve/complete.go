@@ -12,9 +12,9 @@ import (
 
 // A form is how one endpoint writes answers: the choices of a stream's chunks, and of a whole answer.
 type form interface {
-	names() (id, chunk, whole string)        // the prefix of ids, and the objects
-	opening() any                            // the first choice of a stream; nil: none
-	piece(text string, tokens []located) any // nil: nothing is to be said yet
+	names() (id, chunk, whole string) // the prefix of ids, and the objects
+	opening() any                     // the first choice of a stream; nil: none
+	piece(text string, tokens []located) []any
 	closing(finish string) []any
 	whole(text string, tokens []located, finish string) any
 }
@@ -68,7 +68,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, req *request, 
 	rec := recordOf(r)
 	g := &generation{ctx: r.Context(), asked: rec.start, prompt: prompt,
 		most: s.engine.Limits().MaxSeq - len(prompt) + 1, choice: req.options, record: rec, out: newOutbox(),
-		metrics: s.metrics, text: newWriter(s.tokenizer, prompt, req.stops, req.logprobs())}
+		metrics: s.metrics, text: newWriter(s.tokenizer, prompt, req), until: req.until}
 	if req.form != nil {
 		g.form = req.form.Begin(s.eos...)
 	}
@@ -108,11 +108,11 @@ func (s *Server) whole(w http.ResponseWriter, r *http.Request, g *generation, m 
 	var text strings.Builder
 	var tokens []located
 	finish := ""
-	err := g.out.follow(r.Context(), func(d delta) error {
+	err := g.out.follow(r.Context(), func(d delta) (bool, error) {
 		text.WriteString(d.text)
 		tokens = append(tokens, d.tokens...)
 		finish = d.finish
-		return nil
+		return false, nil
 	}, s.pingEvery, nil)
 	if err != nil {
 		return err

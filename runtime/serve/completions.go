@@ -126,8 +126,8 @@ func (f *textForm) opening() any {
 	return textChoice{Text: f.echo}
 }
 
-func (f *textForm) piece(text string, tokens []located) any {
-	return textChoice{Text: text, Logprobs: f.tokens(tokens)}
+func (f *textForm) piece(text string, tokens []located) []any {
+	return []any{textChoice{Text: text, Logprobs: f.tokens(tokens)}}
 }
 
 func (f *textForm) closing(finish string) []any { return []any{textChoice{Finish: &finish}} }

@@ -144,9 +144,9 @@ func (s *Server) state(ctx context.Context, rec *record, prompt []int, follows b
 		return nil, err
 	}
 	defer s.scheduler.leave(g)
-	err = g.out.follow(ctx, func(d delta) error {
+	err = g.out.follow(ctx, func(d delta) (bool, error) {
 		state = d.state
-		return nil
+		return false, nil
 	}, s.pingEvery, nil)
 	return state, err
 }

@@ -33,6 +33,12 @@ func FuzzRequest(f *testing.F) {
 		`{"messages": [{"role": "developer", "content": [{"type": "text", "text": "a"}]}, {"role": "assistant",
 			"tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{\"a\": 1}"}}]},
 			{"role": "tool", "content": "7"}], "tools": [{"name": "f"}], "tool_choice": "auto", "stream": true}`,
+		`{"messages": [{"role": "user", "content": ""}], "max_tokens": 40, "tool_choice": "required", "tools": [{"type":
+			"function", "function": {"name": "f", "parameters": {"type": "object", "properties": {"a": {"const": 1}}}}},
+			{"function": {"name": "g"}}]}`,
+		`{"messages": [{"role": "user", "content": ""}], "max_tokens": 9, "tools": [{"function": {"name": "f"}}],
+			"tool_choice": {"type": "function", "function": {"name": "f"}}, "parallel_tool_calls": false}`,
+		`{"messages": [{"role": "assistant", "content": "", "reasoning_content": "a"}], "reasoning_effort": "low"}`,
 		`{"messages": [{"role": "user", "content": ""}], "response_format": {"type": "text"}, "modalities": ["text"],
 			"chat_template_kwargs": {"thinking": true}, "max_completion_tokens": 3, "documents": []}`,
 		`{"messages": [{"role": "user", "content": ""}], "response_format": {"type": "json_object"}, "max_tokens": 9}`,

@@ -25,6 +25,7 @@ type generation struct {
 	text    *writer        // of the tokens so far
 	metrics *metrics       // of the server
 	form    *grammar.State // how much there is of what the text has to be; nil: it may be anything
+	until   answerReader   // of the text too, which ends behind its first call; nil: it may have any
 
 	// ---
 	sampler *sampling.Sampler // nil: what the engine chooses
@@ -93,7 +94,7 @@ func (g *generation) accept(e Event, now time.Time) (token int, ended bool, err 
 		d.finish = finishStop
 		g.finish(d)
 		return token, true, nil
-	case g.form != nil && g.form.MayEnd() && !g.form.MayGoOn():
+	case g.form != nil && g.form.MayEnd() && !g.form.MayGoOn(), g.called(d.text):
 		g.end(finishStop, d)
 		return token, true, nil
 	case g.record.tokens() == g.most:
@@ -104,6 +105,15 @@ func (g *generation) accept(e Event, now time.Time) (token int, ended bool, err 
 		g.out.put(d)
 	}
 	return token, false, nil
+}
+
+// called reports whether there is the one call that there may be.
+func (g *generation) called(text string) bool {
+	if g.until == nil {
+		return false
+	}
+	g.until.Push(text)
+	return g.until.Called()
 }
 
 // end is the end of a text without a stop string: what was held back goes out, unless it makes one after all.

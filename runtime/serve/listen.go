@@ -66,6 +66,10 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, grace time.Duration)
 				"address", l.Addr().String())
 		}
 	}
+	if s.chat != nil {
+		calls, thoughts := s.reply.Names()
+		s.log.Info("what is read out of answers, by the chat template", "calls_of", calls, "thoughts_behind", thoughts)
+	}
 	decoding, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
 	go s.scheduler.run(decoding)

@@ -80,6 +80,7 @@ func TestShutdownWithoutGrace(t *testing.T) {
 	require.Equal(t, 503, <-done)
 	require.NoError(t, <-ended)
 	require.Contains(t, s.log.String(), "given up")
+	require.Contains(t, s.log.String(), `calls_of="Hermes, Qwen, Granite 4, SmolLM3, EXAONE 4" thoughts_behind=""`)
 }
 
 // A listener that fails ends the server with its error.

@@ -11,7 +11,10 @@ import (
 )
 
 // conversationFields are those that a prompt is made of.
-var conversationFields = []string{"messages", "tools", "tool_choice", "documents", "chat_template_kwargs"}
+var conversationFields = []string{"messages", "tools", "tool_choice", "documents", "chat_template_kwargs", effort}
+
+// effort is a field of OpenAI's API, and the variable of templates that has its value.
+const effort = "reasoning_effort"
 
 // roles are those that a message may have.
 var roles = []string{"system", "developer", "user", "assistant", "tool"}
@@ -32,9 +35,6 @@ func (s *Server) conversation(left map[string]value) (*chat.Conversation, error)
 		}
 	}
 	c.Messages = jinja.NewList(list...)
-	if err := s.tools(c, left); err != nil {
-		return nil, err
-	}
 	documents, err := objects(left, "documents")
 	if err != nil {
 		return nil, err
@@ -45,49 +45,42 @@ func (s *Server) conversation(left map[string]value) (*chat.Conversation, error)
 		}
 		c.Documents = jinja.NewList(documents...)
 	}
-	extra, err := fromJSON(left, "chat_template_kwargs")
-	if err != nil || extra == nil {
-		return c, err
-	}
-	var ok bool
-	if c.Extra, ok = extra.(*jinja.Dict); !ok {
-		return nil, invalid("chat_template_kwargs", "chat_template_kwargs is not an object")
-	}
-	for _, name := range c.Extra.Keys() {
-		param := "chat_template_kwargs." + name
-		if slices.Contains([]string{"messages", "tools", "documents", "add_generation_prompt"}, name) {
-			return nil, invalid(param, "chat_template_kwargs has %s, which a request says by itself", name)
-		}
-		if !s.chat.Mentions(name) {
-			return nil, unsupported(param, "the chat template of this model knows no %s", name)
-		}
-	}
-	return c, nil
+	return c, s.variables(c, left)
 }
 
-// tools reads tools and tool_choice.
-func (s *Server) tools(c *chat.Conversation, left map[string]value) error {
-	list, err := objects(left, "tools")
-	if err != nil {
+// variables reads those of the template that a request sets.
+func (s *Server) variables(c *chat.Conversation, left map[string]value) error {
+	c.Extra = &jinja.Dict{}
+	if v, said := left[effort]; said {
+		text, err := v.text()
+		if err != nil {
+			return err
+		}
+		if !s.chat.Mentions(effort) {
+			return unsupported(effort, "the chat template of this model knows no reasoning_effort; want none. Some "+
+				"know enable_thinking, which chat_template_kwargs may have")
+		}
+		c.Extra.Set(effort, text)
+	}
+	extra, err := fromJSON(left, "chat_template_kwargs")
+	if err != nil || extra == nil {
 		return err
 	}
-	choice := "auto"
-	if v, said := left["tool_choice"]; said {
-		if choice, err = v.text(); err != nil || choice != "none" && choice != "auto" {
-			return unsupported("tool_choice", "tool_choice %s is not supported; want none or auto", v.short())
+	given, ok := extra.(*jinja.Dict)
+	if !ok {
+		return invalid("chat_template_kwargs", "chat_template_kwargs is not an object")
+	}
+	for _, name := range given.Keys() {
+		param := "chat_template_kwargs." + name
+		if slices.Contains([]string{"messages", "tools", "documents", "add_generation_prompt"}, name) {
+			return invalid(param, "chat_template_kwargs has %s, which a request says by itself", name)
 		}
+		if !s.chat.Mentions(name) {
+			return unsupported(param, "the chat template of this model knows no %s", name)
+		}
+		v, _ := given.Get(name)
+		c.Extra.Set(name, v)
 	}
-	if len(list) == 0 || choice == "none" {
-		return nil
-	}
-	if !s.chat.Mentions("tools") {
-		return unsupported("tools", "the chat template of this model knows no tools")
-	}
-	if s.calls == nil {
-		return unsupported("tools", "this model writes calls of tools in a form that is not read; want a model whose "+
-			"chat template has them as JSON, between %s and %s or alone as Llama 3 does", callOpens, callCloses)
-	}
-	c.Tools = jinja.NewList(list...)
 	return nil
 }
 
@@ -149,7 +142,7 @@ func (s *Server) message(at string, m *jinja.Dict) error {
 	default:
 		return invalid(at+".content", "%s.content is not as expected; want a string or a list of text parts", at)
 	}
-	return arguments(at+".tool_calls", calls)
+	return s.arguments(at+".tool_calls", calls)
 }
 
 // parts joins the texts of a content that is a list, one to a line.
@@ -176,8 +169,8 @@ func parts(at string, list *jinja.List) (string, error) {
 	return strings.Join(texts, "\n"), nil
 }
 
-// arguments reads those of calls, which OpenAI's API has as JSON in a string.
-func arguments(at string, calls jinja.Value) error {
+// arguments reads those of calls, which OpenAI's API has as JSON in a string, and few templates too.
+func (s *Server) arguments(at string, calls jinja.Value) error {
 	if calls == nil {
 		return nil
 	}
@@ -201,7 +194,9 @@ func arguments(at string, calls jinja.Value) error {
 			if err != nil {
 				return invalid(at, "%s[%d].function.arguments is not JSON: %s", at, i, infile.Reason(err))
 			}
-			function.Set("arguments", v)
+			if !s.reply.TextArguments() {
+				function.Set("arguments", v)
+			}
 		}
 	}
 	return nil

@@ -50,21 +50,25 @@ func (o *outbox) take() (deltas []delta, closed bool, err error) {
 }
 
 // follow gives the deltas to each, in their order, until they end, ctx does or each fails. idle, if not nil, is called
-// whenever nothing has come for a while.
-func (o *outbox) follow(ctx context.Context, each func(delta) error, while time.Duration, idle func() error) error {
+// whenever each has said nothing for a while: of a call that is not complete there is nothing to say.
+func (o *outbox) follow(ctx context.Context, each func(delta) (said bool, err error), while time.Duration,
+	idle func() error) error {
 	tick := time.NewTicker(while)
 	defer tick.Stop()
 	for {
 		deltas, closed, err := o.take()
+		said := false
 		for _, d := range deltas {
-			if err := each(d); err != nil {
+			something, err := each(d)
+			if err != nil {
 				return err
 			}
+			said = said || something
 		}
 		if closed {
 			return err
 		}
-		if len(deltas) > 0 {
+		if said {
 			tick.Reset(while)
 		}
 		select {

@@ -23,10 +23,12 @@ type request struct {
 	most         int // tokens to decode; 0: not said
 	stops        []string
 	ignoreEOS    bool
-	tools        bool // the prompt has some
-	seeded       bool // it has a seed
+	oneCall      bool         // of tools at most
+	until        answerReader // which reads that call
+	seeded       bool         // it has a seed
 	options      sampling.Options
 	form         *grammar.Grammar // that the answer has to be a text of; nil: any
+	shown        []int            // special tokens that the answer's text has
 }
 
 // asked is a request that says nothing yet.
@@ -190,7 +192,7 @@ func logitBias(s *Server, r *request, v value) error {
 
 // refusedFields are fields that other servers have and that would change the answer.
 var refusedFields = []string{"audio", "function_call", "functions", "guided_choice", "guided_grammar", "guided_json",
-	"guided_regex", "min_tokens", "prompt_logprobs", "reasoning", "reasoning_effort", "stop_token_ids", "typical_p",
+	"guided_regex", "min_tokens", "prompt_logprobs", "reasoning", "stop_token_ids", "typical_p",
 	"verbosity", "web_search_options"}
 
 func unknown(name string) *apiError {

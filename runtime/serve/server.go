@@ -12,7 +12,8 @@
 // or answers is in logs, metrics or errors that were not asked for by the request itself.
 //
 // The package imports the standard library, runtime/chat, runtime/grammar, runtime/infile, runtime/jinja,
-// runtime/sampling, runtime/stopping and runtime/tokenizer, and must not import any other package of amkc.
+// runtime/reply, runtime/sampling, runtime/stopping and runtime/tokenizer, and must not import any other package of
+// amkc.
 package serve
 
 import (
@@ -23,6 +24,7 @@ import (
 
 	"amkc/runtime/chat"
 	"amkc/runtime/grammar"
+	"amkc/runtime/reply"
 	"amkc/runtime/sampling"
 	"amkc/runtime/tokenizer"
 )
@@ -46,7 +48,8 @@ type Server struct {
 	engine    Engine
 	tokenizer *tokenizer.Tokenizer
 	chat      *chat.Format
-	calls     func() callReader // a reader of the calls of tools that the model writes; nil: they cannot be read
+	reply     *reply.Format          // how the model writes thoughts and calls
+	shown     func(tools bool) []int // special tokens that belong to those
 	eos       []int
 
 	vocabulary func() (*grammar.Vocabulary, error) // bytes of tokens, found when they are first needed
@@ -83,7 +86,15 @@ func New(c Config) *Server {
 		key: newSecret(c.APIKey), log: c.Log, metrics: newMetrics(), started: time.Now(),
 		maxBody: maxBody, pingEvery: pingEvery, writeTimeout: writeTimeout, now: time.Now, newID: newID}
 	if c.Chat != nil {
-		s.calls = callReaders(c.Chat, c.Tokenizer)
+		s.reply = reply.Of(c.Chat)
+		with := sync.OnceValue(func() []int { return s.reply.Shown(s.tokenizer, true) })
+		without := sync.OnceValue(func() []int { return s.reply.Shown(s.tokenizer, false) })
+		s.shown = func(tools bool) []int {
+			if tools {
+				return with()
+			}
+			return without()
+		}
 	}
 	s.vocabulary = sync.OnceValues(func() (*grammar.Vocabulary, error) {
 		return grammar.FromTokenizer(s.engine.Limits().Vocab, s.tokenizer, s.eos)

@@ -46,29 +46,24 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, req *request, g 
 		return out.event(marshal(m))
 	}
 	opened := false
-	err := g.out.follow(r.Context(), func(d delta) error {
+	err := g.out.follow(r.Context(), func(d delta) (bool, error) {
+		var all []any
 		if first := f.opening(); first != nil && !opened {
-			if err := choice(first); err != nil {
-				return err
-			}
+			all = append(all, first)
 		}
 		opened = true
-		var all []any
 		if d.text != "" || len(d.tokens) > 0 {
-			all = append(all, f.piece(d.text, d.tokens))
+			all = append(all, f.piece(d.text, d.tokens)...)
 		}
 		if d.finish != "" {
 			all = append(all, f.closing(d.finish)...)
 		}
 		for _, c := range all {
-			if c == nil {
-				continue
-			}
 			if err := choice(c); err != nil {
-				return err
+				return true, err
 			}
 		}
-		return nil
+		return len(all) > 0, nil
 	}, s.pingEvery, out.ping)
 	switch {
 	case out.err != nil || r.Context().Err() != nil:

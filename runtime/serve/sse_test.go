@@ -75,6 +75,33 @@ func TestStreamPings(t *testing.T) {
 	require.True(t, strings.HasSuffix(rest, "data: [DONE]\n\n"), rest)
 }
 
+// So there are while a call comes of which nothing can be said yet.
+func TestStreamPingsInsideOfACall(t *testing.T) {
+	e := says(t, `a<tool_call>{"name": "weather", "arguments": {"place": "`+strings.Repeat("Bern, ", 12)+
+		`"}}</tool_call>`)
+	e.gate = make(chan struct{})
+	s := newTest(e, nil)
+	s.pingEvery = 20 * time.Millisecond
+	s.start(t)
+	go func() {
+		for range 200 { // a token of the call comes more often than a ping would
+			select {
+			case e.gate <- struct{}{}:
+				time.Sleep(time.Millisecond)
+			case <-t.Context().Done():
+				return
+			}
+		}
+	}()
+	status, got := s.post(t, "/v1/chat/completions", `{`+withTools+`, "stream": true}`)
+	require.Equal(t, 200, status)
+	_, behind, found := strings.Cut(got, `"content":"a"`)
+	require.True(t, found, got)
+	between, _, found := strings.Cut(behind, `"tool_calls"`)
+	require.True(t, found, got)
+	require.Contains(t, between, ": ping\n\n")
+}
+
 // An error after the beginning is an event, and no [DONE] follows it.
 func TestStreamError(t *testing.T) {
 	e := newScripted(hashed)

@@ -42,8 +42,9 @@ type writer struct {
 
 // newWriter starts behind a prompt, which goes through the decoder as well: what a token looks like may depend on the
 // one before it.
-func newWriter(tok *tokenizer.Tokenizer, prompt []int, endings []string, logprobs bool) *writer {
-	w := &writer{decoder: tok.NewDecoder(true), stop: stopping.Finder{Stops: endings}, located: logprobs}
+func newWriter(tok *tokenizer.Tokenizer, prompt []int, r *request) *writer {
+	w := &writer{decoder: tok.NewDecoder(true, r.shown...), stop: stopping.Finder{Stops: r.stops},
+		located: r.logprobs()}
 	for _, id := range prompt {
 		w.decoder.Push(id)
 	}

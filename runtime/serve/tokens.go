@@ -38,8 +38,11 @@ func (s *Server) tokens(w http.ResponseWriter, r *http.Request) ([]int, error) {
 		return nil, invalid("prompt", "want one of prompt and messages")
 	}
 	if !isText {
-		ids, _, err := s.chatPrompt(left)
-		return ids, err
+		p, err := s.chatPrompt(left, false)
+		if err != nil {
+			return nil, err
+		}
+		return p.ids, nil
 	}
 	text, err := prompt.text()
 	if err != nil {

@@ -1,6 +1,9 @@
 package tokenizer
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // A Decoder turns ids into text one at a time. The strings that Push and Flush return are whole characters, and
 // joined they equal what Tokenizer.Decode gives for all ids at once. Text is held back only while a later id could
@@ -8,14 +11,15 @@ import "strings"
 type Decoder struct {
 	t           *Tokenizer
 	skipSpecial bool
+	shown       []int // special tokens that are there all the same
 	stages      []stage
 	next        []func(string) // gives a token to stage i, or to the output after the last one
 	out         strings.Builder
 }
 
-// NewDecoder starts a text. With skipSpecial special tokens are left out.
-func (t *Tokenizer) NewDecoder(skipSpecial bool) *Decoder {
-	d := &Decoder{t: t, skipSpecial: skipSpecial, stages: make([]stage, len(t.decode))}
+// NewDecoder starts a text. With skipSpecial special tokens are left out, but for those that are to be shown.
+func (t *Tokenizer) NewDecoder(skipSpecial bool, shown ...int) *Decoder {
+	d := &Decoder{t: t, skipSpecial: skipSpecial, shown: shown, stages: make([]stage, len(t.decode))}
 	for i := range t.decode {
 		d.next = append(d.next, func(token string) { d.stages[i].push(token, d.next[i+1]) })
 	}
@@ -50,7 +54,7 @@ func (d *Decoder) feed(id int) {
 	added, isAdded := d.t.added[id]
 	switch {
 	case isAdded:
-		if !d.skipSpecial || !added.hidden {
+		if !d.skipSpecial || !added.hidden || slices.Contains(d.shown, id) {
 			d.next[0](added.pattern)
 		}
 		return

@@ -1,0 +1,85 @@
+// Package reply reads what a chat model has written: what it thought before it answered, its text, and its calls of
+// tools. Families write these in forms of their own. The forms are declared in one table, a row each; [Of] finds the
+// one of a model by its chat template: it has the template write a call and looks which form reads it back. A [Reader]
+// takes an answer in parts, as it comes. What is no call after all stays text, and nothing of it is lost but spaces
+// around calls and thoughts.
+//
+// The package is copied into every launcher. It imports the standard library, runtime/chat, runtime/infile,
+// runtime/jinja and runtime/stopping, and must not import any other package of amkc.
+package reply
+
+import "strings"
+
+// A Call is a call of a tool.
+type Call struct {
+	Name      string
+	Arguments string // in JSON, as a rule an object
+}
+
+// A Piece is what a part of an answer has added. Any of it may be empty.
+type Piece struct {
+	Thought string
+	Text    string
+	Calls   []Call
+}
+
+// A Reader reads one answer; the zero Reader, one that is text alone. What it returns, put together, does not depend on
+// the parts in which the answer comes.
+type Reader struct {
+	thoughts *thoughtReader // nil: the model is not known to think
+	calls    *callReader    // nil: nothing is read as a call
+	called   bool
+}
+
+// Reader returns a reader of the answer to a prompt. Calls are read if there are tools.
+func (f *Format) Reader(prompt string, tools *Tools) *Reader {
+	r := &Reader{}
+	if f.thoughts != nil {
+		r.thoughts = newThoughtReader(f.thoughts, prompt)
+	}
+	if f.calls != nil && (tools != nil || f.calls.prose != "") {
+		r.calls = newCallReader(f.calls, prompt, tools)
+	}
+	return r
+}
+
+// Called reports whether there was a call.
+func (r *Reader) Called() bool { return r.called }
+
+// Push takes the next part of the answer.
+func (r *Reader) Push(part string) Piece {
+	p := Piece{Text: part}
+	if r.thoughts != nil {
+		p.Thought, p.Text = r.thoughts.push(part)
+	}
+	if r.calls != nil {
+		p.Text, p.Calls = r.calls.push(p.Text)
+	}
+	r.called = r.called || p.Calls != nil
+	return p
+}
+
+// End ends the answer and returns what was held back.
+func (r *Reader) End() Piece {
+	var p Piece
+	if r.thoughts != nil {
+		p.Thought, p.Text = r.thoughts.end()
+	}
+	if r.calls != nil {
+		var rest string
+		var calls []Call
+		p.Text, p.Calls = r.calls.push(p.Text)
+		rest, calls = r.calls.end()
+		p.Text, p.Calls = p.Text+rest, append(p.Calls, calls...)
+	}
+	r.called = r.called || p.Calls != nil
+	return p
+}
+
+// marks stand around something.
+type marks struct{ open, close string }
+
+const spaces = " \t\r\n"
+
+// begun reports whether a text may be the beginning of another one, but is not all of it.
+func begun(text, other string) bool { return len(text) < len(other) && strings.HasPrefix(other, text) }

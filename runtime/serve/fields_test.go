@@ -1,0 +1,98 @@
+package serve
+
+import (
+	"maps"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// documentedFields are the rows of the table in docs/serving.md: by field, what chat, completions and embeddings do.
+func documentedFields(t *testing.T) map[string][]string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/serving.md")
+	require.NoError(t, err)
+	_, table, found := strings.Cut(string(text), "| field | chat | completions | embeddings |\n|---|---|---|---|\n")
+	require.True(t, found)
+	table, _, _ = strings.Cut(table, "\n\n")
+	rows := map[string][]string{}
+	for _, line := range strings.Split(table, "\n") {
+		cells := strings.Split(strings.Trim(line, "|"), "|")
+		require.Len(t, cells, 4, line)
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		for _, name := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(cells[0], -1) {
+			require.NotContains(t, rows, name[1])
+			rows[name[1]] = cells[1:]
+		}
+	}
+	return rows
+}
+
+// Of each field the server does what the documents say, and none that it knows is missing there.
+func TestDocumentedFields(t *testing.T) {
+	rows := documentedFields(t)
+	samples := map[string]string{"best_of": "1", "dimensions": "1", "documents": `[{}]`, "echo": "true",
+		"encoding_format": `"float"`, "frequency_penalty": "1", "ignore_eos": "true", "logit_bias": `{"5": 1}`,
+		"max_completion_tokens": "2", "max_tokens": "2", "min_p": "0.1", "modalities": `["text"]`, "n": "1",
+		"parallel_tool_calls": "true", "presence_penalty": "1", "reasoning_effort": `"low"`,
+		"repetition_penalty": "1.1",
+		"response_format":    `{"type": "text"}`, "seed": "1", "stop": `"x"`, "stream": "false", "temperature": "0.5",
+		"tool_choice": `"none"`, "tools": `[]`, "top_k": "3", "top_p": "0.5", "model": `"m"`, "suffix": `"x"`,
+		"chat_template_kwargs": `{"thinking": true}`, "top_logprobs": "1", "logprobs": "true"}
+	s := newTest(says(t, "x"), func(c *Config) {
+		c.Chat = format(chatML + `{{ documents }}{{ reasoning_effort }}`)
+	}).start(t)
+	tables := []map[string]field{chatFields, completionFields, {"model": modelName, "user": tolerated}}
+	for i, path := range []string{"/v1/chat/completions", "/v1/completions", "/v1/embeddings"} {
+		need := []string{`"messages": [{"role": "user", "content": "a"}]`, `"prompt": "a"`, `"input": "a"`}[i]
+		known := slices.Collect(maps.Keys(tables[i]))
+		known = append(known, [][]string{conversationFields, {"prompt", "echo"}, {}}[i]...)
+		for _, name := range known {
+			require.Contains(t, rows, name, "%s is not documented", name)
+		}
+		for name, row := range rows {
+			sample := samples[name]
+			switch {
+			case sample == "":
+				sample = `"x"`
+			case name == "logprobs" && i == 1:
+				sample = "1"
+			}
+			body := `{` + need + `, "` + name + `": ` + sample + `}`
+			switch {
+			case strings.Contains(need, `"`+name+`"`):
+				body = `{` + need + `}`
+			case name == "stream_options" && i < 2:
+				body = `{` + need + `, "stream": true, "stream_options": {"include_usage": true}}`
+			case name == "top_logprobs" && i == 0:
+				body = `{` + need + `, "logprobs": true, "top_logprobs": 1}`
+			}
+			status, answer := s.post(t, path, body)
+			does := row[i]
+			read := tables[i][name]
+			tolerant := read != nil && reflect.ValueOf(read).Pointer() == reflect.ValueOf(field(tolerated)).Pointer()
+			switch does {
+			case "yes", "1", "no effect":
+				require.Equal(t, 200, status, "%s %s: %s", path, body, answer)
+				require.Equal(t, does == "no effect", tolerant, "%s of %s", name, path)
+				if does == "1" {
+					_, answer = s.post(t, path, `{`+need+`, "`+name+`": 2}`)
+					require.Equal(t, "unsupported_parameter", faultOf(t, answer).Code, name)
+				}
+			case "no", "":
+				require.Equal(t, 400, status, "%s %s: %s", path, body, answer)
+				want := map[string]string{"no": "unsupported_parameter", "": "unknown_parameter"}[does]
+				require.Equal(t, want, faultOf(t, answer).Code, "%s %s", path, name)
+			default:
+				t.Fatalf("%s: %q is none of yes, 1, no effect and no", name, does)
+			}
+		}
+	}
+}
