@@ -29,7 +29,7 @@ func costVerb() verb {
 		name:     "cost",
 		synopsis: "MODEL|FILE [--position N,...] [--target NAME|--all-targets] [--rows N] [--sequences N]",
 		min:      1, max: 1,
-		summary: "predict the time of a step, and where it goes",
+		summary: "predict the time of a step or a pass, and where it goes",
 		details: "MODEL is compiled in memory; weights are not read. FILE is .amk text or native JSON, for the " +
 			"target that it names.\n" +
 			"Nothing is run: every number is a prediction of the cost model (docs/cost-model.md), whose constants " +
@@ -51,7 +51,7 @@ func (f *costFlags) define(set *pflag.FlagSet) {
 type predictions struct {
 	Model       string       `json:"model"`
 	Predictions []prediction `json:"predictions"`
-	Passes      []*cost.Pass `json:"passes,omitempty"` // of several tokens: what they move, and no times
+	Passes      []*cost.Pass `json:"passes,omitempty"` // of several tokens
 	Refused     []refused    `json:"refused"`          // with --all-targets: GPUs that the model cannot be compiled for
 }
 
@@ -130,7 +130,7 @@ func (f *costFlags) compile(c *call, result *predictions, opts compiler.Options)
 		c.report(l.Warnings)
 	}
 	if l.Program.Pass.NumTokens() > 1 {
-		return f.add(result, l.Program, nil)
+		return f.addPasses(result, l.Program, opts)
 	}
 	if _, err := codegen.CUDA(l.Program); err != nil {
 		return err
@@ -164,14 +164,7 @@ func (f *costFlags) file(c *call, path string) (*ir.Program, error) {
 
 func (f *costFlags) add(result *predictions, p *ir.Program, memory *memoryReport) error {
 	if p.Pass.NumTokens() > 1 {
-		for _, pos := range f.positions {
-			one, err := cost.PassAt(p, pos)
-			if err != nil {
-				return err
-			}
-			result.Passes = append(result.Passes, one)
-		}
-		return nil
+		return f.predictPasses(result, p, nil)
 	}
 	m, err := cost.New(p)
 	if err != nil {
@@ -183,6 +176,32 @@ func (f *costFlags) add(result *predictions, p *ir.Program, memory *memoryReport
 			return err
 		}
 		result.Predictions = append(result.Predictions, prediction{one, memory})
+	}
+	return nil
+}
+
+// addPasses predicts passes of several tokens beside one token of the same build.
+func (f *costFlags) addPasses(result *predictions, p *ir.Program, opts compiler.Options) error {
+	opts.Tokens = ir.Pass{}
+	one, err := compiler.RunPasses(opts)
+	if err != nil {
+		return err
+	}
+	defer one.Close()
+	return f.predictPasses(result, p, one.Program)
+}
+
+func (f *costFlags) predictPasses(result *predictions, p, one *ir.Program) error {
+	m, err := cost.NewPass(p, one)
+	if err != nil {
+		return err
+	}
+	for _, pos := range f.positions {
+		pass, err := m.At(pos)
+		if err != nil {
+			return err
+		}
+		result.Passes = append(result.Passes, pass)
 	}
 	return nil
 }
@@ -207,22 +226,41 @@ func costText(r *predictions) string {
 	return b.String()
 }
 
-// passText says what a pass of several tokens moves.
+// passText says how long a pass of several tokens takes, and what it moves.
 func passText(model string, p *cost.Pass) string {
 	mb := func(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s on %s (%s), position %d, passes of %s: %s\n", model, p.Target, p.Arch, p.Position,
+		passSize(p.Rows, p.Sequences), p.Label)
+	fmt.Fprintf(&b, "%s: %s", p.Label, passTime(p))
+	fmt.Fprintf(&b, "; %.1f %% of the ceiling's %.1f µs\n", 100*min(1, p.Ceiling/p.Latency), p.Ceiling)
+	fmt.Fprintf(&b, "reads %s of weights, once for all tokens, and %s of cache rows\n", mb(p.Weights), mb(p.Cache))
+	fmt.Fprintf(&b, "SMs store %s of exchanged words, and read %s of them from L2\n", mb(p.Stored), mb(p.Polled))
+	fmt.Fprintf(&b, "the widest vector of a product is %d bytes; the caches take %s of memory\n", p.Widest, mb(p.Caches))
+	stageTable(&b, p.Stages, p.StepEnd, p.Ring, p.RingFull)
+	for _, a := range p.Assumptions {
+		fmt.Fprintf(&b, "assumes: %s\n", a)
+	}
+	return b.String()
+}
+
+// passTime says how long a pass takes, beside one of one token where that is known.
+func passTime(p *cost.Pass) string {
+	text := fmt.Sprintf("%.1f µs per pass, %.0f tokens per second", p.Latency, p.TokensPerSecond)
+	if p.OneToken > 0 {
+		text += fmt.Sprintf(", %.2f × one token's %.1f µs", p.Times, p.OneToken)
+	}
+	return text
+}
+
+func passSize(rows, sequences int) string {
 	count := func(n int, of string) string {
 		if n != 1 {
 			of += "s"
 		}
 		return fmt.Sprint(n, " ", of)
 	}
-	return fmt.Sprintf(`%s on %s, position %d: passes of %s of %s
-reads %s of weights, once for all tokens, and %s of cache rows
-SMs store %s of exchanged words, and read %s of them from L2
-the widest vector of a product is %d bytes; the caches take %s of memory
-no time is predicted: the cost model has none for several tokens
-`, model, p.Target, p.Position, count(p.Rows, "row"), count(p.Sequences, "sequence"), mb(p.Weights),
-		mb(p.Cache), mb(p.Stored), mb(p.Polled), p.Widest, mb(p.Caches))
+	return count(rows, "row") + " of " + count(sequences, "sequence")
 }
 
 func predictionText(model string, p prediction) string {
@@ -231,16 +269,7 @@ func predictionText(model string, p prediction) string {
 	fmt.Fprintf(&b, "%s: %.1f µs per token, %.1f %% of the ceiling's %.1f µs; %.1f MB per token, %.0f GB/s\n",
 		p.Label, p.Latency, 100*p.Share, p.Ceiling, float64(p.BytesPerToken)/1e6,
 		float64(p.BytesPerToken)/p.Latency/1e3)
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "times\tinstructions\texchange\tstream\ttotal µs\t\n")
-	for _, s := range p.Stages {
-		fmt.Fprintf(w, "%d\t%.1f\t%.1f\t%.1f\t%.1f\t %s\n", s.Times, s.Instructions, s.Exchange, s.Stream, s.Total(),
-			s.Name)
-	}
-	fmt.Fprintf(w, "1\t\t\t\t%.1f\t step end\n", p.StepEnd)
-	w.Flush()
-	fmt.Fprintf(&b, "ring: %d slots, %.0f GB/s; full, with the stream at rest, for %.1f µs of the step\n", p.Ring.Slots,
-		p.Ring.Bandwidth, p.RingFull)
+	stageTable(&b, p.Stages, p.StepEnd, p.Ring, p.RingFull)
 	if p.Memory != nil {
 		fmt.Fprintf(&b, "memory: %v\n", p.Memory)
 	}
@@ -248,4 +277,18 @@ func predictionText(model string, p prediction) string {
 		fmt.Fprintf(&b, "assumes: %s\n", a)
 	}
 	return b.String()
+}
+
+// stageTable says where the time goes, and what the ring does meanwhile.
+func stageTable(b *strings.Builder, stages []cost.Stage, end float64, ring cost.Ring, full float64) {
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "times\tinstructions\texchange\tstream\ttotal µs\t\n")
+	for _, s := range stages {
+		fmt.Fprintf(w, "%d\t%.1f\t%.1f\t%.1f\t%.1f\t %s\n", s.Times, s.Instructions, s.Exchange, s.Stream, s.Total(),
+			s.Name)
+	}
+	fmt.Fprintf(w, "1\t\t\t\t%.1f\t step end\n", end)
+	w.Flush()
+	fmt.Fprintf(b, "ring: %d slots, %.0f GB/s; full, with the stream at rest, for %.1f µs of the step\n", ring.Slots,
+		ring.Bandwidth, full)
 }

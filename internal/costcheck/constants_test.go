@@ -39,14 +39,17 @@ func constantsTable(t testing.TB) string {
 		}
 		return false
 	})
-	fit := reflect.ValueOf(cost.Calibrated())
-	ast.Inspect(parse(t, "calibration.go"), func(n ast.Node) bool {
-		if f, ok := n.(*ast.Field); ok && f.Doc != nil {
-			name := f.Names[0].Name
-			line([]string{name}, []string{fmt.Sprintf("%g", fit.FieldByName(name).Float())}, f.Doc, " Calibrated.")
-		}
-		return true
-	})
+	calibrated := func(file string, fit reflect.Value, how string) {
+		ast.Inspect(parse(t, file), func(n ast.Node) bool {
+			if f, ok := n.(*ast.Field); ok && f.Doc != nil {
+				name := f.Names[0].Name
+				line([]string{name}, []string{fmt.Sprintf("%g", fit.FieldByName(name).Float())}, f.Doc, how)
+			}
+			return true
+		})
+	}
+	calibrated("calibration.go", reflect.ValueOf(cost.Calibrated()), " Calibrated.")
+	calibrated("pass_calibration.go", reflect.ValueOf(cost.PassCalibrated()), " Calibrated, of passes.")
 	b.WriteByte('\n')
 	return b.String()
 }

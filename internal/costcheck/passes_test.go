@@ -13,11 +13,11 @@ import (
 // A pass reads weights once, whatever it takes, rows of the cache once for each sequence, and words of exchanges for
 // each token.
 func TestBytesOfPasses(t *testing.T) {
-	move := func(pass ir.Pass, pos int) *cost.Pass {
+	move := func(pass ir.Pass, pos int) *cost.Traffic {
 		l, err := compiler.RunPasses(compiler.Options{Model: root + "testdata/configs/llama-3.1-8b", Name: "m",
 			ConfigOnly: true, Target: ir.FindTarget("h200"), Tokens: pass})
 		require.NoError(t, err)
-		p, err := cost.PassAt(l.Program, pos)
+		p, err := cost.TrafficAt(l.Program, pos)
 		require.NoError(t, err)
 		return p
 	}
@@ -31,7 +31,7 @@ func TestBytesOfPasses(t *testing.T) {
 				// attend to and once to append.
 				polled += 3 * 32 * 8 * n * (4 + 2 + 2) * 128 * 4
 			}
-			require.Equal(t, &cost.Pass{Target: "h200", Position: pos, Variant: one.Variant,
+			require.Equal(t, &cost.Traffic{Target: "h200", Position: pos, Variant: one.Variant,
 				Sequences: pass.NumSequences(), Rows: pass.NumRows(), Weights: one.Weights, Cache: s * one.Cache,
 				Stored: n * one.Stored, Polled: polled, Caches: s * one.Caches, Widest: n * one.Widest},
 				have, "%v at %d", pass, pos)
