@@ -22,8 +22,8 @@ type Traffic struct {
 	Widest int64 `json:"widest"`
 }
 
-// TrafficAt counts what the pass of a position moves. The error is a diagnostic: the program has no target, or no variant
-// for the position.
+// TrafficAt counts what the pass of a position moves. The error is a diagnostic: the program has no target, or no
+// variant for the position.
 func TrafficAt(p *ir.Program, pos int) (*Traffic, error) {
 	if p.Target == nil {
 		return nil, diag.Errorf(codeTarget, "program", "names no target; want a program that was compiled for a GPU")

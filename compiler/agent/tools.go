@@ -106,6 +106,7 @@ type costInput struct {
 	modelInput
 	Settings  map[string]any `json:"settings,omitempty" jsonschema:"knobs that differ from their defaults, by path"`
 	Positions []int          `json:"positions,omitempty" jsonschema:"default: 0"`
+	Prompts   []int          `json:"prompts,omitempty" jsonschema:"lengths of prompts: time to the first token"`
 	Rows      int            `json:"rows,omitempty" jsonschema:"of a sequence in a pass; default: 1"`
 	Sequences int            `json:"sequences,omitempty" jsonschema:"in a pass; default: 1"`
 }
@@ -115,6 +116,7 @@ func (in costInput) command(a *arguments) {
 	in.add(a)
 	a.settings("--config", in.Settings)
 	a.numbers("--position", in.Positions)
+	a.numbers("--prompt", in.Prompts)
 	a.number("--rows", in.Rows)
 	a.number("--sequences", in.Sequences)
 }

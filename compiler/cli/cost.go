@@ -21,15 +21,17 @@ type costFlags struct {
 	pass       passFlags
 	allTargets bool
 	positions  []int
+	prompts    []int
 }
 
 func costVerb() verb {
 	f := &costFlags{}
 	return verb{
 		name:     "cost",
-		synopsis: "MODEL|FILE [--position N,...] [--target NAME|--all-targets] [--rows N] [--sequences N]",
+		synopsis: "MODEL|FILE [--position N,...] [--target NAME|--all-targets] [--prompt N,...] [--rows N] " +
+			"[--sequences N]",
 		min:      1, max: 1,
-		summary: "predict the time of a step or a pass, and where it goes",
+		summary: "predict the time of a step, a pass or a prompt, and where it goes",
 		details: "MODEL is compiled in memory; weights are not read. FILE is .amk text or native JSON, for the " +
 			"target that it names.\n" +
 			"Nothing is run: every number is a prediction of the cost model (docs/cost-model.md), whose constants " +
@@ -43,16 +45,20 @@ func costVerb() verb {
 func (f *costFlags) define(set *pflag.FlagSet) {
 	set.BoolVar(&f.allTargets, "all-targets", false, "predict for every GPU that amkc targets lists")
 	set.Var(newCounts(&f.positions, []int{0}), "position", "position `N` of the step; several with commas")
+	set.Var(newCounts(&f.prompts, nil), "prompt", "predict the first token behind a prompt of `N` tokens too; several "+
+		"with commas")
 	f.pass.define(set)
 	f.model.define(set, defaultTarget)
 }
 
 // predictions is the result of cost in JSON.
 type predictions struct {
-	Model       string       `json:"model"`
-	Predictions []prediction `json:"predictions"`
-	Passes      []*cost.Pass `json:"passes,omitempty"` // of several tokens
-	Refused     []refused    `json:"refused"`          // with --all-targets: GPUs that the model cannot be compiled for
+	Model       string         `json:"model"`
+	Predictions []prediction   `json:"predictions"`
+	Passes      []*cost.Pass   `json:"passes,omitempty"`  // of several tokens
+	Prompts     []*cost.Prompt `json:"prompts,omitempty"` // with --prompt
+	// with --all-targets: GPUs that the model cannot be compiled for
+	Refused []refused `json:"refused"`
 }
 
 // prediction is one of a target and a position.
@@ -70,6 +76,9 @@ type refused struct {
 func (f *costFlags) run(c *call) error {
 	result := &predictions{Predictions: []prediction{}, Refused: []refused{}}
 	c.payload = result
+	if len(f.prompts) > 0 && f.pass.pass() != (ir.Pass{}) {
+		return c.usage("prompts are read by a kernel of their own; want --prompt without --rows and --sequences")
+	}
 	path := c.args[0]
 	dir, _, err := checkpoint.Locate(path)
 	if err != nil {
@@ -177,6 +186,29 @@ func (f *costFlags) add(result *predictions, p *ir.Program, memory *memoryReport
 		}
 		result.Predictions = append(result.Predictions, prediction{one, memory})
 	}
+	return f.addPrompts(result, p)
+}
+
+// addPrompts predicts prompts, of which codegen knows by what kernel they are read.
+func (f *costFlags) addPrompts(result *predictions, p *ir.Program) error {
+	if len(f.prompts) == 0 {
+		return nil
+	}
+	facts, err := codegen.Facts(p)
+	if err != nil {
+		return err
+	}
+	m, err := cost.NewPrompt(p, facts.Prompt)
+	if err != nil {
+		return err
+	}
+	for _, tokens := range f.prompts {
+		one, err := m.At(tokens)
+		if err != nil {
+			return err
+		}
+		result.Prompts = append(result.Prompts, one)
+	}
 	return nil
 }
 
@@ -220,6 +252,9 @@ func costText(r *predictions) string {
 		}
 		b.WriteString(passText(r.Model, p))
 	}
+	for _, p := range r.Prompts {
+		b.WriteString("\n" + promptText(r.Model, p))
+	}
 	for _, no := range r.Refused {
 		fmt.Fprintf(&b, "\n%s: no prediction: %s\n", no.Target, no.Errors[0].Error())
 	}
@@ -236,7 +271,8 @@ func passText(model string, p *cost.Pass) string {
 	fmt.Fprintf(&b, "; %.1f %% of the ceiling's %.1f µs\n", 100*min(1, p.Ceiling/p.Latency), p.Ceiling)
 	fmt.Fprintf(&b, "reads %s of weights, once for all tokens, and %s of cache rows\n", mb(p.Weights), mb(p.Cache))
 	fmt.Fprintf(&b, "SMs store %s of exchanged words, and read %s of them from L2\n", mb(p.Stored), mb(p.Polled))
-	fmt.Fprintf(&b, "the widest vector of a product is %d bytes; the caches take %s of memory\n", p.Widest, mb(p.Caches))
+	fmt.Fprintf(&b, "the widest vector of a product is %d bytes; the caches take %s of memory\n", p.Widest,
+		mb(p.Caches))
 	stageTable(&b, p.Stages, p.StepEnd, p.Ring, p.RingFull)
 	for _, a := range p.Assumptions {
 		fmt.Fprintf(&b, "assumes: %s\n", a)
@@ -253,14 +289,30 @@ func passTime(p *cost.Pass) string {
 	return text
 }
 
-func passSize(rows, sequences int) string {
-	count := func(n int, of string) string {
-		if n != 1 {
-			of += "s"
-		}
-		return fmt.Sprint(n, " ", of)
+// promptText says how long it takes to the first token behind a prompt.
+func promptText(model string, p *cost.Prompt) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s on %s (%s), prompt of %d tokens: %s\n", model, p.Target, p.Arch, p.Tokens, p.Label)
+	fmt.Fprintf(&b, "%s: %.1f ms to the first token, %.0f tokens per second\n", p.Label, p.FirstToken,
+		1e3*float64(p.Tokens)/p.FirstToken)
+	fmt.Fprintf(&b, "%s over the prompt: products %.1f ms, attention %.1f ms; %s of one token: %.1f ms\n",
+		counted(p.Passes, "pass", "es"), p.Products, p.Attention, counted(p.Steps, "step", "s"), p.Stepping)
+	for _, a := range p.Assumptions {
+		fmt.Fprintf(&b, "assumes: %s\n", a)
 	}
-	return count(rows, "row") + " of " + count(sequences, "sequence")
+	return b.String()
+}
+
+// counted is so many of something.
+func counted(n int, of, plural string) string {
+	if n != 1 {
+		of += plural
+	}
+	return fmt.Sprint(n, " ", of)
+}
+
+func passSize(rows, sequences int) string {
+	return counted(rows, "row", "s") + " of " + counted(sequences, "sequence", "s")
 }
 
 func predictionText(model string, p prediction) string {
