@@ -27,10 +27,10 @@ type costFlags struct {
 func costVerb() verb {
 	f := &costFlags{}
 	return verb{
-		name:     "cost",
+		name: "cost",
 		synopsis: "MODEL|FILE [--position N,...] [--target NAME|--all-targets] [--prompt N,...] [--rows N] " +
 			"[--sequences N]",
-		min:      1, max: 1,
+		min: 1, max: 1,
 		summary: "predict the time of a step, a pass or a prompt, and where it goes",
 		details: "MODEL is compiled in memory; weights are not read. FILE is .amk text or native JSON, for the " +
 			"target that it names.\n" +
