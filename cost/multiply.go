@@ -75,11 +75,13 @@ func (r *run) multiply(s *stage, t *task, sm int, ready float64, waits bool) (at
 	}
 	busy = busy/float64(parts) + turns*float64(g.slabs)/float64(parts)*tileCycles/r.clock
 	around := r.instructions(r.fit.StageCode)
-	code := firstCode + float64(g.quads)*(r.fit.MatrixQuad+fit.TokenCode*float64(g.sets))
+	// Of the columns of a slab, which the last one has fewer of.
+	quads := float64(t.quads) / float64(g.slabs)
+	code := firstCode + quads*(r.fit.MatrixQuad+fit.TokenCode*float64(g.sets))
 	if t.ragged {
 		code += r.fit.Ragged
 	}
-	first := r.instructions(code) + g.digits*fit.DigitQuad*float64(g.quads*g.sets)/r.clock
+	first := r.instructions(code) + g.digits*fit.DigitQuad*quads*float64(g.sets)/r.clock
 	rounds := float64(max(1, ceil(g.quads, roundQuads)))
 	round := l2Latency + t.polled/float64(g.slabs)/rounds/r.words()
 

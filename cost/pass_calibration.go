@@ -13,7 +13,7 @@ type PassCalibration struct {
 	IntegerQuad float64
 
 	// DigitQuad is the cycles that a warp takes to make digits of the activations of four tokens in a quad of its
-	// columns. Traces: less than 915, with which 4096 columns of eight tokens would take 3.7 µs.
+	// columns. docs/passes.md has 3.7 µs for 4096 columns of eight tokens, which would be 915.
 	DigitQuad float64
 
 	// Rereads is the part of a round of polls that comes after the last word. A round of several tokens asks for all
@@ -23,5 +23,5 @@ type PassCalibration struct {
 
 // PassCalibrated is the calibration that predictions of passes are made with.
 func PassCalibrated() PassCalibration {
-	return PassCalibration{TokenCode: 33, IntegerQuad: 125, DigitQuad: 600, Rereads: 0.67}
+	return PassCalibration{TokenCode: 28, IntegerQuad: 105, DigitQuad: 770, Rereads: 0.67}
 }

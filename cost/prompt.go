@@ -41,7 +41,8 @@ func NewPrompt(p *ir.Program, tokens int) (*PromptModel, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &PromptModel{m, tokens, newMachine(p, m.fit, nil, float64(m.reader.chunk), ir.Kept{}), map[int]float64{}}, nil
+	machine := newMachine(p, m.fit, nil, float64(m.reader.chunk), ir.Kept{})
+	return &PromptModel{m, tokens, machine, map[int]float64{}}, nil
 }
 
 // At predicts the first token behind a prompt of so many. The error is a diagnostic.

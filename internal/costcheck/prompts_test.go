@@ -84,7 +84,8 @@ func TestPromptsHold(t *testing.T) {
 
 // TestPromptsGrow: longer prompts take longer, whatever is read by passes and what by steps.
 func TestPromptsGrow(t *testing.T) {
-	p := compileAs(t, "amkc testdata/configs/llama-3.2-1b --dtype bf16 --max-seq 2048", ir.FindTarget("h100"), byDefault)
+	p := compileAs(t, "amkc testdata/configs/llama-3.2-1b --dtype bf16 --max-seq 2048", ir.FindTarget("h100"),
+		byDefault)
 	for _, tokens := range []int{0, 64, 512} {
 		m, err := cost.NewPrompt(p, tokens)
 		require.NoError(t, err)
