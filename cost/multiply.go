@@ -21,7 +21,7 @@ type gemm struct {
 	sets   int     // of four tokens, the last one filled or not
 	slabs  int     // of columns, each of which is read and multiplied before the next
 	quads  int     // of a slab, that a warp multiplies in a tile
-	digits float64 // activations of a quad that are put into fixed point: 1, or as much work as that part of it is
+	digits float64 // work to make activations digits: 1 for integers, less for fp8, 0 for elements as they are
 	plain  int     // bytes that products without tensor cores keep of the vectors
 }
 
@@ -86,7 +86,7 @@ func (r *run) multiply(s *stage, t *task, sm int, ready float64, waits bool) (at
 	round := l2Latency + t.polled/float64(g.slabs)/rounds/r.words()
 
 	at = r.at[sm] + around
-	for part := range parts {
+	for part := range parts { // slabs, of each flush
 		asked := at
 		vector := asked + rounds*round
 		if part == 0 && waits {
@@ -131,13 +131,13 @@ func (r *reader) takes(rows, heads int) int {
 	case rows == 1:
 		return 1
 	case tensor(r.program):
-		return ceil(rows*heads, columns*sharing(heads))
+		return ceil(rows*heads, columns*warpSets(heads))
 	}
 	return rows
 }
 
-// sharing is how many sets the warps are dealt out to that have different heads.
-func sharing(heads int) int {
+// warpSets is how many sets the warps are dealt out to that have different heads.
+func warpSets(heads int) int {
 	const product = 8 // columns of one
 	groups := max(1, ceil(heads, allWarps*product))
 	sets := 1

@@ -240,7 +240,7 @@ func (r *reader) cache(t *task, o *ir.Op, b *ir.Buffer, dims []int, each int) {
 		return
 	}
 	rows, heads := r.unitRows(o), r.program.Model.Heads/max(1, r.program.Model.KVHeads)
-	blocks := float64(dims[0] * each * r.takes(rows, heads))
+	blocks := float64(dims[0]*each) * float64(r.takes(rows, heads))
 	bytes := blocks * float64(b.DType.Bytes(cacheRows*ceil(dims[3], 16)*16))
 	t.blocks += blocks / 2
 	t.fragments = ceil(dims[3], 16)

@@ -32,9 +32,9 @@ func passTrials(t testing.TB, positions ...int) []passTrial {
 		if r.target.Name != "h100" || !slices.Contains(positions, r.Position) {
 			continue
 		}
-		for k, p := range r.Passes {
+		for _, p := range r.Passes {
 			of := timedPass{model: r.Model, formats: r.Weights}
-			out = append(out, passTrial{of.build(), buildOf(t, r).Passes[k], r.Position + r.stepsPerLaunch()/2,
+			out = append(out, passTrial{of.build(), programOf(buildOf(t, r), p.Rows), r.Position + r.Steps/2,
 				float64(p.Latency), float64(p.Ceiling)})
 		}
 	}

@@ -25,21 +25,12 @@ const promptModel = "llama-3.2-1b"
 func promptRows(t testing.TB) []promptRow {
 	var out []promptRow
 	for _, text := range results(t) {
-		var file struct {
-			Rows []json.RawMessage `json:"rows"`
-		}
-		require.NoError(t, json.Unmarshal(text, &file))
-		for _, raw := range file.Rows {
-			var head struct {
-				Section string `json:"section"`
-				Passed  bool   `json:"passed"`
-			}
-			require.NoError(t, json.Unmarshal(raw, &head))
-			if head.Section != "prompts" || !head.Passed {
-				continue
-			}
+		for _, raw := range rawRows(t, text, "prompts") {
 			var r promptRow
 			require.NoError(t, json.Unmarshal(raw, &r))
+			if !r.Passed {
+				continue
+			}
 			require.NotEmpty(t, r.Commands, r.ID)
 			r.target = targetOf(t, r.Commands[0])
 			out = append(out, r)
