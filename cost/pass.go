@@ -2,6 +2,7 @@ package cost
 
 import (
 	"fmt"
+	"slices"
 
 	"amkc/ir"
 )
@@ -67,7 +68,7 @@ func (m *PassModel) At(pos int) (*Pass, error) {
 	out := &Pass{Traffic: *traffic, Arch: of.Arch, Label: NeverMeasured, Ceiling: of.Ceiling, Latency: of.Latency,
 		Drain: of.Drain, Stages: of.Stages, StepEnd: of.StepEnd, RingFull: of.RingFull, Ring: of.Ring,
 		Assumptions: append(of.Assumptions, passAssumptions(p)...)}
-	if PassesHeld(p.Target.Name, p.Pass) {
+	if PassesHeld(p.Target.Name, p.Pass) && tensor(p) && !usesHalves(p) {
 		out.Label = Predicted
 	}
 	if of.Latency > 0 {
@@ -89,9 +90,20 @@ const measuredTokens = 8
 // docs/results. Of the H200 passes of several rows were measured with a kernel that cut none into groups, and those of
 // several sequences are held alone.
 func PassesHeld(target string, pass ir.Pass) bool {
-	rows, sequences := pass.NumRows(), pass.NumSequences()
-	return rows == 1 && sequences == 1 && Held(target) || target == "h100" && min(rows, sequences) == 1 ||
-		target == CalibratedOn && rows == 1
+	switch ir.PassOf(pass.NumSequences(), pass.NumRows()) { // whichever way it is written
+	case ir.Pass{}:
+		return Held(target)
+	case ir.PassOf(1, measuredTokens):
+		return target == "h100"
+	case ir.PassOf(measuredTokens, 1):
+		return target == "h100" || target == CalibratedOn
+	}
+	return false
+}
+
+// usesHalves reports whether a matrix is multiplied by halves of activations.
+func usesHalves(p *ir.Program) bool {
+	return slices.ContainsFunc(p.Buffers, func(b ir.Buffer) bool { f := b.Format(); return f != nil && halved(f) })
 }
 
 // passAssumptions is what a prediction for a pass takes for granted beside what one for a step does.
@@ -112,11 +124,8 @@ func passAssumptions(p *ir.Program) []string {
 	if !tensor(p) {
 		say("products of several tokens on the ordinary units are limited by reading activations (estimated)")
 	}
-	for i := range p.Buffers {
-		if f := p.Buffers[i].Format(); f != nil && halved(f) {
-			say("fp8: activations take half the work of those of integers, and products as much (estimated)")
-			break
-		}
+	if usesHalves(p) {
+		say("fp8: activations take half the work of those of integers, and products as much (estimated)")
 	}
 	return out
 }

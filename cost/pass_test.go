@@ -82,10 +82,12 @@ func TestLabelsOfPasses(t *testing.T) {
 	require.True(t, cost.PassesHeld("h200", ir.PassOf(8, 1)))
 	require.False(t, cost.PassesHeld("h200", ir.PassOf(1, 8)), "the kernel that was measured is another")
 	require.False(t, cost.PassesHeld("h100", ir.PassOf(2, 4)))
+	require.False(t, cost.PassesHeld("h100", ir.PassOf(1, 4)), "passes of eight tokens were measured")
+	require.True(t, cost.PassesHeld("h200", ir.PassOf(1, 1)))
 	require.False(t, cost.PassesHeld("l4", ir.PassOf(8, 1)))
 
 	four := predictPass(t, schedule(t, nemoSequences), nil, 0)
-	require.Equal(t, cost.Predicted, four.Label)
+	require.Equal(t, cost.NeverMeasured, four.Label)
 	require.Contains(t, four.Assumptions, "passes of 8 tokens were measured; what 4 take follows from the code")
 	eight := predictPass(t, schedule(t, pycoderRows), nil, 0)
 	require.Equal(t, cost.NeverMeasured, eight.Label)

@@ -53,7 +53,7 @@ func (m *PromptModel) At(tokens int) (*Prompt, error) {
 	}
 	out := &Prompt{Target: p.Target.Name, Arch: p.Target.Arch, Label: NeverMeasured, Tokens: tokens,
 		Assumptions: append(m.m.assumptions(p, 0), m.assumptions()...)}
-	if m.held() {
+	if tokens >= shortestMeasured && m.held() {
 		out.Label = Predicted
 	}
 	known := tokens - 1 // the last one is a step's

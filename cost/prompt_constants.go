@@ -34,4 +34,6 @@ const (
 	promptColumns = 128 // heads of tokens that a block attends for at once
 	promptParts   = 4   // that the columns of a quad are multiplied in
 	promptLeast   = 8   // tokens for which there is a pass; for fewer there are steps
+
+	shortestMeasured = 512 // tokens of a prompt
 )
