@@ -118,6 +118,11 @@ func TestPassCalibration(t *testing.T) {
 		"root mean square of the errors; look for a better calibration with -calibrate")
 }
 
+// heldOut is how far the latency of a pass may be from what was measured where no constant was chosen on its build: a
+// little more than elsewhere, because without int4 it is int8 alone that says what integers take, and its stream hides
+// some of it.
+const heldOut = 0.12
+
 // TestPassesHeldOut calibrates on the passes of all builds but one, from constants that are all half as large again,
 // and predicts the latencies of the build that it has not seen. Calibrating takes minutes, for which AMKC_LONG asks.
 func TestPassesHeldOut(t *testing.T) {
@@ -146,7 +151,7 @@ func TestPassesHeldOut(t *testing.T) {
 			require.NoError(t, err)
 			t.Logf("%s at %d, %d rows: latency %+.1f %%, ceiling %+.1f %% without its build", build, x.position,
 				x.program.Pass.NumRows(), 100*(ratios[0]-1), 100*(ratios[1]-1))
-			require.InDelta(t, 1, ratios[0], tolerance, "%s at %d, with %+v", build, x.position, fit)
+			require.InDelta(t, 1, ratios[0], heldOut, "%s at %d, with %+v", build, x.position, fit)
 		}
 	}
 }
