@@ -228,14 +228,30 @@ func (f *costFlags) predictPasses(result *predictions, p, one *ir.Program) error
 	if err != nil {
 		return err
 	}
+	missing := kernelMissing(p)
 	for _, pos := range f.positions {
 		pass, err := m.At(pos)
 		if err != nil {
 			return err
 		}
+		if missing != "" {
+			pass.Label = cost.NeverMeasured
+			pass.Assumptions = append(pass.Assumptions, "a kernel for such passes, which there is not: "+missing)
+		}
 		result.Passes = append(result.Passes, pass)
 	}
 	return nil
+}
+
+// kernelMissing says why the kernel does not take the passes of a program, or nothing if it does.
+func kernelMissing(p *ir.Program) string {
+	if !codegen.PassOf(p).Valid() {
+		return fmt.Sprintf("it takes none of %s", passSize(p.Pass.NumRows(), p.Pass.NumSequences()))
+	}
+	if _, err := codegen.CUDA(p); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 func costText(r *predictions) string {
