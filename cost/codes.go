@@ -20,5 +20,7 @@ prediction is for one position; the message lists the intervals.`)
 	codeJudge = diag.New("AMK3603", "the cost model cannot judge the program", `
 The model follows the stages of a variant in their order, on the SMs that their tasks are assigned to. It judges
 programs as passes leave them after assign: every task has an SM of the target, and a stage waits for counters that
-stages before it signal. The message names the stage that is different. It judges passes of one row of one sequence.`)
+stages before it signal. The message names the stage that is different. A step, of
+one token, and a pass of several are predicted by rules of their own: what asks for a step wants one row of one
+sequence.`)
 )

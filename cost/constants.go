@@ -36,6 +36,10 @@ const (
 	// l2Bytes a cycle and SM come out of L2. Published micro-benchmarks of the H100: some 5.5 TB/s.
 	l2Bytes = 21
 
+	// l2Alone is the bytes a cycle that an SM gets out of L2 where the others do not read at the same time. Published
+	// micro-benchmarks of Volta and of what came after it.
+	l2Alone = 64
+
 	// l2Chunk is from asking for a chunk that L2 has to its last byte, in microseconds. Section contexts, ceiling of
 	// the 0.6B shape at 32752: 1146 µs, in which an SM copies 2290 chunks, one at a time. Chosen so that the model
 	// has that ceiling, in which L2 has most of them.

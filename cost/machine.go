@@ -21,14 +21,15 @@ type machine struct {
 	flagged bool
 	feed    feed // without its speeds
 	fit     Calibration
+	passes  *PassCalibration // nil: a step is predicted
 }
 
 // newMachine takes the mean size of the chunks that the program streams: small tiles leave most of a slot empty.
-func newMachine(p *ir.Program, fit Calibration, chunk float64, kept ir.Kept) machine {
+func newMachine(p *ir.Program, fit Calibration, passes *PassCalibration, chunk float64, kept ir.Kept) machine {
 	t, config := p.Target, &p.Config
 	c, _ := chipOf(t.Name)
-	m := machine{sms: t.SMs, clock: c.clock, read: c.read * t.HBMGBs * 1e3, fit: fit, slots: slots(p, kept),
-		flagged: knobs.Flagged.Of(config)}
+	m := machine{sms: t.SMs, clock: c.clock, read: c.read * t.HBMGBs * 1e3, fit: fit, passes: passes,
+		slots: slots(p, kept), flagged: knobs.Flagged.Of(config)}
 	m.l2 = max(l2Bytes*m.clock, 1.2*m.read/float64(m.sms))
 	switch {
 	case tensor(p):
@@ -37,6 +38,11 @@ func newMachine(p *ir.Program, fit Calibration, chunk float64, kept ir.Kept) mac
 		m.drain = drainFMA32 * m.clock
 	default:
 		m.drain = drainFMA16 * m.clock
+	}
+	if tokens := p.Pass.NumTokens(); tokens > 1 && !tensor(p) {
+		// a weight once, and an activation of each token
+		weight := float64(p.Model.Weights.Bits()) / 8
+		m.drain *= (weight + 4) / (weight + 4*float64(tokens))
 	}
 	f := feed{capacity: float64(m.slots) * chunk, chunk: chunk, flight: chunk,
 		window: min(max(1, knobs.InFlight.Of(config)), m.slots)}

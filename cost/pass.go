@@ -1,91 +1,129 @@
 package cost
 
 import (
+	"fmt"
+	"slices"
+
 	"amkc/ir"
-	"amkc/ir/diag"
 )
 
-// A Pass is what a pass of a program moves, of one token or of several. All sequences are at the same position. There
-// is no time in it: the kernel that the other constants were measured with decodes one row of one sequence.
+// A Pass is a prediction for a pass of a program, of several tokens or of one: what it moves, and how long it takes.
+// All sequences are at the same position. Times are microseconds.
 type Pass struct {
-	Target    string `json:"target"`
-	Position  int    `json:"position"` // of the first row of each sequence
-	Variant   string `json:"variant"`
-	Sequences int    `json:"sequences"`
-	Rows      int    `json:"rows"`    // of each
-	Weights   int64  `json:"weights"` // bytes that are read, once for all tokens
-	Cache     int64  `json:"cache"`   // bytes of the rows of earlier passes that are read
-	Stored    int64  `json:"stored"`  // bytes of exchanged words that SMs store, all copies
-	Polled    int64  `json:"polled"`  // bytes of exchanged words that SMs read from L2, each at least once
-	Caches    int64  `json:"caches"`  // bytes of memory that the caches of all sequences take
-	// Widest is the largest exchanged vector that a product takes in, of all tokens: what warps hold of it, or shared
-	// memory does.
-	Widest int64 `json:"widest"`
+	Traffic
+	Arch    string  `json:"arch"`
+	Label   string  `json:"label"` // Predicted or NeverMeasured
+	Ceiling float64 `json:"ceiling_us"`
+	Latency float64 `json:"latency_us"`
+	Drain   float64 `json:"drain_us"`
+	// TokensPerSecond counts all tokens of the pass, as a pass that verifies drafts has if all are right.
+	TokensPerSecond float64 `json:"tokens_per_second"`
+	// OneToken is a pass of one token of the same build, by the same rules, and Times how many times as long this pass
+	// takes. 0, and left out, if nobody has said which program that is.
+	OneToken    float64  `json:"one_token_us,omitempty"`
+	Times       float64  `json:"times_one_token,omitempty"`
+	Stages      []Stage  `json:"stages"`
+	StepEnd     float64  `json:"step_end_us"`
+	RingFull    float64  `json:"ring_full_us"`
+	Ring        Ring     `json:"ring"`
+	Assumptions []string `json:"assumptions"`
 }
 
-// PassAt counts what the pass of a position moves. The error is a diagnostic: the program has no target, or no variant
-// for the position.
-func PassAt(p *ir.Program, pos int) (*Pass, error) {
-	if p.Target == nil {
-		return nil, diag.Errorf(codeTarget, "program", "names no target; want a program that was compiled for a GPU")
-	}
-	m := &Model{program: p, reader: newReader(p)}
-	v, err := m.variant(pos)
+// A PassModel predicts the passes of one program.
+type PassModel struct {
+	pass Model
+	one  *Model
+}
+
+// NewPass takes a program that ir.Check accepts, and that of one token of the same build, or nil. The error is a
+// diagnostic, as of New.
+func NewPass(p, one *ir.Program) (*PassModel, error) { return NewPassWith(p, one, PassCalibrated()) }
+
+// NewPassWith is NewPass with another calibration, for finding one.
+func NewPassWith(p, one *ir.Program, fit PassCalibration) (*PassModel, error) {
+	m, err := newModel(p, Calibrated(), &fit)
 	if err != nil {
 		return nil, err
 	}
-	stages, err := m.reader.stages(v, pos)
-	if err != nil {
-		return nil, err
-	}
-	weights, rows := m.reader.traffic(v, pos)
-	out := &Pass{Target: p.Target.Name, Position: pos, Variant: v.Name, Sequences: p.Pass.NumSequences(),
-		Rows: p.Pass.NumRows(), Weights: whole(weights), Cache: whole(rows)}
-	var stored, polled, widest, caches float64
-	for _, s := range stages {
-		times := float64(len(s.indices()))
-		for k := range s.tasks {
-			polled += times * s.tasks[k].polled
-		}
-		stored += times * m.reader.stored(s, pos)
-		widest = max(widest, m.reader.widest(s))
-	}
-	for i := range p.Buffers {
-		if b := &p.Buffers[i]; b.Kind == ir.KVCache {
-			caches += float64(b.Bytes()) * float64(max(1, b.Count))
+	out := &PassModel{pass: *m}
+	if one != nil {
+		if out.one, err = newModel(one, Calibrated(), &fit); err != nil {
+			return nil, err
 		}
 	}
-	out.Stored, out.Polled, out.Widest, out.Caches = whole(stored), whole(polled), whole(widest), whole(caches)
 	return out, nil
 }
 
-func whole(n float64) int64 { return int64(min(n, 1<<62)) }
-
-// stored is the bytes of words that the tasks of a stage store, in one iteration.
-func (r *reader) stored(s *stage, pos int) (bytes float64) {
-	i := s.indices()[0]
-	for _, span := range s.ir.Dist.Tasks(i) {
-		for k := range s.ir.Ops {
-			for _, o := range s.ir.Ops[k].Out {
-				if b := r.buffer(o, i); b != nil && b.Space == ir.GlobalScratch {
-					bytes += product(lengths(o.Dims, span, pos)) * wordBytes(b) * float64(max(1, b.Layout.Copies))
-				}
-			}
-		}
+// At predicts the pass whose rows begin at a position. The error is a diagnostic.
+func (m *PassModel) At(pos int) (*Pass, error) {
+	p := m.pass.program
+	traffic, err := TrafficAt(p, pos)
+	if err != nil {
+		return nil, err
 	}
-	return bytes
+	of, err := m.pass.At(pos)
+	if err != nil {
+		return nil, err
+	}
+	out := &Pass{Traffic: *traffic, Arch: of.Arch, Label: NeverMeasured, Ceiling: of.Ceiling, Latency: of.Latency,
+		Drain: of.Drain, Stages: of.Stages, StepEnd: of.StepEnd, RingFull: of.RingFull, Ring: of.Ring,
+		Assumptions: append(of.Assumptions, passAssumptions(p)...)}
+	if PassesHeld(p.Target.Name, p.Pass) && tensor(p) && !usesHalves(p) {
+		out.Label = Predicted
+	}
+	if of.Latency > 0 {
+		out.TokensPerSecond = 1e6 * float64(p.Pass.NumTokens()) / of.Latency
+	}
+	if m.one == nil {
+		return out, nil
+	}
+	if out.OneToken, err = m.one.latencyAt(pos); out.OneToken > 0 {
+		out.Times = of.Latency / out.OneToken
+	}
+	return out, err
 }
 
-// widest is the bytes of the largest vector that a stage multiplies a matrix with, as it was exchanged.
-func (r *reader) widest(s *stage) (bytes float64) {
-	if s.kind != matrix {
-		return 0
+// measuredTokens is how many tokens the passes had that were measured.
+const measuredTokens = 8
+
+// PassesHeld reports whether internal/costcheck holds predictions for such passes of a target to measurements in
+// docs/results. Of the H200 passes of several rows were measured with a kernel that cut none into groups, and those of
+// several sequences are held alone.
+func PassesHeld(target string, pass ir.Pass) bool {
+	switch ir.PassOf(pass.NumSequences(), pass.NumRows()) { // whichever way it is written
+	case ir.Pass{}:
+		return Held(target)
+	case ir.PassOf(1, measuredTokens):
+		return target == "h100"
+	case ir.PassOf(measuredTokens, 1):
+		return target == "h100" || target == CalibratedOn
 	}
-	i := s.indices()[0]
-	for _, o := range s.ir.Ops[0].In {
-		if b := r.buffer(o, i); b != nil && b.Kind == ir.Activation {
-			bytes = max(bytes, float64(b.Numel())*float64(b.DType.Bits())/8)
-		}
+	return false
+}
+
+// usesHalves reports whether a matrix is multiplied by halves of activations.
+func usesHalves(p *ir.Program) bool {
+	return slices.ContainsFunc(p.Buffers, func(b ir.Buffer) bool { f := b.Format(); return f != nil && halved(f) })
+}
+
+// passAssumptions is what a prediction for a pass takes for granted beside what one for a step does.
+func passAssumptions(p *ir.Program) []string {
+	var out []string
+	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	tokens := p.Pass.NumTokens()
+	switch {
+	case tokens == 1:
+		return nil
+	case min(p.Pass.NumRows(), p.Pass.NumSequences()) > 1:
+		say("passes of several rows of several sequences were not measured")
+	case tokens != measuredTokens:
+		say("passes of %d tokens were measured; what %d take follows from the code", measuredTokens, tokens)
 	}
-	return bytes
+	if !tensor(p) {
+		say("products of several tokens on the ordinary units are limited by reading activations (estimated)")
+	}
+	if usesHalves(p) {
+		say("fp8: activations take half the work of those of integers, and products as much (estimated)")
+	}
+	return out
 }

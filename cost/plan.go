@@ -29,6 +29,7 @@ type instance struct {
 
 func newPlan(p *ir.Program, stages []*stage) (*plan, error) {
 	b := planner{plan: plan{stages: stages, load: make([]float64, p.Target.SMs)}, program: p, numbers: map[string]int{}}
+	b.kept.Tokens, b.kept.Sequences = p.Pass.NumTokens(), p.Pass.NumSequences()
 	b.barrier = knobs.LayerBarrier.Of(&p.Config)
 	for at := 0; at < len(stages); {
 		next := at + 1
@@ -76,7 +77,7 @@ func (b *planner) add(n, i int) error {
 		b.load[span.SM] += t.streamed
 		b.bytes += t.streamed
 		b.chunks += t.chunks
-		b.kept.Digits = max(b.kept.Digits, t.digits)
+		b.kept.Digits, b.kept.Slab = max(b.kept.Digits, t.digits), max(b.kept.Slab, t.gemm.plain)
 		if s.kind == lookup {
 			b.kept.Rows = max(b.kept.Rows, residualRows(&s.ir.Ops[0], span))
 		}

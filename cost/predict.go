@@ -56,6 +56,7 @@ type Model struct {
 	program *ir.Program
 	reader  *reader
 	fit     Calibration
+	passes  *PassCalibration // nil: a step is predicted
 }
 
 // New takes a program that ir.Check accepts. The error is a diagnostic: the program has no target, or one of unknown
@@ -64,38 +65,60 @@ func New(p *ir.Program) (*Model, error) { return NewWith(p, Calibrated()) }
 
 // NewWith is New with another calibration, for finding one.
 func NewWith(p *ir.Program, fit Calibration) (*Model, error) {
-	switch t := p.Target; {
-	case p.Pass.NumTokens() > 1:
+	if p.Pass.NumTokens() > 1 {
 		return nil, diag.Errorf(codeJudge, "program", "takes %d rows of %d sequences in a pass; want one row of one",
 			p.Pass.NumRows(), p.Pass.NumSequences())
+	}
+	return newModel(p, fit, nil)
+}
+
+func newModel(p *ir.Program, fit Calibration, passes *PassCalibration) (*Model, error) {
+	switch t := p.Target; {
 	case t == nil:
 		return nil, diag.Errorf(codeTarget, "program", "names no target; want a program that was compiled for a GPU")
 	case t.HBMGBs <= 0 || t.SMs < 1 || t.SMs > ir.MaxTargetSMs:
 		return nil, diag.Errorf(codeTarget, "target "+t.Name,
 			"has %d SMs and a memory of %g GB/s; want a GPU with both, which amkc targets lists", t.SMs, t.HBMGBs)
 	}
-	return &Model{p, newReader(p), fit}, nil
+	return &Model{p, newReader(p), fit, passes}, nil
 }
 
-// At predicts the step at a position. The error is a diagnostic.
-func (m *Model) At(pos int) (*Prediction, error) {
+// planAt unrolls the variant of a position, for the machine that its chunks make of the target.
+func (m *Model) planAt(pos int) (*ir.Variant, *plan, machine, error) {
 	v, err := m.variant(pos)
 	if err != nil {
-		return nil, err
+		return nil, nil, machine{}, err
 	}
 	stages, err := m.reader.stages(v, pos)
 	if err != nil {
-		return nil, err
+		return nil, nil, machine{}, err
 	}
 	p, err := newPlan(m.program, stages)
 	if err != nil {
-		return nil, err
+		return nil, nil, machine{}, err
 	}
 	chunk := float64(m.reader.chunk)
 	if p.chunks > 0 {
 		chunk = min(chunk, p.bytes/p.chunks)
 	}
-	machine := newMachine(m.program, m.fit, chunk, p.kept)
+	return v, p, newMachine(m.program, m.fit, m.passes, chunk, p.kept), nil
+}
+
+// latencyAt is how long a pass takes in the middle of a launch, and nothing else.
+func (m *Model) latencyAt(pos int) (float64, error) {
+	_, p, machine, err := m.planAt(pos)
+	if err != nil {
+		return 0, err
+	}
+	return p.run(&machine, decode).time, nil
+}
+
+// At predicts the step at a position. The error is a diagnostic.
+func (m *Model) At(pos int) (*Prediction, error) {
+	v, p, machine, err := m.planAt(pos)
+	if err != nil {
+		return nil, err
+	}
 	step, streams, waits := p.run(&machine, decode), p.run(&machine, ceiling), p.run(&machine, drained)
 	weights, rows := m.reader.traffic(v, pos)
 	out := &Prediction{
@@ -113,7 +136,7 @@ func (m *Model) At(pos int) (*Prediction, error) {
 	if step.time > 0 {
 		out.Share = min(1, streams.time/step.time)
 	}
-	for n, s := range stages {
+	for n, s := range p.stages {
 		bytes := 0.0
 		for k := range s.tasks {
 			bytes += s.tasks[k].streamed

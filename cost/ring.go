@@ -143,18 +143,28 @@ func (r *ring) until(t float64) { r.pass(t, math.Inf(1), 0) }
 // take consumes bytes from time t on, at most at the given speed, and returns when the last one is consumed.
 // Meanwhile warps work on some bytes that they have taken.
 func (r *ring) take(t, bytes, speed, worked float64) float64 {
+	r.begin(t, worked)
+	r.finish(bytes, speed)
+	return r.now
+}
+
+// begin is the beginning of take, and finish its end.
+func (r *ring) begin(t, worked float64) {
 	r.until(t)
 	if r.full() {
 		r.resume = t + r.restart
 	}
 	r.worked = worked
-	r.pass(math.Inf(1), bytes, speed)
-	r.worked = 0
-	return r.now
 }
 
-// pass lets time pass up to t, or until so many bytes have been consumed at a speed of at most `out`.
-func (r *ring) pass(t, bytes, out float64) {
+func (r *ring) finish(bytes, speed float64) {
+	r.pass(math.Inf(1), bytes, speed)
+	r.worked = 0
+}
+
+// pass lets time pass up to t, or until so many bytes have been consumed at a speed of at most `out`. It returns what
+// is left of them.
+func (r *ring) pass(t, bytes, out float64) float64 {
 	for r.now < t && bytes > negligible {
 		f := r.flows(out)
 		dt := t - r.now
@@ -175,11 +185,12 @@ func (r *ring) pass(t, bytes, out float64) {
 		within(r.cached, -f.cached)
 		within(r.asked-r.cached, f.cached-f.asked)
 		if math.IsInf(dt, 1) {
-			return
+			return bytes
 		}
 		r.advance(dt, f)
 		bytes -= f.out * dt
 	}
+	return bytes
 }
 
 // edges are the next levels above and below at which the speed of the stream may change.

@@ -12,6 +12,13 @@ type Parts struct {
 	Stream       float64 `json:"stream_us"`       // until the bytes are there, and out of the ring
 }
 
+// add adds so much of the parts of a task.
+func (p *Parts) add(of Parts, much float64) {
+	p.Instructions += of.Instructions * much
+	p.Exchange += of.Exchange * much
+	p.Stream += of.Stream * much
+}
+
 // Total is the time of all parts.
 func (p Parts) Total() float64 { return p.Instructions + p.Exchange + p.Stream }
 
@@ -36,6 +43,8 @@ type run struct {
 	writers []float64
 	parts   []Parts // of each stage
 	end     float64 // the step's end, as the mean SM spends it
+	times   float64 // so many times an even part of the memory is that of an SM
+	crowds  map[int]*feed
 }
 
 // warmUp is how many steps run before the one that counts: the ring is as full as in a long launch.
@@ -51,8 +60,9 @@ type outcome struct {
 
 func (p *plan) run(m *machine, k kernel) outcome {
 	r := &run{plan: p, machine: m, kernel: k, at: make([]float64, m.sms), rings: make([]ring, m.sms),
-		posted: make([]float64, p.counters), writers: make([]float64, p.counters), parts: make([]Parts, len(p.stages))}
-	f := m.feedOf(float64(m.sms) * slices.Max(p.load) / max(1, p.bytes))
+		posted: make([]float64, p.counters), writers: make([]float64, p.counters), parts: make([]Parts, len(p.stages)),
+		times: float64(m.sms) * slices.Max(p.load) / max(1, p.bytes), crowds: map[int]*feed{}}
+	f := m.feedOf(r.times)
 	for sm := range r.rings {
 		r.rings[sm].feed = f
 	}
@@ -111,9 +121,17 @@ func (r *run) tail(t float64) float64 {
 func (r *run) instance(in *instance) {
 	s, part := r.stages[in.stage], &r.parts[in.stage]
 	ready, waits := r.ready(in)
-	published := 0.0
+	published, mean := 0.0, 1/float64(r.sms)
+	crowd := r.crowdOf(in)
 	for k, sm := range in.sms {
 		t := &s.tasks[k]
+		if t.gemm.sets > 0 {
+			at, late, took := r.multiply(s, t, sm, ready, waits)
+			r.at[sm] = at
+			published = max(published, at+late)
+			part.add(took, mean)
+			continue
+		}
 		before, first, after, busy := r.work(s, t)
 		arrived := r.at[sm] + before
 		vector := arrived
@@ -129,17 +147,14 @@ func (r *run) instance(in *instance) {
 		done, late := vector+first+busy, 0.0
 		if t.streamed > 0 && r.streams {
 			ring := &r.rings[sm]
-			done = ring.take(vector+first, t.streamed, t.streamed/busy, t.worked)
+			done = crowd.take(ring, vector+first, t.streamed, t.streamed/busy, t.worked)
 			if r.waits {
 				late = ring.late(r.fit.Uneven)
 			}
 		}
 		r.at[sm] = done + after
 		published = max(published, r.at[sm]+late)
-		mean := 1 / float64(r.sms)
-		part.Instructions += (before + first + after) * mean
-		part.Exchange += (vector - arrived) * mean
-		part.Stream += (done - vector - first) * mean
+		part.add(Parts{before + first + after, vector - arrived, done - vector - first}, mean)
 	}
 	if in.signal >= 0 {
 		r.posted[in.signal] = max(r.posted[in.signal], published)

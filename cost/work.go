@@ -34,6 +34,7 @@ type task struct {
 	passes    int     // of all threads over the results of a unit: the heads of a group
 	polled    float64 // bytes of exchanged words that it reads
 	share     float64 // of the vectors that they belong to
+	gemm      gemm    // of several tokens
 }
 
 // stage is a stage of a variant at one position. In the iterations of its loop the k-th task does the same on another
@@ -180,7 +181,7 @@ func (r *reader) task(s *stage, span ir.TaskSpan, i, pos int) task {
 				t.share += product(dims)
 				whole = max(whole, float64(b.Numel()))
 			case b.Kind == ir.KVCache && role == op.Cache:
-				r.cache(&t, b, dims, blocksOf(o.In[n].Dims, span, pos))
+				r.cache(&t, o, b, dims, blocksOf(o.In[n].Dims, span, pos))
 			case b.Kind == ir.Weight && s.kind == matrix && role == op.Matrix:
 				r.weights(s, &t, b, dims)
 			}
@@ -220,7 +221,10 @@ func (r *reader) weights(s *stage, t *task, b *ir.Buffer, dims []int) {
 	quads, inChunk := ceil(dims[1], format.QuadColumns), ir.ChunkQuads(g, r.chunk, s.warps)
 	full := quads / inChunk
 	t.quads = ir.QuadsPerWarp(g, dims[1], r.chunk, s.warps)
-	if format.InFixedPoint(f) {
+	switch {
+	case r.program.Pass.NumTokens() > 1:
+		t.gemm, t.digits = r.gemm(s, f, dims[1]), r.chains(s, f, dims[1])
+	case format.InFixedPoint(f):
 		t.digits = ir.DigitBytes(g, dims[1], r.chunk, s.warps)
 	}
 	t.ragged = dims[1]%format.QuadColumns != 0 || (quads-full*inChunk)%s.warps != 0 ||
@@ -228,18 +232,19 @@ func (r *reader) weights(s *stage, t *task, b *ir.Buffer, dims []int) {
 }
 
 // cache adds the keys, or the values, of some blocks of rows of each head: half of every block.
-func (r *reader) cache(t *task, b *ir.Buffer, dims []int, each int) {
+func (r *reader) cache(t *task, o *ir.Op, b *ir.Buffer, dims []int, each int) {
 	if len(dims) == 5 { // of one sequence
 		dims = dims[1:]
 	}
 	if len(dims) != 4 {
 		return
 	}
-	blocks := float64(dims[0] * each)
+	rows, heads := r.unitRows(o), r.program.Model.Heads/max(1, r.program.Model.KVHeads)
+	blocks := float64(dims[0]*each) * float64(r.takes(rows, heads))
 	bytes := blocks * float64(b.DType.Bytes(cacheRows*ceil(dims[3], 16)*16))
 	t.blocks += blocks / 2
 	t.fragments = ceil(dims[3], 16)
-	t.passes = max(1, ceil(r.program.Model.Heads/max(1, r.program.Model.KVHeads)*dims[3], computing))
+	t.passes = max(1, ceil(rows*heads*dims[3], computing))
 	t.streamed += bytes
 	t.chunks += bytes / float64(r.chunk)
 	t.worked += bytes * min(1, allWarps/blocks)

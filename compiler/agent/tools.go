@@ -39,7 +39,8 @@ func (s *Server) addTools() {
 		"does.", reads)
 	add[spaceInput](s, "space", "List the knobs of a model's schedule with the values that make a difference, their "+
 		"defaults, and the values that are refused.", reads)
-	add[costInput](s, "cost", "Predict the time of a step at positions, and where it goes. Nothing is run.", reads)
+	add[costInput](s, "cost", "Predict the time of a step or of a pass of several tokens at positions, and where it "+
+		"goes. Nothing is run.", reads)
 	add[evalInput](s, "eval", "Judge one configuration against another: proof, check, and times that are measured "+
 		"on a "+
 		"GPU or predicted. The verdict is signed, and the only number that a campaign takes.", writes)
@@ -105,6 +106,9 @@ type costInput struct {
 	modelInput
 	Settings  map[string]any `json:"settings,omitempty" jsonschema:"knobs that differ from their defaults, by path"`
 	Positions []int          `json:"positions,omitempty" jsonschema:"default: 0"`
+	Prompts   []int          `json:"prompts,omitempty" jsonschema:"lengths of prompts: time to the first token"`
+	Rows      int            `json:"rows,omitempty" jsonschema:"of a sequence in a pass; default: 1"`
+	Sequences int            `json:"sequences,omitempty" jsonschema:"in a pass; default: 1"`
 }
 
 func (in costInput) command(a *arguments) {
@@ -112,6 +116,9 @@ func (in costInput) command(a *arguments) {
 	in.add(a)
 	a.settings("--config", in.Settings)
 	a.numbers("--position", in.Positions)
+	a.numbers("--prompt", in.Prompts)
+	a.number("--rows", in.Rows)
+	a.number("--sequences", in.Sequences)
 }
 
 type evalInput struct {

@@ -62,12 +62,14 @@ type built struct {
 	Stats  validate.Stats `json:"stats"`
 	Pages  pageReport     `json:"pages"`
 	// a step at position 0; absent if nothing is known of the target's bandwidth
-	Predicted     *cost.Prediction  `json:"predicted,omitempty"`
-	Memory        memoryReport      `json:"memory"`
-	WeightBytes   int64             `json:"weight_bytes"`
-	WeightsReused bool              `json:"weights_reused"`
-	Toolchain     codegen.Toolchain `json:"toolchain"`
-	Built         bool              `json:"built"` // kernels and launcher are there
+	Predicted *cost.Prediction `json:"predicted,omitempty"`
+	// a pass of each size that the build has, there
+	PredictedPasses []*cost.Pass      `json:"predicted_passes,omitempty"`
+	Memory          memoryReport      `json:"memory"`
+	WeightBytes     int64             `json:"weight_bytes"`
+	WeightsReused   bool              `json:"weights_reused"`
+	Toolchain       codegen.Toolchain `json:"toolchain"`
+	Built           bool              `json:"built"` // kernels and launcher are there
 }
 
 // pageReport says what page colouring did.
@@ -103,19 +105,19 @@ func (f *compileFlags) run(c *call) error {
 		return err
 	}
 	c.report(append(b.Warnings, b.Proof.Diags.Warnings()...))
-	t, predicted := b.Program.Target, predictBuild(b)
+	t, predicted, passes := b.Program.Target, predictBuild(b), predictPasses(b)
 	c.payload = built{
 		Dir: f.out, Name: b.Program.Model.Name, Target: t.Name, Arch: t.Arch, Files: b.Files, Stats: b.Proof.Stats,
-		Pages:       pageReport{b.Pages.Buffers, b.Pages.Pages, b.Pages.BytesBefore, b.Pages.BytesAfter},
-		Predicted:   predicted,
+		Pages:     pageReport{b.Pages.Buffers, b.Pages.Pages, b.Pages.BytesBefore, b.Pages.BytesAfter},
+		Predicted: predicted, PredictedPasses: passes,
 		Memory:      memoryReport{b.Memory, t.HBMBytes},
 		WeightBytes: b.WeightBytes, WeightsReused: b.WeightsReused, Toolchain: b.Toolchain, Built: b.Built,
 	}
 	if c.quiet {
 		return nil
 	}
-	return c.printf("%s%s%s", fileList(f.out, b.Files), summary(f.out, b, opts.Formats),
-		predictionLine(f.out, predicted))
+	return c.printf("%s%s%s%s", fileList(f.out, b.Files), summary(f.out, b, opts.Formats),
+		predictionLine(f.out, predicted), passLines(f.out, passes))
 }
 
 // fileList is one line a file, and one for all of the launcher, most of which is copied.
@@ -168,4 +170,30 @@ func predictionLine(dir string, p *cost.Prediction) string {
 	}
 	return fmt.Sprintf("%s: %s: %.1f µs per token at position 0, %.1f MB, %.1f %% of the ceiling (amkc cost)\n",
 		dir, p.Label, p.Latency, float64(p.BytesPerToken)/1e6, 100*p.Share)
+}
+
+// predictPasses is what the cost model says of a pass of each size at the build's first position. Of a target that it
+// knows too little of it says nothing.
+func predictPasses(b *compiler.Build) []*cost.Pass {
+	var out []*cost.Pass
+	for _, p := range b.Passes {
+		m, err := cost.NewPass(p, b.Program)
+		if err != nil {
+			return nil
+		}
+		if pass, err := m.At(0); err == nil {
+			out = append(out, pass)
+		}
+	}
+	return out
+}
+
+// passLines is a line for each size.
+func passLines(dir string, passes []*cost.Pass) string {
+	var b strings.Builder
+	for _, p := range passes {
+		fmt.Fprintf(&b, "%s: %s, of %s at position 0: %s (amkc cost)\n", dir, p.Label, passSize(p.Rows, p.Sequences),
+			passTime(p))
+	}
+	return b.String()
 }

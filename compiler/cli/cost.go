@@ -21,15 +21,17 @@ type costFlags struct {
 	pass       passFlags
 	allTargets bool
 	positions  []int
+	prompts    []int
 }
 
 func costVerb() verb {
 	f := &costFlags{}
 	return verb{
-		name:     "cost",
-		synopsis: "MODEL|FILE [--position N,...] [--target NAME|--all-targets] [--rows N] [--sequences N]",
-		min:      1, max: 1,
-		summary: "predict the time of a step, and where it goes",
+		name: "cost",
+		synopsis: "MODEL|FILE [--position N,...] [--target NAME|--all-targets] [--prompt N,...] [--rows N] " +
+			"[--sequences N]",
+		min: 1, max: 1,
+		summary: "predict the time of a step, a pass or a prompt, and where it goes",
 		details: "MODEL is compiled in memory; weights are not read. FILE is .amk text or native JSON, for the " +
 			"target that it names.\n" +
 			"Nothing is run: every number is a prediction of the cost model (docs/cost-model.md), whose constants " +
@@ -43,16 +45,20 @@ func costVerb() verb {
 func (f *costFlags) define(set *pflag.FlagSet) {
 	set.BoolVar(&f.allTargets, "all-targets", false, "predict for every GPU that amkc targets lists")
 	set.Var(newCounts(&f.positions, []int{0}), "position", "position `N` of the step; several with commas")
+	set.Var(newCounts(&f.prompts, nil), "prompt", "predict the first token behind a prompt of `N` tokens too; several "+
+		"with commas")
 	f.pass.define(set)
 	f.model.define(set, defaultTarget)
 }
 
 // predictions is the result of cost in JSON.
 type predictions struct {
-	Model       string       `json:"model"`
-	Predictions []prediction `json:"predictions"`
-	Passes      []*cost.Pass `json:"passes,omitempty"` // of several tokens: what they move, and no times
-	Refused     []refused    `json:"refused"`          // with --all-targets: GPUs that the model cannot be compiled for
+	Model       string         `json:"model"`
+	Predictions []prediction   `json:"predictions"`
+	Passes      []*cost.Pass   `json:"passes,omitempty"`  // of several tokens
+	Prompts     []*cost.Prompt `json:"prompts,omitempty"` // with --prompt
+	// with --all-targets: GPUs that the model cannot be compiled for
+	Refused []refused `json:"refused"`
 }
 
 // prediction is one of a target and a position.
@@ -70,6 +76,9 @@ type refused struct {
 func (f *costFlags) run(c *call) error {
 	result := &predictions{Predictions: []prediction{}, Refused: []refused{}}
 	c.payload = result
+	if len(f.prompts) > 0 && f.pass.pass() != (ir.Pass{}) {
+		return c.usage("prompts are read by a kernel of their own; want --prompt without --rows and --sequences")
+	}
 	path := c.args[0]
 	dir, _, err := checkpoint.Locate(path)
 	if err != nil {
@@ -130,7 +139,7 @@ func (f *costFlags) compile(c *call, result *predictions, opts compiler.Options)
 		c.report(l.Warnings)
 	}
 	if l.Program.Pass.NumTokens() > 1 {
-		return f.add(result, l.Program, nil)
+		return f.addPasses(result, l.Program, opts)
 	}
 	if _, err := codegen.CUDA(l.Program); err != nil {
 		return err
@@ -164,14 +173,7 @@ func (f *costFlags) file(c *call, path string) (*ir.Program, error) {
 
 func (f *costFlags) add(result *predictions, p *ir.Program, memory *memoryReport) error {
 	if p.Pass.NumTokens() > 1 {
-		for _, pos := range f.positions {
-			one, err := cost.PassAt(p, pos)
-			if err != nil {
-				return err
-			}
-			result.Passes = append(result.Passes, one)
-		}
-		return nil
+		return f.predictPasses(result, p, nil)
 	}
 	m, err := cost.New(p)
 	if err != nil {
@@ -184,7 +186,72 @@ func (f *costFlags) add(result *predictions, p *ir.Program, memory *memoryReport
 		}
 		result.Predictions = append(result.Predictions, prediction{one, memory})
 	}
+	return f.addPrompts(result, p)
+}
+
+// addPrompts predicts prompts, of which codegen knows by what kernel they are read.
+func (f *costFlags) addPrompts(result *predictions, p *ir.Program) error {
+	if len(f.prompts) == 0 {
+		return nil
+	}
+	facts, err := codegen.Facts(p)
+	if err != nil {
+		return err
+	}
+	m, err := cost.NewPrompt(p, facts.Prompt)
+	if err != nil {
+		return err
+	}
+	for _, tokens := range f.prompts {
+		one, err := m.At(tokens)
+		if err != nil {
+			return err
+		}
+		result.Prompts = append(result.Prompts, one)
+	}
 	return nil
+}
+
+// addPasses predicts passes of several tokens beside one token of the same build.
+func (f *costFlags) addPasses(result *predictions, p *ir.Program, opts compiler.Options) error {
+	opts.Tokens = ir.Pass{}
+	one, err := compiler.RunPasses(opts)
+	if err != nil {
+		return err
+	}
+	defer one.Close()
+	return f.predictPasses(result, p, one.Program)
+}
+
+func (f *costFlags) predictPasses(result *predictions, p, one *ir.Program) error {
+	m, err := cost.NewPass(p, one)
+	if err != nil {
+		return err
+	}
+	missing := kernelMissing(p)
+	for _, pos := range f.positions {
+		pass, err := m.At(pos)
+		if err != nil {
+			return err
+		}
+		if missing != "" {
+			pass.Label = cost.NeverMeasured
+			pass.Assumptions = append(pass.Assumptions, "a kernel for such passes, which there is not: "+missing)
+		}
+		result.Passes = append(result.Passes, pass)
+	}
+	return nil
+}
+
+// kernelMissing says why the kernel does not take the passes of a program, or nothing if it does.
+func kernelMissing(p *ir.Program) string {
+	if !codegen.PassOf(p).Valid() {
+		return fmt.Sprintf("it takes none of %s", passSize(p.Pass.NumRows(), p.Pass.NumSequences()))
+	}
+	if _, err := codegen.CUDA(p); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 func costText(r *predictions) string {
@@ -201,28 +268,67 @@ func costText(r *predictions) string {
 		}
 		b.WriteString(passText(r.Model, p))
 	}
+	for _, p := range r.Prompts {
+		b.WriteString("\n" + promptText(r.Model, p))
+	}
 	for _, no := range r.Refused {
 		fmt.Fprintf(&b, "\n%s: no prediction: %s\n", no.Target, no.Errors[0].Error())
 	}
 	return b.String()
 }
 
-// passText says what a pass of several tokens moves.
+// passText says how long a pass of several tokens takes, and what it moves.
 func passText(model string, p *cost.Pass) string {
 	mb := func(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
-	count := func(n int, of string) string {
-		if n != 1 {
-			of += "s"
-		}
-		return fmt.Sprint(n, " ", of)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s on %s (%s), position %d, passes of %s: %s\n", model, p.Target, p.Arch, p.Position,
+		passSize(p.Rows, p.Sequences), p.Label)
+	fmt.Fprintf(&b, "%s: %s", p.Label, passTime(p))
+	fmt.Fprintf(&b, "; %.1f %% of the ceiling's %.1f µs\n", 100*min(1, p.Ceiling/p.Latency), p.Ceiling)
+	fmt.Fprintf(&b, "reads %s of weights, once for all tokens, and %s of cache rows\n", mb(p.Weights), mb(p.Cache))
+	fmt.Fprintf(&b, "SMs store %s of exchanged words, and read %s of them from L2\n", mb(p.Stored), mb(p.Polled))
+	fmt.Fprintf(&b, "the widest vector of a product is %d bytes; the caches take %s of memory\n", p.Widest,
+		mb(p.Caches))
+	stageTable(&b, p.Stages, p.StepEnd, p.Ring, p.RingFull)
+	for _, a := range p.Assumptions {
+		fmt.Fprintf(&b, "assumes: %s\n", a)
 	}
-	return fmt.Sprintf(`%s on %s, position %d: passes of %s of %s
-reads %s of weights, once for all tokens, and %s of cache rows
-SMs store %s of exchanged words, and read %s of them from L2
-the widest vector of a product is %d bytes; the caches take %s of memory
-no time is predicted: the cost model has none for several tokens
-`, model, p.Target, p.Position, count(p.Rows, "row"), count(p.Sequences, "sequence"), mb(p.Weights),
-		mb(p.Cache), mb(p.Stored), mb(p.Polled), p.Widest, mb(p.Caches))
+	return b.String()
+}
+
+// passTime says how long a pass takes, beside one of one token where that is known.
+func passTime(p *cost.Pass) string {
+	text := fmt.Sprintf("%.1f µs per pass, %.0f tokens per second", p.Latency, p.TokensPerSecond)
+	if p.OneToken > 0 {
+		text += fmt.Sprintf(", %.2f × one token's %.1f µs", p.Times, p.OneToken)
+	}
+	return text
+}
+
+// promptText says how long it takes to the first token behind a prompt.
+func promptText(model string, p *cost.Prompt) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s on %s (%s), prompt of %d tokens: %s\n", model, p.Target, p.Arch, p.Tokens, p.Label)
+	fmt.Fprintf(&b, "%s: %.1f ms to the first token, %.0f tokens per second\n", p.Label, p.FirstToken,
+		1e3*float64(p.Tokens)/p.FirstToken)
+	fmt.Fprintf(&b, "%s over the prompt: products %.1f ms, attention %.1f ms; %s of one token: %.1f ms\n",
+		counted(p.Passes, "pass", "es"), p.Products, p.Attention, counted(p.Steps, "step", "s"), p.Stepping)
+	for _, a := range p.Assumptions {
+		fmt.Fprintf(&b, "assumes: %s\n", a)
+	}
+	return b.String()
+}
+
+// counted is so many of something.
+func counted(n int, of, plural string) string {
+	if n != 1 {
+		of += plural
+	}
+	return fmt.Sprint(n, " ", of)
+}
+
+func passSize(rows, sequences int) string {
+	return counted(rows, "row", "s") + " of " + counted(sequences, "sequence", "s")
 }
 
 func predictionText(model string, p prediction) string {
@@ -231,16 +337,7 @@ func predictionText(model string, p prediction) string {
 	fmt.Fprintf(&b, "%s: %.1f µs per token, %.1f %% of the ceiling's %.1f µs; %.1f MB per token, %.0f GB/s\n",
 		p.Label, p.Latency, 100*p.Share, p.Ceiling, float64(p.BytesPerToken)/1e6,
 		float64(p.BytesPerToken)/p.Latency/1e3)
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "times\tinstructions\texchange\tstream\ttotal µs\t\n")
-	for _, s := range p.Stages {
-		fmt.Fprintf(w, "%d\t%.1f\t%.1f\t%.1f\t%.1f\t %s\n", s.Times, s.Instructions, s.Exchange, s.Stream, s.Total(),
-			s.Name)
-	}
-	fmt.Fprintf(w, "1\t\t\t\t%.1f\t step end\n", p.StepEnd)
-	w.Flush()
-	fmt.Fprintf(&b, "ring: %d slots, %.0f GB/s; full, with the stream at rest, for %.1f µs of the step\n", p.Ring.Slots,
-		p.Ring.Bandwidth, p.RingFull)
+	stageTable(&b, p.Stages, p.StepEnd, p.Ring, p.RingFull)
 	if p.Memory != nil {
 		fmt.Fprintf(&b, "memory: %v\n", p.Memory)
 	}
@@ -248,4 +345,18 @@ func predictionText(model string, p prediction) string {
 		fmt.Fprintf(&b, "assumes: %s\n", a)
 	}
 	return b.String()
+}
+
+// stageTable says where the time goes, and what the ring does meanwhile.
+func stageTable(b *strings.Builder, stages []cost.Stage, end float64, ring cost.Ring, full float64) {
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "times\tinstructions\texchange\tstream\ttotal µs\t\n")
+	for _, s := range stages {
+		fmt.Fprintf(w, "%d\t%.1f\t%.1f\t%.1f\t%.1f\t %s\n", s.Times, s.Instructions, s.Exchange, s.Stream, s.Total(),
+			s.Name)
+	}
+	fmt.Fprintf(w, "1\t\t\t\t%.1f\t step end\n", end)
+	w.Flush()
+	fmt.Fprintf(b, "ring: %d slots, %.0f GB/s; full, with the stream at rest, for %.1f µs of the step\n", ring.Slots,
+		ring.Bandwidth, full)
 }

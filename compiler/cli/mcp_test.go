@@ -119,6 +119,8 @@ func TestAgentRunsACampaign(t *testing.T) {
 	require.Contains(t, a.call("explain", fields{"codes": []string{"AMK6002"}}), "codes")
 	model := fields{"model": "model", "target": "h200"}
 	require.NotEmpty(t, a.call("cost", with(model, fields{"positions": []int{0, 40}})))
+	require.NotEmpty(t, a.call("cost", with(model, fields{"rows": 4}))["passes"])
+	require.NotEmpty(t, a.call("cost", with(model, fields{"prompts": []int{20}}))["prompts"])
 
 	campaign := with(model, fields{"campaign": "camp", "cold": true, "positions": []int{0, 40}, "trials": 1})
 	require.Equal(t, "1 trials are made", a.call("search", campaign)["stop"])

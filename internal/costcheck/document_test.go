@@ -29,7 +29,8 @@ func TestDocument(t *testing.T) {
 	require.NoError(t, err)
 	want := string(text)
 	tables := map[string]string{"measured": measuredTable(t), "constants": constantsTable(t),
-		"targets": targetsTable(t, want)}
+		"targets": targetsTable(t, want), "passes": passTable(t, want),
+		"prompts": promptTable(t)}
 	if everything() {
 		tables["knobs"] = knobsTable(t)
 	}

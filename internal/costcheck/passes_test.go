@@ -16,11 +16,11 @@ func TestBytesOfPasses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")
 	}
-	move := func(pass ir.Pass, pos int) *cost.Pass {
+	move := func(pass ir.Pass, pos int) *cost.Traffic {
 		l, err := compiler.RunPasses(compiler.Options{Model: root + "testdata/configs/llama-3.1-8b", Name: "m",
 			ConfigOnly: true, Target: ir.FindTarget("h200"), Tokens: pass})
 		require.NoError(t, err)
-		p, err := cost.PassAt(l.Program, pos)
+		p, err := cost.TrafficAt(l.Program, pos)
 		require.NoError(t, err)
 		return p
 	}
@@ -34,7 +34,7 @@ func TestBytesOfPasses(t *testing.T) {
 				// attend to and once to append.
 				polled += 3 * 32 * 8 * n * (4 + 2 + 2) * 128 * 4
 			}
-			require.Equal(t, &cost.Pass{Target: "h200", Position: pos, Variant: one.Variant,
+			require.Equal(t, &cost.Traffic{Target: "h200", Position: pos, Variant: one.Variant,
 				Sequences: pass.NumSequences(), Rows: pass.NumRows(), Weights: one.Weights, Cache: s * one.Cache,
 				Stored: n * one.Stored, Polled: polled, Caches: s * one.Caches, Widest: n * one.Widest},
 				have, "%v at %d", pass, pos)

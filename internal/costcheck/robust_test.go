@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/compiler"
 	"amkc/cost"
 	"amkc/internal/population"
 	"amkc/ir"
@@ -15,6 +16,9 @@ import (
 
 // requireSane predicts every variant at both ends: a diagnostic, or times that are numbers.
 func requireSane(t testing.TB, name string, p *ir.Program) (judged bool) {
+	if p.Pass.NumTokens() > 1 {
+		return requireSanePasses(t, name, p)
+	}
 	m, err := cost.New(p)
 	if err != nil {
 		require.ErrorAs(t, err, new(*diag.Diagnostic), name)
@@ -37,6 +41,46 @@ func requireSane(t testing.TB, name string, p *ir.Program) (judged bool) {
 		}
 	}
 	return judged
+}
+
+// requireSanePasses asks the same of a program of passes of several tokens.
+func requireSanePasses(t testing.TB, name string, p *ir.Program) (judged bool) {
+	m, err := cost.NewPass(p, nil)
+	if err != nil {
+		require.ErrorAs(t, err, new(*diag.Diagnostic), name)
+		return false
+	}
+	for i := range p.Variants {
+		for _, pos := range []int{p.Variants[i].Lo, p.Variants[i].Hi} {
+			got, err := m.At(pos)
+			if err != nil {
+				require.ErrorAs(t, err, new(*diag.Diagnostic), name)
+				continue
+			}
+			judged = true
+			for _, us := range []float64{got.Latency, got.Ceiling, got.Drain, got.StepEnd, got.TokensPerSecond} {
+				require.False(t, math.IsNaN(us) || math.IsInf(us, 0) || us < 0, "%s at %d: %+v", name, pos, got)
+			}
+		}
+	}
+	return judged
+}
+
+// TestPassesOfAllKinds predicts passes of models of several kinds: in fp32, quantised, of few columns, with windows.
+func TestPassesOfAllKinds(t *testing.T) {
+	for _, model := range []string{"models/pycoder-5m", "configs/sizes/hidden-70", "configs/sizes/wide-mlp"} {
+		for _, dtype := range []string{"bf16", "fp32"} {
+			for _, pass := range []ir.Pass{ir.PassOf(1, 2), ir.PassOf(8, 1), ir.PassOf(2, 4), ir.PassOf(1, 16)} {
+				d := map[string]ir.DType{"bf16": ir.BF16, "fp32": ir.F32}[dtype]
+				l, err := compiler.RunPasses(compiler.Options{Model: root + "testdata/" + model, Name: "m",
+					ConfigOnly: true, Target: ir.FindTarget("h100"), DType: &d, MaxSeq: 600, Tokens: pass,
+					Sequences: pass.NumSequences()})
+				require.NoError(t, err, "%s %s %v", model, dtype, pass)
+				require.NoError(t, l.Close())
+				require.True(t, requireSane(t, fmt.Sprintf("%s %s %v", model, dtype, pass), l.Program))
+			}
+		}
+	}
 }
 
 // TestGeneratedPrograms tries the model on programs with all kinds of stages, loops, waits and mistakes: it judges

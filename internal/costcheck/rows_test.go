@@ -115,21 +115,25 @@ func targetOf(t testing.TB, command string) *ir.Target {
 	return target
 }
 
-// rowsOf returns the rows of some sections that passed.
-func rowsOf(t testing.TB, text []byte, sections ...string) []row {
+// rawRows returns the rows of some sections as they are written.
+func rawRows(t testing.TB, text []byte, sections ...string) []json.RawMessage {
 	var file struct {
 		Rows []json.RawMessage `json:"rows"`
 	}
 	require.NoError(t, json.Unmarshal(text, &file))
-	var out []row
-	for _, raw := range file.Rows {
+	return slices.DeleteFunc(file.Rows, func(raw json.RawMessage) bool {
 		var head struct {
 			Section string `json:"section"`
 		}
 		require.NoError(t, json.Unmarshal(raw, &head))
-		if !slices.Contains(sections, head.Section) {
-			continue
-		}
+		return !slices.Contains(sections, head.Section)
+	})
+}
+
+// rowsOf returns the rows of some sections that passed.
+func rowsOf(t testing.TB, text []byte, sections ...string) []row {
+	var out []row
+	for _, raw := range rawRows(t, text, sections...) {
 		r := row{Steps: 16} // what bench does unless told otherwise
 		require.NoError(t, json.Unmarshal(raw, &r))
 		if r.Passed {

@@ -1,0 +1,53 @@
+package cost
+
+// How SMs share the memory in a pass, where few of them have cache rows to stream: once the rings of the others are
+// full, these leave their part to them. Predictions of a step do without it (docs/cost-model.md, "What it leaves
+// out").
+
+// A crowd is the SMs that stream in a stage, if some do not.
+type crowd struct {
+	feed *feed
+	from float64 // when the rings of the others are full
+}
+
+// crowdOf returns nil for a stage in which all SMs stream alike, or none does.
+func (r *run) crowdOf(in *instance) *crowd {
+	if s := r.stages[in.stage]; r.passes == nil || !r.streams || s.kind != attend {
+		return nil
+	}
+	streaming, n := make([]bool, r.sms), 0
+	for k, sm := range in.sms {
+		if r.stages[in.stage].tasks[k].streamed > 0 && !streaming[sm] {
+			streaming[sm] = true
+			n++
+		}
+	}
+	if n == 0 || n == r.sms {
+		return nil
+	}
+	c := &crowd{feed: r.crowds[n]}
+	if c.feed == nil {
+		c.feed = r.feedOf(max(r.times, float64(r.sms)/float64(n)))
+		r.crowds[n] = c.feed
+	}
+	for sm := range r.rings {
+		if ring := &r.rings[sm]; !streaming[sm] {
+			c.from = max(c.from, max(ring.now, r.at[sm])+(ring.capacity-ring.level)/ring.memory[ring.window])
+		}
+	}
+	return c
+}
+
+// take is the ring's, with the part of the memory that the SMs of the crowd have.
+func (c *crowd) take(r *ring, t, bytes, speed, worked float64) float64 {
+	if c == nil {
+		return r.take(t, bytes, speed, worked)
+	}
+	r.begin(t, worked)
+	bytes = r.pass(max(c.from, r.now), bytes, speed)
+	alone := r.feed
+	r.feed = c.feed
+	r.finish(bytes, speed)
+	r.feed = alone
+	return r.now
+}

@@ -1,0 +1,148 @@
+package cost
+
+import (
+	"math"
+
+	"amkc/ir"
+	"amkc/ir/format"
+)
+
+// How a pass of several tokens multiplies, beside what it has in common with a step: gemm_mma.cuh, gemm_digits.cuh and
+// gemm_fma.cuh of the kernel. Stages, exchanges and the ring are a step's.
+
+const (
+	setTokens  = 4 // that share an mma
+	roundQuads = 2 // of a warp, whose words it asks for at once
+	flushTiles = 8 // that an SM finishes at once
+)
+
+// A gemm is what a warp has of a matrix stage in a pass of several tokens.
+type gemm struct {
+	sets   int     // of four tokens, the last one filled or not
+	slabs  int     // of columns, each of which is read and multiplied before the next
+	quads  int     // of a slab, that a warp multiplies in a tile
+	digits float64 // work to make activations digits: 1 for integers, less for fp8, 0 for elements as they are
+	plain  int     // bytes that products without tensor cores keep of the vectors
+}
+
+// gemm says how a matrix stage multiplies all tokens of the pass.
+func (r *reader) gemm(s *stage, f format.Format, columns int) gemm {
+	g, tokens := f.Geometry(), r.program.Pass.NumTokens()
+	out := gemm{sets: ceil(tokens, setTokens), slabs: ir.Slabs(g, columns, r.chunk, s.warps),
+		quads: ir.QuadsPerWarp(g, columns, r.chunk, s.warps)}
+	if out.slabs > 1 {
+		out.quads = ir.SlabQuads(g, r.chunk, s.warps)
+	}
+	switch {
+	case format.InFixedPoint(f):
+		out.digits = 1
+	case halved(f):
+		out.digits = 0.5
+	}
+	if !tensor(r.program) {
+		out.plain = ir.PlainSlab(g, &s.ir.Dist, columns, r.chunk, s.warps, tokens, r.program.Model.Activations.Bits()/8)
+	}
+	return out
+}
+
+// halved reports whether activations are made halves of numbers of 16 bits for a format, as for fp8.
+func halved(f format.Format) bool {
+	_, quantised := f.(format.Quantised)
+	return quantised && !format.InFixedPoint(f)
+}
+
+// chains is what a block keeps of the sums of a quantised matrix from slab to slab.
+func (r *reader) chains(s *stage, f format.Format, columns int) int {
+	if _, quantised := f.(format.Quantised); !quantised {
+		return 0
+	}
+	return ir.ChainBytes(f.Geometry(), &s.ir.Dist, columns, r.chunk, s.warps, r.program.Pass.NumTokens())
+}
+
+// multiply runs a task of a matrix stage for several tokens: a slab of columns after the other is read, made digits of
+// where its weights are integers, and multiplied by all tiles of a flush. Columns that are one slab are read once for
+// all flushes.
+func (r *run) multiply(s *stage, t *task, sm int, ready float64, waits bool) (at, late float64, took Parts) {
+	g, fit := &t.gemm, r.passes
+	turns := math.Ceil(float64(t.tiles*s.warps) / allWarps)
+	parts := 1
+	if g.slabs > 1 {
+		parts = g.slabs * max(1, ceil(t.tiles, flushTiles))
+	}
+	busy := t.streamed / r.drain
+	if g.digits > 0 {
+		busy = max(busy, turns*float64(t.quads*g.sets)*fit.IntegerQuad/r.clock)
+	}
+	busy = busy/float64(parts) + turns*float64(g.slabs)/float64(parts)*tileCycles/r.clock
+	around := r.instructions(r.fit.StageCode)
+	// Of the columns of a slab, which the last one has fewer of.
+	quads := float64(t.quads) / float64(g.slabs)
+	code := firstCode + quads*(r.fit.MatrixQuad+fit.TokenCode*float64(g.sets))
+	if t.ragged {
+		code += r.fit.Ragged
+	}
+	first := r.instructions(code) + g.digits*fit.DigitQuad*quads*float64(g.sets)/r.clock
+	rounds := float64(max(1, ceil(g.quads, roundQuads)))
+	round := l2Latency + t.polled/float64(g.slabs)/rounds/r.words()
+
+	at = r.at[sm] + around
+	for part := range parts { // slabs, of each flush
+		asked := at
+		vector := asked + rounds*round
+		if part == 0 && waits {
+			vector = max(vector, ready+(rounds-1+fit.Rereads)*round)
+		}
+		at = vector + first + busy
+		if r.streams && t.streamed > 0 {
+			ring, bytes := &r.rings[sm], t.streamed/float64(parts)
+			at = ring.take(vector+first, bytes, bytes/busy, t.worked)
+			if late = 0; r.waits {
+				late = ring.late(r.fit.Uneven)
+			}
+		}
+		took.Exchange += vector - asked
+		took.Instructions += first
+		took.Stream += at - vector - first
+	}
+	took.Instructions += 2 * around
+	return at + around, late, took
+}
+
+// words is the speed at which an SM reads words of L2. All read at once behind an exchange; where nobody waits each
+// reads by itself.
+func (r *run) words() float64 {
+	if r.waits {
+		return r.l2
+	}
+	return l2Alone * r.clock
+}
+
+// unitRows is how many rows of a sequence a unit of attention has: those of its group, or all.
+func (r *reader) unitRows(attention *ir.Op) int {
+	all := r.program.Pass.NumRows()
+	return min(all, max(1, attention.IntAt("rows", 0, all)))
+}
+
+// takes is how often a unit with so many rows of so many heads takes its cache rows: its warps have results of a few
+// columns at once, a column being a head of a row, and without tensor cores of one row.
+func (r *reader) takes(rows, heads int) int {
+	const columns = 16
+	switch {
+	case rows == 1:
+		return 1
+	case tensor(r.program):
+		return ceil(rows*heads, columns*warpSets(heads))
+	}
+	return rows
+}
+
+// warpSets is how many sets the warps are dealt out to that have different heads.
+func warpSets(heads int) int {
+	const product = 8 // columns of one
+	groups := max(1, ceil(heads, allWarps*product))
+	sets := 1
+	for sets < ceil(heads, groups*product) {
+		sets *= 2
+	}
+	return sets
+}

@@ -1,0 +1,310 @@
+package cost
+
+import (
+	"fmt"
+	"math"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+	"amkc/ir/format"
+	"amkc/ir/op"
+)
+
+// A Prompt is a prediction of how long it takes from a prompt to the first token behind it. Times are milliseconds.
+type Prompt struct {
+	Target     string  `json:"target"`
+	Arch       string  `json:"arch"`
+	Label      string  `json:"label"`
+	Tokens     int     `json:"tokens"`
+	Passes     int     `json:"passes"` // of the kernel for prompts
+	Steps      int     `json:"steps"`  // of one token, the last of which chooses the first one
+	FirstToken float64 `json:"first_token_ms"`
+	// its parts: products, with the joins around them; attention, with those of splits; and steps
+	Products    float64  `json:"products_ms"`
+	Attention   float64  `json:"attention_ms"`
+	Stepping    float64  `json:"steps_ms"`
+	Assumptions []string `json:"assumptions"`
+}
+
+// A PromptModel predicts prompts of a build.
+type PromptModel struct {
+	step   *Model
+	tokens int // of a pass at most
+	m      machine
+	steps  map[int]float64 // latencies, by position
+}
+
+// NewPrompt takes a program of one token that ir.Check accepts, and how many tokens a pass of its kernel for prompts
+// takes at most: 0 if there is none, and prompts are read by steps. The error is a diagnostic.
+func NewPrompt(p *ir.Program, tokens int) (*PromptModel, error) {
+	m, err := New(p)
+	if err != nil {
+		return nil, err
+	}
+	machine := newMachine(p, m.fit, nil, float64(m.reader.chunk), ir.Kept{})
+	return &PromptModel{m, tokens, machine, map[int]float64{}}, nil
+}
+
+// At predicts the first token behind a prompt of so many. The error is a diagnostic.
+func (m *PromptModel) At(tokens int) (*Prompt, error) {
+	p := m.step.program
+	if tokens < 1 {
+		return nil, diag.Errorf(codePosition, "prompt", "of %d tokens; want at least one", tokens)
+	}
+	out := &Prompt{Target: p.Target.Name, Arch: p.Target.Arch, Label: NeverMeasured, Tokens: tokens,
+		Assumptions: append(m.m.assumptions(p, 0), m.assumptions()...)}
+	if tokens >= shortestMeasured && m.held() {
+		out.Label = Predicted
+	}
+	known := tokens - 1 // the last one is a step's
+	at := 0
+	for at < known {
+		v, err := m.step.variant(at)
+		if err != nil {
+			return nil, err
+		}
+		n := min(m.tokens, known-at, v.Hi+1-at)
+		if n < promptLeast {
+			break
+		}
+		products, attention, err := m.pass(v, at, n)
+		if err != nil {
+			return nil, err
+		}
+		out.Products += products / 1e3
+		out.Attention += attention / 1e3
+		out.Passes++
+		at += n
+	}
+	out.Steps = tokens - at
+	stepping, err := m.stepping(at, tokens-1)
+	if err != nil {
+		return nil, err
+	}
+	out.Stepping = stepping / 1e3
+	out.FirstToken = out.Products + out.Attention + out.Stepping
+	return out, nil
+}
+
+// stepping is the time of the steps at some positions: of each variant the mean of a few, as often as it has steps.
+func (m *PromptModel) stepping(from, to int) (float64, error) {
+	const samples = 3
+	sum := 0.0
+	for at := from; at <= to; {
+		v, err := m.step.variant(at)
+		if err != nil {
+			return 0, err
+		}
+		end := min(to, v.Hi)
+		part, n := 0.0, min(samples, end-at+1)
+		for i := range n {
+			pos := at
+			if n > 1 {
+				pos += (end - at) * i / (n - 1)
+			}
+			if _, known := m.steps[pos]; !known {
+				if m.steps[pos], err = m.step.latencyAt(pos); err != nil {
+					return 0, err
+				}
+			}
+			part += m.steps[pos] / float64(n)
+		}
+		sum += part * float64(end-at+1)
+		at = end + 1
+	}
+	return sum, nil
+}
+
+// pass is the time of a pass over so many tokens from a position on, which one variant has.
+func (m *PromptModel) pass(v *ir.Variant, at, tokens int) (products, attention float64, err error) {
+	stages, err := m.step.reader.stages(v, at)
+	if err != nil {
+		return 0, 0, err
+	}
+	for n, s := range stages {
+		times := float64(len(s.indices()))
+		switch {
+		case s.kind == matrix && !chooses(s):
+			products += times * m.product(s, tokens)
+		case s.kind == lookup:
+			products += memoryLatency*float64(ceil(tokens, m.m.sms)) + join
+		case s.kind == attend:
+			one, err := m.attend(v, n, at, tokens)
+			if err != nil {
+				return 0, 0, err
+			}
+			attention += times * one
+		case s.combines():
+			attention += times * m.combine(s, tokens)
+		}
+	}
+	return products, attention, nil
+}
+
+// chooses reports whether a stage offers logits to choose a token from, which a pass over a prompt leaves out.
+func chooses(s *stage) bool {
+	for i := range s.ir.Ops {
+		if s.ir.Ops[i].Code.Chooses() {
+			return true
+		}
+	}
+	return false
+}
+
+// A promptMatrix is the matrix of a stage, as a pass over a prompt walks it.
+type promptMatrix struct {
+	rows   int     // tiles of
+	bytes  float64 // of a tile's weights
+	stages int     // of the operand, one after the other
+	quads  int     // of a warp in a stage
+	format format.Format
+	wide   bool // each warp of a step has as many quads as the others
+}
+
+func (m *PromptModel) matrix(s *stage) (out promptMatrix, found bool) {
+	i := s.indices()[0]
+	r := m.step.reader
+	tiles, columns := 0, 0
+	for _, span := range s.ir.Dist.Tasks(i) {
+		for k := range s.ir.Ops {
+			o := &s.ir.Ops[k]
+			for n := range o.In {
+				b := r.buffer(o.In[n], i)
+				if b == nil || ir.Ops[o.Code].Role(n) != op.Matrix || b.Format() == nil || len(o.In[n].Dims) != 2 {
+					continue
+				}
+				dims := lengths(o.In[n].Dims, span, 0)
+				out.format, columns = b.Format(), dims[1]
+				tiles += out.format.Geometry().Tiles(dims[0])
+			}
+		}
+	}
+	if out.format == nil {
+		return out, false
+	}
+	g := out.format.Geometry()
+	quads, inChunk := ceil(columns, format.QuadColumns), ir.ChunkQuads(g, r.chunk, s.warps)
+	members, slabs := min(s.warps, quads), ir.Slabs(g, columns, r.chunk, s.warps)
+	out.quads = ir.QuadsPerWarp(g, columns, r.chunk, s.warps)
+	if slabs > 1 {
+		out.quads = ir.SlabQuads(g, r.chunk, s.warps)
+	}
+	if _, quantised := out.format.(format.Quantised); quantised { // parts of a few quads, over all columns
+		const partQuads = 4
+		slabs = ceil(out.quads*slabs, partQuads)
+		out.quads = min(out.quads, partQuads)
+	}
+	out.rows, out.stages = ceil(tiles*g.Rows, promptRows), members*slabs*promptParts
+	out.bytes = float64(g.TileBytes(columns)) * float64(promptRows/g.Rows)
+	last := quads - (ceil(quads, inChunk)-1)*inChunk
+	out.wide = inChunk%s.warps == 0 && last%s.warps == 0
+	return out, true
+}
+
+// product is the time of a matrix stage: its operand is written, all join, its tiles are multiplied, and all join.
+func (m *PromptModel) product(s *stage, tokens int) float64 {
+	w, found := m.matrix(s)
+	if !found {
+		return 0
+	}
+	tiles := w.rows * ceil(tokens, promptTokens)
+	// Where not all SMs have a tile, those that have one get more out of L2.
+	l2 := min(l2Alone*m.m.clock, m.m.l2*float64(m.m.sms)/float64(min(tiles, m.m.sms)))
+	columns := float64(w.stages*w.quads) * format.QuadColumns / promptParts
+	operand := columns * promptTokens * 2
+	stage := max((w.bytes+operand)/float64(w.stages)/l2, m.least(w)/m.m.clock)
+	tile := float64(w.stages)*stage + promptTile
+	return max(float64(ceil(tiles, m.m.sms))*tile, float64(w.rows)*w.bytes/m.m.read) + 2*join
+}
+
+// least is the cycles that a stage of an operand takes, however fast its bytes come.
+func (m *PromptModel) least(w promptMatrix) float64 {
+	_, quantised := w.format.(format.Quantised)
+	switch {
+	case quantised:
+		return max(promptStep, integerQuad*float64(w.quads))
+	case m.step.program.Target.Arch == "sm_90a" && w.wide:
+		return promptStep
+	}
+	return max(promptStep, plainQuad*float64(w.quads))
+}
+
+// attend is the time of attention: rows are appended, all join, blocks attend for heads of some tokens each, those of
+// the last tokens first, and all join.
+func (m *PromptModel) attend(v *ir.Variant, stage, at, tokens int) (float64, error) {
+	p := &m.step.program.Model
+	heads := max(1, p.Heads/max(1, p.KVHeads))
+	columns := ceil(tokens*heads, promptColumns)
+	busy, next, most := make([]float64, m.m.sms), 0, 0.0
+	for c := columns - 1; c >= 0; c-- {
+		last := at + min(tokens, ceil((c+1)*promptColumns, heads)) - 1
+		stages, err := m.step.reader.stages(v, last)
+		if err != nil {
+			return 0, err
+		}
+		s := stages[stage]
+		units, blocks, fragments := s.ir.Dist.Extent, 0.0, 0
+		for k := range s.tasks {
+			blocks += s.tasks[k].blocks
+			fragments = s.tasks[k].fragments
+		}
+		const own = 2 // blocks that the tokens' own rows are in
+		visits := math.Ceil(blocks/float64(max(1, units))) + own
+		unit := visits*promptBlock*(roundCycles+fragmentCycles*float64(fragments)) +
+			2*m.m.fit.UnitCycles // of two groups of heads
+		for range units {
+			busy[next%m.m.sms] += unit / m.m.clock
+			most = max(most, busy[next%m.m.sms])
+			next++
+		}
+	}
+	return most + 2*join, nil
+}
+
+// combine is the time to join splits: what they have is written and read, through L2 if it holds it.
+func (m *PromptModel) combine(s *stage, tokens int) float64 {
+	p, t := &m.step.program.Model, m.step.program.Target
+	splits := s.ir.Ops[0].IntAt("splits", 0, 1)
+	bytes := float64(tokens*p.Heads*splits) * float64(p.HeadDim+2) * 4
+	speed := m.m.l2 * float64(m.m.sms)
+	if bytes > float64(t.L2Bytes) {
+		speed = m.m.read
+	}
+	return 2*bytes/speed + join
+}
+
+// held reports whether internal/costcheck holds predictions for such prompts to measurements in docs/results.
+func (m *PromptModel) held() bool {
+	p := m.step.program
+	return p.Target.Name == "h100" && m.tokens > 0 && !m.quantised(true) && !m.quantised(false)
+}
+
+// quantised reports whether there are matrices of integers, or of fp8.
+func (m *PromptModel) quantised(integers bool) bool {
+	p := m.step.program
+	for i := range p.Buffers {
+		if f := p.Buffers[i].Format(); f != nil && (integers && format.InFixedPoint(f) || !integers && halved(f)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *PromptModel) assumptions() []string {
+	var out []string
+	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	if m.tokens == 0 {
+		say("the build has no kernel for prompts: steps read them")
+		return out
+	}
+	if m.quantised(true) {
+		say("integers: products of an earlier state of the kernel, whose rows docs/results does not have")
+	}
+	if m.quantised(false) {
+		say("fp8: products take as long as those of integers (estimated)")
+	}
+	if m.step.program.Target.Arch != "sm_90a" {
+		say("products by mma, as long as those of an earlier state of the kernel on an H100")
+	}
+	return out
+}

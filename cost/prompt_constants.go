@@ -1,0 +1,39 @@
+package cost
+
+// Constants of the kernel that reads prompts (prompt.cu), beside those of a step. Two were chosen to fit, on the rows
+// of Llama-3.2-1B in section prompts of docs/results/h100.json; no row of another model was looked at for them.
+const (
+	// promptStep is the cycles that a block takes at least for a stage of its operand: to wait for it, to have weights
+	// in registers, to multiply and to add up the sums, one after the other. Calibrated, of prompts: products of 2048
+	// columns, whose stages have half of the bytes of others, are bound by it on an H100.
+	promptStep = 2080
+
+	// promptBlock is how many times as long as in a step a block of cache rows takes: scores are computed twice, and
+	// for two groups of heads. By count it multiplies three times as much, and loads half as much again. Calibrated, of
+	// prompts.
+	promptBlock = 2.8
+
+	// promptTile is the microseconds at the ends of a tile: until its first weights are there, a memory latency, and
+	// to finish the rows of 64 tokens. Estimated.
+	promptTile = 2.0
+
+	// plainQuad is the cycles that a block takes at least for a quad of each warp in a stage of its operand where it
+	// multiplies by mma and not by wgmma. docs/performance.md: four passes of 512 tokens of Llama-3.1-8B took 197 ms
+	// by mma and 177 by wgmma, on an H100.
+	plainQuad = 690
+
+	// integerQuad is the same for integers, which are scaled every 32 columns. docs/performance.md: 2,048 tokens of
+	// Llama-3.1-8B took 313.9 ms in int8 and 359.4 in int4, on an H100, with an earlier state of the kernel.
+	integerQuad = 1300
+)
+
+// The kernel's sizes: prompt_gemm.cuh, prompt_attention.cuh, and Session.Feed of the launcher.
+const (
+	promptRows    = 128 // of a tile
+	promptTokens  = 64  // of a tile
+	promptColumns = 128 // heads of tokens that a block attends for at once
+	promptParts   = 4   // that the columns of a quad are multiplied in
+	promptLeast   = 8   // tokens for which there is a pass; for fewer there are steps
+
+	shortestMeasured = 512 // tokens of a prompt
+)

@@ -1,0 +1,78 @@
+package cost_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/cost"
+	"amkc/ir"
+)
+
+func predictPrompt(t testing.TB, p *ir.Program, pass, tokens int) *cost.Prompt {
+	m, err := cost.NewPrompt(p, pass)
+	require.NoError(t, err)
+	out, err := m.At(tokens)
+	require.NoError(t, err)
+	return out
+}
+
+func TestPartsOfPrompts(t *testing.T) {
+	p := schedule(t, pycoder)
+	for _, c := range []struct{ pass, tokens, passes, steps int }{
+		{0, 40, 0, 40},     // no kernel for prompts
+		{512, 8, 0, 8},     // too few known tokens
+		{512, 9, 1, 1},     // eight of them
+		{512, 513, 1, 1},   // a pass of 512, and the last token
+		{512, 516, 1, 4},   // and a rest that is too short for a pass
+		{512, 1024, 2, 1},  // two
+		{64, 129, 2, 1},    // of 64
+		{1024, 1024, 2, 1}, // a variant ends at 511, and so does a pass
+	} {
+		got := predictPrompt(t, p, c.pass, c.tokens)
+		require.Equal(t, c.passes, got.Passes, "%+v", c)
+		require.Equal(t, c.steps, got.Steps, "%+v", c)
+		require.InEpsilon(t, got.FirstToken, got.Products+got.Attention+got.Stepping, 1e-9)
+		require.Equal(t, c.passes > 0, got.Attention > 0, "%+v", c)
+		require.Equal(t, got, predictPrompt(t, p, c.pass, c.tokens), "the same program, the same numbers")
+	}
+	one := predictPrompt(t, p, 512, 1)
+	require.InEpsilon(t, predict(t, p, 0).Latency/1e3, one.FirstToken, 1e-9, "a prompt of one token is a step")
+	for _, tokens := range []int{0, -3, 1025} {
+		m, err := cost.NewPrompt(p, 512)
+		require.NoError(t, err)
+		_, err = m.At(tokens)
+		require.Equal(t, "AMK3602", codeOf(t, err))
+	}
+}
+
+// A window hides rows: of two models that differ in it alone, the one with it attends for less time.
+func TestPromptsWithWindows(t *testing.T) {
+	p := schedule(t, "mistral-window_h200_bf16")
+	full, err := ir.Parse([]byte(strings.ReplaceAll(string(ir.Print(p)), "max(0,pos-71):pos", "0:pos")), "full.amk")
+	require.NoError(t, err)
+	windowed, whole := predictPrompt(t, p, 512, 120), predictPrompt(t, full, 512, 120)
+	require.Less(t, windowed.Attention, whole.Attention)
+	require.Equal(t, windowed.Products, whole.Products)
+}
+
+// What a GPU is better at shortens what it is for.
+func TestPromptsOnOtherGPUs(t *testing.T) {
+	base := predictPrompt(t, schedule(t, pycoder), 512, 513)
+	with := func(edit func(t *ir.Target)) *cost.Prompt {
+		p := schedule(t, pycoder)
+		target := *p.Target
+		edit(&target)
+		p.Target = &target
+		return predictPrompt(t, p, 512, 513)
+	}
+	slow := with(func(t *ir.Target) { t.HBMGBs /= 1000 })
+	require.Greater(t, slow.Products, base.Products, "weights come from memory once")
+	plain := with(func(t *ir.Target) { t.Arch = "sm_80" })
+	require.GreaterOrEqual(t, plain.Products, base.Products, "mma in the place of wgmma")
+	require.Equal(t, cost.NeverMeasured, base.Label)
+	require.Contains(t, strings.Join(plain.Assumptions, "\n"), "products by mma")
+	none := predictPrompt(t, schedule(t, pycoder), 0, 20)
+	require.Contains(t, strings.Join(none.Assumptions, "\n"), "steps read them")
+}
