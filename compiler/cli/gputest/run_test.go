@@ -46,7 +46,7 @@ func amkc(args ...string) (code int, stdout, stderr string) {
 const smallSeq = 64
 
 // fakeTools puts an nvcc on PATH whose output is the fake kernels, as pycoder needs them for a number of positions, and
-// with more settings of fakekernels.c. The cache of builds is empty.
+// with more settings of fakeimages.h. The cache of builds is empty.
 func fakeTools(t *testing.T, maxSeq int, settings string) {
 	t.Helper()
 	hosttest.NeedDriver(t)

@@ -125,7 +125,7 @@ func NeedDriver(t testing.TB) string {
 	return dir
 }
 
-// Facts are those of the fake build; they agree with the defaults of fakekernels.c.
+// Facts are those of the fake build; they agree with the defaults of fakeimages.h.
 func Facts() host.Facts {
 	return host.Facts{
 		Model: host.Model{Name: "fake", Architecture: "LlamaForCausalLM", DType: "BF16", Layers: 2, Hidden: 64,
@@ -142,7 +142,7 @@ func Facts() host.Facts {
 	}
 }
 
-// Build writes a build directory for the fake driver. settings is key=value pairs as in fakekernels.c; edit may change
+// Build writes a build directory for the fake driver. settings is key=value pairs as in fakeimages.h; edit may change
 // the facts, and nil leaves them.
 func Build(t testing.TB, settings string, edit func(*host.Facts)) string {
 	t.Helper()
