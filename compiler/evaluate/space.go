@@ -29,6 +29,7 @@ var regions = map[string]string{"ring": "ring", "smem_bytes_per_block": "ring", 
 type emitted struct {
 	files   map[string][]byte
 	config  ir.ScheduleConfig // with every knob stated
+	stages  map[string]string // what stands in the program about each
 	refused error
 }
 
@@ -46,7 +47,7 @@ func emit(o compiler.Options, config ir.ScheduleConfig) emitted {
 	}
 	unconfigured := *l.Program
 	unconfigured.Config = ir.ScheduleConfig{} // it says every knob, whether anything follows from it or not
-	e.files[program] = ir.Print(&unconfigured)
+	e.files[program], e.stages = ir.Print(&unconfigured), stageTexts(l.Program)
 	return e
 }
 
@@ -129,7 +130,7 @@ func Space(ctx context.Context, o compiler.Options, report progress.Func) (*sear
 			Accepts: a.Accepts, Order: a.Order, Default: a.Of(&base.config), Plain: a.Plain, Changes: []string{},
 			Refused: []search.Refused{}, Same: []search.Same{}}
 		k.Values = []knobs.Value{k.Default}
-		distinct, changes := map[knobs.Value]*emitted{k.Default: &base}, map[string]bool{}
+		distinct, changes, stages := map[knobs.Value]*emitted{k.Default: &base}, map[string]bool{}, map[string]bool{}
 		for n := range tries {
 			t := &tries[n]
 			if t.axis != i {
@@ -148,11 +149,15 @@ func Space(ctx context.Context, o compiler.Options, report progress.Func) (*sear
 			for _, name := range t.made.changed(&base) {
 				changes[name] = true
 			}
+			for _, stage := range bears(a, &t.made, &base) {
+				stages[stage] = true
+			}
 		}
 		slices.SortFunc(k.Values, func(x, y knobs.Value) int { return cmp.Compare(rank(a, x), rank(a, y)) })
 		if len(changes) > 0 {
 			k.Changes = slices.Sorted(maps.Keys(changes))
 		}
+		k.Stages = slices.DeleteFunc(Stages(), func(name string) bool { return !stages[name] })
 		if !slices.Contains(k.Values, k.Plain) {
 			k.Plain = k.Default
 		}

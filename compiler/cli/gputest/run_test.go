@@ -67,11 +67,11 @@ func fakeTools(t *testing.T, maxSeq int, settings string) {
 [ "$1" = --version ] && exit
 while [ "$1" != -o ]; do shift; done
 case $2 in
-reference*) printf 'FAKE REFERENCE layers=%d \0' > "$2" ;;
+reference*) printf 'FAKE REFERENCE layers=%d embed=%d qkv=%d attn=%d exchanges=5 \0' > "$2" ;;
 prompt*) printf 'FAKE prompt=%d \0' > "$2" ;;
 *) printf '%s %s \0' > "$2" ;;
 esac
-`, m.Layers, knobs.PromptTokens.Of(&l.Program.Config), kernels, settings)
+`, m.Layers, m.Hidden, (m.Heads+2*m.KVHeads)*m.HeadDim, m.Heads*m.HeadDim, knobs.PromptTokens.Of(&l.Program.Config), kernels, settings)
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "nvcc"), []byte(script), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "g++"), []byte("#!/bin/sh\n"), 0o755))
 	t.Setenv("PATH", bin)

@@ -133,7 +133,7 @@ func Facts() host.Facts {
 			Heads:        4, KVHeads: 2, HeadDim: 16, Vocab: 4096, MaxSeq: 128, CacheBlock: 512, Tied: true, Eps: 1e-5},
 		Target: host.Target{Name: "fake", Arch: "sm_90a", SMs: 4},
 		CUDA:   13000,
-		Stages: []string{"embed", "L{i}.qkv", "L{i}.attn"},
+		Stages: []string{"embed", "L{i}.qkv", "L{i}.attn", "lm_head"},
 		Variants: []host.Variant{{Name: "all", Lo: 0, Hi: 127, Exchanges: []host.Exchange{
 			{Stage: "embed", Elements: 64}, {Stage: "L{i}.qkv", Elements: 128, Layers: 2},
 			{Stage: "L{i}.attn", Elements: 64, Layers: 2},

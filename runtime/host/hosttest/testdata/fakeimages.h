@@ -24,7 +24,7 @@ static Kernel prompt_kernel = {"amk_prompt", 1, {208}, 0};
 
 static long eos, eos_at, stall_at, hang_at, slow_us, decode_us, ceiling_us, drain_us, profile_us, read_us, flaky, off;
 static long runs, nan_at, bad_at, bad_ordinal, bad_element, lost_row, any_weights, pass_off, pass_picks;
-static long batch_off, batch_writes, eager, dirty;
+static long batch_off, batch_writes, eager, dirty, has_parts, part_us, launch_us, part_picks;
 
 static const struct { const char* key; uint32_t* word; long* value; long initial; } settings[] = {
     {"abi", &info.abi, 0, 7}, {"sms", &info.sms, 0, 4}, {"threads", &info.threads, 0, 288},
@@ -56,6 +56,10 @@ static const struct { const char* key; uint32_t* word; long* value; long initial
     {"batch_writes", 0, &batch_writes, 0},  // sequences that are absent lose their first row
     {"eager", 0, &eager, 0},            // every row looks at the abort word
     {"dirty", 0, &dirty, 0},            // and then the row before its launch's is another token's
+    {"parts", 0, &has_parts, 0},        // the image has a step in parts
+    {"part_us", 0, &part_us, 10},       // a part that does something; of the stage with number n it is n + 1 times that
+    {"launch_us", 0, &launch_us, 3},    // and more for any launch of a part
+    {"part_picks", 0, &part_picks, 0},  // a step in parts chooses the next token instead
     {"any_weights", 0, &any_weights, 0},  // the weights are a model's, rather than those of hosttest
 };
 
@@ -65,12 +69,15 @@ static Kernel build_kernels[] = {
     {"amk_ref_embed", 1, {40}, 0}, {"amk_ref_qkv", 1, {40}, 0}, {"amk_ref_row", 1, {40}, 0},
     {"amk_ref_attn", 1, {40}, 0}, {"amk_ref_lm_head", 1, {40}, 0},
 };
+static Kernel part_kernel = {"amk_part", 1, {248}, 0};  // of an image that says " parts=1"
 static Kernel pass_kernels[10][2] = {  // by rows
 #define BOTH {{"amk_decode", 1, {208}, 0}, {"amk_ceiling", 1, {208}, 0}}
     BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH};
 enum { kBuildKernels = sizeof build_kernels / sizeof *build_kernels, kDecode = 0, kCeiling, kTrace, kProfile, kDrain, kRead, kFirstReference };
 
-// amk::ReferenceInfo and amk::Operation. The plan lays the vectors out at 256, 512, ... of the scratch memory.
+// amk::ReferenceInfo and amk::Operation. The image says how many elements embed, qkv and attn hand over, and how many
+// stages of a layer hand something over; the vectors lie one behind the other in the scratch memory.
+static long exchanges_of_layer;
 static struct { uint32_t abi, threads, layers, vocab; uint64_t scratch; } reference;
 static uint32_t reference_kinds[] = {0};
 static struct Operation {
@@ -79,11 +86,11 @@ static struct Operation {
   char stage[32];
   uint32_t offset, elements, bytes;
 } reference_step[] = {
-    {"amk_ref_embed", 1, 0, 0, "embed", 256, 64, 2},
-    {"amk_ref_qkv", 2, 1, 0, "L{i}.qkv", 512, 128, 2},
-    {"amk_ref_row", 1, 2, 0, "L{i}.kv", 1024, 8, 2},
-    {"amk_ref_attn", 4, 1, 0, "L{i}.attn", 1280, 64, 2},
-    {"amk_ref_lm_head", 7, 0, 0, "lm_head", 2048, 4096, 4},
+    {"amk_ref_embed", 1, 0, 0, "embed", 0, 0, 2},
+    {"amk_ref_qkv", 2, 1, 0, "L{i}.qkv", 0, 0, 2},
+    {"amk_ref_row", 1, 2, 0, "L{i}.kv", 0, 8, 2},
+    {"amk_ref_attn", 4, 1, 0, "L{i}.attn", 0, 0, 2},
+    {"amk_ref_lm_head", 7, 0, 0, "lm_head", 0, 4096, 4},
 };
 
 // What an image says of a key.
@@ -100,7 +107,16 @@ CUresult cuModuleLoadDataEx(void** mod, const void* image, unsigned n, int* opti
   if (strstr(image, "REFERENCE")) {
     const char* layers = strstr(image, " layers=");
     reference.abi = 7, reference.threads = 256, reference.layers = layers ? atol(layers + 8) : 2;
-    reference.vocab = 4096, reference.scratch = 2048 + 4 * 4096;
+    exchanges_of_layer = number(image, "exchanges", 2);
+    reference_step[0].elements = number(image, "embed", 64);
+    reference_step[1].elements = number(image, "qkv", 128);
+    reference_step[3].elements = number(image, "attn", 64);
+    uint32_t next = 256;
+    for (size_t i = 0; i < sizeof reference_step / sizeof *reference_step; i++) {
+      reference_step[i].offset = next;
+      next += (reference_step[i].elements * reference_step[i].bytes + 255) / 256 * 256;
+    }
+    reference.vocab = 4096, reference.scratch = next;
     return 0;
   }
   is_prompt = strstr(image, " prompt=") != 0, is_pass = 0;
@@ -139,6 +155,7 @@ CUresult cuModuleGetFunction(Kernel** f, void* mod, const char* name) {
   if (is_prompt && strcmp(name, "amk_prompt") == 0) { *f = &prompt_kernel; return 0; }
   for (int i = 0; is_pass && i < 2; i++)
     if (strcmp(pass_kernels[pass_rows][i].name, name) == 0) { *f = &pass_kernels[pass_rows][i]; return 0; }
+  if (has_parts && strcmp(name, "amk_part") == 0) { *f = &part_kernel; return 0; }
   for (int i = 0; i < kBuildKernels; i++)
     if (strcmp(build_kernels[i].name, name) == 0) { *f = &build_kernels[i]; return 0; }
   return 500;

@@ -54,6 +54,12 @@ CUresult cuLaunchKernel(Kernel* f, unsigned gx, unsigned gy, unsigned gz, unsign
     memcpy(read, args[0], sizeof *read);
     return queue(s, (Op){.kind = kKernel, .dst = read, .run = run_read});
   }
+  if (!r && f == &part_kernel) {
+    if (gx != info.sms || bx != info.threads || shared != info.shared || f->dynamic < (int)shared) return 1;
+    PartLaunch* part = malloc(sizeof *part);
+    memcpy(part, args[0], sizeof *part);
+    return queue(s, (Op){.kind = kKernel, .dst = part, .run = run_part});
+  }
   int kernel = f - (build_kernels + kFirstReference);
   if (r || kernel < 0 || kernel >= kBuildKernels - kFirstReference) return r;
   if (gx != reference_step[kernel].blocks || bx != reference.threads || shared) return 1;

@@ -66,3 +66,36 @@ static void run_read(void* arg) {
   now_ms += r->passes * read_us / 1000.;
   free(r);
 }
+
+// amk::PartLaunch
+typedef struct PartLaunch {
+  Launch launch;
+  Ptr residual, token;
+  uint32_t first, end, loop_first, loop_last, follows, rotates;
+} PartLaunch;
+
+// Parts of a step follow one another without a gap. One that ends where it begins does nothing, and the last one has done
+// the step.
+static uint32_t next_place;
+
+static void run_part(void* arg) {
+  PartLaunch* p = arg;
+  Exchange* e = host(p->launch.exchange);
+  if (sticky_code || gives_up_too(&p->launch)) goto end;
+  now_ms += launch_us / 1000.;
+  if (p->first == p->end) goto end;
+  now_ms += part_us * (p->first % 1024 + 1) / 1000.;
+  if (p->first != (p->first ? next_place : 0)) complain("a part that does not follow the one before");
+  next_place = p->end;
+  if (e->steps != p->launch.first_epoch) complain("the epoch is not the number of steps since the pages were cleared");
+  if (p->launch.steps != 1) complain("parts of several steps");
+  if (p->end != UINT32_MAX || sticky_code) goto end;
+  int* token = host(p->token);
+  int chosen = step(&p->launch, 0, 1, p->follows ? *token : p->launch.token, 0, (Decoded){0});
+  if (chosen < 0) goto end;
+  *token = part_picks ? chosen + 1 : chosen;
+  e->variant_plus_one = variant_of(p->launch.position) + 1;
+  e->steps++;
+end:
+  free(p);
+}

@@ -20,7 +20,7 @@ static void run_reference(void* arg) {
   uint64_t* h = (uint64_t*)scratch;
   const struct Operation* op = &reference_step[r->kernel];
   char* out = scratch + op->offset;
-  int qkv = 1 + 2 * r->layer;  // its ordinal
+  int qkv = 1 + exchanges_of_layer * r->layer;  // its ordinal
   switch (r->kernel) {
     case 0:
       *h = state(r->cache, r->position, r->token);
@@ -35,7 +35,7 @@ static void run_reference(void* arg) {
       int kept = *row(r->cache, r->position) == (uint32_t)r->token + 1;
       uint32_t half = op->elements / 2;  // what is there, then what should be
       for (uint32_t e = 0; e < half; e++) {
-        float want = exchanged(*h, qkv, 128 - half + e);
+        float want = exchanged(*h, qkv, reference_step[1].elements - half + e);
         put_bf16(out + 2 * e, kept ? want : -1);
         put_bf16(out + 2 * (half + e), want);
       }
