@@ -36,6 +36,9 @@ func (f *searchFlags) tune(c *call) error {
 	if stages := evaluate.Stages(); !slices.Contains(stages, f.tuned) {
 		return c.usage("%s is no stage; %s", typedWord(f.tuned), diag.Guess(f.tuned, stages, "want "+listOr(stages)))
 	}
+	if slices.Contains(f.proposers, "prior") {
+		return c.usage("--proposer prior goes by what was learnt of steps; want another one for a stage by itself")
+	}
 	if f.out == "" {
 		return c.usage("a directory for the campaign is needed; want -o DIR")
 	}
