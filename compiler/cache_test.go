@@ -239,7 +239,10 @@ echo "megakernel.cu(7): error: no" ; exit 1`)
 
 // A build whose step can be measured in parts is another one, of which measure.cu alone is compiled otherwise.
 func TestCachedWithParts(t *testing.T) {
-	log := fakeTools(t, strings.Replace(goodNVCC, "while", `case "$*" in *AMK_PARTS=1*measure.cu) echo parts >> LOG ;; *PARTS*) exit 1 ;; esac
+	log := fakeTools(t, strings.Replace(goodNVCC, "while", `case "$*" in
+*AMK_PARTS=1*measure.cu) echo parts >> LOG ;;
+*PARTS*) exit 1 ;;
+esac
 while`, 1))
 	l, err := RunPasses(zooOptions("llama-gqa"))
 	require.NoError(t, err)

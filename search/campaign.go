@@ -46,8 +46,8 @@ type Campaign struct {
 // The objectives: of a step, and of a stage by itself.
 const (
 	Objective        = "geometric mean over positions of the time of a step, relative to the baseline"
-	ObjectiveOfStage = "geometric mean over positions of the time of a stage by itself, relative to the baseline; adopted " +
-		"is what the step confirms"
+	ObjectiveOfStage = "geometric mean over positions of the time of a stage by itself, relative to the baseline; " +
+		"adopted is what the step confirms"
 )
 
 // A Role is why a trial is made.

@@ -88,7 +88,8 @@ func TestCancelled(t *testing.T) {
 	cancel(errors.New("enough"))
 	var log []string
 	_, err := take(ctx, []Entrant{{Dir: "a"}}, Options{Positions: []int{0}, Rounds: 1},
-		func(context.Context, string, int, string) build { return &fake{"a", &log, nil} }, func(Turn) error { return nil })
+		func(context.Context, string, int, string) build { return &fake{"a", &log, nil} },
+		func(Turn) error { return nil })
 	require.EqualError(t, err, "enough")
 	require.Contains(t, log, "close a")
 }

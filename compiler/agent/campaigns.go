@@ -14,8 +14,8 @@ func (s *Server) addCampaignTools() {
 	add[searchInput](s, "search", "Look for a faster schedule, trial by trial, in a campaign directory. Called "+
 		"again with "+
 		"the same arguments, it goes on with the campaign.", writes)
-	add[tuneInput](s, "tune", "Look for a faster form of one stage by itself, trial by trial, in a campaign directory; "+
-		"adopt what the whole step then shows. Called again with the same arguments, it goes on.", writes)
+	add[tuneInput](s, "tune", "Look for a faster form of one stage by itself, trial by trial, in a campaign "+
+		"directory; adopt what the whole step then shows. Called again with the same arguments, it goes on.", writes)
 	add[planInput](s, "search_plan", "Plan a round of trials of a campaign that can be made at once.", writes)
 	add[workInput](s, "search_work", "Make one trial of the planned round.", writes)
 	add[mergeInput](s, "search_merge", "Bring together the trials that were made, and enter a round that is complete.",

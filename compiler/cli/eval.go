@@ -162,8 +162,8 @@ func (f *evalFlags) run(c *call) error {
 		judge = evaluate.Build
 	}
 	v, err := judge(limit.ctx, evaluate.Request{Options: opts, Candidate: candidate, Baseline: baseline,
-		Device: f.judge.device, Positions: f.judge.positions, Rung: search.Rung(f.rung), Rules: search.DefaultRules(), Stage: f.stage,
-		Registers: f.registers, GPU: f.judge.gpu, Progress: line.Show, Turn: limit.turn(f.turn)})
+		Device: f.judge.device, Positions: f.judge.positions, Rung: search.Rung(f.rung), Rules: search.DefaultRules(),
+		Stage: f.stage, Registers: f.registers, GPU: f.judge.gpu, Progress: line.Show, Turn: limit.turn(f.turn)})
 	line.Clear()
 	if err != nil {
 		return hostError(c.args[0], err)

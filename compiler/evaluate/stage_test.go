@@ -99,7 +99,8 @@ func TestStageWithoutItsCheck(t *testing.T) {
 	_, err := Evaluate(t.Context(), r)
 	require.ErrorContains(t, err, "does not say what was asked: qkv")
 	g.stage = &host.BisectReport{Passed: true}
-	r.Measure = func(ctx context.Context, e []turns.Entrant, o turns.Options, emit func(turns.Turn) error) (bool, error) {
+	r.Measure = func(ctx context.Context, e []turns.Entrant, o turns.Options, emit func(turns.Turn) error) (bool,
+		error) {
 		o.Bench.Stage = ""
 		return g.take(ctx, e, o, emit)
 	}
@@ -109,7 +110,8 @@ func TestStageWithoutItsCheck(t *testing.T) {
 
 func TestNoSuchStage(t *testing.T) {
 	_, err := Evaluate(t.Context(), stageRequest(t, "embed", nil))
-	require.ErrorContains(t, err, "the schedule has no embed to be tuned; want qkv, attention, o, gate_up, down, lm_head")
+	require.ErrorContains(t, err, "the schedule has no embed to be tuned; want qkv, attention, o, gate_up, down, "+
+		"lm_head")
 	_, err = Evaluate(t.Context(), stageRequest(t, "donw", nil))
 	require.ErrorContains(t, err, "did you mean down?")
 	o := optionsFor(t, small, "h200")

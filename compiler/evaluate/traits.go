@@ -16,8 +16,8 @@ import (
 )
 
 // NewDescriber returns a function that lowers and proves a candidate, and says what the cost model makes of it and of
-// its baseline at positions, of the step or of a stage by itself, and by what they differ. Its error is why one of them is refused, or cannot be predicted.
-// The baseline is kept from one call to the next.
+// its baseline at positions, of the step or of a stage by itself, and by what they differ. Its error is
+// why one of them is refused, or cannot be predicted. The baseline is kept from one call to the next.
 func NewDescriber(o compiler.Options, positions []int, stage string) search.Describer {
 	o.ConfigOnly = true
 	var mu sync.Mutex

@@ -23,7 +23,7 @@ type BenchOptions struct {
 	WarmUp         int  // launches of each kernel before, default 10
 	Prompt         int  // tokens of a prompt whose time to the first token is measured too; 0: none
 	Drawn          bool // measure steps that draw their tokens too: with a temperature, and with top-k and top-p
-	// Stage is measured by itself too, in a build that has a step in parts: qkv, attention, o, gate_up, down or lm_head.
+	// Stage is measured by itself too, in a build that has a step in parts: qkv, attention, o, gate_up, down, lm_head.
 	Stage string
 }
 

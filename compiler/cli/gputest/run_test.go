@@ -71,7 +71,8 @@ reference*) printf 'FAKE REFERENCE layers=%d embed=%d qkv=%d attn=%d exchanges=5
 prompt*) printf 'FAKE prompt=%d \0' > "$2" ;;
 *) printf '%s %s \0' > "$2" ;;
 esac
-`, m.Layers, m.Hidden, (m.Heads+2*m.KVHeads)*m.HeadDim, m.Heads*m.HeadDim, knobs.PromptTokens.Of(&l.Program.Config), kernels, settings)
+`, m.Layers, m.Hidden, (m.Heads+2*m.KVHeads)*m.HeadDim, m.Heads*m.HeadDim,
+		knobs.PromptTokens.Of(&l.Program.Config), kernels, settings)
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "nvcc"), []byte(script), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "g++"), []byte("#!/bin/sh\n"), 0o755))
 	t.Setenv("PATH", bin)

@@ -55,8 +55,8 @@ const qkvOfFakes = 6 * 2 * 10
 // What a stage hands over wrongly fails it, though the logits of these fake kernels are right.
 func TestTuneStageThatDiffers(t *testing.T) {
 	fakeTools(t, smallSeq, "parts=1 launch_us=3 part_us=10 bad_at=3 bad_ordinal=1 bad_element=5")
-	args := []string{"eval", pycoder, "--device", "cuda", "--max-seq", strconv.Itoa(smallSeq), "--position", "8", "--key",
-		filepath.Join(t.TempDir(), "key"), "--rung", "screen", "--stage"}
+	args := []string{"eval", pycoder, "--device", "cuda", "--max-seq", strconv.Itoa(smallSeq), "--position", "8",
+		"--key", filepath.Join(t.TempDir(), "key"), "--rung", "screen", "--stage"}
 	code, _, stderr := amkc(append(args, "qkv")...)
 	require.Equal(t, 2, code)
 	require.Contains(t, stderr, "stage L00.qkv is the first that is wrong")
