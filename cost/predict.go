@@ -95,7 +95,7 @@ func (m *Model) At(pos int) (*Prediction, error) {
 	if p.chunks > 0 {
 		chunk = min(chunk, p.bytes/p.chunks)
 	}
-	machine := newMachine(m.program, m.fit, chunk, p.kept)
+	machine := newMachine(m.program, v.Lo, m.fit, chunk, p.kept)
 	step, streams, waits := p.run(&machine, decode), p.run(&machine, ceiling), p.run(&machine, drained)
 	weights, rows := m.reader.traffic(v, pos)
 	out := &Prediction{

@@ -44,7 +44,7 @@ type Axis struct {
 	Doc     string
 	Accepts string // what is legal, in words
 	Order   bool   // see Row
-	Plain   Value  // the least clever value
+	Plain   Value  // the least clever value; empty: the default
 	Values  []Value
 	row     *Row
 }
@@ -72,7 +72,9 @@ func Axes() []Axis {
 				a.Plain = Value(r.Legal.Words[r.Plain])
 				a.add(r.Legal.Words...)
 			default:
-				a.Plain = Value(strconv.Itoa(r.Plain))
+				if a.Plain = Value(strconv.Itoa(r.Plain)); r.Like != nil {
+					a.Plain = "" // not to differ
+				}
 				for _, n := range slices.Concat(r.Legal.OneOf, r.Steps) {
 					a.add(strconv.Itoa(n))
 				}
