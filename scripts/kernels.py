@@ -24,6 +24,9 @@ SMALL_BLOCK = {"smem_bytes_per_block": 20480}  # of a compact scratch
 LONG_VECTOR = {"warps": {"down": 1}}  # a warp has six quads of it: its digits are in shared memory
 PAGES_IN_TURN = {"page_allocation": "none"}
 SPLIT_WINDOW = {"attention": {"split_from": 16, "max_splits": 4}, "ring": {"chunk_bytes": 4096}}
+# Variants that stream in ways of their own: with a stock in one of them, and running ahead in one of them.
+LONG_STREAM = {"attention": {"split_from": 16, "max_splits": 4}, "long": {"pace": 500, "stock": 0}}
+LONG_AHEAD = {"attention": {"split_from": 16, "max_splits": 4}, "ring": {"run_ahead": 0}, "long": {"run_ahead": 8}}
 
 # (target, model, dtype, configuration, flags): every architecture in the dtype it is for, and every dtype on the oldest
 # and on Hopper; what else the loop over layers can be, on each way of filling the ring; what else the stream can wait
@@ -80,6 +83,8 @@ CASES = [
     ("h200", "zoo/llama-odd-dims", "fp32", SMALL_BLOCK),
     ("h200", "zoo/llama-gqa", "bf16", {"tiling": STOCK}),
     ("h200", "zoo/llama-gqa", "bf16", {"tiling": NO_STOCK}),
+    ("h200", "zoo/llama-gqa", "bf16", {"tiling": LONG_STREAM}),
+    ("h200", "zoo/llama-gqa", "bf16", {"tiling": LONG_AHEAD}),
     ("h200", "zoo/mistral-window", "bf16", {"tiling": SPLIT_WINDOW}),
     ("h200", "zoo/mistral-window", "fp32", {"tiling": SPLIT_WINDOW}),
     ("h200", "zoo/mistral-window", "bf16", {"tiling": SPLIT_WINDOW}, "--cache", "int8"),

@@ -23,7 +23,18 @@ import (
 // regions are the parts of a step that knobs belong to, by their group; a knob per stage belongs to its stage.
 var regions = map[string]string{"ring": "ring", "smem_bytes_per_block": "ring", "exchange": "exchange",
 	"page_allocation": "exchange", "attention": "attention", "gemv": "placement", "sm_assignment": "placement",
-	"loop": "layers"}
+	"loop": "layers", "long": "ring"}
+
+// regionOf is the region of an axis. What a variant has of its own is of the stream, or of which SMs attend.
+func regionOf(a *knobs.Axis) string {
+	switch {
+	case a.Stage != "":
+		return a.Stage
+	case a.Path == knobs.ShortTurn.Row().Path("") || a.Path == knobs.LongTurn.Row().Path(""):
+		return "attention"
+	}
+	return regions[a.Group]
+}
 
 // An emitted is what a value of a knob makes of a model: files by name, program among them; or why it makes nothing.
 type emitted struct {
@@ -126,7 +137,7 @@ func Space(ctx context.Context, o compiler.Options, report progress.Func) (*sear
 	s := &search.Space{Model: o.Name, Target: o.Target.Name, Knobs: []search.Knob{}}
 	for i := range axes {
 		a := &axes[i]
-		k := search.Knob{Path: a.Path, Stage: a.Stage, Region: cmp.Or(a.Stage, regions[a.Group]), Doc: a.Doc,
+		k := search.Knob{Path: a.Path, Stage: a.Stage, Region: regionOf(a), Doc: a.Doc,
 			Accepts: a.Accepts, Order: a.Order, Default: a.Of(&base.config), Plain: a.Plain, Changes: []string{},
 			Refused: []search.Refused{}, Same: []search.Same{}}
 		k.Values = []knobs.Value{k.Default}

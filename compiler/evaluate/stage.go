@@ -72,7 +72,7 @@ func bears(a *knobs.Axis, is, was *emitted) []string {
 	for _, stage := range Stages() {
 		_, there := was.stages[stage]
 		own := a.Stage == stage
-		every := regions[a.Group] == "ring" || a.Group == "exchange"
+		every := regionOf(a) == "ring" || a.Group == "exchange"
 		other := a.Stage == "" && a.Group != "loop" && is.stages[stage] != was.stages[stage]
 		if there && (own || every || other) {
 			all = append(all, stage)

@@ -1,7 +1,8 @@
 // The prefetcher: one lane that walks the same chunks as the producer, up to kRunAhead chunks
 // further, and asks for them to be brought into L2 while the producer waits or the ring holds its
 // stock, kPace cycles apart. Both may be other numbers from kLongFrom on. It follows the producer's
-// count and never holds it up. Needs schedule.h with AMK_BULK_COPY. Must not know what the bytes are.
+// count and never holds it up. Needs schedule.h with AMK_BULK_COPY. Must not know what the bytes
+// are.
 #pragma once
 
 #include "ring.cuh"
