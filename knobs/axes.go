@@ -44,6 +44,7 @@ type Axis struct {
 	Doc     string
 	Accepts string // what is legal, in words
 	Order   bool   // see Row
+	Rare    bool   // see Row
 	Plain   Value  // the least clever value; empty: the default
 	Values  []Value
 	row     *Row
@@ -58,7 +59,7 @@ func Axes() []Axis {
 		r := &table[i]
 		for _, stage := range r.Each() {
 			a := Axis{Path: r.Path(stage), Group: r.Group, Stage: stage, Doc: r.Doc, Accepts: r.Legal.String(),
-				Order: r.Order, row: r}
+				Order: r.Order, Rare: r.Rare, row: r}
 			if a.Group == "" {
 				a.Group = r.Field.Name
 			}

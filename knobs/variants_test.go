@@ -34,7 +34,8 @@ func TestStreamOfVariants(t *testing.T) {
 func TestNoSecondVariant(t *testing.T) {
 	c := tiling("long", "pace", 500)
 	require.Nil(t, CheckVariants(&c, []ir.Variant{{Lo: 0}, {Lo: 512}}))
-	require.ErrorContains(t, CheckVariants(&c, []ir.Variant{{Lo: 0}}), "tiling.long.pace: error: 500 would have no effect")
+	require.ErrorContains(t, CheckVariants(&c, []ir.Variant{{Lo: 0}}),
+		"tiling.long.pace: error: 500 would have no effect")
 	require.Nil(t, CheckVariants(&ir.ScheduleConfig{}, []ir.Variant{{Lo: 0}}))
 	c = tiling("short", "turn", 2)
 	require.Nil(t, CheckVariants(&c, []ir.Variant{{Lo: 0}}))

@@ -172,7 +172,8 @@ func Space(ctx context.Context, o compiler.Options, report progress.Func) (*sear
 		if !slices.Contains(k.Values, k.Plain) {
 			k.Plain = k.Default
 		}
-		if len(k.Values)+len(k.Refused) > 1 {
+		// What a variant has of its own is no knob where there is no such variant.
+		if len(k.Values) > 1 || len(k.Refused) > 0 && !a.Rare {
 			s.Knobs = append(s.Knobs, k)
 		}
 	}
