@@ -46,9 +46,9 @@ def faults(row):
         return Answer("", PREDICTED, "not counted yet")
     f = row["all"]
     return Answer(f"{f['rejected']:,} of {f['made']:,}, {f['launched'] + f['kept']} launched or kept", PREDICTED,
-                  f"{len(row['operators'])} ways to damage schedules of {len(row['models'])} models in place of 3 of one; "
-                  f"of the rest {f['failed']} compute something else, which their check finds, and {f['harmless']} the "
-                  "same")
+                  f"{len(row['operators'])} ways to damage schedules of {len(row['models'])} models in place of 3 of "
+                  f"one; of the rest {f['failed']} compute something else, which their check finds, and "
+                  f"{f['harmless']} the same")
 
 
 def on_gpus(r):
