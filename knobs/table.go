@@ -212,21 +212,21 @@ var table = [...]Row{
 	},
 	LongRunAhead: {
 		Group: "long", Name: "run_ahead",
-		Legal: Legal{Lo: 0, Hi: 64}, Steps: []int{0, 2, 4, 6, 8, 12, 16, 24, 32, 64},
+		Legal: Legal{Lo: 0, Hi: 64}, Steps: []int{0, 2, 4, 8, 12, 16, 32},
 		Like: new(RunAhead), RuleDoc: "that of ring.run_ahead", Rare: true, Check: checkLong,
 		Doc:      "ring.run_ahead in the variant from attention.split_from on",
 		Constant: &Constant{"unsigned", "kLongRunAhead", "in the place of kRunAhead"},
 	},
 	LongPace: {
 		Group: "long", Name: "pace",
-		Legal: Legal{Lo: 0, Hi: 1 << 16}, Steps: []int{0, 200, 400, 500, 600, 700, 800, 1000, 1200, 1600, 2400, 4000},
+		Legal: Legal{Lo: 0, Hi: 1 << 16}, Steps: []int{0, 400, 500, 600, 700, 800, 1000, 1600, 2400},
 		Like: new(Pace), RuleDoc: "that of ring.pace", Rare: true,
 		Doc:      "ring.pace in the variant from attention.split_from on",
 		Constant: &Constant{"unsigned", "kLongPace", "in the place of kPace"},
 	},
 	LongStock: {
 		Group: "long", Name: "stock",
-		Legal: Legal{Lo: 0, Hi: 64}, Steps: []int{0, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16},
+		Legal: Legal{Lo: 0, Hi: 64}, Steps: []int{0, 2, 4, 6, 8, 10, 12},
 		Like: new(Stock), RuleDoc: "that of ring.stock", Rare: true,
 		Doc:      "ring.stock in the variant from attention.split_from on",
 		Constant: &Constant{"unsigned", "kLongStock", "in the place of kStock"},
@@ -274,7 +274,7 @@ var table = [...]Row{
 }
 
 // turns are the SMs that a search turns attention by.
-var turns = []int{0, 1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128}
+var turns = []int{0, 1, 2, 4, 8, 16, 32, 64}
 
 // policies are the words of sm_assignment.
 var policies = []string{Contiguous, LoadBalance, RoundRobin}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/bench/turns"
+	"amkc/compiler"
 	"amkc/knobs"
 	"amkc/runtime/host"
 	"amkc/search"
@@ -114,19 +115,14 @@ func TestNoSuchStage(t *testing.T) {
 		"lm_head")
 	_, err = Evaluate(t.Context(), stageRequest(t, "donw", nil))
 	require.ErrorContains(t, err, "did you mean down?")
-	o := optionsFor(t, small, "h200")
-	space, err := Space(t.Context(), o, nil)
-	require.NoError(t, err)
-	_, err = SpaceOf(o, space, "embed")
+	_, err = SpaceOf(optionsFor(t, small, "h200"), &search.Space{}, "embed")
 	require.ErrorContains(t, err, "AMK6108")
 }
 
-// The knobs of a stage are those that have a say in it: its own, those of the ring and the exchange, and what changes
-// what it computes on which SM.
-func TestSpaceOfStages(t *testing.T) {
-	o := optionsFor(t, "models/pycoder-5m", "h200")
-	space, err := Space(t.Context(), o, nil)
-	require.NoError(t, err)
+// requireStages holds a space to what a stage is: its knobs are those that have a say in it, its own, those of the ring
+// and the exchange, and what changes what it computes on which SM.
+func requireStages(t *testing.T, o compiler.Options, space *search.Space) {
+	t.Helper()
 	all := map[string][]string{}
 	for _, k := range space.Knobs {
 		all[k.Path] = k.Stages
