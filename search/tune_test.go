@@ -61,7 +61,27 @@ func toyTuning(t *testing.T, step func(s knobs.Settings) float64, trials int) *J
 	sound, err := Verify(dir, toyKey)
 	require.NoError(t, err)
 	require.Zero(t, sound.BestUnproved)
+	again, _, _, err := Load(dir)
+	require.NoError(t, err)
+	requireSame(t, j.State, again)
 	return j
+}
+
+// requireSame holds a state that was folded anew to one that made the trials.
+func requireSame(t *testing.T, made, folded *State) {
+	t.Helper()
+	for _, of := range []func(*State) any{
+		func(s *State) any { return first(s.Adopted()) },
+		func(s *State) any { return s.Confirm() },
+		func(s *State) any { return s.bests },
+		func(s *State) any {
+			job, _, err := s.Next()
+			require.NoError(t, err)
+			return job
+		},
+	} {
+		require.Equal(t, of(made), of(folded))
+	}
 }
 
 func confirmations(s *State) (all []*Trial) {
