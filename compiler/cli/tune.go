@@ -17,7 +17,7 @@ func tuneVerb() verb {
 	f := &searchFlags{}
 	return verb{
 		name: "tune", synopsis: "STAGE MODEL -o DIR [--trials N] [--minutes N] [--device cost|cuda]", min: 2, max: 2,
-		summary: "look for a faster form of one stage by itself; adopt what the whole step then shows",
+		summary: "look for a faster form of one stage by itself; adopt what the step then shows",
 		details: "STAGE is " + listOr(evaluate.Stages()) + ". The knobs that have a say in it, which amkc space " +
 			"lists, are varied as amkc\nsearch varies all of them, by the same rules; what counts is the time of the " +
 			"stage by itself. On a GPU its launches are\ntimed in their place in a step that is launched stage by " +
