@@ -8,12 +8,13 @@ import textwrap
 
 import answers
 import answers_looping
+import answers_search
 import answers_speed
 import drawings
 import figures
 from report import table
 
-ANSWERS = {"errors": answers.errors, "quality": answers.quality, "search": answers.search,
+ANSWERS = {"errors": answers.errors, "quality": answers.quality, "search": answers_search.search,
            "roofline": answers.roofline, "precision": answers_speed.precision, "baselines": answers_speed.baselines,
            "intensity": answers_looping.intensity, "looping": answers_looping.looping}
 INTRO = """Each published figure has a row from here on, with ours, or the reason why there is none. What could be

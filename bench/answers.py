@@ -4,6 +4,7 @@ Numbers are those of rows that passed, in docs/results; a figure whose rows are 
 Needs the standard library alone.
 """
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +33,8 @@ class Results:
     def __init__(self, directory, cpu):
         self.stores = {gpu: report.Store(Path(directory) / f"{gpu}.json") for gpu in GPUS}
         self.stores["cpu"] = cpu
+        self.searches = read(Path(directory) / "searches.json")  # by predictions (bench/searches.py)
+        self.campaigns = read(Path(directory) / "campaigns.json").get("campaigns", {})  # on GPUs (bench/campaigns.py)
 
     def row(self, where, row_id):
         row = self.stores[where].rows.get(row_id)
@@ -39,6 +42,11 @@ class Results:
 
     def rows(self, where, section):
         return [r for r in self.stores[where].ordered() if r["section"] == section and r["passed"]]
+
+
+def read(path):
+    """A file of JSON, or nothing where there is none."""
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
 def missing(row_id, why="not measured yet"):
@@ -123,23 +131,6 @@ def quality(r):
                          "python3 bench/experiments.py --section coverage --section families",
                          "not bit for bit: sums are added up in another order than PyTorch's")
         if alike else missing("families/llama-gqa")}
-
-
-# ---- search --------------------------------------------------------------------------------------------------------
-
-NO_CAMPAIGN = "not measured yet: no campaign on a GPU is recorded ([search.md](search.md))"
-
-
-def search(r):
-    best = {"ten-graph": "eager", "ten-eager": "ops"}
-    out = {key: Answer("", "amkc search", NO_CAMPAIGN) for key in (
-        "search-valid", "search-faults", "search-toy", "search-125m", "search-1b", "search-geomean", "search-measured",
-        "search-trials", "cold", "agent", "warm", "ten-minutes")}
-    out |= {key: Answer("", "amkc search", NO_GPU.format("L4")) for key in ("l4-3b", "l4-2b")}
-    for key, engine in best.items():
-        out[key] = shown(compared(r, SMALL + MODELS, "", engine), SMALL[0][0] + "-0",
-                         "without a search: as amkc makes it; larger is faster; other GPU")
-    return out
 
 
 # ---- roofline ------------------------------------------------------------------------------------------------------

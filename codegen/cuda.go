@@ -272,6 +272,9 @@ func (b *builder) constants() error {
 				"what is left beside the scratch decides"})
 		}
 	}
+	if knobs.StreamsApart(p) {
+		b.longStream()
+	}
 	n := b.needs()
 	size, plain := n.scratch(shared, slot, m, b.usesMMA()), ir.ScratchOf(m, false, n.kept, n.columns...)
 	if err := b.checkShared(shared, slot, &size, &n); err != nil {
@@ -313,6 +316,18 @@ func (b *builder) constants() error {
 		{"bool", "kCacheFragments", "kFragmentCache && AMK_TENSOR_CORES", "without a fallback"},
 	}
 	return nil
+}
+
+// longStream states how the second variant streams, where that is not how the first one does.
+func (b *builder) longStream() {
+	b.d.Features = append(b.d.Features, field{Name: "AMK_LONG_STREAM", Value: "1",
+		Note: "a stream of its own from kLongFrom on"})
+	b.d.Machine = append(b.d.Machine, field{"int", "kLongFrom", itoa(b.p.Variants[0].Hi + 1),
+		"from this position on a launch has its own of these"})
+	for _, k := range knobs.VariantConstants() {
+		c := k.Row().Constant
+		b.d.Machine = append(b.d.Machine, field{c.Type, c.Name, itoa(k.Of(&b.p.Config)), c.Note})
+	}
 }
 
 // registerPool reports whether the consumers of a block take registers from its other warps: passes of several tokens

@@ -1,6 +1,8 @@
 package codegen
 
 import (
+	"strings"
+
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/ir/format"
@@ -109,19 +111,26 @@ func (b *builder) checkAttention(s *ir.Stage, rows int) error {
 func (b *builder) checkStream(slots int) error {
 	c := &b.p.Config
 	depth, bulk := min(knobs.InFlight.Of(c), slots), b.p.Target.BulkCopy
-	stock, stocked := knobs.Stock.Of(c), knobs.InFlightStocked.Of(c)
+	stocked := knobs.InFlightStocked.Of(c)
 	refuse := func(k knobs.Int, format string, args ...any) error {
 		return diag.Errorf(codeLimit, "program", "%s is %d; "+format,
 			append([]any{k.Row().Path(""), k.Of(c)}, args...)...)
 	}
-	switch {
-	case stock == 0:
-	case !bulk:
-		return refuse(knobs.Stock, "want 0: the target has no bulk copies, which alone are counted one by one")
-	case stock >= slots:
-		return refuse(knobs.Stock, "want less than the ring's %d slots, or 0", slots)
-	case stocked >= depth:
-		return refuse(knobs.InFlightStocked, "want less than the %d chunks in flight otherwise, or ring.stock 0", depth)
+	stocks := []knobs.Int{knobs.Stock}
+	if knobs.StreamsApart(b.p) {
+		stocks = append(stocks, knobs.LongStock)
+	}
+	for _, k := range stocks {
+		switch stock := k.Of(c); {
+		case stock == 0:
+		case !bulk:
+			return refuse(k, "want 0: the target has no bulk copies, which alone are counted one by one")
+		case stock >= slots:
+			return refuse(k, "want less than the ring's %d slots, or 0", slots)
+		case stocked >= depth:
+			return refuse(knobs.InFlightStocked, "want less than the %d chunks in flight otherwise, or %s 0", depth,
+				strings.TrimPrefix(k.Row().Path(""), "tiling."))
+		}
 	}
 	return nil
 }

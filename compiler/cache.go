@@ -58,17 +58,18 @@ func Cached(ctx context.Context, o Options, report progress.Func) (*CachedBuild,
 		return nil, err
 	}
 	defer l.Close()
-	return CachedOf(ctx, l, report)
+	return CachedOf(ctx, l, false, report)
 }
 
-// CachedOf is Cached for a program that is lowered already, with its weights.
-func CachedOf(ctx context.Context, l *Scheduled, report progress.Func) (*CachedBuild, error) {
+// CachedOf is Cached for a program that is lowered already, with its weights. With parts the measuring kernels have a
+// step in parts, of which bench can measure a stage by itself.
+func CachedOf(ctx context.Context, l *Scheduled, parts bool, report progress.Func) (*CachedBuild, error) {
 	o := l.options
 	cache, err := CacheDir()
 	if err != nil {
 		return nil, err
 	}
-	b := BuildOptions{Options: o, NoLauncher: true, Progress: report,
+	b := BuildOptions{Options: o, NoLauncher: true, Progress: report, parts: parts,
 		shared: sharedWeights(filepath.Join(cache, "weights"))}
 	report.Report(progress.Step{Activity: "looking for a build"})
 	key, err := buildKey(l, &b)
@@ -121,6 +122,9 @@ func buildKey(l *Scheduled, o *BuildOptions) (string, error) {
 	}
 	h := sha256.New()
 	fmt.Fprintf(h, "amkc build 1\n%s\nweights %s\n", version.Get().Version, weights)
+	if o.parts {
+		fmt.Fprintf(h, "%s\n", partsFlag)
+	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		fmt.Fprintf(h, "%s %s\n", codegen.Digest(files[name]), name)
 	}

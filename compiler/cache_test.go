@@ -236,3 +236,26 @@ echo "megakernel.cu(7): error: no" ; exit 1`)
 	require.False(t, b.Reused, "a build without kernels is none")
 	require.Equal(t, filepath.Dir(sources[0]), b.Dir)
 }
+
+// A build whose step can be measured in parts is another one, of which measure.cu alone is compiled otherwise.
+func TestCachedWithParts(t *testing.T) {
+	log := fakeTools(t, strings.Replace(goodNVCC, "while", `case "$*" in
+*AMK_PARTS=1*measure.cu) echo parts >> LOG ;;
+*PARTS*) exit 1 ;;
+esac
+while`, 1))
+	l, err := RunPasses(zooOptions("llama-gqa"))
+	require.NoError(t, err)
+	defer l.Close()
+	plain, err := CachedOf(t.Context(), l, false, nil)
+	require.NoError(t, err)
+	require.NotContains(t, text(t, "", log), "parts")
+	parts, err := CachedOf(t.Context(), l, true, nil)
+	require.NoError(t, err)
+	require.False(t, parts.Reused)
+	require.NotEqual(t, plain.Dir, parts.Dir)
+	require.Equal(t, 1, strings.Count(text(t, "", log), "parts"))
+	again, err := CachedOf(t.Context(), l, true, nil)
+	require.NoError(t, err)
+	require.True(t, again.Reused)
+}

@@ -33,6 +33,7 @@ type BuildOptions struct {
 	Progress   progress.Func
 
 	shared sharedWeights // of builds in the cache
+	parts  bool          // the measuring kernels have a step in parts (docs/bench.md)
 }
 
 // Build is what Compile has made.

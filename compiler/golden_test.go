@@ -60,6 +60,10 @@ var goldenCases = []struct {
 			"ring": {"chunk_bytes": 4096}}}}, // layers of two kinds
 	{name: "llama-gqa_t4_fp16_split", model: "zoo/llama-gqa", target: "t4", dtype: ir.F16, maxSeq: 128,
 		config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 16, "max_splits": 4}}}},
+	{name: "llama-gqa_h200_bf16_long", model: "zoo/llama-gqa", target: "h200", dtype: ir.BF16, maxSeq: 64,
+		rows: []int{2}, // variants that stream and attend in ways of their own
+		config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 16, "max_splits": 4},
+			"short": {"turn": 2}, "long": {"turn": 3, "run_ahead": 4, "pace": 500, "stock": 0}}}},
 }
 
 func lowerModel(t testing.TB, model, target string, dtype ir.DType, maxSeq int, config ir.ScheduleConfig) *Scheduled {

@@ -57,11 +57,15 @@ func nvccVersion(ctx context.Context, nvcc string) string {
 	return ""
 }
 
+// partsFlag makes measure.cu have a step in parts.
+const partsFlag = "-DAMK_PARTS=1"
+
 // compileCUDA makes NAME.fatbin from NAME.cu in dir.
-func compileCUDA(ctx context.Context, nvcc, dir, source, arch string) *diag.Diagnostic {
+func compileCUDA(ctx context.Context, nvcc, dir, source, arch string, flags ...string) *diag.Diagnostic {
 	out := strings.TrimSuffix(source, ".cu") + ".fatbin"
-	cmd := exec.CommandContext(ctx, nvcc, "-O3", "-std=c++17", "-gencode", codegen.Gencode(arch), "-fatbin", "-o", out,
-		source)
+	args := slices.Concat([]string{"-O3", "-std=c++17"}, flags, []string{"-gencode", codegen.Gencode(arch), "-fatbin",
+		"-o", out, source})
+	cmd := exec.CommandContext(ctx, nvcc, args...)
 	cmd.Dir = dir
 	text, err := cmd.CombinedOutput()
 	if err == nil {
@@ -81,8 +85,12 @@ func compileAll(ctx context.Context, nvcc, dir string, o *BuildOptions, arch str
 	complaints := make([]*diag.Diagnostic, len(sources))
 	ended := make(chan string)
 	for i, source := range sources {
+		var flags []string
+		if o.parts && source == strings.TrimSuffix(host.MeasureFile, ".fatbin")+".cu" {
+			flags = []string{partsFlag}
+		}
 		go func() {
-			complaints[i] = compileCUDA(ctx, nvcc, dir, source, arch)
+			complaints[i] = compileCUDA(ctx, nvcc, dir, source, arch, flags...)
 			ended <- source
 		}()
 	}

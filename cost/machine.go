@@ -24,9 +24,11 @@ type machine struct {
 	passes  *PassCalibration // nil: a step is predicted
 }
 
-// newMachine takes the mean size of the chunks that the program streams: small tiles leave most of a slot empty.
-func newMachine(p *ir.Program, fit Calibration, passes *PassCalibration, chunk float64, kept ir.Kept) machine {
-	t, config := p.Target, &p.Config
+// newMachine takes the mean size of the chunks that the program streams: small tiles leave most of a slot empty. The
+// stream is that of the variant that begins at a position.
+func newMachine(p *ir.Program, first int, fit Calibration, passes *PassCalibration, chunk float64,
+	kept ir.Kept) machine {
+	t, config, stream := p.Target, &p.Config, knobs.StreamOf(&p.Config, first)
 	c, _ := chipOf(t.Name)
 	m := machine{sms: t.SMs, clock: c.clock, read: c.read * t.HBMGBs * 1e3, fit: fit, passes: passes,
 		slots: slots(p, kept), flagged: knobs.Flagged.Of(config)}
@@ -48,9 +50,9 @@ func newMachine(p *ir.Program, fit Calibration, passes *PassCalibration, chunk f
 		window: min(max(1, knobs.InFlight.Of(config)), m.slots)}
 	switch {
 	case t.BulkCopy:
-		f.ahead = float64(max(0, knobs.RunAhead.Of(config))) * chunk
-		f.pace = chunk * m.clock / float64(max(1, knobs.Pace.Of(config))) // bytes per microsecond
-		if stock := knobs.Stock.Of(config); 0 < stock && stock < m.slots {
+		f.ahead = float64(max(0, stream.RunAhead)) * chunk
+		f.pace = chunk * m.clock / float64(max(1, stream.Pace)) // bytes per microsecond
+		if stock := stream.Stock; 0 < stock && stock < m.slots {
 			f.stock, f.least = stock, min(max(1, knobs.InFlightStocked.Of(config)), f.window)
 		}
 	case !t.AsyncCopy:

@@ -101,7 +101,7 @@ func (m *Model) planAt(pos int) (*ir.Variant, *plan, machine, error) {
 	if p.chunks > 0 {
 		chunk = min(chunk, p.bytes/p.chunks)
 	}
-	return v, p, newMachine(m.program, m.fit, m.passes, chunk, p.kept), nil
+	return v, p, newMachine(m.program, v.Lo, m.fit, m.passes, chunk, p.kept), nil
 }
 
 // latencyAt is how long a pass takes in the middle of a launch, and nothing else.

@@ -44,7 +44,8 @@ type Axis struct {
 	Doc     string
 	Accepts string // what is legal, in words
 	Order   bool   // see Row
-	Plain   Value  // the least clever value
+	Rare    bool   // see Row
+	Plain   Value  // the least clever value; empty: the default
 	Values  []Value
 	row     *Row
 }
@@ -58,7 +59,7 @@ func Axes() []Axis {
 		r := &table[i]
 		for _, stage := range r.Each() {
 			a := Axis{Path: r.Path(stage), Group: r.Group, Stage: stage, Doc: r.Doc, Accepts: r.Legal.String(),
-				Order: r.Order, row: r}
+				Order: r.Order, Rare: r.Rare, row: r}
 			if a.Group == "" {
 				a.Group = r.Field.Name
 			}
@@ -72,7 +73,9 @@ func Axes() []Axis {
 				a.Plain = Value(r.Legal.Words[r.Plain])
 				a.add(r.Legal.Words...)
 			default:
-				a.Plain = Value(strconv.Itoa(r.Plain))
+				if a.Plain = Value(strconv.Itoa(r.Plain)); r.Like != nil {
+					a.Plain = "" // not to differ
+				}
 				for _, n := range slices.Concat(r.Legal.OneOf, r.Steps) {
 					a.add(strconv.Itoa(n))
 				}

@@ -238,7 +238,7 @@ func checkPace(c *Case) *diag.Diagnostic {
 	case c.Of(Pace) == usual:
 	case c.Target != nil && !c.Target.BulkCopy:
 		return c.idle(Pace, "%s has no bulk copies, and nothing runs ahead without them; want %d", c.Target.Name, usual)
-	case c.Of(RunAhead) == 0:
+	case c.Of(RunAhead) == 0 && c.Of(LongRunAhead) == 0:
 		return c.idle(Pace, "ring.run_ahead is 0; want ring.run_ahead above 0, or %d", usual)
 	}
 	return nil
@@ -254,7 +254,7 @@ func checkStock(c *Case) *diag.Diagnostic {
 		return c.idle(Stock, "one chunk is in flight anyway; want more by ring.in_flight, or 0")
 	case stock > 0 && stocked >= depth:
 		return c.idle(InFlightStocked, "%d chunks are in flight anyway; want less, or ring.stock 0", depth)
-	case stock == 0 && stocked > 1:
+	case stock == 0 && stocked > 1 && c.Of(LongStock) == 0:
 		return c.idle(InFlightStocked, "ring.stock is 0; want ring.stock above 0, or 1")
 	}
 	return nil

@@ -53,7 +53,7 @@ func (r *Row) names() []string {
 			names = append(names, r.Group, r.Group+"."+name)
 		}
 	}
-	if r.Name != "" {
+	if r.Name != "" && r.Like == nil { // else it is that of another knob
 		names = append(names, r.Name)
 	}
 	return slices.Compact(names)

@@ -17,8 +17,8 @@ import (
 	"amkc/ir/diag"
 )
 
-// The keys of knobs, by the type of their values. A knob with a value per variant would be one more type beside
-// PerStage, with the variant's name in the place of the stage's.
+// The keys of knobs, by the type of their values. A knob that a variant has a value of its own of has a row for that,
+// which is Like the other one (variants.go).
 type (
 	Int      int // an integer
 	Flag     int // 0 or 1
@@ -40,6 +40,10 @@ type Row struct {
 	// Rule is the default for a model and a target, where that is not Default; RuleDoc says it in words.
 	Rule    func(c *Case, stage string) int
 	RuleDoc string
+	// Like is the knob whose value is the default; nil: there is none.
+	Like *Int
+	// Rare: a program states it only where its configuration did.
+	Rare bool
 	// Check says what a legal value has against it in this configuration, for this model and target.
 	Check func(c *Case) *diag.Diagnostic
 	Code  *diag.Code // of a value that is not legal; nil: AMK2002
@@ -193,6 +197,9 @@ func (r *Row) of(c *ir.ScheduleConfig, stage string) int {
 	if n, is := r.Stated(c, stage); is {
 		return n
 	}
+	if r.Like != nil {
+		return r.Like.Of(c)
+	}
 	return r.Default
 }
 
@@ -241,11 +248,11 @@ func Rows() []*Row {
 	return rows
 }
 
-// Constants lists the knobs that are constants of the whole kernel, in the order of schedule.h.
+// Constants lists the knobs that are constants of the whole kernel in any build, in the order of schedule.h.
 func Constants() []Int {
 	var keys []Int
 	for i := range table {
-		if table[i].Constant != nil && table[i].Stages == nil {
+		if r := &table[i]; r.Constant != nil && r.Stages == nil && !r.Rare {
 			keys = append(keys, Int(i))
 		}
 	}

@@ -49,6 +49,8 @@ func (c *Case) find(r *Row, stage string) int {
 		return n
 	case r.Rule != nil:
 		return r.Rule(c, stage)
+	case r.Like != nil:
+		return c.Of(*r.Like)
 	}
 	return r.Default
 }
@@ -67,7 +69,8 @@ func (c *Case) idle(k Int, format string, args ...any) *diag.Diagnostic {
 
 func where(path string) string { return "config: " + path }
 
-// Resolve checks a configuration for a model and a target, which may be nil, and returns it with every knob stated.
+// Resolve checks a configuration for a model and a target, which may be nil, and returns it with every knob stated, but
+// for rare ones that it does not state.
 // What an SM keeps takes its room from the ring: of the residual at least an even share, or kept.Rows if that is more.
 // Most of the weights of layers are in the given format, which may be nil. Passes of the build take up to so many
 // sequences. It leaves sm_assignment and fusion_grouping to the passes that carry them out.
@@ -83,7 +86,9 @@ func Resolve(config ir.ScheduleConfig, m *ir.Model, t *ir.Target, kept ir.Kept, 
 			continue
 		}
 		for _, stage := range r.Each() {
-			r.Set(&out, stage, c.value(setting{i, stage}))
+			if _, is := r.Stated(&config, stage); is || !r.Rare {
+				r.Set(&out, stage, c.value(setting{i, stage}))
+			}
 		}
 		if r.Check != nil {
 			diags.Add(r.Check(c))

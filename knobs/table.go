@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"amkc/ir"
+	"amkc/ir/diag"
 )
 
 // The knobs, in the order of docs and of the constants in schedule.h. docs/adding-a-knob.md says how to add one.
@@ -24,6 +25,11 @@ const (
 	LayerBarrier    Flag     = iota // tiling.loop.barrier
 	Warps           PerStage = iota // tiling.warps
 	PromptTokens    Int      = iota // tiling.prompt.tokens
+	ShortTurn       Int      = iota // tiling.short.turn
+	LongTurn        Int      = iota // tiling.long.turn
+	LongRunAhead    Int      = iota // tiling.long.run_ahead
+	LongPace        Int      = iota // tiling.long.pace
+	LongStock       Int      = iota // tiling.long.stock
 	SharedBytes     Int      = iota // smem_bytes_per_block
 	PageAllocation  Word     = iota // page_allocation
 	threads         Int      = iota // threads_per_block
@@ -191,6 +197,40 @@ var table = [...]Row{
 			"0: no such kernel, and so no memory for the vectors of its tokens",
 		Constant: &Constant{"int", "kMostPromptTokens", "of a pass over a prompt"},
 	},
+	ShortTurn: {
+		Group: "short", Name: "turn",
+		Legal: Legal{Lo: 0, Hi: ir.MaxTargetSMs - 1}, Default: 0, Steps: turns, Rare: true,
+		Check: func(c *Case) *diag.Diagnostic { return checkTurn(c, ShortTurn) },
+		Doc: "SMs that the units of attention are turned further than sm_assignment turns them, in the variant from " +
+			"position 0 on",
+	},
+	LongTurn: {
+		Group: "long", Name: "turn",
+		Legal: Legal{Lo: 0, Hi: ir.MaxTargetSMs - 1}, Default: 0, Steps: turns, Rare: true,
+		Check: func(c *Case) *diag.Diagnostic { return checkTurn(c, LongTurn) },
+		Doc:   "the same of the splits, in the variant from attention.split_from on",
+	},
+	LongRunAhead: {
+		Group: "long", Name: "run_ahead",
+		Legal: Legal{Lo: 0, Hi: 64}, Steps: []int{0, 2, 4, 8, 12, 16, 32},
+		Like: new(RunAhead), RuleDoc: "that of ring.run_ahead", Rare: true, Check: checkLong,
+		Doc:      "ring.run_ahead in the variant from attention.split_from on",
+		Constant: &Constant{"unsigned", "kLongRunAhead", "in the place of kRunAhead"},
+	},
+	LongPace: {
+		Group: "long", Name: "pace",
+		Legal: Legal{Lo: 0, Hi: 1 << 16}, Steps: []int{0, 400, 500, 600, 700, 800, 1000, 1600, 2400},
+		Like: new(Pace), RuleDoc: "that of ring.pace", Rare: true,
+		Doc:      "ring.pace in the variant from attention.split_from on",
+		Constant: &Constant{"unsigned", "kLongPace", "in the place of kPace"},
+	},
+	LongStock: {
+		Group: "long", Name: "stock",
+		Legal: Legal{Lo: 0, Hi: 64}, Steps: []int{0, 2, 4, 6, 8, 10, 12},
+		Like: new(Stock), RuleDoc: "that of ring.stock", Rare: true,
+		Doc:      "ring.stock in the variant from attention.split_from on",
+		Constant: &Constant{"unsigned", "kLongStock", "in the place of kStock"},
+	},
 	SharedBytes: {
 		Field: &Field{Name: "smem_bytes_per_block",
 			Int: func(c *ir.ScheduleConfig) *int { return &c.SMemBytesPerBlock }},
@@ -232,6 +272,9 @@ var table = [...]Row{
 		Doc: "which operators are one stage",
 	},
 }
+
+// turns are the SMs that a search turns attention by.
+var turns = []int{0, 1, 2, 4, 8, 16, 32, 64}
 
 // policies are the words of sm_assignment.
 var policies = []string{Contiguous, LoadBalance, RoundRobin}

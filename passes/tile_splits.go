@@ -44,6 +44,11 @@ func splitPositions(p *ir.Program, v *ir.Variant) ([]ir.Variant, error) {
 		return nil, diag.Errorf(ir.CodeVariants, "pass tile", "attention is split from position %d on, and of %d "+
 			"positions no %d in a row are all below it or all beyond; want fewer rows in a pass", from, last+1, rows)
 	}
+	if p.Pass.NumTokens() == 1 { // a pass of several may have one variant less
+		if bad := knobs.CheckVariants(&p.Config, out); bad != nil {
+			return nil, bad
+		}
+	}
 	return out, nil
 }
 

@@ -26,6 +26,9 @@ SMALL_BLOCK = {"smem_bytes_per_block": 20480}  # of a compact scratch
 LONG_VECTOR = {"warps": {"down": 1}}  # a warp has six quads of it: its digits are in shared memory
 PAGES_IN_TURN = {"page_allocation": "none"}
 SPLIT_WINDOW = {"attention": {"split_from": 16, "max_splits": 4}, "ring": {"chunk_bytes": 4096}}
+# Variants that stream in ways of their own: with a stock in one of them, and running ahead in one of them.
+LONG_STREAM = {"attention": {"split_from": 16, "max_splits": 4}, "long": {"pace": 500, "stock": 0}}
+LONG_AHEAD = {"attention": {"split_from": 16, "max_splits": 4}, "ring": {"run_ahead": 0}, "long": {"run_ahead": 8}}
 
 # (target, model, dtype, configuration, flags): every architecture in the dtype it is for, and every dtype on the oldest
 # and on Hopper; what else the loop over layers can be, on each way of filling the ring; what else the stream can wait
@@ -56,6 +59,7 @@ CASES = [
     ("h200", "zoo/llama-gqa", "bf16", PAGES_IN_TURN),
     ("h200", "zoo/llama-odd-dims", "fp32", SMALL_BLOCK),
     ("h200", "zoo/llama-gqa", "bf16", {"tiling": STOCK}),
+    ("h200", "zoo/llama-gqa", "bf16", {"tiling": LONG_STREAM}),
     ("h200", "zoo/mistral-window", "bf16", {"tiling": SPLIT_WINDOW}, "--cache", "int8"),
     ("b200", "pycoder-5m", "bf16", {}),
     ("sm_103", "zoo/llama-gqa", "bf16", {}),
@@ -97,6 +101,7 @@ MORE = [
     ("h200", "pycoder-5m", "bf16", {"tiling": BARRIERS}),
     ("h200", "zoo/llama-gqa", "bf16", SMALL_BLOCK),
     ("h200", "zoo/llama-gqa", "bf16", {"tiling": NO_STOCK}),
+    ("h200", "zoo/llama-gqa", "bf16", {"tiling": LONG_AHEAD}),
     ("h200", "zoo/mistral-window", "bf16", {"tiling": SPLIT_WINDOW}),
     ("h200", "zoo/mistral-window", "fp32", {"tiling": SPLIT_WINDOW}),
     ("h200", "zoo/olmo2-plain", "bf16", {}, "--rows", "8", "--sequences", "8"),

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"reflect"
@@ -28,6 +29,7 @@ type Campaign struct {
 	Positions []int          `json:"positions"`
 	HeldOut   []int          `json:"held_out"` // where the best is confirmed in the end
 	Objective string         `json:"objective"`
+	Stage     string         `json:"stage,omitempty"` // that is tuned by itself; empty: the step is
 	Start     knobs.Settings `json:"start"`
 	Cold      bool           `json:"cold"`      // Start is the least clever value of each knob
 	SameBits  bool           `json:"same_bits"` // knobs of the order of additions are left alone
@@ -41,8 +43,12 @@ type Campaign struct {
 	Space     *Space         `json:"space"`
 }
 
-// Objective is the only one.
-const Objective = "geometric mean over positions of the time of a step, relative to the baseline"
+// The objectives: of a step, and of a stage by itself.
+const (
+	Objective        = "geometric mean over positions of the time of a step, relative to the baseline"
+	ObjectiveOfStage = "geometric mean over positions of the time of a stage by itself, relative to the baseline; " +
+		"adopted is what the step confirms"
+)
 
 // A Role is why a trial is made.
 type Role string
@@ -53,7 +59,7 @@ const (
 	RoleCandidate Role = "candidate" // proposed, against the incumbent of its basin
 	RoleHop       Role = "hop"       // the first of a new basin, against the best
 	RoleChallenge Role = "challenge" // the incumbent of a basin that is left, against the best
-	RoleConfirm   Role = "confirm"   // the best against the start, at held-out positions
+	RoleConfirm   Role = "confirm"   // the best against the start, at held-out positions; of a step in any case
 	RoleRecorded  Role = "recorded"  // a verdict that was brought from outside
 )
 
@@ -76,8 +82,9 @@ type Trial struct {
 	Job
 	Verdict *Verdict `json:"verdict,omitempty"`
 	// Refused stands in the place of a verdict where nothing that could be tried was proposed.
-	Refused  *diag.Diagnostic `json:"refused,omitempty"`
-	Accepted bool             `json:"accepted"` // it became the incumbent of its basin
+	Refused *diag.Diagnostic `json:"refused,omitempty"`
+	// Accepted: it became the incumbent of its basin; of what confirms the best of a stage, that the step shows it.
+	Accepted bool `json:"accepted"`
 	// Best: it became the best of the campaign, kept if it was measured and shortlisted if it was predicted.
 	Best     bool      `json:"best"`
 	Started  time.Time `json:"started"`
@@ -85,12 +92,24 @@ type Trial struct {
 	Previous string    `json:"previous"` // SHA-256 of the line before, or of campaign.json
 }
 
-// PositionsOf are those that a job is judged at.
+// PositionsOf are those that a job is judged at. What a stage has gained by itself has to show in the step at all of
+// them.
 func (c *Campaign) PositionsOf(j *Job) []int {
-	if j.Role == RoleConfirm {
-		return c.HeldOut
+	switch {
+	case j.Role != RoleConfirm:
+		return c.Positions
+	case c.Stage != "":
+		return slices.Compact(slices.Sorted(slices.Values(slices.Concat(c.Positions, c.HeldOut))))
 	}
-	return c.Positions
+	return c.HeldOut
+}
+
+// StageOf is the stage that a job is about by itself; empty where it is about a step.
+func (c *Campaign) StageOf(j *Job) string {
+	if j.Role == RoleConfirm {
+		return ""
+	}
+	return c.Stage
 }
 
 // check refuses a campaign that cannot be one.
@@ -123,6 +142,8 @@ func (c *Campaign) verdictFor(j *Job, v *Verdict) error {
 		wrong = "is of other settings"
 	case v.BaselineID != IDOf(j.Against):
 		wrong = "is against another baseline than " + IDOf(j.Against)
+	case v.Stage != c.StageOf(j):
+		wrong = "is about " + cmp.Or(v.Stage, "a step") + ", not about " + cmp.Or(c.StageOf(j), "a step")
 	case v.Rung != j.Rung:
 		wrong = "is of another rung"
 	case !slices.Equal(v.Positions, c.PositionsOf(j)):

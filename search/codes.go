@@ -68,6 +68,12 @@ A corpus is a file of verdicts, one a line, that amkc campaign learn collects fr
 if that predicts models that were left out better than the cost model alone, by 5 % and more, which takes measured
 verdicts of two models at least; amkc campaign learn says how far it is. Until then take other proposers.`)
 
+	codeRules = diag.New("AMK6016", "a campaign was decided by other rules", `
+The decision of a signed verdict is not what the rules of this amkc make of its times: an earlier or later amkc, whose
+rules were others, has written it. Such a campaign can be read (amkc campaign status, next and report), and not be
+verified or gone on with here, because its trials would follow from two sets of rules. Use the amkc that wrote it, whose
+version campaign.json has, or begin another campaign with --config at what this one has found.`)
+
 	codeMade = diag.New("AMK6014", "the file is no trial that was made", `
 Each file in the directory made of a campaign is a trial of one of its plans, with its verdict, called by the digest of
 what was planned. amkc search work writes it, and it is copied as it is. Remove the file and have it made again.`)

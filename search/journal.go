@@ -195,6 +195,9 @@ func openJournal(dir string) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.sameRules(dir); err != nil {
+		return nil, err
+	}
 	path := filepath.Join(dir, trialsName)
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {

@@ -59,16 +59,22 @@ func (s *State) Next() (job *Job, stop string, err error) {
 
 // Confirm returns what is left to do when a search ends: the incumbent of a basin that seems better than the best
 // challenges it; then the best is confirmed in a fresh process at held-out positions. It returns nil if that was done,
-// or if there is nothing better than the start.
+// or if there is nothing better than the start. Of a stage the best is confirmed in the step: where that does not show
+// it, what was the best before is, and so on.
 func (s *State) Confirm() *Job {
 	if !s.settled && IDOf(s.local) != IDOf(s.best) && s.score[IDOf(s.local)] < s.score[IDOf(s.best)] {
 		return s.challenge()
 	}
-	if IDOf(s.best) == IDOf(s.campaign.Start) || s.Confirmed() != nil {
-		return nil
+	for _, best := range slices.Backward(s.bests) {
+		switch t := s.confirmed(best); {
+		case t == nil:
+			return &Job{N: len(s.trials), Role: RoleConfirm, Rung: Final, Basin: s.basin, Bracket: s.bracket,
+				Settings: best, Against: s.campaign.Start}
+		case s.campaign.Stage == "" || t.Accepted:
+			return nil
+		}
 	}
-	return &Job{N: len(s.trials), Role: RoleConfirm, Rung: Final, Basin: s.basin, Bracket: s.bracket, Settings: s.best,
-		Against: s.campaign.Start}
+	return nil
 }
 
 // challenge is the incumbent of the basin against the best.

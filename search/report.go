@@ -27,6 +27,8 @@ type reportData struct {
 	Confirmed *Verdict
 	Interval  string
 	Null      bool
+	Adopted   bool // of a stage: the step shows what the stage has gained
+	Reverted  bool // it does not
 	Trials    int
 	Seconds   string
 	Soundness Soundness
@@ -95,6 +97,11 @@ func (s *State) Report() ([]byte, error) {
 	if t := s.Confirmed(); t != nil && t.Verdict.Class == Pass {
 		d.Confirmed = t.Verdict
 		d.Interval = fmt.Sprintf("%.4f (%.4f to %.4f)", t.Verdict.Ratio.Mean, t.Verdict.Ratio.Low, t.Verdict.Ratio.High)
+	}
+	if c.Stage != "" && !d.Null {
+		adopted, known := s.Adopted()
+		d.Adopted = IDOf(adopted) != IDOf(c.Start)
+		d.Reverted = known && !d.Adopted
 	}
 	for _, class := range []Class{Pass, Fail, Rejected, Timeout, Crash} {
 		d.Classes = append(d.Classes, counted{Name: string(class), Count: s.found[class]})

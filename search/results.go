@@ -34,6 +34,9 @@ func (s *State) resultRow(t *Trial) []string {
 		"schedule_or_kernel_id": IDOf(t.Settings), "description": t.Why, "role": string(t.Role), "rung": string(t.Rung),
 		"basin": strconv.Itoa(t.Basin), "bracket": strconv.Itoa(t.Bracket), "region": t.Region, "proposer": t.Proposer,
 		"decision": string(Revert), "seconds": short(t.Seconds)}
+	if c.StageOf(&t.Job) != "" {
+		row["loop"] = "1"
+	}
 	if t.Best && c.Device == DeviceCUDA {
 		row["kept"] = "keep"
 	}
@@ -59,13 +62,16 @@ func (s *State) resultRow(t *Trial) []string {
 func timesOfRow(row map[string]string, v *Verdict) {
 	at := &v.At[0]
 	row["ratio"], row["ratio_low"], row["ratio_high"] = short(v.Ratio.Mean), short(v.Ratio.Low), short(v.Ratio.High)
-	row["band"], row["threshold"], row["ceiling_us"] = short(v.Band), short(v.Threshold), short(at.Ceiling)
+	row["band"], row["threshold"] = short(v.Band), short(v.Threshold)
+	if v.Stage == "" { // a stage by itself has neither a ceiling nor a distance from the roofline
+		row["ceiling_us"] = short(at.Ceiling)
+	}
 	if v.Device != DeviceCUDA {
 		row["predicted_us"] = short(at.Candidate.Median)
 		return
 	}
 	row["latency_us"] = short(at.Candidate.Median)
-	if at.ReadGBs > 0 {
+	if at.ReadGBs > 0 && v.Stage == "" {
 		row["pct_of_roofline"] = short(100 * at.Bytes / at.ReadGBs / 1e3 / at.Candidate.Median)
 	}
 }

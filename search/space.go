@@ -34,8 +34,10 @@ type Knob struct {
 	Plain   knobs.Value   `json:"plain"`   // the least clever value that is accepted here
 	Values  []knobs.Value `json:"values"`  // the default, and those that make another build
 	Changes []string      `json:"changes"` // of a build: program, and generated files
-	Refused []Refused     `json:"refused"` // values that this model or target does not allow, by themselves
-	Same    []Same        `json:"same"`    // values that make the build of another one
+	// Stages are those that a value has a say in by themselves: what amkc tune varies.
+	Stages  []string  `json:"stages,omitempty"`
+	Refused []Refused `json:"refused"` // values that this model or target does not allow, by themselves
+	Same    []Same    `json:"same"`    // values that make the build of another one
 }
 
 // Refused is a value that is not accepted, and why.
@@ -52,6 +54,18 @@ type Same struct {
 
 // Seal sets the digest.
 func (s *Space) Seal() { s.Digest = digestOf(s.Knobs) }
+
+// Of is the space of a stage by itself: the knobs that have a say in it.
+func (s *Space) Of(stage string) *Space {
+	out := &Space{Model: s.Model, Target: s.Target}
+	for i := range s.Knobs {
+		if slices.Contains(s.Knobs[i].Stages, stage) {
+			out.Knobs = append(out.Knobs, s.Knobs[i])
+		}
+	}
+	out.Seal()
+	return out
+}
 
 // Knob returns the knob of a path, or nil.
 func (s *Space) Knob(path string) *Knob {

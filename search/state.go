@@ -20,6 +20,7 @@ type State struct {
 	gpuSeconds float64
 
 	best  knobs.Settings
+	bests []knobs.Settings   // that have been the best, one after another, but for the start
 	score map[string]float64 // by id: the logarithm of the time relative to the start, as far as it is known
 	hops  int                // since the best last changed
 
@@ -100,6 +101,8 @@ func (s *State) Outcome(t *Trial) (accepted, best bool) {
 		return v.Ratio.Mean < farthestHop, false
 	case RoleChallenge, RoleRecorded:
 		return false, better && IDOf(t.Against) == IDOf(s.best)
+	case RoleConfirm:
+		return better && s.campaign.Stage != "", false
 	}
 	return false, false
 }
@@ -128,7 +131,7 @@ func (s *State) judge(t *Trial) {
 		if IDOf(s.local) == IDOf(s.best) {
 			s.local = t.Settings
 		}
-		s.best, s.hops = t.Settings, 0
+		s.best, s.bests, s.hops = t.Settings, append(s.bests, t.Settings), 0
 	}
 }
 
@@ -190,10 +193,36 @@ func (s *State) Best() (knobs.Settings, float64) {
 	return maps.Clone(s.best), math.Exp(s.score[IDOf(s.best)])
 }
 
-// Confirmed returns the trial that has confirmed the best, or nil.
+// Confirmed returns the trial that has confirmed the best, or nil. Of a stage it is that of what is adopted or, where
+// the step has shown nothing of what was confirmed so far, of what was the best last.
 func (s *State) Confirmed() *Trial {
+	t := s.confirmed(s.best)
+	if s.campaign.Stage == "" {
+		return t
+	}
+	for _, best := range slices.Backward(s.bests) {
+		if of := s.confirmed(best); of == nil || of.Accepted {
+			return cmp.Or(of, t)
+		}
+	}
+	return t
+}
+
+// Adopted returns what a campaign of a stage has come to: the settings whose gain the step shows, or the start. known:
+// nothing is left to be confirmed.
+func (s *State) Adopted() (settings knobs.Settings, known bool) {
+	if t := s.Confirmed(); t != nil && t.Accepted {
+		return maps.Clone(t.Settings), true
+	}
+	return maps.Clone(s.campaign.Start), !slices.ContainsFunc(s.bests, func(best knobs.Settings) bool {
+		return s.confirmed(best) == nil
+	})
+}
+
+// confirmed returns the trial that has confirmed settings, or nil.
+func (s *State) confirmed(settings knobs.Settings) *Trial {
 	for i := range slices.Backward(s.trials) {
-		if t := &s.trials[i]; t.Role == RoleConfirm && IDOf(t.Settings) == IDOf(s.best) {
+		if t := &s.trials[i]; t.Role == RoleConfirm && IDOf(t.Settings) == IDOf(settings) {
 			return t
 		}
 	}

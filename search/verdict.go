@@ -90,6 +90,8 @@ type Subject struct {
 	Target     string         `json:"target"`
 	Device     string         `json:"device"`
 	Positions  []int          `json:"positions"`
+	// Stage is the one whose times these are, by itself; empty: they are a step's.
+	Stage string `json:"stage,omitempty"`
 }
 
 // Proof is what the validator says of a program.
@@ -111,6 +113,17 @@ type Correctness struct {
 	Oracle string `json:"oracle"` // the plain kernels, or the reference VM
 	Passed bool   `json:"passed"`
 	Spans  []Span `json:"spans"`
+	// Stage is what the stage of a subject hands over, held to the same oracle from the same inputs; absent where the
+	// oracle knows whole steps alone.
+	Stage *Handed `json:"stage,omitempty"`
+}
+
+// Handed is what was found of the vectors that one stage hands over: the largest errors, relative to theirs.
+type Handed struct {
+	Positions int     `json:"positions"` // compared
+	Vectors   int     `json:"vectors"`   // over all positions
+	RMS       float64 `json:"rms"`
+	Max       float64 `json:"max"`
 }
 
 // Span is what was found over consecutive positions, both ends included: errors relative to the reference's logits.

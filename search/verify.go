@@ -1,8 +1,11 @@
 package search
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"amkc/ir/diag"
@@ -47,7 +50,9 @@ func Verify(dir string, key Key) (*Soundness, error) {
 	again, path := NewState(s.campaign), filepath.Join(dir, trialsName)
 	for i := range s.trials {
 		t := s.trials[i]
-		if err := again.verify(&t, key); err != nil {
+		if err := again.verify(&t, key); errors.Is(err, errRules) {
+			return nil, s.otherRules(path, i, err)
+		} else if err != nil {
 			return nil, diag.Errorf(codeTrials, path, "line %d: %s", i+1, asDiagnostic(err).Msg)
 		}
 		again.Apply(&t)
@@ -66,19 +71,48 @@ func (s *State) verify(t *Trial, key Key) error {
 	if err := s.campaign.verdictFor(&t.Job, t.Verdict); err != nil {
 		return err
 	}
-	judged := *t.Verdict
-	if judged.Timing != nil {
-		timing := *judged.Timing
-		judged.Timing = &timing
-	}
-	s.campaign.Rules.Decide(&judged)
-	if judged.Decision != t.Verdict.Decision {
-		return fmt.Errorf("the decision is %s, and the rules say %s", t.Verdict.Decision, judged.Decision)
+	if err := s.campaign.Rules.made(t.Verdict); err != nil {
+		return err
 	}
 	if accepted, best := s.Outcome(t); accepted != t.Accepted || best != t.Best {
 		return fmt.Errorf("accepted is %v and best %v, and from the trials before it follows %v and %v", t.Accepted,
 			t.Best,
 			accepted, best)
+	}
+	return nil
+}
+
+// errRules says that a decision is not what the rules make of a verdict. Decisions are signed, so that the rules were
+// others, or the key is somebody else's too.
+var errRules = errors.New("the decision is of other rules")
+
+// made holds the decision of a verdict to the rules.
+func (r *Rules) made(v *Verdict) error {
+	judged := *v
+	if judged.Timing != nil {
+		timing := *judged.Timing
+		judged.Timing = &timing
+	}
+	if r.Decide(&judged); judged.Decision != v.Decision {
+		return fmt.Errorf("%w: the decision is %s, and the rules say %s", errRules, v.Decision, judged.Decision)
+	}
+	return nil
+}
+
+// otherRules is what there is to say of a campaign that was decided by other rules, as its trial i shows.
+func (s *State) otherRules(path string, i int, err error) error {
+	return diag.Errorf(codeRules, path, "line %d: %s here; want the amkc that wrote it, which was %s", i+1,
+		strings.TrimPrefix(err.Error(), errRules.Error()+": "), cmp.Or(s.campaign.Amkc, "not named"))
+}
+
+// sameRules refuses a campaign whose verdicts were decided by other rules than those here.
+func (s *State) sameRules(dir string) error {
+	for i := range s.trials {
+		if v := s.trials[i].Verdict; v != nil {
+			if err := s.campaign.Rules.made(v); err != nil {
+				return s.otherRules(filepath.Join(dir, trialsName), i, err)
+			}
+		}
 	}
 	return nil
 }

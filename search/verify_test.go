@@ -69,6 +69,50 @@ func TestTampering(t *testing.T) {
 	require.ErrorContains(t, err, "does not follow the line before it")
 }
 
+// Campaigns that were written before are read, verified and gone on with, as long as the rules are those that they were
+// decided by: testdata/campaign was written once, by rules of today, and is never written anew. Whoever breaks this has
+// changed what a campaign is: then CampaignSchema is raised, and the form of before refused by name.
+func TestCampaignOfBefore(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "campaign")
+	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/campaign")))
+	sound, err := Verify(dir, toyKey)
+	require.NoError(t, err)
+	require.Equal(t, 17, sound.Trials)
+	j, err := OpenJournal(dir)
+	require.NoError(t, err)
+	require.NotNil(t, j.State.Confirmed())
+	_, err = toyRunner(j, 20).Run(t.Context(), j)
+	require.NoError(t, err)
+	require.NoError(t, j.Close())
+	_, err = Verify(dir, toyKey)
+	require.NoError(t, err)
+}
+
+// One that was decided by other rules says so, by a code of its own: it can be read, and neither verified nor gone on
+// with.
+func TestCampaignOfOtherRules(t *testing.T) {
+	j, _ := ran(t, toyCampaign(knobs.Settings{}), 20)
+	require.NoError(t, j.Close())
+	path := filepath.Join(j.dir, trialsName)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	lines := strings.SplitAfter(string(text), "\n")
+	other := rechained(t, j.dir, lines, func(t *Trial) {
+		t.Verdict.Decision = Promising
+		toyKey.Sign(t.Verdict)
+	})
+	require.NoError(t, os.WriteFile(path, []byte(other), 0o666))
+	_, err = Verify(j.dir, toyKey)
+	require.ErrorContains(t, err, "the decision is promising, and the rules say revert here; want the amkc that wrote "+
+		"it, which was test [AMK6016]")
+	_, err = OpenJournal(j.dir)
+	require.ErrorContains(t, err, "AMK6016")
+	s, _, _, err := Load(j.dir)
+	require.NoError(t, err)
+	_, err = s.Report()
+	require.NoError(t, err)
+}
+
 // rechained changes the first candidate that was reverted, and makes every line follow the one before.
 func rechained(t *testing.T, dir string, lines []string, change func(*Trial)) string {
 	t.Helper()

@@ -17,10 +17,12 @@ import (
 // Options say what is measured.
 type Options struct {
 	Positions []int
-	Rounds    int               // in which each entrant has one turn at each position
-	Openings  int               // how often the builds are opened anew, each for its share of the rounds; 0: twice
-	Bench     host.BenchOptions // launches and warm-up of a turn
-	GPU       int
+	Rounds    int // in which each entrant has one turn at each position
+	Openings  int // how often the builds are opened anew, each for its share of the rounds; 0: twice
+	// Bench has launches and warm-up of a turn, and the stage that is measured by itself, if one is: then the builds
+	// have to have a step in parts, and each is checked for that stage too.
+	Bench host.BenchOptions
+	GPU   int
 }
 
 // An Entrant takes part in turns: a build, and how many tokens per launch of it decodes.
@@ -44,6 +46,8 @@ type Turn struct {
 
 	Cause error             `json:"-"` // of Error
 	Check *host.CheckReport `json:"-"` // of the opening; nil if it could not be carried out
+	// CheckStage is that of the stage that is measured by itself.
+	CheckStage *host.BisectReport `json:"-"`
 }
 
 // Take opens all builds at once and measures them round by round. It opens them anew for each of Openings shares of the
@@ -58,11 +62,14 @@ func Take(ctx context.Context, entrants []Entrant, o Options, emit func(Turn) er
 // A build is open.
 type build interface {
 	bench(ctx context.Context, o host.BenchOptions) (*host.BenchReport, error)
-	checked() *host.CheckReport
+	checked() (*host.CheckReport, *host.BisectReport)
 	close() error
 }
 
-func take(ctx context.Context, entrants []Entrant, o Options, open func(context.Context, string, int) build,
+// An opener opens a build and checks it, and a stage of it, if one is named.
+type opener func(ctx context.Context, dir string, gpu int, stage string) build
+
+func take(ctx context.Context, entrants []Entrant, o Options, open opener,
 	emit func(Turn) error) (all bool, err error) {
 	openings := o.Openings
 	if openings == 0 {
@@ -85,7 +92,7 @@ func take(ctx context.Context, entrants []Entrant, o Options, open func(context.
 
 // takeShare opens builds in the order of entrants and takes the turns of some rounds, the second number excluded.
 func takeShare(ctx context.Context, entrants []Entrant, o Options, opening int, rounds [2]int,
-	open func(context.Context, string, int) build, emit func(Turn) error) (all bool, err error) {
+	open opener, emit func(Turn) error) (all bool, err error) {
 	type key struct{ dir, session string }
 	builds := map[key]build{}
 	defer func() {
@@ -95,7 +102,7 @@ func takeShare(ctx context.Context, entrants []Entrant, o Options, opening int, 
 	}()
 	for _, e := range entrants {
 		if k := (key{e.Dir, e.Session}); builds[k] == nil {
-			builds[k] = open(ctx, e.Dir, o.GPU)
+			builds[k] = open(ctx, e.Dir, o.GPU, o.Bench.Stage)
 		}
 	}
 	all = true
@@ -110,7 +117,7 @@ func takeShare(ctx context.Context, entrants []Entrant, o Options, opening int, 
 				if cause := context.Cause(ctx); cause != nil {
 					return false, cause
 				}
-				if t.Check = b.checked(); err != nil {
+				if t.Check, t.CheckStage = b.checked(); err != nil {
 					t.Error, t.Cause, all = err.Error(), err, false
 				} else {
 					t.Report = report
@@ -128,13 +135,14 @@ func takeShare(ctx context.Context, entrants []Entrant, o Options, opening int, 
 type openBuild struct {
 	session *host.Session
 	check   *host.CheckReport
+	stage   *host.BisectReport // nil: none is measured by itself
 	failed  error
 }
 
 // ErrDiffers is what turns of a build fail with whose kernel computes something else than its plain kernels.
 var ErrDiffers = errors.New("the kernel and the plain kernels differ")
 
-func openChecked(ctx context.Context, dir string, gpu int) build {
+func openChecked(ctx context.Context, dir string, gpu int, stage string) build {
 	s, err := host.Open(ctx, dir, host.Options{GPU: gpu})
 	if err != nil {
 		return &openBuild{failed: err}
@@ -148,6 +156,14 @@ func openChecked(ctx context.Context, dir string, gpu int) build {
 	case !check.Passed:
 		b.failed = fmt.Errorf("%w: %s", ErrDiffers, check.Failures[0])
 	}
+	if b.failed != nil || stage == "" {
+		return b
+	}
+	if b.stage, err = s.CheckStage(ctx, stage, nil); err != nil {
+		b.failed = err
+	} else if !b.stage.Passed {
+		b.failed = fmt.Errorf("%w: %s", ErrDiffers, b.stage.First)
+	}
 	return b
 }
 
@@ -158,7 +174,7 @@ func (b *openBuild) bench(ctx context.Context, o host.BenchOptions) (*host.Bench
 	return b.session.Bench(ctx, o, nil)
 }
 
-func (b *openBuild) checked() *host.CheckReport { return b.check }
+func (b *openBuild) checked() (*host.CheckReport, *host.BisectReport) { return b.check, b.stage }
 
 func (b *openBuild) close() error {
 	if b.session == nil {

@@ -26,7 +26,9 @@ func (f *fake) bench(_ context.Context, o host.BenchOptions) (*host.BenchReport,
 	return &host.BenchReport{Position: o.Position}, nil
 }
 
-func (f *fake) checked() *host.CheckReport { return &host.CheckReport{Passed: f.failed == nil} }
+func (f *fake) checked() (*host.CheckReport, *host.BisectReport) {
+	return &host.CheckReport{Passed: f.failed == nil}, nil
+}
 
 func (f *fake) close() error {
 	*f.log = append(*f.log, "close "+f.dir)
@@ -35,7 +37,7 @@ func (f *fake) close() error {
 
 func run(t *testing.T, o Options, failed error, entrants ...Entrant) (log []string, turns []Turn, all bool) {
 	t.Helper()
-	open := func(_ context.Context, dir string, _ int) build {
+	open := func(_ context.Context, dir string, _ int, _ string) build {
 		log = append(log, "open "+dir)
 		return &fake{dir, &log, failed}
 	}
@@ -86,7 +88,8 @@ func TestCancelled(t *testing.T) {
 	cancel(errors.New("enough"))
 	var log []string
 	_, err := take(ctx, []Entrant{{Dir: "a"}}, Options{Positions: []int{0}, Rounds: 1},
-		func(context.Context, string, int) build { return &fake{"a", &log, nil} }, func(Turn) error { return nil })
+		func(context.Context, string, int, string) build { return &fake{"a", &log, nil} },
+		func(Turn) error { return nil })
 	require.EqualError(t, err, "enough")
 	require.Contains(t, log, "close a")
 }

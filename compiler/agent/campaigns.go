@@ -14,6 +14,8 @@ func (s *Server) addCampaignTools() {
 	add[searchInput](s, "search", "Look for a faster schedule, trial by trial, in a campaign directory. Called "+
 		"again with "+
 		"the same arguments, it goes on with the campaign.", writes)
+	add[tuneInput](s, "tune", "Look for a faster form of one stage by itself, trial by trial, in a campaign "+
+		"directory; adopt what the whole step then shows. Called again with the same arguments, it goes on.", writes)
 	add[planInput](s, "search_plan", "Plan a round of trials of a campaign that can be made at once.", writes)
 	add[workInput](s, "search_work", "Make one trial of the planned round.", writes)
 	add[mergeInput](s, "search_merge", "Bring together the trials that were made, and enter a round that is complete.",
@@ -78,6 +80,21 @@ type searchInput struct {
 
 func (in searchInput) command(a *arguments) {
 	a.add("search")
+	in.add(a)
+	a.number("--minutes", in.Minutes)
+}
+
+type tuneInput struct {
+	campaignInput
+	Stage   string `json:"stage" jsonschema:"qkv, attention, o, gate_up, down or lm_head"`
+	Minutes int    `json:"minutes,omitempty" jsonschema:"end this call after so many minutes"`
+}
+
+func (in tuneInput) command(a *arguments) {
+	if strings.HasPrefix(in.Stage, "-") {
+		a.fail(diag.Errorf(codeArgument, "stage", "%q is a flag; want the name of a stage", in.Stage))
+	}
+	a.add("tune", in.Stage)
 	in.add(a)
 	a.number("--minutes", in.Minutes)
 }

@@ -128,6 +128,7 @@ type evalInput struct {
 	Device    string         `json:"device,omitempty" jsonschema:"cost predicts (default), cuda measures on the GPU"`
 	Positions []int          `json:"positions,omitempty" jsonschema:"default: 0"`
 	Rung      string         `json:"rung,omitempty" jsonschema:"screen, race or final (default)"`
+	Stage     string         `json:"stage,omitempty" jsonschema:"judge by the time of this stage by itself"`
 	Timeout   int            `json:"timeout_s,omitempty" jsonschema:"seconds; default 600"`
 	Save      string         `json:"save,omitempty" jsonschema:"file to write the result to, for campaign_record"`
 }
@@ -140,6 +141,7 @@ func (in evalInput) command(a *arguments) {
 	a.text("--device", in.Device)
 	a.numbers("--position", in.Positions)
 	a.text("--rung", in.Rung)
+	a.text("--stage", in.Stage)
 	a.number("--timeout", in.Timeout)
 	a.text("--key", a.s.options.Key)
 	a.save(in.Save)

@@ -172,7 +172,11 @@ func nextJob(c *call, s *search.State) error {
 	}
 	command := slices.Concat([]string{"amkc", "eval"}, s.Campaign().Command, []string{"--config=candidate.json",
 		"--baseline=baseline.json", "--device=" + s.Campaign().Device,
-		"--position=" + joined(s.Campaign().PositionsOf(job)), "--json"})
+		"--position=" + joined(s.Campaign().PositionsOf(job))})
+	if stage := s.Campaign().StageOf(job); stage != "" {
+		command = append(command, "--stage="+stage)
+	}
+	command = append(command, "--json")
 	c.payload = campaignReport{Job: job, Command: command, Candidate: candidate, Baseline: baseline}
 	region := job.Region
 	if region == "" {
@@ -214,6 +218,7 @@ func writeReport(dir string, s *search.State) error {
 func resultOf(dir, stop string, s *search.State) *searched {
 	r := &searched{Dir: dir, Stop: stop, Soundness: s.Soundness()}
 	r.Best, r.Estimate = s.Best()
+	r.Stage = tunedIn(s)
 	if t := s.Confirmed(); t != nil && t.Verdict.Timing != nil {
 		r.Confirmed = &t.Verdict.Ratio
 	}
@@ -230,6 +235,10 @@ func searchedText(r *searched, c *search.Campaign) string {
 		kind = "predicted"
 	}
 	switch {
+	case r.Stage != nil:
+		b.WriteString(tunedText(r, c, kind))
+		fmt.Fprintf(&b, "%s\n", soundnessText(&r.Soundness))
+		return b.String()
 	case search.IDOf(r.Best) == search.IDOf(c.Start):
 		b.WriteString("nothing better than the start was found\n")
 	case r.Confirmed != nil:
@@ -238,10 +247,16 @@ func searchedText(r *searched, c *search.Campaign) string {
 	default:
 		fmt.Fprintf(&b, "best, not confirmed: about %.4f of the time of the start, %s\n", r.Estimate, kind)
 	}
-	for _, path := range slices.Sorted(maps.Keys(r.Best)) {
-		fmt.Fprintf(&b, "    %s = %s\n", path, r.Best[path])
-	}
+	b.WriteString(settingsText(r.Best))
 	fmt.Fprintf(&b, "%s\n", soundnessText(&r.Soundness))
+	return b.String()
+}
+
+func settingsText(s knobs.Settings) string {
+	var b strings.Builder
+	for _, path := range slices.Sorted(maps.Keys(s)) {
+		fmt.Fprintf(&b, "    %s = %s\n", path, s[path])
+	}
 	return b.String()
 }
 

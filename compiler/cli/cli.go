@@ -38,8 +38,8 @@ type verb struct {
 func verbs() []verb {
 	return []verb{
 		compileVerb(), packVerb(), runVerb(), chatVerb(), serveVerb(), logitsVerb(), qualityVerb(), validateVerb(),
-		simulateVerb(), costVerb(), spaceVerb(), evalVerb(), searchVerb(), campaignVerb(), mcpVerb(), dumpVerb(),
-		verifyVerb(), checkVerb(), benchVerb(), diffVerb(), doctorVerb(), targetsVerb(), modelsVerb(),
+		simulateVerb(), costVerb(), spaceVerb(), evalVerb(), searchVerb(), tuneVerb(), campaignVerb(), mcpVerb(),
+		dumpVerb(), verifyVerb(), checkVerb(), benchVerb(), diffVerb(), doctorVerb(), targetsVerb(), modelsVerb(),
 		passesVerb(), explainVerb(), versionVerb(), completionVerb(), helpVerb(),
 	}
 }

@@ -24,6 +24,7 @@ type evalFlags struct {
 	model     modelFlags
 	judge     judgeFlags
 	baseline  string
+	stage     string
 	rung      string
 	registers bool
 	build     bool
@@ -102,6 +103,8 @@ func evalVerb() verb {
 
 func (f *evalFlags) define(set *pflag.FlagSet) {
 	set.Var(newWord(&f.baseline, ""), "baseline", "compare with the ScheduleConfig of `FILE`; default: all defaults")
+	set.Var(newWord(&f.stage, ""), "stage", "judge by the time of stage `NAME` by itself: "+
+		strings.Join(evaluate.Stages(), ", "))
 	rungs := make([]string, len(search.Rungs))
 	for i, r := range search.Rungs {
 		rungs[i] = string(r)
@@ -160,7 +163,7 @@ func (f *evalFlags) run(c *call) error {
 	}
 	v, err := judge(limit.ctx, evaluate.Request{Options: opts, Candidate: candidate, Baseline: baseline,
 		Device: f.judge.device, Positions: f.judge.positions, Rung: search.Rung(f.rung), Rules: search.DefaultRules(),
-		Registers: f.registers, GPU: f.judge.gpu, Progress: line.Show, Turn: limit.turn(f.turn)})
+		Stage: f.stage, Registers: f.registers, GPU: f.judge.gpu, Progress: line.Show, Turn: limit.turn(f.turn)})
 	line.Clear()
 	if err != nil {
 		return hostError(c.args[0], err)
@@ -221,7 +224,11 @@ func settingsIn(c *call, file string) (knobs.Settings, error) {
 
 func verdictText(v *search.Verdict) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s on %s: %s against %s: %s\n", v.Model, v.Target, v.ID, v.BaselineID, v.Class)
+	what := ""
+	if v.Stage != "" {
+		what = ", stage " + v.Stage + " by itself"
+	}
+	fmt.Fprintf(&b, "%s on %s%s: %s against %s: %s\n", v.Model, v.Target, what, v.ID, v.BaselineID, v.Class)
 	if v.Proof != nil && v.Proof.OK {
 		b.WriteString("proof: no deadlock, no race, no access outside\n")
 	}
@@ -236,12 +243,19 @@ func verdictText(v *search.Verdict) string {
 				s.RMS,
 				s.Max, c.Oracle)
 		}
+		if h := c.Stage; h != nil {
+			fmt.Fprintf(&b, "%d vectors that the stage hands over at %d positions: error %.2e RMS, %.2e max, against "+
+				"the %s\n", h.Vectors, h.Positions, h.RMS, h.Max, c.Oracle)
+		}
 	}
 	if v.Timing != nil {
 		for _, at := range v.At {
-			fmt.Fprintf(&b, "position %d: %.1f µs per token (%.1f to %.1f), baseline %.1f µs, ceiling %.1f µs; "+
-				"ratio %s\n",
-				at.Position, at.Candidate.Median, at.Candidate.P10, at.Candidate.P90, at.Baseline.Median, at.Ceiling,
+			ceiling := fmt.Sprintf(", ceiling %.1f µs", at.Ceiling)
+			if v.Stage != "" {
+				ceiling = ""
+			}
+			fmt.Fprintf(&b, "position %d: %.1f µs per token (%.1f to %.1f), baseline %.1f µs%s; ratio %s\n",
+				at.Position, at.Candidate.Median, at.Candidate.P10, at.Candidate.P90, at.Baseline.Median, ceiling,
 				intervalText(at.Ratio))
 		}
 		fmt.Fprintf(&b, "all positions: ratio %s; twins within %.2f %%; %s\n", intervalText(v.Ratio), 100*v.Band,

@@ -201,7 +201,7 @@ func TestAgentTools(t *testing.T) {
 	require.Equal(t, []string{"bench", "build", "campaign_next", "campaign_record", "campaign_report",
 		"campaign_status", "campaign_verify", "check", "cost", "diff", "doctor", "eval", "explain", "models", "search",
 		"search_merge",
-		"search_plan", "search_work", "space", "targets", "validate"}, names)
+		"search_plan", "search_work", "space", "targets", "tune", "validate"}, names)
 	doc, err := os.ReadFile("../../docs/agents.md")
 	require.NoError(t, err)
 	for _, name := range names {

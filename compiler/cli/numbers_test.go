@@ -19,13 +19,15 @@ func TestNumbersOfFlags(t *testing.T) {
 	model := filepath.Join("..", "..", "testdata", "models", "zoo", "llama-gqa")
 	out := t.TempDir()
 	given := map[string][]string{ // what a verb needs beside the flag
-		"compile":  {model, "-o", filepath.Join(out, "build"), "--no-build", "--target", "h200"},
-		"pack":     {model, "-o", filepath.Join(out, "packed"), "--target", "h200"},
-		"run":      {model, "--prompt-ids", "1", "--device", "ref"},
-		"chat":     {model, "--device", "ref"},
-		"serve":    {model, "--device", "ref"},
-		"logits":   {model, "--ids", "1", "-o", filepath.Join(out, "x.npy"), "--device", "ref"},
-		"quality":  {model, "--against", model, "--ids", "1,2", "--device", "ref"},
+		"compile": {model, "-o", filepath.Join(out, "build"), "--no-build", "--target", "h200"},
+		"pack":    {model, "-o", filepath.Join(out, "packed"), "--target", "h200"},
+		"run":     {model, "--prompt-ids", "1", "--device", "ref"},
+		"chat":    {model, "--device", "ref"},
+		"serve":   {model, "--device", "ref"},
+		"logits":  {model, "--ids", "1", "-o", filepath.Join(out, "x.npy"), "--device", "ref"},
+		"quality": {model, "--against", model, "--ids", "1,2", "--device", "ref"},
+		"tune": {"qkv", model, "-o", filepath.Join(out, "tune"), "--trials", "1", "--key",
+			filepath.Join(out, "key")},
 		"search":   {model, "-o", filepath.Join(out, "search"), "--trials", "1", "--key", filepath.Join(out, "key")},
 		"eval":     {model, "--key", filepath.Join(out, "key")},
 		"simulate": {filepath.Join("..", "..", "testdata", "ir", "tiny.amk")},

@@ -40,7 +40,8 @@ type searchFlags struct {
 	options   compiler.Options // of the model, once it is known
 	describe  search.Describer // of it
 	index     int
-	stage     string
+	stage     string // of work
+	tuned     string // the stage that is tuned by itself; empty: the step is
 }
 
 func searchVerb() verb {
@@ -65,13 +66,22 @@ func searchVerb() verb {
 }
 
 func (f *searchFlags) define(set *pflag.FlagSet) {
+	f.defineCommon(set)
+	set.BoolVar(&f.overnight, "overnight", false, "go on to another basin whether the last ones led to anything or not")
+	set.Var(newWord(&f.corpus, ""), "corpus", "have --proposer prior go by what is learnt from the verdicts in `FILE`")
+	set.Var(newCount(&f.index, 0, 0, 1e6), "index", "of work: make trial `N` of the round")
+	set.Var(newChoice(&f.stage, string(search.StageJudge), string(search.StageBuild), string(search.StageJudge)),
+		"stage", "of work: build needs no GPU and measures nothing, judge does everything that is left")
+}
+
+// defineCommon defines the flags of every search, of a step or of a stage by itself.
+func (f *searchFlags) defineCommon(set *pflag.FlagSet) {
 	set.VarP(newWord(&f.out, ""), "out", "o", "the campaign's `DIR`")
 	set.Var(newCount(&f.trials, 0, 0, 1e6), "trials", "end when the campaign has `N` trials; 0: no limit")
 	set.Var(newAmount(&f.minutes), "minutes", "end after `N` minutes, whole or not; 0: no limit")
 	set.Var(newAmount(&f.seconds), "gpu-seconds", "end when the campaign has had the GPU for `N` seconds; 0: no limit")
 	set.Var(newCount(&f.jobs, 1, 1, 1024), "jobs", "propose in rounds, and prove and build `N` configurations at a "+
 		"time, ahead of the one that is measured; predict as many at a time")
-	set.BoolVar(&f.overnight, "overnight", false, "go on to another basin whether the last ones led to anything or not")
 	set.Var(newCounts(&f.heldOut, nil), "held-out", "confirm the best at position `N`; several with commas; default: "+
 		"near those of --position")
 	set.Var(newWord(&f.seed, "1"), "seed", "draw proposals from `SEED`")
@@ -82,10 +92,6 @@ func (f *searchFlags) define(set *pflag.FlagSet) {
 	set.Var(newWord(&f.tag, ""), "tag", "call the campaign `TAG` in results.tsv; default: model and target")
 	set.Var(newCount(&f.bracket, search.DefaultRules().Bracket, 1, 1e4), "bracket",
 		"screen `N` configurations together, of which one in three goes on")
-	set.Var(newWord(&f.corpus, ""), "corpus", "have --proposer prior go by what is learnt from the verdicts in `FILE`")
-	set.Var(newCount(&f.index, 0, 0, 1e6), "index", "of work: make trial `N` of the round")
-	set.Var(newChoice(&f.stage, string(search.StageJudge), string(search.StageBuild), string(search.StageJudge)),
-		"stage", "of work: build needs no GPU and measures nothing, judge does everything that is left")
 	f.judge.define(set)
 	f.model.define(set, defaultTarget)
 }
@@ -97,6 +103,7 @@ type searched struct {
 	Best      knobs.Settings   `json:"best"`
 	Estimate  float64          `json:"estimate"`  // chained through the trials, relative to the start
 	Confirmed *search.Interval `json:"confirmed"` // at held-out positions; null: not confirmed
+	Stage     *tuned           `json:"stage,omitempty"`
 	Soundness search.Soundness `json:"soundness"`
 }
 
@@ -218,9 +225,15 @@ func (f *searchFlags) campaign(ctx context.Context, c *call, key search.Key, lin
 		Target: opts.Target.Name, Device: f.judge.device, Positions: f.judge.positions, HeldOut: f.heldOut,
 		Objective: search.Objective, Start: start, Cold: f.cold, SameBits: f.sameBits, Seed: seed,
 		Proposers: f.proposers, Rules: search.DefaultRules(), Key: key.Name(), Amkc: version.Get().Version,
-		Command: command}
+		Command: command, Stage: f.tuned}
 	if campaign.Tag == "" {
 		campaign.Tag = opts.Name + "-" + opts.Target.Name
+	}
+	if f.tuned != "" {
+		campaign.Objective = search.ObjectiveOfStage
+		if f.tag == "" {
+			campaign.Tag += "-" + f.tuned
+		}
 	}
 	campaign.Rules.Bracket = f.bracket
 	if len(campaign.Proposers) == 0 {
@@ -245,11 +258,18 @@ func (f *searchFlags) campaign(ctx context.Context, c *call, key search.Key, lin
 func (f *searchFlags) space(ctx context.Context, opts compiler.Options, campaign *search.Campaign,
 	line watcher) error {
 	var err error
-	campaign.Space, err = evaluate.Space(ctx, opts, line.Show)
-	if err == nil && f.cold {
+	if campaign.Space, err = evaluate.Space(ctx, opts, line.Show); err != nil {
+		return err
+	}
+	if f.tuned != "" {
+		if campaign.Space, err = evaluate.SpaceOf(opts, campaign.Space, f.tuned); err != nil {
+			return err
+		}
+	}
+	if f.cold {
 		campaign.Start = campaign.Space.Cold()
 	}
-	return err
+	return nil
 }
 
 // same holds a campaign to that of the directory, whose space, cold start and prior are taken over.
@@ -308,7 +328,7 @@ func (f *searchFlags) command(c *call) ([]string, error) {
 // asker asks commands and the cost model.
 func (f *searchFlags) asker(s *search.State) search.Asker {
 	if f.describe == nil {
-		f.describe = evaluate.NewDescriber(f.options, s.Campaign().Positions)
+		f.describe = evaluate.NewDescriber(f.options, s.Campaign().Positions, s.Campaign().Stage)
 	}
 	return s.Asker(time.Duration(f.judge.timeout)*time.Second, f.describe)
 }

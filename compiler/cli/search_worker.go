@@ -68,6 +68,9 @@ func (f *judgeFlags) evalCommand(campaign *search.Campaign, job *search.Job, exe
 	}
 	args = append(args, "--device="+campaign.Device, "--position="+joined(campaign.PositionsOf(job)),
 		"--rung="+string(job.Rung), fmt.Sprintf("--timeout=%d", f.timeout), "--key="+f.key, "--json")
+	if stage := campaign.StageOf(job); stage != "" {
+		args = append(args, "--stage="+stage)
+	}
 	if campaign.Device == search.DeviceCUDA && turn != "" {
 		args = append(args, "--turn="+turn)
 	}

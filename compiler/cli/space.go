@@ -62,6 +62,9 @@ func spaceText(s *search.Space) string {
 			order = "; order of additions"
 		}
 		fmt.Fprintf(&b, "%s (%s%s)\n    %s\n    values: %s\n", k.Path, k.Region, order, k.Doc, valuesText(&k))
+		if len(k.Stages) > 0 {
+			fmt.Fprintf(&b, "    stages: %s\n", strings.Join(k.Stages, " "))
+		}
 		for _, r := range k.Refused {
 			fmt.Fprintf(&b, "    refused: %s: %s [%s]\n", r.Value, r.Reason.Msg, r.Reason.Code)
 		}

@@ -22,6 +22,7 @@ type Request struct {
 	Baseline  knobs.Settings
 	Device    string // search.DeviceCost or search.DeviceCUDA
 	Positions []int  // at least one
+	Stage     string // whose time counts, by itself; empty: the whole step
 	Rung      search.Rung
 	Rules     search.Rules
 	Registers bool // ask nvcc what ptxas gives the kernels, at the last rung
@@ -88,7 +89,7 @@ func conclude(ctx context.Context, r *Request, how func(*evaluation, context.Con
 		e.Lower = compiler.RunPasses
 	}
 	if e.Build == nil {
-		e.Build = cached
+		e.Build = cached(e.Stage != "")
 	}
 	if e.Measure == nil {
 		e.Measure = measured
@@ -136,6 +137,11 @@ func (e *evaluation) prepare() error {
 	if proof := compiler.Prove(e.baseline.Program); !proof.OK {
 		return proof.Diags.Err()
 	}
+	if e.Stage != "" {
+		if err := missing(e.baseline.Program, e.Stage); err != nil {
+			return err
+		}
+	}
 	for _, pos := range e.Positions {
 		if last := e.plain.Program.Model.MaxSeq - 1; pos > last {
 			return diag.Errorf(codePosition, "position", "%d; want 0 to %d, for which the model is compiled", pos, last)
@@ -144,7 +150,8 @@ func (e *evaluation) prepare() error {
 	e.v = &search.Verdict{Schema: search.VerdictSchema, Rung: e.Rung, Subject: search.Subject{
 		ID: search.IDOf(e.Candidate), Settings: stated(e.Candidate), BaselineID: search.IDOf(e.Baseline),
 		Baseline: stated(e.Baseline), Model: e.Options.Name, Source: sourceOf(e.plain.Program),
-		Target: e.Options.Target.Name, Device: e.Device, Positions: e.Positions}}
+		Target: e.Options.Target.Name, Device: e.Device, Positions: e.Positions,
+		Stage: e.Stage}}
 	return nil
 }
 
@@ -206,6 +213,11 @@ func (e *evaluation) prove() error {
 	e.v.Proof = &search.Proof{OK: proof.OK, Findings: append(diag.List{}, proof.Diags...)}
 	if !proof.OK {
 		return rejected(proof.Diags.Err())
+	}
+	if e.Stage != "" {
+		if err := missing(e.candidate.Program, e.Stage); err != nil {
+			return rejected(err)
+		}
 	}
 	if e.Rung != search.Screen || e.Device == search.DeviceCUDA {
 		if e.emission, err = compiler.Emit(e.candidate, e.Options); err != nil {

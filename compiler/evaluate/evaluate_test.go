@@ -60,7 +60,7 @@ func TestPredicted(t *testing.T) {
 	require.InDelta(t, v.At[0].Candidate.Median, p.Candidate, 1e-9)
 	require.Equal(t, -1.0, p.Traits["tiling.loop.barrier"])
 	require.Negative(t, p.Traits["latency"])
-	describe := NewDescriber(optionsFor(t, small, "h200"), []int{0, 40})
+	describe := NewDescriber(optionsFor(t, small, "h200"), []int{0, 40}, "")
 	again, err := describe(nil, barrier)
 	require.NoError(t, err)
 	require.Equal(t, []search.Predicted{*p, *v.At[1].Predicted}, again)
@@ -189,6 +189,7 @@ type fakeGPU struct {
 	us       func(entrant string, position, opening int) float64
 	fail     func(entrant string) error
 	check    *host.CheckReport
+	stage    *host.BisectReport // nil: no stage is checked
 	launched []string
 	built    []string
 }
@@ -219,6 +220,12 @@ func (g *fakeGPU) take(_ context.Context, entrants []turns.Entrant, o turns.Opti
 							Latency: host.Quantiles{Median: us, P10: us * 0.99, P90: us * 1.01},
 							Ceiling: host.Quantiles{Median: us / 2}, ReadGBs: 4300, BytesPerToken: 1e6,
 							Machine: host.Machine{GPU: "NVIDIA Fake", Driver: "1", CUDA: "13.0"}}
+						if t.CheckStage = g.stage; o.Bench.Stage != "" {
+							of := us / 10
+							t.Report.Stage = &host.StageReport{Stage: o.Bench.Stage,
+								Latency: host.Quantiles{Median: of, P10: of, P90: of}}
+							t.Report.Latency = host.Quantiles{Median: 100, P10: 100, P90: 100}
+						}
 					}
 					if err := emit(t); err != nil {
 						return false, err

@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,13 +29,16 @@ func measured(ctx context.Context, entrants []turns.Entrant, o turns.Options, em
 	return turns.Take(ctx, entrants, o, emit)
 }
 
-// cached makes a build in the cache of builds, or finds it there.
-func cached(ctx context.Context, l *compiler.Scheduled, report progress.Func) (string, error) {
-	b, err := compiler.CachedOf(ctx, l, report)
-	if err != nil {
-		return "", err
+// cached makes builds in the cache of builds, or finds them there: those of which a stage can be measured by itself
+// with parts.
+func cached(parts bool) Builder {
+	return func(ctx context.Context, l *compiler.Scheduled, report progress.Func) (string, error) {
+		b, err := compiler.CachedOf(ctx, l, parts, report)
+		if err != nil {
+			return "", err
+		}
+		return b.Dir, nil
 	}
-	return b.Dir, nil
 }
 
 // An effort is how much is measured.
@@ -82,8 +86,8 @@ func (e *evaluation) time(ctx context.Context) error {
 		entrants = append(entrants, turns.Entrant{Name: twin, Dir: old, Session: twin})
 	}
 	o := turns.Options{Positions: positions, Rounds: how.rounds, Openings: how.openings, GPU: e.GPU,
-		Bench: host.BenchOptions{Launches: how.launches, WarmUp: 5}}
-	m := newMeasurement(positions, how.openings, entrants)
+		Bench: host.BenchOptions{Launches: how.launches, WarmUp: 5, Stage: e.Stage}}
+	m := newMeasurement(e.Stage, positions, how.openings, entrants)
 	all, err := e.inTurn(ctx, entrants, o, m.take)
 	if err != nil {
 		return err
@@ -94,6 +98,9 @@ func (e *evaluation) time(ctx context.Context) error {
 	e.v.Correctness = m.correctness
 	if e.v.Timing, err = m.timing(); err != nil {
 		return err
+	}
+	if e.Stage != "" {
+		return nil // parts and predictions are those of a step
 	}
 	e.v.Timing.Shares = e.sharesOfBaseline(positions[0])
 	// The cost model may have nothing to say of the target, and nothing here depends on it.
@@ -126,6 +133,7 @@ func (e *evaluation) inTurn(ctx context.Context, entrants []turns.Entrant, o tur
 
 // measurement collects turns.
 type measurement struct {
+	stage       string // whose time counts; empty: the step's
 	positions   []int
 	openings    int
 	entrants    []turns.Entrant
@@ -134,8 +142,8 @@ type measurement struct {
 	failed      bool
 }
 
-func newMeasurement(positions []int, openings int, entrants []turns.Entrant) *measurement {
-	m := &measurement{positions: positions, openings: openings, entrants: entrants,
+func newMeasurement(stage string, positions []int, openings int, entrants []turns.Entrant) *measurement {
+	m := &measurement{stage: stage, positions: positions, openings: openings, entrants: entrants,
 		reports: map[string][][][]*host.BenchReport{}}
 	for i := range entrants {
 		all := make([][][]*host.BenchReport, len(positions))
@@ -150,11 +158,15 @@ func newMeasurement(positions []int, openings int, entrants []turns.Entrant) *me
 // take keeps a turn. A turn of the candidate that failed is its fault; any other ends the measurement.
 func (m *measurement) take(t turns.Turn) error {
 	if t.Build == candidate && t.Check != nil {
-		m.check(t.Check)
+		m.check(t.Check, t.CheckStage)
 	}
 	if t.Report == nil {
 		m.failed = true
 		return turnFault(t)
+	}
+	if (m.stage != "") != (t.Report.Stage != nil) || m.stage != "" && t.CheckStage == nil {
+		return diag.Errorf(codeMeasure, "eval", "a turn of %s does not say what was asked: %s", t.Build,
+			cmp.Or(m.stage, "the step"))
 	}
 	i := slices.Index(m.positions, t.Position)
 	if i < 0 || t.Opening >= m.openings || m.reports[t.Build] == nil {
@@ -183,12 +195,17 @@ func turnFault(t turns.Turn) error {
 		t.Error)}
 }
 
-// check keeps what was compared, the worst of all openings.
-func (m *measurement) check(r *host.CheckReport) {
+// check keeps what was compared, the worst of all openings: logits, and what the stage hands over.
+func (m *measurement) check(r *host.CheckReport, stage *host.BisectReport) {
 	c := &search.Correctness{Oracle: "reference kernels", Passed: r.Passed}
 	for _, s := range r.Spans {
 		c.Spans = append(c.Spans, search.Span{First: s.First, Last: s.Last, RMS: s.RMS, Max: s.Max,
 			Deterministic: &s.Deterministic})
+	}
+	if stage != nil {
+		c.Passed = c.Passed && stage.Passed
+		c.Stage = &search.Handed{Positions: stage.Positions, Vectors: stage.Stages, RMS: stage.Seen.RMS,
+			Max: stage.Seen.Max}
 	}
 	if m.correctness == nil || m.correctness.Passed {
 		m.correctness = c
@@ -206,7 +223,7 @@ func (m *measurement) timing() (*search.Timing, error) {
 		for k := range m.openings {
 			taken := map[string][]float64{}
 			for _, e := range m.entrants {
-				if taken[e.Name] = medians(m.reports[e.Name][i][k]); len(taken[e.Name]) == 0 {
+				if taken[e.Name] = m.medians(m.reports[e.Name][i][k]); len(taken[e.Name]) == 0 {
 					return nil, diag.Errorf(codeMeasure, "eval", "opening %d has no turn of all at position %d", k, pos)
 				}
 			}
@@ -219,10 +236,13 @@ func (m *measurement) timing() (*search.Timing, error) {
 	t.Ratio, t.Band = all, band
 	for i, pos := range m.positions {
 		of := slices.Concat(m.reports[candidate][i]...)
-		one := search.At{Position: pos, Candidate: timesOf(of),
-			Baseline: timesOf(slices.Concat(m.reports[incumbent][i]...)),
-			Ratio:    at[i], Ceiling: middle(of, func(r *host.BenchReport) float64 { return r.Ceiling.Median }),
-			ReadGBs: middle(of, func(r *host.BenchReport) float64 { return r.ReadGBs }), Bytes: of[0].BytesPerToken}
+		one := search.At{Position: pos, Candidate: m.timesOf(of),
+			Baseline: m.timesOf(slices.Concat(m.reports[incumbent][i]...)), Ratio: at[i],
+			ReadGBs: middle(of, func(r *host.BenchReport) float64 { return r.ReadGBs })}
+		if m.stage == "" { // a stage has no ceiling of its own
+			one.Ceiling = middle(of, func(r *host.BenchReport) float64 { return r.Ceiling.Median })
+			one.Bytes = of[0].BytesPerToken
+		}
 		t.At = append(t.At, one)
 		machine := of[0].Machine
 		t.Machine = fmt.Sprintf("%s, driver %s, CUDA %s", machine.GPU, machine.Driver, machine.CUDA)
@@ -230,20 +250,28 @@ func (m *measurement) timing() (*search.Timing, error) {
 	return t, nil
 }
 
-func medians(reports []*host.BenchReport) []float64 {
+// latency is what counts of a report: the step's, or that of the stage by itself.
+func (m *measurement) latency(r *host.BenchReport) host.Quantiles {
+	if m.stage != "" {
+		return r.Stage.Latency
+	}
+	return r.Latency
+}
+
+func (m *measurement) medians(reports []*host.BenchReport) []float64 {
 	var out []float64
 	for _, r := range reports {
-		out = append(out, r.Latency.Median)
+		out = append(out, m.latency(r).Median)
 	}
 	return out
 }
 
 // timesOf are the medians over turns of the quantiles over launches.
-func timesOf(reports []*host.BenchReport) search.Times {
+func (m *measurement) timesOf(reports []*host.BenchReport) search.Times {
 	return search.Times{
-		Median: middle(reports, func(r *host.BenchReport) float64 { return r.Latency.Median }),
-		P10:    middle(reports, func(r *host.BenchReport) float64 { return r.Latency.P10 }),
-		P90:    middle(reports, func(r *host.BenchReport) float64 { return r.Latency.P90 }),
+		Median: middle(reports, func(r *host.BenchReport) float64 { return m.latency(r).Median }),
+		P10:    middle(reports, func(r *host.BenchReport) float64 { return m.latency(r).P10 }),
+		P90:    middle(reports, func(r *host.BenchReport) float64 { return m.latency(r).P90 }),
 	}
 }
 

@@ -2,7 +2,6 @@ package evaluate
 
 import (
 	"math"
-	"strings"
 
 	"amkc/cost"
 	"amkc/ir/diag"
@@ -41,14 +40,22 @@ func (e *evaluation) predict() error {
 		if err := floor(is, e.Options.Target.HBMGBs, e.Options.Target.L2Bytes); err != nil {
 			return err
 		}
-		log := math.Log(is.Latency / was.Latency)
+		at := search.At{Position: pos, Candidate: always(is.Latency), Baseline: always(was.Latency),
+			Ceiling: is.Ceiling, ReadGBs: e.Options.Target.HBMGBs, Bytes: float64(is.BytesPerToken),
+			Predicted: &search.Predicted{Candidate: is.Latency, Baseline: was.Latency,
+				Traits: Traits(e.candidate.Program, e.baseline.Program, is, was)}}
+		if e.Stage != "" {
+			if at, err = predictAlone(is, was, e.Stage); err != nil {
+				return rejected(err)
+			}
+			at.ReadGBs = e.Options.Target.HBMGBs
+		}
+		log := math.Log(at.Candidate.Median / at.Baseline.Median)
 		logs += log / float64(len(positions))
-		t.At = append(t.At, search.At{Position: pos, Candidate: always(is.Latency), Baseline: always(was.Latency),
-			Ratio: predicted(log), Ceiling: is.Ceiling, ReadGBs: e.Options.Target.HBMGBs,
-			Bytes: float64(is.BytesPerToken), Predicted: &search.Predicted{Candidate: is.Latency,
-				Baseline: was.Latency, Traits: Traits(e.candidate.Program, e.baseline.Program, is, was)}})
+		at.Ratio = predicted(log)
+		t.At = append(t.At, at)
 		t.Machine = "cost model, " + is.Label
-		if t.Shares == nil {
+		if t.Shares == nil && e.Stage == "" {
 			t.Shares = shares(was)
 		}
 	}
@@ -89,10 +96,7 @@ func predicted(log float64) search.Interval {
 func shares(p *cost.Prediction) search.Shares {
 	s := search.Shares{"attention": 0, "qkv": 0, "o": 0, "gate_up": 0, "down": 0, "lm_head": 0}
 	for _, stage := range p.Stages {
-		name := stage.Name[strings.LastIndexByte(stage.Name, '.')+1:]
-		if strings.HasPrefix(name, "attn") || name == "part" {
-			name = "attention"
-		}
+		name := stageNamed(stage.Name)
 		if _, is := s[name]; is {
 			s[name] += stage.Total() / p.Latency
 		}

@@ -23,12 +23,24 @@ import (
 // regions are the parts of a step that knobs belong to, by their group; a knob per stage belongs to its stage.
 var regions = map[string]string{"ring": "ring", "smem_bytes_per_block": "ring", "exchange": "exchange",
 	"page_allocation": "exchange", "attention": "attention", "gemv": "placement", "sm_assignment": "placement",
-	"loop": "layers"}
+	"loop": "layers", "long": "ring"}
+
+// regionOf is the region of an axis. What a variant has of its own is of the stream, or of which SMs attend.
+func regionOf(a *knobs.Axis) string {
+	switch {
+	case a.Stage != "":
+		return a.Stage
+	case a.Path == knobs.ShortTurn.Row().Path("") || a.Path == knobs.LongTurn.Row().Path(""):
+		return "attention"
+	}
+	return regions[a.Group]
+}
 
 // An emitted is what a value of a knob makes of a model: files by name, program among them; or why it makes nothing.
 type emitted struct {
 	files   map[string][]byte
 	config  ir.ScheduleConfig // with every knob stated
+	stages  map[string]string // what stands in the program about each
 	refused error
 }
 
@@ -46,7 +58,7 @@ func emit(o compiler.Options, config ir.ScheduleConfig) emitted {
 	}
 	unconfigured := *l.Program
 	unconfigured.Config = ir.ScheduleConfig{} // it says every knob, whether anything follows from it or not
-	e.files[program] = ir.Print(&unconfigured)
+	e.files[program], e.stages = ir.Print(&unconfigured), stageTexts(l.Program)
 	return e
 }
 
@@ -125,11 +137,11 @@ func Space(ctx context.Context, o compiler.Options, report progress.Func) (*sear
 	s := &search.Space{Model: o.Name, Target: o.Target.Name, Knobs: []search.Knob{}}
 	for i := range axes {
 		a := &axes[i]
-		k := search.Knob{Path: a.Path, Stage: a.Stage, Region: cmp.Or(a.Stage, regions[a.Group]), Doc: a.Doc,
+		k := search.Knob{Path: a.Path, Stage: a.Stage, Region: regionOf(a), Doc: a.Doc,
 			Accepts: a.Accepts, Order: a.Order, Default: a.Of(&base.config), Plain: a.Plain, Changes: []string{},
 			Refused: []search.Refused{}, Same: []search.Same{}}
 		k.Values = []knobs.Value{k.Default}
-		distinct, changes := map[knobs.Value]*emitted{k.Default: &base}, map[string]bool{}
+		distinct, changes, stages := map[knobs.Value]*emitted{k.Default: &base}, map[string]bool{}, map[string]bool{}
 		for n := range tries {
 			t := &tries[n]
 			if t.axis != i {
@@ -148,15 +160,20 @@ func Space(ctx context.Context, o compiler.Options, report progress.Func) (*sear
 			for _, name := range t.made.changed(&base) {
 				changes[name] = true
 			}
+			for _, stage := range bears(a, &t.made, &base) {
+				stages[stage] = true
+			}
 		}
 		slices.SortFunc(k.Values, func(x, y knobs.Value) int { return cmp.Compare(rank(a, x), rank(a, y)) })
 		if len(changes) > 0 {
 			k.Changes = slices.Sorted(maps.Keys(changes))
 		}
+		k.Stages = slices.DeleteFunc(Stages(), func(name string) bool { return !stages[name] })
 		if !slices.Contains(k.Values, k.Plain) {
 			k.Plain = k.Default
 		}
-		if len(k.Values)+len(k.Refused) > 1 {
+		// What a variant has of its own is no knob where there is no such variant.
+		if len(k.Values) > 1 || len(k.Refused) > 0 && !a.Rare {
 			s.Knobs = append(s.Knobs, k)
 		}
 	}

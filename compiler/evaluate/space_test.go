@@ -38,8 +38,17 @@ func TestEveryListedValueChangesTheBuild(t *testing.T) {
 		for _, target := range targets {
 			o := optionsFor(t, model, target)
 			o.ConfigOnly = true
+			if model == small {
+				o.MaxSeq = 1024 // with a variant from 512 on
+			}
 			s, err := Space(t.Context(), o, nil)
 			require.NoError(t, err)
+			if model == small {
+				for _, k := range knobs.VariantConstants() {
+					require.NotNil(t, s.Knob(k.Row().Path("")))
+				}
+				requireStages(t, o, s)
+			}
 			sources := func(settings knobs.Settings) (map[string][]byte, error) {
 				with := o
 				with.Config, err = settings.Config()

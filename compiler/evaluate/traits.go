@@ -16,9 +16,9 @@ import (
 )
 
 // NewDescriber returns a function that lowers and proves a candidate, and says what the cost model makes of it and of
-// its baseline at positions, and by what they differ. Its error is why one of them is refused, or cannot be predicted.
-// The baseline is kept from one call to the next.
-func NewDescriber(o compiler.Options, positions []int) search.Describer {
+// its baseline at positions, of the step or of a stage by itself, and by what they differ. Its error is
+// why one of them is refused, or cannot be predicted. The baseline is kept from one call to the next.
+func NewDescriber(o compiler.Options, positions []int, stage string) search.Describer {
 	o.ConfigOnly = true
 	var mu sync.Mutex
 	var known string
@@ -41,7 +41,15 @@ func NewDescriber(o compiler.Options, positions []int) search.Describer {
 		}
 		var all []search.Predicted
 		for i := range positions {
-			all = append(all, relative(is, was, i))
+			if stage == "" {
+				all = append(all, relative(is, was, i))
+				continue
+			}
+			one, err := predictAlone(is.at[i], was.at[i], stage)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, *one.Predicted)
 		}
 		return all, nil
 	}

@@ -111,6 +111,9 @@ func (f *facts) config(p *ir.Program) {
 	for _, k := range knobs.Constants() {
 		f.add(where, k.Row().Path(""), k.Of(&p.Config))
 	}
+	for _, k := range knobs.VariantConstants() {
+		f.add(where, k.Row().Path(""), k.Of(&p.Config))
+	}
 	for _, k := range knobs.StageConstants() {
 		for _, stage := range k.Row().Stages {
 			f.add(where, k.Row().Path(stage), k.Of(&p.Config, stage))

@@ -109,6 +109,7 @@ type builder struct {
 	flagged  bool
 	barriers bool // each layer ends at one
 	unrolled bool // the layers are in no loop, and what is theirs is in no family
+	longFrom int  // from where on a variant streams in a way of its own; 0: none does
 	splits   int  // of a kv head in the variants that split the context; 0 without one
 
 	storage   map[matrixOf]ir.Storage
@@ -276,9 +277,18 @@ func (b *builder) machine() {
 	for _, k := range knobs.Constants() {
 		k.Set(&b.p.Config, r.knob(s, k.Row()))
 	}
+	if s.byName[longFrom] != nil {
+		b.longFrom = r.positive(s, longFrom)
+		for _, k := range knobs.VariantConstants() {
+			k.Set(&b.p.Config, r.knob(s, k.Row()))
+		}
+	}
 	r.same(s, "kMaxRingSlots", r.unsigned(s, "kMaxRingSlots"), shared/knobs.ChunkBytes.Of(&b.p.Config),
 		"as many slots as kSharedLimit holds")
 }
+
+// longFrom is the first position of a variant that streams in a way of its own.
+const longFrom = "kLongFrom"
 
 // maxTokens bounds the tokens of a pass.
 const maxTokens = 8

@@ -57,6 +57,13 @@ func (b *builder) variantLists() {
 		}
 		b.variants = append(b.variants, v)
 	}
+	switch {
+	case b.longFrom == 0:
+	case len(b.variants) < 2:
+		r.wrong(r.scope, longFrom, "%d; want none where there is one variant", b.longFrom)
+	default:
+		r.same(r.scope, longFrom, b.longFrom, b.variants[0].end, "the end of the first variant")
+	}
 	for _, d := range b.stages {
 		if !used[d] {
 			r.fail(d.at, "struct %s is in no variant", d.scope.name)

@@ -2,8 +2,10 @@ package host
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -16,6 +18,16 @@ type PartsReport struct {
 	Of       string    `json:"of"`       // "layer" or "stage"
 	Launches int       `json:"launches"` // a step
 	Latency  Quantiles `json:"latency_us"`
+}
+
+// A StageReport is the time of a stage by itself, in all layers together: microseconds per token. Each of its launches
+// comes in its place among those of the step's other stages, and is followed by one that does nothing, whose time is
+// taken off. Of lm_head it has the end of the step in it, which is the same launch.
+type StageReport struct {
+	Stage     string    `json:"stage"`
+	Launches  int       `json:"launches"` // a step
+	Latency   Quantiles `json:"latency_us"`
+	Launching Quantiles `json:"launching_us"` // what as many launches take that do nothing
 }
 
 // Ways of cutting a step.
@@ -39,7 +51,8 @@ const (
 // A part is a stretch of a step that is launched by itself: the stages from one place to another.
 type part struct {
 	first, end uint32
-	rotates    bool // it needs the angles
+	rotates    bool   // it needs the angles
+	stage      string // of parts that are one, as knobs name them; of the last one lm_head
 }
 
 // A cutting is a step in parts.
@@ -83,17 +96,19 @@ func (s *Session) cuttings(position int) []cutting {
 	for i := range out {
 		c := &out[i]
 		c.loopFirst, c.loopLast = first, last
-		begins := []uint32{0} // where the parts begin
+		begins, named := []uint32{0}, []string{"embed"} // where the parts begin, and what they are
 		for layer := range s.info.Layers {
 			for _, n := range numbers {
 				if c.of == ofStages || layer > 0 && n == first {
 					begins = append(begins, uint32((layer+1)*placeOfLayers+n))
+					named = append(named, stageNamed(stages[n]))
 				}
 			}
 		}
-		begins = append(begins, uint32(placeBehind+last+1))
+		begins, named = append(begins, uint32(placeBehind+last+1)), append(named, "lm_head")
 		for k, place := range begins {
-			p := part{first: place, end: math.MaxUint32, rotates: place%placeOfLayers == uint32(first) || place == 0}
+			p := part{first: place, end: math.MaxUint32, rotates: place%placeOfLayers == uint32(first) || place == 0,
+				stage: named[k]}
 			if k+1 < len(begins) {
 				p.end = begins[k+1]
 			}
@@ -112,12 +127,17 @@ type timedParts struct {
 	steps  int
 	cuts   []cutting
 	timed  []*timedKernel
+	stage  *timedStage // nil: not asked for
 }
 
 // newTimedParts prepares them, if the build has their kernel. They must be closed, also after an error.
 func (s *Session) newTimedParts(m *measures, o BenchOptions) (*timedParts, error) {
 	t := &timedParts{s: s, kernel: m.part, steps: min(o.StepsPerLaunch, partSteps)}
-	if t.kernel == nil {
+	switch {
+	case t.kernel == nil && o.Stage != "":
+		return t, &BuildError{Path: filepath.Join(s.dir, MeasureFile), What: "it has no step in parts, of which " +
+			o.Stage + " would be one", Remedy: "compile measure.cu with -DAMK_PARTS=1"}
+	case t.kernel == nil:
 		return t, nil
 	}
 	size := s.info.SMs * s.info.SharedBytes // in which an SM has its part of the residual
@@ -127,18 +147,35 @@ func (s *Session) newTimedParts(m *measures, o BenchOptions) (*timedParts, error
 	}
 	t.token = t.memory + driver.Ptr(size)
 	t.cuts = s.cuttings(o.Position)
+	if o.Stage != "" {
+		t.cuts = slices.DeleteFunc(t.cuts, func(c cutting) bool { return c.of != ofStages })
+	}
 	for i := range t.cuts {
 		c := &t.cuts[i]
 		if err := t.verify(c); err != nil {
 			return t, err
 		}
-		t.timed = append(t.timed, &timedKernel{per: float64(t.steps), queue: func() error { return t.queue(c) }})
+		if o.Stage == "" {
+			t.timed = append(t.timed, &timedKernel{per: float64(t.steps),
+				queue: func(int) error { return t.queue(c, t.launch) }})
+		}
 	}
-	return t, nil
+	if o.Stage != "" {
+		err = t.alone(o.Stage)
+	}
+	return t, err
 }
 
-// queue puts the steps of a cutting on the stream, from the session's position on.
-func (t *timedParts) queue(c *cutting) error {
+// launch puts a part of a step on the stream.
+func (t *timedParts) launch(_ int, p part, with func(part) []byte) error {
+	s := t.s
+	return s.stream.Launch(t.kernel, driver.Dim{X: s.info.SMs}, driver.Dim{X: s.info.Threads}, s.info.SharedBytes,
+		with(p))
+}
+
+// queue puts the steps of a cutting on the stream, from the session's position on, each part as launch does, which is
+// told the number of the part and what makes an argument of one.
+func (t *timedParts) queue(c *cutting, launch func(k int, p part, with func(part) []byte) error) error {
 	s := t.s
 	for step := range t.steps {
 		p := s.params(1)
@@ -147,10 +184,10 @@ func (t *timedParts) queue(c *cutting) error {
 			return err
 		}
 		s.one.epoch++
-		launch := p.encode()
-		for _, part := range c.parts {
-			if err := s.stream.Launch(t.kernel, driver.Dim{X: s.info.SMs}, driver.Dim{X: s.info.Threads},
-				s.info.SharedBytes, t.encode(launch, c, part, step > 0)); err != nil {
+		params := p.encode()
+		for k, p := range c.parts {
+			err := launch(step*len(c.parts)+k, p, func(p part) []byte { return t.encode(params, c, p, step > 0) })
+			if err != nil {
 				return err
 			}
 		}
@@ -190,7 +227,7 @@ func (t *timedParts) verify(c *cutting) error {
 		if err := s.stream.Synchronize(); err != nil {
 			return err
 		}
-		if err := t.queue(c); err != nil {
+		if err := t.queue(c, t.launch); err != nil {
 			return err
 		}
 		return s.stream.Synchronize()
@@ -214,10 +251,141 @@ func (t *timedParts) verify(c *cutting) error {
 
 func (t *timedParts) reports() []PartsReport {
 	var out []PartsReport
+	if t.stage != nil {
+		return nil
+	}
 	for i, k := range t.timed {
 		out = append(out, PartsReport{Of: t.cuts[i].of, Launches: len(t.cuts[i].parts), Latency: quantiles(k.times)})
 	}
 	return out
 }
 
-func (t *timedParts) close() error { return t.s.dev.Free(t.memory) }
+func (t *timedParts) close() error {
+	errs := []error{t.s.dev.Free(t.memory)}
+	if t.stage != nil {
+		errs = append(errs, t.stage.close())
+	}
+	return errors.Join(errs...)
+}
+
+// A timedStage is a stage by itself: of every run of its launches in a step, when it began, when it ended, and when as
+// many launches that do nothing had ended too.
+type timedStage struct {
+	name      string
+	launches  int                            // a step
+	marks     [timedBatch][][3]*driver.Event // by run
+	launching []float64                      // microseconds per token, one a launch
+}
+
+// alone makes the time of a stage the one that is measured.
+func (t *timedParts) alone(stage string) error {
+	if len(t.cuts) == 0 {
+		return fmt.Errorf("stage %s cannot be launched by itself: the layers of this model are no single loop", stage)
+	}
+	c, runs := &t.cuts[0], 0
+	t.stage = &timedStage{name: stage}
+	for k, p := range c.parts {
+		if p.stage == stage {
+			t.stage.launches++
+			if k == 0 || c.parts[k-1].stage != stage {
+				runs++
+			}
+		}
+	}
+	if runs == 0 {
+		return fmt.Errorf("the step at this position has no stage %s", stage)
+	}
+	for slot := range t.stage.marks {
+		t.stage.marks[slot] = make([][3]*driver.Event, runs*t.steps)
+		for i := range t.stage.marks[slot] {
+			for j := range t.stage.marks[slot][i] {
+				var err error
+				if t.stage.marks[slot][i][j], err = t.s.dev.NewEvent(); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	t.timed = []*timedKernel{{per: float64(t.steps), took: t.took,
+		queue: func(slot int) error { return t.queueAlone(c, slot) }}}
+	return nil
+}
+
+// queueAlone puts the steps on the stream, with marks at the runs of the stage.
+func (t *timedParts) queueAlone(c *cutting, slot int) error {
+	run := 0
+	record := func(mark int) error { return t.s.stream.Record(t.stage.marks[slot][run][mark]) }
+	return t.queue(c, func(k int, p part, with func(part) []byte) error {
+		at := k % len(c.parts)
+		is := func(k int) bool { return 0 <= k && k < len(c.parts) && c.parts[k].stage == t.stage.name }
+		if is(at) && !is(at-1) {
+			if err := record(0); err != nil {
+				return err
+			}
+		}
+		if err := t.launch(k, p, with); err != nil || !is(at) || is(at+1) {
+			return err
+		}
+		if err := record(1); err != nil {
+			return err
+		}
+		for first := at; is(first); first-- { // a part that ends where it begins
+			if err := t.launch(k, part{first: p.end, end: p.end}, with); err != nil {
+				return err
+			}
+		}
+		err := record(2)
+		run++
+		return err
+	})
+}
+
+// took is the time of the stage in the launch of a slot.
+func (t *timedParts) took(slot int) (ms float64, err error) {
+	nothing := 0.0
+	for _, m := range t.stage.marks[slot] {
+		is, err := driver.ElapsedMS(m[0], m[1])
+		if err != nil {
+			return 0, err
+		}
+		without, err := driver.ElapsedMS(m[1], m[2])
+		if err != nil {
+			return 0, err
+		}
+		ms, nothing = ms+is-without, nothing+without
+	}
+	t.stage.launching = append(t.stage.launching, nothing*1000/float64(t.steps))
+	return ms, nil
+}
+
+// stageReport is what was found of the stage, or nil where none was asked for.
+func (t *timedParts) stageReport() (*StageReport, error) {
+	if t.stage == nil {
+		return nil, nil
+	}
+	times := t.timed[0].times
+	r := &StageReport{Stage: t.stage.name, Launches: t.stage.launches, Latency: quantiles(times),
+		Launching: quantiles(t.stage.launching[len(t.stage.launching)-len(times):])} // without those to warm up
+	if r.Latency.Median <= 0 {
+		return nil, fmt.Errorf("stage %s takes no longer than launches that do nothing, %.2f µs, so that nothing can "+
+			"be said of it", r.Stage, r.Launching.Median)
+	}
+	return r, nil
+}
+
+func (t *timedStage) close() error {
+	var errs []error
+	for _, slot := range t.marks {
+		for _, run := range slot {
+			for _, e := range run {
+				if e != nil {
+					errs = append(errs, e.Close())
+				}
+			}
+		}
+	}
+	if err := errors.Join(errs...); !driver.IsSticky(err) {
+		return err
+	}
+	return nil
+}

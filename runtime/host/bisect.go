@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -25,7 +26,22 @@ type BisectReport struct {
 // result of every stage to the reference's result from the same inputs, until one is wrong: that is the stage that is
 // at fault, and not one that was misled. What a stage leaves in the cache is compared too. The session stands at
 // position 0 afterwards.
-func (s *Session) Bisect(ctx context.Context, progress Progress) (_ *BisectReport, err error) {
+func (s *Session) Bisect(ctx context.Context, progress Progress) (*BisectReport, error) {
+	return s.bisect(ctx, "", progress)
+}
+
+// CheckStage is Bisect for one stage alone, as knobs name it: what it hands over, and leaves in the cache, is held to
+// the reference's result from the same inputs.
+func (s *Session) CheckStage(ctx context.Context, stage string, progress Progress) (*BisectReport, error) {
+	report, err := s.bisect(ctx, stage, progress)
+	if err == nil && report.First == nil && report.Stages == 0 {
+		return nil, fmt.Errorf("no step hands over anything of a stage %s", stage)
+	}
+	return report, err
+}
+
+// bisect compares all stages, or those of a name.
+func (s *Session) bisect(ctx context.Context, stage string, progress Progress) (_ *BisectReport, err error) {
 	if s.closed {
 		return nil, ErrClosed
 	}
@@ -44,7 +60,7 @@ func (s *Session) Bisect(ctx context.Context, progress Progress) (_ *BisectRepor
 	report := &BisectReport{Tolerance: TolerancesOfStages(&s.facts.Model, false)}
 	spans := checkSpans(s.info)
 	for i, span := range spans {
-		if err := s.bisectSpan(ctx, ref, t, span[0], span[1], report); err != nil {
+		if err := s.bisectSpan(ctx, ref, t, stage, span, report); err != nil {
 			return nil, err
 		}
 		if report.First != nil {
@@ -58,13 +74,15 @@ func (s *Session) Bisect(ctx context.Context, progress Progress) (_ *BisectRepor
 	return report, nil
 }
 
-// bisectSpan compares the stages of n positions from first on, and adds to the report.
-func (s *Session) bisectSpan(ctx context.Context, ref Reference, t *tracer, first, n int, report *BisectReport) error {
-	if err := s.setCache(first); err != nil {
+// bisectSpan compares the stages of some positions, the first of which and their number are given, and adds to the
+// report.
+func (s *Session) bisectSpan(ctx context.Context, ref Reference, t *tracer, stage string, span [2]int,
+	report *BisectReport) error {
+	if err := s.setCache(span[0]); err != nil {
 		return err
 	}
-	s.position = first
-	for _, id := range CheckIDs(first, n, s.info.Vocab) {
+	s.position = span[0]
+	for _, id := range CheckIDs(span[0], span[1], s.info.Vocab) {
 		trace, err := t.step(ctx, id)
 		if err != nil {
 			return err
@@ -72,6 +90,9 @@ func (s *Session) bisectSpan(ctx context.Context, ref Reference, t *tracer, firs
 		pairs, err := ref.Follow(id, trace)
 		if err != nil {
 			return err
+		}
+		if stage != "" {
+			pairs = slices.DeleteFunc(pairs, func(p StagePair) bool { return !handedOverBy(p.Stage, stage) })
 		}
 		report.Positions++
 		report.Stages += len(pairs)
@@ -82,6 +103,23 @@ func (s *Session) bisectSpan(ctx context.Context, ref Reference, t *tracer, firs
 		}
 	}
 	return nil
+}
+
+// stageNamed is what knobs call the stage of a label. Both of a context that is split are attention.
+func stageNamed(label string) string {
+	switch name := label[strings.LastIndexByte(label, '.')+1:]; name {
+	case "attn", "part":
+		return "attention"
+	default:
+		return name
+	}
+}
+
+// handedOverBy reports whether a vector is of a stage, as knobs name it. The rows of the cache are made of what qkv
+// hands over, and attention appends them.
+func handedOverBy(label, stage string) bool {
+	name := stageNamed(label)
+	return name == stage || name == "kv" && stage == "attention"
 }
 
 // A StagePair is the result of one stage as the megakernel has it, and as it should be.

@@ -46,7 +46,7 @@ func amkc(args ...string) (code int, stdout, stderr string) {
 const smallSeq = 64
 
 // fakeTools puts an nvcc on PATH whose output is the fake kernels, as pycoder needs them for a number of positions, and
-// with more settings of fakekernels.c. The cache of builds is empty.
+// with more settings of fakeimages.h. The cache of builds is empty.
 func fakeTools(t *testing.T, maxSeq int, settings string) {
 	t.Helper()
 	hosttest.NeedDriver(t)
@@ -67,11 +67,12 @@ func fakeTools(t *testing.T, maxSeq int, settings string) {
 [ "$1" = --version ] && exit
 while [ "$1" != -o ]; do shift; done
 case $2 in
-reference*) printf 'FAKE REFERENCE layers=%d \0' > "$2" ;;
+reference*) printf 'FAKE REFERENCE layers=%d embed=%d qkv=%d attn=%d exchanges=5 \0' > "$2" ;;
 prompt*) printf 'FAKE prompt=%d \0' > "$2" ;;
 *) printf '%s %s \0' > "$2" ;;
 esac
-`, m.Layers, knobs.PromptTokens.Of(&l.Program.Config), kernels, settings)
+`, m.Layers, m.Hidden, (m.Heads+2*m.KVHeads)*m.HeadDim, m.Heads*m.HeadDim,
+		knobs.PromptTokens.Of(&l.Program.Config), kernels, settings)
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "nvcc"), []byte(script), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "g++"), []byte("#!/bin/sh\n"), 0o755))
 	t.Setenv("PATH", bin)

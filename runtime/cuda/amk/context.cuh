@@ -24,7 +24,13 @@ static_assert(kSequences <= kMaxSequences, "a launch says where each sequence st
 
 constexpr int kConsumerWarps = 8;
 constexpr int kConsumers = kConsumerWarps * 32;  // threads
-constexpr bool kPrefetches = AMK_BULK_COPY && kRunAhead > 0;
+#if AMK_LONG_STREAM
+constexpr u32 kMostAhead = kRunAhead > kLongRunAhead ? kRunAhead : kLongRunAhead;
+constexpr u32 kMostStock = kStock > kLongStock ? kStock : kLongStock;
+#else
+constexpr u32 kMostAhead = kRunAhead, kMostStock = kStock;
+#endif
+constexpr bool kPrefetches = AMK_BULK_COPY && kMostAhead > 0;
 // then a producer warp, and one that runs ahead into L2; where these give registers away, they are
 // of a group of four warps
 constexpr int kThreads = kConsumers + (AMK_REGISTER_POOL ? 128 : kPrefetches ? 64 : 32);

@@ -26,6 +26,11 @@
 #define AMK_REGISTER_POOL 0
 #endif
 
+// A project says whether the variant from kLongFrom on streams in a way of its own (schedule.h).
+#ifndef AMK_LONG_STREAM
+#define AMK_LONG_STREAM 0
+#endif
+
 // Prompts are multiplied by wgmma where the architecture has it.
 #ifndef AMK_WGMMA
 #define AMK_WGMMA 0

@@ -1,7 +1,8 @@
 // The prefetcher: one lane that walks the same chunks as the producer, up to kRunAhead chunks
 // further, and asks for them to be brought into L2 while the producer waits or the ring holds its
-// stock, kPace cycles apart. It follows the producer's count and never holds it up. Needs
-// schedule.h with AMK_BULK_COPY. Must not know what the bytes are.
+// stock, kPace cycles apart. Both may be other numbers from kLongFrom on. It follows the producer's
+// count and never holds it up. Needs schedule.h with AMK_BULK_COPY. Must not know what the bytes
+// are.
 #pragma once
 
 #include "ring.cuh"
@@ -21,7 +22,13 @@ struct Prefetcher {
 
   __device__ __forceinline__ void copy(const u8* source, u32 bytes) {
     if (stopped) return;
+#if AMK_LONG_STREAM
+    const bool is_long = c.launch.position >= kLongFrom;
+    last = ask(source, bytes, ++index, last, is_long ? kLongRunAhead : kRunAhead,
+               is_long ? kLongPace : kPace);
+#else
     last = ask(source, bytes, ++index, last);
+#endif
     stopped = last == kStopped;
   }
   // asking for bytes reads none of them: L2 is where other SMs' stores arrive
@@ -34,16 +41,22 @@ struct Prefetcher {
 
   // Asks for chunk `index` once it is due; returns the time of the last request, or kStopped if the
   // launch ends. Out of line: the walk has one for every stage.
+#if AMK_LONG_STREAM
+  __device__ static __noinline__ long long ask(const u8* source, u32 bytes, u32 index,
+                                               long long last, u32 ahead, u32 pace) {
+#else
   __device__ static __noinline__ long long ask(const u8* source, u32 bytes, u32 index,
                                                long long last) {
+    constexpr u32 ahead = kRunAhead, pace = kPace;
+#endif
     Scratch& shared = block_scratch();
     Waiter waiter;
     Spin spin;
     for (;;) {
       const u32 issued = load_shared_relaxed(&shared.issued);
       if (index <= issued) return last;  // already on its way to the ring
-      if (index <= issued + kRunAhead && load_shared_relaxed(&shared.prefetches) &&
-          clock64() - last > kPace) {
+      if (index <= issued + ahead && load_shared_relaxed(&shared.prefetches) &&
+          clock64() - last > pace) {
         asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(source), "r"(bytes)
                      : "memory");
         return clock64();

@@ -112,7 +112,7 @@ constexpr u32 kWindow = kInFlight < kRingSlots ? kInFlight : kRingSlots;
 
 // Fewer of them while the ring holds kStock chunks or more: copies are throttled to favour exchange
 // traffic, and the next chunks are prefetched into L2 meanwhile. Only bulk copies are counted.
-constexpr bool kStocks = AMK_BULK_COPY && kStock > 0 && kStock < kRingSlots;
+constexpr bool kStocks = AMK_BULK_COPY && kMostStock > 0 && kMostStock < kRingSlots;
 constexpr u32 kStockedWindow = kInFlightStocked < kWindow ? kInFlightStocked : kWindow;
 static_assert(kStockedWindow >= 1, "the stream never stands still for a stock");
 
@@ -304,7 +304,13 @@ struct Producer {
   // of order. The slot was filled in this pass over the ring or the last.
   __device__ __forceinline__ bool stocked() const {
     if constexpr (!kStocks) return false;
-    u32 at = slot + kRingSlots - kStock;
+#if AMK_LONG_STREAM
+    const u32 stock = c.launch.position >= kLongFrom ? kLongStock : kStock;
+    if (stock == 0) return false;
+#else
+    constexpr u32 stock = kStock;
+#endif
+    u32 at = slot + kRingSlots - stock;
     if (at >= kRingSlots) at -= kRingSlots;
     return !barrier_test_wait(&c.shared.empty[at], at < slot ? phase ^ 1 : phase, kSlotArrivals);
   }

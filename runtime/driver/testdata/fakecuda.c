@@ -20,7 +20,7 @@ typedef uint64_t Ptr;
 #define FAKE_VERSION 13000
 #endif
 
-enum { kMaxOps = 256, kLogBytes = 1 << 16 };
+enum { kMaxOps = 2048, kLogBytes = 1 << 16 };
 #define DEVICE (1ull << 62)
 
 static char log_text[kLogBytes];

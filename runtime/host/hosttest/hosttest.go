@@ -125,7 +125,7 @@ func NeedDriver(t testing.TB) string {
 	return dir
 }
 
-// Facts are those of the fake build; they agree with the defaults of fakekernels.c.
+// Facts are those of the fake build; they agree with the defaults of fakeimages.h.
 func Facts() host.Facts {
 	return host.Facts{
 		Model: host.Model{Name: "fake", Architecture: "LlamaForCausalLM", DType: "BF16", Layers: 2, Hidden: 64,
@@ -133,7 +133,7 @@ func Facts() host.Facts {
 			Heads:        4, KVHeads: 2, HeadDim: 16, Vocab: 4096, MaxSeq: 128, CacheBlock: 512, Tied: true, Eps: 1e-5},
 		Target: host.Target{Name: "fake", Arch: "sm_90a", SMs: 4},
 		CUDA:   13000,
-		Stages: []string{"embed", "L{i}.qkv", "L{i}.attn"},
+		Stages: []string{"embed", "L{i}.qkv", "L{i}.attn", "lm_head"},
 		Variants: []host.Variant{{Name: "all", Lo: 0, Hi: 127, Exchanges: []host.Exchange{
 			{Stage: "embed", Elements: 64}, {Stage: "L{i}.qkv", Elements: 128, Layers: 2},
 			{Stage: "L{i}.attn", Elements: 64, Layers: 2},
@@ -142,7 +142,7 @@ func Facts() host.Facts {
 	}
 }
 
-// Build writes a build directory for the fake driver. settings is key=value pairs as in fakekernels.c; edit may change
+// Build writes a build directory for the fake driver. settings is key=value pairs as in fakeimages.h; edit may change
 // the facts, and nil leaves them.
 func Build(t testing.TB, settings string, edit func(*host.Facts)) string {
 	t.Helper()

@@ -1,0 +1,70 @@
+"""Answers to the published figures of search (bench/answers.py says what an answer is): by predictions, which need no
+GPU, and of campaigns on GPUs, as far as there are any. Needs the standard library alone.
+"""
+
+import math
+
+from answers import MODELS, NO_GPU, SMALL, Answer, compared, shown
+
+E3 = {"search-toy": "e3-toy", "search-125m": "e3-125m", "search-1b": "e3-1b"}
+PREDICTED = "python3 bench/searches.py"
+MEASURED = "python3 bench/campaigns.py"
+OWN_MODEL = "each by its own cost model, for an RTX 5090, and over its own defaults; of 1.000× nothing was found"
+NOT_YET = "not measured yet: it wants a GPU, and "
+
+
+def search(r):
+    return by_predictions(r) | on_gpus(r)
+
+
+def by_predictions(r):
+    rows = {key: r.searches.get(name) for key, name in E3.items()}
+    if not all(rows.values()):
+        return {key: Answer("", PREDICTED, "not predicted yet") for key in (
+            *E3, "search-valid", "search-faults", "search-geomean", "search-measured", "search-trials")}
+    all_rows = rows.values()
+    count = {name: sum(row[name] for row in all_rows) for name in ("candidates", "valid", "rejected")}
+    out = {key: Answer(f"{row['default_us']:.2f} to {row['best_us']:.2f} µs, {row['gain']:.3f}×", PREDICTED, OWN_MODEL)
+           for key, row in rows.items()}
+    gain = math.prod(row["gain"] for row in all_rows) ** (1 / len(rows))
+    found = [name for key, name in E3.items() if rows[key]["gain"] > 1.0]
+    nothing = "nothing that is predicted to be better than the defaults was found for any of the three, so there is " \
+              "nothing to "
+    out |= {
+        "search-valid": Answer(f"{count['valid']} of {count['candidates']}", PREDICTED,
+                               f"{count['rejected']} are refused by a rule, and nothing of them is run; one that is "
+                               "asked more than once is one candidate"),
+        "search-geomean": Answer(f"{gain:.3f}×", PREDICTED, OWN_MODEL),
+        "search-measured": Answer("", MEASURED, NOT_YET + NO_GPU.format("RTX 5090") if found else nothing + "measure"),
+        "search-trials": Answer("", PREDICTED, "a campaign per model says it" if found else nothing + "count to"),
+        "search-faults": faults(r.searches.get("faults"))}
+    return out
+
+
+def faults(row):
+    if not row:
+        return Answer("", PREDICTED, "not counted yet")
+    f = row["all"]
+    return Answer(f"{f['rejected']:,} of {f['made']:,}, {f['launched'] + f['kept']} launched or kept", PREDICTED,
+                  f"{len(row['operators'])} ways to damage schedules of {len(row['models'])} models in place of 3 of "
+                  f"one; of the rest {f['failed']} compute something else, which their check finds, and "
+                  f"{f['harmless']} the same")
+
+
+def on_gpus(r):
+    cold = [c for c in r.campaigns.values() if c["cold"] and c["device"] == "cuda"]
+    of = "; ".join(f"{c['target'].upper()}, {c['model']}: {c['trials']} trials, {c['gpu_seconds']:.0f} s of the GPU, "
+                   f"{1 / c['estimate']:.2f}×" for c in cold)
+    out = {
+        "cold": Answer(of, MEASURED, "as far as it has come: a campaign that goes on where a GPU is at hand, from the "
+                       "least clever value of each knob ([campaigns.md](campaigns.md))")
+        if cold else Answer("", MEASURED, NOT_YET + "no campaign has had one"),
+        "agent": Answer("", "amkc mcp", NOT_YET + "no agent has had one"),
+        "warm": Answer("", MEASURED, NOT_YET + "a prior wants measured campaigns of two models to learn from "
+                       "([search.md](search.md#the-corpus-and-the-prior))"),
+        "ten-minutes": Answer("", MEASURED, NOT_YET + "no campaign has had one for as long")}
+    out |= {key: Answer("", "amkc search", NO_GPU.format("L4")) for key in ("l4-3b", "l4-2b")}
+    for key, engine in {"ten-graph": "eager", "ten-eager": "ops"}.items():
+        out[key] = shown(compared(r, SMALL + MODELS, "", engine), SMALL[0][0] + "-0",
+                         "without a search: as amkc makes it; larger is faster; other GPU")
+    return out

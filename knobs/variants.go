@@ -1,0 +1,84 @@
+package knobs
+
+import (
+	"slices"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+)
+
+// A variant holds for an interval of positions, and there are two at most: from position 0 on, and from
+// attention.split_from on. What the second may have of its own is in the group long, and is that of the ring where
+// nothing else is said. Knobs of the order of additions have one value for all.
+
+// A Stream is what a variant may have of its own of how weights are streamed.
+type Stream struct{ RunAhead, Pace, Stock int }
+
+// StreamOf is that of a variant of a program, by its first position.
+func StreamOf(c *ir.ScheduleConfig, first int) Stream {
+	if first > 0 {
+		return Stream{LongRunAhead.Of(c), LongPace.Of(c), LongStock.Of(c)}
+	}
+	return Stream{RunAhead.Of(c), Pace.Of(c), Stock.Of(c)}
+}
+
+// StreamsApart reports whether the variants of a program, if it has two, stream in different ways.
+func StreamsApart(p *ir.Program) bool {
+	return len(p.Variants) > 1 && StreamOf(&p.Config, 0) != StreamOf(&p.Config, p.Variants[1].Lo)
+}
+
+// VariantConstants lists the knobs that are constants of kernels whose variants stream in different ways.
+func VariantConstants() []Int { return []Int{LongRunAhead, LongPace, LongStock} }
+
+// TurnOf is how much further the attention of a variant is turned, by its first position.
+func TurnOf(c *ir.ScheduleConfig, first int) int {
+	if first > 0 {
+		return LongTurn.Of(c)
+	}
+	return ShortTurn.Of(c)
+}
+
+// CheckVariants refuses what a configuration says of the second variant where there is none.
+func CheckVariants(c *ir.ScheduleConfig, variants []ir.Variant) *diag.Diagnostic {
+	if slices.ContainsFunc(variants, func(v ir.Variant) bool { return v.Lo > 0 }) {
+		return nil
+	}
+	for i := range table {
+		if r := &table[i]; r.Group == table[LongTurn].Group {
+			if n, is := r.Stated(c, ""); is {
+				return diag.Errorf(codeKnob, where(r.Path("")), "%d would have no effect: there is no variant from "+
+					"attention.split_from on beside one before it; want one, or no %s", n, r.Path(""))
+			}
+		}
+	}
+	return nil
+}
+
+// checkTurn holds a turn to the SMs that there are.
+func checkTurn(c *Case, k Int) *diag.Diagnostic {
+	if n := c.Of(k); c.Target != nil && n >= c.Target.SMs {
+		return diag.Errorf(codeRange, where(c.rows[k].Path("")), "%d; want 0 to %d, since %s has %d SMs", n,
+			c.Target.SMs-1, c.Target.Name, c.Target.SMs)
+	}
+	return nil
+}
+
+// checkLong refuses a stream of the second variant that something else switches off.
+func checkLong(c *Case) *diag.Diagnostic {
+	stock, depth := c.Of(LongStock), c.Of(InFlight)
+	for _, k := range VariantConstants() {
+		if c.Given(k) && c.Target != nil && !c.Target.BulkCopy && c.Of(k) != c.Of(*c.rows[k].Like) {
+			return c.idle(k, "%s has no bulk copies, without which nothing runs ahead and nothing is counted; want %d",
+				c.Target.Name, c.Of(*c.rows[k].Like))
+		}
+	}
+	switch {
+	case c.Given(LongPace) && c.Of(LongRunAhead) == 0 && c.Of(LongPace) != c.Of(Pace):
+		return c.idle(LongPace, "long.run_ahead is 0; want long.run_ahead above 0, or no long.pace")
+	case c.Given(LongStock) && stock > 0 && depth == 1:
+		return c.idle(LongStock, "one chunk is in flight anyway; want more by ring.in_flight, or 0")
+	case c.Given(LongStock) && stock > 0 && c.Of(InFlightStocked) >= depth:
+		return c.idle(LongStock, "%d chunks are in flight anyway; want ring.in_flight_stocked less, or 0", depth)
+	}
+	return nil
+}

@@ -1,0 +1,52 @@
+package knobs
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+)
+
+// What the second variant does not say is as the ring has it, and goes with that.
+func TestStreamOfVariants(t *testing.T) {
+	c := ir.ScheduleConfig{}
+	Pace.Set(&c, 500)
+	require.Equal(t, Stream{RunAhead: 8, Pace: 500}, StreamOf(&c, 0))
+	require.Equal(t, StreamOf(&c, 0), StreamOf(&c, 512))
+	p := &ir.Program{Config: c, Variants: []ir.Variant{{Lo: 0, Hi: 511}, {Lo: 512, Hi: 1023}}}
+	require.False(t, StreamsApart(p))
+	LongStock.Set(&p.Config, 4)
+	require.Equal(t, Stream{RunAhead: 8, Pace: 500, Stock: 4}, StreamOf(&p.Config, 512))
+	require.Equal(t, Stream{RunAhead: 8, Pace: 500}, StreamOf(&p.Config, 0))
+	require.True(t, StreamsApart(p))
+	p.Variants = p.Variants[:1]
+	require.False(t, StreamsApart(p))
+	LongTurn.Set(&c, 3)
+	require.Equal(t, []int{0, 3}, []int{TurnOf(&c, 0), TurnOf(&c, 512)})
+	for _, k := range VariantConstants() {
+		require.NotContains(t, Constants(), k, "a build whose variants stream alike has none")
+		require.False(t, k.Row().Order)
+	}
+}
+
+// What is said of a variant that there is not is refused.
+func TestNoSecondVariant(t *testing.T) {
+	c := tiling("long", "pace", 500)
+	require.Nil(t, CheckVariants(&c, []ir.Variant{{Lo: 0}, {Lo: 512}}))
+	require.ErrorContains(t, CheckVariants(&c, []ir.Variant{{Lo: 0}}),
+		"tiling.long.pace: error: 500 would have no effect")
+	require.Nil(t, CheckVariants(&ir.ScheduleConfig{}, []ir.Variant{{Lo: 0}}))
+	c = tiling("short", "turn", 2)
+	require.Nil(t, CheckVariants(&c, []ir.Variant{{Lo: 0}}))
+}
+
+// Without bulk copies nothing runs ahead and nothing is counted, in no variant.
+func TestLongWithoutBulkCopies(t *testing.T) {
+	plain := toyTarget()
+	plain.BulkCopy = false
+	for name, n := range map[string]int{"stock": 6, "pace": 900, "run_ahead": 4} {
+		_, diags := Resolve(tiling("long", name, n), toyModel(), plain, ir.Kept{}, nil, 1)
+		require.ErrorContains(t, diags.Err(), "toy has no bulk copies", name)
+	}
+}
