@@ -44,7 +44,7 @@ func compileVerb() verb {
 
 func (f *compileFlags) define(set *pflag.FlagSet) {
 	set.VarP(newWord(&f.out, ""), "out", "o", "write the build to `DIR`")
-	set.Var(newCount(&f.rows, 1, 1, host.MaxPassRows), "rows",
+	set.Var(newCount(&f.rows, 1, 1, host.MaxPassTokens), "rows",
 		"build passes of `N` rows too, up to 8, which verify drafts at a fraction of the time")
 	set.Var(newCount(&f.several, 1, 1, host.MaxSequences), "sequences",
 		"build passes of up to `N` sequences too, up to 8, which share what a pass reads of the weights")

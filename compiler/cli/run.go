@@ -148,7 +148,7 @@ func (r *runFlags) run(c *call) error {
 		return err
 	}
 	if r.draft != "" && !isBuild(dir) && !c.flags.Changed("rows") {
-		r.place.rows = host.MaxPassRows
+		r.place.rows = host.MaxPassTokens
 	}
 	o, err := open(ctx, c, r.place, dir, &r.model)
 	if err != nil {

@@ -28,8 +28,7 @@ struct Site {
     return launch.logits + (size_t(step) * launch.logit_stride + token) * kVocab;
   }
   __device__ __forceinline__ int position_of(int token) const {
-    if constexpr (kSequences > 1) return sequence_position(launch, token, position);
-    else return position + token;
+    return token_position(launch, token, position);
   }
   __device__ __forceinline__ Draw draw(int token) const {
     return Draw(launch.sampling + token / kSequenceRows, position_of(token));
@@ -37,9 +36,10 @@ struct Site {
   __device__ __forceinline__ Chooser chooser(int token) const {
     const int sequence = token / kSequenceRows;
     const bool rows = kSequenceRows > 1;
+    const u32* own = reinterpret_cast<const u32*>(shared.token) + token - row_of(token);
     return Chooser(launch.choices[sequence], launch.sampling + sequence, position_of(token),
-                   rows ? reinterpret_cast<const u32*>(shared.token) + 1 : launch.tokens + sequence,
-                   rows ? 1 : kTokens, rows ? token : step);
+                   rows ? own + 1 : launch.tokens + sequence, rows ? 1 : kTokens,
+                   rows ? row_of(token) : step);
   }
 };
 

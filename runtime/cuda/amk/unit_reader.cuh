@@ -25,8 +25,8 @@ constexpr int kGivenRowBytes = kQuantisedCache ? 2 * kPaddedHead * Element::kByt
 static_assert(kUnitScratch >= kGroupHeads * kQueryStride * 2 + kGivenRowBytes + kCacheBlockBytes,
               "q of a group and a block of the cache");
 
-// A quad of a unit: of a token, q of the group comes first, then k, then v. One that is not there
-// is of no token of the pass.
+// A quad of a unit: of a token of its sequence, q of the group comes first, then k, then v. One that
+// is not there is of no token.
 struct UnitQuad {
   u32 token, quad;
   __device__ __forceinline__ bool is_there() const {
@@ -35,7 +35,7 @@ struct UnitQuad {
   __device__ __forceinline__ bool is_query() const { return quad < kGroupHeads * kHeadQuads; }
 };
 
-// Index in the qkv vectors of a quad's first word.
+// Index in the qkv vectors of a sequence's tokens of a quad's first word.
 __device__ __forceinline__ int unit_word(int head, const UnitQuad& q) {
   const int e = q.quad * 4, row = e - kGroupHeads * kHeadDim;
   return q.token * kTokenRows + (q.is_query()     ? head * kGroupHeads * kHeadDim + e
@@ -113,6 +113,7 @@ struct UnitReader<S, NormedHeads> {
   OfBoth squares = {};  // that this thread has read of all of q and k; of one token
   // 1/rms of all of q or of all of k, of the tokens of this thread's heads; of several tokens
   float inverse_of_all[S::kWholeNorm ? kTurns : 1];
+  int sequence_token;  // the first one of the unit's sequence
 
   // Number of a head among those of all tokens, its token, its number in the unit, v's last, and
   // that of a quad in its head.
@@ -135,7 +136,8 @@ struct UnitReader<S, NormedHeads> {
   }
 
   template <class C>
-  __device__ __forceinline__ UnitReader(C& c, const NormedHeads& heads, const Unit<S> u) {
+  __device__ __forceinline__ UnitReader(C& c, const NormedHeads& heads, const Unit<S> u)
+      : sequence_token(u.sequence_token()) {
 #pragma unroll
     for (int i = 0; i < kQuads; ++i) {
       const bool normed = head(c.tid, i) <= kGroupHeads && in_head(c.tid, i) < kHeadQuads;
@@ -146,7 +148,7 @@ struct UnitReader<S, NormedHeads> {
       Weights& w = weights[kEarly ? 0 : i];
       w.gain = of_quad(heads.q_gain, heads.k_gain);
       if constexpr (S::kNormShifted) w.bias = of_quad(heads.q_shift, heads.k_shift);
-      if constexpr (kEarly) factors[i] = factors_of(c, w, u.sequence(), i);
+      if constexpr (kEarly) factors[i] = factors_of(c, w, sequence_token, i);
     }
   }
 
@@ -193,10 +195,10 @@ struct UnitReader<S, NormedHeads> {
   }
 
   template <class C, class Poll>
-  __device__ __forceinline__ void poll(C& c, const NormedHeads& heads, const Unit<S> u,
+  __device__ __forceinline__ void poll(C& c, const NormedHeads& heads, const Unit<S>,
                                        Poll& words) {
     if constexpr (S::kWholeNorm && kSequenceRows == 1) {
-      auto all = poll_of_all(c, heads, u.sequence());
+      auto all = poll_of_all(c, heads, sequence_token);
       poll_both(c, words, all);
       squares = squares_of_all(all, c.tid);
     } else {
@@ -205,7 +207,7 @@ struct UnitReader<S, NormedHeads> {
     if constexpr (S::kWholeNorm && kSequenceRows > 1) {
 #pragma unroll 1
       for (int token = 0; token < kSequenceRows; ++token) {
-        auto all = poll_of_all(c, heads, token);
+        auto all = poll_of_all(c, heads, sequence_token + token);
         poll_all(c, all);
         const OfBoth inverse = inverse_rms_of_block<S>(c, squares_of_all(all, c.tid));
 #pragma unroll
@@ -246,7 +248,7 @@ struct UnitReader<S, NormedHeads> {
       Factors late[kEarly ? 1 : kOfHead];
 #pragma unroll
       for (int i = first; !kEarly && i < first + kOfHead; ++i)
-        late[i - first] = factors_of(c, weights[i], token(c.tid, i), i);
+        late[i - first] = factors_of(c, weights[i], sequence_token + token(c.tid, i), i);
       const Factors* by = kEarly ? factors + first : late;
       float mean = 0, own = 0;
       if constexpr (S::kNormCentred) {
