@@ -31,9 +31,10 @@ func TestAttentionOfSequences(t *testing.T) {
 		{shape: "window", cache: "int8", splits: "3", dtype: "fp32", sequences: 4, rows: 1},
 		{shape: "odd", splits: "2", dtype: "fp32", sequences: 4, rows: 1, long: true},
 
-		{shape: "wide", splits: "3", sequences: 2, rows: 4},
-		{shape: "window", splits: "1", sequences: 4, rows: 2},
-		{shape: "window", cache: "int8", splits: "3", sequences: 2, rows: 4},
+		{shape: "window", splits: "3", sequences: 2, rows: 4},
+		{shape: "wide", splits: "3", sequences: 2, rows: 4, long: true},
+		{shape: "window", splits: "1", sequences: 4, rows: 2, long: true},
+		{shape: "window", cache: "int8", splits: "3", sequences: 2, rows: 4, long: true},
 		{shape: "normed", splits: "2", sequences: 4, rows: 2, normed: 2},
 		{shape: "normed", cache: "int8", splits: "1", sequences: 2, rows: 3, normed: 3, long: true},
 		{shape: "odd", splits: "2", sequences: 2, rows: 3, long: true},

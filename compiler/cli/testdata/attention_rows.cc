@@ -116,8 +116,10 @@ static void keep(u8* to, int unit, int token) {
   }
 }
 
-#if SEQUENCES > 1
+#if SEQUENCES > 1 && ALL
 constexpr int kPositions[][4] = {{0, 40, 1, 16}, {95, -1, 130, 15}, {64, 150, 33, -1}, {-1, 112, -1, 31}};
+#elif SEQUENCES > 1
+constexpr int kPositions[][4] = {{30, 95, 0, -1}, {-1, 130, 15, 1}};
 #elif ALL
 constexpr int kPositions[][1] = {{0}, {1}, {13}, {16}, {31}, {40}, {64}, {95}, {112}, {130}, {151}};
 #else

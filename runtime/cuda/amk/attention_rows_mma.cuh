@@ -158,6 +158,8 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
   // k and then v of each token as they are handed over, where the cache is quantised
   u16* const given = query + kPassQueryBytes / 2;
   u8* const images = c.shared.unit + kPassQueryBytes + kPassGivenBytes;
+  // of the first row of the sequence
+  int first_block = c.position / kCacheRows, cached = c.position % kCacheRows;
 
 #pragma unroll 1
   for (int unit = mine.begin; unit < mine.end; ++unit) {
@@ -165,8 +167,8 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
     const int set = c.warp % kWarpSets;
     const Turns turns{u, c.warp / kWarpSets};
     const int chunks = u.chunks();
-    const int position = kSequences > 1 ? u.position : c.position;  // of the sequence's first row
-    const int first_block = position / kCacheRows, cached = position % kCacheRows;
+    if constexpr (kSequences > 1)
+      first_block = u.position / kCacheRows, cached = u.position % kCacheRows;
     const int first_token = u.first_token(), own = cached + first_token;  // in the first image
 
     Reader reader(c, heads, u);
@@ -317,7 +319,8 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
       u8* head = c.launch.cache + cache_of<S>(u, cache_number(c, cache));
 #pragma unroll 1
       for (int i = 0; i < kUnitRows<S>; ++i) {
-        const int row = position + first_token + i, block = row / kCacheRows;
+        const int row = (kSequences > 1 ? u.position : c.position) + first_token + i;
+        const int block = row / kCacheRows;
         if (appends(c, u, block))
           copy_row(head, row, images + (block - first_block) * kCacheBlockBytes,
                    row % kCacheRows, c.tid);

@@ -29,13 +29,6 @@ __device__ __forceinline__ int sequence_of(int token) {
 __device__ __forceinline__ int row_of(int token) {
   return kSequences > 1 ? token % kSequenceRows : token;
 }
-// Its position, in a step that begins at `position`; of several sequences that is how much further
-// each is. That of a sequence which is not there counts as 0.
-__device__ __forceinline__ int token_position(const Launch& launch, int token, int position) {
-  if constexpr (kSequences > 1)
-    position = sequence_position(launch, sequence_of(token), position);
-  return position + row_of(token);
-}
 
 constexpr int kConsumerWarps = 8;
 constexpr int kConsumers = kConsumerWarps * 32;  // threads
@@ -257,8 +250,12 @@ struct Context : Recorder<kMode == Mode::kProfile> {
     ordinal = held_ordinal;
     producers = held_producers;
   }
+  // Position of a token of the pass. That of a sequence which is not there counts as 0.
   __device__ __forceinline__ int position_of(int token) const {
-    return token_position(launch, token, position);
+    if constexpr (kSequences > 1)
+      return sequence_position(launch, sequence_of(token), position) + row_of(token);
+    else
+      return position + token;
   }
   __device__ u32 next_epoch() const { return epoch == kMaxEpoch ? 1 : epoch + 1; }
   // Ends an exchange that `tasks` tasks hand over.

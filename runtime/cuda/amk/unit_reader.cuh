@@ -113,7 +113,7 @@ struct UnitReader<S, NormedHeads> {
   OfBoth squares = {};  // that this thread has read of all of q and k; of one token
   // 1/rms of all of q or of all of k, of the tokens of this thread's heads; of several tokens
   float inverse_of_all[S::kWholeNorm ? kTurns : 1];
-  int sequence_token;  // the first one of the unit's sequence
+  int first_token = 0;  // of the unit's sequence; of several tokens
 
   // Number of a head among those of all tokens, its token, its number in the unit, v's last, and
   // that of a quad in its head.
@@ -136,8 +136,8 @@ struct UnitReader<S, NormedHeads> {
   }
 
   template <class C>
-  __device__ __forceinline__ UnitReader(C& c, const NormedHeads& heads, const Unit<S> u)
-      : sequence_token(u.sequence_token()) {
+  __device__ __forceinline__ UnitReader(C& c, const NormedHeads& heads, const Unit<S> u) {
+    if constexpr (!kEarly) first_token = u.sequence_token();
 #pragma unroll
     for (int i = 0; i < kQuads; ++i) {
       const bool normed = head(c.tid, i) <= kGroupHeads && in_head(c.tid, i) < kHeadQuads;
@@ -148,7 +148,7 @@ struct UnitReader<S, NormedHeads> {
       Weights& w = weights[kEarly ? 0 : i];
       w.gain = of_quad(heads.q_gain, heads.k_gain);
       if constexpr (S::kNormShifted) w.bias = of_quad(heads.q_shift, heads.k_shift);
-      if constexpr (kEarly) factors[i] = factors_of(c, w, sequence_token, i);
+      if constexpr (kEarly) factors[i] = factors_of(c, w, u.sequence(), i);
     }
   }
 
@@ -195,10 +195,10 @@ struct UnitReader<S, NormedHeads> {
   }
 
   template <class C, class Poll>
-  __device__ __forceinline__ void poll(C& c, const NormedHeads& heads, const Unit<S>,
+  __device__ __forceinline__ void poll(C& c, const NormedHeads& heads, const Unit<S> u,
                                        Poll& words) {
     if constexpr (S::kWholeNorm && kSequenceRows == 1) {
-      auto all = poll_of_all(c, heads, sequence_token);
+      auto all = poll_of_all(c, heads, u.sequence());
       poll_both(c, words, all);
       squares = squares_of_all(all, c.tid);
     } else {
@@ -207,7 +207,7 @@ struct UnitReader<S, NormedHeads> {
     if constexpr (S::kWholeNorm && kSequenceRows > 1) {
 #pragma unroll 1
       for (int token = 0; token < kSequenceRows; ++token) {
-        auto all = poll_of_all(c, heads, sequence_token + token);
+        auto all = poll_of_all(c, heads, u.sequence_token() + token);
         poll_all(c, all);
         const OfBoth inverse = inverse_rms_of_block<S>(c, squares_of_all(all, c.tid));
 #pragma unroll
@@ -248,7 +248,7 @@ struct UnitReader<S, NormedHeads> {
       Factors late[kEarly ? 1 : kOfHead];
 #pragma unroll
       for (int i = first; !kEarly && i < first + kOfHead; ++i)
-        late[i - first] = factors_of(c, weights[i], sequence_token + token(c.tid, i), i);
+        late[i - first] = factors_of(c, weights[i], first_token + token(c.tid, i), i);
       const Factors* by = kEarly ? factors + first : late;
       float mean = 0, own = 0;
       if constexpr (S::kNormCentred) {

@@ -30,7 +30,8 @@ static struct {
 // asked for its info and functions before another image is loaded.
 static int pass_rows, pass_more, is_pass;  // more: of a larger cache
 static int batch;  // the sequences of passes of several, whose image says " sequences=N"; such a kernel counts as one of
-enum { kBatch = 9 };  // so many rows
+enum { kBatch = 9, kMixed = 10 };  // so many rows, or if it says how many rows each sequence has, as one of so many
+static int mixed_rows;
 static uint32_t pass_exchange = 8192;
 
 // amk::PromptInfo of the kernel for prompts, whose image says " prompt=N". It is the only one of its image.
@@ -41,7 +42,7 @@ static Kernel prompt_kernel = {"amk_prompt", 1, {208}, 0};
 
 static long eos, eos_at, stall_at, hang_at, slow_us, decode_us, ceiling_us, drain_us, profile_us, read_us, flaky, off;
 static long runs, nan_at, bad_at, bad_ordinal, bad_element, lost_row, any_weights, pass_off, pass_picks;
-static long batch_off, batch_writes, eager, dirty;
+static long batch_off, batch_writes, mixed_off, mixed_writes, mixed_picks, eager, dirty;
 
 static const struct { const char* key; uint32_t* word; long* value; long initial; } settings[] = {
     {"abi", &info.abi, 0, 7}, {"sms", &info.sms, 0, 4}, {"threads", &info.threads, 0, 288},
@@ -71,6 +72,9 @@ static const struct { const char* key; uint32_t* word; long* value; long initial
     {"pass_picks", 0, &pass_picks, 0},  // such passes choose the next token instead
     {"batch_off", 0, &batch_off, 0},    // the same of passes of several sequences
     {"batch_writes", 0, &batch_writes, 0},  // sequences that are absent lose their first row
+    {"mixed_off", 0, &mixed_off, 0},    // logits of passes of several rows of sequences are another bit
+    {"mixed_writes", 0, &mixed_writes, 0},  // and sequences that are absent lose their first row
+    {"mixed_picks", 0, &mixed_picks, 0},  // such passes choose the next token instead
     {"eager", 0, &eager, 0},            // every row looks at the abort word
     {"dirty", 0, &dirty, 0},            // and then the row before its launch's is another token's
     {"any_weights", 0, &any_weights, 0},  // the weights are a model's, rather than those of hosttest
@@ -82,9 +86,9 @@ static Kernel build_kernels[] = {
     {"amk_ref_embed", 1, {40}, 0}, {"amk_ref_qkv", 1, {40}, 0}, {"amk_ref_row", 1, {40}, 0},
     {"amk_ref_attn", 1, {40}, 0}, {"amk_ref_lm_head", 1, {40}, 0},
 };
-static Kernel pass_kernels[10][2] = {  // by rows
+static Kernel pass_kernels[11][2] = {  // by rows
 #define BOTH {{"amk_decode", 1, {208}, 0}, {"amk_ceiling", 1, {208}, 0}}
-    BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH};
+    BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH};
 enum { kBuildKernels = sizeof build_kernels / sizeof *build_kernels, kDecode = 0, kCeiling, kTrace, kProfile, kDrain, kRead, kFirstReference };
 
 // amk::ReferenceInfo and amk::Operation. The plan lays the vectors out at 256, 512, ... of the scratch memory.
@@ -131,8 +135,9 @@ CUresult cuModuleLoadDataEx(void** mod, const void* image, unsigned n, int* opti
   }
   const char *rows = strstr(image, " rows="), *sequences = strstr(image, " sequences=");
   if ((is_pass = rows || sequences)) {
-    pass_rows = rows ? atol(rows + 6) : kBatch;
+    pass_rows = rows && sequences ? kMixed : rows ? atol(rows + 6) : kBatch;
     if (sequences) batch = atol(sequences + 11);
+    if (pass_rows == kMixed) mixed_rows = atol(rows + 6);
     pass_more = strstr(image, " more=") != 0;
     return 0;
   }
@@ -164,8 +169,9 @@ CUresult cuModuleGetFunction(Kernel** f, void* mod, const char* name) {
 CUresult cuModuleGetGlobal_v2(Ptr* p, size_t* n, void* mod, const char* name) {
   ENTER_CONTEXT("cuModuleGetGlobal");
   static __typeof__(info) of_pass;
-  of_pass = info, of_pass.sequences = pass_rows == kBatch ? batch : 1;
-  of_pass.tokens = pass_rows == kBatch ? batch : pass_rows, of_pass.exchange = pass_exchange, of_pass.cache += pass_more;
+  of_pass = info, of_pass.sequences = pass_rows >= kBatch ? batch : 1;
+  of_pass.tokens = pass_rows == kMixed ? batch * mixed_rows : pass_rows == kBatch ? batch : pass_rows;
+  of_pass.exchange = pass_exchange, of_pass.cache += pass_more;
   if (is_pass && strcmp(name, "amk_info") == 0) {
     *p = (Ptr)(uintptr_t)&of_pass | DEVICE;
     *n = sizeof of_pass;
@@ -371,14 +377,13 @@ static void decode(void* arg) { decode_in(arg, decode_us, 1); }
 #define PASS(rows) static void decode_##rows(void* arg) { decode_in(arg, decode_us, rows); }
 PASS(2) PASS(3) PASS(4) PASS(5) PASS(6) PASS(7) PASS(8)
 static void (*const decode_passes[])(void*) = {0, 0, decode_2, decode_3, decode_4, decode_5, decode_6, decode_7, decode_8};
-static void decode_batch(void* arg);
 
-// Sequences, each in its region of the cache. The token of one that is not there is the one that ends texts.
-static void decode_batch(void* arg) {
-  Launch* l = arg;
+// Sequences, each in its region of the cache, of so many rows each. The token of one that is not there is the one that
+// ends texts.
+static void decode_sequences(Launch* l, int rows) {
   Exchange* e = host(l->exchange);
   const int* forced = host(l->forced);
-  int tokens[8], decoded[8][32];
+  int tokens[8], decoded[8][32 * 8];
   runs++;
   if (sticky_code || gives_up_too(l)) goto end;
   if (e->steps != l->first_epoch) complain("the epoch is not the number of steps since the pages were cleared");
@@ -389,32 +394,36 @@ static void decode_batch(void* arg) {
   e->variant_plus_one = 1;
   for (int i = 0, stop = 0; i < l->steps && !stop; i++, e->steps++) {
     now_ms += decode_us / 1000.;
-    for (int s = 0; s < batch; s++) {
-      int given = forced[i * batch + s];
+    for (int t = 0; t < batch * rows; t++) {
+      int s = t / rows, n = i * rows + t % rows, given = forced[i * batch * rows + t];
+      if (rows > 1 && given < 0) complain("a pass of several rows whose tokens are not given");
       if (given >= 0) tokens[s] = given;
       if (l->positions[s] < 0) {
         tokens[s] = eos;
-        if (batch_writes) *row(l->cache + s * info.cache, 0) = 0xdead;
+        if (rows > 1 ? mixed_writes : batch_writes) *row(l->cache + s * info.cache, 0) = 0xdead;
       } else {
         Launch one = *l;
         one.position = l->positions[s], one.cache = l->cache + s * info.cache;
-        if (one.position + i >= (int)info.max_seq) complain("positions past the end");
-        if (l->logits) one.logits = l->logits + (uint64_t)s * info.vocab * 4;
+        if (one.position + n >= (int)info.max_seq) complain("positions past the end");
+        if (l->logits) one.logits = l->logits + (uint64_t)s * rows * info.vocab * 4;
         if (l->sampling) one.sampling = l->sampling + s * sizeof(Sampling);
         if (l->choices) one.choices = l->choices + s * sizeof(Choice);
-        decoded[s][i] = tokens[s];
-        tokens[s] = step(&one, i, 1, tokens[s], batch_off, (Decoded){decoded[s] + 1, i, 1});
+        decoded[s][n] = tokens[s];
+        tokens[s] = step(&one, n, rows, tokens[s], rows > 1 ? mixed_off : batch_off, (Decoded){decoded[s] + 1, n, 1});
         if (tokens[s] < 0) goto end;
+        if (rows > 1 && mixed_picks) tokens[s] = (tokens[s] + 1) % info.vocab;
         stop |= tokens[s] == kNoToken;
         for (int k = 0; k < l->n_stop; k++) stop |= ((int*)host(l->stop_ids))[k] == tokens[s];
       }
+      if (l->host_tokens) ((volatile uint32_t*)host(l->host_tokens))[i * batch * rows + t] = tokens[s] + 1;
     }
-    for (int s = 0; s < batch && l->host_tokens; s++)
-      ((volatile uint32_t*)host(l->host_tokens))[i * batch + s] = tokens[s] + 1;
   }
 end:
   free(l);
 }
+
+static void decode_batch(void* arg) { decode_sequences(arg, 1); }
+static void decode_mixed(void* arg) { decode_sequences(arg, mixed_rows); }
 
 // A pass over a prompt: `steps` tokens, all given, none chosen. The exchange pages are the workspace, whose first word
 // counts joins.
@@ -512,8 +521,9 @@ CUresult cuLaunchCooperativeKernel(Kernel* f, unsigned gx, unsigned gy, unsigned
   if (*(uint32_t*)host(l->abort_device)) complain("the abort word of the launch before is still set");
   if (over_prompt) return queue(s, (Op){.kind = kKernel, .dst = l, .run = read_prompt});
   size_t of_pass = f - pass_kernels[0];
-  if (f >= pass_kernels[0] && of_pass < 2 * 10)
-    return queue(s, (Op){.kind = kKernel, .dst = l, .run = of_pass % 2             ? ceiling
+  if (f >= pass_kernels[0] && of_pass < 2 * 11)
+    return queue(s, (Op){.kind = kKernel, .dst = l, .run = of_pass % 2                ? ceiling
+                                                              : of_pass / 2 == kMixed ? decode_mixed
                                                               : of_pass / 2 == kBatch ? decode_batch
                                                                                       : decode_passes[of_pass / 2]});
   int kernel = f - build_kernels;
