@@ -1,6 +1,9 @@
 package host
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Pass is a kernel of the build that decodes several tokens in a step: consecutive positions of a sequence, or of each
 // of several sequences. Its files lie in a directory of their own, [Pass.Dir].
@@ -61,3 +64,8 @@ const MaxPassTokens = 8
 
 // MaxSequences is how many sequences these are of at most.
 const MaxSequences = MaxPassTokens
+
+// VerifiesDrafts reports whether the build has a kernel that verifies drafts: of one sequence, or of several at a time.
+func (f *Facts) VerifiesDrafts(several bool) bool {
+	return slices.ContainsFunc(f.Passes, func(p Pass) bool { return p.Rows > 1 && (p.Sequences > 1) == several })
+}

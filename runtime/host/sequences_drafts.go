@@ -9,10 +9,6 @@ import (
 // that is alone by a pass of rows. Sequences without drafts ride along with the token that they would have decoded
 // anyhow. Each has a pace of its own, so that text without repeats does not make it draft for the others' sake.
 
-// VerifiesDrafts reports whether the build has a kernel that verifies drafts of a batch: of all its sequences, or of one
-// that is alone.
-func (b *Batch) VerifiesDrafts() bool { return b.s.mixed != nil || len(b.s.passes) > 0 }
-
 // verifier is the kernel that verifies drafts of sequences; nil: there is none.
 func (b *Batch) verifier(live []int) *megakernel {
 	if n := len(b.s.passes); n > 0 && len(live) == 1 {

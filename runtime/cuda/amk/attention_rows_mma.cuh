@@ -178,7 +178,7 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
     });
     reader.poll(c, heads, u, words);
     lap(c, Did::kExchangeWait);
-    reader.take(c, words);
+    reader.take(c, u, words);
 #pragma unroll
     for (int i = 0; i < Reader::kQuads; ++i) {
       const UnitQuad q = Reader::quad(c.tid, i);

@@ -70,7 +70,7 @@ struct UnitReader<S, PlainHeads> {
     poll_all(c, words);
   }
   template <class C, class Poll>
-  __device__ __forceinline__ void take(C&, const Poll&) {}
+  __device__ __forceinline__ void take(C&, const Unit<S>, const Poll&) {}
   // The four values of the i-th.
   template <class Poll>
   __device__ __forceinline__ uint2 values(const Poll& words, int i) const { return words.pairs(i); }
@@ -113,7 +113,6 @@ struct UnitReader<S, NormedHeads> {
   OfBoth squares = {};  // that this thread has read of all of q and k; of one token
   // 1/rms of all of q or of all of k, of the tokens of this thread's heads; of several tokens
   float inverse_of_all[S::kWholeNorm ? kTurns : 1];
-  int first_token = 0;  // of the unit's sequence; of several tokens
 
   // Number of a head among those of all tokens, its token, its number in the unit, v's last, and
   // that of a quad in its head.
@@ -137,7 +136,6 @@ struct UnitReader<S, NormedHeads> {
 
   template <class C>
   __device__ __forceinline__ UnitReader(C& c, const NormedHeads& heads, const Unit<S> u) {
-    if constexpr (!kEarly) first_token = u.sequence_token();
 #pragma unroll
     for (int i = 0; i < kQuads; ++i) {
       const bool normed = head(c.tid, i) <= kGroupHeads && in_head(c.tid, i) < kHeadQuads;
@@ -240,7 +238,7 @@ struct UnitReader<S, NormedHeads> {
   }
 
   template <class C, class Poll>
-  __device__ __forceinline__ void take(C& c, const Poll& words) {
+  __device__ __forceinline__ void take(C& c, const Unit<S> u, const Poll& words) {
     OfBoth all = {};
     if constexpr (S::kWholeNorm && kSequenceRows == 1) all = inverse_rms_of_block<S>(c, squares);
 #pragma unroll
@@ -248,7 +246,7 @@ struct UnitReader<S, NormedHeads> {
       Factors late[kEarly ? 1 : kOfHead];
 #pragma unroll
       for (int i = first; !kEarly && i < first + kOfHead; ++i)
-        late[i - first] = factors_of(c, weights[i], first_token + token(c.tid, i), i);
+        late[i - first] = factors_of(c, weights[i], u.sequence_token() + token(c.tid, i), i);
       const Factors* by = kEarly ? factors + first : late;
       float mean = 0, own = 0;
       if constexpr (S::kNormCentred) {
