@@ -90,8 +90,8 @@ func passFiles(files map[string][]byte, dir string, p, q *ir.Program) error {
 	of := PassOf(q)
 	where := fmt.Sprintf("pass of %v", of)
 	if !of.Valid() || files[dir+"/schedule.amk"] != nil {
-		return diag.Errorf(codeStructure, where, "want programs of passes of 2 to %d tokens, rows of one sequence or as "+
-			"many of each of several, one of each size", host.MaxPassTokens)
+		return diag.Errorf(codeStructure, where, "want programs of passes of 2 to %d tokens, rows of one sequence or "+
+			"as many of each of several, one of each size", host.MaxPassTokens)
 	}
 	if knob := knobs.OtherOrder(&p.Config, &q.Config); knob != "" {
 		return diag.Errorf(codeStructure, where, "has another %s than the program of one token; want the same, for "+

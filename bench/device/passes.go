@@ -49,9 +49,9 @@ const passesUsage = "usage: device DIR passes [--cases N] [--kinds prompts,rows,
 	"[--positions N] [--seed N] [--seconds N] [--spin-limit DURATION] [--gpu N]"
 
 // passes decodes random texts token by token, and then again and again in other ways: by passes over prompts, by passes
-// of several rows, with drafts, beside other sequences, and with drafts of several of these; if that is asked for, some are given up in their middle, at
-// times that no seed says. Whatever is asked for its logits must give those of single tokens, to the bit, and whatever
-// chooses tokens the same tokens. Exit code 1: something differs.
+// of several rows, with drafts, beside other sequences, and with drafts of several of these; if that is asked for, some
+// are given up in their middle, at times that no seed says. Whatever is asked for its logits must give those of single
+// tokens, to the bit, and whatever chooses tokens the same tokens. Exit code 1: something differs.
 func passes(dir string, args []string, stdout, stderr io.Writer) int {
 	set := flag.NewFlagSet("passes", flag.ContinueOnError)
 	set.SetOutput(stderr)

@@ -15,8 +15,8 @@ import (
 	"amkc/runtime/host/hosttest"
 )
 
-// wholeBuild is a build with kernels for prompts, for passes of eight rows, for passes of four sequences, and for passes
-// of two rows of each of these.
+// wholeBuild is a build with kernels for prompts, for passes of eight rows, for passes of four sequences, and for two
+// rows of each of these.
 func wholeBuild(t *testing.T, settings, prompt string) string {
 	t.Helper()
 	hosttest.NeedDriver(t)
@@ -47,8 +47,8 @@ func TestPassesOfAllKindsAreCompared(t *testing.T) {
 	require.Zero(t, code, r.Difference)
 	require.Equal(t, 640, r.Cases)
 	require.Zero(t, r.Differing)
-	require.Equal(t, []string{"drafts", "mixed", "prompts", "rows of 1", "rows of 2", "rows of 3", "rows of 5", "rows of 8",
-		"sequences"}, slices.Sorted(maps.Keys(r.Kinds)))
+	require.Equal(t, []string{"drafts", "mixed", "prompts", "rows of 1", "rows of 2", "rows of 3", "rows of 5",
+		"rows of 8", "sequences"}, slices.Sorted(maps.Keys(r.Kinds)))
 	total := 0
 	for kind, n := range r.Kinds {
 		require.Greater(t, n, 5, kind)

@@ -24,7 +24,8 @@ import (
 
 // Every SM comes to the token that the host's sampler chooses from the same logits, compiled for the CPU: with passes
 // of one token, of rows, of sequences with settings and choices of their own, and of rows of each of these, drawn or
-// greedily, with equal logits, with logits that no token may be drawn by, and with SMs that have no rows of the vocabulary.
+// greedily, with equal logits, with logits that no token may be drawn by, and with SMs that have no rows of the
+// vocabulary.
 func TestEndingOfTheKernel(t *testing.T) {
 	steps := 16
 	if os.Getenv("AMKC_LONG") != "" {

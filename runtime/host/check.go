@@ -50,8 +50,8 @@ type CheckSpan struct {
 // passes, whole ones, and once more in parts that leave rows of a pass unused. Where it has a kernel for prompts, that
 // decodes them instead, and then, from the beginning of each variant, more tokens than it can give the logits of: the
 // logits of the positions behind these must be those after single tokens, to the bit. Where it has passes of several
-// sequences, of a row of each or of several, these are compared with single tokens to the bit, from random positions and
-// with random companions; of several rows, some are drafts that are wrong.
+// sequences, of a row of each or of several, these are compared with single tokens to the bit, from random positions
+// and with random companions; of several rows, some are drafts that are wrong.
 //
 // Positions other than the first see a cache of made-up rows, the same for all. An error means that the check could not
 // be carried out; what it found is in the report. The session stands at position 0 afterwards.

@@ -28,7 +28,8 @@ type burst struct {
 	counts bool
 
 	// positions are those of the sequences of a pass of several, or absent. Then each step has as many tokens as the
-	// kernel, all of them of forced, where those of later steps may be -1. nil: one sequence, at the session's position.
+	// kernel, all of them of forced, where those of later steps may be -1. nil: one sequence, at the session's
+	// position.
 	positions []int
 	trace     *tracer // nil, or where every exchanged value goes
 }

@@ -17,8 +17,8 @@ func (b *Batch) verifier(live []int) *megakernel {
 	return b.s.mixed
 }
 
-// drafts are those of sequences for the next step; nil: there are none, or no pass for them. What a pass of several rows
-// appends is rows of all sequences, and so each wants room for them.
+// drafts are those of sequences for the next step; nil: there are none, or no pass for them. A pass of several rows
+// appends these to all sequences, and so each wants room for them.
 func (b *Batch) drafts(live []int) map[int][]int {
 	if b.o.Drafter == nil || len(live) == 0 {
 		return nil

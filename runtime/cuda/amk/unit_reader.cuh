@@ -25,8 +25,8 @@ constexpr int kGivenRowBytes = kQuantisedCache ? 2 * kPaddedHead * Element::kByt
 static_assert(kUnitScratch >= kGroupHeads * kQueryStride * 2 + kGivenRowBytes + kCacheBlockBytes,
               "q of a group and a block of the cache");
 
-// A quad of a unit: of a token of its sequence, q of the group comes first, then k, then v. One that
-// is not there is of no token.
+// A quad of a unit: of a token of its sequence, q of the group comes first, then k, then v. One
+// that is not there is of no token.
 struct UnitQuad {
   u32 token, quad;
   __device__ __forceinline__ bool is_there() const {
