@@ -21,7 +21,7 @@ import (
 var allowed = map[string][]string{
 	"bench/dequantised": {"compiler", "ir", "ir/transform", "passes", "runtime/infile"},
 	"bench/clients":     {"runtime/infile"},
-	"bench/device": {"bench/clients", "bench/turns", "runtime/driver", "runtime/host", "runtime/host/cli",
+	"bench/device": {"bench/clients", "bench/turns", "runtime/draft", "runtime/driver", "runtime/host", "runtime/host/cli",
 		"runtime/host/engine", "runtime/library", "runtime/sampling", "runtime/serve"},
 	"bench/turns":   {"runtime/host"},
 	"cmd/amkc":      {"compiler/cli"},
