@@ -10,7 +10,7 @@ import (
 // several sequences: with drafts, right ones, wrong ones and garbage. The same tokens must come. Beside them others
 // follow a text without drafts, whose logits are compared. All join and leave at any time; each text is a case.
 func (c *comparer) mixed() error {
-	left := min(c.left, 1+c.rng.IntN(3*c.s.Sequences()))
+	left := min(c.left, 1+c.rng.IntN(2*c.s.Sequences()))
 	var scripts scripts
 	for range left {
 		s, err := c.script()
