@@ -41,12 +41,24 @@ FORMATS = (Case(ZOO + "llama-gqa", "fp16", rows=8, sequences=8),
            Case(PYCODER, "bf16", rows=8, sequences=8),
            Case(PYCODER, "bf16", weights="int4:g64", rows=8, sequences=8),
            Case(PYCODER, "bf16", rows=2, sequences=3))
+# Of several rows of each of several sequences: with splits and windows, norms of heads and behind branches, learned
+# positions, wide groups, other formats, and without tensor cores.
+MIXED = (Case(PYCODER, "bf16", rows=8, sequences=4, sequence_rows=2),
+         Case(PYCODER, "bf16", rows=8, sequences=2, sequence_rows=4),
+         Case(PYCODER, "bf16", weights="int4:g64", cache="int8", rows=8, sequences=2, sequence_rows=4),
+         *(Case(ZOO + name, "bf16", rows=8, sequences=4, sequence_rows=2) for name in (
+             "gemma2-split-k", "gpt2", "mistral-window", "olmo2-plain", "qwen3-qknorm")),
+         Case(ZOO + "mistral-wide-group", "bf16", sequences=2, sequence_rows=4),
+         Case(ZOO + "exaone4-windows", "bf16", cache="int8", rows=8, sequences=2, sequence_rows=3),
+         Case(ZOO + "llama-gqa", "fp32", cache="int8", rows=8, sequences=4, sequence_rows=2),
+         Case(ZOO + "llama-gqa", "fp16", weights="fp8", rows=8, sequences=2, sequence_rows=4))
 # Those whose passes are given up in the middle too: kernels that look for an abort whenever they wait.
 ABORTED = (Case(ZOO + "llama-gqa", "bf16", rows=8, sequences=8),
            Case(ZOO + "llama-gqa", "fp32", rows=8, sequences=8),
            Case(PYCODER, "bf16", weights="int4:g64", cache="int8", rows=8, sequences=8))
 ABORT_DEFINES = ("AMK_EAGER_ABORT=1",)
 SOAKED = (Case(PYCODER, "bf16", rows=8, sequences=8),
+          Case(PYCODER, "bf16", rows=8, sequences=4, sequence_rows=2),  # with drafts
           Case(PYCODER, "bf16", weights="int4:g64", cache="int8", rows=8, sequences=8))
 TIMED_POSITIONS = 8448  # of the contexts of builds whose passes are timed
 TIMED_AT = (128, 2048, 8192)
@@ -76,6 +88,8 @@ def judge_passes(case, r):
         wanted += ["drafts", "rows of 1", "rows of 2", "rows of 3", "rows of 5", "rows of 8"]
     if case.sequences > 1:
         wanted += ["sequences"]
+    if case.sequence_rows > 1:
+        wanted += ["mixed"]
     missing = [kind for kind in wanted if not r["kinds"].get(kind)]
     if not findings and missing:
         findings = ["nothing was compared of " + ", ".join(missing)]
@@ -131,7 +145,7 @@ def judge_sequences(r):
 
 def passes():
     return [Task("passes", case.key, case, lambda shop, case=case: passes_row(shop, case))
-            for case in (*FAMILIES, *PLAIN, *FORMATS)] + [
+            for case in (*FAMILIES, *PLAIN, *FORMATS, *MIXED)] + [
         Task("passes", f"{case.key}-aborts", case, lambda shop, case=case: aborts_row(shop, case), ABORT_DEFINES)
         for case in ABORTED]
 

@@ -35,6 +35,9 @@ class Judges(unittest.TestCase):
             row = passes.judge_passes(case, r | change)
             self.assertFalse(row["passed"])
             self.assertIn(want, row["findings"][0])
+        mixed = Case("testdata/models/zoo/llama-gqa", "bf16", rows=8, sequences=4, sequence_rows=2)
+        self.assertIn("nothing was compared of mixed", passes.judge_passes(mixed, r)["findings"][0])
+        self.assertTrue(passes.judge_passes(mixed, r | {"kinds": kinds | {"mixed": 40}})["passed"])
         plain = passes.judge_passes(Case("testdata/models/zoo/llama-gqa", "fp32"), r | {"kinds": {"prompts": 300}})
         self.assertTrue(plain["passed"])
 

@@ -83,6 +83,7 @@ class Case:
     cache: str = ""  # how keys and values are, as --cache takes it
     rows: int = 1  # of passes that it is compiled for besides
     sequences: int = 1  # likewise
+    sequence_rows: int = 1  # of each of these in a pass, likewise
     spoken: bool = False  # with the tokenizer and the chat template of spoken.py, where the model has none
 
     @property
@@ -95,7 +96,8 @@ class Case:
                 (f"-max{self.max_seq}" if self.max_seq and self.max_seq >= LONG else "") +
                 "".join(f"-{item.replace(':', '-').replace('*', '')}" for item in self.weights.split(",") if item) +
                 (f"-cache-{self.cache}" if self.cache else "") + (f"-rows{self.rows}" if self.rows > 1 else "") +
-                (f"-sequences{self.sequences}" if self.sequences > 1 else "") + ("-spoken" if self.spoken else "") +
+                (f"-sequences{self.sequences}" if self.sequences > 1 else "") +
+                (f"x{self.sequence_rows}" if self.sequence_rows > 1 else "") + ("-spoken" if self.spoken else "") +
                 "".join(f"-{group + '.' if group else ''}{name}={value}" for group, name, value in self.knobs))
 
     def config(self):
@@ -117,6 +119,8 @@ class Case:
             flags += ["--rows", str(self.rows)]
         if self.sequences > 1:
             flags += ["--sequences", str(self.sequences)]
+        if self.sequence_rows > 1:
+            flags += ["--sequence-rows", str(self.sequence_rows)]
         return flags + self.storage()
 
     def storage(self):

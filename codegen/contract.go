@@ -220,7 +220,8 @@ func windowStart(window int) ir.Expr {
 }
 
 // combineOps is combine.cuh: unit a is kWidth elements of the attention vector of a token, which lie in one head. The
-// units of a token come before those of the next, and the splits of a sequence before those of the next.
+// units of a token come before those of the next, and the splits of a sequence before those of the next; each has a row
+// for every row of its sequence.
 func (b *builder) combineOps(s *ir.Stage) []ir.Op {
 	m, c := &b.p.Model, op(s, ir.AttentionCombine)
 	hd, group, splits, width := m.HeadDim, m.Heads/max(1, m.KVHeads), c.IntAt("splits", 0, 1), b.combineWidth(s)
@@ -232,7 +233,7 @@ func (b *builder) combineOps(s *ir.Stage) []ir.Op {
 	}
 	kvHead := unit.Div(perHead * group)
 	if b.pass.NumSequences() > 1 {
-		kvHead = spanA.Div(perToken).Mul(m.KVHeads).Add(kvHead)
+		kvHead = spanA.Div(perToken).Div(b.pass.NumRows()).Mul(m.KVHeads).Add(kvHead)
 	}
 	units := ir.Span(kvHead.Mul(splits), kvHead.Add(ir.Int(1)).Mul(splits))
 	inGroup, elements := ir.Index(unit.Div(perHead).Mod(group)), block(unit.Mod(perHead), width, 0)
@@ -244,7 +245,7 @@ func (b *builder) combineOps(s *ir.Stage) []ir.Op {
 	}
 	in, of := buf(c.In, 0), []ir.Range{units}
 	if b.pass.NumRows() > 1 {
-		of = append(of, ir.Index(spanA.Div(perToken).Mod(b.tokens)))
+		of = append(of, ir.Index(spanA.Div(perToken).Mod(b.pass.NumRows())))
 	}
 	of = append(of, inGroup)
 	return []ir.Op{{Code: ir.AttentionCombine,

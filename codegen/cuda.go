@@ -261,7 +261,7 @@ func (b *builder) constants() error {
 	b.d.Machine = []field{
 		{"int", "kSMs", itoa(t.SMs), "thread blocks, one per SM"},
 		{"int", "kTokens", itoa(b.tokens), "of a pass"},
-		{"int", "kSequences", itoa(b.pass.NumSequences()), "that they are of: rows of one, or a row of each"},
+		{"int", "kSequences", itoa(b.pass.NumSequences()), b.sequencesNote()},
 		{"unsigned", "kSharedLimit", itoa(shared), "bytes of shared memory a block may use"},
 	}
 	for _, k := range knobs.Constants() {
@@ -328,6 +328,14 @@ func (b *builder) longStream() {
 		c := k.Row().Constant
 		b.d.Machine = append(b.d.Machine, field{c.Type, c.Name, itoa(k.Of(&b.p.Config)), c.Note})
 	}
+}
+
+// sequencesNote says what the tokens of a pass are of sequences.
+func (b *builder) sequencesNote() string {
+	if b.pass.NumSequences() > 1 && b.pass.NumRows() > 1 {
+		return "that they are of: as many rows of each"
+	}
+	return "that they are of: rows of one, or a row of each"
 }
 
 // registerPool reports whether the consumers of a block take registers from its other warps: passes of several tokens

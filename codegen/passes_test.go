@@ -25,9 +25,8 @@ func TestPassesOfABuild(t *testing.T) {
 	require.Contains(t, string(files["Makefile"]), "rows8/megakernel.fatbin: rows8/*.h")
 	require.NotContains(t, files, "rows8/model_config.h")
 	for says, passes := range map[string][]*ir.Program{
-		"one of each size":                       {of(nil), of(nil)},
-		"want programs of passes of 2 to 8 rows": {one},
-		"or of one row of each of 2 to 8":        {one},
+		"one of each size":                         {of(nil), of(nil)},
+		"want programs of passes of 2 to 8 tokens": {one},
 		"has another tiling.attention.split_from": {of(func(p *ir.Program) {
 			p.Config.Tiling["attention"]["split_from"] = 256
 		})},

@@ -90,8 +90,8 @@ func passFiles(files map[string][]byte, dir string, p, q *ir.Program) error {
 	of := PassOf(q)
 	where := fmt.Sprintf("pass of %v", of)
 	if !of.Valid() || files[dir+"/schedule.amk"] != nil {
-		return diag.Errorf(codeStructure, where, "want programs of passes of 2 to %d rows, or of one row of each of 2 "+
-			"to %d sequences, one of each size", host.MaxPassRows, host.MaxSequences)
+		return diag.Errorf(codeStructure, where, "want programs of passes of 2 to %d tokens, rows of one sequence or "+
+			"as many of each of several, one of each size", host.MaxPassTokens)
 	}
 	if knob := knobs.OtherOrder(&p.Config, &q.Config); knob != "" {
 		return diag.Errorf(codeStructure, where, "has another %s than the program of one token; want the same, for "+
@@ -173,9 +173,9 @@ func Origin(file string) string {
 
 // isPassDir reports whether a directory, with a slash behind it, is that of a program for passes of several tokens.
 func isPassDir(dir string) bool {
-	for n := 2; n <= max(host.MaxPassRows, host.MaxSequences); n++ {
-		for _, of := range []host.Pass{{Rows: n}, {Rows: 1, Sequences: n}} {
-			if of.Valid() && dir == of.Dir()+"/" {
+	for sequences := range host.MaxPassTokens + 1 {
+		for rows := range host.MaxPassTokens + 1 {
+			if of := (host.Pass{Rows: rows, Sequences: sequences}); of.Valid() && dir == of.Dir()+"/" {
 				return true
 			}
 		}

@@ -93,7 +93,7 @@ func TestRefusals(t *testing.T) {
 		}},
 		"another cache": {pycoder, "AMK4003", "F32 rows of the cache, want BF16, F16 or F32, the same for weights",
 			func(p *ir.Program) { p.Model.Cache = ir.F32 }},
-		"several tokens": {pycoder, "AMK4003", "a pass of 4 rows of 2 sequences; want one of either",
+		"several tokens": {pycoder, "AMK4003", "its pass of 8 tokens does not treat all of them alike",
 			func(p *ir.Program) { p.Pass = ir.PassOf(2, 4) }},
 		"outlines differ": {pycoder, "AMK4003", "want the same outline", func(p *ir.Program) {
 			p.Variants[1].Body = p.Variants[1].Body[1:]

@@ -28,11 +28,11 @@ var goldenCases = []struct {
 	maxSeq              int
 	config              ir.ScheduleConfig
 	rows                []int
-	sequences           int
+	sequences, ofEach   int
 }{
 	{name: "pycoder-5m_h200_bf16", model: "pycoder-5m", target: "h200", dtype: ir.BF16, rows: []int{8}},
 	{name: "mistral-nemo_h200_bf16_sequences", model: "zoo/mistral-nemo", target: "h200", dtype: ir.BF16, maxSeq: 128,
-		rows: []int{2}, sequences: 4},
+		rows: []int{2}, sequences: 4, ofEach: 2},
 	{name: "llama-odd-dims_h200_fp32", model: "zoo/llama-odd-dims", target: "h200", dtype: ir.F32, maxSeq: 64},
 	{name: "qwen2-bias_h200_bf16", model: "zoo/qwen2-bias", target: "h200", dtype: ir.BF16, maxSeq: 64},
 	{name: "llama-biases-yarn_h200_bf16", model: "zoo/llama-biases-yarn", target: "h200", dtype: ir.BF16, maxSeq: 64},
@@ -68,15 +68,16 @@ var goldenCases = []struct {
 
 func lowerModel(t testing.TB, model, target string, dtype ir.DType, maxSeq int, config ir.ScheduleConfig) *Scheduled {
 	t.Helper()
-	return lowerPasses(t, model, target, dtype, maxSeq, config, nil, 0)
+	return lowerPasses(t, model, target, dtype, maxSeq, config, nil, 0, 0)
 }
 
 func lowerPasses(t testing.TB, model, target string, dtype ir.DType, maxSeq int, config ir.ScheduleConfig,
-	rows []int, sequences int) *Scheduled {
+	rows []int, sequences, ofEach int) *Scheduled {
 	t.Helper()
 	l, err := RunPasses(Options{Model: filepath.Join(root, "models", model), Name: filepath.Base(model),
 		Target: ir.FindTarget(target),
-		DType:  &dtype, MaxSeq: maxSeq, Config: config, Rows: rows, Sequences: sequences, Check: true})
+		DType:  &dtype, MaxSeq: maxSeq, Config: config, Rows: rows, Sequences: sequences, SequenceRows: ofEach,
+		Check: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { l.Close() })
 	return l
@@ -98,7 +99,8 @@ func generated(t testing.TB, l *Scheduled) map[string][]byte {
 func TestGoldenBuilds(t *testing.T) {
 	for _, c := range goldenCases {
 		t.Run(c.name, func(t *testing.T) {
-			files := generated(t, lowerPasses(t, c.model, c.target, c.dtype, c.maxSeq, c.config, c.rows, c.sequences))
+			files := generated(t, lowerPasses(t, c.model, c.target, c.dtype, c.maxSeq, c.config, c.rows, c.sequences,
+				c.ofEach))
 			dir := filepath.Join(root, "golden", c.name)
 			if *update {
 				require.NoError(t, os.RemoveAll(dir))
@@ -130,14 +132,14 @@ func TestGoldenBuilds(t *testing.T) {
 // The same input gives the same bytes: again in this process, and from another directory.
 func TestBuildsAreDeterministic(t *testing.T) {
 	c := goldenCases[0]
-	first := generated(t, lowerPasses(t, c.model, c.target, c.dtype, c.maxSeq, c.config, c.rows, c.sequences))
-	again := lowerPasses(t, c.model, c.target, c.dtype, c.maxSeq, c.config, c.rows, c.sequences)
+	first := generated(t, lowerPasses(t, c.model, c.target, c.dtype, c.maxSeq, c.config, c.rows, c.sequences, c.ofEach))
+	again := lowerPasses(t, c.model, c.target, c.dtype, c.maxSeq, c.config, c.rows, c.sequences, c.ofEach)
 	require.Equal(t, first, generated(t, again))
 	model, err := filepath.Abs(filepath.Join(root, "models", c.model))
 	require.NoError(t, err)
 	t.Chdir(t.TempDir())
 	l, err := RunPasses(Options{Model: model, Name: c.model, Target: ir.FindTarget(c.target), DType: &c.dtype,
-		Rows: c.rows, Sequences: c.sequences})
+		Rows: c.rows, Sequences: c.sequences, SequenceRows: c.ofEach})
 	require.NoError(t, err)
 	defer l.Close()
 	require.Equal(t, first, generated(t, l))

@@ -54,6 +54,8 @@ type Options struct {
 	// Sequences, from 2 on, asks for a program for passes of one row of each of so many sequences, besides those. All
 	// programs then have the defaults of knobs that it wants. 0 means 1.
 	Sequences int
+	// SequenceRows, from 2 on, asks for one more, for passes of so many rows of each of these sequences. 0 means 1.
+	SequenceRows int
 
 	// After is called when a pass is done, with its number from 1. An error ends the run.
 	After func(n int, pass *passes.Pass, s *passes.State, took time.Duration) error
@@ -111,6 +113,9 @@ func RunPasses(opts Options) (*Scheduled, error) {
 		}
 		if opts.Sequences > 1 {
 			more = append(more, ir.PassOf(opts.Sequences, 1))
+		}
+		if opts.Sequences > 1 && opts.SequenceRows > 1 {
+			more = append(more, ir.PassOf(opts.Sequences, opts.SequenceRows))
 		}
 	}
 	for _, pass := range more {

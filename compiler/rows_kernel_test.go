@@ -159,8 +159,8 @@ func TestPassesThatTheKernelDoesNotTake(t *testing.T) {
 		rows  int
 		edit  func(o *Options)
 	}{
-		"takes at most 8 rows of one": {model: "pycoder-5m", rows: 9},
-		"may be at any":               {model: "pycoder-5m", edit: func(o *Options) { o.Tokens = ir.PassOf(2, 1) }},
+		"takes at most 8 tokens": {model: "pycoder-5m", rows: 9},
+		"may be at any":          {model: "pycoder-5m", edit: func(o *Options) { o.Tokens = ir.PassOf(2, 1) }},
 	} {
 		t.Run(says, func(t *testing.T) {
 			p := passOf(t, c.model, cmp.Or(c.rows, 8), c.edit)

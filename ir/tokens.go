@@ -8,9 +8,9 @@ import (
 
 // What a pass of several tokens computes is what a pass of one computes, once for each token: buffers and operands have
 // an axis more, and a product is one of several vectors. The tokens are rows of one sequence, of which row t is at
-// position pos+t, or a row of each of several sequences, which have caches, positions and units of attention of their
-// own (tokens_sequences.go). OneToken and ForTokens go from one to the other. The kernel is emitted from the program of
-// one token, with the numbers of the pass beside it, and is read back into it.
+// position pos+t, or as many rows of each of several sequences, which have caches, positions and units of attention of
+// their own (tokens_sequences.go). OneToken and ForTokens go from one to the other. The kernel is emitted from the
+// program of one token, with the numbers of the pass beside it, and is read back into it.
 
 // OneToken returns the program of one token that a program of several makes of each of them. Pages and distributions
 // stay those of the whole pass, and so do the operands of ATTENTION_COMBINE, each unit of which is of one token. An
@@ -30,11 +30,13 @@ func OneToken(p *Program) (*Program, error) {
 	axes := map[string]int{}
 	for i := range one.Buffers {
 		b := &one.Buffers[i]
-		if t.ofSequences(b) {
+		ofUnits := len(b.Shape) == t.unitDims()
+		if t.ofSequences(b, ofUnits) {
 			if err := t.ofOne(b); err != nil {
 				return nil, err
 			}
-		} else if axis, has := tokenAxis(b, len(b.Shape) == 4); has && axis < len(b.Shape) {
+		}
+		if axis, n := t.axis(b, ofUnits); n > 0 && axis < len(b.Shape) {
 			axes[b.Name] = axis
 			b.Shape = append(append([]int{}, b.Shape[:axis]...), b.Shape[axis+1:]...)
 			if len(b.Shape) == 0 {
@@ -61,11 +63,11 @@ func OneToken(p *Program) (*Program, error) {
 		for _, of := range operands {
 			switch d := of.Dims; {
 			case of.settings && len(d) > 0:
-				of.Dims = append([]Range{}, d[1:]...)
+				of.Dims = without(d, 0)
 			case of.axis >= 0 && len(d) == 1:
 				d[0] = Index(Int(0))
 			case of.axis >= 0 && of.axis < len(d):
-				of.Dims = append(append([]Range{}, d[:of.axis]...), d[of.axis+1:]...)
+				of.Dims = without(d, of.axis)
 			case of.rows >= 0:
 				d[of.rows].Hi = d[of.rows].Lo.Add(Int(1))
 			}
@@ -85,14 +87,11 @@ func OneToken(p *Program) (*Program, error) {
 }
 
 // ForTokens returns the program of a pass of several tokens that does for each what a program of one token does: see
-// [OneToken]. The pass has several rows or several sequences, and not both. The program is not changed.
+// [OneToken]. The program is not changed.
 func ForTokens(p *Program, pass Pass) (*Program, error) {
 	t := tokens{pass}
-	switch {
-	case t.NumTokens() == 1:
+	if t.NumTokens() == 1 {
 		return p, nil
-	case t.NumSequences() > 1 && t.NumRows() > 1:
-		return nil, fmt.Errorf("a pass of %d rows of %d sequences; want one of either", t.NumRows(), t.NumSequences())
 	}
 	all, err := Parse(Print(p), p.Model.Name)
 	if err != nil {
@@ -102,19 +101,19 @@ func ForTokens(p *Program, pass Pass) (*Program, error) {
 	axes := map[string]int{}
 	for i := range all.Buffers {
 		b := &all.Buffers[i]
-		axis, has := tokenAxis(b, len(b.Shape) == 3)
-		switch {
-		case t.ofSequences(b):
+		ofUnits := len(b.Shape) == 3
+		axis, n := t.axis(b, ofUnits)
+		if t.ofSequences(b, ofUnits) {
 			t.ofAll(b)
-			continue
-		case !has:
+		}
+		if n == 0 {
 			continue
 		}
 		axes[b.Name] = axis
 		if b.Role == RoleToken || b.Role == RoleNext {
-			b.Shape = []int{t.NumTokens()}
+			b.Shape = []int{n}
 		} else {
-			b.Shape = append(append(append([]int{}, b.Shape[:axis]...), t.NumTokens()), b.Shape[axis:]...)
+			b.Shape = append(append(append([]int{}, b.Shape[:axis]...), n), b.Shape[axis:]...)
 		}
 	}
 	each := Span(Int(0), Int(t.NumTokens()))
@@ -140,11 +139,11 @@ func ForTokens(p *Program, pass Pass) (*Program, error) {
 		for _, of := range operands {
 			switch d := of.Dims; {
 			case of.settings:
-				of.Dims = append([]Range{Span(Int(0), Int(t.NumSequences()))}, d...)
+				of.Dims = inserted(d, 0, Span(Int(0), Int(t.NumSequences())))
 			case of.axis >= 0 && of.scalar:
 				of.Dims = []Range{each}
 			case of.axis >= 0 && of.axis <= len(d):
-				of.Dims = append(append(append([]Range{}, d[:of.axis]...), each), d[of.axis:]...)
+				of.Dims = inserted(d, of.axis, each)
 			case of.rows >= 0:
 				d[of.rows].Hi = d[of.rows].Lo.Add(Int(t.NumRows()))
 			}
@@ -157,30 +156,45 @@ func ForTokens(p *Program, pass Pass) (*Program, error) {
 	return all, nil
 }
 
-// tokenAxis says which dimension of a buffer, as it is in a pass of several rows, the rows have: the first one of
-// vectors and of what the host gives and gets, and the second one of what units of attention and SMs have each. Others
-// have none.
-func tokenAxis(b *Buffer, ofUnits bool) (axis int, has bool) {
-	switch {
-	case b.Kind == Output, b.Role == RoleToken, b.Role == RoleEmbeddings:
-		return 0, true
-	case b.Kind != Activation:
-		return 0, false
-	case ofUnits, b.Space == SMEM && b.DType == I32:
-		return 1, true
-	}
-	return 0, true
-}
-
 // tokens are those of a pass.
 type tokens struct{ Pass }
 
+// axis says which dimension of a buffer, as it is in a pass of several tokens, they have, and of what size: the first
+// one of vectors and of what the host gives and gets, and the second one of what SMs have each. What units of attention
+// have each has a second one of the rows of their sequence, if there are several. Of others n is 0: they have none.
+func (t tokens) axis(b *Buffer, ofUnits bool) (axis, n int) {
+	switch {
+	case b.Kind == Output, b.Role == RoleToken, b.Role == RoleEmbeddings:
+		return 0, t.NumTokens()
+	case b.Kind != Activation, ofUnits && t.NumRows() == 1:
+		return 0, 0
+	case ofUnits:
+		return 1, t.NumRows()
+	case b.Space == SMEM && b.DType == I32:
+		return 1, t.NumTokens()
+	}
+	return 0, t.NumTokens()
+}
+
+// unitDims is how many dimensions has what units of attention have each: units, heads and elements, and in a pass of
+// several rows of a sequence these rows.
+func (t tokens) unitDims() int {
+	if t.NumRows() > 1 {
+		return 4
+	}
+	return 3
+}
+
 // position is that of each token, in parameters that each has for itself.
 func (t tokens) position() Expr {
-	if t.NumSequences() > 1 {
-		return PosOf(Symbol(Row))
+	switch row, rows := Symbol(Row), t.NumRows(); {
+	case t.NumSequences() == 1:
+		return Symbol(Pos).Add(row)
+	case rows == 1:
+		return PosOf(row)
+	default:
+		return PosOf(row.Div(rows)).Add(row.Mod(rows))
 	}
-	return Symbol(Pos).Add(Symbol(Row))
 }
 
 // A tokenOperand is an operand of an op with the dimension that its rows have: axis, if they have one of their own, or
@@ -236,19 +250,23 @@ func (t tokens) eachOp(p *Program, axes map[string]int, grouped bool,
 
 func (t tokens) operand(b *Buffer, axes map[string]int, of *Operand, o *Op) tokenOperand {
 	operand := tokenOperand{Operand: of, axis: -1, rows: -1, scalar: b.Role == RoleToken || b.Role == RoleNext,
-		cache: b.Kind == KVCache, settings: b.Role == RoleSampling && t.ofSequences(b)}
+		cache: b.Kind == KVCache, settings: b.Role == RoleSampling && t.NumSequences() > 1}
 	if axis, has := axes[b.Name]; has {
 		operand.axis = axis
 		return operand
 	}
 	switch d := of.Dims; {
-	case o.Code == KVAppend && len(d) == 4:
-		operand.rows = 1
+	case o.Code == KVAppend && b.Kind == KVCache && len(d) >= 4:
+		operand.rows = len(d) - 3
 	case b.Kind != KVCache && len(d) == 2 && d[0].Lo.Uses(Pos): // a table of positions
 		operand.rows = 0
 	}
 	return operand
 }
+
+// inserted returns dimensions with one more, and without returns them without one. Theirs may lie between others'.
+func inserted(d []Range, at int, r Range) []Range { return slices.Insert(slices.Clone(d), at, r) }
+func without(d []Range, at int) []Range           { return slices.Delete(slices.Clone(d), at, at+1) }
 
 // eachStage calls f for the stages of a program.
 func (t tokens) eachStage(p *Program, f func(s *Stage)) {

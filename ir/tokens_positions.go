@@ -51,7 +51,7 @@ func (t tokens) lookUpEach(p *Program, axes map[string]int, s *Stage) {
 					}
 					m, _ := names.Find(of.Buf, 0)
 					if axis, has := axes[p.Buffers[m.Declared].Name]; has {
-						of.Dims[axis] = Index(Int(n))
+						of.Dims[axis] = Span(Int(n*t.NumRows()), Int((n+1)*t.NumRows()))
 					} else {
 						for d := range of.Dims {
 							of.Dims[d].Lo = of.Dims[d].Lo.With(Pos, PosOf(Int(n)))

@@ -3,12 +3,12 @@ package ir
 import "fmt"
 
 // What sequences of a pass have for themselves: a cache each, a position each, and units of attention. The units of a
-// sequence, which are those of a pass of one token, come before those of the next.
+// sequence, which are those of a pass of one token, come before those of the next. Each has all rows of its sequence.
 
 // ofSequences reports whether a buffer has a part for each sequence of a pass of several: caches and the settings of
 // SAMPLE, in a dimension of their own, and what units of attention hand over, as more of them.
-func (t tokens) ofSequences(b *Buffer) bool {
-	return t.NumSequences() > 1 && (hasSequences(b) || b.Kind == Activation && len(b.Shape) == 3)
+func (t tokens) ofSequences(b *Buffer, ofUnits bool) bool {
+	return t.NumSequences() > 1 && (hasSequences(b) || b.Kind == Activation && ofUnits)
 }
 
 // hasSequences reports whether the sequences of a pass are a dimension of a buffer.
@@ -40,6 +40,7 @@ func (t tokens) ofOne(b *Buffer) error {
 type units struct {
 	of      Expr // which kv head a unit has, of all sequences
 	kvHeads int
+	rows    int // of each sequence
 }
 
 // unitsOf returns the units of a stage; nil if it has none, or if all are of one sequence.
@@ -49,7 +50,7 @@ func (t tokens) unitsOf(p *Program, s *Stage) *units {
 	}
 	for k := range s.Ops {
 		if o := &s.Ops[k]; o.Code == ATTENTION {
-			return &units{Symbol(SpanA).Div(max(1, o.IntAt("parts", 0, 1))), max(1, p.Model.KVHeads)}
+			return &units{Symbol(SpanA).Div(max(1, o.IntAt("parts", 0, 1))), max(1, p.Model.KVHeads), t.NumRows()}
 		}
 	}
 	return nil
@@ -59,24 +60,54 @@ func (t tokens) unitsOf(p *Program, s *Stage) *units {
 func (u *units) sequence() Expr { return u.of.Div(u.kvHeads) }
 func (u *units) head() Expr     { return u.of.Mod(u.kvHeads) }
 
-// ofAll makes an op of units of one sequence that of units of all: each has the position, the cache and the vectors of
-// its sequence, and counts the heads of that.
+// position is that of each row of a unit.
+func (u *units) position() Expr {
+	if u.rows == 1 {
+		return PosOf(u.sequence())
+	}
+	return PosOf(u.sequence()).Add(Symbol(Row))
+}
+
+// ofAll makes an op of units of one token that of units of all sequences: each has the position, the cache and the
+// vectors of its sequence, and counts the heads of that.
 func (u *units) ofAll(o *Op, operands []tokenOperand) {
 	eachExpr(o, func(e Expr) Expr {
 		return e.replace(u.of, u.head()).With(Pos, PosOf(u.sequence()))
 	})
+	for i := range o.Params {
+		if q := &o.Params[i]; !q.IsFloat && q.Int.Equal(PosOf(u.sequence())) {
+			q.Int = u.position()
+		}
+	}
 	for _, of := range operands {
-		if of.cache || of.axis >= 0 {
-			of.Dims = append([]Range{Index(u.sequence())}, of.Dims...)
+		if of.rows >= 0 {
+			of.Dims[of.rows].Hi = of.Dims[of.rows].Lo.Add(Int(u.rows))
+		}
+		switch {
+		case of.cache:
+			of.Dims = inserted(of.Dims, 0, Index(u.sequence()))
+		case of.axis == 0:
+			first, behind := u.sequence(), u.sequence().Add(Int(1))
+			of.Dims = inserted(of.Dims, 0, Span(first.Mul(u.rows), behind.Mul(u.rows)))
+		case of.axis > 0 && of.axis <= len(of.Dims):
+			of.Dims = inserted(of.Dims, of.axis, Span(Int(0), Int(u.rows)))
 		}
 	}
 }
 
-// ofOne makes an op of units of all sequences that of units of one.
+// ofOne makes an op of units of all sequences that of units of one token.
 func (u *units) ofOne(o *Op, operands []tokenOperand) {
 	for _, of := range operands {
-		if (of.cache || of.axis >= 0) && len(of.Dims) > 0 {
-			of.Dims = append([]Range{}, of.Dims[1:]...)
+		if of.rows >= 0 {
+			of.Dims[of.rows].Hi = of.Dims[of.rows].Lo.Add(Int(1))
+		}
+		if at := max(0, of.axis); (of.cache || of.axis >= 0) && at < len(of.Dims) {
+			of.Dims = without(of.Dims, at)
+		}
+	}
+	for i := range o.Params {
+		if q := &o.Params[i]; !q.IsFloat && q.Int.Equal(u.position()) {
+			q.Int = Symbol(Pos)
 		}
 	}
 	eachExpr(o, func(e Expr) Expr {

@@ -202,11 +202,9 @@ var ofValues = []elsewhere{
 			}
 			require.NotEqual(t, seen[0], seen[1], "what sequence 0 sees depends on where sequence 1 is")
 		}},
-	{kernel.CodeTokens, "the kernel takes at most 8 rows of one", "a unit has rows of one sequence or one row",
-		forTheKernel(passOf(4), ofPass(2, 2)), func(t *testing.T, _ subject) {
-			p := goldenProgram(t)
-			p.Pass = ir.PassOf(2, 2)
-			notEmitted(t, subject{prog: p})
+	{kernel.CodeTokens, "the kernel takes at most 8 tokens", "a warp chooses the token after one",
+		forTheKernel(passOf(10), ofPass(2, 5)), func(t *testing.T, _ subject) {
+			requireAssertion(t, "ending.cuh", "kTokens <= kConsumerWarps")
 		}},
 	{validate.CodeBackend, "it knows no bias, scales or zeros", "the kernel has no body that adds a bias",
 		golden(func(p *ir.Program) {

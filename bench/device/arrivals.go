@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"amkc/runtime/draft"
 	"amkc/runtime/host"
 	"amkc/runtime/sampling"
 )
@@ -52,7 +53,11 @@ func (k *sequencesSoak) round(until time.Time) error {
 	if err != nil {
 		return err
 	}
-	b := k.s.NewBatch(host.BatchOptions{Steps: []int{1, 4, 32}[k.rng.IntN(3)], Prompt: []int{0, 5, 64}[k.rng.IntN(3)]})
+	o := host.BatchOptions{Steps: []int{1, 4, 32}[k.rng.IntN(3)], Prompt: []int{0, 5, 64}[k.rng.IntN(3)]}
+	if facts := k.s.Facts(); facts.VerifiesDrafts(true) {
+		o.Drafter = draft.NGrams{}
+	}
+	b := k.s.NewBatch(o)
 	crowd := 1 + k.rng.IntN(4) // of 4 chances to arrive, how many are taken
 	guests, took, arrived := map[int]*guest{}, time.Duration(0), 0
 	open := func() bool { return arrived < len(requests) || time.Now().Before(until) }

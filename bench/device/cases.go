@@ -16,6 +16,7 @@ var caseKinds = map[string]func(*comparer) error{
 	"rows":      (*comparer).rows,
 	"drafts":    (*comparer).drafts,
 	"sequences": (*comparer).sequences,
+	"mixed":     (*comparer).mixed,
 	"aborts":    (*comparer).aborts,
 }
 
@@ -154,6 +155,9 @@ type script struct {
 	rng   *rand.Rand
 	text  []int // the prompt and what follows it
 	vocab int
+
+	prompt int      // tokens of it, where several texts are continued
+	logits []uint64 // hashes of those that each token behind it was chosen by, the same
 }
 
 // Draft implements draft.Drafter.

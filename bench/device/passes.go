@@ -45,13 +45,13 @@ type passesPlan struct {
 	kinds            []string      // none: all that the build has passes for
 }
 
-const passesUsage = "usage: device DIR passes [--cases N] [--kinds prompts,rows,drafts,sequences,aborts] " +
+const passesUsage = "usage: device DIR passes [--cases N] [--kinds prompts,rows,drafts,sequences,mixed,aborts] " +
 	"[--positions N] [--seed N] [--seconds N] [--spin-limit DURATION] [--gpu N]"
 
 // passes decodes random texts token by token, and then again and again in other ways: by passes over prompts, by passes
-// of several rows, with drafts, and beside other sequences; if that is asked for, some are given up in their middle, at
-// times that no seed says. Whatever is asked for its logits must give those of single tokens, to the bit, and whatever
-// chooses tokens the same tokens. Exit code 1: something differs.
+// of several rows, with drafts, beside other sequences, and with drafts of several of these; if that is asked for, some
+// are given up in their middle, at times that no seed says. Whatever is asked for its logits must give those of single
+// tokens, to the bit, and whatever chooses tokens the same tokens. Exit code 1: something differs.
 func passes(dir string, args []string, stdout, stderr io.Writer) int {
 	set := flag.NewFlagSet("passes", flag.ContinueOnError)
 	set.SetOutput(stderr)
@@ -142,6 +142,9 @@ func kindsOf(s *host.Session) []string {
 	}
 	if s.Sequences() > 1 {
 		kinds = append(kinds, "sequences")
+	}
+	if facts := s.Facts(); facts.VerifiesDrafts(true) {
+		kinds = append(kinds, "mixed")
 	}
 	return kinds
 }

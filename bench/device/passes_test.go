@@ -15,14 +15,16 @@ import (
 	"amkc/runtime/host/hosttest"
 )
 
-// wholeBuild is a build with kernels for prompts, for passes of eight rows, and for passes of four sequences.
+// wholeBuild is a build with kernels for prompts, for passes of eight rows, for passes of four sequences, and for two
+// rows of each of these.
 func wholeBuild(t *testing.T, settings, prompt string) string {
 	t.Helper()
 	hosttest.NeedDriver(t)
 	dir := hosttest.Build(t, "layers=1 "+settings, func(f *host.Facts) {
 		f.Prompt = 64
 		f.Model.Layers, f.Model.KVHeads, f.Model.CacheBlock = 1, 1, 16*64 // rows lie side by side, as those of the fake
-		f.Passes = []host.Pass{{Rows: 8, Stages: f.Stages}, {Rows: 1, Sequences: 4, Stages: f.Stages}}
+		f.Passes = []host.Pass{{Rows: 8, Stages: f.Stages}, {Rows: 1, Sequences: 4, Stages: f.Stages},
+			{Rows: 2, Sequences: 4, Stages: f.Stages}}
 	})
 	hosttest.Write(t, dir, host.PromptFile, fmt.Appendf(nil, "FAKE prompt=64 %s \x00", prompt))
 	return dir
@@ -44,12 +46,12 @@ func TestPassesOfAllKindsAreCompared(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
 	dir := wholeBuild(t, "", "")
-	code, r := compared(t, dir, "--cases", "400", "--seed", "3")
+	code, r := compared(t, dir, "--cases", "440", "--seed", "4")
 	require.Zero(t, code, r.Difference)
-	require.Equal(t, 400, r.Cases)
+	require.Equal(t, 440, r.Cases)
 	require.Zero(t, r.Differing)
-	require.Equal(t, []string{"drafts", "prompts", "rows of 1", "rows of 2", "rows of 3", "rows of 5", "rows of 8",
-		"sequences"}, slices.Sorted(maps.Keys(r.Kinds)))
+	require.Equal(t, []string{"drafts", "mixed", "prompts", "rows of 1", "rows of 2", "rows of 3", "rows of 5",
+		"rows of 8", "sequences"}, slices.Sorted(maps.Keys(r.Kinds)))
 	total := 0
 	for kind, n := range r.Kinds {
 		require.Greater(t, n, 5, kind)
@@ -61,7 +63,7 @@ func TestPassesOfAllKindsAreCompared(t *testing.T) {
 		"beside others": r.Beside} {
 		require.Greater(t, n, 20, what)
 	}
-	_, again := compared(t, dir, "--cases", "400", "--seed", "3")
+	_, again := compared(t, dir, "--cases", "440", "--seed", "4")
 	r.Seconds, again.Seconds = 0, 0
 	require.Equal(t, r, again)
 	left, err := os.ReadDir(temporary)
@@ -82,6 +84,8 @@ func TestPassesThatDifferAreFound(t *testing.T) {
 		{"", "prompt_off=1", "prompts", "in a part of"},
 		{"", "prompt_lost=20", "prompts", "in a part of"},
 		{"pass_picks=1", "", "drafts", "with drafts"},
+		{"mixed_picks=1", "", "mixed", "with drafts of"},
+		{"mixed_off=1", "", "mixed", "with drafts of"},
 	} {
 		t.Run(c.settings+c.prompt+" "+c.kinds, func(t *testing.T) {
 			args := []string{"--cases", "60"}

@@ -101,8 +101,10 @@ func checkText(r *host.CheckReport) string {
 		}
 		fmt.Fprintf(&b, "positions %d to %d: logit error %.2e RMS, %.2e max; %s\n", s.First, s.Last, s.RMS, s.Max, same)
 	}
-	if r.Sequences != nil {
-		fmt.Fprintln(&b, r.Sequences)
+	for _, q := range []*host.SequenceCheck{r.Sequences, r.SequenceRows} {
+		if q != nil {
+			fmt.Fprintln(&b, q)
+		}
 	}
 	for _, failure := range r.Failures {
 		fmt.Fprintln(&b, failure)

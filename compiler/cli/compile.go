@@ -24,6 +24,7 @@ type compileFlags struct {
 	out     string
 	rows    int
 	several int // sequences
+	ofEach  int // rows of each of these in a pass
 	noBuild bool
 }
 
@@ -44,10 +45,12 @@ func compileVerb() verb {
 
 func (f *compileFlags) define(set *pflag.FlagSet) {
 	set.VarP(newWord(&f.out, ""), "out", "o", "write the build to `DIR`")
-	set.Var(newCount(&f.rows, 1, 1, host.MaxPassRows), "rows",
+	set.Var(newCount(&f.rows, 1, 1, host.MaxPassTokens), "rows",
 		"build passes of `N` rows too, up to 8, which verify drafts at a fraction of the time")
 	set.Var(newCount(&f.several, 1, 1, host.MaxSequences), "sequences",
 		"build passes of up to `N` sequences too, up to 8, which share what a pass reads of the weights")
+	set.Var(newCount(&f.ofEach, 1, 1, host.MaxPassTokens/2), "sequence-rows",
+		"build passes of `N` rows of each of --sequences too, up to 8 in all, which verify drafts of several texts")
 	set.BoolVar(&f.noBuild, "no-build", false, "emit and pack only; make in DIR runs nvcc and go later")
 	f.model.define(set, targetAuto)
 }
@@ -91,7 +94,10 @@ func (f *compileFlags) run(c *call) error {
 	if f.rows > 1 {
 		opts.Rows = []int{f.rows}
 	}
-	opts.Sequences = f.several
+	opts.Sequences, opts.SequenceRows = f.several, f.ofEach
+	if err := checkSequenceRows(c, f.several, f.ofEach); err != nil {
+		return err
+	}
 	ctx, cancel := interruptible()
 	defer cancel()
 	line := c.progress()

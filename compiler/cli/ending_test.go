@@ -23,8 +23,9 @@ import (
 )
 
 // Every SM comes to the token that the host's sampler chooses from the same logits, compiled for the CPU: with passes
-// of one token, of rows and of sequences with settings and choices of their own, drawn or greedily, with equal logits,
-// with logits that no token may be drawn by, and with SMs that have no rows of the vocabulary.
+// of one token, of rows, of sequences with settings and choices of their own, and of rows of each of these, drawn or
+// greedily, with equal logits, with logits that no token may be drawn by, and with SMs that have no rows of the
+// vocabulary.
 func TestEndingOfTheKernel(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")
@@ -35,7 +36,7 @@ func TestEndingOfTheKernel(t *testing.T) {
 	}
 	for _, c := range []struct {
 		vocab, rows, sequences int
-	}{{1003, 1, 1}, {35, 8, 1}, {517, 1, 4}} {
+	}{{1003, 1, 1}, {35, 8, 1}, {517, 1, 4}, {211, 4, 2}} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
 			model := t.TempDir()
 			require.NoError(t, os.WriteFile(filepath.Join(model, "config.json"), fmt.Appendf(nil, `{
@@ -44,16 +45,15 @@ func TestEndingOfTheKernel(t *testing.T) {
 				"max_position_embeddings": 160, "torch_dtype": "bfloat16"}`, c.vocab), 0o600))
 			target := ir.ArchTarget(90, 6)
 			o := builder.Options{Model: model, RandomSeed: new(uint64), Target: target}
-			of := "."
-			if c.rows > 1 {
-				o.Rows, of = []int{c.rows}, fmt.Sprintf("rows%d", c.rows)
-			}
+			pass := host.Pass{Rows: c.rows}
 			if c.sequences > 1 {
-				o.Sequences, of = c.sequences, fmt.Sprintf("sequences%d", c.sequences)
+				pass.Sequences, o.Sequences, o.SequenceRows = c.sequences, c.sequences, c.rows
+			} else if c.rows > 1 {
+				o.Rows = []int{c.rows}
 			}
 			dir := emittedAs(t, "bf16", "", o)
 			onCPU(t, dir)
-			program := onCPUProgram(t, "ending.cc", []string{filepath.Join(dir, of), dir}, "-ffp-contract=off")
+			program := onCPUProgram(t, "ending.cc", []string{filepath.Join(dir, pass.Dir()), dir}, "-ffp-contract=off")
 
 			rng, tokens := rand.New(rand.NewPCG(uint64(c.vocab), uint64(c.rows))), c.rows*c.sequences
 			var in bytes.Buffer
@@ -163,17 +163,15 @@ func (e *ending) makeUp() {
 		if broken {
 			of[rng.IntN(e.vocab)] = float32([]float64{math.NaN(), math.Inf(1)}[rng.IntN(2)])
 		}
-		at := int(position) + token
-		if e.sequences > 1 {
-			at = int(position) + 3*s
-		}
+		row := token % rows // of its sequence
+		at := int(position) + 3*s + row
 		text := outputs[s]
 		if choices[s].counts != 0 {
 			for i := range step {
 				text = append(text, int(chosen[int(i)*e.tokens+token]))
 			}
 			if rows > 1 {
-				for _, id := range decoded[1:][:token] {
+				for _, id := range decoded[s*rows+1:][:row] {
 					text = append(text, int(id))
 				}
 			}

@@ -45,6 +45,7 @@ type place struct {
 	rows   int // of passes that a model is built with, besides those of one row; 1: none
 	// of the passes of several that a model is built with; 1, or 0 where no flag asks: none
 	sequences int
+	ofEach    int            // rows of each of these in a pass, the same
 	round     refvm.Rounding // of the reference VM, for those who want what the kernel makes of a model; no flag
 }
 
@@ -56,7 +57,7 @@ func (p *place) define(f *pflag.FlagSet) {
 		"where to run: ref is the reference VM on the CPU; default: cuda where there is a GPU and, for a model, "+
 			"nvcc; else ref")
 	f.Var(newGPU(&p.gpu), "gpu", "number `N` of the GPU, for --device cuda")
-	f.Var(newCount(&p.rows, 1, 1, host.MaxPassRows), "rows",
+	f.Var(newCount(&p.rows, 1, 1, host.MaxPassTokens), "rows",
 		"build the model with passes of `N` rows too, for --device cuda: they verify drafts")
 }
 
@@ -72,12 +73,6 @@ type opened struct {
 	chunk  int // tokens of a prompt that Feed takes in a short time
 }
 
-// verifiesDrafts reports whether an engine has passes of several rows.
-func (o *opened) verifiesDrafts() bool {
-	e, is := o.engine.(cudaEngine)
-	return is && e.PassRows() > 1
-}
-
 // open opens a model or a build directory at a place.
 func open(ctx context.Context, c *call, p place, dir string, m *modelFlags) (*opened, error) {
 	if p.device == "" {
@@ -89,13 +84,15 @@ func open(ctx context.Context, c *call, p place, dir string, m *modelFlags) (*op
 		return nil, c.builtAlready("rows", dir)
 	case p.sequences > 1 && isBuild(dir):
 		return nil, c.builtAlready("sequences", dir)
+	case p.ofEach > 1 && isBuild(dir):
+		return nil, c.builtAlready("sequence-rows", dir)
 	case p.device == deviceCUDA && isBuild(dir):
 		return openCUDA(ctx, c, dir, p.gpu)
 	case p.device == deviceCUDA:
 		return openModelCUDA(ctx, c, dir, p, m)
 	case p.rows > 1:
 		return nil, c.usage("passes of several rows (--rows, --draft) go with --device cuda")
-	case p.sequences > 1:
+	case p.sequences > 1 || p.ofEach > 1:
 		return nil, c.usage("passes of several sequences (--sequences) go with --device cuda")
 	case p.gpu != 0:
 		return nil, c.usage("--gpu %d goes with --device cuda", p.gpu)

@@ -37,7 +37,10 @@ func openModelCUDA(ctx context.Context, c *call, dir string, p place, m *modelFl
 	if p.rows > 1 {
 		opts.Rows = []int{p.rows}
 	}
-	opts.Sequences = p.sequences
+	opts.Sequences, opts.SequenceRows = p.sequences, p.ofEach
+	if err := checkSequenceRows(c, p.sequences, p.ofEach); err != nil {
+		return nil, err
+	}
 	line := c.progress()
 	b, err := compiler.Cached(ctx, opts, line.Show)
 	line.Clear()

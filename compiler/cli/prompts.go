@@ -9,6 +9,7 @@ import (
 
 	"amkc/compiler"
 	"amkc/ir/diag"
+	"amkc/runtime/draft"
 	"amkc/runtime/host"
 	sessions "amkc/runtime/host/engine"
 	"amkc/runtime/infile"
@@ -17,10 +18,57 @@ import (
 	"amkc/runtime/serve"
 )
 
-// defineSequences adds the flag that asks for passes of several sequences where a model is built to be run.
+// defineSequences adds the flags that ask for passes of several sequences where a model is built to be run.
 func (p *place) defineSequences(f *pflag.FlagSet) {
 	f.Var(newCount(&p.sequences, 1, 1, host.MaxSequences), "sequences",
 		"build the model with passes of up to `N` sequences too, for --device cuda: they share what a pass reads")
+	f.Var(newCount(&p.ofEach, 1, 1, host.MaxPassTokens/2), "sequence-rows",
+		"build it with passes of `N` rows of each of them too, up to 8 in all: they verify drafts of several texts")
+}
+
+// checkSequenceRows refuses rows of several sequences that there are none of, and more than a pass takes.
+func checkSequenceRows(c *call, sequences, rows int) error {
+	switch {
+	case rows <= 1:
+		return nil
+	case sequences <= 1:
+		return c.usage("--sequence-rows is of several sequences; want --sequences 2 or more")
+	case sequences*rows > host.MaxPassTokens:
+		return c.usage("--sequence-rows %d of --sequences %d are %d tokens; want at most %d", rows, sequences,
+			sequences*rows, host.MaxPassTokens)
+	}
+	return nil
+}
+
+// draftSeveral says how a model is built for drafts of several texts, unless that is said: with as many rows of each as
+// a pass has room for.
+func (p *place) draftSeveral(c *call, dir string) error {
+	if isBuild(dir) || c.flags.Changed("sequence-rows") {
+		return nil
+	}
+	if p.ofEach = host.MaxPassTokens / max(1, p.sequences); p.sequences <= 1 || p.ofEach < 2 {
+		return c.usage("--draft of several texts wants --sequences 2 to %d, for two rows of each in a pass",
+			host.MaxPassTokens/2)
+	}
+	return nil
+}
+
+// drafts is what --draft names, of several texts at a time or one, for an engine that verifies them.
+func (o *opened) drafts(name, dir string, several bool) (draft.Drafter, error) {
+	if name == "" {
+		return nil, nil
+	}
+	wanted, of := "rows", "--rows 8"
+	if several {
+		wanted, of = "rows of several sequences", "--sequences 4 --sequence-rows 2"
+	}
+	if e, is := o.engine.(cudaEngine); is {
+		if facts := e.Facts(); facts.VerifiesDrafts(several) {
+			return draft.NGrams{}, nil
+		}
+	}
+	return nil, diag.Errorf(codeNeedsBuild, dir, "has no passes of several %s to verify drafts by; want a build of "+
+		"amkc MODEL -o DIR %s, and --device cuda", wanted, of)
 }
 
 // sequences is an engine for several sequences: as many at a time as the passes of a build take, or one after the
@@ -53,6 +101,7 @@ type completions struct {
 	Device  string           `json:"device"`
 	Build   string           `json:"build,omitempty"` // in the cache
 	Results []prompts.Result `json:"results"`
+	Drafts  *draft.Stats     `json:"drafts,omitempty"`
 }
 
 // runPrompts completes the prompts of a file, and prints a line of JSON for each.
@@ -66,11 +115,20 @@ func (r *runFlags) runPrompts(ctx context.Context, c *call, dir string, choose s
 		return badLine(r.prompts, err)
 	}
 	tok, missing := compiler.LoadTokenizer(dir)
+	if r.draft != "" {
+		if err := r.place.draftSeveral(c, dir); err != nil {
+			return err
+		}
+	}
 	o, err := open(ctx, c, r.place, dir, &r.model)
 	if err != nil {
 		return err
 	}
 	defer o.Close()
+	d, err := o.drafts(r.draft, dir, true)
+	if err != nil {
+		return err
+	}
 	jobs, err := prompts.Jobs(all, tok, missing, r.maxTokens, serve.Limits{Vocab: o.vocab, MaxSeq: o.maxSeq})
 	if err != nil {
 		return badLine(r.prompts, err)
@@ -84,7 +142,7 @@ func (r *runFlags) runPrompts(ctx context.Context, c *call, dir string, choose s
 		read = max(read, len(job.IDs)*host.MaxSequences)
 	}
 	results := completions{Device: o.device, Build: o.build}
-	err = prompts.Complete(ctx, o.sequences(host.BatchOptions{Steps: steps, Prompt: read}), jobs,
+	err = prompts.Complete(ctx, o.sequences(host.BatchOptions{Steps: steps, Prompt: read, Drafter: d}), jobs,
 		prompts.Options{Tokenizer: tok, Sampling: choose, Stops: stops}, func(r prompts.Result) error {
 			results.Results = append(results.Results, r)
 			line, err := json.Marshal(r)
@@ -95,6 +153,9 @@ func (r *runFlags) runPrompts(ctx context.Context, c *call, dir string, choose s
 		})
 	if err != nil {
 		return badLine(r.prompts, err)
+	}
+	if e, is := o.engine.(cudaEngine); is && d != nil {
+		results.Drafts = new(e.Drafts())
 	}
 	c.payload = results
 	return nil

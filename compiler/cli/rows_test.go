@@ -90,7 +90,7 @@ func TestRowsOfAttention(t *testing.T) {
 			dir := emittedAs(t, dtype, shape.cache, builder.Options{Model: model, RandomSeed: new(uint64),
 				Config: config, Rows: []int{rowsOfPass}})
 			if dtype == "fp32" { // whose units take their rows once for each of the pass
-				lengthenRings(t, dir)
+				lengthenRings(t, dir, host.Pass{Rows: rowsOfPass})
 			}
 			defines := []string{fmt.Sprint("-DMOST_CHUNKS=", chunks), stagesDefine(t, dir)}
 			if combine := structsWith(t, dir, "kWidth"); len(combine) > 0 {
@@ -99,7 +99,7 @@ func TestRowsOfAttention(t *testing.T) {
 			if shape.normed > 0 {
 				defines = append(defines, fmt.Sprint("-DNORMED=", shape.normed))
 			}
-			requireRowsAlike(t, dir, "attention_rows.cc", defines...)
+			requireRowsAlike(t, dir, "attention_rows.cc", append(defines, "-DSEQUENCES=1")...)
 		})
 	}
 }
@@ -111,15 +111,15 @@ func TestRowsOfProducts(t *testing.T) {
 		t.Skip("make test-all runs it")
 	}
 	dir := emittedAs(t, "bf16", "", builder.Options{Model: models + "pycoder-5m", Rows: []int{rowsOfPass}})
-	lengthenRings(t, dir)
+	lengthenRings(t, dir, host.Pass{Rows: rowsOfPass})
 	requireRowsAlike(t, dir, "product_rows.cc")
 }
 
-// lengthenRings makes the rings of a build for one row and for several four times as long: a test fills them once.
-func lengthenRings(t *testing.T, dir string) {
+// lengthenRings makes the rings of a build for one token and for a pass four times as long: a test fills them once.
+func lengthenRings(t *testing.T, dir string, pass host.Pass) {
 	t.Helper()
 	longer := strings.NewReplacer("kSharedLimit = ", "kSharedLimit = 4 * ", "kMaxRingSlots = ", "kMaxRingSlots = 5 * ")
-	for _, sources := range []string{dir, filepath.Join(dir, host.Pass{Rows: rowsOfPass}.Dir())} {
+	for _, sources := range []string{dir, filepath.Join(dir, pass.Dir())} {
 		file := filepath.Join(sources, "schedule.h")
 		schedule, err := os.ReadFile(file)
 		require.NoError(t, err)
@@ -127,18 +127,24 @@ func lengthenRings(t *testing.T, dir string) {
 	}
 }
 
-// requireRowsAlike compiles a program with the sources of a build for one row and with those for several, and demands
-// that both write the same.
+// requireRowsAlike is requireAlike of the passes of several rows.
 func requireRowsAlike(t *testing.T, dir, program string, defines ...string) {
+	t.Helper()
+	requireAlike(t, dir, host.Pass{Rows: rowsOfPass}, program, append(defines, fmt.Sprint("-DROWS=", rowsOfPass))...)
+}
+
+// requireAlike compiles a program with the sources of a build for one token and with those for passes, and demands that
+// both write the same.
+func requireAlike(t *testing.T, dir string, pass host.Pass, program string, defines ...string) {
 	t.Helper()
 	onCPU(t, dir)
 	all := 0
 	if os.Getenv("AMKC_LONG") != "" {
 		all = 1
 	}
-	defines = append(defines, fmt.Sprint("-DROWS=", rowsOfPass), fmt.Sprint("-DALL=", all))
+	defines = append(defines, fmt.Sprint("-DALL=", all))
 	one := outputOnCPU(t, program, []string{dir}, defines...)
-	several := outputOnCPU(t, program, []string{filepath.Join(dir, host.Pass{Rows: rowsOfPass}.Dir()), dir}, defines...)
+	several := outputOnCPU(t, program, []string{filepath.Join(dir, pass.Dir()), dir}, defines...)
 	require.NotEmpty(t, one)
 	require.True(t, bytes.Equal(one, several), "passes differ")
 }

@@ -100,11 +100,10 @@ func (r *runFlags) run(c *call) error {
 	if flag == "" {
 		return c.usage(wanted)
 	}
-	if c.flags.Changed("sequences") && flag != "--prompts" {
-		return c.usage("--sequences is for --prompts, and %s has one", flag)
-	}
-	if r.draft != "" && flag == "--prompts" {
-		return c.usage("--draft is for one prompt, and --prompts has several")
+	for _, several := range []string{"sequences", "sequence-rows"} {
+		if c.flags.Changed(several) && flag != "--prompts" {
+			return c.usage("--%s is for --prompts, and %s has one", several, flag)
+		}
 	}
 	asText := flag != "--prompt-ids"
 	dir, _, err := checkpoint.Locate(c.args[0])
@@ -148,16 +147,16 @@ func (r *runFlags) run(c *call) error {
 		return err
 	}
 	if r.draft != "" && !isBuild(dir) && !c.flags.Changed("rows") {
-		r.place.rows = host.MaxPassRows
+		r.place.rows = host.MaxPassTokens
 	}
 	o, err := open(ctx, c, r.place, dir, &r.model)
 	if err != nil {
 		return err
 	}
 	defer o.Close()
-	if r.draft != "" && !o.verifiesDrafts() {
-		return diag.Errorf(codeNeedsBuild, dir, "has no passes of several rows to verify drafts by; want a build of "+
-			"amkc MODEL -o DIR --rows 8, and --device cuda")
+	drafter, err := o.drafts(r.draft, dir, false)
+	if err != nil {
+		return err
 	}
 	n := r.maxTokens
 	if !c.flags.Changed("max-tokens") {
@@ -169,7 +168,7 @@ func (r *runFlags) run(c *call) error {
 	if err := checkChoice(c, &choose, o); err != nil {
 		return err
 	}
-	return r.decode(ctx, c, o, tok, choose, n, stops, asText)
+	return r.decode(ctx, c, o, tok, choose, drafter, n, stops, asText)
 }
 
 // encode turns the prompt into ids.
@@ -229,12 +228,8 @@ func badPrompt(flag string, err error) error {
 
 // decode streams the completion, as text where the prompt was text.
 func (r *runFlags) decode(ctx context.Context, c *call, o *opened, tok *tokenizer.Tokenizer, choose sampling.Options,
-	n int, stops []int, asText bool) error {
+	d draft.Drafter, n int, stops []int, asText bool) error {
 	out := newStream(c, tok, r.ids, asText)
-	var d draft.Drafter
-	if r.draft != "" {
-		d = draft.NGrams{}
-	}
 	done, choices, drafts, err := complete(ctx, o, choose, d, r.ids, n, stops, out.emit)
 	if err := errors.Join(err, out.end()); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,43 +11,67 @@ import (
 
 	builder "amkc/compiler"
 	"amkc/ir"
+	"amkc/runtime/host"
 )
 
 // What attention of a pass of several sequences hands over and appends, compiled for the CPU, is to the bit what the
-// kernel of one token of the same build makes of each by itself: at positions of their own, some of them absent, whose
-// caches stay as they are.
+// kernel of one token of the same build makes of each row of each by itself: at positions of their own, some of them
+// absent, whose caches stay as they are. A sequence has one row or several. Heads may be normalised and rotated before.
 func TestAttentionOfSequences(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")
 	}
-	const sequences = 4
-	for _, c := range []struct{ shape, cache, splits, dtype string }{
-		{"wide", "", "3", "bf16"}, {"window", "int8", "1", "bf16"}, {"wide", "int8", "1", "bf16"},
-		{"window", "", "2", "bf16"}, {"group", "", "2", "bf16"}, {"window", "int8", "3", "fp32"},
-		{"odd", "", "2", "fp32"},
+	for _, c := range []struct {
+		shape, cache, splits, dtype string
+		sequences, rows, normed     int
+		long                        bool // for AMKC_LONG alone: the others have what it has, in other numbers
+	}{
+		{shape: "wide", splits: "3", sequences: 4, rows: 1},
+		{shape: "window", cache: "int8", splits: "1", sequences: 4, rows: 1},
+		{shape: "wide", cache: "int8", splits: "1", sequences: 4, rows: 1},
+		{shape: "window", splits: "2", sequences: 4, rows: 1, long: true},
+		{shape: "group", splits: "2", sequences: 4, rows: 1, long: true},
+		{shape: "window", cache: "int8", splits: "3", dtype: "fp32", sequences: 4, rows: 1},
+		{shape: "odd", splits: "2", dtype: "fp32", sequences: 4, rows: 1, long: true},
+
+		{shape: "window", splits: "3", sequences: 2, rows: 4},
+		{shape: "wide", splits: "3", sequences: 2, rows: 4, long: true},
+		{shape: "window", splits: "1", sequences: 4, rows: 2, long: true},
+		{shape: "window", cache: "int8", splits: "3", sequences: 2, rows: 4, long: true},
+		{shape: "normed", splits: "2", sequences: 4, rows: 2, normed: 2},
+		{shape: "normed", cache: "int8", splits: "1", sequences: 2, rows: 3, normed: 3, long: true},
+		{shape: "odd", splits: "2", sequences: 2, rows: 3, long: true},
+		{shape: "window", cache: "int8", splits: "3", dtype: "fp32", sequences: 2, rows: 4},
+		{shape: "normed", splits: "1", dtype: "fp32", sequences: 4, rows: 2, normed: 2, long: true},
 	} {
-		if (c.shape == "group" || c.splits == "2") && os.Getenv("AMKC_LONG") == "" {
+		if c.long && os.Getenv("AMKC_LONG") == "" {
 			continue
 		}
-		t.Run(c.dtype+c.shape+c.cache+c.splits, func(t *testing.T) {
-			model := t.TempDir()
-			require.NoError(t, os.WriteFile(filepath.Join(model, "config.json"), []byte(`{`+attentionShapes[c.shape]+`,
+		pass := host.Pass{Sequences: c.sequences, Rows: c.rows}
+		t.Run(c.dtype+c.shape+c.cache+c.splits+" "+pass.String(), func(t *testing.T) {
+			model, shape := t.TempDir(), attentionShapes[c.shape]
+			if c.normed > 0 {
+				shape = `"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 20, "model_type": "qwen3"`
+			}
+			require.NoError(t, os.WriteFile(filepath.Join(model, "config.json"), []byte(`{`+shape+`,
 				"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1, "vocab_size": 64,
 				"max_position_embeddings": 160, "torch_dtype": "bfloat16"}`), 0o600))
 			config, diags := ir.ParseConfig([]byte(`{"tiling": {"attention": {"max_splits": `+c.splits+`}}}`), "config")
 			require.Empty(t, diags)
-			dir := emittedAs(t, c.dtype, c.cache, builder.Options{Model: model, RandomSeed: new(uint64), Config: config,
-				Sequences: sequences})
-			onCPU(t, dir)
-			var outputs []string
-			for _, of := range []string{dir, filepath.Join(dir, fmt.Sprintf("sequences%d", sequences))} {
-				require.Len(t, structsWith(t, of, "kShareRows"), 1)
-				out := outputOnCPU(t, "sequences.cc", []string{of, dir}, fmt.Sprintf("-DSEQUENCES=%d", sequences),
-					stagesDefine(t, of))
-				outputs = append(outputs, string(out))
+			dir := emittedAs(t, cmp.Or(c.dtype, "bf16"), c.cache, builder.Options{Model: model, RandomSeed: new(uint64),
+				Config: config, Sequences: c.sequences, SequenceRows: c.rows})
+			lengthenRings(t, dir, pass)
+			of := filepath.Join(dir, pass.Dir())
+			require.Len(t, structsWith(t, of, "kShareRows"), 1)
+			defines := []string{"-DMOST_CHUNKS=1000", fmt.Sprint("-DSEQUENCES=", c.sequences),
+				fmt.Sprint("-DROWS=", c.rows), stagesDefine(t, of)}
+			if combine := structsWith(t, of, "kWidth"); len(combine) > 0 {
+				defines = append(defines, "-DCOMBINE="+combine[0])
 			}
-			require.Contains(t, outputs[0], "sequence 2: ")
-			require.Equal(t, outputs[0], outputs[1])
+			if c.normed > 0 {
+				defines = append(defines, fmt.Sprint("-DNORMED=", c.normed))
+			}
+			requireAlike(t, dir, pass, "attention_rows.cc", defines...)
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"amkc/compiler"
 	"amkc/ir/diag"
 	"amkc/passes/checkpoint"
+	"amkc/runtime/draft"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
 	"amkc/runtime/serve"
@@ -23,6 +24,7 @@ type serveFlags struct {
 	port   int
 	apiKey string
 	queue  int
+	draft  string
 }
 
 func serveVerb() verb {
@@ -48,6 +50,9 @@ func (s *serveFlags) define(f *pflag.FlagSet) {
 			"processes shows")
 	f.Var(newCount(&s.queue, serve.DefaultQueue, 0, math.MaxInt32), "queue",
 		"let up to `N` requests wait, and refuse more")
+	f.Var(newChoice(&s.draft, "", draft.NGram), "draft",
+		"guess ahead by look-up in each text, and verify several tokens of each per pass, on a GPU; answers stay the "+
+			"same")
 	s.place.define(f)
 	s.place.defineSequences(f)
 	s.model.define(f, defaultTarget)
@@ -86,12 +91,21 @@ func (s *serveFlags) run(c *call) error {
 		return diag.Errorf(codeListen, "--host", "%v", infile.Reason(err))
 	}
 	defer l.Close()
+	if s.draft != "" {
+		if err := s.place.draftSeveral(c, dir); err != nil {
+			return err
+		}
+	}
 	o, err := open(ctx, c, s.place, dir, &s.model)
 	if err != nil {
 		return err
 	}
 	defer o.Close()
-	config.Model, config.Engine = o.name, o.sequences(host.BatchOptions{})
+	d, err := o.drafts(s.draft, dir, true)
+	if err != nil {
+		return err
+	}
+	config.Model, config.Engine = o.name, o.sequences(host.BatchOptions{Drafter: d})
 	url := "http://" + l.Addr().String()
 	c.payload = struct {
 		Device string `json:"device"`

@@ -125,7 +125,7 @@ type builder struct {
 type model struct {
 	layers, hidden, intermediate, heads, kvHeads, headDim, vocab, maxSeq, sms int
 
-	tokens, sequences int // of a pass: rows of one sequence, or one of each
+	tokens, sequences int // of a pass: as many rows of each sequence
 
 	tied, fragments bool
 	dtypes          ir.DTypes
@@ -250,10 +250,10 @@ func (b *builder) machine() {
 	if b.facts.tokens = r.positive(s, "kTokens"); b.facts.tokens > maxTokens {
 		r.wrong(s, "kTokens", "%d; want at most %d", b.facts.tokens, maxTokens)
 	}
-	if n := r.positive(s, "kSequences"); n == 1 || n == b.facts.tokens {
+	if n := r.positive(s, "kSequences"); b.facts.tokens%n == 0 {
 		b.facts.sequences = n
 	} else {
-		r.wrong(s, "kSequences", "%d; want 1, or as many as kTokens, which is %d", n, b.facts.tokens)
+		r.wrong(s, "kSequences", "%d; want a divisor of kTokens, which is %d", n, b.facts.tokens)
 		b.facts.sequences = 1
 	}
 	if b.facts.sms = r.positive(s, "kSMs"); b.facts.sms > ir.MaxTargetSMs {

@@ -283,7 +283,8 @@ func (b *builder) normedHeads(d *descriptor, head ir.Expr, q, k ir.Operand) (ops
 }
 
 // combine is combine.cuh: unit a is kWidth elements of the attention vector of a token, which lie in one head. The
-// units of a token come before those of the next, and the splits of a sequence before those of the next.
+// units of a token come before those of the next, and the splits of a sequence before those of the next; each has a row
+// for every row of its sequence.
 func (b *builder) combine(d *descriptor, in, out string) ir.Op {
 	m := &b.facts
 	hd, group, n := m.headDim, m.group(), d.splits
@@ -291,15 +292,16 @@ func (b *builder) combine(d *descriptor, in, out string) ir.Op {
 	perToken := m.heads * perHead
 	unit := spanA
 	var token, partial []ir.Range
+	rows := m.tokens / m.sequences
 	if m.tokens > 1 {
 		unit, token = spanA.Mod(perToken), []ir.Range{ir.Index(spanA.Div(perToken))}
 	}
 	kvHead := unit.Div(perHead * group)
-	switch {
-	case m.sequences > 1:
-		kvHead = spanA.Div(perToken).Mul(m.kvHeads).Add(kvHead)
-	case m.tokens > 1:
-		partial = []ir.Range{ir.Index(spanA.Div(perToken).Mod(m.tokens))}
+	if m.sequences > 1 {
+		kvHead = spanA.Div(perToken).Div(rows).Mul(m.kvHeads).Add(kvHead)
+	}
+	if rows > 1 {
+		partial = []ir.Range{ir.Index(spanA.Div(perToken).Mod(rows))}
 	}
 	units := ir.Span(kvHead.Mul(n), kvHead.Add(ir.Int(1)).Mul(n))
 	inGroup, elements := ir.Index(unit.Div(perHead).Mod(group)), piece(unit.Mod(perHead), d.width, 0)

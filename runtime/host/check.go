@@ -24,11 +24,13 @@ const (
 
 // CheckReport is the result of [Session.Check].
 type CheckReport struct {
-	Passed    bool           `json:"passed"`
-	Tolerance Tolerance      `json:"tolerance"`
-	Spans     []CheckSpan    `json:"spans"`
-	Sequences *SequenceCheck `json:"sequences,omitempty"` // where the build has passes of several
-	Failures  []string       `json:"failures,omitempty"`
+	Passed    bool        `json:"passed"`
+	Tolerance Tolerance   `json:"tolerance"`
+	Spans     []CheckSpan `json:"spans"`
+	// where the build has passes of several
+	Sequences    *SequenceCheck `json:"sequences,omitempty"`
+	SequenceRows *SequenceCheck `json:"sequence_rows,omitempty"` // and of several rows of each
+	Failures     []string       `json:"failures,omitempty"`
 }
 
 // CheckSpan is what was found over consecutive positions, both ends included. The errors are the largest over them,
@@ -48,7 +50,8 @@ type CheckSpan struct {
 // passes, whole ones, and once more in parts that leave rows of a pass unused. Where it has a kernel for prompts, that
 // decodes them instead, and then, from the beginning of each variant, more tokens than it can give the logits of: the
 // logits of the positions behind these must be those after single tokens, to the bit. Where it has passes of several
-// sequences, these are compared with single tokens to the bit, from random positions and with random companions.
+// sequences, of a row of each or of several, these are compared with single tokens to the bit, from random positions
+// and with random companions; of several rows, some are drafts that are wrong.
 //
 // Positions other than the first see a cache of made-up rows, the same for all. An error means that the check could not
 // be carried out; what it found is in the report. The session stands at position 0 afterwards.

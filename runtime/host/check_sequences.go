@@ -11,10 +11,11 @@ const (
 	checkSteps  = 3  // of each; the logits of all their tokens have room
 )
 
-// SequenceCheck is what was found about passes of several sequences: rounds of a few steps from random positions, some
-// sequences absent.
+// SequenceCheck is what was found about passes of several sequences: rounds of a few steps from random positions, or of
+// a step of several rows, some sequences absent.
 type SequenceCheck struct {
 	Sequences int  `json:"sequences"`
+	Rows      int  `json:"rows,omitempty"` // of each; 0: one
 	Rounds    int  `json:"rounds"`
 	Compared  int  `json:"compared"` // positions whose logits were compared with those of single tokens
 	Equal     bool `json:"equal"`    // all of them to the bit
@@ -25,8 +26,8 @@ func (c *SequenceCheck) String() string {
 	if !c.Equal {
 		equal = "not equal to those of single tokens"
 	}
-	return fmt.Sprintf("passes of %d sequences: logits of %d positions in %d rounds, %s", c.Sequences, c.Compared,
-		c.Rounds, equal)
+	return fmt.Sprintf("passes of %v: logits of %d positions in %d rounds, %s",
+		Pass{Sequences: c.Sequences, Rows: max(1, c.Rows)}, c.Compared, c.Rounds, equal)
 }
 
 // checkSequences compares passes of several sequences with single tokens, to the bit. Each sequence has made-up rows of
@@ -34,18 +35,46 @@ func (c *SequenceCheck) String() string {
 // tokens give is asked before the pass, and of those that were absent once more after it: it must not have changed
 // what they see. The first round is at the first positions, and the second one at the last.
 func (s *Session) checkSequences(ctx context.Context, report *CheckReport) (err error) {
-	n, last := s.Sequences(), s.info.MaxSeq-checkSteps
-	if last < 0 {
-		return nil
-	}
 	defer func() { s.region, s.position = 0, 0 }()
-	for s.region = range n {
+	for s.region = range s.Sequences() {
 		if err := s.setCache(s.info.MaxSeq); err != nil {
 			return err
 		}
 	}
-	check := &SequenceCheck{Sequences: n, Rounds: checkRounds, Equal: true}
-	report.Sequences = check
+	for _, of := range []struct {
+		kernel *megakernel
+		to     **SequenceCheck
+	}{{s.batch, &report.Sequences}, {s.mixed, &report.SequenceRows}} {
+		if of.kernel == nil {
+			continue
+		}
+		c := &sequenceChecker{s: s, kernel: of.kernel, steps: checkSteps, report: report,
+			found: &SequenceCheck{Sequences: of.kernel.info.Sequences, Rounds: checkRounds, Equal: true}}
+		if rows := of.kernel.info.Rows; rows > 1 {
+			c.steps, c.found.Rows = rows, rows
+		}
+		if s.info.MaxSeq < c.steps {
+			continue
+		}
+		*of.to = c.found
+		if err := c.check(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A sequenceChecker compares passes of a kernel.
+type sequenceChecker struct {
+	s      *Session
+	kernel *megakernel
+	steps  int // tokens of each sequence
+	report *CheckReport
+	found  *SequenceCheck
+}
+
+func (c *sequenceChecker) check(ctx context.Context) error {
+	s, n, last := c.s, c.kernel.info.Sequences, c.s.info.MaxSeq-c.steps
 	for round := range checkRounds {
 		at, positions, tokens := make([]int, n), make([]int, n), make([]int, n)
 		some := round % n // is there
@@ -62,57 +91,74 @@ func (s *Session) checkSequences(ctx context.Context, report *CheckReport) (err 
 				positions[i] = absent
 			}
 		}
-		if err := s.checkRound(ctx, at, positions, tokens, report); err != nil {
+		if err := c.round(ctx, at, positions, tokens); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// checkRound compares a few steps of all sequences, of which some are absent from the passes, wherever they stand.
-func (s *Session) checkRound(ctx context.Context, at, positions, tokens []int, report *CheckReport) error {
-	n := len(at)
+// round compares a few tokens of all sequences, of which some are absent from the pass, wherever they stand.
+func (c *sequenceChecker) round(ctx context.Context, at, positions, tokens []int) error {
+	n, perStep := len(at), c.kernel.info.Tokens()
 	want := make([][][]float32, n)
+	ids := make([][]int, n) // that single tokens are
 	var err error
 	for i := range n {
-		if want[i], err = s.steps(ctx, i, at[i], tokens[i]); err != nil {
+		var chosen []int
+		if chosen, want[i], err = c.alone(ctx, i, at[i], tokens[i]); err != nil {
 			return err
 		}
+		ids[i] = append([]int{tokens[i]}, chosen...)
 	}
-	forced := make([]int, checkSteps*n)
-	for i := range forced {
-		forced[i] = -1
+	// In steps of one row each the kernel chooses by itself; rows of a step are a token and drafts, some of them wrong.
+	forced := make([]int, c.steps*n)
+	right := slices.Repeat([]int{c.steps}, n)
+	for i := range n {
+		for k := range c.steps {
+			switch {
+			case c.found.Rows == 0 && k == 0:
+				forced[i] = tokens[i]
+			case c.found.Rows == 0:
+				forced[k*n+i] = -1
+			default:
+				forced[i*c.steps+k] = ids[i][k]
+			}
+		}
+		if c.found.Rows == 0 {
+			continue
+		}
+		right[i] = 1 + int(mix(uint64(at[i]*n+i))%uint64(c.steps))
+		for k := right[i]; k < c.steps; k++ {
+			forced[i*c.steps+k] = (ids[i][k] + 1) % c.s.info.Vocab
+		}
 	}
-	copy(forced, tokens)
-	if _, err := s.run(ctx, burst{kernel: s.batch, tokens: len(forced), forced: forced, logits: true,
+	if _, err := c.s.run(ctx, burst{kernel: c.kernel, tokens: len(forced), forced: forced, logits: true,
 		positions: positions}, nil); err != nil {
 		return err
 	}
-	var got [][]float32
-	if err := s.readLogits(len(forced), func(_ int, logits []float32) error {
-		got = append(got, logits)
-		return nil
-	}); err != nil {
+	got, err := c.logits(len(forced))
+	if err != nil {
 		return err
 	}
 	for i := range n {
-		of, what := make([][]float32, checkSteps), "in a pass of several"
+		of, what := make([][]float32, right[i]), "in a pass of several"
 		if positions[i] == absent {
 			what = "after a pass without it"
-			if of, err = s.steps(ctx, i, at[i], tokens[i]); err != nil {
+			if _, of, err = c.alone(ctx, i, at[i], tokens[i]); err != nil {
 				return err
 			}
 		} else {
 			for k := range of {
-				of[k] = got[k*n+i]
+				of[k] = got[k/c.kernel.info.Rows*perStep+i*c.kernel.info.Rows+k%c.kernel.info.Rows]
 			}
 		}
 		for k := range of {
-			report.Sequences.Compared++
+			c.found.Compared++
 			if !slices.EqualFunc(of[k], want[i][k], sameBits) {
-				report.Sequences.Equal = false
-				report.fail("position %d of sequence %d: the logits %s are others than those of single tokens", at[i]+k,
-					i, what)
+				c.found.Equal = false
+				c.report.fail("position %d of sequence %d: the logits %s are others than those of single tokens",
+					at[i]+k, i, what)
 				break // what follows is of another token
 			}
 		}
@@ -120,14 +166,22 @@ func (s *Session) checkRound(ctx context.Context, at, positions, tokens []int, r
 	return nil
 }
 
-// steps decodes a few tokens of a sequence by themselves, the first of them given, and returns the logits of each.
-func (s *Session) steps(ctx context.Context, sequence, position, token int) (all [][]float32, err error) {
-	s.region, s.position = sequence, position
-	tokens, err := s.run(ctx, burst{tokens: checkSteps, token: token, logits: true}, nil)
+// alone decodes a few tokens of a sequence by themselves, the first of them given, and returns what was chosen behind
+// each, and its logits.
+func (c *sequenceChecker) alone(ctx context.Context, sequence, position, token int) (chosen []int, all [][]float32,
+	err error) {
+	c.s.region, c.s.position = sequence, position
+	chosen, err = c.s.run(ctx, burst{tokens: c.steps, token: token, logits: true}, nil)
 	if err != nil {
-		return nil, fmt.Errorf("sequence %d by itself: %w", sequence, err)
+		return nil, nil, fmt.Errorf("sequence %d by itself: %w", sequence, err)
 	}
-	err = s.readLogits(len(tokens), func(_ int, logits []float32) error {
+	all, err = c.logits(len(chosen))
+	return chosen, all, err
+}
+
+// logits are those of the last launch.
+func (c *sequenceChecker) logits(n int) (all [][]float32, err error) {
+	err = c.s.readLogits(n, func(_ int, logits []float32) error {
 		all = append(all, logits)
 		return nil
 	})

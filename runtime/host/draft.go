@@ -82,20 +82,17 @@ func (d *drafting) verify(ctx context.Context, k *megakernel, ids, stops []int, 
 		s.position = first
 		return nil, err
 	}
-	accepted := 0
-	for accepted+1 < len(ids) && ids[accepted+1] == tokens[accepted] && !slices.Contains(stops, tokens[accepted]) {
-		accepted++
-	}
-	s.position = first + accepted + 1 // rows beyond are written anew before they are read
+	right := accepted(ids[1:], tokens, stops)
+	s.position = first + right + 1 // rows beyond are written anew before they are read
 	s.drafts.Passes++
 	s.drafts.Drafted += len(ids) - 1
-	s.drafts.Accepted += accepted
+	s.drafts.Accepted += right
 	d.launches = 0
-	d.pace.Verified(accepted)
-	tokens, err = tokens[:accepted+1], nil
-	if tokens[accepted] == noToken { // what is behind that nobody draws from
+	d.pace.Verified(right)
+	tokens, err = tokens[:right+1], nil
+	if tokens[right] == noToken { // what is behind that nobody draws from
 		s.position--
-		tokens, err = tokens[:accepted], nothingAt(first+accepted+1)
+		tokens, err = tokens[:right], nothingAt(first+right+1)
 	}
 	chooser.chose(tokens...)
 	for i, id := range tokens {

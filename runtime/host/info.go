@@ -41,8 +41,8 @@ type Info struct {
 	WeightBytes      int64
 	CacheBytes       int64
 	VariantEnds      []int // first position past each variant, ascending; the last is MaxSeq
-	Rows             int   // of a pass of one sequence: positions that a step decodes, all of one variant
-	Sequences        int   // of a pass of several, which has one row of each; else 1
+	Rows             int   // of each sequence: positions that a step decodes, all of one variant
+	Sequences        int   // of a pass
 }
 
 // Tokens is how many a step decodes.

@@ -27,8 +27,9 @@ type burst struct {
 	choose []*choosing
 	counts bool
 
-	// positions are those of the sequences of a pass of several, or absent. Then there are as many tokens in each step,
-	// all of them of forced, where those of later steps may be -1. nil: one sequence, at the session's position.
+	// positions are those of the sequences of a pass of several, or absent. Then each step has as many tokens as the
+	// kernel, all of them of forced, where those of later steps may be -1. nil: one sequence, at the session's
+	// position.
 	positions []int
 	trace     *tracer // nil, or where every exchanged value goes
 }
@@ -53,9 +54,13 @@ func (b *burst) stepsOf(tokens int) int {
 
 // stopped reports whether the tokens that a launch has chosen end with a step that ends it.
 func (b *burst) stopped(tokens []int) bool {
-	last := tokens[max(0, len(tokens)-max(1, len(b.positions))):]
-	for i, id := range last {
-		if (id == noToken || slices.Contains(b.stops, id)) && (b.positions == nil || b.positions[i] != absent) {
+	n := 1
+	if b.positions != nil {
+		n = b.kernel.info.Tokens()
+	}
+	for i, id := range tokens[max(0, len(tokens)-n):] {
+		if (id == noToken || slices.Contains(b.stops, id)) &&
+			(b.positions == nil || b.positions[i/b.kernel.info.Rows] != absent) {
 			return true
 		}
 	}

@@ -44,55 +44,11 @@ type Facts struct {
 	Stages   []string  `json:"stages"` // labels in the order of schedule.h, as stall records number them
 	Variants []Variant `json:"variants"`
 	Traffic  Traffic   `json:"traffic"`
-	// Passes of several tokens: of several rows, by their number, and then of several sequences, at most one. A build
-	// may have none.
+	// Passes of several tokens: of several rows, by their number, then of a row of each of several sequences, at most
+	// one, and then of several rows of each of as many, at most one. A build may have none.
 	Passes []Pass `json:"passes,omitempty"`
 	Prompt int    `json:"prompt,omitempty"` // tokens of a pass over a prompt at most; 0: there is no such kernel
 }
-
-// Pass is a kernel of the build that decodes several tokens in a step: consecutive positions of a sequence, or a
-// position of each of several sequences. Its files lie in a directory of their own, [Pass.Dir].
-type Pass struct {
-	Rows      int      `json:"rows"` // of each sequence
-	Sequences int      `json:"sequences,omitempty"`
-	Stages    []string `json:"stages"` // as those of [Facts]
-}
-
-// Tokens is how many a step decodes.
-func (p Pass) Tokens() int { return p.Rows * max(1, p.Sequences) }
-
-// Valid reports whether a kernel takes such passes.
-func (p Pass) Valid() bool {
-	if p.Sequences == 0 {
-		return 2 <= p.Rows && p.Rows <= MaxPassRows
-	}
-	return p.Rows == 1 && 2 <= p.Sequences && p.Sequences <= MaxSequences
-}
-
-// Dir is the directory of the build that holds the kernel; that of one token lies in none of its own.
-func (p Pass) Dir() string {
-	switch {
-	case p.Sequences > 1:
-		return fmt.Sprintf("sequences%d", p.Sequences)
-	case p.Rows > 1:
-		return fmt.Sprintf("rows%d", p.Rows)
-	}
-	return ""
-}
-
-// String says what a pass takes.
-func (p Pass) String() string {
-	if p.Sequences > 0 {
-		return fmt.Sprintf("%d sequences", p.Sequences)
-	}
-	return fmt.Sprintf("%d rows", p.Rows)
-}
-
-// Bounds of a pass: rows of one sequence, and sequences with one row.
-const (
-	MaxPassRows  = 8
-	MaxSequences = 8
-)
 
 // Sequences is how many sequences a pass of the build takes; 1 if it has none of several.
 func (f *Facts) Sequences() int {
@@ -275,10 +231,10 @@ func (f *Facts) incomplete() string {
 	}
 	var before Pass
 	for i, p := range f.Passes {
-		if !p.Valid() || i > 0 && (before.Sequences > 0 || p.Sequences == 0 && p.Rows <= before.Rows) {
+		if !p.Valid() || !p.follows(before) {
 			return fmt.Sprintf("facts.passes has one of %v as its number %d; passes have 2 to %d rows, by their "+
-				"number, and the last one may have one row of each of 2 to %d sequences", p, i+1, MaxPassRows,
-				MaxSequences)
+				"number, and behind them one may have a row of each of several sequences, and one several rows of "+
+				"each of as many, of %d tokens at most", p, i+1, MaxPassTokens, MaxPassTokens)
 		}
 		before = p
 	}

@@ -10,8 +10,6 @@ const (
 	maxSteps = 32  // of one launch that decodes; and logits of so many positions have room
 	MaxStops = 256 // ids that can end a launch
 
-	maxTokens = max(MaxPassRows, MaxSequences) // of a step
-
 	page      = 2 << 20 // granularity of the driver's allocations
 	cacheLine = 64
 )
@@ -30,12 +28,12 @@ func layoutFor(i Info) layout {
 	l.choices = l.sampling + samplingSize*MaxSequences
 	l.recent = l.choices + choiceSize*MaxSequences
 	l.chosen = l.recent + 4*maxRecent*MaxSequences
-	l.forced = l.chosen + 4*maxSteps*maxTokens
-	l.logits = roundUp(l.forced+4*maxSteps*maxTokens, 256)
+	l.forced = l.chosen + 4*maxSteps*MaxPassTokens
+	l.logits = roundUp(l.forced+4*maxSteps*MaxPassTokens, 256)
 	l.scratchBytes = l.logits + 4*maxSteps*i.Vocab
 	l.stalls = l.abort + cacheLine
 	l.tokens = roundUp(l.stalls+stallSize*i.SMs, cacheLine)
-	l.pinnedBytes = l.tokens + 4*maxSteps*maxTokens
+	l.pinnedBytes = l.tokens + 4*maxSteps*MaxPassTokens
 	return l
 }
 

@@ -194,8 +194,19 @@ func TestNoTokenIsLeftToDraw(t *testing.T) {
 // A sequence whose logits leave it no token ends alone: one beside it that draws goes on, and one that takes the
 // largest logit has the token that it would have had by itself.
 func TestSequencesEndAlone(t *testing.T) {
-	s := openSequences(t, "nan_at=20", 4)
-	b := s.NewBatch(host.BatchOptions{Steps: 30})
+	for _, ofEach := range []int{1, 2} { // with two rows of each, there are drafts
+		s := openMixed(t, "nan_at=20", 4, ofEach)
+		o := host.BatchOptions{Steps: 30}
+		if ofEach > 1 {
+			o.Drafter = &foreseeing{rng: rand.New(rand.NewPCG(1, 2))}
+		}
+		requireEndsAlone(t, s, s.NewBatch(o))
+		require.Equal(t, ofEach > 1, s.Drafts().Accepted > 0)
+	}
+}
+
+func requireEndsAlone(t *testing.T, s *host.Session, b *host.Batch) {
+	t.Helper()
 	ids, failed := map[int][]int{}, map[int]error{}
 	prompts := [][]int{{7}, {8, 9}, {1, 2, 3}}
 	for i, o := range []*sampling.Options{draws(1, 5), draws(1, 6), nil} {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"amkc/runtime/draft"
 	"amkc/runtime/sampling"
 )
 
@@ -15,7 +16,7 @@ func (s *Session) Sequences() int { return s.facts.Sequences() }
 // A Batch decodes several sequences of a session, each at a position of its own and in a region of the cache of its
 // own. They join and leave between steps. What a sequence gives depends on its prompt alone, to the bit, and on no
 // other sequence: one that is alone is decoded by the kernel of one token, several by passes that read the weights once
-// for all.
+// for all. With a drafter, passes of several rows verify drafts (sequences_drafts.go), which changes no token.
 //
 // A sequence is admitted with its prompt, gives tokens as results of [Batch.Step], and is retired. What its region
 // holds stays until another needs it, and is not decoded again for a prompt that begins alike. While a batch is used,
@@ -25,12 +26,16 @@ type Batch struct {
 	o     BatchOptions
 	slots []slot // one for each region of the cache
 	order []int  // of the slots that are taken: that in which their sequences were admitted
+
+	launches int // in a row without drafts, although there is a drafter
 }
 
 // BatchOptions say how much a step of a batch does at most. The zero value keeps steps short.
 type BatchOptions struct {
 	Steps  int // of a launch, if no sequence wants logits; up to 32, and 0 means 1
 	Prompt int // tokens of prompts that a step reads; 0 means 129 where the build has a kernel for prompts, and else 64
+	// Drafter guesses how sequences go on. nil, or a build without a kernel that verifies drafts: nobody does.
+	Drafter draft.Drafter
 }
 
 const (
@@ -73,6 +78,7 @@ type slot struct {
 	rest     []int // to be decoded next: what is left of the prompt, or the last token
 	left     int   // tokens that the sequence may still give
 	choosing *choosing
+	pace     draft.Pace
 	SequenceOptions
 }
 
@@ -209,9 +215,12 @@ func (b *Batch) Step(ctx context.Context) ([]Token, error) {
 	}
 	var tokens []Token
 	var err error
-	switch len(live) {
-	case 0:
-	case 1:
+	drafted := b.drafts(live)
+	switch {
+	case len(live) == 0:
+	case drafted != nil:
+		tokens, err = b.verify(ctx, live, drafted)
+	case len(live) == 1:
 		tokens, err = b.alone(ctx, live[0])
 	default:
 		tokens, err = b.together(ctx, live)
@@ -258,12 +267,12 @@ func (b *Batch) alone(ctx context.Context, id int) ([]Token, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b.take([]int{id}, ids, 1, func(int) int { return 0 })
+	return b.plain([]int{id}, 1, map[int]row{id: {0, ids}})
 }
 
 // together decodes sequences by passes.
 func (b *Batch) together(ctx context.Context, live []int) ([]Token, error) {
-	k, n := b.s.batch, len(b.slots)
+	n := len(b.slots)
 	steps, stops := b.launch(live)
 	positions, forced := make([]int, n), make([]int, steps*n)
 	for i := range positions {
@@ -278,12 +287,20 @@ func (b *Batch) together(ctx context.Context, live []int) ([]Token, error) {
 		positions[id], forced[id] = len(l.ids), l.rest[0]
 		logits = logits || l.Logits
 	}
-	ids, err := b.s.run(ctx, burst{kernel: k, tokens: len(forced), forced: forced, stops: stops, logits: logits,
+	ids, err := b.s.run(ctx, burst{kernel: b.s.batch, tokens: len(forced), forced: forced, stops: stops, logits: logits,
 		positions: positions, choose: b.choose(live), counts: true}, nil)
 	if err != nil {
 		return nil, err
 	}
-	return b.take(live, ids, n, func(id int) int { return id })
+	rows := map[int]row{}
+	for _, id := range live {
+		of := row{at: id}
+		for at := id; at < len(ids); at += n {
+			of.ids = append(of.ids, ids[at])
+		}
+		rows[id] = of
+	}
+	return b.plain(live, n, rows)
 }
 
 // choose is how a launch of sequences chooses; nil: by the largest logits.
@@ -301,7 +318,7 @@ func (b *Batch) choose(live []int) (all []*choosing) {
 
 // launch says how many steps the next launch has, and which ids end it.
 func (b *Batch) launch(live []int) (steps int, stops []int) {
-	steps = b.o.Steps
+	steps = b.plainSteps(live)
 	for _, id := range live {
 		l := &b.slots[id]
 		if steps = min(steps, l.left); l.Logits || l.Allowed != nil {
@@ -316,9 +333,14 @@ func (b *Batch) launch(live []int) (steps int, stops []int) {
 	return steps, stops
 }
 
-// take makes results of the ids that a launch has chosen, so many a step, of which a sequence's is the one that `of`
-// says.
-func (b *Batch) take(live, ids []int, perStep int, of func(id int) int) ([]Token, error) {
+// A row is what a launch has chosen for a sequence.
+type row struct {
+	at  int   // the first of its tokens in a step
+	ids []int // one after the other
+}
+
+// take makes results of what a launch has chosen for each sequence, in steps of so many tokens.
+func (b *Batch) take(live []int, perStep int, rows map[int]row) ([]Token, error) {
 	var logits [][]float32
 	if slices.ContainsFunc(live, func(id int) bool { return b.slots[id].Logits }) {
 		err := b.s.readLogits(perStep, func(_ int, l []float32) error {
@@ -330,14 +352,14 @@ func (b *Batch) take(live, ids []int, perStep int, of func(id int) int) ([]Token
 		}
 	}
 	var all []Token
-	for step := range slices.Chunk(ids, perStep) {
-		for _, id := range live {
-			l, token := &b.slots[id], step[of(id)]
+	for _, id := range live {
+		l := &b.slots[id]
+		for _, token := range rows[id].ids {
 			l.ids, l.rest, l.left = append(l.ids, l.rest...), []int{token}, l.left-1
 			if token == noToken {
 				l.left = 0
 				all = append(all, Token{Sequence: id, Ended: true, Err: nothingAt(len(l.ids))})
-				continue
+				break
 			}
 			l.choosing.chose(token)
 			if !l.Logits && slices.Contains(l.Stops, token) {
@@ -345,7 +367,7 @@ func (b *Batch) take(live, ids []int, perStep int, of func(id int) int) ([]Token
 			}
 			t := Token{Sequence: id, ID: token, Ended: l.left == 0}
 			if l.Logits {
-				t.Logits = logits[of(id)]
+				t.Logits = logits[rows[id].at]
 			}
 			all = append(all, t)
 		}

@@ -13,13 +13,22 @@ import (
 	"amkc/runtime/host/hosttest"
 )
 
-// openSequences opens a build that has a kernel for passes of so many sequences, and one for passes of rows.
+// openSequences opens a build that has a kernel for passes of so many sequences, and some for passes of rows.
 func openSequences(t *testing.T, settings string, sequences int, rows ...int) *host.Session {
+	t.Helper()
+	return openMixed(t, settings, sequences, 1, rows...)
+}
+
+// openMixed opens one that has a kernel for several rows of each of these sequences too.
+func openMixed(t *testing.T, settings string, sequences, ofEach int, rows ...int) *host.Session {
 	t.Helper()
 	hosttest.NeedDriver(t)
 	dir := hosttest.Build(t, settings, func(f *host.Facts) {
 		passes(rows...)(f)
 		f.Passes = append(f.Passes, host.Pass{Rows: 1, Sequences: sequences, Stages: f.Stages})
+		if ofEach > 1 {
+			f.Passes = append(f.Passes, host.Pass{Rows: ofEach, Sequences: sequences, Stages: f.Stages})
+		}
 	})
 	s, err := host.Open(t.Context(), dir, host.Options{
 		Reference: func(r host.Resident) (host.Reference, error) { return &hosttest.Twin{Resident: r}, nil }})
@@ -37,16 +46,23 @@ type text struct {
 }
 
 // Sequences join and leave at any time, with prompts of any length, logits or not, or for the state after a prompt
-// alone; each gives what its text alone makes it give.
+// alone; each gives what its text alone makes it give. So it does where drafts of any quality are verified, of several
+// sequences, of one that is alone, or both.
 func TestSequencesGiveWhatTheyGiveAlone(t *testing.T) {
+	guess := &foreseeing{rng: rand.New(rand.NewPCG(7, 7))}
 	for _, c := range []struct {
-		sequences int
-		rows      []int
-		o         host.BatchOptions
-	}{{2, nil, host.BatchOptions{}}, {8, []int{8}, host.BatchOptions{Steps: 5, Prompt: 7}},
-		{3, []int{4}, host.BatchOptions{Steps: 64, Prompt: 1000}}} {
-		t.Run(fmt.Sprint(c), func(t *testing.T) {
-			s := openSequences(t, "", c.sequences, c.rows...)
+		sequences, ofEach int
+		rows              []int
+		o                 host.BatchOptions
+	}{{2, 1, nil, host.BatchOptions{}}, {8, 1, []int{8}, host.BatchOptions{Steps: 5, Prompt: 7}},
+		{3, 1, []int{4}, host.BatchOptions{Steps: 64, Prompt: 1000}},
+		{2, 4, nil, host.BatchOptions{Drafter: guess}},
+		{4, 2, []int{8}, host.BatchOptions{Steps: 5, Prompt: 7, Drafter: guess}},
+		{2, 3, []int{4}, host.BatchOptions{Steps: 64, Prompt: 1000, Drafter: guess}},
+		{3, 1, []int{4}, host.BatchOptions{Steps: 16, Drafter: guess}},
+		{3, 1, nil, host.BatchOptions{Drafter: guess}}} {
+		t.Run(fmt.Sprint(c.sequences, c.ofEach, c.rows, c.o.Steps, c.o.Prompt, c.o.Drafter != nil), func(t *testing.T) {
+			s := openMixed(t, "", c.sequences, c.ofEach, c.rows...)
 			require.Equal(t, c.sequences, s.Sequences())
 			b, rng := s.NewBatch(c.o), rand.New(rand.NewPCG(uint64(c.sequences), 1))
 			texts, ended, cachedTokens := map[int]*text{}, 0, 0
@@ -64,6 +80,9 @@ func TestSequencesGiveWhatTheyGiveAlone(t *testing.T) {
 					x.SequenceOptions = host.SequenceOptions{Most: x.most, Logits: rng.IntN(3) == 0}
 					if !x.Logits {
 						x.Stops = []int{rng.IntN(2000), 1}
+					}
+					if ahead := guess.next(x.ids, 9); !x.Logits && c.o.Drafter != nil && rng.IntN(3) == 0 {
+						x.Stops = ahead[rng.IntN(9):][:1]
 					}
 					if rng.IntN(4) == 0 {
 						x.most, x.SequenceOptions = 1, host.SequenceOptions{State: true}
@@ -108,6 +127,14 @@ func TestSequencesGiveWhatTheyGiveAlone(t *testing.T) {
 				}
 			}
 			require.Positive(t, cachedTokens, "prompts begin alike")
+			d := s.Drafts()
+			if verifies := c.ofEach > 1 || len(c.rows) > 0; c.o.Drafter == nil || !verifies {
+				require.Zero(t, d)
+				return
+			}
+			require.Positive(t, d.Accepted)
+			require.Less(t, d.Accepted, d.Drafted)
+			require.Greater(t, d.Drafted, d.Passes)
 		})
 	}
 }
@@ -168,9 +195,12 @@ func TestStallOfABatch(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// Passes of several sequences come last, one of them at most, of as many as a launch has positions for.
+// Passes of several sequences come last, one of a row of each and behind it one of several rows of each at most, of as
+// many as a launch has positions for.
 func TestPassesOfTheManifest(t *testing.T) {
-	for _, bad := range [][]host.Pass{{{Rows: 1, Sequences: 9}}, {{Rows: 2, Sequences: 2}}, {{Rows: 1, Sequences: 1}},
+	for _, bad := range [][]host.Pass{{{Rows: 1, Sequences: 9}}, {{Rows: 2, Sequences: 2}},
+		{{Rows: 1, Sequences: 4}, {Rows: 2, Sequences: 2}}, {{Rows: 1, Sequences: 4}, {Rows: 3, Sequences: 4}},
+		{{Rows: 1, Sequences: 2}, {Rows: 2, Sequences: 2}, {Rows: 3, Sequences: 2}}, {{Rows: 1, Sequences: 1}},
 		{{Rows: 1, Sequences: 2}, {Rows: 8}}, {{Rows: 1, Sequences: 2}, {Rows: 1, Sequences: 4}}, {{Rows: 1}}} {
 		dir := hosttest.Build(t, "", func(f *host.Facts) { f.Passes = bad })
 		_, err := host.ReadFacts(dir)
@@ -207,6 +237,37 @@ func TestCheckComparesSequences(t *testing.T) {
 		require.False(t, r.Passed)
 		require.False(t, r.Sequences.Equal)
 		require.Contains(t, r.Failures[0], says)
+	}
+}
+
+// The same of passes of several rows of each, of which some are wrong.
+func TestCheckComparesRowsOfSequences(t *testing.T) {
+	for _, n := range [][2]int{{2, 4}, {4, 2}, {2, 3}} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			s := openMixed(t, "", n[0], n[1], 8)
+			r, err := s.Check(t.Context(), nil)
+			require.NoError(t, err)
+			require.True(t, r.Passed, "%v", r.Failures)
+			require.True(t, r.Sequences.Equal)
+			require.Equal(t, 16*3*n[0], r.Sequences.Compared)
+			require.True(t, r.SequenceRows.Equal)
+			require.Greater(t, r.SequenceRows.Compared, 16*n[0])
+			require.Less(t, r.SequenceRows.Compared, 16*n[0]*n[1], "some rows are wrong")
+			require.Contains(t, r.SequenceRows.String(),
+				fmt.Sprintf("passes of %d rows of each of %d sequences", n[1], n[0]))
+		})
+	}
+	for settings, says := range map[string]string{"mixed_off=1": "in a pass of several",
+		"mixed_writes=1": "after a pass without it"} {
+		t.Run(settings, func(t *testing.T) {
+			s := openMixed(t, settings, 4, 2)
+			r, err := s.Check(t.Context(), nil)
+			require.NoError(t, err)
+			require.False(t, r.Passed)
+			require.True(t, r.Sequences.Equal)
+			require.False(t, r.SequenceRows.Equal)
+			require.Contains(t, r.Failures[0], says)
+		})
 	}
 }
 

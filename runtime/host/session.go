@@ -49,6 +49,7 @@ type Session struct {
 	passes []*megakernel // of several rows per step, by their number
 	prompt *promptKernel // nil: none
 	batch  *megakernel   // of a token of each of several sequences; nil: the build has none
+	mixed  *megakernel   // of several rows of each of these; nil: it has none
 	stream *driver.Stream
 	mem    *memory
 	closed bool
@@ -230,6 +231,8 @@ func (s *Session) load(images [][]byte) (err error) {
 		switch {
 		case err != nil:
 			return err
+		case p.Sequences > 0 && p.Rows > 1:
+			s.mixed = k
 		case p.Sequences > 0:
 			s.batch = k
 		default:
@@ -246,8 +249,10 @@ func (s *Session) kernels() []*megakernel {
 		return nil
 	}
 	all := append([]*megakernel{s.one}, s.passes...)
-	if s.batch != nil {
-		all = append(all, s.batch)
+	for _, k := range []*megakernel{s.batch, s.mixed} {
+		if k != nil {
+			all = append(all, k)
+		}
 	}
 	return all
 }

@@ -24,11 +24,12 @@ as they are: it accepts F32, F16 or BF16, the same for all three. The cache may 
 Leave out activations and cache, which are then of the type of the weights.`)
 	CodeTokens = diag.New("AMK3171", "pass of several tokens that the kernel does not take", `
 A program may say that a pass takes several sequences, or several rows of each: the proof and the reference VM know
-both. The kernel takes up to eight rows of one sequence, or one row of each of up to eight. Sequences want one variant,
-as their positions are independent.
+both. The kernel takes up to eight tokens: rows of one sequence, or as many rows of each of several. Sequences want one
+variant, as their positions are independent.
 
     pass sequences=1 rows=4
     pass sequences=8 rows=1
+    pass sequences=2 rows=4
 
 Lower the model for one token per pass, or prove the program for the reference VM: amkc validate --backend ref.`)
 	CodeRunAhead = diag.New("AMK3170", "read ahead of every wait of what a step writes", `

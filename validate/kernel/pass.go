@@ -6,13 +6,11 @@ import "amkc/validate"
 // after one of them.
 const maxTokens = 8
 
-// checkPass: a pass has one token, or is one that the stage bodies for several take: rows of one sequence, or a row of
-// each of several.
+// checkPass: a pass has as many tokens as the stage bodies take.
 func (p *contract) checkPass() {
-	of := p.flat.Pass
-	if of.NumSequences() > 1 && of.NumRows() > 1 || of.NumTokens() > maxTokens {
-		p.Errorf(CodeTokens, "", "a pass takes %d rows of %d sequences, and the kernel takes at most %d rows of one, "+
-			"or one row of each of %d", of.NumRows(), of.NumSequences(), maxTokens, maxTokens).
+	if of := p.flat.Pass; of.NumTokens() > maxTokens {
+		p.Errorf(CodeTokens, "", "a pass takes %d rows of %d sequences, and the kernel takes at most %d tokens",
+			of.NumRows(), of.NumSequences(), maxTokens).
 			Suggest(otherwise, validate.Reference)
 	}
 }

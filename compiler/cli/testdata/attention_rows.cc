@@ -1,7 +1,8 @@
-// Runs attention on the CPU for ROWS consecutive rows of a sequence: by passes of kTokens rows, of one or of all. Writes
-// what the units of the stages that the test lists as STAGES hand over, and the cache that they leave, so that programs
-// of several sizes of passes can be compared to the bit. What splits hand over is combined by the stage COMBINE. With
-// NORMED a form of norm and rotation is put before it: that of the number, or with ALL each.
+// Runs attention on the CPU for ROWS consecutive rows of each of SEQUENCES sequences, some of which are absent: by passes
+// of all or some of the rows of all sequences, or of one. Writes what the units of the stages that the test lists as
+// STAGES hand over, and the caches that they leave, so that programs of several sizes of passes can be compared to the
+// bit. What splits hand over is combined by the stage COMBINE. With NORMED a form of norm and rotation is put before it:
+// that of the number, or with ALL each.
 #include "attention.h"
 #include "made_up.h"
 #include "stream.h"
@@ -16,38 +17,41 @@ constexpr int kHandedOver = kTokenRows;  // of a token
 constexpr Page kOut{(kExchangeBytes + 255) / 256 * 256, 1 << 20, 1};
 constexpr Page kCombined{kOut.offset + kOut.bytes, 1 << 20, 1};
 static u8 exchange[kCombined.offset + kCombined.bytes];
-alignas(256) static u8 cache[kCacheBytes];
+alignas(256) static u8 cache[SEQUENCES][kCacheBytes];
 alignas(16) static Element::Bits weights[4][kQueryRows];
 static float frequencies[kHeadDim / 2];
 
-// ---- what is read: a function of the position of a row, and of the element ----
+// ---- what is read: a function of the sequence, the position of a row, and the element ----
 
-// Rows from the position on are what an earlier sequence has left, and need not be finite: of integers, their scales.
-static void fill_cache(int position) {
+static unsigned which(int sequence, int row) { return sequence * 4096 + row; }
+
+// Rows from the position on are what an earlier text has left, and need not be finite: of integers, their scales.
+static void fill_cache(int sequence, int position) {
   for (int head = 0; head < kKVHeads; ++head) {
-    u8* const rows = cache + head * kHeadCacheBytes;
+    u8* const rows = cache[sequence] + head * kHeadCacheBytes;
     for (int row = 0; row < (kMaxSeq + 15) / 16 * 16; ++row) {
       const float old = row % 2 ? NAN : INFINITY;
       for (int e = 0; e < 2 * kPaddedHead; ++e) {
         const int dim = e % kPaddedHead, at = cache_offset(row, dim, e >= kPaddedHead);
         if constexpr (kQuantisedCache) {
-          rows[at] = bits_at(row, head * 4096 + e);
+          rows[at] = bits_at(which(sequence, row), head * 4096 + e);
         } else {
-          const float v = dim >= kHeadDim ? 0 : row >= position ? old : value_at(row, head * 4096 + e, 1);
+          const float v = dim >= kHeadDim ? 0 : row >= position ? old : value_at(which(sequence, row), head * 4096 + e, 1);
           *reinterpret_cast<CacheElement::Bits*>(rows + at) = CacheElement::from_float(v);
         }
       }
       for (int is_value = 0; kQuantisedCache && is_value < 2; ++is_value) {
-        const float scale = 1 + bits_at(row, 1 << 22 | head * 2 + is_value) % 64;
+        const float scale = 1 + bits_at(which(sequence, row), 1 << 22 | head * 2 + is_value) % 64;
         store_scale(rows, row, is_value, row >= position ? old : scale / 2048);
       }
     }
   }
 }
-static void hand_over(int position, u32 epoch) {
+static void hand_over(const int (&positions)[SEQUENCES], int sequence, int first, u32 epoch) {
   for (int token = 0; token < kTokens; ++token) {
+    const int of = sequence + sequence_of(token), row = positions[of] + first + row_of(token);
     for (int e = 0; e < kHandedOver; ++e) {
-      const float v = value_at(position + token, 1 << 20 | e, e < k_row(0) ? 2 : 1);
+      const float v = value_at(which(of, row), 1 << 20 | e, e < k_row(0) ? 2 : 1);
       for (int copy = 0; copy < kQkv.copies; ++copy) {
         using Word = WordOf<Element>;
         reinterpret_cast<Word::Type*>(exchange + kQkv.offset + copy * kQkv.bytes)[token * kHandedOver + e] =
@@ -91,7 +95,8 @@ static void combine_on_sm() {
   end_of_block();
 }
 
-// What a unit has handed over of a token: of each head its result, and of a split its maximum and its sum too.
+// What a unit of a token's sequence has handed over of it: of each head its result, and of a split its maximum and its
+// sum too.
 template <class S>
 static void keep(u8* to, int unit, int token) {
   constexpr int kOfHead = kHeadDim + (S::kSplits > 1 ? 2 : 0);
@@ -99,7 +104,8 @@ static void keep(u8* to, int unit, int token) {
     for (int d = 0; d < kOfHead; ++d, to += 4) {
       float v = 0;
       if constexpr (S::kSplits > 1) {
-        const int at = ((unit * kTokens + token) * kGroupHeads + h) * kOfHead + d;
+        const int of = (sequence_of(token) * kKVHeads * S::kSplits + unit) * kSequenceRows + row_of(token);
+        const int at = (of * kGroupHeads + h) * kOfHead + d;
         v = WordOf<Fp32>::value(reinterpret_cast<const u64*>(exchange + kOut.offset)[at]);
       } else {
         const int at = token * kQueryRows + (unit * kGroupHeads + h) * kHeadDim + d;
@@ -110,41 +116,65 @@ static void keep(u8* to, int unit, int token) {
   }
 }
 
+#if SEQUENCES > 1 && ALL
+constexpr int kPositions[][4] = {{0, 40, 1, 16}, {95, -1, 130, 15}, {64, 150, 33, -1}, {-1, 112, -1, 31}};
+#elif SEQUENCES > 1
+constexpr int kPositions[][4] = {{30, 95, 0, -1}, {-1, 130, 15, 1}};
+#elif ALL
+constexpr int kPositions[][1] = {{0}, {1}, {13}, {16}, {31}, {40}, {64}, {95}, {112}, {130}, {151}};
+#else
+constexpr int kPositions[][1] = {{0}, {95}, {130}};
+#endif
+
+// A pass of some rows of one sequence, or of all sequences, those from `first` on.
+template <class S, class Heads>
+static void pass(const int (&positions)[SEQUENCES], int sequence, int first) {
+  launch.cache = cache[sequence];
+  launch.position = kSequences > 1 ? 0 : positions[sequence] + first;
+  for (int i = 0; i < SEQUENCES; ++i) launch.positions[i] = positions[i] < 0 ? kAbsent : positions[i] + first;
+  Context<Mode::kDecode> c(launch);
+  c.begin_step(0);
+  hand_over(positions, sequence, first, c.epoch);
+  memset(exchange + kOut.offset, 0, kOut.bytes);
+  int units = 0;
+  for (sm = 0; sm < kSMs; ++sm) {
+    const int count = units_of<S>(sm, 0).count();
+    if (count > 0) run_block(attend_on_sm<S, Heads>);
+    units += count;
+  }
+  if (units != S::kUnits) abort();
+  if constexpr (S::kSplits > 1) {
+    memset(exchange + kCombined.offset, 0, kCombined.bytes);
+    for (sm = 0; sm < kSMs; ++sm)
+      if (units_of<COMBINE>(sm, 0).count() > 0) run_block(combine_on_sm<COMBINE>);
+  }
+}
+
 template <class S, class Heads = PlainHeads>
 static void run() {
   constexpr int kOfUnit = 4 * kGroupHeads * (kHeadDim + (S::kSplits > 1 ? 2 : 0));
   constexpr int kUnits = kKVHeads * S::kSplits, kParts = AMK_TENSOR_CORES ? (ROWS * kGroupHeads + 15) / 16 : ROWS;
-  static u8 results[ROWS][kUnits][kOfUnit];
-  static WordOf<Element>::Type combined[ROWS][kQueryRows];
-#if ALL
-  constexpr int kPositions[] = {0, 1, 13, 16, 31, 40, 64, 95, 112, 130, 151};
-#else
-  constexpr int kPositions[] = {0, 95, 130};
-#endif
-  for (int position : kPositions) {
-    if (ceil_div(position, S::kShareRows * S::kSplits) * kParts > MOST_CHUNKS) break;  // the ring is filled once
-    fill_cache(position);
+  static u8 results[SEQUENCES][ROWS][kUnits][kOfUnit];
+  static WordOf<Element>::Type combined[SEQUENCES][ROWS][kQueryRows];
+  static_assert(kSequences == 1 || kSequences == SEQUENCES, "a pass has one sequence or all");
+  for (const auto& row : kPositions) {
+    int positions[SEQUENCES], last = 0;
+    for (int s = 0; s < SEQUENCES; ++s) last = max(last, positions[s] = row[s]);
+    if (ceil_div(last, S::kShareRows * S::kSplits) * kParts > MOST_CHUNKS) break;  // the ring is filled once
+    for (int s = 0; s < SEQUENCES; ++s) fill_cache(s, positions[s]);
     memset(results, 0, sizeof results);
-    for (int first = 0; first < ROWS; first += kTokens) {
-      launch.position = position + first;
-      Context<Mode::kDecode> c(launch);
-      c.begin_step(0);
-      hand_over(launch.position, c.epoch);
-      memset(exchange + kOut.offset, 0, kOut.bytes);
-      int units = 0;
-      for (sm = 0; sm < kSMs; ++sm) {
-        const int count = units_of<S>(sm, 0).count();
-        if (count > 0) run_block(attend_on_sm<S, Heads>);
-        units += count;
-      }
-      if (units != S::kUnits) abort();
-      for (int token = 0; token < kTokens; ++token)
-        for (int unit = 0; unit < kUnits; ++unit) keep<S>(results[first + token][unit], unit, token);
-      if constexpr (S::kSplits > 1) {
-        memset(exchange + kCombined.offset, 0, kCombined.bytes);
-        for (sm = 0; sm < kSMs; ++sm)
-          if (units_of<COMBINE>(sm, 0).count() > 0) run_block(combine_on_sm<COMBINE>);
-        memcpy(combined[first], exchange + kCombined.offset, kTokens * sizeof combined[0]);
+    memset(combined, 0, sizeof combined);
+    for (int s = 0; s < SEQUENCES; s += kSequences) {
+      if (kSequences == 1 && positions[s] < 0) continue;
+      for (int first = 0; first < ROWS; first += kSequenceRows) {
+        pass<S, Heads>(positions, s, first);
+        for (int token = 0; token < kTokens; ++token) {
+          const int of = s + sequence_of(token), row = first + row_of(token);
+          if (positions[of] < 0) continue;
+          for (int unit = 0; unit < kUnits; ++unit) keep<S>(results[of][row][unit], unit, token);
+          constexpr size_t kBytes = sizeof combined[0][0];
+          if (S::kSplits > 1) memcpy(combined[of][row], exchange + kCombined.offset + token * kBytes, kBytes);
+        }
       }
     }
     fwrite(results, sizeof results, 1, stdout);
@@ -178,7 +208,6 @@ static void run_stages() {
 
 int main() {
   launch.exchange = exchange;
-  launch.cache = cache;
   for (int i = 0; i < 4; ++i)
     for (int e = 0; e < kQueryRows; ++e) weights[i][e] = Element::from_float(value_at(i, 1 << 21 | e, 2));
   for (int i = 0; i < kHeadDim / 2; ++i) frequencies[i] = powf(10000, -2.0f * i / kHeadDim);

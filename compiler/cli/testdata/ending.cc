@@ -71,7 +71,7 @@ int main() {
     launch.choices = draws > 1 ? choices : nullptr;
     launch.rounds = draws > 2 ? &rounds : nullptr;
     launch.position = kSequences > 1 ? 0 : position - step * kSequenceRows;
-    for (int s = 0; s < kMaxSequences; ++s) launch.positions[s] = position + 3 * s - step;
+    for (int s = 0; s < kMaxSequences; ++s) launch.positions[s] = position + 3 * s - step * kSequenceRows;
     launch.first_epoch++;
     for (Scratch& s : scratch) memcpy(s.token, decoded, sizeof decoded);
     run_grid(kSMs, publish_on_sm, [](unsigned b) { sm = b, block_scratch() = scratch[b]; },

@@ -1,8 +1,8 @@
 // Attention units: what a unit is, its share of the cache rows, and the merge of the warps' partial
-// results. A unit is (sequence, kv head, split), and of a pass of several rows (kv head, split,
-// group of rows); cache rows are dealt out to the splits in blocks of kShareRows, whatever the
-// position, so that a cache row is read and written by the units of one split only. Needs
-// schedule.h.
+// results. A unit is (sequence, kv head, split), and has all rows of its sequence; in a pass of one
+// sequence it is (kv head, split, group of rows). Cache rows are dealt out to the splits in blocks
+// of kShareRows, whatever the position, so that a cache row is read and written by the units of one
+// split only. Needs schedule.h.
 // The loop over cache rows is in attention_mma.cuh and attention_fma.cuh.
 #pragma once
 
@@ -33,7 +33,8 @@ constexpr int kWarpSets = power_of_two_from(ceil_div(kGroupHeads, kWarpGroups * 
 // Groups that the rows of a pass are cut into, each with a unit for every split of a kv head, and
 // the rows of one.
 template <class S>
-constexpr int kRowGroups = kSequenceRows > 1 ? S::kUnits / (kKVHeads * S::kSplits) : 1;
+constexpr int kRowGroups =
+    kSequences == 1 && kSequenceRows > 1 ? S::kUnits / (kKVHeads * S::kSplits) : 1;
 template <class S>
 constexpr int kUnitRows = kSequenceRows / kRowGroups<S>;
 
@@ -70,9 +71,10 @@ struct Unit {
   __device__ __forceinline__ int head() const {
     return kSequences > 1 ? unit / S::kSplits % kKVHeads : in_group() / S::kSplits;
   }
-  // Its sequence, which in a pass of several has one token.
-  __device__ __forceinline__ int sequence() const { return sequence_of(unit); }
-  __device__ static __forceinline__ int sequence_of(int unit) {
+  // Its sequence, and the first token of that in the pass.
+  __device__ __forceinline__ int sequence() const { return sequence_of_unit(unit); }
+  __device__ __forceinline__ int sequence_token() const { return sequence() * kSequenceRows; }
+  __device__ static __forceinline__ int sequence_of_unit(int unit) {
     return kSequences > 1 ? unit / (S::kSplits * kKVHeads) : 0;
   }
   __device__ __forceinline__ int split() const { return in_group() % S::kSplits; }
@@ -131,7 +133,8 @@ struct Unit {
 template <class S, class C>
 __device__ __forceinline__ Unit<S> unit_of_step(const C& c, int unit) {
   int position = c.position;
-  if constexpr (kSequences > 1) position = c.position_of(Unit<S>::sequence_of(unit));
+  if constexpr (kSequences > 1)
+    position = sequence_position(c.launch, Unit<S>::sequence_of_unit(unit), position);
   if constexpr (S::kWindowRows > 0) asm volatile("" : "+r"(position));
   return {unit, position};
 }
@@ -149,13 +152,14 @@ __device__ __forceinline__ size_t cache_of(const Unit<S> u, int number) {
   return sequence + number * kLayerCacheBytes + size_t(u.head()) * kHeadCacheBytes;
 }
 
-// Whether a unit appends to its cache: its sequence is there, and the row falls into its share.
+// Whether a unit appends its sequence's row of a block to the cache: the sequence is there, and the
+// block is of the unit's share.
 template <class S, class C>
-__device__ __forceinline__ bool appends(const C& c, const Unit<S> u) {
+__device__ __forceinline__ bool appends(const C& c, const Unit<S> u, int block) {
   if constexpr (kSequences > 1) {
     if (!is_present(c.launch, u.sequence())) return false;
   }
-  return u.owns_row();
+  return u.owns(block);
 }
 
 // What a unit reads of the exchange: q of its group, and this step's k and v row. Either q and k
@@ -323,7 +327,7 @@ __device__ __forceinline__ void merge_warps(C& c, const Unit<S> u, const Page ou
     const u32 row = kSequenceRows > 1 ? u.first_token() + of_unit / kGroupHeads : 0;
     const u32 in_group = kSequenceRows > 1 ? of_unit % kGroupHeads : head;
     if constexpr (S::kSplits == 1) {
-      const int token = u.sequence() + row;  // one of the two is 0
+      const int token = u.sequence_token() + row;
       const int first = (u.head() * kGroupHeads + in_group) * kHeadDim + dim;
 #pragma unroll
       for (int i = 0; i < kDims; ++i) value[i] = divide<Element>(value[i], sum);

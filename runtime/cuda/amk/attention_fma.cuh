@@ -45,7 +45,7 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
     consumer_barrier();
     lap(c, Did::kCompute);
     merge_warps<S, kWarpHeads, 1>(c, u, out);
-    if (C::kWaits && appends(c, u)) {
+    if (C::kWaits && appends(c, u, u.position / kCacheRows)) {
       u8* head = c.launch.cache + cache_of(u, cache_number(c, cache));
       put_row(c, head, u.position, floats + kUnitRow);
     }

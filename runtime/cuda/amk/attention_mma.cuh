@@ -54,7 +54,7 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
     });
     reader.poll(c, heads, u, words);
     lap(c, Did::kExchangeWait);
-    reader.take(c, words);
+    reader.take(c, u, words);
 #pragma unroll
     for (int i = 0; i < Reader::kQuads; ++i) {
       const UnitQuad q = Reader::quad(c.tid, i);
@@ -166,7 +166,7 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
     merge_warps<S, kWarpHeads, kWarpSets>(c, u, out);
     // The row goes into the cache last: after every warp has finished reading the unit's rows, and
     // off the path to the next stage.
-    if (C::kWaits && appends(c, u)) {
+    if (C::kWaits && appends(c, u, u.position / kCacheRows)) {
       u8* head = c.launch.cache + cache_of(u, cache_number(c, cache));
       if constexpr (kQuantisedCache) copy_row(head, u.position, row_block, 0, c.tid);
 #pragma unroll

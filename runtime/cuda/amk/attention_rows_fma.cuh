@@ -1,8 +1,8 @@
-// Attention of a pass of several tokens on the ordinary floating-point units: consecutive rows of
-// one sequence, all or some of which are a unit's. It takes its cache rows once for each of its
-// tokens, and computes what the token computes alone (docs/passes.md): its own row first, then
-// blocks of rows before it, of which those of the pass lie in shared memory as the cache will have
-// them. Needs schedule.h.
+// Attention of several rows of a sequence on the ordinary floating-point units: consecutive ones,
+// all or some of which are a unit's. It takes its cache rows once for each of its tokens, and
+// computes what the token computes alone (docs/passes.md): its own row first, then blocks of rows
+// before it, of which those of the pass lie in shared memory as the cache will have them. Needs
+// schedule.h.
 #pragma once
 
 #include "heads_fma.cuh"
@@ -49,7 +49,7 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
     u8* const own_rows = reinterpret_cast<u8*>(floats + kSequenceRows * kTokenFloats);
 #pragma unroll 1
     for (int token = 0; token < kSequenceRows; ++token)
-      Reader::fill(c, heads, u, token, floats + token * kTokenFloats);
+      Reader::fill(c, heads, u, u.sequence_token() + token, floats + token * kTokenFloats);
     consumer_barrier();
     lap(c, Did::kExchangeWait);
 #pragma unroll 1
@@ -99,7 +99,7 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
 #pragma unroll 1
       for (int i = 0; i < kUnitRows<S>; ++i) {
         const int token = u.first_token() + i, row = u.position + token;
-        if (u.owns(row / kCacheRows))
+        if (appends(c, u, row / kCacheRows))
           put_row(c, head, row, floats + token * kTokenFloats + kUnitRow);
       }
     }

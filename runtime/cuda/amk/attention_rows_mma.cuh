@@ -1,9 +1,8 @@
-// Attention of a pass of several tokens on tensor cores: consecutive rows of one sequence, all or
-// some of which are a unit's. A warp has heads of some tokens as columns of its products, and a
-// unit takes its cache rows once for each part of its columns. What a token computes is what it
-// computes alone (docs/passes.md): it sees the rows of the pass before its own in the block of
-// their position, as rows of the cache, and its own row last, by itself. Needs schedule.h with
-// AMK_TENSOR_CORES.
+// Attention of several rows of a sequence on tensor cores: consecutive ones, all or some of which
+// are a unit's. A warp has heads of some tokens as columns of its products, and a unit takes its
+// cache rows once for each part of its columns. What a token computes is what it computes alone
+// (docs/passes.md): it sees the rows of the pass before its own in the block of their position, as
+// rows of the cache, and its own row last, by itself. Needs schedule.h with AMK_TENSOR_CORES.
 #pragma once
 
 #include "heads_mma.cuh"
@@ -159,7 +158,8 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
   // k and then v of each token as they are handed over, where the cache is quantised
   u16* const given = query + kPassQueryBytes / 2;
   u8* const images = c.shared.unit + kPassQueryBytes + kPassGivenBytes;
-  const int first_block = c.position / kCacheRows, cached = c.position % kCacheRows;
+  // of the first row of the sequence
+  int first_block = c.position / kCacheRows, cached = c.position % kCacheRows;
 
 #pragma unroll 1
   for (int unit = mine.begin; unit < mine.end; ++unit) {
@@ -167,16 +167,18 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
     const int set = c.warp % kWarpSets;
     const Turns turns{u, c.warp / kWarpSets};
     const int chunks = u.chunks();
+    if constexpr (kSequences > 1)
+      first_block = u.position / kCacheRows, cached = u.position % kCacheRows;
     const int first_token = u.first_token(), own = cached + first_token;  // in the first image
 
     Reader reader(c, heads, u);
     auto words = quad_poll<Reader::kQuads>(page_copy(c, heads.in), [&](int i) {
       const UnitQuad q = Reader::quad(c.tid, i);
-      return q.is_there() ? unit_word(u.head(), q) : -1;
+      return q.is_there() ? u.sequence_token() * kTokenRows + unit_word(u.head(), q) : -1;
     });
     reader.poll(c, heads, u, words);
     lap(c, Did::kExchangeWait);
-    reader.take(c, words);
+    reader.take(c, u, words);
 #pragma unroll
     for (int i = 0; i < Reader::kQuads; ++i) {
       const UnitQuad q = Reader::quad(c.tid, i);
@@ -317,8 +319,9 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
       u8* head = c.launch.cache + cache_of<S>(u, cache_number(c, cache));
 #pragma unroll 1
       for (int i = 0; i < kUnitRows<S>; ++i) {
-        const int row = c.position + first_token + i, block = row / kCacheRows;
-        if (u.owns(block))
+        const int row = (kSequences > 1 ? u.position : c.position) + first_token + i;
+        const int block = row / kCacheRows;
+        if (appends(c, u, block))
           copy_row(head, row, images + (block - first_block) * kCacheBlockBytes,
                    row % kCacheRows, c.tid);
       }

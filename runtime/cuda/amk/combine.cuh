@@ -79,9 +79,10 @@ __device__ __forceinline__ void combine(C& c, const Page in, const Page out) {
     const int token = kTokens > 1 ? element / kQueryRows : 0;
     const int head = element / kHeadDim - token * kHeads, dim = element % kHeadDim;
     const int kv_head = head / kGroupHeads, in_group = head % kGroupHeads;
-    const int row = kSequences > 1
-                        ? (token * kKVHeads + kv_head) * S::kSplits + split
-                        : (kv_head * S::kSplits + split) * kTokens + token;
+    const int row_of_head = kSequences > 1
+                                ? (sequence_of(token) * kKVHeads + kv_head) * S::kSplits + split
+                                : kv_head * S::kSplits + split;
+    const int row = row_of_head * kSequenceRows + row_of(token);
     const int at = (row * kGroupHeads + in_group) * (kHeadDim + 2);
     // The split's maximum and sum, and its accumulators.
     auto partial = pair_poll<kAtOnce / 2 + 1>(page_copy(c, in), active, [&](int i) {

@@ -16,11 +16,19 @@ namespace amk {
 // copied into the ring, and the results are garbage. Part is a stretch of a step (part.cuh).
 enum class Mode { kDecode, kCeiling, kTrace, kProfile, kDrain, kPart };
 
-// Rows that a pass has of each of its sequences: consecutive positions.
+// Rows that a pass has of each of its sequences: consecutive positions. Those of a sequence come
+// before those of the next.
 constexpr int kSequenceRows = kTokens / kSequences;
-static_assert(kTokens % kSequences == 0 && (kSequences == 1 || kSequenceRows == 1),
-              "rows of one sequence, or one of each");
+static_assert(kTokens % kSequences == 0, "as many rows of each sequence");
 static_assert(kSequences <= kMaxSequences, "a launch says where each sequence stands");
+
+// The sequence that a token of the pass is of, and its row there.
+__device__ __forceinline__ int sequence_of(int token) {
+  return kSequences > 1 ? token / kSequenceRows : 0;
+}
+__device__ __forceinline__ int row_of(int token) {
+  return kSequences > 1 ? token % kSequenceRows : token;
+}
 
 constexpr int kConsumerWarps = 8;
 constexpr int kConsumers = kConsumerWarps * 32;  // threads
@@ -275,8 +283,10 @@ struct Context : Recorder<kMode == Mode::kProfile> {
   }
   // Position of a token of the pass. That of a sequence which is not there counts as 0.
   __device__ __forceinline__ int position_of(int token) const {
-    if constexpr (kSequences > 1) return sequence_position(launch, token, position);
-    else return position + token;
+    if constexpr (kSequences > 1)
+      return sequence_position(launch, sequence_of(token), position) + row_of(token);
+    else
+      return position + token;
   }
   __device__ u32 next_epoch() const { return epoch == kMaxEpoch ? 1 : epoch + 1; }
   // Ends an exchange that `tasks` tasks hand over.

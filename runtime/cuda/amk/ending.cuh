@@ -249,7 +249,7 @@ __device__ __forceinline__ void stop(C& c) {
       const int chosen = c.shared.chosen[token];
       ends = ends || chosen == kVoid;
       if constexpr (kSequences > 1) {
-        if (!is_present(launch, token)) continue;
+        if (!is_present(launch, sequence_of(token))) continue;
       }
       // where nobody draws from logits, they may be whatever they are
       ends = ends || (chosen == kNoToken && forced_next(c, token) < 0);

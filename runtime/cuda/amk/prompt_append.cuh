@@ -92,7 +92,8 @@ __device__ __forceinline__ const u16* append(Prompt& c, const NormedHeads heads,
     const int token = i / kKVHeads, head = i % kKVHeads;
     const u16* row = c.values<Element>(heads.in) + size_t(token) * kTokenRows;
     TokenView view(c, token);
-    Reader reader(view, heads, Unit<S>{head * S::kSplits, c.position + token});
+    const Unit<S> u{head * S::kSplits, c.position + token};
+    Reader reader(view, heads, u);
     Words words;
 #pragma unroll
     for (int k = 0; k < Reader::kQuads; ++k) {
@@ -106,7 +107,7 @@ __device__ __forceinline__ const u16* append(Prompt& c, const NormedHeads heads,
         (quad * 4 < kQueryRows ? reader.squares.q : reader.squares.k) += squares;
       }
     }
-    reader.take(view, words);
+    reader.take(view, u, words);
 #pragma unroll
     for (int k = 0; k < Reader::kQuads; ++k) {
       const UnitQuad q = Reader::quad(c.tid, k);

@@ -28,8 +28,10 @@ struct Site {
     return launch.logits + (size_t(step) * launch.logit_stride + token) * kVocab;
   }
   __device__ __forceinline__ int position_of(int token) const {
-    if constexpr (kSequences > 1) return sequence_position(launch, token, position);
-    else return position + token;
+    if constexpr (kSequences > 1)
+      return sequence_position(launch, sequence_of(token), position) + row_of(token);
+    else
+      return position + token;
   }
   __device__ __forceinline__ Draw draw(int token) const {
     return Draw(launch.sampling + token / kSequenceRows, position_of(token));
@@ -37,9 +39,11 @@ struct Site {
   __device__ __forceinline__ Chooser chooser(int token) const {
     const int sequence = token / kSequenceRows;
     const bool rows = kSequenceRows > 1;
+    const int first = rows && kSequences > 1 ? sequence * kSequenceRows : 0;  // of the sequence
     return Chooser(launch.choices[sequence], launch.sampling + sequence, position_of(token),
-                   rows ? reinterpret_cast<const u32*>(shared.token) + 1 : launch.tokens + sequence,
-                   rows ? 1 : kTokens, rows ? token : step);
+                   rows ? reinterpret_cast<const u32*>(shared.token + first) + 1
+                        : launch.tokens + sequence,
+                   rows ? 1 : kTokens, rows ? token - first : step);
   }
 };
 

@@ -75,7 +75,7 @@ struct Turns {
     if (unit >= mine.count() * kUnitPasses<S>) return;
     const int own = mine.begin + unit / kUnitPasses<S>;
     if constexpr (kSequences > 1)
-      position = sequence_position(c.launch, Unit<S>::sequence_of(own), position);
+      position = sequence_position(c.launch, Unit<S>::sequence_of_unit(own), position);
     const Unit<S> u{own, position};
     const int chunks = u.chunks();
     more = unit + 1 < mine.count() * kUnitPasses<S>;

@@ -25,8 +25,8 @@ constexpr int kGivenRowBytes = kQuantisedCache ? 2 * kPaddedHead * Element::kByt
 static_assert(kUnitScratch >= kGroupHeads * kQueryStride * 2 + kGivenRowBytes + kCacheBlockBytes,
               "q of a group and a block of the cache");
 
-// A quad of a unit: of a token, q of the group comes first, then k, then v. One that is not there
-// is of no token of the pass.
+// A quad of a unit: of a token of its sequence, q of the group comes first, then k, then v. One
+// that is not there is of no token.
 struct UnitQuad {
   u32 token, quad;
   __device__ __forceinline__ bool is_there() const {
@@ -35,7 +35,7 @@ struct UnitQuad {
   __device__ __forceinline__ bool is_query() const { return quad < kGroupHeads * kHeadQuads; }
 };
 
-// Index in the qkv vectors of a quad's first word.
+// Index in the qkv vectors of a sequence's tokens of a quad's first word.
 __device__ __forceinline__ int unit_word(int head, const UnitQuad& q) {
   const int e = q.quad * 4, row = e - kGroupHeads * kHeadDim;
   return q.token * kTokenRows + (q.is_query()     ? head * kGroupHeads * kHeadDim + e
@@ -70,7 +70,7 @@ struct UnitReader<S, PlainHeads> {
     poll_all(c, words);
   }
   template <class C, class Poll>
-  __device__ __forceinline__ void take(C&, const Poll&) {}
+  __device__ __forceinline__ void take(C&, const Unit<S>, const Poll&) {}
   // The four values of the i-th.
   template <class Poll>
   __device__ __forceinline__ uint2 values(const Poll& words, int i) const { return words.pairs(i); }
@@ -205,7 +205,7 @@ struct UnitReader<S, NormedHeads> {
     if constexpr (S::kWholeNorm && kSequenceRows > 1) {
 #pragma unroll 1
       for (int token = 0; token < kSequenceRows; ++token) {
-        auto all = poll_of_all(c, heads, token);
+        auto all = poll_of_all(c, heads, u.sequence_token() + token);
         poll_all(c, all);
         const OfBoth inverse = inverse_rms_of_block<S>(c, squares_of_all(all, c.tid));
 #pragma unroll
@@ -238,7 +238,7 @@ struct UnitReader<S, NormedHeads> {
   }
 
   template <class C, class Poll>
-  __device__ __forceinline__ void take(C& c, const Poll& words) {
+  __device__ __forceinline__ void take(C& c, const Unit<S> u, const Poll& words) {
     OfBoth all = {};
     if constexpr (S::kWholeNorm && kSequenceRows == 1) all = inverse_rms_of_block<S>(c, squares);
 #pragma unroll
@@ -246,7 +246,7 @@ struct UnitReader<S, NormedHeads> {
       Factors late[kEarly ? 1 : kOfHead];
 #pragma unroll
       for (int i = first; !kEarly && i < first + kOfHead; ++i)
-        late[i - first] = factors_of(c, weights[i], token(c.tid, i), i);
+        late[i - first] = factors_of(c, weights[i], u.sequence_token() + token(c.tid, i), i);
       const Factors* by = kEarly ? factors + first : late;
       float mean = 0, own = 0;
       if constexpr (S::kNormCentred) {

@@ -95,8 +95,10 @@ func checkText(r *host.CheckReport) string {
 		}
 		fmt.Fprintf(&b, "positions %d to %d: logit error %.2e RMS, %.2e max; %s\n", s.First, s.Last, s.RMS, s.Max, same)
 	}
-	if q := r.Sequences; q != nil {
-		fmt.Fprintln(&b, q)
+	for _, q := range []*host.SequenceCheck{r.Sequences, r.SequenceRows} {
+		if q != nil {
+			fmt.Fprintln(&b, q)
+		}
 	}
 	for _, f := range r.Failures {
 		fmt.Fprintf(&b, "%s\n", f)

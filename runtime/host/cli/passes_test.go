@@ -90,8 +90,8 @@ func TestRunPrefix(t *testing.T) {
 	require.Contains(t, stderr, "--save-prefix: ")
 }
 
-// Prompts of a file give a line each, in their order and as single runs have them, with passes of several sequences and
-// without.
+// Prompts of a file give a line each, in their order and as single runs have them, with passes of several sequences,
+// with drafts of these, and without.
 func TestRunPrompts(t *testing.T) {
 	hosttest.NeedDriver(t)
 	const lines = "{\"ids\": [5, 6, 7], \"max_tokens\": 20}\n{\"ids\": [8]}\n{\"ids\": [5, 6, 9], \"max_tokens\": 1}\n"
@@ -104,13 +104,24 @@ func TestRunPrompts(t *testing.T) {
 		Finish    string `json:"finish_reason"`
 	}
 	var want []line
-	for _, sequences := range []int{0, 2} {
+	for _, sequences := range []int{0, 2, 4} {
 		dir := hosttest.Build(t, "", func(f *host.Facts) {
 			if sequences > 0 {
 				f.Passes = []host.Pass{{Rows: 1, Sequences: sequences, Stages: f.Stages}}
 			}
+			if sequences == 4 {
+				f.Passes = append(f.Passes, host.Pass{Rows: 2, Sequences: sequences, Stages: f.Stages})
+			}
 		})
 		args := []string{"run", "--ignore-eos", "--max-tokens", "30"}
+		if sequences == 4 {
+			args = append(args, "--draft", "ngram")
+		} else {
+			code, _, stderr := run(t, dir, "", append(args, "--prompts", file, "--draft", "ngram")...)
+			require.Equal(t, 1, code)
+			require.Contains(t, stderr, "it has no passes of several rows of several sequences to verify drafts by; "+
+				"compile with --sequences 4 --sequence-rows 2")
+		}
 		code, out, stderr := run(t, dir, "", append(args, "--prompts", file)...)
 		require.Zero(t, code, stderr)
 		code, piped, _ := run(t, dir, lines, append(args, "--prompts", "-")...)

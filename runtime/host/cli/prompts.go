@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 
+	"amkc/runtime/draft"
 	"amkc/runtime/host"
 	"amkc/runtime/host/engine"
 	"amkc/runtime/infile"
@@ -46,12 +47,12 @@ func badLine(path string, err error) error {
 
 // completePrompts prints a line of JSON for each prompt, in their order.
 func (c *command) completePrompts(ctx context.Context, s *host.Session, path string, jobs []prompts.Job,
-	o prompts.Options) error {
+	d draft.Drafter, o prompts.Options) error {
 	read := 0
 	for _, job := range jobs {
 		read = max(read, len(job.IDs))
 	}
-	e := engine.New(s, host.BatchOptions{Steps: stepsOfPrompts, Prompt: read * s.Sequences()})
+	e := engine.New(s, host.BatchOptions{Steps: stepsOfPrompts, Prompt: read * s.Sequences(), Drafter: d})
 	err := prompts.Complete(ctx, e, jobs, o, func(r prompts.Result) error {
 		var line strings.Builder
 		enc := json.NewEncoder(&line)

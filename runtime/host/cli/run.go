@@ -65,8 +65,8 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 	switch {
 	case sources != 1:
 		return usagef("run: give one of --prompt TEXT, --messages FILE, --prompt-ids 1,2,3 and --prompts FILE")
-	case given["prompts"] && (given["draft"] || given["prefix"] || given["save-prefix"]):
-		return usagef("run: --draft, --prefix and --save-prefix are for one prompt, and --prompts has several")
+	case given["prompts"] && (given["prefix"] || given["save-prefix"]):
+		return usagef("run: --prefix and --save-prefix are for one prompt, and --prompts has several")
 	case given["max-tokens"] && *tokens < 1:
 		return usagef("run: --max-tokens %d; at least 1 is needed", *tokens)
 	}
@@ -78,12 +78,11 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case given["draft"] && *guess != draft.NGram:
-		return usagef("run: --draft %q; %s is known", *guess, draft.NGram)
-	case given["draft"] && len(facts.Passes) == 0:
-		return &host.BuildError{Path: c.dir, What: "it has no passes of several rows to verify drafts by",
-			Remedy: "compile with --rows 8"}
+	var drafter draft.Drafter
+	if given["draft"] {
+		if drafter, err = c.drafter("run", *guess, facts, given["prompts"]); err != nil {
+			return err
+		}
 	}
 	tok, tokErr := library.ReadTokenizer(c.dir)
 	var prompt []int
@@ -113,7 +112,8 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 	}
 	if given["prompts"] {
 		return c.withSession(ctx, func(s *host.Session) error {
-			return c.completePrompts(ctx, s, *file, jobs, prompts.Options{Tokenizer: tok, Sampling: o, Stops: stops})
+			return c.completePrompts(ctx, s, *file, jobs, drafter,
+				prompts.Options{Tokenizer: tok, Sampling: o, Stops: stops})
 		})
 	}
 	if *tokens == 0 {
@@ -125,16 +125,12 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 		}
 	}
 	return c.withSession(ctx, func(s *host.Session) error {
-		var d draft.Drafter
-		if given["draft"] {
-			d = draft.NGrams{}
-		}
 		if given["prefix"] {
 			if err := c.loadPrefix(ctx, s, *load, prompt); err != nil {
 				return err
 			}
 		}
-		err := c.complete(ctx, s, tok, o, d, prompt, *tokens, stops)
+		err := c.complete(ctx, s, tok, o, drafter, prompt, *tokens, stops)
 		if err == nil && given["save-prefix"] {
 			err = outfile.Write(*save, func(w io.Writer) error { return s.SavePrefix(w, prompt) })
 		}

@@ -25,11 +25,15 @@ func (c *command) serve(ctx context.Context, args []string) error {
 	key := set.String("api-key", "", "answer requests with the key `KEY` alone; by default what "+serve.KeyVariable+
 		" has, which no list of processes shows")
 	queue := set.Int("queue", serve.DefaultQueue, "let up to `N` requests wait, and refuse more")
+	guess := set.String("draft", "", "guess ahead by `ngram` look-up in each text, and verify several tokens of each "+
+		"per pass; answers are the same")
 	if err := c.parse(set, args); err != nil {
 		return err
 	}
-	keyGiven := false
-	set.Visit(func(f *flag.Flag) { keyGiven = keyGiven || f.Name == "api-key" })
+	keyGiven, drafts := false, false
+	set.Visit(func(f *flag.Flag) {
+		keyGiven, drafts = keyGiven || f.Name == "api-key", drafts || f.Name == "draft"
+	})
 	switch {
 	case keyGiven && *key == "":
 		return usagef("serve: --api-key is empty; want a key, or no such flag")
@@ -45,6 +49,12 @@ func (c *command) serve(ctx context.Context, args []string) error {
 	facts, err := c.facts()
 	if err != nil {
 		return err
+	}
+	var o host.BatchOptions
+	if drafts {
+		if o.Drafter, err = c.drafter("serve", *guess, facts, true); err != nil {
+			return err
+		}
 	}
 	config := serve.Config{Model: facts.Model.Name, APIKey: *key, Queue: *queue, Log: c.log()}
 	if config.Tokenizer, err = library.ReadTokenizer(c.dir); err != nil {
@@ -69,7 +79,7 @@ func (c *command) serve(ctx context.Context, args []string) error {
 		if err := c.print(map[string]any{"version": 1, "url": url}, text); err != nil {
 			return err
 		}
-		config.Engine = engine.New(s, host.BatchOptions{})
+		config.Engine = engine.New(s, o)
 		return serve.New(config).Serve(ctx, l, serve.DefaultGrace)
 	})
 }

@@ -23,7 +23,7 @@ import (
 )
 
 // A launcher answers with what run decodes, until it is interrupted, and then ends well: one request at a time, or as
-// many as passes of the build take.
+// many as passes of the build take, with drafts of these and without.
 func TestServe(t *testing.T) {
 	t.Run("one at a time", func(t *testing.T) { testServe(t, build(t, "")) })
 	t.Run("several", func(t *testing.T) {
@@ -31,9 +31,19 @@ func TestServe(t *testing.T) {
 			f.Passes = []host.Pass{{Rows: 4, Stages: f.Stages}, {Rows: 1, Sequences: 3, Stages: f.Stages}}
 		}))
 	})
+	t.Run("drafts", func(t *testing.T) {
+		dir := build(t, "", func(f *host.Facts) {
+			f.Passes = []host.Pass{{Rows: 1, Sequences: 3, Stages: f.Stages},
+				{Rows: 2, Sequences: 3, Stages: f.Stages}}
+		})
+		testServe(t, dir, "--draft", "ngram")
+		code, _, stderr := run(t, dir, "", "serve", "--draft", "words")
+		require.Equal(t, 2, code)
+		require.Contains(t, stderr, `serve: --draft "words"; ngram is known`)
+	})
 }
 
-func testServe(t *testing.T, dir string) {
+func testServe(t *testing.T, dir string, flags ...string) {
 	hosttest.NeedDriver(t)
 	hosttest.Write(t, dir, chat.TemplateFile, []byte(chatTemplate))
 	hosttest.Write(t, dir, chat.ConfigFile, []byte(`{"bos_token": "<|begin_of_text|>"}`))
@@ -46,7 +56,8 @@ func testServe(t *testing.T, dir string) {
 	ended := make(chan int, 1)
 	go func() {
 		l := cli.Launcher{Model: hosttest.Facts().Model, Dir: dir}
-		ended <- l.Main([]string{"serve", "--port", "0", "--api-key", "k", "--json"}, nil, write, &stderr)
+		args := append([]string{"serve", "--port", "0", "--api-key", "k", "--json"}, flags...)
+		ended <- l.Main(args, nil, write, &stderr)
 	}()
 	var started struct{ URL string }
 	require.NoError(t, json.NewDecoder(read).Decode(&started))

@@ -158,11 +158,14 @@ func Build(t testing.TB, settings string, edit func(*host.Facts)) string {
 	Write(t, dir, host.MeasureFile, []byte("FAKE "+settings+" \x00"))
 	for _, p := range f.Passes {
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, p.Dir()), 0o700))
-		kernel := fmt.Sprintf("FAKE rows=%d \x00", p.Rows)
+		kernel := "FAKE"
 		if p.Sequences > 0 {
-			kernel = fmt.Sprintf("FAKE sequences=%d \x00", p.Sequences)
+			kernel += fmt.Sprintf(" sequences=%d", p.Sequences)
 		}
-		Write(t, dir, filepath.Join(p.Dir(), host.FatbinFile), []byte(kernel))
+		if p.Rows > 1 {
+			kernel += fmt.Sprintf(" rows=%d", p.Rows)
+		}
+		Write(t, dir, filepath.Join(p.Dir(), host.FatbinFile), []byte(kernel+" \x00"))
 	}
 	if f.Prompt > 0 {
 		Write(t, dir, host.PromptFile, fmt.Appendf(nil, "FAKE prompt=%d \x00", f.Prompt))

@@ -13,7 +13,8 @@ static struct {
 // asked for its info and functions before another image is loaded.
 static int pass_rows, pass_more, is_pass;  // more: of a larger cache
 static int batch;  // the sequences of passes of several, whose image says " sequences=N"; such a kernel counts as one of
-enum { kBatch = 9 };  // so many rows
+enum { kBatch = 9, kMixed = 10 };  // so many rows, or if it says how many rows each sequence has, as one of so many
+static int mixed_rows;
 static uint32_t pass_exchange = 8192;
 
 // amk::PromptInfo of the kernel for prompts, whose image says " prompt=N". It is the only one of its image.
@@ -24,7 +25,8 @@ static Kernel prompt_kernel = {"amk_prompt", 1, {208}, 0};
 
 static long eos, eos_at, stall_at, hang_at, slow_us, decode_us, ceiling_us, drain_us, profile_us, read_us, flaky, off;
 static long runs, nan_at, bad_at, bad_ordinal, bad_element, lost_row, any_weights, pass_off, pass_picks;
-static long batch_off, batch_writes, eager, dirty, has_parts, part_us, launch_us, part_picks;
+static long batch_off, batch_writes, mixed_off, mixed_writes, mixed_picks, eager, dirty;
+static long has_parts, part_us, launch_us, part_picks;
 
 static const struct { const char* key; uint32_t* word; long* value; long initial; } settings[] = {
     {"abi", &info.abi, 0, 7}, {"sms", &info.sms, 0, 4}, {"threads", &info.threads, 0, 288},
@@ -54,6 +56,9 @@ static const struct { const char* key; uint32_t* word; long* value; long initial
     {"pass_picks", 0, &pass_picks, 0},  // such passes choose the next token instead
     {"batch_off", 0, &batch_off, 0},    // the same of passes of several sequences
     {"batch_writes", 0, &batch_writes, 0},  // sequences that are absent lose their first row
+    {"mixed_off", 0, &mixed_off, 0},    // logits of passes of several rows of sequences are another bit
+    {"mixed_writes", 0, &mixed_writes, 0},  // and sequences that are absent lose their first row
+    {"mixed_picks", 0, &mixed_picks, 0},  // such passes choose the next token instead
     {"eager", 0, &eager, 0},            // every row looks at the abort word
     {"dirty", 0, &dirty, 0},            // and then the row before its launch's is another token's
     {"parts", 0, &has_parts, 0},        // the image has a step in parts
@@ -70,9 +75,9 @@ static Kernel build_kernels[] = {
     {"amk_ref_attn", 1, {40}, 0}, {"amk_ref_lm_head", 1, {40}, 0},
 };
 static Kernel part_kernel = {"amk_part", 1, {248}, 0};  // of an image that says " parts=1"
-static Kernel pass_kernels[10][2] = {  // by rows
+static Kernel pass_kernels[11][2] = {  // by rows
 #define BOTH {{"amk_decode", 1, {208}, 0}, {"amk_ceiling", 1, {208}, 0}}
-    BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH};
+    BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH};
 enum { kBuildKernels = sizeof build_kernels / sizeof *build_kernels, kDecode = 0, kCeiling, kTrace, kProfile, kDrain, kRead, kFirstReference };
 
 // amk::ReferenceInfo and amk::Operation. The image says how many elements embed, qkv and attn hand over, and how many
@@ -130,8 +135,9 @@ CUresult cuModuleLoadDataEx(void** mod, const void* image, unsigned n, int* opti
   }
   const char *rows = strstr(image, " rows="), *sequences = strstr(image, " sequences=");
   if ((is_pass = rows || sequences)) {
-    pass_rows = rows ? atol(rows + 6) : kBatch;
+    pass_rows = rows && sequences ? kMixed : rows ? atol(rows + 6) : kBatch;
     if (sequences) batch = atol(sequences + 11);
+    if (pass_rows == kMixed) mixed_rows = atol(rows + 6);
     pass_more = strstr(image, " more=") != 0;
     return 0;
   }
@@ -164,8 +170,9 @@ CUresult cuModuleGetFunction(Kernel** f, void* mod, const char* name) {
 CUresult cuModuleGetGlobal_v2(Ptr* p, size_t* n, void* mod, const char* name) {
   ENTER_CONTEXT("cuModuleGetGlobal");
   static __typeof__(info) of_pass;
-  of_pass = info, of_pass.sequences = pass_rows == kBatch ? batch : 1;
-  of_pass.tokens = pass_rows == kBatch ? batch : pass_rows, of_pass.exchange = pass_exchange, of_pass.cache += pass_more;
+  of_pass = info, of_pass.sequences = pass_rows >= kBatch ? batch : 1;
+  of_pass.tokens = pass_rows == kMixed ? batch * mixed_rows : pass_rows == kBatch ? batch : pass_rows;
+  of_pass.exchange = pass_exchange, of_pass.cache += pass_more;
   if (is_pass && strcmp(name, "amk_info") == 0) {
     *p = (Ptr)(uintptr_t)&of_pass | DEVICE;
     *n = sizeof of_pass;

@@ -36,8 +36,9 @@ CUresult cuLaunchCooperativeKernel(Kernel* f, unsigned gx, unsigned gy, unsigned
   if (*(uint32_t*)host(l->abort_device)) complain("the abort word of the launch before is still set");
   if (over_prompt) return queue(s, (Op){.kind = kKernel, .dst = l, .run = read_prompt});
   size_t of_pass = f - pass_kernels[0];
-  if (f >= pass_kernels[0] && of_pass < 2 * 10)
-    return queue(s, (Op){.kind = kKernel, .dst = l, .run = of_pass % 2             ? ceiling
+  if (f >= pass_kernels[0] && of_pass < 2 * 11)
+    return queue(s, (Op){.kind = kKernel, .dst = l, .run = of_pass % 2                ? ceiling
+                                                              : of_pass / 2 == kMixed ? decode_mixed
                                                               : of_pass / 2 == kBatch ? decode_batch
                                                                                       : decode_passes[of_pass / 2]});
   int kernel = f - build_kernels;

@@ -174,14 +174,13 @@ static void decode(void* arg) { decode_in(arg, decode_us, 1); }
 #define PASS(rows) static void decode_##rows(void* arg) { decode_in(arg, decode_us, rows); }
 PASS(2) PASS(3) PASS(4) PASS(5) PASS(6) PASS(7) PASS(8)
 static void (*const decode_passes[])(void*) = {0, 0, decode_2, decode_3, decode_4, decode_5, decode_6, decode_7, decode_8};
-static void decode_batch(void* arg);
 
-// Sequences, each in its region of the cache. The token of one that is not there is the one that ends texts.
-static void decode_batch(void* arg) {
-  Launch* l = arg;
+// Sequences, each in its region of the cache, of so many rows each. The token of one that is not there is the one that
+// ends texts.
+static void decode_sequences(Launch* l, int rows) {
   Exchange* e = host(l->exchange);
   const int* forced = host(l->forced);
-  int tokens[8], decoded[8][32];
+  int tokens[8], decoded[8][32 * 8];
   runs++;
   if (sticky_code || gives_up_too(l)) goto end;
   if (e->steps != l->first_epoch) complain("the epoch is not the number of steps since the pages were cleared");
@@ -192,32 +191,36 @@ static void decode_batch(void* arg) {
   e->variant_plus_one = 1;
   for (int i = 0, stop = 0; i < l->steps && !stop; i++, e->steps++) {
     now_ms += decode_us / 1000.;
-    for (int s = 0; s < batch; s++) {
-      int given = forced[i * batch + s];
+    for (int t = 0; t < batch * rows; t++) {
+      int s = t / rows, n = i * rows + t % rows, given = forced[i * batch * rows + t];
+      if (rows > 1 && given < 0) complain("a pass of several rows whose tokens are not given");
       if (given >= 0) tokens[s] = given;
       if (l->positions[s] < 0) {
         tokens[s] = eos;
-        if (batch_writes) *row(l->cache + s * info.cache, 0) = 0xdead;
+        if (rows > 1 ? mixed_writes : batch_writes) *row(l->cache + s * info.cache, 0) = 0xdead;
       } else {
         Launch one = *l;
         one.position = l->positions[s], one.cache = l->cache + s * info.cache;
-        if (one.position + i >= (int)info.max_seq) complain("positions past the end");
-        if (l->logits) one.logits = l->logits + (uint64_t)s * info.vocab * 4;
+        if (one.position + n >= (int)info.max_seq) complain("positions past the end");
+        if (l->logits) one.logits = l->logits + (uint64_t)s * rows * info.vocab * 4;
         if (l->sampling) one.sampling = l->sampling + s * sizeof(Sampling);
         if (l->choices) one.choices = l->choices + s * sizeof(Choice);
-        decoded[s][i] = tokens[s];
-        tokens[s] = step(&one, i, 1, tokens[s], batch_off, (Decoded){decoded[s] + 1, i, 1});
+        decoded[s][n] = tokens[s];
+        tokens[s] = step(&one, n, rows, tokens[s], rows > 1 ? mixed_off : batch_off, (Decoded){decoded[s] + 1, n, 1});
         if (tokens[s] < 0) goto end;
+        if (rows > 1 && mixed_picks) tokens[s] = (tokens[s] + 1) % info.vocab;
         stop |= tokens[s] == kNoToken;
         for (int k = 0; k < l->n_stop; k++) stop |= ((int*)host(l->stop_ids))[k] == tokens[s];
       }
+      if (l->host_tokens) ((volatile uint32_t*)host(l->host_tokens))[i * batch * rows + t] = tokens[s] + 1;
     }
-    for (int s = 0; s < batch && l->host_tokens; s++)
-      ((volatile uint32_t*)host(l->host_tokens))[i * batch + s] = tokens[s] + 1;
   }
 end:
   free(l);
 }
+
+static void decode_batch(void* arg) { decode_sequences(arg, 1); }
+static void decode_mixed(void* arg) { decode_sequences(arg, mixed_rows); }
 
 // A pass over a prompt: `steps` tokens, all given, none chosen. The exchange pages are the workspace, whose first word
 // counts joins.
