@@ -39,8 +39,8 @@ constexpr bool kOffers<LmHead> = true;
 static_assert(kPromptPlaces.end == 2067456, "the memory that a build says it takes");
 
 __device__ __forceinline__ void read_prompt(const Launch& launch) {
-  init_scratch(launch, block_scratch());
   if (threadIdx.x == 0) {
+    init_waits(launch, block_waits());
     MatrixList list(launch, reinterpret_cast<const u8**>(block_ring()));
     walk(list);
   }
@@ -55,7 +55,7 @@ extern "C" {
 
 // Read by the host before the first launch.
 __device__ amk::PromptInfo amk_prompt_info = {
-    AMK_RUNTIME_ABI, amk::kPromptTokens, amk::kConsumers, amk::kSharedBytes,
+    AMK_RUNTIME_ABI, amk::kPromptTokens, amk::kConsumers, amk::kPromptSharedBytes,
     amk::kPromptPlaces.end};
 
 __global__ void __launch_bounds__(amk::kConsumers, 1)
