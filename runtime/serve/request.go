@@ -28,6 +28,7 @@ type request struct {
 	seeded       bool         // it has a seed
 	options      sampling.Options
 	form         *grammar.Grammar // that the answer has to be a text of; nil: any
+	formField    string           // which says so
 	shown        []int            // special tokens that the answer's text has
 }
 
