@@ -73,7 +73,7 @@ func (c *choices) event(all []any, cost any) event {
 	return event{data: marshal(m)}
 }
 
-func (c *choices) failed(e *apiError) event { return event{data: e.body()} }
+func (c *choices) failed(e *apiError) []event { return []event{{data: e.body()}} }
 
 func (c *choices) whole(all []delta, cost usage) any {
 	var text strings.Builder

@@ -14,7 +14,7 @@ type form interface {
 	opening() []event // before anything is said
 	piece(d delta) []event
 	closing(finish string, cost usage) []event
-	failed(e *apiError) event // in the place of what is left, closing included
+	failed(e *apiError) []event // in the place of what is left, closing included
 	whole(all []delta, cost usage) any
 }
 

@@ -72,7 +72,9 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, g *generation, f
 	case err != nil:
 		told := asAPI(err)
 		recordOf(r).fail(told, err)
-		_ = out.send(f.failed(told))
+		for _, e := range f.failed(told) {
+			_ = out.send(e)
+		}
 	}
 	return nil
 }
