@@ -39,17 +39,15 @@ func documentedFields(t *testing.T) map[string][]string {
 // Of each field the server does what the documents say, and none that it knows is missing there.
 func TestDocumentedFields(t *testing.T) {
 	rows := documentedFields(t)
-	samples := map[string]string{"background": "false", "best_of": "1", "dimensions": "1", "documents": `[{}]`, "echo": "true",
-		"encoding_format": `"float"`, "frequency_penalty": "1", "ignore_eos": "true", "include": "[]", "logit_bias": `{"5": 1}`,
-		"max_completion_tokens": "2", "max_output_tokens": "2",
-		"max_tokens": "2", "metadata": "{}", "min_p": "0.1", "modalities": `["text"]`, "n": "1",
-		"parallel_tool_calls": "true", "presence_penalty": "1", "reasoning_effort": `"low"`,
-		"reasoning":          `{"effort": "low"}`,
-		"repetition_penalty": "1.1",
-		"response_format":    `{"type": "text"}`, "seed": "1", "stop": `"x"`, "store": "false", "stream": "false", "temperature": "0.5",
-		"text": `{"format": {"type": "text"}}`, "truncation": `"disabled"`,
-		"tool_choice": `"none"`, "tools": `[]`, "top_k": "3", "top_p": "0.5", "model": `"m"`, "suffix": `"x"`,
-		"chat_template_kwargs": `{"thinking": true}`, "top_logprobs": "1", "logprobs": "true"}
+	samples := map[string]string{"background": "false", "best_of": "1", "chat_template_kwargs": `{"thinking": true}`,
+		"dimensions": "1", "documents": `[{}]`, "echo": "true", "encoding_format": `"float"`, "frequency_penalty": "1",
+		"ignore_eos": "true", "include": "[]", "logit_bias": `{"5": 1}`, "logprobs": "true",
+		"max_completion_tokens": "2", "max_output_tokens": "2", "max_tokens": "2", "metadata": "{}", "min_p": "0.1",
+		"modalities": `["text"]`, "model": `"m"`, "n": "1", "parallel_tool_calls": "true", "presence_penalty": "1",
+		"reasoning": `{"effort": "low"}`, "reasoning_effort": `"low"`, "repetition_penalty": "1.1",
+		"response_format": `{"type": "text"}`, "seed": "1", "stop": `"x"`, "store": "false", "stream": "false",
+		"suffix": `"x"`, "temperature": "0.5", "text": `{"format": {"type": "text"}}`, "tool_choice": `"none"`,
+		"tools": `[]`, "top_k": "3", "top_logprobs": "1", "top_p": "0.5", "truncation": `"disabled"`}
 	s := newTest(says(t, "x"), func(c *Config) {
 		c.Chat = format(chatML + `{{ documents }}{{ reasoning_effort }}`)
 	}).start(t)

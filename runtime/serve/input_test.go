@@ -23,7 +23,8 @@ func prompted(t *testing.T, template, path, body string) string {
 // Input, instructions and tools become the prompt that the same conversation has in chat completions.
 func TestInput(t *testing.T) {
 	const turns = `{%- if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}<{{ m.role }}` +
-		`{{ m.tool_call_id or '' }}{{ m.name or '' }}>{% if m.reasoning_content %}({{ m.reasoning_content }}){% endif %}` +
+		`{{ m.tool_call_id or '' }}{{ m.name or '' }}>{% if m.reasoning_content %}({{ m.reasoning_content }})` +
+		`{% endif %}` +
 		`{{ m.content or '' }}{% for c in m.tool_calls or [] %}[{{ c.id }} <tool_call>` +
 		`{{ c.function | tojson }}</tool_call>]{% endfor %}{% endfor %}{{ reasoning_effort }}`
 	for input, messages := range map[string]string{
@@ -52,6 +53,14 @@ func TestInput(t *testing.T) {
 			{"role": "tool", "tool_call_id": "2", "name": "g", "content": "8"},
 			{"role": "assistant", "content": "d"}`,
 		`"input": [{"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"},
+			{"type": "function_call_output", "call_id": "1", "output": "7"},
+			{"type": "function_call", "call_id": "2", "name": "f", "arguments": "{}"}]`: `
+			{"role": "assistant", "content": "", "tool_calls": [
+				{"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
+			{"role": "tool", "tool_call_id": "1", "content": "7"},
+			{"role": "assistant", "content": "", "tool_calls": [
+				{"id": "2", "type": "function", "function": {"name": "f", "arguments": "{}"}}]}`,
+		`"input": [{"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"},
 			{"role": "assistant", "content": "a"}, {"role": "assistant", "content": "b"},
 			{"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "c"}]},
 			{"type": "reasoning", "summary": []}, {"role": "user", "content": "d"}]`: `
@@ -63,7 +72,8 @@ func TestInput(t *testing.T) {
 		want := prompted(t, turns, "/v1/chat/completions", `{"messages": [`+messages+`]}`)
 		require.Equal(t, want, prompted(t, turns, responsesPath, `{`+input+`}`), input)
 	}
-	const parameters = `"name": "f", "description": "d", "parameters": {"type": "object", "properties": {"b": {}, "a": {}}}`
+	const parameters = `"name": "f", "description": "d", "parameters": {"type": "object", "properties": ` +
+		`{"b": {}, "a": {}}}`
 	want := prompted(t, turns, "/v1/chat/completions", `{"messages": [{"role": "user", "content": "a"}],
 		"reasoning_effort": "low", "tools": [{"type": "function", "function": {`+parameters+`}}]}`)
 	require.Contains(t, want, `"b": {}, "a": {}`)
@@ -98,7 +108,8 @@ func TestResponseRefusals(t *testing.T) {
 			"input[0].arguments", "is not JSON"},
 		{`"input": [{"type": "function_call_output", "output": "a"}]`, bad, "input[0].call_id", "a string"},
 		{`"input": [{"type": "function_call_output", "call_id": "1", "output": 5}]`, bad, "input[0].output", "parts"},
-		{`"input": [{"type": "reasoning", "encrypted_content": "a"}]`, no, "input[0].encrypted_content", "want content"},
+		{`"input": [{"type": "reasoning", "encrypted_content": "a"}]`, no, "input[0].encrypted_content",
+			"want content"},
 		{`"input": [{"type": "reasoning", "summary": [{}]}]`, no, "input[0].summary", "want []"},
 		{`"input": [{"type": "reasoning", "content": "a"}]`, bad, "input[0].content", "reasoning_text"},
 		{`"input": "` + strings.Repeat("a ", 300) + `"`, "context_length_exceeded", "input", "256 positions"},

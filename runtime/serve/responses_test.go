@@ -72,7 +72,8 @@ func TestResponseStream(t *testing.T) {
 		return `{"type":"output_text","text":"` + text + `","annotations":[],"logprobs":[]}`
 	}
 	item := func(status, content string) string {
-		return `{"id":"msg_2","type":"message","status":"` + status + `","role":"assistant","content":[` + content + `]}`
+		return `{"id":"msg_2","type":"message","status":"` + status + `","role":"assistant","content":[` +
+			content + `]}`
 	}
 	// The order of fields in an event is that of responseEvent.
 	at := func(more string) string { return `"output_index":0,` + more }
