@@ -93,7 +93,7 @@ func (t *turns) item(at string, v jinja.Value) error {
 		return invalid(at, "%s is not an object", at)
 	}
 	name, said := textOf(item, "type")
-	if _, any := item.Get("type"); !any {
+	if _, typed := item.Get("type"); !typed {
 		name, said = "message", true
 	}
 	kind, known := itemKinds[name]

@@ -62,7 +62,9 @@ def responses(client):
                          "response.content_part.added"], kinds
     assert kinds[-4:] == ["response.output_text.done", "response.content_part.done", "response.output_item.done",
                           "response." + whole.status], kinds
-    assert event.response.usage.output_tokens == whole.usage.output_tokens, event
+    usage = event.response.usage
+    assert usage.output_tokens == whole.usage.output_tokens and usage.output_tokens_details.reasoning_tokens == 0, usage
+    assert usage.input_tokens_details.cached_tokens == usage.input_tokens - 1, usage
     parsed = client.responses.parse(model="m", input="An adult:", text_format=Person, temperature=0)
     assert isinstance(parsed.output_parsed, Person), parsed
     try:
