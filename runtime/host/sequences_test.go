@@ -132,6 +132,10 @@ func TestSequencesGiveWhatTheyGiveAlone(t *testing.T) {
 				require.Zero(t, d)
 				return
 			}
+			if c.ofEach == 1 { // drafts are for a sequence that is alone, which is seldom
+				require.Positive(t, d.Passes)
+				return
+			}
 			require.Positive(t, d.Accepted)
 			require.Less(t, d.Accepted, d.Drafted)
 			require.Greater(t, d.Drafted, d.Passes)

@@ -22,12 +22,8 @@ var chatFields = with(sharedFields, map[string]field{
 		r.options.LogProbs, err = v.integer(0, maxTopChat)
 		return err
 	},
-	"response_format": responseFormat,
-	"parallel_tool_calls": func(_ *Server, r *request, v value) error {
-		parallel, err := v.bool()
-		r.oneCall = err == nil && !parallel
-		return err
-	},
+	"response_format":     responseFormat,
+	"parallel_tool_calls": parallelCalls,
 	"modalities": func(_ *Server, _ *request, v value) error {
 		all, err := list[string](v, "a list of strings")
 		if err != nil {
@@ -47,7 +43,8 @@ func (s *Server) chatCompletions(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, err)
 		return
 	}
-	s.complete(w, r, req, p.ids, &chatForm{s: s, logprobs: req.logprobs(), reader: p.reader(s), one: req.oneCall})
+	s.complete(w, r, req, p.ids, s.choices(req, &chatForm{s: s, logprobs: req.logprobs(),
+		reader: p.reader(s, req.oneCall)}))
 }
 
 func (s *Server) chatRequest(w http.ResponseWriter, r *http.Request) (*request, *chatPrompt, error) {
@@ -70,29 +67,41 @@ func (s *Server) chatRequest(w http.ResponseWriter, r *http.Request) (*request, 
 			return nil, nil, invalid("top_logprobs", "top_logprobs goes with logprobs")
 		}
 	}
+	p, err := s.conversing(req, fromMessages, left)
+	return req, p, err
+}
+
+func parallelCalls(_ *Server, r *request, v value) error {
+	parallel, err := v.bool()
+	r.oneCall = err == nil && !parallel
+	return err
+}
+
+// conversing makes the prompt of a request whose answer is that of a conversation.
+func (s *Server) conversing(req *request, from source, left map[string]value) (*chatPrompt, error) {
 	if err := s.scheduler.check(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	p, err := s.chatPrompt(left, req.form != nil)
+	p, err := s.chatPrompt(from, left, req.form != nil)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if !p.plain {
 		req.shown = s.shown(p.tools != nil)
 	}
 	switch {
 	case req.form != nil && p.tools != nil:
-		err = unsupported("response_format", "response_format beside tools is not supported, as calls are no such "+
-			"text; want one of them, or tool_choice none")
-	case req.form != nil && req.ignoreEOS, p.forced != nil && req.ignoreEOS:
-		err = unsupported("ignore_eos", "ignore_eos is not supported beside response_format, or a tool_choice that "+
-			"has the model call: the text ends where it is whole")
+		err = unsupported(req.formField, "%s beside tools is not supported, as calls are no such text; want one of "+
+			"them, or tool_choice none", req.formField)
+	case (req.form != nil || p.forced != nil) && req.ignoreEOS:
+		err = unsupported("ignore_eos", "ignore_eos is not supported beside a format of the answer, or a tool_choice "+
+			"that has the model call: the text ends where it is whole")
 	case req.oneCall && p.tools != nil && p.forced == nil:
-		req.until = p.reader(s)
+		req.until = p.reader(s, false)
 	case p.forced != nil:
 		req.form, err = s.callGrammar(p.forced)
 	}
-	return req, p, err
+	return p, err
 }
 
 // encode returns the ids of a text. With addSpecial it is a prompt, and gets the begin token that it does not have.

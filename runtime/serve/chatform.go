@@ -12,15 +12,7 @@ type chatForm struct {
 	s        *Server
 	logprobs bool
 	reader   answerReader
-	one      bool // call at most: others that came with it, in a list, are left out
-	called   int  // calls of a stream so far
-}
-
-// An answerReader tells thoughts, text and calls of an answer apart.
-type answerReader interface {
-	Push(part string) reply.Piece
-	End() reply.Piece
-	Called() bool
+	called   int // calls of a stream so far
 }
 
 // A toolCall is a call in the form of OpenAI's API, whose arguments are JSON in a string. In a stream its first chunk
@@ -96,21 +88,13 @@ func (f *chatForm) chunks(p reply.Piece) (all []any) {
 	if p.Text != "" {
 		add(chatDelta{Content: &p.Text})
 	}
-	for _, call := range f.allowed(p.Calls) {
+	for _, call := range p.Calls {
 		index := f.called
 		f.called++
 		add(chatDelta{ToolCalls: []toolCall{{&index, f.s.newID("call_"), "function", toolFunction{call.Name, ""}}}})
 		add(chatDelta{ToolCalls: []toolCall{{Index: &index, Function: toolFunction{Arguments: call.Arguments}}}})
 	}
 	return all
-}
-
-// allowed are those of further calls that there may be.
-func (f *chatForm) allowed(calls []reply.Call) []reply.Call {
-	if f.one {
-		return calls[:min(len(calls), 1-min(f.called, 1))]
-	}
-	return calls
 }
 
 func (f *chatForm) closing(finish string) []any {
@@ -130,7 +114,7 @@ func (f *chatForm) finish(reason string) string {
 func (f *chatForm) whole(text string, tokens []located, finish string) any {
 	p, rest := f.reader.Push(text), f.reader.End()
 	m := chatMessage{Role: "assistant", Reasoning: p.Thought + rest.Thought}
-	for _, call := range f.allowed(append(p.Calls, rest.Calls...)) {
+	for _, call := range append(p.Calls, rest.Calls...) {
 		m.ToolCalls = append(m.ToolCalls, toolCall{nil, f.s.newID("call_"), "function",
 			toolFunction{call.Name, call.Arguments}})
 	}

@@ -7,16 +7,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
 )
 
-// A form is how one endpoint writes answers: the choices of a stream's chunks, and of a whole answer.
+// A form is how one endpoint writes an answer: as the events of a stream, or whole.
 type form interface {
-	names() (id, chunk, whole string) // the prefix of ids, and the objects
-	opening() any                     // the first choice of a stream; nil: none
-	piece(text string, tokens []located) []any
-	closing(finish string) []any
-	whole(text string, tokens []located, finish string) any
+	opening() []event // before anything is said
+	piece(d delta) []event
+	closing(finish string, cost usage) []event
+	failed(e *apiError) []event // in the place of what is left, closing included
+	whole(all []delta, cost usage) any
 }
 
 // usage is what a request has cost, in tokens.
@@ -30,16 +29,6 @@ type usage struct {
 
 type promptDetails struct {
 	Cached int `json:"cached_tokens"` // whose rows an earlier request has left in the cache
-}
-
-// message is what all answers have, whole ones and chunks.
-type message struct {
-	ID      string `json:"id"`
-	Object  string `json:"object"`
-	Created int64  `json:"created"`
-	Model   string `json:"model"`
-	Choices []any  `json:"choices"`
-	Usage   any    `json:"usage,omitempty"`
 }
 
 // fits checks that a prompt can be decoded. param is the field that it comes from.
@@ -89,14 +78,11 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, req *request, 
 		return
 	}
 	defer s.scheduler.leave(g)
-	id, chunk, whole := f.names()
-	m := message{ID: s.newID(id), Object: whole, Created: s.now().Unix(), Model: s.model}
 	var err error
 	if req.stream {
-		m.Object = chunk
-		err = s.stream(w, r, req, g, m, f)
+		err = s.stream(w, r, g, f)
 	} else {
-		err = s.whole(w, r, g, m, f)
+		err = s.whole(w, r, g, f)
 	}
 	if err != nil && r.Context().Err() == nil {
 		refuse(w, r, err)
@@ -104,22 +90,16 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, req *request, 
 }
 
 // whole answers when the answer is complete.
-func (s *Server) whole(w http.ResponseWriter, r *http.Request, g *generation, m message, f form) error {
-	var text strings.Builder
-	var tokens []located
-	finish := ""
+func (s *Server) whole(w http.ResponseWriter, r *http.Request, g *generation, f form) error {
+	var all []delta
 	err := g.out.follow(r.Context(), func(d delta) (bool, error) {
-		text.WriteString(d.text)
-		tokens = append(tokens, d.tokens...)
-		finish = d.finish
+		all = append(all, d)
 		return false, nil
 	}, s.pingEvery, nil)
 	if err != nil {
 		return err
 	}
-	m.Choices = []any{f.whole(text.String(), tokens, finish)}
-	m.Usage = g.record.usage()
-	send(w, http.StatusOK, "application/json", marshal(m))
+	send(w, http.StatusOK, "application/json", marshal(f.whole(all, g.record.usage())))
 	return nil
 }
 

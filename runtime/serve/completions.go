@@ -35,7 +35,7 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, err)
 		return
 	}
-	s.complete(w, r, req, prompt, &textForm{s: s, logprobs: req.logprobs(), echo: echo})
+	s.complete(w, r, req, prompt, s.choices(req, &textForm{s: s, logprobs: req.logprobs(), echo: echo}))
 }
 
 // completionRequest reads a request. echo is what the answer begins with.

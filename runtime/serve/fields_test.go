@@ -12,18 +12,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// documentedFields are the rows of the table in docs/serving.md: by field, what chat, completions and embeddings do.
+// documentedFields are the rows of the table in docs/serving.md: by field, what each path does.
 func documentedFields(t *testing.T) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/serving.md")
 	require.NoError(t, err)
-	_, table, found := strings.Cut(string(text), "| field | chat | completions | embeddings |\n|---|---|---|---|\n")
+	_, table, found := strings.Cut(string(text), "| field | chat | responses | completions | "+
+		"embeddings |\n|---|---|---|---|---|\n")
 	require.True(t, found)
 	table, _, _ = strings.Cut(table, "\n\n")
 	rows := map[string][]string{}
 	for _, line := range strings.Split(table, "\n") {
 		cells := strings.Split(strings.Trim(line, "|"), "|")
-		require.Len(t, cells, 4, line)
+		require.Len(t, cells, 5, line)
 		for i := range cells {
 			cells[i] = strings.TrimSpace(cells[i])
 		}
@@ -38,22 +39,30 @@ func documentedFields(t *testing.T) map[string][]string {
 // Of each field the server does what the documents say, and none that it knows is missing there.
 func TestDocumentedFields(t *testing.T) {
 	rows := documentedFields(t)
-	samples := map[string]string{"best_of": "1", "dimensions": "1", "documents": `[{}]`, "echo": "true",
-		"encoding_format": `"float"`, "frequency_penalty": "1", "ignore_eos": "true", "logit_bias": `{"5": 1}`,
-		"max_completion_tokens": "2", "max_tokens": "2", "min_p": "0.1", "modalities": `["text"]`, "n": "1",
-		"parallel_tool_calls": "true", "presence_penalty": "1", "reasoning_effort": `"low"`,
-		"repetition_penalty": "1.1",
-		"response_format":    `{"type": "text"}`, "seed": "1", "stop": `"x"`, "stream": "false", "temperature": "0.5",
-		"tool_choice": `"none"`, "tools": `[]`, "top_k": "3", "top_p": "0.5", "model": `"m"`, "suffix": `"x"`,
-		"chat_template_kwargs": `{"thinking": true}`, "top_logprobs": "1", "logprobs": "true"}
+	samples := map[string]string{"background": "false", "best_of": "1", "chat_template_kwargs": `{"thinking": true}`,
+		"dimensions": "1", "documents": `[{}]`, "echo": "true", "encoding_format": `"float"`, "frequency_penalty": "1",
+		"ignore_eos": "true", "include": "[]", "logit_bias": `{"5": 1}`, "logprobs": "true",
+		"max_completion_tokens": "2", "max_output_tokens": "2", "max_tokens": "2", "metadata": "{}", "min_p": "0.1",
+		"modalities": `["text"]`, "model": `"m"`, "n": "1", "parallel_tool_calls": "true", "presence_penalty": "1",
+		"reasoning": `{"effort": "low"}`, "reasoning_effort": `"low"`, "repetition_penalty": "1.1",
+		"response_format": `{"type": "text"}`, "seed": "1", "stop": `"x"`, "store": "false", "stream": "false",
+		"suffix": `"x"`, "temperature": "0.5", "text": `{"format": {"type": "text"}}`, "tool_choice": `"none"`,
+		"tools": `[]`, "top_k": "3", "top_logprobs": "1", "top_p": "0.5", "truncation": `"disabled"`}
 	s := newTest(says(t, "x"), func(c *Config) {
 		c.Chat = format(chatML + `{{ documents }}{{ reasoning_effort }}`)
 	}).start(t)
-	tables := []map[string]field{chatFields, completionFields, {"model": modelName, "user": tolerated}}
-	for i, path := range []string{"/v1/chat/completions", "/v1/completions", "/v1/embeddings"} {
-		need := []string{`"messages": [{"role": "user", "content": "a"}]`, `"prompt": "a"`, `"input": "a"`}[i]
-		known := slices.Collect(maps.Keys(tables[i]))
-		known = append(known, [][]string{conversationFields, {"prompt", "echo"}, {}}[i]...)
+	for i, c := range []struct {
+		path, need string
+		table      map[string]field
+		more       []string
+	}{
+		{"/v1/chat/completions", `"messages": [{"role": "user", "content": "a"}]`, chatFields, conversationFields},
+		{responsesPath, `"input": "a"`, responseFields, inputFields},
+		{"/v1/completions", `"prompt": "a"`, completionFields, []string{"prompt", "echo"}},
+		{"/v1/embeddings", `"input": "a"`, map[string]field{"model": modelName, "user": tolerated}, nil},
+	} {
+		path, need := c.path, c.need
+		known := append(slices.Collect(maps.Keys(c.table)), c.more...)
 		for _, name := range known {
 			require.Contains(t, rows, name, "%s is not documented", name)
 		}
@@ -62,21 +71,24 @@ func TestDocumentedFields(t *testing.T) {
 			switch {
 			case sample == "":
 				sample = `"x"`
-			case name == "logprobs" && i == 1:
+			case name == "logprobs" && i == 2:
 				sample = "1"
+			case name == "top_logprobs" && i == 1:
+				sample = "0"
 			}
 			body := `{` + need + `, "` + name + `": ` + sample + `}`
 			switch {
 			case strings.Contains(need, `"`+name+`"`):
 				body = `{` + need + `}`
-			case name == "stream_options" && i < 2:
-				body = `{` + need + `, "stream": true, "stream_options": {"include_usage": true}}`
+			case name == "stream_options" && i < 3:
+				option := []string{"include_usage", "include_obfuscation", "include_usage"}[i]
+				body = `{` + need + `, "stream": true, "stream_options": {"` + option + `": true}}`
 			case name == "top_logprobs" && i == 0:
 				body = `{` + need + `, "logprobs": true, "top_logprobs": 1}`
 			}
 			status, answer := s.post(t, path, body)
 			does := row[i]
-			read := tables[i][name]
+			read := c.table[name]
 			tolerant := read != nil && reflect.ValueOf(read).Pointer() == reflect.ValueOf(field(tolerated)).Pointer()
 			switch does {
 			case "yes", "1", "no effect":

@@ -20,7 +20,8 @@ func FuzzRequest(f *testing.F) {
 	go s.scheduler.run(ctx)
 	f.Cleanup(stop)
 	handler := s.Handler()
-	paths := []string{"/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize", "/v1/embeddings"}
+	paths := []string{"/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize", "/v1/embeddings",
+		responsesPath}
 	for i, bodies := range [][]string{{
 		`{"model": "m", "prompt": "a", "max_tokens": 5, "stream": true, "stream_options": {"include_usage": true}}`,
 		`{"prompt": [5, 6], "stop": ["a", "b"], "logprobs": 3, "logit_bias": {"7": -100}, "seed": 1,
@@ -51,6 +52,18 @@ func FuzzRequest(f *testing.F) {
 	}, {
 		`{"input": "a", "encoding_format": "base64", "dimensions": 2, "user": "u"}`, `{"input": ["a", "b"]}`,
 		`{"input": [5, 6], "model": "m", "encoding_format": "float"}`, `{"input": [[5], [6, 7]]}`,
+	}, {
+		`{"model": "m", "instructions": "a", "input": "b", "max_output_tokens": 9, "stream": true, "store": false,
+			"stream_options": {"include_obfuscation": false}, "metadata": {"a": "b"}, "truncation": "disabled"}`,
+		`{"input": [{"role": "user", "content": [{"type": "input_text", "text": "a"}]}, {"type": "reasoning",
+			"summary": [], "content": [{"type": "reasoning_text", "text": "b"}]}, {"type": "function_call", "call_id":
+			"1", "name": "f", "arguments": "{}"}, {"type": "function_call_output", "call_id": "1", "output": "7"}],
+			"max_output_tokens": 9}`,
+		`{"input": "", "max_output_tokens": 40, "tools": [{"type": "function", "name": "f", "strict": true,
+			"parameters": {"type": "object"}}], "tool_choice": {"type": "function", "name": "f"},
+			"parallel_tool_calls": false, "stream": true}`,
+		`{"input": "", "max_output_tokens": 9, "text": {"format": {"type": "json_schema", "name": "n", "schema":
+			{"const": 1}}}, "reasoning": {"effort": null}, "include": [], "background": false, "top_logprobs": 0}`,
 	}} {
 		for _, body := range bodies {
 			f.Add(uint8(i), body)
@@ -69,6 +82,10 @@ func FuzzRequest(f *testing.F) {
 		case w.Code != http.StatusOK:
 			require.GreaterOrEqual(t, w.Code, 400)
 			require.Equal(t, kindRequest, faultOf(t, answer).Type)
+		case strings.HasPrefix(answer, "event: "):
+			types, last := told(t, answer)
+			require.Equal(t, last.Status, types[len(types)-1])
+			require.NotNil(t, last.Usage)
 		case strings.HasPrefix(answer, "data: "):
 			require.True(t, strings.HasSuffix(answer, "\n\ndata: [DONE]\n\n"), answer)
 			for _, event := range strings.Split(strings.TrimSuffix(answer, "\n\ndata: [DONE]\n\n"), "\n\n") {

@@ -102,7 +102,7 @@ func (g *generation) accept(e Event, now time.Time) (token int, ended bool, err 
 		return token, true, nil
 	}
 	if d.text != "" || len(d.tokens) > 0 {
-		g.out.put(d)
+		g.put(d)
 	}
 	return token, false, nil
 }
@@ -130,5 +130,10 @@ func (g *generation) end(reason string, d delta) {
 
 func (g *generation) finish(d delta) {
 	g.record.finish(d.finish)
+	g.put(d)
+}
+
+func (g *generation) put(d delta) {
+	d.so = g.record.tokens()
 	g.out.put(d)
 }

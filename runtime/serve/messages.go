@@ -19,9 +19,16 @@ const effort = "reasoning_effort"
 // roles are those that a message may have.
 var roles = []string{"system", "developer", "user", "assistant", "tool"}
 
-// conversation reads messages and what goes with them for the chat template.
-func (s *Server) conversation(left map[string]value) (*chat.Conversation, error) {
-	c := &chat.Conversation{AddGenerationPrompt: true}
+// A source is where the messages of a conversation come from.
+type source struct {
+	field string
+	read  func(*Server, map[string]value) ([]jinja.Value, error)
+}
+
+var fromMessages = source{"messages", (*Server).messages}
+
+// messages reads those of chat completions.
+func (s *Server) messages(left map[string]value) ([]jinja.Value, error) {
 	list, err := objects(left, "messages")
 	if err != nil {
 		return nil, err
@@ -33,6 +40,16 @@ func (s *Server) conversation(left map[string]value) (*chat.Conversation, error)
 		if err := s.message(fmt.Sprintf("messages[%d]", i), m.(*jinja.Dict)); err != nil {
 			return nil, err
 		}
+	}
+	return list, nil
+}
+
+// conversation reads messages and what goes with them for the chat template.
+func (s *Server) conversation(from source, left map[string]value) (*chat.Conversation, error) {
+	c := &chat.Conversation{AddGenerationPrompt: true}
+	list, err := from.read(s, left)
+	if err != nil {
+		return nil, err
 	}
 	c.Messages = jinja.NewList(list...)
 	documents, err := objects(left, "documents")
@@ -57,7 +74,7 @@ func (s *Server) variables(c *chat.Conversation, left map[string]value) error {
 			return err
 		}
 		if !s.chat.Mentions(effort) {
-			return unsupported(effort, "the chat template of this model knows no reasoning_effort; want none. Some "+
+			return unsupported(v.name, "the chat template of this model knows no reasoning_effort; want none. Some "+
 				"know enable_thinking, which chat_template_kwargs may have")
 		}
 		c.Extra.Set(effort, text)
@@ -117,20 +134,17 @@ func fromJSON(left map[string]value, name string) (jinja.Value, error) {
 // message makes of a message of OpenAI's API one that templates know: its content is a string, and the arguments of
 // calls are values. at is where it stands in the request.
 func (s *Server) message(at string, m *jinja.Dict) error {
-	v, _ := m.Get("role")
-	role, _ := v.(string)
+	role, _ := textOf(m, "role")
 	if !slices.Contains(roles, role) {
 		return invalid(at+".role", "%s.role is not as expected; want one of %s", at, strings.Join(roles, ", "))
 	}
-	if role == "developer" && !s.chat.Mentions(role) {
-		m.Set("role", "system") // which OpenAI has renamed
-	}
+	m.Set("role", s.role(role))
 	content, _ := m.Get("content")
 	calls, _ := m.Get("tool_calls")
 	switch content := content.(type) {
 	case string:
 	case *jinja.List:
-		text, err := parts(at+".content", content)
+		text, err := parts(at+".content", content, "text")
 		if err != nil {
 			return err
 		}
@@ -145,22 +159,28 @@ func (s *Server) message(at string, m *jinja.Dict) error {
 	return s.arguments(at+".tool_calls", calls)
 }
 
-// parts joins the texts of a content that is a list, one to a line.
-func parts(at string, list *jinja.List) (string, error) {
+// role is a role as the template knows it.
+func (s *Server) role(role string) string {
+	if role == "developer" && !s.chat.Mentions(role) {
+		return "system" // which OpenAI has renamed
+	}
+	return role
+}
+
+// parts joins the texts of a content that is a list of parts of one type, one to a line.
+func parts(at string, list *jinja.List, want string) (string, error) {
 	var texts []string
 	for i, item := range list.Items() {
 		part, _ := item.(*jinja.Dict)
 		if part == nil {
 			return "", invalid(at, "%s[%d] is not an object", at, i)
 		}
-		v, _ := part.Get("type")
-		kind, _ := v.(string)
-		v, _ = part.Get("text")
-		text, isText := v.(string)
+		kind, _ := textOf(part, "type")
+		text, isText := textOf(part, "text")
 		switch {
-		case kind != "text":
-			return "", unsupported(at, "%s[%d] is of type %q, and this server takes parts of type text alone", at, i,
-				value{}.cut(kind))
+		case kind != want:
+			return "", unsupported(at, "%s[%d] is of type %q, and this server takes parts of type %s alone here", at,
+				i, value{}.cut(kind), want)
 		case !isText:
 			return "", invalid(at, "%s[%d].text is not a string", at, i)
 		}
@@ -190,14 +210,31 @@ func (s *Server) arguments(at string, calls jinja.Value) error {
 		}
 		given, _ := function.Get("arguments")
 		if text, isText := given.(string); isText {
-			v, err := jinja.FromJSON([]byte(text))
+			v, err := s.argumentsOf(at, fmt.Sprintf("%s[%d].function.arguments", at, i), text)
 			if err != nil {
-				return invalid(at, "%s[%d].function.arguments is not JSON: %s", at, i, infile.Reason(err))
+				return err
 			}
-			if !s.reply.TextArguments() {
-				function.Set("arguments", v)
-			}
+			function.Set("arguments", v)
 		}
 	}
 	return nil
+}
+
+// argumentsOf are arguments as the template wants them.
+func (s *Server) argumentsOf(param, at, text string) (jinja.Value, error) {
+	v, err := jinja.FromJSON([]byte(text))
+	if err != nil {
+		return nil, invalid(param, "%s is not JSON: %s", at, infile.Reason(err))
+	}
+	if s.reply.TextArguments() {
+		return text, nil
+	}
+	return v, nil
+}
+
+// textOf is the member of an object that is a string.
+func textOf(d *jinja.Dict, name string) (string, bool) {
+	v, _ := d.Get(name)
+	text, ok := v.(string)
+	return text, ok
 }

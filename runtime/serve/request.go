@@ -28,6 +28,7 @@ type request struct {
 	seeded       bool         // it has a seed
 	options      sampling.Options
 	form         *grammar.Grammar // that the answer has to be a text of; nil: any
+	formField    string           // which says so
 	shown        []int            // special tokens that the answer's text has
 }
 
@@ -191,9 +192,10 @@ func logitBias(s *Server, r *request, v value) error {
 }
 
 // refusedFields are fields that other servers have and that would change the answer.
-var refusedFields = []string{"audio", "function_call", "functions", "guided_choice", "guided_grammar", "guided_json",
-	"guided_regex", "min_tokens", "prompt_logprobs", "reasoning", "stop_token_ids", "typical_p",
-	"verbosity", "web_search_options"}
+var refusedFields = []string{"access_programs", "audio", "background_options", "context_management", "function_call",
+	"functions", "guided_choice", "guided_grammar", "guided_json", "guided_regex", "image", "min_tokens", "moderation",
+	"prompt_cache_options", "prompt_logprobs", "reasoning", "stop_token_ids", "typical_p", "verbosity",
+	"web_search_options"}
 
 func unknown(name string) *apiError {
 	if name == "prompt_embeds" {

@@ -242,7 +242,7 @@ func TestRoutes(t *testing.T) {
 	require.Equal(t, 405, status)
 	require.Equal(t, "POST", header.Get("Allow"))
 	require.Equal(t, "method_not_allowed", faultOf(t, body).Code)
-	for _, path := range []string{"/v1", "/v2/models", "/v1/responses", "/favicon.ico", "/..%2f"} {
+	for _, path := range []string{"/v1", "/v2/models", "/v1/responses/resp_1", "/favicon.ico", "/..%2f"} {
 		status, _, body = s.send(t, http.MethodGet, path, "", nil)
 		require.Equal(t, 404, status, path)
 		require.Equal(t, "not_found", faultOf(t, body).Code)

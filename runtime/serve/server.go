@@ -1,4 +1,4 @@
-// Package serve answers over HTTP, in the way of OpenAI's API, for one model: chat completions, completions,
+// Package serve answers over HTTP, in the way of OpenAI's API, for one model: chat completions, responses, completions,
 // embeddings, the list of models, tokens of a text and back, and what those who run it want to see of it. [New] makes a
 // server of an [Engine], a tokenizer and a chat template; [Server.Serve] runs it until it is told to end.
 //
@@ -114,6 +114,7 @@ type route struct {
 func (s *Server) routes() []route {
 	return []route{
 		{"/v1/chat/completions", http.MethodPost, false, s.chatCompletions},
+		{"/v1/responses", http.MethodPost, false, s.responses},
 		{"/v1/completions", http.MethodPost, false, s.completions},
 		{"/v1/embeddings", http.MethodPost, false, s.embeddings},
 		{"/v1/models", http.MethodGet, false, s.models},

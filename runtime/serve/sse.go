@@ -1,9 +1,6 @@
 package serve
 
-import (
-	"encoding/json"
-	"net/http"
-)
+import "net/http"
 
 // A stream is an answer in server-sent events. Its head is sent with the first of them, so that what goes wrong before
 // is answered with a status.
@@ -13,8 +10,19 @@ type stream struct {
 	err   error // of a write: the client has gone
 }
 
-// event sends a line of data.
-func (s *stream) event(data []byte) error { return s.put("data: " + string(data) + "\n\n") }
+// An event is one of a stream.
+type event struct {
+	name string // empty: none is sent
+	data []byte
+}
+
+func (s *stream) send(e event) error {
+	name := ""
+	if e.name != "" {
+		name = "event: " + e.name + "\n"
+	}
+	return s.put(name + "data: " + string(e.data) + "\n\n")
+}
 
 // ping sends a comment, which keeps what is between server and client from giving the connection up.
 func (s *stream) ping() error { return s.put(": ping\n\n") }
@@ -36,50 +44,37 @@ func (s *stream) put(text string) error {
 }
 
 // stream answers as the answer comes. An error that it returns is to be answered, as nothing has been sent.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request, req *request, g *generation, m message, f form) error {
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, g *generation, f form) error {
 	out := &stream{w: w}
-	choice := func(c any) error {
-		m.Choices = []any{c}
-		if req.includeUsage {
-			m.Usage = json.RawMessage("null")
-		}
-		return out.event(marshal(m))
-	}
 	opened := false
 	err := g.out.follow(r.Context(), func(d delta) (bool, error) {
-		var all []any
-		if first := f.opening(); first != nil && !opened {
-			all = append(all, first)
+		var all []event
+		if !opened {
+			all, opened = f.opening(), true
 		}
-		opened = true
 		if d.text != "" || len(d.tokens) > 0 {
-			all = append(all, f.piece(d.text, d.tokens)...)
+			all = append(all, f.piece(d)...)
 		}
 		if d.finish != "" {
-			all = append(all, f.closing(d.finish)...)
+			all = append(all, f.closing(d.finish, g.record.usage())...)
 		}
-		for _, c := range all {
-			if err := choice(c); err != nil {
+		for _, e := range all {
+			if err := out.send(e); err != nil {
 				return true, err
 			}
 		}
 		return len(all) > 0, nil
 	}, s.pingEvery, out.ping)
 	switch {
-	case out.err != nil || r.Context().Err() != nil:
-		return nil // nobody reads on
+	case out.err != nil || r.Context().Err() != nil: // nobody reads on
 	case err != nil && !out.begun:
 		return err
 	case err != nil:
 		told := asAPI(err)
 		recordOf(r).fail(told, err)
-		_ = out.event(told.body())
-		return nil
+		for _, e := range f.failed(told) {
+			_ = out.send(e)
+		}
 	}
-	if req.includeUsage {
-		m.Choices, m.Usage = []any{}, g.record.usage()
-		_ = out.event(marshal(m))
-	}
-	_ = out.event([]byte("[DONE]"))
 	return nil
 }

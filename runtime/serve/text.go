@@ -12,6 +12,7 @@ import (
 type delta struct {
 	text   string
 	tokens []located // whose text is out with this delta; only where logprobs are wanted
+	so     int       // tokens of the answer so far
 	finish string    // stop or length, in the last delta alone
 	state  []float32 // the last hidden state, where that is the answer
 }

@@ -38,7 +38,7 @@ func (s *Server) tokens(w http.ResponseWriter, r *http.Request) ([]int, error) {
 		return nil, invalid("prompt", "want one of prompt and messages")
 	}
 	if !isText {
-		p, err := s.chatPrompt(left, false)
+		p, err := s.chatPrompt(fromMessages, left, false)
 		if err != nil {
 			return nil, err
 		}

@@ -11,8 +11,9 @@ import (
 	"amkc/runtime/reply"
 )
 
-// A chatPrompt is what messages have become.
+// A chatPrompt is what a conversation has become.
 type chatPrompt struct {
+	field string // of the request that the messages come from
 	text  string
 	ids   []int
 	plain bool // the answer is text alone, without a thought or calls
@@ -22,34 +23,66 @@ type chatPrompt struct {
 	forcedTools []reply.Tool // one of which the answer has to call; nil: it may be anything
 }
 
-// reader returns a reader of the answer.
-func (p *chatPrompt) reader(s *Server) answerReader {
+// An answerReader tells thoughts, text and calls of an answer apart.
+type answerReader interface {
+	Push(part string) reply.Piece
+	End() reply.Piece
+	Called() bool
+}
+
+// A oneCallReader leaves out calls behind the first, which come with it in a list.
+type oneCallReader struct {
+	answerReader
+	had bool
+}
+
+func (r *oneCallReader) Push(part string) reply.Piece { return r.cut(r.answerReader.Push(part)) }
+func (r *oneCallReader) End() reply.Piece             { return r.cut(r.answerReader.End()) }
+
+func (r *oneCallReader) cut(p reply.Piece) reply.Piece {
+	switch {
+	case r.had:
+		p.Calls = nil
+	case len(p.Calls) > 0:
+		p.Calls, r.had = p.Calls[:1], true
+	}
+	return p
+}
+
+// reader returns a reader of the answer, which has one call at most or any number of them.
+func (p *chatPrompt) reader(s *Server, one bool) answerReader {
+	var r answerReader
 	switch {
 	case p.forced != nil:
-		return p.forced
+		r = p.forced
 	case p.plain:
-		return &reply.Reader{}
+		r = &reply.Reader{}
+	default:
+		r = s.reply.Reader(p.text, p.tools)
 	}
-	return s.reply.Reader(p.text, p.tools)
+	if one {
+		return &oneCallReader{answerReader: r}
+	}
+	return r
 }
 
 // chatPrompt turns messages, and what goes with them, into a prompt; plain: of an answer that is text alone.
-func (s *Server) chatPrompt(left map[string]value, plain bool) (*chatPrompt, error) {
+func (s *Server) chatPrompt(from source, left map[string]value, plain bool) (*chatPrompt, error) {
 	if s.chat == nil {
-		e := unsupported("messages", "this model has no chat template, which says how messages are formatted for it; "+
+		e := unsupported(from.field, "this model has no chat template, which says how messages are formatted for it; "+
 			"give a whole prompt to /v1/completions")
 		e.code = "no_chat_template"
 		return nil, e
 	}
-	c, err := s.conversation(left)
+	c, err := s.conversation(from, left)
 	if err != nil {
 		return nil, err
 	}
-	p := &chatPrompt{plain: plain}
+	p := &chatPrompt{field: from.field, plain: plain}
 	if err := s.tools(p, c, left); err != nil {
 		return nil, err
 	}
-	if p.text, err = s.render(c); err != nil {
+	if p.text, err = s.render(p.field, c); err != nil {
 		return nil, err
 	}
 	if p.tools != nil {
@@ -65,16 +98,17 @@ func (s *Server) chatPrompt(left map[string]value, plain bool) (*chatPrompt, err
 	if plain {
 		p.text = s.reply.Thoughtless(p.text)
 	}
-	if p.ids, err = s.encode("messages", p.text, false); err != nil {
+	if p.ids, err = s.encode(p.field, p.text, false); err != nil {
 		return nil, err
 	}
-	return p, s.fits("messages", p.ids)
+	return p, s.fits(p.field, p.ids)
 }
 
-func (s *Server) render(c *chat.Conversation) (string, error) {
+// render formats messages, which come from a field.
+func (s *Server) render(field string, c *chat.Conversation) (string, error) {
 	text, err := s.chat.Render(c, chat.Options{Now: s.now()})
 	if err != nil {
-		return "", invalid("messages", "the chat template does not format the messages: %v", err)
+		return "", invalid(field, "the chat template does not format the messages: %v", err)
 	}
 	return text, nil
 }
@@ -152,7 +186,7 @@ func toolChoice(left map[string]value) (choice, name string, err error) {
 func (s *Server) tellTools(p *chatPrompt, c *chat.Conversation, tools value) error {
 	without := *c
 	without.Tools = nil
-	plain, err := s.render(&without)
+	plain, err := s.render(p.field, &without)
 	if err != nil || plain != p.text { // an error is one of a template that takes no conversation without tools
 		return nil
 	}
@@ -166,7 +200,7 @@ func (s *Server) tellTools(p *chatPrompt, c *chat.Conversation, tools value) err
 	for _, form := range []jinja.Value{c.Tools, string(tools.raw)} {
 		given.Set("tools", form)
 		c.Messages = jinja.NewList(append([]jinja.Value{given}, list...)...)
-		if text, err := s.render(c); err == nil && p.tools.NamedIn(text, plain) {
+		if text, err := s.render(p.field, c); err == nil && p.tools.NamedIn(text, plain) {
 			p.text = text
 			return nil
 		}

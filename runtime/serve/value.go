@@ -67,6 +67,11 @@ func list[T any](v value, want string) ([]T, error) {
 	return all, nil
 }
 
+// item is one of a list.
+func (v value) item(i int, raw json.RawMessage) value {
+	return value{v.name + "[" + strconv.Itoa(i) + "]", raw}
+}
+
 func (v value) text() (s string, err error) {
 	err = v.read(&s, "a string")
 	return s, err

@@ -73,7 +73,7 @@ static void read(C& c) {
       return quad.is_there() ? unit_word(u.head(), quad) : -1;
     });
     reader.poll(c, heads, u, words);
-    reader.take(c, words);
+    reader.take(c, u, words);
     for (int i = 0; i < reader.kQuads; ++i) {
       const UnitQuad quad = reader.quad(c.tid, i);
       const int e = quad.quad * 4;

@@ -8,6 +8,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import openai
+import pydantic
 
 MESSAGES = [{"role": "user", "content": "def fib(n):"}]
 GREEDY = {"model": "m", "temperature": 0, "max_tokens": 12}
@@ -35,6 +36,68 @@ def chat(client):
     assert b"".join(bytes(r.bytes) for r in rows).decode() == choice.message.content, rows
     assert all(len(r.top_logprobs) == 2 and r.logprob == r.top_logprobs[0].logprob for r in rows), rows
     return choice.message.content
+
+
+class Person(pydantic.BaseModel):
+    adult: bool
+
+
+def responses(client):
+    """As the README of the client has it."""
+    ask = {"model": "m", "instructions": "You are a coding assistant that talks like a pirate.",
+           "input": "How do I check if a Python object is an instance of a class?", "temperature": 0,
+           "max_output_tokens": 12}
+    whole = client.responses.create(**ask)
+    assert whole.output_text == whole.output[0].content[0].text and not whole.store, whole
+    assert whole.status == "completed" or whole.incomplete_details.reason == "max_output_tokens", whole
+    assert whole.usage.total_tokens == whole.usage.input_tokens + whole.usage.output_tokens, whole.usage
+    text, kinds = "", []
+    for n, event in enumerate(client.responses.create(stream=True, **ask)):
+        assert event.sequence_number == n, event
+        kinds.append(event.type)
+        if event.type == "response.output_text.delta":
+            text += event.delta
+    assert text == whole.output_text and event.response.output_text == text, text
+    assert kinds[:4] == ["response.created", "response.in_progress", "response.output_item.added",
+                         "response.content_part.added"], kinds
+    assert kinds[-4:] == ["response.output_text.done", "response.content_part.done", "response.output_item.done",
+                          "response." + whole.status], kinds
+    usage = event.response.usage
+    assert usage.output_tokens == whole.usage.output_tokens and usage.output_tokens_details.reasoning_tokens == 0, usage
+    assert usage.input_tokens_details.cached_tokens == usage.input_tokens - 1, usage
+    parsed = client.responses.parse(model="m", input="An adult:", text_format=Person, temperature=0)
+    assert isinstance(parsed.output_parsed, Person), parsed
+    try:
+        client.responses.create(model="m", input="a", previous_response_id=whole.id)
+    except openai.BadRequestError as e:
+        assert e.param == "previous_response_id" and e.code == "unsupported_parameter", e
+    else:
+        raise AssertionError("a response that nobody has stored")
+    cancelled = client.responses.create(model="m", input="a", stream=True, temperature=0)
+    next(iter(cancelled))
+    cancelled.close()
+
+
+class Weather(pydantic.BaseModel):
+    place: str
+
+
+def response_tools(client):
+    items = [{"role": "user", "content": "Warm?"}]
+    ask = {"model": "m", "tools": [openai.pydantic_function_tool(Weather, name="weather")]}
+    whole = client.responses.parse(input=items, **ask)
+    said, call = whole.output
+    assert whole.output_text == "Let me see." and said.type == "message", whole
+    assert call.type == "function_call" and call.arguments == '{"place":"Bern"}', call
+    assert call.parsed_arguments == Weather(place="Bern"), call
+    with client.responses.stream(input=items, **ask) as stream:
+        kinds = [event.type for event in stream]
+        final = stream.get_final_response()
+    assert "response.function_call_arguments.done" in kinds, kinds
+    assert final.output[1].parsed_arguments == Weather(place="Bern"), final
+    items += whole.output
+    items.append({"type": "function_call_output", "call_id": call.call_id, "output": "31"})
+    assert client.responses.create(model="m", input=items).status == "completed"
 
 
 def completions(client):
@@ -93,10 +156,13 @@ def main(url, tools_url):
     client = openai.OpenAI(base_url=url, api_key="k", max_retries=0)
     assert [m.id for m in client.models.list()] == ["m"] and client.models.retrieve("m").id == "m"
     text = chat(client)
+    responses(client)
     completions(client)
     embeddings(client)
     errors(client, url)
-    tools(openai.OpenAI(base_url=tools_url, api_key="none", max_retries=0))
+    caller = openai.OpenAI(base_url=tools_url, api_key="none", max_retries=0)
+    tools(caller)
+    response_tools(caller)
     with ThreadPoolExecutor(8) as pool:
         asked = [pool.submit(client.chat.completions.create, messages=MESSAGES, **GREEDY) for _ in range(16)]
         assert {a.result().choices[0].message.content for a in asked} == {text}

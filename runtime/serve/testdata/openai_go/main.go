@@ -31,6 +31,7 @@ func main() {
 	ctx := context.Background()
 	client := openai.NewClient(option.WithBaseURL(os.Args[1]), option.WithAPIKey("k"), option.WithMaxRetries(0))
 	models(ctx, &client)
+	respond(ctx, &client)
 	text := chat(ctx, &client)
 	completions(ctx, &client)
 	embeddings(ctx, &client)
@@ -38,6 +39,7 @@ func main() {
 	together(ctx, &client, text)
 	tools := openai.NewClient(option.WithBaseURL(os.Args[2]), option.WithAPIKey("none"), option.WithMaxRetries(0))
 	calls(ctx, &tools)
+	respondWithCalls(ctx, &tools)
 }
 
 // must ends the program unless a claim holds.
