@@ -89,6 +89,9 @@ func bisectBuild(t *testing.T, dtype ir.DType) *PackedBuild {
 // A kernel that computes the same is right, also one that rounds nowhere: that is no further off than sums in another
 // order.
 func TestBisect(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	for _, dtype := range []ir.DType{ir.F32, ir.F16, ir.BF16} {
 		b := bisectBuild(t, dtype)
 		for _, round := range []refvm.Rounding{refvm.Device, refvm.None} {

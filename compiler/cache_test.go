@@ -52,6 +52,9 @@ func zooOptions(model string) Options {
 }
 
 func TestCached(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	log := fakeTools(t, goodNVCC)
 	o := zooOptions("llama-gqa")
 	first, err := Cached(t.Context(), o, nil)
@@ -102,6 +105,9 @@ func TestCached(t *testing.T) {
 // Builds of one model that differ in their kernels share one file of weights. One that was damaged is packed anew, and
 // shared again.
 func TestCachedWeightsAreShared(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	fakeTools(t, goodNVCC)
 	cached := func(depth string) (*CachedBuild, os.FileInfo) {
 		o := zooOptions("llama-gqa")

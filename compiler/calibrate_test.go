@@ -48,6 +48,9 @@ func sumsOf(t *testing.T, model string, rows, sms int, texts [][]int) map[string
 // Sums are over every token of the texts once, whatever a pass takes and however products are cut up: by rows, and by
 // columns too in gemma2-split-k. Tables that rows are only taken from have no sums.
 func TestSumsOverATextAreOfItsTokens(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	texts := [][]int{make([]int, 11), make([]int, 3), make([]int, 8)}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, text := range texts {
@@ -82,6 +85,9 @@ func TestSumsOverATextAreOfItsTokens(t *testing.T) {
 // The same text makes the same bytes, and another, or none, makes others, under another key. AMKC_LONG calibrates the
 // matrices of MLPs too.
 func TestCalibratedWeights(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	spec := "int4,gate_proj=none,up_proj=none,down_proj=none,lm_head=none"
 	if os.Getenv("AMKC_LONG") != "" {
 		spec = "int4"

@@ -32,6 +32,9 @@ func withIntegers(t *testing.T, model, target string, dtype ir.DType) *Scheduled
 // Every small model that the kernel runs is emitted with a cache of integers too, for a target with tensor cores and
 // for one without them, and reads back. The models take the targets in turn; AMKC_LONG asks for both of each.
 func TestIntegerCachesAreEmitted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	dirs, err := filepath.Glob(filepath.Join(root, "models", "zoo", "*"))
 	require.NoError(t, err)
 	emitted := map[string]int{}
@@ -122,6 +125,9 @@ func TestEditsOfIntegerCaches(t *testing.T) {
 // With all that attention may be, logits stay near those of the plain cache, and differ from them. The models take the
 // types in turn; AMKC_LONG asks for all of each.
 func TestLogitsOfIntegerCaches(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	run := func(l *Scheduled) (logits []float32) {
 		s, err := refvm.NewSession(l.Program, l.Weights, refvm.Options{Round: refvm.Device})
 		require.NoError(t, err)

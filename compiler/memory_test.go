@@ -99,6 +99,9 @@ func TestDiskSpaceIsCheckedBeforePacking(t *testing.T) {
 // What a pass over a prompt has its vectors in is part of what a build takes, and of most models a 64th of the memory
 // of the target at most.
 func TestMemoryOfPrompts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	for _, model := range []string{config8B, "../testdata/configs/llama-3.2-1b", "../testdata/configs/qwen3-8b"} {
 		bytes := map[int]uint64{}
 		small := *ir.FindTarget("h100")

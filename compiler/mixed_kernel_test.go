@@ -21,6 +21,9 @@ import (
 // and says nothing that the program of one token and the numbers of the pass do not. The models take the passes and the
 // ways to split in turn; AMKC_LONG asks for all of each.
 func TestRowsOfSequencesOfTheKernel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	integers, full := ir.I8, ir.F32
 	for i, c := range []struct {
 		model, weights string

@@ -48,6 +48,9 @@ func emitted(model, dir string) BuildOptions {
 
 // Packed weights are used again for another schedule, and not for other weights of the same shapes.
 func TestWeightsAreReusedWhenTheyAreTheSame(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	model, dir := filepath.Join(t.TempDir(), "model"), filepath.Join(t.TempDir(), "out")
 	require.NoError(t, os.CopyFS(model, os.DirFS("../testdata/models/zoo/llama-gqa")))
 	first, err := Compile(context.Background(), emitted(model, dir))

@@ -53,6 +53,9 @@ func TestLowerRunsEveryPass(t *testing.T) {
 
 // Whatever the target, the models that are accepted give programs that are well formed after every pass.
 func TestEveryTargetAndModel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	models := []string{"pycoder-5m", "zoo/llama-gqa", "zoo/llama-odd-dims", "zoo/llama-rope-llama3",
 		"zoo/llama-sharded-fp16"}
 	for _, target := range append(slices.Clone(ir.Targets), *ir.ArchTarget(90, 1), *ir.ArchTarget(80, 7)) {

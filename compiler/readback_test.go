@@ -120,6 +120,9 @@ func TestEveryBuildReadsBack(t *testing.T) {
 // A forged build has a manifest that fits its edited files. It is found all the same: headers by what they say,
 // everything else by what the program gives.
 func TestForgedBuilds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	model := filepath.Join(root, "models", "zoo", "llama-gqa")
 	dir := filepath.Join(t.TempDir(), "build")
 	config := ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 16, "max_splits": 4}}}

@@ -36,6 +36,9 @@ func otherwise(t *testing.T, p *ir.Program) *ir.Program {
 // A program whose objects are called otherwise makes the same build, but for the two forms of the program, and the
 // build is verified: what is read back out of its headers is its program.
 func TestRenamedProgramIsCompiledAndVerified(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	for model, config := range map[string]ir.ScheduleConfig{
 		"qwen3-window-half": {Tiling: map[string]map[string]int{"attention": {"split_from": 64, "max_splits": 4},
 			"ring": {"chunk_bytes": 4096}}},

@@ -97,6 +97,9 @@ func TestOffsetsOfLayersAreReadBack(t *testing.T) {
 
 // Of a mix, each matrix has the numbers that it has in a model of its format alone.
 func TestMatricesOfAMix(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	seed := uint64(1)
 	load := func(spec string) *Scheduled {
 		formats, err := passes.ParseWeightFormats(spec)

@@ -246,6 +246,9 @@ func TestTransformedCheckpoints(t *testing.T) {
 
 // No edit of what a buffer is packed from passes unseen: reference.cu holds it to the graph.
 func TestEditsOfPieces(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	_, l := twoCheckpoints(t)
 	p, err := ir.Load(ir.Print(l.Program), "fused.amk") // which shares nothing with the graph
 	require.NoError(t, err)

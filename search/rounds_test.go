@@ -116,6 +116,9 @@ func whatOf(trials []Trial) []Trial {
 
 // Workers that are killed at any time, or run twice at once, make the trials that one makes that is let alone.
 func TestKilledAndDuplicatedWorkers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	budget := Budget{Trials: 24}
 	alone := t.TempDir()
 	require.NoError(t, Create(alone, toyCampaign(toySpace().Cold())))

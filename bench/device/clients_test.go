@@ -28,6 +28,9 @@ func servable(t *testing.T, settings string, sequences int) string {
 }
 
 func TestManyClients(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	for _, sequences := range []int{1, 4} {
 		code, out, stderr := device(t, servable(t, "", sequences), "clients", "--requests", "64", "--clients", "8",
 			"--prompt", "16", "--tokens", "13")

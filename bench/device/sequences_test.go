@@ -40,6 +40,9 @@ func TestSequencesThatComeAndGo(t *testing.T) {
 
 // Steps are given up in the middle of a pass, and every text goes on as if they had not been.
 func TestStepsThatAreGivenUp(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	code, lines := arrived(t, "slow_us=100", "--minutes", "0.02", "--positions", "30", "--texts", "4", "--aborts", "2")
 	r := lines[len(lines)-1]
 	require.Zero(t, code, r)
@@ -48,6 +51,9 @@ func TestStepsThatAreGivenUp(t *testing.T) {
 }
 
 func TestSequencesThatDifferAreFound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	for _, settings := range []string{"batch_off=1", "batch_writes=1"} {
 		code, lines := arrived(t, settings, "--minutes", "0.01", "--positions", "40", "--texts", "12", "--seed", "5")
 		r := lines[len(lines)-1]

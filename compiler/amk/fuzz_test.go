@@ -73,6 +73,9 @@ func FuzzRequest(f *testing.F) {
 
 // The largest program that a request can ask for stays within what a prover can look at.
 func TestLowerLargest(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	q, diags := amk.ParseRequest([]byte(`{"shape": {"vocab": 16777216, "hidden": 1048576, "n_layers": 256,
 		"n_heads": 8, "n_kv_heads": 8,
 		"head_dim": 131072, "intermediate": 1048576, "rms_eps": 1e-5, "rope_theta": 10000, "max_seq": 16777216},

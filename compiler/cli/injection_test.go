@@ -49,6 +49,9 @@ func readTest(t *testing.T, path ...string) []byte {
 }
 
 func TestHostileModelFiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	dump := []string{"dump", "", "--target", "t4", "--after", "import"}
 	for _, c := range []struct {
 		model, file string

@@ -272,6 +272,9 @@ func TestAgentStaysInTheRoot(t *testing.T) {
 
 // A call that is cancelled ends its process, and lets go of the campaign.
 func TestAgentCancels(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	a := newAgent(t)
 	search := fields{"model": "model", "campaign": "camp", "trials": 100_000, "cold": true}
 	ctx, cancel := context.WithCancel(t.Context())

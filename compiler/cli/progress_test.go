@@ -51,6 +51,9 @@ func onTerminal(t *testing.T, args ...string) (stderr, stdout string) {
 
 // Long work shows how far it is on a terminal, in one line that is gone in the end, and nowhere else.
 func TestProgressOnATerminal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	t.Setenv("TERM", "xterm")
 	t.Setenv("NO_COLOR", "")
 	model := "../../testdata/models/zoo/llama-gqa"

@@ -76,6 +76,9 @@ func TestQualityOfLogits(t *testing.T) {
 
 // bf16 is off by what its roundings are worth: more than fp16, and little. fp32 rounds nothing.
 func TestQualityOfDTypes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	dir := models + "zoo/llama-gqa"
 	args := []string{dir, "--against", dir, "--against-dtype", "fp32", "--ids-file", dir + "/ref_input_ids.npy",
 		"--greedy", "2", "--max-seq", "64"}

@@ -281,6 +281,9 @@ func pycoder(t *testing.T) (string, reference) {
 // TestPycoderText decodes the demo's prompts to the reference text, token for token: one prompt as text, and the others
 // with their tokens.
 func TestPycoderText(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	dir, want := pycoder(t)
 	first := want.Greedy[0]
 	code, stdout, stderr := amkc("run", dir, "--prompt", first.Prompt, "--device", "ref")

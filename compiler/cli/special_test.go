@@ -105,6 +105,9 @@ func TestSpecialFilesInAModel(t *testing.T) {
 
 // The same of builds. verify looks at every file, and names all that are wrong.
 func TestSpecialFilesInABuild(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	out := filepath.Join(t.TempDir(), "out")
 	model := copyModel(t, "pycoder-5m")
 	code, _, stderr := amkc(model, "-o", out, "--no-build", "--target", "t4", "--name", "demo")

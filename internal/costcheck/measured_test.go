@@ -80,6 +80,9 @@ func hold(t testing.TB, name string, predicted, measured float64) {
 
 // TestBeyondWasMeasured: what is listed as outside the tolerance is there.
 func TestBeyondWasMeasured(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	seen := map[string]bool{}
 	for _, c := range compare(t) {
 		seen[c.name()] = true
@@ -96,6 +99,9 @@ func TestBeyondWasMeasured(t *testing.T) {
 
 // TestHeld: the GPUs that cost calls measured are those that have a file in docs/results.
 func TestHeld(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	measured := map[string]bool{}
 	for _, c := range compare(t) {
 		measured[c.target] = true

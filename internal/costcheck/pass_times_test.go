@@ -176,6 +176,9 @@ var beyondPasses = map[string]string{
 
 // TestPassesHold holds the latency of passes, and where it was measured their ceiling.
 func TestPassesHold(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	seen := map[string]bool{}
 	for _, p := range timed(t) {
 		holdPass(t, seen, p.name()+" latency", p.is.Latency, p.latency)

@@ -63,6 +63,9 @@ func predictPrompt(t testing.TB, r promptRow) *cost.Prompt {
 
 // TestPromptsHold holds the time to the first token to the tolerance of all other predictions.
 func TestPromptsHold(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	unseen := 0
 	for _, r := range promptRows(t) {
 		hold(t, r.name(), predictPrompt(t, r).FirstToken, r.FirstToken)
@@ -75,6 +78,9 @@ func TestPromptsHold(t *testing.T) {
 
 // TestPromptsGrow: longer prompts take longer, whatever is read by passes and what by steps.
 func TestPromptsGrow(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	p := compileAs(t, "amkc testdata/configs/llama-3.2-1b --dtype bf16 --max-seq 2048", ir.FindTarget("h100"),
 		byDefault)
 	for _, tokens := range []int{0, 64, 512} {

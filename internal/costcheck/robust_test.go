@@ -68,6 +68,9 @@ func requireSanePasses(t testing.TB, name string, p *ir.Program) (judged bool) {
 
 // TestPassesOfAllKinds predicts passes of models of several kinds: in fp32, quantised, of few columns, with windows.
 func TestPassesOfAllKinds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	for _, model := range []string{"models/pycoder-5m", "configs/sizes/hidden-70", "configs/sizes/wide-mlp"} {
 		for _, dtype := range []string{"bf16", "fp32"} {
 			for _, pass := range []ir.Pass{ir.PassOf(1, 2), ir.PassOf(8, 1), ir.PassOf(2, 4), ir.PassOf(1, 16)} {

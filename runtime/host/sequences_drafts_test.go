@@ -43,6 +43,9 @@ func (f *foreseeing) Draft(text []int, n int) []int {
 // With drafts, sequences with settings of their own give what the host draws for each: some are drawn in the kernel, of
 // whose penalties the rows before count, and some on the host.
 func TestDraftsOfSequencesThatDraw(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	plain := openWith(t, "", host.Options{})
 	for _, rows := range [][]int{nil, {4}} {
 		s, rng := openMixed(t, "", 2, 4, rows...), rand.New(rand.NewPCG(5, uint64(len(rows))))

@@ -36,6 +36,9 @@ func longer() *scripted {
 // Whatever a model would say, and whichever tokens are drawn, what ends by itself is an object in JSON, and what is cut
 // is the beginning of one.
 func TestJSONObjects(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	s := serve(t, longer())
 	whole := 0
 	for seed := range 30 {

@@ -47,6 +47,9 @@ reference kernels: passed (allowed: 6e-02 RMS, 1e-01 max, relative to the refere
 
 // The fake kernels agree with each other and not with the program, which only the reference VM can see.
 func TestCheckBisect(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	dir := build(t, smallSeq, "")
 	code, stdout, stderr := amkc("check", dir, "--bisect")
 	require.Equal(t, 1, code, stderr)

@@ -163,6 +163,9 @@ func TestRunModelElsewhere(t *testing.T) {
 
 // Both sides of quality are sessions on one GPU, side by side: a model is built for it, a build is opened.
 func TestQuality(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	fakeTools(t, smallSeq, "")
 	args := []string{"quality", pycoder, "--ids", "5,6,7,8,9", "--window", "3", "--greedy", "4", "--max-seq",
 		strconv.Itoa(smallSeq)}

@@ -54,6 +54,9 @@ const qkvOfFakes = 6 * 2 * 10
 
 // What a stage hands over wrongly fails it, though the logits of these fake kernels are right.
 func TestTuneStageThatDiffers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	fakeTools(t, smallSeq, "parts=1 launch_us=3 part_us=10 bad_at=3 bad_ordinal=1 bad_element=5")
 	args := []string{"eval", pycoder, "--device", "cuda", "--max-seq", strconv.Itoa(smallSeq), "--position", "8",
 		"--key", filepath.Join(t.TempDir(), "key"), "--rung", "screen", "--stage"}
