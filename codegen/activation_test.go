@@ -38,6 +38,9 @@ int main() {
 
 // The functions of the kernel and of the reference, compiled for the host, are what float64 makes of a gate times up.
 func TestGatesOfTheRuntime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	for _, spec := range ir.Ops {
 		if spec.Gated() {
 			require.Contains(t, gates, spec.Finisher.Func)

@@ -27,6 +27,9 @@ func builtProgram(t *testing.T, dir string) *ir.Program {
 
 // Nothing is emitted from a program with a string that is no name, even if nobody has checked it before.
 func TestHostileTextIsNotEmitted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	g := goldenGraphs(t)["llama-gqa_t4_fp16_split"]
 	_, err := Project(goldenProgram(t), g, "demo")
 	require.NoError(t, err)

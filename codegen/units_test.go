@@ -61,6 +61,9 @@ int main() {
 // that has none of them, and of those that are copied the others are hidden. Units of several sequences and heads come
 // in their order.
 func TestUnitsSeeTheirRows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	compiler, err := exec.LookPath("c++")
 	if err != nil {
 		t.Skip("no C++ compiler")

@@ -31,6 +31,9 @@ func shallow(t *testing.T, model string, layers int) string {
 // Layers of real shapes compute the same bits, looped or one by one, with the context in one piece and in splits. Both
 // programs are proved for the kernel. A billion parameters take seconds to draw, for which AMKC_LONG asks.
 func TestLoopedAndUnrolledComputeTheSame(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	models := map[string]int{"smollm2-135m": 4}
 	if long() {
 		models["llama-3.2-1b"] = 2

@@ -8,6 +8,9 @@ import (
 )
 
 func TestTasksCoverTheAxisOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	r := rand.New(rand.NewPCG(4, 4))
 	for range 3000 {
 		d := Dist{Kind: DistKind(r.IntN(4)), Extent: 1 + r.IntN(500), Grain: 1 + r.IntN(20), SMs: 1 + r.IntN(40),

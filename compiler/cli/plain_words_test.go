@@ -17,6 +17,9 @@ var goWords = regexp.MustCompile(`(?m)(^|[ (])json:|strconv|invalid character|un
 
 // Whatever is wrong with a file, a directory or a flag, the message is in the user's words.
 func TestNoGoErrorText(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	dir := t.TempDir()
 	model := filepath.Join(dir, "model")
 	zoo := "../../testdata/models/zoo/llama-gqa"

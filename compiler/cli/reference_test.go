@@ -304,6 +304,9 @@ func TestPycoderText(t *testing.T) {
 // TestPycoderLogits compares logits at a few positions of the evaluation text. Those behind 63 take seconds: AMKC_LONG
 // asks for them.
 func TestPycoderLogits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	dir, want := pycoder(t)
 	if os.Getenv("AMKC_LONG") == "" {
 		want.Positions = slices.DeleteFunc(want.Positions, func(at int) bool { return at > 63 })

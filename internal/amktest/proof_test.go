@@ -142,6 +142,9 @@ func TestDroppedWaits(t *testing.T) {
 
 // Every other class of mutant, at every place where it can be injected.
 func TestMutantsAreRejected(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	for _, class := range []struct {
 		name   string
 		codes  string                                // one of these is what the first error has

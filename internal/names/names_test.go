@@ -72,6 +72,9 @@ func anyNames(t *testing.T, p *ir.Program) {
 
 // Passes do not read names either: they make the same of a program that has other names after each of them.
 func TestPassesReadNoNames(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	for _, golden := range []string{"llama-gqa_t4_fp16_split", "qwen2-bias_h200_bf16", "qwen3-window-half_h200_bf16"} {
 		p := load(t, goldens+"/"+golden+"/program.json")
 		lower := slices.IndexFunc(compiler.Passes, func(p passes.Pass) bool { return p.Name == passes.Lower.Name })

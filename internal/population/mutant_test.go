@@ -187,6 +187,9 @@ func BenchmarkMutant(b *testing.B) {
 // Operators on passes of several tokens leave programs of one token alone, and each of them makes a right program of
 // several sequences, or of several rows, one that validate rejects.
 func TestTokenOperators(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	for _, op := range tokenOperators {
 		one := Native(1)
 		require.False(t, op.Apply(rand.New(rand.NewPCG(1, 1)), &one), op.Name)

@@ -103,6 +103,9 @@ func TestWriterHasOrdinaryPermissions(t *testing.T) {
 }
 
 func TestWriterRefusesDeclarations(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	for _, c := range []struct {
 		name     string
 		specs    []Spec

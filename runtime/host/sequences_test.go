@@ -49,6 +49,9 @@ type text struct {
 // alone; each gives what its text alone makes it give. So it does where drafts of any quality are verified, of several
 // sequences, of one that is alone, or both.
 func TestSequencesGiveWhatTheyGiveAlone(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	guess := &foreseeing{rng: rand.New(rand.NewPCG(7, 7))}
 	for _, c := range []struct {
 		sequences, ofEach int

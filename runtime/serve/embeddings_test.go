@@ -139,6 +139,9 @@ func TestEmbeddingsWaitTheirTurn(t *testing.T) {
 // On the reference VM embeddings are its last hidden states, with what an earlier request has left in the cache and
 // without, and completions around them do not notice.
 func TestEmbeddingsOfAModel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	s := serve(t, NewSingle(newVM(t), limits, 4))
 	prompts := [][]int{{0, 300, 400, 7, 9, 11, 13}, {0, 300, 400, 8}, {0, 300, 400, 7, 9, 11, 13}, {5}}
 	text := s.complete(t, `"prompt": [0, 300, 400], "max_tokens": 5, "temperature": 0`)
