@@ -127,6 +127,9 @@ func stageOf(t testing.TB, s *ir.Stage, i int) *ir.Stage {
 
 // A program whose layers are in no loop does what the rolled one does, reads back out of its headers, and is proved.
 func TestUnrolledPrograms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	for name, rolled := range goldenPrograms(t) {
 		t.Run(name, func(t *testing.T) {
 			p := unrolled(t, rolled, -1)

@@ -148,6 +148,9 @@ func TestRollingLooksThroughGroups(t *testing.T) {
 // Whatever buffers the calls of random kernels name, what comes out is proved if what went in is, and computes the
 // same.
 func TestRandomKernelsAreRolledExactly(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	bodies := []string{"$2[a:b] = MUL($0[a:b], $1[a:b])", "%t = SOFTMAX($0[a:b]); $2[a:b] = ADD($1[a:b], %t)",
 		"%t = GELU($0[a:b]); $2[a:b] = COPY(%t); $1[a:b] = COPY(%t)",
 		"$2[0:4] = COPY($0[4:8]); $2[4:8] = COPY($1[0:4])", "$2[a:b] = ADD($0[a:b], i[a:b])"}

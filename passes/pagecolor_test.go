@@ -94,6 +94,9 @@ func (r *reach) precedes(a, b int) bool {
 
 // Buffers on one page are ordered by the definition, and the clocks say of every two buffers what the definition says.
 func TestPagesAgainstTheDefinition(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	shared, apart := 0, 0
 	for seed := range uint64(8) {
 		s := sample(t, rand.New(rand.NewPCG(seed, 3)))

@@ -14,6 +14,9 @@ import (
 // Embeddings in the place of tokens come to the logits and the hidden states of transformers, of families that multiply
 // rows of their table, that add rows of positions, and that do neither: token by token, and in passes of several rows.
 func TestEmbeddingsAgreeWithTransformers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	const rows = 5
 	folders, err := os.ReadDir(models + "embeddings")
 	require.NoError(t, err)

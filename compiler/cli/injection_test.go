@@ -106,6 +106,9 @@ func TestHostileConfiguration(t *testing.T) {
 
 // Programs in all their forms, for the verbs that take a file.
 func TestHostilePrograms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	requests, err := filepath.Glob("../../testdata/amk_ir/toy_f16*/request.json")
 	require.NoError(t, err)
 	require.Len(t, requests, 1)

@@ -212,6 +212,9 @@ func TestAgentTools(t *testing.T) {
 
 // Nothing outside of the root is read or written, whichever way leads there.
 func TestAgentStaysInTheRoot(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	a := newAgent(t)
 	outside := t.TempDir()
 	require.NoError(t, os.CopyFS(filepath.Join(outside, "model"), os.DirFS("../../testdata/models/zoo/llama-gqa")))

@@ -87,6 +87,9 @@ type completion struct {
 
 // A model is built into the cache for the GPU that is there, and found there the next time.
 func TestRunModel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	fakeTools(t, smallSeq, "")
 	args := []string{"run", pycoder, "--prompt-ids", "5,6", "--max-tokens", "3", "--ignore-eos", "--max-seq",
 		strconv.Itoa(smallSeq)}
@@ -130,6 +133,9 @@ func TestRunModel(t *testing.T) {
 
 // What the GPU cannot run goes to the reference VM, unless the GPU was asked for.
 func TestRunModelElsewhere(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	fakeTools(t, smallSeq, "")
 	args := []string{"run", pycoder, "--prompt-ids", "5", "--max-tokens", "1", "--max-seq", strconv.Itoa(smallSeq)}
 	code, _, stderr := amkc(append(args, "--target", "t4")...)
