@@ -79,7 +79,7 @@ MORE = [
     ("t4", "zoo/starcoder2-plain", "fp32", {}),
     ("t4", "zoo/olmo3-windows", "fp32", {}),
     ("t4", "quantised/models/llama-ct-fp8", "fp16", {}),
-    ("t4", "pycoder-5m", "fp16", {}, "--rows", "8", "--sequences", "8"),
+    ("t4", "pycoder-5m", "fp16", {"tiling": {"ring": {"chunk_bytes": 4096}}}, "--rows", "4", "--sequences", "4"),
     ("a100", "zoo/llama-gqa", "fp16", {}, "--cache", "int8"),
     ("a100", "quantised/models/llama-ct-fp8", "bf16", {}),  # which has no instruction that widens e4m3
     ("a100", "pycoder-5m", "bf16", {}, "--rows", "8", "--sequences", "8", "--cache", "int8"),
