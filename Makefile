@@ -36,7 +36,7 @@ demo: build
 # of what they do with it. Needs gcc and g++; compiling the standard library of Go for it takes a minute the first time.
 library: build
 	CGO_ENABLED=1 go build -trimpath -buildvcs=false -buildmode=c-shared -o dist/libamkref.so ./cmd/libamkref
-	AMK_LIBRARY=dist/libamkref.so PYTHONDONTWRITEBYTECODE=1 $(PYTHON) cmd/libamkref/test_library.py
+	AMK_LIBRARY=dist/libamkref.so PYTHONDONTWRITEBYTECODE=1 $(PYTHON) -m unittest discover -q -s cmd/libamkref
 
 # The Go packages and the Python scripts, which need numpy and get it in a folder that git ignores. `make test` leaves out
 # the tests of Go that take seconds each, `make test-all` runs them too. Processor time is what they have little of: what

@@ -22,7 +22,7 @@ import machine
 import report
 import results
 from sections import NotRun
-from workshop import Case, StepFailed, gencode
+from workshop import Case, StepFailed
 
 os.chdir(machine.REPO)
 
@@ -384,18 +384,6 @@ class Judges(unittest.TestCase):
         row = looping.judge_barriers({"loop": [made(100.0)], "barriers": [made(150.0, passed=False)]}, 7)
         self.assertFalse(row["passed"])
         self.assertNotIn("gain", row)
-
-
-class Machine(unittest.TestCase):
-    def test_gpu_facts(self):
-        text = "NVIDIA H200, 580.159.04, 143771 MiB\nNVIDIA L4, 1, 2\n"
-        self.assertEqual(machine.gpu_facts(text), {"gpu": "NVIDIA H200", "driver": "580.159.04",
-                                                   "GPU memory": "143771 MiB"})
-        self.assertEqual(machine.gpu_facts(""), {"gpu": "none found"})
-        self.assertEqual(machine.slug("NVIDIA GeForce RTX 5090"), "nvidia-geforce-rtx-5090")
-
-    def test_gencode(self):
-        self.assertEqual(gencode("sm_90a"), "arch=compute_90a,code=sm_90a")
 
 
 if __name__ == "__main__":

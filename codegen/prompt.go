@@ -41,7 +41,7 @@ func (b *builder) promptTokens() int {
 		m.Cache != m.Weights && m.Cache != ir.I8, b.mostMatrices() > promptMatrices(m):
 		return 0
 	}
-	shared := knobs.BlockBytes(&b.p.Config, b.p.Target) / 256 * 256
+	shared := knobs.BlockBytes(&b.p.Config, b.p.Target) / 256 * 256 // kPromptSharedBytes
 	ring := shared - promptScratch - aligned(8*promptMatrices(m)) - promptResultBytes
 	if b.d.WGMMA() {
 		ring -= wideResultBytes

@@ -63,7 +63,7 @@ var goldenCases = []struct {
 	{name: "llama-gqa_h200_bf16_long", model: "zoo/llama-gqa", target: "h200", dtype: ir.BF16, maxSeq: 64,
 		rows: []int{2}, // variants that stream and attend in ways of their own
 		config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 16, "max_splits": 4},
-			"short": {"turn": 2}, "long": {"turn": 3, "run_ahead": 4, "pace": 500, "stock": 0}}}},
+			"short": {"rotation": 2}, "long": {"rotation": 3, "run_ahead": 4, "pace": 500, "stock": 0}}}},
 }
 
 func lowerModel(t testing.TB, model, target string, dtype ir.DType, maxSeq int, config ir.ScheduleConfig) *Scheduled {

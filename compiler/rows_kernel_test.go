@@ -13,7 +13,6 @@ import (
 	"amkc/codegen"
 	"amkc/ir"
 	"amkc/passes"
-	"amkc/runtime/host"
 	"amkc/validate"
 	"amkc/validate/kernel"
 )
@@ -30,6 +29,31 @@ func passOf(t *testing.T, model string, rows int, edit func(o *Options)) *ir.Pro
 	require.NoError(t, err)
 	t.Cleanup(func() { l.Close() })
 	return l.Program
+}
+
+// requireReadBack demands of a build with a pass of several tokens that its program is proved, says nothing that the
+// program of one token and the numbers of the pass do not, and is read back out of what is emitted; and that edits of
+// the pass's schedule.h, each an old and a new text by name, are found.
+func requireReadBack(t *testing.T, l *Scheduled, p *ir.Program, edits map[string][2]string) {
+	t.Helper()
+	report := validate.ProgramFor(kernel.Backend, p)
+	require.True(t, report.OK, "%v", report.Diags)
+	one, err := ir.OneToken(p)
+	require.NoError(t, err)
+	require.Equal(t, 1, one.Pass.NumTokens())
+	again, err := ir.ForTokens(one, p.Pass)
+	require.NoError(t, err)
+	require.Equal(t, string(ir.Print(p)), string(ir.Print(again)))
+	files, err := codegen.Project(l.Program, l.Graph, "m", l.Passes...)
+	require.NoError(t, err)
+	require.NoError(t, checkEmitted(files, l.Program, l.Passes...))
+	schedule := codegen.PassOf(p).Dir() + "/schedule.h"
+	for name, edit := range edits {
+		require.Contains(t, string(files[schedule]), edit[0])
+		edited := maps.Clone(files)
+		edited[schedule] = []byte(strings.Replace(string(files[schedule]), edit[0], edit[1], 1))
+		require.Error(t, checkEmitted(edited, l.Program, l.Passes...), name)
+	}
 }
 
 // What is emitted for a pass of several rows is read back as the program that was proved, for every model whose passes
@@ -82,30 +106,12 @@ func TestPassesOfTheKernel(t *testing.T) {
 				require.NoError(t, err)
 				defer l.Close()
 				p := l.Passes[0]
-				report := validate.ProgramFor(kernel.Backend, p)
-				require.True(t, report.OK, "%v", report.Diags)
-				files, err := codegen.Project(l.Program, l.Graph, "m", p)
-				require.NoError(t, err)
-				require.NoError(t, checkEmitted(files, l.Program, p))
-				schedule := host.Pass{Rows: rows}.Dir() + "/schedule.h"
-				one, err := ir.OneToken(p)
-				require.NoError(t, err)
-				require.Equal(t, 1, one.Pass.NumTokens())
-				again, err := ir.ForTokens(one, p.Pass)
-				require.NoError(t, err)
-				require.Equal(t, string(ir.Print(p)), string(ir.Print(again)))
-
-				for name, edit := range map[string][2]string{
+				requireReadBack(t, l, p, map[string][2]string{
 					"tokens":    {fmt.Sprintf("kTokens = %d", rows), fmt.Sprintf("kTokens = %d", rows%8+1)},
 					"too many":  {fmt.Sprintf("kTokens = %d", rows), "kTokens = 9"},
 					"above":     {"namespace amk {", "#include <x>\nnamespace amk {"},
 					"the pages": {"kTraceStride = ", "kTraceStride = 1"},
-				} {
-					require.Contains(t, string(files[schedule]), edit[0])
-					edited := maps.Clone(files)
-					edited[schedule] = []byte(strings.Replace(string(files[schedule]), edit[0], edit[1], 1))
-					require.Error(t, checkEmitted(edited, l.Program, p), name)
-				}
+				})
 			})
 		}
 	}

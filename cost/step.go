@@ -37,14 +37,14 @@ type run struct {
 	*plan
 	*machine
 	kernel
-	at      []float64 // when each SM is done with what it has done
-	rings   []ring
-	posted  []float64 // when the last writer of a counter's vector published
-	writers []float64
-	parts   []Parts // of each stage
-	end     float64 // the step's end, as the mean SM spends it
-	times   float64 // so many times an even part of the memory is that of an SM
-	crowds  map[int]*feed
+	at         []float64 // when each SM is done with what it has done
+	rings      []ring
+	posted     []float64 // when the last writer of a counter's vector published
+	writers    []float64
+	parts      []Parts // of each stage
+	end        float64 // the step's end, as the mean SM spends it
+	times      float64 // so many times an even part of the memory is that of an SM
+	feedsOfFew map[int]*feed
 }
 
 // warmUp is how many steps run before the one that counts: the ring is as full as in a long launch.
@@ -61,7 +61,7 @@ type outcome struct {
 func (p *plan) run(m *machine, k kernel) outcome {
 	r := &run{plan: p, machine: m, kernel: k, at: make([]float64, m.sms), rings: make([]ring, m.sms),
 		posted: make([]float64, p.counters), writers: make([]float64, p.counters), parts: make([]Parts, len(p.stages)),
-		times: float64(m.sms) * slices.Max(p.load) / max(1, p.bytes), crowds: map[int]*feed{}}
+		times: float64(m.sms) * slices.Max(p.load) / max(1, p.bytes), feedsOfFew: map[int]*feed{}}
 	f := m.feedOf(r.times)
 	for sm := range r.rings {
 		r.rings[sm].feed = f
@@ -122,7 +122,7 @@ func (r *run) instance(in *instance) {
 	s, part := r.stages[in.stage], &r.parts[in.stage]
 	ready, waits := r.ready(in)
 	published, mean := 0.0, 1/float64(r.sms)
-	crowd := r.crowdOf(in)
+	share := r.memoryShareOf(in)
 	for k, sm := range in.sms {
 		t := &s.tasks[k]
 		if t.gemm.sets > 0 {
@@ -147,7 +147,7 @@ func (r *run) instance(in *instance) {
 		done, late := vector+first+busy, 0.0
 		if t.streamed > 0 && r.streams {
 			ring := &r.rings[sm]
-			done = crowd.take(ring, vector+first, t.streamed, t.streamed/busy, t.worked)
+			done = share.take(ring, vector+first, t.streamed, t.streamed/busy, t.worked)
 			if r.waits {
 				late = ring.late(r.fit.Uneven)
 			}

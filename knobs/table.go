@@ -25,8 +25,8 @@ const (
 	LayerBarrier    Flag     = iota // tiling.loop.barrier
 	Warps           PerStage = iota // tiling.warps
 	PromptTokens    Int      = iota // tiling.prompt.tokens
-	ShortTurn       Int      = iota // tiling.short.turn
-	LongTurn        Int      = iota // tiling.long.turn
+	ShortRotation   Int      = iota // tiling.short.rotation
+	LongRotation    Int      = iota // tiling.long.rotation
 	LongRunAhead    Int      = iota // tiling.long.run_ahead
 	LongPace        Int      = iota // tiling.long.pace
 	LongStock       Int      = iota // tiling.long.stock
@@ -197,18 +197,18 @@ var table = [...]Row{
 			"0: no such kernel, and so no memory for the vectors of its tokens",
 		Constant: &Constant{"int", "kMostPromptTokens", "of a pass over a prompt"},
 	},
-	ShortTurn: {
-		Group: "short", Name: "turn",
-		Legal: Legal{Lo: 0, Hi: ir.MaxTargetSMs - 1}, Default: 0, Steps: turns, Rare: true,
-		Check: func(c *Case) *diag.Diagnostic { return checkTurn(c, ShortTurn) },
-		Doc: "SMs that the units of attention are turned further than sm_assignment turns them, in the variant from " +
+	ShortRotation: {
+		Group: "short", Name: "rotation",
+		Legal: Legal{Lo: 0, Hi: ir.MaxTargetSMs - 1}, Default: 0, Steps: rotations, Rare: true,
+		Check: func(c *Case) *diag.Diagnostic { return checkRotation(c, ShortRotation) },
+		Doc: "by how many SMs attention is rotated beyond its rotation of sm_assignment, in the variant from " +
 			"position 0 on",
 	},
-	LongTurn: {
-		Group: "long", Name: "turn",
-		Legal: Legal{Lo: 0, Hi: ir.MaxTargetSMs - 1}, Default: 0, Steps: turns, Rare: true,
-		Check: func(c *Case) *diag.Diagnostic { return checkTurn(c, LongTurn) },
-		Doc:   "the same of the splits, in the variant from attention.split_from on",
+	LongRotation: {
+		Group: "long", Name: "rotation",
+		Legal: Legal{Lo: 0, Hi: ir.MaxTargetSMs - 1}, Default: 0, Steps: rotations, Rare: true,
+		Check: func(c *Case) *diag.Diagnostic { return checkRotation(c, LongRotation) },
+		Doc:   "the same in the variant from attention.split_from on",
 	},
 	LongRunAhead: {
 		Group: "long", Name: "run_ahead",
@@ -273,8 +273,8 @@ var table = [...]Row{
 	},
 }
 
-// turns are the SMs that a search turns attention by.
-var turns = []int{0, 1, 2, 4, 8, 16, 32, 64}
+// rotations are those of attention that a search tries.
+var rotations = []int{0, 1, 2, 4, 8, 16, 32, 64}
 
 // policies are the words of sm_assignment.
 var policies = []string{Contiguous, LoadBalance, RoundRobin}

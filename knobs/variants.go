@@ -30,12 +30,12 @@ func StreamsApart(p *ir.Program) bool {
 // VariantConstants lists the knobs that are constants of kernels whose variants stream in different ways.
 func VariantConstants() []Int { return []Int{LongRunAhead, LongPace, LongStock} }
 
-// TurnOf is how much further the attention of a variant is turned, by its first position.
-func TurnOf(c *ir.ScheduleConfig, first int) int {
+// RotationOf is by how many SMs the attention of a variant is rotated further, by its first position.
+func RotationOf(c *ir.ScheduleConfig, first int) int {
 	if first > 0 {
-		return LongTurn.Of(c)
+		return LongRotation.Of(c)
 	}
-	return ShortTurn.Of(c)
+	return ShortRotation.Of(c)
 }
 
 // CheckVariants refuses what a configuration says of the second variant where there is none.
@@ -44,7 +44,7 @@ func CheckVariants(c *ir.ScheduleConfig, variants []ir.Variant) *diag.Diagnostic
 		return nil
 	}
 	for i := range table {
-		if r := &table[i]; r.Group == table[LongTurn].Group {
+		if r := &table[i]; r.Group == table[LongRotation].Group {
 			if n, is := r.Stated(c, ""); is {
 				return diag.Errorf(codeKnob, where(r.Path("")), "%d would have no effect: there is no variant from "+
 					"attention.split_from on beside one before it; want one, or no %s", n, r.Path(""))
@@ -54,8 +54,8 @@ func CheckVariants(c *ir.ScheduleConfig, variants []ir.Variant) *diag.Diagnostic
 	return nil
 }
 
-// checkTurn holds a turn to the SMs that there are.
-func checkTurn(c *Case, k Int) *diag.Diagnostic {
+// checkRotation holds a rotation to the SMs that there are.
+func checkRotation(c *Case, k Int) *diag.Diagnostic {
 	if n := c.Of(k); c.Target != nil && n >= c.Target.SMs {
 		return diag.Errorf(codeRange, where(c.rows[k].Path("")), "%d; want 0 to %d, since %s has %d SMs", n,
 			c.Target.SMs-1, c.Target.Name, c.Target.SMs)

@@ -22,8 +22,8 @@ func TestStreamOfVariants(t *testing.T) {
 	require.True(t, StreamsApart(p))
 	p.Variants = p.Variants[:1]
 	require.False(t, StreamsApart(p))
-	LongTurn.Set(&c, 3)
-	require.Equal(t, []int{0, 3}, []int{TurnOf(&c, 0), TurnOf(&c, 512)})
+	LongRotation.Set(&c, 3)
+	require.Equal(t, []int{0, 3}, []int{RotationOf(&c, 0), RotationOf(&c, 512)})
 	for _, k := range VariantConstants() {
 		require.NotContains(t, Constants(), k, "a build whose variants stream alike has none")
 		require.False(t, k.Row().Order)
@@ -37,7 +37,7 @@ func TestNoSecondVariant(t *testing.T) {
 	require.ErrorContains(t, CheckVariants(&c, []ir.Variant{{Lo: 0}}),
 		"tiling.long.pace: error: 500 would have no effect")
 	require.Nil(t, CheckVariants(&ir.ScheduleConfig{}, []ir.Variant{{Lo: 0}}))
-	c = tiling("short", "turn", 2)
+	c = tiling("short", "rotation", 2)
 	require.Nil(t, CheckVariants(&c, []ir.Variant{{Lo: 0}}))
 }
 

@@ -194,7 +194,7 @@ func rotate(p *ir.Program, v *ir.Variant) {
 	for st, t := range turns {
 		st.Dist.Rot, st.Dist.Step = t.rot%p.Target.SMs, t.step%p.Target.SMs
 	}
-	more := knobs.TurnOf(&p.Config, v.Lo)
+	more := knobs.RotationOf(&p.Config, v.Lo)
 	eachStage(v, func(st *ir.Stage, _ *ir.Loop) {
 		if attention(st) != nil {
 			st.Dist.Rot = (st.Dist.Rot + more) % p.Target.SMs

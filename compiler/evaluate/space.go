@@ -30,7 +30,7 @@ func regionOf(a *knobs.Axis) string {
 	switch {
 	case a.Stage != "":
 		return a.Stage
-	case a.Path == knobs.ShortTurn.Row().Path("") || a.Path == knobs.LongTurn.Row().Path(""):
+	case a.Path == knobs.ShortRotation.Row().Path("") || a.Path == knobs.LongRotation.Row().Path(""):
 		return "attention"
 	}
 	return regions[a.Group]

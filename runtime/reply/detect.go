@@ -14,8 +14,8 @@ import (
 // A Format is how a model writes, as far as its chat template says. It may be used concurrently.
 type Format struct {
 	chat     *chat.Format
-	calls    *form     // nil: it is not known to call tools
-	thoughts *thinking // nil: it is not known to think
+	calls    *form        // nil: it is not known to call tools
+	thoughts *thoughtForm // nil: it is not known to think
 
 	textArguments bool // the template wants arguments of calls as JSON in a string
 }
@@ -133,17 +133,17 @@ func mentioned(f *chat.Format) *form {
 
 // thinkingOf finds how a model thinks: by what the template writes of a message with a thought, or by the closing mark,
 // where it looks for that in texts.
-func thinkingOf(f *chat.Format) *thinking {
+func thinkingOf(f *chat.Format) *thoughtForm {
 	whole, _ := render(f, `, {"role": "assistant", "content": "fine", "reasoning_content": "`+probeThought+`"}`, false,
 		false)
 	before, after, written := strings.Cut(whole, probeThought)
-	for _, t := range thinkings {
+	for _, t := range thoughtForms {
 		if written && strings.HasSuffix(strings.TrimRight(before, spaces), t.open) &&
 			strings.HasPrefix(strings.TrimLeft(after, spaces), t.close) {
 			return t
 		}
 	}
-	for _, t := range thinkings {
+	for _, t := range thoughtForms {
 		if f.Mentions(t.close) {
 			return t
 		}

@@ -18,16 +18,16 @@ func FuzzReader(f *testing.F) {
 			f.Add(uint8(i), uint8(0), e.answer)
 		}
 	}
-	for i := range thinkings {
-		f.Add(uint8(0), uint8(i+1), thinkings[i].open+" so\n"+thinkings[i].close+"\n\nIt "+
-			"is."+thinkings[i].answer.close)
+	for i := range thoughtForms {
+		f.Add(uint8(0), uint8(i+1), thoughtForms[i].open+" so\n"+thoughtForms[i].close+"\n\nIt "+
+			"is."+thoughtForms[i].answer.close)
 	}
 	tools := ParseTools([]byte(exampleTools))
 	f.Fuzz(func(t *testing.T, form, thoughts uint8, answer string) {
 		defer watch.Execution()()
 		format := &Format{calls: forms[int(form)%len(forms)]}
-		if n := int(thoughts) % (len(thinkings) + 1); n > 0 {
-			format.thoughts = thinkings[n-1]
+		if n := int(thoughts) % (len(thoughtForms) + 1); n > 0 {
+			format.thoughts = thoughtForms[n-1]
 		}
 		whole := format.Reader("", tools)
 		want := joined(whole, answer)

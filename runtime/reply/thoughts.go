@@ -6,14 +6,14 @@ import (
 	"amkc/runtime/stopping"
 )
 
-// A thinking is how models of some families write what they think before they answer.
-type thinking struct {
+// A thoughtForm is how models of some families write what they think before they answer.
+type thoughtForm struct {
 	marks
 	answer marks // around the answer itself; may be empty
 }
 
-// thinkings are the forms that are known.
-var thinkings = []*thinking{
+// thoughtForms are those that are known.
+var thoughtForms = []*thoughtForm{
 	{marks: marks{"<think>", "</think>"}, answer: marks{"<response>", "</response>"}}, // the latter of Granite 3.3
 	{marks: marks{"<seed:think>", "</seed:think>"}},                                   // Seed-OSS
 	{marks: marks{"[THINK]", "[/THINK]"}},                                             // Magistral, Ministral 3
@@ -37,23 +37,23 @@ const (
 
 // A thoughtReader finds the thought that an answer may begin with. Spaces at its borders belong to neither.
 type thoughtReader struct {
-	*thinking
+	*thoughtForm
 	at      int
 	held    string
 	written bool // something of the thought is out
 }
 
 // newThoughtReader begins inside of a thought if the prompt has opened one.
-func newThoughtReader(t *thinking, prompt string) *thoughtReader {
-	r := &thoughtReader{thinking: t}
+func newThoughtReader(t *thoughtForm, prompt string) *thoughtReader {
+	r := &thoughtReader{thoughtForm: t}
 	if strings.HasSuffix(strings.TrimRight(prompt, spaces), t.open) {
 		r.at = inThought
 	}
 	return r
 }
 
-// Thoughtless is a prompt whose answer is not to begin with a thought: one that it has opened is closed.
-func (f *Format) Thoughtless(prompt string) string {
+// CloseThought closes the thought that a prompt has opened, if it has, so that the answer does not begin with one.
+func (f *Format) CloseThought(prompt string) string {
 	if f.thoughts != nil && strings.HasSuffix(strings.TrimRight(prompt, spaces), f.thoughts.open) {
 		return strings.TrimRight(prompt, spaces) + "\n\n" + f.thoughts.close + "\n\n"
 	}

@@ -43,7 +43,7 @@ func TestThoughts(t *testing.T) {
 				n := 1 + rng.IntN(len(rest))
 				parts, rest = append(parts, rest[:n]), rest[n:]
 			}
-			r := (&Format{thoughts: thinkings[c.form]}).Reader(c.prompt, nil)
+			r := (&Format{thoughts: thoughtForms[c.form]}).Reader(c.prompt, nil)
 			require.Equal(t, Piece{Thought: c.thought, Text: c.spoken}, joined(r, parts...), "%q", parts)
 		}
 	}
@@ -51,7 +51,7 @@ func TestThoughts(t *testing.T) {
 
 // Calls are read behind a thought, and not inside of it.
 func TestCallsBehindThoughts(t *testing.T) {
-	format := &Format{calls: forms[0], thoughts: thinkings[0]}
+	format := &Format{calls: forms[0], thoughts: thoughtForms[0]}
 	got := joined(format.Reader("", ParseTools([]byte(exampleTools))), "<think><tool_call><function=clock></function>"+
 		"</tool_call></think><tool_call><function=clock></function></tool_call>")
 	require.Equal(t, Piece{Thought: "<tool_call><function=clock></function></tool_call>", Calls: []Call{clock}}, got)
@@ -60,15 +60,15 @@ func TestCallsBehindThoughts(t *testing.T) {
 // How a model thinks is found by what its template writes of a thought, or by the mark that it looks for.
 func TestThinkingOfTemplates(t *testing.T) {
 	for source, want := range map[string]string{
-		`{% for m in messages %}{{ m.content }}{% endfor %}`:                                          "",
-		`{% for m in messages %}{{ m.content.split('</think>')[-1] }}{% endfor %}`:                    "<think>",
-		`{% for m in messages %}[THINK]{{ m.reasoning_content }}[/THINK]{{ m.content }}{% endfor %}`:  "[THINK]",
+		`{% for m in messages %}{{ m.content }}{% endfor %}`:                                             "",
+		`{% for m in messages %}{{ m.content.split('</think>')[-1] }}{% endfor %}`:                       "<think>",
+		`{% for m in messages %}[THINK]{{ m.reasoning_content }}[/THINK]{{ m.content }}{% endfor %}`:     "[THINK]",
 		`{% for m in messages %}<seed:think>{{ m.thinking }}</seed:think>{{ m.content }}{% endfor %}`: "<seed:think>",
 	} {
 		_, thoughts := Of(chat.New(map[string]string{"default": source}, nil)).Names()
 		require.Equal(t, want, thoughts, source)
 	}
-	for _, form := range thinkings {
+	for _, form := range thoughtForms {
 		source := `{% for m in messages %}{% if m.reasoning_content %}` + form.open + `{{ m.reasoning_content }}` +
 			form.close + `{% endif %}{{ m.content }}{% endfor %}`
 		require.Same(t, form, Of(chat.New(map[string]string{"default": source}, nil)).thoughts)

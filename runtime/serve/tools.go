@@ -96,7 +96,7 @@ func (s *Server) chatPrompt(from source, left map[string]value, plain bool) (*ch
 		}
 	}
 	if plain {
-		p.text = s.reply.Thoughtless(p.text)
+		p.text = s.reply.CloseThought(p.text)
 	}
 	if p.ids, err = s.encode(p.field, p.text, false); err != nil {
 		return nil, err

@@ -166,7 +166,7 @@ struct PromptScratch {
 };
 constexpr int kPromptScratchBytes = 256;  // at the end of what a block may use
 static_assert(sizeof(PromptScratch) <= kPromptScratchBytes, "codegen leaves room for it");
-constexpr u32 kPromptSharedBytes = kSharedLimit / 256 * 256;
+constexpr u32 kPromptSharedBytes = kSharedLimit / 256 * 256;  // what lies at its end is aligned
 
 // Where a wait that takes too long finds what ends it.
 __device__ __forceinline__ PromptScratch& block_waits() {

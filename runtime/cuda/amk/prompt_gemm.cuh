@@ -51,7 +51,7 @@ struct PromptRing {
   static constexpr int kBytes = Shape::kStageParts * Shape::kPartBytes;
   static constexpr int kSteps = Shape::kTileParts / Shape::kStageParts;
   static constexpr int kFit = (kPromptRing - kResultBytes) / kBytes;
-  static constexpr int kStages = kFit < 4 ? kFit : 4;  // a power of two; more were not measured
+  static constexpr int kStages = kFit < 4 ? kFit : 4;  // more were not measured
   static_assert(kStages >= 2, "two stages fit");
 };
 

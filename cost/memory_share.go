@@ -4,14 +4,14 @@ package cost
 // full, these leave their part to them. Predictions of a step do without it (docs/cost-model.md, "What it leaves
 // out").
 
-// A crowd is the SMs that stream in a stage, if some do not.
-type crowd struct {
+// A memoryShare is what the SMs that stream in a stage have of the memory, if some do not.
+type memoryShare struct {
 	feed *feed
 	from float64 // when the rings of the others are full
 }
 
-// crowdOf returns nil for a stage in which all SMs stream alike, or none does.
-func (r *run) crowdOf(in *instance) *crowd {
+// memoryShareOf returns nil for a stage in which all SMs stream alike, or none does.
+func (r *run) memoryShareOf(in *instance) *memoryShare {
 	if s := r.stages[in.stage]; r.passes == nil || !r.streams || s.kind != attend {
 		return nil
 	}
@@ -25,10 +25,10 @@ func (r *run) crowdOf(in *instance) *crowd {
 	if n == 0 || n == r.sms {
 		return nil
 	}
-	c := &crowd{feed: r.crowds[n]}
+	c := &memoryShare{feed: r.feedsOfFew[n]}
 	if c.feed == nil {
 		c.feed = r.feedOf(max(r.times, float64(r.sms)/float64(n)))
-		r.crowds[n] = c.feed
+		r.feedsOfFew[n] = c.feed
 	}
 	for sm := range r.rings {
 		if ring := &r.rings[sm]; !streaming[sm] {
@@ -38,8 +38,8 @@ func (r *run) crowdOf(in *instance) *crowd {
 	return c
 }
 
-// take is the ring's, with the part of the memory that the SMs of the crowd have.
-func (c *crowd) take(r *ring, t, bytes, speed, worked float64) float64 {
+// take is the ring's, with the part of the memory that these SMs have.
+func (c *memoryShare) take(r *ring, t, bytes, speed, worked float64) float64 {
 	if c == nil {
 		return r.take(t, bytes, speed, worked)
 	}
