@@ -60,9 +60,9 @@ func TestCallsBehindThoughts(t *testing.T) {
 // How a model thinks is found by what its template writes of a thought, or by the mark that it looks for.
 func TestThinkingOfTemplates(t *testing.T) {
 	for source, want := range map[string]string{
-		`{% for m in messages %}{{ m.content }}{% endfor %}`:                                             "",
-		`{% for m in messages %}{{ m.content.split('</think>')[-1] }}{% endfor %}`:                       "<think>",
-		`{% for m in messages %}[THINK]{{ m.reasoning_content }}[/THINK]{{ m.content }}{% endfor %}`:     "[THINK]",
+		`{% for m in messages %}{{ m.content }}{% endfor %}`:                                          "",
+		`{% for m in messages %}{{ m.content.split('</think>')[-1] }}{% endfor %}`:                    "<think>",
+		`{% for m in messages %}[THINK]{{ m.reasoning_content }}[/THINK]{{ m.content }}{% endfor %}`:  "[THINK]",
 		`{% for m in messages %}<seed:think>{{ m.thinking }}</seed:think>{{ m.content }}{% endfor %}`: "<seed:think>",
 	} {
 		_, thoughts := Of(chat.New(map[string]string{"default": source}, nil)).Names()
