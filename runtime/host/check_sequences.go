@@ -181,7 +181,7 @@ func (c *sequenceChecker) alone(ctx context.Context, sequence, position, token i
 
 // logits are those of the last launch.
 func (c *sequenceChecker) logits(n int) (all [][]float32, err error) {
-	err = c.s.readLogits(n, func(_ int, logits []float32) error {
+	err = c.s.readLogits(0, n, func(_ int, logits []float32) error {
 		all = append(all, logits)
 		return nil
 	})

@@ -84,7 +84,7 @@ func (s *Session) Decode(ctx context.Context, in Input, want Outputs) (next int,
 			}
 		}
 		if want.Logits != nil {
-			if err := s.readLogits(n, func(i int, logits []float32) error {
+			if err := s.readLogits(0, n, func(i int, logits []float32) error {
 				return want.Logits(first+i, logits)
 			}); err != nil {
 				return 0, err
@@ -158,9 +158,10 @@ func (s *Session) given(p *launchParams, ids []int, rows []float32) error {
 // bytesOf are the bytes of numbers, as the machine has them.
 func bytesOf(v []float32) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), 4*len(v)) }
 
-// readLogits fetches the logits of the first n tokens of the last launch.
-func (s *Session) readLogits(n int, each func(i int, logits []float32) error) error {
-	return s.readRows(s.mem.scratch+driver.Ptr(s.mem.logits), n, s.info.Vocab, each)
+// readLogits fetches the logits of n tokens of the last launch, from one of them on.
+func (s *Session) readLogits(first, n int, each func(i int, logits []float32) error) error {
+	at := s.mem.scratch + driver.Ptr(s.mem.logits) + driver.Ptr(4*s.info.Vocab*first)
+	return s.readRows(at, n, s.info.Vocab, each)
 }
 
 // readRows fetches vectors that the last launch has left.

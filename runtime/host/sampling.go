@@ -19,9 +19,9 @@ type choosing struct {
 	slot int // which tables on the GPU are for it
 }
 
-// choosingOf returns how a text is chosen by options that the kernel chooses by.
-func choosingOf(o *sampling.Options, text sampling.Text, slot int) *choosing {
-	if !o.NeedLogits() && text.Allowed == nil {
+// choosingOf returns how a text is chosen by options that the kernel chooses by; masked: perhaps among some tokens.
+func choosingOf(o *sampling.Options, text sampling.Text, slot int, masked bool) *choosing {
+	if !o.NeedLogits() && !masked {
 		return nil
 	}
 	of := *o
@@ -68,7 +68,7 @@ func (s *Session) Choose(o *sampling.Options, text sampling.Text) bool {
 		c.text.Allowed = text.Allowed
 		return true
 	}
-	s.chooser = choosingOf(o, text, 0)
+	s.chooser = choosingOf(o, text, 0, text.Allowed != nil)
 	return true
 }
 

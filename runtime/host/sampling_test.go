@@ -137,7 +137,7 @@ func TestSequencesDrawByTheirOwnSettings(t *testing.T) {
 				var err error
 				x.sampler, err = sampling.New(*o, 4096, prompt)
 				require.NoError(t, err)
-				of.Logits = true
+				of.Logits, of.Sampling = true, nil
 			}
 			id, _, err := b.Admit(prompt, of)
 			require.NoError(t, err)

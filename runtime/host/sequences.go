@@ -49,15 +49,18 @@ type SequenceOptions struct {
 	Most int
 	// Stops are ids after which it gives no more. Who chooses tokens by itself looks for them by itself.
 	Stops []int
-	// Logits are wanted with each token, which [Batch.Replace] may change. Then launches have one step.
+	// Logits are wanted with each token. Then launches have one step.
 	Logits bool
 	// State asks for the last hidden state after the prompt. Then the sequence gives one result, which has it and no
 	// token.
 	State bool
-	// Sampling says how the kernel chooses, if it can; see [sampling.Options.ByKernel]. nil: the largest logits.
+	// Sampling says how the kernel chooses, if it can; see [sampling.Options.ByKernel]. nil: the largest logits, or
+	// with Logits whatever [Batch.Replace] says, so that nothing is known of how the text goes on.
 	Sampling *sampling.Options
-	// Allowed are the tokens that the first one is chosen among, nil: all. With it launches have one step, and those
-	// behind it are chosen as [Batch.Allow] says.
+	// Masked says that [Batch.Allow] may be called. Then launches have one step.
+	Masked bool
+	// Allowed are the tokens that the first one is chosen among, which says Masked too; nil: all. Those behind it are
+	// chosen as [Batch.Allow] says.
 	Allowed sampling.Mask
 }
 
@@ -65,8 +68,8 @@ type SequenceOptions struct {
 type Token struct {
 	Sequence int
 	ID       int       // what the kernel has chosen
-	Logits   []float32 // [vocab], if they are wanted; the receiver's to change
-	State    []float32 // [hidden], of a sequence that asks for it; the receiver's to change
+	Logits   []float32 // [vocab], if they are wanted; the receiver's to keep
+	State    []float32 // [hidden], of a sequence that asks for it; the receiver's to keep
 	Ended    bool      // the sequence gives no more: the token is a stop, or the last of those that were asked for
 	Err      error     // there is no token to choose, and the sequence has ended: a [sampling.LogitsError]
 }
@@ -74,6 +77,7 @@ type Token struct {
 // A slot is a region of the cache, and the sequence that is in it.
 type slot struct {
 	taken    bool
+	held     bool  // it sits out steps
 	ids      []int // whose rows the region has
 	rest     []int // to be decoded next: what is left of the prompt, or the last token
 	left     int   // tokens that the sequence may still give
@@ -83,7 +87,13 @@ type slot struct {
 }
 
 // goes reports whether a step has a token to decode after which the sequence gives one.
-func (l *slot) goes() bool { return l.taken && l.left > 0 && len(l.rest) == 1 }
+func (l *slot) goes() bool { return l.taken && !l.held && l.left > 0 && len(l.rest) == 1 }
+
+// replaced reports whether someone else chooses the tokens of a sequence, after each step.
+func (l *slot) replaced() bool { return l.Logits && l.Sampling == nil }
+
+// single reports whether no step may give more than one token of a sequence.
+func (l *slot) single() bool { return l.replaced() || l.Masked }
 
 // NewBatch returns a batch without sequences.
 func (s *Session) NewBatch(o BatchOptions) *Batch {
@@ -116,10 +126,8 @@ func (b *Batch) Admit(prompt []int, o SequenceOptions) (id, cached int, err erro
 	case o.Most > 0:
 		most = o.Most
 	}
-	if o.Sampling == nil {
-		o.Sampling = new(sampling.Greedy())
-	}
-	if !o.Logits && !o.Sampling.ByKernel() {
+	o.Masked = o.Masked || o.Allowed != nil
+	if o.Sampling != nil && !o.Sampling.ByKernel() {
 		return 0, 0, fmt.Errorf("the kernel does not choose by %v: want logits", o.Sampling)
 	}
 	if err := b.s.valid(prompt...); err != nil {
@@ -140,10 +148,13 @@ func (b *Batch) Admit(prompt []int, o SequenceOptions) (id, cached int, err erro
 	if id < 0 {
 		return 0, 0, ErrFull
 	}
-	b.slots[id] = slot{taken: true, ids: b.slots[id].ids[:cached], rest: slices.Clone(prompt[cached:]), left: most,
-		SequenceOptions: o}
-	if !o.Logits {
-		b.slots[id].choosing = choosingOf(o.Sampling, sampling.Text{Prompt: prompt, Allowed: o.Allowed}, id)
+	l := &b.slots[id]
+	*l = slot{taken: true, ids: l.ids[:cached], rest: slices.Clone(prompt[cached:]), left: most, SequenceOptions: o}
+	if !l.replaced() {
+		if o.Sampling == nil {
+			o.Sampling = new(sampling.Greedy())
+		}
+		l.choosing = choosingOf(o.Sampling, sampling.Text{Prompt: prompt, Allowed: o.Allowed}, id, o.Masked)
 	}
 	b.order = append(b.order, id)
 	return id, cached, nil
@@ -159,7 +170,7 @@ func shared(a, b []int) int {
 }
 
 // Replace says which token a sequence goes on with, in the place of the last that it has given. It is for sequences
-// with logits, before the next step.
+// with Logits and without Sampling, before the next step.
 func (b *Batch) Replace(id, token int) error {
 	if err := b.s.valid(token); err != nil {
 		return err
@@ -170,13 +181,16 @@ func (b *Batch) Replace(id, token int) error {
 	return nil
 }
 
-// Allow says which tokens the next one of a sequence is chosen among. It is for sequences that were admitted with
-// Allowed, and holds for one step.
+// Allow says which tokens the next one of a sequence is chosen among, nil: all. It is for sequences that were admitted
+// with Masked, and holds for one step.
 func (b *Batch) Allow(id int, allowed sampling.Mask) {
 	if l := &b.slots[id]; l.choosing != nil {
-		l.Allowed, l.choosing.text.Allowed = allowed, allowed
+		l.choosing.text.Allowed = allowed
 	}
 }
+
+// Hold makes a sequence sit out steps, for as long as it is held: it gives nothing, and the others go on.
+func (b *Batch) Hold(id int, held bool) { b.slots[id].held = held }
 
 // Retire ends a sequence, whatever it has come to.
 func (b *Batch) Retire(id int) {
@@ -267,7 +281,7 @@ func (b *Batch) alone(ctx context.Context, id int) ([]Token, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b.plain([]int{id}, 1, map[int]row{id: {0, ids}})
+	return b.plain([]int{id}, map[int]row{id: {0, ids}})
 }
 
 // together decodes sequences by passes.
@@ -300,7 +314,7 @@ func (b *Batch) together(ctx context.Context, live []int) ([]Token, error) {
 		}
 		rows[id] = of
 	}
-	return b.plain(live, n, rows)
+	return b.plain(live, rows)
 }
 
 // choose is how a launch of sequences chooses; nil: by the largest logits.
@@ -321,7 +335,7 @@ func (b *Batch) launch(live []int) (steps int, stops []int) {
 	steps = b.plainSteps(live)
 	for _, id := range live {
 		l := &b.slots[id]
-		if steps = min(steps, l.left); l.Logits || l.Allowed != nil {
+		if steps = min(steps, l.left); l.Logits || l.Masked {
 			return 1, nil
 		}
 		stops = append(stops, l.Stops...)
@@ -335,26 +349,28 @@ func (b *Batch) launch(live []int) (steps int, stops []int) {
 
 // A row is what a launch has chosen for a sequence.
 type row struct {
-	at  int   // the first of its tokens in a step
+	at  int   // where the logits of the first of its tokens are, and those of others behind them
 	ids []int // one after the other
 }
 
-// take makes results of what a launch has chosen for each sequence, in steps of so many tokens.
-func (b *Batch) take(live []int, perStep int, rows map[int]row) ([]Token, error) {
-	var logits [][]float32
-	if slices.ContainsFunc(live, func(id int) bool { return b.slots[id].Logits }) {
-		err := b.s.readLogits(perStep, func(_ int, l []float32) error {
-			logits = append(logits, l)
-			return nil
-		})
-		if err != nil {
-			return nil, err
+// take makes results of what a launch has chosen for each sequence.
+func (b *Batch) take(live []int, rows map[int]row) ([]Token, error) {
+	logits := map[int][][]float32{}
+	for _, id := range live { // of each that asks for them, its own rows and no other
+		if of := rows[id]; b.slots[id].Logits {
+			err := b.s.readLogits(of.at, len(of.ids), func(_ int, l []float32) error {
+				logits[id] = append(logits[id], l)
+				return nil
+			})
+			if err != nil {
+				return nil, err
+			}
 		}
 	}
 	var all []Token
 	for _, id := range live {
 		l := &b.slots[id]
-		for _, token := range rows[id].ids {
+		for i, token := range rows[id].ids {
 			l.ids, l.rest, l.left = append(l.ids, l.rest...), []int{token}, l.left-1
 			if token == noToken {
 				l.left = 0
@@ -362,12 +378,12 @@ func (b *Batch) take(live []int, perStep int, rows map[int]row) ([]Token, error)
 				break
 			}
 			l.choosing.chose(token)
-			if !l.Logits && slices.Contains(l.Stops, token) {
+			if !l.replaced() && slices.Contains(l.Stops, token) {
 				l.left = 0
 			}
 			t := Token{Sequence: id, ID: token, Ended: l.left == 0}
 			if l.Logits {
-				t.Logits = logits[rows[id].at]
+				t.Logits = logits[id][i]
 			}
 			all = append(all, t)
 		}

@@ -34,7 +34,7 @@ func (b *Batch) drafts(live []int) map[int][]int {
 			return nil
 		}
 		n := min(l.left, k.info.Rows) - 1
-		if n < 1 || l.Logits || l.Allowed != nil || !l.pace.Due() {
+		if n < 1 || l.single() || !l.pace.Due() {
 			continue
 		}
 		guess := b.o.Drafter.Draft(slices.Concat(l.ids, l.rest), n)
@@ -57,7 +57,7 @@ func (b *Batch) plainSteps(live []int) int {
 	}
 	pause := maxSteps
 	for _, id := range live {
-		if l := &b.slots[id]; !l.Logits {
+		if l := &b.slots[id]; !l.single() {
 			pause = min(pause, l.pace.Pause())
 		}
 	}
@@ -65,12 +65,12 @@ func (b *Batch) plainSteps(live []int) int {
 }
 
 // plain is take of a launch without drafts.
-func (b *Batch) plain(live []int, perStep int, rows map[int]row) ([]Token, error) {
+func (b *Batch) plain(live []int, rows map[int]row) ([]Token, error) {
 	for _, id := range live {
 		b.slots[id].pace.Decoded(len(rows[id].ids))
 	}
 	b.launches++
-	return b.take(live, perStep, rows)
+	return b.take(live, rows)
 }
 
 // verify decodes the last token of each sequence, with its drafts behind it, and gives what would have been chosen
@@ -115,7 +115,7 @@ func (b *Batch) verify(ctx context.Context, live []int, drafts map[int][]int) ([
 	}
 	b.s.drafts.Passes++
 	b.launches = 0
-	return b.take(live, k.info.Tokens(), rows)
+	return b.take(live, rows)
 }
 
 // accepted is how many of the drafts are what was chosen in front of each, up to one that ends the text.

@@ -11,6 +11,7 @@ import (
 
 	"amkc/runtime/host"
 	"amkc/runtime/host/hosttest"
+	"amkc/runtime/sampling"
 )
 
 // openSequences opens a build that has a kernel for passes of so many sequences, and some for passes of rows.
@@ -44,6 +45,8 @@ type text struct {
 	most  int
 	host.SequenceOptions
 }
+
+func (x *text) replaced() bool { return x.Logits && x.Sampling == nil }
 
 // Sequences join and leave at any time, with prompts of any length, logits or not, or for the state after a prompt
 // alone; each gives what its text alone makes it give. So it does where drafts of any quality are verified, of several
@@ -85,10 +88,13 @@ func TestSequencesGiveWhatTheyGiveAlone(t *testing.T) {
 					}
 					x.most = 1 + rng.IntN(129-len(x.ids))
 					x.SequenceOptions = host.SequenceOptions{Most: x.most, Logits: rng.IntN(3) == 0}
-					if !x.Logits {
+					if x.Logits && rng.IntN(2) == 0 { // of what the kernel chooses
+						x.Sampling = new(sampling.Greedy())
+					}
+					if !x.replaced() {
 						x.Stops = []int{rng.IntN(2000), 1}
 					}
-					if ahead := guess.next(x.ids, 9); !x.Logits && c.o.Drafter != nil && rng.IntN(3) == 0 {
+					if ahead := guess.next(x.ids, 9); !x.replaced() && c.o.Drafter != nil && rng.IntN(3) == 0 {
 						x.Stops = ahead[rng.IntN(9):][:1]
 					}
 					if rng.IntN(4) == 0 {
@@ -119,6 +125,8 @@ func TestSequencesGiveWhatTheyGiveAlone(t *testing.T) {
 					require.Equal(t, x.given == x.most || slices.Contains(x.Stops, got.ID), got.Ended)
 					if x.Logits {
 						require.Equal(t, want, slices.Index(got.Logits, slices.Max(got.Logits)))
+					}
+					if x.replaced() {
 						got.ID = 2 + rng.IntN(4000) // another than the kernel has chosen
 						require.NoError(t, b.Replace(got.Sequence, got.ID))
 					}

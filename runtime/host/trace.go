@@ -99,7 +99,7 @@ func (t *tracer) step(ctx context.Context, token int) (*Trace, error) {
 	for i, e := range exchanges {
 		v := StageVector{Stage: e.Stage, Values: sumOfParts(all[i*s.info.TraceStride:][:e.Elements], e.Parts)}
 		if e.Elements == 0 {
-			err = s.readLogits(1, func(_ int, logits []float32) error {
+			err = s.readLogits(0, 1, func(_ int, logits []float32) error {
 				v.Values = slices.Clone(logits)
 				return nil
 			})

@@ -89,15 +89,16 @@ func (c *completer) admit() error {
 	limits := c.engine.Limits()
 	for c.next < len(c.jobs) && len(c.running) < limits.Sequences {
 		job := &c.jobs[c.next]
-		t := &text{job: c.next}
-		if !c.engine.Chooses(&c.o.Sampling, false) {
+		t, choose := &text{job: c.next}, &c.o.Sampling
+		if !c.engine.Chooses(&c.o.Sampling, false, false) {
 			var err error
 			if t.sampler, err = sampling.New(c.o.Sampling, limits.Vocab, job.IDs); err != nil {
 				return err
 			}
+			choose = nil
 		}
 		s, _, err := c.engine.Admit(job.IDs, serve.Options{Logits: t.sampler != nil, Most: job.Most, Ends: c.o.Stops,
-			Sampling: &c.o.Sampling})
+			Sampling: choose})
 		if err != nil {
 			return &LineError{job.Line, err.Error()}
 		}

@@ -15,9 +15,17 @@ type Forced struct {
 	Prompt string // up to the name of the tool, or with one tool up to the arguments
 	Tools  []Tool
 	Before []string // of each tool: what stands between the prompt and the arguments
+}
+
+// A ForcedReader reads the answer.
+type ForcedReader struct {
+	*Forced
 	text   strings.Builder
 	called bool
 }
+
+// Reader returns a reader of one answer.
+func (f *Forced) Reader() *ForcedReader { return &ForcedReader{Forced: f} }
 
 // ErrNotForced says that a template does not write arguments as JSON, or not where they can be found.
 var ErrNotForced = errors.New("the model's calls do not have their arguments as JSON")
@@ -61,13 +69,13 @@ func (f *Format) Force(c *chat.Conversation, o chat.Options, rendered string, to
 }
 
 // Push takes the next part of the answer.
-func (f *Forced) Push(part string) Piece {
+func (f *ForcedReader) Push(part string) Piece {
 	f.text.WriteString(part)
 	return Piece{}
 }
 
 // End returns the call, whose arguments are not whole if the answer was cut.
-func (f *Forced) End() Piece {
+func (f *ForcedReader) End() Piece {
 	text := f.text.String()
 	for i, tool := range f.Tools {
 		if given, ok := strings.CutPrefix(text, f.Before[i]); ok {
@@ -79,4 +87,4 @@ func (f *Forced) End() Piece {
 }
 
 // Called reports whether the answer has ended with a call, and not in front of its arguments.
-func (f *Forced) Called() bool { return f.called }
+func (f *ForcedReader) Called() bool { return f.called }

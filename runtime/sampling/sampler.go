@@ -1,7 +1,6 @@
 package sampling
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -83,7 +82,7 @@ func (s *Sampler) Next(logits []float32, allowed Mask) (Choice, error) {
 		c.ID = pick(s.kept, s.o.Temperature, s.o.Seed, s.position)
 	}
 	if s.o.LogProbs >= 0 {
-		c.LogProb, c.Top = s.logProbs(logits, c.ID)
+		c.LogProb, c.Top, s.kept = logProbs(logits, c.ID, s.o.LogProbs, s.kept[:0])
 	}
 	s.Chose(c.ID)
 	return c, nil
@@ -108,9 +107,14 @@ func (s *Sampler) check(logits []float32) error {
 	if len(logits) != s.vocab {
 		return &LogitsError{s.position, fmt.Sprintf("there are %d logits; want %d", len(logits), s.vocab)}
 	}
+	return checkLogits(logits, s.position)
+}
+
+// checkLogits checks those of which the token of a position is chosen.
+func checkLogits(logits []float32, position int) error {
 	for id, x := range logits {
 		if x != x || x > math.MaxFloat32 {
-			return &LogitsError{s.position, fmt.Sprintf("the logit of token %d is %v; want a number, or -inf", id, x)}
+			return &LogitsError{position, fmt.Sprintf("the logit of token %d is %v; want a number, or -inf", id, x)}
 		}
 	}
 	return nil
@@ -147,28 +151,6 @@ func (s *Sampler) score(logits []float32, allowed Mask) (best int) {
 		}
 	}
 	return best
-}
-
-// logProbs returns log_softmax of the logits for a token and for as many of the largest as the options ask for.
-func (s *Sampler) logProbs(logits []float32, chosen int) (of float64, top []LogProb) {
-	largest, sum := float64(slices.Max(logits)), 0.0
-	all := s.kept[:0]
-	for id, x := range logits {
-		if x := float64(x); x > never {
-			sum += exp(x - largest)
-			all = append(all, candidate{id: id, x: x})
-		}
-	}
-	norm := largest + ln(sum)
-	if n := s.o.LogProbs; n > 0 {
-		all = topK(all, n)
-		slices.SortFunc(all, func(a, b candidate) int { return cmp.Or(cmp.Compare(b.x, a.x), cmp.Compare(a.id, b.id)) })
-		for _, t := range all[:min(n, len(all))] {
-			top = append(top, LogProb{t.id, t.x - norm})
-		}
-	}
-	s.kept = all
-	return float64(logits[chosen]) - norm, top
 }
 
 // A Feeder decodes ids, and gives the logits after each to onLogits, if that is not nil.

@@ -43,8 +43,11 @@ func (s *Server) chatCompletions(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, err)
 		return
 	}
-	s.complete(w, r, req, p.ids, s.choices(req, &chatForm{s: s, logprobs: req.logprobs(),
-		reader: p.reader(s, req.oneCall)}))
+	var forms []choiceForm
+	for i := range req.answers {
+		forms = append(forms, &chatForm{s: s, index: i, logprobs: req.logprobs(), reader: p.reader(s, req.oneCall)})
+	}
+	s.complete(w, r, req, [][]int{p.ids}, s.choices(req, forms...))
 }
 
 func (s *Server) chatRequest(w http.ResponseWriter, r *http.Request) (*request, *chatPrompt, error) {
@@ -97,7 +100,7 @@ func (s *Server) conversing(req *request, from source, left map[string]value) (*
 		err = unsupported("ignore_eos", "ignore_eos is not supported beside a format of the answer, or a tool_choice "+
 			"that has the model call: the text ends where it is whole")
 	case req.oneCall && p.tools != nil && p.forced == nil:
-		req.until = p.reader(s, false)
+		req.until = func() answerReader { return p.reader(s, false) }
 	case p.forced != nil:
 		req.form, err = s.callGrammar(p.forced)
 	}

@@ -10,6 +10,7 @@ import (
 // chatForm is the form of chat completions.
 type chatForm struct {
 	s        *Server
+	index    int // of the choice
 	logprobs bool
 	reader   answerReader
 	called   int // calls of a stream so far
@@ -63,13 +64,13 @@ func (f *chatForm) names() (id, chunk, whole string) {
 }
 
 func (f *chatForm) opening() any {
-	return chatChunk{Delta: chatDelta{Role: "assistant", Content: new(string)}}
+	return chatChunk{Index: f.index, Delta: chatDelta{Role: "assistant", Content: new(string)}}
 }
 
 func (f *chatForm) piece(text string, tokens []located) []any {
 	all := f.chunks(f.reader.Push(text))
 	if len(all) == 0 && len(tokens) > 0 { // of which nothing is to be said yet
-		all = []any{chatChunk{Delta: chatDelta{Content: new(string)}}}
+		all = []any{chatChunk{Index: f.index, Delta: chatDelta{Content: new(string)}}}
 	}
 	if len(all) > 0 {
 		first := all[0].(chatChunk)
@@ -81,7 +82,7 @@ func (f *chatForm) piece(text string, tokens []located) []any {
 
 // chunks are those of a piece.
 func (f *chatForm) chunks(p reply.Piece) (all []any) {
-	add := func(d chatDelta) { all = append(all, chatChunk{Delta: d}) }
+	add := func(d chatDelta) { all = append(all, chatChunk{Index: f.index, Delta: d}) }
 	if p.Thought != "" {
 		add(chatDelta{Reasoning: p.Thought})
 	}
@@ -100,7 +101,7 @@ func (f *chatForm) chunks(p reply.Piece) (all []any) {
 func (f *chatForm) closing(finish string) []any {
 	all := f.chunks(f.reader.End())
 	finish = f.finish(finish)
-	return append(all, chatChunk{Finish: &finish})
+	return append(all, chatChunk{Index: f.index, Finish: &finish})
 }
 
 // finish is why an answer ended, which calls have another word for.
@@ -121,7 +122,7 @@ func (f *chatForm) whole(text string, tokens []located, finish string) any {
 	if content := p.Text + rest.Text; content != "" || m.ToolCalls == nil {
 		m.Content = &content
 	}
-	return chatChoice{Message: m, Logprobs: f.tokens(tokens), Finish: f.finish(finish)}
+	return chatChoice{Index: f.index, Message: m, Logprobs: f.tokens(tokens), Finish: f.finish(finish)}
 }
 
 type chatToken struct {

@@ -14,9 +14,9 @@ type choiceForm interface {
 	whole(text string, tokens []located, finish string) any
 }
 
-// choices is the form of answers that are lists of choices, with one in them.
+// choices is the form of answers that are lists of choices.
 type choices struct {
-	of           choiceForm
+	of           []choiceForm // by their index
 	message      message
 	chunk, full  string // objects
 	includeUsage bool   // in a stream
@@ -32,23 +32,26 @@ type message struct {
 	Usage   any    `json:"usage,omitempty"`
 }
 
-func (s *Server) choices(req *request, of choiceForm) *choices {
-	id, chunk, full := of.names()
+func (s *Server) choices(req *request, of ...choiceForm) *choices {
+	id, chunk, full := of[0].names()
 	return &choices{of, message{ID: s.newID(id), Created: s.now().Unix(), Model: s.model}, chunk, full,
 		req.includeUsage}
 }
 
-func (c *choices) opening() []event {
-	if first := c.of.opening(); first != nil {
+func (c *choices) opening(answer int) []event {
+	if first := c.of[answer].opening(); first != nil {
 		return c.events(first)
 	}
 	return nil
 }
 
-func (c *choices) piece(d delta) []event { return c.events(c.of.piece(d.text, d.tokens)...) }
+func (c *choices) piece(d delta) []event { return c.events(c.of[d.answer].piece(d.text, d.tokens)...) }
 
-func (c *choices) closing(finish string, cost usage) []event {
-	all := c.events(c.of.closing(finish)...)
+func (c *choices) closing(answer int, finish string) []event {
+	return c.events(c.of[answer].closing(finish)...)
+}
+
+func (c *choices) ending(cost usage) (all []event) {
 	if c.includeUsage {
 		all = append(all, c.event([]any{}, cost))
 	}
@@ -76,15 +79,23 @@ func (c *choices) event(all []any, cost any) event {
 func (c *choices) failed(e *apiError) []event { return []event{{data: e.body()}} }
 
 func (c *choices) whole(all []delta, cost usage) any {
-	var text strings.Builder
-	var tokens []located
-	finish := ""
+	type answer struct {
+		text   strings.Builder
+		tokens []located
+		finish string
+	}
+	answers := make([]answer, len(c.of))
 	for _, d := range all {
-		text.WriteString(d.text)
-		tokens = append(tokens, d.tokens...)
-		finish = d.finish
+		a := &answers[d.answer]
+		a.text.WriteString(d.text)
+		a.tokens = append(a.tokens, d.tokens...)
+		a.finish = d.finish
 	}
 	m := c.message
-	m.Object, m.Choices, m.Usage = c.full, []any{c.of.whole(text.String(), tokens, finish)}, cost
+	m.Object, m.Usage = c.full, cost
+	for i := range answers {
+		a := &answers[i]
+		m.Choices = append(m.Choices, c.of[i].whole(a.text.String(), a.tokens, a.finish))
+	}
 	return m
 }

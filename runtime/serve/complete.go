@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/json"
@@ -11,10 +12,11 @@ import (
 
 // A form is how one endpoint writes an answer: as the events of a stream, or whole.
 type form interface {
-	opening() []event // before anything is said
+	opening(answer int) []event // before anything is said
 	piece(d delta) []event
-	closing(finish string, cost usage) []event
-	failed(e *apiError) []event // in the place of what is left, closing included
+	closing(answer int, finish string) []event
+	ending(cost usage) []event  // after all answers
+	failed(e *apiError) []event // in the place of what is left, closing and ending included
 	whole(all []delta, cost usage) any
 }
 
@@ -52,54 +54,87 @@ func (s *Server) fits(param string, prompt []int) error {
 	return nil
 }
 
-// complete decodes behind a prompt and answers in a form.
-func (s *Server) complete(w http.ResponseWriter, r *http.Request, req *request, prompt []int, f form) {
-	rec := recordOf(r)
-	g := &generation{ctx: r.Context(), asked: rec.start, prompt: prompt,
-		most: s.engine.Limits().MaxSeq - len(prompt) + 1, choice: req.options, record: rec, out: newOutbox(),
-		metrics: s.metrics, text: newWriter(s.tokenizer, prompt, req), until: req.until}
-	if req.form != nil {
-		g.form = req.form.Begin(s.eos...)
+// complete decodes behind prompts, as many answers to each as the request asks for, and answers in a form.
+func (s *Server) complete(w http.ResponseWriter, r *http.Request, req *request, prompts [][]int, f form) {
+	rec, ctx := recordOf(r), r.Context()
+	if n, most := len(prompts)*req.answers, s.scheduler.most(); n > most {
+		refuse(w, r, invalid("n", "the request asks for %d answers, and this server decodes and queues %d at most; "+
+			"want fewer in a request", n, most))
+		return
 	}
-	if req.most > 0 {
-		g.most = min(g.most, req.most)
+	ctx, leave := context.WithCancel(ctx) // so that nothing goes on when one answer has failed
+	defer leave()
+	all := s.generations(ctx, rec, req, prompts)
+	tokens := 0
+	for _, prompt := range prompts {
+		tokens += len(prompt)
 	}
-	if !req.ignoreEOS {
-		g.ends = s.eos
-	}
-	if !req.seeded {
-		var seed [8]byte
-		rand.Read(seed[:]) // never fails
-		g.choice.Seed = binary.LittleEndian.Uint64(seed[:])
-	}
-	rec.asks(len(prompt), req.stream)
-	if err := s.scheduler.submit(g); err != nil {
+	rec.asks(tokens, len(all), req.stream)
+	if err := s.scheduler.submit(all...); err != nil {
 		refuse(w, r, err)
 		return
 	}
-	defer s.scheduler.leave(g)
+	defer s.scheduler.leave(all...)
 	var err error
-	if req.stream {
-		err = s.stream(w, r, g, f)
+	if out := all[0].out; req.stream {
+		err = s.stream(w, r, out, f)
 	} else {
-		err = s.whole(w, r, g, f)
+		err = s.whole(w, r, out, f)
 	}
 	if err != nil && r.Context().Err() == nil {
 		refuse(w, r, err)
 	}
 }
 
+// generations are the answers that a request asks for: of each prompt so many, whose seeds follow each other.
+func (s *Server) generations(ctx context.Context, rec *record, req *request, prompts [][]int) (all []*generation) {
+	if !req.seeded {
+		var seed [8]byte
+		rand.Read(seed[:]) // never fails
+		req.options.Seed = binary.LittleEndian.Uint64(seed[:])
+	}
+	out := newOutbox(len(prompts) * req.answers)
+	for _, prompt := range prompts {
+		for i := range req.answers {
+			g := &generation{ctx: ctx, asked: rec.start, answer: len(all), again: i > 0, prompt: prompt,
+				most: s.engine.Limits().MaxSeq - len(prompt) + 1, choice: req.options, record: rec, out: out,
+				metrics: s.metrics, text: newWriter(s.tokenizer, prompt, req)}
+			g.choice.Seed += uint64(i)
+			if g.choice.LogProbs = -1; req.logprobs() {
+				g.scorer = newScorer(req.options.LogProbs, s.maxRows, func(err error) {
+					s.log.Error("log-probabilities failed", "request_id", rec.id, "error", err.Error())
+					out.close(errInternal)
+				}, s.scheduler.tell)
+			}
+			if req.form != nil {
+				g.form = req.form.Begin(s.eos...)
+			}
+			if req.until != nil {
+				g.until = req.until()
+			}
+			if req.most > 0 {
+				g.most = min(g.most, req.most)
+			}
+			if !req.ignoreEOS {
+				g.ends = s.eos
+			}
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
 // whole answers when the answer is complete.
-func (s *Server) whole(w http.ResponseWriter, r *http.Request, g *generation, f form) error {
+func (s *Server) whole(w http.ResponseWriter, r *http.Request, out *outbox, f form) error {
 	var all []delta
-	err := g.out.follow(r.Context(), func(d delta) (bool, error) {
+	err := out.follow(r.Context(), func(d delta) (bool, error) {
 		all = append(all, d)
 		return false, nil
 	}, s.pingEvery, nil)
 	if err != nil {
 		return err
 	}
-	send(w, http.StatusOK, "application/json", marshal(f.whole(all, g.record.usage())))
+	send(w, http.StatusOK, "application/json", marshal(f.whole(all, recordOf(r).usage())))
 	return nil
 }
 

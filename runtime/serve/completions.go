@@ -11,14 +11,11 @@ import (
 // defaultTokens is how many tokens a completion has when the request does not say, as OpenAI has it.
 const defaultTokens = 16
 
-// completionFields are the fields of completions, less the prompt and echo.
+// completionFields are the fields of completions, less the prompt and what depends on others.
 var completionFields = with(sharedFields, map[string]field{
 	"logprobs": func(_ *Server, r *request, v value) (err error) {
 		r.options.LogProbs, err = v.integer(0, maxTop)
 		return err
-	},
-	"best_of": func(_ *Server, _ *request, v value) error {
-		return only(v, 1, 1, 20, "one answer is decoded")
 	},
 	"suffix": func(_ *Server, _ *request, v value) error {
 		text, err := v.text()
@@ -30,73 +27,112 @@ var completionFields = with(sharedFields, map[string]field{
 })
 
 func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
-	req, prompt, echo, err := s.completionRequest(w, r)
+	req, given, echo, err := s.completionRequest(w, r)
 	if err != nil {
 		refuse(w, r, err)
 		return
 	}
-	s.complete(w, r, req, prompt, s.choices(req, &textForm{s: s, logprobs: req.logprobs(), echo: echo}))
+	var prompts [][]int
+	var forms []choiceForm
+	for _, p := range given {
+		prompts = append(prompts, p.ids)
+		for range req.answers {
+			f := &textForm{s: s, index: len(forms), logprobs: req.logprobs()}
+			if echo {
+				f.echo = p.text
+			}
+			forms = append(forms, f)
+		}
+	}
+	s.complete(w, r, req, prompts, s.choices(req, forms...))
 }
 
-// completionRequest reads a request. echo is what the answer begins with.
-func (s *Server) completionRequest(w http.ResponseWriter, r *http.Request) (req *request, prompt []int, echo string,
+// completionRequest reads a request. echo says that answers begin with their prompts.
+func (s *Server) completionRequest(w http.ResponseWriter, r *http.Request) (req *request, given []prompt, echo bool,
 	err error) {
 	all, err := s.body(w, r)
 	if err != nil {
-		return nil, nil, "", err
+		return nil, nil, false, err
 	}
 	req = s.asked()
 	req.most = defaultTokens
-	left, err := req.read(s, all, completionFields, "prompt", "echo")
+	left, err := req.read(s, all, completionFields, "prompt", "echo", "best_of")
 	if err != nil {
-		return nil, nil, "", err
+		return nil, nil, false, err
+	}
+	if err := bestOf(left, req); err != nil {
+		return nil, nil, false, err
 	}
 	if err := s.scheduler.check(); err != nil {
-		return nil, nil, "", err
+		return nil, nil, false, err
 	}
-	text, prompt, err := s.prompt(left["prompt"])
-	if err != nil {
-		return nil, nil, "", err
+	if given, err = s.prompts(left, "prompt", s.scheduler.most()); err != nil {
+		return nil, nil, false, err
 	}
 	if v, said := left["echo"]; said {
-		wanted, err := v.bool()
-		switch {
-		case err != nil:
-			return nil, nil, "", err
-		case wanted && req.logprobs():
-			return nil, nil, "", unsupported("echo", "echo with logprobs is not supported: prompts have none")
-		case wanted:
-			echo = text
+		if echo, err = v.bool(); err == nil && echo && req.logprobs() {
+			err = unsupported("echo", "echo with logprobs is not supported: prompts have none")
 		}
 	}
-	return req, prompt, echo, nil
+	return req, given, echo, err
 }
 
-// prompt reads the prompt of a completion: a text, or token ids, or a list with one of either.
-func (s *Server) prompt(v value) (text string, ids []int, err error) {
-	const want = "a string or a list of token ids"
-	if v.raw == nil {
-		return "", nil, invalid("prompt", "there is no prompt; want %s", want)
+// bestOf refuses answers that would be decoded to be left out.
+func bestOf(left map[string]value, req *request) error {
+	v, said := left["best_of"]
+	if !said {
+		return nil
 	}
-	several, err := list[json.RawMessage](v, want) // prompts, or the ids of one
-	if err == nil && len(several) > 0 && !isNumber(several[0]) {
-		if n := len(several); n > 1 {
-			return "", nil, unsupported("prompt", "a list of %d prompts is not supported; want one a request", n)
+	n, err := v.integer(1, maxAnswers)
+	if err == nil && n != req.answers {
+		return unsupported(v.name, "best_of %d is not supported, as no answer is left out; want n, which is %d, or "+
+			"none", n, req.answers)
+	}
+	return err
+}
+
+// A prompt is a text, or the ids of one, that something is decoded of.
+type prompt struct {
+	text string
+	ids  []int
+}
+
+// prompts reads a field that is one text or several, or the token ids of one or of several.
+func (s *Server) prompts(left map[string]value, field string, most int) (all []prompt, err error) {
+	const want = "a string, a list of strings, a list of token ids, or a list of such lists"
+	v, said := left[field]
+	if !said {
+		return nil, invalid(field, "there is no %s; want %s", field, want)
+	}
+	parts := []value{v}
+	if several, err := list[json.RawMessage](v, want); err == nil && len(several) > 0 && !isNumber(several[0]) {
+		if len(several) > most {
+			return nil, invalid(field, "%s has %d items; want at most %d", field, len(several), most)
 		}
-		v.raw = several[0]
+		parts = nil
+		for i, raw := range several {
+			parts = append(parts, v.item(i, raw))
+		}
 	}
-	if v.read(&text, want) == nil {
-		ids, err = s.encode("prompt", text, true)
-	} else {
-		ids, err = list[int](v, want)
+	for _, part := range parts {
+		var p prompt
+		if part.read(&p.text, want) == nil {
+			p.ids, err = s.encode(part.name, p.text, true)
+		} else {
+			p.ids, err = list[int](part, want)
+		}
+		if err == nil {
+			err = s.fits(part.name, p.ids)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if p.text == "" {
+			p.text = s.tokenizer.Decode(p.ids, true)
+		}
+		all = append(all, p)
 	}
-	if err == nil {
-		err = s.fits("prompt", ids)
-	}
-	if err == nil && text == "" {
-		text = s.tokenizer.Decode(ids, true)
-	}
-	return text, ids, err
+	return all, nil
 }
 
 func isNumber(raw json.RawMessage) bool { return raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9' }
@@ -104,6 +140,7 @@ func isNumber(raw json.RawMessage) bool { return raw[0] == '-' || raw[0] >= '0' 
 // textForm is the form of completions.
 type textForm struct {
 	s        *Server
+	index    int // of the choice
 	logprobs bool
 	echo     string
 }
@@ -123,17 +160,19 @@ func (f *textForm) opening() any {
 	if f.echo == "" {
 		return nil
 	}
-	return textChoice{Text: f.echo}
+	return textChoice{Index: f.index, Text: f.echo}
 }
 
 func (f *textForm) piece(text string, tokens []located) []any {
-	return []any{textChoice{Text: text, Logprobs: f.tokens(tokens)}}
+	return []any{textChoice{Index: f.index, Text: text, Logprobs: f.tokens(tokens)}}
 }
 
-func (f *textForm) closing(finish string) []any { return []any{textChoice{Finish: &finish}} }
+func (f *textForm) closing(finish string) []any {
+	return []any{textChoice{Index: f.index, Finish: &finish}}
+}
 
 func (f *textForm) whole(text string, tokens []located, finish string) any {
-	return textChoice{Text: f.echo + text, Logprobs: f.tokens(tokens), Finish: &finish}
+	return textChoice{Index: f.index, Text: f.echo + text, Logprobs: f.tokens(tokens), Finish: &finish}
 }
 
 // tokens are logprobs in the form of completions: lists side by side; nil where they are not wanted.

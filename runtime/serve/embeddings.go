@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"math"
 	"net/http"
@@ -17,7 +16,7 @@ const maxInputs = 2048
 // An embeddingRequest asks for the embedding of each of some inputs: the last hidden state of its last token, of length
 // 1, as models that are trained for embeddings are used.
 type embeddingRequest struct {
-	inputs     [][]int
+	inputs     []prompt
 	base64     bool
 	dimensions int // the first ones of a hidden state
 }
@@ -48,7 +47,7 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 	}{Object: "list", Model: s.model}
 	rec := recordOf(r)
 	for i, input := range req.inputs {
-		state, err := s.state(r.Context(), rec, input, i > 0)
+		state, err := s.state(r.Context(), rec, input.ids, i > 0)
 		if err == nil {
 			state, err = unit(state[:req.dimensions])
 		}
@@ -63,7 +62,7 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 			e.Embedding = base64Of(state)
 		}
 		out.Data = append(out.Data, e)
-		out.Usage.Prompt += len(input)
+		out.Usage.Prompt += len(input.ids)
 	}
 	out.Usage.Total = out.Usage.Prompt
 	send(w, http.StatusOK, "application/json", marshal(out))
@@ -97,48 +96,14 @@ func (s *Server) embeddingRequest(w http.ResponseWriter, r *http.Request) (*embe
 	if err := s.scheduler.check(); err != nil {
 		return nil, err
 	}
-	req.inputs, err = s.inputs(left["input"])
+	req.inputs, err = s.prompts(left, "input", maxInputs)
 	return req, err
-}
-
-// inputs reads what embeddings are asked of: a text, or several, or the token ids of one or of several.
-func (s *Server) inputs(v value) ([][]int, error) {
-	const want = "a string, a list of strings, a list of token ids, or a list of such lists"
-	if v.raw == nil {
-		return nil, invalid("input", "there is no input; want %s", want)
-	}
-	parts := []json.RawMessage{v.raw}
-	if several, err := list[json.RawMessage](v, want); err == nil && len(several) > 0 && !isNumber(several[0]) {
-		parts = several
-	}
-	if len(parts) > maxInputs {
-		return nil, invalid(v.name, "there are %d inputs; want at most %d", len(parts), maxInputs)
-	}
-	var all [][]int
-	for _, raw := range parts {
-		part, text := value{v.name, raw}, ""
-		var ids []int
-		err := part.read(&text, want)
-		if err == nil {
-			ids, err = s.encode(v.name, text, true)
-		} else {
-			ids, err = list[int](part, want)
-		}
-		if err == nil {
-			err = s.fits(v.name, ids)
-		}
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, ids)
-	}
-	return all, nil
 }
 
 // state waits for the last hidden state after a prompt. follows says that it is not the first of its request.
 func (s *Server) state(ctx context.Context, rec *record, prompt []int, follows bool) (state []float32, err error) {
 	g := &generation{ctx: ctx, prompt: prompt, state: true, follows: follows, asked: s.now(), choice: s.sampling,
-		record: rec, out: newOutbox(), metrics: s.metrics}
+		record: rec, out: newOutbox(1), metrics: s.metrics}
 	rec.reads(len(prompt))
 	if err := s.scheduler.submit(g); err != nil {
 		return nil, err

@@ -13,8 +13,9 @@ import (
 type Engine interface {
 	Limits() Limits
 	// Chooses reports whether the engine chooses tokens by options, to those that a [sampling.Sampler] of them chooses;
-	// where masked, among those that it is told. Of others it gives logits.
-	Chooses(o *sampling.Options, masked bool) bool
+	// where masked, among those that it is told, and with logits, of which it gives the logits too. What it does not
+	// choose it gives the logits of.
+	Chooses(o *sampling.Options, masked, logits bool) bool
 	// Admit takes a prompt, which is not empty, has ids below Limits().Vocab and fits Limits().MaxSeq. It decodes
 	// nothing. There are at most Limits().Sequences at a time. cached is how many tokens of the prompt need not be
 	// decoded, as rows of an earlier sequence are there; that changes no bit of what follows.
@@ -23,12 +24,14 @@ type Engine interface {
 	// prompts has no events. Events of one sequence come in their order. With an error, the sequences that it has are
 	// to be retired; others may be admitted afterwards.
 	Step(ctx context.Context) ([]Event, error)
-	// Allow says which tokens the next one of a sequence is chosen among. It is called before the next Step, for
-	// sequences that were admitted with Allowed.
+	// Allow says which tokens the next one of a sequence is chosen among; nil: all. It is called before the next Step,
+	// for sequences that were admitted with Masked.
 	Allow(s Sequence, allowed sampling.Mask)
 	// Replace says which token a sequence goes on with. It is called after the event of the token that it replaces and
-	// before the next Step, for sequences that were admitted with Logits.
+	// before the next Step, for sequences that were admitted with Logits and without Sampling.
 	Replace(s Sequence, token int)
+	// Hold makes a sequence that has given a token sit out steps, for as long as it is held. The others go on.
+	Hold(s Sequence, held bool)
 	// Retire ends a sequence, whatever it has come to.
 	Retire(s Sequence)
 }
@@ -46,7 +49,7 @@ type Sequence int
 
 // Options of a sequence.
 type Options struct {
-	Logits bool // events have logits, one event a step
+	Logits bool // events have logits
 	State  bool // the last hidden state after the prompt is wanted, in one event, and no token
 
 	// What is known of the end, so that an engine decodes no more than it must: tokens that are wanted at most, 0 if
@@ -54,10 +57,12 @@ type Options struct {
 	Most int
 	Ends []int
 
-	// Sampling says how tokens are chosen without Logits: options that the engine Chooses by. Nil: [sampling.Greedy].
+	// Sampling says how the engine chooses tokens: options that it Chooses by. Nil: by [sampling.Greedy], or with
+	// Logits as Replace says after each step.
 	Sampling *sampling.Options
-	// Allowed are the tokens that the first one is chosen among, without Logits; nil: all. With it there is one event a
-	// step.
+	// Masked says that Allow may be called: there is one event a step. Allowed are the tokens that the first one is
+	// chosen among; nil: all.
+	Masked  bool
 	Allowed sampling.Mask
 }
 
@@ -65,7 +70,7 @@ type Options struct {
 type Event struct {
 	Sequence Sequence
 	Token    int       // what the engine has chosen
-	Logits   []float32 // [Vocab], the receiver's to change, valid until the next Step; nil without Options.Logits
-	State    []float32 // [Hidden], likewise; nil without Options.State
+	Logits   []float32 // [Vocab], the receiver's to keep; nil without Options.Logits
+	State    []float32 // [Hidden], valid until the next Step; nil without Options.State
 	Err      error     // of logits that leave this sequence no token: it is to be retired
 }

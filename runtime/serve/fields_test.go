@@ -58,7 +58,7 @@ func TestDocumentedFields(t *testing.T) {
 	}{
 		{"/v1/chat/completions", `"messages": [{"role": "user", "content": "a"}]`, chatFields, conversationFields},
 		{responsesPath, `"input": "a"`, responseFields, inputFields},
-		{"/v1/completions", `"prompt": "a"`, completionFields, []string{"prompt", "echo"}},
+		{"/v1/completions", `"prompt": "a"`, completionFields, []string{"prompt", "echo", "best_of"}},
 		{"/v1/embeddings", `"input": "a"`, map[string]field{"model": modelName, "user": tolerated}, nil},
 	} {
 		path, need := c.path, c.need
@@ -91,11 +91,11 @@ func TestDocumentedFields(t *testing.T) {
 			read := c.table[name]
 			tolerant := read != nil && reflect.ValueOf(read).Pointer() == reflect.ValueOf(field(tolerated)).Pointer()
 			switch does {
-			case "yes", "1", "no effect":
+			case "yes", "as n", "no effect":
 				require.Equal(t, 200, status, "%s %s: %s", path, body, answer)
 				require.Equal(t, does == "no effect", tolerant, "%s of %s", name, path)
-				if does == "1" {
-					_, answer = s.post(t, path, `{`+need+`, "`+name+`": 2}`)
+				if does == "as n" {
+					_, answer = s.post(t, path, `{`+need+`, "n": 3, "`+name+`": 2}`)
 					require.Equal(t, "unsupported_parameter", faultOf(t, answer).Code, name)
 				}
 			case "no", "":
@@ -103,7 +103,7 @@ func TestDocumentedFields(t *testing.T) {
 				want := map[string]string{"no": "unsupported_parameter", "": "unknown_parameter"}[does]
 				require.Equal(t, want, faultOf(t, answer).Code, "%s %s", path, name)
 			default:
-				t.Fatalf("%s: %q is none of yes, 1, no effect and no", name, does)
+				t.Fatalf("%s: %q is none of yes, as n, no effect and no", name, does)
 			}
 		}
 	}

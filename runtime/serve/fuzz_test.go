@@ -29,8 +29,10 @@ func FuzzRequest(f *testing.F) {
 		`{"prompt": [5], "temperature": 1.5, "top_k": 5, "min_p": 0.1, "repetition_penalty": 1.1,
 			"presence_penalty": -2, "frequency_penalty": 2, "seed": -1, "max_tokens": 9}`,
 		`{"prompt": [[5]], "echo": true, "n": 1, "best_of": 1, "suffix": "", "temperature": 0, "top_p": 0.5}`,
+		`{"prompt": ["a", [5, 6]], "echo": true, "n": 3, "best_of": 3, "max_tokens": 4, "stream": true, "seed": 2}`,
+		`{"prompt": ["a", "b"], "n": 2, "logprobs": 2, "max_tokens": 4}`,
 	}, {
-		`{"messages": [{"role": "user", "content": "a"}], "logprobs": true, "top_logprobs": 2, "stop": "x"}`,
+		`{"messages": [{"role": "user", "content": "a"}], "logprobs": true, "top_logprobs": 2, "stop": "x", "n": 2}`,
 		`{"messages": [{"role": "developer", "content": [{"type": "text", "text": "a"}]}, {"role": "assistant",
 			"tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{\"a\": 1}"}}]},
 			{"role": "tool", "content": "7"}], "tools": [{"name": "f"}], "tool_choice": "auto", "stream": true}`,

@@ -14,14 +14,17 @@ import (
 type generation struct {
 	ctx     context.Context // ends when the client goes away
 	asked   time.Time       // when it was asked for
+	answer  int             // its number in the request
+	again   bool            // an answer before it in the request has the same prompt
 	prompt  []int
 	state   bool  // the last hidden state is wanted, and nothing of what is below but record, out and metrics
-	follows bool  // another generation of the same request
+	follows bool  // another generation of the same request, which keeps that one's place in the queue
 	most    int   // tokens to decode
 	ends    []int // tokens after which a text ends
 	choice  sampling.Options
+	scorer  *scorer        // nil: no log-probabilities are wanted
 	record  *record        // of the request
-	out     *outbox        // the answer
+	out     *outbox        // of the request
 	text    *writer        // of the tokens so far
 	metrics *metrics       // of the server
 	form    *grammar.State // how much there is of what the text has to be; nil: it may be anything
@@ -29,6 +32,8 @@ type generation struct {
 
 	// ---
 	sampler *sampling.Sampler // nil: what the engine chooses
+	tokens  int               // so far
+	held    bool              // it sits out steps, as the scorer is behind
 	last    time.Time
 }
 
@@ -37,19 +42,31 @@ func (g *generation) options(e Engine) Options {
 	if g.state {
 		return Options{State: true}
 	}
-	o := Options{Logits: !e.Chooses(&g.choice, g.form != nil), Most: g.most, Ends: g.ends, Sampling: &g.choice}
-	if g.form != nil && !o.Logits {
-		o.Allowed = sampling.Mask(g.form.Mask())
+	o := Options{Logits: g.scorer != nil, Most: g.most, Ends: g.ends}
+	if !e.Chooses(&g.choice, g.form != nil, o.Logits) {
+		o.Logits = true
+		return o
 	}
+	o.Sampling, o.Masked, o.Allowed = &g.choice, g.form != nil, g.allowed()
 	return o
+}
+
+// allowed are the tokens that the next one is chosen among; nil: all.
+func (g *generation) allowed() sampling.Mask {
+	if g.form == nil {
+		return nil
+	}
+	return sampling.Mask(g.form.Mask())
 }
 
 // begin is called when the engine has taken the prompt, of which it has the rows of some tokens.
 func (g *generation) begin(o Options, vocab, cached int, now time.Time) (err error) {
-	g.record.begin(cached)
+	if !g.again {
+		g.record.begin(cached)
+	}
 	g.metrics.admitted(now.Sub(g.asked), len(g.prompt), cached)
 	g.last = now
-	if o.Logits {
+	if !o.State && o.Sampling == nil {
 		g.sampler, err = sampling.New(g.choice, vocab, g.prompt)
 	}
 	return err
@@ -62,18 +79,16 @@ func (g *generation) accept(e Event, now time.Time) (token int, ended bool, err 
 		g.out.put(delta{state: slices.Clone(e.State)})
 		return 0, true, nil
 	}
-	choice := sampling.Choice{ID: e.Token}
+	token = e.Token
 	if g.sampler != nil {
-		var allowed sampling.Mask
-		if g.form != nil {
-			allowed = sampling.Mask(g.form.Mask())
-		}
-		if choice, err = g.sampler.Next(e.Logits, allowed); err != nil {
+		choice, err := g.sampler.Next(e.Logits, g.allowed())
+		if err != nil {
 			return 0, true, err
 		}
+		token = choice.ID
 	}
-	token = choice.ID
-	if n := g.record.token(); n == 1 {
+	g.record.token()
+	if g.tokens++; g.tokens == 1 {
 		g.metrics.firstToken(now.Sub(g.asked))
 	} else {
 		g.metrics.nextToken(now.Sub(g.last))
@@ -88,6 +103,10 @@ func (g *generation) accept(e Event, now time.Time) (token int, ended bool, err 
 			return token, true, err
 		}
 	}
+	choice := &sampling.Choice{ID: token}
+	if g.scorer != nil {
+		g.scorer.score(e.Logits, choice, len(g.prompt)+g.tokens-1)
+	}
 	d, found := g.text.push(choice)
 	switch {
 	case found:
@@ -97,7 +116,7 @@ func (g *generation) accept(e Event, now time.Time) (token int, ended bool, err 
 	case g.form != nil && g.form.MayEnd() && !g.form.MayGoOn(), g.called(d.text):
 		g.end(finishStop, d)
 		return token, true, nil
-	case g.record.tokens() == g.most:
+	case g.tokens == g.most:
 		g.end(finishLength, d)
 		return token, true, nil
 	}
@@ -133,7 +152,31 @@ func (g *generation) finish(d delta) {
 	g.put(d)
 }
 
+// put gives a delta out, when the log-probabilities in it are there.
 func (g *generation) put(d delta) {
-	d.so = g.record.tokens()
-	g.out.put(d)
+	d.answer, d.so = g.answer, g.tokens
+	if g.scorer == nil {
+		g.out.put(d)
+		return
+	}
+	g.scorer.do(func() error {
+		g.out.put(d)
+		return nil
+	})
+}
+
+// close ends what is given out, with an error at once.
+func (g *generation) close(err error) {
+	switch {
+	case g.scorer == nil:
+		g.out.close(err)
+	case err != nil:
+		g.scorer.drop()
+		g.out.close(err)
+	default:
+		g.scorer.do(func() error {
+			g.out.close(nil)
+			return nil
+		})
+	}
 }

@@ -22,6 +22,7 @@ type vmBatch struct {
 // A vmSlot is a sequence, and its region of the cache.
 type vmSlot struct {
 	taken bool
+	held  bool
 	Options
 	done int   // tokens that have been decoded
 	rest []int // to be decoded: what is left of the prompt, or the last token
@@ -42,7 +43,11 @@ func (b *vmBatch) Limits() Limits {
 	return Limits{Vocab: vocab, MaxSeq: maxSeq, Hidden: limits.Hidden, Sequences: len(b.slots)}
 }
 
-func (b *vmBatch) Chooses(o *sampling.Options, masked bool) bool { return !masked && !o.NeedLogits() }
+func (b *vmBatch) Chooses(o *sampling.Options, masked, _ bool) bool {
+	return !masked && !o.NeedLogits()
+}
+
+func (b *vmBatch) Hold(s Sequence, held bool) { b.slots[s].held = held }
 
 func (b *vmBatch) Allow(Sequence, sampling.Mask) {}
 
@@ -71,7 +76,7 @@ func (b *vmBatch) Step(ctx context.Context) (events []Event, err error) {
 	}
 	for i := range b.slots {
 		s := &b.slots[i]
-		if !s.taken {
+		if !s.taken || s.held {
 			continue
 		}
 		s.done++

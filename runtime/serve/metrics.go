@@ -78,13 +78,15 @@ func (m *metrics) embedded() {
 	m.embeddings++
 }
 
-// answered counts a request. finish is empty for one that asked for no completion.
-func (m *metrics) answered(path string, status int, finish string, took time.Duration) {
+// answered counts a request, and how its answers ended; none of one that asked for no completion.
+func (m *metrics) answered(path string, status int, finishes []string, took time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.requests[[2]string{path, fmt.Sprint(status)}]++
-	if finish != "" {
+	for _, finish := range finishes {
 		m.answers[finish]++
+	}
+	if len(finishes) > 0 {
 		m.whole.add(took)
 	}
 }
@@ -104,7 +106,7 @@ func (m *metrics) write(w io.Writer, running, waiting int) {
 	}) {
 		fmt.Fprintf(w, "amkc_http_requests_total{path=%q,status=%q} %d\n", key[0], key[1], m.requests[key])
 	}
-	head("amkc_completions_total", "counter", "Completions by how they ended.")
+	head("amkc_completions_total", "counter", "Answers by how they ended.")
 	for _, finish := range slices.Sorted(maps.Keys(m.answers)) {
 		fmt.Fprintf(w, "amkc_completions_total{finish=%q} %d\n", finish, m.answers[finish])
 	}
@@ -112,8 +114,8 @@ func (m *metrics) write(w io.Writer, running, waiting int) {
 	value("amkc_cached_tokens_total", "counter", "Tokens of prompts whose rows the cache had.", m.cached)
 	value("amkc_completion_tokens_total", "counter", "Tokens that were chosen.", m.complete)
 	value("amkc_embeddings_total", "counter", "Inputs whose embeddings were computed.", m.embeddings)
-	value("amkc_requests_running", "gauge", "Sequences that are being decoded.", running)
-	value("amkc_requests_waiting", "gauge", "Requests that wait for the engine.", waiting)
+	value("amkc_requests_running", "gauge", "Answers that are being decoded.", running)
+	value("amkc_requests_waiting", "gauge", "Answers that wait for the engine.", waiting)
 	for _, h := range []struct {
 		name, help string
 		histogram

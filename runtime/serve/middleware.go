@@ -77,7 +77,7 @@ func (s *Server) watched(path string, h http.Handler) http.Handler {
 				w.status = statusGone
 			}
 			took := s.now().Sub(rec.start)
-			s.metrics.answered(path, w.status, rec.end(), took)
+			s.metrics.answered(path, w.status, rec.ends(), took)
 			rec.log(s.log, r, w.status, took)
 			if p != nil && begun {
 				panic(http.ErrAbortHandler) // so that the client sees that its answer is not whole

@@ -6,17 +6,18 @@ import (
 	"time"
 )
 
-// An outbox takes deltas from the goroutine that decodes and hands them to the one that answers. The former never
-// waits, however slow the client is; there are no more deltas than tokens.
+// An outbox takes deltas of a request's answers from the goroutines that make them and hands them to the one that sends
+// them. The former never wait, however slow the client is; there are no more deltas than tokens.
 type outbox struct {
 	mu     sync.Mutex
 	deltas []delta
+	open   int // answers that have not ended
 	closed bool
 	err    error
 	news   chan struct{} // of capacity 1: something has changed
 }
 
-func newOutbox() *outbox { return &outbox{news: make(chan struct{}, 1)} }
+func newOutbox(answers int) *outbox { return &outbox{open: answers, news: make(chan struct{}, 1)} }
 
 func (o *outbox) put(d delta) {
 	o.mu.Lock()
@@ -25,10 +26,10 @@ func (o *outbox) put(d delta) {
 	o.tell()
 }
 
-// close ends the deltas, with the error that has ended them or with nil. Only the first one counts.
+// close ends the deltas of an answer. The last one ends all deltas, and so does one that has ended with an error.
 func (o *outbox) close(err error) {
 	o.mu.Lock()
-	if !o.closed {
+	if o.open--; !o.closed && (err != nil || o.open == 0) {
 		o.closed, o.err = true, err
 	}
 	o.mu.Unlock()

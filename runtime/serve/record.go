@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -20,9 +22,10 @@ type record struct {
 	cached     int // of those
 	completion int
 	stream     bool
-	finished   string // stop, length, or how else an answer ended; empty where none was asked for
-	code       string // of the error
-	cause      string // of an error that the client is told nothing of
+	answers    int      // that were asked for
+	finishes   []string // of those that have ended: stop or length
+	code       string   // of the error
+	cause      string   // of an error that the client is told nothing of
 }
 
 type recordKey struct{}
@@ -37,10 +40,10 @@ func (r *record) in(ctx context.Context) context.Context {
 }
 
 // asks notes what a completion asks for.
-func (r *record) asks(prompt int, stream bool) {
+func (r *record) asks(prompt, answers int, stream bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.prompt, r.stream, r.finished = prompt, stream, "cancelled" // until something else is known
+	r.prompt, r.answers, r.stream = prompt, answers, stream
 }
 
 // reads notes a prompt that is read for what it leaves.
@@ -64,40 +67,43 @@ func (r *record) usage() usage {
 	return usage{r.prompt, r.completion, r.prompt + r.completion, promptDetails{r.cached}}
 }
 
-// token counts one, and returns how many there are.
-func (r *record) token() int {
+// token counts one of any answer.
+func (r *record) token() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.completion++
-	return r.completion
 }
 
-func (r *record) tokens() int {
+// ends are how the answers to a completion ended; none where none were asked for.
+func (r *record) ends() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.completion
+	return r.endings()
 }
 
-// end returns how the answer to a completion ended; empty where none was asked for.
-func (r *record) end() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.finished
+func (r *record) endings() []string {
+	all := slices.Clone(r.finishes)
+	for len(all) < r.answers {
+		if r.code != "" {
+			all = append(all, "error")
+		} else {
+			all = append(all, "cancelled")
+		}
+	}
+	return all
 }
 
+// finish notes the end of an answer.
 func (r *record) finish(reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.finished = reason
+	r.finishes = append(r.finishes, reason)
 }
 
 // fail notes the error that a client is told, and the one behind it.
 func (r *record) fail(told *apiError, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.finished != "" {
-		r.finished = "error"
-	}
 	if r.code = told.code; error(told) != err {
 		r.cause = err.Error()
 	}
@@ -115,9 +121,10 @@ func (r *record) log(to *slog.Logger, req *http.Request, status int, took time.D
 	if r.prompt > 0 {
 		attrs = append(attrs, slog.Int("prompt_tokens", r.prompt), slog.Int("cached_tokens", r.cached))
 	}
-	if r.finished != "" {
+	if ends := r.endings(); len(ends) > 0 {
+		slices.Sort(ends)
 		attrs = append(attrs, slog.Int("completion_tokens", r.completion), slog.Bool("stream", r.stream),
-			slog.String("finish", r.finished))
+			slog.Int("answers", len(ends)), slog.String("finish", strings.Join(slices.Compact(ends), ",")))
 	}
 	if r.code != "" {
 		attrs = append(attrs, slog.String("code", r.code))

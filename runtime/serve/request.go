@@ -23,9 +23,10 @@ type request struct {
 	most         int // tokens to decode; 0: not said
 	stops        []string
 	ignoreEOS    bool
-	oneCall      bool         // of tools at most
-	until        answerReader // which reads that call
-	seeded       bool         // it has a seed
+	answers      int                 // to each prompt
+	oneCall      bool                // of tools at most
+	until        func() answerReader // which reads that call
+	seeded       bool                // it has a seed
 	options      sampling.Options
 	form         *grammar.Grammar // that the answer has to be a text of; nil: any
 	formField    string           // which says so
@@ -33,7 +34,7 @@ type request struct {
 }
 
 // asked is a request that says nothing yet.
-func (s *Server) asked() *request { return &request{options: s.sampling} }
+func (s *Server) asked() *request { return &request{options: s.sampling, answers: 1} }
 
 // logprobs reports whether they are wanted.
 func (r *request) logprobs() bool { return r.options.LogProbs >= 0 }
@@ -43,6 +44,7 @@ type field func(s *Server, r *request, v value) error
 
 // Limits of what a request may say.
 const (
+	maxAnswers   = 128
 	maxStops     = 16
 	maxStopBytes = 1024
 	maxTopChat   = 20
@@ -84,8 +86,9 @@ var sharedFields = map[string]field{
 	"repetition_penalty": number(0.01, 100, func(o *sampling.Options) *float64 { return &o.RepetitionPenalty }),
 	"presence_penalty":   number(-2, 2, func(o *sampling.Options) *float64 { return &o.PresencePenalty }),
 	"frequency_penalty":  number(-2, 2, func(o *sampling.Options) *float64 { return &o.FrequencyPenalty }),
-	"n": func(_ *Server, _ *request, v value) error {
-		return only(v, 1, 1, 128, "a request has one answer")
+	"n": func(_ *Server, r *request, v value) (err error) {
+		r.answers, err = v.integer(1, maxAnswers)
+		return err
 	},
 	// What clients send routinely and what changes no answer.
 	"user": tolerated, "store": tolerated, "metadata": tolerated, "service_tier": tolerated,

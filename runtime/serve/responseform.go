@@ -141,6 +141,7 @@ type responseForm struct {
 	open     *outputItem
 	text     strings.Builder // of the open item
 	thought  int             // tokens up to the end of the thought
+	finish   string          // why the answer has ended
 }
 
 // tell makes an event.
@@ -160,7 +161,7 @@ func (f *responseForm) take() []event {
 	return all
 }
 
-func (f *responseForm) opening() []event {
+func (f *responseForm) opening(int) []event {
 	f.created()
 	return f.take()
 }
@@ -291,13 +292,18 @@ func (f *responseForm) call(call reply.Call) {
 	f.add(item)
 }
 
-func (f *responseForm) closing(finish string, cost usage) []event {
+func (f *responseForm) closing(_ int, finish string) []event {
+	f.finish = finish // what the end says depends on what it has cost
+	return nil
+}
+
+func (f *responseForm) ending(cost usage) []event {
 	f.read(f.reader.End(), cost.Completion)
 	if f.open == nil && len(f.response.Output) == 0 {
 		f.begin(itemMessage)
 	}
 	status, now := statusCompleted, f.s.now().Unix()
-	if finish == finishLength {
+	if f.finish == finishLength {
 		status, f.response.Incomplete = statusIncomplete, &incomplete{"max_output_tokens"}
 	} else {
 		f.response.Completed = &now
@@ -321,11 +327,10 @@ func (f *responseForm) failed(e *apiError) []event {
 }
 
 func (f *responseForm) whole(all []delta, cost usage) any {
-	finish := ""
 	for _, d := range all {
 		f.piece(d)
-		finish = d.finish
+		f.finish = d.finish
 	}
-	f.closing(finish, cost)
+	f.ending(cost)
 	return f.response
 }

@@ -116,7 +116,7 @@ func (s *Server) responses(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, err)
 		return
 	}
-	s.complete(w, r, req, p.ids, &responseForm{s: s, reader: p.reader(s, req.oneCall), streams: req.stream,
+	s.complete(w, r, req, [][]int{p.ids}, &responseForm{s: s, reader: p.reader(s, req.oneCall), streams: req.stream,
 		response: answer})
 }
 

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"amkc/runtime/sampling"
 )
 
 // A scheduler owns an engine. It has a bounded queue of generations, and one goroutine that admits them in their order
@@ -35,15 +33,15 @@ func newScheduler(e Engine, queue int, log *slog.Logger, now func() time.Time) *
 		wake: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
-// submit puts a generation at the end of the queue. Errors are errFull and errStopping; a generation that follows
-// another of its request has the place of that one, and finds the queue never full.
-func (s *scheduler) submit(g *generation) error {
+// submit puts generations at the end of the queue, all or none. Errors are errFull and errStopping; a generation that
+// follows another of its request has the place of that one, and finds the queue never full.
+func (s *scheduler) submit(all ...*generation) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.room(); err != nil && !(g.follows && err == errFull) {
+	if err := s.room(len(all)); err != nil && !(all[0].follows && err == errFull) {
 		return err
 	}
-	s.waiting = append(s.waiting, g)
+	s.waiting = append(s.waiting, all...)
 	s.tell()
 	return nil
 }
@@ -52,24 +50,27 @@ func (s *scheduler) submit(g *generation) error {
 func (s *scheduler) check() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.room()
+	return s.room(1)
 }
 
-func (s *scheduler) room() error {
+func (s *scheduler) room(n int) error {
 	switch {
 	case s.stopping:
 		return errStopping
-	case len(s.waiting)+len(s.running) >= s.queue+s.engine.Limits().Sequences:
+	case len(s.waiting)+len(s.running)+n > s.most():
 		return errFull
 	}
 	return nil
 }
 
-// leave takes a generation whose client has gone out of the queue. One that runs ends before the next step.
-func (s *scheduler) leave(g *generation) {
+// most is how many generations there can be, in the queue and out of it.
+func (s *scheduler) most() int { return s.queue + s.engine.Limits().Sequences }
+
+// leave takes generations whose client has gone out of the queue. Those that run end before the next step.
+func (s *scheduler) leave(all ...*generation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.waiting = slices.DeleteFunc(s.waiting, func(w *generation) bool { return w == g })
+	s.waiting = slices.DeleteFunc(s.waiting, func(w *generation) bool { return slices.Contains(all, w) })
 	s.tell()
 }
 
@@ -86,7 +87,7 @@ func (s *scheduler) stop() {
 	defer s.mu.Unlock()
 	s.stopping = true
 	for _, g := range s.waiting {
-		g.out.close(errStopping)
+		g.close(errStopping)
 	}
 	s.waiting = nil
 	s.tell()
@@ -111,18 +112,37 @@ func (s *scheduler) run(ctx context.Context) {
 			s.stop()
 			s.endAll(errStopping)
 			return
-		case running > 0:
+		case running > 0 && s.hold():
 			s.step(ctx)
+		case running > 0: // all wait for something else
+			s.sleep(ctx)
 		case waiting > 0: // the engine has refused one, and others wait
 		case stopping:
 			return
 		default:
-			select {
-			case <-s.wake:
-			case <-ctx.Done():
-			}
+			s.sleep(ctx)
 		}
 	}
+}
+
+// sleep waits until there is something to do.
+func (s *scheduler) sleep(ctx context.Context) {
+	select {
+	case <-s.wake:
+	case <-ctx.Done():
+	}
+}
+
+// hold makes sequences sit out steps for as long as their scorers are behind, and reports whether others go on.
+func (s *scheduler) hold() (others bool) {
+	for id, g := range s.running {
+		if behind := g.scorer != nil && g.scorer.behind(); behind != g.held {
+			g.held = behind
+			s.engine.Hold(id, behind)
+		}
+		others = others || !g.held
+	}
+	return others
 }
 
 // admit gives the engine what it has room for.
@@ -134,19 +154,19 @@ func (s *scheduler) admit() {
 		s.waiting[0] = nil // the array lives on, and a generation has vectors of the size of the vocabulary
 		s.waiting = s.waiting[1:]
 		if g.ctx.Err() != nil {
-			g.out.close(context.Cause(g.ctx))
+			g.close(context.Cause(g.ctx))
 			continue
 		}
 		o := g.options(s.engine)
 		id, cached, err := s.engine.Admit(g.prompt, o)
 		if err != nil {
 			s.log.Error("the engine refuses a sequence", "request_id", g.record.id, "error", err.Error())
-			g.out.close(errInternal)
+			g.close(errInternal)
 			continue
 		}
 		if err := g.begin(o, s.engine.Limits().Vocab, cached, s.now()); err != nil {
 			s.log.Error("tokens cannot be chosen", "request_id", g.record.id, "error", err.Error())
-			g.out.close(errInternal)
+			g.close(errInternal)
 			s.engine.Retire(id)
 			continue
 		}
@@ -197,7 +217,7 @@ func (s *scheduler) step(ctx context.Context) {
 		case g.sampler != nil:
 			s.engine.Replace(e.Sequence, token)
 		case g.form != nil:
-			s.engine.Allow(e.Sequence, sampling.Mask(g.form.Mask()))
+			s.engine.Allow(e.Sequence, g.allowed())
 		}
 	}
 }
@@ -233,7 +253,7 @@ func (s *scheduler) end(id Sequence, err error) {
 	s.mu.Lock()
 	delete(s.running, id)
 	s.mu.Unlock()
-	g.out.close(err)
+	g.close(err)
 }
 
 func (s *scheduler) endAll(err error) {

@@ -64,12 +64,14 @@ type scripted struct {
 	running map[Sequence]*sequence
 	most    int // that ran at a time
 	steps   int
+	holds   int // calls of Hold
 }
 
 type sequence struct {
 	prompt, out []int
 	unread      int
 	options     Options
+	held        bool
 }
 
 func newScripted(next func(prompt, out []int) int) *scripted {
@@ -97,8 +99,16 @@ func hashed(prompt, out []int) int {
 
 func (e *scripted) Limits() Limits { return e.limits }
 
-func (e *scripted) Chooses(o *sampling.Options, masked bool) bool {
-	return (!masked || e.masks) && !o.NeedLogits()
+// Chooses: with logits an engine of several sequences does, and one of a single sequence leaves it to the server.
+func (e *scripted) Chooses(o *sampling.Options, masked, logits bool) bool {
+	return (!masked || e.masks) && (!logits || e.limits.Sequences > 1) && !o.NeedLogits()
+}
+
+func (e *scripted) Hold(s Sequence, held bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.running[s].held = held
+	e.holds++
 }
 
 func (e *scripted) Allow(s Sequence, allowed sampling.Mask) {
@@ -138,6 +148,9 @@ func (e *scripted) Step(ctx context.Context) ([]Event, error) {
 	var events []Event
 	for _, id := range slices.Sorted(maps.Keys(e.running)) {
 		s := e.running[id]
+		if s.held {
+			continue
+		}
 		if s.unread -= min(s.unread, 50); s.unread > 0 {
 			continue
 		}

@@ -5,8 +5,8 @@
 // A request is parsed, rendered and encoded on a goroutine of its own. Then it waits in a queue of bounded length for
 // the scheduler, whose goroutine alone calls the engine: it chooses tokens, makes text of them and looks for stop
 // strings, so that nothing is decoded behind the end of an answer. What comes of that goes through an outbox to the
-// request's goroutine, so that a slow client keeps nobody waiting. A client that goes away ends its sequence before
-// the next step.
+// request's goroutine, so that a slow client keeps nobody waiting; log-probabilities are found on the way there, beside
+// the next step. A client that goes away ends its sequences before the next step.
 //
 // A field of a request that would change the answer is honoured or refused by name, never ignored. No text of prompts
 // or answers is in logs, metrics or errors that were not asked for by the request itself.
@@ -62,6 +62,7 @@ type Server struct {
 	started    time.Time
 
 	maxBody      int64
+	maxRows      int           // of logits that may wait for log-probabilities, of a sequence
 	pingEvery    time.Duration // of a stream with nothing to say
 	writeTimeout time.Duration // of each part of an answer
 	now          func() time.Time
@@ -71,6 +72,7 @@ type Server struct {
 // Times and sizes that a request may take. A prompt of 128k tokens has some half a megabyte.
 const (
 	maxBody       = 8 << 20
+	maxRowBytes   = 16 << 20 // of logits of a sequence that wait for log-probabilities
 	maxHeader     = 64 << 10
 	pingEvery     = 10 * time.Second
 	headerTimeout = 10 * time.Second
@@ -84,7 +86,8 @@ func New(c Config) *Server {
 	s := &Server{model: c.Model, engine: c.Engine, tokenizer: c.Tokenizer, chat: c.Chat,
 		eos: c.EOS, sampling: c.Sampling,
 		key: newSecret(c.APIKey), log: c.Log, metrics: newMetrics(), started: time.Now(),
-		maxBody: maxBody, pingEvery: pingEvery, writeTimeout: writeTimeout, now: time.Now, newID: newID}
+		maxBody: maxBody, maxRows: max(2, maxRowBytes/(4*c.Engine.Limits().Vocab)), pingEvery: pingEvery,
+		writeTimeout: writeTimeout, now: time.Now, newID: newID}
 	if c.Chat != nil {
 		s.reply = reply.Of(c.Chat)
 		with := sync.OnceValue(func() []int { return s.reply.Shown(s.tokenizer, true) })

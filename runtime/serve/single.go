@@ -29,10 +29,10 @@ type single struct {
 
 	cached  []int // tokens that are decoded, whose rows the cache has
 	busy    bool
+	held    bool
 	rest    []int // to be decoded next: what is left of the prompt, or the last token
 	options Options
 	text    sampling.Text
-	logits  []float32
 }
 
 // NewSingle returns an engine of one sequence at a time, for a decoder at position 0, whose limits are given but for
@@ -48,8 +48,9 @@ var errChoice = errors.New("the decoder does not choose tokens by these options"
 
 func (e *single) Limits() Limits { return e.limits }
 
-func (e *single) Chooses(o *sampling.Options, masked bool) bool {
-	return sampling.Chooses(e.decoder, o, masked)
+// Chooses: where a decoder gives logits, who has them chooses.
+func (e *single) Chooses(o *sampling.Options, masked, logits bool) bool {
+	return !logits && sampling.Chooses(e.decoder, o, masked)
 }
 
 func (e *single) Admit(prompt []int, o Options) (s Sequence, cached int, err error) {
@@ -62,20 +63,20 @@ func (e *single) Admit(prompt []int, o Options) (s Sequence, cached int, err err
 	if err := e.decoder.Rewind(cached); err != nil {
 		return 0, 0, err
 	}
-	if o.Sampling == nil {
+	if o.Sampling == nil && !o.Logits {
 		o.Sampling = new(sampling.Greedy())
 	}
-	if !o.Logits && !o.State && !e.Chooses(o.Sampling, o.Allowed != nil) {
+	if o.Sampling != nil && !o.State && !e.Chooses(o.Sampling, o.Masked, o.Logits) {
 		return 0, 0, errChoice
 	}
 	e.cached = e.cached[:cached]
-	e.busy, e.rest, e.options = true, slices.Clone(prompt[cached:]), o
+	e.busy, e.held, e.rest, e.options = true, false, slices.Clone(prompt[cached:]), o
 	e.text = sampling.Text{Prompt: slices.Clone(prompt), Allowed: o.Allowed}
 	return 0, cached, nil
 }
 
 func (e *single) Step(ctx context.Context) ([]Event, error) {
-	if !e.busy || len(e.rest) == 0 {
+	if !e.busy || e.held || len(e.rest) == 0 {
 		return nil, nil
 	}
 	n := min(len(e.rest), e.chunk)
@@ -88,9 +89,10 @@ func (e *single) Step(ctx context.Context) ([]Event, error) {
 		return e.state(ctx)
 	}
 	var keep func(int, []float32) error
+	var row []float32
 	if last && e.options.Logits {
 		keep = func(_ int, logits []float32) error {
-			e.logits = append(e.logits[:0], logits...)
+			row = slices.Clone(logits)
 			return nil
 		}
 	}
@@ -113,11 +115,7 @@ func (e *single) Step(ctx context.Context) ([]Event, error) {
 		return nil, nil
 	}
 	e.rest, e.text.Output = append(e.rest, next), append(e.text.Output, next)
-	event := Event{Token: next}
-	if e.options.Logits {
-		event.Logits = e.logits
-	}
-	return []Event{event}, nil
+	return []Event{{Token: next, Logits: row}}, nil
 }
 
 // state decodes the last token of a prompt.
@@ -135,5 +133,7 @@ func (e *single) state(ctx context.Context) ([]Event, error) {
 func (e *single) Allow(_ Sequence, allowed sampling.Mask) { e.text.Allowed = allowed }
 
 func (e *single) Replace(_ Sequence, token int) { e.rest = []int{token} }
+
+func (e *single) Hold(_ Sequence, held bool) { e.held = held }
 
 func (e *single) Retire(Sequence) { e.busy, e.rest = false, nil }

@@ -24,6 +24,15 @@ func (s *stream) send(e event) error {
 	return s.put(name + "data: " + string(e.data) + "\n\n")
 }
 
+func (s *stream) sendAll(all []event) error {
+	for _, e := range all {
+		if err := s.send(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // ping sends a comment, which keeps what is between server and client from giving the connection up.
 func (s *stream) ping() error { return s.put(": ping\n\n") }
 
@@ -44,27 +53,25 @@ func (s *stream) put(text string) error {
 }
 
 // stream answers as the answer comes. An error that it returns is to be answered, as nothing has been sent.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request, g *generation, f form) error {
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, from *outbox, f form) error {
 	out := &stream{w: w}
-	opened := false
-	err := g.out.follow(r.Context(), func(d delta) (bool, error) {
+	opened := map[int]bool{}
+	err := from.follow(r.Context(), func(d delta) (bool, error) {
 		var all []event
-		if !opened {
-			all, opened = f.opening(), true
+		if !opened[d.answer] {
+			all, opened[d.answer] = f.opening(d.answer), true
 		}
 		if d.text != "" || len(d.tokens) > 0 {
 			all = append(all, f.piece(d)...)
 		}
 		if d.finish != "" {
-			all = append(all, f.closing(d.finish, g.record.usage())...)
+			all = append(all, f.closing(d.answer, d.finish)...)
 		}
-		for _, e := range all {
-			if err := out.send(e); err != nil {
-				return true, err
-			}
-		}
-		return len(all) > 0, nil
+		return len(all) > 0, out.sendAll(all)
 	}, s.pingEvery, out.ping)
+	if err == nil {
+		err = out.sendAll(f.ending(recordOf(r).usage()))
+	}
 	switch {
 	case out.err != nil || r.Context().Err() != nil: // nobody reads on
 	case err != nil && !out.begun:
@@ -72,9 +79,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, g *generation, f
 	case err != nil:
 		told := asAPI(err)
 		recordOf(r).fail(told, err)
-		for _, e := range f.failed(told) {
-			_ = out.send(e)
-		}
+		_ = out.sendAll(f.failed(told))
 	}
 	return nil
 }

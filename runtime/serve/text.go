@@ -10,6 +10,7 @@ import (
 
 // A delta is what a token, or the end, adds to an answer. text is whole characters.
 type delta struct {
+	answer int // of the request's, which it is of
 	text   string
 	tokens []located // whose text is out with this delta; only where logprobs are wanted
 	so     int       // tokens of the answer so far
@@ -19,7 +20,7 @@ type delta struct {
 
 // A located token is one with the place of its text. The text of a token that completes no character is empty.
 type located struct {
-	sampling.Choice
+	*sampling.Choice
 	start, end int // bytes of the answer
 	offset     int // of the start, in characters
 }
@@ -53,7 +54,7 @@ func newWriter(tok *tokenizer.Tokenizer, prompt []int, r *request) *writer {
 }
 
 // push takes a token. It returns what is certain, and whether a stop string was found.
-func (w *writer) push(c sampling.Choice) (delta, bool) {
+func (w *writer) push(c *sampling.Choice) (delta, bool) {
 	part := w.decoder.Push(c.ID)
 	if w.located {
 		w.waiting = append(w.waiting, located{c, w.decoded, w.decoded + len(part), w.chars})

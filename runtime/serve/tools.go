@@ -54,7 +54,7 @@ func (p *chatPrompt) reader(s *Server, one bool) answerReader {
 	var r answerReader
 	switch {
 	case p.forced != nil:
-		r = p.forced
+		r = p.forced.Reader()
 	case p.plain:
 		r = &reply.Reader{}
 	default:

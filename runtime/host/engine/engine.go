@@ -31,11 +31,11 @@ type batch struct {
 
 func (e *batch) Limits() serve.Limits { return e.limits }
 
-func (e *batch) Chooses(o *sampling.Options, _ bool) bool { return o.ByKernel() }
+func (e *batch) Chooses(o *sampling.Options, _, _ bool) bool { return o.ByKernel() }
 
 func (e *batch) Admit(prompt []int, o serve.Options) (s serve.Sequence, cached int, err error) {
 	id, cached, err := e.of.Admit(prompt, host.SequenceOptions{Most: o.Most, Stops: o.Ends, Logits: o.Logits,
-		State: o.State, Sampling: o.Sampling, Allowed: o.Allowed})
+		State: o.State, Sampling: o.Sampling, Masked: o.Masked, Allowed: o.Allowed})
 	return serve.Sequence(id), cached, err
 }
 
@@ -63,5 +63,7 @@ func (e *batch) Replace(s serve.Sequence, token int) {
 }
 
 func (e *batch) Allow(s serve.Sequence, allowed sampling.Mask) { e.of.Allow(int(s), allowed) }
+
+func (e *batch) Hold(s serve.Sequence, held bool) { e.of.Hold(int(s), held) }
 
 func (e *batch) Retire(s serve.Sequence) { e.of.Retire(int(s)) }
