@@ -60,6 +60,20 @@ const person = `{"type": "object", "properties": {"name": {"type": "string"}, "a
 	{"street": {"type": "string"}, "city": {"type": "string"}}, "required": ["street", "city"],
 	"additionalProperties": false}}, "required": ["name", "age", "tags", "address"], "additionalProperties": false}`
 
+// BenchmarkCalls makes what a request with strict tools needs before it is decoded: the masks of its text too.
+func BenchmarkCalls(b *testing.B) {
+	v := large(b)
+	for mark, within := range map[string]string{"<tool_call>": "mark", "Action:\n```json": "words"} {
+		b.Run(within, func(b *testing.B) {
+			for b.Loop() {
+				_, err := WithCalls(v, Calls{Mark: mark, Open: "<think>", Close: "</think>", Again: true,
+					Options: []Option{{Before: `{"name": "f", "arguments": `, Schema: []byte(person), After: "}"}}})
+				require.NoError(b, err)
+			}
+		})
+	}
+}
+
 func BenchmarkSchema(b *testing.B) {
 	v := large(b)
 	for b.Loop() {

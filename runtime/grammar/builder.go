@@ -100,6 +100,7 @@ func (b *builder) finish(rule int32) error {
 			}
 			leads[i] = p.end || slices.ContainsFunc(p.spans, func(s span) bool { return leads[s.to] }) ||
 				slices.ContainsFunc(p.skips, func(to int32) bool { return leads[to] }) ||
+				slices.ContainsFunc(p.specials, func(s special) bool { return leads[s.to] }) ||
 				slices.ContainsFunc(p.calls, func(c call) bool { return leads[b.begin(c.rule)] && leads[c.back] })
 			changed = changed || leads[i]
 		}
@@ -110,6 +111,7 @@ func (b *builder) finish(rule int32) error {
 	for i := numCommon; i < int32(len(leads)); i++ {
 		p := &b.p.places[i]
 		p.spans = slices.DeleteFunc(p.spans, func(s span) bool { return !leads[s.to] })
+		p.specials = slices.DeleteFunc(p.specials, func(s special) bool { return !leads[s.to] })
 		p.skips = slices.DeleteFunc(p.skips, func(to int32) bool { return !leads[to] })
 		p.calls = slices.DeleteFunc(p.calls, func(c call) bool { return !leads[b.begin(c.rule)] || !leads[c.back] })
 	}

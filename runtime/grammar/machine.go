@@ -14,7 +14,10 @@ type place struct {
 	calls []call
 	skips []int32 // places that can be gone on from at once
 	end   bool    // the rule may end here
-	like  int32   // where not 0, a place of all grammars that most bytes lead from to the same as from here
+	like  int32   // where not 0, another place that most bytes lead from to the same as from here
+
+	text     bool      // any special token may stand here, and most others, as the text may be nearly anything
+	specials []special // that lead to other places
 }
 
 // A span leads over one byte to another place.
@@ -35,7 +38,7 @@ func (p *place) over(b byte) (all []int32) {
 
 // last reports whether nothing but the end of its rule is at a place.
 func (p *place) last() bool {
-	return p.end && len(p.spans) == 0 && len(p.calls) == 0 && len(p.skips) == 0
+	return p.end && len(p.spans) == 0 && len(p.calls) == 0 && len(p.skips) == 0 && len(p.specials) == 0
 }
 
 // A call leads over a text of a rule to another place.
@@ -83,12 +86,18 @@ func (m *machine) settle(set []spot, s spot) (_ []spot, ended bool) {
 		}
 		return set, false
 	}
+	if p.text { // which no rule calls: the text may end, or go on
+		if !slices.Contains(set, s) {
+			set = append(set, s)
+		}
+		return set, true
+	}
 	m.seen = append(m.seen[:0], s)
 	before := len(set)
 	for i := 0; i < len(m.seen); i++ {
 		s := m.seen[i]
 		p := &m.places[s.at]
-		if len(p.spans) > 0 && !slices.Contains(set[:before], s) {
+		if (len(p.spans) > 0 || len(p.specials) > 0) && !slices.Contains(set[:before], s) {
 			set = append(set, s)
 		}
 		for _, to := range p.skips {

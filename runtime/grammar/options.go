@@ -9,7 +9,27 @@ import (
 type Option struct {
 	Before string
 	Schema []byte
+	After  string // brackets that close what the text has opened; of texts with calls alone
 	At     string // what errors call the schema
+}
+
+// maxBefore is the size of what is in front of a value, in bytes: a name, and how it is written.
+const maxBefore = 4 << 10
+
+// document reads the schema of an option.
+func (o *Option) document() (document, error) {
+	if len(o.Before) > maxBefore {
+		return nil, &Error{o.At, fmt.Sprintf("stand behind a name that takes %d bytes; want at most %d", len(o.Before),
+			maxBefore)}
+	}
+	if len(o.Schema) > maxSchema {
+		return nil, &Error{o.At, fmt.Sprintf("has %d bytes; want at most %d", len(o.Schema), maxSchema)}
+	}
+	d, err := read(o.Schema)
+	if err != nil {
+		return nil, &Error{o.At, "cannot be read: " + err.Error()}
+	}
+	return d, nil
 }
 
 // Options returns the grammar of any of some options. Nothing stands in front of them. Errors are *Error.
@@ -23,12 +43,9 @@ func Options(v *Vocabulary, options []Option) (*Grammar, error) {
 	c.end(to)
 	rules := make([]int32, len(options))
 	for i, o := range options {
-		if len(o.Schema) > maxSchema {
-			return nil, &Error{o.At, fmt.Sprintf("has %d bytes; want at most %d", len(o.Schema), maxSchema)}
-		}
-		d, err := read(o.Schema)
+		d, err := o.document()
 		if err != nil {
-			return nil, &Error{o.At, "cannot be read: " + err.Error()}
+			return nil, err
 		}
 		c.whole, c.refs = d, map[string]int32{}
 		rule, err := c.schema(d, o.At)

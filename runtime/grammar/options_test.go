@@ -45,14 +45,14 @@ func TestOptions(t *testing.T) {
 
 func TestOptionsThatAreRefused(t *testing.T) {
 	v := pieces(t, rand.New(rand.NewPCG(1, 10)))
-	fine := Option{"a", []byte(`{"type": "object"}`), "one"}
+	fine := Option{Before: "a", Schema: []byte(`{"type": "object"}`), At: "one"}
 	for want, options := range map[string][]Option{
 		"want 1 to":          {},
-		"other is false":     {fine, {"b", []byte(`false`), "other"}},
-		"other cannot be":    {fine, {"b", []byte(`{`), "other"}},
-		`has the keyword "p`: {fine, {"b", []byte(`{"pattern": "x"}`), "other"}},
-		"other describes no": {fine, {"b", []byte(`{"$ref": "#/$defs/l", "$defs": {"l": {"type": "array", "minItems": 1,
-			"items": {"$ref": "#/$defs/l"}}}}`), "other"}},
+		"other is false":     {fine, {Before: "b", Schema: []byte(`false`), At: "other"}},
+		"other cannot be":    {fine, {Before: "b", Schema: []byte(`{`), At: "other"}},
+		`has the keyword "p`: {fine, {Before: "b", Schema: []byte(`{"pattern": "x"}`), At: "other"}},
+		"other describes no": {fine, {Before: "b", Schema: []byte(`{"$ref": "#/$defs/l", "$defs": {"l": {
+			"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/l"}}}}`), At: "other"}},
 	} {
 		_, err := Options(v, options)
 		var refused *Error

@@ -12,6 +12,9 @@ type Grammar struct {
 	p    *program
 	root int32
 
+	specials map[int]string // texts of special tokens, which only text with calls has
+	leaving  []int32        // tokens that may end what may be anything
+
 	mu     sync.Mutex
 	locals map[int32]*local
 }
@@ -53,7 +56,11 @@ func (g *Grammar) local(at int32) *local {
 // explore finds what follows from a place, by a walk through all tokens, but for those that are known of another.
 func (g *Grammar) explore(at int32) *local {
 	v, p, m := g.v, &g.p.places[at], newMachine(g.p)
+	if p.text {
+		return g.exploreText(at)
+	}
 	l := &local{mask: v.newMask()}
+	defer func() { g.allowSpecials(at, l.mask) }()
 	found := func(n int32) { l.mask.allow(v.at(n)) }
 	ended := func(n int32) { l.edges = append(l.edges, n) }
 	if p.like == 0 {
@@ -156,6 +163,9 @@ func (s *State) mask(at spot) Mask {
 // Take goes on with a token of the text. It fails for one that Mask does not allow, and where a text is open to more
 // alternatives than are followed.
 func (s *State) Take(id int) error {
+	if shown, special := s.g.specials[id]; special {
+		return s.takeSpecial(id, shown)
+	}
 	if id < 0 || id >= s.g.v.size || len(s.g.v.texts[id]) == 0 {
 		return fmt.Errorf("token %d has no text", id)
 	}

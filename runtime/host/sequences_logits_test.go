@@ -68,7 +68,8 @@ func TestLogitsOfWhatTheKernelChooses(t *testing.T) {
 			for ended < 24 {
 				for len(texts) < c.sequences && rng.IntN(3) > 0 {
 					prompt := []int{len(all), rng.IntN(4096)}
-					of := host.SequenceOptions{Most: 1 + rng.IntN(60), Sampling: anyOptions(rng), Logits: rng.IntN(2) == 0}
+					of := host.SequenceOptions{Most: 1 + rng.IntN(60), Sampling: anyOptions(rng),
+						Logits: rng.IntN(2) == 0}
 					x := &sequence{logged: aloneWithLogits(t, plain, of.Sampling, prompt, of.Most), logits: of.Logits}
 					all[prompt[0]] = &guesses{rng: rng, text: append(slices.Clone(prompt), x.ids...)}
 					id, _, err := b.Admit(prompt, of)

@@ -33,29 +33,9 @@ var ErrNotForced = errors.New("the model's calls do not have their arguments as 
 // Force returns the prompt of a conversation whose answer is a call of one of some tools. rendered is the prompt of an
 // answer that may be anything.
 func (f *Format) Force(c *chat.Conversation, o chat.Options, rendered string, tools []Tool) (*Forced, error) {
-	if strings.Contains(rendered, probeTool) || strings.Contains(rendered, probeKey) {
-		return nil, ErrNotForced // by chance: it is not to be told from the call
-	}
-	message, err := jinja.FromJSON([]byte(`{"role": "assistant", "content": "", "tool_calls": [` +
-		probeCall(f.textArguments) + `]}`))
+	whole, name, brace, err := f.written(c, o, rendered)
 	if err != nil {
 		return nil, err
-	}
-	with := *c
-	with.Messages = jinja.NewList(append(slices.Clone(c.Messages.Items()), message)...)
-	with.AddGenerationPrompt = false
-	whole, err := f.chat.Render(&with, o)
-	if err != nil {
-		return nil, err
-	}
-	name := strings.Index(whole, probeTool)
-	key := strings.Index(whole, `"`+probeKey+`"`)
-	if name < 0 || key < name {
-		return nil, ErrNotForced
-	}
-	brace := strings.LastIndexByte(whole[:key], '{')
-	if brace < name || strings.Trim(whole[brace+1:key], spaces) != "" {
-		return nil, ErrNotForced
 	}
 	forced := &Forced{Prompt: whole[:name], Tools: tools}
 	for _, tool := range tools {
@@ -66,6 +46,36 @@ func (f *Format) Force(c *chat.Conversation, o chat.Options, rendered string, to
 		forced.Before[0] = ""
 	}
 	return forced, nil
+}
+
+// written has the template write a call behind a conversation, and finds the name of the tool in it, and the bracket
+// that the arguments begin with.
+func (f *Format) written(c *chat.Conversation, o chat.Options, rendered string) (whole string, name, brace int,
+	err error) {
+	if strings.Contains(rendered, probeTool) || strings.Contains(rendered, probeKey) {
+		return "", 0, 0, ErrNotForced // by chance: it is not to be told from the call
+	}
+	message, err := jinja.FromJSON([]byte(`{"role": "assistant", "content": "", "tool_calls": [` +
+		probeCall(f.textArguments) + `]}`))
+	if err != nil {
+		return "", 0, 0, err
+	}
+	with := *c
+	with.Messages = jinja.NewList(append(slices.Clone(c.Messages.Items()), message)...)
+	with.AddGenerationPrompt = false
+	if whole, err = f.chat.Render(&with, o); err != nil {
+		return "", 0, 0, err
+	}
+	name = strings.Index(whole, probeTool)
+	key := strings.Index(whole, `"`+probeKey+`"`)
+	if name < 0 || key < name {
+		return "", 0, 0, ErrNotForced
+	}
+	brace = strings.LastIndexByte(whole[:key], '{')
+	if brace < name || strings.Trim(whole[brace+1:key], spaces) != "" {
+		return "", 0, 0, ErrNotForced
+	}
+	return whole, name, brace, nil
 }
 
 // Push takes the next part of the answer.

@@ -15,6 +15,7 @@ type Tools struct{ all []Tool }
 type Tool struct {
 	Name       string
 	Parameters json.RawMessage // a schema; nil if none is said
+	Strict     bool            // calls are to be held to that
 	properties map[string]json.RawMessage
 }
 
@@ -37,7 +38,7 @@ func ParseTools(data []byte) *Tools {
 		if d.Name == "" {
 			continue
 		}
-		tool := Tool{Name: d.Name, Parameters: d.Parameters}
+		tool := Tool{Name: d.Name, Parameters: d.Parameters, Strict: string(d.Strict) == "true"}
 		var schema struct{ Properties map[string]json.RawMessage }
 		if infile.Unmarshal(d.Parameters, &schema) == nil {
 			tool.properties = schema.Properties
@@ -50,6 +51,7 @@ func ParseTools(data []byte) *Tools {
 type declared struct {
 	Name       string          `json:"name"`
 	Parameters json.RawMessage `json:"parameters"`
+	Strict     json.RawMessage `json:"strict"`
 }
 
 // All returns the tools.

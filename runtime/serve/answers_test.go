@@ -161,7 +161,8 @@ func TestSeveralPrompts(t *testing.T) {
 		alone, of := s.ask(t, "/v1/completions", `"n": 2, "prompt": `+prompt+more)
 		require.Equal(t, alone[0], got[2*i])
 		require.Equal(t, alone[1], got[2*i+1])
-		sum = usage{Prompt: sum.Prompt + of.Prompt, Completion: sum.Completion + of.Completion, Total: sum.Total + of.Total}
+		sum = usage{Prompt: sum.Prompt + of.Prompt, Completion: sum.Completion + of.Completion,
+			Total: sum.Total + of.Total}
 	}
 	require.Equal(t, sum, cost)
 	lists, _ := s.ask(t, "/v1/completions", `"prompt": [[5, 6, 7], [5]]`+more)
@@ -188,7 +189,8 @@ func TestSeveralAnswersWithAForm(t *testing.T) {
 	}
 	calls := serve(t, says(t, `<tool_call>{"name": "weather", "arguments": {}}</tool_call>Then`))
 	got, cost := calls.ask(t, "/v1/chat/completions", withTools+`, "n": 2, "parallel_tool_calls": false`)
-	require.Equal(t, map[int]oneOf{0: {"weather{}", "tool_calls", "", 1}, 1: {"weather{}", "tool_calls", "", 1}}, got)
+	one := oneOf{"weather{}", "tool_calls", "", 1}
+	require.Equal(t, map[int]oneOf{0: one, 1: one}, got)
 	require.Equal(t, 2*len(idsOf(t, `<tool_call>{"name": "weather", "arguments": {}}`)), cost.Completion)
 }
 

@@ -96,13 +96,16 @@ func (s *Server) conversing(req *request, from source, left map[string]value) (*
 	case req.form != nil && p.tools != nil:
 		err = unsupported(req.formField, "%s beside tools is not supported, as calls are no such text; want one of "+
 			"them, or tool_choice none", req.formField)
-	case (req.form != nil || p.forced != nil) && req.ignoreEOS:
-		err = unsupported("ignore_eos", "ignore_eos is not supported beside a format of the answer, or a tool_choice "+
-			"that has the model call: the text ends where it is whole")
-	case req.oneCall && p.tools != nil && p.forced == nil:
-		req.until = func() answerReader { return p.reader(s, false) }
+	case (req.form != nil || p.forced != nil || p.held != nil) && req.ignoreEOS:
+		err = unsupported("ignore_eos", "ignore_eos is not supported beside a format of the answer, tools that are "+
+			"strict, or a tool_choice that has the model call: the text ends where it is whole")
 	case p.forced != nil:
 		req.form, err = s.callGrammar(p.forced)
+	case p.held != nil:
+		req.form, err = s.heldGrammar(p)
+	}
+	if req.oneCall && p.tools != nil && p.forced == nil {
+		req.until = func() answerReader { return p.reader(s, false) }
 	}
 	return p, err
 }

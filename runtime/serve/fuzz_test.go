@@ -41,6 +41,9 @@ func FuzzRequest(f *testing.F) {
 			{"function": {"name": "g"}}]}`,
 		`{"messages": [{"role": "user", "content": ""}], "max_tokens": 9, "tools": [{"function": {"name": "f"}}],
 			"tool_choice": {"type": "function", "function": {"name": "f"}}, "parallel_tool_calls": false}`,
+		`{"messages": [{"role": "user", "content": ""}], "max_tokens": 40, "n": 2, "tools": [{"type": "function",
+			"function": {"name": "f", "strict": true, "parameters": {"type": "object", "properties": {"a": {"const": 1}}}}},
+			{"function": {"name": "g", "strict": false}}], "parallel_tool_calls": false}`,
 		`{"messages": [{"role": "assistant", "content": "", "reasoning_content": "a"}], "reasoning_effort": "low"}`,
 		`{"messages": [{"role": "user", "content": ""}], "response_format": {"type": "text"}, "modalities": ["text"],
 			"chat_template_kwargs": {"thinking": true}, "max_completion_tokens": 3, "documents": []}`,
@@ -64,6 +67,7 @@ func FuzzRequest(f *testing.F) {
 		`{"input": "", "max_output_tokens": 40, "tools": [{"type": "function", "name": "f", "strict": true,
 			"parameters": {"type": "object"}}], "tool_choice": {"type": "function", "name": "f"},
 			"parallel_tool_calls": false, "stream": true}`,
+		`{"input": "", "max_output_tokens": 40, "tools": [{"type": "function", "name": "f", "strict": true}]}`,
 		`{"input": "", "max_output_tokens": 9, "text": {"format": {"type": "json_schema", "name": "n", "schema":
 			{"const": 1}}}, "reasoning": {"effort": null}, "include": [], "background": false, "top_logprobs": 0}`,
 	}} {

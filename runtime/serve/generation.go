@@ -104,10 +104,10 @@ func (g *generation) accept(e Event, now time.Time) (token int, ended bool, err 
 		}
 	}
 	choice := &sampling.Choice{ID: token}
-	if g.scorer != nil {
+	d, found := g.text.push(choice)
+	if g.scorer != nil { // from here on the choice is the scorer's, up to the delta that has it
 		g.scorer.score(e.Logits, choice, len(g.prompt)+g.tokens-1)
 	}
-	d, found := g.text.push(choice)
 	switch {
 	case found:
 		d.finish = finishStop

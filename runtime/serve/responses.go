@@ -181,6 +181,7 @@ type functionContents struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	Parameters  json.RawMessage `json:"parameters,omitempty"`
+	Strict      *bool           `json:"strict,omitempty"`
 }
 
 // nestedTools makes tools that are flat those of chat completions.
@@ -203,8 +204,10 @@ func nestedTools(v value) (value, error) {
 			case "parameters":
 				tool.Function.Parameters = member.raw
 				err = named(member, func(string, value) error { return nil })
-			case "strict": // makes no difference
-				_, err = member.bool()
+			case "strict":
+				var strict bool
+				strict, err = member.bool()
+				tool.Function.Strict = &strict
 			default:
 				err = unsupported(member.name, "%s is not supported; want none", member.name)
 			}

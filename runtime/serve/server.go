@@ -50,6 +50,7 @@ type Server struct {
 	chat      *chat.Format
 	reply     *reply.Format          // how the model writes thoughts and calls
 	shown     func(tools bool) []int // special tokens that belong to those
+	specials  func() map[int]string  // what all of them look like
 	eos       []int
 
 	vocabulary func() (*grammar.Vocabulary, error) // bytes of tokens, found when they are first needed
@@ -98,6 +99,7 @@ func New(c Config) *Server {
 			}
 			return without()
 		}
+		s.specials = sync.OnceValue(s.specialTexts)
 	}
 	s.vocabulary = sync.OnceValues(func() (*grammar.Vocabulary, error) {
 		return grammar.FromTokenizer(s.engine.Limits().Vocab, s.tokenizer, s.eos)

@@ -2,7 +2,7 @@ package serve
 
 import (
 	"errors"
-	"fmt"
+	"slices"
 
 	"amkc/runtime/chat"
 	"amkc/runtime/grammar"
@@ -21,6 +21,7 @@ type chatPrompt struct {
 	tools       *reply.Tools // that the model may call; nil: none
 	forced      *reply.Forced
 	forcedTools []reply.Tool // one of which the answer has to call; nil: it may be anything
+	held        *reply.Held  // how calls stand in the answer, each of which is held to a schema; nil: they are not
 }
 
 // An answerReader tells thoughts, text and calls of an answer apart.
@@ -90,10 +91,14 @@ func (s *Server) chatPrompt(from source, left map[string]value, plain bool) (*ch
 			return nil, err
 		}
 	}
-	if p.forcedTools != nil {
-		if err := s.force(p, c); err != nil {
-			return nil, err
-		}
+	switch {
+	case p.forcedTools != nil:
+		err = s.force(p, c)
+	case p.tools != nil && slices.ContainsFunc(p.tools.All(), func(t reply.Tool) bool { return t.Strict }):
+		err = s.hold(p, c)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if plain {
 		p.text = s.reply.CloseThought(p.text)
@@ -133,6 +138,9 @@ func (s *Server) tools(p *chatPrompt, c *chat.Conversation, left map[string]valu
 		if kind, said := item.(*jinja.Dict).Get("type"); said && kind != "function" {
 			return unsupported("tools", "tools[%d] is of a type that is not supported; want function", i)
 		}
+		if !mayBeStrict(item.(*jinja.Dict)) {
+			return invalid("tools", "tools[%d].function.strict is not as expected; want true or false", i)
+		}
 	}
 	if !s.chat.Mentions("tools") {
 		return unsupported("tools", "the chat template of this model knows no tools")
@@ -155,6 +163,19 @@ func (s *Server) tools(p *chatPrompt, c *chat.Conversation, left map[string]valu
 		return invalid("tool_choice", "tool_choice names %q, which is none of tools", value{}.cut(name))
 	}
 	return nil
+}
+
+// mayBeStrict reports whether strict of a tool is true or false, if it is said.
+func mayBeStrict(tool *jinja.Dict) bool {
+	if f, _ := tool.Get("function"); f != nil {
+		tool, _ = f.(*jinja.Dict)
+	}
+	if tool == nil {
+		return true
+	}
+	strict, _ := tool.Get("strict")
+	_, is := strict.(bool)
+	return is || strict == nil
 }
 
 // toolChoice reads tool_choice: none, auto, or required, perhaps with the name of the tool.
@@ -252,12 +273,7 @@ func (s *Server) callGrammar(forced *reply.Forced) (*grammar.Grammar, error) {
 	}
 	var options []grammar.Option
 	for i, tool := range forced.Tools {
-		schema := tool.Parameters
-		if schema == nil || string(schema) == "null" {
-			schema = []byte(`{"type": "object"}`)
-		}
-		options = append(options, grammar.Option{Before: forced.Before[i], Schema: schema,
-			At: fmt.Sprintf("parameters of %q:", value{}.cut(tool.Name))})
+		options = append(options, option(tool, forced.Before[i]))
 	}
 	g, err := grammar.Options(vocabulary, options)
 	var refused *grammar.Error

@@ -1,0 +1,323 @@
+package grammar
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Calls describe texts in which calls of tools may stand. They may be anything, special tokens included, but for what
+// follows a mark: that is one of some options, and then again anything.
+type Calls struct {
+	Mark    string
+	Options []Option
+	Never   []string // other marks that would begin a call
+	Prose   string   // behind the mark: what follows is no call after all; empty: there is no such thing
+	Within  bool     // the text begins behind the mark
+
+	Separators string // bytes that may stand behind a call, besides spaces, and say nothing
+	Again      bool   // a bracket behind a call would begin another one without a mark
+
+	// Open and Close are around a thought, in which marks are none: a text may begin with it. Empty: there is none.
+	Open, Close string
+	Thinking    bool // the text begins inside of a thought
+
+	Specials map[int]string // texts of special tokens, empty of those that are not shown
+}
+
+// A special leads over a special token to another place.
+type special struct{ id, to int32 }
+
+// WithCalls returns the grammar of texts with calls. Errors are *Error.
+func WithCalls(v *Vocabulary, of Calls) (*Grammar, error) {
+	if len(of.Options) == 0 || len(of.Options) > maxAlternatives {
+		return nil, &Error{"#", fmt.Sprintf("is one of %d; want 1 to %d", len(of.Options), maxAlternatives)}
+	}
+	c := &callCompiler{compiler: newCompiler(nil), of: &of}
+	root := c.rule()
+	c.marked, c.behind = c.place(), c.textPlace()
+	c.text = c.scan(append([]string{of.Mark}, of.Never...), func(i int) int32 {
+		if i == 0 {
+			return c.marked
+		}
+		return nowhere
+	})
+	c.after()
+	if of.Prose != "" {
+		c.skip(c.literals(c.marked, of.Prose), c.text.root())
+	}
+	for _, o := range of.Options {
+		if err := c.option(o); err != nil {
+			return nil, err
+		}
+	}
+	begin := c.text.root()
+	if of.Open != "" {
+		thought := c.scan([]string{of.Close}, func(int) int32 { return c.text.root() }).root()
+		if begin = thought; !of.Thinking {
+			begin = c.mayThink(thought)
+		}
+	}
+	if of.Within {
+		begin = c.marked
+	}
+	c.skip(c.begin(root), begin)
+	if err := c.finish(root); err != nil {
+		return nil, &Error{of.Options[0].At, err.Error()}
+	}
+	for i, at := range c.options {
+		if !c.leads(c.marked, at) {
+			return nil, &Error{of.Options[i].At, errNone.Error()}
+		}
+	}
+	g := &Grammar{v: v, p: c.p, root: root, locals: map[int32]*local{}, specials: of.Specials}
+	g.leaving = c.leaving(v)
+	for _, at := range append(c.text.places, begin, c.behind) { // who asks for masks is in a hurry
+		if at != nowhere && c.p.places[at].text {
+			g.local(at)
+		}
+	}
+	return g, nil
+}
+
+// A callCompiler makes the program of texts with calls.
+type callCompiler struct {
+	*compiler
+	of      *Calls
+	text    *scanner // of what is no call
+	marked  int32    // behind the mark
+	behind  int32    // behind a call
+	options []int32  // where each begins
+}
+
+// textPlace is a place where a text may end, and go on with any special token.
+func (c *callCompiler) textPlace() int32 {
+	at := c.place()
+	c.p.places[at].text, c.p.places[at].end = true, true
+	return at
+}
+
+// leads reports whether one place still leads to another.
+func (c *callCompiler) leads(from, to int32) bool {
+	for _, at := range c.p.places[from].skips {
+		if at == to {
+			return true
+		}
+	}
+	return false
+}
+
+// option adds what may follow the mark.
+func (c *callCompiler) option(o Option) error {
+	d, err := o.document()
+	if err != nil {
+		return err
+	}
+	c.whole, c.refs = d, map[string]int32{}
+	rule, err := c.schema(d, o.At)
+	if err != nil {
+		return err
+	}
+	first := c.place()
+	c.options = append(c.options, first)
+	c.skip(c.marked, first)
+	at := c.call(c.literals(first, o.Before), rule)
+	for _, closer := range []byte(o.After) {
+		at = c.literal(c.call(at, ruleSpace), string(closer))
+	}
+	c.skip(at, c.behind)
+	return nil
+}
+
+// literals leads over a text, in which special tokens are the only way to write theirs.
+func (c *callCompiler) literals(at int32, text string) int32 {
+	for text != "" {
+		id, first := int32(-1), len(text)
+		for special, shown := range c.of.Specials {
+			i := strings.Index(text, shown)
+			if shown != "" && i >= 0 && (i < first || i == first && len(shown) > len(c.of.Specials[int(id)])) {
+				id, first = int32(special), i
+			}
+		}
+		if first > 0 {
+			at = c.literal(at, text[:first])
+		}
+		if text = text[first:]; id >= 0 {
+			to := c.place()
+			p := &c.p.places[at]
+			p.specials = append(p.specials, special{id, to})
+			at, text = to, text[len(c.of.Specials[int(id)]):]
+		}
+	}
+	return at
+}
+
+// after leads on behind a call.
+func (c *callCompiler) after() {
+	text := c.text.over[0]
+	for b := range text {
+		switch {
+		case strings.IndexByte(spaces+c.of.Separators, byte(b)) >= 0:
+			text[b] = c.behind
+		case c.of.Again && (b == '{' || b == '['):
+			text[b] = nowhere
+		}
+	}
+	c.spans(c.behind, text)
+}
+
+// Spaces that may stand in front of a thought, and how many.
+const (
+	spaces    = " \t\r\n"
+	maxSpaces = 64
+)
+
+// mayThink is the beginning of a text that may begin with a thought.
+func (c *callCompiler) mayThink(thought int32) int32 {
+	ways := make([]int32, len(c.of.Open)) // behind so many bytes of the mark
+	for i := range ways[1:] {
+		ways[i+1] = c.textPlace()
+	}
+	state := 0 // of the text, had this been no mark
+	for i := range c.of.Open {
+		over := c.text.over[state]
+		b := c.of.Open[i]
+		if state = c.text.next(state, b); state < 0 {
+			state = 0 // the mark of calls is a part of this one, which is then the longer one
+		}
+		over[b] = thought
+		if i+1 < len(ways) {
+			over[b] = ways[i+1]
+		}
+		if i > 0 {
+			c.spans(ways[i], over)
+			continue
+		}
+		next := nowhere
+		for n := maxSpaces; n >= 0; n-- {
+			at, over := c.textPlace(), over
+			for _, space := range []byte(spaces) {
+				if n < maxSpaces {
+					over[space] = next
+				}
+			}
+			c.spans(at, over)
+			next = at
+		}
+		ways[0] = next
+	}
+	return ways[0]
+}
+
+// nowhere is a place that nothing leads to.
+const nowhere int32 = -1
+
+// leaving are the tokens that may lead out of what may be anything, by the last byte of a mark, or by a bracket. Most
+// have none of these.
+func (c *callCompiler) leaving(v *Vocabulary) (all []int32) {
+	var with [256]bool
+	for _, mark := range append([]string{c.of.Mark}, c.of.Never...) {
+		with[mark[len(mark)-1]] = true
+	}
+	if c.of.Again {
+		with['{'], with['['] = true, true
+	}
+	for _, id := range v.ids {
+		if slices.ContainsFunc(v.texts[id], func(b byte) bool { return with[b] }) {
+			all = append(all, id)
+		}
+	}
+	return all
+}
+
+// exploreText finds what follows from a place in what may be anything: all tokens but some of those that lead out of
+// it. Of these, what begins as from another place is known.
+func (g *Grammar) exploreText(at int32) *local {
+	p, m := &g.p.places[at], newMachine(g.p)
+	l := &local{mask: g.v.newMask()}
+	var differs [256]bool
+	if p.like != 0 {
+		copy(l.mask, g.local(p.like).mask)
+		for b := range differs {
+			differs[b] = !slices.Equal(p.over(byte(b)), g.p.places[p.like].over(byte(b)))
+		}
+	} else {
+		l.mask.allow(g.v.ids)
+	}
+	for _, id := range g.leaving {
+		text := g.v.texts[id]
+		if p.like != 0 && !differs[text[0]] {
+			continue
+		}
+		l.mask.allow([]int32{id})
+		if m.over([]spot{{at: at}}, text) == nil {
+			l.mask[id/64] &^= 1 << (id % 64)
+		}
+	}
+	g.allowSpecials(at, l.mask)
+	return l
+}
+
+// over are the spots that a text leads to; nil: there are none.
+func (m *machine) over(from []spot, text []byte) []spot {
+	m.reach(1)
+	for i, b := range text {
+		m.spots[i&1], _ = m.step(m.spots[i&1][:0], from, b)
+		if from = m.spots[i&1]; len(from) == 0 {
+			return nil
+		}
+	}
+	return from
+}
+
+// allowSpecials adds the special tokens that may stand at a place.
+func (g *Grammar) allowSpecials(at int32, mask Mask) {
+	p := &g.p.places[at]
+	for _, s := range p.specials {
+		mask.allow([]int32{s.id})
+	}
+	if !p.text {
+		return
+	}
+	m := newMachine(g.p)
+	for id, shown := range g.specials {
+		if id >= g.v.size {
+			continue
+		}
+		mask.allow([]int32{int32(id)})
+		if m.over([]spot{{at: at}}, []byte(shown)) == nil { // which another place may have allowed
+			mask[id/64] &^= 1 << (id % 64)
+		}
+	}
+}
+
+var errSpecial = errors.New("a special token stands where none may")
+
+// takeSpecial goes on with a special token.
+func (s *State) takeSpecial(id int, shown string) error {
+	var now []spot
+	ended := false
+	for _, from := range s.spots {
+		p := &s.m.places[from.at]
+		if p.text {
+			for _, to := range s.m.over([]spot{from}, []byte(shown)) {
+				var here bool
+				now, here = s.m.settle(now, to)
+				ended = ended || here
+			}
+		}
+		for _, over := range p.specials {
+			if over.id == int32(id) {
+				var here bool
+				now, here = s.m.settle(now, spot{over.to, from.up})
+				ended = ended || here
+			}
+		}
+	}
+	if len(now) == 0 {
+		return errSpecial
+	}
+	s.spots, s.ended = now, ended
+	return nil
+}
