@@ -128,8 +128,8 @@ func TestTextsWithCalls(t *testing.T) {
 					continue
 				}
 				all = append(all, id)
-				if strings.ContainsAny(g.shown(id), "<>") || len(g.shown(id)) < 2 && strings.Contains(`f[g|{}":]ab1true`,
-					g.shown(id)) {
+				if strings.ContainsAny(g.shown(id), "<>") || len(g.shown(id)) < 2 &&
+					strings.Contains(`f[g|{}":]ab1true`, g.shown(id)) {
 					likely = append(likely, id)
 				}
 			}
@@ -232,7 +232,8 @@ func TestCallsThatAreRefused(t *testing.T) {
 		`has the keyword "p`: `{"pattern": "x"}`, "other describes no": `{"$ref": "#/$defs/l", "$defs": {"l": {
 			"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/l"}}}}`,
 		"has 65537 bytes": strings.Repeat(" ", 1+maxSchema)} {
-		_, err := WithCalls(v, Calls{Mark: "<c>", Options: []Option{fine, {Before: "b", Schema: []byte(schema), At: "other"}}})
+		other := Option{Before: "b", Schema: []byte(schema), At: "other"}
+		_, err := WithCalls(v, Calls{Mark: "<c>", Options: []Option{fine, other}})
 		var refused *Error
 		require.True(t, errors.As(err, &refused), "%s: %v", want, err)
 		require.Contains(t, err.Error(), want)

@@ -22,7 +22,8 @@ func TestHeldForms(t *testing.T) {
 	for _, f := range forms {
 		e := examples[f.name]
 		format := Of(e.chat())
-		c, err := chat.Parse([]byte(`{"messages": [{"role": "user", "content": "Warm?"}], "tools": ` + exampleTools + `}`))
+		c, err := chat.Parse([]byte(`{"messages": [{"role": "user", "content": "Warm?"}], "tools": ` + exampleTools +
+			`}`))
 		require.NoError(t, err)
 		held, err := format.Hold(c, chat.Options{Now: time.Unix(0, 0)}, "<|assistant|>", tools.All())
 		if slices.Contains(notHeld, f.name) {
@@ -53,9 +54,9 @@ func TestHeldForms(t *testing.T) {
 
 // What a prompt has opened is known, and a name that a call could not be read back with is refused.
 func TestHeldPrompts(t *testing.T) {
-	format := Of(chat.New(map[string]string{"default": `{{ tools }}{% for m in messages %}<think>{{ m.reasoning_content }}` +
-		`</think>{{ m.content }}{% for c in m.tool_calls or [] %}<tool_call>{{ c.function | tojson }}</tool_call>` +
-		`{% endfor %}{% endfor %}`}, nil))
+	format := Of(chat.New(map[string]string{"default": `{{ tools }}{% for m in messages %}<think>` +
+		`{{ m.reasoning_content }}</think>{{ m.content }}{% for c in m.tool_calls or [] %}<tool_call>` +
+		`{{ c.function | tojson }}</tool_call>{% endfor %}{% endfor %}`}, nil))
 	c, err := chat.Parse([]byte(`{"messages": [{"role": "user", "content": "Warm?"}]}`))
 	require.NoError(t, err)
 	hold := func(rendered, name string) (*Held, error) {
@@ -63,8 +64,8 @@ func TestHeldPrompts(t *testing.T) {
 	}
 	held, err := hold("a<think>\n", "f")
 	require.NoError(t, err)
-	require.Equal(t, &Held{Mark: "<tool_call>", Before: []string{`{"name": "f", "arguments": `}, After: "}", Again: true,
-		Open: "<think>", Close: "</think>", Thinking: true}, held)
+	require.Equal(t, &Held{Mark: "<tool_call>", Before: []string{`{"name": "f", "arguments": `}, After: "}",
+		Again: true, Open: "<think>", Close: "</think>", Thinking: true}, held)
 	held, err = hold("a<tool_call>", "f")
 	require.NoError(t, err)
 	require.True(t, held.Within)
@@ -76,8 +77,8 @@ func TestHeldPrompts(t *testing.T) {
 }
 
 func TestStrictTools(t *testing.T) {
-	tools := ParseTools([]byte(`[{"function": {"name": "a", "strict": true}}, {"name": "b", "strict": false}, {"name": "c"},
-		{"name": "d", "strict": "yes"}]`))
+	tools := ParseTools([]byte(`[{"function": {"name": "a", "strict": true}}, {"name": "b", "strict": false},
+		{"name": "c"}, {"name": "d", "strict": "yes"}]`))
 	require.Len(t, tools.All(), 4)
 	for i, tool := range tools.All() {
 		require.Equal(t, i == 0, tool.Strict)

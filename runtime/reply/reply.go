@@ -29,6 +29,9 @@ type Reader struct {
 	thoughts *thoughtReader // nil: the model is not known to think
 	calls    *callReader    // nil: nothing is read as a call
 	called   bool
+
+	asWritten bool
+	whole     string // of what has come, what is neither out nor given to calls; where thoughts come as written
 }
 
 // Reader returns a reader of the answer to a prompt. Calls are read if there are tools.
@@ -43,26 +46,55 @@ func (f *Format) Reader(prompt string, tools *Tools) *Reader {
 	return r
 }
 
+// AsWritten makes a new reader leave a thought in the text, marks and all.
+func (r *Reader) AsWritten() *Reader {
+	r.asWritten = true
+	return r
+}
+
 // Called reports whether there was a call.
 func (r *Reader) Called() bool { return r.called }
 
 // Push takes the next part of the answer.
 func (r *Reader) Push(part string) Piece {
 	p := Piece{Text: part}
-	if r.thoughts != nil {
+	before := ""
+	switch {
+	case r.thoughts != nil && r.asWritten:
+		before, p.Text = r.split(part)
+	case r.thoughts != nil:
 		p.Thought, p.Text = r.thoughts.push(part)
 	}
 	if r.calls != nil {
 		p.Text, p.Calls = r.calls.push(p.Text)
 	}
+	p.Text = before + p.Text
 	r.called = r.called || p.Calls != nil
 	return p
+}
+
+// split tells a thought, and what is around it, from what may have calls, of which nothing is held back.
+func (r *Reader) split(part string) (before, rest string) {
+	r.whole += part
+	_, answer := r.thoughts.push(part)
+	switch r.thoughts.at {
+	case inThought:
+		before, r.whole = r.whole, ""
+	case inAnswer:
+		at := len(r.whole) - len(answer) - len(r.thoughts.held)
+		before, rest = r.whole[:at], r.whole[at:]
+		r.thoughts, r.whole = nil, ""
+	}
+	return before, rest
 }
 
 // End ends the answer and returns what was held back.
 func (r *Reader) End() Piece {
 	var p Piece
-	if r.thoughts != nil {
+	switch {
+	case r.asWritten:
+		p.Text = r.whole
+	case r.thoughts != nil:
 		p.Thought, p.Text = r.thoughts.end()
 	}
 	if r.calls != nil {

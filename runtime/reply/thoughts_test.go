@@ -45,16 +45,31 @@ func TestThoughts(t *testing.T) {
 			}
 			r := (&Format{thoughts: thoughtForms[c.form]}).Reader(c.prompt, nil)
 			require.Equal(t, Piece{Thought: c.thought, Text: c.spoken}, joined(r, parts...), "%q", parts)
+			r = (&Format{thoughts: thoughtForms[c.form]}).Reader(c.prompt, nil).AsWritten()
+			require.Equal(t, Piece{Text: c.answer}, joined(r, parts...), "%q", parts)
 		}
 	}
 }
 
-// Calls are read behind a thought, and not inside of it.
+// Calls are read behind a thought, and not inside of it; also where that is a part of the text.
 func TestCallsBehindThoughts(t *testing.T) {
-	format := &Format{calls: forms[0], thoughts: thoughtForms[0]}
-	got := joined(format.Reader("", ParseTools([]byte(exampleTools))), "<think><tool_call><function=clock></function>"+
-		"</tool_call></think><tool_call><function=clock></function></tool_call>")
-	require.Equal(t, Piece{Thought: "<tool_call><function=clock></function></tool_call>", Calls: []Call{clock}}, got)
+	format, rng := &Format{calls: forms[0], thoughts: thoughtForms[0]}, rand.New(rand.NewPCG(3, 7))
+	const call = "<tool_call><function=clock></function></tool_call>"
+	for _, c := range []struct{ before, prompt string }{{"<think>", ""}, {"", "<think>"}} {
+		for range 30 {
+			var parts []string
+			for rest := c.before + call + "</think> " + call; rest != ""; {
+				n := 1 + rng.IntN(len(rest))
+				parts, rest = append(parts, rest[:n]), rest[n:]
+			}
+			r := format.Reader(c.prompt, ParseTools([]byte(exampleTools)))
+			require.Equal(t, Piece{Thought: call, Calls: []Call{clock}}, joined(r, parts...))
+			r = format.Reader(c.prompt, ParseTools([]byte(exampleTools))).AsWritten()
+			want := Piece{Text: c.before + call + "</think> ", Calls: []Call{clock}}
+			require.Equal(t, want, joined(r, parts...), "%q", parts)
+			require.True(t, r.Called())
+		}
+	}
 }
 
 // How a model thinks is found by what its template writes of a thought, or by the mark that it looks for.

@@ -22,7 +22,18 @@ var chatFields = with(sharedFields, map[string]field{
 		r.options.LogProbs, err = v.integer(0, maxTopChat)
 		return err
 	},
-	"response_format":     responseFormat,
+	"response_format":  responseFormat,
+	"reasoning_format": reasoningFormat,
+	"separate_reasoning": func(_ *Server, r *request, v value) error {
+		apart, err := v.bool()
+		r.asWritten = r.asWritten || err == nil && !apart
+		return err
+	},
+	"include_reasoning": func(_ *Server, r *request, v value) error {
+		wanted, err := v.bool()
+		r.thoughtless = err == nil && !wanted
+		return err
+	},
 	"parallel_tool_calls": parallelCalls,
 	"modalities": func(_ *Server, _ *request, v value) error {
 		all, err := list[string](v, "a list of strings")
@@ -45,7 +56,8 @@ func (s *Server) chatCompletions(w http.ResponseWriter, r *http.Request) {
 	}
 	var forms []choiceForm
 	for i := range req.answers {
-		forms = append(forms, &chatForm{s: s, index: i, logprobs: req.logprobs(), reader: p.reader(s, req.oneCall)})
+		forms = append(forms, &chatForm{s: s, index: i, logprobs: req.logprobs(), thoughtless: req.thoughtless,
+			reader: p.reader(s, req.oneCall)})
 	}
 	s.complete(w, r, req, [][]int{p.ids}, s.choices(req, forms...))
 }
@@ -70,8 +82,26 @@ func (s *Server) chatRequest(w http.ResponseWriter, r *http.Request) (*request, 
 			return nil, nil, invalid("top_logprobs", "top_logprobs goes with logprobs")
 		}
 	}
+	if req.asWritten && req.thoughtless {
+		return nil, nil, invalid("include_reasoning", "include_reasoning false leaves a thought out, and another "+
+			"field wants it in content; want one of them")
+	}
 	p, err := s.conversing(req, fromMessages, left)
 	return req, p, err
+}
+
+// reasoningFormat reads where thoughts come, as other servers call it.
+func reasoningFormat(_ *Server, r *request, v value) error {
+	form, err := v.text()
+	switch {
+	case err != nil:
+		return err
+	case form == "none":
+		r.asWritten = true
+	case form != "auto" && form != "deepseek":
+		return unsupported(v.name, `reasoning_format %s is not supported; want "none", "deepseek" or "auto"`, v.short())
+	}
+	return nil
 }
 
 func parallelCalls(_ *Server, r *request, v value) error {
@@ -89,6 +119,7 @@ func (s *Server) conversing(req *request, from source, left map[string]value) (*
 	if err != nil {
 		return nil, err
 	}
+	p.asWritten = req.asWritten
 	if !p.plain {
 		req.shown = s.shown(p.tools != nil)
 	}

@@ -9,11 +9,12 @@ import (
 
 // chatForm is the form of chat completions.
 type chatForm struct {
-	s        *Server
-	index    int // of the choice
-	logprobs bool
-	reader   answerReader
-	called   int // calls of a stream so far
+	s           *Server
+	index       int // of the choice
+	logprobs    bool
+	thoughtless bool // thoughts are left out
+	reader      answerReader
+	called      int // calls of a stream so far
 }
 
 // A toolCall is a call in the form of OpenAI's API, whose arguments are JSON in a string. In a stream its first chunk
@@ -83,7 +84,7 @@ func (f *chatForm) piece(text string, tokens []located) []any {
 // chunks are those of a piece.
 func (f *chatForm) chunks(p reply.Piece) (all []any) {
 	add := func(d chatDelta) { all = append(all, chatChunk{Index: f.index, Delta: d}) }
-	if p.Thought != "" {
+	if p.Thought != "" && !f.thoughtless {
 		add(chatDelta{Reasoning: p.Thought})
 	}
 	if p.Text != "" {
@@ -114,7 +115,10 @@ func (f *chatForm) finish(reason string) string {
 
 func (f *chatForm) whole(text string, tokens []located, finish string) any {
 	p, rest := f.reader.Push(text), f.reader.End()
-	m := chatMessage{Role: "assistant", Reasoning: p.Thought + rest.Thought}
+	m := chatMessage{Role: "assistant"}
+	if !f.thoughtless {
+		m.Reasoning = p.Thought + rest.Thought
+	}
 	for _, call := range append(p.Calls, rest.Calls...) {
 		m.ToolCalls = append(m.ToolCalls, toolCall{nil, f.s.newID("call_"), "function",
 			toolFunction{call.Name, call.Arguments}})

@@ -41,11 +41,13 @@ func TestDocumentedFields(t *testing.T) {
 	rows := documentedFields(t)
 	samples := map[string]string{"background": "false", "best_of": "1", "chat_template_kwargs": `{"thinking": true}`,
 		"dimensions": "1", "documents": `[{}]`, "echo": "true", "encoding_format": `"float"`, "frequency_penalty": "1",
-		"ignore_eos": "true", "include": "[]", "logit_bias": `{"5": 1}`, "logprobs": "true",
+		"ignore_eos": "true", "include": "[]", "include_reasoning": "true", "logit_bias": `{"5": 1}`,
+		"logprobs":              "true",
 		"max_completion_tokens": "2", "max_output_tokens": "2", "max_tokens": "2", "metadata": "{}", "min_p": "0.1",
 		"modalities": `["text"]`, "model": `"m"`, "n": "1", "parallel_tool_calls": "true", "presence_penalty": "1",
-		"reasoning": `{"effort": "low"}`, "reasoning_effort": `"low"`, "repetition_penalty": "1.1",
-		"response_format": `{"type": "text"}`, "seed": "1", "stop": `"x"`, "store": "false", "stream": "false",
+		"reasoning": `{"effort": "low"}`, "reasoning_effort": `"low"`, "reasoning_format": `"none"`,
+		"repetition_penalty": "1.1", "response_format": `{"type": "text"}`, "seed": "1",
+		"separate_reasoning": "true", "stop": `"x"`, "store": "false", "stream": "false",
 		"suffix": `"x"`, "temperature": "0.5", "text": `{"format": {"type": "text"}}`, "tool_choice": `"none"`,
 		"tools": `[]`, "top_k": "3", "top_logprobs": "1", "top_p": "0.5", "truncation": `"disabled"`}
 	s := newTest(says(t, "x"), func(c *Config) {

@@ -42,8 +42,10 @@ func FuzzRequest(f *testing.F) {
 		`{"messages": [{"role": "user", "content": ""}], "max_tokens": 9, "tools": [{"function": {"name": "f"}}],
 			"tool_choice": {"type": "function", "function": {"name": "f"}}, "parallel_tool_calls": false}`,
 		`{"messages": [{"role": "user", "content": ""}], "max_tokens": 40, "n": 2, "tools": [{"type": "function",
-			"function": {"name": "f", "strict": true, "parameters": {"type": "object", "properties": {"a": {"const": 1}}}}},
-			{"function": {"name": "g", "strict": false}}], "parallel_tool_calls": false}`,
+			"function": {"name": "f", "strict": true, "parameters": {"type": "object", "properties": {"a": {"const":
+			1}}}}}, {"function": {"name": "g", "strict": false}}], "parallel_tool_calls": false}`,
+		`{"messages": [{"role": "user", "content": ""}], "max_tokens": 9, "reasoning_format": "none", "stream": true,
+			"chat_template_kwargs": {"thinking": true}, "separate_reasoning": false, "include_reasoning": true}`,
 		`{"messages": [{"role": "assistant", "content": "", "reasoning_content": "a"}], "reasoning_effort": "low"}`,
 		`{"messages": [{"role": "user", "content": ""}], "response_format": {"type": "text"}, "modalities": ["text"],
 			"chat_template_kwargs": {"thinking": true}, "max_completion_tokens": 3, "documents": []}`,

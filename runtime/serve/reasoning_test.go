@@ -65,6 +65,44 @@ func TestReasoning(t *testing.T) {
 	}
 }
 
+// A thought comes in the content, or not at all, if a request says so in the way of another server.
+func TestWhereThoughtsCome(t *testing.T) {
+	const answer = "<think>\nAs so.\n</think>\n\nIt is."
+	s := newTest(says(t, answer), func(config *Config) { config.Chat = format(thinks) }).start(t)
+	for fields, want := range map[string][2]string{
+		`"reasoning_format": "auto"`:                                 {"As so.", "It is."},
+		`"reasoning_format": "deepseek"`:                             {"As so.", "It is."},
+		`"reasoning_format": "none"`:                                 {"", answer},
+		`"separate_reasoning": false`:                                {"", answer},
+		`"separate_reasoning": true, "include_reasoning": true`:      {"As so.", "It is."},
+		`"separate_reasoning": true, "reasoning_format": "none"`:     {"", answer},
+		`"include_reasoning": false`:                                 {"", "It is."},
+		`"include_reasoning": false, "logprobs": true`:               {"", "It is."},
+		`"reasoning_format": "none", "stop": "so", "logprobs": true`: {"", "<think>\nAs "},
+	} {
+		for _, stream := range []string{"", `, "stream": true`} {
+			status, body := s.post(t, "/v1/chat/completions",
+				`{"messages": [{"role": "user", "content": "Is it?"}], `+fields+stream+`}`)
+			require.Equal(t, 200, status, body)
+			reasoning, content := thought(t, body)
+			require.Equal(t, want, [2]string{reasoning, content}, fields)
+			require.Equal(t, want[0] != "", strings.Contains(body, "reasoning_content"))
+		}
+	}
+	for fields, param := range map[string]string{
+		`"reasoning_format": "deepseek-legacy"`:                   "reasoning_format",
+		`"reasoning_format": false`:                               "reasoning_format",
+		`"separate_reasoning": "no"`:                              "separate_reasoning",
+		`"include_reasoning": 0`:                                  "include_reasoning",
+		`"include_reasoning": false, "separate_reasoning": false`: "include_reasoning",
+	} {
+		status, body := s.post(t, "/v1/chat/completions",
+			`{"messages": [{"role": "user", "content": "a"}], `+fields+`}`)
+		require.Equal(t, 400, status, body)
+		require.Equal(t, param, faultOf(t, body).Param)
+	}
+}
+
 // An answer that is held to JSON has no thought in front, and none that the prompt opens is left open.
 func TestJSONWithoutThoughts(t *testing.T) {
 	s := newTest(longer(), func(config *Config) { config.Chat = format(thinks) }).start(t)

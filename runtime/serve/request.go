@@ -24,6 +24,8 @@ type request struct {
 	stops        []string
 	ignoreEOS    bool
 	answers      int                 // to each prompt
+	asWritten    bool                // a thought is a part of the content
+	thoughtless  bool                // a thought is left out
 	oneCall      bool                // of tools at most
 	until        func() answerReader // which reads that call
 	seeded       bool                // it has a seed

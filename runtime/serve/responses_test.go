@@ -15,7 +15,7 @@ import (
 const responsesPath = "/v1/responses"
 
 // flatTools are tools as responses have them.
-const flatTools = `"input": "Warm?", "tools": [{"type": "function", "name": "weather", "strict": true,
+const flatTools = `"input": "Warm?", "tools": [{"type": "function", "name": "weather", "strict": false,
 	"description": "of a place", "parameters": {"type": "object", "properties": {"days": {"type": "integer"}},
 	"required": ["days"], "additionalProperties": false}}]`
 

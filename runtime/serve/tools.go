@@ -18,6 +18,8 @@ type chatPrompt struct {
 	ids   []int
 	plain bool // the answer is text alone, without a thought or calls
 
+	asWritten bool // a thought is text too
+
 	tools       *reply.Tools // that the model may call; nil: none
 	forced      *reply.Forced
 	forcedTools []reply.Tool // one of which the answer has to call; nil: it may be anything
@@ -58,6 +60,8 @@ func (p *chatPrompt) reader(s *Server, one bool) answerReader {
 		r = p.forced.Reader()
 	case p.plain:
 		r = &reply.Reader{}
+	case p.asWritten:
+		r = s.reply.Reader(p.text, p.tools).AsWritten()
 	default:
 		r = s.reply.Reader(p.text, p.tools)
 	}
