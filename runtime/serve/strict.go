@@ -54,6 +54,30 @@ func (s *Server) heldGrammar(p *chatPrompt) (*grammar.Grammar, error) {
 	return g, err
 }
 
+// withoutStrict is a tool as the template gets it: that it is strict is not for the model to know.
+func withoutStrict(tool *jinja.Dict) (*jinja.Dict, error) {
+	out := &jinja.Dict{}
+	for _, key := range tool.Keys() {
+		member, _ := tool.Get(key)
+		function, is := member.(*jinja.Dict)
+		switch {
+		case key == "function" && is:
+			inner, err := withoutStrict(function)
+			if err != nil {
+				return nil, err
+			}
+			member = inner
+		case key == "strict":
+			if _, is := member.(bool); !is && member != nil {
+				return nil, errors.New("strict is not as expected; want true or false")
+			}
+			continue
+		}
+		out.Set(key, member)
+	}
+	return out, nil
+}
+
 // anyObject is the schema of arguments that are held to nothing.
 var anyObject = []byte(`{"type": "object"}`)
 

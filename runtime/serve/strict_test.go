@@ -80,9 +80,7 @@ func TestStrictToolsChangeNoText(t *testing.T) {
 	e := newScripted(hashed)
 	e.limits.Sequences, e.masks = 2, true
 	for _, e := range []Engine{newScripted(hashed), e} {
-		s := newTest(e, func(c *Config) { // without strict in the prompt
-			c.Chat = format(strings.Replace(chatML, "tool | tojson", "tool.function.name", 1))
-		}).start(t)
+		s := serve(t, e)
 		for seed := range 8 {
 			fields := fmt.Sprintf(`, "temperature": %d, "seed": %d, "max_tokens": 60, "n": 2`, seed%2, seed)
 			with := strings.Replace(strictly, "Warm?", fmt.Sprint(seed), 1)

@@ -142,8 +142,8 @@ func (s *Server) tools(p *chatPrompt, c *chat.Conversation, left map[string]valu
 		if kind, said := item.(*jinja.Dict).Get("type"); said && kind != "function" {
 			return unsupported("tools", "tools[%d] is of a type that is not supported; want function", i)
 		}
-		if !mayBeStrict(item.(*jinja.Dict)) {
-			return invalid("tools", "tools[%d].function.strict is not as expected; want true or false", i)
+		if list[i], err = withoutStrict(item.(*jinja.Dict)); err != nil {
+			return invalid("tools", "tools[%d].function.%v", i, err)
 		}
 	}
 	if !s.chat.Mentions("tools") {
@@ -167,19 +167,6 @@ func (s *Server) tools(p *chatPrompt, c *chat.Conversation, left map[string]valu
 		return invalid("tool_choice", "tool_choice names %q, which is none of tools", value{}.cut(name))
 	}
 	return nil
-}
-
-// mayBeStrict reports whether strict of a tool is true or false, if it is said.
-func mayBeStrict(tool *jinja.Dict) bool {
-	if f, _ := tool.Get("function"); f != nil {
-		tool, _ = f.(*jinja.Dict)
-	}
-	if tool == nil {
-		return true
-	}
-	strict, _ := tool.Get("strict")
-	_, is := strict.(bool)
-	return is || strict == nil
 }
 
 // toolChoice reads tool_choice: none, auto, or required, perhaps with the name of the tool.
