@@ -52,8 +52,9 @@ SECTIONS = {
             ("rounds", lambda r: plain(r.get("rounds"))))),
     "clients": (
         "Many clients",
-        "A thousand requests for completions and embeddings, of 32 clients at a time, some of whom go away before or "
-        "during an answer, or send what is no request. Every text, every log-probability and every embedding is the "
+        "A thousand requests for completions, chats, responses and embeddings, some with several prompts or answers "
+        "and with log-probabilities, of 32 clients at a time, some of whom go away before or during an answer, or "
+        "send what is no request. Every text, every log-probability and every embedding is the "
         "one that the request has alone; every request is counted; goroutines, heap and regions of the cache are what "
         "they were.", (
             ("sequences", lambda r: plain(r.get("sequences"))),

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,9 +19,9 @@ import (
 
 // An Answer is what has to be the same.
 type Answer struct {
-	Text     string // of a completion; of an embedding its numbers
+	Text     string // of all choices; of an embedding its numbers
 	Finish   string
-	LogProbs string // of the tokens, if they were asked for
+	LogProbs string // of the tokens and of the likeliest ones, if they were asked for
 }
 
 // readAll reads the body of an answer, which is short.
@@ -28,80 +29,164 @@ func readAll(body io.Reader) ([]byte, error) {
 	return infile.ReadStream(body, "answer", infile.Kind{Name: "an answer", Max: 64 << 20})
 }
 
-// choices are those of a whole completion, or of an event of a stream.
-type choices struct {
+// A message is what a part of an answer may say: a whole one, or an event of a stream.
+type message struct {
 	Choices []struct {
-		Text     string
-		Finish   *string `json:"finish_reason"`
-		LogProbs *struct {
-			Tokens []json.Number `json:"token_logprobs"`
-		} `json:"logprobs"`
+		Index          int
+		Text           string
+		Message, Delta struct{ Content string }
+		Finish         *string `json:"finish_reason"`
+		LogProbs       *struct {
+			Tokens  []json.Number     `json:"token_logprobs"` // of completions
+			Top     []json.RawMessage `json:"top_logprobs"`
+			Content []json.RawMessage // of chat completions
+		}
 	}
+	Data []struct{ Embedding json.RawMessage }
+
+	// of responses, whole ones and events
+	Type, Delta, Status string
+	Output              []struct{ Content []struct{ Text string } }
+	Response            struct{ Status string }
 }
 
-// add puts the next choice of an answer behind the ones before it.
-func (a *Answer) add(c choices) error {
-	for _, choice := range c.Choices {
+// An answering is an answer as it comes, by the index of its choices.
+type answering []Answer
+
+// add puts what a message has behind what came before it.
+func (all *answering) add(m message) error {
+	choice := func(i int) (*Answer, error) {
+		if i < 0 || i > 1000 {
+			return nil, fmt.Errorf("a choice has the index %d", i)
+		}
+		for len(*all) <= i {
+			*all = append(*all, Answer{})
+		}
+		a := &(*all)[i]
 		if a.Finish != "" {
-			return errors.New("something follows the end")
+			return nil, errors.New("something follows the end")
 		}
-		a.Text += choice.Text
-		if choice.Finish != nil {
-			a.Finish = *choice.Finish
+		return a, nil
+	}
+	for _, c := range m.Choices {
+		a, err := choice(c.Index)
+		if err != nil {
+			return err
 		}
-		if choice.LogProbs != nil {
-			for _, p := range choice.LogProbs.Tokens {
-				a.LogProbs += p.String() + " "
+		a.Text += c.Text + c.Message.Content + c.Delta.Content
+		if c.Finish != nil {
+			a.Finish = *c.Finish
+		}
+		if l := c.LogProbs; l != nil {
+			for i, p := range l.Tokens {
+				a.LogProbs += p.String() + " " + string(l.Top[i]) + "\n"
+			}
+			for _, p := range l.Content {
+				a.LogProbs += string(p) + "\n"
 			}
 		}
 	}
+	for i, d := range m.Data {
+		a, err := choice(i)
+		if err != nil {
+			return err
+		}
+		a.Text, a.Finish = string(d.Embedding), "embedding"
+	}
+	text, status := "", m.Status
+	for _, item := range m.Output {
+		for _, part := range item.Content {
+			text += part.Text
+		}
+	}
+	switch m.Type {
+	case "response.output_text.delta":
+		text = m.Delta
+	case "response.completed", "response.incomplete":
+		status = m.Response.Status
+	}
+	if text == "" && status == "" {
+		return nil
+	}
+	a, err := choice(0)
+	if err != nil {
+		return err
+	}
+	a.Text += text
+	a.Finish = status
 	return nil
 }
 
-// read reads the body of an answer.
-func read(body io.Reader, path string, stream bool) (a Answer, err error) {
-	text, err := readAll(body)
-	if err != nil {
-		return a, err
+// joined is an answer with all of its choices.
+func (all answering) joined() (one Answer, err error) {
+	if len(all) == 0 {
+		return one, errors.New("there is no choice")
 	}
+	for i, a := range all {
+		if a.Finish == "" {
+			return one, fmt.Errorf("choice %d has no end", i)
+		}
+		if i > 0 {
+			one.Text += "\x00"
+			one.Finish += " "
+			one.LogProbs += "\x00"
+		}
+		one.Text += a.Text
+		one.Finish += a.Finish
+		one.LogProbs += a.LogProbs
+	}
+	return one, nil
+}
+
+// read reads the body of an answer.
+func read(body io.Reader, path string, stream bool) (Answer, error) {
+	text, err := readAll(body)
 	switch {
+	case err != nil:
+		return Answer{}, err
+	case stream && path == responses:
+		return readEvents(string(text))
 	case stream:
 		return ReadStream(string(text))
-	case path == embeddings:
-		var whole struct {
-			Data []struct{ Embedding json.RawMessage }
-		}
-		if err := json.Unmarshal(text, &whole); err != nil || len(whole.Data) != 1 {
-			return a, fmt.Errorf("%q is no answer with one embedding: %w", text, err)
-		}
-		return Answer{Text: string(whole.Data[0].Embedding)}, nil
 	}
-	var whole choices
-	if err := json.Unmarshal(text, &whole); err != nil || len(whole.Choices) != 1 || whole.Choices[0].Finish == nil {
-		return a, fmt.Errorf("%q is no answer with one choice: %w", text, err)
+	var all answering
+	var whole message
+	if err = json.Unmarshal(text, &whole); err == nil {
+		err = all.add(whole)
 	}
-	return a, a.add(whole)
+	if err != nil {
+		return Answer{}, fmt.Errorf("%q: %w", text, err)
+	}
+	return all.joined()
 }
 
 // ReadStream joins the texts of a stream of completions.
-func ReadStream(stream string) (a Answer, err error) {
-	events := strings.Split(strings.TrimSuffix(stream, "\n\n"), "\n\n")
-	if last := events[len(events)-1]; last != "data: [DONE]" {
-		return a, fmt.Errorf("the last event is %q", last)
+func ReadStream(stream string) (Answer, error) {
+	rest, ended := strings.CutSuffix(stream, "data: [DONE]\n\n")
+	if !ended {
+		return Answer{}, fmt.Errorf("the stream does not end with [DONE]: %q", stream)
 	}
-	for _, event := range events[:len(events)-1] {
+	return readEvents(rest)
+}
+
+// readEvents joins what the events of a stream have.
+func readEvents(stream string) (Answer, error) {
+	var all answering
+	for _, event := range strings.Split(strings.TrimSuffix(stream, "\n\n"), "\n\n") {
 		if event == ": ping" {
 			continue
 		}
-		var chunk choices
-		if err := json.Unmarshal([]byte(strings.TrimPrefix(event, "data: ")), &chunk); err != nil {
-			return a, fmt.Errorf("%q: %w", event, err)
+		_, data, _ := strings.Cut("\n"+event, "\ndata: ")
+		var part message
+		err := json.Unmarshal([]byte(data), &part)
+		if err == nil {
+			err = all.add(part)
 		}
-		if err := a.add(chunk); err != nil {
-			return a, fmt.Errorf("%q: %w", event, err)
+		if err != nil {
+			return Answer{}, fmt.Errorf("%q: %w", event, err)
 		}
 	}
-	return a, nil
+	return all.joined()
 }
 
 // counts are what a server says of itself.
@@ -133,7 +218,7 @@ func counted(ctx context.Context, url string) (c counts, err error) {
 	}
 	c.statuses = map[string]int{}
 	for _, m := range answered.FindAllSubmatch(text, -1) {
-		if path := string(m[1]); path == completions || path == embeddings {
+		if slices.Contains(paths, string(m[1])) {
 			n, _ := strconv.Atoi(string(m[3]))
 			c.statuses[string(m[2])] += n
 		}

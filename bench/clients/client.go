@@ -25,8 +25,13 @@ type client struct {
 
 const (
 	completions = "/v1/completions"
+	chats       = "/v1/chat/completions"
+	responses   = "/v1/responses"
 	embeddings  = "/v1/embeddings"
 )
+
+// paths are those that are asked.
+var paths = []string{completions, chats, responses, embeddings}
 
 // A question is a request without its braces.
 type question struct{ path, fields string }
@@ -38,7 +43,14 @@ func (q question) body(stream bool) string {
 	return "{" + q.fields + "}"
 }
 
-const questions = 18
+// Kinds of questions, and how many there are.
+const (
+	kinds     = 11
+	questions = 3 * kinds
+)
+
+// MostAnswers is how many answers a question asks for at most, each of which takes a place in the queue.
+const MostAnswers = 4
 
 // question is one of some requests, which differ in all that a request may say.
 func (p Plan) question(i int) question {
@@ -49,11 +61,11 @@ func (p Plan) question(i int) question {
 	}
 	ids[n-1] = fmt.Sprint(500 + i)
 	prompt := "[" + strings.Join(ids, ", ") + "]"
-	if i%6 == 5 {
-		return question{embeddings, `"input": ` + prompt}
-	}
-	fields := fmt.Sprintf(`"prompt": %s, "max_tokens": %d`, prompt, 1+i%7*(p.Tokens-1)/6)
-	switch i % 6 {
+	most := 1 + i%7*(p.Tokens-1)/6
+	fields := fmt.Sprintf(`"prompt": %s, "max_tokens": %d`, prompt, most)
+	said := fmt.Sprintf(`"%c%d"`, 'a'+i%3, i%7)
+	chat := fmt.Sprintf(`"messages": [{"role": "user", "content": %s}], "max_tokens": %d`, said, most)
+	switch i % kinds {
 	case 1:
 		fields += `, "logit_bias": {"198": 5, "12": -3}, "seed": 7`
 	case 2:
@@ -62,6 +74,20 @@ func (p Plan) question(i int) question {
 		fields += `, "logprobs": 2, "temperature": 0.7, "repetition_penalty": 1.2, "seed": 11`
 	case 4:
 		fields += `, "ignore_eos": true, "temperature": 0`
+	case 5:
+		return question{embeddings, `"input": ` + prompt}
+	case 6:
+		fields += `, "n": 3, "logprobs": 1, "temperature": 1.1, "seed": 2`
+	case 7:
+		fields = fmt.Sprintf(`"prompt": [%s, %s], "max_tokens": %d, "n": 2, "temperature": 0.9, "seed": 4`, prompt, said,
+			most)
+	case 8:
+		return question{chats, chat + `, "logprobs": true, "top_logprobs": 3, "temperature": 0`}
+	case 9:
+		return question{chats, chat + `, "n": 2, "temperature": 1.3, "presence_penalty": 0.5, "seed": 6`}
+	case 10:
+		return question{responses, fmt.Sprintf(`"input": %s, "max_output_tokens": %d, "temperature": 0.8, "seed": 8`,
+			said, most)}
 	default:
 		fields += `, "temperature": 0.8, "seed": 5`
 	}
@@ -72,6 +98,8 @@ func (p Plan) question(i int) question {
 var mistakes = map[string][]string{
 	completions: {`{}`, `{"prompt": {}}`, `{"prompt": [-1]}`, `{"prompt": [5], "max_tokens": -1}`,
 		`{"prompt": [5], "temperature": "warm"}`, `{"prompt": [5], "no_such_field": 1}`},
+	chats:      {`{}`, `{"messages": []}`, `{"messages": [{"role": "user", "content": "a"}], "n": 0}`},
+	responses:  {`{}`, `{"input": [{"role": "nobody", "content": "a"}]}`, `{"input": "a", "store": true}`},
 	embeddings: {`{}`, `{"input": 1.5}`, `{"input": [5], "dimensions": 0}`, `{"input": [5], "temperature": 1}`},
 }
 
@@ -86,7 +114,7 @@ const (
 func (c *client) ask(ctx context.Context) error {
 	i := c.rng.IntN(questions)
 	q := c.plan.question(i)
-	stream := q.path == completions && c.rng.IntN(2) == 0
+	stream := q.path != embeddings && c.rng.IntN(2) == 0
 	body := q.body(stream)
 	kind := c.rng.IntN(10)
 	switch kind {

@@ -12,8 +12,11 @@ import (
 	"syscall"
 
 	"amkc/bench/clients"
+	"amkc/runtime/chat"
+	"amkc/runtime/draft"
 	"amkc/runtime/host"
 	"amkc/runtime/host/engine"
+	"amkc/runtime/jinja"
 	"amkc/runtime/library"
 	"amkc/runtime/sampling"
 	"amkc/runtime/serve"
@@ -27,6 +30,9 @@ type clientsResult struct {
 	After     clients.Held `json:"after"`
 	Passed    bool         `json:"passed"`
 }
+
+// plainTemplate makes a prompt of what messages say, for builds of any model.
+const plainTemplate = "{% for m in messages %}{{ m.content }}{% endfor %}"
 
 // leastIDs are those that the requests of a plan name.
 const leastIDs = 1024
@@ -44,15 +50,16 @@ func manyClients(dir string, args []string, stdout, stderr io.Writer) int {
 	set.IntVar(&plan.Tokens, "tokens", 61, "tokens of an answer at most: `N`")
 	set.Uint64Var(&plan.Seed, "seed", 1, "of what is random")
 	gpu := set.Int("gpu", 0, "`N`umber of the GPU, from 0")
-	if err := set.Parse(args); err != nil || set.NArg() > 0 || plan.Clients < 1 || plan.Requests < plan.Clients ||
+	guess := set.String("draft", "", "ngram: guess ahead, and verify several tokens of each answer at a time")
+	if err := set.Parse(args); err != nil || set.NArg() > 0 || *guess != "" && *guess != draft.NGram || plan.Clients < 1 || plan.Requests < plan.Clients ||
 		plan.Prompt < 4 || plan.Tokens < 7 {
 		fmt.Fprintln(stderr, "usage: device DIR clients [--requests N] [--clients N] [--prompt N] [--tokens N] "+
-			"[--seed N] [--gpu N]; a client sends a request at least, a prompt has 4 tokens and an answer 7")
+			"[--seed N] [--gpu N] [--draft ngram]; a client sends a request at least, a prompt has 4 tokens and an answer 7")
 		return 2
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	r, err := askMany(ctx, dir, *gpu, plan)
+	r, err := askMany(ctx, dir, *gpu, plan, *guess != "")
 	if err == nil {
 		err = json.NewEncoder(stdout).Encode(r)
 	}
@@ -66,7 +73,7 @@ func manyClients(dir string, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-func askMany(ctx context.Context, dir string, gpu int, plan clients.Plan) (r *clientsResult, err error) {
+func askMany(ctx context.Context, dir string, gpu int, plan clients.Plan, drafts bool) (r *clientsResult, err error) {
 	tokenizer, err := library.ReadTokenizer(dir)
 	if err != nil {
 		return nil, err
@@ -76,7 +83,13 @@ func askMany(ctx context.Context, dir string, gpu int, plan clients.Plan) (r *cl
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	e := engine.New(s, host.BatchOptions{})
+	var o host.BatchOptions
+	if facts := s.Facts(); drafts && !facts.VerifiesDrafts(true) {
+		return nil, errors.New("the build verifies no drafts of several sequences; compile it with --sequence-rows")
+	} else if drafts {
+		o.Drafter = draft.NGrams{}
+	}
+	e := engine.New(s, o)
 	limits := e.Limits()
 	if limits.Vocab < leastIDs || plan.Prompt+plan.Tokens-1 > limits.MaxSeq {
 		return nil, fmt.Errorf("the model has %d ids and %d positions; requests need %d and %d", limits.Vocab,
@@ -84,7 +97,8 @@ func askMany(ctx context.Context, dir string, gpu int, plan clients.Plan) (r *cl
 	}
 	r = &clientsResult{Sequences: limits.Sequences}
 	config := serve.Config{Model: s.Facts().Model.Name, Engine: e, Tokenizer: tokenizer, Sampling: sampling.Greedy(),
-		Queue: 3 * plan.Clients / 4, // so that it is full now and then
+		Chat:  chat.New(map[string]string{"default": plainTemplate}, &jinja.Dict{}),
+		Queue: max(clients.MostAnswers, 3*plan.Clients/4), // so that it is full now and then
 		Log:   slog.New(slog.DiscardHandler)}
 	err = withServer(ctx, config, func(ctx context.Context, url string) error {
 		want, err := clients.Alone(ctx, url, plan)

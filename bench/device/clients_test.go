@@ -22,6 +22,9 @@ func servable(t *testing.T, settings string, sequences int) string {
 		if sequences > 1 {
 			f.Passes = []host.Pass{{Rows: 1, Sequences: sequences, Stages: f.Stages}}
 		}
+		if sequences == 4 {
+			f.Passes = append(f.Passes, host.Pass{Rows: 2, Sequences: 4, Stages: f.Stages})
+		}
 	})
 	hosttest.Write(t, dir, host.TokenizerFile, tokenizer)
 	return dir
@@ -31,13 +34,16 @@ func TestManyClients(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")
 	}
-	for _, sequences := range []int{1, 4} {
-		code, out, stderr := device(t, servable(t, "", sequences), "clients", "--requests", "64", "--clients", "8",
-			"--prompt", "16", "--tokens", "13")
+	for _, c := range []struct {
+		sequences int
+		more      []string
+	}{{1, nil}, {4, nil}, {4, []string{"--draft", "ngram"}}} {
+		code, out, stderr := device(t, servable(t, "", c.sequences), append([]string{"clients", "--requests", "64",
+			"--clients", "8", "--prompt", "16", "--tokens", "13"}, c.more...)...)
 		require.Zero(t, code, "%s%s", out, stderr)
 		var r clientsResult
 		require.NoError(t, json.Unmarshal([]byte(out), &r))
-		require.Equal(t, sequences, r.Sequences)
+		require.Equal(t, c.sequences, r.Sequences)
 		require.Equal(t, 64, r.Answered+r.Cancelled+r.Bad)
 		require.Positive(t, r.After.Heap)
 		require.Empty(t, r.Findings)
@@ -53,6 +59,9 @@ func TestManyClientsOfAKernelThatIsWrong(t *testing.T) {
 	code, _, stderr = device(t, servable(t, "", 1), "clients", "--prompt", "100")
 	require.Equal(t, 2, code)
 	require.Contains(t, stderr, "requests need 1024 and 160")
+	code, _, stderr = device(t, servable(t, "", 1), "clients", "--draft", "ngram")
+	require.Equal(t, 2, code)
+	require.Contains(t, stderr, "verifies no drafts of several sequences")
 	code, _, stderr = device(t, servable(t, "", 1), "clients", "--tokens", "6")
 	require.Equal(t, 2, code)
 	require.Contains(t, stderr, "usage: device DIR clients")
