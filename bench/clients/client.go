@@ -79,8 +79,8 @@ func (p Plan) question(i int) question {
 	case 6:
 		fields += `, "n": 3, "logprobs": 1, "temperature": 1.1, "seed": 2`
 	case 7:
-		fields = fmt.Sprintf(`"prompt": [%s, %s], "max_tokens": %d, "n": 2, "temperature": 0.9, "seed": 4`, prompt, said,
-			most)
+		fields = fmt.Sprintf(`"prompt": [%s, %s], "max_tokens": %d, "n": 2, "temperature": 0.9, "seed": 4`, prompt,
+			said, most)
 	case 8:
 		return question{chats, chat + `, "logprobs": true, "top_logprobs": 3, "temperature": 0`}
 	case 9:

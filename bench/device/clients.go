@@ -51,10 +51,11 @@ func manyClients(dir string, args []string, stdout, stderr io.Writer) int {
 	set.Uint64Var(&plan.Seed, "seed", 1, "of what is random")
 	gpu := set.Int("gpu", 0, "`N`umber of the GPU, from 0")
 	guess := set.String("draft", "", "ngram: guess ahead, and verify several tokens of each answer at a time")
-	if err := set.Parse(args); err != nil || set.NArg() > 0 || *guess != "" && *guess != draft.NGram || plan.Clients < 1 || plan.Requests < plan.Clients ||
-		plan.Prompt < 4 || plan.Tokens < 7 {
+	if err := set.Parse(args); err != nil || set.NArg() > 0 || *guess != "" && *guess != draft.NGram ||
+		plan.Clients < 1 || plan.Requests < plan.Clients || plan.Prompt < 4 || plan.Tokens < 7 {
 		fmt.Fprintln(stderr, "usage: device DIR clients [--requests N] [--clients N] [--prompt N] [--tokens N] "+
-			"[--seed N] [--gpu N] [--draft ngram]; a client sends a request at least, a prompt has 4 tokens and an answer 7")
+			"[--seed N] [--gpu N] [--draft ngram]; a client sends a request at least, a prompt has 4 tokens and an "+
+			"answer 7")
 		return 2
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
