@@ -4,7 +4,7 @@ PYTHON ?= python3
 # Into a folder of this repository, so that what pip says of the user's own packages is beside the point.
 PIP := $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore
 
-.PHONY: build cuda demo library test test-all test-go test-python race long engines chat-templates openai
+.PHONY: build cuda demo library test test-all test-go test-python race long engines chat-templates openai browser
 .PHONY: soundness soundness-merge fuzz kernels
 .PHONY: looping results experiments results-tools lint goldens clean
 
@@ -66,7 +66,7 @@ race:
 # The same tests on more programs, models and files, and those that take minutes; CONTRIBUTING.md says what runs where.
 long: build
 	AMKC_LONG=1 go test -timeout 60m ./...
-	@$(MAKE) --no-print-directory engines chat-templates openai kernels FLAGS=--all
+	@$(MAKE) --no-print-directory engines chat-templates openai browser kernels FLAGS=--all
 
 # Campaigns on Slurm, on Ray and by way of MCP from Python, all on this machine, and the Kubernetes manifests against
 # the schema of the API. Slurm comes from the packages of Debian, which takes root where it is not there yet.
@@ -99,6 +99,16 @@ $(PUBLISHED)/bin/python:
 OPENAI := .openai/bin/python
 openai: $(OPENAI)
 	AMKC_OPENAI=$(CURDIR)/$(OPENAI) AMKC_OPENAI_GO=1 go test ./runtime/serve -run OpenAI -count 1 -v
+
+# The page of the server in a browser: in the one that AMKC_BROWSER names, or in Debian's Chromium, which is fetched (100
+# MB) and unpacked into a folder that git ignores.
+BROWSER := .browser/headless-shell
+AMKC_BROWSER ?= $(CURDIR)/$(BROWSER)
+browser: $(AMKC_BROWSER)
+	AMKC_BROWSER=$(AMKC_BROWSER) go test ./runtime/serve -run Browser -count 1 -v
+
+$(CURDIR)/$(BROWSER):
+	scripts/browser.sh .browser
 
 $(OPENAI):
 	$(PYTHON) -m venv .openai
