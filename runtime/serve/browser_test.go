@@ -113,9 +113,15 @@ func (b *browser) value(t *testing.T, expression string) string {
 // becomes waits until an expression has a value.
 func (b *browser) becomes(t *testing.T, expression, want string) {
 	t.Helper()
-	got := ""
-	require.Eventually(t, func() bool { got = b.value(t, expression); return got == want }, 30*time.Second, 10*time.Millisecond,
-		"%s is %q in the end; want %q", expression, &got, want)
+	for until := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		got := b.value(t, expression)
+		if got == want {
+			return
+		}
+		if time.Now().After(until) {
+			require.Equal(t, want, got, expression)
+		}
+	}
 }
 
 // writes writes a text as from a keyboard, and presses Enter.

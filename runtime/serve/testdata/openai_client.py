@@ -112,6 +112,16 @@ def completions(client):
     texts = [client.completions.create(seed=seed, **drawn).choices[0].text for seed in (1, 2, 1)]
     assert texts[0] == texts[2] != texts[1], texts
 
+    several = client.completions.create(n=2, seed=1, logprobs=1, **drawn | {"prompt": ["import ", "def "]})
+    assert [c.index for c in several.choices] == [0, 1, 2, 3], several
+    assert [c.text for c in several.choices[2:]] == texts[:2], several
+    assert all("".join(c.logprobs.tokens) == c.text for c in several.choices), several
+    streamed = [""] * 4
+    for chunk in client.completions.create(n=2, seed=1, stream=True, **drawn | {"prompt": ["import ", "def "]}):
+        for part in chunk.choices:
+            streamed[part.index] += part.text
+    assert streamed == [c.text for c in several.choices], streamed
+
 
 def embeddings(client):
     asked = client.embeddings.create(model="m", input=["def fib(n):", "import os"])  # as base64, which the client reads
