@@ -115,7 +115,7 @@ def completions(client):
     several = client.completions.create(n=2, seed=1, logprobs=1, **drawn | {"prompt": ["import ", "def "]})
     assert [c.index for c in several.choices] == [0, 1, 2, 3], several
     assert [c.text for c in several.choices[2:]] == texts[:2], several
-    assert all("".join(c.logprobs.tokens) == c.text for c in several.choices), several
+    assert all(len(c.logprobs.token_logprobs) == len(c.logprobs.tokens) > 0 for c in several.choices), several
     streamed = [""] * 4
     for chunk in client.completions.create(n=2, seed=1, stream=True, **drawn | {"prompt": ["import ", "def "]}):
         for part in chunk.choices:
