@@ -49,7 +49,7 @@ func (s *serveFlags) define(f *pflag.FlagSet) {
 		"answer requests with the key `KEY` alone; default: what "+serve.KeyVariable+" has, which no list of "+
 			"processes shows")
 	f.Var(newCount(&s.queue, serve.DefaultQueue, 0, math.MaxInt32), "queue",
-		"let up to `N` requests wait, and refuse more")
+		"let up to `N` answers wait, and refuse more")
 	f.Var(newChoice(&s.draft, "", draft.NGram), "draft",
 		"guess ahead by look-up in each text, and verify several tokens of each per pass, on a GPU; answers stay the "+
 			"same")

@@ -112,7 +112,7 @@ func parallelCalls(_ *Server, r *request, v value) error {
 
 // conversing makes the prompt of a request whose answer is that of a conversation.
 func (s *Server) conversing(req *request, from source, left map[string]value) (*chatPrompt, error) {
-	if err := s.scheduler.check(); err != nil {
+	if err := s.scheduler.check(1); err != nil {
 		return nil, err
 	}
 	p, err := s.chatPrompt(from, left, req.form != nil)

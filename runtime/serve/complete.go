@@ -56,13 +56,18 @@ func (s *Server) fits(param string, prompt []int) error {
 
 // complete decodes behind prompts, as many answers to each as the request asks for, and answers in a form.
 func (s *Server) complete(w http.ResponseWriter, r *http.Request, req *request, prompts [][]int, f form) {
-	rec, ctx := recordOf(r), r.Context()
-	if n, most := len(prompts)*req.answers, s.scheduler.most(); n > most {
-		refuse(w, r, invalid("n", "the request asks for %d answers, and this server decodes and queues %d at most; "+
-			"want fewer in a request", n, most))
+	n, most := len(prompts)*req.answers, s.scheduler.most()
+	err := s.scheduler.check(n)
+	if n > most {
+		err = invalid("n", "the request asks for %d answers, and this server decodes and queues %d at most; want fewer "+
+			"in a request", n, most)
+	}
+	if err != nil {
+		refuse(w, r, err)
 		return
 	}
-	ctx, leave := context.WithCancel(ctx) // so that nothing goes on when one answer has failed
+	rec := recordOf(r)
+	ctx, leave := context.WithCancel(r.Context()) // so that nothing goes on when one answer has failed
 	defer leave()
 	all := s.generations(ctx, rec, req, prompts)
 	tokens := 0
@@ -75,7 +80,6 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, req *request, 
 		return
 	}
 	defer s.scheduler.leave(all...)
-	var err error
 	if out := all[0].out; req.stream {
 		err = s.stream(w, r, out, f)
 	} else {

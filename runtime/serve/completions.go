@@ -63,7 +63,7 @@ func (s *Server) completionRequest(w http.ResponseWriter, r *http.Request) (req 
 	if err := bestOf(left, req); err != nil {
 		return nil, nil, false, err
 	}
-	if err := s.scheduler.check(); err != nil {
+	if err := s.scheduler.check(1); err != nil {
 		return nil, nil, false, err
 	}
 	if given, err = s.prompts(left, "prompt", s.scheduler.most()); err != nil {

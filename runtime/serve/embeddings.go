@@ -93,7 +93,7 @@ func (s *Server) embeddingRequest(w http.ResponseWriter, r *http.Request) (*embe
 	if err != nil {
 		return nil, err
 	}
-	if err := s.scheduler.check(); err != nil {
+	if err := s.scheduler.check(1); err != nil {
 		return nil, err
 	}
 	req.inputs, err = s.prompts(left, "input", maxInputs)

@@ -46,11 +46,12 @@ func (s *scheduler) submit(all ...*generation) error {
 	return nil
 }
 
-// check says what submit would say now, so that no work is done for a request that will be refused.
-func (s *scheduler) check() error {
+// check says what submit would say now of so many generations, so that no work is done for a request that will be
+// refused.
+func (s *scheduler) check(n int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.room(1)
+	return s.room(n)
 }
 
 func (s *scheduler) room(n int) error {

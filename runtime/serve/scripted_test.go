@@ -168,7 +168,7 @@ func (e *scripted) Step(ctx context.Context) ([]Event, error) {
 		}
 		if mask := s.options.Allowed; mask != nil { // for one token
 			for mask[event.Token/64]>>(event.Token%64)&1 == 0 {
-				event.Token = (event.Token + 1) % vocab
+				event.Token = (event.Token + 1) % e.limits.Vocab
 			}
 			s.options.Allowed = make(sampling.Mask, len(mask))
 		}

@@ -38,7 +38,7 @@ type Config struct {
 	EOS       []int            // tokens after which a text ends
 	Sampling  sampling.Options // how tokens are chosen where a request does not say
 	APIKey    string           // that requests of /v1, /tokenize and /detokenize need; empty: none
-	Queue     int              // requests that may wait for the engine, from 0
+	Queue     int              // answers that may wait for the engine, from 0
 	Log       *slog.Logger
 }
 

@@ -44,6 +44,7 @@ func TestStrictCalls(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")
 	}
+	seen := map[string]int{}
 	for _, sequences := range []int{1, 3} {
 		e := babbling(t, `Let me see.<tool_call>`)
 		e.limits.Sequences, e.masks = sequences, sequences > 1
@@ -66,6 +67,7 @@ func TestStrictCalls(t *testing.T) {
 			require.NotContains(t, content, "<tool_call>{")
 			for _, call := range calls {
 				checkCall(t, call)
+				seen[call.Function.Name]++
 			}
 			if seed%2 == 1 {
 				require.Len(t, calls, 1)
@@ -73,6 +75,8 @@ func TestStrictCalls(t *testing.T) {
 			}
 		}
 	}
+	require.Positive(t, seen["weather"])
+	require.Positive(t, seen["weather_map"])
 }
 
 // Text without a call is what it is without strict, and so are other ends of an answer.
@@ -93,6 +97,41 @@ func TestStrictToolsChangeNoText(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Marks that are special tokens are held to as well, behind a thought that has them; what is not shown of others stands
+// in text alone.
+func TestStrictCallsBetweenSpecialTokens(t *testing.T) {
+	const template = `{{ tools }}{% for m in messages %}{% if m.reasoning_content %}[THINK]{{ m.reasoning_content }}` +
+		`[/THINK]{% endif %}{{ m.content }}{% for c in m.tool_calls or [] %}[TOOL_CALLS]{{ c.function.name }}[ARGS]` +
+		`{{ c.function.arguments | tojson }}{% endfor %}{% endfor %}`
+	tok := withSpecial(t, "[THINK]", "[/THINK]", "[TOOL_CALLS]", "[ARGS]", "[HIDDEN]")
+	ids, err := tok.Encode(`[THINK]A [TOOL_CALLS]b[/THINK]So[HIDDEN]: [TOOL_CALLS][HIDDEN]`, false)
+	require.NoError(t, err)
+	e := newScripted(func(prompt, out []int) int {
+		if len(out) < len(ids) {
+			return ids[len(out)]
+		}
+		return hashed(prompt, out)
+	})
+	e.limits.Vocab, e.limits.MaxSeq, e.masks = vocab+5, 3000, true
+	s := newTest(e, func(c *Config) { c.Tokenizer, c.Chat = tok, format(template) }).start(t)
+	whole, both := 0, strings.ReplaceAll(twoTools, `"name": "weather`, `"strict": true, "name": "weather`)
+	for seed := range 10 {
+		status, body := s.post(t, "/v1/chat/completions", fmt.Sprintf(`{%s, "max_tokens": 400, "stream": true,
+			"parallel_tool_calls": false}`, strings.Replace(both, "Warm?", fmt.Sprint(seed), 1)))
+		require.Equal(t, 200, status, body)
+		content, calls, finish := joinedChat(t, body)
+		if finish == finishLength {
+			continue
+		}
+		require.True(t, strings.HasPrefix(content, "So:"), content) // the last token may have more than a bracket
+		require.Contains(t, body, `"reasoning_content"`)
+		require.Len(t, calls, 1, body)
+		checkCall(t, calls[0])
+		whole++
+	}
+	require.Positive(t, whole)
 }
 
 // Responses say strict beside the name of a tool.

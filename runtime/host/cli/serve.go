@@ -24,7 +24,7 @@ func (c *command) serve(ctx context.Context, args []string) error {
 	port := set.Int("port", serve.DefaultPort, "answer at port `N`; 0: at any that is free")
 	key := set.String("api-key", "", "answer requests with the key `KEY` alone; by default what "+serve.KeyVariable+
 		" has, which no list of processes shows")
-	queue := set.Int("queue", serve.DefaultQueue, "let up to `N` requests wait, and refuse more")
+	queue := set.Int("queue", serve.DefaultQueue, "let up to `N` answers wait, and refuse more")
 	guess := set.String("draft", "", "guess ahead by `ngram` look-up in each text, and verify several tokens of each "+
 		"per pass; answers are the same")
 	if err := c.parse(set, args); err != nil {
