@@ -181,6 +181,7 @@ type api struct {
 		flags uint32) result `cu:"cuMemHostGetDevicePointer_v2"`
 	MemcpyHtoDAsync func(dst Ptr, src unsafe.Pointer, bytes uintptr, stream uintptr) result `cu:"cuMemcpyHtoDAsync_v2"`
 	MemcpyDtoHAsync func(dst unsafe.Pointer, src Ptr, bytes uintptr, stream uintptr) result `cu:"cuMemcpyDtoHAsync_v2"`
+	MemcpyDtoDAsync func(dst, src Ptr, bytes uintptr, stream uintptr) result                `cu:"cuMemcpyDtoDAsync_v2"`
 	MemsetD8Async   func(p Ptr, value byte, count uintptr, stream uintptr) result           `cu:"cuMemsetD8Async"`
 	MemsetD32Async  func(p Ptr, value uint32, count uintptr, stream uintptr) result         `cu:"cuMemsetD32Async"`
 

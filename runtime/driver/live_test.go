@@ -137,6 +137,14 @@ func liveFill(t *testing.T, d *Device, m *Module, s *Stream) {
 	require.Positive(t, ms)
 	out := make([]byte, 4*n+4)
 	require.NoError(t, d.CopyDtoH(out, p, nil))
+	q, err := d.Alloc(4*n + 4)
+	require.NoError(t, err)
+	require.NoError(t, s.CopyDtoD(q, p, 4*n+4))
+	require.NoError(t, s.Synchronize())
+	again := make([]byte, len(out))
+	require.NoError(t, d.CopyDtoH(again, q, nil))
+	require.Equal(t, out, again)
+	require.NoError(t, d.Free(q))
 	for i := range n {
 		require.Equal(t, uint32(1000+i), le.Uint32(out[4*i:]))
 	}

@@ -60,6 +60,13 @@ func (s *Stream) MemsetD8(p Ptr, value byte, n int) error {
 	})
 }
 
+// CopyDtoD copies n bytes between places on the device, in stream order. They do not overlap.
+func (s *Stream) CopyDtoD(dst, src Ptr, n int) error {
+	return s.dev.invoke("cuMemcpyDtoDAsync", func() result {
+		return s.dev.lib.api.MemcpyDtoDAsync(dst, src, uintptr(n), s.handle)
+	})
+}
+
 // MemsetD32 sets n words of 32 bits, in stream order. p is a multiple of 4.
 func (s *Stream) MemsetD32(p Ptr, value uint32, n int) error {
 	return s.dev.invoke("cuMemsetD32Async", func() result {

@@ -137,7 +137,7 @@ func TestCopyParallel(t *testing.T) {
 	require.True(t, bytes.Equal(src, dst))
 }
 
-func TestMemset(t *testing.T) {
+func TestMemsetAndCopies(t *testing.T) {
 	f := newFake(t)
 	d := f.open(t, 64)
 	s, err := d.NewStream()
@@ -154,6 +154,9 @@ func TestMemset(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, idle)
 	require.Equal(t, []byte{0xAB, 0xAB, 0xAB, 0xAB, 0xAB, 0xAB, 0xAB, 0xAB, 4, 3, 2, 1, 4, 3, 2, 1}, hostView(p, 16))
+	require.NoError(t, s.CopyDtoD(p, p+8, 4))
+	require.NoError(t, s.Synchronize())
+	require.Equal(t, []byte{4, 3, 2, 1, 0xAB, 0xAB, 0xAB, 0xAB, 4, 3, 2, 1, 4, 3, 2, 1}, hostView(p, 16))
 	require.NoError(t, s.Close())
 	require.Zero(t, f.count(countStreams))
 }

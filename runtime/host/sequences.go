@@ -19,8 +19,8 @@ func (s *Session) Sequences() int { return s.facts.Sequences() }
 // for all. With a drafter, passes of several rows verify drafts (sequences_drafts.go), which changes no token.
 //
 // A sequence is admitted with its prompt, gives tokens as results of [Batch.Step], and is retired. What its region
-// holds stays until another needs it, and is not decoded again for a prompt that begins alike. While a batch is used,
-// the session decodes nothing else.
+// holds stays until another needs it, and is not decoded again for a prompt that begins alike (sequences_prefix.go).
+// While a batch is used, the session decodes nothing else.
 type Batch struct {
 	s     *Session
 	o     BatchOptions
@@ -156,17 +156,12 @@ func (b *Batch) Admit(prompt []int, o SequenceOptions) (id, cached int, err erro
 		}
 		l.choosing = choosingOf(o.Sampling, sampling.Text{Prompt: prompt, Allowed: o.Allowed}, id, o.Masked)
 	}
-	b.order = append(b.order, id)
-	return id, cached, nil
-}
-
-// shared is how many tokens two texts begin with in common.
-func shared(a, b []int) int {
-	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
+	if err := b.borrow(id); err != nil {
+		*l = slot{ids: l.ids}
+		return 0, 0, err
 	}
-	return n
+	b.order = append(b.order, id)
+	return id, len(l.ids), nil
 }
 
 // Replace says which token a sequence goes on with, in the place of the last that it has given. It is for sequences
@@ -254,6 +249,11 @@ func (b *Batch) read(ctx context.Context) error {
 	left := b.o.Prompt
 	for _, id := range b.order {
 		l := &b.slots[id]
+		if left > 0 {
+			if err := b.borrow(id); err != nil {
+				return err
+			}
+		}
 		for left > 0 && len(l.rest) > 1 {
 			n := min(left, len(l.rest)-1)
 			b.enter(id)

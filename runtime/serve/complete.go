@@ -59,8 +59,8 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, req *request, 
 	n, most := len(prompts)*req.answers, s.scheduler.most()
 	err := s.scheduler.check(n)
 	if n > most {
-		err = invalid("n", "the request asks for %d answers, and this server decodes and queues %d at most; want fewer "+
-			"in a request", n, most)
+		err = invalid("n", "the request asks for %d answers, and this server decodes and queues %d at most; want "+
+			"fewer in a request", n, most)
 	}
 	if err != nil {
 		refuse(w, r, err)

@@ -215,6 +215,11 @@ CUresult cuMemcpyDtoHAsync_v2(void* dst, Ptr src, size_t n, Stream* s) {
   return queue(s, (Op){.kind = kCopy, .dst = dst, .src = host(src), .n = n});
 }
 
+CUresult cuMemcpyDtoDAsync_v2(Ptr dst, Ptr src, size_t n, Stream* s) {
+  ENTER_CONTEXT("cuMemcpyDtoDAsync");
+  return queue(s, (Op){.kind = kCopy, .dst = host(dst), .src = host(src), .n = n});
+}
+
 CUresult cuMemsetD8Async(Ptr p, unsigned char v, size_t n, Stream* s) {
   ENTER_CONTEXT("cuMemsetD8Async");
   return queue(s, (Op){.kind = kSet8, .dst = host(p), .n = n, .value = v});
