@@ -171,6 +171,9 @@ func TestSeveralPrompts(t *testing.T) {
 
 // Each answer has a call, or JSON, of its own.
 func TestSeveralAnswersWithAForm(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	s := serve(t, longer())
 	const more = `, "temperature": 2, "seed": 1, "n": 4, "max_tokens": 400`
 	got, _ := s.ask(t, "/v1/chat/completions", `"messages": [{"role": "user", "content": "x"}],

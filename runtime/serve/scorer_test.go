@@ -65,7 +65,7 @@ func TestSequencesWaitForTheirLogprobs(t *testing.T) {
 		s := newTest(e, nil)
 		s.maxRows = 1
 		s.start(t)
-		const fields = `"prompt": [5], "max_tokens": 150, "logprobs": 5, "n": 2`
+		const fields = `"prompt": [5], "max_tokens": 50, "logprobs": 5, "n": 2`
 		want, _ := serve(t, newScripted(next)).ask(t, "/v1/completions", fields)
 		eventually(t, func() bool {
 			got, _ := s.ask(t, "/v1/completions", fields)

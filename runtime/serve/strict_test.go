@@ -81,6 +81,9 @@ func TestStrictCalls(t *testing.T) {
 
 // Text without a call is what it is without strict, and so are other ends of an answer.
 func TestStrictToolsChangeNoText(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
 	e := newScripted(hashed)
 	e.limits.Sequences, e.masks = 2, true
 	for _, e := range []Engine{newScripted(hashed), e} {
