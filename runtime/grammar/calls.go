@@ -67,7 +67,7 @@ func WithCalls(v *Vocabulary, of Calls) (*Grammar, error) {
 		return nil, &Error{of.Options[0].At, err.Error()}
 	}
 	for i, at := range c.options {
-		if !c.leads(c.marked, at) {
+		if !slices.Contains(c.p.places[c.marked].skips, at) { // which finish takes out if nothing goes through them
 			return nil, &Error{of.Options[i].At, errNone.Error()}
 		}
 	}
@@ -96,16 +96,6 @@ func (c *callCompiler) textPlace() int32 {
 	at := c.place()
 	c.p.places[at].text, c.p.places[at].end = true, true
 	return at
-}
-
-// leads reports whether one place still leads to another.
-func (c *callCompiler) leads(from, to int32) bool {
-	for _, at := range c.p.places[from].skips {
-		if at == to {
-			return true
-		}
-	}
-	return false
 }
 
 // option adds what may follow the mark.

@@ -55,10 +55,11 @@ func (g *Grammar) local(at int32) *local {
 
 // explore finds what follows from a place, by a walk through all tokens, but for those that are known of another.
 func (g *Grammar) explore(at int32) *local {
-	v, p, m := g.v, &g.p.places[at], newMachine(g.p)
+	v, p := g.v, &g.p.places[at]
 	if p.text {
 		return g.exploreText(at)
 	}
+	m := newMachine(g.p)
 	l := &local{mask: v.newMask()}
 	defer func() { g.allowSpecials(at, l.mask) }()
 	found := func(n int32) { l.mask.allow(v.at(n)) }
