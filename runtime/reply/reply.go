@@ -31,7 +31,7 @@ type Reader struct {
 	called   bool
 
 	asWritten bool
-	whole     string // of what has come, what is neither out nor given to calls; where thoughts come as written
+	whole     string // where thoughts are text: what has come and is not out yet
 }
 
 // Reader returns a reader of the answer to a prompt. Calls are read if there are tools.

@@ -50,16 +50,18 @@ func (s *Server) format(r *request, v value, nested string) error {
 	}
 	r.formField = v.name
 	if kind == "json_object" {
-		r.form = grammar.Object(vocabulary)
-		return nil
+		r.form, err = s.grammars.of(kind, nil, func() (*grammar.Grammar, error) {
+			return grammar.Object(vocabulary), nil
+		})
+		return err
 	}
-	r.form, err = schema(vocabulary, at, described)
+	r.form, err = s.schema(vocabulary, at, described)
 	return err
 }
 
 // schema reads a json_schema: a schema, its name, and what makes no difference. It is always followed strictly. at is
 // where it stands in the request.
-func schema(v *grammar.Vocabulary, at string, all map[string]value) (*grammar.Grammar, error) {
+func (s *Server) schema(v *grammar.Vocabulary, at string, all map[string]value) (*grammar.Grammar, error) {
 	for name, field := range all {
 		var err error
 		field.name = at + "." + field.cut(name)
@@ -80,7 +82,9 @@ func schema(v *grammar.Vocabulary, at string, all map[string]value) (*grammar.Gr
 	if !said {
 		return nil, invalid(at+".schema", "%s has no schema", at)
 	}
-	g, err := grammar.Schema(v, text.raw)
+	g, err := s.grammars.of("schema", text.raw, func() (*grammar.Grammar, error) {
+		return grammar.Schema(v, text.raw)
+	})
 	var refused *grammar.Error
 	if errors.As(err, &refused) {
 		return nil, unsupported(at+".schema", "the schema: %s", infile.Reason(refused))

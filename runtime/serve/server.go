@@ -54,6 +54,7 @@ type Server struct {
 	eos       []int
 
 	vocabulary func() (*grammar.Vocabulary, error) // bytes of tokens, found when they are first needed
+	grammars   grammars
 	sampling   sampling.Options
 	key        *secret
 	local      bool // only this machine reaches the server, and requests need no key

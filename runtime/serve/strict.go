@@ -36,7 +36,7 @@ func (s *Server) heldGrammar(p *chatPrompt) (*grammar.Grammar, error) {
 	}
 	h := p.held
 	of := grammar.Calls{Mark: h.Mark, Never: h.Never, Prose: h.Prose, Within: h.Within, Separators: h.Separators,
-		Again: h.Again, Open: h.Open, Close: h.Close, Thinking: h.Thinking, Specials: s.specials()}
+		Again: h.Again, Open: h.Open, Close: h.Close, Thinking: h.Thinking}
 	for i, tool := range p.tools.All() {
 		o := option(tool, h.Before[i])
 		o.After = h.After
@@ -45,7 +45,10 @@ func (s *Server) heldGrammar(p *chatPrompt) (*grammar.Grammar, error) {
 		}
 		of.Options = append(of.Options, o)
 	}
-	g, err := grammar.WithCalls(vocabulary, of)
+	g, err := s.grammars.of("calls", of, func() (*grammar.Grammar, error) {
+		of.Specials = s.specials()
+		return grammar.WithCalls(vocabulary, of)
+	})
 	var refused *grammar.Error
 	if errors.As(err, &refused) {
 		return nil, unsupported("tools", "strict holds calls to the schemas of tools: %s; want strict false, or none",

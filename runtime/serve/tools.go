@@ -266,7 +266,9 @@ func (s *Server) callGrammar(forced *reply.Forced) (*grammar.Grammar, error) {
 	for i, tool := range forced.Tools {
 		options = append(options, option(tool, forced.Before[i]))
 	}
-	g, err := grammar.Options(vocabulary, options)
+	g, err := s.grammars.of("call", options, func() (*grammar.Grammar, error) {
+		return grammar.Options(vocabulary, options)
+	})
 	var refused *grammar.Error
 	if errors.As(err, &refused) {
 		return nil, unsupported("tools", "tool_choice holds the answer to the schemas of tools: %s",
