@@ -64,7 +64,7 @@ SECTIONS = {
                    ("cases from a prefix", lambda r: plain(r.get("from_prefix"))),
                    ("given up", lambda r: plain(sum(r["given_up"].values()) if "given_up" in r else None)),
                    ("differing", lambda r: plain(r.get("differing"))))),
-    "sequences": ("Sequences that come and go", "Nine minutes of texts that join and leave at random, as many at once "
+    "sequences": ("Sequences that come and go", "Eight minutes of texts that join and leave at random, as many at once "
                   "as a pass takes, chosen greedily or drawn, some steps given up in the middle. Each text is what the "
                   "kernel of one token gives of it alone, and memory does not grow.", (
                       ("texts to their end", lambda r: plain(r.get("finished"))),
