@@ -17,6 +17,20 @@ func (s *Session) SetDrafter(d draft.Drafter) bool {
 // Drafts returns what drafts were good for since the session was opened.
 func (s *Session) Drafts() draft.Stats { return s.drafts }
 
+// SetScript makes the session go on as if the kernel had chosen the tokens of a text: each that it chooses for a position
+// of the text becomes the one that stands there. What is launched, and what that costs, is the same. So it can be
+// measured what drafts are worth on a text that the weights would not write; within a launch of several steps the kernel
+// decodes its own choices. nil ends it, and so does [Session.Check]. Texts of a [Batch] have no script.
+func (s *Session) SetScript(text []int) { s.script = text }
+
+// chosen is the token of a position, of which the kernel has chosen id.
+func (s *Session) chosen(position, id int, several bool) int {
+	if several || position >= len(s.script) || id == noToken {
+		return id
+	}
+	return s.script[position]
+}
+
 // PassRows is how many rows the largest passes of the build have; 1 if it has none of several.
 func (s *Session) PassRows() int {
 	if len(s.passes) == 0 {

@@ -104,9 +104,10 @@ func (s *Session) run(ctx context.Context, b burst, emit func(id int) error) ([]
 			if word == 0 {
 				return
 			}
-			tokens = append(tokens, int(word-1))
-			if emit != nil && emitErr == nil && word != noToken+1 {
-				emitErr = emit(int(word - 1))
+			id := s.chosen(first+len(tokens)+1, int(word-1), b.positions != nil)
+			tokens = append(tokens, id)
+			if emit != nil && emitErr == nil && id != noToken {
+				emitErr = emit(id)
 			}
 		}
 	}

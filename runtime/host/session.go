@@ -67,6 +67,7 @@ type Session struct {
 
 	drafter draft.Drafter // nil: none
 	drafts  draft.Stats
+	script  []int // see SetScript
 }
 
 // Facts returns what the manifest says about the build.
