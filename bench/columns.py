@@ -180,8 +180,8 @@ SECTIONS = {
                "Scripted: random weights would write none of it, so what the kernel chooses is replaced by what is "
                "committed; look-up, passes and their cost are those of `run`. Otherwise the model writes. Drafts "
                "change no text, and the check has passed in the same run. Of 8B at least 1.9 × for edits and quotes, "
-               "and 0.98 × for what repeats little. Ids are those of pycoder-5m, whose tokens of English are shorter "
-               "than a Llama's.", (
+               "and 0.98 × for each text that repeats little. Ids are those of pycoder-5m, whose tokens are shorter "
+               "than a Llama's ([what that does](../bench.md#drafts)).", (
                    ("scripted", lambda r: {True: "yes", False: "no"}.get(r.get("scripted"), "")),
                    *((title + what, lambda r, kind=kind, show=show: show(r.get("kinds", {}).get(kind)))
                      for kind, title in (("edit", "edits"), ("quotes", "quotes"), ("fresh", "little repeats"))

@@ -13,8 +13,9 @@ SECONDS = 540  # of an 8B model: twelve texts of some 500 tokens, six times each
 SCRIPTED = tuple(dict.fromkeys(case for case, _ in TIMED if not case.weights))  # as the section pass_times builds them
 WRITTEN = (Case(PYCODER, "bf16", rows=8, sequences=8),)  # by the model itself
 JUDGED = "llama-3.1-8b"
-# How many times as many tokens per second there are at least, of the texts of a kind together.
-LEAST = {"edit": 1.9, "quotes": 1.9, "fresh": 0.98}
+# How many times as many tokens per second there are at least: of the texts of a kind together; and of each where they
+# repeat little, so that none hides what another loses.
+LEAST = {"edit": ("ratio", 1.9), "quotes": ("ratio", 1.9), "fresh": ("lowest", 0.98)}
 COUNTS = ("tokens", "passes", "drafted", "accepted", "acceptance", "tokens_per_pass", "tokens_per_read", "ratio",
           "lowest", "highest", "tokens_per_s", "plain_tokens_per_s")
 
@@ -39,8 +40,8 @@ def judge_drafts(case, scripted, r):
     if r["scripted"] != scripted or not r["passed"] and not findings:
         findings.append("device drafts says that something is wrong, and not what")
     if not findings and case.name == JUDGED:
-        findings = [f"{kind}: {kinds[kind]['ratio']:.3f} × the tokens per second; {least} × are needed"
-                    for kind, least in LEAST.items() if not kinds[kind]["ratio"] >= least]
+        findings = [f"{kind}: {kinds[kind][what]:.3f} × the tokens per second; {least} × are needed"
+                    for kind, (what, least) in LEAST.items() if not kinds[kind][what] >= least]
     texts = [{n: t[n] for n in ("name", "kind", "prompt", "cut", *COUNTS)} for t in r["texts"]]
     return {"passed": not findings, "findings": findings} | row | {"kinds": kinds, "texts": texts}
 

@@ -19,7 +19,7 @@ import (
 
 // draftsResult is what drafts prints: how fast texts are decoded with drafts and without them.
 type draftsResult struct {
-	Scripted   bool              `json:"scripted"` // the texts are written as they are committed, whatever the weights say
+	Scripted   bool              `json:"scripted"` // the texts are written as they are committed
 	Rows       int               `json:"rows"`     // of the passes that verify drafts
 	Rounds     int               `json:"rounds"`   // of each text, with drafts and without, by turns
 	Check      *host.CheckReport `json:"check"`    // of the passes too, before anything is timed

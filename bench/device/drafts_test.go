@@ -112,7 +112,8 @@ func TestDraftsRefuse(t *testing.T) {
 		require.Equal(t, 2, code)
 		require.Contains(t, stderr, why)
 	}
-	code, _, stderr := device(t, hosttest.Build(t, "", nil), "drafts", "--texts", committedTexts, "--tokenizer", pycoder)
+	code, _, stderr := device(t, hosttest.Build(t, "", nil), "drafts", "--texts", committedTexts, "--tokenizer",
+		pycoder)
 	require.Equal(t, 2, code)
 	require.Contains(t, stderr, "no passes of several rows")
 	code, _, stderr = device(t, dir, "drafts", "--rounds", "0")

@@ -30,7 +30,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return takeTurns(args[1:], stdout, stderr)
 	}
 	if len(args) < 2 {
-		fmt.Fprintln(stderr, "usage: device DIR run|check|bench|info|soak|passes|drafts|sequences|serving|clients [flags]")
+		fmt.Fprintln(stderr, "usage: device DIR run|check|bench|info|soak|passes|drafts|sequences|serving|clients "+
+			"[flags]")
 		fmt.Fprintln(stderr, "       device turns [flags] DIR[:STEPS]...")
 		return 2
 	}
