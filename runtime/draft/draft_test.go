@@ -26,19 +26,21 @@ func TestNGrams(t *testing.T) {
 	}
 }
 
-// Passes without an accepted draft come after longer and longer pauses, and the first with one ends that.
-func TestPace(t *testing.T) {
-	var p Pace
-	for _, pause := range []int{2, 4, 8, 16, 32, 32} {
-		require.True(t, p.Due())
-		p.Verified(0)
-		require.Equal(t, pause, p.Pause())
-		p.Decoded(pause - 1)
-		require.False(t, p.Due())
-		p.Decoded(1)
+// Eagerly a single id counts too, where it has occurred once before.
+func TestNGramsEagerly(t *testing.T) {
+	for _, c := range []struct {
+		text []int
+		n    int
+		want []int
+	}{
+		{[]int{1}, 7, nil},
+		{[]int{1, 1}, 7, []int{1}},
+		{[]int{1, 2, 3, 4}, 7, nil},
+		{[]int{1, 2, 3, 1}, 7, []int{2, 3, 1}},
+		{[]int{1, 2, 3, 1}, 2, []int{2, 3}},
+		{[]int{1, 2, 1, 3, 1}, 7, nil},
+		{[]int{1, 2, 1, 3, 9, 1, 3}, 7, []int{9, 1, 3}}, // two ids count as ever
+	} {
+		require.Equal(t, c.want, NGrams{}.DraftEagerly(c.text, c.n), "%v", c.text)
 	}
-	p.Verified(3)
-	require.True(t, p.Due())
-	p.Verified(0)
-	require.Equal(t, 2, p.Pause())
 }
