@@ -323,6 +323,7 @@ class Workshop:
                 os.killpg(child.pid, signal.SIGKILL)
                 child.communicate()
         if child.returncode not in accept:
+            print(stderr or stdout, file=sys.stderr, flush=True)  # a row has one line of it alone
             raise StepFailed(f"{Path(args[0]).name} exited with {child.returncode}: "
                              f"{first_complaint(stderr or stdout)}")
         return subprocess.CompletedProcess(args, child.returncode, stdout, stderr)
