@@ -87,15 +87,12 @@ func (m *PassModel) At(pos int) (*Pass, error) {
 const measuredTokens = 8
 
 // PassesHeld reports whether internal/costcheck holds predictions for such passes of a target to measurements in
-// docs/results. Of the H200 passes of several rows were measured with a kernel that cut none into groups, and those of
-// several sequences are held alone.
+// docs/results.
 func PassesHeld(target string, pass ir.Pass) bool {
 	switch ir.PassOf(pass.NumSequences(), pass.NumRows()) { // whichever way it is written
 	case ir.Pass{}:
 		return Held(target)
-	case ir.PassOf(1, measuredTokens):
-		return target == "h100"
-	case ir.PassOf(measuredTokens, 1):
+	case ir.PassOf(1, measuredTokens), ir.PassOf(measuredTokens, 1):
 		return target == "h100" || target == CalibratedOn
 	}
 	return false
