@@ -51,6 +51,9 @@ const (
 	Revert    Decision = "revert"
 )
 
+// Better reports whether a verdict is in favour of its candidate.
+func (v *Verdict) Better() bool { return v.Decision == Keep || v.Decision == Shortlist }
+
 // Devices that times come from.
 const (
 	DeviceCost = "cost" // the cost model: predictions

@@ -220,7 +220,10 @@ func resultOf(dir, stop string, s *search.State) *searched {
 	r.Best, r.Estimate = s.Best()
 	r.Stage = tunedIn(s)
 	if t := s.Confirmed(); t != nil && t.Verdict.Timing != nil {
-		r.Confirmed = &t.Verdict.Ratio
+		r.HeldOut = &t.Verdict.Ratio
+		if t.Verdict.Better() {
+			r.Confirmed = r.HeldOut
+		}
 	}
 	return r
 }
@@ -244,6 +247,9 @@ func searchedText(r *searched, c *search.Campaign) string {
 	case r.Confirmed != nil:
 		fmt.Fprintf(&b, "best, confirmed at positions %s: %s of the time of the start, %s\n", joined(c.HeldOut),
 			intervalText(*r.Confirmed), kind)
+	case r.HeldOut != nil:
+		fmt.Fprintf(&b, "best, not confirmed: at positions %s it takes %s of the time of the start, which shows no "+
+			"gain, %s\n", joined(c.HeldOut), intervalText(*r.HeldOut), kind)
 	default:
 		fmt.Fprintf(&b, "best, not confirmed: about %.4f of the time of the start, %s\n", r.Estimate, kind)
 	}
