@@ -25,7 +25,7 @@ class Rendering(unittest.TestCase):
         with tempfile.TemporaryDirectory() as tmp:
             repo = Path(tmp)
             for part in ("bench", "docs/results", "docs/img", "testdata/configs"):
-                shutil.copytree(machine.REPO / part, repo / part, ignore=shutil.ignore_patterns("__pycache__", "*.html"))
+                shutil.copytree(machine.REPO / part, repo / part, ignore=shutil.ignore_patterns("*.pyc", "*.html"))
             done = subprocess.run([sys.executable, "bench/results.py", "--render"], cwd=repo, text=True,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                   env=os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)})

@@ -96,7 +96,7 @@ func TestDecisions(t *testing.T) {
 		"worse at a position":       {DeviceCUDA, Final, interval(.9, .9, .9), interval(1, 1.01, 1.02), .003, Revert},
 		"within the twins there":    {DeviceCUDA, Final, interval(.9, .9, .9), interval(1, 1.01, 1.02), .03, Keep},
 		"twins too far apart":       {DeviceCUDA, Final, interval(.5, .5, .5), interval(.5, .5, .5), .041, Revert},
-		"no number for a band":      {DeviceCUDA, Final, interval(.5, .5, .5), interval(.5, .5, .5), math.NaN(), Revert},
+		"no number for a band":      {DeviceCUDA, Final, interval(.5, .5, .5), interval(1, 1, 1), math.NaN(), Revert},
 		"no number for a ratio":     {DeviceCUDA, Final, interval(.5, .5, math.NaN()), interval(1, 1, 1), 0, Revert},
 		"none at a position":        {DeviceCUDA, Final, interval(.5, .5, .5), interval(.5, .5, math.NaN()), 0, Revert},
 		"not at the last rung":      {DeviceCUDA, Race, interval(.5, .5, .5), interval(.5, .5, .5), .003, Promising},

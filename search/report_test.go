@@ -111,8 +111,8 @@ func TestReportOfWhatIsNotConfirmed(t *testing.T) {
 	require.NoError(t, err)
 	page, err := j.State.Report()
 	require.NoError(t, err)
-	require.Contains(t, string(page), "<strong>Not confirmed.</strong> In a process of its own at held-out positions 50 "+
-		"the best takes 1.0000 (0.9990 to 1.0010)")
+	require.Contains(t, string(page), "<strong>Not confirmed.</strong> In a process of its own at held-out positions "+
+		"50 the best takes 1.0000 (0.9990 to 1.0010)")
 	require.NotContains(t, string(page), "Confirmed in")
 }
 
