@@ -193,9 +193,9 @@ func (s *State) Best() (knobs.Settings, float64) {
 	return maps.Clone(s.best), math.Exp(s.score[IDOf(s.best)])
 }
 
-// Confirmed returns the trial in which the best was to be confirmed, or nil; whether it was, its verdict says. Of a stage
-// it is that of what is adopted or, where the step has shown nothing of what was confirmed so far, of what was the best
-// last.
+// Confirmed returns the trial in which the best was to be confirmed, or nil; whether it was, its verdict says. Of a
+// stage it is that of what is adopted or, where the step has shown nothing of what was confirmed so far, of what was the
+// best last.
 func (s *State) Confirmed() *Trial {
 	t := s.confirmed(s.best)
 	if s.campaign.Stage == "" {
