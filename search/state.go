@@ -194,8 +194,8 @@ func (s *State) Best() (knobs.Settings, float64) {
 }
 
 // Confirmed returns the trial in which the best was to be confirmed, or nil; whether it was, its verdict says. Of a
-// stage it is that of what is adopted or, where the step has shown nothing of what was confirmed so far, of what was the
-// best last.
+// stage it is that of what is adopted or, where the step has shown nothing of what was confirmed so far, of what was
+// the best last.
 func (s *State) Confirmed() *Trial {
 	t := s.confirmed(s.best)
 	if s.campaign.Stage == "" {
