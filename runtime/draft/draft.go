@@ -49,6 +49,16 @@ func (NGrams) Draft(text []int, n int) []int {
 	return text[at:min(end, at+n)]
 }
 
+// Behind returns a drafter of texts that stand behind other ids, as of a prefix that was loaded: it looks at both.
+func Behind(ids []int, d Drafter) Drafter { return behind{ids[:len(ids):len(ids)], d} }
+
+type behind struct {
+	ids []int
+	d   Drafter
+}
+
+func (b behind) Draft(text []int, n int) []int { return b.d.Draft(append(b.ids, text...), n) }
+
 // A Pace says when drafts are worth a pass: always, until one comes to nothing; then not before some tokens were
 // decoded one by one, for longer the more passes in a row came to nothing. The zero value is ready.
 type Pace struct {

@@ -26,6 +26,16 @@ func TestNGrams(t *testing.T) {
 	}
 }
 
+// What stands in front of a text is looked up too.
+func TestBehind(t *testing.T) {
+	ids := []int{1, 2, 3, 4, 5}
+	d := Behind(ids, NGrams{})
+	require.Equal(t, []int{4, 5}, d.Draft([]int{9, 2, 3}, 2))
+	require.Nil(t, d.Draft([]int{9, 3, 2}, 2))
+	require.Equal(t, []int{3, 4}, Behind(ids[:4], NGrams{}).Draft([]int{1, 2}, 2))
+	require.Equal(t, []int{1, 2, 3, 4, 5}, ids)
+}
+
 // Passes without an accepted draft come after longer and longer pauses, and the first with one ends that.
 func TestPace(t *testing.T) {
 	var p Pace

@@ -30,7 +30,10 @@ func CompleteDrafted(ctx context.Context, f Rewinder, s *Sampler, prompt []int, 
 	for left := n; left > 0; {
 		ids := text[len(text)-1:]
 		if room := min(left, f.PassRows()) - 1; d != nil && room > 0 && pace.Due() {
-			ids = slices.Concat(ids, d.Draft(text, room))
+			guess := d.Draft(text, room)
+			if !slices.ContainsFunc(guess, func(id int) bool { return id < 0 || id >= s.vocab }) {
+				ids = slices.Concat(ids, guess[:min(len(guess), room)])
+			}
 		}
 		first := f.Position()
 		var choices []Choice
