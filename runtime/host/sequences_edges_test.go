@@ -12,8 +12,8 @@ import (
 	"amkc/runtime/host/hosttest"
 )
 
-// an edge is a sequence with a prompt that ends near the last position, with one token to give or all that there is room
-// for, which may begin with a stop.
+// an edge is a sequence with a prompt that ends near the last position, with one token to give or all that there is
+// room for, which may begin with a stop.
 type edge struct {
 	ids    []int
 	given  int
