@@ -207,8 +207,25 @@ func (m *measurement) check(r *host.CheckReport, stage *host.BisectReport) {
 		c.Stage = &search.Handed{Positions: stage.Positions, Vectors: stage.Stages, RMS: stage.Seen.RMS,
 			Max: stage.Seen.Max}
 	}
-	if m.correctness == nil || m.correctness.Passed {
+	switch old := m.correctness; {
+	case old == nil || !c.Passed && old.Passed:
 		m.correctness = c
+	case c.Passed && old.Passed:
+		worst(old, c)
+	}
+}
+
+// worst takes over into what was found of an opening what is worse in another one. Both have the same spans.
+func worst(of, other *search.Correctness) {
+	for i := range min(len(of.Spans), len(other.Spans)) {
+		a, b := &of.Spans[i], &other.Spans[i]
+		a.RMS, a.Max = max(a.RMS, b.RMS), max(a.Max, b.Max)
+		if b.Deterministic != nil && !*b.Deterministic {
+			a.Deterministic = b.Deterministic
+		}
+	}
+	if a, b := of.Stage, other.Stage; a != nil && b != nil {
+		a.RMS, a.Max = max(a.RMS, b.RMS), max(a.Max, b.Max)
 	}
 }
 

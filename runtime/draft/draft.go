@@ -70,3 +70,22 @@ func (g NGrams) DraftEagerly(text []int, n int) []int {
 	}
 	return text[at:min(end, at+n)]
 }
+
+// Behind returns a drafter of texts that stand behind other ids, as of a prefix that was loaded: it looks at both.
+func Behind(ids []int, d Drafter) Drafter { return behind{ids[:len(ids):len(ids)], d} }
+
+type behind struct {
+	ids []int
+	d   Drafter
+}
+
+// Draft implements [Drafter].
+func (b behind) Draft(text []int, n int) []int { return b.d.Draft(append(b.ids, text...), n) }
+
+// DraftEagerly implements [EagerDrafter], as far as the drafter does.
+func (b behind) DraftEagerly(text []int, n int) []int {
+	if eager, can := b.d.(EagerDrafter); can {
+		return eager.DraftEagerly(append(b.ids, text...), n)
+	}
+	return b.Draft(text, n)
+}

@@ -44,3 +44,22 @@ func TestNGramsEagerly(t *testing.T) {
 		require.Equal(t, c.want, NGrams{}.DraftEagerly(c.text, c.n), "%v", c.text)
 	}
 }
+
+// What stands in front of a text is looked up too.
+func TestBehind(t *testing.T) {
+	ids := []int{1, 2, 3, 4, 5}
+	d := Behind(ids, NGrams{})
+	require.Equal(t, []int{4, 5}, d.Draft([]int{9, 2, 3}, 2))
+	require.Nil(t, d.Draft([]int{9, 3, 2}, 2))
+	require.Equal(t, []int{3, 4}, Behind(ids[:4], NGrams{}).Draft([]int{1, 2}, 2))
+	require.Equal(t, []int{1, 2, 3, 4, 5}, ids)
+
+	eager := d.(EagerDrafter)
+	require.Equal(t, []int{4, 5}, eager.DraftEagerly([]int{9, 3}, 2), "a single id, which occurred once before")
+	require.Nil(t, Behind(ids, onlyTwo{}).(EagerDrafter).DraftEagerly([]int{9, 3}, 2))
+}
+
+// onlyTwo asks for two ids that occurred before.
+type onlyTwo struct{}
+
+func (onlyTwo) Draft(text []int, n int) []int { return NGrams{}.Draft(text, n) }

@@ -31,7 +31,10 @@ func CompleteDrafted(ctx context.Context, f Rewinder, s *Sampler, prompt []int, 
 	for left := n; left > 0; {
 		ids := text[len(text)-1:]
 		if room := min(left, f.PassRows()) - 1; d != nil && room > 0 {
-			ids = slices.Concat(ids, pace.Draft(d, text, room))
+			guess := pace.Draft(d, text, room)
+			if !slices.ContainsFunc(guess, func(id int) bool { return id < 0 || id >= s.vocab }) {
+				ids = slices.Concat(ids, guess[:min(len(guess), room)])
+			}
 		}
 		first, begun := f.Position(), time.Now()
 		var choices []Choice
