@@ -14,40 +14,22 @@ import random_weights
 import reference
 from sections import Task
 from workshop import FEATURES, Case
+from zoo import ONLY_FP32, PYCODER, ZOO
 
 DTYPES = ("fp32", "bf16", "fp16")
-ZOO = ("llama-gqa", "llama-mha-tied-bf16", "llama-odd-dims", "llama-rope-llama3", "llama-sharded-fp16",
-       "llama-biases-yarn", "llama-attention-bias", "llama-mlp-bias", "llama-rope-linear", "llama-rope-dynamic",
-       "llama-rope-proportional", "llama-rope-yarn", "qwen3-qknorm", "qwen3-odd-dims", "qwen3-window-half",
-       "qwen3-tied", "qwen3-attention-bias", "qwen3-rope-yarn", "qwen2-bias", "qwen2-odd-dims", "qwen2-window-half",
-       "qwen2-tied", "mistral-full", "mistral-head-dim", "mistral-nemo", "mistral-window", "mistral-window-narrow",
-       "mistral-wide-group", "ministral-windows", "gemma-tied", "gemma-odd-dims", "gemma2-tied", "gemma2-split-k",
-       "gemma2-uncapped", "gemma3-tied", "gemma3-odd-dims", "gemma3-images", "phi3-short", "phi3-long", "phi3-partial",
-       "phi3-window", "apertus-biases", "apertus-gelu", "apertus-llama3", "arcee-biases", "arcee-plain",
-       "cohere-biases", "cohere-head-norms", "cohere-head-norms-odd", "cohere-tied", "cohere2-listed", "cohere2-tied",
-       "cwm-listed", "cwm-windows", "ernie4-5-biases", "ernie4-5-tied", "exaone4-full", "exaone4-windows",
-       "falcon-groups", "falcon-groups-one-norm", "falcon-multi-query", "falcon-sequential", "glm-half",
-       "glm-three-quarters", "glm4-half", "glm4-plain", "gpt-neox-parallel", "gpt-neox-sequential", "gpt2",
-       "gpt2-odd-dims", "granite-biases", "granite-scaled", "helium-biases", "helium-plain", "hunyuan-alpha",
-       "hunyuan-biases", "hyperclovax-bare", "hyperclovax-post", "internlm3-biases", "internlm3-plain", "iquestcoder",
-       "ministral3-window", "ministral3-yarn", "mistral3-ministral", "mistral3-small", "nemotron-biases",
-       "nemotron-half", "olmo-biases", "olmo-clipped", "olmo-plain", "olmo2-biases", "olmo2-plain", "olmo3-former",
-       "olmo3-windows", "opt-plain", "opt-tied", "phi-half", "phi-head-norms", "phi-odd-dims", "seed-oss-biases",
-       "seed-oss-odd-dims", "smollm3-listed", "smollm3-tied", "smollm3-windows", "stablelm-head-norms",
-       "stablelm-layernorm", "stablelm-odd-dims", "stablelm-parallel", "starcoder2-plain", "starcoder2-tied")
-FIXTURES = ("testdata/models/pycoder-5m",) + tuple(f"testdata/models/zoo/{name}" for name in ZOO)
+FIXTURES = (PYCODER,) + tuple(f"testdata/models/zoo/{name}" for name in ZOO)
 # Between them they have every stage body: what scripts/kernels.py compiles for Hopper.
 BODIES = ("pycoder-5m", "llama-gqa", "llama-odd-dims", "llama-biases-yarn", "qwen3-qknorm", "mistral-wide-group",
           "mistral-window", "gemma-tied", "gemma2-split-k", "gemma3-tied", "phi3-short", "apertus-llama3",
           "exaone4-windows", "gpt-neox-parallel", "gpt2", "olmo-clipped", "olmo2-plain", "stablelm-head-norms",
           "starcoder2-tied")
 GPT2_NAMES = {"max_position_embeddings": "n_positions", "hidden_size": "n_embd", "num_attention_heads": "n_head"}
-FALLBACK_MODELS = ("testdata/models/pycoder-5m", "testdata/models/zoo/llama-odd-dims")
+FALLBACK_MODELS = (PYCODER, "testdata/models/zoo/llama-odd-dims")
 QUANTISED = tuple(f"testdata/models/quantised/models/{name}" for name in (
     "gpt-neox-ct-int8", "llama-ct-fp8", "llama-ct-int4", "llama-ct-int4-layers", "llama-ct-int8-embedding",
     "llama-ct-int8-mixed", "llama-fp8-blocks", "llama-fp8-layers", "llama-gptq-v2", "llama-gptq-zeros",
     "mistral3-ct-fp8", "phi3-ct-int4", "qwen2-ct-int4-zeros", "qwen2-gptq", "qwen3-awq"))
-STORED_MODEL = "testdata/models/pycoder-5m"
+STORED_MODEL = PYCODER
 STORED = ("int8", "int8:g32:asym", "fp8", "int4", "int4:g32:sym", "int4:g32:asym", "int4:g64:sym", "int4:g64:asym",
           "int4:g128:sym", "int4:g128:asym", "int4,lm_head=none",
           "int4,lm_head=int8,layers.0.*=none")
@@ -87,7 +69,10 @@ def committed_ids(model):
 def fixture_positions(model):
     """How many positions a fixture is compiled for: all, but one whose committed ids fit the original context of
     longrope ends there. transformers turns all positions by the long factors once a text is longer, and a build is for
-    one side. Queries that are scaled from the original context on are compiled up to there alone."""
+    one side. Queries that are scaled from the original context on are compiled up to there alone. None where the model
+    is not: no row of it can be made there, and what its rows are called does not depend on it."""
+    if not (Path(model) / "config.json").exists():
+        return None
     c = text_config(model)
     rope = c.get("rope_parameters") or {}
     scaled = rope.get("original_max_position_embeddings") if rope.get("llama_4_scaling_beta") else None
@@ -95,12 +80,9 @@ def fixture_positions(model):
     return original if original >= len(committed_ids(model)[1]) else c["max_position_embeddings"]
 
 
-@functools.cache
 def fixture_dtypes(model):
-    """The dtypes of a fixture: fp32 alone where tensor cores do not take its heads."""
-    c = text_config(model)
-    head_dim = c.get("head_dim") or c["hidden_size"] // c["num_attention_heads"]
-    return DTYPES if head_dim % 4 == 0 else ("fp32",)
+    """The dtypes of a fixture."""
+    return ("fp32",) if Path(model).name in ONLY_FP32 else DTYPES
 
 
 def fixture_ids(model):

@@ -24,10 +24,10 @@ HEAD = """# Campaigns
 
 Searches by `bench/campaigns.py` ([search.md](search.md) says how a search goes), in pieces of some minutes on GPUs that
 were at hand for that long, each going on from what the piece before had packed. Written by `bench/campaignpage.py`; do
-not edit. A ratio is a time over another, measured interleaved, with its 95 % interval: *confirmed* is the best over the
-start, at positions that it was not chosen by, in a process of its own; *over the defaults* is the best of a search that
-began at the least clever value of each knob over the hand-set defaults, which that search does not know. A search that
-has found nothing says so.
+not edit. A ratio is a time over another, measured interleaved, with its 95 % interval: *confirmed* is the best over
+the start, at positions that it was not chosen by, in a process of its own; where that shows no gain, it says so. *Over
+the defaults* is the best of a search that began at the least clever value of each knob over the hand-set defaults,
+which that search does not know. A search that has found nothing says so.
 """
 
 SOUND = """Nothing that a rule rejects is built or launched, and what has crashed, hung or computed something else is a
@@ -117,7 +117,8 @@ def fold(directory, name):
             score[best] = 1.0
             curve.append([round(seconds, 1), 1.0])
         elif t["role"] == "confirm":
-            confirmed = {"id": v["id"], "positions": v["positions"], "class": v["class"], "ratio": v.get("ratio")}
+            confirmed = {"id": v["id"], "positions": v["positions"], "class": v["class"], "ratio": v.get("ratio"),
+                         "gain": v["decision"] in ("keep", "shortlist")}
         elif v["class"] == "PASS":
             score[v["id"]] = score[v["baseline_id"]] * v["ratio"]["mean"]
         if t["best"]:
@@ -160,6 +161,12 @@ def interval(ratio):
     return f"{ratio['mean']:.4f} ({ratio['low']:.4f} to {ratio['high']:.4f})" if ratio else ""
 
 
+def held(confirmed):
+    """What the held-out positions have said of the best."""
+    ratio = interval(confirmed["ratio"]) or confirmed["class"]
+    return ratio if confirmed["gain"] else f"**not confirmed**: {ratio}"
+
+
 def best_at(row, seconds):
     """The best that a campaign knew after so many GPU seconds; None if it has not come that far."""
     if row["gpu_seconds"] < seconds:
@@ -186,7 +193,7 @@ def on_gpus(rows):
              "defaults | report |", "|---|---|---|---|---|---|---|---|---|---|"]
     for name, r in rows.items():
         c, a = r["confirmed"], r.get("against")
-        says = "nothing better than the start" if r["null"] else interval(c["ratio"]) if c else "not confirmed yet"
+        says = "nothing better than the start" if r["null"] else held(c) if c else "not confirmed yet"
         lines.append(f"| {name} | {r['model']}, {r['target']} | {', '.join(map(str, r['positions']))} | "
                      f"{'cold' if r['cold'] else 'defaults'} | {r['trials']} | {r['gpu_seconds']:.0f} | "
                      f"{r['estimate']:.4f} | {says} | {interval(a['ratio']) if a else ''} | "
@@ -196,7 +203,8 @@ def on_gpus(rows):
               "|---|" + "---|" * len(classes)]
     lines += [f"| {name} | " + " | ".join(str(r["classes"].get(k, 0)) for k in classes) + " |"
               for name, r in rows.items()]
-    lines += ["", "## What the best set", ""]
+    if not all(r["null"] for r in rows.values()):
+        lines += ["", "## What the best set", ""]
     for name, r in rows.items():
         if not r["null"]:
             settings = ", ".join(f"`{k}` {v}" for k, v in sorted(r["best"].items()))

@@ -227,10 +227,11 @@ def gpu_seconds(directory):
 
 
 def outcome(result):
-    s, confirmed = result["soundness"], result["confirmed"]
+    s, held = result["soundness"], result["held_out"]
     classes = ", ".join(f"{n} {name}" for name, n in s["classes"].items())
-    held = f"{confirmed['mean']:.4f} ({confirmed['low']:.4f} to {confirmed['high']:.4f})" if confirmed else "nothing"
-    return (f"{s['trials']} trials: {classes}; estimate {result['estimate']:.4f}, confirmed {held}; "
+    found = f"{held['mean']:.4f} ({held['low']:.4f} to {held['high']:.4f})" if held else "nothing"
+    kind = "confirmed" if result["confirmed"] or not held else "not confirmed"
+    return (f"{s['trials']} trials: {classes}; estimate {result['estimate']:.4f}, {kind} {found}; "
             f"{result['stop']}")
 
 

@@ -64,7 +64,7 @@ SECTIONS = {
                    ("cases from a prefix", lambda r: plain(r.get("from_prefix"))),
                    ("given up", lambda r: plain(sum(r["given_up"].values()) if "given_up" in r else None)),
                    ("differing", lambda r: plain(r.get("differing"))))),
-    "sequences": ("Sequences that come and go", "Nine minutes of texts that join and leave at random, as many at once "
+    "sequences": ("Sequences that come and go", "Eight minutes of texts that join and leave at random, as many at once "
                   "as a pass takes, chosen greedily or drawn, some steps given up in the middle. Each text is what the "
                   "kernel of one token gives of it alone, and memory does not grow.", (
                       ("texts to their end", lambda r: plain(r.get("finished"))),
@@ -172,6 +172,22 @@ SECTIONS = {
                        ("over a token", lambda r: fixed(r.get("sequences_over_token"))),
                        ("tokens/s over one sequence's",
                         lambda r: fixed(8 / r["sequences_over_token"], 2) if "sequences_over_token" in r else ""))),
+    "drafts": ("Drafts by look-up", "What `run --draft ngram` gains on the texts of `testdata/drafts`: edits of code, "
+               "answers that quote a document, and texts that repeat little. Each prompt is continued for as many "
+               "tokens as its committed answer has, with drafts and without, interleaved; × is the tokens per second "
+               "with drafts over those without, from the first token of an answer to the last, medians over the "
+               "rounds, of all texts of a kind together, and in brackets that of the slowest and the fastest text. "
+               "Scripted: random weights would write none of it, so what the kernel chooses is replaced by what is "
+               "committed; look-up, passes and their cost are those of `run`. Otherwise the model writes. Drafts "
+               "change no text, and the check has passed in the same run. Of 8B at least 1.9 × for edits and quotes, "
+               "and 0.98 × for each text that repeats little. Ids are those of pycoder-5m, whose tokens are shorter "
+               "than a Llama's ([what that does](../bench.md#drafts)).", (
+                   ("scripted", lambda r: {True: "yes", False: "no"}.get(r.get("scripted"), "")),
+                   *((title + what, lambda r, kind=kind, show=show: show(r.get("kinds", {}).get(kind)))
+                     for kind, title in (("edit", "edits"), ("quotes", "quotes"), ("fresh", "little repeats"))
+                     for what, show in ((", ×", lambda k: gained(k)),
+                                        (": accepted, tokens per pass", lambda k: accepted(k)))),
+                   ("rounds", lambda r: plain(r.get("rounds"))))),
     "boundaries": ("What a boundary between layers costs", "As for looping with run-ahead above, at longer contexts, "
                    "of larger models, and of passes that give 8 sequences a token each. A time is that of such a "
                    "pass, or of a token. Launches: the same bodies, a kernel launched for every layer, or for every "
@@ -226,6 +242,16 @@ def engine(row, name, what):
     if isinstance(x, dict):
         return fixed(x["median"], 1)
     return short(x) if what.endswith("error") else fixed(x, {"times_amkc": 2, "gbs": 0}.get(what, 3))
+
+
+def gained(k):
+    """How many times as fast texts of a kind are with drafts: together, and the slowest and the fastest of them."""
+    return f"{k['ratio']:.2f} ({k['lowest']:.2f} to {k['highest']:.2f})" if k else ""
+
+
+def accepted(k):
+    """Which share of drafts was accepted, and how many tokens a pass gave that verified some."""
+    return f"{percent(k['acceptance'])}, {k['tokens_per_pass']:.2f}" if k else ""
 
 
 def launches(row, of):

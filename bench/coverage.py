@@ -12,9 +12,10 @@ from pathlib import Path
 
 import published
 import reference
+import zoo
 
 ZOO = Path("testdata/models/zoo")
-TRAINED = Path("testdata/models/pycoder-5m")
+TRAINED = Path(zoo.PYCODER)
 FIXTURE_PROMPT = 8  # ids of a fixture that its recorded continuation follows
 LONG = 64  # tokens that are compared with generate
 TILE = 128  # rows of a task of the published programs: with it our lowering of their format has as many tasks
@@ -41,7 +42,7 @@ class Task:
 def tasks():
     """The published models' shapes, then the trained model and every family, then what is refused."""
     out = [Task("coverage", slug(c.name), lambda shop, c=c: shape(shop, c)) for c in published.COVERAGE]
-    models = [TRAINED, *sorted(p for p in ZOO.iterdir() if (p / "config.json").exists())]
+    models = [TRAINED, *(ZOO / name for name in sorted(zoo.ZOO + zoo.COVERED))]
     out += [Task("families", m.name, lambda shop, m=m: family(shop, m)) for m in models if m.name not in REFUSED]
     return out + [Task("refusals", name, lambda shop, name=name: refusal(shop, name)) for name in REFUSED]
 

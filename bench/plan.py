@@ -12,7 +12,7 @@ from accuracy import BODIES, DTYPES
 from report import REFERENCE
 
 ELSEWHERE = (*(f"fixtures/{name}-{dtype}" for name in BODIES for dtype in DTYPES), "quantised/*", "fallbacks/*",
-             "passes/*", "pass_times/*", "sequences/*", "endurance/*",
+             "passes/*", "pass_times/*", "drafts/*", "sequences/*", "endurance/*",
              "sanitizer/*", "first_answer/*", "serving/*", "clients/*", "library/*", "sizes/*", "barriers/*",
              "bench/*", "contexts/*", "compare/*", "boundaries/*", "timelines/*", "quality/*", "roofline/*")
 is_elsewhere = re.compile("|".join(fnmatch.translate(pattern) for pattern in ELSEWHERE)).match

@@ -15,6 +15,7 @@ from workshop import Case, last_object, spell
 MODEL = "testdata/models/pycoder-5m"
 TEXT = "eval_ids.npy"
 TOKENS = 188  # 187 predictions, as many as are published
+LENGTHS = (TOKENS, 16385)  # and the whole text
 WINDOW = 512
 # dtype and --weights; the first is what is published
 FORMATS = (("fp32", ""), ("bf16", ""), ("fp16", ""), ("bf16", "int8"), ("bf16", "fp8"), ("bf16", "int4:g128:sym"),
@@ -89,12 +90,7 @@ def theirs(dtype, tokens, device):
 EXACT = Case(MODEL, "fp32")
 
 
-def lengths():
-    """How many tokens are measured: as many as are published, and the whole text."""
-    return TOKENS, len(np.load(Path(MODEL) / TEXT))
-
-
 def quality():
     return [Task("quality", name_of(d, w, n), Case(MODEL, d, weights=w),
                  lambda shop, d=d, w=w, n=n: row(shop, Case(MODEL, d, weights=w), n), also=((EXACT, ()),))
-            for n in lengths() for d, w in FORMATS]
+            for n in LENGTHS for d, w in FORMATS]

@@ -31,6 +31,7 @@ import accuracy
 import benchmarks
 import boundaries
 import comparing
+import drafts
 import endurance
 import experiments
 import first_answer
@@ -55,8 +56,8 @@ SECTIONS = {"fixtures": accuracy.fixtures, "quantised": accuracy.quantised,
             "barriers": looping.barriers, "bench": endurance.bench, "roofline": endurance.roofline,
             "contexts": endurance.contexts,
             "compare": comparing.compare, "prompts": prompts.prompts, "ablations": ablations.ablations,
-             "pass_times": passes.pass_times, "boundaries": boundaries.boundaries, "timelines": timelines.timelines,
-             "quality": quality.quality, "sequences": passes.sequences,
+             "pass_times": passes.pass_times, "drafts": drafts.drafts, "boundaries": boundaries.boundaries,
+             "timelines": timelines.timelines, "quality": quality.quality, "sequences": passes.sequences,
              "first_answer": first_answer.first_answer, "serving": serving.serving, "clients": serving.clients,
              "library": library.library,
             "soak": endurance.soak}

@@ -21,6 +21,7 @@ def trial(role, of, against, ratio=None, best=False, seconds=10, klass="PASS"):
     v = {"id": of, "baseline_id": against, "class": klass, "gpu_seconds": seconds, "positions": [176], "machine": "GPU"}
     if ratio:
         v["ratio"] = {"mean": ratio, "low": ratio - 0.01, "high": ratio + 0.01}
+    v["decision"] = "keep" if ratio and ratio < 0.98 else "revert"
     return {"role": role, "best": best, "settings": {"tiling.ring.pace": of}, "verdict": v}
 
 
@@ -54,14 +55,17 @@ class Page(unittest.TestCase):
         random = [trial("start", START, START, 1.0), trial("candidate", "a", START, 0.8, best=True, seconds=60),
                   trial("confirm", "other", START, 0.7)]
         null = [trial("start", START, START, 1.0)]
+        lucky = [trial("start", START, START, 1.0), trial("candidate", "a", START, 0.9, best=True),
+                 trial("confirm", "a", START, 1.02)]
         path = self.packed({"guided": ("cuda", guided, 0.99), "random": ("cuda", random, None),
-                            "null": ("cuda", null, None), "thought": ("cost", guided, None)})
+                            "null": ("cuda", null, None), "lucky": ("cuda", lucky, None),
+                             "thought": ("cost", guided, None)})
         (self.dir / "docs" / "results").mkdir(parents=True)
         with contextlib.redirect_stderr(io.StringIO()) as said:
             campaignpage.main(["--take", str(path), "--docs", str(self.dir / "docs")])
         self.assertIn("thought has predictions", said.getvalue())
         rows = json.loads((self.dir / "docs/results/campaigns.json").read_text("utf-8"))["campaigns"]
-        self.assertEqual(set(rows), {"guided", "random", "null"})
+        self.assertEqual(set(rows), {"guided", "random", "null", "lucky"})
         g = rows["guided"]
         self.assertEqual((g["gpu_seconds"], g["estimate"], g["curve"]), (80, 0.4, [[10, 1.0], [20, 0.8], [80, 0.4]]))
         self.assertEqual(g["classes"], {"PASS": 4, "CRASH": 1, "no proposal": 1})
@@ -71,6 +75,7 @@ class Page(unittest.TestCase):
         self.assertIn("| 0.4000 | 0.4100 (0.4000 to 0.4200) | 0.9900 (0.9900 to 0.9900) |", text)
         self.assertIn("| random | m, h100 | 128 | cold | 3 | 70 | 0.8000 | not confirmed yet |", text)
         self.assertIn("nothing better than the start", text)
+        self.assertIn("| 0.9000 | **not confirmed**: 1.0200 (1.0100 to 1.0300) |", text)
         # After 60 s guided knew 0.8, and random nothing; the best of both is 0.4.
         self.assertIn("| guided | 100.0 % |  |", text)
         self.assertIn("| random | 150.0 % |  |", text)

@@ -34,7 +34,7 @@ AMKC = """\
         (out / "campaign.json").touch()
         with open(out / "trials.jsonl", "a") as f: f.write('{{"verdict": {{"gpu_seconds": 7}}}}\\n')
         stop = (here / "stop").read_text() if (here / "stop").exists() else "the time is up"
-        print(json.dumps({{"stop": stop, "estimate": 0.5, "confirmed": None,
+        print(json.dumps({{"stop": stop, "estimate": 0.5, "confirmed": None, "held_out": None,
                            "soundness": {{"trials": 1, "classes": {{"PASS": 1}}}}}}))
     elif verb == "campaign status":
         print(json.dumps({{"best": {{"tiling.ring.pace": 600, "page_allocation": "none"}}}}))

@@ -11,6 +11,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import machine
 import quality
 import reference
 
@@ -45,6 +46,9 @@ class Quality(unittest.TestCase):
             self.assertIn("is allowed", row["findings"][0])
         not_a_number = json.loads(json.dumps(REPORT | {"perplexity": {"model": float("nan"), "against": 1.0}}))
         self.assertIs(quality.judge(not_a_number, "bf16", "", 3.0, 3.0)["passed"], False)
+
+    def test_the_longest_is_the_whole_text(self):
+        self.assertEqual(quality.LENGTHS[-1], len(np.load(machine.REPO / quality.MODEL / quality.TEXT)))
 
     def test_names_are_apart(self):
         names = [t.name for t in quality.quality()]

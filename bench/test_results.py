@@ -269,7 +269,10 @@ class Tasks(unittest.TestCase):
         fixtures = sum(len(accuracy.fixture_dtypes(model)) for model in accuracy.FIXTURES)
         self.assertEqual(len(results.tasks(["fixtures"], None)), fixtures)
         self.assertEqual(accuracy.fixture_dtypes("testdata/models/zoo/llama-gqa"), accuracy.DTYPES)
-        self.assertEqual(accuracy.fixture_dtypes("testdata/models/zoo/phi3-partial"), ("fp32",), "heads of 14")
+        for model in accuracy.FIXTURES:
+            c = accuracy.text_config(model)
+            head = c.get("head_dim") or c["hidden_size"] // c["num_attention_heads"]
+            self.assertEqual(accuracy.fixture_dtypes(model), accuracy.DTYPES if head % 4 == 0 else ("fp32",), model)
         self.assertEqual({t.case.dtype for t in results.tasks(["shapes"], ["*8b*"])}, {"bf16", "fp16"})
 
     def test_models_are_there(self):

@@ -28,7 +28,7 @@ RUN_SECONDS = 300  # nothing that is decoded here takes as long, unless it hangs
 KERNELS = ("megakernel", "measure", "reference", "prompt")
 WEIGHTS = "weights.safetensors"
 NVCC_FLAGS = ("-O3", "-std=c++17")
-DEVICE_VERBS = ("soak", "passes", "sequences", "serving", "clients")  # that launchers do not have
+DEVICE_VERBS = ("soak", "passes", "drafts", "sequences", "serving", "clients")  # that launchers do not have
 LONG = 32768  # positions from which on a build says in its key how many it has
 FEATURES = ("AMK_BULK_COPY=0", "AMK_ASYNC_COPY=0", "AMK_TENSOR_CORES=0")
 MEASURING = ("AMK_PARTS=1",)  # definitions that nothing but measure.cu knows
@@ -323,6 +323,7 @@ class Workshop:
                 os.killpg(child.pid, signal.SIGKILL)
                 child.communicate()
         if child.returncode not in accept:
+            print(stderr or stdout, file=sys.stderr, flush=True)  # a row has one line of it alone
             raise StepFailed(f"{Path(args[0]).name} exited with {child.returncode}: "
                              f"{first_complaint(stderr or stdout)}")
         return subprocess.CompletedProcess(args, child.returncode, stdout, stderr)

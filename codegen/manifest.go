@@ -24,9 +24,6 @@ type Manifest struct {
 	Toolchain Toolchain         `json:"toolchain"`
 }
 
-// ManifestFormat is the version of the manifest's schema. A change of the scheme of generated names bumps it too.
-const ManifestFormat = 1
-
 // Compiler says which amkc wrote the build.
 type Compiler struct {
 	Version    string `json:"version"`

@@ -38,7 +38,8 @@ func ChatFormat(dir string) (*chat.Format, error) {
 	case err == nil:
 		return format, nil
 	case errors.Is(err, chat.ErrNone):
-		return nil, diag.Errorf(codeChat, dir, "%s", noTemplate(dir))
+		return nil, diag.Errorf(codeChat, dir, "%s", noTemplate(dir)).With(
+			"amkc run --prompt decodes after a text as it is")
 	case errors.As(err, &bad):
 		return nil, diag.Errorf(codeTemplate, bad.Path, "%s", strings.TrimPrefix(bad.Error(), bad.Path+": "))
 	}
@@ -69,7 +70,7 @@ func LoadChat(dir string) (format *chat.Format, warnings diag.List) {
 	format, err := ChatFormat(dir)
 	if err != nil {
 		d := asWarning(err)
-		d.Msg += effect
+		d.Msg, d.Related = d.Msg+effect, nil
 		return nil, diag.List{d}
 	}
 	for _, name := range format.Names() {

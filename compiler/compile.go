@@ -247,7 +247,7 @@ func newManifest(l *Scheduled, o *BuildOptions, files map[string][]byte) (*codeg
 		return nil, err
 	}
 	m := &codegen.Manifest{
-		Format:   codegen.ManifestFormat,
+		Format:   host.ManifestFormat,
 		Compiler: codegen.Compiler{Version: version.Get().Version, IR: ir.Version, RuntimeABI: codegen.RuntimeABI},
 		Source:   codegen.Source{RandomSeed: o.RandomSeed, AssumeInert: o.AssumeInert, Weights: o.Formats.Texts()},
 		Facts:    facts,

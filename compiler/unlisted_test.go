@@ -21,7 +21,7 @@ import (
 func small(t *testing.T) (string, *codegen.Manifest) {
 	t.Helper()
 	dir := t.TempDir()
-	m := &codegen.Manifest{Format: codegen.ManifestFormat, Files: map[string]string{}}
+	m := &codegen.Manifest{Format: host.ManifestFormat, Files: map[string]string{}}
 	m.Facts.Model.Name = "demo"
 	for _, name := range []string{"Makefile", "megakernel.cu", "schedule.h", "amk/ring.cuh", "launcher/main.go",
 		"launcher/go.mod", "program.json"} {

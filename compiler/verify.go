@@ -133,10 +133,10 @@ func readManifest(dir string) (*codegen.Manifest, error) {
 		return nil, diag.Errorf(codeNotBuild, path, "is malformed: %v; want the manifest as amkc wrote it",
 			infile.Reason(err))
 	}
-	if m.Format != codegen.ManifestFormat || len(m.Files) == 0 {
+	if m.Format != host.ManifestFormat || len(m.Files) == 0 {
 		return nil, diag.Errorf(codeNotBuild, path,
 			"has format %d and %d files; want format %d, as this amkc writes it", m.Format, len(m.Files),
-			codegen.ManifestFormat)
+			host.ManifestFormat)
 	}
 	if what := badText(text); what != "" {
 		return nil, diag.Errorf(codeNotBuild, path,

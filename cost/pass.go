@@ -18,8 +18,9 @@ type Pass struct {
 	Drain   float64 `json:"drain_us"`
 	// TokensPerSecond counts all tokens of the pass, as a pass that verifies drafts has if all are right.
 	TokensPerSecond float64 `json:"tokens_per_second"`
-	// OneToken is a pass of one token of the same build, by the same rules, and Times how many times as long this pass
-	// takes. 0, and left out, if nobody has said which program that is.
+	// OneToken is a pass of one token of the same build, by the same rules, so that the two can be compared, and Times
+	// how many times as long this pass takes. It is not the Latency of a Prediction, whose rule for the memory is
+	// another (New). 0, and left out, if nobody has said which program that is.
 	OneToken    float64  `json:"one_token_us,omitempty"`
 	Times       float64  `json:"times_one_token,omitempty"`
 	Stages      []Stage  `json:"stages"`
@@ -87,15 +88,12 @@ func (m *PassModel) At(pos int) (*Pass, error) {
 const measuredTokens = 8
 
 // PassesHeld reports whether internal/costcheck holds predictions for such passes of a target to measurements in
-// docs/results. Of the H200 passes of several rows were measured with a kernel that cut none into groups, and those of
-// several sequences are held alone.
+// docs/results.
 func PassesHeld(target string, pass ir.Pass) bool {
 	switch ir.PassOf(pass.NumSequences(), pass.NumRows()) { // whichever way it is written
 	case ir.Pass{}:
 		return Held(target)
-	case ir.PassOf(1, measuredTokens):
-		return target == "h100"
-	case ir.PassOf(measuredTokens, 1):
+	case ir.PassOf(1, measuredTokens), ir.PassOf(measuredTokens, 1):
 		return target == "h100" || target == CalibratedOn
 	}
 	return false

@@ -276,7 +276,8 @@ func (m *PromptModel) combine(s *stage, tokens int) float64 {
 // held reports whether internal/costcheck holds predictions for such prompts to measurements in docs/results.
 func (m *PromptModel) held() bool {
 	p := m.step.program
-	return p.Target.Name == "h100" && m.tokens > 0 && !m.quantised(true) && !m.quantised(false)
+	return (p.Target.Name == "h100" || p.Target.Name == CalibratedOn) && m.tokens > 0 && !m.quantised(true) &&
+		!m.quantised(false)
 }
 
 // quantised reports whether there are matrices of integers, or of fp8.

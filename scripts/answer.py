@@ -18,7 +18,8 @@ def terminal(row):
     program = f"build/{row['model']}" if row["launcher"] else "amkc"
     lines = [f"$ amkc {name} -o build/"]
     for line in row["compiled"]:
-        lines.append(re.sub(r"^\S*/build(?=[/:])", "build", line))
+        directory = re.match(r"(\S*/build)[/:]", line)
+        lines.append(line.replace(directory[1], "build") if directory else line)
     lines += [f"// {row['compile_s']:.0f} s", "",
               f"$ {program} chat --stats" if row["launcher"] else f"$ {program} chat build/ --stats",
               "> " + row["message"], *row["answer"].rstrip().splitlines(), *row["said"],

@@ -97,9 +97,21 @@ func Exists(dir string) bool {
 	return err == nil
 }
 
+// holds refuses a directory without a campaign.
+func holds(dir string) error {
+	if Exists(dir) {
+		return nil
+	}
+	return diag.Errorf(codeJournal, dir, "holds no campaign: there is no %s; want a directory of amkc search -o",
+		campaignName)
+}
+
 // LoadCampaign reads what a campaign was asked to do. digest is that of the file, which names the campaign.
 func LoadCampaign(dir string) (c *Campaign, digest string, err error) {
 	path := filepath.Join(dir, campaignName)
+	if err := holds(dir); err != nil {
+		return nil, "", err
+	}
 	text, err := infile.Read(path, campaignFile)
 	if err != nil {
 		return nil, "", diag.Errorf(codeJournal, path, "cannot be read: %s", infile.Reason(err))
@@ -178,6 +190,9 @@ func hexDigest(text []byte) string {
 
 // OpenJournal opens a campaign to go on with it. Half a line at the end is removed.
 func OpenJournal(dir string) (*Journal, error) {
+	if err := holds(dir); err != nil {
+		return nil, err
+	}
 	claim, err := hold(dir)
 	if err != nil {
 		return nil, err

@@ -99,7 +99,11 @@ func (j *Journal) enter(m *Merged, digest string, key Key) error {
 		return diag.Errorf(codeOther, filepath.Join(j.dir, planName), "is of another campaign; want a plan of this one")
 	}
 	m.Planned = len(p.Trials)
-	if p.Previous != j.previous && !j.entering(p) {
+	switch {
+	case p.Previous == j.previous && p.First != len(j.State.trials):
+		return diag.Errorf(codePlan, filepath.Join(j.dir, planName), "follows %d trials, and there are %d; want the "+
+			"file as amkc search plan wrote it", p.First, len(j.State.trials))
+	case p.Previous != j.previous && !j.entering(p):
 		return nil // the trials have gone on: the round is among them, or it is of a past that was left
 	}
 	var round []*Trial

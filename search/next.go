@@ -88,7 +88,8 @@ func (s *State) possible() (gain, least float64) {
 	id := IDOf(s.best)
 	for i := range slices.Backward(s.trials) {
 		v := s.trials[i].Verdict
-		if v == nil || v.Class != Pass || v.Rung != Final || v.ID != id || s.trials[i].Role == RoleConfirm {
+		if v == nil || v.Class != Pass || v.Rung != Final || v.ID != id || s.trials[i].Role == RoleConfirm ||
+			v.disturbed() {
 			continue
 		}
 		for _, at := range v.At {

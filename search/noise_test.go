@@ -95,6 +95,10 @@ func TestDecisions(t *testing.T) {
 		"not beyond the twins":      {DeviceCUDA, Final, interval(.95, .96, .97), interval(.9, .9, .9), .04, Revert},
 		"worse at a position":       {DeviceCUDA, Final, interval(.9, .9, .9), interval(1, 1.01, 1.02), .003, Revert},
 		"within the twins there":    {DeviceCUDA, Final, interval(.9, .9, .9), interval(1, 1.01, 1.02), .03, Keep},
+		"twins too far apart":       {DeviceCUDA, Final, interval(.5, .5, .5), interval(.5, .5, .5), .041, Revert},
+		"no number for a band":      {DeviceCUDA, Final, interval(.5, .5, .5), interval(1, 1, 1), math.NaN(), Revert},
+		"no number for a ratio":     {DeviceCUDA, Final, interval(.5, .5, math.NaN()), interval(1, 1, 1), 0, Revert},
+		"none at a position":        {DeviceCUDA, Final, interval(.5, .5, .5), interval(.5, .5, math.NaN()), 0, Revert},
 		"not at the last rung":      {DeviceCUDA, Race, interval(.5, .5, .5), interval(.5, .5, .5), .003, Promising},
 		"at a look":                 {DeviceCUDA, Screen, interval(0, 1.005, 9), interval(0, 1.005, 9), 0, Promising},
 		"slower at a look":          {DeviceCUDA, Screen, interval(0, 1.02, 9), interval(0, 1.02, 9), 0, Revert},
@@ -117,4 +121,17 @@ func TestDecisions(t *testing.T) {
 		require.Equal(t, Revert, v.Decision)
 		require.Equal(t, string(class)+": so it is", v.Why)
 	}
+}
+
+// A stage by itself adopts nothing, so that its twins may differ by more.
+func TestTwinsOfAStage(t *testing.T) {
+	rules := DefaultRules()
+	v := &Verdict{Class: Pass, Rung: Final, Subject: Subject{Device: DeviceCUDA, Stage: "o"},
+		Timing: &Timing{Ratio: Interval{.8, .8, .8}, Band: .1}}
+	rules.Decide(v)
+	require.Equal(t, Keep, v.Decision)
+	v.Stage = ""
+	rules.Decide(v)
+	require.Equal(t, Revert, v.Decision)
+	require.Equal(t, "identical builds differ by 10.00 %; want at most 4 %: something else was measured too", v.Why)
 }

@@ -190,6 +190,10 @@ func LoadPlan(dir string) (*Plan, error) {
 		return nil, diag.Errorf(codePlan, path, "has the schema %q and %d trials; want %s and a trial", p.Schema,
 			len(p.Trials), PlanSchema)
 	}
+	if p.First < 0 {
+		return nil, diag.Errorf(codePlan, path, "follows %d trials; want the file as amkc search plan wrote it",
+			p.First)
+	}
 	for i := range p.Trials {
 		t := p.Trials[i]
 		if p.seal(&t); t.ID != p.Trials[i].ID {

@@ -88,7 +88,7 @@ func (p *Process) Run(ctx context.Context) (out []byte, said string, err error) 
 func lastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	line := printable.Text(lines[len(lines)-1])
-	return line[:min(len(line), 500)]
+	return strings.ToValidUTF8(line[:min(len(line), 500)], "")
 }
 
 // A Worker judges jobs in processes of their own. What a process does, it can do to itself alone: one that crashes or
@@ -164,7 +164,8 @@ func (w *Worker) lost(j *Job, class Class, took time.Duration, reason *diag.Diag
 	c := w.Campaign
 	v := &Verdict{Schema: VerdictSchema, Rung: j.Rung, Class: class, Reason: reason, Seconds: took.Seconds(),
 		Subject: Subject{ID: IDOf(j.Settings), Settings: j.Settings, BaselineID: IDOf(j.Against), Baseline: j.Against,
-			Model: c.Model, Source: c.Source, Target: c.Target, Device: c.Device, Positions: c.PositionsOf(j)}}
+			Model: c.Model, Source: c.Source, Target: c.Target, Device: c.Device, Positions: c.PositionsOf(j),
+			Stage: c.StageOf(j)}}
 	c.Rules.Decide(v)
 	w.Key.Sign(v)
 	return v

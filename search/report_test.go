@@ -1,6 +1,7 @@
 package search
 
 import (
+	"context"
 	"flag"
 	"html"
 	"os"
@@ -85,6 +86,34 @@ func TestReport(t *testing.T) {
 	empty, err := NewState(c).Report()
 	require.NoError(t, err)
 	require.Contains(t, string(empty), "Nothing better than the start was found in 0 trials")
+}
+
+// A best that a fresh process shows no gain of is not called confirmed.
+func TestReportOfWhatIsNotConfirmed(t *testing.T) {
+	c := toyCampaign(knobs.Settings{})
+	dir := t.TempDir()
+	require.NoError(t, Create(dir, c))
+	j, err := OpenJournal(dir)
+	require.NoError(t, err)
+	defer j.Close()
+	j.out = unsynced{j.out}
+	r := toyRunner(j, 40)
+	r.Evaluate = func(_ context.Context, job *Job) (*Verdict, error) {
+		if job.Role == RoleConfirm {
+			v := toyVerdict(c, &Job{Role: job.Role, Rung: job.Rung, Settings: c.Start, Against: c.Start})
+			v.ID, v.Settings = IDOf(job.Settings), job.Settings
+			toyKey.Sign(v)
+			return v, nil
+		}
+		return toyVerdict(c, job), nil
+	}
+	_, err = r.Run(t.Context(), j)
+	require.NoError(t, err)
+	page, err := j.State.Report()
+	require.NoError(t, err)
+	require.Contains(t, string(page), "<strong>Not confirmed.</strong> In a process of its own at held-out positions "+
+		"50 the best takes 1.0000 (0.9990 to 1.0010)")
+	require.NotContains(t, string(page), "Confirmed in")
 }
 
 // What a command proposes, and what a tool says, is data in a page and in a table.

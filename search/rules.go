@@ -27,6 +27,16 @@ func DefaultRules() Rules {
 	return Rules{MinGain: 0.01, Bracket: 9, Eta: 3, Plateau: 12, Barren: 3, Crashes: 3, Hops: 3}
 }
 
+// noisiest is how far a build and its identical twin may differ in a step, if anything is to be kept by it: twice what
+// their places in memory account for. A band that is wider would let a candidate be as much slower at a position.
+const noisiest = 0.04
+
+// disturbed reports whether the twins of a measured step differ by too much. A stage by itself is short, and differs by
+// more; nothing is adopted by its times.
+func (v *Verdict) disturbed() bool {
+	return v.Device == DeviceCUDA && v.Stage == "" && v.Timing != nil && !(v.Band <= noisiest)
+}
+
 // Decide sets the decision of a verdict by its class, its rung and its times, and says why. A verdict without times is
 // reverted.
 func (r *Rules) Decide(v *Verdict) {
@@ -40,7 +50,7 @@ func (r *Rules) Decide(v *Verdict) {
 		return
 	}
 	v.Threshold = max(r.MinGain, v.Band)
-	worse := slices.IndexFunc(v.At, func(a At) bool { return a.Ratio.High > 1+v.Threshold })
+	worse := slices.IndexFunc(v.At, func(a At) bool { return !(a.Ratio.High <= 1+v.Threshold) })
 	switch {
 	case v.Rung == Screen && v.Ratio.Mean > 1+v.Threshold:
 		v.Why = "slower than its baseline at the first look"
@@ -50,7 +60,10 @@ func (r *Rules) Decide(v *Verdict) {
 		v.Why = "gains less than half of what counts"
 	case v.Rung != Final:
 		v.Decision, v.Why = Promising, "not shown to be slower"
-	case v.Ratio.High >= 1-v.Threshold:
+	case v.disturbed():
+		v.Why = fmt.Sprintf("identical builds differ by %.2f %%; want at most %.0f %%: something else was measured too",
+			100*v.Band, 100*noisiest)
+	case !(v.Ratio.High < 1-v.Threshold): // nor is what is no number
 		v.Why = fmt.Sprintf("the ratio may be as much as %.4f; want less than %.4f", v.Ratio.High, 1-v.Threshold)
 	case worse >= 0:
 		v.Why = fmt.Sprintf("at position %d the ratio may be as much as %.4f; want at most %.4f", v.At[worse].Position,

@@ -91,7 +91,7 @@ func (s *State) Outcome(t *Trial) (accepted, best bool) {
 	if v == nil || v.Class != Pass {
 		return false, false
 	}
-	better := v.Decision == Keep || v.Decision == Shortlist
+	better := v.Better()
 	switch t.Role {
 	case RoleCandidate:
 		// Those that were made at once were against one incumbent, and only one can take its place.
@@ -193,8 +193,9 @@ func (s *State) Best() (knobs.Settings, float64) {
 	return maps.Clone(s.best), math.Exp(s.score[IDOf(s.best)])
 }
 
-// Confirmed returns the trial that has confirmed the best, or nil. Of a stage it is that of what is adopted or, where
-// the step has shown nothing of what was confirmed so far, of what was the best last.
+// Confirmed returns the trial in which the best was to be confirmed, or nil; whether it was, its verdict says. Of a
+// stage it is that of what is adopted or, where the step has shown nothing of what was confirmed so far, of what was
+// the best last.
 func (s *State) Confirmed() *Trial {
 	t := s.confirmed(s.best)
 	if s.campaign.Stage == "" {

@@ -30,11 +30,12 @@ var (
 //
 // When the budget is spent, what is being made is given up, and what is made is entered. Then the best is confirmed.
 func (r *Runner) Together(ctx context.Context, j *Journal, crew *Crew) (stop string, err error) {
-	late, cancel := context.WithCancel(ctx)
+	late := ctx
 	if r.Budget.Time > 0 {
+		var cancel func()
 		late, cancel = context.WithTimeoutCause(ctx, r.Budget.Time, errTimeUp)
+		defer cancel()
 	}
-	defer cancel()
 	for stop == "" {
 		p, why, err := j.Plan(late, crew.Ask, r.Budget)
 		if err == nil && len(p.Trials) == 0 {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -116,15 +117,19 @@ func TestTogetherInPieces(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, Create(dir, c))
 	crew := newToyCrew(t, c, 2)
-	hang := make(chan struct{})
-	crew.before = func(index int, stage Stage) error {
-		if stage == StageJudge && index == 5 {
-			<-hang
+	var s *State
+	var stop string
+	synctest.Test(t, func(t *testing.T) { // in which time goes by when all else waits for one trial
+		hang := make(chan struct{})
+		crew.before = func(index int, stage Stage) error {
+			if stage == StageJudge && index == 5 {
+				<-hang
+			}
+			return nil
 		}
-		return nil
-	}
-	time.AfterFunc(300*time.Millisecond, func() { close(hang) })
-	s, stop := crew.run(t, dir, Budget{Time: 200 * time.Millisecond})
+		time.AfterFunc(300*time.Millisecond, func() { close(hang) })
+		s, stop = crew.run(t, dir, Budget{Time: 200 * time.Millisecond})
+	})
 	require.Equal(t, "the time is up", stop)
 	made := len(s.Trials())
 	require.Greater(t, made, 1)

@@ -51,6 +51,9 @@ const (
 	Revert    Decision = "revert"
 )
 
+// Better reports whether a verdict is in favour of its candidate.
+func (v *Verdict) Better() bool { return v.Decision == Keep || v.Decision == Shortlist }
+
 // Devices that times come from.
 const (
 	DeviceCost = "cost" // the cost model: predictions
@@ -191,7 +194,8 @@ func (k Key) Name() string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// Sign puts a signature under a verdict: the name of the key, and an HMAC-SHA-256 of everything else.
+// Sign puts a signature under a verdict: the name of the key, and an HMAC-SHA-256 of everything else, as it is once it
+// was written and read: what is not UTF-8 is not the same then.
 func (k Key) Sign(v *Verdict) {
 	v.Signature = k.Name() + ":" + k.of(v)
 }
@@ -204,7 +208,7 @@ func (k Key) of(v *Verdict) string {
 		panic(err) // of a type that has no JSON
 	}
 	mac := hmac.New(sha256.New, k)
-	mac.Write(text)
+	mac.Write(bytes.ReplaceAll(text, []byte(`\ufffd`), []byte("\ufffd")))
 	return hex.EncodeToString(mac.Sum(nil))
 }
 

@@ -3,6 +3,7 @@
 //	device DIR run|check|bench|info [flags]     what DIR/NAME does
 //	device DIR soak [flags]                     decodes for long, pass after pass, and compares the passes
 //	device DIR passes [flags]                   compares passes of all kinds with single tokens, to the bit
+//	device DIR drafts [flags]                   times texts with drafts and without, after a check
 //	device DIR sequences [flags]                decodes texts that come and go, and compares each with itself alone
 //	device DIR serving [flags]                  what the server costs, beside its engine without HTTP
 //	device DIR clients [flags]                  serves many clients, and compares each answer with that of it alone
@@ -29,7 +30,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return takeTurns(args[1:], stdout, stderr)
 	}
 	if len(args) < 2 {
-		fmt.Fprintln(stderr, "usage: device DIR run|check|bench|info|soak|passes|sequences|serving|clients [flags]")
+		fmt.Fprintln(stderr, "usage: device DIR run|check|bench|info|soak|passes|drafts|sequences|serving|clients "+
+			"[flags]")
 		fmt.Fprintln(stderr, "       device turns [flags] DIR[:STEPS]...")
 		return 2
 	}
@@ -44,6 +46,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 	if args[1] == "passes" {
 		return passes(dir, args[2:], stdout, stderr)
+	}
+	if args[1] == "drafts" {
+		return drafts(dir, args[2:], stdout, stderr)
 	}
 	if args[1] == "sequences" {
 		return sequences(dir, args[2:], stdout, stderr)

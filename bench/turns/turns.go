@@ -33,6 +33,8 @@ type Entrant struct {
 	// Session: entrants of one build and one session share what is open; those of different sessions have weights and
 	// a cache each, as two builds have that are alike.
 	Session string
+	// Trusted: once the build has passed check in this run, it is not checked whenever it is opened anew.
+	Trusted bool
 }
 
 // A Turn is one measurement. Without an error there is a report, and the build has passed check in this run.
@@ -52,9 +54,10 @@ type Turn struct {
 
 // Take opens all builds at once and measures them round by round. It opens them anew for each of Openings shares of the
 // rounds, every other time in reverse order, and takes the turns in that order: one build opened twice differs by up to
-// 2 %, by where its weights and cache lie. It checks each build whenever it opens it, and gives every turn to emit; one
-// that could not be taken says why. The builds must fit the GPU's memory together. It reports whether all turns could
-// be taken, and returns the cause of a cancelled context and errors of emit and of closing.
+// 2 %, by where its weights and cache lie. It checks each build whenever it opens it, unless its entrants are trusted,
+// and gives every turn to emit; one that could not be taken says why. The builds must fit the GPU's memory together. It
+// reports whether all turns could be taken, and returns the cause of a cancelled context and errors of emit and of
+// closing.
 func Take(ctx context.Context, entrants []Entrant, o Options, emit func(Turn) error) (all bool, err error) {
 	return take(ctx, entrants, o, openChecked, emit)
 }
@@ -66,8 +69,14 @@ type build interface {
 	close() error
 }
 
-// An opener opens a build and checks it, and a stage of it, if one is named.
-type opener func(ctx context.Context, dir string, gpu int, stage string) build
+// A verdict is what the check of a build has found that passed it, and that of a stage, if one is measured by itself.
+type verdict struct {
+	check *host.CheckReport
+	stage *host.BisectReport
+}
+
+// An opener opens a build and checks it, and a stage of it, if one is named, unless it is known what that would find.
+type opener func(ctx context.Context, dir string, gpu int, stage string, known *verdict) build
 
 func take(ctx context.Context, entrants []Entrant, o Options, open opener,
 	emit func(Turn) error) (all bool, err error) {
@@ -75,11 +84,11 @@ func take(ctx context.Context, entrants []Entrant, o Options, open opener,
 	if openings == 0 {
 		openings = 2
 	}
-	order, all := slices.Clone(entrants), true
+	order, all, trusted := slices.Clone(entrants), true, map[string]*verdict{}
 	for k := range openings {
 		first, end := (k*o.Rounds+openings-1)/openings, ((k+1)*o.Rounds+openings-1)/openings
 		if first < end {
-			taken, err := takeShare(ctx, order, o, k, [2]int{first, end}, open, emit)
+			taken, err := takeShare(ctx, order, o, k, [2]int{first, end}, trusted, open, emit)
 			if err != nil {
 				return false, err
 			}
@@ -90,9 +99,10 @@ func take(ctx context.Context, entrants []Entrant, o Options, open opener,
 	return all, nil
 }
 
-// takeShare opens builds in the order of entrants and takes the turns of some rounds, the second number excluded.
+// takeShare opens builds in the order of entrants and takes the turns of some rounds, the second number excluded. It
+// goes by what is known of the builds that are trusted, by directory, and adds to it.
 func takeShare(ctx context.Context, entrants []Entrant, o Options, opening int, rounds [2]int,
-	open opener, emit func(Turn) error) (all bool, err error) {
+	trusted map[string]*verdict, open opener, emit func(Turn) error) (all bool, err error) {
 	type key struct{ dir, session string }
 	builds := map[key]build{}
 	defer func() {
@@ -101,8 +111,17 @@ func takeShare(ctx context.Context, entrants []Entrant, o Options, opening int, 
 		}
 	}()
 	for _, e := range entrants {
-		if k := (key{e.Dir, e.Session}); builds[k] == nil {
-			builds[k] = open(ctx, e.Dir, o.GPU, o.Bench.Stage)
+		k := key{e.Dir, e.Session}
+		if builds[k] != nil {
+			continue
+		}
+		var known *verdict
+		if e.Trusted {
+			known = trusted[e.Dir]
+		}
+		builds[k] = open(ctx, e.Dir, o.GPU, o.Bench.Stage, known)
+		if check, stage := builds[k].checked(); check != nil && check.Passed && (stage == nil || stage.Passed) {
+			trusted[e.Dir] = &verdict{check, stage}
 		}
 	}
 	all = true
@@ -142,12 +161,16 @@ type openBuild struct {
 // ErrDiffers is what turns of a build fail with whose kernel computes something else than its plain kernels.
 var ErrDiffers = errors.New("the kernel and the plain kernels differ")
 
-func openChecked(ctx context.Context, dir string, gpu int, stage string) build {
+func openChecked(ctx context.Context, dir string, gpu int, stage string, known *verdict) build {
 	s, err := host.Open(ctx, dir, host.Options{GPU: gpu})
 	if err != nil {
 		return &openBuild{failed: err}
 	}
 	b := &openBuild{session: s}
+	if known != nil {
+		b.check, b.stage = known.check, known.stage
+		return b
+	}
 	check, err := s.Check(ctx, nil)
 	b.check = check
 	switch {

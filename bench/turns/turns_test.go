@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,8 +38,11 @@ func (f *fake) close() error {
 
 func run(t *testing.T, o Options, failed error, entrants ...Entrant) (log []string, turns []Turn, all bool) {
 	t.Helper()
-	open := func(_ context.Context, dir string, _ int, _ string) build {
+	open := func(_ context.Context, dir string, _ int, _ string, known *verdict) build {
 		log = append(log, "open "+dir)
+		if known != nil {
+			log[len(log)-1] += ", which has passed"
+		}
 		return &fake{dir, &log, failed}
 	}
 	all, err := take(t.Context(), entrants, o, open, func(turn Turn) error {
@@ -77,6 +81,29 @@ func TestOpenings(t *testing.T) {
 	require.Equal(t, []int{0, 0, 1}, []int{turns[0].Opening, turns[1].Opening, turns[2].Opening})
 }
 
+// Builds that are trusted are checked once, by whichever entrant opens them first; the others whenever they are opened.
+// One that has failed is not trusted.
+func TestTrusted(t *testing.T) {
+	entrants := []Entrant{{Name: "old", Dir: "d", Trusted: true}, {Name: "new", Dir: "e"},
+		{Name: "twin", Dir: "d", Session: "twin", Trusted: true}}
+	opened := func(failed error) (out []string) {
+		log, turns, _ := run(t, Options{Positions: []int{7}, Rounds: 2, Openings: 2}, failed, entrants...)
+		require.Len(t, turns, 6)
+		for _, turn := range turns {
+			require.Equal(t, failed == nil, turn.Check.Passed)
+		}
+		for _, line := range log {
+			if strings.HasPrefix(line, "open ") {
+				out = append(out, line[len("open "):])
+			}
+		}
+		return out
+	}
+	const passed = ", which has passed"
+	require.Equal(t, []string{"d", "e", "d" + passed, "d" + passed, "e", "d" + passed}, opened(nil))
+	require.Equal(t, []string{"d", "e", "d", "d", "e", "d"}, opened(errors.New("off")))
+}
+
 func TestTurnsThatFailSayWhy(t *testing.T) {
 	_, turns, all := run(t, Options{Positions: []int{0, 1}, Rounds: 1}, errors.New("off"), Entrant{Name: "a", Dir: "a"})
 	require.False(t, all)
@@ -88,7 +115,7 @@ func TestCancelled(t *testing.T) {
 	cancel(errors.New("enough"))
 	var log []string
 	_, err := take(ctx, []Entrant{{Dir: "a"}}, Options{Positions: []int{0}, Rounds: 1},
-		func(context.Context, string, int, string) build { return &fake{"a", &log, nil} },
+		func(context.Context, string, int, string, *verdict) build { return &fake{"a", &log, nil} },
 		func(Turn) error { return nil })
 	require.EqualError(t, err, "enough")
 	require.Contains(t, log, "close a")

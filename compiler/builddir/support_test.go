@@ -63,7 +63,7 @@ type build struct {
 }
 
 func (b build) manifest() *codegen.Manifest {
-	m := &codegen.Manifest{Format: codegen.ManifestFormat, Files: map[string]string{}, Built: map[string]string{}}
+	m := &codegen.Manifest{Format: host.ManifestFormat, Files: map[string]string{}, Built: map[string]string{}}
 	m.Facts.Model.Name = b.name
 	for name, text := range b.files {
 		m.Files[name] = codegen.Digest([]byte(text))

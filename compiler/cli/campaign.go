@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -162,9 +163,11 @@ func nextJob(c *call, s *search.State) error {
 		job.Against, _ = s.Best()
 	}
 	job.Rung = search.Final
-	candidate, err := configText(job.Settings)
-	if err != nil {
-		return err
+	var candidate json.RawMessage
+	if job.Settings != nil {
+		if candidate, err = configText(job.Settings); err != nil {
+			return err
+		}
 	}
 	baseline, err := configText(job.Against)
 	if err != nil {
@@ -178,13 +181,16 @@ func nextJob(c *call, s *search.State) error {
 	}
 	command = append(command, "--json")
 	c.payload = campaignReport{Job: job, Command: command, Candidate: candidate, Baseline: baseline}
-	region := job.Region
-	if region == "" {
-		region = "all"
+	proposed := string(candidate)
+	if candidate == nil {
+		proposed = "of your own: amkc search would ask the proposer " + typedWord(job.Proposer)
+	}
+	words := make([]string, len(command))
+	for i, word := range command {
+		words[i] = shellWord(word)
 	}
 	return c.printf("trial %d: %s, region %s\ncandidate.json: %s\nbaseline.json: %s\n%s > verdict.json\n", job.N,
-		job.Role,
-		region, candidate, baseline, strings.Join(command, " "))
+		job.Role, cmp.Or(job.Region, "all"), proposed, baseline, strings.Join(words, " "))
 }
 
 // configText is the configuration of settings as a file of it has it.
@@ -220,7 +226,10 @@ func resultOf(dir, stop string, s *search.State) *searched {
 	r.Best, r.Estimate = s.Best()
 	r.Stage = tunedIn(s)
 	if t := s.Confirmed(); t != nil && t.Verdict.Timing != nil {
-		r.Confirmed = &t.Verdict.Ratio
+		r.HeldOut = &t.Verdict.Ratio
+		if t.Verdict.Better() {
+			r.Confirmed = r.HeldOut
+		}
 	}
 	return r
 }
@@ -244,6 +253,9 @@ func searchedText(r *searched, c *search.Campaign) string {
 	case r.Confirmed != nil:
 		fmt.Fprintf(&b, "best, confirmed at positions %s: %s of the time of the start, %s\n", joined(c.HeldOut),
 			intervalText(*r.Confirmed), kind)
+	case r.HeldOut != nil:
+		fmt.Fprintf(&b, "best, not confirmed: at positions %s it takes %s of the time of the start, which shows no "+
+			"gain, %s\n", joined(c.HeldOut), intervalText(*r.HeldOut), kind)
 	default:
 		fmt.Fprintf(&b, "best, not confirmed: about %.4f of the time of the start, %s\n", r.Estimate, kind)
 	}

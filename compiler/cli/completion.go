@@ -82,3 +82,12 @@ func (f *flagInfo) spellings() []string {
 
 // shellQuote puts a text between single quotes, which all three shells read the same way but for the quote itself.
 func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// shellWord is a word of a command line, between quotes where a shell would make something else of it.
+func shellWord(s string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,@+%"
+	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return !strings.ContainsRune(plain, r) }) {
+		return shellQuote(s)
+	}
+	return s
+}

@@ -76,11 +76,11 @@ func tunedText(r *searched, c *search.Campaign, kind string) string {
 	switch {
 	case !r.Stage.Known:
 		b.WriteString("nothing is adopted yet: the step is to confirm it\n")
-	case adopted == start && r.Confirmed == nil:
+	case adopted == start && r.HeldOut == nil:
 		b.WriteString("nothing is adopted: in the whole step it did not pass\n")
 	case adopted == start:
 		fmt.Fprintf(&b, "nothing is adopted: the step does not show it, %s of the time of the start, %s\n",
-			intervalText(*r.Confirmed), kind)
+			intervalText(*r.HeldOut), kind)
 	default:
 		fmt.Fprintf(&b, "adopted, and confirmed in the step: %s of the time of the start, %s\n",
 			intervalText(*r.Confirmed), kind)

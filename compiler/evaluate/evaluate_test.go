@@ -287,6 +287,15 @@ func TestMeasuredAndReverted(t *testing.T) {
 			case e == candidate:
 				return 97
 			case e == twin && opening == 2:
+				return 103.5
+			}
+			return 100
+		},
+		"twins too far apart": func(e string, _, opening int) float64 {
+			switch {
+			case e == candidate:
+				return 50
+			case e == twin && opening == 2:
 				return 105
 			}
 			return 100

@@ -45,7 +45,8 @@ func cached(parts bool) Builder {
 type effort struct{ rounds, openings, launches int }
 
 // efforts are those of the rungs. To open builds and check them takes most of the time, and openings are what is
-// independent: so each has one round. A screening opens the incumbent and the candidate once, without a twin.
+// independent: so each has one round. The candidate is checked in each, the incumbent and its twin once. A screening
+// opens the incumbent and the candidate once, without a twin.
 var efforts = map[search.Rung]effort{
 	search.Screen: {rounds: 1, openings: 1, launches: 24},
 	search.Race:   {rounds: 2, openings: 2, launches: 24},
@@ -81,9 +82,10 @@ func (e *evaluation) time(ctx context.Context) error {
 	if e.Rung == search.Screen {
 		positions = positions[:1]
 	}
-	entrants := []turns.Entrant{{Name: incumbent, Dir: old}, {Name: candidate, Dir: dir, Session: candidate}}
+	entrants := []turns.Entrant{{Name: incumbent, Dir: old, Trusted: true},
+		{Name: candidate, Dir: dir, Session: candidate}}
 	if e.Rung != search.Screen {
-		entrants = append(entrants, turns.Entrant{Name: twin, Dir: old, Session: twin})
+		entrants = append(entrants, turns.Entrant{Name: twin, Dir: old, Session: twin, Trusted: true})
 	}
 	o := turns.Options{Positions: positions, Rounds: how.rounds, Openings: how.openings, GPU: e.GPU,
 		Bench: host.BenchOptions{Launches: how.launches, WarmUp: 5, Stage: e.Stage}}
@@ -207,8 +209,25 @@ func (m *measurement) check(r *host.CheckReport, stage *host.BisectReport) {
 		c.Stage = &search.Handed{Positions: stage.Positions, Vectors: stage.Stages, RMS: stage.Seen.RMS,
 			Max: stage.Seen.Max}
 	}
-	if m.correctness == nil || m.correctness.Passed {
+	switch old := m.correctness; {
+	case old == nil || !c.Passed && old.Passed:
 		m.correctness = c
+	case c.Passed && old.Passed:
+		worst(old, c)
+	}
+}
+
+// worst takes over into what was found of an opening what is worse in another one. Both have the same spans.
+func worst(of, other *search.Correctness) {
+	for i := range min(len(of.Spans), len(other.Spans)) {
+		a, b := &of.Spans[i], &other.Spans[i]
+		a.RMS, a.Max = max(a.RMS, b.RMS), max(a.Max, b.Max)
+		if b.Deterministic != nil && !*b.Deterministic {
+			a.Deterministic = b.Deterministic
+		}
+	}
+	if a, b := of.Stage, other.Stage; a != nil && b != nil {
+		a.RMS, a.Max = max(a.RMS, b.RMS), max(a.Max, b.Max)
 	}
 }
 

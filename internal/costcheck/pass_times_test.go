@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"amkc/compiler"
@@ -41,13 +42,11 @@ func (p *timedPass) kind() string {
 	return "8 sequences"
 }
 
-// A passRow is a row of section pass_times. Of the H200 there are no ceilings, and passes of several rows are those of
-// a kernel whose units of attention had all rows; nothing is compared with these.
+// A passRow is a row of section pass_times.
 type passRow struct {
 	row
-	Weights   string  `json:"weights"`
-	Sequences float64 `json:"sequences_us"`
-	On        struct {
+	Weights string `json:"weights"`
+	On      struct {
 		GPU string `json:"gpu"`
 	} `json:"machine"`
 	Passes []struct {
@@ -143,18 +142,13 @@ func timed(t testing.TB) []timedPass {
 		}
 		l := buildOf(t, r)
 		add := func(p *ir.Program, rows int, latency, ceiling float64) {
-			if !cost.PassesHeld(r.target.Name, p.Pass) {
-				return
-			}
+			require.True(t, cost.PassesHeld(r.target.Name, p.Pass), r.ID)
 			m, err := cost.NewPass(p, l.Program)
 			require.NoError(t, err, r.ID)
 			is, err := m.At(r.Position + r.Steps/2)
 			require.NoError(t, err, r.ID)
 			out = append(out, timedPass{r.target, r.Model, r.Weights, r.Position, rows, is, latency, ceiling,
 				float64(r.Latency)})
-		}
-		if r.Passes == nil {
-			add(programOf(l, 1), 1, r.Sequences, 0)
 		}
 		for _, p := range r.Passes {
 			add(programOf(l, p.Rows), p.Rows, float64(p.Latency), float64(p.Ceiling))
@@ -171,10 +165,12 @@ var beyondPasses = map[string]string{
 	"h100 llama-3.1-8b int4 8192 8 rows times": "16 SMs attend in a pass of one token, and stream faster than " +
 		"the model says: it is predicted 14 % too long",
 	"h100 llama-3.1-8b int4 8192 8 sequences times": "the same",
+	"h200 llama-3.1-8b int8 8192 8 rows times":      "the same",
+	"h200 llama-3.1-8b int4 8192 8 rows times":      "the same",
 	"h200 llama-3.1-8b int4 8192 8 sequences times": "the same",
 }
 
-// TestPassesHold holds the latency of passes, and where it was measured their ceiling.
+// TestPassesHold holds the latency of passes and their ceiling.
 func TestPassesHold(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")
@@ -182,9 +178,7 @@ func TestPassesHold(t *testing.T) {
 	seen := map[string]bool{}
 	for _, p := range timed(t) {
 		holdPass(t, seen, p.name()+" latency", p.is.Latency, p.latency)
-		if p.ceiling > 0 {
-			holdPass(t, seen, p.name()+" ceiling", p.is.Ceiling, p.ceiling)
-		}
+		holdPass(t, seen, p.name()+" ceiling", p.is.Ceiling, p.ceiling)
 		holdPass(t, seen, p.name()+" times", p.is.Times, p.latency/p.one)
 	}
 	for name := range beyondPasses {
@@ -196,10 +190,10 @@ func holdPass(t testing.TB, seen map[string]bool, name string, predicted, measur
 	seen[name] = true
 	off := math.Abs(predicted/measured - 1)
 	if why, listed := beyondPasses[name]; listed {
-		require.Greater(t, off, tolerance, "%s is within the tolerance: take it off the list (%s)", name, why)
+		assert.Greater(t, off, tolerance, "%s is within the tolerance: take it off the list (%s)", name, why)
 		return
 	}
-	require.LessOrEqual(t, off, tolerance, "%s: predicted %.4g, measured %.4g", name, predicted, measured)
+	assert.LessOrEqual(t, off, tolerance, "%s: predicted %.4g, measured %.4g", name, predicted, measured)
 }
 
 // TestPassesOfOneToken: where no SM has less to stream than others, the rules of passes say of one token what those of
@@ -245,9 +239,6 @@ func passTable(t testing.TB, text string) string {
 		r := &rows[i]
 		for _, n := range []int{8, 1} {
 			p := timedPass{target: r.target, model: r.Model, formats: r.Weights, position: r.Position, rows: n}
-			if !cost.PassesHeld(r.target.Name, ir.PassOf(8/n, n)) {
-				continue
-			}
 			head := fmt.Sprintf("| %s | %s | %d | %s | ", p.target.Name, p.build(), p.position, p.kind())
 			if is, predicted := known[p.name()]; predicted {
 				b.WriteString(head + passCells(is) + " |\n")
@@ -267,10 +258,7 @@ func passCells(p timedPass) string {
 		}
 		return fmt.Sprintf("%+.1f %%", 100*(predicted/measured-1))
 	}
-	ceiling := "| |"
-	if p.ceiling > 0 {
-		ceiling = fmt.Sprintf("%.0f | %s |", p.ceiling, off("ceiling", p.is.Ceiling, p.ceiling))
-	}
+	ceiling := fmt.Sprintf("%.0f | %s |", p.ceiling, off("ceiling", p.is.Ceiling, p.ceiling))
 	times := fmt.Sprintf("%.2f × | %.2f ×", p.is.Times, p.latency/p.one)
 	if why, listed := beyondPasses[p.name()+" times"]; listed {
 		times += ", outside: " + why

@@ -22,7 +22,7 @@ var allowed = map[string][]string{
 	"bench/dequantised": {"compiler", "ir", "ir/transform", "passes", "runtime/infile"},
 	"bench/clients":     {"runtime/infile"},
 	"bench/device": {"bench/clients", "bench/turns", "runtime/chat", "runtime/draft", "runtime/driver", "runtime/host",
-		"runtime/host/cli", "runtime/host/engine", "runtime/jinja", "runtime/library", "runtime/sampling",
+		"runtime/host/cli", "runtime/host/engine", "runtime/infile", "runtime/jinja", "runtime/library", "runtime/sampling",
 		"runtime/serve"},
 	"bench/turns":   {"runtime/host"},
 	"cmd/amkc":      {"compiler/cli"},

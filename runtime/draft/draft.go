@@ -2,13 +2,22 @@
 // have been chosen without it saves a step, and the others cost nothing but the time of the pass. So what is guessed
 // decides how fast a text is continued, and never how.
 //
-// It is copied into every launcher. It imports nothing, and must not import any package of amkc.
+// It is copied into every launcher. It imports the standard library alone, and must not import any package of amkc.
 package draft
+
+import "slices"
 
 // A Drafter guesses how a text goes on.
 type Drafter interface {
 	// Draft returns up to n ids that may follow a text of at least one.
 	Draft(text []int, n int) []int
+}
+
+// An EagerDrafter also has guesses that are right less often, for where it costs little to be wrong.
+type EagerDrafter interface {
+	Drafter
+	// DraftEagerly is Draft, and such a guess where that has none.
+	DraftEagerly(text []int, n int) []int
 }
 
 // Stats count what drafts were good for.
@@ -25,7 +34,7 @@ const NGram = "ngram"
 // then follows again. The longest match counts, and of several the last.
 type NGrams struct{}
 
-// The ids that have to match. A single one matches too often to say much.
+// The ids that have to match. A single one matches too often to say much, unless passes cost next to nothing.
 const (
 	longestGram  = 6
 	shortestGram = 2
@@ -49,32 +58,34 @@ func (NGrams) Draft(text []int, n int) []int {
 	return text[at:min(end, at+n)]
 }
 
-// A Pace says when drafts are worth a pass: always, until one comes to nothing; then not before some tokens were
-// decoded one by one, for longer the more passes in a row came to nothing. The zero value is ready.
-type Pace struct {
-	pause  int // tokens to be decoded before the next drafts are verified
-	misses int // passes in a row without an accepted draft
+// DraftEagerly implements [EagerDrafter]: a single id counts where it has occurred once before.
+func (g NGrams) DraftEagerly(text []int, n int) []int {
+	if ids := g.Draft(text, n); ids != nil {
+		return ids
+	}
+	end, last := len(text), text[len(text)-1]
+	at := slices.Index(text, last) + 1
+	if at == end || slices.Contains(text[at:end-1], last) {
+		return nil
+	}
+	return text[at:min(end, at+n)]
 }
 
-// longestPause is the longest pause, as a power of 2 tokens. A pass that verifies drafts costs somewhat less than two
-// tokens, so that a text without any accepted draft takes some 3 % longer.
-const longestPause = 5
+// Behind returns a drafter of texts that stand behind other ids, as of a prefix that was loaded: it looks at both.
+func Behind(ids []int, d Drafter) Drafter { return behind{ids[:len(ids):len(ids)], d} }
 
-// Due reports whether drafts may be verified now.
-func (p *Pace) Due() bool { return p.pause <= 0 }
+type behind struct {
+	ids []int
+	d   Drafter
+}
 
-// Pause is how many tokens are to be decoded before they may, at least 0.
-func (p *Pace) Pause() int { return max(0, p.pause) }
+// Draft implements [Drafter].
+func (b behind) Draft(text []int, n int) []int { return b.d.Draft(append(b.ids, text...), n) }
 
-// Decoded notes tokens that were decoded without drafts.
-func (p *Pace) Decoded(n int) { p.pause -= n }
-
-// Verified notes a pass of which so many drafts were accepted.
-func (p *Pace) Verified(accepted int) {
-	if accepted > 0 {
-		p.misses = 0
-		return
+// DraftEagerly implements [EagerDrafter], as far as the drafter does.
+func (b behind) DraftEagerly(text []int, n int) []int {
+	if eager, can := b.d.(EagerDrafter); can {
+		return eager.DraftEagerly(append(b.ids, text...), n)
 	}
-	p.misses = min(p.misses+1, longestPause)
-	p.pause = 1 << p.misses
+	return b.Draft(text, n)
 }

@@ -26,19 +26,40 @@ func TestNGrams(t *testing.T) {
 	}
 }
 
-// Passes without an accepted draft come after longer and longer pauses, and the first with one ends that.
-func TestPace(t *testing.T) {
-	var p Pace
-	for _, pause := range []int{2, 4, 8, 16, 32, 32} {
-		require.True(t, p.Due())
-		p.Verified(0)
-		require.Equal(t, pause, p.Pause())
-		p.Decoded(pause - 1)
-		require.False(t, p.Due())
-		p.Decoded(1)
+// Eagerly a single id counts too, where it has occurred once before.
+func TestNGramsEagerly(t *testing.T) {
+	for _, c := range []struct {
+		text []int
+		n    int
+		want []int
+	}{
+		{[]int{1}, 7, nil},
+		{[]int{1, 1}, 7, []int{1}},
+		{[]int{1, 2, 3, 4}, 7, nil},
+		{[]int{1, 2, 3, 1}, 7, []int{2, 3, 1}},
+		{[]int{1, 2, 3, 1}, 2, []int{2, 3}},
+		{[]int{1, 2, 1, 3, 1}, 7, nil},
+		{[]int{1, 2, 1, 3, 9, 1, 3}, 7, []int{9, 1, 3}}, // two ids count as ever
+	} {
+		require.Equal(t, c.want, NGrams{}.DraftEagerly(c.text, c.n), "%v", c.text)
 	}
-	p.Verified(3)
-	require.True(t, p.Due())
-	p.Verified(0)
-	require.Equal(t, 2, p.Pause())
 }
+
+// What stands in front of a text is looked up too.
+func TestBehind(t *testing.T) {
+	ids := []int{1, 2, 3, 4, 5}
+	d := Behind(ids, NGrams{})
+	require.Equal(t, []int{4, 5}, d.Draft([]int{9, 2, 3}, 2))
+	require.Nil(t, d.Draft([]int{9, 3, 2}, 2))
+	require.Equal(t, []int{3, 4}, Behind(ids[:4], NGrams{}).Draft([]int{1, 2}, 2))
+	require.Equal(t, []int{1, 2, 3, 4, 5}, ids)
+
+	eager := d.(EagerDrafter)
+	require.Equal(t, []int{4, 5}, eager.DraftEagerly([]int{9, 3}, 2), "a single id, which occurred once before")
+	require.Nil(t, Behind(ids, onlyTwo{}).(EagerDrafter).DraftEagerly([]int{9, 3}, 2))
+}
+
+// onlyTwo asks for two ids that occurred before.
+type onlyTwo struct{}
+
+func (onlyTwo) Draft(text []int, n int) []int { return NGrams{}.Draft(text, n) }

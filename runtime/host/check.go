@@ -67,7 +67,7 @@ func (s *Session) Check(ctx context.Context, progress Progress) (_ *CheckReport,
 		s.Reset()
 		err = errors.Join(err, ref.Close())
 	}()
-	s.checked, s.chooser = false, nil
+	s.checked, s.chooser, s.script = false, nil, nil
 	report := &CheckReport{Tolerance: toleranceOf(&s.facts.Model)}
 	spans := checkSpans(s.info)
 	prompts := s.checkPrompts()

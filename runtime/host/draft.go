@@ -17,6 +17,20 @@ func (s *Session) SetDrafter(d draft.Drafter) bool {
 // Drafts returns what drafts were good for since the session was opened.
 func (s *Session) Drafts() draft.Stats { return s.drafts }
 
+// SetScript makes the session go on as if the kernel had chosen the tokens of a text: each that it chooses for a
+// position of the text becomes the one that stands there. What is launched, and what that costs, is the same. So it can
+// be measured what drafts are worth on a text that the weights would not write; within a launch of several steps the
+// kernel decodes its own choices. nil ends it, and so does [Session.Check]. Texts of a [Batch] have no script.
+func (s *Session) SetScript(text []int) { s.script = text }
+
+// chosen is the token of a position, of which the kernel has chosen id.
+func (s *Session) chosen(position, id int, several bool) int {
+	if several || position >= len(s.script) || id == noToken {
+		return id
+	}
+	return s.script[position]
+}
+
 // PassRows is how many rows the largest passes of the build have; 1 if it has none of several.
 func (s *Session) PassRows() int {
 	if len(s.passes) == 0 {
@@ -25,17 +39,13 @@ func (s *Session) PassRows() int {
 	return s.passes[len(s.passes)-1].info.Rows
 }
 
-// A drafting continues a text with drafts. It verifies them as long as that pays, and decodes token by token otherwise:
-// for longer and longer after drafts that came to little, and in longer and longer launches while there are none.
+// A drafting continues a text with drafts. It verifies them as long as that pays, and decodes token by token otherwise,
+// as its pace says.
 type drafting struct {
-	s        *Session
-	text     []int // prompt and what was chosen
-	pace     draft.Pace
-	launches int // in a row without drafts
+	s    *Session
+	text []int // prompt and what was chosen
+	pace draft.Pace
 }
-
-// longestPlain is how many steps a launch without drafts has at most, as a power of 2.
-const longestPlain = 4
 
 // generate is [Session.Generate] of the last token of the text.
 func (d *drafting) generate(ctx context.Context, token, n int, stops []int, emit func(id int) error) ([]int, error) {
@@ -57,18 +67,16 @@ func (d *drafting) generate(ctx context.Context, token, n int, stops []int, emit
 // next chooses at least one token and up to n.
 func (d *drafting) next(ctx context.Context, n int, stops []int, emit func(id int) error) ([]int, error) {
 	s, token := d.s, d.text[len(d.text)-1]
-	if d.pace.Due() && n > 1 {
+	if n > 1 {
 		k := s.passes[len(s.passes)-1]
-		drafts := s.drafter.Draft(d.text, min(n, k.info.Rows)-1)
+		drafts := d.pace.Draft(s.drafter, d.text, min(n, k.info.Rows)-1)
 		if len(drafts) > 0 && s.valid(drafts...) == nil && k.limit(s.position, 1+len(drafts), false) == 1+len(drafts) {
 			return d.verify(ctx, k, append([]int{token}, drafts...), stops, emit)
 		}
 	}
-	steps := min(n, max(1<<min(d.launches, longestPlain), d.pace.Pause()))
-	steps = s.one.limit(s.position, steps, false)
-	d.launches++
+	steps := s.one.limit(s.position, min(n, d.pace.Steps()), false)
 	tokens, err := s.decodeOn(ctx, steps, token, stops, emit)
-	d.pace.Decoded(len(tokens))
+	d.pace.Decoded(len(tokens), s.took)
 	return tokens, err
 }
 
@@ -87,8 +95,7 @@ func (d *drafting) verify(ctx context.Context, k *megakernel, ids, stops []int, 
 	s.drafts.Passes++
 	s.drafts.Drafted += len(ids) - 1
 	s.drafts.Accepted += right
-	d.launches = 0
-	d.pace.Verified(right)
+	d.pace.Verified(right, s.took)
 	tokens, err = tokens[:right+1], nil
 	if tokens[right] == noToken { // what is behind that nobody draws from
 		s.position--

@@ -75,9 +75,9 @@ func complete(t *testing.T, s *host.Session, prompt []int, n int, stops []int) h
 	return c
 }
 
-// Drafts that come to nothing are asked for less and less.
+// Drafts that come to nothing are asked for less and less, where a pass takes as long as its rows one by one.
 func TestUselessDraftsPause(t *testing.T) {
-	s := openPasses(t, "", 8)
+	s := openPasses(t, "slow_us=300", 8)
 	s.SetDrafter(&oracle{rand.New(rand.NewPCG(1, 1)), 0})
 	complete(t, s, []int{3}, 127, nil)
 	require.LessOrEqual(t, s.Drafts().Passes, 9)
@@ -103,4 +103,36 @@ func TestEmitErrorAmongDrafts(t *testing.T) {
 	c, err := s.Complete(t.Context(), text[at:at+1], 1, nil, nil)
 	require.NoError(t, err)
 	require.Equal(t, text[at+1:at+2], c.IDs)
+}
+
+// With a script a text goes on as that says, with drafts and without: drafts are right where they agree with it, and
+// what the kernel chooses counts again behind its end, and after a check.
+func TestScript(t *testing.T) {
+	s := openPasses(t, "", 8)
+	rng := rand.New(rand.NewPCG(1, 1))
+	text := make([]int, 100)
+	for i := range text {
+		text[i] = rng.IntN(4096)
+	}
+	copy(text[60:], text[20:50])
+	for _, d := range []draft.Drafter{nil, draft.NGrams{}} {
+		s.SetDrafter(d)
+		s.SetScript(text)
+		before := s.Drafts()
+		require.Equal(t, text[30:], complete(t, s, text[:30], 70, nil).IDs)
+		require.Equal(t, 99, s.Position())
+		if after := s.Drafts(); d != nil {
+			require.Greater(t, after.Accepted-before.Accepted, 10, "30 ids come again")
+		}
+		got := complete(t, s, text[:98], 4, nil).IDs
+		require.Equal(t, text[98:], got[:2])
+		s.SetDrafter(nil)
+		s.SetScript(nil)
+		require.Equal(t, greedy(text[:30], 5), complete(t, s, text[:30], 5, nil).IDs)
+		s.SetScript(text)
+		r, err := s.Check(t.Context(), nil)
+		require.NoError(t, err)
+		require.True(t, r.Passed, r.Failures)
+		require.Equal(t, greedy(text[:30], 5), complete(t, s, text[:30], 5, nil).IDs)
+	}
 }

@@ -87,10 +87,10 @@ func (s *Session) run(ctx context.Context, b burst, emit func(id int) error) ([]
 	if b.kernel == nil {
 		b.kernel = s.one
 	}
+	first, begun := s.position, time.Now()
 	if err := s.start(b); err != nil {
 		return nil, err
 	}
-	first := s.position
 	done := make(chan error, 1)
 	go func() { done <- s.stream.Synchronize() }()
 	tick := time.NewTicker(pollEvery)
@@ -104,9 +104,10 @@ func (s *Session) run(ctx context.Context, b burst, emit func(id int) error) ([]
 			if word == 0 {
 				return
 			}
-			tokens = append(tokens, int(word-1))
-			if emit != nil && emitErr == nil && word != noToken+1 {
-				emitErr = emit(int(word - 1))
+			id := s.chosen(first+len(tokens)+1, int(word-1), b.positions != nil)
+			tokens = append(tokens, id)
+			if emit != nil && emitErr == nil && id != noToken {
+				emitErr = emit(id)
 			}
 		}
 	}
@@ -117,7 +118,7 @@ func (s *Session) run(ctx context.Context, b burst, emit func(id int) error) ([]
 			if err != nil {
 				return nil, err
 			}
-			running = false
+			s.took, running = time.Since(begun), false
 		case <-cancelled:
 			s.mem.pinned.Store32(s.mem.abort, 1)
 			cancelled, emit = nil, nil // what a launch that gives up goes on to choose is garbage

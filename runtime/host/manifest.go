@@ -160,10 +160,15 @@ func ReadFacts(dir string) (*Facts, error) {
 		return nil, notABuild(dir, err)
 	}
 	var m struct {
-		Facts *Facts `json:"facts"`
+		Format int    `json:"format"`
+		Facts  *Facts `json:"facts"`
 	}
 	if err := infile.Unmarshal(data, &m); err != nil {
 		return nil, &BuildError{Path: path, What: "malformed", Remedy: recompile, Err: err}
+	}
+	if m.Format != ManifestFormat {
+		return nil, &BuildError{Path: path, What: fmt.Sprintf("it has format %d, and this program reads format %d",
+			m.Format, ManifestFormat), Remedy: recompile}
 	}
 	if m.Facts == nil {
 		return nil, &BuildError{Path: path, What: `it has no "facts"`, Remedy: recompile}
@@ -173,6 +178,9 @@ func ReadFacts(dir string) (*Facts, error) {
 	}
 	return m.Facts, nil
 }
+
+// ManifestFormat is the version of the manifest's schema. A change of the scheme of generated names bumps it too.
+const ManifestFormat = 1
 
 const recompile = "compile the model again with amkc"
 

@@ -55,8 +55,11 @@ func TestOpenRefuses(t *testing.T) {
 		"no manifest": {"", nil, remove(host.ManifestFile), new(*host.BuildError),
 			"this looks like a model: compile it first"},
 		"empty manifest": {"", nil, func(t *testing.T, dir string) {
-			hosttest.Write(t, dir, host.ManifestFile, []byte("{}"))
+			hosttest.Write(t, dir, host.ManifestFile, []byte(`{"format": 1}`))
 		}, new(*host.BuildError), `it has no "facts"`},
+		"a manifest of another amkc": {"", nil, func(t *testing.T, dir string) {
+			hosttest.Write(t, dir, host.ManifestFile, []byte(`{"format": 2, "facts": {}}`))
+		}, new(*host.BuildError), "it has format 2, and this program reads format 1; compile the model again"},
 		"no fatbin of passes": {"", passes(8), remove("rows8/megakernel.fatbin"), new(*host.BuildError), "run make"},
 		"passes of another number": {"", passes(8), func(t *testing.T, dir string) {
 			hosttest.Write(t, dir, "rows8/megakernel.fatbin", []byte("FAKE rows=4 \x00"))

@@ -27,7 +27,6 @@ type Batch struct {
 	slots []slot // one for each region of the cache
 	order []int  // of the slots that are taken: that in which their sequences were admitted
 
-	launches int // in a row without drafts, although there is a drafter
 }
 
 // BatchOptions say how much a step of a batch does at most. The zero value keeps steps short.

@@ -37,7 +37,7 @@ func (b *Batch) drafts(live []int) map[int][]int {
 		if n < 1 || l.single() || !l.pace.Due() {
 			continue
 		}
-		guess := b.o.Drafter.Draft(slices.Concat(l.ids, l.rest), n)
+		guess := l.pace.Draft(b.o.Drafter, slices.Concat(l.ids, l.rest), n)
 		if len(guess) == 0 || b.s.valid(guess...) != nil {
 			continue
 		}
@@ -55,21 +55,20 @@ func (b *Batch) plainSteps(live []int) int {
 	if b.o.Drafter == nil || b.verifier(live) == nil {
 		return b.o.Steps
 	}
-	pause := maxSteps
+	pace := maxSteps
 	for _, id := range live {
 		if l := &b.slots[id]; !l.single() {
-			pause = min(pause, l.pace.Pause())
+			pace = min(pace, l.pace.Steps())
 		}
 	}
-	return min(b.o.Steps, max(1<<min(b.launches, longestPlain), pause))
+	return min(b.o.Steps, pace)
 }
 
 // plain is take of a launch without drafts.
 func (b *Batch) plain(live []int, rows map[int]row) ([]Token, error) {
 	for _, id := range live {
-		b.slots[id].pace.Decoded(len(rows[id].ids))
+		b.slots[id].pace.Decoded(len(rows[id].ids), b.s.took)
 	}
-	b.launches++
 	return b.take(live, rows)
 }
 
@@ -106,15 +105,14 @@ func (b *Batch) verify(ctx context.Context, live []int, drafts map[int][]int) ([
 		right := accepted(guess, chosen, l.Stops)
 		rows[id] = row{first(id), chosen[:right+1]}
 		if len(guess) > 0 {
-			l.pace.Verified(right)
+			l.pace.Verified(right, b.s.took)
 			b.s.drafts.Drafted += len(guess)
 			b.s.drafts.Accepted += right
 		} else {
-			l.pace.Decoded(1)
+			l.pace.Decoded(1, 0) // a pass says nothing of a step
 		}
 	}
 	b.s.drafts.Passes++
-	b.launches = 0
 	return b.take(live, rows)
 }
 

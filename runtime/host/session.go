@@ -67,6 +67,8 @@ type Session struct {
 
 	drafter draft.Drafter // nil: none
 	drafts  draft.Stats
+	script  []int         // see SetScript
+	took    time.Duration // of the last launch, from before it was queued
 }
 
 // Facts returns what the manifest says about the build.

@@ -116,6 +116,7 @@ func (m *Model) reach(t sequence, rows int, want host.Outputs) (next int, err er
 	if err := m.parts.Decoder.Rewind(known); err != nil {
 		return 0, err
 	}
+	held := m.cached[:known]
 	m.cached = nil // until it has gone well nobody knows which rows the cache has
 	ctx, first, end := context.Background(), len(t.places)-rows, len(t.places)
 	if known < first {
@@ -131,7 +132,7 @@ func (m *Model) reach(t sequence, rows int, want host.Outputs) (next int, err er
 			return 0, err
 		}
 	}
-	m.cached = slices.Clone(t.places)
+	m.cached = append(held, t.places[known:]...) // a text that grows by a token is not copied anew for each
 	return next, nil
 }
 

@@ -215,6 +215,7 @@ func (t *Text) chosen() (next int, err error) {
 	if err := m.parts.Decoder.Rewind(last); err != nil {
 		return 0, err
 	}
+	held := m.cached[:last]
 	m.cached = nil
 	var ends []int
 	if !t.o.IgnoreEOS {
@@ -226,7 +227,7 @@ func (t *Text) chosen() (next int, err error) {
 		m.restart()
 		return 0, err
 	}
-	m.cached = slices.Clone(t.seq.places)
+	m.cached = append(held, t.seq.places[last:]...)
 	for _, id := range chosen[:len(chosen)-1] {
 		m.cached = append(m.cached, place{id: id})
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"amkc/runtime/sampling"
 	"amkc/runtime/serve"
@@ -149,13 +150,15 @@ func (c *completer) accept(event serve.Event) error {
 
 // textOf is what ids say after a prompt: what a token looks like may depend on the one before it.
 func textOf(tok *tokenizer.Tokenizer, prompt, ids []int) *string {
-	d, all := tok.NewDecoder(true), ""
+	d := tok.NewDecoder(true)
 	for _, id := range prompt {
 		d.Push(id)
 	}
+	var b strings.Builder
 	for _, id := range ids {
-		all += d.Push(id)
+		b.WriteString(d.Push(id))
 	}
-	all += d.Flush()
+	b.WriteString(d.Flush())
+	all := b.String()
 	return &all
 }

@@ -3,6 +3,7 @@ package sampling
 import (
 	"context"
 	"slices"
+	"time"
 
 	"amkc/runtime/draft"
 )
@@ -29,10 +30,13 @@ func CompleteDrafted(ctx context.Context, f Rewinder, s *Sampler, prompt []int, 
 	var pace draft.Pace
 	for left := n; left > 0; {
 		ids := text[len(text)-1:]
-		if room := min(left, f.PassRows()) - 1; d != nil && room > 0 && pace.Due() {
-			ids = slices.Concat(ids, d.Draft(text, room))
+		if room := min(left, f.PassRows()) - 1; d != nil && room > 0 {
+			guess := pace.Draft(d, text, room)
+			if !slices.ContainsFunc(guess, func(id int) bool { return id < 0 || id >= s.vocab }) {
+				ids = slices.Concat(ids, guess[:min(len(guess), room)])
+			}
 		}
-		first := f.Position()
+		first, begun := f.Position(), time.Now()
 		var choices []Choice
 		_, err := f.Feed(ctx, ids, func(position int, logits []float32) error {
 			i := position - first
@@ -50,13 +54,13 @@ func CompleteDrafted(ctx context.Context, f Rewinder, s *Sampler, prompt []int, 
 			return false, err
 		}
 		if drafted := len(ids) - 1; drafted > 0 {
-			pace.Verified(len(choices) - 1)
+			pace.Verified(len(choices)-1, time.Since(begun))
 			if stats != nil {
 				stats.Passes, stats.Drafted, stats.Accepted = stats.Passes+1, stats.Drafted+drafted,
 					stats.Accepted+len(choices)-1
 			}
 		} else {
-			pace.Decoded(1)
+			pace.Decoded(1, time.Since(begun))
 		}
 		left -= len(choices)
 		for _, c := range choices {

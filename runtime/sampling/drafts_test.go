@@ -2,6 +2,7 @@ package sampling
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -26,6 +27,9 @@ func (m *hashed) logits() []float32 {
 
 func (m *hashed) Feed(_ context.Context, ids []int, each func(int, []float32) error) (int, error) {
 	for _, id := range ids {
+		if id < 0 || id >= m.vocab {
+			return 0, fmt.Errorf("id %d", id)
+		}
 		m.text = append(m.text, id)
 		if each != nil {
 			if err := each(len(m.text)-1, m.logits()); err != nil {
@@ -39,7 +43,7 @@ func (m *hashed) Position() int       { return len(m.text) }
 func (m *hashed) PassRows() int       { return m.rows }
 func (m *hashed) Rewind(to int) error { m.text = m.text[:to]; return nil }
 
-// known drafts from a text, some of it wrong.
+// known drafts from a text, some of it wrong, or no ids at all, or more than it was asked for.
 type known struct {
 	text  []int
 	wrong int // out of 4 drafts
@@ -50,6 +54,12 @@ func (k *known) Draft(text []int, n int) []int {
 	out := append([]int{}, k.text[len(text):min(len(k.text), len(text)+n)]...)
 	if len(out) > 0 && k.rng.IntN(4) < k.wrong {
 		out[k.rng.IntN(len(out))] ^= 1
+		switch k.rng.IntN(8) {
+		case 0:
+			out[0] = -1
+		case 1:
+			return append(out, 1, 2, 3, 4, 5, 6, 7, 8)
+		}
 	}
 	return out
 }

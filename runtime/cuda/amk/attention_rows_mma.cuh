@@ -305,6 +305,7 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
 #pragma unroll
       for (int g = 0; g < kPartGroups; ++g) {
         const int first = first_column + g * kSetHeads;
+        if (first >= kColumns) break;  // of the last part
         groups[g].store(c, c.warp * kWarpHeads);
         consumer_barrier();
         lap(c, Did::kCompute);

@@ -343,6 +343,12 @@ struct Spin {
  private:
   static constexpr u64 kGiveUp = ~u64(0);
 
+  // After each poll one block asks the host, and the others that one: if all did, the bus would be
+  // so full that a wait of microseconds took milliseconds.
+  __device__ static __forceinline__ bool asks_host() {
+    return !AMK_EAGER_ABORT || blockIdx.x == 0;
+  }
+
   // Looks at the clock and the abort words. Returns when the wait began, or kGiveUp. Static, so
   // that a Spin stays in registers.
   __device__ static __noinline__ u64 slow(Wait wait, u32 stage, int layer, int step, u32 index,
@@ -358,7 +364,7 @@ struct Spin {
     if (now - start > limit) {
       valid = 1;
     } else if (load_relaxed(shared.abort_device) ||
-               (polls % kUnaskedOfHost == 0 && load_system(shared.abort))) {
+               (polls % kUnaskedOfHost == 0 && asks_host() && load_system(shared.abort))) {
       valid = 2;
     } else {
       return start;

@@ -48,9 +48,10 @@
 #define AMK_RACECHECK 0
 #endif
 
-// -DAMK_EAGER_ABORT=1 has every wait look for an abort whenever it finds nothing, so that a launch
-// which is cancelled is given up in the middle of a pass: for tests of what it leaves behind. The
-// same launch would otherwise run to its end, unless it waits in vain.
+// -DAMK_EAGER_ABORT=1 has every wait look for an abort whenever it finds nothing, and those of
+// block 0 at the word of the host, so that a launch which is cancelled is given up in the middle of
+// a pass: for tests of what it leaves behind. The same launch would otherwise run to its end,
+// unless it waits in vain.
 #ifndef AMK_EAGER_ABORT
 #define AMK_EAGER_ABORT 0
 #endif

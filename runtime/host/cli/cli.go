@@ -189,11 +189,23 @@ func (c *command) parse(fs *flag.FlagSet, args []string) error {
 		}
 		return errHelp
 	case err != nil:
-		return usagef("%s: %s", fs.Name(), strings.ReplaceAll(err.Error(), " -", " --"))
+		return usagef("%s: %s", fs.Name(), wrongFlag(err))
 	case fs.NArg() > 0:
 		return usagef("%s: unexpected argument %q; it takes flags only", fs.Name(), fs.Arg(0))
 	}
 	return nil
+}
+
+// wrongFlag says what is wrong with a flag, in the spelling with two dashes, and what is wanted.
+func wrongFlag(err error) string {
+	said, unread := strings.CutSuffix(strings.ReplaceAll(err.Error(), " -", " --"), ": parse error")
+	switch {
+	case !unread:
+		return said
+	case strings.HasPrefix(said, "invalid boolean"):
+		return said + "; want true or false"
+	}
+	return said + "; want a whole number"
 }
 
 // defaults describes the flags, in the spelling with two dashes.

@@ -152,7 +152,8 @@ func TestUsage(t *testing.T) {
 		{[]string{"run", "--prompt-ids", "1", "--logprobs", "1"}, "--logprobs goes with --json"},
 		{[]string{"run", "--prompt-ids", "1", "--logit-bias", "4096:1"},
 			"--logit-bias is for token 4096; want ids from 0 to 4095"},
-		{[]string{"bench", "--gpu", "x"}, "for flag --gpu"},
+		{[]string{"bench", "--gpu", "x"}, `invalid value "x" for flag --gpu; want a whole number`},
+		{[]string{"info", "--json=x"}, `invalid boolean value "x" for --json; want true or false`},
 		{[]string{"info", "extra"}, `unexpected argument "extra"`},
 	} {
 		code, out, stderr := run(t, dir, "", c.args...)

@@ -35,7 +35,7 @@ func leaves(path string, v any, set func(any), visit func(path string, set func(
 // The manifest is data of somebody else: whatever number is in a fact, the launcher works or refuses, at once.
 func TestFactsOutOfRange(t *testing.T) {
 	hosttest.NeedDriver(t)
-	text, err := json.Marshal(map[string]any{"facts": hosttest.Facts()})
+	text, err := json.Marshal(map[string]any{"format": host.ManifestFormat, "facts": hosttest.Facts()})
 	require.NoError(t, err)
 	parse := func() (m map[string]any) {
 		require.NoError(t, json.Unmarshal(text, &m))

@@ -46,6 +46,9 @@ func (c *command) sampling(verb string, f *sampling.Flags) (sampling.Options, er
 // choices too. d, if not nil, drafts, and stats counts what that was good for.
 func decode(ctx context.Context, s *host.Session, o sampling.Options, d draft.Drafter, prompt []int, n int, stops []int,
 	emit func(id int) error) (done host.Completion, choices []sampling.Choice, stats draft.Stats, err error) {
+	if d != nil {
+		d = draft.Behind(prompt[:s.Position()], d) // what was decoded before is a part of the prompt
+	}
 	if s.Choose(&o, sampling.Text{Prompt: prompt}) {
 		s.SetDrafter(d)
 		done, err = s.Complete(ctx, prompt[s.Position():], n, stops, emit)

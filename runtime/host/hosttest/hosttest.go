@@ -151,7 +151,8 @@ func Build(t testing.TB, settings string, edit func(*host.Facts)) string {
 	if edit != nil {
 		edit(&f)
 	}
-	manifest, err := json.MarshalIndent(map[string]any{"facts": f, "amkc": "test"}, "", "  ")
+	facts := map[string]any{"format": host.ManifestFormat, "facts": f, "amkc": "test"}
+	manifest, err := json.MarshalIndent(facts, "", "  ")
 	require.NoError(t, err)
 	Write(t, dir, host.ManifestFile, manifest)
 	Write(t, dir, host.FatbinFile, []byte("FAKE "+settings+" \x00"))

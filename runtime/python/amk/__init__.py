@@ -2,17 +2,17 @@
 
 >>> import amk
 >>> model = amk.Model("build")
->>> model.generate("def fibonacci(n):", max_tokens=8).text
-'  # numpydoc ignore=PR'
+>>> model.generate("from typing import", max_tokens=5).text
+' Any, Optional, Union'
 
 A text comes token by token if it is asked for so:
 
->>> for token in model.generate("def fibonacci(n):", max_tokens=4, stream=True):
+>>> for token in model.generate("from typing import", max_tokens=4, stream=True):
 ...     print(repr(token.text))
-' '
-' #'
-' numpy'
-'doc'
+' Any'
+','
+' Optional'
+','
 
 docs/library.md of amkc is the manual. The package needs Linux, the standard library of Python, and the library that a
 build has in library/libamk.so; no compiler, and no CUDA toolkit.
