@@ -84,7 +84,7 @@ func askMany(ctx context.Context, dir string, gpu int, plan clients.Plan, drafts
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	var o host.BatchOptions
+	o := engine.Served()
 	if facts := s.Facts(); drafts && !facts.VerifiesDrafts(true) {
 		return nil, errors.New("the build verifies no drafts of several sequences; compile it with --sequence-rows")
 	} else if drafts {

@@ -92,7 +92,7 @@ func (r *servingResult) measure(ctx context.Context, dir string, gpu int) (err e
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	limits := engine.New(s, host.BatchOptions{}).Limits()
+	limits := engine.New(s, engine.Served()).Limits()
 	r.Sequences = limits.Sequences
 	if r.Prompt+r.Tokens-1 > limits.MaxSeq {
 		return fmt.Errorf("a prompt of %d ids and %d tokens behind it do not fit %d positions", r.Prompt, r.Tokens,
@@ -101,12 +101,12 @@ func (r *servingResult) measure(ctx context.Context, dir string, gpu int) (err e
 	prompts := prompter{rng: rand.New(rand.NewPCG(1, 2)), vocab: limits.Vocab, size: r.Prompt}
 	var alone, one, many []answerTime
 	for range r.Rounds + 1 { // the first is to warm up
-		a, err := r.askEngine(ctx, engine.New(s, host.BatchOptions{}), prompts.next())
+		a, err := r.askEngine(ctx, engine.New(s, engine.Served()), prompts.next())
 		if err != nil {
 			return err
 		}
 		alone = append(alone, a)
-		config := serve.Config{Model: s.Facts().Model.Name, Engine: engine.New(s, host.BatchOptions{}),
+		config := serve.Config{Model: s.Facts().Model.Name, Engine: engine.New(s, engine.Served()),
 			Tokenizer: tokenizer, Sampling: sampling.Greedy(), Queue: r.Clients, Log: slog.New(slog.DiscardHandler)}
 		err = withServer(ctx, config, func(ctx context.Context, url string) error {
 			answers, err := r.askServer(ctx, url, 1, &prompts)

@@ -105,7 +105,9 @@ func (s *serveFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	config.Model, config.Engine = o.name, o.sequences(host.BatchOptions{Drafter: d})
+	b := sessions.Served()
+	b.Drafter = d
+	config.Model, config.Engine = o.name, o.sequences(b)
 	url := "http://" + l.Addr().String()
 	c.payload = struct {
 		Device string `json:"device"`

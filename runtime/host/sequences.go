@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"amkc/runtime/draft"
 	"amkc/runtime/sampling"
@@ -27,12 +28,20 @@ type Batch struct {
 	slots []slot // one for each region of the cache
 	order []int  // of the slots that are taken: that in which their sequences were admitted
 
+	step map[bool]time.Duration // of the last launch without drafts, of several sequences and of one
+
 }
 
 // BatchOptions say how much a step of a batch does at most. The zero value keeps steps short.
 type BatchOptions struct {
-	Steps  int // of a launch, if no sequence wants logits; up to 32, and 0 means 1
-	Prompt int // tokens of prompts that a step reads; 0 means 129 where the build has a kernel for prompts, and else 64
+	Steps int // of a launch, if no sequence wants logits; up to 32, and 0 means 1
+	// Within is how long a launch of several steps is meant to take, at whose end the next sequence may join: it has as
+	// many steps as end by then, but no more than each sequence has given tokens, so that the first come by themselves,
+	// and one while a prompt is read. 0: as many as Steps says.
+	Within time.Duration
+	// Prompt is how many tokens of prompts a step reads. 0 means 129 where the build has a kernel for prompts, and else
+	// 64; and of one sequence at a time as many as it takes at once.
+	Prompt int
 	// Drafter guesses how sequences go on. nil, or a build without a kernel that verifies drafts: nobody does.
 	Drafter draft.Drafter
 }
@@ -80,6 +89,7 @@ type slot struct {
 	ids      []int // whose rows the region has
 	rest     []int // to be decoded next: what is left of the prompt, or the last token
 	left     int   // tokens that the sequence may still give
+	given    int   // tokens that it has given
 	choosing *choosing
 	pace     draft.Pace
 	SequenceOptions
@@ -98,12 +108,14 @@ func (l *slot) single() bool { return l.replaced() || l.Masked }
 func (s *Session) NewBatch(o BatchOptions) *Batch {
 	o.Steps = min(max(1, o.Steps), maxSteps)
 	if o.Prompt <= 0 {
-		o.Prompt = defaultPrompt
-		if s.prompt != nil {
+		switch o.Prompt = defaultPrompt; {
+		case s.Sequences() == 1: // which no other waits beside
+			o.Prompt = s.facts.PromptPart()
+		case s.prompt != nil:
 			o.Prompt = kernelPrompt
 		}
 	}
-	return &Batch{s: s, o: o, slots: make([]slot, s.Sequences())}
+	return &Batch{s: s, o: o, slots: make([]slot, s.Sequences()), step: map[bool]time.Duration{}}
 }
 
 // ErrFull says that a batch has as many sequences as the build's passes take.
@@ -332,6 +344,9 @@ func (b *Batch) choose(live []int) (all []*choosing) {
 // launch says how many steps the next launch has, and which ids end it.
 func (b *Batch) launch(live []int) (steps int, stops []int) {
 	steps = b.plainSteps(live)
+	if b.o.Within > 0 {
+		steps = min(steps, b.stepsWithin(live))
+	}
 	for _, id := range live {
 		l := &b.slots[id]
 		if steps = min(steps, l.left); l.Logits || l.Masked {
@@ -344,6 +359,19 @@ func (b *Batch) launch(live []int) (steps int, stops []int) {
 		return 1, nil
 	}
 	return steps, stops
+}
+
+// stepsWithin is how many steps the next launch has that is to end soon, by how long those of the last one have taken.
+func (b *Batch) stepsWithin(live []int) int {
+	step := b.step[len(live) > 1]
+	if step == 0 || slices.ContainsFunc(b.order, func(id int) bool { return len(b.slots[id].rest) > 1 }) {
+		return 1
+	}
+	steps := int(b.o.Within / step)
+	for _, id := range live {
+		steps = min(steps, b.slots[id].given)
+	}
+	return max(1, steps)
 }
 
 // A row is what a launch has chosen for a sequence.
@@ -370,7 +398,8 @@ func (b *Batch) take(live []int, rows map[int]row) ([]Token, error) {
 	for _, id := range live {
 		l := &b.slots[id]
 		for i, token := range rows[id].ids {
-			l.ids, l.rest, l.left = append(l.ids, l.rest...), []int{token}, l.left-1
+			l.ids, l.rest = append(l.ids, l.rest...), []int{token}
+			l.left, l.given = l.left-1, l.given+1
 			if token == noToken {
 				l.left = 0
 				all = append(all, Token{Sequence: id, Ended: true, Err: nothingAt(len(l.ids))})

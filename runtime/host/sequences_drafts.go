@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"slices"
+	"time"
 )
 
 // A step of a batch verifies drafts where one of its sequences has some, by a pass of several rows of each, and of one
@@ -68,6 +69,9 @@ func (b *Batch) plainSteps(live []int) int {
 func (b *Batch) plain(live []int, rows map[int]row) ([]Token, error) {
 	for _, id := range live {
 		b.slots[id].pace.Decoded(len(rows[id].ids), b.s.took)
+	}
+	if n := len(rows[live[0]].ids); n > 0 {
+		b.step[len(live) > 1] = b.s.took / time.Duration(n)
 	}
 	return b.take(live, rows)
 }

@@ -50,7 +50,7 @@ func (c *command) serve(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	var o host.BatchOptions
+	o := engine.Served()
 	if drafts {
 		if o.Drafter, err = c.drafter("serve", *guess, facts, true); err != nil {
 			return err

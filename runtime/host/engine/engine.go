@@ -1,14 +1,19 @@
-// Package engine makes an engine of package serve of a session: one of as many sequences at a time as passes of the
-// build take, or of one. It must not know what asks for tokens.
+// Package engine makes an engine of package serve of a session: of as many sequences at a time as passes of the build
+// take. It must not know what asks for tokens.
 package engine
 
 import (
 	"context"
+	"time"
 
 	"amkc/runtime/host"
 	"amkc/runtime/sampling"
 	"amkc/runtime/serve"
 )
+
+// Served is how much a step of a server does. A launch costs 50 to 150 µs by itself, a tenth of a token of a small model
+// and more, so it has several steps. Who comes meanwhile waits for its end, and so does who reads along.
+func Served() host.BatchOptions { return host.BatchOptions{Steps: 32, Within: 8 * time.Millisecond} }
 
 // New returns an engine that decodes with a session, which decodes nothing else meanwhile. What a sequence gives is the
 // same with any build and beside any others.
@@ -16,13 +21,10 @@ func New(s *host.Session, o host.BatchOptions) serve.Engine {
 	facts := s.Facts()
 	limits := serve.Limits{Vocab: facts.Model.Vocab, MaxSeq: facts.Model.MaxSeq, Hidden: facts.Model.Hidden,
 		Sequences: s.Sequences()}
-	if limits.Sequences == 1 {
-		return serve.NewSingle(s, limits, max(o.Prompt, facts.PromptPart()))
-	}
 	return &batch{of: s.NewBatch(o), limits: limits}
 }
 
-// A batch is an engine of several sequences.
+// A batch is an engine of a batch of sequences.
 type batch struct {
 	of      *host.Batch
 	limits  serve.Limits
