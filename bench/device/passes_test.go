@@ -46,7 +46,7 @@ func TestPassesOfAllKindsAreCompared(t *testing.T) {
 	temporary := t.TempDir()
 	t.Setenv("TMPDIR", temporary)
 	dir := wholeBuild(t, "", "")
-	code, r := compared(t, dir, "--cases", "440", "--seed", "4")
+	code, r := compared(t, dir, "--cases", "440", "--seed", "3")
 	require.Zero(t, code, r.Difference)
 	require.Equal(t, 440, r.Cases)
 	require.Zero(t, r.Differing)
@@ -63,7 +63,7 @@ func TestPassesOfAllKindsAreCompared(t *testing.T) {
 		"beside others": r.Beside} {
 		require.Greater(t, n, 20, what)
 	}
-	_, again := compared(t, dir, "--cases", "440", "--seed", "4")
+	_, again := compared(t, dir, "--cases", "440", "--seed", "3")
 	r.Seconds, again.Seconds = 0, 0
 	require.Equal(t, r, again)
 	left, err := os.ReadDir(temporary)
@@ -128,7 +128,7 @@ func TestPassesThatAreGivenUp(t *testing.T) {
 		t.Skip("make test-all runs it")
 	}
 	dir := wholeBuild(t, "slow_us=100 eager=1", "")
-	code, r := compared(t, dir, "--kinds", "aborts", "--cases", "60", "--positions", "60")
+	code, r := compared(t, dir, "--kinds", "aborts", "--cases", "150", "--positions", "60")
 	require.Zero(t, code, r.Difference)
 	for _, what := range []string{"prompts", "rows", "sequences"} {
 		require.Positive(t, r.GivenUp[what], what)

@@ -54,11 +54,12 @@ func TestGrammarsAreKept(t *testing.T) {
 	all.Wait()
 }
 
-// A request that says the same is answered by what the first one has left, also beside it, and the answers are the same.
+// A request that says the same is answered by what the first one has left, and the answers are the same.
 func TestSchemasThatComeAgain(t *testing.T) {
 	s := serve(t, longer())
-	const fields = `"messages": [{"role": "user", "content": "a"}], "max_tokens": 60, "temperature": 2, "seed": 3, "n": 3,
-		"response_format": {"type": "json_schema", "json_schema": {"schema": {"type": "array", "items": {"const": "a"}}}}`
+	const fields = `"messages": [{"role": "user", "content": "a"}], "max_tokens": 60, "temperature": 2, "seed": 3,
+		"n": 3, "response_format": {"type": "json_schema", "json_schema": {"schema": {"type": "array",
+			"items": {"const": "a"}}}}`
 	first, _ := s.ask(t, "/v1/chat/completions", fields)
 	again, _ := s.ask(t, "/v1/chat/completions", fields)
 	require.Equal(t, first, again)
