@@ -11,7 +11,7 @@ import (
 	"amkc/ir/diag"
 	"amkc/passes/checkpoint"
 	"amkc/runtime/draft"
-	"amkc/runtime/host"
+	sessions "amkc/runtime/host/engine"
 	"amkc/runtime/infile"
 	"amkc/runtime/serve"
 )
