@@ -90,7 +90,7 @@ func TestLabelsOfPasses(t *testing.T) {
 	require.Equal(t, cost.NeverMeasured, four.Label)
 	require.Contains(t, four.Assumptions, "passes of 8 tokens were measured; what 4 take follows from the code")
 	eight := predictPass(t, schedule(t, pycoderRows), nil, 0)
-	require.Equal(t, cost.NeverMeasured, eight.Label)
+	require.Equal(t, cost.Predicted, eight.Label)
 	require.NotContains(t, strings.Join(eight.Assumptions, "\n"), "tokens")
 }
 

@@ -134,7 +134,7 @@ func (c *comparer) drafts() error {
 		return err
 	}
 	before := c.s.Drafts().Passes
-	c.s.SetDrafter(&script{rng: c.rng, text: slices.Concat(prompt, want), vocab: info.Vocab})
+	c.s.SetDrafter(&script{rng: c.aside(), text: slices.Concat(prompt, want), vocab: info.Vocab})
 	got, err := c.s.Complete(c.ctx, prompt, n, nil, nil)
 	c.s.SetDrafter(nil)
 	if err != nil {

@@ -95,6 +95,10 @@ func (c *comparer) readSingly(positions int) error {
 	return nil
 }
 
+// aside draws what is random of a case in which times decide how much is drawn: how often drafts are asked for depends
+// on them. The cases that follow do not.
+func (c *comparer) aside() *rand.Rand { return rand.New(rand.NewPCG(c.rng.Uint64(), 0)) }
+
 // count counts a case.
 func (c *comparer) count(kind string) {
 	c.Cases++

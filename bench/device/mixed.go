@@ -20,7 +20,8 @@ func (c *comparer) mixed() error {
 		scripts = append(scripts, s)
 	}
 	c.in = -1 // a batch takes the cache for its own
-	b := c.s.NewBatch(host.BatchOptions{Steps: 1 + c.rng.IntN(16), Prompt: []int{0, 1, 7, 64}[c.rng.IntN(4)],
+	rng := c.aside()
+	b := c.s.NewBatch(host.BatchOptions{Steps: 1 + rng.IntN(16), Prompt: []int{0, 1, 7, 64}[rng.IntN(4)],
 		Drafter: scripts})
 	type continued struct {
 		script   *script
@@ -29,8 +30,8 @@ func (c *comparer) mixed() error {
 	}
 	live, before := map[int]*continued{}, c.s.Drafts().Passes
 	for next := 0; next < len(scripts) || len(live) > 0; {
-		for next < len(scripts) && len(live) < c.s.Sequences() && c.rng.IntN(3) > 0 {
-			x := &continued{script: scripts[next], follower: c.rng.IntN(4) == 0, read: scripts[next].prompt}
+		for next < len(scripts) && len(live) < c.s.Sequences() && rng.IntN(3) > 0 {
+			x := &continued{script: scripts[next], follower: rng.IntN(4) == 0, read: scripts[next].prompt}
 			id, _, err := b.Admit(x.script.text[:x.read], host.SequenceOptions{Logits: x.follower,
 				Most: len(x.script.text) - x.read})
 			if err != nil {
@@ -57,7 +58,7 @@ func (c *comparer) mixed() error {
 				c.Beside++
 			}
 			x.read++
-			if got.Ended || !same || c.rng.IntN(60) == 0 {
+			if got.Ended || !same || rng.IntN(60) == 0 {
 				b.Retire(got.Sequence)
 				delete(live, got.Sequence)
 			}
@@ -71,7 +72,7 @@ func (c *comparer) mixed() error {
 func (c *comparer) script() (*script, error) {
 	t, info := c.texts[c.rng.IntN(len(c.texts))], c.s.Info()
 	n := partOf(c.rng, min(len(t.ids), info.MaxSeq))
-	s := &script{rng: c.rng, text: slices.Clone(t.ids[:n]), vocab: info.Vocab, prompt: n}
+	s := &script{rng: c.aside(), text: slices.Clone(t.ids[:n]), vocab: info.Vocab, prompt: n}
 	s.logits = make([]uint64, n)
 	c.s.Reset()
 	if n > 1 {

@@ -39,7 +39,7 @@ type servingResult struct {
 type serveTimes struct {
 	First percentiles `json:"first_token_us"` // from the request on
 	// Between events, which have a token each from an engine. An event of a server has the text of one, and none where
-	// a token completes no character.
+	// a token completes no character. Events of one launch come together.
 	Between percentiles `json:"between_us"`
 	Token   percentiles `json:"us_per_token"` // of an answer, behind its first token
 }

@@ -11,8 +11,8 @@ import (
 	"amkc/runtime/serve"
 )
 
-// Served is how much a step of a server does. A launch costs 50 to 150 µs by itself, a tenth of a token of a small model
-// and more, so it has several steps. Who comes meanwhile waits for its end, and so does who reads along.
+// Served is how much a step of a server does. A launch costs 50 to 150 µs by itself, a tenth of a token of a small
+// model and more, so it has several steps. Who comes meanwhile waits for its end, and so does who reads along.
 func Served() host.BatchOptions { return host.BatchOptions{Steps: 32, Within: 8 * time.Millisecond} }
 
 // New returns an engine that decodes with a session, which decodes nothing else meanwhile. What a sequence gives is the
