@@ -47,7 +47,7 @@ func TestLaunchesThatEndSoon(t *testing.T) {
 		if sequences > 1 {
 			late, _, err := b.Admit([]int{7, 8, 9, 1, 2, 3}, host.SequenceOptions{})
 			require.NoError(t, err)
-			require.Equal(t, []int{1, 1, 1, 1, 2, 4}, gives(t, b, id, 6), "two steps read, and then the late one begins")
+			require.Equal(t, []int{1, 1, 1, 1, 2, 4}, gives(t, b, id, 6), "two read, and then the late one begins")
 			b.Retire(late)
 			_, _, err = b.Admit([]int{4}, host.SequenceOptions{Masked: true})
 			require.NoError(t, err)
