@@ -168,7 +168,7 @@ func openChecked(ctx context.Context, dir string, gpu int, stage string, known *
 	}
 	b := &openBuild{session: s}
 	if known != nil {
-		b.check, b.stage = known.check, known.stage
+		b.check, b.stage, b.failed = known.check, known.stage, s.Trust(known.check)
 		return b
 	}
 	check, err := s.Check(ctx, nil)

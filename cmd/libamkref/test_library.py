@@ -358,7 +358,9 @@ class Package(unittest.TestCase):
         self.assertEqual(list(text), [])
 
     def test_interrupt(self):
-        code = ("import amk, sys; model = amk.Model(sys.argv[1]); print('ready', flush=True);"
+        # What starts the tests in the background may have it ignored.
+        code = ("import amk, signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
+                "model = amk.Model(sys.argv[1]); print('ready', flush=True);"
                 "[print(end=t.text) for t in model.generate('x', ignore_eos=True, stream=True)]")
         with subprocess.Popen([sys.executable, "-c", code, MODEL], env={**os.environ, "PYTHONPATH": PACKAGE},
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

@@ -60,6 +60,7 @@ type Session struct {
 	region   int  // of the cache, of those that the sequences of a pass have; what decodes one sequence uses this
 	position int  // of the next token; the cache holds the rows before it
 	checked  bool // Check has passed
+	build    buildID
 
 	chooser *choosing  // how the one sequence goes on; nil: by the largest logits
 	tables  []tables   // of the choices of each sequence, as soon as they are needed
@@ -190,7 +191,8 @@ func Open(ctx context.Context, dir string, o Options) (_ *Session, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{dir: dir, facts: facts, dev: dev, spinLimit: o.SpinLimit, openReference: o.Reference}
+	s := &Session{dir: dir, facts: facts, dev: dev, spinLimit: o.SpinLimit, openReference: o.Reference,
+		build: buildIDOf(dir, append(images, prompt))}
 	if s.spinLimit == 0 {
 		s.spinLimit = defaultSpinLimit
 	}
