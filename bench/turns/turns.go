@@ -169,6 +169,7 @@ func openChecked(ctx context.Context, dir string, gpu int, stage string, known *
 	b := &openBuild{session: s}
 	if known != nil {
 		b.check, b.stage = known.check, known.stage
+		s.Trust(known.check)
 		return b
 	}
 	check, err := s.Check(ctx, nil)
