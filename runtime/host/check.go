@@ -103,6 +103,18 @@ func (s *Session) Check(ctx context.Context, progress Progress) (_ *CheckReport,
 // would find in this one.
 func (s *Session) Trust(found *CheckReport) { s.checked = found.Passed }
 
+// FillCache makes up all rows of the cache, of each sequence, so that what is measured reads the same in each session,
+// whatever has been decoded there. The session stands at position 0 afterwards.
+func (s *Session) FillCache() error {
+	defer func() { s.region, s.position = 0, 0 }()
+	for s.region = range s.Sequences() {
+		if err := s.setCache(s.info.MaxSeq); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (s *Session) resident() Resident {
 	return Resident{Dir: s.dir, Device: s.dev, Facts: s.facts, Info: s.info, Weights: s.mem.weights, Cache: s.cache()}
 }
