@@ -207,3 +207,17 @@ func TestCallsInMessages(t *testing.T) {
 		require.Contains(t, words().Decode(got.Tokens, false), want)
 	}
 }
+
+// Where a template finds tools in the system message, each takes a look through the prompt: there is a bound of them.
+func TestMostTools(t *testing.T) {
+	s := newTest(says(t, "x"), func(c *Config) {
+		c.Chat = format(`{% for m in messages %}{{ m.content }}{{ m.tools }}{% endfor %}<tool_call>arguments</tool_call>`)
+	}).start(t)
+	const tool = `{"type": "function", "function": {"name": "f"}}`
+	for n, want := range map[int]string{1024: "context_length_exceeded",
+		1025: "tools has 1025 items; want at most 1024"} {
+		_, body := s.post(t, "/v1/chat/completions", `{"messages": [{"role": "user", "content": "a"}], "tools": [`+tool+
+			strings.Repeat(", "+tool, n-1)+`]}`)
+		require.Contains(t, body, want)
+	}
+}

@@ -122,6 +122,9 @@ func (s *Server) render(field string, c *chat.Conversation) (string, error) {
 	return text, nil
 }
 
+// maxTools is how many tools a request may have: whether the prompt has them takes a look through it for each.
+const maxTools = 1024
+
 // tools reads tools and tool_choice.
 func (s *Server) tools(p *chatPrompt, c *chat.Conversation, left map[string]value) error {
 	list, err := objects(left, "tools")
@@ -137,6 +140,9 @@ func (s *Server) tools(p *chatPrompt, c *chat.Conversation, left map[string]valu
 	}
 	if len(list) == 0 || choice == "none" {
 		return nil
+	}
+	if len(list) > maxTools {
+		return invalid("tools", "tools has %d items; want at most %d", len(list), maxTools)
 	}
 	for i, item := range list {
 		if kind, said := item.(*jinja.Dict).Get("type"); said && kind != "function" {
