@@ -166,9 +166,9 @@ func TestFormsOfCalls(t *testing.T) {
 }
 
 // A template that looks for tools in the system message finds them there: in JSON, as Phi-4-mini's does, or as a list,
-// as the first GLM-4's.
+// as the first GLM-4's; without what is not for the model.
 func TestToolsOfTheSystemMessage(t *testing.T) {
-	const tools = `"tools": [{"type": "function", "function": {"name": "f"}}]`
+	const tools = `"tools": [{"type":"function","function": {"name": "f", "strict": false}}]`
 	for template, want := range map[string]string{
 		`{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% if m['tools'] %}` +
 			`{{ '<|tool|>' + m['tools'] + '<|/tool|>' }}{% endif %}{% endfor %}<|assistant|>`: `<|tool|>[{"type": ` +
