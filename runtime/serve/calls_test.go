@@ -211,7 +211,8 @@ func TestCallsInMessages(t *testing.T) {
 // Where a template finds tools in the system message, each takes a look through the prompt: there is a bound of them.
 func TestMostTools(t *testing.T) {
 	s := newTest(says(t, "x"), func(c *Config) {
-		c.Chat = format(`{% for m in messages %}{{ m.content }}{{ m.tools }}{% endfor %}<tool_call>arguments</tool_call>`)
+		c.Chat = format(`{% for m in messages %}{{ m.content }}{{ m.tools }}{% endfor %}<tool_call>arguments` +
+			`</tool_call>`)
 	}).start(t)
 	const tool = `{"type": "function", "function": {"name": "f"}}`
 	for n, want := range map[int]string{1024: "context_length_exceeded",
