@@ -169,25 +169,30 @@ func openChecked(ctx context.Context, dir string, gpu int, stage string, known *
 	b := &openBuild{session: s}
 	if known != nil {
 		b.check, b.stage, b.failed = known.check, known.stage, s.Trust(known.check)
-		return b
+	} else {
+		b.failed = b.verify(ctx, stage)
 	}
-	check, err := s.Check(ctx, nil)
-	b.check = check
-	switch {
-	case err != nil:
-		b.failed = err
-	case !check.Passed:
-		b.failed = fmt.Errorf("%w: %s", ErrDiffers, check.Failures[0])
-	}
-	if b.failed != nil || stage == "" {
-		return b
-	}
-	if b.stage, err = s.CheckStage(ctx, stage, nil); err != nil {
-		b.failed = err
-	} else if !b.stage.Passed {
-		b.failed = fmt.Errorf("%w: %s", ErrDiffers, b.stage.First)
+	if b.failed == nil {
+		b.failed = s.FillCache() // checks leave one behind, which those that are trusted have not been through
 	}
 	return b
+}
+
+// verify checks the build, and a stage of it, if one is named.
+func (b *openBuild) verify(ctx context.Context, stage string) (err error) {
+	if b.check, err = b.session.Check(ctx, nil); err != nil {
+		return err
+	}
+	if !b.check.Passed {
+		return fmt.Errorf("%w: %s", ErrDiffers, b.check.Failures[0])
+	}
+	if stage == "" {
+		return nil
+	}
+	if b.stage, err = b.session.CheckStage(ctx, stage, nil); err == nil && !b.stage.Passed {
+		err = fmt.Errorf("%w: %s", ErrDiffers, b.stage.First)
+	}
+	return err
 }
 
 func (b *openBuild) bench(ctx context.Context, o host.BenchOptions) (*host.BenchReport, error) {

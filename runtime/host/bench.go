@@ -69,9 +69,9 @@ type Samples struct {
 	Ceiling []float64 `json:"ceiling"`
 }
 
-// Bench measures the latency of a token. It returns [ErrNotChecked] unless [Session.Check] has passed on this
-// session, and an [ArtefactError] when the result would be faster than the ceiling. The session stands at position 0
-// afterwards, and the cache holds rows that belong to no sequence.
+// Bench measures the latency of a token. It returns [ErrNotChecked] unless [Session.Check] has passed, see also
+// [Session.Trust], and an [ArtefactError] when the result would be faster than the ceiling. The session stands at
+// position 0 afterwards, and the cache holds rows that belong to no sequence.
 func (s *Session) Bench(ctx context.Context, o BenchOptions, progress Progress) (_ *BenchReport, err error) {
 	if s.closed {
 		return nil, ErrClosed

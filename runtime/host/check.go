@@ -53,21 +53,11 @@ func buildIDOf(dir string, images [][]byte) buildID {
 }
 
 // Trust takes over what Check has found in another session of the same build in this process. If that was not that it
-// passed, or of another build, it returns [ErrNotChecked]. As after Check, the cache holds rows that belong to no
-// sequence: what is timed reads no memory that nobody has written.
+// passed, or of another build, it returns [ErrNotChecked]. Check leaves rows in the cache, and Trust none: see
+// [Session.FillCache].
 func (s *Session) Trust(r *CheckReport) error {
-	switch {
-	case s.closed:
-		return ErrClosed
-	case !r.Passed || r.of != s.build:
+	if !r.Passed || r.of != s.build {
 		return ErrNotChecked
-	}
-	defer s.Reset()
-	defer func() { s.region = 0 }()
-	for s.region = range s.Sequences() {
-		if err := s.setCache(s.info.MaxSeq); err != nil {
-			return err
-		}
 	}
 	s.checked = true
 	return nil
@@ -137,6 +127,18 @@ func (s *Session) Check(ctx context.Context, progress Progress) (_ *CheckReport,
 	report.Passed = len(report.Failures) == 0
 	s.checked = report.Passed
 	return report, nil
+}
+
+// FillCache makes up all rows of the cache, of each sequence, so that what is measured reads the same in each session,
+// whatever has been decoded there. The session stands at position 0 afterwards.
+func (s *Session) FillCache() error {
+	defer func() { s.region, s.position = 0, 0 }()
+	for s.region = range s.Sequences() {
+		if err := s.setCache(s.info.MaxSeq); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *Session) resident() Resident {

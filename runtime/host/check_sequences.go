@@ -36,10 +36,8 @@ func (c *SequenceCheck) String() string {
 // what they see. The first round is at the first positions, and the second one at the last.
 func (s *Session) checkSequences(ctx context.Context, report *CheckReport) (err error) {
 	defer func() { s.region, s.position = 0, 0 }()
-	for s.region = range s.Sequences() {
-		if err := s.setCache(s.info.MaxSeq); err != nil {
-			return err
-		}
+	if err := s.FillCache(); err != nil {
+		return err
 	}
 	for _, of := range []struct {
 		kernel *megakernel

@@ -20,7 +20,7 @@ func (s *Session) Drafts() draft.Stats { return s.drafts }
 // SetScript makes the session go on as if the kernel had chosen the tokens of a text: each that it chooses for a
 // position of the text becomes the one that stands there. What is launched, and what that costs, is the same. So it can
 // be measured what drafts are worth on a text that the weights would not write; within a launch of several steps the
-// kernel decodes its own choices. nil ends it, and so does [Session.Check]. Texts of a [Batch] have no script.
+// kernel decodes its own choices. nil ends it, and so do [Session.Check] and [Session.NewBatch].
 func (s *Session) SetScript(text []int) { s.script = text }
 
 // chosen is the token of a position, of which the kernel has chosen id.

@@ -134,5 +134,12 @@ func TestScript(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, r.Passed, r.Failures)
 		require.Equal(t, greedy(text[:30], 5), complete(t, s, text[:30], 5, nil).IDs)
+		s.SetScript(text)
+		b := s.NewBatch(host.BatchOptions{})
+		_, _, err = b.Admit(text[:30], host.SequenceOptions{})
+		require.NoError(t, err)
+		tokens, err := b.Step(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, greedy(text[:30], 1)[0], tokens[0].ID, "texts of a batch have no script")
 	}
 }

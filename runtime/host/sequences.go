@@ -29,7 +29,6 @@ type Batch struct {
 	order []int  // of the slots that are taken: that in which their sequences were admitted
 
 	step map[bool]time.Duration // of the last launch without drafts, of several sequences and of one
-
 }
 
 // BatchOptions say how much a step of a batch does at most. The zero value keeps steps short.
@@ -115,6 +114,7 @@ func (s *Session) NewBatch(o BatchOptions) *Batch {
 			o.Prompt = kernelPrompt
 		}
 	}
+	s.script = nil
 	return &Batch{s: s, o: o, slots: make([]slot, s.Sequences()), step: map[bool]time.Duration{}}
 }
 

@@ -40,6 +40,7 @@ func TestTrust(t *testing.T) {
 		require.ErrorIs(t, s.Trust(&failed), host.ErrNotChecked)
 		require.ErrorIs(t, bench(s), host.ErrNotChecked)
 		require.NoError(t, s.Trust(report))
+		require.NoError(t, s.FillCache())
 		require.NoError(t, bench(s), "of rows that somebody has written")
 		require.Zero(t, s.Position())
 	})

@@ -166,9 +166,9 @@ func TestFormsOfCalls(t *testing.T) {
 }
 
 // A template that looks for tools in the system message finds them there: in JSON, as Phi-4-mini's does, or as a list,
-// as the first GLM-4's.
+// as the first GLM-4's; without what is not for the model.
 func TestToolsOfTheSystemMessage(t *testing.T) {
-	const tools = `"tools": [{"type": "function", "function": {"name": "f"}}]`
+	const tools = `"tools": [{"type":"function","function": {"name": "f", "strict": false}}]`
 	for template, want := range map[string]string{
 		`{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% if m['tools'] %}` +
 			`{{ '<|tool|>' + m['tools'] + '<|/tool|>' }}{% endif %}{% endfor %}<|assistant|>`: `<|tool|>[{"type": ` +
@@ -205,5 +205,20 @@ func TestCallsInMessages(t *testing.T) {
 		var got struct{ Tokens []int }
 		require.NoError(t, json.Unmarshal([]byte(body), &got), body)
 		require.Contains(t, words().Decode(got.Tokens, false), want)
+	}
+}
+
+// Where a template finds tools in the system message, each takes a look through the prompt: there is a bound of them.
+func TestMostTools(t *testing.T) {
+	s := newTest(says(t, "x"), func(c *Config) {
+		c.Chat = format(`{% for m in messages %}{{ m.content }}{{ m.tools }}{% endfor %}<tool_call>arguments` +
+			`</tool_call>`)
+	}).start(t)
+	const tool = `{"type": "function", "function": {"name": "f"}}`
+	for n, want := range map[int]string{1024: "context_length_exceeded",
+		1025: "tools has 1025 items; want at most 1024"} {
+		_, body := s.post(t, "/v1/chat/completions", `{"messages": [{"role": "user", "content": "a"}], "tools": [`+tool+
+			strings.Repeat(", "+tool, n-1)+`]}`)
+		require.Contains(t, body, want)
 	}
 }

@@ -3,6 +3,7 @@ package serve
 import (
 	"errors"
 	"slices"
+	"sync"
 
 	"amkc/runtime/chat"
 	"amkc/runtime/grammar"
@@ -91,7 +92,7 @@ func (s *Server) chatPrompt(from source, left map[string]value, plain bool) (*ch
 		return nil, err
 	}
 	if p.tools != nil {
-		if err := s.tellTools(p, c, left["tools"]); err != nil {
+		if err := s.tellTools(p, c); err != nil {
 			return nil, err
 		}
 	}
@@ -122,6 +123,9 @@ func (s *Server) render(field string, c *chat.Conversation) (string, error) {
 	return text, nil
 }
 
+// maxTools is how many tools a request may have: whether the prompt has them takes a look through it for each.
+const maxTools = 1024
+
 // tools reads tools and tool_choice.
 func (s *Server) tools(p *chatPrompt, c *chat.Conversation, left map[string]value) error {
 	list, err := objects(left, "tools")
@@ -137,6 +141,9 @@ func (s *Server) tools(p *chatPrompt, c *chat.Conversation, left map[string]valu
 	}
 	if len(list) == 0 || choice == "none" {
 		return nil
+	}
+	if len(list) > maxTools {
+		return invalid("tools", "tools has %d items; want at most %d", len(list), maxTools)
 	}
 	for i, item := range list {
 		if kind, said := item.(*jinja.Dict).Get("type"); said && kind != "function" {
@@ -195,7 +202,7 @@ func toolChoice(left map[string]value) (choice, name string, err error) {
 
 // tellTools sees to it that the prompt has the tools. Some templates look for them in the system message: as a list, as
 // the first GLM-4's does, or in JSON, as Phi-4-mini's.
-func (s *Server) tellTools(p *chatPrompt, c *chat.Conversation, tools value) error {
+func (s *Server) tellTools(p *chatPrompt, c *chat.Conversation) error {
 	without := *c
 	without.Tools = nil
 	plain, err := s.render(p.field, &without)
@@ -209,7 +216,13 @@ func (s *Server) tellTools(p *chatPrompt, c *chat.Conversation, tools value) err
 	if first := list[0].(*jinja.Dict); isSystem(first) {
 		given, list = first, list[1:]
 	}
-	for _, form := range []jinja.Value{c.Tools, string(tools.raw)} {
+	named := &jinja.Dict{}
+	named.Set("tools", c.Tools)
+	text, err := inJSON().Render(named, jinja.Options{})
+	if err != nil {
+		return invalid("tools", "tools cannot be written as JSON: %v", err)
+	}
+	for _, form := range []jinja.Value{c.Tools, text} {
 		given.Set("tools", form)
 		c.Messages = jinja.NewList(append([]jinja.Value{given}, list...)...)
 		if text, err := s.render(p.field, c); err == nil && p.tools.NamedIn(text, plain) {
@@ -219,6 +232,15 @@ func (s *Server) tellTools(p *chatPrompt, c *chat.Conversation, tools value) err
 	}
 	return unsupported("tools", "the chat template of this model leaves tools out of this prompt")
 }
+
+// inJSON writes tools as templates do.
+var inJSON = sync.OnceValue(func() *jinja.Template {
+	t, err := jinja.Parse("{{ tools | tojson }}")
+	if err != nil {
+		panic(err) // it can always be read
+	}
+	return t
+})
 
 func isSystem(message *jinja.Dict) bool {
 	role, _ := message.Get("role")
