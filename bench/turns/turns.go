@@ -33,7 +33,7 @@ type Entrant struct {
 	// Session: entrants of one build and one session share what is open; those of different sessions have weights and
 	// a cache each, as two builds have that are alike.
 	Session string
-	// Trusted: once the build has passed check in this run, it is not checked whenever it is opened anew.
+	// Trusted builds are checked once in a run, the others each time they are opened.
 	Trusted bool
 }
 
@@ -69,14 +69,14 @@ type build interface {
 	close() error
 }
 
-// A verdict is what the check of a build has found that passed it, and that of a stage, if one is measured by itself.
-type verdict struct {
+// checks are what was found of a build that has passed: of the step, and of a stage if one is measured by itself.
+type checks struct {
 	check *host.CheckReport
 	stage *host.BisectReport
 }
 
-// An opener opens a build and checks it, and a stage of it, if one is named, unless it is known what that would find.
-type opener func(ctx context.Context, dir string, gpu int, stage string, known *verdict) build
+// An opener opens a build and checks it, and a stage of it if one is named. With known results it checks nothing.
+type opener func(ctx context.Context, dir string, gpu int, stage string, known *checks) build
 
 func take(ctx context.Context, entrants []Entrant, o Options, open opener,
 	emit func(Turn) error) (all bool, err error) {
@@ -84,7 +84,7 @@ func take(ctx context.Context, entrants []Entrant, o Options, open opener,
 	if openings == 0 {
 		openings = 2
 	}
-	order, all, trusted := slices.Clone(entrants), true, map[string]*verdict{}
+	order, all, trusted := slices.Clone(entrants), true, map[string]*checks{}
 	for k := range openings {
 		first, end := (k*o.Rounds+openings-1)/openings, ((k+1)*o.Rounds+openings-1)/openings
 		if first < end {
@@ -100,9 +100,9 @@ func take(ctx context.Context, entrants []Entrant, o Options, open opener,
 }
 
 // takeShare opens builds in the order of entrants and takes the turns of some rounds, the second number excluded. It
-// goes by what is known of the builds that are trusted, by directory, and adds to it.
+// reuses the results of trusted builds, by directory, and adds to them.
 func takeShare(ctx context.Context, entrants []Entrant, o Options, opening int, rounds [2]int,
-	trusted map[string]*verdict, open opener, emit func(Turn) error) (all bool, err error) {
+	trusted map[string]*checks, open opener, emit func(Turn) error) (all bool, err error) {
 	type key struct{ dir, session string }
 	builds := map[key]build{}
 	defer func() {
@@ -115,13 +115,13 @@ func takeShare(ctx context.Context, entrants []Entrant, o Options, opening int, 
 		if builds[k] != nil {
 			continue
 		}
-		var known *verdict
+		var known *checks
 		if e.Trusted {
 			known = trusted[e.Dir]
 		}
 		builds[k] = open(ctx, e.Dir, o.GPU, o.Bench.Stage, known)
 		if check, stage := builds[k].checked(); check != nil && check.Passed && (stage == nil || stage.Passed) {
-			trusted[e.Dir] = &verdict{check, stage}
+			trusted[e.Dir] = &checks{check, stage}
 		}
 	}
 	all = true
@@ -161,7 +161,7 @@ type openBuild struct {
 // ErrDiffers is what turns of a build fail with whose kernel computes something else than its plain kernels.
 var ErrDiffers = errors.New("the kernel and the plain kernels differ")
 
-func openChecked(ctx context.Context, dir string, gpu int, stage string, known *verdict) build {
+func openChecked(ctx context.Context, dir string, gpu int, stage string, known *checks) build {
 	s, err := host.Open(ctx, dir, host.Options{GPU: gpu})
 	if err != nil {
 		return &openBuild{failed: err}
@@ -173,7 +173,7 @@ func openChecked(ctx context.Context, dir string, gpu int, stage string, known *
 		b.failed = b.verify(ctx, stage)
 	}
 	if b.failed == nil {
-		b.failed = s.FillCache() // checks leave one behind, which those that are trusted have not been through
+		b.failed = s.FillCache() // so that checked and trusted sessions read the same
 	}
 	return b
 }

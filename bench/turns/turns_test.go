@@ -38,7 +38,7 @@ func (f *fake) close() error {
 
 func run(t *testing.T, o Options, failed error, entrants ...Entrant) (log []string, turns []Turn, all bool) {
 	t.Helper()
-	open := func(_ context.Context, dir string, _ int, _ string, known *verdict) build {
+	open := func(_ context.Context, dir string, _ int, _ string, known *checks) build {
 		log = append(log, "open "+dir)
 		if known != nil {
 			log[len(log)-1] += ", which has passed"
@@ -115,7 +115,7 @@ func TestCancelled(t *testing.T) {
 	cancel(errors.New("enough"))
 	var log []string
 	_, err := take(ctx, []Entrant{{Dir: "a"}}, Options{Positions: []int{0}, Rounds: 1},
-		func(context.Context, string, int, string, *verdict) build { return &fake{"a", &log, nil} },
+		func(context.Context, string, int, string, *checks) build { return &fake{"a", &log, nil} },
 		func(Turn) error { return nil })
 	require.EqualError(t, err, "enough")
 	require.Contains(t, log, "close a")

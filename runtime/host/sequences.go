@@ -34,9 +34,9 @@ type Batch struct {
 // BatchOptions say how much a step of a batch does at most. The zero value keeps steps short.
 type BatchOptions struct {
 	Steps int // of a launch, if no sequence wants logits; up to 32, and 0 means 1
-	// Within is how long a launch of several steps is meant to take, at whose end the next sequence may join: it has as
-	// many steps as end by then, but no more than each sequence has given tokens, so that the first come by themselves,
-	// and one while a prompt is read. 0: as many as Steps says.
+	// Within limits how long a launch of several steps takes, because sequences join between launches. A launch has no
+	// more steps than each of its sequences has given tokens, so that the first tokens come at once, and one step while
+	// a prompt is read. 0: no limit but Steps.
 	Within time.Duration
 	// Prompt is how many tokens of prompts a step reads. 0 means 129 where the build has a kernel for prompts, and else
 	// 64; and of one sequence at a time as many as it takes at once.

@@ -85,7 +85,7 @@ func (b *Batch) launch(live []int) (steps int, stops []int) {
 	return steps, stops
 }
 
-// stepsWithin is how many steps the next launch has that is to end soon, by how long those of the last one have taken.
+// stepsWithin is how many steps fit into Within, by the time that a step of the last launch took.
 func (b *Batch) stepsWithin(live []int) int {
 	step := b.step[len(live) > 1]
 	if step == 0 || slices.ContainsFunc(b.order, func(id int) bool { return len(b.slots[id].rest) > 1 }) {

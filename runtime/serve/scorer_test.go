@@ -109,7 +109,7 @@ func TestLogprobsThatThereAreNot(t *testing.T) {
 }
 
 // Log-probabilities of a sequence beside others, some of which want none, are those that it has alone, to the last
-// digit, streamed or not, whoever chooses its tokens.
+// digit, streamed or not, with tokens chosen by the kernel or the host.
 func TestLogprobsBesideOthers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")

@@ -39,7 +39,7 @@ func checkCall(t testing.TB, call toolCall) {
 }
 
 // Where a model begins a call, nothing but a call of a tool goes on, whose arguments follow the schema of one that is
-// strict; whoever chooses the tokens, and beside other answers.
+// strict; with tokens chosen by the kernel or the host, and beside other answers.
 func TestStrictCalls(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")

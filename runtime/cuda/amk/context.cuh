@@ -343,8 +343,8 @@ struct Spin {
  private:
   static constexpr u64 kGiveUp = ~u64(0);
 
-  // After each poll one block asks the host, and the others that one: if all did, the bus would be
-  // so full that a wait of microseconds took milliseconds.
+  // With eager aborts, block 0 alone reads the host's word, and the others see what it passes on:
+  // reads of all waits after each poll would fill the bus.
   __device__ static __forceinline__ bool asks_host() {
     return !AMK_EAGER_ABORT || blockIdx.x == 0;
   }

@@ -12,7 +12,8 @@ import (
 )
 
 // Served is how much a step of a server does. A launch costs 50 to 150 µs by itself, a tenth of a token of a small
-// model and more, so it has several steps. Who comes meanwhile waits for its end, and so does who reads along.
+// model and more, so it has several steps. A request that arrives meanwhile waits for its end, and so do the tokens of
+// the launch.
 func Served() host.BatchOptions { return host.BatchOptions{Steps: 32, Within: 8 * time.Millisecond} }
 
 // New returns an engine that decodes with a session, which decodes nothing else meanwhile. What a sequence gives is the
