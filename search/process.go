@@ -187,7 +187,7 @@ const mostTrials = 200
 func (s *State) Asker(limit time.Duration, describe Describer) Asker {
 	return func(ctx context.Context, j *Job) (*Proposal, error) {
 		if !strings.HasPrefix(j.Proposer, proposeExec) {
-			return s.askPrior(ctx, j, describe)
+			return s.askGuide(ctx, j, describe)
 		}
 		question, err := json.Marshal(Question{Schema: "amkc.question/1", Campaign: s.campaign, Job: j, Best: s.best,
 			Trials: s.trials[max(0, len(s.trials)-mostTrials):]})

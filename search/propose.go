@@ -16,7 +16,7 @@ const (
 	proposeRandom = "random" // two to four knobs of the basin's incumbent, anywhere
 	proposeLocal  = "local"  // one knob of the basin's incumbent, to a value that was not tried
 	proposeEvolve = "evolve" // two of the best that are known, crossed, and sometimes a knob moved
-	proposeCost   = "cost"   // of many drawn by the others, the one that the cost model takes to be best
+	proposeCost   = "cost"   // of many drawn by the others the best by the cost model, and a descent from there
 	proposePrior  = "prior"  // likewise, by the cost model and what was learnt of its errors
 	proposeExec   = "exec:"
 

@@ -12,6 +12,10 @@ import (
 	"amkc/search"
 )
 
+// buildPart is which part of the time of an evaluation a build ahead of it may take. A round waits for all of its
+// trials: nvcc may take ten minutes for layers that are not a loop, and the GPU would be idle meanwhile.
+const buildPart = 4
+
 // worker judges the jobs of a campaign, each in a process of its own: amkc eval. done removes what it needs for that.
 func (f *judgeFlags) worker(campaign *search.Campaign, key search.Key) (w *search.Worker, done func(), err error) {
 	if key.Name() != campaign.Key {
@@ -31,11 +35,11 @@ func (f *judgeFlags) worker(campaign *search.Campaign, key search.Key) (w *searc
 		if err != nil {
 			return nil, nil, diag.Errorf(codeOutput, scratch, "cannot be written to: %s", infile.Reason(err))
 		}
-		turn := filepath.Join(scratch, "turn")
+		turn, seconds := filepath.Join(scratch, "turn"), f.timeout
 		if stage == search.StageBuild {
-			turn = ""
+			turn, seconds = "", max(1, f.timeout/buildPart)
 		}
-		args, err := f.evalCommand(campaign, job, exe, own, turn)
+		args, err := f.evalCommand(campaign, job, exe, own, turn, seconds)
 		if stage == search.StageBuild {
 			args = append(args, "--build-only")
 		}
@@ -49,8 +53,8 @@ func (f *judgeFlags) worker(campaign *search.Campaign, key search.Key) (w *searc
 }
 
 // evalCommand is the process that judges a job.
-func (f *judgeFlags) evalCommand(campaign *search.Campaign, job *search.Job, exe, scratch, turn string) ([]string,
-	error) {
+func (f *judgeFlags) evalCommand(campaign *search.Campaign, job *search.Job, exe, scratch, turn string, seconds int) (
+	[]string, error) {
 	args := append([]string{exe, "eval"}, campaign.Command...)
 	for _, one := range []struct {
 		flag string
@@ -67,7 +71,7 @@ func (f *judgeFlags) evalCommand(campaign *search.Campaign, job *search.Job, exe
 		args = append(args, "--"+one.flag+"="+path)
 	}
 	args = append(args, "--device="+campaign.Device, "--position="+joined(campaign.PositionsOf(job)),
-		"--rung="+string(job.Rung), fmt.Sprintf("--timeout=%d", f.timeout), "--key="+f.key, "--json")
+		"--rung="+string(job.Rung), fmt.Sprintf("--timeout=%d", seconds), "--key="+f.key, "--json")
 	if stage := campaign.StageOf(job); stage != "" {
 		args = append(args, "--stage="+stage)
 	}

@@ -1,0 +1,199 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+
+	"amkc/ir/diag"
+	"amkc/knobs"
+	"amkc/search/prior"
+)
+
+// A Describer says what the cost model makes of a candidate and its baseline at the positions of a campaign. The error
+// is why the candidate is refused. Several goroutines may call it.
+type Describer func(candidate, baseline knobs.Settings) ([]Predicted, error)
+
+// How many settings are drawn for a guided proposal, and how many of them, the least likely to be refused, are
+// described.
+const (
+	guidedDraws     = 48
+	guidedDescribed = 16
+)
+
+// A descent goes at most so many rounds, and ends after so many, one after another, that are predicted to gain less
+// than so much (of a logarithm): a round draws one value of each knob.
+const (
+	descentRounds = 6
+	descentBarren = 2
+	descentGain   = 0.001
+)
+
+// A guide makes a proposal by predictions: those of the cost model and, if that is asked for, what was learnt of its
+// errors.
+type guide struct {
+	s        *State
+	job      *Job
+	describe Describer
+	learnt   *prior.Prior
+	r        *rand.Rand
+	seen     map[string]bool
+}
+
+// A guess is settings that may be proposed.
+type guess struct {
+	settings knobs.Settings
+	why      string
+	allowed  bool
+	log      float64 // of what it is expected to take, over its baseline
+}
+
+// askGuide has the state's own proposers draw settings, takes those that are best by predictions, and descends from
+// them. It follows from the trials and the seed, like other proposals.
+func (s *State) askGuide(ctx context.Context, j *Job, describe Describer) (*Proposal, error) {
+	g := &guide{s: s, job: j, describe: describe, learnt: &prior.Prior{}, seen: map[string]bool{},
+		// Another sequence than the one that drew the proposer.
+		r: rand.New(rand.NewPCG(^s.campaign.Seed, uint64(j.N)))}
+	if j.Proposer == proposePrior {
+		g.learnt = s.campaign.Prior
+	}
+	all, err := g.described(ctx, g.drawn())
+	if err != nil {
+		return nil, err
+	}
+	if len(all) == 0 {
+		return nil, diag.Errorf(codeProposal, j.Proposer, "nothing of what was drawn is new and allowed")
+	}
+	best, gained, err := g.descend(ctx, all[0])
+	if err != nil {
+		return nil, err
+	}
+	if gained > 0 {
+		best.why = fmt.Sprintf("%s, and %d rounds of descent by predictions", best.why, gained)
+	}
+	best.why = fmt.Sprintf("%s; expected to take %.4f", best.why, math.Exp(best.log))
+	return &Proposal{Settings: best.settings, Why: best.why}, nil
+}
+
+// drawn has the state's own proposers draw, and returns those that are the least likely to be refused.
+func (g *guide) drawn() []guess {
+	own := DefaultProposers()
+	var all []guess
+	for range attempts {
+		to, _, why := g.s.drawn(g.r, own[g.r.IntN(len(own))])
+		if all = g.add(all, to, why); len(all) == guidedDraws {
+			break
+		}
+	}
+	if g.learnt.Refusals.Used {
+		refused := func(a guess) float64 { return g.learnt.Refusals.Refused(differences(a.settings, g.job.Against)) }
+		slices.SortStableFunc(all, func(a, b guess) int { return cmp.Compare(refused(a), refused(b)) })
+	}
+	return all[:min(len(all), guidedDescribed)]
+}
+
+// add adds settings that are new and may be tried.
+func (g *guide) add(all []guess, to knobs.Settings, why string) []guess {
+	id := IDOf(to)
+	if g.seen[id] || !g.s.mayTry(to) {
+		return all
+	}
+	g.seen[id] = true
+	return append(all, guess{settings: to, why: why})
+}
+
+// described asks what is expected of guesses. It returns those that are allowed, the best first: of what is refused,
+// nothing that a trial would find out is not known.
+func (g *guide) described(ctx context.Context, all []guess) ([]guess, error) {
+	var describing sync.WaitGroup
+	room := make(chan struct{}, runtime.GOMAXPROCS(0)) // a description keeps a processor busy, and has a program in memory
+	for i := range all {
+		room <- struct{}{}
+		describing.Go(func() {
+			defer func() { <-room }()
+			if ctx.Err() != nil {
+				return
+			}
+			at, err := g.describe(all[i].settings, g.job.Against)
+			all[i].allowed = err == nil
+			for _, p := range at {
+				log := math.Log(p.Candidate / p.Baseline)
+				if g.learnt.Times.Used {
+					log += g.learnt.Times.At(p.Traits)
+				}
+				all[i].log += log / float64(len(at))
+			}
+		})
+	}
+	describing.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(a guess) bool { return !a.allowed })
+	slices.SortStableFunc(all, func(a, b guess) int { return cmp.Compare(a.log, b.log) })
+	return all, nil
+}
+
+// descend moves every knob by itself, then all of those that are predicted to gain at once, and goes on from the best
+// of these: what is far from the best that the cost model knows gets there in one proposal, and the trials are left for
+// what it does not know. It returns where it came to, and how many rounds have gained.
+func (g *guide) descend(ctx context.Context, from guess) (best guess, gained int, err error) {
+	best = from
+	for round, barren := 0, 0; round < descentRounds && barren < descentBarren; round++ {
+		gains, err := g.described(ctx, g.moves(best.settings))
+		if err != nil {
+			return guess{}, 0, err
+		}
+		gains = slices.DeleteFunc(gains, func(a guess) bool { return a.log > best.log-descentGain })
+		if len(gains) == 0 {
+			barren++
+			continue
+		}
+		together, err := g.described(ctx, g.together(best.settings, gains))
+		if err != nil {
+			return guess{}, 0, err
+		}
+		next := gains[0]
+		if len(together) > 0 && together[0].log < next.log {
+			next = together[0]
+		}
+		best.settings, best.log = next.settings, next.log
+		gained, barren = gained+1, 0
+	}
+	return best, gained, nil
+}
+
+// moves are settings with one knob at another value, one value for each knob.
+func (g *guide) moves(from knobs.Settings) []guess {
+	var all []guess
+	for i := range g.s.campaign.Space.Knobs {
+		k := &g.s.campaign.Space.Knobs[i]
+		if v := draw(g.r, k); v != k.value(from) {
+			all = g.add(all, k.with(from, v), "")
+		}
+	}
+	return all
+}
+
+// together are settings with the moves of the best of others at once: of all, of half, and so on down to two.
+func (g *guide) together(from knobs.Settings, moved []guess) []guess {
+	var all []guess
+	for n := len(moved); n > 1; n /= 2 {
+		to := from
+		for _, m := range moved[:n] {
+			for i := range g.s.campaign.Space.Knobs {
+				k := &g.s.campaign.Space.Knobs[i]
+				if v := k.value(m.settings); v != k.value(from) {
+					to = k.with(to, v)
+				}
+			}
+		}
+		all = g.add(all, to, "")
+	}
+	return all
+}

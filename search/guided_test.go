@@ -1,0 +1,47 @@
+package search
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/knobs"
+)
+
+// The first proposal by predictions is near the best that they know, and never what is refused or may not be tried.
+func TestGuidedProposalsDescend(t *testing.T) {
+	c := toyCampaign(toySpace().Cold())
+	c.Proposers = []string{proposeCost}
+	s := NewState(c)
+	asked := map[string]bool{}
+	describe := func(candidate, baseline knobs.Settings) ([]Predicted, error) {
+		if candidate["page_allocation"] == "linear" {
+			return nil, errors.New("refused")
+		}
+		return []Predicted{{Candidate: toyTime(candidate), Baseline: toyTime(baseline)}}, nil
+	}
+	start, best := toyTime(c.Start), 1.0
+	for n := range 12 {
+		job := &Job{N: n, Role: RoleCandidate, Rung: Screen, Against: c.Start, Proposer: proposeCost}
+		p, err := s.askGuide(t.Context(), job, describe)
+		require.NoError(t, err)
+		require.True(t, s.mayTry(p.Settings))
+		require.NotEqual(t, knobs.Value("linear"), p.Settings["page_allocation"])
+		require.Contains(t, p.Why, "rounds of descent")
+		require.Less(t, toyTime(p.Settings)/start, 0.8, "proposal %d; what is drawn alone takes 0.86", n)
+		best = min(best, toyTime(p.Settings)/start)
+		again, err := s.askGuide(t.Context(), job, describe)
+		require.NoError(t, err)
+		require.Equal(t, p, again, "it follows from the trials and the seed")
+		asked[IDOf(p.Settings)] = true
+	}
+	require.Greater(t, len(asked), 6, "other draws end in other places")
+	require.Less(t, best, 0.68)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := s.askGuide(ctx, &Job{Against: c.Start, Proposer: proposeCost}, describe)
+	require.ErrorIs(t, err, context.Canceled)
+}
