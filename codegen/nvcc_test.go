@@ -37,8 +37,8 @@ func compiles(t *testing.T, p *ir.Program) {
 		require.NoError(t, os.WriteFile(path, text, 0o644))
 	}
 	for _, source := range []string{"measure.cu", "megakernel.cu"} {
-		cmd := exec.Command(nvcc, "-O3", "-std=c++17", "-Werror", "all-warnings", "-gencode", Gencode(p.Target.Arch),
-			"-fatbin", "-o", source+".fatbin", source)
+		cmd := exec.Command(nvcc, append(NVCCFlags(), "-Werror", "all-warnings", "-gencode",
+			Gencode(p.Target.Arch), "-fatbin", "-o", source+".fatbin", source)...)
 		cmd.Dir = dir
 		said, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s: %s", source, said)

@@ -183,6 +183,11 @@ func isPassDir(dir string) bool {
 	return false
 }
 
+// NVCCFlags are how nvcc compiles a kernel, as the Makefile of a project has it. No product is fused with a sum unless
+// the code says so, with fmaf: where the compiler chose, kernels of one build gave other last bits of the same row
+// (docs/passes.md).
+func NVCCFlags() []string { return []string{"-O3", "-std=c++17", "-fmad=false"} }
+
 // Gencode is nvcc's -gencode argument for an architecture: sm_90a -> arch=compute_90a,code=sm_90a.
 func Gencode(arch string) string {
 	return "arch=compute_" + strings.TrimPrefix(arch, "sm_") + ",code=" + arch

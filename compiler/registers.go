@@ -44,8 +44,8 @@ func CountRegisters(ctx context.Context, e *Emission, arch string) ([]Registers,
 		}
 	}
 	source := strings.TrimSuffix(host.FatbinFile, ".fatbin") + ".cu"
-	cmd := exec.CommandContext(ctx, FindNVCC(), "-O3", "-std=c++17", "-Xptxas", "-v", "-gencode", codegen.Gencode(arch),
-		"-fatbin", "-o", os.DevNull, source)
+	cmd := exec.CommandContext(ctx, FindNVCC(), append(codegen.NVCCFlags(), "-Xptxas", "-v", "-gencode",
+		codegen.Gencode(arch), "-fatbin", "-o", os.DevNull, source)...)
 	cmd.Dir = dir
 	text, err := cmd.CombinedOutput()
 	if err != nil {

@@ -63,7 +63,7 @@ const partsFlag = "-DAMK_PARTS=1"
 // compileCUDA makes NAME.fatbin from NAME.cu in dir.
 func compileCUDA(ctx context.Context, nvcc, dir, source, arch string, flags ...string) *diag.Diagnostic {
 	out := strings.TrimSuffix(source, ".cu") + ".fatbin"
-	args := slices.Concat([]string{"-O3", "-std=c++17"}, flags, []string{"-gencode", codegen.Gencode(arch), "-fatbin",
+	args := slices.Concat(codegen.NVCCFlags(), flags, []string{"-gencode", codegen.Gencode(arch), "-fatbin",
 		"-o", out, source})
 	cmd := exec.CommandContext(ctx, nvcc, args...)
 	cmd.Dir = dir

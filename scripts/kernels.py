@@ -168,8 +168,8 @@ def compile_case(case, cases, tmp):
         return case, f"amkc emits {sorted(emitted)}; say in sources() when each is compiled", 0.0
     for source in compiled:
         parts = ["-DAMK_PARTS=1"] if case == PARTS and source == "measure.cu" else []
-        command = [nvcc(), "-O3", "-std=c++17", "-Werror", "all-warnings", *parts, "-gencode", gencode, "-fatbin",
-                   "-o", source + ".fatbin", source]
+        command = [nvcc(), "-O3", "-std=c++17", "-fmad=false", "-Werror", "all-warnings", *parts, "-gencode", gencode,
+                   "-fatbin", "-o", source + ".fatbin", source]
         run = subprocess.run(command, cwd=out, capture_output=True, text=True)
         if run.returncode != 0:
             return case, f"{source}: {run.stdout}{run.stderr}", 0.0

@@ -58,8 +58,8 @@ func measure(t *testing.T, layers, roll int) Row {
 		require.NoError(t, os.WriteFile(path, text, 0o644))
 	}
 	start := time.Now()
-	cmd := exec.Command(compiler.FindNVCC(), "-O3", "-std=c++17", "-gencode", row.Arch, "-fatbin", "-o",
-		"megakernel.fatbin", "megakernel.cu")
+	cmd := exec.Command(compiler.FindNVCC(), append(codegen.NVCCFlags(), "-gencode", row.Arch, "-fatbin", "-o",
+		"megakernel.fatbin", "megakernel.cu")...)
 	cmd.Dir = dir
 	said, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", said)

@@ -210,7 +210,7 @@ __device__ __forceinline__ float2 turn_of(const C& c, int token, int pair) {
 // 1/rms of so many elements, from the sum of their squares.
 template <class S, int kCount>
 __device__ __forceinline__ float inverse_rms(float squares) {
-  return rsqrtf(squares * (1.0f / kCount) + S::kNormEps);
+  return rsqrtf(fmaf(squares, 1.0f / kCount, S::kNormEps));
 }
 
 // A number for all of q, and one for all of k.
@@ -317,11 +317,11 @@ __device__ __forceinline__ void merge_warps(C& c, const Unit<S> u, const Page ou
     for (int w = 0; w < kShares; ++w) {
       const u32 at = w * kGroups * kWarpHeads + head;
       scale[w] = exp2_approx(scale[w] - top);
-      sum += scale[w] * c.shared.attention_sum[at];
+      sum = fmaf(scale[w], c.shared.attention_sum[at], sum);
       const Dims of_warp =
           *reinterpret_cast<const Dims*>(&c.shared.attention[at * kHeadStride + dim]);
 #pragma unroll
-      for (int i = 0; i < kDims; ++i) value[i] += scale[w] * of_warp.of[i];
+      for (int i = 0; i < kDims; ++i) value[i] = fmaf(scale[w], of_warp.of[i], value[i]);
     }
     const u32 of_unit = before + head;  // among the unit's heads
     const u32 row = kSequenceRows > 1 ? u.first_token() + of_unit / kGroupHeads : 0;

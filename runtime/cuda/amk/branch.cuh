@@ -96,7 +96,7 @@ __device__ __forceinline__ float sum_of_squares(const Poll& poll, int first,
     for (int j = 0; j < kTogether; ++j) {
       const float v = sum_of_parts([&](int k) { return groups[k * kOwnGroups + i].value(j); });
       branch[i].of[j] = v;
-      squares += v * v;
+      squares = fmaf(v, v, squares);
     }
   }
 #pragma unroll
@@ -109,7 +109,7 @@ __device__ __forceinline__ float inverse_of(const float* sums, float eps) {
   float squares = 0;
 #pragma unroll
   for (int w = 0; w < kConsumerWarps; ++w) squares += sums[w];
-  return rsqrtf(squares * (1.0f / kHidden) + eps);
+  return rsqrtf(fmaf(squares, 1.0f / kHidden, eps));
 }
 
 // What is added to the residual: an element of the branch, normalised and rounded.

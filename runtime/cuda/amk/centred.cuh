@@ -59,8 +59,8 @@ template <class Reader>
 __device__ __forceinline__ float centred(const Centre& by, float x, float weight, float bias) {
   float factor = by.inverse;
   if constexpr (Reader::kGain) factor *= Reader::kUnitOffset ? 1.0f + weight : weight;
-  x = (x - by.mean) * factor;
-  return Reader::kShift ? x + bias : x;
+  x -= by.mean;
+  return Reader::kShift ? fmaf(x, factor, bias) : x * factor;
 }
 
 // Four of them.

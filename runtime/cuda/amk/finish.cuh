@@ -42,7 +42,7 @@ __device__ __forceinline__ float silu_mul(const Row& r, float v) {
 
 // GELU_TANH: the tanh form, in which (1 + tanh(x)) / 2 is 1 over 1 + e^-2x.
 __device__ __forceinline__ float gelu_tanh(float v) {
-  return sigmoid_of(1.59576912f * v * (1.0f + 0.044715f * v * v), v);
+  return sigmoid_of(1.59576912f * v * fmaf(0.044715f * v, v, 1.0f), v);
 }
 
 // GELU_TANH_MUL: gelu(gate) * up, in the tanh form.
@@ -83,7 +83,7 @@ struct Xielu {
 __device__ __forceinline__ float xielu(float v, const Xielu& shape) {
   const float curved =
       v > 0 ? shape.above * v * v : shape.below * (expm1f(fminf(v, shape.eps)) - v);
-  return curved + shape.beta * v;
+  return fmaf(shape.beta, v, curved);
 }
 
 // MUL, of one operand: v * scale.

@@ -99,7 +99,7 @@ __device__ __forceinline__ void gemm_fma(C& c, const Reader& in, Finish&& finish
         mean[token] = mean_of_sum<S>(mean[token]);
         read(token, 0, S::kColumns, [&](int, float x) {
           x -= mean[token];
-          inverse[token] += x * x;
+          inverse[token] = fmaf(x, x, inverse[token]);
         });
       }
       sums_over_block(1, inverse);
@@ -119,7 +119,7 @@ __device__ __forceinline__ void gemm_fma(C& c, const Reader& in, Finish&& finish
       read(token, begin, end, [&](int column, float x) {
         const bool inside = column < S::kColumns;
         if constexpr (Reader::kNorm) {
-          if (first) squares[token] += x * x;
+          if (first) squares[token] = fmaf(x, x, squares[token]);
           if (inside) x = normed(in, x, column);
         }
         if constexpr (Reader::kCentred) {

@@ -125,7 +125,7 @@ __device__ __forceinline__ float mean_of_sum(float sum) {
 // 1 over the deviation, from the sum of the squares of what is left of the elements then.
 template <class S, class Reader>
 __device__ __forceinline__ float inverse_deviation(const Reader& in, float squares) {
-  return rsqrtf(squares * (1.0f / S::kColumns) + in.eps);
+  return rsqrtf(fmaf(squares, 1.0f / S::kColumns, in.eps));
 }
 // An element without its mean, over the deviation, with its weight and bias; rounded once.
 template <class Reader>
@@ -149,7 +149,7 @@ __device__ __forceinline__ void centre_vector(C& c, const Reader& in, float sum)
 #pragma unroll 1
   for (int column = c.tid; column < S::kColumns; column += kConsumers) {
     const float x = load_activation<Element>(&c.shared.vector[column]) - mean;
-    squares += x * x;
+    squares = fmaf(x, x, squares);
   }
   const float inverse = inverse_deviation<S>(in, sum_over_block(c, 1, squares));
 #pragma unroll 1
@@ -202,7 +202,7 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
         float x = batch[i];
         sum += x;
         if constexpr (Reader::kNorm) {
-          squares += x * x;
+          squares = fmaf(x, x, squares);
           if (column < S::kColumns) x = normed(in, x, column);
         }
         store_activation<Element>(&c.shared.vector[column], x);

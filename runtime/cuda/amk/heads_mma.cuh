@@ -177,8 +177,8 @@ struct HeadGroup {
         of_rows[i + 2] = 0;
       }
     }
-    sum0 = sum0 * keep0 + of_rows[0] + of_rows[2];
-    sum1 = sum1 * keep1 + of_rows[1] + of_rows[3];
+    sum0 = fmaf(sum0, keep0, of_rows[0]) + of_rows[2];
+    sum1 = fmaf(sum1, keep1, of_rows[1]) + of_rows[3];
     // A head that does not see a row does not see its scale, which need not be finite.
     const auto weigh = [](float of_row, bool is_seen, const RowScales& scales) {
       return !kMayMissAll || is_seen ? weighed(of_row, scales) : 0.0f;

@@ -34,10 +34,10 @@ __device__ __forceinline__ void normalise_hidden(C& c, float* to, float sum, con
 #pragma unroll 1
   for (int column = c.tid; column < kHidden; column += kConsumers) {
     const float x = to[column] - mean;
-    squares += x * x;
+    squares = fmaf(x, x, squares);
   }
   const float inverse =
-      rsqrtf(sum_of_consumers(c, squares) * (1.0f / kHidden) + S::kNormEps);
+      rsqrtf(fmaf(sum_of_consumers(c, squares), 1.0f / kHidden, S::kNormEps));
 #pragma unroll 1
   for (int column = c.tid; column < kHidden; column += kConsumers) {
     float x = to[column] - mean;

@@ -194,14 +194,14 @@ __device__ __forceinline__ void attend_columns(PromptUnit<S>& u, float (&tops)[2
       }
       const float scale0 = exp2_approx(h.max0 - tops[g][0]);
       const float scale1 = exp2_approx(h.max1 - tops[g][1]);
-      sums[g][0] += scale0 * h.sum0;
-      sums[g][1] += scale1 * h.sum1;
+      sums[g][0] = fmaf(scale0, h.sum0, sums[g][0]);
+      sums[g][1] = fmaf(scale1, h.sum1, sums[g][1]);
 #pragma unroll
       for (int f = 0; f < kFragments; ++f) {
-        values[g][f][0] += scale0 * h.o[f][0];
-        values[g][f][1] += scale1 * h.o[f][1];
-        values[g][f][2] += scale0 * h.o[f][2];
-        values[g][f][3] += scale1 * h.o[f][3];
+        values[g][f][0] = fmaf(scale0, h.o[f][0], values[g][f][0]);
+        values[g][f][1] = fmaf(scale1, h.o[f][1], values[g][f][1]);
+        values[g][f][2] = fmaf(scale0, h.o[f][2], values[g][f][2]);
+        values[g][f][3] = fmaf(scale1, h.o[f][3], values[g][f][3]);
       }
     }
   }

@@ -85,7 +85,7 @@ __device__ __forceinline__ void prepare(Prompt& c, const Reader& in) {
       if constexpr (Reader::kCentred) {
         centre = centre_of_sums<S>(own.x, own.y, in.eps);
       } else if (real && member == 0 && c.lane == 0) {
-        c.inverse()[token] = rsqrtf(own.y * (1.0f / S::kColumns) + in.eps);
+        c.inverse()[token] = rsqrtf(fmaf(own.y, 1.0f / S::kColumns, in.eps));
       }
     }
     if (!real || member >= Shape::kMembers) continue;
@@ -128,11 +128,11 @@ __device__ __forceinline__ void add_due(Prompt& c) {
 #pragma unroll
         for (int k = 1; k < kBranchParts; ++k)
           v[i][j] += k < c.due.parts ? Element::to_float(branch[k * kHidden + column]) : 0.0f;
-        squares.y += v[i][j] * v[i][j];
+        squares.y = fmaf(v[i][j], v[i][j], squares.y);
       }
     }
     squares = sum_of_members<kConsumerWarps>(c, 0, squares);
-    const float inverse = rsqrtf(squares.y * (1.0f / kHidden) + c.due.eps);
+    const float inverse = rsqrtf(fmaf(squares.y, 1.0f / kHidden, c.due.eps));
     const float offset = c.due.unit_offset ? 1.0f : 0.0f;
 #pragma unroll
     for (int i = 0; i < kOwnGroups; ++i) {

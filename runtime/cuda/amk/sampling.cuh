@@ -137,10 +137,10 @@ struct Draw {
     }
     const bool small = v < u64(1) << 48;
     const float f = __ull2float_rn(small ? v : (u64(1) << 53) - v) * 0x1p-53f;
-    const float series = f + f * f * (0.5f + f * (1.0f / 3 + f * 0.25f));
+    const float series = fmaf(f * f, fmaf(f, fmaf(f, 0.25f, 1.0f / 3), 0.5f), f);
     const float e = small ? series : -0x1.62e430p-1f * __log2f(f);
-    const float noise = -0x1.62e430p-1f * __log2f(e), share = logit * inverse;
-    const float sum = share + noise, error = 0x1p-15f + 0x1p-20f * fabsf(share);
+    const float share = logit * inverse, sum = fmaf(-0x1.62e430p-1f, __log2f(e), share);
+    const float error = fmaf(0x1p-20f, fabsf(share), 0x1p-15f);
     const bool bounded = fabsf(share) < 0x1p100f;
     float least = bounded ? sum - error : -INFINITY;
     float most = bounded ? sum + error : INFINITY;

@@ -192,7 +192,7 @@ __device__ __forceinline__ void flush_tiles(C& c, const Reader& in, Tiles mine, 
 #pragma unroll
         for (int w = 0; w < S::kWarps; ++w)
           squares += c.shared.squares[c.norms & 1][token * kConsumerWarps + w];
-        sum *= rsqrtf(squares * (1.0f / S::kColumns) + in.eps);
+        sum *= rsqrtf(fmaf(squares, 1.0f / S::kColumns, in.eps));
       }
       const int row = (mine.begin + first) * kTileRows + at;
       finish(Row{row, first * kTileRows + at, at < rows && row < S::kRows, token, S::kRows}, sum);
