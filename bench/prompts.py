@@ -74,9 +74,9 @@ def judge_passes(shop, directory, length):
 
 
 def take_turns(shop, directory, rival, ids):
-    """Milliseconds to the first token, of amkc and of transformers, round by round; and why there are no more of the
-    latter."""
-    ours, theirs, lacking = [], [], None
+    """Milliseconds to the first token, of amkc and of transformers, round by round; the GPU's clocks while amkc read;
+    and why there are no more of transformers."""
+    ours, theirs, clocks, lacking = [], [], [], None
     for _ in range(ROUNDS):
         done = shop.on_device(directory, "bench", "--json", "--prompt", str(len(ids)), "--launches", str(LAUNCHES))
         r = last_object(done.stdout)
@@ -84,6 +84,7 @@ def take_turns(shop, directory, rival, ids):
         if wrong:
             raise StepFailed(wrong[0])
         ours.append(r["prompt"]["first_token_us"]["median"] / 1e3)
+        clocks.append(r["prompt"].get("clocks"))
         if lacking:
             continue
         try:
@@ -92,12 +93,13 @@ def take_turns(shop, directory, rival, ids):
             theirs.append(float(np.median(answer["ms"])))
         except PeerFailed as e:
             lacking = str(e)
-    return ours, theirs, lacking
+    return ours, theirs, clocks, lacking
 
 
-def judge_times(ours, theirs, lacking):
+def judge_times(ours, theirs, clocks, lacking):
     """The rest of a row: medians over the rounds, and of the ratios of those that both have."""
-    row = {"rounds": ROUNDS, "passed": True, "first_token_ms": float(np.median(ours)), "round_ms": ours}
+    row = {"rounds": ROUNDS, "passed": True, "first_token_ms": float(np.median(ours)), "round_ms": ours,
+           "round_clocks": clocks}
     if theirs:
         row |= {"transformers_ms": float(np.median(theirs)), "transformers_round_ms": theirs,
                 "times_amkc": float(np.median([t / o for t, o in zip(theirs, ours)]))}

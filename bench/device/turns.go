@@ -17,7 +17,7 @@ import (
 
 // turnsUsage is printed for arguments that are none.
 const turnsUsage = "usage: device turns [--positions N,N...] [--rounds N] [--openings N] [--launches N] " +
-	"[--warm-up N] [--gpu N] DIR[:STEPS]..."
+	"[--warm-up N] [--prompt N] [--gpu N] DIR[:STEPS]..."
 
 // takeTurns measures builds interleaved (package turns), and prints a line for every turn. Exit code 1: some turns
 // could not be taken.
@@ -50,6 +50,7 @@ func parseTurns(args []string) (o turns.Options, entrants []turns.Entrant, err e
 	set.IntVar(&o.Openings, "openings", 2, "")
 	set.IntVar(&o.Bench.Launches, "launches", 40, "")
 	set.IntVar(&o.Bench.WarmUp, "warm-up", 5, "")
+	set.IntVar(&o.Bench.Prompt, "prompt", 0, "")
 	set.IntVar(&o.GPU, "gpu", 0, "")
 	if err := set.Parse(args); err != nil {
 		return o, nil, err

@@ -51,6 +51,22 @@ func TestBuildsTakeTurns(t *testing.T) {
 	require.Equal(t, order, lines)
 }
 
+func TestTurnsReadAPromptEach(t *testing.T) {
+	a, b := hosttest.Build(t, "slow_us=200", nil), hosttest.Build(t, "", nil)
+	code, lines := taken(t, "--rounds", "1", "--openings", "1", "--launches", "1", "--warm-up", "1", "--prompt", "100",
+		a, b)
+	require.Zero(t, code)
+	require.Len(t, lines, 2)
+	for _, line := range lines {
+		require.Equal(t, 100, line.Report.Prompt.Tokens)
+	}
+	slow, fast := lines[0].Report.Prompt, lines[1].Report.Prompt
+	require.Greater(t, slow.FirstToken.P10, 20000.0) // µs
+	require.Greater(t, slow.FirstToken.P10, fast.FirstToken.Median)
+	require.Positive(t, slow.Clocks.Samples)
+	require.Positive(t, slow.Clocks.SM.Min)
+}
+
 func TestATurnThatCannotBeTakenSaysWhy(t *testing.T) {
 	code, lines := taken(t, "--positions", "120,500", "--rounds", "1", "--launches", "1", hosttest.Build(t, "", nil),
 		t.TempDir())

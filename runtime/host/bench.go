@@ -99,7 +99,7 @@ func (s *Session) Bench(ctx context.Context, o BenchOptions, progress Progress) 
 	}
 	r, err := s.benchReport(o, b)
 	if err == nil && o.Prompt > 0 {
-		r.Prompt, err = s.benchPrompt(ctx, o.Prompt, progress)
+		r.Prompt, err = s.benchPrompt(ctx, o.Prompt, &b.clocks, progress)
 	}
 	return r, err
 }

@@ -25,6 +25,7 @@ type PromptReport struct {
 	Tokens     int       `json:"tokens"`
 	Times      int       `json:"times"`
 	FirstToken Quantiles `json:"first_token_us"`
+	Clocks     *Clocks   `json:"clocks,omitempty"` // meanwhile; nil: the driver does not tell, or it took no time
 }
 
 // A timedPass is a pass of several tokens that a bench measures.
@@ -80,24 +81,34 @@ func (t *timedPass) report() PassReport {
 // promptTimes is how often a prompt is decoded, after once that does not count.
 const promptTimes = 5
 
-// benchPrompt measures how long a prompt of n fixed ids takes.
-func (s *Session) benchPrompt(ctx context.Context, n int, progress Progress) (*PromptReport, error) {
+// benchPrompt measures how long a prompt of n fixed ids takes, and watches the clocks meanwhile. They need not be those
+// of steps: products of hundreds of tokens draw more power.
+func (s *Session) benchPrompt(ctx context.Context, n int, clocks *clockWatch, progress Progress) (*PromptReport,
+	error) {
 	ids := CheckIDs(0, n, s.info.Vocab)
 	var times []float64
 	for i := range 1 + promptTimes {
 		s.Reset()
+		if i <= 1 {
+			clocks.forget()
+		}
+		stop := clocks.watch()
 		start := time.Now()
-		if _, err := s.Feed(ctx, ids, nil); err != nil {
+		_, err := s.Feed(ctx, ids, nil)
+		took := time.Since(start)
+		stop()
+		if err != nil {
 			return nil, err
 		}
 		if i > 0 {
-			times = append(times, float64(time.Since(start).Nanoseconds())/1000)
+			times = append(times, float64(took.Nanoseconds())/1000)
 		}
 		if progress != nil {
 			progress("reading a prompt", int64(i+1), 1+promptTimes)
 		}
 	}
-	return &PromptReport{Tokens: n, Times: promptTimes, FirstToken: quantiles(times)}, nil
+	return &PromptReport{Tokens: n, Times: promptTimes, FirstToken: quantiles(times),
+		Clocks: clocksOf(clocks.states)}, nil
 }
 
 // checkPrompt refuses a prompt that has no positions.

@@ -3,6 +3,7 @@ package host
 import (
 	"cmp"
 	"math"
+	"time"
 
 	"amkc/runtime/driver"
 )
@@ -27,7 +28,8 @@ type Machine struct {
 // FitsL2 says whether everything that a token reads does, so that the kernels of a measurement hardly touch memory.
 func (r *BenchReport) FitsL2() bool { return r.BytesPerToken <= float64(r.Machine.L2Bytes) }
 
-// Clocks are what was read while measured launches ran, once a batch. A Range of zeros: the driver does not tell.
+// Clocks are what was read while measured launches ran, once a batch of them or of prompts every 10 ms. A Range of
+// zeros: the driver does not tell.
 type Clocks struct {
 	Samples     int   `json:"samples"`
 	SM          Range `json:"sm_mhz"`
@@ -68,6 +70,34 @@ func (w *clockWatch) close() error {
 func (w *clockWatch) look() {
 	if w.monitor != nil {
 		w.states = append(w.states, w.monitor.State())
+	}
+}
+
+// lookEvery is how often a watch looks by itself.
+const lookEvery = 10 * time.Millisecond
+
+// watch takes samples until the function is called that it returns.
+func (w *clockWatch) watch() (stop func()) {
+	if w.monitor == nil {
+		return func() {}
+	}
+	stopped, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(lookEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				w.look()
+			case <-stopped:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(stopped)
+		<-ended
 	}
 }
 

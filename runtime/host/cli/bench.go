@@ -159,7 +159,7 @@ func benchText(check *host.CheckReport, r *host.BenchReport) string {
 	}
 	line("check", "passed in this run: largest logit error %.2e (allowed %.0e)", most, check.Tolerance.Max)
 	line("device", "%s", deviceText(&r.Machine))
-	line("clocks", "%s", clocksText(&r.Machine))
+	line("clocks", "%s", clocksText(&r.Machine, r.Machine.Clocks))
 	line("context", "positions %d to %d, %d tokens per launch, %d launches", r.Position, r.Position+r.StepsPerLaunch-1,
 		r.StepsPerLaunch, r.Launches)
 	line("latency", "%.1f µs per token (p10 %.1f, p90 %.1f)", r.Latency.Median, r.Latency.P10, r.Latency.P90)
@@ -190,6 +190,9 @@ func benchText(check *host.CheckReport, r *host.BenchReport) string {
 	if p := r.Prompt; p != nil {
 		line("prompt", "%.2f ms from %d tokens to the first after them (p10 %.2f, p90 %.2f, %d times)",
 			p.FirstToken.Median/1000, p.Tokens, p.FirstToken.P10/1000, p.FirstToken.P90/1000, p.Times)
+		if p.Clocks != nil {
+			line("", "meanwhile %s", clocksText(&r.Machine, p.Clocks))
+		}
 	}
 	return b.String()
 }
@@ -203,8 +206,7 @@ func deviceText(m *host.Machine) string {
 }
 
 // clocksText says how fast the GPU ran, and what kept it from running faster.
-func clocksText(m *host.Machine) string {
-	c := m.Clocks
+func clocksText(m *host.Machine, c *host.Clocks) string {
 	if c == nil {
 		return "not recorded: " + m.ClocksAbsent
 	}

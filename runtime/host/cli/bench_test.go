@@ -17,9 +17,9 @@ import (
 // docs/bench.md lists every field of the JSON form; this holds it to that.
 func TestBenchJSONIsDocumented(t *testing.T) {
 	hosttest.NeedDriver(t)
-	dir := build(t, "")
+	dir := build(t, "slow_us=200") // so that clocks are looked at while a prompt is read
 	hosttest.Write(t, dir, "program.json", []byte(`{"config": {"pipelining_depth": 3}}`))
-	code, out, stderr := run(t, dir, "", "bench", "--json", "--drawn", "--launches", "3", "--trace",
+	code, out, stderr := run(t, dir, "", "bench", "--json", "--drawn", "--launches", "3", "--prompt", "100", "--trace",
 		filepath.Join(t.TempDir(), "trace.json"))
 	require.Zero(t, code, stderr)
 	require.Empty(t, stderr)
@@ -27,6 +27,7 @@ func TestBenchJSONIsDocumented(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(out), &r))
 	require.Equal(t, "amkc.bench/1", r["schema"])
 	require.Equal(t, 3.0, r["launches"])
+	require.Contains(t, r["prompt"], "clocks")
 
 	doc, err := os.ReadFile("../../../docs/bench.md")
 	require.NoError(t, err)
