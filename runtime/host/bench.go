@@ -220,9 +220,6 @@ func (s *Session) benchReport(o BenchOptions, b *bench) (r *BenchReport, err err
 		Samples: Samples{Decode: nanoseconds(b.decode.times), Ceiling: nanoseconds(b.ceiling.times)},
 		Machine: b.clocks.machine(s.dev.Facts()),
 		Latency: quantiles(b.decode.times), Ceiling: quantiles(b.ceiling.times), Drain: quantiles(b.drain.times)}
-	if r.Latency.Median <= 0 || r.Ceiling.Median <= 0 || r.Latency.Median < r.Ceiling.Median {
-		return nil, &ArtefactError{Latency: r.Latency.Median, Ceiling: r.Ceiling.Median}
-	}
 	if b.drawn != nil {
 		r.Drawn, r.Kept = new(quantiles(b.drawn.times)), new(quantiles(b.kept.times))
 	}
@@ -231,11 +228,17 @@ func (s *Session) benchReport(o BenchOptions, b *bench) (r *BenchReport, err err
 	r.GBs = r.BytesPerToken / r.Latency.Median / 1000
 	r.CeilingGBs = r.BytesPerToken / r.Ceiling.Median / 1000
 	r.ReadGBs = float64(b.readBytes) / quantiles(b.plain.times).Median / 1000
+	artefact := &ArtefactError{Latency: r.Latency.Median, Ceiling: r.Ceiling.Median,
+		Read: r.BytesPerToken / r.ReadGBs / 1000}
+	if artefact.impossible() {
+		return nil, artefact
+	}
 	r.Share = r.Ceiling.Median / r.Latency.Median
 	for i := range b.passes {
 		p := b.passes[i].report()
-		if p.Latency.Median < p.Ceiling.Median {
-			return nil, &ArtefactError{Latency: p.Latency.Median, Ceiling: p.Ceiling.Median}
+		artefact := &ArtefactError{Latency: p.Latency.Median, Ceiling: p.Ceiling.Median, Read: artefact.Read}
+		if artefact.impossible() {
+			return nil, artefact
 		}
 		r.Passes = append(r.Passes, p)
 	}
