@@ -111,7 +111,7 @@ func (g *guide) add(all []guess, to knobs.Settings, why string) []guess {
 // nothing that a trial would find out is not known.
 func (g *guide) described(ctx context.Context, all []guess) ([]guess, error) {
 	var describing sync.WaitGroup
-	room := make(chan struct{}, runtime.GOMAXPROCS(0)) // a description keeps a processor busy, and has a program in memory
+	room := make(chan struct{}, runtime.GOMAXPROCS(0)) // a description takes a processor, and memory for a program
 	for i := range all {
 		room <- struct{}{}
 		describing.Go(func() {

@@ -45,8 +45,8 @@ func (f *judgeFlags) define(set *pflag.FlagSet) {
 		"where times come from: cost is the cost model, which predicts, and cuda the GPU of this machine")
 	set.Var(newCounts(&f.positions, []int{0}), "position", "judge by a step at position `N`; several with commas")
 	set.Var(newGPU(&f.gpu), "gpu", "number `N` of the GPU, for --device cuda")
-	set.Var(newCount(&f.timeout, 600, 1, 86400), "timeout", "end an evaluation that takes longer than `N` seconds, and with --jobs a build "+
-		"that takes a quarter of it")
+	set.Var(newCount(&f.timeout, 600, 1, 86400), "timeout", "end an evaluation that takes longer than `N` seconds, "+
+		"and a build ahead of it (--jobs) that takes a quarter of that")
 	set.Var(newWord(&f.key, ""), "key", "sign verdicts with the key in `FILE`; default: verdict.key of the user's "+
 		"configuration of amkc")
 }
