@@ -86,8 +86,11 @@ func (p Plan) question(i int) question {
 	case 9:
 		return question{chats, chat + `, "n": 2, "temperature": 1.3, "presence_penalty": 0.5, "seed": 6`}
 	case 10:
-		return question{responses, fmt.Sprintf(`"input": %s, "max_output_tokens": %d, "temperature": 0.8, "seed": 8`,
-			said, most)}
+		fields = fmt.Sprintf(`"input": %s, "max_output_tokens": %d, "temperature": 0.8, "seed": 8`, said, most)
+		if i%2 == 1 {
+			fields += `, "include": ["message.output_text.logprobs"], "top_logprobs": 2`
+		}
+		return question{responses, fields}
 	default:
 		fields += `, "temperature": 0.8, "seed": 5`
 	}

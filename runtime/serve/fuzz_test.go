@@ -71,7 +71,7 @@ func FuzzRequest(f *testing.F) {
 			"parallel_tool_calls": false, "stream": true}`,
 		`{"input": "", "max_output_tokens": 40, "tools": [{"type": "function", "name": "f", "strict": true}]}`,
 		`{"input": "", "max_output_tokens": 9, "text": {"format": {"type": "json_schema", "name": "n", "schema":
-			{"const": 1}}}, "reasoning": {"effort": null}, "include": [], "background": false, "top_logprobs": 0}`,
+			{"const": 1}}}, "reasoning": {"effort": null}, "include": ["message.output_text.logprobs"], "background": false, "top_logprobs": 2}`,
 	}} {
 		for _, body := range bodies {
 			f.Add(uint8(i), body)

@@ -27,6 +27,7 @@ type request struct {
 	asWritten    bool                // a thought is a part of the content
 	thoughtless  bool                // a thought is left out
 	oneCall      bool                // of tools at most
+	included     bool                // log-probabilities, in a response
 	until        func() answerReader // which reads that call
 	seeded       bool                // it has a seed
 	options      sampling.Options
@@ -122,15 +123,6 @@ func number(lo, hi float64, option func(*sampling.Options) *float64) field {
 		*option(&r.options), err = v.number(lo, hi)
 		return err
 	}
-}
-
-// only accepts one of the numbers that a field may have.
-func only(v value, accepted, lo, hi float64, why string) error {
-	f, err := v.number(lo, hi)
-	if err == nil && f != accepted {
-		return unsupported(v.name, "%s %s is not supported: %s; want %g, or none", v.name, v.short(), why, accepted)
-	}
-	return err
 }
 
 func streamOptions(_ *Server, r *request, v value) error {
