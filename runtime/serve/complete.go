@@ -99,10 +99,11 @@ func (s *Server) generations(ctx context.Context, rec *record, req *request, pro
 	}
 	out := newOutbox(len(prompts) * req.answers)
 	for _, prompt := range prompts {
+		before := req.decoder(s.tokenizer, prompt)
 		for i := range req.answers {
 			g := &generation{ctx: ctx, asked: rec.start, answer: len(all), again: i > 0, prompt: prompt,
 				most: s.engine.Limits().MaxSeq - len(prompt) + 1, choice: req.options, record: rec, out: out,
-				metrics: s.metrics, text: newWriter(s.tokenizer, prompt, req)}
+				metrics: s.metrics, text: newWriter(before, req), echo: req.echo && req.logprobs()}
 			g.choice.Seed += uint64(i)
 			if g.choice.LogProbs = -1; req.logprobs() {
 				g.scorer = newScorer(req.options.LogProbs, s.maxRows, func(err error) {
@@ -116,7 +117,7 @@ func (s *Server) generations(ctx context.Context, rec *record, req *request, pro
 			if req.until != nil {
 				g.until = req.until()
 			}
-			if req.most > 0 {
+			if req.most >= 0 {
 				g.most = min(g.most, req.most)
 			}
 			if !req.ignoreEOS {

@@ -23,6 +23,7 @@ type generation struct {
 	ends    []int // tokens after which a text ends
 	choice  sampling.Options
 	scorer  *scorer        // nil: no log-probabilities are wanted
+	echo    bool           // they are wanted of the prompt too, which the answer begins with
 	record  *record        // of the request
 	out     *outbox        // of the request
 	text    *writer        // of the tokens so far
@@ -42,7 +43,7 @@ func (g *generation) options(e Engine) Options {
 	if g.state {
 		return Options{State: true}
 	}
-	o := Options{Logits: g.scorer != nil, Most: g.most, Ends: g.ends}
+	o := Options{Logits: g.scorer != nil, Echo: g.echo, Most: max(1, g.most), Ends: g.ends}
 	if !e.Chooses(&g.choice, g.form != nil, o.Logits) {
 		o.Logits = true
 		return o
@@ -66,6 +67,9 @@ func (g *generation) begin(o Options, vocab, cached int, now time.Time) (err err
 	}
 	g.metrics.admitted(now.Sub(g.asked), len(g.prompt), cached)
 	g.last = now
+	if g.echo {
+		g.put(g.text.give(&sampling.Choice{ID: g.prompt[0]}))
+	}
 	if !o.State && o.Sampling == nil {
 		g.sampler, err = sampling.New(g.choice, vocab, g.prompt)
 	}
@@ -77,6 +81,14 @@ func (g *generation) accept(e Event, now time.Time) (token int, ended bool, err 
 	if g.state {
 		g.metrics.embedded()
 		g.out.put(delta{state: slices.Clone(e.State)})
+		return 0, true, nil
+	}
+	if e.Given {
+		g.give(e)
+		return 0, false, nil
+	}
+	if g.most == 0 {
+		g.end(finishLength, delta{})
 		return 0, true, nil
 	}
 	token = e.Token
@@ -95,6 +107,11 @@ func (g *generation) accept(e Event, now time.Time) (token int, ended bool, err 
 	}
 	g.last = now
 	if slices.Contains(g.ends, token) {
+		if g.echo { // whose lists have all tokens
+			choice := &sampling.Choice{ID: token}
+			g.text.last(choice)
+			g.scorer.score(e.Logits, choice, len(g.prompt)+g.tokens-1, false)
+		}
 		g.end(finishStop, delta{})
 		return token, true, nil
 	}
@@ -106,7 +123,7 @@ func (g *generation) accept(e Event, now time.Time) (token int, ended bool, err 
 	choice := &sampling.Choice{ID: token}
 	d, found := g.text.push(choice)
 	if g.scorer != nil { // from here on the choice is the scorer's, up to the delta that has it
-		g.scorer.score(e.Logits, choice, len(g.prompt)+g.tokens-1)
+		g.scorer.score(e.Logits, choice, len(g.prompt)+g.tokens-1, false)
 	}
 	switch {
 	case found:
@@ -124,6 +141,14 @@ func (g *generation) accept(e Event, now time.Time) (token int, ended bool, err 
 		g.put(d)
 	}
 	return token, false, nil
+}
+
+// give takes a token of the prompt.
+func (g *generation) give(e Event) {
+	choice := &sampling.Choice{ID: e.Token}
+	d := g.text.give(choice)
+	g.scorer.score(e.Logits, choice, g.text.given-1, true)
+	g.put(d)
 }
 
 // called reports whether there is the one call that there may be.

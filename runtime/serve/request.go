@@ -20,10 +20,11 @@ import (
 type request struct {
 	stream       bool
 	includeUsage bool
-	most         int // tokens to decode; 0: not said
+	most         int // tokens to decode; negative: not said
 	stops        []string
 	ignoreEOS    bool
 	answers      int                 // to each prompt
+	echo         bool                // they begin with it
 	asWritten    bool                // a thought is a part of the content
 	thoughtless  bool                // a thought is left out
 	oneCall      bool                // of tools at most
@@ -37,7 +38,7 @@ type request struct {
 }
 
 // asked is a request that says nothing yet.
-func (s *Server) asked() *request { return &request{options: s.sampling, answers: 1} }
+func (s *Server) asked() *request { return &request{options: s.sampling, answers: 1, most: -1} }
 
 // logprobs reports whether they are wanted.
 func (r *request) logprobs() bool { return r.options.LogProbs >= 0 }

@@ -215,6 +215,7 @@ func (s *scheduler) step(ctx context.Context) {
 			s.end(e.Sequence, errInternal)
 		case ended:
 			s.end(e.Sequence, nil)
+		case e.Given:
 		case g.sampler != nil:
 			s.engine.Replace(e.Sequence, token)
 		case g.form != nil:

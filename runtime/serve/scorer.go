@@ -11,7 +11,7 @@ import (
 // vocabulary that takes as long as a step, which other sequences are not to wait for. It does what it is told in its
 // order, on a goroutine that ends when there is nothing to do.
 type scorer struct {
-	wanted int             // of the largest
+	of     *sampling.Scorer
 	most   int             // rows of logits that may wait
 	failed func(err error) // called at most once, and nothing is done afterwards
 	ready  func()          // called when there is room again
@@ -24,16 +24,21 @@ type scorer struct {
 }
 
 func newScorer(wanted, most int, failed func(error), ready func()) *scorer {
-	return &scorer{wanted: wanted, most: most, failed: failed, ready: ready}
+	return &scorer{of: sampling.NewScorer(wanted), most: most, failed: failed, ready: ready}
 }
 
-// score completes a choice. logits are its to keep, and position is that of the token.
-func (s *scorer) score(logits []float32, c *sampling.Choice, position int) {
+// score completes a choice, or what is known of a token that was given. logits are its to keep, and position is that of
+// the token.
+func (s *scorer) score(logits []float32, c *sampling.Choice, position int, given bool) {
 	s.mu.Lock()
 	s.rows++
 	s.mu.Unlock()
 	s.do(func() (err error) {
-		*c, err = sampling.Score(logits, c.ID, s.wanted, position)
+		if given {
+			*c, err = s.of.Given(logits, c.ID, position)
+		} else {
+			*c, err = s.of.Score(logits, c.ID, position)
+		}
 		s.mu.Lock()
 		s.rows--
 		room := s.rows == s.most-1

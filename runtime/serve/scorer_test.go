@@ -28,7 +28,7 @@ func TestScorer(t *testing.T) {
 		require.Equal(t, i >= 3, s.behind())
 		c := &sampling.Choice{ID: 7 + i}
 		all = append(all, c)
-		s.score(logits, c, i)
+		s.score(logits, c, i, false)
 		s.do(func() error { done <- i; return nil })
 	}
 	close(gate)
@@ -49,7 +49,7 @@ func TestScorer(t *testing.T) {
 	require.Equal(t, -1, <-done)
 	require.ErrorContains(t, failures[0], "the cause")
 	s.do(func() error { done <- 9; return nil })
-	s.score(logits, all[0], 0)
+	s.score(logits, all[0], 0, false)
 	require.False(t, s.behind())
 	time.Sleep(time.Millisecond)
 	require.Empty(t, done)

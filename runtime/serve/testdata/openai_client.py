@@ -151,6 +151,22 @@ def completions(client):
     assert streamed == [c.text for c in several.choices], streamed
 
 
+def loglikelihoods(client):
+    """As lm-evaluation-harness asks for them: how likely continuations are, and whether they are the likeliest."""
+    texts = ["def fib(n):\n    return n", "import os\n"]
+    whole = client.completions.create(prompt=texts, model="m", temperature=0, max_tokens=1, logprobs=1, seed=1234,
+                                      echo=True)
+    for choice, text in zip(sorted(whole.choices, key=lambda c: c.index), texts):
+        said = choice.logprobs
+        given, top = said.token_logprobs[3:-1], said.top_logprobs[3:-1]
+        assert choice.text.startswith(text) and said.token_logprobs[0] is None and len(given) > 0, choice
+        assert all(p <= max(t.values()) and max(t.values()) < 0 for p, t in zip(given, top)), choice
+        for n in range(3, len(said.tokens) - 1):  # as many characters, and so the tokens, as behind the text so far
+            assert choice.text[said.text_offset[n]:].startswith(said.tokens[n]), (n, choice)
+        alone = client.completions.create(prompt=text, model="m", max_tokens=0, logprobs=1, echo=True).choices[0]
+        assert alone.text == text and alone.logprobs.token_logprobs == said.token_logprobs[:-1], alone
+
+
 def embeddings(client):
     asked = client.embeddings.create(model="m", input=["def fib(n):", "import os"])  # as base64, which the client reads
     first, second = (d.embedding for d in asked.data)
@@ -196,6 +212,7 @@ def main(url, tools_url):
     text = chat(client)
     responses(client)
     completions(client)
+    loglikelihoods(client)
     embeddings(client)
     errors(client, url)
     caller = openai.OpenAI(base_url=tools_url, api_key="none", max_retries=0)
