@@ -286,25 +286,25 @@ var errSpecial = errors.New("a special token stands where none may")
 
 // takeSpecial goes on with a special token.
 func (s *State) takeSpecial(id int, shown string) error {
-	var now []spot
-	ended := false
+	var over []spot
 	for _, from := range s.spots {
 		p := &s.m.places[from.at]
 		if p.text {
-			for _, to := range s.m.over([]spot{from}, []byte(shown)) {
-				var here bool
-				now, here = s.m.settle(now, to)
-				ended = ended || here
-			}
+			over = append(over, s.m.over([]spot{from}, []byte(shown))...)
 		}
-		for _, over := range p.specials {
-			if over.id == int32(id) {
-				var here bool
-				now, here = s.m.settle(now, spot{over.to, from.up})
-				ended = ended || here
+		for _, way := range p.specials {
+			if way.id == int32(id) {
+				over = append(over, spot{way.to, from.up})
 			}
 		}
 	}
+	s.m.set.list = nil
+	ended := false
+	for _, to := range over {
+		here := s.m.settle(to)
+		ended = ended || here
+	}
+	now := s.m.set.list
 	if len(now) == 0 {
 		return errSpecial
 	}

@@ -58,8 +58,8 @@ type SequenceOptions struct {
 	Stops []int
 	// Logits are wanted with each token. Then launches have one step.
 	Logits bool
-	// Echo asks for the prompt too: each of its tokens but the first is a result, in front of those that are chosen, with
-	// the logits before it. None of them is taken from what the cache has.
+	// Echo asks for the prompt too: each of its tokens but the first is a result, in front of those that are chosen,
+	// with the logits before it. None of them is taken from what the cache has.
 	Echo bool
 	// State asks for the last hidden state after the prompt. Then the sequence gives one result, which has it and no
 	// token.
@@ -277,7 +277,7 @@ func (b *Batch) read(ctx context.Context) error {
 				return err
 			}
 		}
-		for more := true; more && left > 0 && len(l.rest) > 1; more = !l.Echo { // of which a part is enough to hand over
+		for more := true; more && left > 0 && len(l.rest) > 1; more = !l.Echo { // one part of it has logits enough
 			n := min(left, len(l.rest)-1)
 			b.enter(id)
 			var err error

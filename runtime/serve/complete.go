@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+
+	"amkc/runtime/sampling"
 )
 
 // A form is how one endpoint writes an answer: as the events of a stream, or whole.
@@ -98,6 +100,7 @@ func (s *Server) generations(ctx context.Context, rec *record, req *request, pro
 		req.options.Seed = binary.LittleEndian.Uint64(seed[:])
 	}
 	out := newOutbox(len(prompts) * req.answers)
+	var first sampling.Mask
 	for _, prompt := range prompts {
 		before := req.decoder(s.tokenizer, prompt)
 		for i := range req.answers {
@@ -112,7 +115,11 @@ func (s *Server) generations(ctx context.Context, rec *record, req *request, pro
 				}, s.scheduler.tell)
 			}
 			if req.form != nil {
-				g.form = req.form.Begin(s.eos...)
+				state := req.form.Begin(s.eos...)
+				if first == nil { // which all of them begin with
+					first = s.firstMask(ctx, state)
+				}
+				g.form = newForming(state, first, s.forming, s.scheduler.tell)
 			}
 			if req.until != nil {
 				g.until = req.until()

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"amkc/runtime/grammar"
 	"amkc/runtime/sampling"
 )
 
@@ -22,19 +21,20 @@ type generation struct {
 	most    int   // tokens to decode
 	ends    []int // tokens after which a text ends
 	choice  sampling.Options
-	scorer  *scorer        // nil: no log-probabilities are wanted
-	echo    bool           // they are wanted of the prompt too, which the answer begins with
-	record  *record        // of the request
-	out     *outbox        // of the request
-	text    *writer        // of the tokens so far
-	metrics *metrics       // of the server
-	form    *grammar.State // how much there is of what the text has to be; nil: it may be anything
-	until   answerReader   // of the text too, which ends behind its first call; nil: it may have any
+	scorer  *scorer      // nil: no log-probabilities are wanted
+	echo    bool         // they are wanted of the prompt too, which the answer begins with
+	record  *record      // of the request
+	out     *outbox      // of the request
+	text    *writer      // of the tokens so far
+	metrics *metrics     // of the server
+	form    *forming     // what the text has to be; nil: it may be anything
+	until   answerReader // of the text too, which ends behind its first call; nil: it may have any
 
 	// ---
 	sampler *sampling.Sampler // nil: what the engine chooses
 	tokens  int               // so far
-	held    bool              // it sits out steps, as the scorer is behind
+	held    bool              // it sits out steps, as the scorer is behind, or what the form takes is not found
+	taken   Event             // that the form is working for
 	last    time.Time
 }
 
@@ -57,7 +57,7 @@ func (g *generation) allowed() sampling.Mask {
 	if g.form == nil {
 		return nil
 	}
-	return sampling.Mask(g.form.Mask())
+	return g.form.mask
 }
 
 // begin is called when the engine has taken the prompt, of which it has the rows of some tokens.
@@ -76,7 +76,8 @@ func (g *generation) begin(o Options, vocab, cached int, now time.Time) (err err
 	return err
 }
 
-// accept takes the next token, or the hidden state. It returns the one to go on with, or that the answer has ended.
+// accept takes the next token, or the hidden state. It returns the one to go on with, or that the answer has ended. An
+// answer that has a form is not told what comes of the token before [generation.formed] is called.
 func (g *generation) accept(e Event, now time.Time) (token int, ended bool, err error) {
 	if g.state {
 		g.metrics.embedded()
@@ -116,31 +117,46 @@ func (g *generation) accept(e Event, now time.Time) (token int, ended bool, err 
 		return token, true, nil
 	}
 	if g.form != nil {
-		if err := g.form.Take(token); err != nil {
-			return token, true, err
-		}
+		g.taken = Event{Token: token, Logits: e.Logits}
+		g.form.take(token, g.tokens == g.most)
+		return token, false, nil
 	}
+	return token, g.say(token, e.Logits), nil
+}
+
+// formed goes on where the form has been worked for.
+func (g *generation) formed() (ended bool, err error) {
+	if g.form.err != nil {
+		return true, g.form.err
+	}
+	e := g.taken
+	g.taken = Event{}
+	return g.say(e.Token, e.Logits), nil
+}
+
+// say adds a token to the text, and reports whether that has ended.
+func (g *generation) say(token int, logits []float32) (ended bool) {
 	choice := &sampling.Choice{ID: token}
 	d, found := g.text.push(choice)
 	if g.scorer != nil { // from here on the choice is the scorer's, up to the delta that has it
-		g.scorer.score(e.Logits, choice, len(g.prompt)+g.tokens-1, false)
+		g.scorer.score(logits, choice, len(g.prompt)+g.tokens-1, false)
 	}
 	switch {
 	case found:
 		d.finish = finishStop
 		g.finish(d)
-		return token, true, nil
-	case g.form != nil && g.form.MayEnd() && !g.form.MayGoOn(), g.called(d.text):
+		return true
+	case g.form != nil && g.form.whole, g.called(d.text):
 		g.end(finishStop, d)
-		return token, true, nil
+		return true
 	case g.tokens == g.most:
 		g.end(finishLength, d)
-		return token, true, nil
+		return true
 	}
 	if d.text != "" || len(d.tokens) > 0 {
 		g.put(d)
 	}
-	return token, false, nil
+	return false
 }
 
 // give takes a token of the prompt.
@@ -149,6 +165,11 @@ func (g *generation) give(e Event) {
 	d := g.text.give(choice)
 	g.scorer.score(e.Logits, choice, g.text.given-1, true)
 	g.put(d)
+}
+
+// waits reports whether the next step is to go without this answer.
+func (g *generation) waits() bool {
+	return g.scorer != nil && g.scorer.behind() || g.form != nil && g.form.working
 }
 
 // called reports whether there is the one call that there may be.

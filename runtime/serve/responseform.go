@@ -111,7 +111,8 @@ func (s *Server) response(req *request, all map[string]value) response {
 		Metadata: said("metadata", "{}"), Model: s.model, Output: []outputItem{}, Parallel: !req.oneCall,
 		Reasoning: said("reasoning", `{"effort": null, "summary": null}`), Temperature: req.options.Temperature,
 		Text: said("text", `{"format": {"type": "text"}}`), ToolChoice: said("tool_choice", `"auto"`),
-		Tools: said("tools", "[]"), TopLogprobs: max(0, req.options.LogProbs), TopP: req.options.TopP, Truncation: "disabled"}
+		Tools: said("tools", "[]"), TopLogprobs: max(0, req.options.LogProbs),
+		TopP: req.options.TopP, Truncation: "disabled"}
 }
 
 // A responseEvent is an event of a stream, whose type says which of the fields it has.

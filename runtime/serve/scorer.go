@@ -90,7 +90,7 @@ func (s *scorer) run() {
 		s.work[0] = nil // the array lives on, and rows are large
 		s.work = s.work[1:]
 		s.mu.Unlock()
-		if err := guarded(next); err != nil {
+		if err := guarded("log-probabilities", next); err != nil {
 			s.drop()
 			s.failed(err)
 		}
@@ -98,10 +98,10 @@ func (s *scorer) run() {
 }
 
 // guarded makes an error of a panic.
-func guarded(f func() error) (err error) {
+func guarded(what string, f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("log-probabilities: panic: %v", p)
+			err = fmt.Errorf("%s: panic: %v", what, p)
 		}
 	}()
 	return f()
