@@ -253,7 +253,7 @@ func (g *Grammar) exploreText(at int32) *local {
 func (m *machine) over(from []spot, text []byte) []spot {
 	m.reach(1)
 	for i, b := range text {
-		m.spots[i&1], _ = m.step(m.spots[i&1][:0], from, b)
+		m.spots[i&1], _, _ = m.step(m.spots[i&1][:0], from, b)
 		if from = m.spots[i&1]; len(from) == 0 {
 			return nil
 		}

@@ -150,8 +150,10 @@ func (m *machine) settled(s spot) (_ []spot, ended bool) {
 	return m.set.list, ended
 }
 
-// step returns the spots that others lead to over a byte, all of them or more than are followed. They may lie in room.
-func (m *machine) step(room, from []spot, b byte) (_ []spot, ended bool) {
+// step returns the spots that others lead to over a byte, which may lie in room. Where there are more than are
+// followed, which a schema that refers to itself may come to, they are cut to the first ones: those lead to texts of
+// the grammar too.
+func (m *machine) step(room, from []spot, b byte) (_ []spot, ended, cut bool) {
 	m.set.list = room[:0]
 	for _, s := range from {
 		for _, over := range m.places[s.at].spans {
@@ -160,12 +162,12 @@ func (m *machine) step(room, from []spot, b byte) (_ []spot, ended bool) {
 			}
 			here := m.settle(spot{over.to, s.up})
 			ended = ended || here
-			if len(m.set.list) > maxSpots { // a schema that refers to itself may come to any number
-				return m.set.list, ended
+			if len(m.set.list) > maxSpots {
+				return m.set.list[:maxSpots], ended, true
 			}
 		}
 	}
-	return m.set.list, ended
+	return m.set.list, ended, false
 }
 
 // walk looks which of the nodes from first up to last, with all that is below them, the bytes of texts lead to that
@@ -181,17 +183,17 @@ func (m *machine) walk(v *Vocabulary, first, last int32, from []spot, found, end
 		n := &v.nodes[i]
 		d := int(n.depth - above)
 		m.reach(d + 1)
-		set, ends := m.step(m.spots[d+1][:0], m.spots[d], n.letter)
+		set, ends, cut := m.step(m.spots[d+1][:0], m.spots[d], n.letter)
 		m.spots[d+1] = set
 		if ends {
 			ended(i)
 		}
-		if len(set) == 0 || len(set) > maxSpots {
-			i = n.after
-			continue
+		if len(set) > 0 {
+			found(i)
 		}
-		found(i)
-		i++
+		if i++; len(set) == 0 || cut { // what is below a cut may be found when the text is there
+			i = n.after
+		}
 	}
 }
 

@@ -161,15 +161,15 @@ func (s *State) mask(at spot) Mask {
 	return m
 }
 
-// An OpenError says that a text is open to more alternatives than are followed.
+// An OpenError says that a text is open to so many alternatives that those which a token leads to were not followed.
 type OpenError struct{}
 
 func (*OpenError) Error() string {
-	return fmt.Sprintf("the text is open to more than %d alternatives, which are not followed", maxSpots)
+	return fmt.Sprintf("the text is open to more than %d alternatives, and the token belongs to others", maxSpots)
 }
 
-// Take goes on with a token of the text. It fails for one that Mask does not allow, and with an *OpenError where a text
-// is open to more alternatives than are followed.
+// Take goes on with a token of the text. It fails for one that Mask does not allow, and may fail with an *OpenError
+// where a text is open to more alternatives than are followed.
 func (s *State) Take(id int) error {
 	if shown, special := s.g.specials[id]; special {
 		return s.takeSpecial(id, shown)
@@ -177,15 +177,17 @@ func (s *State) Take(id int) error {
 	if id < 0 || id >= s.g.v.size || len(s.g.v.texts[id]) == 0 {
 		return fmt.Errorf("token %d has no text", id)
 	}
-	now, ended := s.spots, false
+	now, ended, open := s.spots, false, false
 	for _, b := range s.g.v.texts[id] {
-		var next []spot
-		if next, ended = s.m.step(nil, now, b); len(next) > maxSpots {
-			return &OpenError{}
-		}
-		now = next
+		var cut bool
+		now, ended, cut = s.m.step(nil, now, b)
+		open = open || cut
 	}
-	if len(now) == 0 && !ended {
+	switch {
+	case len(now) > 0 || ended:
+	case open:
+		return &OpenError{}
+	default:
 		return fmt.Errorf("token %d does not follow", id)
 	}
 	s.spots, s.ended = now, ended

@@ -18,7 +18,8 @@ import (
 const heldToWord = `"messages": [{"role": "user", "content": "x"}], "response_format": {"type": "json_schema",
 	"json_schema": {"schema": {"enum": ["red", "green"]}}}, "temperature": 0`
 
-// occupied is a server that answers a request, and finds no room to hold the answer to its form from its first token on.
+// occupied is a server that answers a request, and finds no room to hold the answer to its form from its first token
+// on.
 func occupied(t *testing.T, e *scripted, begin func(s *testServer)) *testServer {
 	e.gate = make(chan struct{})
 	s := serve(t, e)
@@ -43,7 +44,8 @@ func (s *testServer) vacate() {
 	}
 }
 
-// What an answer's form takes long for keeps no other waiting, whoever chooses the tokens; the answer itself is the same.
+// What an answer's form takes long for keeps no other waiting, whoever chooses the tokens; the answer itself is the
+// same.
 func TestFormsKeepNobodyWaiting(t *testing.T) {
 	want, _, _ := chatted(t, serve(t, newScripted(hashed)), heldToWord)
 	for _, masks := range []bool{false, true} {
@@ -95,18 +97,18 @@ func TestFormsOfThoseWhoLeave(t *testing.T) {
 	s.complete(t, `"prompt": "x", "max_tokens": 3`)
 }
 
-// A text that a schema leaves open to more than can be followed is the schema's fault.
-func TestFormsThatAreTooOpen(t *testing.T) {
+// A schema that leaves a text open to more than is followed has answers that follow it all the same.
+func TestFormsThatAreOpen(t *testing.T) {
 	var all []string
-	for i := range 500 {
-		all = append(all, fmt.Sprintf(`{"items": {}, "minItems": %d}`, i%50))
+	for i := range 200 {
+		all = append(all, fmt.Sprintf(`{"items": {"$ref": "#"}, "minItems": %d}`, i%5))
 	}
-	s := serve(t, newScripted(hashed))
+	s := serve(t, newScripted(func(_, _ []int) int { return idsOf(t, "[")[0] }))
 	status, body := s.post(t, "/v1/chat/completions", `{"messages": [{"role": "user", "content": "x"}],
-		"response_format": {"type": "json_schema", "json_schema": {"schema": {"anyOf": [`+strings.Join(all, ",")+`]}}}}`)
-	require.Equal(t, 400, status, body)
-	require.Contains(t, faultOf(t, body).Message, "are not followed; want a schema with fewer alternatives")
-	require.NotContains(t, s.log.String(), "failed")
+		"max_tokens": 12, "response_format": {"type": "json_schema", "json_schema": {"schema": {"anyOf": [`+
+		strings.Join(all, ",")+`]}}}}`)
+	require.Equal(t, 200, status, body)
+	require.Contains(t, body, "[[[")
 }
 
 // broken is a form that panics.
