@@ -139,6 +139,9 @@ func TestEchoLogprobs(t *testing.T) {
 			require.Equal(t, (i+1)%3 != 2, *p == likeliest, "greedy")
 		}
 	}
+	ended, _ := echoes(t, serve(t, says(t, "")), `"prompt": [5, 6], "logprobs": 1, "max_tokens": 1`)
+	require.Equal(t, finishStop, *ended[0].Finish)
+	require.Len(t, ended[0].Logprobs.Logprobs, 3, "the token that ends the text is one")
 	one, _ := echoes(t, s, `"prompt": [5], "logprobs": 0, "max_tokens": 0`)
 	require.Equal(t, []*float64{nil}, one[0].Logprobs.Logprobs)
 	plain, _ := echoes(t, s, `"prompt": "`+prompt+`", "max_tokens": 0`)

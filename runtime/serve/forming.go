@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"amkc/runtime/grammar"
@@ -33,6 +34,7 @@ type forming struct {
 
 	working bool
 	done    chan struct{} // of capacity 1
+	gone    atomic.Bool   // nobody waits for it any more
 }
 
 // newForming begins with a mask that has been found, as that of all answers to a request is the same.
@@ -60,20 +62,27 @@ func (f *forming) take(token int, last bool) {
 	f.working = true
 	go func() {
 		f.room <- struct{}{}
-		f.err = guarded("the form of an answer", func() error {
-			if err := f.state.Take(token); err != nil {
-				return err
-			}
-			if f.whole = f.state.MayEnd() && !f.state.MayGoOn(); !f.whole && !last {
-				f.mask = sampling.Mask(f.state.Mask())
-			}
-			return nil
-		})
+		if !f.gone.Load() {
+			f.err = guarded("the form of an answer", func() error { return f.work(token, last) })
+		}
 		<-f.room
 		f.done <- struct{}{}
 		f.ready()
 	}()
 }
+
+func (f *forming) work(token int, last bool) error {
+	if err := f.state.Take(token); err != nil {
+		return err
+	}
+	if f.whole = f.state.MayEnd() && !f.state.MayGoOn(); !f.whole && !last {
+		f.mask = sampling.Mask(f.state.Mask())
+	}
+	return nil
+}
+
+// drop leaves undone what has not begun.
+func (f *forming) drop() { f.gone.Store(true) }
 
 // wait reports whether the work is done, before a time has come.
 func (f *forming) wait(until <-chan time.Time) bool {

@@ -124,6 +124,11 @@ func TestFormsThatPanic(t *testing.T) {
 	<-told
 	require.True(t, f.wait(over))
 	require.EqualError(t, f.err, "the form of an answer: panic: the cause")
+	f = newForming(broken{}, nil, room, func() { told <- true })
+	f.drop()
+	f.take(1, false)
+	<-told
+	require.NoError(t, f.err, "what nobody waits for is not done")
 	require.Empty(t, room)
 	require.Equal(t, errInternal, formFault(f.err))
 	require.Equal(t, 400, formFault(&grammar.OpenError{}).status)

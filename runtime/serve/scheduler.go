@@ -250,6 +250,9 @@ func (s *scheduler) accept(g *generation, e Event) (token int, ended bool, err e
 // the next, which the client may send as soon as it has the answer.
 func (s *scheduler) end(id Sequence, err error) {
 	g := s.running[id]
+	if g.form != nil {
+		g.form.drop()
+	}
 	g.sampler, g.form = nil, nil // which are large, and a client may take its answer for long
 	s.engine.Retire(id)
 	s.mu.Lock()
