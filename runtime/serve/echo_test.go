@@ -139,6 +139,11 @@ func TestEchoLogprobs(t *testing.T) {
 			require.Equal(t, (i+1)%3 != 2, *p == likeliest, "greedy")
 		}
 	}
+	twice, cost := echoes(t, s, fmt.Sprintf(`"prompt": %s, "temperature": 0, "max_tokens": 1, "logprobs": 1, "n": 2`,
+		asked))
+	require.Len(t, twice, 2)
+	require.Equal(t, twice[0].Logprobs, twice[1].Logprobs)
+	require.Equal(t, len(ids), cost.Prompt, "a prompt counts once")
 	ended, _ := echoes(t, serve(t, says(t, "")), `"prompt": [5, 6], "logprobs": 1, "max_tokens": 1`)
 	require.Equal(t, finishStop, *ended[0].Finish)
 	require.Len(t, ended[0].Logprobs.Logprobs, 3, "the token that ends the text is one")
