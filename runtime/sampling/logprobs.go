@@ -7,20 +7,10 @@ import (
 	"slices"
 )
 
-// A Scorer finds the log-probabilities of tokens that were chosen elsewhere, to those that a [Sampler] says, with as
-// many of the largest as are wanted. It serves one goroutine at a time.
-type Scorer struct {
-	wanted int
-	best   []candidate
-}
-
-// NewScorer returns one that gives so many of the largest.
-func NewScorer(wanted int) *Scorer { return &Scorer{wanted: wanted} }
-
-// Score is the choice of a token that the kernel has chosen at a position. Logits that leave it none are a
-// *LogitsError.
-func (s *Scorer) Score(logits []float32, id, position int) (Choice, error) {
-	c, err := s.Given(logits, id, position)
+// Score is the choice of a token that was chosen elsewhere, by the kernel, at a position: with its log-probability and
+// as many of the largest as are wanted, to those that a [Sampler] says. Logits that leave it none are a *LogitsError.
+func Score(logits []float32, id, wanted, position int) (Choice, error) {
+	c, err := Given(logits, id, wanted, position)
 	if err == nil && math.IsInf(c.LogProb, -1) {
 		err = &LogitsError{position, fmt.Sprintf("token %d was chosen, and is impossible", id)}
 	}
@@ -29,7 +19,7 @@ func (s *Scorer) Score(logits []float32, id, position int) (Choice, error) {
 
 // Given is the same of a token that nobody has chosen, as one of a prompt. The log-probability of one that is
 // impossible is -Inf.
-func (s *Scorer) Given(logits []float32, id, position int) (Choice, error) {
+func Given(logits []float32, id, wanted, position int) (Choice, error) {
 	if err := checkLogits(logits, position); err != nil {
 		return Choice{}, err
 	}
@@ -37,7 +27,7 @@ func (s *Scorer) Given(logits []float32, id, position int) (Choice, error) {
 		return Choice{}, &LogitsError{position, fmt.Sprintf("there is no token %d", id)}
 	}
 	c := Choice{ID: id}
-	c.LogProb, c.Top, s.best = logProbs(logits, id, s.wanted, s.best)
+	c.LogProb, c.Top, _ = logProbs(logits, id, wanted, nil)
 	return c, nil
 }
 

@@ -20,21 +20,19 @@ func BenchmarkScore(b *testing.B) {
 	for _, wanted := range []int{0, 5, 20} {
 		b.Run(fmt.Sprint(wanted), func(b *testing.B) {
 			b.ReportAllocs()
-			s := NewScorer(wanted)
 			for b.Loop() {
-				_, err := s.Score(logits, 7, 0)
+				_, err := Score(logits, 7, wanted, 0)
 				require.NoError(b, err)
 			}
 		})
 	}
 }
 
-// A scorer gives what sorting all tokens gives, ties in the order of their ids, whatever it has scored before; it says
-// that a token which nobody has chosen is impossible, and refuses one that somebody has.
-func TestScorer(t *testing.T) {
+// A score has what sorting all tokens gives, ties in the order of their ids. A token which nobody has chosen may be
+// impossible, and one that somebody has may not.
+func TestScore(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, wanted := range []int{0, 1, 2, 7, 60} {
-		s := NewScorer(wanted)
 		for range 200 {
 			logits := make([]float32, 50)
 			var all []candidate
@@ -52,7 +50,7 @@ func TestScorer(t *testing.T) {
 			}
 			norm = math.Log(norm)
 			id := rng.IntN(len(logits))
-			c, err := s.Given(logits, id, 0)
+			c, err := Given(logits, id, wanted, 0)
 			require.NoError(t, err)
 			require.Equal(t, id, c.ID)
 			require.Len(t, c.Top, min(wanted, len(all)))
@@ -60,7 +58,7 @@ func TestScorer(t *testing.T) {
 				require.Equal(t, all[i].id, top.ID)
 				require.InDelta(t, all[i].x-norm, top.LogProb, 1e-12)
 			}
-			again, err := s.Score(logits, id, 4)
+			again, err := Score(logits, id, wanted, 4)
 			if math.IsInf(float64(logits[id]), -1) {
 				require.Equal(t, math.Inf(-1), c.LogProb)
 				require.EqualError(t, err, fmt.Sprintf("position 4: token %d was chosen, and is impossible", id))
@@ -72,11 +70,11 @@ func TestScorer(t *testing.T) {
 		}
 	}
 	none := []float32{float32(math.Inf(-1)), float32(math.Inf(-1))}
-	c, err := NewScorer(2).Given(none, 1, 0)
+	c, err := Given(none, 1, 2, 0)
 	require.NoError(t, err)
 	require.Equal(t, Choice{ID: 1, LogProb: math.Inf(-1)}, c)
-	_, err = NewScorer(2).Given(none, 2, 0)
+	_, err = Given(none, 2, 2, 0)
 	require.EqualError(t, err, "position 0: there is no token 2")
-	_, err = NewScorer(2).Given([]float32{float32(math.NaN())}, 0, 0)
+	_, err = Given([]float32{float32(math.NaN())}, 0, 2, 0)
 	require.Error(t, err)
 }

@@ -109,7 +109,7 @@ func (s *Server) generations(ctx context.Context, rec *record, req *request, pro
 				metrics: s.metrics, text: newWriter(before, req), echo: req.echo && req.logprobs()}
 			g.choice.Seed += uint64(i)
 			if g.choice.LogProbs = -1; req.logprobs() {
-				g.scorer = newScorer(req.options.LogProbs, s.maxRows, func(err error) {
+				g.scorer = newScorer(req.options.LogProbs, s.maxRows, s.scoring, func(err error) {
 					s.log.Error("log-probabilities failed", "request_id", rec.id, "error", err.Error())
 					out.close(errInternal)
 				}, s.scheduler.tell)

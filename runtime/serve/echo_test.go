@@ -116,7 +116,7 @@ func TestEchoLogprobs(t *testing.T) {
 				continue
 			}
 			logits := logitsOf(e.next(want[:min(i, len(ids))], want[min(i, len(ids)):i]))
-			scored, err := sampling.NewScorer(2).Given(logits, id, i)
+			scored, err := sampling.Given(logits, id, 2, i)
 			require.NoError(t, err)
 			require.Equal(t, scored.LogProb, *rows.Logprobs[i])
 			require.Equal(t, scored.LogProb, rows.Top[i][name])

@@ -3,7 +3,6 @@ package serve
 import (
 	"context"
 	"errors"
-	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -41,9 +40,6 @@ type forming struct {
 func newForming(state formState, first sampling.Mask, room chan struct{}, ready func()) *forming {
 	return &forming{state: state, mask: first, room: room, ready: ready, done: make(chan struct{}, 1)}
 }
-
-// formingRoom is how many answers may be worked for at a time: half of the processors are left to the engine.
-func formingRoom() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
 // firstMask finds the tokens that an answer may begin with, among others that are worked for. Of a client that has gone
 // there are none.
