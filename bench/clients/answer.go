@@ -46,8 +46,24 @@ type message struct {
 
 	// of responses, whole ones and events
 	Type, Delta, Status string
-	Output              []struct{ Content []struct{ Text string } }
-	Response            struct{ Status string }
+	LogProbs            []token // of an event
+	Output              []struct {
+		Content []struct {
+			Text     string
+			LogProbs []token
+		}
+	}
+	Response struct{ Status string }
+}
+
+// A token is one of a response, with the likeliest ones in its place.
+type token struct {
+	Token   string
+	LogProb json.Number
+	Top     []struct {
+		Token   string
+		LogProb json.Number
+	} `json:"top_logprobs"`
 }
 
 // An answering is an answer as it comes, by the index of its choices.
@@ -94,18 +110,20 @@ func (all *answering) add(m message) error {
 		a.Text, a.Finish = string(d.Embedding), "embedding"
 	}
 	text, status := "", m.Status
+	var tokens []token
 	for _, item := range m.Output {
 		for _, part := range item.Content {
 			text += part.Text
+			tokens = append(tokens, part.LogProbs...)
 		}
 	}
 	switch m.Type {
 	case "response.output_text.delta":
-		text = m.Delta
+		text, tokens = m.Delta, m.LogProbs
 	case "response.completed", "response.incomplete":
 		status = m.Response.Status
 	}
-	if text == "" && status == "" {
+	if text == "" && status == "" && len(tokens) == 0 {
 		return nil
 	}
 	a, err := choice(0)
@@ -113,6 +131,9 @@ func (all *answering) add(m message) error {
 		return err
 	}
 	a.Text += text
+	for _, t := range tokens {
+		a.LogProbs += fmt.Sprintln(t)
+	}
 	a.Finish = status
 	return nil
 }

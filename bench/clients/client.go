@@ -45,7 +45,7 @@ func (q question) body(stream bool) string {
 
 // Kinds of questions, and how many there are.
 const (
-	kinds     = 11
+	kinds     = 12
 	questions = 3 * kinds
 )
 
@@ -86,8 +86,14 @@ func (p Plan) question(i int) question {
 	case 9:
 		return question{chats, chat + `, "n": 2, "temperature": 1.3, "presence_penalty": 0.5, "seed": 6`}
 	case 10:
-		return question{responses, fmt.Sprintf(`"input": %s, "max_output_tokens": %d, "temperature": 0.8, "seed": 8`,
-			said, most)}
+		fields = fmt.Sprintf(`"input": %s, "max_output_tokens": %d, "temperature": 0.8, "seed": 8`, said, most)
+		if i/kinds == 1 {
+			fields += `, "include": ["message.output_text.logprobs"], "top_logprobs": 2`
+		}
+		return question{responses, fields}
+	case 11:
+		fields = fmt.Sprintf(`"prompt": [%s, %s], "max_tokens": %d, "temperature": 0, "echo": true, "logprobs": 1`,
+			prompt, said, i%3)
 	default:
 		fields += `, "temperature": 0.8, "seed": 5`
 	}

@@ -2,16 +2,26 @@ package grammar
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 )
 
 // A builder makes a program.
-type builder struct{ p *program }
+type builder struct {
+	p    *program
+	full bool // it would have too many places, and what comes out is none
+}
 
 // maxPlaces bounds a grammar, whose schema may come from anybody.
 const maxPlaces = 50_000
 
+// errFull says so.
+var errFull = fmt.Errorf("makes the schema too large: it would take more than %d places of an automaton", maxPlaces)
+
 func (b *builder) place() int32 {
+	if b.full = b.full || len(b.p.places) >= maxPlaces; b.full {
+		return int32(len(b.p.places) - 1)
+	}
 	b.p.places = append(b.p.places, place{})
 	return int32(len(b.p.places) - 1)
 }
@@ -68,14 +78,22 @@ func (b *builder) callTo(from, rule, to int32) {
 
 // oneOf leads over one of several texts to a place. Equal beginnings are one way.
 func (b *builder) oneOf(from int32, texts []string, to int32) {
-	ways := map[string]int32{"": from}
+	type way struct {
+		at   int32
+		over byte
+	}
+	ways := map[way]int32{}
 	for _, text := range texts {
+		at := from
 		for i := range len(text) - 1 {
-			if _, there := ways[text[:i+1]]; !there {
-				ways[text[:i+1]] = b.literal(ways[text[:i]], text[i:i+1])
+			next, there := ways[way{at, text[i]}]
+			if !there {
+				next = b.literal(at, text[i:i+1])
+				ways[way{at, text[i]}] = next
 			}
+			at = next
 		}
-		b.join(ways[text[:len(text)-1]], text[len(text)-1:], to)
+		b.join(at, text[len(text)-1:], to)
 	}
 }
 
@@ -87,6 +105,9 @@ var (
 // finish takes out of a program what no text goes through, so that none is begun that cannot end, and checks that there
 // is one that a rule describes.
 func (b *builder) finish(rule int32) error {
+	if b.full {
+		return errFull
+	}
 	if err := b.checkCalls(); err != nil {
 		return err
 	}

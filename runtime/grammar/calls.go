@@ -253,7 +253,7 @@ func (g *Grammar) exploreText(at int32) *local {
 func (m *machine) over(from []spot, text []byte) []spot {
 	m.reach(1)
 	for i, b := range text {
-		m.spots[i&1], _ = m.step(m.spots[i&1][:0], from, b)
+		m.spots[i&1], _, _ = m.step(m.spots[i&1][:0], from, b)
 		if from = m.spots[i&1]; len(from) == 0 {
 			return nil
 		}
@@ -286,25 +286,25 @@ var errSpecial = errors.New("a special token stands where none may")
 
 // takeSpecial goes on with a special token.
 func (s *State) takeSpecial(id int, shown string) error {
-	var now []spot
-	ended := false
+	var over []spot
 	for _, from := range s.spots {
 		p := &s.m.places[from.at]
 		if p.text {
-			for _, to := range s.m.over([]spot{from}, []byte(shown)) {
-				var here bool
-				now, here = s.m.settle(now, to)
-				ended = ended || here
-			}
+			over = append(over, s.m.over([]spot{from}, []byte(shown))...)
 		}
-		for _, over := range p.specials {
-			if over.id == int32(id) {
-				var here bool
-				now, here = s.m.settle(now, spot{over.to, from.up})
-				ended = ended || here
+		for _, way := range p.specials {
+			if way.id == int32(id) {
+				over = append(over, spot{way.to, from.up})
 			}
 		}
 	}
+	s.m.set.list = nil
+	ended := false
+	for _, to := range over {
+		here := s.m.settle(to)
+		ended = ended || here
+	}
+	now := s.m.set.list
 	if len(now) == 0 {
 		return errSpecial
 	}

@@ -1,9 +1,11 @@
 package grammar
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,4 +46,98 @@ func TestManyAlternatives(t *testing.T) {
 	require.ErrorContains(t, err, "# has 501 properties; want at most 500")
 	_, err = Schema(v, []byte(`{"anyOf": [{}`+strings.Repeat(",{}", maxAlternatives)+`]}`))
 	require.ErrorContains(t, err, "#/anyOf has 501 schemas; want at most 500")
+}
+
+// What a schema costs to read is bounded before it is spent: places of arrays within arrays, and names that are
+// required again and again.
+func TestSchemasThatGrow(t *testing.T) {
+	v := pieces(t, rand.New(rand.NewPCG(3, 4)))
+	nested := func(deep, least int) string {
+		return strings.Repeat(fmt.Sprintf(`{"minItems": %d, "items": `, least), deep) + "{}" + strings.Repeat("}", deep)
+	}
+	var wide, refs strings.Builder
+	for i := range 499 {
+		fmt.Fprintf(&wide, `"p%d": {},`, i)
+	}
+	for i := range 60 { // each of which is found inside of the one before it
+		fmt.Fprintf(&refs, `"a%d": {"items": {"$ref": "#/$defs/a%d"}, "minItems": 1000},`, i, i+1)
+	}
+	const large = "makes the schema too large: it would take more than 50000 places"
+	for schema, want := range map[string]string{
+		nested(60, 1000): large,
+		nested(3, 1000):  "",
+		`{"anyOf": [` + nested(30, 999) + `,` + nested(20, 998) + `]}`:      large,
+		`{"$ref": "#/$defs/a0", "$defs": {` + refs.String() + `"a60": {}}}`: large,
+		`{"properties": {` + wide.String() + `"x": {}},
+			"required": ["x"` + strings.Repeat(`,"x"`, 12000) + `]}`: "",
+		`{"enum": ["` + strings.Repeat("a", 40000) + `",
+			"` + strings.Repeat("a", 20000) + `"]}`: "",
+	} {
+		start := time.Now()
+		g, err := Schema(v, []byte(schema))
+		require.Less(t, time.Since(start), 2*time.Second, short(schema))
+		if want == "" {
+			require.NoError(t, err)
+			require.LessOrEqual(t, len(g.p.places), maxPlaces)
+			continue
+		}
+		var refused *Error
+		require.ErrorAs(t, err, &refused, short(schema))
+		require.Contains(t, refused.What, want)
+	}
+	var refused *Error
+	_, err := Options(v, []Option{{Schema: []byte(nested(2, 1000)), At: "a"},
+		{Schema: []byte(nested(20, 1000)), At: "b"}})
+	require.ErrorAs(t, err, &refused)
+	require.Contains(t, refused.What, "makes the schema too large")
+	_, err = WithCalls(v, Calls{Mark: "<call>", Options: []Option{{Schema: []byte(nested(20, 1000)), At: "b"}}})
+	require.ErrorAs(t, err, &refused)
+}
+
+// A schema that refers to itself in many ways, and long tokens, take no more than what is followed: not the square of
+// it, and not all that there might be.
+func TestAlternativesOfAlternatives(t *testing.T) {
+	var texts [][]byte
+	for c := range 256 {
+		texts = append(texts, []byte{byte(c)})
+	}
+	for n := range 100 {
+		texts = append(texts, bytes.Repeat([]byte("["), n+2), bytes.Repeat([]byte("a"), 10*n+2))
+	}
+	v, err := NewVocabulary(len(texts), func(id int) []byte { return texts[id] })
+	require.NoError(t, err)
+	cut := false
+	for _, item := range []string{`{"$ref": "#"}`, `{}`, `{"type": "string"}`} {
+		for _, n := range []int{20, 200, 300} {
+			var all []string
+			for i := range n {
+				all = append(all, fmt.Sprintf(`{"items": %s, "minItems": %d}`, item, i%50))
+			}
+			start := time.Now()
+			g, err := Schema(v, []byte(`{"anyOf": [`+strings.Join(all, ",")+`]}`))
+			require.NoError(t, err)
+			for _, path := range []string{"[ \" aaaaaaaaaa", "[[[[[[[[[[[[[[[[[[[[[[", "[ [[ [["} {
+				s := g.Begin()
+				for _, text := range strings.Fields(path) {
+					if text[0] == 'a' {
+						text = strings.Repeat("a", 992)
+					}
+					id := slices.IndexFunc(texts, func(t []byte) bool { return string(t) == text })
+					allowed := s.Mask().Allows(id)
+					err := s.Take(id)
+					require.LessOrEqual(t, len(s.spots), maxSpots)
+					cut = cut || len(s.spots) == maxSpots
+					require.False(t, allowed && err != nil, "%s %d %q: %v", item, n, text, err)
+					if err != nil {
+						break
+					}
+				}
+				if s.MayGoOn() { // whatever was cut, something follows
+					require.NotZero(t, slices.Max(s.Mask()))
+				}
+			}
+			require.Less(t, time.Since(start), 10*time.Second, "%s %d", item, n)
+		}
+	}
+	require.True(t, cut)
 }

@@ -18,6 +18,9 @@ func FuzzSchema(f *testing.F) {
 		`{"type": "array", "items": {"anyOf": [{"const": 1.5}, {"$ref": "#/$defs/x"}]}, "minItems": 1, "maxItems": 3,
 			"$defs": {"x": {"additionalProperties": {"$ref": "#"}}}}`,
 		`{"$ref": "#/definitions/a", "definitions": {"a": {"items": {"$ref": "#/definitions/a"}}}}`,
+		`{"minItems": 900, "items": {"minItems": 900, "items": {"minItems": 900, "items": {"$ref": "#"}}}}`,
+		`{"anyOf": [{"items": {"$ref": "#"}}, {"items": {"$ref": "#"}, "minItems": 2}, {"minItems": 3},
+			{"enum": ["aaaa"]}]}`,
 		`{"additionalProperties": false, "title": "t"}`, `true`, `{}`, `{"items": false}`,
 	} {
 		f.Add([]byte(schema))

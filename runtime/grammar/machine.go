@@ -59,13 +59,14 @@ type frame struct {
 type machine struct {
 	*program
 	frames map[frame]*frame
-	seen   []spot
-	among  map[spot]bool // seen, once there are many
-	spots  [][]spot      // of walk, by depth
+	set    spotSet  // that is made
+	seen   spotSet  // of settle
+	spots  [][]spot // of walk, by depth
 }
 
 func newMachine(p *program) *machine {
-	return &machine{program: p, frames: map[frame]*frame{}, among: map[spot]bool{}}
+	return &machine{program: p, frames: map[frame]*frame{}, set: spotSet{in: map[spot]bool{}},
+		seen: spotSet{in: map[spot]bool{}}}
 }
 
 func (m *machine) push(back int32, up *frame) *frame {
@@ -76,84 +77,97 @@ func (m *machine) push(back int32, up *frame) *frame {
 	return m.frames[f]
 }
 
-// settle adds to a set the spots at which a byte is due, that a spot leads to without one. ended says that the text can
-// end there too.
-func (m *machine) settle(set []spot, s spot) (_ []spot, ended bool) {
+// A spotSet has spots once each, in the order in which they came.
+type spotSet struct {
+	list []spot
+	in   map[spot]bool // the same, where there are many
+}
+
+// add adds a spot. Up to some, looking through all of them is quicker than a map.
+func (s *spotSet) add(at spot) {
+	const few = 16
+	switch n := len(s.list); {
+	case n <= few:
+		if slices.Contains(s.list, at) {
+			return
+		}
+		if n == few {
+			clear(s.in)
+			for _, before := range append(s.list, at) {
+				s.in[before] = true
+			}
+		}
+	case s.in[at]:
+		return
+	default:
+		s.in[at] = true
+	}
+	s.list = append(s.list, at)
+}
+
+// settle adds to the set the spots at which a byte is due, that a spot leads to without one. ended says that the text
+// can end there too.
+func (m *machine) settle(s spot) (ended bool) {
 	p := &m.places[s.at]
 	if !p.end && len(p.calls) == 0 && len(p.skips) == 0 { // a byte is due, as nearly always
-		if !slices.Contains(set, s) {
-			set = append(set, s)
-		}
-		return set, false
+		m.set.add(s)
+		return false
 	}
 	if p.text { // which no rule calls: the text may end, or go on
-		if !slices.Contains(set, s) {
-			set = append(set, s)
-		}
-		return set, true
+		m.set.add(s)
+		return true
 	}
-	m.seen = append(m.seen[:0], s)
-	before := len(set)
-	for i := 0; i < len(m.seen); i++ {
-		s := m.seen[i]
+	m.seen.list = append(m.seen.list[:0], s)
+	for i := 0; i < len(m.seen.list); i++ {
+		s := m.seen.list[i]
 		p := &m.places[s.at]
-		if (len(p.spans) > 0 || len(p.specials) > 0) && !slices.Contains(set[:before], s) {
-			set = append(set, s)
+		if len(p.spans) > 0 || len(p.specials) > 0 {
+			m.set.add(s)
 		}
 		for _, to := range p.skips {
-			m.see(spot{to, s.up})
+			m.seen.add(spot{to, s.up})
 		}
 		for _, c := range p.calls {
 			up := s.up
 			if !m.places[c.back].last() { // what ends with its last call has nothing to come back for
 				up = m.push(c.back, up)
 			}
-			m.see(spot{m.rules[c.rule], up})
+			m.seen.add(spot{m.rules[c.rule], up})
 		}
 		if p.end && s.up == nil {
 			ended = true
 		} else if p.end {
-			m.see(spot{s.up.back, s.up.up})
+			m.seen.add(spot{s.up.back, s.up.up})
 		}
 	}
-	return set, ended
+	return ended
 }
 
-// see notes a spot once. Up to some, looking through all of them is quicker than a map.
-func (m *machine) see(s spot) {
-	const few = 16
-	switch n := len(m.seen); {
-	case n <= few:
-		if slices.Contains(m.seen, s) {
-			return
-		}
-		if n == few {
-			clear(m.among)
-			for _, before := range append(m.seen, s) {
-				m.among[before] = true
-			}
-		}
-	case m.among[s]:
-		return
-	default:
-		m.among[s] = true
-	}
-	m.seen = append(m.seen, s)
+// settled are the spots that one leads to without a byte.
+func (m *machine) settled(s spot) (_ []spot, ended bool) {
+	m.set.list = nil
+	ended = m.settle(s)
+	return m.set.list, ended
 }
 
-// step adds to a set the spots that others lead to over a byte.
-func (m *machine) step(set, from []spot, b byte) (_ []spot, ended bool) {
+// step returns the spots that others lead to over a byte, which may lie in room. Where there are more than are
+// followed, which a schema that refers to itself may come to, they are cut to the first ones: those lead to texts of
+// the grammar too.
+func (m *machine) step(room, from []spot, b byte) (_ []spot, ended, cut bool) {
+	m.set.list = room[:0]
 	for _, s := range from {
 		for _, over := range m.places[s.at].spans {
 			if b < over.lo || b > over.hi {
 				continue
 			}
-			var here bool
-			set, here = m.settle(set, spot{over.to, s.up})
+			here := m.settle(spot{over.to, s.up})
 			ended = ended || here
+			if len(m.set.list) > maxSpots {
+				return m.set.list[:maxSpots], ended, true
+			}
 		}
 	}
-	return set, ended
+	return m.set.list, ended, false
 }
 
 // walk looks which of the nodes from first up to last, with all that is below them, the bytes of texts lead to that
@@ -169,17 +183,17 @@ func (m *machine) walk(v *Vocabulary, first, last int32, from []spot, found, end
 		n := &v.nodes[i]
 		d := int(n.depth - above)
 		m.reach(d + 1)
-		set, ends := m.step(m.spots[d+1][:0], m.spots[d], n.letter)
+		set, ends, cut := m.step(m.spots[d+1][:0], m.spots[d], n.letter)
 		m.spots[d+1] = set
 		if ends {
 			ended(i)
 		}
-		if len(set) == 0 || len(set) > maxSpots {
-			i = n.after
-			continue
+		if len(set) > 0 {
+			found(i)
 		}
-		found(i)
-		i++
+		if i++; len(set) == 0 || cut { // what is below a cut may be found when the text is there
+			i = n.after
+		}
 	}
 }
 

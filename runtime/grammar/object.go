@@ -24,7 +24,9 @@ func (c *compiler) object(s *object, at string) (int32, error) {
 		additional, others = v, v != false
 	}
 	keys, values := slices.Clone(properties.keys), maps.Clone(properties.values)
+	needed := map[string]bool{}
 	for _, name := range required {
+		needed[name] = true
 		if _, there := values[name]; there {
 			continue
 		}
@@ -57,29 +59,35 @@ func (c *compiler) object(s *object, at string) (int32, error) {
 		colon := c.literal(c.call(c.begin(more), c.otherKey(keys)), ":")
 		c.end(c.call(c.call(colon, ruleBlank), value))
 	}
-	return c.members(keys, required, rules, more), nil
+	return c.members(keys, needed, rules, more), nil
 }
 
 // members is the rule of an object with pairs in their order, and then any number of others, if there is a rule.
-func (c *compiler) members(keys, required []string, pairs []int32, more int32) int32 {
+func (c *compiler) members(keys []string, required map[string]bool, pairs []int32, more int32) int32 {
 	r := c.rule()
 	closed := c.place()
 	c.end(closed)
 	open := c.call(c.literal(c.begin(r), "{"), ruleSpace)
 	// Two ways lead through the properties. On the one nothing is written yet; the other begins behind a comma.
 	none, comma := open, c.place()
+	last := -1 // that has to be there
+	for i, key := range keys {
+		if required[key] {
+			last = i
+		}
+	}
 	for i, pair := range pairs {
 		written, nextNone, nextComma := c.place(), c.place(), c.place()
 		c.callTo(none, pair, written)
 		c.callTo(comma, pair, written)
-		if !slices.Contains(required, keys[i]) {
+		if !required[keys[i]] {
 			c.skip(none, nextNone)
 			c.skip(comma, nextComma)
 		}
 		if i+1 < len(pairs) || more >= 0 {
 			c.callTo(c.literal(written, ","), ruleSpace, nextComma)
 		}
-		if !slices.ContainsFunc(keys[i+1:], func(key string) bool { return slices.Contains(required, key) }) {
+		if i >= last {
 			c.callTo(written, ruleSpace, c.closing("}", closed))
 		}
 		none, comma = nextNone, nextComma

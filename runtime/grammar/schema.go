@@ -54,7 +54,7 @@ type compiler struct {
 
 func newCompiler(whole document) *compiler {
 	p := &program{places: slices.Clone(commonProgram.places), rules: slices.Clone(commonProgram.rules)}
-	return &compiler{builder: builder{p}, whole: whole, refs: map[string]int32{}}
+	return &compiler{builder: builder{p: p}, whole: whole, refs: map[string]int32{}}
 }
 
 // grammar ends the program: a text is what a rule describes, perhaps behind a space.
@@ -84,10 +84,15 @@ func (c *compiler) schema(d document, at string) (int32, error) {
 		return 0, &Error{at, "is nested too deep"}
 	}
 	defer func() { c.depth-- }()
-	if len(c.p.places) > maxPlaces {
-		return 0, &Error{at, fmt.Sprintf("makes the schema too large: it would take more than %d places of an "+
-			"automaton", maxPlaces)}
+	rule, err := c.described(d, at)
+	if err == nil && c.full {
+		err = &Error{at, errFull.Error()}
 	}
+	return rule, err
+}
+
+// described is schema without a look at depth and size.
+func (c *compiler) described(d document, at string) (int32, error) {
 	if d == true {
 		return ruleValue, nil
 	}

@@ -105,7 +105,7 @@ func (g *Grammar) Begin(ends ...int) *State {
 			s.ends = append(s.ends, int32(id))
 		}
 	}
-	s.spots, s.ended = s.m.settle(nil, spot{at: g.p.rules[g.root]})
+	s.spots, s.ended = s.m.settled(spot{at: g.p.rules[g.root]})
 	return s
 }
 
@@ -144,7 +144,7 @@ func (s *State) mask(at spot) Mask {
 		m = slices.Clone(m)
 		var after []spot
 		if at.up != nil {
-			after, _ = s.m.settle(nil, spot{at.up.back, at.up.up})
+			after, _ = s.m.settled(spot{at.up.back, at.up.up})
 		}
 		allow := func(n int32) { m.allow(v.at(n)) }
 		for _, n := range l.edges {
@@ -161,8 +161,15 @@ func (s *State) mask(at spot) Mask {
 	return m
 }
 
-// Take goes on with a token of the text. It fails for one that Mask does not allow, and where a text is open to more
-// alternatives than are followed.
+// An OpenError says that a text is open to so many alternatives that those which a token leads to were not followed.
+type OpenError struct{}
+
+func (*OpenError) Error() string {
+	return fmt.Sprintf("the text is open to more than %d alternatives, and the token belongs to others", maxSpots)
+}
+
+// Take goes on with a token of the text. It fails for one that Mask does not allow, and may fail with an *OpenError
+// where a text is open to more alternatives than are followed.
 func (s *State) Take(id int) error {
 	if shown, special := s.g.specials[id]; special {
 		return s.takeSpecial(id, shown)
@@ -170,17 +177,18 @@ func (s *State) Take(id int) error {
 	if id < 0 || id >= s.g.v.size || len(s.g.v.texts[id]) == 0 {
 		return fmt.Errorf("token %d has no text", id)
 	}
-	now, ended := s.spots, false
+	now, ended, open := s.spots, false, false
 	for _, b := range s.g.v.texts[id] {
-		var next []spot
-		next, ended = s.m.step(nil, now, b)
-		now = next
+		var cut bool
+		now, ended, cut = s.m.step(nil, now, b)
+		open = open || cut
 	}
 	switch {
-	case len(now) == 0 && !ended:
+	case len(now) > 0 || ended:
+	case open:
+		return &OpenError{}
+	default:
 		return fmt.Errorf("token %d does not follow", id)
-	case len(now) > maxSpots:
-		return fmt.Errorf("the text is open to %d alternatives, and %d can be followed", len(now), maxSpots)
 	}
 	s.spots, s.ended = now, ended
 	return nil

@@ -58,6 +58,9 @@ type SequenceOptions struct {
 	Stops []int
 	// Logits are wanted with each token. Then launches have one step.
 	Logits bool
+	// Echo asks for the prompt too: each of its tokens but the first is a result, in front of those that are chosen,
+	// with the logits before it. None of them is taken from what the cache has.
+	Echo bool
 	// State asks for the last hidden state after the prompt. Then the sequence gives one result, which has it and no
 	// token.
 	State bool
@@ -75,6 +78,7 @@ type SequenceOptions struct {
 type Token struct {
 	Sequence int
 	ID       int       // what the kernel has chosen
+	Given    bool      // it is one of the prompt instead, and the sequence goes on anyhow
 	Logits   []float32 // [vocab], if they are wanted; the receiver's to keep
 	State    []float32 // [hidden], of a sequence that asks for it; the receiver's to keep
 	Ended    bool      // the sequence gives no more: the token is a stop, or the last of those that were asked for
@@ -84,11 +88,12 @@ type Token struct {
 // A slot is a region of the cache, and the sequence that is in it.
 type slot struct {
 	taken    bool
-	held     bool  // it sits out steps
-	ids      []int // whose rows the region has
-	rest     []int // to be decoded next: what is left of the prompt, or the last token
-	left     int   // tokens that the sequence may still give
-	given    int   // tokens that it has given
+	held     bool    // it sits out steps
+	ids      []int   // whose rows the region has
+	rest     []int   // to be decoded next: what is left of the prompt, or the last token
+	left     int     // tokens that the sequence may still give
+	given    int     // tokens that it has given
+	echoed   []Token // of the prompt, that no step has returned
 	choosing *choosing
 	pace     draft.Pace
 	SequenceOptions
@@ -151,7 +156,10 @@ func (b *Batch) Admit(prompt []int, o SequenceOptions) (id, cached int, err erro
 			continue
 		}
 		// The last token is decoded anyhow, for what follows it. Of regions that know as much, the emptiest is taken.
-		known := shared(l.ids, prompt[:len(prompt)-1])
+		known := 0
+		if !o.Echo {
+			known = shared(l.ids, prompt[:len(prompt)-1])
+		}
 		if id < 0 || known > cached || known == cached && len(l.ids) < len(b.slots[id].ids) {
 			id, cached = i, known
 		}
@@ -195,7 +203,8 @@ func (b *Batch) Allow(id int, allowed sampling.Mask) {
 	}
 }
 
-// Hold makes a sequence sit out steps, for as long as it is held: it gives nothing, and the others go on.
+// Hold makes a sequence sit out steps, for as long as it is held: it reads nothing and gives nothing, and the others go
+// on.
 func (b *Batch) Hold(id int, held bool) { b.slots[id].held = held }
 
 // Retire ends a sequence, whatever it has come to.
@@ -252,7 +261,7 @@ func (b *Batch) Step(ctx context.Context) ([]Token, error) {
 		l := &b.slots[t.Sequence]
 		l.ids, l.rest, l.left = append(l.ids, l.rest...), nil, 0
 	}
-	return append(states, tokens...), nil
+	return slices.Concat(b.echoed(), states, tokens), nil
 }
 
 // read decodes prompts up to their last tokens, as many tokens as a step may.
@@ -260,15 +269,25 @@ func (b *Batch) read(ctx context.Context) error {
 	left := b.o.Prompt
 	for _, id := range b.order {
 		l := &b.slots[id]
+		if l.held {
+			continue
+		}
 		if left > 0 {
 			if err := b.borrow(id); err != nil {
 				return err
 			}
 		}
-		for left > 0 && len(l.rest) > 1 {
+		for more := true; more && left > 0 && len(l.rest) > 1; more = !l.Echo { // one part of it has logits enough
 			n := min(left, len(l.rest)-1)
 			b.enter(id)
-			if _, err := b.s.Feed(ctx, l.rest[:n], nil); err != nil {
+			var err error
+			if l.Echo {
+				n = min(n, echoPart)
+				err = b.echo(ctx, id, n)
+			} else {
+				_, err = b.s.Feed(ctx, l.rest[:n], nil)
+			}
+			if err != nil {
 				return err
 			}
 			l.ids, l.rest = append(l.ids, l.rest[:n]...), l.rest[n:]

@@ -12,7 +12,7 @@ const worthCopying = 32
 // borrow gives a sequence whose prompt is not read the rows of the region that has most of it, if it gains by that.
 func (b *Batch) borrow(id int) error {
 	l := &b.slots[id]
-	if len(l.rest) < 2 {
+	if len(l.rest) < 2 || l.Echo {
 		return nil
 	}
 	prompt := append(l.ids[:len(l.ids):len(l.ids)], l.rest[:len(l.rest)-1]...)

@@ -26,6 +26,8 @@ type callReader struct {
 	tools *Tools
 	at    int
 	held  []byte // what has come and is neither text nor read
+	given int    // bytes that have come
+	spans []Span // of the text in those
 
 	lead   string // what it has taken since the text, to be text again if there is no call
 	header string
@@ -51,17 +53,27 @@ func (r *callReader) push(part string) (text string, calls []Call) {
 	for {
 		n := min(len(part), maxPart)
 		r.held = append(r.held, part[:n]...)
+		r.given += n
 		part = part[n:]
 		for more := true; more; {
 			var say string
 			var found []Call
 			say, found, more = r.step()
 			b.WriteString(say)
+			r.says(say)
 			calls = append(calls, found...)
 		}
 		if part == "" {
 			return b.String(), calls
 		}
+	}
+}
+
+// says notes where a text stands: in front of what is held back, to be text or not.
+func (r *callReader) says(text string) {
+	if text != "" {
+		to := r.given - len(r.lead) - len(r.held)
+		r.spans = append(r.spans, Span{to - len(text), to})
 	}
 }
 
@@ -306,5 +318,6 @@ func (r *callReader) end() (text string, calls []Call) {
 		}
 	}
 	text, r.lead = r.lead+rest, ""
+	r.says(text)
 	return text, nil
 }

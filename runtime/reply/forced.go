@@ -93,7 +93,7 @@ func (f *ForcedReader) End() Piece {
 			return Piece{Calls: []Call{{tool.Name, given}}}
 		}
 	}
-	return Piece{Text: text}
+	return Piece{Text: text, At: []Span{{0, len(text)}}}
 }
 
 // Called reports whether the answer has ended with a call, and not in front of its arguments.

@@ -2,6 +2,7 @@ package reply
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -47,13 +48,24 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// joined is what a reader makes of parts.
+// joined is what a reader makes of parts. Its text stands where it says.
 func joined(r interface {
 	Push(string) Piece
 	End() Piece
 }, parts ...string) (all Piece) {
 	var thought, text strings.Builder
+	answer, to := strings.Join(parts, ""), 0
 	add := func(p Piece) {
+		there := ""
+		for _, s := range p.At {
+			if s.From < to {
+				panic(fmt.Sprintf("%q: what stands at %d comes behind what ends at %d", parts, s.From, to))
+			}
+			there, to = there+answer[s.From:s.To], s.To
+		}
+		if there != p.Text {
+			panic(fmt.Sprintf("%q: %q is at %v, and the text is %q", parts, there, p.At, p.Text))
+		}
 		thought.WriteString(p.Thought)
 		text.WriteString(p.Text)
 		all.Calls = append(all.Calls, p.Calls...)

@@ -21,7 +21,11 @@ type Piece struct {
 	Thought string
 	Text    string
 	Calls   []Call
+	At      []Span // where the text stands in the answer
 }
+
+// A Span is a stretch of an answer, in bytes.
+type Span struct{ From, To int }
 
 // A Reader reads one answer; the zero Reader, one that is text alone. What it returns, put together, does not depend on
 // the parts in which the answer comes.
@@ -29,6 +33,10 @@ type Reader struct {
 	thoughts *thoughtReader // nil: the model is not known to think
 	calls    *callReader    // nil: nothing is read as a call
 	called   bool
+
+	given int  // bytes that have come
+	begun bool // something has come that is no thought
+	front int  // bytes in front of that
 
 	asWritten bool
 	whole     string // where thoughts are text: what has come and is not out yet
@@ -57,6 +65,7 @@ func (r *Reader) Called() bool { return r.called }
 
 // Push takes the next part of the answer.
 func (r *Reader) Push(part string) Piece {
+	r.given += len(part)
 	p := Piece{Text: part}
 	before := ""
 	switch {
@@ -65,12 +74,39 @@ func (r *Reader) Push(part string) Piece {
 	case r.thoughts != nil:
 		p.Thought, p.Text = r.thoughts.push(part)
 	}
-	if r.calls != nil {
-		p.Text, p.Calls = r.calls.push(p.Text)
+	if before != "" {
+		to := r.given - len(p.Text)
+		p.At = []Span{{to - len(before), to}}
 	}
+	r.read(&p, false)
 	p.Text = before + p.Text
-	r.called = r.called || p.Calls != nil
 	return p
+}
+
+// read finds the calls in the text of a piece, and where in the answer what is left of that stands.
+func (r *Reader) read(p *Piece, end bool) {
+	to := r.given
+	if r.thoughts != nil {
+		to -= len(r.thoughts.held)
+	}
+	if p.Text != "" && !r.begun {
+		r.begun, r.front = true, to-len(p.Text)
+	}
+	switch {
+	case r.calls != nil:
+		p.Text, p.Calls = r.calls.push(p.Text)
+		if end {
+			rest, calls := r.calls.end()
+			p.Text, p.Calls = p.Text+rest, append(p.Calls, calls...)
+		}
+		for _, s := range r.calls.spans {
+			p.At = append(p.At, Span{r.front + s.From, r.front + s.To})
+		}
+		r.calls.spans = nil
+	case p.Text != "":
+		p.At = append(p.At, Span{to - len(p.Text), to})
+	}
+	r.called = r.called || p.Calls != nil
 }
 
 // split tells a thought, and what is around it, from what may have calls, of which nothing is held back.
@@ -93,18 +129,11 @@ func (r *Reader) End() Piece {
 	var p Piece
 	switch {
 	case r.asWritten:
-		p.Text = r.whole
+		p.Text, r.thoughts = r.whole, nil
 	case r.thoughts != nil:
 		p.Thought, p.Text = r.thoughts.end()
 	}
-	if r.calls != nil {
-		var rest string
-		var calls []Call
-		p.Text, p.Calls = r.calls.push(p.Text)
-		rest, calls = r.calls.end()
-		p.Text, p.Calls = p.Text+rest, append(p.Calls, calls...)
-	}
-	r.called = r.called || p.Calls != nil
+	r.read(&p, true)
 	return p
 }
 

@@ -47,6 +47,7 @@ type Sampler struct {
 	seen     map[int]int // how often the output has an id; 0 of those that only the prompt has
 	scores   []float64
 	kept     []candidate
+	best     []candidate
 }
 
 // New returns a sampler of what follows a prompt, at its position 0. An id below 0 stands for what is no token. Errors
@@ -82,7 +83,7 @@ func (s *Sampler) Next(logits []float32, allowed Mask) (Choice, error) {
 		c.ID = pick(s.kept, s.o.Temperature, s.o.Seed, s.position)
 	}
 	if s.o.LogProbs >= 0 {
-		c.LogProb, c.Top, s.kept = logProbs(logits, c.ID, s.o.LogProbs, s.kept[:0])
+		c.LogProb, c.Top, s.best = logProbs(logits, c.ID, s.o.LogProbs, s.best)
 	}
 	s.Chose(c.ID)
 	return c, nil

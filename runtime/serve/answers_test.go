@@ -248,7 +248,9 @@ func TestOneAnswerThatFails(t *testing.T) {
 	require.NotContains(t, body, "[DONE]")
 	require.Contains(t, body, "internal_error")
 
+	e.mu.Lock()
 	e.fail = func() error { return errors.New("the secret cause") }
+	e.mu.Unlock()
 	status, _ = s.post(t, "/v1/completions", `{"prompt": "x", "n": 5}`)
 	require.Equal(t, 500, status)
 	eventually(t, func() bool { running, waiting, _, _ := s.scheduler.load(); return running+waiting == 0 })

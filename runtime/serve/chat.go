@@ -18,10 +18,7 @@ var chatFields = with(sharedFields, map[string]field{
 		}
 		return err
 	},
-	"top_logprobs": func(_ *Server, r *request, v value) (err error) {
-		r.options.LogProbs, err = v.integer(0, maxTopChat)
-		return err
-	},
+	"top_logprobs":     topLogprobs,
 	"response_format":  responseFormat,
 	"reasoning_format": reasoningFormat,
 	"separate_reasoning": func(_ *Server, r *request, v value) error {
@@ -88,6 +85,11 @@ func (s *Server) chatRequest(w http.ResponseWriter, r *http.Request) (*request, 
 	}
 	p, err := s.conversing(req, fromMessages, left)
 	return req, p, err
+}
+
+func topLogprobs(_ *Server, r *request, v value) (err error) {
+	r.options.LogProbs, err = v.integer(0, maxTopChat)
+	return err
 }
 
 // reasoningFormat reads where thoughts come, as other servers call it.

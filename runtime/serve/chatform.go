@@ -145,23 +145,27 @@ func (f *chatForm) tokens(tokens []located) any {
 	if !f.logprobs {
 		return nil
 	}
-	out := struct {
+	return struct {
 		Content []chatTopToken `json:"content"`
 		Refusal *string        `json:"refusal"`
-	}{Content: []chatTopToken{}}
-	for _, t := range tokens {
-		row := chatTopToken{f.token(t.ID, t.LogProb), []chatToken{}}
-		for _, a := range t.Top {
-			row.Top = append(row.Top, f.token(a.ID, a.LogProb))
+	}{Content: f.s.tokenRows(tokens)}
+}
+
+// tokenRows are tokens with their log-probabilities and those of the likeliest ones.
+func (s *Server) tokenRows(tokens []located) []chatTopToken {
+	rows := make([]chatTopToken, len(tokens))
+	for i, t := range tokens {
+		rows[i] = chatTopToken{s.token(t.ID, t.LogProb), make([]chatToken, len(t.Top))}
+		for k, top := range t.Top {
+			rows[i].Top[k] = s.token(top.ID, top.LogProb)
 		}
-		out.Content = append(out.Content, row)
 	}
-	return out
+	return rows
 }
 
 // token shows a token whose bytes are no text with U+FFFD; its bytes are exact.
-func (f *chatForm) token(id int, logprob float64) chatToken {
-	raw := f.s.tokenizer.Bytes(id)
+func (s *Server) token(id int, logprob float64) chatToken {
+	raw := s.tokenizer.Bytes(id)
 	t := chatToken{Token: string(raw), Logprob: logprob, Bytes: make([]int, len(raw))}
 	if !utf8.Valid(raw) {
 		t.Token = strings.ToValidUTF8(t.Token, "\uFFFD")

@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+
+	"amkc/runtime/sampling"
 )
 
 // A form is how one endpoint writes an answer: as the events of a stream, or whole.
@@ -98,25 +100,31 @@ func (s *Server) generations(ctx context.Context, rec *record, req *request, pro
 		req.options.Seed = binary.LittleEndian.Uint64(seed[:])
 	}
 	out := newOutbox(len(prompts) * req.answers)
+	var first sampling.Mask
 	for _, prompt := range prompts {
+		before := req.decoder(s.tokenizer, prompt)
 		for i := range req.answers {
 			g := &generation{ctx: ctx, asked: rec.start, answer: len(all), again: i > 0, prompt: prompt,
 				most: s.engine.Limits().MaxSeq - len(prompt) + 1, choice: req.options, record: rec, out: out,
-				metrics: s.metrics, text: newWriter(s.tokenizer, prompt, req)}
+				metrics: s.metrics, text: newWriter(before, req), echo: req.echo && req.logprobs()}
 			g.choice.Seed += uint64(i)
 			if g.choice.LogProbs = -1; req.logprobs() {
-				g.scorer = newScorer(req.options.LogProbs, s.maxRows, func(err error) {
+				g.scorer = newScorer(req.options.LogProbs, s.maxRows, s.scoring, func(err error) {
 					s.log.Error("log-probabilities failed", "request_id", rec.id, "error", err.Error())
 					out.close(errInternal)
 				}, s.scheduler.tell)
 			}
 			if req.form != nil {
-				g.form = req.form.Begin(s.eos...)
+				state := req.form.Begin(s.eos...)
+				if first == nil { // which all of them begin with
+					first = s.firstMask(ctx, state)
+				}
+				g.form = newForming(state, first, s.forming, s.scheduler.tell)
 			}
 			if req.until != nil {
 				g.until = req.until()
 			}
-			if req.most > 0 {
+			if req.most >= 0 {
 				g.most = min(g.most, req.most)
 			}
 			if !req.ignoreEOS {

@@ -3,6 +3,7 @@ package serve
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"strings"
 	"unicode/utf8"
@@ -13,6 +14,10 @@ const defaultTokens = 16
 
 // completionFields are the fields of completions, less the prompt and what depends on others.
 var completionFields = with(sharedFields, map[string]field{
+	"max_tokens": func(_ *Server, r *request, v value) (err error) { // 0: of the prompt alone
+		r.most, err = v.integer(0, math.MaxInt32)
+		return err
+	},
 	"logprobs": func(_ *Server, r *request, v value) (err error) {
 		r.options.LogProbs, err = v.integer(0, maxTop)
 		return err
@@ -27,7 +32,7 @@ var completionFields = with(sharedFields, map[string]field{
 })
 
 func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
-	req, given, echo, err := s.completionRequest(w, r)
+	req, given, err := s.completionRequest(w, r)
 	if err != nil {
 		refuse(w, r, err)
 		return
@@ -38,7 +43,7 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 		prompts = append(prompts, p.ids)
 		for range req.answers {
 			f := &textForm{s: s, index: len(forms), logprobs: req.logprobs()}
-			if echo {
+			if req.echo && !f.logprobs { // else it comes token by token
 				f.echo = p.text
 			}
 			forms = append(forms, f)
@@ -47,34 +52,31 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 	s.complete(w, r, req, prompts, s.choices(req, forms...))
 }
 
-// completionRequest reads a request. echo says that answers begin with their prompts.
-func (s *Server) completionRequest(w http.ResponseWriter, r *http.Request) (req *request, given []prompt, echo bool,
-	err error) {
+// completionRequest reads a request.
+func (s *Server) completionRequest(w http.ResponseWriter, r *http.Request) (req *request, given []prompt, err error) {
 	all, err := s.body(w, r)
 	if err != nil {
-		return nil, nil, false, err
+		return nil, nil, err
 	}
 	req = s.asked()
 	req.most = defaultTokens
 	left, err := req.read(s, all, completionFields, "prompt", "echo", "best_of")
 	if err != nil {
-		return nil, nil, false, err
+		return nil, nil, err
 	}
 	if err := bestOf(left, req); err != nil {
-		return nil, nil, false, err
+		return nil, nil, err
 	}
 	if err := s.scheduler.check(1); err != nil {
-		return nil, nil, false, err
+		return nil, nil, err
 	}
 	if given, err = s.prompts(left, "prompt", s.scheduler.most()); err != nil {
-		return nil, nil, false, err
+		return nil, nil, err
 	}
 	if v, said := left["echo"]; said {
-		if echo, err = v.bool(); err == nil && echo && req.logprobs() {
-			err = unsupported("echo", "echo with logprobs is not supported: prompts have none")
-		}
+		req.echo, err = v.bool()
 	}
-	return req, given, echo, err
+	return req, given, err
 }
 
 // bestOf refuses answers that would be decoded to be left out.
@@ -182,22 +184,29 @@ func (f *textForm) tokens(tokens []located) any {
 	}
 	out := struct {
 		Tokens   []string             `json:"tokens"`
-		Logprobs []float64            `json:"token_logprobs"`
+		Logprobs []*float64           `json:"token_logprobs"`
 		Top      []map[string]float64 `json:"top_logprobs"`
 		Offsets  []int                `json:"text_offset"`
-	}{[]string{}, []float64{}, []map[string]float64{}, []int{}}
+	}{[]string{}, []*float64{}, []map[string]float64{}, []int{}}
 	for _, t := range tokens {
 		out.Tokens = append(out.Tokens, f.name(t.ID))
-		out.Logprobs = append(out.Logprobs, t.LogProb)
-		top := map[string]float64{}
+		out.Offsets = append(out.Offsets, t.offset)
+		if t.first {
+			out.Logprobs, out.Top = append(out.Logprobs, nil), append(out.Top, nil)
+			continue
+		}
+		of := max(t.LogProb, impossible)
+		top := map[string]float64{f.name(t.ID): of}
 		for i := len(t.Top) - 1; i >= 0; i-- { // of tokens with one text the likeliest stays
 			top[f.name(t.Top[i].ID)] = t.Top[i].LogProb
 		}
-		out.Top = append(out.Top, top)
-		out.Offsets = append(out.Offsets, t.offset)
+		out.Logprobs, out.Top = append(out.Logprobs, &of), append(out.Top, top)
 	}
 	return out
 }
+
+// impossible is in the place of the logarithm of 0, which JSON cannot say, as OpenAI has it.
+const impossible = -9999.0
 
 // name is the text of a token or, where its bytes are none, those as OpenAI writes them: bytes:\xe2\x80.
 func (f *textForm) name(id int) string {

@@ -18,7 +18,7 @@ type Engine interface {
 	Chooses(o *sampling.Options, masked, logits bool) bool
 	// Admit takes a prompt, which is not empty, has ids below Limits().Vocab and fits Limits().MaxSeq. It decodes
 	// nothing. There are at most Limits().Sequences at a time. cached is how many tokens of the prompt need not be
-	// decoded, as rows of an earlier sequence are there; that changes no bit of what follows.
+	// decoded, as rows of an earlier sequence are there; that changes no bit of what follows. With Echo it is 0.
 	Admit(prompt []int, o Options) (s Sequence, cached int, err error)
 	// Step does a bounded piece of work: a part of prompts, a token or a few of sequences. A step that only reads
 	// prompts has no events. Events of one sequence come in their order. With an error, the sequences that it has are
@@ -30,7 +30,7 @@ type Engine interface {
 	// Replace says which token a sequence goes on with. It is called after the event of the token that it replaces and
 	// before the next Step, for sequences that were admitted with Logits and without Sampling.
 	Replace(s Sequence, token int)
-	// Hold makes a sequence that has given a token sit out steps, for as long as it is held. The others go on.
+	// Hold makes a sequence sit out steps, for as long as it is held. The others go on.
 	Hold(s Sequence, held bool)
 	// Retire ends a sequence, whatever it has come to.
 	Retire(s Sequence)
@@ -51,6 +51,7 @@ type Sequence int
 type Options struct {
 	Logits bool // events have logits
 	State  bool // the last hidden state after the prompt is wanted, in one event, and no token
+	Echo   bool // of the prompt each token but the first is an event too, with the logits before it
 
 	// What is known of the end, so that an engine decodes no more than it must: tokens that are wanted at most, 0 if
 	// that is not known, and ids that end a sequence without logits.
@@ -70,7 +71,8 @@ type Options struct {
 type Event struct {
 	Sequence Sequence
 	Token    int       // what the engine has chosen
-	Logits   []float32 // [Vocab], the receiver's to keep; nil without Options.Logits
+	Given    bool      // it is one of the prompt instead, with logits, and the sequence goes on anyhow
+	Logits   []float32 // [Vocab], the receiver's to keep; nil where they are not wanted
 	State    []float32 // [Hidden], valid until the next Step; nil without Options.State
 	Err      error     // of logits that leave this sequence no token: it is to be retired
 }

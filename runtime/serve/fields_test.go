@@ -75,8 +75,6 @@ func TestDocumentedFields(t *testing.T) {
 				sample = `"x"`
 			case name == "logprobs" && i == 2:
 				sample = "1"
-			case name == "top_logprobs" && i == 1:
-				sample = "0"
 			}
 			body := `{` + need + `, "` + name + `": ` + sample + `}`
 			switch {
@@ -87,6 +85,8 @@ func TestDocumentedFields(t *testing.T) {
 				body = `{` + need + `, "stream": true, "stream_options": {"` + option + `": true}}`
 			case name == "top_logprobs" && i == 0:
 				body = `{` + need + `, "logprobs": true, "top_logprobs": 1}`
+			case name == "top_logprobs" && i == 1:
+				body = `{` + need + `, "include": ["message.output_text.logprobs"], "top_logprobs": 1}`
 			}
 			status, answer := s.post(t, path, body)
 			does := row[i]

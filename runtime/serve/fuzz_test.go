@@ -31,6 +31,7 @@ func FuzzRequest(f *testing.F) {
 		`{"prompt": [[5]], "echo": true, "n": 1, "best_of": 1, "suffix": "", "temperature": 0, "top_p": 0.5}`,
 		`{"prompt": ["a", [5, 6]], "echo": true, "n": 3, "best_of": 3, "max_tokens": 4, "stream": true, "seed": 2}`,
 		`{"prompt": ["a", "b"], "n": 2, "logprobs": 2, "max_tokens": 4}`,
+		`{"prompt": [[5, 6], "a b"], "echo": true, "logprobs": 1, "max_tokens": 0}`,
 	}, {
 		`{"messages": [{"role": "user", "content": "a"}], "logprobs": true, "top_logprobs": 2, "stop": "x", "n": 2}`,
 		`{"messages": [{"role": "developer", "content": [{"type": "text", "text": "a"}]}, {"role": "assistant",
@@ -71,7 +72,8 @@ func FuzzRequest(f *testing.F) {
 			"parallel_tool_calls": false, "stream": true}`,
 		`{"input": "", "max_output_tokens": 40, "tools": [{"type": "function", "name": "f", "strict": true}]}`,
 		`{"input": "", "max_output_tokens": 9, "text": {"format": {"type": "json_schema", "name": "n", "schema":
-			{"const": 1}}}, "reasoning": {"effort": null}, "include": [], "background": false, "top_logprobs": 0}`,
+			{"const": 1}}}, "reasoning": {"effort": null}, "include": ["message.output_text.logprobs"],
+			"background": false, "top_logprobs": 2}`,
 	}} {
 		for _, body := range bodies {
 			f.Add(uint8(i), body)

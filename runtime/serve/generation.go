@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"amkc/runtime/grammar"
 	"amkc/runtime/sampling"
 )
 
@@ -22,18 +21,20 @@ type generation struct {
 	most    int   // tokens to decode
 	ends    []int // tokens after which a text ends
 	choice  sampling.Options
-	scorer  *scorer        // nil: no log-probabilities are wanted
-	record  *record        // of the request
-	out     *outbox        // of the request
-	text    *writer        // of the tokens so far
-	metrics *metrics       // of the server
-	form    *grammar.State // how much there is of what the text has to be; nil: it may be anything
-	until   answerReader   // of the text too, which ends behind its first call; nil: it may have any
+	scorer  *scorer      // nil: no log-probabilities are wanted
+	echo    bool         // they are wanted of the prompt too, which the answer begins with
+	record  *record      // of the request
+	out     *outbox      // of the request
+	text    *writer      // of the tokens so far
+	metrics *metrics     // of the server
+	form    *forming     // what the text has to be; nil: it may be anything
+	until   answerReader // of the text too, which ends behind its first call; nil: it may have any
 
 	// ---
 	sampler *sampling.Sampler // nil: what the engine chooses
 	tokens  int               // so far
-	held    bool              // it sits out steps, as the scorer is behind
+	held    bool              // it sits out steps, as the scorer is behind, or what the form takes is not found
+	taken   Event             // that the form is working for
 	last    time.Time
 }
 
@@ -42,7 +43,7 @@ func (g *generation) options(e Engine) Options {
 	if g.state {
 		return Options{State: true}
 	}
-	o := Options{Logits: g.scorer != nil, Most: g.most, Ends: g.ends}
+	o := Options{Logits: g.scorer != nil, Echo: g.echo, Most: max(1, g.most), Ends: g.ends}
 	if !e.Chooses(&g.choice, g.form != nil, o.Logits) {
 		o.Logits = true
 		return o
@@ -56,7 +57,7 @@ func (g *generation) allowed() sampling.Mask {
 	if g.form == nil {
 		return nil
 	}
-	return sampling.Mask(g.form.Mask())
+	return g.form.mask
 }
 
 // begin is called when the engine has taken the prompt, of which it has the rows of some tokens.
@@ -66,17 +67,29 @@ func (g *generation) begin(o Options, vocab, cached int, now time.Time) (err err
 	}
 	g.metrics.admitted(now.Sub(g.asked), len(g.prompt), cached)
 	g.last = now
+	if g.echo {
+		g.put(g.text.give(&sampling.Choice{ID: g.prompt[0]}))
+	}
 	if !o.State && o.Sampling == nil {
 		g.sampler, err = sampling.New(g.choice, vocab, g.prompt)
 	}
 	return err
 }
 
-// accept takes the next token, or the hidden state. It returns the one to go on with, or that the answer has ended.
+// accept takes the next token, or the hidden state. It returns the one to go on with, or that the answer has ended. An
+// answer that has a form is not told what comes of the token before [generation.formed] is called.
 func (g *generation) accept(e Event, now time.Time) (token int, ended bool, err error) {
 	if g.state {
 		g.metrics.embedded()
 		g.out.put(delta{state: slices.Clone(e.State)})
+		return 0, true, nil
+	}
+	if e.Given {
+		g.give(e)
+		return 0, false, nil
+	}
+	if g.most == 0 {
+		g.end(finishLength, delta{})
 		return 0, true, nil
 	}
 	token = e.Token
@@ -95,35 +108,68 @@ func (g *generation) accept(e Event, now time.Time) (token int, ended bool, err 
 	}
 	g.last = now
 	if slices.Contains(g.ends, token) {
+		if g.echo { // whose lists have all tokens
+			choice := &sampling.Choice{ID: token}
+			g.text.last(choice)
+			g.scorer.score(e.Logits, choice, len(g.prompt)+g.tokens-1, false)
+		}
 		g.end(finishStop, delta{})
 		return token, true, nil
 	}
 	if g.form != nil {
-		if err := g.form.Take(token); err != nil {
-			return token, true, err
-		}
+		g.taken = Event{Token: token, Logits: e.Logits}
+		g.form.take(token, g.tokens == g.most)
+		return token, false, nil
 	}
+	return token, g.say(token, e.Logits), nil
+}
+
+// formed goes on where the form has been worked for.
+func (g *generation) formed() (ended bool, err error) {
+	if g.form.err != nil {
+		return true, g.form.err
+	}
+	e := g.taken
+	g.taken = Event{}
+	return g.say(e.Token, e.Logits), nil
+}
+
+// say adds a token to the text, and reports whether that has ended.
+func (g *generation) say(token int, logits []float32) (ended bool) {
 	choice := &sampling.Choice{ID: token}
 	d, found := g.text.push(choice)
 	if g.scorer != nil { // from here on the choice is the scorer's, up to the delta that has it
-		g.scorer.score(e.Logits, choice, len(g.prompt)+g.tokens-1)
+		g.scorer.score(logits, choice, len(g.prompt)+g.tokens-1, false)
 	}
 	switch {
 	case found:
 		d.finish = finishStop
 		g.finish(d)
-		return token, true, nil
-	case g.form != nil && g.form.MayEnd() && !g.form.MayGoOn(), g.called(d.text):
+		return true
+	case g.form != nil && g.form.whole, g.called(d.text):
 		g.end(finishStop, d)
-		return token, true, nil
+		return true
 	case g.tokens == g.most:
 		g.end(finishLength, d)
-		return token, true, nil
+		return true
 	}
 	if d.text != "" || len(d.tokens) > 0 {
 		g.put(d)
 	}
-	return token, false, nil
+	return false
+}
+
+// give takes a token of the prompt.
+func (g *generation) give(e Event) {
+	choice := &sampling.Choice{ID: e.Token}
+	d := g.text.give(choice)
+	g.scorer.score(e.Logits, choice, g.text.given-1, true)
+	g.put(d)
+}
+
+// waits reports whether the next step is to go without this answer.
+func (g *generation) waits() bool {
+	return g.scorer != nil && g.scorer.behind() || g.form != nil && g.form.working
 }
 
 // called reports whether there is the one call that there may be.

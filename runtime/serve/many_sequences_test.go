@@ -81,6 +81,10 @@ func (b *vmBatch) Step(ctx context.Context) (events []Event, err error) {
 		}
 		s.done++
 		if s.rest = s.rest[1:]; len(s.rest) > 0 {
+			if s.Echo {
+				events = append(events, Event{Sequence: Sequence(i), Token: s.rest[0], Given: true,
+					Logits: slices.Clone(logits[i*vocab : (i+1)*vocab])})
+			}
 			continue
 		}
 		s.rest = []int{next[i]}

@@ -20,13 +20,15 @@ import (
 type request struct {
 	stream       bool
 	includeUsage bool
-	most         int // tokens to decode; 0: not said
+	most         int // tokens to decode; negative: not said
 	stops        []string
 	ignoreEOS    bool
 	answers      int                 // to each prompt
+	echo         bool                // they begin with it
 	asWritten    bool                // a thought is a part of the content
 	thoughtless  bool                // a thought is left out
 	oneCall      bool                // of tools at most
+	included     bool                // log-probabilities, in a response
 	until        func() answerReader // which reads that call
 	seeded       bool                // it has a seed
 	options      sampling.Options
@@ -36,7 +38,7 @@ type request struct {
 }
 
 // asked is a request that says nothing yet.
-func (s *Server) asked() *request { return &request{options: s.sampling, answers: 1} }
+func (s *Server) asked() *request { return &request{options: s.sampling, answers: 1, most: -1} }
 
 // logprobs reports whether they are wanted.
 func (r *request) logprobs() bool { return r.options.LogProbs >= 0 }
@@ -122,15 +124,6 @@ func number(lo, hi float64, option func(*sampling.Options) *float64) field {
 		*option(&r.options), err = v.number(lo, hi)
 		return err
 	}
-}
-
-// only accepts one of the numbers that a field may have.
-func only(v value, accepted, lo, hi float64, why string) error {
-	f, err := v.number(lo, hi)
-	if err == nil && f != accepted {
-		return unsupported(v.name, "%s %s is not supported: %s; want %g, or none", v.name, v.short(), why, accepted)
-	}
-	return err
 }
 
 func streamOptions(_ *Server, r *request, v value) error {

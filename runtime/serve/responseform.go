@@ -30,6 +30,7 @@ type response struct {
 	Text         json.RawMessage `json:"text"`
 	ToolChoice   json.RawMessage `json:"tool_choice"`
 	Tools        json.RawMessage `json:"tools"`
+	TopLogprobs  int             `json:"top_logprobs"`
 	TopP         float64         `json:"top_p"`
 	Truncation   string          `json:"truncation"`
 	Usage        *responseUsage  `json:"usage"`
@@ -91,10 +92,10 @@ type outputItem struct {
 
 // An outputPart is all of a thought or of a text.
 type outputPart struct {
-	Type        string    `json:"type"`
-	Text        string    `json:"text"`
-	Annotations *[]string `json:"annotations,omitempty"` // of a text, and always empty like its logprobs
-	Logprobs    *[]string `json:"logprobs,omitempty"`
+	Type        string          `json:"type"`
+	Text        string          `json:"text"`
+	Annotations *[]string       `json:"annotations,omitempty"` // of a text, and always empty
+	Logprobs    *[]chatTopToken `json:"logprobs,omitempty"`    // of a text; empty where none are wanted
 }
 
 // response begins the answer to a request.
@@ -110,23 +111,24 @@ func (s *Server) response(req *request, all map[string]value) response {
 		Metadata: said("metadata", "{}"), Model: s.model, Output: []outputItem{}, Parallel: !req.oneCall,
 		Reasoning: said("reasoning", `{"effort": null, "summary": null}`), Temperature: req.options.Temperature,
 		Text: said("text", `{"format": {"type": "text"}}`), ToolChoice: said("tool_choice", `"auto"`),
-		Tools: said("tools", "[]"), TopP: req.options.TopP, Truncation: "disabled"}
+		Tools: said("tools", "[]"), TopLogprobs: max(0, req.options.LogProbs),
+		TopP: req.options.TopP, Truncation: "disabled"}
 }
 
 // A responseEvent is an event of a stream, whose type says which of the fields it has.
 type responseEvent struct {
-	Type         string      `json:"type"`
-	Sequence     int         `json:"sequence_number"`
-	Response     *response   `json:"response,omitempty"`
-	OutputIndex  *int        `json:"output_index,omitempty"`
-	Item         *outputItem `json:"item,omitempty"`
-	ItemID       string      `json:"item_id,omitempty"`
-	ContentIndex *int        `json:"content_index,omitempty"`
-	Part         *outputPart `json:"part,omitempty"`
-	Delta        *string     `json:"delta,omitempty"`
-	Text         *string     `json:"text,omitempty"`
-	Logprobs     *[]string   `json:"logprobs,omitempty"`
-	Arguments    *string     `json:"arguments,omitempty"`
+	Type         string        `json:"type"`
+	Sequence     int           `json:"sequence_number"`
+	Response     *response     `json:"response,omitempty"`
+	OutputIndex  *int          `json:"output_index,omitempty"`
+	Item         *outputItem   `json:"item,omitempty"`
+	ItemID       string        `json:"item_id,omitempty"`
+	ContentIndex *int          `json:"content_index,omitempty"`
+	Part         *outputPart   `json:"part,omitempty"`
+	Delta        *string       `json:"delta,omitempty"`
+	Text         *string       `json:"text,omitempty"`
+	Logprobs     *[]eventToken `json:"logprobs,omitempty"`
+	Arguments    *string       `json:"arguments,omitempty"`
 }
 
 // responseForm is the form of responses: items one after the other, of which the last may be open.
@@ -140,6 +142,8 @@ type responseForm struct {
 	sequence int     // events so far
 	open     *outputItem
 	text     strings.Builder // of the open item
+	logprobs []chatTopToken  // of that
+	tokens   textTokens      // only where logprobs are wanted
 	thought  int             // tokens up to the end of the thought
 	finish   string          // why the answer has ended
 }
@@ -172,6 +176,7 @@ func (f *responseForm) created() {
 }
 
 func (f *responseForm) piece(d delta) []event {
+	f.tokens.come(d.tokens)
 	f.read(f.reader.Push(d.text), d.so)
 	return f.take()
 }
@@ -180,18 +185,19 @@ func (f *responseForm) piece(d delta) []event {
 func (f *responseForm) read(p reply.Piece, tokens int) {
 	if p.Thought != "" {
 		f.thought = tokens
-		f.say(itemReasoning, p.Thought)
+		f.say(itemReasoning, p.Thought, nil)
 	}
-	if p.Text != "" {
-		f.say(itemMessage, p.Text)
+	f.tokens.said(p.At)
+	if tokens := f.tokens.take(false); p.Text != "" || len(tokens) > 0 {
+		f.say(itemMessage, p.Text, tokens)
 	}
 	for _, call := range p.Calls {
 		f.call(call)
 	}
 }
 
-// say adds to a thought or a text.
-func (f *responseForm) say(kind, text string) {
+// say adds to a thought or a text, the latter with the log-probabilities of its tokens.
+func (f *responseForm) say(kind, text string, tokens []located) {
 	if f.open == nil || f.open.Type != kind {
 		f.close(statusCompleted)
 		f.begin(kind)
@@ -200,7 +206,9 @@ func (f *responseForm) say(kind, text string) {
 	e := f.of(f.open.textEvent() + ".delta")
 	e.Delta = &text
 	if kind == itemMessage {
-		e.Logprobs = &[]string{}
+		rows := f.s.tokenRows(tokens)
+		f.logprobs = append(f.logprobs, rows...)
+		e.Logprobs = eventTokens(rows)
 	}
 	f.tell(e)
 }
@@ -219,11 +227,11 @@ func (i *outputItem) textEvent() string {
 }
 
 // part is the content of a thought or a text.
-func (i *outputItem) part(text string) *outputPart {
+func (i *outputItem) part(text string, logprobs []chatTopToken) *outputPart {
 	if i.Type == itemReasoning {
 		return &outputPart{Type: "reasoning_text", Text: text}
 	}
-	return &outputPart{"output_text", text, &[]string{}, &[]string{}}
+	return &outputPart{"output_text", text, &[]string{}, &logprobs}
 }
 
 // begin opens an item of a thought or a text.
@@ -235,9 +243,10 @@ func (f *responseForm) begin(kind string) {
 		f.open.ID, f.open.Role = f.s.newID("msg_"), "assistant"
 	}
 	f.text.Reset()
+	f.logprobs = []chatTopToken{}
 	f.itemEvent("response.output_item.added", f.open)
 	e := f.of("response.content_part.added")
-	e.Part = f.open.part("")
+	e.Part = f.open.part("", f.logprobs)
 	f.tell(e)
 }
 
@@ -255,11 +264,11 @@ func (f *responseForm) close(status string) {
 	done := f.of(f.open.textEvent() + ".done")
 	done.Text = &text
 	if f.open.Type == itemMessage {
-		done.Logprobs = &[]string{}
+		done.Logprobs = eventTokens(f.logprobs)
 	}
 	f.tell(done)
 	part := f.of("response.content_part.done")
-	part.Part = f.open.part(text)
+	part.Part = f.open.part(text, f.logprobs)
 	f.tell(part)
 	f.open.Status, f.open.Content = status, &[]outputPart{*part.Part}
 	f.add(f.open)
@@ -299,6 +308,11 @@ func (f *responseForm) closing(_ int, finish string) []event {
 
 func (f *responseForm) ending(cost usage) []event {
 	f.read(f.reader.End(), cost.Completion)
+	if f.open != nil && f.open.Type == itemMessage {
+		if rest := f.tokens.take(true); len(rest) > 0 {
+			f.say(itemMessage, "", rest)
+		}
+	}
 	if f.open == nil && len(f.response.Output) == 0 {
 		f.begin(itemMessage)
 	}

@@ -28,20 +28,23 @@ var responseFields = without(with(sharedFields, map[string]field{
 			return nil
 		})
 	},
-	"include": func(_ *Server, _ *request, v value) error {
+	"include": func(_ *Server, r *request, v value) error {
 		all, err := list[string](v, "a list of strings")
 		for _, what := range all {
-			if what != "reasoning.encrypted_content" { // which is for sending thoughts back, as their content does
-				return unsupported(v.name, "include of %q is not supported; want none", v.cut(what))
+			switch what {
+			case includeLogprobs:
+				r.included = true
+			case "reasoning.encrypted_content": // which is for sending thoughts back, as their content does
+			default:
+				return unsupported(v.name, "include of %q is not supported; want %s, or none", v.cut(what),
+					includeLogprobs)
 			}
 		}
 		return err
 	},
-	"top_logprobs": func(_ *Server, _ *request, v value) error {
-		return only(v, 0, 0, maxTopChat, "/v1/chat/completions has logprobs")
-	},
-	"store":      never("nothing is stored here"),
-	"background": never("an answer comes with its request"),
+	"top_logprobs": topLogprobs,
+	"store":        never("nothing is stored here"),
+	"background":   never("an answer comes with its request"),
 	"truncation": func(_ *Server, _ *request, v value) error {
 		if how, err := v.text(); err != nil || how != "disabled" {
 			return unsupported(v.name, `truncation %s is not supported: no item is left out; want "disabled", or none`,
@@ -128,6 +131,9 @@ func (s *Server) responseRequest(w http.ResponseWriter, r *http.Request) (*reque
 	}
 	req := s.asked()
 	left, err := req.read(s, all, responseFields, inputFields...)
+	if err == nil {
+		err = askedLogprobs(req)
+	}
 	if err == nil {
 		err = asInChat(left)
 	}

@@ -26,7 +26,7 @@ func answered(id, status, output, usage string, said map[string]string) string {
 		"instructions", "null", "max_output_tokens", "null", "metadata", "{}", "model", `"m"`, "output", output,
 		"parallel_tool_calls", "true", "previous_response_id", "null",
 		"reasoning", `{"effort":null,"summary":null}`, "store", "false", "temperature", "0",
-		"text", `{"format":{"type":"text"}}`, "tool_choice", `"auto"`, "tools", "[]", "top_p", "1",
+		"text", `{"format":{"type":"text"}}`, "tool_choice", `"auto"`, "tools", "[]", "top_logprobs", "0", "top_p", "1",
 		"truncation", `"disabled"`, "usage", usage}
 	var b strings.Builder
 	for i := 0; i < len(fields); i += 2 {

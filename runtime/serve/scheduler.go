@@ -107,6 +107,7 @@ func (s *scheduler) run(ctx context.Context) {
 	for {
 		s.admit()
 		s.dropGone()
+		s.form(0)
 		running, waiting, _, stopping := s.load()
 		switch {
 		case ctx.Err() != nil:
@@ -134,12 +135,12 @@ func (s *scheduler) sleep(ctx context.Context) {
 	}
 }
 
-// hold makes sequences sit out steps for as long as their scorers are behind, and reports whether others go on.
+// hold makes sequences sit out steps for as long as they wait for something else, and reports whether others go on.
 func (s *scheduler) hold() (others bool) {
 	for id, g := range s.running {
-		if behind := g.scorer != nil && g.scorer.behind(); behind != g.held {
-			g.held = behind
-			s.engine.Hold(id, behind)
+		if waits := g.waits(); waits != g.held {
+			g.held = waits
+			s.engine.Hold(id, waits)
 		}
 		others = others || !g.held
 	}
@@ -215,12 +216,12 @@ func (s *scheduler) step(ctx context.Context) {
 			s.end(e.Sequence, errInternal)
 		case ended:
 			s.end(e.Sequence, nil)
+		case e.Given:
 		case g.sampler != nil:
 			s.engine.Replace(e.Sequence, token)
-		case g.form != nil:
-			s.engine.Allow(e.Sequence, g.allowed())
 		}
 	}
+	s.form(patience)
 }
 
 // decode is a step of the engine, whose panic is an error.
@@ -249,6 +250,9 @@ func (s *scheduler) accept(g *generation, e Event) (token int, ended bool, err e
 // the next, which the client may send as soon as it has the answer.
 func (s *scheduler) end(id Sequence, err error) {
 	g := s.running[id]
+	if g.form != nil {
+		g.form.drop()
+	}
 	g.sampler, g.form = nil, nil // which are large, and a client may take its answer for long
 	s.engine.Retire(id)
 	s.mu.Lock()

@@ -20,18 +20,21 @@ import (
 func TestScorer(t *testing.T) {
 	logits := logitsOf(7)
 	var failures []error
-	room, gate, done := make(chan bool, 9), make(chan bool), make(chan int, 9)
-	s := newScorer(2, 3, func(err error) { failures = append(failures, err); done <- -1 }, func() { room <- true })
-	s.do(func() error { <-gate; return nil })
+	room, gate, done := make(chan bool, 9), make(chan struct{}, 2), make(chan int, 9)
+	gate <- struct{}{}
+	gate <- struct{}{}
+	s := newScorer(2, 3, gate, func(err error) { failures = append(failures, err); done <- -1 },
+		func() { room <- true })
 	var all []*sampling.Choice
 	for i := range 4 {
 		require.Equal(t, i >= 3, s.behind())
 		c := &sampling.Choice{ID: 7 + i}
 		all = append(all, c)
-		s.score(logits, c, i)
+		s.score(logits, c, i, false)
 		s.do(func() error { done <- i; return nil })
 	}
-	close(gate)
+	<-gate
+	<-gate
 	for i := range 4 {
 		require.Equal(t, i, <-done)
 		sampler, err := sampling.New(sampling.Options{TopP: 1, RepetitionPenalty: 1, LogProbs: 2,
@@ -41,7 +44,7 @@ func TestScorer(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, *all[i])
 	}
-	require.Len(t, room, 1)
+	eventually(t, func() bool { return len(room) == 1 })
 	require.False(t, s.behind())
 
 	s.do(func() error { panic("the cause") })
@@ -49,7 +52,7 @@ func TestScorer(t *testing.T) {
 	require.Equal(t, -1, <-done)
 	require.ErrorContains(t, failures[0], "the cause")
 	s.do(func() error { done <- 9; return nil })
-	s.score(logits, all[0], 0)
+	s.score(logits, all[0], 0, false)
 	require.False(t, s.behind())
 	time.Sleep(time.Millisecond)
 	require.Empty(t, done)

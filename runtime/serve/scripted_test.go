@@ -151,7 +151,14 @@ func (e *scripted) Step(ctx context.Context) ([]Event, error) {
 		if s.held {
 			continue
 		}
-		if s.unread -= min(s.unread, 50); s.unread > 0 {
+		read := len(s.prompt) - s.unread
+		if s.unread -= min(s.unread, 50); s.options.Echo {
+			for i := read + 1; i < min(len(s.prompt)-s.unread+1, len(s.prompt)); i++ {
+				events = append(events, Event{Sequence: id, Token: s.prompt[i], Given: true,
+					Logits: logitsOf(e.next(s.prompt[:i], nil))})
+			}
+		}
+		if s.unread > 0 {
 			continue
 		}
 		if s.options.State {

@@ -6,7 +6,8 @@
 // the scheduler, whose goroutine alone calls the engine: it chooses tokens, makes text of them and looks for stop
 // strings, so that nothing is decoded behind the end of an answer. What comes of that goes through an outbox to the
 // request's goroutine, so that a slow client keeps nobody waiting; log-probabilities are found on the way there, beside
-// the next step. A client that goes away ends its sequences before the next step.
+// the next step, and so is what may follow in an answer that has a form. A client that goes away ends its sequences
+// before the next step.
 //
 // A field of a request that would change the answer is honoured or refused by name, never ignored. No text of prompts
 // or answers is in logs, metrics or errors that were not asked for by the request itself.
@@ -19,6 +20,7 @@ package serve
 import (
 	"log/slog"
 	"net/http"
+	"runtime"
 	"sync"
 	"time"
 
@@ -55,6 +57,8 @@ type Server struct {
 
 	vocabulary func() (*grammar.Vocabulary, error) // bytes of tokens, found when they are first needed
 	grammars   grammars
+	forming    chan struct{} // room for answers whose forms are worked for
+	scoring    chan struct{} // and for tokens whose log-probabilities are
 	sampling   sampling.Options
 	key        *secret
 	local      bool // only this machine reaches the server, and requests need no key
@@ -89,7 +93,8 @@ func New(c Config) *Server {
 		eos: c.EOS, sampling: c.Sampling,
 		key: newSecret(c.APIKey), log: c.Log, metrics: newMetrics(), started: time.Now(),
 		maxBody: maxBody, maxRows: max(2, maxRowBytes/(4*c.Engine.Limits().Vocab)), pingEvery: pingEvery,
-		writeTimeout: writeTimeout, now: time.Now, newID: newID}
+		writeTimeout: writeTimeout, now: time.Now, newID: newID, forming: roomBeside(),
+		scoring: roomBeside()}
 	if c.Chat != nil {
 		s.reply = reply.Of(c.Chat)
 		with := sync.OnceValue(func() []int { return s.reply.Shown(s.tokenizer, true) })
@@ -108,6 +113,9 @@ func New(c Config) *Server {
 	s.scheduler = newScheduler(c.Engine, c.Queue, c.Log, func() time.Time { return s.now() })
 	return s
 }
+
+// roomBeside is how much may be worked for at a time beside the engine: half of the processors are left to that.
+func roomBeside() chan struct{} { return make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)) }
 
 // A route is a path with what answers it.
 type route struct {

@@ -57,7 +57,7 @@ func (e *single) Admit(prompt []int, o Options) (s Sequence, cached int, err err
 	if e.busy {
 		return 0, 0, errBusy
 	}
-	for cached < len(e.cached) && cached < len(prompt)-1 && prompt[cached] == e.cached[cached] {
+	for !o.Echo && cached < len(e.cached) && cached < len(prompt)-1 && prompt[cached] == e.cached[cached] {
 		cached++ // but for the last token, after which the logits are wanted
 	}
 	if err := e.decoder.Rewind(cached); err != nil {
@@ -81,7 +81,7 @@ func (e *single) Step(ctx context.Context) ([]Event, error) {
 	}
 	n := min(len(e.rest), e.chunk)
 	last := n == len(e.rest)
-	if last && n > 1 && (e.options.Logits || e.options.State) {
+	if last && n > 1 && (e.options.Logits || e.options.State || e.options.Echo) {
 		n, last = n-1, false // what is wanted is wanted of the last token alone
 	}
 	part := e.rest[:n]
@@ -89,10 +89,10 @@ func (e *single) Step(ctx context.Context) ([]Event, error) {
 		return e.state(ctx)
 	}
 	var keep func(int, []float32) error
-	var row []float32
-	if last && e.options.Logits {
+	var rows [][]float32
+	if last && e.options.Logits || !last && e.options.Echo {
 		keep = func(_ int, logits []float32) error {
-			row = slices.Clone(logits)
+			rows = append(rows, slices.Clone(logits))
 			return nil
 		}
 	}
@@ -112,10 +112,26 @@ func (e *single) Step(ctx context.Context) ([]Event, error) {
 	}
 	e.cached = append(before, part...)
 	if e.rest = e.rest[n:]; !last {
-		return nil, nil
+		return e.given(part, rows), nil
 	}
 	e.rest, e.text.Output = append(e.rest, next), append(e.text.Output, next)
-	return []Event{{Token: next, Logits: row}}, nil
+	event := Event{Token: next}
+	if rows != nil {
+		event.Logits = rows[0]
+	}
+	return []Event{event}, nil
+}
+
+// given are events of the tokens behind those of a part of a prompt, by the logits after them.
+func (e *single) given(part []int, rows [][]float32) (events []Event) {
+	for i, row := range rows {
+		token := e.rest[0]
+		if i+1 < len(part) {
+			token = part[i+1]
+		}
+		events = append(events, Event{Token: token, Given: true, Logits: row})
+	}
+	return events
 }
 
 // state decodes the last token of a prompt.

@@ -21,8 +21,9 @@ type delta struct {
 // A located token is one with the place of its text. The text of a token that completes no character is empty.
 type located struct {
 	*sampling.Choice
-	start, end int // bytes of the answer
-	offset     int // of the start, in characters
+	start, end int  // bytes of the answer
+	offset     int  // of the start, in characters
+	first      bool // of a prompt: nothing is known of it
 }
 
 // Reasons why an answer ends.
@@ -35,6 +36,7 @@ const (
 type writer struct {
 	decoder *tokenizer.Decoder
 	stop    stopping.Finder
+	given   int       // tokens of the prompt
 	decoded int       // bytes that the decoder has given
 	chars   int       // the same in characters
 	out     int       // of which this many are out
@@ -42,22 +44,46 @@ type writer struct {
 	waiting []located // tokens whose text is not all out
 }
 
-// newWriter starts behind a prompt, which goes through the decoder as well: what a token looks like may depend on the
-// one before it.
-func newWriter(tok *tokenizer.Tokenizer, prompt []int, r *request) *writer {
-	w := &writer{decoder: tok.NewDecoder(true, r.shown...), stop: stopping.Finder{Stops: r.stops},
-		located: r.logprobs()}
-	for _, id := range prompt {
-		w.decoder.Push(id)
+// decoder is what texts behind a prompt are decoded by. The prompt goes through it as well: what a token looks like may
+// depend on the one before it. Where its tokens are a part of the answer, they come later.
+func (r *request) decoder(tok *tokenizer.Tokenizer, prompt []int) *tokenizer.Decoder {
+	d := tok.NewDecoder(true, r.shown...)
+	if r.echo && r.logprobs() {
+		return d
 	}
-	return w
+	for _, id := range prompt {
+		d.Push(id)
+	}
+	return d
+}
+
+// newWriter starts where a decoder is, of which it takes a copy.
+func newWriter(d *tokenizer.Decoder, r *request) *writer {
+	return &writer{decoder: d.Clone(), stop: stopping.Finder{Stops: r.stops}, located: r.logprobs()}
+}
+
+// give takes a token of the prompt, which stop strings have nothing to do with.
+func (w *writer) give(c *sampling.Choice) delta {
+	part := w.decoder.Push(c.ID)
+	t := located{Choice: c, start: w.decoded, end: w.decoded + len(part), offset: w.chars, first: w.given == 0}
+	w.given++
+	w.decoded += len(part)
+	w.chars += utf8.RuneCountInString(part)
+	w.out = w.decoded
+	return delta{text: part, tokens: []located{t}}
+}
+
+// last takes the token that ends the text and is none of it.
+func (w *writer) last(c *sampling.Choice) {
+	w.waiting = append(w.waiting, located{Choice: c, start: w.decoded, end: w.decoded, offset: w.chars})
 }
 
 // push takes a token. It returns what is certain, and whether a stop string was found.
 func (w *writer) push(c *sampling.Choice) (delta, bool) {
 	part := w.decoder.Push(c.ID)
 	if w.located {
-		w.waiting = append(w.waiting, located{c, w.decoded, w.decoded + len(part), w.chars})
+		w.waiting = append(w.waiting, located{Choice: c, start: w.decoded, end: w.decoded + len(part),
+			offset: w.chars})
 	}
 	return w.take(part)
 }

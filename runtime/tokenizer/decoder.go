@@ -28,6 +28,15 @@ func (t *Tokenizer) NewDecoder(skipSpecial bool, shown ...int) *Decoder {
 	return d
 }
 
+// Clone returns a decoder of the same text so far.
+func (d *Decoder) Clone() *Decoder {
+	c := d.t.NewDecoder(d.skipSpecial, d.shown...)
+	for i, s := range d.stages {
+		c.stages[i] = s.clone()
+	}
+	return c
+}
+
 func (d *Decoder) restart() {
 	for i, spec := range d.t.decode {
 		d.stages[i] = spec()

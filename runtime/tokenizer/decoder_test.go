@@ -73,6 +73,30 @@ func TestFlushStartsANewText(t *testing.T) {
 	require.Equal(t, "", d.Flush())
 }
 
+// A copy of a decoder goes on where it was, in the middle of a character, and neither knows of the other.
+func TestClone(t *testing.T) {
+	for _, decoder := range []string{llamaDecoder, `null`, `{"type":"ByteLevel"}`,
+		`{"type":"Metaspace","replacement":"▁","prepend_scheme":"always"}`} {
+		tok := mustLoad(t, small(map[string]string{"decoder": decoder}))
+		ids := []int{6, 0, 1, 2, 3, 4, 5, 6}
+		for at := range ids {
+			d, want := tok.NewDecoder(false), steps(tok, ids...)
+			for _, id := range ids[:at] {
+				d.Push(id)
+			}
+			copies := []*Decoder{d.Clone(), d.Clone()}
+			copies[0].Push(5)
+			copies[0].Flush()
+			for _, d := range []*Decoder{copies[1], d} {
+				for i, id := range ids[at:] {
+					require.Equal(t, want[at+i], d.Push(id))
+				}
+				require.Equal(t, want[len(ids)], d.Flush())
+			}
+		}
+	}
+}
+
 func TestByteLevelHoldsBackPartialCharacters(t *testing.T) {
 	vocab := `{"ð":0,"Ł":1,"ĺ":2,"Ģ":3,"a":4,"not in the alphabet":5}`
 	tok := mustLoad(t, small(map[string]string{

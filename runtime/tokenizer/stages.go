@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -12,6 +13,7 @@ import (
 type stage interface {
 	push(token string, emit func(string))
 	flush(emit func(string))
+	clone() stage // in the same state
 }
 
 // A stageSpec makes a stage in its initial state.
@@ -89,6 +91,11 @@ func (s *spaced) push(token string, emit func(string)) {
 	emit(token)
 }
 
+func (s *spaced) clone() stage {
+	c := *s
+	return &c
+}
+
 // byteLevel turns the stand-in characters back into bytes, and bytes into text.
 type byteLevel struct {
 	pending []byte // the start of a character
@@ -121,6 +128,8 @@ func (b *byteLevel) flush(emit func(string)) {
 	emit(string(text))
 }
 
+func (b *byteLevel) clone() stage { return &byteLevel{pending: slices.Clone(b.pending)} }
+
 // replace writes one text for another in each token.
 type replace struct {
 	stateless
@@ -128,6 +137,8 @@ type replace struct {
 }
 
 func (r replace) push(token string, emit func(string)) { emit(r.apply(token)) }
+
+func (r replace) clone() stage { return r }
 
 // byteFallback joins a run of <0xNN> tokens into text if the run as a whole is UTF-8, and else gives one U+FFFD a byte.
 type byteFallback struct {
@@ -155,6 +166,8 @@ func (b *byteFallback) flush(emit func(string)) {
 	b.run = b.run[:0]
 }
 
+func (b *byteFallback) clone() stage { return &byteFallback{run: slices.Clone(b.run)} }
+
 func byteToken(token string) (byte, bool) {
 	if len(token) != 6 || !strings.HasPrefix(token, "<0x") || token[5] != '>' {
 		return 0, false
@@ -170,6 +183,11 @@ type strip struct {
 	start   int
 	left    int // how many more may go
 	fused   bool
+}
+
+func (s *strip) clone() stage {
+	c := *s
+	return &c
 }
 
 func loadStrip(c component, fused bool) (stageSpec, error) {
@@ -220,4 +238,9 @@ func (u *unmark) push(token string, emit func(string)) {
 	}
 	u.started = true
 	emit(strings.ReplaceAll(token, u.mark, space))
+}
+
+func (u *unmark) clone() stage {
+	c := *u
+	return &c
 }

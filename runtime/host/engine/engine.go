@@ -38,7 +38,7 @@ func (e *batch) Chooses(o *sampling.Options, _, _ bool) bool { return o.ByKernel
 
 func (e *batch) Admit(prompt []int, o serve.Options) (s serve.Sequence, cached int, err error) {
 	id, cached, err := e.of.Admit(prompt, host.SequenceOptions{Most: o.Most, Stops: o.Ends, Logits: o.Logits,
-		State: o.State, Sampling: o.Sampling, Masked: o.Masked, Allowed: o.Allowed})
+		Echo: o.Echo, State: o.State, Sampling: o.Sampling, Masked: o.Masked, Allowed: o.Allowed})
 	return serve.Sequence(id), cached, err
 }
 
@@ -53,8 +53,8 @@ func (e *batch) Step(ctx context.Context) ([]serve.Event, error) {
 	}
 	events := make([]serve.Event, len(tokens))
 	for i, t := range tokens {
-		events[i] = serve.Event{Sequence: serve.Sequence(t.Sequence), Token: t.ID, Logits: t.Logits, State: t.State,
-			Err: t.Err}
+		events[i] = serve.Event{Sequence: serve.Sequence(t.Sequence), Token: t.ID, Given: t.Given, Logits: t.Logits,
+			State: t.State, Err: t.Err}
 	}
 	return events, nil
 }

@@ -65,6 +65,7 @@ def responses(client):
     usage = event.response.usage
     assert usage.output_tokens == whole.usage.output_tokens and usage.output_tokens_details.reasoning_tokens == 0, usage
     assert usage.input_tokens_details.cached_tokens == usage.input_tokens - 1, usage
+    response_logprobs(client)
     parsed = client.responses.parse(model="m", input="An adult:", text_format=Person, temperature=0)
     assert isinstance(parsed.output_parsed, Person), parsed
     try:
@@ -76,6 +77,33 @@ def responses(client):
     cancelled = client.responses.create(model="m", input="a", stream=True, temperature=0)
     next(iter(cancelled))
     cancelled.close()
+
+
+def response_logprobs(client):
+    """Those of a chat, whole and in a stream."""
+    likely = client.chat.completions.create(messages=MESSAGES, logprobs=True, top_logprobs=2, **GREEDY)
+    want = [(r.token, r.logprob, r.bytes, [(t.token, t.logprob, t.bytes) for t in r.top_logprobs])
+            for r in likely.choices[0].logprobs.content]
+    ask = {"model": "m", "input": MESSAGES, "temperature": 0, "max_output_tokens": 12, "top_logprobs": 2,
+           "include": ["message.output_text.logprobs"]}
+    whole = client.responses.create(**ask)
+    rows = whole.output[0].content[0].logprobs
+    assert whole.top_logprobs == 2 and len(rows) > 0, whole
+    assert [(r.token, r.logprob, r.bytes, [(t.token, t.logprob, t.bytes) for t in r.top_logprobs])
+            for r in rows] == want, rows
+    events = list(client.responses.create(stream=True, **ask))
+    deltas = [r for e in events if e.type == "response.output_text.delta" for r in e.logprobs]
+    done = [r for e in events if e.type == "response.output_text.done" for r in e.logprobs]
+    for said in (deltas, done):
+        assert [(r.token, r.logprob, [(t.token, t.logprob) for t in r.top_logprobs]) for r in said] == \
+            [(token, p, [(t[0], t[1]) for t in top]) for token, p, _, top in want], said
+    assert events[-1].response.output[0].content[0].logprobs == rows, events[-1]
+    try:
+        client.responses.create(model="m", input="a", top_logprobs=2)
+    except openai.BadRequestError as e:
+        assert e.param == "top_logprobs", e
+    else:
+        raise AssertionError("the likeliest tokens of nothing")
 
 
 class Weather(pydantic.BaseModel):
@@ -123,6 +151,22 @@ def completions(client):
     assert streamed == [c.text for c in several.choices], streamed
 
 
+def loglikelihoods(client):
+    """As lm-evaluation-harness asks for them: how likely continuations are, and whether they are the likeliest."""
+    texts = ["def fib(n):\n    return n", "import os\n"]
+    whole = client.completions.create(prompt=texts, model="m", temperature=0, max_tokens=1, logprobs=1, seed=1234,
+                                      echo=True)
+    for choice, text in zip(sorted(whole.choices, key=lambda c: c.index), texts):
+        said = choice.logprobs
+        given, top = said.token_logprobs[3:-1], said.top_logprobs[3:-1]
+        assert choice.text.startswith(text) and said.token_logprobs[0] is None and len(given) > 0, choice
+        assert all(p <= max(t.values()) and max(t.values()) < 0 for p, t in zip(given, top)), choice
+        for n in range(3, len(said.tokens) - 1):  # as many characters, and so the tokens, as behind the text so far
+            assert choice.text[said.text_offset[n]:].startswith(said.tokens[n]), (n, choice)
+        alone = client.completions.create(prompt=text, model="m", max_tokens=0, logprobs=1, echo=True).choices[0]
+        assert alone.text == text and alone.logprobs.token_logprobs == said.token_logprobs[:-1], alone
+
+
 def embeddings(client):
     asked = client.embeddings.create(model="m", input=["def fib(n):", "import os"])  # as base64, which the client reads
     first, second = (d.embedding for d in asked.data)
@@ -168,6 +212,7 @@ def main(url, tools_url):
     text = chat(client)
     responses(client)
     completions(client)
+    loglikelihoods(client)
     embeddings(client)
     errors(client, url)
     caller = openai.OpenAI(base_url=tools_url, api_key="none", max_retries=0)

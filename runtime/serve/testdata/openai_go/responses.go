@@ -32,6 +32,23 @@ func respond(ctx context.Context, client *openai.Client) {
 	must(said == whole.OutputText() && last.Response.OutputText() == said, "the same text", said, whole, last)
 	must(last.Type == "response."+string(whole.Status), "the end", last)
 
+	likely := ask
+	likely.Include = []responses.ResponseIncludable{responses.ResponseIncludableMessageOutputTextLogprobs}
+	likely.TopLogprobs = openai.Int(2)
+	rows := got(client.Responses.New(ctx, likely)).Output[0].Content[0].Logprobs
+	n = 0
+	each(client.Responses.NewStreaming(ctx, likely), func(e responses.ResponseStreamEventUnion) {
+		if e.Type != "response.output_text.delta" {
+			return
+		}
+		for _, row := range e.AsResponseOutputTextDelta().Logprobs {
+			must(len(row.TopLogprobs) == 2 && row.Token == rows[n].Token && row.Logprob == rows[n].Logprob,
+				"the same in a stream", row, rows)
+			n++
+		}
+	})
+	must(int(n) == len(rows) && n > 0, "log-probabilities of all tokens", n, rows)
+
 	ask.Text.Format = responses.ResponseFormatTextConfigUnionParam{
 		OfJSONSchema: &responses.ResponseFormatTextJSONSchemaConfigParam{Name: "adult", Strict: openai.Bool(true),
 			Schema: map[string]any{"const": true}}}
