@@ -3,14 +3,15 @@
 
     python3 bench/campaigns.py --tools dist/results --budget 540                  on all GPUs, a campaign on each
     python3 bench/campaigns.py --tools dist/results --budget 540 --resume FILE    from what an earlier run has packed
-    python3 bench/campaigns.py --only 'qwen3-*' --gpus 0                          some, on one GPU
+    python3 bench/campaigns.py --only 'qwen3-*' --gpus 0 --share 3                some, three at a time on one GPU
     python3 bench/campaigns.py --device cost --target h100 --budget 120           predictions: no GPU is needed
 
 A campaign runs on one GPU at a time; the one that has had a GPU for the shortest time is next. Configurations are
-compiled by several processes ahead of the one that measures. What is packed, campaigns.tar.gz in --out (default: $OUT,
-else build/campaigns), has the key that signs verdicts: a campaign goes on with that key, the same amkc and the same
-flags. A run may be killed at any time. It needs nvcc, and Go or --tools. Exit codes: 0 all goes on or has ended; 1 an
-amkc has failed, and its words are printed; 2 bad usage.
+compiled by several processes ahead of the one that measures. Most of the time a campaign waits for nvcc, so that
+several may share a GPU (--share): they take it in turns, and never measure at the same time. What is packed,
+campaigns.tar.gz in --out (default: $OUT, else build/campaigns), has the key that signs verdicts: a campaign goes on
+with that key, the same amkc and the same flags. A run may be killed at any time. It needs nvcc, and Go or --tools. Exit
+codes: 0 all goes on or has ended; 1 an amkc has failed, and its words are printed; 2 bad usage.
 """
 
 import argparse
@@ -34,7 +35,10 @@ import machine
 SEED = "1"  # of random weights
 PACKED = "campaigns.tar.gz"
 KEPT = ("campaign.json", "trials.jsonl", "plan.json", "results.tsv", "report.html", "against.json", "log.txt")
-CLOSING = {"cuda": 110, "cost": 10}  # seconds for confirming the best and measuring it against the defaults, by device
+# Seconds for confirming the best and measuring it against the defaults, by device: of the first of the campaigns that
+# share a GPU, and of each of the others, which wait for it.
+CLOSING = {"cuda": 110, "cost": 10}
+CLOSING_MORE = {"cuda": 60, "cost": 0}
 LEAST = 40  # seconds that a search is begun for
 TRIAL_SECONDS = 360  # after which an evaluation is ended; a build, after a quarter of it
 GOES_ON = ("the time is up", "the GPU seconds are spent")  # why a campaign stops that is not at its end
@@ -131,16 +135,20 @@ class Shop:
     def key(self):
         return ["--key", str(self.work / "verdict.key")]
 
-    def judge(self, c):
-        return ["--device", self.args.device, "--timeout", str(TRIAL_SECONDS), *self.key()]
+    def judge(self, gpu):
+        turn = ["--turn", str(self.work / f"gpu{gpu}.turn")] if self.args.device == "cuda" else []
+        return ["--device", self.args.device, "--timeout", str(TRIAL_SECONDS), *turn, *self.key()]
+
+    def closing(self):
+        return CLOSING[self.args.device] + (self.args.share - 1) * CLOSING_MORE[self.args.device]
 
     def carry(self, c, gpu, seconds):
         """Carries a campaign on for so long, with the measurements at its end."""
-        search = seconds - CLOSING[self.args.device]
+        search = seconds - self.closing()
         self.say(f"{c.name}: GPU {gpu}, {search:.0f} s")
         result = self.run(c, gpu, seconds, "search", *self.model(c), "-o", str(self.dir(c)), "--tag", c.name,
                           "--position", c.positions, "--held-out", c.held_out, *c.flags, "--jobs", str(self.args.jobs),
-                          "--minutes", f"{search / 60:.3f}", *self.judge(c))
+                          "--minutes", f"{search / 60:.3f}", *self.judge(gpu))
         if result:
             self.say(f"{c.name}: {outcome(result)}")
             if result["stop"] not in GOES_ON:
@@ -158,8 +166,8 @@ class Shop:
         config.write_text(json.dumps(nested(best)), encoding="utf-8")
         if path.exists() and json.loads(path.read_text(encoding="utf-8"))["verdict"]["settings"] == best:
             return
-        r = self.run(c, gpu, CLOSING["cuda"], "eval", *self.model(c), "--config", str(config), "--position",
-                     c.positions, *self.judge(c))
+        r = self.run(c, gpu, self.closing(), "eval", *self.model(c), "--config", str(config), "--position",
+                     c.positions, *self.judge(gpu))
         if r:
             path.write_text(json.dumps(r), encoding="utf-8")
             v = r["verdict"]
@@ -179,7 +187,7 @@ class Shop:
 
     def serve(self, gpu):
         """Works on campaigns on a GPU until the time is up."""
-        while self.left() - 10 >= LEAST + CLOSING[self.args.device] and (c := self.next()):
+        while self.left() - 10 >= LEAST + self.closing() and (c := self.next()):
             try:
                 self.carry(c, gpu, min(self.args.slice or self.left(), self.left() - 10))
             except Exception:  # one campaign is never the end of the others
@@ -279,6 +287,7 @@ def parse(argv):
     p.add_argument("--slice", type=float, metavar="SECONDS",
                    help="of a campaign before the next one has the GPU (default: all that is left)")
     p.add_argument("--gpus", help="numbers with commas (default: all)")
+    p.add_argument("--share", type=int, default=1, metavar="N", help="campaigns that share a GPU (default: 1)")
     p.add_argument("--jobs", type=int, metavar="N", help="builds at a time of a campaign (default: by the cores)")
     p.add_argument("--device", choices=("cuda", "cost"), default="cuda")
     p.add_argument("--target", default=target, help="as for amkc (default: the GPU of this machine)")
@@ -290,7 +299,9 @@ def parse(argv):
     args.chosen = [c for c in CAMPAIGNS if not args.only or any(fnmatch.fnmatch(c.name, o) for o in args.only)]
     args.gpus = [int(n) for n in args.gpus.split(",")] if args.gpus else here or [0]
     if not args.jobs:  # a build keeps two or three cores busy, and a prediction one
-        args.jobs = max(2, (os.cpu_count() or 2) // len(args.gpus) // (3 if args.device == "cuda" else 1))
+        args.jobs = max(2, (os.cpu_count() or 2) // len(args.gpus) // args.share // (3 if args.device == "cuda" else 1))
+    if args.share < 1:
+        p.error("--share is how many campaigns have a GPU together; want 1 or more")
     if not args.chosen:
         p.error("no campaign has such a name; --list prints them")
     if not args.target:
@@ -315,7 +326,7 @@ def main(argv=None):
         resume(args.resume, args.work)
     shop = Shop(args, tools / "amkc")
     try:
-        workers = [threading.Thread(target=shop.serve, args=(gpu,)) for gpu in args.gpus]
+        workers = [threading.Thread(target=shop.serve, args=(gpu,)) for gpu in args.gpus for _ in range(args.share)]
         for w in workers:
             w.start()
         for w in workers:

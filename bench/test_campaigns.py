@@ -27,6 +27,7 @@ AMKC = """\
     with open(here / "calls", "a") as f: f.write(json.dumps([os.environ.get("CUDA_VISIBLE_DEVICES")] + args) + "\\n")
     out = pathlib.Path(after("-o") if verb == "search" else args[2] if verb.startswith("campaign") else ".")
     if verb == "search":
+        while (here / "meets").exists() and len((here / "calls").read_text().splitlines()) < 3: time.sleep(0.05)
         if (here / "slow").exists(): time.sleep(60)
         if (here / "broken").exists(): print(json.dumps({{"errors": [{{"message": "no GPU"}}]}})); sys.exit(2)
         out.mkdir(exist_ok=True)
@@ -112,6 +113,22 @@ class Campaigns(unittest.TestCase):
         self.assertEqual([shop.next().name for _ in range(3)], ["llama-3.2-1b-cold", "qwen3-0.6b-far",
                                                                 "qwen3-0.6b-cold"])
         self.assertIsNone(shop.next(), "all are being worked on")
+
+    def test_campaigns_that_share_a_gpu_take_it_in_turns(self):
+        args = campaigns.parse(["--target", "h100", "--gpus", "0,1", "--share", "3", "--work", str(self.work)])
+        shop = campaigns.Shop(args, self.tools / "amkc")
+        self.assertEqual(shop.judge(0), shop.judge(0))
+        self.assertNotEqual(shop.judge(0), shop.judge(1))
+        self.assertIn("--turn", shop.judge(0))
+        self.assertGreater(shop.closing(), campaigns.CLOSING["cuda"], "they wait for each other in the end")
+        self.assertLessEqual(args.jobs, max(2, os.cpu_count() // 6))
+        # Three at a time, each once: all of them are under way before the first one ends.
+        (self.tools / "meets").write_text("3", encoding="utf-8")
+        self.end_at_once()
+        code, said = self.run_it("--gpus", "4", "--share", "3", "--only", "smollm2-135m", "--only", "pycoder-5m",
+                                 "--only", "qwen3-0.6b-far", budget="70")
+        self.assertEqual(code, 0, said)
+        self.assertEqual([c[0] for c in self.calls("search")], ["4"] * 3)
 
     def test_what_fails_is_said_and_left(self):
         (self.tools / "broken").touch()

@@ -28,7 +28,6 @@ type evalFlags struct {
 	rung      string
 	registers bool
 	build     bool
-	turn      string
 }
 
 // judgeFlags say how configurations are judged, one by eval and many by search.
@@ -38,6 +37,7 @@ type judgeFlags struct {
 	gpu       int
 	timeout   int // seconds
 	key       string
+	turn      string
 }
 
 func (f *judgeFlags) define(set *pflag.FlagSet) {
@@ -49,12 +49,17 @@ func (f *judgeFlags) define(set *pflag.FlagSet) {
 		"and a build ahead of it (--jobs) that takes a quarter of that")
 	set.Var(newWord(&f.key, ""), "key", "sign verdicts with the key in `FILE`; default: verdict.key of the user's "+
 		"configuration of amkc")
+	set.Var(newWord(&f.turn, ""), "turn", "hold `FILE` while the GPU is in use, and wait for whoever holds it: for "+
+		"evaluations and searches that share a GPU; --timeout is without the waiting")
 }
 
 // check refuses what does not go together.
 func (f *judgeFlags) check(c *call) error {
 	if f.gpu != 0 && f.device != search.DeviceCUDA {
 		return c.usage("--gpu %d goes with --device cuda", f.gpu)
+	}
+	if f.turn != "" && f.device != search.DeviceCUDA {
+		return c.usage("--turn %s is about a GPU; want --device cuda", typedWord(f.turn))
 	}
 	if len(slices.Compact(slices.Sorted(slices.Values(f.positions)))) != len(f.positions) {
 		return c.usage("--position names one twice; want each once")
@@ -115,8 +120,6 @@ func (f *evalFlags) define(set *pflag.FlagSet) {
 	set.BoolVar(&f.registers, "registers", false, "have nvcc say how many registers the kernels take, and what spills")
 	set.BoolVar(&f.build, "build-only", false, "prove and build both for --device cuda, which needs no GPU, and "+
 		"measure nothing")
-	set.Var(newWord(&f.turn, ""), "turn", "hold `FILE` while the GPU is in use, and wait for whoever holds it: for "+
-		"evaluations that share a GPU; --timeout is without the waiting")
 	f.judge.define(set)
 	f.model.define(set, defaultTarget)
 }
@@ -131,11 +134,8 @@ func (f *evalFlags) run(c *call) error {
 	if err := f.judge.check(c); err != nil {
 		return err
 	}
-	if f.turn != "" && (f.judge.device != search.DeviceCUDA || f.build) {
-		return c.usage("--turn %s is about a GPU; want --device cuda, and no --build-only", typedWord(f.turn))
-	}
-	if f.build && (f.judge.device != search.DeviceCUDA || f.registers) {
-		return c.usage("--build-only makes builds for a GPU; want --device cuda, and no --registers")
+	if f.build && (f.judge.device != search.DeviceCUDA || f.registers || f.judge.turn != "") {
+		return c.usage("--build-only makes builds for a GPU; want --device cuda, and neither --registers nor --turn")
 	}
 	candidate, err := settingsIn(c, f.model.config)
 	if err != nil {
@@ -164,7 +164,7 @@ func (f *evalFlags) run(c *call) error {
 	}
 	v, err := judge(limit.ctx, evaluate.Request{Options: opts, Candidate: candidate, Baseline: baseline,
 		Device: f.judge.device, Positions: f.judge.positions, Rung: search.Rung(f.rung), Rules: search.DefaultRules(),
-		Stage: f.stage, Registers: f.registers, GPU: f.judge.gpu, Progress: line.Show, Turn: limit.turn(f.turn)})
+		Stage: f.stage, Registers: f.registers, GPU: f.judge.gpu, Progress: line.Show, Turn: limit.turn(f.judge.turn)})
 	line.Clear()
 	if err != nil {
 		return hostError(c.args[0], err)

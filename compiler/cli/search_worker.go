@@ -30,12 +30,18 @@ func (f *judgeFlags) worker(campaign *search.Campaign, key search.Key) (w *searc
 	if err != nil {
 		return nil, nil, diag.Errorf(codeOutput, "search", "there is no temporary directory: %s", infile.Reason(err))
 	}
+	shared := filepath.Join(scratch, "turn") // by the evaluations of this search
+	if f.turn != "" {
+		if shared, err = filepath.Abs(f.turn); err != nil {
+			return nil, nil, diag.Errorf(codeInput, "turn", "%s: %s", f.turn, infile.Reason(err))
+		}
+	}
 	command := func(job *search.Job, stage search.Stage) ([]string, func(), error) {
 		own, err := os.MkdirTemp(scratch, "") // several jobs may be judged at once
 		if err != nil {
 			return nil, nil, diag.Errorf(codeOutput, scratch, "cannot be written to: %s", infile.Reason(err))
 		}
-		turn, seconds := filepath.Join(scratch, "turn"), f.timeout
+		turn, seconds := shared, f.timeout
 		if stage == search.StageBuild {
 			turn, seconds = "", max(1, f.timeout/buildPart)
 		}
