@@ -34,6 +34,9 @@ const (
 	descentGain   = 0.001
 )
 
+// alike is how little (of a logarithm) a move changes that predictions say nothing of.
+const alike = 1e-6
+
 // A guide makes a proposal by predictions: those of the cost model and, if that is asked for, what was learnt of its
 // errors.
 type guide struct {
@@ -42,12 +45,13 @@ type guide struct {
 	describe Describer
 	learnt   *prior.Prior
 	r        *rand.Rand
-	seen     map[string]bool
+	known    map[string]guess // by id: what was described
 }
 
 // A guess is settings that may be proposed.
 type guess struct {
 	settings knobs.Settings
+	id       string
 	why      string
 	allowed  bool
 	log      float64 // of what it is expected to take, over its baseline
@@ -56,7 +60,7 @@ type guess struct {
 // askGuide has the state's own proposers draw settings, takes those that are best by predictions, and descends from
 // them. It follows from the trials and the seed, like other proposals.
 func (s *State) askGuide(ctx context.Context, j *Job, describe Describer) (*Proposal, error) {
-	g := &guide{s: s, job: j, describe: describe, learnt: &prior.Prior{}, seen: map[string]bool{},
+	g := &guide{s: s, job: j, describe: describe, learnt: &prior.Prior{}, known: map[string]guess{},
 		// Another sequence than the one that drew the proposer.
 		r: rand.New(rand.NewPCG(^s.campaign.Seed, uint64(j.N)))}
 	if j.Proposer == proposePrior {
@@ -71,6 +75,9 @@ func (s *State) askGuide(ctx context.Context, j *Job, describe Describer) (*Prop
 	}
 	best, gained, err := g.descend(ctx, all[0])
 	if err != nil {
+		return nil, err
+	}
+	if best, err = g.shake(ctx, best); err != nil {
 		return nil, err
 	}
 	if gained > 0 {
@@ -97,14 +104,13 @@ func (g *guide) drawn() []guess {
 	return all[:min(len(all), guidedDescribed)]
 }
 
-// add adds settings that are new and may be tried.
+// add adds settings that are new to a list and may be tried.
 func (g *guide) add(all []guess, to knobs.Settings, why string) []guess {
 	id := IDOf(to)
-	if g.seen[id] || !g.s.mayTry(to) {
+	if slices.ContainsFunc(all, func(a guess) bool { return a.id == id }) || !g.s.mayTry(to) {
 		return all
 	}
-	g.seen[id] = true
-	return append(all, guess{settings: to, why: why})
+	return append(all, guess{settings: to, id: id, why: why})
 }
 
 // described asks what is expected of guesses. It returns those that are allowed, the best first: of what is refused,
@@ -113,6 +119,10 @@ func (g *guide) described(ctx context.Context, all []guess) ([]guess, error) {
 	var describing sync.WaitGroup
 	room := make(chan struct{}, runtime.GOMAXPROCS(0)) // a description takes a processor, and memory for a program
 	for i := range all {
+		if known, is := g.known[all[i].id]; is {
+			all[i].allowed, all[i].log = known.allowed, known.log
+			continue
+		}
 		room <- struct{}{}
 		describing.Go(func() {
 			defer func() { <-room }()
@@ -133,6 +143,9 @@ func (g *guide) described(ctx context.Context, all []guess) ([]guess, error) {
 	describing.Wait()
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
+	}
+	for _, a := range all {
+		g.known[a.id] = a
 	}
 	all = slices.DeleteFunc(all, func(a guess) bool { return !a.allowed })
 	slices.SortStableFunc(all, func(a, b guess) int { return cmp.Compare(a.log, b.log) })
@@ -162,10 +175,35 @@ func (g *guide) descend(ctx context.Context, from guess) (best guess, gained int
 		if len(together) > 0 && together[0].log < next.log {
 			next = together[0]
 		}
-		best.settings, best.log = next.settings, next.log
+		best.settings, best.id, best.log = next.settings, next.id, next.log
 		gained, barren = gained+1, 0
 	}
 	return best, gained, nil
+}
+
+// shake draws what predictions are blind to: of the moves that they say change nothing, it makes each with a chance of
+// one half. Else every guided proposal would have these knobs as the incumbent has them, and what they do on a GPU would
+// be left to the other proposers to find out.
+func (g *guide) shake(ctx context.Context, best guess) (guess, error) {
+	moved, err := g.described(ctx, g.moves(best.settings))
+	if err != nil {
+		return guess{}, err
+	}
+	blind := slices.DeleteFunc(moved, func(a guess) bool {
+		return math.Abs(a.log-best.log) > alike || g.r.IntN(2) == 0
+	})
+	// Together they may be refused, or do something after all.
+	together, err := g.described(ctx, g.together(best.settings, blind))
+	if err != nil {
+		return guess{}, err
+	}
+	for _, a := range append(together, blind...) {
+		if a.log < best.log+descentGain {
+			best.settings, best.id, best.log = a.settings, a.id, a.log
+			break
+		}
+	}
+	return best, nil
 }
 
 // moves are settings with one knob at another value, one value for each knob.

@@ -15,7 +15,7 @@ func TestGuidedProposalsDescend(t *testing.T) {
 	c := toyCampaign(toySpace().Cold())
 	c.Proposers = []string{proposeCost}
 	s := NewState(c)
-	asked := map[string]bool{}
+	asked, pages := map[string]bool{}, map[knobs.Value]int{}
 	describe := func(candidate, baseline knobs.Settings) ([]Predicted, error) {
 		if candidate["page_allocation"] == "linear" {
 			return nil, errors.New("refused")
@@ -36,9 +36,11 @@ func TestGuidedProposalsDescend(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, p, again, "it follows from the trials and the seed")
 		asked[IDOf(p.Settings)] = true
+		pages[p.Settings["page_allocation"]]++ // nothing is said of it
 	}
 	require.Greater(t, len(asked), 6, "other draws end in other places")
 	require.Less(t, best, 0.68)
+	require.Greater(t, len(pages), 1, "what predictions are blind to is drawn: %v", pages)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
