@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,5 +43,22 @@ func compiles(t *testing.T, p *ir.Program) {
 		cmd.Dir = dir
 		said, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s: %s", source, said)
+	}
+}
+
+// Kernels are compiled alike wherever they are compiled: by amkc, by make in a project, and by what measures and checks.
+func TestOneSetOfFlags(t *testing.T) {
+	flags := NVCCFlags()
+	require.Contains(t, flags, "-fmad=false")
+	for path, quoted := range map[string]bool{"../templates/Makefile.tmpl": false, "../bench/workshop.py": true,
+		"../scripts/kernels.py": true} {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		for _, flag := range flags {
+			if quoted {
+				flag = strconv.Quote(flag)
+			}
+			require.Contains(t, string(text), flag, path)
+		}
 	}
 }

@@ -1,12 +1,14 @@
 package compiler
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -264,4 +266,16 @@ while`, 1))
 	again, err := CachedOf(t.Context(), l, true, nil)
 	require.NoError(t, err)
 	require.True(t, again.Reused)
+}
+
+// What nvcc has started and leaves behind holds its output open, and nobody waits for that.
+func TestCachedCompileIsEndedInTime(t *testing.T) {
+	fakeTools(t, `[ "$1" = --version ] && exit
+/bin/sleep 60 & wait`)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	began := time.Now()
+	_, err := Cached(ctx, zooOptions("llama-gqa"), nil)
+	require.ErrorContains(t, err, "interrupted")
+	require.Less(t, time.Since(began), 30*time.Second)
 }

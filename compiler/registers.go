@@ -46,7 +46,7 @@ func CountRegisters(ctx context.Context, e *Emission, arch string) ([]Registers,
 	source := strings.TrimSuffix(host.FatbinFile, ".fatbin") + ".cu"
 	cmd := exec.CommandContext(ctx, FindNVCC(), append(codegen.NVCCFlags(), "-Xptxas", "-v", "-gencode",
 		codegen.Gencode(arch), "-fatbin", "-o", os.DevNull, source)...)
-	cmd.Dir = dir
+	cmd.Dir, cmd.WaitDelay = dir, killDelay
 	text, err := cmd.CombinedOutput()
 	if err != nil {
 		return nil, diag.Errorf(codeNVCC, source, "nvcc failed (%v); want it to accept the generated sources",

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"amkc/codegen"
 	"amkc/codegen/modules"
@@ -60,13 +61,17 @@ func nvccVersion(ctx context.Context, nvcc string) string {
 // partsFlag makes measure.cu have a step in parts.
 const partsFlag = "-DAMK_PARTS=1"
 
+// killDelay is how long the output of nvcc is waited for after it was killed: the compilers that it has started go on,
+// and hold it open.
+const killDelay = time.Second
+
 // compileCUDA makes NAME.fatbin from NAME.cu in dir.
 func compileCUDA(ctx context.Context, nvcc, dir, source, arch string, flags ...string) *diag.Diagnostic {
 	out := strings.TrimSuffix(source, ".cu") + ".fatbin"
 	args := slices.Concat(codegen.NVCCFlags(), flags, []string{"-gencode", codegen.Gencode(arch), "-fatbin",
 		"-o", out, source})
 	cmd := exec.CommandContext(ctx, nvcc, args...)
-	cmd.Dir = dir
+	cmd.Dir, cmd.WaitDelay = dir, killDelay
 	text, err := cmd.CombinedOutput()
 	if err == nil {
 		return nil

@@ -83,10 +83,9 @@ func (m *machine) deliver(inFlight, latency, most float64) float64 {
 	return most * x / math.Pow(1+math.Pow(x, knee), 1.0/knee)
 }
 
-// feedOf is the feed of every SM's ring. SMs share the memory evenly while they stream; those that have less to
-// stream than others come to a full ring sooner and leave their part to the rest, so that all bytes together take
-// what the bandwidth says: an SM gets so many times an even part of it. No SM gets more than its bytes in flight
-// fetch.
+// feedOf is the feed of an SM's ring. SMs share the memory evenly while they stream; those that have less to stream
+// than others come to a full ring sooner and leave their part to the rest: an SM that has more in a step gets so many
+// times an even part of it. No SM gets more than its bytes in flight fetch.
 func (m *machine) feedOf(times float64) *feed {
 	f := m.feed
 	f.restart = memoryLatency

@@ -27,7 +27,7 @@ func (r *run) memoryShareOf(in *instance) *memoryShare {
 	}
 	c := &memoryShare{feed: r.feedsOfFew[n]}
 	if c.feed == nil {
-		c.feed = r.feedOf(max(r.times, float64(r.sms)/float64(n)))
+		c.feed = r.feedOf(max(r.most(), float64(r.sms)/float64(n)))
 		r.feedsOfFew[n] = c.feed
 	}
 	for sm := range r.rings {

@@ -43,7 +43,6 @@ type run struct {
 	writers    []float64
 	parts      []Parts // of each stage
 	end        float64 // the step's end, as the mean SM spends it
-	times      float64 // so many times an even part of the memory is that of an SM
 	feedsOfFew map[int]*feed
 }
 
@@ -61,10 +60,14 @@ type outcome struct {
 func (p *plan) run(m *machine, k kernel) outcome {
 	r := &run{plan: p, machine: m, kernel: k, at: make([]float64, m.sms), rings: make([]ring, m.sms),
 		posted: make([]float64, p.counters), writers: make([]float64, p.counters), parts: make([]Parts, len(p.stages)),
-		times: float64(m.sms) * slices.Max(p.load) / max(1, p.bytes), feedsOfFew: map[int]*feed{}}
-	f := m.feedOf(r.times)
+		feedsOfFew: map[int]*feed{}}
+	feeds := map[float64]*feed{}
 	for sm := range r.rings {
-		r.rings[sm].feed = f
+		times := p.times(sm)
+		if feeds[times] == nil {
+			feeds[times] = m.feedOf(times)
+		}
+		r.rings[sm].feed = feeds[times]
 	}
 	for range warmUp {
 		r.step()
@@ -75,6 +78,14 @@ func (p *plan) run(m *machine, k kernel) outcome {
 	r.step()
 	return outcome{slices.Max(r.at) - from, r.parts, r.end, r.halted() - halted}
 }
+
+// times is how many times an even part of the memory is that of an SM.
+func (p *plan) times(sm int) float64 {
+	return max(1, float64(len(p.load))*p.load[sm]/max(1, p.bytes))
+}
+
+// most is the times of the SM that streams most.
+func (p *plan) most() float64 { return float64(len(p.load)) * slices.Max(p.load) / max(1, p.bytes) }
 
 func (r *run) halted() float64 {
 	sum := 0.0

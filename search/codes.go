@@ -59,6 +59,12 @@ the trial is CRASH, and the message has the last thing that the process said. Th
 The process that judges a configuration did not end in the time that it was given, nor when it was asked to, and was
 killed with everything that it had started. The class of the trial is TIMEOUT. The search goes on.`)
 
+	codeSlowBuild = diag.New("AMK6017", "building a configuration took too long", `
+Of a round on one machine (amkc search --jobs N) each build may take a quarter of --timeout, because the round waits for
+all of them. nvcc takes ten minutes where many layers are no loop. The trial is REJECTED, since nothing is known of what
+the configuration does, and a value that this happens to three times is not proposed any more, unless it was built
+before. Give a larger --timeout, or fewer --jobs, if the machine is slow.`)
+
 	codePlan = diag.New("AMK6013", "the file is no plan", `
 plan.json says which trials of a campaign can be made at once. amkc search plan writes it, and nobody edits it: every
 trial is called by the digest of what it is. Remove the file and plan anew; trials that were made keep their names.`)

@@ -117,7 +117,7 @@ func (c Corpus) Learn() *prior.Prior {
 	var times, refusals []prior.Row
 	for _, id := range slices.Sorted(maps.Keys(c)) {
 		v := c[id]
-		if v.Class == Pass || v.Class == Rejected && v.Reason.Code != CodeFloor {
+		if v.Class == Pass || v.Class == Rejected && v.Reason.Code != CodeFloor && v.Reason.Code != codeSlowBuild.ID {
 			row := prior.Row{Model: v.Model, X: differences(v.Settings, v.Baseline)}
 			if v.Class == Rejected {
 				row.Y = 1

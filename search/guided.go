@@ -12,6 +12,7 @@ import (
 
 	"amkc/ir/diag"
 	"amkc/knobs"
+	"amkc/runtime/infile"
 	"amkc/search/prior"
 )
 
@@ -46,6 +47,7 @@ type guide struct {
 	learnt   *prior.Prior
 	r        *rand.Rand
 	known    map[string]guess // by id: what was described
+	refused  error            // why one of these is
 }
 
 // A guess is settings that may be proposed.
@@ -53,7 +55,7 @@ type guess struct {
 	settings knobs.Settings
 	id       string
 	why      string
-	allowed  bool
+	refused  error
 	log      float64 // of what it is expected to take, over its baseline
 }
 
@@ -71,7 +73,11 @@ func (s *State) askGuide(ctx context.Context, j *Job, describe Describer) (*Prop
 		return nil, err
 	}
 	if len(all) == 0 {
-		return nil, diag.Errorf(codeProposal, j.Proposer, "nothing of what was drawn is new and allowed")
+		if g.refused != nil {
+			return nil, diag.Errorf(codeProposal, j.Proposer, "nothing of what was drawn is allowed: %s",
+				infile.Reason(g.refused))
+		}
+		return nil, diag.Errorf(codeProposal, j.Proposer, "nothing of what was drawn is new")
 	}
 	best, gained, err := g.descend(ctx, all[0])
 	if err != nil {
@@ -120,7 +126,7 @@ func (g *guide) described(ctx context.Context, all []guess) ([]guess, error) {
 	room := make(chan struct{}, runtime.GOMAXPROCS(0)) // a description takes a processor, and memory for a program
 	for i := range all {
 		if known, is := g.known[all[i].id]; is {
-			all[i].allowed, all[i].log = known.allowed, known.log
+			all[i].refused, all[i].log = known.refused, known.log
 			continue
 		}
 		room <- struct{}{}
@@ -129,8 +135,8 @@ func (g *guide) described(ctx context.Context, all []guess) ([]guess, error) {
 			if ctx.Err() != nil {
 				return
 			}
-			at, err := g.describe(all[i].settings, g.job.Against)
-			all[i].allowed = err == nil
+			var at []Predicted
+			at, all[i].refused = g.describe(all[i].settings, g.job.Against)
 			for _, p := range at {
 				log := math.Log(p.Candidate / p.Baseline)
 				if g.learnt.Times.Used {
@@ -146,8 +152,12 @@ func (g *guide) described(ctx context.Context, all []guess) ([]guess, error) {
 	}
 	for _, a := range all {
 		g.known[a.id] = a
+		if g.refused == nil {
+			g.refused = a.refused
+		}
 	}
-	all = slices.DeleteFunc(all, func(a guess) bool { return !a.allowed })
+	// What is no number is no prediction.
+	all = slices.DeleteFunc(all, func(a guess) bool { return a.refused != nil || math.IsNaN(a.log) })
 	slices.SortStableFunc(all, func(a, b guess) int { return cmp.Compare(a.log, b.log) })
 	return all, nil
 }
@@ -182,8 +192,8 @@ func (g *guide) descend(ctx context.Context, from guess) (best guess, gained int
 }
 
 // shake draws what predictions are blind to: of the moves that they say change nothing, it makes each with a chance of
-// one half. Else every guided proposal would have these knobs as the incumbent has them, and what they do on a GPU would
-// be left to the other proposers to find out.
+// one half. Else every guided proposal would have these knobs as the incumbent has them, and what they do on a GPU
+// would be left to the other proposers to find out.
 func (g *guide) shake(ctx context.Context, best guess) (guess, error) {
 	moved, err := g.described(ctx, g.moves(best.settings))
 	if err != nil {
@@ -218,7 +228,7 @@ func (g *guide) moves(from knobs.Settings) []guess {
 	return all
 }
 
-// together are settings with the moves of the best of others at once: of all, of half, and so on down to two.
+// together are settings with the moves of the best of others at once: of all, of half, and so on while there are two.
 func (g *guide) together(from knobs.Settings, moved []guess) []guess {
 	var all []guess
 	for n := len(moved); n > 1; n /= 2 {

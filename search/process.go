@@ -2,6 +2,7 @@ package search
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -98,6 +99,7 @@ type Worker struct {
 	Key      Key
 	Limit    time.Duration // for an evaluation
 	Waits    time.Duration // that it may wait besides, for another one
+	Builds   time.Duration // for a build by itself; 0: as an evaluation
 	// Command returns the arguments of the process for a stage of a job, and what is to be done after it. The process
 	// prints an object with a field verdict, or with built where a build is all that was asked for.
 	Command func(j *Job, stage Stage) (args []string, done func(), err error)
@@ -126,12 +128,18 @@ func (w *Worker) judge(ctx context.Context, j *Job, stage Stage) (v *Verdict, bu
 	}
 	defer done()
 	began := time.Now()
-	p := Process{Args: args, Limit: w.Limit + w.Waits + 10*time.Second, Grace: 5 * time.Second}
+	limit, class, late := w.Limit+w.Waits, Timeout, diag.Errorf(codeKilled, "eval", "the evaluation took longer than "+
+		"%v, and was killed", w.Limit)
+	if stage == StageBuild {
+		limit = cmp.Or(w.Builds, w.Limit)
+		class = Rejected
+		late = diag.Errorf(codeSlowBuild, "eval", "building it took longer than %v, and was ended", limit)
+	}
+	p := Process{Args: args, Limit: limit + 10*time.Second, Grace: 5 * time.Second} // it ends itself before that
 	out, said, err := p.Run(ctx)
 	switch {
 	case errors.Is(err, ErrKilled):
-		return w.lost(j, Timeout, time.Since(began), diag.Errorf(codeKilled, "eval", "the evaluation took longer "+
-			"than %v, and was killed", w.Limit)), false, nil
+		return w.lost(j, class, time.Since(began), late), false, nil
 	case ctx.Err() != nil:
 		return nil, false, context.Cause(ctx)
 	}
@@ -148,6 +156,9 @@ func (w *Worker) judge(ctx context.Context, j *Job, stage Stage) (v *Verdict, bu
 			return nil, false, printed.Errors[0] // the model, the machine or the baseline is at fault
 		}
 		if v, err := ParseVerdict(printed.Verdict, "eval"); err == nil {
+			if stage == StageBuild && v.Class == Timeout {
+				v = w.lost(j, class, time.Since(began), late)
+			}
 			return v, false, w.Key.Check(v)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/ir/diag"
 	"amkc/knobs"
 )
 
@@ -159,4 +160,64 @@ func TestAskedCommands(t *testing.T) {
 	}
 	_, err = j.State.Asker(100*time.Millisecond, nil)(t.Context(), &Job{Proposer: "exec:sleep 1000"})
 	require.ErrorContains(t, err, "was killed")
+}
+
+// A build that takes too long says nothing of its configuration, whoever ends it.
+func TestSlowBuildsAreRefused(t *testing.T) {
+	c, j := toyCampaign(knobs.Settings{}), finalJob()
+	w := workerOf(c, "sleep 1000")
+	w.Builds = -9900 * time.Millisecond // of the ten seconds that a process is given to end by itself
+	v, err := w.Build(t.Context(), j)
+	require.NoError(t, err)
+	require.Equal(t, Rejected, v.Class)
+	require.Equal(t, "AMK6017", v.Reason.Code)
+
+	late := toyVerdict(c, j)
+	late.Class, late.Timing, late.At, late.Ratio = Timeout, nil, nil, Interval{}
+	late.Reason = diag.Errorf(codeKilled, "eval", "it took too long")
+	c.Rules.Decide(late)
+	toyKey.Sign(late)
+	text, err := json.Marshal(map[string]any{"verdict": late})
+	require.NoError(t, err)
+	w = workerOf(c, `printf %s "$1"; exit 1`, string(text))
+	v, err = w.Build(t.Context(), j)
+	require.NoError(t, err)
+	require.Equal(t, "AMK6017", v.Reason.Code)
+	require.NoError(t, toyKey.Check(v))
+	v, err = w.Evaluate(t.Context(), j)
+	require.NoError(t, err)
+	require.Equal(t, Timeout, v.Class, "an evaluation that takes too long is another matter")
+}
+
+// A value of which builds take too long is left after three, and not if it was ever built in time.
+func TestSlowBuildsRetireValues(t *testing.T) {
+	c := toyCampaign(knobs.Settings{})
+	slow := func(value, other knobs.Value) *Trial {
+		j := &Job{Role: RoleCandidate, Rung: Screen, Against: c.Start, Region: "ring",
+			Settings: knobs.Settings{"tiling.ring.pace": value, "pipelining_depth": other}}
+		v := toyVerdict(c, j)
+		v.Class, v.Timing, v.At, v.Ratio = Rejected, nil, nil, Interval{}
+		v.Reason = diag.Errorf(codeSlowBuild, "eval", "it took too long")
+		c.Rules.Decide(v)
+		return &Trial{Job: *j, Verdict: v}
+	}
+	s := NewState(c)
+	for _, other := range []knobs.Value{"4", "5", "6"} {
+		s.Apply(slow("200", other))
+	}
+	require.Equal(t, "REJECTED AMK6017", s.retired["tiling.ring.pace=200"])
+	require.Len(t, s.retired, 1)
+
+	s = NewState(c)
+	j := &Job{Role: RoleCandidate, Rung: Screen, Against: c.Start, Region: "ring",
+		Settings: knobs.Settings{"tiling.ring.pace": "200"}}
+	for _, other := range []knobs.Value{"4", "5", "6"} {
+		s.Apply(slow("200", other))
+	}
+	s.Apply(&Trial{Job: *j, Verdict: toyVerdict(c, j)})
+	require.Empty(t, s.retired)
+	for _, other := range []knobs.Value{"1", "2", "8"} {
+		s.Apply(slow("200", other))
+	}
+	require.Empty(t, s.retired)
 }

@@ -35,7 +35,8 @@ type State struct {
 
 	named   map[string]knobs.Settings // by id: all that were proposed
 	regions map[string]*regionState
-	crashes map[string]int // by a value of a knob, and how it ended
+	passed  map[string]bool // values of knobs, of a trial that is PASS
+	crashes map[string]int  // by a value of a knob, and how it ended
 	retired map[string]string
 	found   map[Class]int
 	reasons map[string]int // of rejections, by code
@@ -50,8 +51,8 @@ type regionState struct {
 func NewState(c *Campaign) *State {
 	s := &State{campaign: c, best: c.Start, local: c.Start, score: map[string]float64{IDOf(c.Start): 0},
 		results: map[Rung][]*Trial{}, named: map[string]knobs.Settings{IDOf(c.Start): c.Start},
-		regions: map[string]*regionState{},
-		crashes: map[string]int{}, retired: map[string]string{}, found: map[Class]int{}, reasons: map[string]int{}}
+		regions: map[string]*regionState{}, passed: map[string]bool{}, crashes: map[string]int{},
+		retired: map[string]string{}, found: map[Class]int{}, reasons: map[string]int{}}
 	for _, k := range c.Space.Knobs {
 		s.regions[k.Region] = &regionState{}
 	}
@@ -74,8 +75,8 @@ func (s *State) Apply(t *Trial) {
 	s.found[v.Class]++
 	if v.Class != Pass {
 		s.reasons[v.Reason.Code]++
-		s.count(t)
 	}
+	s.count(t)
 	if t.Role == RoleStart || t.Role == RoleConfirm {
 		return
 	}
@@ -168,18 +169,22 @@ func (s *State) enter(t *Trial) {
 	}
 }
 
-// count retires values of knobs with which trials end in the same way again and again. A refusal says why and costs
-// nothing, and so retires nothing.
+// count retires values of knobs with which trials end in the same way again and again, and none that is in a trial
+// which is PASS. A refusal says why and costs nothing, and so retires nothing, but for a build that takes too long.
 func (s *State) count(t *Trial) {
 	v := t.Verdict
-	if v.Class == Rejected {
+	if v.Class == Rejected && v.Reason.Code != codeSlowBuild.ID {
 		return
 	}
 	for path, value := range t.Settings {
-		if t.Against[path] == value {
+		what := path + "=" + string(value)
+		if v.Class == Pass {
+			s.passed[what] = true
+			delete(s.retired, what)
+		}
+		if v.Class == Pass || t.Against[path] == value || s.passed[what] {
 			continue
 		}
-		what := path + "=" + string(value)
 		key := what + " " + string(v.Class) + " " + v.Reason.Code
 		if s.crashes[key]++; s.crashes[key] >= s.campaign.Rules.Crashes {
 			s.retired[what] = string(v.Class) + " " + v.Reason.Code

@@ -337,7 +337,7 @@ func (f *searchFlags) asker(s *search.State) search.Asker {
 // carryOn makes trials. The time of the run has begun before: to find out what can be set takes of it too.
 func (f *searchFlags) carryOn(ctx context.Context, c *call, j *search.Journal, key search.Key,
 	line watcher, began time.Time) (string, error) {
-	w, done, err := f.judge.worker(j.Campaign, key)
+	w, done, err := f.judge.worker(j.Campaign, key, max(1, f.judge.timeout/buildPart))
 	if err != nil {
 		return "", err
 	}

@@ -102,7 +102,7 @@ func (f *searchFlags) work(c *call) error {
 	}
 	ctx, cancel := interruptible()
 	defer cancel()
-	w, done, err := f.judge.worker(campaign, key)
+	w, done, err := f.judge.worker(campaign, key, f.judge.timeout)
 	if err != nil {
 		return err
 	}

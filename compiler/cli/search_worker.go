@@ -12,12 +12,14 @@ import (
 	"amkc/search"
 )
 
-// buildPart is which part of the time of an evaluation a build ahead of it may take. A round waits for all of its
-// trials: nvcc may take ten minutes for layers that are not a loop, and the GPU would be idle meanwhile.
+// buildPart is which part of the time of an evaluation a build may take in a round on one machine. The round waits for
+// all of its trials: nvcc may take ten minutes for layers that are not a loop, and the GPU would be idle meanwhile.
 const buildPart = 4
 
-// worker judges the jobs of a campaign, each in a process of its own: amkc eval. done removes what it needs for that.
-func (f *judgeFlags) worker(campaign *search.Campaign, key search.Key) (w *search.Worker, done func(), err error) {
+// worker judges the jobs of a campaign, each in a process of its own: amkc eval. A build may take so many seconds. done
+// removes what it needs for that.
+func (f *judgeFlags) worker(campaign *search.Campaign, key search.Key, build int) (w *search.Worker, done func(),
+	err error) {
 	if key.Name() != campaign.Key {
 		return nil, nil, diag.Errorf(codeInput, "key", "the key %s is here, and the campaign is of %s; want the same "+
 			"file on every machine", key.Name(), campaign.Key)
@@ -43,7 +45,7 @@ func (f *judgeFlags) worker(campaign *search.Campaign, key search.Key) (w *searc
 		}
 		turn, seconds := shared, f.timeout
 		if stage == search.StageBuild {
-			turn, seconds = "", max(1, f.timeout/buildPart)
+			turn, seconds = "", build
 		}
 		args, err := f.evalCommand(campaign, job, exe, own, turn, seconds)
 		if stage == search.StageBuild {
@@ -51,7 +53,8 @@ func (f *judgeFlags) worker(campaign *search.Campaign, key search.Key) (w *searc
 		}
 		return args, func() { os.RemoveAll(own) }, err
 	}
-	w = &search.Worker{Campaign: campaign, Key: key, Limit: time.Duration(f.timeout) * time.Second, Command: command}
+	w = &search.Worker{Campaign: campaign, Key: key, Limit: time.Duration(f.timeout) * time.Second,
+		Builds: time.Duration(build) * time.Second, Command: command}
 	if campaign.Device == search.DeviceCUDA {
 		w.Waits = w.Limit // for the one that has the GPU before
 	}

@@ -16,9 +16,10 @@ class of its verdict is TIMEOUT. A search goes on with the next one, and after t
 it leaves that value alone.`)
 
 	codeFloor = diag.New(search.CodeFloor, "a time is below what is possible", `
-A step cannot take less than its bytes take through the ring with nothing waited for (the ceiling), or through memory
-where they do not fit the L2. A time below that says that something is wrong with the measurement or the prediction, and
-nothing of the configuration: it is rejected, and the number is not reported.`)
+A step cannot take less than its bytes take through the ring with nothing waited for (the ceiling), but for a little
+where SMs stream unequal shares (docs/bench.md), or through memory where they do not fit the L2. A time below that says
+that something is wrong with the measurement or the prediction, and nothing of the configuration: it is rejected, and
+the number is not reported.`)
 
 	codeDiffers = diag.New("AMK6104", "a configuration computes something else", `
 On a GPU the kernel's logits are held to those of the plain kernels of the same build. Without one, those of small

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,6 +20,7 @@ func TestWhatIsImpossible(t *testing.T) {
 		{385, 383, 389, false}, // a ring reads faster than plain loads
 		{0, 90, 80, true},
 		{80, 0, 80, true},
+		{100, 90, math.NaN(), true},
 	} {
 		e := &ArtefactError{Latency: c.latency, Ceiling: c.ceiling, Read: c.read}
 		require.Equal(t, c.impossible, e.impossible(), "%+v", c)

@@ -70,7 +70,7 @@ type Samples struct {
 }
 
 // Bench measures the latency of a token. It returns [ErrNotChecked] unless [Session.Check] has passed, see also
-// [Session.Trust], and an [ArtefactError] when the result would be faster than the ceiling. The session stands at
+// [Session.Trust], and an [ArtefactError] when the result would be faster than is possible. The session stands at
 // position 0 afterwards, and the cache holds rows that belong to no sequence.
 func (s *Session) Bench(ctx context.Context, o BenchOptions, progress Progress) (_ *BenchReport, err error) {
 	if s.closed {
@@ -236,7 +236,8 @@ func (s *Session) benchReport(o BenchOptions, b *bench) (r *BenchReport, err err
 	r.Share = r.Ceiling.Median / r.Latency.Median
 	for i := range b.passes {
 		p := b.passes[i].report()
-		artefact := &ArtefactError{Latency: p.Latency.Median, Ceiling: p.Ceiling.Median, Read: artefact.Read}
+		artefact := &ArtefactError{Latency: p.Latency.Median, Ceiling: p.Ceiling.Median,
+			Read: artefact.Read * p.Ceiling.Median / r.Ceiling.Median} // of as many bytes more as the ring takes longer
 		if artefact.impossible() {
 			return nil, artefact
 		}

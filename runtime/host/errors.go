@@ -100,25 +100,27 @@ func (e *TokenError) Error() string {
 	return fmt.Sprintf("token id %d: the model has ids 0 to %d", e.ID, e.Vocab-1)
 }
 
-// An ArtefactError withholds a measurement that cannot be right. Times are microseconds per token.
+// An ArtefactError withholds a measurement that cannot be right. Times are microseconds, of a token or a pass.
 type ArtefactError struct {
 	Latency, Ceiling float64
-	Read             float64 // what a plain read of as many bytes takes
+	Read             float64 // what a plain read of the bytes takes
 }
 
-// unevenShares is how far a step may be below its ring's ceiling, as a part of it. Where SMs stream unequal shares, one
-// that has more is served ahead in a step, in which the others wait for it with full rings, and not in the ceiling's
-// kernel: steps were up to 5.5 % below it.
+// unevenShares is how far a step may be below its ring's ceiling, as a part of it: where SMs stream unequal shares,
+// steps were up to 5.6 % below it. The likely cause is that an SM which has more is served ahead in a step, in which
+// the others wait for it with full rings, and not in the ceiling's kernel.
 const unevenShares = 0.1
 
 // impossible reports whether a median of a step is below what it can take.
 func (e *ArtefactError) impossible() bool {
-	return e.Latency <= 0 || e.Ceiling <= 0 ||
-		e.Latency < e.Ceiling && e.Latency < max(e.Read, e.Ceiling*(1-unevenShares))
+	if !(e.Latency > 0 && e.Ceiling > 0 && e.Read > 0) { // what is no number is no measurement either
+		return true
+	}
+	return e.Latency < e.Ceiling && e.Latency < max(e.Read, e.Ceiling*(1-unevenShares))
 }
 
 func (e *ArtefactError) Error() string {
-	return fmt.Sprintf("the decode kernel took %.2f µs per token, less than is possible: in the same run its ring "+
+	return fmt.Sprintf("the decode kernel took %.2f µs, less than is possible: in the same run its ring "+
 		"took %.2f µs for the same bytes, and a plain read %.2f µs; something disturbed the measurement, and it is "+
 		"not reported; run it again on an idle GPU, with more --launches", e.Latency, e.Ceiling, e.Read)
 }
