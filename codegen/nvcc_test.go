@@ -46,7 +46,8 @@ func compiles(t *testing.T, p *ir.Program) {
 	}
 }
 
-// Kernels are compiled alike wherever they are compiled: by amkc, by make in a project, and by what measures and checks.
+// Kernels are compiled alike wherever they are compiled: by amkc, by make in a project, and by what measures and
+// checks.
 func TestOneSetOfFlags(t *testing.T) {
 	flags := NVCCFlags()
 	require.Contains(t, flags, "-fmad=false")
