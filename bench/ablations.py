@@ -59,6 +59,7 @@ VARIANTS = (
     Variant("splits-8", "8 splits of the context instead of 16", (("attention", "max_splits", 8),)),
     Variant("barrier", "a barrier of all SMs after each layer", (("loop", "barrier", 1),)),
     Variant("contiguous", "every stage's tiles dealt out from the first SM on", (("", "sm_assignment", "contiguous"),)),
+    Variant("pages-none", "a page of its own for every exchange of a step", (("", "page_allocation", "none"),)),
     Variant("warps-4", "4 warps per tile in every stage", warps(4)),
     Variant("warps-8", "8 warps per tile in every stage", warps(8)),
     Variant("bulk-copy-off", "cp.async instead of bulk copies", defines=("AMK_BULK_COPY=0",)),

@@ -42,6 +42,7 @@ var instructions = func() (list []struct {
 		{`asm volatile\("red\.release\.gpu.*?\);`, "*p += v;"},
 		{`u32 done;(\s+asm volatile\()`, "u32 done = 1;$1"},
 		{`asm\("ex2\.approx.*?\);`, "y = exp2f(x);"},
+		{`asm\("rcp\.approx.*?\);`, "y = 1 / x;"},
 		{`asm\("mma\.sync\.aligned\.m16n8k16\.row\.col\.f32\.(bf16|f16).*?"r"\(b1\)\);`,
 			"product_of_$1(d, a0, a1, a2, a3, b0, b1);"},
 		{`asm\("mma\.sync\.aligned\.m16n8k32\.row\.col\.s32\.(s8|u8).*?"r"\(b\.y\)\);`,

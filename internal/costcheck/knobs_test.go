@@ -38,6 +38,7 @@ var variants = map[string]ir.ScheduleConfig{
 // unfollowed are the others, and what the model does not know of them.
 var unfollowed = map[string]string{
 	"copies-1":         "how many SMs read a line",
+	"pages-none":       "what words cost on a line that was last used a step ago",
 	"one-token":        "what a launch costs",
 	"bulk-copy-off":    "an H200 without its bulk copies",
 	"async-copy-off":   "an H200 without its asynchronous copies",

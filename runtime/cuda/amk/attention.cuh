@@ -267,6 +267,13 @@ __device__ __forceinline__ float exp2_approx(float x) {
   return y;
 }
 
+// 1 / x to 23 bits, for x that are not subnormal.
+__device__ __forceinline__ float reciprocal_approx(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 // Scores as the softmax takes them, times log2 e: scaled, and where the stage has a cap,
 // cap * tanh(score / cap). Of that, tanh is 1 - 2 / (1 + e^2x).
 template <class S>
@@ -275,7 +282,7 @@ __device__ __forceinline__ float scaled_score(float product) {
   const float x = product * (S::kScale / S::kScoreCap);
   if constexpr (Element::kBytes == 4) return S::kScoreCap * kLog2e * tanhf(x);
   const float grown = exp2_approx(x * (2 * kLog2e));
-  return S::kScoreCap * kLog2e * (1.0f - __fdividef(2.0f, 1.0f + grown));
+  return S::kScoreCap * kLog2e * fmaf(-2.0f, reciprocal_approx(1.0f + grown), 1.0f);
 }
 
 // Publishes the dims of a head that a thread has.
