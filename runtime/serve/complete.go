@@ -119,7 +119,7 @@ func (s *Server) generations(ctx context.Context, rec *record, req *request, pro
 				if first == nil { // which all of them begin with
 					first = s.firstMask(ctx, state)
 				}
-				g.form = newForming(state, first, s.forming, s.scheduler.tell)
+				g.form = newMaskWorker(state, first, s.maskRoom, s.scheduler.tell)
 			}
 			if req.until != nil {
 				g.until = req.until()

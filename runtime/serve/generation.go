@@ -27,7 +27,7 @@ type generation struct {
 	out     *outbox      // of the request
 	text    *writer      // of the tokens so far
 	metrics *metrics     // of the server
-	form    *forming     // what the text has to be; nil: it may be anything
+	form    *maskWorker  // of the form that the text has to have; nil: it may have any
 	until   answerReader // of the text too, which ends behind its first call; nil: it may have any
 
 	// ---

@@ -221,7 +221,7 @@ func (s *scheduler) step(ctx context.Context) {
 			s.engine.Replace(e.Sequence, token)
 		}
 	}
-	s.form(patience)
+	s.form(maskPatience)
 }
 
 // decode is a step of the engine, whose panic is an error.

@@ -57,8 +57,8 @@ type Server struct {
 
 	vocabulary func() (*grammar.Vocabulary, error) // bytes of tokens, found when they are first needed
 	grammars   grammars
-	forming    chan struct{} // room for answers whose forms are worked for
-	scoring    chan struct{} // and for tokens whose log-probabilities are
+	maskRoom   chan struct{} // a semaphore for mask workers
+	scoring    chan struct{} // and one for tokens whose log-probabilities are computed
 	sampling   sampling.Options
 	key        *secret
 	local      bool // only this machine reaches the server, and requests need no key
@@ -93,7 +93,7 @@ func New(c Config) *Server {
 		eos: c.EOS, sampling: c.Sampling,
 		key: newSecret(c.APIKey), log: c.Log, metrics: newMetrics(), started: time.Now(),
 		maxBody: maxBody, maxRows: max(2, maxRowBytes/(4*c.Engine.Limits().Vocab)), pingEvery: pingEvery,
-		writeTimeout: writeTimeout, now: time.Now, newID: newID, forming: roomBeside(),
+		writeTimeout: writeTimeout, now: time.Now, newID: newID, maskRoom: roomBeside(),
 		scoring: roomBeside()}
 	if c.Chat != nil {
 		s.reply = reply.Of(c.Chat)

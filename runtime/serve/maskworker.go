@@ -10,7 +10,7 @@ import (
 	"amkc/runtime/sampling"
 )
 
-// A formState is how much there is of a text that has a form, as [grammar.State] says.
+// A formState follows a text that has to have a form, as a [grammar.State] does.
 type formState interface {
 	Take(id int) error
 	Mask() grammar.Mask
@@ -18,43 +18,43 @@ type formState interface {
 	MayGoOn() bool
 }
 
-// A forming holds an answer to its form beside the engine: a schema with hundreds of alternatives, which anybody may
-// send, takes tens of milliseconds a token, and other sequences are not to wait for that. One step of work is done at a
-// time, on a goroutine that ends with it.
-type forming struct {
+// A maskWorker computes which tokens may follow in an answer that has a form, on goroutines beside the engine's: a
+// schema with hundreds of alternatives, which any client may send, takes tens of milliseconds per token, and other
+// sequences must not wait for that. It has one goroutine at a time, which ends with the token.
+type maskWorker struct {
 	state formState
-	room  chan struct{} // has a place for each that may work at a time
+	room  chan struct{} // a semaphore for the workers of all answers
 	ready func()        // called when the work is done
 
-	// What the work has come to, to be read when it is done.
+	// Results, which may be read once wait has reported true.
 	mask  sampling.Mask // the tokens that the next one is chosen among
 	whole bool          // the text has ended
 	err   error
 
 	working bool
 	done    chan struct{} // of capacity 1
-	gone    atomic.Bool   // nobody waits for it any more
+	gone    atomic.Bool   // the answer has ended
 }
 
-// newForming begins with a mask that has been found, as that of all answers to a request is the same.
-func newForming(state formState, first sampling.Mask, room chan struct{}, ready func()) *forming {
-	return &forming{state: state, mask: first, room: room, ready: ready, done: make(chan struct{}, 1)}
+// newMaskWorker begins with the mask of the first token, which is the same for all answers to a request.
+func newMaskWorker(state formState, first sampling.Mask, room chan struct{}, ready func()) *maskWorker {
+	return &maskWorker{state: state, mask: first, room: room, ready: ready, done: make(chan struct{}, 1)}
 }
 
-// firstMask finds the tokens that an answer may begin with, among others that are worked for. Of a client that has gone
-// there are none.
+// firstMask computes the tokens that an answer may begin with, when a worker's place is free. It is empty if the client
+// goes away first.
 func (s *Server) firstMask(ctx context.Context, state formState) sampling.Mask {
 	select {
-	case s.forming <- struct{}{}:
-		defer func() { <-s.forming }()
+	case s.maskRoom <- struct{}{}:
+		defer func() { <-s.maskRoom }()
 		return sampling.Mask(state.Mask())
 	case <-ctx.Done():
 		return sampling.Mask{}
 	}
 }
 
-// take goes on with a token. At the last one there is nothing to follow.
-func (f *forming) take(token int, last bool) {
+// take begins to compute what may follow a token, and nothing after the last one.
+func (f *maskWorker) take(token int, last bool) {
 	f.working = true
 	go func() {
 		f.room <- struct{}{}
@@ -67,7 +67,7 @@ func (f *forming) take(token int, last bool) {
 	}()
 }
 
-func (f *forming) work(token int, last bool) error {
+func (f *maskWorker) work(token int, last bool) error {
 	if err := f.state.Take(token); err != nil {
 		return err
 	}
@@ -77,11 +77,11 @@ func (f *forming) work(token int, last bool) error {
 	return nil
 }
 
-// drop leaves undone what has not begun.
-func (f *forming) drop() { f.gone.Store(true) }
+// drop cancels work that has not begun.
+func (f *maskWorker) drop() { f.gone.Store(true) }
 
-// wait reports whether the work is done, before a time has come.
-func (f *forming) wait(until <-chan time.Time) bool {
+// wait reports whether the work is done, waiting for it until a time.
+func (f *maskWorker) wait(until <-chan time.Time) bool {
 	select {
 	case <-f.done:
 		f.working = false
@@ -97,18 +97,18 @@ func (f *forming) wait(until <-chan time.Time) bool {
 	}
 }
 
-// patience is how long a step waits for forms to be worked for. Few take as long, and those sit out steps, which do not
-// wait for them.
-const patience = time.Millisecond
+// maskPatience is how long a step waits for masks. Most take microseconds. An answer whose mask takes longer sits out
+// steps until it is there, and the steps do not wait for it again.
+const maskPatience = time.Millisecond
 
-// form goes on with answers whose forms have been worked for, or will have been before a time is over.
+// form goes on with the answers whose masks are computed within a time.
 func (s *scheduler) form(within time.Duration) {
 	var timer <-chan time.Time
 	for id, g := range s.running {
 		if g.form == nil || !g.form.working {
 			continue
 		}
-		until := over
+		until := elapsed
 		if within > 0 && !g.held {
 			if timer == nil {
 				timer = time.After(within)
@@ -141,8 +141,8 @@ func (s *scheduler) form(within time.Duration) {
 	}
 }
 
-// over is a time that has come.
-var over = func() <-chan time.Time {
+// elapsed is a timer that has fired.
+var elapsed = func() <-chan time.Time {
 	c := make(chan time.Time)
 	close(c)
 	return c

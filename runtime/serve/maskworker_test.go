@@ -18,15 +18,14 @@ import (
 const heldToWord = `"messages": [{"role": "user", "content": "x"}], "response_format": {"type": "json_schema",
 	"json_schema": {"schema": {"enum": ["red", "green"]}}}, "temperature": 0`
 
-// occupied is a server that answers a request, and finds no room to hold the answer to its form from its first token
-// on.
+// occupied is a server with a request under way for whose masks there is no worker from its first token on.
 func occupied(t *testing.T, e *scripted, begin func(s *testServer)) *testServer {
 	e.gate = make(chan struct{})
 	s := serve(t, e)
 	begin(s)
 	eventually(t, func() bool { running, _ := e.load(); return running == 1 })
-	for range cap(s.forming) {
-		s.forming <- struct{}{}
+	for range cap(s.maskRoom) {
+		s.maskRoom <- struct{}{}
 	}
 	close(e.gate)
 	eventually(t, func() bool {
@@ -39,13 +38,13 @@ func occupied(t *testing.T, e *scripted, begin func(s *testServer)) *testServer 
 
 // vacate makes room.
 func (s *testServer) vacate() {
-	for range cap(s.forming) {
-		<-s.forming
+	for range cap(s.maskRoom) {
+		<-s.maskRoom
 	}
 }
 
-// What an answer's form takes long for keeps no other waiting, whoever chooses the tokens; the answer itself is the
-// same.
+// An answer whose masks take long delays no other answer, whether the host or the kernel chooses tokens, and is itself
+// the same.
 func TestFormsKeepNobodyWaiting(t *testing.T) {
 	want, _, _ := chatted(t, serve(t, newScripted(hashed)), heldToWord)
 	for _, masks := range []bool{false, true} {
@@ -119,12 +118,12 @@ func (broken) Take(int) error { panic("the cause") }
 // A panic is an error, of that answer.
 func TestFormsThatPanic(t *testing.T) {
 	room, told := make(chan struct{}, 1), make(chan bool, 1)
-	f := newForming(broken{}, nil, room, func() { told <- true })
+	f := newMaskWorker(broken{}, nil, room, func() { told <- true })
 	f.take(1, false)
 	<-told
-	require.True(t, f.wait(over))
+	require.True(t, f.wait(elapsed))
 	require.EqualError(t, f.err, "the form of an answer: panic: the cause")
-	f = newForming(broken{}, nil, room, func() { told <- true })
+	f = newMaskWorker(broken{}, nil, room, func() { told <- true })
 	f.drop()
 	f.take(1, false)
 	<-told
