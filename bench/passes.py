@@ -41,8 +41,8 @@ FORMATS = (Case(ZOO + "llama-gqa", "fp16", rows=8, sequences=8),
            Case(PYCODER, "bf16", rows=8, sequences=8),
            Case(PYCODER, "bf16", weights="int4:g64", rows=8, sequences=8),
            Case(PYCODER, "bf16", rows=2, sequences=3))
-# With pages of their own for the parts of splits in each layer: a search has found a build there whose prompts were not
-# as its tokens, because nvcc had fused a product with a sum in one kernel and not in the other.
+# A page for every exchange. In such a build prompts and single tokens once differed by the last bit, because nvcc had
+# fused a product with a sum in one kernel and not in the other.
 SCHEDULES = (Case("testdata/configs/qwen3-0.6b", "bf16", SEED, 2048, rows=8,
                   knobs=(("", "page_allocation", "none"), ("attention", "max_splits", 4))),)
 # Of several rows of each of several sequences: with splits and windows, norms of heads and behind branches, learned

@@ -133,7 +133,6 @@ int __ffs(unsigned v) { return __builtin_ffs(v); }
 float rsqrtf(float v) { return 1 / sqrtf(v); }
 float __fdividef(float a, float b) { return a / b; }
 extern "C" float __expf(float v) { return expf(v); }
-float __fmul_rn(float a, float b) { return a * b; }
 float __uint_as_float(unsigned u) { float f; memcpy(&f, &u, 4); return f; }
 unsigned __float_as_uint(float f) { unsigned u; memcpy(&u, &f, 4); return u; }
 size_t __cvta_generic_to_shared(const void*) { abort(); }

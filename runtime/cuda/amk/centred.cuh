@@ -17,7 +17,7 @@ struct Centre {
 template <class S>
 __device__ __forceinline__ Centre centre_of_sums(float sum, float squares, float eps) {
   constexpr float kShare = 1.0f / S::kColumns;
-  const float mean = __fmul_rn(sum, kShare);
+  const float mean = sum * kShare;
   const float variance = fmaxf(sum_of_products(squares, kShare, -mean, mean), 0.0f);
   return {mean, rsqrtf(variance + eps)};
 }

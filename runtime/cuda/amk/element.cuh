@@ -98,9 +98,9 @@ __device__ __forceinline__ float divide(float n, float d) {
   return E::kBytes == 4 ? n / d : __fdividef(n, d);
 }
 
-// Sums of two products are spelled as fused multiply-adds: left to the compiler, which of the two
-// is rounded follows from the code around them, and a token's bits from the kernel it is computed
-// by. This is a * b + c * d, of which the second product is rounded.
+// a * b + c * d, of which the second product is rounded. Kernels are compiled with -fmad=false:
+// left to the compiler, which product is rounded would depend on the code around them, and a
+// token's bits on the kernel that computes it.
 __device__ __forceinline__ float sum_of_products(float a, float b, float c, float d) {
   return fmaf(a, b, c * d);
 }

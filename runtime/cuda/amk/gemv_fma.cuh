@@ -120,7 +120,7 @@ __device__ __forceinline__ float normed(const Reader& in, float x, int column) {
 // The mean of a vector from its sum. It is rounded, whatever it is taken off.
 template <class S>
 __device__ __forceinline__ float mean_of_sum(float sum) {
-  return __fmul_rn(sum, 1.0f / S::kColumns);
+  return sum * (1.0f / S::kColumns);
 }
 // 1 over the deviation, from the sum of the squares of what is left of the elements then.
 template <class S, class Reader>

@@ -323,9 +323,7 @@ __device__ __forceinline__ void combine(Prompt& c, const Page in, const Page out
       float value[kLanes];
 #pragma unroll
       for (int split = 0; split < kLanes; ++split)
-        // Rounded before they are added: combine.cuh has a shuffle between the two, so the compiler
-        // must not fuse them here either.
-        value[split] = __fmul_rn(__shfl_sync(~0u, scale, split), of_split(split, dim));
+        value[split] = __shfl_sync(~0u, scale, split) * of_split(split, dim);
 #pragma unroll
       for (int offset = 1; offset < kLanes; offset <<= 1) {
 #pragma unroll

@@ -128,8 +128,8 @@ struct Draw {
   // relatively elsewhere. So E is off by less than 8e-6 of itself: below 1/32 the series gives it,
   // whose first term that is left out is 2e-7 of the sum, and above lg2 is 0.045 or more. Those are
   // 8e-6 of ln E, to which its own lg2, up to 53, adds 9e-6, and rounding 8e-6: 2^-15 is more than
-  // all of them. The inverse is off by 2^-22, and share and sum are rounded four times: less than
-  // 2^-20 of the share.
+  // all of them. The inverse is off by 2^-22, and share and sum are rounded at most four times:
+  // less than 2^-20 of the share.
   __device__ __forceinline__ void offer(Leader& leader, float logit, int token, u64 v) const {
     if (temperature == 0) {
       if (logit > -INFINITY) leader.offer(logit, logit, logit, token);

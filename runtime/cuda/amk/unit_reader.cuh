@@ -252,7 +252,7 @@ struct UnitReader<S, NormedHeads> {
       if constexpr (S::kNormCentred) {
 #pragma unroll
         for (int i = first; i < first + kOfHead; ++i) mean += sum_of(words.pairs(i));
-        mean = __fmul_rn(sum_of_head(mean), 1.0f / kHeadDim);
+        mean = sum_of_head(mean) * (1.0f / kHeadDim);
       }
       float2 rotated[kOfHead][2];
 #pragma unroll

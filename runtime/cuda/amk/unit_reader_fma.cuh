@@ -167,7 +167,7 @@ struct UnitReader<S, NormedHeads> {
       if constexpr (S::kNormCentred) {
 #pragma unroll
         for (int i = 0; i < kWords; ++i) mean += words.value(i);
-        mean = __fmul_rn(sum_of_head(mean), 1.0f / kHeadDim);
+        mean = sum_of_head(mean) * (1.0f / kHeadDim);
       }
 #pragma unroll
       for (int i = 0; i < kWords; ++i) {
