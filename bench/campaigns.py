@@ -8,7 +8,7 @@
 
 A campaign runs on one GPU at a time; the one that has had a GPU for the shortest time is next. Configurations are
 compiled by several processes ahead of the one that measures. Most of the time a campaign waits for nvcc, so that
-several may share a GPU (--share): they take it in turns, and never measure at the same time. What is packed,
+several may share a GPU (--share): only one at a time measures. What is packed,
 campaigns.tar.gz in --out (default: $OUT, else build/campaigns), has the key that signs verdicts: a campaign goes on
 with that key, the same amkc and the same flags. A run may be killed at any time. It needs nvcc, and Go or --tools. Exit
 codes: 0 all goes on or has ended; 1 an amkc has failed, and its words are printed; 2 bad usage.

@@ -1,5 +1,7 @@
 package cost
 
+import "slices"
+
 // How SMs share the memory in a pass, where few of them have cache rows to stream: once the rings of the others are
 // full, these leave their part to them. Predictions of a step do without it (docs/cost-model.md, "What it leaves
 // out").
@@ -27,7 +29,7 @@ func (r *run) memoryShareOf(in *instance) *memoryShare {
 	}
 	c := &memoryShare{feed: r.feedsOfFew[n]}
 	if c.feed == nil {
-		c.feed = r.feedOf(max(r.most(), float64(r.sms)/float64(n)))
+		c.feed = r.feedOf(max(r.times(slices.Max(r.load)), float64(r.sms)/float64(n)))
 		r.feedsOfFew[n] = c.feed
 	}
 	for sm := range r.rings {

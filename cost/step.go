@@ -63,7 +63,7 @@ func (p *plan) run(m *machine, k kernel) outcome {
 		feedsOfFew: map[int]*feed{}}
 	feeds := map[float64]*feed{}
 	for sm := range r.rings {
-		times := p.times(sm)
+		times := p.times(p.load[sm])
 		if feeds[times] == nil {
 			feeds[times] = m.feedOf(times)
 		}
@@ -79,13 +79,10 @@ func (p *plan) run(m *machine, k kernel) outcome {
 	return outcome{slices.Max(r.at) - from, r.parts, r.end, r.halted() - halted}
 }
 
-// times is how many times an even part of the memory is that of an SM.
-func (p *plan) times(sm int) float64 {
-	return max(1, float64(len(p.load))*p.load[sm]/max(1, p.bytes))
+// times is how many times an even share of the memory's bandwidth an SM gets that streams so many bytes in a step.
+func (p *plan) times(bytes float64) float64 {
+	return max(1, float64(len(p.load))*bytes/max(1, p.bytes))
 }
-
-// most is the times of the SM that streams most.
-func (p *plan) most() float64 { return float64(len(p.load)) * slices.Max(p.load) / max(1, p.bytes) }
 
 func (r *run) halted() float64 {
 	sum := 0.0

@@ -60,10 +60,10 @@ The process that judges a configuration did not end in the time that it was give
 killed with everything that it had started. The class of the trial is TIMEOUT. The search goes on.`)
 
 	codeSlowBuild = diag.New("AMK6017", "building a configuration took too long", `
-Of a round on one machine (amkc search --jobs N) each build may take a quarter of --timeout, because the round waits for
-all of them. nvcc takes ten minutes where many layers are no loop. The trial is REJECTED, since nothing is known of what
-the configuration does, and a value that this happens to three times is not proposed any more, unless it was built
-before. Give a larger --timeout, or fewer --jobs, if the machine is slow.`)
+In a round on one machine (amkc search --jobs N) each build may take a quarter of --timeout, because the round waits for
+all of them, and nvcc takes minutes where many layers are not a loop (tiling.loop.roll 0). The trial is REJECTED, since
+nothing is known of what the configuration does. A value of a knob to which this happens three times is not proposed any
+more, unless a trial with it has passed. Give a larger --timeout, or fewer --jobs, if the machine is slow.`)
 
 	codePlan = diag.New("AMK6013", "the file is no plan", `
 plan.json says which trials of a campaign can be made at once. amkc search plan writes it, and nobody edits it: every

@@ -27,16 +27,16 @@ const (
 	guidedDescribed = 16
 )
 
-// A descent goes at most so many rounds, and ends after so many, one after another, that are predicted to gain less
-// than so much (of a logarithm): a round draws one value of each knob.
+// Limits of a descent. Gains are differences of the logarithm of a predicted time. A round draws one value per knob, so
+// that a round without a gain does not mean that there is none.
 const (
-	descentRounds = 6
-	descentBarren = 2
-	descentGain   = 0.001
+	descentRounds = 6     // at most
+	descentBarren = 2     // rounds without a gain in a row, after which it ends
+	descentGain   = 0.001 // the least that counts
 )
 
-// alike is how little (of a logarithm) a move changes that predictions say nothing of.
-const alike = 1e-6
+// noEffect is the largest difference of a logarithm at which a prediction is taken not to depend on a knob.
+const noEffect = 1e-6
 
 // A guide makes a proposal by predictions: those of the cost model and, if that is asked for, what was learnt of its
 // errors.
@@ -83,7 +83,7 @@ func (s *State) askGuide(ctx context.Context, j *Job, describe Describer) (*Prop
 	if err != nil {
 		return nil, err
 	}
-	if best, err = g.shake(ctx, best); err != nil {
+	if best, err = g.randomised(ctx, best); err != nil {
 		return nil, err
 	}
 	if gained > 0 {
@@ -119,8 +119,8 @@ func (g *guide) add(all []guess, to knobs.Settings, why string) []guess {
 	return append(all, guess{settings: to, id: id, why: why})
 }
 
-// described asks what is expected of guesses. It returns those that are allowed, the best first: of what is refused,
-// nothing that a trial would find out is not known.
+// described predicts the times of guesses. It returns those that are allowed, the fastest first. A trial of a refused
+// one would show nothing new.
 func (g *guide) described(ctx context.Context, all []guess) ([]guess, error) {
 	var describing sync.WaitGroup
 	room := make(chan struct{}, runtime.GOMAXPROCS(0)) // a description takes a processor, and memory for a program
@@ -162,9 +162,9 @@ func (g *guide) described(ctx context.Context, all []guess) ([]guess, error) {
 	return all, nil
 }
 
-// descend moves every knob by itself, then all of those that are predicted to gain at once, and goes on from the best
-// of these: what is far from the best that the cost model knows gets there in one proposal, and the trials are left for
-// what it does not know. It returns where it came to, and how many rounds have gained.
+// descend changes each knob by itself, then combines the changes that are predicted to gain, and continues from the
+// best of these. One proposal thus reaches what the cost model takes to be best, and further trials can test what the
+// model does not know. It returns where it ends, and how many rounds gained.
 func (g *guide) descend(ctx context.Context, from guess) (best guess, gained int, err error) {
 	best = from
 	for round, barren := 0, 0; round < descentRounds && barren < descentBarren; round++ {
@@ -191,23 +191,22 @@ func (g *guide) descend(ctx context.Context, from guess) (best guess, gained int
 	return best, gained, nil
 }
 
-// shake draws what predictions are blind to: of the moves that they say change nothing, it makes each with a chance of
-// one half. Else every guided proposal would have these knobs as the incumbent has them, and what they do on a GPU
-// would be left to the other proposers to find out.
-func (g *guide) shake(ctx context.Context, best guess) (guess, error) {
+// randomised changes knobs that the prediction does not depend on, each with a probability of one half. Otherwise
+// guided proposals would leave them as they are, and only the other proposers would find out what they do on a GPU.
+func (g *guide) randomised(ctx context.Context, best guess) (guess, error) {
 	moved, err := g.described(ctx, g.moves(best.settings))
 	if err != nil {
 		return guess{}, err
 	}
-	blind := slices.DeleteFunc(moved, func(a guess) bool {
-		return math.Abs(a.log-best.log) > alike || g.r.IntN(2) == 0
+	without := slices.DeleteFunc(moved, func(a guess) bool {
+		return math.Abs(a.log-best.log) > noEffect || g.r.IntN(2) == 0
 	})
-	// Together they may be refused, or do something after all.
-	together, err := g.described(ctx, g.together(best.settings, blind))
+	// Together they may be refused, or have an effect.
+	together, err := g.described(ctx, g.together(best.settings, without))
 	if err != nil {
 		return guess{}, err
 	}
-	for _, a := range append(together, blind...) {
+	for _, a := range append(together, without...) {
 		if a.log < best.log+descentGain {
 			best.settings, best.id, best.log = a.settings, a.id, a.log
 			break

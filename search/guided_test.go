@@ -40,7 +40,7 @@ func TestGuidedProposalsDescend(t *testing.T) {
 	}
 	require.Greater(t, len(asked), 6, "other draws end in other places")
 	require.Less(t, best, 0.68)
-	require.Greater(t, len(pages), 1, "what predictions are blind to is drawn: %v", pages)
+	require.Greater(t, len(pages), 1, "knobs without a predicted effect are drawn: %v", pages)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

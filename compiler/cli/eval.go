@@ -45,12 +45,11 @@ func (f *judgeFlags) define(set *pflag.FlagSet) {
 		"where times come from: cost is the cost model, which predicts, and cuda the GPU of this machine")
 	set.Var(newCounts(&f.positions, []int{0}), "position", "judge by a step at position `N`; several with commas")
 	set.Var(newGPU(&f.gpu), "gpu", "number `N` of the GPU, for --device cuda")
-	set.Var(newCount(&f.timeout, 600, 1, 86400), "timeout", "end an evaluation that takes longer than `N` seconds, "+
-		"and a build ahead of it (--jobs) that takes a quarter of that")
+	set.Var(newCount(&f.timeout, 600, 1, 86400), "timeout", "end an evaluation that takes longer than `N` seconds")
 	set.Var(newWord(&f.key, ""), "key", "sign verdicts with the key in `FILE`; default: verdict.key of the user's "+
 		"configuration of amkc")
-	set.Var(newWord(&f.turn, ""), "turn", "hold `FILE` while the GPU is in use, and wait for whoever holds it: for "+
-		"evaluations and searches that share a GPU; --timeout is without the waiting")
+	set.Var(newWord(&f.turn, ""), "turn", "lock `FILE` while the GPU is in use, so that evaluations and searches "+
+		"can share it; --timeout does not count the wait")
 }
 
 // check refuses what does not go together.

@@ -81,7 +81,7 @@ func (f *searchFlags) defineCommon(set *pflag.FlagSet) {
 	set.Var(newAmount(&f.minutes), "minutes", "end after `N` minutes, whole or not; 0: no limit")
 	set.Var(newAmount(&f.seconds), "gpu-seconds", "end when the campaign has had the GPU for `N` seconds; 0: no limit")
 	set.Var(newCount(&f.jobs, 1, 1, 1024), "jobs", "propose in rounds, and prove and build `N` configurations at a "+
-		"time, ahead of the one that is measured; predict as many at a time")
+		"time, ahead of the one that is measured, with a quarter of --timeout per build; predict as many at a time")
 	set.Var(newCounts(&f.heldOut, nil), "held-out", "confirm the best at position `N`; several with commas; default: "+
 		"near those of --position")
 	set.Var(newWord(&f.seed, "1"), "seed", "draw proposals from `SEED`")
