@@ -107,7 +107,7 @@ type ArtefactError struct {
 }
 
 // unevenShares is how far a step may be below its ring's ceiling, as a part of it: where SMs stream unequal shares,
-// steps were up to 5.6 % below it. The likely cause is that an SM which has more is served ahead in a step, in which
+// steps were up to 5.5 % below it. The likely cause is that an SM which has more is served ahead in a step, in which
 // the others wait for it with full rings, and not in the ceiling's kernel.
 const unevenShares = 0.1
 
