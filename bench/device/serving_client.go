@@ -43,7 +43,8 @@ func (r *servingResult) askServer(ctx context.Context, url string, clients int, 
 	return answers, errors.Join(errs...)
 }
 
-// stream asks for one answer, event by event.
+// stream asks for one answer, event by event. What an event says is looked at when all are there, so that reading JSON,
+// which is the client's work, delays none.
 func (r *servingResult) stream(ctx context.Context, url string, prompt []int) (at answerTime, err error) {
 	body, err := json.Marshal(map[string]any{"prompt": prompt, "max_tokens": r.Tokens, "temperature": 0,
 		"ignore_eos": true, "stream": true, "stream_options": map[string]any{"include_usage": true}})
@@ -64,13 +65,19 @@ func (r *servingResult) stream(ctx context.Context, url string, prompt []int) (a
 	if answer.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("the server answers with status %s", answer.Status)
 	}
-	tokens := 0
+	var events []string
+	var came answerTime
 	lines := bufio.NewScanner(answer.Body)
 	for lines.Scan() {
-		data, is := strings.CutPrefix(lines.Text(), "data: ")
-		if !is || data == "[DONE]" {
-			continue
+		if data, is := strings.CutPrefix(lines.Text(), "data: "); is && data != "[DONE]" {
+			events, came = append(events, data), append(came, time.Since(begun))
 		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	tokens := 0
+	for i, data := range events {
 		var event struct {
 			Choices []struct{ Text string }
 			Usage   *struct {
@@ -84,13 +91,10 @@ func (r *servingResult) stream(ctx context.Context, url string, prompt []int) (a
 			tokens = event.Usage.Tokens
 		}
 		if len(event.Choices) > 0 && event.Choices[0].Text != "" {
-			at = append(at, time.Since(begun))
+			at = append(at, came[i])
 		}
 	}
-	switch err := lines.Err(); {
-	case err != nil:
-		return nil, err
-	case tokens != r.Tokens || len(at) < 2:
+	if tokens != r.Tokens || len(at) < 2 {
 		return nil, fmt.Errorf("an answer has %d tokens in %d events; want %d tokens in several", tokens, len(at),
 			r.Tokens)
 	}

@@ -139,8 +139,8 @@ func (s *Server) generations(ctx context.Context, rec *record, req *request, pro
 // whole answers when the answer is complete.
 func (s *Server) whole(w http.ResponseWriter, r *http.Request, out *outbox, f form) error {
 	var all []delta
-	err := out.follow(r.Context(), func(d delta) (bool, error) {
-		all = append(all, d)
+	err := out.follow(r.Context(), func(deltas []delta) (bool, error) {
+		all = append(all, deltas...)
 		return false, nil
 	}, s.pingEvery, nil)
 	if err != nil {

@@ -109,8 +109,8 @@ func (s *Server) state(ctx context.Context, rec *record, prompt []int, follows b
 		return nil, err
 	}
 	defer s.scheduler.leave(g)
-	err = g.out.follow(ctx, func(d delta) (bool, error) {
-		state = d.state
+	err = g.out.follow(ctx, func(deltas []delta) (bool, error) {
+		state = deltas[0].state // the only one
 		return false, nil
 	}, s.pingEvery, nil)
 	return state, err

@@ -33,6 +33,7 @@ type generation struct {
 	// ---
 	sampler *sampling.Sampler // nil: what the engine chooses
 	tokens  int               // so far
+	unsent  []delta           // of this step
 	held    bool              // it sits out steps, as the scorer is behind, or what the form takes is not found
 	taken   Event             // that the form is working for
 	last    time.Time
@@ -198,11 +199,11 @@ func (g *generation) finish(d delta) {
 	g.put(d)
 }
 
-// put gives a delta out, when the log-probabilities in it are there.
+// put gives a delta out: at [generation.flush], or when the log-probabilities in it are there.
 func (g *generation) put(d delta) {
 	d.answer, d.so = g.answer, g.tokens
 	if g.scorer == nil {
-		g.out.put(d)
+		g.unsent = append(g.unsent, d)
 		return
 	}
 	g.scorer.do(func() error {
@@ -211,8 +212,18 @@ func (g *generation) put(d delta) {
 	})
 }
 
+// flush gives out the deltas of a step together: what each costs by itself, the next step would wait for.
+func (g *generation) flush() {
+	if len(g.unsent) > 0 {
+		g.out.put(g.unsent...)
+		clear(g.unsent)
+		g.unsent = g.unsent[:0]
+	}
+}
+
 // close ends what is given out, with an error at once.
 func (g *generation) close(err error) {
+	g.flush()
 	switch {
 	case g.scorer == nil:
 		g.out.close(err)

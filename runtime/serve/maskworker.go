@@ -126,6 +126,7 @@ func (s *scheduler) form(within time.Duration) {
 			ended, err = g.formed()
 			return err
 		})
+		g.flush()
 		switch {
 		case err != nil:
 			fault := formFault(err)

@@ -19,9 +19,9 @@ type outbox struct {
 
 func newOutbox(answers int) *outbox { return &outbox{open: answers, news: make(chan struct{}, 1)} }
 
-func (o *outbox) put(d delta) {
+func (o *outbox) put(deltas ...delta) {
 	o.mu.Lock()
-	o.deltas = append(o.deltas, d)
+	o.deltas = append(o.deltas, deltas...)
 	o.mu.Unlock()
 	o.tell()
 }
@@ -50,27 +50,26 @@ func (o *outbox) take() (deltas []delta, closed bool, err error) {
 	return deltas, o.closed, o.err
 }
 
-// follow gives the deltas to each, in their order, until they end, ctx does or each fails. idle, if not nil, is called
-// whenever each has said nothing for a while: of a call that is not complete there is nothing to say.
-func (o *outbox) follow(ctx context.Context, each func(delta) (said bool, err error), while time.Duration,
+// follow gives the deltas to send, in their order and those that have come meanwhile together, until they end, ctx does
+// or send fails. idle, if not nil, is called whenever send has said nothing for a while: of a call that is not complete
+// there is nothing to say.
+func (o *outbox) follow(ctx context.Context, send func([]delta) (said bool, err error), while time.Duration,
 	idle func() error) error {
 	tick := time.NewTicker(while)
 	defer tick.Stop()
 	for {
 		deltas, closed, err := o.take()
-		said := false
-		for _, d := range deltas {
-			something, err := each(d)
+		if len(deltas) > 0 {
+			said, err := send(deltas)
 			if err != nil {
 				return err
 			}
-			said = said || something
+			if said {
+				tick.Reset(while)
+			}
 		}
 		if closed {
 			return err
-		}
-		if said {
-			tick.Reset(while)
 		}
 		select {
 		case <-o.news:

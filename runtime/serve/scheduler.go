@@ -199,6 +199,7 @@ func (s *scheduler) step(ctx context.Context) {
 		s.endAll(errInternal)
 		return
 	}
+	now := s.now()
 	for _, e := range events {
 		g := s.running[e.Sequence]
 		if g == nil || g.ctx.Err() != nil {
@@ -209,7 +210,7 @@ func (s *scheduler) step(ctx context.Context) {
 			s.end(e.Sequence, errInternal)
 			continue
 		}
-		token, ended, err := s.accept(g, e)
+		token, ended, err := s.accept(g, e, now)
 		switch {
 		case err != nil:
 			s.log.Error("choosing a token failed", "request_id", g.record.id, "error", err.Error())
@@ -220,6 +221,9 @@ func (s *scheduler) step(ctx context.Context) {
 		case g.sampler != nil:
 			s.engine.Replace(e.Sequence, token)
 		}
+	}
+	for _, g := range s.running {
+		g.flush()
 	}
 	s.form(maskPatience)
 }
@@ -236,14 +240,14 @@ func (s *scheduler) decode(ctx context.Context) (events []Event, err error) {
 }
 
 // accept gives a token to its generation, whose panic is an error.
-func (s *scheduler) accept(g *generation, e Event) (token int, ended bool, err error) {
+func (s *scheduler) accept(g *generation, e Event, now time.Time) (token int, ended bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.log.Error("a generation panicked", "request_id", g.record.id, "stack", string(debug.Stack()))
 			err = fmt.Errorf("the generation panicked: %v", p)
 		}
 	}()
-	return g.accept(e, s.now())
+	return g.accept(e, now)
 }
 
 // end retires a sequence. Its generation gets the error, or nil if it has ended by itself: not before there is room for

@@ -16,27 +16,26 @@ type event struct {
 	data []byte
 }
 
-func (s *stream) send(e event) error {
-	name := ""
-	if e.name != "" {
-		name = "event: " + e.name + "\n"
+// send writes events and flushes once behind them: tokens of one launch come together, and a write of its own for each
+// would make the last of them late.
+func (s *stream) send(all []event) error {
+	if len(all) == 0 {
+		return s.err
 	}
-	return s.put(name + "data: " + string(e.data) + "\n\n")
-}
-
-func (s *stream) sendAll(all []event) error {
+	var text []byte
 	for _, e := range all {
-		if err := s.send(e); err != nil {
-			return err
+		if e.name != "" {
+			text = append(append(append(text, "event: "...), e.name...), '\n')
 		}
+		text = append(append(append(text, "data: "...), e.data...), "\n\n"...)
 	}
-	return nil
+	return s.put(text)
 }
 
 // ping sends a comment, which keeps what is between server and client from giving the connection up.
-func (s *stream) ping() error { return s.put(": ping\n\n") }
+func (s *stream) ping() error { return s.put([]byte(": ping\n\n")) }
 
-func (s *stream) put(text string) error {
+func (s *stream) put(text []byte) error {
 	if !s.begun {
 		s.begun = true
 		s.w.Header().Set("Content-Type", "text/event-stream")
@@ -44,7 +43,7 @@ func (s *stream) put(text string) error {
 		s.w.WriteHeader(http.StatusOK)
 	}
 	if s.err == nil {
-		_, s.err = s.w.Write([]byte(text))
+		_, s.err = s.w.Write(text)
 	}
 	if s.err == nil {
 		s.err = http.NewResponseController(s.w).Flush()
@@ -56,21 +55,23 @@ func (s *stream) put(text string) error {
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, from *outbox, f form) error {
 	out := &stream{w: w}
 	opened := map[int]bool{}
-	err := from.follow(r.Context(), func(d delta) (bool, error) {
+	err := from.follow(r.Context(), func(deltas []delta) (bool, error) {
 		var all []event
-		if !opened[d.answer] {
-			all, opened[d.answer] = f.opening(d.answer), true
+		for _, d := range deltas {
+			if !opened[d.answer] {
+				all, opened[d.answer] = append(all, f.opening(d.answer)...), true
+			}
+			if d.text != "" || len(d.tokens) > 0 {
+				all = append(all, f.piece(d)...)
+			}
+			if d.finish != "" {
+				all = append(all, f.closing(d.answer, d.finish)...)
+			}
 		}
-		if d.text != "" || len(d.tokens) > 0 {
-			all = append(all, f.piece(d)...)
-		}
-		if d.finish != "" {
-			all = append(all, f.closing(d.answer, d.finish)...)
-		}
-		return len(all) > 0, out.sendAll(all)
+		return len(all) > 0, out.send(all)
 	}, s.pingEvery, out.ping)
 	if err == nil {
-		err = out.sendAll(f.ending(recordOf(r).usage()))
+		err = out.send(f.ending(recordOf(r).usage()))
 	}
 	switch {
 	case out.err != nil || r.Context().Err() != nil: // nobody reads on
@@ -79,7 +80,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, from *outbox, f 
 	case err != nil:
 		told := asAPI(err)
 		recordOf(r).fail(told, err)
-		_ = out.sendAll(f.failed(told))
+		_ = out.send(f.failed(told))
 	}
 	return nil
 }
