@@ -229,7 +229,7 @@ func (s *Session) benchReport(o BenchOptions, b *bench) (r *BenchReport, err err
 	r.CeilingGBs = r.BytesPerToken / r.Ceiling.Median / 1000
 	r.ReadGBs = float64(b.readBytes) / quantiles(b.plain.times).Median / 1000
 	artefact := &ArtefactError{Latency: r.Latency.Median, Ceiling: r.Ceiling.Median,
-		Read: r.BytesPerToken / r.ReadGBs / 1000}
+		Read: r.BytesPerToken / r.ReadGBs / 1000, Cached: r.cached()}
 	if artefact.impossible() {
 		return nil, artefact
 	}
@@ -237,7 +237,8 @@ func (s *Session) benchReport(o BenchOptions, b *bench) (r *BenchReport, err err
 	for i := range b.passes {
 		p := b.passes[i].report()
 		artefact := &ArtefactError{Latency: p.Latency.Median, Ceiling: p.Ceiling.Median,
-			Read: artefact.Read * p.Ceiling.Median / r.Ceiling.Median} // of as many bytes more as the ring takes longer
+			Read:   artefact.Read * p.Ceiling.Median / r.Ceiling.Median, // of as many bytes more as the ring takes longer
+			Cached: artefact.Cached}
 		if artefact.impossible() {
 			return nil, artefact
 		}

@@ -280,30 +280,50 @@ func (s *Session) setCache(position int) error {
 		}
 		return s.stream.Synchronize()
 	}
-	return makeUp(total, s.region, &s.facts.Model, func(at int, b []byte) error {
-		return s.dev.CopyHtoD(s.cache()+driver.Ptr(at), b, nil)
+	if s.pattern == nil {
+		s.pattern = patternOf(total, &s.facts.Model)
+	}
+	type piece struct{ at, from, to int } // of the cache, and of the pattern
+	var there []piece
+	err := makeUp(total, s.region, s.pattern, &s.facts.Model, func(at, from, to int) error {
+		dst := s.cache() + driver.Ptr(at)
+		for _, p := range there {
+			if p.from <= from && to <= p.to {
+				return s.stream.CopyDtoD(dst, s.cache()+driver.Ptr(p.at+from-p.from), to-from)
+			}
+		}
+		there = append(there, piece{at, from, to})
+		return s.dev.CopyHtoD(dst, s.pattern[from:to], nil)
 	})
+	return errors.Join(err, s.stream.Synchronize())
 }
 
-// makeUp gives put the bytes of the made-up cache of a region, so many, each with its offset. A cache of integers has
-// scales at the end of each block: its layers are made of whole blocks, and what aligns the next layer, which nothing
-// reads, is left as it is.
-func makeUp(total, region int, m *Model, put func(at int, b []byte) error) error {
-	pattern, layer, used, apart := madeUp(min(fillBytes, total), m), total, total, 4*1009
+// patternOf returns what the made-up cache of a region, of so many bytes, repeats.
+func patternOf(total int, m *Model) []byte {
 	if m.Cache == integerCache {
-		block := blockBytes(m)
-		pattern, apart = madeUpBlocks(max(1, min(fillBytes, total)/block), m), block
-		used = m.KVHeads * ((m.MaxSeq + blockRows - 1) / blockRows) * block
+		return madeUpBlocks(max(1, min(fillBytes, total)/blockBytes(m)), m)
+	}
+	return madeUp(min(fillBytes, total), m)
+}
+
+// makeUp gives put all parts of the made-up cache of a region, of so many bytes: the offset in the cache, and the bytes
+// of the pattern that belong there. A cache of integers has scales at the end of each block: its layers are made of
+// whole blocks, and what aligns the next layer, which nothing reads, is left as it is.
+func makeUp(total, region int, pattern []byte, m *Model, put func(at, from, to int) error) error {
+	layer, used, apart := total, total, 4*1009
+	if m.Cache == integerCache {
+		apart = blockBytes(m)
+		used = m.KVHeads * ((m.MaxSeq + blockRows - 1) / blockRows) * apart
 		layer = (used + cacheAlign - 1) / cacheAlign * cacheAlign
 	}
-	next := region * apart % len(pattern) // of the pattern: layers and regions begin at different places of it
+	next := region * apart % len(pattern) // layers and regions begin at different places of it
 	for first := 0; first < total; first += layer {
 		for at, end := first, min(first+used, total); at < end; {
-			part := pattern[next:min(len(pattern), next+end-at)]
-			if err := put(at, part); err != nil {
+			to := min(len(pattern), next+end-at)
+			if err := put(at, next, to); err != nil {
 				return err
 			}
-			at, next = at+len(part), (next+len(part))%len(pattern)
+			at, next = at+to-next, to%len(pattern)
 		}
 	}
 	return nil

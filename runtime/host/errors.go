@@ -104,6 +104,7 @@ func (e *TokenError) Error() string {
 type ArtefactError struct {
 	Latency, Ceiling float64
 	Read             float64 // what a plain read of the bytes takes
+	Cached           float64 // the part of the bytes that L2 can hold from one step to the next
 }
 
 // unevenShares is how far a step may be below its ring's ceiling, as a part of it: where SMs stream unequal shares,
@@ -116,7 +117,7 @@ func (e *ArtefactError) impossible() bool {
 	if !(e.Latency > 0 && e.Ceiling > 0 && e.Read > 0) { // what is no number is no measurement either
 		return true
 	}
-	return e.Latency < e.Ceiling && e.Latency < max(e.Read, e.Ceiling*(1-unevenShares))
+	return e.Latency < e.Ceiling && e.Latency < max(e.Read*(1-e.Cached), e.Ceiling*(1-unevenShares))
 }
 
 func (e *ArtefactError) Error() string {

@@ -130,8 +130,9 @@ func TestMadeUpIntegers(t *testing.T) {
 		blocks := (m.MaxSeq + 15) / 16 * m.KVHeads
 		layer := (blocks*block + 255) / 256 * 256
 		cache := make([]byte, layers*layer)
-		require.NoError(t, makeUp(len(cache), 0, &m, func(at int, b []byte) error {
-			copy(cache[at:at+len(b)], b)
+		pattern := patternOf(len(cache), &m)
+		require.NoError(t, makeUp(len(cache), 0, pattern, &m, func(at, from, to int) error {
+			copy(cache[at:], pattern[from:to])
 			return nil
 		}))
 		var seen [256]int

@@ -28,6 +28,15 @@ type Machine struct {
 // FitsL2 says whether everything that a token reads does, so that the kernels of a measurement hardly touch memory.
 func (r *BenchReport) FitsL2() bool { return r.BytesPerToken <= float64(r.Machine.L2Bytes) }
 
+// cached is the part of the bytes that may still be in L2 from the step before, and by chance more of it than in the
+// ceiling's kernel or in a plain read. Where all of it fits, it is in L2 for either.
+func (r *BenchReport) cached() float64 {
+	if r.FitsL2() {
+		return 0
+	}
+	return float64(r.Machine.L2Bytes) / r.BytesPerToken
+}
+
 // Clocks are what was read while measured launches ran, once a batch of them or of prompts every 10 ms. A Range of
 // zeros: the driver does not tell.
 type Clocks struct {

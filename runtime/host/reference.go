@@ -146,11 +146,13 @@ func (r *cudaReference) Close() error {
 
 // Step implements [Reference].
 func (r *cudaReference) Step(token, position int) ([]float32, error) {
-	err := r.plan.walk(func(o *operation, layer int) error {
-		if o.repeats == observes {
-			return nil
-		}
-		return r.launch(o, layer, position, token)
+	err := r.on.Device.Do(func() error { // a hop from thread to thread takes longer than most of these kernels
+		return r.plan.walk(func(o *operation, layer int) error {
+			if o.repeats == observes {
+				return nil
+			}
+			return r.launch(o, layer, position, token)
+		})
 	})
 	if err != nil {
 		return nil, err
