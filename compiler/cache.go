@@ -58,18 +58,17 @@ func Cached(ctx context.Context, o Options, report progress.Func) (*CachedBuild,
 		return nil, err
 	}
 	defer l.Close()
-	return CachedOf(ctx, l, false, report)
+	return CachedOf(ctx, l, AllKernels, report)
 }
 
-// CachedOf is Cached for a program that is lowered already, with its weights. With parts the measuring kernels have a
-// step in parts, of which bench can measure a stage by itself.
-func CachedOf(ctx context.Context, l *Scheduled, parts bool, report progress.Func) (*CachedBuild, error) {
+// CachedOf is Cached for a program that is lowered already, with its weights, and for these kernels.
+func CachedOf(ctx context.Context, l *Scheduled, kernels Kernels, report progress.Func) (*CachedBuild, error) {
 	o := l.options
 	cache, err := CacheDir()
 	if err != nil {
 		return nil, err
 	}
-	b := BuildOptions{Options: o, NoLauncher: true, Progress: report, parts: parts,
+	b := BuildOptions{Options: o, NoLauncher: true, Progress: report, kernels: kernels,
 		shared: sharedWeights(filepath.Join(cache, "weights"))}
 	report.Report(progress.Step{Activity: "looking for a build"})
 	key, err := buildKey(l, &b)
@@ -122,8 +121,8 @@ func buildKey(l *Scheduled, o *BuildOptions) (string, error) {
 	}
 	h := sha256.New()
 	fmt.Fprintf(h, "amkc build 1\n%s\nweights %s\n", version.Get().Version, weights)
-	if o.parts {
-		fmt.Fprintf(h, "%s\n", partsFlag)
+	if flags := o.kernels.flags(measureSource); len(flags) > 0 {
+		fmt.Fprintln(h, flags)
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		fmt.Fprintf(h, "%s %s\n", codegen.Digest(files[name]), name)

@@ -245,27 +245,34 @@ echo "megakernel.cu(7): error: no" ; exit 1`)
 	require.Equal(t, filepath.Dir(sources[0]), b.Dir)
 }
 
-// A build whose step can be measured in parts is another one, of which measure.cu alone is compiled otherwise.
-func TestCachedWithParts(t *testing.T) {
+// A build whose step can be measured in parts is another one, of which measure.cu alone is compiled otherwise; so is
+// one for a search, which all is compiled otherwise for.
+func TestCachedForAMeasurement(t *testing.T) {
 	log := fakeTools(t, strings.Replace(goodNVCC, "while", `case "$*" in
 *AMK_PARTS=1*measure.cu) echo parts >> LOG ;;
 *PARTS*) exit 1 ;;
+*AMK_LEAN=1*) echo lean >> LOG ;;
 esac
 while`, 1))
 	l, err := RunPasses(zooOptions("llama-gqa"))
 	require.NoError(t, err)
 	defer l.Close()
-	plain, err := CachedOf(t.Context(), l, false, nil)
-	require.NoError(t, err)
-	require.NotContains(t, text(t, "", log), "parts")
-	parts, err := CachedOf(t.Context(), l, true, nil)
-	require.NoError(t, err)
-	require.False(t, parts.Reused)
-	require.NotEqual(t, plain.Dir, parts.Dir)
-	require.Equal(t, 1, strings.Count(text(t, "", log), "parts"))
-	again, err := CachedOf(t.Context(), l, true, nil)
-	require.NoError(t, err)
-	require.True(t, again.Reused)
+	dirs := map[string]bool{}
+	for _, c := range []struct {
+		kernels     Kernels
+		parts, lean int
+	}{{AllKernels, 0, 0}, {PartKernels, 1, 0}, {SearchKernels, 1, 3}} {
+		made, err := CachedOf(t.Context(), l, c.kernels, nil)
+		require.NoError(t, err)
+		require.False(t, made.Reused)
+		require.False(t, dirs[made.Dir])
+		dirs[made.Dir] = true
+		require.Equal(t, c.parts, strings.Count(text(t, "", log), "parts"))
+		require.Equal(t, c.lean, strings.Count(text(t, "", log), "lean"))
+		again, err := CachedOf(t.Context(), l, c.kernels, nil)
+		require.NoError(t, err)
+		require.True(t, again.Reused)
+	}
 }
 
 // What nvcc has started and leaves behind holds its output open, and nobody waits for that.

@@ -32,8 +32,8 @@ type BuildOptions struct {
 	Inputs     []string // files besides the model that are read and must not be written over
 	Progress   progress.Func
 
-	shared sharedWeights // of builds in the cache
-	parts  bool          // the measuring kernels have a step in parts (docs/bench.md)
+	shared  sharedWeights // of builds in the cache
+	kernels Kernels
 }
 
 // Build is what Compile has made.

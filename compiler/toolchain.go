@@ -58,8 +58,28 @@ func nvccVersion(ctx context.Context, nvcc string) string {
 	return ""
 }
 
-// partsFlag makes measure.cu have a step in parts.
-const partsFlag = "-DAMK_PARTS=1"
+// Kernels say which of the kernels that nothing but a check or a measurement launches a build has.
+type Kernels int
+
+// The kinds of builds.
+const (
+	AllKernels    Kernels = iota // what an emitted project has
+	SearchKernels                // without those of check --bisect, profile and the drain of bench
+	PartKernels                  // with a step in parts, of which bench can measure a stage by itself
+)
+
+var measureSource = strings.TrimSuffix(host.MeasureFile, ".fatbin") + ".cu"
+
+// flags are those that a source is compiled with besides.
+func (k Kernels) flags(source string) []string {
+	switch {
+	case k == SearchKernels:
+		return []string{"-DAMK_LEAN=1"}
+	case k == PartKernels && source == measureSource: // to check a stage, megakernel.cu needs all it has
+		return []string{"-DAMK_LEAN=1", "-DAMK_PARTS=1"}
+	}
+	return nil
+}
 
 // killDelay is how long the output of nvcc is waited for after it was killed: the compilers that it has started go on,
 // and hold it open.
@@ -90,12 +110,8 @@ func compileAll(ctx context.Context, nvcc, dir string, o *BuildOptions, arch str
 	complaints := make([]*diag.Diagnostic, len(sources))
 	ended := make(chan string)
 	for i, source := range sources {
-		var flags []string
-		if o.parts && source == strings.TrimSuffix(host.MeasureFile, ".fatbin")+".cu" {
-			flags = []string{partsFlag}
-		}
 		go func() {
-			complaints[i] = compileCUDA(ctx, nvcc, dir, source, arch, flags...)
+			complaints[i] = compileCUDA(ctx, nvcc, dir, source, arch, o.kernels.flags(source)...)
 			ended <- source
 		}()
 	}

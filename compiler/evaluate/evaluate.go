@@ -89,7 +89,10 @@ func conclude(ctx context.Context, r *Request, how func(*evaluation, context.Con
 		e.Lower = compiler.RunPasses
 	}
 	if e.Build == nil {
-		e.Build = cached(e.Stage != "")
+		e.Build = cached(compiler.SearchKernels)
+		if e.Stage != "" {
+			e.Build = cached(compiler.PartKernels)
+		}
 	}
 	if e.Measure == nil {
 		e.Measure = measured

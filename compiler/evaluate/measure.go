@@ -29,11 +29,10 @@ func measured(ctx context.Context, entrants []turns.Entrant, o turns.Options, em
 	return turns.Take(ctx, entrants, o, emit)
 }
 
-// cached makes builds in the cache of builds, or finds them there: those of which a stage can be measured by itself
-// with parts.
-func cached(parts bool) Builder {
+// cached makes builds in the cache of builds, or finds them there.
+func cached(kernels compiler.Kernels) Builder {
 	return func(ctx context.Context, l *compiler.Scheduled, report progress.Func) (string, error) {
-		b, err := compiler.CachedOf(ctx, l, parts, report)
+		b, err := compiler.CachedOf(ctx, l, kernels, report)
 		if err != nil {
 			return "", err
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A step may be below the ceiling of a ring of unequal shares, and not by much, nor below a plain read of what L2 cannot
-// hold.
+// A step may be below the ceiling of a ring of unequal shares, and not by much, nor below a plain read of what does not
+// fit L2.
 func TestWhatIsImpossible(t *testing.T) {
 	for _, c := range []struct {
 		latency, ceiling, read, cached float64

@@ -44,7 +44,7 @@ type BenchReport struct {
 	Launches       int        `json:"launches"`
 	Latency        Quantiles  `json:"latency_us"`
 	Ceiling        Quantiles  `json:"ceiling_us"`
-	Drain          Quantiles  `json:"drain_us"`           // what consumers and exchanges cost by themselves
+	Drain          Quantiles  `json:"drain_us,omitzero"`  // what consumers and exchanges cost by themselves
 	Drawn          *Quantiles `json:"drawn_us,omitempty"` // of steps that draw their tokens with a temperature
 	Kept           *Quantiles `json:"kept_us,omitempty"`  // of those that draw from what top-k 50 and top-p 0.95 keep
 	BytesPerToken  float64    `json:"bytes_per_token"`    // weights streamed, and KV rows read, the mean of the steps
@@ -134,7 +134,7 @@ func (s *Session) benchDefaults(o *BenchOptions) error {
 type bench struct {
 	measures                      *measures
 	decode, ceiling, drain, plain *timedKernel
-	drawn, kept                   *timedKernel // nil: not asked for
+	drawn, kept                   *timedKernel // nil: not asked for; drain: the build has none
 	passes                        []timedPass
 	parts                         *timedParts
 	readBytes                     int64
@@ -151,10 +151,13 @@ func (s *Session) newBench(o BenchOptions) (b *bench, err error) {
 	s.position = o.Position
 	b.decode = s.timedSteps(s.one, s.one.decode, o.StepsPerLaunch, true, nil)
 	b.ceiling = s.timedSteps(s.one, s.one.ceiling, o.StepsPerLaunch, false, nil)
-	b.drain = s.timedSteps(s.one, b.measures.drain, o.StepsPerLaunch, true, nil)
 	b.plain, b.readBytes = b.measures.timedRead(o.StepsPerLaunch)
 	// Decode comes after the ceiling, which leaves the caches as decode itself does.
-	kernels := []*timedKernel{b.drain, b.plain, b.ceiling, b.decode}
+	kernels := []*timedKernel{b.plain, b.ceiling, b.decode}
+	if b.measures.drain != nil {
+		b.drain = s.timedSteps(s.one, b.measures.drain, o.StepsPerLaunch, true, nil)
+		kernels = slices.Insert(kernels, 0, b.drain)
+	}
 	if o.Drawn {
 		if err := s.benchSettings(); err != nil {
 			return b, err
@@ -219,7 +222,10 @@ func (s *Session) benchReport(o BenchOptions, b *bench) (r *BenchReport, err err
 		Launches: o.Launches, WarmUp: o.WarmUp,
 		Samples: Samples{Decode: nanoseconds(b.decode.times), Ceiling: nanoseconds(b.ceiling.times)},
 		Machine: b.clocks.machine(s.dev.Facts()),
-		Latency: quantiles(b.decode.times), Ceiling: quantiles(b.ceiling.times), Drain: quantiles(b.drain.times)}
+		Latency: quantiles(b.decode.times), Ceiling: quantiles(b.ceiling.times)}
+	if b.drain != nil {
+		r.Drain = quantiles(b.drain.times)
+	}
 	if b.drawn != nil {
 		r.Drawn, r.Kept = new(quantiles(b.drawn.times)), new(quantiles(b.kept.times))
 	}
@@ -237,7 +243,7 @@ func (s *Session) benchReport(o BenchOptions, b *bench) (r *BenchReport, err err
 	for i := range b.passes {
 		p := b.passes[i].report()
 		artefact := &ArtefactError{Latency: p.Latency.Median, Ceiling: p.Ceiling.Median,
-			Read:   artefact.Read * p.Ceiling.Median / r.Ceiling.Median, // of as many bytes more as the ring takes longer
+			Read:   artefact.Read * p.Ceiling.Median / r.Ceiling.Median, // as many bytes more as the ring takes longer
 			Cached: artefact.Cached}
 		if artefact.impossible() {
 			return nil, artefact
@@ -290,8 +296,8 @@ const (
 type measures struct {
 	s                    *Session
 	module               *driver.Module
-	profile, drain, read *driver.Function
-	part                 *driver.Function // nil: it is not compiled
+	read                 *driver.Function
+	profile, drain, part *driver.Function // nil: it is not compiled
 }
 
 // openMeasures loads them. They must be closed.
@@ -323,14 +329,14 @@ func (s *Session) openMeasures() (_ *measures, err error) {
 		return nil, &BuildError{Path: path, What: "made from other sources than " + FatbinFile,
 			Remedy: "run make again"}
 	}
-	if m.profile, err = s.function(s.one, m.module, MeasureFile, profileName); err != nil {
-		return nil, err
-	}
-	if m.drain, err = s.function(s.one, m.module, MeasureFile, drainName); err != nil {
-		return nil, err
-	}
-	if part, absent := m.module.Function(partName); absent == nil {
-		if m.part, err = s.function(s.one, m.module, MeasureFile, part.Name); err != nil {
+	for _, f := range []struct {
+		name string
+		into **driver.Function
+	}{{profileName, &m.profile}, {drainName, &m.drain}, {partName, &m.part}} {
+		if _, absent := m.module.Function(f.name); absent != nil {
+			continue
+		}
+		if *f.into, err = s.function(s.one, m.module, MeasureFile, f.name); err != nil {
 			return nil, err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 
 	"amkc/runtime/driver"
 )
@@ -149,6 +150,10 @@ func (r *recorder) open() (err error) {
 	s := r.s
 	if r.measures, err = s.openMeasures(); err != nil {
 		return err
+	}
+	if r.measures.profile == nil {
+		return &BuildError{Path: filepath.Join(s.dir, MeasureFile), What: "it has no kernel that records who did what",
+			Remedy: "compile measure.cu without -DAMK_LEAN=1"}
 	}
 	if r.buffer, err = s.dev.Alloc(profileBytes(s.info.SMs, r.capacity)); err != nil {
 		return err

@@ -173,8 +173,10 @@ func benchText(check *host.CheckReport, r *host.BenchReport) string {
 	}
 	drawn("drawn", r.Drawn, r.Latency, "with a temperature")
 	drawn("", r.Kept, r.Latency, "from what top-k 50 and top-p 0.95 keep")
-	line("drain", "%.1f µs (p10 %.1f, p90 %.1f): decoding with the stream taken away", r.Drain.Median, r.Drain.P10,
-		r.Drain.P90)
+	if r.Drain.Median > 0 {
+		line("drain", "%.1f µs (p10 %.1f, p90 %.1f): decoding with the stream taken away", r.Drain.Median, r.Drain.P10,
+			r.Drain.P90)
+	}
 	line("traffic", "%.1f MB per token, %.0f GB/s; ceiling %.0f GB/s, plain read %.0f GB/s", r.BytesPerToken/1e6, r.GBs,
 		r.CeilingGBs, r.ReadGBs)
 	if r.FitsL2() {

@@ -38,6 +38,7 @@ constexpr u32 kNumberOf<LmHead> = kStageLmHead;
 
 extern "C" {
 
+#if !AMK_LEAN  // amkc search does without: half of what there is to compile
 // Decode that also records who did what when.
 __global__ void __launch_bounds__(amk::kThreads, 1)
 amk_profile(const __grid_constant__ amk::Launch launch) {
@@ -49,6 +50,7 @@ __global__ void __launch_bounds__(amk::kThreads, 1)
 amk_drain(const __grid_constant__ amk::Launch launch) {
   amk::run<amk::Mode::kDrain>(launch);
 }
+#endif
 
 #if AMK_PARTS  // it takes a while to compile, and a comparison of its own alone launches it
 // Stages of a step by themselves: a launch for each layer, or for each stage.

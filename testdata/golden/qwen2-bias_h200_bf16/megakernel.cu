@@ -145,11 +145,13 @@ amk_ceiling(const __grid_constant__ amk::Launch launch) {
   amk::run<amk::Mode::kCeiling>(launch);
 }
 
+#if !AMK_LEAN  // amkc search does without
 // Decode that also writes every exchanged value, for check --bisect.
 __global__ void __launch_bounds__(amk::kThreads, 1)
 amk_trace(const __grid_constant__ amk::Launch launch) {
   amk::run<amk::Mode::kTrace>(launch);
 }
+#endif
 
 #endif
 
