@@ -51,10 +51,17 @@ def faults(row):
                   f"{f['harmless']} the same")
 
 
+def gain(c):
+    """What a campaign has confirmed, and how that compares with the defaults, which it does not know."""
+    text = f"{1 / c['confirmed']['ratio']['mean']:.2f}×" if c["confirmed"] else "nothing found"
+    against = c.get("against") or {}
+    return text + (f" ({against['ratio']['mean']:.3f} times the defaults' time)" if against.get("ratio") else "")
+
+
 def on_gpus(r):
     cold = [c for c in r.campaigns.values() if c["cold"] and c["device"] == "cuda"]
-    of = "; ".join(f"{c['target'].upper()}, {c['model']}: {c['trials']} trials, {c['gpu_seconds']:.0f} s of the GPU, "
-                   f"{1 / c['estimate']:.2f}×" for c in cold)
+    of = "; ".join(f"{c['target'].upper()}, {c['name']}: {c['trials']} trials, {c['gpu_seconds']:.0f} s of the GPU, "
+                   + gain(c) for c in cold)
     out = {
         "cold": Answer(of, MEASURED, "as far as it has come: a campaign that goes on where a GPU is at hand, from the "
                        "least clever value of each knob ([campaigns.md](campaigns.md))")

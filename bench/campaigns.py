@@ -37,8 +37,8 @@ PACKED = "campaigns.tar.gz"
 KEPT = ("campaign.json", "trials.jsonl", "plan.json", "results.tsv", "report.html", "against.json", "log.txt")
 # Seconds for confirming the best and measuring it against the defaults, by device: of the first of the campaigns that
 # share a GPU, and of each of the others, which wait for it.
-CLOSING = {"cuda": 110, "cost": 10}
-CLOSING_MORE = {"cuda": 60, "cost": 0}
+CLOSING = {"cuda": 70, "cost": 10}
+CLOSING_MORE = {"cuda": 30, "cost": 0}
 LEAST = 40  # seconds that a search is begun for
 TRIAL_SECONDS = 360  # after which an evaluation is ended; a build, after a quarter of it
 GOES_ON = ("the time is up", "the GPU seconds are spent")  # why a campaign stops that is not at its end
