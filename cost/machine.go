@@ -58,8 +58,19 @@ func newMachine(p *ir.Program, first int, fit Calibration, passes *PassCalibrati
 	case !t.AsyncCopy:
 		f.flight = plainInFlight(chunk) / float64(f.window)
 	}
+	m.read /= 1 + f.readTwice(t)
 	m.feed = f
 	return m
+}
+
+// readTwice is the part of the stream that has to be read again: with a stock, the prefetcher is as far ahead as it may
+// be most of the time, and where L2 cannot hold that much, chunks are gone before the ring comes to them.
+func (f *feed) readTwice(t *ir.Target) float64 {
+	asked, held := f.ahead*float64(t.SMs), heldAhead*float64(t.L2Bytes)
+	if f.stock == 0 || held == 0 || asked <= held {
+		return 0
+	}
+	return 1 - held/asked
 }
 
 // plainInFlight is what a producer warp that loads and stores has on its way: the bytes of a chunk divided among the
@@ -83,17 +94,33 @@ func (m *machine) deliver(inFlight, latency, most float64) float64 {
 	return most * x / math.Pow(1+math.Pow(x, knee), 1.0/knee)
 }
 
-// feedOf is the feed of an SM's ring. SMs share the memory evenly while they stream; those that have less to stream
-// than others come to a full ring sooner and leave their part to the rest: an SM that has more in a step gets so many
-// times an even part of it. No SM gets more than its bytes in flight fetch.
-func (m *machine) feedOf(times float64) *feed {
+// A share is what an SM gets of the memory, in bytes a microsecond, of an even part and what its bytes in flight fetch
+// where no other SM streams.
+type share func(even, alone float64) float64
+
+// withMore is the share of an SM that streams so many times as much in a step as the mean one: while the others stream
+// it has its even part, and when their rings are full what its bytes in flight fetch.
+func withMore(times float64) share {
+	return func(even, alone float64) float64 {
+		alone = min(max(alone, even), lone*even)
+		return even * times / (1 + (times-1)*even/alone)
+	}
+}
+
+// whileOthersWait is the share of an SM that has so many times an even part, since the rings of the others are full.
+func whileOthersWait(times float64) share {
+	return func(even, alone float64) float64 { return min(even*times, alone) }
+}
+
+// feedOf is the feed of the ring of an SM that has such a share.
+func (m *machine) feedOf(of share) *feed {
 	f := m.feed
 	f.restart = memoryLatency
-	share := times / float64(m.sms)
 	for n := range f.window + 1 {
 		bytes := float64(n) * f.flight
 		most := f.chunk / producerChunk
-		f.memory = append(f.memory, max(1, min(m.bandwidth(bytes)*share, bytes/memoryLatency, most)))
+		even := m.bandwidth(bytes) / float64(m.sms)
+		f.memory = append(f.memory, max(1, min(of(even, bytes/memoryLatency), most)))
 		f.l2 = append(f.l2, max(1, min(m.deliver(bytes, l2Chunk, m.l2*float64(m.sms))/float64(m.sms), most)))
 	}
 	return &f

@@ -29,7 +29,7 @@ func (r *run) memoryShareOf(in *instance) *memoryShare {
 	}
 	c := &memoryShare{feed: r.feedsOfFew[n]}
 	if c.feed == nil {
-		c.feed = r.feedOf(max(r.times(slices.Max(r.load)), float64(r.sms)/float64(n)))
+		c.feed = r.feedOf(whileOthersWait(max(r.times(slices.Max(r.load)), float64(r.sms)/float64(n))))
 		r.feedsOfFew[n] = c.feed
 	}
 	for sm := range r.rings {

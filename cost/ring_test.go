@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
 )
 
 // testRing fills at 10 bytes per microsecond, 100 bytes at most, and 40 more in L2, which gives them at 20.
@@ -186,4 +188,27 @@ func TestLate(t *testing.T) {
 		c.ring.now = 13
 		require.InDelta(t, math.Sqrt(c.want), c.ring.late(1), 1e-9)
 	}
+}
+
+// What is asked for ahead beyond what L2 holds is read twice, if the prefetcher is that far ahead most of the time.
+func TestWhatL2CannotHoldIsReadTwice(t *testing.T) {
+	h100 := &ir.Target{SMs: 132, L2Bytes: 50 << 20}
+	for _, c := range []struct {
+		stock, chunks int
+		want          float64
+	}{{6, 8, 0}, {6, 16, 0.06}, {6, 64, 0.765}, {0, 64, 0}} {
+		f := feed{stock: c.stock, ahead: float64(c.chunks) * 16384}
+		require.InDelta(t, c.want, f.readTwice(h100), 0.005, "%+v", c)
+	}
+	require.Zero(t, (&feed{stock: 6, ahead: 1 << 30}).readTwice(&ir.Target{SMs: 132}), "nothing is known of L2")
+}
+
+// An SM with more than its part gets more while the others wait, and never more than its bytes in flight fetch.
+func TestShares(t *testing.T) {
+	require.Equal(t, 20.0, withMore(1)(20, 60))
+	require.InDelta(t, 20*1.28/(1+0.28/1.75), withMore(1.28)(20, 60), 1e-9)
+	require.InDelta(t, 20*1.28/(1+0.28/1.2), withMore(1.28)(20, 24), 1e-9, "few bytes in flight")
+	require.Equal(t, 20.0, withMore(1.28)(20, 15), "latency bound")
+	require.Equal(t, 60.0, whileOthersWait(4)(20, 60))
+	require.Equal(t, 40.0, whileOthersWait(2)(20, 60))
 }

@@ -65,7 +65,7 @@ func (p *plan) run(m *machine, k kernel) outcome {
 	for sm := range r.rings {
 		times := p.times(p.load[sm])
 		if feeds[times] == nil {
-			feeds[times] = m.feedOf(times)
+			feeds[times] = m.feedOf(withMore(times))
 		}
 		r.rings[sm].feed = feeds[times]
 	}
@@ -79,7 +79,7 @@ func (p *plan) run(m *machine, k kernel) outcome {
 	return outcome{slices.Max(r.at) - from, r.parts, r.end, r.halted() - halted}
 }
 
-// times is how many times an even share of the memory's bandwidth an SM gets that streams so many bytes in a step.
+// times is how many times as much as the mean SM one streams that has so many bytes in a step; 1 at least.
 func (p *plan) times(bytes float64) float64 {
 	return max(1, float64(len(p.load))*bytes/max(1, p.bytes))
 }
