@@ -54,6 +54,17 @@ func TestOverviewFitsAScreen(t *testing.T) {
 	}
 }
 
+// So does the usage line of each verb.
+func TestUsageFitsALine(t *testing.T) {
+	for _, v := range verbs() {
+		code, out, _ := amkc("help", v.name)
+		require.Zero(t, code, v.name)
+		usage, _, _ := strings.Cut(out, "\n")
+		require.True(t, strings.HasPrefix(usage, "usage: amkc "), usage)
+		require.LessOrEqual(t, len(usage), 120, usage)
+	}
+}
+
 // TestDocumentedFlags holds docs/cli.md to flags that exist.
 func TestDocumentedFlags(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/cli.md")
