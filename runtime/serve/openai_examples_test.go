@@ -17,7 +17,7 @@ const exampleKey = "My API Key"
 // serveExamples returns the environment of programs that ask a server whose model has some name.
 func serveExamples(t *testing.T, model string) []string {
 	l := limits
-	l.MaxSeq = 96 // an answer goes on to the end of the context: no example says how long it may be
+	l.MaxSeq = 80 // an answer goes on to the end of the context: no example says how long it may be
 	s := newTest(NewSingle(newVM(t), l, 4), func(c *Config) { c.APIKey, c.Model = exampleKey, model }).start(t)
 	return append(os.Environ(), "OPENAI_BASE_URL="+s.url+"/v1", "OPENAI_API_KEY="+exampleKey)
 }
