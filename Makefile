@@ -95,7 +95,7 @@ $(PUBLISHED)/bin/python:
 	$(PYTHON) -m venv $(PUBLISHED)
 	$(PUBLISHED)/bin/pip install --quiet --disable-pip-version-check transformers==5.23.0 jinja2==3.1.6
 
-# OpenAI's own clients, for Python and for Go, against the server on the reference VM.
+# OpenAI's own clients, for Python and for Go, and the examples of theirs, against the server on the reference VM.
 OPENAI := .openai/bin/python
 openai: $(OPENAI)
 	AMKC_OPENAI=$(CURDIR)/$(OPENAI) AMKC_OPENAI_GO=1 go test ./runtime/serve -run OpenAI -count 1 -v
@@ -112,7 +112,7 @@ $(CURDIR)/$(BROWSER):
 
 $(OPENAI):
 	$(PYTHON) -m venv .openai
-	.openai/bin/pip install --quiet --disable-pip-version-check openai==3.57.0
+	.openai/bin/pip install --quiet --disable-pip-version-check 'openai[aiohttp]==3.57.0'
 
 $(ENGINES):
 	$(PYTHON) -m venv .engines

@@ -93,6 +93,16 @@ SECTIONS = {
     "bench": ("Latency", "Measured only after the kernel agreed with the plain kernels of its build in the same run. "
               "The ceiling is a kernel that streams the same bytes and waits for nothing, its launches "
               "interleaved with those of the decode kernel.", LATENCY),
+    "drawn": ("What a temperature costs", "Steps that take the largest logit, steps that draw their token with a "
+              "temperature of 1, and steps that draw it from what a top-k of 50 and a top-p of 0.95 keep, interleaved, "
+              "in launches of 16; medians. The check of the build has passed in the same run. A temperature may add "
+              "1 % to a step of the size of Llama-3.2-1B; of smaller models the rows say what it adds.", (
+                  ("position", lambda r: plain(r.get("position"))),
+                  ("largest, µs per token", lambda r: fixed(r.get("latency_us", {}).get("median"), 1)),
+                  ("temperature, µs", lambda r: fixed(r.get("drawn_us", {}).get("median"), 1)),
+                  ("more, %", lambda r: signed(r.get("drawn_percent"))),
+                  ("top-k and top-p, µs", lambda r: fixed(r.get("kept_us", {}).get("median"), 1)),
+                  ("more, %", lambda r: signed(r.get("kept_percent"))))),
     "roofline": ("Models and types that a paper puts beside the peak", "As latency, above.", (
         ("--weights", lambda r: plain(r.get("weights") or "–")), *LATENCY)),
     "ablations": ("What each feature is worth", "The kernel as amkc makes it, and builds that lack one feature or have "
@@ -270,6 +280,10 @@ def short(x):
 
 def fixed(x, digits=3):
     return "" if x is None else f"{x:.{digits}f}"
+
+
+def signed(x):
+    return "" if x is None else f"{x:+.2f}"
 
 
 def percent(x):

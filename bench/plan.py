@@ -14,7 +14,7 @@ from report import REFERENCE
 ELSEWHERE = (*(f"fixtures/{name}-{dtype}" for name in BODIES for dtype in DTYPES), "quantised/*", "fallbacks/*",
              "passes/*", "pass_times/*", "drafts/*", "sequences/*", "endurance/*",
              "sanitizer/*", "first_answer/*", "serving/*", "clients/*", "library/*", "sizes/*", "barriers/*",
-             "bench/*", "contexts/*", "compare/*", "boundaries/*", "timelines/*", "quality/*", "roofline/*")
+             "bench/*", "drawn/*", "contexts/*", "compare/*", "boundaries/*", "timelines/*", "quality/*", "roofline/*")
 is_elsewhere = re.compile("|".join(fnmatch.translate(pattern) for pattern in ELSEWHERE)).match
 
 

@@ -32,6 +32,7 @@ import benchmarks
 import boundaries
 import comparing
 import drafts
+import drawn
 import endurance
 import experiments
 import first_answer
@@ -53,8 +54,8 @@ SECTIONS = {"fixtures": accuracy.fixtures, "quantised": accuracy.quantised,
             "fallbacks": accuracy.fallbacks, "passes": passes.passes, "endurance": endurance.endurance,
             "sanitizer": endurance.sanitizer, "looping": looping.looping, "shapes": accuracy.shapes,
             "sizes": accuracy.sizes,
-            "barriers": looping.barriers, "bench": endurance.bench, "roofline": endurance.roofline,
-            "contexts": endurance.contexts,
+            "barriers": looping.barriers, "bench": endurance.bench, "drawn": drawn.drawn,
+            "roofline": endurance.roofline, "contexts": endurance.contexts,
             "compare": comparing.compare, "prompts": prompts.prompts, "ablations": ablations.ablations,
              "pass_times": passes.pass_times, "drafts": drafts.drafts, "boundaries": boundaries.boundaries,
              "timelines": timelines.timelines, "quality": quality.quality, "sequences": passes.sequences,

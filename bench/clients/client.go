@@ -45,7 +45,7 @@ func (q question) body(stream bool) string {
 
 // Kinds of questions, and how many there are.
 const (
-	kinds     = 12
+	kinds     = 13
 	questions = 3 * kinds
 )
 
@@ -94,6 +94,8 @@ func (p Plan) question(i int) question {
 	case 11:
 		fields = fmt.Sprintf(`"prompt": [%s, %s], "max_tokens": %d, "temperature": 0, "echo": true, "logprobs": 1`,
 			prompt, said, i%3)
+	case formKind:
+		return question{chats, chat + formed(i/kinds)}
 	default:
 		fields += `, "temperature": 0.8, "seed": 5`
 	}

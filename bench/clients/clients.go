@@ -38,7 +38,8 @@ type Report struct {
 	Findings   []string       `json:"findings"`   // what is not as it should be
 }
 
-// Alone asks everything that a plan may ask, one after the other: what the answers have to be.
+// Alone asks everything that a plan may ask, one after the other: what the answers have to be. One that has to have a
+// form and does not is an error.
 func Alone(ctx context.Context, url string, p Plan) ([]Answer, error) {
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
@@ -50,7 +51,11 @@ func Alone(ctx context.Context, url string, p Plan) ([]Answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		if want[i], err = read(r.Body, q.path, false); err != nil {
+		want[i], err = read(r.Body, q.path, false)
+		if err == nil && i%kinds == formKind {
+			err = checkForm(want[i])
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", q.path, q.body(false), err)
 		}
 		r.Body.Close()

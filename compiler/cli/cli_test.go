@@ -54,6 +54,18 @@ func TestOverviewFitsAScreen(t *testing.T) {
 	}
 }
 
+// Of a verb, usage is one line, and what it does is on lines that are no wider.
+func TestHelpOfVerbsFitsAScreen(t *testing.T) {
+	for _, v := range verbs() {
+		code, out, _ := amkc("help", v.name)
+		require.Zero(t, code, v.name)
+		require.True(t, v.name == "help" || strings.HasPrefix(out, "usage: amkc "), out)
+		for _, line := range strings.Split(out, "\n") {
+			require.LessOrEqual(t, len(line), 120, line)
+		}
+	}
+}
+
 // TestDocumentedFlags holds docs/cli.md to flags that exist.
 func TestDocumentedFlags(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/cli.md")

@@ -25,8 +25,8 @@ func mcpVerb() verb {
 		name: "mcp", synopsis: "[--root DIR]",
 		summary: "serve tools for searching to an agent, by the Model Context Protocol",
 		details: "On stdin and stdout. Tools are verbs, each in a process of its own; a client that cancels ends " +
-			"it. Resources are the " +
-			"documentation and\nthe files of campaigns. Models, builds and campaigns lie in the root, and no tool " +
+			"it. Resources are\nthe " +
+			"documentation and the files of campaigns. Models, builds and campaigns lie in the root, and no tool\n" +
 			"reaches out of it (docs/agents.md).",
 		flags: func(set *pflag.FlagSet) {
 			set.Var(newWord(&f.root, "."), "root", "let tools name what is in `DIR` and nothing else")

@@ -40,8 +40,8 @@ type runFlags struct {
 func runVerb() verb {
 	r := &runFlags{}
 	return verb{
-		name: "run", synopsis: "MODEL|DIR --prompt TEXT|--messages FILE|--prompt-ids 1,2,3|--prompts FILE " +
-			"[--max-tokens N] [--sample] [--temperature T] [--device ref|cuda]",
+		name: "run", synopsis: "MODEL|DIR --prompt TEXT|--messages FILE|--prompt-ids IDS|--prompts FILE " +
+			"[--max-tokens N] [flags]",
 		min: 1, max: 1,
 		summary: "decode after a prompt",
 		details: "A prompt in text is answered with text, a prompt in token ids with ids; --json prints both. " +

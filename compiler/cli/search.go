@@ -56,7 +56,7 @@ func searchVerb() verb {
 			"by a " +
 			"process\nof its own, which is killed if it hangs. The page report.html and the table results.tsv are " +
 			"written at the end.\nOn a GPU only what is faster beyond the noise is kept; by the cost model a " +
-			"configuration is shortlisted (docs/search.md).\n\n" +
+			"configuration is shortlisted\n(docs/search.md).\n\n" +
 			"On many machines: amkc search plan MODEL -o DIR --trials N writes a round of trials, amkc search work " +
 			"-o DIR\n--index N makes one of them, as often and wherever it is run, and amkc search merge -o DIR " +
 			"[DIR...] adds the round\nto the campaign when all of it is made.",

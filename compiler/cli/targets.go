@@ -13,7 +13,7 @@ func targetsVerb() verb {
 		name:    "targets",
 		summary: "list the GPUs that --target knows by name",
 		details: "Upper and lower case are the same. Any other GPU is named by its architecture and its number of " +
-			"multiprocessors: --target sm_89 --num-sms 58.",
+			"multiprocessors:\n--target sm_89 --num-sms 58.",
 		run: runTargets,
 	}
 }

@@ -19,11 +19,12 @@ func tuneVerb() verb {
 		name: "tune", synopsis: "STAGE MODEL -o DIR [--trials N] [--minutes N] [--device cost|cuda]", min: 2, max: 2,
 		summary: "look for a faster form of one stage by itself; adopt what the step then shows",
 		details: "STAGE is " + listOr(evaluate.Stages()) + ". The knobs that have a say in it, which amkc space " +
-			"lists, are varied as amkc\nsearch varies all of them, by the same rules; what counts is the time of the " +
-			"stage by itself. On a GPU its launches are\ntimed in their place in a step that is launched stage by " +
-			"stage, and what it hands over is held to the reference;\nelsewhere the cost model predicts its part of " +
-			"a step. In the end the best is judged in the whole step, in a fresh\nprocess. It is adopted if that " +
-			"shows a gain by the same rules, and else what was the best before it is judged. DIR is a\ncampaign, " +
+			"lists, are\nvaried as amkc search varies all of them, by the same rules; what counts is the time of the " +
+			"stage by itself. On\na GPU its launches are timed in their place in a step that is launched stage by " +
+			"stage, and what it hands over is held\nto the reference; elsewhere the cost model predicts its part of " +
+			"a step. In the end the best is judged in the whole\nstep, in a fresh process. It is adopted if that " +
+			"shows a gain by the same rules, " +
+			"and else what was the\nbest before it is judged. DIR is a campaign, " +
 			"which the same command goes on with (docs/search.md).",
 		flags: func(set *pflag.FlagSet) { f.defineCommon(set) },
 		run:   f.tune,

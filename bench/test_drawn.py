@@ -1,0 +1,84 @@
+"""Tests of the section drawn: no GPU."""
+
+import json
+import os
+import sys
+import types
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import drawn
+import machine
+import plan
+import report
+import results
+
+os.chdir(machine.REPO)
+
+
+def said(latency, by_temperature, kept):
+    """What bench --drawn prints, as far as it counts here."""
+    return {"check": {"passed": True}, "position": 128} | {
+        name: {"median": us, "p10": us - 1, "p90": us + 1}
+        for name, us in (("latency_us", latency), ("drawn_us", by_temperature), ("kept_us", kept))}
+
+
+class Judged(unittest.TestCase):
+    def test_a_temperature_costs_a_large_model_little(self):
+        row = drawn.judge_drawn(said(800.0, 804.0, 848.0), drawn.COST)
+        self.assertTrue(row["passed"], row["findings"])
+        self.assertAlmostEqual(row["drawn_percent"], 0.5)
+        self.assertAlmostEqual(row["kept_percent"], 6.0)
+        self.assertEqual((row["latency_us"]["median"], row["drawn_us"]["p90"], row["kept_us"]["p10"]), (800, 805, 847))
+        row = drawn.judge_drawn(said(800.0, 812.0, 848.0), drawn.COST)
+        self.assertFalse(row["passed"])
+        self.assertIn("1.5 % longer with a temperature; 1 % are allowed", row["findings"][0])
+        self.assertAlmostEqual(row["drawn_percent"], 1.5, msg="what it costs is said all the same")
+
+    def test_a_small_one_is_measured(self):
+        row = drawn.judge_drawn(said(45.0, 46.8, 60.0))
+        self.assertTrue(row["passed"])
+        self.assertAlmostEqual(row["drawn_percent"], 4.0)
+
+    def test_a_kernel_that_is_wrong_is_not_timed(self):
+        row = drawn.judge_drawn(said(45.0, 46.8, 60.0) | {"check": {"passed": False, "failures": ["x"]}}, drawn.COST)
+        self.assertEqual((row["passed"], "drawn_percent" in row), (False, False))
+
+    def test_nothing_that_was_drawn_is_no_row(self):
+        r = said(45.0, 46.8, 60.0)
+        del r["drawn_us"]
+        with self.assertRaises(KeyError):
+            drawn.judge_drawn(r)
+
+
+class Rows(unittest.TestCase):
+    def test_tasks(self):
+        tasks = results.tasks(["drawn"], [])
+        self.assertEqual([t.id for t in tasks], ["drawn/pycoder-5m-bf16-128", "drawn/smollm2-135m-bf16-seed1-128",
+                                                 "drawn/llama-3.2-1b-bf16-seed1-128"])
+        self.assertEqual(plan.planned("h100", [t.id for t in tasks]), [t.id for t in tasks])
+
+    def test_the_limit_is_of_the_large_model(self):
+        for task in results.tasks(["drawn"], []):
+            asked = []
+
+            def on_device(directory, *args):
+                asked.append(args)
+                return types.SimpleNamespace(stdout=json.dumps(said(100.0, 102.0, 110.0)))
+
+            shop = types.SimpleNamespace(finish=lambda case: "build", settle=lambda: None, on_device=on_device)
+            self.assertEqual(task.run(shop)["passed"], "llama-3.2-1b" not in task.id, task.id)
+            self.assertEqual(asked, [("bench", "--json", "--drawn", "--position", "128", "--launches", "300")])
+
+    def test_columns(self):
+        columns = report.SECTIONS["drawn"][2]
+        row = drawn.judge_drawn(said(800.0, 802.4, 848.0), drawn.COST)
+        self.assertEqual([column[1](row) for column in columns],
+                         ["128", "800.0", "802.4", "+0.30", "848.0", "+6.00"])
+        self.assertEqual({column[1]({}) for column in columns}, {""})  # of a row that failed early there is nothing
+
+
+if __name__ == "__main__":
+    unittest.main()
