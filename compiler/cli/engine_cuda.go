@@ -72,8 +72,9 @@ func openCUDA(ctx context.Context, c *call, dir string, gpu int) (*opened, error
 		return nil, err
 	}
 	facts := s.Facts()
-	return &opened{engine: cudaEngine{s, dir, c.progress()}, device: deviceCUDA, name: facts.Model.Name, vocab: facts.Model.Vocab,
-		maxSeq: facts.Model.MaxSeq, hidden: facts.Model.Hidden, chunk: facts.PromptPart()}, nil
+	return &opened{engine: cudaEngine{s, dir, c.progress()}, device: deviceCUDA, name: facts.Model.Name,
+		vocab: facts.Model.Vocab, maxSeq: facts.Model.MaxSeq, hidden: facts.Model.Hidden,
+		chunk: facts.PromptPart()}, nil
 }
 
 // openSession opens a build directory on a GPU, for what is no engine too.
