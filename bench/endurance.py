@@ -24,7 +24,9 @@ SANITIZED = (Case("testdata/models/zoo/llama-odd-dims", "bf16"), Case("testdata/
 # Those that have kernels for prompts and for passes too, which are compared with single tokens under the tool.
 SANITIZED_PASSES = (Case("testdata/models/zoo/llama-gqa", "bf16", rows=8, sequences=8),
                     Case("testdata/models/zoo/llama-gqa", "fp16", weights="int4:g32", cache="int8", rows=8,
-                         sequences=8))
+                         sequences=8),
+                    Case("testdata/models/zoo/llama-gqa", "fp32", rows=8, sequences=8),
+                    Case(PYCODER, "bf16", sequences=4, sequence_rows=2))
 SANITIZED_CASES = 16
 SANITIZED_PASS_POSITIONS = 40  # more than two blocks of the cache
 SANITIZED_POSITIONS = 14  # of a pass, more than the narrow window; there are two passes of each kind
@@ -115,6 +117,8 @@ def sanitizer_row(shop, case, tool):
     verb = ("soak", "--tokens", str(2 * SANITIZED_POSITIONS), "--positions", str(SANITIZED_POSITIONS))
     if case in SANITIZED_PASSES:
         verb = ("passes", "--cases", str(SANITIZED_CASES), "--positions", str(SANITIZED_PASS_POSITIONS))
+        if case.sequence_rows > 1:
+            verb += ("--kinds", "mixed")  # of so few cases all others might be of other kinds
     done = shop.on_device(
         directory, *verb, "--spin-limit", "10m",
         under=(sanitizer, "--tool", tool, *options, "--error-exitcode", str(FOUND)),

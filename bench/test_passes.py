@@ -19,6 +19,26 @@ class Cases(unittest.TestCase):
         self.assertEqual({kind(path.parent) for path in zoo.glob("*/config.json")} - have, {"bloom"})
 
 
+    def test_seeds(self):
+        seeds = {}
+
+        class Shop:
+            def finish(self, case, *_):
+                self.case = case
+
+            def on_device(self, _, *args, **__):
+                seeds[self.case] = args[args.index("--seed") + 1]
+                raise NotImplementedError
+
+        for task in passes.passes():
+            with self.assertRaises(NotImplementedError):
+                task.run(Shop())
+        self.assertEqual([seeds[case] for case, _ in passes.RESEEDED], ["2", "2"])
+        self.assertEqual(set(seeds.values()), {"1", "2"})
+        ids = [task.id for task in passes.passes()]
+        self.assertEqual(len(ids), len(set(ids)))
+
+
 class Judges(unittest.TestCase):
     def test_passes(self):
         case = Case("testdata/models/zoo/llama-gqa", "bf16", rows=8, sequences=8)
@@ -42,14 +62,18 @@ class Judges(unittest.TestCase):
         self.assertTrue(plain["passed"])
 
     def test_aborts(self):
+        case = Case("testdata/models/zoo/llama-gqa", "bf16", rows=8, sequences=8)
         r = {"seed": 1, "cases": passes.CASES, "kinds": {"aborts of rows": 400}, "from_prefix": 9, "drafts": 0,
              "compared": 5000, "beside": 700, "differing": 0, "difference": "", "passed": True,
              "given_up": {"prompts": 30, "rows": 20, "sequences": 90}}
-        self.assertTrue(passes.judge_aborts(r)["passed"])
+        self.assertTrue(passes.judge_aborts(case, r)["passed"])
+        mixed = Case("testdata/models/pycoder-5m", "bf16", rows=8, sequences=4, sequence_rows=2)
+        self.assertIn("nothing was given up of mixed", passes.judge_aborts(mixed, r)["findings"][0])
+        self.assertTrue(passes.judge_aborts(mixed, r | {"given_up": r["given_up"] | {"mixed": 9}})["passed"])
         for change, want in (({"differing": 2, "difference": "case 3, aborts: ...", "passed": False}, "2 of 5000"),
                              ({"given_up": {"prompts": 30}}, "nothing was given up of rows, sequences"),
                              ({"cases": 12}, "12 cases")):
-            row = passes.judge_aborts(r | change)
+            row = passes.judge_aborts(case, r | change)
             self.assertFalse(row["passed"])
             self.assertIn(want, row["findings"][0])
 

@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
+
+	"amkc/runtime/host"
 )
 
 // aborts gives passes up somewhere in their middle, and reads on: prompts, passes of rows and steps of several
-// sequences, as far as the build has them. What a pass has left that was given up must not matter.
+// sequences, with drafts and without, as far as the build has them. What a pass has left that was given up must not
+// matter.
 func (c *comparer) aborts() error {
 	of := []string{"prompts"}
 	if c.s.PassRows() > 1 {
@@ -17,12 +21,15 @@ func (c *comparer) aborts() error {
 	if c.s.Sequences() > 1 {
 		of = append(of, "sequences")
 	}
-	if c.giving = of[c.rng.IntN(len(of))]; c.giving == "sequences" {
-		defer func() { c.giving = "" }()
-		return c.sequences()
+	if slices.Contains(kindsOf(c.s), "mixed") {
+		of = append(of, "mixed")
 	}
-	what := c.giving
-	c.giving = ""
+	what := of[c.rng.IntN(len(of))]
+	if steps := map[string]func() error{"sequences": c.sequences, "mixed": c.mixed}[what]; steps != nil {
+		c.giving = what
+		defer func() { c.giving = "" }()
+		return steps()
+	}
 	t, err := c.enter()
 	if err != nil {
 		return err
@@ -81,6 +88,31 @@ func (c *comparer) giveUp(t *text, n int, what string) error {
 		c.GivenUp[what]++
 	}
 	return nil
+}
+
+// step is a step of a batch, the last of which took so long. If steps are to be given up, it may be, and has no tokens
+// then.
+func (c *comparer) step(b *host.Batch, took *time.Duration) ([]host.Token, error) {
+	ctx, end, start := c.ctx, func() {}, time.Now()
+	if c.giving != "" && *took > 0 && c.rng.IntN(2) == 0 {
+		ctx, end = c.cancelled(*took)
+	}
+	tokens, err := b.Step(ctx)
+	end()
+	if errors.Is(err, errGivenUp) {
+		c.GivenUp[c.giving]++
+		return nil, nil
+	}
+	*took = time.Since(start)
+	return tokens, err
+}
+
+// countSteps counts a case of steps of a batch.
+func (c *comparer) countSteps(kind string) {
+	if c.giving != "" {
+		kind = "aborts of " + kind
+	}
+	c.count(kind)
 }
 
 // cancelled is a context that is cancelled while something is under way that takes so long, or not long after.

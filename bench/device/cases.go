@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -196,25 +195,12 @@ func (c *comparer) sequences() error {
 			}
 			live[id] = f
 			left--
-			if c.giving != "" {
-				c.count("aborts of sequences")
-			} else {
-				c.count("sequences")
-			}
+			c.countSteps("sequences")
 		}
-		ctx, end, start := c.ctx, func() {}, time.Now()
-		if c.giving != "" && took > 0 && c.rng.IntN(2) == 0 {
-			ctx, end = c.cancelled(took)
-		}
-		tokens, err := b.Step(ctx)
-		end()
-		if errors.Is(err, errGivenUp) {
-			c.GivenUp["sequences"]++
-			continue
-		} else if err != nil {
+		tokens, err := c.step(b, &took)
+		if err != nil {
 			return err
 		}
-		took = time.Since(start)
 		for _, got := range tokens {
 			f := live[got.Sequence]
 			at := f.read - 1

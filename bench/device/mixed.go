@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"time"
 
 	"amkc/runtime/host"
 )
@@ -28,7 +29,7 @@ func (c *comparer) mixed() error {
 		follower bool // it is given its tokens, and asks for logits
 		read     int  // tokens of the text that are known
 	}
-	live, before := map[int]*continued{}, c.s.Drafts().Passes
+	live, before, took := map[int]*continued{}, c.s.Drafts().Passes, time.Duration(0)
 	for next := 0; next < len(scripts) || len(live) > 0; {
 		for next < len(scripts) && len(live) < c.s.Sequences() && rng.IntN(3) > 0 {
 			x := &continued{script: scripts[next], follower: rng.IntN(4) == 0, read: scripts[next].prompt}
@@ -39,9 +40,9 @@ func (c *comparer) mixed() error {
 			}
 			live[id] = x
 			next++
-			c.count("mixed")
+			c.countSteps("mixed")
 		}
-		tokens, err := b.Step(c.ctx)
+		tokens, err := c.step(b, &took)
 		if err != nil {
 			return err
 		}

@@ -123,8 +123,8 @@ func TestKindsOfCases(t *testing.T) {
 	}
 }
 
-// Prompts, rows and steps of sequences are given up in their middle, and what follows is what it would have been; a
-// launch that has left something behind then is found.
+// Prompts, rows and steps of sequences, with drafts or without, are given up in their middle, and what follows is what
+// it would have been; a launch that has left something behind then is found.
 func TestPassesThatAreGivenUp(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")
@@ -132,7 +132,7 @@ func TestPassesThatAreGivenUp(t *testing.T) {
 	dir := wholeBuild(t, "slow_us=100 eager=1", "")
 	code, r := compared(t, dir, "--kinds", "aborts", "--cases", "150", "--positions", "60")
 	require.Zero(t, code, r.Difference)
-	for _, what := range []string{"prompts", "rows", "sequences"} {
+	for _, what := range []string{"prompts", "rows", "sequences", "mixed"} {
 		require.Positive(t, r.GivenUp[what], what)
 		require.Positive(t, r.Kinds["aborts of "+what], what)
 	}

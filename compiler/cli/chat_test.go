@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/internal/injection"
+	"amkc/internal/pty"
 )
 
 // In a terminal there is a prompt, Ctrl-C stops the answer and not the program, and the second one at the prompt ends
@@ -21,7 +22,7 @@ func TestChatOnATerminal(t *testing.T) {
 	require.NoError(t, os.CopyFS(model, os.DirFS("../../testdata/models/pycoder-5m")))
 	template := "{% for m in messages %}# {{ m.role }}: {{ m.content }}\n{% endfor %}# assistant: "
 	require.NoError(t, os.WriteFile(filepath.Join(model, "chat_template.jinja"), []byte(template), 0o644))
-	master, terminal := openTerminal(t)
+	master, terminal := pty.Open(t)
 	cmd := exec.Command("amkc", "chat", model, "--device", "ref", "--stats")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, terminal, terminal
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}

@@ -11,6 +11,7 @@ import (
 	"amkc/runtime/driver"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
+	"amkc/runtime/progress"
 	"amkc/runtime/sampling"
 )
 
@@ -71,8 +72,9 @@ func openCUDA(ctx context.Context, c *call, dir string, gpu int) (*opened, error
 		return nil, err
 	}
 	facts := s.Facts()
-	return &opened{engine: cudaEngine{s, dir}, device: deviceCUDA, name: facts.Model.Name, vocab: facts.Model.Vocab,
-		maxSeq: facts.Model.MaxSeq, hidden: facts.Model.Hidden, chunk: facts.PromptPart()}, nil
+	return &opened{engine: cudaEngine{s, dir, c.progress()}, device: deviceCUDA, name: facts.Model.Name,
+		vocab: facts.Model.Vocab, maxSeq: facts.Model.MaxSeq, hidden: facts.Model.Hidden,
+		chunk: facts.PromptPart()}, nil
 }
 
 // openSession opens a build directory on a GPU, for what is no engine too.
@@ -83,13 +85,30 @@ func openSession(ctx context.Context, c *call, dir string, gpu int) (*host.Sessi
 	return s, hostError(dir, err)
 }
 
-// A cudaEngine is a session on a GPU whose errors are diagnostics.
+// A cudaEngine is a session on a GPU whose errors are diagnostics, and which shows how far it is with a long prompt.
 type cudaEngine struct {
 	*host.Session
-	dir string
+	dir  string
+	line watcher
+}
+
+// watch shows how far the session is with a prompt, until all of it has been read: what is printed next may be its
+// answer. unwatch ends that where it has not come so far.
+func (e cudaEngine) watch() (unwatch func()) {
+	e.SetProgress(func(activity string, done, total int64) {
+		e.line.Show(progress.Step{Activity: activity, Done: done, Total: total, Unit: "tokens"})
+		if done == total {
+			e.line.Clear()
+		}
+	})
+	return func() {
+		e.line.Clear()
+		e.SetProgress(nil)
+	}
 }
 
 func (e cudaEngine) Feed(ctx context.Context, ids []int, onLogits func(int, []float32) error) (int, error) {
+	defer e.watch()()
 	next, err := e.Session.Feed(ctx, ids, onLogits)
 	return next, hostError(e.dir, err)
 }
@@ -101,6 +120,7 @@ func (e cudaEngine) State(ctx context.Context, id int) ([]float32, error) {
 
 func (e cudaEngine) Complete(ctx context.Context, prompt []int, n int, stops []int,
 	emit func(int) error) (host.Completion, error) {
+	defer e.watch()()
 	done, err := e.Session.Complete(ctx, prompt, n, stops, emit)
 	return done, hostError(e.dir, err)
 }

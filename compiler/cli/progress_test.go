@@ -4,37 +4,19 @@ package cli
 
 import (
 	"bytes"
-	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
-	"unsafe"
 
 	"github.com/stretchr/testify/require"
+
+	"amkc/internal/pty"
 )
 
 // onTerminal runs amkc with a terminal of 80 columns for stderr, and returns what was written to it and to stdout.
 func onTerminal(t *testing.T, args ...string) (stderr, stdout string) {
 	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Skip("no pseudo-terminals here: ", err)
-	}
-	defer master.Close()
-	control := func(request uintptr, arg unsafe.Pointer) {
-		_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, master.Fd(), request, uintptr(arg))
-		require.Zero(t, errno)
-	}
-	var locked, number int32
-	control(syscall.TIOCSPTLCK, unsafe.Pointer(&locked))
-	control(syscall.TIOCGPTN, unsafe.Pointer(&number))
-	size := struct{ rows, columns, x, y uint16 }{24, 80, 0, 0}
-	control(syscall.TIOCSWINSZ, unsafe.Pointer(&size))
-	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	require.NoError(t, err)
-
+	master, terminal := pty.Open(t)
 	seen := make(chan string)
 	go func() {
 		var all bytes.Buffer
@@ -42,8 +24,8 @@ func onTerminal(t *testing.T, args ...string) (stderr, stdout string) {
 		seen <- all.String()
 	}()
 	var out bytes.Buffer
-	code := Main(args, strings.NewReader(""), &out, slave)
-	slave.Close()
+	code := Main(args, strings.NewReader(""), &out, terminal)
+	terminal.Close()
 	stderr = <-seen
 	require.Zero(t, code, stderr)
 	return stderr, out.String()

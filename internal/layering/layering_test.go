@@ -49,6 +49,7 @@ var allowed = map[string][]string{
 	"cost":                {"ir", "ir/diag", "ir/format", "ir/op", "knobs"},
 	"docs":                {},
 	"internal/injection":  {},
+	"internal/pty":        {"github.com/stretchr/testify/require"},
 	"internal/population": {"compiler/amk", "ir", "ir/diag"},
 	"internal/watch":      {},
 	"internal/soundness": {"compiler/amk", "internal/population", "ir", "ir/diag", "simulate", "validate",

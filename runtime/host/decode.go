@@ -56,7 +56,9 @@ func (s *Session) Decode(ctx context.Context, in Input, want Outputs) (next int,
 	if err := s.takes(in); err != nil {
 		return 0, err
 	}
+	tell := s.reading(len(in.IDs), want.Logits != nil)
 	for len(in.IDs) > 0 {
+		tell(len(in.IDs))
 		first, n := s.position, s.promptTokens(len(in.IDs), want.Logits != nil)
 		var part Input
 		if n > 0 {
@@ -98,7 +100,25 @@ func (s *Session) Decode(ctx context.Context, in Input, want Outputs) (next int,
 			}
 		}
 	}
+	tell(0)
 	return next, nil
+}
+
+// SetProgress makes the session tell p how many tokens of an input have been decoded, before the first launch and after
+// each, where that takes more than a launch or two: of inputs longer than a part, see [Facts.PromptPart], and with
+// logits sooner. nil ends it.
+func (s *Session) SetProgress(p Progress) { s.progress = p }
+
+// reading returns what is told how many of n tokens are left.
+func (s *Session) reading(n int, logits bool) (tell func(left int)) {
+	part := s.facts.PromptPart()
+	if logits {
+		part = min(part, echoPart)
+	}
+	if s.progress == nil || n <= part {
+		return func(int) {}
+	}
+	return func(left int) { s.progress("reading tokens", int64(n-left), int64(n)) }
 }
 
 // State decodes a token at the session's position, and returns the last hidden state [hidden] after it. Errors are

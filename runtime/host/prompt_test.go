@@ -242,3 +242,45 @@ func TestMemoryOfPrompts(t *testing.T) {
 		"embeddings, and hidden states, of 512 tokens of 1024 elements have a page each")
 	require.Equal(t, uint64(3*page), info.Footprint(1, 513, host.PromptBytes(1, 513)).Bytes()-without)
 }
+
+// Who asks is told how far a long input is, before its first launch and after each; of one that a launch or two read,
+// nobody is told.
+func TestProgressOfInputs(t *testing.T) {
+	for name, c := range map[string]struct {
+		prompt, n int
+		logits    bool
+		want      []int64
+	}{
+		"passes over a prompt":    {16, 40, false, []int64{0, 16, 32, 40}},
+		"a part":                  {16, 17, false, nil},
+		"more than a part":        {16, 18, false, []int64{0, 16, 18}},
+		"with logits":             {64, 60, true, []int64{0, 32, 59, 60}},
+		"a part with logits":      {64, 33, true, nil},
+		"steps":                   {0, 100, false, []int64{0, 32, 64, 96, 100}},
+		"as many steps as launch": {0, 32, false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := openPrompts(t, "", "", c.prompt)
+			require.NoError(t, err)
+			var told []int64
+			s.SetProgress(func(activity string, done, total int64) {
+				require.Equal(t, "reading tokens", activity)
+				require.EqualValues(t, c.n, total)
+				require.EqualValues(t, done, s.Position())
+				told = append(told, done)
+			})
+			var each func(int, []float32) error
+			if c.logits {
+				each = func(int, []float32) error { return nil }
+			}
+			_, err = s.Feed(t.Context(), make([]int, c.n), each)
+			require.NoError(t, err)
+			require.Equal(t, c.want, told)
+			s.SetProgress(nil)
+			s.Reset()
+			_, err = s.Feed(t.Context(), make([]int, c.n), each)
+			require.NoError(t, err)
+			require.Equal(t, c.want, told)
+		})
+	}
+}

@@ -67,6 +67,8 @@ type Session struct {
 	tables  []tables   // of the choices of each sequence, as soon as they are needed
 	rounds  driver.Ptr // where the SMs find which tokens are left, the same; 0: no memory
 
+	progress Progress // of reading long inputs; nil: nobody is told
+
 	drafter draft.Drafter // nil: none
 	drafts  draft.Stats
 	script  []int         // see SetScript

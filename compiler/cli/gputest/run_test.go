@@ -129,6 +129,15 @@ func TestRunModel(t *testing.T) {
 	require.Equal(t, 0, code, stderr)
 	require.Regexp(t, `^build: .* \(reused\)\ndevice: cuda\n$`, stderr)
 	require.FileExists(t, out)
+
+	long := strings.TrimSuffix(strings.Repeat("5,", 40), ",")
+	code, _, stderr = amkc("logits", pycoder, "--ids", long, "-o", out, "--max-seq", strconv.Itoa(smallSeq),
+		"--progress", "json")
+	require.Equal(t, 0, code, stderr)
+	for _, done := range []int{0, 40} {
+		require.Contains(t, stderr, fmt.Sprintf(
+			`{"progress":{"activity":"reading tokens","done":%d,"total":40,"unit":"tokens"}}`, done))
+	}
 }
 
 // What the GPU cannot run goes to the reference VM, unless the GPU was asked for.

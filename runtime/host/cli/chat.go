@@ -54,7 +54,7 @@ func (c *command) chat(ctx context.Context, args []string) error {
 		conversation, interrupts, stop := dialogue.Signals(ctx)
 		defer stop()
 		d.Interrupts = interrupts
-		return d.Run(conversation, s, facts.Model.Vocab, facts.Model.MaxSeq)
+		return d.Run(conversation, watched{s, c.newProgress()}, facts.Model.Vocab, facts.Model.MaxSeq)
 	})
 }
 

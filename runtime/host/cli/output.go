@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -99,6 +100,40 @@ func (c *command) newProgress() *progress.Line {
 		return &progress.Line{}
 	}
 	return progress.New(c.stderr)
+}
+
+// A watched session shows how far it is with a long prompt.
+type watched struct {
+	*host.Session
+	line *progress.Line
+}
+
+// watch shows how far the session is with a prompt, until all of it has been read: what is printed next may be its
+// answer. unwatch ends that where it has not come so far.
+func (w watched) watch() (unwatch func()) {
+	w.SetProgress(func(activity string, done, total int64) {
+		w.line.Show(progress.Step{Activity: activity, Done: done, Total: total, Unit: "tokens"})
+		if done == total {
+			w.line.Clear()
+		}
+	})
+	return func() {
+		w.line.Clear()
+		w.SetProgress(nil)
+	}
+}
+
+// Feed is [host.Session.Feed].
+func (w watched) Feed(ctx context.Context, ids []int, onLogits func(int, []float32) error) (int, error) {
+	defer w.watch()()
+	return w.Session.Feed(ctx, ids, onLogits)
+}
+
+// Complete is [host.Session.Complete].
+func (w watched) Complete(ctx context.Context, prompt []int, n int, stops []int, emit func(int) error) (host.Completion,
+	error) {
+	defer w.watch()()
+	return w.Session.Complete(ctx, prompt, n, stops, emit)
 }
 
 // mayWrite refuses a path that a flag names for a file to be written, before anything is measured for it. A file that

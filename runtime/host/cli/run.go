@@ -163,10 +163,8 @@ func (c *command) complete(ctx context.Context, s *host.Session, tok *tokenizer.
 	if c.json {
 		w.out = io.Discard
 	}
-	if err := w.prompt(prompt); err != nil {
-		return err
-	}
-	done, choices, drafts, err := decode(ctx, s, o, d, prompt, n, stops, w.token)
+	w.prompt(prompt)
+	done, choices, drafts, err := decode(ctx, watched{s, c.newProgress()}, o, d, prompt, n, stops, w.token)
 	if endErr := w.end(); err == nil {
 		err = endErr
 	}
@@ -254,7 +252,8 @@ func (c *command) readPrompt(path string) ([]byte, error) {
 }
 
 // A writer prints tokens as they come: text in whole characters, or ids when there is no tokenizer. The prompt comes
-// first, because what a token looks like may depend on the one before.
+// first, because what a token looks like may depend on the one before; and with the first of them, because until then a
+// line on the same terminal may say how much of it has been read.
 //
 // What the model writes goes into a file or a pipe byte for byte. On a terminal, control characters other than line
 // breaks and tabs are shown and not obeyed, as the prompt and the weights may be somebody else's.
@@ -262,6 +261,7 @@ type writer struct {
 	out     io.Writer
 	shown   bool               // out is a terminal
 	text    *tokenizer.Decoder // nil: ids
+	begin   string             // the prompt, until it is printed
 	written string             // text after the prompt
 	any     bool               // something was printed
 }
@@ -274,15 +274,15 @@ func newWriter(tok *tokenizer.Tokenizer, out io.Writer) *writer {
 	return w
 }
 
-func (w *writer) prompt(ids []int) error {
+func (w *writer) prompt(ids []int) {
 	if w.text == nil {
-		return nil
+		return
 	}
 	var b strings.Builder
 	for _, id := range ids {
 		b.WriteString(w.text.Push(id))
 	}
-	return w.put(b.String())
+	w.begin = b.String()
 }
 
 // token prints what an id completes, which may be nothing.
@@ -309,6 +309,7 @@ func (w *writer) end() error {
 }
 
 func (w *writer) put(s string) error {
+	s, w.begin = w.begin+s, ""
 	if s == "" {
 		return nil
 	}
