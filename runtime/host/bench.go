@@ -132,14 +132,15 @@ func (s *Session) benchDefaults(o *BenchOptions) error {
 
 // A bench is a measurement in progress.
 type bench struct {
-	measures                      *measures
-	decode, ceiling, drain, plain *timedKernel
-	drawn, kept                   *timedKernel // nil: not asked for; drain: the build has none
-	passes                        []timedPass
-	parts                         *timedParts
-	readBytes                     int64
-	turns                         *interleaving
-	clocks                        clockWatch
+	measures               *measures
+	decode, ceiling, plain *timedKernel
+	drain                  *timedKernel // nil: the build has none
+	drawn, kept            *timedKernel // nil: not asked for
+	passes                 []timedPass
+	parts                  *timedParts
+	readBytes              int64
+	turns                  *interleaving
+	clocks                 clockWatch
 }
 
 // newBench loads the kernels. The bench must be closed, also after an error.
