@@ -94,15 +94,18 @@ SECTIONS = {
               "The ceiling is a kernel that streams the same bytes and waits for nothing, its launches "
               "interleaved with those of the decode kernel.", LATENCY),
     "drawn": ("What a temperature costs", "Steps that take the largest logit, steps that draw their token with a "
-              "temperature of 1, and steps that draw it from what a top-k of 50 and a top-p of 0.95 keep, interleaved, "
-              "in launches of 16; medians. The check of the build has passed in the same run. A temperature may add "
+              "temperature of 1, and with one kind of choice besides: a top-k of 50 and a top-p of 0.95, a min-p of "
+              "0.05, penalties of repetition, presence and frequency, a bias, and a mask; interleaved, in launches of "
+              "16; medians. The check of the build has passed in the same run. A temperature may add "
               "1 % to a step of the size of Llama-3.2-1B; of smaller models the rows say what it adds.", (
                   ("position", lambda r: plain(r.get("position"))),
                   ("largest, µs per token", lambda r: fixed(r.get("latency_us", {}).get("median"), 1)),
                   ("temperature, µs", lambda r: fixed(r.get("drawn_us", {}).get("median"), 1)),
                   ("more, %", lambda r: signed(r.get("drawn_percent"))),
-                  ("top-k and top-p, µs", lambda r: fixed(r.get("kept_us", {}).get("median"), 1)),
-                  ("more, %", lambda r: signed(r.get("kept_percent"))))),
+                  *((f"{short}, more, %", lambda r, how=how: signed(next(
+                      (c["percent"] for c in r.get("chosen", ()) if c["how"].startswith(how)), None)))
+                    for short, how in (("top-k and top-p", "top-k"), ("min-p", "min-p"), ("penalties", "penalties"),
+                                       ("a bias", "a bias"), ("a mask", "a mask"))))),
     "roofline": ("Models and types that a paper puts beside the peak", "As latency, above.", (
         ("--weights", lambda r: plain(r.get("weights") or "–")), *LATENCY)),
     "ablations": ("What each feature is worth", "The kernel as amkc makes it, and builds that lack one feature or have "

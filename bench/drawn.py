@@ -27,13 +27,16 @@ def drawn_row(shop, case):
 
 def judge_drawn(r, most=None):
     """A row of the latency, and by how many % of it steps take longer that draw: by a temperature, where most says how
-    many are allowed, and from what top-k and top-p keep."""
+    many are allowed, and with each kind of choice besides."""
     row = judge_bench(r)
     if not row["passed"]:
         return row
-    for way in ("drawn", "kept"):
-        row |= {f"{way}_us": r[f"{way}_us"],
-                f"{way}_percent": 100 * (r[f"{way}_us"]["median"] / r["latency_us"]["median"] - 1)}
+
+    def percent(q):
+        return 100 * (q["median"] / r["latency_us"]["median"] - 1)
+
+    row |= {"drawn_us": r["drawn_us"], "drawn_percent": percent(r["drawn_us"]),
+            "chosen": [c | {"percent": percent(c["latency_us"])} for c in r["chosen"]]}
     if most is not None and row["drawn_percent"] > most:
         row |= {"passed": False, "findings": [
             f"a step takes {row['drawn_percent']:.1f} % longer with a temperature; {most} % are allowed"]}

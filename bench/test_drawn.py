@@ -20,9 +20,12 @@ os.chdir(machine.REPO)
 
 def said(latency, by_temperature, kept):
     """What bench --drawn prints, as far as it counts here."""
-    return {"check": {"passed": True}, "position": 128} | {
-        name: {"median": us, "p10": us - 1, "p90": us + 1}
-        for name, us in (("latency_us", latency), ("drawn_us", by_temperature), ("kept_us", kept))}
+    def times(us):
+        return {"median": us, "p10": us - 1, "p90": us + 1}
+    return {"check": {"passed": True}, "position": 128, "latency_us": times(latency),
+            "drawn_us": times(by_temperature),
+            "chosen": [{"how": "top-k 50 and top-p 0.95", "latency_us": times(kept)},
+                       {"how": "a mask", "latency_us": times(latency)}]}
 
 
 class Judged(unittest.TestCase):
@@ -30,8 +33,9 @@ class Judged(unittest.TestCase):
         row = drawn.judge_drawn(said(800.0, 804.0, 848.0), drawn.COST)
         self.assertTrue(row["passed"], row["findings"])
         self.assertAlmostEqual(row["drawn_percent"], 0.5)
-        self.assertAlmostEqual(row["kept_percent"], 6.0)
-        self.assertEqual((row["latency_us"]["median"], row["drawn_us"]["p90"], row["kept_us"]["p10"]), (800, 805, 847))
+        self.assertEqual([(c["how"], round(c["percent"], 6), c["latency_us"]["p10"]) for c in row["chosen"]],
+                         [("top-k 50 and top-p 0.95", 6.0, 847), ("a mask", 0.0, 799)])
+        self.assertEqual((row["latency_us"]["median"], row["drawn_us"]["p90"]), (800, 805))
         row = drawn.judge_drawn(said(800.0, 812.0, 848.0), drawn.COST)
         self.assertFalse(row["passed"])
         self.assertIn("1.5 % longer with a temperature; 1 % are allowed", row["findings"][0])
@@ -76,7 +80,7 @@ class Rows(unittest.TestCase):
         columns = report.SECTIONS["drawn"][2]
         row = drawn.judge_drawn(said(800.0, 802.4, 848.0), drawn.COST)
         self.assertEqual([column[1](row) for column in columns],
-                         ["128", "800.0", "802.4", "+0.30", "848.0", "+6.00"])
+                         ["128", "800.0", "802.4", "+0.30", "+6.00", "", "", "", "+0.00"])
         self.assertEqual({column[1]({}) for column in columns}, {""})  # of a row that failed early there is nothing
 
 

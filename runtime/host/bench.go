@@ -22,7 +22,7 @@ type BenchOptions struct {
 	Launches       int  // of each kernel, default 100
 	WarmUp         int  // launches of each kernel before, default 10
 	Prompt         int  // tokens of a prompt whose time to the first token is measured too; 0: none
-	Drawn          bool // measure steps that draw their tokens too: with a temperature, and with top-k and top-p
+	Drawn          bool // measure steps that draw their tokens too: with a temperature, and with each kind of choice
 	// Stage is measured by itself too, in a build that has a step in parts: qkv, attention, o, gate_up, down, lm_head.
 	Stage string
 }
@@ -38,23 +38,23 @@ type Quantiles struct {
 // the same bytes and waits for nothing; of the drain kernel, which decodes without a stream; and of a plain read of
 // the weights. GBs are 10^9 bytes per second.
 type BenchReport struct {
-	Device         string     `json:"device"`
-	Position       int        `json:"position"`
-	StepsPerLaunch int        `json:"steps_per_launch"`
-	Launches       int        `json:"launches"`
-	Latency        Quantiles  `json:"latency_us"`
-	Ceiling        Quantiles  `json:"ceiling_us"`
-	Drain          Quantiles  `json:"drain_us,omitzero"`  // what consumers and exchanges cost by themselves
-	Drawn          *Quantiles `json:"drawn_us,omitempty"` // of steps that draw their tokens with a temperature
-	Kept           *Quantiles `json:"kept_us,omitempty"`  // of those that draw from what top-k 50 and top-p 0.95 keep
-	BytesPerToken  float64    `json:"bytes_per_token"`    // weights streamed, and KV rows read, the mean of the steps
-	GBs            float64    `json:"gbs"`
-	CeilingGBs     float64    `json:"ceiling_gbs"`
-	ReadGBs        float64    `json:"read_gbs"`         // plain read bandwidth: 16-byte loads by all SMs, median
-	Share          float64    `json:"share_of_ceiling"` // 1: as fast as the ceiling
-	WarmUp         int        `json:"warm_up"`          // launches before, of which nothing is reported
-	Samples        Samples    `json:"samples_us"`
-	Machine        Machine    `json:"machine"`
+	Device         string         `json:"device"`
+	Position       int            `json:"position"`
+	StepsPerLaunch int            `json:"steps_per_launch"`
+	Launches       int            `json:"launches"`
+	Latency        Quantiles      `json:"latency_us"`
+	Ceiling        Quantiles      `json:"ceiling_us"`
+	Drain          Quantiles      `json:"drain_us,omitzero"`  // what consumers and exchanges cost by themselves
+	Drawn          *Quantiles     `json:"drawn_us,omitempty"` // of steps that draw their tokens with a temperature
+	Chosen         []ChosenReport `json:"chosen,omitempty"`
+	BytesPerToken  float64        `json:"bytes_per_token"` // weights streamed, and KV rows read, the mean of the steps
+	GBs            float64        `json:"gbs"`
+	CeilingGBs     float64        `json:"ceiling_gbs"`
+	ReadGBs        float64        `json:"read_gbs"`         // plain read bandwidth: 16-byte loads by all SMs, median
+	Share          float64        `json:"share_of_ceiling"` // 1: as fast as the ceiling
+	WarmUp         int            `json:"warm_up"`          // launches before, of which nothing is reported
+	Samples        Samples        `json:"samples_us"`
+	Machine        Machine        `json:"machine"`
 
 	Passes []PassReport  `json:"passes,omitempty"` // of the kernels for several tokens that the build has
 	Prompt *PromptReport `json:"prompt,omitempty"`
@@ -135,7 +135,7 @@ type bench struct {
 	measures               *measures
 	decode, ceiling, plain *timedKernel
 	drain                  *timedKernel // nil: the build has none
-	drawn, kept            *timedKernel // nil: not asked for
+	drawn                  *timedDrawn  // nil: not asked for
 	passes                 []timedPass
 	parts                  *timedParts
 	readBytes              int64
@@ -160,12 +160,10 @@ func (s *Session) newBench(o BenchOptions) (b *bench, err error) {
 		kernels = slices.Insert(kernels, 0, b.drain)
 	}
 	if o.Drawn {
-		if err := s.benchSettings(); err != nil {
+		if b.drawn, err = s.newTimedDrawn(o.StepsPerLaunch); err != nil {
 			return b, err
 		}
-		b.drawn = s.timedSteps(s.one, s.one.decode, o.StepsPerLaunch, true, s.drawn)
-		b.kept = s.timedSteps(s.one, s.one.decode, o.StepsPerLaunch, true, s.kept)
-		kernels = append(kernels, b.drawn, b.kept)
+		kernels = append(kernels, b.drawn.timed()...)
 	}
 	var several []*timedKernel
 	b.passes, several = s.newTimedPasses(o)
@@ -182,30 +180,8 @@ func (s *Session) newBench(o BenchOptions) (b *bench, err error) {
 	return b, nil
 }
 
-// benchSettings are those of [Session.drawn] and [Session.kept].
-func (s *Session) benchSettings() error {
-	if err := s.clearRounds(); err != nil {
-		return err
-	}
-	return s.copySettings(slices.Repeat([]deviceSampling{{Temperature: 1}}, MaxSequences),
-		slices.Repeat([]deviceChoice{{Repetition: 1, TopK: 50, Rest: 0.05, Set: 1}}, MaxSequences))
-}
-
-// kept makes a launch draw its tokens from those that the choices that are there keep. Rounds of one launch leave
-// nothing behind that those of the next one mind.
-func (s *Session) kept(p *launchParams) {
-	s.drawn(p)
-	p.Choices, p.Rounds = s.mem.scratch+driver.Ptr(s.mem.choices), s.rounds
-}
-
-// drawn makes a launch draw its tokens, by the settings that are there.
-func (s *Session) drawn(p *launchParams) {
-	p.Logits = s.mem.scratch + driver.Ptr(s.mem.logits)
-	p.Sampling = s.mem.scratch + driver.Ptr(s.mem.sampling)
-}
-
 func (b *bench) close() error {
-	errs := []error{b.clocks.close()}
+	errs := []error{b.clocks.close(), b.drawn.close()}
 	if b.turns != nil {
 		errs = append(errs, b.turns.close())
 	}
@@ -227,9 +203,7 @@ func (s *Session) benchReport(o BenchOptions, b *bench) (r *BenchReport, err err
 	if b.drain != nil {
 		r.Drain = quantiles(b.drain.times)
 	}
-	if b.drawn != nil {
-		r.Drawn, r.Kept = new(quantiles(b.drawn.times)), new(quantiles(b.kept.times))
-	}
+	b.drawn.report(r)
 	t := &s.facts.Traffic
 	r.BytesPerToken = float64(t.Weights) + t.CacheBytes(o.Position, o.StepsPerLaunch)
 	r.GBs = r.BytesPerToken / r.Latency.Median / 1000

@@ -172,7 +172,9 @@ func benchText(check *host.CheckReport, r *host.BenchReport) string {
 		}
 	}
 	drawn("drawn", r.Drawn, r.Latency, "with a temperature")
-	drawn("", r.Kept, r.Latency, "from what top-k 50 and top-p 0.95 keep")
+	for i := range r.Chosen {
+		drawn("", &r.Chosen[i].Latency, r.Latency, "with a temperature and "+r.Chosen[i].How)
+	}
 	if r.Drain.Median > 0 {
 		line("drain", "%.1f µs (p10 %.1f, p90 %.1f): decoding with the stream taken away", r.Drain.Median, r.Drain.P10,
 			r.Drain.P90)

@@ -68,6 +68,9 @@ func TestBenchReport(t *testing.T) {
 	require.Contains(t, out, "share      90.0 % of the ceiling")
 	require.Contains(t, out, "drawn      200.0 µs (p10 200.0, p90 200.0) where tokens are drawn with a temperature: "+
 		"+0.00 %\n")
+	for _, how := range []string{"top-k 50 and top-p 0.95", "min-p 0.05", "a mask"} {
+		require.Contains(t, out, "where tokens are drawn with a temperature and "+how+": +0.00 %\n")
+	}
 	require.Contains(t, out, "report     "+page+"\n")
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
