@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"amkc/ir/diag"
 	"amkc/knobs"
 	"amkc/runtime/host"
+	"amkc/runtime/progress"
 )
 
 // fakeTools puts an nvcc that writes empty fatbins and a g++ on a PATH that has nothing else, go least of all. It
@@ -273,6 +275,34 @@ while`, 1))
 		require.NoError(t, err)
 		require.True(t, again.Reused)
 	}
+}
+
+// nvcc is at work while weights are packed, which is shown first, and ends when that is given up.
+func TestWeightsArePackedMeanwhile(t *testing.T) {
+	log := fakeTools(t, goodNVCC)
+	var shown []string
+	_, err := Cached(t.Context(), zooOptions("llama-gqa"), func(s progress.Step) {
+		activity, _, _ := strings.Cut(s.Activity, " ")
+		if shown = append(shown, activity); activity == "packing" {
+			require.Eventually(t, func() bool { return calls(t, log) > 0 }, 20*time.Second, time.Millisecond)
+		}
+	})
+	require.NoError(t, err)
+	require.Contains(t, shown, "packing")
+	require.Contains(t, shown, "nvcc")
+	require.NotContains(t, shown[slices.Index(shown, "nvcc"):], "packing")
+
+	fakeTools(t, `[ "$1" = --version ] && exit
+exec /bin/sleep 60`)
+	ctx, cancel := context.WithCancel(t.Context())
+	began := time.Now()
+	_, err = Cached(ctx, zooOptions("llama-gqa"), func(s progress.Step) {
+		if strings.HasPrefix(s.Activity, "packing") {
+			cancel()
+		}
+	})
+	require.Error(t, err)
+	require.Less(t, time.Since(began), 30*time.Second)
 }
 
 // What nvcc has started and leaves behind holds its output open, and nobody waits for that.

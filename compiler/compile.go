@@ -112,13 +112,14 @@ func (b *Build) write(ctx context.Context, l *Scheduled, o *BuildOptions, dir *b
 			return err
 		}
 	}
+	tools := startTools(ctx, o, dir.Stage(), l.Program.Target.Arch, files)
 	if err := supplyWeights(ctx, l, o, dir, m, b); err != nil {
+		tools.giveUp()
 		return err
 	}
-	var broken error
-	if !o.NoBuild {
-		broken = b.runTools(ctx, o, dir.Stage(), l.Program.Target.Arch, files)
-	}
+	broken := tools.wait()
+	b.Toolchain, b.Built = tools.used, !o.NoBuild && broken == nil && len(tools.missing) == 0
+	b.Warnings.Add(tools.missing...)
 	if broken != nil && ctx.Err() != nil {
 		return broken // interrupted: an earlier build stays as it was
 	}
@@ -161,21 +162,6 @@ func withWarnings(warnings diag.List, err error) error {
 	case errors.As(err, &one):
 		return slices.Concat(warnings, diag.List{one})
 	}
-	return err
-}
-
-// runTools runs nvcc and go in the staged build.
-func (b *Build) runTools(ctx context.Context, o *BuildOptions, dir, arch string, files map[string][]byte) error {
-	var sources []string
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if strings.HasSuffix(name, ".cu") {
-			sources = append(sources, name)
-		}
-	}
-	tools, missing, err := toolBuild(ctx, dir, o, arch, sources)
-	b.Toolchain = tools
-	b.Warnings.Add(missing...)
-	b.Built = err == nil && len(missing) == 0
 	return err
 }
 

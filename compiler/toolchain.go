@@ -3,12 +3,14 @@ package compiler
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"amkc/codegen"
@@ -227,6 +229,78 @@ func goCaches() (dir string, env []string, err error) {
 		env = append(env, "GOCACHE="+filepath.Join(dir, "build"))
 	}
 	return dir, env, nil
+}
+
+// A toolRun is nvcc and go at work in a staged build. Weights are packed meanwhile, which takes about as long: neither
+// needs what the other makes.
+type toolRun struct {
+	report  heldProgress
+	stop    context.CancelFunc
+	ended   chan struct{}
+	used    codegen.Toolchain
+	missing diag.List
+	err     error
+}
+
+// startTools starts them, unless the build is to be without. giveUp or wait has to be called.
+func startTools(ctx context.Context, o *BuildOptions, dir, arch string, files map[string][]byte) *toolRun {
+	r := &toolRun{report: heldProgress{to: o.Progress}, ended: make(chan struct{})}
+	ctx, r.stop = context.WithCancel(ctx)
+	if o.NoBuild {
+		close(r.ended)
+		return r
+	}
+	var sources []string
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if strings.HasSuffix(name, ".cu") {
+			sources = append(sources, name)
+		}
+	}
+	reported := *o
+	reported.Progress = r.report.take
+	go func() {
+		defer close(r.ended)
+		r.used, r.missing, r.err = toolBuild(ctx, dir, &reported, arch, sources)
+	}()
+	return r
+}
+
+// wait shows how far they are, and returns their error when they have ended.
+func (r *toolRun) wait() error {
+	r.report.release()
+	<-r.ended
+	r.stop()
+	return r.err
+}
+
+func (r *toolRun) giveUp() {
+	r.stop()
+	<-r.ended
+}
+
+// A heldProgress keeps the last step for itself until it is released, since something else is shown.
+type heldProgress struct {
+	to progress.Func
+
+	mu    sync.Mutex
+	last  *progress.Step
+	shown bool
+}
+
+func (h *heldProgress) take(s progress.Step) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.last = &s; h.shown {
+		h.to.Report(s)
+	}
+}
+
+func (h *heldProgress) release() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.shown = true; h.last != nil {
+		h.to.Report(*h.last)
+	}
 }
 
 // toolBuild runs what can be run of the build in dir, and returns what could not for want of a tool.
