@@ -30,7 +30,8 @@ var drawnChoices = []drawnChoice{
 		choice: deviceChoice{Repetition: 1.1, Presence: 0.5, Frequency: 0.5, Counts: 1},
 		tables: func(s *Session, d *deviceChoice, tables driver.Ptr) { d.Uses = tables + s.usesAt() }},
 	{how: "a bias", tables: func(_ *Session, d *deviceChoice, tables driver.Ptr) { d.Bias = tables }},
-	{how: "a mask", tables: func(s *Session, d *deviceChoice, tables driver.Ptr) { d.Allowed = tables + s.allowedAt() }},
+	{how: "a mask",
+		tables: func(s *Session, d *deviceChoice, tables driver.Ptr) { d.Allowed = tables + s.allowedAt() }},
 }
 
 // timedDrawn are steps that draw their tokens, for a bench. They have memory of their own.
