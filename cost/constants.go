@@ -55,10 +55,10 @@ const (
 	// ahead (35 and 138 MB), and 790 with few; the 0.6B shape on an H200, whose L2 is larger, loses nothing with 16.
 	heldAhead = 0.62
 
-	// lone is how many times its even part of the memory an SM gets at most while the others wait for it with full
-	// rings. The ring of Qwen3-0.6B on an H100 takes 452 µs where the same SMs attend in each layer, and 385 where they
-	// change; section ablations, split-off of Llama-3.2-1B at 2032, says some 1.9.
-	lone = 1.75
+	// maxShare is how many times its even share of the memory's bandwidth an SM gets at most while the others wait for
+	// it with full rings. The ring of Qwen3-0.6B on an H100 takes 452 µs where the same SMs attend in each layer, and
+	// 385 where they change; section ablations, split-off of Llama-3.2-1B at 2032, says some 1.9.
+	maxShare = 1.75
 
 	// assumedRead is the part of the data sheet's bandwidth that a GPU without measurements is taken to read at.
 	// Published copies reach 0.89 on the A100. The ring reads at 0.98 of the data sheet on the H200 and at 0.94 on

@@ -102,7 +102,7 @@ type share func(even, alone float64) float64
 // it has its even part, and when their rings are full what its bytes in flight fetch.
 func withMore(times float64) share {
 	return func(even, alone float64) float64 {
-		alone = min(max(alone, even), lone*even)
+		alone = min(max(alone, even), maxShare*even)
 		return even * times / (1 + (times-1)*even/alone)
 	}
 }

@@ -92,15 +92,9 @@ type cudaEngine struct {
 	line watcher
 }
 
-// watch shows how far the session is with a prompt, until all of it has been read: what is printed next may be its
-// answer. unwatch ends that where it has not come so far.
+// watch shows how far the session is with a prompt. unwatch ends that, also where not all of it has been read.
 func (e cudaEngine) watch() (unwatch func()) {
-	e.SetProgress(func(activity string, done, total int64) {
-		e.line.Show(progress.Step{Activity: activity, Done: done, Total: total, Unit: "tokens"})
-		if done == total {
-			e.line.Clear()
-		}
-	})
+	e.SetProgress(progress.Reading(e.line))
 	return func() {
 		e.line.Clear()
 		e.SetProgress(nil)

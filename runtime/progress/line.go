@@ -113,6 +113,19 @@ func (l *Line) Clear() {
 	l.shown, l.activity = false, ""
 }
 
+// Reading returns what shows how many tokens of a prompt have been read. The line is gone when all have been: what is
+// printed next may be the answer.
+func Reading(line interface {
+	Show(Step)
+	Clear()
+}) func(activity string, done, total int64) {
+	return func(activity string, done, total int64) {
+		if line.Show(Step{Activity: activity, Done: done, Total: total, Unit: "tokens"}); done == total {
+			line.Clear()
+		}
+	}
+}
+
 // text is the line: how far it is and, when so much was done in the time, how fast and how long to go.
 func (s *Step) text(done int64, elapsed time.Duration) string {
 	parts := []string{printable.Line(s.Activity)} // which may have the name of a file in it

@@ -108,15 +108,9 @@ type watched struct {
 	line *progress.Line
 }
 
-// watch shows how far the session is with a prompt, until all of it has been read: what is printed next may be its
-// answer. unwatch ends that where it has not come so far.
+// watch shows how far the session is with a prompt. unwatch ends that, also where not all of it has been read.
 func (w watched) watch() (unwatch func()) {
-	w.SetProgress(func(activity string, done, total int64) {
-		w.line.Show(progress.Step{Activity: activity, Done: done, Total: total, Unit: "tokens"})
-		if done == total {
-			w.line.Clear()
-		}
-	})
+	w.SetProgress(progress.Reading(w.line))
 	return func() {
 		w.line.Clear()
 		w.SetProgress(nil)

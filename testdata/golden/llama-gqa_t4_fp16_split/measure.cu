@@ -36,7 +36,7 @@ constexpr u32 kNumberOf<LmHead> = kStageLmHead;
 
 extern "C" {
 
-#if !AMK_LEAN  // amkc search does without: half of what there is to compile
+#if !AMK_LEAN  // builds of amkc search leave these out, to compile faster
 // Decode that also records who did what when.
 __global__ void __launch_bounds__(amk::kThreads, 1)
 amk_profile(const __grid_constant__ amk::Launch launch) {

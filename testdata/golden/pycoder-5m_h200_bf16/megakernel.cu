@@ -156,7 +156,7 @@ amk_ceiling(const __grid_constant__ amk::Launch launch) {
   amk::run<amk::Mode::kCeiling>(launch);
 }
 
-#if !AMK_LEAN  // amkc search does without
+#if !AMK_LEAN  // builds of amkc search leave this out, to compile faster
 // Decode that also writes every exchanged value, for check --bisect.
 __global__ void __launch_bounds__(amk::kThreads, 1)
 amk_trace(const __grid_constant__ amk::Launch launch) {
