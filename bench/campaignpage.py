@@ -23,11 +23,11 @@ AT = (60, 120, 240, 480)  # GPU seconds that regrets are given at
 HEAD = """# Campaigns
 
 Searches by `bench/campaigns.py` ([search.md](search.md) says how a search goes), in pieces of some minutes on GPUs that
-were at hand for that long, each going on from what the piece before had packed. Written by `bench/campaignpage.py`; do
-not edit. A ratio is a time over another, measured interleaved, with its 95 % interval: *confirmed* is the best over
-the start, at positions that it was not chosen by, in a process of its own; where that shows no gain, it says so. *Over
-the defaults* is the best of a search that began at the least clever value of each knob over the hand-set defaults,
-which that search does not know. A search that has found nothing says so.
+were at hand for that long, each going on from what the piece before had packed. A name ends with that of the GPU.
+Written by `bench/campaignpage.py`; do not edit. A ratio is a time over another, measured interleaved, with its 95 %
+interval: *confirmed* is the best over the start, at positions that it was not chosen by, in a process of its own; where
+that shows no gain, it says so. *Over the defaults* is the best of a search that began at the least clever value of each
+knob over the hand-set defaults, which that search does not know. A search that has found nothing says so.
 """
 
 SOUND = """Nothing that a rule rejects is built or launched, and what has crashed, hung or computed something else is a
@@ -95,9 +95,10 @@ def without_gpu(searches):
     return lines
 
 
-def fold(directory, name):
-    """A campaign as a row."""
+def fold(directory):
+    """A campaign as a row, whose name says on what GPU it was."""
     campaign = json.loads((directory / "campaign.json").read_text(encoding="utf-8"))
+    name = f"{directory.name}-{campaign['target']}"
     trials = [json.loads(line) for line in
               (directory / "trials.jsonl").read_text(encoding="utf-8").split("\n")[:-1]]
     score, best, seconds, curve, classes, machines = {}, None, 0.0, [], {}, []
@@ -119,7 +120,7 @@ def fold(directory, name):
         elif t["role"] == "confirm":
             confirmed = {"id": v["id"], "positions": v["positions"], "class": v["class"], "ratio": v.get("ratio"),
                          "gain": v["decision"] in ("keep", "shortlist")}
-        elif v["class"] == "PASS":
+        elif v["class"] == "PASS" and v["id"] != v["baseline_id"]:
             score[v["id"]] = score[v["baseline_id"]] * v["ratio"]["mean"]
         if t["best"]:
             best = v["id"]
@@ -145,15 +146,15 @@ def take(file, out):
         rows = {}
         for directory in sorted(Path(tmp).iterdir()):
             if (directory / "trials.jsonl").exists() and (directory / "trials.jsonl").stat().st_size:
-                row = fold(directory, directory.name)
+                row = fold(directory)
                 if row["device"] != "cuda":
                     print(f"{directory.name} has predictions and no times: it is left out", file=sys.stderr)
                     continue
-                rows[directory.name] = row
+                rows[row["name"]] = row
                 report = directory / "report.html"
                 if report.exists():
                     out.mkdir(parents=True, exist_ok=True)
-                    (out / f"{directory.name}.html").write_bytes(report.read_bytes())
+                    (out / f"{row['name']}.html").write_bytes(report.read_bytes())
         return rows
 
 
@@ -221,7 +222,7 @@ def on_gpus(rows):
                 lines.append(f"| {r['name']} | " +
                              " | ".join("" if k is None else f"{100 * (k / least - 1):.1f} %" for k in known) + " |")
     machines = sorted({m for r in rows.values() for m in r["machines"]})
-    return lines + ["", "Measured on " + "; ".join(machines) + "."]
+    return lines + ["", textwrap.fill("Measured on " + "; ".join(machines) + ".", 119)]
 
 
 def committed(docs):

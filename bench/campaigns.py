@@ -35,9 +35,9 @@ import machine
 SEED = "1"  # of random weights
 PACKED = "campaigns.tar.gz"
 KEPT = ("campaign.json", "trials.jsonl", "plan.json", "results.tsv", "report.html", "against.json", "log.txt")
-# Seconds for confirming the best and measuring it against the defaults, by device: of the first of the campaigns that
-# share a GPU, and of each of the others, which wait for it.
-CLOSING = {"cuda": 70, "cost": 10}
+# Seconds for what ends a run, by device: a challenge of the best, its confirmation, and the best against the defaults.
+# Of the first of the campaigns that share a GPU, and of each of the others, which wait for it.
+CLOSING = {"cuda": 90, "cost": 10}
 CLOSING_MORE = {"cuda": 30, "cost": 0}
 LEAST = 40  # seconds that a search is begun for
 TRIAL_SECONDS = 360  # after which an evaluation is ended; a build, after a quarter of it

@@ -65,21 +65,21 @@ class Page(unittest.TestCase):
             campaignpage.main(["--take", str(path), "--docs", str(self.dir / "docs")])
         self.assertIn("thought has predictions", said.getvalue())
         rows = json.loads((self.dir / "docs/results/campaigns.json").read_text("utf-8"))["campaigns"]
-        self.assertEqual(set(rows), {"guided", "random", "null", "lucky"})
-        g = rows["guided"]
+        self.assertEqual(set(rows), {"guided-h100", "random-h100", "null-h100", "lucky-h100"})
+        g = rows["guided-h100"]
         self.assertEqual((g["gpu_seconds"], g["estimate"], g["curve"]), (80, 0.4, [[10, 1.0], [20, 0.8], [80, 0.4]]))
         self.assertEqual(g["classes"], {"PASS": 4, "CRASH": 1, "no proposal": 1})
         self.assertEqual(g["best"], {"tiling.ring.pace": "b"})
-        self.assertIsNone(rows["random"]["confirmed"], "another was confirmed")
+        self.assertIsNone(rows["random-h100"]["confirmed"], "another was confirmed")
         text = (self.dir / "docs/campaigns.md").read_text("utf-8")
         self.assertIn("| 0.4000 | 0.4100 (0.4000 to 0.4200) | 0.9900 (0.9900 to 0.9900) |", text)
-        self.assertIn("| random | m, h100 | 128 | cold | 3 | 70 | 0.8000 | not confirmed yet |", text)
+        self.assertIn("| random-h100 | m, h100 | 128 | cold | 3 | 70 | 0.8000 | not confirmed yet |", text)
         self.assertIn("nothing better than the start", text)
         self.assertIn("| 0.9000 | **not confirmed**: 1.0200 (1.0100 to 1.0300) |", text)
         # After 60 s guided knew 0.8, and random nothing; the best of both is 0.4.
-        self.assertIn("| guided | 100.0 % |  |", text)
-        self.assertIn("| random | 150.0 % |  |", text)
-        self.assertTrue((self.dir / "docs/results/campaigns/guided.html").exists())
+        self.assertIn("| guided-h100 | 100.0 % |  |", text)
+        self.assertIn("| random-h100 | 150.0 % |  |", text)
+        self.assertTrue((self.dir / "docs/results/campaigns/guided-h100.html").exists())
         self.assertTrue(all(len(line) <= 120 for line in text.splitlines() if not line.startswith("|")))
 
 

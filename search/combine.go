@@ -9,11 +9,11 @@ import (
 	"amkc/knobs"
 )
 
-// combineEvery is how many configurations of a bracket there are for each of its last that combines what the others
-// have gained.
+// combineEvery is how many configurations of a bracket there are for each of its first that combines what the bracket
+// before has gained.
 const combineEvery = 9
 
-// combinations is how many of a bracket's last configurations combine: none without evolve, which crosses what is
+// combinations is how many of a bracket's first configurations combine: none without evolve, which crosses what is
 // known.
 func (s *State) combinations() int {
 	if !slices.Contains(s.campaign.Proposers, proposeEvolve) {
@@ -22,25 +22,23 @@ func (s *State) combinations() int {
 	return s.campaign.Rules.Bracket / combineEvery
 }
 
-// combined is the combination that a bracket's next proposal is, if it is one and there is something to combine. The
-// first of a bracket adds to the incumbent what else has gained in the bracket that it was accepted in. The last ones
-// combine what has gained in this bracket: all of it first, then the better half, and so on.
+// combined is the combination that a bracket's next proposal is, if it is one and there is something to combine: the
+// incumbent with what has gained in the bracket before it, all of it first, then the better half, and so on. They are
+// the first of a bracket, so that their builds are made with those of the others.
 func (s *State) combined(bracket int) (to knobs.Settings, region, why string) {
-	if s.combinations() == 0 {
+	if bracket == s.bracket {
 		return nil, "", ""
 	}
-	if bracket != s.bracket { // it is the first
-		if !s.accepted {
-			return nil, "", ""
+	all, least := gains(s.results[Screen]), 2
+	if s.accepted { // beside what the incumbent has of them already
+		least = 1
+	}
+	for n := range s.combinations() {
+		if to, region, why = s.added(all[:len(all)>>n], least); to != nil && s.mayTry(to) {
+			return to, region, why
 		}
-		return s.added(gains(s.results[Screen]), 1)
 	}
-	n := s.screened() - (s.campaign.Rules.Bracket - s.combinations())
-	if n < 0 {
-		return nil, "", ""
-	}
-	all := gains(s.results[Screen])
-	return s.added(all[:len(all)>>n], 2)
+	return nil, "", ""
 }
 
 // gains are those of trials that seem to be better than what they were against, the best first.

@@ -38,13 +38,14 @@ const (
 // noEffect is the largest difference of a logarithm at which a prediction is taken not to depend on a knob.
 const noEffect = 1e-6
 
-// A guide makes a proposal by predictions: those of the cost model and, if that is asked for, what was learnt of its
-// errors.
+// A guide makes a proposal by predictions: those of the cost model, what the campaign's own trials have shown of its
+// errors and, if that is asked for, what others have taught of them.
 type guide struct {
 	s        *State
 	job      *Job
 	describe Describer
 	learnt   *prior.Prior
+	own      prior.Learnt // of the campaign's own trials
 	r        *rand.Rand
 	known    map[string]guess // by id: what was described
 	refused  error            // why one of these is
@@ -68,6 +69,7 @@ func (s *State) askGuide(ctx context.Context, j *Job, describe Describer) (*Prop
 	if j.Proposer == proposePrior {
 		g.learnt = s.campaign.Prior
 	}
+	g.own = s.residuals(&g.learnt.Times)
 	all, err := g.described(ctx, g.drawn())
 	if err != nil {
 		return nil, err
@@ -143,6 +145,9 @@ func (g *guide) described(ctx context.Context, all []guess) ([]guess, error) {
 					log += g.learnt.Times.At(p.Traits)
 				}
 				all[i].log += log / float64(len(at))
+			}
+			if g.own.Used {
+				all[i].log += g.own.At(g.s.apart(all[i].settings, g.job.Against))
 			}
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -30,6 +31,9 @@ func (s *State) Next() (job *Job, stop string, err error) {
 	}
 	bracket, barren := s.bracket, s.barren
 	if s.complete() {
+		if s.ahead() {
+			return s.challenge(), "", nil
+		}
 		bracket++
 		if !s.accepted {
 			barren++
@@ -75,6 +79,12 @@ func (s *State) Confirm() *Job {
 		}
 	}
 	return nil
+}
+
+// ahead reports whether the incumbent of the basin, which has not challenged the best, seems to gain twice as much as
+// counts.
+func (s *State) ahead() bool {
+	return !s.settled && s.score[IDOf(s.local)] < s.score[IDOf(s.best)]+math.Log(1-2*s.campaign.Rules.MinGain)
 }
 
 // challenge is the incumbent of the basin against the best.

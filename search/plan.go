@@ -79,10 +79,7 @@ func (s *State) round(ctx context.Context, ask func(*State) Asker, most int) (jo
 	if job.Bracket == s.bracket {
 		left -= s.screened()
 	}
-	if last := s.combinations(); left > last {
-		left -= last // they wait for what the others come to
-	}
-	left = min(left, most)
+	left = min(left+s.refusalsAmong(left), most)
 	ahead, refused := s.again(), 0
 	for job != nil && len(jobs) < left && refused < refusals {
 		p := Planned{Job: *job}
@@ -100,6 +97,21 @@ func (s *State) round(ctx context.Context, ask func(*State) Asker, most int) (jo
 		}
 	}
 	return jobs, "", nil
+}
+
+// refusalsAmong is how many of so many proposals are refused, by what has become of those before. A round has as many
+// more: otherwise a bracket would wait for a round of builds for each time that some of it is refused.
+func (s *State) refusalsAmong(n int) int {
+	proposed, refused := 0, 0
+	for i := range s.trials {
+		if t := &s.trials[i]; t.Role == RoleCandidate && t.Rung == Screen {
+			proposed++
+			if t.refused() {
+				refused++
+			}
+		}
+	}
+	return n * refused / max(1, proposed)
 }
 
 // fill has a command fill in a job, and reports whether it has proposed something that can be tried.

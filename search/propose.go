@@ -20,7 +20,7 @@ const (
 	proposePrior  = "prior"  // likewise, by the cost model and what was learnt of its errors
 	proposeExec   = "exec:"
 
-	proposeCombine = "combine" // what the rest of a bracket has gained, together; comes with evolve
+	proposeCombine = "combine" // what the bracket before has gained, together; comes with evolve
 )
 
 // asked reports whether a proposer has to be asked when a trial is made, and is none of the state's own.
@@ -55,14 +55,14 @@ const attempts = 200
 func (s *State) propose(r *rand.Rand, bracket int) (*Job, error) {
 	c := s.campaign
 	job := &Job{N: len(s.trials), Role: RoleCandidate, Rung: Screen, Basin: s.basin, Bracket: bracket, Against: s.local}
-	if to, region, why := s.combined(bracket); to != nil && s.mayTry(to) {
+	if to, region, why := s.combined(bracket); to != nil {
 		job.Proposer, job.Settings, job.Region, job.Why = proposeCombine, to, region, why
 		return job, nil
 	}
 	for range attempts {
 		if job.Proposer = c.Proposers[r.IntN(len(c.Proposers))]; asked(job.Proposer) {
-			job.Region = s.drawRegion(r)
-			return job, nil // who makes the trial asks
+			job.Settings, job.Why, job.Region = nil, "", s.drawRegion(r) // not what a draw before has left
+			return job, nil                                              // who makes the trial asks
 		}
 		job.Settings, job.Region, job.Why = s.drawn(r, job.Proposer)
 		if s.mayTry(job.Settings) {

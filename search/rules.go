@@ -8,6 +8,9 @@ import (
 // Rules are what a campaign decides by.
 type Rules struct {
 	MinGain float64 `json:"min_gain"` // a gain below this part is none: 0.01
+	// Step is the gain from which on the incumbent of a basin is replaced, though it be too little for the best, which
+	// several of them may be enough for: 0.005. 0: by nothing that the best is not replaced by.
+	Step float64 `json:"step,omitempty"`
 	// Bracket configurations are screened together, and one in Eta goes on to the next rung.
 	Bracket int `json:"bracket"`
 	Eta     int `json:"eta"`
@@ -24,7 +27,7 @@ type Rules struct {
 // DefaultRules are those of a campaign that says nothing else. A gain of 1 %, a plateau of 12 trials and three crashes
 // are the playbook's.
 func DefaultRules() Rules {
-	return Rules{MinGain: 0.01, Bracket: 9, Eta: 3, Plateau: 12, Barren: 3, Crashes: 3, Hops: 3}
+	return Rules{MinGain: 0.01, Step: 0.005, Bracket: 9, Eta: 3, Plateau: 12, Barren: 3, Crashes: 3, Hops: 3}
 }
 
 // noisiest is how far a build and its identical twin may differ in a step, if anything is to be kept by it: twice what
@@ -71,6 +74,18 @@ func (r *Rules) Decide(v *Verdict) {
 	default:
 		v.Decision, v.Why = Keep, fmt.Sprintf("the ratio is at most %.4f", v.Ratio.High)
 	}
+}
+
+// steps reports whether a verdict at the last rung is enough for the incumbent of a basin to be replaced: the gain is
+// seen in all of the interval, and no position loses what counts.
+func (r *Rules) steps(v *Verdict) bool {
+	if r.Step == 0 || v.Rung != Final || v.Class != Pass || v.disturbed() || v.Ratio.Mean > 1-r.Step {
+		return false
+	}
+	if v.Device == DeviceCost { // without noise
+		return !slices.ContainsFunc(v.At, func(a At) bool { return a.Ratio.Mean > 1+v.Threshold })
+	}
+	return v.Ratio.High < 1 && !slices.ContainsFunc(v.At, func(a At) bool { return a.Ratio.High > 1+v.Threshold })
 }
 
 // decidePredicted decides by predictions, which have no noise and an error of their own: a prediction shortlists, and

@@ -28,7 +28,7 @@ type State struct {
 	local    knobs.Settings // its incumbent
 	barren   int            // brackets of it without an acceptance
 	accepted bool           // one in the bracket that is open
-	settled  bool           // it was left: its incumbent has challenged the best, or is the best
+	settled  bool           // its incumbent has challenged the best
 
 	bracket int
 	results map[Rung][]*Trial // of the bracket
@@ -80,7 +80,7 @@ func (s *State) Apply(t *Trial) {
 	if t.Role == RoleStart || t.Role == RoleConfirm {
 		return
 	}
-	if v.Class == Pass {
+	if v.Class == Pass && v.ID != v.BaselineID {
 		s.score[v.ID] = s.score[v.BaselineID] + math.Log(v.Ratio.Mean)
 	}
 	s.judge(t)
@@ -96,8 +96,8 @@ func (s *State) Outcome(t *Trial) (accepted, best bool) {
 	switch t.Role {
 	case RoleCandidate:
 		// Those that were made at once were against one incumbent, and only one can take its place.
-		accepted = better && IDOf(t.Against) == IDOf(s.local)
-		return accepted, accepted && IDOf(t.Against) == IDOf(s.best)
+		accepted = (better || s.campaign.Rules.steps(v)) && IDOf(t.Against) == IDOf(s.local)
+		return accepted, accepted && better && IDOf(t.Against) == IDOf(s.best)
 	case RoleHop:
 		return v.Ratio.Mean < farthestHop, false
 	case RoleChallenge, RoleRecorded:
@@ -161,7 +161,7 @@ func (s *State) enter(t *Trial) {
 		}
 	}
 	if t.Accepted {
-		s.local, s.accepted, s.barren = t.Settings, true, 0
+		s.local, s.accepted, s.barren, s.settled = t.Settings, true, 0, false
 		r.accepted++
 		for _, of := range s.regions {
 			of.fruitless = 0
