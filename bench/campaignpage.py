@@ -10,6 +10,8 @@ Of each campaign the trials are folded into a row, and its report is kept beside
 import argparse
 import json
 import math
+import re
+import statistics
 import sys
 import tarfile
 import tempfile
@@ -37,6 +39,12 @@ REGRET = """How much longer than the best that any campaign with the same start 
 campaign knew after so many seconds of the GPU: the estimates chained through its trials. *random* changes two to four
 knobs of the incumbent and has the same rungs and rules; it has neither the cost model nor combinations."""
 
+SEEDED = re.compile(r"(.+)-(cold|warm)-seed\d+-(\w+)")
+SEEDED_AT = (15, 30, 45, 60)
+STARTS = """From the least clever values, a search that knows the cost model alone (cold) beside one whose proposals go by
+what campaigns of other models have taught of its errors too (warm), each with several seeds. How much longer than the
+best that any of them has come to takes what one knew after so many seconds of the GPU: the median of the seeds, and
+their quartiles. One that has ended before is as far as it came."""
 
 E3 = """Published: *AutoMegaKernel*, the account of E3: 60 candidates for each model, by predictions of its cost model
 for an RTX 5090. Ours: 60 trials by amkc's, for the same target, some of which ask of one candidate more than of the
@@ -152,7 +160,7 @@ def take(file, out):
                     continue
                 rows[row["name"]] = row
                 report = directory / "report.html"
-                if report.exists():
+                if report.exists() and not SEEDED.fullmatch(row["name"]):
                     out.mkdir(parents=True, exist_ok=True)
                     (out / f"{row['name']}.html").write_bytes(report.read_bytes())
         return rows
@@ -183,12 +191,37 @@ def starts(rows):
     return groups
 
 
+def by_start(rows):
+    """The lines about cold starts and warm ones, by model and GPU."""
+    groups, lines = {}, []
+    for name, row in rows.items():
+        if m := SEEDED.fullmatch(name):
+            groups.setdefault((m[1], m[3]), {}).setdefault(m[2], []).append(row)
+    for (model, target), starts in groups.items():
+        least = min(r["estimate"] for of in starts.values() for r in of)
+        lines += ["", f"### {model}, {target}", "", "| start | seeds | " + " | ".join(f"{s} s" for s in SEEDED_AT) +
+                  " |", "|---|---|" + "---|" * len(SEEDED_AT)]
+        for start, of in starts.items():
+            cells = []
+            for s in SEEDED_AT:
+                known = [best_at(r, s) or r["curve"][-1][1] for r in of]
+                low, middle, high = (100 * (k / least - 1) for k in quartiles(known))
+                cells.append(f"{middle:.1f} % ({low:.1f} to {high:.1f})")
+            lines.append(f"| {start} | {len(of)} | " + " | ".join(cells) + " |")
+    return ["", "## Cold and warm", "", STARTS] + lines if lines else []
+
+
+def quartiles(values):
+    return statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else 3 * values
+
+
 def page(rows, searches):
     lines = [HEAD] + (on_gpus(rows) if rows else ["No campaign on a GPU is recorded yet."]) + without_gpu(searches)
     return "\n".join(lines).rstrip() + "\n"
 
 
-def on_gpus(rows):
+def on_gpus(every):
+    rows = {name: r for name, r in every.items() if not SEEDED.fullmatch(name)}
     lines = ["In full: [results/campaigns.json](results/campaigns.json).", "",
              "| campaign | model, target | positions | from | trials | GPU s | estimate | confirmed | over the "
              "defaults | report |", "|---|---|---|---|---|---|---|---|---|---|"]
@@ -221,8 +254,8 @@ def on_gpus(rows):
                 known = [best_at(r, s) for s in AT]
                 lines.append(f"| {r['name']} | " +
                              " | ".join("" if k is None else f"{100 * (k / least - 1):.1f} %" for k in known) + " |")
-    machines = sorted({m for r in rows.values() for m in r["machines"]})
-    return lines + ["", textwrap.fill("Measured on " + "; ".join(machines) + ".", 119)]
+    machines = sorted({m for r in every.values() for m in r["machines"]})
+    return lines + by_start(every) + ["", textwrap.fill("Measured on " + "; ".join(machines) + ".", 119)]
 
 
 def committed(docs):

@@ -41,7 +41,8 @@ CLOSING = {"cuda": 90, "cost": 10}
 CLOSING_MORE = {"cuda": 30, "cost": 0}
 LEAST = 40  # seconds that a search is begun for
 TRIAL_SECONDS = 360  # after which an evaluation is ended; a build, after a quarter of it
-GOES_ON = ("the time is up", "the GPU seconds are spent")  # why a campaign stops that is not at its end
+SPENT = "the GPU seconds are spent"
+GOES_ON = ("the time is up", SPENT)  # why a campaign stops that is not at its end
 GUIDED = tuple(word for name in ("cost", "cost", "local", "evolve") for word in ("--proposer", name))
 LOCAL = tuple(word for name in ("cost", "local", "local", "evolve") for word in ("--proposer", name))
 
@@ -55,6 +56,9 @@ class Campaign:
     max_seq: int
     flags: tuple = LOCAL
     random_weights: bool = True
+    seed: int = 1  # of what is proposed
+    gpu_seconds: int = 0  # with which it has ended; 0: it goes on
+    taught_by: tuple = ()  # campaigns of other models, by which its prior learns
 
     @property
     def cold(self):
@@ -74,6 +78,17 @@ CAMPAIGNS = (
     Campaign("llama-3.2-1b-cold-random", "testdata/configs/llama-3.2-1b", "128", "176", 2048,
              ("--cold", "--proposer", "random")),
 )
+# A cold start beside a warm one, which has been taught by the campaigns of two other models: ten seeds each, of a model
+# whose trials are short.
+SEEDS = range(1, 11)
+SEEDED_SECONDS = 60
+TEACHERS = tuple(c.name for c in CAMPAIGNS[:4])
+CAMPAIGNS += tuple(
+    Campaign(f"smollm2-135m-{start}-seed{seed}", "testdata/configs/smollm2-135m", "128", "176", 2048, flags, seed=seed,
+             gpu_seconds=SEEDED_SECONDS, taught_by=teachers)
+    for seed in SEEDS for start, flags, teachers in (
+        ("cold", ("--cold", *GUIDED), ()),
+        ("warm", ("--cold", *("prior" if word == "cost" else word for word in GUIDED)), TEACHERS)))
 
 
 class Shop:
@@ -84,7 +99,7 @@ class Shop:
         self.work = args.work
         self.end = time.monotonic() + args.budget
         self.failed = []
-        self.lock = threading.Lock()
+        self.lock, self.teaching = threading.Lock(), threading.Lock()
         self.busy, self.tried = set(), set()
         # A campaign names its model by an absolute path, which has to be the same in every run.
         self.root = Path("/tmp/amkc-campaigns")
@@ -132,6 +147,17 @@ class Shop:
             return None
         return result
 
+    def taught(self, c):
+        """What a campaign's prior learns by: the verdicts of its teachers, gathered once."""
+        if not c.taught_by:
+            return []
+        corpus = self.work / f"{'-'.join(c.taught_by)}.corpus"
+        with self.teaching:
+            if not corpus.exists():
+                self.run(c, 0, 60, "campaign", "learn", str(corpus),
+                         *(str(self.work / name) for name in c.taught_by if trials(self.work / name)), *self.key())
+        return ["--corpus", str(corpus)]
+
     def key(self):
         return ["--key", str(self.work / "verdict.key")]
 
@@ -148,12 +174,13 @@ class Shop:
         self.say(f"{c.name}: GPU {gpu}, {search:.0f} s")
         result = self.run(c, gpu, seconds, "search", *self.model(c), "-o", str(self.dir(c)), "--tag", c.name,
                           "--position", c.positions, "--held-out", c.held_out, *c.flags, "--jobs", str(self.args.jobs),
+                          "--seed", str(c.seed), "--gpu-seconds", str(c.gpu_seconds), *self.taught(c),
                           "--minutes", f"{search / 60:.3f}", *self.judge(gpu))
         if result:
             self.say(f"{c.name}: {outcome(result)}")
-            if result["stop"] not in GOES_ON:
+            if result["stop"] not in GOES_ON or result["stop"] == SPENT and c.gpu_seconds:
                 (self.dir(c) / "ended").write_text(result["stop"] + "\n", encoding="utf-8")
-        if c.cold and (best := self.best(c, gpu)):
+        if c.cold and not c.gpu_seconds and (best := self.best(c, gpu)):
             self.against(c, gpu, best)
 
     def best(self, c, gpu):

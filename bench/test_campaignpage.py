@@ -83,6 +83,24 @@ class Page(unittest.TestCase):
         self.assertTrue(all(len(line) <= 120 for line in text.splitlines() if not line.startswith("|")))
 
 
+    def test_cold_and_warm_starts_by_their_seeds(self):
+        def seeded(*ratios):
+            return {f"toy-{start}-seed{i}": ("cuda", [trial("start", START, START, 1.0),
+                                                      trial("candidate", "a", START, ratio, best=True, seconds=30)], None)
+                    for start, of in zip(("cold", "warm"), ratios) for i, ratio in enumerate(of)}
+
+        (self.dir / "docs" / "results").mkdir(parents=True)
+        campaignpage.main(["--take", str(self.packed(seeded((0.6, 0.8, 0.7), (0.5, 0.5, 0.55)))), "--docs",
+                           str(self.dir / "docs")])
+        text = (self.dir / "docs/campaigns.md").read_text("utf-8")
+        self.assertIn("### toy, h100", text)
+        # The first 15 s, and those after 40: the least that any came to is 0.5.
+        self.assertIn("| cold | 3 | 100.0 % (100.0 to 100.0) | 100.0 % (100.0 to 100.0) | 40.0 % (30.0 to 50.0) |", text)
+        self.assertIn("| 0.0 % (0.0 to 5.0) |\n", text)
+        self.assertNotIn("| toy-cold-seed0", text, "they have a table of their own")
+        self.assertFalse((self.dir / "docs/results/campaigns").exists())
+
+
 class Committed(unittest.TestCase):
     def test_the_page_is_that_of_its_rows(self):
         docs = campaignpage.REPO / "docs"

@@ -37,6 +37,9 @@ AMKC = """\
         stop = (here / "stop").read_text() if (here / "stop").exists() else "the time is up"
         print(json.dumps({{"stop": stop, "estimate": 0.5, "confirmed": None, "held_out": None,
                            "soundness": {{"trials": 1, "classes": {{"PASS": 1}}}}}}))
+    elif verb == "campaign learn":
+        pathlib.Path(args[2]).write_text(" ".join(map(os.path.basename, args[3:args.index("--key")])))
+        print("{{}}")
     elif verb == "campaign status":
         print(json.dumps({{"best": {{"tiling.ring.pace": 600, "page_allocation": "none"}}}}))
     elif verb == "eval":
@@ -86,6 +89,26 @@ class Campaigns(unittest.TestCase):
         against = json.loads((self.work / "qwen3-0.6b-cold" / "against.json").read_text(encoding="utf-8"))
         self.assertEqual(against["verdict"]["config"], {"tiling": {"ring": {"pace": 600}}, "page_allocation": "none"})
         self.assertNotIn("--baseline", self.calls("eval")[0])
+
+    def test_warm_ones_are_taught_by_other_models(self):
+        self.end_at_once()
+        self.run_it("--only", "qwen3-0.6b-cold", budget="70")
+        (self.tools / "stop").write_text(campaigns.SPENT, encoding="utf-8")
+        code, said = self.run_it("--only", "smollm2-135m-*-seed?", budget="70")
+        self.assertEqual(code, 0, said)
+        searches = self.calls("search")[1:]
+        self.assertEqual(len(searches), 18, "each once: it has ended when its seconds are spent")
+        self.assertEqual(len(self.calls("eval")), 1, "seeds are not measured against the defaults")
+        for c in searches:
+            seed = c[c.index("--seed") + 1]
+            self.assertTrue(c[c.index("-o") + 1].endswith(f"-seed{seed}"))
+            self.assertEqual(c[c.index("--gpu-seconds") + 1], "60")
+            warm = "-warm-" in c[c.index("-o") + 1]
+            self.assertEqual(("--corpus" in c, "prior" in c, "cost" in c[:c.index("--device")]),
+                             (warm, warm, not warm))
+            if warm:
+                corpus = Path(c[c.index("--corpus") + 1])
+                self.assertEqual(corpus.read_text(encoding="utf-8"), "qwen3-0.6b-cold", "those that there are")
 
     def test_what_is_packed_goes_on_elsewhere(self):
         self.run_it("--only", "smollm2-135m", "--slice", "40", budget="62")

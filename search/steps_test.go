@@ -10,7 +10,7 @@ import (
 
 // A gain that is too little for the best moves the basin, if it is seen in all of its interval.
 func TestSteps(t *testing.T) {
-	c := toyCampaign(knobs.Settings{})
+	c, small := toyCampaign(knobs.Settings{}), Interval{0.993, 0.989, 0.997}
 	for _, tt := range []struct {
 		name           string
 		ratio, worst   Interval
@@ -19,13 +19,12 @@ func TestSteps(t *testing.T) {
 		accepted, best bool
 	}{
 		{"keeps", Interval{0.98, 0.97, 0.985}, Interval{0.98, 0.97, 0.985}, c.Rules, Final, true, true},
-		{"a step", Interval{0.993, 0.989, 0.997}, Interval{0.993, 0.989, 0.997}, c.Rules, Final, true, false},
+		{"a step", small, small, c.Rules, Final, true, false},
 		{"less than a step", Interval{0.996, 0.995, 0.997}, Interval{0.996, 0.995, 0.997}, c.Rules, Final, false, false},
 		{"not seen", Interval{0.993, 0.985, 1.001}, Interval{0.993, 0.985, 1.001}, c.Rules, Final, false, false},
-		{"a position loses", Interval{0.993, 0.989, 0.997}, Interval{1.012, 1.008, 1.016}, c.Rules, Final, false, false},
-		{"an early rung", Interval{0.993, 0.989, 0.997}, Interval{0.993, 0.989, 0.997}, c.Rules, Race, false, false},
-		{"rules without", Interval{0.993, 0.989, 0.997}, Interval{0.993, 0.989, 0.997}, Rules{MinGain: 0.01}, Final, false,
-			false},
+		{"a position loses", small, Interval{1.012, 1.008, 1.016}, c.Rules, Final, false, false},
+		{"an early rung", small, small, c.Rules, Race, false, false},
+		{"rules without", small, small, Rules{MinGain: 0.01}, Final, false, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := toyCampaign(knobs.Settings{})
