@@ -20,7 +20,7 @@ func TestSteps(t *testing.T) {
 	}{
 		{"keeps", Interval{0.98, 0.97, 0.985}, Interval{0.98, 0.97, 0.985}, c.Rules, Final, true, true},
 		{"a step", small, small, c.Rules, Final, true, false},
-		{"less than a step", Interval{0.996, 0.995, 0.997}, Interval{0.996, 0.995, 0.997}, c.Rules, Final, false, false},
+		{"too small", Interval{0.996, 0.995, 0.997}, Interval{0.996, 0.995, 0.997}, c.Rules, Final, false, false},
 		{"not seen", Interval{0.993, 0.985, 1.001}, Interval{0.993, 0.985, 1.001}, c.Rules, Final, false, false},
 		{"a position loses", small, Interval{1.012, 1.008, 1.016}, c.Rules, Final, false, false},
 		{"an early rung", small, small, c.Rules, Race, false, false},
