@@ -47,8 +47,8 @@ func (s *State) residuals(learnt *prior.Learnt) prior.Learnt {
 	return prior.FitTimes(rows)
 }
 
-// apart is by which values of knobs settings differ, those that are defaults included: 1 for a value that the first have
-// and the others have not, and -1 for one the other way round.
+// apart is by which values of knobs settings differ, defaults included: 1 for a value that the first have and the
+// others have not, and -1 for one the other way round.
 func (s *State) apart(of, from knobs.Settings) map[string]float64 {
 	x := map[string]float64{}
 	for i := range s.campaign.Space.Knobs {

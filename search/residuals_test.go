@@ -63,7 +63,7 @@ func TestResidualsAreOfTheCampaignsOwnTrials(t *testing.T) {
 	require.True(t, own.Used)
 	require.Less(t, own.Error, own.Without/3)
 	wrong := knobs.Settings{"tiling.exchange.copies": "4", "tiling.ring.pace": "600"}
-	require.InDelta(t, -math.Log(0.9), own.At(s.apart(wrong, c.Start)), 0.02, "a value of another knob is not in the way")
+	require.InDelta(t, -math.Log(0.9), own.At(s.apart(wrong, c.Start)), 0.02, "whatever other knobs are set to")
 	require.Zero(t, own.At(s.apart(c.Start, c.Start)))
 	require.Equal(t, map[string]float64{"tiling.exchange.copies=4": 1, "tiling.exchange.copies=2": -1},
 		s.apart(knobs.Settings{"tiling.exchange.copies": "4"}, knobs.Settings{}), "a default is a value")
