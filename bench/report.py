@@ -48,10 +48,11 @@ class Store:
         self.rows[row["id"]] = row | {"environment": self.letter(environment)}
         self.save()
 
-    def take(self, other):
-        """Puts all rows of another store, which were made later; one that was not run replaces none that was."""
+    def take(self, other, ids=None):
+        """Puts the rows of another store, which were made later, or those of ids; one that was not run replaces none
+        that was."""
         for row in other.ordered():
-            if row["passed"] is None and row["id"] in self.rows:
+            if ids is not None and row["id"] not in ids or row["passed"] is None and row["id"] in self.rows:
                 continue
             self.rows[row["id"]] = row | {"environment": self.letter(other.environments[row["environment"]])}
         self.save()

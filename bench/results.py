@@ -6,6 +6,7 @@ beside it and BENCHMARKS.md.
     python3 bench/results.py --section fixtures --section bench
     python3 bench/results.py --only 'fixtures/llama-*'    some rows
     python3 bench/results.py --budget 540                 what can be done in nine minutes; run it again for the rest
+    python3 bench/results.py --gpus 0,1,2                 on several GPUs, rows dealt out to a process for each
     python3 bench/results.py --build                      the builds alone, which rows then find made: nothing is run
     python3 bench/results.py --render                     README.md and BENCHMARKS.md anew, from the JSON files
     python3 bench/results.py --merge DIR/h100.json        rows that were made elsewhere, into docs/results/h100.json
@@ -45,6 +46,7 @@ import prompts
 import quality
 import report
 import serving
+import several
 import timelines
 from sections import NotRun
 from workshop import Budget, InUse, OutOfTime, Workshop, sole_use
@@ -168,6 +170,8 @@ def parse(argv):
     p.add_argument("--merge", type=Path, action="append", metavar="FILE",
                    help="put the rows of a JSON file into that of the same name in --out, and make none; may be "
                    "repeated")
+    p.add_argument("--gpus", type=lambda text: [int(n) for n in text.split(",")], default=[], metavar="N,...",
+                   help="numbers of the GPUs to use, each with builds of its own in --work (default: the first)")
     add_common(p)
     return p.parse_args(argv)
 
@@ -186,6 +190,12 @@ def main(argv=None):
     if not chosen:
         print("results.py: error: no row is selected; --list prints all ids", file=sys.stderr)
         return 2
+    if args.gpus:
+        try:
+            return several.carry_out(args, chosen, render)
+        except (machine.Missing, InUse, ValueError) as e:
+            print(f"results.py: error: {e}", file=sys.stderr)
+            return 2
     return carry_out(args, chosen, lambda task: command_of(task, args.target))
 
 

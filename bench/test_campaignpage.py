@@ -85,8 +85,9 @@ class Page(unittest.TestCase):
 
     def test_cold_and_warm_starts_by_their_seeds(self):
         def seeded(*ratios):
-            return {f"toy-{start}-seed{i}": ("cuda", [trial("start", START, START, 1.0),
-                                                      trial("candidate", "a", START, ratio, best=True, seconds=30)], None)
+            began = trial("start", START, START, 1.0)
+            return {f"toy-{start}-seed{i}": ("cuda", [began, trial("candidate", "a", START, ratio, best=True,
+                                                                          seconds=30)], None)
                     for start, of in zip(("cold", "warm"), ratios) for i, ratio in enumerate(of)}
 
         (self.dir / "docs" / "results").mkdir(parents=True)
@@ -95,7 +96,8 @@ class Page(unittest.TestCase):
         text = (self.dir / "docs/campaigns.md").read_text("utf-8")
         self.assertIn("### toy, h100", text)
         # The first 15 s, and those after 40: the least that any came to is 0.5.
-        self.assertIn("| cold | 3 | 100.0 % (100.0 to 100.0) | 100.0 % (100.0 to 100.0) | 40.0 % (30.0 to 50.0) |", text)
+        self.assertIn("| cold | 3 | 100.0 % (100.0 to 100.0) | 100.0 % (100.0 to 100.0) | 40.0 % (30.0 to 50.0) |",
+                      text)
         self.assertIn("| 0.0 % (0.0 to 5.0) |\n", text)
         self.assertNotIn("| toy-cold-seed0", text, "they have a table of their own")
         self.assertFalse((self.dir / "docs/results/campaigns").exists())

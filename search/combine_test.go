@@ -53,8 +53,8 @@ func TestRefusalsAmong(t *testing.T) {
 	s := NewState(c)
 	require.Zero(t, s.refusalsAmong(9))
 	for _, page := range []knobs.Value{"linear", "none", "none"} {
-		j := &Job{N: len(s.trials), Role: RoleCandidate, Rung: Screen, Settings: knobs.Settings{"page_allocation": page},
-			Against: c.Start}
+		j := &Job{N: len(s.trials), Role: RoleCandidate, Rung: Screen, Against: c.Start,
+			Settings: knobs.Settings{"page_allocation": page}}
 		s.Apply(&Trial{Job: *j, Verdict: toyVerdict(c, j)})
 	}
 	require.Equal(t, 3, s.refusalsAmong(9))

@@ -1,0 +1,83 @@
+"""Several GPUs of one machine: the rows of bench/results.py, dealt out to a process of it for each GPU.
+
+Each has a directory of builds and a file of rows of its own, which are put into those of the caller in the end. Rows
+that share a build are made on one GPU.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import machine
+import report
+from workshop import Budget, sole_use
+
+COMMAND = (sys.executable, str(Path(__file__).with_name("results.py")))
+SPARE_SECONDS = 5  # for a process to end after its budget
+
+
+def deal(chosen, n):
+    """The tasks in n lists, each in the order given: those of a build together, with the list that has the fewest."""
+    lists, of = [[] for _ in range(n)], {}
+    for task in chosen:
+        if task.case.key not in of:
+            of[task.case.key] = min(range(n), key=lambda i: len(lists[i]))
+        lists[of[task.case.key]].append(task)
+    return lists
+
+
+def known(out):
+    """The files of rows of a directory."""
+    return [out / f"{name}.json" for name, _ in report.stores(out)] if out.is_dir() else []
+
+
+def carry_out(args, chosen, render):
+    """Makes the rows of tasks on the GPUs of args, or their builds alone. Returns the exit code."""
+    out, work = args.out.resolve(), args.work.resolve()
+    budget = Budget(args.budget)
+    tools = args.tools and args.tools.resolve()
+    with sole_use(work):
+        if tools is None:
+            machine.build_tools(tools := work / "tools")
+        lists = deal(chosen, len(args.gpus))
+        codes = {}
+
+        def serve(gpu, tasks):
+            codes[gpu] = process(args, gpu, tasks, out, work / f"gpu{gpu}", tools, budget)
+
+        threads = [threading.Thread(target=serve, args=(gpu, tasks)) for gpu, tasks in zip(args.gpus, lists) if tasks]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        if not args.build:
+            for gpu, tasks in zip(args.gpus, lists):
+                for file in known(work / f"gpu{gpu}" / "rows"):
+                    report.Store(out / file.name).take(report.Store(file), {t.id for t in tasks})
+            render(out)
+    return max(codes.values(), default=0)
+
+
+def process(args, gpu, tasks, out, work, tools, budget):
+    """Makes tasks on one GPU. Returns the exit code. What it says is printed with the number of the GPU."""
+    rows = work / "rows"
+    rows.mkdir(parents=True, exist_ok=True)
+    for file in known(out):  # by these it knows what need not be made again
+        shutil.copy2(file, rows / file.name)
+    command = [*COMMAND, "--target", args.target, "--out", str(rows), "--work", str(work), "--tools", str(tools),
+               "--jobs", str(max(1, args.jobs // len(args.gpus)))]
+    command += ["--name", args.name] if args.name else []
+    command += ["--budget", str(max(1, budget.remaining() - SPARE_SECONDS))] if args.budget else []
+    command += ["--again"] if args.again else []
+    command += ["--build"] if args.build else []
+    for task in tasks:
+        command += ["--only", task.id]
+    env = dict(os.environ, CUDA_VISIBLE_DEVICES=str(gpu), PYTHONUNBUFFERED="1")
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace") as child:
+        for line in child.stdout:
+            print(f"GPU {gpu}: {line}", end="", flush=True)
+    return child.returncode
