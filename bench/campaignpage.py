@@ -41,10 +41,10 @@ knobs of the incumbent and has the same rungs and rules; it has neither the cost
 
 SEEDED = re.compile(r"(.+)-(cold|warm)-seed\d+-(\w+)")
 SEEDED_AT = (15, 30, 45, 60)
-STARTS = """From the least clever values, a search that knows the cost model alone (cold) beside one whose proposals go by
-what campaigns of other models have taught of its errors too (warm), each with several seeds. How much longer than the
-best that any of them has come to takes what one knew after so many seconds of the GPU: the median of the seeds, and
-their quartiles. One that has ended before is as far as it came."""
+STARTS = """From the least clever values, a search that knows the cost model alone (cold) beside one whose proposals go
+by what campaigns of other models have taught of its errors too (warm), each with several seeds. How much longer than
+the best that any of them has come to takes what one knew after so many seconds of the GPU: the median of the seeds,
+and their quartiles. One that has ended before is as far as it came."""
 
 E3 = """Published: *AutoMegaKernel*, the account of E3: 60 candidates for each model, by predictions of its cost model
 for an RTX 5090. Ours: 60 trials by amkc's, for the same target, some of which ask of one candidate more than of the
