@@ -33,7 +33,7 @@ func TestNoiseIsNotKept(t *testing.T) {
 	kept := func(ratio float64) (n int) {
 		for range 2000 {
 			v := &Verdict{Class: Pass, Rung: Final, Subject: Subject{Device: DeviceCUDA}, Timing: &Timing{}}
-			at, all, band := Ratios(drawn(r, 100*ratio, 100, 2, 5, 0.01, 0.002))
+			at, all, band := Ratios(drawn(r, 100*ratio, 100, 2, 6, 0.01, 0.002))
 			v.Ratio, v.Band = all, band
 			for _, i := range at {
 				v.At = append(v.At, At{Ratio: i})

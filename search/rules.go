@@ -57,7 +57,7 @@ func (r *Rules) Decide(v *Verdict) {
 	switch {
 	case v.Rung == Screen && v.Ratio.Mean > 1+v.Threshold:
 		v.Why = "slower than its baseline at the first look"
-	// Two openings tell what gains half of the least that counts from what gains nothing, most of the time. The rest
+	// Three openings tell what gains half of the least that counts from what gains nothing, most of the time. The rest
 	// is lost, and not the time that a final verdict on everything would take.
 	case v.Rung == Race && v.Ratio.Mean > 1-r.MinGain/2:
 		v.Why = "gains less than half of what counts"

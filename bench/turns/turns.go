@@ -53,11 +53,11 @@ type Turn struct {
 }
 
 // Take opens all builds at once and measures them round by round. It opens them anew for each of Openings shares of the
-// rounds, every other time in reverse order, and takes the turns in that order: one build opened twice differs by up to
-// 2 %, by where its weights and cache lie. It checks each build whenever it opens it, unless its entrants are trusted,
-// and gives every turn to emit; one that could not be taken says why. The builds must fit the GPU's memory together. It
-// reports whether all turns could be taken, and returns the cause of a cancelled context and errors of emit and of
-// closing.
+// rounds, in another order each time, and takes the turns in that order: one build opened twice differs by up to 2 %,
+// by where its weights and cache lie. As many openings as there are builds have each of them at each place once. It
+// checks each build whenever it opens it, unless its entrants are trusted, and gives every turn to emit; one that could
+// not be taken says why. The builds must fit the GPU's memory together. It reports whether all turns could be taken,
+// and returns the cause of a cancelled context and errors of emit and of closing.
 func Take(ctx context.Context, entrants []Entrant, o Options, emit func(Turn) error) (all bool, err error) {
 	return take(ctx, entrants, o, openChecked, emit)
 }
@@ -84,19 +84,33 @@ func take(ctx context.Context, entrants []Entrant, o Options, open opener,
 	if openings == 0 {
 		openings = 2
 	}
-	order, all, trusted := slices.Clone(entrants), true, map[string]*checks{}
+	all, trusted := true, map[string]*checks{}
 	for k := range openings {
 		first, end := (k*o.Rounds+openings-1)/openings, ((k+1)*o.Rounds+openings-1)/openings
 		if first < end {
-			taken, err := takeShare(ctx, order, o, k, [2]int{first, end}, trusted, open, emit)
+			taken, err := takeShare(ctx, ordered(entrants, k), o, k, [2]int{first, end}, trusted, open, emit)
 			if err != nil {
 				return false, err
 			}
 			all = all && taken
 		}
-		slices.Reverse(order)
 	}
 	return all, nil
+}
+
+// ordered is the order of an opening: rotated by one each time, and reversed in every other cycle. What is opened in
+// the middle of three is measured otherwise than what is at their ends.
+func ordered(entrants []Entrant, opening int) []Entrant {
+	n := len(entrants)
+	if n == 0 {
+		return nil
+	}
+	by := opening % n
+	order := slices.Concat(entrants[by:], entrants[:by])
+	if opening/n%2 == 1 {
+		slices.Reverse(order)
+	}
+	return order
 }
 
 // takeShare opens builds in the order of entrants and takes the turns of some rounds, the second number excluded. It

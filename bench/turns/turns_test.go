@@ -65,7 +65,34 @@ func TestSessions(t *testing.T) {
 	require.True(t, turns[2].Check.Passed)
 }
 
-// Rounds are dealt out to openings, as evenly as they go, and the order is turned round from one to the next.
+// Over as many openings as there are builds each is at each place once, and over twice as many each comes before each
+// other as often as behind it.
+func TestOrders(t *testing.T) {
+	for n := 1; n <= 5; n++ {
+		var all []Entrant
+		for i := range n {
+			all = append(all, Entrant{Name: string(rune('a' + i))})
+		}
+		places, before := map[string]int{}, map[string]int{}
+		for k := range 2 * n {
+			order := ordered(all, k)
+			require.Len(t, order, n)
+			for i, e := range order {
+				places[fmt.Sprint(k/n, e.Name, i)]++
+				for _, later := range order[i+1:] {
+					before[e.Name+later.Name]++
+				}
+			}
+		}
+		require.Len(t, places, 2*n*n)
+		for pair, count := range before {
+			require.Equal(t, n, count, pair)
+		}
+	}
+	require.Empty(t, ordered(nil, 3))
+}
+
+// Rounds are dealt out to openings, as evenly as they go.
 func TestOpenings(t *testing.T) {
 	for _, c := range []struct{ rounds, openings int }{{1, 2}, {3, 2}, {4, 4}, {8, 3}, {2, 4}} {
 		_, turns, _ := run(t, Options{Positions: []int{0}, Rounds: c.rounds, Openings: c.openings}, nil,
@@ -73,8 +100,8 @@ func TestOpenings(t *testing.T) {
 		require.Len(t, turns, 2*c.rounds)
 		for i, turn := range turns {
 			require.Equal(t, i/2, turn.Round)
-			want := []string{"a", "b"}
-			require.Equal(t, want[(i+turn.Opening)%2], turn.Build)
+			want := [][]string{{"a", "b"}, {"b", "a"}, {"b", "a"}, {"a", "b"}}
+			require.Equal(t, want[turn.Opening][i%2], turn.Build)
 		}
 	}
 	_, turns, _ := run(t, Options{Positions: []int{0}, Rounds: 3}, nil, Entrant{Name: "a", Dir: "a"})
@@ -100,8 +127,8 @@ func TestTrusted(t *testing.T) {
 		return out
 	}
 	const passed = ", which has passed"
-	require.Equal(t, []string{"d", "e", "d" + passed, "d" + passed, "e", "d" + passed}, opened(nil))
-	require.Equal(t, []string{"d", "e", "d", "d", "e", "d"}, opened(errors.New("off")))
+	require.Equal(t, []string{"d", "e", "d" + passed, "e", "d" + passed, "d" + passed}, opened(nil))
+	require.Equal(t, []string{"d", "e", "d", "e", "d", "d"}, opened(errors.New("off")))
 }
 
 func TestTurnsThatFailSayWhy(t *testing.T) {

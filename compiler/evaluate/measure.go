@@ -44,12 +44,13 @@ func cached(kernels compiler.Kernels) Builder {
 type effort struct{ rounds, openings, launches int }
 
 // efforts are those of the rungs. To open builds and check them takes most of the time, and openings are what is
-// independent: so each has one round. The candidate is checked in each, the incumbent and its twin once. A screening
-// opens the incumbent and the candidate once, without a twin.
+// independent: so each has one round. With three, each of the three builds is at each place in the order once, and six
+// are all orders that there are. The candidate is checked in each, the incumbent and its twin once. A screening opens
+// the incumbent and the candidate once, without a twin.
 var efforts = map[search.Rung]effort{
 	search.Screen: {rounds: 1, openings: 1, launches: 24},
-	search.Race:   {rounds: 2, openings: 2, launches: 24},
-	search.Final:  {rounds: 5, openings: 5, launches: 24},
+	search.Race:   {rounds: 3, openings: 3, launches: 24},
+	search.Final:  {rounds: 6, openings: 6, launches: 24},
 }
 
 // The entrants. The twin is the incumbent's build, opened once more.
