@@ -52,11 +52,12 @@ SECTIONS = {
             ("rounds", lambda r: plain(r.get("rounds"))))),
     "clients": (
         "Many clients",
-        "A thousand requests for completions, chats, responses and embeddings, some with several prompts or answers "
-        "and with log-probabilities, of 32 clients at a time, some of whom go away before or during an answer, or "
-        "send what is no request. Every text, every log-probability and every embedding is the "
-        "one that the request has alone; every request is counted; goroutines, heap and regions of the cache are what "
-        "they were.", (
+        "A thousand requests for completions, chats, responses and embeddings, some with several prompts or answers, "
+        "some with log-probabilities, also of the prompt, and some held to a JSON schema, of 32 clients at a time, "
+        "some of whom go away before or during an answer, or send what is no request. Rows of 701 answers are older: "
+        "none of their requests has a schema. Every text, every log-probability and every embedding is the one that "
+        "the request has alone, and one with a schema is a text of it; every request is counted; there are no more "
+        "goroutines than before, all regions of the cache are free, and the heap has grown by less than 1 MiB.", (
             ("sequences", lambda r: plain(r.get("sequences"))),
             ("answered", lambda r: plain(r.get("answered"))),
             ("cancelled", lambda r: plain(r.get("cancelled"))),

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,11 +41,14 @@ func TestOpenAIExamplesForGo(t *testing.T) {
 	if os.Getenv("AMKC_OPENAI_GO") == "" {
 		t.Skip("AMKC_OPENAI_GO does not ask for OpenAI's client for Go")
 	}
-	find := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/openai/openai-go/v3")
-	find.Dir = "testdata/openai_go"
-	module, err := find.Output()
-	require.NoError(t, err)
-	readme, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(module)), "README.md"))
+	// go list -m would fetch nothing.
+	fetch := exec.Command("go", "mod", "download", "-json", "github.com/openai/openai-go/v3")
+	fetch.Dir = "testdata/openai_go"
+	said, err := fetch.Output()
+	require.NoError(t, err, "%s", said)
+	var module struct{ Dir string }
+	require.NoError(t, json.Unmarshal(said, &module))
+	readme, err := os.ReadFile(filepath.Join(module.Dir, "README.md"))
 	require.NoError(t, err)
 	env, ran := serveExamples(t, "gpt-5.2"), 0
 	other := regexp.MustCompile(`openai-go/v3/(bedrock|azure|webhooks)|VerifySignature`)
