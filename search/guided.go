@@ -70,16 +70,15 @@ func (s *State) askGuide(ctx context.Context, j *Job, describe Describer) (*Prop
 		g.learnt = s.campaign.Prior
 	}
 	g.own = s.residuals(&g.learnt.Times)
+	if j.Role == RoleHop {
+		return g.hop(ctx)
+	}
 	all, err := g.described(ctx, g.drawn())
 	if err != nil {
 		return nil, err
 	}
 	if len(all) == 0 {
-		if g.refused != nil {
-			return nil, diag.Errorf(codeProposal, j.Proposer, "nothing of what was drawn is allowed: %s",
-				infile.Reason(g.refused))
-		}
-		return nil, diag.Errorf(codeProposal, j.Proposer, "nothing of what was drawn is new")
+		return nil, g.none()
 	}
 	best, gained, err := g.descend(ctx, all[0])
 	if err != nil {
@@ -93,6 +92,36 @@ func (s *State) askGuide(ctx context.Context, j *Job, describe Describer) (*Prop
 	}
 	best.why = fmt.Sprintf("%s; expected to take %.4f", best.why, math.Exp(best.log))
 	return &Proposal{Settings: best.settings, Why: best.why}, nil
+}
+
+// hop draws beginnings of a basin, and takes the one of them that is predicted to be best: as it was drawn, since a
+// descent would lead back to where the best is.
+func (g *guide) hop(ctx context.Context) (*Proposal, error) {
+	var all []guess
+	for range attempts {
+		to, region := g.s.hopped(g.r)
+		if all = g.add(all, to, "knobs elsewhere, "+region+" among them"); len(all) == guidedDescribed {
+			break
+		}
+	}
+	all, err := g.described(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) == 0 {
+		return nil, g.none()
+	}
+	return &Proposal{Settings: all[0].settings, Why: fmt.Sprintf("%s; expected to take %.4f", all[0].why,
+		math.Exp(all[0].log))}, nil
+}
+
+// none says why there is nothing to propose.
+func (g *guide) none() error {
+	if g.refused != nil {
+		return diag.Errorf(codeProposal, g.job.Proposer, "nothing of what was drawn is allowed: %s",
+			infile.Reason(g.refused))
+	}
+	return diag.Errorf(codeProposal, g.job.Proposer, "nothing of what was drawn is new")
 }
 
 // drawn has the state's own proposers draw, and returns those that are the least likely to be refused.

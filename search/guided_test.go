@@ -3,6 +3,7 @@ package search
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -46,4 +47,36 @@ func TestGuidedProposalsDescend(t *testing.T) {
 	cancel()
 	_, err := s.askGuide(ctx, &Job{Against: c.Start, Proposer: proposeCost}, describe)
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// Where predictions are asked a basin begins at the best of several draws by them; a test of basins has the others.
+func TestHopsArePredicted(t *testing.T) {
+	c := toyCampaign(knobs.Settings{})
+	c.Proposers = []string{proposeLocal, proposeCost}
+	s := NewState(c)
+	start := &Job{Role: RoleStart, Rung: Final, Settings: c.Start, Against: c.Start}
+	s.Apply(&Trial{Job: *start, Verdict: toyVerdict(c, start)})
+	r := rand.New(rand.NewPCG(1, 1))
+	job := s.hop(r)
+	require.Equal(t, RoleHop, job.Role)
+	require.Equal(t, proposeCost, job.Proposer)
+	require.Nil(t, job.Settings)
+	describe := func(candidate, baseline knobs.Settings) ([]Predicted, error) {
+		if candidate["page_allocation"] == "linear" {
+			return nil, errors.New("refused")
+		}
+		return []Predicted{{Candidate: toyTime(candidate), Baseline: toyTime(baseline)}}, nil
+	}
+	p, err := s.askGuide(t.Context(), job, describe)
+	require.NoError(t, err)
+	require.True(t, s.mayTry(p.Settings))
+	faster := 0
+	for range 100 {
+		if to, _ := s.hopped(r); toyTime(to) < toyTime(p.Settings) {
+			faster++
+		}
+	}
+	require.Less(t, faster, 20, "%v takes %.1f", p.Settings, toyTime(p.Settings))
+	_, err = s.askGuide(t.Context(), job, func(_, _ knobs.Settings) ([]Predicted, error) { return nil, errors.New("no") })
+	require.ErrorContains(t, err, "nothing of what was drawn is allowed")
 }

@@ -207,23 +207,34 @@ func (s *State) left(barren int) bool {
 	return barren >= s.campaign.Rules.Barren || len(s.openRegions()) == 0
 }
 
-// hop is the first trial of a new basin: the best, with a few knobs elsewhere.
+// hop is the first trial of a new basin: the best, with a few knobs elsewhere. Where the campaign asks predictions,
+// they choose among several draws, so that a basin seldom begins where everything is slow.
 func (s *State) hop(r *rand.Rand) *Job {
-	space := s.campaign.Space
-	for range attempts {
-		to := maps.Clone(s.best)
-		region := ""
-		for range 3 + r.IntN(3) {
-			k := &space.Knobs[r.IntN(len(space.Knobs))]
-			to, region = k.with(to, draw(r, k)), k.Region
+	job := &Job{N: len(s.trials), Role: RoleHop, Rung: Screen, Basin: s.lastBasin() + 1, Bracket: s.lastBracket() + 1,
+		Proposer: proposeHop, Against: s.best}
+	for _, proposer := range []string{proposePrior, proposeCost} {
+		if slices.Contains(s.campaign.Proposers, proposer) {
+			job.Proposer = proposer
+			return job // who makes the trial asks
 		}
-		if s.mayTry(to) {
-			return &Job{N: len(s.trials), Role: RoleHop, Rung: Screen, Basin: s.lastBasin() + 1,
-				Bracket:  s.lastBracket() + 1,
-				Proposer: "hop", Region: region, Settings: to, Against: s.best}
+	}
+	for range attempts {
+		if job.Settings, job.Region = s.hopped(r); s.mayTry(job.Settings) {
+			return job
 		}
 	}
 	return nil
+}
+
+// hopped moves three to five knobs of the best.
+func (s *State) hopped(r *rand.Rand) (to knobs.Settings, region string) {
+	space := s.campaign.Space
+	to = maps.Clone(s.best)
+	for range 3 + r.IntN(3) {
+		k := &space.Knobs[r.IntN(len(space.Knobs))]
+		to, region = k.with(to, draw(r, k)), k.Region
+	}
+	return to, region
 }
 
 func (s *State) lastBasin() int   { return s.trials[len(s.trials)-1].Basin }

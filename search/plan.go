@@ -68,7 +68,12 @@ func (s *State) round(ctx context.Context, ask func(*State) Asker, most int) (jo
 		}
 		return []Planned{{Job: *job}}, "", nil
 	case job.Role != RoleCandidate:
-		return []Planned{{Job: *job}}, "", nil
+		p := Planned{Job: *job}
+		if job.Settings == nil && asked(job.Proposer) {
+			s.fill(ctx, ask(s), &p)
+			err = context.Cause(ctx)
+		}
+		return []Planned{p}, "", err
 	case job.Rung != Screen:
 		for _, job := range s.promotions() {
 			jobs = append(jobs, Planned{Job: *job})

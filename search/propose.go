@@ -20,6 +20,7 @@ const (
 	proposePrior  = "prior"  // likewise, by the cost model and what was learnt of its errors
 	proposeExec   = "exec:"
 
+	proposeHop     = "hop"     // the first of a basin, where no predictions are asked
 	proposeCombine = "combine" // what the bracket before has gained, together; comes with evolve
 )
 

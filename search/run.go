@@ -88,7 +88,7 @@ func (r *Runner) Run(ctx context.Context, j *Journal) (stop string, err error) {
 // make makes a trial.
 func (r *Runner) make(ctx context.Context, j *Journal, job *Job) (*Trial, error) {
 	t := &Trial{Job: *job, Started: r.Now().UTC().Truncate(time.Millisecond)}
-	if job.Settings == nil && job.Role == RoleCandidate {
+	if job.Settings == nil && asked(job.Proposer) {
 		if t.Refused = proposed(ctx, r.Ask, j.State, &t.Job); t.Refused != nil {
 			t.Settings = knobs.Settings{}
 			t.Seconds = r.Now().Sub(t.Started).Seconds()
