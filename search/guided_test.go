@@ -77,6 +77,8 @@ func TestHopsArePredicted(t *testing.T) {
 		}
 	}
 	require.Less(t, faster, 20, "%v takes %.1f", p.Settings, toyTime(p.Settings))
-	_, err = s.askGuide(t.Context(), job, func(_, _ knobs.Settings) ([]Predicted, error) { return nil, errors.New("no") })
+	_, err = s.askGuide(t.Context(), job, func(_, _ knobs.Settings) ([]Predicted, error) {
+		return nil, errors.New("no")
+	})
 	require.ErrorContains(t, err, "nothing of what was drawn is allowed")
 }
