@@ -51,7 +51,7 @@ func modelsToDamage(t *testing.T) []string {
 		return []string{"models/zoo/llama-gqa", "models/zoo/gemma-tied", "models/zoo/gpt2", "models/pycoder-5m"}
 	}
 	var paths []string
-	for _, pattern := range strings.Split(strings.ReplaceAll(pattern, "all", "*,*/*"), ",") {
+	for _, pattern := range strings.Split(strings.ReplaceAll(pattern, "all", "*,*/*,*/*/*"), ",") {
 		found, err := filepath.Glob(filepath.Join("../../testdata/models", pattern, "config.json"))
 		require.NoError(t, err)
 		paths = append(paths, found...)
@@ -60,8 +60,7 @@ func modelsToDamage(t *testing.T) []string {
 	for _, path := range paths {
 		model, err := filepath.Rel("../../testdata", filepath.Dir(path))
 		require.NoError(t, err)
-		if l, err := compiler.RunPasses(optionsFor(t, model, "h200")); err == nil {
-			l.Close()
+		if _, err := optionsToDamage(t, model); err == nil {
 			models = append(models, model)
 		} else {
 			t.Logf("%s is refused: %v", model, firstError(err))
@@ -69,6 +68,20 @@ func modelsToDamage(t *testing.T) []string {
 	}
 	slices.Sort(models)
 	return slices.Compact(models)
+}
+
+// optionsToDamage compiles a model, for as many positions as it was made for or, where that is refused, for fewer: from
+// position 64 on some scale queries in a way that is not modelled.
+func optionsToDamage(t *testing.T, model string) (o compiler.Options, err error) {
+	t.Helper()
+	o = optionsFor(t, model, "h200")
+	for _, o.MaxSeq = range []int{0, 64} {
+		var l *compiler.Scheduled
+		if l, err = compiler.RunPasses(o); err == nil {
+			return o, l.Close()
+		}
+	}
+	return o, err
 }
 
 // Every operator that can damage a schedule is applied to lowered models, and each damaged program is judged as a
@@ -119,8 +132,9 @@ func damageAndJudge(t *testing.T, model string, op *population.Operator, seed ui
 	t.Helper()
 	what := fmt.Sprintf("%s of %s, seed %d", op.Name, model, seed)
 	r := requestFor(t, nil, nil)
-	r.Options = optionsFor(t, model, "h200")
-	r.Positions = []int{0}
+	o, err := optionsToDamage(t, model)
+	require.NoError(t, err)
+	r.Options, r.Positions = o, []int{0}
 	changed := false
 	r.Lower = func(o compiler.Options) (*compiler.Scheduled, error) {
 		l, err := compiler.RunPasses(o)
