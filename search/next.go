@@ -31,7 +31,7 @@ func (s *State) Next() (job *Job, stop string, err error) {
 	}
 	bracket, barren := s.bracket, s.barren
 	if s.complete() {
-		if s.ahead() {
+		if s.ripe() {
 			return s.challenge(), "", nil
 		}
 		bracket++
@@ -81,9 +81,9 @@ func (s *State) Confirm() *Job {
 	return nil
 }
 
-// ahead reports whether the incumbent of the basin, which has not challenged the best, seems to gain twice as much as
+// ripe reports whether the incumbent of the basin, which has not challenged the best, seems to gain twice as much as
 // counts.
-func (s *State) ahead() bool {
+func (s *State) ripe() bool {
 	return !s.settled && s.score[IDOf(s.local)] < s.score[IDOf(s.best)]+math.Log(1-2*s.campaign.Rules.MinGain)
 }
 
