@@ -9,12 +9,14 @@ import textwrap
 import answers
 import answers_looping
 import answers_search
+import answers_soundness
 import answers_speed
 import drawings
 import figures
 from report import table
 
-ANSWERS = {"errors": answers.errors, "quality": answers.quality, "search": answers_search.search,
+ANSWERS = {"errors": answers.errors, "quality": answers.quality,
+           "rejections": answers_soundness.rejections, "search": answers_search.search,
            "roofline": answers.roofline, "precision": answers_speed.precision, "baselines": answers_speed.baselines,
            "intensity": answers_looping.intensity, "looping": answers_looping.looping}
 INTRO = """Each published figure has a row from here on, with ours, or the reason why there is none. What could be
@@ -24,6 +26,9 @@ TITLES = {
     "errors": ("E1: errors on GPUs", "Published: Table 3, a step of each."),
     "quality": ("E1: perplexity, and long greedy runs", "Published: Section 5, and the account of E2. Formats beside "
                 "fp32 are [below](#perplexity-by-format)."),
+    "rejections": ("E2: why, and how long", "Published: the account of E2, by reasons that were taken from the texts "
+                   "of errors. Ours are codes of the first error of a program ([validator.md](validator.md)), of the "
+                   "population rebuilt (above), whose random graphs are others."),
     "search": ("E3: search", "Published: the account of E3, figures 4 and 5, and Section 5."),
     "roofline": ("E4: the roofline", "Published: tables 7 and 8, Figure 3, Section 5 and the account of E4. Every time "
                  "counts only if the kernel agreed with the plain kernels of its build in the same run."),

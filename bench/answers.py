@@ -50,7 +50,7 @@ def read(path):
 
 
 def missing(row_id, why="not measured yet"):
-    maker = "experiments" if row_id.startswith(("perplexity/", "families/")) else "results"
+    maker = "experiments" if row_id.startswith(("perplexity/", "families/", "soundness/")) else "results"
     return Answer("", f"python3 bench/{maker}.py --only {row_id}", why)
 
 
@@ -106,7 +106,20 @@ def errors(r):
         "decode-h100": shown(small[:1], tiny, "all 512 positions of another small model"),
         "bf16-h100": shown(bf16, row_1b, "ours is the distance from fp32, published that from eager in bf16, of one "
                            "step; transformers' own bf16 is further off (column max ÷ transformers')"),
-        "greedy-h100": shown(text[:1], trained, of_trained)}
+        "greedy-h100": shown(text[:1], trained, of_trained),
+        "decode-both": shown(small, tiny, f"{no_a100}; all 512 positions of another small model"),
+        "int8-gate": shown([gate(gpu, r.row(gpu, "quantised/pycoder-5m-bf16-int8")) for gpu in GPUS],
+                           "quantised/pycoder-5m-bf16-int8", "pycoder-5m in bf16 with its matrices in int8, against "
+                           "transformers in fp32 with the same values, wherever fp32 decides"),
+        "pinned-fp32": shown(smol + [error("h200", "shapes/llama-3.2-1b-fp32-seed1", "2,048 positions of the 1B")],
+                             "shapes/llama-3.2-1b-fp32-seed1", f"{no_a100}; every position; published is one step"),
+        "pinned-bf16": shown(bf16, row_1b, f"{no_a100}; as of Table 3 above: the distance from fp32")}
+
+
+def gate(gpu, row):
+    return (lambda x: f"{NAMES[gpu]}: {x['max_error']:.2e} (transformers' own bf16: "
+            f"{x['transformers_max_error']:.2e}); {x['argmax_decided'] - x['argmax_wrong']} of {x['argmax_decided']} "
+            "best tokens"), row
 
 
 def quality(r):
@@ -139,6 +152,10 @@ AS_PUBLISHED = ("time, GB/s, share of the data sheet's peak, share of a plain re
                 "count the table of the embedding, of which a step reads a row")
 
 
+SPREAD = "p10 and p90 over the launches of a run; rows hold no standard deviation"
+NO_TASKS = "; no row counts its tasks ([of other shapes](#e1-coverage-the-published-models))"
+
+
 def under_the_roof(gpu, row):
     peak, read = row["gbs"] / PEAK[gpu], row["gbs"] / row["read_gbs"]
     return f"{NAMES[gpu]}: {us(row['latency_us']['median'])}, {row['gbs']:,.0f} GB/s, {100 * peak:.1f} %, " \
@@ -156,18 +173,21 @@ def roofline(r):
     out = {}
     for key, row_id in at.items():
         out[f"h100-{key}"] = shown(rows(row_id), row_id, AS_PUBLISHED)
-        out[f"a100-{key}"] = Answer("", "", NO_GPU.format("A100"))
+        out[f"spread-h100-{key}"] = shown([(spread(gpu), r.row(gpu, row_id)) for gpu in GPUS], row_id, SPREAD)
+        out |= {k: Answer("", "", NO_GPU.format("A100")) for k in (f"a100-{key}", f"spread-a100-{key}")}
     out |= {key: Answer("", "", NO_GPU.format("RTX 5090")) for key in (
         "8-5090-1024h", "8-5090-8l", "8-5090-4l", "peak-5090", "tuned-autotune")}
     out |= {key: Answer("", "", NO_GPU.format("A100")) for key in (
         "8-a100-fp32", "8-a100-bf16", "8-a100-1b", "8-a100-smol", "peak-a100")}
-    out |= {"8-h100-fp32": shown(rows(small["fp32"]), small["fp32"], AS_PUBLISHED),
-            "8-h100-1b": shown(rows(one["bf16"]), one["bf16"], AS_PUBLISHED),
-            "8-h100-smol": shown(rows(smol), smol, AS_PUBLISHED)}
-    other = f"{NO_GPU.format('RTX 5090')}; share of a plain read in the same run"
+    counted = [(tasks, r.row("cpu", "coverage/smollm2-135m"))]
+    for key, row_id, more in (("fp32", small["fp32"], []), ("1b", one["bf16"], []), ("smol", smol, counted)):
+        weights = [((lambda row, gpu=gpu: f"{NAMES[gpu]}: {row['bytes_per_token'] / 1e6:,.1f} MB a token, "
+                     + under_the_roof(gpu, row).partition(": ")[2]), r.row(gpu, row_id)) for gpu in GPUS]
+        out[f"8-h100-{key}"] = shown(weights + more, row_id, AS_PUBLISHED + ("" if more else NO_TASKS))
+    other = f"{NO_GPU.format('RTX 5090')}; shares of a plain read in the same run, and of the data sheet's peak"
     out["tuned"] = shown([((lambda row, gpu=gpu: f"{NAMES[gpu]}: {row['gbs']:,.0f} GB/s, "
-                            f"{100 * row['gbs'] / row['read_gbs']:.0f} %"), r.row(gpu, small["bf16"]))
-                          for gpu in GPUS], small["bf16"], other)
+                            f"{100 * row['gbs'] / row['read_gbs']:.0f} %, {100 * row['gbs'] / PEAK[gpu]:.0f} %"),
+                           r.row(gpu, small["bf16"])) for gpu in GPUS], small["bf16"], other)
     library = "compare/llama-2048h-4l-bf16-seed1-0"
     out["cublas"] = shown([((lambda row, gpu=gpu: rate_of(gpu, row, "eager")), r.row(gpu, library))
                            for gpu in GPUS], library, f"{other}; transformers' step in a CUDA graph")
@@ -178,9 +198,21 @@ def roofline(r):
     out["clocks"] = shown([((lambda row, gpu=gpu: clocks(gpu, row)), r.row(gpu, "compare/llama-3.2-1b-bf16-seed1-128"))
                            for gpu in GPUS], "compare/llama-3.2-1b-bf16-seed1-128",
                           "read while kernels run, never set; all are in the rows")
+    out["power"] = shown([((lambda row, gpu=gpu: power(gpu, row)), r.row(gpu, one["bf16"])) for gpu in GPUS],
+                         one["bf16"], "least and most while the 1B decodes in bf16, of the highest allowed; none is "
+                         "read when idle")
+    out["idle"] = Answer("", "", "clocks are read while kernels run, and not beside them")
     out["unpinned"] = Answer("", "", "not repeated: launches follow one another, and the clock that was read is the "
                              "highest one")
     return out
+
+
+def spread(gpu):
+    return lambda row: f"{NAMES[gpu]}: " + ", ".join(us(row["latency_us"][k]) for k in ("p10", "p90"))
+
+
+def tasks(row):
+    return f"{row['tasks']} tasks in the published format, {row['h200_tasks']} for an H200"
 
 
 def rate_of(gpu, row, engine):
@@ -196,6 +228,11 @@ def clocks(gpu, row):
     return f"{NAMES[gpu]}: {low if low == high else f'{low} to {high}'} MHz of {row['machine']['max_sm_mhz']}"
 
 
+def power(gpu, row):
+    read = row["machine"]["clocks"]["power_w"]
+    return f"{NAMES[gpu]}: {read['min']:.0f} to {read['max']:.0f} W of {row['machine']['power_limit_w']}"
+
+
 # ---- precision -----------------------------------------------------------------------------------------------------
 
 # Rows of section compare: the beginning of their id, their position and what they are of.
@@ -209,14 +246,15 @@ def id_of(start, position, weights):
     return "-".join(filter(None, (start, SHORT[weights], str(position))))
 
 
-def compared(r, models, weights, engine):
-    """How many times amkc's time an engine takes, of each model and GPU that has a row. The step in bf16 of a row of
-    quantised matrices that lacks it is that of the row in bf16."""
-    return [((lambda row, gpu=gpu, m=m: ratio(r, gpu, row, m, weights, engine)), r.row(gpu, id_of(*m[:2], weights)))
-            for gpu in GPUS for m in models]
+def compared(r, models, weights, engine, rounds=False):
+    """How many times amkc's time an engine takes, of each model and GPU that has a row, and where rounds is set the
+    least and the most of its rounds. The step in bf16 of a row of quantised matrices that lacks it is that of the row
+    in bf16."""
+    return [((lambda row, gpu=gpu, m=m: ratio(r, gpu, row, m, weights, engine, rounds)),
+             r.row(gpu, id_of(*m[:2], weights))) for gpu in GPUS for m in models]
 
 
-def ratio(r, gpu, row, model, weights, engine):
+def ratio(r, gpu, row, model, weights, engine, rounds):
     start, position, what = model
     e, note = row["engines"].get(engine, {}), ""
     times = e.get("times_amkc")
@@ -225,4 +263,7 @@ def ratio(r, gpu, row, model, weights, engine):
         if plain:
             times, note = plain["engines"]["eager"]["us"]["median"] / row["engines"]["amkc"]["us"]["median"], \
                 " (of two rows)"
+    elif times is not None and rounds and "round_us" in e:
+        each = [theirs / ours for theirs, ours in zip(e["round_us"], row["engines"]["amkc"]["round_us"])]
+        note = f" ({min(each):.2f} to {max(each):.2f})"
     return "" if times is None else f"{NAMES[gpu]}, {what}: {times:.2f}×{note}"

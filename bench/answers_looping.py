@@ -109,6 +109,12 @@ def looping(r):
         "8-most": shown(each_way(lambda values: f"{max(values):.3f}×") +
                         each(lambda gpu, row: told(row, lambda us: f"{us / row['loop_us']:.3f}×")), first, stand_in),
         "9": Answer("", "", two),
+        "9-eight": shown(each_way(lambda values: f"{mean(values):.3f}×"), first,
+                         f"one GPU, looped and not: geometric means, as of Figure 8; {stand_in}"),
+        "9-sixteen": Answer("", "", f"the paper prints no number; {two}"),
+        "under-25": shown(one, bench, on_one),
+        "kernels": shown(each(lambda gpu, row: launched(row), lambda what: what.startswith("8B, batch 1, at 4,096")),
+                         first, "kernels of a token; one with a loop is launched once for several tokens"),
         "10": shown(compared(r, MODELS, "", "compile"), id_of(*MODELS[1][:2], ""),
                     f"other machines: torch.compile in a CUDA graph on the same GPU, over amkc; {two}"),
         "11-h100": shown(one, bench, on_one),
@@ -119,6 +125,16 @@ def looping(r):
                      for gpu in GPUS for row in r.rows(gpu, "timelines")],
                     "timelines/llama-3.1-8b-bf16-seed1-max33024-4096",
                     "producers of the SMs that wait for nothing, the mean and the least over four layers")}
+
+
+def launched(row):
+    """How many kernels a token is in each way that launches, and a layer where every stage is one."""
+    ways = row.get("launches")
+    if not ways:
+        return ""
+    stage, layer = ways["stage"]["launches"], ways["layer"]["launches"]
+    return f"{stage // (layer - 1)} a layer and {stage} in all where every stage is launched, 1 a layer and {layer} " \
+           "in all where every layer is, none for a layer in a loop"
 
 
 def less(row, us):

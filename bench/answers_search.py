@@ -7,6 +7,7 @@ import math
 from answers import MODELS, NO_GPU, SMALL, Answer, compared, shown
 
 E3 = {"search-toy": "e3-toy", "search-125m": "e3-125m", "search-1b": "e3-1b"}
+FAULTS = {"faults-wait": "wait-on-own-counter", "faults-buffer": "no-such-buffer", "faults-counter": "no-such-counter"}
 PREDICTED = "python3 bench/searches.py"
 MEASURED = "python3 bench/campaigns.py"
 OWN_MODEL = "each by its own cost model, for an RTX 5090, and over its own defaults; of 1.000× nothing was found"
@@ -21,9 +22,11 @@ def by_predictions(r):
     rows = {key: r.searches.get(name) for key, name in E3.items()}
     if not all(rows.values()):
         return {key: Answer("", PREDICTED, "not predicted yet") for key in (
-            *E3, "search-valid", "search-faults", "search-geomean", "search-measured", "search-trials")}
+            *E3, *FAULTS, "search-valid", "search-kept", "search-proved", "search-faults", "search-geomean",
+            "search-measured", "search-error", "search-trials", "search-best")}
     all_rows = rows.values()
-    count = {name: sum(row[name] for row in all_rows) for name in ("candidates", "valid", "rejected")}
+    count = {name: sum(row[name] for row in all_rows)
+             for name in ("candidates", "valid", "rejected", "kept", "kept_unproved")}
     out = {key: Answer(f"{row['default_us']:.2f} to {row['best_us']:.2f} µs, {row['gain']:.3f}×", PREDICTED, OWN_MODEL)
            for key, row in rows.items()}
     gain = math.prod(row["gain"] for row in all_rows) ** (1 / len(rows))
@@ -34,11 +37,35 @@ def by_predictions(r):
         "search-valid": Answer(f"{count['valid']} of {count['candidates']}", PREDICTED,
                                f"{count['rejected']} are refused by a rule, and nothing of them is run; one that is "
                                "asked more than once is one candidate"),
+        "search-kept": Answer(", ".join(str(row["kept"]) for row in all_rows), PREDICTED, "kept is what is predicted "
+                              "to be at least 1 % better than the best so far"),
+        "search-proved": Answer(f"{count['kept'] - count['kept_unproved']} of {count['kept']}", PREDICTED,
+                                "kept ones that are proved") if count["kept"] else
+        Answer("", PREDICTED, nothing + "prove; defaults are proved in every build"),
+        "search-best": best(rows),
+        "search-error": Answer("", MEASURED, NOT_YET + NO_GPU.format("RTX 5090") if found else nothing + "run; errors "
+                               "of what amkc makes by itself are [above](#e1-errors-on-gpus)"),
         "search-geomean": Answer(f"{gain:.3f}×", PREDICTED, OWN_MODEL),
         "search-measured": Answer("", MEASURED, NOT_YET + NO_GPU.format("RTX 5090") if found else nothing + "measure"),
         "search-trials": Answer("", PREDICTED, "a campaign per model says it" if found else nothing + "count to"),
         "search-faults": faults(r.searches.get("faults"))}
-    return out
+    return out | {key: fault(r.searches.get("faults"), operator) for key, operator in FAULTS.items()}
+
+
+def best(rows):
+    """The settings of the best of each search, which has none where nothing is better than the defaults."""
+    of = "; ".join(f"{name}: " + (", ".join(f"{k} {v}" for k, v in sorted(row["best"].items())) or "the defaults")
+                   for name, row in ((key.removeprefix("search-"), row) for key, row in rows.items()))
+    return Answer(of, PREDICTED, "amkc's knobs are others ([knobs.md](knobs.md)), and its defaults set by hand")
+
+
+def fault(row, operator):
+    if not row:
+        return Answer("", PREDICTED, "not counted yet")
+    f = row["operators"][operator]
+    return Answer(f"{f['rejected']} of {f['made']} rejected", PREDICTED,
+                  f"operator {operator}, once in each of {f['made']} models; all are in "
+                  "[campaigns.md](campaigns.md#faults)")
 
 
 def faults(row):
@@ -72,6 +99,17 @@ def on_gpus(r):
         "ten-minutes": Answer("", MEASURED, NOT_YET + "no campaign has had one for as long")}
     out |= {key: Answer("", "amkc search", NO_GPU.format("L4")) for key in ("l4-3b", "l4-2b")}
     for key, engine in {"ten-graph": "eager", "ten-eager": "ops"}.items():
-        out[key] = shown(compared(r, SMALL + MODELS, "", engine), SMALL[0][0] + "-0",
-                         "without a search: as amkc makes it; larger is faster; other GPU")
-    return out
+        out[key] = shown(compared(r, SMALL + MODELS, "", engine, rounds=True), SMALL[0][0] + "-0",
+                         "without a search: as amkc makes it; larger is faster; other GPU; in brackets the least and "
+                         "the most of the rounds")
+    confirmed = "; ".join(f"{c['target'].upper()}, {c['name']}: {1 / c['confirmed']['ratio']['high']:.3f} to "
+                          f"{1 / c['confirmed']['ratio']['low']:.3f}×" for c in cold if c["confirmed"])
+    return out | {
+        "single-shot": Answer(confirmed, MEASURED, "95 % intervals of confirmed gains, interleaved, over the least "
+                              "clever values; single shots are not kept")
+        if confirmed else Answer("", MEASURED, NOT_YET + "no campaign has confirmed a gain"),
+        "floor-guard": Answer("", "amkc search", "refused too, with AMK6103, whether predicted or measured; no row "
+                              "keeps such a time"),
+        "parity": Answer("", "amkc search", f"{NO_GPU.format('L4')}; as amkc makes it, int8 stands [below]"
+                         "(#precision-and-gpus) without a search"),
+        "int8-config": Answer("", "amkc search", f"{NO_GPU.format('RTX 5090')}; no campaign has searched int8")}

@@ -9,6 +9,7 @@ from pathlib import Path
 import answered
 import answers
 import coverage
+import grids
 import published
 from report import fixed, outcome, plain, table
 
@@ -68,8 +69,7 @@ def page(store, planned):
     out += ["## Figure by figure", "", paragraph(answered.INTRO), ""]
     for group in answered.ANSWERS:
         out += answered.part(group, results)
-        if group == "quality":
-            out += formats_part(results)
+        out += FURTHER.get(group, lambda _: [])(results)
     out += nothing_part()
     missing = [t.id for t in planned if t.id not in store.rows]
     if missing:
@@ -229,6 +229,10 @@ def formats_part(results):
     return out + table(["format", "on", "predictions", "perplexity", "transformers, fp32", "gap",
                         "transformers, its dtype", "KL divergence from fp32", "same top token", "greedy", "command"],
                        lines) + [""]
+
+
+# What stands after the table of a group of figures.
+FURTHER = {"quality": formats_part, "precision": grids.engines, "baselines": grids.side_by_side}
 
 
 def nothing_part():

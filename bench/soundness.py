@@ -15,7 +15,8 @@ COUNTED = {"class": "Class", "programs": "Programs", "accepted": "Accepted", "un
 
 
 def tasks():
-    return [Task("soundness", "population", population), Task("soundness", "rates", rates)]
+    return [Task("soundness", "population", population), Task("soundness", "rejections", rejections),
+            Task("soundness", "rates", rates)]
 
 
 def population(shop):
@@ -36,6 +37,16 @@ def population(shop):
     if false:
         findings.insert(0, f"{false} programs that go wrong are accepted")
     return {"classes": classes, "passed": not findings, "findings": findings}
+
+
+def rejections(shop):
+    """What validate rejects of the population, by the code of the first error and by class: all of it, and what the
+    oracles call safe."""
+    out = Path(shop.path("rejections.json"))
+    shop.go("test", "./internal/soundness", "-run", "^TestRejections$", "-count=1", "-save", str(out))
+    counts = json.loads(out.read_text(encoding="utf-8"))
+    return {**counts, "rejected": sum(sum(classes.values()) for classes in counts["codes"].values()), "passed": True,
+            "findings": []}
 
 
 def rates(shop):

@@ -9,14 +9,19 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import ablations
 import answered
 import answers
 import answers_looping
+import answers_search
+import answers_soundness
 import answers_speed
 import drawings
 import experiments
 import figures
+import grids
 import machine
+import published
 import report
 import results
 
@@ -37,10 +42,10 @@ class Answers(unittest.TestCase):
         self.assertEqual(len(keys), len(set(keys)))
         self.assertEqual(set(answered.ANSWERS), set(figures.GROUPS))
         self.assertEqual(set(answered.ANSWERS), set(answered.TITLES))
-        for group, published in figures.GROUPS.items():
+        for group, theirs in figures.GROUPS.items():
             given = answered.ANSWERS[group](self.results)
-            self.assertEqual(set(given), {f.key for f in published}, group)
-            for f in published:
+            self.assertEqual(set(given), {f.key for f in theirs}, group)
+            for f in theirs:
                 with self.subTest(figure=f.key):
                     a = given[f.key]
                     self.assertTrue(a.ours or a.why)
@@ -66,8 +71,8 @@ class Answers(unittest.TestCase):
                     self.assertEqual(a.ours, "", key)
                 self.assertTrue(a.ours or a.why, key)
         text = "\n".join(answered.part("precision", self.none))
-        self.assertRegex(text, r"\| 1\.19× \| \*\*not measured yet\*\* \| `python3 bench/results\.py --only compare/")
-        self.assertRegex(text, r"L4, 1\.3B \| 1\.18× \| none \|  \| no L4 was to be had \|")
+        self.assertRegex(text, r"\| 1\.19×, 1\.04× \| \*\*not measured yet\*\* \| `python3 bench/results\.py --only c")
+        self.assertRegex(text, r"L4, 1\.3B \| 1\.18×, 1\.13× \| none \|  \| no L4 was to be had \|")
 
     def test_commands_make_rows_that_there_are(self):
         ids = {t.id for t in results.tasks([], []) + experiments.tasks([], [])}
@@ -86,6 +91,27 @@ class Answers(unittest.TestCase):
             theirs, ours = (list(map(number, t.split(","))) for t in (f.says, given[f.key].ours))
             for i, allowed in ((0, 0.02), (1, 0.02), (2, 0.16), (3, 0.07), (4, 0.2)):
                 self.assertLess(abs(ours[i] / theirs[i] - 1), allowed, f"{f.what}: {i}")
+
+    def test_every_rejection_stands_in_one_bucket_or_beside_them(self):
+        every = [code for codes in answers_soundness.CODES.values() for code in codes]
+        self.assertEqual(len(every), len(set(every)))
+        row = self.results.row("cpu", "soundness/rejections")
+        given = answers_soundness.rejections(self.results)
+        first = lambda text: int(text.partition(" ")[0].replace(",", ""))
+        told = sum(first(given[f"rejected-{bucket}"].ours) for bucket in answers_soundness.CODES)
+        unnamed = answers_soundness.unnamed(row["codes"])
+        self.assertEqual(told + first(unnamed), row["rejected"])
+        self.assertIn(unnamed, given["rejected-arity"].why)
+        of = lambda start: sum(first(f.says) for f in figures.REJECTIONS if f.key.startswith(start))
+        _, _, strict, unsafe = published.CONFUSION
+        self.assertEqual((of("rejected-"), of("strict-")), (strict + unsafe, strict))
+
+    def test_faults_of_the_paper_are_operators_that_were_tried(self):
+        operators = self.results.searches["faults"]["operators"]
+        for key, operator in answers_search.FAULTS.items():
+            self.assertGreater(operators[operator]["made"], 0, key)
+        says = {f.key: f.says for f in figures.SEARCH}
+        self.assertEqual(sum(int(says[key]) for key in answers_search.FAULTS), 20)
 
     def test_commands_are_told_together(self):
         self.assertEqual(answers.together(["x --t 1 --only a", "x --t 1 --only b", "x --t 2 --only a", "y",
@@ -123,11 +149,53 @@ class Compared(unittest.TestCase):
             {"label": "H100, 1B, at 128, bf16", "times": {"eager": 3.0}},
             {"label": "H100, 1B, at 128, int8", "times": {"eager": 4.0}}])
 
+    def test_rounds_are_told_where_a_row_has_them(self):
+        times = {"us": {"median": 60.0}, "round_us": [60.0, 50.0]}
+        self.put("compare/llama-2048h-4l-bf16-seed1-int8-0", amkc=times | {"weight_bytes": 500.0},
+                 eager={"us": {"median": 90.0}, "round_us": [90.0, 80.0], "times_amkc": 1.55, "weight_bytes": 1000.0})
+        given = answers_speed.precision(self.results())
+        self.assertEqual(given["10-5090-4l"].ours, "H100, small, at 0: 1.55× (1.50 to 1.60)")
+        self.assertEqual(given["10-bytes"].ours, "H100, small, at 0: 0.50×")
+
     def test_a_row_that_failed_is_none(self):
         self.put("compare/llama-3.2-1b-bf16-seed1-128", amkc={"us": {"median": 1.0}})
         self.h100.rows["compare/llama-3.2-1b-bf16-seed1-128"]["passed"] = False
         self.h100.save()
         self.assertEqual(answers_speed.precision(self.results())["6-bf16"].ours, "")
+
+
+class Grids(unittest.TestCase):
+    """The tables that put many rows beside one another."""
+
+    def setUp(self):
+        self.results = answers.Results(ROWS.parent, store(ROWS))
+        self.none = answers.Results(self.enterContext(tempfile.TemporaryDirectory()), store("nothing.json"))
+
+    def test_every_comparison_of_both_gpus_has_its_line(self):
+        text = "\n".join(grids.engines(self.results))
+        for gpu in answers.GPUS:
+            for row in self.results.rows(gpu, "compare"):
+                line = next(x for x in text.splitlines()
+                            if x.startswith(f"| {answers.NAMES[gpu]} |") and f"`{row['command']}`" in x)
+                for name in row["engines"]:
+                    self.assertIn(f"{row['engines'][name]['us']['median']:,.1f} µs", line, row["id"])
+        self.assertLessEqual(set(grids.planned()), {t.id for t in results.tasks([], [])})
+
+    def test_lines_without_a_row_name_the_command(self):
+        lines = [x for x in grids.engines(self.none) if x.startswith(("| H100", "| H200"))]
+        self.assertEqual(len(lines), 2 * len(grids.planned()))
+        for line in lines:
+            self.assertRegex(line, r"\*\*not measured yet\*\* .*`python3 bench/results\.py --target h\d00 --only comp")
+        self.assertIn("| H100 | llama-3.1-8b | int4:g128:sym | 8,192 | **not measured yet** ", "\n".join(lines))
+
+    def test_search_and_ablations_have_theirs_ours_and_what_was_kept(self):
+        for r in (self.results, self.none):
+            lines = [x.split(" | ") for x in grids.side_by_side(r) if x.startswith(("| E3", "| Table 9"))]
+            self.assertEqual({x[2] for x in lines}, {f.says for f in figures.figures()
+                                                     if f.key in (*grids.SEARCHED, *grids.ABLATIONS)})
+        self.assertEqual([x[3] for x in lines[:3]], ["5 of 60"] * 3)
+        variants = {v.name for v in ablations.VARIANTS}
+        self.assertLessEqual(set(grids.ABLATIONS.values()), variants)
 
 
 class Drawings(unittest.TestCase):

@@ -159,6 +159,26 @@ class Population(unittest.TestCase):
             self.row(0, True, saves=False)
 
 
+class Rejections(unittest.TestCase):
+    def test_codes_are_counted(self):
+        saved = Path(self.enterContext(tempfile.TemporaryDirectory())) / "rejections.json"
+        saved.write_text('{"codes": {"AMK3120": {"cycle": 3, "dag": 2}, "AMK3101": {"dag": 1}}, "strict": {}}',
+                         encoding="utf-8")
+        shop = mock.Mock(path=lambda name: str(saved))
+        row = soundness.rejections(shop)
+        self.assertIn(str(saved), shop.go.call_args.args)
+        self.assertEqual((row["rejected"], row["codes"]["AMK3120"]["dag"], row["passed"]), (6, 2, True))
+
+    def test_they_are_those_of_the_population(self):
+        """Both rows judge the same programs: what has a code is what the population has rejected, class by class."""
+        rows = report.Store(ROWS, experiments.SCHEMA, experiments.SECTIONS, ("amkc",)).rows
+        row = rows["soundness/rejections"]
+        for c in rows["soundness/population"]["classes"]:
+            of = lambda codes: sum(classes.get(c["class"], 0) for classes in codes.values())
+            self.assertEqual((of(row["codes"]), of(row["strict"])), (c["rejected"] + c["strict"], c["strict"]),
+                             c["class"])
+
+
 class Rates(unittest.TestCase):
     TEXT = ("BenchmarkPublished/memory-2 \t 13326 \t 186275 ns/op\t 106700 schedules/cpu-s\n"
             "BenchmarkPublished/file \t 502 \t 6074111 ns/op\t 164.6 schedules/cpu-s\n")
@@ -198,7 +218,7 @@ class Page(unittest.TestCase):
     def test_list_and_bad_usage(self):
         listed = subprocess.run([sys.executable, "bench/experiments.py", "--list", "--section", "soundness"], text=True,
                                 capture_output=True, check=True)
-        self.assertEqual(listed.stdout.split(), ["soundness/population", "soundness/rates"])
+        self.assertEqual(listed.stdout.split(), ["soundness/population", "soundness/rejections", "soundness/rates"])
         none = subprocess.run([sys.executable, "bench/experiments.py", "--only", "nothing"], text=True,
                               capture_output=True, check=False)
         self.assertEqual(none.returncode, 2)

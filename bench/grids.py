@@ -1,0 +1,88 @@
+"""Tables of docs/experiments.md that put many rows beside one another: every engine that was compared, and the search
+and the ablations of the prior art with what was kept of each.
+
+Needs the standard library alone, and must not know how a row was made.
+"""
+
+import figures
+from answered import wrapped
+from answers import GPUS, MODELS, NAMES, SHORT, SMALL, id_of
+from answers_search import E3, PREDICTED
+from answers_speed import LONG
+from report import table
+
+ENGINES = """Every comparison with PyTorch that was made or is planned for both GPUs, by position: the time of a token,
+and how many times amkc's it is, the median of the rounds' ratios; larger is faster. A row is one run, its engines
+interleaved on the same random weights, batch 1. PyTorch's are transformers' step launched one by one, the same in a
+CUDA graph, and through torch.compile: with matrices in int8 or int4 the compiled step multiplies by PyTorch's own
+quantised matrices, and the one in a graph has its matrices in bf16."""
+SIDE_BY_SIDE = """The published search (E3) and ablations (Table 9), theirs and ours, in one table. A gain is the time
+without over the time with: below 1 it is a loss. *Kept* is, of a search, how many candidates it has kept, and of an
+ablation, whether kernels are made with it by default; the paper does not say which of its four are.
+Times of E3 are predictions, each by its own cost model for an RTX 5090 and over its own defaults; published ablations
+ran on an RTX 5090. Ours name the GPU, the model and the position."""
+FORMATS = tuple(SHORT)  # the names of id_of
+KINDS = ("ops", "eager", "compile")
+# A published ablation, and the variant of section ablations that lacks the same.
+ABLATIONS = {"9-coalescing": "async-copy-off", "9-tables": "one-token", "9-balance": "contiguous",
+             "9-pipelining": "in-flight-1"}
+SEARCHED = {"search-toy": "toy, 1 layer", "search-125m": "shape of 125M, 2 layers", "search-1b": "shape of 1B, 4 layers"}
+
+
+def planned():
+    """The ids of what the figures of precision want, and of what each is: position and format."""
+    return {id_of(start, position, weights): (position, SHORT[weights].replace("-", ":"))
+            for start, position, _ in SMALL + MODELS + LONG for weights in FORMATS}
+
+
+def engines(r):
+    lines = []
+    for gpu in GPUS:
+        made = {row["id"]: row for row in r.rows(gpu, "compare")}
+        every = planned() | {i: (row["position"], row.get("weights") or "") for i, row in made.items()}
+        for row_id, (position, weights) in sorted(every.items(), key=lambda x: (model(x[0]), x[1][0], order(x[1][1]))):
+            lines.append([NAMES[gpu], model(row_id), weights or "bf16", f"{position:,}",
+                          *(compared(made[row_id]) if row_id in made else ["**not measured yet**", "", "", ""]),
+                          f"`{made[row_id]['command']}`" if row_id in made else
+                          f"`python3 bench/results.py --target {gpu} --only {row_id}`"])
+    titles = ("GPU", "model", "format", "position", "amkc", "one by one", "in a CUDA graph", "torch.compile", "command")
+    return ["## Every engine, format and position", "", wrapped(ENGINES), "", *table(titles, lines), ""]
+
+
+def order(weights):
+    return [not weights, weights.startswith("int8"), True].index(True), weights
+
+
+def model(row_id):
+    return row_id.removeprefix("compare/").partition("-bf16-")[0]
+
+
+def compared(row):
+    cells = [f"{row['engines']['amkc']['us']['median']:,.1f} µs"]
+    for kind in KINDS:
+        e = row["engines"].get(kind, {})
+        cells.append(f"{e['us']['median']:,.1f} µs, {e['times_amkc']:.2f}×" if "times_amkc" in e else "not run")
+    return cells
+
+
+def side_by_side(r):
+    says = {f.key: f for f in figures.figures()}
+    kept = says["search-kept"].says.split(", ")
+    lines = []
+    for (key, what), theirs in zip(SEARCHED.items(), kept):
+        row = r.searches.get(E3[key])
+        ours = [f"{row['default_us']:.2f} to {row['best_us']:.2f} µs, {row['gain']:.3f}×",
+                f"{row['kept']} of {row['candidates']}", f"`{PREDICTED}`"] if row else \
+            ["**not predicted yet**", "", f"`{PREDICTED}`"]
+        lines.append(["E3", what, says[key].says, f"{theirs} of 60", *ours])
+    for key, variant in ABLATIONS.items():
+        rows = [(gpu, row) for gpu in GPUS for row in r.rows(gpu, "ablations") if row["variant"] == variant]
+        if not rows:
+            lines.append(["Table 9", says[key].what, says[key].says, "not said", "**not measured yet**", "", ""])
+        for gpu, row in rows:
+            lines.append(["Table 9", says[key].what, says[key].says, "not said",
+                          f"{NAMES[gpu]}, {row['model']}, at {row['position']:,}: {row['us']:,.1f} to "
+                          f"{row['default_us']:,.1f} µs, {row['ratio']:.2f}×; without: {row['what']}", "yes",
+                          f"`{row['command']}`"])
+    titles = ("place", "of", "published", "kept", "ours", "kept", "command")
+    return ["## Search and ablations, side by side", "", wrapped(SIDE_BY_SIDE), "", *table(titles, lines), ""]
