@@ -4,6 +4,7 @@ GPU, and of campaigns on GPUs, as far as there are any. Needs the standard libra
 
 import math
 
+from campaignpage import SEEDED
 from answers import MODELS, NO_GPU, SMALL, Answer, compared, shown
 
 E3 = {"search-toy": "e3-toy", "search-125m": "e3-125m", "search-1b": "e3-1b"}
@@ -85,9 +86,18 @@ def gain(c):
     return text + (f" ({against['ratio']['mean']:.3f} times the defaults' time)" if against.get("ratio") else "")
 
 
+def long_ones(campaigns):
+    of = "; ".join(f"{c['name']}: {c['minutes']:.0f} minutes, {c['trials']} trials, {len(c['curve']) - 1} kept, " +
+                   gain(c) for c in campaigns if c.get("minutes", 0) >= 10)
+    return Answer(of, MEASURED, "campaigns of ten minutes and more on one GPU, in pieces; every trial is compiled, "
+                  "checked and measured beside the incumbent") if of else \
+        Answer("", MEASURED, NOT_YET + "no campaign has had one for as long")
+
+
 def on_gpus(r):
-    cold = [c for c in r.campaigns.values() if c["cold"] and c["device"] == "cuda"]
-    of = "; ".join(f"{c['target'].upper()}, {c['name']}: {c['trials']} trials, {c['gpu_seconds']:.0f} s of the GPU, "
+    every = {name: c for name, c in r.campaigns.items() if c["device"] == "cuda" and not SEEDED.fullmatch(name)}
+    cold = [c for c in every.values() if c["cold"]]
+    of = "; ".join(f"{c['name']}: {c['trials']} trials, {c['gpu_seconds']:.0f} s of the GPU, "
                    + gain(c) for c in cold)
     out = {
         "cold": Answer(of, MEASURED, "as far as it has come: a campaign that goes on where a GPU is at hand, from the "
@@ -96,13 +106,13 @@ def on_gpus(r):
         "agent": Answer("", "amkc mcp", NOT_YET + "no agent has had one"),
         "warm": Answer("", MEASURED, NOT_YET + "a prior wants measured campaigns of two models to learn from "
                        "([search.md](search.md#the-corpus-and-the-prior))"),
-        "ten-minutes": Answer("", MEASURED, NOT_YET + "no campaign has had one for as long")}
+        "ten-minutes": long_ones(every.values())}
     out |= {key: Answer("", "amkc search", NO_GPU.format("L4")) for key in ("l4-3b", "l4-2b")}
     for key, engine in {"ten-graph": "eager", "ten-eager": "ops"}.items():
         out[key] = shown(compared(r, SMALL + MODELS, "", engine, rounds=True), SMALL[0][0] + "-0",
                          "without a search: as amkc makes it; larger is faster; other GPU; in brackets the least and "
                          "the most of the rounds")
-    confirmed = "; ".join(f"{c['target'].upper()}, {c['name']}: {1 / c['confirmed']['ratio']['high']:.3f} to "
+    confirmed = "; ".join(f"{c['name']}: {1 / c['confirmed']['ratio']['high']:.3f} to "
                           f"{1 / c['confirmed']['ratio']['low']:.3f}×" for c in cold if c["confirmed"])
     return out | {
         "single-shot": Answer(confirmed, MEASURED, "95 % intervals of confirmed gains, interleaved, over the least "

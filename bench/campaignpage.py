@@ -16,11 +16,13 @@ import sys
 import tarfile
 import tempfile
 import textwrap
+from datetime import datetime
 from pathlib import Path
 
 REPO = Path(__file__).resolve().parent.parent
 SCHEMA = "amkc.campaigns/1"
 AT = (60, 120, 240, 480)  # GPU seconds that regrets are given at
+PAUSE = 120  # seconds without a trial, after which a campaign was gone on with in another run
 
 HEAD = """# Campaigns
 
@@ -137,6 +139,7 @@ def fold(directory):
            "positions": campaign["positions"], "held_out": campaign["held_out"], "cold": campaign["cold"],
            "seed": campaign["seed"], "proposers": campaign["proposers"], "amkc": campaign["amkc"],
            "machines": machines, "trials": len(trials), "classes": classes, "gpu_seconds": round(seconds, 1),
+           "minutes": round(minutes(trials), 1),
            "best": next((t["settings"] for t in reversed(trials) if t["best"]), campaign["start"]),
            "null": best is None or score.get(best) == 1.0, "estimate": score.get(best, 1.0), "curve": curve,
            "confirmed": confirmed if confirmed and confirmed["id"] == best else None}
@@ -145,6 +148,22 @@ def fold(directory):
         v = json.loads(against.read_text(encoding="utf-8"))["verdict"]
         row["against"] = {"class": v["class"], "ratio": v.get("ratio"), "settings": v["settings"]}
     return row
+
+
+def minutes_of(row):
+    return f"{row['minutes']:.0f}" if "minutes" in row else ""  # rows that were made before do not say
+
+
+def minutes(trials):
+    """How long a campaign has run, without the pauses between its runs."""
+    spans = sorted((datetime.fromisoformat(t["started"]).timestamp(), t["seconds"]) for t in trials)
+    total, end = 0.0, None
+    for start, seconds in spans:
+        if end is None or start - end > PAUSE:
+            end = start
+        total += max(0.0, start + seconds - end)
+        end = max(end, start + seconds)
+    return total / 60
 
 
 def take(file, out):
@@ -223,13 +242,14 @@ def page(rows, searches):
 def on_gpus(every):
     rows = {name: r for name, r in every.items() if not SEEDED.fullmatch(name)}
     lines = ["In full: [results/campaigns.json](results/campaigns.json).", "",
-             "| campaign | model, target | positions | from | trials | GPU s | estimate | confirmed | over the "
-             "defaults | report |", "|---|---|---|---|---|---|---|---|---|---|"]
+             "| campaign | model, target | positions | from | trials | minutes | GPU s | estimate | confirmed | over "
+             "the defaults | report |", "|---|---|---|---|---|---|---|---|---|---|---|"]
     for name, r in rows.items():
         c, a = r["confirmed"], r.get("against")
         says = "nothing better than the start" if r["null"] else held(c) if c else "not confirmed yet"
         lines.append(f"| {name} | {r['model']}, {r['target']} | {', '.join(map(str, r['positions']))} | "
-                     f"{'cold' if r['cold'] else 'defaults'} | {r['trials']} | {r['gpu_seconds']:.0f} | "
+                     f"{'cold' if r['cold'] else 'defaults'} | {r['trials']} | {minutes_of(r)} | "
+                     f"{r['gpu_seconds']:.0f} | "
                      f"{r['estimate']:.4f} | {says} | {interval(a['ratio']) if a else ''} | "
                      f"[report](results/campaigns/{name}.html) |")
     classes = ("PASS", "REJECTED", "FAIL", "TIMEOUT", "CRASH", "no proposal")

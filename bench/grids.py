@@ -26,7 +26,8 @@ KINDS = ("ops", "eager", "compile")
 # A published ablation, and the variant of section ablations that lacks the same.
 ABLATIONS = {"9-coalescing": "async-copy-off", "9-tables": "one-token", "9-balance": "contiguous",
              "9-pipelining": "in-flight-1"}
-SEARCHED = {"search-toy": "toy, 1 layer", "search-125m": "shape of 125M, 2 layers", "search-1b": "shape of 1B, 4 layers"}
+SEARCHED = {"search-toy": "toy, 1 layer", "search-125m": "shape of 125M, 2 layers",
+            "search-1b": "shape of 1B, 4 layers"}
 
 
 def planned():

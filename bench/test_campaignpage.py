@@ -22,7 +22,8 @@ def trial(role, of, against, ratio=None, best=False, seconds=10, klass="PASS"):
     if ratio:
         v["ratio"] = {"mean": ratio, "low": ratio - 0.01, "high": ratio + 0.01}
     v["decision"] = "keep" if ratio and ratio < 0.98 else "revert"
-    return {"role": role, "best": best, "settings": {"tiling.ring.pace": of}, "verdict": v}
+    return {"role": role, "best": best, "settings": {"tiling.ring.pace": of}, "verdict": v, "seconds": seconds,
+            "started": "2026-01-01T00:00:00.5Z"}
 
 
 class Page(unittest.TestCase):
@@ -50,7 +51,8 @@ class Page(unittest.TestCase):
     def test_trials_are_folded_and_shown(self):
         guided = [trial("start", START, START, 1.0), trial("candidate", "a", START, 0.8, best=True),
                   trial("candidate", "x", "a", klass="CRASH"), trial("candidate", "b", "a", 0.5, best=True, seconds=50),
-                  {"role": "candidate", "best": False, "settings": {}, "refused": {}},
+                  {"role": "candidate", "best": False, "settings": {}, "refused": {}, "seconds": 1,
+                   "started": "2026-01-01T00:00:01Z"},
                   trial("confirm", "b", START, 0.41, seconds=500)]
         random = [trial("start", START, START, 1.0), trial("candidate", "a", START, 0.8, best=True, seconds=60),
                   trial("confirm", "other", START, 0.7)]
@@ -73,7 +75,7 @@ class Page(unittest.TestCase):
         self.assertIsNone(rows["random-h100"]["confirmed"], "another was confirmed")
         text = (self.dir / "docs/campaigns.md").read_text("utf-8")
         self.assertIn("| 0.4000 | 0.4100 (0.4000 to 0.4200) | 0.9900 (0.9900 to 0.9900) |", text)
-        self.assertIn("| random-h100 | m, h100 | 128 | cold | 3 | 70 | 0.8000 | not confirmed yet |", text)
+        self.assertIn("| random-h100 | m, h100 | 128 | cold | 3 | 1 | 70 | 0.8000 | not confirmed yet |", text)
         self.assertIn("nothing better than the start", text)
         self.assertIn("| 0.9000 | **not confirmed**: 1.0200 (1.0100 to 1.0300) |", text)
         # After 60 s guided knew 0.8, and random nothing; the best of both is 0.4.
@@ -82,6 +84,15 @@ class Page(unittest.TestCase):
         self.assertTrue((self.dir / "docs/results/campaigns/guided-h100.html").exists())
         self.assertTrue(all(len(line) <= 120 for line in text.splitlines() if not line.startswith("|")))
 
+
+    def test_pauses_between_runs_do_not_count(self):
+        def at(minute, seconds):
+            return {"started": f"2026-01-01T00:{minute:02}:00Z", "seconds": seconds}
+
+        # Two at a time, a pause of some minutes, and one that begins before the other has ended.
+        trials = [at(0, 60), at(0, 90), at(2, 30), at(20, 60), at(20, 30), at(21, 60)]
+        self.assertEqual(campaignpage.minutes(trials), 2.5 + 2)
+        self.assertEqual(campaignpage.minutes([]), 0)
 
     def test_cold_and_warm_starts_by_their_seeds(self):
         def seeded(*ratios):
