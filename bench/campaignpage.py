@@ -44,7 +44,8 @@ SEEDED_AT = (15, 30, 45, 60)
 STARTS = """From the least clever values, a search that knows the cost model alone (cold) beside one whose proposals go
 by what campaigns of other models have taught of its errors too (warm), each with several seeds. How much longer than
 the best that any of them has come to takes what one knew after so many seconds of the GPU: the median of the seeds,
-and their quartiles. One that has ended before is as far as it came."""
+and their quartiles. One that has ended before is as far as it came. What a warm one was taught by is the models whose
+campaigns were there, and the GPU of each."""
 
 E3 = """Published: *AutoMegaKernel*, the account of E3: 60 candidates for each model, by predictions of its cost model
 for an RTX 5090. Ours: 60 trials by amkc's, for the same target, some of which ask of one candidate more than of the
@@ -140,6 +141,9 @@ def fold(directory):
            "best": next((t["settings"] for t in reversed(trials) if t["best"]), campaign["start"]),
            "null": best is None or score.get(best) == 1.0, "estimate": score.get(best, 1.0), "curve": curve,
            "confirmed": confirmed if confirmed and confirmed["id"] == best else None}
+    taught = directory / "taught.json"
+    if taught.exists():
+        row["taught_by"] = json.loads(taught.read_text(encoding="utf-8"))
     against = directory / "against.json"
     if against.exists():
         v = json.loads(against.read_text(encoding="utf-8"))["verdict"]
@@ -196,7 +200,8 @@ def by_start(rows):
     groups, lines = {}, []
     for name, row in rows.items():
         if m := SEEDED.fullmatch(name):
-            groups.setdefault((m[1], m[3]), {}).setdefault(m[2], []).append(row)
+            by = "; ".join(row.get("taught_by", ()))
+            groups.setdefault((m[1], m[3]), {}).setdefault(m[2] + (f", taught by {by}" if by else ""), []).append(row)
     for (model, target), starts in groups.items():
         least = min(r["estimate"] for of in starts.values() for r in of)
         lines += ["", f"### {model}, {target}", "", "| start | seeds | " + " | ".join(f"{s} s" for s in SEEDED_AT) +

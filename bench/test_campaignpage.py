@@ -32,7 +32,7 @@ class Page(unittest.TestCase):
     def packed(self, campaigns):
         path = self.dir / "campaigns.tar.gz"
         with tarfile.open(path, "w:gz") as tar:
-            for name, (device, trials, against) in campaigns.items():
+            for name, (device, trials, against, *taught) in campaigns.items():
                 d = self.dir / "in" / name
                 d.mkdir(parents=True)
                 (d / "campaign.json").write_text(json.dumps(
@@ -44,6 +44,8 @@ class Page(unittest.TestCase):
                     (d / "against.json").write_text(json.dumps({"verdict": {
                         "class": "PASS", "settings": {}, "ratio": {"mean": against, "low": against, "high": against}}}),
                         "utf-8")
+                if taught:
+                    (d / "taught.json").write_text(json.dumps(taught), "utf-8")
                 tar.add(d, arcname=name)
         return path
 
@@ -101,6 +103,17 @@ class Page(unittest.TestCase):
         self.assertIn("| 0.0 % (0.0 to 5.0) |\n", text)
         self.assertNotIn("| toy-cold-seed0", text, "they have a table of their own")
         self.assertFalse((self.dir / "docs/results/campaigns").exists())
+
+    def test_warm_starts_are_told_apart_by_what_has_taught_them(self):
+        trials = [trial("start", START, START, 1.0), trial("candidate", "a", START, 0.5, best=True)]
+        (self.dir / "docs" / "results").mkdir(parents=True)
+        campaignpage.main(["--docs", str(self.dir / "docs"), "--take", str(self.packed({
+            "toy-cold-seed1": ("cuda", trials, None),
+            "toy-warm-seed1": ("cuda", trials, None, "a, h200", "b, h200"),
+            "toy-warm-seed2": ("cuda", trials, None, "a, h100")}))])
+        text = (self.dir / "docs/campaigns.md").read_text("utf-8")
+        for start in ("cold", "warm, taught by a, h200; b, h200", "warm, taught by a, h100"):
+            self.assertIn(f"| {start} | 1 |", text)
 
 
 class Committed(unittest.TestCase):
