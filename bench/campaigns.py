@@ -73,6 +73,8 @@ CAMPAIGNS = (
     Campaign("llama-3.2-1b-far", "testdata/configs/llama-3.2-1b", "2048,8192", "2400,8300", 8448),
     Campaign("smollm2-135m", "testdata/configs/smollm2-135m", "128", "176", 2048),
     Campaign("pycoder-5m", "testdata/models/pycoder-5m", "128", "176", 1024, LOCAL, False),
+    Campaign("qwen3-0.6b-overnight", "testdata/configs/qwen3-0.6b", "128,2048", "176,2400", 2560,
+             (*LOCAL, "--overnight")),
     Campaign("qwen3-0.6b-cold-random", "testdata/configs/qwen3-0.6b", "128", "176", 2048,
              ("--cold", "--proposer", "random")),
     Campaign("llama-3.2-1b-cold-random", "testdata/configs/llama-3.2-1b", "128", "176", 2048,

@@ -1,6 +1,7 @@
 """Tests of how bench/campaigns.py shares GPUs out, resumes, packs and stops, with an amkc that only looks like one."""
 
 import contextlib
+import dataclasses
 import io
 import json
 import os
@@ -159,6 +160,13 @@ class Campaigns(unittest.TestCase):
         self.assertIn("another key", said.getvalue())
         self.assertEqual((new / "verdict.key").read_text("utf-8"), "another")
 
+    def test_the_one_for_a_night_goes_on(self):
+        self.run_it("--only", "*-overnight", "--slice", "40", budget="62")
+        call = self.calls("search")[0]
+        self.assertIn("--overnight", call)
+        self.assertEqual(call[call.index("--position") + 1], "128,2048")
+        self.assertNotIn("--cold", call)
+
     def test_what_is_packed_goes_on_elsewhere(self):
         self.run_it("--only", "smollm2-135m", "--slice", "40", budget="62")
         done = len(packing.trials(self.work / "smollm2-135m"))
@@ -219,6 +227,15 @@ class Campaigns(unittest.TestCase):
         self.assertEqual(code, 0, said)
         self.assertIn("it took too long", said)
         self.assertLess(time.monotonic() - began, 12)
+
+    def test_random_ones_differ_in_who_proposes_alone(self):
+        by_name = {c.name: c for c in campaigns.CAMPAIGNS}
+        random = [c for c in campaigns.CAMPAIGNS if c.name.endswith("-random")]
+        self.assertEqual(len(random), 2)
+        for c in random:
+            guided = by_name[c.name.removesuffix("-random")]
+            self.assertEqual(c.flags, ("--cold", "--proposer", "random"))
+            self.assertEqual(dataclasses.replace(c, name=guided.name, flags=("--cold", *campaigns.GUIDED)), guided)
 
     def test_no_such_campaign(self):
         with contextlib.redirect_stderr(io.StringIO()), self.assertRaises(SystemExit):
