@@ -103,7 +103,7 @@ class Shop:
         self.end = time.monotonic() + args.budget
         self.failed = []
         self.lock, self.teaching = threading.Lock(), threading.Lock()
-        self.busy, self.tried = set(), set()
+        self.busy, self.tried, self.gathered = set(), set(), set()
         # A campaign names its model by an absolute path, which has to be the same in every run.
         self.root = Path("/tmp/amkc-campaigns")
         self.root.unlink(missing_ok=True)
@@ -151,14 +151,17 @@ class Shop:
         return result
 
     def taught(self, c):
-        """What a campaign's prior learns by: the verdicts of its teachers, gathered once. Which those are is kept."""
+        """What a campaign's prior learns by: the verdicts of its teachers. Which those are is kept. As soon as one has
+        begun, the others learn by the same, however far teachers have come since."""
         if not c.taught_by:
             return []
         corpus = self.work / f"{'-'.join((*c.taught_by, *(d.name for d in self.teachers[1:])))}.corpus"
+        begun = any((self.dir(o) / "campaign.json").exists() for o in CAMPAIGNS if o.taught_by == c.taught_by)
         with self.teaching:
-            if not corpus.exists():
+            if corpus not in self.gathered and not (begun and corpus.exists()):
                 self.run(c, 0, 60, "campaign", "learn", str(corpus), *(
                     str(d / name) for d in self.teachers for name in c.taught_by if trials(d / name)), *self.key())
+            self.gathered.add(corpus)
         if corpus.exists() and not (self.dir(c) / "campaign.json").exists():
             self.dir(c).mkdir(exist_ok=True)
             verdicts = map(json.loads, corpus.read_text(encoding="utf-8").splitlines())

@@ -149,6 +149,26 @@ class Campaigns(unittest.TestCase):
                          ["llama-3.2-1b-cold, h100", taught[0], "qwen3-0.6b-cold, h100", taught[1],
                           "qwen3-0.6b-far, h100"])
 
+    def test_what_has_taught_nothing_yet_is_gathered_anew(self):
+        self.end_at_once()
+
+        def taught(seed):
+            return json.loads((self.work / f"smollm2-135m-warm-seed{seed}" / "taught.json").read_text("utf-8"))
+
+        self.run_it("--only", "qwen3-0.6b-cold", budget="70")
+        (self.tools / "broken").touch()
+        self.run_it("--only", "smollm2-135m-warm-seed1", budget="70")
+        (self.tools / "broken").unlink()
+        self.assertEqual(taught(1), ["qwen3-0.6b-cold, h100"])
+        self.run_it("--only", "llama-3.2-1b-cold", budget="70")
+        self.run_it("--only", "smollm2-135m-warm-seed1", budget="70")
+        both = ["llama-3.2-1b-cold, h100", "qwen3-0.6b-cold, h100"]
+        self.assertEqual(taught(1), both)
+        # It has begun: the others are taught by the same, whatever there is besides.
+        self.run_it("--only", "qwen3-0.6b-far", budget="70")
+        self.run_it("--only", "smollm2-135m-warm-seed2", budget="70")
+        self.assertEqual(taught(2), both)
+
     def test_teachers_with_another_key_are_refused(self):
         self.end_at_once()
         self.run_it("--only", "qwen3-0.6b-cold", budget="70")
