@@ -4,8 +4,8 @@ GPU, and of campaigns on GPUs, as far as there are any. Needs the standard libra
 
 import math
 
-from campaignpage import SEEDED
 from answers import MODELS, NO_GPU, SMALL, Answer, compared, shown
+from regret import SEEDED
 
 E3 = {"search-toy": "e3-toy", "search-125m": "e3-125m", "search-1b": "e3-1b"}
 FAULTS = {"faults-wait": "wait-on-own-counter", "faults-buffer": "no-such-buffer", "faults-counter": "no-such-counter"}

@@ -10,7 +10,6 @@ Of each campaign the trials are folded into a row, and its report is kept beside
 import argparse
 import json
 import math
-import re
 import statistics
 import sys
 import tarfile
@@ -18,6 +17,11 @@ import tempfile
 import textwrap
 from datetime import datetime
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import drawings
+import regret
 
 REPO = Path(__file__).resolve().parent.parent
 SCHEMA = "amkc.campaigns/1"
@@ -39,14 +43,18 @@ trial of that class and no more."""
 
 REGRET = """How much longer than the best that any campaign with the same start has come to the best takes that a
 campaign knew after so many seconds of the GPU: the estimates chained through its trials. *random* changes two to four
-knobs of the incumbent and has the same rungs and rules; it has neither the cost model nor combinations."""
+knobs of the incumbent and has the same rungs and rules; it has neither the cost model nor combinations. Campaigns are
+compared where they have had the GPU for equally long, and not after as many trials or minutes: what a rule refuses
+takes none of its time, and a screening less than a verdict in full. Builds and what a proposer thinks take processors,
+which are not counted, and neither is what confirms the best. An empty cell is a campaign that has not had the GPU for
+so long: nothing is said of it there."""
 
-SEEDED = re.compile(r"(.+)-(cold|warm)-seed\d+-(\w+)")
 SEEDED_AT = (15, 30, 45, 60)
 STARTS = """From the least clever values, a search that knows the cost model alone (cold) beside one whose proposals go
 by what campaigns of other models have taught of its errors too (warm), each with several seeds. How much longer than
 the best that any of them has come to takes what one knew after so many seconds of the GPU: the median of the seeds,
-and their quartiles. One that has ended before is as far as it came."""
+and their quartiles. One that has ended before is as far as it came. What a warm one was taught by is the models whose
+campaigns were there, and the GPU of each."""
 
 E3 = """Published: *AutoMegaKernel*, the account of E3: 60 candidates for each model, by predictions of its cost model
 for an RTX 5090. Ours: 60 trials by amkc's, for the same target, some of which ask of one candidate more than of the
@@ -143,6 +151,9 @@ def fold(directory):
            "best": next((t["settings"] for t in reversed(trials) if t["best"]), campaign["start"]),
            "null": best is None or score.get(best) == 1.0, "estimate": score.get(best, 1.0), "curve": curve,
            "confirmed": confirmed if confirmed and confirmed["id"] == best else None}
+    taught = directory / "taught.json"
+    if taught.exists():
+        row["taught_by"] = json.loads(taught.read_text(encoding="utf-8"))
     against = directory / "against.json"
     if against.exists():
         v = json.loads(against.read_text(encoding="utf-8"))["verdict"]
@@ -179,7 +190,7 @@ def take(file, out):
                     continue
                 rows[row["name"]] = row
                 report = directory / "report.html"
-                if report.exists() and not SEEDED.fullmatch(row["name"]):
+                if report.exists() and not regret.SEEDED.fullmatch(row["name"]):
                     out.mkdir(parents=True, exist_ok=True)
                     (out / f"{row['name']}.html").write_bytes(report.read_bytes())
         return rows
@@ -195,27 +206,13 @@ def held(confirmed):
     return ratio if confirmed["gain"] else f"**not confirmed**: {ratio}"
 
 
-def best_at(row, seconds):
-    """The best that a campaign knew after so many GPU seconds; None if it has not come that far."""
-    if row["gpu_seconds"] < seconds:
-        return None
-    return next((ratio for at, ratio in reversed(row["curve"]) if at <= seconds), 1.0)
-
-
-def starts(rows):
-    """Campaigns by what they have in common: model, target, positions and start."""
-    groups = {}
-    for row in rows.values():
-        groups.setdefault((row["model"], row["target"], tuple(row["positions"]), row["cold"]), []).append(row)
-    return groups
-
-
 def by_start(rows):
     """The lines about cold starts and warm ones, by model and GPU."""
     groups, lines = {}, []
     for name, row in rows.items():
-        if m := SEEDED.fullmatch(name):
-            groups.setdefault((m[1], m[3]), {}).setdefault(m[2], []).append(row)
+        if m := regret.SEEDED.fullmatch(name):
+            by = "; ".join(row.get("taught_by", ()))
+            groups.setdefault((m[1], m[3]), {}).setdefault(m[2] + (f", taught by {by}" if by else ""), []).append(row)
     for (model, target), starts in groups.items():
         least = min(r["estimate"] for of in starts.values() for r in of)
         lines += ["", f"### {model}, {target}", "", "| start | seeds | " + " | ".join(f"{s} s" for s in SEEDED_AT) +
@@ -223,7 +220,7 @@ def by_start(rows):
         for start, of in starts.items():
             cells = []
             for s in SEEDED_AT:
-                known = [best_at(r, s) or r["curve"][-1][1] for r in of]
+                known = [regret.best_at(r, s) or r["curve"][-1][1] for r in of]
                 low, middle, high = (100 * (k / least - 1) for k in quartiles(known))
                 cells.append(f"{middle:.1f} % ({low:.1f} to {high:.1f})")
             lines.append(f"| {start} | {len(of)} | " + " | ".join(cells) + " |")
@@ -240,7 +237,7 @@ def page(rows, searches):
 
 
 def on_gpus(every):
-    rows = {name: r for name, r in every.items() if not SEEDED.fullmatch(name)}
+    rows = {name: r for name, r in every.items() if not regret.SEEDED.fullmatch(name)}
     lines = ["In full: [results/campaigns.json](results/campaigns.json).", "",
              "| campaign | model, target | positions | from | trials | minutes | GPU s | estimate | confirmed | over "
              "the defaults | report |", "|---|---|---|---|---|---|---|---|---|---|---|"]
@@ -264,16 +261,19 @@ def on_gpus(every):
             settings = ", ".join(f"`{k}` {v}" for k, v in sorted(r["best"].items()))
             lines.append(textwrap.fill(f"* {name}: {settings}.", 119, subsequent_indent="  ",
                                        break_on_hyphens=False))
-    regrets = [(k, g) for k, g in starts(rows).items() if len(g) > 1]
+    regrets = regret.starts(rows.values())
     if regrets:
         lines += ["", "## Regret, at equal GPU seconds", "", REGRET, "",
                   "| campaign | " + " | ".join(f"{s} s" for s in AT) + " |", "|---|" + "---|" * len(AT)]
-        for _, group in regrets:
-            least = min(r["estimate"] for r in group)
+        for group in regrets.values():
+            least = regret.least(group)
             for r in group:
-                known = [best_at(r, s) for s in AT]
+                known = [regret.best_at(r, s) for s in AT]
                 lines.append(f"| {r['name']} | " +
                              " | ".join("" if k is None else f"{100 * (k / least - 1):.1f} %" for k in known) + " |")
+        drawing = drawings.REGRET
+        if drawing.path.exists() and drawings.drawn(drawing.path) == drawings.digest(regret.curves(rows.values())):
+            lines += ["", f"![{drawing.shows}](img/{drawing.path.name})"]
     machines = sorted({m for r in every.values() for m in r["machines"]})
     return lines + by_start(every) + ["", textwrap.fill("Measured on " + "; ".join(machines) + ".", 119)]
 

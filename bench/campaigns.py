@@ -5,13 +5,15 @@
     python3 bench/campaigns.py --tools dist/results --budget 540 --resume FILE    from what an earlier run has packed
     python3 bench/campaigns.py --only 'qwen3-*' --gpus 0 --share 3                some, three at a time on one GPU
     python3 bench/campaigns.py --device cost --target h100 --budget 120           predictions: no GPU is needed
+    python3 bench/campaigns.py --only 'smollm2-*-seed*' --taught-by FILE          warm ones taught on another GPU
 
 A campaign runs on one GPU at a time; the one that has had a GPU for the shortest time is next. Configurations are
 compiled by several processes ahead of the one that measures. Most of the time a campaign waits for nvcc, so that
 several may share a GPU (--share): only one at a time measures. What is packed,
 campaigns.tar.gz in --out (default: $OUT, else build/campaigns), has the key that signs verdicts: a campaign goes on
-with that key, the same amkc and the same flags. A run may be killed at any time. It needs nvcc, and Go or --tools. Exit
-codes: 0 all goes on or has ended; 1 an amkc has failed, and its words are printed; 2 bad usage.
+with that key, the same amkc and the same flags. Warm ones are taught by campaigns of --work, and by those of the pack
+that --taught-by names, with whose key this run signs then. A run may be killed at any time. It needs nvcc, and Go or
+--tools. Exit codes: 0 all goes on or has ended; 1 an amkc has failed, and its words are printed; 2 bad usage.
 """
 
 import argparse
@@ -21,7 +23,6 @@ import os
 import signal
 import subprocess
 import sys
-import tarfile
 import threading
 import time
 import traceback
@@ -31,10 +32,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import machine
+from packing import elsewhere, gpu_seconds, pack, resume, trials
 
 SEED = "1"  # of random weights
-PACKED = "campaigns.tar.gz"
-KEPT = ("campaign.json", "trials.jsonl", "plan.json", "results.tsv", "report.html", "against.json", "log.txt")
 # Seconds for what ends a run, by device: a challenge of the best, its confirmation, and the best against the defaults.
 # Of the first of the campaigns that share a GPU, and of each of the others, which wait for it.
 CLOSING = {"cuda": 90, "cost": 10}
@@ -73,6 +73,8 @@ CAMPAIGNS = (
     Campaign("llama-3.2-1b-far", "testdata/configs/llama-3.2-1b", "2048,8192", "2400,8300", 8448),
     Campaign("smollm2-135m", "testdata/configs/smollm2-135m", "128", "176", 2048),
     Campaign("pycoder-5m", "testdata/models/pycoder-5m", "128", "176", 1024, LOCAL, False),
+    Campaign("qwen3-0.6b-overnight", "testdata/configs/qwen3-0.6b", "128,2048", "176,2400", 2560,
+             (*LOCAL, "--overnight")),
     Campaign("qwen3-0.6b-cold-random", "testdata/configs/qwen3-0.6b", "128", "176", 2048,
              ("--cold", "--proposer", "random")),
     Campaign("llama-3.2-1b-cold-random", "testdata/configs/llama-3.2-1b", "128", "176", 2048,
@@ -94,13 +96,14 @@ CAMPAIGNS += tuple(
 class Shop:
     """Runs amkc for campaigns, each with the time that is left."""
 
-    def __init__(self, args, amkc):
+    def __init__(self, args, amkc, elsewhere=None):
         self.args, self.amkc = args, str(amkc)
         self.work = args.work
+        self.teachers = [self.work, elsewhere] if elsewhere else [self.work]  # directories with campaigns that teach
         self.end = time.monotonic() + args.budget
         self.failed = []
         self.lock, self.teaching = threading.Lock(), threading.Lock()
-        self.busy, self.tried = set(), set()
+        self.busy, self.tried, self.gathered = set(), set(), set()
         # A campaign names its model by an absolute path, which has to be the same in every run.
         self.root = Path("/tmp/amkc-campaigns")
         self.root.unlink(missing_ok=True)
@@ -148,14 +151,22 @@ class Shop:
         return result
 
     def taught(self, c):
-        """What a campaign's prior learns by: the verdicts of its teachers, gathered once."""
+        """What a campaign's prior learns by: the verdicts of its teachers. Which those are is kept. As soon as one has
+        begun, the others learn by the same, however far teachers have come since."""
         if not c.taught_by:
             return []
-        corpus = self.work / f"{'-'.join(c.taught_by)}.corpus"
+        corpus = self.work / f"{'-'.join((*c.taught_by, *(d.name for d in self.teachers[1:])))}.corpus"
+        begun = any((self.dir(o) / "campaign.json").exists() for o in CAMPAIGNS if o.taught_by == c.taught_by)
         with self.teaching:
-            if not corpus.exists():
-                self.run(c, 0, 60, "campaign", "learn", str(corpus),
-                         *(str(self.work / name) for name in c.taught_by if trials(self.work / name)), *self.key())
+            if corpus not in self.gathered and not (begun and corpus.exists()):
+                self.run(c, 0, 60, "campaign", "learn", str(corpus), *(
+                    str(d / name) for d in self.teachers for name in c.taught_by if trials(d / name)), *self.key())
+            self.gathered.add(corpus)
+        if corpus.exists() and not (self.dir(c) / "campaign.json").exists():
+            self.dir(c).mkdir(exist_ok=True)
+            verdicts = map(json.loads, corpus.read_text(encoding="utf-8").splitlines())
+            of = sorted({f"{v['model']}, {v['target']}" for v in verdicts})
+            (self.dir(c) / "taught.json").write_text(json.dumps(of), encoding="utf-8")
         return ["--corpus", str(corpus)]
 
     def key(self):
@@ -249,18 +260,6 @@ def nested(settings):
     return config
 
 
-def trials(directory):
-    """The trials of a campaign, as far as whole lines of them are there."""
-    path = Path(directory) / "trials.jsonl"
-    if not path.exists():
-        return []
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
-
-
-def gpu_seconds(directory):
-    return sum((t.get("verdict") or {}).get("gpu_seconds", 0) for t in trials(directory))
-
-
 def outcome(result):
     s, held = result["soundness"], result["held_out"]
     classes = ", ".join(f"{n} {name}" for name, n in s["classes"].items())
@@ -270,39 +269,17 @@ def outcome(result):
             f"{result['stop']}")
 
 
-def pack(work, out):
-    """Packs what campaigns have come to. Returns the path."""
-    out.mkdir(parents=True, exist_ok=True)
-    path = out / PACKED
-    with tarfile.open(path.with_suffix(".part"), "w:gz") as tar:
-        for file in [work / "verdict.key"] + [p for d in sorted(work.iterdir()) if (d / "campaign.json").exists()
-                                              for p in [*(d / name for name in (*KEPT, "ended")),
-                                                        *sorted((d / "made").glob("*.json"))]]:
-            if file.exists():
-                tar.add(file, arcname=str(file.relative_to(work)))
-    os.replace(path.with_suffix(".part"), path)
-    return path
-
-
-def resume(file, work):
-    """Unpacks what an earlier run has packed. What is here and has gone further stays."""
-    with tarfile.open(file) as tar:
-        names = tar.getnames()
-        for name in sorted({n.split("/")[0] for n in names if "/" in n} | {"verdict.key"}):
-            here = work / name
-            members = [m for m in tar.getmembers() if m.name == name or m.name.startswith(name + "/")]
-            lines = next((tar.extractfile(m).read().count(b"\n") for m in members if m.name == f"{name}/trials.jsonl"),
-                         0)
-            if not here.exists() or len(trials(here)) < lines:
-                tar.extractall(work, members=members, filter="data")
-
-
 def gpus():
     """The numbers of the GPUs of this machine, and the target that they are."""
     lines = machine.output("nvidia-smi", "--query-gpu=index,name", "--format=csv,noheader").splitlines()
     names = [line.split(",")[1].strip() for line in lines if "," in line]
     known = {"H100": "h100", "H200": "h200"}
     return list(range(len(names))), next((t for n in names for part, t in known.items() if part in n), None)
+
+
+def path(text):
+    """A path that stays what it was when the directory is another one."""
+    return Path(text).resolve()
 
 
 def parse(argv):
@@ -318,10 +295,12 @@ def parse(argv):
     p.add_argument("--jobs", type=int, metavar="N", help="builds at a time of a campaign (default: by the cores)")
     p.add_argument("--device", choices=("cuda", "cost"), default="cuda")
     p.add_argument("--target", default=target, help="as for amkc (default: the GPU of this machine)")
-    p.add_argument("--resume", type=Path, metavar="FILE", help="go on from what an earlier run has packed")
-    p.add_argument("--work", type=Path, default=Path("build/campaigns"), metavar="DIR")
-    p.add_argument("--out", type=Path, default=Path(os.environ.get("OUT", "build/campaigns")), metavar="DIR")
-    p.add_argument("--tools", type=Path, metavar="DIR", help="prebuilt amkc (default: go builds it)")
+    p.add_argument("--resume", type=path, metavar="FILE", help="go on from what an earlier run has packed")
+    p.add_argument("--taught-by", type=path, metavar="FILE",
+                   help="teach warm ones by what a run on another GPU has packed, too")
+    p.add_argument("--work", type=path, default="build/campaigns", metavar="DIR")
+    p.add_argument("--out", type=path, default=os.environ.get("OUT", "build/campaigns"), metavar="DIR")
+    p.add_argument("--tools", type=path, metavar="DIR", help="prebuilt amkc (default: go builds it)")
     args = p.parse_args(argv)
     args.chosen = [c for c in CAMPAIGNS if not args.only or any(fnmatch.fnmatch(c.name, o) for o in args.only)]
     args.gpus = [int(n) for n in args.gpus.split(",")] if args.gpus else here or [0]
@@ -341,17 +320,15 @@ def main(argv=None):
     if args.list:
         print("\n".join(c.name for c in args.chosen))
         return 0
-    args.work, args.out = args.work.resolve(), args.out.resolve()
-    tools = args.tools and args.tools.resolve()
     os.chdir(machine.REPO)
     args.work.mkdir(parents=True, exist_ok=True)
-    if tools is None:
+    if (tools := args.tools) is None:
         machine.build_tools(tools := args.work / "tools")
     os.environ["PATH"] = os.pathsep.join(filter(None, [os.path.dirname(machine.find_cuda("nvcc") or ""),
                                                         os.environ["PATH"]]))
     if args.resume:
         resume(args.resume, args.work)
-    shop = Shop(args, tools / "amkc")
+    shop = Shop(args, tools / "amkc", args.taught_by and elsewhere(args.taught_by, args.work))
     try:
         workers = [threading.Thread(target=shop.serve, args=(gpu,)) for gpu in args.gpus for _ in range(args.share)]
         for w in workers:
@@ -363,8 +340,8 @@ def main(argv=None):
             if (shop.dir(c) / "campaign.json").exists():
                 subprocess.run([shop.amkc, "campaign", "report", str(shop.dir(c))], stdout=subprocess.DEVNULL,
                                check=False)
-        path = pack(args.work, args.out)
-        shop.say(f"packed {path.stat().st_size / 1e6:.1f} MB")
+        packed = pack(args.work, args.out)
+        shop.say(f"packed {packed.stat().st_size / 1e6:.1f} MB")
     return 1 if shop.failed else 0
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Draws what docs/experiments.md shows of docs/results: docs/img/experiments-*.svg.
+"""Draws what docs/experiments.md and docs/campaigns.md show of docs/results: docs/img/experiments-*.svg and
+campaigns-regret.svg.
 
     python3 -m venv /tmp/draw && /tmp/draw/bin/pip install matplotlib numpy && /tmp/draw/bin/python bench/draw.py
 
@@ -14,6 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import answers
+import campaignpage
 import drawings
 import experiments
 import machine
@@ -85,7 +87,25 @@ def stream(pyplot, data):
     return figure
 
 
-DRAW = {"experiments-precision": precision, "experiments-boundaries": boundaries, "experiments-stream": stream}
+def regret(pyplot, data):
+    """For each start a panel, with a line of steps for each campaign that ends where the campaign does."""
+    figure, all_axes = pyplot.subplots(len(data), 1, figsize=(WIDTH, 0.6 + 2.2 * len(data)), squeeze=False,
+                                       layout="constrained")
+    for axes, d in zip(all_axes[:, 0], data):
+        for c in d["campaigns"]:
+            line, = axes.step(c["seconds"], c["regret"], where="post", linewidth=1, label=c["name"])
+            axes.plot(c["seconds"][-1], c["regret"][-1], "o", markersize=3, color=line.get_color())
+        axes.set_xlim(left=0)
+        axes.set_ylim(bottom=0)
+        axes.set_ylabel("% above the best")
+        axes.set_title(d["label"], fontsize=9, loc="left")
+        axes.legend(frameon=False, loc="upper right")
+    all_axes[-1, 0].set_xlabel("seconds of the GPU")
+    return figure
+
+
+DRAW = {"experiments-precision": precision, "experiments-boundaries": boundaries, "experiments-stream": stream,
+        "campaigns-regret": regret}
 
 
 def main():
@@ -108,6 +128,7 @@ def main():
         d.path.write_text("\n".join(line.rstrip() for line in text.splitlines()) + "\n", encoding="utf-8")
         print(d.path.relative_to(machine.REPO))
     experiments.render()
+    campaignpage.main([])
     return 0
 
 

@@ -1,4 +1,5 @@
-"""What is drawn for docs/experiments.md: which SVG files there are, of which group of figures, and of what data.
+"""What is drawn for docs/experiments.md and docs/campaigns.md: which SVG files there are, of which group of figures,
+and of what data.
 
 Needs the standard library alone; bench/draw.py, which draws them, needs matplotlib. A file says in its first lines what
 digest the data had, so that a test finds one that is out of date.
@@ -12,6 +13,7 @@ from typing import Callable
 
 import answers
 import answers_looping
+import regret
 
 DIRECTORY = Path(__file__).resolve().parent.parent / "docs/img"
 ENGINES = {"ops": "eager, one by one", "eager": "eager in a graph", "compile": "torch.compile"}
@@ -58,6 +60,13 @@ def streams(r):
             for gpu in answers.GPUS for row in r.rows(gpu, "timelines")]
 
 
+def regrets(r):
+    """For each start that several campaigns have: their regret, over seconds of the GPU."""
+    return regret.curves(row for name, row in r.campaigns.items() if not regret.SEEDED.fullmatch(name))
+
+
+REGRET = Drawing("campaigns-regret", "campaigns", "Curves: how much longer than the best of all takes what each "
+                 "campaign knew, over the seconds that it has had the GPU", regrets)
 DRAWINGS = (
     Drawing("experiments-precision", "precision", "Bars: how many times amkc's time PyTorch's steps take, by GPU, "
             "model and precision; the line at 1 is amkc", precisions),
@@ -65,6 +74,7 @@ DRAWINGS = (
             "barriers after every layer, and of launches for every layer and stage, over that of the loop", boundaries),
     Drawing("experiments-stream", "looping", "Curves: the share of the SMs whose producer copies, over four layers, in "
             "a loop and with barriers after every layer", streams),
+    REGRET,
 )
 
 

@@ -1,6 +1,7 @@
 """Tests of what bench/campaignpage.py makes of trials, with trials that are made up."""
 
 import contextlib
+import dataclasses
 import io
 import json
 import sys
@@ -8,10 +9,13 @@ import tarfile
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import campaignpage
+import drawings
+import regret
 import searches
 
 START = "s"
@@ -33,7 +37,7 @@ class Page(unittest.TestCase):
     def packed(self, campaigns):
         path = self.dir / "campaigns.tar.gz"
         with tarfile.open(path, "w:gz") as tar:
-            for name, (device, trials, against) in campaigns.items():
+            for name, (device, trials, against, *taught) in campaigns.items():
                 d = self.dir / "in" / name
                 d.mkdir(parents=True)
                 (d / "campaign.json").write_text(json.dumps(
@@ -45,6 +49,8 @@ class Page(unittest.TestCase):
                     (d / "against.json").write_text(json.dumps({"verdict": {
                         "class": "PASS", "settings": {}, "ratio": {"mean": against, "low": against, "high": against}}}),
                         "utf-8")
+                if taught:
+                    (d / "taught.json").write_text(json.dumps(taught), "utf-8")
                 tar.add(d, arcname=name)
         return path
 
@@ -84,7 +90,6 @@ class Page(unittest.TestCase):
         self.assertTrue((self.dir / "docs/results/campaigns/guided-h100.html").exists())
         self.assertTrue(all(len(line) <= 120 for line in text.splitlines() if not line.startswith("|")))
 
-
     def test_pauses_between_runs_do_not_count(self):
         def at(minute, seconds):
             return {"started": f"2026-01-01T00:{minute:02}:00Z", "seconds": seconds}
@@ -112,6 +117,45 @@ class Page(unittest.TestCase):
         self.assertIn("| 0.0 % (0.0 to 5.0) |\n", text)
         self.assertNotIn("| toy-cold-seed0", text, "they have a table of their own")
         self.assertFalse((self.dir / "docs/results/campaigns").exists())
+
+    def test_warm_starts_are_told_apart_by_what_has_taught_them(self):
+        trials = [trial("start", START, START, 1.0), trial("candidate", "a", START, 0.5, best=True)]
+        (self.dir / "docs" / "results").mkdir(parents=True)
+        campaignpage.main(["--docs", str(self.dir / "docs"), "--take", str(self.packed({
+            "toy-cold-seed1": ("cuda", trials, None),
+            "toy-warm-seed1": ("cuda", trials, None, "a, h200", "b, h200"),
+            "toy-warm-seed2": ("cuda", trials, None, "a, h100")}))])
+        text = (self.dir / "docs/campaigns.md").read_text("utf-8")
+        for start in ("cold", "warm, taught by a, h200; b, h200", "warm, taught by a, h100"):
+            self.assertIn(f"| {start} | 1 |", text)
+
+
+class Regret(unittest.TestCase):
+    ROWS = [{"name": name, "model": "m", "target": "h100", "positions": [128], "cold": True, "gpu_seconds": seconds,
+             "estimate": curve[-1][1], "curve": curve}
+            for name, seconds, curve in (("guided", 80, [[10, 1.0], [20, 0.8], [60, 0.4]]),
+                                         ("random", 70, [[10, 1.0]]))]
+
+    def test_curves_go_as_far_as_campaigns_came(self):
+        self.assertEqual(regret.curves([*self.ROWS, self.ROWS[0] | {"positions": [0]}]), [
+            {"label": "m, h100, at 128, from the least clever values", "campaigns": [
+                {"name": "guided", "seconds": [0, 10, 20, 60, 80], "regret": [150.0, 150.0, 100.0, 0.0, 0.0]},
+                {"name": "random", "seconds": [0, 10, 70], "regret": [150.0, 150.0, 150.0]}]}])
+        self.assertEqual(regret.curves(self.ROWS[:1]), [], "one by itself is compared with nothing")
+
+    def test_a_drawing_of_other_rows_is_not_shown(self):
+        rows = {r["name"]: r | {"trials": 1, "confirmed": None, "null": False, "classes": {}, "best": {},
+                                "machines": ["GPU"]} for r in self.ROWS}
+        path = Path(self.enterContext(tempfile.TemporaryDirectory())) / "regret.svg"
+        drawing = dataclasses.replace(campaignpage.drawings.REGRET, shows="Curves")
+        self.enterContext(mock.patch.object(campaignpage.drawings, "REGRET", drawing))
+        self.enterContext(mock.patch.object(type(drawing), "path", path))
+        shown = []
+        for digest in (None, "another", drawings.digest(regret.curves(self.ROWS))):
+            if digest:
+                path.write_text(f"<!-- data: {digest} -->\n<svg/>\n", "utf-8")
+            shown.append("![Curves](img/regret.svg)" in campaignpage.page(rows, {}))
+        self.assertEqual(shown, [False, False, True])
 
 
 class Committed(unittest.TestCase):

@@ -1,6 +1,7 @@
 """Tests of how bench/campaigns.py shares GPUs out, resumes, packs and stops, with an amkc that only looks like one."""
 
 import contextlib
+import dataclasses
 import io
 import json
 import os
@@ -16,6 +17,7 @@ from unittest import mock
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import campaigns
+import packing
 
 # amkc whose searches add a trial; behaviour is added by files beside it.
 AMKC = """\
@@ -31,14 +33,16 @@ AMKC = """\
         if (here / "slow").exists(): time.sleep(60)
         if (here / "broken").exists(): print(json.dumps({{"errors": [{{"message": "no GPU"}}]}})); sys.exit(2)
         out.mkdir(exist_ok=True)
-        pathlib.Path(after("--key")).touch()
+        key = pathlib.Path(after("--key"))
+        if not key.exists(): key.write_text(str(key))
         (out / "campaign.json").touch()
         with open(out / "trials.jsonl", "a") as f: f.write('{{"verdict": {{"gpu_seconds": 7}}}}\\n')
         stop = (here / "stop").read_text() if (here / "stop").exists() else "the time is up"
         print(json.dumps({{"stop": stop, "estimate": 0.5, "confirmed": None, "held_out": None,
                            "soundness": {{"trials": 1, "classes": {{"PASS": 1}}}}}}))
     elif verb == "campaign learn":
-        pathlib.Path(args[2]).write_text(" ".join(map(os.path.basename, args[3:args.index("--key")])))
+        pathlib.Path(args[2]).write_text("".join(json.dumps({{"model": os.path.basename(a), "target": "h200" if
+            "taught-by" in a else "h100"}}) + "\\n" for a in args[3:args.index("--key")]))
         print("{{}}")
     elif verb == "campaign status":
         print(json.dumps({{"best": {{"tiling.ring.pace": 600, "page_allocation": "none"}}}}))
@@ -108,23 +112,96 @@ class Campaigns(unittest.TestCase):
                              (warm, warm, not warm))
             if warm:
                 corpus = Path(c[c.index("--corpus") + 1])
-                self.assertEqual(corpus.read_text(encoding="utf-8"), "qwen3-0.6b-cold", "those that there are")
+                self.assertEqual(corpus.read_text(encoding="utf-8"),
+                                 '{"model": "qwen3-0.6b-cold", "target": "h100"}\n', "those that there are")
+
+    def test_warm_ones_are_taught_by_another_gpu(self):
+        self.end_at_once()
+        self.run_it("--only", "qwen3-0.6b-cold", "--only", "llama-3.2-1b-cold", "--only", "smollm2-135m", "--gpus",
+                    "0,1,2", budget="70")
+        file = self.work / packing.PACKED
+        seeds = ("--only", "smollm2-135m-*-seed1", "--gpus", "0,1", "--taught-by", str(file))
+        new = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        code, said = self.run_it(*seeds, budget="70", work=new)
+        self.assertEqual(code, 0, said)
+        warm = new / "smollm2-135m-warm-seed1"
+        taught = ["llama-3.2-1b-cold, h200", "qwen3-0.6b-cold, h200"]
+        self.assertEqual(json.loads((warm / "taught.json").read_text("utf-8")), taught, "and not by smollm2-135m")
+        self.assertFalse((new / "smollm2-135m-cold-seed1" / "taught.json").exists())
+        self.assertEqual((new / "verdict.key").read_text("utf-8"), str(self.work / "verdict.key"), "it is taken over")
+        with tarfile.open(new / packing.PACKED) as tar:
+            names = tar.getnames()
+        self.assertEqual([n for n in names if "taught-by" in n and not n.endswith(".corpus")], [], "no teacher")
+        self.assertIn("smollm2-135m-warm-seed1/taught.json", names)
+
+        # Elsewhere the next seeds go on with the corpus that was packed: each prior has learnt from the same.
+        code, said = self.run_it("--only", "smollm2-135m-warm-seed2", "--resume", str(new / packing.PACKED),
+                                 "--taught-by", str(file), budget="70", work=self.tools / "third")
+        self.assertEqual(code, 0, said)
+        self.assertEqual(len([c for c in self.calls("campaign") if c[2] == "learn"]), 1)
+        self.assertEqual(json.loads((self.tools / "third/smollm2-135m-warm-seed2/taught.json").read_text("utf-8")),
+                         taught)
+
+        # Teachers of this work directory teach besides.
+        self.run_it("--only", "qwen3-0.6b-far", "--resume", str(file), budget="70", work=self.tools / "fourth")
+        self.run_it(*seeds, budget="70", work=self.tools / "fourth")
+        self.assertEqual(json.loads((self.tools / "fourth/smollm2-135m-warm-seed1/taught.json").read_text("utf-8")),
+                         ["llama-3.2-1b-cold, h100", taught[0], "qwen3-0.6b-cold, h100", taught[1],
+                          "qwen3-0.6b-far, h100"])
+
+    def test_what_has_taught_nothing_yet_is_gathered_anew(self):
+        self.end_at_once()
+
+        def taught(seed):
+            return json.loads((self.work / f"smollm2-135m-warm-seed{seed}" / "taught.json").read_text("utf-8"))
+
+        self.run_it("--only", "qwen3-0.6b-cold", budget="70")
+        (self.tools / "broken").touch()
+        self.run_it("--only", "smollm2-135m-warm-seed1", budget="70")
+        (self.tools / "broken").unlink()
+        self.assertEqual(taught(1), ["qwen3-0.6b-cold, h100"])
+        self.run_it("--only", "llama-3.2-1b-cold", budget="70")
+        self.run_it("--only", "smollm2-135m-warm-seed1", budget="70")
+        both = ["llama-3.2-1b-cold, h100", "qwen3-0.6b-cold, h100"]
+        self.assertEqual(taught(1), both)
+        # It has begun: the others are taught by the same, whatever there is besides.
+        self.run_it("--only", "qwen3-0.6b-far", budget="70")
+        self.run_it("--only", "smollm2-135m-warm-seed2", budget="70")
+        self.assertEqual(taught(2), both)
+
+    def test_teachers_with_another_key_are_refused(self):
+        self.end_at_once()
+        self.run_it("--only", "qwen3-0.6b-cold", budget="70")
+        new = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (new / "verdict.key").write_text("another", encoding="utf-8")
+        with contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit) as end:
+            self.run_it("--only", "smollm2-135m-warm-seed1", "--taught-by", str(self.work / packing.PACKED), work=new)
+        self.assertEqual(end.exception.code, 2)
+        self.assertIn("another key", said.getvalue())
+        self.assertEqual((new / "verdict.key").read_text("utf-8"), "another")
+
+    def test_the_one_for_a_night_goes_on(self):
+        self.run_it("--only", "*-overnight", "--slice", "40", budget="62")
+        call = self.calls("search")[0]
+        self.assertIn("--overnight", call)
+        self.assertEqual(call[call.index("--position") + 1], "128,2048")
+        self.assertNotIn("--cold", call)
 
     def test_what_is_packed_goes_on_elsewhere(self):
         self.run_it("--only", "smollm2-135m", "--slice", "40", budget="62")
-        done = len(campaigns.trials(self.work / "smollm2-135m"))
+        done = len(packing.trials(self.work / "smollm2-135m"))
         self.assertGreater(done, 0)
-        with tempfile.TemporaryDirectory() as other, tarfile.open(self.work / campaigns.PACKED) as tar:
+        with tempfile.TemporaryDirectory() as other, tarfile.open(self.work / packing.PACKED) as tar:
             self.assertIn("verdict.key", tar.getnames())
             self.assertIn("smollm2-135m/trials.jsonl", tar.getnames())
             self.end_at_once()
-            code, said = self.run_it("--only", "smollm2-135m", "--resume", str(self.work / campaigns.PACKED),
+            code, said = self.run_it("--only", "smollm2-135m", "--resume", str(self.work / packing.PACKED),
                                      budget="70", work=other)
             self.assertEqual(code, 0, said)
-            self.assertEqual(len(campaigns.trials(Path(other) / "smollm2-135m")), done + 1)
+            self.assertEqual(len(packing.trials(Path(other) / "smollm2-135m")), done + 1)
             # What has gone further stays.
-            campaigns.resume(self.work / campaigns.PACKED, Path(other))
-            self.assertEqual(len(campaigns.trials(Path(other) / "smollm2-135m")), done + 1)
+            packing.resume(self.work / packing.PACKED, Path(other))
+            self.assertEqual(len(packing.trials(Path(other) / "smollm2-135m")), done + 1)
 
     def test_the_shortest_is_next(self):
         for name, n in (("qwen3-0.6b-cold", 3), ("llama-3.2-1b-cold", 1), ("qwen3-0.6b-far", 2)):
@@ -170,6 +247,15 @@ class Campaigns(unittest.TestCase):
         self.assertEqual(code, 0, said)
         self.assertIn("it took too long", said)
         self.assertLess(time.monotonic() - began, 12)
+
+    def test_random_ones_differ_in_who_proposes_alone(self):
+        by_name = {c.name: c for c in campaigns.CAMPAIGNS}
+        random = [c for c in campaigns.CAMPAIGNS if c.name.endswith("-random")]
+        self.assertEqual(len(random), 2)
+        for c in random:
+            guided = by_name[c.name.removesuffix("-random")]
+            self.assertEqual(c.flags, ("--cold", "--proposer", "random"))
+            self.assertEqual(dataclasses.replace(c, name=guided.name, flags=("--cold", *campaigns.GUIDED)), guided)
 
     def test_no_such_campaign(self):
         with contextlib.redirect_stderr(io.StringIO()), self.assertRaises(SystemExit):

@@ -1,5 +1,7 @@
 package cost
 
+import "amkc/ir"
+
 // The constants of the model, each with its unit and with where it is from. "Design probes" are the measurements of
 // the hand-written probes on an H200 that docs/cost-model.md lists; sections are those of docs/results/h200.json, of
 // which such a constant follows from a row or two by themselves; data sheets are the vendor's. Those that were chosen
@@ -132,6 +134,15 @@ func chipOf(target string) (c chip, known bool) {
 		c = unknownChip
 	}
 	return c, known
+}
+
+// ReadGBs is the rate at which the memory of a GPU can be read, in 10^9 bytes per second: what was measured, and of a
+// GPU that never was, what its data sheet says.
+func ReadGBs(t *ir.Target) float64 {
+	if !Held(t.Name) {
+		return t.HBMGBs
+	}
+	return chips[t.Name].read * t.HBMGBs
 }
 
 // Held reports whether internal/costcheck holds the predictions for a target to measurements in docs/results.

@@ -30,6 +30,8 @@ func (s *Server) addCampaignTools() {
 		"is refused.", writes)
 	add[reportInput](s, "campaign_report", "Write report.html and results.tsv of a campaign.", writes)
 	add[verifyInput](s, "campaign_verify", "Hold a campaign to its signatures, its order and its rules.", reads)
+	add[learnInput](s, "campaign_learn", "Add the verdicts of campaigns, and of other corpora, to a corpus, and say "+
+		"what it teaches: search and search_plan propose by it.", writes)
 }
 
 // campaignInput is a campaign with what it was asked to do.
@@ -44,12 +46,13 @@ type campaignInput struct {
 	Cold      bool           `json:"cold,omitempty" jsonschema:"begin at the least clever values"`
 	SameBits  bool           `json:"same_bits,omitempty" jsonschema:"leave knobs alone that change bits of logits"`
 	Seed      string         `json:"seed,omitempty" jsonschema:"what proposals are drawn from"`
-	Proposers []string       `json:"proposers,omitempty" jsonschema:"random, local, evolve and cost"`
+	Proposers []string       `json:"proposers,omitempty" jsonschema:"random, local, evolve, cost; prior, with corpus"`
 	Bracket   int            `json:"bracket,omitempty" jsonschema:"configurations screened together; default 9"`
 	Timeout   int            `json:"timeout_s,omitempty" jsonschema:"seconds for one evaluation; default 600"`
 }
 
-func (in *campaignInput) add(a *arguments) {
+// add adds what every search takes. Proposers may be those that need nothing, and others that are named.
+func (in *campaignInput) add(a *arguments, others ...string) {
 	in.modelInput.add(a)
 	a.written("--out", in.Campaign)
 	a.number("--trials", in.Trials)
@@ -60,10 +63,13 @@ func (in *campaignInput) add(a *arguments) {
 	a.flag("--cold", in.Cold)
 	a.flag("--same-bits", in.SameBits)
 	a.text("--seed", in.Seed)
+	known := slices.Concat(search.OwnProposers(), others)
 	for _, name := range in.Proposers {
 		// A command would run with the rights of the server, outside of the root.
-		if !slices.Contains(search.OwnProposers(), name) {
-			a.fail(diag.Errorf(codeArgument, "proposers", "%q; want random, local, evolve or cost", name))
+		if !slices.Contains(known, name) {
+			last := len(known) - 1
+			a.fail(diag.Errorf(codeArgument, "proposers", "%q; want %s or %s", name,
+				strings.Join(known[:last], ", "), known[last]))
 		}
 		a.text("--proposer", name)
 	}
@@ -73,8 +79,20 @@ func (in *campaignInput) add(a *arguments) {
 	a.alone = in.Device == search.DeviceCUDA
 }
 
-type searchInput struct {
+// guidedInput is a search of a step, which a corpus may guide. That of a stage by itself takes none: what was learnt is
+// of steps.
+type guidedInput struct {
 	campaignInput
+	Corpus string `json:"corpus,omitempty" jsonschema:"file that campaign_learn has made, for the proposer prior"`
+}
+
+func (in *guidedInput) add(a *arguments) {
+	in.campaignInput.add(a, "prior")
+	a.given("--corpus", in.Corpus)
+}
+
+type searchInput struct {
+	guidedInput
 	Minutes int `json:"minutes,omitempty" jsonschema:"end this call after so many minutes"`
 }
 
@@ -99,7 +117,7 @@ func (in tuneInput) command(a *arguments) {
 	a.number("--minutes", in.Minutes)
 }
 
-type planInput struct{ campaignInput }
+type planInput struct{ guidedInput }
 
 func (in planInput) command(a *arguments) {
 	a.add("search", "plan")
@@ -196,6 +214,20 @@ type verifyInput struct{ dirInput }
 
 func (in verifyInput) command(a *arguments) {
 	in.add(a, "verify")
+	a.text("--key", a.s.options.Key)
+}
+
+type learnInput struct {
+	Corpus string   `json:"corpus" jsonschema:"file of the corpus, which is made if it is not there"`
+	From   []string `json:"from,omitempty" jsonschema:"directories of campaigns, and files of other corpora"`
+}
+
+func (in learnInput) command(a *arguments) {
+	a.add("campaign", "learn")
+	a.target(in.Corpus)
+	for _, name := range in.From {
+		a.existing(name)
+	}
 	a.text("--key", a.s.options.Key)
 }
 

@@ -85,6 +85,27 @@ func (a *arguments) existing(name string) {
 	a.add(path)
 }
 
+// given adds a flag with a path that is there, unless its name is empty.
+func (a *arguments) given(flag, name string) {
+	if name == "" {
+		return
+	}
+	path, err := a.s.existing(name)
+	if err != nil {
+		a.fail(err)
+	}
+	a.add(flag + "=" + path)
+}
+
+// target adds a path that is written to.
+func (a *arguments) target(name string) {
+	path, err := a.s.writable(name)
+	if err != nil {
+		a.fail(err)
+	}
+	a.add(path)
+}
+
 // written adds a flag with a path that is written to.
 func (a *arguments) written(flag, name string) {
 	path, err := a.s.writable(name)

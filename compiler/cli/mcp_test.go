@@ -159,6 +159,17 @@ func TestAgentRunsACampaign(t *testing.T) {
 	require.Equal(t, 0.0, sound["best_unproved"])
 	a.call("campaign_report", fields{"campaign": "camp"})
 	require.Contains(t, a.read("amkc://report/camp"), "<html")
+
+	// One model is too few to learn from, and a search says so. To learn twice adds nothing.
+	for _, from := range [][]string{{"camp"}, {"camp", "corpus"}} {
+		learnt := a.call("campaign_learn", fields{"corpus": "corpus", "from": from})
+		require.Equal(t, sound["trials"], learnt["verdicts"])
+		require.Contains(t, learnt["prior"], "times")
+	}
+	a.refused("AMK6015", "search", with(campaign, fields{"campaign": "taught", "corpus": "corpus",
+		"proposers": []string{"prior"}}))
+	a.refused("want both or none", "search_plan", with(campaign, fields{"campaign": "taught",
+		"proposers": []string{"prior"}}))
 	require.Contains(t, a.read("amkc://results/camp"), "experiment\ttag")
 	require.Equal(t, int(sound["trials"].(float64)), strings.Count(a.read("amkc://trials/camp"), "\n"))
 
@@ -198,10 +209,10 @@ func TestAgentTools(t *testing.T) {
 		}
 	}
 	slices.Sort(names)
-	require.Equal(t, []string{"bench", "build", "campaign_next", "campaign_record", "campaign_report",
-		"campaign_status", "campaign_verify", "check", "cost", "diff", "doctor", "eval", "explain", "models", "search",
-		"search_merge",
-		"search_plan", "search_work", "space", "targets", "tune", "validate"}, names)
+	require.Equal(t, []string{"bench", "build", "campaign_learn", "campaign_next", "campaign_record",
+		"campaign_report", "campaign_status", "campaign_verify", "check", "cost", "diff", "doctor", "eval", "explain",
+		"models", "search", "search_merge", "search_plan", "search_work", "space", "targets", "tune", "validate"},
+		names)
 	doc, err := os.ReadFile("../../docs/agents.md")
 	require.NoError(t, err)
 	for _, name := range names {
@@ -255,7 +266,7 @@ func TestAgentStaysInTheRoot(t *testing.T) {
 
 	// A command would run outside of the root, and so would a campaign that names one, or a file.
 	search := fields{"model": "model", "campaign": "camp", "trials": 1}
-	a.refused("want random, local, evolve or cost", "search", with(search,
+	a.refused("want random, local, evolve, cost or prior", "search", with(search,
 		fields{"proposers": []string{"exec:touch x"}}))
 	a.call("search_plan", search)
 	path := filepath.Join(a.root, "camp/campaign.json")

@@ -17,9 +17,10 @@ it leaves that value alone.`)
 
 	codeFloor = diag.New(search.CodeFloor, "a time is below what is possible", `
 A step cannot take less than its bytes take through the ring with nothing waited for (the ceiling), but for a little
-where SMs stream unequal shares (docs/bench.md), or through memory where they do not fit the L2. A time below that says
-that something is wrong with the measurement or the prediction, and nothing of the configuration: it is rejected, and
-the number is not reported.`)
+where SMs stream unequal shares (docs/bench.md), or through memory where they do not fit the L2. A prediction is held to
+the rate at which memory was measured to be read, where it was, and else to that of the data sheet. A time below that
+says that something is wrong with the measurement or the prediction, and nothing of the configuration: it is rejected,
+and the number is not reported.`)
 
 	codeDiffers = diag.New("AMK6104", "a configuration computes something else", `
 On a GPU the kernel's logits are held to those of the plain kernels of the same build. Without one, those of small

@@ -14,7 +14,6 @@ import (
 
 	"amkc/bench/turns"
 	"amkc/compiler"
-	"amkc/cost"
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/knobs"
@@ -163,24 +162,6 @@ func TestWrongMaths(t *testing.T) {
 	require.True(t, v.Proof.OK)
 	require.Equal(t, "AMK6104", v.Reason.Code)
 	require.False(t, v.Correctness.Passed)
-}
-
-func TestImpossiblePredictions(t *testing.T) {
-	for name, p := range map[string]cost.Prediction{
-		"AMK6103": {Latency: 9, Ceiling: 10, BytesPerToken: 1},
-		"memory":  {Latency: 11, Ceiling: 10, BytesPerToken: 1e9},
-	} {
-		err := floor(&p, 4800, 50<<20)
-		require.ErrorContains(t, err, "AMK6103", name)
-		var f *fault
-		require.ErrorAs(t, err, &f)
-		require.Equal(t, search.Rejected, f.class)
-	}
-	require.NoError(t, floor(&cost.Prediction{Latency: 10, Ceiling: 10, BytesPerToken: 1e3}, 4800, 50<<20))
-	require.NoError(t, floor(&cost.Prediction{Latency: 613.6, Ceiling: 613.8, BytesPerToken: 1e3}, 4800, 50<<20),
-		"a step that does nothing but stream")
-	require.NoError(t, floor(&cost.Prediction{Latency: 3, Ceiling: 2, BytesPerToken: 40 << 20}, 4800, 50<<20),
-		"what fits the L2 is not held to memory")
 }
 
 // A fakeGPU measures builds by what a test says that they take, and writes down what it was asked to run.

@@ -139,6 +139,26 @@ func TestReads(t *testing.T) {
 	}
 }
 
+// Predictions below what memory takes are refused (package compiler/evaluate), and so no measured step of more than L2
+// holds may be. Ceilings are what the rate was fitted to, and may be below it by as much as predictions may.
+func TestNothingIsFasterThanMemory(t *testing.T) {
+	found := 0
+	for _, r := range measured(t) {
+		if !cost.Held(r.target.Name) || r.Bytes <= float64(r.target.L2Bytes) {
+			continue
+		}
+		least := micros(r.Bytes / cost.ReadGBs(r.target) / 1e3)
+		if r.Latency > 0 {
+			found++
+			require.GreaterOrEqual(t, r.Latency, least, r.name())
+		}
+		if r.Ceiling > 0 {
+			require.Greater(t, r.Ceiling, 0.995*least, r.name())
+		}
+	}
+	require.Greater(t, found, 30, "steps")
+}
+
 // ceilingsOff is the root mean square of the logarithms of predicted over measured ceilings, with memory that is so
 // many times as fast.
 func ceilingsOff(t testing.TB, rows []row, times float64) float64 {

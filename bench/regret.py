@@ -1,0 +1,41 @@
+"""Regret of campaigns: how much longer than the best that any campaign with the same start has come to takes what one
+knew after so many seconds of the GPU. Needs the standard library alone.
+"""
+
+import re
+
+SEEDED = re.compile(r"(.+)-(cold|warm)-seed\d+-(\w+)")  # campaigns that are compared by their seeds
+
+
+def best_at(row, seconds):
+    """The best that a campaign knew after so many GPU seconds; None if it has not come that far."""
+    if row["gpu_seconds"] < seconds:
+        return None
+    return next((ratio for at, ratio in reversed(row["curve"]) if at <= seconds), 1.0)
+
+
+def starts(rows):
+    """Campaigns that can be compared, by what they have in common: model, target, positions and start."""
+    groups = {}
+    for row in rows:
+        groups.setdefault((row["model"], row["target"], tuple(row["positions"]), row["cold"]), []).append(row)
+    return {key: group for key, group in groups.items() if len(group) > 1}
+
+
+def least(group):
+    return min(r["estimate"] for r in group)
+
+
+def curves(rows):
+    """What is drawn: of each start the campaigns, each with the seconds at which it knew something better, the last of
+    which is as far as it came, and the regret from there on, in %."""
+    out = []
+    for (model, target, positions, cold), group in starts(rows).items():
+        lines = []
+        for r in group:
+            points = [*r["curve"], [r["gpu_seconds"], r["estimate"]]]
+            lines.append({"name": r["name"], "seconds": [0, *(at for at, _ in points)], "regret": [
+                round(100 * (ratio / least(group) - 1), 2) for ratio in (1.0, *(ratio for _, ratio in points))]})
+        out.append({"label": f"{model}, {target}, at {', '.join(map(str, positions))}, from "
+                             f"{'the least clever values' if cold else 'the defaults'}", "campaigns": lines})
+    return out

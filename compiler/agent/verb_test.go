@@ -1,0 +1,74 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// wordsOf is the command line of a tool with an input, or why there is none.
+func wordsOf(s *Server, in verbInput) ([]string, error) {
+	a := &arguments{s: s}
+	in.command(a)
+	return a.words, a.err
+}
+
+// A search may go by a corpus, and a campaign may be learnt from: both are files of the root, as all others.
+func TestCorpusIsInTheRoot(t *testing.T) {
+	s, outside := rootWithLinks(t)
+	s.options.Key = filepath.Join(t.TempDir(), "verdict.key")
+	corpus := filepath.Join(s.dir, "corpus")
+	require.NoError(t, os.WriteFile(corpus, nil, 0o644))
+	campaign := campaignInput{modelInput: modelInput{Model: "a/b/c"}, Campaign: "camp"}
+	guided := func(name string) guidedInput {
+		in := guidedInput{campaignInput: campaign, Corpus: name}
+		in.Proposers = []string{"local", "prior"}
+		return in
+	}
+	for _, name := range []string{"corpus", corpus} {
+		for _, in := range []verbInput{searchInput{guidedInput: guided(name)}, planInput{guided(name)}} {
+			words, err := wordsOf(s, in)
+			require.NoError(t, err)
+			require.Subset(t, words, []string{"--proposer=local", "--proposer=prior", "--corpus=./corpus"})
+		}
+		words, err := wordsOf(s, learnInput{Corpus: name, From: []string{"corpus"}})
+		require.NoError(t, err)
+		require.Equal(t, []string{"campaign", "learn", "./corpus", "./corpus", "--key=" + s.options.Key}, words)
+	}
+	words, err := wordsOf(s, learnInput{Corpus: "a/new"})
+	require.NoError(t, err)
+	require.Equal(t, "./a/new", words[2], "it is made")
+
+	for _, name := range []string{"file", "out/secret", "none", "../x", outside} {
+		for _, in := range []verbInput{searchInput{guidedInput: guided(name)}, planInput{guided(name)},
+			learnInput{Corpus: name}, learnInput{Corpus: "corpus", From: []string{name}}} {
+			_, err := wordsOf(s, in)
+			require.ErrorContains(t, err, "AMK6202", "%T %s", in, name)
+		}
+	}
+	for in, want := range map[verbInput]string{
+		&searchInput{guidedInput: guided("nowhere")}:             "is not there",
+		&learnInput{Corpus: "corpus", From: []string{"--key=x"}}: "is not there",
+	} {
+		_, err := wordsOf(s, in)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// What runs a command is no proposer of a tool, and a stage by itself is not searched by what was learnt of steps.
+func TestProposersOfTools(t *testing.T) {
+	s, _ := rootWithLinks(t)
+	campaign := campaignInput{modelInput: modelInput{Model: "a/b/c"}, Campaign: "camp"}
+	campaign.Proposers = []string{"exec:touch x"}
+	_, err := wordsOf(s, searchInput{guidedInput: guidedInput{campaignInput: campaign}})
+	require.ErrorContains(t, err, `"exec:touch x"; want random, local, evolve, cost or prior`)
+	campaign.Proposers = []string{"prior"}
+	_, err = wordsOf(s, tuneInput{campaignInput: campaign, Stage: "qkv"})
+	require.ErrorContains(t, err, `"prior"; want random, local, evolve or cost`)
+	campaign.Proposers = []string{"local", "cost"}
+	words, err := wordsOf(s, tuneInput{campaignInput: campaign, Stage: "qkv"})
+	require.NoError(t, err)
+	require.Subset(t, words, []string{"tune", "qkv", "--proposer=local", "--proposer=cost"})
+}
