@@ -6,7 +6,7 @@ PIP := $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-
 
 .PHONY: build cuda demo library test test-all test-go test-python race long engines chat-templates openai browser
 .PHONY: soundness soundness-merge fuzz kernels
-.PHONY: looping results experiments results-tools lint goldens clean
+.PHONY: looping results everything experiments results-tools lint goldens clean
 
 # The modules that a launcher carries come from the module cache; embedding them makes amkc independent of it.
 MODULES := codegen/modules/files/modules
@@ -162,6 +162,10 @@ kernels: build cuda
 # On a machine with a GPU, nvcc, PyTorch and transformers: everything docs/results and BENCHMARKS.md report.
 results:
 	$(PYTHON) bench/results.py
+
+# And besides docs/experiments.md and docs/campaigns.md: all of it, in pieces with FLAGS='--budget 540'.
+everything:
+	$(PYTHON) bench/everything.py $(FLAGS)
 
 # Experiments that papers have published, repeated; writes docs/experiments.md. Needs no GPU, but PyTorch and
 # transformers; hours on two cores, in pieces: FLAGS='--budget 540', or --only 'families/*'.

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Everything that docs/results, docs/experiments.md and docs/campaigns.md show, made by one command on a machine with a
+GPU: one script after another, each of which goes on where it was.
+
+    python3 bench/everything.py                    all of it: hours, with an hour of campaigns
+    python3 bench/everything.py --budget 540       nine minutes of it; the same command goes on from there
+    python3 bench/everything.py --list             the commands, and what is left out here and why
+
+It needs what they need: an NVIDIA GPU, nvcc, PyTorch and transformers, and Go or --tools with what make results-tools
+has put into dist/results elsewhere. What needs Go besides, or matplotlib, is left out where there is none. Exit codes:
+0 all of it is there; 1 something has failed or is left, and its own words say what; 2 bad usage.
+"""
+
+import argparse
+import importlib.util
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+BENCH = Path(__file__).resolve().parent
+REPO = BENCH.parent
+PACK = Path("build/campaigns/campaigns.tar.gz")
+CAMPAIGN_SECONDS = 3600  # where there is no budget; a campaign has no end of its own that can be waited for
+# Parts of what is left of a budget when a script begins.
+ROWS, CAMPAIGNS, EXPERIMENTS = 0.5, 0.6, 1.0
+
+
+def steps(args):
+    """The scripts in their order: what each is for, its arguments, its part of the time that is left (None: it takes
+    what it takes), and why it is left out, if it is."""
+    tools = ["--tools", str(args.tools)] if args.tools else []
+    gpus = ["--gpus", args.gpus] if args.gpus else []
+    no_go = None if shutil.which("go") else "it needs Go"
+    return [
+        ("rows", ["results.py", *tools, *gpus], ROWS, None),
+        ("campaigns", ["campaigns.py", *tools, *gpus, "--out", str(PACK.parent),
+                       *(["--resume", str(PACK)] if (REPO / PACK).exists() else [])], CAMPAIGNS, None),
+        ("the page of campaigns", ["campaignpage.py", "--take", str(PACK)], None, None),
+        ("searches by predictions, and faults", ["searches.py"], None,
+         no_go or ("docs/results/searches.json has them" if (REPO / "docs/results/searches.json").exists() else None)),
+        ("experiments without a GPU", ["experiments.py"], EXPERIMENTS, no_go),
+        ("drawings", ["draw.py"], None,
+         None if importlib.util.find_spec("matplotlib") else "it needs matplotlib"),
+        ("pages", ["results.py", "--render"], None, None)]
+
+
+def command(arguments, seconds):
+    """A script's command line, with its time."""
+    budget = ["--budget", str(max(1, int(seconds)))] if seconds else []
+    return [sys.executable, str(BENCH / arguments[0]), *arguments[1:], *budget]
+
+
+def seconds_of(args, name, part, left):
+    """How long a script may take; None: as long as it likes."""
+    if part is None:
+        return None
+    if args.budget:
+        return part * left
+    return CAMPAIGN_SECONDS if name == "campaigns" else None
+
+
+def main(argv=None):
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--budget", type=float, metavar="SECONDS", help="stop after about this time")
+    p.add_argument("--tools", type=Path, metavar="DIR", help="prebuilt tools (default: go builds them)")
+    p.add_argument("--gpus", metavar="N,...", help="numbers of the GPUs to use")
+    p.add_argument("--list", action="store_true", help="print the commands, and run none")
+    args = p.parse_args(argv)
+    began, failed = time.monotonic(), []
+    for name, arguments, part, left_out in steps(args):
+        left = args.budget - (time.monotonic() - began) if args.budget else None
+        if left_out:
+            print(f"{name}: left out: {left_out}", flush=True)
+            continue
+        seconds = seconds_of(args, name, part, left)
+        line = command(arguments, seconds)
+        print(f"{name}: {shlex.join(['python3', f'bench/{arguments[0]}', *line[2:]])}", flush=True)
+        if args.list:
+            continue
+        if left is not None and left <= 0 and part is not None:
+            print(f"{name}: the time is up", flush=True)
+            failed.append(name)
+        elif subprocess.run(line, cwd=REPO).returncode != 0:
+            failed.append(name)
+    if failed:
+        print(f"left or failed: {', '.join(failed)}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

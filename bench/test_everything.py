@@ -1,0 +1,82 @@
+"""Tests of which scripts bench/everything.py runs, in which order and for how long, without running any."""
+
+import contextlib
+import io
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import everything
+
+
+class Everything(unittest.TestCase):
+    def setUp(self):
+        self.repo = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.ran, self.now, self.code = [], 0.0, {}
+        self.enterContext(mock.patch.object(everything, "REPO", self.repo))
+        self.enterContext(mock.patch.object(everything.shutil, "which", lambda name: "/usr/bin/go"))
+        self.enterContext(mock.patch.object(everything.importlib.util, "find_spec", lambda name: object()))
+        self.enterContext(mock.patch.object(everything.time, "monotonic", lambda: self.now))
+        self.enterContext(mock.patch.object(everything.subprocess, "run", self.script))
+
+    def script(self, line, cwd):
+        self.assertEqual(cwd, self.repo)
+        self.assertTrue(Path(line[1]).exists(), "every script is there")
+        name = Path(line[1]).name
+        self.ran.append([name, *line[2:]])
+        if "--budget" in line:
+            self.now += float(line[line.index("--budget") + 1])
+        return subprocess.CompletedProcess(line, self.code.get(name, 0))
+
+    def run_it(self, *args):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            code = everything.main(list(args))
+        return code, out.getvalue()
+
+    def test_all_of_it_in_order(self):
+        code, _ = self.run_it()
+        self.assertEqual(code, 0)
+        self.assertEqual([r[0] for r in self.ran], ["results.py", "campaigns.py", "campaignpage.py", "searches.py",
+                                                    "experiments.py", "draw.py", "results.py"])
+        self.assertEqual(self.ran[0][1:], [], "as long as it takes")
+        self.assertEqual(self.ran[1][-2:], ["--budget", "3600"])
+        self.assertEqual(self.ran[-1][1:], ["--render"])
+
+    def test_a_budget_is_shared_out(self):
+        self.run_it("--budget", "1000", "--tools", "dist/results", "--gpus", "0,1")
+        times = {r[0]: r[-1] for r in self.ran if "--budget" in r}
+        self.assertEqual(times, {"results.py": "500", "campaigns.py": "300", "experiments.py": "200"})
+        self.assertEqual(self.ran[0][1:5], ["--tools", "dist/results", "--gpus", "0,1"])
+
+    def test_what_is_there_goes_on_and_what_cannot_run_is_said(self):
+        pack = self.repo / everything.PACK
+        pack.parent.mkdir(parents=True)
+        pack.touch()
+        with mock.patch.object(everything.shutil, "which", lambda name: None):
+            code, said = self.run_it()
+        self.assertEqual(code, 0)
+        self.assertIn("--resume", self.ran[1])
+        self.assertIn("experiments without a GPU: left out: it needs Go", said)
+        self.assertNotIn("searches.py", [r[0] for r in self.ran])
+
+    def test_what_fails_is_said_and_the_rest_is_run(self):
+        self.code["campaigns.py"] = 1
+        code, said = self.run_it("--budget", "1000")
+        self.assertEqual(code, 1)
+        self.assertIn("left or failed: campaigns", said)
+        self.assertEqual(self.ran[-1][0], "results.py")
+
+    def test_the_list_runs_nothing(self):
+        code, said = self.run_it("--list")
+        self.assertEqual((code, self.ran), (0, []))
+        self.assertIn("campaigns: python3 bench/campaigns.py --out build/campaigns --budget 3600", said)
+
+
+if __name__ == "__main__":
+    unittest.main()
