@@ -4,7 +4,7 @@
     python3 bench/campaignpage.py --take campaigns.tar.gz     what bench/campaigns.py has packed, then the page
     python3 bench/campaignpage.py                             the page anew, from the JSON file
 
-Of each campaign the trials are folded into a row, and its report is kept beside it. Needs the standard library alone.
+Of each campaign the trials are folded into a row, its report is kept, and in measured.jsonl what each trial has found. Needs the standard library alone.
 """
 
 import argparse
@@ -49,6 +49,7 @@ takes none of its time, and a screening less than a verdict in full. Builds and 
 which are not counted, and neither is what confirms the best. An empty cell is a campaign that has not had the GPU for
 so long: nothing is said of it there."""
 
+MEASURED = "measured.jsonl"
 SEEDED_AT = (15, 30, 45, 60)
 STARTS = """From the least clever values, a search that knows the cost model alone (cold) beside one whose proposals go
 by what campaigns of other models have taught of its errors too (warm), each with several seeds. How much longer than
@@ -113,12 +114,17 @@ def without_gpu(searches):
     return lines
 
 
+def trials_of(directory):
+    """The trials of a campaign, as far as whole lines of them are there."""
+    text = (directory / "trials.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.split("\n")[:-1]]
+
+
 def fold(directory):
     """A campaign as a row, whose name says on what GPU it was."""
     campaign = json.loads((directory / "campaign.json").read_text(encoding="utf-8"))
     name = f"{directory.name}-{campaign['target']}"
-    trials = [json.loads(line) for line in
-              (directory / "trials.jsonl").read_text(encoding="utf-8").split("\n")[:-1]]
+    trials = trials_of(directory)
     score, best, seconds, curve, classes, machines = {}, None, 0.0, [], {}, []
     confirmed = None
     for t in trials:
@@ -177,11 +183,45 @@ def minutes(trials):
     return total / 60
 
 
+def measured(directory, row):
+    """What a campaign has measured and refused, a line for each verdict: what a prior and a cost model can be held to.
+    It is not signed, and so no corpus."""
+    for t in trials_of(directory):
+        v = t.get("verdict")
+        if not v:
+            continue
+        line = {"campaign": row["name"], "model": row["model"], "target": row["target"], "n": t["n"], "role": t["role"],
+                "rung": v["rung"], "class": v["class"], "settings": v["settings"], "baseline": v["baseline"]}
+        if "reason" in v:
+            line["code"] = v["reason"]["code"]
+        if "at" in v:
+            line["at"] = [{"position": a["position"], "us": digits(a["candidate_us"]["median"]),
+                           "baseline_us": digits(a["baseline_us"]["median"]), "ratio": digits(a["ratio"]["mean"]),
+                           **({"predicted_us": digits(p["candidate_us"]), "predicted_baseline_us":
+                               digits(p["baseline_us"]), "traits": {k: digits(x) for k, x in p["traits"].items()}}
+                              if (p := a.get("predicted")) else {})} for a in v["at"]]
+        yield json.dumps(line, sort_keys=True)
+
+
+def digits(x):
+    """A number with as many digits as are worth something."""
+    return float(f"{x:.6g}")
+
+
+def keep_measured(path, lines):
+    """Puts lines into a file, in the place of those that it has of the same campaigns."""
+    new = {json.loads(line)["campaign"] for line in lines}
+    old = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    lines = [line for line in old if json.loads(line)["campaign"] not in new] + lines
+    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+
+
 def take(file, out):
-    """Rows of what was packed. The reports are kept."""
+    """Rows of what was packed. The reports are kept, and what was measured."""
     with tempfile.TemporaryDirectory() as tmp, tarfile.open(file) as tar:
         tar.extractall(tmp, filter="data")
-        rows = {}
+        rows, lines = {}, []
+        out.mkdir(parents=True, exist_ok=True)
         for directory in sorted(Path(tmp).iterdir()):
             if (directory / "trials.jsonl").exists() and (directory / "trials.jsonl").stat().st_size:
                 row = fold(directory)
@@ -189,10 +229,11 @@ def take(file, out):
                     print(f"{directory.name} has predictions and no times: it is left out", file=sys.stderr)
                     continue
                 rows[row["name"]] = row
+                lines += measured(directory, row)
                 report = directory / "report.html"
                 if report.exists() and not regret.SEEDED.fullmatch(row["name"]):
-                    out.mkdir(parents=True, exist_ok=True)
                     (out / f"{row['name']}.html").write_bytes(report.read_bytes())
+        keep_measured(out / MEASURED, lines)
         return rows
 
 

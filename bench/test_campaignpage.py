@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import io
 import json
+import shutil
 import sys
 import tarfile
 import tempfile
@@ -22,11 +23,17 @@ START = "s"
 
 
 def trial(role, of, against, ratio=None, best=False, seconds=10, klass="PASS"):
-    v = {"id": of, "baseline_id": against, "class": klass, "gpu_seconds": seconds, "positions": [176], "machine": "GPU"}
+    v = {"id": of, "baseline_id": against, "class": klass, "gpu_seconds": seconds, "positions": [176], "machine": "GPU",
+         "rung": "final", "settings": {"tiling.ring.pace": of}, "baseline": {"tiling.ring.pace": against}}
+    if klass != "PASS":
+        v["reason"] = {"code": "AMK6011"}
     if ratio:
+        v["at"] = [{"position": 176, "candidate_us": {"median": 100 * ratio}, "baseline_us": {"median": 100.0},
+                    "ratio": {"mean": ratio}, "predicted": {"candidate_us": 1 / 3, "baseline_us": 1.0,
+                                                            "traits": {"latency": -2 / 3}}}]
         v["ratio"] = {"mean": ratio, "low": ratio - 0.01, "high": ratio + 0.01}
     v["decision"] = "keep" if ratio and ratio < 0.98 else "revert"
-    return {"role": role, "best": best, "settings": {"tiling.ring.pace": of}, "verdict": v, "seconds": seconds,
+    return {"n": 0, "role": role, "best": best, "settings": {"tiling.ring.pace": of}, "verdict": v, "seconds": seconds,
             "started": "2026-01-01T00:00:00.5Z"}
 
 
@@ -90,6 +97,27 @@ class Page(unittest.TestCase):
         self.assertTrue((self.dir / "docs/results/campaigns/guided-h100.html").exists())
         self.assertTrue(all(len(line) <= 120 for line in text.splitlines() if not line.startswith("|")))
 
+    def test_what_was_measured_is_kept(self):
+        (self.dir / "docs" / "results").mkdir(parents=True)
+        kept = self.dir / "docs/results/campaigns" / campaignpage.MEASURED
+
+        def take(**campaigns):
+            shutil.rmtree(self.dir / "in", ignore_errors=True)
+            campaignpage.main(["--take", str(self.packed({k: ("cuda", v, None) for k, v in campaigns.items()})),
+                               "--docs", str(self.dir / "docs")])
+            return [json.loads(line) for line in kept.read_text("utf-8").splitlines()]
+
+        start = trial("start", START, START, 1.0)
+        self.assertEqual(len(take(one=[start], two=[start])), 2)
+        lines = take(one=[start, trial("candidate", "a", START, klass="CRASH"), trial("candidate", "b", START, 2 / 3)])
+        self.assertEqual([(line["campaign"], line["class"]) for line in lines],
+                         [("two-h100", "PASS"), ("one-h100", "PASS"), ("one-h100", "CRASH"), ("one-h100", "PASS")])
+        self.assertEqual((lines[2]["code"], lines[2].get("at")), ("AMK6011", None))
+        self.assertEqual(lines[3]["at"], [{"position": 176, "us": 66.6667, "baseline_us": 100.0, "ratio": 0.666667,
+                                           "predicted_us": 0.333333, "predicted_baseline_us": 1.0,
+                                           "traits": {"latency": -0.666667}}])
+        self.assertEqual(lines[3]["settings"], {"tiling.ring.pace": "b"})
+
     def test_pauses_between_runs_do_not_count(self):
         def at(minute, seconds):
             return {"started": f"2026-01-01T00:{minute:02}:00Z", "seconds": seconds}
@@ -116,7 +144,7 @@ class Page(unittest.TestCase):
                       text)
         self.assertIn("| 0.0 % (0.0 to 5.0) |\n", text)
         self.assertNotIn("| toy-cold-seed0", text, "they have a table of their own")
-        self.assertFalse((self.dir / "docs/results/campaigns").exists())
+        self.assertEqual([p.name for p in (self.dir / "docs/results/campaigns").iterdir()], [campaignpage.MEASURED])
 
     def test_warm_starts_are_told_apart_by_what_has_taught_them(self):
         trials = [trial("start", START, START, 1.0), trial("candidate", "a", START, 0.5, best=True)]
@@ -176,7 +204,7 @@ class Searches(unittest.TestCase):
     def test_candidates_are_counted_once(self):
         def of(role, id, klass, us=None, best=False):
             at = [{"candidate_us": {"median": us}, "baseline_us": {"median": 100}}]
-            return {"role": role, "best": best, "settings": {"k": id},
+            return {"n": 0, "role": role, "best": best, "settings": {"k": id},
                     "verdict": {"id": id, "class": klass} | ({"at": at} if us else {})}
 
         row = searches.judged([of("start", "s", "PASS", 100), of("candidate", "a", "PASS", 90),
