@@ -4,7 +4,8 @@
     python3 bench/campaignpage.py --take campaigns.tar.gz     what bench/campaigns.py has packed, then the page
     python3 bench/campaignpage.py                             the page anew, from the JSON file
 
-Of each campaign the trials are folded into a row, its report is kept, and in measured.jsonl what each trial has found. Needs the standard library alone.
+Of each campaign the trials are folded into a row, its report is kept, and in measured.jsonl what each trial has found.
+Needs the standard library alone.
 """
 
 import argparse
