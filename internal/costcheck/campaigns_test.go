@@ -74,8 +74,8 @@ func TestPriorOnCampaigns(t *testing.T) {
 		}
 	}
 	learnt := prior.FitTimes(others)
-	t.Logf("%d verdicts of %d models: RMS of the logarithm %.4f with the prior, %.4f without", learnt.Rows, learnt.Models,
-		learnt.Error, learnt.Without)
+	t.Logf("%d verdicts of %d models: RMS of the logarithm %.4f with the prior, %.4f without", learnt.Rows,
+		learnt.Models, learnt.Error, learnt.Without)
 	require.True(t, learnt.Used)
 	require.InDelta(t, 0.071, learnt.Without, 0.0005, "docs/search.md says so")
 	require.InDelta(t, 0.055, learnt.Error, 0.003, "by which trials are left out to choose how much is regularised")
