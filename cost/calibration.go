@@ -13,8 +13,8 @@ type Calibration struct {
 	Tail float64
 
 	// Uneven is how much later than the mean SM's the slowest one's bytes come: Uneven·√(t·way) microseconds t after
-	// its ring was full, if a chunk is under way for so long, as random delays add up. Design probes: at the end of a stage the mean SM is done 1.6 to 3.2 µs
-	// before the slowest, another one in each layer.
+	// its ring was full, if a chunk is under way for so long, as random delays add up. Design probes: at the end of a
+	// stage the mean SM is done 1.6 to 3.2 µs before the slowest, another one in each layer.
 	Uneven float64
 
 	// Partials is the additional time in microseconds until the splits of a context are with who combines them.
