@@ -12,9 +12,9 @@ type Calibration struct {
 	// for them. Design probes: all of it is p99.9 of one word's latency.
 	Tail float64
 
-	// Uneven is how much later than the mean SM's the slowest one's bytes come: Uneven·√t microseconds t after its
-	// ring was full, as random delays add up. Design probes: at the end of a stage the mean SM is done 1.6 to 3.2 µs
-	// before the slowest, another one in each layer.
+	// Uneven is how much later than the mean SM's the slowest one's bytes come: Uneven·√(t·way) microseconds t after
+	// its ring was full, if a chunk is under way for so long, as random delays add up. Design probes: at the end of a
+	// stage the mean SM is done 1.6 to 3.2 µs before the slowest, another one in each layer.
 	Uneven float64
 
 	// Partials is the additional time in microseconds until the splits of a context are with who combines them.
@@ -41,7 +41,7 @@ func Calibrated() Calibration {
 	return Calibration{
 		Spread:     0.116,
 		Tail:       0.434,
-		Uneven:     1.3,
+		Uneven:     1.03,
 		Partials:   1.255,
 		StageCode:  85.4,
 		MatrixQuad: 88.3,

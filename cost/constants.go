@@ -9,9 +9,13 @@ import "amkc/ir"
 
 // Memory and L2 of the H200, and what is taken over from it for other GPUs.
 const (
-	// memoryLatency is from asking for a chunk to its last byte, in microseconds, when nothing else is on its way.
-	// Design probes: an SM that keeps 16 KB in flight gets 22 GB/s.
-	memoryLatency = 0.70
+	// memoryLatency is from asking memory for a chunk to its first bytes, in microseconds, when nothing else is on its
+	// way. With chunkSpeed, a chunk of 16 KB takes 0.70. Design probes: an SM that keeps 16 KB in flight gets 22 GB/s.
+	memoryLatency = 0.50
+
+	// chunkSpeed is the bytes a microsecond at which one chunk comes from then on. A search from a slow start on an
+	// H200: with one chunk of 4 KB in flight the ceiling of Llama-3.2-1B is 2,532 µs, 0.55 for each chunk of an SM.
+	chunkSpeed = 82e3
 
 	// knee is how sharply the bandwidth stops growing with the bytes in flight. Design probes: 2904, 4209 and 4558
 	// GB/s with 16, 32 and 48 KB in flight per SM.
@@ -51,6 +55,11 @@ const (
 	// and an older chunk land, and to ask for the next. Section ablations, chunk-8k: the ceiling of Llama-3.2-1B is
 	// 728 µs, in which an SM copies 2290 chunks.
 	producerChunk = 0.318
+
+	// coldLine is the microseconds that an exchange takes longer on lines that were last used a step ago, and are not
+	// in L2 any more. Searches on an H200: with a page for every exchange, steps of Qwen3-0.6B at 128 are 7 to 11 µs
+	// longer, in 113 exchanges.
+	coldLine = 0.1
 
 	// heldAhead is the part of L2 up to which chunks that were asked for ahead of the ring are still there when the
 	// ring comes to them. Llama-3.2-1B on an H100, with a stock: its ring takes 830 and 1432 µs with 16 and 64 chunks

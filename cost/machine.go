@@ -19,9 +19,12 @@ type machine struct {
 	drain   float64 // what an SM's consumers take
 	slots   int     // of the ring
 	flagged bool
-	feed    feed // without its speeds
-	fit     Calibration
-	passes  *PassCalibration // nil: a step is predicted
+	// a line that was used a step ago is not in L2 any more
+	coldLines bool
+	latency   float64 // from asking for a chunk to its last byte, when nothing else is on its way
+	feed      feed    // without its speeds
+	fit       Calibration
+	passes    *PassCalibration // nil: a step is predicted
 }
 
 // newMachine takes the mean size of the chunks that the program streams: small tiles leave most of a slot empty. The
@@ -58,6 +61,7 @@ func newMachine(p *ir.Program, first int, fit Calibration, passes *PassCalibrati
 	case !t.AsyncCopy:
 		f.flight = plainInFlight(chunk) / float64(f.window)
 	}
+	m.latency = memoryLatency + chunk/chunkSpeed
 	m.read /= 1 + f.readTwice(t)
 	m.feed = f
 	return m
@@ -85,7 +89,7 @@ func (m *machine) inFlight() float64 { return float64(m.feed.window) * m.feed.fl
 
 // bandwidth is what all SMs read together with so many bytes in flight each.
 func (m *machine) bandwidth(inFlight float64) float64 {
-	return m.deliver(inFlight, memoryLatency, m.read)
+	return m.deliver(inFlight, m.latency, m.read)
 }
 
 // deliver is as many bytes as all SMs have in flight for each latency, up to what can be delivered at most.
@@ -98,12 +102,23 @@ func (m *machine) deliver(inFlight, latency, most float64) float64 {
 // where no other SM streams.
 type share func(even, alone float64) float64
 
-// withMore is the share of an SM that streams so many times as much in a step as the mean one: while the others stream
-// it has its even part, and when their rings are full what its bytes in flight fetch.
-func withMore(times float64) share {
+// A phase is a part of what an SM streams in a step, and how many SMs have as much or more to stream.
+type phase struct{ bytes, sms float64 }
+
+// withOthers is the share of an SM of which a step's stream has such phases. SMs that have less to stream leave the
+// memory to the others once they have it, of whom each gets what its bytes in flight fetch at most.
+func withOthers(sms float64, phases []phase) share {
 	return func(even, alone float64) float64 {
 		alone = min(max(alone, even), maxShare*even)
-		return even * times / (1 + (times-1)*even/alone)
+		bytes, time := 0.0, 0.0
+		for _, p := range phases {
+			bytes += p.bytes
+			time += p.bytes / min(alone, even*sms/p.sms)
+		}
+		if time == 0 {
+			return even
+		}
+		return bytes / time
 	}
 }
 
@@ -115,12 +130,12 @@ func whileOthersWait(times float64) share {
 // feedOf is the feed of the ring of an SM that has such a share.
 func (m *machine) feedOf(of share) *feed {
 	f := m.feed
-	f.restart = memoryLatency
+	f.restart = m.latency
 	for n := range f.window + 1 {
 		bytes := float64(n) * f.flight
 		most := f.chunk / producerChunk
 		even := m.bandwidth(bytes) / float64(m.sms)
-		f.memory = append(f.memory, max(1, min(of(even, bytes/memoryLatency), most)))
+		f.memory = append(f.memory, max(1, min(of(even, bytes/m.latency), most)))
 		f.l2 = append(f.l2, max(1, min(m.deliver(bytes, l2Chunk, m.l2*float64(m.sms))/float64(m.sms), most)))
 	}
 	return &f

@@ -104,7 +104,9 @@ func (m *Model) planAt(pos int) (*ir.Variant, *plan, machine, error) {
 	if p.chunks > 0 {
 		chunk = min(chunk, p.bytes/p.chunks)
 	}
-	return v, p, newMachine(m.program, v.Lo, m.fit, m.passes, chunk, p.kept), nil
+	machine := newMachine(m.program, v.Lo, m.fit, m.passes, chunk, p.kept)
+	machine.coldLines = p.bytes > float64(m.program.Target.L2Bytes)
+	return v, p, machine, nil
 }
 
 // latencyAt is how long a pass takes in the middle of a launch, and nothing else.

@@ -117,7 +117,7 @@ func (r *ring) asks(f flows) bool {
 
 // loads are the bytes in flight: from memory, for the ring or ahead of it, and from L2.
 func (r *ring) loads() (memory, l2 float64) {
-	memory = r.asked - r.cached + memoryLatency*r.flows(0).arrived
+	memory = r.asked - r.cached + r.restart*r.flows(0).arrived
 	own := min(float64(r.inFlight(r.level))*r.flight, r.capacity-r.level)
 	if r.asked > 0 {
 		return memory, own
@@ -125,16 +125,19 @@ func (r *ring) loads() (memory, l2 float64) {
 	return memory + own, 0
 }
 
-// late is how much later the slowest SM has the bytes that this one has just taken. Random delays add up since the
-// ring was full, but for no longer than ring and run-ahead take to fill: by then an SM that is ahead stands still. What
-// is left in the ring makes up for them.
+// late is how much later the slowest SM has the bytes that this one has just taken. Each chunk is delayed by a part of
+// the time that it is under way, which is what is in flight over the speed: with more in flight than the bandwidth
+// needs, chunks wait for each other. Such delays add up since the ring was full, but for no longer than ring and
+// run-ahead take to fill: by then an SM that is ahead stands still. What is left in the ring makes up for them.
 func (r *ring) late(uneven float64) float64 {
 	room := r.capacity
 	if r.stock > 0 {
 		room += r.ahead
 	}
 	t := min(r.now-r.filled, room/r.memory[r.window])
-	return max(0, uneven*math.Sqrt(t)-r.level/r.speed(r.level))
+	n := r.inFlight(r.level)
+	way := float64(n) * r.flight / r.memory[n]
+	return max(0, uneven*math.Sqrt(t*way)-r.level/r.speed(r.level))
 }
 
 // until lets the stream run on while nothing is consumed.

@@ -155,7 +155,7 @@ func TestLoads(t *testing.T) {
 	r := stockedAhead()
 	r.until(4) // it asks from a level of 20 on, at 2
 	memory, l2 := r.loads()
-	require.InDelta(t, 2*(15-10)+memoryLatency*10, memory, 1e-6)
+	require.InDelta(t, 2*(15-10)+r.restart*10, memory, 1e-6)
 	require.InDelta(t, 20, l2, 1e-9)
 	r.until(100)
 	memory, l2 = r.loads()
@@ -167,7 +167,7 @@ func TestLoads(t *testing.T) {
 	require.Equal(t, []float64{10, 0}, []float64{memory, l2}, "the ring's own chunk")
 	r.until(11)
 	memory, _ = r.loads()
-	require.InDelta(t, memoryLatency*10, memory, 1e-6, "what a full ring's prefetcher asks for")
+	require.InDelta(t, r.restart*10, memory, 1e-6, "what a full ring's prefetcher asks for")
 }
 
 func TestLate(t *testing.T) {
@@ -186,7 +186,9 @@ func TestLate(t *testing.T) {
 		want float64
 	}{{testRing(), 10}, {stocked(), 10}, {stockedAhead(), 13}} {
 		c.ring.now = 13
-		require.InDelta(t, math.Sqrt(c.want), c.ring.late(1), 1e-9)
+		n := c.ring.inFlight(c.ring.level)
+		way := float64(n) * c.ring.flight / c.ring.memory[n]
+		require.InDelta(t, math.Sqrt(c.want*way), c.ring.late(1), 1e-9)
 	}
 }
 
@@ -203,12 +205,15 @@ func TestWhatL2CannotHoldIsReadTwice(t *testing.T) {
 	require.Zero(t, (&feed{stock: 6, ahead: 1 << 30}).readTwice(&ir.Target{SMs: 132}), "nothing is known of L2")
 }
 
-// An SM with more than its part gets more while the others wait, and never more than its bytes in flight fetch.
+// An SM with more than its part gets more once others have theirs, and never more than its bytes in flight fetch.
 func TestShares(t *testing.T) {
-	require.Equal(t, 20.0, withMore(1)(20, 60))
-	require.InDelta(t, 20*1.28/(1+0.28/1.75), withMore(1.28)(20, 60), 1e-9)
-	require.InDelta(t, 20*1.28/(1+0.28/1.2), withMore(1.28)(20, 24), 1e-9, "few bytes in flight")
-	require.Equal(t, 20.0, withMore(1.28)(20, 15), "latency bound")
+	require.Equal(t, 20.0, withOthers(100, []phase{{50, 100}})(20, 60))
+	one := withOthers(100, []phase{{100, 100}, {28, 1}})
+	require.InDelta(t, 20*1.28/(1+0.28/1.75), one(20, 60), 1e-9)
+	require.InDelta(t, 20*1.28/(1+0.28/1.2), one(20, 24), 1e-9, "few bytes in flight")
+	require.InDelta(t, 20, one(20, 15), 1e-9, "latency bound")
+	require.InDelta(t, 20*1.28/(1+0.28/1.25), withOthers(100, []phase{{100, 100}, {28, 80}})(20, 60), 1e-9, "many")
+	require.Equal(t, 20.0, withOthers(100, []phase{{0, 100}})(20, 60), "streams nothing")
 	require.Equal(t, 60.0, whileOthersWait(4)(20, 60))
 	require.Equal(t, 40.0, whileOthersWait(2)(20, 60))
 }

@@ -61,13 +61,9 @@ func (p *plan) run(m *machine, k kernel) outcome {
 	r := &run{plan: p, machine: m, kernel: k, at: make([]float64, m.sms), rings: make([]ring, m.sms),
 		posted: make([]float64, p.counters), writers: make([]float64, p.counters), parts: make([]Parts, len(p.stages)),
 		feedsOfFew: map[int]*feed{}}
-	feeds := map[float64]*feed{}
+	feeds := p.feeds(m)
 	for sm := range r.rings {
-		times := p.times(p.load[sm])
-		if feeds[times] == nil {
-			feeds[times] = m.feedOf(withMore(times))
-		}
-		r.rings[sm].feed = feeds[times]
+		r.rings[sm].feed = feeds[p.load[sm]]
 	}
 	for range warmUp {
 		r.step()
@@ -77,6 +73,21 @@ func (p *plan) run(m *machine, k kernel) outcome {
 	r.end = 0
 	r.step()
 	return outcome{slices.Max(r.at) - from, r.parts, r.end, r.halted() - halted}
+}
+
+// feeds are the feeds of SMs that stream so many bytes in a step.
+func (p *plan) feeds(m *machine) map[float64]*feed {
+	out := map[float64]*feed{}
+	var phases []phase
+	before := -1.0
+	for n, load := range slices.Sorted(slices.Values(p.load)) {
+		if load > before {
+			phases = append(phases, phase{load - max(0, before), float64(m.sms - n)})
+			out[load] = m.feedOf(withOthers(float64(m.sms), phases))
+			before = load
+		}
+	}
+	return out
 }
 
 // times is how many times as much as the mean SM one streams that has so many bytes in a step; 1 at least.
@@ -186,6 +197,9 @@ func (r *run) ready(in *instance) (at float64, waits bool) {
 		writers = max(1, writers*s.tasks[0].share)
 	}
 	// The tail of the memory's latency is met by who looks often enough: with all SMs writing, it is.
+	if r.coldLines && len(s.tasks) > 0 && s.tasks[0].apart {
+		at += coldLine
+	}
 	tail := r.tail(at) * min(1, math.Log1p(writers)/math.Log1p(float64(r.sms)))
 	at += oneWay + r.fit.Spread*math.Log(writers) + tail
 	switch {
@@ -233,7 +247,7 @@ func (r *run) work(s *stage, t *task) (before, first, after, busy float64) {
 		busy = (r.fit.UnitCycles*float64(t.passes) +
 			rounds(t.blocks)*(roundCycles+fragmentCycles*float64(t.fragments))) / r.clock
 	case lookup:
-		before, busy = r.fit.StageCode, memoryLatency
+		before, busy = r.fit.StageCode, r.latency
 	case ending:
 	default:
 		before, after = r.fit.StageCode, r.fit.StageCode

@@ -34,6 +34,7 @@ type task struct {
 	passes    int     // of all threads over the results of a unit: the heads of a group
 	polled    float64 // bytes of exchanged words that it reads
 	share     float64 // of the vectors that they belong to
+	apart     bool    // those lie on a page that nothing else of a step uses
 	gemm      gemm    // of several tokens
 }
 
@@ -69,11 +70,21 @@ const (
 type reader struct {
 	program *ir.Program
 	buffers *ir.Directory
-	chunk   int // bytes of a ring slot
+	chunk   int            // bytes of a ring slot
+	onPage  map[string]int // vectors of a step that lie on a page
 }
 
 func newReader(p *ir.Program) *reader {
-	return &reader{program: p, buffers: ir.BufferDirectory(p), chunk: max(1, knobs.ChunkBytes.Of(&p.Config))}
+	r := &reader{program: p, buffers: ir.BufferDirectory(p), chunk: max(1, knobs.ChunkBytes.Of(&p.Config)),
+		onPage: map[string]int{}}
+	for i := range p.Buffers {
+		if b := &p.Buffers[i]; len(b.Pages) > 0 {
+			for n := range max(1, b.Count) {
+				r.onPage[b.Pages[n%len(b.Pages)]]++
+			}
+		}
+	}
+	return r
 }
 
 // stages returns the stages of a variant in order, with what their tasks do at a position.
@@ -179,6 +190,7 @@ func (r *reader) task(s *stage, span ir.TaskSpan, i, pos int) task {
 			case b.Space == ir.GlobalScratch:
 				t.polled += r.polled(o, n, b, product(dims))
 				t.share += product(dims)
+				t.apart = t.apart || len(b.Pages) > 0 && r.onPage[b.Pages[0]] == 1
 				whole = max(whole, float64(b.Numel()))
 			case b.Kind == ir.KVCache && role == op.Cache:
 				r.cache(&t, o, b, dims, blocksOf(o.In[n].Dims, span, pos))

@@ -70,8 +70,6 @@ var beyond = map[string]string{
 	"h200 llama-3.2-1b split-off 2032": "eight SMs stream the cache while the rings of the others are full, " +
 		"and get more than their part of the memory",
 	"h200 qwen3-0.6b-as-llama split-off 2032": "the same, with less else to stream",
-	"h200 qwen3-0.6b-as-llama splits-8 2032": "the model knows what splits save the stream, and not what more of " +
-		"them cost the hop between them",
 	"h200 qwen3-0.6b-as-llama barrier 128": "nothing is in flight before a barrier, where the model has the " +
 		"stream run on",
 	"h200 qwen3-0.6b-as-llama barrier 2032": "the same",
