@@ -9,32 +9,20 @@ import (
 	"amkc/knobs"
 )
 
-// combineEvery is how many configurations of a bracket there are for each of its first that combines what the bracket
-// before has gained.
-const combineEvery = 9
-
-// combinations is how many of a bracket's first configurations combine: none without evolve, which crosses what is
-// known.
-func (s *State) combinations() int {
-	if !slices.Contains(s.campaign.Proposers, proposeEvolve) {
-		return 0
-	}
-	return s.campaign.Rules.Bracket / combineEvery
-}
-
 // combined is the combination that a bracket's next proposal is, if it is one and there is something to combine: the
-// incumbent with what has gained in the bracket before it, all of it first, then the better half, and so on. They are
-// the first of a bracket, so that their builds are made with those of the others.
+// incumbent with what has gained in the bracket before it, all of it or, where that was tried, the better half, and so
+// on. It is the first of a bracket, so that it is built with the others; there is none without evolve, which crosses
+// what is known.
 func (s *State) combined(bracket int) (to knobs.Settings, region, why string) {
-	if bracket == s.bracket {
+	if bracket == s.bracket || s.combining == bracket || !slices.Contains(s.campaign.Proposers, proposeEvolve) {
 		return nil, "", ""
 	}
 	all, least := gains(s.results[Screen]), 2
 	if s.accepted { // beside what the incumbent has of them already
 		least = 1
 	}
-	for n := range s.combinations() {
-		if to, region, why = s.added(all[:len(all)>>n], least); to != nil && s.mayTry(to) {
+	for ; len(all) >= least; all = all[:len(all)/2] {
+		if to, region, why = s.added(all, least); to != nil && s.mayTry(to) {
 			return to, region, why
 		}
 	}
@@ -69,5 +57,5 @@ func (s *State) added(trials []*Trial, least int) (to knobs.Settings, region, wh
 	if len(from) < least {
 		return nil, "", ""
 	}
-	return to, region, fmt.Sprintf("what %d of a bracket have gained", len(from))
+	return to, region, fmt.Sprintf("gained in the bracket before: %d trials", len(from))
 }

@@ -95,7 +95,8 @@ func (s *State) askGuide(ctx context.Context, j *Job, describe Describer) (*Prop
 }
 
 // hop draws beginnings of a basin, and takes the one of them that is predicted to be best: as it was drawn, since a
-// descent would lead back to where the best is.
+// descent would lead back to where the best is. Where predictions refuse all of them it takes the first, whose trial
+// says why: one refusal must not be the end of a search.
 func (g *guide) hop(ctx context.Context) (*Proposal, error) {
 	var all []guess
 	for range attempts {
@@ -104,12 +105,16 @@ func (g *guide) hop(ctx context.Context) (*Proposal, error) {
 			break
 		}
 	}
+	if len(all) == 0 {
+		return nil, g.none()
+	}
+	first := all[0]
 	all, err := g.described(ctx, all)
 	if err != nil {
 		return nil, err
 	}
 	if len(all) == 0 {
-		return nil, g.none()
+		return &Proposal{Settings: first.settings, Why: first.why}, nil
 	}
 	return &Proposal{Settings: all[0].settings, Why: fmt.Sprintf("%s; expected to take %.4f", all[0].why,
 		math.Exp(all[0].log))}, nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/ir/diag"
 	"amkc/knobs"
 )
 
@@ -69,5 +70,42 @@ func TestPlansThatBeginNowhere(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(j.dir, planName), []byte(edited), 0o644))
 		_, err := j.Merge(nil, toyKey)
 		require.ErrorContains(t, err, "AMK6013", "%s of %d", first, p.First)
+	}
+}
+
+// What could not be tried is entered once, also where a merge is killed after a round of which some was not made.
+func TestRefusalsAreEnteredOnce(t *testing.T) {
+	dir := t.TempDir()
+	c := toyCampaign(knobs.Settings{})
+	require.NoError(t, Create(dir, c))
+	_, _ = inRounds(t, dir, Budget{Trials: 1}, func(p *Plan) { inProcess(t, dir, p, 0) })
+	j, err := OpenJournal(dir)
+	require.NoError(t, err)
+	_, digest, err := LoadCampaign(dir)
+	require.NoError(t, err)
+	p := &Plan{Schema: PlanSchema, Campaign: digest, Previous: j.previous, First: 1}
+	for n, pace := range []knobs.Value{"600", "", "400", "", "200"} {
+		planned := Planned{Job: Job{N: 1 + n, Role: RoleCandidate, Rung: Screen, Settings: knobs.Settings{},
+			Against: c.Start}}
+		if pace == "" {
+			planned.Refused = diag.Errorf(codeProposal, "toy", "out of ideas")
+		} else {
+			planned.Settings["tiling.ring.pace"] = pace
+		}
+		p.seal(&planned)
+		p.Trials = append(p.Trials, planned)
+	}
+	require.NoError(t, p.write(dir))
+	inProcess(t, dir, p, 2)
+	inProcess(t, dir, p, 4) // the first was not made when the time was up
+	require.NoError(t, toyRunner(j, 100).enter(j, p, toyKey))
+	require.NoError(t, j.Close())
+	whole := trialsOf(t, dir)
+	lines := strings.SplitAfter(whole, "\n")
+	require.Len(t, lines, 6, "the start, four of the round, and nothing behind them")
+	for n := 2; n < 5; n++ {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, trialsName), []byte(strings.Join(lines[:n], "")), 0o644))
+		merge(t, dir)
+		require.Equal(t, whole, trialsOf(t, dir), "killed behind %d of them", n)
 	}
 }

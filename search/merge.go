@@ -3,7 +3,6 @@ package search
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -125,12 +124,21 @@ func (j *Journal) enter(m *Merged, digest string, key Key) error {
 	}
 	// Final verdicts are all against one incumbent, and the first that is accepted takes its place: so the best first.
 	slices.SortStableFunc(round, func(a, b *Trial) int { return cmp.Compare(rankInRound(a), rankInRound(b)) })
-	entered := map[string]bool{} // of a merge that was killed; the order may have been another then
+	// Of a merge that was killed; the order may have been another then, but for refusals, which have no settings.
+	entered, refused := map[string]bool{}, 0
 	for i := range j.State.trials[p.First:] {
-		entered[inRound(&j.State.trials[p.First+i])] = true
+		if t := &j.State.trials[p.First+i]; t.Refused != nil {
+			refused++
+		} else {
+			entered[IDOf(t.Settings)] = true
+		}
 	}
 	for _, t := range round {
-		if entered[inRound(t)] {
+		switch {
+		case t.Refused != nil && refused > 0:
+			refused--
+			continue
+		case t.Refused == nil && entered[IDOf(t.Settings)]:
 			continue
 		}
 		t.N = len(j.State.trials)
@@ -147,15 +155,6 @@ func (j *Journal) entering(p *Plan) bool {
 	trials := j.State.trials
 	in := len(trials) - p.First
 	return in > 0 && in < len(p.Trials) && trials[p.First].Previous == p.Previous
-}
-
-// inRound tells a trial from the others of its round: settings are proposed once, and what could not be tried has none
-// and keeps its number.
-func inRound(t *Trial) string {
-	if t.Refused != nil {
-		return fmt.Sprint("refused ", t.N)
-	}
-	return IDOf(t.Settings)
 }
 
 func rankInRound(t *Trial) float64 {

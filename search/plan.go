@@ -104,8 +104,9 @@ func (s *State) round(ctx context.Context, ask func(*State) Asker, most int) (jo
 	return jobs, "", nil
 }
 
-// refusalsAmong is how many of so many proposals are refused, by what has become of those before. A round has as many
-// more: otherwise a bracket would wait for a round of builds for each time that some of it is refused.
+// refusalsAmong is how many proposals are refused for so many that are not, by what has become of those before; no more
+// than these. A round has as many more: otherwise a bracket would wait for another round of builds whenever some of it
+// is refused.
 func (s *State) refusalsAmong(n int) int {
 	proposed, refused := 0, 0
 	for i := range s.trials {
@@ -116,7 +117,7 @@ func (s *State) refusalsAmong(n int) int {
 			}
 		}
 	}
-	return n * refused / max(1, proposed)
+	return min(n, n*refused/max(1, proposed-refused))
 }
 
 // fill has a command fill in a job, and reports whether it has proposed something that can be tried.

@@ -58,7 +58,7 @@ func (r *Runner) Run(ctx context.Context, j *Journal) (stop string, err error) {
 		case r.Budget.GPUSeconds > 0 && j.State.gpuSeconds >= r.Budget.GPUSeconds:
 			stop = errSpent.Error()
 		case refused >= refusals:
-			stop = fmt.Sprintf("%d proposals, one after another, were none", refused)
+			stop = fmt.Sprintf("proposals that could not be tried, one after another: %d", refused)
 		}
 		var job *Job
 		if stop == "" {

@@ -236,7 +236,7 @@ func TestCommandsThatPropose(t *testing.T) {
 	}
 	stop, err := r.Run(t.Context(), j)
 	require.NoError(t, err)
-	require.Equal(t, "3 proposals, one after another, were none", stop)
+	require.Equal(t, "proposals that could not be tried, one after another: 3", stop)
 	trials := j.State.Trials()
 	require.Equal(t, "more often", trials[1].Why)
 	require.Contains(t, trials[2].Refused.Msg, "was proposed before")

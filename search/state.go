@@ -30,8 +30,9 @@ type State struct {
 	accepted bool           // one in the bracket that is open
 	settled  bool           // its incumbent has challenged the best
 
-	bracket int
-	results map[Rung][]*Trial // of the bracket
+	bracket   int
+	combining int               // the last bracket that a combination was proposed for
+	results   map[Rung][]*Trial // of the bracket
 
 	named   map[string]knobs.Settings // by id: all that were proposed
 	regions map[string]*regionState
@@ -65,6 +66,9 @@ func (s *State) Apply(t *Trial) {
 	t = &s.trials[len(s.trials)-1]
 	s.seconds += t.Seconds
 	s.named[IDOf(t.Settings)] = t.Settings
+	if t.Proposer == proposeCombine {
+		s.combining = t.Bracket
+	}
 	if t.Verdict == nil {
 		return
 	}

@@ -24,6 +24,7 @@ func TestSteps(t *testing.T) {
 		{"not seen", Interval{0.993, 0.985, 1.001}, Interval{0.993, 0.985, 1.001}, c.Rules, Final, false, false},
 		{"a position loses", small, Interval{1.012, 1.008, 1.016}, c.Rules, Final, false, false},
 		{"an early rung", small, small, c.Rules, Race, false, false},
+		{"twins too far apart", small, small, c.Rules, Final, false, false},
 		{"rules without", small, small, Rules{MinGain: 0.01}, Final, false, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -34,12 +35,26 @@ func TestSteps(t *testing.T) {
 				Against: s.local}
 			v := toyVerdict(c, j)
 			v.Ratio, v.At[0].Ratio = tt.ratio, tt.worst
+			if tt.name == "twins too far apart" {
+				v.Band = 0.05
+			}
 			c.Rules.Decide(v)
 			accepted, best := s.Outcome(&Trial{Job: *j, Verdict: v})
 			require.Equal(t, tt.accepted, accepted)
 			require.Equal(t, tt.best, best)
 		})
 	}
+}
+
+// Predictions have an interval of their errors, which says nothing of a step.
+func TestStepsByPredictions(t *testing.T) {
+	c := toyCampaign(knobs.Settings{})
+	v := &Verdict{Class: Pass, Rung: Final, Subject: Subject{Device: DeviceCost},
+		Timing: &Timing{Ratio: Interval{0.993, 0.9, 1.1}, At: []At{{Ratio: Interval{0.993, 0.9, 1.1}}}}}
+	c.Rules.Decide(v)
+	require.True(t, c.Rules.steps(v))
+	v.At[0].Ratio.Mean = 1.02
+	require.False(t, c.Rules.steps(v), "a position loses")
 }
 
 // Gains that are each below what counts add up: the incumbent of the basin challenges the best as soon as they seem to
@@ -95,11 +110,17 @@ func TestStepsAddUp(t *testing.T) {
 		}
 	}
 	require.GreaterOrEqual(t, has, 4, "%v", best)
-	for _, trial := range s.Trials() {
+	early := 0 // challenges that are not the end of their basin
+	for i, trial := range s.Trials() {
 		if trial.Best {
 			require.Equal(t, RoleChallenge, trial.Role, "each gain by itself is below what counts")
 		}
+		next := s.Trials()[min(i+1, len(s.Trials())-1)]
+		if trial.Role == RoleChallenge && next.Role == RoleCandidate && next.Basin == trial.Basin {
+			early++
+		}
 	}
+	require.Positive(t, early, "as soon as they seem to be worth it")
 	rules.Step = 0
 	best, _ = search(rules)
 	require.Empty(t, best)

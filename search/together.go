@@ -71,7 +71,7 @@ func (r *Runner) round(ctx context.Context, j *Journal, p *Plan, crew *Crew) (st
 		return "", err
 	}
 	if !slices.ContainsFunc(p.Trials, func(t Planned) bool { return t.Refused == nil }) && stop == "" {
-		stop = fmt.Sprintf("%d proposals, one after another, were none", len(p.Trials))
+		stop = fmt.Sprintf("proposals that could not be tried, one after another: %d", len(p.Trials))
 	}
 	return stop, nil
 }
