@@ -46,7 +46,7 @@ type campaignInput struct {
 	Cold      bool           `json:"cold,omitempty" jsonschema:"begin at the least clever values"`
 	SameBits  bool           `json:"same_bits,omitempty" jsonschema:"leave knobs alone that change bits of logits"`
 	Seed      string         `json:"seed,omitempty" jsonschema:"what proposals are drawn from"`
-	Proposers []string       `json:"proposers,omitempty" jsonschema:"random, local, evolve, cost; prior, with corpus"`
+	Proposers []string       `json:"proposers,omitempty" jsonschema:"random, local, evolve, cost; with a corpus prior"`
 	Bracket   int            `json:"bracket,omitempty" jsonschema:"configurations screened together; default 9"`
 	Timeout   int            `json:"timeout_s,omitempty" jsonschema:"seconds for one evaluation; default 600"`
 }

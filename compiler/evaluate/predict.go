@@ -73,12 +73,12 @@ const rounding = 0.005
 // floor rejects a prediction that no machine could fulfil: it says something of the cost model, not of the candidate.
 // Where memory was measured, it is held to that, and else to the data sheet.
 func floor(p *cost.Prediction, t *ir.Target) error {
-	least := float64(p.BytesPerToken) / cost.ReadGBs(t) / 1e3 * (1 - rounding)
+	least := float64(p.BytesPerToken) / cost.ReadGBs(t) / 1e3
 	switch {
 	case p.Latency < p.Ceiling*(1-rounding):
 		return &fault{search.Rejected, diag.Errorf(codeFloor, "position", "%d: the predicted %.1f µs are below the "+
 			"ceiling's %.1f µs", p.Position, p.Latency, p.Ceiling)}
-	case p.Latency < least && p.BytesPerToken > int64(t.L2Bytes):
+	case p.Latency < least*(1-rounding) && p.BytesPerToken > int64(t.L2Bytes):
 		return &fault{search.Rejected, diag.Errorf(codeFloor, "position", "%d: the predicted %.1f µs are below the "+
 			"%.1f µs that memory takes for the bytes alone", p.Position, p.Latency, least)}
 	}

@@ -99,6 +99,7 @@ func TestCalibration(t *testing.T) {
 		found, rms := search(t, on, fit, 1.3, 1.02)
 		t.Logf("root mean square of the errors %.2f %%: %+v", 100*rms, found)
 	}
+	t.Logf("root mean square of the errors of section bench %.2f %%", 100*misfit(t, on, fit))
 	require.Less(t, misfit(t, on, fit), 0.03,
 		"root mean square of the errors; look for a better calibration with -calibrate")
 }
