@@ -12,10 +12,10 @@ from answers_speed import LONG
 from report import table
 
 ENGINES = """Every comparison with PyTorch that was made, by position: the time of a token, and how many times amkc's
-it is, the median of the rounds' ratios; larger is faster. A row is one run, its engines
-interleaved on the same random weights, batch 1. PyTorch's are transformers' step launched one by one, the same in a
-CUDA graph, and through torch.compile: with matrices in int8 or int4 the compiled step multiplies by PyTorch's own
-quantised matrices, and the one in a graph has its matrices in bf16."""
+it is, the median of the rounds' ratios; larger is faster. A row is one run, its engines interleaved on the same random
+weights, batch 1. PyTorch's are transformers' step launched one by one, the same in a CUDA graph, and through
+torch.compile: with matrices in int8 or int4 the compiled step multiplies by PyTorch's own quantised matrices, and the
+one in a graph has its matrices in bf16."""
 SIDE_BY_SIDE = """The published search (E3) and ablations (Table 9), theirs and ours, in one table. A gain is the time
 without over the time with: below 1 it is a loss. *Kept* is how many candidates a search has kept; an ablation keeps none.
 Times of E3 are predictions, each by its own cost model for an RTX 5090 and over its own defaults; published ablations

@@ -42,9 +42,9 @@ def carry_out(args, chosen, render):
     budget = Budget(args.budget)
     tools = args.tools and args.tools.resolve()
     with sole_use(work):
-        for directory in sorted(work.glob("gpu*/")):
-            with sole_use(directory):  # by a process that has outlived the one that began it
-                gather(directory, out)
+        for rows in sorted(work.glob(f"gpu*/{ROWS}")):
+            with sole_use(rows.parent):  # by a process that has outlived the one that began it
+                gather(rows.parent, out)
         if tools is None:
             machine.build_tools(tools := work / "tools")
         lists = deal(chosen, len(args.gpus))
@@ -83,9 +83,12 @@ def gather(work, out):
         given.mkdir(exist_ok=True)
         taken = given / f"{file.name}.taken"
         shutil.copy2(file, taken)  # the process may go on
-        made, before = report.Store(taken), report.Store(given / file.name)
-        if new := {i for i in made.rows if row_of(made, i) != row_of(before, i)}:
-            report.Store(out / file.name).take(made, new)
+        made, before, store = report.Store(taken), report.Store(given / file.name), report.Store(out / file.name)
+        new = {i for i in made.rows if row_of(made, i) != row_of(before, i)}
+        if not before.rows:  # which of them are older than those of out is not known
+            new -= {i for i, row in store.rows.items() if row["passed"]}
+        if new:
+            store.take(made, new)
         os.replace(taken, given / file.name)
 
 
