@@ -17,9 +17,9 @@ weights, batch 1. PyTorch's are transformers' step launched one by one, the same
 torch.compile: with matrices in int8 or int4 the compiled step multiplies by PyTorch's own quantised matrices, and the
 one in a graph has its matrices in bf16."""
 SIDE_BY_SIDE = """The published search (E3) and ablations (Table 9), theirs and ours, in one table. A gain is the time
-without over the time with: below 1 it is a loss. *Kept* is how many candidates a search has kept; an ablation keeps none.
-Times of E3 are predictions, each by its own cost model for an RTX 5090 and over its own defaults; published ablations
-ran on an RTX 5090. Ours name the GPU, the model and the position."""
+without over the time with: below 1 it is a loss. *Kept* is how many candidates a search has kept; an ablation keeps
+none. Times of E3 are predictions, each by its own cost model for an RTX 5090 and over its own defaults; published
+ablations ran on an RTX 5090. Ours name the GPU, the model and the position."""
 FORMATS = tuple(SHORT)  # the names of id_of
 KINDS = ("ops", "eager", "compile")
 # A published ablation, and the variant of section ablations that lacks the same.
