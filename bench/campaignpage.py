@@ -2,9 +2,11 @@
 """What campaigns of amkc search have come to: docs/results/campaigns.json, and from it docs/campaigns.md.
 
     python3 bench/campaignpage.py --take campaigns.tar.gz     what bench/campaigns.py has packed, then the page
+    python3 bench/campaignpage.py --take FILE --again         the same, in the place of campaigns that came further
     python3 bench/campaignpage.py                             the page anew, from the JSON file
 
 Of each campaign the trials are folded into a row, its report is kept, and in measured.jsonl what each trial has found.
+A campaign that is there with more trials than in the pack stays as it is.
 Needs the standard library alone.
 """
 
@@ -22,6 +24,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import drawings
+import packing
 import regret
 
 REPO = Path(__file__).resolve().parent.parent
@@ -42,21 +45,22 @@ knob over the hand-set defaults, which that search does not know. A search that 
 SOUND = """Nothing that a rule rejects is built or launched, and what has crashed, hung or computed something else is a
 trial of that class and no more."""
 
-REGRET = """How much longer than the best that any campaign with the same start has come to the best takes that a
-campaign knew after so many seconds of the GPU: the estimates chained through its trials. *random* changes two to four
-knobs of the incumbent and has the same rungs and rules; it has neither the cost model nor combinations. Campaigns are
-compared where they have had the GPU for equally long, and not after as many trials or minutes: what a rule refuses
-takes none of its time, and a screening less than a verdict in full. Builds and what a proposer thinks take processors,
-which are not counted, and neither is what confirms the best. An empty cell is a campaign that has not had the GPU for
-so long: nothing is said of it there."""
+REGRET = """Regret: the time of the best that a campaign knew after so many GPU seconds, over that of the best found by
+any campaign with the same start, minus 1. Both times are estimates, chained through the trials of a campaign. *random*
+changes two to four knobs of the incumbent and has the same rungs and rules; it has neither the cost model nor
+combinations. Campaigns are compared where they have had the GPU for equally long, and not after as many trials or
+minutes: what a rule refuses takes none of its time, and a screening less than a verdict in full. Builds and what a
+proposer thinks take processors, which are not counted, and neither is what confirms the best. An empty cell is a
+campaign that has not had the GPU for so long: nothing is said of it there."""
 
 MEASURED = "measured.jsonl"
 SEEDED_AT = (15, 30, 45, 60)
 STARTS = """From the least clever values, a search that knows the cost model alone (cold) beside one whose proposals go
-by what campaigns of other models have taught of its errors too (warm), each with several seeds. How much longer than
-the best that any of them has come to takes what one knew after so many seconds of the GPU: the median of the seeds,
-and their quartiles. One that has ended before is as far as it came. What a warm one was taught by is the models whose
-campaigns were there, and the GPU of each."""
+by what campaigns of other models have taught of its errors too (warm), each with several seeds. Regret: the time of the
+best that a campaign knew after so many GPU seconds, over that of the best found by any campaign with the same start,
+minus 1. A cell has the median of the seeds, their quartiles, and how many seeds those are: one that has ended before is
+as far as it came, and one that has neither ended nor had the GPU for so long is left out. What a warm one was taught by
+is the models whose campaigns were there, and the GPU of each."""
 
 E3 = """Published: *AutoMegaKernel*, the account of E3: 60 candidates for each model, by predictions of its cost model
 for an RTX 5090. Ours: 60 trials by amkc's, for the same target, some of which ask of one candidate more than of the
@@ -115,17 +119,11 @@ def without_gpu(searches):
     return lines
 
 
-def trials_of(directory):
-    """The trials of a campaign, as far as whole lines of them are there."""
-    text = (directory / "trials.jsonl").read_text(encoding="utf-8")
-    return [json.loads(line) for line in text.split("\n")[:-1]]
-
-
 def fold(directory):
     """A campaign as a row, whose name says on what GPU it was."""
     campaign = json.loads((directory / "campaign.json").read_text(encoding="utf-8"))
     name = f"{directory.name}-{campaign['target']}"
-    trials = trials_of(directory)
+    trials = packing.trials(directory)
     score, best, seconds, curve, classes, machines = {}, None, 0.0, [], {}, []
     confirmed = None
     for t in trials:
@@ -161,6 +159,9 @@ def fold(directory):
     taught = directory / "taught.json"
     if taught.exists():
         row["taught_by"] = json.loads(taught.read_text(encoding="utf-8"))
+    ended = directory / "ended"
+    if ended.exists():
+        row["ended"] = ended.read_text(encoding="utf-8").strip()
     against = directory / "against.json"
     if against.exists():
         v = json.loads(against.read_text(encoding="utf-8"))["verdict"]
@@ -187,7 +188,7 @@ def minutes(trials):
 def measured(directory, row):
     """What a campaign has measured and refused, a line for each verdict: what a prior and a cost model can be held to.
     It is not signed, and so no corpus."""
-    for t in trials_of(directory):
+    for t in packing.trials(directory):
         v = t.get("verdict")
         if not v:
             continue
@@ -217,8 +218,9 @@ def keep_measured(path, lines):
     path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
 
 
-def take(file, out):
-    """Rows of what was packed. The reports are kept, and what was measured."""
+def take(file, out, known):
+    """Rows of what was packed, but those that are known with more trials. The reports are kept, and what was
+    measured."""
     with tempfile.TemporaryDirectory() as tmp, tarfile.open(file) as tar:
         tar.extractall(tmp, filter="data")
         rows, lines = {}, []
@@ -228,6 +230,11 @@ def take(file, out):
                 row = fold(directory)
                 if row["device"] != "cuda":
                     print(f"{directory.name} has predictions and no times: it is left out", file=sys.stderr)
+                    continue
+                before = known.get(row["name"], {}).get("trials", 0)
+                if before > row["trials"]:
+                    print(f"{row['name']} is kept as it is, with {before} trials; {file} has {row['trials']} of it "
+                          "(--again takes those)", file=sys.stderr)
                     continue
                 rows[row["name"]] = row
                 lines += measured(directory, row)
@@ -260,13 +267,18 @@ def by_start(rows):
         lines += ["", f"### {model}, {target}", "", "| start | seeds | " + " | ".join(f"{s} s" for s in SEEDED_AT) +
                   " |", "|---|---|" + "---|" * len(SEEDED_AT)]
         for start, of in starts.items():
-            cells = []
-            for s in SEEDED_AT:
-                known = [regret.best_at(r, s) or r["curve"][-1][1] for r in of]
-                low, middle, high = (100 * (k / least - 1) for k in quartiles(known))
-                cells.append(f"{middle:.1f} % ({low:.1f} to {high:.1f})")
+            cells = [regrets_at(of, s, least) for s in SEEDED_AT]
             lines.append(f"| {start} | {len(of)} | " + " | ".join(cells) + " |")
     return ["", "## Cold and warm", "", STARTS] + lines if lines else []
+
+
+def regrets_at(rows, seconds, least):
+    """The regrets of campaigns after so many GPU seconds, of those that have come so far or have ended."""
+    known = [regret.best_at(r, seconds) or r["estimate"] for r in rows if r["gpu_seconds"] >= seconds or "ended" in r]
+    if not known:
+        return ""
+    low, middle, high = (100 * (k / least - 1) for k in quartiles(known))
+    return f"{middle:.1f} % ({low:.1f} to {high:.1f}), {len(known)} seed{'s' if len(known) > 1 else ''}"
 
 
 def quartiles(values):
@@ -330,13 +342,16 @@ def committed(docs):
 def main(argv=None):
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--take", type=Path, metavar="FILE", help="what bench/campaigns.py has packed")
+    p.add_argument("--again", action="store_true", help="take campaigns that are there with more trials, too")
     p.add_argument("--docs", type=Path, default=REPO / "docs", metavar="DIR")
     args = p.parse_args(argv)
+    if args.again and not args.take:
+        p.error("--again says how to take a pack; want --take")
     store = args.docs / "results" / "campaigns.json"
     rows, searches = committed(args.docs)
     if args.take:
         store.parent.mkdir(parents=True, exist_ok=True)
-        rows |= take(args.take, args.docs / "results" / "campaigns")
+        rows |= take(args.take, args.docs / "results" / "campaigns", {} if args.again else rows)
         store.write_text(json.dumps({"schema": SCHEMA, "campaigns": rows}, indent=1) + "\n", encoding="utf-8")
     (args.docs / "campaigns.md").write_text(page(rows, searches), encoding="utf-8")
     return 0

@@ -23,6 +23,7 @@ import os
 import signal
 import subprocess
 import sys
+import tarfile
 import threading
 import time
 import traceback
@@ -32,7 +33,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import machine
-from packing import elsewhere, gpu_seconds, pack, resume, trials
+from packing import Unusable, elsewhere, gpu_seconds, pack, resume, trials
 
 SEED = "1"  # of random weights
 # Seconds for what ends a run, by device: a challenge of the best, its confirmation, and the best against the defaults.
@@ -326,9 +327,14 @@ def main(argv=None):
         machine.build_tools(tools := args.work / "tools")
     os.environ["PATH"] = os.pathsep.join(filter(None, [os.path.dirname(machine.find_cuda("nvcc") or ""),
                                                         os.environ["PATH"]]))
-    if args.resume:
-        resume(args.resume, args.work)
-    shop = Shop(args, tools / "amkc", args.taught_by and elsewhere(args.taught_by, args.work))
+    try:
+        if args.resume:
+            resume(args.resume, args.work)
+        teachers = args.taught_by and elsewhere(args.taught_by, args.work)
+    except (OSError, tarfile.TarError, Unusable) as e:
+        print(f"campaigns.py: error: {e}", file=sys.stderr)
+        return 2
+    shop = Shop(args, tools / "amkc", teachers)
     try:
         workers = [threading.Thread(target=shop.serve, args=(gpu,)) for gpu in args.gpus for _ in range(args.share)]
         for w in workers:

@@ -65,8 +65,8 @@ def regrets(r):
     return regret.curves(row for name, row in r.campaigns.items() if not regret.SEEDED.fullmatch(name))
 
 
-REGRET = Drawing("campaigns-regret", "campaigns", "Curves: how much longer than the best of all takes what each "
-                 "campaign knew, over the seconds that it has had the GPU", regrets)
+REGRET = Drawing("campaigns-regret", "campaigns", "Curves: the regret of each campaign, over the seconds that "
+                 "it has had the GPU", regrets)
 DRAWINGS = (
     Drawing("experiments-precision", "precision", "Bars: how many times amkc's time PyTorch's steps take, by GPU, "
             "model and precision; the line at 1 is amkc", precisions),

@@ -7,8 +7,10 @@ GPU: one script after another, each of which goes on where it was.
     python3 bench/everything.py --list             the commands, and what is left out here and why
 
 It needs what they need: an NVIDIA GPU, nvcc, PyTorch and transformers, and Go or --tools with what make results-tools
-has put into dist/results elsewhere. What needs Go besides, or matplotlib, is left out where there is none. Exit codes:
-0 all of it is there; 1 something has failed or is left, and its own words say what; 2 bad usage.
+has put into dist/results elsewhere. What needs Go besides, or matplotlib, is left out where there is none, and so are
+searches by predictions where docs/results/searches.json is there, as in every checkout: run bench/searches.py to make
+them again. Exit codes: 0 all that is not left out is there, and campaigns have had their time, which is not to say that
+they are at their end; 1 something has failed or is left, and its own words say what; 2 bad usage.
 """
 
 import argparse
@@ -20,36 +22,43 @@ import sys
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import campaigns
+
 BENCH = Path(__file__).resolve().parent
 REPO = BENCH.parent
 PACK = Path("build/campaigns/campaigns.tar.gz")
 CAMPAIGN_SECONDS = 3600  # where there is no budget; a campaign has no end of its own that can be waited for
 # Parts of what is left of a budget when a script begins.
 ROWS, CAMPAIGNS, EXPERIMENTS = 0.5, 0.6, 1.0
+SLICE = 0.1  # of the time of campaigns, which each has before the next one
 
 
 def steps(args):
     """The scripts in their order: what each is for, its arguments, its part of the time that is left (None: it takes
-    what it takes), and why it is left out, if it is."""
+    what it takes), and why it is left out, if it is, by what those before it have left."""
     tools = ["--tools", str(args.tools)] if args.tools else []
     gpus = ["--gpus", args.gpus] if args.gpus else []
     no_go = None if shutil.which("go") else "it needs Go"
-    return [
-        ("rows", ["results.py", *tools, *gpus], ROWS, None),
-        ("campaigns", ["campaigns.py", *tools, *gpus, "--out", str(PACK.parent),
-                       *(["--resume", str(PACK)] if (REPO / PACK).exists() else [])], CAMPAIGNS, None),
-        ("the page of campaigns", ["campaignpage.py", "--take", str(PACK)], None, None),
-        ("searches by predictions, and faults", ["searches.py"], None,
-         no_go or ("docs/results/searches.json has them" if (REPO / "docs/results/searches.json").exists() else None)),
-        ("experiments without a GPU", ["experiments.py"], EXPERIMENTS, no_go),
-        ("drawings", ["draw.py"], None,
-         None if importlib.util.find_spec("matplotlib") else "it needs matplotlib"),
-        ("pages", ["results.py", "--render"], None, None)]
+    yield "rows", ["results.py", *tools, *gpus], ROWS, None
+    yield ("campaigns", ["campaigns.py", *tools, *gpus, "--out", str(PACK.parent),
+                         *(["--resume", str(PACK)] if (REPO / PACK).exists() else [])], CAMPAIGNS, None)
+    yield ("the page of campaigns", ["campaignpage.py", "--take", str(PACK)], None,
+           None if args.list or (REPO / PACK).exists() else f"no campaign has been packed into {PACK}")
+    yield ("searches by predictions, and faults", ["searches.py"], None,
+           no_go or ("docs/results/searches.json has them" if (REPO / "docs/results/searches.json").exists() else None))
+    yield "experiments without a GPU", ["experiments.py"], EXPERIMENTS, no_go
+    yield ("drawings", ["draw.py"], None, None if importlib.util.find_spec("matplotlib") else "it needs matplotlib")
+    yield "pages", ["results.py", "--render"], None, None
 
 
 def command(arguments, seconds):
     """A script's command line, with its time."""
     budget = ["--budget", str(max(1, int(seconds)))] if seconds else []
+    if arguments[0] == "campaigns.py":
+        least = campaigns.LEAST + campaigns.CLOSING["cuda"]
+        budget = ["--slice", str(max(least, int(SLICE * (seconds or 0)))), *budget]
     return [sys.executable, str(BENCH / arguments[0]), *arguments[1:], *budget]
 
 
@@ -65,7 +74,7 @@ def seconds_of(args, name, part, left):
 def main(argv=None):
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--budget", type=float, metavar="SECONDS", help="stop after about this time")
-    p.add_argument("--tools", type=Path, metavar="DIR", help="prebuilt tools (default: go builds them)")
+    p.add_argument("--tools", type=campaigns.path, metavar="DIR", help="prebuilt tools (default: go builds them)")
     p.add_argument("--gpus", metavar="N,...", help="numbers of the GPUs to use")
     p.add_argument("--list", action="store_true", help="print the commands, and run none")
     args = p.parse_args(argv)

@@ -1,5 +1,5 @@
 """Tables of docs/experiments.md that put many rows beside one another: every engine that was compared, and the search
-and the ablations of the prior art with what was kept of each.
+and the ablations of the prior art.
 
 Needs the standard library alone, and must not know how a row was made.
 """
@@ -11,16 +11,15 @@ from answers_search import E3, PREDICTED
 from answers_speed import LONG
 from report import table
 
-ENGINES = """Every comparison with PyTorch that was made or is planned for both GPUs, by position: the time of a token,
-and how many times amkc's it is, the median of the rounds' ratios; larger is faster. A row is one run, its engines
-interleaved on the same random weights, batch 1. PyTorch's are transformers' step launched one by one, the same in a
-CUDA graph, and through torch.compile: with matrices in int8 or int4 the compiled step multiplies by PyTorch's own
-quantised matrices, and the one in a graph has its matrices in bf16."""
+ENGINES = """Every comparison with PyTorch that was made, by position: the time of a token, and how many times amkc's
+it is, the median of the rounds' ratios; larger is faster. A row is one run, its engines interleaved on the same random
+weights, batch 1. PyTorch's are transformers' step launched one by one, the same in a CUDA graph, and through
+torch.compile: with matrices in int8 or int4 the compiled step multiplies by PyTorch's own quantised matrices, and the
+one in a graph has its matrices in bf16."""
 SIDE_BY_SIDE = """The published search (E3) and ablations (Table 9), theirs and ours, in one table. A gain is the time
-without over the time with: below 1 it is a loss. *Kept* is, of a search, how many candidates it has kept, and of an
-ablation, whether kernels are made with it by default; the paper does not say which of its four are.
-Times of E3 are predictions, each by its own cost model for an RTX 5090 and over its own defaults; published ablations
-ran on an RTX 5090. Ours name the GPU, the model and the position."""
+without over the time with: below 1 it is a loss. *Kept* is how many candidates a search has kept; an ablation keeps
+none. Times of E3 are predictions, each by its own cost model for an RTX 5090 and over its own defaults; published
+ablations ran on an RTX 5090. Ours name the GPU, the model and the position."""
 FORMATS = tuple(SHORT)  # the names of id_of
 KINDS = ("ops", "eager", "compile")
 # A published ablation, and the variant of section ablations that lacks the same.
@@ -37,17 +36,32 @@ def planned():
 
 
 def engines(r):
-    lines = []
+    lines, missing = [], []
     for gpu in GPUS:
         made = {row["id"]: row for row in r.rows(gpu, "compare")}
-        every = planned() | {i: (row["position"], row.get("weights") or "") for i, row in made.items()}
-        for row_id, (position, weights) in sorted(every.items(), key=lambda x: (model(x[0]), x[1][0], order(x[1][1]))):
-            lines.append([NAMES[gpu], model(row_id), weights or "bf16", f"{position:,}",
-                          *(compared(made[row_id]) if row_id in made else ["**not measured yet**", "", "", ""]),
-                          f"`{made[row_id]['command']}`" if row_id in made else
-                          f"`python3 bench/results.py --target {gpu} --only {row_id}`"])
+        every = {i: (row["position"], row.get("weights") or "") for i, row in made.items()}
+        lines += [[NAMES[gpu], model(row_id), weights or "bf16", f"{position:,}", *compared(made[row_id]),
+                   f"`{made[row_id]['command']}`"] for row_id, (position, weights) in in_order(every)]
+        missing += not_made(gpu, in_order({i: what for i, what in planned().items() if i not in made}))
     titles = ("GPU", "model", "format", "position", "amkc", "one by one", "in a CUDA graph", "torch.compile", "command")
-    return ["## Every engine, format and position", "", wrapped(ENGINES), "", *table(titles, lines), ""]
+    return ["## Every engine, format and position", "", wrapped(ENGINES), "",
+            *([*table(titles, lines), ""] if lines else []), *missing]
+
+
+def in_order(rows):
+    return sorted(rows.items(), key=lambda x: (model(x[0]), x[1][0], order(x[1][1])))
+
+
+def not_made(gpu, rows):
+    """What is planned for a GPU and has no row, as a paragraph: by model and position the formats."""
+    formats = {}
+    for row_id, (position, weights) in rows:
+        formats.setdefault(f"{model(row_id)} at {position:,}", []).append(weights or "bf16")
+    if not formats:
+        return []
+    return [wrapped(f"Planned and not measured yet on an {NAMES[gpu]}: "
+                    + "; ".join(f"{where} in {', '.join(of)}" for where, of in formats.items())
+                    + f". `python3 bench/results.py --target {gpu} --only 'compare/*'` makes them."), ""]
 
 
 def order(weights):
@@ -79,11 +93,11 @@ def side_by_side(r):
     for key, variant in ABLATIONS.items():
         rows = [(gpu, row) for gpu in GPUS for row in r.rows(gpu, "ablations") if row["variant"] == variant]
         if not rows:
-            lines.append(["Table 9", says[key].what, says[key].says, "not said", "**not measured yet**", "", ""])
+            lines.append(["Table 9", says[key].what, says[key].says, "", "**not measured yet**", "", ""])
         for gpu, row in rows:
-            lines.append(["Table 9", says[key].what, says[key].says, "not said",
+            lines.append(["Table 9", says[key].what, says[key].says, "",
                           f"{NAMES[gpu]}, {row['model']}, at {row['position']:,}: {row['us']:,.1f} to "
-                          f"{row['default_us']:,.1f} µs, {row['ratio']:.2f}×; without: {row['what']}", "yes",
+                          f"{row['default_us']:,.1f} µs, {row['ratio']:.2f}×; without: {row['what']}", "",
                           f"`{row['command']}`"])
     titles = ("place", "of", "published", "kept", "ours", "kept", "command")
     return ["## Search and ablations, side by side", "", wrapped(SIDE_BY_SIDE), "", *table(titles, lines), ""]

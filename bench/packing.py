@@ -8,11 +8,13 @@ import os
 import shutil
 import sys
 import tarfile
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 PACKED = "campaigns.tar.gz"
+KEY = "verdict.key"
 KEPT = ("campaign.json", "trials.jsonl", "plan.json", "results.tsv", "report.html", "against.json", "taught.json",
-        "log.txt")
+        "log.txt", "ended")
 
 
 def trials(directory):
@@ -31,10 +33,10 @@ def pack(work, out):
     """Packs what campaigns have come to. Returns the path."""
     out.mkdir(parents=True, exist_ok=True)
     path = out / PACKED
-    files = [work / "verdict.key", *sorted(work.glob("*.corpus"))]
+    files = [work / KEY, *sorted(work.glob("*.corpus"))]
     for d in sorted(work.iterdir()):
         if (d / "campaign.json").exists():
-            files += [*(d / name for name in (*KEPT, "ended")), *sorted((d / "made").glob("*.json"))]
+            files += [*(d / name for name in KEPT), *sorted((d / "made").glob("*.json"))]
     with tarfile.open(path.with_suffix(".part"), "w:gz") as tar:
         for file in files:
             if file.exists():
@@ -46,14 +48,38 @@ def pack(work, out):
 def resume(file, work):
     """Unpacks what an earlier run has packed. What is here and has gone further stays."""
     with tarfile.open(file) as tar:
-        names = tar.getnames()
-        for name in sorted({n.split("/")[0] for n in names}):
+        members = accepted(tar, file)
+        for name in sorted({m.name.split("/")[0] for m in members}):
             here = work / name
-            members = [m for m in tar.getmembers() if m.name == name or m.name.startswith(name + "/")]
-            lines = next((tar.extractfile(m).read().count(b"\n") for m in members if m.name == f"{name}/trials.jsonl"),
-                         0)
+            own = [m for m in members if m.name == name or m.name.startswith(name + "/")]
+            lines = next((tar.extractfile(m).read().count(b"\n") for m in own if m.name == f"{name}/trials.jsonl"), 0)
             if not here.exists() or len(trials(here)) < lines:
-                tar.extractall(work, members=members, filter="data")
+                tar.extractall(work, members=own, filter="data")
+
+
+def accepted(tar, file):
+    """The members of a pack that a run may write: a pack is from elsewhere, and beside campaigns is what is executed.
+    The others are said."""
+    campaigns = {m.name.split("/")[0] for m in tar if m.isreg() and fnmatchcase(m.name, "*/campaign.json")
+                 and m.name.count("/") == 1}
+    members = [m for m in tar if m.isreg() and expected(m.name.split("/"), campaigns)]
+    if skipped := sorted({m.name for m in tar if not m.isdir()} - {m.name for m in members}):
+        print(f"{file}: left out, as no campaign has it: {', '.join(skipped)}", file=sys.stderr)
+    return members
+
+
+def expected(parts, campaigns):
+    """Whether pack writes a file of this path."""
+    if ".." in parts or "" in parts:
+        return False
+    if len(parts) == 1:
+        return parts[0] == KEY or fnmatchcase(parts[0], "*.corpus")
+    return parts[0] in campaigns and (len(parts) == 2 and parts[1] in KEPT or
+                                      len(parts) == 3 and parts[1] == "made" and fnmatchcase(parts[2], "*.json"))
+
+
+class Unusable(ValueError):
+    """A pack that teachers cannot be taken from."""
 
 
 def elsewhere(file, work):
@@ -62,11 +88,11 @@ def elsewhere(file, work):
     there = work / f"taught-by-{hashlib.sha256(file.read_bytes()).hexdigest()[:8]}"
     there.mkdir(exist_ok=True)
     resume(file, there)
-    key = work / "verdict.key"
+    key, theirs = work / KEY, there / KEY
+    if not theirs.exists():
+        raise Unusable(f"{file} has no {KEY}, with which its verdicts are believed; want a pack of bench/campaigns.py")
     if not key.exists():
-        shutil.copy(there / key.name, key)
-    if key.read_bytes() != (there / key.name).read_bytes():
-        print(f"campaigns.py: error: {file} is signed with another key than the campaigns of {work}; want another "
-              "--work", file=sys.stderr)
-        sys.exit(2)
+        shutil.copy(theirs, key)
+    if key.read_bytes() != theirs.read_bytes():
+        raise Unusable(f"{file} is signed with another key than the campaigns of {work}; want another --work")
     return there

@@ -1,5 +1,5 @@
-"""Regret of campaigns: how much longer than the best that any campaign with the same start has come to takes what one
-knew after so many seconds of the GPU. Needs the standard library alone.
+"""Regret: the time of the best that a campaign knew after so many GPU seconds, over that of the best found by any
+campaign with the same start, minus 1. Needs the standard library alone.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Several GPUs of one machine: the rows of bench/results.py, dealt out to a process of it for each GPU.
 
-Each has a directory of builds and a file of rows of its own, which are put into those of the caller in the end. Rows
-that share a build are made on one GPU.
+Each has a directory of builds and a file of rows of its own, which are put into those of the caller in the end, or by
+the next run if this one was killed. Rows that share a build are made on one GPU.
 """
 
 import os
@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import traceback
 from pathlib import Path
 
 import machine
@@ -16,6 +17,7 @@ import report
 from workshop import Budget, sole_use
 
 COMMAND = (sys.executable, str(Path(__file__).with_name("results.py")))
+ROWS, GIVEN = "rows", "given"  # of a GPU: the files that its process writes, and what of them --out has
 SPARE_SECONDS = 5  # for a process to end after its budget
 
 
@@ -40,34 +42,70 @@ def carry_out(args, chosen, render):
     budget = Budget(args.budget)
     tools = args.tools and args.tools.resolve()
     with sole_use(work):
+        for rows in sorted(work.glob(f"gpu*/{ROWS}")):
+            with sole_use(rows.parent):  # by a process that has outlived the one that began it
+                gather(rows.parent, out)
         if tools is None:
             machine.build_tools(tools := work / "tools")
         lists = deal(chosen, len(args.gpus))
         codes = {}
 
         def serve(gpu, tasks):
-            codes[gpu] = process(args, gpu, tasks, out, work / f"gpu{gpu}", tools, budget)
+            try:
+                codes[gpu] = process(args, gpu, tasks, out, work / f"gpu{gpu}", tools, budget)
+            except Exception:  # one GPU is never the end of the others
+                traceback.print_exc()
+                codes[gpu] = 1
 
         threads = [threading.Thread(target=serve, args=(gpu, tasks)) for gpu, tasks in zip(args.gpus, lists) if tasks]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
-        if not args.build:
-            for gpu, tasks in zip(args.gpus, lists):
-                for file in known(work / f"gpu{gpu}" / "rows"):
-                    report.Store(out / file.name).take(report.Store(file), {t.id for t in tasks})
-            render(out)
-    return max(codes.values(), default=0)
+        try:
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+        finally:
+            if not args.build:
+                for gpu in args.gpus:
+                    gather(work / f"gpu{gpu}", out)
+                render(out)
+    return code_of(codes.values())
+
+
+def code_of(codes):
+    """The exit code for those of processes, of which one that a signal has ended is negative."""
+    return 2 if 2 in codes else int(any(codes))
+
+
+def gather(work, out):
+    """Puts the rows that the process of a GPU has made since they were last gathered into those of out."""
+    given = work / GIVEN
+    for file in known(work / ROWS):
+        given.mkdir(exist_ok=True)
+        taken = given / f"{file.name}.taken"
+        shutil.copy2(file, taken)  # the process may go on
+        made, before, store = report.Store(taken), report.Store(given / file.name), report.Store(out / file.name)
+        new = {i for i in made.rows if row_of(made, i) != row_of(before, i)}
+        if not before.rows:  # which of them are older than those of out is not known
+            new -= {i for i, row in store.rows.items() if row["passed"]}
+        if new:
+            store.take(made, new)
+        os.replace(taken, given / file.name)
+
+
+def row_of(store, row_id):
+    """A row with its environment in place of the letter, which differs between files."""
+    row = store.rows.get(row_id)
+    return row and row | {"environment": store.environments[row["environment"]]}
 
 
 def process(args, gpu, tasks, out, work, tools, budget):
     """Makes tasks on one GPU. Returns the exit code. What it says is printed with the number of the GPU."""
-    rows = work / "rows"
-    rows.mkdir(parents=True, exist_ok=True)
-    for file in known(out):  # by these it knows what need not be made again
-        shutil.copy2(file, rows / file.name)
-    command = [*COMMAND, "--target", args.target, "--out", str(rows), "--work", str(work), "--tools", str(tools),
+    for name in (ROWS, GIVEN):  # by these it knows what need not be made again, and gather what it has made
+        shutil.rmtree(work / name, ignore_errors=True)
+        (work / name).mkdir(parents=True)
+        for file in known(out):
+            shutil.copy2(file, work / name / file.name)
+    command = [*COMMAND, "--target", args.target, "--out", str(work / ROWS), "--work", str(work), "--tools", str(tools),
                "--jobs", str(max(1, args.jobs // len(args.gpus)))]
     command += ["--name", args.name] if args.name else []
     command += ["--budget", str(max(1, budget.remaining() - SPARE_SECONDS))] if args.budget else []

@@ -181,18 +181,27 @@ class Grids(unittest.TestCase):
                     self.assertIn(f"{row['engines'][name]['us']['median']:,.1f} µs", line, row["id"])
         self.assertLessEqual(set(grids.planned()), {t.id for t in results.tasks([], [])})
 
-    def test_lines_without_a_row_name_the_command(self):
-        lines = [x for x in grids.engines(self.none) if x.startswith(("| H100", "| H200"))]
-        self.assertEqual(len(lines), 2 * len(grids.planned()))
-        for line in lines:
-            self.assertRegex(line, r"\*\*not measured yet\*\* .*`python3 bench/results\.py --target h\d00 --only comp")
-        self.assertIn("| H100 | llama-3.1-8b | int4:g128:sym | 8,192 | **not measured yet** ", "\n".join(lines))
+    def test_what_is_missing_is_said_below_and_has_no_line(self):
+        for r in (self.results, self.none):
+            text = grids.engines(r)
+            lines = [x.split(" | ")[:4] for x in text if x.startswith(("| H100", "| H200"))]
+            self.assertEqual(len(lines), sum(len(r.rows(gpu, "compare")) for gpu in answers.GPUS))
+            below = " ".join(" ".join(text).split())
+            for gpu in answers.GPUS:
+                said = below.partition(f"Planned and not measured yet on an {answers.NAMES[gpu]}: ")[2].partition(". `")
+                self.assertTrue(said[2].startswith(f"python3 bench/results.py --target {gpu} --only 'compare/*'`"))
+                named = {(where, form) for part in said[0].split("; ") for where, _, of in [part.partition(" in ")]
+                         for form in of.split(", ")}
+                made = {row["id"] for row in r.rows(gpu, "compare")}
+                self.assertEqual(named, {(f"{grids.model(i)} at {position:,}", weights or "bf16")
+                                         for i, (position, weights) in grids.planned().items() if i not in made})
 
     def test_search_and_ablations_have_theirs_ours_and_what_was_kept(self):
         for r in (self.results, self.none):
             lines = [x.split(" | ") for x in grids.side_by_side(r) if x.startswith(("| E3", "| Table 9"))]
             self.assertEqual({x[2] for x in lines}, {f.says for f in figures.figures()
                                                      if f.key in (*grids.SEARCHED, *grids.ABLATIONS)})
+            self.assertEqual({(x[3], x[5]) for x in lines if x[0] == "| Table 9"}, {("", "")}, "no row has it")
         self.assertEqual([x[3] for x in lines[:3]], ["5 of 60"] * 3)
         variants = {v.name for v in ablations.VARIANTS}
         self.assertLessEqual(set(grids.ABLATIONS.values()), variants)

@@ -41,7 +41,8 @@ class Page(unittest.TestCase):
     def setUp(self):
         self.dir = Path(self.enterContext(tempfile.TemporaryDirectory()))
 
-    def packed(self, campaigns):
+    def packed(self, campaigns, ended=()):
+        shutil.rmtree(self.dir / "in", ignore_errors=True)
         path = self.dir / "campaigns.tar.gz"
         with tarfile.open(path, "w:gz") as tar:
             for name, (device, trials, against, *taught) in campaigns.items():
@@ -58,6 +59,8 @@ class Page(unittest.TestCase):
                         "utf-8")
                 if taught:
                     (d / "taught.json").write_text(json.dumps(taught), "utf-8")
+                if name in ended:
+                    (d / "ended").write_text("the GPU seconds are spent\n", "utf-8")
                 tar.add(d, arcname=name)
         return path
 
@@ -101,10 +104,9 @@ class Page(unittest.TestCase):
         (self.dir / "docs" / "results").mkdir(parents=True)
         kept = self.dir / "docs/results/campaigns" / campaignpage.MEASURED
 
-        def take(**campaigns):
-            shutil.rmtree(self.dir / "in", ignore_errors=True)
+        def take(*args, **campaigns):
             campaignpage.main(["--take", str(self.packed({k: ("cuda", v, None) for k, v in campaigns.items()})),
-                               "--docs", str(self.dir / "docs")])
+                               "--docs", str(self.dir / "docs"), *args])
             return [json.loads(line) for line in kept.read_text("utf-8").splitlines()]
 
         start = trial("start", START, START, 1.0)
@@ -117,6 +119,20 @@ class Page(unittest.TestCase):
                                            "predicted_us": 0.333333, "predicted_baseline_us": 1.0,
                                            "traits": {"latency": -0.666667}}])
         self.assertEqual(lines[3]["settings"], {"tiling.ring.pace": "b"})
+
+        # One that came less far does not replace it, unless that is asked for.
+        def trials():
+            return json.loads((self.dir / "docs/results/campaigns.json").read_text("utf-8"))["campaigns"]["one-h100"][
+                "trials"]
+
+        report = self.dir / "docs/results/campaigns/one-h100.html"
+        report.write_text("<html>of three", "utf-8")
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertEqual(take(one=[start]), lines)
+        self.assertIn("one-h100 is kept as it is, with 3 trials", said.getvalue())
+        self.assertEqual((trials(), report.read_text("utf-8")), (3, "<html>of three"))
+        self.assertEqual(len(take("--again", one=[start])), 2)
+        self.assertEqual((trials(), report.read_text("utf-8")), (1, "<html>"))
 
     def test_pauses_between_runs_do_not_count(self):
         def at(minute, seconds):
@@ -135,14 +151,15 @@ class Page(unittest.TestCase):
                     for start, of in zip(("cold", "warm"), ratios) for i, ratio in enumerate(of)}
 
         (self.dir / "docs" / "results").mkdir(parents=True)
-        campaignpage.main(["--take", str(self.packed(seeded((0.6, 0.8, 0.7), (0.5, 0.5, 0.55)))), "--docs",
-                           str(self.dir / "docs")])
+        campaignpage.main(["--take", str(self.packed(seeded((0.6, 0.8, 0.7), (0.5, 0.5, 0.55)),
+                                                     ("toy-warm-seed0", "toy-warm-seed2"))),
+                           "--docs", str(self.dir / "docs")])
         text = (self.dir / "docs/campaigns.md").read_text("utf-8")
         self.assertIn("### toy, h100", text)
-        # The first 15 s, and those after 40: the least that any came to is 0.5.
-        self.assertIn("| cold | 3 | 100.0 % (100.0 to 100.0) | 100.0 % (100.0 to 100.0) | 40.0 % (30.0 to 50.0) |",
+        # The first 15 s, and those after 40: the least that any came to is 0.5. No cold one has had 45 s, or has ended.
+        self.assertIn("| cold | 3 | 100.0 % (100.0 to 100.0), 3 seeds | 100.0 % (100.0 to 100.0), 3 seeds |  |  |\n",
                       text)
-        self.assertIn("| 0.0 % (0.0 to 5.0) |\n", text)
+        self.assertIn("| 5.0 % (2.5 to 7.5), 2 seeds |\n", text)
         self.assertNotIn("| toy-cold-seed0", text, "they have a table of their own")
         self.assertEqual([p.name for p in (self.dir / "docs/results/campaigns").iterdir()], [campaignpage.MEASURED])
 

@@ -174,11 +174,45 @@ class Campaigns(unittest.TestCase):
         self.run_it("--only", "qwen3-0.6b-cold", budget="70")
         new = Path(self.enterContext(tempfile.TemporaryDirectory()))
         (new / "verdict.key").write_text("another", encoding="utf-8")
-        with contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit) as end:
-            self.run_it("--only", "smollm2-135m-warm-seed1", "--taught-by", str(self.work / packing.PACKED), work=new)
-        self.assertEqual(end.exception.code, 2)
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            code, _ = self.run_it("--only", "smollm2-135m-warm-seed1", "--taught-by", str(self.work / packing.PACKED),
+                                  work=new)
+        self.assertEqual(code, 2)
         self.assertIn("another key", said.getvalue())
         self.assertEqual((new / "verdict.key").read_text("utf-8"), "another")
+
+    def packed(self, *names):
+        """A pack of such files, and a link."""
+        path = self.tools / "foreign.tar.gz"
+        with tarfile.open(path, "w:gz") as tar:
+            for name in names:
+                info = tarfile.TarInfo(name)
+                info.size = len(b"foreign")
+                tar.addfile(info, io.BytesIO(b"foreign"))
+            info = tarfile.TarInfo("a/report.html")
+            info.type, info.linkname = tarfile.SYMTYPE, "../tools/amkc"
+            tar.addfile(info)
+        return path
+
+    def test_a_pack_writes_nothing_but_campaigns(self):
+        wanted = ["a/campaign.json", "a/ended", "a/made/x.json", "a/taught.json", "a/trials.jsonl", "verdict.key",
+                  "x.corpus"]
+        unwanted = ["tools/amkc", "cache/x.so", "a/run.sh", "a/made/x.so", "a/made/b/x.json", "b/trials.jsonl", "x.py",
+                    "b/made/campaign.json", "a/../tools/amkc", "../campaign.json"]
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            packing.resume(self.packed(*wanted, *unwanted), self.work)
+        self.assertEqual(sorted(str(f.relative_to(self.work)) for f in self.work.rglob("*") if not f.is_dir()), wanted)
+        for name in (*unwanted, "a/report.html"):
+            self.assertIn(name, said.getvalue())
+
+    def test_teachers_without_a_key_are_refused(self):
+        for file, says in ((self.packed("a/campaign.json"), "has no verdict.key"), (self.tools / "amkc", "file"),
+                           (self.tools / "none.tar.gz", "No such file")):
+            with contextlib.redirect_stderr(io.StringIO()) as said:
+                code, _ = self.run_it("--only", "smollm2-135m-warm-seed1", "--taught-by", str(file))
+            self.assertEqual(code, 2)
+            self.assertIn(says, said.getvalue())
+            self.assertFalse((self.work / "verdict.key").exists())
 
     def test_the_one_for_a_night_goes_on(self):
         self.run_it("--only", "*-overnight", "--slice", "40", budget="62")

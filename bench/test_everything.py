@@ -16,8 +16,8 @@ import everything
 
 class Everything(unittest.TestCase):
     def setUp(self):
-        self.repo = Path(self.enterContext(tempfile.TemporaryDirectory()))
-        self.ran, self.now, self.code = [], 0.0, {}
+        self.repo = Path(self.enterContext(tempfile.TemporaryDirectory())).resolve()
+        self.ran, self.now, self.code, self.packs = [], 0.0, {}, True
         self.enterContext(mock.patch.object(everything, "REPO", self.repo))
         self.enterContext(mock.patch.object(everything.shutil, "which", lambda name: "/usr/bin/go"))
         self.enterContext(mock.patch.object(everything.importlib.util, "find_spec", lambda name: object()))
@@ -29,6 +29,9 @@ class Everything(unittest.TestCase):
         self.assertTrue(Path(line[1]).exists(), "every script is there")
         name = Path(line[1]).name
         self.ran.append([name, *line[2:]])
+        if name == "campaigns.py" and self.packs:
+            (self.repo / everything.PACK).parent.mkdir(parents=True, exist_ok=True)
+            (self.repo / everything.PACK).touch()
         if "--budget" in line:
             self.now += float(line[line.index("--budget") + 1])
         return subprocess.CompletedProcess(line, self.code.get(name, 0))
@@ -45,14 +48,16 @@ class Everything(unittest.TestCase):
         self.assertEqual([r[0] for r in self.ran], ["results.py", "campaigns.py", "campaignpage.py", "searches.py",
                                                     "experiments.py", "draw.py", "results.py"])
         self.assertEqual(self.ran[0][1:], [], "as long as it takes")
-        self.assertEqual(self.ran[1][-2:], ["--budget", "3600"])
+        self.assertEqual(self.ran[1][-4:], ["--slice", "360", "--budget", "3600"])
         self.assertEqual(self.ran[-1][1:], ["--render"])
 
     def test_a_budget_is_shared_out(self):
-        self.run_it("--budget", "1000", "--tools", "dist/results", "--gpus", "0,1")
+        with contextlib.chdir(self.repo):
+            self.run_it("--budget", "1000", "--tools", "dist/results", "--gpus", "0,1")
         times = {r[0]: r[-1] for r in self.ran if "--budget" in r}
         self.assertEqual(times, {"results.py": "500", "campaigns.py": "300", "experiments.py": "200"})
-        self.assertEqual(self.ran[0][1:5], ["--tools", "dist/results", "--gpus", "0,1"])
+        self.assertEqual(self.ran[0][1:5], ["--tools", str(self.repo / "dist/results"), "--gpus", "0,1"])
+        self.assertIn("--slice 130 --budget 300", " ".join(self.ran[1]), "the least that a campaign is begun for")
 
     def test_what_is_there_goes_on_and_what_cannot_run_is_said(self):
         pack = self.repo / everything.PACK
@@ -65,6 +70,14 @@ class Everything(unittest.TestCase):
         self.assertIn("experiments without a GPU: left out: it needs Go", said)
         self.assertNotIn("searches.py", [r[0] for r in self.ran])
 
+    def test_without_a_pack_there_is_no_page_of_it(self):
+        self.packs, self.code["campaigns.py"] = False, 2
+        code, said = self.run_it()
+        self.assertEqual(code, 1)
+        self.assertIn("the page of campaigns: left out: no campaign has been packed", said)
+        self.assertNotIn("campaignpage.py", [r[0] for r in self.ran])
+        self.assertIn("left or failed: campaigns\n", said)
+
     def test_what_fails_is_said_and_the_rest_is_run(self):
         self.code["campaigns.py"] = 1
         code, said = self.run_it("--budget", "1000")
@@ -75,7 +88,8 @@ class Everything(unittest.TestCase):
     def test_the_list_runs_nothing(self):
         code, said = self.run_it("--list")
         self.assertEqual((code, self.ran), (0, []))
-        self.assertIn("campaigns: python3 bench/campaigns.py --out build/campaigns --budget 3600", said)
+        self.assertIn("campaigns: python3 bench/campaigns.py --out build/campaigns --slice 360 --budget 3600", said)
+        self.assertIn("the page of campaigns: python3", said)
 
 
 if __name__ == "__main__":

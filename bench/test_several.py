@@ -36,7 +36,8 @@ CHILD = """\
             store.put({{"section": id.partition("/")[0], "id": id, "model": "m", "dtype": "bf16", "passed": True,
                        "findings": [], "command": "", "steps": [], "max_error": 9}}, here)
             print(id + ": pass")
-    sys.exit(1 if "bench/broken" in only else 0)
+    if "bench/killed" in only: os.kill(os.getpid(), 9)
+    sys.exit(1 if "bench/broken" in only else 2 if "bench/misused" in only else 0)
 """
 
 
@@ -87,6 +88,70 @@ class Several(unittest.TestCase):
     def test_one_that_fails_is_said(self):
         code, _, _ = self.run_it([task("broken", "a"), task("b", "b")])
         self.assertEqual(code, 1)
+
+    def test_what_a_signal_ends_is_said(self):
+        code, _, _ = self.run_it([task("killed", "a"), task("b", "b")])
+        self.assertEqual(code, 1, "though the other is fine")
+        rows = report.Store(self.dir / "out" / "h200.json").rows
+        self.assertEqual(set(rows), {"bench/killed", "bench/b"}, "what it has made is there")
+
+    def test_bad_usage_outweighs_failure(self):
+        code, _, _ = self.run_it([task("broken", "a"), task("misused", "b")])
+        self.assertEqual(code, 2)
+
+    def test_an_exception_is_a_failure(self):
+        process = several.process
+
+        def broken(args, gpu, *more):
+            if gpu == 0:
+                raise OSError("no space")
+            return process(args, gpu, *more)
+
+        with mock.patch.object(several, "process", broken), contextlib.redirect_stderr(io.StringIO()) as said:
+            code, _, render = self.run_it([task("a", "a"), task("b", "b")])
+        self.assertEqual((code, render.call_count), (1, 1))
+        self.assertIn("no space", said.getvalue())
+        self.assertEqual(set(report.Store(self.dir / "out" / "h200.json").rows), {"bench/b"})
+
+    def test_what_a_killed_run_has_made_is_taken(self):
+        out, gpu = self.dir / "out" / "h200.json", self.dir / "work" / "gpu5"
+        store = report.Store(out)
+        store.put(row("bench/a", False, max_error=1), HERE)
+        store.put(row("bench/b", max_error=1), HERE)
+        for name in (several.ROWS, several.GIVEN):
+            (gpu / name).mkdir(parents=True)
+            (gpu / name / "h200.json").write_bytes(out.read_bytes())
+        left = report.Store(gpu / several.ROWS / "h200.json")
+        left.put(row("bench/a", max_error=2), HERE)
+        left.put(row("bench/c", max_error=2), HERE)
+        store.put(row("bench/b", max_error=3), HERE | {"amkc": "2"})  # made since, by another run
+        code, _, _ = self.run_it([task("a", "a"), task("c", "c")])
+        self.assertEqual(code, 0)
+        store = report.Store(out)
+        self.assertEqual({i: r["max_error"] for i, r in store.rows.items()},
+                         {"bench/a": 2, "bench/b": 3, "bench/c": 2}, "and not made again")
+        store.put(row("bench/a", max_error=4), HERE)
+        self.run_it([task("a", "a")])
+        self.assertEqual(report.Store(out).rows["bench/a"]["max_error"], 4, "it is taken once")
+
+    def test_what_was_left_without_what_was_given_replaces_none_that_passed(self):
+        out, left = self.dir / "out" / "h200.json", self.dir / "work" / "gpu5" / several.ROWS / "h200.json"
+        store = report.Store(out)
+        store.put(row("bench/a", max_error=1), HERE)
+        store.put(row("bench/b", False, max_error=1), HERE)
+        store = report.Store(left)
+        for name in "abc":
+            store.put(row(f"bench/{name}", max_error=2), HERE)
+        self.run_it([task("a", "a")])
+        self.assertEqual({i: r["max_error"] for i, r in report.Store(out).rows.items()},
+                         {"bench/a": 1, "bench/b": 2, "bench/c": 2})
+
+    def test_what_is_made_before_an_interrupt_is_kept(self):
+        with mock.patch.object(several.threading.Thread, "join", side_effect=KeyboardInterrupt), \
+                mock.patch.object(several.threading.Thread, "start", lambda t: t.run()), \
+                self.assertRaises(KeyboardInterrupt):
+            self.run_it([task("a", "a")])
+        self.assertEqual(set(report.Store(self.dir / "out" / "h200.json").rows), {"bench/a"})
 
     def test_builds_alone(self):
         code, _, render = self.run_it([task("a", "a")], "--build")
