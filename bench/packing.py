@@ -64,7 +64,7 @@ def accepted(tar, file):
                  and m.name.count("/") == 1}
     members = [m for m in tar if m.isreg() and expected(m.name.split("/"), campaigns)]
     if skipped := sorted({m.name for m in tar if not m.isdir()} - {m.name for m in members}):
-        print(f"{file}: left out, as no campaign has it: {', '.join(skipped)}", file=sys.stderr)
+        print(f"{file}: left out, as no campaign has it: {', '.join(map(ascii, skipped))}", file=sys.stderr)
     return members
 
 
