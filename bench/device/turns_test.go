@@ -30,7 +30,7 @@ func TestBuildsTakeTurns(t *testing.T) {
 	code, lines := taken(t, "--positions", "0,100", "--rounds", "2", "--launches", "3", a, b, b+":1")
 	require.Zero(t, code)
 	var order []turns.Turn
-	for round, builds := range [][]string{{a, b, b + ":1"}, {b + ":1", b, a}} {
+	for round, builds := range [][]string{{a, b, b + ":1"}, {b, b + ":1", a}} {
 		for _, position := range []int{0, 100} {
 			for _, build := range builds {
 				order = append(order, turns.Turn{Build: build, Position: position, Round: round, Opening: round})
