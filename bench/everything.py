@@ -9,8 +9,8 @@ GPU: one script after another, each of which goes on where it was.
 It needs what they need: an NVIDIA GPU, nvcc, PyTorch and transformers, and Go or --tools with what make results-tools
 has put into dist/results elsewhere. What needs Go besides, or matplotlib, is left out where there is none, and so are
 searches by predictions where docs/results/searches.json is there, as in every checkout: run bench/searches.py to make
-them again. Exit codes: 0 all that is not left out is there, and campaigns have had their time, which is not to say that
-they are at their end; 1 something has failed or is left, and its own words say what; 2 bad usage.
+them again. Exit codes: 0 everything that is not left out was made, and campaigns were carried on, not necessarily to
+their end; 1 something has failed or is left, and its own words say what; 2 bad usage.
 """
 
 import argparse

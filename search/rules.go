@@ -8,8 +8,8 @@ import (
 // Rules are what a campaign decides by.
 type Rules struct {
 	MinGain float64 `json:"min_gain"` // a gain below this part is none: 0.01
-	// Step is the gain from which on the incumbent of a basin is replaced, though it be too little for the best, which
-	// several of them may be enough for: 0.005. 0: by nothing that the best is not replaced by.
+	// Step is the least gain for which the incumbent of a basin is replaced: 0.005. It may be below MinGain, since
+	// several such steps can add up to a gain that counts. 0: only what counts replaces it.
 	Step float64 `json:"step,omitempty"`
 	// Bracket configurations are screened together, and one in Eta goes on to the next rung.
 	Bracket int `json:"bracket"`

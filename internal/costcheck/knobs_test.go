@@ -30,6 +30,7 @@ var variants = map[string]ir.ScheduleConfig{
 	"split-off":     tiled("attention", "split_from", 1<<30),
 	"splits-8":      tiled("attention", "max_splits", 8),
 	"barrier":       tiled("loop", "barrier", 1),
+	"pages-none":    {PageAllocation: "none"},
 	"contiguous":    {SMAssignment: ir.Assignment{Policy: "contiguous"}},
 	"warps-4":       tiled(warps(4)...),
 	"warps-8":       tiled(warps(8)...),
@@ -38,7 +39,6 @@ var variants = map[string]ir.ScheduleConfig{
 // unfollowed are the others, and what the model does not know of them.
 var unfollowed = map[string]string{
 	"copies-1":         "how many SMs read a line",
-	"pages-none":       "what words cost on a line that was last used a step ago",
 	"one-token":        "what a launch costs",
 	"bulk-copy-off":    "an H200 without its bulk copies",
 	"async-copy-off":   "an H200 without its asynchronous copies",
