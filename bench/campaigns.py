@@ -336,7 +336,7 @@ def main(argv=None):
         return 2
     shop = Shop(args, tools / "amkc", teachers)
     try:
-        workers = [threading.Thread(target=shop.serve, args=(gpu,)) for gpu in args.gpus for _ in range(args.share)]
+        workers = [threading.Thread(target=shop.serve, args=(gpu,)) for _ in range(args.share) for gpu in args.gpus]
         for w in workers:
             w.start()
         for w in workers:

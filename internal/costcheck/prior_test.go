@@ -28,7 +28,7 @@ func TestPriorOnPublishedRatios(t *testing.T) {
 				X: evaluate.Traits(compileRow(t, r, config), compileRow(t, r, byDefault), is, was)})
 		}
 	}
-	require.Len(t, rows, 64)
+	require.Len(t, rows, 68)
 	learnt := prior.FitTimes(rows)
 	t.Logf("%d ratios of %d models: RMS of the logarithm %.4f with the prior, %.4f without; used: %v", learnt.Rows,
 		learnt.Models, learnt.Error, learnt.Without, learnt.Used)
