@@ -3,6 +3,7 @@ GPU, and of campaigns on GPUs, as far as there are any. Needs the standard libra
 """
 
 import math
+import statistics
 
 from answers import MODELS, NO_GPU, SMALL, Answer, compared, shown
 from regret import SEEDED
@@ -86,6 +87,23 @@ def gain(c):
     return text + (f" ({against['ratio']['mean']:.3f} times the defaults' time)" if against.get("ratio") else "")
 
 
+def starts(campaigns):
+    """What the first bracket of warm campaigns has found beside that of cold ones: medians of the seeds."""
+    found = {}
+    for name, c in campaigns.items():
+        if (m := SEEDED.fullmatch(name)) and len(c["curve"]) > 1:
+            found.setdefault((m[1], m[3]), {"cold": [], "warm": []})[m[2]].append(c["curve"][1][1])
+    of = "; ".join(f"{model}, {target}: {statistics.median(s['cold']) / statistics.median(s['warm']):.2f}× (medians of "
+                   f"{len(s['cold'])} cold and {len(s['warm'])} warm seeds)"
+                   for (model, target), s in sorted(found.items()) if s["cold"] and s["warm"])
+    used = sorted({part for c in campaigns.values() for part in c.get("prior", ())})
+    why = f"the first gain of each, from the least clever values; of what was taught, warm ones used " \
+          f"{' and '.join(used) or 'nothing'}, the rest was worse than the cost model " \
+          "([search.md](search.md#the-corpus-and-the-prior))"
+    return Answer(of, MEASURED, why) if of else \
+        Answer("", MEASURED, NOT_YET + "a prior wants measured campaigns of two models to learn from")
+
+
 def long_ones(campaigns):
     of = "; ".join(f"{c['name']}: {c['minutes']:.0f} minutes, {c['trials']} trials, {len(c['curve']) - 1} kept, " +
                    gain(c) for c in campaigns if c.get("minutes", 0) >= 10)
@@ -104,8 +122,7 @@ def on_gpus(r):
                        "least clever value of each knob ([campaigns.md](campaigns.md))")
         if cold else Answer("", MEASURED, NOT_YET + "no campaign has had one"),
         "agent": Answer("", "amkc mcp", NOT_YET + "no agent has had one"),
-        "warm": Answer("", MEASURED, NOT_YET + "a prior wants measured campaigns of two models to learn from "
-                       "([search.md](search.md#the-corpus-and-the-prior))"),
+        "warm": starts(r.campaigns),
         "ten-minutes": long_ones(every.values())}
     out |= {key: Answer("", "amkc search", NO_GPU.format("L4")) for key in ("l4-3b", "l4-2b")}
     for key, engine in {"ten-graph": "eager", "ten-eager": "ops"}.items():

@@ -13,6 +13,7 @@ Needs the standard library alone.
 import argparse
 import json
 import math
+import shutil
 import statistics
 import sys
 import tarfile
@@ -54,13 +55,15 @@ proposer thinks take processors, which are not counted, and neither is what conf
 campaign that has not had the GPU for so long: nothing is said of it there."""
 
 MEASURED = "measured.jsonl"
-SEEDED_AT = (15, 30, 45, 60)
+SPENT = "the GPU seconds are spent"  # why a campaign has ended that could have gone on
+SEEDED_AT = (30, 60, 90, 120)
 STARTS = """From the least clever values, a search that knows the cost model alone (cold) beside one whose proposals go
-by what campaigns of other models have taught of its errors too (warm), each with several seeds. Regret: the time of the
-best that a campaign knew after so many GPU seconds, over that of the best found by any campaign with the same start,
-minus 1. A cell has the median of the seeds, their quartiles, and how many seeds those are: one that has ended before is
-as far as it came, and one that has neither ended nor had the GPU for so long is left out. What a warm one was taught by
-is the models whose campaigns were there, and the GPU of each."""
+by what campaigns of other models have taught of its errors too (warm), each with several seeds. Regret: the time of
+the best that a campaign knew after so many GPU seconds, over that of the best found by any campaign with the same
+start, minus 1. A cell has the median of the seeds, their quartiles, and how many seeds those are: one that has found
+all it can is as far as it came, and another one that has not had the GPU for so long is left out. What a warm one was
+taught by is the models whose campaigns were there, and the GPU of each; in brackets, what it used of that, times or
+refusals: each only where it predicts models that were left out better than what knows nothing of them."""
 
 E3 = """Published: *AutoMegaKernel*, the account of E3: 60 candidates for each model, by predictions of its cost model
 for an RTX 5090. Ours: 60 trials by amkc's, for the same target, some of which ask of one candidate more than of the
@@ -156,6 +159,8 @@ def fold(directory):
            "best": next((t["settings"] for t in reversed(trials) if t["best"]), campaign["start"]),
            "null": best is None or score.get(best) == 1.0, "estimate": score.get(best, 1.0), "curve": curve,
            "confirmed": confirmed if confirmed and confirmed["id"] == best else None}
+    if prior := campaign.get("prior"):  # what it uses of what it was taught
+        row["prior"] = [part for part in ("times", "refusals") if prior[part]["used"]]
     taught = directory / "taught.json"
     if taught.exists():
         row["taught_by"] = json.loads(taught.read_text(encoding="utf-8"))
@@ -242,7 +247,22 @@ def take(file, out, known):
                 if report.exists() and not regret.SEEDED.fullmatch(row["name"]):
                     (out / f"{row['name']}.html").write_bytes(report.read_bytes())
         keep_measured(out / MEASURED, lines)
+        keep_trials(Path(tmp), rows, out)
         return rows
+
+
+def keep_trials(work, rows, out):
+    """Puts the trials of campaigns into the record of their GPU, in the place of those that it has of them."""
+    for target in sorted({r["target"] for r in rows.values()}):
+        path = out / f"{target}.tar.gz"
+        with tempfile.TemporaryDirectory() as tmp:
+            if path.exists():
+                packing.resume(path, Path(tmp))
+            for name in [n.removesuffix(f"-{target}") for n, r in rows.items() if r["target"] == target]:
+                shutil.copytree(work / name, Path(tmp) / name, dirs_exist_ok=True)
+            for corpus in work.glob("*.corpus"):
+                shutil.copy(corpus, tmp)
+            packing.record(Path(tmp), path)
 
 
 def interval(ratio):
@@ -261,6 +281,7 @@ def by_start(rows):
     for name, row in rows.items():
         if m := regret.SEEDED.fullmatch(name):
             by = "; ".join(row.get("taught_by", ()))
+            by += f" ({' and '.join(row['prior'])})" if row.get("prior") else ""
             groups.setdefault((m[1], m[3]), {}).setdefault(m[2] + (f", taught by {by}" if by else ""), []).append(row)
     for (model, target), starts in groups.items():
         least = min(r["estimate"] for of in starts.values() for r in of)
@@ -273,8 +294,9 @@ def by_start(rows):
 
 
 def regrets_at(rows, seconds, least):
-    """The regrets of campaigns after so many GPU seconds, of those that have come so far or have ended."""
-    known = [regret.best_at(r, seconds) or r["estimate"] for r in rows if r["gpu_seconds"] >= seconds or "ended" in r]
+    """The regrets of campaigns after so many GPU seconds, of those that have come so far or have found all they can."""
+    known = [regret.best_at(r, seconds) or r["estimate"] for r in rows
+             if r["gpu_seconds"] >= seconds or r.get("ended", SPENT).partition(":")[0] != SPENT]
     if not known:
         return ""
     low, middle, high = (100 * (k / least - 1) for k in quartiles(known))
@@ -292,7 +314,11 @@ def page(rows, searches):
 
 def on_gpus(every):
     rows = {name: r for name, r in every.items() if not regret.SEEDED.fullmatch(name)}
-    lines = ["In full: [results/campaigns.json](results/campaigns.json).", "",
+    records = [f"[{t}.tar.gz](results/campaigns/{t}.tar.gz)" for t in sorted({r["target"] for r in every.values()})
+               if (REPO / f"docs/results/campaigns/{t}.tar.gz").exists()]
+    more = f"; trials, with their signed verdicts, in {', '.join(records)}" if records else ""
+    lines = [textwrap.fill(f"In full: [results/campaigns.json](results/campaigns.json){more}.", 119,
+                           break_on_hyphens=False), "",
              "| campaign | model, target | positions | from | trials | minutes | GPU s | estimate | confirmed | over "
              "the defaults | report |", "|---|---|---|---|---|---|---|---|---|---|---|"]
     for name, r in rows.items():

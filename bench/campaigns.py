@@ -33,12 +33,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import machine
-from packing import Unusable, elsewhere, gpu_seconds, pack, resume, trials
+from packing import Unusable, elsewhere, gpu_seconds, pack, resume, take_key, trials
 
 SEED = "1"  # of random weights
 # Seconds for what ends a run, by device: a challenge of the best, its confirmation, and the best against the defaults.
 # Of the first of the campaigns that share a GPU, and of each of the others, which wait for it.
-CLOSING = {"cuda": 90, "cost": 10}
+CLOSING = {"cuda": 120, "cost": 10}
 CLOSING_MORE = {"cuda": 30, "cost": 0}
 LEAST = 40  # seconds that a search is begun for
 TRIAL_SECONDS = 360  # after which an evaluation is ended; a build, after a quarter of it
@@ -84,7 +84,7 @@ CAMPAIGNS = (
 # A cold start beside a warm one, which has been taught by the campaigns of two other models: ten seeds each, of a model
 # whose trials are short.
 SEEDS = range(1, 11)
-SEEDED_SECONDS = 60
+SEEDED_SECONDS = 120
 TEACHERS = tuple(c.name for c in CAMPAIGNS[:4])
 CAMPAIGNS += tuple(
     Campaign(f"smollm2-135m-{start}-seed{seed}", "testdata/configs/smollm2-135m", "128", "176", 2048, flags, seed=seed,
@@ -191,7 +191,8 @@ class Shop:
         if result:
             self.say(f"{c.name}: {outcome(result)}")
             if result["stop"] not in GOES_ON or result["stop"] == SPENT and c.gpu_seconds:
-                (self.dir(c) / "ended").write_text(result["stop"] + "\n", encoding="utf-8")
+                (self.dir(c) / "ended").write_text(f"{spent(c) if result['stop'] == SPENT else result['stop']}\n",
+                                                   encoding="utf-8")
         if c.cold and not c.gpu_seconds and (best := self.best(c, gpu)):
             self.against(c, gpu, best)
 
@@ -212,11 +213,17 @@ class Shop:
             v = r["verdict"]
             self.say(f"{c.name}: against the defaults: {v['class']} {json.dumps(v.get('ratio'))}")
 
+    def ended(self, c):
+        """Whether a campaign is at its end. One that has spent its GPU seconds goes on if it is to have more now."""
+        path = self.dir(c) / "ended"
+        why = path.read_text(encoding="utf-8").strip() if path.exists() else SPENT
+        return why == spent(c) or not why.startswith(SPENT)
+
     def next(self):
         """The campaign that has had a GPU for the shortest time, of those that nobody works on."""
         with self.lock:
             free = [c for c in self.args.chosen
-                    if c.name not in self.busy and c.name not in self.failed and not (self.dir(c) / "ended").exists()]
+                    if c.name not in self.busy and c.name not in self.failed and not self.ended(c)]
             if not free:
                 return None
             c = min(free, key=lambda c: (c.name in self.tried, gpu_seconds(self.dir(c))))
@@ -261,6 +268,11 @@ def nested(settings):
     return config
 
 
+def spent(c):
+    """Why a campaign that has had its GPU seconds has ended."""
+    return f"{SPENT}: {c.gpu_seconds}"
+
+
 def outcome(result):
     s, held = result["soundness"], result["held_out"]
     classes = ", ".join(f"{n} {name}" for name, n in s["classes"].items())
@@ -297,6 +309,7 @@ def parse(argv):
     p.add_argument("--device", choices=("cuda", "cost"), default="cuda")
     p.add_argument("--target", default=target, help="as for amkc (default: the GPU of this machine)")
     p.add_argument("--resume", type=path, metavar="FILE", help="go on from what an earlier run has packed")
+    p.add_argument("--key", type=path, metavar="FILE", help="sign with the key in FILE: to go on from a pack without")
     p.add_argument("--taught-by", type=path, metavar="FILE",
                    help="teach warm ones by what a run on another GPU has packed, too")
     p.add_argument("--work", type=path, default="build/campaigns", metavar="DIR")
@@ -328,6 +341,8 @@ def main(argv=None):
     os.environ["PATH"] = os.pathsep.join(filter(None, [os.path.dirname(machine.find_cuda("nvcc") or ""),
                                                         os.environ["PATH"]]))
     try:
+        if args.key:
+            take_key(args.key, args.work)
         if args.resume:
             resume(args.resume, args.work)
         teachers = args.taught_by and elsewhere(args.taught_by, args.work)

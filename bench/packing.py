@@ -2,6 +2,7 @@
 by, and the key that verdicts are signed with. Needs the standard library alone.
 """
 
+import gzip
 import hashlib
 import json
 import os
@@ -15,6 +16,7 @@ PACKED = "campaigns.tar.gz"
 KEY = "verdict.key"
 KEPT = ("campaign.json", "trials.jsonl", "plan.json", "results.tsv", "report.html", "against.json", "taught.json",
         "log.txt", "ended")
+RECORDED = ("campaign.json", "trials.jsonl", "against.json", "taught.json", "ended")
 
 
 def trials(directory):
@@ -43,6 +45,20 @@ def pack(work, out):
                 tar.add(file, arcname=str(file.relative_to(work)))
     os.replace(path.with_suffix(".part"), path)
     return path
+
+
+def record(work, path):
+    """Packs the trials of campaigns to be published: without the key, with which alone they can be gone on with. The
+    same trials give the same bytes."""
+    files = sorted(work.glob("*.corpus")) + [d / name for d in sorted(work.iterdir()) for name in RECORDED]
+    with open(path, "wb") as out, gzip.GzipFile("", "wb", mtime=0, fileobj=out) as zipped, \
+            tarfile.open(fileobj=zipped, mode="w") as tar:
+        for file in files:
+            if file.is_file():
+                member = tarfile.TarInfo(str(file.relative_to(work)))
+                member.size = file.stat().st_size
+                with open(file, "rb") as source:
+                    tar.addfile(member, source)
 
 
 def resume(file, work):
@@ -79,7 +95,7 @@ def expected(parts, campaigns):
 
 
 class Unusable(ValueError):
-    """A pack that teachers cannot be taken from."""
+    """A pack, or a key, that campaigns cannot go on with."""
 
 
 def elsewhere(file, work):
@@ -88,11 +104,16 @@ def elsewhere(file, work):
     there = work / f"taught-by-{hashlib.sha256(file.read_bytes()).hexdigest()[:8]}"
     there.mkdir(exist_ok=True)
     resume(file, there)
-    key, theirs = work / KEY, there / KEY
-    if not theirs.exists():
+    if not (there / KEY).exists():
         raise Unusable(f"{file} has no {KEY}, with which its verdicts are believed; want a pack of bench/campaigns.py")
-    if not key.exists():
-        shutil.copy(theirs, key)
-    if key.read_bytes() != theirs.read_bytes():
-        raise Unusable(f"{file} is signed with another key than the campaigns of {work}; want another --work")
+    take_key(there / KEY, work)
     return there
+
+
+def take_key(file, work):
+    """Has the campaigns of a directory signed with the key of a file."""
+    key = work / KEY
+    if not key.exists():
+        shutil.copy(file, key)
+    if key.read_bytes() != file.read_bytes():
+        raise Unusable(f"{file} is another key than that of the campaigns of {work}; want another --work")

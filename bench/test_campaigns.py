@@ -106,7 +106,7 @@ class Campaigns(unittest.TestCase):
         for c in searches:
             seed = c[c.index("--seed") + 1]
             self.assertTrue(c[c.index("-o") + 1].endswith(f"-seed{seed}"))
-            self.assertEqual(c[c.index("--gpu-seconds") + 1], "60")
+            self.assertEqual(c[c.index("--gpu-seconds") + 1], "120")
             warm = "-warm-" in c[c.index("-o") + 1]
             self.assertEqual(("--corpus" in c, "prior" in c, "cost" in c[:c.index("--device")]),
                              (warm, warm, not warm))
@@ -236,6 +236,33 @@ class Campaigns(unittest.TestCase):
             # What has gone further stays.
             packing.resume(self.work / packing.PACKED, Path(other))
             self.assertEqual(len(packing.trials(Path(other) / "smollm2-135m")), done + 1)
+
+    def test_what_is_published_goes_on_with_the_key(self):
+        self.run_it("--only", "smollm2-135m", "--slice", "40", budget="62")
+        done = len(packing.trials(self.work / "smollm2-135m"))
+        published = self.tools / "published.tar.gz"
+        packing.record(self.work, published)
+        other, key = self.tools / "other", self.work / packing.KEY
+        self.end_at_once()
+        code, said = self.run_it("--only", "smollm2-135m", "--resume", str(published), "--key", str(key), budget="70",
+                                 work=other)
+        self.assertEqual(code, 0, said)
+        self.assertEqual(len(packing.trials(other / "smollm2-135m")), done + 1)
+        self.assertEqual((other / packing.KEY).read_text("utf-8"), key.read_text("utf-8"))
+        for wrong, says in ((published, "is another key than"), (self.tools / "none", "No such file")):
+            with contextlib.redirect_stderr(io.StringIO()) as said:
+                code, _ = self.run_it("--only", "smollm2-135m", "--key", str(wrong), work=other)
+            self.assertEqual(code, 2)
+            self.assertIn(says, said.getvalue())
+
+    def test_a_campaign_that_is_to_have_more_seconds_goes_on(self):
+        (self.tools / "stop").write_text(campaigns.SPENT, encoding="utf-8")
+        of = [c for c in campaigns.CAMPAIGNS if c.name.endswith("-cold-seed1")]
+        for seconds, calls in ((60, 1), (60, 1), (120, 2), (120, 2)):
+            more = tuple(dataclasses.replace(c, gpu_seconds=seconds) for c in of)
+            with mock.patch.object(campaigns, "CAMPAIGNS", more):
+                self.run_it(budget="70")
+            self.assertEqual(len(self.calls("search")), calls)
 
     def test_the_shortest_is_next(self):
         for name, n in (("qwen3-0.6b-cold", 3), ("llama-3.2-1b-cold", 1), ("qwen3-0.6b-far", 2)):

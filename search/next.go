@@ -81,10 +81,13 @@ func (s *State) Confirm() *Job {
 	return nil
 }
 
-// ripe reports whether the incumbent of the basin, which has not challenged the best, seems to gain twice as much as
-// counts.
+// shown is a gain that a final verdict shows mostly, over the least that counts: its interval is half of the rest.
+const shown = 1.5
+
+// ripe reports whether the incumbent of the basin, which has not challenged the best, seems to gain enough for a
+// verdict to show it.
 func (s *State) ripe() bool {
-	return !s.settled && s.score[IDOf(s.local)] < s.score[IDOf(s.best)]+math.Log(1-2*s.campaign.Rules.MinGain)
+	return !s.settled && s.score[IDOf(s.local)] < s.score[IDOf(s.best)]+math.Log(1-shown*s.campaign.Rules.MinGain)
 }
 
 // challenge is the incumbent of the basin against the best.

@@ -17,39 +17,56 @@ type Sample struct {
 	Candidate, Baseline, Twin []float64
 }
 
-// Ratios compares candidate and baseline. samples[position][opening] are measurements; the baseline's time is the
+// Compared is what samples say: the ratio at each position and that of all, and how far identical builds differ.
+type Compared struct {
+	At  []Interval
+	All Interval
+	// Band is how far the interval of the twin over the baseline reaches from 1, at the position where that is most.
+	Band float64
+	// Spread is the largest difference of baseline and twin in one opening, at any position.
+	Spread float64
+}
+
+// Compare compares candidate and baseline. samples[position][opening] are measurements; the baseline's time is the
 // geometric mean of its own and its twin's.
 //
 // Openings are what is independent: where weights and cache lie in memory changes a time by up to 2 % and stays as it
 // is until a build is opened anew, so that more rounds of one opening only repeat its error. So an interval is that of
-// Student's t over openings, and a single opening has none: it reaches from 0 to infinity.
-func Ratios(samples [][]Sample) (at []Interval, all Interval, band float64) {
+// Student's t over openings, and a single opening has none: it reaches from 0 to infinity. Twins are judged by such an
+// interval too, because a single opening of theirs says nothing of what the mean of several is off by.
+func Compare(samples [][]Sample) (c Compared) {
 	openings := 0
 	for _, position := range samples {
 		openings = max(openings, len(position))
 	}
 	sums, counts := make([]float64, openings), make([]int, openings)
 	for _, position := range samples {
-		var logs []float64
+		var logs, twins []float64
 		for k, s := range position {
 			base := meanLog(s.Baseline)
 			twin := base
 			if len(s.Twin) > 0 {
 				twin = meanLog(s.Twin)
+				twins = append(twins, twin-base)
+				c.Spread = max(c.Spread, math.Expm1(math.Abs(twin-base)))
 			}
 			log := meanLog(s.Candidate) - (base+twin)/2
 			logs = append(logs, log)
 			sums[k] += log
 			counts[k]++
-			band = max(band, math.Abs(math.Expm1(base-twin)))
 		}
-		at = append(at, interval(logs))
+		c.At = append(c.At, interval(logs))
+		if len(twins) > 0 {
+			of := interval(twins)
+			c.Band = max(c.Band, of.High-1, 1-of.Low)
+		}
 	}
 	means := make([]float64, openings)
 	for k := range means {
 		means[k] = sums[k] / float64(counts[k])
 	}
-	return at, interval(means), band
+	c.All = interval(means)
+	return c
 }
 
 func meanLog(times []float64) float64 {

@@ -30,14 +30,24 @@ func DefaultRules() Rules {
 	return Rules{MinGain: 0.01, Step: 0.005, Bracket: 9, Eta: 3, Plateau: 12, Barren: 3, Crashes: 3, Hops: 3}
 }
 
-// noisiest is how far a build and its identical twin may differ in a step, if anything is to be kept by it: twice what
-// their places in memory account for. A band that is wider would let a candidate be as much slower at a position.
+// noisiest is how far a build and its identical twin may differ in an opening, if anything is to be kept by it: twice
+// what their places in memory account for. A band that is wider would let a candidate be as much slower at a position.
 const noisiest = 0.04
 
 // disturbed reports whether the twins of a measured step differ by too much. A stage by itself is short, and differs by
 // more; nothing is adopted by its times.
 func (v *Verdict) disturbed() bool {
-	return v.Device == DeviceCUDA && v.Stage == "" && v.Timing != nil && !(v.Band <= noisiest)
+	return v.Device == DeviceCUDA && v.Stage == "" && v.Timing != nil && !(max(v.Band, v.Spread) <= noisiest)
+}
+
+// Undecided reports whether times seem to show a gain that counts, and do not show it beyond the noise: whether more
+// openings may tell.
+func (r *Rules) Undecided(v *Verdict) bool {
+	of := *v
+	timing := *v.Timing
+	of.Timing = &timing
+	r.Decide(&of)
+	return of.Decision != Keep && of.Ratio.Mean < 1-r.MinGain && !of.disturbed()
 }
 
 // Decide sets the decision of a verdict by its class, its rung and its times, and says why. A verdict without times is
@@ -65,7 +75,7 @@ func (r *Rules) Decide(v *Verdict) {
 		v.Decision, v.Why = Promising, "not shown to be slower"
 	case v.disturbed():
 		v.Why = fmt.Sprintf("identical builds differ by %.2f %%; want at most %.0f %%: something else was measured too",
-			100*v.Band, 100*noisiest)
+			100*max(v.Band, v.Spread), 100*noisiest)
 	case !(v.Ratio.High < 1-v.Threshold): // nor is what is no number
 		v.Why = fmt.Sprintf("the ratio may be as much as %.4f; want less than %.4f", v.Ratio.High, 1-v.Threshold)
 	case worse >= 0:

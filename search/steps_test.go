@@ -58,7 +58,7 @@ func TestStepsByPredictions(t *testing.T) {
 }
 
 // Gains that are each below what counts add up: the incumbent of the basin challenges the best as soon as they seem to
-// be twice that.
+// be enough to be shown.
 func TestStepsAddUp(t *testing.T) {
 	c := toyCampaign(knobs.Settings{})
 	c.Proposers = []string{proposeLocal}

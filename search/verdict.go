@@ -143,9 +143,12 @@ type Span struct {
 type Timing struct {
 	At    []At     `json:"at"`    // by position
 	Ratio Interval `json:"ratio"` // candidate over baseline, geometric mean over positions
-	// Band is the largest difference between the baseline and its identical twin, as a part: what a difference has to
-	// exceed to mean anything. Of predictions it is 0.
-	Band      float64 `json:"band"`
+	// Band is how far the interval of the baseline's identical twin over the baseline reaches from 1: what a difference
+	// has to exceed to mean anything. Of predictions it is 0. Where there is no spread, it is the largest difference.
+	Band float64 `json:"band"`
+	// Spread is the largest difference between the baseline and its twin in one opening. Verdicts of earlier versions
+	// have none.
+	Spread    float64 `json:"spread,omitempty"`
 	Threshold float64 `json:"threshold"` // the larger of Band and the least gain that counts
 	Machine   string  `json:"machine"`
 	Shares    Shares  `json:"shares,omitempty"` // of a predicted step of the baseline

@@ -19,6 +19,9 @@ type Options struct {
 	Positions []int
 	Rounds    int // in which each entrant has one turn at each position
 	Openings  int // how often the builds are opened anew, each for its share of the rounds; 0: twice
+	// More is asked when all openings were taken without an error, whether as many more are to be, with as many rounds
+	// more. nil: no.
+	More func() bool
 	// Bench has launches and warm-up of a turn, and the stage that is measured by itself, if one is: then the builds
 	// have to have a step in parts, and each is checked for that stage too.
 	Bench host.BenchOptions
@@ -85,14 +88,17 @@ func take(ctx context.Context, entrants []Entrant, o Options, open opener,
 		openings = 2
 	}
 	all, trusted := true, map[string]*checks{}
-	for k := range openings {
-		first, end := (k*o.Rounds+openings-1)/openings, ((k+1)*o.Rounds+openings-1)/openings
-		if first < end {
-			taken, err := takeShare(ctx, ordered(entrants, k), o, k, [2]int{first, end}, trusted, open, emit)
+	for k, end := 0, openings; k < end; k++ {
+		first, last := (k*o.Rounds+openings-1)/openings, ((k+1)*o.Rounds+openings-1)/openings
+		if first < last {
+			taken, err := takeShare(ctx, ordered(entrants, k), o, k, [2]int{first, last}, trusted, open, emit)
 			if err != nil {
 				return false, err
 			}
 			all = all && taken
+		}
+		if k+1 == openings && all && o.More != nil && o.More() {
+			end += openings
 		}
 	}
 	return all, nil

@@ -108,6 +108,34 @@ func TestOpenings(t *testing.T) {
 	require.Equal(t, []int{0, 0, 1}, []int{turns[0].Opening, turns[1].Opening, turns[2].Opening})
 }
 
+// As many openings more are taken where they are asked for, in orders that go on, and once; not after an error.
+func TestMoreOpenings(t *testing.T) {
+	asked := 0
+	o := Options{Positions: []int{7}, Rounds: 3, Openings: 3, More: func() bool { asked++; return true }}
+	entrants := []Entrant{{Name: "a", Dir: "a", Trusted: true}, {Name: "b", Dir: "b"}, {Name: "c", Dir: "c"}}
+	log, turns, all := run(t, o, nil, entrants...)
+	require.True(t, all)
+	require.Equal(t, 1, asked)
+	require.Len(t, turns, 6*3)
+	orders := map[int]string{}
+	for _, turn := range turns {
+		require.Equal(t, turn.Opening, turn.Round)
+		orders[turn.Opening] += turn.Build
+	}
+	require.Equal(t, map[int]string{0: "abc", 1: "bca", 2: "cab", 3: "cba", 4: "acb", 5: "bac"}, orders)
+	trusted := 0
+	for _, line := range log {
+		if line == "open a, which has passed" {
+			trusted++
+		}
+	}
+	require.Equal(t, 5, trusted, "for all of them")
+	_, turns, all = run(t, o, errors.New("lost"), entrants...)
+	require.False(t, all)
+	require.Equal(t, 1, asked)
+	require.Len(t, turns, 3*3)
+}
+
 // Builds that are trusted are checked once, by whichever entrant opens them first; the others whenever they are opened.
 // One that has failed is not trusted.
 func TestTrusted(t *testing.T) {

@@ -184,7 +184,7 @@ func (g *fakeGPU) build(_ context.Context, l *compiler.Scheduled, _ progress.Fun
 func (g *fakeGPU) take(_ context.Context, entrants []turns.Entrant, o turns.Options, emit func(turns.Turn) error) (bool,
 	error) {
 	all := true
-	for k := range o.Openings {
+	for k, end := 0, o.Openings; k < end; k++ {
 		for _, pos := range o.Positions {
 			for round := k * o.Rounds / o.Openings; round < (k+1)*o.Rounds/o.Openings; round++ {
 				for _, e := range entrants {
@@ -213,6 +213,9 @@ func (g *fakeGPU) take(_ context.Context, entrants []turns.Entrant, o turns.Opti
 					}
 				}
 			}
+		}
+		if k+1 == o.Openings && all && o.More != nil && o.More() {
+			end += o.Openings
 		}
 	}
 	return all, nil
@@ -266,8 +269,8 @@ func TestMeasuredAndReverted(t *testing.T) {
 		"twins differ": func(e string, _, opening int) float64 {
 			switch {
 			case e == candidate:
-				return 97
-			case e == twin && opening == 2:
+				return 98
+			case e == twin && opening%2 == 1:
 				return 103.5
 			}
 			return 100
@@ -292,7 +295,7 @@ func TestMeasuredAndReverted(t *testing.T) {
 		},
 		"by where it lies": func(e string, _, opening int) float64 {
 			if e == candidate {
-				return []float64{90, 104, 92, 103, 95, 101}[opening]
+				return []float64{90, 104, 92, 103, 95, 101}[opening%6]
 			}
 			return 100
 		},
@@ -302,6 +305,36 @@ func TestMeasuredAndReverted(t *testing.T) {
 		v := g.judges(t, requestFor(t, knobs.Settings{"tiling.ring.pace": "500"}, nil))
 		require.Equal(t, search.Pass, v.Class, name)
 		require.Equal(t, search.Revert, v.Decision, name)
+	}
+}
+
+// Where six openings seem to show a gain that counts, and do not, six more are taken, and nowhere else.
+func TestMoreOpenings(t *testing.T) {
+	for name, c := range map[string]struct {
+		us, off  float64 // of the candidate, and what it is off by in every other opening
+		rung     search.Rung
+		openings int
+		want     search.Decision
+	}{
+		"shown":            {98, 0, search.Final, 6, search.Keep},
+		"by more openings": {98, 1, search.Final, 12, search.Keep},
+		"not even then":    {98.5, 3, search.Final, 12, search.Revert},
+		"too little":       {99.4, 1, search.Final, 6, search.Revert},
+		"alike":            {100, 1, search.Final, 6, search.Revert},
+		"not to be kept":   {98, 1, search.Race, 3, search.Promising},
+	} {
+		g := newFakeGPU()
+		g.us = func(e string, _, opening int) float64 {
+			if e == candidate {
+				return c.us + c.off*float64(2*(opening%2)-1)
+			}
+			return 100
+		}
+		r := requestFor(t, knobs.Settings{"tiling.ring.pace": "500"}, nil)
+		r.Rung = c.rung
+		v := g.judges(t, r)
+		require.Equal(t, c.want, v.Decision, "%s: %s", name, v.Why)
+		require.Len(t, g.launched, c.openings*3*len(r.Positions), name)
 	}
 }
 

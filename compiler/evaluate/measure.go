@@ -89,12 +89,15 @@ func (e *evaluation) time(ctx context.Context) error {
 	}
 	o := turns.Options{Positions: positions, Rounds: how.rounds, Openings: how.openings, GPU: e.GPU,
 		Bench: host.BenchOptions{Launches: how.launches, WarmUp: 5, Stage: e.Stage}}
-	m := newMeasurement(e.Stage, positions, how.openings, entrants)
+	m := newMeasurement(e.Stage, positions, entrants)
+	if e.Rung == search.Final {
+		o.More = func() bool { return e.undecided(m) }
+	}
 	all, err := e.inTurn(ctx, entrants, o, m.take)
 	if err != nil {
 		return err
 	}
-	if !all && !m.failed {
+	if (!all || m.openings < how.openings) && !m.failed {
 		return diag.Errorf(codeMeasure, "eval", "not all turns were taken, and none says why")
 	}
 	e.v.Correctness = m.correctness
@@ -117,6 +120,18 @@ func (e *evaluation) time(ctx context.Context) error {
 	return nil
 }
 
+// undecided reports whether what was measured so far seems to be a gain that counts, and is not shown to be one. Then
+// as many openings again are worth their time.
+func (e *evaluation) undecided(m *measurement) bool {
+	t, err := m.timing()
+	if err != nil {
+		return false // it is said in the end
+	}
+	v := *e.v
+	v.Class, v.Timing = search.Pass, t
+	return e.Rules.Undecided(&v)
+}
+
 // inTurn measures when it has the GPU.
 func (e *evaluation) inTurn(ctx context.Context, entrants []turns.Entrant, o turns.Options,
 	emit func(turns.Turn) error) (all bool, err error) {
@@ -137,22 +152,18 @@ func (e *evaluation) inTurn(ctx context.Context, entrants []turns.Entrant, o tur
 type measurement struct {
 	stage       string // whose time counts; empty: the step's
 	positions   []int
-	openings    int
+	openings    int // of which there are turns
 	entrants    []turns.Entrant
 	reports     map[string][][][]*host.BenchReport // by entrant, position and opening
 	correctness *search.Correctness
 	failed      bool
 }
 
-func newMeasurement(stage string, positions []int, openings int, entrants []turns.Entrant) *measurement {
-	m := &measurement{stage: stage, positions: positions, openings: openings, entrants: entrants,
+func newMeasurement(stage string, positions []int, entrants []turns.Entrant) *measurement {
+	m := &measurement{stage: stage, positions: positions, entrants: entrants,
 		reports: map[string][][][]*host.BenchReport{}}
 	for i := range entrants {
-		all := make([][][]*host.BenchReport, len(positions))
-		for k := range all {
-			all[k] = make([][]*host.BenchReport, openings)
-		}
-		m.reports[entrants[i].Name] = all
+		m.reports[entrants[i].Name] = make([][][]*host.BenchReport, len(positions))
 	}
 	return m
 }
@@ -171,12 +182,16 @@ func (m *measurement) take(t turns.Turn) error {
 			cmp.Or(m.stage, "the step"))
 	}
 	i := slices.Index(m.positions, t.Position)
-	if i < 0 || t.Opening >= m.openings || m.reports[t.Build] == nil {
+	if i < 0 || t.Opening < 0 || m.reports[t.Build] == nil {
 		return diag.Errorf(codeMeasure, "eval", "a turn of %s at position %d, opening %d was not asked for", t.Build,
 			t.Position, t.Opening)
 	}
-	kept := &m.reports[t.Build][i][t.Opening]
-	*kept = append(*kept, t.Report)
+	of := &m.reports[t.Build][i]
+	for len(*of) <= t.Opening {
+		*of = append(*of, nil)
+	}
+	(*of)[t.Opening] = append((*of)[t.Opening], t.Report)
+	m.openings = max(m.openings, t.Opening+1)
 	return nil
 }
 
@@ -242,7 +257,10 @@ func (m *measurement) timing() (*search.Timing, error) {
 		for k := range m.openings {
 			taken := map[string][]float64{}
 			for _, e := range m.entrants {
-				if taken[e.Name] = m.medians(m.reports[e.Name][i][k]); len(taken[e.Name]) == 0 {
+				if of := m.reports[e.Name][i]; k < len(of) {
+					taken[e.Name] = m.medians(of[k])
+				}
+				if len(taken[e.Name]) == 0 {
 					return nil, diag.Errorf(codeMeasure, "eval", "opening %d has no turn of all at position %d", k, pos)
 				}
 			}
@@ -251,12 +269,12 @@ func (m *measurement) timing() (*search.Timing, error) {
 		}
 	}
 	t := &search.Timing{}
-	at, all, band := search.Ratios(samples)
-	t.Ratio, t.Band = all, band
+	c := search.Compare(samples)
+	t.Ratio, t.Band, t.Spread = c.All, c.Band, c.Spread
 	for i, pos := range m.positions {
 		of := slices.Concat(m.reports[candidate][i]...)
 		one := search.At{Position: pos, Candidate: m.timesOf(of),
-			Baseline: m.timesOf(slices.Concat(m.reports[incumbent][i]...)), Ratio: at[i],
+			Baseline: m.timesOf(slices.Concat(m.reports[incumbent][i]...)), Ratio: c.At[i],
 			ReadGBs: middle(of, func(r *host.BenchReport) float64 { return r.ReadGBs })}
 		if m.stage == "" { // a stage has no ceiling of its own
 			one.Ceiling = middle(of, func(r *host.BenchReport) float64 { return r.Ceiling.Median })

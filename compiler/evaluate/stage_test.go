@@ -68,17 +68,18 @@ func TestStageMeasured(t *testing.T) {
 
 	// The twins of this measurement decide what counts, not those of another one.
 	g.us = func(e string, pos, opening int) float64 {
-		if e == twin && opening == 4 && pos == 40 {
-			return 112
+		if e == twin && pos == 40 {
+			return 100 + 12*float64(opening%2)
 		}
 		if e == candidate {
-			return 90
+			return 95
 		}
 		return 100
 	}
 	v = g.judges(t, r)
 	require.Equal(t, search.Revert, v.Decision)
-	require.InDelta(t, 0.107, v.Band, 0.002)
+	require.InDelta(t, 0.12, v.Spread, 0.003)
+	require.InDelta(t, 0.099, v.Band, 0.003, "of twelve openings")
 	require.Equal(t, v.Band, v.Threshold)
 
 	g.fail = func(e string) error {

@@ -107,8 +107,8 @@ func TestPriorOnCampaigns(t *testing.T) {
 	}
 	for name, want := range taught {
 		learnt := prior.FitTimes(others[name])
-		t.Logf("%s: %d verdicts of %d models: RMS of the logarithm %.4f with the prior, %.4f without", name, learnt.Rows,
-			learnt.Models, learnt.Error, learnt.Without)
+		t.Logf("%s: %d verdicts of %d models: RMS of the logarithm %.4f with the prior, %.4f without", name,
+			learnt.Rows, learnt.Models, learnt.Error, learnt.Without)
 		require.Equal(t, want.used, learnt.Used, "docs/search.md says so")
 		require.InDelta(t, want.without, learnt.Without, 0.0006)
 		require.InDelta(t, want.error, learnt.Error, 0.005, "by which trials are left out to choose a strength")
