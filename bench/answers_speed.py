@@ -72,7 +72,8 @@ def precision(r):
 def alike(r, weights):
     """How many greedy tokens of a quantised build are those of the model in fp32."""
     name = f"pycoder-5m-bf16-{'int8' if weights == 'int8' else 'int4-g128-sym'}-188"
-    sides = (("reference VM", r.row("cpu", f"perplexity/{name}")), ("H100", r.row("h100", f"quality/{name}")))
+    sides = (("reference VM", r.row("cpu", f"perplexity/{name}")),
+             *((NAMES[gpu], r.row(gpu, f"quality/{name}")) for gpu in GPUS))
     return shown([((lambda x, side=side: f"{side}: the first {x['greedy_mean']:.1f} of {x['greedy_tokens']}, the mean "
                     f"of 8 prompts; perplexity {100 * x['gap'] / x['transformers_fp32']:+.2f} %"), row)
                   for side, row in sides], f"perplexity/{name}",

@@ -24,6 +24,8 @@ import report
 COLOURS = {"ops": "#bbbbbb", "eager": "#888888", "compile": "#4c72b0", "stream": "#888888", "loop": "#4c72b0",
            "barriers": "#c44e52", "launches for every layer": "#dd8452", "launches for every stage": "#8172b3"}
 INCH_A_LINE, WIDTH = 0.28, 8.5
+# A legend on the line of a panel's title, where it hides no curve.
+ABOVE = {"frameon": False, "loc": "lower right", "bbox_to_anchor": (1, 1), "ncols": 2, "borderaxespad": 0}
 
 
 def plot():
@@ -66,8 +68,8 @@ def boundaries(pyplot, data):
     axes.grid(axis="y", linewidth=0.3)
     axes.invert_yaxis()
     axes.set_xlabel("time of a token, or of a pass of a batch, over the loop's")
-    axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, 1.14 + 0.6 / len(data)), ncols=5,
-                handletextpad=0.1, columnspacing=1)
+    axes.margins(y=0.5 / len(data))
+    axes.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=5, handletextpad=0.1, columnspacing=1)
     return figure
 
 
@@ -83,7 +85,7 @@ def stream(pyplot, data):
         axes.set_ylabel("% of the SMs copying")
         axes.set_title(d["label"], fontsize=9, loc="left")
     all_axes[-1, 0].set_xlabel("µs from the beginning of layer 8 to the end of layer 11")
-    all_axes[0, 0].legend(frameon=False, loc="lower right")
+    all_axes[0, 0].legend(**ABOVE)
     return figure
 
 
@@ -99,7 +101,7 @@ def regret(pyplot, data):
         axes.set_ylim(bottom=0)
         axes.set_ylabel("% above the best")
         axes.set_title(d["label"], fontsize=9, loc="left")
-        axes.legend(frameon=False, loc="upper right")
+        axes.legend(**ABOVE)
     all_axes[-1, 0].set_xlabel("seconds of the GPU")
     return figure
 

@@ -13,6 +13,7 @@ from typing import Callable
 
 import answers
 import answers_looping
+import answers_speed
 import regret
 
 DIRECTORY = Path(__file__).resolve().parent.parent / "docs/img"
@@ -36,7 +37,7 @@ def precisions(r):
     """For each GPU, model and format: how many times amkc's time each engine takes."""
     out = []
     for gpu in answers.GPUS:
-        for start, position, what in (*answers.SMALL, *answers.MODELS):
+        for start, position, what in (*answers.SMALL, *answers.MODELS, *answers_speed.LONG):
             for weights, name in FORMATS.items():
                 row = r.row(gpu, answers.id_of(start, position, weights))
                 if not row:

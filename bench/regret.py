@@ -34,7 +34,8 @@ def curves(rows):
         lines = []
         for r in group:
             points = [*r["curve"], [r["gpu_seconds"], r["estimate"]]]
-            lines.append({"name": r["name"], "seconds": [0, *(at for at, _ in points)], "regret": [
+            name = r["name"].removeprefix(f"{model}-").removesuffix(f"-{target}")  # the rest is said once, above
+            lines.append({"name": name, "seconds": [0, *(at for at, _ in points)], "regret": [
                 round(100 * (ratio / least(group) - 1), 2) for ratio in (1.0, *(ratio for _, ratio in points))]})
         out.append({"label": f"{model}, {target}, at {', '.join(map(str, positions))}, from "
                              f"{'the least clever values' if cold else 'the defaults'}", "campaigns": lines})
