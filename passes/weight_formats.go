@@ -127,6 +127,9 @@ func (f WeightFormats) Texts() []string {
 // String is what ParseWeightFormats reads.
 func (f WeightFormats) String() string { return strings.Join(f.Texts(), ",") }
 
+// String is the item as it was given.
+func (f *WeightFormat) String() string { return f.text }
+
 // describe is the format in full: int4:g64:sym.
 func (f *WeightFormat) describe() string {
 	switch _, quantised := quantisedTypes[f.Type]; {

@@ -37,10 +37,10 @@ type verb struct {
 // Every call returns fresh rows: the variables behind the flags belong to one run.
 func verbs() []verb {
 	return []verb{
-		compileVerb(), packVerb(), runVerb(), chatVerb(), serveVerb(), logitsVerb(), qualityVerb(), validateVerb(),
-		simulateVerb(), costVerb(), spaceVerb(), evalVerb(), searchVerb(), tuneVerb(), campaignVerb(), mcpVerb(),
-		dumpVerb(), verifyVerb(), checkVerb(), benchVerb(), diffVerb(), doctorVerb(), targetsVerb(), modelsVerb(),
-		passesVerb(), explainVerb(), versionVerb(), completionVerb(), helpVerb(),
+		compileVerb(), packVerb(), runVerb(), chatVerb(), serveVerb(), logitsVerb(), qualityVerb(), formatsVerb(),
+		validateVerb(), simulateVerb(), costVerb(), spaceVerb(), evalVerb(), searchVerb(), tuneVerb(),
+		campaignVerb(), mcpVerb(), dumpVerb(), verifyVerb(), checkVerb(), benchVerb(), diffVerb(), doctorVerb(),
+		targetsVerb(), modelsVerb(), passesVerb(), explainVerb(), versionVerb(), completionVerb(), helpVerb(),
 	}
 }
 

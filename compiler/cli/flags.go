@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,6 +69,34 @@ func (w *words) Set(s string) error {
 		return errEmpty
 	}
 	*w.values = append(*w.values, s)
+	return nil
+}
+
+// formatWords is the value of a flag that lists formats of matrices, without names.
+type formatWords struct{ values *[]string }
+
+// newFormatWords sets the default and returns the flag's value.
+func newFormatWords(values *[]string, def ...string) *formatWords {
+	*values = def
+	return &formatWords{values}
+}
+
+func (w *formatWords) String() string { return strings.Join(*w.values, ",") }
+func (w *formatWords) Type() string   { return "formats" }
+
+func (w *formatWords) Set(s string) error {
+	items, err := passes.ParseWeightFormats(s)
+	if err != nil {
+		return err
+	}
+	var words []string
+	for _, item := range items {
+		if item.Name != "" {
+			return fmt.Errorf("%q names a matrix; want formats alone, which are tried for each", item.Name)
+		}
+		words = append(words, item.String())
+	}
+	*w.values = words
 	return nil
 }
 

@@ -26,6 +26,7 @@ func TestNumbersOfFlags(t *testing.T) {
 		"serve":   {model, "--device", "ref"},
 		"logits":  {model, "--ids", "1", "-o", filepath.Join(out, "x.npy"), "--device", "ref"},
 		"quality": {model, "--against", model, "--ids", "1,2", "--device", "ref"},
+		"formats": {model, "--ids", "1,2", "--format", "int8", "--device", "ref"},
 		"tune": {"qkv", model, "-o", filepath.Join(out, "tune"), "--trials", "1", "--key",
 			filepath.Join(out, "key")},
 		"search":   {model, "-o", filepath.Join(out, "search"), "--trials", "1", "--key", filepath.Join(out, "key")},

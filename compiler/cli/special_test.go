@@ -173,6 +173,7 @@ func TestSpecialFilesAsArguments(t *testing.T) {
 			{"pack", path, "-o", "unused"}, {"run", path, "--prompt", "x"},
 			{"logits", path, "--ids", "1", "-o", "unused"},
 			{"quality", path, "--against", model, "--ids", "1,2"},
+			{"formats", path, "--ids", "1,2"}, {"formats", model, "--text", path},
 			{"quality", model, "--against", path, "--ids", "1,2"},
 			{"quality", model, "--against", model, "--text", path},
 			{"quality", model, "--against", model, "--ids-file", path},

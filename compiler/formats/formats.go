@@ -1,0 +1,178 @@
+// Package formats searches the format in which each matrix of a model is stored: what a step gains by it, and what it
+// costs in quality, which is measured and not assumed.
+//
+// It knows matrices by name, and formats by how --weights spells them. What a configuration of them is worth, others
+// measure and predict. It imports compiler/quality.
+package formats
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"amkc/compiler/quality"
+)
+
+// Options say what is searched.
+type Options struct {
+	Stacks  [][]string // names of matrices; those of one have one format
+	Formats []string   // that are tried for each, as --weights spells them
+	Most    float64    // divergence that is allowed, in nats: of the mean over predictions
+	// Predict says what a step takes with --weights spec, which may be empty.
+	Predict func(spec string) (Step, error)
+	// Measure says how far the model is from itself without formats.
+	Measure func(ctx context.Context, spec string) (*quality.Report, error)
+	// Tell is told of each configuration that was measured; may be nil.
+	Tell func(Tried)
+}
+
+// A Step is a predicted step.
+type Step struct {
+	US    float64 `json:"predicted_us"`
+	Bytes int64   `json:"bytes_per_token"`
+}
+
+// A Tried is a configuration that was measured.
+type Tried struct {
+	Weights string `json:"weights"` // as --weights takes it; empty: none
+	Change  string `json:"change"`  // the part of it that is tried
+	Step
+	Divergence float64 `json:"kl"` // mean, in nats
+	Agreement  float64 `json:"top1_agreement"`
+	Perplexity float64 `json:"perplexity"`
+	Accepted   bool    `json:"accepted"`
+}
+
+// A Result is what a search has found.
+type Result struct {
+	Alone []Tried `json:"alone"` // each matrix in each format by itself
+	// Together are the configurations on the way from none to the last one that was accepted: each is the last accepted
+	// one before it with one matrix in another format.
+	Together []Tried `json:"together"`
+	Best     Tried   `json:"best"`
+}
+
+// A move gives a stack a format.
+type move struct {
+	stack  int
+	format string
+	alone  *Tried
+	worth  float64 // µs that a step gains, for a nat of divergence
+}
+
+// leastDivergence is the smallest that moves are compared by: below it, a text says nothing of the difference.
+const leastDivergence = 1e-6
+
+// Search measures each stack in each format by itself, and then applies what gains the most time for the divergence
+// that it costs, one after another, as long as the divergence of all together is allowed. Errors of matrices do not
+// simply add up, so each configuration is measured as a whole. The error is one of Predict, of Measure, or the cause
+// of a cancelled context.
+func Search(ctx context.Context, o Options) (*Result, error) {
+	s := &searcher{o: o, chosen: make([]string, len(o.Stacks)), result: &Result{}}
+	none, err := o.Predict("")
+	if err != nil {
+		return nil, err
+	}
+	moves, err := s.alone(ctx, none)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(moves, func(a, b move) int { return cmp.Compare(b.worth, a.worth) })
+	s.result.Best = Tried{Step: none, Agreement: 1, Accepted: true}
+	for _, m := range moves {
+		if err := s.apply(ctx, m); err != nil {
+			return nil, err
+		}
+	}
+	return s.result, nil
+}
+
+type searcher struct {
+	o      Options
+	chosen []string // the format of each stack; empty: as it is
+	result *Result
+}
+
+// alone measures every stack in every format by itself. What gains nothing is no move: a matrix that stays as it is, or
+// one whose bytes a step does not wait for.
+func (s *searcher) alone(ctx context.Context, none Step) (moves []move, err error) {
+	for i := range s.o.Stacks {
+		for _, format := range s.o.Formats {
+			spec := s.spec(i, format)
+			step, err := s.o.Predict(spec)
+			if err != nil {
+				return nil, err
+			}
+			if step.US >= none.US {
+				continue
+			}
+			t, err := s.try(ctx, spec, format, i, step)
+			if err != nil {
+				return nil, err
+			}
+			s.result.Alone = append(s.result.Alone, *t)
+			moves = append(moves, move{stack: i, format: format, alone: t,
+				worth: (none.US - step.US) / max(t.Divergence, leastDivergence)})
+		}
+	}
+	return moves, nil
+}
+
+// apply makes a move, and takes it back if it gains nothing on top of those before it, or costs too much.
+func (s *searcher) apply(ctx context.Context, m move) error {
+	spec := s.spec(m.stack, m.format)
+	step, err := s.o.Predict(spec)
+	if err != nil || step.US >= s.result.Best.US {
+		return err
+	}
+	t := m.alone // nothing else is chosen yet
+	if spec != t.Weights {
+		if t, err = s.try(ctx, spec, m.format, m.stack, step); err != nil {
+			return err
+		}
+	}
+	t.Accepted = t.Divergence <= s.o.Most
+	s.result.Together = append(s.result.Together, *t)
+	if t.Accepted {
+		s.chosen[m.stack], s.result.Best = m.format, *t
+	}
+	return nil
+}
+
+func (s *searcher) try(ctx context.Context, spec, format string, stack int, step Step) (*Tried, error) {
+	r, err := s.o.Measure(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	t := &Tried{Weights: spec, Change: items(s.o.Stacks[stack], format), Step: step, Divergence: r.KL.Mean, Agreement: r.Agreement,
+		Perplexity: r.Perplexity.Model}
+	if s.o.Tell != nil {
+		s.o.Tell(*t)
+	}
+	return t, nil
+}
+
+// spec is what is chosen, with another format for one stack.
+func (s *searcher) spec(stack int, format string) string {
+	var all []string
+	for i, names := range s.o.Stacks {
+		is := s.chosen[i]
+		if i == stack {
+			is = format
+		}
+		if is != "" {
+			all = append(all, items(names, is))
+		}
+	}
+	return strings.Join(all, ",")
+}
+
+// items give matrices a format.
+func items(names []string, format string) string {
+	all := make([]string, len(names))
+	for i, name := range names {
+		all[i] = name + "=" + format
+	}
+	return strings.Join(all, ",")
+}
