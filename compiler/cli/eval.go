@@ -94,10 +94,10 @@ func evalVerb() verb {
 		min:      1, max: 1,
 		summary: "judge one configuration against another, as one signed verdict",
 		details: "The configuration is lowered, proved and emitted; on a GPU it is checked and measured " +
-			"interleaved with the baseline\nand an identical twin of the baseline, elsewhere predicted by the cost model. Nothing " +
-			"that is not proved is ever\nlaunched, and what is only predicted is never kept (docs/search.md). A " +
-			"candidate that emits the same step as its\nbaseline is REJECTED, unless their settings are the same. " +
-			"Exit code 0: PASS; 1: any other class.\n\n" +
+			"interleaved with the baseline\nand an identical twin of the baseline, elsewhere predicted by the cost " +
+			"model. Nothing that is not proved is ever\nlaunched, and what is only predicted is never kept " +
+			"(docs/search.md). A candidate that emits the same step as its\nbaseline is REJECTED, unless their " +
+			"settings are the same. Exit code 0: PASS; 1: any other class.\n\n" +
 			"FILE is JSON, with a group of knobs in an object: tiling.ring.pace and pipelining_depth are\n\n" +
 			"    {\"tiling\": {\"ring\": {\"pace\": 600}}, \"pipelining_depth\": 4}",
 		flags: f.define,
