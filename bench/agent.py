@@ -177,7 +177,10 @@ class Trials(Runner):
 
     def finish(self):
         """Has the best confirmed: a search that makes no more trials than there are."""
-        if result := self.search(CAMPAIGN, self.gpu, CLOSING[self.args.device], "--trials", str(len(trials(self.here)))):
+        seconds = CLOSING[self.args.device]
+        if self.left() < seconds:
+            self.say("the time is up; to confirm the best is next")
+        elif result := self.search(CAMPAIGN, self.gpu, seconds, "--trials", str(len(trials(self.here)))):
             self.say(outcome(result))
             (self.here / "ended").write_text("every experiment was tried\n", encoding="utf-8")
 

@@ -31,7 +31,8 @@ def section(rows):
     for name, row in rows.items():
         if not row.get("experiments"):
             continue
-        lines += ["", f"### {name}", "", "| experiment | settings | against | ratio | decision |", "|---|---|---|---|---|"]
+        lines += ["", f"### {name}", "", "| experiment | settings | against | ratio | decision |",
+                  "|---|---|---|---|---|"]
         for e in row["experiments"]:
             r = e["ratio"]
             ratio = f"{r['mean']:.4f} ({r['low']:.4f} to {r['high']:.4f})" if r else f"{e['class']}, {e['code']}"

@@ -203,6 +203,12 @@ class Agent(unittest.TestCase):
         self.assertIn("experiment 1 is next", said)
         self.assertEqual(len(self.calls("search")), 1)
 
+    def test_the_best_is_not_confirmed_without_time_for_it(self):
+        self.enterContext(mock.patch.dict(agent.CLOSING, cost=1000))
+        code, said = self.run_it("--finish")
+        self.assertEqual((code, len(self.tried()), len(self.calls("search"))), (0, 3, 1), said)
+        self.assertIn("to confirm the best is next", said)
+
     def test_an_end_of_the_campaign_is_said(self):
         (self.tools / "over").touch()
         code, said = self.run_it("--finish")
