@@ -164,9 +164,7 @@ func (s Settings) Config() (ir.ScheduleConfig, error) {
 // besides: rotations of stages, fusion groups, and knobs that no search varies.
 func SettingsOf(c *ir.ScheduleConfig) (s Settings, besides []string) {
 	s = Settings{}
-	searched := map[string]bool{}
 	for _, a := range Axes() {
-		searched[a.Path] = true
 		stated := false
 		switch r := a.row; {
 		case r.form != nil:
@@ -178,9 +176,10 @@ func SettingsOf(c *ir.ScheduleConfig) (s Settings, besides []string) {
 			s[a.Path] = a.Of(c)
 		}
 	}
+	unsearched := Unsearched()
 	for _, r := range Rows() {
 		for _, stage := range r.Each() {
-			if _, stated := r.Stated(c, stage); stated && !searched[r.Path(stage)] {
+			if _, stated := r.Stated(c, stage); stated && slices.Contains(unsearched, r.Path(stage)) {
 				besides = append(besides, r.Path(stage))
 			}
 		}
