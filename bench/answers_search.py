@@ -12,6 +12,7 @@ E3 = {"search-toy": "e3-toy", "search-125m": "e3-125m", "search-1b": "e3-1b"}
 FAULTS = {"faults-wait": "wait-on-own-counter", "faults-buffer": "no-such-buffer", "faults-counter": "no-such-counter"}
 PREDICTED = "python3 bench/searches.py"
 MEASURED = "python3 bench/campaigns.py"
+BY_AGENT = "python3 bench/agent.py"
 OWN_MODEL = "each by its own cost model, for an RTX 5090, and over its own defaults; of 1.000× nothing was found"
 NOT_YET = "not measured yet: it wants a GPU, and "
 
@@ -112,6 +113,15 @@ def long_ones(campaigns):
         Answer("", MEASURED, NOT_YET + "no campaign has had one for as long")
 
 
+def by_agent(campaigns):
+    """What came of the experiments that an agent has proposed."""
+    of = "; ".join(f"{c['name']}: {len(c['experiments'])} experiments, "
+                   f"{sum(e['decision'] == 'keep' for e in c['experiments'])} kept, {gain(c)}" for c in campaigns)
+    return Answer(of, BY_AGENT, "from the hand-set defaults, at long contexts; each experiment and what the agent "
+                  "expected of it is in [campaigns.md](campaigns.md#by-an-agent)") if of else \
+        Answer("", BY_AGENT, NOT_YET + "no experiment of an agent has had one")
+
+
 def on_gpus(r):
     every = {name: c for name, c in r.campaigns.items() if c["device"] == "cuda" and not SEEDED.fullmatch(name)}
     cold = [c for c in every.values() if c["cold"]]
@@ -121,9 +131,9 @@ def on_gpus(r):
         "cold": Answer(of, MEASURED, "as far as it has come: a campaign that goes on where a GPU is at hand, from the "
                        "least clever value of each knob ([campaigns.md](campaigns.md))")
         if cold else Answer("", MEASURED, NOT_YET + "no campaign has had one"),
-        "agent": Answer("", "amkc mcp", NOT_YET + "no agent has had one"),
+        "agent": by_agent([c for c in every.values() if c.get("experiments")]),
         "warm": starts(r.campaigns),
-        "ten-minutes": long_ones(every.values())}
+        "ten-minutes": long_ones(c for c in every.values() if not c.get("experiments"))}
     out |= {key: Answer("", "amkc search", NO_GPU.format("L4")) for key in ("l4-3b", "l4-2b")}
     for key, engine in {"ten-graph": "eager", "ten-eager": "ops"}.items():
         out[key] = shown(compared(r, SMALL + MODELS, "", engine, rounds=True), SMALL[0][0] + "-0",

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What campaigns of amkc search have come to: docs/results/campaigns.json, and from it docs/campaigns.md.
 
-    python3 bench/campaignpage.py --take campaigns.tar.gz     what bench/campaigns.py has packed, then the page
+    python3 bench/campaignpage.py --take campaigns.tar.gz     what bench/campaigns.py or bench/agent.py has packed, then
+                                                              the page
     python3 bench/campaignpage.py --take FILE --again         the same, in the place of campaigns that came further
     python3 bench/campaignpage.py                             the page anew, from the JSON file
 
@@ -24,6 +25,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import agentpage
 import drawings
 import packing
 import regret
@@ -36,8 +38,9 @@ PAUSE = 120  # seconds without a trial, after which a campaign was gone on with 
 HEAD = """# Campaigns
 
 Searches by `bench/campaigns.py` ([search.md](search.md) says how a search goes), in pieces of some minutes on GPUs that
-were at hand for that long, each going on from what the piece before had packed. A name ends with that of the GPU.
-Written by `bench/campaignpage.py`; do not edit. A ratio is a time over another, measured interleaved, with its 95 %
+were at hand for that long, each going on from what the piece before had packed. Where an agent proposes, it is
+`bench/agent.py` that makes the trials. A name ends with that of the GPU. Written by `bench/campaignpage.py`; do not
+edit. A ratio is a time over another, measured interleaved, with its 95 %
 interval: *confirmed* is the best over the start, at positions that it was not chosen by, in a process of its own; where
 that shows no gain, it says so. *Over the defaults* is the best of a search that began at the least clever value of each
 knob over the hand-set defaults, which that search does not know. A search that has found nothing says so.
@@ -164,6 +167,8 @@ def fold(directory):
     taught = directory / "taught.json"
     if taught.exists():
         row["taught_by"] = json.loads(taught.read_text(encoding="utf-8"))
+    if tried := agentpage.experiments(directory):
+        row["experiments"] = tried
     ended = directory / "ended"
     if ended.exists():
         row["ended"] = ended.read_text(encoding="utf-8").strip()
@@ -355,7 +360,8 @@ def on_gpus(every):
         if drawing.path.exists() and drawings.drawn(drawing.path) == drawings.digest(regret.curves(rows.values())):
             lines += ["", f"![{drawing.shows}](img/{drawing.path.name})"]
     machines = sorted({m for r in every.values() for m in r["machines"]})
-    return lines + by_start(every) + ["", textwrap.fill("Measured on " + "; ".join(machines) + ".", 119)]
+    lines += agentpage.section(rows) + by_start(every)
+    return lines + ["", textwrap.fill("Measured on " + "; ".join(machines) + ".", 119)]
 
 
 def committed(docs):
@@ -367,7 +373,7 @@ def committed(docs):
 
 def main(argv=None):
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--take", type=Path, metavar="FILE", help="what bench/campaigns.py has packed")
+    p.add_argument("--take", type=Path, metavar="FILE", help="what bench/campaigns.py or bench/agent.py has packed")
     p.add_argument("--again", action="store_true", help="take campaigns that are there with more trials, too")
     p.add_argument("--docs", type=Path, default=REPO / "docs", metavar="DIR")
     args = p.parse_args(argv)

@@ -20,59 +20,33 @@ import argparse
 import fnmatch
 import json
 import os
-import signal
-import subprocess
 import sys
 import tarfile
 import threading
 import time
 import traceback
-from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-import machine
-from packing import Unusable, elsewhere, gpu_seconds, pack, resume, take_key, trials
+from packing import Unusable, elsewhere, gpu_seconds, pack, trials
+from running import (CLOSING, CLOSING_MORE, Campaign, Runner, add_flags, begin, gpus, jobs_for, need_target, nested,
+                     outcome, path, unpack)
 
-SEED = "1"  # of random weights
-# Seconds for what ends a run, by device: a challenge of the best, its confirmation, and the best against the defaults.
-# Of the first of the campaigns that share a GPU, and of each of the others, which wait for it.
-CLOSING = {"cuda": 120, "cost": 10}
-CLOSING_MORE = {"cuda": 30, "cost": 0}
 LEAST = 40  # seconds that a search is begun for
-TRIAL_SECONDS = 360  # after which an evaluation is ended; a build, after a quarter of it
 SPENT = "the GPU seconds are spent"
 GOES_ON = ("the time is up", SPENT)  # why a campaign stops that is not at its end
 GUIDED = tuple(word for name in ("cost", "cost", "local", "evolve") for word in ("--proposer", name))
 LOCAL = tuple(word for name in ("cost", "local", "local", "evolve") for word in ("--proposer", name))
 
 
-@dataclass(frozen=True)
-class Campaign:
-    name: str
-    model: str
-    positions: str
-    held_out: str
-    max_seq: int
-    flags: tuple = LOCAL
-    random_weights: bool = True
-    seed: int = 1  # of what is proposed
-    gpu_seconds: int = 0  # with which it has ended; 0: it goes on
-    taught_by: tuple = ()  # campaigns of other models, by which its prior learns
-
-    @property
-    def cold(self):
-        return "--cold" in self.flags
-
-
 # In the order in which they begin. The first four are those of a machine with four GPUs.
 CAMPAIGNS = (
     Campaign("qwen3-0.6b-cold", "testdata/configs/qwen3-0.6b", "128", "176", 2048, ("--cold", *GUIDED)),
     Campaign("llama-3.2-1b-cold", "testdata/configs/llama-3.2-1b", "128", "176", 2048, ("--cold", *GUIDED)),
-    Campaign("qwen3-0.6b-far", "testdata/configs/qwen3-0.6b", "2048,8192", "2400,8300", 8448),
-    Campaign("llama-3.2-1b-far", "testdata/configs/llama-3.2-1b", "2048,8192", "2400,8300", 8448),
-    Campaign("smollm2-135m", "testdata/configs/smollm2-135m", "128", "176", 2048),
+    Campaign("qwen3-0.6b-far", "testdata/configs/qwen3-0.6b", "2048,8192", "2400,8300", 8448, LOCAL),
+    Campaign("llama-3.2-1b-far", "testdata/configs/llama-3.2-1b", "2048,8192", "2400,8300", 8448, LOCAL),
+    Campaign("smollm2-135m", "testdata/configs/smollm2-135m", "128", "176", 2048, LOCAL),
     Campaign("pycoder-5m", "testdata/models/pycoder-5m", "128", "176", 1024, LOCAL, False),
     Campaign("qwen3-0.6b-overnight", "testdata/configs/qwen3-0.6b", "128,2048", "176,2400", 2560,
              (*LOCAL, "--overnight")),
@@ -94,62 +68,14 @@ CAMPAIGNS += tuple(
         ("warm", ("--cold", *("prior" if word == "cost" else word for word in GUIDED)), TEACHERS)))
 
 
-class Shop:
-    """Runs amkc for campaigns, each with the time that is left."""
+class Shop(Runner):
+    """Shares the GPUs and the time out among campaigns."""
 
     def __init__(self, args, amkc, elsewhere=None):
-        self.args, self.amkc = args, str(amkc)
-        self.work = args.work
+        super().__init__(args, amkc)
         self.teachers = [self.work, elsewhere] if elsewhere else [self.work]  # directories with campaigns that teach
-        self.end = time.monotonic() + args.budget
-        self.failed = []
         self.lock, self.teaching = threading.Lock(), threading.Lock()
         self.busy, self.tried, self.gathered = set(), set(), set()
-        # A campaign names its model by an absolute path, which has to be the same in every run.
-        self.root = Path("/tmp/amkc-campaigns")
-        self.root.unlink(missing_ok=True)
-        self.root.symlink_to(machine.REPO)
-
-    def left(self):
-        return self.end - time.monotonic()
-
-    def dir(self, c):
-        return self.work / c.name
-
-    def say(self, text):
-        print(f"{self.args.budget - self.left():6.1f} s  {text}", flush=True)
-
-    def model(self, c):
-        flags = ["--random-weights", SEED] if c.random_weights else []
-        return [str(self.root / c.model), "--dtype", "bf16", "--max-seq", str(c.max_seq), *flags, "--target",
-                self.args.target]
-
-    def run(self, c, gpu, seconds, *args):
-        """Runs amkc, and returns what it prints as JSON; None if it was ended or has failed."""
-        env = dict(os.environ, CUDA_VISIBLE_DEVICES=str(gpu), AMKC_CACHE=str(self.work / "cache"))
-        self.dir(c).mkdir(parents=True, exist_ok=True)
-        with open(self.dir(c) / "log.txt", "a", encoding="utf-8") as log:
-            child = subprocess.Popen([self.amkc, *args, "--json"], env=env, stdout=subprocess.PIPE, stderr=log,
-                                     text=True, start_new_session=True)
-            try:
-                out, _ = child.communicate(timeout=max(1, min(seconds, self.left() - 5)))
-            except subprocess.TimeoutExpired:
-                out = None
-            finally:
-                end(child)
-        if out is None:
-            self.say(f"{c.name}: {args[0]} {args[1] if args[0] == 'campaign' else ''} was ended: it took too long")
-            return None
-        try:
-            result = json.loads(out)
-        except json.JSONDecodeError:
-            result = {"errors": [{"message": "it printed no JSON"}]}
-        # An evaluation that is not PASS has the exit code 1, and is a result all the same.
-        if child.returncode != 0 and "verdict" not in result:
-            self.failed.append(c.name)
-            self.say(f"{c.name}: amkc {args[0]} failed: {json.dumps(result)[:600]}")
-            return None
-        return result
 
     def taught(self, c):
         """What a campaign's prior learns by: the verdicts of its teachers. Which those are is kept. As soon as one has
@@ -170,13 +96,6 @@ class Shop:
             (self.dir(c) / "taught.json").write_text(json.dumps(of), encoding="utf-8")
         return ["--corpus", str(corpus)]
 
-    def key(self):
-        return ["--key", str(self.work / "verdict.key")]
-
-    def judge(self, gpu):
-        turn = ["--turn", str(self.work / f"gpu{gpu}.turn")] if self.args.device == "cuda" else []
-        return ["--device", self.args.device, "--timeout", str(TRIAL_SECONDS), *turn, *self.key()]
-
     def closing(self):
         return CLOSING[self.args.device] + (self.args.share - 1) * CLOSING_MORE[self.args.device]
 
@@ -184,10 +103,8 @@ class Shop:
         """Carries a campaign on for so long, with the measurements at its end."""
         search = seconds - self.closing()
         self.say(f"{c.name}: GPU {gpu}, {search:.0f} s")
-        result = self.run(c, gpu, seconds, "search", *self.model(c), "-o", str(self.dir(c)), "--tag", c.name,
-                          "--position", c.positions, "--held-out", c.held_out, *c.flags, "--jobs", str(self.args.jobs),
-                          "--seed", str(c.seed), "--gpu-seconds", str(c.gpu_seconds), *self.taught(c),
-                          "--minutes", f"{search / 60:.3f}", *self.judge(gpu))
+        result = self.search(c, gpu, seconds, "--jobs", str(self.args.jobs), "--gpu-seconds", str(c.gpu_seconds),
+                             *self.taught(c), "--minutes", f"{search / 60:.3f}")
         if result:
             self.say(f"{c.name}: {outcome(result)}")
             if result["stop"] not in GOES_ON or result["stop"] == SPENT and c.gpu_seconds:
@@ -244,55 +161,9 @@ class Shop:
                     self.busy.discard(c.name)
 
 
-def end(child):
-    """Ends a process with all that it has started: amkc ends its evaluations when it is asked to."""
-    for sign, wait in ((signal.SIGTERM, 4), (signal.SIGKILL, 2)):
-        if child.poll() is None:
-            os.killpg(child.pid, sign)
-            try:
-                child.wait(wait)
-            except subprocess.TimeoutExpired:
-                continue
-    child.stdout.close()
-
-
-def nested(settings):
-    """Settings by path as a ScheduleConfig."""
-    config = {}
-    for path, value in settings.items():
-        at = config
-        *groups, name = path.split(".")
-        for group in groups:
-            at = at.setdefault(group, {})
-        at[name] = int(value) if str(value).isdigit() else value
-    return config
-
-
 def spent(c):
     """Why a campaign that has had its GPU seconds has ended."""
     return f"{SPENT}: {c.gpu_seconds}"
-
-
-def outcome(result):
-    s, held = result["soundness"], result["held_out"]
-    classes = ", ".join(f"{n} {name}" for name, n in s["classes"].items())
-    found = f"{held['mean']:.4f} ({held['low']:.4f} to {held['high']:.4f})" if held else "nothing"
-    kind = "confirmed" if result["confirmed"] or not held else "not confirmed"
-    return (f"{s['trials']} trials: {classes}; estimate {result['estimate']:.4f}, {kind} {found}; "
-            f"{result['stop']}")
-
-
-def gpus():
-    """The numbers of the GPUs of this machine, and the target that they are."""
-    lines = machine.output("nvidia-smi", "--query-gpu=index,name", "--format=csv,noheader").splitlines()
-    names = [line.split(",")[1].strip() for line in lines if "," in line]
-    known = {"H100": "h100", "H200": "h200"}
-    return list(range(len(names))), next((t for n in names for part, t in known.items() if part in n), None)
-
-
-def path(text):
-    """A path that stays what it was when the directory is another one."""
-    return Path(text).resolve()
 
 
 def parse(argv):
@@ -300,32 +171,22 @@ def parse(argv):
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--only", action="append", metavar="PATTERN", help="campaigns whose name matches; may be repeated")
     p.add_argument("--list", action="store_true", help="print the names of the selected campaigns")
-    p.add_argument("--budget", type=float, default=540, metavar="SECONDS", help="end after this time (default: 540)")
     p.add_argument("--slice", type=float, metavar="SECONDS",
                    help="of a campaign before the next one has the GPU (default: all that is left)")
     p.add_argument("--gpus", help="numbers with commas (default: all)")
     p.add_argument("--share", type=int, default=1, metavar="N", help="campaigns that share a GPU (default: 1)")
-    p.add_argument("--jobs", type=int, metavar="N", help="builds at a time of a campaign (default: by the cores)")
-    p.add_argument("--device", choices=("cuda", "cost"), default="cuda")
-    p.add_argument("--target", default=target, help="as for amkc (default: the GPU of this machine)")
-    p.add_argument("--resume", type=path, metavar="FILE", help="go on from what an earlier run has packed")
-    p.add_argument("--key", type=path, metavar="FILE", help="sign with the key in FILE: to go on from a pack without")
     p.add_argument("--taught-by", type=path, metavar="FILE",
                    help="teach warm ones by what a run on another GPU has packed, too")
-    p.add_argument("--work", type=path, default="build/campaigns", metavar="DIR")
-    p.add_argument("--out", type=path, default=os.environ.get("OUT", "build/campaigns"), metavar="DIR")
-    p.add_argument("--tools", type=path, metavar="DIR", help="prebuilt amkc (default: go builds it)")
+    add_flags(p, target)
     args = p.parse_args(argv)
     args.chosen = [c for c in CAMPAIGNS if not args.only or any(fnmatch.fnmatch(c.name, o) for o in args.only)]
     args.gpus = [int(n) for n in args.gpus.split(",")] if args.gpus else here or [0]
-    if not args.jobs:  # a build keeps two or three cores busy, and a prediction one
-        args.jobs = max(2, (os.cpu_count() or 2) // len(args.gpus) // args.share // (3 if args.device == "cuda" else 1))
     if args.share < 1:
         p.error("--share is how many campaigns have a GPU together; want 1 or more")
+    args.jobs = args.jobs or jobs_for(args, len(args.gpus) * args.share)
     if not args.chosen:
         p.error("no campaign has such a name; --list prints them")
-    if not args.target:
-        p.error("no GPU here says what the target is; want --target")
+    need_target(p, args)
     return args
 
 
@@ -334,22 +195,14 @@ def main(argv=None):
     if args.list:
         print("\n".join(c.name for c in args.chosen))
         return 0
-    os.chdir(machine.REPO)
-    args.work.mkdir(parents=True, exist_ok=True)
-    if (tools := args.tools) is None:
-        machine.build_tools(tools := args.work / "tools")
-    os.environ["PATH"] = os.pathsep.join(filter(None, [os.path.dirname(machine.find_cuda("nvcc") or ""),
-                                                        os.environ["PATH"]]))
+    amkc = begin(args)
     try:
-        if args.key:
-            take_key(args.key, args.work)
-        if args.resume:
-            resume(args.resume, args.work)
+        unpack(args)
         teachers = args.taught_by and elsewhere(args.taught_by, args.work)
     except (OSError, tarfile.TarError, Unusable) as e:
         print(f"campaigns.py: error: {e}", file=sys.stderr)
         return 2
-    shop = Shop(args, tools / "amkc", teachers)
+    shop = Shop(args, amkc, teachers)
     try:
         workers = [threading.Thread(target=shop.serve, args=(gpu,)) for _ in range(args.share) for gpu in args.gpus]
         for w in workers:
@@ -358,9 +211,7 @@ def main(argv=None):
             w.join()
     finally:
         for c in args.chosen:
-            if (shop.dir(c) / "campaign.json").exists():
-                subprocess.run([shop.amkc, "campaign", "report", str(shop.dir(c))], stdout=subprocess.DEVNULL,
-                               check=False)
+            shop.report(c)
         packed = pack(args.work, args.out)
         shop.say(f"packed {packed.stat().st_size / 1e6:.1f} MB")
     return 1 if shop.failed else 0

@@ -2,7 +2,7 @@
 """Everything that docs/results, docs/experiments.md and docs/campaigns.md show, made by one command on a machine with a
 GPU: one script after another, each of which goes on where it was.
 
-    python3 bench/everything.py                    all of it: hours, with an hour of campaigns
+    python3 bench/everything.py                    all of it: hours, with an hour or two of campaigns
     python3 bench/everything.py --budget 540       nine minutes of it; the same command goes on from there
     python3 bench/everything.py --list             the commands, and what is left out here and why
 
@@ -25,13 +25,15 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import campaigns
+import running
 
 BENCH = Path(__file__).resolve().parent
 REPO = BENCH.parent
 PACK = Path("build/campaigns/campaigns.tar.gz")
-CAMPAIGN_SECONDS = 3600  # where there is no budget; a campaign has no end of its own that can be waited for
+# Where there is no budget: a campaign has no end of its own that can be waited for, and an agent's has few trials.
+UNBOUNDED = {"campaigns": 3600, "trials of an agent": 3600}
 # Parts of what is left of a budget when a script begins.
-ROWS, CAMPAIGNS, EXPERIMENTS = 0.5, 0.6, 1.0
+ROWS, CAMPAIGNS, AGENT, EXPERIMENTS = 0.5, 0.6, 0.3, 1.0
 SLICE = 0.1  # of the time of campaigns, which each has before the next one
 
 
@@ -44,6 +46,8 @@ def steps(args):
     yield "rows", ["results.py", *tools, *gpus], ROWS, None
     yield ("campaigns", ["campaigns.py", *tools, *gpus, "--out", str(PACK.parent),
                          *(["--resume", str(PACK)] if (REPO / PACK).exists() else [])], CAMPAIGNS, None)
+    gpu = ["--gpu", args.gpus.split(",")[0]] if args.gpus else []
+    yield "trials of an agent", ["agent.py", *tools, *gpu, "--out", str(PACK.parent), "--finish"], AGENT, None
     yield ("the page of campaigns", ["campaignpage.py", "--take", str(PACK)], None,
            None if args.list or (REPO / PACK).exists() else f"no campaign has been packed into {PACK}")
     yield ("searches by predictions, and faults", ["searches.py"], None,
@@ -57,7 +61,7 @@ def command(arguments, seconds):
     """A script's command line, with its time."""
     budget = ["--budget", str(max(1, int(seconds)))] if seconds else []
     if arguments[0] == "campaigns.py":
-        least = campaigns.LEAST + campaigns.CLOSING["cuda"]
+        least = campaigns.LEAST + running.CLOSING["cuda"]
         budget = ["--slice", str(max(least, int(SLICE * (seconds or 0)))), *budget]
     return [sys.executable, str(BENCH / arguments[0]), *arguments[1:], *budget]
 
@@ -68,13 +72,13 @@ def seconds_of(args, name, part, left):
         return None
     if args.budget:
         return part * left
-    return CAMPAIGN_SECONDS if name == "campaigns" else None
+    return UNBOUNDED.get(name)
 
 
 def main(argv=None):
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--budget", type=float, metavar="SECONDS", help="stop after about this time")
-    p.add_argument("--tools", type=campaigns.path, metavar="DIR", help="prebuilt tools (default: go builds them)")
+    p.add_argument("--tools", type=running.path, metavar="DIR", help="prebuilt tools (default: go builds them)")
     p.add_argument("--gpus", metavar="N,...", help="numbers of the GPUs to use")
     p.add_argument("--list", action="store_true", help="print the commands, and run none")
     args = p.parse_args(argv)

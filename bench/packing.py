@@ -1,5 +1,6 @@
-"""What campaigns of bench/campaigns.py have come to, packed for the next run: trials, reports, what priors have learnt
-by, and the key that verdicts are signed with. Needs the standard library alone.
+"""What campaigns of bench/campaigns.py and bench/agent.py have come to, packed for the next run: trials, reports, what
+priors have learnt by, what an agent has tried, and the key that verdicts are signed with. Needs the standard library
+alone.
 """
 
 import gzip
@@ -17,6 +18,9 @@ KEY = "verdict.key"
 KEPT = ("campaign.json", "trials.jsonl", "plan.json", "results.tsv", "report.html", "against.json", "taught.json",
         "log.txt", "ended")
 RECORDED = ("campaign.json", "trials.jsonl", "against.json", "taught.json", "ended")
+MADE = "made"  # of a campaign: trials that were planned
+EXPERIMENTS = "experiments"  # of an agent's campaign: N.json, why in N.txt, and its verdict in N.verdict.json
+BELOW = ((MADE, "*.json"), (EXPERIMENTS, "*.json"), (EXPERIMENTS, "*.txt"))
 
 
 def trials(directory):
@@ -38,7 +42,8 @@ def pack(work, out):
     files = [work / KEY, *sorted(work.glob("*.corpus"))]
     for d in sorted(work.iterdir()):
         if (d / "campaign.json").exists():
-            files += [*(d / name for name in KEPT), *sorted((d / "made").glob("*.json"))]
+            files += [*(d / name for name in KEPT), *(f for below, names in BELOW for f in
+                                                      sorted((d / below).glob(names)))]
     with tarfile.open(path.with_suffix(".part"), "w:gz") as tar:
         for file in files:
             if file.exists():
@@ -50,7 +55,9 @@ def pack(work, out):
 def record(work, path):
     """Packs the trials of campaigns to be published: without the key, with which alone they can be gone on with. The
     same trials give the same bytes."""
-    files = sorted(work.glob("*.corpus")) + [d / name for d in sorted(work.iterdir()) for name in RECORDED]
+    files = sorted(work.glob("*.corpus"))
+    for d in sorted(work.iterdir()):
+        files += [d / name for name in RECORDED] + sorted(d.glob(f"{EXPERIMENTS}/*"))
     with open(path, "wb") as out, gzip.GzipFile("", "wb", mtime=0, fileobj=out) as zipped, \
             tarfile.open(fileobj=zipped, mode="w") as tar:
         for file in files:
@@ -91,7 +98,8 @@ def expected(parts, campaigns):
     if len(parts) == 1:
         return parts[0] == KEY or fnmatchcase(parts[0], "*.corpus")
     return parts[0] in campaigns and (len(parts) == 2 and parts[1] in KEPT or
-                                      len(parts) == 3 and parts[1] == "made" and fnmatchcase(parts[2], "*.json"))
+                                      len(parts) == 3 and any(parts[1] == below and fnmatchcase(parts[2], names)
+                                                              for below, names in BELOW))
 
 
 class Unusable(ValueError):

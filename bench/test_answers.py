@@ -53,6 +53,17 @@ class Answers(unittest.TestCase):
                     if a.ours and group != "intensity":
                         self.assertTrue(a.command, "ours was made by a command")
 
+    def test_an_agents_campaign_is_its_own_answer(self):
+        self.assertTrue(answers_search.search(self.none)["agent"].why.startswith("not measured yet"))
+        tried = [{"decision": d} for d in ("revert", "keep", "revert")]
+        row = {"name": "x-agent-h200", "device": "cuda", "cold": False, "trials": 5, "minutes": 12.0, "curve": [1, 2],
+               "confirmed": {"ratio": {"mean": 0.8}}, "experiments": tried}
+        with mock.patch.object(self.none, "campaigns", {"x-agent-h200": row}):
+            given = answers_search.search(self.none)
+        self.assertEqual(given["agent"].ours, "x-agent-h200: 3 experiments, 1 kept, 1.25×")
+        self.assertEqual(given["agent"].command, "python3 bench/agent.py")
+        self.assertEqual(given["ten-minutes"].ours, "", "the machine had no part in it")
+
     def test_neither_is_refused(self):
         with self.assertRaisesRegex(ValueError, "neither a number nor a reason"):
             answers.Answer("", "python3 x", "")

@@ -45,8 +45,9 @@ class Everything(unittest.TestCase):
     def test_all_of_it_in_order(self):
         code, _ = self.run_it()
         self.assertEqual(code, 0)
-        self.assertEqual([r[0] for r in self.ran], ["results.py", "campaigns.py", "campaignpage.py", "searches.py",
-                                                    "experiments.py", "draw.py", "results.py"])
+        self.assertEqual([r[0] for r in self.ran], ["results.py", "campaigns.py", "agent.py", "campaignpage.py",
+                                                    "searches.py", "experiments.py", "draw.py", "results.py"])
+        self.assertEqual(self.ran[2][1:], ["--out", "build/campaigns", "--finish", "--budget", "3600"])
         self.assertEqual(self.ran[0][1:], [], "as long as it takes")
         self.assertEqual(self.ran[1][-4:], ["--slice", "360", "--budget", "3600"])
         self.assertEqual(self.ran[-1][1:], ["--render"])
@@ -55,9 +56,10 @@ class Everything(unittest.TestCase):
         with contextlib.chdir(self.repo):
             self.run_it("--budget", "1000", "--tools", "dist/results", "--gpus", "0,1")
         times = {r[0]: r[-1] for r in self.ran if "--budget" in r}
-        self.assertEqual(times, {"results.py": "500", "campaigns.py": "300", "experiments.py": "200"})
+        self.assertEqual(times, {"results.py": "500", "campaigns.py": "300", "agent.py": "60", "experiments.py": "140"})
+        self.assertEqual(self.ran[2][3:5], ["--gpu", "0"])
         self.assertEqual(self.ran[0][1:5], ["--tools", str(self.repo / "dist/results"), "--gpus", "0,1"])
-        self.assertIn("--slice 130 --budget 300", " ".join(self.ran[1]), "the least that a campaign is begun for")
+        self.assertIn("--slice 160 --budget 300", " ".join(self.ran[1]), "the least that a campaign is begun for")
 
     def test_what_is_there_goes_on_and_what_cannot_run_is_said(self):
         pack = self.repo / everything.PACK

@@ -65,7 +65,7 @@ func Axes() []Axis {
 			}
 			switch {
 			case r.form != nil && r.form.words != nil:
-				a.Accepts, a.Plain = r.form.want, Value(r.form.words[r.form.plain])
+				a.Accepts, a.Plain = listed(r.form.words), Value(r.form.words[r.form.plain])
 				a.add(r.form.words...)
 			case r.form != nil:
 				continue
@@ -160,9 +160,9 @@ func (s Settings) Config() (ir.ScheduleConfig, error) {
 	return c, diags.Err()
 }
 
-// SettingsOf returns what a configuration states of the knobs that a search varies. It states something else too, as
-// rotations of stages or fusion groups, if whole is false.
-func SettingsOf(c *ir.ScheduleConfig) (s Settings, whole bool) {
+// SettingsOf returns what a configuration states of the knobs that a search varies, and the paths of what it states
+// besides: rotations of stages, fusion groups, and knobs that no search varies.
+func SettingsOf(c *ir.ScheduleConfig) (s Settings, besides []string) {
 	s = Settings{}
 	for _, a := range Axes() {
 		stated := false
@@ -176,7 +176,38 @@ func SettingsOf(c *ir.ScheduleConfig) (s Settings, whole bool) {
 			s[a.Path] = a.Of(c)
 		}
 	}
-	return s, len(c.SMAssignment.Rotations)+len(c.FusionGrouping) == 0
+	unsearched := Unsearched()
+	for _, r := range Rows() {
+		for _, stage := range r.Each() {
+			if _, stated := r.Stated(c, stage); stated && slices.Contains(unsearched, r.Path(stage)) {
+				besides = append(besides, r.Path(stage))
+			}
+		}
+	}
+	if len(c.SMAssignment.Rotations) > 0 {
+		besides = append(besides, table[assignment].Path("")+" of stages")
+	}
+	if len(c.FusionGrouping) > 0 {
+		besides = append(besides, table[fusion].Path(""))
+	}
+	return s, besides
+}
+
+// Unsearched lists the knobs that no search varies, by path.
+func Unsearched() []string {
+	var paths []string
+	searched := map[string]bool{}
+	for _, a := range Axes() {
+		searched[a.Path] = true
+	}
+	for i := range table {
+		for _, stage := range table[i].Each() {
+			if path := table[i].Path(stage); !searched[path] {
+				paths = append(paths, path)
+			}
+		}
+	}
+	return paths
 }
 
 // Place is where an integer stands among the values of an axis, as a position in Values with a fraction: between two of

@@ -27,8 +27,8 @@ func TestAxes(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, Check(&c).Err(), "%s %s", a.Path, v)
 			require.Equal(t, v, a.Of(&c))
-			back, whole := SettingsOf(&c)
-			require.True(t, whole)
+			back, besides := SettingsOf(&c)
+			require.Empty(t, besides)
 			if v != "0" || a.row.Field == nil { // the zero of a field is its default
 				require.Equal(t, Settings{a.Path: v}, back)
 			}
@@ -45,6 +45,18 @@ func TestAxes(t *testing.T) {
 		require.Equal(t, r.form == nil && r.Legal.OneOf == nil && r.Legal.Words == nil, r.Steps != nil, r.Path(""))
 		require.True(t, slices.IsSorted(r.Steps), r.Path(""))
 	}
+}
+
+// What a configuration states of other knobs is not lost.
+func TestSettingsBesides(t *testing.T) {
+	c, diags := ir.ParseConfig([]byte(`{"threads_per_block": 288, "tiling": {"prompt": {"tokens": 64},
+		"ring": {"pace": 600}}, "sm_assignment": {"qkv": 3}, "fusion_grouping": [["a"]]}`), "c.json")
+	require.NoError(t, diags.Err())
+	s, besides := SettingsOf(&c)
+	require.Equal(t, Settings{"tiling.ring.pace": "600"}, s)
+	require.Equal(t, []string{"tiling.prompt.tokens", "threads_per_block", "sm_assignment of stages",
+		"fusion_grouping"}, besides)
+	require.Equal(t, []string{"tiling.prompt.tokens", "threads_per_block", "fusion_grouping"}, Unsearched())
 }
 
 func TestSettingsInJSON(t *testing.T) {

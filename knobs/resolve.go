@@ -109,7 +109,7 @@ func Check(c *ir.ScheduleConfig) diag.List {
 		}
 		diags.Add(r.contradiction(c))
 	}
-	diags.Add(unknown(c)...)
+	diags.Add(Unknown(c)...)
 	return diags
 }
 
@@ -140,8 +140,8 @@ func (r *Row) contradiction(c *ir.ScheduleConfig) *diag.Diagnostic {
 		r.Name, n)
 }
 
-// unknown reports the knobs under tiling that the table does not have.
-func unknown(c *ir.ScheduleConfig) (diags diag.List) {
+// Unknown reports the knobs under tiling that the table does not have.
+func Unknown(c *ir.ScheduleConfig) (diags diag.List) {
 	known := tilingNames()
 	for _, group := range slices.Sorted(maps.Keys(c.Tiling)) {
 		for _, name := range slices.Sorted(maps.Keys(c.Tiling[group])) {

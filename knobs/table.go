@@ -77,7 +77,7 @@ var table = [...]Row{
 		RuleDoc: "3; where a layer's weights stream for 40 µs or more, by bulk copies, so many that all SMs together " +
 			"have 1.5 µs of the bandwidth on its way, from 3 to 16 and at most half of the ring",
 		Check:    checkRing,
-		Doc:      "chunks in flight per SM, as far as the ring has slots",
+		Doc:      "chunks in flight per SM, as far as the ring has slots; the same in both variants",
 		Constant: &Constant{"unsigned", "kInFlight", "chunks on their way at once"},
 	},
 	RunAhead: {
@@ -111,7 +111,8 @@ var table = [...]Row{
 		Group: "ring", Name: "in_flight_stocked",
 		Legal: Legal{Lo: 1, Hi: 16}, Default: 1,
 		Steps: []int{1, 2, 3, 4}, Plain: 1,
-		Doc:      "chunks in flight while the ring holds ring.stock; setting it disables the default of ring.stock",
+		Doc: "chunks in flight while the ring holds ring.stock; setting it makes the default of ring.stock 0, so " +
+			"give ring.stock beside it",
 		Constant: &Constant{"unsigned", "kInFlightStocked", "chunks on their way then"},
 	},
 	Flagged: {
@@ -208,27 +209,31 @@ var table = [...]Row{
 		Group: "long", Name: "rotation",
 		Legal: Legal{Lo: 0, Hi: ir.MaxTargetSMs - 1}, Default: 0, Steps: rotations, Rare: true,
 		Check: func(c *Case) *diag.Diagnostic { return checkRotation(c, LongRotation) },
-		Doc:   "the same in the variant from attention.split_from on",
+		Doc: "by how many SMs attention is rotated beyond its rotation of sm_assignment, in the variant from " +
+			"attention.split_from on",
 	},
 	LongRunAhead: {
 		Group: "long", Name: "run_ahead",
 		Legal: Legal{Lo: 0, Hi: 64}, Steps: []int{0, 2, 4, 8, 12, 16, 32},
 		Like: new(RunAhead), RuleDoc: "that of ring.run_ahead", Rare: true, Check: checkLong,
-		Doc:      "ring.run_ahead in the variant from attention.split_from on",
+		Doc: "chunks requested into L2 ahead of the ring, while it is full or holds its stock, in the variant from " +
+			"attention.split_from on, in the place of ring.run_ahead",
 		Constant: &Constant{"unsigned", "kLongRunAhead", "in the place of kRunAhead"},
 	},
 	LongPace: {
 		Group: "long", Name: "pace",
 		Legal: Legal{Lo: 0, Hi: 1 << 16}, Steps: []int{0, 400, 500, 600, 700, 800, 1000, 1600, 2400},
-		Like: new(Pace), RuleDoc: "that of ring.pace", Rare: true,
-		Doc:      "ring.pace in the variant from attention.split_from on",
+		Like: new(Pace), RuleDoc: "that of ring.pace, whatever long.stock is", Rare: true,
+		Doc: "clock cycles between two requests of long.run_ahead, in the variant from attention.split_from on, in " +
+			"the place of ring.pace",
 		Constant: &Constant{"unsigned", "kLongPace", "in the place of kPace"},
 	},
 	LongStock: {
 		Group: "long", Name: "stock",
 		Legal: Legal{Lo: 0, Hi: 64}, Steps: []int{0, 2, 4, 6, 8, 10, 12},
 		Like: new(Stock), RuleDoc: "that of ring.stock", Rare: true,
-		Doc:      "ring.stock in the variant from attention.split_from on",
+		Doc: "chunks in the ring from which fewer are in flight, 0: never fewer, in the variant from " +
+			"attention.split_from on, in the place of ring.stock",
 		Constant: &Constant{"unsigned", "kLongStock", "in the place of kStock"},
 	},
 	SharedBytes: {

@@ -17,8 +17,7 @@ func Stacks(g *ir.Graph) [][]string {
 	return addStacks(all, g.After)
 }
 
-// addStacks adds the linears of some nodes. Kinds of layers may stack a role with others; what stands together in one of
-// them has one format in all.
+// addStacks adds the linears of some nodes. What stands together in one kind of layers has one format in all of them.
 func addStacks(all [][]string, nodes []ir.GraphNode) [][]string {
 	read := map[string]string{} // by what it reads, the first role of a stack
 	for i := range nodes {

@@ -11,14 +11,16 @@ import (
 // Linears that read one vector stand together, also those that only one kind of layers stacks; the embedding does not
 // count.
 func TestStacks(t *testing.T) {
-	linear := func(name, of string) ir.GraphNode { return ir.GraphNode{Name: name, Op: "linear", Inputs: []string{of}} }
+	linear := func(name, of string) ir.GraphNode {
+		return ir.GraphNode{Name: name, Op: "linear", Inputs: []string{of}}
+	}
 	g := &ir.Graph{
 		Before: []ir.GraphNode{{Name: "embed", Op: "embed"}},
 		Kinds: []ir.LayerKind{
 			{Nodes: []ir.GraphNode{linear("q", "norm"), linear("k", "norm"), {Name: "mix", Op: "add",
 				Inputs: []string{"norm"}}, linear("up", "post"), linear("gate", "other"), linear("down", "act")}},
-			{Nodes: []ir.GraphNode{linear("q", "norm"), linear("gate", "post"), linear("up", "post"), linear("v", "norm"),
-				linear("side", "norm")}},
+			{Nodes: []ir.GraphNode{linear("q", "norm"), linear("gate", "post"), linear("up", "post"),
+				linear("v", "norm"), linear("side", "norm")}},
 		},
 		After: []ir.GraphNode{linear("head", "last")},
 	}

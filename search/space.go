@@ -18,8 +18,16 @@ const SpaceSchema = "amkc.space/1"
 type Space struct {
 	Model  string `json:"model"`
 	Target string `json:"target"`
-	Digest string `json:"digest"` // of everything below; a campaign is of one space
+	Digest string `json:"digest"` // of the knobs; a campaign is of one space
 	Knobs  []Knob `json:"knobs"`
+	// Idle are the knobs that are not among these. They are no part of the digest: a campaign does not depend on them.
+	Idle []Idle `json:"idle,omitempty"`
+}
+
+// Idle is a knob that is not varied, and why.
+type Idle struct {
+	Path string `json:"path"`
+	Why  string `json:"why"`
 }
 
 // A Knob is one that can be set.

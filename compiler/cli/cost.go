@@ -36,7 +36,12 @@ func costVerb() verb {
 			"target that it names.\n" +
 			"Nothing is run: every number is a prediction of the cost model (docs/cost-model.md), whose constants " +
 			"were measured\n" +
-			"on an H200. For other GPUs they are data sheets and assumptions, which are listed with the numbers.",
+			"on an H200. For other GPUs they are data sheets and assumptions, which are listed with the numbers.\n\n" +
+			"Columns are what the mean SM spends: code, waiting for what other SMs hand over, and waiting for bytes. " +
+			"So a wait for\nthe slowest SM of a stage is exchange of the next one. A context that is split is " +
+			"attention in two stages: part, which\nreads the cache, and attn, which waits for all parts and combines " +
+			"them. The ceiling is the step of this very schedule\nin which SMs do not wait for each other, and so " +
+			"changes with knobs of the ring.",
 		flags: f.define,
 		run:   f.run,
 	}

@@ -93,14 +93,13 @@ func evalVerb() verb {
 		synopsis: "MODEL --config FILE [--baseline FILE] [--device cost|cuda] [--position N,...]",
 		min:      1, max: 1,
 		summary: "judge one configuration against another, as one signed verdict",
-		details: "The configuration is lowered, proved and emitted; on a GPU it is checked and measured interleaved " +
-			"with " +
-			"the baseline\n" +
-			"and an identical twin of the baseline, elsewhere predicted by the cost model. Nothing that is not " +
-			"proved is " +
-			"ever\nlaunched, and what is only predicted is never kept (docs/search.md). Exit code 0: PASS; 1: any " +
-			"other " +
-			"class.",
+		details: "The configuration is lowered, proved and emitted; on a GPU it is checked and measured " +
+			"interleaved with the baseline\nand an identical twin of the baseline, elsewhere predicted by the cost " +
+			"model. Nothing that is not proved is ever\nlaunched, and what is only predicted is never kept " +
+			"(docs/search.md). A candidate that emits the same step as its\nbaseline is REJECTED, unless their " +
+			"settings are the same. Exit code 0: PASS; 1: any other class.\n\n" +
+			"FILE is JSON, with a group of knobs in an object: tiling.ring.pace and pipelining_depth are\n\n" +
+			"    {\"tiling\": {\"ring\": {\"pace\": 600}}, \"pipelining_depth\": 4}",
 		flags: f.define,
 		run:   f.run,
 	}
@@ -214,10 +213,13 @@ func settingsIn(c *call, file string) (knobs.Settings, error) {
 		return nil, diags
 	}
 	c.report(diags)
-	s, whole := knobs.SettingsOf(&config)
-	if !whole {
-		return nil, diag.Errorf(codeInput, file, "has rotations of stages or fusion groups; want knobs that amkc "+
-			"space lists")
+	if err := knobs.Unknown(&config).Err(); err != nil {
+		return nil, err
+	}
+	s, besides := knobs.SettingsOf(&config)
+	if len(besides) > 0 {
+		return nil, diag.Errorf(codeInput, file, "sets %s, which no search varies; want knobs that amkc space lists",
+			strings.Join(besides, ", "))
 	}
 	return s, nil
 }

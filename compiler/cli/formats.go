@@ -41,15 +41,15 @@ func formatsVerb() verb {
 	return verb{
 		name: "formats", synopsis: "MODEL --text FILE [--format LIST] [--kl N] [--position N]", min: 1, max: 1,
 		summary: "search which format each matrix is stored in, by quality on a text",
-		details: "Each matrix of the layers, and the head, is quantised by itself, and how far the model is from itself " +
-			"then is\n" +
-			"measured on the text. Then what gains the most predicted time for the divergence that it costs is applied, " +
-			"one\n" +
-			"after another, as long as that of all together stays below --kl. Each of these configurations is measured as " +
-			"a\n" +
-			"whole. Time is that of the cost model, of a step at --position (docs/cost-model.md). What is printed last " +
-			"goes to\n" +
-			"--weights.",
+		details: "Each matrix of the layers, and the head, is quantised by itself, and how far the model is from " +
+			"itself then\n" +
+			"is measured on the text. Then what gains the most predicted time for the divergence that it costs is " +
+			"applied,\n" +
+			"one after another, as long as that of all together is at most --kl. Each of these configurations is " +
+			"measured\n" +
+			"as a whole. Time is that of the cost model, of a step at --position (docs/cost-model.md). What is " +
+			"printed last\n" +
+			"goes to --weights.",
 		flags: f.define,
 		run:   f.run,
 	}
@@ -81,8 +81,8 @@ type formatsResult struct {
 
 func (f *formatsFlags) run(c *call) error {
 	if c.flags.Changed("weights") {
-		return c.usage("--weights says what is stored how, and formats is to find that out; want --format for what is " +
-			"tried")
+		return c.usage("--weights says what is stored how, and formats is to find that out; want --format for what " +
+			"is tried")
 	}
 	if err := f.source.check(c); err != nil {
 		return err

@@ -20,7 +20,8 @@ func spaceVerb() verb {
 			"not read.\n" +
 			"Listed are the default and the values that make another build. Values that the model or the target does " +
 			"not\nallow are there with the reason, and those that make the build of another value with that value. " +
-			"amkc search\nvaries what is listed (docs/search.md).",
+			"amkc search\nvaries what is listed (docs/search.md); amkc eval takes any value that the knob accepts. " +
+			"Knobs that make no\ndifference here, and those that no search varies, stand at the end.",
 		flags: func(set *pflag.FlagSet) { m.define(set, defaultTarget) },
 		run:   func(c *call) error { return runSpace(c, m) },
 	}
@@ -61,7 +62,8 @@ func spaceText(s *search.Space) string {
 		if k.Order {
 			order = "; order of additions"
 		}
-		fmt.Fprintf(&b, "%s (%s%s)\n    %s\n    values: %s\n", k.Path, k.Region, order, k.Doc, valuesText(&k))
+		fmt.Fprintf(&b, "%s (%s%s)\n    %s\n    values: %s\n    accepts: %s\n", k.Path, k.Region, order, k.Doc,
+			valuesText(&k), k.Accepts)
 		if len(k.Stages) > 0 {
 			fmt.Fprintf(&b, "    stages: %s\n", strings.Join(k.Stages, " "))
 		}
@@ -71,6 +73,12 @@ func spaceText(s *search.Space) string {
 		for _, same := range k.Same {
 			fmt.Fprintf(&b, "    same: %s as %s\n", same.Value, same.As)
 		}
+	}
+	if len(s.Idle) > 0 {
+		fmt.Fprintf(&b, "not varied: %d knobs\n", len(s.Idle))
+	}
+	for _, k := range s.Idle {
+		fmt.Fprintf(&b, "    %s: %s\n", k.Path, k.Why)
 	}
 	return b.String()
 }

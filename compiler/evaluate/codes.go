@@ -43,4 +43,15 @@ where the cost model knows the target.`)
 	codeTools = diag.New("AMK6107", "nvcc is not here", `
 --registers has nvcc compile the sources and report what ptxas gives each kernel: registers, and bytes that spill. make
 cuda fetches an nvcc; it needs g++.`)
+
+	codeIdle = diag.New("AMK6109", "a candidate emits the same step as its baseline", `
+The candidate has other settings than its baseline, and what is emitted for a step is the same, byte for byte. The
+message names the settings from which nothing follows. To measure such a candidate would be to compare a kernel with
+itself, so it is REJECTED before anything is built. That the digest of its build would be another one means nothing:
+program.json states every setting. A setting has no effect if the model does not use it (gemv.split_k where no columns
+are cut), if its value amounts to another one (attention.max_splits 24 where there are SMs for 16), or if it is the
+value that the baseline has by default.
+
+amkc space lists the values that make a difference by themselves, those that make the kernels of another value (same),
+and the knobs that have no effect here. A candidate with the settings of its baseline is judged: that shows the noise.`)
 )

@@ -205,8 +205,8 @@ func (e *evaluation) close() {
 	}
 }
 
-// prove lowers the candidate, proves it and, where that is asked for, emits it. The error is a fault of the candidate,
-// or of something else.
+// prove lowers the candidate, proves it, refuses it where nothing follows from its settings and, where that is asked
+// for, emits it. The error is a fault of the candidate, or of something else.
 func (e *evaluation) prove() error {
 	var err error
 	if e.candidate, err = e.lower(e.Candidate, e.Lower); err != nil {
@@ -221,6 +221,9 @@ func (e *evaluation) prove() error {
 		if err := missing(e.candidate.Program, e.Stage); err != nil {
 			return rejected(err)
 		}
+	}
+	if err := e.effect(); err != nil {
+		return err
 	}
 	if e.Rung != search.Screen || e.Device == search.DeviceCUDA {
 		if e.emission, err = compiler.Emit(e.candidate, e.Options); err != nil {

@@ -1,16 +1,16 @@
 package evaluate
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
-	"amkc/codegen"
 	"amkc/compiler"
 	"amkc/ir"
 	"amkc/ir/diag"
@@ -52,34 +52,11 @@ func emit(o compiler.Options, config ir.ScheduleConfig) emitted {
 		return emitted{refused: err}
 	}
 	defer l.Close()
-	e := emitted{config: l.Program.Config}
-	if e.files, err = codegen.CUDA(l.Program); err != nil {
+	e := emitted{config: l.Program.Config, stages: stageTexts(l.Program)}
+	if e.files, err = sources(l.Program); err != nil {
 		return emitted{refused: err}
 	}
-	unconfigured := *l.Program
-	unconfigured.Config = ir.ScheduleConfig{} // it says every knob, whether anything follows from it or not
-	e.files[program], e.stages = ir.Print(&unconfigured), stageTexts(l.Program)
 	return e
-}
-
-// program is what a difference of programs is called among the files of a build.
-const program = "program"
-
-// changed lists the files that differ.
-func (e *emitted) changed(of *emitted) []string {
-	var names []string
-	for name, text := range e.files {
-		if !bytes.Equal(text, of.files[name]) {
-			names = append(names, name)
-		}
-	}
-	for name := range of.files {
-		if _, is := e.files[name]; !is {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
 }
 
 // Space finds out what each value of each knob makes of a model for a target, all other knobs at their defaults: the
@@ -157,7 +134,7 @@ func Space(ctx context.Context, o compiler.Options, report progress.Func) (*sear
 			}
 			distinct[t.value] = &t.made
 			k.Values = append(k.Values, t.value)
-			for _, name := range t.made.changed(&base) {
+			for _, name := range differing(t.made.files, base.files) {
 				changes[name] = true
 			}
 			for _, stage := range bears(a, &t.made, &base) {
@@ -175,10 +152,31 @@ func Space(ctx context.Context, o compiler.Options, report progress.Func) (*sear
 		// What a variant has of its own is no knob where there is no such variant.
 		if len(k.Values) > 1 || len(k.Refused) > 0 && !a.Rare {
 			s.Knobs = append(s.Knobs, k)
+		} else {
+			s.Idle = append(s.Idle, search.Idle{Path: k.Path, Why: idleBecause(&k)})
 		}
+	}
+	for _, path := range knobs.Unsearched() {
+		s.Idle = append(s.Idle, search.Idle{Path: path, Why: "no search varies it"})
 	}
 	s.Seal()
 	return s, nil
+}
+
+// idleBecause says why no value of a knob makes a difference.
+func idleBecause(k *search.Knob) string {
+	var words []string
+	for _, same := range k.Same {
+		words = append(words, string(same.Value))
+	}
+	why := []string{}
+	if len(words) > 0 {
+		why = append(why, fmt.Sprintf("no effect here: %s as %s", strings.Join(words, ", "), k.Default))
+	}
+	if len(k.Refused) > 0 {
+		why = append(why, k.Refused[0].Reason.Msg)
+	}
+	return strings.Join(why, "; ")
 }
 
 // rank is where a value stands among those of its axis. A default that is none of them stands among integers by size.
@@ -192,7 +190,7 @@ func rank(a *knobs.Axis, v knobs.Value) float64 {
 // sameAs returns the value that makes the same build, if one does.
 func sameAs(e *emitted, values []knobs.Value, made map[knobs.Value]*emitted) (knobs.Value, bool) {
 	for _, v := range values {
-		if len(e.changed(made[v])) == 0 {
+		if len(differing(e.files, made[v].files)) == 0 {
 			return v, true
 		}
 	}

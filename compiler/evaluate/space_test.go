@@ -12,6 +12,7 @@ import (
 	"amkc/compiler"
 	"amkc/ir"
 	"amkc/knobs"
+	"amkc/search"
 )
 
 func optionsFor(t *testing.T, model, target string) compiler.Options {
@@ -105,8 +106,33 @@ func TestEveryListedValueChangesTheBuild(t *testing.T) {
 				}
 			}
 			require.Greater(t, listed, 25, "%s %s", model, target)
+			requireAllNamed(t, s)
 			_, err = sources(s.Cold())
 			require.NoError(t, err, "%s %s: the coldest configuration", model, target)
 		}
+	}
+}
+
+// requireAllNamed demands that every knob is listed, or said not to be varied and why, and none of them twice.
+func requireAllNamed(t *testing.T, s *search.Space) {
+	t.Helper()
+	named := []string{}
+	for _, k := range s.Knobs {
+		named = append(named, k.Path)
+	}
+	why := map[string]string{}
+	for _, k := range s.Idle {
+		named, why[k.Path] = append(named, k.Path), k.Why
+		require.NotEmpty(t, k.Why, k.Path)
+	}
+	all := knobs.Unsearched()
+	for _, a := range knobs.Axes() {
+		all = append(all, a.Path)
+	}
+	require.ElementsMatch(t, all, named)
+	require.Equal(t, "no effect here: 1, 2, 3, 6, 8 as 4", why["tiling.gemv.split_k"])
+	require.Equal(t, "no search varies it", why["threads_per_block"])
+	if s.Target == "t4" {
+		require.Contains(t, why["tiling.long.pace"], "t4 has no bulk copies")
 	}
 }

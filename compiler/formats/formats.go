@@ -145,8 +145,8 @@ func (s *searcher) try(ctx context.Context, spec, format string, stack int, step
 	if err != nil {
 		return nil, err
 	}
-	t := &Tried{Weights: spec, Change: items(s.o.Stacks[stack], format), Step: step, Divergence: r.KL.Mean, Agreement: r.Agreement,
-		Perplexity: r.Perplexity.Model}
+	t := &Tried{Weights: spec, Change: items(s.o.Stacks[stack], format), Step: step, Divergence: r.KL.Mean,
+		Agreement: r.Agreement, Perplexity: r.Perplexity.Model}
 	if s.o.Tell != nil {
 		s.o.Tell(*t)
 	}
