@@ -33,9 +33,8 @@ def by_predictions(r):
     out = {key: Answer(f"{row['default_us']:.2f} to {row['best_us']:.2f} µs, {row['gain']:.3f}×", PREDICTED, OWN_MODEL)
            for key, row in rows.items()}
     gain = math.prod(row["gain"] for row in all_rows) ** (1 / len(rows))
-    found = [name for key, name in E3.items() if rows[key]["gain"] > 1.0]
-    nothing = "nothing that is predicted to be better than the defaults was found for any of the three, so there is " \
-              "nothing to "
+    of_toy = "of the toy nothing is predicted to be better than the defaults, so there is nothing to " \
+        if rows["search-toy"]["gain"] == 1.0 else ""
     out |= {
         "search-valid": Answer(f"{count['valid']} of {count['candidates']}", PREDICTED,
                                f"{count['rejected']} are refused by a rule, and nothing of them is run; one that is "
@@ -44,15 +43,21 @@ def by_predictions(r):
                               "to be at least 1 % better than the best so far"),
         "search-proved": Answer(f"{count['kept'] - count['kept_unproved']} of {count['kept']}", PREDICTED,
                                 "kept ones that are proved") if count["kept"] else
-        Answer("", PREDICTED, nothing + "prove; defaults are proved in every build"),
+        Answer("", PREDICTED, "nothing was kept; defaults are proved in every build"),
         "search-best": best(rows),
-        "search-error": Answer("", MEASURED, NOT_YET + NO_GPU.format("RTX 5090") if found else nothing + "run; errors "
-                               "of what amkc makes by itself are [above](#e1-errors-on-gpus)"),
+        "search-error": Answer("", MEASURED, of_toy + "run; errors of what amkc makes by itself are [above]"
+                               "(#e1-errors-on-gpus)" if of_toy else NO_GPU.format("RTX 5090")),
         "search-geomean": Answer(f"{gain:.3f}×", PREDICTED, OWN_MODEL),
-        "search-measured": Answer("", MEASURED, NOT_YET + NO_GPU.format("RTX 5090") if found else nothing + "measure"),
-        "search-trials": Answer("", PREDICTED, "a campaign per model says it" if found else nothing + "count to"),
+        "search-measured": Answer("", MEASURED, of_toy + "measure" if of_toy else NO_GPU.format("RTX 5090")),
+        "search-trials": trials_to_best(rows),
         "search-faults": faults(r.searches.get("faults"))}
     return out | {key: fault(r.searches.get("faults"), operator) for key, operator in FAULTS.items()}
+
+
+def trials_to_best(rows):
+    of = {key.removeprefix("search-"): row["best_at"] for key, row in rows.items()}
+    return Answer("; ".join(f"{name}: {n or 'nothing found'}" for name, n in of.items()), PREDICTED,
+                  "the number of the trial, of 61") if any(of.values()) else Answer("", PREDICTED, "nothing was found")
 
 
 def best(rows):

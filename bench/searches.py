@@ -64,7 +64,7 @@ def judged(trials, sound):
     return {"candidates": len(of), "valid": sum(t["verdict"]["class"] == "PASS" for t in of.values()),
             "rejected": sum(t["verdict"]["class"] == "REJECTED" for t in of.values()),
             "kept": len(best), "kept_unproved": sound["best_unproved"], "default_us": start, "best_us": last,
-            "gain": start / last, "trials": len(trials),
+            "gain": start / last, "trials": len(trials), "best_at": best[-1]["n"] if best else 0,
             "best": best[-1]["settings"] if best else {}}
 
 
