@@ -260,8 +260,11 @@ func verdictText(v *search.Verdict) string {
 				at.Position, at.Candidate.Median, at.Candidate.P10, at.Candidate.P90, at.Baseline.Median, ceiling,
 				intervalText(at.Ratio))
 		}
-		fmt.Fprintf(&b, "all positions: ratio %s; twins within %.2f %%; %s\n", intervalText(v.Ratio), 100*v.Band,
-			v.Machine)
+		twins := "predicted"
+		if v.Device == search.DeviceCUDA {
+			twins = fmt.Sprintf("twins within %.2f %%, %.2f %% in an opening", 100*v.Band, 100*v.Spread)
+		}
+		fmt.Fprintf(&b, "all positions: ratio %s; %s; %s\n", intervalText(v.Ratio), twins, v.Machine)
 	}
 	fmt.Fprintf(&b, "%s: %s\n", v.Decision, v.Why)
 	return b.String()
