@@ -157,13 +157,14 @@ func (f *evalFlags) run(c *call) error {
 	limit := limitTo(ctx, time.Duration(f.judge.timeout)*time.Second)
 	defer limit.end()
 	line := c.progress()
+	request := evaluate.Request{Options: opts, Candidate: candidate, Baseline: baseline,
+		Device: f.judge.device, Positions: f.judge.positions, Rung: search.Rung(f.rung), Rules: search.DefaultRules(),
+		Stage: f.stage, Registers: f.registers, GPU: f.judge.gpu, Progress: line.Show, Turn: limit.turn(f.judge.turn)}
 	judge := evaluate.Evaluate
 	if f.build {
-		judge = evaluate.Build
+		judge, request.BuildLimit = evaluate.Build, time.Duration(f.judge.timeout)*time.Second
 	}
-	v, err := judge(limit.ctx, evaluate.Request{Options: opts, Candidate: candidate, Baseline: baseline,
-		Device: f.judge.device, Positions: f.judge.positions, Rung: search.Rung(f.rung), Rules: search.DefaultRules(),
-		Stage: f.stage, Registers: f.registers, GPU: f.judge.gpu, Progress: line.Show, Turn: limit.turn(f.judge.turn)})
+	v, err := judge(limit.ctx, request)
 	line.Clear()
 	if err != nil {
 		return hostError(c.args[0], err)

@@ -13,7 +13,7 @@ import (
 )
 
 // buildPart is which part of the time of an evaluation a build may take in a round on one machine. The round waits for
-// all of its trials: nvcc takes minutes for many layers that are not a loop, and the GPU would be idle meanwhile.
+// all of its trials, and the GPU would be idle meanwhile.
 const buildPart = 4
 
 // worker judges the jobs of a campaign, each in a process of its own: amkc eval. A build may take so many seconds. done

@@ -28,6 +28,9 @@ type Request struct {
 	Registers bool // ask nvcc what ptxas gives the kernels, at the last rung
 	GPU       int
 	Progress  progress.Func
+	// BuildLimit is how long nvcc may take for the candidate. One that certainly takes longer is refused before nvcc is
+	// started, unless its build is there; whatever else does is for the context to end. 0: there is no limit.
+	BuildLimit time.Duration
 	// Turn waits for the GPU where several evaluations share it, and returns what gives it up. Nil: it is this one's.
 	Turn func(ctx context.Context) (done func(), err error)
 
