@@ -42,5 +42,5 @@ where the cost model knows the target.`)
 
 	codeTools = diag.New("AMK6107", "nvcc is not here", `
 --registers has nvcc compile the sources and report what ptxas gives each kernel: registers, and bytes that spill. make
-cuda fetches an nvcc; it needs g++.`)
+cuda fetches an nvcc; it needs g++. Without the flag, nvcc is asked for predictions where it is here.`)
 )
