@@ -4,7 +4,7 @@ PYTHON ?= python3
 # Into a folder of this repository, so that what pip says of the user's own packages is beside the point.
 PIP := $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore
 
-.PHONY: build cuda demo library test test-all test-go test-python race long engines chat-templates openai browser
+.PHONY: build cuda demo library test test-all test-go test-python race mcp long engines chat-templates openai browser
 .PHONY: soundness soundness-merge fuzz kernels
 .PHONY: looping results everything experiments results-tools lint goldens clean
 
@@ -68,10 +68,20 @@ long: build
 	AMKC_LONG=1 go test -timeout 60m ./...
 	@$(MAKE) --no-print-directory engines chat-templates openai browser kernels FLAGS=--all
 
-# Campaigns on Slurm, on Ray and by way of MCP from Python, all on this machine, and the Kubernetes manifests against
-# the schema of the API. Slurm comes from the packages of Debian, which takes root where it is not there yet.
+# A whole campaign on the cost model and the reference VM, by a client from outside: that of the official MCP SDK for
+# Python, which is fetched into a folder that git ignores. Takes seconds, and no nvcc.
+MCP := .mcp/bin/python
+mcp: build $(MCP)
+	AMKC=$(CURDIR)/amkc PYTHONDONTWRITEBYTECODE=1 $(MCP) -m unittest discover -q -s compiler/agent -p 'test_*.py'
+
+$(MCP):
+	$(PYTHON) -m venv .mcp
+	.mcp/bin/pip install --quiet --disable-pip-version-check mcp==2.3.0
+
+# What make mcp does, campaigns on Slurm and on Ray, all on this machine, and the Kubernetes manifests against the schema
+# of the API. Slurm comes from the packages of Debian, which takes root where it is not there yet.
 ENGINES := .engines/bin/python
-engines: build cuda $(ENGINES)
+engines: build cuda mcp $(ENGINES)
 	@command -v slurmctld >/dev/null || apt-get install -qq -y --no-install-recommends slurmctld slurmd slurm-client munge
 	AMKC=$(CURDIR)/amkc $(ENGINES) -m unittest discover -q -s scripts/cluster -p 'test_*.py'
 
@@ -116,7 +126,7 @@ $(OPENAI):
 
 $(ENGINES):
 	$(PYTHON) -m venv .engines
-	.engines/bin/pip install --quiet --disable-pip-version-check ray==2.60.0 mcp==2.3.0 kubernetes-validate==1.37.0
+	.engines/bin/pip install --quiet --disable-pip-version-check ray==2.60.0 kubernetes-validate==1.37.0
 
 # Fuzz every parser, the way from bytes to a verdict, and every verb that reads a file, FUZZTIME each, on FUZZWORKERS cores.
 # An input that takes more than 5 s or 1 GB fails like one that crashes (internal/watch). What a fuzzer finds lands in

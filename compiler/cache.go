@@ -12,6 +12,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"amkc/codegen"
 	"amkc/compiler/builddir"
@@ -58,11 +59,13 @@ func Cached(ctx context.Context, o Options, report progress.Func) (*CachedBuild,
 		return nil, err
 	}
 	defer l.Close()
-	return CachedOf(ctx, l, AllKernels, report)
+	return CachedOf(ctx, l, AllKernels, 0, report)
 }
 
-// CachedOf is Cached for a program that is lowered already, with its weights, and for these kernels.
-func CachedOf(ctx context.Context, l *Scheduled, kernels Kernels, report progress.Func) (*CachedBuild, error) {
+// CachedOf is Cached for a program that is lowered already, with its weights, and for these kernels. limit is how long
+// nvcc may take, or 0: a build that it certainly does not finish by then is not begun. To end it is for ctx.
+func CachedOf(ctx context.Context, l *Scheduled, kernels Kernels, limit time.Duration, report progress.Func) (
+	*CachedBuild, error) {
 	o := l.options
 	cache, err := CacheDir()
 	if err != nil {
@@ -81,6 +84,9 @@ func CachedOf(ctx context.Context, l *Scheduled, kernels Kernels, report progres
 		return found, nil
 	}
 	if err := canCompileCUDA(o.Model); err != nil {
+		return nil, err
+	}
+	if err := tooSlow(limit, append(slices.Clone(l.Passes), l.Program)...); err != nil {
 		return nil, err
 	}
 	made, err := build(ctx, l, b, func() (*builddir.Dir, error) { return beginCached(ctx, b.OutDir, report) })

@@ -264,14 +264,14 @@ while`, 1))
 		kernels     Kernels
 		parts, lean int
 	}{{AllKernels, 0, 0}, {PartKernels, 1, 0}, {SearchKernels, 1, 3}} {
-		made, err := CachedOf(t.Context(), l, c.kernels, nil)
+		made, err := CachedOf(t.Context(), l, c.kernels, 0, nil)
 		require.NoError(t, err)
 		require.False(t, made.Reused)
 		require.False(t, dirs[made.Dir])
 		dirs[made.Dir] = true
 		require.Equal(t, c.parts, strings.Count(text(t, "", log), "parts"))
 		require.Equal(t, c.lean, strings.Count(text(t, "", log), "lean"))
-		again, err := CachedOf(t.Context(), l, c.kernels, nil)
+		again, err := CachedOf(t.Context(), l, c.kernels, 0, nil)
 		require.NoError(t, err)
 		require.True(t, again.Reused)
 	}
@@ -315,4 +315,46 @@ func TestCachedCompileIsEndedInTime(t *testing.T) {
 	_, err := Cached(ctx, zooOptions("llama-gqa"), nil)
 	require.ErrorContains(t, err, "interrupted")
 	require.Less(t, time.Since(began), 30*time.Second)
+}
+
+// A build for whose sources nvcc certainly takes longer than it may is not begun; one that is in the cache is found.
+func TestSlowBuildsAreNotBegun(t *testing.T) {
+	log := fakeTools(t, goodNVCC)
+	lowered := func(roll knobs.Value) *Scheduled {
+		o := zooOptions("llama-gqa")
+		var err error
+		o.Config, err = knobs.Settings{"tiling.loop.roll": roll}.Config()
+		require.NoError(t, err)
+		l, err := RunPasses(o)
+		require.NoError(t, err)
+		t.Cleanup(func() { l.Close() })
+		return l
+	}
+	written, looped := lowered("0"), lowered("1")
+	short := time.Duration(nvccLeast(3)*float64(time.Second)) - 1
+	_, err := CachedOf(t.Context(), written, SearchKernels, short, nil)
+	require.ErrorContains(t, err, "code for each of 3 layers")
+	require.ErrorContains(t, err, "want code for at most 2, ")
+	require.ErrorContains(t, err, "a larger --timeout")
+	require.ErrorContains(t, err, CodeTooSlow)
+	require.Zero(t, calls(t, log))
+
+	_, err = CachedOf(t.Context(), looped, SearchKernels, short, nil)
+	require.NoError(t, err)
+	require.NotZero(t, calls(t, log))
+	for _, limit := range []time.Duration{short + 2, short, 0} {
+		b, err := CachedOf(t.Context(), written, SearchKernels, limit, nil)
+		require.NoError(t, err)
+		require.Equal(t, limit != short+2, b.Reused)
+	}
+}
+
+// What is refused is below what nvcc was measured to take, by a quarter and more, and yet all that campaigns have lost
+// 90 s with, builds of 16, 28 and 30 layers. Those of 6 were built.
+func TestLeastTimesOfNVCC(t *testing.T) {
+	for layers, seconds := range map[int]float64{2: 8.4, 4: 17.2, 8: 40.7, 12: 95.7, 16: 150.5} {
+		require.Less(t, nvccLeast(layers), 0.76*seconds, "%d layers", layers)
+	}
+	require.Greater(t, nvccLeast(16), 90.0)
+	require.Less(t, nvccLeast(6), 90.0/2)
 }

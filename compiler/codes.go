@@ -2,6 +2,9 @@ package compiler
 
 import "amkc/ir/diag"
 
+// CodeTooSlow is that of builds which are not begun, because nvcc would take longer than it may.
+const CodeTooSlow = "AMK5115"
+
 var (
 	codeOwnInput = diag.New("AMK5123", "the output is what is being read", `
 The file or the directory that the result would be written to is one that this command reads: a file of the model, of
@@ -110,6 +113,14 @@ make cuda in the source tree of amkc fetches nvcc; or compile the model on anoth
 
     amkc model/ -o build/ --target h200
     amkc run build/ --prompt "..."`)
+	codeTooSlow = diag.New(CodeTooSlow, "nvcc would take longer than a build may", `
+Where the time of a build is limited, nvcc is not started on sources that it certainly does not finish. Their layers are
+written out, each with code of its own, as with tiling.loop.roll 0, and nvcc takes minutes for that. The message says
+how many layers have code, and how many would be accepted. A loop over equal layers is code for one, and takes seconds.
+
+In a search on one machine (amkc search --jobs N) a build may take a quarter of --timeout, and all of it where one is
+made by itself (amkc search work --stage build, amkc eval --build-only). Nothing was launched, and no value of a knob is
+retired for it. A build that is in the cache is found there, and never refused.`)
 	codeNVCCBroken = diag.New("AMK5114", "nvcc does not work here", `
 amkc doctor has nvcc compile a small kernel for each GPU of the machine, or for sm_90a where there is none, and it did
 not. The notes quote nvcc. Most often the toolkit is older than the GPU (13.0 is what amkc is tested with), is not

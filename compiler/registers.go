@@ -6,8 +6,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"amkc/codegen"
 	"amkc/ir/diag"
@@ -23,11 +25,21 @@ type Registers struct {
 	SpillLoads  int    `json:"spill_loads_bytes"`
 }
 
-// CountRegisters compiles the kernels of an emission with nvcc, and returns what ptxas says of each. Nothing is kept.
-// The error is a diagnostic: there is no nvcc, or it failed.
-func CountRegisters(ctx context.Context, e *Emission, arch string) ([]Registers, error) {
+// CountRegisters compiles the kernels of an emission as a search does, and returns what ptxas says of each. Nothing is
+// kept. limit is how long nvcc may take, or 0. The error is a diagnostic: there is no nvcc, it failed, or, with
+// CodeTooSlow, it takes longer than it may.
+func CountRegisters(ctx context.Context, l *Scheduled, e *Emission, limit time.Duration) ([]Registers, error) {
 	if err := canCompileCUDA("ptxas"); err != nil {
 		return nil, err
+	}
+	if err := tooSlow(limit, l.Program); err != nil {
+		return nil, err
+	}
+	whole := ctx
+	if limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
 	}
 	dir, err := os.MkdirTemp("", "amkc-ptxas-")
 	if err != nil {
@@ -44,10 +56,15 @@ func CountRegisters(ctx context.Context, e *Emission, arch string) ([]Registers,
 		}
 	}
 	source := strings.TrimSuffix(host.FatbinFile, ".fatbin") + ".cu"
-	cmd := exec.CommandContext(ctx, FindNVCC(), append(codegen.NVCCFlags(), "-Xptxas", "-v", "-gencode",
-		codegen.Gencode(arch), "-fatbin", "-o", os.DevNull, source)...)
+	cmd := exec.CommandContext(ctx, FindNVCC(), slices.Concat(codegen.NVCCFlags(), SearchKernels.flags(source),
+		[]string{"-Xptxas", "-v", "-gencode", codegen.Gencode(l.Program.Target.Arch), "-fatbin", "-o", os.DevNull,
+			source})...)
 	cmd.Dir, cmd.WaitDelay = dir, killDelay
 	text, err := cmd.CombinedOutput()
+	if err != nil && ctx.Err() != nil && whole.Err() == nil {
+		return nil, diag.Errorf(codeTooSlow, source, "nvcc took longer than the %v that it may; want a larger "+
+			"--timeout", limit)
+	}
 	if err != nil {
 		return nil, diag.Errorf(codeNVCC, source, "nvcc failed (%v); want it to accept the generated sources",
 			infile.Reason(err)).With(explainNVCC(string(text))...)

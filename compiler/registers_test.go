@@ -34,7 +34,7 @@ func TestCountRegisters(t *testing.T) {
 	defer l.Close()
 	e, err := Emit(l, o)
 	require.NoError(t, err)
-	kernels, err := CountRegisters(t.Context(), e, target.Arch)
+	kernels, err := CountRegisters(t.Context(), l, e, 0)
 	require.NoError(t, err)
 	registers := map[string]int{}
 	for _, k := range kernels {

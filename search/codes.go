@@ -61,9 +61,9 @@ killed with everything that it had started. The class of the trial is TIMEOUT. T
 
 	codeSlowBuild = diag.New("AMK6017", "building a configuration took too long", `
 In a round on one machine (amkc search --jobs N) each build may take a quarter of --timeout, because the round waits for
-all of them, and nvcc takes minutes where many layers are not a loop (tiling.loop.roll 0). The trial is REJECTED, since
-nothing is known of what the configuration does. A value of a knob to which this happens three times is not proposed any
-more, unless a trial with it has passed. Give a larger --timeout, or fewer --jobs, if the machine is slow.`)
+all of them. The trial is REJECTED, since nothing is known of what the configuration does. A value of a knob to which
+this happens three times is not proposed any more, unless a trial with it has passed. Give a larger --timeout, or fewer
+--jobs, if the machine is slow. Builds that certainly take longer are not begun (AMK5115).`)
 
 	codePlan = diag.New("AMK6013", "the file is no plan", `
 plan.json says which trials of a campaign can be made at once. amkc search plan writes it, and nobody edits it: every

@@ -133,7 +133,8 @@ func (w *Worker) judge(ctx context.Context, j *Job, stage Stage) (v *Verdict, bu
 	if stage == StageBuild {
 		limit = cmp.Or(w.Builds, w.Limit)
 		class = Rejected
-		late = diag.Errorf(codeSlowBuild, "eval", "building it took longer than %v, and was ended", limit)
+		late = diag.Errorf(codeSlowBuild, "eval", "building it took longer than the %v that it may, and "+
+			"was ended; want a larger --timeout", limit)
 	}
 	p := Process{Args: args, Limit: limit + 10*time.Second, Grace: 5 * time.Second} // it ends itself before that
 	out, said, err := p.Run(ctx)

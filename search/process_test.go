@@ -189,21 +189,23 @@ func TestSlowBuildsAreRefused(t *testing.T) {
 	require.Equal(t, Timeout, v.Class, "an evaluation that takes too long is another matter")
 }
 
-// A value of which builds take too long is left after three, and not if it was ever built in time.
+// A value of which builds take too long is left after three, and not if it was ever built in time. A build that was
+// refused before it began took no time, and retires nothing, neither what it was refused for nor what was beside that.
 func TestSlowBuildsRetireValues(t *testing.T) {
 	c := toyCampaign(knobs.Settings{})
-	slow := func(value, other knobs.Value) *Trial {
+	ended := diag.Errorf(codeSlowBuild, "eval", "it took too long")
+	slow := func(value, other knobs.Value, reason *diag.Diagnostic) *Trial {
 		j := &Job{Role: RoleCandidate, Rung: Screen, Against: c.Start, Region: "ring",
 			Settings: knobs.Settings{"tiling.ring.pace": value, "pipelining_depth": other}}
 		v := toyVerdict(c, j)
 		v.Class, v.Timing, v.At, v.Ratio = Rejected, nil, nil, Interval{}
-		v.Reason = diag.Errorf(codeSlowBuild, "eval", "it took too long")
+		v.Reason = reason
 		c.Rules.Decide(v)
 		return &Trial{Job: *j, Verdict: v}
 	}
 	s := NewState(c)
 	for _, other := range []knobs.Value{"4", "5", "6"} {
-		s.Apply(slow("200", other))
+		s.Apply(slow("200", other, ended))
 	}
 	require.Equal(t, "REJECTED AMK6017", s.retired["tiling.ring.pace=200"])
 	require.Len(t, s.retired, 1)
@@ -212,12 +214,20 @@ func TestSlowBuildsRetireValues(t *testing.T) {
 	j := &Job{Role: RoleCandidate, Rung: Screen, Against: c.Start, Region: "ring",
 		Settings: knobs.Settings{"tiling.ring.pace": "200"}}
 	for _, other := range []knobs.Value{"4", "5", "6"} {
-		s.Apply(slow("200", other))
+		s.Apply(slow("200", other, ended))
 	}
 	s.Apply(&Trial{Job: *j, Verdict: toyVerdict(c, j)})
 	require.Empty(t, s.retired)
 	for _, other := range []knobs.Value{"1", "2", "8"} {
-		s.Apply(slow("200", other))
+		s.Apply(slow("200", other, ended))
 	}
 	require.Empty(t, s.retired)
+
+	s = NewState(c)
+	refused := &diag.Diagnostic{Code: "AMK5115", Severity: diag.Error, Msg: "nvcc would take minutes"}
+	for _, other := range []knobs.Value{"4", "5", "6"} {
+		s.Apply(slow("200", other, refused))
+	}
+	require.Empty(t, s.retired)
+	require.Empty(t, s.crashes)
 }

@@ -21,13 +21,12 @@ import (
 
 // evalFlags are the flags of eval.
 type evalFlags struct {
-	model     modelFlags
-	judge     judgeFlags
-	baseline  string
-	stage     string
-	rung      string
-	registers bool
-	build     bool
+	model    modelFlags
+	judge    judgeFlags
+	baseline string
+	stage    string
+	rung     string
+	build    bool
 }
 
 // judgeFlags say how configurations are judged, one by eval and many by search.
@@ -38,7 +37,12 @@ type judgeFlags struct {
 	timeout   int // seconds
 	key       string
 	turn      string
+	registers bool
+	decided   bool // whether --registers was given, as true or false
 }
+
+// nvccHere reports whether nvcc can be asked for the registers of a prediction. Tests have it say no.
+var nvccHere = compiler.CanCompileCUDA
 
 func (f *judgeFlags) define(set *pflag.FlagSet) {
 	set.Var(newChoice(&f.device, search.DeviceCost, search.DeviceCost, search.DeviceCUDA), "device",
@@ -50,10 +54,13 @@ func (f *judgeFlags) define(set *pflag.FlagSet) {
 		"configuration of amkc")
 	set.Var(newWord(&f.turn, ""), "turn", "lock `FILE` while the GPU is in use, so that evaluations and searches "+
 		"can share it; --timeout does not count the wait")
+	set.BoolVar(&f.registers, "registers", false, "have nvcc say how many registers the kernels of a final verdict "+
+		"take, and what spills; default: of predictions, where nvcc is here and takes at most a quarter of --timeout")
 }
 
 // check refuses what does not go together.
 func (f *judgeFlags) check(c *call) error {
+	f.decided = c.flags.Changed("registers")
 	if f.gpu != 0 && f.device != search.DeviceCUDA {
 		return c.usage("--gpu %d goes with --device cuda", f.gpu)
 	}
@@ -115,7 +122,6 @@ func (f *evalFlags) define(set *pflag.FlagSet) {
 	}
 	set.Var(newChoice(&f.rung, string(search.Final), rungs...), "rung",
 		"how much to ask: screen is proof and the first position, race all positions, final everything")
-	set.BoolVar(&f.registers, "registers", false, "have nvcc say how many registers the kernels take, and what spills")
 	set.BoolVar(&f.build, "build-only", false, "prove and build both for --device cuda, which needs no GPU, and "+
 		"measure nothing")
 	f.judge.define(set)
@@ -132,7 +138,7 @@ func (f *evalFlags) run(c *call) error {
 	if err := f.judge.check(c); err != nil {
 		return err
 	}
-	if f.build && (f.judge.device != search.DeviceCUDA || f.registers || f.judge.turn != "") {
+	if f.build && (f.judge.device != search.DeviceCUDA || f.judge.registers || f.judge.turn != "") {
 		return c.usage("--build-only makes builds for a GPU; want --device cuda, and neither --registers nor --turn")
 	}
 	candidate, err := settingsIn(c, f.model.config)
@@ -156,13 +162,18 @@ func (f *evalFlags) run(c *call) error {
 	limit := limitTo(ctx, time.Duration(f.judge.timeout)*time.Second)
 	defer limit.end()
 	line := c.progress()
-	judge := evaluate.Evaluate
-	if f.build {
-		judge = evaluate.Build
-	}
-	v, err := judge(limit.ctx, evaluate.Request{Options: opts, Candidate: candidate, Baseline: baseline,
+	request := evaluate.Request{Options: opts, Candidate: candidate, Baseline: baseline,
 		Device: f.judge.device, Positions: f.judge.positions, Rung: search.Rung(f.rung), Rules: search.DefaultRules(),
-		Stage: f.stage, Registers: f.registers, GPU: f.judge.gpu, Progress: line.Show, Turn: limit.turn(f.judge.turn)})
+		Stage: f.stage, Registers: f.judge.registers, GPU: f.judge.gpu, Progress: line.Show,
+		Turn: limit.turn(f.judge.turn)}
+	judge, most := evaluate.Evaluate, time.Duration(f.judge.timeout)*time.Second
+	switch {
+	case f.build:
+		judge, request.BuildLimit = evaluate.Build, most
+	case !f.judge.decided && f.judge.device == search.DeviceCost && nvccHere():
+		request.Registers, request.BuildLimit = true, most/buildPart
+	}
+	v, err := judge(limit.ctx, request)
 	line.Clear()
 	if err != nil {
 		return hostError(c.args[0], err)

@@ -24,9 +24,10 @@ var ofRounds = []string{"index", "stage"}
 var searchActions = []searchAction{
 	{usage: "amkc search MODEL -o DIR", min: 1, max: 1, run: (*searchFlags).carry},
 	{name: "plan", usage: "amkc search plan MODEL -o DIR --trials N", min: 1, max: 1,
-		without: []string{"minutes", "gpu-seconds", "jobs", "gpu", "turn"}, run: (*searchFlags).plan},
+		without: []string{"minutes", "gpu-seconds", "jobs", "gpu", "turn", "registers"}, run: (*searchFlags).plan},
 	{name: "work", usage: "amkc search work -o DIR --index N",
-		flags: []string{"out", "index", "stage", "gpu", "timeout", "key", "turn"}, run: (*searchFlags).work},
+		flags: []string{"out", "index", "stage", "gpu", "timeout", "key", "turn", "registers"},
+		run:   (*searchFlags).work},
 	{name: "merge", usage: "amkc search merge -o DIR [DIR...]", max: -1, flags: []string{"out", "key"},
 		run: (*searchFlags).merge},
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // buildPart is which part of the time of an evaluation a build may take in a round on one machine. The round waits for
-// all of its trials: nvcc takes minutes for many layers that are not a loop, and the GPU would be idle meanwhile.
+// all of its trials, and the GPU would be idle meanwhile. Where nobody asks for registers, nvcc may take as much for
+// those of a prediction.
 const buildPart = 4
 
 // worker judges the jobs of a campaign, each in a process of its own: amkc eval. A build may take so many seconds. done
@@ -50,6 +51,8 @@ func (f *judgeFlags) worker(campaign *search.Campaign, key search.Key, build int
 		args, err := f.evalCommand(campaign, job, exe, own, turn, seconds)
 		if stage == search.StageBuild {
 			args = append(args, "--build-only")
+		} else if f.decided {
+			args = append(args, fmt.Sprintf("--registers=%t", f.registers))
 		}
 		return args, func() { os.RemoveAll(own) }, err
 	}

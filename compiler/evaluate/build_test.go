@@ -5,10 +5,12 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"amkc/compiler"
+	"amkc/ir/diag"
 	"amkc/knobs"
 	"amkc/runtime/progress"
 	"amkc/search"
@@ -39,7 +41,7 @@ func TestBuild(t *testing.T) {
 
 	r := requestFor(t, knobs.Settings{"tiling.ring.pace": "500"}, nil)
 	r.Device = search.DeviceCUDA
-	r.Build = func(_ context.Context, l *compiler.Scheduled, _ progress.Func) (string, error) {
+	r.Build = func(_ context.Context, l *compiler.Scheduled, _ time.Duration, _ progress.Func) (string, error) {
 		config, err := l.Program.Config.MarshalJSON()
 		if strings.Contains(string(config), `"pace":500`) {
 			return "", errors.New("nvcc crashed")
@@ -50,4 +52,25 @@ func TestBuild(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, search.Crash, v.Class)
 	require.Contains(t, v.Reason.Msg, "nvcc crashed")
+}
+
+// The limit of a build is that of the candidate; the baseline takes as long as it does. A candidate that is refused for
+// it is no crash.
+func TestSlowBuildsAreRejected(t *testing.T) {
+	refuse := &diag.Diagnostic{Code: compiler.CodeTooSlow, Severity: diag.Error, Msg: "nvcc would take minutes"}
+	var limits []time.Duration
+	r := requestFor(t, knobs.Settings{"tiling.loop.roll": "0"}, nil)
+	r.Device, r.BuildLimit = search.DeviceCUDA, time.Second
+	r.Build = func(_ context.Context, _ *compiler.Scheduled, limit time.Duration, _ progress.Func) (string, error) {
+		if limits = append(limits, limit); limit > 0 {
+			return "", refuse
+		}
+		return "there", nil
+	}
+	v, err := Build(t.Context(), r)
+	require.NoError(t, err)
+	require.Equal(t, []time.Duration{0, time.Second}, limits)
+	require.Equal(t, search.Rejected, v.Class)
+	require.Equal(t, refuse, v.Reason)
+	require.Equal(t, search.Revert, v.Decision)
 }

@@ -42,7 +42,7 @@ where the cost model knows the target.`)
 
 	codeTools = diag.New("AMK6107", "nvcc is not here", `
 --registers has nvcc compile the sources and report what ptxas gives each kernel: registers, and bytes that spill. make
-cuda fetches an nvcc; it needs g++.`)
+cuda fetches an nvcc; it needs g++. Without the flag, nvcc is asked for predictions where it is here.`)
 
 	codeIdle = diag.New("AMK6109", "a candidate emits the same step as its baseline", `
 The candidate has other settings than its baseline, and what is emitted for a step is the same, byte for byte. The

@@ -25,9 +25,13 @@ type Request struct {
 	Stage     string // whose time counts, by itself; empty: the whole step
 	Rung      search.Rung
 	Rules     search.Rules
-	Registers bool // ask nvcc what ptxas gives the kernels, at the last rung
+	Registers bool // ask nvcc what ptxas gives the kernels, at the last rung; a report, and no reason to refuse
 	GPU       int
 	Progress  progress.Func
+	// BuildLimit is how long nvcc may take for the candidate; 0: there is no limit. A build that certainly takes longer
+	// is refused before nvcc is started, unless it is there; one that then does is for the context to end. Registers
+	// are not reported where nvcc takes longer for them.
+	BuildLimit time.Duration
 	// Turn waits for the GPU where several evaluations share it, and returns what gives it up. Nil: it is this one's.
 	Turn func(ctx context.Context) (done func(), err error)
 
@@ -240,12 +244,10 @@ func (e *evaluation) judge(ctx context.Context) error {
 	if err := e.prove(); err != nil {
 		return err
 	}
-	if e.Registers && e.Rung == search.Final {
+	if e.Device == search.DeviceCUDA {
 		if err := e.countRegisters(ctx); err != nil {
 			return err
 		}
-	}
-	if e.Device == search.DeviceCUDA {
 		return e.time(ctx)
 	}
 	if e.Rung == search.Final {
@@ -253,18 +255,31 @@ func (e *evaluation) judge(ctx context.Context) error {
 			return err
 		}
 	}
-	return e.predict()
+	if err := e.predict(); err != nil {
+		return err
+	}
+	return e.countRegisters(ctx) // what takes longest comes last
 }
 
-// countRegisters asks nvcc, which is here or the request is at fault.
+// countRegisters asks nvcc, if it is to. It is here, or the request is at fault.
 func (e *evaluation) countRegisters(ctx context.Context) error {
+	if !e.Registers || e.Rung != search.Final {
+		return nil
+	}
 	if !compiler.CanCompileCUDA() {
 		return diag.Errorf(codeTools, "ptxas", "there is no nvcc here to ask for registers; want it on PATH or in "+
 			"CUDA_HOME")
 	}
-	kernels, err := compiler.CountRegisters(ctx, e.emission, e.Options.Target.Arch)
+	kernels, err := compiler.CountRegisters(ctx, e.candidate, e.emission, e.BuildLimit)
+	if err != nil && firstError(err).Code == compiler.CodeTooSlow {
+		return nil
+	}
 	if err != nil {
-		return &fault{search.Crash, firstError(err)}
+		reason := firstError(err)
+		if e.Device == search.DeviceCost {
+			reason = reason.With("--registers=false predicts without nvcc")
+		}
+		return &fault{search.Crash, reason}
 	}
 	for _, k := range kernels {
 		e.v.Registers = append(e.v.Registers, search.Registers(k))

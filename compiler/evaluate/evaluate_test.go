@@ -175,7 +175,7 @@ type fakeGPU struct {
 	built    []string
 }
 
-func (g *fakeGPU) build(_ context.Context, l *compiler.Scheduled, _ progress.Func) (string, error) {
+func (g *fakeGPU) build(_ context.Context, l *compiler.Scheduled, _ time.Duration, _ progress.Func) (string, error) {
 	config, err := l.Program.Config.MarshalJSON()
 	g.built = append(g.built, string(config))
 	return string(config), err
@@ -371,7 +371,7 @@ func TestMeasurementsThatFail(t *testing.T) {
 	_, err = Evaluate(t.Context(), r)
 	require.ErrorContains(t, err, "was not checked in this run")
 
-	r.Build = func(context.Context, *compiler.Scheduled, progress.Func) (string, error) {
+	r.Build = func(context.Context, *compiler.Scheduled, time.Duration, progress.Func) (string, error) {
 		return "", diag.Errorf(codeTools, "nvcc", "is not here")
 	}
 	_, err = Evaluate(t.Context(), r)

@@ -16,8 +16,10 @@ import (
 	"amkc/search"
 )
 
-// A Builder makes a build that a GPU can run, of a program that is proved, and returns its directory.
-type Builder func(ctx context.Context, l *compiler.Scheduled, report progress.Func) (dir string, err error)
+// A Builder makes a build that a GPU can run, of a program that is proved, and returns its directory. limit is that of
+// [compiler.CachedOf].
+type Builder func(ctx context.Context, l *compiler.Scheduled, limit time.Duration, report progress.Func) (dir string,
+	err error)
 
 // A Measurer measures builds on a GPU, interleaved. It is that of package turns, or a test's.
 type Measurer func(ctx context.Context, entrants []turns.Entrant, o turns.Options, emit func(turns.Turn) error) (
@@ -31,8 +33,9 @@ func measured(ctx context.Context, entrants []turns.Entrant, o turns.Options, em
 
 // cached makes builds in the cache of builds, or finds them there.
 func cached(kernels compiler.Kernels) Builder {
-	return func(ctx context.Context, l *compiler.Scheduled, report progress.Func) (string, error) {
-		b, err := compiler.CachedOf(ctx, l, kernels, report)
+	return func(ctx context.Context, l *compiler.Scheduled, limit time.Duration, report progress.Func) (string,
+		error) {
+		b, err := compiler.CachedOf(ctx, l, kernels, limit, report)
 		if err != nil {
 			return "", err
 		}
@@ -62,11 +65,15 @@ const (
 
 // build makes the builds of baseline and candidate, which are proved by now, or finds them.
 func (e *evaluation) build(ctx context.Context) (old, dir string, err error) {
-	if old, err = e.Build(ctx, e.baseline, e.Progress); err != nil {
+	if old, err = e.Build(ctx, e.baseline, 0, e.Progress); err != nil {
 		return "", "", err
 	}
-	if dir, err = e.Build(ctx, e.candidate, e.Progress); err != nil {
-		return "", "", &fault{search.Crash, firstError(err)}
+	if dir, err = e.Build(ctx, e.candidate, e.BuildLimit, e.Progress); err != nil {
+		wrong := &fault{search.Crash, firstError(err)}
+		if wrong.reason.Code == compiler.CodeTooSlow {
+			wrong.class = search.Rejected
+		}
+		return "", "", wrong
 	}
 	return old, dir, nil
 }

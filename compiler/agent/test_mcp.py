@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A client of `amkc mcp` in another language: a whole campaign by the MCP SDK of Python. `make engines` runs it."""
+"""A client of `amkc mcp` in another language: a whole campaign by the MCP SDK of Python. `make mcp` runs it."""
 
 import asyncio
 import json
@@ -44,7 +44,8 @@ class McpTest(unittest.TestCase):
     async def campaign(self):
         key = os.path.join(self.root, "..", os.path.basename(self.root) + ".key")
         self.addCleanup(os.remove, key)
-        server = StdioServerParameters(command=AMKC, args=["mcp", "--root", self.root, "--key", key])
+        # Without a g++, nvcc is not asked for registers, which would take longer than everything else.
+        server = StdioServerParameters(command=AMKC, args=["mcp", "--root", self.root, "--key", key], env={"PATH": ""})
         async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
             await session.initialize()
             agent = Agent(session)
@@ -64,8 +65,11 @@ class McpTest(unittest.TestCase):
                 best = (await agent.call("campaign_status", campaign="camp"))["best"]
                 candidate = {name: value for name, value in best.items() if name != path}
                 self.assertNotEqual(knob["default"], knob["plain"])
-                await agent.call("eval", candidate=candidate, baseline=best, positions=[0, 40], save="verdict.json",
-                                 **model)
+                verdict = (await agent.call("eval", candidate=candidate, baseline=best, positions=[0, 40],
+                                            save="verdict.json", **model))["verdict"]
+                self.assertEqual((verdict["class"], verdict["device"]), ("PASS", "cost"), verdict)
+                self.assertTrue(verdict["correctness"]["passed"])
+                self.assertRegex(verdict["correctness"]["oracle"], "^reference VM")
                 await agent.call("campaign_record", campaign="camp", verdict="verdict.json")
             status = await agent.call("campaign_status", campaign="camp")
             self.assertEqual(status["soundness"]["trials"], 4)
