@@ -43,6 +43,7 @@ var allowed = map[string][]string{
 	"compiler/diff":     {"runtime/infile"},
 	"compiler/evaluate": {"bench/turns", "codegen", "compiler", "cost", "ir", "ir/diag", "ir/format", "knobs", "refvm",
 		"runtime/host", "runtime/infile", "runtime/progress", "search"},
+	"compiler/formats":    {"compiler/quality"},
 	"compiler/quality":    {"ir/diag", "runtime/progress"},
 	"compiler/readback":   {"ir", "ir/diag", "ir/op", "knobs"},
 	"compiler/version":    {},
