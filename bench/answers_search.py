@@ -55,9 +55,11 @@ def by_predictions(r):
 
 
 def trials_to_best(rows):
-    of = {key.removeprefix("search-"): row["best_at"] for key, row in rows.items()}
-    return Answer("; ".join(f"{name}: {n or 'nothing found'}" for name, n in of.items()), PREDICTED,
-                  "the number of the trial, of 61") if any(of.values()) else Answer("", PREDICTED, "nothing was found")
+    of = "; ".join(f"{key.removeprefix('search-')}: " +
+                   (f"{row['best_at']} of {row['trials'] - 1}" if row["best_at"] else "nothing found")
+                   for key, row in rows.items())
+    return Answer(of, PREDICTED, "the start is trial 0; the last ones challenge the best and confirm it") \
+        if any(row["best_at"] for row in rows.values()) else Answer("", PREDICTED, "nothing was found")
 
 
 def best(rows):
