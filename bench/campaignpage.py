@@ -14,10 +14,10 @@ Needs the standard library alone.
 import argparse
 import json
 import math
+import re
 import shutil
 import statistics
 import sys
-import tarfile
 import tempfile
 import textwrap
 from datetime import datetime
@@ -58,6 +58,7 @@ proposer thinks take processors, which are not counted, and neither is what conf
 campaign that has not had the GPU for so long: nothing is said of it there."""
 
 MEASURED = "measured.jsonl"
+NAME = re.compile(r"[a-z0-9][a-z0-9.-]*")
 SPENT = "the GPU seconds are spent"  # why a campaign has ended that could have gone on
 SEEDED_AT = (30, 60, 90, 120)
 STARTS = """From the least clever values, a search that knows the cost model alone (cold) beside one whose proposals go
@@ -231,13 +232,16 @@ def keep_measured(path, lines):
 def take(file, out, known):
     """Rows of what was packed, but those that are known with more trials. The reports are kept, and what was
     measured."""
-    with tempfile.TemporaryDirectory() as tmp, tarfile.open(file) as tar:
-        tar.extractall(tmp, filter="data")
+    with tempfile.TemporaryDirectory() as tmp:
+        packing.resume(file, Path(tmp))
         rows, lines = {}, []
         out.mkdir(parents=True, exist_ok=True)
         for directory in sorted(Path(tmp).iterdir()):
             if (directory / "trials.jsonl").exists() and (directory / "trials.jsonl").stat().st_size:
                 row = fold(directory)
+                if not NAME.fullmatch(row["name"]):  # files are called by it
+                    print(f"{ascii(row['name'])} is left out; want a name of letters, digits, . and -", file=sys.stderr)
+                    continue
                 if row["device"] != "cuda":
                     print(f"{directory.name} has predictions and no times: it is left out", file=sys.stderr)
                     continue

@@ -171,11 +171,13 @@ class Agent(unittest.TestCase):
         (self.tools / "killed").touch()
         code, said = self.run_it()
         self.assertEqual((code, self.tried()), (1, []), said)
+        self.assertEqual(campaignpage.agentpage.experiments(self.here), [], "nor shown")
         made = len(self.calls("eval", "final"))
         (self.tools / "killed").unlink()
         code, said = self.run_it()
         self.assertEqual((code, len(self.tried())), (0, 3), said)
         self.assertEqual(len(self.calls("eval", "final")), made + 2, "of the other two")
+        self.assertEqual([e["number"] for e in campaignpage.agentpage.experiments(self.here)], [1, 2, 3])
 
     def test_a_verdict_against_another_baseline_is_made_again(self):
         (self.tools / "killed").touch()

@@ -42,7 +42,7 @@ class Page(unittest.TestCase):
     def setUp(self):
         self.dir = Path(self.enterContext(tempfile.TemporaryDirectory()))
 
-    def packed(self, campaigns, ended={}):
+    def packed(self, campaigns, ended={}, target="h100"):
         shutil.rmtree(self.dir / "in", ignore_errors=True)
         path = self.dir / "campaigns.tar.gz"
         with tarfile.open(path, "w:gz") as tar:
@@ -50,7 +50,7 @@ class Page(unittest.TestCase):
                 d = self.dir / "in" / name
                 d.mkdir(parents=True)
                 (d / "campaign.json").write_text(json.dumps(
-                    {"model": "m", "target": "h100", "device": device, "positions": [128], "held_out": [176],
+                    {"model": "m", "target": target, "device": device, "positions": [128], "held_out": [176],
                      "cold": True, "seed": 1, "proposers": ["local"], "amkc": "v", "start": {}}), "utf-8")
                 (d / "trials.jsonl").write_text("".join(json.dumps(t) + "\n" for t in trials) + '{"half', "utf-8")
                 (d / "report.html").write_text("<html>", "utf-8")
@@ -100,6 +100,18 @@ class Page(unittest.TestCase):
         self.assertIn("| random-h100 | 150.0 % |  |", text)
         self.assertTrue((self.dir / "docs/results/campaigns/guided-h100.html").exists())
         self.assertTrue(all(len(line) <= 120 for line in text.splitlines() if not line.startswith("|")))
+
+    def test_nothing_is_written_by_a_name_that_is_a_path(self):
+        docs = self.dir / "docs"
+        start = [trial("start", START, START, 1.0)]
+        (docs / "results").mkdir(parents=True)
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            campaignpage.main(["--docs", str(docs), "--take", str(self.packed(
+                {"one": ("cuda", start, None)}, target="../../\x1b"))])
+        self.assertIn("'one-../../\\x1b' is left out", said.getvalue())
+        self.assertEqual(json.loads((docs / "results/campaigns.json").read_text("utf-8"))["campaigns"], {})
+        self.assertEqual({f.name for f in docs.rglob("*") if f.is_file()},
+                         {"campaigns.json", "campaigns.md", campaignpage.MEASURED})
 
     def test_what_was_measured_is_kept(self):
         (self.dir / "docs" / "results").mkdir(parents=True)
