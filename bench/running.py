@@ -59,7 +59,9 @@ class Runner:
         return self.work / c.name
 
     def say(self, text):
-        print(f"{self.args.budget - self.left():6.1f} s  {text}", flush=True)
+        # A verdict from elsewhere has words of its own, which must not act on a terminal.
+        shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+        print(f"{self.args.budget - self.left():6.1f} s  {shown}", flush=True)
 
     def model(self, c):
         flags = ["--random-weights", SEED] if c.random_weights else []

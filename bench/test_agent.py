@@ -179,6 +179,16 @@ class Agent(unittest.TestCase):
         self.assertEqual(len(self.calls("eval", "final")), made + 2, "of the other two")
         self.assertEqual([e["number"] for e in campaignpage.agentpage.experiments(self.here)], [1, 2, 3])
 
+    def test_words_of_a_verdict_do_not_act_on_a_terminal(self):
+        (self.tools / "killed").touch()
+        self.run_it()
+        (self.tools / "killed").unlink()
+        file = self.here / "experiments" / "1.verdict.json"
+        file.write_text(file.read_text("utf-8").replace("it is so", "so\\u001b[2J it is"), "utf-8")
+        code, said = self.run_it()
+        self.assertEqual(code, 0, said)
+        self.assertIn("experiment 1: revert: 1.0000 (0.8900 to 0.9100); 1.0000 at 2048; so\\x1b[2J it is", said)
+
     def test_a_verdict_against_another_baseline_is_made_again(self):
         (self.tools / "killed").touch()
         self.run_it()
