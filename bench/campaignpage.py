@@ -58,6 +58,7 @@ proposer thinks take processors, which are not counted, and neither is what conf
 campaign that has not had the GPU for so long: nothing is said of it there."""
 
 MEASURED = "measured.jsonl"
+SAME_STEP = "AMK6109"  # why amkc eval rejects a candidate
 NAME = re.compile(r"[a-z0-9][a-z0-9.-]*")
 SPENT = "the GPU seconds are spent"  # why a campaign has ended that could have gone on
 SEEDED_AT = (30, 60, 90, 120)
@@ -177,6 +178,8 @@ def fold(directory):
     if against.exists():
         v = json.loads(against.read_text(encoding="utf-8"))["verdict"]
         row["against"] = {"class": v["class"], "ratio": v.get("ratio"), "settings": v["settings"]}
+        if "reason" in v:
+            row["against"]["code"] = v["reason"]["code"]
     return row
 
 
@@ -274,6 +277,12 @@ def keep_trials(work, rows, out):
             packing.record(Path(tmp), path)
 
 
+def over(against):
+    """What the best is over the defaults. The best of a cold campaign may be the step of the defaults, though its
+    settings say more: there is nothing to measure then."""
+    return interval(against["ratio"]) or ("the same step" if against.get("code") == SAME_STEP else against["class"])
+
+
 def interval(ratio):
     return f"{ratio['mean']:.4f} ({ratio['low']:.4f} to {ratio['high']:.4f})" if ratio else ""
 
@@ -336,7 +345,7 @@ def on_gpus(every):
         lines.append(f"| {name} | {r['model']}, {r['target']} | {', '.join(map(str, r['positions']))} | "
                      f"{'cold' if r['cold'] else 'defaults'} | {r['trials']} | {minutes_of(r)} | "
                      f"{r['gpu_seconds']:.0f} | "
-                     f"{r['estimate']:.4f} | {says} | {interval(a['ratio']) if a else ''} | "
+                     f"{r['estimate']:.4f} | {says} | {over(a) if a else ''} | "
                      f"[report](results/campaigns/{name}.html) |")
     classes = ("PASS", "REJECTED", "FAIL", "TIMEOUT", "CRASH", "no proposal")
     lines += ["", "## Soundness", "", SOUND, "", "| campaign | " + " | ".join(classes) + " |",

@@ -55,9 +55,9 @@ class Page(unittest.TestCase):
                 (d / "trials.jsonl").write_text("".join(json.dumps(t) + "\n" for t in trials) + '{"half', "utf-8")
                 (d / "report.html").write_text("<html>", "utf-8")
                 if against:
-                    (d / "against.json").write_text(json.dumps({"verdict": {
-                        "class": "PASS", "settings": {}, "ratio": {"mean": against, "low": against, "high": against}}}),
-                        "utf-8")
+                    (d / "against.json").write_text(json.dumps({"verdict": {"settings": {}} | (
+                        {"class": "REJECTED", "reason": {"code": against}} if isinstance(against, str) else
+                        {"class": "PASS", "ratio": {"mean": against, "low": against, "high": against}})}), "utf-8")
                 if taught:
                     (d / "taught.json").write_text(json.dumps(taught), "utf-8")
                 if name in ended:
@@ -76,8 +76,8 @@ class Page(unittest.TestCase):
         null = [trial("start", START, START, 1.0)]
         lucky = [trial("start", START, START, 1.0), trial("candidate", "a", START, 0.9, best=True),
                  trial("confirm", "a", START, 1.02)]
-        path = self.packed({"guided": ("cuda", guided, 0.99), "random": ("cuda", random, None),
-                            "null": ("cuda", null, None), "lucky": ("cuda", lucky, None),
+        path = self.packed({"guided": ("cuda", guided, 0.99), "random": ("cuda", random, "AMK6109"),
+                            "null": ("cuda", null, None), "lucky": ("cuda", lucky, "AMK3101"),
                              "thought": ("cost", guided, None)})
         (self.dir / "docs" / "results").mkdir(parents=True)
         with contextlib.redirect_stderr(io.StringIO()) as said:
@@ -92,9 +92,10 @@ class Page(unittest.TestCase):
         self.assertIsNone(rows["random-h100"]["confirmed"], "another was confirmed")
         text = (self.dir / "docs/campaigns.md").read_text("utf-8")
         self.assertIn("| 0.4000 | 0.4100 (0.4000 to 0.4200) | 0.9900 (0.9900 to 0.9900) |", text)
-        self.assertIn("| random-h100 | m, h100 | 128 | cold | 3 | 1 | 70 | 0.8000 | not confirmed yet |", text)
+        self.assertIn("| random-h100 | m, h100 | 128 | cold | 3 | 1 | 70 | 0.8000 | not confirmed yet | the "
+                      "same step |", text)
         self.assertIn("nothing better than the start", text)
-        self.assertIn("| 0.9000 | **not confirmed**: 1.0200 (1.0100 to 1.0300) |", text)
+        self.assertIn("| 0.9000 | **not confirmed**: 1.0200 (1.0100 to 1.0300) | REJECTED |", text)
         # After 60 s guided knew 0.8, and random nothing; the best of both is 0.4.
         self.assertIn("| guided-h100 | 100.0 % |  |", text)
         self.assertIn("| random-h100 | 150.0 % |  |", text)
