@@ -11,7 +11,8 @@ and N.txt, what the agent expects of it and why. Numbers go from 1 without a gap
 their trials, the agent reads the verdicts and writes more: what has a verdict is never tried again, and may not be
 changed. The campaign begins with the start, all defaults, against itself. Then each experiment is judged in full, as it
 is, against the best so far, in the order of the numbers, and its verdict is recorded, whatever it says. --finish
-confirms the best at positions that it was not chosen by, once every experiment has its verdict.
+confirms the best at positions that it was not chosen by, once every experiment has its verdict or the campaign is at
+its end.
 
 What is packed, campaigns.tar.gz in --out (default: $OUT, else build/campaigns), is what bench/campaigns.py packs:
 bench/campaignpage.py --take folds it into docs/campaigns.md. It has the experiments, their verdicts, and the key that
@@ -77,6 +78,7 @@ class Trials(Runner):
     def __init__(self, args, amkc, experiments):
         super().__init__(args, amkc)
         self.experiments, self.gpu = experiments, args.gpu
+        self.over = False  # the campaign takes no more trials, such as where no gain is left that counts
         self.here = self.dir(CAMPAIGN)
 
     def verdict(self, e):
@@ -119,7 +121,7 @@ class Trials(Runner):
         with concurrent.futures.ThreadPoolExecutor(self.args.jobs) as pool:
             builds = self.build(pool) if self.args.device == "cuda" else []
             try:
-                if self.start() and self.try_all() and self.args.finish:
+                if self.start() and (self.try_all() or self.over) and self.args.finish:
                     self.finish()
             finally:
                 for b in builds:
@@ -157,6 +159,7 @@ class Trials(Runner):
         job = asked and asked.get("job")
         if not job or job["role"] == "confirm":
             if asked:
+                self.over = True
                 self.say(f"the campaign has come to its end before experiment {e.number}: "
                          f"{asked.get('stop') or 'what is left is to confirm the best'}")
             return False
@@ -199,7 +202,7 @@ def parse(argv):
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--experiments", type=path, default=machine.REPO / "docs" / "results" / "agent", metavar="DIR")
     p.add_argument("--gpu", type=int, default=(here or [0])[0], metavar="N", help="number of the GPU")
-    p.add_argument("--finish", action="store_true", help="confirm the best when every experiment has its verdict")
+    p.add_argument("--finish", action="store_true", help="confirm the best in the end")
     add_flags(p, target)
     args = p.parse_args(argv)
     need_target(p, args)

@@ -4,7 +4,7 @@ of docs/campaigns.md. Needs the standard library alone.
 
 import json
 
-from packing import EXPERIMENTS
+from packing import EXPERIMENTS, trials
 
 ABOUT = """Of these campaigns an agent has proposed the trials, and not the machine. It had no GPU, and went by
 [program.md](program.md) and what that links to: it wrote configurations with what it expected of each, `bench/agent.py`
@@ -13,10 +13,14 @@ before it. Its number leads to what the agent expected."""
 
 
 def experiments(directory):
-    """The experiments of a campaign that have a verdict, in their order; none if an agent had no part in it."""
+    """The experiments of a campaign that have a verdict, in their order; none if an agent had no part in it. A verdict
+    that the campaign has not recorded is none: a run was killed before it could, and the next one may make another."""
+    recorded = {t["verdict"].get("signature") for t in trials(directory) if t.get("verdict")}
     out = []
     for file in sorted((directory / EXPERIMENTS).glob("*.verdict.json"), key=lambda f: int(f.name.split(".")[0])):
         v = json.loads(file.read_text(encoding="utf-8"))["verdict"]
+        if v["signature"] not in recorded:
+            continue
         one = {"number": int(file.name.split(".")[0]), "settings": v["settings"], "baseline": v["baseline"],
                "class": v["class"], "decision": v["decision"], "ratio": v.get("ratio")}
         if "reason" in v:

@@ -55,9 +55,11 @@ def by_predictions(r):
 
 
 def trials_to_best(rows):
-    of = {key.removeprefix("search-"): row["best_at"] for key, row in rows.items()}
-    return Answer("; ".join(f"{name}: {n or 'nothing found'}" for name, n in of.items()), PREDICTED,
-                  "the number of the trial, of 61") if any(of.values()) else Answer("", PREDICTED, "nothing was found")
+    of = "; ".join(f"{key.removeprefix('search-')}: " +
+                   (f"{row['best_at']} of {row['trials'] - 1}" if row["best_at"] else "nothing found")
+                   for key, row in rows.items())
+    return Answer(of, PREDICTED, "the start is trial 0; the last ones challenge the best and confirm it") \
+        if any(row["best_at"] for row in rows.values()) else Answer("", PREDICTED, "nothing was found")
 
 
 def best(rows):
@@ -103,9 +105,8 @@ def starts(campaigns):
                    f"{len(s['cold'])} cold and {len(s['warm'])} warm seeds)"
                    for (model, target), s in sorted(found.items()) if s["cold"] and s["warm"])
     used = sorted({part for c in campaigns.values() for part in c.get("prior", ())})
-    why = f"the first gain of each, from the least clever values; of what was taught, warm ones used " \
-          f"{' and '.join(used) or 'nothing'}, the rest was worse than the cost model " \
-          "([search.md](search.md#the-corpus-and-the-prior))"
+    why = f"the first gain of each that had one, from the least clever values; of what was taught, warm ones used " \
+          f"{' and '.join(used) or 'nothing'} ([search.md](search.md#the-corpus-and-the-prior))"
     return Answer(of, MEASURED, why) if of else \
         Answer("", MEASURED, NOT_YET + "a prior wants measured campaigns of two models to learn from")
 

@@ -14,10 +14,10 @@ Needs the standard library alone.
 import argparse
 import json
 import math
+import re
 import shutil
 import statistics
 import sys
-import tarfile
 import tempfile
 import textwrap
 from datetime import datetime
@@ -58,7 +58,8 @@ proposer thinks take processors, which are not counted, and neither is what conf
 campaign that has not had the GPU for so long: nothing is said of it there."""
 
 MEASURED = "measured.jsonl"
-SPENT = "the GPU seconds are spent"  # why a campaign has ended that could have gone on
+SAME_STEP = "AMK6109"  # why amkc eval rejects a candidate
+NAME = re.compile(r"[a-z0-9][a-z0-9.-]*")
 SEEDED_AT = (30, 60, 90, 120)
 STARTS = """From the least clever values, a search that knows the cost model alone (cold) beside one whose proposals go
 by what campaigns of other models have taught of its errors too (warm), each with several seeds. Regret: the time of
@@ -176,6 +177,8 @@ def fold(directory):
     if against.exists():
         v = json.loads(against.read_text(encoding="utf-8"))["verdict"]
         row["against"] = {"class": v["class"], "ratio": v.get("ratio"), "settings": v["settings"]}
+        if "reason" in v:
+            row["against"]["code"] = v["reason"]["code"]
     return row
 
 
@@ -231,13 +234,16 @@ def keep_measured(path, lines):
 def take(file, out, known):
     """Rows of what was packed, but those that are known with more trials. The reports are kept, and what was
     measured."""
-    with tempfile.TemporaryDirectory() as tmp, tarfile.open(file) as tar:
-        tar.extractall(tmp, filter="data")
+    with tempfile.TemporaryDirectory() as tmp:
+        packing.resume(file, Path(tmp))
         rows, lines = {}, []
         out.mkdir(parents=True, exist_ok=True)
         for directory in sorted(Path(tmp).iterdir()):
             if (directory / "trials.jsonl").exists() and (directory / "trials.jsonl").stat().st_size:
                 row = fold(directory)
+                if not NAME.fullmatch(row["name"]):  # files are called by it
+                    print(f"{ascii(row['name'])} is left out; want a name of letters, digits, . and -", file=sys.stderr)
+                    continue
                 if row["device"] != "cuda":
                     print(f"{directory.name} has predictions and no times: it is left out", file=sys.stderr)
                     continue
@@ -268,6 +274,12 @@ def keep_trials(work, rows, out):
             for corpus in work.glob("*.corpus"):
                 shutil.copy(corpus, tmp)
             packing.record(Path(tmp), path)
+
+
+def over(against):
+    """What the best is over the defaults. The best of a cold campaign may be the step of the defaults, though its
+    settings say more: there is nothing to measure then."""
+    return interval(against["ratio"]) or ("the same step" if against.get("code") == SAME_STEP else against["class"])
 
 
 def interval(ratio):
@@ -301,7 +313,7 @@ def by_start(rows):
 def regrets_at(rows, seconds, least):
     """The regrets of campaigns after so many GPU seconds, of those that have come so far or have found all they can."""
     known = [regret.best_at(r, seconds) or r["estimate"] for r in rows
-             if r["gpu_seconds"] >= seconds or r.get("ended", SPENT).partition(":")[0] != SPENT]
+             if r["gpu_seconds"] >= seconds or r.get("ended", packing.SPENT).partition(":")[0] != packing.SPENT]
     if not known:
         return ""
     low, middle, high = (100 * (k / least - 1) for k in quartiles(known))
@@ -332,7 +344,7 @@ def on_gpus(every):
         lines.append(f"| {name} | {r['model']}, {r['target']} | {', '.join(map(str, r['positions']))} | "
                      f"{'cold' if r['cold'] else 'defaults'} | {r['trials']} | {minutes_of(r)} | "
                      f"{r['gpu_seconds']:.0f} | "
-                     f"{r['estimate']:.4f} | {says} | {interval(a['ratio']) if a else ''} | "
+                     f"{r['estimate']:.4f} | {says} | {over(a) if a else ''} | "
                      f"[report](results/campaigns/{name}.html) |")
     classes = ("PASS", "REJECTED", "FAIL", "TIMEOUT", "CRASH", "no proposal")
     lines += ["", "## Soundness", "", SOUND, "", "| campaign | " + " | ".join(classes) + " |",

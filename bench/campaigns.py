@@ -29,12 +29,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from packing import Unusable, elsewhere, gpu_seconds, pack, trials
-from running import (CLOSING, CLOSING_MORE, Campaign, Runner, add_flags, begin, gpus, jobs_for, need_target, nested,
-                     outcome, path, unpack)
+from packing import SPENT, Unusable, elsewhere, gpu_seconds, pack, trials
+from running import CLOSING, Campaign, Runner, add_flags, begin, gpus, jobs_for, need_target, outcome, path, unpack
 
+CLOSING_MORE = {"cuda": 30, "cost": 0}  # for each of the others that share a GPU, which wait for it
 LEAST = 40  # seconds that a search is begun for
-SPENT = "the GPU seconds are spent"
 GOES_ON = ("the time is up", SPENT)  # why a campaign stops that is not at its end
 GUIDED = tuple(word for name in ("cost", "cost", "local", "evolve") for word in ("--proposer", name))
 LOCAL = tuple(word for name in ("cost", "local", "local", "evolve") for word in ("--proposer", name))
@@ -159,6 +158,18 @@ class Shop(Runner):
             finally:
                 with self.lock:
                     self.busy.discard(c.name)
+
+
+def nested(settings):
+    """Settings by path as a ScheduleConfig."""
+    config = {}
+    for path, value in settings.items():
+        at = config
+        *groups, name = path.split(".")
+        for group in groups:
+            at = at.setdefault(group, {})
+        at[name] = int(value) if str(value).isdigit() else value
+    return config
 
 
 def spent(c):

@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import shutil
 import sys
 import tarfile
@@ -14,13 +15,14 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 PACKED = "campaigns.tar.gz"
+SPENT = "the GPU seconds are spent"  # why a campaign has ended that could have gone on
 KEY = "verdict.key"
 KEPT = ("campaign.json", "trials.jsonl", "plan.json", "results.tsv", "report.html", "against.json", "taught.json",
         "log.txt", "ended")
 RECORDED = ("campaign.json", "trials.jsonl", "against.json", "taught.json", "ended")
 MADE = "made"  # of a campaign: trials that were planned
 EXPERIMENTS = "experiments"  # of an agent's campaign: N.json, why in N.txt, and its verdict in N.verdict.json
-BELOW = ((MADE, "*.json"), (EXPERIMENTS, "*.json"), (EXPERIMENTS, "*.txt"))
+BELOW = {MADE: r".+\.json", EXPERIMENTS: r"[1-9][0-9]*(\.json|\.txt|\.verdict\.json)"}  # names of files in these
 
 
 def trials(directory):
@@ -42,8 +44,7 @@ def pack(work, out):
     files = [work / KEY, *sorted(work.glob("*.corpus"))]
     for d in sorted(work.iterdir()):
         if (d / "campaign.json").exists():
-            files += [*(d / name for name in KEPT), *(f for below, names in BELOW for f in
-                                                      sorted((d / below).glob(names)))]
+            files += [*(d / name for name in KEPT), *(f for name in BELOW for f in below(d, name))]
     with tarfile.open(path.with_suffix(".part"), "w:gz") as tar:
         for file in files:
             if file.exists():
@@ -52,12 +53,17 @@ def pack(work, out):
     return path
 
 
+def below(directory, name):
+    """The files of a campaign in a directory of its own, in order."""
+    return [f for f in sorted((directory / name).glob("*")) if re.fullmatch(BELOW[name], f.name)]
+
+
 def record(work, path):
     """Packs the trials of campaigns to be published: without the key, with which alone they can be gone on with. The
     same trials give the same bytes."""
     files = sorted(work.glob("*.corpus"))
     for d in sorted(work.iterdir()):
-        files += [d / name for name in RECORDED] + sorted(d.glob(f"{EXPERIMENTS}/*"))
+        files += [*(d / name for name in RECORDED), *below(d, EXPERIMENTS)]
     with open(path, "wb") as out, gzip.GzipFile("", "wb", mtime=0, fileobj=out) as zipped, \
             tarfile.open(fileobj=zipped, mode="w") as tar:
         for file in files:
@@ -98,8 +104,8 @@ def expected(parts, campaigns):
     if len(parts) == 1:
         return parts[0] == KEY or fnmatchcase(parts[0], "*.corpus")
     return parts[0] in campaigns and (len(parts) == 2 and parts[1] in KEPT or
-                                      len(parts) == 3 and any(parts[1] == below and fnmatchcase(parts[2], names)
-                                                              for below, names in BELOW))
+                                      len(parts) == 3 and parts[1] in BELOW and
+                                      re.fullmatch(BELOW[parts[1]], parts[2]) is not None)
 
 
 class Unusable(ValueError):

@@ -15,9 +15,7 @@ from packing import KEY, resume, take_key
 
 SEED = "1"  # of random weights
 # Seconds for what ends a run, by device: a challenge of the best, its confirmation, and the best against the defaults.
-# Of the first of the campaigns that share a GPU, and of each of the others, which wait for it.
 CLOSING = {"cuda": 120, "cost": 10}
-CLOSING_MORE = {"cuda": 30, "cost": 0}
 TRIAL_SECONDS = 360  # after which an evaluation is ended; a build, after a quarter of it
 
 
@@ -59,7 +57,9 @@ class Runner:
         return self.work / c.name
 
     def say(self, text):
-        print(f"{self.args.budget - self.left():6.1f} s  {text}", flush=True)
+        # A verdict from elsewhere has words of its own, which must not act on a terminal.
+        shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+        print(f"{self.args.budget - self.left():6.1f} s  {shown}", flush=True)
 
     def model(self, c):
         flags = ["--random-weights", SEED] if c.random_weights else []
@@ -126,18 +126,6 @@ def end(child):
             except subprocess.TimeoutExpired:
                 continue
     child.stdout.close()
-
-
-def nested(settings):
-    """Settings by path as a ScheduleConfig."""
-    config = {}
-    for path, value in settings.items():
-        at = config
-        *groups, name = path.split(".")
-        for group in groups:
-            at = at.setdefault(group, {})
-        at[name] = int(value) if str(value).isdigit() else value
-    return config
 
 
 def outcome(result):

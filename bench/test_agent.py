@@ -171,11 +171,23 @@ class Agent(unittest.TestCase):
         (self.tools / "killed").touch()
         code, said = self.run_it()
         self.assertEqual((code, self.tried()), (1, []), said)
+        self.assertEqual(campaignpage.agentpage.experiments(self.here), [], "nor shown")
         made = len(self.calls("eval", "final"))
         (self.tools / "killed").unlink()
         code, said = self.run_it()
         self.assertEqual((code, len(self.tried())), (0, 3), said)
         self.assertEqual(len(self.calls("eval", "final")), made + 2, "of the other two")
+        self.assertEqual([e["number"] for e in campaignpage.agentpage.experiments(self.here)], [1, 2, 3])
+
+    def test_words_of_a_verdict_do_not_act_on_a_terminal(self):
+        (self.tools / "killed").touch()
+        self.run_it()
+        (self.tools / "killed").unlink()
+        file = self.here / "experiments" / "1.verdict.json"
+        file.write_text(file.read_text("utf-8").replace("it is so", "so\\u001b[2J it is"), "utf-8")
+        code, said = self.run_it()
+        self.assertEqual(code, 0, said)
+        self.assertIn("experiment 1: revert: 1.0000 (0.8900 to 0.9100); 1.0000 at 2048; so\\x1b[2J it is", said)
 
     def test_a_verdict_against_another_baseline_is_made_again(self):
         (self.tools / "killed").touch()
@@ -214,6 +226,7 @@ class Agent(unittest.TestCase):
         code, said = self.run_it("--finish")
         self.assertEqual((code, self.tried()), (0, []))
         self.assertIn("before experiment 1: the best possible gain is below what counts", said)
+        self.assertEqual(len(self.calls("search")), 2, "begun, and its best confirmed all the same")
 
     def test_a_bad_start_ends_it(self):
         (self.tools / "bad start").touch()

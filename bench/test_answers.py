@@ -64,6 +64,12 @@ class Answers(unittest.TestCase):
         self.assertEqual(given["agent"].command, "python3 bench/agent.py")
         self.assertEqual(given["ten-minutes"].ours, "", "the machine had no part in it")
 
+    def test_the_trial_of_the_best_is_of_those_that_there_were(self):
+        self.assertEqual(answers_search.trials_to_best({"search-a": {"best_at": 0, "trials": 61},
+                                                        "search-b": {"best_at": 61, "trials": 63}}).ours,
+                         "a: nothing found; b: 61 of 62")
+        self.assertEqual(answers_search.trials_to_best({"search-a": {"best_at": 0, "trials": 61}}).ours, "")
+
     def test_neither_is_refused(self):
         with self.assertRaisesRegex(ValueError, "neither a number nor a reason"):
             answers.Answer("", "python3 x", "")

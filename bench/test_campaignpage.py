@@ -42,7 +42,7 @@ class Page(unittest.TestCase):
     def setUp(self):
         self.dir = Path(self.enterContext(tempfile.TemporaryDirectory()))
 
-    def packed(self, campaigns, ended={}):
+    def packed(self, campaigns, ended={}, target="h100"):
         shutil.rmtree(self.dir / "in", ignore_errors=True)
         path = self.dir / "campaigns.tar.gz"
         with tarfile.open(path, "w:gz") as tar:
@@ -50,14 +50,14 @@ class Page(unittest.TestCase):
                 d = self.dir / "in" / name
                 d.mkdir(parents=True)
                 (d / "campaign.json").write_text(json.dumps(
-                    {"model": "m", "target": "h100", "device": device, "positions": [128], "held_out": [176],
+                    {"model": "m", "target": target, "device": device, "positions": [128], "held_out": [176],
                      "cold": True, "seed": 1, "proposers": ["local"], "amkc": "v", "start": {}}), "utf-8")
                 (d / "trials.jsonl").write_text("".join(json.dumps(t) + "\n" for t in trials) + '{"half', "utf-8")
                 (d / "report.html").write_text("<html>", "utf-8")
                 if against:
-                    (d / "against.json").write_text(json.dumps({"verdict": {
-                        "class": "PASS", "settings": {}, "ratio": {"mean": against, "low": against, "high": against}}}),
-                        "utf-8")
+                    (d / "against.json").write_text(json.dumps({"verdict": {"settings": {}} | (
+                        {"class": "REJECTED", "reason": {"code": against}} if isinstance(against, str) else
+                        {"class": "PASS", "ratio": {"mean": against, "low": against, "high": against}})}), "utf-8")
                 if taught:
                     (d / "taught.json").write_text(json.dumps(taught), "utf-8")
                 if name in ended:
@@ -76,8 +76,8 @@ class Page(unittest.TestCase):
         null = [trial("start", START, START, 1.0)]
         lucky = [trial("start", START, START, 1.0), trial("candidate", "a", START, 0.9, best=True),
                  trial("confirm", "a", START, 1.02)]
-        path = self.packed({"guided": ("cuda", guided, 0.99), "random": ("cuda", random, None),
-                            "null": ("cuda", null, None), "lucky": ("cuda", lucky, None),
+        path = self.packed({"guided": ("cuda", guided, 0.99), "random": ("cuda", random, "AMK6109"),
+                            "null": ("cuda", null, None), "lucky": ("cuda", lucky, "AMK3101"),
                              "thought": ("cost", guided, None)})
         (self.dir / "docs" / "results").mkdir(parents=True)
         with contextlib.redirect_stderr(io.StringIO()) as said:
@@ -92,14 +92,27 @@ class Page(unittest.TestCase):
         self.assertIsNone(rows["random-h100"]["confirmed"], "another was confirmed")
         text = (self.dir / "docs/campaigns.md").read_text("utf-8")
         self.assertIn("| 0.4000 | 0.4100 (0.4000 to 0.4200) | 0.9900 (0.9900 to 0.9900) |", text)
-        self.assertIn("| random-h100 | m, h100 | 128 | cold | 3 | 1 | 70 | 0.8000 | not confirmed yet |", text)
+        self.assertIn("| random-h100 | m, h100 | 128 | cold | 3 | 1 | 70 | 0.8000 | not confirmed yet | the "
+                      "same step |", text)
         self.assertIn("nothing better than the start", text)
-        self.assertIn("| 0.9000 | **not confirmed**: 1.0200 (1.0100 to 1.0300) |", text)
+        self.assertIn("| 0.9000 | **not confirmed**: 1.0200 (1.0100 to 1.0300) | REJECTED |", text)
         # After 60 s guided knew 0.8, and random nothing; the best of both is 0.4.
         self.assertIn("| guided-h100 | 100.0 % |  |", text)
         self.assertIn("| random-h100 | 150.0 % |  |", text)
         self.assertTrue((self.dir / "docs/results/campaigns/guided-h100.html").exists())
         self.assertTrue(all(len(line) <= 120 for line in text.splitlines() if not line.startswith("|")))
+
+    def test_nothing_is_written_by_a_name_that_is_a_path(self):
+        docs = self.dir / "docs"
+        start = [trial("start", START, START, 1.0)]
+        (docs / "results").mkdir(parents=True)
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            campaignpage.main(["--docs", str(docs), "--take", str(self.packed(
+                {"one": ("cuda", start, None)}, target="../../\x1b"))])
+        self.assertIn("'one-../../\\x1b' is left out", said.getvalue())
+        self.assertEqual(json.loads((docs / "results/campaigns.json").read_text("utf-8"))["campaigns"], {})
+        self.assertEqual({f.name for f in docs.rglob("*") if f.is_file()},
+                         {"campaigns.json", "campaigns.md", campaignpage.MEASURED})
 
     def test_what_was_measured_is_kept(self):
         (self.dir / "docs" / "results").mkdir(parents=True)

@@ -195,10 +195,11 @@ class Campaigns(unittest.TestCase):
         return path
 
     def test_a_pack_writes_nothing_but_campaigns(self):
-        wanted = ["a/campaign.json", "a/ended", "a/made/x.json", "a/taught.json", "a/trials.jsonl", "verdict.key",
-                  "x.corpus"]
+        wanted = ["a/campaign.json", "a/ended", "a/experiments/1.verdict.json", "a/experiments/12.txt",
+                  "a/made/x.json", "a/taught.json", "a/trials.jsonl", "verdict.key", "x.corpus"]
         unwanted = ["tools/amkc", "cache/x.so", "a/run.sh", "a/made/x.so", "a/made/b/x.json", "b/trials.jsonl", "x.py",
-                    "b/made/campaign.json", "a/../tools/amkc", "../campaign.json"]
+                    "b/made/campaign.json", "a/../tools/amkc", "../campaign.json", "a/experiments/x.verdict.json",
+                    "a/experiments/1.sh"]
         with contextlib.redirect_stderr(io.StringIO()) as said:
             packing.resume(self.packed(*wanted, *unwanted), self.work)
         self.assertEqual(sorted(str(f.relative_to(self.work)) for f in self.work.rglob("*") if not f.is_dir()), wanted)

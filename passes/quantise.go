@@ -113,24 +113,20 @@ func (q *quantiser) run() error {
 // body chooses for the linears of a layer, or of what stands in none. Those that read one vector are one matrix of the
 // kernel.
 func (q *quantiser) body(nodes []ir.GraphNode, layer int, outer bool) error {
-	stacks := map[string]string{} // by what it reads, the first role of a stack
 	for i := range nodes {
-		n := &nodes[i]
-		if n.Op != "linear" {
-			continue
+		if n := &nodes[i]; n.Op == "linear" {
+			if err := q.choose(n, layer, outer); err != nil {
+				return err
+			}
 		}
-		if err := q.choose(n, layer, outer); err != nil {
-			return err
-		}
-		first, stacked := stacks[n.Inputs[0]]
-		if !stacked {
-			first = n.Name
-			stacks[n.Inputs[0]] = first
-		}
-		a, b := q.chosen[first], q.chosen[n.Name]
-		if a.format.describe() != b.format.describe() {
-			return q.fail(b.format.text, "%s is %s, and %s %s; want one format for both, because the kernel "+
-				"multiplies them as one matrix", b.key, b.format.describe(), a.key, a.format.describe())
+	}
+	for _, of := range addStacks(nil, nodes) {
+		a := q.chosen[of[0]]
+		for _, name := range of[1:] {
+			if b := q.chosen[name]; a.format.describe() != b.format.describe() {
+				return q.fail(b.format.text, "%s is %s, and %s %s; want one format for both, because the kernel "+
+					"multiplies them as one matrix", b.key, b.format.describe(), a.key, a.format.describe())
+			}
 		}
 	}
 	return nil

@@ -117,7 +117,7 @@ func (c Corpus) Learn() *prior.Prior {
 	var times, refusals []prior.Row
 	for _, id := range slices.Sorted(maps.Keys(c)) {
 		v := c[id]
-		if v.Class == Pass || v.Class == Rejected && v.Reason.Code != CodeFloor && v.Reason.Code != codeSlowBuild.ID {
+		if v.Class == Pass || v.Class == Rejected && !slices.Contains(saysNothing, v.Reason.Code) {
 			row := prior.Row{Model: v.Model, X: differences(v.Settings, v.Baseline)}
 			if v.Class == Rejected {
 				row.Y = 1
@@ -147,9 +147,15 @@ func (c Corpus) Prior(path string) (*prior.Prior, error) {
 	return p, nil
 }
 
-// CodeFloor is the code of a time that is impossible (compiler/evaluate): what was measured is refused, and that says
-// nothing of the settings.
-const CodeFloor = "AMK6103"
+// Codes of refusals by compiler/evaluate.
+const (
+	CodeFloor = "AMK6103" // a time that is impossible
+	CodeIdle  = "AMK6109" // the same step as that of the baseline
+)
+
+// saysNothing are codes of refusals that say nothing of settings by themselves: they are of what was measured, of the
+// machine that builds, and of two settings together.
+var saysNothing = []string{CodeFloor, codeSlowBuild.ID, CodeIdle}
 
 // differences are what settings have and their baseline has not, and the other way round, by name.
 func differences(s, baseline knobs.Settings) map[string]float64 {

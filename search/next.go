@@ -81,7 +81,8 @@ func (s *State) Confirm() *Job {
 	return nil
 }
 
-// shown is a gain that a final verdict shows mostly, over the least that counts: its interval is half of the rest.
+// shown times the least gain that counts is a gain that most final verdicts show: their interval takes about half of
+// what counts.
 const shown = 1.5
 
 // ripe reports whether the incumbent of the basin, which has not challenged the best, seems to gain enough for a

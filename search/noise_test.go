@@ -30,7 +30,9 @@ func drawn(r *rand.Rand, candidate, baseline float64, positions, openings int, p
 func TestNoiseIsNotKept(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	rules := DefaultRules()
+	covered := 0
 	kept := func(ratio float64) (n int) {
+		covered = 0
 		for range 2000 {
 			v := &Verdict{Class: Pass, Rung: Final, Subject: Subject{Device: DeviceCUDA}, Timing: &Timing{}}
 			for samples, more := drawn(r, 100*ratio, 100, 2, 6, 0.01, 0.002), true; ; more = false {
@@ -49,6 +51,9 @@ func TestNoiseIsNotKept(t *testing.T) {
 			if rules.Decide(v); v.Decision == Keep {
 				n++
 			}
+			if v.Ratio.Low <= ratio && ratio <= v.Ratio.High {
+				covered++
+			}
 		}
 		return n
 	}
@@ -56,6 +61,31 @@ func TestNoiseIsNotKept(t *testing.T) {
 	require.LessOrEqual(t, kept(0.995), 2, "half of what counts")
 	require.LessOrEqual(t, kept(0.99), 100, "no more than what counts: as often as an interval is off, with two looks")
 	require.Greater(t, kept(0.98), 1900, "a gain of 2 %")
+	kept(0.985)
+	require.InDelta(t, 0.94, float64(covered)/2000, 0.01, "intervals do not allow for the second look")
+}
+
+// More openings are asked for where they may lead to another decision.
+func TestUndecided(t *testing.T) {
+	rules, seems := DefaultRules(), Interval{.985, .975, .995}
+	for name, c := range map[string]struct {
+		ratio, at Interval
+		spread    float64
+		want      bool
+	}{
+		"seems to gain":             {seems, seems, 0, true},
+		"shown to gain":             {Interval{.98, .975, .985}, seems, 0, false},
+		"too little":                {Interval{.995, .98, 1.01}, seems, 0, false},
+		"a position seems to lose":  {seems, Interval{1.02, 1, 1.04}, 0, true},
+		"a position is shown to":    {seems, Interval{1.02, 1.015, 1.025}, 0, false},
+		"something else is running": {seems, seems, .05, false},
+	} {
+		v := &Verdict{Class: Pass, Rung: Final, Subject: Subject{Device: DeviceCUDA},
+			Timing: &Timing{Ratio: c.ratio, Spread: c.spread, At: []At{{Ratio: c.at}}}}
+		require.Equal(t, c.want, rules.Undecided(v), name)
+		require.Empty(t, v.Decision, "nothing is decided by asking")
+		require.Zero(t, v.Threshold)
+	}
 }
 
 // A true ratio lies in its interval about as often as the interval says.

@@ -13,7 +13,7 @@ import (
 var resultColumns = []string{"experiment", "tag", "loop", "model", "gpu", "regime", "kept", "correctness", "latency_us",
 	"pct_of_roofline", "schedule_or_kernel_id", "description",
 	"role", "rung", "basin", "bracket", "region", "proposer", "decision", "ratio", "ratio_low", "ratio_high", "band",
-	"threshold", "predicted_us", "ceiling_us", "code", "build", "seconds"}
+	"spread", "threshold", "predicted_us", "ceiling_us", "code", "build", "seconds"}
 
 // Results renders the trials as results.tsv: one row each, whatever became of it. Times are those of the first
 // position. Latency and distance from the roofline are measured or blank; a prediction has a column of its own, and is
@@ -63,6 +63,9 @@ func timesOfRow(row map[string]string, v *Verdict) {
 	at := &v.At[0]
 	row["ratio"], row["ratio_low"], row["ratio_high"] = short(v.Ratio.Mean), short(v.Ratio.Low), short(v.Ratio.High)
 	row["band"], row["threshold"] = short(v.Band), short(v.Threshold)
+	if v.Spread > 0 {
+		row["spread"] = short(v.Spread)
+	}
 	if v.Stage == "" { // a stage by itself has neither a ceiling nor a distance from the roofline
 		row["ceiling_us"] = short(at.Ceiling)
 	}

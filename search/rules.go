@@ -41,13 +41,14 @@ func (v *Verdict) disturbed() bool {
 }
 
 // Undecided reports whether times seem to show a gain that counts, and do not show it beyond the noise: whether more
-// openings may tell.
+// openings may tell. They do not where a position is shown to lose what counts.
 func (r *Rules) Undecided(v *Verdict) bool {
 	of := *v
 	timing := *v.Timing
 	of.Timing = &timing
 	r.Decide(&of)
-	return of.Decision != Keep && of.Ratio.Mean < 1-r.MinGain && !of.disturbed()
+	loses := slices.ContainsFunc(of.At, func(a At) bool { return a.Ratio.Low > 1+of.Threshold })
+	return of.Decision != Keep && of.Ratio.Mean < 1-r.MinGain && !of.disturbed() && !loses
 }
 
 // Decide sets the decision of a verdict by its class, its rung and its times, and says why. A verdict without times is

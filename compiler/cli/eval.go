@@ -165,7 +165,7 @@ func (f *evalFlags) run(c *call) error {
 	request := evaluate.Request{Options: opts, Candidate: candidate, Baseline: baseline,
 		Device: f.judge.device, Positions: f.judge.positions, Rung: search.Rung(f.rung), Rules: search.DefaultRules(),
 		Stage: f.stage, Registers: f.judge.registers, GPU: f.judge.gpu, Progress: line.Show,
-		Turn: limit.turn(f.judge.turn)}
+		Turn: limit.turn(f.judge.turn), Left: limit.left}
 	judge, most := evaluate.Evaluate, time.Duration(f.judge.timeout)*time.Second
 	switch {
 	case f.build:

@@ -94,7 +94,9 @@ func (w *formatWords) Set(s string) error {
 		if item.Name != "" {
 			return fmt.Errorf("%q names a matrix; want formats alone, which are tried for each", item.Name)
 		}
-		words = append(words, item.String())
+		if word := item.String(); !slices.Contains(words, word) { // each costs a measurement of every matrix
+			words = append(words, word)
+		}
 	}
 	*w.values = words
 	return nil

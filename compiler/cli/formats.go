@@ -233,25 +233,28 @@ func (s *formatSearch) tell(t formats.Tried) {
 
 func formatsText(r *formats.Result, f *formatsFlags) string {
 	var b strings.Builder
-	rows := func(title string, tried []formats.Tried, more func(formats.Tried) string) {
-		fmt.Fprintf(&b, "%s\n", title)
-		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-		for _, t := range tried {
-			fmt.Fprintf(w, "  %.1f µs\t%.1f MB\tKL %.3g\tsame top token %.2f %%\tperplexity %.6g\t%s%s\n", t.US,
-				float64(t.Bytes)/1e6, t.Divergence, 100*t.Agreement, t.Perplexity, t.Change, more(t))
-		}
-		w.Flush()
-	}
 	if len(r.Alone) == 0 {
 		return "no format of any matrix is predicted to make a step shorter\n"
 	}
-	rows("by itself, predicted at position "+fmt.Sprint(f.position), r.Alone, func(formats.Tried) string { return "" })
-	rows("one after another", r.Together, func(t formats.Tried) string {
-		if t.Accepted {
-			return ""
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	row := func(t formats.Tried, what string) {
+		fmt.Fprintf(w, "  %.1f µs\t%.1f MB\tKL %.3g\tsame top token %.2f %%\tperplexity %.6g\t%s\n", t.US,
+			float64(t.Bytes)/1e6, t.Divergence, 100*t.Agreement, t.Perplexity, what)
+	}
+	fmt.Fprintf(w, "by itself, predicted at position %d\n", f.position)
+	row(r.AsIs, "as it is")
+	for _, t := range r.Alone {
+		row(t, t.Change)
+	}
+	fmt.Fprintf(w, "one after another\n")
+	for _, t := range r.Together {
+		what := t.Change
+		if !t.Accepted {
+			what += fmt.Sprintf(", left: above %.3g", f.most)
 		}
-		return fmt.Sprintf(", left: above %.3g", f.most)
-	})
+		row(t, what)
+	}
+	w.Flush()
 	if r.Best.Weights == "" {
 		fmt.Fprintf(&b, "nothing costs as little as a divergence of %.3g\n", f.most)
 		return b.String()

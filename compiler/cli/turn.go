@@ -25,6 +25,9 @@ func limitTo(ctx context.Context, most time.Duration) *limit {
 	return l
 }
 
+// left is how much time there is.
+func (l *limit) left() time.Duration { return time.Until(l.ends) }
+
 func (l *limit) end() {
 	l.timer.Stop()
 	l.stop(nil)
@@ -39,7 +42,7 @@ func (l *limit) turn(path string) func(context.Context) (func(), error) {
 		return nil
 	}
 	return func(ctx context.Context) (func(), error) {
-		left := time.Until(l.ends)
+		left := l.left()
 		l.timer.Stop()
 		for {
 			claim, _, err := outfile.Hold(path)

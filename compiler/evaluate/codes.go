@@ -44,7 +44,7 @@ where the cost model knows the target.`)
 --registers has nvcc compile the sources and report what ptxas gives each kernel: registers, and bytes that spill. make
 cuda fetches an nvcc; it needs g++. Without the flag, nvcc is asked for predictions where it is here.`)
 
-	codeIdle = diag.New("AMK6109", "a candidate emits the same step as its baseline", `
+	codeIdle = diag.New(search.CodeIdle, "a candidate emits the same step as its baseline", `
 The candidate has other settings than its baseline, and what is emitted for a step is the same, byte for byte. The
 message names the settings from which nothing follows. To measure such a candidate would be to compare a kernel with
 itself, so it is REJECTED before anything is built. That the digest of its build would be another one means nothing:

@@ -34,6 +34,9 @@ type Request struct {
 	BuildLimit time.Duration
 	// Turn waits for the GPU where several evaluations share it, and returns what gives it up. Nil: it is this one's.
 	Turn func(ctx context.Context) (done func(), err error)
+	// Left says how much time the evaluation has left; nil: there is no limit. What could be measured besides is not
+	// begun if it would take longer.
+	Left func() time.Duration
 
 	Lower   func(compiler.Options) (*compiler.Scheduled, error) // of the candidate
 	Build   Builder

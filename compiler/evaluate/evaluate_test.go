@@ -335,6 +335,12 @@ func TestMoreOpenings(t *testing.T) {
 		v := g.judges(t, r)
 		require.Equal(t, c.want, v.Decision, "%s: %s", name, v.Why)
 		require.Len(t, g.launched, c.openings*3*len(r.Positions), name)
+
+		// What was measured counts, where there is no time for more.
+		g.launched = nil
+		r.Left = func() time.Duration { return 0 }
+		require.Equal(t, search.Pass, g.judges(t, r).Class, name)
+		require.Len(t, g.launched, min(c.openings, efforts[c.rung].openings)*3*len(r.Positions), name)
 	}
 }
 

@@ -98,7 +98,11 @@ func (e *evaluation) time(ctx context.Context) error {
 		Bench: host.BenchOptions{Launches: how.launches, WarmUp: 5, Stage: e.Stage}}
 	m := newMeasurement(e.Stage, positions, entrants)
 	if e.Rung == search.Final {
-		o.More = func() bool { return e.undecided(m) }
+		began := time.Now()
+		o.More = func() bool {
+			again := time.Since(began) // the turn for the GPU included, which makes it longer
+			return (e.Left == nil || e.Left() > again) && e.undecided(m)
+		}
 	}
 	all, err := e.inTurn(ctx, entrants, o, m.take)
 	if err != nil {

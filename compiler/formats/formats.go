@@ -40,12 +40,13 @@ type Tried struct {
 	Step
 	Divergence float64 `json:"kl"` // mean, in nats
 	Agreement  float64 `json:"top1_agreement"`
-	Perplexity float64 `json:"perplexity"`
+	Perplexity float64 `json:"perplexity,omitempty"` // of the model as it is: absent if nothing was measured
 	Accepted   bool    `json:"accepted"`
 }
 
 // A Result is what a search has found.
 type Result struct {
+	AsIs  Tried   `json:"as_is"` // without formats
 	Alone []Tried `json:"alone"` // each matrix in each format by itself
 	// Together are the configurations on the way from none to the last one that was accepted: each is the last accepted
 	// one before it with one matrix in another format.
@@ -79,7 +80,8 @@ func Search(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	slices.SortStableFunc(moves, func(a, b move) int { return cmp.Compare(b.worth, a.worth) })
-	s.result.Best = Tried{Step: none, Agreement: 1, Accepted: true}
+	s.result.AsIs = Tried{Step: none, Agreement: 1, Perplexity: s.plain, Accepted: true}
+	s.result.Best = s.result.AsIs
 	for _, m := range moves {
 		if err := s.apply(ctx, m); err != nil {
 			return nil, err
@@ -91,6 +93,7 @@ func Search(ctx context.Context, o Options) (*Result, error) {
 type searcher struct {
 	o      Options
 	chosen []string // the format of each stack; empty: as it is
+	plain  float64  // the perplexity of the model as it is, once it is known
 	result *Result
 }
 
@@ -145,6 +148,7 @@ func (s *searcher) try(ctx context.Context, spec, format string, stack int, step
 	if err != nil {
 		return nil, err
 	}
+	s.plain = r.Perplexity.Against
 	t := &Tried{Weights: spec, Change: items(s.o.Stacks[stack], format), Step: step, Divergence: r.KL.Mean,
 		Agreement: r.Agreement, Perplexity: r.Perplexity.Model}
 	if s.o.Tell != nil {

@@ -29,7 +29,7 @@ func madeUp(most float64) Options {
 			return s, nil
 		},
 		Measure: func(_ context.Context, spec string) (*quality.Report, error) {
-			r := &quality.Report{Agreement: 0.9, Perplexity: quality.Perplexity{Model: 5}}
+			r := &quality.Report{Agreement: 0.9, Perplexity: quality.Perplexity{Model: 5, Against: 4}}
 			for item := range strings.SplitSeq(spec, ",") {
 				r.KL.Mean += costs[item]
 			}
@@ -61,7 +61,8 @@ func TestSearch(t *testing.T) {
 func TestNothingIsGoodEnough(t *testing.T) {
 	r, err := Search(t.Context(), madeUp(0))
 	require.NoError(t, err)
-	require.Equal(t, Tried{Step: Step{100, 1000}, Agreement: 1, Accepted: true}, r.Best)
+	require.Equal(t, Tried{Step: Step{100, 1000}, Agreement: 1, Perplexity: 4, Accepted: true}, r.Best)
+	require.Equal(t, r.AsIs, r.Best)
 	require.Len(t, r.Together, 5)
 	for _, tried := range r.Together {
 		require.False(t, tried.Accepted)
