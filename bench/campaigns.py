@@ -46,6 +46,8 @@ CAMPAIGNS = (
     Campaign("qwen3-0.6b-far", "testdata/configs/qwen3-0.6b", "2048,8192", "2400,8300", 8448, LOCAL),
     Campaign("llama-3.2-1b-far", "testdata/configs/llama-3.2-1b", "2048,8192", "2400,8300", 8448, LOCAL),
     Campaign("smollm2-135m", "testdata/configs/smollm2-135m", "128", "176", 2048, LOCAL),
+    # What seemed to gain at 128 alone lost at 176.
+    Campaign("smollm2-135m-near", "testdata/configs/smollm2-135m", "64,128,176", "100,240", 2048, LOCAL),
     Campaign("pycoder-5m", "testdata/models/pycoder-5m", "128", "176", 1024, LOCAL, False),
     Campaign("qwen3-0.6b-overnight", "testdata/configs/qwen3-0.6b", "128,2048", "176,2400", 2560,
              (*LOCAL, "--overnight")),
