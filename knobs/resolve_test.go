@@ -134,6 +134,7 @@ func TestRefusals(t *testing.T) {
 		{"ring that no block has room for", tiling("ring", "in_flight", 16)},
 		{"pages", ir.ScheduleConfig{PageAllocation: "buddy"}},
 		{"rotation", tiling("long", "rotation", 6)},
+		{"rotation of a stage", tiling("rotation", "lm_head", 6)},
 		{"long pace of nothing", ir.ScheduleConfig{Tiling: map[string]map[string]int{
 			"long": {"pace": 400, "run_ahead": 0}}}},
 		{"long stock of one in flight", ir.ScheduleConfig{Tiling: map[string]map[string]int{"long": {"stock": 4},

@@ -27,6 +27,7 @@ const (
 	PromptTokens    Int      = iota // tiling.prompt.tokens
 	ShortRotation   Int      = iota // tiling.short.rotation
 	LongRotation    Int      = iota // tiling.long.rotation
+	StageRotation   PerStage = iota // tiling.rotation
 	LongRunAhead    Int      = iota // tiling.long.run_ahead
 	LongPace        Int      = iota // tiling.long.pace
 	LongStock       Int      = iota // tiling.long.stock
@@ -211,6 +212,12 @@ var table = [...]Row{
 		Check: func(c *Case) *diag.Diagnostic { return checkRotation(c, LongRotation) },
 		Doc: "by how many SMs attention is rotated beyond its rotation of sm_assignment, in the variant from " +
 			"attention.split_from on",
+	},
+	StageRotation: {
+		Group: "rotation", Stages: []string{"qkv", "gate_up", "lm_head"}, // o and down keep the residual on their SMs
+		Legal: Legal{Lo: 0, Hi: ir.MaxTargetSMs - 1}, Default: 0, Steps: rotations, Rare: true,
+		Check: checkStageRotations,
+		Doc:   "by how many SMs the stage is rotated beyond its rotation of sm_assignment",
 	},
 	LongRunAhead: {
 		Group: "long", Name: "run_ahead",

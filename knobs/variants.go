@@ -63,6 +63,19 @@ func checkRotation(c *Case, k Int) *diag.Diagnostic {
 	return nil
 }
 
+// checkStageRotations holds the rotations of stages to the SMs that there are.
+func checkStageRotations(c *Case) *diag.Diagnostic {
+	r := &c.rows[StageRotation]
+	for _, stage := range r.Each() {
+		n := c.value(setting{int(StageRotation), stage})
+		if c.Target != nil && n >= c.Target.SMs {
+			return diag.Errorf(codeRange, where(r.Path(stage)), "%d; want 0 to %d, since %s has %d SMs", n,
+				c.Target.SMs-1, c.Target.Name, c.Target.SMs)
+		}
+	}
+	return nil
+}
+
 // checkLong refuses a stream of the second variant that something else switches off.
 func checkLong(c *Case) *diag.Diagnostic {
 	stock, depth := c.Of(LongStock), c.Of(InFlight)

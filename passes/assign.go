@@ -97,12 +97,30 @@ func checkRotations(p *ir.Program, rotations map[string]int) error {
 	return nil
 }
 
+// checkStageRotations refuses to rotate stages that there are not.
+func checkStageRotations(p *ir.Program) error {
+	var roles []string
+	for i := range p.Variants {
+		eachStage(&p.Variants[i], func(st *ir.Stage, _ *ir.Loop) { roles = append(roles, st.Role) })
+	}
+	row := knobs.StageRotation.Row()
+	for _, stage := range row.Each() {
+		if n := knobs.StageRotation.Of(&p.Config, stage); n > 0 && !slices.Contains(roles, stage) {
+			return diag.Errorf(codePolicy, "config: "+row.Path(stage), "%d, and no stage has this role; want 0", n)
+		}
+	}
+	return nil
+}
+
 func runAssign(s *State) error {
 	p := s.Program
 	if p.Target == nil {
 		return diag.Errorf(codeTarget, "pass assign", "want a target")
 	}
 	if err := checkRotations(p, p.Config.SMAssignment.Rotations); err != nil {
+		return err
+	}
+	if err := checkStageRotations(p); err != nil {
 		return err
 	}
 	tasks := 0
@@ -194,11 +212,12 @@ func rotate(p *ir.Program, v *ir.Variant) {
 	for st, t := range turns {
 		st.Dist.Rot, st.Dist.Step = t.rot%p.Target.SMs, t.step%p.Target.SMs
 	}
-	more := knobs.RotationOf(&p.Config, v.Lo)
 	eachStage(v, func(st *ir.Stage, _ *ir.Loop) {
+		more := knobs.StageRotation.Of(&p.Config, st.Role)
 		if attention(st) != nil {
-			st.Dist.Rot = (st.Dist.Rot + more) % p.Target.SMs
+			more += knobs.RotationOf(&p.Config, v.Lo)
 		}
+		st.Dist.Rot = (st.Dist.Rot + more) % p.Target.SMs
 	})
 }
 
