@@ -38,7 +38,7 @@ func TestSearchAmongDamagedSchedules(t *testing.T) {
 	defer j.Close()
 	r := rand.New(rand.NewPCG(9, 9))
 	damagedTrials, unproved := map[int]bool{}, 0
-	run := search.Runner{Budget: search.Budget{Trials: 48}, Now: time.Now,
+	run := search.Runner{Budget: search.Budget{Trials: 72}, Now: time.Now,
 		Evaluate: func(ctx context.Context, job *search.Job) (*search.Verdict, error) {
 			g, damage := newFakeGPU(), job.N%3 == 2
 			g.us = func(e string, _, _ int) float64 {
