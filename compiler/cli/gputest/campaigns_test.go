@@ -17,7 +17,7 @@ import (
 // another directory.
 func TestCampaigns(t *testing.T) {
 	if os.Getenv("AMKC_LONG") == "" {
-		t.Skip("takes a minute: AMKC_LONG=1")
+		t.Skip("takes minutes: AMKC_LONG=1")
 	}
 	// The one behind python3, which may be a script that needs a PATH.
 	python, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output()
@@ -32,7 +32,7 @@ func TestCampaigns(t *testing.T) {
 	require.NoError(t, err)
 	piece := func(work string, more ...string) string {
 		cmd := exec.CommandContext(t.Context(), strings.TrimSpace(string(python)), append([]string{script, "--tools",
-			tools, "--only", "pycoder-5m", "--gpus", "0", "--target", "h200", "--budget", "170", "--jobs", "2",
+			tools, "--only", "pycoder-5m", "--gpus", "0", "--target", "h200", "--budget", "200", "--jobs", "2",
 			"--work", work, "--out", work}, more...)...)
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, string(out))
