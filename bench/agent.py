@@ -185,7 +185,8 @@ class Trials(Runner):
             self.say("the time is up; to confirm the best is next")
         elif result := self.search(CAMPAIGN, self.gpu, seconds, "--trials", str(len(trials(self.here)))):
             self.say(outcome(result))
-            (self.here / "ended").write_text("every experiment was tried\n", encoding="utf-8")
+            why = "the campaign takes no more trials" if self.over else "every experiment was tried"
+            (self.here / "ended").write_text(why + "\n", encoding="utf-8")
 
 
 def spoken(v):

@@ -7,9 +7,9 @@ import json
 from packing import EXPERIMENTS, trials
 
 ABOUT = """Of these campaigns an agent has proposed the trials, and not the machine. It had no GPU, and went by
-[program.md](program.md) and what that links to: it wrote configurations with what it expected of each, `bench/agent.py`
-made their trials, and it wrote more when it had seen the verdicts. An experiment is judged as it is against the best
-before it. Its number leads to what the agent expected."""
+[program.md](program.md) and pages that this links to: it wrote configurations with what it expected of each,
+`bench/agent.py` made their trials, and it wrote more when it had seen the verdicts. An experiment is judged as it is
+against the best before it. Its number leads to what the agent expected."""
 
 
 def experiments(directory):

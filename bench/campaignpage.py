@@ -15,7 +15,6 @@ import argparse
 import json
 import math
 import re
-import shutil
 import statistics
 import sys
 import tempfile
@@ -27,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import agentpage
 import drawings
+import kept
 import packing
 import regret
 
@@ -37,13 +37,13 @@ PAUSE = 120  # seconds without a trial, after which a campaign was gone on with 
 
 HEAD = """# Campaigns
 
-Searches by `bench/campaigns.py` ([search.md](search.md) says how a search goes), in pieces of some minutes on GPUs that
-were at hand for that long, each going on from what the piece before had packed. Where an agent proposes, it is
+Searches by `bench/campaigns.py` ([search.md](search.md) says how a search goes), in pieces of some minutes on GPUs
+that were at hand for that long, each going on from what the piece before had packed. Where an agent proposes, it is
 `bench/agent.py` that makes the trials. A name ends with that of the GPU. Written by `bench/campaignpage.py`; do not
-edit. A ratio is a time over another, measured interleaved, with its 95 %
-interval: *confirmed* is the best over the start, at positions that it was not chosen by, in a process of its own; where
-that shows no gain, it says so. *Over the defaults* is the best of a search that began at the least clever value of each
-knob over the hand-set defaults, which that search does not know. A search that has found nothing says so.
+edit. A ratio is a time over another, measured interleaved, with its 95 % interval: *confirmed* is the best over the
+start, at positions that it was not chosen by, in a process of its own; where that shows no gain, it says so. *Over the
+defaults* is the best of a search that began at the least clever value of each knob over the hand-set defaults, which
+that search does not know. A search that has found nothing says so.
 """
 
 SOUND = """Nothing that a rule rejects is built or launched, and what has crashed, hung or computed something else is a
@@ -57,7 +57,6 @@ minutes: what a rule refuses takes none of its time, and a screening less than a
 proposer thinks take processors, which are not counted, and neither is what confirms the best. An empty cell is a
 campaign that has not had the GPU for so long: nothing is said of it there."""
 
-MEASURED = "measured.jsonl"
 SAME_STEP = "AMK6109"  # why amkc eval rejects a candidate
 NAME = re.compile(r"[a-z0-9][a-z0-9.-]*")
 SEEDED_AT = (30, 60, 90, 120)
@@ -198,39 +197,6 @@ def minutes(trials):
     return total / 60
 
 
-def measured(directory, row):
-    """What a campaign has measured and refused, a line for each verdict: what a prior and a cost model can be held to.
-    It is not signed, and so no corpus."""
-    for t in packing.trials(directory):
-        v = t.get("verdict")
-        if not v:
-            continue
-        line = {"campaign": row["name"], "model": row["model"], "target": row["target"], "n": t["n"], "role": t["role"],
-                "rung": v["rung"], "class": v["class"], "settings": v["settings"], "baseline": v["baseline"]}
-        if "reason" in v:
-            line["code"] = v["reason"]["code"]
-        if "at" in v:
-            line["at"] = [{"position": a["position"], "us": digits(a["candidate_us"]["median"]),
-                           "baseline_us": digits(a["baseline_us"]["median"]), "ratio": digits(a["ratio"]["mean"]),
-                           **({"predicted_us": digits(p["candidate_us"]), "predicted_baseline_us":
-                               digits(p["baseline_us"]), "traits": {k: digits(x) for k, x in p["traits"].items()}}
-                              if (p := a.get("predicted")) else {})} for a in v["at"]]
-        yield json.dumps(line, sort_keys=True)
-
-
-def digits(x):
-    """A number with as many digits as are worth something."""
-    return float(f"{x:.6g}")
-
-
-def keep_measured(path, lines):
-    """Puts lines into a file, in the place of those that it has of the same campaigns."""
-    new = {json.loads(line)["campaign"] for line in lines}
-    old = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    lines = [line for line in old if json.loads(line)["campaign"] not in new] + lines
-    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-
-
 def take(file, out, known):
     """Rows of what was packed, but those that are known with more trials. The reports are kept, and what was
     measured."""
@@ -253,27 +219,13 @@ def take(file, out, known):
                           "(--again takes those)", file=sys.stderr)
                     continue
                 rows[row["name"]] = row
-                lines += measured(directory, row)
+                lines += kept.measured(directory, row)
                 report = directory / "report.html"
                 if report.exists() and not regret.SEEDED.fullmatch(row["name"]):
                     (out / f"{row['name']}.html").write_bytes(report.read_bytes())
-        keep_measured(out / MEASURED, lines)
-        keep_trials(Path(tmp), rows, out)
+        kept.keep_measured(out / kept.MEASURED, lines)
+        kept.keep_trials(Path(tmp), rows, out)
         return rows
-
-
-def keep_trials(work, rows, out):
-    """Puts the trials of campaigns into the record of their GPU, in the place of those that it has of them."""
-    for target in sorted({r["target"] for r in rows.values()}):
-        path = out / f"{target}.tar.gz"
-        with tempfile.TemporaryDirectory() as tmp:
-            if path.exists():
-                packing.resume(path, Path(tmp))
-            for name in [n.removesuffix(f"-{target}") for n, r in rows.items() if r["target"] == target]:
-                shutil.copytree(work / name, Path(tmp) / name, dirs_exist_ok=True)
-            for corpus in work.glob("*.corpus"):
-                shutil.copy(corpus, tmp)
-            packing.record(Path(tmp), path)
 
 
 def over(against):

@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import campaignpage
 import drawings
+import kept
 import packing
 import regret
 import searches
@@ -112,16 +113,16 @@ class Page(unittest.TestCase):
         self.assertIn("'one-../../\\x1b' is left out", said.getvalue())
         self.assertEqual(json.loads((docs / "results/campaigns.json").read_text("utf-8"))["campaigns"], {})
         self.assertEqual({f.name for f in docs.rglob("*") if f.is_file()},
-                         {"campaigns.json", "campaigns.md", campaignpage.MEASURED})
+                         {"campaigns.json", "campaigns.md", kept.MEASURED})
 
     def test_what_was_measured_is_kept(self):
         (self.dir / "docs" / "results").mkdir(parents=True)
-        kept = self.dir / "docs/results/campaigns" / campaignpage.MEASURED
+        file = self.dir / "docs/results/campaigns" / kept.MEASURED
 
         def take(*args, **campaigns):
             campaignpage.main(["--take", str(self.packed({k: ("cuda", v, None) for k, v in campaigns.items()})),
                                "--docs", str(self.dir / "docs"), *args])
-            return [json.loads(line) for line in kept.read_text("utf-8").splitlines()]
+            return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
 
         start = trial("start", START, START, 1.0)
         self.assertEqual(len(take(one=[start], two=[start])), 2)
@@ -177,12 +178,12 @@ class Page(unittest.TestCase):
         self.assertIn("| 5.0 % (2.5 to 7.5), 2 seeds |\n", text)
         self.assertNotIn("| toy-cold-seed0", text, "they have a table of their own")
         self.assertEqual({p.name for p in (self.dir / "docs/results/campaigns").iterdir()},
-                         {campaignpage.MEASURED, "h100.tar.gz"}, "and no report")
+                         {kept.MEASURED, "h100.tar.gz"}, "and no report")
 
     def test_trials_are_kept_without_the_key(self):
         start, more = trial("start", START, START, 1.0), trial("candidate", "a", START, 0.9)
         (self.dir / "docs" / "results").mkdir(parents=True)
-        kept = self.dir / "docs/results/campaigns/h100.tar.gz"
+        published = self.dir / "docs/results/campaigns/h100.tar.gz"
 
         def take(**trials):
             path = self.packed({name: ("cuda", of, None) for name, of in trials.items()})
@@ -193,14 +194,14 @@ class Page(unittest.TestCase):
             campaignpage.main(["--docs", str(self.dir / "docs"), "--take", str(path.with_suffix(".key"))])
             again = self.dir / "again"
             shutil.rmtree(again, ignore_errors=True)
-            packing.resume(kept, again)
+            packing.resume(published, again)
             return {d.name: len(packing.trials(d)) for d in again.iterdir()}
 
         self.assertEqual(take(one=[start], two=[start]), {"one": 1, "two": 1}, "and no key")
         self.assertEqual(take(two=[start, more], three=[start]), {"one": 1, "two": 2, "three": 1})
-        bytes_then = kept.read_bytes()
+        bytes_then = published.read_bytes()
         self.assertEqual(take(two=[start, more]), {"one": 1, "two": 2, "three": 1})
-        self.assertEqual(kept.read_bytes(), bytes_then)
+        self.assertEqual(published.read_bytes(), bytes_then)
 
     def test_warm_starts_are_told_apart_by_what_has_taught_them(self):
         trials = [trial("start", START, START, 1.0), trial("candidate", "a", START, 0.5, best=True)]

@@ -8,9 +8,9 @@ import (
 	"amkc/ir/diag"
 )
 
-// nvccLeast is how many seconds nvcc takes at least for a source with code for each of so many layers: some for each,
-// and more the more there are, since all are in one kernel. docs/search.md has what was measured. This is less by a
-// quarter and more, for faster processors.
+// nvccLeast is how many seconds nvcc takes at least for a source with code for each of so many layers. The time grows
+// faster than their number, because all are in one kernel. docs/search.md has what was measured; this is at least a
+// quarter less, to hold for faster processors.
 func nvccLeast(layers int) float64 {
 	n := float64(layers)
 	return 2*n + 0.23*n*n

@@ -202,21 +202,21 @@ var table = [...]Row{
 	ShortRotation: {
 		Group: "short", Name: "rotation",
 		Legal: Legal{Lo: 0, Hi: ir.MaxTargetSMs - 1}, Default: 0, Steps: rotations, Rare: true,
-		Check: func(c *Case) *diag.Diagnostic { return checkRotation(c, ShortRotation) },
+		Check: func(c *Case) *diag.Diagnostic { return checkRotation(c, int(ShortRotation)) },
 		Doc: "by how many SMs attention is rotated beyond its rotation of sm_assignment, in the variant from " +
 			"position 0 on",
 	},
 	LongRotation: {
 		Group: "long", Name: "rotation",
 		Legal: Legal{Lo: 0, Hi: ir.MaxTargetSMs - 1}, Default: 0, Steps: rotations, Rare: true,
-		Check: func(c *Case) *diag.Diagnostic { return checkRotation(c, LongRotation) },
+		Check: func(c *Case) *diag.Diagnostic { return checkRotation(c, int(LongRotation)) },
 		Doc: "by how many SMs attention is rotated beyond its rotation of sm_assignment, in the variant from " +
 			"attention.split_from on",
 	},
 	StageRotation: {
 		Group: "rotation", Stages: []string{"qkv", "gate_up", "lm_head"}, // o and down keep the residual on their SMs
 		Legal: Legal{Lo: 0, Hi: ir.MaxTargetSMs - 1}, Default: 0, Steps: rotations, Rare: true,
-		Check: checkStageRotations,
+		Check: func(c *Case) *diag.Diagnostic { return checkRotation(c, int(StageRotation)) },
 		Doc:   "by how many SMs the stage is rotated beyond its rotation of sm_assignment",
 	},
 	LongRunAhead: {

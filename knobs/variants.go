@@ -54,21 +54,11 @@ func CheckVariants(c *ir.ScheduleConfig, variants []ir.Variant) *diag.Diagnostic
 	return nil
 }
 
-// checkRotation holds a rotation to the SMs that there are.
-func checkRotation(c *Case, k Int) *diag.Diagnostic {
-	if n := c.Of(k); c.Target != nil && n >= c.Target.SMs {
-		return diag.Errorf(codeRange, where(c.rows[k].Path("")), "%d; want 0 to %d, since %s has %d SMs", n,
-			c.Target.SMs-1, c.Target.Name, c.Target.SMs)
-	}
-	return nil
-}
-
-// checkStageRotations holds the rotations of stages to the SMs that there are.
-func checkStageRotations(c *Case) *diag.Diagnostic {
-	r := &c.rows[StageRotation]
+// checkRotation holds a rotation, or those of stages, to the SMs that there are.
+func checkRotation(c *Case, k int) *diag.Diagnostic {
+	r := &c.rows[k]
 	for _, stage := range r.Each() {
-		n := c.value(setting{int(StageRotation), stage})
-		if c.Target != nil && n >= c.Target.SMs {
+		if n := c.value(setting{k, stage}); c.Target != nil && n >= c.Target.SMs {
 			return diag.Errorf(codeRange, where(r.Path(stage)), "%d; want 0 to %d, since %s has %d SMs", n,
 				c.Target.SMs-1, c.Target.Name, c.Target.SMs)
 		}

@@ -144,10 +144,9 @@ type Timing struct {
 	At    []At     `json:"at"`    // by position
 	Ratio Interval `json:"ratio"` // candidate over baseline, geometric mean over positions
 	// Band is how far the interval of the baseline's identical twin over the baseline reaches from 1: what a difference
-	// has to exceed to mean anything. Of predictions it is 0. Where there is no spread, it is the largest difference.
+	// has to exceed to mean anything. Of predictions it is 0. In verdicts of earlier versions it is what Spread is.
 	Band float64 `json:"band"`
-	// Spread is the largest difference between the baseline and its twin in one opening. Verdicts of earlier versions
-	// have none.
+	// Spread is the largest difference between the baseline and its twin in one opening; 0 in those verdicts.
 	Spread    float64 `json:"spread,omitempty"`
 	Threshold float64 `json:"threshold"` // the larger of Band and the least gain that counts
 	Machine   string  `json:"machine"`

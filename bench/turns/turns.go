@@ -19,8 +19,8 @@ type Options struct {
 	Positions []int
 	Rounds    int // in which each entrant has one turn at each position
 	Openings  int // how often the builds are opened anew, each for its share of the rounds; 0: twice
-	// More is asked when all openings were taken without an error, whether as many more are to be, with as many rounds
-	// more. nil: no.
+	// More says whether to take as many openings and rounds again. It is called once, when the openings were taken
+	// without an error. nil: no.
 	More func() bool
 	// Bench has launches and warm-up of a turn, and the stage that is measured by itself, if one is: then the builds
 	// have to have a step in parts, and each is checked for that stage too.

@@ -100,7 +100,7 @@ func (e *evaluation) time(ctx context.Context) error {
 	if e.Rung == search.Final {
 		began := time.Now()
 		o.More = func() bool {
-			again := time.Since(began) // the turn for the GPU included, which makes it longer
+			again := time.Since(began) // with the wait for the GPU, so that it is no underestimate
 			return (e.Left == nil || e.Left() > again) && e.undecided(m)
 		}
 	}

@@ -110,8 +110,8 @@ func TestPriorOnCampaigns(t *testing.T) {
 		t.Logf("%s: %d verdicts of %d models: RMS of the logarithm %.4f with the prior, %.4f without", name,
 			learnt.Rows, learnt.Models, learnt.Error, learnt.Without)
 		require.Equal(t, want.used, learnt.Used, "docs/search.md says so")
-		require.InDelta(t, want.without, learnt.Without, 0.0006)
-		require.InDelta(t, want.error, learnt.Error, 0.005, "by which trials are left out to choose a strength")
+		require.InDelta(t, want.without, learnt.Without, 0.0005)
+		require.InDelta(t, want.error, learnt.Error, 0.003, "by which trials are left out to choose a strength")
 		require.Equal(t, want.verdicts, learnt.Rows)
 	}
 	for name, want := range searched {
