@@ -140,11 +140,11 @@ var table = [...]Row{
 	},
 	MaxSplits: {
 		Group: "attention", Name: "max_splits",
-		Legal: Legal{Lo: 1, Hi: 32}, Default: 16, // lanes of a warp, which combine them
+		Legal: Legal{Lo: 1, Hi: 128}, Default: 16,
 		Rule: splitsOfSequences,
 		RuleDoc: "16; where passes of the build take several sequences as many as give each SM a split, from 1 " +
 			"to 16",
-		Steps: []int{1, 2, 4, 6, 8, 12, 16, 24, 32}, Plain: 1,
+		Steps: []int{1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128}, Plain: 1,
 		Order: true,
 		Doc: "splits of a kv head in that variant, as far as there are SMs for them, and chunks of rows in a window; " +
 			"1: no such variant",

@@ -37,17 +37,21 @@ var searched = map[string]struct {
 	"llama-3.2-1b-cold-h200-earlier": {55, 0.124, 0.063}, "llama-3.2-1b-far-h200-earlier": {56, 0.026, 0.014},
 	"qwen3-0.6b-cold-h200-earlier": {92, 0.052, 0.026}, "qwen3-0.6b-far-h200-earlier": {},
 	"llama-3.2-1b-cold-h200": {}, "llama-3.2-1b-far-h200": {46, 0.024, 0.025},
-	"qwen3-0.6b-cold-h200": {63, 0.058, 0.0255}, "qwen3-0.6b-far-h200": {48, 0.027, 0.025},
+	"qwen3-0.6b-cold-h200": {63, 0.058, 0.0255}, "qwen3-0.6b-far-h200": {88, 0.0305, 0.0245},
+	"llama-3.2-1b-far-h100": {}, "qwen3-0.6b-far-h100": {67, 0.0285, 0.0265},
+	"qwen3-0.6b-overnight-h100": {37, 0.0375, 0.025},
 }
 
-// taught are what is learnt from the earlier ones, from those of now, and from both: how many verdicts there are, how
-// far the cost model is off, and how far with what the other model teaches.
+// taught are what is learnt on H200s from the earlier ones, from those of now, and from both, each model by the other;
+// on H100s; and, of those of now on both, each GPU by the other: how many verdicts there are, how far the cost model is
+// off, and how far with what the other model, or GPU, teaches.
 var taught = map[string]struct {
 	verdicts       int
 	without, error float64
 	used           bool
 }{
-	"earlier": {231, 0.071, 0.055, true}, "now": {193, 0.043, 0.066, false}, "both": {424, 0.060, 0.053, true},
+	"earlier": {231, 0.071, 0.055, true}, "now": {241, 0.041, 0.046, false}, "both": {472, 0.0575, 0.053, true},
+	"h100": {165, 0.033, 0.081, false}, "gpus": {406, 0.038, 0.050, false},
 }
 
 // trialRows are those of these campaigns.
@@ -81,11 +85,20 @@ func TestPriorOnCampaigns(t *testing.T) {
 			sum, n = sum+y, n+1
 			if len(at.Traits) > 0 {
 				row := prior.Row{Model: r.Model, X: at.Traits, Y: y}
-				when := "now"
-				if strings.HasSuffix(r.Campaign, "-earlier") {
-					when = "earlier"
+				name, gpu := strings.TrimSuffix(r.Campaign, "-earlier"), "h200"
+				if strings.HasSuffix(name, "-h100") {
+					gpu = "h100"
 				}
-				others[when], others["both"] = append(others[when], row), append(others["both"], row)
+				of := prior.Row{Model: gpu, X: at.Traits, Y: y}
+				switch {
+				case gpu == "h100":
+					others["h100"], others["gpus"] = append(others["h100"], row), append(others["gpus"], of)
+				case name != r.Campaign:
+					others["earlier"], others["both"] = append(others["earlier"], row), append(others["both"], row)
+				default:
+					others["now"], others["both"] = append(others["now"], row), append(others["both"], row)
+					others["gpus"] = append(others["gpus"], of)
+				}
 			}
 		}
 		x := map[string]float64{}

@@ -26,7 +26,7 @@ template <class T> constexpr T max(T a, T b) { return a < b ? b : a; }
 
 constexpr unsigned kThreadsOfBlock = 256;
 struct Index {
-  unsigned x;
+  unsigned x, y;
 };
 static Index threadIdx, blockIdx;
 static void next_thread();

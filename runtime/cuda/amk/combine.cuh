@@ -7,26 +7,28 @@
 
 namespace amk {
 
+// Lanes of a warp that share the splits of an element: a power of two. With more splits than lanes
+// in a warp, lane i has splits i, i + 32, i + 64 and so on.
 __host__ __device__ constexpr int lanes_for(int splits) {
-  return splits <= 1 ? 1 : 2 * lanes_for((splits + 1) / 2);
+  return splits <= 1 ? 1 : splits > 16 ? 32 : 2 * lanes_for((splits + 1) / 2);
 }
 
 // A poll of kCount times two fp32 words: the i-th two index_of(i) words after the first of a page.
-// Those of a thread that is not `active` count as 0.
-template <int kCount, class IndexOf>
+// Those that the thread does not need count as 0.
+template <int kCount, class IndexOf, class Needs>
 struct PairPoll {
   const u64* words;
   IndexOf index_of;
-  bool active;
+  Needs needs;
   u32 missing = 0;
   ulonglong2 pair[kCount] = {};
 
-  __device__ __forceinline__ PairPoll(const u8* copy, bool active, IndexOf of)
-      : words(reinterpret_cast<const u64*>(copy)), index_of(of), active(active) {}
+  __device__ __forceinline__ PairPoll(const u8* copy, IndexOf of, Needs needs)
+      : words(reinterpret_cast<const u64*>(copy)), index_of(of), needs(needs) {}
   __device__ __forceinline__ void load() {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
-      if (active) pair[i] = load_relaxed_2x8(words + index_of(i));
+      if (needs(i)) pair[i] = load_relaxed_2x8(words + index_of(i));
     }
   }
   template <class C>
@@ -35,7 +37,7 @@ struct PairPoll {
 #pragma unroll
     for (int i = 0; i < kCount; ++i) {
       const bool fresh = is_fresh<Fp32>(c, pair[i].x) && is_fresh<Fp32>(c, pair[i].y);
-      if (active && !fresh) missing |= 1u << i;
+      if (needs(i) && !fresh) missing |= 1u << i;
     }
   }
   __device__ __forceinline__ int first_missing() const { return index_of(__ffs(missing) - 1); }
@@ -45,18 +47,21 @@ struct PairPoll {
   }
 };
 
-template <int kCount, class IndexOf>
-__device__ __forceinline__ PairPoll<kCount, IndexOf> pair_poll(const u8* copy, bool active,
-                                                               IndexOf index_of) {
-  return {copy, active, index_of};
+template <int kCount, class IndexOf, class Needs>
+__device__ __forceinline__ PairPoll<kCount, IndexOf, Needs> pair_poll(const u8* copy,
+                                                                      IndexOf index_of,
+                                                                      Needs needs) {
+  return {copy, index_of, needs};
 }
 
-// Elements that a thread takes of one split at a time: two or more, which lie in one unit, so that
-// the threads have all that the SM's units are, if it is not too much.
+// Elements that a thread takes of a split at a time: two or more, which lie in one unit, so that
+// the threads have all that the SM's units are, if it is not too much. A thread that takes several
+// splits takes fewer.
 template <class S>
-__host__ __device__ constexpr int elements_at_once(int parallel, int n = 2) {
-  return n < 8 && S::kWidth % (2 * n) == 0 && n * parallel < ceil_div(S::kUnits, kSMs) * S::kWidth
-             ? elements_at_once<S>(parallel, 2 * n)
+__host__ __device__ constexpr int elements_at_once(int parallel, int splits, int n = 2) {
+  return n < 8 && (splits == 1 || n * splits < 8) && S::kWidth % (2 * n) == 0 &&
+                 n * parallel < ceil_div(S::kUnits, kSMs) * S::kWidth
+             ? elements_at_once<S>(parallel, splits, 2 * n)
              : n;
 }
 
@@ -64,42 +69,64 @@ template <class S, class C>
 __device__ __forceinline__ void combine(C& c, const Page in, const Page out) {
   if (!does(c)) return c.advance(S::kTasks);
   constexpr int kLanes = lanes_for(S::kSplits);  // lanes of a warp that share elements
-  constexpr int kParallel = kConsumers / kLanes, kAtOnce = elements_at_once<S>(kParallel);
-  static_assert(kLanes <= 32, "a warp holds all splits of an element");
+  constexpr int kOfLane = ceil_div(S::kSplits, kLanes);  // splits that a lane adds up by itself
+  constexpr int kParallel = kConsumers / kLanes;
+  constexpr int kAtOnce = elements_at_once<S>(kParallel, kOfLane);
+  constexpr int kPairs = kAtOnce / 2 + 1;  // of a split
+  static_assert(kPairs * kOfLane <= 32, "what is missing is bits of a word");
   static_assert(kHeadDim % S::kWidth == 0 && S::kWidth % kAtOnce == 0, "a unit lies in one head");
   const Tiles mine = units_of<S>(c.sm, c.layer);
   if (mine.count() > 0) await(c);
-  const int split = c.tid % kLanes;
+  const int lane = c.tid % kLanes;
   const int elements = mine.count() * S::kWidth;
 #pragma unroll 1
   for (int base = 0; base < elements; base += kParallel * kAtOnce) {
     const int e = base + c.tid / kLanes * kAtOnce;
-    const bool active = e < elements && split < S::kSplits;
     const int element = mine.begin * S::kWidth + e;  // of the tokens' attention vectors
     const int token = kTokens > 1 ? element / kQueryRows : 0;
     const int head = element / kHeadDim - token * kHeads, dim = element % kHeadDim;
     const int kv_head = head / kGroupHeads, in_group = head % kGroupHeads;
-    const int row_of_head = kSequences > 1
-                                ? (sequence_of(token) * kKVHeads + kv_head) * S::kSplits + split
-                                : kv_head * S::kSplits + split;
-    const int row = row_of_head * kSequenceRows + row_of(token);
-    const int at = (row * kGroupHeads + in_group) * (kHeadDim + 2);
-    // The split's maximum and sum, and its accumulators.
-    auto partial = pair_poll<kAtOnce / 2 + 1>(page_copy(c, in), active, [&](int i) {
-      return at + (i == 0 ? kHeadDim : dim + 2 * (i - 1));
-    });
+    auto has = [&](int s) { return e < elements && lane + s * kLanes < S::kSplits; };
+    // Of the lane's s-th split.
+    auto at = [&](int s) {
+      const int split = lane + s * kLanes;
+      const int row_of_head = kSequences > 1
+                                  ? (sequence_of(token) * kKVHeads + kv_head) * S::kSplits + split
+                                  : kv_head * S::kSplits + split;
+      const int row = row_of_head * kSequenceRows + row_of(token);
+      return (row * kGroupHeads + in_group) * (kHeadDim + 2);
+    };
+    // A split's maximum and sum, and its accumulators.
+    auto partial = pair_poll<kPairs * kOfLane>(
+        page_copy(c, in),
+        [&](int i) {
+          const int of_split = i % kPairs;
+          return at(i / kPairs) + (of_split == 0 ? kHeadDim : dim + 2 * (of_split - 1));
+        },
+        [&](int i) { return has(i / kPairs); });
     poll_all(c, partial);
     __syncwarp();
     lap(c, Did::kExchangeWait);
-    const float max = active ? partial.value(0) : -INFINITY;
-    float top = max;
+    float top = has(0) ? partial.value(0) : -INFINITY;
+#pragma unroll
+    for (int s = 1; s < kOfLane; ++s)
+      if (has(s)) top = fmaxf(top, partial.value(2 * s * kPairs));
 #pragma unroll
     for (int offset = 1; offset < kLanes; offset <<= 1)
       top = fmaxf(top, __shfl_xor_sync(~0u, top, offset));
-    const float scale = partial.value(1) > 0 ? exp2f((max - top) * kLog2e) : 0.0f;
-    float sum = scale * partial.value(1), values[kAtOnce];
+    float sum, values[kAtOnce];
 #pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) values[i] = scale * partial.value(2 + i);
+    for (int s = 0; s < kOfLane; ++s) {
+      const int first = 2 * s * kPairs;
+      const float max = has(s) ? partial.value(first) : -INFINITY, own = partial.value(first + 1);
+      const float scale = own > 0 ? exp2f((max - top) * kLog2e) : 0.0f;
+      sum = s == 0 ? scale * own : sum + scale * own;
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i) {
+        const float scaled = scale * partial.value(first + 2 + i);
+        values[i] = s == 0 ? scaled : values[i] + scaled;
+      }
+    }
 #pragma unroll
     for (int offset = 1; offset < kLanes; offset <<= 1) {
       sum += __shfl_xor_sync(~0u, sum, offset);
@@ -109,7 +136,7 @@ __device__ __forceinline__ void combine(C& c, const Page in, const Page out) {
     // Every lane has all sums by now: they share the words out.
 #pragma unroll
     for (int first = 0; first < kAtOnce; first += kLanes) {
-      const int of_lane = first + split;
+      const int of_lane = first + lane;
       float value = values[first];
 #pragma unroll
       for (int i = first + 1; i < kAtOnce && i < first + kLanes; ++i)

@@ -292,10 +292,11 @@ __device__ __forceinline__ void attend(Prompt& c, const Heads heads, const Page 
 }
 
 // Joins the splits of all tokens, each element by a thread, which adds up as the lanes of
-// combine.cuh do that have a split each.
+// combine.cuh do: each the splits that it has, and then all of them.
 template <class S>
 __device__ __forceinline__ void combine(Prompt& c, const Page in, const Page out) {
-  constexpr int kLanes = lanes_for(S::kSplits), kStride = kHeadDim + 2;
+  constexpr int kLanes = lanes_for(S::kSplits), kOfLane = ceil_div(S::kSplits, kLanes);
+  constexpr int kStride = kHeadDim + 2;
   const float* parts = reinterpret_cast<const float*>(c.values<Fp32>(in));
 #pragma unroll 1
   for (int i = c.sm * kConsumerWarps + c.warp; i < c.tokens * kHeads; i += kSMs * kConsumerWarps) {
@@ -305,30 +306,42 @@ __device__ __forceinline__ void combine(Prompt& c, const Page in, const Page out
     auto of_split = [&](int split, int at) {
       return split < S::kSplits ? part[size_t(split) * kGroupHeads * kStride + at] : 0.0f;
     };
-    // The lane's split: its maximum, its sum, and from them its scale.
-    const bool has = c.lane < S::kSplits;
-    const float max = has ? of_split(c.lane, kHeadDim) : -INFINITY;
-    const float own = has ? of_split(c.lane, kHeadDim + 1) : 0.0f;
-    float top = max;
+    // The lane's splits: their maxima and sums, and from them their scales.
+    float max[kOfLane], own[kOfLane], scale[kOfLane], top = -INFINITY, sum;
+#pragma unroll
+    for (int s = 0; s < kOfLane; ++s) {
+      const int split = c.lane + s * kLanes;
+      const bool has = c.lane < kLanes && split < S::kSplits;
+      max[s] = has ? of_split(split, kHeadDim) : -INFINITY;
+      own[s] = has ? of_split(split, kHeadDim + 1) : 0.0f;
+      top = fmaxf(top, max[s]);
+    }
 #pragma unroll
     for (int offset = 1; offset < kLanes; offset <<= 1)
       top = fmaxf(top, __shfl_xor_sync(~0u, top, offset));
-    const float scale = own > 0 ? exp2f((max - top) * kLog2e) : 0.0f;
-    float sum = scale * own;
+#pragma unroll
+    for (int s = 0; s < kOfLane; ++s) {
+      scale[s] = own[s] > 0 ? exp2f((max[s] - top) * kLog2e) : 0.0f;
+      sum = s == 0 ? scale[s] * own[s] : sum + scale[s] * own[s];
+    }
 #pragma unroll
     for (int offset = 1; offset < kLanes; offset <<= 1) sum += __shfl_xor_sync(~0u, sum, offset);
     sum = __shfl_sync(~0u, sum, 0);
     for (int first = 0; first < kHeadDim; first += 32) {
       const int dim = min(first + c.lane, kHeadDim - 1);
-      float value[kLanes];
+      float value[kLanes];  // of each lane of combine.cuh
 #pragma unroll
-      for (int split = 0; split < kLanes; ++split)
-        value[split] = __shfl_sync(~0u, scale, split) * of_split(split, dim);
+      for (int lane = 0; lane < kLanes; ++lane) {
+#pragma unroll
+        for (int s = 0; s < kOfLane; ++s) {
+          const float scaled = __shfl_sync(~0u, scale[s], lane) * of_split(lane + s * kLanes, dim);
+          value[lane] = s == 0 ? scaled : value[lane] + scaled;
+        }
+      }
 #pragma unroll
       for (int offset = 1; offset < kLanes; offset <<= 1) {
 #pragma unroll
-        for (int split = 0; split < kLanes; split += 2 * offset)
-          value[split] += value[split + offset];
+        for (int lane = 0; lane < kLanes; lane += 2 * offset) value[lane] += value[lane + offset];
       }
       if (first + c.lane < kHeadDim)
         publish<Element>(c, out, i * kHeadDim + dim, divide<Element>(value[0], sum));
