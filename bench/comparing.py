@@ -12,6 +12,7 @@ the check with which bench begins.
 Needs numpy; torch and transformers are needed by bench/torch_peer.py alone.
 """
 
+import concurrent.futures
 import contextlib
 import sys
 from dataclasses import dataclass
@@ -122,6 +123,8 @@ class Comparison:
 
     def row(self):
         with self.open:
+            if self.o.compile_seconds:
+                self.begin_compile(ATTENTIONS[0])
             self.amkc()
             self.eager()
             self.compile()
@@ -181,7 +184,8 @@ class Comparison:
         for attention in ATTENTIONS[:1] if self.format else ATTENTIONS:  # the first is faster in all rows so far
             try:
                 peers[attention] = self.peers["eager"] = self.peer(f"eager-{attention}", "")
-                verdicts[attention] = self.opened("eager", attention, compile=False, seconds=OPEN_SECONDS)
+                answer = peers[attention].ask(self.opening(attention, compile=False), OPEN_SECONDS)
+                verdicts[attention] = self.opened("eager", attention, answer)
                 trials[attention] = self.timed("eager", attention, TRIAL_LAUNCHES)["median"]
                 self.say(f"eager PyTorch, attention {attention}: {trials[attention]:.1f} µs on trial")
             except PeerFailed as e:
@@ -205,16 +209,27 @@ class Comparison:
         if "ops" in self.engines:
             self.engines["ops"].facts["weight_bytes"] = engine.facts["weight_bytes"]
 
+    def begin_compile(self, attention):
+        """Has the step compiled while the others are built and opened: it takes longest, and processors alone. What is
+        measured meanwhile is which attention of the eager step is faster, and that is launched as a graph."""
+        peer = self.peers["compile"] = self.peer("compile", self.format.peer if self.format else "")
+        self.open.callback(peer.close, now=True)  # where the row ends before it has compiled
+        pool = concurrent.futures.ThreadPoolExecutor(1)
+        self.compiling = attention, pool.submit(peer.ask, self.opening(attention, compile=True), self.o.compile_seconds)
+        pool.shutdown(wait=False)
+
     def compile(self):
-        """Compiles the step, with the attention that the eager step is faster with, or the first if there is none."""
+        """The compiled step, with the attention that the eager step is faster with, or the first if there is none."""
         engine = self.engines["compile"]
         if not self.o.compile_seconds:
             engine.lacking = "left out"
             return
         attention = self.engines["eager"].facts.get("attention", ATTENTIONS[0])
-        self.peers["compile"] = self.peer("compile", self.format.peer if self.format else "")
         try:
-            verdict = self.opened("compile", attention, compile=True, seconds=self.o.compile_seconds)
+            if attention != self.compiling[0]:  # it was begun with the other one, which has been faster so far
+                self.peers["compile"].close(now=True)
+                self.begin_compile(attention)
+            verdict = self.opened("compile", attention, self.compiling[1].result())
         except PeerFailed as e:
             engine.lacking = str(e)
             self.say(f"torch.compile: {e}")
@@ -222,14 +237,16 @@ class Comparison:
         engine.facts["attention"] = attention
         engine.judge(verdict)
 
-    def opened(self, name, attention, compile, seconds):
-        """Opens a step in a peer, fills its cache, and returns the verdict on its logits."""
-        form = self.format.peer if self.format and compile else ""
-        ref, own = self.references(form)
-        request = {"do": "open", "name": attention, "attention": attention, "compile": compile, "length": self.length}
-        answer = self.peers[name].ask(request, seconds)
+    def opening(self, attention, compile):
+        """The request that opens a step."""
+        return {"do": "open", "name": attention, "attention": attention, "compile": compile, "length": self.length}
+
+    def opened(self, name, attention, answer):
+        """Fills the cache of a step that a peer has opened with this answer, and returns the verdict on its logits."""
+        compiled = name == "compile"
+        ref, own = self.references(self.format.peer if self.format and compiled else "")
         self.weights, self.engines[name].facts["weight_bytes"] = answer["weights"], answer["weight_bytes"]
-        if compile:
+        if compiled:
             self.engines[name].facts["compile_seconds"] = round(answer["seconds"], 1)
             self.say(f"torch.compile took {answer['seconds']:.0f} s")
         self.peers[name].ask({"do": "forced", "name": attention, "ids": self.ids, "out": self.path(name)}, ASK_SECONDS)

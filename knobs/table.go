@@ -210,8 +210,8 @@ var table = [...]Row{
 		Group: "long", Name: "rotation",
 		Legal: Legal{Lo: 0, Hi: ir.MaxTargetSMs - 1}, Default: 0, Steps: rotations, Rare: true,
 		Check: func(c *Case) *diag.Diagnostic { return checkRotation(c, int(LongRotation)) },
-		Doc: "by how many SMs attention is rotated beyond its rotation of sm_assignment, in the variant from " +
-			"attention.split_from on",
+		Doc: "by how many SMs attention, in its splits, is rotated beyond its rotation of sm_assignment, in the " +
+			"variant from attention.split_from on",
 	},
 	StageRotation: {
 		Group: "rotation", Stages: []string{"qkv", "gate_up", "lm_head"}, // o and down keep the residual on their SMs
