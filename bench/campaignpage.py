@@ -4,7 +4,7 @@
     python3 bench/campaignpage.py --take campaigns.tar.gz     what bench/campaigns.py or bench/agent.py has packed, then
                                                               the page
     python3 bench/campaignpage.py --take FILE --again         the same, in the place of campaigns that came further
-    python3 bench/campaignpage.py                             the page anew, from the JSON file
+    python3 bench/campaignpage.py                             the page anew, from the JSON files
 
 Of each campaign the trials are folded into a row, its report is kept, and in measured.jsonl what each trial has found.
 A campaign that is there with more trials than in the pack stays as it is.
@@ -25,6 +25,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import agentpage
+import candidatespage
 import drawings
 import kept
 import packing
@@ -276,8 +277,9 @@ def quartiles(values):
     return statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else 3 * values
 
 
-def page(rows, searches):
-    lines = [HEAD] + (on_gpus(rows) if rows else ["No campaign on a GPU is recorded yet."]) + without_gpu(searches)
+def page(rows, searches, candidates):
+    lines = ([HEAD] + (on_gpus(rows) if rows else ["No campaign on a GPU is recorded yet."]) +
+             candidatespage.section(candidates) + without_gpu(searches))
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -329,10 +331,10 @@ def on_gpus(every):
 
 
 def committed(docs):
-    """The rows of campaigns, and of what bench/searches.py has made."""
-    campaigns, searches = docs / "results" / "campaigns.json", docs / "results" / "searches.json"
-    return (json.loads(campaigns.read_text(encoding="utf-8"))["campaigns"] if campaigns.exists() else {},
-            json.loads(searches.read_text(encoding="utf-8")) if searches.exists() else {})
+    """The rows of campaigns, of what bench/searches.py has made, and of bench/candidates.py."""
+    files = [docs / "results" / f"{name}.json" for name in ("campaigns", "searches", "candidates")]
+    campaigns, searches, candidates = (json.loads(f.read_text(encoding="utf-8")) if f.exists() else {} for f in files)
+    return campaigns.get("campaigns", {}), searches, candidates.get("rows", {})
 
 
 def main(argv=None):
@@ -344,12 +346,12 @@ def main(argv=None):
     if args.again and not args.take:
         p.error("--again says how to take a pack; want --take")
     store = args.docs / "results" / "campaigns.json"
-    rows, searches = committed(args.docs)
+    rows, searches, candidates = committed(args.docs)
     if args.take:
         store.parent.mkdir(parents=True, exist_ok=True)
         rows |= take(args.take, args.docs / "results" / "campaigns", {} if args.again else rows)
         store.write_text(json.dumps({"schema": SCHEMA, "campaigns": rows}, indent=1) + "\n", encoding="utf-8")
-    (args.docs / "campaigns.md").write_text(page(rows, searches), encoding="utf-8")
+    (args.docs / "campaigns.md").write_text(page(rows, searches, candidates), encoding="utf-8")
     return 0
 
 

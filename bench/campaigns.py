@@ -48,6 +48,8 @@ CAMPAIGNS = (
     Campaign("smollm2-135m", "testdata/configs/smollm2-135m", "128", "176", 2048, LOCAL),
     # What seemed to gain at 128 alone lost at 176.
     Campaign("smollm2-135m-near", "testdata/configs/smollm2-135m", "64,128,176", "100,240", 2048, LOCAL),
+    # Where nothing was found at both.
+    Campaign("qwen3-0.6b-2048", "testdata/configs/qwen3-0.6b", "2048", "1600,2400", 8448, LOCAL),
     # Two kv heads: where contexts are long, 16 splits of each leave three quarters of the SMs without any.
     Campaign("qwen2.5-1.5b-far", "testdata/configs/qwen2.5-1.5b", "2048,8192", "2400,8300", 8448, LOCAL),
     Campaign("pycoder-5m", "testdata/models/pycoder-5m", "128", "176", 1024, LOCAL, False),

@@ -239,7 +239,7 @@ class Regret(unittest.TestCase):
         for digest in (None, "another", drawings.digest(regret.curves(self.ROWS))):
             if digest:
                 path.write_text(f"<!-- data: {digest} -->\n<svg/>\n", "utf-8")
-            shown.append("![Curves](img/regret.svg)" in campaignpage.page(rows, {}))
+            shown.append("![Curves](img/regret.svg)" in campaignpage.page(rows, {}, {}))
         self.assertEqual(shown, [False, False, True])
 
 
@@ -250,7 +250,7 @@ class Committed(unittest.TestCase):
                          "python3 bench/campaignpage.py")
 
     def test_nothing_unsafe_is_kept_or_launched(self):
-        _, searches = campaignpage.committed(campaignpage.REPO / "docs")
+        _, searches, _ = campaignpage.committed(campaignpage.REPO / "docs")
         for name in campaignpage.PUBLISHED_E3:
             self.assertEqual(searches[name]["kept_unproved"], 0)
             self.assertGreaterEqual(searches[name]["candidates"], 30, name)

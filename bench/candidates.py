@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+"""Judges candidates for the defaults of amkc against them, for several models and positions, on the GPUs of this
+machine.
+
+    python3 bench/candidates.py --tools dist/results --budget 540           all that have no verdict yet, on all GPUs
+    python3 bench/candidates.py --only '*/round-robin' --gpus 0,1           some
+    python3 bench/candidates.py --resume candidates.json                    on from what an earlier run has written
+    python3 bench/candidates.py --take candidates.json                      into docs/results, and docs/campaigns.md anew
+    python3 bench/candidates.py --device cost --target h200 --out build     predictions: no GPU is needed
+
+A campaign finds settings for one model. Before they become defaults, others are judged with them: each is one final
+verdict of amkc eval, by the rules of a campaign (docs/search.md). What came of it, be it a loss, is written to
+candidates.json in --out after each verdict, and judged once. Needs nvcc, and Go or --tools. Exit codes: 0 all that
+there was time for was judged; 1 an amkc has failed, and its words are printed; 2 bad usage.
+"""
+
+import argparse
+import concurrent.futures
+import fnmatch
+import json
+import os
+import queue
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import campaignpage
+import machine
+from packing import KEY, Unusable, take_key
+from running import TRIAL_SECONDS, Campaign, Runner, add_flags, begin, gpus, jobs_for, need_target, path
+
+SCHEMA = "amkc.candidates/1"
+FILE = "candidates.json"
+LEAST = {"cuda": 60, "cost": 3}  # seconds that a verdict is begun for
+
+
+@dataclass(frozen=True)
+class Shape:
+    model: str
+    positions: str
+    max_seq: int
+
+
+@dataclass(frozen=True)
+class Candidate:
+    name: str
+    found: str  # where it comes from
+    config: dict
+    shapes: tuple
+
+
+SMALL = tuple(Shape(m, "128,2048,8192", 8448) for m in ("qwen3-0.6b", "llama-3.2-1b"))
+EIGHT_HEADS = (*SMALL, Shape("llama-3.1-8b", "2048,8192", 8448))  # at 128 a context is not split
+FEW_HEADS = (Shape("qwen2.5-1.5b", "2048,8192", 8448), Shape("qwen2.5-7b", "2048,8192", 8448),
+             Shape("smollm2-135m", "2048,8000", 8192))
+
+
+def splits(n):
+    return {"tiling": {"attention": {"max_splits": n}}}
+
+
+CANDIDATES = (
+    Candidate("round-robin", "campaigns of Qwen3-0.6B on H200s, 1.5 % at 2,048", {"sm_assignment": "round_robin"},
+              EIGHT_HEADS),
+    Candidate("splits-12", "a race of qwen3-0.6b-far on an H100, 4.2 % at 8,192", splits(12), EIGHT_HEADS),
+    Candidate("splits-32", "16 splits leave most SMs without rows where there are few kv heads", splits(32), FEW_HEADS),
+    Candidate("splits-64", "the same", splits(64), FEW_HEADS[:1]),
+    Candidate("ring-of-far", "what qwen3-0.6b-far has kept on an H100",
+              {"pipelining_depth": 6, "sm_assignment": "contiguous",
+               "tiling": {"long": {"pace": 800}, "ring": {"pace": 0, "run_ahead": 4, "stock": 3}}}, SMALL),
+    Candidate("depth-6-stock-3", "the part of that which is not about placement, at long contexts alone",
+              {"pipelining_depth": 6, "tiling": {"long": {"pace": 800, "run_ahead": 4, "stock": 3}}}, SMALL),
+)
+
+
+@dataclass(frozen=True)
+class Job:
+    candidate: Candidate
+    shape: Shape
+
+    @property
+    def name(self):
+        return f"{self.shape.model}/{self.candidate.name}"
+
+    @property
+    def campaign(self):
+        """The shape as what runs amkc takes it."""
+        return Campaign("candidates", f"testdata/configs/{self.shape.model}", self.shape.positions, "",
+                        self.shape.max_seq, ())
+
+
+JOBS = tuple(Job(c, s) for c in CANDIDATES for s in c.shapes)
+
+
+class Judges(Runner):
+    """Judges candidates, each GPU one at a time, while the next ones are built."""
+
+    def __init__(self, args, amkc):
+        super().__init__(args, amkc)
+        self.rows, self.lock = read(args.resume) if args.resume else {}, threading.Lock()
+        self.waiting = queue.SimpleQueue()
+
+    def carry_on(self):
+        pending = [j for j in self.args.chosen if self.id(j) not in self.rows]
+        with concurrent.futures.ThreadPoolExecutor(self.args.jobs) as pool:
+            for j in pending:
+                config = self.work / f"{j.name.replace('/', '-')}.json"
+                config.write_text(json.dumps(j.candidate.config), encoding="utf-8")
+                built = pool.submit(self.build, j, config) if self.args.device == "cuda" else None
+                self.waiting.put((j, config, built))
+            judges = [threading.Thread(target=self.serve, args=(gpu,)) for gpu in self.args.gpus]
+            for t in judges:
+                t.start()
+            for t in judges:
+                t.join()
+            pool.shutdown(cancel_futures=True)
+        self.say(f"candidates that have a verdict: {sum(self.id(j) in self.rows for j in self.args.chosen)} of "
+                 f"{len(self.args.chosen)}")
+
+    def id(self, j):
+        return f"{self.args.target}/{j.name}"
+
+    def build(self, j, config):
+        """Has both builds made. Whether that goes well is for the verdict to say."""
+        self.run(j.campaign, self.args.gpus[0], TRIAL_SECONDS, "eval", *self.model(j.campaign), "--config",
+                 str(config), "--device", "cuda", "--build-only", *self.key())
+
+    def serve(self, gpu):
+        while self.left() > LEAST[self.args.device]:
+            try:
+                j, config, built = self.waiting.get_nowait()
+            except queue.Empty:
+                return
+            if built:
+                concurrent.futures.wait([built], max(0, self.left()))
+            if self.left() > LEAST[self.args.device]:
+                self.judged(j, config, gpu)
+
+    def judged(self, j, config, gpu):
+        result = self.run(j.campaign, gpu, TRIAL_SECONDS, "eval", *self.model(j.campaign), "--config", str(config),
+                          "--position", j.shape.positions, "--rung", "final", *self.judge(gpu))
+        if not result:
+            return
+        row = row_of(j, result["verdict"])
+        with self.lock:
+            self.rows[self.id(j)] = row
+            write(self.rows, self.args.out / FILE)
+        self.say(f"{self.id(j)}: {spoken(row)}")
+
+
+def row_of(job, v):
+    """What is kept of a verdict."""
+    row = {"model": job.shape.model, "candidate": job.candidate.name, "found": job.candidate.found,
+           "target": v["target"], "device": v["device"], "settings": v["settings"], "class": v["class"],
+           "decision": v.get("decision"), "ratio": v.get("ratio"),
+           "at": [{k: a[k] for k in ("position", "ratio", "candidate_us", "baseline_us")} for a in v.get("at") or []]}
+    if "reason" in v:
+        row["code"] = v["reason"]["code"]
+    return row | {k: v[k] for k in ("band", "machine", "correctness") if k in v}
+
+
+def spoken(row):
+    if not row["at"]:
+        return f"{row['class']} [{row.get('code')}]"
+    at = ", ".join(f"{a['ratio']['mean']:.4f} at {a['position']}" for a in row["at"])
+    return f"{row['decision']}: {campaignpage.interval(row['ratio'])}; {at}"
+
+
+def read(file):
+    """The rows of what a run has written."""
+    try:
+        kept = json.loads(Path(file).read_text(encoding="utf-8"))
+    except json.JSONDecodeError as e:
+        raise Unusable(f"{file} is no JSON: {e}; want what bench/candidates.py has written") from None
+    if not isinstance(kept, dict) or kept.get("schema") != SCHEMA:
+        raise Unusable(f"{file} is not of {SCHEMA}; want what bench/candidates.py has written")
+    return kept["rows"]
+
+
+def write(rows, file):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_suffix(".part")
+    part.write_text(json.dumps({"schema": SCHEMA, "rows": dict(sorted(rows.items()))}, indent=1) + "\n", "utf-8")
+    os.replace(part, file)
+
+
+def take(file, docs):
+    """Puts the measured rows of a run among those that are published, and writes the page anew."""
+    rows = {name: r for name, r in read(file).items() if r["device"] == "cuda"}
+    store = docs / "results" / FILE
+    write((read(store) if store.exists() else {}) | rows, store)
+    campaignpage.main(["--docs", str(docs)])
+    print(f"{file}: {len(rows)} verdicts, into {store}")
+
+
+def parse(argv):
+    here, target = gpus()
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--only", action="append", metavar="PATTERN", help="MODEL/CANDIDATE that matches; may be repeated")
+    p.add_argument("--list", action="store_true", help="print the names of the selected ones")
+    p.add_argument("--gpus", help="numbers with commas (default: all)")
+    p.add_argument("--take", type=path, metavar="FILE", help="publish what a run has written, and judge nothing")
+    p.add_argument("--docs", type=path, default=machine.REPO / "docs", metavar="DIR", help="where --take publishes")
+    add_flags(p, target)
+    args = p.parse_args(argv)
+    args.chosen = [j for j in JOBS if not args.only or any(fnmatch.fnmatch(j.name, o) for o in args.only)]
+    args.gpus = [int(n) for n in args.gpus.split(",")] if args.gpus else here or [0]
+    args.jobs = args.jobs or jobs_for(args, 1)
+    if not args.chosen:
+        p.error("no candidate has such a name; --list prints them")
+    if not args.list and not args.take:
+        need_target(p, args)
+    return args
+
+
+def main(argv=None):
+    args = parse(argv)
+    if args.list:
+        print("\n".join(j.name for j in args.chosen))
+        return 0
+    try:
+        if args.take:
+            take(args.take, args.docs)
+            return 0
+        amkc = begin(args)
+        if args.key:
+            take_key(args.key, args.work)
+        judges = Judges(args, amkc)
+    except (OSError, Unusable) as e:
+        print(f"candidates.py: error: {e}", file=sys.stderr)
+        return 2
+    if not (args.work / KEY).exists():  # of which several evaluations would each make one
+        judges.run(JOBS[0].campaign, args.gpus[0], 30, "eval", *judges.model(JOBS[0].campaign), "--rung", "screen",
+                   *judges.key())
+    judges.carry_on()
+    return 1 if judges.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

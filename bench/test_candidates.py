@@ -1,0 +1,118 @@
+"""Tests of how bench/candidates.py judges candidates for defaults, goes on, and publishes, with an amkc that only looks
+like one."""
+
+import contextlib
+import io
+import json
+import os
+import sys
+import tempfile
+import textwrap
+import unittest
+from pathlib import Path
+from unittest import mock
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import candidates
+import running
+
+# amkc that finds 32 splits faster, rejects 64, and fails with 12.
+AMKC = """\
+    #!{python} -IS
+    import json, pathlib, sys
+    here, args = pathlib.Path(__file__).parent, sys.argv[1:]
+    def after(flag): return args[args.index(flag) + 1]
+    with open(here / "calls", "a") as f: f.write(json.dumps(args) + "\\n")
+    pathlib.Path(after("--key")).write_text("a key")
+    config = json.loads(pathlib.Path(after("--config")).read_text()) if "--config" in args else {{}}
+    n = config.get("tiling", {{}}).get("attention", {{}}).get("max_splits", 16)
+    if "--build-only" in args: print(json.dumps({{"built": True}})); sys.exit(0)
+    if n == 12: print(json.dumps({{"errors": [{{"message": "it is broken"}}]}})); sys.exit(1)
+    r = {{"mean": 0.9, "low": 0.89, "high": 0.91}}
+    us = {{"median": 9, "p10": 9, "p90": 9}}
+    v = {{"class": "PASS", "target": after("--target"), "device": after("--device") if "--device" in args else "cost",
+         "settings": {{"tiling.attention.max_splits": n}}, "decision": "keep" if n == 32 else "revert", "ratio": r,
+         "at": [{{"position": int(p), "ratio": r, "candidate_us": us, "baseline_us": us}}
+                for p in after("--position").split(",")] if "--position" in args else [],
+         "band": 0.01, "machine": "a GPU"}}
+    if n == 64: v |= {{"class": "REJECTED", "decision": None, "ratio": None, "at": [], "reason": {{"code": "AMK6109"}}}}
+    print(json.dumps({{"verdict": v}}))
+    sys.exit(v["class"] != "PASS")
+"""
+
+
+class Candidates(unittest.TestCase):
+    def setUp(self):
+        self.tools, self.work, self.docs = (Path(self.enterContext(tempfile.TemporaryDirectory())) for _ in range(3))
+        amkc = self.tools / "amkc"
+        amkc.write_text(textwrap.dedent(AMKC).format(python=sys.executable), encoding="utf-8")
+        amkc.chmod(0o755)
+        self.enterContext(contextlib.chdir(os.getcwd()))
+        self.out = self.work / "out" / "candidates.json"
+
+    def run_it(self, *args):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), \
+                mock.patch.dict(candidates.LEAST, {"cuda": 1}):
+            code = candidates.main(["--tools", str(self.tools), "--target", "h100", "--budget", "30", "--work",
+                                    str(self.work), "--out", str(self.out.parent), "--gpus", "0,1", *args])
+        return code, out.getvalue()
+
+    def calls(self, *having):
+        path = self.tools / "calls"
+        lines = map(json.loads, path.read_text("utf-8").splitlines() if path.exists() else [])
+        return [c for c in lines if all(h in c for h in having)]
+
+    def test_each_candidate_is_built_and_judged_over_the_defaults_once(self):
+        code, out = self.run_it("--only", "qwen2.5-1.5b/*")
+        self.assertEqual(code, 0, out)
+        self.assertIn("2 of 2", out)
+        rows = candidates.read(self.out)
+        self.assertEqual({n: (r["class"], r["decision"], r.get("code")) for n, r in rows.items()},
+                         {"h100/qwen2.5-1.5b/splits-32": ("PASS", "keep", None),
+                          "h100/qwen2.5-1.5b/splits-64": ("REJECTED", None, "AMK6109")})
+        self.assertEqual(len(self.calls("--build-only")), 2)
+        final = self.calls("final")
+        self.assertEqual(len(final), 2)
+        self.assertFalse([c for c in final if "--baseline" in c])
+        self.assertTrue(all("2048,8192" in c for c in final))
+        self.run_it("--only", "qwen2.5-1.5b/*", "--resume", str(self.out))
+        self.assertEqual(len(self.calls("final")), 2)
+
+    def test_what_fails_is_said_and_is_no_verdict(self):
+        code, out = self.run_it("--only", "llama-3.2-1b/splits-12")
+        self.assertEqual(code, 1)
+        self.assertIn("it is broken", out)
+        self.assertFalse(self.out.exists())
+
+    def test_nothing_is_begun_that_there_is_no_time_for(self):
+        with mock.patch.object(running.Runner, "left", return_value=0.5):
+            code, out = self.run_it("--only", "qwen2.5-1.5b/splits-32")
+        self.assertEqual((code, self.calls("final")), (0, []))
+        self.assertIn("0 of 1", out)
+
+    def test_measured_verdicts_are_published_and_predictions_are_not(self):
+        self.run_it("--only", "qwen2.5-1.5b/*")
+        published = self.docs / "results" / "candidates.json"
+        self.assertEqual(self.run_it("--take", str(self.out), "--docs", str(self.docs))[0], 0)
+        self.assertEqual(len(candidates.read(published)), 2)
+        page = (self.docs / "campaigns.md").read_text("utf-8")
+        self.assertIn("| qwen2.5-1.5b | h100 | 0.9000 (0.8900 to 0.9100) | 0.9000 at 2,048, 0.9000 at 8,192 | keep |", page)
+        self.assertIn("| qwen2.5-1.5b | h100 | REJECTED, AMK6109 |", page)
+        self.out.unlink()
+        self.run_it("--only", "smollm2-135m/*", "--device", "cost")
+        self.run_it("--take", str(self.out), "--docs", str(self.docs))
+        self.assertEqual(len(candidates.read(published)), 2)
+
+    def test_what_is_no_file_of_candidates_is_refused(self):
+        for text in ("{", "[]", '{"schema": "amkc.campaigns/1"}'):
+            (self.work / "bad.json").write_text(text, "utf-8")
+            for flag in ("--resume", "--take"):
+                code, out = self.run_it(flag, str(self.work / "bad.json"), "--docs", str(self.docs))
+                self.assertEqual(code, 2)
+                self.assertIn("want what bench/candidates.py has written", out)
+
+
+if __name__ == "__main__":
+    unittest.main()
