@@ -52,6 +52,7 @@ CAMPAIGNS = (
     Campaign("qwen3-0.6b-2048", "testdata/configs/qwen3-0.6b", "2048", "1600,2400", 8448, LOCAL),
     # Two kv heads: where contexts are long, 16 splits of each leave three quarters of the SMs without any.
     Campaign("qwen2.5-1.5b-far", "testdata/configs/qwen2.5-1.5b", "2048,8192", "2400,8300", 8448, LOCAL),
+    Campaign("qwen2.5-1.5b", "testdata/configs/qwen2.5-1.5b", "128", "176", 2048, LOCAL),
     Campaign("pycoder-5m", "testdata/models/pycoder-5m", "128", "176", 1024, LOCAL, False),
     Campaign("qwen3-0.6b-overnight", "testdata/configs/qwen3-0.6b", "128,2048", "176,2400", 2560,
              (*LOCAL, "--overnight")),
