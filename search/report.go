@@ -37,7 +37,7 @@ type reportData struct {
 	Curve     curve
 	Knobs     []knobEffect
 	Codes     []counted
-	Regions   []regionRow
+	Regions   []RegionInfo
 	Rows      []reportRow
 }
 
@@ -70,11 +70,6 @@ type valueEffect struct {
 	fraction float64
 }
 
-type regionRow struct {
-	RegionInfo
-	Part string
-}
-
 type reportRow struct {
 	N                            int
 	Role, Rung, Class, ID, Ratio string
@@ -89,7 +84,7 @@ func (s *State) Report() ([]byte, error) {
 	best, ratio := s.Best()
 	d := reportData{Campaign: c, Predicted: c.Device == DeviceCost, Ratio: fmt.Sprintf("%.4f", ratio),
 		Null: IDOf(best) == IDOf(c.Start), Trials: len(s.trials), Seconds: fmt.Sprintf("%.0f", s.seconds),
-		Soundness: s.Soundness(), Curve: s.curve(), Knobs: s.effects()}
+		Soundness: s.Soundness(), Curve: s.curve(), Knobs: s.effects(), Regions: s.Regions()}
 	for _, path := range slices.Sorted(maps.Keys(best)) {
 		if k := c.Space.Knob(path); k != nil {
 			d.Best = append(d.Best, setting{path, best[path], k.value(c.Start)})
@@ -109,13 +104,6 @@ func (s *State) Report() ([]byte, error) {
 	}
 	for _, code := range slices.Sorted(maps.Keys(s.reasons)) {
 		d.Codes = append(d.Codes, counted{code, s.reasons[code], s.example(code)})
-	}
-	for _, r := range s.Regions() {
-		share := "not known"
-		if r.Share != nil {
-			share = fmt.Sprintf("%.1f %%", 100**r.Share)
-		}
-		d.Regions = append(d.Regions, regionRow{r, share})
 	}
 	for i := range s.trials {
 		d.Rows = append(d.Rows, rowOf(&s.trials[i]))

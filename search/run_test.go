@@ -149,6 +149,22 @@ func TestRegionsAreLeft(t *testing.T) {
 	c.Proposers = []string{proposeLocal}
 	j, _ := ran(t, c, 20)
 	require.Contains(t, j.State.movedOn("down"), "less of a step")
+	says := func(text string) {
+		t.Helper()
+		regions := j.State.Regions()
+		at := slices.IndexFunc(regions, func(r RegionInfo) bool { return r.Name == "ring" })
+		require.Equal(t, text, regions[at].Part())
+		page, err := j.State.Report()
+		require.NoError(t, err)
+		require.Contains(t, string(page), "<td>ring</td><td>"+text+"</td>")
+	}
+	says("40.0 % of a predicted step")
+	start := j.State.Trials()[0].Verdict
+	start.SharesOf = SharesOfProfile
+	says("40.0 % of a measured step")
+	start.Shares = nil
+	says("an unknown part of a step")
+	start.Shares = Shares{"down": 0.001}
 	for _, trial := range j.State.Trials() {
 		require.NotEqual(t, "down", trial.Region)
 	}

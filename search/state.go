@@ -2,6 +2,7 @@ package search
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -248,10 +249,22 @@ func (s *State) Campaign() *Campaign { return s.campaign }
 // RegionInfo is what became of the trials in a region.
 type RegionInfo struct {
 	Name     string   `json:"name"`
-	Share    *float64 `json:"share"` // of a step; null: not known
+	Share    *float64 `json:"share"`    // of a step; null: not known
+	Measured bool     `json:"measured"` // the share: it is not of a predicted step
 	Trials   int      `json:"trials"`
 	Accepted int      `json:"accepted"`
 	State    string   `json:"state"` // open, or why it is left
+}
+
+// Part says which part of a step the region has a say in, and whether the step was measured.
+func (r RegionInfo) Part() string {
+	switch {
+	case r.Share == nil:
+		return "an unknown part of a step"
+	case r.Measured:
+		return fmt.Sprintf("%.1f %% of a measured step", 100**r.Share)
+	}
+	return fmt.Sprintf("%.1f %% of a predicted step", 100**r.Share)
 }
 
 // Regions lists the regions, in order.
@@ -261,7 +274,7 @@ func (s *State) Regions() []RegionInfo {
 		r := s.regions[name]
 		info := RegionInfo{Name: name, Trials: r.trials, Accepted: r.accepted, State: cmp.Or(s.movedOn(name), "open")}
 		if share, known := s.share(name); known {
-			info.Share = &share
+			info.Share, info.Measured = &share, s.trials[0].Verdict.SharesOf == SharesOfProfile
 		}
 		all = append(all, info)
 	}

@@ -150,8 +150,13 @@ type Timing struct {
 	Spread    float64 `json:"spread,omitempty"`
 	Threshold float64 `json:"threshold"` // the larger of Band and the least gain that counts
 	Machine   string  `json:"machine"`
-	Shares    Shares  `json:"shares,omitempty"` // of a predicted step of the baseline
+	Shares    Shares  `json:"shares,omitempty"` // of a step of the baseline
+	// SharesOf is SharesOfProfile where they were measured; empty: the step is a predicted one.
+	SharesOf string `json:"shares_of,omitempty"`
 }
+
+// SharesOfProfile says of shares that they are parts of a step as a profile shows it.
+const SharesOfProfile = "profile"
 
 // At is what was found at a position.
 type At struct {

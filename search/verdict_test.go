@@ -59,6 +59,28 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
+// Where shares come from is signed too. A verdict that does not say it has the bytes that it had before there was a
+// word for it.
+func TestSharesOfVerdicts(t *testing.T) {
+	key := Key(strings.Repeat("k", 32))
+	v := passing(knobs.Settings{}, knobs.Settings{}, 1)
+	v.Shares = Shares{"ring": 0.5}
+	key.Sign(v)
+	require.Equal(t, "369f8dd7:a720d85e86633ac78f973ec90e039edc3b252ea70ed1eda80fe4b8ff357b5e40", v.Signature)
+	require.NotContains(t, string(marshalled(t, v)), "shares_of")
+
+	v.SharesOf = SharesOfProfile
+	key.Sign(v)
+	text := string(marshalled(t, v))
+	back, err := ParseVerdict([]byte(text), "v.json")
+	require.NoError(t, err)
+	require.Equal(t, SharesOfProfile, back.SharesOf)
+	require.NoError(t, key.Check(back))
+	forged, err := ParseVerdict([]byte(strings.Replace(text, `,"shares_of":"profile"`, "", 1)), "v.json")
+	require.NoError(t, err)
+	require.ErrorContains(t, key.Check(forged), "something in it was changed")
+}
+
 func TestWhatIsNoVerdict(t *testing.T) {
 	key := Key(strings.Repeat("k", 32))
 	whole := passing(knobs.Settings{}, knobs.Settings{}, 0.9)

@@ -38,6 +38,10 @@ type Entrant struct {
 	Session string
 	// Trusted builds are checked once in a run, the others each time they are opened.
 	Trusted bool
+	// Profiled is given a profile of the build, if there is to be one: of the first position, once, when all turns of
+	// the first opening are taken, so that none of them follows kernels which no other entrant has launched. It is not
+	// called where there can be no profile: the turns are what was asked for.
+	Profiled func(*host.Profile)
 }
 
 // A Turn is one measurement. Without an error there is a report, and the build has passed check in this run.
@@ -60,7 +64,8 @@ type Turn struct {
 // by where its weights and cache lie. As many openings as there are builds have each of them at each place once. It
 // checks each build whenever it opens it, unless its entrants are trusted, and gives every turn to emit; one that could
 // not be taken says why. The builds must fit the GPU's memory together. It reports whether all turns could be taken,
-// and returns the cause of a cancelled context and errors of emit and of closing.
+// and returns the cause of a cancelled context and errors of emit and of closing. A profile that could not be made is
+// no error.
 func Take(ctx context.Context, entrants []Entrant, o Options, emit func(Turn) error) (all bool, err error) {
 	return take(ctx, entrants, o, openChecked, emit)
 }
@@ -68,6 +73,7 @@ func Take(ctx context.Context, entrants []Entrant, o Options, emit func(Turn) er
 // A build is open.
 type build interface {
 	bench(ctx context.Context, o host.BenchOptions) (*host.BenchReport, error)
+	profile(ctx context.Context, position int) (*host.Profile, error)
 	checked() (*host.CheckReport, *host.BisectReport)
 	close() error
 }
@@ -167,6 +173,18 @@ func takeShare(ctx context.Context, entrants []Entrant, o Options, opening int, 
 			}
 		}
 	}
+	for _, e := range entrants {
+		if e.Profiled == nil || opening > 0 || len(o.Positions) == 0 {
+			continue
+		}
+		p, err := builds[key{e.Dir, e.Session}].profile(ctx, o.Positions[0])
+		if cause := context.Cause(ctx); cause != nil {
+			return false, cause
+		}
+		if err == nil {
+			e.Profiled(p)
+		}
+	}
 	return all, nil
 }
 
@@ -220,6 +238,13 @@ func (b *openBuild) bench(ctx context.Context, o host.BenchOptions) (*host.Bench
 		return nil, b.failed
 	}
 	return b.session.Bench(ctx, o, nil)
+}
+
+func (b *openBuild) profile(ctx context.Context, position int) (*host.Profile, error) {
+	if b.failed != nil {
+		return nil, b.failed
+	}
+	return b.session.Profile(ctx, host.ProfileOptions{Position: position})
 }
 
 func (b *openBuild) checked() (*host.CheckReport, *host.BisectReport) { return b.check, b.stage }

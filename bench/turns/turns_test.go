@@ -27,6 +27,14 @@ func (f *fake) bench(_ context.Context, o host.BenchOptions) (*host.BenchReport,
 	return &host.BenchReport{Position: o.Position}, nil
 }
 
+func (f *fake) profile(ctx context.Context, position int) (*host.Profile, error) {
+	*f.log = append(*f.log, fmt.Sprintf("profile %s %d", f.dir, position))
+	if f.failed != nil {
+		return nil, f.failed
+	}
+	return &host.Profile{Position: position}, ctx.Err()
+}
+
 func (f *fake) checked() (*host.CheckReport, *host.BisectReport) {
 	return &host.CheckReport{Passed: f.failed == nil}, nil
 }

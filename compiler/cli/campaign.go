@@ -282,11 +282,7 @@ func soundnessText(s *search.Soundness) string {
 func regionsText(regions []search.RegionInfo) string {
 	var b strings.Builder
 	for _, r := range regions {
-		share := "an unknown part"
-		if r.Share != nil {
-			share = fmt.Sprintf("%.1f %%", 100**r.Share)
-		}
-		fmt.Fprintf(&b, "%s: %s of a step, %d trials, %d accepted, %s\n", r.Name, share, r.Trials, r.Accepted, r.State)
+		fmt.Fprintf(&b, "%s: %s, %d trials, %d accepted, %s\n", r.Name, r.Part(), r.Trials, r.Accepted, r.State)
 	}
 	return b.String()
 }

@@ -41,7 +41,8 @@ func TestBuild(t *testing.T) {
 
 	r := requestFor(t, knobs.Settings{"tiling.ring.pace": "500"}, nil)
 	r.Device = search.DeviceCUDA
-	r.Build = func(_ context.Context, l *compiler.Scheduled, _ time.Duration, _ progress.Func) (string, error) {
+	r.Build = func(_ context.Context, l *compiler.Scheduled, _ compiler.Kernels, _ time.Duration, _ progress.Func) (
+		string, error) {
 		config, err := l.Program.Config.MarshalJSON()
 		if strings.Contains(string(config), `"pace":500`) {
 			return "", errors.New("nvcc crashed")
@@ -61,7 +62,8 @@ func TestSlowBuildsAreRejected(t *testing.T) {
 	var limits []time.Duration
 	r := requestFor(t, knobs.Settings{"tiling.loop.roll": "0"}, nil)
 	r.Device, r.BuildLimit = search.DeviceCUDA, time.Second
-	r.Build = func(_ context.Context, _ *compiler.Scheduled, limit time.Duration, _ progress.Func) (string, error) {
+	r.Build = func(_ context.Context, _ *compiler.Scheduled, _ compiler.Kernels, limit time.Duration, _ progress.Func) (
+		string, error) {
 		if limits = append(limits, limit); limit > 0 {
 			return "", refuse
 		}

@@ -96,10 +96,7 @@ func conclude(ctx context.Context, r *Request, how func(*evaluation, context.Con
 		e.Lower = compiler.RunPasses
 	}
 	if e.Build == nil {
-		e.Build = cached(compiler.SearchKernels)
-		if e.Stage != "" {
-			e.Build = cached(compiler.PartKernels)
-		}
+		e.Build = cached
 	}
 	if e.Measure == nil {
 		e.Measure = measured

@@ -16,10 +16,10 @@ import (
 	"amkc/search"
 )
 
-// A Builder makes a build that a GPU can run, of a program that is proved, and returns its directory. limit is that of
-// [compiler.CachedOf].
-type Builder func(ctx context.Context, l *compiler.Scheduled, limit time.Duration, report progress.Func) (dir string,
-	err error)
+// A Builder makes a build that a GPU can run, of a program that is proved, and returns its directory. kernels and limit
+// are those of [compiler.CachedOf].
+type Builder func(ctx context.Context, l *compiler.Scheduled, kernels compiler.Kernels, limit time.Duration,
+	report progress.Func) (dir string, err error)
 
 // A Measurer measures builds on a GPU, interleaved. It is that of package turns, or a test's.
 type Measurer func(ctx context.Context, entrants []turns.Entrant, o turns.Options, emit func(turns.Turn) error) (
@@ -32,15 +32,13 @@ func measured(ctx context.Context, entrants []turns.Entrant, o turns.Options, em
 }
 
 // cached makes builds in the cache of builds, or finds them there.
-func cached(kernels compiler.Kernels) Builder {
-	return func(ctx context.Context, l *compiler.Scheduled, limit time.Duration, report progress.Func) (string,
-		error) {
-		b, err := compiler.CachedOf(ctx, l, kernels, limit, report)
-		if err != nil {
-			return "", err
-		}
-		return b.Dir, nil
+func cached(ctx context.Context, l *compiler.Scheduled, kernels compiler.Kernels, limit time.Duration,
+	report progress.Func) (string, error) {
+	b, err := compiler.CachedOf(ctx, l, kernels, limit, report)
+	if err != nil {
+		return "", err
 	}
+	return b.Dir, nil
 }
 
 // An effort is how much is measured.
@@ -63,12 +61,25 @@ const (
 	twin      = "twin"
 )
 
+// kernels are those of the builds: nvcc takes half as long for what a search launches alone, and a profile launches
+// another one.
+func (r *Request) kernels() compiler.Kernels {
+	switch {
+	case r.Stage != "":
+		return compiler.PartKernels
+	case r.profiles():
+		return compiler.AllKernels
+	}
+	return compiler.SearchKernels
+}
+
 // build makes the builds of baseline and candidate, which are proved by now, or finds them.
 func (e *evaluation) build(ctx context.Context) (old, dir string, err error) {
-	if old, err = e.Build(ctx, e.baseline, 0, e.Progress); err != nil {
+	kernels := e.kernels()
+	if old, err = e.Build(ctx, e.baseline, kernels, 0, e.Progress); err != nil {
 		return "", "", err
 	}
-	if dir, err = e.Build(ctx, e.candidate, e.BuildLimit, e.Progress); err != nil {
+	if dir, err = e.Build(ctx, e.candidate, kernels, e.BuildLimit, e.Progress); err != nil {
 		wrong := &fault{search.Crash, firstError(err)}
 		if wrong.reason.Code == compiler.CodeTooSlow {
 			wrong.class = search.Rejected
@@ -94,6 +105,10 @@ func (e *evaluation) time(ctx context.Context) error {
 	if e.Rung != search.Screen {
 		entrants = append(entrants, turns.Entrant{Name: twin, Dir: old, Session: twin, Trusted: true})
 	}
+	var profile *host.Profile
+	if e.profiles() {
+		entrants[0].Profiled = func(p *host.Profile) { profile = p }
+	}
 	o := turns.Options{Positions: positions, Rounds: how.rounds, Openings: how.openings, GPU: e.GPU,
 		Bench: host.BenchOptions{Launches: how.launches, WarmUp: 5, Stage: e.Stage}}
 	m := newMeasurement(e.Stage, positions, entrants)
@@ -118,7 +133,7 @@ func (e *evaluation) time(ctx context.Context) error {
 	if e.Stage != "" {
 		return nil // parts and predictions are those of a step
 	}
-	e.v.Timing.Shares = e.sharesOfBaseline(positions[0])
+	e.v.Timing.Shares, e.v.Timing.SharesOf = e.sharesOfBaseline(positions[0], profile)
 	// The cost model may have nothing to say of the target, and nothing here depends on it.
 	is, unknown := predictedAt(e.candidate.Program, positions)
 	was, alsoUnknown := predictedAt(e.baseline.Program, positions)

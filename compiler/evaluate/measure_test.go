@@ -25,11 +25,16 @@ type fakeGPU struct {
 	fail     func(entrant string) error
 	check    *host.CheckReport
 	stage    *host.BisectReport // nil: no stage is checked
+	profile  *host.Profile      // nil: there can be none
 	launched []string
 	built    []string
+	kernels  []compiler.Kernels // of what was built
+	profiled []string           // builds that one was asked of
 }
 
-func (g *fakeGPU) build(_ context.Context, l *compiler.Scheduled, _ time.Duration, _ progress.Func) (string, error) {
+func (g *fakeGPU) build(_ context.Context, l *compiler.Scheduled, kernels compiler.Kernels, _ time.Duration,
+	_ progress.Func) (string, error) {
+	g.kernels = append(g.kernels, kernels)
 	config, err := l.Program.Config.MarshalJSON()
 	g.built = append(g.built, string(config))
 	return string(config), err
@@ -66,6 +71,14 @@ func (g *fakeGPU) take(_ context.Context, entrants []turns.Entrant, o turns.Opti
 						return false, err
 					}
 				}
+			}
+		}
+		for _, e := range entrants {
+			if e.Profiled == nil || k > 0 {
+				continue
+			}
+			if g.profiled = append(g.profiled, e.Name); g.profile != nil {
+				e.Profiled(g.profile)
 			}
 		}
 		if k+1 == o.Openings && all && o.More != nil && o.More() {
@@ -231,7 +244,8 @@ func TestMeasurementsThatFail(t *testing.T) {
 	_, err = Evaluate(t.Context(), r)
 	require.ErrorContains(t, err, "was not checked in this run")
 
-	r.Build = func(context.Context, *compiler.Scheduled, time.Duration, progress.Func) (string, error) {
+	r.Build = func(context.Context, *compiler.Scheduled, compiler.Kernels, time.Duration, progress.Func) (string,
+		error) {
 		return "", diag.Errorf(codeTools, "nvcc", "is not here")
 	}
 	_, err = Evaluate(t.Context(), r)

@@ -57,7 +57,7 @@ func (e *evaluation) predict() error {
 		t.At = append(t.At, at)
 		t.Machine = "cost model, " + is.Label
 		if t.Shares == nil && e.Stage == "" {
-			t.Shares = shares(was)
+			t.Shares = sharesOfPrediction(was)
 		}
 	}
 	t.Ratio = predicted(logs)
@@ -91,34 +91,4 @@ func always(us float64) search.Times { return search.Times{Median: us, P10: us, 
 func predicted(log float64) search.Interval {
 	half := 1.96 * math.Log1p(PredictionError)
 	return search.Interval{Mean: math.Exp(log), Low: math.Exp(log - half), High: math.Exp(log + half)}
-}
-
-// shares says which part of a predicted step each region has a say in: stages their own, ring and placement what
-// streams, exchange and layers what waits for other SMs.
-func shares(p *cost.Prediction) search.Shares {
-	s := search.Shares{"attention": 0, "qkv": 0, "o": 0, "gate_up": 0, "down": 0, "lm_head": 0}
-	for _, stage := range p.Stages {
-		name := stageNamed(stage.Name)
-		if _, is := s[name]; is {
-			s[name] += stage.Total() / p.Latency
-		}
-		s["ring"] += stage.Stream / p.Latency
-		s["exchange"] += stage.Exchange / p.Latency
-	}
-	s["placement"], s["layers"] = s["ring"], s["exchange"]
-	return s
-}
-
-// sharesOfBaseline are those of the cost model, or none where it has nothing to say of the target: they only tell where
-// to look first.
-func (e *evaluation) sharesOfBaseline(pos int) search.Shares {
-	m, err := cost.New(e.baseline.Program)
-	if err != nil {
-		return nil
-	}
-	p, err := m.At(pos)
-	if err != nil {
-		return nil
-	}
-	return shares(p)
 }

@@ -57,6 +57,24 @@ func TestProfile(t *testing.T) {
 	require.Equal(t, greedy([]int{3}, 100), c.IDs, "decoding after a profile")
 }
 
+// A build that a search has compiled has no kernel to record with, and says so. What comes after is as ever.
+func TestProfileOfALeanBuild(t *testing.T) {
+	s, _ := withReference(t, "lean=1", false)
+	_, err := s.Check(t.Context(), nil)
+	require.NoError(t, err)
+	_, err = s.Profile(t.Context(), host.ProfileOptions{})
+	var build *host.BuildError
+	require.ErrorAs(t, err, &build)
+	require.ErrorContains(t, err, "no kernel that records who did what")
+	r, err := s.Bench(t.Context(), host.BenchOptions{Launches: 3}, nil)
+	require.NoError(t, err)
+	require.Zero(t, r.Drain)
+	require.Positive(t, r.Latency.Median)
+	c, err := s.Complete(t.Context(), []int{3}, 50, nil, nil)
+	require.NoError(t, err)
+	require.Equal(t, greedy([]int{3}, 50), c.IDs)
+}
+
 // At the end of a variant there is no room for steps that are not recorded.
 func TestProfileAtAnEdge(t *testing.T) {
 	s, _ := withReference(t, variants, false)

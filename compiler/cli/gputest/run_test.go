@@ -46,7 +46,7 @@ func amkc(args ...string) (code int, stdout, stderr string) {
 const smallSeq = 64
 
 // fakeTools puts an nvcc on PATH whose output is the fake kernels, as pycoder needs them for a number of positions, and
-// with more settings of fakeimages.h. The cache of builds is empty.
+// with more settings of fakeimages.h. As a search compiles them, they are fewer. The cache of builds is empty.
 func fakeTools(t *testing.T, maxSeq int, settings string) {
 	t.Helper()
 	hosttest.NeedDriver(t)
@@ -65,11 +65,12 @@ func fakeTools(t *testing.T, maxSeq int, settings string) {
 	bin := t.TempDir()
 	script := fmt.Sprintf(`#!/bin/sh
 [ "$1" = --version ] && exit
+case "$*" in *-DAMK_LEAN=1*) lean=lean=1 ;; esac
 while [ "$1" != -o ]; do shift; done
 case $2 in
 reference*) printf 'FAKE REFERENCE layers=%d embed=%d qkv=%d attn=%d exchanges=5 \0' > "$2" ;;
 prompt*) printf 'FAKE prompt=%d \0' > "$2" ;;
-*) printf '%s %s \0' > "$2" ;;
+*) printf '%s %s %%s \0' "$lean" > "$2" ;;
 esac
 `, m.Layers, m.Hidden, (m.Heads+2*m.KVHeads)*m.HeadDim, m.Heads*m.HeadDim,
 		knobs.PromptTokens.Of(&l.Program.Config), kernels, settings)

@@ -26,7 +26,7 @@ static Kernel prompt_kernel = {"amk_prompt", 1, {208}, 0};
 static long eos, eos_at, stall_at, hang_at, slow_us, decode_us, ceiling_us, drain_us, profile_us, read_us, flaky, off;
 static long runs, nan_at, bad_at, bad_ordinal, bad_element, lost_row, any_weights, pass_off, pass_picks;
 static long batch_off, batch_writes, mixed_off, mixed_writes, mixed_picks, eager, dirty;
-static long has_parts, part_us, launch_us, part_picks;
+static long is_lean, has_parts, part_us, launch_us, part_picks;
 
 static const struct { const char* key; uint32_t* word; long* value; long initial; } settings[] = {
     {"abi", &info.abi, 0, 7}, {"sms", &info.sms, 0, 4}, {"threads", &info.threads, 0, 288},
@@ -61,6 +61,7 @@ static const struct { const char* key; uint32_t* word; long* value; long initial
     {"mixed_picks", 0, &mixed_picks, 0},  // such passes choose the next token instead
     {"eager", 0, &eager, 0},            // every row looks at the abort word
     {"dirty", 0, &dirty, 0},            // and then the row before its launch's is another token's
+    {"lean", 0, &is_lean, 0},           // the image lacks what a search does not compile
     {"parts", 0, &has_parts, 0},        // the image has a step in parts
     {"part_us", 0, &part_us, 10},       // a part that does something; of the stage with number n it is n + 1 times that
     {"launch_us", 0, &launch_us, 3},    // and more for any launch of a part
@@ -163,7 +164,7 @@ CUresult cuModuleGetFunction(Kernel** f, void* mod, const char* name) {
     if (strcmp(pass_kernels[pass_rows][i].name, name) == 0) { *f = &pass_kernels[pass_rows][i]; return 0; }
   if (has_parts && strcmp(name, "amk_part") == 0) { *f = &part_kernel; return 0; }
   for (int i = 0; i < kBuildKernels; i++)
-    if (strcmp(build_kernels[i].name, name) == 0) { *f = &build_kernels[i]; return 0; }
+    if (!(is_lean && kTrace <= i && i <= kDrain) && strcmp(build_kernels[i].name, name) == 0) { *f = &build_kernels[i]; return 0; }
   return 500;
 }
 
