@@ -5,7 +5,7 @@ machine.
     python3 bench/candidates.py --tools dist/results --budget 540           all that have no verdict yet, on all GPUs
     python3 bench/candidates.py --only '*/round-robin' --gpus 0,1           some
     python3 bench/candidates.py --resume candidates.json                    on from what an earlier run has written
-    python3 bench/candidates.py --take candidates.json                      into docs/results, and docs/campaigns.md anew
+    python3 bench/candidates.py --take candidates.json                      publish them, in docs/campaigns.md
     python3 bench/candidates.py --device cost --target h200 --out build     predictions: no GPU is needed
 
 A campaign finds settings for one model. Before they become defaults, others are judged with them: each is one final

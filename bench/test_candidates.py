@@ -98,7 +98,8 @@ class Candidates(unittest.TestCase):
         self.assertEqual(self.run_it("--take", str(self.out), "--docs", str(self.docs))[0], 0)
         self.assertEqual(len(candidates.read(published)), 2)
         page = (self.docs / "campaigns.md").read_text("utf-8")
-        self.assertIn("| qwen2.5-1.5b | h100 | 0.9000 (0.8900 to 0.9100) | 0.9000 at 2,048, 0.9000 at 8,192 | keep |", page)
+        self.assertIn("| qwen2.5-1.5b | h100 | 0.9000 (0.8900 to 0.9100) | 0.9000 at 2,048, 0.9000 at 8,192 | keep |",
+                      page)
         self.assertIn("| qwen2.5-1.5b | h100 | REJECTED, AMK6109 |", page)
         self.out.unlink()
         self.run_it("--only", "smollm2-135m/*", "--device", "cost")

@@ -19,7 +19,8 @@ func madeUp() *host.Profile {
 	for sm := range 2 {
 		at := 0.0
 		add := func(stage, kind string, us float64) {
-			p.Spans = append(p.Spans, host.Span{SM: sm, Role: "consumer", Kind: kind, Stage: stage, Start: at, End: at + us})
+			p.Spans = append(p.Spans, host.Span{SM: sm, Role: "consumer", Kind: kind, Stage: stage, Start: at,
+				End: at + us})
 			at += us
 		}
 		add("embed", "compute", 6)
