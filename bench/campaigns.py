@@ -33,8 +33,10 @@ from packing import SPENT, Unusable, elsewhere, gpu_seconds, pack, trials
 from running import CLOSING, Campaign, Runner, add_flags, begin, gpus, jobs_for, need_target, outcome, path, unpack
 
 CLOSING_MORE = {"cuda": 30, "cost": 0}  # for each of the others that share a GPU, which wait for it
+CLOSING_NULL = {"cuda": 60, "cost": 5}  # in the place of that where so far there is nothing to confirm
 LEAST = 40  # seconds that a search is begun for
-GOES_ON = ("the time is up", SPENT)  # why a campaign stops that is not at its end
+TIME_IS_UP = "the time is up"
+GOES_ON = (TIME_IS_UP, SPENT)  # why a campaign stops that is not at its end
 GUIDED = tuple(word for name in ("cost", "cost", "local", "evolve") for word in ("--proposer", name))
 LOCAL = tuple(word for name in ("cost", "local", "local", "evolve") for word in ("--proposer", name))
 
@@ -106,16 +108,23 @@ class Shop(Runner):
         return CLOSING[self.args.device] + (self.args.share - 1) * CLOSING_MORE[self.args.device]
 
     def carry(self, c, gpu, seconds):
-        """Carries a campaign on for so long, with the measurements at its end."""
-        search = seconds - self.closing()
-        self.say(f"{c.name}: GPU {gpu}, {search:.0f} s")
-        result = self.search(c, gpu, seconds, "--jobs", str(self.args.jobs), "--gpu-seconds", str(c.gpu_seconds),
-                             *self.taught(c), "--minutes", f"{search / 60:.3f}")
-        if result:
+        """Carries a campaign on for so long, with the measurements at its end. Where there is nothing to measure then,
+        it goes on once more in the time that was left for that."""
+        end = self.left() - seconds
+        for closing in (self.closing(), CLOSING_NULL[self.args.device]):
+            search = seconds - closing
+            self.say(f"{c.name}: GPU {gpu}, {search:.0f} s")
+            result = self.search(c, gpu, seconds, "--jobs", str(self.args.jobs), "--gpu-seconds", str(c.gpu_seconds),
+                                 *self.taught(c), "--minutes", f"{search / 60:.3f}")
+            if not result:
+                break
             self.say(f"{c.name}: {outcome(result)}")
             if result["stop"] not in GOES_ON or result["stop"] == SPENT and c.gpu_seconds:
                 (self.dir(c) / "ended").write_text(f"{spent(c) if result['stop'] == SPENT else result['stop']}\n",
                                                    encoding="utf-8")
+            seconds = self.left() - end
+            if result["stop"] != TIME_IS_UP or result["held_out"] or seconds < LEAST + CLOSING_NULL[self.args.device]:
+                break
         if c.cold and not c.gpu_seconds and (best := self.best(c, gpu)):
             self.against(c, gpu, best)
 

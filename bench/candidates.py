@@ -42,6 +42,7 @@ class Shape:
     model: str
     positions: str
     max_seq: int
+    trained: bool = False  # else with random weights
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Candidate:
 SMALL = tuple(Shape(m, "128,2048,8192", 8448) for m in ("qwen3-0.6b", "llama-3.2-1b"))
 EIGHT_HEADS = (*SMALL, Shape("llama-3.1-8b", "2048,8192", 8448))  # at 128 a context is not split
 FEW_HEADS = (Shape("qwen2.5-1.5b", "2048,8192", 8448), Shape("qwen2.5-7b", "2048,8192", 8448),
-             Shape("smollm2-135m", "2048,8000", 8192))
+             Shape("smollm2-135m", "2048,8000", 8192), Shape("pycoder-5m", "600,1000", 1024, True))
 
 
 def splits(n):
@@ -88,8 +89,9 @@ class Job:
     @property
     def campaign(self):
         """The shape as what runs amkc takes it."""
-        return Campaign("candidates", f"testdata/configs/{self.shape.model}", self.shape.positions, "",
-                        self.shape.max_seq, ())
+        where = "models" if self.shape.trained else "configs"
+        return Campaign("candidates", f"testdata/{where}/{self.shape.model}", self.shape.positions, "",
+                        self.shape.max_seq, (), not self.shape.trained)
 
 
 JOBS = tuple(Job(c, s) for c in CANDIDATES for s in c.shapes)

@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import campaigns
 import packing
+import running
 
 # amkc whose searches add a trial; behaviour is added by files beside it.
 AMKC = """\
@@ -85,6 +86,13 @@ class Campaigns(unittest.TestCase):
         self.assertEqual({c[0] for c in searches}, {"2", "5"})
         code, said = self.run_it("--gpus", "2,5", budget="70")
         self.assertEqual(len(self.calls("search")), len(campaigns.CAMPAIGNS), "and no more in another run")
+
+    def test_one_with_nothing_to_confirm_goes_on_in_the_time_for_that(self):
+        code, said = self.run_it("--only", "smollm2-135m", budget="62")
+        self.assertEqual(code, 0, said)
+        first, second = (float(c[c.index("--minutes") + 1]) * 60 for c in self.calls("search")[:2])
+        self.assertAlmostEqual(first, 62 - 10 - running.CLOSING["cost"], delta=2)
+        self.assertAlmostEqual(second, 62 - 10 - campaigns.CLOSING_NULL["cost"], delta=4)
 
     def test_the_best_of_a_cold_one_is_measured_against_the_defaults(self):
         self.end_at_once()

@@ -1,6 +1,7 @@
 package gputest
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,12 +14,9 @@ import (
 	"amkc/search"
 )
 
-// bench/campaigns.py on the fake GPU: two pieces, the second of which goes on from what the first has packed, in
-// another directory.
-func TestCampaigns(t *testing.T) {
-	if os.Getenv("AMKC_LONG") == "" {
-		t.Skip("takes minutes: AMKC_LONG=1")
-	}
+// onFakeGPU returns what runs a script of bench, with this program as amkc, and gives what it prints.
+func onFakeGPU(t *testing.T) (run func(script string, args ...string) string) {
+	t.Helper()
 	// The one behind python3, which may be a script that needs a PATH.
 	python, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output()
 	require.NoError(t, err)
@@ -28,16 +26,28 @@ func TestCampaigns(t *testing.T) {
 	tools := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(tools, "amkc"),
 		[]byte(fmt.Sprintf("#!/bin/sh\n%s=1 exec '%s' \"$@\"\n", asCommand, self)), 0o755))
-	script, err := filepath.Abs("../../../bench/campaigns.py")
+	bench, err := filepath.Abs("../../../bench")
 	require.NoError(t, err)
-	piece := func(work string, more ...string) string {
-		cmd := exec.CommandContext(t.Context(), strings.TrimSpace(string(python)), append([]string{script, "--tools",
-			tools, "--only", "pycoder-5m", "--gpus", "0", "--target", "h200", "--budget", "200", "--jobs", "2",
-			"--work", work, "--out", work}, more...)...)
+	return func(script string, args ...string) string {
+		cmd := exec.CommandContext(t.Context(), strings.TrimSpace(string(python)), append([]string{
+			filepath.Join(bench, script), "--tools", tools, "--gpus", "0", "--target", "h200", "--jobs", "2"}, args...)...)
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, string(out))
 		t.Log(string(out))
 		return string(out)
+	}
+}
+
+// bench/campaigns.py on the fake GPU: two pieces, the second of which goes on from what the first has packed, in
+// another directory.
+func TestCampaigns(t *testing.T) {
+	if os.Getenv("AMKC_LONG") == "" {
+		t.Skip("takes minutes: AMKC_LONG=1")
+	}
+	run := onFakeGPU(t)
+	piece := func(work string, more ...string) string {
+		return run("campaigns.py", append([]string{"--only", "pycoder-5m", "--budget", "200", "--work", work, "--out",
+			work}, more...)...)
 	}
 	first, second := t.TempDir(), t.TempDir()
 	require.Contains(t, piece(first), "pycoder-5m: GPU 0")
@@ -56,4 +66,32 @@ func TestCampaigns(t *testing.T) {
 	report, err := os.ReadFile(filepath.Join(second, "pycoder-5m", search.ReportName))
 	require.NoError(t, err)
 	require.Contains(t, string(report), "</html>")
+}
+
+// bench/candidates.py on the fake GPU judges a candidate in full, and goes on from what it has written.
+func TestCandidates(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
+	run, work := onFakeGPU(t), t.TempDir()
+	args := []string{"--only", "pycoder-5m/splits-32", "--budget", "100", "--work", work, "--out", work}
+	require.Contains(t, run("candidates.py", args...), "1 of 1")
+	text, err := os.ReadFile(filepath.Join(work, "candidates.json"))
+	require.NoError(t, err)
+	var made struct {
+		Rows map[string]struct {
+			Class, Device string
+			At            []search.At
+			Correctness   *search.Correctness
+		}
+	}
+	require.NoError(t, json.Unmarshal(text, &made))
+	row := made.Rows["h200/pycoder-5m/splits-32"]
+	require.Equal(t, "PASS", row.Class, string(text))
+	require.Equal(t, "cuda", row.Device)
+	require.Len(t, row.At, 2)
+	require.True(t, row.Correctness.Passed)
+	again := run("candidates.py", append(args, "--resume", filepath.Join(work, "candidates.json"))...)
+	require.Contains(t, again, "1 of 1")
+	require.NotContains(t, again, "h200/pycoder-5m/splits-32:", "it has its verdict")
 }
