@@ -29,8 +29,9 @@ func onFakeGPU(t *testing.T) (run func(script string, args ...string) string) {
 	bench, err := filepath.Abs("../../../bench")
 	require.NoError(t, err)
 	return func(script string, args ...string) string {
-		cmd := exec.CommandContext(t.Context(), strings.TrimSpace(string(python)), append([]string{
-			filepath.Join(bench, script), "--tools", tools, "--gpus", "0", "--target", "h200", "--jobs", "2"}, args...)...)
+		args = append([]string{filepath.Join(bench, script), "--tools", tools, "--gpus", "0", "--target", "h200",
+			"--jobs", "2"}, args...)
+		cmd := exec.CommandContext(t.Context(), strings.TrimSpace(string(python)), args...)
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, string(out))
 		t.Log(string(out))
