@@ -33,7 +33,8 @@ from packing import SPENT, Unusable, elsewhere, gpu_seconds, pack, trials
 from running import CLOSING, Campaign, Runner, add_flags, begin, gpus, jobs_for, need_target, outcome, path, unpack
 
 CLOSING_MORE = {"cuda": 30, "cost": 0}  # for each of the others that share a GPU, which wait for it
-CLOSING_NULL = {"cuda": 60, "cost": 5}  # in the place of that where so far there is nothing to confirm
+# In the place of that where so far there is nothing to confirm: what is found in the end is confirmed by the next run.
+CLOSING_NULL = {"cuda": 60, "cost": 5}
 LEAST = 40  # seconds that a search is begun for
 TIME_IS_UP = "the time is up"
 GOES_ON = (TIME_IS_UP, SPENT)  # why a campaign stops that is not at its end
@@ -104,14 +105,14 @@ class Shop(Runner):
             (self.dir(c) / "taught.json").write_text(json.dumps(of), encoding="utf-8")
         return ["--corpus", str(corpus)]
 
-    def closing(self):
-        return CLOSING[self.args.device] + (self.args.share - 1) * CLOSING_MORE[self.args.device]
+    def closing(self, least=CLOSING):
+        return least[self.args.device] + (self.args.share - 1) * CLOSING_MORE[self.args.device]
 
     def carry(self, c, gpu, seconds):
         """Carries a campaign on for so long, with the measurements at its end. Where there is nothing to measure then,
         it goes on once more in the time that was left for that."""
         end = self.left() - seconds
-        for closing in (self.closing(), CLOSING_NULL[self.args.device]):
+        for closing in (self.closing(), self.closing(CLOSING_NULL)):
             search = seconds - closing
             self.say(f"{c.name}: GPU {gpu}, {search:.0f} s")
             result = self.search(c, gpu, seconds, "--jobs", str(self.args.jobs), "--gpu-seconds", str(c.gpu_seconds),
@@ -123,7 +124,7 @@ class Shop(Runner):
                 (self.dir(c) / "ended").write_text(f"{spent(c) if result['stop'] == SPENT else result['stop']}\n",
                                                    encoding="utf-8")
             seconds = self.left() - end
-            if result["stop"] != TIME_IS_UP or result["held_out"] or seconds < LEAST + CLOSING_NULL[self.args.device]:
+            if result["stop"] != TIME_IS_UP or result["held_out"] or seconds < LEAST + self.closing(CLOSING_NULL):
                 break
         if c.cold and not c.gpu_seconds and (best := self.best(c, gpu)):
             self.against(c, gpu, best)

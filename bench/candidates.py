@@ -4,14 +4,15 @@ machine.
 
     python3 bench/candidates.py --tools dist/results --budget 540           all that have no verdict yet, on all GPUs
     python3 bench/candidates.py --only '*/round-robin' --gpus 0,1           some
-    python3 bench/candidates.py --resume candidates.json                    on from what an earlier run has written
+    python3 bench/candidates.py --resume candidates.json                    on from what a run elsewhere has written
     python3 bench/candidates.py --take candidates.json                      publish them, in docs/campaigns.md
     python3 bench/candidates.py --device cost --target h200 --out build     predictions: no GPU is needed
 
 A campaign finds settings for one model. Before they become defaults, others are judged with them: each is one final
 verdict of amkc eval, by the rules of a campaign (docs/search.md). What came of it, be it a loss, is written to
-candidates.json in --out after each verdict, and judged once. Needs nvcc, and Go or --tools. Exit codes: 0 all that
-there was time for was judged; 1 an amkc has failed, and its words are printed; 2 bad usage.
+candidates.json in --out after each verdict. What is there, in --resume or among what is published, is not judged again
+on the same device. Needs nvcc, and Go or --tools. Exit codes: 0 all that there was time for was judged; 1 something
+has failed, and its words are printed; 2 bad usage.
 """
 
 import argparse
@@ -22,6 +23,7 @@ import os
 import queue
 import sys
 import threading
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,7 +56,7 @@ class Candidate:
 
 
 SMALL = tuple(Shape(m, "128,2048,8192", 8448) for m in ("qwen3-0.6b", "llama-3.2-1b"))
-EIGHT_HEADS = (*SMALL, Shape("llama-3.1-8b", "2048,8192", 8448))  # at 128 a context is not split
+EIGHT_HEADS = (*SMALL, Shape("llama-3.1-8b", "2048,8192", 8448))
 FEW_HEADS = (Shape("qwen2.5-1.5b", "2048,8192", 8448), Shape("qwen2.5-7b", "2048,8192", 8448),
              Shape("smollm2-135m", "2048,8000", 8192), Shape("pycoder-5m", "600,1000", 1024, True))
 
@@ -90,7 +92,7 @@ class Job:
     def campaign(self):
         """The shape as what runs amkc takes it."""
         where = "models" if self.shape.trained else "configs"
-        return Campaign("candidates", f"testdata/{where}/{self.shape.model}", self.shape.positions, "",
+        return Campaign(self.name.replace("/", "-"), f"testdata/{where}/{self.shape.model}", self.shape.positions, "",
                         self.shape.max_seq, (), not self.shape.trained)
 
 
@@ -102,14 +104,18 @@ class Judges(Runner):
 
     def __init__(self, args, amkc):
         super().__init__(args, amkc)
-        self.rows, self.lock = read(args.resume) if args.resume else {}, threading.Lock()
-        self.waiting = queue.SimpleQueue()
+        self.published = kept(machine.REPO / "docs" / "results" / FILE)
+        self.rows = kept(args.out / FILE) | (read(args.resume) if args.resume else {})
+        self.lock, self.waiting = threading.Lock(), queue.SimpleQueue()
+
+    def done(self, j):
+        return any(rows.get(self.id(j), {}).get("device") == self.args.device for rows in (self.rows, self.published))
 
     def carry_on(self):
-        pending = [j for j in self.args.chosen if self.id(j) not in self.rows]
+        pending = [j for j in self.args.chosen if not self.done(j)]
         with concurrent.futures.ThreadPoolExecutor(self.args.jobs) as pool:
             for j in pending:
-                config = self.work / f"{j.name.replace('/', '-')}.json"
+                config = self.work / f"{j.campaign.name}.json"
                 config.write_text(json.dumps(j.candidate.config), encoding="utf-8")
                 built = pool.submit(self.build, j, config) if self.args.device == "cuda" else None
                 self.waiting.put((j, config, built))
@@ -119,8 +125,7 @@ class Judges(Runner):
             for t in judges:
                 t.join()
             pool.shutdown(cancel_futures=True)
-        self.say(f"candidates that have a verdict: {sum(self.id(j) in self.rows for j in self.args.chosen)} of "
-                 f"{len(self.args.chosen)}")
+        self.say(f"candidates that have a verdict: {sum(map(self.done, self.args.chosen))} of {len(self.args.chosen)}")
 
     def id(self, j):
         return f"{self.args.target}/{j.name}"
@@ -136,10 +141,16 @@ class Judges(Runner):
                 j, config, built = self.waiting.get_nowait()
             except queue.Empty:
                 return
-            if built:
-                concurrent.futures.wait([built], max(0, self.left()))
-            if self.left() > LEAST[self.args.device]:
-                self.judged(j, config, gpu)
+            try:
+                if built:
+                    concurrent.futures.wait([built], max(0, self.left()))
+                    if built.done():
+                        built.result()
+                if self.left() > LEAST[self.args.device]:
+                    self.judged(j, config, gpu)
+            except Exception:  # one candidate is never the end of the others
+                traceback.print_exc()
+                self.failed.append(j.name)
 
     def judged(self, j, config, gpu):
         result = self.run(j.campaign, gpu, TRIAL_SECONDS, "eval", *self.model(j.campaign), "--config", str(config),
@@ -171,15 +182,20 @@ def spoken(row):
     return f"{row['decision']}: {campaignpage.interval(row['ratio'])}; {at}"
 
 
+def kept(file):
+    """The rows of a file, or none where there is no such file."""
+    return read(file) if file.exists() else {}
+
+
 def read(file):
     """The rows of what a run has written."""
     try:
-        kept = json.loads(Path(file).read_text(encoding="utf-8"))
-    except json.JSONDecodeError as e:
-        raise Unusable(f"{file} is no JSON: {e}; want what bench/candidates.py has written") from None
-    if not isinstance(kept, dict) or kept.get("schema") != SCHEMA:
+        of = json.loads(Path(file).read_text(encoding="utf-8"))
+    except ValueError as e:  # no JSON, or no text
+        raise Unusable(f"{file} cannot be read: {e}; want what bench/candidates.py has written") from None
+    if not isinstance(of, dict) or of.get("schema") != SCHEMA or not isinstance(of.get("rows"), dict):
         raise Unusable(f"{file} is not of {SCHEMA}; want what bench/candidates.py has written")
-    return kept["rows"]
+    return of["rows"]
 
 
 def write(rows, file):
@@ -193,7 +209,7 @@ def take(file, docs):
     """Puts the measured rows of a run among those that are published, and writes the page anew."""
     rows = {name: r for name, r in read(file).items() if r["device"] == "cuda"}
     store = docs / "results" / FILE
-    write((read(store) if store.exists() else {}) | rows, store)
+    write(kept(store) | rows, store)
     campaignpage.main(["--docs", str(docs)])
     print(f"{file}: {len(rows)} verdicts, into {store}")
 

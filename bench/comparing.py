@@ -125,6 +125,9 @@ class Comparison:
         with self.open:
             if self.o.compile_seconds:
                 self.begin_compile(ATTENTIONS[0])
+            self.directory = self.shop.finish(self.case)
+            if self.o.compile_seconds:
+                concurrent.futures.wait([self.compiling[1]])
             self.amkc()
             self.eager()
             self.compile()
@@ -170,7 +173,6 @@ class Comparison:
         return self.kept[form]
 
     def amkc(self):
-        self.directory = self.shop.finish(self.case)
         if self.case.weights:
             return
         ref, own = self.references()
@@ -210,10 +212,10 @@ class Comparison:
             self.engines["ops"].facts["weight_bytes"] = engine.facts["weight_bytes"]
 
     def begin_compile(self, attention):
-        """Has the step compiled while the others are built and opened: it takes longest, and processors alone. What is
-        measured meanwhile is which attention of the eager step is faster, and that is launched as a graph."""
+        """Has the step compiled while amkc's is built, which leaves the GPU alone: PyTorch chooses kernels by how long
+        they take there, and nothing else is opened before it has."""
         peer = self.peers["compile"] = self.peer("compile", self.format.peer if self.format else "")
-        self.open.callback(peer.close, now=True)  # where the row ends before it has compiled
+        self.open.callback(peer.close, now=True)  # it may be compiling still
         pool = concurrent.futures.ThreadPoolExecutor(1)
         self.compiling = attention, pool.submit(peer.ask, self.opening(attention, compile=True), self.o.compile_seconds)
         pool.shutdown(wait=False)

@@ -8,6 +8,7 @@ import os
 import select
 import signal
 import subprocess
+import threading
 import time
 
 from workshop import OutOfTime, first_complaint, spell
@@ -24,7 +25,7 @@ class Peer:
 
     def __init__(self, args, log, budget, env=None):
         self.args, self.log, self.budget = args, log, budget
-        self.rest = b""
+        self.rest, self.closing = b"", threading.Lock()
         with open(log, "wb") as stderr:
             self.child = subprocess.Popen(args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, env=env,
                                           bufsize=0,
@@ -60,17 +61,18 @@ class Peer:
         return answer
 
     def close(self, now=False):
-        """Ends the child and its children; unless now, it may end by itself first."""
-        if self.child.stdin.closed:
-            return
-        self.child.stdin.close()
-        try:
-            self.child.wait(0 if now else CLOSE_SECONDS)
-        except subprocess.TimeoutExpired:
-            pass
-        try:
-            os.killpg(self.child.pid, signal.SIGKILL)  # whoever is left of its group
-        except ProcessLookupError:
-            pass
-        self.child.wait()
-        self.child.stdout.close()
+        """Ends the child and its children; unless now, it may end by itself first. Of several threads, one does."""
+        with self.closing:
+            if self.child.stdin.closed:
+                return
+            self.child.stdin.close()
+            try:
+                self.child.wait(0 if now else CLOSE_SECONDS)
+            except subprocess.TimeoutExpired:
+                pass
+            try:
+                os.killpg(self.child.pid, signal.SIGKILL)  # whoever is left of its group
+            except ProcessLookupError:
+                pass
+            self.child.wait()
+            self.child.stdout.close()

@@ -77,12 +77,35 @@ class Candidates(unittest.TestCase):
         self.assertEqual(len(final), 2)
         self.assertFalse([c for c in final if "--baseline" in c])
         self.assertTrue(all("2048,8192" in c for c in final))
-        self.run_it("--only", "qwen2.5-1.5b/*", "--resume", str(self.out))
-        self.assertEqual(len(self.calls("final")), 2)
+        self.run_it("--only", "qwen2.5-1.5b/*")
+        self.assertEqual(len(self.calls("final")), 2, "they are there")
+        elsewhere = self.work / "elsewhere.json"
+        self.out.rename(elsewhere)
+        self.run_it("--only", "qwen2.5-1.5b/*", "--only", "smollm2-135m/*", "--resume", str(elsewhere))
+        self.assertEqual(len(self.calls("final")), 3)
+        self.assertEqual(len(candidates.read(self.out)), 3, "with what was made elsewhere")
+
+    def test_a_prediction_is_in_the_way_of_no_measurement(self):
+        self.run_it("--only", "qwen2.5-1.5b/splits-32", "--device", "cost")
+        self.assertEqual(candidates.read(self.out)["h100/qwen2.5-1.5b/splits-32"]["device"], "cost")
+        self.run_it("--only", "qwen2.5-1.5b/splits-32")
+        self.assertEqual(candidates.read(self.out)["h100/qwen2.5-1.5b/splits-32"]["device"], "cuda")
+
+    def test_one_that_cannot_be_entered_is_not_the_end_of_the_others(self):
+        def row_of(job, v):
+            if job.candidate.name == "splits-32":
+                raise KeyError("ratio")
+            return {"device": "cuda", "class": "PASS", "at": [], "code": None}
+        with mock.patch.object(candidates, "row_of", row_of):
+            code, out = self.run_it("--only", "qwen2.5-1.5b/*", "--gpus", "0")
+        self.assertEqual(code, 1)
+        self.assertIn("KeyError", out)
+        self.assertEqual(list(candidates.read(self.out)), ["h100/qwen2.5-1.5b/splits-64"])
 
     def test_what_fails_is_said_and_is_no_verdict(self):
         code, out = self.run_it("--only", "llama-3.2-1b/splits-12")
         self.assertEqual(code, 1)
+        self.assertIn("llama-3.2-1b-splits-12: amkc eval failed", out)
         self.assertIn("it is broken", out)
         self.assertFalse(self.out.exists())
 
@@ -107,8 +130,9 @@ class Candidates(unittest.TestCase):
         self.assertEqual(len(candidates.read(published)), 2)
 
     def test_what_is_no_file_of_candidates_is_refused(self):
-        for text in ("{", "[]", '{"schema": "amkc.campaigns/1"}'):
-            (self.work / "bad.json").write_text(text, "utf-8")
+        for text in (b"{", b"[]", b'{"schema": "amkc.campaigns/1"}', b'{"schema": "amkc.candidates/1"}',
+                     b"\x1f\x8b\xff"):
+            (self.work / "bad.json").write_bytes(text)
             for flag in ("--resume", "--take"):
                 code, out = self.run_it(flag, str(self.work / "bad.json"), "--docs", str(self.docs))
                 self.assertEqual(code, 2)

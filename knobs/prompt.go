@@ -1,6 +1,8 @@
 package knobs
 
 import (
+	"math"
+
 	"amkc/ir/diag"
 )
 
@@ -12,7 +14,7 @@ const (
 // promptThatFits is the default of prompt.tokens. The vectors of a token are the residual, what the stages of a layer
 // hand over, and, where a long context is split, the shares of the splits.
 func promptThatFits(c *Case, _ string) int {
-	tokens := c.rows[PromptTokens].Default
+	tokens := max(promptTile, min(c.rows[PromptTokens].Default, countedTokens(c)/promptTile*promptTile))
 	if c.Target == nil || c.Target.HBMBytes <= 0 {
 		return tokens
 	}
@@ -27,16 +29,33 @@ func promptTokenBytes(c *Case) int {
 	heads, copies := m.Heads*m.HeadDim, c.Of(Copies)
 	bytes := 4*m.Hidden + 4*m.HeadDim + 2*max(m.Hidden, heads, m.Intermediate)
 	bytes += copies * 2 * (2*m.Hidden + 2*heads + 2*m.KVHeads*m.HeadDim + m.Intermediate)
-	if c.Of(SplitFrom) < m.MaxSeq {
-		splits := min(c.Of(MaxSplits), max(1, c.Target.SMs/max(1, m.KVHeads)))
-		bytes += 4 * m.Heads * (m.HeadDim + 2) * splits
-	}
-	return bytes
+	return bytes + 4*splitResults(c)
 }
 
-// checkPrompt refuses a number of tokens for a kernel that the target, or the dtype, has none of.
+// splitResults is how many numbers the splits of a token hand over: of each head its result, a maximum and a sum.
+func splitResults(c *Case) int {
+	m, splits := c.Model, c.Of(MaxSplits)
+	if c.Of(SplitFrom) >= m.MaxSeq {
+		return 0
+	}
+	if c.Target != nil {
+		splits = min(splits, max(1, c.Target.SMs/max(1, m.KVHeads)))
+	}
+	return m.Heads * (m.HeadDim + 2) * splits
+}
+
+// countedTokens is for how many tokens the kernel can number what their splits hand over, in 31 bits.
+func countedTokens(c *Case) int { return math.MaxInt32 / max(1, splitResults(c)) }
+
+// checkPrompt refuses more tokens than the kernel can count, and a number of tokens for a kernel that the target, or
+// the dtype, has none of.
 func checkPrompt(c *Case) *diag.Diagnostic {
 	t, m := c.Target, c.Model
+	if most := countedTokens(c) / promptTile * promptTile; c.Of(PromptTokens) > most {
+		return diag.Errorf(codeRange, where(c.rows[PromptTokens].Path("")), "%d: the splits of a token hand over %d "+
+			"numbers, of which the kernel can count 2147483647; want 0 to %d, or a smaller attention.max_splits",
+			c.Of(PromptTokens), splitResults(c), most)
+	}
 	if t == nil || c.Of(PromptTokens) == promptThatFits(c, "") || c.Of(PromptTokens) == 0 {
 		return nil
 	}

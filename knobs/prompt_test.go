@@ -45,3 +45,28 @@ func TestPromptsThatFit(t *testing.T) {
 		}
 	}
 }
+
+// What the splits of all tokens of a pass hand over has numbers of 31 bits.
+func TestPromptsThatCanBeCounted(t *testing.T) {
+	m := ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: 4096, Intermediate: 4096, Heads: 128, KVHeads: 1, HeadDim: 256,
+		Vocab: 32000, MaxSeq: 4096}
+	target := *ir.FindTarget("h100")
+	target.HBMBytes = 0 // of which they would take more than their part
+	resolve := func(splits, tokens int) (int, error) {
+		config := tiling("attention", "max_splits", splits)
+		if tokens > 0 {
+			PromptTokens.Set(&config, tokens)
+		}
+		out, diags := Resolve(config, &m, &target, ir.Kept{}, ir.MatrixFormat(m.Weights), 1)
+		return PromptTokens.Of(&out), diags.Err()
+	}
+	tokens, err := resolve(128, 0)
+	require.NoError(t, err)
+	require.Equal(t, 448, tokens)
+	_, err = resolve(128, 448)
+	require.NoError(t, err)
+	_, err = resolve(128, 512)
+	require.ErrorContains(t, err, "want 0 to 448, or a smaller attention.max_splits [AMK2002]")
+	_, err = resolve(32, 512)
+	require.NoError(t, err)
+}

@@ -26,6 +26,8 @@ SMALL_BLOCK = {"smem_bytes_per_block": 20480}  # of a compact scratch
 LONG_VECTOR = {"warps": {"down": 1}}  # a warp has six quads of it: its digits are in shared memory
 PAGES_IN_TURN = {"page_allocation": "none"}
 SPLIT_WINDOW = {"attention": {"split_from": 16, "max_splits": 4}, "ring": {"chunk_bytes": 4096}}
+# Of one kv head: lanes that join splits have four each.
+MANY_SPLITS = {"attention": {"split_from": 16, "max_splits": 128}}
 # Variants that stream in ways of their own: with a stock in one of them, and running ahead in one of them.
 LONG_STREAM = {"attention": {"split_from": 16, "max_splits": 4}, "long": {"pace": 500, "stock": 0}}
 LONG_AHEAD = {"attention": {"split_from": 16, "max_splits": 4}, "ring": {"run_ahead": 0}, "long": {"run_ahead": 8}}
@@ -61,6 +63,7 @@ CASES = [
     ("h200", "zoo/llama-gqa", "bf16", {"tiling": STOCK}),
     ("h200", "zoo/llama-gqa", "bf16", {"tiling": LONG_STREAM}),
     ("h200", "zoo/mistral-window", "bf16", {"tiling": SPLIT_WINDOW}, "--cache", "int8"),
+    ("h200", "zoo/gemma-tied", "bf16", {"tiling": MANY_SPLITS}),
     ("b200", "pycoder-5m", "bf16", {}),
     ("sm_103", "zoo/llama-gqa", "bf16", {}),
     ("sm_110", "zoo/llama-gqa", "bf16", {}),
@@ -109,12 +112,13 @@ MORE = [
 
 # Where the kernel for prompts is compiled too, which takes as long as all else of a case: the first case of a target
 # and a model here. Once for each architecture, and on Hopper for what its own code has several forms of: norms per
-# head, all of q and k as one and a whole residual, LayerNorm and parallel branches, and one kv head for many.
+# head, all of q and k as one and a whole residual, LayerNorm and parallel branches, one kv head for many, and many
+# splits.
 PROMPTS = [("a100", "pycoder-5m"), ("a10g", "zoo/llama-gqa"), ("jetson-orin", "zoo/llama-gqa"),
            ("h200", "zoo/llama-gqa"), ("h200", "zoo/qwen3-qknorm"), ("h200", "zoo/olmo2-plain"),
-           ("h200", "zoo/gpt-neox-parallel"), ("h200", "zoo/mistral-wide-group"), ("b200", "pycoder-5m"),
-           ("sm_103", "zoo/llama-gqa"), ("sm_110", "zoo/llama-gqa"), ("rtx5090", "zoo/llama-gqa"),
-           ("sm_121", "zoo/llama-gqa")]
+           ("h200", "zoo/gpt-neox-parallel"), ("h200", "zoo/mistral-wide-group"), ("h200", "zoo/gemma-tied"),
+           ("b200", "pycoder-5m"), ("sm_103", "zoo/llama-gqa"), ("sm_110", "zoo/llama-gqa"),
+           ("rtx5090", "zoo/llama-gqa"), ("sm_121", "zoo/llama-gqa")]
 
 # Where measure.cu is compiled with the kernel of a step in parts.
 PARTS = ("h200", "pycoder-5m", "bf16", {})

@@ -28,7 +28,10 @@ var rowsOfHeads = map[string]struct {
 	cache  string
 	dtype  string // bf16, unless it says another
 	long   bool   // for AMKC_LONG alone: the others have all that this shape has, in other numbers
+	splits int    // 3, unless it says another
 }{
+	"many splits": {config: `"num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 64,
+		"model_type": "llama"`, splits: 70},
 	"plain window": {config: `"num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 20,
 		"model_type": "mistral", "sliding_window": 27`, dtype: "fp32"},
 	"plain own row in integers": {config: `"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 20,
@@ -85,7 +88,7 @@ func TestRowsOfAttention(t *testing.T) {
 				bytes, chunks = 24576, 32
 			}
 			config, diags := ir.ParseConfig(fmt.Appendf(nil, `{"tiling": {"attention": {"split_from": 64,
-				"max_splits": 3}, "ring": {"chunk_bytes": %d}}}`, bytes), "config")
+				"max_splits": %d}, "ring": {"chunk_bytes": %d}}}`, cmp.Or(shape.splits, 3), bytes), "config")
 			require.Empty(t, diags)
 			dir := emittedAs(t, dtype, shape.cache, builder.Options{Model: model, RandomSeed: new(uint64),
 				Config: config, Rows: []int{rowsOfPass}})

@@ -14,8 +14,8 @@
 #endif
 
 constexpr int kHandedOver = kTokenRows;  // of a token
-constexpr Page kOut{(kExchangeBytes + 255) / 256 * 256, 1 << 20, 1};
-constexpr Page kCombined{kOut.offset + kOut.bytes, 1 << 20, 1};
+constexpr Page kOut{(kExchangeBytes + 255) / 256 * 256, 1 << 22, 1};
+constexpr Page kCombined{kOut.offset + kOut.bytes, 1 << 22, 1};
 static u8 exchange[kCombined.offset + kCombined.bytes];
 alignas(256) static u8 cache[SEQUENCES][kCacheBytes];
 alignas(16) static Element::Bits weights[4][kQueryRows];

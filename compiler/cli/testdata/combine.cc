@@ -1,6 +1,6 @@
-// Joins made-up splits on the CPU, some of them empty, as a step does or, with AMK_PROMPT, as a pass over a prompt:
-// holds what comes out to a sum in double precision, prints what differs, and writes what came out, so that the two can
-// be compared to the bit. COMBINE is the stage.
+// Joins made-up splits of two tokens on the CPU, some of them empty, as two steps do or, with AMK_PROMPT, as a pass over
+// a prompt: holds what comes out to a sum in double precision, prints what differs, and writes what came out, so that
+// the two can be compared to the bit. COMBINE is the stage.
 #if AMK_PROMPT
 #define AMK_PROMPT_TOKENS kMostPromptTokens
 #endif
@@ -17,7 +17,7 @@ constexpr int kPromptColumns = kQueryRows;  // of the longest operand, for which
 #include "amk/combine.cuh"
 #endif
 
-constexpr int kStride = kHeadDim + 2;
+constexpr int kStride = kHeadDim + 2, kTexts = 2;
 constexpr Page kPartial{0, COMBINE::kSplits * kHeads * kStride * 8, 1};
 constexpr Page kCombined{(kPartial.bytes + 1023) / 1024 * 1024, 1 << 16, 1};
 alignas(16) static u8 exchange[1 << 25];
@@ -25,20 +25,20 @@ alignas(16) static u8 exchange[1 << 25];
 // The element of a split of a head, its maximum or its sum. The maxima are so far apart that most of the weight is on a
 // few, one split in five is empty, and so are all of a head but the last.
 static bool empty(int head, int split) { return head == 1 ? split < COMBINE::kSplits - 1 : split % 5 == 3; }
-static float part(int head, int split, int at) {
-  const unsigned which = head * 1024 + split;
+static float part(int token, int head, int split, int at) {
+  const unsigned which = (token * kHeads + head) * 1024 + split;
   if (at == kHeadDim) return empty(head, split) ? -INFINITY : 8 * value_at(which, at, 1);
   if (at > kHeadDim) return empty(head, split) ? 0 : 1 + fabsf(value_at(which, at, 30));
   return empty(head, split) ? 0 : value_at(which, at, 4);
 }
 
-static double wanted(int head, int dim) {
+static double wanted(int token, int head, int dim) {
   double top = -INFINITY, sum = 0, value = 0;
-  for (int split = 0; split < COMBINE::kSplits; ++split) top = fmax(top, part(head, split, kHeadDim));
+  for (int split = 0; split < COMBINE::kSplits; ++split) top = fmax(top, part(token, head, split, kHeadDim));
   for (int split = 0; split < COMBINE::kSplits; ++split) {
-    const double scale = empty(head, split) ? 0 : exp(part(head, split, kHeadDim) - top);
-    sum += scale * part(head, split, kHeadDim + 1);
-    value += scale * part(head, split, dim);
+    const double scale = empty(head, split) ? 0 : exp(part(token, head, split, kHeadDim) - top);
+    sum += scale * part(token, head, split, kHeadDim + 1);
+    value += scale * part(token, head, split, dim);
   }
   return value / sum;
 }
@@ -54,16 +54,18 @@ static void combine_on_sm() {
   combine<COMBINE>(c, kPartial, kCombined);
   end_of_block();
 }
-static void hand_over(int head, int split, int at) {
+constexpr int kAtOnce = kTexts;  // tokens
+static void hand_over(int token, int head, int split, int at) {
   reinterpret_cast<float*>(exchange + kPromptPlaces.pages + u64(kPartial.offset / 2) * kPromptTokens)[
-      index_of(head, split, at)] = part(head, split, at);
+      token * COMBINE::kSplits * kHeads * kStride + index_of(head, split, at)] = part(token, head, split, at);
 }
-static float result(int index) {
+static float result(int token, int i) {
+  const int index = token * kQueryRows + i;
   return Element::to_float(reinterpret_cast<const Element::Bits*>(
       exchange + kPromptPlaces.pages + u64(kCombined.offset / 2) * kPromptTokens)[index]);
 }
 static void begin() {
-  launch.steps = 1;
+  launch.steps = kAtOnce;
   constexpr size_t kEnd = kPromptPlaces.pages + u64((kCombined.offset + kCombined.bytes) / 2) * kPromptTokens;
   static_assert(kEnd <= sizeof exchange, "memory for the pass");
 }
@@ -72,6 +74,7 @@ static void before_block() {  // all others have joined
   memcpy(exchange, &joined, sizeof joined);
 }
 #else
+constexpr int kAtOnce = 1;
 static u32 epoch;
 static void combine_on_sm() {
   Context<Mode::kDecode> c(launch);
@@ -80,11 +83,11 @@ static void combine_on_sm() {
   combine<COMBINE>(c, kPartial, kCombined);
   end_of_block();
 }
-static void hand_over(int head, int split, int at) {
+static void hand_over(int token, int head, int split, int at) {
   reinterpret_cast<u64*>(exchange + kPartial.offset)[index_of(head, split, at)] =
-      WordOf<Fp32>::make(part(head, split, at), epoch);
+      WordOf<Fp32>::make(part(token, head, split, at), epoch);
 }
-static float result(int index) {
+static float result(int, int index) {
   return WordOf<Element>::value(reinterpret_cast<const WordOf<Element>::Type*>(exchange + kCombined.offset)[index]);
 }
 static void begin() {
@@ -95,23 +98,30 @@ static void begin() {
 static void before_block() {}
 #endif
 
-int main() {
-  launch.exchange = exchange;
-  begin();
-  for (int head = 0; head < kHeads; ++head)
-    for (int split = 0; split < COMBINE::kSplits; ++split)
-      for (int at = 0; at < kStride; ++at) hand_over(head, split, at);
+static int failures;
+static void join_from(int first) {
+  for (int token = first; token < first + kAtOnce; ++token)
+    for (int head = 0; head < kHeads; ++head)
+      for (int split = 0; split < COMBINE::kSplits; ++split)
+        for (int at = 0; at < kStride; ++at) hand_over(token, head, split, at);
   for (sm = 0; sm < kSMs; ++sm) {
     before_block();
     run_block(combine_on_sm);
   }
-  int failures = 0;
-  for (int i = 0; i < kQueryRows; ++i) {
-    const float got = result(i);
-    const double want = wanted(i / kHeadDim, i % kHeadDim);
-    if (!(fabs(got - want) <= 0.005 * fabs(want) + 1e-4) && ++failures < 20)
-      fprintf(stderr, "head %d, element %d: %g, want %g\n", i / kHeadDim, i % kHeadDim, got, want);
-    fwrite(&got, sizeof got, 1, stdout);
+  for (int token = first; token < first + kAtOnce; ++token) {
+    for (int i = 0; i < kQueryRows; ++i) {
+      const float got = result(token, i);
+      const double want = wanted(token, i / kHeadDim, i % kHeadDim);
+      if (!(fabs(got - want) <= 0.005 * fabs(want) + 1e-4) && ++failures < 20)
+        fprintf(stderr, "token %d, head %d, element %d: %g, want %g\n", token, i / kHeadDim, i % kHeadDim, got, want);
+      fwrite(&got, sizeof got, 1, stdout);
+    }
   }
+}
+
+int main() {
+  launch.exchange = exchange;
+  begin();
+  for (int token = 0; token < kTexts; token += kAtOnce) join_from(token);
   return failures > 0;
 }

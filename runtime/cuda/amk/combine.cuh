@@ -114,7 +114,7 @@ __device__ __forceinline__ void combine(C& c, const Page in, const Page out) {
 #pragma unroll
     for (int offset = 1; offset < kLanes; offset <<= 1)
       top = fmaxf(top, __shfl_xor_sync(~0u, top, offset));
-    float sum, values[kAtOnce];
+    float sum = 0, values[kAtOnce];
 #pragma unroll
     for (int s = 0; s < kOfLane; ++s) {
       const int first = 2 * s * kPairs;

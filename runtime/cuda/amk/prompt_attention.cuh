@@ -307,7 +307,7 @@ __device__ __forceinline__ void combine(Prompt& c, const Page in, const Page out
       return split < S::kSplits ? part[size_t(split) * kGroupHeads * kStride + at] : 0.0f;
     };
     // The lane's splits: their maxima and sums, and from them their scales.
-    float max[kOfLane], own[kOfLane], scale[kOfLane], top = -INFINITY, sum;
+    float max[kOfLane], own[kOfLane], scale[kOfLane], top = -INFINITY, sum = 0;
 #pragma unroll
     for (int s = 0; s < kOfLane; ++s) {
       const int split = c.lane + s * kLanes;
