@@ -60,7 +60,7 @@ campaign that has not had the GPU for so long: nothing is said of it there."""
 
 SAME_STEP = "AMK6109"  # why amkc eval rejects a candidate
 NAME = re.compile(r"[a-z0-9][a-z0-9.-]*")
-SEEDED_AT = (30, 60, 90, 120)
+SEEDED_AT = (30, 60, 90)
 STARTS = """From the least clever values, a search that knows the cost model alone (cold) beside one whose proposals go
 by what campaigns of other models have taught of its errors too (warm), each with several seeds. Regret: the time of
 the best that a campaign knew after so many GPU seconds, over that of the best found by any campaign with the same

@@ -67,7 +67,7 @@ CAMPAIGNS = (
 # A cold start beside a warm one, which has been taught by the campaigns of two other models: ten seeds each, of a model
 # whose trials are short.
 SEEDS = range(1, 11)
-SEEDED_SECONDS = 120
+SEEDED_SECONDS = 90
 TEACHERS = tuple(c.name for c in CAMPAIGNS[:4])
 CAMPAIGNS += tuple(
     Campaign(f"smollm2-135m-{start}-seed{seed}", "testdata/configs/smollm2-135m", "128", "176", 2048, flags, seed=seed,

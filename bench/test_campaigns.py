@@ -114,7 +114,7 @@ class Campaigns(unittest.TestCase):
         for c in searches:
             seed = c[c.index("--seed") + 1]
             self.assertTrue(c[c.index("-o") + 1].endswith(f"-seed{seed}"))
-            self.assertEqual(c[c.index("--gpu-seconds") + 1], "120")
+            self.assertEqual(c[c.index("--gpu-seconds") + 1], str(campaigns.SEEDED_SECONDS))
             warm = "-warm-" in c[c.index("-o") + 1]
             self.assertEqual(("--corpus" in c, "prior" in c, "cost" in c[:c.index("--device")]),
                              (warm, warm, not warm))
