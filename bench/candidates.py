@@ -71,6 +71,9 @@ CANDIDATES = (
     Candidate("splits-12", "a race of qwen3-0.6b-far on an H100, 4.2 % at 8,192", splits(12), EIGHT_HEADS),
     Candidate("splits-32", "16 splits leave most SMs without rows where there are few kv heads", splits(32), FEW_HEADS),
     Candidate("splits-64", "the same", splits(64), FEW_HEADS[:1]),
+    # Rows of 12 quads: of eight warps four have two and four have one.
+    Candidate("warps-4", "predicted to gain 1.2 % where eight warps share 12 quads", {"tiling": {"warps": {
+        "qkv": 4, "gate_up": 4, "lm_head": 4}}}, (Shape("qwen2.5-1.5b", "128,2048", 8448),)),
     Candidate("ring-of-far", "what qwen3-0.6b-far has kept on an H100",
               {"pipelining_depth": 6, "sm_assignment": "contiguous",
                "tiling": {"long": {"pace": 800}, "ring": {"pace": 0, "run_ahead": 4, "stock": 3}}}, SMALL),
