@@ -71,6 +71,9 @@ CANDIDATES = (
     Candidate("splits-12", "a race of qwen3-0.6b-far on an H100, 4.2 % at 8,192", splits(12), EIGHT_HEADS),
     Candidate("splits-32", "16 splits leave most SMs without rows where there are few kv heads", splits(32), FEW_HEADS),
     Candidate("splits-64", "the same", splits(64), FEW_HEADS[:1]),
+    Candidate("split-from-384", "below 512 as many SMs attend as there are kv heads, of which these have few",
+              {"tiling": {"attention": {"split_from": 384}}},
+              (Shape("qwen2.5-1.5b", "390,500", 8448), Shape("qwen2.5-7b", "390,500", 8448))),
     # Rows of 12 quads: of eight warps four have two and four have one.
     Candidate("warps-4", "predicted to gain 1.2 % where eight warps share 12 quads", {"tiling": {"warps": {
         "qkv": 4, "gate_up": 4, "lm_head": 4}}}, (Shape("qwen2.5-1.5b", "128,2048", 8448),)),
