@@ -65,7 +65,7 @@ class Candidates(unittest.TestCase):
         return [c for c in lines if all(h in c for h in having)]
 
     def test_each_candidate_is_built_and_judged_over_the_defaults_once(self):
-        code, out = self.run_it("--only", "qwen2.5-1.5b/*")
+        code, out = self.run_it("--only", "qwen2.5-1.5b/splits-*")
         self.assertEqual(code, 0, out)
         self.assertIn("2 of 2", out)
         rows = candidates.read(self.out)
@@ -77,11 +77,11 @@ class Candidates(unittest.TestCase):
         self.assertEqual(len(final), 2)
         self.assertFalse([c for c in final if "--baseline" in c])
         self.assertTrue(all("2048,8192" in c for c in final))
-        self.run_it("--only", "qwen2.5-1.5b/*")
+        self.run_it("--only", "qwen2.5-1.5b/splits-*")
         self.assertEqual(len(self.calls("final")), 2, "they are there")
         elsewhere = self.work / "elsewhere.json"
         self.out.rename(elsewhere)
-        self.run_it("--only", "qwen2.5-1.5b/*", "--only", "smollm2-135m/*", "--resume", str(elsewhere))
+        self.run_it("--only", "qwen2.5-1.5b/splits-*", "--only", "smollm2-135m/*", "--resume", str(elsewhere))
         self.assertEqual(len(self.calls("final")), 3)
         self.assertEqual(len(candidates.read(self.out)), 3, "with what was made elsewhere")
 
@@ -97,7 +97,7 @@ class Candidates(unittest.TestCase):
                 raise KeyError("ratio")
             return {"device": "cuda", "class": "PASS", "at": [], "code": None}
         with mock.patch.object(candidates, "row_of", row_of):
-            code, out = self.run_it("--only", "qwen2.5-1.5b/*", "--gpus", "0")
+            code, out = self.run_it("--only", "qwen2.5-1.5b/splits-*", "--gpus", "0")
         self.assertEqual(code, 1)
         self.assertIn("KeyError", out)
         self.assertEqual(list(candidates.read(self.out)), ["h100/qwen2.5-1.5b/splits-64"])
@@ -116,7 +116,7 @@ class Candidates(unittest.TestCase):
         self.assertIn("0 of 1", out)
 
     def test_measured_verdicts_are_published_and_predictions_are_not(self):
-        self.run_it("--only", "qwen2.5-1.5b/*")
+        self.run_it("--only", "qwen2.5-1.5b/splits-*")
         published = self.docs / "results" / "candidates.json"
         self.assertEqual(self.run_it("--take", str(self.out), "--docs", str(self.docs))[0], 0)
         self.assertEqual(len(candidates.read(published)), 2)
