@@ -69,6 +69,8 @@ CANDIDATES = (
     Candidate("round-robin", "campaigns of Qwen3-0.6B on H200s, 1.5 % at 2,048", {"sm_assignment": "round_robin"},
               EIGHT_HEADS),
     Candidate("splits-12", "a race of qwen3-0.6b-far on an H100, 4.2 % at 8,192", splits(12), EIGHT_HEADS),
+    Candidate("middle-8", "8 splits of the context in place of 16: 2.4 to 2.8 % at 2,032 on an H200, and a loss beyond",
+              {"tiling": {"attention": {"middle_splits": 8}}}, EIGHT_HEADS),
     Candidate("splits-32", "16 splits leave most SMs without rows where there are few kv heads", splits(32), FEW_HEADS),
     Candidate("splits-64", "the same", splits(64), FEW_HEADS[:1]),
     Candidate("split-from-384", "below 512 as many SMs attend as there are kv heads, of which these have few",

@@ -70,6 +70,8 @@ func TestEveryBuildReadsBack(t *testing.T) {
 			"gemv": {"rows": 16}})},
 		{"early split", knobs(map[string]map[string]int{"attention": {"split_from": 7, "max_splits": 32},
 			"exchange": {"flagged": 0, "copies": 4}})},
+		{"few splits, and more", knobs(map[string]map[string]int{"attention": {"split_from": 16, "middle_splits": 2,
+			"middle_until": 40, "max_splits": 4}})},
 		{"never split", knobs(map[string]map[string]int{"attention": {"max_splits": 1}, "ring": {"run_ahead": 0},
 			"warps": {"down": 4, "qkv": 4}})},
 		{"round robin", ir.ScheduleConfig{SMAssignment: ir.Assignment{Policy: "round_robin"}, PageAllocation: "none",

@@ -19,6 +19,8 @@ const (
 	Copies          Int      = iota // tiling.exchange.copies
 	SplitFrom       Int      = iota // tiling.attention.split_from
 	MaxSplits       Int      = iota // tiling.attention.max_splits
+	MiddleSplits    Int      = iota // tiling.attention.middle_splits
+	MiddleUntil     Int      = iota // tiling.attention.middle_until
 	GrainRows       Int      = iota // tiling.gemv.rows
 	SplitK          Int      = iota // tiling.gemv.split_k
 	Roll            Flag     = iota // tiling.loop.roll
@@ -148,6 +150,21 @@ var table = [...]Row{
 		Order: true,
 		Doc: "splits of a kv head in that variant, as far as there are SMs for them, and chunks of rows in a window; " +
 			"1: no such variant",
+	},
+	MiddleSplits: {
+		Group: "attention", Name: "middle_splits",
+		Legal: Legal{Lo: 0, Hi: 64}, Default: 0,
+		Steps: []int{0, 2, 4, 6, 8, 12, 16, 24, 32}, Plain: 0,
+		Order: true, Rare: true, Check: checkMiddle,
+		Doc: "splits of a kv head in a variant from attention.split_from up to attention.middle_until, fewer than " +
+			"beyond it; 0: no such variant",
+	},
+	MiddleUntil: {
+		Group: "attention", Name: "middle_until",
+		Legal: Legal{Lo: 0, Hi: 1 << 30}, Default: 4096,
+		Steps: []int{1024, 2048, 3072, 4096, 6144, 8192}, Plain: 4096,
+		Order: true, Rare: true,
+		Doc: "first position beyond the variant of attention.middle_splits",
 	},
 	GrainRows: {
 		Group: "gemv", Name: "rows",

@@ -7,9 +7,10 @@ import (
 	"amkc/ir/diag"
 )
 
-// A variant holds for an interval of positions, and there are two at most: from position 0 on, and from
-// attention.split_from on. What the second may have of its own is in the group long, and is that of the ring where
-// nothing else is said. Knobs of the order of additions have one value for all.
+// A variant holds for an interval of positions: from position 0 on, and from attention.split_from on. The second may
+// be two, which differ in how many splits they have (attention.middle_splits). What these have of their own is in the
+// group long, and is that of the ring where nothing else is said. Other knobs of the order of additions have one value
+// for all.
 
 // A Stream is what a variant may have of its own of how weights are streamed.
 type Stream struct{ RunAhead, Pace, Stock int }
@@ -22,7 +23,7 @@ func StreamOf(c *ir.ScheduleConfig, first int) Stream {
 	return Stream{RunAhead.Of(c), Pace.Of(c), Stock.Of(c)}
 }
 
-// StreamsApart reports whether the variants of a program, if it has two, stream in different ways.
+// StreamsApart reports whether the first variant of a program streams in another way than the others, if there are any.
 func StreamsApart(p *ir.Program) bool {
 	return len(p.Variants) > 1 && StreamOf(&p.Config, 0) != StreamOf(&p.Config, p.Variants[1].Lo)
 }
@@ -38,8 +39,13 @@ func RotationOf(c *ir.ScheduleConfig, first int) int {
 	return ShortRotation.Of(c)
 }
 
-// CheckVariants refuses what a configuration says of the second variant where there is none.
+// CheckVariants refuses what a configuration says of a variant that there is not.
 func CheckVariants(c *ir.ScheduleConfig, variants []ir.Variant) *diag.Diagnostic {
+	if n, is := table[MiddleSplits].Stated(c, ""); is && n > 0 && !slices.ContainsFunc(variants, isMiddle) {
+		return diag.Errorf(codeKnob, where(table[MiddleSplits].Path("")), "%d would have no effect: there are no "+
+			"positions from attention.split_from (%d) up to attention.middle_until (%d) that have more splits beyond "+
+			"them; want these, and fewer splits than there are then, or 0", n, SplitFrom.Of(c), MiddleUntil.Of(c))
+	}
 	if slices.ContainsFunc(variants, func(v ir.Variant) bool { return v.Lo > 0 }) {
 		return nil
 	}
@@ -50,6 +56,23 @@ func CheckVariants(c *ir.ScheduleConfig, variants []ir.Variant) *diag.Diagnostic
 					"attention.split_from on beside one before it; want one, or no %s", n, r.Path(""))
 			}
 		}
+	}
+	return nil
+}
+
+// Middle is the name of the variant that attention.middle_splits makes.
+const Middle = "middle"
+
+func isMiddle(v ir.Variant) bool { return v.Name == Middle }
+
+// checkMiddle refuses one split, which is no variant of its own, and an end of a variant that there is not.
+func checkMiddle(c *Case) *diag.Diagnostic {
+	switch n := c.Of(MiddleSplits); {
+	case n == 1:
+		return c.idle(MiddleSplits, "one split is what there is below attention.split_from; want that larger, or 2 "+
+			"and more")
+	case n == 0 && c.Given(MiddleUntil):
+		return c.idle(MiddleUntil, "attention.middle_splits is 0; want 2 and more, or no attention.middle_until")
 	}
 	return nil
 }

@@ -41,6 +41,24 @@ func TestNoSecondVariant(t *testing.T) {
 	require.Nil(t, CheckVariants(&c, []ir.Variant{{Lo: 0}}))
 }
 
+// A variant of fewer splits has positions of its own, and fewer than one is none.
+func TestMiddleVariant(t *testing.T) {
+	c := tiling("attention", "middle_splits", 8)
+	require.Nil(t, CheckVariants(&c, []ir.Variant{{Lo: 0}, {Lo: 512, Name: Middle}, {Lo: 4096}}))
+	require.ErrorContains(t, CheckVariants(&c, []ir.Variant{{Lo: 0}, {Lo: 512}}),
+		"tiling.attention.middle_splits: error: 8 would have no effect: there are no positions from "+
+			"attention.split_from (512) up to attention.middle_until (4096)")
+	refused := func(c ir.ScheduleConfig) error {
+		_, diags := Resolve(c, toyModel(), toyTarget(), ir.Kept{}, nil, 1)
+		return diags.Err()
+	}
+	require.NoError(t, refused(c))
+	require.ErrorContains(t, refused(tiling("attention", "middle_splits", 1)), "one split is what there is below")
+	require.ErrorContains(t, refused(tiling("attention", "middle_until", 1024)), "attention.middle_splits is 0")
+	MiddleUntil.Set(&c, 1024)
+	require.NoError(t, refused(c))
+}
+
 // Without bulk copies nothing runs ahead and nothing is counted, in no variant.
 func TestLongWithoutBulkCopies(t *testing.T) {
 	plain := toyTarget()

@@ -15,6 +15,8 @@ import (
 func TestEveryKnobHasAnEffect(t *testing.T) {
 	needed := map[*knobs.Row]func(*ir.ScheduleConfig){
 		knobs.InFlightStocked.Row(): func(c *ir.ScheduleConfig) { knobs.Stock.Set(c, 6) },
+		knobs.MiddleSplits.Row():    func(c *ir.ScheduleConfig) { knobs.MiddleUntil.Set(c, 48) },
+		knobs.MiddleUntil.Row():     func(c *ir.ScheduleConfig) { knobs.MiddleSplits.Set(c, 2) },
 	}
 	model := map[*knobs.Row]string{knobs.SplitK.Row(): "capped"} // others show in tiny
 	print := func(r *knobs.Row, c ir.ScheduleConfig, withConfig bool) string {
@@ -42,6 +44,9 @@ func TestEveryKnobHasAnEffect(t *testing.T) {
 		values := candidates(r.Legal)
 		if r == knobs.SharedBytes.Row() {
 			values = append(values, 100000) // few of the legal ones hold a ring and are there on the target
+		}
+		if r == knobs.MiddleUntil.Row() {
+			values = append(values, 48) // few are between 32 and 64
 		}
 		if len(values) == 1 {
 			continue

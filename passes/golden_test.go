@@ -64,14 +64,17 @@ const wholeConfig = `{"model_type": "olmo2", "architectures": ["Olmo2ForCausalLM
 	"intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
 	"head_dim": 8, "vocab_size": 20, "max_position_embeddings": 64, "torch_dtype": "bfloat16"}`
 
-// goldenCases are programs that differ in what the passes have to decide: grouped heads, a tied head and long contexts;
-// or one layer of float32, sizes that are no multiple of a tile, and an explicit schedule; or heads with norms;
-// or norms after branches, soft caps, a scaled embedding, layers of two kinds and a down whose columns are cut; or
-// norms of all queries and of all keys.
+// goldenCases are programs that differ in what the passes have to decide: grouped heads, a tied head and long
+// contexts; or splits that are few at first; or one layer of float32, sizes that are no multiple of a tile, and an
+// explicit schedule; or heads with norms; or norms after branches, soft caps, a scaled embedding, layers of two kinds
+// and a down whose columns are cut; or norms of all queries and of all keys.
 func goldenCases(t testing.TB) map[string]*State {
 	return map[string]*State{
 		"tiny": {Source: Source{Name: "tiny", Config: openConfig(t, tinyConfig)}, Target: toyTarget(6),
 			Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 32}}}},
+		"middle": {Source: Source{Name: "middle", Config: openConfig(t, tinyConfig)}, Target: toyTarget(6),
+			Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 16,
+				"middle_splits": 2, "middle_until": 40}}}},
 		"plain": {Source: Source{Name: "plain", Config: openConfig(t, plainConfig)}, Target: toyTarget(4),
 			Config: ir.ScheduleConfig{SMAssignment: ir.Assignment{Rotations: map[string]int{"qkv": 1, "attn": 2,
 				"lm_head": 3}},

@@ -9,7 +9,8 @@ import (
 )
 
 // splitPositions makes the variants: attention in one piece below split_from, and in splits from there on if there are
-// SMs to spare for them. Where it never sees as many rows before its own, because of a window, it stays in one piece.
+// SMs to spare for them, up to middle_until in fewer of them. Where it never sees as many rows before its own, because
+// of a window, it stays in one piece.
 //
 // Both how a row is split and from where on follow from its position, whatever stands in a pass with it. So all rows of
 // a pass are of one variant: there is none for passes that begin below split_from and end beyond it.
@@ -36,8 +37,22 @@ func splitPositions(p *ir.Program, v *ir.Variant) ([]ir.Variant, error) {
 	if err := add("short", 0, from-rows, nil); err != nil {
 		return nil, err
 	}
-	split := &splitter{p: p, tokens: tokensOf(p.Pass), splits: splits, block: block}
-	if err := add("long", from, last+1-rows, split); err != nil {
+	into := func(n int) *splitter {
+		return &splitter{p: p, tokens: tokensOf(p.Pass), splits: n, most: splits, block: block}
+	}
+	until := knobs.MiddleUntil.Of(&p.Config)
+	if few := knobs.MiddleSplits.Of(&p.Config); 1 < few && few < splits && from < until && until <= last {
+		if until-from < rows {
+			return nil, diag.Errorf(ir.CodeVariants, "pass tile", "attention has %d splits at positions %d to %d, "+
+				"which have no room for a pass of %d rows; want a larger attention.middle_until, or fewer rows in a "+
+				"pass", few, from, until-1, rows)
+		}
+		if err := add(knobs.Middle, from, until-rows, into(few)); err != nil {
+			return nil, err
+		}
+		from = until
+	}
+	if err := add("long", from, last+1-rows, into(splits)); err != nil {
 		return nil, err
 	}
 	if len(out) == 0 {
@@ -76,6 +91,7 @@ type splitter struct {
 	p *ir.Program
 	tokens
 	splits int
+	most   int // of any variant: they share a buffer
 	block  int // rows that go to one split before it is the next one's turn
 }
 
@@ -94,8 +110,9 @@ func (s *splitter) stages(whole *ir.Stage, i int) []*ir.Stage {
 	if s.NumRows() > 1 {
 		shape = append([]int{s.NumRows()}, shape...)
 	}
+	most := s.NumSequences() * s.p.Model.KVHeads * s.most
 	buffers.declare(ir.Buffer{Name: part, First: like.First, Count: like.Count, Step: like.Step,
-		Kind: ir.Activation, DType: ir.F32, Shape: append([]int{s.units()}, shape...), Space: ir.GlobalScratch})
+		Kind: ir.Activation, DType: ir.F32, Shape: append([]int{most}, shape...), Space: ir.GlobalScratch})
 	partial := &ir.Stage{Name: part, Role: partRole, Layer: whole.Layer, Kind: whole.Kind,
 		Dist:  ir.Dist{Kind: ir.Tiled, Extent: s.units(), Grain: 1},
 		Waits: slices.Clone(whole.Waits), Signal: part, Ops: s.partialOps(whole, part, i)}

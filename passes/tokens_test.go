@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/ir"
+	"amkc/knobs"
 	"amkc/passes/checkpoint"
 	"amkc/refvm"
 	"amkc/validate"
@@ -47,10 +48,16 @@ var severalModels = map[string]string{
 	"splits of normed heads": `{"model_type": "qwen3", "hidden_size": 16, "intermediate_size": 24,
 		"num_hidden_layers": 1, "num_attention_heads": 1, "num_key_value_heads": 1, "head_dim": 64, "vocab_size": 20,
 		"max_position_embeddings": 72`,
+	fewAndMore: `{"model_type": "llama", "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1,
+		"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 64, "vocab_size": 17,
+		"max_position_embeddings": 80`,
 	"splits of a window": `{"model_type": "mistral", "hidden_size": 24, "intermediate_size": 20,
 		"num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 64, "vocab_size": 19,
 		"sliding_window": 37, "max_position_embeddings": 72`,
 }
+
+// fewAndMore has few splits of a context from some position on, and more from another one.
+const fewAndMore = "few splits, and more"
 
 // severalPasses are what passes of several tokens take, and one of one.
 var severalPasses = []ir.Pass{{}, ir.PassOf(1, 4), ir.PassOf(3, 1), ir.PassOf(2, 3)}
@@ -61,6 +68,10 @@ func severalState(t testing.TB, model, dtype string, tokens ir.Pass, last string
 	s := &State{Source: Source{Name: model, Config: config}, Target: toyTarget(4), Tokens: tokens,
 		Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 21},
 			"ring": {"chunk_bytes": 8192}}}}
+	if model == fewAndMore {
+		knobs.MiddleSplits.Set(&s.Config, 2)
+		knobs.MiddleUntil.Set(&s.Config, 48)
+	}
 	lowered(t, s, last)
 	require.NoError(t, Exchange.Run(s))
 	require.NoError(t, ir.Check(s.Program).Err())
@@ -210,4 +221,27 @@ func requireSameBits(t *testing.T, want, have []float32, what string) {
 			require.Equal(t, want[i], have[i], "%s, logit %d", what, i)
 		}
 	}
+}
+
+// A variant of fewer splits has room for a pass of the build.
+func TestMiddleVariantOfRows(t *testing.T) {
+	config := openConfig(t, severalModels[fewAndMore]+`, "torch_dtype": "bfloat16"}`)
+	run := func(until int) error {
+		s := &State{Source: Source{Name: "few", Config: config}, Target: toyTarget(4), Tokens: ir.PassOf(1, 4),
+			Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 21,
+				"middle_splits": 2, "middle_until": until}}}}
+		for _, p := range pipeline {
+			if err := p.Run(s); err != nil {
+				return err
+			}
+			if p.Name == "tile" {
+				break
+			}
+		}
+		require.Len(t, s.Program.Variants, 3)
+		require.Equal(t, [2]int{21, until - 4}, [2]int{s.Program.Variants[1].Lo, s.Program.Variants[1].Hi})
+		return nil
+	}
+	require.NoError(t, run(25))
+	require.ErrorContains(t, run(24), "at positions 21 to 23, which have no room for a pass of 4 rows")
 }

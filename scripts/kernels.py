@@ -26,8 +26,8 @@ SMALL_BLOCK = {"smem_bytes_per_block": 20480}  # of a compact scratch
 LONG_VECTOR = {"warps": {"down": 1}}  # a warp has six quads of it: its digits are in shared memory
 PAGES_IN_TURN = {"page_allocation": "none"}
 SPLIT_WINDOW = {"attention": {"split_from": 16, "max_splits": 4}, "ring": {"chunk_bytes": 4096}}
-# Of one kv head: lanes that join splits have four each.
-MANY_SPLITS = {"attention": {"split_from": 16, "max_splits": 128}}
+# Of one kv head: lanes that join splits have four each. At first there are few.
+MANY_SPLITS = {"attention": {"split_from": 16, "middle_splits": 8, "middle_until": 256, "max_splits": 128}}
 # Variants that stream in ways of their own: with a stock in one of them, and running ahead in one of them.
 LONG_STREAM = {"attention": {"split_from": 16, "max_splits": 4}, "long": {"pace": 500, "stock": 0}}
 LONG_AHEAD = {"attention": {"split_from": 16, "max_splits": 4}, "ring": {"run_ahead": 0}, "long": {"run_ahead": 8}}
