@@ -318,7 +318,7 @@ func (b *builder) constants() error {
 	return nil
 }
 
-// longStream states how the second variant streams, where that is not how the first one does.
+// longStream states how the variants behind the first one stream, where that is not how the first one does.
 func (b *builder) longStream() {
 	b.d.Features = append(b.d.Features, field{Name: "AMK_LONG_STREAM", Value: "1",
 		Note: "a stream of its own from kLongFrom on"})

@@ -80,7 +80,7 @@ var table = [...]Row{
 		RuleDoc: "3; where a layer's weights stream for 40 µs or more, by bulk copies, so many that all SMs together " +
 			"have 1.5 µs of the bandwidth on its way, from 3 to 16 and at most half of the ring",
 		Check:    checkRing,
-		Doc:      "chunks in flight per SM, as far as the ring has slots; the same in both variants",
+		Doc:      "chunks in flight per SM, as far as the ring has slots; the same in all variants",
 		Constant: &Constant{"unsigned", "kInFlight", "chunks on their way at once"},
 	},
 	RunAhead: {

@@ -65,12 +65,16 @@ const Middle = "middle"
 
 func isMiddle(v ir.Variant) bool { return v.Name == Middle }
 
-// checkMiddle refuses one split, which is no variant of its own, and an end of a variant that there is not.
+// checkMiddle refuses one split, which is no variant of its own, a variant from position 0 on, since the group long is
+// of those behind the first, and an end of a variant that there is not.
 func checkMiddle(c *Case) *diag.Diagnostic {
 	switch n := c.Of(MiddleSplits); {
 	case n == 1:
 		return c.idle(MiddleSplits, "one split is what there is below attention.split_from; want that larger, or 2 "+
 			"and more")
+	case n > 0 && c.Of(SplitFrom) == 0:
+		return diag.Errorf(codeKnob, where(c.rows[MiddleSplits].Path("")), "%d: attention.split_from is 0, and the "+
+			"positions with fewer splits lie behind others; want attention.split_from above 0, or 0 here", n)
 	case n == 0 && c.Given(MiddleUntil):
 		return c.idle(MiddleUntil, "attention.middle_splits is 0; want 2 and more, or no attention.middle_until")
 	}
@@ -89,7 +93,7 @@ func checkRotation(c *Case, k int) *diag.Diagnostic {
 	return nil
 }
 
-// checkLong refuses a stream of the second variant that something else switches off.
+// checkLong refuses what the group long says of a stream where something else switches it off.
 func checkLong(c *Case) *diag.Diagnostic {
 	stock, depth := c.Of(LongStock), c.Of(InFlight)
 	for _, k := range VariantConstants() {

@@ -57,6 +57,8 @@ func TestMiddleVariant(t *testing.T) {
 	require.ErrorContains(t, refused(tiling("attention", "middle_until", 1024)), "attention.middle_splits is 0")
 	MiddleUntil.Set(&c, 1024)
 	require.NoError(t, refused(c))
+	SplitFrom.Set(&c, 0)
+	require.ErrorContains(t, refused(c), "8: attention.split_from is 0, and the positions with fewer splits")
 }
 
 // Without bulk copies nothing runs ahead and nothing is counted, in no variant.
