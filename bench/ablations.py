@@ -56,7 +56,7 @@ VARIANTS = (
     Variant("chunk-8k", "chunks half as large, twice as many in flight",
             (("ring", "chunk_bytes", 8192), ("ring", "in_flight", 6))),
     Variant("split-off", "no context split over the SMs", (("attention", "split_from", 1 << 30),)),
-    Variant("splits-8", "8 splits of the context instead of 16", (("attention", "max_splits", 8),)),
+    Variant("splits-16", "16 splits of the context instead of 8", (("attention", "max_splits", 16),)),
     Variant("barrier", "a barrier of all SMs after each layer", (("loop", "barrier", 1),)),
     Variant("contiguous", "every stage's tiles dealt out from the first SM on", (("", "sm_assignment", "contiguous"),)),
     Variant("pages-none", "a page of its own for every exchange of a step", (("", "page_allocation", "none"),)),

@@ -3,16 +3,16 @@
 machine.
 
     python3 bench/candidates.py --tools dist/results --budget 540           all that have no verdict yet, on all GPUs
-    python3 bench/candidates.py --only '*/round-robin' --gpus 0,1           some
+    python3 bench/candidates.py --only '*/round-robin' --gpus 0,1           some, in the order of the patterns
     python3 bench/candidates.py --resume candidates.json                    on from what a run elsewhere has written
     python3 bench/candidates.py --take candidates.json                      publish them, in docs/campaigns.md
     python3 bench/candidates.py --device cost --target h200 --out build     predictions: no GPU is needed
 
-A campaign finds settings for one model. Before they become defaults, others are judged with them: each is one final
-verdict of amkc eval, by the rules of a campaign (docs/search.md). What came of it, be it a loss, is written to
-candidates.json in --out after each verdict. What is there, in --resume or among what is published, is not judged again
-on the same device. Needs nvcc, and Go or --tools. Exit codes: 0 all that there was time for was judged; 1 something
-has failed, and its words are printed; 2 bad usage.
+A campaign finds settings for one model. Before they become defaults, others are judged with them (defaults.py has the
+list): each is one final verdict of amkc eval, by the rules of a campaign (docs/search.md). What came of it, be it a
+loss, is written to candidates.json in --out after each verdict. What is there, in --resume or among what is published,
+is not judged again on the same device over the same defaults. Needs nvcc, and Go or --tools. Exit codes: 0 all that
+there was time for was judged; 1 something has failed, and its words are printed; 2 bad usage.
 """
 
 import argparse
@@ -31,60 +31,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import campaignpage
 import machine
+from defaults import CANDIDATES, DEFAULTS, Candidate, Shape
 from packing import KEY, Unusable, take_key
 from running import TRIAL_SECONDS, Campaign, Runner, add_flags, begin, gpus, jobs_for, need_target, path
 
 SCHEMA = "amkc.candidates/1"
 FILE = "candidates.json"
 LEAST = {"cuda": 60, "cost": 3}  # seconds that a verdict is begun for
-
-
-@dataclass(frozen=True)
-class Shape:
-    model: str
-    positions: str
-    max_seq: int
-    trained: bool = False  # else with random weights
-
-
-@dataclass(frozen=True)
-class Candidate:
-    name: str
-    found: str  # where it comes from
-    config: dict
-    shapes: tuple
-
-
-SMALL = tuple(Shape(m, "128,2048,8192", 8448) for m in ("qwen3-0.6b", "llama-3.2-1b"))
-EIGHT_HEADS = (*SMALL, Shape("llama-3.1-8b", "2048,8192", 8448))
-FEW_HEADS = (Shape("qwen2.5-1.5b", "2048,8192", 8448), Shape("qwen2.5-7b", "2048,8192", 8448),
-             Shape("smollm2-135m", "2048,8000", 8192), Shape("pycoder-5m", "600,1000", 1024, True))
-
-
-def splits(n):
-    return {"tiling": {"attention": {"max_splits": n}}}
-
-
-CANDIDATES = (
-    Candidate("round-robin", "campaigns of Qwen3-0.6B on H200s, 1.5 % at 2,048", {"sm_assignment": "round_robin"},
-              EIGHT_HEADS),
-    Candidate("splits-12", "a race of qwen3-0.6b-far on an H100, 4.2 % at 8,192", splits(12), EIGHT_HEADS),
-    Candidate("middle-8", "8 splits of the context in place of 16: 2.4 to 2.8 % at 2,032 on an H200, and a loss beyond",
-              {"tiling": {"attention": {"middle_splits": 8}}}, EIGHT_HEADS),
-    Candidate("splits-32", "16 splits leave most SMs without rows where there are few kv heads", splits(32), FEW_HEADS),
-    Candidate("splits-64", "the same", splits(64), FEW_HEADS[:1]),
-    Candidate("split-from-384", "below 512 as many SMs attend as there are kv heads, of which these have few",
-              {"tiling": {"attention": {"split_from": 384}}},
-              (Shape("qwen2.5-1.5b", "390,500", 8448), Shape("qwen2.5-7b", "390,500", 8448))),
-    # Rows of 12 quads: of eight warps four have two and four have one.
-    Candidate("warps-4", "predicted to gain 1.2 % where eight warps share 12 quads", {"tiling": {"warps": {
-        "qkv": 4, "gate_up": 4, "lm_head": 4}}}, (Shape("qwen2.5-1.5b", "128,2048", 8448),)),
-    Candidate("ring-of-far", "what qwen3-0.6b-far has kept on an H100",
-              {"pipelining_depth": 6, "sm_assignment": "contiguous",
-               "tiling": {"long": {"pace": 800}, "ring": {"pace": 0, "run_ahead": 4, "stock": 3}}}, SMALL),
-    Candidate("depth-6-stock-3", "the part of that which is not about placement, at long contexts alone",
-              {"pipelining_depth": 6, "tiling": {"long": {"pace": 800, "run_ahead": 4, "stock": 3}}}, SMALL),
-)
 
 
 @dataclass(frozen=True)
@@ -104,7 +57,9 @@ class Job:
                         self.shape.max_seq, (), not self.shape.trained)
 
 
-JOBS = tuple(Job(c, s) for c in CANDIDATES for s in c.shapes)
+def jobs(settled):
+    """What is to be judged, with those of which it is settled what they are worth or without."""
+    return [Job(c, s) for c in CANDIDATES if settled or not c.settled for s in c.shapes]
 
 
 class Judges(Runner):
@@ -112,7 +67,7 @@ class Judges(Runner):
 
     def __init__(self, args, amkc):
         super().__init__(args, amkc)
-        self.published = kept(machine.REPO / "docs" / "results" / FILE)
+        self.published = kept(args.docs / "results" / FILE)
         self.rows = kept(args.out / FILE) | (read(args.resume) if args.resume else {})
         self.lock, self.waiting = threading.Lock(), queue.SimpleQueue()
 
@@ -136,7 +91,7 @@ class Judges(Runner):
         self.say(f"candidates that have a verdict: {sum(map(self.done, self.args.chosen))} of {len(self.args.chosen)}")
 
     def id(self, j):
-        return f"{self.args.target}/{j.name}"
+        return f"{self.args.target}/{j.name}/{DEFAULTS}"
 
     def build(self, j, config):
         """Has both builds made. Whether that goes well is for the verdict to say."""
@@ -174,7 +129,7 @@ class Judges(Runner):
 
 def row_of(job, v):
     """What is kept of a verdict."""
-    row = {"model": job.shape.model, "candidate": job.candidate.name, "found": job.candidate.found,
+    row = {"model": job.shape.model, "candidate": job.candidate.name, "defaults": DEFAULTS,
            "target": v["target"], "device": v["device"], "settings": v["settings"], "class": v["class"],
            "decision": v.get("decision"), "ratio": v.get("ratio"),
            "at": [{k: a[k] for k in ("position", "ratio", "candidate_us", "baseline_us")} for a in v.get("at") or []]}
@@ -225,14 +180,17 @@ def take(file, docs):
 def parse(argv):
     here, target = gpus()
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--only", action="append", metavar="PATTERN", help="MODEL/CANDIDATE that matches; may be repeated")
+    p.add_argument("--only", action="append", metavar="PATTERN",
+                   help="MODEL/CANDIDATE that matches; may be repeated, and what the first one matches is first")
+    p.add_argument("--settled", action="store_true", help="those, too, of which it is settled what they are worth")
     p.add_argument("--list", action="store_true", help="print the names of the selected ones")
     p.add_argument("--gpus", help="numbers with commas (default: all)")
     p.add_argument("--take", type=path, metavar="FILE", help="publish what a run has written, and judge nothing")
-    p.add_argument("--docs", type=path, default=machine.REPO / "docs", metavar="DIR", help="where --take publishes")
+    p.add_argument("--docs", type=path, default=machine.REPO / "docs", metavar="DIR",
+                   help="where --take publishes, and what is published is")
     add_flags(p, target)
     args = p.parse_args(argv)
-    args.chosen = [j for j in JOBS if not args.only or any(fnmatch.fnmatch(j.name, o) for o in args.only)]
+    args.chosen = list(dict.fromkeys(j for o in args.only or ["*"] for j in jobs(args.settled) if fnmatch.fnmatch(j.name, o)))
     args.gpus = [int(n) for n in args.gpus.split(",")] if args.gpus else here or [0]
     args.jobs = args.jobs or jobs_for(args, 1)
     if not args.chosen:
@@ -259,8 +217,8 @@ def main(argv=None):
         print(f"candidates.py: error: {e}", file=sys.stderr)
         return 2
     if not (args.work / KEY).exists():  # of which several evaluations would each make one
-        judges.run(JOBS[0].campaign, args.gpus[0], 30, "eval", *judges.model(JOBS[0].campaign), "--rung", "screen",
-                   *judges.key())
+        first = args.chosen[0].campaign
+        judges.run(first, args.gpus[0], 30, "eval", *judges.model(first), "--rung", "screen", *judges.key())
     judges.carry_on()
     return 1 if judges.failed else 0
 

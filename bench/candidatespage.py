@@ -2,23 +2,30 @@
 Needs the standard library alone.
 """
 
+from defaults import CANDIDATES, OVER
+
 ABOUT = """What campaigns have found for one model, judged with others before it becomes a default: final verdicts of
 `amkc eval` over the defaults, by `bench/candidates.py`. A ratio is that of all positions of a row, with its 95 %
 interval, and behind it that of each position. Defaults change where the gain is larger than what other models lose by
-it."""
+it. They have changed, so a row says by a number which ones it is over:
+"""
 
 
 def section(rows):
     """The lines about them, by candidate."""
     lines = []
-    for name in sorted({r["candidate"] for r in rows.values()}):
-        of = [r for r in rows.values() if r["candidate"] == name]
+    for c in CANDIDATES:
+        of = [r for r in rows.values() if r["candidate"] == c.name]
+        if not of:
+            continue
         settings = ", ".join(f"`{k}` {v}" for k, v in sorted(of[0]["settings"].items()))
-        lines += ["", f"### {name}", "", f"{settings}. Found by: {of[0]['found']}.", "",
-                  "| model | GPU | ratio | at each position | decision |", "|---|---|---|---|---|"]
+        lines += ["", f"### {c.name}", "", f"{settings}. Where it comes from: {c.found}.",
+                  f"What came of it: {c.settled or 'not settled'}.", "",
+                  "| model | GPU | over | ratio | at each position | decision |", "|---|---|---|---|---|---|"]
         for r in of:
             ratio = f"{r['ratio']['mean']:.4f} ({r['ratio']['low']:.4f} to {r['ratio']['high']:.4f})" if r["ratio"] \
                 else f"{r['class']}, {r.get('code')}"
             at = ", ".join(f"{a['ratio']['mean']:.4f} at {a['position']:,}" for a in r["at"])
-            lines.append(f"| {r['model']} | {r['target']} | {ratio} | {at} | {r['decision'] or ''} |")
-    return ["", "## Candidates for defaults", "", ABOUT, *lines] if lines else []
+            lines.append(f"| {r['model']} | {r['target']} | {r['defaults']} | {ratio} | {at} | {r['decision'] or ''} |")
+    over = [f"{n}. {what}" for n, what in enumerate(OVER, 1)]
+    return ["", "## Candidates for defaults", "", ABOUT, *over, *lines] if lines else []

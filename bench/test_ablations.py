@@ -64,36 +64,37 @@ class Ablations(test_workshop.Fake):
 
     def test_what_fails_costs_its_own_row(self):
         code, out = self.results("--only", f"ablations/{MODEL}-flagged-off-128", "--only",
-                                 f"ablations/{MODEL}-splits-8-128")
+                                 f"ablations/{MODEL}-splits-16-128")
         self.assertEqual(code, 1)
         row = self.rows()[f"ablations/{MODEL}-flagged-off-128"]
         self.assertEqual((row["passed"], row["findings"][0]), (False, "flagged-off: a stall"))
         self.assertNotIn("ratio", row)
-        self.assertTrue(self.rows()[f"ablations/{MODEL}-splits-8-128"]["passed"])
+        self.assertTrue(self.rows()[f"ablations/{MODEL}-splits-16-128"]["passed"])
 
     def test_a_build_that_is_refused_costs_its_own_row(self):
         self.script("amkc", test_workshop.AMKC.replace('if (here / "broken").exists()',
                                                        'if any("copies" in a for a in args)'))
         code, out = self.results("--only", f"ablations/{MODEL}-copies-1-128", "--only",
-                                 f"ablations/{MODEL}-splits-8-128")
+                                 f"ablations/{MODEL}-splits-16-128")
         row = self.rows()[f"ablations/{MODEL}-copies-1-128"]
         self.assertIn("it is broken", row["findings"][0])
         self.assertEqual((row["passed"], row["position"], row["variant"]), (False, 128, "copies-1"))
-        self.assertTrue(self.rows()[f"ablations/{MODEL}-splits-8-128"]["passed"])
+        self.assertTrue(self.rows()[f"ablations/{MODEL}-splits-16-128"]["passed"])
 
     def test_nothing_is_measured_against_a_default_that_is_refused(self):
         self.script("amkc", test_workshop.AMKC.replace('if (here / "broken").exists()', 'if "--config" not in args'))
-        code, _ = self.results("--only", f"ablations/{MODEL}-copies-1-128", "--only", f"ablations/{MODEL}-splits-8-128")
+        code, _ = self.results("--only", f"ablations/{MODEL}-copies-1-128", "--only",
+                               f"ablations/{MODEL}-splits-16-128")
         self.assertEqual(code, 1)
         self.assertEqual(["it is broken" in r["findings"][0] for r in self.rows().values()], [True, True])
 
     def test_a_measurement_that_fails_costs_all_of_its_rows_and_is_not_repeated(self):
         with mock.patch.object(ablations, "take_turns", mock.Mock(side_effect=RuntimeError("no such GPU"))) as turns:
             code, _ = self.results("--only", f"ablations/{MODEL}-copies-1-128", "--only",
-                                   f"ablations/{MODEL}-splits-8-128")
+                                   f"ablations/{MODEL}-splits-16-128")
         self.assertEqual((code, turns.call_count), (1, 1))
         self.assertEqual([r["findings"] for r in self.rows().values()],
-                         [[f"{v}: RuntimeError: no such GPU"] for v in ("copies-1", "splits-8")])
+                         [[f"{v}: RuntimeError: no such GPU"] for v in ("copies-1", "splits-16")])
 
     def test_a_measurement_without_the_time_is_left(self):
         with mock.patch.object(ablations, "take_turns", mock.Mock(side_effect=OutOfTime)):

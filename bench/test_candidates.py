@@ -15,7 +15,9 @@ from unittest import mock
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import candidates
+import candidatespage
 import running
+from defaults import Candidate, Shape, splits
 
 # amkc that finds 32 splits faster, rejects 64, and fails with 12.
 AMKC = """\
@@ -41,9 +43,16 @@ AMKC = """\
     sys.exit(v["class"] != "PASS")
 """
 
+FEW = (Shape("qwen2.5-1.5b", "2048,8192", 8448), Shape("smollm2-135m", "2048,8000", 8192))
+PROPOSED = (Candidate("splits-32", "a place", splits(32), FEW), Candidate("splits-64", "a place", splits(64), FEW[:1]),
+            Candidate("splits-12", "another", splits(12), (Shape("llama-3.2-1b", "2048", 8448),)),
+            Candidate("splits-8", "a third", splits(8), FEW, "no default"))
+
 
 class Candidates(unittest.TestCase):
     def setUp(self):
+        for module in (candidates, candidatespage):
+            self.enterContext(mock.patch.object(module, "CANDIDATES", PROPOSED))
         self.tools, self.work, self.docs = (Path(self.enterContext(tempfile.TemporaryDirectory())) for _ in range(3))
         amkc = self.tools / "amkc"
         amkc.write_text(textwrap.dedent(AMKC).format(python=sys.executable), encoding="utf-8")
@@ -56,7 +65,8 @@ class Candidates(unittest.TestCase):
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out), \
                 mock.patch.dict(candidates.LEAST, {"cuda": 1}):
             code = candidates.main(["--tools", str(self.tools), "--target", "h100", "--budget", "30", "--work",
-                                    str(self.work), "--out", str(self.out.parent), "--gpus", "0,1", *args])
+                                    str(self.work), "--out", str(self.out.parent), "--gpus", "0,1", "--docs",
+                                    str(self.docs), *args])
         return code, out.getvalue()
 
     def calls(self, *having):
@@ -65,31 +75,38 @@ class Candidates(unittest.TestCase):
         return [c for c in lines if all(h in c for h in having)]
 
     def test_each_candidate_is_built_and_judged_over_the_defaults_once(self):
-        code, out = self.run_it("--only", "qwen2.5-1.5b/splits-*")
+        code, out = self.run_it("--only", "qwen2.5-1.5b/*")
         self.assertEqual(code, 0, out)
         self.assertIn("2 of 2", out)
         rows = candidates.read(self.out)
         self.assertEqual({n: (r["class"], r["decision"], r.get("code")) for n, r in rows.items()},
-                         {"h100/qwen2.5-1.5b/splits-32": ("PASS", "keep", None),
-                          "h100/qwen2.5-1.5b/splits-64": ("REJECTED", None, "AMK6109")})
+                         {"h100/qwen2.5-1.5b/splits-32/2": ("PASS", "keep", None),
+                          "h100/qwen2.5-1.5b/splits-64/2": ("REJECTED", None, "AMK6109")})
         self.assertEqual(len(self.calls("--build-only")), 2)
         final = self.calls("final")
         self.assertEqual(len(final), 2)
         self.assertFalse([c for c in final if "--baseline" in c])
         self.assertTrue(all("2048,8192" in c for c in final))
-        self.run_it("--only", "qwen2.5-1.5b/splits-*")
+        self.run_it("--only", "qwen2.5-1.5b/*")
         self.assertEqual(len(self.calls("final")), 2, "they are there")
         elsewhere = self.work / "elsewhere.json"
         self.out.rename(elsewhere)
-        self.run_it("--only", "qwen2.5-1.5b/splits-*", "--only", "smollm2-135m/*", "--resume", str(elsewhere))
+        self.run_it("--only", "qwen2.5-1.5b/*", "--only", "smollm2-135m/*", "--resume", str(elsewhere))
         self.assertEqual(len(self.calls("final")), 3)
         self.assertEqual(len(candidates.read(self.out)), 3, "with what was made elsewhere")
 
     def test_a_prediction_is_in_the_way_of_no_measurement(self):
         self.run_it("--only", "qwen2.5-1.5b/splits-32", "--device", "cost")
-        self.assertEqual(candidates.read(self.out)["h100/qwen2.5-1.5b/splits-32"]["device"], "cost")
+        self.assertEqual(candidates.read(self.out)["h100/qwen2.5-1.5b/splits-32/2"]["device"], "cost")
         self.run_it("--only", "qwen2.5-1.5b/splits-32")
-        self.assertEqual(candidates.read(self.out)["h100/qwen2.5-1.5b/splits-32"]["device"], "cuda")
+        self.assertEqual(candidates.read(self.out)["h100/qwen2.5-1.5b/splits-32/2"]["device"], "cuda")
+
+    def test_a_verdict_over_other_defaults_is_made_again(self):
+        for n in (1, 2, 2):
+            with mock.patch.object(candidates, "DEFAULTS", n):
+                self.run_it("--only", "qwen2.5-1.5b/splits-32")
+        self.assertEqual(len(self.calls("final")), 2)
+        self.assertEqual([r["defaults"] for r in candidates.read(self.out).values()], [1, 2])
 
     def test_one_that_cannot_be_entered_is_not_the_end_of_the_others(self):
         def row_of(job, v):
@@ -97,10 +114,10 @@ class Candidates(unittest.TestCase):
                 raise KeyError("ratio")
             return {"device": "cuda", "class": "PASS", "at": [], "code": None}
         with mock.patch.object(candidates, "row_of", row_of):
-            code, out = self.run_it("--only", "qwen2.5-1.5b/splits-*", "--gpus", "0")
+            code, out = self.run_it("--only", "qwen2.5-1.5b/*", "--gpus", "0")
         self.assertEqual(code, 1)
         self.assertIn("KeyError", out)
-        self.assertEqual(list(candidates.read(self.out)), ["h100/qwen2.5-1.5b/splits-64"])
+        self.assertEqual(list(candidates.read(self.out)), ["h100/qwen2.5-1.5b/splits-64/2"])
 
     def test_what_fails_is_said_and_is_no_verdict(self):
         code, out = self.run_it("--only", "llama-3.2-1b/splits-12")
@@ -116,17 +133,17 @@ class Candidates(unittest.TestCase):
         self.assertIn("0 of 1", out)
 
     def test_measured_verdicts_are_published_and_predictions_are_not(self):
-        self.run_it("--only", "qwen2.5-1.5b/splits-*")
+        self.run_it("--only", "qwen2.5-1.5b/*")
         published = self.docs / "results" / "candidates.json"
-        self.assertEqual(self.run_it("--take", str(self.out), "--docs", str(self.docs))[0], 0)
+        self.assertEqual(self.run_it("--take", str(self.out))[0], 0)
         self.assertEqual(len(candidates.read(published)), 2)
         page = (self.docs / "campaigns.md").read_text("utf-8")
-        self.assertIn("| qwen2.5-1.5b | h100 | 0.9000 (0.8900 to 0.9100) | 0.9000 at 2,048, 0.9000 at 8,192 | keep |",
-                      page)
-        self.assertIn("| qwen2.5-1.5b | h100 | REJECTED, AMK6109 |", page)
+        self.assertIn("| qwen2.5-1.5b | h100 | 2 | 0.9000 (0.8900 to 0.9100) | 0.9000 at 2,048, 0.9000 at 8,192 | keep "
+                      "|", page)
+        self.assertIn("| qwen2.5-1.5b | h100 | 2 | REJECTED, AMK6109 |", page)
         self.out.unlink()
         self.run_it("--only", "smollm2-135m/*", "--device", "cost")
-        self.run_it("--take", str(self.out), "--docs", str(self.docs))
+        self.run_it("--take", str(self.out))
         self.assertEqual(len(candidates.read(published)), 2)
 
     def test_what_is_no_file_of_candidates_is_refused(self):
@@ -134,7 +151,7 @@ class Candidates(unittest.TestCase):
                      b"\x1f\x8b\xff"):
             (self.work / "bad.json").write_bytes(text)
             for flag in ("--resume", "--take"):
-                code, out = self.run_it(flag, str(self.work / "bad.json"), "--docs", str(self.docs))
+                code, out = self.run_it(flag, str(self.work / "bad.json"))
                 self.assertEqual(code, 2)
                 self.assertIn("want what bench/candidates.py has written", out)
 

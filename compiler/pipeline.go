@@ -5,6 +5,7 @@
 package compiler
 
 import (
+	"slices"
 	"time"
 
 	"amkc/ir"
@@ -157,7 +158,7 @@ func CheckModel(opts Options) error {
 
 func newState(opts Options) *passes.State {
 	return &passes.State{Target: opts.Target, Config: opts.Config, MaxSeq: opts.MaxSeq, Tokens: opts.Tokens,
-		Sequences: opts.Sequences,
+		Sequences: opts.Sequences, Rows: slices.Max(append([]int{opts.SequenceRows}, opts.Rows...)),
 		Source: passes.Source{Name: opts.Name, DType: opts.DType, AssumeInert: opts.AssumeInert,
 			Formats: opts.Formats, Cache: opts.Cache}}
 }

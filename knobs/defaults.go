@@ -34,7 +34,7 @@ func chunkThatFits(c *Case, _ string) int {
 	}
 	shared, scratch := c.Of(SharedBytes), c.scratch(ir.ScratchOf)
 	step := ir.ChunkUnit
-	if _, quantised := c.format.(format.Quantised); quantised {
+	if _, quantised := c.Format.(format.Quantised); quantised {
 		step = ir.ChunkStep
 	}
 	fits := func(chunk int) bool { // more in flight than usual is for the user to fit
@@ -54,7 +54,7 @@ func chunkThatFits(c *Case, _ string) int {
 // quads are those that a warp has of the widest vector; 0 without tensor cores, where it has none.
 func (c *Case) quads(chunk int) int {
 	m := c.Model
-	f := c.format
+	f := c.Format
 	if f == nil || !c.Target.RunsOnTensorCores(m.Weights) {
 		return 0
 	}
@@ -66,11 +66,11 @@ func (c *Case) quads(chunk int) int {
 // quads are no powers of two of bytes. It has an eighth more bytes than usual at most, and as many quads for each warp;
 // 0 if no chunk is.
 func (c *Case) evenChunk() int {
-	if _, quantised := c.format.(format.Quantised); !quantised {
+	if _, quantised := c.Format.(format.Quantised); !quantised {
 		return 0
 	}
 	ceil := func(n, d int) int { return (n + d - 1) / d }
-	bytes, warps := c.format.Geometry().QuadBytes(), c.rows[Warps].Default
+	bytes, warps := c.Format.Geometry().QuadBytes(), c.rows[Warps].Default
 	quads, most := ceil(c.Model.Hidden, format.QuadColumns), c.rows[ChunkBytes].Default*9/8/bytes
 	each := ceil(quads, ceil(quads, most))
 	if even := ceil(each, warps) * warps; even <= most {
@@ -133,10 +133,10 @@ func inFlightOfLongLayers(c *Case, _ string) int {
 // layerMicros is how long the weights of a layer stream, in us; 0 where the bandwidth is not known.
 func layerMicros(c *Case) float64 {
 	t, m := c.Target, c.Model
-	if t.HBMGBs == 0 || c.format == nil {
+	if t.HBMGBs == 0 || c.Format == nil {
 		return 0
 	}
-	elements, g := m.Hidden*(2*(m.Heads+m.KVHeads)*m.HeadDim+3*m.Intermediate), c.format.Geometry()
+	elements, g := m.Hidden*(2*(m.Heads+m.KVHeads)*m.HeadDim+3*m.Intermediate), c.Format.Geometry()
 	return float64(elements) * float64(g.BlockBytes) / float64(g.Rows*g.Columns) / (1e3 * t.HBMGBs)
 }
 
@@ -148,7 +148,7 @@ func layerMicros(c *Case) float64 {
 func stockOfShortLayers(c *Case, _ string) int {
 	const leastSlots = 8
 	exchangesMicros := 10.0
-	if _, quantised := c.format.(format.Quantised); quantised {
+	if _, quantised := c.Format.(format.Quantised); quantised {
 		exchangesMicros = 60
 	}
 	t := c.Target
@@ -180,7 +180,7 @@ func paceOfStock(c *Case, _ string) int {
 func warpsOfShortRows(c *Case, stage string) int {
 	const short = 4
 	m, t, all := c.Model, c.Target, c.rows[Warps].Default
-	f := c.format
+	f := c.Format
 	if f == nil {
 		return all
 	}
@@ -214,8 +214,8 @@ func DigitBytes(config *ir.ScheduleConfig, role string, f format.Format, columns
 func (c *Case) slots() int {
 	shared, chunk := c.Of(SharedBytes), c.Of(ChunkBytes)
 	scratch := c.scratch(func(m *ir.Model, tensorCores bool, kept ir.Kept, columns ...int) ir.Scratch {
-		if format.InFixedPoint(c.format) {
-			kept.Digits = ir.DigitBytes(c.format.Geometry(), slices.Max(columns), chunk, c.rows[Warps].Default)
+		if format.InFixedPoint(c.Format) {
+			kept.Digits = ir.DigitBytes(c.Format.Geometry(), slices.Max(columns), chunk, c.rows[Warps].Default)
 		}
 		return ir.ScratchIn(shared, chunk, m, tensorCores, kept, columns...)
 	})
@@ -226,7 +226,7 @@ func (c *Case) slots() int {
 // one that keeps more of it.
 func (c *Case) scratch(of func(m *ir.Model, tensorCores bool, kept ir.Kept, columns ...int) ir.Scratch) ir.Scratch {
 	m, t, rows := c.Model, c.Target, c.Of(GrainRows)
-	kept := c.kept
+	kept := c.Kept
 	kept.Rows = max(kept.Rows, (m.Hidden/rows/max(1, t.SMs)+1)*rows)
 	return of(m, t.RunsOnTensorCores(m.Weights), kept, m.Hidden, m.Heads*m.HeadDim, m.Intermediate)
 }
@@ -303,12 +303,63 @@ func splitFromOfSequences(c *Case, _ string) int {
 	return 0
 }
 
-// splitsOfSequences gives each SM at most one split of a kv head of a sequence where a pass takes all of them: more
-// would be taken one after another, and each joined.
-func splitsOfSequences(c *Case, _ string) int {
-	most := c.rows[MaxSplits].Default
-	if c.Sequences == 1 || c.Target == nil {
-		return most
+// splitsOfContext are few where more would cost more than they save, and where passes take several sequences at most
+// one for each SM and pass: more would be taken one after another, and each joined.
+func splitsOfContext(c *Case, _ string) int {
+	usual := c.rows[MaxSplits].Default
+	switch {
+	case c.Sequences > 1 && c.Target != nil:
+		return max(1, min(usual, c.Target.SMs/max(1, c.Sequences*c.Model.KVHeads)))
+	case c.Sequences > 1 || growingSplits(c) == 0:
+		return usual
+	case middleUntil(c)+ir.MaxRows <= c.Model.MaxSeq:
+		return growingSplits(c)
 	}
-	return max(1, min(most, c.Target.SMs/max(1, c.Sequences*c.Model.KVHeads)))
+	return growingSplits(c) / 2
+}
+
+// splitsOfMiddle are half of those beyond, where a pass of any size fits both before those and from there on.
+func splitsOfMiddle(c *Case, _ string) int {
+	few, most, from, until := growingSplits(c)/2, c.Of(MaxSplits), c.Of(SplitFrom), middleUntil(c)
+	if c.Target != nil {
+		most = min(most, c.Target.SMs/max(1, c.Model.KVHeads))
+	}
+	if few >= most || from == 0 || until-from < ir.MaxRows || until+ir.MaxRows > c.Model.MaxSeq {
+		return 0
+	}
+	return few
+}
+
+// endOfMiddle is where the splits of long contexts begin, if those before them are fewer.
+func endOfMiddle(c *Case, _ string) int {
+	if c.Of(MiddleSplits) == 0 {
+		return c.rows[MiddleUntil].Default
+	}
+	return middleUntil(c)
+}
+
+// growingSplits are the splits of a long context where a shorter one has half of them; 0: all that are split have as
+// many. Measured with 2 to 8 kv heads, in passes of one row (docs/campaigns.md). Layers with windows read no more rows
+// at any position.
+func growingSplits(c *Case) int {
+	switch {
+	case c.Sequences > 1 || c.Rows > 1 || c.Windows || c.Model.KVHeads > 8:
+		return 0
+	case c.Model.KVHeads > 4:
+		return 16
+	}
+	return 32
+}
+
+// middleUntil is what the configuration says, or the position at which each of few splits reads 128 KiB of the cache.
+// To join twice as many splits takes longer the more elements heads have.
+func middleUntil(c *Case) int {
+	const bytes, elements, step = 128 << 10, 2048, 512
+	if n, is := c.rows[MiddleUntil].Stated(c.given, ""); is && c.rows[MiddleUntil].Legal.Has(n) {
+		return n
+	}
+	m := c.Model
+	joined := max(elements, min(2*elements, m.Heads*m.HeadDim))
+	rows := bytes / elements * joined / max(1, ir.CacheBlock(m.Cache, m.HeadDim)/16)
+	return max(1, growingSplits(c)/2*rows/step) * step
 }

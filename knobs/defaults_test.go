@@ -44,7 +44,7 @@ func TestWarpsOfShortRows(t *testing.T) {
 		"the user has decided": {model(1024, 3072), h200, tiling("warps", "gate_up", 8),
 			map[string]int{"qkv": 4, "gate_up": 8, "lm_head": 4}},
 	} {
-		out, _ := Resolve(c.config, &c.model, &c.target, ir.Kept{}, ir.MatrixFormat(c.model.Weights), 1)
+		out, _ := Resolve(c.config, &c.model, &c.target, Build{Format: ir.MatrixFormat(c.model.Weights)})
 		for _, stage := range Warps.Row().Stages {
 			want, short := c.want[stage]
 			if !short {
@@ -60,8 +60,8 @@ func TestChunksBesideAWholeResidual(t *testing.T) {
 	glm := ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: 6144, Intermediate: 23040, Heads: 48, KVHeads: 2, HeadDim: 128,
 		Vocab: 151552}
 	for rows, want := range map[int]int{0: 16384, glm.Hidden: 12288} {
-		out, _ := Resolve(ir.ScheduleConfig{}, &glm, ir.FindTarget("l4"), ir.Kept{Rows: rows},
-			ir.MatrixFormat(glm.Weights), 1)
+		out, _ := Resolve(ir.ScheduleConfig{}, &glm, ir.FindTarget("l4"), Build{Kept: ir.Kept{Rows: rows},
+			Format: ir.MatrixFormat(glm.Weights)})
 		require.Equal(t, want, ChunkBytes.Of(&out))
 	}
 }
@@ -97,7 +97,7 @@ func TestChunksThatFit(t *testing.T) {
 		"no target":                 {model(1024, 3072, 128), nil, ir.ScheduleConfig{}, 16384},
 		"wide heads":                {model(1024, 3072, 1024), h200, ir.ScheduleConfig{}, 65536},
 	} {
-		out, _ := Resolve(c.config, &c.model, c.target, ir.Kept{}, ir.MatrixFormat(c.model.Weights), 1)
+		out, _ := Resolve(c.config, &c.model, c.target, Build{Format: ir.MatrixFormat(c.model.Weights)})
 		require.Equal(t, c.want, ChunkBytes.Of(&out), name)
 	}
 }
@@ -135,7 +135,7 @@ func TestStreamThatGivesWay(t *testing.T) {
 		"a stock by the user": {model(2048, 8192), h200, given(knobs{"stock": 4}), knobs{"stock": 4, "pace": 700}},
 		"a pace by the user":  {model(1024, 3072), h200, given(knobs{"pace": 0}), knobs{"stock": 6, "pace": 0}},
 	} {
-		out, _ := Resolve(c.config, &c.model, c.target, ir.Kept{}, ir.MatrixFormat(c.model.Weights), 1)
+		out, _ := Resolve(c.config, &c.model, c.target, Build{Format: ir.MatrixFormat(c.model.Weights)})
 		for _, k := range []Int{Stock, Pace} {
 			want, stated := c.want[k.Row().Name]
 			if !stated {
@@ -170,7 +170,7 @@ func TestChunksInFlight(t *testing.T) {
 		"the user has decided":     {large, ir.FindTarget("h200"), ir.ScheduleConfig{PipeliningDepth: 2}, 2},
 		"a ring of few long slots": {large, ir.FindTarget("h200"), tiling("ring", "chunk_bytes", 32768), 3},
 	} {
-		out, diags := Resolve(c.config, &c.model, c.target, ir.Kept{}, ir.MatrixFormat(c.model.Weights), 1)
+		out, diags := Resolve(c.config, &c.model, c.target, Build{Format: ir.MatrixFormat(c.model.Weights)})
 		require.NoError(t, diags.Err(), name)
 		require.Equal(t, c.want, InFlight.Of(&out), name)
 	}
@@ -181,10 +181,72 @@ func TestResolveLeavesItsArgumentAlone(t *testing.T) {
 	c := tiling("warps", "o", 4)
 	m := ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: 1024, Intermediate: 3072, Heads: 16, KVHeads: 8,
 		HeadDim: 1024, Vocab: 151936}
-	out, diags := Resolve(c, &m, nil, ir.Kept{}, ir.MatrixFormat(m.Weights), 1)
+	out, diags := Resolve(c, &m, nil, Build{Format: ir.MatrixFormat(m.Weights)})
 	require.NoError(t, diags.Err())
 	require.Equal(t, 65536, ChunkBytes.Of(&out))
 	require.Equal(t, tiling("warps", "o", 4), c)
+}
+
+// Contexts are split in more the longer they are: from the position on at which one of few splits reads 128 KiB, or
+// more where there is more to join. What a configuration says of one knob leaves the others as they are.
+func TestSplitsOfContext(t *testing.T) {
+	type splits struct{ most, middle, until int }
+	model := func(heads, kv, hd, seq int) ir.Model {
+		return ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: heads * hd, Intermediate: 4096, Heads: heads, KVHeads: kv,
+			HeadDim: hd, Vocab: 128256, Layers: 16, MaxSeq: seq}
+	}
+	attention := func(knobs ...any) ir.ScheduleConfig {
+		group := map[string]int{}
+		for i := 0; i < len(knobs); i += 2 {
+			group[knobs[i].(string)] = knobs[i+1].(int)
+		}
+		return ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": group}}
+	}
+	int8Cache := model(16, 8, 128, 8448)
+	int8Cache.Cache = ir.I8
+	long := model(12, 2, 128, 32768)
+	for name, c := range map[string]struct {
+		model  ir.Model
+		config ir.ScheduleConfig
+		build  Build
+		want   splits
+	}{
+		"Qwen3-0.6B, short":        {model(16, 8, 128, 2048), ir.ScheduleConfig{}, Build{}, splits{8, 0, 4096}},
+		"a few positions more":     {model(16, 8, 128, 2303), ir.ScheduleConfig{}, Build{}, splits{8, 0, 4096}},
+		"enough for a pass":        {model(16, 8, 128, 2304), ir.ScheduleConfig{}, Build{}, splits{16, 8, 2048}},
+		"Qwen3-0.6B":               {model(16, 8, 128, 8448), ir.ScheduleConfig{}, Build{}, splits{16, 8, 2048}},
+		"an int8 cache":            {int8Cache, ir.ScheduleConfig{}, Build{}, splits{16, 8, 3584}},
+		"Llama-3.2-1B":             {model(32, 8, 64, 8448), ir.ScheduleConfig{}, Build{}, splits{16, 8, 4096}},
+		"Llama-3.2-3B":             {model(24, 8, 128, 8448), ir.ScheduleConfig{}, Build{}, splits{16, 8, 3072}},
+		"Llama-3.1-70B":            {model(64, 8, 128, 8448), ir.ScheduleConfig{}, Build{}, splits{16, 8, 4096}},
+		"Qwen2.5-1.5B":             {long, ir.ScheduleConfig{}, Build{}, splits{32, 16, 4096}},
+		"Qwen2.5-1.5B, short":      {model(12, 2, 128, 4096), ir.ScheduleConfig{}, Build{}, splits{16, 0, 4096}},
+		"Qwen2.5-7B":               {model(28, 4, 128, 32768), ir.ScheduleConfig{}, Build{}, splits{32, 16, 7168}},
+		"SmolLM2-135M":             {model(9, 3, 64, 8192), ir.ScheduleConfig{}, Build{}, splits{16, 0, 4096}},
+		"ten kv heads":             {model(40, 10, 128, 8448), ir.ScheduleConfig{}, Build{}, splits{16, 0, 4096}},
+		"windows":                  {long, ir.ScheduleConfig{}, Build{Windows: true}, splits{16, 0, 4096}},
+		"rows":                     {long, ir.ScheduleConfig{}, Build{Rows: 2}, splits{16, 0, 4096}},
+		"sequences":                {long, ir.ScheduleConfig{}, Build{Sequences: 4}, splits{16, 0, 4096}},
+		"more splits":              {long, attention("max_splits", 64), Build{}, splits{64, 16, 4096}},
+		"as many as in the middle": {long, attention("max_splits", 16), Build{}, splits{16, 0, 4096}},
+		"none in the middle":       {long, attention("middle_splits", 0), Build{}, splits{32, 0, 4096}},
+		"others in the middle":     {long, attention("middle_splits", 24), Build{}, splits{32, 24, 4096}},
+		"an end of the middle":     {long, attention("middle_until", 9216), Build{}, splits{32, 16, 9216}},
+		"no room for the middle":   {long, attention("split_from", 4000), Build{}, splits{32, 0, 4096}},
+		"split from the beginning": {long, attention("split_from", 0), Build{}, splits{32, 0, 4096}},
+	} {
+		c.build.Format = ir.MatrixFormat(c.model.Weights)
+		out, diags := Resolve(c.config, &c.model, ir.FindTarget("h200"), c.build)
+		require.NoError(t, diags.Err(), name)
+		require.Equal(t, c.want, splits{MaxSplits.Of(&out), MiddleSplits.Of(&out), MiddleUntil.Of(&out)}, name)
+		again, diags := Resolve(out, &c.model, ir.FindTarget("h200"), c.build)
+		require.NoError(t, diags.Err(), name)
+		require.Equal(t, out, again, name)
+	}
+	few := ir.ArchTarget(90, 60) // where no more than 15 splits of four heads have SMs
+	out, diags := Resolve(ir.ScheduleConfig{}, new(model(28, 4, 128, 32768)), few, Build{})
+	require.NoError(t, diags.Err())
+	require.Zero(t, MiddleSplits.Of(&out))
 }
 
 // A build with passes of several sequences has one variant, in which each SM has at most one split of those that a pass
@@ -192,12 +254,12 @@ func TestResolveLeavesItsArgumentAlone(t *testing.T) {
 func TestSplitsOfSequences(t *testing.T) {
 	llama := ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: 4096, Intermediate: 14336, Heads: 32, KVHeads: 8,
 		HeadDim: 128, Vocab: 128256, Layers: 32}
-	for sequences, want := range map[int][2]int{0: {512, 16}, 1: {512, 16}, 2: {0, 8}, 8: {0, 2}, 64: {0, 1}} {
-		out, diags := Resolve(ir.ScheduleConfig{}, &llama, ir.FindTarget("h200"), ir.Kept{},
-			ir.MatrixFormat(llama.Weights), sequences)
+	for sequences, want := range map[int][2]int{0: {512, 8}, 1: {512, 8}, 2: {0, 8}, 8: {0, 2}, 64: {0, 1}} {
+		out, diags := Resolve(ir.ScheduleConfig{}, &llama, ir.FindTarget("h200"),
+			Build{Format: ir.MatrixFormat(llama.Weights), Sequences: sequences})
 		require.NoError(t, diags.Err())
 		require.Equal(t, want, [2]int{SplitFrom.Of(&out), MaxSplits.Of(&out)}, sequences)
 	}
-	out, _ := Resolve(tiling("attention", "max_splits", 5), &llama, nil, ir.Kept{}, nil, 8)
+	out, _ := Resolve(tiling("attention", "max_splits", 5), &llama, nil, Build{Sequences: 8})
 	require.Equal(t, [2]int{0, 5}, [2]int{SplitFrom.Of(&out), MaxSplits.Of(&out)})
 }

@@ -85,7 +85,7 @@ func TestFind(t *testing.T) {
 func TestSchemaAcceptsWhatResolves(t *testing.T) {
 	schema := Schema()
 	for _, c := range []ir.ScheduleConfig{{}, tiling("ring", "in_flight", 2), tiling("warps", "o", 4)} {
-		out, diags := Resolve(c, toyModel(), toyTarget(), ir.Kept{}, ir.MatrixFormat(toyModel().Weights), 1)
+		out, diags := Resolve(c, toyModel(), toyTarget(), Build{Format: ir.MatrixFormat(toyModel().Weights)})
 		require.NoError(t, diags.Err())
 		for _, config := range []ir.ScheduleConfig{c, out} {
 			text, err := json.Marshal(config)

@@ -26,7 +26,7 @@ func TestPromptsThatFit(t *testing.T) {
 		code   string
 	}{
 		"room enough":              {4096, h100, ir.ScheduleConfig{}, 512, ""},
-		"a small memory":           {4096, &small, ir.ScheduleConfig{}, 320, ""},
+		"a small memory":           {4096, &small, ir.ScheduleConfig{}, 384, ""},
 		"a wide model there":       {16384, &small, ir.ScheduleConfig{}, 64, ""},
 		"a memory of unknown size": {16384, &unknown, ir.ScheduleConfig{}, 512, ""},
 		"the user has decided":     {16384, &small, given(1024), 1024, ""},
@@ -36,7 +36,7 @@ func TestPromptsThatFit(t *testing.T) {
 		"half a tile":              {4096, h100, given(96), 512, codeRange.ID},
 	} {
 		m := model(c.hidden)
-		out, diags := Resolve(c.config, &m, c.target, ir.Kept{}, ir.MatrixFormat(m.Weights), 1)
+		out, diags := Resolve(c.config, &m, c.target, Build{Format: ir.MatrixFormat(m.Weights)})
 		require.Equal(t, c.want, PromptTokens.Of(&out), name)
 		if c.code == "" {
 			require.NoError(t, diags.Err(), name)
@@ -57,7 +57,7 @@ func TestPromptsThatCanBeCounted(t *testing.T) {
 		if tokens > 0 {
 			PromptTokens.Set(&config, tokens)
 		}
-		out, diags := Resolve(config, &m, &target, ir.Kept{}, ir.MatrixFormat(m.Weights), 1)
+		out, diags := Resolve(config, &m, &target, Build{Format: ir.MatrixFormat(m.Weights)})
 		return PromptTokens.Of(&out), diags.Err()
 	}
 	tokens, err := resolve(128, 0)

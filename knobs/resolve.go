@@ -15,13 +15,20 @@ import (
 type Case struct {
 	Model  *ir.Model
 	Target *ir.Target // nil: not known
-	// Sequences are those that passes of the build take at most.
-	Sequences int
-	kept      ir.Kept
-	format    format.Format // of most of the layers' weights; nil: one that the kernel does not stream
-	given     *ir.ScheduleConfig
-	rows      []Row
-	values    map[setting]int
+	Build
+	given  *ir.ScheduleConfig
+	rows   []Row
+	values map[setting]int
+}
+
+// Build is what defaults follow from beside a model and a target.
+type Build struct {
+	// Kept is what takes its room from the ring in an SM. Of the residual that is at least an even share.
+	Kept      ir.Kept
+	Format    format.Format // of most of the layers' weights; nil: one that the kernel does not stream
+	Sequences int           // that passes of the build take at most; 0 counts as 1
+	Rows      int           // of a sequence that they take at most; 0 counts as 1
+	Windows   bool          // some layers see fewer positions than there are
 }
 
 // A setting is a knob, or its value for a stage.
@@ -70,14 +77,11 @@ func (c *Case) idle(k Int, format string, args ...any) *diag.Diagnostic {
 func where(path string) string { return "config: " + path }
 
 // Resolve checks a configuration for a model and a target, which may be nil, and returns it with every knob stated, but
-// for rare ones that it does not state.
-// What an SM keeps takes its room from the ring: of the residual at least an even share, or kept.Rows if that is more.
-// Most of the weights of layers are in the given format, which may be nil. Passes of the build take up to so many
-// sequences. It leaves sm_assignment and fusion_grouping to the passes that carry them out.
-func Resolve(config ir.ScheduleConfig, m *ir.Model, t *ir.Target, kept ir.Kept, f format.Format,
-	sequences int) (ir.ScheduleConfig, diag.List) {
-	c := &Case{Model: m, Target: t, Sequences: max(1, sequences), kept: kept, format: f, given: &config,
-		rows: table[:], values: map[setting]int{}}
+// for rare ones that it does not state and that are Row.Default. It leaves sm_assignment and fusion_grouping to the
+// passes that carry them out.
+func Resolve(config ir.ScheduleConfig, m *ir.Model, t *ir.Target, b Build) (ir.ScheduleConfig, diag.List) {
+	b.Sequences = max(1, b.Sequences)
+	c := &Case{Model: m, Target: t, Build: b, given: &config, rows: table[:], values: map[setting]int{}}
 	out := ir.ScheduleConfig{SMAssignment: config.SMAssignment, FusionGrouping: config.FusionGrouping}
 	diags := Check(&config)
 	for i := range c.rows {
@@ -86,8 +90,9 @@ func Resolve(config ir.ScheduleConfig, m *ir.Model, t *ir.Target, kept ir.Kept, 
 			continue
 		}
 		for _, stage := range r.Each() {
-			if _, is := r.Stated(&config, stage); is || !r.Rare {
-				r.Set(&out, stage, c.value(setting{i, stage}))
+			n := c.value(setting{i, stage})
+			if _, is := r.Stated(&config, stage); is || !r.Rare || r.Like == nil && n != r.Default {
+				r.Set(&out, stage, n)
 			}
 		}
 		if r.Check != nil {

@@ -42,8 +42,7 @@ func tiling(group, name string, n int) ir.ScheduleConfig {
 
 // What Resolve returns states everything, and resolving it again changes nothing.
 func TestResolveStatesEveryKnob(t *testing.T) {
-	got, diags := Resolve(ir.ScheduleConfig{}, toyModel(), toyTarget(), ir.Kept{},
-		ir.MatrixFormat(toyModel().Weights), 1)
+	got, diags := Resolve(ir.ScheduleConfig{}, toyModel(), toyTarget(), Build{Format: ir.MatrixFormat(toyModel().Weights)})
 	require.NoError(t, diags.Err())
 	for _, r := range Rows() {
 		for _, stage := range r.Each() {
@@ -60,7 +59,7 @@ func TestResolveStatesEveryKnob(t *testing.T) {
 	require.Equal(t, 232448, SharedBytes.Of(&got))
 	require.Equal(t, PagesByColour, PageAllocation.Of(&got))
 	require.NotContains(t, got.Tiling["ring"], "in_flight", "an edit of a printed program could contradict itself")
-	again, diags := Resolve(got, toyModel(), toyTarget(), ir.Kept{}, ir.MatrixFormat(toyModel().Weights), 1)
+	again, diags := Resolve(got, toyModel(), toyTarget(), Build{Format: ir.MatrixFormat(toyModel().Weights)})
 	require.NoError(t, diags.Err())
 	require.Equal(t, got, again)
 }
@@ -141,7 +140,7 @@ func TestRefusals(t *testing.T) {
 			"ring": {"in_flight": 1}}}},
 		{"several", ring(map[string]int{"chunk_bytes": 5000, "run_ahead": -1, "pase": 1})},
 	} {
-		_, diags := Resolve(c.config, toyModel(), toyTarget(), ir.Kept{}, ir.MatrixFormat(toyModel().Weights), 1)
+		_, diags := Resolve(c.config, toyModel(), toyTarget(), Build{Format: ir.MatrixFormat(toyModel().Weights)})
 		require.Error(t, diags.Err(), c.name)
 		b.WriteString("== " + c.name + "\n" + diags.Err().Error() + "\n")
 		for _, d := range diags {
@@ -156,11 +155,11 @@ func TestNoBulkCopies(t *testing.T) {
 	plain := toyTarget()
 	plain.BulkCopy = false
 	for name, n := range map[string]int{"stock": 6, "pace": 900} {
-		_, diags := Resolve(tiling("ring", name, n), toyModel(), plain, ir.Kept{}, nil, 1)
+		_, diags := Resolve(tiling("ring", name, n), toyModel(), plain, Build{})
 		require.ErrorContains(t, diags.Err(), "toy has no bulk copies", name)
 		require.ErrorContains(t, diags.Err(), "tiling.ring."+name)
 	}
-	_, diags := Resolve(tiling("ring", "pace", Pace.Row().Default), toyModel(), plain, ir.Kept{}, nil, 1)
+	_, diags := Resolve(tiling("ring", "pace", Pace.Row().Default), toyModel(), plain, Build{})
 	require.NoError(t, diags.Err())
 }
 

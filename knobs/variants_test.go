@@ -49,7 +49,7 @@ func TestMiddleVariant(t *testing.T) {
 		"tiling.attention.middle_splits: error: 8 would have no effect: there are no positions from "+
 			"attention.split_from (512) up to attention.middle_until (4096)")
 	refused := func(c ir.ScheduleConfig) error {
-		_, diags := Resolve(c, toyModel(), toyTarget(), ir.Kept{}, nil, 1)
+		_, diags := Resolve(c, toyModel(), toyTarget(), Build{})
 		return diags.Err()
 	}
 	require.NoError(t, refused(c))
@@ -66,7 +66,7 @@ func TestLongWithoutBulkCopies(t *testing.T) {
 	plain := toyTarget()
 	plain.BulkCopy = false
 	for name, n := range map[string]int{"stock": 6, "pace": 900, "run_ahead": 4} {
-		_, diags := Resolve(tiling("long", name, n), toyModel(), plain, ir.Kept{}, nil, 1)
+		_, diags := Resolve(tiling("long", name, n), toyModel(), plain, Build{})
 		require.ErrorContains(t, diags.Err(), "toy has no bulk copies", name)
 	}
 }

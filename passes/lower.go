@@ -29,8 +29,8 @@ var Lower = Pass{
 }
 
 func runLower(s *State) error {
-	config, diags := knobs.Resolve(s.Config, &s.Graph.Model, s.Target, keptBy(s.Graph), mostStreamed(s.Graph),
-		s.Sequences)
+	config, diags := knobs.Resolve(s.Config, &s.Graph.Model, s.Target, knobs.Build{Kept: keptBy(s.Graph),
+		Format: mostStreamed(s.Graph), Sequences: s.Sequences, Rows: s.Rows, Windows: hasWindows(s.Graph)})
 	var bad *diag.Diagnostic
 	config.SMAssignment, bad = assignmentOf(config.SMAssignment, s.Target)
 	diags.Add(bad)

@@ -12,6 +12,23 @@ func (l *lowerer) perHead() ir.Dist {
 	return ir.Dist{Kind: ir.Tiled, Extent: l.tokens.NumSequences() * l.m.KVHeads, Grain: 1}
 }
 
+// windowOf is how many positions attention sees, its own among them; 0: all that there are.
+func windowOf(n *ir.GraphNode, m *ir.Model) int {
+	if window := n.IntOr("window", 0); window < m.MaxSeq {
+		return window
+	}
+	return 0
+}
+
+// hasWindows reports whether some layers see fewer positions than there are.
+func hasWindows(g *ir.Graph) bool {
+	return slices.ContainsFunc(g.Kinds, func(kind ir.LayerKind) bool {
+		return slices.ContainsFunc(kind.Nodes, func(n ir.GraphNode) bool {
+			return n.Op == "attention" && windowOf(&n, &g.Model) > 0
+		})
+	})
+}
+
 // attention is that of one KV head of one sequence, the task's: its group of query heads over the rows of the cache
 // below the sequence's position, those in the window if there is one, and the rows of this pass as operands. Each row
 // of a pass has a window of its own, which the view does not say.
@@ -26,7 +43,7 @@ func (l *lowerer) attention(n *ir.GraphNode, out, kv, q, k, v string) ir.Op {
 	if bound := n.FloatOr("cap", 0); bound > 0 {
 		op.Params = append(op.Params, ir.FloatParam("cap", bound))
 	}
-	if window := n.IntOr("window", 0); window > 0 && window < l.m.MaxSeq {
+	if window := windowOf(n, l.m); window > 0 {
 		seen.Lo = ir.Int(0).Max(s.pos.Sub(ir.Int(window - 1)))
 		if s.NumRows() > 1 {
 			behind := slices.IndexFunc(op.Params, func(q ir.Param) bool { return q.Key == "scale" }) + 1

@@ -25,7 +25,8 @@ type State struct {
 	MaxSeq int               // positions to compile for; 0: what the model allows, at most DefaultMaxSeq
 	Tokens ir.Pass           // what a pass of the program takes
 
-	Sequences int // that passes of the build take at most, by which some knobs have their defaults; 0 means 1
+	// What passes of the build take at most, by which some knobs have their defaults; 0 means 1.
+	Sequences, Rows int // sequences, and rows of each
 
 	Graph    *ir.Graph
 	Consumed []string                     // tensors of the checkpoint that import accounted for, sorted

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"math"
 	"os"
@@ -37,11 +38,11 @@ var searched = map[string]struct {
 	verdicts        int
 	without, fitted float64
 }{
-	"llama-3.2-1b-cold-h200-earlier": {55, 0.124, 0.063}, "llama-3.2-1b-far-h200-earlier": {56, 0.026, 0.014},
-	"qwen3-0.6b-cold-h200-earlier": {92, 0.052, 0.026}, "qwen3-0.6b-far-h200-earlier": {},
-	"llama-3.2-1b-cold-h200": {}, "llama-3.2-1b-far-h200": {46, 0.024, 0.025},
-	"qwen3-0.6b-cold-h200": {63, 0.058, 0.0255}, "qwen3-0.6b-far-h200": {88, 0.0305, 0.0245},
-	"llama-3.2-1b-far-h100": {}, "qwen3-0.6b-far-h100": {67, 0.0285, 0.0265},
+	"llama-3.2-1b-cold-h200-earlier": {55, 0.124, 0.064}, "llama-3.2-1b-far-h200-earlier": {56, 0.026, 0.014},
+	"qwen3-0.6b-cold-h200-earlier": {92, 0.052, 0.025}, "qwen3-0.6b-far-h200-earlier": {},
+	"llama-3.2-1b-cold-h200": {}, "llama-3.2-1b-far-h200": {46, 0.024, 0.024},
+	"qwen3-0.6b-cold-h200": {63, 0.058, 0.029}, "qwen3-0.6b-far-h200": {88, 0.0305, 0.0235},
+	"llama-3.2-1b-far-h100": {}, "qwen3-0.6b-far-h100": {67, 0.0285, 0.0295},
 	"qwen3-0.6b-overnight-h100": {37, 0.0375, 0.025},
 }
 
@@ -96,7 +97,7 @@ func TestPositionsTheyDisagreeOn(t *testing.T) {
 			disagree++
 		}
 	}
-	require.Equal(t, []int{78, 67, 1}, []int{verdicts, len(settings), disagree}, "docs/search.md says so")
+	require.Equal(t, []int{88, 77, 1}, []int{verdicts, len(settings), disagree}, "docs/search.md says so")
 }
 
 // TestPriorOnCampaigns asks what the measured campaigns of one model teach about those of the other, and what four
@@ -104,7 +105,6 @@ func TestPositionsTheyDisagreeOn(t *testing.T) {
 func TestPriorOnCampaigns(t *testing.T) {
 	others := map[string][]prior.Row{}
 	own := map[string][]prior.Row{}
-	part := map[string]int{}
 	for _, r := range trialRows(t) {
 		sum, n := 0.0, 0.0
 		for _, at := range r.At {
@@ -140,11 +140,10 @@ func TestPriorOnCampaigns(t *testing.T) {
 		}
 		text, err := json.Marshal(r.Settings)
 		require.NoError(t, err)
-		if _, is := part[string(text)]; !is {
-			part[string(text)] = len(part) % 5
-		}
 		if n > 0 && r.Role != "start" {
-			fold := strconv.Itoa(part[string(text)])
+			part := fnv.New32a() // the same whatever campaigns there are besides
+			part.Write(text)
+			fold := strconv.Itoa(int(part.Sum32() % 5))
 			own[r.Campaign] = append(own[r.Campaign], prior.Row{Model: fold, X: x, Y: sum / n})
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -183,11 +184,22 @@ func compileAs(t testing.TB, command string, target *ir.Target, config ir.Schedu
 
 // compileRow compiles what the row measured.
 func compileRow(t testing.TB, r row, config ir.ScheduleConfig) *ir.Program {
-	// The rows were made when 3 chunks in flight were the default of every model.
+	return compileAs(t, r.Commands[0], r.target, asMade(config))
+}
+
+// asMade adds what was the default of every model when the rows were made: 3 chunks in flight, and 16 splits of every
+// context that is split.
+func asMade(config ir.ScheduleConfig) ir.ScheduleConfig {
 	if config.PipeliningDepth == 0 && config.Tiling["ring"]["in_flight"] == 0 {
 		config.PipeliningDepth = 3
 	}
-	return compileAs(t, r.Commands[0], r.target, config)
+	attention := map[string]int{"max_splits": 16, "middle_splits": 0}
+	maps.Copy(attention, config.Tiling["attention"])
+	tiling := map[string]map[string]int{}
+	maps.Copy(tiling, config.Tiling)
+	tiling["attention"] = attention
+	config.Tiling = tiling
+	return config
 }
 
 // byDefault is the schedule that amkc takes by itself.

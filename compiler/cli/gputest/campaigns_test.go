@@ -75,7 +75,8 @@ func TestCandidates(t *testing.T) {
 		t.Skip("make test-all runs it")
 	}
 	run, work := onFakeGPU(t), t.TempDir()
-	args := []string{"--only", "pycoder-5m/splits-32", "--budget", "100", "--work", work, "--out", work}
+	args := []string{"--only", "pycoder-5m/splits-32", "--settled", "--budget", "100", "--work", work, "--out", work,
+		"--docs", work}
 	require.Contains(t, run("candidates.py", args...), "1 of 1")
 	text, err := os.ReadFile(filepath.Join(work, "candidates.json"))
 	require.NoError(t, err)
@@ -87,7 +88,7 @@ func TestCandidates(t *testing.T) {
 		}
 	}
 	require.NoError(t, json.Unmarshal(text, &made))
-	row := made.Rows["h200/pycoder-5m/splits-32"]
+	row := made.Rows["h200/pycoder-5m/splits-32/2"]
 	require.Equal(t, "PASS", row.Class, string(text))
 	require.Equal(t, "cuda", row.Device)
 	require.Len(t, row.At, 2)
