@@ -215,7 +215,8 @@ def take(file, out, known):
                     print(f"{directory.name} has predictions and no times: it is left out", file=sys.stderr)
                     continue
                 before = known.get(row["name"], {}).get("trials", 0)
-                if before > row["trials"]:
+                anew = (directory.parent / f"{directory.name}{packing.EARLIER}").exists()
+                if before > row["trials"] and not anew:
                     print(f"{row['name']} is kept as it is, with {before} trials; {file} has {row['trials']} of it "
                           "(--again takes those)", file=sys.stderr)
                     continue

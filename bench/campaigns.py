@@ -12,12 +12,14 @@ compiled by several processes ahead of the one that measures. Most of the time a
 several may share a GPU (--share): only one at a time measures. What is packed,
 campaigns.tar.gz in --out (default: $OUT, else build/campaigns), has the key that signs verdicts: a campaign goes on
 with that key, the same amkc and the same flags. Warm ones are taught by campaigns of --work, and by those of the pack
-that --taught-by names, with whose key this run signs then. A run may be killed at any time. It needs nvcc, and Go or
---tools. Exit codes: 0 all goes on or has ended; 1 an amkc has failed, and its words are printed; 2 bad usage.
+that --taught-by names, with whose key this run signs then. What was begun by an
+amkc with other defaults cannot be gone on with: it is set aside as NAME-earlier, and begun anew. A run may be killed at
+any time. It needs nvcc, and Go or --tools. Exit codes: 0 all goes on or has ended; 1 an amkc has failed, and its words are printed; 2 bad usage.
 """
 
 import argparse
 import fnmatch
+import itertools
 import json
 import os
 import sys
@@ -29,7 +31,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from packing import SPENT, Unusable, elsewhere, gpu_seconds, pack, trials
+from packing import EARLIER, SPENT, Unusable, elsewhere, gpu_seconds, pack, trials
 from running import CLOSING, Campaign, Runner, add_flags, begin, gpus, jobs_for, need_target, outcome, path, unpack
 
 CLOSING_MORE = {"cuda": 30, "cost": 0}  # for each of the others that share a GPU, which wait for it
@@ -105,6 +107,18 @@ class Shop(Runner):
             (self.dir(c) / "taught.json").write_text(json.dumps(of), encoding="utf-8")
         return ["--corpus", str(corpus)]
 
+    def set_aside(self, c, gpu):
+        """Puts a campaign out of the way that was begun by an amkc which made something else of the model."""
+        begun = self.dir(c) / "campaign.json"
+        if not begun.exists():
+            return
+        now = self.run(c, gpu, 60, "eval", *self.model(c), "--rung", "screen", *self.key())
+        if now and now["verdict"]["source"] != json.loads(begun.read_text(encoding="utf-8"))["source"]:
+            names = (f"{c.name}{EARLIER}{n}" for n in itertools.chain([""], itertools.count(2)))
+            aside = next(self.work / n for n in names if not (self.work / n).exists())
+            self.dir(c).rename(aside)
+            self.say(f"{c.name}: begun by another amkc, and set aside as {aside.name}")
+
     def closing(self, least=CLOSING):
         return least[self.args.device] + (self.args.share - 1) * CLOSING_MORE[self.args.device]
 
@@ -112,6 +126,8 @@ class Shop(Runner):
         """Carries a campaign on for so long, with the measurements at its end. Where there is nothing to measure then,
         it goes on once more in the time that was left for that."""
         end = self.left() - seconds
+        self.set_aside(c, gpu)
+        seconds = self.left() - end
         for closing in (self.closing(), self.closing(CLOSING_NULL)):
             search = seconds - closing
             self.say(f"{c.name}: GPU {gpu}, {search:.0f} s")

@@ -53,7 +53,8 @@ def keep_trials(work, rows, out):
             if path.exists():
                 packing.resume(path, Path(tmp))
             for name in [n.removesuffix(f"-{target}") for n, r in rows.items() if r["target"] == target]:
-                shutil.copytree(work / name, Path(tmp) / name, dirs_exist_ok=True)
+                shutil.rmtree(Path(tmp) / name, ignore_errors=True)
+                shutil.copytree(work / name, Path(tmp) / name)
             for corpus in work.glob("*.corpus"):
                 shutil.copy(corpus, tmp)
             packing.record(Path(tmp), path)

@@ -21,6 +21,7 @@ KEPT = ("campaign.json", "trials.jsonl", "plan.json", "results.tsv", "report.htm
         "log.txt", "ended")
 RECORDED = ("campaign.json", "trials.jsonl", "against.json", "taught.json", "ended")
 MADE = "made"  # of a campaign: trials that were planned
+EARLIER = "-earlier"  # of a campaign that was set aside
 EXPERIMENTS = "experiments"  # of an agent's campaign: N.json, why in N.txt, and its verdict in N.verdict.json
 BELOW = {MADE: r".+\.json", EXPERIMENTS: r"[1-9][0-9]*(\.json|\.txt|\.verdict\.json)"}  # names of files in these
 

@@ -149,6 +149,11 @@ class Page(unittest.TestCase):
         self.assertEqual(len(take("--again", one=[start])), 2)
         self.assertEqual((trials(), report.read_text("utf-8")), (1, "<html>"))
 
+        # One that was begun anew does, and beside it is the one that was set aside.
+        take(one=[start, start, start])
+        self.assertEqual(len(take(**{"one": [start], "one-earlier": [start, start, start]})), 5)
+        self.assertEqual(trials(), 1)
+
     def test_pauses_between_runs_do_not_count(self):
         def at(minute, seconds):
             return {"started": f"2026-01-01T00:{minute:02}:00Z", "seconds": seconds}

@@ -26,6 +26,7 @@ AMKC = """\
     import json, os, pathlib, sys, time
     here, args = pathlib.Path(__file__).parent, sys.argv[1:]
     def after(flag): return args[args.index(flag) + 1]
+    source = (here / "source").read_text() if (here / "source").exists() else "of now"
     verb = args[0] if args[0] != "campaign" else " ".join(args[:2])
     with open(here / "calls", "a") as f: f.write(json.dumps([os.environ.get("CUDA_VISIBLE_DEVICES")] + args) + "\\n")
     out = pathlib.Path(after("-o") if verb == "search" else args[2] if verb.startswith("campaign") else ".")
@@ -36,7 +37,7 @@ AMKC = """\
         out.mkdir(exist_ok=True)
         key = pathlib.Path(after("--key"))
         if not key.exists(): key.write_text(str(key))
-        (out / "campaign.json").touch()
+        (out / "campaign.json").write_text(json.dumps({{"source": source}}))
         with open(out / "trials.jsonl", "a") as f: f.write('{{"verdict": {{"gpu_seconds": 7}}}}\\n')
         stop = (here / "stop").read_text() if (here / "stop").exists() else "the time is up"
         print(json.dumps({{"stop": stop, "estimate": 0.5, "confirmed": None, "held_out": None,
@@ -47,6 +48,7 @@ AMKC = """\
         print("{{}}")
     elif verb == "campaign status":
         print(json.dumps({{"best": {{"tiling.ring.pace": 600, "page_allocation": "none"}}}}))
+    elif verb == "eval" and "--config" not in args: print(json.dumps({{"verdict": {{"source": source}}}}))
     elif verb == "eval":
         config = json.loads(pathlib.Path(after("--config")).read_text())
         print(json.dumps({{"verdict": {{"class": "PASS", "settings": {{"tiling.ring.pace": 600,
@@ -245,6 +247,19 @@ class Campaigns(unittest.TestCase):
             # What has gone further stays.
             packing.resume(self.work / packing.PACKED, Path(other))
             self.assertEqual(len(packing.trials(Path(other) / "smollm2-135m")), done + 1)
+
+    def test_one_of_another_amkc_is_set_aside_and_begun_anew(self):
+        for source, there in (("one", []), ("one", []), ("two", ["-earlier"]), ("three", ["-earlier", "-earlier2"])):
+            (self.tools / "source").write_text(source, encoding="utf-8")
+            code, said = self.run_it("--only", "smollm2-135m", "--slice", "40", budget="62")
+            self.assertEqual(code, 0, said)
+            self.assertEqual(sorted(d.name for d in self.work.glob("smollm2-135m?*")),
+                             [f"smollm2-135m{name}" for name in there])
+            of = json.loads((self.work / "smollm2-135m" / "campaign.json").read_text(encoding="utf-8"))
+            self.assertEqual(of["source"], source)
+        self.assertEqual(json.loads((self.work / "smollm2-135m-earlier/campaign.json").read_text())["source"], "one")
+        with tarfile.open(self.work / packing.PACKED) as tar:
+            self.assertIn("smollm2-135m-earlier/trials.jsonl", tar.getnames())
 
     def test_what_is_published_goes_on_with_the_key(self):
         self.run_it("--only", "smollm2-135m", "--slice", "40", budget="62")
