@@ -11,10 +11,10 @@ A campaign runs on one GPU at a time; the one that has had a GPU for the shortes
 compiled by several processes ahead of the one that measures. Most of the time a campaign waits for nvcc, so that
 several may share a GPU (--share): only one at a time measures. What is packed,
 campaigns.tar.gz in --out (default: $OUT, else build/campaigns), has the key that signs verdicts: a campaign goes on
-with that key, the same amkc and the same flags. Warm ones are taught by campaigns of --work, and by those of the pack
-that --taught-by names, with whose key this run signs then. What was begun by an
-amkc with other defaults cannot be gone on with: it is set aside as NAME-earlier, and begun anew. A run may be killed at
-any time. It needs nvcc, and Go or --tools. Exit codes: 0 all goes on or has ended; 1 an amkc has failed, and its words are printed; 2 bad usage.
+with that key, the same amkc and the same flags. What an amkc with other defaults has begun is set aside as
+NAME-earlier, and begun anew. Warm ones are taught by campaigns of --work, and by those of the pack that --taught-by
+names, with whose key this run signs then. A run may be killed at any time. It needs nvcc, and Go or --tools. Exit
+codes: 0 all goes on or has ended; 1 an amkc has failed, and its words are printed; 2 bad usage.
 """
 
 import argparse
@@ -55,7 +55,7 @@ CAMPAIGNS = (
     Campaign("smollm2-135m-near", "testdata/configs/smollm2-135m", "64,128,176", "100,240", 2048, LOCAL),
     # Where nothing was found at both.
     Campaign("qwen3-0.6b-2048", "testdata/configs/qwen3-0.6b", "2048", "1600,2400", 8448, LOCAL),
-    # Two kv heads: where contexts are long, 16 splits of each leave three quarters of the SMs without any.
+    # Two kv heads, of which more splits were worth something where contexts are long.
     Campaign("qwen2.5-1.5b-far", "testdata/configs/qwen2.5-1.5b", "2048,8192", "2400,8300", 8448, LOCAL),
     Campaign("qwen2.5-1.5b", "testdata/configs/qwen2.5-1.5b", "128", "176", 2048, LOCAL),
     Campaign("pycoder-5m", "testdata/models/pycoder-5m", "128", "176", 1024, LOCAL, False),

@@ -35,7 +35,7 @@ from defaults import CANDIDATES, DEFAULTS, Candidate, Shape
 from packing import KEY, Unusable, take_key
 from running import TRIAL_SECONDS, Campaign, Runner, add_flags, begin, gpus, jobs_for, need_target, path
 
-SCHEMA = "amkc.candidates/1"
+SCHEMA = "amkc.candidates/2"
 FILE = "candidates.json"
 LEAST = {"cuda": 60, "cost": 3}  # seconds that a verdict is begun for
 
@@ -190,7 +190,8 @@ def parse(argv):
                    help="where --take publishes, and what is published is")
     add_flags(p, target)
     args = p.parse_args(argv)
-    args.chosen = list(dict.fromkeys(j for o in args.only or ["*"] for j in jobs(args.settled) if fnmatch.fnmatch(j.name, o)))
+    every = jobs(args.settled)
+    args.chosen = list(dict.fromkeys(j for o in args.only or ["*"] for j in every if fnmatch.fnmatch(j.name, o)))
     args.gpus = [int(n) for n in args.gpus.split(",")] if args.gpus else here or [0]
     args.jobs = args.jobs or jobs_for(args, 1)
     if not args.chosen:

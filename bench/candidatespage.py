@@ -2,6 +2,8 @@
 Needs the standard library alone.
 """
 
+import textwrap
+
 from defaults import CANDIDATES, OVER
 
 ABOUT = """What campaigns have found for one model, judged with others before it becomes a default: final verdicts of
@@ -19,8 +21,8 @@ def section(rows):
         if not of:
             continue
         settings = ", ".join(f"`{k}` {v}" for k, v in sorted(of[0]["settings"].items()))
-        lines += ["", f"### {c.name}", "", f"{settings}. Where it comes from: {c.found}.",
-                  f"What came of it: {c.settled or 'not settled'}.", "",
+        about = f"{settings}. Where it comes from: {c.found}. What came of it: {c.settled or 'not settled'}."
+        lines += ["", f"### {c.name}", "", *textwrap.wrap(about, 119, break_on_hyphens=False), "",
                   "| model | GPU | over | ratio | at each position | decision |", "|---|---|---|---|---|---|"]
         for r in of:
             ratio = f"{r['ratio']['mean']:.4f} ({r['ratio']['low']:.4f} to {r['ratio']['high']:.4f})" if r["ratio"] \

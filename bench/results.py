@@ -48,6 +48,7 @@ import report
 import serving
 import several
 import timelines
+from defaults import DEFAULTS
 from sections import NotRun
 from workshop import Budget, InUse, OutOfTime, Workshop, sole_use
 
@@ -91,7 +92,7 @@ def make_row(task, shop, command):
     except Exception as e:  # one row is never the end of the others
         traceback.print_exc()
         result = {"passed": False, "findings": [f"{type(e).__name__}: {e}"]}
-    return head | result | {"command": command, "steps": shop.log}
+    return head | result | {"defaults": DEFAULTS, "command": command, "steps": shop.log}
 
 
 def command_of(task, target):

@@ -57,6 +57,9 @@ type Options struct {
 	Sequences int
 	// SequenceRows, from 2 on, asks for one more, for passes of so many rows of each of these sequences. 0 means 1.
 	SequenceRows int
+	// MostRows are those of a sequence that passes of the build take at most, where the fields above leave them out:
+	// all programs have the defaults of knobs that it wants. 0: none are left out.
+	MostRows int
 
 	// After is called when a pass is done, with its number from 1. An error ends the run.
 	After func(n int, pass *passes.Pass, s *passes.State, took time.Duration) error
@@ -158,9 +161,14 @@ func CheckModel(opts Options) error {
 
 func newState(opts Options) *passes.State {
 	return &passes.State{Target: opts.Target, Config: opts.Config, MaxSeq: opts.MaxSeq, Tokens: opts.Tokens,
-		Sequences: opts.Sequences, Rows: slices.Max(append([]int{opts.SequenceRows}, opts.Rows...)),
+		Sequences: opts.Sequences, Rows: opts.mostRows(),
 		Source: passes.Source{Name: opts.Name, DType: opts.DType, AssumeInert: opts.AssumeInert,
 			Formats: opts.Formats, Cache: opts.Cache}}
+}
+
+// mostRows are those of a sequence that passes of the build take at most.
+func (o *Options) mostRows() int {
+	return slices.Max(append([]int{o.MostRows, o.SequenceRows, o.Tokens.NumRows()}, o.Rows...))
 }
 
 func (l *Scheduled) open(opts Options, s *passes.State) error {

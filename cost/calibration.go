@@ -18,8 +18,8 @@ type Calibration struct {
 	// asks for 1.1, with which passes of the H100 in int4 are 12 % off.
 	Uneven float64
 
-	// Partials is the additional time in microseconds until the splits of a context are with who combines them.
-	// Design probes: the hop takes 2.3 µs in all on an idle machine.
+	// Partials is the additional time in microseconds until 16 splits of a context are with who combines them. Design
+	// probes: the hop takes 2.3 µs in all on an idle machine.
 	Partials float64
 
 	// StageCode is the instructions of a stage before it looks for its words, and again after its last product.

@@ -56,6 +56,17 @@ const (
 	// 728 µs, in which an SM copies 2290 chunks.
 	producerChunk = 0.318
 
+	// splitJoined is the microseconds that it takes longer to join a split of a context more than the 16 of
+	// Calibration.Partials. Verdicts on candidates for defaults (docs/campaigns.md): 8, 12, 32 and 64 splits in place
+	// of 16, at 600 to 2048.
+	splitJoined = 0.020
+
+	// splitElement is what comes to splitJoined for each element of all heads. The same verdicts, of models whose heads
+	// have 576 to 3584 elements.
+	splitElement = 25e-6
+
+	measuredSplits = 16 // of Calibration.Partials
+
 	// coldLine is the microseconds that an exchange takes longer on lines that were last used a step ago, and are not
 	// in L2 any more. Searches on an H200: with a page for every exchange, steps of Qwen3-0.6B at 128 are 7 to 11 µs
 	// longer, in 113 exchanges.

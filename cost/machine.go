@@ -23,6 +23,7 @@ type machine struct {
 	coldLines bool
 	latency   float64 // from asking for a chunk to its last byte, when nothing else is on its way
 	feed      feed    // without its speeds
+	split     float64 // how much longer it takes to join one split more
 	fit       Calibration
 	passes    *PassCalibration // nil: a step is predicted
 }
@@ -34,7 +35,8 @@ func newMachine(p *ir.Program, first int, fit Calibration, passes *PassCalibrati
 	t, config, stream := p.Target, &p.Config, knobs.StreamOf(&p.Config, first)
 	c, _ := chipOf(t.Name)
 	m := machine{sms: t.SMs, clock: c.clock, read: c.read * t.HBMGBs * 1e3, fit: fit, passes: passes,
-		slots: slots(p, kept), flagged: knobs.Flagged.Of(config)}
+		slots: slots(p, kept), flagged: knobs.Flagged.Of(config),
+		split: splitJoined + splitElement*float64(p.Model.Heads*p.Model.HeadDim)}
 	m.l2 = max(l2Bytes*m.clock, 1.2*m.read/float64(m.sms))
 	switch {
 	case tensor(p):

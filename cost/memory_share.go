@@ -2,9 +2,8 @@ package cost
 
 import "slices"
 
-// How SMs share the memory in a pass, where few of them have cache rows to stream: once the rings of the others are
-// full, these leave their part to them. Predictions of a step do without it (docs/cost-model.md, "What it leaves
-// out").
+// How SMs share the memory where few of them have cache rows to stream: once the rings of the others are full, these
+// leave their part to them.
 
 // A memoryShare is what the SMs that stream in a stage have of the memory, if some do not.
 type memoryShare struct {
@@ -14,7 +13,7 @@ type memoryShare struct {
 
 // memoryShareOf returns nil for a stage in which all SMs stream alike, or none does.
 func (r *run) memoryShareOf(in *instance) *memoryShare {
-	if s := r.stages[in.stage]; r.passes == nil || !r.streams || s.kind != attend {
+	if s := r.stages[in.stage]; !r.streams || s.kind != attend {
 		return nil
 	}
 	streaming, n := make([]bool, r.sms), 0

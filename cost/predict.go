@@ -59,11 +59,8 @@ type Model struct {
 	passes  *PassCalibration // nil: a step is predicted
 }
 
-// New takes a program that ir.Check accepts. A step is predicted as its constants were chosen: each SM has its part of
-// the memory whether others want theirs or not. NewPass has another rule for one token of the same build, by which SMs
-// without cache rows leave their part to the others (memory_share.go): the two differ where few SMs attend at long
-// contexts, and docs/cost-model.md says by how much. The error is a diagnostic: the program has no target, or one of
-// unknown bandwidth.
+// New takes a program that ir.Check accepts. The error is a diagnostic: the program has no target, or one of unknown
+// bandwidth.
 func New(p *ir.Program) (*Model, error) { return NewWith(p, Calibrated()) }
 
 // NewWith is New with another calibration, for finding one.

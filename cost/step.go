@@ -206,7 +206,7 @@ func (r *run) ready(in *instance) (at float64, waits bool) {
 	case !r.flagged: // who combines splits waits for one counter too, and not for words of all of them
 		at += counterHop
 	case s.combines():
-		at += r.fit.Partials
+		at += max(0, r.fit.Partials+r.split*float64(s.splits()-measuredSplits))
 	}
 	if s.combines() {
 		at += tail

@@ -169,6 +169,9 @@ func kindOf(s *ir.Stage, step string) kind {
 // combines reports whether the stage joins the splits of a context.
 func (s *stage) combines() bool { return len(s.ir.Ops) > 0 && s.ir.Ops[0].Code == ir.AttentionCombine }
 
+// splits are how many such a stage joins.
+func (s *stage) splits() int { return s.ir.Ops[0].IntAt("splits", 0, 1) }
+
 // warps is the knob of a stage of that role.
 func (r *reader) warps(role string) int {
 	return min(allWarps, max(1, knobs.Warps.Of(&r.program.Config, role)))

@@ -320,11 +320,14 @@ func splitsOfContext(c *Case, _ string) int {
 
 // splitsOfMiddle are half of those beyond, where a pass of any size fits both before those and from there on.
 func splitsOfMiddle(c *Case, _ string) int {
+	if n, is := c.rows[MiddleUntil].Stated(c.given, ""); is && n == 0 {
+		return 0
+	}
 	few, most, from, until := growingSplits(c)/2, c.Of(MaxSplits), c.Of(SplitFrom), middleUntil(c)
 	if c.Target != nil {
 		most = min(most, c.Target.SMs/max(1, c.Model.KVHeads))
 	}
-	if few >= most || from == 0 || until-from < ir.MaxRows || until+ir.MaxRows > c.Model.MaxSeq {
+	if few == 0 || 2*few > most || from == 0 || until-from < ir.MaxRows || until+ir.MaxRows > c.Model.MaxSeq {
 		return 0
 	}
 	return few
@@ -333,7 +336,7 @@ func splitsOfMiddle(c *Case, _ string) int {
 // endOfMiddle is where the splits of long contexts begin, if those before them are fewer.
 func endOfMiddle(c *Case, _ string) int {
 	if c.Of(MiddleSplits) == 0 {
-		return c.rows[MiddleUntil].Default
+		return 0
 	}
 	return middleUntil(c)
 }
@@ -351,15 +354,22 @@ func growingSplits(c *Case) int {
 	return 32
 }
 
-// middleUntil is what the configuration says, or the position at which each of few splits reads 128 KiB of the cache.
-// To join twice as many splits takes longer the more elements heads have.
+// middleUntil is what the configuration says, or the position at which each of few splits has 64 Ki elements of the
+// cache, 128 KiB in 16 bits, but no position beyond those that were measured. To join twice as many splits takes longer
+// the more elements heads have.
 func middleUntil(c *Case) int {
-	const bytes, elements, step = 128 << 10, 2048, 512
-	if n, is := c.rows[MiddleUntil].Stated(c.given, ""); is && c.rows[MiddleUntil].Legal.Has(n) {
+	const share, elements, step, usual = 64 << 10, 2048, 512, 4096
+	if n, is := c.rows[MiddleUntil].Stated(c.given, ""); is && n > 0 && c.rows[MiddleUntil].Legal.Has(n) {
 		return n
 	}
-	m := c.Model
+	m, few, last := c.Model, growingSplits(c)/2, usual
+	switch few {
+	case 0:
+		return usual
+	case 16:
+		last = 2 * usual
+	}
 	joined := max(elements, min(2*elements, m.Heads*m.HeadDim))
-	rows := bytes / elements * joined / max(1, ir.CacheBlock(m.Cache, m.HeadDim)/16)
-	return max(1, growingSplits(c)/2*rows/step) * step
+	rows := share / elements * joined / max(1, 2*m.HeadDim)
+	return min(last, max(step, few*rows/step*step))
 }

@@ -211,29 +211,38 @@ func TestSplitsOfContext(t *testing.T) {
 		build  Build
 		want   splits
 	}{
-		"Qwen3-0.6B, short":        {model(16, 8, 128, 2048), ir.ScheduleConfig{}, Build{}, splits{8, 0, 4096}},
-		"a few positions more":     {model(16, 8, 128, 2303), ir.ScheduleConfig{}, Build{}, splits{8, 0, 4096}},
-		"enough for a pass":        {model(16, 8, 128, 2304), ir.ScheduleConfig{}, Build{}, splits{16, 8, 2048}},
-		"Qwen3-0.6B":               {model(16, 8, 128, 8448), ir.ScheduleConfig{}, Build{}, splits{16, 8, 2048}},
-		"an int8 cache":            {int8Cache, ir.ScheduleConfig{}, Build{}, splits{16, 8, 3584}},
-		"Llama-3.2-1B":             {model(32, 8, 64, 8448), ir.ScheduleConfig{}, Build{}, splits{16, 8, 4096}},
-		"Llama-3.2-3B":             {model(24, 8, 128, 8448), ir.ScheduleConfig{}, Build{}, splits{16, 8, 3072}},
-		"Llama-3.1-70B":            {model(64, 8, 128, 8448), ir.ScheduleConfig{}, Build{}, splits{16, 8, 4096}},
-		"Qwen2.5-1.5B":             {long, ir.ScheduleConfig{}, Build{}, splits{32, 16, 4096}},
-		"Qwen2.5-1.5B, short":      {model(12, 2, 128, 4096), ir.ScheduleConfig{}, Build{}, splits{16, 0, 4096}},
-		"Qwen2.5-7B":               {model(28, 4, 128, 32768), ir.ScheduleConfig{}, Build{}, splits{32, 16, 7168}},
-		"SmolLM2-135M":             {model(9, 3, 64, 8192), ir.ScheduleConfig{}, Build{}, splits{16, 0, 4096}},
-		"ten kv heads":             {model(40, 10, 128, 8448), ir.ScheduleConfig{}, Build{}, splits{16, 0, 4096}},
-		"windows":                  {long, ir.ScheduleConfig{}, Build{Windows: true}, splits{16, 0, 4096}},
-		"rows":                     {long, ir.ScheduleConfig{}, Build{Rows: 2}, splits{16, 0, 4096}},
-		"sequences":                {long, ir.ScheduleConfig{}, Build{Sequences: 4}, splits{16, 0, 4096}},
+		"Qwen3-0.6B, short":     {model(16, 8, 128, 2048), ir.ScheduleConfig{}, Build{}, splits{8, 0, 0}},
+		"a few positions more":  {model(16, 8, 128, 2303), ir.ScheduleConfig{}, Build{}, splits{8, 0, 0}},
+		"enough for a pass":     {model(16, 8, 128, 2304), ir.ScheduleConfig{}, Build{}, splits{16, 8, 2048}},
+		"Qwen3-0.6B":            {model(16, 8, 128, 8448), ir.ScheduleConfig{}, Build{}, splits{16, 8, 2048}},
+		"an int8 cache":         {int8Cache, ir.ScheduleConfig{}, Build{}, splits{16, 8, 2048}},
+		"Llama-3.2-1B":          {model(32, 8, 64, 8448), ir.ScheduleConfig{}, Build{}, splits{16, 8, 4096}},
+		"Llama-3.2-3B":          {model(24, 8, 128, 8448), ir.ScheduleConfig{}, Build{}, splits{16, 8, 3072}},
+		"Llama-3.1-70B":         {model(64, 8, 128, 8448), ir.ScheduleConfig{}, Build{}, splits{16, 8, 4096}},
+		"Qwen2.5-1.5B":          {long, ir.ScheduleConfig{}, Build{}, splits{32, 16, 4096}},
+		"Qwen2.5-1.5B, short":   {model(12, 2, 128, 4096), ir.ScheduleConfig{}, Build{}, splits{16, 0, 0}},
+		"Qwen2.5-7B":            {model(28, 4, 128, 32768), ir.ScheduleConfig{}, Build{}, splits{32, 16, 7168}},
+		"few elements in heads": {model(16, 8, 16, 65536), ir.ScheduleConfig{}, Build{}, splits{16, 8, 4096}},
+		"the same, few heads":   {model(4, 2, 16, 65536), ir.ScheduleConfig{}, Build{}, splits{32, 16, 8192}},
+		"fewer with rows":       {long, attention("middle_splits", 8), Build{Rows: 8}, splits{16, 8, 4096}},
+		"fewer with windows":    {long, attention("middle_splits", 8), Build{Windows: true}, splits{16, 8, 4096}},
+		"fewer of ten kv heads": {model(40, 10, 64, 8448), attention("middle_splits", 4), Build{},
+			splits{16, 4, 4096}},
+		"SmolLM2-135M":             {model(9, 3, 64, 8192), ir.ScheduleConfig{}, Build{}, splits{16, 0, 0}},
+		"ten kv heads":             {model(40, 10, 128, 8448), ir.ScheduleConfig{}, Build{}, splits{16, 0, 0}},
+		"windows":                  {long, ir.ScheduleConfig{}, Build{Windows: true}, splits{16, 0, 0}},
+		"rows":                     {long, ir.ScheduleConfig{}, Build{Rows: 2}, splits{16, 0, 0}},
+		"sequences":                {long, ir.ScheduleConfig{}, Build{Sequences: 4}, splits{16, 0, 0}},
 		"more splits":              {long, attention("max_splits", 64), Build{}, splits{64, 16, 4096}},
-		"as many as in the middle": {long, attention("max_splits", 16), Build{}, splits{16, 0, 4096}},
-		"none in the middle":       {long, attention("middle_splits", 0), Build{}, splits{32, 0, 4096}},
+		"as many as in the middle": {long, attention("max_splits", 16), Build{}, splits{16, 0, 0}},
+		"none in the middle":       {long, attention("middle_splits", 0), Build{}, splits{32, 0, 0}},
 		"others in the middle":     {long, attention("middle_splits", 24), Build{}, splits{32, 24, 4096}},
 		"an end of the middle":     {long, attention("middle_until", 9216), Build{}, splits{32, 16, 9216}},
-		"no room for the middle":   {long, attention("split_from", 4000), Build{}, splits{32, 0, 4096}},
-		"split from the beginning": {long, attention("split_from", 0), Build{}, splits{32, 0, 4096}},
+		"no end of the middle":     {long, attention("middle_until", 0), Build{}, splits{32, 0, 0}},
+		"a cold start": {long, attention("max_splits", 1, "middle_splits", 0, "middle_until", 0), Build{},
+			splits{1, 0, 0}},
+		"no room for the middle":   {long, attention("split_from", 4000), Build{}, splits{32, 0, 0}},
+		"split from the beginning": {long, attention("split_from", 0), Build{}, splits{32, 0, 0}},
 	} {
 		c.build.Format = ir.MatrixFormat(c.model.Weights)
 		out, diags := Resolve(c.config, &c.model, ir.FindTarget("h200"), c.build)
@@ -243,10 +252,11 @@ func TestSplitsOfContext(t *testing.T) {
 		require.NoError(t, diags.Err(), name)
 		require.Equal(t, out, again, name)
 	}
-	few := ir.ArchTarget(90, 60) // where no more than 15 splits of four heads have SMs
-	out, diags := Resolve(ir.ScheduleConfig{}, new(model(28, 4, 128, 32768)), few, Build{})
-	require.NoError(t, diags.Err())
-	require.Zero(t, MiddleSplits.Of(&out))
+	for sms, want := range map[int]int{60: 0, 127: 0, 128: 16} { // for 15, 31 and 32 splits of four heads
+		out, diags := Resolve(ir.ScheduleConfig{}, new(model(28, 4, 128, 32768)), ir.ArchTarget(90, sms), Build{})
+		require.NoError(t, diags.Err())
+		require.Equal(t, want, MiddleSplits.Of(&out), sms)
+	}
 }
 
 // A build with passes of several sequences has one variant, in which each SM has at most one split of those that a pass

@@ -42,7 +42,8 @@ func tiling(group, name string, n int) ir.ScheduleConfig {
 
 // What Resolve returns states everything, and resolving it again changes nothing.
 func TestResolveStatesEveryKnob(t *testing.T) {
-	got, diags := Resolve(ir.ScheduleConfig{}, toyModel(), toyTarget(), Build{Format: ir.MatrixFormat(toyModel().Weights)})
+	got, diags := Resolve(ir.ScheduleConfig{}, toyModel(), toyTarget(),
+		Build{Format: ir.MatrixFormat(toyModel().Weights)})
 	require.NoError(t, diags.Err())
 	for _, r := range Rows() {
 		for _, stage := range r.Each() {

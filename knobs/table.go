@@ -144,9 +144,9 @@ var table = [...]Row{
 		Group: "attention", Name: "max_splits",
 		Legal: Legal{Lo: 1, Hi: 128}, Default: 16,
 		Rule: splitsOfContext,
-		RuleDoc: "16; 32 with 1 to 4 kv heads where positions go beyond attention.middle_until, and 8 with 5 to 8 where " +
-			"they do not, but 16 with windows and where passes of the build take several rows; where they take several " +
-			"sequences as many as give each SM a split, from 1 to 16",
+		RuleDoc: "16; 32 with 1 to 4 kv heads where there are 256 positions from attention.middle_until on, and 8 " +
+			"with 5 to 8 where there are not, but 16 with windows and where passes of the build take several " +
+			"rows; where they take several sequences as many as give each SM a split, from 1 to 16",
 		Steps: []int{1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128}, Plain: 1,
 		Order: true,
 		Doc: "splits of a kv head in that variant, as far as there are SMs for them, and chunks of rows in a window; " +
@@ -156,9 +156,9 @@ var table = [...]Row{
 		Group: "attention", Name: "middle_splits",
 		Legal: Legal{Lo: 0, Hi: 64}, Default: 0,
 		Rule: splitsOfMiddle,
-		RuleDoc: "16 with up to 4 kv heads and 8 with 5 to 8, where there are both positions from " +
-			"attention.split_from and from attention.middle_until on, and more splits beyond; 0 elsewhere, with " +
-			"windows, and where passes of the build take several rows or sequences",
+		RuleDoc: "16 with up to 4 kv heads and 8 with 5 to 8, where there are 256 positions or more both before " +
+			"attention.middle_until and from there on, and twice as many splits beyond; 0 elsewhere, with windows, " +
+			"and where passes of the build take several rows or sequences",
 		Steps: []int{0, 2, 4, 6, 8, 12, 16, 24, 32}, Plain: 0,
 		Order: true, Rare: true, Check: checkMiddle,
 		Doc: "splits of a kv head in a variant from attention.split_from up to attention.middle_until, fewer than " +
@@ -166,13 +166,15 @@ var table = [...]Row{
 	},
 	MiddleUntil: {
 		Group: "attention", Name: "middle_until",
-		Legal: Legal{Lo: 0, Hi: 1 << 30}, Default: 4096,
+		Legal: Legal{Lo: 0, Hi: 1 << 30}, Default: 0,
 		Rule: endOfMiddle,
-		RuleDoc: "where a split, of so many as attention.middle_splits has by default, reads 128 KiB per layer; up " +
-			"to twice as many where heads have more than 2048 elements together",
-		Steps: []int{1024, 2048, 3072, 4096, 6144, 8192}, Plain: 4096,
+		RuleDoc: "0 where attention.middle_splits is 0, and 4096 where that is not so by default; otherwise the " +
+			"position at which a split, of so many as the default of that is, has 64 Ki elements of the cache per " +
+			"layer, or up to twice as many where all heads have more than 2048 elements together, rounded down to a " +
+			"multiple of 512, and 4096 at most with 5 to 8 kv heads, 8192 with fewer",
+		Steps: []int{0, 1024, 2048, 3072, 4096, 6144, 8192}, Plain: 0,
 		Order: true, Rare: true,
-		Doc: "first position beyond the variant of attention.middle_splits",
+		Doc: "first position beyond the variant of attention.middle_splits; 0: there is no such variant",
 	},
 	GrainRows: {
 		Group: "gemv", Name: "rows",

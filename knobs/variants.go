@@ -75,8 +75,9 @@ func checkMiddle(c *Case) *diag.Diagnostic {
 	case n > 0 && c.Of(SplitFrom) == 0:
 		return diag.Errorf(codeKnob, where(c.rows[MiddleSplits].Path("")), "%d: attention.split_from is 0, and the "+
 			"positions with fewer splits lie behind others; want attention.split_from above 0, or 0 here", n)
-	case n == 0 && c.Given(MiddleUntil):
-		return c.idle(MiddleUntil, "attention.middle_splits is 0; want 2 and more, or no attention.middle_until")
+	case n == 0 && c.Given(MiddleUntil) && c.Of(MiddleUntil) > 0:
+		return c.idle(MiddleUntil, "attention.middle_splits is 0, by default where there are no 256 positions on "+
+			"either side; want 2 and more, or no attention.middle_until")
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func TestMiddleVariant(t *testing.T) {
 	require.Nil(t, CheckVariants(&c, []ir.Variant{{Lo: 0}, {Lo: 512, Name: Middle}, {Lo: 4096}}))
 	require.ErrorContains(t, CheckVariants(&c, []ir.Variant{{Lo: 0}, {Lo: 512}}),
 		"tiling.attention.middle_splits: error: 8 would have no effect: there are no positions from "+
-			"attention.split_from (512) up to attention.middle_until (4096)")
+			"attention.split_from (512) up to attention.middle_until (0)")
 	refused := func(c ir.ScheduleConfig) error {
 		_, diags := Resolve(c, toyModel(), toyTarget(), Build{})
 		return diags.Err()

@@ -42,10 +42,10 @@ func splitPositions(p *ir.Program, v *ir.Variant) ([]ir.Variant, error) {
 	}
 	until := knobs.MiddleUntil.Of(&p.Config)
 	if few := knobs.MiddleSplits.Of(&p.Config); 1 < few && few < splits && from < until && until <= last {
-		if until-from < rows {
-			return nil, diag.Errorf(ir.CodeVariants, "pass tile", "attention has %d splits at positions %d to %d, "+
-				"which have no room for a pass of %d rows; want a larger attention.middle_until, or fewer rows in a "+
-				"pass", few, from, until-1, rows)
+		if min(until-from, last+1-until) < rows {
+			return nil, diag.Errorf(ir.CodeVariants, "pass tile", "attention has %d splits at positions %d to %d, and "+
+				"%d from there on to %d, and one of the two has no room for a pass of %d rows; want another "+
+				"attention.middle_until, or fewer rows in a pass", few, from, until-1, splits, last, rows)
 		}
 		if err := add(knobs.Middle, from, until-rows, into(few)); err != nil {
 			return nil, err

@@ -243,5 +243,8 @@ func TestMiddleVariantOfRows(t *testing.T) {
 		return nil
 	}
 	require.NoError(t, run(25))
-	require.ErrorContains(t, run(24), "at positions 21 to 23, which have no room for a pass of 4 rows")
+	require.ErrorContains(t, run(24), "at positions 21 to 23, and 4 from there on to 79, and one of the two has no "+
+		"room for a pass of 4 rows")
+	require.ErrorContains(t, run(77), "at positions 21 to 76, and 4 from there on to 79")
+	require.NoError(t, run(76))
 }

@@ -110,7 +110,7 @@ func (f *costFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	opts.Tokens, opts.Sequences = f.pass.pass(), f.pass.sequences
+	opts.Tokens, opts.Sequences, opts.MostRows = f.pass.pass(), f.pass.sequences, f.pass.rows
 	result.Model = opts.Name
 	if !f.allTargets {
 		if err := f.compile(c, result, opts); err != nil {

@@ -86,7 +86,7 @@ func (d *dumpFlags) dumpModel(c *call, model string) error {
 	if err != nil {
 		return err
 	}
-	opts.Tokens, opts.Sequences = d.pass.pass(), d.pass.sequences
+	opts.Tokens, opts.Sequences, opts.MostRows = d.pass.pass(), d.pass.sequences, d.pass.rows
 	last := d.after
 	switch {
 	case last == "" && d.format == "amk-json":
