@@ -32,8 +32,8 @@ type Rung string
 
 // The rungs of successive halving.
 const (
-	Screen Rung = "screen" // proof, and the first position
-	Race   Rung = "race"   // emission and readback, and all positions
+	Screen Rung = "screen" // proof, and a first look at all positions
+	Race   Rung = "race"   // emission and readback, and more rounds
 	Final  Rung = "final"  // the check of what it computes, in full; only here is anything kept
 )
 

@@ -121,7 +121,7 @@ func (f *evalFlags) define(set *pflag.FlagSet) {
 		rungs[i] = string(r)
 	}
 	set.Var(newChoice(&f.rung, string(search.Final), rungs...), "rung",
-		"how much to ask: screen is proof and the first position, race all positions, final everything")
+		"how much to ask: screen is proof and a first look, race emission and more rounds, final everything")
 	set.BoolVar(&f.build, "build-only", false, "prove and build both for --device cuda, which needs no GPU, and "+
 		"measure nothing")
 	f.judge.define(set)

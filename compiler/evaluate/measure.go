@@ -96,10 +96,7 @@ func (e *evaluation) time(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	how, positions := efforts[e.Rung], e.Positions
-	if e.Rung == search.Screen {
-		positions = positions[:1]
-	}
+	how := efforts[e.Rung]
 	entrants := []turns.Entrant{{Name: incumbent, Dir: old, Trusted: true},
 		{Name: candidate, Dir: dir, Session: candidate}}
 	if e.Rung != search.Screen {
@@ -109,9 +106,9 @@ func (e *evaluation) time(ctx context.Context) error {
 	if e.profiles() {
 		entrants[0].Profiled = func(p *host.Profile) { profile = p }
 	}
-	o := turns.Options{Positions: positions, Rounds: how.rounds, Openings: how.openings, GPU: e.GPU,
+	o := turns.Options{Positions: e.Positions, Rounds: how.rounds, Openings: how.openings, GPU: e.GPU,
 		Bench: host.BenchOptions{Launches: how.launches, WarmUp: 5, Stage: e.Stage}}
-	m := newMeasurement(e.Stage, positions, entrants)
+	m := newMeasurement(e.Stage, e.Positions, entrants)
 	if e.Rung == search.Final {
 		began := time.Now()
 		o.More = func() bool {
@@ -133,10 +130,10 @@ func (e *evaluation) time(ctx context.Context) error {
 	if e.Stage != "" {
 		return nil // parts and predictions are those of a step
 	}
-	e.v.Timing.Shares, e.v.Timing.SharesOf = e.sharesOfBaseline(positions[0], profile)
+	e.v.Timing.Shares, e.v.Timing.SharesOf = e.sharesOfBaseline(e.Positions[0], profile)
 	// The cost model may have nothing to say of the target, and nothing here depends on it.
-	is, unknown := predictedAt(e.candidate.Program, positions)
-	was, alsoUnknown := predictedAt(e.baseline.Program, positions)
+	is, unknown := predictedAt(e.candidate.Program, e.Positions)
+	was, alsoUnknown := predictedAt(e.baseline.Program, e.Positions)
 	if unknown == nil && alsoUnknown == nil {
 		for i := range e.v.At {
 			p := relative(is, was, i)

@@ -23,13 +23,9 @@ func (e *evaluation) predict() error {
 	if err != nil {
 		return err
 	}
-	positions := e.Positions
-	if e.Rung == search.Screen {
-		positions = positions[:1]
-	}
 	t := &search.Timing{}
 	logs := 0.0
-	for _, pos := range positions {
+	for _, pos := range e.Positions {
 		is, err := candidate.At(pos)
 		if err != nil {
 			return rejected(err)
@@ -52,7 +48,7 @@ func (e *evaluation) predict() error {
 			at.ReadGBs = e.Options.Target.HBMGBs
 		}
 		log := math.Log(at.Candidate.Median / at.Baseline.Median)
-		logs += log / float64(len(positions))
+		logs += log / float64(len(e.Positions))
 		at.Ratio = predicted(log)
 		t.At = append(t.At, at)
 		t.Machine = "cost model, " + is.Label
