@@ -342,16 +342,17 @@ func endOfMiddle(c *Case, _ string) int {
 }
 
 // growingSplits are the splits of a long context where a shorter one has half of them; 0: all that are split have as
-// many. Measured with 2 to 8 kv heads, in passes of one row (docs/campaigns.md). Layers with windows read no more rows
-// at any position.
+// many. Measured with 2 to 8 kv heads, in passes of one row, on GPUs with SMs for all of these splits
+// (docs/campaigns.md). Layers with windows read no more rows at any position.
 func growingSplits(c *Case) int {
-	switch {
-	case c.Sequences > 1 || c.Rows > 1 || c.Windows || c.Model.KVHeads > 8:
-		return 0
-	case c.Model.KVHeads > 4:
-		return 16
+	splits, heads := 32, c.Model.KVHeads
+	if heads > 4 {
+		splits = 16
 	}
-	return 32
+	if c.Sequences > 1 || c.Rows > 1 || c.Windows || heads > 8 || c.Target != nil && c.Target.SMs < heads*splits {
+		return 0
+	}
+	return splits
 }
 
 // middleUntil is what the configuration says, or the position at which each of few splits has 64 Ki elements of the

@@ -256,6 +256,7 @@ func TestSplitsOfContext(t *testing.T) {
 		out, diags := Resolve(ir.ScheduleConfig{}, new(model(28, 4, 128, 32768)), ir.ArchTarget(90, sms), Build{})
 		require.NoError(t, diags.Err())
 		require.Equal(t, want, MiddleSplits.Of(&out), sms)
+		require.Equal(t, max(16, 2*want), MaxSplits.Of(&out), sms)
 	}
 }
 

@@ -26,7 +26,7 @@ func TestPromptsThatFit(t *testing.T) {
 		code   string
 	}{
 		"room enough":              {4096, h100, ir.ScheduleConfig{}, 512, ""},
-		"a small memory":           {4096, &small, ir.ScheduleConfig{}, 384, ""},
+		"a small memory":           {4096, &small, ir.ScheduleConfig{}, 320, ""},
 		"a wide model there":       {16384, &small, ir.ScheduleConfig{}, 64, ""},
 		"a memory of unknown size": {16384, &unknown, ir.ScheduleConfig{}, 512, ""},
 		"the user has decided":     {16384, &small, given(1024), 1024, ""},

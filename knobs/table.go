@@ -144,9 +144,10 @@ var table = [...]Row{
 		Group: "attention", Name: "max_splits",
 		Legal: Legal{Lo: 1, Hi: 128}, Default: 16,
 		Rule: splitsOfContext,
-		RuleDoc: "16; 32 with 1 to 4 kv heads where there are 256 positions from attention.middle_until on, and 8 " +
-			"with 5 to 8 where there are not, but 16 with windows and where passes of the build take several " +
-			"rows; where they take several sequences as many as give each SM a split, from 1 to 16",
+		RuleDoc: "16; where passes take one row of one sequence, no layer has a window and the GPU has an SM for " +
+			"each of them: 32 with 1 to 4 kv heads where there are 256 positions from attention.middle_until on, and " +
+			"8 with 5 to 8 kv heads where there are not; where passes of the build take several sequences as many as " +
+			"give each SM a split, from 1 to 16",
 		Steps: []int{1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128}, Plain: 1,
 		Order: true,
 		Doc: "splits of a kv head in that variant, as far as there are SMs for them, and chunks of rows in a window; " +
@@ -156,9 +157,9 @@ var table = [...]Row{
 		Group: "attention", Name: "middle_splits",
 		Legal: Legal{Lo: 0, Hi: 64}, Default: 0,
 		Rule: splitsOfMiddle,
-		RuleDoc: "16 with up to 4 kv heads and 8 with 5 to 8, where there are 256 positions or more both before " +
-			"attention.middle_until and from there on, and twice as many splits beyond; 0 elsewhere, with windows, " +
-			"and where passes of the build take several rows or sequences",
+		RuleDoc: "16 with 1 to 4 kv heads and 8 with 5 to 8, in builds whose attention.max_splits is twice as many " +
+			"by default and where there are 256 positions or more both before attention.middle_until and from there " +
+			"on; 0 elsewhere",
 		Steps: []int{0, 2, 4, 6, 8, 12, 16, 24, 32}, Plain: 0,
 		Order: true, Rare: true, Check: checkMiddle,
 		Doc: "splits of a kv head in a variant from attention.split_from up to attention.middle_until, fewer than " +
