@@ -37,6 +37,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import campaigns
 import machine
 from packing import EXPERIMENTS, Unusable, pack, trials
+from ratios import interval
 from running import CLOSING, TRIAL_SECONDS, Runner, add_flags, begin, gpus, jobs_for, need_target, outcome, path, unpack
 
 # The same model, positions and start as a campaign in which the machine proposes.
@@ -194,8 +195,7 @@ def spoken(v):
     if v["class"] != "PASS":
         return f"{v['why']} [{v['reason']['code']}]"
     at = ", ".join(f"{a['ratio']['mean']:.4f} at {a['position']}" for a in v["at"])
-    r = v["ratio"]
-    return f"{v['decision']}: {r['mean']:.4f} ({r['low']:.4f} to {r['high']:.4f}); {at}; {v['why']}"
+    return f"{v['decision']}: {interval(v['ratio'])}; {at}; {v['why']}"
 
 
 def parse(argv):

@@ -5,6 +5,7 @@ of docs/campaigns.md. Needs the standard library alone.
 import json
 
 from packing import EXPERIMENTS, trials
+from ratios import interval
 
 ABOUT = """Of these campaigns an agent has proposed the trials, and not the machine. It had no GPU, and went by
 [program.md](program.md) and pages that this links to: it wrote configurations with what it expected of each,
@@ -38,8 +39,7 @@ def section(rows):
         lines += ["", f"### {name}", "", "| experiment | settings | against | ratio | decision |",
                   "|---|---|---|---|---|"]
         for e in row["experiments"]:
-            r = e["ratio"]
-            ratio = f"{r['mean']:.4f} ({r['low']:.4f} to {r['high']:.4f})" if r else f"{e['class']}, {e['code']}"
+            ratio = interval(e["ratio"]) or f"{e['class']}, {e['code']}"
             lines.append(f"| [{e['number']}](results/agent/{e['number']}.txt) | {spelt(e['settings'])} | "
                          f"{spelt(e['baseline'])} | {ratio} | {e['decision']} |")
     return ["", "## By an agent", "", ABOUT, *lines] if lines else []

@@ -30,6 +30,7 @@ import drawings
 import kept
 import packing
 import regret
+from ratios import interval
 
 REPO = Path(__file__).resolve().parent.parent
 SCHEMA = "amkc.campaigns/1"
@@ -234,10 +235,6 @@ def over(against):
     """What the best is over the defaults. The best of a cold campaign may be the step of the defaults, though its
     settings say more: there is nothing to measure then."""
     return interval(against["ratio"]) or ("the same step" if against.get("code") == SAME_STEP else against["class"])
-
-
-def interval(ratio):
-    return f"{ratio['mean']:.4f} ({ratio['low']:.4f} to {ratio['high']:.4f})" if ratio else ""
 
 
 def held(confirmed):

@@ -108,7 +108,7 @@ class Shop(Runner):
         return ["--corpus", str(corpus)]
 
     def set_aside(self, c, gpu):
-        """Puts a campaign out of the way that was begun by an amkc which made something else of the model."""
+        """Renames a campaign whose model amkc compiles to something else by now: it cannot be resumed."""
         begun = self.dir(c) / "campaign.json"
         if not begun.exists():
             return

@@ -33,6 +33,7 @@ import campaignpage
 import machine
 from defaults import CANDIDATES, DEFAULTS, Candidate, Shape
 from packing import KEY, Unusable, take_key
+from ratios import interval
 from running import TRIAL_SECONDS, Campaign, Runner, add_flags, begin, gpus, jobs_for, need_target, path
 
 SCHEMA = "amkc.candidates/2"
@@ -58,7 +59,7 @@ class Job:
 
 
 def jobs(settled):
-    """What is to be judged, with those of which it is settled what they are worth or without."""
+    """The verdicts to make: of candidates that are open, and of settled ones too if that is asked for."""
     return [Job(c, s) for c in CANDIDATES if settled or not c.settled for s in c.shapes]
 
 
@@ -142,7 +143,7 @@ def spoken(row):
     if not row["at"]:
         return f"{row['class']} [{row.get('code')}]"
     at = ", ".join(f"{a['ratio']['mean']:.4f} at {a['position']}" for a in row["at"])
-    return f"{row['decision']}: {campaignpage.interval(row['ratio'])}; {at}"
+    return f"{row['decision']}: {interval(row['ratio'])}; {at}"
 
 
 def kept(file):
@@ -181,8 +182,8 @@ def parse(argv):
     here, target = gpus()
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--only", action="append", metavar="PATTERN",
-                   help="MODEL/CANDIDATE that matches; may be repeated, and what the first one matches is first")
-    p.add_argument("--settled", action="store_true", help="those, too, of which it is settled what they are worth")
+                   help="MODEL/CANDIDATE that matches; may be repeated, in the order to judge in")
+    p.add_argument("--settled", action="store_true", help="judge settled candidates too")
     p.add_argument("--list", action="store_true", help="print the names of the selected ones")
     p.add_argument("--gpus", help="numbers with commas (default: all)")
     p.add_argument("--take", type=path, metavar="FILE", help="publish what a run has written, and judge nothing")

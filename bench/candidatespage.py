@@ -5,11 +5,12 @@ Needs the standard library alone.
 import textwrap
 
 from defaults import CANDIDATES, OVER
+from ratios import interval
 
 ABOUT = """What campaigns have found for one model, judged with others before it becomes a default: final verdicts of
 `amkc eval` over the defaults, by `bench/candidates.py`. A ratio is that of all positions of a row, with its 95 %
 interval, and behind it that of each position. Defaults change where the gain is larger than what other models lose by
-it. They have changed, so a row says by a number which ones it is over:
+it. *Over* is the number of the defaults that a row was judged against:
 """
 
 
@@ -25,8 +26,7 @@ def section(rows):
         lines += ["", f"### {c.name}", "", *textwrap.wrap(about, 119, break_on_hyphens=False), "",
                   "| model | GPU | over | ratio | at each position | decision |", "|---|---|---|---|---|---|"]
         for r in of:
-            ratio = f"{r['ratio']['mean']:.4f} ({r['ratio']['low']:.4f} to {r['ratio']['high']:.4f})" if r["ratio"] \
-                else f"{r['class']}, {r.get('code')}"
+            ratio = interval(r["ratio"]) or f"{r['class']}, {r.get('code')}"
             at = ", ".join(f"{a['ratio']['mean']:.4f} at {a['position']:,}" for a in r["at"])
             lines.append(f"| {r['model']} | {r['target']} | {r['defaults']} | {ratio} | {at} | {r['decision'] or ''} |")
     over = [f"{n}. {what}" for n, what in enumerate(OVER, 1)]

@@ -4,10 +4,10 @@ it, and what came of it. Needs the standard library alone.
 
 from dataclasses import dataclass
 
-# What verdicts were over, in the order in which it was the default. Those over earlier ones are made again.
+# The defaults so far, as far as candidates have changed them. Verdicts over earlier ones are made again.
 OVER = ("16 splits of every context from position 512 on",
         "8, 16 or 32 splits by the kv heads and the position (knobs.md, tiling.attention)")
-DEFAULTS = len(OVER)  # the number of those of now
+DEFAULTS = len(OVER)  # the number of today's
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ CANDIDATES = (
     Candidate("splits-8", "what splits cost where contexts are short", splits(8), tuple(
         Shape(m, "600,1024,2048", 8448) for m in ("qwen2.5-1.5b", "qwen3-0.6b", "llama-3.2-1b")),
               "a default with 5 to 8 kv heads, as for middle-8; 2 kv heads gain nothing by it"),
-    # What is left of these is whether the models that had no verdict then gain by 8, too.
-    Candidate("splits-16", "8 splits in place of 16 are a default by three models", splits(16), tuple(
+    # The default of 8 splits against the 16 of before, for models and GPUs that had no verdict on it.
+    Candidate("splits-16", "the default of before, now that it is 8 splits", splits(16), tuple(
         Shape(m, "600,1024,1900", 2048) for m in ("llama-3.2-1b", "qwen3-0.6b", "llama-3.1-8b"))),
     Candidate("splits-32", "16 splits leave most SMs without rows where there are few kv heads", splits(32), FEW_HEADS,
               "a default with up to 4 kv heads, from 4,096 or further on"),
@@ -59,7 +59,7 @@ CANDIDATES = (
               "a default, as for splits-32"),
     Candidate("splits-64", "16 splits leave most SMs without rows where there are few kv heads", splits(64),
               FEW_HEADS[:1], "no default, since up to 8,192 it gains no more than 32 splits"),
-    Candidate("splits-64-long", "32 splits of 2 kv heads", splits(64), (Shape("qwen2.5-1.5b", LONG, 32768),),
+    Candidate("splits-64-long", "twice as many as in splits-32-long", splits(64), (Shape("qwen2.5-1.5b", LONG, 32768),),
               "over 16 splits a gain from 8,192 on; over 32, which are the default there, see splits-64-of-32"),
     Candidate("splits-64-of-32", "2 % more than 32 splits at 16,384 and 3 % at 32,000, on an H100",
               splits(64), (Shape("qwen2.5-1.5b", "8192,16384,32000", 32768),)),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import machine
 from packing import KEY, resume, take_key
+from ratios import interval
 
 SEED = "1"  # of random weights
 # Seconds for what ends a run, by device: a challenge of the best, its confirmation, and the best against the defaults.
@@ -132,7 +133,7 @@ def outcome(result):
     """What a search has come to, in a line."""
     s, held = result["soundness"], result["held_out"]
     classes = ", ".join(f"{n} {name}" for name, n in s["classes"].items())
-    found = f"{held['mean']:.4f} ({held['low']:.4f} to {held['high']:.4f})" if held else "nothing"
+    found = interval(held) or "nothing"
     kind = "confirmed" if result["confirmed"] or not held else "not confirmed"
     return (f"{s['trials']} trials: {classes}; estimate {result['estimate']:.4f}, {kind} {found}; "
             f"{result['stop']}")

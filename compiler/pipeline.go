@@ -57,8 +57,8 @@ type Options struct {
 	Sequences int
 	// SequenceRows, from 2 on, asks for one more, for passes of so many rows of each of these sequences. 0 means 1.
 	SequenceRows int
-	// MostRows are those of a sequence that passes of the build take at most, where the fields above leave them out:
-	// all programs have the defaults of knobs that it wants. 0: none are left out.
+	// MostRows is the most rows of a sequence that a pass of the build takes, for one program compiled apart from the
+	// others of its build, which has their defaults of knobs then. 0: what the fields above say.
 	MostRows int
 
 	// After is called when a pass is done, with its number from 1. An error ends the run.

@@ -42,7 +42,7 @@ type Row struct {
 	RuleDoc string
 	// Like is the knob whose value is the default; nil: there is none.
 	Like *Int
-	// Rare: a program states it only where its configuration did, or where it is not Default.
+	// Rare: a program states it only where its configuration did, or, without Like, where its value is not Default.
 	Rare bool
 	// Check says what a legal value has against it in this configuration, for this model and target.
 	Check func(c *Case) *diag.Diagnostic

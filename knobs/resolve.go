@@ -76,8 +76,8 @@ func (c *Case) idle(k Int, format string, args ...any) *diag.Diagnostic {
 
 func where(path string) string { return "config: " + path }
 
-// Resolve checks a configuration for a model and a target, which may be nil, and returns it with every knob stated, but
-// for rare ones that it does not state and that are Row.Default. It leaves sm_assignment and fusion_grouping to the
+// Resolve checks a configuration for a model and a target, which may be nil, and returns it with every knob stated,
+// rare ones as Row.Rare says. It leaves sm_assignment and fusion_grouping to the
 // passes that carry them out.
 func Resolve(config ir.ScheduleConfig, m *ir.Model, t *ir.Target, b Build) (ir.ScheduleConfig, diag.List) {
 	b.Sequences = max(1, b.Sequences)

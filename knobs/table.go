@@ -169,10 +169,10 @@ var table = [...]Row{
 		Group: "attention", Name: "middle_until",
 		Legal: Legal{Lo: 0, Hi: 1 << 30}, Default: 0,
 		Rule: endOfMiddle,
-		RuleDoc: "0 where attention.middle_splits is 0, and 4096 where that is not so by default; otherwise the " +
-			"position at which a split, of so many as the default of that is, has 64 Ki elements of the cache per " +
-			"layer, or up to twice as many where all heads have more than 2048 elements together, rounded down to a " +
-			"multiple of 512, and 4096 at most with 5 to 8 kv heads, 8192 with fewer",
+		RuleDoc: "0 where attention.middle_splits is 0; 4096 where only the configuration sets that; otherwise the " +
+			"position from which each of its splits would read more than 64 Ki elements of a layer's cache, or up to " +
+			"twice as many where all heads have more than 2048 elements together: a multiple of 512, at most 4096 " +
+			"with 5 to 8 kv heads, and 8192 with fewer",
 		Steps: []int{0, 1024, 2048, 3072, 4096, 6144, 8192}, Plain: 0,
 		Order: true, Rare: true,
 		Doc: "first position beyond the variant of attention.middle_splits; 0: there is no such variant",
