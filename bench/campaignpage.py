@@ -61,7 +61,7 @@ campaign that has not had the GPU for so long: nothing is said of it there."""
 
 SAME_STEP = "AMK6109"  # why amkc eval rejects a candidate
 NAME = re.compile(r"[a-z0-9][a-z0-9.-]*")
-SEEDED_AT = (30, 60, 90)
+SEEDED_AT = (30, 60, 75, 90)
 STARTS = """From the least clever values, a search that knows the cost model alone (cold) beside one whose proposals go
 by what campaigns of other models have taught of its errors too (warm), each with several seeds. Regret: the time of
 the best that a campaign knew after so many GPU seconds, over that of the best found by any campaign with the same
@@ -164,6 +164,8 @@ def fold(directory):
            "best": next((t["settings"] for t in reversed(trials) if t["best"]), campaign["start"]),
            "null": best is None or score.get(best) == 1.0, "estimate": score.get(best, 1.0), "curve": curve,
            "confirmed": confirmed if confirmed and confirmed["id"] == best else None}
+    if campaign["start"] and not campaign["cold"]:
+        row["start"] = campaign["start"]
     if prior := campaign.get("prior"):  # what it uses of what it was taught
         row["prior"] = [part for part in ("times", "refusals") if prior[part]["used"]]
     taught = directory / "taught.json"
@@ -294,8 +296,7 @@ def on_gpus(every):
         c, a = r["confirmed"], r.get("against")
         says = "nothing better than the start" if r["null"] else held(c) if c else "not confirmed yet"
         lines.append(f"| {name} | {r['model']}, {r['target']} | {', '.join(map(str, r['positions']))} | "
-                     f"{'cold' if r['cold'] else 'defaults'} | {r['trials']} | {minutes_of(r)} | "
-                     f"{r['gpu_seconds']:.0f} | "
+                     f"{regret.began(r)} | {r['trials']} | {minutes_of(r)} | {r['gpu_seconds']:.0f} | "
                      f"{r['estimate']:.4f} | {says} | {over(a) if a else ''} | "
                      f"[report](results/campaigns/{name}.html) |")
     classes = ("PASS", "REJECTED", "FAIL", "TIMEOUT", "CRASH", "no proposal")
@@ -307,7 +308,7 @@ def on_gpus(every):
         lines += ["", "## What the best set", ""]
     for name, r in rows.items():
         if not r["null"]:
-            settings = ", ".join(f"`{k}` {v}" for k, v in sorted(r["best"].items()))
+            settings = regret.spelled(r["best"])
             lines.append(textwrap.fill(f"* {name}: {settings}.", 119, subsequent_indent="  ",
                                        break_on_hyphens=False))
     regrets = regret.starts(rows.values())

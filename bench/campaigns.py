@@ -37,6 +37,7 @@ from running import CLOSING, Campaign, Runner, add_flags, begin, gpus, jobs_for,
 CLOSING_MORE = {"cuda": 30, "cost": 0}  # for each of the others that share a GPU, which wait for it
 # In the place of that where so far there is nothing to confirm: what is found in the end is confirmed by the next run.
 CLOSING_NULL = {"cuda": 60, "cost": 5}
+CLOSING_SEEDED = 5  # for the last trials of one that is compared by how far it has come, and not confirmed
 LEAST = 40  # seconds that a search is begun for
 TIME_IS_UP = "the time is up"
 GOES_ON = (TIME_IS_UP, SPENT)  # why a campaign stops that is not at its end
@@ -57,6 +58,10 @@ CAMPAIGNS = (
     Campaign("qwen3-0.6b-2048", "testdata/configs/qwen3-0.6b", "2048", "1600,2400", 8448, LOCAL),
     # Two kv heads, of which more splits were worth something where contexts are long.
     Campaign("qwen2.5-1.5b-far", "testdata/configs/qwen2.5-1.5b", "2048,8192", "2400,8300", 8448, LOCAL),
+    # From what was the default until candidates (defaults.py) had shown that more splits are faster here: does a search
+    # find that?
+    Campaign("qwen2.5-1.5b-from-16-splits", "testdata/configs/qwen2.5-1.5b", "8192,16384", "6000,12000", 16640, LOCAL,
+             config='{"tiling": {"attention": {"max_splits": 16}}}'),
     Campaign("qwen2.5-1.5b", "testdata/configs/qwen2.5-1.5b", "128", "176", 2048, LOCAL),
     Campaign("pycoder-5m", "testdata/models/pycoder-5m", "128", "176", 1024, LOCAL, False),
     Campaign("qwen3-0.6b-overnight", "testdata/configs/qwen3-0.6b", "128,2048", "176,2400", 2560,
@@ -90,15 +95,16 @@ class Shop(Runner):
 
     def taught(self, c):
         """What a campaign's prior learns by: the verdicts of its teachers. Which those are is kept. As soon as one has
-        begun, the others learn by the same, however far teachers have come since."""
+        begun, the others learn by the same, however far teachers have come since; on another GPU too, if the pack from
+        there says by what."""
         if not c.taught_by:
             return []
         corpus = self.work / f"{'-'.join((*c.taught_by, *(d.name for d in self.teachers[1:])))}.corpus"
         begun = any((self.dir(o) / "campaign.json").exists() for o in CAMPAIGNS if o.taught_by == c.taught_by)
         with self.teaching:
             if corpus not in self.gathered and not (begun and corpus.exists()):
-                self.run(c, 0, 60, "campaign", "learn", str(corpus), *(
-                    str(d / name) for d in self.teachers for name in c.taught_by if trials(d / name)), *self.key())
+                self.run(c, 0, 60, "campaign", "learn", str(corpus),
+                         *(str(path) for d in self.teachers for path in self.teach(d, c.taught_by)), *self.key())
             self.gathered.add(corpus)
         if corpus.exists() and not (self.dir(c) / "campaign.json").exists():
             self.dir(c).mkdir(exist_ok=True)
@@ -106,6 +112,13 @@ class Shop(Runner):
             of = sorted({f"{v['model']}, {v['target']}" for v in verdicts})
             (self.dir(c) / "taught.json").write_text(json.dumps(of), encoding="utf-8")
         return ["--corpus", str(corpus)]
+
+    def teach(self, directory, names):
+        """What campaigns of a directory teach by: from elsewhere, the corpus that warm ones have begun with there."""
+        corpus = directory / f"{'-'.join(names)}.corpus"
+        if directory != self.work and corpus.exists():
+            return [corpus]
+        return [directory / name for name in names if trials(directory / name)]
 
     def set_aside(self, c, gpu):
         """Renames a campaign whose model amkc compiles to something else by now: it cannot be resumed."""
@@ -122,13 +135,19 @@ class Shop(Runner):
     def closing(self, least=CLOSING):
         return least[self.args.device] + (self.args.share - 1) * CLOSING_MORE[self.args.device]
 
+    def closings(self, c):
+        """The seconds that are left for the measurements at the end; for each once that the search is run. One that is
+        compared by how far it has come in its GPU seconds has all of the time: what it has found is confirmed when
+        these are spent."""
+        return (CLOSING_SEEDED,) if c.gpu_seconds else (self.closing(), self.closing(CLOSING_NULL))
+
     def carry(self, c, gpu, seconds):
         """Carries a campaign on for so long, with the measurements at its end. Where there is nothing to measure then,
         it goes on once more in the time that was left for that."""
         end = self.left() - seconds
         self.set_aside(c, gpu)
         seconds = self.left() - end
-        for closing in (self.closing(), self.closing(CLOSING_NULL)):
+        for closing in self.closings(c):
             search = seconds - closing
             self.say(f"{c.name}: GPU {gpu}, {search:.0f} s")
             result = self.search(c, gpu, seconds, "--jobs", str(self.args.jobs), "--gpu-seconds", str(c.gpu_seconds),
@@ -169,10 +188,12 @@ class Shop(Runner):
         return why == spent(c) or not why.startswith(SPENT)
 
     def next(self):
-        """The campaign that has had a GPU for the shortest time, of those that nobody works on."""
+        """The campaign that has had a GPU for the shortest time, of those that nobody works on and that there is time
+        for."""
         with self.lock:
             free = [c for c in self.args.chosen
-                    if c.name not in self.busy and c.name not in self.failed and not self.ended(c)]
+                    if c.name not in self.busy and c.name not in self.failed and not self.ended(c)
+                    and self.left() - 10 >= LEAST + self.closings(c)[0]]
             if not free:
                 return None
             c = min(free, key=lambda c: (c.name in self.tried, gpu_seconds(self.dir(c))))
@@ -182,7 +203,7 @@ class Shop(Runner):
 
     def serve(self, gpu):
         """Works on campaigns on a GPU until the time is up."""
-        while self.left() - 10 >= LEAST + self.closing() and (c := self.next()):
+        while c := self.next():
             try:
                 self.carry(c, gpu, min(self.args.slice or self.left(), self.left() - 10))
             except Exception:  # one campaign is never the end of the others

@@ -4,6 +4,8 @@ campaign with the same start, minus 1. Needs the standard library alone.
 
 import re
 
+from packing import EARLIER
+
 SEEDED = re.compile(r"(.+)-(cold|warm)-seed\d+-(\w+)")  # campaigns that are compared by their seeds
 
 
@@ -14,11 +16,23 @@ def best_at(row, seconds):
     return next((ratio for at, ratio in reversed(row["curve"]) if at <= seconds), 1.0)
 
 
+def spelled(settings):
+    return ", ".join(f"`{k}` {v}" for k, v in sorted(settings.items()))
+
+
+def began(row):
+    """Where a campaign begins."""
+    if row["cold"]:
+        return "cold"
+    defaults = "earlier defaults" if EARLIER in row["name"] else "defaults"
+    return f"{defaults} with {spelled(row['start'])}" if "start" in row else defaults
+
+
 def starts(rows):
     """Campaigns that can be compared, by what they have in common: model, target, positions and start."""
     groups = {}
     for row in rows:
-        groups.setdefault((row["model"], row["target"], tuple(row["positions"]), row["cold"]), []).append(row)
+        groups.setdefault((row["model"], row["target"], tuple(row["positions"]), began(row)), []).append(row)
     return {key: group for key, group in groups.items() if len(group) > 1}
 
 
@@ -30,13 +44,14 @@ def curves(rows):
     """What is drawn: of each start the campaigns, each with the seconds at which it knew something better, the last of
     which is as far as it came, and the regret from there on, in %."""
     out = []
-    for (model, target, positions, cold), group in starts(rows).items():
+    for (model, target, positions, start), group in starts(rows).items():
         lines = []
         for r in group:
             points = [*r["curve"], [r["gpu_seconds"], r["estimate"]]]
             name = r["name"].removeprefix(f"{model}-").removesuffix(f"-{target}")  # the rest is said once, above
             lines.append({"name": name, "seconds": [0, *(at for at, _ in points)], "regret": [
                 round(100 * (ratio / least(group) - 1), 2) for ratio in (1.0, *(ratio for _, ratio in points))]})
-        out.append({"label": f"{model}, {target}, at {', '.join(map(str, positions))}, from "
-                             f"{'the least clever values' if cold else 'the defaults'}", "campaigns": lines})
+        at = ", ".join(map(str, positions))
+        out.append({"label": f"{model}, {target}, at {at}, from {'the least clever values' if start == 'cold' else start}",
+                    "campaigns": lines})
     return out

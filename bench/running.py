@@ -32,6 +32,7 @@ class Campaign:
     seed: int = 1  # of what is proposed
     gpu_seconds: int = 0  # with which it has ended; 0: it goes on
     taught_by: tuple = ()  # campaigns of other models, by which its prior learns
+    config: str = ""  # where it begins, as JSON; nothing: at the defaults
 
     @property
     def cold(self):
@@ -100,7 +101,13 @@ class Runner:
 
     def search(self, c, gpu, seconds, *flags):
         """Begins a campaign or carries it on, by amkc search."""
-        return self.run(c, gpu, seconds, "search", *self.model(c), "-o", str(self.dir(c)), "--tag", c.name,
+        start = []
+        if c.config:
+            self.dir(c).mkdir(parents=True, exist_ok=True)
+            config = self.dir(c) / "start.json"
+            config.write_text(c.config, encoding="utf-8")
+            start = ["--config", str(config)]
+        return self.run(c, gpu, seconds, "search", *self.model(c), *start, "-o", str(self.dir(c)), "--tag", c.name,
                         "--position", c.positions, "--held-out", c.held_out, *c.flags, "--seed", str(c.seed), *flags,
                         *self.judge(gpu))
 
