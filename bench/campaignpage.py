@@ -160,7 +160,7 @@ def fold(directory):
            "positions": campaign["positions"], "held_out": campaign["held_out"], "cold": campaign["cold"],
            "seed": campaign["seed"], "proposers": campaign["proposers"], "amkc": campaign["amkc"],
            "machines": machines, "trials": len(trials), "classes": classes, "gpu_seconds": round(seconds, 1),
-           "minutes": round(minutes(trials), 1),
+           "minutes": round(minutes(trials), 1), "begun": trials[0]["started"],
            "best": next((t["settings"] for t in reversed(trials) if t["best"]), campaign["start"]),
            "null": best is None or score.get(best) == 1.0, "estimate": score.get(best, 1.0), "curve": curve,
            "confirmed": confirmed if confirmed and confirmed["id"] == best else None}
@@ -207,6 +207,7 @@ def take(file, out, known):
     with tempfile.TemporaryDirectory() as tmp:
         packing.resume(file, Path(tmp))
         rows, lines = {}, []
+        set_aside = {r.get("begun") for name, r in known.items() if packing.EARLIER in name}
         out.mkdir(parents=True, exist_ok=True)
         for directory in sorted(Path(tmp).iterdir()):
             if (directory / "trials.jsonl").exists() and (directory / "trials.jsonl").stat().st_size:
@@ -216,6 +217,9 @@ def take(file, out, known):
                     continue
                 if row["device"] != "cuda":
                     print(f"{directory.name} has predictions and no times: it is left out", file=sys.stderr)
+                    continue
+                if packing.EARLIER not in row["name"] and row["begun"] in set_aside:
+                    print(f"{row['name']} is known as that of an earlier amkc: it is left out", file=sys.stderr)
                     continue
                 before = known.get(row["name"], {}).get("trials", 0)
                 anew = (directory.parent / f"{directory.name}{packing.EARLIER}").exists()

@@ -42,7 +42,13 @@ def splits(n):
 CANDIDATES = (
     Candidate("round-robin", "campaigns of Qwen3-0.6B on H200s, 1.5 % at 2,048", {"sm_assignment": "round_robin"},
               EIGHT_HEADS, "no default, since other models do not gain by it"),
-    Candidate("splits-12", "a race of qwen3-0.6b-far on an H100, 4.2 % at 8,192", splits(12), EIGHT_HEADS),
+    Candidate("splits-12", "a race of qwen3-0.6b-far on an H100, 4.2 % at 8,192", splits(12), EIGHT_HEADS,
+              "no default, since 1B loses by it at 2,048; see splits-12-beyond"),
+    # As many splits as SMs that read 36 GB/s each, as fast as the memory of an H100. 8B and 1B lose nothing at 8,192.
+    Candidate("splits-12-beyond", "splits-12 at 8,192 on an H100, where Qwen3-0.6B gains 4.3 % over 16 of them",
+              {"tiling": {"attention": {"max_splits": 12, "middle_splits": 8, "middle_until": 4096}}},
+              (Shape("qwen3-0.6b", "5000,8192,16384,32000", 32768), Shape("llama-3.2-1b", "5000,16384", 16640),
+               Shape("llama-3.1-8b", "5000,16384", 16640))),
     Candidate("middle-8", "8 splits of the context in place of 16: 2.4 to 2.8 % at 2,032 on an H200, and a loss beyond",
               {"tiling": {"attention": {"middle_splits": 8}}}, EIGHT_HEADS,
               "a default with 5 to 8 kv heads, up to 2,048 where heads have 128 elements, and to 4,096 with 64"),
@@ -63,6 +69,12 @@ CANDIDATES = (
               "over 16 splits a gain from 8,192 on; over 32, which are the default there, see splits-64-of-32"),
     Candidate("splits-64-of-32", "2 % more than 32 splits at 16,384 and 3 % at 32,000, on an H100",
               splits(64), (Shape("qwen2.5-1.5b", "8192,16384,32000", 32768),)),
+    Candidate("best-from-16-splits", "what qwen2.5-1.5b-from-16-splits has found, 4.1 % over 16 splits on an H200",
+              {"sm_assignment": "contiguous", "tiling": {
+                  "attention": {"max_splits": 24, "middle_until": 0, "split_from": 256},
+                  "ring": {"run_ahead": 24}, "rotation": {"gate_up": 1, "qkv": 32},
+                  "warps": {"gate_up": 4, "o": 4, "qkv": 4}}},
+              (Shape("qwen2.5-1.5b", "2048,8192,16384", 16640), Shape("qwen2.5-7b", "2048,8192", 8448))),
     Candidate("split-from-384", "below 512 as many SMs attend as there are kv heads, of which these have few",
               {"tiling": {"attention": {"split_from": 384}}},
               (Shape("qwen2.5-1.5b", "390,500", 8448), Shape("qwen2.5-7b", "390,500", 8448)),

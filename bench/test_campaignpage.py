@@ -151,7 +151,13 @@ class Page(unittest.TestCase):
 
         # One that was begun anew does, and beside it is the one that was set aside.
         take(one=[start, start, start])
-        self.assertEqual(len(take(**{"one": [start], "one-earlier": [start, start, start]})), 5)
+        anew = start | {"started": "2026-02-01T00:00:00Z"}
+        self.assertEqual(len(take(**{"one": [anew], "one-earlier": [start, start, start]})), 5)
+        self.assertEqual(trials(), 1)
+        # A pack from before that does not bring the earlier one back.
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertEqual(len(take(one=[start, start, start])), 5)
+        self.assertIn("one-h100 is known as that of an earlier amkc", said.getvalue())
         self.assertEqual(trials(), 1)
 
     def test_pauses_between_runs_do_not_count(self):
@@ -179,7 +185,7 @@ class Page(unittest.TestCase):
         text = (self.dir / "docs/campaigns.md").read_text("utf-8")
         self.assertIn("### toy, h100", text)
         # The first 30 s, and those after 40: the least that any came to is 0.5. Two have found all they can.
-        self.assertIn("| cold | 3 | 100.0 % (100.0 to 100.0), 3 seeds |  |  |\n", text)
+        self.assertIn("| cold | 3 | 100.0 % (100.0 to 100.0), 3 seeds |  |  |  |\n", text)
         self.assertIn("| 5.0 % (2.5 to 7.5), 2 seeds |\n", text)
         self.assertNotIn("| toy-cold-seed0", text, "they have a table of their own")
         self.assertEqual({p.name for p in (self.dir / "docs/results/campaigns").iterdir()},

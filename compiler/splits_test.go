@@ -35,3 +35,38 @@ func TestSplitsOfABuild(t *testing.T) {
 	require.Equal(t, ir.Print(rows.Passes[0]), ir.Print(alone))
 	require.Equal(t, ir.Print(rows.Program), ir.Print(beside))
 }
+
+// Each variant of a step has one in a pass of eight rows, and they end at the same positions, as a launcher demands. By
+// default nothing is split where such a pass would not fit from there on; what is stated otherwise is refused.
+func TestAPassHasTheVariantsOfAStep(t *testing.T) {
+	const rows = 8
+	bf16 := ir.BF16
+	opts := Options{Model: "../testdata/models/pycoder-5m", ConfigOnly: true, DType: &bf16,
+		Target: ir.FindTarget("h200"), Rows: []int{rows}}
+	for maxSeq, variants := range map[int]int{512: 1, 513: 1, 519: 1, 520: 2, 521: 2} {
+		with := opts
+		with.MaxSeq = maxSeq
+		l, err := RunPasses(with)
+		require.NoError(t, err)
+		require.NoError(t, l.Close())
+		step, pass := l.Program.Variants, l.Passes[0].Variants
+		require.Len(t, step, variants, "%d positions", maxSeq)
+		require.Len(t, pass, variants, "%d positions", maxSeq)
+		for i := range step {
+			require.Equal(t, step[i].Hi, pass[i].Hi+rows-1)
+		}
+	}
+	opts.MaxSeq = 1024
+	for from, accepted := range map[int]bool{0: true, 1: false, 7: false, 8: true, 1016: true, 1017: false, 1023: false,
+		1024: true} {
+		with := opts
+		knobs.SplitFrom.Set(&with.Config, from)
+		l, err := RunPasses(with)
+		if accepted {
+			require.NoError(t, err, "split_from %d", from)
+			require.NoError(t, l.Close())
+			continue
+		}
+		require.ErrorContains(t, err, "a pass of 8 rows does not fit before it or from there on")
+	}
+}

@@ -294,13 +294,18 @@ func (c *Case) refuseShared(format string, args ...any) *diag.Diagnostic {
 	return diag.Errorf(codeShared, where(c.rows[SharedBytes].Path("")), format, args...)
 }
 
-// splitFromOfSequences lets a build with passes of several sequences have one variant: their positions are independent,
-// and a pass has no variant for some of them and another for others (docs/passes.md).
-func splitFromOfSequences(c *Case, _ string) int {
-	if c.Sequences == 1 {
-		return c.rows[SplitFrom].Default
+// splitFromOfPasses lets a build with passes of several sequences have one variant: their positions are independent, and
+// a pass has no variant for some of them and another for others (docs/passes.md). So does one where no pass of as many
+// rows as there are would fit from the usual position on.
+func splitFromOfPasses(c *Case, _ string) int {
+	usual, left := c.rows[SplitFrom].Default, c.Model.MaxSeq-c.rows[SplitFrom].Default
+	switch {
+	case c.Sequences > 1:
+		return 0
+	case 0 < left && left < c.Rows:
+		return c.Model.MaxSeq
 	}
-	return 0
+	return usual
 }
 
 // splitsOfContext are few where more would cost more than they save, and where passes take several sequences at most

@@ -13,7 +13,8 @@ import (
 // of a window, it stays in one piece.
 //
 // Both how a row is split and from where on follow from its position, whatever stands in a pass with it. So all rows of
-// a pass are of one variant: there is none for passes that begin below split_from and end beyond it.
+// a pass are of one variant: there is none for passes that begin below split_from and end beyond it. Each variant of a
+// step has one in every pass of a build, since launchers go by the positions at which those of a step end.
 func splitPositions(p *ir.Program, v *ir.Variant) ([]ir.Variant, error) {
 	last, rows := p.Model.MaxSeq-1, p.Pass.NumRows()
 	from := knobs.SplitFrom.Of(&p.Config)
@@ -24,6 +25,11 @@ func splitPositions(p *ir.Program, v *ir.Variant) ([]ir.Variant, error) {
 	}
 	if splits <= 1 || from > seen {
 		from = last + 1
+	}
+	if beyond := last + 1 - from; 0 < from && from < rows || 0 < beyond && beyond < rows {
+		return nil, diag.Errorf(ir.CodeVariants, "pass tile", "attention is split from position %d of %d on, and a pass "+
+			"of %d rows does not fit before it or from there on; want another attention.split_from, such as 0 or %d, "+
+			"or fewer rows in a pass", from, last+1, rows, last+1)
 	}
 	var out []ir.Variant
 	add := func(name string, lo, hi int, split *splitter) error {
@@ -55,14 +61,8 @@ func splitPositions(p *ir.Program, v *ir.Variant) ([]ir.Variant, error) {
 	if err := add("long", from, last+1-rows, into(splits)); err != nil {
 		return nil, err
 	}
-	if len(out) == 0 {
-		return nil, diag.Errorf(ir.CodeVariants, "pass tile", "attention is split from position %d on, and of %d "+
-			"positions no %d in a row are all below it or all beyond; want fewer rows in a pass", from, last+1, rows)
-	}
-	if p.Pass.NumTokens() == 1 { // a pass of several may have one variant less
-		if bad := knobs.CheckVariants(&p.Config, out); bad != nil {
-			return nil, bad
-		}
+	if bad := knobs.CheckVariants(&p.Config, out); bad != nil {
+		return nil, bad
 	}
 	return out, nil
 }

@@ -88,10 +88,10 @@ var splitEdits = map[string]tokenEdit{
 		"pos:pos+3 block 32 part a%4 of 4,1,0:64] =", "pos:pos+3,1,0:64] ="}},
 	"results of a row less": {validate.CodeShapes, "want 396", []string{
 		"L{i}.part[a,0:3,0:2,0:66]", "L{i}.part[a,0:2,0:2,0:66]"}},
-	"a variant that begins too late": {ir.CodeVariants, "want a non-empty interval from 19 to 21 on",
-		[]string{"variant long pos 21", "variant long pos 22"}},
+	"a variant that begins too late": {ir.CodeVariants, "want a non-empty interval from 18 to 20 on",
+		[]string{"variant long pos 20", "variant long pos 21"}},
 	"variants that end too early": {ir.CodeVariants, "end at position 74, want 75 to 77",
-		[]string{"variant long pos 21..77", "variant long pos 21..74"}},
+		[]string{"variant long pos 20..77", "variant long pos 20..74"}},
 }
 
 func TestWrongPassesAreRefused(t *testing.T) {

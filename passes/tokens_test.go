@@ -66,7 +66,7 @@ var severalPasses = []ir.Pass{{}, ir.PassOf(1, 4), ir.PassOf(3, 1), ir.PassOf(2,
 func severalState(t testing.TB, model, dtype string, tokens ir.Pass, last string) *State {
 	config := openConfig(t, severalModels[model]+`, "torch_dtype": "`+dtype+`"}`)
 	s := &State{Source: Source{Name: model, Config: config}, Target: toyTarget(4), Tokens: tokens,
-		Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 21},
+		Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 20},
 			"ring": {"chunk_bytes": 8192}}}}
 	if model == fewAndMore {
 		knobs.MiddleSplits.Set(&s.Config, 2)
