@@ -294,9 +294,9 @@ func (c *Case) refuseShared(format string, args ...any) *diag.Diagnostic {
 	return diag.Errorf(codeShared, where(c.rows[SharedBytes].Path("")), format, args...)
 }
 
-// splitFromOfPasses lets a build with passes of several sequences have one variant: their positions are independent, and
-// a pass has no variant for some of them and another for others (docs/passes.md). So does one where no pass of as many
-// rows as there are would fit from the usual position on.
+// splitFromOfPasses lets a build with passes of several sequences have one variant: their positions are independent,
+// and a pass has no variant for some of them and another for others (docs/passes.md). So does one where no pass of as
+// many rows as there are would fit from the usual position on.
 func splitFromOfPasses(c *Case, _ string) int {
 	usual, left := c.rows[SplitFrom].Default, c.Model.MaxSeq-c.rows[SplitFrom].Default
 	switch {

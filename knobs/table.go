@@ -133,10 +133,10 @@ var table = [...]Row{
 	SplitFrom: {
 		Group: "attention", Name: "split_from",
 		Legal: Legal{Lo: 0, Hi: 1 << 30}, Default: 512,
-		Rule:    splitFromOfPasses,
-		RuleDoc: "512; 0 where passes of the build take several sequences, whose positions are independent; the number " +
-			"of positions, so that nothing is split, where no pass of several rows would fit from 512 on",
-		Steps:   []int{0, 128, 256, 512, 1024, 2048, 4096, 8192}, Plain: 512,
+		Rule: splitFromOfPasses,
+		RuleDoc: "512; 0 where passes of the build take several sequences, whose positions are independent; the " +
+			"number of positions, so that nothing is split, where no pass of several rows would fit from 512 on",
+		Steps: []int{0, 128, 256, 512, 1024, 2048, 4096, 8192}, Plain: 512,
 		Order: true,
 		Doc: "first position of the variant that splits the context; there is none where a window leaves attention " +
 			"fewer positions before its own",

@@ -27,9 +27,9 @@ func splitPositions(p *ir.Program, v *ir.Variant) ([]ir.Variant, error) {
 		from = last + 1
 	}
 	if beyond := last + 1 - from; 0 < from && from < rows || 0 < beyond && beyond < rows {
-		return nil, diag.Errorf(ir.CodeVariants, "pass tile", "attention is split from position %d of %d on, and a pass "+
-			"of %d rows does not fit before it or from there on; want another attention.split_from, such as 0 or %d, "+
-			"or fewer rows in a pass", from, last+1, rows, last+1)
+		return nil, diag.Errorf(ir.CodeVariants, "pass tile", "attention is split from position %d of %d on, and a "+
+			"pass of %d rows does not fit before it or from there on; want another attention.split_from, such as 0 or "+
+			"%d, or fewer rows in a pass", from, last+1, rows, last+1)
 	}
 	var out []ir.Variant
 	add := func(name string, lo, hi int, split *splitter) error {

@@ -117,7 +117,7 @@ func (c *Campaign) check(file string) error {
 	switch {
 	case c.Schema != CampaignSchema:
 		return diag.Errorf(codeCampaign, file, "has the schema %q; want %s", c.Schema, CampaignSchema)
-	case c.Space == nil || len(c.Space.Knobs) == 0 || c.Space.Digest != digestOf(c.Space.Knobs):
+	case c.Space == nil || len(c.Space.Knobs) == 0 || c.Space.Digest != c.Space.digest():
 		return diag.Errorf(codeCampaign, file, "has no space, or one that was changed; want the file as it was written")
 	case len(c.Positions) == 0 || len(c.HeldOut) == 0 || len(c.Proposers) == 0:
 		return diag.Errorf(codeCampaign, file, "names no positions or no proposers; want the file as it was written")
@@ -126,6 +126,16 @@ func (c *Campaign) check(file string) error {
 			"was written")
 	case c.Rules.Bracket < 1 || c.Rules.Eta < 2 || c.Rules.Plateau < 1 || c.Rules.Barren < 1 || c.Rules.Crashes < 1:
 		return diag.Errorf(codeCampaign, file, "has rules that no search can go by; want the file as it was written")
+	}
+	return nil
+}
+
+// signs refuses a key with which a campaign's verdicts are not signed. Whoever records a verdict may have a key of their
+// own, with which they can sign anything.
+func (c *Campaign) signs(key Key) error {
+	if name := key.Name(); name != c.Key {
+		return diag.Errorf(codeForged, "campaign "+c.Tag, "takes verdicts signed with the key %s, and the key here is %s; "+
+			"want --key with the file that it was begun with", c.Key, name)
 	}
 	return nil
 }
@@ -144,6 +154,8 @@ func (c *Campaign) verdictFor(j *Job, v *Verdict) error {
 		wrong = "is against another baseline than " + IDOf(j.Against)
 	case v.Stage != c.StageOf(j):
 		wrong = "is about " + cmp.Or(v.Stage, "a step") + ", not about " + cmp.Or(c.StageOf(j), "a step")
+	case c.SameBits && !v.SameBits:
+		wrong = "may be of another order of additions: it was made without --same-bits"
 	case v.Rung != j.Rung:
 		wrong = "is of another rung"
 	case !slices.Equal(v.Positions, c.PositionsOf(j)):
@@ -158,6 +170,11 @@ func (c *Campaign) verdictFor(j *Job, v *Verdict) error {
 // Same holds another campaign to this one, which is in a directory: its trials are of what it says and of nothing else.
 // The error names the first thing that is another.
 func (c *Campaign) Same(as *Campaign, dir string) error {
+	if as.Space != nil && c.Space != nil && !c.Space.follows() { // it was begun before a space said that
+		before := *as
+		before.Space = as.Space.independent()
+		as = &before
+	}
 	var a, b map[string]any
 	for _, one := range []struct {
 		of   *Campaign

@@ -8,8 +8,9 @@ A verdict is the JSON object that amkc eval --json prints: what was judged, its 
 times where all of that has passed. The message says what is missing or does not fit.`)
 
 	codeForged = diag.New("AMK6002", "a verdict is not signed", `
-amkc eval signs every verdict with a key that belongs to the user, and a campaign takes no other: a latency that
-somebody states, an edited verdict and one of another machine's key are all refused. Evaluate the configuration here:
+amkc eval signs every verdict with a key that belongs to the user, and a campaign takes no other than that with which
+it was begun: a latency that somebody states, an edited verdict and one of another key are all refused. Evaluate the
+configuration here:
 
     amkc eval MODEL --config F --baseline G --json`)
 
@@ -24,7 +25,8 @@ says what does not fit; a directory whose file was edited cannot be gone on with
 
 	codeJournal = diag.New("AMK6005", "the files of a campaign cannot be used", `
 A campaign is a directory with campaign.json and trials.jsonl. It cannot be made, read or written to: a disk that is
-full, rights that are missing, a directory that is none, or one that has a campaign already.`)
+full, rights that are missing, a directory that is none, or one that has a campaign already, or files that one would
+replace.`)
 
 	codeTrials = diag.New("AMK6006", "the trials of a campaign are not as they were written", `
 Every line of trials.jsonl has the digest of the line before it, and the first one that of campaign.json. A line was

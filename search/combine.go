@@ -47,8 +47,8 @@ func (s *State) added(trials []*Trial, least int) (to knobs.Settings, region, wh
 	for i := range s.campaign.Space.Knobs {
 		k := &s.campaign.Space.Knobs[i]
 		for _, t := range trials {
-			if v := k.value(t.Settings); v != k.value(t.Against) && k.value(t.Against) == k.value(s.local) {
-				to, from[t] = k.with(to, v), true
+			if t.Settings[k.Path] != t.Against[k.Path] && t.Against[k.Path] == s.local[k.Path] {
+				to, from[t] = k.as(to, t.Settings), true
 				region = cmp.Or(region, t.Region)
 				break
 			}

@@ -151,11 +151,12 @@ func (c Corpus) Prior(path string) (*prior.Prior, error) {
 const (
 	CodeFloor = "AMK6103" // a time that is impossible
 	CodeIdle  = "AMK6109" // the same step as that of the baseline
+	CodeOrder = "AMK6110" // another order of additions than that of the baseline, where the same bits are asked for
 )
 
 // saysNothing are codes of refusals that say nothing of settings by themselves: they are of what was measured, of the
 // machine that builds, and of two settings together.
-var saysNothing = []string{CodeFloor, codeSlowBuild.ID, CodeIdle}
+var saysNothing = []string{CodeFloor, codeSlowBuild.ID, CodeIdle, CodeOrder}
 
 // differences are what settings have and their baseline has not, and the other way round, by name.
 func differences(s, baseline knobs.Settings) map[string]float64 {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -259,8 +260,8 @@ func (g *guide) moves(from knobs.Settings) []guess {
 	var all []guess
 	for i := range g.s.campaign.Space.Knobs {
 		k := &g.s.campaign.Space.Knobs[i]
-		if v := draw(g.r, k); v != k.value(from) {
-			all = g.add(all, k.with(from, v), "")
+		if to := k.with(from, draw(g.r, k)); !maps.Equal(to, from) {
+			all = g.add(all, to, "")
 		}
 	}
 	return all
@@ -274,8 +275,8 @@ func (g *guide) together(from knobs.Settings, moved []guess) []guess {
 		for _, m := range moved[:n] {
 			for i := range g.s.campaign.Space.Knobs {
 				k := &g.s.campaign.Space.Knobs[i]
-				if v := k.value(m.settings); v != k.value(from) {
-					to = k.with(to, v)
+				if m.settings[k.Path] != from[k.Path] {
+					to = k.as(to, m.settings)
 				}
 			}
 		}

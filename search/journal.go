@@ -43,7 +43,8 @@ type appender interface {
 	Sync() error
 }
 
-// Create begins a campaign in a directory, which is made if it is not there, and must not hold one.
+// Create begins a campaign in a directory, which is made if it is not there, and must hold neither one nor files that
+// one writes: those are of another campaign, or of something else.
 func Create(dir string, c *Campaign) error {
 	if err := c.check(campaignName); err != nil {
 		return err
@@ -59,6 +60,14 @@ func Create(dir string, c *Campaign) error {
 	defer claim.Release()
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return diag.Errorf(codeJournal, path, "is there already; want another directory, or no new campaign")
+	}
+	for _, name := range []string{trialsName, planName, ResultsName, ReportName} {
+		path := filepath.Join(dir, name)
+		// No trials are what is left where a process was killed before it wrote campaign.json.
+		if f, err := os.Lstat(path); err == nil && (name != trialsName || f.Size() > 0 || !f.Mode().IsRegular()) {
+			return diag.Errorf(codeJournal, path, "is there, without a %s beside it, and a new campaign would replace "+
+				"it; want another directory", campaignName)
+		}
 	}
 	text, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {

@@ -33,11 +33,24 @@ func LoadKey(path string) (Key, error) {
 	if err != nil {
 		return nil, diag.Errorf(codeKey, path, "cannot be read or made: %s", infile.Reason(err))
 	}
+	return parseKey(path, text)
+}
+
+// ReadKey reads a key that verdicts were signed with: where there is none, it makes none.
+func ReadKey(path string) (Key, error) {
+	text, err := infile.Read(path, keyFile)
+	if err != nil {
+		return nil, diag.Errorf(codeKey, path, "cannot be read: %s; want the file that the verdicts are signed with",
+			infile.Reason(err))
+	}
+	return parseKey(path, text)
+}
+
+func parseKey(path string, text []byte) (Key, error) {
 	key, err := hex.DecodeString(strings.TrimSpace(string(text)))
 	if err != nil || len(key) != keyBytes {
 		return nil, diag.Errorf(codeKey, path, "is no key; want %d bytes as hexadecimal digits, or no file: amkc "+
-			"makes one",
-			keyBytes)
+			"eval and amkc search make one", keyBytes)
 	}
 	return key, nil
 }

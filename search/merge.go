@@ -28,8 +28,11 @@ type Merged struct {
 //
 // A campaign's journal must be open. Every trial has to be of this campaign and signed with the key.
 func (j *Journal) Merge(from []string, key Key) (*Merged, error) {
-	_, digest, err := LoadCampaign(j.dir)
+	c, digest, err := LoadCampaign(j.dir)
 	if err != nil {
+		return nil, err
+	}
+	if err := c.signs(key); err != nil {
 		return nil, err
 	}
 	m := &Merged{Missing: []int{}}

@@ -194,7 +194,7 @@ func (s *State) moved(r *rand.Rand) (to knobs.Settings, region, why string) {
 		at := slices.Index(all, is)
 		var near, new []knobs.Value
 		for i, v := range all {
-			if v == is || !s.mayTry(k.with(s.local, v)) {
+			if !s.mayTry(k.with(s.local, v)) { // nor is what it has
 				continue
 			}
 			if new = append(new, v); at-2 <= i && i <= at+2 {
@@ -251,7 +251,7 @@ func (s *State) crossed(r *rand.Rand) (to knobs.Settings, region, why string) {
 		if r.IntN(2) == 0 {
 			from = b
 		}
-		if to = k.with(to, k.value(from)); k.value(to) != k.value(s.local) {
+		if to = k.as(to, from); k.value(to) != k.value(s.local) {
 			region = k.Region
 		}
 	}

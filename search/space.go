@@ -43,7 +43,9 @@ type Knob struct {
 	Values  []knobs.Value `json:"values"`  // the default, and those that make another build
 	Changes []string      `json:"changes"` // of a build: program, and generated files
 	// Stages are those that a value has a say in by themselves: what amkc tune varies.
-	Stages  []string  `json:"stages,omitempty"`
+	Stages []string `json:"stages,omitempty"`
+	// Follows are knobs of which a value makes the default another one. They are no part of the space's digest.
+	Follows []string  `json:"follows,omitempty"`
 	Refused []Refused `json:"refused"` // values that this model or target does not allow, by themselves
 	Same    []Same    `json:"same"`    // values that make the build of another one
 }
@@ -61,7 +63,25 @@ type Same struct {
 }
 
 // Seal sets the digest.
-func (s *Space) Seal() { s.Digest = digestOf(s.Knobs) }
+func (s *Space) Seal() { s.Digest = s.digest() }
+
+// digest is of the knobs, without what their defaults follow: a space of before says nothing of that.
+func (s *Space) digest() string { return digestOf(s.independent().Knobs) }
+
+// independent is the space without what defaults follow.
+func (s *Space) independent() *Space {
+	out := *s
+	out.Knobs = slices.Clone(s.Knobs)
+	for i := range out.Knobs {
+		out.Knobs[i].Follows = nil
+	}
+	return &out
+}
+
+// follows reports whether the space says of a knob what its default follows.
+func (s *Space) follows() bool {
+	return slices.ContainsFunc(s.Knobs, func(k Knob) bool { return len(k.Follows) > 0 })
+}
 
 // Of is the space of a stage by itself: the knobs that have a say in it.
 func (s *Space) Of(stage string) *Space {
@@ -94,7 +114,7 @@ func (s *Space) Cold() knobs.Settings {
 	return cold
 }
 
-// value is what a configuration has for a knob.
+// value is what a configuration has for a knob: what it states, or else the default, though that may follow others.
 func (k *Knob) value(s knobs.Settings) knobs.Value {
 	if v, is := s[k.Path]; is {
 		return v
@@ -102,14 +122,28 @@ func (k *Knob) value(s knobs.Settings) knobs.Value {
 	return k.Default
 }
 
-// with returns settings with another value of a knob. A default is not stated: what depends on other knobs then goes
-// with them.
+// with returns settings with another value of a knob. A default is not stated, and so goes with knobs that it follows,
+// unless one of these is stated: then it may be another one there.
 func (k *Knob) with(s knobs.Settings, v knobs.Value) knobs.Settings {
 	out := maps.Clone(s)
 	if out == nil {
 		out = knobs.Settings{}
 	}
-	if delete(out, k.Path); v != k.Default {
+	follows := slices.ContainsFunc(k.Follows, func(path string) bool { return out[path] != "" })
+	if delete(out, k.Path); v != k.Default || follows {
+		out[k.Path] = v
+	}
+	return out
+}
+
+// as returns settings with a knob as others have it: stated as there, or not stated.
+func (k *Knob) as(s, others knobs.Settings) knobs.Settings {
+	out := maps.Clone(s)
+	if out == nil {
+		out = knobs.Settings{}
+	}
+	delete(out, k.Path)
+	if v, stated := others[k.Path]; stated {
 		out[k.Path] = v
 	}
 	return out

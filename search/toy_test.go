@@ -75,7 +75,7 @@ func toyTime(s knobs.Settings) float64 {
 func toyVerdict(c *Campaign, j *Job) *Verdict {
 	v := &Verdict{Schema: VerdictSchema, Rung: j.Rung, Class: Pass, Subject: Subject{ID: IDOf(j.Settings),
 		Settings: j.Settings, BaselineID: IDOf(j.Against), Baseline: j.Against, Model: c.Model, Source: c.Source,
-		Target: c.Target, Device: c.Device, Positions: c.PositionsOf(j)}}
+		Target: c.Target, Device: c.Device, Positions: c.PositionsOf(j), SameBits: c.SameBits}}
 	fail := func(class Class, code *diag.Code, text string) {
 		v.Class, v.Reason = class, diag.Errorf(code, "toy", "%s", text)
 	}

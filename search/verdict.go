@@ -95,6 +95,8 @@ type Subject struct {
 	Positions  []int          `json:"positions"`
 	// Stage is the one whose times these are, by itself; empty: they are a step's.
 	Stage string `json:"stage,omitempty"`
+	// SameBits: another order of additions than the baseline's was refused.
+	SameBits bool `json:"same_bits,omitempty"`
 }
 
 // Proof is what the validator says of a program.

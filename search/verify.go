@@ -47,6 +47,9 @@ func Verify(dir string, key Key) (*Soundness, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.campaign.signs(key); err != nil {
+		return nil, err
+	}
 	again, path := NewState(s.campaign), filepath.Join(dir, trialsName)
 	for i := range s.trials {
 		t := s.trials[i]
@@ -119,10 +122,13 @@ func (s *State) sameRules(dir string) error {
 
 // Record adds a verdict that was made outside of the campaign, by amkc eval: against the best, at the last rung.
 func (j *Journal) Record(v *Verdict, key Key, now time.Time) (*Trial, error) {
+	s := j.State
+	if err := s.campaign.signs(key); err != nil {
+		return nil, err
+	}
 	if err := key.Check(v); err != nil {
 		return nil, err
 	}
-	s := j.State
 	t := &Trial{Job: Job{N: len(s.trials), Role: RoleRecorded, Rung: Final, Basin: s.basin, Bracket: s.bracket,
 		Proposer: "record", Settings: v.Settings, Against: s.best}, Verdict: v}
 	if len(s.trials) == 0 {
@@ -130,6 +136,10 @@ func (j *Journal) Record(v *Verdict, key Key, now time.Time) (*Trial, error) {
 	}
 	if err := s.campaign.verdictFor(&t.Job, v); err != nil {
 		return nil, err
+	}
+	if err := s.campaign.Rules.made(v); err != nil { // it would lock the campaign
+		return nil, diag.Errorf(codeRules, "verdict "+v.ID, "%s here; want a verdict by the rules of the campaign",
+			strings.TrimPrefix(err.Error(), errRules.Error()+": "))
 	}
 	for i := range s.trials {
 		if of := s.trials[i].Verdict; of != nil && of.Signature == v.Signature {

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -23,7 +24,7 @@ func TestTampering(t *testing.T) {
 	require.Zero(t, sound.BestUnproved)
 	require.Equal(t, 40, sound.Trials-1)
 	_, err = Verify(j.dir, Key(strings.Repeat("o", keyBytes)))
-	require.ErrorContains(t, err, "is signed with the key")
+	require.ErrorContains(t, err, "takes verdicts signed with the key")
 
 	path := filepath.Join(j.dir, trialsName)
 	text, err := os.ReadFile(path)
@@ -166,6 +167,24 @@ func TestRecord(t *testing.T) {
 	stated.Signature = ""
 	_, err := j.Record(&stated, toyKey, now)
 	require.ErrorContains(t, err, "has no signature")
+
+	// Whoever records may have a key of their own, and a verdict that is signed with it.
+	foreign := Key(bytes.Repeat([]byte{7}, keyBytes))
+	stated = *v
+	foreign.Sign(&stated)
+	_, err = j.Record(&stated, foreign, now)
+	require.ErrorContains(t, err, "takes verdicts signed with the key "+toyKey.Name())
+	_, err = j.Record(&stated, toyKey, now)
+	require.ErrorContains(t, err, "is signed with the key "+foreign.Name())
+	_, err = Verify(j.dir, foreign)
+	require.ErrorContains(t, err, "takes verdicts signed with the key")
+
+	// One that was decided by other rules would lock the campaign: it could be opened no more.
+	lenient := *v
+	lenient.Decision = Revert
+	toyKey.Sign(&lenient)
+	_, err = j.Record(&lenient, toyKey, now)
+	require.ErrorContains(t, err, "want a verdict by the rules of the campaign")
 	trial, err := j.Record(v, toyKey, now)
 	require.NoError(t, err)
 	require.True(t, trial.Best)
@@ -181,4 +200,27 @@ func TestRecord(t *testing.T) {
 	require.NoError(t, j.Close())
 	_, err = Verify(j.dir, toyKey)
 	require.NoError(t, err)
+}
+
+// A new campaign replaces nothing: not the trials of one whose campaign.json is gone, and no file of something else.
+func TestNothingIsReplaced(t *testing.T) {
+	c := toyCampaign(knobs.Settings{})
+	j, _ := ran(t, c, 3)
+	require.NoError(t, j.Close())
+	path := filepath.Join(j.dir, trialsName)
+	before, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(filepath.Join(j.dir, campaignName)))
+	require.ErrorContains(t, Create(j.dir, c), "a new campaign would replace it")
+	after, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(before), string(after))
+	for _, name := range []string{planName, ResultsName, ReportName} {
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("mine"), 0o600))
+		require.ErrorContains(t, Create(dir, c), name)
+	}
+	dir := t.TempDir() // a process was killed between its two files
+	require.NoError(t, os.WriteFile(filepath.Join(dir, trialsName), nil, 0o600))
+	require.NoError(t, Create(dir, c))
 }

@@ -51,6 +51,9 @@ var Stages = []Stage{StageBuild, StageJudge}
 // number of times, at once or one after another: a trial is there as a whole or not at all, and the first to be there
 // stays. made is nil where the stage has come to no verdict: the builds are made, and there is more to do.
 func (w *Worker) Work(ctx context.Context, dir string, p *Plan, index int, stage Stage) (made *Made, err error) {
+	if err := w.Campaign.signs(w.Key); err != nil {
+		return nil, err
+	}
 	t := &p.Trials[index]
 	path := madePath(dir, t.ID)
 	if made, err := loadMade(path, w.Key); err == nil || !errors.Is(err, fs.ErrNotExist) {

@@ -95,7 +95,7 @@ func runCampaign(c *call, f *judgeFlags) error {
 
 // verifyCampaign checks everything that can be checked.
 func verifyCampaign(c *call, f *judgeFlags, dir string) error {
-	key, err := f.openKey()
+	key, err := f.openKey(search.ReadKey)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func verifyCampaign(c *call, f *judgeFlags, dir string) error {
 
 // recordVerdict adds what amkc eval --json has printed.
 func recordVerdict(c *call, f *judgeFlags, dir, file string) error {
-	key, err := f.openKey()
+	key, err := f.openKey(search.ReadKey)
 	if err != nil {
 		return err
 	}
@@ -178,6 +178,9 @@ func nextJob(c *call, s *search.State) error {
 		"--position=" + joined(s.Campaign().PositionsOf(job))})
 	if stage := s.Campaign().StageOf(job); stage != "" {
 		command = append(command, "--stage="+stage)
+	}
+	if s.Campaign().SameBits {
+		command = append(command, "--same-bits")
 	}
 	command = append(command, "--json")
 	c.payload = campaignReport{Job: job, Command: command, Candidate: candidate, Baseline: baseline}

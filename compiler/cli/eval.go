@@ -26,6 +26,7 @@ type evalFlags struct {
 	baseline string
 	stage    string
 	rung     string
+	sameBits bool
 	build    bool
 }
 
@@ -73,14 +74,14 @@ func (f *judgeFlags) check(c *call) error {
 	return nil
 }
 
-// openKey reads the key of verdicts.
-func (f *judgeFlags) openKey() (_ search.Key, err error) {
+// openKey reads the key of verdicts, by LoadKey where verdicts are made, and else by ReadKey.
+func (f *judgeFlags) openKey(open func(path string) (search.Key, error)) (_ search.Key, err error) {
 	if f.key == "" {
 		if f.key, err = usersKey(); err != nil {
 			return nil, err
 		}
 	}
-	return search.LoadKey(f.key)
+	return open(f.key)
 }
 
 // usersKey is the file of the key that verdicts are signed with, unless --key names another.
@@ -122,6 +123,8 @@ func (f *evalFlags) define(set *pflag.FlagSet) {
 	}
 	set.Var(newChoice(&f.rung, string(search.Final), rungs...), "rung",
 		"how much to ask: screen is proof and a first look, race emission and more rounds, final everything")
+	set.BoolVar(&f.sameBits, "same-bits", false, "refuse a configuration that adds up in another order than the "+
+		"baseline")
 	set.BoolVar(&f.build, "build-only", false, "prove and build both for --device cuda, which needs no GPU, and "+
 		"measure nothing")
 	f.judge.define(set)
@@ -153,7 +156,7 @@ func (f *evalFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	key, err := f.judge.openKey()
+	key, err := f.judge.openKey(search.LoadKey)
 	if err != nil {
 		return err
 	}
@@ -164,7 +167,7 @@ func (f *evalFlags) run(c *call) error {
 	line := c.progress()
 	request := evaluate.Request{Options: opts, Candidate: candidate, Baseline: baseline,
 		Device: f.judge.device, Positions: f.judge.positions, Rung: search.Rung(f.rung), Rules: search.DefaultRules(),
-		Stage: f.stage, Registers: f.judge.registers, GPU: f.judge.gpu, Progress: line.Show,
+		Stage: f.stage, SameBits: f.sameBits, Registers: f.judge.registers, GPU: f.judge.gpu, Progress: line.Show,
 		Turn: limit.turn(f.judge.turn), Left: limit.left}
 	judge, most := evaluate.Evaluate, time.Duration(f.judge.timeout)*time.Second
 	switch {

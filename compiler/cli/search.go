@@ -124,7 +124,7 @@ func (f *searchFlags) carry(c *call) error {
 	if f.trials == 0 && f.minutes == 0 && f.seconds == 0 {
 		return c.usage("a search needs an end; want --trials N, --minutes N or --gpu-seconds N")
 	}
-	key, err := f.judge.openKey()
+	key, err := f.judge.openKey(search.LoadKey)
 	if err != nil {
 		return err
 	}

@@ -87,6 +87,9 @@ func (f *judgeFlags) evalCommand(campaign *search.Campaign, job *search.Job, exe
 	if stage := campaign.StageOf(job); stage != "" {
 		args = append(args, "--stage="+stage)
 	}
+	if campaign.SameBits {
+		args = append(args, "--same-bits")
+	}
 	if campaign.Device == search.DeviceCUDA && turn != "" {
 		args = append(args, "--turn="+turn)
 	}

@@ -54,4 +54,10 @@ value that the baseline has by default.
 
 amkc space lists the values that make a difference by themselves, those that make the kernels of another value (same),
 and the knobs that have no effect here. A candidate with the settings of its baseline is judged: that shows the noise.`)
+
+	codeOrder = diag.New(search.CodeOrder, "a candidate adds up in another order than its baseline", `
+With --same-bits a search, or an evaluation, leaves alone what decides in which order sums are added up, so that logits
+keep their last bits. The knob that the message names is another one than in the baseline: because it is stated, or
+because its default follows another knob, as tiling.ring.chunk_bytes follows smem_bytes_per_block where the ring is
+small. State it as it is in the baseline, or leave --same-bits out.`)
 )

@@ -43,7 +43,7 @@ func (e *evaluation) compare(ctx context.Context) error {
 	}
 	c := &search.Correctness{Oracle: refOracle, Passed: true}
 	e.v.Correctness = c
-	order := knobs.OtherOrder(&e.plain.Program.Config, &e.candidate.Program.Config)
+	order := knobs.OtherOrder(&e.plain.Program.Config, &e.candidate.Program.Config) // than of the defaults
 	var wrong *diag.Diagnostic
 	for i, pos := range e.probes() {
 		rms, largest, same := difference(candidate[i], plain[i])

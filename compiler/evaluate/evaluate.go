@@ -25,6 +25,7 @@ type Request struct {
 	Stage     string // whose time counts, by itself; empty: the whole step
 	Rung      search.Rung
 	Rules     search.Rules
+	SameBits  bool // refuse a candidate that adds up in another order than its baseline
 	Registers bool // ask nvcc what ptxas gives the kernels, at the last rung; a report, and no reason to refuse
 	GPU       int
 	Progress  progress.Func
@@ -158,7 +159,7 @@ func (e *evaluation) prepare() error {
 		ID: search.IDOf(e.Candidate), Settings: stated(e.Candidate), BaselineID: search.IDOf(e.Baseline),
 		Baseline: stated(e.Baseline), Model: e.Options.Name, Source: sourceOf(e.plain.Program),
 		Target: e.Options.Target.Name, Device: e.Device, Positions: e.Positions,
-		Stage: e.Stage}}
+		Stage: e.Stage, SameBits: e.SameBits}}
 	return nil
 }
 
@@ -225,6 +226,10 @@ func (e *evaluation) prove() error {
 		if err := missing(e.candidate.Program, e.Stage); err != nil {
 			return rejected(err)
 		}
+	}
+	if knob := knobs.OtherOrder(&e.baseline.Program.Config, &e.candidate.Program.Config); knob != "" && e.SameBits {
+		return rejected(diag.Errorf(codeOrder, knob, "is another one than in the baseline, by itself or by what it "+
+			"follows, and so sums are added up in another order; want it as it is there, or no --same-bits"))
 	}
 	if err := e.effect(); err != nil {
 		return err

@@ -117,6 +117,13 @@ func Space(ctx context.Context, o compiler.Options, report progress.Func) (*sear
 		k := search.Knob{Path: a.Path, Stage: a.Stage, Region: regionOf(a), Doc: a.Doc,
 			Accepts: a.Accepts, Order: a.Order, Default: a.Of(&base.config), Plain: a.Plain, Changes: []string{},
 			Refused: []search.Refused{}, Same: []search.Same{}}
+		for n := range tries {
+			t := &tries[n]
+			path := axes[t.axis].Path
+			if t.axis != i && t.made.refused == nil && a.Of(&t.made.config) != k.Default && !slices.Contains(k.Follows, path) {
+				k.Follows = append(k.Follows, path)
+			}
+		}
 		k.Values = []knobs.Value{k.Default}
 		distinct, changes, stages := map[knobs.Value]*emitted{k.Default: &base}, map[string]bool{}, map[string]bool{}
 		for n := range tries {
