@@ -35,6 +35,10 @@ type Stage struct {
 	Times int    `json:"times"` // iterations
 	Bytes int64  `json:"bytes"` // streamed, padding included
 	Parts
+	// Slowest is what the slowest SM of each iteration takes from when it is there and what it reads was handed over
+	// until what it makes is: what a stage by itself is judged by, since all that reads the stage waits for that SM.
+	// The mean SM has little to do in a stage that few SMs compute, however long these take. No part of Total.
+	Slowest float64 `json:"-"`
 }
 
 // Ring is what the model makes of the machine: sizes in bytes per SM, speeds in 10^9 bytes per second.
@@ -145,7 +149,7 @@ func (m *Model) At(pos int) (*Prediction, error) {
 		}
 		times := len(s.indices())
 		out.Stages = append(out.Stages, Stage{Name: s.ir.Label(), Times: times,
-			Bytes: int64(min(bytes*float64(times), 1<<62)), Parts: step.parts[n]})
+			Bytes: int64(min(bytes*float64(times), 1<<62)), Parts: step.parts[n], Slowest: step.slowest[n]})
 	}
 	return out, nil
 }

@@ -55,6 +55,25 @@ func TestPartsAddUp(t *testing.T) {
 	}
 }
 
+// TestSlowestMakesTheStep: a stage begins when the slowest SM of the one before is done, and so these times are the
+// step, but for the join at its end, and but for what is done beside others. What the mean SM spends is elsewhere: for
+// the whole of a stage that few SMs compute, it waits in the next one.
+func TestSlowestMakesTheStep(t *testing.T) {
+	for _, name := range []string{pycoder, "llama-gqa_t4_fp16_split", "llama-odd-dims_h200_fp32"} {
+		p := schedule(t, name)
+		for _, v := range p.Variants {
+			got := predict(t, p, v.Hi)
+			sum := 0.0
+			for _, s := range got.Stages {
+				sum += s.Slowest
+				require.GreaterOrEqual(t, s.Slowest, 0.0, "%s %s", name, s.Name)
+			}
+			require.InEpsilon(t, got.Latency, sum, 0.05, "%s at %d", name, v.Hi)
+			require.LessOrEqual(t, sum, got.Latency, "%s at %d", name, v.Hi)
+		}
+	}
+}
+
 func TestSameProgramSameNumbers(t *testing.T) {
 	a, b := predict(t, schedule(t, pycoder), 700), predict(t, schedule(t, pycoder), 700)
 	require.Equal(t, a, b)

@@ -41,8 +41,9 @@ type run struct {
 	rings      []ring
 	posted     []float64 // when the last writer of a counter's vector published
 	writers    []float64
-	parts      []Parts // of each stage
-	end        float64 // the step's end, as the mean SM spends it
+	parts      []Parts   // of each stage
+	slowest    []float64 // of each stage
+	end        float64   // the step's end, as the mean SM spends it
 	feedsOfFew map[int]*feed
 }
 
@@ -51,16 +52,17 @@ const warmUp = 2
 
 // outcome is a step in the middle of a launch.
 type outcome struct {
-	time   float64
-	parts  []Parts
-	end    float64
-	halted float64 // microseconds in which a mean SM's ring was full, and its stream stood still
+	time    float64
+	parts   []Parts
+	slowest []float64
+	end     float64
+	halted  float64 // microseconds in which a mean SM's ring was full, and its stream stood still
 }
 
 func (p *plan) run(m *machine, k kernel) outcome {
 	r := &run{plan: p, machine: m, kernel: k, at: make([]float64, m.sms), rings: make([]ring, m.sms),
 		posted: make([]float64, p.counters), writers: make([]float64, p.counters), parts: make([]Parts, len(p.stages)),
-		feedsOfFew: map[int]*feed{}}
+		slowest: make([]float64, len(p.stages)), feedsOfFew: map[int]*feed{}}
 	feeds := p.feeds(m)
 	for sm := range r.rings {
 		r.rings[sm].feed = feeds[p.load[sm]]
@@ -70,9 +72,10 @@ func (p *plan) run(m *machine, k kernel) outcome {
 	}
 	from, halted := slices.Max(r.at), r.halted()
 	clear(r.parts)
+	clear(r.slowest)
 	r.end = 0
 	r.step()
-	return outcome{slices.Max(r.at) - from, r.parts, r.end, r.halted() - halted}
+	return outcome{slices.Max(r.at) - from, r.parts, r.slowest, r.end, r.halted() - halted}
 }
 
 // feeds are the feeds of SMs that stream so many bytes in a step.
@@ -141,13 +144,15 @@ func (r *run) instance(in *instance) {
 	s, part := r.stages[in.stage], &r.parts[in.stage]
 	ready, waits := r.ready(in)
 	published, mean := 0.0, 1/float64(r.sms)
+	handed, slowest := r.handed(in), 0.0
 	share := r.memoryShareOf(in)
 	for k, sm := range in.sms {
-		t := &s.tasks[k]
+		t, begun := &s.tasks[k], max(r.at[sm], handed)
 		if t.gemm.sets > 0 {
 			at, late, took := r.multiply(s, t, sm, ready, waits)
 			r.at[sm] = at
 			published = max(published, at+late)
+			slowest = max(slowest, at+late-begun)
 			part.add(took, mean)
 			continue
 		}
@@ -173,12 +178,23 @@ func (r *run) instance(in *instance) {
 		}
 		r.at[sm] = done + after
 		published = max(published, r.at[sm]+late)
+		slowest = max(slowest, r.at[sm]+late-begun)
 		part.add(Parts{before + first + after, vector - arrived, done - vector - first}, mean)
 	}
+	r.slowest[in.stage] += slowest
 	if in.signal >= 0 {
 		r.posted[in.signal] = max(r.posted[in.signal], published)
 		r.writers[in.signal] = float64(len(in.sms))
 	}
+}
+
+// handed is when the last of the vectors that an instance waits for was published. Until then an SM that is there waits
+// for a stage before, and not for anything in this one.
+func (r *run) handed(in *instance) (at float64) {
+	for _, c := range in.waits {
+		at = max(at, r.posted[c])
+	}
+	return at
 }
 
 // ready is when the vectors that an instance waits for are with all of their readers: after the slowest of those who
@@ -187,9 +203,9 @@ func (r *run) ready(in *instance) (at float64, waits bool) {
 	if !r.waits || len(in.waits) == 0 {
 		return 0, false
 	}
+	at = r.handed(in)
 	writers := 1.0
 	for _, c := range in.waits {
-		at = max(at, r.posted[c])
 		writers = max(writers, r.writers[c])
 	}
 	s := r.stages[in.stage]

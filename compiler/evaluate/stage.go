@@ -106,8 +106,8 @@ func SpaceOf(o compiler.Options, s *search.Space, stage string) (*search.Space, 
 	return s.Of(stage), nil
 }
 
-// predictAlone is what is predicted of a stage by itself, its part of a step, at a position. It has no ceiling, and no
-// traits: it teaches a prior nothing of steps.
+// predictAlone is what is predicted of a stage by itself in a step, at a position. It has no ceiling, and no traits: it
+// teaches a prior nothing of steps.
 func predictAlone(is, was *cost.Prediction, stage string) (at search.At, err error) {
 	p := search.Predicted{}
 	if p.Candidate, err = alone(is, stage); err != nil {
@@ -120,11 +120,12 @@ func predictAlone(is, was *cost.Prediction, stage string) (at search.At, err err
 		Predicted: &p}, nil
 }
 
-// alone is what the cost model takes a stage to take, in all layers together.
+// alone is what the cost model takes the slowest SM of a stage to take, in all layers together. To the mean SM a stage
+// that few SMs compute seems to be fast.
 func alone(p *cost.Prediction, stage string) (us float64, err error) {
 	for i := range p.Stages {
 		if stageNamed(p.Stages[i].Name) == stage {
-			us += p.Stages[i].Total()
+			us += p.Stages[i].Slowest
 		}
 	}
 	if us <= 0 {

@@ -47,6 +47,19 @@ func TestStagePredicted(t *testing.T) {
 	require.False(t, corpus.Learn().Times.Used)
 }
 
+// What gives few SMs all there is to do in a stage makes them slow, and all others wait for them: it is no gain, though
+// the mean SM of 132 does less. The step says the same.
+func TestStageOfFewSMs(t *testing.T) {
+	few := knobs.Settings{"tiling.gemv.rows": "64"}
+	step := judgedAs(t, requestFor(t, few, nil))
+	require.Greater(t, step.Ratio.Mean, 1.2)
+	for _, stage := range []string{"qkv", "o", "gate_up", "down", "lm_head"} {
+		v := judgedAs(t, stageRequest(t, stage, few))
+		require.Greater(t, v.Ratio.Mean, 1.2, stage)
+		require.Equal(t, search.Revert, v.Decision, stage)
+	}
+}
+
 // On a GPU the time is that of the stage, and of a step only what confirms it.
 func TestStageMeasured(t *testing.T) {
 	g := newFakeGPU()
