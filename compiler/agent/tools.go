@@ -20,12 +20,12 @@ func add[In verbInput](s *Server, name, description string, k kind) {
 	mcp.AddTool(s.mcp, &mcp.Tool{Name: name, Description: description, Annotations: &mcp.ToolAnnotations{
 		ReadOnlyHint: k == reads, DestructiveHint: &no, OpenWorldHint: &no}},
 		func(ctx context.Context, request *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
-			result, err := s.run(ctx, request, in)
+			result, fails, err := s.run(ctx, request, in)
 			if err != nil {
 				return nil, nil, err
 			}
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(result)}},
-				StructuredContent: result, IsError: failed(result)}, nil, nil
+				StructuredContent: result, IsError: fails}, nil, nil
 		})
 }
 
@@ -47,7 +47,8 @@ func (s *Server) addTools() {
 	add[validateInput](s, "validate", "Prove that a program file (schedule.amk or program.json of a build) can "+
 		"neither "+
 		"deadlock nor race, or say why not.", reads)
-	add[buildInput](s, "build", "Compile a model into a build directory. no_build emits sources without nvcc and go.",
+	add[buildInput](s, "build", "Compile a model into a build directory. no_build emits sources without nvcc and go. "+
+		"The default of target is auto, the GPU of this machine: without one, name the GPU that the build is for.",
 		writes)
 	add[checkInput](s, "check", "Compare the kernel of a build with its reference kernels, on the GPU.", reads)
 	add[benchInput](s, "bench", "Measure builds on the GPU, interleaved, each after its check.", reads)
@@ -57,7 +58,7 @@ func (s *Server) addTools() {
 // modelInput is a model with what it is compiled for.
 type modelInput struct {
 	Model         string `json:"model" jsonschema:"directory with config.json and, for weights, safetensors"`
-	Target        string `json:"target,omitempty" jsonschema:"GPU, as targets lists them"`
+	Target        string `json:"target,omitempty" jsonschema:"GPU of targets; default h200, to build or measure auto"`
 	DType         string `json:"dtype,omitempty" jsonschema:"bf16, fp16 or fp32; default: that of the checkpoint"`
 	Weights       string `json:"weights,omitempty" jsonschema:"store matrices as int4, int8, fp8 or none"`
 	Cache         string `json:"cache,omitempty" jsonschema:"int8 stores keys and values in 8 bits"`
@@ -77,7 +78,10 @@ func (m *modelInput) add(a *arguments) {
 
 type doctorInput struct{}
 
-func (doctorInput) command(a *arguments) { a.add("doctor") }
+func (doctorInput) command(a *arguments) {
+	a.add("doctor")
+	a.finds = true
+}
 
 type targetsInput struct{}
 

@@ -36,6 +36,7 @@ type arguments struct {
 	words   []string
 	scratch string // for configurations, which verbs read from files
 	alone   bool   // it measures
+	finds   bool   // what is wrong with the environment is what it was asked: exit code 2 is an answer
 	saved   string // path in the root that the result is written to; empty: none
 	err     error
 }
@@ -163,23 +164,25 @@ func (a *arguments) settings(flag string, set map[string]any) {
 // A verbInput is the input of a tool: what a verb is called with.
 type verbInput interface{ command(a *arguments) }
 
-// run carries a verb out in a process and returns its JSON result.
-func (s *Server) run(ctx context.Context, request *mcp.CallToolRequest, in verbInput) (json.RawMessage, error) {
+// run carries a verb out in a process and returns its JSON result, and whether that says no more than that the verb
+// failed.
+func (s *Server) run(ctx context.Context, request *mcp.CallToolRequest, in verbInput) (_ json.RawMessage, fails bool,
+	_ error) {
 	scratch, err := os.MkdirTemp("", "amkc-mcp-")
 	if err != nil {
-		return nil, diag.Errorf(codeVerb, "mcp", "there is no temporary directory: %s", infile.Reason(err))
+		return nil, false, diag.Errorf(codeVerb, "mcp", "there is no temporary directory: %s", infile.Reason(err))
 	}
 	defer os.RemoveAll(scratch)
 	a := &arguments{s: s, scratch: scratch}
 	if in.command(a); a.err != nil {
-		return nil, a.err
+		return nil, false, a.err
 	}
 	if a.alone {
 		select {
 		case s.turn <- struct{}{}:
 			defer func() { <-s.turn }()
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return nil, false, context.Cause(ctx)
 		}
 	}
 	watched := &progressOf{ctx: ctx, request: request}
@@ -187,20 +190,20 @@ func (s *Server) run(ctx context.Context, request *mcp.CallToolRequest, in verbI
 		Args: slices.Concat([]string{s.options.Exe, a.words[0], "--json", "--progress=json"}, a.words[1:])}
 	out, said, err := p.Run(ctx)
 	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+		return nil, false, context.Cause(ctx)
 	}
 	var exit interface{ ExitCode() int }
 	if out = bytes.TrimSpace(out); json.Valid(out) && len(out) > 0 && (err == nil || errors.As(err, &exit)) {
-		if failed(out) {
-			return out, nil
+		if failed(out, a.finds) {
+			return out, true, nil
 		}
-		return out, s.write(a.saved, out)
+		return out, false, s.write(a.saved, out)
 	}
 	why := "it printed no result"
 	if err != nil {
 		why = infile.Reason(err)
 	}
-	return nil, diag.Errorf(codeVerb, "amkc "+a.words[0], "%s: %s", why, said)
+	return nil, false, diag.Errorf(codeVerb, "amkc "+a.words[0], "%s: %s", why, said)
 }
 
 // isResult reports whether a file of the root is what eval has printed.
@@ -212,18 +215,25 @@ func (s *Server) isResult(path string) bool {
 	return err == nil && json.Unmarshal(text, &head) == nil && strings.HasPrefix(head.Schema, "amkc.eval/")
 }
 
-// failed reports whether a result has nothing but errors: a verdict that is REJECTED is a result.
-func failed(result json.RawMessage) bool {
+// failed reports whether a result is an error of the tool: the verb could not be carried out, by its exit code, or has
+// said nothing but errors. With exit code 1 a verb may have done all it was asked, and what it found is the result: a
+// verdict that is REJECTED, a program that is not proved, builds that differ. Of a verb that finds faults of the
+// environment, that is so with exit code 2 as well.
+func failed(result json.RawMessage, finds bool) bool {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(result, &fields) != nil {
 		return true
 	}
-	for _, head := range []string{"schema", "exit", "errors", "warnings"} {
+	if string(fields["ok"]) == "true" {
+		return false
+	}
+	if string(fields["exit"]) != "1" && !finds {
+		return true
+	}
+	for _, head := range []string{"schema", "ok", "exit", "errors", "warnings"} {
 		delete(fields, head)
 	}
-	ok := string(fields["ok"]) == "true"
-	delete(fields, "ok")
-	return !ok && len(fields) == 0
+	return len(fields) == 0
 }
 
 // progressOf tells a client what a verb says of its progress, if the client has asked for that.

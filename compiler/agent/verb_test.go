@@ -72,3 +72,29 @@ func TestProposersOfTools(t *testing.T) {
 	require.NoError(t, err)
 	require.Subset(t, words, []string{"tune", "qkv", "--proposer=local", "--proposer=cost"})
 }
+
+// What a verb found is a result, whatever it is; that it could not be carried out is an error of the tool, also where
+// fields of its own are there and empty.
+func TestFailed(t *testing.T) {
+	for result, want := range map[string]bool{
+		`{"schema":"amkc.space/1","ok":true,"exit":0,"errors":[],"warnings":[]}`:                   false,
+		`{"ok":true,"exit":0,"errors":[],"stop":""}`:                                               false,
+		`{"ok":false,"exit":1,"errors":[{"code":"AMK6101"}],"verdict":{"class":"REJECTED"}}`:       false,
+		`{"ok":false,"exit":1,"errors":[{"code":"AMK4005"}],"stats":{"tasks":3},"backend":"ref"}`:  false,
+		`{"ok":false,"exit":1,"errors":[],"same":false,"changes":[{"path":"a"}]}`:                  false,
+		`{"schema":"amkc.cost/1","ok":false,"exit":1,"errors":[{"code":"AMK3602"}],"warnings":[]}`: true,
+		`{"ok":false,"exit":2,"errors":[{"code":"AMK5901"}],"codes":[]}`:                           true,
+		`{"ok":false,"exit":2,"errors":[{"code":"AMK5903"}],"stats":{"tasks":0}}`:                  true,
+		`{"ok":false,"errors":[{"code":"AMK5903"}],"stats":{"tasks":0}}`:                           true,
+		`[1]`: true,
+	} {
+		require.Equal(t, want, failed([]byte(result), false), result)
+	}
+	// doctor is asked for what is wrong with the environment.
+	require.False(t, failed([]byte(`{"ok":false,"exit":2,"errors":[{"code":"AMK5107"}],"checks":[]}`), true))
+	require.True(t, failed([]byte(`{"ok":false,"exit":2,"errors":[{"code":"AMK5901"}],"warnings":[]}`), true))
+	s, _ := rootWithLinks(t)
+	a := &arguments{s: s}
+	doctorInput{}.command(a)
+	require.True(t, a.finds)
+}

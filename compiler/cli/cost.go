@@ -80,7 +80,6 @@ type refused struct {
 
 func (f *costFlags) run(c *call) error {
 	result := &predictions{Predictions: []prediction{}, Refused: []refused{}}
-	c.payload = result
 	if len(f.prompts) > 0 && f.pass.pass() != (ir.Pass{}) {
 		return c.usage("prompts are read by a kernel of their own; want --prompt without --rows and --sequences")
 	}
@@ -103,7 +102,7 @@ func (f *costFlags) run(c *call) error {
 		if err := f.add(result, p, memory); err != nil {
 			return err
 		}
-		return c.printf("%s", costText(result))
+		return result.print(c)
 	}
 	f.model.configOnly = true
 	opts, err := f.model.options(c, path)
@@ -116,7 +115,7 @@ func (f *costFlags) run(c *call) error {
 		if err := f.compile(c, result, opts); err != nil {
 			return err
 		}
-		return c.printf("%s", costText(result))
+		return result.print(c)
 	}
 	if c.flags.Changed("target") || c.flags.Changed("num-sms") || c.flags.Changed("memory") {
 		return c.usage("--all-targets names every target; want no --target, --num-sms or --memory beside it")
@@ -128,9 +127,16 @@ func (f *costFlags) run(c *call) error {
 		}
 	}
 	if len(result.Predictions)+len(result.Passes) == 0 {
+		c.payload = result // it says of every target why
 		return result.Refused[0].Errors
 	}
-	return c.printf("%s", costText(result))
+	return result.print(c)
+}
+
+// print says what was predicted. Where that failed there is no result: lists that are empty would look like one.
+func (r *predictions) print(c *call) error {
+	c.payload = r
+	return c.printf("%s", costText(r))
 }
 
 // compile predicts for a model and one target. What codegen has no room for has no time either.

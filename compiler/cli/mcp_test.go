@@ -206,6 +206,9 @@ func TestAgentTools(t *testing.T) {
 		properties, _ := schema["properties"].(map[string]any)
 		for name, of := range properties {
 			require.NotEmpty(t, of.(map[string]any)["description"], "%s: %s", tool.Name, name)
+			if name == "target" { // of which the default is not the same for all tools
+				require.Contains(t, of.(map[string]any)["description"], "default h200, to build or measure auto")
+			}
 		}
 	}
 	slices.Sort(names)
@@ -219,6 +222,48 @@ func TestAgentTools(t *testing.T) {
 		require.Contains(t, string(doc), "`"+name+"`")
 	}
 	a.refused("latency_us", "cost", fields{"model": "model", "latency_us": 1})
+}
+
+// racing is a program whose second stage reads what the first one writes, and does not wait for it.
+const racing = `amk 2.0
+buffer w WEIGHT F32 [16] HBM rowmajor
+buffer x ACTIVATION F32 [16] GLOBAL_SCRATCH rowmajor
+buffer next IO_OUTPUT I32 [1] HBM rowmajor
+variant all pos 0..0
+counter x counter gpu
+counter step counter gpu
+stage make explicit
+  task sm=0 a=0 b=1
+  x[0:16] = COPY(w[0:16])
+  signal x
+stage next explicit
+  task sm=1 a=0 b=1
+  next[0] = SAMPLE_ARGMAX(x[0:16])
+  signal step
+`
+
+// A tool whose verb cannot be carried out fails, with the diagnostics; what a verb finds is a result, though it be
+// nothing good.
+func TestAgentErrors(t *testing.T) {
+	a := newAgent(t)
+	model := fields{"model": "model"}
+	a.refused("AMK5906", "cost", with(model, fields{"target": "nope"}))
+	a.refused("AMK3602", "cost", with(model, fields{"positions": []int{0, 99999}}))
+	a.refused("AMK5901", "explain", fields{"codes": []string{"AMK6002", "AMK9999"}})
+	a.refused("AMK5903", "validate", fields{"file": "model"})
+	a.refused("AMK6108", "eval", with(model, fields{"stage": "embed"}))
+	a.refused("AMK5903", "diff", fields{"a": "model", "b": "model/config.json"})
+
+	require.NoError(t, os.WriteFile(filepath.Join(a.root, "race.amk"), []byte(racing), 0o644))
+	for _, file := range []string{"race.amk", "model/config.json"} {
+		found := a.call("validate", fields{"file": file})
+		require.Equal(t, []any{false, 1.0}, []any{found["ok"], found["exit"]}, "a rejection is what was asked for")
+		require.NotEmpty(t, found["errors"])
+	}
+	refused := a.call("eval", with(model, fields{"candidate": fields{
+		"tiling.ring.run_ahead": 0, "tiling.ring.pace": 1200}}))
+	require.Equal(t, "REJECTED", refused["verdict"].(fields)["class"])
+	require.Contains(t, a.call("doctor", nil), "checks", "with whatever exit code")
 }
 
 // Nothing outside of the root is read or written, whichever way leads there.

@@ -96,8 +96,8 @@ func (f *searchFlags) work(c *call) error {
 		return err
 	}
 	result := worked{Dir: f.out, Index: f.index, State: "nothing"}
-	c.payload = &result
 	if f.index >= len(p.Trials) || p.Trials[f.index].Refused != nil {
+		c.payload = &result
 		return c.printf("trial %d: nothing to make in a round of %d\n", f.index, len(p.Trials))
 	}
 	ctx, cancel := interruptible()
@@ -111,6 +111,7 @@ func (f *searchFlags) work(c *call) error {
 	if err != nil {
 		return err
 	}
+	c.payload = &result // not before: a trial that could not be made is not one that there is not
 	id := p.Trials[f.index].ID
 	if made == nil {
 		result.State = "built"
