@@ -34,7 +34,7 @@ from ratios import interval
 
 REPO = Path(__file__).resolve().parent.parent
 SCHEMA = "amkc.campaigns/1"
-AT = (60, 120, 240, 480)  # GPU seconds that regrets are given at
+AT = (60, 120, 150, 240, 480)  # GPU seconds that regrets are given at
 PAUSE = 120  # seconds without a trial, after which a campaign was gone on with in another run
 
 HEAD = """# Campaigns
@@ -93,8 +93,8 @@ def without_gpu(searches):
     lines = []
     if any(name in searches for name in PUBLISHED_E3):
         lines += ["", "## E3, repeated", "", E3, "",
-                  "| model | published: valid | default µs | best µs | gain | ours: valid | rejected | kept | of them "
-                  "unproved | default µs | best µs | gain |", "|---|---|---|---|---|---|---|---|---|---|---|---|"]
+                  "| model | published: valid | default µs | best µs | gain | ours: valid | rejected | shortlisted | "
+                  "of them unproved | default µs | best µs | gain |", "|" + "---|" * 12]
     gains = []
     for name, theirs in PUBLISHED_E3.items():
         r = searches.get(name)
@@ -113,7 +113,7 @@ def without_gpu(searches):
             f"rule, {a['failed']:,} are proved and compute something else, and {a['harmless']:,} are proved and "
             f"compute the same. Launched of the rejected: {a['launched']}. Kept of the rejected and of those that "
             f"compute something else: {a['kept']}.", 119), "",
-            "| operator | programs | rejected | compute something else | harmless | launched | kept |",
+            "| operator | programs | rejected | compute something else | harmless | rejected, and launched | kept |",
             "|---|---|---|---|---|---|---|"]
         lines += [f"| {name} | {o['made']} | {o['rejected']} | {o['failed']} | {o['harmless']} | {o['launched']} | "
                   f"{o['kept']} |" for name, o in f["operators"].items()]
@@ -292,6 +292,9 @@ def on_gpus(every):
     records = [f"[{t}.tar.gz](results/campaigns/{t}.tar.gz)" for t in sorted({r["target"] for r in every.values()})
                if (REPO / f"docs/results/campaigns/{t}.tar.gz").exists()]
     more = f"; trials, with their signed verdicts, in {', '.join(records)}" if records else ""
+    if records and (missing := [name for name in every if name not in kept.recorded(REPO / "docs/results/campaigns")]):
+        more += f", but for those of {', '.join(missing)}, which were not kept"
+    more += ". Signatures can be checked with the key alone, which is not published" if records else ""
     lines = [textwrap.fill(f"In full: [results/campaigns.json](results/campaigns.json){more}.", 119,
                            break_on_hyphens=False), "",
              "| campaign | model, target | positions | from | trials | minutes | GPU s | estimate | confirmed | over "
@@ -318,13 +321,15 @@ def on_gpus(every):
     regrets = regret.starts(rows.values())
     if regrets:
         lines += ["", "## Regret, at equal GPU seconds", "", REGRET, "",
-                  "| campaign | " + " | ".join(f"{s} s" for s in AT) + " |", "|---|" + "---|" * len(AT)]
+                  "| campaign | " + " | ".join(f"{s} s" for s in AT) + " | as far as it came |",
+                  "|---|" + "---|" * (len(AT) + 1)]
         for group in regrets.values():
             least = regret.least(group)
             for r in group:
                 known = [regret.best_at(r, s) for s in AT]
                 lines.append(f"| {r['name']} | " +
-                             " | ".join("" if k is None else f"{100 * (k / least - 1):.1f} %" for k in known) + " |")
+                             " | ".join("" if k is None else f"{100 * (k / least - 1):.1f} %" for k in known) +
+                             f" | {100 * (r['estimate'] / least - 1):.1f} % after {r['gpu_seconds']:.0f} s |")
         drawing = drawings.REGRET
         if drawing.path.exists() and drawings.drawn(drawing.path) == drawings.digest(regret.curves(rows.values())):
             lines += ["", f"![{drawing.shows}](img/{drawing.path.name})"]

@@ -66,7 +66,7 @@ CANDIDATES = (
     Candidate("splits-64", "16 splits leave most SMs without rows where there are few kv heads", splits(64),
               FEW_HEADS[:1], "no default, since up to 8,192 it gains no more than 32 splits"),
     Candidate("splits-64-long", "twice as many as in splits-32-long", splits(64), (Shape("qwen2.5-1.5b", LONG, 32768),),
-              "over 16 splits a gain from 8,192 on; over 32, which are the default there, see splits-64-of-32"),
+              "over 16 splits a gain from 8,192 on; over 32, the default there, not judged yet"),
     Candidate("splits-64-of-32", "2 % more than 32 splits at 16,384 and 3 % at 32,000, on an H100",
               splits(64), (Shape("qwen2.5-1.5b", "8192,16384,32000", 32768),)),
     Candidate("best-from-16-splits", "what qwen2.5-1.5b-from-16-splits has found, 4.1 % over 16 splits on an H200",

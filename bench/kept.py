@@ -4,6 +4,7 @@ themselves. Needs the standard library alone.
 
 import json
 import shutil
+import tarfile
 import tempfile
 from pathlib import Path
 
@@ -43,6 +44,16 @@ def keep_measured(path, lines):
     old = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     lines = [line for line in old if json.loads(line)["campaign"] not in new] + lines
     path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+
+
+def recorded(out):
+    """The names, with that of their GPU, of campaigns whose trials are kept."""
+    names = set()
+    for path in out.glob("*.tar.gz"):
+        with tarfile.open(path) as tar:
+            names |= {f"{m.name.split('/')[0]}-{path.name.removesuffix('.tar.gz')}" for m in tar if m.name.endswith(
+                "/trials.jsonl")}
+    return names
 
 
 def keep_trials(work, rows, out):

@@ -51,7 +51,6 @@ def curves(rows):
             name = r["name"].removeprefix(f"{model}-").removesuffix(f"-{target}")  # the rest is said once, above
             lines.append({"name": name, "seconds": [0, *(at for at, _ in points)], "regret": [
                 round(100 * (ratio / least(group) - 1), 2) for ratio in (1.0, *(ratio for _, ratio in points))]})
-        at = ", ".join(map(str, positions))
-        out.append({"label": f"{model}, {target}, at {at}, from {'the least clever values' if start == 'cold' else start}",
-                    "campaigns": lines})
+        at, values = ", ".join(map(str, positions)), "the least clever values" if start == "cold" else start
+        out.append({"label": f"{model}, {target}, at {at}, from {values}", "campaigns": lines})
     return out

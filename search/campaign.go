@@ -130,12 +130,12 @@ func (c *Campaign) check(file string) error {
 	return nil
 }
 
-// signs refuses a key with which a campaign's verdicts are not signed. Whoever records a verdict may have a key of their
-// own, with which they can sign anything.
+// signs refuses a key with which a campaign's verdicts are not signed. Whoever records a verdict may have a key of
+// their own, with which they can sign anything.
 func (c *Campaign) signs(key Key) error {
 	if name := key.Name(); name != c.Key {
-		return diag.Errorf(codeForged, "campaign "+c.Tag, "takes verdicts signed with the key %s, and the key here is %s; "+
-			"want --key with the file that it was begun with", c.Key, name)
+		return diag.Errorf(codeForged, "campaign "+c.Tag, "takes verdicts signed with the key %s, and the key here is "+
+			"%s; want --key with the file that it was begun with", c.Key, name)
 	}
 	return nil
 }

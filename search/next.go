@@ -19,7 +19,7 @@ func (s *State) Next() (job *Job, stop string, err error) {
 		return &Job{Role: RoleStart, Rung: Final, Settings: c.Start, Against: c.Start}, "", nil
 	}
 	if start := s.trials[0].Verdict; start.Class != Pass {
-		return nil, fmt.Sprintf("the start is %s: %s", start.Class, start.Reason.Msg), nil
+		return nil, fmt.Sprintf("the start is %s: %s", start.Class, placed(start.Reason)), nil
 	}
 	if gain, least := s.possible(); gain < least {
 		return nil, fmt.Sprintf("the best possible gain, %.2f %%, is below what counts, %.2f %%", 100*gain, 100*least),

@@ -161,7 +161,7 @@ func TestDecisions(t *testing.T) {
 		v := &Verdict{Class: class, Rung: Final, Reason: diag.Errorf(codeNoVerdict, "x", "so it is")}
 		rules.Decide(v)
 		require.Equal(t, Revert, v.Decision)
-		require.Equal(t, string(class)+": so it is", v.Why)
+		require.Equal(t, string(class)+": x: so it is", v.Why)
 	}
 }
 

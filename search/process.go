@@ -210,7 +210,11 @@ func (s *State) Asker(limit time.Duration, describe Describer) Asker {
 			Grace: time.Second}
 		out, said, err := p.Run(ctx)
 		if err != nil {
-			return nil, diag.Errorf(codeProposal, "proposer", "the command failed: %s: %s", infile.Reason(err), said)
+			words := infile.Reason(err)
+			if said != "" {
+				words += ": " + said
+			}
+			return nil, diag.Errorf(codeProposal, "proposer", "the command failed: %s", words)
 		}
 		return parseProposal(out)
 	}

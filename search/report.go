@@ -122,7 +122,7 @@ func rowOf(t *Trial) reportRow {
 			row.Ratio = fmt.Sprintf("%.4f", v.Ratio.Mean)
 		}
 	} else {
-		row.Class, row.Why = "no proposal", t.Refused.Msg
+		row.Class, row.Why = "no proposal", placed(t.Refused)
 	}
 	return row
 }
@@ -131,7 +131,7 @@ func rowOf(t *Trial) reportRow {
 func (s *State) example(code string) string {
 	for i := range s.trials {
 		if v := s.trials[i].Verdict; v != nil && v.Reason != nil && v.Reason.Code == code {
-			return v.Reason.Msg
+			return placed(v.Reason)
 		}
 	}
 	return ""

@@ -3,6 +3,8 @@ package search
 import (
 	"fmt"
 	"slices"
+
+	"amkc/ir/diag"
 )
 
 // Rules are what a campaign decides by.
@@ -51,13 +53,21 @@ func (r *Rules) Undecided(v *Verdict) bool {
 	return of.Decision != Keep && of.Ratio.Mean < 1-r.MinGain && !of.disturbed() && !loses
 }
 
+// placed is a reason with what it is about: a knob, a position, a stage.
+func placed(d *diag.Diagnostic) string {
+	if d.Pos == "" {
+		return d.Msg
+	}
+	return d.Pos + ": " + d.Msg
+}
+
 // Decide sets the decision of a verdict by its class, its rung and its times, and says why. A verdict without times is
 // reverted.
 func (r *Rules) Decide(v *Verdict) {
 	v.Decision = Revert
 	switch {
 	case v.Class != Pass:
-		v.Why = fmt.Sprintf("%s: %s", v.Class, v.Reason.Msg)
+		v.Why = fmt.Sprintf("%s: %s", v.Class, placed(v.Reason))
 		return
 	case v.Device == DeviceCost:
 		r.decidePredicted(v)

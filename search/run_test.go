@@ -188,7 +188,7 @@ func TestWhySearchesEnd(t *testing.T) {
 	_, stop := ran(t, toyCampaign(knobs.Settings{}), 25)
 	require.Equal(t, "25 trials are made", stop)
 	_, stop = ran(t, toyCampaign(knobs.Settings{"tiling.warps.qkv": "1"}), 25)
-	require.Equal(t, "the start is FAIL: the toy is wrong", stop)
+	require.Equal(t, "the start is FAIL: toy: the toy is wrong", stop)
 	_, stop = ran(t, toyCampaign(knobs.Settings{}), 0)
 	require.Equal(t, "3 hops, one after another, have led to nothing better", stop)
 

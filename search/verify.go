@@ -16,6 +16,8 @@ type Soundness struct {
 	Trials   int           `json:"trials"`
 	Classes  map[Class]int `json:"classes"`
 	Rejected int           `json:"rejected"` // by a rule: refused, or not proved
+	// NotProposed counts trials of which a proposer came up with nothing that could be tried.
+	NotProposed int `json:"not_proposed"`
 	// Best counts what became the best: kept on a GPU, shortlisted elsewhere.
 	Best int `json:"best"`
 	// BestUnproved counts what became the best without a proof, or without having passed.
@@ -29,7 +31,11 @@ func (s *State) Soundness() Soundness {
 		out.Classes[class] = n
 	}
 	for i := range s.trials {
-		if t := &s.trials[i]; t.Best {
+		t := &s.trials[i]
+		if t.Verdict == nil {
+			out.NotProposed++
+		}
+		if t.Best {
 			out.Best++
 			if v := t.Verdict; v == nil || v.Class != Pass || v.Proof == nil || !v.Proof.OK {
 				out.BestUnproved++

@@ -276,10 +276,13 @@ func settingsText(s knobs.Settings) string {
 }
 
 func soundnessText(s *search.Soundness) string {
-	return fmt.Sprintf("%d trials: %d rejected by a rule, %d failed, %d late, %d crashed; %d became the best, %d of "+
-		"them "+
-		"unproved", s.Trials, s.Rejected, s.Classes[search.Fail], s.Classes[search.Timeout], s.Classes[search.Crash],
-		s.Best, s.BestUnproved)
+	nothing := ""
+	if s.NotProposed > 0 {
+		nothing = fmt.Sprintf(", %d without a proposal", s.NotProposed)
+	}
+	return fmt.Sprintf("%d trials: %d rejected by a rule, %d failed, %d late, %d crashed%s; %d became the best, %d of "+
+		"them unproved", s.Trials, s.Rejected, s.Classes[search.Fail], s.Classes[search.Timeout],
+		s.Classes[search.Crash], nothing, s.Best, s.BestUnproved)
 }
 
 func regionsText(regions []search.RegionInfo) string {

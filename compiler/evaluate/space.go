@@ -119,8 +119,10 @@ func Space(ctx context.Context, o compiler.Options, report progress.Func) (*sear
 			Refused: []search.Refused{}, Same: []search.Same{}}
 		for n := range tries {
 			t := &tries[n]
-			path := axes[t.axis].Path
-			if t.axis != i && t.made.refused == nil && a.Of(&t.made.config) != k.Default && !slices.Contains(k.Follows, path) {
+			if t.axis == i || t.made.refused != nil || a.Of(&t.made.config) == k.Default {
+				continue
+			}
+			if path := axes[t.axis].Path; !slices.Contains(k.Follows, path) {
 				k.Follows = append(k.Follows, path)
 			}
 		}
