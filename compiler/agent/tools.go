@@ -133,6 +133,7 @@ type evalInput struct {
 	Positions []int          `json:"positions,omitempty" jsonschema:"default: 0"`
 	Rung      string         `json:"rung,omitempty" jsonschema:"screen, race or final (default)"`
 	Stage     string         `json:"stage,omitempty" jsonschema:"judge by the time of this stage by itself"`
+	SameBits  bool           `json:"same_bits,omitempty" jsonschema:"refuse another order of additions"`
 	Timeout   int            `json:"timeout_s,omitempty" jsonschema:"seconds; default 600"`
 	Save      string         `json:"save,omitempty" jsonschema:"file to write the result to, for campaign_record"`
 }
@@ -146,6 +147,7 @@ func (in evalInput) command(a *arguments) {
 	a.numbers("--position", in.Positions)
 	a.text("--rung", in.Rung)
 	a.text("--stage", in.Stage)
+	a.flag("--same-bits", in.SameBits)
 	a.number("--timeout", in.Timeout)
 	a.text("--key", a.s.options.Key)
 	a.save(in.Save)

@@ -49,6 +49,9 @@ func TestEveryListedValueChangesTheBuild(t *testing.T) {
 					require.NotNil(t, s.Knob(k.Row().Path("")))
 				}
 				requireStages(t, o, s)
+				require.Contains(t, s.Knob("tiling.long.run_ahead").Follows, "tiling.ring.run_ahead")
+				require.Contains(t, s.Knob("tiling.ring.chunk_bytes").Follows, "smem_bytes_per_block")
+				require.Empty(t, s.Knob("tiling.exchange.copies").Follows)
 			}
 			sources := func(settings knobs.Settings) (map[string][]byte, error) {
 				with := o
