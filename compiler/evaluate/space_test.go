@@ -50,7 +50,7 @@ func TestEveryListedValueChangesTheBuild(t *testing.T) {
 				}
 				requireStages(t, o, s)
 				require.Contains(t, s.Knob("tiling.long.run_ahead").Follows, "tiling.ring.run_ahead")
-				require.Contains(t, s.Knob("tiling.ring.chunk_bytes").Follows, "smem_bytes_per_block")
+				require.Contains(t, s.Knob("tiling.long.stock").Follows, "tiling.ring.stock")
 				require.Empty(t, s.Knob("tiling.exchange.copies").Follows)
 			}
 			sources := func(settings knobs.Settings) (map[string][]byte, error) {
