@@ -156,11 +156,12 @@ def fold(directory):
         if t["best"]:
             best = v["id"]
             curve.append([round(seconds, 1), score[best]])
+    took, runs = minutes(trials)
     row = {"name": name, "model": campaign["model"], "target": campaign["target"], "device": campaign["device"],
            "positions": campaign["positions"], "held_out": campaign["held_out"], "cold": campaign["cold"],
            "seed": campaign["seed"], "proposers": campaign["proposers"], "amkc": campaign["amkc"],
            "machines": machines, "trials": len(trials), "classes": classes, "gpu_seconds": round(seconds, 1),
-           "minutes": round(minutes(trials), 1), "begun": trials[0]["started"],
+           "minutes": round(took, 1), "runs": runs, "begun": trials[0]["started"],
            "best": next((t["settings"] for t in reversed(trials) if t["best"]), campaign["start"]),
            "null": best is None or score.get(best) == 1.0, "estimate": score.get(best, 1.0), "curve": curve,
            "confirmed": confirmed if confirmed and confirmed["id"] == best else None}
@@ -190,15 +191,16 @@ def minutes_of(row):
 
 
 def minutes(trials):
-    """How long a campaign has run, without the pauses between its runs."""
+    """How long a campaign has run, without the pauses between its runs, and in how many runs."""
     spans = sorted((datetime.fromisoformat(t["started"]).timestamp(), t["seconds"]) for t in trials)
-    total, end = 0.0, None
+    total, runs, end = 0.0, 0, None
     for start, seconds in spans:
         if end is None or start - end > PAUSE:
             end = start
+            runs += 1
         total += max(0.0, start + seconds - end)
         end = max(end, start + seconds)
-    return total / 60
+    return total / 60, runs
 
 
 def take(file, out, known):
@@ -287,6 +289,15 @@ def page(rows, searches, candidates):
     return "\n".join(lines).rstrip() + "\n"
 
 
+def together(rows):
+    """What all campaigns amount to."""
+    runs = [r.get("runs", 1) for r in rows]
+    return (f"Together with those of Cold and warm these are {len(runs)} campaigns with "
+            f"{sum(r['trials'] for r in rows):,} trials, {sum(r.get('minutes', 0) for r in rows):.0f} minutes and "
+            f"{sum(r['gpu_seconds'] for r in rows):,.0f} s of GPUs. {sum(n > 1 for n in runs)} were carried on by more "
+            f"than one run, up to {max(runs)}.")
+
+
 def on_gpus(every):
     rows = {name: r for name, r in every.items() if not regret.SEEDED.fullmatch(name)}
     records = [f"[{t}.tar.gz](results/campaigns/{t}.tar.gz)" for t in sorted({r["target"] for r in every.values()})
@@ -306,6 +317,7 @@ def on_gpus(every):
                      f"{regret.began(r)} | {r['trials']} | {minutes_of(r)} | {r['gpu_seconds']:.0f} | "
                      f"{r['estimate']:.4f} | {says} | {over(a) if a else ''} | "
                      f"[report](results/campaigns/{name}.html) |")
+    lines += ["", textwrap.fill(together(every.values()), 119)]
     classes = ("PASS", "REJECTED", "FAIL", "TIMEOUT", "CRASH", "no proposal")
     lines += ["", "## Soundness", "", SOUND, "", "| campaign | " + " | ".join(classes) + " |",
               "|---|" + "---|" * len(classes)]

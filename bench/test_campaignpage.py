@@ -166,8 +166,8 @@ class Page(unittest.TestCase):
 
         # Two at a time, a pause of some minutes, and one that begins before the other has ended.
         trials = [at(0, 60), at(0, 90), at(2, 30), at(20, 60), at(20, 30), at(21, 60)]
-        self.assertEqual(campaignpage.minutes(trials), 2.5 + 2)
-        self.assertEqual(campaignpage.minutes([]), 0)
+        self.assertEqual(campaignpage.minutes(trials), (2.5 + 2, 2))
+        self.assertEqual(campaignpage.minutes([]), (0, 0))
 
     def test_cold_and_warm_starts_by_their_seeds(self):
         def seeded(*ratios):
