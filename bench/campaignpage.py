@@ -303,9 +303,11 @@ def on_gpus(every):
     records = [f"[{t}.tar.gz](results/campaigns/{t}.tar.gz)" for t in sorted({r["target"] for r in every.values()})
                if (REPO / f"docs/results/campaigns/{t}.tar.gz").exists()]
     more = f"; trials, with their signed verdicts, in {', '.join(records)}" if records else ""
-    if records and (missing := [name for name in every if name not in kept.recorded(REPO / "docs/results/campaigns")]):
-        more += f", but for those of {', '.join(missing)}, which were not kept"
-    more += ". Signatures can be checked with the key alone, which is not published" if records else ""
+    if records:
+        there = kept.recorded(REPO / "docs/results/campaigns")
+        if missing := [name for name in every if name not in there]:
+            more += f", but for those of {', '.join(missing)}, which were not kept"
+        more += ". Signatures can be checked with the key alone, which is not published"
     lines = [textwrap.fill(f"In full: [results/campaigns.json](results/campaigns.json){more}.", 119,
                            break_on_hyphens=False), "",
              "| campaign | model, target | positions | from | trials | minutes | GPU s | estimate | confirmed | over "

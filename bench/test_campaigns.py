@@ -96,6 +96,22 @@ class Campaigns(unittest.TestCase):
         self.assertAlmostEqual(first, 62 - 10 - running.CLOSING["cost"], delta=2)
         self.assertAlmostEqual(second, 62 - 10 - campaigns.CLOSING_NULL["cost"], delta=4)
 
+    def test_one_with_gpu_seconds_has_all_of_the_time(self):
+        self.end_at_once()
+        self.run_it("--only", "smollm2-135m-cold-seed1", "--share", "7", budget="62")
+        search, = self.calls("search")
+        minutes = float(search[search.index("--minutes") + 1])
+        self.assertAlmostEqual(minutes * 60, 62 - 10 - campaigns.CLOSING_SEEDED, delta=2)
+
+    def test_one_begins_where_it_says(self):
+        self.end_at_once()
+        self.run_it("--only", "qwen2.5-1.5b-from-16-splits", "--only", "qwen2.5-1.5b-far", budget="70")
+        begun = {c[c.index("--tag") + 1]: c[c.index("--config") + 1] if "--config" in c else None
+                 for c in self.calls("search")}
+        self.assertIsNone(begun["qwen2.5-1.5b-far"])
+        config = json.loads(Path(begun["qwen2.5-1.5b-from-16-splits"]).read_text(encoding="utf-8"))
+        self.assertEqual(config, {"tiling": {"attention": {"max_splits": 16}}})
+
     def test_the_best_of_a_cold_one_is_measured_against_the_defaults(self):
         self.end_at_once()
         self.run_it("--only", "qwen3-0.6b-cold", "--only", "smollm2-135m", budget="70")
@@ -158,6 +174,17 @@ class Campaigns(unittest.TestCase):
         self.assertEqual(json.loads((self.tools / "fourth/smollm2-135m-warm-seed1/taught.json").read_text("utf-8")),
                          ["llama-3.2-1b-cold, h100", taught[0], "qwen3-0.6b-cold, h100", taught[1],
                           "qwen3-0.6b-far, h100"])
+
+    def test_another_gpu_teaches_by_what_it_has_taught_by_there(self):
+        self.end_at_once()
+        self.run_it("--only", "qwen3-0.6b-cold", budget="70")
+        self.run_it("--only", "smollm2-135m-warm-seed1", budget="70")
+        self.run_it("--only", "llama-3.2-1b-cold", budget="70")  # which has taught nobody there
+        new = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.run_it("--only", "smollm2-135m-warm-seed2", "--taught-by", str(self.work / packing.PACKED), budget="70",
+                    work=new)
+        learnt = [c for c in self.calls("campaign") if c[2] == "learn"][-1]
+        self.assertEqual([Path(p).suffix for p in learnt[4:learnt.index("--key")]], [".corpus"])
 
     def test_what_has_taught_nothing_yet_is_gathered_anew(self):
         self.end_at_once()
