@@ -45,7 +45,8 @@ that were at hand for that long, each going on from what the piece before had pa
 edit. A ratio is a time over another, measured interleaved, with its 95 % interval: *confirmed* is the best over the
 start, at positions that it was not chosen by, in a process of its own; where that shows no gain, it says so. *Over the
 defaults* is the best of a search that began at the least clever value of each knob over the hand-set defaults, which
-that search does not know. A search that has found nothing says so.
+that search does not know. A search that has found nothing says so. *From* is where a search began: at the least clever
+values (cold), or at the defaults of the time, by the number that they have under Candidates for defaults.
 """
 
 SOUND = """Nothing that a rule rejects is built or launched, and what has crashed, hung or computed something else is a
@@ -292,10 +293,9 @@ def page(rows, searches, candidates):
 def together(rows):
     """What all campaigns amount to."""
     runs = [r.get("runs", 1) for r in rows]
-    return (f"Together with those of Cold and warm these are {len(runs)} campaigns with "
-            f"{sum(r['trials'] for r in rows):,} trials, {sum(r.get('minutes', 0) for r in rows):.0f} minutes and "
-            f"{sum(r['gpu_seconds'] for r in rows):,.0f} s of GPUs. {sum(n > 1 for n in runs)} were carried on by more "
-            f"than one run, up to {max(runs)}.")
+    return (f"In total, with the seeds under Cold and warm: {len(runs)} campaigns, {sum(r['trials'] for r in rows):,} "
+            f"trials, {sum(r.get('minutes', 0) for r in rows):.0f} minutes and {sum(r['gpu_seconds'] for r in rows):,.0f}"
+            f" s of GPU time. Resumed in a later run: {sum(n > 1 for n in runs)} of them, in at most {max(runs)} runs each.")
 
 
 def on_gpus(every):

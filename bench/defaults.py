@@ -8,6 +8,12 @@ from dataclasses import dataclass
 OVER = ("16 splits of every context from position 512 on",
         "8, 16 or 32 splits by the kv heads and the position (knobs.md, tiling.attention)")
 DEFAULTS = len(OVER)  # the number of today's
+SINCE = ("", "2026-11-28T02:00")  # the time from which campaigns were begun over each, in UTC
+
+
+def over(begun):
+    """The number of the defaults that a campaign begun at a time, in the form of a trial, is over."""
+    return sum(begun >= since for since in SINCE)
 
 
 @dataclass(frozen=True)

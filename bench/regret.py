@@ -4,7 +4,7 @@ campaign with the same start, minus 1. Needs the standard library alone.
 
 import re
 
-from packing import EARLIER
+from defaults import over
 
 SEEDED = re.compile(r"(.+)-(cold|warm)-seed\d+-(\w+)")  # campaigns that are compared by their seeds
 
@@ -21,10 +21,10 @@ def spelled(settings):
 
 
 def began(row):
-    """Where a campaign begins."""
+    """Where a campaign begins: cold, or at defaults, by their number, which later ones are not compared with."""
     if row["cold"]:
         return "cold"
-    defaults = "earlier defaults" if EARLIER in row["name"] else "defaults"
+    defaults = f"defaults {over(row.get('begun', ''))}"
     return f"{defaults} with {spelled(row['start'])}" if "start" in row else defaults
 
 

@@ -16,8 +16,8 @@ configuration here:
 
 	codeKey = diag.New("AMK6003", "the key of verdicts cannot be used", `
 Verdicts are signed with a key of the user's, verdict.key in amkc's directory of the user's configuration; --key names
-another file. It is made where it is missing, and readable by the user alone. Campaigns on several machines need the
-same key: copy the file.`)
+another file. amkc eval and amkc search make it where it is missing, readable by the user alone. Campaigns on several
+machines need the same key: copy the file.`)
 
 	codeCampaign = diag.New("AMK6004", "the file is no campaign", `
 campaign.json says what a search was asked to do. It is written once, by amkc search, and never changed. The message
@@ -59,7 +59,7 @@ the trial is CRASH, and the message has the last thing that the process said. Th
 
 	codeKilled = diag.New("AMK6012", "an evaluation was killed", `
 The process that judges a configuration did not end in the time that it was given, nor when it was asked to, and was
-killed with everything that it had started. The class of the trial is TIMEOUT. The search goes on.`)
+killed with its process group. The class of the trial is TIMEOUT. The search goes on.`)
 
 	codeSlowBuild = diag.New("AMK6017", "building a configuration took too long", `
 In a round on one machine (amkc search --jobs N) each build may take a quarter of --timeout, because the round waits for

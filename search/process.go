@@ -16,7 +16,7 @@ import (
 	"amkc/runtime/printable"
 )
 
-// A Process is a command that is run, with everything that it starts.
+// A Process is a command that is run, with the process group that it starts.
 type Process struct {
 	Args  []string
 	Dir   string // where it runs; empty: here

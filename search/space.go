@@ -125,12 +125,9 @@ func (k *Knob) value(s knobs.Settings) knobs.Value {
 // with returns settings with another value of a knob. A default is not stated, and so goes with knobs that it follows,
 // unless one of these is stated: then it may be another one there.
 func (k *Knob) with(s knobs.Settings, v knobs.Value) knobs.Settings {
-	out := maps.Clone(s)
-	if out == nil {
-		out = knobs.Settings{}
-	}
+	out := k.without(s)
 	follows := slices.ContainsFunc(k.Follows, func(path string) bool { return out[path] != "" })
-	if delete(out, k.Path); v != k.Default || follows {
+	if v != k.Default || follows {
 		out[k.Path] = v
 	}
 	return out
@@ -138,14 +135,20 @@ func (k *Knob) with(s knobs.Settings, v knobs.Value) knobs.Settings {
 
 // as returns settings with a knob as others have it: stated as there, or not stated.
 func (k *Knob) as(s, others knobs.Settings) knobs.Settings {
-	out := maps.Clone(s)
-	if out == nil {
-		out = knobs.Settings{}
-	}
-	delete(out, k.Path)
+	out := k.without(s)
 	if v, stated := others[k.Path]; stated {
 		out[k.Path] = v
 	}
+	return out
+}
+
+// without returns a copy of settings that does not state a knob.
+func (k *Knob) without(s knobs.Settings) knobs.Settings {
+	out := maps.Clone(s)
+	if out == nil {
+		return knobs.Settings{}
+	}
+	delete(out, k.Path)
 	return out
 }
 
