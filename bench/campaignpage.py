@@ -293,9 +293,10 @@ def page(rows, searches, candidates):
 def together(rows):
     """What all campaigns amount to."""
     runs = [r.get("runs", 1) for r in rows]
-    return (f"In total, with the seeds under Cold and warm: {len(runs)} campaigns, {sum(r['trials'] for r in rows):,} "
-            f"trials, {sum(r.get('minutes', 0) for r in rows):.0f} minutes and {sum(r['gpu_seconds'] for r in rows):,.0f}"
-            f" s of GPU time. Resumed in a later run: {sum(n > 1 for n in runs)} of them, in at most {max(runs)} runs each.")
+    trials, took, gpu = (sum(r.get(k, 0) for r in rows) for k in ("trials", "minutes", "gpu_seconds"))
+    return (f"In total, with the seeds under Cold and warm: {len(runs)} campaigns, {trials:,} trials, {took:.0f} "
+            f"minutes and {gpu:,.0f} s of GPU time. Resumed in a later run: {sum(n > 1 for n in runs)} of them, in "
+            f"at most {max(runs)} runs each.")
 
 
 def on_gpus(every):
