@@ -205,13 +205,18 @@ class Grids(unittest.TestCase):
             self.assertEqual(len(lines), sum(len(r.rows(gpu, "compare")) for gpu in answers.GPUS))
             below = " ".join(" ".join(text).split())
             for gpu in answers.GPUS:
-                said = below.partition(f"Planned and not measured yet on an {answers.NAMES[gpu]}: ")[2].partition(". `")
-                self.assertTrue(said[2].startswith(f"python3 bench/results.py --target {gpu} --only 'compare/*'`"))
-                named = {(where, form) for part in said[0].split("; ") for where, _, of in [part.partition(" in ")]
-                         for form in of.split(", ")}
                 made = {row["id"] for row in r.rows(gpu, "compare")}
-                self.assertEqual(named, {(f"{grids.model(i)} at {position:,}", weights or "bf16")
-                                         for i, (position, weights) in grids.planned().items() if i not in made})
+                missing = {(f"{grids.model(i)} at {position:,}", weights or "bf16")
+                           for i, (position, weights) in grids.planned().items() if i not in made}
+                _, found, said = below.partition(f"Planned and not measured yet on an {answers.NAMES[gpu]}: ")
+                self.assertEqual(bool(found), bool(missing), gpu)
+                if not missing:
+                    continue
+                said, _, command = said.partition(". `")
+                self.assertTrue(command.startswith(f"python3 bench/results.py --target {gpu} --only 'compare/*'`"))
+                named = {(where, form) for part in said.split("; ") for where, _, of in [part.partition(" in ")]
+                         for form in of.split(", ")}
+                self.assertEqual(named, missing)
 
     def test_search_and_ablations_have_theirs_ours_and_what_was_kept(self):
         for r in (self.results, self.none):
