@@ -34,10 +34,13 @@ class Drawing:
 
 
 def precisions(r):
-    """For each GPU, model and format: how many times amkc's time each engine takes."""
+    """For each GPU, model, position and format: how many times amkc's time each engine takes."""
+    places = (*answers.SMALL, *answers.MODELS, *answers_speed.LONG)
+    models = [model_of(what) for _, _, what in places]
+    places = sorted(places, key=lambda place: models.index(model_of(place[2])))  # all positions of a model together
     out = []
     for gpu in answers.GPUS:
-        for start, position, what in (*answers.SMALL, *answers.MODELS, *answers_speed.LONG):
+        for start, position, what in places:
             for weights, name in FORMATS.items():
                 row = r.row(gpu, answers.id_of(start, position, weights))
                 if not row:
@@ -46,6 +49,11 @@ def precisions(r):
                          if "times_amkc" in row["engines"].get(e, {})}
                 out.append({"label": f"{answers.NAMES[gpu]}, {what}, {name}", "times": times})
     return out
+
+
+def model_of(what):
+    """The model of a label: "1B" of "1B, at 128"."""
+    return what.partition(",")[0]
 
 
 def boundaries(r):
