@@ -106,7 +106,7 @@ func verifyCampaign(c *call, f *judgeFlags, dir string) error {
 	c.payload = struct {
 		Soundness *search.Soundness `json:"soundness"`
 	}{sound}
-	return c.printf("%s: as it was written; %s\n", dir, soundnessText(sound))
+	return c.printf("%s: lines, signatures and decisions hold; %s\n", dir, soundnessText(sound))
 }
 
 // recordVerdict adds what amkc eval --json has printed.

@@ -57,7 +57,7 @@ func TestSearchInPieces(t *testing.T) {
 	requireProfiled(t, s)
 	code, stdout, stderr := amkc("campaign", "verify", dir, "--key", key)
 	require.Equal(t, 0, code, stderr)
-	require.Contains(t, stdout, "as it was written")
+	require.Contains(t, stdout, "lines, signatures and decisions hold")
 	// Each build has its weights by a link: one file, or one for each layout.
 	weights, err := os.ReadDir(filepath.Join(os.Getenv(compiler.CacheVariable), "weights"))
 	require.NoError(t, err)

@@ -41,7 +41,7 @@ func TestTuneStage(t *testing.T) {
 	require.True(t, start.Correctness.Passed)
 	code, stdout, stderr = amkc("campaign", "verify", dir, "--key", key)
 	require.Equal(t, 0, code, stderr)
-	require.Contains(t, stdout, "as it was written")
+	require.Contains(t, stdout, "lines, signatures and decisions hold")
 	code, stdout, stderr = amkc("campaign", "next", dir, "--json")
 	require.Equal(t, 0, code, stderr)
 	var next struct{ Command []string }
