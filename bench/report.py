@@ -6,6 +6,7 @@ Needs the standard library alone, and must not know how a row was measured.
 import json
 import os
 import string
+from datetime import datetime, timezone
 from pathlib import Path
 
 from columns import SECTIONS, fixed, percent, plain, scaled, short, span
@@ -45,17 +46,23 @@ class Store:
         return bool(row and row["passed"] and all(made.get(fact) == environment.get(fact) for fact in self.identity))
 
     def put(self, row, environment):
-        self.rows[row["id"]] = row | {"environment": self.letter(environment)}
+        """Puts a row that was made just now."""
+        made = datetime.now(timezone.utc).isoformat(timespec="microseconds")
+        self.rows[row["id"]] = row | {"environment": self.letter(environment), "made": made}
         self.save()
 
-    def take(self, other, ids=None):
-        """Puts the rows of another store, which were made later, or those of ids; one that was not run replaces none
-        that was."""
+    def take(self, other):
+        """Puts the rows of another store, and returns how many. One that was not run replaces none that was, and none
+        replaces one that was made later: a store that began as a copy of this one has rows of before."""
+        taken = 0
         for row in other.ordered():
-            if ids is not None and row["id"] not in ids or row["passed"] is None and row["id"] in self.rows:
+            here = self.rows.get(row["id"])
+            if here and (row["passed"] is None or row.get("made", "") < here.get("made", "")):
                 continue
             self.rows[row["id"]] = row | {"environment": self.letter(other.environments[row["environment"]])}
+            taken += 1
         self.save()
+        return taken
 
     def letter(self, environment):
         """The name of an environment: that of an equal one, or the first free letter."""

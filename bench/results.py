@@ -213,17 +213,18 @@ def render(out):
 
 
 def merge(files, out):
-    """Puts the rows of files into those of the same names in a directory, where they replace older ones. Returns the
-    exit code."""
+    """Puts the rows of files into those of the same names in a directory, where they replace those that were not made
+    later. Returns the exit code."""
     if missing := [str(f) for f in files if not f.exists()]:
         print(f"results.py: error: no such file: {', '.join(missing)}", file=sys.stderr)
         return 2
     for file in files:
         made = report.Store(file)
         store = report.Store(out / file.name)
-        store.take(made)
-        print(f"{file}: {len(made.rows)} rows, of which {report.outcomes(made.rows.values())[0]} pass, into "
-              f"{os.path.relpath(store.path)}")
+        taken = store.take(made)
+        left = len(made.rows) - taken
+        print(f"{file}: {len(made.rows)} rows, of which {report.outcomes(made.rows.values())[0]} pass; {taken} put into "
+              f"{os.path.relpath(store.path)}" + (f", {left} not: they are older or were not run" if left else ""))
     render(out)
     return 0
 

@@ -17,7 +17,7 @@ import report
 from workshop import Budget, sole_use
 
 COMMAND = (sys.executable, str(Path(__file__).with_name("results.py")))
-ROWS, GIVEN = "rows", "given"  # of a GPU: the files that its process writes, and what of them --out has
+ROWS = "rows"  # of a GPU: the files that its process writes
 SPARE_SECONDS = 5  # for a process to end after its budget
 
 
@@ -77,34 +77,17 @@ def code_of(codes):
 
 
 def gather(work, out):
-    """Puts the rows that the process of a GPU has made since they were last gathered into those of out."""
-    given = work / GIVEN
+    """Puts the rows that the process of a GPU has made into those of out, as far as out has none that are newer."""
     for file in known(work / ROWS):
-        given.mkdir(exist_ok=True)
-        taken = given / f"{file.name}.taken"
-        shutil.copy2(file, taken)  # the process may go on
-        made, before, store = report.Store(taken), report.Store(given / file.name), report.Store(out / file.name)
-        new = {i for i in made.rows if row_of(made, i) != row_of(before, i)}
-        if not before.rows:  # which of them are older than those of out is not known
-            new -= {i for i, row in store.rows.items() if row["passed"]}
-        if new:
-            store.take(made, new)
-        os.replace(taken, given / file.name)
-
-
-def row_of(store, row_id):
-    """A row with its environment in place of the letter, which differs between files."""
-    row = store.rows.get(row_id)
-    return row and row | {"environment": store.environments[row["environment"]]}
+        report.Store(out / file.name).take(report.Store(file))
 
 
 def process(args, gpu, tasks, out, work, tools, budget):
     """Makes tasks on one GPU. Returns the exit code. What it says is printed with the number of the GPU."""
-    for name in (ROWS, GIVEN):  # by these it knows what need not be made again, and gather what it has made
-        shutil.rmtree(work / name, ignore_errors=True)
-        (work / name).mkdir(parents=True)
-        for file in known(out):
-            shutil.copy2(file, work / name / file.name)
+    shutil.rmtree(work / ROWS, ignore_errors=True)
+    (work / ROWS).mkdir(parents=True)
+    for file in known(out):  # by these it knows what need not be made again
+        shutil.copy2(file, work / ROWS / file.name)
     command = [*COMMAND, "--target", args.target, "--out", str(work / ROWS), "--work", str(work), "--tools", str(tools),
                "--jobs", str(max(1, args.jobs // len(args.gpus)))]
     command += ["--name", args.name] if args.name else []

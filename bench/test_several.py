@@ -118,9 +118,8 @@ class Several(unittest.TestCase):
         store = report.Store(out)
         store.put(row("bench/a", False, max_error=1), HERE)
         store.put(row("bench/b", max_error=1), HERE)
-        for name in (several.ROWS, several.GIVEN):
-            (gpu / name).mkdir(parents=True)
-            (gpu / name / "h200.json").write_bytes(out.read_bytes())
+        (gpu / several.ROWS).mkdir(parents=True)
+        (gpu / several.ROWS / "h200.json").write_bytes(out.read_bytes())
         left = report.Store(gpu / several.ROWS / "h200.json")
         left.put(row("bench/a", max_error=2), HERE)
         left.put(row("bench/c", max_error=2), HERE)
@@ -133,18 +132,6 @@ class Several(unittest.TestCase):
         store.put(row("bench/a", max_error=4), HERE)
         self.run_it([task("a", "a")])
         self.assertEqual(report.Store(out).rows["bench/a"]["max_error"], 4, "it is taken once")
-
-    def test_what_was_left_without_what_was_given_replaces_none_that_passed(self):
-        out, left = self.dir / "out" / "h200.json", self.dir / "work" / "gpu5" / several.ROWS / "h200.json"
-        store = report.Store(out)
-        store.put(row("bench/a", max_error=1), HERE)
-        store.put(row("bench/b", False, max_error=1), HERE)
-        store = report.Store(left)
-        for name in "abc":
-            store.put(row(f"bench/{name}", max_error=2), HERE)
-        self.run_it([task("a", "a")])
-        self.assertEqual({i: r["max_error"] for i, r in report.Store(out).rows.items()},
-                         {"bench/a": 1, "bench/b": 2, "bench/c": 2})
 
     def test_what_is_made_before_an_interrupt_is_kept(self):
         with mock.patch.object(several.threading.Thread, "join", side_effect=KeyboardInterrupt), \
