@@ -19,9 +19,10 @@ ANSWERS = {"errors": answers.errors, "quality": answers.quality,
            "rejections": answers_soundness.rejections, "search": answers_search.search,
            "roofline": answers.roofline, "precision": answers_speed.precision, "baselines": answers_speed.baselines,
            "intensity": answers_looping.intensity, "looping": answers_looping.looping}
-INTRO = """Each published figure has a row from here on, with ours, or the reason why there is none. What could be
-measured and is not yet says so in bold, with the command that makes it. GPUs, models and batches are named where they
-are not the published ones: such numbers stand side by side, and are not compared."""
+INTRO = """Each published figure has a row from here on, with ours, or the reason why there is none. A figure that
+could be measured and is not yet says so in bold, with the command that makes it; where one GPU alone is missing, its
+rows are listed in [results](results/README.md) as never made. GPUs, models and batches are named where they are not the
+published ones: such numbers stand side by side, and are not compared."""
 TITLES = {
     "errors": ("E1: errors on GPUs", "Published: Table 3, a step of each."),
     "quality": ("E1: perplexity, and long greedy runs", "Published: Section 5, and the account of E2. Formats beside "
@@ -38,10 +39,11 @@ TITLES = {
     "intensity": ("Kernel looping: what a token reads and computes", "Published: Table 1, in units of 2^30 bytes."),
     "looping": ("Kernel looping: boundaries between layers", "Published: figures 1, 4, 5 and 8 to 12, on 2 to 8 H100 "
                 "with TensorRT-LLM and on 8 and 16 sockets of SN40L. Its ways are a launch per operation, a launch per "
-                "layer, and one loop. So are ours, of the same bodies: a kernel launched for every stage (five or six "
-                "a layer), one for every layer, queued ahead so that the GPU does not wait for the host, and one loop "
-                "([bench.md](bench.md#a-step-in-parts)). Rows made before there were such launches have a barrier of "
-                "all SMs after each layer in their place, inside one launch; where both were timed, both stand here."),
+                "layer, and one loop. So are ours, of the same bodies: a kernel launched for every stage (six a "
+                "layer), one for every layer, queued ahead so that the GPU does not wait for the host, and one loop "
+                "([bench.md](bench.md#a-step-in-parts)). Launches are timed of one sequence. Of several sequences, and "
+                "in the rows of section barriers, a barrier of all SMs at the end of each layer, with the ring drained "
+                "and inside one launch, stands in their place; most rows of one sequence have both."),
 }
 
 

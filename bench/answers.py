@@ -54,13 +54,36 @@ def missing(row_id, why="not measured yet"):
     return Answer("", f"python3 bench/{maker}.py --only {row_id}", why)
 
 
+@dataclass(frozen=True)
+class Absent:
+    """A part of an answer whose row is planned and not made."""
+
+    gpu: str
+    row_id: str
+
+    def text(self):
+        return f"{NAMES[self.gpu]}: **not measured yet**"
+
+    def command(self):
+        return f"python3 bench/results.py --target {self.gpu} --only {self.row_id}"
+
+
 def shown(parts, row_id, why=""):
-    """An answer of several (text, row), those without a row left out; row_id is what would be made if none is there."""
-    there = [(text(row), row) for text, row in parts if row]
+    """An answer of several (text, row), those without a row left out, and what is said to be Absent after them; row_id
+    is what would be made if none is there."""
+    absent = [part for part in parts if isinstance(part, Absent)]
+    there = [(part[0](part[1]), part[1]) for part in parts if part not in absent and part[1]]
     there = [(text, row) for text, row in there if text]
     if not there:
         return missing(row_id, "; ".join(filter(None, ("not measured yet", why))))
-    return Answer("; ".join(text for text, _ in there), together([row["command"] for _, row in there]), why)
+    return Answer("; ".join([text for text, _ in there] + [x.text() for x in absent]),
+                  together([row["command"] for _, row in there] + [x.command() for x in absent]), why)
+
+
+def on_each(r, row_id, text, gpus=GPUS):
+    """The parts of an answer that has a row for each GPU: text(gpu, row), or that it is not measured yet."""
+    rows = [(gpu, r.row(gpu, row_id)) for gpu in gpus]
+    return [((lambda row, gpu=gpu: text(gpu, row)), row) if row else Absent(gpu, row_id) for gpu, row in rows]
 
 
 def together(commands):
@@ -93,27 +116,42 @@ def errors(r):
     smol = [error("h200", "shapes/smollm2-135m-fp32-seed1", "shape of SmolLM2-135M")]
     text = [greedy(gpu, trained, "pycoder-5m, all prompts") for gpu in GPUS]
     row_1b = "shapes/llama-3.2-1b-bf16-seed1"
-    bf16 = [((lambda row: f"H100: {row['engines']['amkc']['max_error']:.2e} at 144 positions"),
-             r.row("h100", "compare/llama-3.2-1b-bf16-seed1-128")),
-            error("h200", row_1b, "2,048 positions")]
+    bf16 = [*on_each(r, "compare/llama-3.2-1b-bf16-seed1-128", lambda gpu, row: f"{NAMES[gpu]}, 144 positions: "
+                     f"{errors_of(row)}"), error("h200", row_1b, "2,048 positions")]
     no_5090, no_a100 = NO_GPU.format("RTX 5090"), NO_GPU.format("A100")
     of_trained = "the trained model that is here; SmolLM2's checkpoint is not"
+    another = "all 512 positions of another small model"
     return {
-        "toy-5090": shown(small, tiny, no_5090), "llama3l-5090": shown(small, tiny, no_5090),
+        "toy-5090": shown(small, tiny, f"{no_5090}; {another}"),
+        "llama3l-5090": shown(small, tiny, f"{no_5090}; {another}"),
         "smol-5090": shown(smol, "shapes/smollm2-135m-fp32-seed1", f"{no_5090}; {OTHER_WEIGHTS}"),
-        "greedy-5090": shown(text, trained, no_5090), "decode-a100": shown(small, tiny, no_a100),
+        "greedy-5090": shown(text, trained, f"{no_5090}; {of_trained}"),
+        "decode-a100": shown(small, tiny, f"{no_a100}; {another}"),
         "greedy-a100": shown(text, trained, f"{no_a100}; {of_trained}"),
-        "decode-h100": shown(small[:1], tiny, "all 512 positions of another small model"),
+        "decode-h100": shown(small[:1], tiny, another),
         "bf16-h100": shown(bf16, row_1b, "ours is the distance from fp32, published that from eager in bf16, of one "
-                           "step; transformers' own bf16 is further off (column max ÷ transformers')"),
+                           "step; of the three in bf16 that through torch.compile is the nearest to fp32"),
         "greedy-h100": shown(text[:1], trained, of_trained),
-        "decode-both": shown(small, tiny, f"{no_a100}; all 512 positions of another small model"),
+        "decode-both": shown(small, tiny, f"{no_a100}; {another}"),
         "int8-gate": shown([gate(gpu, r.row(gpu, "quantised/pycoder-5m-bf16-int8")) for gpu in GPUS],
                            "quantised/pycoder-5m-bf16-int8", "pycoder-5m in bf16 with its matrices in int8, against "
                            "transformers in fp32 with the same values, wherever fp32 decides"),
+        **{f"{form}-reference": shown(
+            [error(gpu, f"quantised/pycoder-5m-fp32-{form}", "pycoder-5m in fp32") for gpu in GPUS],
+            f"quantised/pycoder-5m-fp32-{form}", "against transformers in fp32 with the same values; 1,024 positions, "
+            "activations in fp32, added up in another order") for form in ("int8", "int4")},
+        "gpu-reference": shown(small, tiny, "against transformers, as above; `amkc check` compares a build with the "
+                               "reference VM, and no row keeps that distance"),
         "pinned-fp32": shown(smol + [error("h200", "shapes/llama-3.2-1b-fp32-seed1", "2,048 positions of the 1B")],
                              "shapes/llama-3.2-1b-fp32-seed1", f"{no_a100}; every position; published is one step"),
         "pinned-bf16": shown(bf16, row_1b, f"{no_a100}; as of Table 3 above: the distance from fp32")}
+
+
+def errors_of(row):
+    """The largest errors of what a comparison has run in bf16."""
+    names = {"amkc": "amkc", "eager": "transformers", "compile": "torch.compile"}
+    return ", ".join(f"{row['engines'][e]['max_error']:.2e} {name}" for e, name in names.items()
+                     if "max_error" in row["engines"].get(e, {}))
 
 
 def gate(gpu, row):
@@ -148,8 +186,9 @@ def quality(r):
 
 # ---- roofline ------------------------------------------------------------------------------------------------------
 
-AS_PUBLISHED = ("time, GB/s, share of the data sheet's peak, share of a plain read in the same run; published GB/s "
-                "count the table of the embedding, of which a step reads a row")
+AS_PUBLISHED = "time, GB/s, share of the data sheet's peak, share of a plain read in the same run"
+COUNTED = "; published bytes count a table of the embedding beside the head, of which a step reads a row"
+ABOVE = "; a plain read is no limit: a step can be faster"
 
 
 SPREAD = "p10 and p90 over the launches of a run; rows hold no standard deviation"
@@ -163,52 +202,51 @@ def under_the_roof(gpu, row):
 
 
 def roofline(r):
-    def rows(row_id, gpus=GPUS):
-        return [((lambda row, gpu=gpu: under_the_roof(gpu, row)), r.row(gpu, row_id)) for gpu in gpus]
-
     small = {d: f"roofline/llama-2048h-4l-{d}-seed1-0" for d in ("bf16", "fp32")}
     one = {"bf16": "bench/llama-3.2-1b-bf16-seed1-0", "fp32": "roofline/llama-3.2-1b-fp32-seed1-0"}
     smol = "roofline/smollm2-135m-fp32-seed1-0"
     at = {"small-fp32": small["fp32"], "small-bf16": small["bf16"], "b1-fp32": one["fp32"], "b1-bf16": one["bf16"]}
     out = {}
     for key, row_id in at.items():
-        out[f"h100-{key}"] = shown(rows(row_id), row_id, AS_PUBLISHED)
-        out[f"spread-h100-{key}"] = shown([(spread(gpu), r.row(gpu, row_id)) for gpu in GPUS], row_id, SPREAD)
+        out[f"h100-{key}"] = shown(on_each(r, row_id, under_the_roof), row_id, AS_PUBLISHED + COUNTED + ABOVE)
+        out[f"spread-h100-{key}"] = shown(on_each(r, row_id, spread), row_id, SPREAD)
         out |= {k: Answer("", "", NO_GPU.format("A100")) for k in (f"a100-{key}", f"spread-a100-{key}")}
-    out |= {key: Answer("", "", NO_GPU.format("RTX 5090")) for key in (
-        "8-5090-1024h", "8-5090-8l", "8-5090-4l", "peak-5090", "tuned-autotune")}
+    no_5090 = NO_GPU.format("RTX 5090")
+    out |= {key: Answer("", "", f"{no_5090}, and no row is of this shape") for key in ("8-5090-1024h", "8-5090-8l")}
+    out |= {"peak-5090": Answer("", "", no_5090),
+            "tuned-autotune": Answer("", "", f"{no_5090}, and no search was of this model")}
     out |= {key: Answer("", "", NO_GPU.format("A100")) for key in (
         "8-a100-fp32", "8-a100-bf16", "8-a100-1b", "8-a100-smol", "peak-a100")}
     counted = [(tasks, r.row("cpu", "coverage/smollm2-135m"))]
-    for key, row_id, more in (("fp32", small["fp32"], []), ("1b", one["bf16"], []), ("smol", smol, counted)):
-        weights = [((lambda row, gpu=gpu: f"{NAMES[gpu]}: {row['bytes_per_token'] / 1e6:,.1f} MB a token, "
-                     + under_the_roof(gpu, row).partition(": ")[2]), r.row(gpu, row_id)) for gpu in GPUS]
-        out[f"8-h100-{key}"] = shown(weights + more, row_id, AS_PUBLISHED + ("" if more else NO_TASKS))
-    other = f"{NO_GPU.format('RTX 5090')}; shares of a plain read in the same run, and of the data sheet's peak"
-    out["tuned"] = shown([((lambda row, gpu=gpu: f"{NAMES[gpu]}: {row['gbs']:,.0f} GB/s, "
-                            f"{100 * row['gbs'] / row['read_gbs']:.0f} %, {100 * row['gbs'] / PEAK[gpu]:.0f} %"),
-                           r.row(gpu, small["bf16"])) for gpu in GPUS], small["bf16"], other)
-    library = "compare/llama-2048h-4l-bf16-seed1-0"
-    out["cublas"] = shown([((lambda row, gpu=gpu: rate_of(gpu, row, "eager")), r.row(gpu, library))
-                           for gpu in GPUS], library, f"{other}; transformers' step in a CUDA graph")
-    reads = [((lambda row, gpu=gpu: f"{NAMES[gpu]}: {row['read_gbs']:,.0f} GB/s of {PEAK[gpu]:,}"),
-              r.row(gpu, "bench/llama-3.1-8b-bf16-seed1-0")) for gpu in GPUS]
-    out["peak-h100"] = shown(reads, "bench/llama-3.1-8b-bf16-seed1-0",
-                             "a plain read of the weights, in place of a copy")
-    out["clocks"] = shown([((lambda row, gpu=gpu: clocks(gpu, row)), r.row(gpu, "compare/llama-3.2-1b-bf16-seed1-128"))
-                           for gpu in GPUS], "compare/llama-3.2-1b-bf16-seed1-128",
-                          "read while kernels run, never set; all are in the rows")
-    out["power"] = shown([((lambda row, gpu=gpu: power(gpu, row)), r.row(gpu, one["bf16"])) for gpu in GPUS],
-                         one["bf16"], "least and most while the 1B decodes in bf16, of the highest allowed; none is "
-                         "read when idle")
+    weights = lambda gpu, row: f"{NAMES[gpu]}: {row['bytes_per_token'] / 1e6:,.1f} MB a token, " \
+        + under_the_roof(gpu, row).partition(": ")[2]
+    for key, row_id in (("h100-fp32", small["fp32"]), ("h100-1b", one["bf16"]), ("5090-4l", small["fp32"])):
+        out[f"8-{key}"] = shown(on_each(r, row_id, weights), row_id, (f"{no_5090}; " if "5090" in key else "")
+                                + AS_PUBLISHED + COUNTED + NO_TASKS)
+    out["8-h100-smol"] = shown(on_each(r, smol, weights) + counted, smol, AS_PUBLISHED + "; both count the table of "
+                               "the embedding, which is the head too")
+    other = f"{no_5090}; shares of a plain read in the same run, and of the data sheet's peak"
+    out["tuned"] = shown(on_each(r, small["bf16"], lambda gpu, row: f"{NAMES[gpu]}: {row['gbs']:,.0f} GB/s, "
+                                 f"{100 * row['gbs'] / row['read_gbs']:.0f} %, {100 * row['gbs'] / PEAK[gpu]:.0f} %"),
+                         small["bf16"], other)
+    library, read, timed = "compare/llama-2048h-4l-bf16-seed1-0", "bench/llama-3.1-8b-bf16-seed1-0", \
+        "compare/llama-3.2-1b-bf16-seed1-128"
+    out["cublas"] = shown(on_each(r, library, lambda gpu, row: rate_of(gpu, row, "eager")), library,
+                          f"{other}; transformers' step in a CUDA graph")
+    out["peak-h100"] = shown(on_each(r, read, lambda gpu, row: f"{NAMES[gpu]}: {row['read_gbs']:,.0f} GB/s of "
+                                     f"{PEAK[gpu]:,}"), read, "a plain read of the weights, in place of a copy")
+    out["clocks"] = shown(on_each(r, timed, clocks), timed, "read while kernels run, never set; all are in the rows")
+    out["power"] = shown(on_each(r, one["bf16"], power), one["bf16"], "least and most while the 1B decodes in bf16, of "
+                         "the highest allowed; none is read when idle")
     out["idle"] = Answer("", "", "clocks are read while kernels run, and not beside them")
-    out["unpinned"] = Answer("", "", "not repeated: launches follow one another, and the clock that was read is the "
-                             "highest one")
+    out["unpinned"] = Answer("", "", "not repeated: launches follow one another, and the clock of every row of the "
+                             "roofline is the highest one")
+    out["spread-earlier"] = Answer("", "", f"{NO_GPU.format('A100')}; rows hold no standard deviation")
     return out
 
 
-def spread(gpu):
-    return lambda row: f"{NAMES[gpu]}: " + ", ".join(us(row["latency_us"][k]) for k in ("p10", "p90"))
+def spread(gpu, row):
+    return f"{NAMES[gpu]}: " + ", ".join(us(row["latency_us"][k]) for k in ("p10", "p90"))
 
 
 def tasks(row):
@@ -248,8 +286,8 @@ def id_of(start, position, weights):
 
 def compared(r, models, weights, engine, rounds=False):
     """How many times amkc's time an engine takes, of each model and GPU that has a row, and where rounds is set the
-    least and the most of its rounds. The step in bf16 of a row of quantised matrices that lacks it is that of the row
-    in bf16."""
+    least and the most of its rounds. Of quantised matrices the eager step is in bf16, of the row in bf16 where it has
+    none of its own, and the compiled step stands beside it."""
     return [((lambda row, gpu=gpu, m=m: ratio(r, gpu, row, m, weights, engine, rounds)),
              r.row(gpu, id_of(*m[:2], weights))) for gpu in GPUS for m in models]
 
@@ -266,4 +304,7 @@ def ratio(r, gpu, row, model, weights, engine, rounds):
     elif times is not None and rounds and "round_us" in e:
         each = [theirs / ours for theirs, ours in zip(e["round_us"], row["engines"]["amkc"]["round_us"])]
         note = f" ({min(each):.2f} to {max(each):.2f})"
+    compiled = row["engines"].get("compile", {}).get("times_amkc")
+    if compiled and weights and engine == "eager":
+        note += f", {compiled:.2f}× through torch.compile in {weights}"
     return "" if times is None else f"{NAMES[gpu]}, {what}: {times:.2f}×{note}"

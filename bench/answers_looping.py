@@ -5,7 +5,8 @@ import json
 import math
 from pathlib import Path
 
-from answers import GPUS, MODELS, NAMES, PEAK, Answer, compared, id_of, shown
+from answers import GPUS, MODELS, NAMES, PEAK, Answer, compared, id_of, missing, on_each, shown
+from answers_speed import LONG
 
 GIB = 2**30
 CONFIGS = Path(__file__).resolve().parent.parent / "testdata/configs"
@@ -14,6 +15,8 @@ SHAPES = {"8b": "llama-3.1-8b", "70b": "llama-3.1-70b"}
 LARGEST = (16_384, 53_248, 126, 128, 8, 128, 128_256)
 COMPUTED = ("computed from the sizes of the model by bench/answers_looping.py: matrices without the embedding, and "
             "attention")
+RENDER = "python3 bench/experiments.py --render"
+FLOPS = 989.4e12  # a second, of an H100 SXM in bf16 without sparsity, by its data sheet
 
 
 def sizes(model):
@@ -37,14 +40,17 @@ def of_a_token(model, batch, context):
 
 
 def intensity(_):
-    out = {}
+    out, most = {}, 0
     for model in ("8b", "70b", "405b"):
         for batch in (1, 32):
             for context in (4096, 65_536):
                 p, cache, flops, read, ratio = of_a_token(model, batch, context)
+                most = max(most, ratio)
                 out[f"t1-{model}-{batch}-{context}"] = Answer(
-                    f"{p:.1f}, {cache:.2f}, {flops:.0f}, {read:.1f}, {ratio:.1f}", "", COMPUTED)
-    return out
+                    f"{p:.1f}, {cache:.2f}, {flops:.0f}, {read:.1f}, {ratio:.1f}", RENDER, COMPUTED)
+    balance = FLOPS / (PEAK["h100"] * 1e9)
+    return out | {"t1-bound": Answer(f"{'all' if most < balance else 'not all'}: at most {most:.1f} FLOPs a byte, of "
+                                     f"{balance:.0f} that an H100 computes in the time of one", RENDER, COMPUTED)}
 
 
 def boundaries(r, gpu):
@@ -68,63 +74,96 @@ def ways(row):
     return out | {"barriers": row["barriers_us"]}
 
 
-def told(row, tell):
-    return ", ".join(f"{tell(us)} with {way}" for way, us in ways(row).items())
-
-
 def looping(r):
     def each(text, only=lambda what: True):
         return [((lambda row, gpu=gpu, what=what: f"{NAMES[gpu]}, {what}: {text(gpu, row)}"), row)
                 for gpu in GPUS for what, row in boundaries(r, gpu) if only(what)]
 
     eight, first = (lambda what: what.startswith("8B, batch 1,")), "boundaries/llama-3.1-8b-bf16-seed1-max33024-4096"
+    every, large_batch = (lambda what: True), (lambda what: what.startswith("70B int4, batch 8,"))
     bench = "contexts/llama-3.1-8b-bf16-seed1-max33024-128"
-    one = [((lambda row, gpu=gpu: f"{NAMES[gpu]}: {1e6 / row['latency_us']['median']:,.0f} tokens/s; "
-             f"{share(gpu, row)} of the data sheet's peak"), r.row(gpu, bench)) for gpu in GPUS]
-    gains = {gpu: gains_of([row for _, row in boundaries(r, gpu)]) for gpu in GPUS}
-    each_way = lambda tell: [(lambda row, gpu=gpu: f"{NAMES[gpu]}: " + ", ".join(
-        f"{tell(values)} with {way}" for way, values in gains[gpu].items()),
-        next((row for _, row in boundaries(r, gpu)), None)) for gpu in GPUS]
-    large = each(lambda gpu, row: f"{100 * row['share_of_ceiling']:.1f} % of the ceiling",
+    one = on_each(r, bench, lambda gpu, row: f"{NAMES[gpu]}: {1e6 / row['latency_us']['median']:,.0f} tokens/s; "
+                  f"{100 * row['gbs'] / PEAK[gpu]:.0f} % of the data sheet's peak")
+    large = each(lambda gpu, row: f"{peak_of(gpu, row)}{100 * row['share_of_ceiling']:.1f} % of the ceiling",
                  lambda what: what.startswith("70B"))
     on_one = "one GPU, batch 1; TensorRT-LLM is not on the machines that measure"
-    stand_in = "the same bodies on one GPU; barriers: all SMs meet at the end of each layer with the ring drained, " \
-               "in one launch"
+    below = "every row stands [below](#boundaries-row-by-row)"
+    stand_in = f"the same bodies on one GPU; {below}"
     two = "amkc decodes on one GPU"
-    stages = each(lambda gpu, row: f"{100 * waiting(row, row['launches']['stage']['us']):.1f} % is no streaming where "
-                  "every stage is launched" if "launches" in row else "", eight)
-    stages = [(text, row) for text, row in stages if "launches" in row]
     return {
         "1-h100": shown(one, bench, on_one), "1-fewer": Answer("", "", f"the paper prints no number; {two}"),
         "1-sn40l": shown(one, bench, "one GPU; tokens in a second, and the share"),
         "4": shown([((lambda row, gpu=gpu: split(gpu, row)), row) for gpu in GPUS
-                    for row in r.rows(gpu, "timelines")] + stages,
+                    for row in r.rows(gpu, "timelines")],
                    "timelines/llama-3.1-8b-bf16-seed1-max33024-4096",
                    "shares of the SMs' time in one kernel, where kernels have none; the paper prints no number"),
-        "5-before": shown(each(lambda gpu, row: told(row, lambda us: f"{100 * waiting(row, us):.1f} %"), eight), first,
-                          f"what the time is above the stream's; {stand_in}"),
-        "5-after": shown(each(lambda gpu, row: told(row, lambda us: less(row, us)) +
-                              f"; looped {100 * waiting(row, row['loop_us']):.1f} %", eight), first, stand_in),
-        "8-geomean": shown(each_way(lambda values: f"{mean(values):.3f}× over {len(values)} rows"), first, stand_in),
-        "8-most": shown(each_way(lambda values: f"{max(values):.3f}×") +
-                        each(lambda gpu, row: told(row, lambda us: f"{us / row['loop_us']:.3f}×")), first, stand_in),
+        "5-before": over_rows(r, eight, lambda row, us: 100 * waiting(row, us), lambda x: f"{between(x, 1)} %", first,
+                              f"8B, batch 1: the share of the time in which nothing is streamed; {stand_in}"),
+        "5-after": over_rows(r, eight, lambda row, us: waiting(row, us) / waiting(row, row["loop_us"]),
+                             lambda x: f"{between(x, 1)}×", first,
+                             f"8B, batch 1: that share over the loop's; {stand_in}"),
+        "8-geomean": over_rows(r, every, gain, lambda x: f"{mean(x):.3f}× over {len(x)} rows", first,
+                               f"batch 1 and 8 of amkc's models, launches of batch 1 alone; {stand_in}"),
+        "8-most": over_rows(r, every, gain, lambda x: f"{max(x):.3f}×", first, "of 70B in int4 at batch 8, nearest to "
+                            f"the published one, {of_large(r, large_batch)}; {stand_in}"),
         "9": Answer("", "", two),
-        "9-eight": shown(each_way(lambda values: f"{mean(values):.3f}×"), first,
-                         f"one GPU, looped and not: geometric means, as of Figure 8; {stand_in}"),
+        "9-eight": over_rows(r, every, gain, lambda x: f"{mean(x):.3f}×", first,
+                             f"one GPU, looped and not: geometric means, as of Figure 8; {stand_in}"),
         "9-sixteen": Answer("", "", f"the paper prints no number; {two}"),
         "under-25": shown(one, bench, on_one),
         "kernels": shown(each(lambda gpu, row: launched(row), lambda what: what.startswith("8B, batch 1, at 4,096")),
                          first, "kernels of a token; one with a loop is launched once for several tokens"),
-        "10": shown(compared(r, MODELS, "", "compile"), id_of(*MODELS[1][:2], ""),
+        "10": shown(compared(r, MODELS + LONG, "", "compile"), id_of(*MODELS[1][:2], ""),
                     f"other machines: torch.compile in a CUDA graph on the same GPU, over amkc; {two}"),
         "11-h100": shown(one, bench, on_one),
         "11-sn40l": shown(large, "boundaries/llama-3.1-70b-bf16-seed1-max33024-int4-g128-sym-4096",
-                          "70B fits one GPU in int4 alone"),
-        "12": shown([((lambda row, gpu=gpu: f"{NAMES[gpu]}, {row['model']}: {stream(row, 'loop')} of the producers "
-                       f"copy, {stream(row, 'barriers')} with barriers"), row)
+                          "one GPU, int4: bf16 does not fit one, and int8 was not measured; the ceiling is a stream of "
+                          "the same bytes by the same kernel; rows of batch 8 do not say how many bytes they read"),
+        "over-90": shown(one, bench, f"8B; 70B above; {two}"),
+        "12": shown([((lambda row, gpu=gpu: f"{NAMES[gpu]}, {row['model']}: {stream(row, 'loop')} looped, "
+                       f"{stream(row, 'barriers')} with barriers"), row)
                      for gpu in GPUS for row in r.rows(gpu, "timelines")],
                     "timelines/llama-3.1-8b-bf16-seed1-max33024-4096",
-                    "producers of the SMs that wait for nothing, the mean and the least over four layers")}
+                    "of one recorded step: the time of four layers, and the share of the SMs that have a copy on its "
+                    "way, the mean and in brackets the least of its microseconds; a share is no bandwidth")}
+
+
+def gain(row, us):
+    return us / row["loop_us"]
+
+
+def over_rows(r, only, of, tell, row_id, why):
+    """An answer for all rows of a kind: for each GPU and way, what there is to tell of its values."""
+    parts, selects = [], []
+    for gpu in GPUS:
+        values = {}
+        for what, row in boundaries(r, gpu):
+            if only(what):
+                for way, us in ways(row).items():
+                    values.setdefault(way, []).append(of(row, us))
+        if values:
+            parts.append(f"{NAMES[gpu]}: " + ", ".join(f"{tell(x)} with {way}" for way, x in values.items()))
+            selects.append(f"python3 bench/results.py --target {gpu} --only 'barriers/*' --only 'boundaries/*'")
+    return Answer("; ".join(parts), "; ".join(selects), why) if parts else missing(row_id, f"not measured yet; {why}")
+
+
+def of_large(r, only):
+    """What barriers cost of 70B in a large batch."""
+    of = [f"{gain(row, row['barriers_us']):.3f}×" for gpu in GPUS for what, row in boundaries(r, gpu) if only(what)]
+    return f"it is {' and '.join(of)} with barriers" if of else "there is no row"
+
+
+def between(values, digits):
+    """The least and the most of some values."""
+    least, most = (f"{x:.{digits}f}" for x in (min(values), max(values)))
+    return least if least == most else f"{least} to {most}"
+
+
+def peak_of(gpu, row):
+    """The share of the data sheet's peak, where a row says how much is read."""
+    if "bytes_per_token" not in row:
+        return ""
+    return f"{100 * row['bytes_per_token'] / row['loop_us'] / 1e3 / PEAK[gpu]:.1f} % of the data sheet's peak, "
 
 
 def launched(row):
@@ -135,23 +174,6 @@ def launched(row):
     stage, layer = ways["stage"]["launches"], ways["layer"]["launches"]
     return f"{stage // (layer - 1)} a layer and {stage} in all where every stage is launched, 1 a layer and {layer} " \
            "in all where every layer is, none for a layer in a loop"
-
-
-def less(row, us):
-    return f"{waiting(row, us) / waiting(row, row['loop_us']):.1f}×"
-
-
-def gains_of(rows):
-    """How many times the loop's time the other ways take, over the rows that have them."""
-    out = {}
-    for row in rows:
-        for way, us in ways(row).items():
-            out.setdefault(way, []).append(us / row["loop_us"])
-    return out
-
-
-def share(gpu, row):
-    return f"{100 * row['gbs'] / PEAK[gpu]:.0f} %"
 
 
 def mean(gains):
@@ -166,4 +188,4 @@ def split(gpu, row):
 
 def stream(row, name):
     values = row[name]["copying"]
-    return f"{100 * sum(values) / len(values):.0f} % ({100 * min(values):.0f} %)"
+    return f"{len(values) * row['bin_us']:.0f} µs, {100 * sum(values) / len(values):.0f} % ({100 * min(values):.0f} %)"

@@ -92,23 +92,40 @@ def gain(c):
     """What a campaign has confirmed, and how that compares with the defaults, which it does not know."""
     text = f"{1 / c['confirmed']['ratio']['mean']:.2f}×" if c["confirmed"] else "nothing found"
     against = c.get("against") or {}
-    return text + (f" ({against['ratio']['mean']:.3f} times the defaults' time)" if against.get("ratio") else "")
+    return text + (f" ({beside(against['ratio']['mean'])} the defaults)" if against.get("ratio") else "")
+
+
+def beside(ratio):
+    """How far a time is from another, of which it is so many times."""
+    return f"{100 * abs(ratio - 1):.1f} % {'slower' if ratio > 1 else 'faster'} than"
 
 
 def starts(campaigns):
     """What the first bracket of warm campaigns has found beside that of cold ones: medians of the seeds."""
-    found = {}
+    seeds = {}
     for name, c in campaigns.items():
-        if (m := SEEDED.fullmatch(name)) and len(c["curve"]) > 1:
-            found.setdefault((m[1], m[3]), {"cold": [], "warm": []})[m[2]].append(c["curve"][1][1])
-    of = "; ".join(f"{model}, {target}: {statistics.median(s['cold']) / statistics.median(s['warm']):.2f}× (medians of "
-                   f"{len(s['cold'])} cold and {len(s['warm'])} warm seeds)"
-                   for (model, target), s in sorted(found.items()) if s["cold"] and s["warm"])
+        if m := SEEDED.fullmatch(name):
+            seeds.setdefault((m[1], m[3]), {"cold": [], "warm": []})[m[2]].append(c)
+    of = []
+    for (model, target), s in sorted(seeds.items()):
+        first = {kind: [c["curve"][1][1] for c in every if len(c["curve"]) > 1] for kind, every in s.items()}
+        if first["cold"] and first["warm"]:
+            of.append(f"{model}, {target}: {statistics.median(first['cold']) / statistics.median(first['warm']):.2f}× ("
+                      + ", ".join(seeded(kind, s[kind]) for kind in ("cold", "warm")) + ")")
     used = sorted({part for c in campaigns.values() for part in c.get("prior", ())})
-    why = f"the first gain of each that had one, from the least clever values; of what was taught, warm ones used " \
-          f"{' and '.join(used) or 'nothing'} ([search.md](search.md#the-corpus-and-the-prior))"
-    return Answer(of, MEASURED, why) if of else \
+    why = "published is where a campaign starts, ours the median of the first gains of those that had one, all from " \
+          "the least clever values; of what others had taught them, warm ones used " \
+          f"{' and '.join(used) or 'nothing'}, and no times ([search.md](search.md#the-corpus-and-the-prior))"
+    return Answer("; ".join(of), MEASURED, why) if of else \
         Answer("", MEASURED, NOT_YET + "a prior wants measured campaigns of two models to learn from")
+
+
+def seeded(kind, campaigns):
+    """How many seeds of a kind had a gain, and a confirmed one, in how much time."""
+    seconds = [c["gpu_seconds"] for c in campaigns]
+    return f"{kind}: {sum(len(c['curve']) > 1 for c in campaigns)} of {len(campaigns)} seeds had one, " \
+           f"{sum(bool(c['confirmed']) for c in campaigns)} confirmed, {min(seconds):.0f} to {max(seconds):.0f} s of " \
+           "the GPU"
 
 
 def long_ones(campaigns):
@@ -128,14 +145,29 @@ def by_agent(campaigns):
         Answer("", BY_AGENT, NOT_YET + "no experiment of an agent has had one")
 
 
+def slowest_start(campaigns):
+    """How many times the defaults' time the slowest start takes, as far as both are known."""
+    times = [c["against"]["ratio"]["mean"] / c["confirmed"]["ratio"]["mean"] for c in campaigns
+             if c["confirmed"] and (c.get("against") or {}).get("ratio")]
+    return f", which takes up to {max(times):.1f} times as long as amkc's defaults" if times else ""
+
+
+def interval(c):
+    """What the confirmation of a campaign's best came to."""
+    ratio = c["confirmed"]["ratio"]
+    text = f"{c['name']}: {1 / ratio['high']:.3f} to {1 / ratio['low']:.3f}×"
+    return text + (", a loss: not confirmed" if ratio["low"] > 1 else "")
+
+
 def on_gpus(r):
     every = {name: c for name, c in r.campaigns.items() if c["device"] == "cuda" and not SEEDED.fullmatch(name)}
     cold = [c for c in every.values() if c["cold"]]
     of = "; ".join(f"{c['name']}: {c['trials']} trials, {c['gpu_seconds']:.0f} s of the GPU, "
                    + gain(c) for c in cold)
     out = {
-        "cold": Answer(of, MEASURED, "as far as it has come: a campaign that goes on where a GPU is at hand, from the "
-                       "least clever value of each knob ([campaigns.md](campaigns.md))")
+        "cold": Answer(of, MEASURED, "published is over AutoMegaKernel's own default, ours over the least clever value "
+                       f"of each knob{slowest_start(cold)}; as far as campaigns have come "
+                       "([campaigns.md](campaigns.md) says what each is)")
         if cold else Answer("", MEASURED, NOT_YET + "no campaign has had one"),
         "agent": by_agent([c for c in every.values() if c.get("experiments")]),
         "warm": starts(r.campaigns),
@@ -145,11 +177,10 @@ def on_gpus(r):
         out[key] = shown(compared(r, SMALL + MODELS, "", engine, rounds=True), SMALL[0][0] + "-0",
                          "without a search: as amkc makes it; larger is faster; other GPU; in brackets the least and "
                          "the most of the rounds")
-    confirmed = "; ".join(f"{c['name']}: {1 / c['confirmed']['ratio']['high']:.3f} to "
-                          f"{1 / c['confirmed']['ratio']['low']:.3f}×" for c in cold if c["confirmed"])
+    confirmed = "; ".join(interval(c) for c in every.values() if c["confirmed"])
     return out | {
-        "single-shot": Answer(confirmed, MEASURED, "95 % intervals of confirmed gains, interleaved, over the least "
-                              "clever values; single shots are not kept")
+        "single-shot": Answer(confirmed, MEASURED, "95 % intervals of the confirmation of each campaign's best, "
+                              "interleaved with what it started from; single shots are not kept")
         if confirmed else Answer("", MEASURED, NOT_YET + "no campaign has confirmed a gain"),
         "floor-guard": Answer("", "amkc search", "refused too, with AMK6103, whether predicted or measured; no row "
                               "keeps such a time"),

@@ -17,8 +17,8 @@ HEAD = """# Experiments
 
 Two papers describe what amkc set out to re-create: *AutoMegaKernel* (its paper, and the account of its experiments E1
 to E4) and *Kernel Looping*. Their experiments are repeated here with amkc. Columns called **published** have the
-figures of the papers, at the places that stand over each table; columns called **ours** have what the commands in the
-last column made, in full in [results/experiments.json](results/experiments.json) and, of GPUs, in
+figures of the papers, at the places that stand over each table; columns called **ours** have what the commands beside
+them made, in full in [results/experiments.json](results/experiments.json) and, of GPUs, in
 [results](results/README.md). Written by `bench/experiments.py`; do not edit. Losses and nulls are shown as wins are.
 """
 
@@ -232,7 +232,8 @@ def formats_part(results):
 
 
 # What stands after the table of a group of figures.
-FURTHER = {"quality": formats_part, "precision": grids.engines, "baselines": grids.side_by_side}
+FURTHER = {"quality": formats_part, "precision": grids.engines, "baselines": grids.side_by_side,
+           "looping": grids.boundaries}
 
 
 def nothing_part():
@@ -242,9 +243,14 @@ def nothing_part():
 
 
 def made_with(store):
-    used = sorted({row["environment"] for row in store.rows.values()})
+    """What the rows that need no GPU were made with; those of GPUs say so in results/README.md."""
+    used = {}
+    for row in store.rows.values():
+        sections = used.setdefault(row["environment"], {})
+        sections[row["section"]] = sections.get(row["section"], 0) + 1
     if not used:
         return []
     facts = sorted({k for letter in used for k in store.environments[letter]})
-    return ["## Made with", "", *table(["", *facts], [[letter, *(store.environments[letter].get(k, "") for k in facts)]
-                                                      for letter in used])]
+    return ["## Rows without a GPU: made with", "", *table(["rows", *facts], [
+        [", ".join(f"{n} of {section}" for section, n in of.items()),
+         *(store.environments[letter].get(k, "") for k in facts)] for letter, of in sorted(used.items())])]

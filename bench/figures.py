@@ -38,7 +38,10 @@ ERRORS = of(AMK, "Table 3",
     AMK, "Section 5, errors",
     ("decode-both", "A100 and H100, decode, against eager and against the CPU", "at most 3.2e-07"),
     ("int8-gate", "int8 against cuBLAS, random weights: largest error of a logit, and the best token",
-     "at most 0.03; as eager")) + of(
+     "at most 0.03; as eager"),
+    ("int8-reference", "int8 on the GPU against its reference", "equal"),
+    ("int4-reference", "int4 on the GPU against its reference", "about 1e-6")) + of(
+    AMK, ACCOUNT + "E1", ("gpu-reference", "the GPU against the reference VM, fp32", "about 1e-7")) + of(
     AMK, ACCOUNT + "E4, errors",
     ("pinned-fp32", "A100 and H100, small and shape of Llama-3.2-1B, fp32: largest error", "6.6e-07"),
     ("pinned-bf16", "the same in bf16", "3.2e-02"))
@@ -93,7 +96,8 @@ SEARCH = of(AMK, ACCOUNT + "E3, Section 5",
     ("floor-guard", "a latency below the roofline's floor that was withheld, and the floor", "87.6 µs, 695 µs")) + of(
     AMK, "Section 5, ten minutes",
     ("ten-minutes", "ten minutes of search, 537 trials, 19 kept, RTX 5090", "1805 to 1225 µs, 1.47×"),
-    ("ten-graph", "its best beside eager in a CUDA graph; p10 and p90 over three repeats", "0.88×; 0.82, 0.93"),
+    ("ten-graph", "its best beside eager in a CUDA graph, about 1070 µs; p10 and p90 over three repeats",
+     "0.88×; 0.82, 0.93"),
     ("ten-eager", "its best beside eager, launched one by one", "3.6×")) + of(
     AMK, "Figure 5",
     ("l4-3b", "search on an L4, int8, 3.5B, 36 of 36 configurations correct", "to 1.28×, p10 1.26×"),
@@ -149,7 +153,9 @@ ROOFLINE = of(AMK, "Table 7",
     ("clocks", "clocks during the measurement: A100, H100", "1410 MHz, 1980 MHz, their highest; not locked"),
     ("idle", "clocks of the earlier runs, read beside them: A100, H100", "735 MHz, 345 MHz: idle"),
     ("power", "power after the run, and idle: A100, H100", "116 W, 60 W; 159 W, 74 W"),
-    ("unpinned", "how far the share of the peak is from that at idle clocks", "0.8 points at most"))
+    ("unpinned", "how far the share of the peak is from that of the earlier runs, whose clocks were read when idle",
+     "0.8 points at most"),
+    ("spread-earlier", "A100, SmolLM2-135M, clocks not held: standard deviation (Section 5)", "4.5 ms of 15.6 ms"))
 
 PRECISION = of(AMK, "Table 6",
                ("6-bf16", "RTX 5090, small, bf16: a token, and the kernel alone", "1537.4 µs, 1324.1 µs"),
@@ -189,12 +195,14 @@ PRECISION = of(AMK, "Table 6",
 
 BASELINES = of(AMK, "Table 11",
                ("11-eager", "RTX 5090, small: a token, and eager PyTorch launched one by one",
-                "1.23 ms, 4.44 ms: 3.6×"),
-               ("11-graph", "RTX 5090, small: a token, and eager in a CUDA graph", "1.23 ms, 1.08 ms: 0.88×"),
-               ("11-vllm", "H100, SmolLM2-135M, fp32: a token, and vLLM in CUDA graphs", "14.30 ms, 8.65 ms: 0.60×"),
-               ("11-vllm-eager", "H100, SmolLM2-135M, fp32: a token, and vLLM without", "14.30 ms, 13.51 ms: 0.94×"),
+                "1.23 ms, 4.44 ms: 3.6× faster"),
+               ("11-graph", "RTX 5090, small: a token, and eager in a CUDA graph", "1.23 ms, 1.08 ms: 1.13× slower"),
+               ("11-vllm", "H100, SmolLM2-135M, fp32: a token, and vLLM in CUDA graphs",
+                "14.30 ms, 8.65 ms: 1.65× slower"),
+               ("11-vllm-eager", "H100, SmolLM2-135M, fp32: a token, and vLLM without",
+                "14.30 ms, 13.51 ms: 1.06× slower"),
                ("11-vllm-a100", "A100, SmolLM2-135M, fp32: a token, and vLLM without",
-                "15.59 ms, 32.06 ms: 2.06×")) + of(
+                "15.59 ms, 32.06 ms: 2.06× faster")) + of(
     AMK, ACCOUNT + "E1 to E4, speed",
     ("behind-graph", "an earlier kernel, RTX 5090: its time over that of eager in a CUDA graph", "3.58×")) + of(
     AMK, "Table 9",
@@ -202,7 +210,8 @@ BASELINES = of(AMK, "Table 11",
     ("9-coalescing-kernel", "the same, the kernel alone", "4.17 to 1.68 ms, 2.48×"),
     ("9-tables", "tables that stay on the device, over building them per launch", "5.35 to 1.94 ms, 2.75×"),
     ("9-balance", "tasks spread by load, over round robin", "1.99 to 2.39 ms, 0.83×"),
-    ("9-pipelining", "a prefetch of depth 2, over none", "1.91 to 1.96 ms, 0.98×"))
+    ("9-pipelining", "a prefetch of depth 2, over none", "1.91 to 1.96 ms, 0.98×")) + of(
+    AMK, "Section 6, A100 and H100", ("split-kv", "attention split over the context, over none", "slower; no number"))
 
 INTENSITY = of(LOOPING, "Table 1", *(
     (f"t1-{model}-{batch}-{context}", f"{name}, bf16, batch {batch}, context {context:,}: GB of parameters, GB of "
@@ -218,7 +227,8 @@ INTENSITY = of(LOOPING, "Table 1", *(
         ("405b", "Llama 3.1 405B", 1, 4096, "754.4, 1.96, 840, 756.3, 1.1"),
         ("405b", "Llama 3.1 405B", 1, 65536, "754.4, 31.5, 1340, 785.9, 1.7"),
         ("405b", "Llama 3.1 405B", 32, 4096, "754.4, 62.7, 26880, 817.1, 32.9"),
-        ("405b", "Llama 3.1 405B", 32, 65536, "754.4, 1008, 42880, 1762.4, 24.3"))))
+        ("405b", "Llama 3.1 405B", 32, 65536, "754.4, 1008, 42880, 1762.4, 24.3"))),
+    ("t1-bound", "which of these twelve are bound by memory on a DGX H100", "all"))
 
 KERNEL_LOOPING = of(LOOPING, "Figure 1",
                     ("1-h100", "8B, TensorRT-LLM on 8 H100: tokens in a second, and share of the peak",
@@ -241,6 +251,7 @@ KERNEL_LOOPING = of(LOOPING, "Figure 1",
     LOOPING, "Figure 11",
     ("11-h100", "share of the peak, 8 H100", "21 %"),
     ("11-sn40l", "share of the peak, SN40L looped; Llama 3.1 70B", "over 70 %; 93 %")) + of(
+    LOOPING, "Abstract", ("over-90", "share of the peak on 8 and 16 sockets of SN40L", "over 90 %")) + of(
     LOOPING, "Sections 1 and 2",
     ("under-25", "share of the peak, 8B on 8 H100", "under 25 %"),
     ("kernels", "kernels that are launched for a decoder: TensorRT-LLM on H100, SN40L", "10, 1")) + of(

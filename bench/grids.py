@@ -4,24 +4,33 @@ and the ablations of the prior art.
 Needs the standard library alone, and must not know how a row was made.
 """
 
+import answers_looping
 import figures
 from answered import wrapped
 from answers import GPUS, MODELS, NAMES, SHORT, SMALL, id_of
 from answers_search import E3, PREDICTED
 from answers_speed import LONG
+from defaults import DEFAULTS, OVER
 from report import table
 
-ENGINES = """Every comparison with PyTorch that was made, by position: the time of a token, and how many times amkc's
-it is, the median of the rounds' ratios; larger is faster. A row is one run, its engines interleaved on the same random
-weights, batch 1. PyTorch's are transformers' step launched one by one, the same in a CUDA graph, and through
-torch.compile: with matrices in int8 or int4 the compiled step multiplies by PyTorch's own quantised matrices, and the
-one in a graph has its matrices in bf16."""
+ENGINES = """Every comparison with PyTorch that was made, by position: the time of a token, and how many times amkc's it
+is, the median of the rounds' ratios; larger is faster. A row is one run, its engines interleaved on the same random
+weights, batch 1; the step that is launched one by one takes as long as the host needs for it. PyTorch's are
+transformers' step launched one by one, the same in a CUDA graph, and through torch.compile: with matrices in int8 or
+int4 the compiled step multiplies by PyTorch's own quantised matrices, and the one in a graph has its matrices in bf16.
+Compiled in bf16 it can be faster than with quantised matrices: the line in bf16 has that time. {earlier}"""
+BOUNDARIES = """The same bodies as a loop, with a barrier of all SMs at the end of each layer, and launched for every
+layer and for every stage: how many times the time of the loop. Waiting is the share of the time in which nothing is
+streamed: how much longer the time is than the stream's. *Apart* are rows whose builds do not fit one GPU together:
+their turns were taken one after the other, each in a process of its own. {earlier}"""
+EARLIER = "An asterisk marks rows that were made when amkc's defaults were others: {}."
 SIDE_BY_SIDE = """The published search (E3) and ablations (Table 9), theirs and ours, in one table. A gain is the time
 without over the time with: below 1 it is a loss. *Kept* is how many candidates a search has kept; an ablation keeps
 none. Times of E3 are predictions, each by its own cost model for an RTX 5090 and over its own defaults; published
 ablations ran on an RTX 5090. Ours name the GPU, the model and the position."""
 FORMATS = tuple(SHORT)  # the names of id_of
 KINDS = ("ops", "eager", "compile")
+WAYS = ("barriers", "launches for every layer", "launches for every stage")
 # A published ablation, and the variant of section ablations that lacks the same.
 ABLATIONS = {"9-coalescing": "async-copy-off", "9-tables": "one-token", "9-balance": "contiguous",
              "9-pipelining": "in-flight-1"}
@@ -40,12 +49,46 @@ def engines(r):
     for gpu in GPUS:
         made = {row["id"]: row for row in r.rows(gpu, "compare")}
         every = {i: (row["position"], row.get("weights") or "") for i, row in made.items()}
-        lines += [[NAMES[gpu], model(row_id), weights or "bf16", f"{position:,}", *compared(made[row_id]),
+        lines += [[NAMES[gpu] + mark(made[row_id]), model(row_id), weights or "bf16", f"{position:,}",
+                   *compared(made[row_id]),
                    f"`{made[row_id]['command']}`"] for row_id, (position, weights) in in_order(every)]
         missing += not_made(gpu, in_order({i: what for i, what in planned().items() if i not in made}))
     titles = ("GPU", "model", "format", "position", "amkc", "one by one", "in a CUDA graph", "torch.compile", "command")
-    return ["## Every engine, format and position", "", wrapped(ENGINES), "",
+    return ["## Every engine, format and position", "", wrapped(ENGINES.format(earlier=earlier(lines))), "",
             *([*table(titles, lines), ""] if lines else []), *missing]
+
+
+def mark(row):
+    return "" if row.get("defaults", 1) == DEFAULTS else " \\*"
+
+
+def earlier(lines):
+    """What the marks of some lines mean, if there are any."""
+    marked = any(line[0].endswith("*") for line in lines)
+    return EARLIER.format("; ".join(OVER[:DEFAULTS - 1])) if marked else ""
+
+
+def boundaries(r):
+    lines = []
+    for gpu in GPUS:
+        for what, row in answers_looping.boundaries(r, gpu):
+            ways, waiting = answers_looping.ways(row), answers_looping.waiting
+            model, batch, position = what.split(", ", 2)
+            lines.append([NAMES[gpu] + mark(row), model, batch.removeprefix("batch "), position.removeprefix("at "),
+                          f"{row['loop_us']:,.1f} µs",
+                          *(f"{ways[way] / row['loop_us']:.3f}×" if way in ways else "" for way in WAYS),
+                          *(f"{100 * waiting(row, us):.1f} %" if us else "" for us in
+                            (row["loop_us"], *map(ways.get, WAYS))),
+                          "" if row.get("interleaved", True) else "apart", limits(row), f"`{row['command']}`"])
+    titles = ["GPU", "model", "batch", "position", "loop", *WAYS,
+              *(f"waiting: {way}" for way in ("loop", *WAYS)), "turns", "limited by", "command"]
+    return ["## Boundaries, row by row", "", wrapped(BOUNDARIES.format(earlier=earlier(lines))), "",
+            *([*table(titles, lines), ""] if lines else [])]
+
+
+def limits(row):
+    """What the driver says has held the clock below its highest."""
+    return ", ".join(row.get("machine", {}).get("clocks", {}).get("limited_by", ()))
 
 
 def in_order(rows):

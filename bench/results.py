@@ -223,8 +223,8 @@ def merge(files, out):
         store = report.Store(out / file.name)
         taken = store.take(made)
         left = len(made.rows) - taken
-        print(f"{file}: {len(made.rows)} rows, of which {report.outcomes(made.rows.values())[0]} pass; {taken} put into "
-              f"{os.path.relpath(store.path)}" + (f", {left} not: they are older or were not run" if left else ""))
+        print(f"{file}: {len(made.rows)} rows, of which {report.outcomes(made.rows.values())[0]} pass; {taken} put "
+              f"into {os.path.relpath(store.path)}" + (f", {left} not: they are older or were not run" if left else ""))
     render(out)
     return 0
 
