@@ -91,6 +91,8 @@ UNSAFE = (
 # The confusion matrix: (accepted and safe, accepted and unsafe, rejected and safe, rejected and unsafe).
 CONFUSION = (377, 0, 692, 6091)
 SCHEDULES = 7160
+EACH = 350  # mutants of a class
+ALL_REJECTED = ("capacity_overflow", "oob_buffer", "oob_counter")  # classes whose mutants are all unsafe, and rejected
 LOWERINGS = "360 of 360"
 PER_SECOND = "5,153"
 

@@ -6,12 +6,14 @@ import json
 import re
 from pathlib import Path
 
+import published
 from coverage import Task
 
 WHOLE = 20_200  # programs of the smallest run that has the published population whole (internal/soundness)
 
 COUNTED = {"class": "Class", "programs": "Programs", "accepted": "Accepted", "unsafe": "Unsafe", "rejected": "Rejected",
-           "false_accepts": "FalseAccepts", "strict": "Strict", "exhaustive": "Exhaustive"}  # and the names in Go
+           "false_accepts": "FalseAccepts", "strict": "Strict", "seen": "Seen", "ordered": "Ordered",
+           "unread": "Unread"}  # and the names in Go
 
 
 def tasks():
@@ -33,6 +35,9 @@ def population(shop):
         findings.append(str(e))
     rows = [r for r in json.loads(out.read_text(encoding="utf-8"))["Report"]["Rows"] if r["Group"] == "published"]
     classes = [{key: r[name] for key, name in COUNTED.items()} for r in rows]
+    judged = sum(r["programs"] for r in classes)
+    if judged != published.SCHEDULES:
+        findings.insert(0, f"{judged:,} programs were judged, of {published.SCHEDULES:,}")
     false = sum(r["false_accepts"] for r in classes)
     if false:
         findings.insert(0, f"{false} programs that go wrong are accepted")
@@ -45,8 +50,12 @@ def rejections(shop):
     out = Path(shop.path("rejections.json"))
     shop.go("test", "./internal/soundness", "-run", "^TestRejections$", "-count=1", "-save", str(out))
     counts = json.loads(out.read_text(encoding="utf-8"))
-    return {**counts, "rejected": sum(sum(classes.values()) for classes in counts["codes"].values()), "passed": True,
-            "findings": []}
+    rejected = sum(sum(classes.values()) for classes in counts["codes"].values())
+    of = {r: sum(n for classes in counts["codes"].values() for name, n in classes.items() if name == r)
+          for r in published.ALL_REJECTED}
+    findings = [f"{n} of the {published.EACH} of {name} were rejected, and none is right"
+                for name, n in of.items() if n != published.EACH]
+    return {**counts, "rejected": rejected, "passed": not findings, "findings": findings}
 
 
 def rates(shop):

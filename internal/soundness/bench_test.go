@@ -10,7 +10,6 @@ import (
 
 	"amkc/compiler/amk"
 	"amkc/internal/population"
-	"amkc/ir"
 	"amkc/simulate"
 	"amkc/validate"
 )
@@ -46,25 +45,20 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkPublished judges the published population: validate on programs in memory, validate from the bytes of a file
-// to the verdict, of those programs that have a file form, which the random graphs have not, and the oracles.
+// BenchmarkPublished judges the published population: validate on programs in memory, their flat form included where
+// they have another; validate from the bytes of a file to the verdict, of those programs that have a file form, which
+// the random graphs have not; and the oracles.
 func BenchmarkPublished(b *testing.B) {
 	cases := published()
 	require.Len(b, cases, Published)
-	var flats []*ir.Flat
 	var files [][]byte
 	for _, c := range cases {
-		if c.Profile == nil {
-			flats = append(flats, c.Flat)
-			continue
-		}
-		files = append(files, c.Profile.Marshal())
-		if f, _ := c.Profile.Flatten(); f != nil {
-			flats = append(flats, f)
+		if c.Profile != nil {
+			files = append(files, c.Profile.Marshal())
 		}
 	}
 	b.Run("memory", func(b *testing.B) {
-		perSecond(b, flats, func(f *ir.Flat) { validate.Flat(f) })
+		perSecond(b, cases, func(c population.Case) { Validate(c) })
 	})
 	b.Run("file", func(b *testing.B) {
 		perSecond(b, files, func(data []byte) {

@@ -1,7 +1,10 @@
 package soundness
 
 import (
+	"slices"
+
 	"amkc/internal/population"
+	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/simulate"
 	"amkc/validate"
@@ -27,6 +30,31 @@ func (j *Judgement) Compared() bool {
 
 // Disagree reports whether validate refuses operands that the reference VM takes, or the other way round.
 func (j *Judgement) Disagree() bool { return j.Compared() && j.Fit[0] != j.Fit[1] }
+
+// Ordered reports whether a program goes wrong in some order of its tasks. What is wrong with the others is wrong
+// whatever the order, and was found without running one.
+func (j *Judgement) Ordered() bool {
+	if !j.Verdict.Unsafe() {
+		return false
+	}
+	switch j.Verdict.Hazard.Kind {
+	case simulate.Race, simulate.Undefined, simulate.Clobbered, simulate.WhichProducer, simulate.Stuck:
+		return true
+	}
+	return false
+}
+
+// unread reports whether what reads a program for validate and for the oracles alike refuses it.
+func unread(c *population.Case) bool {
+	if c.Profile != nil {
+		f, _ := c.Profile.Flatten()
+		return f == nil
+	}
+	return c.Program != nil && slices.ContainsFunc(c.Program.Variants, func(v ir.Variant) bool {
+		f, _ := ir.Unroll(c.Program, &v)
+		return f == nil
+	})
+}
 
 // Judge asks both.
 func Judge(c population.Case, fp *simulate.Footprints, e simulate.Effort) Judgement {

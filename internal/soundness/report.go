@@ -16,12 +16,16 @@ func (rep *Report) Markdown(n int, e simulate.Effort) string {
 	all := rep.Total("")
 	w("# How sound validate is\n")
 	w("Written by `go test ./internal/soundness -run Population -programs %d -report docs/results`. %s programs, "+
-		"judged by `validate` and by the oracles of `simulate`, which run them:", n, thousands(all.Programs))
+		"judged by `validate` and by the oracles of package `simulate`:", n, thousands(all.Programs))
 	w("all interleavings of up to %s states for each step and each two steps in a row, else %d random and "+
 		"adversarial schedules.", thousands(e.States), e.Orders)
 	w("What a task touches is what the reference code touched. `docs/validator.md` explains the words.\n")
-	w("**%s programs that an oracle saw go wrong; %s of them rejected; %d false accepts.**\n", thousands(all.Unsafe),
-		thousands(all.Rejected), all.FalseAccepts)
+	w("**%s programs that an oracle calls unsafe; %s of them rejected; %d false accepts.** %s go wrong in some order of "+
+		"their tasks. The others are wrong whatever the order, and no order of theirs was run; %s of those are refused "+
+		"by what reads a program, for `validate` and the oracles alike. Of the %s programs that are accepted, every "+
+		"order of %s was seen; of the others, the orders that the effort allows.\n", thousands(all.Unsafe),
+		thousands(all.Rejected), all.FalseAccepts, thousands(all.Ordered), thousands(all.Unread),
+		thousands(all.Accepted), thousands(all.Seen))
 	w("Of %s programs both `validate` and the reference VM have looked at the operands of every op; they disagree "+
 		"about the operands of %d.\n", thousands(all.Compared), all.Disagree)
 	for _, g := range []struct{ group, title string }{
@@ -29,14 +33,14 @@ func (rep *Report) Markdown(n int, e simulate.Effort) string {
 		{"ours", "On top of it: mutants of amkc's own programs and of random ones, by operator"},
 	} {
 		w("## %s\n", g.title)
-		w("| class | programs | accepted | oracle unsafe | rejected of these | false accepts | rejected, nothing " +
-			"seen | every schedule seen |")
-		w("|---|---:|---:|---:|---:|---:|---:|---:|")
+		w("| class | programs | accepted | every order seen of these | oracle unsafe | in some order | by the reader | " +
+			"rejected of the unsafe | false accepts | rejected, nothing seen |")
+		w("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
 		for _, r := range append(slices.DeleteFunc(slices.Clone(rep.Rows),
 			func(r Row) bool { return r.Group != g.group }), rep.Total(g.group)) {
-			w("| %s | %s | %s | %s | %s | %d | %s | %s |", r.Class, thousands(r.Programs), thousands(r.Accepted),
-				thousands(r.Unsafe), thousands(r.Rejected), r.FalseAccepts, thousands(r.Strict),
-				thousands(r.Exhaustive))
+			w("| %s | %s | %s | %s | %s | %s | %s | %s | %d | %s |", r.Class, thousands(r.Programs),
+				thousands(r.Accepted), thousands(r.Seen), thousands(r.Unsafe), thousands(r.Ordered),
+				thousands(r.Unread), thousands(r.Rejected), r.FalseAccepts, thousands(r.Strict))
 		}
 		w("")
 	}

@@ -28,7 +28,9 @@ type Row struct {
 	FalseAccepts int // the others
 	Accepted     int // of all
 	Strict       int // rejected although the oracles saw nothing
-	Exhaustive   int // judged over every schedule, or with a hazard found
+	Seen         int // of the accepted: every order of theirs was seen, at every position
+	Ordered      int // of the unsafe: wrong in some order, and not whatever the order
+	Unread       int // of the unsafe: rejected by what reads a program, before validate judges it
 	Schedules    int // states explored and schedules run
 	Compared     int // both validate and the reference VM have looked at all operands
 	Disagree     int // of those: one takes them, the other does not
@@ -119,9 +121,6 @@ func (rep *Report) count(rows map[string]*Row, group string, j Judgement) {
 	}
 	r.Programs++
 	r.Schedules += j.Verdict.States + j.Verdict.Orders
-	if j.Verdict.Complete {
-		r.Exhaustive++
-	}
 	if j.Compared() {
 		r.Compared++
 	}
@@ -131,6 +130,17 @@ func (rep *Report) count(rows map[string]*Row, group string, j Judgement) {
 	rejected := len(j.Diags) > 0
 	if !rejected {
 		r.Accepted++
+		if j.Verdict.Complete && !j.Verdict.Unsafe() {
+			r.Seen++
+		}
+	}
+	if j.Verdict.Unsafe() {
+		switch {
+		case j.Ordered():
+			r.Ordered++
+		case rejected && unread(&j.Case):
+			r.Unread++
+		}
 	}
 	switch {
 	case j.FalseAccept():
@@ -243,7 +253,9 @@ func (r *Row) add(o *Row) {
 	r.FalseAccepts += o.FalseAccepts
 	r.Accepted += o.Accepted
 	r.Strict += o.Strict
-	r.Exhaustive += o.Exhaustive
+	r.Seen += o.Seen
+	r.Ordered += o.Ordered
+	r.Unread += o.Unread
 	r.Schedules += o.Schedules
 	r.Compared += o.Compared
 	r.Disagree += o.Disagree
@@ -251,7 +263,7 @@ func (r *Row) add(o *Row) {
 
 func (r Row) String() string {
 	return fmt.Sprintf("%-10s %-34s programs %7d  accepted %7d  unsafe %7d  rejected %7d  false accepts %3d  strict "+
-		"%6d  exhaustive %7d  operands %7d  disagree %3d",
-		r.Group, r.Class, r.Programs, r.Accepted, r.Unsafe, r.Rejected, r.FalseAccepts, r.Strict, r.Exhaustive,
-		r.Compared, r.Disagree)
+		"%6d  seen %7d  ordered %7d  unread %7d  operands %7d  disagree %3d",
+		r.Group, r.Class, r.Programs, r.Accepted, r.Unsafe, r.Rejected, r.FalseAccepts, r.Strict, r.Seen, r.Ordered,
+		r.Unread, r.Compared, r.Disagree)
 }
