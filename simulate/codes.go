@@ -19,9 +19,9 @@ The program stops before all tasks are done: tasks wait for each other in a circ
 or for a word that was overwritten before they looked. The script has the circle, or the order in which the word is
 lost.
 
-    waits:
-    1. SM 0  a.s000  waits for counter d to reach 1; it is at 0, and b.s001 would add to it
-    2. SM 1  b.s001  waits for counter c to reach 1; it is at 0, and a.s000 would add to it`)
+    p.amk: stops at position 0 in every order; 2 tasks wait for each other:
+      1.  SM 0  a.s000  waits for counter d to reach 1; it is at 0, and b.s001 would add to it
+      2.  SM 1  b.s001  waits for counter c to reach 1; it is at 0, and a.s000 would add to it`)
 
 	CodeUndefined = diag.New("AMK3703", "an order in which a task reads what nobody has written", `
 A task reads bytes that no task of the step has written when it looks, that the step before has left, or rows of a cache
@@ -33,7 +33,7 @@ them on two pages, or let the writer wait for the reader.`)
 
 	CodeWhich = diag.New("AMK3705", "a read that finds different writers in different orders", `
 Two tasks store the word that a third one polls, both are among those that it waits for, and the order decides whose it
-finds. Give each a buffer, or a counter, of its own.`)
+finds. It takes two orders to see that: each has a script. Give each a buffer, or a counter, of its own.`)
 
 	CodeAccess = diag.New("AMK3706", "an access that is wrong in every order", `
 A task writes what is read-only, touches bytes beyond its page, or shared memory of another SM or more of it than there
@@ -50,10 +50,13 @@ Every element of an output is written by each step; the message names the first 
 The program has no meaning as one, or the reference VM refuses to carry out one of its tasks: operands that do not fit
 each other, a view outside its buffer, a parameter out of range. amkc validate says more.`)
 
-	CodeTooLarge = diag.New("AMK3710", "a program that is too large to simulate", `
+	CodeTooLarge = diag.New("AMK3710", "a program that is too large to simulate, or for the time that it was given", `
 simulate holds every stretch of memory that a task touches, every word that one polls, and what tasks know of each
 other. The message says what there is too much of. Llama-3.1-8B on 132 SMs, two steps in a row, is well within;
-amkc validate takes larger programs.`)
+amkc validate takes larger programs.
+
+Or the time was over before one order had been run to its end, and nothing can be said: give a longer --time, or name
+one --position. Of an order Llama-3.1-8B takes some 2 s.`)
 )
 
 var codes = map[Kind]*diag.Code{

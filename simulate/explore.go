@@ -17,17 +17,29 @@ func Explore(runs []Run, fp *Footprints, opts Options) Verdict {
 }
 
 func (m *machine) explore() Verdict {
-	x := explorer{m: m, met: map[[2]uint64]bool{}, complete: true, maxStates: m.opts.MaxStates}
+	x := m.exploreFrom(start(m))
+	if x == nil {
+		return Verdict{Tasks: len(m.tasks)}
+	}
+	if x.hazard != nil {
+		x.hazard.otherwise(func(s *state) *Hazard { return m.exploreFrom(s).hazard })
+	}
+	return Verdict{Hazard: x.hazard, Complete: x.complete || x.hazard != nil, Explored: x.complete && x.hazard == nil,
+		States: len(x.met), Tasks: len(m.tasks), Limit: x.limit}
+}
+
+// exploreFrom explores what may follow a state; nil: states are so large that too few can be held.
+func (m *machine) exploreFrom(s *state) *explorer {
+	x := &explorer{m: m, met: map[[2]uint64]bool{}, complete: true, maxStates: m.opts.MaxStates}
 	if x.maxStates == 0 {
 		x.maxStates = 200_000
 	}
 	if x.maxStates = min(x.maxStates, maxForked/m.stateBytes()); x.maxStates < minStates {
-		return Verdict{Tasks: len(m.tasks)}
+		return nil
 	}
 	x.seeds[0], x.seeds[1] = maphash.MakeSeed(), maphash.MakeSeed()
-	x.visit(start(m), nil)
-	return Verdict{Hazard: x.hazard, Complete: x.complete || x.hazard != nil, Explored: x.complete, States: len(x.met),
-		Tasks: len(m.tasks), Limit: x.limit}
+	x.visit(s, nil)
+	return x
 }
 
 type explorer struct {

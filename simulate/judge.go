@@ -15,17 +15,18 @@ type Effort struct {
 	// for each of the two, at most, in tasks and words looked at; an order that was begun is finished; 0: no limit
 	ExploreWork, SampleWork int
 
-	Positions int   // at which a program is run, at most: all, or the first, the last and some between them
-	At        []int // the positions at which it is run; none: Positions says
-	Seed      uint64
-	Stop      <-chan struct{} // closed when the caller wants no more; nil: never
+	Positions int // at which a program is run, at most: all, or the first, the last and some between them
+	// the positions at which it is run, of each sequence or one for all of them; none: Positions says
+	At   [][]int
+	Seed uint64
+	Stop <-chan struct{} // closed when the caller wants no more; nil: never
 }
 
 // Flat judges an unrolled program, one step of it, at several positions.
 func Flat(f *ir.Flat, target *ir.Target, fp *Footprints, e Effort) Verdict {
 	total := Verdict{Complete: true, Explored: true}
 	for _, r := range runsOf(f, e) {
-		if total.add(judge([]Run{r}, target, fp, e), r.Pos); total.over() {
+		if total.add(judge([]Run{r}, target, fp, e), r); total.over() {
 			break
 		}
 	}
@@ -34,31 +35,46 @@ func Flat(f *ir.Flat, target *ir.Target, fp *Footprints, e Effort) Verdict {
 	return total
 }
 
-// runsOf chooses positions at which a program is run. Of several sequences, all have one of them, and then each has
-// another one, the first in front and behind.
+// runsOf chooses positions at which a program is run, each once. Of several sequences, all have one of them, and then
+// each has another one, the first in front and behind. Where the caller names positions, it is those alone.
 func runsOf(f *ir.Flat, e Effort) []Run {
 	var out []Run
+	met := map[string]bool{}
+	add := func(r Run) {
+		outside := slices.ContainsFunc(r.at(), func(pos int) bool { return pos < f.Lo || pos > f.Hi })
+		if key := fmt.Sprint(r.at()); !met[key] && (!outside || len(e.At) == 0) {
+			met[key] = true
+			out = append(out, r)
+		}
+	}
+	for _, at := range e.At {
+		add(Run{Flat: f, Pos: at[0], Others: at[1:]})
+	}
+	if len(e.At) > 0 {
+		return out
+	}
 	list := positions(f.Lo, f.Hi, e)
 	for i, pos := range list {
-		out = append(out, Run{Flat: f, Pos: pos})
-		if f.Pass.NumSequences() == 1 {
-			continue
-		}
+		add(Run{Flat: f, Pos: pos})
 		for _, k := range []int{1, len(list) - 1} {
 			r := Run{Flat: f, Pos: pos}
 			for s := 1; s < f.Pass.NumSequences(); s++ {
 				r.Others = append(r.Others, list[(i+k*s)%len(list)])
 			}
-			out = append(out, r)
+			add(r)
 		}
 	}
 	return out
 }
 
 // after returns the pass that follows one: a sequence goes on where the last one ended, or after some row of it, or
-// goes back. There is none where it is for no variant.
-func (r Run) after(at func(pos int) *ir.Flat, last int, i int) (Run, bool) {
-	rows, next := r.Flat.Pass.NumRows(), r.at()
+// goes back. Which of them follows from the positions alone, so that who names those gets the same two passes. There is
+// none where it is for no variant.
+func (r Run) after(at func(pos int) *ir.Flat, last int) (Run, bool) {
+	rows, next, i := r.Flat.Pass.NumRows(), r.at(), 0
+	for _, pos := range next {
+		i += pos
+	}
 	for s := range next {
 		step := 1 + (i+s)%rows
 		if s > 0 && (i+s)%3 == 2 {
@@ -112,12 +128,12 @@ func Program(p *ir.Program, fp *Footprints, e Effort) Verdict {
 	for _, f := range flats {
 		runs = append(runs, runsOf(f, e)...)
 	}
-	for i, r := range runs {
-		if total.add(judge([]Run{r}, p.Target, fp, e), r.Pos); total.over() {
+	for _, r := range runs {
+		if total.add(judge([]Run{r}, p.Target, fp, e), r); total.over() {
 			break
 		}
-		if next, ok := r.after(at, covered-1, i); ok {
-			if total.add(judge([]Run{r, next}, p.Target, fp, e), r.Pos); total.over() {
+		if next, ok := r.after(at, covered-1); ok {
+			if total.add(judge([]Run{r, next}, p.Target, fp, e), r); total.over() {
 				break
 			}
 		}
@@ -150,9 +166,10 @@ func judge(runs []Run, target *ir.Target, fp *Footprints, e Effort) (v Verdict) 
 	return v
 }
 
-func (v *Verdict) add(o Verdict, at int) {
-	if !slices.Contains(v.At, at) {
-		v.At = append(v.At, at)
+// add adds what a step has shown, or a step and the one after it.
+func (v *Verdict) add(o Verdict, r Run) {
+	if n := len(v.At); n == 0 || !slices.Equal(v.At[n-1], r.at()) {
+		v.At = append(v.At, r.at())
 	}
 	v.Hazard, v.Tasks = o.Hazard, max(v.Tasks, o.Tasks)
 	v.Explored = v.Explored && o.Explored
@@ -169,9 +186,6 @@ func (v *Verdict) over() bool { return v.Hazard != nil || errors.Is(v.Limit, Err
 
 // positions chooses some of an interval: all of a short one, else its ends, where most goes wrong, and others by seed.
 func positions(lo, hi int, e Effort) []int {
-	if len(e.At) > 0 {
-		return slices.DeleteFunc(slices.Clone(e.At), func(pos int) bool { return pos < lo || pos > hi })
-	}
 	if hi < lo {
 		return []int{lo}
 	}

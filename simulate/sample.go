@@ -3,8 +3,8 @@ package simulate
 import "math/rand/v2"
 
 // Sample runs orders of the steps, n at most: random ones, and adversarial ones that let one task, one store, one SM's
-// stores, or all stores wait for as long as anything else can happen. Order i follows from seed+i alone. It is for
-// programs that are too large to explore.
+// stores, or all stores wait for as long as anything else can happen. Order i follows from seed+i alone; that a poll
+// finds different writers takes two orders to show. It is for programs that are too large to explore.
 func Sample(runs []Run, fp *Footprints, opts Options, seed uint64, n int) Verdict {
 	m, h, err := build(runs, fp, opts)
 	if m == nil {
@@ -17,20 +17,19 @@ func (m *machine) sample(seed uint64, n int) Verdict {
 	v := Verdict{}
 	seen := map[look]int32{}
 	for work := 0; v.Orders < n && v.Hazard == nil && (m.opts.MaxWork == 0 || work < m.opts.MaxWork); {
-		a := m.adversary(seed + uint64(v.Orders))
-		s := start(m)
+		order := seed + uint64(v.Orders)
+		a, s := m.adversary(order), start(m)
 		s.seen = seen
 		if v.Hazard, v.Limit = a.run(s); v.Limit != nil {
 			break
 		}
 		if v.Hazard != nil {
-			at := seed + uint64(v.Orders)
-			v.Hazard.Seed = &at
+			m.seeded(v.Hazard, order)
 		}
 		work += a.work
 		v.Orders++
 		if !m.partial && len(m.messages) == 0 {
-			v.Explored = true // what tasks know is the same in every order
+			v.Explored = v.Hazard == nil // what tasks know is the same in every order
 			break
 		}
 	}

@@ -29,7 +29,9 @@ type Hazard struct {
 	Where  string // what is at fault: "task NAME", "buffer NAME" and so on; "": the program
 	Detail string
 	Runs   []Run   // the step in which it goes wrong, or that and the one before it
-	Seed   *uint64 // of the order that Sample found it in; nil: it was found otherwise
+	Seed   *uint64 // of the first of the sampled orders that show it; nil: it was found otherwise
+	Orders int     // how many of them from that seed on: one, or two that differ; 0: it was found otherwise
+	Other  *Hazard // of WhichProducer: the order in which the poll finds the other writer; nil: not known
 
 	m           *machine // nil: no order of tasks matters
 	path        []event
@@ -39,17 +41,26 @@ type Hazard struct {
 	seen        map[look]int32 // what the poll of WhichProducer has found in another order
 }
 
+// At returns the positions at which it goes wrong: of each step, those of all sequences.
+func (h *Hazard) At() [][]int {
+	var out [][]int
+	for _, r := range h.Runs {
+		out = append(out, r.at())
+	}
+	return out
+}
+
 func (h *Hazard) String() string { return fmt.Sprintf("%s: %s: %s", h.Where, h.Kind, h.Detail) }
 
 // A Verdict is what an oracle has found.
 type Verdict struct {
 	Hazard   *Hazard // the first one, or nil
 	Complete bool    // every order at every position was looked at, or a hazard was found
-	Explored bool    // every order was, at the positions at which it was run
+	Explored bool    // every order was run, at the positions at which any was, and nothing went wrong
 	States   int     // explored, of the programs that are small enough
 	Orders   int     // run, of the others
 	Tasks    int     // of the largest step, or of two steps in a row
-	At       []int   // the positions at which it was run, of the first sequence
+	At       [][]int // the positions at which it was run, each time those of all sequences
 	// Limit is why not all was looked at that was asked for: the program is too large, or the caller has stopped.
 	Limit error
 }

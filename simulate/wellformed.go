@@ -12,7 +12,7 @@ func wellFormed(f *ir.Flat) *Hazard {
 		return &Hazard{Kind: Malformed, Where: who, Detail: fmt.Sprintf(format, args...)}
 	}
 	if f.Lo < 0 || f.Hi < f.Lo {
-		return bad("", "positions %d to %d", f.Lo, f.Hi)
+		return bad("", "has positions %d to %d; want 0 or more, the first no later than the last", f.Lo, f.Hi)
 	}
 	named := map[string]bool{}
 	for _, list := range []struct {
@@ -27,22 +27,31 @@ func wellFormed(f *ir.Flat) *Hazard {
 	} {
 		for i := range list.n {
 			name := list.what + list.name(i)
-			if named[name] || list.name(i) == "" {
-				return bad(name, "is defined twice, or without a name")
+			if list.name(i) == "" {
+				return bad(list.what+fmt.Sprint(i), "has no name; want one that no other has")
+			}
+			if named[name] {
+				return bad(name, "is defined twice; want a name that no other has")
 			}
 			named[name] = true
 		}
 	}
 	for i := range f.Counters {
-		c := &f.Counters[i]
-		if c.How != ir.ByCounter && c.How != ir.Flagged || c.Scope < ir.ScopeGPU || c.Scope > ir.ScopeSystem ||
-			c.Init < 0 || c.Init > 0 && c.How == ir.Flagged {
-			return bad("counter "+c.Name, "is %s of scope %s from %d", c.How, c.Scope, c.Init)
+		switch c := &f.Counters[i]; {
+		case c.How != ir.ByCounter && c.How != ir.Flagged:
+			return bad("counter "+c.Name, "is %s; want counter or flagged", c.How)
+		case c.Scope < ir.ScopeGPU || c.Scope > ir.ScopeSystem:
+			return bad("counter "+c.Name, "has scope %s; want gpu, sm or system", c.Scope)
+		case c.Init < 0:
+			return bad("counter "+c.Name, "starts at %d; want 0 or more", c.Init)
+		case c.Init > 0 && c.How == ir.Flagged:
+			return bad("counter "+c.Name, "is flagged and starts at %d; want 0", c.Init)
 		}
 	}
 	for i := range f.Pages {
 		if p := &f.Pages[i]; p.Bytes < 0 || p.Layout.Kind != ir.RowMajor && !p.Layout.Words() {
-			return bad("page "+p.Name, "has %d bytes as %s", p.Bytes, p.Layout)
+			return bad("page "+p.Name, "has %d bytes as %s; want 0 or more as rowmajor, word32 or word64", p.Bytes,
+				p.Layout)
 		}
 	}
 	for i := range f.Buffers {
@@ -52,12 +61,16 @@ func wellFormed(f *ir.Flat) *Hazard {
 	}
 	for i := range f.Tasks {
 		t := &f.Tasks[i]
-		if t.SM < -1 || t.SM >= f.SMs || t.Signal < -1 || t.Signal >= len(f.Counters) {
-			return bad("task "+t.Name, "SM %d of %d, signals counter %d of %d", t.SM, f.SMs, t.Signal, len(f.Counters))
+		if t.SM < -1 || t.SM >= f.SMs {
+			return bad("task "+t.Name, "runs on SM %d; want one of %d, from 0 on, or none", t.SM, f.SMs)
+		}
+		if t.Signal < -1 || t.Signal >= len(f.Counters) {
+			return bad("task "+t.Name, "signals counter %d; want one of %d, from 0 on, or none", t.Signal,
+				len(f.Counters))
 		}
 		for _, w := range t.Waits {
 			if w.Counter < 0 || w.Counter >= len(f.Counters) {
-				return bad("task "+t.Name, "waits on counter %d of %d", w.Counter, len(f.Counters))
+				return bad("task "+t.Name, "waits on counter %d; want one of %d, from 0 on", w.Counter, len(f.Counters))
 			}
 		}
 		for k := range t.Ops {
@@ -71,11 +84,12 @@ func wellFormed(f *ir.Flat) *Hazard {
 
 func wellFormedBuffer(f *ir.Flat, b *ir.Buffer) string {
 	if len(b.Shape) < 1 || len(b.Shape) > ir.MaxRank || b.DType.Bits() == 0 {
-		return fmt.Sprintf("has shape %v of %s", b.Shape, b.DType)
+		return fmt.Sprintf("has shape %v of %s; want 1 to %d dimensions of a type with a size", b.Shape, b.DType,
+			ir.MaxRank)
 	}
 	for _, n := range b.Shape {
 		if n < 1 || n > 1<<30 {
-			return fmt.Sprintf("has shape %v", b.Shape)
+			return fmt.Sprintf("has shape %v; want dimensions of 1 to %d", b.Shape, 1<<30)
 		}
 	}
 	if b.Space < ir.HBM || b.Space > ir.Register || b.Kind < ir.Weight || b.Kind > ir.Const ||
@@ -136,11 +150,12 @@ func wellFormedOp(f *ir.Flat, op *ir.FlatOp) string {
 	check := func(o *ir.Operand, buf int) string {
 		switch {
 		case buf < -1 || buf >= len(f.Buffers):
-			return fmt.Sprintf("names buffer %d of %d", buf, len(f.Buffers))
+			return fmt.Sprintf("names buffer %d; want one of %d, from 0 on", buf, len(f.Buffers))
 		case buf == -1 && !o.IsTemp() || buf >= 0 && o.IsTemp():
 			return fmt.Sprintf("operand %s is buffer %d", o.Buf, buf)
 		case buf >= 0 && len(o.Dims) != len(f.Buffers[buf].Shape):
-			return fmt.Sprintf("has a view of %s with %d ranges", f.Buffers[buf].Name, len(o.Dims))
+			return fmt.Sprintf("has a view of %s with %d ranges; want %d", f.Buffers[buf].Name, len(o.Dims),
+				len(f.Buffers[buf].Shape))
 		}
 		if s, known := ir.Sequence(o.Dims); !known || s >= f.Pass.NumSequences() {
 			return fmt.Sprintf("has view %s, and a pass has %d sequences", o, f.Pass.NumSequences())
@@ -177,7 +192,7 @@ func wellFormedOp(f *ir.Flat, op *ir.FlatOp) string {
 // misplaced says what is wrong with where a buffer lies; "" if nothing is.
 func misplaced(b *ir.Buffer) string {
 	if c := b.Layout.Copies; c < 0 || c > 64 || c > 1 && !b.Layout.Words() {
-		return fmt.Sprintf("has %d copies", c)
+		return fmt.Sprintf("has %d copies; want 1, or up to 64 of exchange words", c)
 	}
 	if (b.Space == ir.SMEM || b.Space == ir.Register) && (b.Kind != ir.Activation || b.Layout.Kind != ir.RowMajor) {
 		return fmt.Sprintf("is %s in %s as %s, and nobody puts it there", b.Kind, b.Space, b.Layout)

@@ -118,7 +118,10 @@ func (c *counts) one(word string) (int, error) {
 	return n, nil
 }
 
-// An amount is the value of a flag that takes a number from 0 on, whole or not.
+// maxAmount is the largest amount.
+const maxAmount = math.MaxInt32
+
+// An amount is the value of a flag that takes a number from 0 to maxAmount, whole or not.
 type amount struct{ value *float64 }
 
 func newAmount(value *float64) *amount { return &amount{value} }
@@ -128,8 +131,8 @@ func (a *amount) Type() string   { return "number" }
 
 func (a *amount) Set(s string) error {
 	x, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
-	if err != nil || !(x >= 0 && x <= math.MaxInt32) {
-		return errors.New("want a number from 0 on, as 24 or 22.5")
+	if err != nil || !(x >= 0 && x <= maxAmount) {
+		return fmt.Errorf("want a number from 0 to %d, as 24 or 22.5", maxAmount)
 	}
 	*a.value = x
 	return nil

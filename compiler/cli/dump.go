@@ -153,17 +153,26 @@ func (d *dumpFlags) render(c *call, p *ir.Program) ([]byte, error) {
 
 // atPosition returns the program with the one variant that runs at pos.
 func atPosition(p *ir.Program, pos int) (*ir.Program, error) {
+	i, err := variantAt(p, "--pos", pos)
+	if err != nil {
+		return nil, err
+	}
+	one := *p
+	one.Variants = p.Variants[i : i+1]
+	return &one, nil
+}
+
+// variantAt returns the number of the variant for a position, which a flag names.
+func variantAt(p *ir.Program, flag string, pos int) (int, error) {
 	var intervals []string
 	for i := range p.Variants {
 		v := &p.Variants[i]
 		if v.Lo <= pos && pos <= v.Hi {
-			one := *p
-			one.Variants = p.Variants[i : i+1]
-			return &one, nil
+			return i, nil
 		}
 		intervals = append(intervals, fmt.Sprintf("%d to %d", v.Lo, v.Hi))
 	}
-	return nil, diag.Errorf(codePosition, "--pos", "%d; the program has variants for positions %s", pos,
+	return 0, diag.Errorf(codePosition, flag, "%d; the program has variants for positions %s", pos,
 		strings.Join(intervals, ", "))
 }
 

@@ -101,7 +101,7 @@ func TestAmounts(t *testing.T) {
 		require.NoError(t, newAmount(&x).Set(s), s)
 		require.Equal(t, want, x)
 	}
-	for _, s := range []string{"", "-1", "NaN", "Inf", "1e300", "24g", "1,5"} {
-		require.EqualError(t, newAmount(&x).Set(s), "want a number from 0 on, as 24 or 22.5", s)
+	for _, s := range []string{"", "-1", "NaN", "Inf", "1e300", "1e400", "2147483648", "24g", "1,5"} {
+		require.EqualError(t, newAmount(&x).Set(s), "want a number from 0 to 2147483647, as 24 or 22.5", s)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/simulate"
+	"amkc/simulate/profile"
 )
 
 // What simulate spends on a program by itself.
@@ -30,7 +31,7 @@ type simulateFlags struct {
 	orders    int
 	seed      int
 	seconds   float64
-	positions []int
+	positions [][]int // of passes: one for all sequences, or one for each
 }
 
 func simulateVerb() verb {
@@ -58,15 +59,17 @@ func (f *simulateFlags) define(set *pflag.FlagSet) {
 		"the first order follows from `N`, the next from N+1, and so on")
 	f.seconds = 10
 	set.Var(newAmount(&f.seconds), "time", "stop after so many `SECONDS`")
-	set.Var(newCounts(&f.positions, nil), "position",
-		"position `N` of the step; several with commas; without it the first and the last of each variant")
+	set.Var(&passPositions{&f.positions}, "position",
+		"position `N` of the step, or N/N for a pass of two sequences; several with commas; without it the first and "+
+			"the last of each variant")
 }
 
 // simulated is the result of simulate in JSON.
 type simulated struct {
-	Tasks     int     `json:"tasks"` // of the largest step, or of two in a row
-	Positions []int   `json:"positions"`
-	Explored  bool    `json:"explored"` // every order was run
+	Tasks     int     `json:"tasks"`               // of the largest step, or of two in a row
+	Positions []int   `json:"positions"`           // of the first sequence
+	Sequences [][]int `json:"sequences,omitempty"` // of all, of each step that was looked at, where there are several
+	Explored  bool    `json:"explored"`            // every order was run, and nothing went wrong
 	States    int     `json:"states"`
 	Orders    int     `json:"orders"`
 	Seed      int     `json:"seed"`
@@ -76,12 +79,17 @@ type simulated struct {
 
 // hazard is what goes wrong.
 type hazard struct {
-	Kind     simulate.Kind   `json:"kind"`
-	Where    string          `json:"where"`
-	Message  string          `json:"message"`
-	Position []int           `json:"position"` // of each step: one, or two in a row
-	Seed     *uint64         `json:"seed,omitempty"`
-	Script   simulate.Script `json:"script"`
+	Kind      simulate.Kind    `json:"kind"`
+	Where     string           `json:"where"`
+	Message   string           `json:"message"`
+	Position  []int            `json:"position"`            // of the first sequence in each step: one, or two in a row
+	Sequences [][]int          `json:"sequences,omitempty"` // of all, where there are several
+	Seed      *uint64          `json:"seed,omitempty"`      // with --orders, what finds it again
+	Orders    int              `json:"orders,omitempty"`
+	Script    simulate.Script  `json:"script"`
+	Other     *simulate.Script `json:"other,omitempty"` // of the order in which a read finds another writer
+
+	at [][]int // the positions of all sequences in each step
 }
 
 func (f *simulateFlags) run(c *call) error {
@@ -105,7 +113,12 @@ func (f *simulateFlags) run(c *call) error {
 		return diag.Errorf(codeInterrupted, c.args[0], "interrupted")
 	}
 	result.Tasks, result.States, result.Orders, result.Explored = v.Tasks, v.States, v.Orders, v.Explored
-	result.Positions, result.Stopped = append(result.Positions, v.At...), errors.Is(v.Limit, simulate.ErrStopped)
+	for _, pos := range firstPositions(v.At) {
+		if !slices.Contains(result.Positions, pos) {
+			result.Positions = append(result.Positions, pos)
+		}
+	}
+	result.Sequences, result.Stopped = severalSequences(v.At), errors.Is(v.Limit, simulate.ErrStopped)
 	switch {
 	case v.Hazard != nil:
 		return f.wrong(ctx, c, result, v.Hazard)
@@ -120,7 +133,7 @@ func (f *simulateFlags) run(c *call) error {
 		d.Severity = diag.Warning // two steps in a row are too large, and one is not
 		c.report(diag.List{d})
 	}
-	return c.printf("%s", simulatedText(c.args[0], result))
+	return c.printf("%s", simulatedText(c.args[0], result, v.At))
 }
 
 // judge runs a program in any form.
@@ -131,95 +144,77 @@ func (f *simulateFlags) judge(c *call, p program, e simulate.Effort) (simulate.V
 			return simulate.Verdict{}, diags
 		}
 		c.report(diags)
-		if err := f.inside(flat.Lo, flat.Hi); err != nil {
+		step := &ir.Program{Variants: []ir.Variant{{Lo: flat.Lo, Hi: flat.Hi}}}
+		if err := checkPasses(step, f.positions); err != nil {
 			return simulate.Verdict{}, err
 		}
-		return simulate.Flat(flat, nil, simulate.NewFootprints(), e), nil
+		return profile.Judge(p.profile, flat, simulate.NewFootprints(), e), nil
 	}
-	for _, pos := range f.positions {
-		if _, err := atPosition(p.native, pos); err != nil {
-			return simulate.Verdict{}, err
-		}
+	if err := checkPasses(p.native, f.positions); err != nil {
+		return simulate.Verdict{}, err
 	}
 	return simulate.Program(p.native, simulate.NewFootprints(), e), nil
-}
-
-// inside refuses positions outside the interval of a program of one step.
-func (f *simulateFlags) inside(lo, hi int) error {
-	one := &ir.Program{Variants: []ir.Variant{{Lo: lo, Hi: hi}}}
-	for _, pos := range f.positions {
-		if _, err := atPosition(one, pos); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // wrong reports what goes wrong: its script on standard output, and what it is as an error. When the time is over, or
 // after Ctrl-C, the order is that of which tasks have been taken out until then: it shows what was found.
 func (f *simulateFlags) wrong(ctx context.Context, c *call, result *simulated, h *simulate.Hazard) error {
 	h = h.Shrink(shrinkEvents, ctx.Done())
-	result.Stopped = ctx.Err() != nil
-	result.Hazard = &hazard{Kind: h.Kind, Where: h.Where, Message: h.Detail, Position: []int{}, Seed: h.Seed,
-		Script: h.Script()}
-	for _, r := range h.Runs {
-		result.Hazard.Position = append(result.Hazard.Position, r.Pos)
+	at := h.At()
+	result.Hazard = &hazard{Kind: h.Kind, Where: h.Where, Message: h.Detail, Position: firstPositions(at),
+		Sequences: severalSequences(at), Seed: h.Seed, Orders: h.Orders, Script: h.Script(), at: at}
+	if h.Kind == simulate.WhichProducer && h.Other != nil {
+		other := h.Other.Shrink(shrinkEvents, ctx.Done())
+		if other.Kind != h.Kind {
+			other = h.Other // with fewer tasks something else goes wrong
+		}
+		script := other.Script()
+		result.Hazard.Other = &script
 	}
+	result.Stopped = ctx.Err() != nil
 	if err := c.printf("%s", scriptText(c.args[0], result.Hazard, result.Stopped)); err != nil {
 		return err
 	}
 	return h.Diagnostic()
 }
 
-// simulatedText says that nothing went wrong, and in what.
-func simulatedText(path string, r *simulated) string {
-	at, stop := positionsText(r.Positions), ""
+// simulatedText says that nothing went wrong, in what and where.
+func simulatedText(path string, r *simulated, at [][]int) string {
+	of, stop := fmt.Sprintf("of up to %s at %s", counted(r.Tasks, "task", "s"), positionsText(at)), ""
 	if r.Explored {
-		return fmt.Sprintf("%s: nothing goes wrong in any order of up to %d tasks at %s\n", path, r.Tasks, at)
+		return fmt.Sprintf("%s: nothing goes wrong in any order %s\n", path, of)
 	}
 	if r.Stopped {
 		stop = ", and the time was over"
 	}
 	if r.Orders == 0 {
-		return fmt.Sprintf("%s: nothing went wrong in %d states of up to %d tasks at %s%s; amkc validate proves all\n",
-			path, r.States, r.Tasks, at, stop)
+		return fmt.Sprintf("%s: nothing went wrong in %s %s%s; amkc validate proves all\n", path,
+			counted(r.States, "state", "s"), of, stop)
 	}
-	return fmt.Sprintf("%s: nothing went wrong in %d orders of up to %d tasks at %s, from seed %d on%s; "+
-		"amkc validate proves all\n", path, r.Orders, r.Tasks, at, r.Seed, stop)
-}
-
-func positionsText(list []int) string {
-	words := make([]string, len(list))
-	for i, n := range list {
-		words[i] = fmt.Sprint(n)
-	}
-	if len(words) == 1 {
-		return "position " + words[0]
-	}
-	return "positions " + strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
+	return fmt.Sprintf("%s: nothing went wrong in %s %s, from seed %d on%s; amkc validate proves all\n", path,
+		counted(r.Orders, "order", "s"), of, r.Seed, stop)
 }
 
 // shownSteps is how many lines of a script are printed: the last ones, which are what it is about.
 const shownSteps = 24
 
-// scriptText prints the script of a hazard. stopped: its order could be shorter.
+// scriptText prints the script of a hazard, and what finds it again. stopped: its order could be shorter.
 func scriptText(path string, h *hazard, stopped bool) string {
 	var b strings.Builder
 	at := "whatever the position"
-	switch len(h.Position) {
+	switch len(h.at) {
 	case 1:
-		at = fmt.Sprintf("at position %d", h.Position[0])
+		at = "at " + positionsText(h.at)
 	case 2:
-		at = fmt.Sprintf("in two steps in a row, at positions %d and %d", h.Position[0], h.Position[1])
+		at = "in two steps in a row, at " + positionsText(h.at)
 	}
-	s := &h.Script
+	s, rest := &h.Script, ""
+	if stopped {
+		rest = ", which may be more than it takes, as the time was over"
+	}
 	switch {
 	case len(s.Steps) > 0:
-		rest := ""
-		if stopped {
-			rest = ", which may be more than it takes, as the time was over"
-		}
-		fmt.Fprintf(&b, "%s: goes wrong %s, in an order of %s%s:\n", path, at, plural(s.Tasks(), "task"), rest)
+		fmt.Fprintf(&b, "%s: goes wrong %s, in an order of %s%s:\n", path, at, counted(s.Tasks(), "task", "s"), rest)
 	case len(s.Waits) > 1:
 		fmt.Fprintf(&b, "%s: stops %s in every order; %d tasks wait for each other:\n", path, at, len(s.Waits))
 	case len(s.Waits) > 0:
@@ -228,14 +223,16 @@ func scriptText(path string, h *hazard, stopped bool) string {
 		fmt.Fprintf(&b, "%s: goes wrong %s in every order\n", path, at)
 	}
 	printSteps(&b, slices.Concat(s.Steps, s.Waits))
-	return b.String()
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
+	if h.Other != nil {
+		fmt.Fprintf(&b, "%s: and finds another writer in an order of %s%s:\n", path,
+			counted(h.Other.Tasks(), "task", "s"), rest)
+		printSteps(&b, h.Other.Steps)
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	if h.Seed != nil && len(h.at) > 0 {
+		fmt.Fprintf(&b, "%s: found again by --position %s --seed %d --orders %d\n", path, spellPass(h.at[0]), *h.Seed,
+			h.Orders)
+	}
+	return b.String()
 }
 
 // alike is how many steps in a row have to do the same to be printed as one line.
@@ -258,7 +255,7 @@ func printSteps(b *strings.Builder, steps []simulate.Step) {
 	}
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	if first := len(lines) - shownSteps; first > 0 {
-		fmt.Fprintf(w, "  %s before, which --json lists\n", plural(first, "line"))
+		fmt.Fprintf(w, "  %s before, which --json lists\n", counted(first, "line", "s"))
 		lines = lines[first:]
 	}
 	for _, line := range lines {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/compiler/amk"
 	"amkc/simulate"
 )
 
@@ -56,7 +57,7 @@ func TestSimulateStopsShortening(t *testing.T) {
 	text = regexp.MustCompile(`  wait L\{i\}\.act >= \d+\n`).ReplaceAllString(text, "")
 	require.NoError(t, os.WriteFile(wrong, []byte(text), 0o600))
 	var stdout bytes.Buffer
-	f, c := &simulateFlags{positions: []int{3}}, &call{args: []string{wrong}, stdout: &stdout}
+	f, c := &simulateFlags{positions: [][]int{{3}}}, &call{args: []string{wrong}, stdout: &stdout}
 	p, err := c.readProgram(wrong)
 	require.NoError(t, err)
 	v, err := f.judge(c, p, simulate.Effort{Orders: 1, Positions: 1, At: f.positions, Seed: 1})
@@ -77,4 +78,21 @@ func TestSimulateStopsShortening(t *testing.T) {
 	found := v.Hazard.Script()
 	require.Less(t, result.Hazard.Script.Tasks(), found.Tasks())
 	require.NotContains(t, stdout.String(), "more than it takes")
+}
+
+// A program of the AMK profile is refused for what its flat form does not hold too, as internal/soundness judges it.
+func TestSimulateProfile(t *testing.T) {
+	const toy = "../../testdata/amk_ir/toy_f32_rtx5090/program.json"
+	data, err := os.ReadFile(toy)
+	require.NoError(t, err)
+	p, diags := amk.Parse(data, toy)
+	require.NoError(t, diags.Err())
+	p.Pages = &amk.Pages{Pages: []amk.Page{{Space: amk.SMEM, NBytes: 10_000_000}}}
+	large := filepath.Join(t.TempDir(), "large.json")
+	require.NoError(t, os.WriteFile(large, p.Marshal(), 0o600))
+	code, stdout, stderr := amkc("simulate", large)
+	require.Equal(t, 1, code)
+	require.Equal(t, large+": goes wrong whatever the position in every order\n", stdout)
+	require.Equal(t, "page 0: error: takes 10000000 bytes of shared memory, and 101376 of the target's 101376 are "+
+		"left; want no more than those [AMK3706]\n", stderr)
 }

@@ -1,0 +1,67 @@
+package profile
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/compiler/amk"
+	"amkc/simulate"
+)
+
+func toy(t *testing.T) *amk.Program {
+	const name = "../../testdata/amk_ir/toy_f32_rtx5090/program.json"
+	data, err := os.ReadFile(name)
+	require.NoError(t, err)
+	p, diags := amk.Parse(data, name)
+	require.NoError(t, diags.Err())
+	return p
+}
+
+// What the flat form of a program cannot hold is judged by the program, as it was written.
+func TestWrong(t *testing.T) {
+	smem := toy(t).Target.SmemBytesPerBlockOptin
+	pages := func(bytes ...int) func(p *amk.Program) {
+		return func(p *amk.Program) {
+			p.Pages = &amk.Pages{}
+			for i, n := range bytes {
+				p.Pages.Pages = append(p.Pages.Pages, amk.Page{ID: i, Space: amk.SMEM, NBytes: n})
+			}
+		}
+	}
+	const many, huge = 1 << 20, 1 << 53
+	for _, c := range []struct {
+		want   string // "": nothing is wrong
+		change func(p *amk.Program)
+	}{
+		{"", func(*amk.Program) {}},
+		{"", pages(smem/2, smem-smem/2)},
+		{"page 1: capacity: takes ", pages(smem/2, smem-smem/2+1)},
+		{"page 0: capacity: takes 9007199254740992 bytes", pages(slices.Repeat([]int{huge}, 1024)...)},
+		{"buffer 2: malformed: is there twice", func(p *amk.Program) { p.Buffers[3].ID = p.Buffers[2].ID }},
+		{"buffer 0: malformed: has 9 dimensions; want at most", func(p *amk.Program) {
+			p.Buffers[0].Shape = make([]int, 9)
+		}},
+		{"counter 2: malformed: is there twice", func(p *amk.Program) { p.Counters[3].ID = p.Counters[2].ID }},
+		{"task 2: malformed: is there twice", func(p *amk.Program) { p.Tasks[3].ID = p.Tasks[2].ID }},
+		{" waits; want at most ", func(p *amk.Program) { p.Tasks[2].Waits = make([]amk.Wait, 99) }},
+		{"names buffer 1048576; want one that there is", func(p *amk.Program) { p.Tasks[2].Inputs = []int{many} }},
+		{"signals counter 1048576; want", func(p *amk.Program) { p.Tasks[2].OutCounter = many }},
+		{"waits on counter 1048576; want", func(p *amk.Program) { p.Tasks[2].Waits = []amk.Wait{{Counter: many}} }},
+	} {
+		p := toy(t)
+		f, diags := p.Flatten()
+		require.NoError(t, diags.Err())
+		c.change(p)
+		v := Judge(p, f, simulate.NewFootprints(), simulate.Effort{States: 100, Orders: 1, Positions: 1})
+		if c.want == "" {
+			require.Nil(t, v.Hazard)
+			continue
+		}
+		require.NotNil(t, v.Hazard, c.want)
+		require.Contains(t, v.Hazard.String(), c.want)
+		require.True(t, v.Complete)
+	}
+}
