@@ -2,9 +2,9 @@
 // validator is measured against. It says unsafe when it has found an order of tasks in which something goes wrong, and
 // shows that order, cut down to few tasks.
 //
-// It shares nothing with validate but package ir. What a task touches it takes from what the reference code really
-// touched (refvm, recording, one task at a time, on the parts of buffers that its views span), not from the views that
-// the task declares. It must import no package of amkc but ir, what is below it, and refvm.
+// It shares nothing with validate but package ir and what is below it. What a task touches it takes from what the
+// reference code really touched (refvm, recording, one task at a time, on the parts of buffers that its views span),
+// not from the views that the task declares. It must import no package of amkc but ir, what is below it, and refvm.
 //
 // # The machine
 //
