@@ -117,7 +117,7 @@ def main():
     except ModuleNotFoundError as e:
         print(f"draw.py: error: there is no {e.name} here; pip install matplotlib", file=sys.stderr)
         return 2
-    rows = report.Store(machine.REPO / experiments.ROWS, experiments.SCHEMA, experiments.SECTIONS, ("amkc",))
+    rows = experiments.store(machine.REPO / experiments.ROWS)
     r = answers.Results(rows.path.parent, rows)
     for d in drawings.DRAWINGS:
         data = d.data(r)

@@ -132,9 +132,14 @@ def parse(argv):
     return p.parse_args(argv)
 
 
+def store(path):
+    """The rows of a JSON file of this script."""
+    return report.Store(path, SCHEMA, SECTIONS, ("amkc",))
+
+
 def render(rows=machine.REPO / ROWS, page=machine.REPO / PAGE):
     """Writes the page of the rows in a JSON file and of those of GPUs beside it, and returns its path."""
-    experimentspage.write(page, report.Store(rows, SCHEMA, SECTIONS, ("amkc",)), tasks([], []))
+    experimentspage.write(page, store(rows), tasks([], []))
     return page
 
 
@@ -158,7 +163,6 @@ def main(argv=None):
     if args.render:
         print(render(args.out, args.page))
         return 0
-    store = report.Store(args.out, SCHEMA, SECTIONS, ("amkc",))
     if not chosen:
         print("experiments.py: error: no row is selected; --list prints all ids", file=sys.stderr)
         return 2
@@ -166,14 +170,14 @@ def main(argv=None):
         with sole_use(args.work):
             amkc = build_amkc(args.work)
             shop = Shop(amkc, args.work.resolve(), Budget(args.budget))
-            return make_rows(args, chosen, store, shop, environment(amkc))
+            return make_rows(args, chosen, store(args.out), shop, environment(amkc))
     except (machine.Missing, InUse) as e:
         print(f"experiments.py: error: {e}", file=sys.stderr)
         return 2
 
 
-def make_rows(args, chosen, store, shop, made_in):
-    todo = [t for t in chosen if args.again or not store.done(t.id, made_in)]
+def make_rows(args, chosen, rows, shop, made_in):
+    todo = [t for t in chosen if args.again or not rows.done(t.id, made_in)]
     if len(todo) < len(chosen):
         print(f"{len(chosen) - len(todo)} of {len(chosen)} rows have passed before", flush=True)
     passed = len(chosen) - len(todo)
@@ -183,11 +187,11 @@ def make_rows(args, chosen, store, shop, made_in):
         except OutOfTime:
             print(f"the time is up: {len(todo) - i} rows are left; the same command goes on from here", flush=True)
             break
-        store.put(row, made_in)
+        kept = "" if rows.put(row, made_in) else "; the row of before stays"
         passed += row["passed"] is True
-        print(f"{t.id}: {report.outcome(row)}", flush=True)
-    if store.rows:
-        experimentspage.write(args.page, store, tasks([], []))
+        print(f"{t.id}: {report.outcome(row)}{kept}", flush=True)
+    if rows.rows:
+        experimentspage.write(args.page, rows, tasks([], []))
     print(f"{passed} of {len(chosen)} rows pass; see {args.page}", flush=True)
     return 0 if passed == len(chosen) else 1
 

@@ -3,6 +3,8 @@
 Needs the standard library alone, and must not know how a row was measured.
 """
 
+import contextlib
+import fcntl
 import json
 import os
 import string
@@ -30,13 +32,29 @@ class Store:
     def __init__(self, path, schema=SCHEMA, sections=(), identity=IDENTITY):
         self.path, self.schema, self.identity = Path(path), schema, identity
         self.sections = list(sections or SECTIONS)
+        self.read()
+
+    def read(self):
         self.environments, self.rows = {}, {}
         if self.path.exists():
             data = json.loads(self.path.read_text(encoding="utf-8"))
-            if data.get("schema") != schema:
-                raise ValueError(f"{self.path}: schema {data.get('schema')!r}; {schema!r} is needed")
+            if data.get("schema") != self.schema:
+                raise ValueError(f"{self.path}: schema {data.get('schema')!r}; {self.schema!r} is needed")
             self.environments = data["environments"]
             self.rows = {row["id"]: row for row in data["rows"]}
+
+    @contextlib.contextmanager
+    def changed(self):
+        """The rows as they are in the file now, which is written in the end; nobody else writes it meanwhile."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        directory = os.open(self.path.parent, os.O_RDONLY)
+        try:
+            fcntl.flock(directory, fcntl.LOCK_EX)
+            self.read()
+            yield
+            self.save()
+        finally:
+            os.close(directory)
 
     def done(self, task_id, environment):
         """Whether the task has passed with the same amkc on the same GPU: such a row need not be made again. It keeps
@@ -46,23 +64,28 @@ class Store:
         return bool(row and row["passed"] and all(made.get(fact) == environment.get(fact) for fact in self.identity))
 
     def put(self, row, environment):
-        """Puts a row that was made just now."""
-        made = datetime.now(timezone.utc).isoformat(timespec="microseconds")
-        self.rows[row["id"]] = row | {"environment": self.letter(environment), "made": made}
-        self.save()
+        """Puts a row that was made just now, as far as it replaces the one that is there, and returns whether."""
+        row = row | {"made": datetime.now(timezone.utc).isoformat(timespec="microseconds")}
+        with self.changed():
+            return self.replace(row, environment)
 
     def take(self, other):
-        """Puts the rows of another store, and returns how many. One that was not run replaces none that was, and none
-        replaces one that was made later: a store that began as a copy of this one has rows of before."""
-        taken = 0
-        for row in other.ordered():
-            here = self.rows.get(row["id"])
-            if here and (row["passed"] is None or row.get("made", "") < here.get("made", "")):
-                continue
-            self.rows[row["id"]] = row | {"environment": self.letter(other.environments[row["environment"]])}
-            taken += 1
-        self.save()
-        return taken
+        """Puts the rows of another store, as far as they replace those that are there, and returns how many."""
+        if unknown := {row["section"] for row in other.rows.values()} - set(self.sections):
+            raise ValueError(f"{other.path}: section {', '.join(sorted(unknown))}; want one of "
+                             f"{', '.join(self.sections)}")
+        with self.changed():
+            return sum(self.replace(row, other.environments[row["environment"]]) for row in other.ordered())
+
+    def replace(self, row, environment):
+        """Puts a row, and returns whether it did: one that was not run replaces none that was, and none replaces one
+        that was made later, since a file that began as a copy of this one has rows of before."""
+        here = self.rows.get(row["id"])
+        ran = [r["passed"] is not None for r in (row, here or row)]
+        if here and (ran[0] < ran[1] or ran[0] == ran[1] and row.get("made", "") <= here.get("made", "")):
+            return False
+        self.rows[row["id"]] = row | {"environment": self.letter(environment)}
+        return True
 
     def letter(self, environment):
         """The name of an environment: that of an equal one, or the first free letter."""

@@ -139,9 +139,9 @@ def run(chosen, shop, store, environment, command_of, again):
         except OutOfTime:
             print(f"the time is up: {len(todo) - i} rows are left; the same command goes on from here", flush=True)
             break
-        store.put(row, environment)
+        kept = "" if store.put(row, environment) else "; the row of before stays"
         passed += row["passed"] is True
-        print(f"{t.id}: {report.outcome(row)}", flush=True)
+        print(f"{t.id}: {report.outcome(row)}{kept}", flush=True)
     return passed
 
 
@@ -218,15 +218,23 @@ def merge(files, out):
     if missing := [str(f) for f in files if not f.exists()]:
         print(f"results.py: error: no such file: {', '.join(missing)}", file=sys.stderr)
         return 2
-    for file in files:
-        made = report.Store(file)
-        store = report.Store(out / file.name)
-        taken = store.take(made)
-        left = len(made.rows) - taken
-        print(f"{file}: {len(made.rows)} rows, of which {report.outcomes(made.rows.values())[0]} pass; {taken} put "
-              f"into {os.path.relpath(store.path)}" + (f", {left} not: they are older or were not run" if left else ""))
+    try:
+        for file in files:
+            merge_file(file, out)
+    except ValueError as e:
+        print(f"results.py: error: {e}", file=sys.stderr)
+        return 2
     render(out)
     return 0
+
+
+def merge_file(file, out):
+    of = experiments.store if file.name == Path(experiments.ROWS).name else report.Store
+    made, store = of(file), of(out / file.name)
+    taken = store.take(made)
+    left = len(made.rows) - taken
+    print(f"{file}: {len(made.rows)} rows, of which {report.outcomes(made.rows.values())[0]} pass; {taken} put into "
+          f"{os.path.relpath(store.path)}" + (f", {left} not: they are not newer, or were not run" if left else ""))
 
 
 def carry_out(args, chosen, command_of):

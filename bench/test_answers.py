@@ -29,14 +29,10 @@ import results
 ROWS = machine.REPO / experiments.ROWS
 
 
-def store(path):
-    return report.Store(path, experiments.SCHEMA, experiments.SECTIONS, ("amkc",))
-
-
 class Answers(unittest.TestCase):
     def setUp(self):
-        self.results = answers.Results(ROWS.parent, store(ROWS))
-        self.none = answers.Results(self.enterContext(tempfile.TemporaryDirectory()), store("nothing.json"))
+        self.results = answers.Results(ROWS.parent, experiments.store(ROWS))
+        self.none = answers.Results(self.enterContext(tempfile.TemporaryDirectory()), experiments.store("nothing.json"))
 
     def test_every_figure_has_ours_or_the_reason(self):
         keys = [f.key for f in figures.figures()]
@@ -167,7 +163,7 @@ class Compared(unittest.TestCase):
         self.h100.put(row, {"gpu": "H100", "amkc": "1"})
 
     def results(self):
-        return answers.Results(self.dir, store(self.dir / "experiments.json"))
+        return answers.Results(self.dir, experiments.store(self.dir / "experiments.json"))
 
     def test_ratios_are_those_of_the_row_and_else_of_two(self):
         us = lambda x: {"us": {"median": x}}
@@ -220,8 +216,8 @@ class Grids(unittest.TestCase):
     """The tables that put many rows beside one another."""
 
     def setUp(self):
-        self.results = answers.Results(ROWS.parent, store(ROWS))
-        self.none = answers.Results(self.enterContext(tempfile.TemporaryDirectory()), store("nothing.json"))
+        self.results = answers.Results(ROWS.parent, experiments.store(ROWS))
+        self.none = answers.Results(self.enterContext(tempfile.TemporaryDirectory()), experiments.store("nothing.json"))
 
     def test_every_comparison_of_both_gpus_has_its_line(self):
         text = "\n".join(grids.engines(self.results))
@@ -279,7 +275,7 @@ class Grids(unittest.TestCase):
 
 class Drawings(unittest.TestCase):
     def test_files_are_drawn_of_the_rows(self):
-        r = answers.Results(ROWS.parent, store(ROWS))
+        r = answers.Results(ROWS.parent, experiments.store(ROWS))
         for d in drawings.DRAWINGS:
             data = d.data(r)
             if data:

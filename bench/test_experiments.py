@@ -121,7 +121,7 @@ class Resuming(unittest.TestCase):
 
         def run(amkc="1"):
             made.clear()
-            store = report.Store(directory / "e.json", experiments.SCHEMA, experiments.SECTIONS, ("amkc",))
+            store = experiments.store(directory / "e.json")
             args = mock.Mock(again=False, page=directory / "e.md")
             return experiments.make_rows(args, [task("a", True), task("b", False)], store, mock.Mock(log=[]),
                                          environment | {"amkc": amkc}), list(made)
@@ -171,7 +171,7 @@ class Rejections(unittest.TestCase):
 
     def test_they_are_those_of_the_population(self):
         """Both rows judge the same programs: what has a code is what the population has rejected, class by class."""
-        rows = report.Store(ROWS, experiments.SCHEMA, experiments.SECTIONS, ("amkc",)).rows
+        rows = experiments.store(ROWS).rows
         row = rows["soundness/rejections"]
         for c in rows["soundness/population"]["classes"]:
             of = lambda codes: sum(classes.get(c["class"], 0) for classes in codes.values())
@@ -191,7 +191,7 @@ class Rates(unittest.TestCase):
 
 class Page(unittest.TestCase):
     def setUp(self):
-        self.store = report.Store(ROWS, experiments.SCHEMA, experiments.SECTIONS, ("amkc",))
+        self.store = experiments.store(ROWS)
         self.text = experimentspage.page(self.store, experiments.tasks([], []))
 
     def test_the_page_is_that_of_its_rows(self):

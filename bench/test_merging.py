@@ -13,6 +13,7 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import experiments
 import report
 import results
 from test_results import HERE, row
@@ -36,7 +37,7 @@ class Merging(unittest.TestCase):
             code = results.main(["--out", str(self.dir), "--merge", str(there / "h200.json")])
         self.assertEqual((code, render.call_count), (0, 1))
         self.assertIn("3 rows, of which 1 pass; 2 put into ", out.getvalue())
-        self.assertIn(", 1 not: they are older or were not run", out.getvalue())
+        self.assertIn(", 1 not: they are not newer, or were not run", out.getvalue())
         store = report.Store(here)
         self.assertEqual({i: r["max_error"] for i, r in store.rows.items() if "max_error" in r},
                          {"bench/a": 2, "bench/b": 1})
@@ -66,9 +67,56 @@ class Merging(unittest.TestCase):
         old.put(row("bench/a", max_error=1), HERE)
         del old.rows["bench/a"]["made"]
         self.assertEqual(store.take(old), 1)
+        old.rows["bench/a"]["max_error"] = 3
+        self.assertEqual(store.take(old), 0, "of two without a time the one that is there stays")
         store.put(row("bench/a", max_error=2), HERE)
         self.assertEqual(store.take(old), 0)
         self.assertEqual(store.rows["bench/a"]["max_error"], 2)
+
+    def test_an_older_failure_replaces_no_pass_and_a_newer_one_does(self):
+        store, other = report.Store(self.dir / "h200.json"), report.Store(self.dir / "other.json")
+        with at(2):
+            store.put(row("bench/a", max_error=1), HERE)
+        for hour, taken in ((1, 0), (3, 1)):
+            with at(hour):
+                other.put(row("bench/a", False, max_error=2), HERE)
+            self.assertEqual(store.take(other), taken)
+            other.path.unlink()
+
+    def test_what_was_not_run_replaces_nothing_that_was(self):
+        store = report.Store(self.dir / "h200.json")
+        self.assertTrue(store.put(row("bench/a", None, not_run="no torch"), HERE))
+        self.assertTrue(store.put(row("bench/a", max_error=1), HERE))
+        self.assertFalse(store.put(row("bench/a", None, not_run="no torch"), HERE))
+        self.assertEqual(report.Store(store.path).rows["bench/a"]["max_error"], 1)
+
+    def test_two_that_write_one_file_lose_nothing(self):
+        first, second = report.Store(self.dir / "h200.json"), report.Store(self.dir / "h200.json")
+        first.put(row("bench/a", max_error=1), HERE)
+        second.put(row("bench/b", max_error=2), HERE | {"amkc": "2"})
+        first.put(row("bench/c", max_error=3), HERE)
+        rows = report.Store(first.path)
+        self.assertEqual(set(rows.rows), {"bench/a", "bench/b", "bench/c"})
+        self.assertEqual(rows.environments[rows.rows["bench/b"]["environment"]]["amkc"], "2")
+
+    def test_a_section_that_there_is_not_is_refused(self):
+        store, other = report.Store(self.dir / "h200.json"), self.dir / "there" / "h200.json"
+        store.put(row("bench/a"), HERE)
+        strange = report.Store(other, sections=(*store.sections, "gone"))
+        strange.put(row("gone/a"), HERE)
+        out = io.StringIO()
+        with contextlib.redirect_stderr(out), mock.patch.object(results, "render") as render:
+            self.assertEqual(results.main(["--out", str(self.dir), "--merge", str(other)]), 2)
+        self.assertIn("section gone; want one of fixtures", out.getvalue())
+        self.assertFalse(render.called)
+
+    def test_rows_that_need_no_gpu_are_merged_too(self):
+        name = Path(experiments.ROWS).name
+        made = experiments.store(self.dir / "there" / name)
+        made.put({"id": "coverage/a", "section": "coverage", "passed": True, "findings": []}, {"amkc": "1"})
+        with contextlib.redirect_stdout(io.StringIO()), mock.patch.object(results, "render"):
+            self.assertEqual(results.main(["--out", str(self.dir), "--merge", str(made.path)]), 0)
+        self.assertEqual(set(experiments.store(self.dir / name).rows), {"coverage/a"})
 
 
 def at(hour):
