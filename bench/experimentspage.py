@@ -48,8 +48,9 @@ cannot."""
 RATES = """Published: the account of E2, 7,160 programs in memory, the wall clock of a CPU that is not named. Ours: a
 second of processor time, garbage collection included. *From a file* is the bytes of JSON to the verdict, of the
 lowerings and mutants; the random graphs have no file form. Programs in memory have been parsed before, and are brought
-into the form that is judged within the time. The processors differ, so that no ratio is given. Ours were made beside other work on the same two cores, which costs
-processor time too: [validator.md](validator.md#how-fast-it-is) has what an idle machine gives."""
+into the form that is judged within the time. The processors differ, so that no ratio is given. Ours were made beside
+other work on the same two cores, which costs processor time too: [validator.md](validator.md#how-fast-it-is) has what
+an idle machine gives."""
 
 FORMATS = """There is no published figure beside these. pycoder-5m on its own text, against transformers on the same
 windows: the gap is to transformers in fp32. Greedy: tokens after 8 prompts that are those of amkc in fp32, of 64, the
@@ -190,8 +191,8 @@ def soundness_part(rows):
             f"Of the lowerings {lowering['accepted']} of {lowering['programs']} are accepted (published: "
             f"{published.LOWERINGS}). All 4,000 published random graphs were unsafe, as follows from the sums; of ours "
             f"{graphs['unsafe']:,} are, since most are well formed. Of our {all_of['unsafe']:,} unsafe programs "
-            f"{all_of['ordered']:,} go wrong in some order of their tasks. The others are wrong whatever the order, and "
-            f"none of theirs was run; {all_of['unread']:,} of those are refused by what reads a program for `validate` "
+            f"{all_of['ordered']:,} go wrong in some order of their tasks. The others are wrong whatever the order, "
+            f"and none of theirs was run; {all_of['unread']:,} of those are refused by what reads a program for `validate` "
             f"and the oracles alike. Of the {all_of['accepted']:,} that are accepted every order of "
             f"{all_of['seen']:,} was seen.")]
     if row:

@@ -44,8 +44,8 @@ func checkPasses(p *ir.Program, list [][]int) error {
 			if n > 1 {
 				want = fmt.Sprintf("want 1 for all of its %d sequences, or %d with / between them", n, n)
 			}
-			return diag.Errorf(codePosition, "--position", "%s names %d positions of a pass; %s", spellPass(at), len(at),
-				want)
+			return diag.Errorf(codePosition, "--position", "%s names %d positions of a pass; %s", spellPass(at),
+				len(at), want)
 		}
 		first := 0
 		for s, pos := range at {

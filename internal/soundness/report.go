@@ -20,9 +20,9 @@ func (rep *Report) Markdown(n int, e simulate.Effort) string {
 	w("all interleavings of up to %s states for each step and each two steps in a row, else %d random and "+
 		"adversarial schedules.", thousands(e.States), e.Orders)
 	w("What a task touches is what the reference code touched. `docs/validator.md` explains the words.\n")
-	w("**%s programs that an oracle calls unsafe; %s of them rejected; %d false accepts.** %s go wrong in some order of "+
-		"their tasks. The others are wrong whatever the order, and no order of theirs was run; %s of those are refused "+
-		"by what reads a program, for `validate` and the oracles alike. Of the %s programs that are accepted, every "+
+	w("**%s programs that an oracle calls unsafe; %s of them rejected; %d false accepts.** %s go wrong in some order "+
+		"of their tasks. The others are wrong whatever the order, and no order of theirs was run; %s of those are "+
+		"refused by what reads a program, for `validate` and the oracles alike. Of the %s programs that are accepted, every "+
 		"order of %s was seen; of the others, the orders that the effort allows.\n", thousands(all.Unsafe),
 		thousands(all.Rejected), all.FalseAccepts, thousands(all.Ordered), thousands(all.Unread),
 		thousands(all.Accepted), thousands(all.Seen))
@@ -33,8 +33,8 @@ func (rep *Report) Markdown(n int, e simulate.Effort) string {
 		{"ours", "On top of it: mutants of amkc's own programs and of random ones, by operator"},
 	} {
 		w("## %s\n", g.title)
-		w("| class | programs | accepted | every order seen of these | oracle unsafe | in some order | by the reader | " +
-			"rejected of the unsafe | false accepts | rejected, nothing seen |")
+		w("| class | programs | accepted | every order seen of these | oracle unsafe | in some order | by the reader " +
+			"| rejected of the unsafe | false accepts | rejected, nothing seen |")
 		w("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
 		for _, r := range append(slices.DeleteFunc(slices.Clone(rep.Rows),
 			func(r Row) bool { return r.Group != g.group }), rep.Total(g.group)) {

@@ -93,8 +93,8 @@ func overfull(p *amk.Program) *simulate.Hazard {
 		}
 		if pg.NBytes > left {
 			return &simulate.Hazard{Kind: simulate.Capacity, Where: fmt.Sprint("page ", pg.ID),
-				Detail: fmt.Sprintf("takes %d bytes of shared memory, and %d of the target's %d are left; want no more "+
-					"than those", pg.NBytes, left, p.Target.SmemBytesPerBlockOptin)}
+				Detail: fmt.Sprintf("takes %d bytes of shared memory, and %d of the target's %d are left; want no "+
+					"more than those", pg.NBytes, left, p.Target.SmemBytesPerBlockOptin)}
 		}
 		left -= pg.NBytes
 	}
