@@ -3,7 +3,7 @@
 
     tensor(seed, name, shape, dtype)                        numpy float32 array of values that dtype can hold
     torch_tensor(seed, name, shape, dtype, device="cuda")   torch tensor of that dtype, computed on the device
-    python3 bench/random_weights.py --self-test             checks numpy, and torch where it is installed
+    python3 bench/random_weights.py                         checks numpy, and torch where it is installed
 
 dtype is a safetensors name: "F32", "F16" or "BF16". Element i of a tensor has the 64 bits
 
@@ -188,8 +188,7 @@ def self_test():
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Random weights, the twin of passes/checkpoint/random.go.")
-    parser.add_argument("--self-test", action="store_true", required=True, help="compare with the committed vectors")
+    parser = argparse.ArgumentParser(description="Compares random weights with the committed vectors.")
     parser.parse_args()
     sys.exit(1 if self_test() else 0)
 

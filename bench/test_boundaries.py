@@ -1,6 +1,5 @@
 """Tests of sections boundaries and timelines with an amkc and a device that only look the part: no GPU, numpy alone."""
 
-import json
 import sys
 import unittest
 from dataclasses import replace

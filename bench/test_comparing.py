@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import json
 import sys
 import time
 import unittest
@@ -14,7 +13,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import compare
 import comparing
 import machine
-import report
 import test_workshop
 from peer import Peer, PeerFailed
 from workshop import Budget, OutOfTime

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// randomVectors are the literals that bench/random_weights.py --self-test checks as well. They were computed by a third
-// program, in exact arithmetic.
+// randomVectors are the literals that bench/random_weights.py checks as well when it is run. They were computed by a
+// third program, in exact arithmetic.
 var randomVectors = []struct {
 	seed  uint64
 	name  string
