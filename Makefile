@@ -184,7 +184,7 @@ experiments:
 
 # What bench/results.py needs on a GPU machine that has no Go, to be carried there.
 results-tools: $(MODULES)
-	CGO_ENABLED=0 go build -trimpath -o dist/results/ ./cmd/amkc ./bench/device ./bench/dequantised
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -o dist/results/ ./cmd/amkc ./bench/device ./bench/dequantised
 	CGO_ENABLED=1 go build -trimpath -buildvcs=false -buildmode=c-shared -o dist/results/libamk.so ./runtime/library/shared
 
 # Rewrite golden files; look at the diff before committing it.

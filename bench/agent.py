@@ -23,6 +23,7 @@ failed, and its words are printed; 2 bad usage, or experiments that cannot be tr
 
 import argparse
 import concurrent.futures
+import contextlib
 import dataclasses
 import json
 import re
@@ -36,6 +37,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import campaigns
 import machine
+from alone import InUse
 from packing import EXPERIMENTS, Unusable, pack, trials
 from ratios import interval
 from running import CLOSING, TRIAL_SECONDS, Runner, add_flags, begin, gpus, jobs_for, need_target, outcome, path, unpack
@@ -213,22 +215,23 @@ def parse(argv):
 
 def main(argv=None):
     args = parse(argv)
-    amkc = begin(args)
-    try:
-        experiments = read(args.experiments)
-        unpack(args)
-        runner = Trials(args, amkc, experiments)
-        runner.check()
-    except (OSError, tarfile.TarError, Unusable) as e:
-        print(f"agent.py: error: {e}", file=sys.stderr)
-        return 2
-    try:
-        runner.carry_on()
-    finally:
-        runner.report(CAMPAIGN)
-        packed = pack(args.work, args.out)
-        runner.say(f"packed {packed.stat().st_size / 1e6:.1f} MB")
-    return 1 if runner.failed else 0
+    with contextlib.ExitStack() as held:
+        try:
+            experiments = read(args.experiments)
+            amkc = held.enter_context(begin(args))
+            unpack(args)
+            runner = Trials(args, amkc, experiments)
+            runner.check()
+        except (OSError, tarfile.TarError, Unusable, InUse, machine.Missing) as e:
+            print(f"agent.py: error: {e}", file=sys.stderr)
+            return 2
+        try:
+            runner.carry_on()
+        finally:
+            runner.report(CAMPAIGN)
+            packed = pack(args.work, args.out)
+            runner.say(f"packed {packed.stat().st_size / 1e6:.1f} MB")
+        return 1 if runner.failed else 0
 
 
 if __name__ == "__main__":

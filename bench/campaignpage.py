@@ -30,6 +30,7 @@ import drawings
 import kept
 import packing
 import regret
+import report
 from ratios import interval
 
 REPO = Path(__file__).resolve().parent.parent
@@ -232,9 +233,9 @@ def take(file, out, known):
                     continue
                 rows[row["name"]] = row
                 lines += kept.measured(directory, row)
-                report = directory / "report.html"
-                if report.exists() and not regret.SEEDED.fullmatch(row["name"]):
-                    (out / f"{row['name']}.html").write_bytes(report.read_bytes())
+                html = directory / "report.html"
+                if html.exists() and not regret.SEEDED.fullmatch(row["name"]):
+                    (out / f"{row['name']}.html").write_bytes(html.read_bytes())
         kept.keep_measured(out / kept.MEASURED, lines)
         kept.keep_trials(Path(tmp), rows, out)
         return rows
@@ -356,11 +357,11 @@ def on_gpus(every):
 def committed(docs):
     """The rows of campaigns, of what bench/searches.py has made, and of bench/candidates.py."""
     files = [docs / "results" / f"{name}.json" for name in ("campaigns", "searches", "candidates")]
-    campaigns, searches, candidates = (json.loads(f.read_text(encoding="utf-8")) if f.exists() else {} for f in files)
+    campaigns, searches, candidates = (report.load(f) if f.exists() else {} for f in files)
     return campaigns.get("campaigns", {}), searches, candidates.get("rows", {})
 
 
-def main(argv=None):
+def parse(argv):
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--take", type=Path, metavar="FILE", help="what bench/campaigns.py or bench/agent.py has packed")
     p.add_argument("--again", action="store_true", help="take campaigns that are there with more trials, too")
@@ -368,6 +369,21 @@ def main(argv=None):
     args = p.parse_args(argv)
     if args.again and not args.take:
         p.error("--again says how to take a pack; want --take")
+    return args
+
+
+def main(argv=None):
+    args = parse(argv)
+    try:
+        write(args)
+    except (packing.Unusable, report.Damaged) as e:
+        print(f"campaignpage.py: error: {e}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def write(args):
+    """Takes a pack, if there is one, and writes the page."""
     store = args.docs / "results" / "campaigns.json"
     rows, searches, candidates = committed(args.docs)
     if args.take:
@@ -375,7 +391,6 @@ def main(argv=None):
         rows |= take(args.take, args.docs / "results" / "campaigns", {} if args.again else rows)
         store.write_text(json.dumps({"schema": SCHEMA, "campaigns": rows}, indent=1) + "\n", encoding="utf-8")
     (args.docs / "campaigns.md").write_text(page(rows, searches, candidates), encoding="utf-8")
-    return 0
 
 
 if __name__ == "__main__":

@@ -18,19 +18,21 @@ codes: 0 all goes on or has ended; 1 an amkc has failed, and its words are print
 """
 
 import argparse
+import contextlib
 import fnmatch
 import itertools
 import json
-import os
 import sys
 import tarfile
 import threading
-import time
 import traceback
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import flags
+import machine
+from alone import InUse
 from packing import EARLIER, SPENT, Unusable, elsewhere, gpu_seconds, pack, trials
 from running import CLOSING, Campaign, Runner, add_flags, begin, gpus, jobs_for, need_target, outcome, path, unpack
 
@@ -236,16 +238,16 @@ def parse(argv):
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--only", action="append", metavar="PATTERN", help="campaigns whose name matches; may be repeated")
     p.add_argument("--list", action="store_true", help="print the names of the selected campaigns")
-    p.add_argument("--slice", type=float, metavar="SECONDS",
+    p.add_argument("--slice", type=flags.seconds, metavar="SECONDS",
                    help="of a campaign before the next one has the GPU (default: all that is left)")
-    p.add_argument("--gpus", help="numbers with commas (default: all)")
+    p.add_argument("--gpus", type=flags.gpus, metavar="N,...", help="numbers of the GPUs to use (default: all)")
     p.add_argument("--share", type=int, default=1, metavar="N", help="campaigns that share a GPU (default: 1)")
     p.add_argument("--taught-by", type=path, metavar="FILE",
                    help="teach warm ones by what a run on another GPU has packed, too")
     add_flags(p, target)
     args = p.parse_args(argv)
     args.chosen = [c for c in CAMPAIGNS if not args.only or any(fnmatch.fnmatch(c.name, o) for o in args.only)]
-    args.gpus = [int(n) for n in args.gpus.split(",")] if args.gpus else here or [0]
+    args.gpus = args.gpus or here or [0]
     if args.share < 1:
         p.error("--share is how many campaigns have a GPU together; want 1 or more")
     args.jobs = args.jobs or jobs_for(args, len(args.gpus) * args.share)
@@ -260,14 +262,19 @@ def main(argv=None):
     if args.list:
         print("\n".join(c.name for c in args.chosen))
         return 0
-    amkc = begin(args)
-    try:
-        unpack(args)
-        teachers = args.taught_by and elsewhere(args.taught_by, args.work)
-    except (OSError, tarfile.TarError, Unusable) as e:
-        print(f"campaigns.py: error: {e}", file=sys.stderr)
-        return 2
-    shop = Shop(args, amkc, teachers)
+    with contextlib.ExitStack() as held:
+        try:
+            amkc = held.enter_context(begin(args))
+            unpack(args)
+            teachers = args.taught_by and elsewhere(args.taught_by, args.work)
+        except (OSError, tarfile.TarError, Unusable, InUse, machine.Missing) as e:
+            print(f"campaigns.py: error: {e}", file=sys.stderr)
+            return 2
+        return carry_on(args, Shop(args, amkc, teachers))
+
+
+def carry_on(args, shop):
+    """Carries campaigns on until the time is up, and packs what they have come to. Returns the exit code."""
     try:
         workers = [threading.Thread(target=shop.serve, args=(gpu,)) for _ in range(args.share) for gpu in args.gpus]
         for w in workers:

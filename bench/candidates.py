@@ -17,6 +17,7 @@ there was time for was judged; 1 something has failed, and its words are printed
 
 import argparse
 import concurrent.futures
+import contextlib
 import fnmatch
 import json
 import os
@@ -30,7 +31,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import campaignpage
+import flags
 import machine
+from alone import InUse
 from defaults import CANDIDATES, DEFAULTS, Candidate, Shape
 from packing import KEY, Unusable, take_key
 from ratios import interval
@@ -185,7 +188,7 @@ def parse(argv):
                    help="MODEL/CANDIDATE that matches; may be repeated, in the order to judge in")
     p.add_argument("--settled", action="store_true", help="judge settled candidates too")
     p.add_argument("--list", action="store_true", help="print the names of the selected ones")
-    p.add_argument("--gpus", help="numbers with commas (default: all)")
+    p.add_argument("--gpus", type=flags.gpus, metavar="N,...", help="numbers of the GPUs to use (default: all)")
     p.add_argument("--take", type=path, metavar="FILE", help="publish what a run has written, and judge nothing")
     p.add_argument("--docs", type=path, default=machine.REPO / "docs", metavar="DIR",
                    help="where --take publishes, and what is published is")
@@ -193,7 +196,7 @@ def parse(argv):
     args = p.parse_args(argv)
     every = jobs(args.settled)
     args.chosen = list(dict.fromkeys(j for o in args.only or ["*"] for j in every if fnmatch.fnmatch(j.name, o)))
-    args.gpus = [int(n) for n in args.gpus.split(",")] if args.gpus else here or [0]
+    args.gpus = args.gpus or here or [0]
     args.jobs = args.jobs or jobs_for(args, 1)
     if not args.chosen:
         p.error("no candidate has such a name; --list prints them")
@@ -207,22 +210,23 @@ def main(argv=None):
     if args.list:
         print("\n".join(j.name for j in args.chosen))
         return 0
-    try:
-        if args.take:
-            take(args.take, args.docs)
-            return 0
-        amkc = begin(args)
-        if args.key:
-            take_key(args.key, args.work)
-        judges = Judges(args, amkc)
-    except (OSError, Unusable) as e:
-        print(f"candidates.py: error: {e}", file=sys.stderr)
-        return 2
-    if not (args.work / KEY).exists():  # of which several evaluations would each make one
-        first = args.chosen[0].campaign
-        judges.run(first, args.gpus[0], 30, "eval", *judges.model(first), "--rung", "screen", *judges.key())
-    judges.carry_on()
-    return 1 if judges.failed else 0
+    with contextlib.ExitStack() as held:
+        try:
+            if args.take:
+                take(args.take, args.docs)
+                return 0
+            amkc = held.enter_context(begin(args))
+            if args.key:
+                take_key(args.key, args.work)
+            judges = Judges(args, amkc)
+        except (OSError, Unusable, InUse, machine.Missing) as e:
+            print(f"candidates.py: error: {e}", file=sys.stderr)
+            return 2
+        if not (args.work / KEY).exists():  # of which several evaluations would each make one
+            first = args.chosen[0].campaign
+            judges.run(first, args.gpus[0], 30, "eval", *judges.model(first), "--rung", "screen", *judges.key())
+        judges.carry_on()
+        return 1 if judges.failed else 0
 
 
 if __name__ == "__main__":

@@ -21,6 +21,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import machine
+
+machine.need_numpy()
+
 import comparing
 import results
 from accuracy import config
@@ -45,7 +49,7 @@ def parse(argv):
     if args.rounds < 1 or args.compile_seconds <= 0:
         p.error("--rounds and --compile-seconds must be positive")
     for model in args.model:
-        trained = config(results.machine.REPO / "testdata/configs" / model)["max_position_embeddings"]
+        trained = config(machine.REPO / "testdata/configs" / model)["max_position_embeddings"]
         most = min(LONG_POSITIONS, trained) - comparing.STEPS
         if not 0 <= args.position <= most:
             p.error(f"--position {args.position}: 0 to {most} are possible for {model}")

@@ -33,6 +33,7 @@ class Task:
     section: str
     name: str
     run: object
+    seconds = 0  # as in sections.Task: how long one takes depends on the processors
 
     @property
     def id(self):

@@ -172,7 +172,7 @@ def endurance():
 
 
 def soak():
-    return [Task("soak", SOAKED.key, SOAKED, lambda shop: long_soak_row(shop, SOAKED))]
+    return [Task("soak", SOAKED.key, SOAKED, lambda shop: long_soak_row(shop, SOAKED), seconds=LONG_SOAK_SECONDS)]
 
 
 def sanitizer():

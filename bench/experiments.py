@@ -5,12 +5,13 @@ docs/results/experiments.json, and from it docs/experiments.md.
     python3 bench/experiments.py                              everything
     python3 bench/experiments.py --section coverage           one section
     python3 bench/experiments.py --only 'families/llama-*'    some rows
-    python3 bench/experiments.py --budget 540                 what nine minutes are enough for; again for the rest
+    python3 bench/experiments.py --budget 600                 what ten minutes are enough for; again for the rest
     python3 bench/experiments.py --render                     docs/experiments.md anew, from the JSON file
 
 It needs Go and numpy, no GPU, and PyTorch and transformers for what is compared with them; rows that lack those say so.
-Rows that have passed with the same amkc are not made again. Exit codes: 0 all selected rows pass; 1 some do not, or are
-left; 2 bad usage or a broken environment.
+Rows that have passed with the same amkc are not made again. With a --budget, those that were tried least are tried
+first; one that takes longer begins anew each time, and wants a larger budget, or none. Exit codes: 0 all selected rows
+pass; 1 some do not, or are left; 2 bad usage or a broken environment.
 """
 
 import argparse
@@ -24,13 +25,19 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import machine
+
+machine.need_numpy()
+
 import coverage
 import experimentspage
-import machine
+import flags
 import perplexity
 import report
 import soundness
-from workshop import Budget, InUse, OutOfTime, sole_use
+from alone import InUse, sole_use
+from pieces import Piece
+from workshop import Budget, OutOfTime
 
 SECTIONS = ("coverage", "families", "refusals", "perplexity", "soundness")
 SCHEMA = "amkc.experiments/1"
@@ -122,7 +129,7 @@ def parse(argv):
     p.add_argument("--render", action="store_true",
                    help="write docs/experiments.md from the JSON file, and make no rows")
     p.add_argument("--again", action="store_true", help="make rows again that have passed")
-    p.add_argument("--budget", type=float, metavar="SECONDS", help="stop after this time")
+    p.add_argument("--budget", type=flags.seconds, metavar="SECONDS", help="stop after this time")
     p.add_argument("--out", type=Path, default=ROWS, metavar="FILE",
                    help="where rows go (default: docs/results/experiments.json)")
     p.add_argument("--page", type=Path, default=PAGE, metavar="FILE",
@@ -146,8 +153,8 @@ def render(rows=machine.REPO / ROWS, page=machine.REPO / PAGE):
 def build_amkc(work):
     """Builds the amkc that rows are made with."""
     path = work.resolve() / "amkc"
-    built = subprocess.run(["go", "build", "-trimpath", "-buildvcs=false", "-o", str(path), "./cmd/amkc"],
-                           cwd=machine.REPO, env=os.environ | {"CGO_ENABLED": "0"})
+    built = subprocess.run([*machine.GO_BUILD, "-o", str(path), "./cmd/amkc"], cwd=machine.REPO,
+                           env=os.environ | {"CGO_ENABLED": "0"})
     if built.returncode != 0:
         raise machine.Missing("go cannot build amkc; what it said is above")
     return path
@@ -157,21 +164,21 @@ def main(argv=None):
     args = parse(argv)
     os.chdir(machine.REPO)  # paths in rows are relative to it
     chosen = tasks(args.section, args.only)
+    if not chosen and not args.render:
+        print("experiments.py: error: no row is selected; --list prints all ids", file=sys.stderr)
+        return 2
     if args.list:
         print("\n".join(t.id for t in chosen))
         return 0
-    if args.render:
-        print(render(args.out, args.page))
-        return 0
-    if not chosen:
-        print("experiments.py: error: no row is selected; --list prints all ids", file=sys.stderr)
-        return 2
     try:
+        if args.render:
+            print(render(args.out, args.page))
+            return 0
         with sole_use(args.work):
             amkc = build_amkc(args.work)
             shop = Shop(amkc, args.work.resolve(), Budget(args.budget))
             return make_rows(args, chosen, store(args.out), shop, environment(amkc))
-    except (machine.Missing, InUse) as e:
+    except (machine.Missing, InUse, report.Damaged) as e:
         print(f"experiments.py: error: {e}", file=sys.stderr)
         return 2
 
@@ -180,16 +187,8 @@ def make_rows(args, chosen, rows, shop, made_in):
     todo = [t for t in chosen if args.again or not rows.done(t.id, made_in)]
     if len(todo) < len(chosen):
         print(f"{len(chosen) - len(todo)} of {len(chosen)} rows have passed before", flush=True)
-    passed = len(chosen) - len(todo)
-    for i, t in enumerate(todo):
-        try:
-            row = make_row(t, shop)
-        except OutOfTime:
-            print(f"the time is up: {len(todo) - i} rows are left; the same command goes on from here", flush=True)
-            break
-        kept = "" if rows.put(row, made_in) else "; the row of before stays"
-        passed += row["passed"] is True
-        print(f"{t.id}: {report.outcome(row)}{kept}", flush=True)
+    piece = Piece(shop.work, shop.budget, rows, made_in)
+    passed = len(chosen) - len(todo) + piece.make(piece.order(todo), lambda t: make_row(t, shop))
     if rows.rows:
         experimentspage.write(args.page, rows, tasks([], []))
     print(f"{passed} of {len(chosen)} rows pass; see {args.page}", flush=True)

@@ -6,14 +6,22 @@ what is measured.
 
 import hashlib
 import importlib.metadata
+import importlib.util
 import json
 import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 REPO = Path(__file__).resolve().parent.parent
+# Trees of the same sources give the same bytes, whatever was committed since: rows and builds go by a digest of amkc.
+GO_BUILD = ("go", "build", "-trimpath", "-buildvcs=false")
+# What `amkc targets` calls the GPUs that were measured, by their name in the driver. Another product of the same name
+# has other sizes: an H100 PCIe is no h100.
+TARGETS = {"NVIDIA H100 80GB HBM3": "h100", "NVIDIA H200": "h200"}
+NO_GPU = "none found"
 
 
 class Missing(Exception):
@@ -51,9 +59,8 @@ def build_tools(directory):
         raise Missing("there is no Go here to build amkc with; make results-tools on a machine with Go, and then "
                       "--tools dist/results here")
     directory.mkdir(parents=True, exist_ok=True)
-    built = subprocess.run(["go", "build", "-trimpath", "-o", str(directory) + os.sep, "./cmd/amkc", "./bench/device",
-                            "./bench/dequantised"],
-                           cwd=REPO, env=os.environ | {"CGO_ENABLED": "0"})
+    built = subprocess.run([*GO_BUILD, "-o", str(directory) + os.sep, "./cmd/amkc", "./bench/device",
+                            "./bench/dequantised"], cwd=REPO, env=os.environ | {"CGO_ENABLED": "0"})
     if built.returncode != 0:
         raise Missing("go cannot build amkc and the tools of bench; what it said is above")
 
@@ -87,12 +94,43 @@ def output(*args):
 
 
 def gpu_facts(text):
-    """GPU and driver from the CSV that nvidia-smi prints for the query below; the first GPU is the one that is used."""
+    """GPU and driver from the CSV that nvidia-smi prints for the query below; the first line is the GPU that is
+    used."""
     line = next((l for l in text.splitlines() if l.strip()), "")
     fields = [f.strip() for f in line.split(",")]
     if len(fields) < 3:
-        return {"gpu": "none found"}
+        return {"gpu": NO_GPU}
     return {"gpu": fields[0], "driver": fields[1], "GPU memory": fields[2]}
+
+
+def gpu_query():
+    """What nvidia-smi says of the GPU that is used: the first of CUDA_VISIBLE_DEVICES, and without that the first."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible == "":
+        return ""  # which hides all of them
+    only = ["-i", visible.split(",")[0].strip()] if visible else []
+    return output("nvidia-smi", *only, "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader")
+
+
+def number_as_listed():
+    """Has CUDA number GPUs as nvidia-smi does, here and in child processes; else the fastest one is its first."""
+    os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+
+
+def need_gpu(environment):
+    """Refuses a machine whose rows would say nothing."""
+    if environment["gpu"] == NO_GPU:
+        hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
+        raise Missing("no GPU was found: nvidia-smi is not there, or fails" +
+                      (f", or has no GPU {hidden!r}, which CUDA_VISIBLE_DEVICES names" if hidden is not None else "") +
+                      "; want a machine with an NVIDIA GPU and its driver")
+
+
+def need_numpy():
+    """Ends a script that is about to import numpy where there is none."""
+    if not importlib.util.find_spec("numpy"):
+        print(f"{Path(sys.argv[0]).name}: error: numpy is needed: python3 -m pip install numpy", file=sys.stderr)
+        sys.exit(2)
 
 
 def package(name):
@@ -105,7 +143,7 @@ def package(name):
 def environment(tools):
     """What a row depends on besides its command. No times and no names of machines: equal ones are one environment."""
     release = re.search(r"release ([\d.]+), V([\d.]+)", output(tools.nvcc, "--version") if tools.nvcc else "")
-    facts = gpu_facts(output("nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"))
+    facts = gpu_facts(gpu_query())
     try:
         version = json.loads(output(str(tools.amkc), "version", "--json") or "{}")
     except json.JSONDecodeError:
@@ -124,6 +162,7 @@ def digest(path):
         return hashlib.file_digest(f, "sha256").hexdigest()[:12]
 
 
-def slug(text):
-    """A name for files: NVIDIA H200 -> nvidia-h200."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "gpu"
+def file_name(gpu):
+    """A name for the files of a GPU: NVIDIA H200 -> h200, its target, and of one that has none NVIDIA L4 ->
+    nvidia-l4."""
+    return TARGETS.get(gpu) or re.sub(r"[^a-z0-9]+", "-", gpu.lower()).strip("-") or "gpu"

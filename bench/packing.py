@@ -11,6 +11,7 @@ import re
 import shutil
 import sys
 import tarfile
+import zlib
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -77,14 +78,21 @@ def record(work, path):
 
 def resume(file, work):
     """Unpacks what an earlier run has packed. What is here and has gone further stays."""
-    with tarfile.open(file) as tar:
-        members = accepted(tar, file)
-        for name in sorted({m.name.split("/")[0] for m in members}):
-            here = work / name
-            own = [m for m in members if m.name == name or m.name.startswith(name + "/")]
-            lines = next((tar.extractfile(m).read().count(b"\n") for m in own if m.name == f"{name}/trials.jsonl"), 0)
-            if not here.exists() or len(trials(here)) < lines:
-                tar.extractall(work, members=own, filter="data")
+    try:
+        with tarfile.open(file) as tar:
+            unpack(tar, accepted(tar, file), work)
+    except (OSError, EOFError, tarfile.TarError, zlib.error) as e:
+        raise Unusable(f"{file} cannot be unpacked: {e}; want what bench/campaigns.py or bench/agent.py has "
+                       "packed") from None
+
+
+def unpack(tar, members, work):
+    for name in sorted({m.name.split("/")[0] for m in members}):
+        here = work / name
+        own = [m for m in members if m.name == name or m.name.startswith(name + "/")]
+        lines = next((tar.extractfile(m).read().count(b"\n") for m in own if m.name == f"{name}/trials.jsonl"), 0)
+        if not here.exists() or len(trials(here)) < lines:
+            tar.extractall(work, members=own, filter="data")
 
 
 def accepted(tar, file):

@@ -164,7 +164,8 @@ def passes():
 
 def sequences():
     return [Task("sequences", f"{case.key}-seed{seed}", case,
-                 lambda shop, case=case, seed=seed: sequences_row(shop, case, seed)) for case, seed in SOAKED]
+                 lambda shop, case=case, seed=seed: sequences_row(shop, case, seed), seconds=60 * SOAK_MINUTES)
+            for case, seed in SOAKED]
 
 
 def pass_times_row(shop, case, position):

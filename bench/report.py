@@ -25,6 +25,25 @@ in the JSON files beside this one.
 """
 
 
+class Damaged(ValueError):
+    """A file of docs/results that cannot be read; the text says which one, where, and what is accepted."""
+
+
+def load(path):
+    """What a JSON file has, which is to be an object."""
+    try:
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as e:
+        raise Damaged(f"{path}: {e.strerror}; want a file of JSON") from None
+    except json.JSONDecodeError as e:
+        raise Damaged(f"{path}:{e.lineno}:{e.colno}: {e.msg}; want JSON, as a script of bench writes it") from None
+    except UnicodeDecodeError as e:
+        raise Damaged(f"{path}: byte {e.start} is no UTF-8; want JSON, as a script of bench writes it") from None
+    if not isinstance(data, dict):
+        raise Damaged(f"{path}: it has a {type(data).__name__}; want an object of JSON")
+    return data
+
+
 class Store:
     """The rows of one JSON file, by id. A row is saved as soon as it is put. sections are in the order of the file, and
     identity names the facts of an environment that make a row another row."""
@@ -37,11 +56,20 @@ class Store:
     def read(self):
         self.environments, self.rows = {}, {}
         if self.path.exists():
-            data = json.loads(self.path.read_text(encoding="utf-8"))
+            data = load(self.path)
             if data.get("schema") != self.schema:
-                raise ValueError(f"{self.path}: schema {data.get('schema')!r}; {self.schema!r} is needed")
-            self.environments = data["environments"]
-            self.rows = {row["id"]: row for row in data["rows"]}
+                raise Damaged(f"{self.path}: schema {data.get('schema')!r}; {self.schema!r} is needed")
+            try:
+                self.environments = dict(data["environments"])
+                self.rows = {row["id"]: row for row in data["rows"]}
+                odd = next((i for i, row in self.rows.items() if row["environment"] not in self.environments
+                            or row["section"] not in self.sections or "passed" not in row), None)
+            except (KeyError, TypeError, ValueError) as e:
+                raise Damaged(f"{self.path}: {type(e).__name__}: {e}; want environments by letter, and rows that have "
+                              "id, section, environment and passed") from None
+            if odd is not None:
+                raise Damaged(f"{self.path}: row {odd}: want one of the environments of the file, a section of "
+                              f"{', '.join(self.sections)}, and passed")
 
     @contextlib.contextmanager
     def changed(self):
@@ -71,9 +99,6 @@ class Store:
 
     def take(self, other):
         """Puts the rows of another store, as far as they replace those that are there, and returns how many."""
-        if unknown := {row["section"] for row in other.rows.values()} - set(self.sections):
-            raise ValueError(f"{other.path}: section {', '.join(sorted(unknown))}; want one of "
-                             f"{', '.join(self.sections)}")
         with self.changed():
             return sum(self.replace(row, other.environments[row["environment"]]) for row in other.ordered())
 
@@ -134,8 +159,7 @@ def stores(directory):
     """The names and rows of the JSON files of a directory that hold rows, that of the reference first."""
     paths = sorted(Path(directory).glob("*.json"), key=lambda path: (path.stem != REFERENCE, path.stem))
     return [(path.stem, Store(path)) for path in paths
-            if json.loads(path.read_text(encoding="utf-8")).get("schema",
-                                                                "").startswith(SCHEMA.partition("/")[0] + "/")]
+            if str(load(path).get("schema")).startswith(SCHEMA.partition("/")[0] + "/")]
 
 
 def numbers(planned):

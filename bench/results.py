@@ -5,15 +5,17 @@ beside it and BENCHMARKS.md.
     python3 bench/results.py                              everything
     python3 bench/results.py --section fixtures --section bench
     python3 bench/results.py --only 'fixtures/llama-*'    some rows
-    python3 bench/results.py --budget 540                 what can be done in nine minutes; run it again for the rest
+    python3 bench/results.py --budget 600                 what can be done in ten minutes; run it again for the rest
     python3 bench/results.py --gpus 0,1,2                 on several GPUs, rows dealt out to a process for each
     python3 bench/results.py --build                      the builds alone, which rows then find made: nothing is run
     python3 bench/results.py --render                     README.md and BENCHMARKS.md anew, from the JSON files
     python3 bench/results.py --merge DIR/h100.json        rows that were made elsewhere, into docs/results/h100.json
 
-It needs an NVIDIA GPU, nvcc, PyTorch and transformers, and Go, or else --tools with what `make results-tools` has put
-into dist/results on another machine. Rows that have passed with the same amkc on the same GPU are not made again. Exit
-codes: 0 all selected rows pass; 1 some do not, or are left; 2 bad usage or a broken environment.
+It needs an NVIDIA GPU, nvcc, numpy, PyTorch and transformers, and Go, or else --tools with what `make results-tools`
+has put into dist/results on another machine; --list, --render and --merge need numpy alone. Rows that have passed with
+the same amkc on the same GPU are not made again. With a --budget, those that were tried least are tried first. Rows of
+soak and sequences run for eight minutes each, and are left where there is less. Exit codes: 0 all selected rows pass; 1
+some do not, or are left; 2 bad usage or a broken environment.
 """
 
 import argparse
@@ -27,6 +29,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import machine
+
+machine.need_numpy()
+
 import ablations
 import accuracy
 import benchmarks
@@ -37,9 +43,9 @@ import drawn
 import endurance
 import experiments
 import first_answer
+import flags
 import library
 import looping
-import machine
 import passes
 import plan
 import prompts
@@ -48,23 +54,23 @@ import report
 import serving
 import several
 import timelines
+from alone import InUse, sole_use
 from defaults import DEFAULTS
+from pieces import Piece
 from sections import NotRun
-from workshop import Budget, InUse, OutOfTime, Workshop, sole_use
+from workshop import Budget, OutOfTime, Workshop
 
 # In the order in which they run: what is quick and says most comes first.
 SECTIONS = {"fixtures": accuracy.fixtures, "quantised": accuracy.quantised,
             "fallbacks": accuracy.fallbacks, "passes": passes.passes, "endurance": endurance.endurance,
             "sanitizer": endurance.sanitizer, "looping": looping.looping, "shapes": accuracy.shapes,
-            "sizes": accuracy.sizes,
-            "barriers": looping.barriers, "bench": endurance.bench, "drawn": drawn.drawn,
-            "roofline": endurance.roofline, "contexts": endurance.contexts,
-            "compare": comparing.compare, "prompts": prompts.prompts, "ablations": ablations.ablations,
-             "pass_times": passes.pass_times, "drafts": drafts.drafts, "boundaries": boundaries.boundaries,
-             "timelines": timelines.timelines, "quality": quality.quality, "sequences": passes.sequences,
-             "first_answer": first_answer.first_answer, "serving": serving.serving, "clients": serving.clients,
-             "library": library.library,
-            "soak": endurance.soak}
+            "sizes": accuracy.sizes, "barriers": looping.barriers, "bench": endurance.bench, "drawn": drawn.drawn,
+            "roofline": endurance.roofline, "contexts": endurance.contexts, "compare": comparing.compare,
+            "prompts": prompts.prompts, "ablations": ablations.ablations,
+            "pass_times": passes.pass_times, "drafts": drafts.drafts, "boundaries": boundaries.boundaries,
+            "timelines": timelines.timelines, "quality": quality.quality, "sequences": passes.sequences,
+            "first_answer": first_answer.first_answer, "serving": serving.serving, "clients": serving.clients,
+            "library": library.library, "soak": endurance.soak}
 
 
 def tasks(sections, patterns):
@@ -130,33 +136,25 @@ def run(chosen, shop, store, environment, command_of, again):
     todo = [t for t in chosen if again or not store.done(t.id, environment)]
     if len(todo) < len(chosen):
         print(f"{len(chosen) - len(todo)} of {len(chosen)} rows have passed before", flush=True)
+    piece = Piece(shop.work, shop.budget, store, environment)
+    todo = piece.order(todo)
     shop.planned = {t.id for t in todo}
     start_builds(todo, shop)
-    passed = len(chosen) - len(todo)
-    for i, t in enumerate(todo):
-        try:
-            row = make_row(t, shop, command_of(t))
-        except OutOfTime:
-            print(f"the time is up: {len(todo) - i} rows are left; the same command goes on from here", flush=True)
-            break
-        kept = "" if store.put(row, environment) else "; the row of before stays"
-        passed += row["passed"] is True
-        print(f"{t.id}: {report.outcome(row)}{kept}", flush=True)
-    return passed
+    return len(chosen) - len(todo) + piece.make(todo, lambda t: make_row(t, shop, command_of(t)))
 
 
 def add_common(p):
     """The options of everything that makes rows."""
     p.add_argument("--again", action="store_true", help="make rows again that have passed")
     p.add_argument("--target", default="auto", help="as for amkc (default: the GPU of this machine)")
-    p.add_argument("--name", help="of the JSON file (default: that of the GPU)")
+    p.add_argument("--name", help="of the JSON file (default: that of the GPU: h200 for an NVIDIA H200)")
     p.add_argument("--out", type=Path, default=Path("docs/results"), metavar="DIR",
                    help="where results go (default: docs/results)")
     p.add_argument("--work", type=Path, default=Path("build/results"), metavar="DIR",
                    help="where builds go (default: build/results)")
     p.add_argument("--tools", type=Path, metavar="DIR", help="prebuilt amkc and device (default: go builds them)")
     p.add_argument("--build", action="store_true", help="make the builds of the selected rows, and no rows")
-    p.add_argument("--budget", type=float, metavar="SECONDS", help="stop after this time")
+    p.add_argument("--budget", type=flags.seconds, metavar="SECONDS", help="stop after this time")
     p.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 3) // 3), metavar="N", help="builds at a time")
 
 
@@ -171,32 +169,41 @@ def parse(argv):
     p.add_argument("--merge", type=Path, action="append", metavar="FILE",
                    help="put the rows of a JSON file into that of the same name in --out, and make none; may be "
                    "repeated")
-    p.add_argument("--gpus", type=lambda text: [int(n) for n in text.split(",")], default=[], metavar="N,...",
+    p.add_argument("--gpus", type=flags.gpus, default=[], metavar="N,...",
                    help="numbers of the GPUs to use, each with builds of its own in --work (default: the first)")
     add_common(p)
-    return p.parse_args(argv)
+    args = p.parse_args(argv)
+    given = [f"--{name}" for name, value in vars(args).items() if value != p.get_default(name)]
+    if args.merge and (others := [f for f in given if f not in ("--merge", "--out")]):
+        p.error(f"--merge makes no rows, and {', '.join(others)} would say which or how; want --out alone beside it")
+    return args
 
 
 def main(argv=None):
     args = parse(argv)
+    try:
+        return do(args)
+    except (machine.Missing, InUse, report.Damaged) as e:
+        print(f"results.py: error: {e}", file=sys.stderr)
+        return 2
+
+
+def do(args):
+    """What the arguments ask for. Returns the exit code."""
     if args.merge:
         return merge(args.merge, args.out.resolve())
-    chosen = tasks(args.section, args.only)
-    if args.list:
-        print("\n".join(t.id for t in chosen))
-        return 0
     if args.render:
         print("\n".join(str(path) for path in render(args.out.resolve())))
         return 0
+    chosen = tasks(args.section, args.only)
     if not chosen:
         print("results.py: error: no row is selected; --list prints all ids", file=sys.stderr)
         return 2
+    if args.list:
+        print("\n".join(t.id for t in chosen))
+        return 0
     if args.gpus:
-        try:
-            return several.carry_out(args, chosen, render)
-        except (machine.Missing, InUse, ValueError) as e:
-            print(f"results.py: error: {e}", file=sys.stderr)
-            return 2
+        return several.carry_out(args, chosen, render)
     return carry_out(args, chosen, lambda task: command_of(task, args.target))
 
 
@@ -218,29 +225,23 @@ def merge(files, out):
     if missing := [str(f) for f in files if not f.exists()]:
         print(f"results.py: error: no such file: {', '.join(missing)}", file=sys.stderr)
         return 2
-    try:
-        for file in files:
-            merge_file(file, out)
-    except ValueError as e:
-        print(f"results.py: error: {e}", file=sys.stderr)
-        return 2
+    of = {f: experiments.store if f.name == experiments.ROWS.name else report.Store for f in files}
+    for made in [of[f](f) for f in files]:  # all are read before anything is put in
+        store = of[made.path](out / made.path.name)
+        taken = store.take(made)
+        left = len(made.rows) - taken
+        print(f"{made.path}: {len(made.rows)} rows, of which {report.outcomes(made.rows.values())[0]} pass; {taken} "
+              f"put into {os.path.relpath(store.path)}" +
+              (f", {left} not: they are not newer, or were not run" if left else ""))
     render(out)
     return 0
-
-
-def merge_file(file, out):
-    of = experiments.store if file.name == Path(experiments.ROWS).name else report.Store
-    made, store = of(file), of(out / file.name)
-    taken = store.take(made)
-    left = len(made.rows) - taken
-    print(f"{file}: {len(made.rows)} rows, of which {report.outcomes(made.rows.values())[0]} pass; {taken} put into "
-          f"{os.path.relpath(store.path)}" + (f", {left} not: they are not newer, or were not run" if left else ""))
 
 
 def carry_out(args, chosen, command_of):
     """Makes the rows of tasks, or their builds alone, with the options of add_common. Returns the exit code."""
     args.out, args.tools = args.out.resolve(), args.tools and args.tools.resolve()
     os.chdir(machine.REPO)  # paths in rows are relative to it
+    machine.number_as_listed()
     budget = Budget(args.budget)
     with contextlib.ExitStack() as held:
         try:
@@ -249,8 +250,9 @@ def carry_out(args, chosen, command_of):
             environment = store = None
             if not args.build:
                 environment = machine.environment(tools)
-                store = report.Store(args.out / f"{args.name or machine.slug(environment['gpu'])}.json")
-        except (machine.Missing, InUse, ValueError) as e:
+                machine.need_gpu(environment)
+                store = report.Store(args.out / f"{args.name or machine.file_name(environment['gpu'])}.json")
+        except (machine.Missing, InUse, report.Damaged) as e:
             print(f"{Path(sys.argv[0]).name}: error: {e}", file=sys.stderr)
             return 2
         shop = Workshop(tools, args.work, args.target, args.jobs, budget)

@@ -2,6 +2,7 @@
 bench/agent.py have in common. Needs the standard library alone. Must not know which campaigns there are.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -10,10 +11,15 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import flags
 import machine
+from alone import leading, sole_use
 from packing import KEY, resume, take_key
 from ratios import interval
 
+# A campaign names its model by an absolute path, and goes on only where that is the same: on any machine, the checkout
+# is found by this link.
+ROOT = Path("/tmp/amkc-campaigns")
 SEED = "1"  # of random weights
 # Seconds for what ends a run, by device: a challenge of the best, its confirmation, and the best against the defaults.
 CLOSING = {"cuda": 120, "cost": 10}
@@ -47,10 +53,6 @@ class Runner:
         self.work = args.work
         self.end = time.monotonic() + args.budget
         self.failed = []
-        # A campaign names its model by an absolute path, which has to be the same in every run.
-        self.root = Path("/tmp/amkc-campaigns")
-        self.root.unlink(missing_ok=True)
-        self.root.symlink_to(machine.REPO)
 
     def left(self):
         return self.end - time.monotonic()
@@ -65,7 +67,7 @@ class Runner:
 
     def model(self, c):
         flags = ["--random-weights", SEED] if c.random_weights else []
-        return [str(self.root / c.model), "--dtype", "bf16", "--max-seq", str(c.max_seq), *flags, "--target",
+        return [str(ROOT / c.model), "--dtype", "bf16", "--max-seq", str(c.max_seq), *flags, "--target",
                 self.args.target]
 
     def run(self, c, gpu, seconds, *args, save=None):
@@ -150,8 +152,7 @@ def gpus():
     """The numbers of the GPUs of this machine, and the target that they are."""
     lines = machine.output("nvidia-smi", "--query-gpu=index,name", "--format=csv,noheader").splitlines()
     names = [line.split(",")[1].strip() for line in lines if "," in line]
-    known = {"H100": "h100", "H200": "h200"}
-    return list(range(len(names))), next((t for n in names for part, t in known.items() if part in n), None)
+    return list(range(len(names))), next((machine.TARGETS[n] for n in names if n in machine.TARGETS), None)
 
 
 def path(text):
@@ -161,7 +162,7 @@ def path(text):
 
 def add_flags(parser, target):
     """The flags of what runs campaigns: where they are, by what, and for how long."""
-    parser.add_argument("--budget", type=float, default=540, metavar="SECONDS",
+    parser.add_argument("--budget", type=flags.seconds, default=540, metavar="SECONDS",
                         help="end after this time (default: 540)")
     parser.add_argument("--jobs", type=int, metavar="N",
                         help="builds at a time of a campaign (default: by the cores)")
@@ -186,15 +187,18 @@ def jobs_for(args, campaigns):
     return max(2, (os.cpu_count() or 2) // campaigns // (3 if args.device == "cuda" else 1))
 
 
+@contextlib.contextmanager
 def begin(args):
-    """Goes to the repository and makes the work directory; nvcc is on PATH then. Returns the path of amkc."""
+    """Goes to the repository, and has the work directory and the link to this checkout for as long as this lasts; nvcc
+    is on PATH then. Yields the path of amkc."""
     os.chdir(machine.REPO)
-    args.work.mkdir(parents=True, exist_ok=True)
-    if (tools := args.tools) is None:
-        machine.build_tools(tools := args.work / "tools")
-    os.environ["PATH"] = os.pathsep.join(filter(None, [os.path.dirname(machine.find_cuda("nvcc") or ""),
-                                                        os.environ["PATH"]]))
-    return tools / "amkc"
+    machine.number_as_listed()
+    with sole_use(args.work), leading(ROOT, machine.REPO):
+        if (tools := args.tools) is None:
+            machine.build_tools(tools := args.work / "tools")
+        os.environ["PATH"] = os.pathsep.join(filter(None, [os.path.dirname(machine.find_cuda("nvcc") or ""),
+                                                            os.environ["PATH"]]))
+        yield tools / "amkc"
 
 
 def unpack(args):

@@ -23,6 +23,7 @@ class Task:
     defines: tuple = ()
     also: tuple = ()  # builds that it needs besides: (case, defines) each
     builds: bool = True  # False: the row makes a build of its own, which is a part of what it shows
+    seconds: int = 0  # that it takes at least, with its build made; 0: not so long that it matters
 
     @property
     def id(self):

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import machine
 import report
-from workshop import Budget, sole_use
+from alone import sole_use
+from workshop import Budget
 
 COMMAND = (sys.executable, str(Path(__file__).with_name("results.py")))
 ROWS = "rows"  # of a GPU: the files that its process writes
@@ -67,7 +68,8 @@ def carry_out(args, chosen, render):
             if not args.build:
                 for gpu in args.gpus:
                     gather(work / f"gpu{gpu}", out)
-                render(out)
+                if known(out):
+                    render(out)
     return code_of(codes.values())
 
 

@@ -19,6 +19,8 @@ import agent
 import campaignpage
 import campaigns
 import packing
+import running
+from alone import sole_use
 
 # amkc that keeps what has a pace of 600 and rejects one of 1. Files beside it make it fail.
 AMKC = """\
@@ -91,6 +93,7 @@ class Agent(unittest.TestCase):
         amkc.write_text(textwrap.dedent(AMKC).format(python=sys.executable), encoding="utf-8")
         amkc.chmod(0o755)
         self.enterContext(contextlib.chdir(os.getcwd()))
+        self.enterContext(mock.patch.object(running, "ROOT", self.tools / "checkout"))
         self.here = self.work / agent.CAMPAIGN.name
         self.write(1, 700)
         self.write(2, 600)
@@ -269,6 +272,12 @@ class Agent(unittest.TestCase):
         self.assertGreaterEqual(len(experiments), 6)
         for e in experiments:
             self.assertIsInstance(json.loads(e.config.read_text("utf-8")), dict)
+
+    def test_its_directory_is_for_one_at_a_time(self):
+        with sole_use(self.work):
+            code, said = self.run_it()
+        self.assertEqual((code, self.calls("eval")), (2, []))
+        self.assertIn("is in use by another invocation", said)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,9 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import alone
 import campaigns
+import machine
 import packing
 import running
 
@@ -64,6 +66,8 @@ class Campaigns(unittest.TestCase):
         amkc.write_text(textwrap.dedent(AMKC).format(python=sys.executable), encoding="utf-8")
         amkc.chmod(0o755)
         self.enterContext(contextlib.chdir(os.getcwd()))
+        self.root = running.ROOT
+        self.enterContext(mock.patch.object(running, "ROOT", self.tools / "checkout"))
 
     def run_it(self, *args, budget="30", work=None):
         out = io.StringIO()
@@ -368,6 +372,24 @@ class Campaigns(unittest.TestCase):
             guided = by_name[c.name.removesuffix("-random")]
             self.assertEqual(c.flags, ("--cold", "--proposer", "random"))
             self.assertEqual(dataclasses.replace(c, name=guided.name, flags=("--cold", *campaigns.GUIDED)), guided)
+
+    def test_another_run_is_kept_from_its_directory_and_another_checkout_from_its_models(self):
+        for held, says in ((alone.sole_use(self.work), "is in use by another invocation"),
+                           (alone.leading(running.ROOT, "/elsewhere"), "leads to /elsewhere, and an invocation")):
+            with held, contextlib.redirect_stderr(io.StringIO()) as err:
+                code, _ = self.run_it("--only", "smollm2-135m")
+            self.assertEqual(code, 2)
+            self.assertIn(says, err.getvalue())
+        self.assertFalse((self.tools / "calls").exists(), "nothing was run")
+        self.run_it("--only", "smollm2-135m", "--slice", "40", budget="62")
+        self.assertEqual(os.readlink(running.ROOT), str(machine.REPO))
+        self.assertEqual(Path(self.calls("search")[0][2]), running.ROOT / "testdata/configs/smollm2-135m")
+
+    def test_models_are_where_campaigns_that_were_kept_say(self):
+        with tarfile.open(machine.REPO / "docs/results/campaigns/h200.tar.gz") as tar:
+            begun = next(m for m in tar if m.name.endswith("/campaign.json"))
+            command = json.load(tar.extractfile(begun))["command"]
+        self.assertTrue(Path(command[0]).is_relative_to(self.root), "they go on from there alone")
 
     def test_no_such_campaign(self):
         with contextlib.redirect_stderr(io.StringIO()), self.assertRaises(SystemExit):

@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import candidates
 import candidatespage
 import running
+from alone import sole_use
 from defaults import Candidate, Shape, splits
 
 # amkc that finds 32 splits faster, rejects 64, and fails with 12.
@@ -58,6 +59,7 @@ class Candidates(unittest.TestCase):
         amkc.write_text(textwrap.dedent(AMKC).format(python=sys.executable), encoding="utf-8")
         amkc.chmod(0o755)
         self.enterContext(contextlib.chdir(os.getcwd()))
+        self.enterContext(mock.patch.object(running, "ROOT", self.tools / "checkout"))
         self.out = self.work / "out" / "candidates.json"
 
     def run_it(self, *args):
@@ -154,6 +156,12 @@ class Candidates(unittest.TestCase):
                 code, out = self.run_it(flag, str(self.work / "bad.json"))
                 self.assertEqual(code, 2)
                 self.assertIn("want what bench/candidates.py has written", out)
+
+    def test_its_directory_is_for_one_at_a_time(self):
+        with sole_use(self.work):
+            code, said = self.run_it()
+        self.assertEqual((code, self.calls()), (2, []))
+        self.assertIn("is in use by another invocation", said)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Tests of which scripts bench/everything.py runs, in which order and for how long, without running any."""
+"""Tests of which scripts bench/everything.py runs, in which order and for how long, without running any (numpy, and
+what bench imports, alone)."""
 
 import contextlib
 import io
@@ -11,7 +12,16 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import agent
+import campaignpage
+import campaigns
 import everything
+import experiments
+import results
+from alone import sole_use
+
+PARSERS = {"results.py": results.parse, "campaigns.py": campaigns.parse, "agent.py": agent.parse,
+           "campaignpage.py": campaignpage.parse, "experiments.py": experiments.parse}
 
 
 class Everything(unittest.TestCase):
@@ -28,6 +38,7 @@ class Everything(unittest.TestCase):
         self.assertEqual(cwd, self.repo)
         self.assertTrue(Path(line[1]).exists(), "every script is there")
         name = Path(line[1]).name
+        self.parse(name, line[2:])
         self.ran.append([name, *line[2:]])
         if name == "campaigns.py" and self.packs:
             (self.repo / everything.PACK).parent.mkdir(parents=True, exist_ok=True)
@@ -36,9 +47,18 @@ class Everything(unittest.TestCase):
             self.now += float(line[line.index("--budget") + 1])
         return subprocess.CompletedProcess(line, self.code.get(name, 0))
 
+    def parse(self, name, arguments):
+        """Has a script's own parser read what the script is given; two take nothing here."""
+        if name not in PARSERS:
+            self.assertEqual((name in ("searches.py", "draw.py"), arguments), (True, []))
+            return
+        with mock.patch.multiple(campaigns, gpus=lambda: ([0, 1], "h200")), \
+                mock.patch.multiple(agent, gpus=lambda: ([0, 1], "h200")):
+            PARSERS[name](arguments)
+
     def run_it(self, *args):
         out = io.StringIO()
-        with contextlib.redirect_stdout(out):
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
             code = everything.main(list(args))
         return code, out.getvalue()
 
@@ -86,6 +106,46 @@ class Everything(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("left or failed: campaigns", said)
         self.assertEqual(self.ran[-1][0], "results.py")
+
+    def test_where_nothing_can_be_measured_nothing_else_is_run(self):
+        self.code["results.py"] = 2
+        code, said = self.run_it()
+        self.assertEqual((code, [r[0] for r in self.ran]), (2, ["results.py"]))
+        self.assertIn("rows: nothing can be measured here", said)
+
+    def test_rows_that_fail_do_not_keep_the_rest(self):
+        self.code["results.py"] = 1
+        code, _ = self.run_it()
+        self.assertEqual((code, len(self.ran)), (1, 8))
+
+    def test_nothing_is_begun_when_the_time_is_up(self):
+        script = self.script
+
+        def slow(line, cwd):
+            self.now += 1001 if Path(line[1]).name == "results.py" else 0
+            return script(line, cwd)
+
+        with mock.patch.object(everything.subprocess, "run", slow):
+            code, said = self.run_it("--budget", "1000")
+        self.assertEqual((code, [r[0] for r in self.ran]), (1, ["results.py", "searches.py", "draw.py", "results.py"]))
+        for name in ("campaigns", "trials of an agent", "experiments without a GPU"):
+            self.assertIn(f"{name}: the time is up\n", said)
+        self.assertIn("left or failed: campaigns, trials of an agent, experiments without a GPU\n", said)
+
+    def test_a_checkout_is_for_one_at_a_time(self):
+        with sole_use(self.repo / "build/everything"):
+            code, said = self.run_it()
+            self.assertEqual((code, self.ran), (2, []))
+            self.assertIn("build/everything is in use by another invocation; wait for it, or end it\n", said)
+            self.assertEqual(self.run_it("--list")[0], 0)
+        self.assertEqual(self.run_it()[0], 0)
+
+    def test_bad_usage(self):
+        for args in (("--gpus", ""), ("--gpus", "a,b"), ("--gpus", "0,0"), ("--budget", "0"), ("--budget", "-1")):
+            with contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit) as end:
+                everything.main(list(args))
+            self.assertEqual(end.exception.code, 2)
+            self.assertIn(f"argument {args[0]}: {args[1]!r}: want ", said.getvalue())
 
     def test_the_list_runs_nothing(self):
         code, said = self.run_it("--list")

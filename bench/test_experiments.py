@@ -123,12 +123,13 @@ class Resuming(unittest.TestCase):
             made.clear()
             store = experiments.store(directory / "e.json")
             args = mock.Mock(again=False, page=directory / "e.md")
-            return experiments.make_rows(args, [task("a", True), task("b", False)], store, mock.Mock(log=[]),
+            return experiments.make_rows(args, [task("b", False), task("a", True)], store,
+                                         experiments.Shop(None, directory, Budget()),
                                          environment | {"amkc": amkc}), list(made)
 
-        self.assertEqual(run(), (1, ["a", "b"]))
+        self.assertEqual(run(), (1, ["b", "a"]))
         self.assertEqual(run(), (1, ["b"]), "what has passed with this amkc is not made again")
-        self.assertEqual(run("2"), (1, ["a", "b"]), "with another amkc it is")
+        self.assertEqual(run("2"), (1, ["a", "b"]), "with another amkc it is, and what has failed comes last")
         self.assertIn("## E1", (directory / "e.md").read_text(encoding="utf-8"))
 
 

@@ -107,7 +107,7 @@ class Merging(unittest.TestCase):
         out = io.StringIO()
         with contextlib.redirect_stderr(out), mock.patch.object(results, "render") as render:
             self.assertEqual(results.main(["--out", str(self.dir), "--merge", str(other)]), 2)
-        self.assertIn("section gone; want one of fixtures", out.getvalue())
+        self.assertIn("row gone/a: want one of the environments of the file, a section of fixtures", out.getvalue())
         self.assertFalse(render.called)
 
     def test_rows_that_need_no_gpu_are_merged_too(self):

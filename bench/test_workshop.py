@@ -22,7 +22,8 @@ import machine
 import reference
 import report
 import results
-from workshop import Budget, Case, OutOfTime, StepFailed, Workshop, first_complaint, last_object, sole_use
+from alone import sole_use
+from workshop import Budget, Case, OutOfTime, StepFailed, Workshop, first_complaint, last_object
 
 os.chdir(machine.REPO)
 
@@ -108,6 +109,7 @@ class Fake(unittest.TestCase):
         for name in ("device", "dequantised"):
             self.script(name, "    #!{python} -IS\n")
         self.script("nvcc", NVCC)
+        self.script("nvidia-smi", "    #!{python} -IS\n    print('NVIDIA H200, 580.159.04, 143771 MiB')\n")
         self.enterContext(mock.patch.dict(os.environ, {"PATH": f"{self.tools_dir}:{os.environ['PATH']}"}))
         self.enterContext(mock.patch.object(reference, "checkpoint", fake_checkpoint))
         self.case = Case("testdata/models/zoo/llama-gqa", "bf16")
@@ -129,12 +131,11 @@ class Fake(unittest.TestCase):
         self.addCleanup(shop.close)
         return shop
 
-    def results(self, *args):
+    def results(self, *args, name=("--name", "fake")):
         out = io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
             code = results.main(["--tools", str(self.tools_dir), "--work", str(self.dir / "work"), "--out",
-                                 str(self.dir / "out"),
-                                 "--name", "fake", "--target", "h200", *args])
+                                 str(self.dir / "out"), *name, "--target", "h200", *args])
         return code, out.getvalue()
 
     def rows(self):
@@ -241,6 +242,31 @@ class Rows(Fake):
         self.results(*self.SELECTED, "--again")
         self.assertGreater(len(self.calls()), len(before))
 
+    def test_the_file_is_called_by_the_gpu(self):
+        self.results("--only", "fixtures/llama-gqa-fp32", name=())
+        self.assertEqual([f.name for f in (self.dir / "out").glob("*.json")], ["h200.json"])
+        self.assertEqual(os.environ["CUDA_DEVICE_ORDER"], "PCI_BUS_ID", "as nvidia-smi numbers them")
+
+    def test_without_a_gpu_nothing_is_written(self):
+        self.script("nvidia-smi", "    #!{python} -IS\n    raise SystemExit('no driver')\n")
+        code, out = self.results(*self.SELECTED)
+        self.assertEqual(code, 2)
+        self.assertIn("error: no GPU was found: nvidia-smi is not there, or fails", out)
+        self.assertFalse((self.dir / "out").exists())
+        self.assertEqual(self.results("--build", *self.SELECTED)[0], 0, "builds need none")
+
+    def test_builds_of_later_rows_are_made_while_the_first_is(self):
+        started, make_row = [], results.make_row
+
+        def first(task, shop, command):
+            started.append(set(shop.builds))
+            return make_row(task, shop, command)
+
+        with mock.patch.object(results, "make_row", first):
+            self.assertEqual(self.results(*self.SELECTED, "--only", "fallbacks/llama-gqa-bf16*")[0], 0)
+        self.assertLessEqual({"llama-gqa-fp32", "llama-gqa-fp16", "llama-gqa-bf16"}, started[0])
+        self.assertEqual(started[0], started[-1], "all of them")
+
     def test_builds_can_be_made_alone(self):
         code, out = self.results("--build", *self.SELECTED)
         self.assertEqual((code, self.calls()), (0, ["compile"] * 3), out)
@@ -340,6 +366,7 @@ class Rows(Fake):
         code, out = self.results("--section", "soak", "--budget", "400")
         self.assertEqual((code, self.rows()), (1, {}))
         self.assertIn("1 rows are left", out)
+        self.assertIn("seed1: it takes 480 s at a time; want --budget 600 or more", out)
         code, out = self.results("--section", "soak")
         self.assertEqual(code, 0, out)
         self.assertEqual(self.rows()["soak/llama-3.2-1b-bf16-seed1"]["free"], 798720)

@@ -4,8 +4,6 @@ Needs numpy beside the standard library, and must not know what a result has to 
 """
 
 import concurrent.futures
-import contextlib
-import fcntl
 import json
 import os
 import shlex
@@ -43,30 +41,13 @@ class OutOfTime(Exception):
     """The budget of this invocation is used up."""
 
 
-class InUse(Exception):
-    """Another invocation works in the same directory."""
-
-
-@contextlib.contextmanager
-def sole_use(work):
-    """Keeps other invocations out of a directory of builds: they would replace what this one runs."""
-    work = Path(work)
-    work.mkdir(parents=True, exist_ok=True)
-    with open(work / ".lock", "w", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InUse(f"{work} is in use by another invocation; wait for it, or give another directory "
-                        "with --work") from None
-        yield
-
-
 class Budget:
     def __init__(self, seconds=None):
-        self.end = time.monotonic() + seconds if seconds else None
+        self.seconds = float("inf") if seconds is None else seconds
+        self.end = time.monotonic() + self.seconds
 
     def remaining(self):
-        return float("inf") if self.end is None else self.end - time.monotonic()
+        return self.end - time.monotonic()
 
 
 @dataclass(frozen=True)
