@@ -147,6 +147,14 @@ class Everything(unittest.TestCase):
             self.assertEqual(end.exception.code, 2)
             self.assertIn(f"argument {args[0]}: {args[1]!r}: want ", said.getvalue())
 
+    def test_readers_are_told_of_it(self):
+        for page, says in (("CONTRIBUTING.md", ("    make everything ", "--budget 1200", "--merge")),
+                           ("docs/README.md", ("`make everything`",)), ("Makefile", ("--budget 1200",))):
+            text = (everything.BENCH.parent / page).read_text(encoding="utf-8")
+            for words in says:
+                self.assertIn(words, text, page)
+        self.assertIn("--budget 1200 ", everything.__doc__)
+
     def test_the_list_runs_nothing(self):
         code, said = self.run_it("--list")
         self.assertEqual((code, self.ran), (0, []))
