@@ -35,8 +35,8 @@ class Damaged(unittest.TestCase):
         self.path = self.dir / "h200.json"
 
     def test_a_damaged_file_is_named_with_the_place(self):
-        good = {"schema": "amkc.results/1", "environments": {"A": HERE}, "rows": [row("bench/a") | {"environment": "A"}]}
-        bad = dict(good["rows"][0], environment="B")
+        good = {"schema": "amkc.results/1", "environments": {"A": HERE}}
+        bad = row("bench/a") | {"environment": "B"}
         for text, says in (('{"schema":\n', ":2:1: Expecting value; want JSON"), ("[]", "it has a list; want"),
                            ("\udcff", "byte 0 is no UTF-8"),
                            ('{"schema": "amkc.results/1"}', "KeyError: 'environments'; want environments by letter"),
@@ -74,7 +74,7 @@ class Damaged(unittest.TestCase):
         for file in (no_pack, cut, self.dir / "none.tar.gz", self.dir):
             code, words = said(campaignpage.main, "--docs", self.dir / "docs", "--take", file)
             self.assertEqual(code, 2, words)
-            self.assertRegex(words, f"^campaignpage.py: error: {file} cannot be unpacked: .*; want what bench/campaigns")
+            self.assertRegex(words, f"^campaignpage.py: error: {file} cannot be unpacked: .*; want what bench/camp")
 
 
 class Usage(unittest.TestCase):
