@@ -1,6 +1,9 @@
 package simulate
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // An event is one thing that happens. Events of one task happen in order; all else is interleaved.
 type event struct {
@@ -203,15 +206,22 @@ func (s *state) signal(t int32) {
 		s.count[c]++
 		s.arrived.of(c).join(s.known.of(int(t)))
 		s.arrived.of(c).add(s.m.homes[t])
-		for _, w := range s.m.counters[c].waiters {
-			if w.threshold == int(s.count[c]) {
-				s.unblock(int32(w.task))
-			}
+		for _, w := range s.m.counters[c].waitersAt(int(s.count[c])) {
+			s.unblock(int32(w.task))
 		}
 	}
 	for _, n := range s.m.next[t] {
 		s.unblock(n)
 	}
+}
+
+// waitersAt returns those that wait for a counter to reach a number.
+func (c *counter) waitersAt(n int) []waiter {
+	find := func(n int) int {
+		at, _ := slices.BinarySearchFunc(c.waiters, n, func(w waiter, n int) int { return cmp.Compare(w.threshold, n) })
+		return at
+	}
+	return c.waiters[find(n):find(n+1)]
 }
 
 func (s *state) unblock(t int32) {

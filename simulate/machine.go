@@ -1,8 +1,10 @@
 package simulate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"amkc/ir"
 	"amkc/ir/diag"
@@ -106,8 +108,8 @@ type counter struct {
 	name      string
 	init      int
 	producers []int
-	waiters   []waiter
-	partial   bool // some wait can be satisfied before every producer is done
+	waiters   []waiter // by threshold
+	partial   bool     // some wait can be satisfied before every producer is done
 	counted   bool
 }
 
@@ -257,6 +259,7 @@ func (m *machine) addTasks(step int, f *ir.Flat) {
 	}
 	for i := range m.counters {
 		c := &m.counters[i]
+		slices.SortStableFunc(c.waiters, func(a, b waiter) int { return cmp.Compare(a.threshold, b.threshold) })
 		for _, w := range c.waiters {
 			c.partial = c.partial || w.threshold < c.init+len(c.producers)
 			m.partial = m.partial || c.partial

@@ -91,3 +91,37 @@ func randomFlat(seed uint64, most int) *ir.Flat {
 	}
 	return f
 }
+
+// manyProducers makes a program as randomFlat does, in which several tasks may store the same words of one exchange:
+// those that store a part of it may store all, some are of an earlier exchange than they were, and at last an exchange
+// may be made again from the one after it, which waits for the exchange.
+func manyProducers(seed uint64, most int) *ir.Flat {
+	f, r := randomFlat(seed, most), rand.New(rand.NewPCG(seed, 99))
+	all := []ir.Range{ir.Span(ir.Int(0), ir.Int(2))}
+	for t := range f.Tasks {
+		task := &f.Tasks[t]
+		own, other := 2+task.Signal, 2+task.Signal
+		if r.IntN(5) == 0 {
+			other = 2 + r.IntN(task.Signal+1)
+		}
+		for k := range task.Ops {
+			op := &task.Ops[k]
+			if op.OutBuf[0] != own {
+				continue
+			}
+			if r.IntN(2) == 0 {
+				op.In[0].Dims, op.Out[0].Dims = all, all
+			}
+			op.OutBuf[0], op.Out[0].Buf = other, f.Buffers[other].Name
+		}
+		task.Signal = other - 2
+	}
+	if last := len(f.Counters) - 1; last > 0 && r.IntN(2) == 0 {
+		c := r.IntN(last)
+		op := ir.FlatOp{Op: ir.Op{Code: ir.COPY, In: []ir.Operand{{Buf: f.Buffers[3+c].Name, Dims: all}},
+			Out: []ir.Operand{{Buf: f.Buffers[2+c].Name, Dims: all}}}, InBuf: []int{3 + c}, OutBuf: []int{2 + c}}
+		f.Tasks = append(f.Tasks, ir.Task{Name: "again", SM: r.IntN(4) - 1, Signal: c, Ops: []ir.FlatOp{op},
+			Waits: []ir.FlatWait{{Counter: c + 1, Threshold: 1}}})
+	}
+	return f
+}

@@ -38,7 +38,7 @@ func (h *Hazard) Script() Script {
 	for _, r := range h.why {
 		out.Waits = append(out.Waits, h.m.step(r.task, r.text))
 	}
-	if h.always() {
+	if h.always {
 		return out
 	}
 	out.Steps = h.m.steps(h.path)

@@ -15,6 +15,7 @@ type shrinker struct {
 	kind        Kind
 	task, other int32
 	early       bool
+	end         *furthest // of Stuck: to where the last order leads in which the hazard has shown
 }
 
 // Shrink returns a hazard with an order of as few tasks as still show it, one after the other as far as that does. It
@@ -22,7 +23,7 @@ type shrinker struct {
 // stop is closed, it returns the order that it has by then; nil never is. The same task may read something else in the
 // order that is left, and then that is what goes wrong.
 func (h *Hazard) Shrink(events int, stop <-chan struct{}) *Hazard {
-	if h.m == nil || h.always() {
+	if h.m == nil || h.always {
 		return h
 	}
 	told := *h
@@ -32,14 +33,16 @@ func (h *Hazard) Shrink(events int, stop <-chan struct{}) *Hazard {
 	s.inTurns()
 	s.leaveOut()
 	told.path, told.late = s.path, -1
+	if s.kind == Stuck && s.end != nil {
+		way := s.end.explanation([]int32{s.task})
+		told.why = s.end.texts(way)
+		told.Where, told.Detail = "task "+told.m.tasks[way[0]].name, told.why[0].text
+	}
 	if s.kind == Undefined {
 		told.late = s.other
 	}
 	return &told
 }
-
-// always reports whether no order avoids the hazard.
-func (h *Hazard) always() bool { return len(h.why) > 0 && h.why[len(h.why)-1].poll < 0 }
 
 // again runs those of a list of events that may happen, and returns them up to where the hazard shows, if it does.
 func (s *shrinker) again(list []event) ([]event, bool) {
@@ -93,35 +96,36 @@ func (s *shrinker) same(st *state) bool {
 		(s.early || st.hazard.Detail == s.h.Detail)
 }
 
-// inVain reports whether the task that is stuck polls a word of which all that would answer has been overwritten.
+// inVain reports whether the task that is stuck polls a word of which it has missed an answer, and will not find
+// another one, whatever happens from then on.
 func (s *shrinker) inVain(st *state) bool {
-	why := s.h.why[len(s.h.why)-1]
-	at := int(st.pc[why.task]) - 1
-	if at < 0 || at >= len(s.h.m.tasks[why.task].ops) || st.polls(why.task) == nil || st.polls(why.task)[why.poll] {
+	if st.polls(s.task) == nil {
 		return false
 	}
-	p := &s.h.m.tasks[why.task].ops[at].polls[why.poll]
-	return !slices.Contains(s.h.m.awaits(p), st.memory[p.cell]) &&
-		!slices.ContainsFunc(s.h.m.awaits(p), func(n int32) bool { return st.sent[n] != landed })
+	f := st.furthest()
+	if f.pc[s.task] != st.pc[s.task] || !f.obstacle(s.task).missed {
+		return false
+	}
+	s.end = f
+	return true
 }
 
-// slice leaves out tasks that nothing in the order has waited for.
+// slice leaves out tasks that nothing in the order has waited for. What a task has waited for at a counter are the
+// first ones of those that have added to it. They are looked at once, however many tasks have waited for them: there
+// may be many of both.
 func (s *shrinker) slice() {
 	m := s.h.m
-	before := make([][]int32, len(m.tasks)) // what each has waited for
+	before := make([][]int32, len(m.tasks)) // whose words each has polled
 	arrived := make([][]int32, len(m.counters))
 	memory := map[int32]int32{}
-	at := make([]int, len(m.tasks))
-	for _, e := range s.path {
+	begun, at := make([]bool, len(m.tasks)), make([]int, len(m.tasks))
+	for i, e := range s.path {
+		if i%looks == 0 && s.stopped() {
+			return
+		}
 		switch e.what {
 		case begins:
-			if a := m.tasks[e.n].after; a >= 0 {
-				before[e.n] = append(before[e.n], int32(a))
-			}
-			for _, w := range m.tasks[e.n].waits {
-				first := max(0, w.threshold-m.counters[w.counter].init)
-				before[e.n] = append(before[e.n], arrived[w.counter][:first]...)
-			}
+			begun[e.n] = true
 		case polls:
 			if n, ok := memory[m.tasks[e.n].ops[at[e.n]].polls[e.poll].cell]; ok {
 				before[e.n] = append(before[e.n], m.messages[n].task)
@@ -137,43 +141,37 @@ func (s *shrinker) slice() {
 		}
 	}
 	needed := make([]bool, len(m.tasks))
-	queue := []int32{s.task}
+	looked := make([]int, len(m.counters)) // how many of those that have arrived are needed
+	queue := append([]int32{s.task}, s.h.lost...)
 	if s.other >= 0 {
 		queue = append(queue, s.other)
 	}
-	for _, n := range s.overwriters(memory) {
-		queue = append(queue, n)
-	}
-	for len(queue) > 0 {
+	for n := 0; len(queue) > 0; n++ {
+		if n%looks == 0 && s.stopped() {
+			return
+		}
 		t := queue[len(queue)-1]
-		if queue = queue[:len(queue)-1]; !needed[t] {
-			needed[t] = true
-			queue = append(queue, before[t]...)
+		if queue = queue[:len(queue)-1]; needed[t] {
+			continue
+		}
+		needed[t] = true
+		if !begun[t] {
+			continue
+		}
+		queue = append(queue, before[t]...)
+		if a := m.tasks[t].after; a >= 0 {
+			queue = append(queue, int32(a))
+		}
+		for _, w := range m.tasks[t].waits {
+			if first := w.threshold - m.counters[w.counter].init; first > looked[w.counter] {
+				queue = append(queue, arrived[w.counter][looked[w.counter]:first]...)
+				looked[w.counter] = first
+			}
 		}
 	}
 	if out, ok := s.again(s.only(needed)); ok {
 		s.path = out
 	}
-}
-
-// overwriters returns who has stored last to the word that is polled in vain, and who would have answered.
-func (s *shrinker) overwriters(memory map[int32]int32) []int32 {
-	if s.kind != Stuck {
-		return nil
-	}
-	m, why := s.h.m, s.h.why[len(s.h.why)-1]
-	var out []int32
-	for k := range m.tasks[why.task].ops {
-		if op := &m.tasks[why.task].ops[k]; why.poll < len(op.polls) {
-			for _, n := range m.awaits(&op.polls[why.poll]) {
-				out = append(out, m.messages[n].task)
-			}
-			if n, ok := memory[op.polls[why.poll].cell]; ok {
-				out = append(out, m.messages[n].task)
-			}
-		}
-	}
-	return out
 }
 
 // only returns the events of some tasks.

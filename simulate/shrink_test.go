@@ -1,17 +1,24 @@
 package simulate
 
 import (
+	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
 )
 
 // What Shrink leaves of an order still goes wrong, at a task that was at fault before, and no task can be spared.
 func TestShrink(t *testing.T) {
-	fp, kinds, before, after := NewFootprints(), map[Kind]int{}, 0, 0
-	for seed := range uint64(1500) {
+	fp, kinds, before, after, always := NewFootprints(), map[Kind]int{}, 0, 0, 0
+	for seed := range uint64(3000) {
 		runs := []Run{{Flat: randomFlat(seed, 8), Pos: 0}}
+		if seed >= 1500 {
+			runs[0].Flat = manyProducers(seed, 6)
+		}
 		v := Explore(runs, fp, Options{MaxStates: 5000})
 		if seed%2 == 0 {
 			v = Sample(runs, fp, Options{}, seed, 30)
@@ -21,7 +28,8 @@ func TestShrink(t *testing.T) {
 		}
 		h := v.Hazard.Shrink(1<<20, nil)
 		kinds[h.Kind]++
-		if h.always() {
+		if h.always {
+			always++
 			require.Empty(t, h.Script().Steps)
 			require.NotEmpty(t, h.Script().Waits)
 			continue
@@ -49,11 +57,12 @@ func TestShrink(t *testing.T) {
 			require.NotEmpty(t, step.Does)
 		}
 	}
-	t.Log(kinds, before, "tasks before,", after, "after")
+	t.Log(kinds, always, "in every order,", before, "tasks before,", after, "after")
 	require.Less(t, 5*after, 4*before)
 	for _, kind := range []Kind{Race, Stuck, Undefined} {
 		require.Greater(t, kinds[kind], 20, kind)
 	}
+	require.Greater(t, always, 20)
 }
 
 // Who wants no more gets the order that there is by then, and at once: without a run if that was before the first.
@@ -63,7 +72,7 @@ func TestShrinkStops(t *testing.T) {
 	fp, found := NewFootprints(), 0
 	for seed := range uint64(200) {
 		v := Sample([]Run{{Flat: randomFlat(seed, 8), Pos: 0}}, fp, Options{}, seed, 30)
-		if v.Hazard == nil || v.Hazard.m == nil || v.Hazard.always() {
+		if v.Hazard == nil || v.Hazard.m == nil || v.Hazard.always {
 			continue
 		}
 		found++
@@ -89,26 +98,6 @@ func tasksIn(h *Hazard) int {
 	return len(met)
 }
 
-// Of tasks that wait for each other the shortest circle is told, and none that waits for it from outside; and of a task
-// that nobody can help, itself alone.
-func TestExplanation(t *testing.T) {
-	wait := func(sm, name, on, signal string) string {
-		return "stage " + name + " explicit\n task sm=" + sm + " a=0 b=1\n wait " + on + " >= 1\n NOP()\n signal " +
-			signal + "\n"
-	}
-	p := program(t, "counter q counter gpu\ncounter r counter gpu\n"+on("0", "t", whole)+
-		wait("0", "x", "q", "r")+wait("1", "y", "r", "q")+wait("1", "behind", "q", "step"))
-	v := Program(p, NewFootprints(), Effort{States: 100, Positions: 1})
-	require.Equal(t, Stuck, v.Hazard.Kind)
-	require.Equal(t, []Step{
-		{"x.s000", 0, "waits for counter q to reach 1; it is at 0, and y.s001 would add to it"},
-		{"y.s001", 1, "waits for counter r to reach 1; it is at 0, and x.s000 would add to it"},
-	}, v.Hazard.Shrink(1000, nil).Script().Waits)
-	p = program(t, on("0", "t", whole)+wait("1", "alone", "c", "step")+wait("0", "behind", "d", "step"))
-	v = Program(p, NewFootprints(), Effort{States: 100, Positions: 1})
-	require.Len(t, v.Hazard.Shrink(1000, nil).Script().Waits, 1)
-}
-
 // A wait that its counter satisfies from the beginning needs nobody.
 func TestShrinkFromInitialCounts(t *testing.T) {
 	p := program(t, "counter i counter gpu init=3\n"+
@@ -118,4 +107,58 @@ func TestShrinkFromInitialCounts(t *testing.T) {
 	require.NotNil(t, h)
 	require.Equal(t, Race, h.Kind)
 	require.Len(t, h.Shrink(1000, nil).Script().Steps, 2)
+}
+
+// many is a program of n tasks that add to a counter, and n that wait for all of these. Their SMs are given.
+func many(n, adds, waits int) *ir.Flat {
+	f := &ir.Flat{SMs: 3, Counters: []ir.Counter{{Name: "c", How: ir.ByCounter}, {Name: "d", How: ir.ByCounter}}}
+	for i := range n {
+		f.Tasks = append(f.Tasks, ir.Task{Name: fmt.Sprint("adds", i), SM: adds, Signal: 0})
+	}
+	for i := range n {
+		f.Tasks = append(f.Tasks, ir.Task{Name: fmt.Sprint("waits", i), SM: waits, Signal: 1,
+			Waits: []ir.FlatWait{{Counter: 0, Threshold: n}}})
+	}
+	return f
+}
+
+// allocated returns how many bytes a call allocates.
+func allocated(call func()) int {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	call()
+	runtime.ReadMemStats(&after)
+	return int(after.TotalAlloc - before.TotalAlloc)
+}
+
+// What a task has waited for is not listed for each: with n that wait for n, that takes memory of n squared.
+func TestShrinkManyWaits(t *testing.T) {
+	const n = 4000
+	f := many(n, 0, 0)
+	f.Buffers = []ir.Buffer{{Name: "in", Kind: ir.Input, DType: ir.F16, Shape: []int{2}},
+		{Name: "a", Kind: ir.Activation, DType: ir.F16, Shape: []int{2}}}
+	all := []ir.Range{ir.Span(ir.Int(0), ir.Int(2))}
+	op := ir.FlatOp{Op: ir.Op{Code: ir.COPY, In: []ir.Operand{{Buf: "in", Dims: all}},
+		Out: []ir.Operand{{Buf: "a", Dims: all}}}, InBuf: []int{0}, OutBuf: []int{1}}
+	f.Tasks = append(f.Tasks, ir.Task{Name: "last", SM: 0, Signal: 1, Ops: []ir.FlatOp{op}},
+		ir.Task{Name: "apart", SM: 1, Signal: 1, Ops: []ir.FlatOp{op}})
+	m, h, err := build([]Run{{Flat: f, Pos: 0}}, NewFootprints(), Options{})
+	require.NoError(t, err)
+	require.Nil(t, h)
+	h = m.sample(1, 1).Hazard
+	require.NotNil(t, h)
+	require.Equal(t, Race, h.Kind)
+	require.Greater(t, len(h.path), 4*n)
+
+	stopped := make(chan struct{})
+	s := &shrinker{h: h, path: h.path, left: 1 << 20, stop: stopped, kind: h.Kind, task: h.task, other: h.other}
+	require.Less(t, allocated(s.slice), 16<<20)
+	require.Positive(t, s.left)
+	require.Len(t, s.tasks(), 2*n+2, "all that are on the SM of one of the two")
+
+	close(stopped)
+	s.path = h.path
+	s.slice()
+	require.Negative(t, s.left, "it has looked at stop")
+	require.Len(t, s.path, len(h.path))
 }

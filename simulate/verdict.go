@@ -38,6 +38,8 @@ type Hazard struct {
 	task, other int32          // the task, and the one that it conflicts with, or -1
 	late        int32          // a task that has not run when it should have, or -1
 	why         []reason       // of Stuck
+	always      bool           // of Stuck: no order avoids it
+	lost        []int32        // of Stuck, if some order does: tasks that keep words from being polled
 	seen        map[look]int32 // what the poll of WhichProducer has found in another order
 }
 
