@@ -40,6 +40,7 @@ func attention(w *worker, o *op) error {
 	}
 	out := w.alloc(count * a.heads * width)
 	for b := first; b < first+count; b++ {
+		w.spend(len(a.keys.numbers) + len(a.own))
 		rows, own := a.seen(b)
 		for h := range a.heads {
 			kv := h / (a.heads / a.kvHeads)
@@ -49,6 +50,7 @@ func attention(w *worker, o *op) error {
 				seen = append(seen, a.score(q, w.row(&a.keys, b, r, kv)))
 			}
 			for _, r := range own {
+				w.spend(2 * a.hd) // for its value as well
 				seen = append(seen, a.score(q, a.ownKeys.row(r*a.kvHeads+kv, r == b)))
 			}
 			to := out[((b-first)*a.heads+h)*width:][:width]
@@ -175,7 +177,9 @@ func (w *worker) attended(o *op) (a attended, err error) {
 		if !o.src.Has("row") {
 			return a, w.misfit(o, "has a window of %d rows, want the position of each row", a.window)
 		}
+		w.claimInts(a.batch)
 		for b := range a.batch {
+			w.spend(1)
 			a.rows = append(a.rows, w.ofRow(o, "row", b, 0))
 		}
 	}
@@ -199,7 +203,9 @@ func (w *worker) exchanged(o, cache *operand) []float32 {
 func (w *worker) owned(o *op, batch int) []int {
 	var own []int
 	parts, block, part := o.src.IntAt("parts", 0, 1), max(1, o.src.IntAt("block", 0, 1)), o.src.IntAt("part", 0, 0)
+	w.claimInts(batch)
 	for r := range batch {
+		w.spend(1)
 		if parts <= 1 || w.ofRow(o, "row", r, w.at[0])/block%parts == part {
 			own = append(own, r)
 		}
@@ -252,6 +258,7 @@ func (w *worker) cache(o *op, v *operand, a *attended) (cache, error) {
 	c.rows = w.offsets(v, rows, 0)
 	c.heads = w.offsets(v, heads, 0)
 	from := len(w.lists)
+	w.claimInts(v.dims[rows].n)
 	for i := range v.dims[rows].n {
 		w.lists = append(w.lists, v.dims[rows].at(i))
 	}
@@ -265,6 +272,7 @@ func (w *worker) offsets(v *operand, d, base int) []int {
 	if d < 0 {
 		w.lists = append(w.lists, base)
 	} else {
+		w.claimInts(v.dims[d].n)
 		for i := range v.dims[d].n {
 			w.lists = append(w.lists, base+v.dims[d].at(i)*v.st.step[d])
 		}
@@ -291,6 +299,7 @@ func attentionCombine(w *worker, o *op) error {
 	out := w.alloc(heads * hd)
 	clear(out)
 	for h := range heads {
+		w.spend(len(parts) * hd)
 		at, to := h*(hd+2), out[h*hd:][:hd]
 		top, sum := float32(math.Inf(-1)), float32(0)
 		for _, p := range parts {
@@ -325,6 +334,7 @@ func combineSplits(w *worker, o *op) error {
 		top = max(top, ml[2*i])
 	}
 	for i := range n {
+		w.spend(width)
 		if weight := share(ml[2*i], ml[2*i+1], top); weight != 0 {
 			sum += weight * ml[2*i+1]
 			accumulate(out, weight, acc[i*width:(i+1)*width])

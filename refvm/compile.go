@@ -20,6 +20,8 @@ type Options struct {
 	// matrix in Flat.Buffers, its column that the vectors begin at, and the vectors, one after another and n elements
 	// each. They are its own until it returns. Tasks of several workers call it at the same time; nil is not called.
 	Products func(matrix, column int, vectors []float32, n int)
+
+	Bounds
 }
 
 // VM runs one flat program: a variant of a native one, or a program of the AMK profile. It is for one
@@ -55,6 +57,7 @@ type op struct {
 	run     kernel
 	in, out []operand
 	moving  []moving // the parameters that depend on a position or a row
+	keeps   bool     // an output is a temporary, which lives on in scratch
 }
 
 // A kernel computes an op on its views. All it touches it gets from the worker's read and emit methods.
@@ -175,7 +178,7 @@ func (vm *VM) compileOp(t *task, o *op, src *ir.FlatOp, temps *temps) error {
 			if yieldsInts(&src.Op, k, in) {
 				out[k] = ir.I32
 			}
-			o.out[k].slot = temps.set(src.Out[k].Buf, out[k])
+			o.out[k].slot, o.keeps = temps.set(src.Out[k].Buf, out[k]), true
 			continue
 		}
 		if err := vm.bind(t, &o.out[k], src.OutBuf[k], &src.Out[k]); err != nil {

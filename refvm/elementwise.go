@@ -92,8 +92,11 @@ func gated(activation func(float32) float32) func(*worker, *op) error {
 				return err
 			}
 			out := w.alloc(len(gate))
-			for i := range out {
-				out[i] = activation(gate[i]) * up[i]
+			for lo, hi := 0, 0; lo < len(out); lo = hi {
+				hi = w.piece(lo, len(out))
+				for i := lo; i < hi; i++ {
+					out[i] = activation(gate[i]) * up[i]
+				}
 			}
 			return w.emit(o, out, w.last(&o.in[0]))
 		}
@@ -102,8 +105,11 @@ func gated(activation func(float32) float32) func(*worker, *op) error {
 			return w.misfit(o, "has rows of %d elements, want gate and up interleaved", n)
 		}
 		out := w.alloc(len(both) / 2)
-		for i := range out {
-			out[i] = activation(both[2*i]) * both[2*i+1]
+		for lo, hi := 0, 0; lo < len(out); lo = hi {
+			hi = w.piece(lo, len(out))
+			for i := lo; i < hi; i++ {
+				out[i] = activation(both[2*i]) * both[2*i+1]
+			}
 		}
 		return w.emit(o, out, n/2)
 	}
@@ -122,8 +128,11 @@ func pointwise(of func(float32) float32) func(*worker, *op) error {
 	return func(w *worker, o *op) error {
 		x := w.floats(&o.in[0])
 		out := w.alloc(len(x))
-		for i, f := range x {
-			out[i] = of(f)
+		for lo, hi := 0, 0; lo < len(x); lo = hi {
+			hi = w.piece(lo, len(x))
+			for i := lo; i < hi; i++ {
+				out[i] = of(x[i])
+			}
 		}
 		return w.emit(o, out, w.last(&o.in[0]))
 	}

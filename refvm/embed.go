@@ -31,6 +31,7 @@ func embed(w *worker, o *op) error {
 	scale := float32(o.src.FloatOr("scale", 1))
 	out := w.alloc(len(ids) * n)
 	for i := range ids {
+		w.spend(n)
 		to := out[i*n : (i+1)*n]
 		switch id := integer(ids, ints, i); {
 		case id < 0 || id > last:

@@ -61,6 +61,7 @@ func gemv(w *worker, o *op) error {
 	}
 	out := w.alloc(rows * n)
 	for j := range n {
+		w.spend(rows * k)
 		row := matrix[j*k : (j+1)*k]
 		if quantised {
 			row = q.widen(row, j)

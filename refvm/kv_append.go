@@ -47,6 +47,7 @@ func (w *worker) share(b *box, x []float32) []float32 {
 	mine := w.alloc(b.n)
 	var idx [ir.MaxRank]int
 	for i := range mine {
+		w.spend(1)
 		from := 0
 		for d := range b.rank {
 			s := &b.dims[d]

@@ -44,6 +44,7 @@ func ropePairs(w *worker, o *op, hd int) error {
 	out, scale := w.alloc(len(x)), stretch(o)
 	copy(out, x)
 	for b := range rows {
+		w.spend(n)
 		pos, to := float32(w.ofRow(o, "pos", b, w.at[0])), out[b*n:(b+1)*n]
 		for i := 0; i < turned; i += 2 {
 			if pair := (first + i) % hd / 2; pair < len(inv) {
@@ -68,6 +69,7 @@ func ropeHalves(w *worker, o *op, hd int) error {
 	theta := o.src.FloatOr("theta", 10000)
 	half, out, scale := hd/2, w.alloc(len(x)), stretch(o)
 	for j := range half {
+		w.spend(len(x) / hd)
 		inv := float32(1 / math.Pow(theta, float64(2*j)/float64(hd)))
 		for at := 0; at < len(x); at += hd {
 			pos := float32(integer(positions, ints, at/(len(x)/batch)))

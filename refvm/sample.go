@@ -44,6 +44,7 @@ func sample(w *worker, o *op) error {
 		d := drawOf(words[b/(rows/sequences)*ops.SamplingWords:], wordInts, w.ofRow(o, "pos", b, w.at[0])+1)
 		at, top, sum := noIndex, float32(math.Inf(-1)), math.Inf(-1)
 		for i, f := range x[b*n : (b+1)*n] {
+			w.spend(1)
 			id := index(b, i)
 			if id == noIndex {
 				continue

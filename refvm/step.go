@@ -18,7 +18,8 @@ func (vm *VM) makeWorkers() {
 		n = runtime.GOMAXPROCS(0)
 	}
 	for range n {
-		vm.workers = append(vm.workers, &worker{vm: vm, at: make([]int, vm.flat.Pass.NumSequences())})
+		vm.workers = append(vm.workers, &worker{vm: vm, bounds: vm.opts.Bounds,
+			at: make([]int, vm.flat.Pass.NumSequences())})
 	}
 }
 

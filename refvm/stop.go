@@ -23,6 +23,7 @@ func stop(w *worker, o *op) error {
 	}
 	result := w.alloc(len(tokens))
 	for i := range tokens {
+		w.spend(len(ids))
 		ends := integer(last, lastInts, 0) != 0
 		for k := range ids {
 			ends = ends || integer(ids, idInts, k) == integer(tokens, tokenInts, i)

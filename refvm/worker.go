@@ -24,6 +24,10 @@ type worker struct {
 	temps   []value
 	scratch []float32 // what ops of this task compute with; used up to the mark
 	mark    int
+	bounds  Bounds
+	chunks  int   // how often scratch was replaced by more of it
+	claimed int   // elements of Bounds.Scratch
+	spent   int   // work since it was last looked whether the caller wants no more
 	lists   []int // offsets of attention rows
 	touched []Touch
 	err     error // of a read or a write
@@ -39,14 +43,20 @@ type value struct {
 }
 
 // run runs a task whose waits are satisfied.
-func (w *worker) run(index int) error {
+func (w *worker) run(index int) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = reason(r)
+		}
+	}()
 	t := &w.vm.tasks[index]
-	w.task, w.mark, w.err, w.touched = t, 0, nil, w.touched[:0]
+	w.task, w.mark, w.claimed, w.err, w.touched = t, 0, 0, nil, w.touched[:0]
 	if len(w.temps) < t.temps {
 		w.temps = make([]value, t.temps)
 	}
 	for i := range t.ops {
 		o := &t.ops[i]
+		mark, chunks, claimed := w.mark, w.chunks, w.claimed
 		w.op = i
 		if err := w.place(o); err != nil {
 			return err
@@ -56,6 +66,12 @@ func (w *worker) run(index int) error {
 		}
 		if w.err != nil {
 			return w.err
+		}
+		if !o.keeps {
+			if w.claimed = claimed; w.chunks > chunks {
+				mark = 0
+			}
+			w.mark = mark
 		}
 	}
 	if w.vm.touched != nil {
@@ -93,10 +109,16 @@ func (w *worker) misfit(o *op, format string, args ...any) error {
 	return diag.Errorf(CodeSizes, w.task.pos(), "%v %s", o.src.Code, fmt.Sprintf(format, args...))
 }
 
-// alloc returns n floats that live until the end of the task. They hold what earlier tasks left.
+// alloc returns n floats that live until the end of the op, or of the task if the op has a temporary as an output. They
+// hold what earlier ops left.
 func (w *worker) alloc(n int) []float32 {
+	w.claim(n)
 	if w.mark+n > len(w.scratch) {
-		w.scratch, w.mark = make([]float32, max(2*len(w.scratch), n, 1<<12)), 0
+		more := 2 * len(w.scratch)
+		if w.bounds.Scratch > 0 {
+			more = min(more, 1<<20) // what lies ahead of the mark is not counted
+		}
+		w.scratch, w.mark, w.chunks = make([]float32, max(more, n, 1<<12)), 0, w.chunks+1
 	}
 	s := w.scratch[w.mark : w.mark+n : w.mark+n]
 	w.mark += n
@@ -116,12 +138,16 @@ func (w *worker) touch(st *store, lo, n int, write bool) {
 		}
 	}
 	if w.vm.touched != nil {
+		if most := w.bounds.Touches; most > 0 && len(w.touched) == most {
+			panic(ended{&BoundError{fmt.Sprintf("it reads and writes more than %d stretches of elements", most)}})
+		}
 		w.touched = append(w.touched, Touch{st.index, lo, n, w.op, write})
 	}
 }
 
 // read returns elements [lo, lo+n) of a buffer, not to be written.
 func (w *worker) read(st *store, lo, n int) []float32 {
+	w.spend(n)
 	w.touch(st, lo, n, false)
 	return st.data[lo : lo+n : lo+n]
 }
@@ -150,6 +176,7 @@ func (w *worker) gather(b *box) []float32 {
 // bits returns the elements of an operand as they are stored, and whether they are integers.
 func (w *worker) bits(o *operand) (elems []float32, ints bool) {
 	if o.st == nil {
+		w.spend(len(w.temps[o.slot].f))
 		return w.temps[o.slot].f, w.temps[o.slot].ints
 	}
 	return w.gather(&o.box), o.st.ints
@@ -260,6 +287,7 @@ func (w *worker) put(o *op, out *operand, v value) error {
 	if out.n == 0 {
 		return nil
 	}
+	w.spend(out.n)
 	v.f = w.applied(v.f, v.scales)
 	var idx [ir.MaxRank]int
 	for from := v.f; ; from = from[out.run:] {

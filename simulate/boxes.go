@@ -47,6 +47,7 @@ func (fp *Footprints) boxesOf(f *ir.Flat, t *ir.Task, at []int, first int) ([]bo
 	if runs > maxRuns {
 		return nil, tooLarge("it looks at more than %d stretches of memory", maxRuns)
 	}
+	total := 0
 	for k, b := range fp.order {
 		boxes[k].close()
 		n, buf := 1, &f.Buffers[b]
@@ -61,6 +62,12 @@ func (fp *Footprints) boxesOf(f *ir.Flat, t *ir.Task, at []int, first int) ([]bo
 			}
 			n *= size
 		}
+		if buf.Kind != ir.Weight && buf.Kind != ir.Const || buf.DType == ir.I32 { // others share their zeros
+			total += n
+		}
+	}
+	if total > maxBoxes {
+		return nil, tooLarge("it looks at more than %d elements of buffers", maxBoxes)
 	}
 	return boxes, nil
 }

@@ -152,6 +152,9 @@ func (m *machine) span(r region) (lo, hi int) {
 func (m *machine) assign(regions []region) (*Hazard, error) {
 	polls := 0
 	for _, r := range regions {
+		if m.opts.stopped() {
+			return nil, ErrStopped
+		}
 		t := &m.tasks[r.task]
 		for len(t.ops) <= r.op {
 			t.ops = append(t.ops, opCode{})

@@ -32,6 +32,9 @@ func (x *explorer) commuting(s *state) (event, bool) {
 		}
 	}
 	for _, msg := range s.pending {
+		if x.over() {
+			break
+		}
 		if s.mayLand(msg) && x.landsAlone(s, msg) {
 			return event{what: lands, n: msg}, true
 		}
@@ -94,6 +97,9 @@ func (x *explorer) reach(s *state, still, msg int32) []int32 {
 		changed = false
 		x.work += len(m.tasks)
 		for t := range m.tasks {
+			if x.over() {
+				return reach // less far than they can come: what follows from it is not complete
+			}
 			if int32(t) == still {
 				continue
 			}

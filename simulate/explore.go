@@ -53,16 +53,24 @@ type explorer struct {
 	complete  bool
 	limit     error
 	work      int
+	asked     int // how often over was
 }
 
 // spent reports whether no more is to be looked at.
 func (x *explorer) spent() bool {
 	if x.work++; x.m.opts.MaxWork > 0 && x.work > x.m.opts.MaxWork {
 		x.complete = false
-	} else if x.work%64 == 0 && x.m.opts.stopped() {
+	}
+	return x.over() || !x.complete
+}
+
+// over reports whether the caller wants no more. It looks every few times that it is asked, which no other work counts
+// for: a number that others add to may miss every multiple.
+func (x *explorer) over() bool {
+	if x.asked++; x.asked%64 == 0 && x.m.opts.stopped() {
 		x.complete, x.limit = false, ErrStopped
 	}
-	return !x.complete
+	return x.limit != nil
 }
 
 // way is a list of events, the latest first. Ways share what they have in common.

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -14,10 +15,12 @@ import (
 // their buffers touch the same. It is for one goroutine.
 type Footprints struct {
 	known map[string]footprint
+	held  int // touches of all that is known
 	key   []byte
 	local map[int]int // flat buffer to its number within the task
 	order []int       // and back
 	zeros zeros
+	stop  <-chan struct{} // of who asks
 }
 
 type footprint struct {
@@ -31,19 +34,25 @@ func NewFootprints() *Footprints {
 }
 
 // of returns what task t touches at the positions of all sequences, in the order it does, and the flat buffers that its
-// numbers stand for, valid until the next call. The error is the reference code's.
-func (fp *Footprints) of(f *ir.Flat, t int, at []int) ([]refvm.Touch, []int, error) {
-	return fp.within(f, t, at, slices.Min(at), slices.Max(at))
+// numbers stand for, valid until the next call. The error is the reference code's, or says that the task is too large,
+// or that stop was closed, which is looked at while it runs.
+func (fp *Footprints) of(f *ir.Flat, t int, at []int, stop <-chan struct{}) ([]refvm.Touch, []int, error) {
+	return fp.within(f, t, at, slices.Min(at), slices.Max(at), stop)
 }
 
 // within is the same of a program for positions lo to hi, of which the reference code looks at all.
-func (fp *Footprints) within(f *ir.Flat, t int, at []int, lo, hi int) ([]refvm.Touch, []int, error) {
+func (fp *Footprints) within(f *ir.Flat, t int, at []int, lo, hi int, stop <-chan struct{}) (
+	[]refvm.Touch, []int, error) {
+	fp.stop = stop
 	fp.describe(f, &f.Tasks[t], at, lo, hi)
 	got, ok := fp.known[string(fp.key)]
 	if !ok {
-		got.touches, got.err = fp.run(f, &f.Tasks[t], at, lo, hi)
-		if len(fp.known) > 1<<16 {
+		if got.touches, got.err = fp.run(f, &f.Tasks[t], at, lo, hi); errors.Is(got.err, ErrStopped) {
+			return nil, nil, got.err // and nothing is known of it
+		}
+		if fp.held += len(got.touches); fp.held > maxKnown || len(fp.known) > 1<<16 {
 			clear(fp.known)
+			fp.held = len(got.touches)
 		}
 		fp.known[string(fp.key)] = got
 	}
@@ -138,16 +147,17 @@ func (fp *Footprints) runOn(boxes []box, f *ir.Flat, t *ir.Task, at []int, lo, h
 		op.In, op.Out = moved(op.In, op.InBuf, boxes), moved(op.Out, op.OutBuf, boxes)
 	}
 	alone.Tasks = []ir.Task{task}
-	vm, err := refvm.New(&alone, &fp.zeros, refvm.Options{Workers: 1, Record: true})
+	vm, err := refvm.New(&alone, &fp.zeros, refvm.Options{Workers: 1, Record: true,
+		Bounds: refvm.Bounds{Stop: fp.stop, Scratch: maxScratch, Touches: maxTouches}})
 	if err != nil {
 		return nil, err
 	}
 	tokens := make([]int, f.Pass.NumTokens())
 	if err := vm.Pass(at, tokens, refvm.Order{Kind: refvm.InOrder}); err != nil {
-		return nil, err
+		return nil, cmp.Or(outOfBounds(err), err)
 	}
 	var out []refvm.Touch
-	for _, touch := range vm.Touched(0) {
+	for _, touch := range joined(vm.Touched(0)) { // or what is read many times is taken apart as often
 		if k := alone.Buffers[touch.Buf].Kind; k.ReadOnly() && k != ir.Input {
 			continue // nobody may write it, so that nothing can go wrong
 		}
@@ -164,7 +174,7 @@ func joined(list []refvm.Touch) []refvm.Touch {
 		}
 		return 0
 	}
-	slices.SortStableFunc(list, func(a, b refvm.Touch) int {
+	slices.SortFunc(list, func(a, b refvm.Touch) int {
 		return cmp.Or(cmp.Compare(a.Op, b.Op), cmp.Compare(side(a), side(b)), cmp.Compare(a.Buf, b.Buf),
 			cmp.Compare(a.Lo, b.Lo))
 	})

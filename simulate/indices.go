@@ -49,6 +49,9 @@ func (m *machine) indices([]region) *Hazard {
 		for _, t := range order {
 			w.temps, w.lasts = map[string][]index{}, map[string]int{}
 			for k := range m.tasks[t].flat.Ops {
+				if m.opts.stopped() {
+					return nil
+				}
 				if bad := w.op(r, &m.tasks[t].flat.Ops[k]); bad != "" {
 					return &Hazard{Kind: Index, Where: "task " + m.tasks[t].name, Detail: bad}
 				}

@@ -3,6 +3,8 @@ package simulate
 import (
 	"errors"
 	"fmt"
+
+	"amkc/refvm"
 )
 
 // What a machine may consist of. Numbers in a program are cheap to write; these bound what they make the machine
@@ -15,6 +17,10 @@ const (
 	maxPolls   = 1 << 23   // and answers to them, and messages
 	maxNoted   = 192 << 20 // bytes of what all tasks, and all counters, know
 	maxBox     = 1 << 24   // elements of the part of a buffer that a task looks at
+	maxBoxes   = 1 << 26   // and of the parts of all buffers, but for weights, which share theirs
+	maxScratch = 1 << 26   // elements that a task computes with beside those
+	maxTouches = 1 << 21   // reads and writes of a task
+	maxKnown   = 1 << 22   // stretches of memory that are remembered of tasks
 	maxRuns    = 1 << 19   // stretches of elements side by side that a task looks at
 	// bytes of the states that are held while others are explored, and how few states are not worth the while
 	maxForked = 128 << 20
@@ -39,4 +45,17 @@ func (o *Options) stopped() bool {
 	default:
 		return false
 	}
+}
+
+// outOfBounds is the error of a pass of the reference code that ended because of its bounds; nil: something else ended
+// it.
+func outOfBounds(err error) error {
+	var bound *refvm.BoundError
+	switch {
+	case errors.Is(err, refvm.ErrStopped):
+		return ErrStopped
+	case errors.As(err, &bound):
+		return tooLarge("%v", bound)
+	}
+	return nil
 }

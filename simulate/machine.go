@@ -188,11 +188,11 @@ func build(runs []Run, fp *Footprints, opts Options) (*machine, *Hazard, error) 
 		return nil, h, err
 	}
 	for _, check := range []func([]region) *Hazard{m.aliases, m.outputs, m.capacity, m.indices} {
-		if opts.stopped() {
-			return nil, nil, ErrStopped
-		}
 		if h := check(regions); h != nil {
 			return nil, h, nil
+		}
+		if opts.stopped() { // a check that sees it ends early, and its silence says nothing
+			return nil, nil, ErrStopped
 		}
 	}
 	return m, nil, nil
@@ -219,22 +219,25 @@ func (m *machine) addTasks(step int, f *ir.Flat) {
 		}
 		return n
 	}
-	end := m.stepEnd(step)
+	end, before := m.stepEnd(step), map[int]int{} // by queue: the last task of the steps before
+	for i := range first {
+		before[m.tasks[i].queue] = i
+	}
 	for i := range f.Tasks {
 		src := &f.Tasks[i]
 		t := task{name: src.Name, flat: src, step: step, queue: src.SM, after: -1, signal: -1}
 		if src.SM < 0 {
 			t.queue = maxSMs + len(m.tasks)
-		} else if before, ok := last[src.SM]; ok {
-			t.after = before
+		} else if earlier, ok := last[src.SM]; ok {
+			t.after = earlier
 		}
 		if step > 0 {
 			t.name += " (next step)"
 			if t.after < 0 && end >= 0 {
 				t.waits = append(t.waits, wait{end, m.counters[end].init + len(m.counters[end].producers)})
 			}
-			if t.after < 0 && src.SM >= 0 {
-				t.after = m.lastOf(first, src.SM)
+			if earlier, ok := before[t.queue]; ok && t.after < 0 {
+				t.after = earlier
 			}
 		}
 		last[src.SM] = len(m.tasks)
@@ -270,16 +273,6 @@ func (m *machine) addTasks(step int, f *ir.Flat) {
 // maxSMs is where the queues of tasks without an SM begin.
 const maxSMs = 1 << 20
 
-// lastOf returns the last task of an SM in the steps before, or -1.
-func (m *machine) lastOf(before, sm int) int {
-	for i := before - 1; i >= 0; i-- {
-		if m.tasks[i].queue == sm {
-			return i
-		}
-	}
-	return -1
-}
-
 // stepEnd returns the counter that ends the step before, if it is realised by counting, else -1.
 func (m *machine) stepEnd(step int) int {
 	for i := range m.tasks {
@@ -294,7 +287,7 @@ func (m *machine) stepEnd(step int) int {
 // footprints adds what the tasks of a step touch, as the reference code does, to a list of regions.
 func (m *machine) footprints(step int, r Run, fp *Footprints, out []region) ([]region, *Hazard, error) {
 	first := len(m.tasks) - len(r.Flat.Tasks)
-	places := map[*ir.Buffer]int{}
+	places, pages := map[*ir.Buffer]int{}, pagesOf(r.Flat)
 	for i := range r.Flat.Tasks {
 		if m.opts.stopped() {
 			return nil, nil, ErrStopped
@@ -307,7 +300,10 @@ func (m *machine) footprints(step int, r Run, fp *Footprints, out []region) ([]r
 				}
 			}
 		}
-		touches, bufs, err := fp.of(r.Flat, i, r.at())
+		touches, bufs, err := fp.of(r.Flat, i, r.at(), m.opts.Stop)
+		if errors.Is(err, ErrStopped) {
+			return nil, nil, err
+		}
 		var large *errTooLarge
 		if errors.As(err, &large) {
 			return nil, nil, fmt.Errorf("%s: %w", who, large)
@@ -323,7 +319,7 @@ func (m *machine) footprints(step int, r Run, fp *Footprints, out []region) ([]r
 				places[b] = at
 			}
 			for _, x := range bytesOf(b, t.Lo, t.N) {
-				if len(b.Pages) > 0 && x[1] > pageBytes(r.Flat, b.Pages[0]) {
+				if len(b.Pages) > 0 && x[1] > pages[b.Pages[0]].Bytes {
 					return nil, &Hazard{Kind: Outside, Where: who,
 						Detail: fmt.Sprintf("bytes %d to %d of %s are beyond page %s", x[0], x[1]-1, b.Name,
 							b.Pages[0])}, nil
@@ -345,13 +341,4 @@ func refused(who string, err error) *Hazard {
 		h.Detail = d.Msg
 	}
 	return h
-}
-
-func pageBytes(f *ir.Flat, name string) int {
-	for i := range f.Pages {
-		if f.Pages[i].Name == name {
-			return f.Pages[i].Bytes
-		}
-	}
-	return 0
 }

@@ -30,7 +30,7 @@ func Operands(f *ir.Flat, fp *Footprints, e Effort) (Fit, string) {
 	fit, detail := Fits, ""
 	for _, pos := range positions(f.Lo, f.Hi, e) {
 		for t := range f.Tasks {
-			_, _, err := fp.within(f, t, Run{Flat: f, Pos: pos}.at(), f.Lo, f.Hi)
+			_, _, err := fp.within(f, t, Run{Flat: f, Pos: pos}.at(), f.Lo, f.Hi, e.Stop)
 			var d *diag.Diagnostic
 			switch {
 			case err == nil:

@@ -16,6 +16,9 @@ func (m *machine) aliases([]region) *Hazard {
 	for i := range m.tasks {
 		t := &m.tasks[i]
 		for k := range t.ops {
+			if m.opts.stopped() {
+				return nil
+			}
 			op := &t.ops[k]
 			if n += 2; len(op.writes)+len(op.sends) == 0 {
 				continue
@@ -70,12 +73,8 @@ func sameViews(op *ir.FlatOp, r Run) bool {
 			if in != out && (len(x.Pages) == 0 || !slices.Equal(x.Pages, y.Pages)) {
 				continue
 			}
-			read := map[int]bool{}
-			for _, at := range bytesOfView(x, op.In[i].Dims, r.of(op.In[i].Dims)) {
-				read[at] = true
-			}
-			written := bytesOfView(y, op.Out[o].Dims, r.of(op.Out[o].Dims))
-			if slices.ContainsFunc(written, func(at int) bool { return read[at] }) {
+			if meet(bytesOfView(x, op.In[i].Dims, r.of(op.In[i].Dims)),
+				bytesOfView(y, op.Out[o].Dims, r.of(op.Out[o].Dims))) {
 				return false
 			}
 		}
@@ -83,14 +82,69 @@ func sameViews(op *ir.FlatOp, r Run) bool {
 	return true
 }
 
-// bytesOfView lists the bytes of a view, one by one.
-func bytesOfView(b *ir.Buffer, dims []ir.Range, pos int) []int {
-	var out []int
-	for _, e := range elementsOf(b, dims, pos) {
-		for _, x := range bytesOf(b, e, 1) {
-			for at := x[0]; at < x[1]; at++ {
-				out = append(out, at)
+// meet reports whether two ascending lists of intervals have something in common.
+func meet(x, y [][2]int) bool {
+	for len(x) > 0 && len(y) > 0 {
+		switch {
+		case x[0][1] <= y[0][0]:
+			x = x[1:]
+		case y[0][1] <= x[0][0]:
+			y = y[1:]
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// bytesOfView lists the bytes of a view of an op that may work in place, as ascending intervals.
+func bytesOfView(b *ir.Buffer, dims []ir.Range, pos int) [][2]int {
+	var out [][2]int
+	for _, e := range stretchesOf(b.Shape, dims, pos) {
+		out = append(out, bytesOf(b, e[0], e[1]-e[0])...)
+	}
+	return out
+}
+
+// stretchesOf lists the elements of a view as ascending intervals: as many as runsIn counts, about.
+func stretchesOf(shape []int, dims []ir.Range, pos int) [][2]int {
+	out := [][2]int{{0, 1}}
+	for d := range dims {
+		of := intervals(&dims[d], pos)
+		if len(of) == 1 && of[0] == [2]int{0, shape[d]} {
+			for i := range out {
+				out[i] = [2]int{out[i][0] * shape[d], out[i][1] * shape[d]}
 			}
+			continue
+		}
+		var next [][2]int
+		for _, rows := range out {
+			for e := rows[0]; e < rows[1]; e++ {
+				for _, x := range of {
+					next = append(next, [2]int{e*shape[d] + x[0], e*shape[d] + x[1]})
+				}
+			}
+		}
+		out = next
+	}
+	return out
+}
+
+// intervals lists the elements of a range as ascending intervals. The reference code has run on it, so that its part
+// is one of its parts.
+func intervals(r *ir.Range, pos int) [][2]int {
+	lo, hi := r.Lo.At(pos), r.Hi.At(pos)
+	if lo >= hi {
+		return nil
+	}
+	if !r.Shared() {
+		return [][2]int{{lo, hi}}
+	}
+	var out [][2]int
+	period := r.Block * r.Parts
+	for at := lo/period*period + r.Part.At(pos)*r.Block; at < hi; at += period {
+		if x := [2]int{max(lo, at), min(hi, at+r.Block)}; x[0] < x[1] {
+			out = append(out, x)
 		}
 	}
 	return out
@@ -98,18 +152,24 @@ func bytesOfView(b *ir.Buffer, dims []ir.Range, pos int) []int {
 
 // outputs finds bytes of outputs that a step leaves unwritten.
 func (m *machine) outputs(regions []region) *Hazard {
+	type output struct {
+		buf  *ir.Buffer
+		step int
+	}
+	writes := map[output][]region{}
+	for _, x := range regions {
+		if x.write && x.buf.Kind == ir.Output {
+			of := output{x.buf, m.tasks[x.task].step}
+			writes[of] = append(writes[of], x)
+		}
+	}
 	for step, r := range m.runs {
 		for i := range r.Flat.Buffers {
 			b := &r.Flat.Buffers[i]
 			if b.Kind != ir.Output {
 				continue
 			}
-			var written []region
-			for _, x := range regions {
-				if x.write && x.buf == b && m.tasks[x.task].step == step {
-					written = append(written, x)
-				}
-			}
+			written := writes[output{b, step}]
 			slices.SortFunc(written, func(x, y region) int { return cmp.Compare(x.lo, y.lo) })
 			end := 0
 			for _, x := range written {

@@ -54,8 +54,9 @@ func wellFormed(f *ir.Flat) *Hazard {
 				p.Layout)
 		}
 	}
+	pages := pagesOf(f)
 	for i := range f.Buffers {
-		if h := wellFormedBuffer(f, &f.Buffers[i]); h != "" {
+		if h := wellFormedBuffer(f, pages, &f.Buffers[i]); h != "" {
 			return bad("buffer "+f.Buffers[i].Name, "%s", h)
 		}
 	}
@@ -82,7 +83,16 @@ func wellFormed(f *ir.Flat) *Hazard {
 	return nil
 }
 
-func wellFormedBuffer(f *ir.Flat, b *ir.Buffer) string {
+// pagesOf returns the pages of a program by their names.
+func pagesOf(f *ir.Flat) map[string]*ir.Page {
+	pages := make(map[string]*ir.Page, len(f.Pages))
+	for i := range f.Pages {
+		pages[f.Pages[i].Name] = &f.Pages[i]
+	}
+	return pages
+}
+
+func wellFormedBuffer(f *ir.Flat, pages map[string]*ir.Page, b *ir.Buffer) string {
 	if len(b.Shape) < 1 || len(b.Shape) > ir.MaxRank || b.DType.Bits() == 0 {
 		return fmt.Sprintf("has shape %v of %s; want 1 to %d dimensions of a type with a size", b.Shape, b.DType,
 			ir.MaxRank)
@@ -115,18 +125,13 @@ func wellFormedBuffer(f *ir.Flat, b *ir.Buffer) string {
 		return fmt.Sprintf("has shape %v, and a pass %d sequences with %d tokens", b.Shape, sequences, tokens)
 	}
 	for _, name := range b.Pages {
-		found := false
-		for i := range f.Pages {
-			if p := &f.Pages[i]; p.Name == name {
-				found = true
-				if p.Space != b.Space || p.Layout.Kind != b.Layout.Kind ||
-					max(1, p.Layout.Copies) != max(1, b.Layout.Copies) || b.Kind != ir.Activation {
-					return fmt.Sprintf("is %s %s in %s on page %s of %s in %s", b.Kind, b.Layout, b.Space, name,
-						p.Layout, p.Space)
-				}
-			}
+		p := pages[name]
+		if p != nil && (p.Space != b.Space || p.Layout.Kind != b.Layout.Kind ||
+			max(1, p.Layout.Copies) != max(1, b.Layout.Copies) || b.Kind != ir.Activation) {
+			return fmt.Sprintf("is %s %s in %s on page %s of %s in %s", b.Kind, b.Layout, b.Space, name, p.Layout,
+				p.Space)
 		}
-		if !found || len(b.Pages) > 1 {
+		if p == nil || len(b.Pages) > 1 {
 			return fmt.Sprintf("is on pages %v", b.Pages)
 		}
 	}

@@ -1,0 +1,75 @@
+package hostile
+
+import (
+	"fmt"
+	"strings"
+)
+
+// simulateFamilies are attacks on running a program: on what one task computes, and on what is done for all tasks or
+// buffers before the first order. Most are a few lines, of which validate makes short work.
+var simulateFamilies = []family{
+	{"products of one task", func(int) []byte { // 2^44 of them
+		return oneTask("buffer in IO_INPUT F32 [4096,4096] HBM rowmajor\nbuffer w WEIGHT F32 [4096,4096] HBM rowmajor "+
+			"from rows(k)\nbuffer out IO_OUTPUT F32 [4096,4096] HBM rowmajor",
+			strings.Repeat(" out[0:4096,0:4096]=GEMM_TILE(in[0:4096,0:4096],w[0:4096,0:4096])\n", 256))
+	}},
+	{"product of columns", func(int) []byte { // 2^48 elements, which a temporary is to hold
+		return oneTask("buffer in IO_INPUT F32 [16777216,1] HBM rowmajor\nbuffer w WEIGHT F32 [16777216,1] HBM "+
+			"rowmajor from rows(k)", " %t=GEMM_TILE(in[0:16777216,0:1],w[0:16777216,0:1])\n")
+	}},
+	{"elements beside the buffers", func(int) []byte { // each op makes 2^24
+		return oneTask("buffer in IO_INPUT F32 [16777216] HBM rowmajor\nbuffer m ACTIVATION F32 [16777216] HBM rowmajor",
+			strings.Repeat(" m[0:16777216]=COPY(in[0:16777216])\n", 256))
+	}},
+	{"temporaries", func(int) []byte {
+		return oneTask("buffer in IO_INPUT F32 [16777216] HBM rowmajor",
+			repeated(256, func(i int) string { return fmt.Sprintf(" %%t%d=COPY(in[0:16777216])\n", i) }))
+	}},
+	{"buffers of one task", func(int) []byte { // of 2^24 elements each
+		return oneTask("buffer in IO_INPUT F32 [16777216] HBM rowmajor\nbuffer m{i} for 0..63 ACTIVATION F32 [16777216] "+
+			"HBM rowmajor", repeated(64, func(i int) string { return fmt.Sprintf(" m%02d[0:2]=COPY(in[0:2])\n", i) })+
+			repeated(64, func(i int) string {
+				return fmt.Sprintf(" m%02d[16777214:16777216]=COPY(in[0:2])\n", i)
+			}))
+	}},
+	{"heads that look at many rows", func(int) []byte { // each row is looked at by each
+		return oneTask("buffer in IO_INPUT F32 [4096] HBM rowmajor\nbuffer c KV_CACHE F32 [8000000,1,1] HBM rowmajor",
+			" %t=ATTENTION_TILE(in[0:4096],c[0:8000000,0,0:1],c[0:8000000,0,0:1]) head_dim=1 n_heads=4096 n_kv_heads=1 "+
+				"scale=1.0\n")
+	}},
+	{"ids that end a run", func(int) []byte { // each of many tokens is compared with each of them
+		return oneTask("buffer in IO_INPUT I32 [1000000] HBM rowmajor\nbuffer last IO_INPUT I32 [1] HBM rowmajor",
+			" %t=STOP(in[0:1000000],in[0:1000000],last[0:1])\n")
+	}},
+	{"buffers that overlap", func(int) []byte { // of one op, on one page
+		return oneTask("page p HBM rowmajor bytes=67108864\nbuffer in IO_INPUT F32 [16777216] HBM rowmajor\n"+
+			"buffer x ACTIVATION F32 [16777216] HBM rowmajor page p\nbuffer y ACTIVATION F32 [16777216] HBM rowmajor "+
+			"page p", " x[0:16777216]=COPY(in[0:16777216])\n y[0:16777216]=COPY(x[0:16777216])\n")
+	}},
+	{"a page for each buffer", func(int) []byte {
+		f := program(1, 0)
+		f.WriteString(repeated(60000, func(i int) string { return fmt.Sprintf("page p%d HBM rowmajor bytes=8\n", i) }))
+		f.WriteString(repeated(60000, func(i int) string {
+			return fmt.Sprintf("buffer m%d ACTIVATION F32 [2] HBM rowmajor page p%d\n", i, i)
+		}))
+		return finishEmpty(f)
+	}},
+}
+
+// oneTask is a program of one task.
+func oneTask(buffers, ops string) []byte {
+	f := program(1, 0)
+	f.line("%s", buffers)
+	f.variant(1)
+	f.line("stage s whole extent=1\n%s signal done", ops)
+	return []byte(f.String())
+}
+
+// repeated joins n texts.
+func repeated(n int, text func(i int) string) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString(text(i))
+	}
+	return b.String()
+}
