@@ -192,8 +192,8 @@ def soundness_part(rows):
             f"{published.LOWERINGS}). All 4,000 published random graphs were unsafe, as follows from the sums; of ours "
             f"{graphs['unsafe']:,} are, since most are well formed. Of our {all_of['unsafe']:,} unsafe programs "
             f"{all_of['ordered']:,} go wrong in some order of their tasks. The others are wrong whatever the order, "
-            f"and none of theirs was run; {all_of['unread']:,} of those are refused by what reads a program for `validate` "
-            f"and the oracles alike. Of the {all_of['accepted']:,} that are accepted every order of "
+            f"and none of theirs was run; {all_of['unread']:,} of those are refused by what reads a program for "
+            f"`validate` and the oracles alike. Of the {all_of['accepted']:,} that are accepted every order of "
             f"{all_of['seen']:,} was seen.")]
     if row:
         out += ["", f"Result: {state(row)}, by {command(row)}."]

@@ -76,8 +76,8 @@ func TestStuckAsTold(t *testing.T) {
 					playOut(s, seed+order)
 					require.NotZero(t, s.left, "seed %d: %v: all tasks are done", seed, h)
 					for _, w := range h.why {
-						require.Less(t, int(s.pc[w.task]), len(h.m.tasks[w.task].ops)+2, "seed %d: %v: %s is done", seed,
-							h, h.m.tasks[w.task].name)
+						task := h.m.tasks[w.task]
+						require.Less(t, int(s.pc[w.task]), len(task.ops)+2, "seed %d: %v: %s is done", seed, h, task.name)
 					}
 				}
 			}
@@ -123,8 +123,8 @@ func TestCircleInSomeOrders(t *testing.T) {
 			}
 			require.Equal(t, c.waits, waits)
 			require.Subset(t, steps, []string{"first.s000", "over.s000", c.waits[0]})
-			require.Equal(t, "polls x (bytes 0 to 7 of page p) for ever: over.s000 has stored y over it, and again.s001 "+
-				"has not stored it", script.Waits[0].Does)
+			require.Equal(t, "polls x (bytes 0 to 7 of page p) for ever: over.s000 has stored y over it, and "+
+				"again.s001 has not stored it", script.Waits[0].Does)
 		})
 	}
 }

@@ -18,7 +18,8 @@ var simulateFamilies = []family{
 			"rowmajor from rows(k)", " %t=GEMM_TILE(in[0:16777216,0:1],w[0:16777216,0:1])\n")
 	}},
 	{"elements beside the buffers", func(int) []byte { // each op makes 2^24
-		return oneTask("buffer in IO_INPUT F32 [16777216] HBM rowmajor\nbuffer m ACTIVATION F32 [16777216] HBM rowmajor",
+		return oneTask("buffer in IO_INPUT F32 [16777216] HBM rowmajor\n"+
+			"buffer m ACTIVATION F32 [16777216] HBM rowmajor",
 			strings.Repeat(" m[0:16777216]=COPY(in[0:16777216])\n", 256))
 	}},
 	{"temporaries", func(int) []byte {
@@ -26,14 +27,16 @@ var simulateFamilies = []family{
 			repeated(256, func(i int) string { return fmt.Sprintf(" %%t%d=COPY(in[0:16777216])\n", i) }))
 	}},
 	{"buffers of one task", func(int) []byte { // of 2^24 elements each
-		return oneTask("buffer in IO_INPUT F32 [16777216] HBM rowmajor\nbuffer m{i} for 0..63 ACTIVATION F32 [16777216] "+
-			"HBM rowmajor", repeated(64, func(i int) string { return fmt.Sprintf(" m%02d[0:2]=COPY(in[0:2])\n", i) })+
-			repeated(64, func(i int) string {
-				return fmt.Sprintf(" m%02d[16777214:16777216]=COPY(in[0:2])\n", i)
-			}))
+		return oneTask("buffer in IO_INPUT F32 [16777216] HBM rowmajor\n"+
+			"buffer m{i} for 0..63 ACTIVATION F32 [16777216] HBM rowmajor",
+			repeated(64, func(i int) string { return fmt.Sprintf(" m%02d[0:2]=COPY(in[0:2])\n", i) })+
+				repeated(64, func(i int) string {
+					return fmt.Sprintf(" m%02d[16777214:16777216]=COPY(in[0:2])\n", i)
+				}))
 	}},
 	{"heads that look at many rows", func(int) []byte { // each row is looked at by each
-		return oneTask("buffer in IO_INPUT F32 [4096] HBM rowmajor\nbuffer c KV_CACHE F32 [8000000,1,1] HBM rowmajor",
+		return oneTask("buffer in IO_INPUT F32 [4096] HBM rowmajor\n"+
+			"buffer c KV_CACHE F32 [8000000,1,1] HBM rowmajor",
 			" %t=ATTENTION_TILE(in[0:4096],c[0:8000000,0,0:1],c[0:8000000,0,0:1]) head_dim=1 n_heads=4096 n_kv_heads=1 "+
 				"scale=1.0\n")
 	}},
