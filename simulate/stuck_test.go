@@ -77,7 +77,8 @@ func TestStuckAsTold(t *testing.T) {
 					require.NotZero(t, s.left, "seed %d: %v: all tasks are done", seed, h)
 					for _, w := range h.why {
 						task := h.m.tasks[w.task]
-						require.Less(t, int(s.pc[w.task]), len(task.ops)+2, "seed %d: %v: %s is done", seed, h, task.name)
+						require.Less(t, int(s.pc[w.task]), len(task.ops)+2, "seed %d: %v: %s is done", seed, h,
+							task.name)
 					}
 				}
 			}

@@ -37,8 +37,19 @@ var simulateFamilies = []family{
 	{"heads that look at many rows", func(int) []byte { // each row is looked at by each
 		return oneTask("buffer in IO_INPUT F32 [4096] HBM rowmajor\n"+
 			"buffer c KV_CACHE F32 [8000000,1,1] HBM rowmajor",
-			" %t=ATTENTION_TILE(in[0:4096],c[0:8000000,0,0:1],c[0:8000000,0,0:1]) head_dim=1 n_heads=4096 n_kv_heads=1 "+
-				"scale=1.0\n")
+			" %t=ATTENTION_TILE(in[0:4096],c[0:8000000,0,0:1],c[0:8000000,0,0:1]) head_dim=1 n_heads=4096 "+
+				"n_kv_heads=1 scale=1.0\n")
+	}},
+	{"waits for all of a stage", func(int) []byte { // 50,000 tasks wait for as many, and two others race
+		f := program(1, 0)
+		f.line("buffer in IO_INPUT F32 [8] HBM rowmajor\nbuffer x ACTIVATION F32 [8] HBM rowmajor\n" +
+			"buffer out IO_OUTPUT F32 [8] HBM rowmajor")
+		f.line("variant all pos 0..0\ncounter c counter gpu\ncounter step counter gpu")
+		f.line("stage w explicit\n  task sm=2 a=0 b=8\n  x[0:8] = COPY(in[0:8])\n  signal step")
+		f.line("stage p units extent=50000 sms=1\n  NOP()\n  signal c")
+		f.line("stage q units extent=50000 sms=1\n  wait c >= 50000\n  NOP()")
+		f.line("stage r explicit\n  task sm=0 a=0 b=8\n  out[0:8] = COPY(x[0:8])\n  signal step")
+		return []byte(f.String())
 	}},
 	{"ids that end a run", func(int) []byte { // each of many tokens is compared with each of them
 		return oneTask("buffer in IO_INPUT I32 [1000000] HBM rowmajor\nbuffer last IO_INPUT I32 [1] HBM rowmajor",

@@ -23,8 +23,8 @@ func (rep *Report) Markdown(n int, e simulate.Effort) string {
 	w("**%s programs that an oracle calls unsafe; %s of them rejected; %d false accepts.** %s go wrong in some order "+
 		"of their tasks. The others are wrong whatever the order, and no order of theirs was run; %s of those are "+
 		"refused by what reads a program, for `validate` and the oracles alike. Of the %s programs that are "+
-		"accepted, every order of %s was seen; of the others, the orders that the effort allows.\n", thousands(all.Unsafe),
-		thousands(all.Rejected), all.FalseAccepts, thousands(all.Ordered), thousands(all.Unread),
+		"accepted, every order of %s was seen; of the others, the orders that the effort allows.\n",
+		thousands(all.Unsafe), thousands(all.Rejected), all.FalseAccepts, thousands(all.Ordered), thousands(all.Unread),
 		thousands(all.Accepted), thousands(all.Seen))
 	w("Of %s programs both `validate` and the reference VM have looked at the operands of every op; they disagree "+
 		"about the operands of %d.\n", thousands(all.Compared), all.Disagree)
