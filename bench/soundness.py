@@ -63,6 +63,7 @@ def rates(shop):
     out = shop.go("test", "./internal/soundness", "-run", "^$", "-bench", "Published", "-benchtime", "4s", "-count=1")
     found = {name: float(n) for name, n in
              re.findall(r"^BenchmarkPublished/(\w+)-?\d*\s.*?([\d.]+) schedules/cpu-s", out, re.MULTILINE)}
-    missing = {"memory", "file", "simulate"} - set(found)
-    return {"per_second": found, "passed": not missing,
+    missing = {"flat", "memory", "file", "simulate"} - set(found)
+    flat = re.search(r"^BenchmarkPublished/flat-?\d*\s.*?([\d.]+) programs", out, re.MULTILINE)
+    return {"per_second": found, "flat": flat and int(float(flat[1])), "passed": not missing,
             "findings": [f"no rate of {', '.join(sorted(missing))} was printed"] if missing else []}

@@ -134,12 +134,12 @@ class Resuming(unittest.TestCase):
 
 
 class Population(unittest.TestCase):
-    def row(self, false, fails, saves=True):
+    def row(self, false, fails, saves=True, programs=published.SCHEDULES):
         directory = Path(self.enterContext(tempfile.TemporaryDirectory()))
         saved = directory / "soundness.json"
         saved.write_text("of an earlier run", encoding="utf-8")
         counted = dict.fromkeys(soundness.COUNTED.values(), 0) | {"Group": "published", "Class": "cycle",
-                                                                   "FalseAccepts": false}
+                                                                   "FalseAccepts": false, "Programs": programs}
 
         def go(*args):
             if saves:
@@ -156,6 +156,7 @@ class Population(unittest.TestCase):
         self.assertEqual((row["passed"], row["findings"], row["classes"][0]["false_accepts"]),
                          (False, ["2 programs that go wrong are accepted", "FAIL"], 2))
         self.assertEqual(self.row(0, True)["findings"], ["FAIL"])
+        self.assertEqual(self.row(0, False, programs=20)["findings"], ["20 programs were judged, of 7,160"])
         with self.assertRaises(experiments.Refused):
             self.row(0, True, saves=False)
 
@@ -163,12 +164,18 @@ class Population(unittest.TestCase):
 class Rejections(unittest.TestCase):
     def test_codes_are_counted(self):
         saved = Path(self.enterContext(tempfile.TemporaryDirectory())) / "rejections.json"
-        saved.write_text('{"codes": {"AMK3120": {"cycle": 3, "dag": 2}, "AMK3101": {"dag": 1}}, "strict": {}}',
-                         encoding="utf-8")
+        every = dict.fromkeys(published.ALL_REJECTED, published.EACH)
+        codes = {"AMK3120": {"cycle": 3, "dag": 2}, "AMK3101": every | {"dag": 1}}
+        saved.write_text(json.dumps({"codes": codes, "strict": {}}), encoding="utf-8")
         shop = mock.Mock(path=lambda name: str(saved))
         row = soundness.rejections(shop)
         self.assertIn(str(saved), shop.go.call_args.args)
-        self.assertEqual((row["rejected"], row["codes"]["AMK3120"]["dag"], row["passed"]), (6, 2, True))
+        self.assertEqual((row["rejected"], row["codes"]["AMK3120"]["dag"], row["passed"]), (1056, 2, True))
+        codes["AMK3101"]["oob_buffer"] -= 1
+        saved.write_text(json.dumps({"codes": codes, "strict": {}}), encoding="utf-8")
+        row = soundness.rejections(shop)
+        self.assertEqual((row["passed"], row["findings"]),
+                         (False, ["349 of the 350 of oob_buffer were rejected, and none is right"]))
 
     def test_they_are_those_of_the_population(self):
         """Both rows judge the same programs: what has a code is what the population has rejected, class by class."""
@@ -181,12 +188,14 @@ class Rejections(unittest.TestCase):
 
 
 class Rates(unittest.TestCase):
-    TEXT = ("BenchmarkPublished/memory-2 \t 13326 \t 186275 ns/op\t 106700 schedules/cpu-s\n"
+    TEXT = ("BenchmarkPublished/flat-2 \t 13326 \t 18627 ns/op\t 6291 programs\t 106701 schedules/cpu-s\n"
+            "BenchmarkPublished/memory-2 \t 13326 \t 186275 ns/op\t 106700 schedules/cpu-s\n"
             "BenchmarkPublished/file \t 502 \t 6074111 ns/op\t 164.6 schedules/cpu-s\n")
 
     def test_rates_are_read_and_a_missing_one_is_a_finding(self):
         row = soundness.rates(mock.Mock(go=lambda *args: self.TEXT))
-        self.assertEqual(row["per_second"], {"memory": 106700.0, "file": 164.6})
+        self.assertEqual(row["per_second"], {"flat": 106701.0, "memory": 106700.0, "file": 164.6})
+        self.assertEqual(row["flat"], 6291)
         self.assertEqual((row["passed"], row["findings"]), (False, ["no rate of simulate was printed"]))
 
 

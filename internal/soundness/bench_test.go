@@ -10,6 +10,7 @@ import (
 
 	"amkc/compiler/amk"
 	"amkc/internal/population"
+	"amkc/ir"
 	"amkc/simulate"
 	"amkc/validate"
 )
@@ -45,18 +46,28 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkPublished judges the published population: validate on programs in memory, their flat form included where
-// they have another; validate from the bytes of a file to the verdict, of those programs that have a file form, which
-// the random graphs have not; and the oracles.
+// BenchmarkPublished judges the published population: validate on programs in the form that it judges, of those that
+// have one; on all programs in memory, brought into that form first; from the bytes of a file to the verdict, of those
+// programs that have a file form, which the random graphs have not; and the oracles.
 func BenchmarkPublished(b *testing.B) {
 	cases := published()
 	require.Len(b, cases, Published)
+	var flats []*ir.Flat
 	var files [][]byte
 	for _, c := range cases {
-		if c.Profile != nil {
-			files = append(files, c.Profile.Marshal())
+		if c.Profile == nil {
+			flats = append(flats, c.Flat)
+			continue
+		}
+		files = append(files, c.Profile.Marshal())
+		if f, _ := c.Profile.Flatten(); f != nil {
+			flats = append(flats, f)
 		}
 	}
+	b.Run("flat", func(b *testing.B) {
+		perSecond(b, flats, func(f *ir.Flat) { validate.Flat(f) })
+		b.ReportMetric(float64(len(flats)), "programs")
+	})
 	b.Run("memory", func(b *testing.B) {
 		perSecond(b, cases, func(c population.Case) { Validate(c) })
 	})
