@@ -117,7 +117,7 @@ def errors(r):
     text = [greedy(gpu, trained, "pycoder-5m, all prompts") for gpu in GPUS]
     row_1b = "shapes/llama-3.2-1b-bf16-seed1"
     bf16 = [*on_each(r, "compare/llama-3.2-1b-bf16-seed1-128", lambda gpu, row: f"{NAMES[gpu]}, 144 positions: "
-                     f"{errors_of(row)}"), error("h200", row_1b, "2,048 positions")]
+                     f"{errors_of(row)}"), error("h200", row_1b, "every position")]
     no_5090, no_a100 = NO_GPU.format("RTX 5090"), NO_GPU.format("A100")
     of_trained = "the trained model that is here; SmolLM2's checkpoint is not"
     another = "all 512 positions of another small model"
@@ -142,7 +142,7 @@ def errors(r):
             "activations in fp32, added up in another order") for form in ("int8", "int4")},
         "gpu-reference": shown(small, tiny, "against transformers, as above; `amkc check` compares a build with the "
                                "reference VM, and no row keeps that distance"),
-        "pinned-fp32": shown(smol + [error("h200", "shapes/llama-3.2-1b-fp32-seed1", "2,048 positions of the 1B")],
+        "pinned-fp32": shown(smol + [error("h200", "shapes/llama-3.2-1b-fp32-seed1", "shape of the 1B")],
                              "shapes/llama-3.2-1b-fp32-seed1", f"{no_a100}; every position; published is one step"),
         "pinned-bf16": shown(bf16, row_1b, f"{no_a100}; as of Table 3 above: the distance from fp32")}
 
@@ -162,7 +162,7 @@ def gate(gpu, row):
 
 def quality(r):
     cpu, gpu = "perplexity/pycoder-5m-fp32-188", "quality/pycoder-5m-fp32-188"
-    sides = [("reference VM", r.row("cpu", cpu)), ("H100", r.row("h100", gpu))]
+    sides = [("reference VM", r.row("cpu", cpu)), *((NAMES[g], r.row(g, gpu)) for g in GPUS)]
     why = "pycoder-5m, the trained model that is here, and its text; as many predictions"
 
     def each(text):

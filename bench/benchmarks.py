@@ -74,7 +74,8 @@ def text(results):
         rows = [r for r in store.ordered() if part_of(r) in PARTS]
         out += [f"## {name}", ""] + machines(store, rows)
         if earlier := sum(r.get("defaults", 1) < DEFAULTS for r in rows):
-            out += ["", f"{earlier} of {len(rows)} rows were made when the defaults were others: {OVER[0]}."]
+            out += ["", f"{earlier} of {len(rows)} rows were made when the defaults were others: "
+                    f"{'; '.join(OVER[:DEFAULTS - 1])}."]
         if name != REFERENCE:
             out += ["", f"No targets were set for this GPU; those above are of the {REFERENCE}."]
         missing = []
@@ -223,7 +224,7 @@ def nearer(rows):
     found = []
     for r in rows:
         errors = {name: e["rms_error"] for name, e in r.get("engines", {}).items() if e.get("rms_error")}
-        found += [f"{ENGINES[name]}, {r['model']}" for name in errors if "amkc" in errors
+        found += [f"{ENGINES[name]}, {r['model']} at {r['position']:,}" for name in errors if "amkc" in errors
                   and errors[name] < errors["amkc"]]
     return ["", f"Nearer to fp32 than amkc, by the RMS error: {'; '.join(found)}."] if found else []
 

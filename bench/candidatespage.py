@@ -10,7 +10,7 @@ from ratios import interval
 ABOUT = """What campaigns have found for one model, judged with others before it becomes a default: final verdicts of
 `amkc eval` over the defaults, by `bench/candidates.py`. A ratio is that of all positions of a row, with its 95 %
 interval, and behind it that of each position. Defaults change where the gain is larger than what other models lose by
-it. *Over* is the number of the defaults that a row was judged against:
+it. The column *over* says which defaults a row was judged against:
 """
 
 

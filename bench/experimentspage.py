@@ -19,7 +19,8 @@ Two papers describe what amkc set out to re-create: *AutoMegaKernel* (its paper,
 to E4) and *Kernel Looping*. Their experiments are repeated here with amkc. Columns called **published** have the
 figures of the papers, at the places that stand over each table; columns called **ours** have what the commands beside
 them made, in full in [results/experiments.json](results/experiments.json) and, of GPUs, in
-[results](results/README.md). Written by `bench/experiments.py`; do not edit. Losses and nulls are shown as wins are.
+[results](results/README.md). Written by `bench/experiments.py` and `bench/results.py`; do not edit. `make everything`
+makes all of it again ([CONTRIBUTING.md](../CONTRIBUTING.md)). Losses and null results are in the same tables as wins.
 """
 
 MODELS = f"""Published: Table 4, and the table of all models in the account of E1; {published.GREEDY_PUBLISHED} greedy
