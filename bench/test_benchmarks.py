@@ -84,7 +84,8 @@ class Tables(unittest.TestCase):
                       "| 40.0 % |", lines[1])
         self.assertIn("| not run: too slow |  |  | ≥ 1.8 |", lines[2])
         self.assertEqual(self.lines("Nearer to fp32"),
-                         ["Nearer to fp32 than amkc, by the RMS error: PyTorch, eager in a CUDA graph, llama-3.2-1b."])
+                         ["Nearer to fp32 than amkc, by the RMS error: PyTorch, eager in a CUDA graph, llama-3.2-1b at "
+                          "128."])
         engines["eager"]["rms_error"] = 1e-3
         self.store.put(row("compare/a", None, model="llama-3.2-1b", position=128, engines=engines), HERE)
         self.assertEqual(self.lines("Nearer to fp32"), [])
