@@ -97,11 +97,11 @@ class Tables(unittest.TestCase):
                             "bytes_per_token": 4e9, "gbs": 4000.4, "bits_per_weight": 4.25},
                    "compile": {"form": "g", "us": us, "times_amkc": 2.5, "share_of_ceiling": 0.36,
                                "bytes_per_token": 4.1e9, "gbs": 1640.0, "bits_per_weight": 4.375, "rms_error": 9e-4}}
-        self.store.put(row("compare/a", model="llama-3.1-8b", position=128, weights="int8", engines=engines), HERE)
-        self.store.put(row("compare/b", None, model="llama-3.1-8b", position=128, weights="int4:g128:sym",
+        self.store.put(row("compare/d", model="llama-3.1-8b", position=128, weights="int8", engines=engines), HERE)
+        self.store.put(row("compare/e", None, model="llama-3.1-8b", position=128, weights="int4:g128:sym",
                            engines={"compile": {"not_run": "too slow"}}), HERE)
-        self.store.put(row("compare/c", False, model="llama-3.1-8b", weights="int4:g128:sym"), HERE)
-        ours, theirs, absent, failed = self.lines("| llama-3.1-8b |")[3:]
+        self.store.put(row("compare/f", False, model="llama-3.1-8b", weights="int4:g128:sym"), HERE)
+        ours, theirs, absent, failed = self.lines("| llama-3.1-8b |")[-4:]
         self.assertEqual(ours, "| llama-3.1-8b | 128 | int8 | amkc: f | 100.0 | 249.0 to 251.0 | 1.00 | 4000.0 | "
                          "4000 | 4.250 | 90.0 % |  | A | `python3 x` |")
         self.assertEqual(theirs, "| llama-3.1-8b | 128 | int8 | PyTorch, torch.compile in a CUDA graph: g | 250.0 | "
