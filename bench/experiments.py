@@ -174,10 +174,11 @@ def main(argv=None):
         if args.render:
             print(render(args.out, args.page))
             return 0
+        rows = store(args.out)  # what is damaged is said before anything is built
         with sole_use(args.work):
             amkc = build_amkc(args.work)
             shop = Shop(amkc, args.work.resolve(), Budget(args.budget))
-            return make_rows(args, chosen, store(args.out), shop, environment(amkc))
+            return make_rows(args, chosen, rows, shop, environment(amkc))
     except (machine.Missing, InUse, report.Damaged) as e:
         print(f"experiments.py: error: {e}", file=sys.stderr)
         return 2
