@@ -21,5 +21,9 @@ var KVAppend = declare(Spec{
 // appendedShape: as many elements as x has, or as its rows that are meant.
 func appendedShape(c *Call) (n, last int) {
 	x := &c.In[0]
-	return c.rowsOf(x.Rows) * x.Last, x.Last
+	rows := x.Rows
+	if x.Last == 0 {
+		rows = 0 // of no elements: nothing is there that could be meant
+	}
+	return c.rowsOf(rows) * x.Last, x.Last
 }
