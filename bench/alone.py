@@ -38,7 +38,7 @@ def leading(link, to):
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            pass  # whoever has it has set the link
+            pass  # the invocation that holds the lock has set the link
         else:
             point(link, to)
         fcntl.flock(file, fcntl.LOCK_SH)  # for which nobody waits long: the link is set in a moment

@@ -72,7 +72,7 @@ def shown(parts, row_id, why=""):
     """An answer of several (text, row), those without a row left out, and what is said to be Absent after them; row_id
     is what would be made if none is there."""
     absent = [part for part in parts if isinstance(part, Absent)]
-    there = [(part[0](part[1]), part[1]) for part in parts if part not in absent and part[1]]
+    there = [(part[0](part[1]), part[1]) for part in parts if not isinstance(part, Absent) and part[1]]
     there = [(text, row) for text, row in there if text]
     if not there:
         return missing(row_id, "; ".join(filter(None, ("not measured yet", why))))

@@ -1,4 +1,4 @@
-"""Rows that are made in pieces: as many as there is time for now, and the others by the same command later.
+"""Rows that are made in pieces: as many as the budget allows, and the others by the same command later.
 
 Must not know how a row is made.
 """
@@ -49,7 +49,7 @@ class Piece:
             if before <= 0 or before < t.seconds:
                 left.append(t)
                 continue
-            self.note(t, False)  # before it is tried: whoever kills this may do so for the time that it takes
+            self.note(t, False)  # before it is tried: a run that is killed meanwhile has tried it too
             try:
                 row = make_row(t)
             except OutOfTime:

@@ -106,9 +106,11 @@ class Store:
         """Puts a row, and returns whether it did: one that was not run replaces none that was, and none replaces one
         that was made later, since a file that began as a copy of this one has rows of before."""
         here = self.rows.get(row["id"])
-        ran = [r["passed"] is not None for r in (row, here or row)]
-        if here and (ran[0] < ran[1] or ran[0] == ran[1] and row.get("made", "") <= here.get("made", "")):
-            return False
+        if here:
+            runs, ran = row["passed"] is not None, here["passed"] is not None
+            older = row.get("made", "") <= here.get("made", "")
+            if ran and not runs or ran == runs and older:
+                return False
         self.rows[row["id"]] = row | {"environment": self.letter(environment)}
         return True
 

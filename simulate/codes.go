@@ -16,8 +16,8 @@ is missing (AMK3130 to AMK3137).`)
 
 	CodeStuck = diag.New("AMK3702", "tasks that wait for ever", `
 The program stops before all tasks are done: tasks wait for each other in a circle, for a counter that nobody adds to,
-or for a word that was overwritten before they looked. The script has the circle, or the order in which the word is
-lost.
+or for a word that was overwritten before they looked. The script has the order in which a word is lost, if one is, and
+the tasks that wait then.
 
     p.amk: stops at position 0 in every order; 2 tasks wait for each other:
       1.  SM 0  a.s000  waits for counter d to reach 1; it is at 0, and b.s001 would add to it

@@ -81,6 +81,7 @@ var shapeRemovals = func() []removal {
 			attention("in[0:2], wk[0:1,0:1,0:2], wk[0:1,0:1,0:2]", oneHead+" first_row=0")),
 		shape("takes 2 rows from row 0 on, of 1",
 			attention("in[0:2], wk[0:1,0:1,0:2], wk[0:1,0:1,0:2]", oneHead+" rows=2")),
+		shape("takes 1 rows from row 0 on, of 0", "kv[0,0:0,0,0:2] = KV_APPEND(in[0:0]) first_row=0 rows=1"),
 		shape("k_row and v_row have 1 and 1 elements",
 			attention("in[0:2], wk[0:1,0:1,0:2], wk[0:1,0:1,0:2], v[0:1], v[0:1]", oneHead+" row=pos")),
 		shape("inv_freq has 3 elements", "%t = ROPE(in[0:4], v[0:3]) head_dim=4 order=1 pos=pos"),
