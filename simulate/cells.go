@@ -53,6 +53,7 @@ func bytesOf(b *ir.Buffer, lo, n int) [][2]int {
 
 // cut makes the cells: bytes between two neighbouring ends of what is touched, or single bytes.
 func (m *machine) cut(regions []region) error {
+	first := m.runs[0].at()
 	for _, r := range regions {
 		p := &m.places[r.place]
 		p.at = append(p.at, r.lo, r.hi)
@@ -62,22 +63,29 @@ func (m *machine) cut(regions []region) error {
 			}
 		}
 		if r.buf.Kind == ir.KVCache {
-			p.at = m.rowsAppear(p.at, &r)
+			var ok bool
+			if p.at, ok = rowsAppear(p.at, &r, first); !ok {
+				return tooManyCells()
+			}
+		}
+		if len(p.at) > 4*maxCells { // many of them are there more than once, or there are too many
+			if p.at = compact(p.at); len(p.at) > maxCells {
+				return tooManyCells()
+			}
 		}
 	}
 	for i := range m.places {
 		p := &m.places[i]
-		slices.Sort(p.at)
-		p.at = slices.Compact(p.at)
+		p.at = compact(p.at)
 		p.base = len(m.cells)
 		if len(m.cells)+len(p.at) > maxCells {
-			return tooLarge("its tasks touch more than %d pieces of memory in different ways", maxCells)
+			return tooManyCells()
 		}
 		for k := 0; k+1 < len(p.at); k++ {
 			m.cells = append(m.cells, cell{place: i, lo: p.at[k], hi: p.at[k+1]})
 		}
 	}
-	touched, first := 0, m.runs[0].at()
+	touched := 0
 	for _, r := range regions {
 		lo, hi := m.span(r)
 		if touched += hi - lo; touched > maxTouched {
@@ -93,26 +101,42 @@ func (m *machine) cut(regions []region) error {
 	return nil
 }
 
-// rowsAppear adds the bytes of a region of a cache at which rows that are there initially begin and end.
-func (m *machine) rowsAppear(at []int, r *region) []int {
+func compact(at []int) []int {
+	slices.Sort(at)
+	return slices.Compact(at)
+}
+
+func tooManyCells() error {
+	return tooLarge("its tasks touch more than %d pieces of memory in different ways", maxCells)
+}
+
+// rowsAppear adds the bytes of a region of a cache at which rows that are there initially begin and end, given the
+// positions of all sequences. It adds nothing and returns false if these alone are too many.
+func rowsAppear(at []int, r *region, positions []int) ([]int, bool) {
 	d, bits := len(r.buf.Shape)-3, r.buf.DType.Bits()
-	row := r.buf.Shape[d+1] * r.buf.Shape[d+2] // elements
-	add := func(base, row int) {
-		block := row * r.buf.Shape[d]
-		first := max(0, r.lo-base) / block
-		for b := first; base+b*block < r.hi; b++ {
-			at = inside(at, base+b*block, r)
-			for _, pos := range m.runs[0].at() {
-				at = inside(at, base+b*block+min(pos, r.buf.Shape[d])*row, r)
-			}
+	rows, heads, width := r.buf.Shape[d], r.buf.Shape[d+1], r.buf.Shape[d+2]
+	base, row := 0, max(1, heads*width*bits/8)
+	if values := r.buf.Numel(); r.buf.ScaledRows() && r.lo >= values {
+		base, row = values, heads // scales, a byte each
+	}
+	block := rows * row
+	first, end := max(0, r.lo-base)/block, (r.hi-base+block-1)/block
+	var ends []int
+	for _, pos := range positions {
+		ends = append(ends, min(pos, rows))
+	}
+	ends = compact(ends)
+	// Two of a block at most are the beginning of one: at least a third of all differ.
+	if (end-first)*(1+len(ends)) > 4*maxCells {
+		return at, false
+	}
+	for b := first; b < end; b++ {
+		at = inside(at, base+b*block, r)
+		for _, pos := range ends {
+			at = inside(at, base+b*block+pos*row, r)
 		}
 	}
-	if values := r.buf.Numel(); r.buf.ScaledRows() && r.lo >= values {
-		add(values, r.buf.Shape[d+1]) // scales, a byte each
-	} else {
-		add(0, max(1, row*bits/8))
-	}
-	return at
+	return at, true
 }
 
 func inside(at []int, b int, r *region) []int {

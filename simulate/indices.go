@@ -13,47 +13,42 @@ import (
 // choose each of those it looks at. The host gives the token and other inputs, as rows; in the second of two steps
 // the token is what the first has left.
 
-// An index is what an element may hold.
-type index struct {
-	hi    int  // the largest row
-	any   bool // or anything at all
-	none  bool // or the mark of an argmax that has found nothing
-	given bool // or what the host gives
-}
-
-func (i index) or(o index) index {
-	return index{max(i.hi, o.hi), i.any || o.any, i.none || o.none, i.given || o.given}
-}
-
 // walk is the state of memory, as far as it holds indices.
 type walk struct {
 	m     *machine
-	held  map[string][]index // by buffer
-	temps map[string][]index // of the task at hand; nil where the length is not known
-	lasts map[string]int     // and of how many elements their last dimension is
+	held  map[string]map[int]index // by buffer and element
+	left  int                      // elements that may yet be looked at one by one
+	temps map[string]list          // of the task at hand, those of which the length is known
+	lasts map[string]int           // and of how many elements their last dimension is
 	token index
 }
 
 // indices finds a row that a table does not have.
-func (m *machine) indices([]region) *Hazard {
+func (m *machine) indices() (*Hazard, error) {
 	if !m.selects() {
-		return nil
+		return nil, nil
 	}
-	w := &walk{m: m, token: index{hi: -1, given: true}}
+	w := &walk{m: m, left: maxIndices, token: index{hi: -1, given: true}}
 	for step, r := range m.runs {
-		w.held = map[string][]index{}
+		w.held = map[string]map[int]index{}
 		order := m.anyOrder(step)
+		if m.opts.stopped() {
+			return nil, ErrStopped
+		}
 		if order == nil {
-			return nil // it is stuck, which is found elsewhere, as is that the caller has stopped
+			return nil, nil // it is stuck, which is found elsewhere
 		}
 		for _, t := range order {
-			w.temps, w.lasts = map[string][]index{}, map[string]int{}
+			w.temps, w.lasts = map[string]list{}, map[string]int{}
 			for k := range m.tasks[t].flat.Ops {
 				if m.opts.stopped() {
-					return nil
+					return nil, ErrStopped
 				}
 				if bad := w.op(r, &m.tasks[t].flat.Ops[k]); bad != "" {
-					return &Hazard{Kind: Index, Where: "task " + m.tasks[t].name, Detail: bad}
+					return &Hazard{Kind: Index, Where: "task " + m.tasks[t].name, Detail: bad}, nil
+				}
+				if w.left < 0 {
+					return nil, tooLarge("its tasks touch more than %d numbers of rows", maxIndices)
 				}
 			}
 		}
@@ -70,7 +65,7 @@ func (m *machine) indices([]region) *Hazard {
 			}
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 func (m *machine) selects() bool {
@@ -136,7 +131,7 @@ func (m *machine) anyOrder(step int) []int {
 
 // op moves indices as an op does, and says which row it looks for in vain.
 func (w *walk) op(r Run, op *ir.FlatOp) string {
-	var out []index
+	var out list
 	known := true
 	switch op.Code {
 	case ir.NOP:
@@ -147,7 +142,7 @@ func (w *walk) op(r Run, op *ir.FlatOp) string {
 			return ""
 		}
 		rows := op.In[1].Dims[0].Len(r.of(op.In[1].Dims))
-		for _, id := range ids {
+		for _, id := range ids.kinds() {
 			switch {
 			case id.any || id.none:
 				return fmt.Sprintf("takes %s for a row of %s, and it may be anything", op.In[0], op.In[1])
@@ -156,7 +151,7 @@ func (w *walk) op(r Run, op *ir.FlatOp) string {
 			}
 		}
 		if slices.ContainsFunc(op.Out, ir.Operand.IsTemp) {
-			out, known = repeat(index{any: true}, len(ids)*elements(&op.In[1], r)/max(1, rows)), ok
+			out, known = all(index{any: true}, ids.n*elements(&op.In[1], r)/max(1, rows)), ok
 		}
 	case ir.ArgMax, ir.SAMPLE:
 		return w.argmax(r, op)
@@ -164,13 +159,13 @@ func (w *walk) op(r Run, op *ir.FlatOp) string {
 		out, known = w.load(r, op, 0)
 	case ir.STOP:
 		n, ok := w.length(r, op)
-		out, known = repeat(index{hi: 1}, n), ok
+		out, known = all(index{hi: 1}, n), ok
 	default:
 		if !slices.ContainsFunc(op.Out, ir.Operand.IsTemp) {
 			return "" // only indices and what a task keeps to itself matter
 		}
 		n, ok := w.length(r, op)
-		out, known = repeat(index{any: true}, n), ok
+		out, known = all(index{any: true}, n), ok
 	}
 	w.store(r, op, out, known)
 	return ""
@@ -179,7 +174,7 @@ func (w *walk) op(r Run, op *ir.FlatOp) string {
 func (w *walk) argmax(r Run, op *ir.FlatOp) string {
 	x, known := w.load(r, op, 0)
 	if !known {
-		w.store(r, op, nil, false)
+		w.store(r, op, list{}, false)
 		return ""
 	}
 	last := w.lastOf(r, op, 0)
@@ -190,63 +185,67 @@ func (w *walk) argmax(r Run, op *ir.FlatOp) string {
 		}
 		for i := range op.Out {
 			if i == 0 {
-				w.put(r, &op.Out[i], op.OutBuf[i], repeat(index{any: true}, r.Flat.Pass.NumTokens()), true)
+				w.put(r, &op.Out[i], op.OutBuf[i], all(index{any: true}, r.Flat.Pass.NumTokens()), true)
 			} else {
-				w.put(r, &op.Out[i], op.OutBuf[i], repeat(best, max(1, elements(&op.Out[i], r))), true)
+				w.put(r, &op.Out[i], op.OutBuf[i], all(best, max(1, elements(&op.Out[i], r))), true)
 			}
 		}
 		return ""
 	}
-	if len(x) == 0 {
+	if x.n == 0 {
 		return "chooses among nothing"
 	}
 	if op.Code == ir.ArgMax && len(op.In) == 2 || len(op.In) == 3 {
 		ids, ok := w.load(r, op, 1)
-		var chosen []index
-		for b := 0; last > 0 && b+last <= len(ids); b += last {
-			of := index{hi: -1}
-			for _, id := range ids[b : b+last] {
-				of = of.or(id)
-			}
-			if ok && of == (index{hi: -1, none: true}) {
-				return "chooses among indices of nothing"
-			}
-			of.none = false
-			chosen = append(chosen, of)
+		chosen := ids.oneOf(last)
+		if ok && slices.Contains(chosen.kinds(), index{hi: -1, none: true}) {
+			return "chooses among indices of nothing"
+		}
+		chosen.same.none = false
+		for b := range chosen.each {
+			chosen.each[b].none = false
 		}
 		w.store(r, op, chosen, ok)
 		return ""
 	}
-	w.store(r, op, repeat(index{hi: last - 1}, len(x)/max(1, last)), true)
+	w.store(r, op, all(index{hi: last - 1}, x.n/max(1, last)), true)
 	return ""
 }
 
 // load returns what an operand may hold, and whether its length is known.
-func (w *walk) load(r Run, op *ir.FlatOp, i int) ([]index, bool) {
+func (w *walk) load(r Run, op *ir.FlatOp, i int) (list, bool) {
 	o := &op.In[i]
 	if op.InBuf[i] < 0 {
-		held := w.temps[o.Buf]
-		return held, held != nil
+		held, ok := w.temps[o.Buf]
+		return held, ok
 	}
-	b := &r.Flat.Buffers[op.InBuf[i]]
+	b, n := &r.Flat.Buffers[op.InBuf[i]], elements(o, r)
 	switch {
 	case b.DType != ir.I32 || b.Kind == ir.Weight || b.Kind == ir.Const || b.Kind == ir.KVCache:
-		return repeat(index{any: true}, elements(o, r)), true
+		return all(index{any: true}, n), true
 	case b.Kind == ir.Input && b.Role == ir.RoleToken:
-		return repeat(w.token, elements(o, r)), true
+		return all(w.token, n), true
 	case b.Kind == ir.Input:
-		return repeat(index{hi: -1, given: true}, elements(o, r)), true
+		return all(index{hi: -1, given: true}, n), true
+	case !w.takes(n):
+		return list{}, false
 	}
-	out := make([]index, 0, 4)
+	out := list{n: n, each: make([]index, 0, n)}
 	held := w.held[b.Name]
 	for _, e := range elementsOf(b, o.Dims, r.of(o.Dims)) {
-		if e < len(held) {
-			out = append(out, held[e])
+		if of, ok := held[e]; ok {
+			out.each = append(out.each, of)
 		} else {
-			out = append(out, index{hi: -1}) // read before it is written, which is found elsewhere
+			out.each = append(out.each, index{hi: -1}) // read before it is written, which is found elsewhere
 		}
 	}
 	return out, true
+}
+
+// takes counts elements that are looked at one by one, and reports whether there may be so many.
+func (w *walk) takes(n int) bool {
+	w.left -= min(n, w.left+1)
+	return w.left >= 0
 }
 
 // lastOf is the number of elements of the last dimension of an input.
@@ -271,32 +270,32 @@ func (w *walk) lastOfResult(r Run, op *ir.FlatOp) int {
 }
 
 // store gives every output what an op yields.
-func (w *walk) store(r Run, op *ir.FlatOp, values []index, known bool) {
+func (w *walk) store(r Run, op *ir.FlatOp, values list, known bool) {
 	for i := range op.Out {
 		w.lasts[op.Out[i].Buf] = w.lastOfResult(r, op)
 		w.put(r, &op.Out[i], op.OutBuf[i], values, known)
 	}
 }
 
-func (w *walk) put(r Run, o *ir.Operand, buf int, values []index, known bool) {
+func (w *walk) put(r Run, o *ir.Operand, buf int, values list, known bool) {
 	if buf < 0 {
-		if w.temps[o.Buf] = nil; known {
-			w.temps[o.Buf] = append([]index{}, values...)
+		if delete(w.temps, o.Buf); known {
+			w.temps[o.Buf] = values
 		}
 		return
 	}
 	b := &r.Flat.Buffers[buf]
-	if b.DType != ir.I32 {
+	if b.DType != ir.I32 || !w.takes(elements(o, r)) {
 		return
 	}
 	held := w.held[b.Name]
 	if held == nil {
-		held = repeat(index{hi: -1}, b.Numel())
+		held = map[int]index{}
 		w.held[b.Name] = held
 	}
 	for i, e := range elementsOf(b, o.Dims, r.of(o.Dims)) {
-		if i < len(values) {
-			held[e] = values[i]
+		if i < values.n {
+			held[e] = values.at(i)
 		}
 	}
 }
@@ -306,8 +305,8 @@ func (w *walk) length(r Run, op *ir.FlatOp) (int, bool) {
 	n := make([]int, len(op.In))
 	for i := range op.In {
 		if n[i] = elements(&op.In[i], r); op.InBuf[i] < 0 {
-			held := w.temps[op.In[i].Buf]
-			if n[i] = len(held); held == nil {
+			held, ok := w.temps[op.In[i].Buf]
+			if n[i] = held.n; !ok {
 				return 0, false
 			}
 		}
@@ -324,38 +323,4 @@ func (w *walk) length(r Run, op *ir.FlatOp) (int, bool) {
 		return n[0] / k * (n[1] / k), true
 	}
 	return 0, false
-}
-
-func repeat(i index, n int) []index {
-	out := make([]index, n)
-	for k := range out {
-		out[k] = i
-	}
-	return out
-}
-
-func elements(o *ir.Operand, r Run) int {
-	n, pos := 1, r.of(o.Dims)
-	for d := range o.Dims {
-		n *= o.Dims[d].Len(pos)
-	}
-	return n
-}
-
-// lastOf is the number of elements of the last dimension of a view.
-func lastOf(o *ir.Operand, r Run) int { return o.Dims[len(o.Dims)-1].Len(r.of(o.Dims)) }
-
-// elementsOf lists the elements of a view in row-major order.
-func elementsOf(b *ir.Buffer, dims []ir.Range, pos int) []int {
-	out := []int{0}
-	for d := range dims {
-		var next []int
-		for _, e := range out {
-			for _, k := range dims[d].Elements(nil, pos) {
-				next = append(next, e*b.Shape[d]+k)
-			}
-		}
-		out = next
-	}
-	return out
 }

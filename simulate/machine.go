@@ -187,13 +187,16 @@ func build(runs []Run, fp *Footprints, opts Options) (*machine, *Hazard, error) 
 	if h, err := m.assign(regions); h != nil || err != nil {
 		return nil, h, err
 	}
-	for _, check := range []func([]region) *Hazard{m.aliases, m.outputs, m.capacity, m.indices} {
+	for _, check := range []func([]region) *Hazard{m.aliases, m.outputs, m.capacity} {
 		if h := check(regions); h != nil {
 			return nil, h, nil
 		}
 		if opts.stopped() { // a check that sees it ends early, and its silence says nothing
 			return nil, nil, ErrStopped
 		}
+	}
+	if h, err := m.indices(); h != nil || err != nil {
+		return nil, h, err
 	}
 	return m, nil, nil
 }

@@ -105,7 +105,7 @@ func (m *machine) suspect(r *rand.Rand) int {
 func (a *adversary) run(s *state) (*Hazard, error) {
 	var path []event
 	for s.hazard == nil {
-		if len(path)%1024 == 0 && a.m.opts.stopped() {
+		if len(path)%16 == 0 && a.m.opts.stopped() { // an event may be chosen among a million tasks
 			return nil, ErrStopped
 		}
 		a.work, a.until = a.work+1, a.until-1

@@ -60,6 +60,33 @@ var simulateFamilies = []family{
 			"buffer x ACTIVATION F32 [16777216] HBM rowmajor page p\nbuffer y ACTIVATION F32 [16777216] HBM rowmajor "+
 			"page p", " x[0:16777216]=COPY(in[0:16777216])\n y[0:16777216]=COPY(x[0:16777216])\n")
 	}},
+	{"rows of tables in a large buffer", func(int) []byte { // of 2^30 elements, of which 4 are written
+		return oneTask("buffer in IO_INPUT I32 [4] HBM rowmajor\nbuffer x ACTIVATION I32 [1073741824] HBM rowmajor\n"+
+			"buffer e WEIGHT F32 [8,4] HBM rowmajor from rows(k)\nbuffer out IO_OUTPUT F32 [4,4] HBM rowmajor",
+			" x[0:4]=COPY(in[0:4])\n out[0:4,0:4]=EMBED(x[0:4],e[0:8,0:4])\n")
+	}},
+	{"many rows of tables", func(int) []byte { // each of 2^24 elements, which many tasks read
+		f := program(1, 0)
+		f.line("buffer in IO_INPUT I32 [16777216] HBM rowmajor\nbuffer x ACTIVATION I32 [16777216] HBM rowmajor\n" +
+			"buffer e WEIGHT F32 [8,4] HBM rowmajor from rows(k)\nbuffer out IO_OUTPUT F32 [4,4] HBM rowmajor")
+		f.variant(1)
+		f.line("stage w whole extent=1\n  x[0:16777216]=COPY(in[0:16777216])\n" +
+			"  out[0:4,0:4]=EMBED(x[0:4],e[0:8,0:4])\n  signal done")
+		f.WriteString(repeated(64, func(i int) string {
+			return fmt.Sprintf("stage r%d whole extent=1\n  %%a=COPY(x[0:16777216])\n  %%b=COPY(x[0:16777216])\n"+
+				"  signal done\n", i)
+		}))
+		return []byte(f.String())
+	}},
+	{"heads of a cache", func(int) []byte { // of one row each, which many tasks read
+		f := program(1, 0)
+		f.line("buffer c KV_CACHE F32 [16777216,1,1,1] HBM rowmajor")
+		f.variant(1)
+		f.WriteString(repeated(64, func(i int) string {
+			return fmt.Sprintf("stage r%d whole extent=1\n  %%a=COPY(c[0:16777216,0,0,0])\n  signal done\n", i)
+		}))
+		return []byte(f.String())
+	}},
 	{"a page for each buffer", func(int) []byte {
 		f := program(1, 0)
 		f.WriteString(repeated(60000, func(i int) string { return fmt.Sprintf("page p%d HBM rowmajor bytes=8\n", i) }))
