@@ -4,7 +4,6 @@ Numbers are those of rows that passed, in docs/results; a figure whose rows are 
 Needs the standard library alone.
 """
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,7 +45,7 @@ class Results:
 
 def read(path):
     """A file of JSON, or nothing where there is none."""
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return report.load(path) if path.exists() else {}
 
 
 def missing(row_id, why="not measured yet"):

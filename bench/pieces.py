@@ -20,8 +20,8 @@ class Piece:
     def __init__(self, work, budget, store, made_in):
         self.path, self.budget, self.store, self.made_in = Path(work) / "tries.json", budget, store, made_in
         self.facts = {fact: made_in.get(fact) for fact in store.identity}
-        kept = json.loads(self.path.read_text(encoding="utf-8")) if self.path.exists() else {}
-        self.tries = kept["tries"] if kept.get("facts") == self.facts else {}
+        kept = report.load(self.path) if self.path.exists() else {}
+        self.tries = kept.get("tries", {}) if kept.get("facts") == self.facts else {}
 
     def order(self, tasks):
         """Tasks in the order in which to try them."""

@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import campaignpage
 import machine
+import report
 
 CANDIDATES = 60
 TARGET = "rtx5090"  # the published one
@@ -72,7 +73,7 @@ def faults(files):
     """The sums of pieces that `go test` has counted. The files say of what models."""
     models, operators, seeds = [], {}, set()
     for file in files:
-        piece = json.loads(Path(file).read_text(encoding="utf-8"))
+        piece = report.load(file)
         if set(models) & set(piece["models"]):
             raise SystemExit(f"{file}: a model of it is in another file too; want each model once")
         models += piece["models"]
@@ -96,8 +97,17 @@ def main(argv=None):
     p.add_argument("--amkc", metavar="FILE", help="take this amkc (default: go builds one)")
     p.add_argument("--docs", type=Path, default=campaignpage.REPO / "docs", metavar="DIR")
     args = p.parse_args(argv)
+    try:
+        make(args)
+    except (machine.Missing, report.Damaged) as e:
+        p.error(str(e))
+    return campaignpage.main(["--docs", str(args.docs)])
+
+
+def make(args):
+    """Makes or takes rows, each of which is saved as it is made."""
     store = args.docs / "results" / "searches.json"
-    rows = json.loads(store.read_text(encoding="utf-8")) if store.exists() else {}
+    rows = report.load(store) if store.exists() else {}
 
     def keep(name, row):
         rows[name] = row
@@ -120,8 +130,6 @@ def main(argv=None):
                                 "5h", "-args", "-fault-models", "all", "-fault-save", file], check=True,
                                cwd=campaignpage.REPO)
                 keep("faults", faults([file]))
-    campaignpage.main(["--docs", str(args.docs)])
-    return 0
 
 
 if __name__ == "__main__":

@@ -12,10 +12,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import answers
 import campaignpage
 import experiments
 import report
 import results
+import searches
 from test_results import HERE, row
 
 
@@ -57,6 +59,21 @@ class Damaged(unittest.TestCase):
                 self.assertTrue(words.startswith(f"{name}.py: error: {self.path}:"), words)
         code, words = said(results.main, "--out", self.dir / "x", "--merge", self.dir)
         self.assertEqual((code, words), (2, f"results.py: error: {self.dir}: Is a directory; want a file of JSON"))
+
+    def test_so_is_what_rows_of_searches_are_kept_in(self):
+        (self.dir / "results").mkdir()
+        store, piece = self.dir / "results/searches.json", self.dir / "piece.json"
+        store.write_text("[]", encoding="utf-8")
+        code, words = said(searches.main, "--docs", self.dir, "--faults", piece)
+        self.assertEqual(code, 2)
+        self.assertIn(f"error: {store}: it has a list; want an object", words)
+        with self.assertRaisesRegex(report.Damaged, f"^{store}: it has a list"):
+            answers.Results(self.dir / "results", report.Store(self.dir / "none.json"))
+        store.unlink()
+        piece.write_text('{"models": []', encoding="utf-8")
+        code, words = said(searches.main, "--docs", self.dir, "--faults", piece)
+        self.assertEqual(code, 2)
+        self.assertIn(f"error: {piece}:1:14: Expecting ',' delimiter; want JSON", words)
 
     def test_so_is_what_the_page_of_campaigns_is_made_of(self):
         (self.dir / "results").mkdir()
