@@ -55,11 +55,25 @@ def intensity(_):
 
 def boundaries(r, gpu):
     """Rows that time a loop and the same with barriers: (what, row)."""
+    return [(f"{named(row['model'], row.get('weights'), row.get('sequences', 1))}, at {row['position']:,}", row)
+            for row in r.rows(gpu, "barriers") + r.rows(gpu, "boundaries")]
+
+
+def named(model, weights, batch):
     short = {"llama-3.2-1b": "1B", "llama-3.2-3b": "3B", "llama-3.1-8b": "8B", "llama-3.1-70b": "70B"}
-    out = []
-    for row in r.rows(gpu, "barriers") + r.rows(gpu, "boundaries"):
-        form = " int4" if row.get("weights") else ""
-        out.append((f"{short[row['model']]}{form}, batch {row.get('sequences', 1)}, at {row['position']:,}", row))
+    return f"{short[model]}{' int4' if weights else ''}, batch {batch}"
+
+
+def planned():
+    """What section boundaries is to time: by id, what is timed and at which position."""
+    out = {}
+    for model, weights in (("llama-3.1-8b", ""), ("llama-3.2-3b", ""), ("llama-3.1-70b", "-int4-g128-sym"),
+                           ("llama-3.2-1b", "")):
+        for batch, start, end in ((1, "-max33024", ""), (8, "", "-sequences8")):
+            # caches of eight sequences of 16,384 tokens do not fit beside 70B
+            positions = (4096, 8192, 16_384)[:2 if weights and batch > 1 else 3]
+            out |= {f"boundaries/{model}-bf16-seed1{start}{weights}{end}-{p}": (named(model, weights, batch), p)
+                    for p in positions}
     return out
 
 

@@ -52,7 +52,9 @@ def engines(r):
         lines += [[NAMES[gpu] + mark(made[row_id]), model(row_id), weights or "bf16", f"{position:,}",
                    *compared(made[row_id]),
                    f"`{made[row_id]['command']}`"] for row_id, (position, weights) in in_order(every)]
-        missing += not_made(gpu, in_order({i: what for i, what in planned().items() if i not in made}))
+        wanted = in_order({i: what for i, what in planned().items() if i not in made})
+        missing += not_made(gpu, "compare", [(f"{model(i)} at {position:,} in", weights or "bf16")
+                                             for i, (position, weights) in wanted])
     titles = ("GPU", "model", "format", "position", "amkc", "one by one", "in a CUDA graph", "torch.compile", "command")
     return ["## Every engine, format and position", "", wrapped(ENGINES.format(earlier=earlier(lines))), "",
             *([*table(titles, lines), ""] if lines else []), *missing]
@@ -69,8 +71,11 @@ def earlier(lines):
 
 
 def boundaries(r):
-    lines = []
+    lines, missing = [], []
     for gpu in GPUS:
+        made = {row["id"] for row in r.rows(gpu, "boundaries")}
+        missing += not_made(gpu, "boundaries", [(f"{what}, at", f"{position:,}") for i, (what, position)
+                                                in answers_looping.planned().items() if i not in made])
         for what, row in answers_looping.boundaries(r, gpu):
             ways, waiting = answers_looping.ways(row), answers_looping.waiting
             model, batch, position = what.split(", ", 2)
@@ -83,7 +88,7 @@ def boundaries(r):
     titles = ["GPU", "model", "batch", "position", "loop", *WAYS,
               *(f"waiting: {way}" for way in ("loop", *WAYS)), "turns", "limited by", "command"]
     return ["## Boundaries, row by row", "", wrapped(BOUNDARIES.format(earlier=earlier(lines))), "",
-            *([*table(titles, lines), ""] if lines else [])]
+            *([*table(titles, lines), ""] if lines else []), *missing]
 
 
 def limits(row):
@@ -95,16 +100,16 @@ def in_order(rows):
     return sorted(rows.items(), key=lambda x: (model(x[0]), x[1][0], order(x[1][1])))
 
 
-def not_made(gpu, rows):
-    """What is planned for a GPU and has no row, as a paragraph: by model and position the formats."""
-    formats = {}
-    for row_id, (position, weights) in rows:
-        formats.setdefault(f"{model(row_id)} at {position:,}", []).append(weights or "bf16")
-    if not formats:
+def not_made(gpu, section, pairs):
+    """What is planned for a GPU and has no row, as a paragraph. Those that begin alike stand together."""
+    ends = {}
+    for start, end in pairs:
+        ends.setdefault(start, []).append(end)
+    if not ends:
         return []
     return [wrapped(f"Planned and not measured yet on an {NAMES[gpu]}: "
-                    + "; ".join(f"{where} in {', '.join(of)}" for where, of in formats.items())
-                    + f". `python3 bench/results.py --target {gpu} --only 'compare/*'` makes them."), ""]
+                    + "; ".join(f"{start} {', '.join(of)}" for start, of in ends.items())
+                    + f". `python3 bench/results.py --target {gpu} --only '{section}/*'` makes them."), ""]
 
 
 def order(weights):

@@ -17,6 +17,7 @@ import answers_looping
 import answers_search
 import answers_soundness
 import answers_speed
+import boundaries
 import drawings
 import experiments
 import figures
@@ -241,6 +242,20 @@ class Grids(unittest.TestCase):
             self.assertEqual("| apart |" in line, not row.get("interleaved", True))
             self.assertEqual(line.startswith(f"| {line[2:6]} \\* |"), "defaults" not in row)
         self.assertFalse([x for x in grids.boundaries(self.none) if x.startswith("|")])
+
+    def test_every_boundary_that_is_missing_is_said(self):
+        self.assertEqual(list(answers_looping.planned()), [t.id for t in boundaries.boundaries()])
+        for r in (self.results, self.none):
+            said = " ".join(" ".join(grids.boundaries(r)).split())
+            for gpu in answers.GPUS:
+                made = {row["id"] for row in r.rows(gpu, "boundaries")}
+                missing = [what for i, what in answers_looping.planned().items() if i not in made]
+                start, end = f"yet on an {answers.NAMES[gpu]}: ", f". `python3 bench/results.py --target {gpu} --only"
+                self.assertEqual(start in said, bool(missing))
+                listed = said.partition(start)[2].partition(end)[0]
+                found = [(what, int(p)) for part in listed.split("; ") if part
+                         for what, _, of in [part.partition(", at ")] for p in of.replace(",", "").split()]
+                self.assertEqual(found, missing)
 
     def test_what_is_missing_is_said_below_and_has_no_line(self):
         for r in (self.results, self.none):
