@@ -7,7 +7,7 @@ measured.
 from collections import Counter
 from pathlib import Path
 
-from defaults import DEFAULTS, OVER
+from defaults import DEFAULTS, OVER, earlier
 from report import REFERENCE, fixed, outcome, percent, plain, scaled, short, span, stores, table
 
 INTRO = """# Benchmarks
@@ -73,8 +73,8 @@ def text(results):
     for name, store in stores(results):
         rows = [r for r in store.ordered() if part_of(r) in PARTS]
         out += [f"## {name}", ""] + machines(store, rows)
-        if earlier := sum(r.get("defaults", 1) < DEFAULTS for r in rows):
-            out += ["", f"{earlier} of {len(rows)} rows were made when the defaults were others: "
+        if (n := sum(map(earlier, rows))):
+            out += ["", f"{n} of {len(rows)} rows were made over earlier defaults, which may do something else there: "
                     f"{'; '.join(OVER[:DEFAULTS - 1])}."]
         if name != REFERENCE:
             out += ["", f"No targets were set for this GPU; those above are of the {REFERENCE}."]

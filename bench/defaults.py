@@ -11,6 +11,16 @@ DEFAULTS = len(OVER)  # the number of today's
 SINCE = ("", "2026-11-28T02:00")  # the time from which campaigns were begun over each, in UTC
 
 
+UNCHANGED_BELOW = 512  # the position up to which all of them split no context
+
+
+def earlier(row):
+    """Whether a row was measured over earlier defaults that may do something else there. Builds for passes of several
+    sequences have the same in all of them."""
+    return (row.get("defaults", 1) < DEFAULTS and row.get("position", UNCHANGED_BELOW) >= UNCHANGED_BELOW
+            and row.get("sequences", 1) == 1)
+
+
 def over(begun):
     """The number of the defaults that a campaign begun at a time, in the form of a trial, is over."""
     return sum(begun >= since for since in SINCE)

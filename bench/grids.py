@@ -10,7 +10,7 @@ from answered import wrapped
 from answers import GPUS, MODELS, NAMES, SHORT, SMALL, id_of
 from answers_search import E3, PREDICTED
 from answers_speed import LONG
-from defaults import DEFAULTS, OVER
+from defaults import DEFAULTS, OVER, earlier
 from report import table
 
 ENGINES = """Every comparison with PyTorch that was made, by position: the time of a token, and how many times amkc's it
@@ -18,12 +18,12 @@ is, the median of the rounds' ratios; larger is faster. A row is one run, its en
 weights, batch 1; the step that is launched one by one takes as long as the host needs for it. PyTorch's are
 transformers' step launched one by one, the same in a CUDA graph, and through torch.compile: with matrices in int8 or
 int4 the compiled step multiplies by PyTorch's own quantised matrices, and the one in a graph has its matrices in bf16.
-Compiled in bf16 it can be faster than with quantised matrices: the line in bf16 has that time. {earlier}"""
+Compiled in bf16 it can be faster than with quantised matrices: the line in bf16 has that time. {marks}"""
 BOUNDARIES = """The same bodies as a loop, with a barrier of all SMs at the end of each layer, and launched for every
 layer and for every stage: how many times the time of the loop. Waiting is the share of the time in which nothing is
 streamed: how much longer the time is than the stream's. *Apart* are rows whose builds do not fit one GPU together:
-their turns were taken one after the other, each in a process of its own. {earlier}"""
-EARLIER = "An asterisk marks rows that were made when amkc's defaults were others: {}."
+their turns were taken one after the other, each in a process of its own. {marks}"""
+EARLIER = "An asterisk marks rows that were made over earlier defaults of amkc, which may do something else there: {}."
 SIDE_BY_SIDE = """The published search (E3) and ablations (Table 9), theirs and ours, in one table. A gain is the time
 without over the time with: below 1 it is a loss. *Kept* is how many candidates a search has kept; an ablation keeps
 none. Times of E3 are predictions, each by its own cost model for an RTX 5090 and over its own defaults; published
@@ -56,15 +56,15 @@ def engines(r):
         missing += not_made(gpu, "compare", [(f"{model(i)} at {position:,} in", weights or "bf16")
                                              for i, (position, weights) in wanted])
     titles = ("GPU", "model", "format", "position", "amkc", "one by one", "in a CUDA graph", "torch.compile", "command")
-    return ["## Every engine, format and position", "", wrapped(ENGINES.format(earlier=earlier(lines))), "",
+    return ["## Every engine, format and position", "", wrapped(ENGINES.format(marks=marks(lines))), "",
             *([*table(titles, lines), ""] if lines else []), *missing]
 
 
 def mark(row):
-    return "" if row.get("defaults", 1) == DEFAULTS else " \\*"
+    return " \\*" if earlier(row) else ""
 
 
-def earlier(lines):
+def marks(lines):
     """What the marks of some lines mean, if there are any."""
     marked = any(line[0].endswith("*") for line in lines)
     return EARLIER.format("; ".join(OVER[:DEFAULTS - 1])) if marked else ""
@@ -87,7 +87,7 @@ def boundaries(r):
                           "" if row.get("interleaved", True) else "apart", limits(row), f"`{row['command']}`"])
     titles = ["GPU", "model", "batch", "position", "loop", *WAYS,
               *(f"waiting: {way}" for way in ("loop", *WAYS)), "turns", "limited by", "command"]
-    return ["## Boundaries, row by row", "", wrapped(BOUNDARIES.format(earlier=earlier(lines))), "",
+    return ["## Boundaries, row by row", "", wrapped(BOUNDARIES.format(marks=marks(lines))), "",
             *([*table(titles, lines), ""] if lines else []), *missing]
 
 

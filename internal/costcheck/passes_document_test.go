@@ -75,8 +75,9 @@ func splitsTable(t testing.TB) string {
 		t.Fatal("two splits are never ahead of one")
 		return 0
 	}
-	fmt.Fprintf(&b, "\nAt 128 two splits make a step %.1f %% longer than one; they are ahead from position %d on, and in "+
-		"a pass of eight\nsequences from %d on. At 2,048 a step takes %.1f %% longer with two splits than with 16.\n",
+	fmt.Fprintf(&b, "\nAt 128 two splits make a step %.1f %% longer than one; they are ahead from position %d on, and "+
+		"in a pass of eight\nsequences from %d on. At 2,048 a step takes %.1f %% longer with two splits than with "+
+		"16.\n",
 		100*(of[0][1](128)/of[0][0](128)-1), ahead(of[0]), ahead(of[1]),
 		100*(of[0][1](2048)/of[0][2](2048)-1))
 	return b.String()
@@ -85,8 +86,8 @@ func splitsTable(t testing.TB) string {
 // movedTable has what passes of several rows move.
 func movedTable(t testing.TB) string {
 	var b strings.Builder
-	b.WriteString("| tokens | weights | words read from L2, at position 128 | at 2048 | words stored, at 128 | widest " +
-		"vector |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| tokens | weights | words read from L2, at position 128 | at 2048 | words stored, at 128 | " +
+		"widest vector |\n|---|---|---|---|---|---|\n")
 	for _, rows := range []int{1, 2, 4, 8} {
 		l := eightB(t, compiler.Options{Tokens: ir.PassOf(1, rows)})
 		at := func(pos int) *cost.Traffic {
