@@ -19,7 +19,7 @@ import (
 	"amkc/ir"
 )
 
-var update = flag.Bool("update", false, "rewrite the tables of docs/cost-model.md")
+var update = flag.Bool("update", false, "rewrite the tables of docs/cost-model.md and docs/passes.md")
 
 const root = "../../"
 
