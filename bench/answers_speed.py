@@ -183,4 +183,9 @@ def pair(gpu, what, row, engine, name):
     if "times_amkc" not in e:
         return ""
     return f"{NAMES[gpu]}, {what}: {us(row['engines']['amkc']['us']['median'])}, {us(e['us']['median'])} {name}: " \
-           f"{e['times_amkc']:.2f}×"
+           + faster(e["times_amkc"])
+
+
+def faster(times):
+    """How amkc's time compares with one that is so many times as long."""
+    return f"{times:.2f}× faster" if times >= 1 else f"{1 / times:.2f}× slower"

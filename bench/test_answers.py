@@ -244,6 +244,10 @@ class Grids(unittest.TestCase):
             self.assertEqual(line.startswith(f"| {line[2:6]} \\* |"), not same)
         self.assertFalse([x for x in grids.boundaries(self.none) if x.startswith("|")])
 
+    def test_a_loss_is_said_as_one(self):
+        self.assertEqual([answers_speed.faster(x) for x in (2.867, 1, 0.5)],
+                         ["2.87× faster", "1.00× faster", "2.00× slower"])
+
     def test_every_boundary_that_is_missing_is_said(self):
         self.assertEqual(list(answers_looping.planned()), [t.id for t in boundaries.boundaries()])
         for r in (self.results, self.none):
