@@ -55,6 +55,9 @@ func bytesOf(b *ir.Buffer, lo, n int) [][2]int {
 func (m *machine) cut(regions []region) error {
 	first := m.runs[0].at()
 	for _, r := range regions {
+		if m.opts.stopped() { // of a cache, one region may have millions of ends
+			return ErrStopped
+		}
 		p := &m.places[r.place]
 		p.at = append(p.at, r.lo, r.hi)
 		if m.opts.Bytes {
@@ -87,6 +90,9 @@ func (m *machine) cut(regions []region) error {
 	}
 	touched := 0
 	for _, r := range regions {
+		if m.opts.stopped() {
+			return ErrStopped
+		}
 		lo, hi := m.span(r)
 		if touched += hi - lo; touched > maxTouched {
 			return tooLarge("its tasks touch pieces of memory more than %d times", maxTouched)
@@ -174,7 +180,11 @@ func (m *machine) span(r region) (lo, hi int) {
 
 // assign gives every op its accesses, and finds on-chip memory that is touched from two sides.
 func (m *machine) assign(regions []region) (*Hazard, error) {
-	polls := 0
+	polls, sends := m.exchanged(regions)
+	if polls > maxPolls || sends > maxPolls {
+		return nil, tooLarge("its tasks poll more than %d words, or send as many", maxPolls)
+	}
+	m.messages = make([]message, 0, sends)
 	for _, r := range regions {
 		if m.opts.stopped() {
 			return nil, ErrStopped
@@ -198,21 +208,17 @@ func (m *machine) assign(regions []region) (*Hazard, error) {
 				m.send(r, int32(c))
 			}
 		default:
+			op.polls = slices.Grow(op.polls, hi-lo)
 			for c := lo; c < hi; c++ {
 				op.polls = append(op.polls, poll{cell: int32(c), buf: r.buf})
 			}
-			polls += hi - lo
-		}
-		if polls > maxPolls || len(m.messages) > maxPolls {
-			return nil, tooLarge("its tasks poll more than %d words, or send as many", maxPolls)
 		}
 	}
 	m.polls = make([]int, len(m.tasks))
 	for i := range m.tasks {
-		if m.opts.stopped() {
+		if !m.assignPolls(i) {
 			return nil, ErrStopped
 		}
-		m.assignPolls(i)
 		if len(m.answers) > maxPolls {
 			return nil, tooLarge("its polls have more than %d answers", maxPolls)
 		}
@@ -223,6 +229,21 @@ func (m *machine) assign(regions []region) (*Hazard, error) {
 		m.polls[i], m.polled = m.polled, m.polled+most
 	}
 	return nil, nil
+}
+
+// exchanged counts the words that tasks poll and send.
+func (m *machine) exchanged(regions []region) (polls, sends int) {
+	for _, r := range regions {
+		lo, hi := m.span(r)
+		switch {
+		case !m.places[r.place].words:
+		case r.write:
+			sends += hi - lo
+		default:
+			polls += hi - lo
+		}
+	}
+	return polls, sends
 }
 
 // send adds a store of a word.
@@ -242,27 +263,35 @@ func (m *machine) send(r region, c int32) {
 
 // assignPolls leaves one poll of each word that a task does not have at hand, from an earlier poll or a store of its
 // own, and finds the messages that answer it: from producers of flagged counters that the task waits on, through the
-// same buffer, in the same step.
-func (m *machine) assignPolls(t int) {
-	type word struct {
-		cell int32
-		buf  *ir.Buffer
-	}
-	hand := map[word]bool{} // polled; written is the buffer through which the task itself wrote a cell last
-	written := map[int32]*ir.Buffer{}
+// same buffer, in the same step. It reports false if the caller has stopped.
+func (m *machine) assignPolls(t int) bool {
+	written := map[int32]*ir.Buffer{} // the buffer through which the task itself wrote a cell last
 	task := &m.tasks[t]
+	looked, stopped := 0, m.opts.stopped()
+	spend := func(n int) { // a million words may each have thousands of messages and be polled through as many buffers
+		if looked += 1 + n; looked >= 1<<20 {
+			looked, stopped = 0, m.opts.stopped()
+		}
+	}
 	for k := range task.ops {
 		op := &task.ops[k]
 		slices.SortFunc(op.polls, func(a, b poll) int {
 			return cmp.Or(cmp.Compare(a.cell, b.cell), cmp.Compare(a.buf.Name, b.buf.Name))
 		})
-		op.polls = slices.DeleteFunc(slices.Compact(op.polls),
-			func(p poll) bool { return hand[word{p.cell, p.buf}] || written[p.cell] == p.buf })
+		op.polls = slices.DeleteFunc(slices.Compact(op.polls), func(p poll) bool {
+			own := m.pollersOf(t, p.cell)
+			spend(len(own))
+			return written[p.cell] == p.buf || !stopped && slices.ContainsFunc(own, func(was poller) bool {
+				return task.ops[was.op].polls[was.poll].buf == p.buf
+			})
+		})
 		for n := range op.polls {
 			p := &op.polls[n]
-			hand[word{p.cell, p.buf}] = true
 			p.first = int32(len(m.answers))
 			c := &m.cells[p.cell]
+			if spend(len(c.messages)); stopped {
+				return false
+			}
 			for _, msg := range c.messages {
 				by := &m.messages[msg]
 				if from := &m.tasks[by.task]; by.buf == p.buf && from.step == task.step && from.signal >= 0 &&
@@ -278,6 +307,17 @@ func (m *machine) assignPolls(t int) {
 			written[m.messages[msg].cell] = m.messages[msg].buf
 		}
 	}
+	return !stopped
+}
+
+// pollersOf lists the polls of a cell that a task has, which is the last one so far.
+func (m *machine) pollersOf(t int, cell int32) []poller {
+	list := m.cells[cell].pollers
+	n := len(list)
+	for n > 0 && int(list[n-1].task) == t {
+		n--
+	}
+	return list[n:]
 }
 
 // own notes who touches on-chip memory, which belongs to an SM or to a task.
