@@ -15,13 +15,16 @@ import (
 // their buffers touch the same. It is for one goroutine.
 type Footprints struct {
 	known map[string]footprint
-	held  int // touches of all that is known
+	held  int // touches of all that is known, and their keys, of which so many bytes are worth one touch
 	key   []byte
 	local map[int]int // flat buffer to its number within the task
 	order []int       // and back
 	zeros zeros
 	stop  <-chan struct{} // of who asks
 }
+
+// touchBytes is what a touch takes.
+const touchBytes = 40
 
 type footprint struct {
 	touches []refvm.Touch // of buffers numbered within the task
@@ -50,9 +53,10 @@ func (fp *Footprints) within(f *ir.Flat, t int, at []int, lo, hi int, stop <-cha
 		if got.touches, got.err = fp.run(f, &f.Tasks[t], at, lo, hi); errors.Is(got.err, ErrStopped) {
 			return nil, nil, got.err // and nothing is known of it
 		}
-		if fp.held += len(got.touches); fp.held > maxKnown || len(fp.known) > 1<<16 {
+		size := len(got.touches) + len(fp.key)/touchBytes
+		if fp.held += size; fp.held > maxKnown || len(fp.known) > 1<<16 {
 			clear(fp.known)
-			fp.held = len(got.touches)
+			fp.held = size
 		}
 		fp.known[string(fp.key)] = got
 	}
