@@ -1,6 +1,10 @@
 package simulate
 
-import "amkc/ir"
+import (
+	"slices"
+
+	"amkc/ir"
+)
 
 // An index is what an element may hold.
 type index struct {
@@ -67,8 +71,16 @@ func elements(o *ir.Operand, r Run) int {
 // lastOf is the number of elements of the last dimension of a view.
 func lastOf(o *ir.Operand, r Run) int { return o.Dims[len(o.Dims)-1].Len(r.of(o.Dims)) }
 
+// empty reports whether a view has no elements.
+func empty(dims []ir.Range, pos int) bool {
+	return slices.ContainsFunc(dims, func(r ir.Range) bool { return r.Len(pos) <= 0 })
+}
+
 // elementsOf lists the elements of a view in row-major order.
 func elementsOf(b *ir.Buffer, dims []ir.Range, pos int) []int {
+	if empty(dims, pos) { // or the other dimensions would be listed, however large they are
+		return nil
+	}
 	out := []int{0}
 	for d := range dims {
 		var next []int

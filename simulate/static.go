@@ -108,6 +108,9 @@ func bytesOfView(b *ir.Buffer, dims []ir.Range, pos int) [][2]int {
 
 // stretchesOf lists the elements of a view as ascending intervals: as many as runsIn counts, about.
 func stretchesOf(shape []int, dims []ir.Range, pos int) [][2]int {
+	if empty(dims, pos) { // runsIn has not counted the other dimensions
+		return nil
+	}
 	out := [][2]int{{0, 1}}
 	for d := range dims {
 		of := intervals(&dims[d], pos)
