@@ -279,10 +279,13 @@ func (s *shrinker) inTurn(list []int32, last ...int32) ([]event, *Hazard) {
 				if st.hazard != nil {
 					return out, st.hazard
 				}
-				for len(st.pending) > 0 {
-					e := event{what: lands, n: slices.Min(st.pending)}
+				for _, n := range slices.Sorted(slices.Values(st.pending)) {
+					e := event{what: lands, n: n}
 					st.apply(e)
 					out = append(out, e)
+				}
+				if s.left%looks == 0 && s.stopped() { // a task may poll a million words
+					return nil, nil
 				}
 			}
 			if moved {

@@ -151,14 +151,14 @@ func (f *furthest) explanation(from []int32) []int32 {
 	}
 	var best []int32
 	for _, t := range from[:min(len(from), maxSearched)] {
-		if best != nil && f.s.m.opts.stopped() {
+		if f.s.m.opts.stopped() {
 			break
 		}
 		if w := f.way(t); w != nil && (best == nil || len(w) < len(best)) {
 			best = w
 		}
 	}
-	if best == nil { // all that were searched wait for a circle without being in it
+	if best == nil { // all that were searched wait for a circle without being in it, or none was searched
 		t := from[0]
 		for met := map[int32]bool{}; !met[t]; {
 			met[t] = true
