@@ -9,9 +9,13 @@ import (
 // A Script shows how something goes wrong: the steps of an order of tasks, as few tasks as still show it, and where
 // tasks wait for ever, who waits for what.
 type Script struct {
-	Steps []Step `json:"steps,omitempty"`
-	Waits []Step `json:"waits,omitempty"`
+	Before int    `json:"before,omitempty"` // how many steps come before these, and are too many to tell
+	Steps  []Step `json:"steps,omitempty"`
+	Waits  []Step `json:"waits,omitempty"`
 }
+
+// maxSteps is how many steps of an order are told: the last ones. One that could not be made shorter may have millions.
+const maxSteps = 1 << 16
 
 // A Step is what a task does without another one in between, or what it waits for.
 type Step struct {
@@ -41,7 +45,7 @@ func (h *Hazard) Script() Script {
 	if h.always {
 		return out
 	}
-	out.Steps = h.m.steps(h.path)
+	out.Steps, out.Before = h.m.steps(h.path)
 	if h.late >= 0 {
 		out.Steps = append(out.Steps, h.m.step(h.late, "comes too late"))
 	}
@@ -52,14 +56,32 @@ func (m *machine) step(t int32, does string) Step {
 	return Step{m.tasks[t].name, m.tasks[t].flat.SM, does}
 }
 
-// steps tells a list of events from the beginning on, those of a task in a row as one.
-func (m *machine) steps(path []event) []Step {
-	var out []Step
-	at := map[int32]int{} // by task: the op that is next
-	for lo := 0; lo < len(path); {
-		t, hi := m.of(path[lo]), lo+1
-		for hi < len(path) && m.of(path[hi]) == t {
+// steps tells a list of events from the beginning on, those of a task in a row as one. Of too many it tells the last
+// ones, and how many come before them.
+func (m *machine) steps(path []event) (out []Step, before int) {
+	end := func(lo int) int {
+		hi := lo + 1
+		for hi < len(path) && m.of(path[hi]) == m.of(path[lo]) {
 			hi++
+		}
+		return hi
+	}
+	before = -maxSteps
+	for lo := 0; lo < len(path); lo = end(lo) {
+		before++
+	}
+	before = max(0, before)
+	at := map[int32]int{} // by task: the op that is next
+	for n, lo := 0, 0; lo < len(path); n++ {
+		t, hi := m.of(path[lo]), end(lo)
+		if n < before {
+			for _, e := range path[lo:hi] {
+				if e.what == works {
+					at[t]++
+				}
+			}
+			lo = hi
+			continue
 		}
 		does := ""
 		if does, at[t] = m.doings(t, at[t], path[lo:hi]); does == "" {
@@ -68,7 +90,7 @@ func (m *machine) steps(path []event) []Step {
 		out = append(out, m.step(t, does))
 		lo = hi
 	}
-	return out
+	return out, before
 }
 
 // of returns the task of an event; of a store that lands the one that has issued it.

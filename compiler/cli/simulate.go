@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -22,8 +23,9 @@ import (
 const (
 	exploredStates = 20_000
 	exploredWork   = 1_000_000
-	simulatedEnds  = 2          // positions of a variant: the first and the last
-	shrinkEvents   = 20_000_000 // some ten seconds on one core
+	simulatedEnds  = 2                // positions of a variant: the first and the last
+	shrinkEvents   = 20_000_000       // some ten seconds on one core
+	simulatedHeap  = int64(768 << 20) // bytes above which garbage is collected early
 )
 
 // simulateFlags are the flags of simulate.
@@ -99,6 +101,8 @@ func (f *simulateFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
+	// Garbage is collected before it doubles what a large machine takes.
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(min(simulatedHeap, debug.SetMemoryLimit(-1))))
 	interrupted, cancel := interruptible()
 	defer cancel()
 	ctx, cancel := context.WithTimeout(interrupted, time.Duration(f.seconds*float64(time.Second)))
@@ -212,6 +216,9 @@ func scriptText(path string, h *hazard, stopped bool) string {
 	if stopped {
 		rest = ", which may be more than it takes, as the time was over"
 	}
+	if s.Before > 0 {
+		rest += ", of its last steps alone"
+	}
 	switch {
 	case len(s.Steps) > 0:
 		fmt.Fprintf(&b, "%s: goes wrong %s, in an order of %s%s:\n", path, at, counted(s.Tasks(), "task", "s"), rest)
@@ -222,11 +229,11 @@ func scriptText(path string, h *hazard, stopped bool) string {
 	default:
 		fmt.Fprintf(&b, "%s: goes wrong %s in every order\n", path, at)
 	}
-	printSteps(&b, slices.Concat(s.Steps, s.Waits))
+	printSteps(&b, s)
 	if h.Other != nil {
 		fmt.Fprintf(&b, "%s: and finds another writer in an order of %s%s:\n", path,
 			counted(h.Other.Tasks(), "task", "s"), rest)
-		printSteps(&b, h.Other.Steps)
+		printSteps(&b, h.Other)
 	}
 	if h.Seed != nil && len(h.at) > 0 {
 		fmt.Fprintf(&b, "%s: found again by --position %s --seed %d --orders %d\n", path, spellPass(h.at[0]), *h.Seed,
@@ -238,24 +245,29 @@ func scriptText(path string, h *hazard, stopped bool) string {
 // alike is how many steps in a row have to do the same to be printed as one line.
 const alike = 4
 
-func printSteps(b *strings.Builder, steps []simulate.Step) {
+func printSteps(b *strings.Builder, s *simulate.Script) {
 	var lines []string
+	steps, n := slices.Concat(s.Steps, s.Waits), s.Before
 	for lo, hi := 0, 0; lo < len(steps); lo = hi {
 		for hi = lo + 1; hi < len(steps) && steps[hi].Does == steps[lo].Does; {
 			hi++
 		}
 		if hi-lo < alike {
 			hi = lo + 1
-			lines = append(lines, fmt.Sprintf("  %d.\t%s\t%s\t%s", lo+1, smText(steps[lo].SM), steps[lo].Task,
+			lines = append(lines, fmt.Sprintf("  %d.\t%s\t%s\t%s", n+lo+1, smText(steps[lo].SM), steps[lo].Task,
 				steps[lo].Does))
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("  %d. to %d.\t\t%s to %s\teach %s", lo+1, hi, steps[lo].Task,
+		lines = append(lines, fmt.Sprintf("  %d. to %d.\t\t%s to %s\teach %s", n+lo+1, n+hi, steps[lo].Task,
 			steps[hi-1].Task, steps[lo].Does))
 	}
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	if first := len(lines) - shownSteps; first > 0 {
-		fmt.Fprintf(w, "  %s before, which --json lists\n", counted(first, "line", "s"))
+		more := ""
+		if s.Before > 0 {
+			more = "after " + counted(s.Before, "step", "s") + " that are not told, "
+		}
+		fmt.Fprintf(w, "  %s%s before, which --json lists\n", more, counted(first, "line", "s"))
 		lines = lines[first:]
 	}
 	for _, line := range lines {
