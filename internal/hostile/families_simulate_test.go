@@ -87,6 +87,59 @@ var simulateFamilies = []family{
 		}))
 		return []byte(f.String())
 	}},
+	{"heads of a cache that many tasks read", func(int) []byte { // each of which cuts it at a million rows
+		f := program(1, 0)
+		f.line("buffer c KV_CACHE F32 [1000000,1,1,1] HBM rowmajor")
+		f.variant(1)
+		f.line("stage r units extent=20000 sms=1\n  %%a=COPY(c[0:1000000,0,0,0])\n  signal done")
+		return []byte(f.String())
+	}},
+	{"long names of temporaries", func(int) []byte { // which tell tasks apart that are remembered
+		long := func(i int) string { return fmt.Sprintf("%%%06d%s", i, strings.Repeat("t", 248)) }
+		f := program(1, 0)
+		f.line("buffer in IO_INPUT F32 [30000] HBM rowmajor")
+		f.variant(1)
+		f.line("stage r units extent=30000 sms=1\n  %s=COPY(in[a:a+1])", long(0))
+		f.WriteString(repeated(30, func(i int) string {
+			return fmt.Sprintf("  %s=ALLREDUCE_SHARD(%s%s)\n", long(i+1), strings.Repeat(long(0)+",", 7), long(0))
+		}))
+		return []byte(f.String())
+	}},
+	{"words of one op", func(int) []byte { // all on their way when an order is told task by task
+		f := program(1, 0)
+		f.line("page p GLOBAL_SCRATCH word64 bytes=2000000\nbuffer in IO_INPUT F32 [250000] HBM rowmajor\n" +
+			"buffer x ACTIVATION F32 [250000] GLOBAL_SCRATCH word64 page p\nbuffer v ACTIVATION F32 [8] HBM rowmajor")
+		f.line("variant all pos 0..0\ncounter f flagged gpu")
+		f.line("stage n whole extent=1\n  NOP()\n  signal f") // or the first order lets v wait
+		f.line("stage v whole extent=1\n  v[0:8]=COPY(in[0:8])\n  signal f")
+		f.line("stage w whole extent=1\n  v[0:8]=COPY(in[0:8])\n  x[0:250000]=COPY(in[0:250000])\n  signal f")
+		f.line("stage r whole extent=1\n  wait f >= 1\n  %%a=COPY(x[0:250000 block 1 part 0 of 2])")
+		return []byte(f.String())
+	}},
+	{"buffers of the same words", func(int) []byte { // one task polls each word through each of them
+		f := program(1, 0)
+		f.line("page p GLOBAL_SCRATCH word64 bytes=16384\nbuffer in IO_INPUT F32 [2048] HBM rowmajor\n" +
+			"buffer x ACTIVATION F32 [2048] GLOBAL_SCRATCH word64 page p\n" +
+			"buffer b{i} for 0..2047 ACTIVATION F32 [2048] GLOBAL_SCRATCH word64 page p")
+		f.line("variant all pos 0..0\ncounter f flagged gpu")
+		f.line("stage w units extent=1000 sms=1\n  x[0:2048]=COPY(in[0:2048])\n  signal f")
+		f.line("stage c units extent=2048 sms=1\n  x[a]=COPY(in[a])\n  signal f")
+		f.line("stage r whole extent=1\n  wait f >= 1")
+		f.WriteString(repeated(256, func(i int) string {
+			views := make([]string, 8)
+			for k := range views {
+				views[k] = fmt.Sprintf("b%02d[0:2048]", 8*i+k)
+			}
+			return fmt.Sprintf("  %%a%d=ALLREDUCE_SHARD(%s)\n", i, strings.Join(views, ","))
+		}))
+		return []byte(f.String())
+	}},
+	{"views without elements", func(int) []byte { // of which the first dimension has 2^24
+		return oneTask("buffer in IO_INPUT I32 [4] HBM rowmajor\nbuffer x ACTIVATION I32 [16777217,2,2] HBM rowmajor\n"+
+			"buffer e WEIGHT F32 [8,4] HBM rowmajor from rows(k)\nbuffer out IO_OUTPUT F32 [4,4] HBM rowmajor",
+			" x[0:4,0,0]=COPY(in[0:4])\n out[0:4,0:4]=EMBED(x[0:4,0,0],e[0:8,0:4])\n"+strings.Repeat(
+				strings.Repeat(" x[0:16777216,0:0,0:1],", 3)+"x[0:16777216,0:0,0:1]=COPY(in[0:0])\n", 8))
+	}},
 	{"a page for each buffer", func(int) []byte {
 		f := program(1, 0)
 		f.WriteString(repeated(60000, func(i int) string { return fmt.Sprintf("page p%d HBM rowmajor bytes=8\n", i) }))
