@@ -230,7 +230,7 @@ func (m *machine) addTasks(step int, f *ir.Flat) {
 		src := &f.Tasks[i]
 		t := task{name: src.Name, flat: src, step: step, queue: src.SM, after: -1, signal: -1}
 		if src.SM < 0 {
-			t.queue = maxSMs + len(m.tasks)
+			t.queue = -2 - len(m.tasks) // a number that no SM has, and not the -1 of a counter that all share
 		} else if earlier, ok := last[src.SM]; ok {
 			t.after = earlier
 		}
@@ -272,9 +272,6 @@ func (m *machine) addTasks(step int, f *ir.Flat) {
 		}
 	}
 }
-
-// maxSMs is where the queues of tasks without an SM begin.
-const maxSMs = 1 << 20
 
 // stepEnd returns the counter that ends the step before, if it is realised by counting, else -1.
 func (m *machine) stepEnd(step int) int {

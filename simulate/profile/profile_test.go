@@ -65,3 +65,23 @@ func TestWrong(t *testing.T) {
 		require.True(t, v.Complete)
 	}
 }
+
+// A task on no SM is in nobody's queue, whatever number an SM has.
+func TestQueuesAreApart(t *testing.T) {
+	for _, sm := range []string{"0", "1048576", "1048577", "4000000000000"} {
+		p, diags := amk.Parse([]byte(`{"ir_version":"0.2.0","abi_version":"0.2","meta":{"pos":0},"target":null,"buffers":[`+
+			`{"id":0,"name":"in","kind":"IO_INPUT","dtype":"F32","shape":[4],"space":"HBM"},`+
+			`{"id":1,"name":"x","kind":"ACTIVATION","dtype":"F32","shape":[4],"space":"HBM"},`+
+			`{"id":2,"name":"out","kind":"IO_OUTPUT","dtype":"F32","shape":[4],"space":"HBM"}],`+
+			`"counters":[{"id":0},{"id":1},{"id":2}],"tasks":[`+
+			`{"id":0,"op":"COPY","inputs":[0],"outputs":[1],"out_counter":0,"waits":[],"params":{}},`+
+			`{"id":1,"op":"NOP","inputs":[],"outputs":[],"out_counter":1,"waits":[],"params":{},"sm":`+sm+`},`+
+			`{"id":2,"op":"COPY","inputs":[1],"outputs":[2],"out_counter":2,"waits":[{"counter":1,"threshold":1}],`+
+			`"params":{}}],"pages":null,"config":null}`), "queues.json")
+		require.NoError(t, diags.Err())
+		f, diags := p.Flatten()
+		require.NoError(t, diags.Err())
+		v := Judge(p, f, simulate.NewFootprints(), simulate.Effort{States: 100, Orders: 1, Positions: 1})
+		require.NotNil(t, v.Hazard, sm)
+	}
+}
