@@ -29,7 +29,10 @@ func sample(w *worker, o *op) error {
 	case !partial && len(x) == 0:
 		return w.misfit(o, "has no values to choose from; with partial=1 it may have none")
 	}
-	first := o.src.IntAt("first", 0, 0)
+	first := 0
+	if partial { // as in argmax: the numbers of a whole row begin at 0
+		first = o.src.IntAt("first", 0, 0)
+	}
 	index := func(_, i int) int { return first + i }
 	if len(o.in) == 3 {
 		indices, ints := w.bits(&o.in[1])
