@@ -40,7 +40,8 @@ var drawCases = []caseOp{
 		buffers: drawBuffers,
 		want:    func([][]float64) []float64 { return []float64{3} },
 	}, {
-		name: "a whole row is counted from 0", op: `index[1] = SAMPLE(z[0,0:8], settings[1,0:4]) pos=pos first=2`, pos: 3,
+		name: "a whole row is counted from 0", op: `index[1] = SAMPLE(z[0,0:8], settings[1,0:4]) pos=pos first=2`,
+		pos:     3,
 		ints:    map[string][]float32{"z": append(drawn, drawn...), "settings": make([]float32, 8)},
 		buffers: drawBuffers,
 		want:    func([][]float64) []float64 { return []float64{3} },

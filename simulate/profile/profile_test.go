@@ -69,7 +69,8 @@ func TestWrong(t *testing.T) {
 // A task on no SM is in nobody's queue, whatever number an SM has.
 func TestQueuesAreApart(t *testing.T) {
 	for _, sm := range []string{"0", "1048576", "1048577", "4000000000000"} {
-		p, diags := amk.Parse([]byte(`{"ir_version":"0.2.0","abi_version":"0.2","meta":{"pos":0},"target":null,"buffers":[`+
+		p, diags := amk.Parse([]byte(`{"ir_version":"0.2.0","abi_version":"0.2","meta":{"pos":0},"target":null,`+
+			`"buffers":[`+
 			`{"id":0,"name":"in","kind":"IO_INPUT","dtype":"F32","shape":[4],"space":"HBM"},`+
 			`{"id":1,"name":"x","kind":"ACTIVATION","dtype":"F32","shape":[4],"space":"HBM"},`+
 			`{"id":2,"name":"out","kind":"IO_OUTPUT","dtype":"F32","shape":[4],"space":"HBM"}],`+
