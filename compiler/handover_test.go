@@ -52,6 +52,9 @@ func TestAnythingInPlaceOfAFile(t *testing.T) {
 			"a directory":      func() error { return os.Mkdir(path, 0o755) },
 			"a pipe":           func() error { return syscall.Mkfifo(path, 0o644) },
 		} {
+			if was, err := os.Stat(away); what == "an empty file" && err == nil && was.Size() == 0 {
+				continue // it is one
+			}
 			require.NoError(t, os.RemoveAll(path))
 			require.NoError(t, put())
 			require.NotEmpty(t, errorsIn(verdict(t, dir)), "%s in place of %s", what, name)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,6 +66,9 @@ func TestPublishedModels(t *testing.T) {
 			})
 		}
 	})
+	if t.Failed() {
+		return // there is no column of every target
+	}
 	text, err := os.ReadFile(publishedDocument)
 	require.NoError(t, err)
 	const begin, end = "<!-- models -->\n", "<!-- end of models -->\n"
@@ -77,6 +81,20 @@ func TestPublishedModels(t *testing.T) {
 		return
 	}
 	require.Equal(t, want, string(text), "go test ./compiler -run PublishedModels -update")
+}
+
+// The models with the largest programs are within the limits of one, with all of their layers, on the GPU with the most
+// SMs.
+func TestLargestPublishedModels(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
+	models := publishedModels(t)
+	for _, name := range []string{"gemma-2-9b", "gemma-3-12b"} {
+		n := slices.IndexFunc(models, func(m published) bool { return m.name == name })
+		require.GreaterOrEqual(t, n, 0, name)
+		require.Empty(t, refusal(t, models[n], ir.FindTarget("rtx5090"), 0))
+	}
 }
 
 // refusals compiles the models for a target; of those with the same widths one.

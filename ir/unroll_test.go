@@ -145,9 +145,9 @@ func TestUnrollErrors(t *testing.T) {
 		"sm":     {"", "stage s explicit\n  task sm=9007199254740991 a=0 b=1", "task on SM 9007199254740991"},
 		"target": {"target t sms=9007199254740991", "", "has 9007199254740991 SMs, want 1 to 1024"},
 		"iterations": {"", "loop l for 0..9007199254740990\nstage s{i} explicit\nend",
-			"more than 1048576 ops and views"},
+			"more than 1572864 ops and views"},
 		"ops": {"", "stage s tiled extent=200000 grain=1\n" + strings.Repeat("  NOP()\n", 10),
-			"more than 1048576 ops and views"},
+			"more than 1572864 ops and views"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := parse(t, 4, c.entities, c.body)
