@@ -243,23 +243,27 @@ func (p *Proof) checkSelected(t int32, op *ir.FlatOp) {
 	}
 }
 
-// checkTokens: what a step leaves in next is a row of every table that the next step selects from by its token, which
-// may be a step of the same variant or the first one of the variant after it; and where a step hands its token on, of
-// those of the steps after that. A program of the AMK profile is one step, and its token is the host's.
+// checkTokens: what a step leaves in next is a row of every table that the next step selects from by its token, in
+// whichever variant that is; and where a step hands its token on, of those of the steps after that. A program of the
+// AMK profile is one step, and its token is the host's.
 func checkTokens(proofs []*Proof) diag.List {
 	var diags diag.List
 	byLo := slices.SortedFunc(slices.Values(proofs), func(a, b *Proof) int { return cmp.Compare(a.flat.Lo, b.flat.Lo) })
-	// whose table has the fewest rows, of those that the next variant's token, or what is copied from it, selects from
-	var after *Proof
+	// of each variant: whose table has the fewest rows, of those from which its token or what is copied from it selects
+	own := make([]*Proof, len(byLo))
 	for i := len(byLo) - 1; i >= 0; i-- {
 		p := byLo[i]
-		own := fewest(p, nil)
+		var after *Proof // the same of all variants behind it that a step may go on in
+		for k := i + 1; k < len(byLo) && byLo[k].flat.Lo <= p.flat.Hi+p.flat.Pass.NumRows(); k++ {
+			after = fewest(own[k], after)
+		}
+		own[i] = fewest(p, nil)
 		if p.index.next.token {
-			own = fewest(p, after)
+			own[i] = fewest(p, after)
 		}
 		least := after
 		if p.flat.Lo < p.flat.Hi {
-			least = fewest(own, after)
+			least = fewest(own[i], after)
 		}
 		if d := p.checkNext(least); d != nil {
 			locate(d)
@@ -268,7 +272,6 @@ func checkTokens(proofs []*Proof) diag.List {
 			}
 			diags.Add(d)
 		}
-		after = own
 	}
 	slices.Reverse(diags)
 	return diags

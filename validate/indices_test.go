@@ -101,6 +101,51 @@ func TestIndexChains(t *testing.T) {
 	}
 }
 
+// A pass of several rows may go on behind the variant after its own, if that has fewer positions than there are rows.
+func TestIndexBeyondTheVariantAfter(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		ends, rows int // where the variant between ends, and rows of a pass
+		between    string
+		need       int // rows of the table of the last variant
+	}{
+		{"reached", 4, 2, "next[0:$R] = SAMPLE_ARGMAX(w[0:$R,0:2])", 5},
+		{"not reached", 5, 2, "next[0:$R] = SAMPLE_ARGMAX(w[0:$R,0:2])", 2},
+		{"reached by the last of many rows", 6, 4, "next[0:$R] = SAMPLE_ARGMAX(w[0:$R,0:2])", 5},
+		{"not reached by the last of many rows", 7, 4, "next[0:$R] = SAMPLE_ARGMAX(w[0:$R,0:2])", 2},
+		{"not reached, and handed on", 5, 2, "next[0:$R] = COPY(token[0:$R])", 5},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for rows := 1; rows <= 6; rows++ {
+				text := fmt.Sprintf(`amk 2.0
+pass sequences=1 rows=$R
+buffer token IO_INPUT I32 [$R] HBM rowmajor
+buffer next IO_OUTPUT I32 [$R] HBM rowmajor
+buffer w WEIGHT F32 [$R,9] HBM rowmajor
+buffer table WEIGHT F32 [9,2] HBM rowmajor
+variant first pos 0..3
+counter step counter gpu
+%svariant between pos 4..%d
+counter step counter gpu
+%svariant last pos %d..20
+counter step counter gpu
+%s`, stage("t", 0, "next[0:$R] = SAMPLE_ARGMAX(w[0:$R,0:5])", "signal step"), c.ends,
+					stage("t", 0, c.between, "signal step"), c.ends+1,
+					stage("t", 0, fmt.Sprintf("%%t = EMBED(token[0:$R], table[0:%d,0:2])", rows),
+						"next[0:$R] = COPY(token[0:$R])", "signal step"))
+				p := parse(t, strings.ReplaceAll(text, "$R", fmt.Sprint(c.rows)))
+				rep := validate.Program(p)
+				if rows >= c.need {
+					require.NoError(t, rep.Diags.Err(), "%d rows", rows)
+					require.False(t, subject{prog: p}.judge().Unsafe(), "%d rows", rows)
+					continue
+				}
+				requireCode(t, rep, validate.CodeIndex, "")
+			}
+		})
+	}
+}
+
 // A role is believed of a buffer that is what the role asks for, and of no other: the host writes no weight.
 func TestRoleOfAnotherKind(t *testing.T) {
 	for _, kind := range []ir.BufferKind{ir.Weight, ir.Const} {
