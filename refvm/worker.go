@@ -152,6 +152,20 @@ func (w *worker) read(st *store, lo, n int) []float32 {
 	return st.data[lo : lo+n : lo+n]
 }
 
+// note notes a box as read.
+func (w *worker) note(b *box) {
+	if b.n == 0 {
+		return
+	}
+	var idx [ir.MaxRank]int
+	for {
+		w.touch(b.st, b.offset(&idx), b.run, false)
+		if !b.next(&idx) {
+			return
+		}
+	}
+}
+
 // gather returns the elements of a box in order, copied unless they lie side by side.
 func (w *worker) gather(b *box) []float32 {
 	if off, ok := b.solid(); ok {
