@@ -42,8 +42,8 @@ func wellFormed(f *ir.Flat) *Hazard {
 			return bad("counter "+c.Name, "is %s; want counter or flagged", c.How)
 		case c.Scope < ir.ScopeGPU || c.Scope > ir.ScopeSystem:
 			return bad("counter "+c.Name, "has scope %s; want gpu, sm or system", c.Scope)
-		case c.Init < 0:
-			return bad("counter "+c.Name, "starts at %d; want 0 or more", c.Init)
+		case c.Init < 0 || c.Init > ir.MaxTasks:
+			return bad("counter "+c.Name, "starts at %d; want 0 to %d", c.Init, ir.MaxTasks)
 		case c.Init > 0 && c.How == ir.Flagged:
 			return bad("counter "+c.Name, "is flagged and starts at %d; want 0", c.Init)
 		}
