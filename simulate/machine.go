@@ -222,7 +222,7 @@ func (m *machine) addTasks(step int, f *ir.Flat) {
 		}
 		return n
 	}
-	end, before := m.stepEnd(step), map[int]int{} // by queue: the last task of the steps before
+	ends, before := m.stepEnds(step), map[int]int{} // by queue: the last task of the steps before
 	for i := range first {
 		before[m.tasks[i].queue] = i
 	}
@@ -236,7 +236,11 @@ func (m *machine) addTasks(step int, f *ir.Flat) {
 		}
 		if step > 0 {
 			t.name += " (next step)"
-			if t.after < 0 && end >= 0 {
+			end, seen := ends[everyQueue]
+			if !seen {
+				end, seen = ends[t.queue]
+			}
+			if t.after < 0 && seen {
 				t.waits = append(t.waits, wait{end, m.counters[end].init + len(m.counters[end].producers)})
 			}
 			if earlier, ok := before[t.queue]; ok && t.after < 0 {
@@ -273,15 +277,27 @@ func (m *machine) addTasks(step int, f *ir.Flat) {
 	}
 }
 
-// stepEnd returns the counter that ends the step before, if it is realised by counting, else -1.
-func (m *machine) stepEnd(step int) int {
+// everyQueue stands for all queues. It is the number of none.
+const everyQueue = -1
+
+// stepEnds returns the counters that end the step before, if they are realised by counting, by the queue that sees
+// them: one of scope sm is seen by that of its SM, and any other by all.
+func (m *machine) stepEnds(step int) map[int]int {
+	out := map[int]int{}
 	for i := range m.tasks {
 		t := &m.tasks[i]
-		if t.step == step-1 && t.counted && m.runs[t.step].Flat.Counters[t.flat.Signal].Role == ir.RoleStep {
-			return t.signal
+		if t.step != step-1 || !t.counted {
+			continue
+		}
+		switch c := &m.runs[t.step].Flat.Counters[t.flat.Signal]; {
+		case c.Role != ir.RoleStep:
+		case c.Scope == ir.ScopeSM:
+			out[t.queue] = t.signal
+		default:
+			out[everyQueue] = t.signal
 		}
 	}
-	return -1
+	return out
 }
 
 // footprints adds what the tasks of a step touch, as the reference code does, to a list of regions.

@@ -296,8 +296,9 @@ Spread them over more SMs.`)
 var (
 	CodeStepJoin = diag.New("AMK3160", "step that can end before its tasks do", `
 A step ends when its counter of role step is complete, and every SM waits for that before it begins the next one. So
-the counter is realised by counting (polled words order nothing but themselves), and every task is at or before one of
-its producers, by queue order and counting; otherwise the next step could write what this one still reads.
+the counter is realised by counting (polled words order nothing but themselves), its scope is not sm, which others than
+its own SM do not see, and every task is at or before one of its producers, by queue order and counting; otherwise the
+next step could write what this one still reads.
 
     task emit.s000: no producer of counter step is after it by queue order and counting, `+
 		`so the step can end while it runs

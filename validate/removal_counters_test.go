@@ -45,14 +45,20 @@ var counterRemovals = []removal{
 	{validate.CodeStepJoin, "is flagged, and polled words order nothing", simulate.Race,
 		stage("t", 0, makes, "signal c") + stage("u", 1, "wait c >= 1", takes, "signal step") + emit(0), nil, stepwise,
 		flaggedStep},
+	{validate.CodeStepJoin, "has scope sm and is seen inside one SM", simulate.Race,
+		stage("t", 1, makes, "signal c") + stage("u", 0, "wait c >= 1", takes) + emit(0), nil, stepwise, scopedStep},
 	{validate.CodeStepJoin, "so the step can end while it runs", simulate.Race,
 		stage("t", 0, makes, "signal c") + stage("u", 1, "wait c >= 1", takes) + emit(0), nil, stepwise, nil},
 }
 
-func flaggedStep(p *ir.Program) {
+func flaggedStep(p *ir.Program) { editStep(p, func(c *ir.Counter) { c.How = ir.Flagged }) }
+
+func scopedStep(p *ir.Program) { editStep(p, func(c *ir.Counter) { c.Scope = ir.ScopeSM }) }
+
+func editStep(p *ir.Program, edit func(c *ir.Counter)) {
 	for i := range p.Variants[0].Counters {
 		if c := &p.Variants[0].Counters[i]; c.Name == "step" {
-			c.How = ir.Flagged
+			edit(c)
 		}
 	}
 }

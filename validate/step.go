@@ -7,7 +7,7 @@ import "amkc/ir"
 // its producers are the last tasks of all SMs, so that queue order alone says so.) Every SM waits for the counter
 // before it begins the next step, whichever variant that runs, so that nothing of the next step can meet anything of
 // this one: plain memory, cache rows and exchange words alike. A flagged counter would order the words of the last
-// exchange and nothing else.
+// exchange and nothing else, and one of scope sm is seen by its own SM alone.
 func (p *Proof) checkStep() {
 	f := p.flat
 	if !p.writes(ir.RoleNext) {
@@ -26,6 +26,12 @@ func (p *Proof) checkStep() {
 			"is flagged, and polled words order nothing but themselves: the next step could begin while tasks of "+
 				"this one still read and write").
 			Suggest("realise it by counting")
+		return
+	}
+	if f.Counters[step].Scope == ir.ScopeSM {
+		p.Errorf(CodeStepJoin, "counter "+name,
+			"has scope sm and is seen inside one SM, and every SM waits for it before it begins the next step").
+			Suggest("give %s scope gpu", name)
 		return
 	}
 	reached := p.clock.joinFB[step]
