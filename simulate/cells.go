@@ -8,21 +8,28 @@ import (
 	"amkc/ir"
 )
 
+// placeKey tells places apart: one of a page or of a buffer, which is there for one step, or for all (-1).
+type placeKey struct {
+	name string
+	page bool
+	step int
+}
+
 // placeOf numbers the place of a buffer. A place with exchange words on it is one of words. What is kept on chip is
 // kept for a step: the next one may keep it elsewhere.
 func (m *machine) placeOf(b *ir.Buffer, step int) int {
-	name := "buffer " + b.Name
+	key := placeKey{name: b.Name, step: -1}
 	if len(b.Pages) > 0 {
-		name = "page " + b.Pages[0]
+		key.name, key.page = b.Pages[0], true
 	}
 	if b.Space == ir.SMEM || b.Space == ir.Register {
-		name = fmt.Sprintf("%s of step %d", name, step)
+		key.step = step
 	}
-	n, ok := m.byPlace[name]
+	n, ok := m.byPlace[key]
 	if !ok {
 		n = len(m.places)
-		m.byPlace[name] = n
-		m.places = append(m.places, place{name: name})
+		m.byPlace[key] = n
+		m.places = append(m.places, place{})
 	}
 	m.places[n].words = m.places[n].words || b.Layout.Words()
 	m.places[n].smem = b.Space == ir.SMEM

@@ -71,7 +71,8 @@ func (fp *Footprints) describe(f *ir.Flat, t *ir.Task, at []int, lo, hi int) {
 	list := func(ops []ir.Operand, bufs []int) {
 		for k := range ops {
 			fp.key = append(fp.key, ' ')
-			if k >= len(bufs) || bufs[k] < 0 {
+			if k >= len(bufs) || bufs[k] < 0 { // its length says where the name ends, which may look like other views
+				fp.key = append(strconv.AppendInt(append(fp.key, '%'), int64(len(ops[k].Buf)), 10), ' ')
 				fp.key = append(fp.key, ops[k].Buf...)
 				continue
 			}
@@ -103,7 +104,7 @@ func (fp *Footprints) describe(f *ir.Flat, t *ir.Task, at []int, lo, hi int) {
 	for _, b := range fp.order {
 		buf := &f.Buffers[b]
 		fp.key = append(fp.key, '|')
-		for _, n := range append([]int{int(buf.Kind), int(buf.DType)}, buf.Shape...) {
+		for _, n := range append([]int{int(buf.Kind), int(buf.ValueType())}, buf.Shape...) {
 			fp.key = append(strconv.AppendInt(fp.key, int64(n), 10), ' ')
 		}
 	}

@@ -51,7 +51,7 @@ type machine struct {
 	tasks    []task
 	counters []counter
 	places   []place
-	byPlace  map[string]int
+	byPlace  map[placeKey]int
 	cells    []cell
 	messages []message // stores of exchange words
 	answers  []int32   // of all polls: the messages that answer them
@@ -115,7 +115,6 @@ type counter struct {
 
 // place is memory that has addresses of its own: a page, or a buffer that is on none.
 type place struct {
-	name  string
 	words bool
 	smem  bool
 	base  int   // its first cell
@@ -151,7 +150,7 @@ type region struct {
 // build makes the machine, or finds what is wrong whatever the schedule. The error says that there is no machine
 // because the program is too large for one, or because the caller stopped.
 func build(runs []Run, fp *Footprints, opts Options) (*machine, *Hazard, error) {
-	m := &machine{runs: runs, opts: opts, byPlace: map[string]int{}}
+	m := &machine{runs: runs, opts: opts, byPlace: map[placeKey]int{}}
 	var regions []region
 	for step, r := range runs {
 		if h := wellFormed(r.Flat); h != nil {
