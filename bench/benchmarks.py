@@ -74,7 +74,7 @@ def text(results):
         rows = [r for r in store.ordered() if part_of(r) in PARTS]
         out += [f"## {name}", ""] + machines(store, rows)
         if (n := sum(map(earlier, rows))):
-            out += ["", f"{n} of {len(rows)} rows were made over earlier defaults, which may do something else there: "
+            out += ["", f"{n} of {len(rows)} rows were measured with earlier defaults, which can differ there: "
                     f"{'; '.join(OVER[:DEFAULTS - 1])}."]
         if name != REFERENCE:
             out += ["", f"No targets were set for this GPU; those above are of the {REFERENCE}."]

@@ -11,12 +11,12 @@ DEFAULTS = len(OVER)  # the number of today's
 SINCE = ("", "2026-11-28T02:00")  # the time from which campaigns were begun over each, in UTC
 
 
-UNCHANGED_BELOW = 512  # the position up to which all of them split no context
+UNCHANGED_BELOW = 512  # up to this position none of them splits the context
 
 
 def earlier(row):
-    """Whether a row was measured over earlier defaults that may do something else there. Builds for passes of several
-    sequences have the same in all of them."""
+    """Whether a row was measured with earlier defaults that can differ from today's there. Builds for passes of several
+    sequences have always had the same."""
     return (row.get("defaults", 1) < DEFAULTS and row.get("position", UNCHANGED_BELOW) >= UNCHANGED_BELOW
             and row.get("sequences", 1) == 1)
 

@@ -23,7 +23,7 @@ BOUNDARIES = """The same bodies as a loop, with a barrier of all SMs at the end 
 layer and for every stage: how many times the time of the loop. Waiting is the share of the time in which nothing is
 streamed: how much longer the time is than the stream's. *Apart* are rows whose builds do not fit one GPU together:
 their turns were taken one after the other, each in a process of its own. {marks}"""
-EARLIER = "An asterisk marks rows that were made over earlier defaults of amkc, which may do something else there: {}."
+EARLIER = "An asterisk marks rows that were measured with earlier defaults of amkc, which can differ there: {}."
 SIDE_BY_SIDE = """The published search (E3) and ablations (Table 9), theirs and ours, in one table. A gain is the time
 without over the time with: below 1 it is a loss. *Kept* is how many candidates a search has kept; an ablation keeps
 none. Times of E3 are predictions, each by its own cost model for an RTX 5090 and over its own defaults; published

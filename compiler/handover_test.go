@@ -53,7 +53,7 @@ func TestAnythingInPlaceOfAFile(t *testing.T) {
 			"a pipe":           func() error { return syscall.Mkfifo(path, 0o644) },
 		} {
 			if was, err := os.Stat(away); what == "an empty file" && err == nil && was.Size() == 0 {
-				continue // it is one
+				continue // the file is empty as it is
 			}
 			require.NoError(t, os.RemoveAll(path))
 			require.NoError(t, put())

@@ -30,7 +30,7 @@ func embed(w *worker, o *op) error {
 	}
 	scale := float32(o.src.FloatOr("scale", 1))
 	if w.vm.touched != nil && !table.st.buf.Kind.ReadOnly() {
-		w.note(&table.box) // which row it is depends on values
+		w.touchBox(&table.box) // any row: which one depends on values
 	}
 	out := w.alloc(len(ids) * n)
 	for i := range ids {

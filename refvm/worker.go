@@ -152,8 +152,8 @@ func (w *worker) read(st *store, lo, n int) []float32 {
 	return st.data[lo : lo+n : lo+n]
 }
 
-// note notes a box as read.
-func (w *worker) note(b *box) {
+// touchBox records all of a box as read.
+func (w *worker) touchBox(b *box) {
 	if b.n == 0 {
 		return
 	}

@@ -8,11 +8,11 @@ import (
 	"amkc/ir"
 )
 
-// placeKey tells places apart: one of a page or of a buffer, which is there for one step, or for all (-1).
+// placeKey identifies a place.
 type placeKey struct {
 	name string
-	page bool
-	step int
+	page bool // the name is that of a page, else of a buffer
+	step int  // the step that it exists in; -1: all of them
 }
 
 // placeOf numbers the place of a buffer. A place with exchange words on it is one of words. What is kept on chip is
@@ -62,7 +62,7 @@ func bytesOf(b *ir.Buffer, lo, n int) [][2]int {
 func (m *machine) cut(regions []region) error {
 	first := m.runs[0].at()
 	for _, r := range regions {
-		if m.opts.stopped() { // of a cache, one region may have millions of ends
+		if m.opts.stopped() { // one region of a cache may add millions of boundaries
 			return ErrStopped
 		}
 		p := &m.places[r.place]
@@ -78,7 +78,7 @@ func (m *machine) cut(regions []region) error {
 				return tooManyCells()
 			}
 		}
-		if len(p.at) > 4*maxCells { // many of them are there more than once, or there are too many
+		if len(p.at) > 4*maxCells { // with duplicates, or too many
 			if p.at = compact(p.at); len(p.at) > maxCells {
 				return tooManyCells()
 			}
@@ -139,7 +139,7 @@ func rowsAppear(at []int, r *region, positions []int) ([]int, bool) {
 		ends = append(ends, min(pos, rows))
 	}
 	ends = compact(ends)
-	// Two of a block at most are the beginning of one: at least a third of all differ.
+	// Rows 0 and rows are boundaries of blocks too, so at least a third of the boundaries are distinct.
 	if (end-first)*(1+len(ends)) > 4*maxCells {
 		return at, false
 	}
@@ -317,7 +317,7 @@ func (m *machine) assignPolls(t int) bool {
 	return !stopped
 }
 
-// pollersOf lists the polls of a cell that a task has, which is the last one so far.
+// pollersOf lists the polls of a cell by task t. Polls are added task by task: those of the task at hand come last.
 func (m *machine) pollersOf(t int, cell int32) []poller {
 	list := m.cells[cell].pollers
 	n := len(list)

@@ -8,8 +8,8 @@ import (
 	"amkc/ir"
 )
 
-// goes requires what goes wrong in a program with more buffers, "" for nothing.
-func goes(t *testing.T, wrong Kind, declared, body string) {
+// requireHazard requires what goes wrong in a program with these declarations and this body; "" is nothing.
+func requireHazard(t *testing.T, wrong Kind, declared, body string) {
 	t.Helper()
 	p, err := ir.Parse([]byte("amk 2.0\nbuffer in IO_INPUT F16 [4] HBM rowmajor\nbuffer out IO_OUTPUT F32 [2] HBM "+
 		"rowmajor\nbuffer a ACTIVATION F16 [4] HBM rowmajor\n"+declared+"variant only pos 0..3\n"+
@@ -32,14 +32,14 @@ func TestNamesThatLookLikeOthers(t *testing.T) {
 			declared := "page p HBM rowmajor bytes=8\nbuffer s ACTIVATION F16 [4] " + space + " rowmajor\n" +
 				"buffer y ACTIVATION F16 [4] HBM rowmajor page p\n" +
 				"buffer " + name + " ACTIVATION F16 [4] HBM rowmajor\n"
-			goes(t, "", declared, on("0", "t",
+			requireHazard(t, "", declared, on("0", "t",
 				" s[0:4] = COPY(in[0:4])\n "+name+"[0:4] = COPY(in[0:4])\n y[0:4] = COPY(in[0:4])\n"+
 					" %s = COPY(s[0:4])\n %t = COPY("+name+"[0:4])\n"+whole))
 		}
 	}
 	// A temporary that is called as two views look side by side: one task reads a, and the other one writes it as well.
 	for _, name := range []string{"%v", `"%v 1[0:4,"`, `"%v 1[0:4]"`} {
-		goes(t, Race, "", on("0", "t", " a[0:4] = COPY(in[0:4])\n signal c")+on("0", "r",
+		requireHazard(t, Race, "", on("0", "t", " a[0:4] = COPY(in[0:4])\n signal c")+on("0", "r",
 			" "+name+" = COPY(in[0:4])\n %w = COPY(a[0:4])\n signal step")+on("1", "u",
 			" wait c >= 1\n %v, a[0:4] = COPY(in[0:4])\n %w = COPY(a[0:4])\n signal step")+on("1", "o", whole))
 	}
@@ -52,8 +52,8 @@ func TestScaledRowsAreNotPlainOnes(t *testing.T) {
 	appends := func(name string) string {
 		return on("0", name, " "+name+"[0,pos,0,0:4] = KV_APPEND(in[0:4])\n signal step")
 	}
-	goes(t, "", caches, appends("s")+on("0", "o", whole))
-	goes(t, Refused, caches, appends("s")+appends("p")+on("0", "o", whole))
+	requireHazard(t, "", caches, appends("s")+on("0", "o", whole))
+	requireHazard(t, Refused, caches, appends("s")+appends("p")+on("0", "o", whole))
 }
 
 // Which row EMBED reads follows from values, so that it may be any one of a table that tasks write.
@@ -64,8 +64,8 @@ func TestEmbedMayReadAnyRow(t *testing.T) {
 		late, view string // the row that is written too late, and the rows of the table
 	}{{Race, "0", "0:2"}, {Race, "1", "0:2"}, {"", "1", "0:1"}} {
 		first := map[string]string{"0": "1", "1": "0"}[c.late]
-		goes(t, c.wrong, declared, on("0", "t", " table["+first+",0:2] = COPY(in[0:2])\n signal c")+on("1", "u",
-			" table["+c.late+",0:2] = COPY(in[0:2])\n signal step")+on("2", "e",
+		requireHazard(t, c.wrong, declared, on("0", "t", " table["+first+",0:2] = COPY(in[0:2])\n signal c")+
+			on("1", "u", " table["+c.late+",0:2] = COPY(in[0:2])\n signal step")+on("2", "e",
 			" wait c >= 1\n %r = EMBED(token[0], table["+c.view+",0:2])\n"+whole))
 	}
 }

@@ -48,7 +48,7 @@ func (m *machine) indices() (*Hazard, error) {
 					return &Hazard{Kind: Index, Where: "task " + m.tasks[t].name, Detail: bad}, nil
 				}
 				if w.left < 0 {
-					return nil, tooLarge("its tasks touch more than %d numbers of rows", maxIndices)
+					return nil, tooLarge("its tasks read and write more than %d row indices", maxIndices)
 				}
 			}
 		}

@@ -20,7 +20,7 @@ const (
 	maxBoxes   = 1 << 26   // and of the parts of all buffers, but for weights, which share theirs
 	maxScratch = 1 << 26   // elements that a task computes with beside those
 	maxTouches = 1 << 21   // reads and writes of a task
-	maxIndices = 1 << 21   // elements that may select a row, whenever a task reads or writes them
+	maxIndices = 1 << 21   // row indices that tasks read and write, one by one
 	maxKnown   = 1 << 22   // stretches of memory that are remembered of tasks
 	maxRuns    = 1 << 19   // stretches of elements side by side that a task looks at
 	// bytes of the states that are held while others are explored, and how few states are not worth the while

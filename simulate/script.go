@@ -9,12 +9,13 @@ import (
 // A Script shows how something goes wrong: the steps of an order of tasks, as few tasks as still show it, and where
 // tasks wait for ever, who waits for what.
 type Script struct {
-	Before int    `json:"before,omitempty"` // how many steps come before these, and are too many to tell
+	Before int    `json:"before,omitempty"` // steps before these, left out because there are too many
 	Steps  []Step `json:"steps,omitempty"`
 	Waits  []Step `json:"waits,omitempty"`
 }
 
-// maxSteps is how many steps of an order are told: the last ones. One that could not be made shorter may have millions.
+// maxSteps is how many steps of an order a script lists: the last ones. An order that could not be shortened may have
+// millions.
 const maxSteps = 1 << 16
 
 // A Step is what a task does without another one in between, or what it waits for.
@@ -45,7 +46,7 @@ func (h *Hazard) Script() Script {
 	if h.always {
 		return out
 	}
-	out.Steps, out.Before = h.m.steps(h.path)
+	out.Steps, out.Before = h.m.steps(h.path, maxSteps)
 	if h.late >= 0 {
 		out.Steps = append(out.Steps, h.m.step(h.late, "comes too late"))
 	}
@@ -56,9 +57,9 @@ func (m *machine) step(t int32, does string) Step {
 	return Step{m.tasks[t].name, m.tasks[t].flat.SM, does}
 }
 
-// steps tells a list of events from the beginning on, those of a task in a row as one. Of too many it tells the last
-// ones, and how many come before them.
-func (m *machine) steps(path []event) (out []Step, before int) {
+// steps describes a list of events, those of a task in a row as one step. It returns the last steps, most of them, and
+// how many come before.
+func (m *machine) steps(path []event, most int) (out []Step, before int) {
 	end := func(lo int) int {
 		hi := lo + 1
 		for hi < len(path) && m.of(path[hi]) == m.of(path[lo]) {
@@ -66,7 +67,7 @@ func (m *machine) steps(path []event) (out []Step, before int) {
 		}
 		return hi
 	}
-	before = -maxSteps
+	before = -most
 	for lo := 0; lo < len(path); lo = end(lo) {
 		before++
 	}

@@ -249,11 +249,11 @@ func (p *Proof) checkSelected(t int32, op *ir.FlatOp) {
 func checkTokens(proofs []*Proof) diag.List {
 	var diags diag.List
 	byLo := slices.SortedFunc(slices.Values(proofs), func(a, b *Proof) int { return cmp.Compare(a.flat.Lo, b.flat.Lo) })
-	// of each variant: whose table has the fewest rows, of those from which its token or what is copied from it selects
+	// by variant: the proof with the smallest table of those that the variant's token, or a copy of it, selects from
 	own := make([]*Proof, len(byLo))
 	for i := len(byLo) - 1; i >= 0; i-- {
 		p := byLo[i]
-		var after *Proof // the same of all variants behind it that a step may go on in
+		var after *Proof // the same over all later variants that the next step may run in
 		for k := i + 1; k < len(byLo) && byLo[k].flat.Lo <= p.flat.Hi+p.flat.Pass.NumRows(); k++ {
 			after = fewest(own[k], after)
 		}

@@ -101,7 +101,7 @@ func (f *simulateFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	// Garbage is collected before it doubles what a large machine takes.
+	// Without a limit the heap may double before garbage is collected.
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(min(simulatedHeap, debug.SetMemoryLimit(-1))))
 	interrupted, cancel := interruptible()
 	defer cancel()
@@ -263,11 +263,10 @@ func printSteps(b *strings.Builder, s *simulate.Script) {
 	}
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	if first := len(lines) - shownSteps; first > 0 {
-		more := ""
 		if s.Before > 0 {
-			more = "after " + counted(s.Before, "step", "s") + " that are not told, "
+			fmt.Fprintf(w, "  %s left out\n", counted(s.Before, "step", "s"))
 		}
-		fmt.Fprintf(w, "  %s%s before, which --json lists\n", more, counted(first, "line", "s"))
+		fmt.Fprintf(w, "  %s before, which --json lists\n", counted(first, "line", "s"))
 		lines = lines[first:]
 	}
 	for _, line := range lines {

@@ -40,7 +40,7 @@ func splitsTable(t testing.TB) string {
 		fmt.Fprintf(&b, " %s at %d | %d | %d | %d |", what, positions[0], positions[1], positions[2], positions[3])
 	}
 	b.WriteString("\n|---|" + strings.Repeat("---|", 2*len(positions)) + "\n")
-	var of [2][]func(pos int) float64 // by splits
+	var steps, passes []func(pos int) float64 // latencies, by splits
 	for i, n := range splits {
 		l := eightB(t, compiler.Options{MaxSeq: 2304, Sequences: 8,
 			Config: tiled("attention", "split_from", 0, "attention", "max_splits", n)})
@@ -48,18 +48,18 @@ func splitsTable(t testing.TB) string {
 		require.NoError(t, err)
 		pass, err := cost.NewPass(l.Passes[0], l.Program)
 		require.NoError(t, err)
-		of[0] = append(of[0], func(pos int) float64 {
+		steps = append(steps, func(pos int) float64 {
 			p, err := one.At(pos)
 			require.NoError(t, err)
 			return p.Latency
 		})
-		of[1] = append(of[1], func(pos int) float64 {
+		passes = append(passes, func(pos int) float64 {
 			p, err := pass.At(pos)
 			require.NoError(t, err)
 			return p.Latency
 		})
 		fmt.Fprintf(&b, "| %d |", n)
-		for _, latency := range of {
+		for _, latency := range [][]func(int) float64{steps, passes} {
 			for _, pos := range positions {
 				fmt.Fprintf(&b, " %.0f |", latency[i](pos))
 			}
@@ -78,8 +78,8 @@ func splitsTable(t testing.TB) string {
 	fmt.Fprintf(&b, "\nAt 128 two splits make a step %.1f %% longer than one; they are ahead from position %d on, and "+
 		"in a pass of eight\nsequences from %d on. At 2,048 a step takes %.1f %% longer with two splits than with "+
 		"16.\n",
-		100*(of[0][1](128)/of[0][0](128)-1), ahead(of[0]), ahead(of[1]),
-		100*(of[0][1](2048)/of[0][2](2048)-1))
+		100*(steps[1](128)/steps[0](128)-1), ahead(steps), ahead(passes),
+		100*(steps[1](2048)/steps[2](2048)-1))
 	return b.String()
 }
 
