@@ -23,8 +23,9 @@ type importer struct {
 	*fields
 	src      Source
 	maxSeq   int
-	names    *tensorNames // of the tensors
-	leftOut  []string     // what the names of those begin with that belong to parts which are not compiled
+	names    *tensorNames   // of the tensors
+	part     *languageModel // of a model of several parts; nil: the model is of text alone
+	leftOut  []string       // what the names of tensors begin with that belong to parts which are not compiled
 	consumed map[string]bool
 
 	scheme   *quantised.Scheme            // how matrices are quantised, nil: they are not

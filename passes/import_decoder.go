@@ -98,9 +98,13 @@ func (d *decoder) field(llamas string) string {
 
 // decoder builds the graph of a family of the form of Llama.
 func (m *importer) decoder(d *decoder) *ir.Graph {
+	if m.part != nil {
+		m.adopt(d)
+	} else {
+		m.checkArchitecture(d.architecture, d.alias)
+	}
 	m.names = cmp.Or(d.names, plainNames)
 	m.checkFields(d.modelled, d.inert, m.src.AssumeInert)
-	m.checkArchitecture(d.architecture, d.alias)
 	d.check(m)
 	model := ir.Model{
 		Name: m.src.Name, Architecture: d.architecture, DTypes: ir.Uniform(m.chooseDType()),

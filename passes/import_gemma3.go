@@ -12,19 +12,15 @@ import (
 // of each head of queries and keys, five layers with a window to one without, and a rotary embedding for either.
 // Defaults of absent fields are those of transformers' Gemma3TextConfig.
 func importGemma3Text(m *importer) *ir.Graph {
-	return m.decoder(gemma3(m, "Gemma3ForCausalLM"))
-}
-
-func gemma3(m *importer, architecture string) *decoder {
 	attention := m.truth("attention_bias", false)
-	return &decoder{architecture: architecture, modelled: gemma3Modelled, inert: gemma3Inert,
+	return m.decoder(&decoder{architecture: "Gemma3ForCausalLM", modelled: gemma3Modelled, inert: gemma3Inert,
 		layers: 26, hidden: 2304, intermediate: 9216, heads: 8, kvHeads: 4, headDim: 256, vocab: 262208,
 		positions: 131072, tied: true,
 		check: (*importer).refuseOfGemma2, windows: gemma3Windows, gate: m.gateOf("hidden_activation", tanhGELU),
 		biased:     projections{heads: attention, o: attention},
 		unitOffset: true, embedScale: rootOfHidden, postNorms: true, normedHeads: true, ropes: gemma3Ropes,
 		names:     postNormNames,
-		attnScale: m.scoreScale("query_pre_attn_scalar", 256), logitsCap: m.softCapOf("final_logit_softcapping", 0)}
+		attnScale: m.scoreScale("query_pre_attn_scalar", 256), logitsCap: m.softCapOf("final_logit_softcapping", 0)})
 }
 
 var gemma3Modelled = append(slices.DeleteFunc(slices.Clone(gemma2Modelled), func(field string) bool {
@@ -99,27 +95,3 @@ func (m *importer) ropePart(parts *checkpoint.Object, kind string) *checkpoint.O
 	}
 	return object
 }
-
-// importGemma3 builds the graph of the text part of a Gemma 3 that sees images too.
-func importGemma3(m *importer) *ir.Graph {
-	part := &textPart{architecture: "Gemma3ForConditionalGeneration", inert: gemma3WholeInert,
-		types: []string{"gemma3_text"}, parts: postNormParts, tied: true}
-	tied, ok := m.textPart(part)
-	if !ok {
-		return nil
-	}
-	d := gemma3(m, part.architecture)
-	d.names = m.namesOfText(part)
-	if tied != nil {
-		d.tied = *tied
-	}
-	if v, ok := m.value("final_logit_softcapping"); ok { // which the class reads in a model of text alone
-		m.fail(codeNotModelled, "final_logit_softcapping", "is %s, and transformers caps no logits of a model that "+
-			"sees images; accepted: null", spell(v))
-	}
-	return m.decoder(d)
-}
-
-// gemma3WholeInert are the fields that only images need, and the inert ones of every config.
-var gemma3WholeInert = imageInert("mm_tokens_per_image", "boi_token_index", "eoi_token_index", "image_token_index",
-	"boi_token_id", "eoi_token_id", "image_token_id")

@@ -72,7 +72,7 @@ func TestNoFieldIsIgnored(t *testing.T) {
 		whole, modelled := string(valueAt(t, bases[0], "text_config")) != "null", 0
 		for _, field := range slices.Sorted(maps.Keys(values)) {
 			path := field
-			if whole && !slices.Contains(wholeModelled, field) {
+			if whole && !slices.Contains(outerModelled, field) {
 				path = "text_config." + field
 			}
 			assumed := State{Source: Source{AssumeInert: []string{field}}}

@@ -4,12 +4,10 @@ import "amkc/ir"
 
 // importMistral builds the graph of a Mistral: a Llama, some versions of which attend to a window. Defaults of absent
 // fields are those of transformers' MistralConfig, whose window is not null.
-func importMistral(m *importer) *ir.Graph { return m.decoder(mistral("MistralForCausalLM")) }
-
-func mistral(architecture string) *decoder {
-	return &decoder{architecture: architecture, modelled: llamaModelled, inert: llamaInert,
+func importMistral(m *importer) *ir.Graph {
+	return m.decoder(&decoder{architecture: "MistralForCausalLM", modelled: llamaModelled, inert: llamaInert,
 		layers: 32, hidden: 4096, intermediate: 14336, heads: 32, kvHeads: 8, vocab: 32000, positions: 4096 * 32,
-		check: (*importer).refuseOfMistral, windows: mistralWindows}
+		check: (*importer).refuseOfMistral, windows: mistralWindows})
 }
 
 // mistralWindows are one for all layers.

@@ -29,15 +29,16 @@ var qwen2Inert = func() map[string]known {
 	return inert
 }()
 
-// qwen2Windows are those of the layers from max_window_layers on, or of those that layer_types lists, if
-// use_sliding_window is true.
-func qwen2Windows(m *importer, layers int) []int {
+func qwen2Windows(m *importer, layers int) []int { return m.windowsFrom(28, layers) }
+
+// windowsFrom are those of the layers from max_window_layers on, or of those that layer_types lists, if
+// use_sliding_window is true. from is what an absent max_window_layers means.
+func (m *importer) windowsFrom(from, layers int) []int {
 	windows := make([]int, layers)
 	if !m.truth("use_sliding_window", false) {
 		m.refuseLayerTypes(fullAttention)
 		return windows
 	}
-	from := 28
 	if _, ok := m.doc.Get("max_window_layers"); ok {
 		from = m.count("max_window_layers")
 	}

@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import json
 
+import composites
 import generate
 import rmsnorm
 import transformers
@@ -18,14 +19,18 @@ WINDOWS = {"use_sliding_window": True, "sliding_window": 9, "max_window_layers":
 HALF = {"hidden_size": 64, "layer_norm_eps": 1e-2, "rope_parameters": {
     "rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5}}
 SCALED = {"embedding_multiplier": 3.0, "attention_multiplier": 0.4, "residual_multiplier": 0.7, "logits_scaling": 2.0}
+COHERE2 = {**MIXED, "layer_norm_eps": 1e-2, "logit_scale": 0.75, "sliding_window_pattern": 2}
+PARTS = {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [2, 2, 2]}
 # The small config of each family, beside what its class says: one in which as many switches as can be do something.
 FAMILIES = {
     "apertus": {"head_dim": 16, "rope_parameters": {
         "rope_type": "llama3", "rope_theta": 500.0, "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 3.0,
         "original_max_position_embeddings": 16}},
     "arcee": {},
+    "aya_vision": {"text_config": COHERE2},
     "cohere": {"layer_norm_eps": 1e-2, "logit_scale": 0.75},
-    "cohere2": {**MIXED, "layer_norm_eps": 1e-2, "logit_scale": 0.75, "sliding_window_pattern": 2},
+    "cohere2": COHERE2,
+    "cohere2_vision": {"text_config": COHERE2},
     "cwm": {**MIXED, "head_dim": 16, "rope_parameters": {"rope_type": "default", "rope_theta": 1e4}},
     "ernie4_5": {"head_dim": 16},
     "exaone4": {**MIXED, "head_dim": 16, "sliding_window_pattern": 2},
@@ -33,7 +38,7 @@ FAMILIES = {
     "gemma": GEMMA,
     "gemma2": {**GEMMA, **MIXED, "query_pre_attn_scalar": 20, "attn_logit_softcapping": 2.0,
                "final_logit_softcapping": 3.0},
-    "gemma3": {"vision_config": rmsnorm.VISION, "mm_tokens_per_image": 4, "image_token_index": 1, "text_config": {
+    "gemma3": {"text_config": {
         **GEMMA, **MIXED, "query_pre_attn_scalar": 20, "sliding_window_pattern": 2}},
     "gemma3_text": {**GEMMA, **MIXED, "query_pre_attn_scalar": 20, "final_logit_softcapping": 3.0,
                     "sliding_window_pattern": 2},
@@ -47,13 +52,18 @@ FAMILIES = {
     "hunyuan_v1_dense": {"head_dim": 16, "rope_parameters": {"rope_type": "dynamic", "rope_theta": 1e4, "alpha": 50.0,
                                                              "factor": 1.0}},
     "hyperclovax": {**SCALED, "residual_multiplier": 1.0},
+    "idefics3": {"text_config": {"model_type": "llama"}},
     "internlm3": {"head_dim": 16},
+    "internvl": {"text_config": {"model_type": "qwen2", **WINDOWS}},
     "iquestcoder": {"head_dim": 16},
     "llama": {},
+    "llava": {"text_config": {"model_type": "llama"}},
+    "llava_next": {"text_config": {"model_type": "mistral", "sliding_window": 9}},
+    "llava_onevision": {"text_config": {"model_type": "qwen2", **WINDOWS}},
     "ministral": {**MIXED, "head_dim": 12},
     "ministral3": {"head_dim": 16, "sliding_window": 9, "rope_parameters": rmsnorm.MINISTRAL3},
     "mistral": {"sliding_window": 9},
-    "mistral3": {"vision_config": rmsnorm.PIXTRAL, "spatial_merge_size": 1, "text_config": {
+    "mistral3": {"text_config": {
         "model_type": "mistral", "head_dim": 16, "sliding_window": 9}},
     "nemotron": {"head_dim": 16, "norm_eps": 1e-2},
     "olmo": {},
@@ -63,9 +73,14 @@ FAMILIES = {
     "phi": HALF,
     "phi3": {"sliding_window": 9, "original_max_position_embeddings": 16},
     "qwen2": WINDOWS,
+    "qwen2_5_vl": {"text_config": {**WINDOWS, "rope_parameters": PARTS}},
+    "qwen2_vl": {"text_config": {**WINDOWS, "rope_parameters": PARTS}},
     "qwen3": {**WINDOWS, "head_dim": 16},
+    "qwen3_vl": {"text_config": {"head_dim": 16, "rope_parameters": {**PARTS, "mrope_section": [4, 2, 2],
+                                                                     "mrope_interleaved": True}}},
     "seed_oss": {"head_dim": 16},
     "smollm3": {"use_sliding_window": True, "sliding_window": 9, "no_rope_layers": [1, 0]},
+    "smolvlm": {"text_config": {"model_type": "llama"}},
     "stablelm": HALF,
     "starcoder2": {"norm_epsilon": 1e-2, "sliding_window": 9},
 }
@@ -79,7 +94,7 @@ def json_config(family):
     has = {f.name for f in dataclasses.fields(kind)}
     row = {**{name: v for name, v in SIZES.items() if name in has}, **FAMILIES[family], "dtype": "float32"}
     if "text_config" in row:
-        row["text_config"] = {**SIZES, **row["text_config"]}
+        row |= composites.parts(kind.__name__, {**SIZES, **row["text_config"]})
     config = json.loads(kind(**row).to_json_string())
     config.pop("transformers_version")
     model = generate.auto_class(kind)._model_mapping[kind]
@@ -90,7 +105,10 @@ def former(config):
     """The form in which most models are published: see rewrite_config of generate.py."""
     config = copy.deepcopy(config)
     if "text_config" in config:
-        return {**config, "text_config": former(config["text_config"])}
+        text = former(config["text_config"])
+        if config["model_type"] in ("qwen2_vl", "qwen2_5_vl"):  # which have its fields beside the others
+            return {**text, **former({key: v for key, v in config.items() if key != "text_config"})}
+        return {**config, "text_config": text}
     rope = config.pop("rope_parameters", None)
     if "dtype" in config:
         config["torch_dtype"] = config.pop("dtype")

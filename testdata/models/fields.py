@@ -56,7 +56,8 @@ ASIDE = set(transformers.GenerationConfig._get_default_generation_params()) | {
     "text_config", "vision_config",  # whose fields are asked of, and images are left out
 }
 # What the object of a rotary embedding keeps whatever its type.
-OWN = ["partial_rotary_factor", "llama_4_scaling_beta", "original_max_position_embeddings"]
+OWN = ["partial_rotary_factor", "llama_4_scaling_beta", "original_max_position_embeddings", "mrope_section",
+       "mrope_interleaved"]
 # What a rotary embedding depends on, and which stand beside it.
 BESIDE = ["max_position_embeddings", "original_max_position_embeddings", "partial_rotary_factor", "rope_theta",
           "rope_local_base_freq", "rotary_emb_base", "rotary_pct"]
@@ -278,8 +279,10 @@ class Family:
         if self.name in SECOND:
             self.ask({**config, **SECOND[self.name]}, fields, "the second config")
         old = former(config)
-        again = {name: hint for name, hint in fields.items() if name not in self.moved or
-                 get(old, name) is not ABSENT and get(config, name) is ABSENT or name.split(".")[-1] in BESIDE}
+        beside = "text_config" in config and "text_config" not in old
+        inner = lambda name: name.removeprefix("text_config.") if beside else name
+        again = {inner(name): hint for name, hint in fields.items() if name not in self.moved or
+                 get(old, inner(name)) is not ABSENT and get(config, name) is ABSENT or name.split(".")[-1] in BESIDE}
         self.ask(old, again, "former")
         pairs = self.reference.pairs(config)
         for path in rope_objects(config):
@@ -288,13 +291,14 @@ class Family:
                 if "original_max_position_embeddings" in config:
                     rope.pop("original_max_position_embeddings", None)
                 base = flipped(config, path, rope)
-                beside = {name: hint for name, hint in fields.items() if name.split(".")[-1] in BESIDE}
+                around = {name: hint for name, hint in fields.items() if name.split(".")[-1] in BESIDE}
                 if kind != "default":
-                    self.ask(base, {**inside(path), **beside}, f"{kind} in {path}")
+                    self.ask(base, {**inside(path), **around}, f"{kind} in {path}")
                     if not path.endswith("sliding_attention"):
                         old = former(base)
                         has = {name: hint for name, hint in in_all(old).items() if get(old, name) is not ABSENT}
-                        self.ask(old, {**has, **beside}, f"{kind}, former")
+                        around = {inner(name): hint for name, hint in around.items()}
+                        self.ask(old, {**has, **around}, f"{kind}, former")
 
 
 def text(family):

@@ -25,6 +25,7 @@ import numpy as np
 import torch
 import transformers
 
+import composites
 import layernorm
 import rmsnorm
 
@@ -34,10 +35,12 @@ MATTERS = 0.1  # amkc is held to 1e-4
 MARGIN = 0.01  # between the two largest logits of a step
 DISTINCT = 12  # ids that the continuation has at least: one that repeats a single id tells nothing
 
-MODELS = rmsnorm.MODELS | layernorm.MODELS
+MODELS = rmsnorm.MODELS | layernorm.MODELS | composites.MODELS
 LONG = {"mistral-window": 208}  # positions: its window leaves whole chunks of the cache behind
 EVERY = ["input_layernorm.weight", "post_attention_layernorm.weight", "model.norm.weight", "self_attn.q_proj.weight",
          "mlp.gate_proj.weight", {"rms_norm_eps": 3e-2}, {"rope_theta": 5e4}]
+# What names of the parts hold that amkc leaves out.
+OTHERS = ["vision_tower", "multi_modal_projector", "image_newline", "visual.", "vision_model", "connector"]
 GATE_UP = {"mlp.gate_proj.weight": "mlp.gate_up_proj.weight"}
 UNGATED = {"mlp.gate_proj.weight": "mlp.up_proj.weight"}
 BARE = {"input_layernorm.weight": "post_feedforward_layernorm.weight"}
@@ -51,15 +54,8 @@ INSTEAD = {"Phi3Config": {"self_attn.q_proj.weight": "self_attn.qkv_proj.weight"
 
 def config_of(kind, fields):
     fields = {**({} if kind == "GPT2Config" else {"max_position_embeddings": 512}), "dtype": "bfloat16", **fields}
-    if kind == "Gemma3Config":
-        return transformers.Gemma3Config(
-            text_config=fields, vision_config=rmsnorm.VISION, mm_tokens_per_image=4, dtype=fields["dtype"],
-            bos_token_id=0, eos_token_id=1, image_token_index=1, architectures=["Gemma3ForConditionalGeneration"])
-    if kind == "Mistral3Config":
-        return transformers.Mistral3Config(
-            text_config=fields, vision_config=rmsnorm.PIXTRAL, spatial_merge_size=1, dtype=fields["dtype"],
-            tie_word_embeddings=fields.get("tie_word_embeddings", False), architectures=[
-                "Mistral3ForConditionalGeneration"])
+    if kind in composites.COMPOSITES:
+        return composites.config_of(transformers, kind, fields)
     if kind in ("Gemma3TextConfig", "Olmo3Config"):  # whose rotary embeddings are two
         architecture = kind.replace("TextConfig", "Config").replace("Config", "ForCausalLM")
         return getattr(transformers, kind)(bos_token_id=0, eos_token_id=1, architectures=[architecture], **fields)
@@ -76,8 +72,8 @@ def config_of(kind, fields):
 
 
 def auto_class(config):
-    seeing = config.model_type == "mistral3"
-    return transformers.AutoModelForImageTextToText if seeing else transformers.AutoModelForCausalLM
+    plain = transformers.AutoModelForCausalLM
+    return plain if type(config) in plain._model_mapping else transformers.AutoModelForImageTextToText
 
 
 def neutral(model):
@@ -90,7 +86,7 @@ def set_weights(model, seed):
     are not small; norms between 0.4 and 1.6."""
     random = torch.Generator().manual_seed(seed)
     for name, p in sorted(model.named_parameters()):
-        if "vision_tower" in name or "multi_modal_projector" in name:
+        if any(other in name for other in OTHERS):
             continue
         part = name.split(".")[-2]
         of_head = ".norms." in name
@@ -138,6 +134,21 @@ def rewrite_config(folder, fields):
     config.update((field, value) for field, value in fields.items() if field != "rope_parameters")
     with open(path, "w", encoding="utf-8") as file:
         json.dump(config, file, indent=2, sort_keys=True)
+        file.write("\n")
+
+
+def beside(folder, fields):
+    """Puts config.json into the form of a published Qwen2-VL: the fields of the language model stand beside the
+    others."""
+    path = os.path.join(folder, "config.json")
+    with open(path, encoding="utf-8") as file:
+        config = json.load(file)
+    text = config.pop("text_config")
+    text.pop("layer_types"), text.pop("rope_parameters"), text.pop("dtype"), text.pop("model_type")
+    config["torch_dtype"] = config.pop("dtype")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({**text, **config, **{key: v for key, v in fields.items() if key != "dtype"}}, file, indent=2,
+                  sort_keys=True)
         file.write("\n")
 
 
@@ -215,6 +226,8 @@ def generate(name):
         model.to(config.dtype).save_pretrained(folder)
         if form == "former":
             rewrite_config(folder, fields)
+        if form == "beside":
+            beside(folder, fields)
         model = load(folder)  # what is computed is of the files
         positions = LONG.get(name, POSITIONS)
         ids = np.random.default_rng(seed).integers(0, fields["vocab_size"], positions).tolist()
