@@ -86,6 +86,36 @@ func Parse(data []byte) (*Conversation, error) {
 	return c, nil
 }
 
+// media are what parts of messages are called, or have, that are no text.
+var media = []string{"image", "image_url", "input_image", "video", "video_url", "input_video", "audio", "audio_url",
+	"input_audio"}
+
+// OnlyText refuses a conversation in which a part of a message is an image, a video or a sound. The template of a model
+// that takes one writes tokens in its place, and the model compiled reads those as text.
+func (c *Conversation) OnlyText() error {
+	for i, item := range c.Messages.Items() {
+		content, _ := item.(*jinja.Dict).Get("content")
+		parts, ok := content.(*jinja.List)
+		if !ok {
+			continue
+		}
+		for _, v := range parts.Items() {
+			part, ok := v.(*jinja.Dict)
+			if !ok {
+				continue
+			}
+			kind, _ := part.Get("type")
+			for _, medium := range media {
+				if _, has := part.Get(medium); has || kind == medium {
+					return fmt.Errorf("number %d of messages has a part of type %q; want text, which is all that the "+
+						"model reads", i+1, medium)
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // objects is a field that is a list of objects, or absent.
 func objects(all *jinja.Dict, name string) (*jinja.List, error) {
 	v, _ := all.Get(name)

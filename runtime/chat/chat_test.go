@@ -146,6 +146,27 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
+// A part of a message that is no text is refused, by its type or by what it has. Other parts are the template's matter.
+func TestOnlyText(t *testing.T) {
+	for content, says := range map[string]string{
+		`"hi"`: "", `null`: "", `[]`: "", `["hi", {"type": "text", "text": "an image"}]`: "",
+		`[{"type": "thinking", "thinking": "image"}]`:                          "",
+		`[{"type": "text", "text": "hi"}, {"type": "image"}]`:                  `number 2 of messages has a part`,
+		`[{"type": "image_url", "image_url": {"url": "x"}}]`:                   `type "image_url"; want text`,
+		`[{"image": "x.png"}]`:                                                 `type "image"`,
+		`[{"type": "video", "video": "x.mp4"}]`:                                `type "video"`,
+		`[{"type": "input_audio", "input_audio": {"data": "", "format": ""}}]`: `type "input_audio"`,
+	} {
+		c, err := Parse([]byte(`[{"role": "system"}, {"role": "user", "content": ` + content + `}]`))
+		require.NoError(t, err)
+		if err := c.OnlyText(); says == "" {
+			require.NoError(t, err, content)
+		} else {
+			require.ErrorContains(t, err, says, content)
+		}
+	}
+}
+
 // Rendering does not change the conversation, and a name that no template has is refused with those that there are.
 func TestRender(t *testing.T) {
 	c, err := Parse([]byte(`[{"role": "user", "content": "hi", "reasoning": "r", "name": null}]`))

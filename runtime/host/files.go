@@ -58,8 +58,9 @@ func FileAt(dir, path string) string {
 	return ""
 }
 
-// StopIDs reads the model's end-of-sequence ids: eos_token_id, a number or a list, of generation_config.json and of
-// config.json, without duplicates. Generation ends after any of them. A file that is absent contributes none.
+// StopIDs reads the model's end-of-sequence ids: eos_token_id, a number or a list, of generation_config.json, of
+// config.json and of the language model that config.json describes within, without duplicates. Generation ends after
+// any of them. A file that is absent contributes none.
 func StopIDs(dir string) ([]int, error) {
 	var all []int
 	for _, name := range []string{GenConfigFile, ConfigFile} {
@@ -90,17 +91,29 @@ func StopIDs(dir string) ([]int, error) {
 // eosOf returns the ids that a configuration names: not negative, and in the 32 bits of the kernel's.
 func eosOf(data []byte) ([]int, error) {
 	var config struct {
-		EOS any `json:"eos_token_id"`
+		EOS  any `json:"eos_token_id"`
+		Text any `json:"text_config"` // of a model of several parts
 	}
 	if err := infile.Unmarshal(data, &config); err != nil {
 		return nil, err
 	}
-	list, isList := config.EOS.([]any)
+	ids, err := idsOf(config.EOS)
+	if text, ok := config.Text.(map[string]any); ok && err == nil {
+		var more []int
+		more, err = idsOf(text["eos_token_id"])
+		ids = append(ids, more...)
+	}
+	return ids, err
+}
+
+// idsOf returns an id, or those of a list; null is none.
+func idsOf(v any) ([]int, error) {
+	list, isList := v.([]any)
 	switch {
-	case config.EOS == nil:
+	case v == nil:
 		return nil, nil
 	case !isList:
-		list = []any{config.EOS}
+		list = []any{v}
 	}
 	ids := make([]int, len(list))
 	for i, v := range list {

@@ -198,6 +198,9 @@ func (m *Model) Chat(conversation []byte) ([]int, error) {
 		return nil, inputf("%s: the chat template cannot be used: %v", m.dir, infile.Reason(m.noChat))
 	}
 	c, err := chat.Parse(conversation)
+	if err == nil {
+		err = c.OnlyText()
+	}
 	if err != nil {
 		return nil, inputf("the messages cannot be read: %v", err)
 	}

@@ -233,6 +233,9 @@ func (c *command) encodeMessages(tok *tokenizer.Tokenizer, tokErr error, path st
 		return nil, &failure{fmt.Sprintf("%s: the messages cannot be read: %s", path, infile.Reason(err))}
 	}
 	conversation, err := chat.Parse(data)
+	if err == nil {
+		err = conversation.OnlyText()
+	}
 	if err != nil {
 		return nil, &failure{fmt.Sprintf("%s: %v", path, err)}
 	}
