@@ -59,7 +59,7 @@ var composites = map[string]*composite{
 		layouts: llavaLayouts, others: llavaOthers,
 		inert: imageInert("mm_tokens_per_image", "boi_token_index", "eoi_token_index", "boi_token_id", "eoi_token_id")},
 	"idefics3": {class: "Idefics3ForConditionalGeneration", texts: anyText("llama"),
-		layouts: ideficsLayouts, others: ideficsOthers, inert: imageInert("scale_factor", "_pad_token_id")},
+		layouts: ideficsLayouts, others: ideficsOthers, inert: imageInert(ideficsFields...)},
 	"internvl": {class: "InternVLForConditionalGeneration", texts: anyText("qwen2"),
 		layouts: llavaLayouts, others: llavaOthers, inert: imageInert("downsample_ratio")},
 	"llava": {class: "LlavaForConditionalGeneration", texts: anyText("llama"), ties: tiedByEither,
@@ -78,12 +78,13 @@ var composites = map[string]*composite{
 	"qwen3_vl": {class: "Qwen3VLForConditionalGeneration", texts: []string{"qwen3_vl_text"},
 		layouts: []layout{textWithin}, others: []string{"visual."}, inert: imageInert(qwenVLFields...)},
 	"smolvlm": {class: "SmolVLMForConditionalGeneration", texts: anyText("llama"),
-		layouts: ideficsLayouts, others: ideficsOthers, inert: imageInert("scale_factor", "_pad_token_id")},
+		layouts: ideficsLayouts, others: ideficsOthers, inert: imageInert(ideficsFields...)},
 }
 
 var (
 	ideficsLayouts = []layout{{"model.text_model.", "lm_head"}}
 	ideficsOthers  = []string{"vision_model.", "connector."}
+	ideficsFields  = []string{"scale_factor", "image_seq_len", "use_reentrant_checkpointing", "_pad_token_id"}
 )
 
 // qwenVL is a Qwen2 that sees images. In published configs the fields of its language model stand beside the others.

@@ -39,7 +39,7 @@ func runImport(s *State) error {
 	kind := f.text("model_type", "")
 	family, known := familyOf(kind)
 	reason := unmodelled[kind]
-	if part, _ := f.doc.Get("text_config"); part != nil && !known {
+	if part, _ := f.doc.Get("text_config"); part != nil && reason == "" {
 		reason = "it has several parts, of which text_config describes the language model, and that cannot be " +
 			"compiled out of them"
 	}
