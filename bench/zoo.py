@@ -21,7 +21,9 @@ ZOO = ("llama-gqa", "llama-mha-tied-bf16", "llama-odd-dims", "llama-rope-llama3"
        "nemotron-half", "olmo-biases", "olmo-clipped", "olmo-plain", "olmo2-biases", "olmo2-plain", "olmo3-former",
        "olmo3-windows", "opt-plain", "opt-tied", "phi-half", "phi-head-norms", "phi-odd-dims", "seed-oss-biases",
        "seed-oss-odd-dims", "smollm3-listed", "smollm3-tied", "smollm3-windows", "stablelm-head-norms",
-       "stablelm-layernorm", "stablelm-odd-dims", "stablelm-parallel", "starcoder2-plain", "starcoder2-tied")
+       "stablelm-layernorm", "stablelm-odd-dims", "stablelm-parallel", "starcoder2-plain", "starcoder2-tied",
+       "aya-vision", "cohere2-vision", "idefics3", "internvl", "llava", "llava-next", "llava-onevision", "qwen2-5-vl",
+       "qwen2-vl", "qwen3-vl", "smolvlm")
 COVERED = ("bloom", "llama-gelu", "mistral-window-wide", "qwen2-window-of-no-layer",
            "qwen2-window-unused")  # these are looked at by bench/coverage.py alone
 ONLY_FP32 = ("llama-rope-linear", "phi3-partial")  # tensor cores do not take heads of such sizes
