@@ -1,6 +1,7 @@
 package compiler
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -22,7 +23,7 @@ import (
 type published struct {
 	name                                                              string
 	hidden, intermediate, layers, heads, kvHeads, headDim, vocabulary int
-	family                                                            string // model_type
+	family                                                            string // model_type, /that of text_config
 }
 
 func publishedModels(t *testing.T) []published {
@@ -129,7 +130,8 @@ var publishedFields = map[string]map[string]string{
 // refusal compiles a model without its weights, and says why not if it is too large for the kernel. Proofs for the
 // targets with room for everything take a while, and differ in nothing but the number of SMs.
 func refusal(t *testing.T, m published, target *ir.Target) string {
-	fields := map[string]any{"model_type": m.family,
+	outer, text, nested := strings.Cut(m.family, "/")
+	fields := map[string]any{"model_type": cmp.Or(text, outer),
 		"hidden_size": m.hidden, "intermediate_size": m.intermediate, "num_hidden_layers": m.layers,
 		"num_attention_heads": m.heads,
 		"num_key_value_heads": m.kvHeads, "head_dim": m.headDim, "vocab_size": m.vocabulary,
@@ -142,6 +144,9 @@ func refusal(t *testing.T, m published, target *ir.Target) string {
 	}
 	if m.family == "falcon" {
 		fields["new_decoder_architecture"] = m.kvHeads > 1
+	}
+	if nested {
+		fields = map[string]any{"model_type": outer, "torch_dtype": "bfloat16", "text_config": fields}
 	}
 	config, err := json.Marshal(fields)
 	require.NoError(t, err)

@@ -10,15 +10,15 @@ import (
 // texts import language models of composites, by their model_type. All of them have the tensor names of a Llama, but for
 // parts of layers, and no bias of logits.
 var texts = map[string]func(*importer) *ir.Graph{
-	"arcee": importArcee, "cohere": importCohere, "cohere2": importCohere2,
-	"cwm": importCWM, "ernie4_5": importErnie45, "exaone4": importExaone4, "gemma": importGemma,
-	"gemma3_text": importGemma3Text, "glm": importGLM, "glm4": importGLM4, "granite": importGranite,
-	"helium": importHelium, "hunyuan_v1_dense": importHunyuan, "hyperclovax": importHyperCLOVAX,
-	"internlm3": importInternLM3, "llama": importLlama, "ministral": importMinistral, "ministral3": importMinistral3,
-	"mistral": importMistral, "nemotron": importNemotron, "olmo": importOLMo, "olmo2": importOLMo2,
-	"olmo3": importOLMo3, "phi3": importPhi3, "qwen2": importQwen2, "qwen3": importQwen3, "seed_oss": importSeedOSS,
-	"smollm3": importSmolLM3, "stablelm": importStableLM, "starcoder2": importStarcoder2,
-	"qwen2_vl_text": importQwen2VLText, "qwen2_5_vl_text": importQwen2VLText, "qwen3_vl_text": importQwen3VLText,
+	"arcee": importArcee, "cohere": importCohere, "cohere2": importCohere2, "cwm": importCWM,
+	"ernie4_5": importErnie45, "exaone4": importExaone4, "gemma": importGemma, "gemma3_text": importGemma3Text,
+	"glm": importGLM, "glm4": importGLM4, "granite": importGranite, "helium": importHelium,
+	"hunyuan_v1_dense": importHunyuan, "hyperclovax": importHyperCLOVAX, "internlm3": importInternLM3,
+	"llama": importLlama, "ministral": importMinistral, "ministral3": importMinistral3, "mistral": importMistral,
+	"nemotron": importNemotron, "olmo": importOLMo, "olmo2": importOLMo2, "olmo3": importOLMo3, "phi3": importPhi3,
+	"qwen2": importQwen2, "qwen3": importQwen3, "seed_oss": importSeedOSS, "smollm3": importSmolLM3,
+	"stablelm": importStableLM, "starcoder2": importStarcoder2, "qwen2_vl_text": importQwen2VLText,
+	"qwen2_5_vl_text": importQwen2VLText, "qwen3_vl_text": importQwen3VLText,
 }
 
 // anyText are the model types of language models that transformers loads for themselves; absent is what no model_type

@@ -118,6 +118,7 @@ var unmodelled = map[string]string{
 	"granitemoe":       "it has experts",
 	"granitemoehybrid": "it has recurrent layers and experts",
 	"internlm2":        "its fused projections are not modelled",
+	"internvl_chat":    "its class comes with the checkpoint; transformers has the same models as internvl",
 	"jamba":            "it has recurrent layers and experts",
 	"lfm2":             "it has convolutional layers",
 	"llama4":           "it has experts, chunked attention and layers without a rotary embedding",

@@ -10,18 +10,16 @@ import (
 	"amkc/passes/checkpoint"
 )
 
-// A composite is a model of several parts, such as one that sees images. amkc compiles its language model, which a field of
-// the config describes, and leaves out the other parts. The table of them is in composites.go.
+// A composite is a model of several parts, such as one that sees images. amkc compiles its language model, which
+// text_config describes, and leaves out the other parts. The table of them is in composites.go.
 type composite struct {
 	class   string           // that generates text
-	config  string           // the field that describes the language model; "": text_config
-	flat    bool             // without that field, those of the language model stand beside the others
+	flat    bool             // without text_config, its fields stand beside the others
 	texts   []string         // model types of the language model; the first is what an absent one means
 	inert   map[string]known // fields of the other parts, and the inert ones of every config
 	layouts []layout         // of the tensors of the language model; the first is the published one
 	others  []string         // what the names of the tensors of other parts begin with
 	ties    tying            // how the class decides whether embeddings are tied
-	scaled  bool             // logits are scaled and capped as in a model of text alone
 }
 
 // A layout is what the names of a checkpoint have in place of "model." and "lm_head" of a model of text alone.
@@ -44,6 +42,8 @@ type languageModel struct {
 	said   *bool                // what outer says of tied embeddings; nil: nothing
 }
 
+const textConfig = "text_config"
+
 // importComposite builds the graph of the language model of a composite.
 func importComposite(m *importer) *ir.Graph {
 	w := composites[m.text("model_type", "")]
@@ -53,11 +53,10 @@ func importComposite(m *importer) *ir.Graph {
 		says := m.truth("tie_word_embeddings", true)
 		m.part.said = &says
 	}
-	field := cmp.Or(w.config, "text_config")
-	v, _ := m.doc.Get(field)
+	v, _ := m.doc.Get(textConfig)
 	text, nested := v.(*checkpoint.Object)
 	if !nested && (v != nil || !w.flat) {
-		m.fail(codeField, field, "is %s; want an object, which describes the language model", spell(v))
+		m.fail(codeField, textConfig, "is %s; want an object, which describes the language model", spell(v))
 		return nil
 	}
 	m.diags.Add(diag.Warningf(codeLeftOut, m.pos("vision_config"), "the vision tower and its projector are left out; "+
@@ -68,7 +67,7 @@ func importComposite(m *importer) *ir.Graph {
 	kind := w.texts[0]
 	if nested {
 		m.readQuantised()
-		m.enter(field, text)
+		m.enter(text)
 		kind = m.text("model_type", kind)
 	}
 	if !slices.Contains(w.texts, kind) {
@@ -82,9 +81,9 @@ func importComposite(m *importer) *ir.Graph {
 	return texts[kind](m)
 }
 
-// enter lets the importer read the fields of the language model from then on. Its dtype is that of the composite, if the
-// config says one.
-func (m *importer) enter(field string, text *checkpoint.Object) {
+// enter lets the importer read the fields of the language model from then on. Its dtype is that of the composite, if
+// the config says one.
+func (m *importer) enter(text *checkpoint.Object) {
 	stated := func(field string) bool {
 		_, ok := m.value(field)
 		return ok
@@ -101,7 +100,7 @@ func (m *importer) enter(field string, text *checkpoint.Object) {
 	m.part.outer = outer
 	m.part.assume = slices.DeleteFunc(slices.Clone(m.src.AssumeInert), missing)
 	m.src.AssumeInert = slices.DeleteFunc(slices.Clone(m.src.AssumeInert), func(f string) bool { return !missing(f) })
-	m.doc = &checkpoint.Document{Name: outer.Name + ": " + field, Object: text}
+	m.doc = &checkpoint.Document{Name: outer.Name + ": " + textConfig, Object: text}
 }
 
 // adopt makes a family's decoder that of the language model of a composite: it holds the fields beside the language
@@ -117,15 +116,16 @@ func (m *importer) adopt(d *decoder) {
 	}
 	d.fields["tie_word_embeddings"] = "" // which has been read
 	d.inert = maps.Clone(d.inert)
+	for field, k := range p.inert { // the language model's config may repeat them
+		if _, own := d.inert[field]; !own {
+			d.inert[field] = k
+		}
+	}
 	maps.Copy(d.inert, textInert)
 	if p.outer == nil {
-		maps.Copy(d.inert, p.inert)
-		d.inert["text_config"] = isNull
+		d.inert[textConfig] = isNull
 	} else {
 		m.checkOuter(d)
-	}
-	if p.scaled {
-		return
 	}
 	if d.logitsCap > 0 {
 		m.fail(codeNotModelled, "final_logit_softcapping", "is %g, and transformers caps no logits of a model that "+
@@ -141,7 +141,7 @@ func (m *importer) adopt(d *decoder) {
 // checkOuter refuses fields beside those of the language model that are neither known nor copies of its own.
 func (m *importer) checkOuter(d *decoder) {
 	outer := &fields{doc: m.part.outer}
-	modelled := append(slices.Clone(outerModelled), cmp.Or(m.part.config, "text_config"))
+	modelled := append(slices.Clone(outerModelled), textConfig)
 	for _, field := range outer.doc.Keys() {
 		own, there := m.doc.Get(field)
 		if v, _ := outer.doc.Get(field); there && slices.Contains(d.modelled, field) && same(own, v) {
@@ -189,7 +189,7 @@ func (m *importer) tiedWithin(d *decoder) bool {
 		return own || said != nil && *said
 	case said != nil && stated && own != *said:
 		m.fail(codeField, field, "is %t, and outside of %s %t; want the same in both", own,
-			cmp.Or(m.part.config, "text_config"), *said)
+			textConfig, *said)
 		return own
 	case said != nil:
 		return *said

@@ -207,7 +207,11 @@ func TestQwenVL(t *testing.T) {
 	require.NoError(t, err)
 	beside, err := importConfig(t, edit(bare, text), State{MaxSeq: 64})
 	require.NoError(t, err)
-	beside.Graph.Model.Name, nested.Graph.Model.Name = "", ""
+	both := fieldsOf{"image_token_id": nil, "vision_token_id": 2, "model_type": "qwen2_5_vl_text"}
+	maps.Copy(both, text)
+	copies, err := importConfig(t, edit(edit(bare, text), fieldsOf{"text_config": both}), State{MaxSeq: 64})
+	require.NoError(t, err, "transformers 4.52 wrote both")
+	require.Equal(t, nested.Graph, copies.Graph)
 	require.Equal(t, nested.Graph, beside.Graph)
 	require.Equal(t, unscaled(invFreq(1e6, 16)), beside.Graph.Rope)
 	for name, c := range map[string]struct {
@@ -215,10 +219,10 @@ func TestQwenVL(t *testing.T) {
 		changes fieldsOf
 		refusal string
 	}{
-		"both names":        {rope: fieldsOf{"type": "mrope", "rope_type": "default", "mrope_section": []int{2, 3, 3}}},
+		"both names":        {rope: fieldsOf{"type": "mrope", "rope_type": defaultRope}},
 		"none":              {rope: nil},
 		"no sections":       {rope: fieldsOf{"type": "mrope"}},
-		"too few":           {rope: fieldsOf{"mrope_section": []int{4, 4}}, refusal: "want three integers whose sum is the 8"},
+		"too few":           {rope: fieldsOf{"mrope_section": []int{4, 4}}, refusal: "want three integers"},
 		"too many pairs":    {rope: fieldsOf{"mrope_section": []int{3, 3, 3}}, refusal: "whose sum is the 8 pairs"},
 		"below nothing":     {rope: fieldsOf{"mrope_section": []int{-1, 6, 3}}, refusal: "want three integers"},
 		"no list":           {rope: fieldsOf{"mrope_section": 8}, refusal: "is 8; want three integers"},

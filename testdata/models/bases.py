@@ -84,6 +84,8 @@ FAMILIES = {
     "stablelm": HALF,
     "starcoder2": {"norm_epsilon": 1e-2, "sliding_window": 9},
 }
+# Composites whose language model is of a family that is asked of each type of its rotary embedding by itself.
+BRIEF = {"aya_vision", "cohere2_vision", "idefics3", "internvl", "llava_onevision", "smolvlm"}
 # Fields of a second config of a family, in which other switches do something.
 SECOND = {"falcon": {"new_decoder_architecture": False, "num_kv_heads": SIZES["num_attention_heads"]}}
 

@@ -1,5 +1,5 @@
 """Models of generate.py that have several parts, of which amkc compiles the language model. A row is one of rmsnorm.py
-whose fields are those of the language model. Of the other parts, weights stay as they are initialised: nothing of a text
+whose fields are those of the language model. The weights of the other parts stay as they are initialised: no text
 depends on them.
 
 COMPOSITES has what the class of the config takes beside the language model: fields, the other parts among them.

@@ -35,7 +35,7 @@ import generate
 import numpy as np
 import torch
 import transformers
-from bases import FAMILIES, LAYERS, SECOND, former, json_config
+from bases import BRIEF, FAMILIES, LAYERS, SECOND, former, json_config
 from flips import ABSENT, rope_keys, ropes, values
 from transformers.modeling_rope_utils import RopeParameters
 
@@ -284,6 +284,8 @@ class Family:
         again = {inner(name): hint for name, hint in fields.items() if name not in self.moved or
                  get(old, inner(name)) is not ABSENT and get(config, name) is ABSENT or name.split(".")[-1] in BESIDE}
         self.ask(old, again, "former")
+        if self.name in BRIEF:
+            return
         pairs = self.reference.pairs(config)
         for path in rope_objects(config):
             for kind, rope in ropes(pairs).items():
