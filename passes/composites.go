@@ -7,8 +7,8 @@ import (
 	"amkc/ir"
 )
 
-// texts import language models of composites, by their model_type. All of them have the tensor names of a Llama, but for
-// parts of layers, and no bias of logits.
+// texts import language models of composites, by their model_type. Their tensors have the names of a Llama, but for
+// parts of layers, and their logits have no bias.
 var texts = map[string]func(*importer) *ir.Graph{
 	"arcee": importArcee, "cohere": importCohere, "cohere2": importCohere2, "cwm": importCWM,
 	"ernie4_5": importErnie45, "exaone4": importExaone4, "gemma": importGemma, "gemma3_text": importGemma3Text,
@@ -42,7 +42,7 @@ var (
 var (
 	llavaLayouts = []layout{textBeside, textWithin}
 	llavaOthers  = []string{"vision_tower.", "multi_modal_projector."}
-	llavaFields  = []string{"image_token_index", "image_token_id", "image_seq_length", "projector_hidden_act",
+	llavaFields  = []string{"image_seq_length", "projector_hidden_act",
 		"vision_feature_layer", "vision_feature_select_strategy", "multimodal_projector_bias", "ignore_index",
 		"vocab_size"}
 )
@@ -51,34 +51,35 @@ var (
 var composites = map[string]*composite{
 	"aya_vision": {class: "AyaVisionForConditionalGeneration", texts: anyText("cohere2"),
 		layouts: llavaLayouts, others: llavaOthers,
-		inert: imageInert("downsample_factor", "adapter_layer_norm_eps", "alignment_intermediate_size")},
+		inert: towersInert("downsample_factor", "adapter_layer_norm_eps", "alignment_intermediate_size")},
 	"cohere2_vision": {class: "Cohere2VisionForConditionalGeneration", texts: anyText("cohere2"),
 		layouts: []layout{textWithin, textBeside}, others: llavaOthers,
-		inert: imageInert("downsample_factor", "alignment_intermediate_size")},
+		inert: towersInert("downsample_factor", "alignment_intermediate_size")},
 	"gemma3": {class: "Gemma3ForConditionalGeneration", texts: []string{"gemma3_text"}, ties: tiedOutside,
 		layouts: llavaLayouts, others: llavaOthers,
 		inert: imageInert("mm_tokens_per_image", "boi_token_index", "eoi_token_index", "boi_token_id", "eoi_token_id")},
 	"idefics3": {class: "Idefics3ForConditionalGeneration", texts: anyText("llama"),
-		layouts: ideficsLayouts, others: ideficsOthers, inert: imageInert(ideficsFields...)},
+		layouts: ideficsLayouts, others: ideficsOthers, inert: towersInert(ideficsFields...)},
 	"internvl": {class: "InternVLForConditionalGeneration", texts: anyText("qwen2"),
-		layouts: llavaLayouts, others: llavaOthers, inert: imageInert("downsample_ratio")},
+		layouts: llavaLayouts, others: llavaOthers, inert: towersInert("downsample_ratio")},
 	"llava": {class: "LlavaForConditionalGeneration", texts: anyText("llama"), ties: tiedByEither,
-		layouts: llavaLayouts, others: llavaOthers, inert: imageInert()},
+		layouts: llavaLayouts, others: llavaOthers, inert: towersInert()},
 	"llava_next": {class: "LlavaNextForConditionalGeneration", texts: anyText("llama"),
 		layouts: llavaLayouts, others: append([]string{"image_newline"}, llavaOthers...),
-		inert: imageInert("image_grid_pinpoints", "use_image_newline_parameter")},
+		inert: towersInert("image_grid_pinpoints", "use_image_newline_parameter")},
 	"llava_onevision": {class: "LlavaOnevisionForConditionalGeneration", texts: anyText("qwen2"), ties: tiedByEither,
 		layouts: llavaLayouts, others: append([]string{"image_newline"}, llavaOthers...),
-		inert: imageInert("image_grid_pinpoints", "use_image_newline_parameter", "vision_aspect_ratio",
+		inert: towersInert("image_grid_pinpoints", "use_image_newline_parameter", "vision_aspect_ratio",
 			"video_token_index", "video_token_id")},
 	"mistral3": {class: "Mistral3ForConditionalGeneration", texts: []string{"mistral", "ministral3"},
-		layouts: llavaLayouts, others: llavaOthers, inert: imageInert("spatial_merge_size")},
+		layouts: llavaLayouts, others: llavaOthers, inert: imageInert("multimodal_projector_bias", "projector_hidden_act",
+			"spatial_merge_size", "vision_feature_layer")},
 	"qwen2_5_vl": qwenVL("Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl_text"),
 	"qwen2_vl":   qwenVL("Qwen2VLForConditionalGeneration", "qwen2_vl_text"),
 	"qwen3_vl": {class: "Qwen3VLForConditionalGeneration", texts: []string{"qwen3_vl_text"},
-		layouts: []layout{textWithin}, others: []string{"visual."}, inert: imageInert(qwenVLFields...)},
+		layouts: []layout{textWithin}, others: []string{"visual."}, inert: towersInert(qwenVLFields...)},
 	"smolvlm": {class: "SmolVLMForConditionalGeneration", texts: anyText("llama"),
-		layouts: ideficsLayouts, others: ideficsOthers, inert: imageInert(ideficsFields...)},
+		layouts: ideficsLayouts, others: ideficsOthers, inert: towersInert(ideficsFields...)},
 }
 
 var (
@@ -90,15 +91,21 @@ var (
 // qwenVL is a Qwen2 that sees images. In published configs the fields of its language model stand beside the others.
 func qwenVL(class, text string) *composite {
 	return &composite{class: class, flat: true, texts: []string{text}, ties: tiedByEither,
-		layouts: []layout{plainText, textWithin}, others: []string{"visual."}, inert: imageInert(qwenVLFields...)}
+		layouts: []layout{plainText, textWithin}, others: []string{"visual."}, inert: towersInert(qwenVLFields...)}
 }
 
 var qwenVLFields = []string{"video_token_id", "vision_start_token_id", "vision_end_token_id", "vision_token_id"}
 
+// towersInert are fields that only towers and projectors need, those of all LLaVAs among them, and the inert ones of
+// every config.
+func towersInert(more ...string) map[string]known {
+	return imageInert(slices.Concat(llavaFields, more)...)
+}
+
 // imageInert are fields that only images need, and the inert ones of every config.
-func imageInert(more ...string) map[string]known {
+func imageInert(fields ...string) map[string]known {
 	inert := maps.Clone(llamaInert)
-	for _, field := range slices.Concat([]string{"vision_config"}, llavaFields, more) {
+	for _, field := range append(fields, "vision_config", "image_token_index", "image_token_id") {
 		inert[field] = whatever
 	}
 	return inert

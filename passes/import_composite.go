@@ -116,13 +116,13 @@ func (m *importer) adopt(d *decoder) {
 	}
 	d.fields["tie_word_embeddings"] = "" // which has been read
 	d.inert = maps.Clone(d.inert)
-	for field, k := range p.inert { // the language model's config may repeat them
-		if _, own := d.inert[field]; !own {
-			d.inert[field] = k
-		}
-	}
 	maps.Copy(d.inert, textInert)
 	if p.outer == nil {
+		for field, k := range p.inert {
+			if _, own := d.inert[field]; !own {
+				d.inert[field] = k
+			}
+		}
 		d.inert[textConfig] = isNull
 	} else {
 		m.checkOuter(d)
@@ -209,4 +209,6 @@ var outerModelled = []string{"model_type", "architectures", "torch_dtype", "dtyp
 var textInert = map[string]known{
 	"neftune_noise_alpha": whatever, "perceiver_config": whatever, "pixel_shuffle_factor": whatever,
 	"use_resampler": whatever, "qk_layer_norms": isFalse.does(headNorm),
+	"image_token_id": whatever, "video_token_id": whatever, "vision_token_id": whatever,
+	"vision_start_token_id": whatever, "vision_end_token_id": whatever,
 }
