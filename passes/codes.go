@@ -92,7 +92,8 @@ The model makes others of this text, or of every one. Without --calibrate nothin
 	codeLeftOut = diag.New("AMK1118", "a part of the model is left out", `
 The checkpoint holds more than a decoder: a part that takes images, for example. amkc compiles the decoder, which takes
 and makes text. The tensors of the other parts are not read, and what the decoder makes of text does not depend on
-them.`)
+them. Nor are logits multiplied where the class of a model alone does so and that of the whole model does not: the
+likeliest token is the same, and tokens that are drawn differ.`)
 
 	codeLongRope = diag.New("AMK1119", "a build is for short or for long texts", `
 Rope type longrope has two lists of factors: short_factor for texts of up to original_max_position_embeddings positions,

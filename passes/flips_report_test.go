@@ -135,8 +135,8 @@ const fieldsHead = `# What becomes of each field of a config
 
 Written by TICKgo test ./passes -run FieldsReport -updateTICK from what TICKtestdata/models/fields.pyTICK has recorded;
 do not edit. Each field that can reach the logits of a family is given other values that transformers loads:
-transformers %s computes the logits of all positions before and after, with the same weights in fp32, and so does
-amkc on the reference VM. A flip moves logits, or is inert and leaves every bit of them, whether attention is
+transformers (%s) computes the logits of all positions before and after, with the same weights in fp32,
+and so does amkc on the reference VM. A flip moves logits, or is inert and leaves every bit of them, whether attention is
 eager or what transformers takes by default. What moves them is followed, with logits within 1e-4 of those of
 transformers (times the largest logit, where that is more than 1), or refused with a code; nothing is ignored.
 TICKmake test-allTICK holds the importers to it without Python.
@@ -182,6 +182,7 @@ var whyRefused = map[string]string{
 	"max_position_embeddings":          "a model has positions",
 	"no_rope_layer_interval":           "an interval has layers",
 	"no_rope_layers":                   "want 0 or 1 of each layer",
+	"max_window_layers":                "null is no number of layers; `layer_types` may list them",
 	"n_embed":                          "null is no name of `hidden_size`",
 	"num_hidden_layers":                "GPT-2 calls it `n_layer`",
 	"num_heads":                        noField,
