@@ -46,7 +46,7 @@ var Families = []Family{
 	{"hyperclovax", "HyperCLOVA X SEED", true, true, importHyperCLOVAX},
 	{"idefics3", "Idefics 3, SmolVLM of 256M and 500M: the part that reads text", true, false, importComposite},
 	{"internlm3", "InternLM3", true, true, importInternLM3},
-	{"internvl", "InternVL 3 and 3.5 in the form of transformers: the part that reads text", true, false, importComposite},
+	{"internvl", "InternVL 3 and 3.5 (-hf): the part that reads text", true, false, importComposite},
 	{"iquestcoder", "IQuest Coder V1", true, true, importIQuestCoder},
 	{"llama", "Llama 2 and 3.x, TinyLlama, SmolLM2, Yi", true, true, importLlama},
 	{"llava", "LLaVA 1.5: the part that reads text", true, false, importComposite},

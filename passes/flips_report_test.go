@@ -136,8 +136,8 @@ const fieldsHead = `# What becomes of each field of a config
 Written by TICKgo test ./passes -run FieldsReport -updateTICK from what TICKtestdata/models/fields.pyTICK has recorded;
 do not edit. Each field that can reach the logits of a family is given other values that transformers loads:
 transformers (%s) computes the logits of all positions before and after, with the same weights in fp32,
-and so does amkc on the reference VM. A flip moves logits, or is inert and leaves every bit of them, whether attention is
-eager or what transformers takes by default. What moves them is followed, with logits within 1e-4 of those of
+and so does amkc on the reference VM. A flip moves logits, or is inert and leaves every bit of them, whether attention
+is eager or what transformers takes by default. What moves them is followed, with logits within 1e-4 of those of
 transformers (times the largest logit, where that is more than 1), or refused with a code; nothing is ignored.
 TICKmake test-allTICK holds the importers to it without Python.
 

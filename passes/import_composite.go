@@ -131,6 +131,12 @@ func (m *importer) adopt(d *decoder) {
 		m.fail(codeNotModelled, "final_logit_softcapping", "is %g, and transformers caps no logits of a model that "+
 			"sees images; accepted: null", d.logitsCap)
 	}
+	for _, field := range []string{"logit_scale", "logits_scaling"} { // which the bare head has no use for
+		if i := slices.Index(d.modelled, field); i >= 0 {
+			d.modelled = slices.Delete(slices.Clone(d.modelled), i, i+1)
+			d.inert[field] = whatever
+		}
+	}
 	if d.logitsScale != 0 && d.logitsScale != 1 {
 		m.diags.Add(diag.Warningf(codeLeftOut, m.doc.Name, "logits are not multiplied by %g, as in a model of text "+
 			"alone: transformers multiplies no logits of a model that sees images", d.logitsScale))

@@ -46,7 +46,7 @@ func TestRunMessages(t *testing.T) {
 	for stdin, says := range map[string]string{
 		`[{"role": "system", "content": "x"}]`: "the chat template does not format stdin: line 1: no system",
 		`{"role": "user"}`:                     `stdin: the conversation has a field "role"; want a list of messages`,
-		`[{"role": "user", "content": [{"type": "image"}]}]`: `stdin: number 1 of messages has a part of type "image"; ` +
+		`[{"role": "user", "content": [{"type": "image"}]}]`: `number 1 of messages has a part of type "image"; ` +
 			"want text",
 		`[`: "stdin: line 1, column 2: the text ends too early",
 	} {
