@@ -25,8 +25,8 @@ constexpr int kMostPromptTokens = 512;  // of a pass over a prompt
 // ---- exchanges -------------------------------------------------------------------------------
 constexpr bool kFlagged = true;  // words carry their epoch; else counters announce a vector
 constexpr int kExchangesPerStep = 21;  // of the longest variant
-constexpr unsigned kCounterOffset = 8704;  // of counters: one per exchange, and one per step
-constexpr unsigned kExchangeBytes = 8960;  // pages with their copies, then counters
+constexpr unsigned kCounterOffset = 7936;  // of counters: one per exchange, and one per step
+constexpr unsigned kExchangeBytes = 8192;  // pages with their copies, then counters
 constexpr int kTraceStride = 160;  // elements of the longest exchanged vector
 
 // ---- scratch in shared memory ----------------------------------------------------------------

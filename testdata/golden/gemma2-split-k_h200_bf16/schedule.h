@@ -25,8 +25,8 @@ constexpr int kMostPromptTokens = 512;  // of a pass over a prompt
 // ---- exchanges -------------------------------------------------------------------------------
 constexpr bool kFlagged = true;  // words carry their epoch; else counters announce a vector
 constexpr int kExchangesPerStep = 16;  // of the longest variant
-constexpr unsigned kCounterOffset = 14848;  // of counters: one per exchange, and one per step
-constexpr unsigned kExchangeBytes = 15104;  // pages with their copies, then counters
+constexpr unsigned kCounterOffset = 16384;  // of counters: one per exchange, and one per step
+constexpr unsigned kExchangeBytes = 16640;  // pages with their copies, then counters
 constexpr int kTraceStride = 384;  // elements of the longest exchanged vector
 
 // ---- scratch in shared memory ----------------------------------------------------------------

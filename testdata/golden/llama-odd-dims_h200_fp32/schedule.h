@@ -25,8 +25,8 @@ constexpr int kMostPromptTokens = 512;  // of a pass over a prompt
 // ---- exchanges -------------------------------------------------------------------------------
 constexpr bool kFlagged = true;  // words carry their epoch; else counters announce a vector
 constexpr int kExchangesPerStep = 17;  // of the longest variant
-constexpr unsigned kCounterOffset = 9216;  // of counters: one per exchange, and one per step
-constexpr unsigned kExchangeBytes = 9472;  // pages with their copies, then counters
+constexpr unsigned kCounterOffset = 8704;  // of counters: one per exchange, and one per step
+constexpr unsigned kExchangeBytes = 8960;  // pages with their copies, then counters
 constexpr int kTraceStride = 200;  // elements of the longest exchanged vector
 
 // ---- scratch in shared memory ----------------------------------------------------------------

@@ -25,8 +25,8 @@ constexpr int kMostPromptTokens = 512;  // of a pass over a prompt
 // ---- exchanges -------------------------------------------------------------------------------
 constexpr bool kFlagged = true;  // words carry their epoch; else counters announce a vector
 constexpr int kExchangesPerStep = 26;  // of the longest variant
-constexpr unsigned kCounterOffset = 13568;  // of counters: one per exchange, and one per step
-constexpr unsigned kExchangeBytes = 13824;  // pages with their copies, then counters
+constexpr unsigned kCounterOffset = 12032;  // of counters: one per exchange, and one per step
+constexpr unsigned kExchangeBytes = 12288;  // pages with their copies, then counters
 constexpr int kTraceStride = 816;  // elements of the longest exchanged vector
 
 // ---- scratch in shared memory ----------------------------------------------------------------

@@ -25,8 +25,8 @@ constexpr int kMostPromptTokens = 512;  // of a pass over a prompt
 // ---- exchanges -------------------------------------------------------------------------------
 constexpr bool kFlagged = true;  // words carry their epoch; else counters announce a vector
 constexpr int kExchangesPerStep = 16;  // of the longest variant
-constexpr unsigned kCounterOffset = 6656;  // of counters: one per exchange, and one per step
-constexpr unsigned kExchangeBytes = 6912;  // pages with their copies, then counters
+constexpr unsigned kCounterOffset = 6400;  // of counters: one per exchange, and one per step
+constexpr unsigned kExchangeBytes = 6656;  // pages with their copies, then counters
 constexpr int kTraceStride = 132;  // elements of the longest exchanged vector
 
 // ---- scratch in shared memory ----------------------------------------------------------------

@@ -25,8 +25,8 @@ constexpr int kMostPromptTokens = 512;  // of a pass over a prompt
 // ---- exchanges -------------------------------------------------------------------------------
 constexpr bool kFlagged = true;  // words carry their epoch; else counters announce a vector
 constexpr int kExchangesPerStep = 17;  // of the longest variant
-constexpr unsigned kCounterOffset = 4608;  // of counters: one per exchange, and one per step
-constexpr unsigned kExchangeBytes = 4864;  // pages with their copies, then counters
+constexpr unsigned kCounterOffset = 4096;  // of counters: one per exchange, and one per step
+constexpr unsigned kExchangeBytes = 4352;  // pages with their copies, then counters
 constexpr int kTraceStride = 132;  // elements of the longest exchanged vector
 
 // ---- scratch in shared memory ----------------------------------------------------------------

@@ -25,8 +25,8 @@ constexpr int kMostPromptTokens = 512;  // of a pass over a prompt
 // ---- exchanges -------------------------------------------------------------------------------
 constexpr bool kFlagged = true;  // words carry their epoch; else counters announce a vector
 constexpr int kExchangesPerStep = 23;  // of the longest variant
-constexpr unsigned kCounterOffset = 71680;  // of counters: one per exchange, and one per step
-constexpr unsigned kExchangeBytes = 71936;  // pages with their copies, then counters
+constexpr unsigned kCounterOffset = 76288;  // of counters: one per exchange, and one per step
+constexpr unsigned kExchangeBytes = 76544;  // pages with their copies, then counters
 constexpr int kTraceStride = 3072;  // elements of the longest exchanged vector
 
 // ---- scratch in shared memory ----------------------------------------------------------------

@@ -29,8 +29,8 @@ constexpr unsigned kLongStock = 0;  // in the place of kStock
 // ---- exchanges -------------------------------------------------------------------------------
 constexpr bool kFlagged = true;  // words carry their epoch; else counters announce a vector
 constexpr int kExchangesPerStep = 20;  // of the longest variant
-constexpr unsigned kCounterOffset = 12032;  // of counters: one per exchange, and one per step
-constexpr unsigned kExchangeBytes = 12288;  // pages with their copies, then counters
+constexpr unsigned kCounterOffset = 15360;  // of counters: one per exchange, and one per step
+constexpr unsigned kExchangeBytes = 15616;  // pages with their copies, then counters
 constexpr int kTraceStride = 576;  // elements of the longest exchanged vector
 
 // ---- scratch in shared memory ----------------------------------------------------------------

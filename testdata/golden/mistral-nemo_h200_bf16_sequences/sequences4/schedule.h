@@ -25,8 +25,8 @@ constexpr int kMostPromptTokens = 512;  // of a pass over a prompt
 // ---- exchanges -------------------------------------------------------------------------------
 constexpr bool kFlagged = true;  // words carry their epoch; else counters announce a vector
 constexpr int kExchangesPerStep = 20;  // of the longest variant
-constexpr unsigned kCounterOffset = 49920;  // of counters: one per exchange, and one per step
-constexpr unsigned kExchangeBytes = 50176;  // pages with their copies, then counters
+constexpr unsigned kCounterOffset = 55552;  // of counters: one per exchange, and one per step
+constexpr unsigned kExchangeBytes = 55808;  // pages with their copies, then counters
 constexpr int kTraceStride = 4608;  // elements of the longest exchanged vector
 
 // ---- scratch in shared memory ----------------------------------------------------------------

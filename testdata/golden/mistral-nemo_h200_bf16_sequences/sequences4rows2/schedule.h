@@ -25,8 +25,8 @@ constexpr int kMostPromptTokens = 512;  // of a pass over a prompt
 // ---- exchanges -------------------------------------------------------------------------------
 constexpr bool kFlagged = true;  // words carry their epoch; else counters announce a vector
 constexpr int kExchangesPerStep = 20;  // of the longest variant
-constexpr unsigned kCounterOffset = 99584;  // of counters: one per exchange, and one per step
-constexpr unsigned kExchangeBytes = 99840;  // pages with their copies, then counters
+constexpr unsigned kCounterOffset = 110592;  // of counters: one per exchange, and one per step
+constexpr unsigned kExchangeBytes = 110848;  // pages with their copies, then counters
 constexpr int kTraceStride = 9216;  // elements of the longest exchanged vector
 
 // ---- scratch in shared memory ----------------------------------------------------------------
