@@ -10,6 +10,7 @@ import (
 	"sync"
 	"unicode"
 
+	"amkc/codegen/notices"
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/knobs"
@@ -18,7 +19,7 @@ import (
 )
 
 // Project renders every generated file of a build but the manifest: sources, device runtime, launcher, header of its
-// library, Python package, both forms of the program, Makefile and README. g is the graph of the program's model, and
+// library, Python package, both forms of the program, Makefile, README and licenses. g is the graph of the program's model, and
 // name the base name of the executable. passes are programs of the same model for passes of several tokens; those of
 // each lie in a directory of its own. The bytes of files that are the same in every build are shared between calls, and
 // only to be read.
@@ -77,10 +78,12 @@ func Project(p *ir.Program, g *ir.Graph, name string, passes ...*ir.Program) (ma
 	return files, nil
 }
 
-// copiedSources are the device runtime, and what C and Python need to use a build: reading embedded files copies them.
+// copiedSources are the device runtime, what C and Python need to use a build, and its licenses: reading embedded files
+// copies them.
 var copiedSources = sync.OnceValue(func() map[string][]byte {
 	files := runtime.DeviceSources()
 	maps.Copy(files, runtime.ForeignSources())
+	files["LICENSE"], files[notices.File] = runtime.License(), []byte(notices.Build)
 	return files
 })
 
@@ -146,7 +149,8 @@ const maxExecutable = 128
 
 // ownNames are those that files and targets of make have, in lower case: not every file system tells cases apart.
 // make prefers GNUmakefile and makefile to the Makefile of the build.
-var ownNames = []string{"all", "amk", "launcher", "library", "python", "makefile", "gnumakefile"}
+var ownNames = []string{"all", "amk", "launcher", "library", "python", "makefile", "gnumakefile",
+	"license", strings.ToLower(notices.File)}
 
 // ownExtensions are those of the files beside the executable.
 var ownExtensions = []string{".amk", ".cu", ".fatbin", ".h", ".json", ".md", ".safetensors"}

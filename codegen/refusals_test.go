@@ -224,7 +224,7 @@ func TestRefusals(t *testing.T) {
 func TestNamesOfBuilds(t *testing.T) {
 	p, g := goldenPrograms(t)["pycoder-5m_h200_bf16"], goldenGraphs(t)["pycoder-5m_h200_bf16"]
 	for _, name := range []string{"", ".", "..", "a b", "a/b", "a\nb", "-o", "$(x)", "launcher", "amk", "all",
-		"program.json", "x.cu", "x.o", "X.GCH", "x.go",
+		"program.json", "x.cu", "x.o", "X.GCH", "x.go", "LICENSE", "License", "third_party_notices",
 		"Makefile.sh", "schedule.h.gch", "pages.h.x.y", "megakernel.cu.sh", strings.Repeat("x", 129)} {
 		_, err := Project(p, g, name)
 		var d *diag.Diagnostic

@@ -20,10 +20,13 @@ def contents():
     """The files of the wheel, by name, without their list."""
     info = f"amk-{field('version')}.dist-info/"
     files = {
-        info + "METADATA": f"Metadata-Version: 2.1\nName: amk\nVersion: {field('version')}\n"
-        f"Summary: {field('description')}\nRequires-Python: {field('requires-python')}\n".encode(),
+        info + "METADATA": f"Metadata-Version: 2.4\nName: amk\nVersion: {field('version')}\n"
+        f"Summary: {field('description')}\nLicense-Expression: {field('license')}\nLicense-File: LICENSE\n"
+        f"Requires-Python: {field('requires-python')}\n".encode(),
         info + "WHEEL": b"Wheel-Version: 1.0\nGenerator: amkc\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
+    with open(os.path.join(HERE, "LICENSE"), "rb") as f:
+        files[info + "licenses/LICENSE"] = f.read()
     for name in sorted(os.listdir(os.path.join(HERE, "amk"))):
         if name.endswith(".py") or name == "py.typed":
             with open(os.path.join(HERE, "amk", name), "rb") as f:
