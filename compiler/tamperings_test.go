@@ -79,6 +79,7 @@ var tamperings = map[string][]tampering{
 		replace("a package of the launcher", "launcher/internal/host/session.go", `\z`, "// mine\n"),
 		replace("a module of the launcher", purego+".zip", `\z`, "x"),
 		replace("Makefile", "Makefile", `\z`, "evil:\n"),
+		replace("licenses", "THIRD_PARTY_NOTICES", `\z`, "x"),
 	},
 	"a generated file that is missing": {remove("launcher/main.go"), remove("README.md"), remove(purego + ".mod")},
 	"an extra file that a build could pick up": {
