@@ -85,8 +85,8 @@ func TestForeignSources(t *testing.T) {
 	src := ForeignSources()
 	require.Equal(t, HostSources()["library/capi/amk.h"], src["library/amk.h"])
 	require.NotEmpty(t, src["library/example.c"])
-	for _, name := range []string{"LICENSE", "pack.py", "pyproject.toml", "amk/__init__.py", "amk/_model.py", "amk/_text.py",
-		"amk/_library.py", "amk/_prompt.py", "amk/_errors.py", "amk/py.typed"} {
+	for _, name := range []string{"LICENSE", "pack.py", "pyproject.toml", "amk/__init__.py", "amk/_model.py",
+		"amk/_text.py", "amk/_library.py", "amk/_prompt.py", "amk/_errors.py", "amk/py.typed"} {
 		require.Contains(t, src, "python/"+name)
 	}
 	require.Len(t, src, 12)

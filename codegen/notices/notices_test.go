@@ -36,8 +36,9 @@ func texts(t *testing.T, packages []string) map[string][]string {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	require.NoError(t, err)
 	cmd := exec.Command("go", append([]string{"list", "-deps", "-f",
-		"{{if .Standard}}" + title + "\t" + strings.TrimSpace(string(root)) + "\t{{.Dir}}{{else}}{{with .Module}}{{if not .Main}}" +
-			"{{.Path}} {{.Version}}\t{{.Dir}}\t{{$.Dir}}{{end}}{{end}}{{end}}"}, packages...)...)
+		"{{if .Standard}}" + title + "\t" + strings.TrimSpace(string(root)) + "\t{{.Dir}}{{else}}" +
+			"{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}\t{{.Dir}}\t{{$.Dir}}{{end}}{{end}}{{end}}"},
+		packages...)...)
 	// With cgo, which has more packages. Listing them takes no C compiler.
 	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=1")
 	cmd.Stderr = os.Stderr
