@@ -20,9 +20,9 @@ import (
 
 // Project renders every generated file of a build but the manifest: sources, device runtime, launcher, header of its
 // library, Python package, both forms of the program, Makefile, README and licenses. g is the graph of the program's
-// model, and name the base name of the executable. passes are programs of the same model for passes of several tokens; those of
-// each lie in a directory of its own. The bytes of files that are the same in every build are shared between calls, and
-// only to be read.
+// model, and name the base name of the executable. passes are programs of the same model for passes of several tokens;
+// those of each lie in a directory of its own. The bytes of files that are the same in every build are shared between
+// calls, and only to be read.
 func Project(p *ir.Program, g *ir.Graph, name string, passes ...*ir.Program) (map[string][]byte, error) {
 	if err := checkName(name); err != nil {
 		return nil, err

@@ -44,8 +44,8 @@ func run() error {
 	}
 	err = write("build.txt", "The executable, the library and the folder launcher/modules of this build contain the\n"+
 		"following third-party software.\n", build)
-	return errors.Join(err, write("amkc.txt", "amkc contains the following third-party software. It carries what is in "+
-		"its builds.\n", append(own, build...)))
+	return errors.Join(err, write("amkc.txt", "amkc and its builds contain the following third-party "+
+		"software.\n", append(own, build...)))
 }
 
 // A module is what `go list -m` knows of one.
