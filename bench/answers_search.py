@@ -37,8 +37,9 @@ def by_predictions(r):
         if rows["search-toy"]["gain"] == 1.0 else ""
     out |= {
         "search-valid": Answer(f"{count['valid']} of {count['candidates']}", PREDICTED,
-                               f"{count['rejected']} are refused by a rule, and nothing of them is run; one that is "
-                               "asked more than once is one candidate"),
+                               f"{count['rejected']} are refused by a rule, and nothing of them is run; valid ones are "
+                               "proved, and what they compute is checked of the toy alone; one that is asked more "
+                               "than once is one candidate"),
         "search-kept": Answer(", ".join(str(row["kept"]) for row in all_rows), PREDICTED, "kept is what is predicted "
                               "to be at least 1 % better than the best so far"),
         "search-proved": Answer(f"{count['kept'] - count['kept_unproved']} of {count['kept']}", PREDICTED,

@@ -16,6 +16,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 PACKED = "campaigns.tar.gz"
+TIMED = ("PASS", "PREDICTED")  # classes of verdicts that have times; what only the cost model has seen is no PASS
 SPENT = "the GPU seconds are spent"  # why a campaign has ended that could have gone on
 KEY = "verdict.key"
 KEPT = ("campaign.json", "trials.jsonl", "plan.json", "results.tsv", "report.html", "against.json", "taught.json",

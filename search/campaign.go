@@ -15,7 +15,7 @@ import (
 )
 
 // CampaignSchema is the version of Campaign in JSON.
-const CampaignSchema = "amkc.campaign/1"
+const CampaignSchema = "amkc.campaign/2"
 
 // A Campaign is what a search was asked to do. It is written once and never changed: every trial of the campaign is
 // judged by it.
@@ -115,6 +115,8 @@ func (c *Campaign) StageOf(j *Job) string {
 // check refuses a campaign that cannot be one.
 func (c *Campaign) check(file string) error {
 	switch {
+	case c.Schema == "amkc.campaign/1":
+		return earlier(file, c.Schema, CampaignSchema)
 	case c.Schema != CampaignSchema:
 		return diag.Errorf(codeCampaign, file, "has the schema %q; want %s", c.Schema, CampaignSchema)
 	case c.Space == nil || len(c.Space.Knobs) == 0 || c.Space.Digest != c.Space.digest():

@@ -82,6 +82,12 @@ rules were others, has written it. Such a campaign can be read (amkc campaign st
 verified or gone on with here, because its trials would follow from two sets of rules. Use the amkc that wrote it, whose
 version campaign.json has, or begin another campaign with --config at what this one has found.`)
 
+	codeEarlier = diag.New("AMK6018", "a verdict or a campaign has an earlier form", `
+An earlier amkc wrote PASS for what only the cost model had seen, with no check of what is computed; that is PREDICTED
+now, and PASS is a configuration that was checked. So verdicts and campaigns of amkc.verdict/1 and amkc.campaign/1 are
+refused. Read them with the amkc that wrote them, whose version campaign.json has, or begin another campaign with
+--config at what this one has found.`)
+
 	codeMade = diag.New("AMK6014", "the file is no trial that was made", `
 Each file in the directory made of a campaign is a trial of one of its plans, with its verdict, called by the digest of
 what was planned. amkc search work writes it, and it is copied as it is. Remove the file and have it made again.`)

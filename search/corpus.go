@@ -117,7 +117,7 @@ func (c Corpus) Learn() *prior.Prior {
 	var times, refusals []prior.Row
 	for _, id := range slices.Sorted(maps.Keys(c)) {
 		v := c[id]
-		if v.Class == Pass || v.Class == Rejected && !slices.Contains(saysNothing, v.Reason.Code) {
+		if v.Class.Holds() || v.Class == Rejected && !slices.Contains(saysNothing, v.Reason.Code) {
 			row := prior.Row{Model: v.Model, X: differences(v.Settings, v.Baseline)}
 			if v.Class == Rejected {
 				row.Y = 1

@@ -18,7 +18,7 @@ func (s *State) Next() (job *Job, stop string, err error) {
 	if len(s.trials) == 0 {
 		return &Job{Role: RoleStart, Rung: Final, Settings: c.Start, Against: c.Start}, "", nil
 	}
-	if start := s.trials[0].Verdict; start.Class != Pass {
+	if start := s.trials[0].Verdict; !start.Class.Holds() {
 		return nil, fmt.Sprintf("the start is %s: %s", start.Class, placed(start.Reason)), nil
 	}
 	if gain, least := s.possible(); gain < least {
@@ -102,7 +102,7 @@ func (s *State) possible() (gain, least float64) {
 	id := IDOf(s.best)
 	for i := range slices.Backward(s.trials) {
 		v := s.trials[i].Verdict
-		if v == nil || v.Class != Pass || v.Rung != Final || v.ID != id || s.trials[i].Role == RoleConfirm ||
+		if v == nil || !v.Class.Holds() || v.Rung != Final || v.ID != id || s.trials[i].Role == RoleConfirm ||
 			v.disturbed() {
 			continue
 		}

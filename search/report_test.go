@@ -3,6 +3,7 @@ package search
 import (
 	"context"
 	"flag"
+	"fmt"
 	"html"
 	"os"
 	"strings"
@@ -52,10 +53,23 @@ func TestResults(t *testing.T) {
 	c := toyCampaign(knobs.Settings{})
 	c.Device = DeviceCost
 	j, _ = ran(t, c, 30)
+	predicted := 0
 	for _, row := range strings.Split(strings.TrimSuffix(j.State.Results(), "\n"), "\n")[1:] {
 		cells := strings.Split(row, "\t")
 		require.Equal(t, []string{"revert", ""}, []string{cells[6], cells[8]})
+		require.NotEqual(t, "PASS", cells[7], "the cost model checks nothing")
+		if cells[7] == "PREDICTED" {
+			predicted++
+		}
 	}
+	require.Positive(t, predicted)
+	sound := j.State.Soundness()
+	require.Positive(t, sound.Best)
+	require.Equal(t, sound.Best, sound.BestUnchecked)
+	page, err := j.State.Report()
+	require.NoError(t, err)
+	require.Contains(t, string(page), fmt.Sprintf("0 of them unproved, %d unchecked.", sound.Best))
+	require.Contains(t, string(page), "PASS 0. PREDICTED ")
 }
 
 func TestReport(t *testing.T) {

@@ -66,7 +66,7 @@ func placed(d *diag.Diagnostic) string {
 func (r *Rules) Decide(v *Verdict) {
 	v.Decision = Revert
 	switch {
-	case v.Class != Pass:
+	case !v.Class.Holds():
 		v.Why = fmt.Sprintf("%s: %s", v.Class, placed(v.Reason))
 		return
 	case v.Device == DeviceCost:
@@ -100,7 +100,7 @@ func (r *Rules) Decide(v *Verdict) {
 // steps reports whether a verdict at the last rung is enough for the incumbent of a basin to be replaced: the gain is
 // seen in all of the interval, and no position loses what counts.
 func (r *Rules) steps(v *Verdict) bool {
-	if r.Step == 0 || v.Rung != Final || v.Class != Pass || v.disturbed() || v.Ratio.Mean > 1-r.Step {
+	if r.Step == 0 || v.Rung != Final || !v.Class.Holds() || v.disturbed() || v.Ratio.Mean > 1-r.Step {
 		return false
 	}
 	if v.Device == DeviceCost { // without noise

@@ -92,6 +92,9 @@ func toyVerdict(c *Campaign, j *Job) *Verdict {
 		is, was := toyTime(j.Settings), toyTime(j.Against)
 		i := Interval{is / was, is / was * 0.999, is / was * 1.001}
 		v.Proof = &Proof{OK: true, Findings: diag.List{}}
+		if v.Correctness = checked(); c.Device == DeviceCost {
+			v.Class, v.Correctness = Unchecked, nil
+		}
 		v.Timing = &Timing{Ratio: i, Band: 0.003, Machine: "toy", Shares: Shares{"ring": 0.4, "exchange": 0.3,
 			"layers": 0.2,
 			"qkv":    0.1, "down": 0.001}}

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 
 	"amkc/ir/diag"
 	"amkc/knobs"
@@ -13,19 +14,27 @@ import (
 )
 
 // VerdictSchema is the version of Verdict in JSON.
-const VerdictSchema = "amkc.verdict/1"
+const VerdictSchema = "amkc.verdict/2"
 
 // A Class is what became of an evaluation.
 type Class string
 
-// The classes. Only a verdict that is PASS has times.
+// The classes.
 const (
-	Pass     Class = "PASS"
-	Fail     Class = "FAIL"     // it computes something else than it should
-	Rejected Class = "REJECTED" // refused, or not proved: nothing was run
-	Timeout  Class = "TIMEOUT"  // it took too long, and was ended
-	Crash    Class = "CRASH"    // a tool or a process failed, and nothing is known of the configuration
+	Pass      Class = "PASS"      // all that was asked holds, and what it computes was checked
+	Unchecked Class = "PREDICTED" // all that was asked holds, by the proof and the cost model: nothing was computed
+	Fail      Class = "FAIL"      // it computes something else than it should
+	Rejected  Class = "REJECTED"  // refused, or not proved: nothing was run
+	Timeout   Class = "TIMEOUT"   // it took too long, and was ended
+	Crash     Class = "CRASH"     // a tool or a process failed, and nothing is known of the configuration
 )
+
+// Classes lists them.
+var Classes = []Class{Pass, Unchecked, Fail, Rejected, Timeout, Crash}
+
+// Holds reports whether all that was asked of a configuration holds. Verdicts of such classes have times, and no
+// others.
+func (c Class) Holds() bool { return c == Pass || c == Unchecked }
 
 // A Rung is how much is asked of a configuration. Each asks for more than the one before.
 type Rung string
@@ -66,14 +75,14 @@ type Verdict struct {
 	Subject        // what was judged
 	Rung    Rung   `json:"rung"`
 	Class   Class  `json:"class"`
-	// Why it is not PASS: the first of the errors.
+	// Why it does not hold: the first of the errors.
 	Reason *diag.Diagnostic `json:"reason,omitempty"`
 	Proof  *Proof           `json:"proof,omitempty"` // absent: it did not come to a proof
 	Build  string           `json:"build,omitempty"` // SHA-256 of the generated files, names included
 	// of each kernel, where nvcc was asked
 	Registers   []Registers  `json:"registers,omitempty"`
 	Correctness *Correctness `json:"correctness,omitempty"`
-	*Timing                  // of a verdict that is PASS
+	*Timing                  // of a class that holds
 	Decision    Decision     `json:"decision"`
 	Why         string       `json:"why"`     // of the decision, in words
 	Seconds     float64      `json:"seconds"` // that the evaluation took
@@ -247,9 +256,8 @@ func ParseVerdict(text []byte, file string) (*Verdict, error) {
 		return nil, diag.Errorf(codeNoVerdict, file, "is no verdict: %s; want what amkc eval --json "+
 			"prints", infile.InJSON(text, err))
 	}
-	if d.More() || v.Schema != VerdictSchema {
-		return nil, diag.Errorf(codeNoVerdict, file, "has the schema %q; want one object of %s", v.Schema,
-			VerdictSchema)
+	if d.More() {
+		return nil, diag.Errorf(codeNoVerdict, file, "has more than one object; want one verdict")
 	}
 	return &v, v.check(file)
 }
@@ -257,18 +265,34 @@ func ParseVerdict(text []byte, file string) (*Verdict, error) {
 // check holds a verdict to what every one of them is: times belong to what has passed, and settings to their ids.
 func (v *Verdict) check(file string) error {
 	switch {
+	case v.Schema == "amkc.verdict/1":
+		return earlier(file, v.Schema, VerdictSchema)
+	case v.Schema != VerdictSchema:
+		return diag.Errorf(codeNoVerdict, file, "has the schema %.30q; want %s", v.Schema, VerdictSchema)
 	case v.ID != IDOf(v.Settings) || v.BaselineID != IDOf(v.Baseline):
 		return diag.Errorf(codeNoVerdict, file, "names its settings %.20s and %.20s, and they are %s and %s", v.ID,
 			v.BaselineID, IDOf(v.Settings), IDOf(v.Baseline))
-	case (v.Class == Pass) != (v.Timing != nil):
-		return diag.Errorf(codeNoVerdict, file, "is %.20s, and times belong to what is PASS and to nothing else",
-			v.Class)
-	case v.Class != Pass && (v.Decision != Revert || v.Reason == nil):
-		return diag.Errorf(codeNoVerdict, file, "is %.20s, which is reverted, for a reason", v.Class)
-	case v.Class == Pass && (v.Proof == nil || !v.Proof.OK):
-		return diag.Errorf(codeNoVerdict, file, "is PASS, and has no proof")
-	case v.Class == Pass && len(v.At) == 0:
+	case !slices.Contains(Classes, v.Class):
+		return diag.Errorf(codeNoVerdict, file, "is of the class %.20q; want one of %v", v.Class, Classes)
+	case v.Class.Holds() != (v.Timing != nil):
+		return diag.Errorf(codeNoVerdict, file, "is %s, and times belong to what is PASS or PREDICTED and to nothing "+
+			"else", v.Class)
+	case !v.Class.Holds() && (v.Decision != Revert || v.Reason == nil):
+		return diag.Errorf(codeNoVerdict, file, "is %s, which is reverted, for a reason", v.Class)
+	case v.Class.Holds() && (v.Proof == nil || !v.Proof.OK):
+		return diag.Errorf(codeNoVerdict, file, "is %s, and has no proof", v.Class)
+	case v.Class == Pass && (v.Correctness == nil || !v.Correctness.Passed):
+		return diag.Errorf(codeNoVerdict, file, "is PASS, and has no correctness that passed; what only the cost "+
+			"model has seen is PREDICTED")
+	case v.Class == Unchecked && (v.Correctness != nil || v.Device != DeviceCost):
+		return diag.Errorf(codeNoVerdict, file, "is PREDICTED, which is of the device cost, without correctness")
+	case v.Class.Holds() && len(v.At) == 0:
 		return diag.Errorf(codeNoVerdict, file, "has times of no position")
 	}
 	return nil
+}
+
+// earlier refuses what has the form of an earlier amkc.
+func earlier(file, schema, want string) error {
+	return diag.Errorf(codeEarlier, file, "has the schema %s, of an earlier amkc; want %s", schema, want)
 }

@@ -14,13 +14,19 @@ import (
 	"amkc/knobs"
 )
 
+// checked is a check that passed.
+func checked() *Correctness {
+	same := true
+	return &Correctness{Oracle: "reference kernels", Passed: true, Spans: []Span{{Last: 100, Deterministic: &same}}}
+}
+
 // passing is a verdict that is PASS.
 func passing(settings, baseline knobs.Settings, ratio float64) *Verdict {
 	i := Interval{ratio, ratio * 0.999, ratio * 1.001}
 	v := &Verdict{Schema: VerdictSchema, Rung: Final, Class: Pass,
 		Subject: Subject{ID: IDOf(settings), Settings: settings, BaselineID: IDOf(baseline), Baseline: baseline,
 			Model: "toy", Source: "s", Target: "h200", Device: DeviceCUDA, Positions: []int{0}},
-		Proof: &Proof{OK: true, Findings: diag.List{}},
+		Proof: &Proof{OK: true, Findings: diag.List{}}, Correctness: checked(),
 		Timing: &Timing{Ratio: i, Machine: "a GPU", At: []At{{Candidate: Times{100 * ratio, 99 * ratio, 101 * ratio},
 			Baseline: Times{100, 99, 101}, Ratio: i, Ceiling: 10, Bytes: 1e6, ReadGBs: 4000}}}}
 	rules := DefaultRules()
@@ -66,7 +72,7 @@ func TestSharesOfVerdicts(t *testing.T) {
 	v := passing(knobs.Settings{}, knobs.Settings{}, 1)
 	v.Shares = Shares{"ring": 0.5}
 	key.Sign(v)
-	require.Equal(t, "369f8dd7:a720d85e86633ac78f973ec90e039edc3b252ea70ed1eda80fe4b8ff357b5e40", v.Signature)
+	require.Equal(t, "369f8dd7:c250256ab57b7c040bf577c94aa078ccb9cd0eb5bfd1b77ad0dc3628958c6040", v.Signature)
 	require.NotContains(t, string(marshalled(t, v)), "shares_of")
 
 	v.SharesOf = SharesOfProfile
@@ -89,10 +95,14 @@ func TestWhatIsNoVerdict(t *testing.T) {
 	for want, bad := range map[string]string{
 		"is no verdict":              `{"latency_us": 12`,
 		"unknown":                    strings.Replace(text, `"schema"`, `"latency_us":12,"schema"`, 1),
-		"has the schema":             strings.Replace(text, "amkc.verdict/1", "amkc.verdict/9", 1),
+		"has the schema":             strings.Replace(text, "amkc.verdict/2", "amkc.verdict/9", 1),
+		"of an earlier amkc; want":   strings.Replace(text, "amkc.verdict/2", "amkc.verdict/1", 1),
 		"names its settings":         strings.Replace(text, `"settings":{}`, `"settings":{"tiling.ring.pace":1}`, 1),
 		"has no proof":               strings.Replace(text, `"ok":true`, `"ok":false`, 1),
 		"times belong to what is PA": strings.Replace(text, `"PASS"`, `"FAIL"`, 1),
+		"is of the class":            strings.Replace(text, `"PASS"`, `"FINE"`, 1),
+		"no correctness that passed": strings.Replace(text, `"passed":true`, `"passed":false`, 1),
+		"of the device cost":         strings.Replace(text, `"PASS"`, `"PREDICTED"`, 1),
 	} {
 		_, err := ParseVerdict([]byte(bad), "v.json")
 		require.ErrorContains(t, err, want)

@@ -20,8 +20,10 @@ type Soundness struct {
 	NotProposed int `json:"not_proposed"`
 	// Best counts what became the best: kept on a GPU, shortlisted elsewhere.
 	Best int `json:"best"`
-	// BestUnproved counts what became the best without a proof, or without having passed.
+	// BestUnproved counts what became the best without a proof.
 	BestUnproved int `json:"best_unproved"`
+	// BestUnchecked counts what became the best without a check of what it computes.
+	BestUnchecked int `json:"best_unchecked"`
 }
 
 // Soundness counts the trials.
@@ -37,8 +39,11 @@ func (s *State) Soundness() Soundness {
 		}
 		if t.Best {
 			out.Best++
-			if v := t.Verdict; v == nil || v.Class != Pass || v.Proof == nil || !v.Proof.OK {
+			if v := t.Verdict; v == nil || !v.Class.Holds() || v.Proof == nil || !v.Proof.OK {
 				out.BestUnproved++
+			}
+			if v := t.Verdict; v == nil || v.Class != Pass {
+				out.BestUnchecked++
 			}
 		}
 	}

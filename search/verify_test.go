@@ -89,6 +89,26 @@ func TestCampaignOfBefore(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// One of an earlier form is refused by name, whatever is to be done with it.
+func TestCampaignOfEarlierForm(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "campaign")
+	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/earlier")))
+	_, err := Verify(dir, toyKey)
+	require.ErrorContains(t, err, "has the schema amkc.campaign/1, of an earlier amkc; want amkc.campaign/2 [AMK6018]")
+	_, err = OpenJournal(dir)
+	require.ErrorContains(t, err, "AMK6018")
+	_, _, _, err = Load(dir)
+	require.ErrorContains(t, err, "AMK6018")
+	line, err := os.ReadFile(filepath.Join(dir, trialsName))
+	require.NoError(t, err)
+	var first struct{ Verdict json.RawMessage }
+	require.NoError(t, json.Unmarshal(line, &first))
+	corpus := filepath.Join(t.TempDir(), "corpus")
+	require.NoError(t, os.WriteFile(corpus, append(first.Verdict, '\n'), 0o666))
+	_, err = LoadCorpus(corpus, toyKey)
+	require.ErrorContains(t, err, "corpus:1: error: has the schema amkc.verdict/1, of an earlier amkc")
+}
+
 // One that was decided by other rules says so, by a code of its own: it can be read, and neither verified nor gone on
 // with.
 func TestCampaignOfOtherRules(t *testing.T) {

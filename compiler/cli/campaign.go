@@ -281,8 +281,8 @@ func soundnessText(s *search.Soundness) string {
 		nothing = fmt.Sprintf(", %d without a proposal", s.NotProposed)
 	}
 	return fmt.Sprintf("%d trials: %d rejected by a rule, %d failed, %d late, %d crashed%s; %d became the best, %d of "+
-		"them unproved", s.Trials, s.Rejected, s.Classes[search.Fail], s.Classes[search.Timeout],
-		s.Classes[search.Crash], nothing, s.Best, s.BestUnproved)
+		"them unproved, %d unchecked", s.Trials, s.Rejected, s.Classes[search.Fail], s.Classes[search.Timeout],
+		s.Classes[search.Crash], nothing, s.Best, s.BestUnproved, s.BestUnchecked)
 }
 
 func regionsText(regions []search.RegionInfo) string {

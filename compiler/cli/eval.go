@@ -105,7 +105,8 @@ func evalVerb() verb {
 			"interleaved with the baseline\nand an identical twin of the baseline, elsewhere predicted by the cost " +
 			"model. Nothing that is not proved is ever\nlaunched, and what is only predicted is never kept " +
 			"(docs/search.md). A candidate that emits the same step as its\nbaseline is REJECTED, unless their " +
-			"settings are the same. Exit code 0: PASS; 1: any other class.\n\n" +
+			"settings are the same. Exit code 0: PASS, or PREDICTED where nothing was run to check it; 1: any other " +
+			"class.\n\n" +
 			"FILE is JSON, with a group of knobs in an object: tiling.ring.pace and pipelining_depth are\n\n" +
 			"    {\"tiling\": {\"ring\": {\"pace\": 600}}, \"pipelining_depth\": 4}",
 		flags: f.define,
@@ -190,7 +191,7 @@ func (f *evalFlags) run(c *call) error {
 	if err := c.printf("%s", verdictText(v)); err != nil {
 		return err
 	}
-	if v.Class != search.Pass {
+	if !v.Class.Holds() {
 		c.report(diag.List{v.Reason})
 		return errDifferent
 	}
@@ -252,6 +253,9 @@ func verdictText(v *search.Verdict) string {
 		fmt.Fprintf(&b, "%s: %d registers, %d bytes of spill stores, %d of loads\n", k.Kernel, k.Registers,
 			k.SpillStores,
 			k.SpillLoads)
+	}
+	if v.Class == search.Unchecked {
+		b.WriteString("what it computes was not checked\n")
 	}
 	if c := v.Correctness; c != nil {
 		for _, s := range c.Spans {
