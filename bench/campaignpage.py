@@ -169,6 +169,8 @@ def fold(directory):
            "best": next((t["settings"] for t in reversed(trials) if t["best"]), campaign["start"]),
            "null": best is None or score.get(best) == 1.0, "estimate": score.get(best, 1.0), "curve": curve,
            "confirmed": confirmed if confirmed and confirmed["id"] == best else None}
+    if key := kept.key_of(campaign):
+        row["key"] = key
     if campaign["start"] and not campaign["cold"]:
         row["start"] = campaign["start"]
     if prior := campaign.get("prior"):  # what it uses of what it was taught
@@ -234,6 +236,8 @@ def take(file, out, known):
                           "(--again takes those)", file=sys.stderr)
                     continue
                 rows[row["name"]] = row
+                if "key" in row:
+                    kept.publish(row["key"], out)
                 lines += kept.measured(directory, row)
                 html = directory / "report.html"
                 if html.exists() and not regret.SEEDED.fullmatch(row["name"]):
@@ -302,16 +306,34 @@ def together(rows):
             f"at most {max(runs)} runs each.")
 
 
+def verifiable(rows):
+    """What of the trials of campaigns somebody else can verify, and how."""
+    parts = []
+    by_key = {}
+    for name, r in rows.items():
+        by_key.setdefault(r.get("key"), []).append(name)
+    secret = by_key.pop(None, [])
+    for key, names in by_key.items():
+        file = kept.key_file(key)
+        parts.append(f"`amkc campaign verify DIR --key FILE` verifies {', '.join(names)} with the public key "
+                     f"[{file.partition('/')[2]}](results/campaigns/{file})")
+    if secret:
+        which = f"{', '.join(secret)} were" if by_key else "All of them were"
+        parts.append(f"{which} signed with a secret key before verdicts had a public one: **nobody can verify them**, "
+                     "and amkc refuses them (AMK6018). They are data, without proof of where they come from")
+    return ". ".join(parts)
+
+
 def on_gpus(every):
     rows = {name: r for name, r in every.items() if not regret.SEEDED.fullmatch(name)}
     records = [f"[{t}.tar.gz](results/campaigns/{t}.tar.gz)" for t in sorted({r["target"] for r in every.values()})
                if (REPO / f"docs/results/campaigns/{t}.tar.gz").exists()]
-    more = f"; trials, with their signed verdicts, in {', '.join(records)}" if records else ""
+    more = f"; trials, with their verdicts, in {', '.join(records)}" if records else ""
     if records:
         there = kept.recorded(REPO / "docs/results/campaigns")
         if missing := [name for name in every if name not in there]:
             more += f", but for those of {', '.join(missing)}, which were not kept"
-        more += ". Signatures can be checked with the key alone, which is not published"
+        more += ". " + verifiable({name: r for name, r in every.items() if name in there})
     lines = [textwrap.fill(f"In full: [results/campaigns.json](results/campaigns.json){more}.", 119,
                            break_on_hyphens=False), "",
              "| campaign | model, target | positions | from | trials | minutes | GPU s | estimate | confirmed | over "

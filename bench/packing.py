@@ -62,8 +62,8 @@ def below(directory, name):
 
 
 def record(work, path):
-    """Packs the trials of campaigns to be published: without the key, with which alone they can be gone on with. The
-    same trials give the same bytes."""
+    """Packs the trials of campaigns to be published: without the private key, with which alone they can be gone on
+    with. The same trials give the same bytes."""
     files = sorted(work.glob("*.corpus"))
     for d in sorted(work.iterdir()):
         files += [*(d / name for name in RECORDED), *below(d, EXPERIMENTS)]

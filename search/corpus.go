@@ -24,8 +24,8 @@ var corpusFile = infile.Kind{Name: "a corpus", Max: 1 << 30}
 // A Corpus is the verdicts of campaigns, failures included, by the digest of each: a set.
 type Corpus map[string]*Verdict
 
-// LoadCorpus reads a corpus, a verdict a line. Every verdict has to be signed with the key.
-func LoadCorpus(path string, key Key) (Corpus, error) {
+// LoadCorpus reads a corpus, a verdict a line. Every verdict has to be signed with the private half of the key.
+func LoadCorpus(path string, key PublicKey) (Corpus, error) {
 	text, err := infile.Read(path, corpusFile)
 	if err != nil {
 		return nil, diag.Errorf(codeJournal, path, "cannot be read: %s", infile.Reason(err))
@@ -51,7 +51,7 @@ func (c Corpus) Add(v *Verdict) { c[digestOf(v)] = v }
 
 // AddTrials adds the verdicts of a campaign. Proposals that could not be tried have none, and teach nothing of
 // schedules.
-func (c Corpus) AddTrials(s *State, key Key) error {
+func (c Corpus) AddTrials(s *State, key PublicKey) error {
 	for i := range s.trials {
 		v := s.trials[i].Verdict
 		if v == nil {
@@ -86,7 +86,7 @@ func (c Corpus) Write(path string) error {
 }
 
 // Gather adds the trials of campaigns, and other corpora, to a corpus in a file, which is made if it is not there.
-func Gather(path string, from []string, key Key) (Corpus, error) {
+func Gather(path string, from []string, key PublicKey) (Corpus, error) {
 	c := Corpus{}
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		from = append([]string{path}, from...)

@@ -90,7 +90,7 @@ func TestProcessesThatFail(t *testing.T) {
 		if !strings.Contains(script, "2J") {
 			require.Contains(t, v.Reason.Msg, want)
 		}
-		require.NoError(t, toyKey.Check(v))
+		require.NoError(t, toyPublic.Check(v))
 		require.NoError(t, c.verdictFor(j, v))
 	}
 }
@@ -183,7 +183,7 @@ func TestSlowBuildsAreRefused(t *testing.T) {
 	v, err = w.Build(t.Context(), j)
 	require.NoError(t, err)
 	require.Equal(t, "AMK6017", v.Reason.Code)
-	require.NoError(t, toyKey.Check(v))
+	require.NoError(t, toyPublic.Check(v))
 	v, err = w.Evaluate(t.Context(), j)
 	require.NoError(t, err)
 	require.Equal(t, Timeout, v.Class, "an evaluation that takes too long is another matter")

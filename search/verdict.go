@@ -2,9 +2,6 @@ package search
 
 import (
 	"bytes"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"slices"
 
@@ -88,7 +85,9 @@ type Verdict struct {
 	Seconds     float64      `json:"seconds"` // that the evaluation took
 	// GPUSeconds are those of them in which it had the GPU: opening, checking and measuring builds.
 	GPUSeconds float64 `json:"gpu_seconds,omitempty"`
-	Signature  string  `json:"signature,omitempty"`
+	// Signature is the public key of what made it, and the signature of everything else, in hexadecimal digits with a
+	// colon between them.
+	Signature string `json:"signature,omitempty"`
 }
 
 // Subject is what a verdict is about. Two verdicts about the same subject are interchangeable.
@@ -201,51 +200,6 @@ type Times struct {
 
 // Shares says which part of a step each region of the space has a say in.
 type Shares map[string]float64
-
-// A Key signs verdicts, so that a number that somebody states is told from one that an evaluation has found. Whoever
-// can read the key can forge a verdict: it keeps honest mistakes and hopeful agents out, not the user's own account.
-type Key []byte
-
-// Name tells keys apart and gives nothing away.
-func (k Key) Name() string {
-	sum := sha256.Sum256(append([]byte("amkc key\n"), k...))
-	return hex.EncodeToString(sum[:4])
-}
-
-// Sign puts a signature under a verdict: the name of the key, and an HMAC-SHA-256 of everything else, as it is once it
-// was written and read: what is not UTF-8 is not the same then.
-func (k Key) Sign(v *Verdict) {
-	v.Signature = k.Name() + ":" + k.of(v)
-}
-
-func (k Key) of(v *Verdict) string {
-	unsigned := *v
-	unsigned.Signature = ""
-	text, err := json.Marshal(&unsigned)
-	if err != nil {
-		panic(err) // of a type that has no JSON
-	}
-	mac := hmac.New(sha256.New, k)
-	mac.Write(bytes.ReplaceAll(text, []byte(`\ufffd`), []byte("\ufffd")))
-	return hex.EncodeToString(mac.Sum(nil))
-}
-
-// Check reports whether a verdict is as the key's holder signed it. The error is a diagnostic.
-func (k Key) Check(v *Verdict) error {
-	switch name := k.Name(); {
-	case v.Signature == "":
-		return diag.Errorf(codeForged, "verdict "+v.ID, "has no signature; want what amkc eval --json prints, "+
-			"unchanged")
-	case len(v.Signature) > len(name) && v.Signature[:len(name)] != name:
-		return diag.Errorf(codeForged, "verdict "+v.ID, "is signed with the key %.8s, and the key here is %s; want a "+
-			"verdict of amkc eval with the key of this campaign", v.Signature, name)
-	case !hmac.Equal([]byte(v.Signature), []byte(name+":"+k.of(v))):
-		return diag.Errorf(codeForged, "verdict "+v.ID, "is not what its signature is of: something in it was "+
-			"changed; "+
-			"want what amkc eval --json prints, unchanged")
-	}
-	return nil
-}
 
 // ParseVerdict reads a verdict. Fields that are not known are refused: nothing unsigned is carried along.
 func ParseVerdict(text []byte, file string) (*Verdict, error) {

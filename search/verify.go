@@ -53,12 +53,12 @@ func (s *State) Soundness() Soundness {
 // Verify holds a campaign to what it should be: every line follows the one before, every verdict is signed with the key
 // and for its trial, the decision is what the rules make of the verdict, and what was accepted and kept is what follows
 // from it. The error is a diagnostic.
-func Verify(dir string, key Key) (*Soundness, error) {
+func Verify(dir string, key PublicKey) (*Soundness, error) {
 	s, _, _, err := Load(dir)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.campaign.signs(key); err != nil {
+	if err := s.campaign.Signs(key); err != nil {
 		return nil, err
 	}
 	again, path := NewState(s.campaign), filepath.Join(dir, trialsName)
@@ -75,7 +75,7 @@ func Verify(dir string, key Key) (*Soundness, error) {
 	return &sound, nil
 }
 
-func (s *State) verify(t *Trial, key Key) error {
+func (s *State) verify(t *Trial, key PublicKey) error {
 	if t.Verdict == nil {
 		return nil
 	}
@@ -132,9 +132,9 @@ func (s *State) sameRules(dir string) error {
 }
 
 // Record adds a verdict that was made outside of the campaign, by amkc eval: against the best, at the last rung.
-func (j *Journal) Record(v *Verdict, key Key, now time.Time) (*Trial, error) {
+func (j *Journal) Record(v *Verdict, key PublicKey, now time.Time) (*Trial, error) {
 	s := j.State
-	if err := s.campaign.signs(key); err != nil {
+	if err := s.campaign.Signs(key); err != nil {
 		return nil, err
 	}
 	if err := key.Check(v); err != nil {

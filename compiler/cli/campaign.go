@@ -35,9 +35,8 @@ func campaignVerb() verb {
 			"and every decision to the rules. learn CORPUS DIR... adds the\nverdicts of campaigns to a file, and " +
 			"says what they teach: what --corpus of amkc search takes.",
 		flags: func(set *pflag.FlagSet) {
-			set.Var(newWord(&f.key, ""), "key", "check verdicts with the key in `FILE`; default: verdict.key of the "+
-				"user's "+
-				"configuration of amkc")
+			set.Var(newWord(&f.key, ""), "key", "verify verdicts with the key in `FILE`, of which the public half is "+
+				"enough; default: verdict.key\nof the user's configuration of amkc")
 		},
 		run: func(c *call) error { return runCampaign(c, f) },
 	}
@@ -95,7 +94,7 @@ func runCampaign(c *call, f *judgeFlags) error {
 
 // verifyCampaign checks everything that can be checked.
 func verifyCampaign(c *call, f *judgeFlags, dir string) error {
-	key, err := f.openKey(search.ReadKey)
+	key, err := f.publicKey()
 	if err != nil {
 		return err
 	}
@@ -111,7 +110,7 @@ func verifyCampaign(c *call, f *judgeFlags, dir string) error {
 
 // recordVerdict adds what amkc eval --json has printed.
 func recordVerdict(c *call, f *judgeFlags, dir, file string) error {
-	key, err := f.openKey(search.ReadKey)
+	key, err := f.publicKey()
 	if err != nil {
 		return err
 	}

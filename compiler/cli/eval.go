@@ -74,14 +74,27 @@ func (f *judgeFlags) check(c *call) error {
 	return nil
 }
 
-// openKey reads the key of verdicts, by LoadKey where verdicts are made, and else by ReadKey.
-func (f *judgeFlags) openKey(open func(path string) (search.Key, error)) (_ search.Key, err error) {
-	if f.key == "" {
-		if f.key, err = usersKey(); err != nil {
-			return nil, err
-		}
+// signingKey reads the key that verdicts are signed with, by LoadKey where one may be made, and else by ReadKey.
+func (f *judgeFlags) signingKey(open func(path string) (search.Key, error)) (search.Key, error) {
+	if err := f.findKey(); err != nil {
+		return nil, err
 	}
 	return open(f.key)
+}
+
+// publicKey reads the key that verdicts are verified with.
+func (f *judgeFlags) publicKey() (search.PublicKey, error) {
+	if err := f.findKey(); err != nil {
+		return nil, err
+	}
+	return search.ReadPublicKey(f.key)
+}
+
+func (f *judgeFlags) findKey() (err error) {
+	if f.key == "" {
+		f.key, err = usersKey()
+	}
+	return err
 }
 
 // usersKey is the file of the key that verdicts are signed with, unless --key names another.
@@ -157,7 +170,7 @@ func (f *evalFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	key, err := f.judge.openKey(search.LoadKey)
+	key, err := f.judge.signingKey(search.LoadKey)
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func (f *searchFlags) plan(c *call) error {
 	if f.trials == 0 {
 		return c.usage("a search needs an end; want --trials N")
 	}
-	key, err := f.judge.openKey(search.LoadKey)
+	key, err := f.judge.signingKey(search.LoadKey)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (f *searchFlags) work(c *call) error {
 	if f.stage == string(search.StageBuild) && campaign.Device != search.DeviceCUDA {
 		return c.usage("--stage build is for measuring on a GPU, and %s has predictions; want --stage judge", f.out)
 	}
-	key, err := f.judge.openKey(search.ReadKey)
+	key, err := f.judge.signingKey(search.ReadKey)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ type merged struct {
 
 // merge brings together what was made, and enters a round that is complete.
 func (f *searchFlags) merge(c *call) error {
-	key, err := f.judge.openKey(search.ReadKey)
+	key, err := f.judge.publicKey()
 	if err != nil {
 		return err
 	}
