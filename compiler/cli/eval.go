@@ -118,7 +118,7 @@ func evalVerb() verb {
 			"interleaved with the baseline\nand an identical twin of the baseline, elsewhere predicted by the cost " +
 			"model. Nothing that is not proved is ever\nlaunched, and what is only predicted is never kept " +
 			"(docs/search.md). A candidate that emits the same step as its\nbaseline is REJECTED, unless their " +
-			"settings are the same. Exit code 0: PASS, or PREDICTED where nothing was run to check it; 1: any other " +
+			"settings are the same. Exit code 0: PASS, or PREDICTED where\nnothing was run to check it; 1: any other " +
 			"class.\n\n" +
 			"FILE is JSON, with a group of knobs in an object: tiling.ring.pace and pipelining_depth are\n\n" +
 			"    {\"tiling\": {\"ring\": {\"pace\": 600}}, \"pipelining_depth\": 4}",
