@@ -34,8 +34,9 @@ func TestParseFillsInDefaults(t *testing.T) {
 	}
 	want.Pages.BufferToPage.Set(7, 0)
 	want.Pages.BufferToPage.Set(-3, 1)
-	want.Config.PipeliningDepth = 0
+	want.Config.PipeliningDepth = 0 // no prefetch, and not the default
 	require.Equal(t, want, p)
+	require.Contains(t, string(p.Marshal()), `"pipelining_depth": 0`)
 }
 
 func TestParseTargetDefaults(t *testing.T) {
