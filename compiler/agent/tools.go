@@ -141,7 +141,7 @@ type evalInput struct {
 func (in evalInput) command(a *arguments) {
 	a.add("eval")
 	in.add(a)
-	a.settings("--config", in.Candidate)
+	a.proposed("--config", in.Candidate)
 	a.settings("--baseline", in.Baseline)
 	a.text("--device", in.Device)
 	a.numbers("--position", in.Positions)

@@ -158,7 +158,7 @@ func (f *evalFlags) run(c *call) error {
 	if f.build && (f.judge.device != search.DeviceCUDA || f.judge.registers || f.judge.turn != "") {
 		return c.usage("--build-only makes builds for a GPU; want --device cuda, and neither --registers nor --turn")
 	}
-	candidate, err := settingsIn(c, f.model.config)
+	candidate, err := candidateIn(c, f.model.config)
 	if err != nil {
 		return err
 	}
@@ -250,6 +250,24 @@ func settingsIn(c *call, file string) (knobs.Settings, error) {
 			strings.Join(besides, ", "))
 	}
 	return s, nil
+}
+
+// candidateIn is settingsIn for a configuration that is judged: what no schedule can have is in its settings too, so
+// that the verdict is REJECTED and a campaign can record it. The error is for a file that states no settings.
+func candidateIn(c *call, file string) (knobs.Settings, error) {
+	s, err := settingsIn(c, file)
+	if err == nil {
+		return s, nil
+	}
+	text, unread := readFile(file, infile.Schedule)
+	if unread != nil {
+		return nil, unread
+	}
+	stated, is := knobs.ParseSettings(text)
+	if _, refused := stated.Config(); !is || refused == nil {
+		return nil, err
+	}
+	return stated, nil
 }
 
 func verdictText(v *search.Verdict) string {

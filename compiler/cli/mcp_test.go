@@ -266,6 +266,53 @@ func TestAgentErrors(t *testing.T) {
 	require.Contains(t, a.call("doctor", nil), "checks", "with whatever exit code")
 }
 
+// Whatever an agent proposes gets a verdict with a code, which its campaign records: no loop ends at a refusal.
+func TestAgentRecordsRefusals(t *testing.T) {
+	a := newAgent(t)
+	model := fields{"model": "model", "target": "h200"}
+	a.call("search", with(model, fields{"campaign": "camp", "trials": 1}))
+	refused := []struct {
+		candidate fields
+		code      string
+	}{
+		{fields{"pipelining_depth": 99}, "AMK2002"},
+		{fields{"pipelining_depth": 0}, "AMK2002"},
+		{fields{"tiling.ring.pace": "often"}, "AMK2002"},
+		{fields{"tiling.ring.pace": 1.5}, "AMK2002"},
+		{fields{"tiling.ring.pace": nil}, "AMK2002"},
+		{fields{"tiling.ring.pace": true}, "AMK2002"},
+		{fields{"page_allocation": "some"}, "AMK2002"},
+		{fields{"sm_assignment": "by_hand"}, "AMK2001"},
+		{fields{"sm_assignment": fields{"qkv": 3}}, "AMK2001"},
+		{fields{"tiling.ring.pase": 600}, "AMK2001"},
+		{fields{"a knob of my own\x1b[31m": 1}, "AMK2001"},
+		{fields{"threads_per_block": 256}, "AMK2001"},
+		{fields{"fusion_grouping": []any{[]any{"down_proj"}}}, "AMK2001"},
+		{fields{"tiling.prompt.tokens": 64}, "AMK2001"},
+		{fields{"tiling": 3}, "AMK2001"},
+		{fields{"pipelining_depth": 16}, "AMK2007"},                               // no room for so many chunks
+		{fields{"smem_bytes_per_block": 1000}, "AMK2007"},                         // none for a ring
+		{fields{"tiling.ring.run_ahead": 0, "tiling.ring.pace": 1200}, "AMK2001"}, // no effect beside each other
+		{fields{"tiling.gemv.split_k": 8}, "AMK6109"},                             // no effect in this model
+	}
+	for i, r := range refused {
+		judged := a.call("eval", with(model, fields{"candidate": r.candidate, "save": "verdict.json"}))
+		verdict := judged["verdict"].(fields)
+		require.Equal(t, "REJECTED", verdict["class"], "%v", r.candidate)
+		require.Equal(t, r.code, verdict["reason"].(fields)["code"], "%v", r.candidate)
+		trial := a.call("campaign_record", fields{"campaign": "camp", "verdict": "verdict.json"})["trial"].(fields)
+		require.Equal(t, float64(i+1), trial["n"])
+	}
+	sound := a.call("campaign_verify", fields{"campaign": "camp"})["soundness"].(fields)
+	require.Equal(t, float64(len(refused)), sound["rejected"])
+	a.call("campaign_report", fields{"campaign": "camp"})
+	require.False(t, strings.Contains(a.read("amkc://results/camp")+a.read("amkc://report/camp"), "\x1b"))
+
+	// What states no settings is no proposal.
+	a.refused("AMK6203", "eval", with(model, fields{"candidate": fields{"tiling": 3, "tiling.ring.pace": 600}}))
+	a.refused("AMK2001", "eval", with(model, fields{"baseline": fields{"tiling.ring.pase": 600}}))
+}
+
 // Nothing outside of the root is read or written, whichever way leads there.
 func TestAgentStaysInTheRoot(t *testing.T) {
 	if testing.Short() {
