@@ -166,6 +166,11 @@ func (f *evalFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
+	if !f.build {
+		if err := f.judge.needGPU(c, &f.model, c.args[0]); err != nil {
+			return err
+		}
+	}
 	opts, err := f.judge.options(c, &f.model, c.args[0])
 	if err != nil {
 		return err
@@ -209,6 +214,14 @@ func (f *evalFlags) run(c *call) error {
 		return errDifferent
 	}
 	return nil
+}
+
+// needGPU refuses to measure without a GPU, before anything is built for it.
+func (f *judgeFlags) needGPU(c *call, m *modelFlags, model string) error {
+	if f.device != search.DeviceCUDA {
+		return nil
+	}
+	return m.needGPU(c, model, f.gpu, "--device cost predicts, and --build-only of amkc eval needs no GPU")
 }
 
 // options are those of a model that is judged. Predictions need no weights: they are opened where there are any, for

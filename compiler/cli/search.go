@@ -124,6 +124,9 @@ func (f *searchFlags) carry(c *call) error {
 	if f.trials == 0 && f.minutes == 0 && f.seconds == 0 {
 		return c.usage("a search needs an end; want --trials N, --minutes N or --gpu-seconds N")
 	}
+	if err := f.judge.needGPU(c, &f.model, c.args[0]); err != nil {
+		return err
+	}
 	key, err := f.judge.signingKey(search.LoadKey)
 	if err != nil {
 		return err
