@@ -137,6 +137,9 @@ func recordVerdict(c *call, f *judgeFlags, dir, file string) error {
 	if err != nil {
 		return err
 	}
+	if err := writeReport(dir, j.State); err != nil {
+		return err
+	}
 	c.payload = campaignReport{searched: resultOf(dir, "", j.State), Trial: trial}
 	what := "recorded"
 	if trial.Best {

@@ -47,6 +47,9 @@ func (f *searchFlags) plan(c *call) error {
 	if err != nil {
 		return err
 	}
+	if err := writeReport(f.out, j.State); err != nil {
+		return err
+	}
 	result := planned{searched: resultOf(f.out, stop, j.State), Planned: []plannedTrial{}}
 	for i := range p.Trials {
 		t := &p.Trials[i]
