@@ -124,9 +124,9 @@ def starts(campaigns):
 def seeded(kind, campaigns):
     """How many seeds of a kind had a gain, and a confirmed one, in how much time."""
     seconds = [c["gpu_seconds"] for c in campaigns]
+    confirmed = sum(bool(c["confirmed"] and c["confirmed"]["gain"]) for c in campaigns)
     return f"{kind}: {sum(len(c['curve']) > 1 for c in campaigns)} of {len(campaigns)} seeds had one, " \
-           f"{sum(bool(c['confirmed']) for c in campaigns)} confirmed, {min(seconds):.0f} to {max(seconds):.0f} s of " \
-           "the GPU"
+           f"{confirmed} confirmed, {min(seconds):.0f} to {max(seconds):.0f} s of the GPU"
 
 
 def long_ones(campaigns):
@@ -157,7 +157,7 @@ def interval(c):
     """What the confirmation of a campaign's best came to."""
     ratio = c["confirmed"]["ratio"]
     text = f"{c['name']}: {1 / ratio['high']:.3f} to {1 / ratio['low']:.3f}×"
-    return text + (", a loss: not confirmed" if ratio["low"] > 1 else "")
+    return text + (", a loss: not confirmed" if ratio["low"] > 1 else ", not confirmed" if ratio["high"] >= 1 else "")
 
 
 def on_gpus(r):

@@ -44,10 +44,11 @@ Searches by `bench/campaigns.py` ([search.md](search.md) says how a search goes)
 that were at hand for that long, each going on from what the piece before had packed. Where an agent proposes, it is
 `bench/agent.py` that makes the trials. A name ends with that of the GPU. Written by `bench/campaignpage.py`; do not
 edit. A ratio is a time over another, measured interleaved, with its 95 % interval: *confirmed* is the best over the
-start, at positions that it was not chosen by, in a process of its own; where that shows no gain, it says so. *Over the
-defaults* is the best of a search that began at the least clever value of each knob over the hand-set defaults, which
-that search does not know. A search that has found nothing says so. *From* is where a search began: at the least clever
-values (cold), or at the defaults of the time, by the number that they have under Candidates for defaults.
+start, at positions that it was not chosen by, in a process of its own; where the interval is not below 1, it says so.
+*Over the defaults* is the best of a search that began at the least clever value of each knob over the hand-set
+defaults, which that search does not know. A search that has found nothing says so. *From* is where a search began: at
+the least clever values (cold), or at the defaults of the time, by the number that they have under Candidates for
+defaults.
 """
 
 SOUND = """Nothing that a rule rejects is built or launched, and what has crashed, hung or computed something else is a
@@ -154,7 +155,7 @@ def fold(directory):
             curve.append([round(seconds, 1), 1.0])
         elif t["role"] == "confirm":
             confirmed = {"id": v["id"], "positions": v["positions"], "class": v["class"], "ratio": v.get("ratio"),
-                         "gain": v["decision"] in ("keep", "shortlist")}
+                         "gain": v["decision"] in ("keep", "shortlist") and v["ratio"]["high"] < 1}
         elif v["class"] in packing.TIMED and v["id"] != v["baseline_id"]:
             score[v["id"]] = score[v["baseline_id"]] * v["ratio"]["mean"]
         if t["best"]:

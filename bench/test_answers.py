@@ -66,14 +66,15 @@ class Answers(unittest.TestCase):
         c = lambda low, high: {"name": "x", "confirmed": {"ratio": {"mean": 1, "low": low, "high": high}}}
         self.assertEqual(answers_search.interval(c(0.5, 0.8)), "x: 1.250 to 2.000×")
         self.assertEqual(answers_search.interval(c(1.0028, 1.0105)), "x: 0.990 to 0.997×, a loss: not confirmed")
+        self.assertEqual(answers_search.interval(c(0.98, 1.0)), "x: 1.000 to 1.020×, not confirmed")
 
     def test_seeds_that_found_nothing_are_counted(self):
         c = lambda found, confirmed, s: {"curve": [[0, 1.0]] + [[1, 0.5]] * found, "confirmed": confirmed,
                                          "gpu_seconds": s}
-        campaigns = {"m-cold-seed1-h100": c(1, {"ratio": {}}, 90.4), "m-warm-seed1-h100": c(1, None, 60.0),
-                     "m-warm-seed2-h100": c(0, None, 52.0)}
+        campaigns = {"m-cold-seed1-h100": c(1, {"gain": True}, 90.4), "m-cold-seed2-h100": c(1, {"gain": False}, 90.2),
+                     "m-warm-seed1-h100": c(1, None, 60.0), "m-warm-seed2-h100": c(0, None, 52.0)}
         of = answers_search.starts(campaigns)
-        self.assertEqual(of.ours, "m, h100: 1.00× (cold: 1 of 1 seeds had one, 1 confirmed, 90 to 90 s of the GPU, "
+        self.assertEqual(of.ours, "m, h100: 1.00× (cold: 2 of 2 seeds had one, 1 confirmed, 90 to 90 s of the GPU, "
                          "warm: 1 of 2 seeds had one, 0 confirmed, 52 to 60 s of the GPU)")
 
     def test_the_trial_of_the_best_is_of_those_that_there_were(self):

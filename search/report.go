@@ -25,7 +25,7 @@ type reportData struct {
 	Best      []setting
 	Ratio     string // of the best, as chained through the trials
 	Confirmed *Verdict
-	Refuted   bool // what was to confirm the best shows no gain
+	Refuted   bool // the interval of what was to confirm the best is not below 1
 	Interval  string
 	Null      bool
 	Adopted   bool // of a stage: the step shows what the stage has gained
@@ -91,7 +91,7 @@ func (s *State) Report() ([]byte, error) {
 		}
 	}
 	if t := s.Confirmed(); t != nil && t.Verdict.Class.Holds() {
-		d.Confirmed, d.Refuted = t.Verdict, !t.Verdict.Better()
+		d.Confirmed, d.Refuted = t.Verdict, !t.Verdict.Confirms()
 		d.Interval = fmt.Sprintf("%.4f (%.4f to %.4f)", t.Verdict.Ratio.Mean, t.Verdict.Ratio.Low, t.Verdict.Ratio.High)
 	}
 	if c.Stage != "" && !d.Null {

@@ -130,6 +130,35 @@ func TestReportOfWhatIsNotConfirmed(t *testing.T) {
 	require.NotContains(t, string(page), "Confirmed in")
 }
 
+// Only an interval below 1 confirms: that of a shortlisted prediction seldom is.
+func TestConfirms(t *testing.T) {
+	at := func(decision Decision, low, high float64) *Verdict {
+		return &Verdict{Class: Pass, Decision: decision,
+			Timing: &Timing{Ratio: Interval{Mean: low, Low: low, High: high}}}
+	}
+	require.True(t, at(Keep, 0.95, 0.98).Confirms())
+	require.True(t, at(Shortlist, 0.8, 0.99).Confirms())
+	require.False(t, at(Shortlist, 0.9, 1.08).Confirms())
+	require.False(t, at(Shortlist, 0.9, 1).Confirms())
+	require.False(t, at(Revert, 0.95, 0.98).Confirms())
+
+	c := toyCampaign(knobs.Settings{})
+	c.Device = DeviceCost
+	s := NewState(c)
+	best := knobs.Settings{"pipelining_depth": "5"}
+	s.best, s.bests, s.score[IDOf(best)] = best, []knobs.Settings{best}, -0.05
+	for high, want := range map[float64]string{0.99: "<p>Confirmed in a process",
+		1.04: "<strong>Not confirmed.</strong>"} {
+		v := at(Shortlist, 0.95, high)
+		v.ID, v.At, v.Proof = IDOf(best), []At{{Position: 50}}, &Proof{OK: true}
+		s.trials = []Trial{{Job: Job{Role: RoleConfirm, Rung: Final, Settings: best}, Verdict: v}}
+		page, err := s.Report()
+		require.NoError(t, err)
+		require.Contains(t, string(page), want)
+		require.Equal(t, high < 1, strings.Contains(string(page), "Confirmed in a process"))
+	}
+}
+
 // What a command proposes, and what a tool says, is data in a page and in a table.
 func TestHostileTexts(t *testing.T) {
 	c := toyCampaign(knobs.Settings{})

@@ -60,6 +60,10 @@ const (
 // Better reports whether a verdict is in favour of its candidate.
 func (v *Verdict) Better() bool { return v.Decision == Keep || v.Decision == Shortlist }
 
+// Confirms reports whether a verdict, which is in favour of its candidate, shows the gain in all of its interval. The
+// interval of a prediction is that of its error, so that few predictions do.
+func (v *Verdict) Confirms() bool { return v.Better() && v.Ratio.High < 1 }
+
 // Devices that times come from.
 const (
 	DeviceCost = "cost" // the cost model: predictions

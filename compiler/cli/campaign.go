@@ -232,7 +232,7 @@ func resultOf(dir, stop string, s *search.State) *searched {
 	r.Stage = tunedIn(s)
 	if t := s.Confirmed(); t != nil && t.Verdict.Timing != nil {
 		r.HeldOut = &t.Verdict.Ratio
-		if t.Verdict.Better() {
+		if t.Verdict.Confirms() {
 			r.Confirmed = r.HeldOut
 		}
 	}

@@ -102,7 +102,7 @@ type searched struct {
 	Stop      string           `json:"stop"`
 	Best      knobs.Settings   `json:"best"`
 	Estimate  float64          `json:"estimate"`  // chained through the trials, relative to the start
-	Confirmed *search.Interval `json:"confirmed"` // at held-out positions; null: not confirmed
+	Confirmed *search.Interval `json:"confirmed"` // at held-out positions, below 1; null: not confirmed
 	HeldOut   *search.Interval `json:"held_out"`  // what was found there, be it a gain or not; null: nothing yet
 	Stage     *tuned           `json:"stage,omitempty"`
 	Soundness search.Soundness `json:"soundness"`

@@ -83,8 +83,11 @@ func tunedText(r *searched, c *search.Campaign, kind string) string {
 		fmt.Fprintf(&b, "nothing is adopted: the step does not show it, %s of the time of the start, %s\n",
 			intervalText(*r.HeldOut), kind)
 	default:
-		fmt.Fprintf(&b, "adopted, and confirmed in the step: %s of the time of the start, %s\n",
-			intervalText(*r.Confirmed), kind)
+		how := "confirmed in the step"
+		if r.Confirmed == nil {
+			how = "not confirmed, since the interval is not below 1"
+		}
+		fmt.Fprintf(&b, "adopted, and %s: %s of the time of the start, %s\n", how, intervalText(*r.HeldOut), kind)
 		b.WriteString(settingsText(r.Stage.Adopted))
 	}
 	return b.String()
