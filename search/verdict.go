@@ -51,7 +51,7 @@ type Decision string
 
 // The decisions. What a prediction is in favour of is shortlisted, never kept.
 const (
-	Keep      Decision = "keep"      // measured, at the last rung, and faster beyond the noise
+	Keep      Decision = "keep"      // measured, at the last rung, and faster beyond the noise, or as fast and simpler
 	Shortlist Decision = "shortlist" // predicted to be faster, at the last rung
 	Promising Decision = "promising" // at an earlier rung: not shown to be slower
 	Revert    Decision = "revert"
@@ -83,10 +83,12 @@ type Verdict struct {
 	// of each kernel, where nvcc was asked
 	Registers   []Registers  `json:"registers,omitempty"`
 	Correctness *Correctness `json:"correctness,omitempty"`
-	*Timing                  // of a class that holds
-	Decision    Decision     `json:"decision"`
-	Why         string       `json:"why"`     // of the decision, in words
-	Seconds     float64      `json:"seconds"` // that the evaluation took
+	// Simpler says in what a measured candidate is simpler than its baseline, if it is, and in nothing less simple.
+	Simpler  string   `json:"simpler,omitempty"`
+	*Timing           // of a class that holds
+	Decision Decision `json:"decision"`
+	Why      string   `json:"why"`     // of the decision, in words
+	Seconds  float64  `json:"seconds"` // that the evaluation took
 	// GPUSeconds are those of them in which it had the GPU: opening, checking and measuring builds.
 	GPUSeconds float64 `json:"gpu_seconds,omitempty"`
 	// Signature is the public key of what made it, and the signature of everything else, in hexadecimal digits with a

@@ -52,6 +52,7 @@ type evaluation struct {
 	candidate *compiler.Scheduled
 	emission  *compiler.Emission // of the candidate
 	baseline  *compiler.Scheduled
+	was       []measure // of the baseline
 }
 
 // A fault is what is wrong with a candidate.
@@ -143,9 +144,11 @@ func (e *evaluation) prepare() error {
 	if e.baseline, err = e.lower(e.Baseline, compiler.RunPasses); err != nil {
 		return err
 	}
-	if proof := compiler.Prove(e.baseline.Program); !proof.OK {
+	proof := compiler.Prove(e.baseline.Program)
+	if !proof.OK {
 		return proof.Diags.Err()
 	}
+	e.was = complexity(e.baseline.Program, proof.Stats.Tasks)
 	if e.Stage != "" {
 		if err := missing(e.baseline.Program, e.Stage); err != nil {
 			return err
@@ -227,6 +230,12 @@ func (e *evaluation) prove() error {
 		if err := missing(e.candidate.Program, e.Stage); err != nil {
 			return rejected(err)
 		}
+	}
+	if err := room(e.candidate.Program, e.Options.Target); err != nil {
+		return rejected(err)
+	}
+	if e.Device == search.DeviceCUDA && e.Stage == "" { // what is predicted to be as fast is not shown to be
+		e.v.Simpler = simpler(complexity(e.candidate.Program, proof.Stats.Tasks), e.was)
 	}
 	if e.SameBits {
 		if knob := knobs.OtherOrder(&e.baseline.Program.Config, &e.candidate.Program.Config); knob != "" {
