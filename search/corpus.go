@@ -117,7 +117,7 @@ func (c Corpus) Learn() *prior.Prior {
 	var times, refusals []prior.Row
 	for _, id := range slices.Sorted(maps.Keys(c)) {
 		v := c[id]
-		if v.Class.Holds() || v.Class == Rejected && !slices.Contains(saysNothing, v.Reason.Code) {
+		if v.Class.Holds() || v.Class == Rejected && v.refusesSettings() {
 			row := prior.Row{Model: v.Model, X: differences(v.Settings, v.Baseline)}
 			if v.Class == Rejected {
 				row.Y = 1
@@ -149,14 +149,22 @@ func (c Corpus) Prior(path string) (*prior.Prior, error) {
 
 // Codes of refusals by compiler/evaluate.
 const (
-	CodeFloor = "AMK6103" // a time that is impossible
-	CodeIdle  = "AMK6109" // the same step as that of the baseline
-	CodeOrder = "AMK6110" // another order of additions than that of the baseline, where the same bits are asked for
+	CodeFloor  = "AMK6103" // a time that is impossible
+	CodeIdle   = "AMK6109" // the same step as that of the baseline
+	CodeOrder  = "AMK6110" // another order of additions than that of the baseline, where the same bits are asked for
+	CodeMemory = "AMK6111" // more of the GPU's memory than a configuration may take
 )
 
-// saysNothing are codes of refusals that say nothing of settings by themselves: they are of what was measured, of the
-// machine that builds, and of two settings together.
-var saysNothing = []string{CodeFloor, codeSlowBuild.ID, CodeIdle, CodeOrder}
+// saysNothing are codes of refusals that say nothing of settings by themselves: they are of what was measured, of
+// machines, and of two settings together.
+var saysNothing = []string{CodeFloor, codeSlowBuild.ID, CodeIdle, CodeOrder, CodeMemory}
+
+// refusesSettings reports whether a refusal says something of settings that a proposer may draw: what somebody else has
+// proposed may be no value of a knob at all.
+func (v *Verdict) refusesSettings() bool {
+	_, err := v.Settings.Config()
+	return err == nil && !slices.Contains(saysNothing, v.Reason.Code)
+}
 
 // differences are what settings have and their baseline has not, and the other way round, by name.
 func differences(s, baseline knobs.Settings) map[string]float64 {

@@ -171,3 +171,29 @@ func TestWhatTeachesNothing(t *testing.T) {
 	}
 	require.Zero(t, corpus.Learn().Refusals.Rows)
 }
+
+// Settings that no schedule can have are in a corpus as any verdict, and teach nothing of those that a proposer draws.
+// Nor does a refusal that is about the machine.
+func TestRefusalsThatTeachNothing(t *testing.T) {
+	c := Corpus{}
+	add := func(model, depth string, class Class, code string) {
+		v := &Verdict{Class: class, Subject: Subject{Model: model, Settings: knobs.Settings{
+			"pipelining_depth": knobs.Value(depth)}}}
+		if class == Rejected {
+			v.Reason = &diag.Diagnostic{Code: code}
+		}
+		c[model+depth+code] = v
+	}
+	for _, model := range []string{"a", "b", "c"} {
+		add(model, "2", Pass, "")
+		add(model, "16", Rejected, "AMK2007")
+	}
+	want := c.Learn()
+	require.NotZero(t, want.Refusals.Rows)
+	for _, model := range []string{"a", "b", "c"} {
+		add(model, "0", Rejected, "AMK2002")
+		add(model, "often", Rejected, "AMK2002")
+		add(model, "4", Rejected, CodeMemory)
+	}
+	require.Equal(t, want, c.Learn())
+}

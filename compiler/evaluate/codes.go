@@ -55,7 +55,7 @@ value that the baseline has by default.
 amkc space lists the values that make a difference by themselves, those that make the kernels of another value (same),
 and the knobs that have no effect here. A candidate with the settings of its baseline is judged: that shows the noise.`)
 
-	codeMemory = diag.New("AMK6111", "a configuration takes too much of the GPU's memory", `
+	codeMemory = diag.New(search.CodeMemory, "a configuration takes too much of the GPU's memory", `
 Weights, cache and scratch of a configuration that is judged may take 80 % of the memory of its target, as its record
 has it, or --memory. What the driver, libraries and other processes take of the rest is not known, and a campaign
 that runs for hours is not to end with memory that has run out. Compile for fewer positions (--max-seq), store weights
