@@ -76,6 +76,7 @@ var zoo = map[string]string{
 	"cohere-head-norms":        "",
 	"cohere-head-norms-odd":    "",
 	"cohere-tied":              "",
+	"cohere2-head-dim":         "",
 	"cohere2-listed":           "",
 	"cohere2-tied":             "",
 	"cwm-listed":               "",
