@@ -65,8 +65,9 @@ tie_word_embeddings is true, so that the head is the embedding; the files hold a
 One of the two statements is wrong. Correct tie_word_embeddings, or remove the tensor.`)
 
 	codeInvFreq = diag.New("AMK1113", "a stored inv_freq differs from the computed one", `
-The files hold the rotary frequencies, and they are not those that the config describes. rope_theta or the scaling is
-wrong, or the model was trained with other frequencies than its config says.`)
+The files hold the rotary frequencies, and they are neither those that the config describes nor those before they are
+scaled, which older classes stored. rope_theta or the scaling is wrong, or the model was trained with other frequencies
+than its config says.`)
 
 	codeAssume = diag.New("AMK1114", "--assume-inert cannot be applied", `
 --assume-inert is for fields whose effect amkc does not know. A modelled field

@@ -26,6 +26,7 @@ type importer struct {
 	names    *tensorNames // of the tensors
 	leftOut  []string     // what the names of those begin with that belong to parts which are not compiled
 	consumed map[string]bool
+	unscaled [][]float32 // frequencies of the rotary embeddings that the config has, before they are scaled
 
 	scheme   *quantised.Scheme            // how matrices are quantised, nil: they are not
 	matrices map[string]*quantised.Matrix // those that are, by key

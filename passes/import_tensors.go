@@ -69,7 +69,7 @@ func (m *importer) matchRest(g *ir.Graph) {
 			bad = m.matchTied(t)
 		case storedMask.MatchString(t.Name): // which no class reads
 		case storedFreq.MatchString(t.Name):
-			bad = matchInvFreq(t, g.Rope.InvFreq)
+			bad = m.matchInvFreq(t, g.Rope.InvFreq)
 		default:
 			extra = append(extra, fmt.Sprintf("%s %s %v", t.Name, t.DType, t.Shape))
 			continue
@@ -97,9 +97,9 @@ func (m *importer) matchTied(head checkpoint.Tensor) *diag.Diagnostic {
 	return nil
 }
 
-// matchInvFreq demands that stored frequencies are the computed ones, rounded to the dtype they are stored in. The last
-// bit of a power depends on the maths library, so float32 may differ by two units in the last place.
-func matchInvFreq(t checkpoint.Tensor, want []float32) *diag.Diagnostic {
+// matchInvFreq demands that stored frequencies are the computed ones, or those before they are scaled, which older
+// classes stored and divided positions instead: each class of transformers computes its own and reads neither.
+func (m *importer) matchInvFreq(t checkpoint.Tensor, want []float32) *diag.Diagnostic {
 	pos := "tensor " + t.Name
 	if len(t.Shape) != 1 || t.Shape[0] != len(want) {
 		return diag.Errorf(codeInvFreq, pos, "has shape %v; want [%d]", t.Shape, len(want))
@@ -108,14 +108,37 @@ func matchInvFreq(t checkpoint.Tensor, want []float32) *diag.Diagnostic {
 	if err := t.ReadRowsF32(got, 0, len(got)); err != nil {
 		return asDiagnostic(err)
 	}
-	for j := range want {
-		const slack = 0x1p-22
-		low, high := roundTo(modelDTypes[t.DType], want[j]*(1-slack)), roundTo(modelDTypes[t.DType], want[j]*(1+slack))
-		if !(low <= got[j] && got[j] <= high) {
-			return diag.Errorf(codeInvFreq, pos, "element %d is %g; the config makes it %g", j, got[j], want[j])
+	j := differentFreq(got, want, t.DType)
+	if j < 0 {
+		return nil
+	}
+	made := fmt.Sprintf("the config makes it %g", want[j])
+	for _, plain := range m.unscaled {
+		if len(plain) != len(want) {
+			continue
+		}
+		k := differentFreq(got, plain, t.DType)
+		if k < 0 {
+			return nil
+		}
+		if !slices.Equal(plain, want) {
+			j, made = k, fmt.Sprintf("the config makes it %g, and %g before it is scaled", want[k], plain[k])
 		}
 	}
-	return nil
+	return diag.Errorf(codeInvFreq, pos, "element %d is %g; %s", j, got[j], made)
+}
+
+// differentFreq is the first stored frequency that is not the computed one rounded to the dtype it is stored in, or -1.
+// The last bit of a power depends on the maths library, so float32 may differ by two units in the last place.
+func differentFreq(got, want []float32, dtype checkpoint.DType) int {
+	const slack = 0x1p-22
+	d := modelDTypes[dtype]
+	for j := range want {
+		if low, high := roundTo(d, want[j]*(1-slack)), roundTo(d, want[j]*(1+slack)); !(low <= got[j] && got[j] <= high) {
+			return j
+		}
+	}
+	return -1
 }
 
 // roundTo rounds a value to what a dtype can hold.

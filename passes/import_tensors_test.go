@@ -130,6 +130,42 @@ func TestStoredInvFreqIsConsumed(t *testing.T) {
 	require.Contains(t, s.Consumed, "model.rotary_emb.inv_freq")
 }
 
+// Whatever a rotation scales, the frequencies before it may be stored, as before transformers scaled them itself; those
+// of another base may not.
+func TestUnscaledInvFreqIsConsumed(t *testing.T) {
+	const name = "model.layers.0.self_attn.rotary_emb.inv_freq"
+	for kind, keys := range map[string]fieldsOf{
+		"linear": {"factor": 4.0}, "dynamic": {"factor": 4.0},
+		"yarn":   {"factor": 4.0, "original_max_position_embeddings": 16},
+		"llama3": {"factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 16},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			rope := maps.Clone(keys)
+			rope["type"] = kind
+			config := edit(plainConfig, fieldsOf{"rope_scaling": rope})
+			tensors := plainTensors(t, config)
+			without, err := importModel(t, writeModel(t, config, tensors))
+			require.NoError(t, err)
+			plain := invFreq(10000, 8)
+			require.Equal(t, kind == "dynamic", slices.Equal(plain, without.Graph.Rope.InvFreq))
+			for _, freq := range [][]float32{plain, without.Graph.Rope.InvFreq} {
+				tensors[name] = stored{"F32", []int{4}, f32Bytes(freq...)}
+				s, err := importModel(t, writeModel(t, config, tensors))
+				require.NoError(t, err)
+				require.Contains(t, s.Consumed, name)
+				require.Equal(t, without.Graph.Rope, s.Graph.Rope, "what is stored is not computed with")
+			}
+			tensors[name] = stored{"F32", []int{4}, f32Bytes(invFreq(20000, 8)...)}
+			_, err = importModel(t, writeModel(t, config, tensors))
+			require.ErrorContains(t, err, "AMK1113")
+			if kind == "linear" {
+				require.ErrorContains(t, err, "element 1 is 0.084089644; the config makes it 0.025, and 0.1 before it is "+
+					"scaled")
+			}
+		})
+	}
+}
+
 func TestStoredTiedHead(t *testing.T) {
 	config := edit(plainConfig, fieldsOf{"tie_word_embeddings": true})
 	tensors := plainTensors(t, config)
