@@ -58,6 +58,7 @@ func runImport(s *State) error {
 	}
 	g := family.build(m)
 	if f.diags.Err() == nil && s.Source.Weights != nil {
+		f.diags.Add(s.Source.Weights.Warnings...)
 		m.matchTensors(g)
 	}
 	if f.diags.Err() == nil {

@@ -204,8 +204,8 @@ func allText(s string) known {
 }
 
 // isNote reports whether a field that no table has is a note of the tool that wrote the config: tools mark what is not
-// part of a model with an underscore, as in _name_or_path, and classes read none of it. The one that a class reads, OPT's
-// _remove_final_layer_norm, is in its family's table.
+// part of a model with an underscore, as in _name_or_path, and classes read none of it. The one that a class reads,
+// _remove_final_layer_norm, is in OPT's table.
 func isNote(field string) bool { return strings.HasPrefix(field, "_") }
 
 // checkFields refuses every field that is neither modelled nor inert. assume names those the user vouches for.
