@@ -57,8 +57,13 @@ is wrong.`)
 	codeExtra = diag.New("AMK1111", "the files hold tensors that no operation consumes", `
 A tensor that the compiled model would ignore means that the model is not the one that amkc understood: a bias, an
 extra norm, an adapter. It is refused, because ignoring it would be a silent miscompile. Accepted beside the weights
-are a stored rotary inv_freq that equals the computed one, and the lm_head of a tied model that is bit-identical to
-the embedding.`)
+are a stored rotary inv_freq that equals the computed one, the lm_head of a tied model that is bit-identical to the
+embedding, and a bias of zeros (AMK1130).`)
+
+	codeZeros = diag.New("AMK1130", "biases of zeros are left out", `
+The files hold a bias for a matrix or a norm that has none in the model, and every element of it is zero: tools that
+quantise with GPTQ or AWQ write one for each matrix. Adding it changes nothing, so it is not read further. Each element
+has been looked at; one that is not zero is refused (AMK1111).`)
 
 	codeTied = diag.New("AMK1112", "the stored lm_head of a tied model differs from the embedding", `
 tie_word_embeddings is true, so that the head is the embedding; the files hold an lm_head.weight with other values.

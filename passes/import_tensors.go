@@ -59,8 +59,12 @@ var storedMask = regexp.MustCompile(`\.(attn|attention)\.(masked_)?bias$`)
 
 func (m *importer) matchRest(g *ir.Graph) {
 	var extra []string
+	var unused unusedBiases
+	biases := m.biasesOf(g)
 	for _, t := range m.src.Weights.Tensors() {
 		var bad *diag.Diagnostic
+		_, floats := modelDTypes[t.DType]
+		size, isBias := biases[t.Name]
 		switch {
 		case m.consumed[t.Name]:
 			continue
@@ -70,6 +74,8 @@ func (m *importer) matchRest(g *ir.Graph) {
 		case storedMask.MatchString(t.Name): // which no class reads
 		case storedFreq.MatchString(t.Name):
 			bad = m.matchInvFreq(t, g.Rope.InvFreq)
+		case isBias && floats && slices.Equal(t.Shape, []int{size}):
+			bad = unused.match(t)
 		default:
 			extra = append(extra, fmt.Sprintf("%s %s %v", t.Name, t.DType, t.Shape))
 			continue
@@ -77,6 +83,7 @@ func (m *importer) matchRest(g *ir.Graph) {
 		m.diags.Add(bad)
 		m.consumed[t.Name] = true
 	}
+	m.diags.Add(unused.report()...)
 	if len(extra) > 0 {
 		m.diags.Add(diag.Errorf(codeExtra, weightsPos, "the files hold %s that no operation of the model consumes",
 			counted(len(extra), "tensor")).With(few(extra)...))
@@ -170,8 +177,11 @@ func few(notes []string) []string {
 }
 
 func counted(n int, what string) string {
-	if n == 1 {
+	switch {
+	case n == 1:
 		return "1 " + what
+	case strings.HasSuffix(what, "s"):
+		return fmt.Sprintf("%d %ses", n, what)
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }
