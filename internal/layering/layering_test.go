@@ -75,7 +75,7 @@ var allowed = map[string][]string{
 	"runtime/dialogue": {"runtime/chat", "runtime/host", "runtime/jinja", "runtime/printable", "runtime/progress",
 		"runtime/reply", "runtime/sampling", "runtime/tokenizer"},
 	"runtime/driver": {"github.com/ebitengine/purego"},
-	"runtime/host": {"runtime/draft", "runtime/driver", "runtime/infile", "runtime/printable",
+	"runtime/host": {"runtime/chat", "runtime/draft", "runtime/driver", "runtime/infile", "runtime/printable",
 		"runtime/sampling"},
 	"runtime/host/chrometrace": {},
 	"runtime/host/engine":      {"runtime/host", "runtime/sampling", "runtime/serve"},
