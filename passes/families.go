@@ -2,7 +2,6 @@ package passes
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -80,53 +79,4 @@ func accepted() string {
 		names = append(names, fmt.Sprintf("%q", f.ModelType))
 	}
 	return strings.Join(names, ", ")
-}
-
-// Unmodelled returns better known model types that no importer takes, in order, and for each why.
-func Unmodelled() (types []string, why map[string]string) {
-	return slices.Sorted(maps.Keys(unmodelled)), maps.Clone(unmodelled)
-}
-
-// unmodelled says what the better known families compute that no importer models.
-var unmodelled = map[string]string{
-	"baichuan":         "its fused projections are not modelled",
-	"bart":             "it has an encoder beside the decoder",
-	"bert":             "it is an encoder",
-	"bloom":            "it has ALiBi positions, LayerNorm, GELU and biases",
-	"chatglm":          "it has fused projections, biases and a partial rotary embedding",
-	"dbrx":             "it has experts and LayerNorm",
-	"deepseek_v2":      "it has latent attention and experts",
-	"deepseek_v3":      "it has latent attention and experts",
-	"falcon_h1":        "it has recurrent layers",
-	"falcon_mamba":     "it is a state-space model",
-	"gemma3n":          "it is a multimodal model with embeddings for each layer",
-	"glm4_moe":         "it has experts",
-	"gpt_bigcode":      "it has learned position embeddings, LayerNorm, GELU and biases",
-	"gpt_oss":          "it has experts, attention sinks and sliding windows",
-	"gptj":             "it has LayerNorm, GELU, biases and an interleaved partial rotary embedding",
-	"granitemoe":       "it has experts",
-	"granitemoehybrid": "it has recurrent layers and experts",
-	"internlm2":        "its fused projections are not modelled",
-	"jamba":            "it has recurrent layers and experts",
-	"lfm2":             "it has convolutional layers",
-	"llama4":           "it has experts, chunked attention and layers without a rotary embedding",
-	"llava":            "it is a multimodal model",
-	"mamba":            "it is a state-space model",
-	"mamba2":           "it is a state-space model",
-	"minicpm":          "its class comes with the checkpoint, and transformers has none to hold logits to",
-	"minicpm3":         "it has latent attention",
-	"mixtral":          "it has experts",
-	"mllama":           "it is a multimodal model",
-	"mpt":              "it has ALiBi positions, LayerNorm and GELU",
-	"olmoe":            "it has experts",
-	"phimoe":           "it has experts",
-	"qwen2_moe":        "it has experts, and biases on the query, key and value projections",
-	"qwen3_moe":        "it has experts, and an RMSNorm on every query and key head",
-	"qwen3_next":       "it has recurrent layers and experts",
-	"recurrent_gemma":  "it has recurrent layers",
-	"rwkv":             "it is a recurrent model",
-	"t5":               "it has an encoder beside the decoder",
-	"whisper":          "it has an encoder beside the decoder",
-	"Yi":               "this is the form with its own remote code; the same models are published as llama",
-	"zamba2":           "it has recurrent layers",
 }

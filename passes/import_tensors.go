@@ -141,7 +141,8 @@ func differentFreq(got, want []float32, dtype checkpoint.DType) int {
 	const slack = 0x1p-22
 	d := modelDTypes[dtype]
 	for j := range want {
-		if low, high := roundTo(d, want[j]*(1-slack)), roundTo(d, want[j]*(1+slack)); !(low <= got[j] && got[j] <= high) {
+		low, high := roundTo(d, want[j]*(1-slack)), roundTo(d, want[j]*(1+slack))
+		if !(low <= got[j] && got[j] <= high) {
 			return j
 		}
 	}

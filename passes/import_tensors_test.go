@@ -198,8 +198,9 @@ func TestUnscaledInvFreqIsConsumed(t *testing.T) {
 	const name = "model.layers.0.self_attn.rotary_emb.inv_freq"
 	for kind, keys := range map[string]fieldsOf{
 		"linear": {"factor": 4.0}, "dynamic": {"factor": 4.0},
-		"yarn":   {"factor": 4.0, "original_max_position_embeddings": 16},
-		"llama3": {"factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 16},
+		"yarn": {"factor": 4.0, "original_max_position_embeddings": 16},
+		"llama3": {"factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+			"original_max_position_embeddings": 16},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			rope := maps.Clone(keys)
@@ -221,8 +222,8 @@ func TestUnscaledInvFreqIsConsumed(t *testing.T) {
 			_, err = importModel(t, writeModel(t, config, tensors))
 			require.ErrorContains(t, err, "AMK1113")
 			if kind == "linear" {
-				require.ErrorContains(t, err, "element 1 is 0.084089644; the config makes it 0.025, and 0.1 before it is "+
-					"scaled")
+				require.ErrorContains(t, err, "element 1 is 0.084089644; the config makes it 0.025, and 0.1 before "+
+					"it is scaled")
 			}
 		})
 	}

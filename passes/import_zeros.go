@@ -43,13 +43,13 @@ func (b *unusedBiases) match(t checkpoint.Tensor) *diag.Diagnostic {
 // report says which were left out, and refuses those that are not zero.
 func (b *unusedBiases) report() (out diag.List) {
 	if len(b.others) > 0 {
-		out.Add(diag.Errorf(codeExtra, weightsPos, "the files hold %s that the model has no place for; accepted: zeros "+
-			"throughout, or a config with which the model has biases", counted(len(b.others), "bias")).
+		out.Add(diag.Errorf(codeExtra, weightsPos, "the files hold %s that the model has no place for; accepted: "+
+			"zeros throughout, or a config with which the model has biases", counted(len(b.others), "bias")).
 			With(few(b.others)...))
 	}
 	if len(b.zero) > 0 {
-		out.Add(diag.Warningf(codeZeros, weightsPos, "the files hold %s of zeros that the model has no place for; they "+
-			"change nothing, and are left out", counted(len(b.zero), "bias")).With(few(b.zero)...))
+		out.Add(diag.Warningf(codeZeros, weightsPos, "the files hold %s of zeros that the model has no place for; "+
+			"they change nothing, and are left out", counted(len(b.zero), "bias")).With(few(b.zero)...))
 	}
 	return out
 }

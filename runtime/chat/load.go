@@ -243,8 +243,8 @@ func configured(path string, config *jinja.Dict) (map[string]string, error) {
 	return sources, nil
 }
 
-// Special reads a special token of a model or a build by its name, as templates find it, empty where none has that name,
-// and the ids of added tokens by their text, as far as tokenizer_config.json lists them. Errors are *FileError.
+// Special reads a special token of a model or a build by its name, as templates find it, empty where none has that
+// name, and the ids of added tokens by their text, as far as tokenizer_config.json lists them. Errors are *FileError.
 func Special(dir, name string) (text string, listed map[string]int, err error) {
 	config, err := object(dir, ConfigFile)
 	if err != nil {

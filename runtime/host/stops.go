@@ -16,8 +16,8 @@ import (
 )
 
 // StopIDs reads the ids after which a text ends, without duplicates: eos_token_id, a number or a list, of
-// generation_config.json and of config.json, and the eos_token of the tokenizer. A model that was trained on from another
-// one often has the end of its turns in its tokenizer alone. A file that is absent contributes none.
+// generation_config.json and of config.json, and the eos_token of the tokenizer. A model that was trained on from
+// another one often has the end of its turns in its tokenizer alone. A file that is absent contributes none.
 func StopIDs(dir string) ([]int, error) {
 	var all []int
 	for _, name := range []string{GenConfigFile, ConfigFile} {
