@@ -56,7 +56,7 @@ var unmodelled = map[string]string{
 	"bloom":                    hasALiBi,
 	"blt":                      "it reads bytes, and cuts them into patches",
 	"camembert":                isEncoder,
-	"chatglm":                  "its fused projections are not modelled, and transformers has no class to hold logits to",
+	"chatglm":                  "its projections are fused, and transformers has no class to hold logits to",
 	"codegen":                  hasFused,
 	"cohere2_moe":              hasExperts,
 	"cohere_compass_text":      "it is the decoder of a model that takes images, and no importer takes it alone",
