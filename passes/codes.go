@@ -29,7 +29,8 @@ would generate other tokens, so it is refused, and --assume-inert does not overr
 
 	codeUnknownField = diag.New("AMK1105", "an unknown config field", `
 config.json has a field that is neither modelled nor known to be without effect on the logits. A field that amkc does
-not know may change the maths, so it is never ignored in silence. If you know that it has no effect, say so:
+not know may change the maths, so it is never ignored in silence. Fields that begin with an underscore are notes of the
+tool that wrote the config, and are accepted. If you know that the field has no effect, say so:
 
     amkc MODEL -o build/ --assume-inert FIELD`)
 
