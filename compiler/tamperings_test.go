@@ -82,13 +82,14 @@ var tamperings = map[string][]tampering{
 		replace("licenses", "THIRD_PARTY_NOTICES", `\z`, "x"),
 	},
 	"a generated file that is missing": {remove("launcher/main.go"), remove("README.md"), remove(purego + ".mod")},
-	"an extra file that a build could pick up": {
-		add("launcher/evil.go"), add("GNUmakefile"), add(purego + ".ziphash"), add("launcher/vendor/modules.txt"),
+	"an extra file": {
+		add("python/__pycache__/pack.cpython-312.pyc"), add("launcher/evil.go"), add("GNUmakefile"),
+		add(purego + ".ziphash"), add("launcher/vendor/modules.txt"),
 		{name: "a link", change: func(t *testing.T, dir string) {
 			require.NoError(t, os.Symlink("/dev/null", filepath.Join(dir, "cuda_runtime.h")))
 		}},
 	},
-	"any other extra file": {
+	"a note or a measurement": {
 		add("notes.md"),
 	},
 	"a link to a directory, a pipe": {

@@ -55,8 +55,8 @@ type Verification struct {
 	tell progress.Func
 }
 
-// Verify answers whether a build is what its program says: every file has the digest of the manifest, and no build
-// would pick up another file; the schedule that is read back out of the headers is proved, and is that of
+// Verify answers whether a build is what its program says: every file has the digest of the manifest, and there is no
+// other that a tool could load; the schedule that is read back out of the headers is proved, and is that of
 // program.json; and what program.json gives is byte for byte what is there. The error is for a directory that cannot
 // be looked at.
 func Verify(dir string, tell progress.Func) (*Verification, error) {

@@ -1,6 +1,7 @@
 """Packs package amk as a wheel, for pip (PEP 517), with the standard library alone: no other tool has to be fetched."""
 
 import base64
+import contextlib
 import hashlib
 import os
 import re
@@ -49,3 +50,15 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
             entry.external_attr = 0o644 << 16
             out.writestr(entry, data, zipfile.ZIP_DEFLATED)
     return wheel
+
+
+def forget():
+    """Removes what Python has cached of this file: a build holds no bytecode, which runs in place of its source."""
+    cached = getattr(__spec__, "cached", None)
+    if cached and os.path.dirname(os.path.abspath(cached)) == os.path.join(HERE, "__pycache__"):
+        with contextlib.suppress(OSError):
+            os.remove(cached)
+            os.rmdir(os.path.dirname(cached))
+
+
+forget()
