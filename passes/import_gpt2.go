@@ -49,10 +49,8 @@ func (m *importer) gpt2Names() *tensorNames {
 	names := &tensorNames{body: "transformer.", layers: "h.{i}.", head: "lm_head", parts: map[string]string{
 		"embed": "wte", "positions": "wpe", "input_norm": "ln_1", "post_norm": "ln_2", "final_norm": "ln_f",
 		"o_proj": "attn.c_proj", "up_proj": "mlp.c_fc", "down_proj": "mlp.c_proj"}}
-	if m.src.Weights != nil {
-		if _, there := m.src.Weights.Tensor("wte.weight"); there {
-			names.body = ""
-		}
+	if m.hasTensor("wte.weight") {
+		names.body = ""
 	}
 	return names
 }

@@ -79,10 +79,10 @@ func (m *importer) namesOfText(p *textPart) *tensorNames {
 	return &tensorNames{body: "language_model.model.", head: "language_model.lm_head", parts: p.parts}
 }
 
-// hasTensor reports whether the files are there and hold a tensor.
+// hasTensor reports whether the files are known to hold a tensor.
 func (m *importer) hasTensor(name string) bool {
 	if m.src.Weights == nil {
-		return false
+		return m.src.Tensors[name]
 	}
 	_, there := m.src.Weights.Tensor(name)
 	return there

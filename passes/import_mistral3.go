@@ -26,7 +26,8 @@ func importMistral3(m *importer) *ir.Graph {
 	switch {
 	case tied != nil && (outside || *tied):
 		d.tied = *tied
-	case m.src.Weights != nil: // the class ties them where the files lack the head, whatever text_config says
+	case m.src.Weights != nil || m.src.Tensors != nil:
+		// The class ties them where the files lack the head, whatever text_config says.
 		d.tied = !m.hasTensor(d.names.logits())
 	}
 	return m.decoder(d)
