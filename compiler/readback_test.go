@@ -142,7 +142,7 @@ func TestForgedBuilds(t *testing.T) {
 		{"descriptor", "schedule.h", "kRotationStep = 3;", "kRotationStep = 4;", "AMK4913",
 			"rotation from layer to layer: the headers say 4, and program.json says 3"},
 		{"tasks", "schedule.h", "kTasks = 16;", "kTasks = 15;", "AMK4912", "want 16, the tasks of the distribution"},
-		{"variant", "schedule.h", "kShortEnd = 16;", "kShortEnd = 17;", "AMK4913",
+		{"variant", "model_config.h", "kShortEnd = 16;", "kShortEnd = 17;", "AMK4913",
 			"positions: the headers say 0..16, and program.json says 0..15"},
 		{"page", "pages.h", "kXchg1{1024, 1536, 2}", "kXchg1{512, 1536, 2}", "AMK4912",
 			"where the page before it ends"},

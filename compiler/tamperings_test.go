@@ -33,7 +33,7 @@ var tamperings = map[string][]tampering{
 		replace("rotation", "schedule.h", `kRotation = \d+;`, "kRotation = 1;"),
 		replace("tasks", "schedule.h", `kTasks = \d+;`, "kTasks = 1;"),
 		replace("page", "pages.h", `constexpr Page kXchg1\{\d+, `, "constexpr Page kXchg1{0, "),
-		replace("variant", "schedule.h", `End = \d+;`, "End = 3;"),
+		replace("variant", "model_config.h", `End = \d+;`, "End = 3;"),
 		replace("weight", "model_config.h", `kQkvWeight = \d+;`, "kQkvWeight = 0;"),
 	},
 	"`program.json`, alone or with the headers": {
@@ -52,7 +52,7 @@ var tamperings = map[string][]tampering{
 	},
 	"the order of stages, the page of a vector": {
 		{name: "order", change: func(t *testing.T, dir string) {
-			edit(t, dir, "schedule.h", `(?s)Stages\[\]\{\n    k(\w+), k(\w+),`, "Stages[]{\n    k$2, k$1,")
+			edit(t, dir, "schedule.h", `(?s)Stages\[\]\{[^\n]*\n    k(\w+), k(\w+),`, "Stages[]{\n    k$2, k$1,")
 		}},
 		replace("page", "pages.h", `Page (kH|kQkv|kAttn|kX\w*) = kXchg\d;`, "Page $1 = kXchg4;"),
 	},

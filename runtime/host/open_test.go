@@ -70,6 +70,12 @@ func TestOpenRefuses(t *testing.T) {
 		"passes of another cache": {"", passes(8), func(t *testing.T, dir string) {
 			hosttest.Write(t, dir, "rows8/megakernel.fatbin", []byte("FAKE rows=8 more=1 \x00"))
 		}, new(*host.BuildError), "other sizes than those of megakernel.fatbin"},
+		"passes of another layout of the cache": {"", passes(8), func(t *testing.T, dir string) {
+			hosttest.Write(t, dir, "rows8/megakernel.fatbin", []byte("FAKE rows=8 layout=1 \x00"))
+		}, new(*host.BuildError), "rows of its cache are laid out otherwise than those of megakernel.fatbin"},
+		"passes of another model_config.h": {"", passes(8), func(t *testing.T, dir string) {
+			hosttest.Write(t, dir, "rows8/megakernel.fatbin", []byte("FAKE rows=8 model=1 \x00"))
+		}, new(*host.BuildError), "compiled with another model_config.h than megakernel.fatbin"},
 		"passes of too many rows": {"", passes(9), nil, new(*host.BuildError),
 			"facts.passes has one of 9 rows as its number 1"},
 		"passes twice": {"", passes(4, 4), nil, new(*host.BuildError),
