@@ -157,6 +157,7 @@ type cudaData struct {
 	Replicates    bool     // every SM has the whole residual
 	NormRows      bool     // owners of the residual add rows of norms of branches to it
 	RotatesHeads  bool     // in attention, and not as rows are finished
+	Parts         []partStage
 	Walk          []string // lines of the producer's walk
 	Consume       []string // lines of the consumers' step
 }
@@ -188,7 +189,8 @@ type builder struct {
 	rounded  string // that of its rounding, where every SM has it
 	normed   string // that of what owners add to it, where that is norms of branches
 	token    string // the buffer that sample leaves the next token in
-	broken   error  // of the first stage that is not what its body carries out
+	noted    []partStage
+	broken   error // of the first stage that is not what its body carries out
 
 	exchangeBytes int // pages with their copies, and counters
 	slots         int // of the ring, at least
@@ -259,6 +261,7 @@ func build(p *ir.Program) (*builder, error) {
 			return nil, err
 		}
 	}
+	b.d.Parts = b.parts()
 	b.d.PromptTokens = b.promptTokens()
 	b.d.PromptBytes = b.promptBytes(b.d.PromptTokens)
 	return b, nil

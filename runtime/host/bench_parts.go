@@ -41,29 +41,31 @@ const (
 	partSteps = 4          // of a launch at most: a step is some hundred launches
 )
 
-// As amk/part.cuh has them.
-const (
-	placeOfLayers = 1 << 10
-	placeBehind   = 1 << 24
-	partSize      = launchSize + 2*8 + 6*4
-)
+// PartStages is how many stages a part has at most, as amk/part.cuh has it.
+const PartStages = 16
 
-// A part is a stretch of a step that is launched by itself: the stages from one place to another.
+const partSize = launchSize + 2*8 + (6+PartStages)*4
+
+// noStage is the number of a stage that is none.
+const noStage = math.MaxUint32
+
+// A part is a stretch of a step that is launched by itself: stages that follow one another, of one layer at most.
 type part struct {
-	first, end uint32
-	rotates    bool   // it needs the angles
-	stage      string // of parts that are one, as knobs name them; of the last one lm_head
+	stages []uint32 // their numbers
+	layer  int
+	ended  int    // exchanges of the step before it
+	before uint32 // number of the stage that handed the last of them over
+	stage  string // of parts that are one, as knobs name them; of the last one lm_head
 }
 
 // A cutting is a step in parts.
 type cutting struct {
-	of                  string
-	loopFirst, loopLast int // numbers of the first and the last stage of a layer
-	parts               []part
+	of    string
+	parts []part
 }
 
-// cuttings are those of the step at a position: none where layers are no single loop over all of them, whose first
-// stage is the one that rotates.
+// cuttings are those of the step at a position: none where layers are no single loop over all of them, which begins with
+// the same stage at all positions.
 func (s *Session) cuttings(position int) []cutting {
 	inLoop := func(label string) bool { return strings.HasPrefix(label, "L{i}.") }
 	stages := s.facts.Stages
@@ -72,47 +74,64 @@ func (s *Session) cuttings(position int) []cutting {
 	for last >= 0 && !inLoop(stages[last]) {
 		last--
 	}
-	if first < 0 || slices.ContainsFunc(stages[first:last], func(label string) bool { return !inLoop(label) }) {
+	if first < 1 || slices.ContainsFunc(stages[first:last], func(label string) bool { return !inLoop(label) }) {
 		return nil
 	}
-	var numbers []int // of the stages of a layer at the position
-	at := -1          // labels of several variants may be the same: numbers go up in the order of a step
+	var numbers []uint32 // of the stages of a layer at the position
+	outside := 0         // exchanges before the layers
+	at := -1             // labels of several variants may be the same: numbers go up in the order of a step
 	for _, e := range s.facts.Variants[s.info.variant(position)].Exchanges {
 		k := slices.Index(stages[at+1:], e.Stage)
 		if k < 0 {
 			return nil
 		}
-		if at += k + 1; first <= at && at <= last {
-			if e.Layers != s.info.Layers {
-				return nil
-			}
-			numbers = append(numbers, at)
+		switch at += k + 1; {
+		case at < first:
+			outside++
+		case at <= last && e.Layers != s.info.Layers:
+			return nil
+		case at <= last:
+			numbers = append(numbers, uint32(at))
 		}
 	}
-	if len(numbers) == 0 || numbers[0] != first {
+	if len(numbers) == 0 || numbers[0] != uint32(first) {
 		return nil
 	}
+	between := func(from, to int) (all []uint32) {
+		for n := from; n < to; n++ {
+			all = append(all, uint32(n))
+		}
+		return all
+	}
+	head, tail := between(0, first), between(last+1, len(stages))
+	end := numbers[len(numbers)-1]
 	out := []cutting{{of: ofLayers}, {of: ofStages}}
 	for i := range out {
 		c := &out[i]
-		c.loopFirst, c.loopLast = first, last
-		begins, named := []uint32{0}, []string{"embed"} // where the parts begin, and what they are
+		c.parts = append(c.parts, part{stages: head, before: noStage, stage: "embed"})
 		for layer := range s.info.Layers {
-			for _, n := range numbers {
-				if c.of == ofStages || layer > 0 && n == first {
-					begins = append(begins, uint32((layer+1)*placeOfLayers+n))
-					named = append(named, stageNamed(stages[n]))
+			p := part{layer: layer, ended: outside + layer*len(numbers), before: end}
+			if layer == 0 {
+				p.before = head[len(head)-1]
+			}
+			for k, n := range numbers {
+				p.stages, p.stage = []uint32{n}, stageNamed(stages[n])
+				switch {
+				case c.of == ofStages:
+					c.parts = append(c.parts, p)
+				case k == 0 && layer > 0:
+					c.parts = append(c.parts, p)
+				default:
+					own := &c.parts[len(c.parts)-1]
+					own.stages = append(own.stages[:len(own.stages):len(own.stages)], n)
 				}
+				p.ended, p.before = p.ended+1, n
 			}
 		}
-		begins, named = append(begins, uint32(placeBehind+last+1)), append(named, "lm_head")
-		for k, place := range begins {
-			p := part{first: place, end: math.MaxUint32, rotates: place%placeOfLayers == uint32(first) || place == 0,
-				stage: named[k]}
-			if k+1 < len(begins) {
-				p.end = begins[k+1]
-			}
-			c.parts = append(c.parts, p)
+		c.parts = append(c.parts, part{stages: tail, layer: s.info.Layers,
+			ended: outside + s.info.Layers*len(numbers), before: end, stage: "lm_head"})
+		if slices.ContainsFunc(c.parts, func(p part) bool { return len(p.stages) > PartStages }) {
+			return nil
 		}
 	}
 	return out
@@ -186,7 +205,7 @@ func (t *timedParts) queue(c *cutting, launch func(k int, p part, with func(part
 		s.one.epoch++
 		params := p.encode()
 		for k, p := range c.parts {
-			err := launch(step*len(c.parts)+k, p, func(p part) []byte { return t.encode(params, c, p, step > 0) })
+			err := launch(step*len(c.parts)+k, p, func(p part) []byte { return t.encode(params, p, step > 0) })
 			if err != nil {
 				return err
 			}
@@ -196,17 +215,19 @@ func (t *timedParts) queue(c *cutting, launch func(k int, p part, with func(part
 }
 
 // encode lays amk::PartLaunch out.
-func (t *timedParts) encode(launch []byte, c *cutting, p part, follows bool) []byte {
-	word := map[bool]uint32{true: 1}
+func (t *timedParts) encode(launch []byte, p part, follows bool) []byte {
 	le := binary.LittleEndian
 	b := slices.Grow(slices.Clone(launch), partSize-launchSize)
 	b = le.AppendUint64(b, uint64(t.memory))
 	b = le.AppendUint64(b, uint64(t.token))
-	for _, v := range []uint32{p.first, p.end, uint32(c.loopFirst), uint32(c.loopLast), word[follows],
-		word[p.rotates]} {
+	word := map[bool]uint32{true: 1}
+	for _, v := range []uint32{uint32(p.layer), uint32(p.ended), p.before, word[follows], uint32(len(p.stages))} {
 		b = le.AppendUint32(b, v)
 	}
-	return b
+	for _, n := range p.stages {
+		b = le.AppendUint32(b, n)
+	}
+	return append(b, make([]byte, partSize-len(b))...)
 }
 
 // verify compares the last of some tokens, each of which follows from the one before, with that of the decode kernel.
@@ -329,8 +350,8 @@ func (t *timedParts) queueAlone(c *cutting, slot int) error {
 		if err := record(1); err != nil {
 			return err
 		}
-		for first := at; is(first); first-- { // a part that ends where it begins
-			if err := t.launch(k, part{first: p.end, end: p.end}, with); err != nil {
+		for first := at; is(first); first-- { // a part without stages
+			if err := t.launch(k, part{before: noStage}, with); err != nil {
 				return err
 			}
 		}

@@ -76,7 +76,7 @@ static Kernel build_kernels[] = {
     {"amk_ref_embed", 1, {40}, 0}, {"amk_ref_qkv", 1, {40}, 0}, {"amk_ref_row", 1, {40}, 0},
     {"amk_ref_attn", 1, {40}, 0}, {"amk_ref_lm_head", 1, {40}, 0},
 };
-static Kernel part_kernel = {"amk_part", 1, {248}, 0};  // of an image that says " parts=1"
+static Kernel part_kernel = {"amk_part", 1, {312}, 0};  // of an image that says " parts=1"
 static Kernel pass_kernels[11][2] = {  // by rows
 #define BOTH {{"amk_decode", 1, {208}, 0}, {"amk_ceiling", 1, {208}, 0}}
     BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH};
