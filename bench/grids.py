@@ -22,7 +22,8 @@ Compiled in bf16 it can be faster than with quantised matrices: the line in bf16
 BOUNDARIES = """The same bodies as a loop, with a barrier of all SMs at the end of each layer, and launched for every
 layer and for every stage: how many times the time of the loop. Waiting is the share of the time in which nothing is
 streamed: how much longer the time is than the stream's. *Apart* are rows whose builds do not fit one GPU together:
-their turns were taken one after the other, each in a process of its own. {marks}"""
+their turns were taken one after the other, each in a process of its own. *Withdrawn* are launches of which each walked
+all layers to find its own, so that their times were those of the walk; they now do their own alone. {marks}"""
 EARLIER = "An asterisk marks rows that were measured with earlier defaults of amkc, which can differ there: {}."
 SIDE_BY_SIDE = """The published search (E3) and ablations (Table 9), theirs and ours, in one table. A gain is the time
 without over the time with: below 1 it is a loss. *Kept* is how many candidates a search has kept; an ablation keeps
@@ -81,7 +82,7 @@ def boundaries(r):
             model, batch, position = what.split(", ", 2)
             lines.append([NAMES[gpu] + mark(row), model, batch.removeprefix("batch "), position.removeprefix("at "),
                           f"{row['loop_us']:,.1f} µs",
-                          *(f"{ways[way] / row['loop_us']:.3f}×" if way in ways else "" for way in WAYS),
+                          *(f"{ways[way] / row['loop_us']:.3f}×" if way in ways else gone(row) for way in WAYS),
                           *(f"{100 * waiting(row, us):.1f} %" if us else "" for us in
                             (row["loop_us"], *map(ways.get, WAYS))),
                           "" if row.get("interleaved", True) else "apart", limits(row), f"`{row['command']}`"])
@@ -89,6 +90,11 @@ def boundaries(r):
               *(f"waiting: {way}" for way in ("loop", *WAYS)), "turns", "limited by", "command"]
     return ["## Boundaries, row by row", "", wrapped(BOUNDARIES.format(marks=marks(lines))), "",
             *([*table(titles, lines), ""] if lines else []), *missing]
+
+
+def gone(row):
+    """What stands in the place of a time that a row does not have, or no longer."""
+    return "withdrawn" if answers_looping.withdrawn(row) else ""
 
 
 def limits(row):

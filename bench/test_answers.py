@@ -6,6 +6,7 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -18,6 +19,7 @@ import answers_search
 import answers_soundness
 import answers_speed
 import boundaries
+import columns
 import drawings
 import experiments
 import figures
@@ -244,6 +246,20 @@ class Grids(unittest.TestCase):
             same = "defaults" in row or row["position"] < 512 or row.get("sequences", 1) > 1
             self.assertEqual(line.startswith(f"| {line[2:6]} \\* |"), not same)
         self.assertFalse([x for x in grids.boundaries(self.none) if x.startswith("|")])
+
+    def test_launches_that_walked_all_layers_are_withdrawn(self):
+        row = next(r for gpu in answers.GPUS for r in self.results.rows(gpu, "boundaries") if r.get("launches"))
+        for alone in (False, True):
+            of = {k: {**x, "alone": alone} for k, x in row["launches"].items()}
+            made = SimpleNamespace(rows=lambda gpu, section, of=of: [row | {"launches": of}] if
+                                   (gpu, section) == ("h200", "boundaries") else [], row=lambda gpu, row_id: None)
+            line = next(x for x in grids.boundaries(made) if x.startswith("| H200"))
+            told = answers_looping.looping(made)["8-geomean"]
+            gain = f"{of['stage']['us'] / row['loop_us']:.3f}×"
+            self.assertEqual([gain in line, gain in told.ours, columns.launches({"launches": of}, "stage").endswith(
+                f"({of['stage']['gain']:.3f} ×)")], [alone] * 3)
+            self.assertEqual(["withdrawn" in line, answers_looping.WITHDRAWN in told.why, "withdrawn" in
+                              columns.launches({"launches": of}, "layer")], [not alone] * 3)
 
     def test_a_loss_is_said_as_one(self):
         self.assertEqual([answers_speed.faster(x) for x in (2.867, 1, 0.5)],
