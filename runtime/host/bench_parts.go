@@ -156,7 +156,7 @@ func (s *Session) newTimedParts(m *measures, o BenchOptions) (*timedParts, error
 	case t.kernel == nil && o.Stage != "":
 		return t, &BuildError{Path: filepath.Join(s.dir, MeasureFile), What: "it has no step in parts, of which " +
 			o.Stage + " would be one", Remedy: "compile measure.cu with -DAMK_PARTS=1, of a model whose layers are one loop of one kind, each stage of " +
-				"which hands over to the next"}
+			"which hands over to the next"}
 	case t.kernel == nil:
 		return t, nil
 	}
