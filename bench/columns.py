@@ -145,7 +145,9 @@ SECTIONS = {
                 "shapes above, PyTorch's step by 1.5 × the errors of transformers' own pass. Under `--weights` each "
                 "quantises the same weights in its own way, which the JSON names, and the rivals are torch.compile and "
                 "the eager step with matrices in bf16. PyTorch's step is then held to transformers with PyTorch's "
-                "values, and the kernel to the plain kernels of its build.", (
+                "values, and the kernel to the plain kernels of its build. Products: the matrix-vector products of the "
+                "step alone, by cuBLAS in a CUDA graph, without norms, attention and all else; each is held to a plain "
+                "product in fp32.", (
                     ("--weights", lambda r: plain(r.get("weights") or "–")),
                     ("position", lambda r: plain(r.get("position"))),
                     ("kernel, µs", lambda r: engine(r, "amkc", "us")),
@@ -156,6 +158,8 @@ SECTIONS = {
                     ("×", lambda r: engine(r, "eager", "times_amkc")),
                     ("compiled, µs", lambda r: engine(r, "compile", "us")),
                     ("×", lambda r: engine(r, "compile", "times_amkc")),
+                    ("products, µs", lambda r: engine(r, "products", "us")),
+                    ("×", lambda r: engine(r, "products", "times_amkc")),
                     ("GB/s: kernel, compiled",
                      lambda r: ", ".join(filter(None, (engine(r, name, "gbs") for name in ("amkc", "compile"))))),
                     ("RMS error: kernel, eager, compiled",

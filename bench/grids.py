@@ -16,8 +16,9 @@ from report import table
 ENGINES = """Every comparison with PyTorch that was made, by position: the time of a token, and how many times amkc's it
 is, the median of the rounds' ratios; larger is faster. A row is one run, its engines interleaved on the same random
 weights, batch 1; the step that is launched one by one takes as long as the host needs for it. PyTorch's are
-transformers' step launched one by one, the same in a CUDA graph, and through torch.compile: with matrices in int8 or
-int4 the compiled step multiplies by PyTorch's own quantised matrices, and the one in a graph has its matrices in bf16.
+transformers' step launched one by one, the same in a CUDA graph, and through torch.compile; none of these is cuBLAS
+alone, as the matrix-vector products of a step are, with nothing else, in a CUDA graph. With matrices in int8 or int4
+the compiled step multiplies by PyTorch's own quantised matrices, and the one in a graph has its matrices in bf16.
 Compiled in bf16 it can be faster than with quantised matrices: the line in bf16 has that time. {marks}"""
 BOUNDARIES = """The same bodies as a loop, with a barrier of all SMs at the end of each layer, and launched for every
 layer and for every stage: how many times the time of the loop. Waiting is the share of the time in which nothing is
@@ -30,7 +31,7 @@ without over the time with: below 1 it is a loss. *Kept* is how many candidates 
 none. Times of E3 are predictions, each by its own cost model for an RTX 5090 and over its own defaults; published
 ablations ran on an RTX 5090. Ours name the GPU, the model and the position."""
 FORMATS = tuple(SHORT)  # the names of id_of
-KINDS = ("ops", "eager", "compile")
+KINDS = ("ops", "eager", "compile", "products")
 WAYS = ("barriers", "launches for every layer", "launches for every stage")
 # A published ablation, and the variant of section ablations that lacks the same.
 ABLATIONS = {"9-coalescing": "async-copy-off", "9-tables": "one-token", "9-balance": "contiguous",
@@ -56,7 +57,8 @@ def engines(r):
         wanted = in_order({i: what for i, what in planned().items() if i not in made})
         missing += not_made(gpu, "compare", [(f"{model(i)} at {position:,} in", weights or "bf16")
                                              for i, (position, weights) in wanted])
-    titles = ("GPU", "model", "format", "position", "amkc", "one by one", "in a CUDA graph", "torch.compile", "command")
+    titles = ("GPU", "model", "format", "position", "amkc", "transformers, one by one", "transformers, in a CUDA graph",
+              "transformers, torch.compile", "products alone, cuBLAS in a CUDA graph", "command")
     return ["## Every engine, format and position", "", wrapped(ENGINES.format(marks=marks(lines))), "",
             *([*table(titles, lines), ""] if lines else []), *missing]
 
@@ -130,7 +132,8 @@ def compared(row):
     cells = [f"{row['engines']['amkc']['us']['median']:,.1f} µs"]
     for kind in KINDS:
         e = row["engines"].get(kind, {})
-        cells.append(f"{e['us']['median']:,.1f} µs, {e['times_amkc']:.2f}×" if "times_amkc" in e else "not run")
+        cells.append(f"{e['us']['median']:,.1f} µs, {e['times_amkc']:.2f}×" if "times_amkc" in e else
+                     "" if kind == "products" and not e else "not run")
     return cells
 
 

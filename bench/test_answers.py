@@ -174,11 +174,11 @@ class Compared(unittest.TestCase):
         self.put("compare/llama-3.2-1b-bf16-seed1-128", amkc=us(100.0), eager=us(300.0) | {"times_amkc": 3.0})
         self.put("compare/llama-3.2-1b-bf16-seed1-int8-128", amkc=us(60.0) | {"weight_bytes": 900.0})
         self.assertEqual(answers_speed.precision(self.results())["10-h100-1b"].ours,
-                         "H100, 1B, at 128: 5.00× (of two rows)")
+                         "H100, 1B, at 128: transformers' step 5.00× (of two rows)")
         self.assertIn("60.0 µs (1.67×)", answers_speed.precision(self.results())["6-int8"].ours)
         self.put("compare/llama-3.2-1b-bf16-seed1-int8-128", amkc=us(60.0), eager=us(240.0) | {"times_amkc": 4.0})
         a = answers_speed.precision(self.results())
-        self.assertEqual(a["10-h100-1b"].ours, "H100, 1B, at 128: 4.00×")
+        self.assertEqual(a["10-h100-1b"].ours, "H100, 1B, at 128: transformers' step 4.00×")
         self.assertEqual(a["10-h100-13b"].ours, "")
         self.assertEqual(drawings.precisions(self.results()), [
             {"label": "H100, 1B, at 128, bf16", "times": {"eager": 3.0}},
@@ -198,7 +198,7 @@ class Compared(unittest.TestCase):
                  eager={"us": {"median": 240.0}, "times_amkc": 4.0, "share_of_ceiling": 0.2},
                  compile={"us": {"median": 120.0}, "times_amkc": 2.0})
         a = answers_speed.precision(self.results())["10-h100-1b"]
-        self.assertEqual(a.ours, "H100, 1B, at 128: 4.00×, 2.00× through torch.compile in int8")
+        self.assertEqual(a.ours, "H100, 1B, at 128: transformers' step 4.00×, 2.00× through torch.compile in int8")
         self.assertIn("at no known share of the ceiling", a.why)
 
     def test_rounds_are_told_where_a_row_has_them(self):
@@ -206,7 +206,7 @@ class Compared(unittest.TestCase):
         self.put("compare/llama-2048h-4l-bf16-seed1-int8-0", amkc=times | {"weight_bytes": 500.0},
                  eager={"us": {"median": 90.0}, "round_us": [90.0, 80.0], "times_amkc": 1.55, "weight_bytes": 1000.0})
         given = answers_speed.precision(self.results())
-        self.assertEqual(given["10-5090-4l"].ours, "H100, small, at 0: 1.55× (1.50 to 1.60)")
+        self.assertEqual(given["10-5090-4l"].ours, "H100, small, at 0: transformers' step 1.55× (1.50 to 1.60)")
         self.assertEqual(given["10-bytes"].ours, "H100, small, at 0: 0.50×")
 
     def test_a_row_that_failed_is_none(self):
