@@ -44,10 +44,7 @@ const (
 // PartStages is how many stages a part has at most, as amk/part.cuh has it.
 const PartStages = 16
 
-const partSize = launchSize + 2*8 + (6+PartStages)*4
-
-// noStage is the number of a stage that is none.
-const noStage = math.MaxUint32
+const noStage = math.MaxUint32 // the number of a stage that is none
 
 // A part is a stretch of a step that is launched by itself: stages that follow one another, of one layer at most.
 type part struct {
@@ -97,39 +94,30 @@ func (s *Session) cuttings(position int) []cutting {
 	if len(numbers) == 0 || numbers[0] != uint32(first) {
 		return nil
 	}
-	between := func(from, to int) (all []uint32) {
-		for n := from; n < to; n++ {
-			all = append(all, uint32(n))
-		}
-		return all
+	all := make([]uint32, len(stages))
+	for n := range all {
+		all[n] = uint32(n)
 	}
-	head, tail := between(0, first), between(last+1, len(stages))
-	end := numbers[len(numbers)-1]
+	head := all[:first:first]
 	out := []cutting{{of: ofLayers}, {of: ofStages}}
 	for i := range out {
 		c := &out[i]
 		c.parts = append(c.parts, part{stages: head, before: noStage, stage: "embed"})
-		for layer := range s.info.Layers {
-			p := part{layer: layer, ended: outside + layer*len(numbers), before: end}
-			if layer == 0 {
-				p.before = head[len(head)-1]
-			}
+		p := part{ended: outside, before: head[first-1]}
+		for p.layer = range s.info.Layers {
 			for k, n := range numbers {
 				p.stages, p.stage = []uint32{n}, stageNamed(stages[n])
-				switch {
-				case c.of == ofStages:
+				if c.of == ofStages || k == 0 && p.layer > 0 {
 					c.parts = append(c.parts, p)
-				case k == 0 && layer > 0:
-					c.parts = append(c.parts, p)
-				default:
+				} else {
 					own := &c.parts[len(c.parts)-1]
-					own.stages = append(own.stages[:len(own.stages):len(own.stages)], n)
+					own.stages = append(own.stages, n)
 				}
 				p.ended, p.before = p.ended+1, n
 			}
 		}
-		c.parts = append(c.parts, part{stages: tail, layer: s.info.Layers,
-			ended: outside + s.info.Layers*len(numbers), before: end, stage: "lm_head"})
+		p.stages, p.layer, p.stage = all[last+1:], s.info.Layers, "lm_head"
+		c.parts = append(c.parts, p)
 		if slices.ContainsFunc(c.parts, func(p part) bool { return len(p.stages) > PartStages }) {
 			return nil
 		}
@@ -217,18 +205,17 @@ func (t *timedParts) queue(c *cutting, launch func(k int, p part, with func(part
 
 // encode lays amk::PartLaunch out.
 func (t *timedParts) encode(launch []byte, p part, follows bool) []byte {
-	le := binary.LittleEndian
-	b := slices.Grow(slices.Clone(launch), partSize-launchSize)
-	b = le.AppendUint64(b, uint64(t.memory))
-	b = le.AppendUint64(b, uint64(t.token))
-	word := map[bool]uint32{true: 1}
-	for _, v := range []uint32{uint32(p.layer), uint32(p.ended), p.before, word[follows], uint32(len(p.stages))} {
-		b = le.AppendUint32(b, v)
+	words := make([]uint32, 6+PartStages)
+	copy(words, []uint32{uint32(p.layer), uint32(p.ended), p.before, 0, uint32(len(p.stages))})
+	if copy(words[5:], p.stages); follows {
+		words[3] = 1
 	}
-	for _, n := range p.stages {
-		b = le.AppendUint32(b, n)
+	b := binary.LittleEndian.AppendUint64(slices.Clone(launch), uint64(t.memory))
+	b = binary.LittleEndian.AppendUint64(b, uint64(t.token))
+	for _, w := range words {
+		b = binary.LittleEndian.AppendUint32(b, w)
 	}
-	return append(b, make([]byte, partSize-len(b))...)
+	return b
 }
 
 // verify compares the last of some tokens, each of which follows from the one before, with that of the decode kernel.
@@ -272,10 +259,10 @@ func (t *timedParts) verify(c *cutting) error {
 }
 
 func (t *timedParts) reports() []PartsReport {
-	var out []PartsReport
 	if t.stage != nil {
 		return nil
 	}
+	var out []PartsReport
 	for i, k := range t.timed {
 		out = append(out, PartsReport{Of: t.cuts[i].of, Launches: len(t.cuts[i].parts), Latency: quantiles(k.times)})
 	}

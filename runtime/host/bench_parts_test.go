@@ -59,7 +59,7 @@ func TestCuttings(t *testing.T) {
 			stage: "down"}, of, "down of the second layer")
 	}
 	b := (&timedParts{}).encode(make([]byte, launchSize), part{stages: []uint32{7, 9}, layer: 2, ended: 5, before: 4}, true)
-	require.Len(t, b, partSize)
+	require.Len(t, b, launchSize+2*8+(6+PartStages)*4)
 	words := make([]uint32, 8)
 	_, err := binary.Decode(b[launchSize+16:], binary.LittleEndian, words)
 	require.NoError(t, err)
