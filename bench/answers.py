@@ -237,8 +237,8 @@ def roofline(r):
     out["cublas"] = shown(on_each(r, alone, lambda gpu, row: rate_of(gpu, row, "products"), what="products, ") +
                           on_each(r, library, lambda gpu, row: rate_of(gpu, row, "eager"),
                                   what="transformers' step, "),
-                          library, f"{other}; the matrix-vector products alone in a CUDA graph, and transformers' step, "
-                          "which is more than cuBLAS")
+                          library, f"{other}; the matrix-vector products alone in a CUDA graph, and transformers' "
+                          "step, which is more than cuBLAS")
     out["peak-h100"] = shown(on_each(r, read, lambda gpu, row: f"{NAMES[gpu]}: {row['read_gbs']:,.0f} GB/s of "
                                      f"{PEAK[gpu]:,}"), read, "a plain read of the weights, in place of a copy")
     out["clocks"] = shown(on_each(r, timed, clocks), timed, "read while kernels run, never set; all are in the rows")

@@ -209,8 +209,8 @@ SECTIONS = {
                    "of larger models, and of passes that give 8 sequences a token each. A time is that of such a "
                    "pass, or of a token. Launches: the same bodies, a kernel launched for every layer, or for every "
                    "stage, queued ahead and interleaved with the loop; how many a step has, and × the loop. Medians "
-                   "over the rounds; builds that do not fit the GPU together are opened one after the other. Withdrawn are "
-                   "launches of which each walked all layers to find its own; they now do their own alone.", (
+                   "over the rounds; builds that do not fit the GPU together are opened one after the other. Withdrawn "
+                   "are launches of which each walked all layers to find its own; they now do their own alone.", (
                        ("--weights", lambda r: plain(r.get("weights") or "–")),
                        ("sequences", lambda r: plain(r.get("sequences"))),
                        ("position", lambda r: plain(r.get("position"))),

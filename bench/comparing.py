@@ -324,7 +324,8 @@ class Products(Comparison):
             for form in PRODUCTS:
                 answers[form] = peer.ask({"do": "products", "name": form, "form": form}, OPEN_SECONDS)
                 trials[form] = self.timed("products", form, TRIAL_LAUNCHES)["median"]
-                self.say(f"products, {form}: {trials[form]:.1f} µs on trial, off by {answers[form]['worst']:.1e} at most")
+                self.say(f"products, {form}: {trials[form]:.1f} µs on trial, off by at most "
+                         f"{answers[form]['worst']:.1e}")
         except PeerFailed as e:
             engine.lacking = str(e)
             return

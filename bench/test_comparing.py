@@ -48,7 +48,8 @@ PEER = """\
             if (here / "fails").exists() and not compiled and r["launches"] == 100:
                 answer = {{"ok": False, "error": "out of memory"}}
             else:
-                us = 180.0 if compiled else ({{"sdpa": 250.0, "eager": 240.0}}.get(r["name"]) or us_of[r["name"]]) * (1 if r["captured"] else 10)
+                us = {{"sdpa": 250.0, "eager": 240.0}}.get(r["name"]) or us_of[r["name"]]
+                us = 180.0 if compiled else us * (1 if r["captured"] else 10)
                 answer |= {{"us": {{"median": us, "p10": us - 1, "p90": us + 1}}, "repeats": not compiled}}
         print(json.dumps(answer), flush=True)
 """
@@ -208,7 +209,8 @@ class Plan(unittest.TestCase):
                                                            "compare/llama-3.1-8b-bf16-seed1-int4-g128-sym-128"])
         self.assertEqual(len(ids), len(set(ids)))
         self.assertEqual([i for i in ids if i.endswith("-products")], [
-            f"compare/{m}-bf16-seed1-{p}-products" for m, p in (*((m, 128) for m in comparing.MODELS), comparing.SMALL)])
+            f"compare/{m}-bf16-seed1-{p}-products" for m, p in (*((m, 128) for m in comparing.MODELS),
+                                                                comparing.SMALL)])
 
     def test_every_precision_has_a_row_at_every_position(self):
         ids = {t.id for t in comparing.compare()}

@@ -1,5 +1,5 @@
-"""Tests of the products of a step alone, on the CPU, where calls stand in for CUDA graphs. Skipped, and said so, without
-torch and transformers: python3 -m unittest discover bench"""
+"""Tests of the products of a step alone, on the CPU, where calls stand in for CUDA graphs. Skipped, and said so,
+without torch and transformers: python3 -m unittest discover bench"""
 
 import importlib.util
 import sys

@@ -10,8 +10,9 @@ the values of these. Requests, and what is added to {"ok": true} in the answer:
     {"do": "open", "name": X, "attention": "sdpa", "compile": false, "length": N}
                                                         "seconds", "peak_bytes", "weights" (how many a step reads, and
                                                         "weight_bytes", how large they are)
-    {"do": "products", "name": X, "form": F}             "worst", "products", "weight_bytes": the products of a step alone,
-                                                        in a form of bench/torch_products.py, each held to a plain one
+    {"do": "products", "name": X, "form": F}             "worst", "products", "weight_bytes": the products of a step
+                                                        alone, in a form of bench/torch_products.py, each held to a
+                                                        plain one
     {"do": "forced", "name": X, "ids": [...], "out": FILE}         logits of the decode step after each id, as .npy
     {"do": "prefill", "ids": [...], "attention": "sdpa", "times": N}      "ms" (each time), "token" behind them
     {"do": "timed", "name": X, "token": T, "position": P, "steps": N, "launches": N, "warm_up": N,

@@ -37,7 +37,8 @@ def in_order(model, together):
 
 
 class Products:
-    """The products of a step of a model in a form. graph is CudaGraph, or what stands in for it where there is no GPU."""
+    """The products of a step of a model in a form. graph is CudaGraph, or what stands in for it where there is no
+    GPU."""
 
     @torch.no_grad()
     def __init__(self, model, form, graph=CudaGraph):
@@ -65,8 +66,8 @@ class Products:
 
     @torch.no_grad()
     def check(self):
-        """Runs the graph, and holds each product to a plain one in fp32. Returns how far an element is off at most, over
-        the largest of its product; Wrong, if that is too far, or an element was not computed."""
+        """Runs the graph, and holds each product to a plain one in fp32. Returns how far an element is off at most,
+        over the largest of its product; Wrong, if that is too far, or an element was not computed."""
         for y in self.results:
             y.fill_(float("nan"))
         self.graph.run()
@@ -76,8 +77,8 @@ class Products:
             right = w.float() @ x.float()
             off = float((y.float() - right).abs().max() / right.abs().max())
             if not off <= MOST:  # of NaN neither is so
-                raise Wrong(f"product {i} of {len(self.matrices)}, of {w.shape[0]} x {w.shape[1]}, is off by {off:.3g} of "
-                            f"its largest element, at most {MOST:.3g} is right")
+                raise Wrong(f"product {i} of {len(self.matrices)}, of {w.shape[0]} x {w.shape[1]}, is off by "
+                            f"{off:.3g} of its largest element, at most {MOST:.3g} is right")
             worst = max(worst, off)
         return worst
 

@@ -8,8 +8,8 @@ import (
 	"amkc/runtime/host"
 )
 
-// What it would cost to launch a kernel for every layer, or for every stage, is measured by a kernel that does a list of
-// stages of one layer and nothing else (part.cuh). measure.cu has it. It goes straight to each stage of its list, so
+// What it would cost to launch a kernel for every layer, or for every stage, is measured by a kernel that does a list
+// of stages of one layer and nothing else (part.cuh). measure.cu has it. It goes straight to each stage of its list, so
 // that a launch takes no time for those that others do.
 
 // A partStage is a stage as such a launch does it.

@@ -48,7 +48,8 @@ func measuredOn(t testing.TB) map[string][]string {
 		}
 		require.NoError(t, json.Unmarshal(text, &file))
 		for _, r := range file.Rows {
-			if name := strings.ToUpper(gpu); r.Passed && r.Section == "fixtures" && !slices.Contains(out[r.Model], name) {
+			name := strings.ToUpper(gpu)
+			if r.Passed && r.Section == "fixtures" && !slices.Contains(out[r.Model], name) {
 				out[r.Model] = append(out[r.Model], name)
 			}
 		}

@@ -13,7 +13,8 @@ func modelsVerb() verb {
 		name:    "models",
 		summary: "list the model families that amkc compiles, and well known ones it refuses",
 		details: "A config is of the family that its model_type names. What runs on ref alone is proved and run by " +
-			"the reference VM,\nand has no kernel yet. The GPUs that a family is checked on are those of its\nrows in docs/results.",
+			"the reference VM,\nand has no kernel yet. The GPUs that a family is checked on are those of its rows in " +
+			"docs/results.",
 		run: runModels,
 	}
 }

@@ -61,8 +61,8 @@ type cutting struct {
 	parts []part
 }
 
-// cuttings are those of the step at a position: none where layers are no single loop over all of them, which begins with
-// the same stage at all positions.
+// cuttings are those of the step at a position: none where layers are no single loop over all of them, which begins
+// with the same stage at all positions.
 func (s *Session) cuttings(position int) []cutting {
 	inLoop := func(label string) bool { return strings.HasPrefix(label, "L{i}.") }
 	stages := s.facts.Stages
@@ -143,8 +143,7 @@ func (s *Session) newTimedParts(m *measures, o BenchOptions) (*timedParts, error
 	switch {
 	case t.kernel == nil && o.Stage != "":
 		return t, &BuildError{Path: filepath.Join(s.dir, MeasureFile), What: "it has no step in parts, of which " +
-			o.Stage + " would be one", Remedy: "compile measure.cu with -DAMK_PARTS=1, of a model whose layers are one loop of one kind, each stage of " +
-			"which hands over to the next"}
+			o.Stage + " would be one", Remedy: "compile measure.cu with -DAMK_PARTS=1; docs/bench.md names the models"}
 	case t.kernel == nil:
 		return t, nil
 	}

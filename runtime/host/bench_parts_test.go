@@ -55,10 +55,11 @@ func TestCuttings(t *testing.T) {
 			require.Equal(t, want, is, c.of)
 		}
 		of := cuts[1].parts[1+2*len(numbers)-1]
-		require.Equal(t, part{stages: []uint32{5}, layer: 1, ended: 2 * len(numbers), before: 4 - uint32(2*(4-len(numbers))),
+		require.Equal(t, part{stages: []uint32{5}, layer: 1, ended: 2 * len(numbers), before: numbers[len(numbers)-2],
 			stage: "down"}, of, "down of the second layer")
 	}
-	b := (&timedParts{}).encode(make([]byte, launchSize), part{stages: []uint32{7, 9}, layer: 2, ended: 5, before: 4}, true)
+	b := (&timedParts{}).encode(make([]byte, launchSize),
+		part{stages: []uint32{7, 9}, layer: 2, ended: 5, before: 4}, true)
 	require.Len(t, b, launchSize+2*8+(6+PartStages)*4)
 	words := make([]uint32, 8)
 	_, err := binary.Decode(b[launchSize+16:], binary.LittleEndian, words)
