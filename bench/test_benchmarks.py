@@ -105,7 +105,8 @@ class Tables(unittest.TestCase):
         self.assertEqual(ours, "| llama-3.1-8b | 128 | int8 | amkc: f | 100.0 | 249.0 to 251.0 | 1.00 | 4000.0 | "
                          "4000 | 4.250 | 90.0 % |  | A | `python3 x` |")
         self.assertEqual(theirs, "| llama-3.1-8b | 128 | int8 | transformers' step through torch.compile, in a CUDA "
-                         "graph: g | 250.0 | 249.0 to 251.0 | 2.50 | 4100.0 | 1640 | 4.375 | 36.0 % | 9.00e-04 | A | `python3 x` |")
+                         "graph: g | 250.0 | 249.0 to 251.0 | 2.50 | 4100.0 | 1640 | 4.375 | 36.0 % | "
+                         "9.00e-04 | A | `python3 x` |")
         self.assertIn("| not run: too slow |", absent)
         self.assertIn("**FAIL**", failed)
         text = benchmarks.text(self.dir)

@@ -78,14 +78,14 @@ class Products:
             off = float((y.float() - right).abs().max() / right.abs().max())
             if not off <= MOST:  # of NaN neither is so
                 raise Wrong(f"product {i} of {len(self.matrices)}, of {w.shape[0]} x {w.shape[1]}, is off by "
-                            f"{off:.3g} of its largest element, at most {MOST:.3g} is right")
+                            f"{off:.3g} of its largest element; at most {MOST:.3g} is right")
             worst = max(worst, off)
         return worst
 
     @torch.no_grad()
     def timed(self, token, position, steps, launches, warm_up, captured=True):
-        """Quantiles of the microseconds per step over launches of steps each, and whether results repeat. They depend on
-        no token and no position."""
+        """Quantiles of the microseconds per step over launches of steps each, and whether results repeat. They depend
+        on no token and no position."""
         self.graph.run()
         self.graph.wait()
         last = self.results[-1].clone()
