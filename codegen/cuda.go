@@ -150,13 +150,13 @@ type cudaData struct {
 	Kinds       []string     // lines that list the kinds of the layers, where there are several
 	Barriers    bool         // whether a step has any
 
-	Quantised     bool     // a matrix is
-	FragmentCache bool     // the cache has blocks of 16 rows in the order of mma's fragments
-	PromptTokens  int      // of a pass over a prompt at most; 0: there are none
-	PromptBytes   int      // of its workspace
-	Replicates    bool     // every SM has the whole residual
-	NormRows      bool     // owners of the residual add rows of norms of branches to it
-	RotatesHeads  bool     // in attention, and not as rows are finished
+	Quantised     bool // a matrix is
+	FragmentCache bool // the cache has blocks of 16 rows in the order of mma's fragments
+	PromptTokens  int  // of a pass over a prompt at most; 0: there are none
+	PromptBytes   int  // of its workspace
+	Replicates    bool // every SM has the whole residual
+	NormRows      bool // owners of the residual add rows of norms of branches to it
+	RotatesHeads  bool // in attention, and not as rows are finished
 	Parts         []partStage
 	Walk          []string // lines of the producer's walk
 	Consume       []string // lines of the consumers' step
@@ -166,6 +166,7 @@ type variantData struct {
 	Name, EndName, StagesName string
 	End                       int
 	Stages                    []string // lines that list their numbers in order
+	order                     []string // the same, one by one
 	Outside                   int      // how many of them are in no loop
 	Sum                       string   // of the exchanges of a step, unless every loop is over the layers
 }

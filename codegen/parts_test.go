@@ -77,3 +77,25 @@ func statements(lines []string) []string {
 	}
 	return out
 }
+
+// An exchange names its stage by number too, since stages of several variants may have one label: the numbers are those
+// of the variant's own stages.
+func TestExchangesAreNumbered(t *testing.T) {
+	shared := 0
+	for name, p := range goldenPrograms(t) {
+		f, err := Facts(p)
+		require.NoError(t, err, name)
+		for _, v := range f.Variants {
+			before := -1
+			for _, e := range v.Exchanges {
+				require.Greater(t, e.Number, before, "%s: %s of variant %s", name, e.Stage, v.Name)
+				require.Equal(t, e.Stage, f.Stages[e.Number], name)
+				if slices.Index(f.Stages, e.Stage) != e.Number {
+					shared++
+				}
+				before = e.Number
+			}
+		}
+	}
+	require.Positive(t, shared, "some labels are of several stages")
+}

@@ -3,27 +3,43 @@ package host
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
+// cuttable has two variants. Stages of the second one have other numbers and the same labels.
 func cuttable(stages ...string) *Session {
-	exchange := func(stage string, layers int) Exchange { return Exchange{Stage: stage, Layers: layers} }
+	exchange := func(stage string, number, layers int) Exchange {
+		return Exchange{Stage: stage, Number: number, Layers: layers}
+	}
+	last := func(label string, before int) int {
+		k := before
+		for k--; k > 0 && stages[k] != label; {
+			k--
+		}
+		return k
+	}
+	n := len(stages)
+	down, head := last("L{i}.down", n), last("lm_head", n)
 	return &Session{
 		facts: &Facts{Stages: stages, Variants: []Variant{
-			{Exchanges: []Exchange{exchange("embed", 0), exchange("L{i}.qkv", 3), exchange("L{i}.attn", 3),
-				exchange("L{i}.down", 3), exchange("lm_head", 0)}},
-			{Exchanges: []Exchange{exchange("embed", 0), exchange("L{i}.qkv", 3), exchange("L{i}.part", 3),
-				exchange("L{i}.attn", 3), exchange("L{i}.down", 3), exchange("lm_head", 0)}}}},
+			{Exchanges: []Exchange{exchange("embed", 0, 0), exchange("L{i}.qkv", slices.Index(stages, "L{i}.qkv"), 3),
+				exchange("L{i}.attn", slices.Index(stages, "L{i}.attn"), 3), exchange("L{i}.down", down, 3),
+				exchange("lm_head", head, 0)}},
+			{Exchanges: []Exchange{exchange("embed", 0, 0), exchange("L{i}.qkv", slices.Index(stages, "L{i}.qkv"), 3),
+				exchange("L{i}.part", last("L{i}.part", n), 3), exchange("L{i}.attn", last("L{i}.attn", n), 3),
+				exchange("L{i}.down", down, 3), exchange("lm_head", head, 0)}}}},
 		info: Info{Layers: 3, VariantEnds: []int{512, 1024}}}
 }
 
 // The parts of a step do all of its stages once and in order, each at its exchange: in a layer those of the position's
 // variant, and no stage of another layer.
 func TestCuttings(t *testing.T) {
-	s := cuttable("embed", "L{i}.qkv", "L{i}.attn", "L{i}.part", "L{i}.attn", "L{i}.down", "hidden", "lm_head")
-	for position, numbers := range map[int][]uint32{0: {1, 2, 5}, 600: {1, 3, 4, 5}} {
+	s := cuttable("embed", "L{i}.qkv", "L{i}.attn", "L{i}.part", "L{i}.attn", "L{i}.part", "L{i}.attn", "L{i}.down",
+		"hidden", "lm_head") // the second part and attn are those of a variant in the middle
+	for position, numbers := range map[int][]uint32{0: {1, 2, 7}, 600: {1, 5, 6, 7}} {
 		cuts := s.cuttings(position)
 		require.Len(t, cuts, 2)
 		require.Equal(t, []string{ofLayers, ofStages}, []string{cuts[0].of, cuts[1].of})
@@ -39,7 +55,7 @@ func TestCuttings(t *testing.T) {
 				want = append(want, done{n, layer})
 			}
 		}
-		want = append(want, done{6, 3}, done{7, 3})
+		want = append(want, done{8, 3}, done{9, 3})
 		for _, c := range cuts {
 			var is []done
 			before := uint32(noStage)
@@ -55,7 +71,7 @@ func TestCuttings(t *testing.T) {
 			require.Equal(t, want, is, c.of)
 		}
 		of := cuts[1].parts[1+2*len(numbers)-1]
-		require.Equal(t, part{stages: []uint32{5}, layer: 1, ended: 2 * len(numbers), before: numbers[len(numbers)-2],
+		require.Equal(t, part{stages: []uint32{7}, layer: 1, ended: 2 * len(numbers), before: numbers[len(numbers)-2],
 			stage: "down"}, of, "down of the second layer")
 	}
 	b := (&timedParts{}).encode(make([]byte, launchSize),
