@@ -22,6 +22,7 @@ type bpe struct {
 	ignoreMerges bool
 	byteTokens   [256]int32 // the <0xNN> tokens, noToken where absent
 	initial      [256]int32 // the tokens of one byte, which are those of ASCII characters if words are text
+	longest      [256]int   // bytes of a word that a token which has the byte may stand for; 0: any number
 	before       map[rune]bool
 }
 
@@ -214,6 +215,7 @@ func (m *bpe) index() {
 			m.byteTokens[b] = id
 		}
 	}
+	m.measure()
 	if _, ok := m.ids[mark]; !ok || m.bytes {
 		return
 	}
