@@ -2,14 +2,9 @@ package serve
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/netip"
-	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -38,49 +33,36 @@ func Defaults(dir string, log *slog.Logger) sampling.Options {
 	return o
 }
 
-// Listen opens the address that a server is to answer at. Its error says which it is and what is the matter with it.
-func Listen(host string, port int) (net.Listener, error) {
-	at := net.JoinHostPort(host, strconv.Itoa(port))
-	l, err := net.Listen("tcp", at)
-	var call *net.OpError
-	if errors.As(err, &call) {
-		reason := call.Err
-		var system *os.SyscallError
-		if errors.As(reason, &system) {
-			reason = system.Err
-		}
-		return nil, fmt.Errorf("%s: %w", at, reason)
-	}
-	return l, err
-}
-
-// Serve answers on a listener until ctx ends. Then requests that come, and those that wait, are refused with 503; what
-// is being decoded has the time grace to end, and what has not ended by then is given up. A server serves once.
+// Take has the server answer at a port, which has been loading. What is asked waits in the queue until [Server.Serve].
 //
-// A listener that only this machine reaches answers requests for an address or for localhost alone, unless there is an
+// A port that only this machine reaches answers requests for an address or for localhost alone, unless there is an
 // API key: a page in a browser may have a name of its own lead here.
-func (s *Server) Serve(ctx context.Context, l net.Listener, grace time.Duration) error {
+func (s *Server) Take(p *Port) {
 	if s.key == nil {
-		if s.local = isLocal(l.Addr()); !s.local {
+		if s.local = isLocal(p.Addr()); !s.local {
 			s.log.Warn("whoever reaches this address may use the model, as there is no API key",
-				"address", l.Addr().String())
+				"address", p.Addr().String())
 		}
 	}
 	if s.chat != nil {
 		calls, thoughts := s.reply.Names()
 		s.log.Info("what is read out of answers, by the chat template", "calls_of", calls, "thoughts_behind", thoughts)
 	}
+	answers := s.Handler()
+	p.server.Store(&answers)
+	s.port = p
+}
+
+// Serve decodes what is asked at the port that the server has taken, until ctx ends. Then requests that come, and those
+// that wait, are refused with 503; what is being decoded has the time grace to end, and what has not ended by then is
+// given up. A server serves once.
+func (s *Server) Serve(ctx context.Context, grace time.Duration) error {
+	p := s.port
 	decoding, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
 	go s.scheduler.run(decoding)
-	h := &http.Server{
-		Handler: s.Handler(), ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout,
-		MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
-	}
-	failed := make(chan error, 1)
-	go func() { failed <- h.Serve(l) }()
 	select {
-	case err := <-failed:
+	case err := <-p.failed:
 		giveUp()
 		<-s.scheduler.done
 		return err
@@ -98,11 +80,11 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, grace time.Duration)
 		giveUp()
 		<-s.scheduler.done
 	}
-	// What has ended is still being sent. The listener was open so far, so that clients were told.
+	// What has ended is still being sent. The port was open so far, so that clients were told.
 	sending, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.writeTimeout)
 	defer cancel()
-	if err := h.Shutdown(sending); err != nil {
-		return h.Close()
+	if err := p.http.Shutdown(sending); err != nil {
+		return p.Close()
 	}
 	return nil
 }

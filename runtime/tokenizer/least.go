@@ -113,6 +113,9 @@ func (t *Tokenizer) coverage() (c coverage) {
 	return c
 }
 
+// Least is a number of tokens that a text has at least, found without encoding it; 0 where its bytes do not say.
+func (t *Tokenizer) Least(text string) int { return t.covers.least(text) }
+
 // least is a number of tokens that a text has at least.
 func (c coverage) least(text string) int {
 	if c.bytes == 0 {
