@@ -141,7 +141,8 @@ func TestValuesOfJSON(t *testing.T) {
 		_, err := FromJSON([]byte(text))
 		require.NoError(t, err)
 	}
-	for _, text := range []string{list("0", maxJSONValues), list(`{"a":""}`, maxJSONValues/2), list("[]", maxJSONValues)} {
+	for _, text := range []string{list("0", maxJSONValues), list(`{"a":""}`, maxJSONValues/2),
+		list("[]", maxJSONValues)} {
 		_, err := FromJSON([]byte(text))
 		require.EqualError(t, err, "it has more than 262144 values")
 	}

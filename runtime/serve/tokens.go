@@ -76,8 +76,8 @@ func (s *Server) text(all map[string]value) (string, error) {
 	}
 	most := s.engine.Limits().MaxSeq + 1 // the last token of an answer needs no position
 	if v.isNumbers() && v.commas() >= most {
-		return "", invalid("tokens", "there are %d tokens; want at most %d, which a context and the token behind it have",
-			v.commas()+1, most)
+		return "", invalid("tokens", "there are %d tokens; want at most %d, as many as a context and the token behind "+
+			"it have", v.commas()+1, most)
 	}
 	ids, err := list[int](v, most, "a list of ids")
 	if err != nil {
