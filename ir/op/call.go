@@ -89,8 +89,8 @@ func (c *Call) rowsOf(all int) int {
 // numbered holds the numbers of n elements, from parameter first on, to what an I32 can name.
 func (c *Call) numbered(n int) {
 	if first := c.Int("first", 0); n > 0 && n-1 > MaxIndex-first {
-		c.Fail("numbers %d elements from %d on, want numbers of at most %d, which an index of type I32 can be", n, first,
-			MaxIndex)
+		c.Fail("numbers %d elements from %d on, want numbers of at most %d, which an index of type I32 can be", n,
+			first, MaxIndex)
 	}
 }
 

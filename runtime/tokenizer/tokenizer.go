@@ -17,6 +17,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"unicode"
 	"unicode/utf8"
 
 	"amkc/runtime/tokenizer/regex"
@@ -216,4 +217,56 @@ func invalidUTF8(s string) int {
 		}
 	}
 	return -1
+}
+
+// A coverage is what a token stands for at most in a text as it is given.
+type coverage struct {
+	bytes int  // 0: any number
+	white bool // and white space beside it
+}
+
+// coverage finds what a token stands for at most, added ones and what steps before the model leave out included.
+func (t *Tokenizer) coverage() (c coverage) {
+	if t.model.longest[0] == 0 || t.shrink == limitless || t.drops {
+		return c
+	}
+	longest := 0
+	for _, n := range t.model.longest {
+		longest = max(longest, n)
+	}
+	given := 0
+	for _, a := range t.added {
+		if a.Normalized {
+			longest = max(longest, len(a.pattern))
+		} else {
+			given = max(given, len(a.pattern))
+		}
+		if a.LStrip || a.RStrip {
+			if a.Normalized && len(t.normalize) > 0 { // what is white space then need not be now
+				return coverage{}
+			}
+			c.white = true
+		}
+	}
+	c.bytes = max(given, longest*t.shrink)
+	return c
+}
+
+// Least is a number of tokens that a text has at least, found without encoding it; 0 where its bytes do not say.
+func (t *Tokenizer) Least(text string) int { return t.covers.least(text) }
+
+// least is a number of tokens that a text has at least.
+func (c coverage) least(text string) int {
+	if c.bytes == 0 {
+		return 0
+	}
+	n := len(text)
+	if c.white {
+		for _, r := range text {
+			if unicode.IsSpace(r) {
+				n -= utf8.RuneLen(r)
+			}
+		}
+	}
+	return n / c.bytes
 }
