@@ -262,7 +262,7 @@ func (f *searchFlags) campaign(ctx context.Context, c *call, key search.Key, lin
 func (f *searchFlags) space(ctx context.Context, opts compiler.Options, campaign *search.Campaign,
 	line watcher) error {
 	var err error
-	if campaign.Space, err = evaluate.Space(ctx, opts, line.Show); err != nil {
+	if campaign.Space, err = evaluate.Space(ctx, opts, 0, line.Show); err != nil {
 		return err
 	}
 	if f.tuned != "" {

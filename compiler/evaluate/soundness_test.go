@@ -23,7 +23,7 @@ func TestSearchAmongDamagedSchedules(t *testing.T) {
 		t.Skip("make test-all runs it")
 	}
 	o := optionsFor(t, small, "h200")
-	space, err := Space(t.Context(), o, nil)
+	space, err := Space(t.Context(), o, 0, nil)
 	require.NoError(t, err)
 	source, _, err := Source(o)
 	require.NoError(t, err)
