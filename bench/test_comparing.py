@@ -3,7 +3,6 @@
 import contextlib
 import io
 import sys
-import time
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -243,14 +242,12 @@ class Peers(test_workshop.Fake):
             p.ask({"do": "x"}, 20)
 
     def test_silence_ends_it(self):
-        started = time.monotonic()
         p = self.peer("time.sleep(60)")
         with self.assertRaisesRegex(PeerFailed, "no answer to 'x'"):
             p.ask({"do": "x"}, 0.2)
         self.assertIsNotNone(p.child.returncode)
         with self.assertRaises(OutOfTime):
             self.peer("time.sleep(60)", 0.2).ask({"do": "x"}, 100)
-        self.assertLess(time.monotonic() - started, 20)
 
     def test_its_end_says_why(self):
         with self.assertRaisesRegex(PeerFailed, r"ended with 1: MyError: no more"):

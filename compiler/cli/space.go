@@ -21,8 +21,8 @@ func spaceVerb() verb {
 			"Listed are the default and the values that make another build. Values that the model or the target does " +
 			"not\nallow are there with the reason, and those that make the build of another value with that value. " +
 			"amkc search\nvaries what is listed (docs/search.md); amkc eval takes any value that the knob accepts. " +
-			"Knobs that make no\ndifference here, and those that no search varies, stand at the end. Of a large model " +
-			"not all\nvalues are tried, and those that are left out are listed.",
+			"Knobs that make no\ndifference here, and those that no search varies, stand at the end. Of a large " +
+			"model not all\nvalues are tried, and those that are left out are listed.",
 		flags: func(set *pflag.FlagSet) {
 			m.define(set, defaultTarget)
 			set.BoolVar(&all, "all-values", false, "try all values, however large the model is")
