@@ -200,6 +200,7 @@ lint:
 	CGO_ENABLED=1 go vet -trimpath -buildmode=c-shared ./cmd/libamkref ./runtime/library/capi
 	$(PYTHON) scripts/check_headers.py
 	$(PYTHON) scripts/check_columns.py
+	$(PYTHON) scripts/check_clocks.py
 
 clean:
 	rm -rf build amkc dist

@@ -38,7 +38,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import campaigns
 import machine
 from alone import InUse
-from packing import EXPERIMENTS, Unusable, pack, trials
+from packing import EXPERIMENTS, TIMED, Unusable, pack, trials
 from ratios import interval
 from running import CLOSING, TRIAL_SECONDS, Runner, add_flags, begin, gpus, jobs_for, need_target, outcome, path, unpack
 
@@ -135,7 +135,7 @@ class Trials(Runner):
         if not trials(self.here):
             self.search(CAMPAIGN, self.gpu, TRIAL_SECONDS, "--trials", "1")
         first = trials(self.here)[:1]
-        if first and first[0]["verdict"]["class"] != "PASS":
+        if first and first[0]["verdict"]["class"] not in TIMED:
             self.failed.append(CAMPAIGN.name)
             self.say(f"the start is {first[0]['verdict']['why']}; mend that, and begin in another --work")
             return False
@@ -194,7 +194,7 @@ class Trials(Runner):
 
 def spoken(v):
     """A verdict in a line."""
-    if v["class"] != "PASS":
+    if v["class"] not in TIMED:
         return f"{v['why']} [{v['reason']['code']}]"
     at = ", ".join(f"{a['ratio']['mean']:.4f} at {a['position']}" for a in v["at"])
     return f"{v['decision']}: {interval(v['ratio'])}; {at}; {v['why']}"

@@ -59,9 +59,10 @@ class Absent:
 
     gpu: str
     row_id: str
+    what: str = ""
 
     def text(self):
-        return f"{NAMES[self.gpu]}: **not measured yet**"
+        return f"{self.what}{NAMES[self.gpu]}: **not measured yet**"
 
     def command(self):
         return f"python3 bench/results.py --target {self.gpu} --only {self.row_id}"
@@ -79,10 +80,12 @@ def shown(parts, row_id, why=""):
                   together([row["command"] for _, row in there] + [x.command() for x in absent]), why)
 
 
-def on_each(r, row_id, text, gpus=GPUS):
-    """The parts of an answer that has a row for each GPU: text(gpu, row), or that it is not measured yet."""
+def on_each(r, row_id, text, gpus=GPUS, what=""):
+    """The parts of an answer that has a row for each GPU: text(gpu, row), or that it is not measured yet. what stands
+    before each."""
     rows = [(gpu, r.row(gpu, row_id)) for gpu in gpus]
-    return [((lambda row, gpu=gpu: text(gpu, row)), row) if row else Absent(gpu, row_id) for gpu, row in rows]
+    return [((lambda row, gpu=gpu: what + text(gpu, row)), row) if row else Absent(gpu, row_id, what)
+            for gpu, row in rows]
 
 
 def together(commands):
@@ -230,8 +233,12 @@ def roofline(r):
                          small["bf16"], other)
     library, read, timed = "compare/llama-2048h-4l-bf16-seed1-0", "bench/llama-3.1-8b-bf16-seed1-0", \
         "compare/llama-3.2-1b-bf16-seed1-128"
-    out["cublas"] = shown(on_each(r, library, lambda gpu, row: rate_of(gpu, row, "eager")), library,
-                          f"{other}; transformers' step in a CUDA graph")
+    alone = f"{library}-products"
+    out["cublas"] = shown(on_each(r, alone, lambda gpu, row: rate_of(gpu, row, "products"), what="products, ") +
+                          on_each(r, library, lambda gpu, row: rate_of(gpu, row, "eager"),
+                                  what="transformers' step, "),
+                          library, f"{other}; the matrix-vector products alone in a CUDA graph, and transformers' "
+                          "step, which is more than cuBLAS")
     out["peak-h100"] = shown(on_each(r, read, lambda gpu, row: f"{NAMES[gpu]}: {row['read_gbs']:,.0f} GB/s of "
                                      f"{PEAK[gpu]:,}"), read, "a plain read of the weights, in place of a copy")
     out["clocks"] = shown(on_each(r, timed, clocks), timed, "read while kernels run, never set; all are in the rows")
@@ -306,4 +313,5 @@ def ratio(r, gpu, row, model, weights, engine, rounds):
     compiled = row["engines"].get("compile", {}).get("times_amkc")
     if compiled and weights and engine == "eager":
         note += f", {compiled:.2f}× through torch.compile in {weights}"
-    return "" if times is None else f"{NAMES[gpu]}, {what}: {times:.2f}×{note}"
+    whose = "transformers' step " if engine in ("ops", "eager") else ""
+    return "" if times is None else f"{NAMES[gpu]}, {what}: {whose}{times:.2f}×{note}"

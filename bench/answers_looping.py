@@ -16,6 +16,7 @@ LARGEST = (16_384, 53_248, 126, 128, 8, 128, 128_256)
 COMPUTED = ("computed from the sizes of the model by bench/answers_looping.py: matrices without the embedding, and "
             "attention")
 RENDER = "python3 bench/experiments.py --render"
+WITHDRAWN = "launches for every layer and every stage are withdrawn: each launch walked all layers"
 FLOPS = 989.4e12  # a second, of an H100 SXM in bf16 without sparsity, by its data sheet
 
 
@@ -83,9 +84,15 @@ def waiting(row, us):
 
 
 def ways(row):
-    """The times of the ways that a row has, beside the loop: by what a sentence calls them."""
-    out = {f"launches for every {of}": x["us"] for of, x in row.get("launches", {}).items()}
+    """The times of the ways that a row has, beside the loop: by what a sentence calls them. Launches of which each
+    walked all layers say nothing of launches, and have none."""
+    out = {} if withdrawn(row) else {f"launches for every {of}": x["us"] for of, x in row.get("launches", {}).items()}
     return out | {"barriers": row["barriers_us"]}
+
+
+def withdrawn(row):
+    """Whether each of a row's launches walked all layers, as none does that is marked as done alone."""
+    return any(not x.get("alone") for x in row.get("launches", {}).values())
 
 
 def looping(r):
@@ -148,16 +155,19 @@ def gain(row, us):
 
 def over_rows(r, only, of, tell, row_id, why):
     """An answer for all rows of a kind: for each GPU and way, what there is to tell of its values."""
-    parts, selects = [], []
+    parts, selects, gone = [], [], []
     for gpu in GPUS:
         values = {}
         for what, row in boundaries(r, gpu):
             if only(what):
+                gone += [gpu] if withdrawn(row) and gpu not in gone else []
                 for way, us in ways(row).items():
                     values.setdefault(way, []).append(of(row, us))
         if values:
             parts.append(f"{NAMES[gpu]}: " + ", ".join(f"{tell(x)} with {way}" for way, x in values.items()))
             selects.append(f"python3 bench/results.py --target {gpu} --only 'barriers/*' --only 'boundaries/*'")
+    if gone:
+        why += f"; {WITHDRAWN} ({', '.join(map(NAMES.get, gone))})"
     return Answer("; ".join(parts), "; ".join(selects), why) if parts else missing(row_id, f"not measured yet; {why}")
 
 

@@ -37,8 +37,9 @@ def by_predictions(r):
         if rows["search-toy"]["gain"] == 1.0 else ""
     out |= {
         "search-valid": Answer(f"{count['valid']} of {count['candidates']}", PREDICTED,
-                               f"{count['rejected']} are refused by a rule, and nothing of them is run; one that is "
-                               "asked more than once is one candidate"),
+                               f"{count['rejected']} are refused by a rule, and nothing of them is run; valid ones are "
+                               "proved, and what they compute is checked of the toy alone; one that is asked more "
+                               "than once is one candidate"),
         "search-kept": Answer(", ".join(str(row["kept"]) for row in all_rows), PREDICTED, "kept is what is predicted "
                               "to be at least 1 % better than the best so far"),
         "search-proved": Answer(f"{count['kept'] - count['kept_unproved']} of {count['kept']}", PREDICTED,
@@ -123,9 +124,9 @@ def starts(campaigns):
 def seeded(kind, campaigns):
     """How many seeds of a kind had a gain, and a confirmed one, in how much time."""
     seconds = [c["gpu_seconds"] for c in campaigns]
+    confirmed = sum(bool(c["confirmed"] and c["confirmed"]["gain"]) for c in campaigns)
     return f"{kind}: {sum(len(c['curve']) > 1 for c in campaigns)} of {len(campaigns)} seeds had one, " \
-           f"{sum(bool(c['confirmed']) for c in campaigns)} confirmed, {min(seconds):.0f} to {max(seconds):.0f} s of " \
-           "the GPU"
+           f"{confirmed} confirmed, {min(seconds):.0f} to {max(seconds):.0f} s of the GPU"
 
 
 def long_ones(campaigns):
@@ -156,7 +157,7 @@ def interval(c):
     """What the confirmation of a campaign's best came to."""
     ratio = c["confirmed"]["ratio"]
     text = f"{c['name']}: {1 / ratio['high']:.3f} to {1 / ratio['low']:.3f}×"
-    return text + (", a loss: not confirmed" if ratio["low"] > 1 else "")
+    return text + (", a loss: not confirmed" if ratio["low"] > 1 else ", not confirmed" if ratio["high"] >= 1 else "")
 
 
 def on_gpus(r):

@@ -8,7 +8,7 @@ LONG = tuple((f"compare/{model}-bf16-seed1-max33024", position, f"{name}, at {po
              for model, name in (("llama-3.2-1b", "1B"), ("llama-3.1-8b", "8B")) for position in (2048, 8192))
 QUANTISED = ("int8 and int4 in groups of 128, lm_head of int4 in int8; random weights, each engine held to a reference "
              "in the same run")
-VERSUS = "larger is faster: the step of transformers in a CUDA graph, in bf16, over amkc's"
+VERSUS = "larger is faster: transformers' step in a CUDA graph, in bf16, over amkc's, and not cuBLAS alone"
 BELOW_ITS_PEAK = "that of the paper reads at 90 % of its peak, and transformers' here at {} of the ceiling"
 ROUNDS = "in brackets the least and the most of the rounds, in place of p10"
 NO_VLLM = "vLLM is not on the machines that measure"

@@ -54,8 +54,10 @@ SHARES = {"llama-3.2-1b": {128: 0.94, 8192: 0.88, 32752: 0.90}, "llama-3.1-8b": 
           "qwen3-8b": {128: 0.95}, "qwen2.5-7b": {128: 0.95}, "mistral-7b": {128: 0.95, 16368: "none"}}
 # How many times the kernel's time PyTorch's step was to take there at context 128.
 SPEEDUPS = {"llama-3.2-1b": {"eager": 2.5, "compile": 1.8}, "llama-3.1-8b": {"eager": 1.4, "compile": 1.3}}
-ENGINES = {"amkc": "amkc", "ops": "PyTorch, eager, one launch after another", "eager": "PyTorch, eager in a CUDA graph",
-           "compile": "PyTorch, torch.compile in a CUDA graph"}
+ENGINES = {"amkc": "amkc", "ops": "transformers' step, one launch after another",
+           "eager": "transformers' step in a CUDA graph",
+           "compile": "transformers' step through torch.compile, in a CUDA graph",
+           "products": "its matrix-vector products alone, by cuBLAS in a CUDA graph"}
 QUANTISED = "compare, quantised"  # the part of the rows of compare whose matrices are
 PARTS = {"contexts": "Share of the ceiling", "compare": "PyTorch", QUANTISED: "PyTorch, quantised matrices",
          "ablations": "What each feature is worth", "soak": "Eight minutes of continuous decoding"}
@@ -157,7 +159,10 @@ def pytorch(rows, aimed, explain):
            "transformers' LlamaForCausalLM with the same weights and a static cache of the context's length, one "
            "decode step captured in a CUDA graph, argmax and the next position inside; eager with the faster of "
            "transformers' attentions, and torch.compile in mode max-autotune. Where there is a row for it, the eager "
-           "step also runs without a graph, as the host launches it. All run interleaved, by rounds; ratios are "
+           "step also runs without a graph, as the host launches it. None of these is cuBLAS alone: that is a row "
+           "of the matrix-vector products of the step and nothing else, one after the other in a CUDA graph, in "
+           "the fastest of four forms (apart, or q, k, v and gate, up together; by torch.mm or torch.mv), each "
+           "product held to a plain one in fp32. All run interleaved, by rounds; ratios are "
            "medians of the rounds' ratios. Errors are those of the logits at the first 144 positions, against "
            "transformers in fp32.", ""]
     titles = ["shape", "context", "", "µs per token", "p10 to p90", "times amkc's", "target", "met", "share of ceiling",
@@ -191,7 +196,7 @@ def pytorch(rows, aimed, explain):
 def quantised(rows, aimed, explain):
     out = [explain or
            "The same with quantised matrices, against torch.compile in a form that it is fast with, and, where "
-           "there is a row for it, against the eager step in a CUDA graph with matrices in bf16. Each "
+           "there is a row for it, against transformers' step in a CUDA graph with matrices in bf16. Each "
            "quantises the same weights in its own way, in forms with nearly as many bits; a row says which. int8 "
            "is multiplied by what torch.compile makes of a product with widened bytes, int4 by PyTorch's own "
            "kernel, and its lm_head in int8, as amkc's is; q, k and v are one matrix for PyTorch too, and so are "

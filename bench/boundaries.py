@@ -123,13 +123,14 @@ def judge(turns, position, what):
 
 
 def launched(turns, loop_us):
-    """The time of a token whose layers, or stages, are launched one by one: medians over the rounds."""
+    """The time of a token whose layers, or stages, are launched one by one: medians over the rounds. alone: each launch
+    does its own stages and walks no others, as it did in rows without."""
     out = {}
     for of in ("layer", "stage"):
         own = [p for r in turns for p in r.get("parts", ()) if p["of"] == of]
         if own:
             us = median(p["latency_us"]["median"] for p in own)
-            out[of] = {"launches": own[0]["launches"], "us": us, "gain": us / loop_us}
+            out[of] = {"launches": own[0]["launches"], "us": us, "gain": us / loop_us, "alone": True}
     return {"launches": out}
 
 

@@ -44,10 +44,11 @@ Searches by `bench/campaigns.py` ([search.md](search.md) says how a search goes)
 that were at hand for that long, each going on from what the piece before had packed. Where an agent proposes, it is
 `bench/agent.py` that makes the trials. A name ends with that of the GPU. Written by `bench/campaignpage.py`; do not
 edit. A ratio is a time over another, measured interleaved, with its 95 % interval: *confirmed* is the best over the
-start, at positions that it was not chosen by, in a process of its own; where that shows no gain, it says so. *Over the
-defaults* is the best of a search that began at the least clever value of each knob over the hand-set defaults, which
-that search does not know. A search that has found nothing says so. *From* is where a search began: at the least clever
-values (cold), or at the defaults of the time, by the number that they have under Candidates for defaults.
+start, at positions that it was not chosen by, in a process of its own; where the interval is not below 1, it says so.
+*Over the defaults* is the best of a search that began at the least clever value of each knob over the hand-set
+defaults, which that search does not know. A search that has found nothing says so. *From* is where a search began: at
+the least clever values (cold), or at the defaults of the time, by the number that they have under Candidates for
+defaults.
 """
 
 SOUND = """Nothing that a rule rejects is built or launched, and what has crashed, hung or computed something else is a
@@ -76,7 +77,9 @@ E3 = """Published: *AutoMegaKernel*, the account of E3: 60 candidates for each m
 for an RTX 5090. Ours: 60 trials by amkc's, for the same target, some of which ask of one candidate more than of the
 rest; the sizes of the two Llama shapes are not published, and ours are those of a model of that size. Each cost model
 is its own, and so are the defaults that a gain is over: no time here is comparable with one of the other column.
-*Rejected* candidates are refused by a rule before anything runs. A gain of 1.000 is a null result: nothing was found
+*Valid* ones are proved and have a predicted time. What they compute is checked, on the reference VM, where all of
+the weights have at most 48 MiB, and in full trials: of the toy. *Rejected* candidates are refused by a rule before
+anything runs. A gain of 1.000 is a null result: nothing was found
 that is predicted to be 1 % better than the defaults."""
 
 FAULTS = """Published: the fault injection of E3, 20 of 60 candidates of the toy corrupted in three ways, all of them
@@ -152,8 +155,8 @@ def fold(directory):
             curve.append([round(seconds, 1), 1.0])
         elif t["role"] == "confirm":
             confirmed = {"id": v["id"], "positions": v["positions"], "class": v["class"], "ratio": v.get("ratio"),
-                         "gain": v["decision"] in ("keep", "shortlist")}
-        elif v["class"] == "PASS" and v["id"] != v["baseline_id"]:
+                         "gain": v["decision"] in ("keep", "shortlist") and v["ratio"]["high"] < 1}
+        elif v["class"] in packing.TIMED and v["id"] != v["baseline_id"]:
             score[v["id"]] = score[v["baseline_id"]] * v["ratio"]["mean"]
         if t["best"]:
             best = v["id"]
@@ -167,6 +170,8 @@ def fold(directory):
            "best": next((t["settings"] for t in reversed(trials) if t["best"]), campaign["start"]),
            "null": best is None or score.get(best) == 1.0, "estimate": score.get(best, 1.0), "curve": curve,
            "confirmed": confirmed if confirmed and confirmed["id"] == best else None}
+    if key := kept.key_of(campaign):
+        row["key"] = key
     if campaign["start"] and not campaign["cold"]:
         row["start"] = campaign["start"]
     if prior := campaign.get("prior"):  # what it uses of what it was taught
@@ -232,6 +237,8 @@ def take(file, out, known):
                           "(--again takes those)", file=sys.stderr)
                     continue
                 rows[row["name"]] = row
+                if "key" in row:
+                    kept.publish(row["key"], out)
                 lines += kept.measured(directory, row)
                 html = directory / "report.html"
                 if html.exists() and not regret.SEEDED.fullmatch(row["name"]):
@@ -300,16 +307,34 @@ def together(rows):
             f"at most {max(runs)} runs each.")
 
 
+def verifiable(rows):
+    """What of the trials of campaigns somebody else can verify, and how."""
+    parts = []
+    by_key = {}
+    for name, r in rows.items():
+        by_key.setdefault(r.get("key"), []).append(name)
+    secret = by_key.pop(None, [])
+    for key, names in by_key.items():
+        file = kept.key_file(key)
+        parts.append(f"`amkc campaign verify DIR --key FILE` verifies {', '.join(names)} with the public key "
+                     f"[{file.partition('/')[2]}](results/campaigns/{file})")
+    if secret:
+        which = f"{', '.join(secret)} were" if by_key else "All of them were"
+        parts.append(f"{which} signed with a secret key before verdicts had a public one: **nobody can verify them**, "
+                     "and amkc refuses them (AMK6018). They are data, without proof of where they come from")
+    return ". ".join(parts)
+
+
 def on_gpus(every):
     rows = {name: r for name, r in every.items() if not regret.SEEDED.fullmatch(name)}
     records = [f"[{t}.tar.gz](results/campaigns/{t}.tar.gz)" for t in sorted({r["target"] for r in every.values()})
                if (REPO / f"docs/results/campaigns/{t}.tar.gz").exists()]
-    more = f"; trials, with their signed verdicts, in {', '.join(records)}" if records else ""
+    more = f"; trials, with their verdicts, in {', '.join(records)}" if records else ""
     if records:
         there = kept.recorded(REPO / "docs/results/campaigns")
         if missing := [name for name in every if name not in there]:
             more += f", but for those of {', '.join(missing)}, which were not kept"
-        more += ". Signatures can be checked with the key alone, which is not published"
+        more += ". " + verifiable({name: r for name, r in every.items() if name in there})
     lines = [textwrap.fill(f"In full: [results/campaigns.json](results/campaigns.json){more}.", 119,
                            break_on_hyphens=False), "",
              "| campaign | model, target | positions | from | trials | minutes | GPU s | estimate | confirmed | over "
@@ -322,7 +347,7 @@ def on_gpus(every):
                      f"{r['estimate']:.4f} | {says} | {over(a) if a else ''} | "
                      f"[report](results/campaigns/{name}.html) |")
     lines += ["", textwrap.fill(together(every.values()), 119)]
-    classes = ("PASS", "REJECTED", "FAIL", "TIMEOUT", "CRASH", "no proposal")
+    classes = ("PASS", "PREDICTED", "REJECTED", "FAIL", "TIMEOUT", "CRASH", "no proposal")
     lines += ["", "## Soundness", "", SOUND, "", "| campaign | " + " | ".join(classes) + " |",
               "|---|" + "---|" * len(classes)]
     lines += [f"| {name} | " + " | ".join(str(r["classes"].get(k, 0)) for k in classes) + " |"

@@ -54,6 +54,12 @@ def value(row, field):
     return float(over) / row if slash else row
 
 
+def spans(files, fields):
+    """The least and the most of each field, with two digits, of the rows of files that have all of them and passed."""
+    found = [row for file in files for row in rows(file).values() if row["passed"] and all(f in row for f in fields)]
+    return [f"{min(r[f] for r in found):.2f} to {max(r[f] for r in found):.2f}" for f in fields]
+
+
 def rounds_to(exact, claim):
     """Whether a claim is a value rounded to as many digits as the claim has."""
     number = NUMBER.search(claim).group()

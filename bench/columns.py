@@ -145,7 +145,9 @@ SECTIONS = {
                 "shapes above, PyTorch's step by 1.5 × the errors of transformers' own pass. Under `--weights` each "
                 "quantises the same weights in its own way, which the JSON names, and the rivals are torch.compile and "
                 "the eager step with matrices in bf16. PyTorch's step is then held to transformers with PyTorch's "
-                "values, and the kernel to the plain kernels of its build.", (
+                "values, and the kernel to the plain kernels of its build. Products: the matrix-vector products of the "
+                "step alone, by cuBLAS in a CUDA graph, without norms, attention and all else; each is held to a plain "
+                "product in fp32.", (
                     ("--weights", lambda r: plain(r.get("weights") or "–")),
                     ("position", lambda r: plain(r.get("position"))),
                     ("kernel, µs", lambda r: engine(r, "amkc", "us")),
@@ -156,6 +158,8 @@ SECTIONS = {
                     ("×", lambda r: engine(r, "eager", "times_amkc")),
                     ("compiled, µs", lambda r: engine(r, "compile", "us")),
                     ("×", lambda r: engine(r, "compile", "times_amkc")),
+                    ("products, µs", lambda r: engine(r, "products", "us")),
+                    ("×", lambda r: engine(r, "products", "times_amkc")),
                     ("GB/s: kernel, compiled",
                      lambda r: ", ".join(filter(None, (engine(r, name, "gbs") for name in ("amkc", "compile"))))),
                     ("RMS error: kernel, eager, compiled",
@@ -205,7 +209,8 @@ SECTIONS = {
                    "of larger models, and of passes that give 8 sequences a token each. A time is that of such a "
                    "pass, or of a token. Launches: the same bodies, a kernel launched for every layer, or for every "
                    "stage, queued ahead and interleaved with the loop; how many a step has, and × the loop. Medians "
-                   "over the rounds; builds that do not fit the GPU together are opened one after the other.", (
+                   "over the rounds; builds that do not fit the GPU together are opened one after the other. Withdrawn "
+                   "are launches of which each walked all layers to find its own; they now do their own alone.", (
                        ("--weights", lambda r: plain(r.get("weights") or "–")),
                        ("sequences", lambda r: plain(r.get("sequences"))),
                        ("position", lambda r: plain(r.get("position"))),
@@ -270,6 +275,8 @@ def accepted(k):
 def launches(row, of):
     """The time of a token whose layers, or stages, are launched one by one, and how many times the loop's it is."""
     x = row.get("launches", {}).get(of)
+    if x and not x.get("alone"):
+        return f"{x['launches']}: withdrawn"
     return f"{x['launches']}: {x['us']:.1f} ({x['gain']:.3f} ×)" if x else ""
 
 

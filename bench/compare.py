@@ -7,11 +7,11 @@ beside it, and BENCHMARKS.md.
     python3 bench/compare.py --no-compile
     python3 bench/compare.py --weights int8   Llama-3.1-8B, matrices in 8 bits; also int4:g128:sym
 
-amkc, eager PyTorch in a CUDA graph and torch.compile (max-autotune) in a CUDA graph are interleaved, by rounds, with
-the same random weights in bf16, batch 1; the logits of each are held to transformers in fp32 first. With --weights each
-quantises in its own way, and amkc is held to the plain kernels of its build; eager PyTorch is left out. It needs an
-NVIDIA GPU, nvcc, PyTorch and transformers, and Go, or else --tools with what `make results-tools` has put into
-dist/results on another machine.
+amkc, transformers' step in a CUDA graph and the same through torch.compile (max-autotune) are interleaved, by rounds,
+with the same random weights in bf16, batch 1; the logits of each are held to transformers in fp32 first. With
+--weights each quantises in its own way, and amkc is held to the plain kernels of its build; eager PyTorch is left out.
+It needs an NVIDIA GPU, nvcc, PyTorch and transformers, and Go, or else --tools with what `make results-tools` has put
+into dist/results on another machine.
 Exit codes: 0 all have run and compute the same; 1 some have not, or differ; 2 bad usage or a broken environment.
 """
 

@@ -2,7 +2,9 @@
 
 The rivals are transformers' LlamaForCausalLM with a static cache, one decode step captured in a CUDA graph: as it is,
 and through torch.compile; and as it is without a graph, one launch after another. bench/torch_step.py says how. What is
-compiled is a process of its own, so that what goes wrong in one costs its numbers and no others.
+compiled is a process of its own, so that what goes wrong in one costs its numbers and no others. None of these is
+cuBLAS alone: a row of its own has the matrix-vector products of a step and nothing else in a CUDA graph
+(bench/torch_products.py).
 
 Where matrices are quantised, the rivals are torch.compile in the forms of bench/torch_quantised.py, and the step in a
 CUDA graph as it is, not quantised. Both quantise the same weights in their own ways, and so compute with other values:
@@ -50,6 +52,7 @@ FURTHER = (2048, 8192)  # positions at which these models are compared too
 SMALL = ("llama-2048h-4l", 0)  # what AutoMegaKernel's paper compares, where it does
 STEPS = 16  # tokens between two events, for a launch of ours and for replays of a graph
 ROOM = 8  # the cache's length is a multiple of it, for which PyTorch has faster attention
+PRODUCTS = ("mm", "mv", "together-mm", "together-mv")  # forms of bench/torch_products.py
 ATTENTIONS = ("sdpa", "eager")  # of transformers, between which the eager step may choose
 TRIAL_LAUNCHES = 20
 OPEN_SECONDS = 180  # importing PyTorch, and computing weights on the GPU
@@ -74,6 +77,7 @@ class Engine:
     def __init__(self):
         self.facts = {}  # what goes into the row besides
         self.findings = []
+        self.step = None  # what its peer calls it
         self.lacking = None  # why there are no more numbers
         self.rounds = []  # quantiles of microseconds per token
 
@@ -95,8 +99,7 @@ class Comparison:
         self.length = -(-(position + STEPS) // ROOM) * ROOM
         self.format = FORMATS.get(case.weights)
         self.kept = {}  # the references, by what peers call their form
-        names = ("amkc", "eager", "compile") if self.format else ("amkc", "ops", "eager", "compile")
-        self.engines = {name: Engine() for name in names}
+        self.engines = {name: Engine() for name in self.names()}
         if self.format:
             for name in ("amkc", "compile"):
                 self.engines[name].facts["form"] = getattr(self.format, name)
@@ -105,6 +108,9 @@ class Comparison:
         self.bench = []  # what the launcher said in each round
         self.peers = {}
         self.open = contextlib.ExitStack()
+
+    def names(self):
+        return ("amkc", "eager", "compile") if self.format else ("amkc", "ops", "eager", "compile")
 
     def say(self, text):
         print(f"    {self.case.name} at {self.position}: {text}", flush=True)
@@ -131,9 +137,15 @@ class Comparison:
             self.amkc()
             self.eager()
             self.compile()
-            self.shop.settle()
-            for i in range(self.o.rounds):
-                self.round(i)
+            self.rounds()
+        return self.judged()
+
+    def rounds(self):
+        self.shop.settle()
+        for i in range(self.o.rounds):
+            self.round(i)
+
+    def judged(self):
         row = judge_comparison(self.engines, self.bench, self.position, self.o)
         self.rates(row)
         for name, e in row["engines"].items():
@@ -150,7 +162,8 @@ class Comparison:
             sizes["amkc"] = own - self.cache_bytes
         for name, size in sizes.items():
             e = row["engines"][name]
-            e |= {"weight_bytes": size, "bytes_per_token": size + self.cache_bytes}
+            cache = 0 if name == "products" else self.cache_bytes
+            e |= {"weight_bytes": size, "bytes_per_token": size + cache}
             if self.weights:
                 e["bits_per_weight"] = 8 * size / self.weights
             if "us" in e:
@@ -202,7 +215,7 @@ class Comparison:
             if best is None:
                 e.lacking = "; ".join(engine.facts["failed"].values())
                 continue
-            e.facts["attention"] = best
+            e.facts["attention"] = e.step = best
             e.judge(verdicts[best])
         if best is None:
             return
@@ -236,7 +249,7 @@ class Comparison:
             engine.lacking = str(e)
             self.say(f"torch.compile: {e}")
             return
-        engine.facts["attention"] = attention
+        engine.facts["attention"] = engine.step = attention
         engine.judge(verdict)
 
     def opening(self, attention, compile):
@@ -254,9 +267,9 @@ class Comparison:
         self.peers[name].ask({"do": "forced", "name": attention, "ids": self.ids, "out": self.path(name)}, ASK_SECONDS)
         return criteria.judge_half(np.load(self.path(name), mmap_mode="r"), own, ref, rms_factor=PEER_FACTOR)
 
-    def timed(self, name, attention, launches):
+    def timed(self, name, step, launches):
         captured = name != "ops"
-        answer = self.peers[name].ask({"do": "timed", "name": attention, "token": self.ids[-STEPS],
+        answer = self.peers[name].ask({"do": "timed", "name": step, "token": self.ids[-STEPS],
                                        "position": self.position, "steps": STEPS,
                                        "launches": launches if captured else self.o.one_by_one,
                                        "warm_up": self.o.warm_up if captured else 1, "captured": captured}, ASK_SECONDS)
@@ -271,8 +284,7 @@ class Comparison:
             if engine.lacking:
                 continue
             try:
-                us = self.bench_amkc() if name == "amkc" else self.timed(name, engine.facts["attention"],
-                                                                         self.o.launches)
+                us = self.bench_amkc() if name == "amkc" else self.timed(name, engine.step, self.o.launches)
             except (PeerFailed, StepFailed) as e:
                 engine.lacking = f"round {i}: {e}"
                 self.say(f"{name}: {engine.lacking}")
@@ -289,6 +301,37 @@ class Comparison:
             raise StepFailed(r["findings"][0])
         self.bench.append(r)
         return r["latency_us"]
+
+
+class Products(Comparison):
+    """Of a model: the whole step of amkc, and its matrix-vector products alone in a CUDA graph, in the form that is the
+    fastest on trial."""
+
+    def names(self):
+        return "amkc", "products"
+
+    def row(self):
+        with self.open:
+            self.directory = self.shop.finish(self.case)
+            self.products()
+            self.rounds()
+        return self.judged()
+
+    def products(self):
+        engine, trials, answers = self.engines["products"], {}, {}
+        peer = self.peers["products"] = self.peer("products", "")
+        try:
+            for form in PRODUCTS:
+                answers[form] = peer.ask({"do": "products", "name": form, "form": form}, OPEN_SECONDS)
+                trials[form] = self.timed("products", form, TRIAL_LAUNCHES)["median"]
+                self.say(f"products, {form}: {trials[form]:.1f} µs on trial, off by at most "
+                         f"{answers[form]['worst']:.1e}")
+        except PeerFailed as e:
+            engine.lacking = str(e)
+            return
+        engine.step = min(trials, key=trials.get)
+        engine.facts |= {"form": engine.step, "trial_us": trials} | {
+            k: answers[engine.step][k] for k in ("worst", "products", "weight_bytes")}
 
 
 def judge_comparison(engines, bench, position, o):
@@ -334,10 +377,11 @@ def cache_bytes(config, position):
     return row * (position + (STEPS - 1) / 2)
 
 
-def task(model, position, options, weights=""):
+def task(model, position, options, weights="", what=Comparison):
     long = position + STEPS > SHAPE_POSITIONS
     case = Case(f"testdata/configs/{model}", "bf16", SEED, LONG_POSITIONS if long else SHAPE_POSITIONS, weights=weights)
-    return Task("compare", f"{case.key}-{position}", case, lambda shop: Comparison(shop, case, position, options).row())
+    name = f"{case.key}-{position}" + ("-products" if what is Products else "")
+    return Task("compare", name, case, lambda shop: what(shop, case, position, options).row())
 
 
 LARGE = Options(rounds=3, launches=40)  # a row in less than nine minutes
@@ -349,5 +393,7 @@ def compare():
     few = {model: options.get(model, Options(rounds=3)) for model in QUANTISED}
     tasks += [task(model, POSITION, few[model], weights) for model in QUANTISED for weights in FORMATS]
     tasks += [task(*SMALL, Options(rounds=3), weights) for weights in ("", *FORMATS)]
-    return tasks + [task(model, position, few[model], weights) for position in FURTHER for model in QUANTISED
-                    for weights in ("", *FORMATS)]
+    tasks += [task(model, position, few[model], weights) for position in FURTHER for model in QUANTISED
+              for weights in ("", *FORMATS)]
+    return tasks + [task(model, position, Options(rounds=3), what=Products)
+                    for model, position in (*((m, POSITION) for m in MODELS), SMALL)]

@@ -53,7 +53,7 @@ def precision(pyplot, data):
     axes.set_yticks([n + 0.4 - height / 2 for n in range(len(data))], [d["label"] for d in data])
     axes.invert_yaxis()
     axes.margins(y=0.5 / len(data))
-    axes.set_xlabel("time of a token, over amkc's in the precision of the line; eager steps are in bf16")
+    axes.set_xlabel("time of a token, over amkc's in the precision of the line; what is not compiled is in bf16")
     axes.legend(frameon=False, loc="lower right")
     return figure
 

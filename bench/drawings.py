@@ -17,7 +17,8 @@ import answers_speed
 import regret
 
 DIRECTORY = Path(__file__).resolve().parent.parent / "docs/img"
-ENGINES = {"ops": "eager, one by one", "eager": "eager in a graph", "compile": "torch.compile"}
+ENGINES = {"ops": "transformers, one by one", "eager": "transformers in a CUDA graph",
+           "compile": "transformers through torch.compile"}
 FORMATS = {"": "bf16", "int8": "int8", "int4": "int4"}
 
 
@@ -77,7 +78,7 @@ def regrets(r):
 REGRET = Drawing("campaigns-regret", "campaigns", "Curves: the regret of each campaign, over the seconds that "
                  "it has had the GPU", regrets)
 DRAWINGS = (
-    Drawing("experiments-precision", "precision", "Bars: how many times amkc's time PyTorch's steps take, by GPU, "
+    Drawing("experiments-precision", "precision", "Bars: how many times amkc's time transformers' steps take, by GPU, "
             "model and precision; the line at 1 is amkc", precisions),
     Drawing("experiments-boundaries", "looping", "Points for each model, batch and context: the time of the stream, of "
             "barriers after every layer, and of launches for every layer and stage, over that of the loop", boundaries),

@@ -51,7 +51,8 @@ second of processor time, garbage collection included. *From a file* is the byte
 lowerings and mutants; the random graphs have no file form, and programs in memory have been parsed before. {flat} of
 the 7,160 have the form that `validate` judges; the others are refused when they are brought into it. The processors
 differ, so that no ratio is given. Ours were made beside other work on the same two cores, which costs processor time
-too: [validator.md](validator.md#how-fast-it-is) has what an idle machine gives."""
+too. [validator.md](validator.md#how-fast-it-is) has 106,700 by the wall clock of two idle cores, of smaller
+programs."""
 
 FORMATS = """There is no published figure beside these. pycoder-5m on its own text, against transformers on the same
 windows: the gap is to transformers in fp32. Greedy: tokens after 8 prompts that are those of amkc in fp32, of 64, the

@@ -16,20 +16,22 @@ from report import table
 ENGINES = """Every comparison with PyTorch that was made, by position: the time of a token, and how many times amkc's it
 is, the median of the rounds' ratios; larger is faster. A row is one run, its engines interleaved on the same random
 weights, batch 1; the step that is launched one by one takes as long as the host needs for it. PyTorch's are
-transformers' step launched one by one, the same in a CUDA graph, and through torch.compile: with matrices in int8 or
-int4 the compiled step multiplies by PyTorch's own quantised matrices, and the one in a graph has its matrices in bf16.
+transformers' step launched one by one, the same in a CUDA graph, and through torch.compile; none of these is cuBLAS
+alone, as the matrix-vector products of a step are, with nothing else, in a CUDA graph. With matrices in int8 or int4
+the compiled step multiplies by PyTorch's own quantised matrices, and the one in a graph has its matrices in bf16.
 Compiled in bf16 it can be faster than with quantised matrices: the line in bf16 has that time. {marks}"""
 BOUNDARIES = """The same bodies as a loop, with a barrier of all SMs at the end of each layer, and launched for every
 layer and for every stage: how many times the time of the loop. Waiting is the share of the time in which nothing is
 streamed: how much longer the time is than the stream's. *Apart* are rows whose builds do not fit one GPU together:
-their turns were taken one after the other, each in a process of its own. {marks}"""
+their turns were taken one after the other, each in a process of its own. *Withdrawn* are launches of which each walked
+all layers to find its own, so that their times were those of the walk; they now do their own alone. {marks}"""
 EARLIER = "An asterisk marks rows that were measured with earlier defaults of amkc, which can differ there: {}."
 SIDE_BY_SIDE = """The published search (E3) and ablations (Table 9), theirs and ours, in one table. A gain is the time
 without over the time with: below 1 it is a loss. *Kept* is how many candidates a search has kept; an ablation keeps
 none. Times of E3 are predictions, each by its own cost model for an RTX 5090 and over its own defaults; published
 ablations ran on an RTX 5090. Ours name the GPU, the model and the position."""
 FORMATS = tuple(SHORT)  # the names of id_of
-KINDS = ("ops", "eager", "compile")
+KINDS = ("ops", "eager", "compile", "products")
 WAYS = ("barriers", "launches for every layer", "launches for every stage")
 # A published ablation, and the variant of section ablations that lacks the same.
 ABLATIONS = {"9-coalescing": "async-copy-off", "9-tables": "one-token", "9-balance": "contiguous",
@@ -55,7 +57,8 @@ def engines(r):
         wanted = in_order({i: what for i, what in planned().items() if i not in made})
         missing += not_made(gpu, "compare", [(f"{model(i)} at {position:,} in", weights or "bf16")
                                              for i, (position, weights) in wanted])
-    titles = ("GPU", "model", "format", "position", "amkc", "one by one", "in a CUDA graph", "torch.compile", "command")
+    titles = ("GPU", "model", "format", "position", "amkc", "transformers, one by one", "transformers, in a CUDA graph",
+              "transformers, torch.compile", "products alone, cuBLAS in a CUDA graph", "command")
     return ["## Every engine, format and position", "", wrapped(ENGINES.format(marks=marks(lines))), "",
             *([*table(titles, lines), ""] if lines else []), *missing]
 
@@ -81,7 +84,7 @@ def boundaries(r):
             model, batch, position = what.split(", ", 2)
             lines.append([NAMES[gpu] + mark(row), model, batch.removeprefix("batch "), position.removeprefix("at "),
                           f"{row['loop_us']:,.1f} µs",
-                          *(f"{ways[way] / row['loop_us']:.3f}×" if way in ways else "" for way in WAYS),
+                          *(f"{ways[way] / row['loop_us']:.3f}×" if way in ways else gone(row) for way in WAYS),
                           *(f"{100 * waiting(row, us):.1f} %" if us else "" for us in
                             (row["loop_us"], *map(ways.get, WAYS))),
                           "" if row.get("interleaved", True) else "apart", limits(row), f"`{row['command']}`"])
@@ -89,6 +92,11 @@ def boundaries(r):
               *(f"waiting: {way}" for way in ("loop", *WAYS)), "turns", "limited by", "command"]
     return ["## Boundaries, row by row", "", wrapped(BOUNDARIES.format(marks=marks(lines))), "",
             *([*table(titles, lines), ""] if lines else []), *missing]
+
+
+def gone(row):
+    """What stands in the place of a time that a row does not have, or no longer."""
+    return "withdrawn" if answers_looping.withdrawn(row) else ""
 
 
 def limits(row):
@@ -124,7 +132,8 @@ def compared(row):
     cells = [f"{row['engines']['amkc']['us']['median']:,.1f} µs"]
     for kind in KINDS:
         e = row["engines"].get(kind, {})
-        cells.append(f"{e['us']['median']:,.1f} µs, {e['times_amkc']:.2f}×" if "times_amkc" in e else "not run")
+        cells.append(f"{e['us']['median']:,.1f} µs, {e['times_amkc']:.2f}×" if "times_amkc" in e else
+                     "" if kind == "products" and not e else "not run")
     return cells
 
 

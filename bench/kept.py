@@ -1,8 +1,10 @@
-"""What docs/results/campaigns keeps of campaigns beside their reports: what each trial has found, and the trials
-themselves. Needs the standard library alone.
+"""What docs/results/campaigns keeps of campaigns alongside their reports: what each trial has found, the trials
+themselves, and the public keys that verify their verdicts. Needs the standard library alone.
 """
 
+import base64
 import json
+import re
 import shutil
 import tarfile
 import tempfile
@@ -11,6 +13,8 @@ from pathlib import Path
 import packing
 
 MEASURED = "measured.jsonl"
+KEYS = "keys"  # a file for each public key
+PUBLIC = bytes.fromhex("302a300506032b6570032100")  # what goes before an Ed25519 key in PKIX (RFC 8410)
 
 
 def measured(directory, row):
@@ -69,3 +73,23 @@ def keep_trials(work, rows, out):
             for corpus in work.glob("*.corpus"):
                 shutil.copy(corpus, tmp)
             packing.record(Path(tmp), path)
+
+
+def key_of(campaign):
+    """The public key of a campaign.json, or None: earlier ones have the name of a secret key, with which nobody but its
+    holder could verify anything."""
+    key = campaign.get("key", "")
+    return key if re.fullmatch("[0-9a-f]{64}", key) else None
+
+
+def key_file(key):
+    """The name of the file that a public key is published in, below docs/results/campaigns."""
+    return f"{KEYS}/{key[:16]}.pub"
+
+
+def publish(key, out):
+    """Writes a public key, as amkc campaign verify --key reads it."""
+    path = out / key_file(key)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = base64.b64encode(PUBLIC + bytes.fromhex(key)).decode()
+    path.write_text(f"-----BEGIN PUBLIC KEY-----\n{text}\n-----END PUBLIC KEY-----\n", encoding="ascii")

@@ -16,6 +16,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 PACKED = "campaigns.tar.gz"
+TIMED = ("PASS", "PREDICTED")  # classes of verdicts that have times; what only the cost model has seen is no PASS
 SPENT = "the GPU seconds are spent"  # why a campaign has ended that could have gone on
 KEY = "verdict.key"
 KEPT = ("campaign.json", "trials.jsonl", "plan.json", "results.tsv", "report.html", "against.json", "taught.json",
@@ -61,8 +62,8 @@ def below(directory, name):
 
 
 def record(work, path):
-    """Packs the trials of campaigns to be published: without the key, with which alone they can be gone on with. The
-    same trials give the same bytes."""
+    """Packs the trials of campaigns to be published: without the private key, with which alone they can be gone on
+    with. The same trials give the same bytes."""
     files = sorted(work.glob("*.corpus"))
     for d in sorted(work.iterdir()):
         files += [*(d / name for name in RECORDED), *below(d, EXPERIMENTS)]

@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import campaignpage
 import machine
+import packing
 import report
 
 CANDIDATES = 60
@@ -62,7 +63,7 @@ def judged(trials, sound):
             of.setdefault(t["verdict"]["id"], t)
     best = [t for t in trials if t["best"]]
     last = best[-1]["verdict"]["at"][0]["candidate_us"]["median"] if best else start
-    return {"candidates": len(of), "valid": sum(t["verdict"]["class"] == "PASS" for t in of.values()),
+    return {"candidates": len(of), "valid": sum(t["verdict"]["class"] in packing.TIMED for t in of.values()),
             "rejected": sum(t["verdict"]["class"] == "REJECTED" for t in of.values()),
             "kept": len(best), "kept_unproved": sound["best_unproved"], "default_us": start, "best_us": last,
             "gain": start / last, "trials": len(trials), "best_at": best[-1]["n"] if best else 0,

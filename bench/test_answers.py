@@ -6,6 +6,7 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -18,6 +19,7 @@ import answers_search
 import answers_soundness
 import answers_speed
 import boundaries
+import columns
 import drawings
 import experiments
 import figures
@@ -66,14 +68,15 @@ class Answers(unittest.TestCase):
         c = lambda low, high: {"name": "x", "confirmed": {"ratio": {"mean": 1, "low": low, "high": high}}}
         self.assertEqual(answers_search.interval(c(0.5, 0.8)), "x: 1.250 to 2.000×")
         self.assertEqual(answers_search.interval(c(1.0028, 1.0105)), "x: 0.990 to 0.997×, a loss: not confirmed")
+        self.assertEqual(answers_search.interval(c(0.98, 1.0)), "x: 1.000 to 1.020×, not confirmed")
 
     def test_seeds_that_found_nothing_are_counted(self):
         c = lambda found, confirmed, s: {"curve": [[0, 1.0]] + [[1, 0.5]] * found, "confirmed": confirmed,
                                          "gpu_seconds": s}
-        campaigns = {"m-cold-seed1-h100": c(1, {"ratio": {}}, 90.4), "m-warm-seed1-h100": c(1, None, 60.0),
-                     "m-warm-seed2-h100": c(0, None, 52.0)}
+        campaigns = {"m-cold-seed1-h100": c(1, {"gain": True}, 90.4), "m-cold-seed2-h100": c(1, {"gain": False}, 90.2),
+                     "m-warm-seed1-h100": c(1, None, 60.0), "m-warm-seed2-h100": c(0, None, 52.0)}
         of = answers_search.starts(campaigns)
-        self.assertEqual(of.ours, "m, h100: 1.00× (cold: 1 of 1 seeds had one, 1 confirmed, 90 to 90 s of the GPU, "
+        self.assertEqual(of.ours, "m, h100: 1.00× (cold: 2 of 2 seeds had one, 1 confirmed, 90 to 90 s of the GPU, "
                          "warm: 1 of 2 seeds had one, 0 confirmed, 52 to 60 s of the GPU)")
 
     def test_the_trial_of_the_best_is_of_those_that_there_were(self):
@@ -171,11 +174,11 @@ class Compared(unittest.TestCase):
         self.put("compare/llama-3.2-1b-bf16-seed1-128", amkc=us(100.0), eager=us(300.0) | {"times_amkc": 3.0})
         self.put("compare/llama-3.2-1b-bf16-seed1-int8-128", amkc=us(60.0) | {"weight_bytes": 900.0})
         self.assertEqual(answers_speed.precision(self.results())["10-h100-1b"].ours,
-                         "H100, 1B, at 128: 5.00× (of two rows)")
+                         "H100, 1B, at 128: transformers' step 5.00× (of two rows)")
         self.assertIn("60.0 µs (1.67×)", answers_speed.precision(self.results())["6-int8"].ours)
         self.put("compare/llama-3.2-1b-bf16-seed1-int8-128", amkc=us(60.0), eager=us(240.0) | {"times_amkc": 4.0})
         a = answers_speed.precision(self.results())
-        self.assertEqual(a["10-h100-1b"].ours, "H100, 1B, at 128: 4.00×")
+        self.assertEqual(a["10-h100-1b"].ours, "H100, 1B, at 128: transformers' step 4.00×")
         self.assertEqual(a["10-h100-13b"].ours, "")
         self.assertEqual(drawings.precisions(self.results()), [
             {"label": "H100, 1B, at 128, bf16", "times": {"eager": 3.0}},
@@ -195,7 +198,7 @@ class Compared(unittest.TestCase):
                  eager={"us": {"median": 240.0}, "times_amkc": 4.0, "share_of_ceiling": 0.2},
                  compile={"us": {"median": 120.0}, "times_amkc": 2.0})
         a = answers_speed.precision(self.results())["10-h100-1b"]
-        self.assertEqual(a.ours, "H100, 1B, at 128: 4.00×, 2.00× through torch.compile in int8")
+        self.assertEqual(a.ours, "H100, 1B, at 128: transformers' step 4.00×, 2.00× through torch.compile in int8")
         self.assertIn("at no known share of the ceiling", a.why)
 
     def test_rounds_are_told_where_a_row_has_them(self):
@@ -203,7 +206,7 @@ class Compared(unittest.TestCase):
         self.put("compare/llama-2048h-4l-bf16-seed1-int8-0", amkc=times | {"weight_bytes": 500.0},
                  eager={"us": {"median": 90.0}, "round_us": [90.0, 80.0], "times_amkc": 1.55, "weight_bytes": 1000.0})
         given = answers_speed.precision(self.results())
-        self.assertEqual(given["10-5090-4l"].ours, "H100, small, at 0: 1.55× (1.50 to 1.60)")
+        self.assertEqual(given["10-5090-4l"].ours, "H100, small, at 0: transformers' step 1.55× (1.50 to 1.60)")
         self.assertEqual(given["10-bytes"].ours, "H100, small, at 0: 0.50×")
 
     def test_a_row_that_failed_is_none(self):
@@ -243,6 +246,20 @@ class Grids(unittest.TestCase):
             same = "defaults" in row or row["position"] < 512 or row.get("sequences", 1) > 1
             self.assertEqual(line.startswith(f"| {line[2:6]} \\* |"), not same)
         self.assertFalse([x for x in grids.boundaries(self.none) if x.startswith("|")])
+
+    def test_launches_that_walked_all_layers_are_withdrawn(self):
+        row = next(r for gpu in answers.GPUS for r in self.results.rows(gpu, "boundaries") if r.get("launches"))
+        for alone in (False, True):
+            of = {k: {**x, "alone": alone} for k, x in row["launches"].items()}
+            made = SimpleNamespace(rows=lambda gpu, section, of=of: [row | {"launches": of}] if
+                                   (gpu, section) == ("h200", "boundaries") else [], row=lambda gpu, row_id: None)
+            line = next(x for x in grids.boundaries(made) if x.startswith("| H200"))
+            told = answers_looping.looping(made)["8-geomean"]
+            gain = f"{of['stage']['us'] / row['loop_us']:.3f}×"
+            self.assertEqual([gain in line, gain in told.ours, columns.launches({"launches": of}, "stage").endswith(
+                f"({of['stage']['gain']:.3f} ×)")], [alone] * 3)
+            self.assertEqual(["withdrawn" in line, answers_looping.WITHDRAWN in told.why, "withdrawn" in
+                              columns.launches({"launches": of}, "layer")], [not alone] * 3)
 
     def test_a_loss_is_said_as_one(self):
         self.assertEqual([answers_speed.faster(x) for x in (2.867, 1, 0.5)],

@@ -80,12 +80,12 @@ class Tables(unittest.TestCase):
         self.store.put(row("compare/b", False, model="llama-3.1-8b"), HERE)
         lines = self.lines("| llama-3.2-1b | 128 |")[1:]
         self.assertIn("| amkc | 100.0 | 249.0 to 251.0 | 1.00 |  |  | 90.0 % | 1.00e-03 | 1.00e-02 |", lines[0])
-        self.assertIn("| PyTorch, eager in a CUDA graph, attention sdpa | 250.0 | 249.0 to 251.0 | 2.50 | ≥ 2.5 | yes "
-                      "| 40.0 % |", lines[1])
+        self.assertIn("| transformers' step in a CUDA graph, attention sdpa | 250.0 | 249.0 to 251.0 | 2.50 | ≥ 2.5 | "
+                      "yes | 40.0 % |", lines[1])
         self.assertIn("| not run: too slow |  |  | ≥ 1.8 |", lines[2])
         self.assertEqual(self.lines("Nearer to fp32"),
-                         ["Nearer to fp32 than amkc, by the RMS error: PyTorch, eager in a CUDA graph, llama-3.2-1b at "
-                          "128."])
+                         ["Nearer to fp32 than amkc, by the RMS error: transformers' step in a CUDA graph, "
+                          "llama-3.2-1b at 128."])
         engines["eager"]["rms_error"] = 1e-3
         self.store.put(row("compare/a", None, model="llama-3.2-1b", position=128, engines=engines), HERE)
         self.assertEqual(self.lines("Nearer to fp32"), [])
@@ -104,8 +104,9 @@ class Tables(unittest.TestCase):
         ours, theirs, absent, failed = self.lines("| llama-3.1-8b |")[-4:]
         self.assertEqual(ours, "| llama-3.1-8b | 128 | int8 | amkc: f | 100.0 | 249.0 to 251.0 | 1.00 | 4000.0 | "
                          "4000 | 4.250 | 90.0 % |  | A | `python3 x` |")
-        self.assertEqual(theirs, "| llama-3.1-8b | 128 | int8 | PyTorch, torch.compile in a CUDA graph: g | 250.0 | "
-                         "249.0 to 251.0 | 2.50 | 4100.0 | 1640 | 4.375 | 36.0 % | 9.00e-04 | A | `python3 x` |")
+        self.assertEqual(theirs, "| llama-3.1-8b | 128 | int8 | transformers' step through torch.compile, in a CUDA "
+                         "graph: g | 250.0 | 249.0 to 251.0 | 2.50 | 4100.0 | 1640 | 4.375 | 36.0 % | "
+                         "9.00e-04 | A | `python3 x` |")
         self.assertIn("| not run: too slow |", absent)
         self.assertIn("**FAIL**", failed)
         text = benchmarks.text(self.dir)

@@ -67,8 +67,8 @@ class Rows(test_workshop.Fake):
         self.assertEqual((second["loop_us"], second["interleaved"], second["sequences"]), (300.5, True, 1))
         self.assertAlmostEqual(first["gain"], 250.5 / 200.5)
         self.assertEqual(first["drain_us"], 9.0)
-        self.assertEqual(first["launches"], {"layer": {"launches": 4, "us": 1.5 * 200.5, "gain": 1.5},
-                                             "stage": {"launches": 14, "us": 2 * 200.5, "gain": 2.0}})
+        self.assertEqual(first["launches"], {"layer": {"launches": 4, "us": 1.5 * 200.5, "gain": 1.5, "alone": True},
+                                             "stage": {"launches": 14, "us": 2 * 200.5, "gain": 2.0, "alone": True}})
         loop = next(word for word in self.calls()[0].split() if "barrier" not in word and "/work/" in word)
         self.assertIn("parts-1", loop)
         self.assertEqual((Path(loop) / "measure.fatbin").read_text(), "-DAMK_PARTS=1")

@@ -22,6 +22,7 @@ import regret
 import searches
 
 START = "s"
+KEY = "8320a51977d8c38ca8a4927c670df5821e449761945e15e9efb26a1509d230ea"
 
 
 def trial(role, of, against, ratio=None, best=False, seconds=10, klass="PASS"):
@@ -43,7 +44,7 @@ class Page(unittest.TestCase):
     def setUp(self):
         self.dir = Path(self.enterContext(tempfile.TemporaryDirectory()))
 
-    def packed(self, campaigns, ended={}, target="h100"):
+    def packed(self, campaigns, ended={}, target="h100", key="369f8dd7"):
         shutil.rmtree(self.dir / "in", ignore_errors=True)
         path = self.dir / "campaigns.tar.gz"
         with tarfile.open(path, "w:gz") as tar:
@@ -52,7 +53,8 @@ class Page(unittest.TestCase):
                 d.mkdir(parents=True)
                 (d / "campaign.json").write_text(json.dumps(
                     {"model": "m", "target": target, "device": device, "positions": [128], "held_out": [176],
-                     "cold": True, "seed": 1, "proposers": ["local"], "amkc": "v", "start": {}}), "utf-8")
+                     "cold": True, "seed": 1, "proposers": ["local"], "amkc": "v", "start": {},
+                     "key": key}), "utf-8")
                 (d / "trials.jsonl").write_text("".join(json.dumps(t) + "\n" for t in trials) + '{"half', "utf-8")
                 (d / "report.html").write_text("<html>", "utf-8")
                 if against:
@@ -102,6 +104,32 @@ class Page(unittest.TestCase):
         self.assertIn("| random-h100 | 150.0 % |  |", text)
         self.assertTrue((self.dir / "docs/results/campaigns/guided-h100.html").exists())
         self.assertTrue(all(len(line) <= 120 for line in text.splitlines() if not line.startswith("|")))
+
+    def test_public_keys_are_published(self):
+        docs, start = self.dir / "docs", [trial("start", START, START, 1.0)]
+        (docs / "results").mkdir(parents=True)
+
+        def take(**campaign):
+            campaignpage.main(["--docs", str(docs), "--take", str(self.packed(
+                {name: ("cuda", start, None) for name in campaign}, key=list(campaign.values())[0]))])
+            return json.loads((docs / "results/campaigns.json").read_text("utf-8"))["campaigns"]
+
+        rows = take(secret="369f8dd7")
+        self.assertNotIn("key", rows["secret-h100"], "the name of a secret key is not a public key")
+        self.assertFalse((docs / "results/campaigns/keys").exists())
+        self.assertEqual(campaignpage.verifiable(rows).partition(":")[0],
+                         "All of them were signed with a secret key before verdicts had a public one")
+        rows = take(public=KEY)
+        self.assertEqual(rows["public-h100"]["key"], KEY)
+        # As amkc reads it: search/key_test.go has the same file.
+        self.assertEqual((docs / "results/campaigns/keys" / f"{KEY[:16]}.pub").read_text("ascii"),
+                         "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAgyClGXfYw4yopJJ8Zw31gh5El2GUXhXp77JqFQnSMOo=\n"
+                         "-----END PUBLIC KEY-----\n")
+        text = campaignpage.verifiable(rows)
+        self.assertIn(f"verifies public-h100 with the public key [{KEY[:16]}.pub]"
+                      f"(results/campaigns/keys/{KEY[:16]}.pub)", text)
+        self.assertIn("secret-h100 were signed with a secret key", text)
+        self.assertNotIn("secret key", campaignpage.verifiable({"public-h100": rows["public-h100"]}))
 
     def test_nothing_is_written_by_a_name_that_is_a_path(self):
         docs = self.dir / "docs"
@@ -259,6 +287,22 @@ class Committed(unittest.TestCase):
         docs = campaignpage.REPO / "docs"
         self.assertEqual(campaignpage.page(*campaignpage.committed(docs)), (docs / "campaigns.md").read_text("utf-8"),
                          "python3 bench/campaignpage.py")
+
+    def test_trials_are_published_with_their_public_keys_and_without_private_ones(self):
+        out = campaignpage.REPO / "docs/results/campaigns"
+        rows, _, _ = campaignpage.committed(campaignpage.REPO / "docs")
+        seen = 0
+        for path in sorted(out.glob("*.tar.gz")):
+            with tarfile.open(path) as tar:
+                self.assertNotIn(packing.KEY, [Path(m.name).name for m in tar])
+                for m in tar:
+                    if m.name.endswith("/campaign.json"):
+                        name = f"{m.name.split('/')[0]}-{path.name.removesuffix('.tar.gz')}"
+                        key = kept.key_of(json.load(tar.extractfile(m)))
+                        self.assertEqual(rows[name].get("key"), key, name)
+                        self.assertTrue(key is None or (out / kept.key_file(key)).exists(), name)
+                        seen += 1
+        self.assertGreater(seen, 10)
 
     def test_nothing_unsafe_is_kept_or_launched(self):
         _, searches, _ = campaignpage.committed(campaignpage.REPO / "docs")

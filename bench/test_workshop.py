@@ -8,7 +8,6 @@ import os
 import sys
 import tempfile
 import textwrap
-import time
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -207,7 +206,6 @@ class Workshops(Fake):
 
     def test_a_hang_is_a_failure_and_the_budget_is_not(self):
         self.switch("slow")
-        started = time.monotonic()
         amkc = str(self.tools_dir / "amkc")
         with self.assertRaisesRegex(StepFailed, "no end after 0.3 s"):
             self.workshop().execute([amkc, "x"], 0.3)
@@ -215,7 +213,6 @@ class Workshops(Fake):
             self.workshop(0.3).execute([amkc, "x"], 100)
         with self.assertRaises(OutOfTime):
             self.workshop(0.3).finish(self.case)
-        self.assertLess(time.monotonic() - started, 20)
 
     def test_tools_that_are_missing_are_named(self):
         (self.tools_dir / "device").unlink()

@@ -10,6 +10,9 @@ the values of these. Requests, and what is added to {"ok": true} in the answer:
     {"do": "open", "name": X, "attention": "sdpa", "compile": false, "length": N}
                                                         "seconds", "peak_bytes", "weights" (how many a step reads, and
                                                         "weight_bytes", how large they are)
+    {"do": "products", "name": X, "form": F}             "worst", "products", "weight_bytes": the products of a step
+                                                        alone, in a form of bench/torch_products.py, each held to a
+                                                        plain one
     {"do": "forced", "name": X, "ids": [...], "out": FILE}         logits of the decode step after each id, as .npy
     {"do": "prefill", "ids": [...], "attention": "sdpa", "times": N}      "ms" (each time), "token" behind them
     {"do": "timed", "name": X, "token": T, "position": P, "steps": N, "launches": N, "warm_up": N,
@@ -73,6 +76,15 @@ class Peer:
                                                  self.graph or torch_step.CudaGraph)
         peak = torch.cuda.max_memory_allocated() if self.device == "cuda" else 0
         return {"seconds": time.monotonic() - started, "peak_bytes": peak} | self.sizes
+
+    def do_products(self, name, form):
+        import torch_products
+        import torch_step
+
+        if self.weights is None:
+            self.make()
+        step = self.steps[name] = torch_products.Products(self.weights, form, self.graph or torch_step.CudaGraph)
+        return {"worst": step.check(), "products": len(step.matrices), "weight_bytes": step.weight_bytes}
 
     def make(self):
         """Makes the model of all steps."""

@@ -130,20 +130,27 @@ class DecodeStep:
             run()
             self.graph.wait()
         last = int(self.token)
-        times, done, repeats = [], 0, True
-        while done < warm_up + launches:
-            marks = []
-            for _ in range(min(BATCH, warm_up + launches - done)):
-                self.put(token, position)
-                start = self.graph.mark()
-                for _ in range(steps):
-                    run()
-                marks.append((start, self.graph.mark()))
-            self.graph.wait()
-            repeats = repeats and int(self.token) == last
-            times += [self.graph.microseconds(*m) / steps for m in marks]
-            done += len(marks)
-        return quantiles(times[warm_up:]), repeats
+        return time_launches(self.graph, lambda: self.put(token, position), run, lambda: int(self.token) == last, steps,
+                             launches, warm_up)
+
+
+def time_launches(graph, begin, run, same, steps, launches, warm_up):
+    """Quantiles of the microseconds of a run over launches of steps runs each, before which begin() is called; and
+    whether same() held whenever the host looked, which is after some launches each time."""
+    times, done, repeats = [], 0, True
+    while done < warm_up + launches:
+        marks = []
+        for _ in range(min(BATCH, warm_up + launches - done)):
+            begin()
+            start = graph.mark()
+            for _ in range(steps):
+                run()
+            marks.append((start, graph.mark()))
+        graph.wait()
+        repeats = repeats and same()
+        times += [graph.microseconds(*m) / steps for m in marks]
+        done += len(marks)
+    return quantiles(times[warm_up:]), repeats
 
 
 def quantiles(times):

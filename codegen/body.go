@@ -87,7 +87,7 @@ func (b *builder) body() error {
 	}
 	for i := range b.d.Variants {
 		v := &b.d.Variants[i]
-		v.Stages = list(out.order[i])
+		v.Stages, v.order = list(out.order[i]), out.order[i]
 		v.Outside, v.Sum = b.countExchanges(&vs[i])
 	}
 	return nil

@@ -24,10 +24,10 @@ C++ identifier can be made of, two stages or two counters of one role in one lay
 the kernel needs. Generated text, and this message, call things by what they are for, whatever the program calls them.`)
 	codeName = diag.New("AMK4006", "name that a build cannot have", `
 The name of a build (--name, or else that of the model's directory) is the name of its executable, a target of its
-Makefile and part of comments. It has at most 128 letters, digits and . _ - +, and begins with neither . nor -. It is
-not that of another file of the build or of a target of make, in upper or lower case: all, amk, launcher, Makefile,
-makefile, GNUmakefile, what ends as files of a build do (.h, .cu, .json and others), what ends as files that
-compilers, make or go read (.o, .c, .gch and others), and a file of the build with more extensions (Makefile.sh).`)
+Makefile and part of comments. It has at most 128 letters, digits and . _ - +, begins with neither . nor -, and has a
+digit after each dot, as versions do: make, compilers and Python load files by other extensions. It is not that of
+another file of the build or of a target of make, in upper or lower case: all, amk, launcher, library, python, Makefile,
+makefile, GNUmakefile, and none of a file of the build with more extensions (Makefile.1).`)
 	codeFormat = diag.New("AMK4004", "generated text breaks the format rules", `
 A generated file has a line of more than 100 columns, a trailing space or a double blank line. That is a defect of a
 template or of a name that is too long to print; please report it with the program (amkc dump).`)

@@ -2,8 +2,11 @@ package codegen
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,7 +19,7 @@ import (
 )
 
 // runtimeABI is AMK_RUNTIME_ABI of the device runtime that these templates are written for.
-const runtimeABI = 7
+const runtimeABI = 8
 
 // cudaFiles are the sources that a program gives, named after their templates, and referenceFile is what the graph of
 // its model gives.
@@ -37,12 +40,28 @@ func CUDA(p *ir.Program) (map[string][]byte, error) {
 			return nil, err
 		}
 	}
+	shared := *d
+	shared.Variants = nil // the host has their ends, and compares them one by one
+	text, err := render(ModelFile, &shared)
+	if err != nil {
+		return nil, err
+	}
+	out[ModelFile] = appendDigest(out[ModelFile], text)
 	if d.PromptTokens > 0 {
 		if out[promptFile], err = render(promptFile, d); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
+}
+
+// appendDigest adds the first bytes of the SHA-256 of what programs of a build have in common to a header. The host
+// compares it between kernels.
+func appendDigest(header, shared []byte) []byte {
+	sum := sha256.Sum256(shared)
+	return fmt.Appendf(slices.Clone(header), "\n// Of what is above but ends of variants: the host compares it "+
+		"between kernels.\nnamespace amk {\nconstexpr unsigned kModelDigest = %du;\n}  // namespace amk\n",
+		binary.BigEndian.Uint32(sum[:]))
 }
 
 // render renders a source from its template.
@@ -131,20 +150,23 @@ type cudaData struct {
 	Kinds       []string     // lines that list the kinds of the layers, where there are several
 	Barriers    bool         // whether a step has any
 
-	Quantised    bool     // a matrix is
-	PromptTokens int      // of a pass over a prompt at most; 0: there are none
-	PromptBytes  int      // of its workspace
-	Replicates   bool     // every SM has the whole residual
-	NormRows     bool     // owners of the residual add rows of norms of branches to it
-	RotatesHeads bool     // in attention, and not as rows are finished
-	Walk         []string // lines of the producer's walk
-	Consume      []string // lines of the consumers' step
+	Quantised     bool // a matrix is
+	FragmentCache bool // the cache has blocks of 16 rows in the order of mma's fragments
+	PromptTokens  int  // of a pass over a prompt at most; 0: there are none
+	PromptBytes   int  // of its workspace
+	Replicates    bool // every SM has the whole residual
+	NormRows      bool // owners of the residual add rows of norms of branches to it
+	RotatesHeads  bool // in attention, and not as rows are finished
+	Parts         []partStage
+	Walk          []string // lines of the producer's walk
+	Consume       []string // lines of the consumers' step
 }
 
 type variantData struct {
 	Name, EndName, StagesName string
 	End                       int
 	Stages                    []string // lines that list their numbers in order
+	order                     []string // the same, one by one
 	Outside                   int      // how many of them are in no loop
 	Sum                       string   // of the exchanges of a step, unless every loop is over the layers
 }
@@ -168,7 +190,8 @@ type builder struct {
 	rounded  string // that of its rounding, where every SM has it
 	normed   string // that of what owners add to it, where that is norms of branches
 	token    string // the buffer that sample leaves the next token in
-	broken   error  // of the first stage that is not what its body carries out
+	noted    []partStage
+	broken   error // of the first stage that is not what its body carries out
 
 	exchangeBytes int // pages with their copies, and counters
 	slots         int // of the ring, at least
@@ -239,6 +262,7 @@ func build(p *ir.Program) (*builder, error) {
 			return nil, err
 		}
 	}
+	b.d.Parts = b.parts()
 	b.d.PromptTokens = b.promptTokens()
 	b.d.PromptBytes = b.promptBytes(b.d.PromptTokens)
 	return b, nil
@@ -300,8 +324,8 @@ func (b *builder) constants() error {
 		{"int", "kResidualRows", itoa(size.Rows), "most rows of the residual that an SM owns, floats"},
 		{"int", "kAngleTables", itoa(size.Rotations), "of cos and sin"},
 		{"int", "kBranchParts", itoa(b.mostParts()), "most parts of a branch whose norm is added"},
-		{"bool", "kFragmentCache", fmt.Sprint(b.cacheLayout() == ir.KVBlock16), "cache blocks in mma fragment order"},
 	}
+	b.d.FragmentCache = b.cacheLayout() == ir.KVBlock16
 	activations := "activations, without tensor cores"
 	if b.tokens > 1 {
 		activations = "activations of all tokens"
@@ -313,7 +337,6 @@ func (b *builder) constants() error {
 		{"int", "kUnitScratch", withTensorCores(size.Unit, plain.Unit), "bytes: q heads, a cache block"},
 		{"int", "kDigitScratch", withTensorCores(size.Digits, plain.Digits), "bytes: a vector in fixed point"},
 		{"int", "kVectorScratch", withTensorCores(size.Vector, plain.Vector), activations},
-		{"bool", "kCacheFragments", "kFragmentCache && AMK_TENSOR_CORES", "without a fallback"},
 	}
 	return nil
 }

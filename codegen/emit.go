@@ -18,16 +18,21 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 		return err
 	}
 	indent := strings.Repeat("  ", depth)
+	var walked, consumed []string
 	consume := func(format string, args ...any) {
-		out.consume = append(out.consume, call(indent, fmt.Sprintf(format, args...))...)
+		text := fmt.Sprintf(format, args...)
+		consumed = append(consumed, text)
+		out.consume = append(out.consume, call(indent, text)...)
 	}
 	walk := func(format string, args ...any) {
-		out.walk = append(out.walk, call(indent+turnIndent, fmt.Sprintf(format, args...))...)
+		text := fmt.Sprintf(format, args...)
+		walked = append(walked, text)
+		out.walk = append(out.walk, call(indent+turnIndent, text)...)
 	}
 
-	layer, consumed := "0", "c.layer"
+	layer, computed := "0", "c.layer"
 	if n, ok := s.Layer.At(0); ok && at.loop == nil {
-		layer, consumed = itoa(n), itoa(n)
+		layer, computed = itoa(n), itoa(n)
 		consume("c.layer = %d;", n)
 	}
 	if at.loop != nil {
@@ -56,27 +61,27 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 	}
 	switch kind {
 	case bodyEmbed:
-		collect(&weight, func() (string, error) { return b.address(operand(op(s, ir.EMBED).In, 1).Buf, at, consumed) })
+		collect(&weight, func() (string, error) { return b.address(operand(op(s, ir.EMBED).In, 1).Buf, at, computed) })
 		last := &s.Ops[len(s.Ops)-1]
 		collect(&to, func() (string, error) { return page(operand(last.Out, 1)) })
 		if last.Code == ir.ADD {
 			var positions string
-			collect(&positions, func() (string, error) { return b.address(operand(last.In, 1).Buf, at, consumed) })
+			collect(&positions, func() (string, error) { return b.address(operand(last.In, 1).Buf, at, computed) })
 			weight += ", " + positions
 		}
 		consume("embed<%s>(c, %s, %s);", st.Struct, weight, to)
 	case bodyEmbedReplicated:
-		collect(&weight, func() (string, error) { return b.address(operand(op(s, ir.EMBED).In, 1).Buf, at, consumed) })
+		collect(&weight, func() (string, error) { return b.address(operand(op(s, ir.EMBED).In, 1).Buf, at, computed) })
 		consume("%s<%s>(c, %s);", kind, st.Struct, weight)
 	case bodyAddNorm:
 		collect(&in, func() (string, error) { return page(operand(s.Ops[0].In, 0)) })
 		gain := operand(op(s, ir.RMSNORM).In, 1).Buf
-		collect(&weight, func() (string, error) { return b.address(gain, at, consumed) })
+		collect(&weight, func() (string, error) { return b.address(gain, at, computed) })
 		consume("%s<%s>(c, %s, %s);", kind, st.Struct, in, weight)
 	case bodyAddNormRows:
 		collect(&in, func() (string, error) { return page(operand(s.Ops[0].In, 0)) })
 		gain := operand(op(s, ir.RMSNORM).In, 1).Buf
-		collect(&weight, func() (string, error) { return b.address(gain, at, consumed) })
+		collect(&weight, func() (string, error) { return b.address(gain, at, computed) })
 		collect(&to, func() (string, error) { return page(operand(s.Ops[len(s.Ops)-1].Out, 1)) })
 		consume("%s<%s>(c, %s, %s, %s);", kind, st.Struct, in, weight, to)
 		b.d.NormRows = true
@@ -86,7 +91,7 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 		for _, a := range st.Func.args {
 			var arg string
 			if a.weight {
-				collect(&arg, func() (string, error) { return b.address(a.buffer, at, consumed) })
+				collect(&arg, func() (string, error) { return b.address(a.buffer, at, computed) })
 			} else {
 				collect(&arg, func() (string, error) { return b.page(a.buffer, at) })
 			}
@@ -115,7 +120,7 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 				for _, norm := range s.Ops[:2] {
 					var weight string
 					collect(&weight, func() (string, error) {
-						return b.address(operand(norm.In, 1+k).Buf, at, consumed)
+						return b.address(operand(norm.In, 1+k).Buf, at, computed)
 					})
 					heads += ", " + weight
 				}
@@ -125,7 +130,7 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 		var ahead, read string
 		cache := operand(op(s, ir.ATTENTION).In, 1).Buf
 		collect(&ahead, func() (string, error) { return b.cache(cache, at, layer) })
-		collect(&read, func() (string, error) { return b.cache(cache, at, consumed) })
+		collect(&read, func() (string, error) { return b.cache(cache, at, computed) })
 		walk("turns.cache<%s>(p.c, %s, position%s);", st.Struct, layer, ahead)
 		consume("attend<%s>(c, %s}, %s%s);", st.Struct, heads, to, read)
 	case bodyCombine:
@@ -154,6 +159,7 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 		walk("if (turns.now()) await_join(p, step, %s);", at.expression("layer", join.first, join.by))
 		consume("join(c, %s);", at.expression("c.layer", join.first, join.by))
 	}
+	b.noteStage(s, kind, st, walked, consumed)
 	return err
 }
 

@@ -1,6 +1,8 @@
 package codegen
 
 import (
+	"slices"
+
 	"amkc/ir"
 	"amkc/runtime/host"
 )
@@ -41,6 +43,21 @@ func (b *builder) exchangesOf(v *ir.Variant) []host.Exchange {
 		}
 	}
 	return list
+}
+
+// numberExchanges sets the numbers of the stages that publish, given the names of the numbers of the variant's stages,
+// in order.
+func (b *builder) numberExchanges(list []host.Exchange, v *ir.Variant, order []string) {
+	v.Each(func(s *ir.Stage, _ *ir.Loop) {
+		number := 0
+		if kind, err := classify(s); err == nil && kind.numbered() {
+			number = slices.IndexFunc(b.d.Stages, func(st *stage) bool { return st.Enum == order[0] })
+			order = order[1:]
+		}
+		if advances(s) {
+			list[0].Number, list = number, list[1:]
+		}
+	})
 }
 
 // handedOver is the length of the vector that a stage publishes. lm_head hands over its best pair, which no trace

@@ -104,7 +104,9 @@ func Facts(p *ir.Program, passes ...*ir.Program) (host.Facts, error) {
 	f.Stages, f.Prompt = b.labels(), b.d.PromptTokens
 	for i := range b.p.Variants {
 		v := &b.p.Variants[i]
-		f.Variants = append(f.Variants, host.Variant{Name: v.Name, Lo: v.Lo, Hi: v.Hi, Exchanges: b.exchangesOf(v)})
+		exchanges := b.exchangesOf(v)
+		b.numberExchanges(exchanges, v, b.d.Variants[i].order)
+		f.Variants = append(f.Variants, host.Variant{Name: v.Name, Lo: v.Lo, Hi: v.Hi, Exchanges: exchanges})
 	}
 	for _, q := range passes {
 		of, err := build(q)

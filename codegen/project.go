@@ -10,6 +10,7 @@ import (
 	"sync"
 	"unicode"
 
+	"amkc/codegen/notices"
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/knobs"
@@ -18,10 +19,10 @@ import (
 )
 
 // Project renders every generated file of a build but the manifest: sources, device runtime, launcher, header of its
-// library, Python package, both forms of the program, Makefile and README. g is the graph of the program's model, and
-// name the base name of the executable. passes are programs of the same model for passes of several tokens; those of
-// each lie in a directory of its own. The bytes of files that are the same in every build are shared between calls, and
-// only to be read.
+// library, Python package, both forms of the program, Makefile, README and licenses. g is the graph of the program's
+// model, and name the base name of the executable. passes are programs of the same model for passes of several tokens;
+// those of each lie in a directory of its own. The bytes of files that are the same in every build are shared between
+// calls, and only to be read.
 func Project(p *ir.Program, g *ir.Graph, name string, passes ...*ir.Program) (map[string][]byte, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
@@ -77,10 +78,12 @@ func Project(p *ir.Program, g *ir.Graph, name string, passes ...*ir.Program) (ma
 	return files, nil
 }
 
-// copiedSources are the device runtime, and what C and Python need to use a build: reading embedded files copies them.
+// copiedSources are the device runtime, what C and Python need to use a build, and its licenses: reading embedded files
+// copies them.
 var copiedSources = sync.OnceValue(func() map[string][]byte {
 	files := runtime.DeviceSources()
 	maps.Copy(files, runtime.ForeignSources())
+	files["LICENSE"], files[notices.File] = runtime.License(), []byte(notices.Build)
 	return files
 })
 
@@ -116,13 +119,13 @@ func passFiles(files map[string][]byte, dir string, p, q *ir.Program) error {
 // ModelFile has what all programs of a build have in common.
 const ModelFile = "model_config.h"
 
-// checkName holds the name of the executable to what is a file name, a make target and a comment at once.
+// checkName holds the name of the executable to what is a file name, a make target and a comment at once. After a dot
+// comes a digit, as in versions: no tool loads files by such an extension.
 func checkName(name string) error {
-	const want = "want letters, digits and . _ - + (--name)"
+	const want = "want letters, digits and _ - +, and dots before digits (--name)"
 	outside := func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("._-+", r)
 	}
-	extension := strings.ToLower(path.Ext(name))
 	switch {
 	case len(name) > maxExecutable:
 		return diag.Errorf(codeName, fmt.Sprintf("name %.40q…", name),
@@ -130,12 +133,15 @@ func checkName(name string) error {
 	case ir.CheckName(name) != nil || name[0] == '.' || name[0] == '-' || strings.ContainsFunc(name, outside):
 		return diag.Errorf(codeName, fmt.Sprintf("name %q", name), "cannot be the name of a build's executable; %s",
 			want)
-	case slices.Contains(ownNames, strings.ToLower(name)) || slices.Contains(ownExtensions, extension):
+	case slices.Contains(ownNames, strings.ToLower(name)):
 		return diag.Errorf(codeName, fmt.Sprintf("name %q", name),
 			"is that of another file of the build; want another (--name)")
-	case slices.Contains(ToolExtensions, extension):
-		return diag.Errorf(codeName, fmt.Sprintf("name %q", name),
-			"ends in %s, and compilers read such files; want another (--name)", extension)
+	}
+	for _, part := range strings.Split(name, ".")[1:] {
+		if part == "" || part[0] < '0' || part[0] > '9' {
+			return diag.Errorf(codeName, fmt.Sprintf("name %q", name),
+				"has the extension %q, by which tools could load the executable; %s", "."+part, want)
+		}
 	}
 	return nil
 }
@@ -146,17 +152,8 @@ const maxExecutable = 128
 
 // ownNames are those that files and targets of make have, in lower case: not every file system tells cases apart.
 // make prefers GNUmakefile and makefile to the Makefile of the build.
-var ownNames = []string{"all", "amk", "launcher", "library", "python", "makefile", "gnumakefile"}
-
-// ownExtensions are those of the files beside the executable.
-var ownExtensions = []string{".amk", ".cu", ".fatbin", ".h", ".json", ".md", ".safetensors"}
-
-// ToolExtensions are those of what compilers, assemblers, linkers, make and go read, in lower case.
-var ToolExtensions = []string{".a", ".asm", ".c", ".c++", ".cc", ".cpp", ".cu", ".cubin", ".cuh", ".cxx", ".def", ".f",
-	".f90", ".for",
-	".gch", ".go", ".h", ".h++", ".hh", ".hpp", ".hxx", ".i", ".ii", ".inc", ".inl", ".ipp", ".m", ".mak", ".make",
-	".mk", ".mm",
-	".mod", ".o", ".pch", ".pgo", ".ptx", ".s", ".so", ".sum", ".swig", ".swigcxx", ".sx", ".syso", ".tcc", ".work"}
+var ownNames = []string{"all", "amk", "launcher", "library", "python", "makefile", "gnumakefile",
+	"license", strings.ToLower(notices.File)}
 
 // Origin says which source of amkc a file of the build's CUDA sources comes from, by its path in the build; "" for
 // files that are not amkc's.

@@ -224,14 +224,17 @@ func TestRefusals(t *testing.T) {
 func TestNamesOfBuilds(t *testing.T) {
 	p, g := goldenPrograms(t)["pycoder-5m_h200_bf16"], goldenGraphs(t)["pycoder-5m_h200_bf16"]
 	for _, name := range []string{"", ".", "..", "a b", "a/b", "a\nb", "-o", "$(x)", "launcher", "amk", "all",
-		"program.json", "x.cu", "x.o", "X.GCH", "x.go",
+		"program.json", "x.cu", "x.o", "X.GCH", "x.go", "LICENSE", "License", "third_party_notices",
+		"json.py", "x.PY", "x.pyd", "x.pth", "x.abi3.so", "x.1.so", "x.whl", "x.", "x..1", "x.-1", "python",
+		"Makefile.1",
 		"Makefile.sh", "schedule.h.gch", "pages.h.x.y", "megakernel.cu.sh", strings.Repeat("x", 129)} {
 		_, err := Project(p, g, name)
 		var d *diag.Diagnostic
 		require.ErrorAs(t, err, &d, name)
 		require.Equal(t, "AMK4006", d.Code, name)
 	}
-	for _, name := range []string{"pycoder", "Llama-3.2-1B", "Qwen_2+x", "0123456789abcdef0123456789abcdef01234567",
+	for _, name := range []string{"pycoder", "Llama-3.2-1B", "Qwen_2+x", "qwen2.5-7b.4", "v0.1",
+		"0123456789abcdef0123456789abcdef01234567",
 		strings.Repeat("x", 128)} {
 		p.Model.Name = name
 		files, err := Project(p, g, name)

@@ -95,8 +95,8 @@ func (b *builder) rotationOf(o *ir.Op, at site) *rotation {
 	return &rotation{}
 }
 
-// Setup is the call that makes the table, in lines.
-func (r *rotation) Setup() []string {
+// parts are those of the call that makes the table: the function, and what it is given behind the context.
+func (r *rotation) parts() (function, args string) {
 	pairs, function := "kHeadDim / 2", "rotate_setup"
 	if r.RotatedPairs != nil {
 		pairs = r.RotatedPairs.Name
@@ -111,13 +111,24 @@ func (r *rotation) Setup() []string {
 	if r.Scale != nil {
 		scale = ", " + r.Scale.Name
 	}
-	args := fmt.Sprintf("reinterpret_cast<const float*>(weights + %s)%s);", r.InvFreq, scale)
+	return function, fmt.Sprintf("reinterpret_cast<const float*>(weights + %s)%s);", r.InvFreq, scale)
+}
+
+// call is the call that makes the table.
+func (r *rotation) call() string {
+	function, args := r.parts()
+	return function + "(c, " + args
+}
+
+// Setup is that call in lines.
+func (r *rotation) Setup() []string {
+	function, args := r.parts()
 	head := "    " + function + "(c, "
 	aligned := strings.Repeat(" ", len(head)-len("c, ")) + args
 	if len(head+args) > maxLine && len(aligned) <= maxLine {
 		return []string{strings.TrimSuffix(head, " "), aligned}
 	}
-	return call("    ", function+"(c, "+args)
+	return call("    ", r.call())
 }
 
 // checkAngles holds an operand to a table of the step, of which all frequencies are used.

@@ -284,7 +284,7 @@ func TestWeightsArePackedMeanwhile(t *testing.T) {
 	_, err := Cached(t.Context(), zooOptions("llama-gqa"), func(s progress.Step) {
 		activity, _, _ := strings.Cut(s.Activity, " ")
 		if shown = append(shown, activity); activity == "packing" {
-			require.Eventually(t, func() bool { return calls(t, log) > 0 }, 20*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return calls(t, log) > 0 }, time.Minute, time.Millisecond)
 		}
 	})
 	require.NoError(t, err)
@@ -293,28 +293,26 @@ func TestWeightsArePackedMeanwhile(t *testing.T) {
 	require.NotContains(t, shown[slices.Index(shown, "nvcc"):], "packing")
 
 	fakeTools(t, `[ "$1" = --version ] && exit
-exec /bin/sleep 60`)
+exec /bin/sleep 600`) // which the test does not wait for
 	ctx, cancel := context.WithCancel(t.Context())
-	began := time.Now()
 	_, err = Cached(ctx, zooOptions("llama-gqa"), func(s progress.Step) {
 		if strings.HasPrefix(s.Activity, "packing") {
 			cancel()
 		}
 	})
 	require.Error(t, err)
-	require.Less(t, time.Since(began), 30*time.Second)
 }
 
 // What nvcc has started and leaves behind holds its output open, and nobody waits for that.
 func TestCachedCompileIsEndedInTime(t *testing.T) {
+	ended := filepath.Join(t.TempDir(), "ended")
 	fakeTools(t, `[ "$1" = --version ] && exit
-/bin/sleep 60 & wait`)
+(/bin/sleep 600; touch `+ended+`) & wait`)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	began := time.Now()
 	_, err := Cached(ctx, zooOptions("llama-gqa"), nil)
 	require.ErrorContains(t, err, "interrupted")
-	require.Less(t, time.Since(began), 30*time.Second)
+	require.NoFileExists(t, ended)
 }
 
 // A build for whose sources nvcc certainly takes longer than it may is not begun; one that is in the cache is found.

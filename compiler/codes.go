@@ -53,9 +53,11 @@ A model that comes with tokenizer.model alone has to be converted once, on a mac
 
     AutoTokenizer.from_pretrained("model/").save_pretrained("model/")`)
 	codeEOS = diag.New("AMK1203", "eos_token_id is malformed", `
-eos_token_id of generation_config.json and of config.json says after which tokens a text ends. It is an id, a list of
-ids, or null; there are 256 at most. --ignore-eos decodes --max-tokens tokens whatever it says. Compiling warns of one
-that cannot be read, and of ids that are not in the model's vocabulary: no text ends with them.`)
+eos_token_id of generation_config.json and of config.json says after which tokens a text ends: an id, a list of ids, or
+null. A text also ends after the eos_token of the tokenizer, which in models that were trained on from another one is
+often the only one that ends their turns. There are 256 ids at most. --ignore-eos decodes --max-tokens tokens whatever
+they say. Compiling warns of an eos_token_id that cannot be read, of ids that are not in the model's vocabulary, and of
+an eos_token that the tokenizer does not have: no text ends with them.`)
 	codeVocabulary = diag.New("AMK1208", "the tokenizer has tokens that the model does not", `
 tokenizer.json gives some text an id that is not below vocab_size of config.json. A prompt with that text is refused.
 Often a token for padding was added to the tokenizer and not to the model, and no prompt has it; if many ids are too

@@ -16,6 +16,7 @@ import (
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/passes"
+	"amkc/passes/checkpoint"
 	"amkc/runtime/chat"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
@@ -191,7 +192,7 @@ type copied struct {
 // copiedOf lists those of a model.
 func copiedOf(model string) []copied {
 	all := []copied{{host.ConfigFile, infile.ModelConfig}, {host.GenConfigFile, infile.ModelConfig},
-		{host.TokenizerFile, infile.Tokenizer}}
+		{checkpoint.QuantisedFile, infile.ModelConfig}, {host.TokenizerFile, infile.Tokenizer}}
 	for _, name := range chat.Files(model) {
 		kind := infile.ModelConfig
 		if path.Ext(name) == ".jinja" {
@@ -204,7 +205,8 @@ func copiedOf(model string) []copied {
 
 // isCopied reports whether a build may have a file from the model's directory.
 func isCopied(name string) bool {
-	return slices.Contains([]string{host.ConfigFile, host.GenConfigFile, host.TokenizerFile}, name) || chat.IsFile(name)
+	return slices.Contains([]string{host.ConfigFile, host.GenConfigFile, checkpoint.QuantisedFile, host.TokenizerFile},
+		name) || chat.IsFile(name)
 }
 
 // projectFiles renders the generated files and adds the model's own.

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/codegen"
+	"amkc/codegen/notices"
 	"amkc/ir"
 )
 
@@ -21,7 +22,7 @@ var update = flag.Bool("update", false, "rewrite the golden build trees")
 const root = "../testdata"
 
 // goldenCases are whole build trees under testdata/golden. What a build copies verbatim (amk/, the launcher's
-// packages and modules, library/, python/) is left out: it is in this repository already.
+// packages and modules, library/, python/, licenses) is left out: it is in this repository already.
 var goldenCases = []struct {
 	name, model, target string
 	dtype               ir.DType
@@ -91,7 +92,7 @@ func generated(t testing.TB, l *Scheduled) map[string][]byte {
 	maps.DeleteFunc(files, func(name string, _ []byte) bool {
 		return strings.HasPrefix(name, "amk/") || strings.HasPrefix(name, "launcher/internal/") ||
 			strings.HasPrefix(name, "launcher/modules/") || strings.HasPrefix(name, "library/") ||
-			strings.HasPrefix(name, "python/")
+			strings.HasPrefix(name, "python/") || name == "LICENSE" || name == notices.File
 	})
 	return files
 }

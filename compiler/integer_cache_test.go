@@ -107,7 +107,7 @@ func TestEditsOfIntegerCaches(t *testing.T) {
 		{"model_config.h", "using CacheElement = Int8;", "using CacheElement = Bf16;"},
 		{"model_config.h", "using WeightElement = Bf16;", "using WeightElement = Int8;"},
 		{"model_config.h", "using Element = Bf16;", "using Element = Int8;"},
-		{"schedule.h", "kFragmentCache = true", "kFragmentCache = false"},
+		{"model_config.h", "kFragmentCache = true", "kFragmentCache = false"},
 	} {
 		edited := maps.Clone(files)
 		text := string(files[e[0]])

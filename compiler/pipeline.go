@@ -61,6 +61,9 @@ type Options struct {
 	// others of its build, which has their defaults of knobs then. 0: what the fields above say.
 	MostRows int
 
+	// tensors are names of the model's tensors where its files are not opened: families call them in several ways.
+	tensors map[string]bool
+
 	// After is called when a pass is done, with its number from 1. An error ends the run.
 	After func(n int, pass *passes.Pass, s *passes.State, took time.Duration) error
 }
@@ -137,12 +140,24 @@ func RunPasses(opts Options) (*Scheduled, error) {
 // addPass runs the pipeline once more, for passes of several tokens.
 func (l *Scheduled) addPass(opts Options, pass ir.Pass) error {
 	opts.Tokens, opts.ConfigOnly, opts.RandomSeed, opts.After = pass, true, nil, nil
+	opts.tensors = tensorsOf(l.Program)
 	of, err := RunPasses(opts) // its warnings are those of one row
 	if err != nil {
 		return err
 	}
 	l.Passes = append(l.Passes, of.Program)
 	return of.Close()
+}
+
+// tensorsOf are the names of the tensors that a program is packed from, those of layers as families.
+func tensorsOf(p *ir.Program) map[string]bool {
+	names := map[string]bool{}
+	for i := range p.Buffers {
+		for _, piece := range p.Buffers[i].Pieces {
+			names[piece.Key] = true
+		}
+	}
+	return names
 }
 
 // CheckModel reports what is wrong with a model whatever it is compiled for: it is opened and imported, its matrices
@@ -163,7 +178,7 @@ func newState(opts Options) *passes.State {
 	return &passes.State{Target: opts.Target, Config: opts.Config, MaxSeq: opts.MaxSeq, Tokens: opts.Tokens,
 		Sequences: opts.Sequences, Rows: opts.mostRows(),
 		Source: passes.Source{Name: opts.Name, DType: opts.DType, AssumeInert: opts.AssumeInert,
-			Formats: opts.Formats, Cache: opts.Cache}}
+			Formats: opts.Formats, Cache: opts.Cache, Tensors: opts.tensors}}
 }
 
 // mostRows are those of a sequence that passes of the build take at most.

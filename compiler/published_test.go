@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,8 @@ import (
 	"amkc/codegen"
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/passes"
+	"amkc/passes/checkpoint"
 	"amkc/validate"
 	"amkc/validate/kernel"
 )
@@ -24,6 +27,7 @@ type published struct {
 	name                                                              string
 	hidden, intermediate, layers, heads, kvHeads, headDim, vocabulary int
 	family                                                            string // model_type, /that of text_config
+	config                                                            string // in testdata/configs, "-": sizes alone
 }
 
 func publishedModels(t *testing.T) []published {
@@ -37,7 +41,7 @@ func publishedModels(t *testing.T) []published {
 		}
 		var m published
 		_, err := fmt.Sscan(line, &m.name, &m.hidden, &m.intermediate, &m.layers, &m.heads, &m.kvHeads, &m.headDim,
-			&m.vocabulary, &m.family)
+			&m.vocabulary, &m.family, &m.config)
 		require.NoError(t, err, line)
 		out = append(out, m)
 	}
@@ -49,6 +53,39 @@ func long() bool { return os.Getenv("AMKC_LONG") != "" }
 var publishedTargets = []string{"t4", "l4", "rtx5090", "a100", "h100", "h200"}
 
 const publishedDocument = "../docs/models.md"
+
+// A published model has the sizes of its line, and its config is compiled without a word of the user's.
+func TestPublishedSizes(t *testing.T) {
+	held := 0
+	for _, m := range publishedModels(t) {
+		if m.config == "-" {
+			continue
+		}
+		c, err := checkpoint.OpenConfig(publishedDir(t, m))
+		require.NoError(t, err, m.name)
+		s := &passes.State{Source: passes.Source{Name: m.name, Config: c}}
+		require.NoError(t, passes.Import.Run(s), m.name)
+		g := s.Graph.Model
+		require.Equal(t, m, published{m.name, g.Hidden, g.Intermediate, g.Layers, g.Heads, g.KVHeads, g.HeadDim,
+			g.Vocab, m.family, m.config})
+		text, err := os.ReadFile(filepath.Join(root, "configs", m.config))
+		require.NoError(t, err)
+		for kind := range strings.SplitSeq(m.family, "/") {
+			require.Contains(t, regexp.MustCompile(`\s`).ReplaceAllString(string(text), ""), `"model_type":"`+kind+`"`)
+		}
+		held++
+	}
+	require.Greater(t, held, 75)
+}
+
+// publishedDir is a directory with the config of a model.
+func publishedDir(t *testing.T, m published) string {
+	text, err := os.ReadFile(filepath.Join(root, "configs", m.config))
+	require.NoError(t, err)
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), text, 0o666))
+	return dir
+}
 
 // Every published model compiles for every target, or docs/models.md says what of it has no room where. Whether the
 // kernel has room depends on the widths of a model, and neither on its layers nor on its vocabulary: AMKC_LONG
@@ -130,6 +167,59 @@ var publishedFields = map[string]map[string]string{
 // refusal compiles a model without its weights, and says why not if it is too large for the kernel. Proofs for the
 // targets with room for everything take a while, and differ in nothing but the number of SMs.
 func refusal(t *testing.T, m published, target *ir.Target) string {
+	dir, dtype := t.TempDir(), ir.BF16
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), configOf(t, m), 0o666))
+	l, err := RunPasses(Options{Model: dir, Name: "m", Target: target, ConfigOnly: true, DType: &dtype})
+	require.NoError(t, err, "%s for %s", m.name, target.Name)
+	_, err = codegen.CUDA(l.Program)
+	if err != nil {
+		var d *diag.Diagnostic
+		require.ErrorAs(t, err, &d)
+		require.Equal(t, "AMK4005", d.Code, "%s for %s", m.name, target.Name)
+		return d.Pos + ": " + d.Msg
+	}
+	if target.SMs < 60 || long() {
+		require.True(t, validate.ProgramFor(kernel.Backend, l.Program).OK, "%s for %s", m.name, target.Name)
+	}
+	return ""
+}
+
+// configOf is the config of a model with the layers and the vocabulary of m: as it is published, or one of its sizes.
+func configOf(t *testing.T, m published) []byte {
+	if m.config == "-" {
+		return sizesAlone(t, m)
+	}
+	text, err := os.ReadFile(filepath.Join(root, "configs", m.config))
+	require.NoError(t, err)
+	var fields map[string]any
+	require.NoError(t, json.Unmarshal(text, &fields))
+	inner := fields
+	if of, ok := fields["text_config"].(map[string]any); ok {
+		inner = of
+	}
+	layers := 0
+	for _, name := range []string{"num_hidden_layers", "n_layer"} {
+		if n, ok := inner[name].(float64); ok {
+			layers, inner[name] = int(n), m.layers
+		}
+	}
+	if _, nested := fields["text_config"]; nested && layers == 0 { // what its class takes is left out
+		layers, inner["num_hidden_layers"] = m.layers, m.layers
+	}
+	require.Positive(t, layers, m.config)
+	for name, v := range inner {
+		if list, ok := v.([]any); ok && len(list) == layers { // of the layers
+			inner[name] = list[:m.layers]
+		}
+	}
+	inner["vocab_size"] = m.vocabulary
+	text, err = json.Marshal(fields)
+	require.NoError(t, err)
+	return text
+}
+
+// sizesAlone is a config that has the sizes of a model, and what its class takes where nothing is said.
+func sizesAlone(t *testing.T, m published) []byte {
 	outer, text, nested := strings.Cut(m.family, "/")
 	fields := map[string]any{"model_type": cmp.Or(text, outer),
 		"hidden_size": m.hidden, "intermediate_size": m.intermediate, "num_hidden_layers": m.layers,
@@ -150,21 +240,7 @@ func refusal(t *testing.T, m published, target *ir.Target) string {
 	}
 	config, err := json.Marshal(fields)
 	require.NoError(t, err)
-	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), config, 0o666))
-	l, err := RunPasses(Options{Model: dir, Name: "m", Target: target, ConfigOnly: true})
-	require.NoError(t, err, "%s for %s", m.name, target.Name)
-	_, err = codegen.CUDA(l.Program)
-	if err != nil {
-		var d *diag.Diagnostic
-		require.ErrorAs(t, err, &d)
-		require.Equal(t, "AMK4005", d.Code, "%s for %s", m.name, target.Name)
-		return d.Pos + ": " + d.Msg
-	}
-	if target.SMs < 60 || long() {
-		require.True(t, validate.ProgramFor(kernel.Backend, l.Program).OK, "%s for %s", m.name, target.Name)
-	}
-	return ""
+	return config
 }
 
 func publishedTable(models []published, columns [][]string) string {
@@ -174,7 +250,11 @@ func publishedTable(models []published, columns [][]string) string {
 		strings.Join(publishedTargets, " | "), strings.Repeat("---|", len(publishedTargets)))
 	var reasons []string
 	for i, m := range models {
-		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d |", m.name, m.hidden, m.intermediate, m.heads, m.kvHeads,
+		name := m.name
+		if m.config == "-" {
+			name += " \\*"
+		}
+		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d |", name, m.hidden, m.intermediate, m.heads, m.kvHeads,
 			m.headDim)
 		for _, refused := range columns {
 			cell := "yes"

@@ -142,7 +142,7 @@ func TestForgedBuilds(t *testing.T) {
 		{"descriptor", "schedule.h", "kRotationStep = 3;", "kRotationStep = 4;", "AMK4913",
 			"rotation from layer to layer: the headers say 4, and program.json says 3"},
 		{"tasks", "schedule.h", "kTasks = 16;", "kTasks = 15;", "AMK4912", "want 16, the tasks of the distribution"},
-		{"variant", "schedule.h", "kShortEnd = 16;", "kShortEnd = 17;", "AMK4913",
+		{"variant", "model_config.h", "kShortEnd = 16;", "kShortEnd = 17;", "AMK4913",
 			"positions: the headers say 0..16, and program.json says 0..15"},
 		{"page", "pages.h", "kXchg1{1024, 1536, 2}", "kXchg1{512, 1536, 2}", "AMK4912",
 			"where the page before it ends"},
@@ -211,9 +211,9 @@ func TestForgedScheduleIsProvedAgain(t *testing.T) {
 	}
 	m, err := readManifest(dir)
 	require.NoError(t, err)
-	g, err := importAgain(dir, b.Program, m)
+	again, _, err := compileAgain(dir, m, b.Program, nil)
 	require.NoError(t, err)
-	files, err := codegen.Project(b.Program, g, "zoo")
+	files, err := codegen.Project(b.Program, again.Graph, "zoo")
 	require.NoError(t, err)
 	for name, content := range files {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), content, 0o644))
@@ -246,7 +246,7 @@ func TestForgedProgramThatCannotBeEmitted(t *testing.T) {
 	require.Contains(t, found, "schedule.h: machine")
 }
 
-// The plain kernels are held to config.json, and not to the program: what the model says anew shows in them alone.
+// The plain kernels and the program are held to config.json: what the model says anew shows in both.
 func TestForgedModel(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "build")
 	_, err := Compile(t.Context(), emitted(filepath.Join(root, "models", "zoo", "llama-gqa"), dir))
@@ -254,7 +254,10 @@ func TestForgedModel(t *testing.T) {
 	forge(t, dir, "config.json", `"rms_norm_eps": 1e-06`, `"rms_norm_eps": 0.25`)
 	v, err := Verify(dir, nil)
 	require.NoError(t, err)
-	require.Len(t, v.Findings, 1, v.Findings.Error())
+	require.Len(t, v.Findings, 2, v.Findings.Error())
+	require.ErrorContains(t, v.Findings, "program.json: error: differs from what config.json and its knobs give "+
+		"[AMK4906]")
+	require.ErrorContains(t, v.Findings, "L{i}.gate_up: has ")
 	require.ErrorContains(t, v.Findings, "reference.cu: error: differs from what")
 
 	forge(t, dir, "config.json", `"vocab_size": 512`, `"vocab_size": 511`)

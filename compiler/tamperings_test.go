@@ -3,12 +3,15 @@ package compiler
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"amkc/codegen"
+	"amkc/passes/checkpoint"
 	"amkc/runtime/chat"
 	"amkc/runtime/host"
 )
@@ -30,7 +33,7 @@ var tamperings = map[string][]tampering{
 		replace("rotation", "schedule.h", `kRotation = \d+;`, "kRotation = 1;"),
 		replace("tasks", "schedule.h", `kTasks = \d+;`, "kTasks = 1;"),
 		replace("page", "pages.h", `constexpr Page kXchg1\{\d+, `, "constexpr Page kXchg1{0, "),
-		replace("variant", "schedule.h", `End = \d+;`, "End = 3;"),
+		replace("variant", "model_config.h", `End = \d+;`, "End = 3;"),
 		replace("weight", "model_config.h", `kQkvWeight = \d+;`, "kQkvWeight = 0;"),
 	},
 	"`program.json`, alone or with the headers": {
@@ -49,7 +52,7 @@ var tamperings = map[string][]tampering{
 	},
 	"the order of stages, the page of a vector": {
 		{name: "order", change: func(t *testing.T, dir string) {
-			edit(t, dir, "schedule.h", `(?s)Stages\[\]\{\n    k(\w+), k(\w+),`, "Stages[]{\n    k$2, k$1,")
+			edit(t, dir, "schedule.h", `(?s)Stages\[\]\{[^\n]*\n    k(\w+), k(\w+),`, "Stages[]{\n    k$2, k$1,")
 		}},
 		replace("page", "pages.h", `Page (kH|kQkv|kAttn|kX\w*) = kXchg\d;`, "Page $1 = kXchg4;"),
 	},
@@ -79,15 +82,17 @@ var tamperings = map[string][]tampering{
 		replace("a package of the launcher", "launcher/internal/host/session.go", `\z`, "// mine\n"),
 		replace("a module of the launcher", purego+".zip", `\z`, "x"),
 		replace("Makefile", "Makefile", `\z`, "evil:\n"),
+		replace("licenses", "THIRD_PARTY_NOTICES", `\z`, "x"),
 	},
 	"a generated file that is missing": {remove("launcher/main.go"), remove("README.md"), remove(purego + ".mod")},
-	"an extra file that a build could pick up": {
-		add("launcher/evil.go"), add("GNUmakefile"), add(purego + ".ziphash"), add("launcher/vendor/modules.txt"),
+	"an extra file": {
+		add("python/__pycache__/pack.cpython-312.pyc"), add("launcher/evil.go"), add("GNUmakefile"),
+		add(purego + ".ziphash"), add("launcher/vendor/modules.txt"),
 		{name: "a link", change: func(t *testing.T, dir string) {
 			require.NoError(t, os.Symlink("/dev/null", filepath.Join(dir, "cuda_runtime.h")))
 		}},
 	},
-	"any other extra file": {
+	"a note or a measurement": {
 		add("notes.md"),
 	},
 	"a link to a directory, a pipe": {
@@ -121,10 +126,34 @@ var tamperings = map[string][]tampering{
 			require.NoError(t, os.Mkdir(filepath.Join(dir, "demo"), 0o755))
 		}},
 	},
+	"what `weights.safetensors` says of itself, and the frequencies of rotations in it": {
+		replace("name", host.WeightsFile, `"L00\.qkv\.weight"`, `"L00.qkv.weighs"`),
+		replace("type", host.WeightsFile, `"F32"`, `"I32"`),
+		{name: "frequency", change: func(t *testing.T, dir string) {
+			file := filepath.Join(dir, host.WeightsFile)
+			f, err := checkpoint.OpenFile(file)
+			require.NoError(t, err)
+			tensors := f.Tensors()
+			k := slices.IndexFunc(tensors, func(of checkpoint.Tensor) bool { return of.Name == "rope.inv_freq" })
+			raw, err := tensors[k].Raw()
+			require.NoError(t, err)
+			frequencies := string(raw)
+			require.NoError(t, f.Close())
+			whole := text(t, dir, host.WeightsFile)
+			require.Equal(t, 1, strings.Count(whole, frequencies))
+			rewrite(t, dir, host.WeightsFile, strings.Replace(whole, frequencies,
+				strings.Repeat("?", len(frequencies)), 1))
+		}},
+	},
 	"`weights.safetensors`": {replace("weights", host.WeightsFile, `(?s).\z`, "\x55")},
 	"`tokenizer.json` and the files of chat templates": {replace("tokenizer", host.TokenizerFile, `\z`, " "),
 		replace("template", chat.TemplateFile, `\z`, " ")},
-	"`config.json` and `generation_config.json`": {replace("config", host.ConfigFile, `\z`, " "),
+	"a value of `config.json` that the model depends on": {
+		replace("eps", host.ConfigFile, `"rms_norm_eps": ?1e-06`, `"rms_norm_eps": 1e-05`),
+		replace("theta", host.ConfigFile, `"rope_theta": ?\d+`, `"rope_theta": 1`),
+		replace("vocabulary", host.ConfigFile, `"vocab_size": ?512`, `"vocab_size": 511`),
+	},
+	"what else is in `config.json`, and `generation_config.json`": {replace("config", host.ConfigFile, `\z`, " "),
 		replace("generation", host.GenConfigFile, `"eos_token_id": ?\d+`, `"eos_token_id": 7`)},
 	"a kernel or launcher that amkc has built": {replace("kernel", host.FatbinFile, `\z`, "x")},
 	"the manifest's facts": {

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"amkc/ir/diag"
+	"amkc/passes/checkpoint"
+	"amkc/runtime/chat"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
 	"amkc/runtime/tokenizer"
@@ -87,11 +89,15 @@ func StopIDs(dir string) ([]int, error) {
 	return nil, diag.Errorf(codeEOS, dir, "%v", infile.Reason(err))
 }
 
-// checkStops warns where texts will not end as the model's configuration says.
+// checkStops warns where texts will not end as the model's files say.
 func checkStops(dir string, vocab int) *diag.Diagnostic {
 	ids, err := StopIDs(dir)
 	if err != nil {
 		return asWarning(err)
+	}
+	if text, _, ok := host.TokenizerStop(dir); text != "" && !ok {
+		return diag.Warningf(codeEOS, filepath.Join(dir, chat.ConfigFile), "eos_token is %s, which is not one of the "+
+			"tokenizer's tokens, so no text ends with it", checkpoint.Spell(text))
 	}
 	if i := slices.IndexFunc(ids, func(id int) bool { return id >= vocab }); i >= 0 {
 		return diag.Warningf(codeEOS, dir, "eos_token_id %d is not in the model's vocabulary of %d tokens, so no "+

@@ -70,6 +70,13 @@ func TestTextIsCheckedWhenCompiling(t *testing.T) {
 			[]string{"it is 4294967298; want an id"}},
 		{"eos of another model", map[string]string{"generation_config.json": `{"eos_token_id": [2, 128001]}`},
 			[]string{"eos_token_id 128001 is not in the model's vocabulary of 4096 tokens, so no text ends with it"}},
+		{"eos of the tokenizer", map[string]string{"tokenizer_config.json": `{"chat_template": "{{ messages }}", ` +
+			`"eos_token": "<|im_end|>"}`},
+			[]string{`eos_token is "<|im_end|>", which is not one of the tokenizer's tokens`}},
+		{"eos of the tokenizer beyond the model", map[string]string{"tokenizer_config.json": `{"chat_template": ` +
+			`"{{ messages }}", "eos_token": "<end>"}`, "tokenizer.json": edited(`"added_tokens": [`,
+			`"added_tokens": [{"id": 4096, "content": "<end>", "special": true},`)},
+			[]string{"one of them is refused", "eos_token_id 4096 is not in the model's vocabulary"}},
 		{"beams", map[string]string{"generation_config.json": `{"num_beams": 4}`},
 			[]string{"num_beams is 4, which is not supported; --sample will be refused"}},
 		{"a token too many", map[string]string{"tokenizer.json": edited(`"added_tokens": [`,

@@ -6,25 +6,28 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
 	"amkc/codegen"
 	"amkc/compiler/builddir"
 	"amkc/ir/diag"
+	"amkc/runtime/chat"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
 )
 
 var codeUnlisted = diag.New("AMK4905", "a file in a build that its manifest does not list", `
-Nothing says what the file should be. It is an error where make, nvcc or go could pick it up, because then the build
-is not what its program says: anything in launcher/ and amk/, a module of Python in python/, a makefile or a file of a
-Go module, a source, header or object file anywhere, a name without an extension such as C++ headers have, a name that
-begins with that of a file of the build (schedule.h.gch, Makefile.sh), a link to a directory or in place of a file of
-the build, and what is neither file nor link. It is a warning otherwise, and so is a file that is hidden or ends in
-.edited. Move such files out of the build; notes and measurements may stay. The kernels, the launcher and the library
-that make has made later are named in a warning: nothing says what they should be, and make does not make them anew
-while they are newer than their sources.`)
+Nothing says what the file should be, and make, nvcc, go, pip, Python and the launcher load many files that nothing
+names. So it is an error, with a few exceptions. Notes and measurements (.csv, .html, .log, .md, .npy, .out, .png, .svg,
+.tsv, .txt, and bench.json, out.json, results.json and trace.json) may stand beside the build's own files, and in
+directories of their own, which may have .json and .jsonl too; files that end in .edited, as a recompile keeps them, may
+stand anywhere. These are reported as warnings. The directories of the build hold nothing else, and no empty directory;
+a link, a hidden file or directory, and a name of more than ASCII letters, digits, spaces and _ . + @ ! - are errors
+anywhere. Move such files out of the build, and remove what Python has cached: it makes that anew. The kernels, the
+launcher and the library that make has made later are named in a warning: nothing says what they should be, and make
+does not make them anew while they are newer than their sources.`)
 
 const (
 	maxUnlisted = 50      // reported, of each severity
@@ -34,9 +37,12 @@ const (
 // A survey looks for files in a build that its manifest does not list.
 type survey struct {
 	dir      string
-	known    map[string]bool // listed, or what make makes of them
-	made     map[string]bool // what make makes
-	later    []string        // made by make, and without a digest
+	known    map[string]bool   // listed, or what make makes of them
+	made     map[string]bool   // what make makes
+	folded   map[string]string // both, by their names in lower case: some file systems do not tell cases apart
+	holds    map[string]bool   // directories with files of the build
+	places   map[string]bool   // those of them at the root, in lower case
+	later    []string          // made by make, and without a digest
 	entries  int
 	findings map[diag.Severity]int
 	list     diag.List
@@ -54,6 +60,7 @@ func unlisted(dir string, m *codegen.Manifest) diag.List {
 		}
 		return true
 	})
+	s.fold()
 	root := dir
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		root = real
@@ -94,37 +101,73 @@ func unlisted(dir string, m *codegen.Manifest) diag.List {
 	return s.list
 }
 
+// fold notes the names and directories of a build in lower case. Templates of chats are loaded from their directory
+// whether the build has one or not.
+func (s *survey) fold() {
+	s.folded, s.holds, s.places = map[string]string{}, map[string]bool{}, map[string]bool{chat.TemplateDir: true}
+	for _, names := range []map[string]bool{s.known, s.made} {
+		for name := range names {
+			s.folded[strings.ToLower(name)] = name
+			for dir := path.Dir(name); dir != "." && dir != "/"; dir = path.Dir(dir) {
+				s.holds[dir], s.places[strings.ToLower(top(dir))] = true, true
+			}
+		}
+	}
+}
+
 func (s *survey) visit(at, name string, d fs.DirEntry) error {
-	hidden := strings.HasPrefix(path.Base(name), ".")
 	switch {
-	case d.IsDir() && hidden:
-		s.report(diag.Warning, name, "is a hidden directory that the manifest does not list; no build looks into it")
-		return fs.SkipDir
-	case d.IsDir() && s.made[name]:
-		s.report(diag.Error, name, "is a directory, and make makes a file of that name; want none")
 	case d.IsDir():
-		return nil
+		return s.directory(at, name)
 	case d.Type()&fs.ModeSymlink != 0 && leadsToDirectory(at):
 		s.report(diag.Error, name, "is a link to a directory, which could hold anything; want the directory "+
 			"itself, or none")
-	case !d.Type().IsRegular() && d.Type()&fs.ModeSymlink == 0:
-		s.report(diag.Error, name, "is neither a file nor a link; want none of that in a build")
-	case d.Type()&fs.ModeSymlink != 0 && (s.known[name] || s.made[name]):
+	case d.Type()&fs.ModeSymlink != 0:
 		s.report(diag.Error, name, "is a link, and what that leads to can change while the build stays as it is; "+
-			"want the file itself")
+			"want the file itself, or none")
+	case !d.Type().IsRegular():
+		s.report(diag.Error, name, "is neither a file nor a link; want none of that in a build")
 	case s.known[name]:
 	case s.made[name] && builddir.IsProduct(at, name):
 		s.later = append(s.later, name)
 	case s.made[name]:
 		s.report(diag.Error, name, "is not what make makes under that name; want none, or what make makes anew")
 	default:
-		if why := s.pickedUp(name, hidden); why != "" {
+		if why := s.loadable(name); why != "" {
 			s.report(diag.Error, name, "is not listed by the manifest, and "+why)
 		} else {
-			s.report(diag.Warning, name, "is not listed by the manifest; no build picks it up")
+			s.report(diag.Warning, name, "is not listed by the manifest; nothing loads it")
 		}
 	}
 	return nil
+}
+
+// directory looks at a directory. One with a file of the build in it has that file's name, and no other is of interest
+// unless something looks into it: Go into an empty launcher/vendor, Python into an empty python/json.
+func (s *survey) directory(at, name string) error {
+	why := ""
+	switch {
+	case s.made[name]:
+		why = "is a directory, and make makes a file of that name; want none"
+	case name == host.WorkDir:
+		why = "is what an amkc that was interrupted has left, or one that is writing the build; the same amkc once " +
+			"more finishes its work"
+	case s.holds[name]:
+		return nil
+	case !plain.MatchString(path.Base(name)):
+		why = notPlain
+	case s.isPlace(name) && isEmpty(at):
+		why = "is a directory that no file of the build is in, and tools look into " + top(name) + "/; want none"
+	default:
+		return nil
+	}
+	s.report(diag.Error, name, why)
+	return fs.SkipDir
+}
+
+func isEmpty(dir string) bool {
+	entries, err := infile.List(dir)
+	return err == nil && len(entries) == 0
 }
 
 func leadsToDirectory(path string) bool {
@@ -141,52 +184,53 @@ func (s *survey) report(severity diag.Severity, name, what string) {
 	s.list.Add(d)
 }
 
-var makefiles = []string{"gnumakefile", "makefile"}
+// A plain name means the same to every file system and shell: no other name folds to it, and it is no option.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9 ._+@!-]*[A-Za-z0-9_+-])?$`)
 
-// pickedUp says how a build could come to read a file, or nothing. It errs on the side of yes: the Makefile that amkc
-// writes reads less, but with -I. on its command line nvcc would read headers of any directory here.
-func (s *survey) pickedUp(name string, hidden bool) string {
-	base := strings.ToLower(path.Base(name)) // some file systems do not tell case apart
-	extension := path.Ext(base)
-	top, _, below := strings.Cut(name, "/")
+const notPlain = "has a name that file systems, tools or shells could take otherwise; want ASCII letters, digits and " +
+	"_ - + . in it, and no dot at its beginning"
+
+// What nothing loads. JSON is loaded by name beside the build's own files (config.json, tokenizer.json), so there it
+// has one of the names that reports and traces are given.
+var (
+	notes   = []string{".csv", ".html", ".log", ".md", ".npy", ".out", ".png", ".svg", ".tsv", ".txt"}
+	data    = []string{".json", ".jsonl"} // in directories of the user's own
+	reports = []string{"bench.json", "out.json", "results.json", "trace.json"}
+)
+
+// keptVersion is a user's version of a file that Compile has kept, see [builddir.Dir.Commit].
+var keptVersion = regexp.MustCompile(`.\.edited(\.[0-9]+)?$`)
+
+// loadable says why a file that the manifest does not list cannot be taken for one that nothing loads, or nothing.
+func (s *survey) loadable(name string) string {
+	base := path.Base(name)
+	extension := strings.ToLower(path.Ext(base))
+	own := strings.Contains(name, "/") // directory, unless it is one of the build's
+	is := s.folded[strings.ToLower(name)]
 	switch {
-	case hidden, isEdited(base):
+	case !plain.MatchString(base):
+		return notPlain
+	case is != "":
+		return "differs from the build's " + is + " in the case of letters alone; want another name"
+	case keptVersion.MatchString(base):
 		return ""
-	case below && top == "launcher":
-		return "go reads what is in launcher/; want it elsewhere"
-	case below && top == "amk":
-		return "nvcc looks for headers in amk/; want it elsewhere"
-	case below && top == "python" && extension == ".py":
-		return "pip reads what is in python/; want it elsewhere"
-	case slices.Contains(makefiles, base):
-		return "make reads it; want another name or place"
-	case slices.Contains(codegen.ToolExtensions, extension):
-		return "compilers read files that end in " + extension + "; want it elsewhere"
-	case extension == "":
-		return "it could be taken for a C++ header, which have no extension; want it elsewhere, or with an " +
-			"extension such as .txt"
-	case s.shadows(name):
-		return "tools look for files that begin like one of the build's; want another name or place"
+	case s.isPlace(name):
+		return "tools load what is in " + top(name) + "/; want it elsewhere"
+	case slices.Contains(notes, extension), own && slices.Contains(data, extension),
+		!own && slices.Contains(reports, base):
+		return ""
+	case extension == ".json", extension == ".jsonl":
+		return "JSON beside the build's own is loaded by name; want it in a directory of its own, such as results/"
 	}
-	return ""
+	return fmt.Sprintf("is of no kind that nothing loads; want it outside the build, which may hold notes and "+
+		"measurements (%s)", strings.Join(notes, ", "))
 }
 
-// isEdited reports whether a file is a user's version that Compile has kept, see [builddir.Dir.Commit].
-func isEdited(base string) bool {
-	_, number, found := strings.Cut(base, ".edited")
-	return found && strings.Trim(number, ".0123456789") == ""
-}
+// isPlace reports whether a path is below a directory of the build, or that directory.
+func (s *survey) isPlace(name string) bool { return s.places[strings.ToLower(top(name))] }
 
-// shadows reports whether the name is that of a file of the build with more extensions: precompiled headers, and the
-// sources that make's own rules make files from.
-func (s *survey) shadows(name string) bool {
-	for {
-		dot := strings.LastIndexByte(name, '.')
-		if dot <= strings.LastIndexByte(name, '/') {
-			return false
-		}
-		if name = name[:dot]; s.known[name] || s.made[name] {
-			return true
-		}
-	}
+// top is the directory at the root that a path is below, or the path itself.
+func top(name string) string {
+	first, _, _ := strings.Cut(name, "/")
+	return first
 }

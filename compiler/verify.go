@@ -18,8 +18,6 @@ import (
 	"amkc/compiler/version"
 	"amkc/ir"
 	"amkc/ir/diag"
-	"amkc/passes"
-	"amkc/passes/checkpoint"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
 	"amkc/runtime/printable"
@@ -55,10 +53,10 @@ type Verification struct {
 	tell progress.Func
 }
 
-// Verify answers whether a build is what its program says: every file has the digest of the manifest, and no build
-// would pick up another file; the schedule that is read back out of the headers is proved, and is that of
-// program.json; and what program.json gives is byte for byte what is there. The error is for a directory that cannot
-// be looked at.
+// Verify answers whether a build is what its program says: every file has the digest of the manifest, and there is no
+// other that a tool could load; the schedule that is read back out of the headers is proved, and is that of
+// program.json; program.json is what the passes make of config.json with its knobs; and what both give is byte for byte
+// what is there. The error is for a directory that cannot be looked at.
 func Verify(dir string, tell progress.Func) (*Verification, error) {
 	m, err := readManifest(dir)
 	if err != nil {
@@ -160,24 +158,40 @@ func badText(manifest []byte) string {
 	}
 }
 
-// checkEmission emits the build again and compares. A file that already differs from its digest is reported once.
+// checkEmission compiles the build's model and emits the build again, and compares. A file that already differs from
+// its digest is reported once.
 func (v *Verification) checkEmission(dir string, m *codegen.Manifest, p *ir.Program, passes ...*ir.Program) error {
-	g, err := importAgain(dir, p, m)
-	if err != nil {
-		v.Findings.Add(diag.Errorf(codeNotEmitted, filepath.Join(dir, host.ConfigFile), "gives no model: %v",
-			infile.Reason(err)))
-		return nil
-	}
-	files, err := codegen.Project(p, g, p.Model.Name, passes...)
-	if err != nil {
-		v.Findings.Add(diag.Errorf(codeNotEmitted, filepath.Join(dir, programFile), "gives no build at all: %v",
-			infile.Reason(err)))
-		return nil
-	}
 	var notes []string
 	if this := version.Get().Version; m.Compiler.Version != this {
 		notes = append(notes, fmt.Sprintf("the build was written by amkc %s, and this is amkc %s", m.Compiler.Version,
 			this))
+	}
+	again, model, err := compileAgain(dir, m, p, passes)
+	if err != nil {
+		path, what := filepath.Join(dir, host.ConfigFile), "gives no model"
+		if model {
+			path, what = filepath.Join(dir, programFile), "gives no build at all"
+		}
+		v.Findings.Add(diag.Errorf(codeNotEmitted, path, "%s: %v", what, infile.Reason(err)).With(notes...))
+		return nil
+	}
+	defer again.Close()
+	if v.checkProgram(filepath.Join(dir, programFile), p, again.Program, notes) {
+		v.checkWeights(filepath.Join(dir, host.WeightsFile), p, again.Graph)
+	}
+	for _, q := range passes {
+		k := slices.IndexFunc(again.Passes, func(of *ir.Program) bool { return of.Pass == q.Pass })
+		var want *ir.Program
+		if k >= 0 {
+			want = again.Passes[k]
+		}
+		v.checkProgram(filepath.Join(dir, codegen.PassOf(q).Dir(), programFile), q, want, notes)
+	}
+	files, err := codegen.Project(p, again.Graph, p.Model.Name, passes...)
+	if err != nil {
+		v.Findings.Add(diag.Errorf(codeNotEmitted, filepath.Join(dir, programFile), "gives no build at all: %v",
+			infile.Reason(err)))
+		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		v.Emitted++
@@ -202,28 +216,6 @@ func (v *Verification) checkEmission(dir string, m *codegen.Manifest, p *ir.Prog
 			"its facts differ from what %s gives", programFile).With(notes...))
 	}
 	return nil
-}
-
-// importAgain returns the graph of a build's model, from its config.json and what the user chose: reference.cu is held
-// to the model, and not to a copy of what was made of it.
-func importAgain(dir string, p *ir.Program, m *codegen.Manifest) (*ir.Graph, error) {
-	config, err := checkpoint.OpenConfig(dir)
-	if err != nil {
-		return nil, err
-	}
-	s := &passes.State{MaxSeq: p.Model.MaxSeq, Source: passes.Source{Name: p.Model.Name, Config: config,
-		DType: &p.Model.Weights, Cache: &p.Model.Cache, AssumeInert: m.Source.AssumeInert}}
-	if len(m.Source.Weights) > 0 {
-		if s.Source.Formats, err = passes.ParseWeightFormats(strings.Join(m.Source.Weights, ",")); err != nil {
-			return nil, err
-		}
-	}
-	for _, pass := range []passes.Pass{passes.Import, passes.Quantise} {
-		if err := pass.Run(s); err != nil {
-			return nil, err
-		}
-	}
-	return s.Graph, nil
 }
 
 // strangers are the files that a manifest lists and a build of the program does not have.

@@ -5,7 +5,9 @@ package docs
 
 import "embed"
 
-// Pages are the pages of this directory, by name: search.md.
+// Pages are the pages of this directory, by name (search.md), and what they link to that is a text for readers:
+// results/soundness.md, results/campaigns/measured.jsonl. Images, archives and raw measurements are left out.
 //
-//go:embed *.md
+//go:embed *.md config.schema.json results/*.md results/agent/*.md results/agent/*.txt
+//go:embed results/campaigns/*.html results/campaigns/*.jsonl
 var Pages embed.FS

@@ -6,6 +6,7 @@ import (
 
 	"amkc/ir/diag"
 	"amkc/ir/format"
+	"amkc/ir/op"
 )
 
 // maxBytes bounds one buffer or page: far above any GPU, and low enough that sums of sizes do not overflow.
@@ -225,6 +226,10 @@ func (c *checker) intervals() {
 				interval(next, next+rows-1))
 		}
 		next = v.Hi + 1
+	}
+	if most := op.MaxIndex - rows + 1; anyModel && next-1 > most {
+		c.fail(CodeVariants, "program", "the variants end at position %d, want at most %d: positions are of type I32",
+			next-1, most)
 	}
 	if end := maxSeq - rows; !anyModel && (next-1 > end || next-1 <= end-rows) {
 		c.fail(CodeVariants, "model", "the variants end at position %d, want %s, max_seq being %d", next-1,

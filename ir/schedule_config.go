@@ -6,7 +6,8 @@ type ScheduleConfig struct {
 	Tiling         map[string]map[string]int `json:"tiling"`
 	FusionGrouping [][]string                `json:"fusion_grouping"`
 	SMAssignment   Assignment                `json:"sm_assignment"`
-	// fields that hold a knob of their own; 0 and the empty string are the default
+	// fields that hold a knob of their own; 0 and the empty string are the default, as which a file states neither a
+	// pipelining_depth nor a threads_per_block of 0
 	PipeliningDepth   int    `json:"pipelining_depth"`
 	PageAllocation    string `json:"page_allocation"`
 	ThreadsPerBlock   int    `json:"threads_per_block"`

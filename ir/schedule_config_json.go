@@ -10,7 +10,8 @@ import (
 	"amkc/ir/diag"
 )
 
-// append prints the canonical encoding: one line, all seven fields in the order of the struct, the keys of maps sorted.
+// append prints the canonical encoding: one line, the fields in the order of the struct, the keys of maps sorted. Of
+// the seven fields those of which 0 is not a value are left out where they are not stated.
 func (c *ScheduleConfig) append(dst []byte) []byte {
 	dst = append(dst, `{"tiling":`...)
 	dst = appendMap(dst, c.Tiling, func(dst []byte,
@@ -27,9 +28,13 @@ func (c *ScheduleConfig) append(dst []byte) []byte {
 	} else {
 		dst = appendString(dst, c.SMAssignment.Policy)
 	}
-	dst = appendInt(append(dst, `,"pipelining_depth":`...), c.PipeliningDepth)
+	if c.PipeliningDepth != 0 {
+		dst = appendInt(append(dst, `,"pipelining_depth":`...), c.PipeliningDepth)
+	}
 	dst = appendString(append(dst, `,"page_allocation":`...), c.PageAllocation)
-	dst = appendInt(append(dst, `,"threads_per_block":`...), c.ThreadsPerBlock)
+	if c.ThreadsPerBlock != 0 {
+		dst = appendInt(append(dst, `,"threads_per_block":`...), c.ThreadsPerBlock)
+	}
 	dst = appendInt(append(dst, `,"smem_bytes_per_block":`...), c.SMemBytesPerBlock)
 	return append(dst, '}')
 }
@@ -93,7 +98,7 @@ var configFields = []string{"tiling", "fusion_grouping", "sm_assignment", "pipel
 
 func (r *jsonReader) config() ScheduleConfig {
 	var c ScheduleConfig
-	fields := append(c.integers(), field{"page_allocation", &c.PageAllocation})
+	fields := []field{{"page_allocation", &c.PageAllocation}, {"smem_bytes_per_block", &c.SMemBytesPerBlock}}
 	r.object("configuration", nil, func(key string) bool {
 		switch key {
 		case "tiling":
@@ -119,6 +124,10 @@ func (r *jsonReader) config() ScheduleConfig {
 			default:
 				r.wrong(key, "a policy's name, or an object of rotations by stage")
 			}
+		case "pipelining_depth":
+			c.PipeliningDepth = r.stated(key, "would be no prefetch, which the kernel does not have")
+		case "threads_per_block":
+			c.ThreadsPerBlock = r.stated(key, "is no number of threads")
 		default:
 			if !r.field(fields, key) {
 				r.advice = "; " + diag.Guess(key, configFields, "there are "+strings.Join(configFields, ", "))
@@ -128,6 +137,17 @@ func (r *jsonReader) config() ScheduleConfig {
 		return true
 	})
 	return c
+}
+
+// stated reads an integer of which 0 is not a value: in memory that is one that is not stated.
+func (r *jsonReader) stated(what, why string) int {
+	r.peek()
+	at, before := r.i, len(r.diags)
+	n := r.int(what)
+	if n == 0 && len(r.diags) == before {
+		r.errorf(at, "%s: 0 %s; want 1 or more, or leave the field out for the default", what, why)
+	}
+	return n
 }
 
 // ints reads an object of integers.

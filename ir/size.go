@@ -47,17 +47,29 @@ type size struct {
 // stageViews is what an iteration of a stage costs of the views, be it empty.
 const stageViews = 16
 
-// tooLarge returns a diagnostic if the program exceeds a budget, or nil. It stops counting at the first that is spent.
+// Tasks is the number of tasks of all variants, of a program within its budgets.
+func (p *Program) Tasks() int {
+	z, _ := p.size()
+	return z.tasks
+}
+
+// tooLarge returns a diagnostic if the program exceeds a budget, or nil.
 func (p *Program) tooLarge() *diag.Diagnostic {
-	var z size
+	_, over := p.size()
+	return over
+}
+
+// size counts what unrolling makes, up to the first budget that is spent.
+func (p *Program) size() (z size, over *diag.Diagnostic) {
 	if len(p.Variants) > MaxVariants {
-		return diag.Errorf(CodeSize, "", "the program has %d variants, want at most %d", len(p.Variants), MaxVariants)
+		return z, diag.Errorf(CodeSize, "", "the program has %d variants, want at most %d", len(p.Variants),
+			MaxVariants)
 	}
 	for i := range p.Variants {
 		v := &p.Variants[i]
 		z.entities(p, v)
 		if what := z.over(); what != "" {
-			return diag.Errorf(CodeSize, "variant "+v.Name, "with it the program has %s", what)
+			return z, diag.Errorf(CodeSize, "variant "+v.Name, "with it the program has %s", what)
 		}
 		for _, n := range v.Body {
 			body, iterations, runs := []*Stage(nil), 1, func(*Stage) int { return 1 }
@@ -71,12 +83,12 @@ func (p *Program) tooLarge() *diag.Diagnostic {
 			for _, s := range body {
 				z.stage(s, iterations, runs(s))
 				if what := z.over(); what != "" {
-					return diag.Errorf(CodeSize, "stage "+s.Name, "with it the program has %s", what)
+					return z, diag.Errorf(CodeSize, "stage "+s.Name, "with it the program has %s", what)
 				}
 			}
 		}
 	}
-	return nil
+	return z, nil
 }
 
 // over says which budget is spent, or nothing.

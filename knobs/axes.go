@@ -149,7 +149,7 @@ func (s Settings) Config() (ir.ScheduleConfig, error) {
 			for k := range axes {
 				known[k] = axes[k].Path
 			}
-			diags.Add(diag.Errorf(codeKnob, where(path), "is no knob that a search varies; %s",
+			diags.Add(diag.Errorf(codeKnob, where(escaped(path)), "is no knob that a search varies; %s",
 				diag.Guess(path, known, "amkc space lists them")))
 			continue
 		}
@@ -158,6 +158,12 @@ func (s Settings) Config() (ir.ScheduleConfig, error) {
 		}
 	}
 	return c, diags.Err()
+}
+
+// escaped is a path that may be anybody's, without what would act on a terminal or in a page.
+func escaped(path string) string {
+	quoted := strconv.Quote(path)
+	return quoted[1 : len(quoted)-1]
 }
 
 // SettingsOf returns what a configuration states of the knobs that a search varies, and the paths of what it states

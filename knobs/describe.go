@@ -137,16 +137,11 @@ func (r *Row) schema() object {
 	return s
 }
 
-// zeroToo is a schema that also accepts the zero value of a field, which leaves the knob to its default.
+// zeroToo is a schema that also accepts the empty word of a field, which leaves the knob to its default. An integer is
+// left out for that: 0 is a value where the knob says so, and refused elsewhere.
 func (r *Row) zeroToo(value object) object {
-	zero := object{"const": 0}
-	switch {
-	case r.form != nil:
-		return value
-	case r.Legal.Words != nil:
-		zero = object{"const": ""}
-	case r.Legal.Has(0):
+	if r.form != nil || r.Legal.Words == nil {
 		return value
 	}
-	return object{"anyOf": []object{value, zero}}
+	return object{"anyOf": []object{value, {"const": ""}}}
 }

@@ -30,7 +30,8 @@ would generate other tokens, so it is refused, and --assume-inert does not overr
 
 	codeUnknownField = diag.New("AMK1105", "an unknown config field", `
 config.json has a field that is neither modelled nor known to be without effect on the logits. A field that amkc does
-not know may change the maths, so it is never ignored in silence. If you know that it has no effect, say so:
+not know may change the maths, so it is never ignored in silence. Fields that begin with an underscore are notes of the
+tool that wrote the config, and are accepted. If you know that the field has no effect, say so:
 
     amkc MODEL -o build/ --assume-inert FIELD`)
 
@@ -58,16 +59,22 @@ is wrong.`)
 	codeExtra = diag.New("AMK1111", "the files hold tensors that no operation consumes", `
 A tensor that the compiled model would ignore means that the model is not the one that amkc understood: a bias, an
 extra norm, an adapter. It is refused, because ignoring it would be a silent miscompile. Accepted beside the weights
-are a stored rotary inv_freq that equals the computed one, and the lm_head of a tied model that is bit-identical to
-the embedding.`)
+are a stored rotary inv_freq that equals the computed one, the lm_head of a tied model that is bit-identical to the
+embedding, and a bias of zeros (AMK1130).`)
+
+	codeZeros = diag.New("AMK1130", "biases of zeros are left out", `
+The files hold a bias for a matrix or a norm that has none in the model, and every element of it is zero: tools that
+quantise with GPTQ or AWQ write one for each matrix. Adding it changes nothing, so it is not read further. Each element
+has been looked at; one that is not zero is refused (AMK1111).`)
 
 	codeTied = diag.New("AMK1112", "the stored lm_head of a tied model differs from the embedding", `
 tie_word_embeddings is true, so that the head is the embedding; the files hold an lm_head.weight with other values.
 One of the two statements is wrong. Correct tie_word_embeddings, or remove the tensor.`)
 
 	codeInvFreq = diag.New("AMK1113", "a stored inv_freq differs from the computed one", `
-The files hold the rotary frequencies, and they are not those that the config describes. rope_theta or the scaling is
-wrong, or the model was trained with other frequencies than its config says.`)
+The files hold the rotary frequencies, and they are neither those that the config describes nor those before they are
+scaled, which older classes stored. rope_theta or the scaling is wrong, or the model was trained with other frequencies
+than its config says.`)
 
 	codeAssume = diag.New("AMK1114", "--assume-inert cannot be applied", `
 --assume-inert is for fields whose effect amkc does not know. A modelled field

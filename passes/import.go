@@ -27,6 +27,7 @@ type importer struct {
 	part     *languageModel // of a model of several parts; nil: the model is of text alone
 	leftOut  []string       // what the names of tensors begin with that belong to parts which are not compiled
 	consumed map[string]bool
+	unscaled [][]float32 // frequencies of the rotary embeddings that the config has, before they are scaled
 
 	scheme   *quantised.Scheme            // how matrices are quantised, nil: they are not
 	matrices map[string]*quantised.Matrix // those that are, by key
@@ -58,6 +59,7 @@ func runImport(s *State) error {
 	}
 	g := family.build(m)
 	if f.diags.Err() == nil && s.Source.Weights != nil {
+		f.diags.Add(s.Source.Weights.Warnings...)
 		m.matchTensors(g)
 	}
 	if f.diags.Err() == nil {

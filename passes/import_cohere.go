@@ -61,7 +61,7 @@ var cohere2Inert = func() map[string]known {
 	for _, field := range cohere2Modelled {
 		delete(inert, field)
 	}
-	inert["cache_implementation"], inert["_sliding_window_pattern"] = whatever, whatever
+	inert["cache_implementation"] = whatever
 	inert["rotary_pct"] = isNumber(1).does("a part of each head is rotated")
 	inert["order_of_interleaved_layers"] = isText("local_attn_first").does("other layers have no window")
 	inert["position_embedding_type"] = isText("rope_gptj").does("positions enter otherwise")
@@ -89,13 +89,6 @@ func (m *importer) refuseOfCohere2() {
 	if v, there := m.doc.Get("sliding_window"); there && v == nil {
 		m.fail(codeField, "sliding_window", "is null; want an integer from 1 on; layer_types may list layers "+
 			"without a window")
-	}
-	if _, ok := m.value("head_dim"); ok {
-		heads := m.size("num_attention_heads", 64, "heads")
-		if hidden := m.size("hidden_size", 8192, "hidden"); m.size("head_dim", 1, "head_dim")*heads != hidden {
-			m.fail(codeNotModelled, "head_dim", "is not hidden_size over num_attention_heads, which the class takes; "+
-				"accepted: that")
-		}
 	}
 	m.refuseOfDecoders()
 }

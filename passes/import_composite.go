@@ -172,10 +172,10 @@ func (m *importer) namesWithin(alone *tensorNames) *tensorNames {
 	return all[0]
 }
 
-// hasTensor reports whether the files are there and hold a tensor.
+// hasTensor reports whether the files are known to hold a tensor.
 func (m *importer) hasTensor(name string) bool {
 	if m.src.Weights == nil {
-		return false
+		return m.src.Tensors[name]
 	}
 	_, there := m.src.Weights.Tensor(name)
 	return there
@@ -201,7 +201,7 @@ func (m *importer) tiedWithin(d *decoder) bool {
 		return *said
 	case stated && own:
 		return true
-	case m.src.Weights != nil:
+	case m.src.Weights != nil || m.src.Tensors != nil:
 		return !m.hasTensor(d.names.logits())
 	}
 	return own

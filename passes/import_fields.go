@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"strings"
 
 	"amkc/ir"
 	"amkc/ir/diag"
@@ -202,13 +203,18 @@ func allText(s string) known {
 	}, want: strconv.Quote(s) + " throughout"}
 }
 
+// isNote reports whether a field that no table has is a note of the tool that wrote the config: tools mark what is not
+// part of a model with an underscore, as in _name_or_path, and classes read none of it. The one that a class reads,
+// _remove_final_layer_norm, is in OPT's table.
+func isNote(field string) bool { return strings.HasPrefix(field, "_") }
+
 // checkFields refuses every field that is neither modelled nor inert. assume names those the user vouches for.
 func (f *fields) checkFields(modelled []string, inert map[string]known, assume []string) {
 	for _, field := range f.doc.Keys() {
 		v, _ := f.doc.Get(field)
 		k, isKnown := inert[field]
 		switch {
-		case slices.Contains(modelled, field), isKnown && k.accept(v):
+		case slices.Contains(modelled, field), isKnown && k.accept(v), !isKnown && isNote(field):
 		case isKnown && k.effect != "":
 			f.fail(codeNotModelled, field, "is %s: %s, which is not modelled; accepted: %s", spell(v), k.effect, k.want)
 		case slices.Contains(assume, field):

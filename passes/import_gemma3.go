@@ -32,7 +32,6 @@ var gemma3Modelled = append(slices.DeleteFunc(slices.Clone(gemma2Modelled), func
 var gemma3Inert = func() map[string]known {
 	inert := maps.Clone(gemma2Inert)
 	inert["attn_logit_softcapping"] = llamaInert["attn_logit_softcapping"]
-	inert["_sliding_window_pattern"] = whatever // a copy, which the class writes and does not read
 	return inert
 }()
 

@@ -30,12 +30,13 @@ var gpt2Modelled = layerNormModelled([]string{"hidden_size", "num_hidden_layers"
 	"rope_scaling", "rope_parameters", partialFactor, "original_max_position_embeddings"}, "layer_norm_epsilon",
 	"n_embd", "n_layer", "n_head", "n_inner", "n_positions", "activation_function")
 
-// gpt2Inert are the inert fields of a GPT-2. n_ctx is what n_positions was called before.
+// gpt2Inert are the inert fields of a GPT-2. n_ctx is what n_positions was called before; n_special and
+// predict_special_tokens are of a head that classes no longer have, and output_past says what is returned.
 var gpt2Inert = func() map[string]known {
 	inert := maps.Clone(layerNormInert)
 	for _, field := range []string{"n_ctx", "summary_activation", "summary_first_dropout", "summary_proj_to_labels",
 		"summary_type", "summary_use_proj", "reorder_and_upcast_attn", "vocab_size_or_config_json_file",
-		"output_cross_attentions"} {
+		"output_cross_attentions", "n_special", "predict_special_tokens", "output_past"} {
 		inert[field] = whatever
 	}
 	inert["scale_attn_weights"] = isTrue.does("scores are not scaled")
@@ -48,10 +49,8 @@ func (m *importer) gpt2Names() *tensorNames {
 	names := &tensorNames{body: "transformer.", layers: "h.{i}.", head: "lm_head", parts: map[string]string{
 		"embed": "wte", "positions": "wpe", "input_norm": "ln_1", "post_norm": "ln_2", "final_norm": "ln_f",
 		"o_proj": "attn.c_proj", "up_proj": "mlp.c_fc", "down_proj": "mlp.c_proj"}}
-	if m.src.Weights != nil {
-		if _, there := m.src.Weights.Tensor("wte.weight"); there {
-			names.body = ""
-		}
+	if m.hasTensor("wte.weight") {
+		names.body = ""
 	}
 	return names
 }

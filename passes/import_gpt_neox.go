@@ -41,10 +41,8 @@ func (m *importer) gptNeoXNames() *tensorNames {
 	names := &tensorNames{body: "gpt_neox.", head: "embed_out", parts: map[string]string{
 		"embed": "embed_in", "final_norm": "final_layer_norm", "o_proj": "attention.dense",
 		"up_proj": "mlp.dense_h_to_4h", "down_proj": "mlp.dense_4h_to_h"}}
-	if m.src.Weights != nil {
-		if _, there := m.src.Weights.Tensor("lm_head.weight"); there {
-			names.head = "lm_head"
-		}
+	if m.hasTensor("lm_head.weight") {
+		names.head = "lm_head"
 	}
 	return names
 }

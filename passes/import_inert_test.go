@@ -54,3 +54,34 @@ func TestPretrainingTPIsInert(t *testing.T) {
 		require.Equal(t, plain.Graph, s.Graph)
 	}
 }
+
+// Fields that begin with an underscore are notes of tools, whatever they say; a class reads one of them, OPT's.
+func TestNotesOfTools(t *testing.T) {
+	for _, base := range []string{tinyConfig, cohere2Config, gpt2Config, optConfig} {
+		plain, err := importConfig(t, base, State{})
+		require.NoError(t, err)
+		for field, value := range map[string]any{"_model_name_or_path": "m.gguf", "_name_or_path": "x",
+			"_commit_hash": nil, "_attn_implementation_autoset": true, "_sliding_window_pattern": 4,
+			"_of_a_tool_to_come": []any{1}} {
+			s, err := importConfig(t, edit(base, fieldsOf{field: value}), State{})
+			require.NoError(t, err, field)
+			require.Equal(t, plain.Graph, s.Graph, field)
+		}
+	}
+	_, err := importConfig(t, edit(optConfig, fieldsOf{"_remove_final_layer_norm": true}), State{})
+	require.ErrorContains(t, err, "there is no norm before the logits")
+	_, err = importConfig(t, edit(tinyConfig, fieldsOf{"model_name_or_path": "m.gguf"}), State{})
+	require.ErrorContains(t, err, "AMK1105")
+}
+
+// What a mixture of experts is trained with is inert in a dense model; a router's logits are those of experts.
+func TestFieldsOfRouters(t *testing.T) {
+	plain, err := importConfig(t, tinyConfig, State{})
+	require.NoError(t, err)
+	s, err := importConfig(t, edit(tinyConfig, fieldsOf{"output_router_logits": false, "router_aux_loss_coef": 0.01,
+		"router_jitter_noise": 0.1}), State{})
+	require.NoError(t, err)
+	require.Equal(t, plain.Graph, s.Graph)
+	_, err = importConfig(t, edit(tinyConfig, fieldsOf{"output_router_logits": true}), State{})
+	require.ErrorContains(t, err, experts)
+}

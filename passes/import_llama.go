@@ -24,13 +24,12 @@ var llamaInert = map[string]known{
 	"attention_dropout": whatever, "hidden_dropout": whatever, "resid_pdrop": whatever, "embd_pdrop": whatever,
 	"attn_pdrop": whatever, "dropout": whatever, "activation_dropout": whatever, "classifier_dropout": whatever,
 	"layerdrop": whatever, "attention_probs_dropout_prob": whatever, "hidden_dropout_prob": whatever,
-	"summary_first_dropout": whatever, "initializer_range": whatever, "use_cache": whatever, "_num_labels": whatever,
+	"summary_first_dropout": whatever, "initializer_range": whatever, "use_cache": whatever,
 	"init_std": whatever, "initializer_factor": whatever,
-	"transformers_version": whatever, "_name_or_path": whatever, "_commit_hash": whatever, "tokenizer_class": whatever,
+	"transformers_version": whatever, "tokenizer_class": whatever,
 	"bos_token_id": whatever, "eos_token_id": whatever, "pad_token_id": whatever, "unk_token_id": whatever,
 	"sep_token_id": whatever, "decoder_start_token_id": whatever, "max_sequence_length": whatever,
-	"model_max_length":     whatever,
-	"_attn_implementation": whatever, "_attn_implementation_autoset": whatever, "_flash_attn_2_enabled": whatever,
+	"model_max_length":    whatever,
 	"attn_implementation": whatever, "use_flash_attention_2": whatever, "transformers.js_config": whatever,
 	"unsloth_fixed": whatever, "unsloth_version": whatever, "is_llama_config": whatever,
 	"gradient_checkpointing": whatever,
@@ -86,7 +85,8 @@ var llamaInert = map[string]known{
 	"rotary_pct":            isNumber(1).does("a part of each head is rotated"),
 	"no_rope_layers":        isEmpty.does("some layers have no rotary embedding"),
 	"num_local_experts":     isNumber(0).does(experts), "num_experts": isNumber(0).does(experts),
-	"num_experts_per_tok": isNumber(0).does(experts),
+	"num_experts_per_tok": isNumber(0).does(experts), "output_router_logits": isFalse.does(experts),
+	"router_aux_loss_coef": whatever, "router_z_loss_coef": whatever, "router_jitter_noise": whatever, // of training
 }
 
 const (

@@ -59,8 +59,12 @@ var storedMask = regexp.MustCompile(`\.(attn|attention)\.(masked_)?bias$`)
 
 func (m *importer) matchRest(g *ir.Graph) {
 	var extra []string
+	var unused unusedBiases
+	biases := m.biasesOf(g)
 	for _, t := range m.src.Weights.Tensors() {
 		var bad *diag.Diagnostic
+		_, floats := modelDTypes[t.DType]
+		size, isBias := biases[t.Name]
 		switch {
 		case m.consumed[t.Name]:
 			continue
@@ -69,7 +73,9 @@ func (m *importer) matchRest(g *ir.Graph) {
 			bad = m.matchTied(t)
 		case storedMask.MatchString(t.Name): // which no class reads
 		case storedFreq.MatchString(t.Name):
-			bad = matchInvFreq(t, g.Rope.InvFreq)
+			bad = m.matchInvFreq(t, g.Rope.InvFreq)
+		case isBias && floats && slices.Equal(t.Shape, []int{size}):
+			bad = unused.match(t)
 		default:
 			extra = append(extra, fmt.Sprintf("%s %s %v", t.Name, t.DType, t.Shape))
 			continue
@@ -77,6 +83,7 @@ func (m *importer) matchRest(g *ir.Graph) {
 		m.diags.Add(bad)
 		m.consumed[t.Name] = true
 	}
+	m.diags.Add(unused.report()...)
 	if len(extra) > 0 {
 		m.diags.Add(diag.Errorf(codeExtra, weightsPos, "the files hold %s that no operation of the model consumes",
 			counted(len(extra), "tensor")).With(few(extra)...))
@@ -97,9 +104,9 @@ func (m *importer) matchTied(head checkpoint.Tensor) *diag.Diagnostic {
 	return nil
 }
 
-// matchInvFreq demands that stored frequencies are the computed ones, rounded to the dtype they are stored in. The last
-// bit of a power depends on the maths library, so float32 may differ by two units in the last place.
-func matchInvFreq(t checkpoint.Tensor, want []float32) *diag.Diagnostic {
+// matchInvFreq demands that stored frequencies are the computed ones, or those before they are scaled, which older
+// classes stored and divided positions instead: each class of transformers computes its own and reads neither.
+func (m *importer) matchInvFreq(t checkpoint.Tensor, want []float32) *diag.Diagnostic {
 	pos := "tensor " + t.Name
 	if len(t.Shape) != 1 || t.Shape[0] != len(want) {
 		return diag.Errorf(codeInvFreq, pos, "has shape %v; want [%d]", t.Shape, len(want))
@@ -108,14 +115,38 @@ func matchInvFreq(t checkpoint.Tensor, want []float32) *diag.Diagnostic {
 	if err := t.ReadRowsF32(got, 0, len(got)); err != nil {
 		return asDiagnostic(err)
 	}
-	for j := range want {
-		const slack = 0x1p-22
-		low, high := roundTo(modelDTypes[t.DType], want[j]*(1-slack)), roundTo(modelDTypes[t.DType], want[j]*(1+slack))
-		if !(low <= got[j] && got[j] <= high) {
-			return diag.Errorf(codeInvFreq, pos, "element %d is %g; the config makes it %g", j, got[j], want[j])
+	j := differentFreq(got, want, t.DType)
+	if j < 0 {
+		return nil
+	}
+	made := fmt.Sprintf("the config makes it %g", want[j])
+	for _, plain := range m.unscaled {
+		if len(plain) != len(want) {
+			continue
+		}
+		k := differentFreq(got, plain, t.DType)
+		if k < 0 {
+			return nil
+		}
+		if !slices.Equal(plain, want) {
+			j, made = k, fmt.Sprintf("the config makes it %g, and %g before it is scaled", want[k], plain[k])
 		}
 	}
-	return nil
+	return diag.Errorf(codeInvFreq, pos, "element %d is %g; %s", j, got[j], made)
+}
+
+// differentFreq is the first stored frequency that is not the computed one rounded to the dtype it is stored in, or -1.
+// The last bit of a power depends on the maths library, so float32 may differ by two units in the last place.
+func differentFreq(got, want []float32, dtype checkpoint.DType) int {
+	const slack = 0x1p-22
+	d := modelDTypes[dtype]
+	for j := range want {
+		low, high := roundTo(d, want[j]*(1-slack)), roundTo(d, want[j]*(1+slack))
+		if !(low <= got[j] && got[j] <= high) {
+			return j
+		}
+	}
+	return -1
 }
 
 // roundTo rounds a value to what a dtype can hold.
@@ -147,8 +178,11 @@ func few(notes []string) []string {
 }
 
 func counted(n int, what string) string {
-	if n == 1 {
+	switch {
+	case n == 1:
 		return "1 " + what
+	case strings.HasSuffix(what, "s"):
+		return fmt.Sprintf("%d %ses", n, what)
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }

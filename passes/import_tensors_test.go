@@ -76,7 +76,18 @@ func TestTensorRefusals(t *testing.T) {
 		{"missing", change(func(m map[string]stored) { delete(m, q) })},
 		{"all missing", change(func(m map[string]stored) { clear(m); m["x"] = stored{"F32", []int{1}, f32Bytes(1)} })},
 		{"bias", change(func(m map[string]stored) {
-			m["model.layers.0.self_attn.q_proj.bias"] = stored{"F32", []int{24}, make([]byte, 96)}
+			m["model.layers.0.self_attn.q_proj.bias"] = stored{"F32", []int{24}, f32Bytes(make([]float32, 24)...)}
+			m["model.layers.0.self_attn.q_proj.bias"].data[95] = 0x40
+			m["model.layers.0.self_attn.k_proj.bias"] = stored{"F16", []int{24}, slices.Repeat([]byte{0, 0x3c}, 24)}
+		})},
+		{"bias of another size", change(func(m map[string]stored) {
+			m["model.layers.0.self_attn.q_proj.bias"] = stored{"F32", []int{12}, make([]byte, 48)}
+		})},
+		{"bias of integers", change(func(m map[string]stored) {
+			m["model.layers.0.self_attn.q_proj.bias"] = stored{"I32", []int{24}, make([]byte, 96)}
+		})},
+		{"bias of no module", change(func(m map[string]stored) {
+			m["model.layers.0.self_attn.r_proj.bias"] = stored{"F32", []int{24}, make([]byte, 96)}
 		})},
 		{"layer beyond the config",
 			change(func(m map[string]stored) { m["model.layers.1.input_layernorm.weight"] = m["model.norm.weight"] })},
@@ -118,6 +129,57 @@ func TestTensorRefusals(t *testing.T) {
 	})
 }
 
+// Biases of zeros that the model has no place for change nothing, whatever they belong to, and each element is looked
+// at.
+func TestBiasesOfZeros(t *testing.T) {
+	gptq, gptqConfig := tensorsOf(t, quantisedModels+"llama-gptq-zeros")
+	phi3, phi3Config := tensorsOf(t, zoo+"phi3-short")
+	for name, c := range map[string]struct {
+		tensors map[string]stored
+		config  string
+	}{
+		"plain":  {plainTensors(t, plainConfig), plainConfig},
+		"gptq":   {gptq, gptqConfig},
+		"stacks": {phi3, phi3Config},
+	} {
+		t.Run(name, func(t *testing.T) {
+			without, err := importModel(t, writeModel(t, c.config, c.tensors))
+			require.NoError(t, err)
+			biased, added := maps.Clone(c.tensors), 0
+			for _, w := range without.Graph.Weights() {
+				module, isWeight := strings.CutSuffix(w.Key, ".weight")
+				if !isWeight || w.Key == "model.embed_tokens.weight" {
+					continue
+				}
+				data := make([]byte, 2*w.Shape[0])
+				data[len(data)-1] = 0x80 // a zero too
+				biased[module+".bias"] = stored{"F16", w.Shape[:1], data}
+				added++
+			}
+			require.Greater(t, added, 7)
+			s, err := importModel(t, writeModel(t, c.config, biased))
+			require.NoError(t, err)
+			without.Graph.Model.Name = s.Graph.Model.Name
+			require.Equal(t, without.Graph, s.Graph)
+			require.Len(t, s.Consumed, len(without.Consumed)+added)
+			require.Contains(t, s.Diags.Error(), fmt.Sprintf("%d biases of zeros", added))
+			for name, v := range biased {
+				if !strings.HasSuffix(name, ".bias") {
+					continue
+				}
+				changed := maps.Clone(biased)
+				data := slices.Clone(v.data)
+				at := len(data)/2 - 1
+				data[2*at] = 1 // the least number that there is
+				changed[name] = stored{v.dtype, v.shape, data}
+				_, err := importModel(t, writeModel(t, c.config, changed))
+				require.ErrorContains(t, err, "AMK1111")
+				require.ErrorContains(t, err, fmt.Sprintf("%s: element %d is -", name, at))
+			}
+		})
+	}
+}
+
 func TestStoredInvFreqIsConsumed(t *testing.T) {
 	tensors := plainTensors(t, plainConfig)
 	freq := invFreq(10000, 8)
@@ -128,6 +190,43 @@ func TestStoredInvFreqIsConsumed(t *testing.T) {
 	s, err := importModel(t, writeModel(t, plainConfig, tensors))
 	require.NoError(t, err)
 	require.Contains(t, s.Consumed, "model.rotary_emb.inv_freq")
+}
+
+// Whatever a rotation scales, the frequencies before it may be stored, as before transformers scaled them itself; those
+// of another base may not.
+func TestUnscaledInvFreqIsConsumed(t *testing.T) {
+	const name = "model.layers.0.self_attn.rotary_emb.inv_freq"
+	for kind, keys := range map[string]fieldsOf{
+		"linear": {"factor": 4.0}, "dynamic": {"factor": 4.0},
+		"yarn": {"factor": 4.0, "original_max_position_embeddings": 16},
+		"llama3": {"factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+			"original_max_position_embeddings": 16},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			rope := maps.Clone(keys)
+			rope["type"] = kind
+			config := edit(plainConfig, fieldsOf{"rope_scaling": rope})
+			tensors := plainTensors(t, config)
+			without, err := importModel(t, writeModel(t, config, tensors))
+			require.NoError(t, err)
+			plain := invFreq(10000, 8)
+			require.Equal(t, kind == "dynamic", slices.Equal(plain, without.Graph.Rope.InvFreq))
+			for _, freq := range [][]float32{plain, without.Graph.Rope.InvFreq} {
+				tensors[name] = stored{"F32", []int{4}, f32Bytes(freq...)}
+				s, err := importModel(t, writeModel(t, config, tensors))
+				require.NoError(t, err)
+				require.Contains(t, s.Consumed, name)
+				require.Equal(t, without.Graph.Rope, s.Graph.Rope, "what is stored is not computed with")
+			}
+			tensors[name] = stored{"F32", []int{4}, f32Bytes(invFreq(20000, 8)...)}
+			_, err = importModel(t, writeModel(t, config, tensors))
+			require.ErrorContains(t, err, "AMK1113")
+			if kind == "linear" {
+				require.ErrorContains(t, err, "element 1 is 0.084089644; the config makes it 0.025, and 0.1 before "+
+					"it is scaled")
+			}
+		})
+	}
 }
 
 func TestStoredTiedHead(t *testing.T) {

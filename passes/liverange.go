@@ -7,21 +7,30 @@ import (
 	"amkc/ir/diag"
 )
 
-// interference returns whether two buffers of words of the unrolled program, by index, may not share memory: in some
-// variant there is an access of either that is not known to precede a write of the other. A step ends before the next
-// begins, so that only accesses of the same step matter.
-//
-// What is known to precede what is the relation that holds however counters are carried out: the queue order of an
-// SM, and from the writer of a flagged word, with all that its SM did before, to the reader of that word. Counters
-// that count order more than that, never less.
-func interference(p *ir.Program) (func(a, b int) bool, error) {
-	var orders []*order
+// unrolledWords returns the variants of a program, unrolled, with no other operands than words.
+func unrolledWords(p *ir.Program) ([]*ir.Flat, error) {
+	var flats []*ir.Flat
 	handed := wordsAlone(p)
 	for i := range handed.Variants {
 		flat, diags := ir.Unroll(handed, &handed.Variants[i])
 		if err := diags.Err(); err != nil {
 			return nil, err
 		}
+		flats = append(flats, flat)
+	}
+	return flats, nil
+}
+
+// interference returns whether two buffers of words of unrolled variants, by index, may not share memory: in some
+// variant there is an access of either that is not known to precede a write of the other. A step ends before the next
+// begins, so that only accesses of the same step matter.
+//
+// What is known to precede what is the relation that holds however counters are carried out: the queue order of an
+// SM, and from the writer of a flagged word, with all that its SM did before, to the reader of that word. Counters
+// that count order more than that, never less.
+func interference(flats []*ir.Flat) (func(a, b int) bool, error) {
+	var orders []*order
+	for _, flat := range flats {
 		o, err := newOrder(flat)
 		if err != nil {
 			return nil, err

@@ -33,17 +33,26 @@ func (r PageReport) String() string {
 
 func runPageColor(s *State) error {
 	p := s.Program
-	conflicts, err := interference(p)
+	flats, err := unrolledWords(p)
 	if err != nil {
 		return err
 	}
+	narrow := keepPolledCopies(p, flats)
+	conflicts, err := interference(flats)
+	if err != nil {
+		return err
+	}
+	apart := resultsOfAttention(p)
 	var slots []slot
 	for _, f := range exchangeFamilies(p) {
 		slots = append(slots, foldFamily(f, knobs.PageAllocation.Of(&p.Config), conflicts)...)
 	}
 	p.Pages = carriedPages(p)
 	carried := len(p.Pages)
-	onto := colour(slots, knobs.PageAllocation.Of(&p.Config), conflicts)
+	onto := colour(slots, knobs.PageAllocation.Of(&p.Config), func(a, b *slot) bool {
+		return narrow[a.buf.Name] == narrow[b.buf.Name] && apart[a.buf.Name] == apart[b.buf.Name] &&
+			compatible(a, b, conflicts)
+	})
 	s.Pages = PageReport{}
 	for i, sl := range slots {
 		if carried+onto[i] == len(p.Pages) {
@@ -64,6 +73,32 @@ func runPageColor(s *State) error {
 	}
 	s.Pages.Pages = len(p.Pages) - carried
 	return nil
+}
+
+// resultsOfAttention names the exchanges that attention writes in a pass of several tokens. They share no page with
+// others: a product of many columns reads its vector again for each flush of such a pass, after a unit of attention may
+// have written (codegen, checkReadAgain).
+func resultsOfAttention(p *ir.Program) map[string]bool {
+	out := map[string]bool{}
+	if p.Pass.NumTokens() == 1 {
+		return out
+	}
+	buffers := newBuffers(p)
+	for i := range p.Variants {
+		eachStage(&p.Variants[i], func(s *ir.Stage, loop *ir.Loop) {
+			for k := range s.Ops {
+				if code := s.Ops[k].Code; code != ir.ATTENTION && code != ir.AttentionCombine {
+					continue
+				}
+				for _, o := range s.Ops[k].Out {
+					if b := buffers.find(o.Buf, firstIndex(s, loop)); b != nil {
+						out[b.Name] = true
+					}
+				}
+			}
+		})
+	}
+	return out
 }
 
 // carriedPages returns the pages of chains that pass loop has put on chip.
@@ -146,7 +181,7 @@ func foldConflicts(members []int, period int, conflicts func(a, b int) bool) boo
 
 // colour gives every slot a page, numbered by first use in slot order. Slots are coloured from the largest to the
 // smallest, so that a small buffer fills a page that a large one has already made.
-func colour(slots []slot, allocation string, conflicts func(a, b int) bool) []int {
+func colour(slots []slot, allocation string, compatible func(a, b *slot) bool) []int {
 	order := make([]int, len(slots))
 	for i := range order {
 		order[i] = i
@@ -156,7 +191,7 @@ func colour(slots []slot, allocation string, conflicts func(a, b int) bool) []in
 	colours := make([]int, len(slots))
 	for _, i := range order {
 		fits := func(page []int) bool {
-			return !slices.ContainsFunc(page, func(j int) bool { return !compatible(&slots[i], &slots[j], conflicts) })
+			return !slices.ContainsFunc(page, func(j int) bool { return !compatible(&slots[i], &slots[j]) })
 		}
 		k := -1
 		if allocation == knobs.PagesByColour {

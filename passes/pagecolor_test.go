@@ -101,7 +101,9 @@ func TestPagesAgainstTheDefinition(t *testing.T) {
 	for seed := range uint64(8) {
 		s := sample(t, rand.New(rand.NewPCG(seed, 3)))
 		lowered(t, s, "pagecolor")
-		conflicts, err := interference(s.Program)
+		flats, err := unrolledWords(s.Program)
+		require.NoError(t, err)
+		conflicts, err := interference(flats)
 		require.NoError(t, err)
 		page := map[[2]int]bool{} // pairs of buffers on one page
 		safe := map[[2]int]bool{}

@@ -42,6 +42,7 @@ type Source struct {
 	Name        string // for Model.Name
 	Config      *checkpoint.Config
 	Weights     *checkpoint.Checkpoint // nil: shapes are taken from the config alone
+	Tensors     map[string]bool        // without Weights: names of tensors that the files have, as far as known; or nil
 	DType       *ir.DType              // of the compiled model; nil: that of the checkpoint
 	AssumeInert []string               // config fields that the user vouches for
 	Formats     WeightFormats          // how matrices are stored; nil: as the weights of the model are

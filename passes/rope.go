@@ -77,6 +77,7 @@ func (m *importer) ropeReader(where string, params *checkpoint.Object, theta flo
 }
 
 func (r *ropeReader) read() ir.Rope {
+	r.unscaled = append(r.unscaled, invFreq(r.theta, r.turned))
 	if r.params == nil {
 		return r.plain()
 	}

@@ -13,6 +13,9 @@ var selecting = kernelTable{ops.ArgMax: argmax}
 // over those chooses among the SMs. Where nobody has an index the token is 0, as on the device.
 func argmax(w *worker, o *op) error {
 	x, n := w.floats(&o.in[0]), w.last(&o.in[0])
+	if err := w.numbers(o, n); err != nil {
+		return err
+	}
 	if o.src.IntAt("partial", 0, 0) != 0 {
 		if len(o.in) != 1 || len(o.out) != 2 {
 			return w.misfit(o, "has %d inputs and %d outputs, want 1 and 2 with partial=1", len(o.in), len(o.out))
@@ -62,6 +65,14 @@ func argmax(w *worker, o *op) error {
 
 // noIndex is the index of the best of no numbers.
 const noIndex = math.MaxInt32
+
+// numbers refuses an op that counts n elements, from parameter first on, beyond what an element of type I32 can hold.
+func (w *worker) numbers(o *op, n int) error {
+	if last := o.src.IntAt("first", 0, 0) + n - 1; last >= noIndex {
+		return w.misfit(o, "numbers an element %d, want at most %d", last, noIndex-1)
+	}
+	return nil
+}
 
 // best returns the index of the largest element and the element: of no numbers, noIndex and -Inf.
 func best(x []float32, index func(int) int) (int, float32) {

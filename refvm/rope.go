@@ -33,6 +33,9 @@ func ropePairs(w *worker, o *op, hd int) error {
 	if n%2 != 0 {
 		return w.misfit(o, "has rows of %d elements, want rotation pairs", n)
 	}
+	if err := w.numbers(o, n); err != nil {
+		return err
+	}
 	first := o.src.IntAt("first", 0, 0)
 	turned := max(0, min(n, o.src.IntAt("limit", 0, first+n)-first))
 	if first%2 != 0 || turned%2 != 0 {

@@ -54,6 +54,11 @@ func (s *Session) StopAt(ids []int) error {
 		return diag.Errorf(CodeBuffer, "buffer "+in.buf.Name, "holds %d ids, want at most that many and not %d",
 			len(in.data), len(ids))
 	}
+	for _, id := range ids {
+		if id >= noIndex {
+			return diag.Errorf(CodeValue, "buffer "+in.buf.Name, "is given id %d, want at most %d", id, noIndex-1)
+		}
+	}
 	for i := range in.data {
 		id := noToken
 		if i < len(ids) {

@@ -19,7 +19,7 @@ import (
 //go:embed draft/*.go grammar/*.go infile/*.go outfile/*.go printable/*.go progress/*.go prompts/*.go
 //go:embed reply/*.go sampling/*.go serve/*.go serve/*.html
 //go:embed library/*.go library/capi/*.go library/capi/amk.h library/example/example.c library/shared/*.go stopping/*.go
-//go:embed python/*.py python/pyproject.toml python/amk/*.py python/amk/py.typed
+//go:embed python/LICENSE python/*.py python/pyproject.toml python/amk/*.py python/amk/py.typed
 //go:embed tokenizer/*.go tokenizer/chars/*.go tokenizer/regex/*.go
 var files embed.FS
 
@@ -55,6 +55,10 @@ func ForeignSources() map[string][]byte {
 	}
 	return out
 }
+
+// License returns the license of amkc and of its builds, which the Python package has too, as a file of its own: it is
+// installed without the rest.
+func License() []byte { return ForeignSources()["python/LICENSE"] }
 
 // collect returns the embedded files below dir that keep wants, by path relative to it.
 func collect(dir string, keep func(name string) bool) map[string][]byte {

@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path"
 	"strconv"
 	"strings"
@@ -84,9 +85,21 @@ func TestForeignSources(t *testing.T) {
 	src := ForeignSources()
 	require.Equal(t, HostSources()["library/capi/amk.h"], src["library/amk.h"])
 	require.NotEmpty(t, src["library/example.c"])
-	for _, name := range []string{"pack.py", "pyproject.toml", "amk/__init__.py", "amk/_model.py", "amk/_text.py",
-		"amk/_library.py", "amk/_prompt.py", "amk/_errors.py", "amk/py.typed"} {
+	for _, name := range []string{"LICENSE", "pack.py", "pyproject.toml", "amk/__init__.py", "amk/_model.py",
+		"amk/_text.py", "amk/_library.py", "amk/_prompt.py", "amk/_errors.py", "amk/py.typed"} {
 		require.Contains(t, src, "python/"+name)
 	}
-	require.Len(t, src, 11)
+	require.Len(t, src, 12)
+}
+
+// The license at the root of the repository is that of amkc, of its builds and of the Python package.
+func TestLicense(t *testing.T) {
+	root, err := os.ReadFile("../LICENSE")
+	require.NoError(t, err)
+	require.Equal(t, string(root), string(License()))
+	require.Equal(t, string(root), string(ForeignSources()["python/LICENSE"]))
+	require.Contains(t, string(root), "Apache License\n                           Version 2.0, January 2004\n")
+	require.Contains(t, string(root), "Copyright 2026 The amkc authors\n")
+	pyproject := string(ForeignSources()["python/pyproject.toml"])
+	require.Contains(t, pyproject, "\nlicense = \"Apache-2.0\"\nlicense-files = [\"LICENSE\"]\n")
 }

@@ -2,9 +2,11 @@ package search
 
 import (
 	"cmp"
+	"crypto/ed25519"
 	"encoding/json"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +17,7 @@ import (
 )
 
 // CampaignSchema is the version of Campaign in JSON.
-const CampaignSchema = "amkc.campaign/1"
+const CampaignSchema = "amkc.campaign/2"
 
 // A Campaign is what a search was asked to do. It is written once and never changed: every trial of the campaign is
 // judged by it.
@@ -37,7 +39,7 @@ type Campaign struct {
 	Proposers []string       `json:"proposers"`       // one is drawn for each proposal; twice is twice as often
 	Prior     *prior.Prior   `json:"prior,omitempty"` // what proposer prior goes by
 	Rules     Rules          `json:"rules"`
-	Key       string         `json:"key"`     // name of the key that signs its verdicts
+	Key       string         `json:"key"`     // public half of what signs its verdicts
 	Amkc      string         `json:"amkc"`    // version
 	Command   []string       `json:"command"` // model and flags of compiling, for eval
 	Space     *Space         `json:"space"`
@@ -112,13 +114,20 @@ func (c *Campaign) StageOf(j *Job) string {
 	return c.Stage
 }
 
+var publicKey = regexp.MustCompile("^[0-9a-f]{64}$")
+
 // check refuses a campaign that cannot be one.
 func (c *Campaign) check(file string) error {
 	switch {
+	case c.Schema == "amkc.campaign/1":
+		return earlier(file, c.Schema, CampaignSchema)
 	case c.Schema != CampaignSchema:
 		return diag.Errorf(codeCampaign, file, "has the schema %q; want %s", c.Schema, CampaignSchema)
 	case c.Space == nil || len(c.Space.Knobs) == 0 || c.Space.Digest != c.Space.digest():
 		return diag.Errorf(codeCampaign, file, "has no space, or one that was changed; want the file as it was written")
+	case !publicKey.MatchString(c.Key):
+		return diag.Errorf(codeCampaign, file, "has the key %.20q; want a public key, %d hexadecimal digits", c.Key,
+			2*ed25519.PublicKeySize)
 	case len(c.Positions) == 0 || len(c.HeldOut) == 0 || len(c.Proposers) == 0:
 		return diag.Errorf(codeCampaign, file, "names no positions or no proposers; want the file as it was written")
 	case slices.Contains(c.Proposers, proposePrior) && c.Prior == nil:
@@ -130,12 +139,13 @@ func (c *Campaign) check(file string) error {
 	return nil
 }
 
-// signs refuses a key with which a campaign's verdicts are not signed. Whoever records a verdict may have a key of
-// their own, with which they can sign anything.
-func (c *Campaign) signs(key Key) error {
-	if name := key.Name(); name != c.Key {
-		return diag.Errorf(codeForged, "campaign "+c.Tag, "takes verdicts signed with the key %s, and the key here is "+
-			"%s; want --key with the file that it was begun with", c.Key, name)
+// Signs refuses a key with which a campaign's verdicts are not signed. Whoever records a verdict may have a key of
+// their own, with which they can sign anything, and so may whoever has written campaign.json.
+func (c *Campaign) Signs(key PublicKey) error {
+	if key.String() != c.Key {
+		return diag.Errorf(codeForged, "campaign "+c.Tag, "takes verdicts signed with the key %.8s, and the key here "+
+			"is %.8s; want --key with the file that it was begun with or, to verify it, with the public key that "+
+			"whoever made it has published", c.Key, key)
 	}
 	return nil
 }

@@ -8,16 +8,21 @@ A verdict is the JSON object that amkc eval --json prints: what was judged, its 
 times where all of that has passed. The message says what is missing or does not fit.`)
 
 	codeForged = diag.New("AMK6002", "a verdict is not signed", `
-amkc eval signs every verdict with a key that belongs to the user, and a campaign takes no other than that with which
-it was begun: a latency that somebody states, an edited verdict and one of another key are all refused. Evaluate the
-configuration here:
+amkc eval signs every verdict with the private half of a key pair that belongs to the user, and a campaign takes no
+other than that with which it was begun: a latency that somebody states, an edited verdict and one of another key are
+all refused. Evaluate the configuration here:
 
-    amkc eval MODEL --config F --baseline G --json`)
+    amkc eval MODEL --config F --baseline G --json
+
+A campaign of somebody else is verified with the public half that they have published:
+
+    amkc campaign verify DIR --key FILE`)
 
 	codeKey = diag.New("AMK6003", "the key of verdicts cannot be used", `
-Verdicts are signed with a key of the user's, verdict.key in amkc's directory of the user's configuration; --key names
-another file. amkc eval and amkc search make it where it is missing, readable by the user alone. Campaigns on several
-machines need the same key: copy the file.`)
+Verdicts are signed with a private key of the user's (Ed25519, PKCS #8 in PEM), verdict.key in amkc's directory of the
+user's configuration; --key names another file. amkc eval and amkc search make it where it is missing, readable by the
+user alone, and write its public half to verdict.key.pub, which is enough to verify. Campaigns on several machines need
+the same key: copy the file. Earlier versions had a secret of 64 digits in verdict.key: rename or remove it.`)
 
 	codeCampaign = diag.New("AMK6004", "the file is no campaign", `
 campaign.json says what a search was asked to do. It is written once, by amkc search, and never changed. The message
@@ -81,6 +86,12 @@ The decision of a signed verdict is not what the rules of this amkc make of its 
 rules were others, has written it. Such a campaign can be read (amkc campaign status, next and report), and not be
 verified or gone on with here, because its trials would follow from two sets of rules. Use the amkc that wrote it, whose
 version campaign.json has, or begin another campaign with --config at what this one has found.`)
+
+	codeEarlier = diag.New("AMK6018", "a verdict or a campaign has an earlier form", `
+An earlier amkc signed verdicts with a secret, so that nobody but its holder could verify them, and wrote PASS for what
+only the cost model had seen, which is PREDICTED now. So verdicts and campaigns of amkc.verdict/1 and amkc.campaign/1
+are refused. Read them with the amkc that wrote them, whose version campaign.json has, or begin another campaign with
+--config at what this one has found.`)
 
 	codeMade = diag.New("AMK6014", "the file is no trial that was made", `
 Each file in the directory made of a campaign is a trial of one of its plans, with its verdict, called by the digest of

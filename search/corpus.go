@@ -24,8 +24,8 @@ var corpusFile = infile.Kind{Name: "a corpus", Max: 1 << 30}
 // A Corpus is the verdicts of campaigns, failures included, by the digest of each: a set.
 type Corpus map[string]*Verdict
 
-// LoadCorpus reads a corpus, a verdict a line. Every verdict has to be signed with the key.
-func LoadCorpus(path string, key Key) (Corpus, error) {
+// LoadCorpus reads a corpus, a verdict a line. Every verdict has to be signed with the private half of the key.
+func LoadCorpus(path string, key PublicKey) (Corpus, error) {
 	text, err := infile.Read(path, corpusFile)
 	if err != nil {
 		return nil, diag.Errorf(codeJournal, path, "cannot be read: %s", infile.Reason(err))
@@ -51,7 +51,7 @@ func (c Corpus) Add(v *Verdict) { c[digestOf(v)] = v }
 
 // AddTrials adds the verdicts of a campaign. Proposals that could not be tried have none, and teach nothing of
 // schedules.
-func (c Corpus) AddTrials(s *State, key Key) error {
+func (c Corpus) AddTrials(s *State, key PublicKey) error {
 	for i := range s.trials {
 		v := s.trials[i].Verdict
 		if v == nil {
@@ -86,7 +86,7 @@ func (c Corpus) Write(path string) error {
 }
 
 // Gather adds the trials of campaigns, and other corpora, to a corpus in a file, which is made if it is not there.
-func Gather(path string, from []string, key Key) (Corpus, error) {
+func Gather(path string, from []string, key PublicKey) (Corpus, error) {
 	c := Corpus{}
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		from = append([]string{path}, from...)
@@ -117,7 +117,7 @@ func (c Corpus) Learn() *prior.Prior {
 	var times, refusals []prior.Row
 	for _, id := range slices.Sorted(maps.Keys(c)) {
 		v := c[id]
-		if v.Class == Pass || v.Class == Rejected && !slices.Contains(saysNothing, v.Reason.Code) {
+		if v.Class.Holds() || v.Class == Rejected && v.refusesSettings() {
 			row := prior.Row{Model: v.Model, X: differences(v.Settings, v.Baseline)}
 			if v.Class == Rejected {
 				row.Y = 1
@@ -149,14 +149,22 @@ func (c Corpus) Prior(path string) (*prior.Prior, error) {
 
 // Codes of refusals by compiler/evaluate.
 const (
-	CodeFloor = "AMK6103" // a time that is impossible
-	CodeIdle  = "AMK6109" // the same step as that of the baseline
-	CodeOrder = "AMK6110" // another order of additions than that of the baseline, where the same bits are asked for
+	CodeFloor  = "AMK6103" // a time that is impossible
+	CodeIdle   = "AMK6109" // the same step as that of the baseline
+	CodeOrder  = "AMK6110" // another order of additions than that of the baseline, where the same bits are asked for
+	CodeMemory = "AMK6111" // more of the GPU's memory than a configuration may take
 )
 
-// saysNothing are codes of refusals that say nothing of settings by themselves: they are of what was measured, of the
-// machine that builds, and of two settings together.
-var saysNothing = []string{CodeFloor, codeSlowBuild.ID, CodeIdle, CodeOrder}
+// saysNothing are codes of refusals that say nothing of settings by themselves: they are of what was measured, of
+// machines, and of two settings together.
+var saysNothing = []string{CodeFloor, codeSlowBuild.ID, CodeIdle, CodeOrder, CodeMemory}
+
+// refusesSettings reports whether a refusal says something of settings that a proposer may draw: what somebody else has
+// proposed may be no value of a knob at all.
+func (v *Verdict) refusesSettings() bool {
+	_, err := v.Settings.Config()
+	return err == nil && !slices.Contains(saysNothing, v.Reason.Code)
+}
 
 // differences are what settings have and their baseline has not, and the other way round, by name.
 func differences(s, baseline knobs.Settings) map[string]float64 {

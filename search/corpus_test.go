@@ -70,10 +70,10 @@ func taught(t *testing.T, model string, seed uint64, trials int) string {
 func TestCorpusIsASet(t *testing.T) {
 	a, b := taught(t, "a", 1, 12), taught(t, "b", 2, 12)
 	one, two := filepath.Join(t.TempDir(), "corpus"), filepath.Join(t.TempDir(), "corpus")
-	c, err := Gather(one, []string{a, b}, toyKey)
+	c, err := Gather(one, []string{a, b}, toyPublic)
 	require.NoError(t, err)
 	for _, from := range [][]string{{b}, {b, a, b}, {one}, nil} {
-		_, err = Gather(two, from, toyKey)
+		_, err = Gather(two, from, toyPublic)
 		require.NoError(t, err)
 	}
 	text, err := os.ReadFile(one)
@@ -90,14 +90,14 @@ func TestCorpusIsASet(t *testing.T) {
 
 	edited := strings.Replace(string(text), `"band":0.003`, `"band":0.002`, 1)
 	require.NoError(t, os.WriteFile(two, []byte(edited), 0o644))
-	_, err = Gather(two, nil, toyKey)
+	_, err = Gather(two, nil, toyPublic)
 	require.ErrorContains(t, err, "something in it was changed")
-	_, err = Gather(one, []string{a}, Key(strings.Repeat("x", keyBytes)))
+	_, err = Gather(one, []string{a}, keyOf("x").Public())
 	require.ErrorContains(t, err, "is signed with the key")
 	require.NoError(t, os.WriteFile(two, []byte("{}\n"), 0o644))
-	_, err = Gather(two, nil, toyKey)
+	_, err = Gather(two, nil, toyPublic)
 	require.ErrorContains(t, err, "AMK6001")
-	_, err = Gather(two, []string{filepath.Join(t.TempDir(), "nowhere")}, toyKey)
+	_, err = Gather(two, []string{filepath.Join(t.TempDir(), "nowhere")}, toyPublic)
 	require.Error(t, err)
 }
 
@@ -107,7 +107,7 @@ func TestPriorProposes(t *testing.T) {
 		t.Skip("make test-all runs it")
 	}
 	corpus, err := Gather(filepath.Join(t.TempDir(), "corpus"), []string{taught(t, "a", 1, 60), taught(t, "b", 2, 60)},
-		toyKey)
+		toyPublic)
 	require.NoError(t, err)
 	p, err := corpus.Prior("corpus")
 	require.NoError(t, err)
@@ -170,4 +170,30 @@ func TestWhatTeachesNothing(t *testing.T) {
 		corpus.Add(v)
 	}
 	require.Zero(t, corpus.Learn().Refusals.Rows)
+}
+
+// Settings that no schedule can have are in a corpus as any verdict, and teach nothing of those that a proposer draws.
+// Nor does a refusal that is about the machine.
+func TestRefusalsThatTeachNothing(t *testing.T) {
+	c := Corpus{}
+	add := func(model, depth string, class Class, code string) {
+		v := &Verdict{Class: class, Subject: Subject{Model: model, Settings: knobs.Settings{
+			"pipelining_depth": knobs.Value(depth)}}}
+		if class == Rejected {
+			v.Reason = &diag.Diagnostic{Code: code}
+		}
+		c[model+depth+code] = v
+	}
+	for _, model := range []string{"a", "b", "c"} {
+		add(model, "2", Pass, "")
+		add(model, "16", Rejected, "AMK2007")
+	}
+	want := c.Learn()
+	require.NotZero(t, want.Refusals.Rows)
+	for _, model := range []string{"a", "b", "c"} {
+		add(model, "0", Rejected, "AMK2002")
+		add(model, "often", Rejected, "AMK2002")
+		add(model, "4", Rejected, CodeMemory)
+	}
+	require.Equal(t, want, c.Learn())
 }

@@ -34,13 +34,13 @@ func FuzzFiles(f *testing.F) {
 		for _, name := range []string{path, filepath.Join(dir, planName), filepath.Join(dir, "corpus")} {
 			require.NoError(t, os.WriteFile(name, text, 0o644))
 		}
-		if m, err := loadMade(path, toyKey); err == nil {
+		if m, err := loadMade(path, toyPublic); err == nil {
 			require.Equal(t, p.Trials[0].ID, m.ID)
 		}
 		if plan, err := LoadPlan(dir); err == nil {
 			require.NotEmpty(t, plan.Trials)
 		}
-		if corpus, err := LoadCorpus(filepath.Join(dir, "corpus"), toyKey); err == nil {
+		if corpus, err := LoadCorpus(filepath.Join(dir, "corpus"), toyPublic); err == nil {
 			corpus.Learn()
 		}
 	})

@@ -163,7 +163,7 @@ func TestKilledAnywhere(t *testing.T) {
 		killed++
 	}
 	require.Equal(t, want, trialsOf(t, dir))
-	_, err := Verify(dir, toyKey)
+	_, err := Verify(dir, toyPublic)
 	require.NoError(t, err)
 }
 

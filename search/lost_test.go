@@ -45,7 +45,7 @@ func TestSignaturesOfWhateverWasSaid(t *testing.T) {
 		require.NoError(t, err)
 		again, err := ParseVerdict(text, "v")
 		require.NoError(t, err)
-		require.NoError(t, toyKey.Check(again), script)
+		require.NoError(t, toyPublic.Check(again), script)
 	}
 	v := toyVerdict(c, j)
 	v.Why = "half of a character: \xc3"
@@ -54,7 +54,7 @@ func TestSignaturesOfWhateverWasSaid(t *testing.T) {
 	require.NoError(t, err)
 	again, err := ParseVerdict(text, "v")
 	require.NoError(t, err)
-	require.NoError(t, toyKey.Check(again))
+	require.NoError(t, toyPublic.Check(again))
 }
 
 // A plan is a file, which anybody may have edited.
@@ -68,7 +68,7 @@ func TestPlansThatBeginNowhere(t *testing.T) {
 		edited := strings.Replace(string(text), `"first": 3`, `"first": `+first, 1)
 		require.NotEqual(t, string(text), edited)
 		require.NoError(t, os.WriteFile(filepath.Join(j.dir, planName), []byte(edited), 0o644))
-		_, err := j.Merge(nil, toyKey)
+		_, err := j.Merge(nil, toyPublic)
 		require.ErrorContains(t, err, "AMK6013", "%s of %d", first, p.First)
 	}
 }
@@ -98,7 +98,7 @@ func TestRefusalsAreEnteredOnce(t *testing.T) {
 	require.NoError(t, p.write(dir))
 	inProcess(t, dir, p, 2)
 	inProcess(t, dir, p, 4) // the first was not made when the time was up
-	require.NoError(t, toyRunner(j, 100).enter(j, p, toyKey))
+	require.NoError(t, toyRunner(j, 100).enter(j, p, toyPublic))
 	require.NoError(t, j.Close())
 	whole := trialsOf(t, dir)
 	lines := strings.SplitAfter(whole, "\n")

@@ -27,12 +27,12 @@ type Merged struct {
 // says.
 //
 // A campaign's journal must be open. Every trial has to be of this campaign and signed with the key.
-func (j *Journal) Merge(from []string, key Key) (*Merged, error) {
+func (j *Journal) Merge(from []string, key PublicKey) (*Merged, error) {
 	c, digest, err := LoadCampaign(j.dir)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.signs(key); err != nil {
+	if err := c.Signs(key); err != nil {
 		return nil, err
 	}
 	m := &Merged{Missing: []int{}}
@@ -59,7 +59,7 @@ func (j *Journal) Merge(from []string, key Key) (*Merged, error) {
 }
 
 // load reads a trial that was made, which has to be of the campaign.
-func (j *Journal) load(path, digest string, key Key) (*Made, error) {
+func (j *Journal) load(path, digest string, key PublicKey) (*Made, error) {
 	made, err := loadMade(path, key)
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (j *Journal) load(path, digest string, key Key) (*Made, error) {
 }
 
 // take makes a trial of another directory one of the campaign's.
-func (j *Journal) take(m *Merged, path, digest string, key Key) error {
+func (j *Journal) take(m *Merged, path, digest string, key PublicKey) error {
 	made, err := j.load(path, digest, key)
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (j *Journal) take(m *Merged, path, digest string, key Key) error {
 }
 
 // enter adds the round of the plan to the trials, if all of it is made and it is not there yet.
-func (j *Journal) enter(m *Merged, digest string, key Key) error {
+func (j *Journal) enter(m *Merged, digest string, key PublicKey) error {
 	p, err := LoadPlan(j.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -18,12 +18,16 @@ func (s *State) Next() (job *Job, stop string, err error) {
 	if len(s.trials) == 0 {
 		return &Job{Role: RoleStart, Rung: Final, Settings: c.Start, Against: c.Start}, "", nil
 	}
-	if start := s.trials[0].Verdict; start.Class != Pass {
+	if start := s.trials[0].Verdict; !start.Class.Holds() {
 		return nil, fmt.Sprintf("the start is %s: %s", start.Class, placed(start.Reason)), nil
 	}
 	if gain, least := s.possible(); gain < least {
 		return nil, fmt.Sprintf("the best possible gain, %.2f %%, is below what counts, %.2f %%", 100*gain, 100*least),
 			nil
+	}
+	if times := s.overDefaults(); times >= enough {
+		return nil, fmt.Sprintf("the best is %.2f times as fast as the defaults, and %d times is enough", times,
+			enough), nil
 	}
 	r := rand.New(rand.NewPCG(c.Seed, uint64(len(s.trials))))
 	if job := s.promotion(); job != nil {
@@ -102,7 +106,7 @@ func (s *State) possible() (gain, least float64) {
 	id := IDOf(s.best)
 	for i := range slices.Backward(s.trials) {
 		v := s.trials[i].Verdict
-		if v == nil || v.Class != Pass || v.Rung != Final || v.ID != id || s.trials[i].Role == RoleConfirm ||
+		if v == nil || !v.Class.Holds() || v.Rung != Final || v.ID != id || s.trials[i].Role == RoleConfirm ||
 			v.disturbed() {
 			continue
 		}
@@ -112,6 +116,15 @@ func (s *State) possible() (gain, least float64) {
 		return gain, v.Threshold
 	}
 	return 1, 0
+}
+
+// overDefaults is how many times as fast as the defaults the best is; 0 where the defaults were not tried.
+func (s *State) overDefaults() float64 {
+	defaults, known := s.score[IDOf(knobs.Settings{})]
+	if !known {
+		return 0
+	}
+	return math.Exp(defaults - s.score[IDOf(s.best)])
 }
 
 // floor is what no configuration is expected to go below: the ceiling, which is that of the candidate's own ring, and

@@ -25,7 +25,7 @@ type reportData struct {
 	Best      []setting
 	Ratio     string // of the best, as chained through the trials
 	Confirmed *Verdict
-	Refuted   bool // what was to confirm the best shows no gain
+	Refuted   bool // the interval of what was to confirm the best is not below 1
 	Interval  string
 	Null      bool
 	Adopted   bool // of a stage: the step shows what the stage has gained
@@ -62,7 +62,7 @@ type valueEffect struct {
 	Value    knobs.Value
 	Default  bool
 	Trials   int
-	Passed   int
+	Timed    int
 	Median   string // of the times relative to the start, where any are known
 	Width    int    // of a bar, 0 to 200
 	Retired  string
@@ -90,8 +90,8 @@ func (s *State) Report() ([]byte, error) {
 			d.Best = append(d.Best, setting{path, best[path], k.value(c.Start)})
 		}
 	}
-	if t := s.Confirmed(); t != nil && t.Verdict.Class == Pass {
-		d.Confirmed, d.Refuted = t.Verdict, !t.Verdict.Better()
+	if t := s.Confirmed(); t != nil && t.Verdict.Class.Holds() {
+		d.Confirmed, d.Refuted = t.Verdict, !t.Verdict.Confirms()
 		d.Interval = fmt.Sprintf("%.4f (%.4f to %.4f)", t.Verdict.Ratio.Mean, t.Verdict.Ratio.Low, t.Verdict.Ratio.High)
 	}
 	if c.Stage != "" && !d.Null {
@@ -99,7 +99,7 @@ func (s *State) Report() ([]byte, error) {
 		d.Adopted = IDOf(adopted) != IDOf(c.Start)
 		d.Reverted = known && !d.Adopted
 	}
-	for _, class := range []Class{Pass, Fail, Rejected, Timeout, Crash} {
+	for _, class := range Classes {
 		d.Classes = append(d.Classes, counted{Name: string(class), Count: s.found[class]})
 	}
 	for _, code := range slices.Sorted(maps.Keys(s.reasons)) {
@@ -163,7 +163,7 @@ func (s *State) curve() curve {
 	lo, hi := 1.0, 1.0
 	for i := range s.trials {
 		t := &s.trials[i]
-		if v := t.Verdict; v != nil && v.Class == Pass && t.Rung == Final && t.Role != RoleConfirm {
+		if v := t.Verdict; v != nil && v.Class.Holds() && t.Rung == Final && t.Role != RoleConfirm {
 			ratio := math.Exp(s.score[v.BaselineID]) * v.Ratio.Mean
 			all = append(all, found{t.N, ratio, t.Best})
 			lo, hi = min(lo, ratio), max(hi, min(ratio, 1.5))
@@ -210,7 +210,7 @@ func (s *State) effects() []knobEffect {
 				one.Trials++
 				if score, is := s.score[id]; is {
 					times = append(times, math.Exp(score))
-					one.Passed++
+					one.Timed++
 				}
 			}
 			if one.Trials == 0 {

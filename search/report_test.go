@@ -3,6 +3,7 @@ package search
 import (
 	"context"
 	"flag"
+	"fmt"
 	"html"
 	"os"
 	"strings"
@@ -52,10 +53,23 @@ func TestResults(t *testing.T) {
 	c := toyCampaign(knobs.Settings{})
 	c.Device = DeviceCost
 	j, _ = ran(t, c, 30)
+	predicted := 0
 	for _, row := range strings.Split(strings.TrimSuffix(j.State.Results(), "\n"), "\n")[1:] {
 		cells := strings.Split(row, "\t")
 		require.Equal(t, []string{"revert", ""}, []string{cells[6], cells[8]})
+		require.NotEqual(t, "PASS", cells[7], "the cost model checks nothing")
+		if cells[7] == "PREDICTED" {
+			predicted++
+		}
 	}
+	require.Positive(t, predicted)
+	sound := j.State.Soundness()
+	require.Positive(t, sound.Best)
+	require.Equal(t, sound.Best, sound.BestUnchecked)
+	page, err := j.State.Report()
+	require.NoError(t, err)
+	require.Contains(t, string(page), fmt.Sprintf("0 of them unproved, %d unchecked.", sound.Best))
+	require.Contains(t, string(page), "PASS 0. PREDICTED ")
 }
 
 func TestReport(t *testing.T) {
@@ -114,6 +128,35 @@ func TestReportOfWhatIsNotConfirmed(t *testing.T) {
 	require.Contains(t, string(page), "<strong>Not confirmed.</strong> In a process of its own at held-out positions "+
 		"50 the best takes 1.0000 (0.9990 to 1.0010)")
 	require.NotContains(t, string(page), "Confirmed in")
+}
+
+// Only an interval below 1 confirms: that of a shortlisted prediction seldom is.
+func TestConfirms(t *testing.T) {
+	at := func(decision Decision, low, high float64) *Verdict {
+		return &Verdict{Class: Pass, Decision: decision,
+			Timing: &Timing{Ratio: Interval{Mean: low, Low: low, High: high}}}
+	}
+	require.True(t, at(Keep, 0.95, 0.98).Confirms())
+	require.True(t, at(Shortlist, 0.8, 0.99).Confirms())
+	require.False(t, at(Shortlist, 0.9, 1.08).Confirms())
+	require.False(t, at(Shortlist, 0.9, 1).Confirms())
+	require.False(t, at(Revert, 0.95, 0.98).Confirms())
+
+	c := toyCampaign(knobs.Settings{})
+	c.Device = DeviceCost
+	s := NewState(c)
+	best := knobs.Settings{"pipelining_depth": "5"}
+	s.best, s.bests, s.score[IDOf(best)] = best, []knobs.Settings{best}, -0.05
+	for high, want := range map[float64]string{0.99: "<p>Confirmed in a process",
+		1.04: "<strong>Not confirmed.</strong>"} {
+		v := at(Shortlist, 0.95, high)
+		v.ID, v.At, v.Proof = IDOf(best), []At{{Position: 50}}, &Proof{OK: true}
+		s.trials = []Trial{{Job: Job{Role: RoleConfirm, Rung: Final, Settings: best}, Verdict: v}}
+		page, err := s.Report()
+		require.NoError(t, err)
+		require.Contains(t, string(page), want)
+		require.Equal(t, high < 1, strings.Contains(string(page), "Confirmed in a process"))
+	}
 }
 
 // What a command proposes, and what a tool says, is data in a page and in a table.

@@ -100,7 +100,7 @@ func merge(t *testing.T, dir string, from ...string) *Merged {
 	j, err := OpenJournal(dir)
 	require.NoError(t, err)
 	defer j.Close()
-	m, err := j.Merge(from, toyKey)
+	m, err := j.Merge(from, toyPublic)
 	require.NoError(t, err)
 	return m
 }
@@ -164,7 +164,7 @@ func TestKilledAndDuplicatedWorkers(t *testing.T) {
 	require.Equal(t, whatOf(want), whatOf(got))
 	require.Greater(t, killed, 10)
 	require.Greater(t, twice, 5)
-	_, err := Verify(dir, toyKey)
+	_, err := Verify(dir, toyPublic)
 	require.NoError(t, err)
 	t.Logf("%d workers killed, %d run twice at once", killed, twice)
 }
@@ -176,7 +176,7 @@ func merge0(t *testing.T, dir string) []int {
 	require.NoError(t, err)
 	var missing []int
 	for i := range p.Trials {
-		if _, err := loadMade(madePath(dir, p.Trials[i].ID), toyKey); err != nil {
+		if _, err := loadMade(madePath(dir, p.Trials[i].ID), toyPublic); err != nil {
 			require.ErrorIs(t, err, os.ErrNotExist)
 			missing = append(missing, i)
 		}
@@ -314,7 +314,7 @@ func TestRoundsFindWhatASearchFinds(t *testing.T) {
 		_, ratio := s.Best()
 		require.Less(t, ratio, want+0.15)
 		require.NotNil(t, s.Confirmed())
-		_, err = Verify(dir, toyKey)
+		_, err = Verify(dir, toyPublic)
 		require.NoError(t, err)
 		t.Logf("brackets of %d: %d trials, %.4f of the start, one by one %.4f: %s", bracket, len(trials), ratio, want,
 			stop)
@@ -370,7 +370,7 @@ func TestWhatIsNotMerged(t *testing.T) {
 		j, err := OpenJournal(dir)
 		require.NoError(t, err)
 		defer j.Close()
-		_, err = j.Merge(from, toyKey)
+		_, err = j.Merge(from, toyPublic)
 		require.ErrorContains(t, err, what)
 	}
 	other, _ := begin(2)

@@ -26,6 +26,9 @@ type Rules struct {
 	Hops int `json:"hops"`
 }
 
+// enough is how many times as fast as the defaults the best of a campaign is when it ends: the playbook's.
+const enough = 3
+
 // DefaultRules are those of a campaign that says nothing else. A gain of 1 %, a plateau of 12 trials and three crashes
 // are the playbook's.
 func DefaultRules() Rules {
@@ -66,7 +69,7 @@ func placed(d *diag.Diagnostic) string {
 func (r *Rules) Decide(v *Verdict) {
 	v.Decision = Revert
 	switch {
-	case v.Class != Pass:
+	case !v.Class.Holds():
 		v.Why = fmt.Sprintf("%s: %s", v.Class, placed(v.Reason))
 		return
 	case v.Device == DeviceCost:
@@ -79,14 +82,17 @@ func (r *Rules) Decide(v *Verdict) {
 	case v.Rung == Screen && v.Ratio.Mean > 1+v.Threshold:
 		v.Why = "slower than its baseline at the first look"
 	// Three openings tell what gains half of the least that counts from what gains nothing, most of the time. The rest
-	// is lost, and not the time that a final verdict on everything would take.
-	case v.Rung == Race && v.Ratio.Mean > 1-r.MinGain/2:
+	// is lost, and not the time that a final verdict on everything would take. What is simpler need not gain.
+	case v.Rung == Race && v.Ratio.Mean > 1-r.MinGain/2 && (v.Simpler == "" || v.Ratio.Mean > 1):
 		v.Why = "gains less than half of what counts"
 	case v.Rung != Final:
 		v.Decision, v.Why = Promising, "not shown to be slower"
 	case v.disturbed():
 		v.Why = fmt.Sprintf("identical builds differ by %.2f %%; want at most %.0f %%: something else was measured too",
 			100*max(v.Band, v.Spread), 100*noisiest)
+	case v.Simpler != "" && r.alike(v) && !(v.Ratio.High < 1-v.Threshold):
+		v.Decision, v.Why = Keep, fmt.Sprintf("the ratio is at most %.4f, and it is simpler: %s", v.Ratio.High,
+			v.Simpler)
 	case !(v.Ratio.High < 1-v.Threshold): // nor is what is no number
 		v.Why = fmt.Sprintf("the ratio may be as much as %.4f; want less than %.4f", v.Ratio.High, 1-v.Threshold)
 	case worse >= 0:
@@ -97,10 +103,17 @@ func (r *Rules) Decide(v *Verdict) {
 	}
 }
 
+// alike reports whether a candidate is not shown to be slower, and is shown to lose less than what counts, over all
+// positions and at each. Where it is simpler too, it wins.
+func (r *Rules) alike(v *Verdict) bool {
+	return v.Ratio.Low <= 1 && v.Ratio.High <= 1+r.MinGain &&
+		!slices.ContainsFunc(v.At, func(a At) bool { return !(a.Ratio.High <= 1+r.MinGain) })
+}
+
 // steps reports whether a verdict at the last rung is enough for the incumbent of a basin to be replaced: the gain is
 // seen in all of the interval, and no position loses what counts.
 func (r *Rules) steps(v *Verdict) bool {
-	if r.Step == 0 || v.Rung != Final || v.Class != Pass || v.disturbed() || v.Ratio.Mean > 1-r.Step {
+	if r.Step == 0 || v.Rung != Final || !v.Class.Holds() || v.disturbed() || v.Ratio.Mean > 1-r.Step {
 		return false
 	}
 	if v.Device == DeviceCost { // without noise

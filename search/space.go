@@ -20,6 +20,7 @@ type Space struct {
 	Target string `json:"target"`
 	Digest string `json:"digest"` // of the knobs; a campaign is of one space
 	Knobs  []Knob `json:"knobs"`
+	Left   int    `json:"left,omitempty"` // values that were not tried; a campaign has none
 	// Idle are the knobs that are not among these. They are no part of the digest: a campaign does not depend on them.
 	Idle []Idle `json:"idle,omitempty"`
 }
@@ -48,6 +49,8 @@ type Knob struct {
 	Follows []string  `json:"follows,omitempty"`
 	Refused []Refused `json:"refused"` // values that this model or target does not allow, by themselves
 	Same    []Same    `json:"same"`    // values that make the build of another one
+	// Left are values that were not tried, where the space is no whole one.
+	Left []knobs.Value `json:"left,omitempty"`
 }
 
 // Refused is a value that is not accepted, and why.

@@ -37,7 +37,7 @@ type State struct {
 
 	named   map[string]knobs.Settings // by id: all that were proposed
 	regions map[string]*regionState
-	passed  map[string]bool // values of knobs, of a trial that is PASS
+	passed  map[string]bool // values of knobs, of a trial that holds
 	crashes map[string]int  // by a value of a knob, and how it ended
 	retired map[string]string
 	found   map[Class]int
@@ -78,14 +78,14 @@ func (s *State) Apply(t *Trial) {
 		s.gpuSeconds += v.GPUSeconds
 	}
 	s.found[v.Class]++
-	if v.Class != Pass {
+	if !v.Class.Holds() {
 		s.reasons[v.Reason.Code]++
 	}
 	s.count(t)
 	if t.Role == RoleStart || t.Role == RoleConfirm {
 		return
 	}
-	if v.Class == Pass && v.ID != v.BaselineID {
+	if v.Class.Holds() && v.ID != v.BaselineID {
 		s.score[v.ID] = s.score[v.BaselineID] + math.Log(v.Ratio.Mean)
 	}
 	s.judge(t)
@@ -94,7 +94,7 @@ func (s *State) Apply(t *Trial) {
 // Outcome is what a trial leads to, before it is written down.
 func (s *State) Outcome(t *Trial) (accepted, best bool) {
 	v := t.Verdict
-	if v == nil || v.Class != Pass {
+	if v == nil || !v.Class.Holds() {
 		return false, false
 	}
 	better := v.Better()
@@ -175,7 +175,7 @@ func (s *State) enter(t *Trial) {
 }
 
 // count retires values of knobs with which trials end in the same way again and again, and none that is in a trial
-// which is PASS. A refusal says why and costs nothing, and so retires nothing, but for a build that takes too long.
+// which holds. A refusal says why and costs nothing, and so retires nothing, but for a build that takes too long.
 func (s *State) count(t *Trial) {
 	v := t.Verdict
 	if v.Class == Rejected && v.Reason.Code != codeSlowBuild.ID {
@@ -183,11 +183,11 @@ func (s *State) count(t *Trial) {
 	}
 	for path, value := range t.Settings {
 		what := path + "=" + string(value)
-		if v.Class == Pass {
+		if v.Class.Holds() {
 			s.passed[what] = true
 			delete(s.retired, what)
 		}
-		if v.Class == Pass || t.Against[path] == value || s.passed[what] {
+		if v.Class.Holds() || t.Against[path] == value || s.passed[what] {
 			continue
 		}
 		key := what + " " + string(v.Class) + " " + v.Reason.Code

@@ -15,7 +15,7 @@ type Crew struct {
 	Told func(done, of int) // after each trial of a round; may be nil
 	// Work makes a stage of a trial of the plan in the campaign's directory: that of a Worker.
 	Work func(ctx context.Context, dir string, p *Plan, index int, stage Stage) (*Made, error)
-	Key  Key
+	Key  PublicKey
 }
 
 // Why a round ends before all of it is made.
@@ -78,7 +78,7 @@ func (r *Runner) round(ctx context.Context, j *Journal, p *Plan, crew *Crew) (st
 
 // enter enters what was made of a round, and leaves the rest out of its plan. A round of which nothing was made stays
 // planned, for another run.
-func (r *Runner) enter(j *Journal, p *Plan, key Key) error {
+func (r *Runner) enter(j *Journal, p *Plan, key PublicKey) error {
 	made, err := madeIn(j.dir)
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ type toyCrew struct {
 func newToyCrew(t *testing.T, c *Campaign, jobs int) *toyCrew {
 	t.Helper()
 	crew := &toyCrew{c: c, stages: map[string][]Stage{}}
-	crew.crew = &Crew{Jobs: jobs, Ask: (*State).noAsker, Key: toyKey, Work: func(ctx context.Context, dir string,
+	crew.crew = &Crew{Jobs: jobs, Ask: (*State).noAsker, Key: toyPublic, Work: func(ctx context.Context, dir string,
 		p *Plan, index int, stage Stage) (*Made, error) {
 		crew.most.Store(max(crew.most.Load(), crew.building.Add(1)))
 		defer crew.building.Add(-1)
@@ -68,7 +68,7 @@ func (c *toyCrew) run(t *testing.T, dir string, budget Budget) (*State, string) 
 	stop, err := r.Together(t.Context(), j, c.crew)
 	require.NoError(t, err)
 	require.NoError(t, j.Close())
-	_, err = Verify(dir, toyKey)
+	_, err = Verify(dir, toyPublic)
 	require.NoError(t, err)
 	return j.State, stop
 }

@@ -58,7 +58,7 @@ func toyTuning(t *testing.T, step func(s knobs.Settings) float64, trials int) *J
 	}
 	_, err = r.Run(t.Context(), j)
 	require.NoError(t, err)
-	sound, err := Verify(dir, toyKey)
+	sound, err := Verify(dir, toyPublic)
 	require.NoError(t, err)
 	require.Zero(t, sound.BestUnproved)
 	again, _, _, err := Load(dir)

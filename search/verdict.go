@@ -2,10 +2,8 @@ package search
 
 import (
 	"bytes"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
+	"slices"
 
 	"amkc/ir/diag"
 	"amkc/knobs"
@@ -13,19 +11,27 @@ import (
 )
 
 // VerdictSchema is the version of Verdict in JSON.
-const VerdictSchema = "amkc.verdict/1"
+const VerdictSchema = "amkc.verdict/2"
 
 // A Class is what became of an evaluation.
 type Class string
 
-// The classes. Only a verdict that is PASS has times.
+// The classes.
 const (
-	Pass     Class = "PASS"
-	Fail     Class = "FAIL"     // it computes something else than it should
-	Rejected Class = "REJECTED" // refused, or not proved: nothing was run
-	Timeout  Class = "TIMEOUT"  // it took too long, and was ended
-	Crash    Class = "CRASH"    // a tool or a process failed, and nothing is known of the configuration
+	Pass      Class = "PASS"      // all that was asked holds, and what it computes was checked
+	Unchecked Class = "PREDICTED" // all that was asked holds, by the proof and the cost model: nothing was computed
+	Fail      Class = "FAIL"      // it computes something else than it should
+	Rejected  Class = "REJECTED"  // refused, or not proved: nothing was run
+	Timeout   Class = "TIMEOUT"   // it took too long, and was ended
+	Crash     Class = "CRASH"     // a tool or a process failed, and nothing is known of the configuration
 )
+
+// Classes lists them.
+var Classes = []Class{Pass, Unchecked, Fail, Rejected, Timeout, Crash}
+
+// Holds reports whether all that was asked of a configuration holds. Verdicts of such classes have times, and no
+// others.
+func (c Class) Holds() bool { return c == Pass || c == Unchecked }
 
 // A Rung is how much is asked of a configuration. Each asks for more than the one before.
 type Rung string
@@ -45,7 +51,7 @@ type Decision string
 
 // The decisions. What a prediction is in favour of is shortlisted, never kept.
 const (
-	Keep      Decision = "keep"      // measured, at the last rung, and faster beyond the noise
+	Keep      Decision = "keep"      // measured, at the last rung, and faster beyond the noise, or as fast and simpler
 	Shortlist Decision = "shortlist" // predicted to be faster, at the last rung
 	Promising Decision = "promising" // at an earlier rung: not shown to be slower
 	Revert    Decision = "revert"
@@ -53,6 +59,10 @@ const (
 
 // Better reports whether a verdict is in favour of its candidate.
 func (v *Verdict) Better() bool { return v.Decision == Keep || v.Decision == Shortlist }
+
+// Confirms reports whether a verdict, which is in favour of its candidate, shows the gain in all of its interval. The
+// interval of a prediction is that of its error, so that few predictions do.
+func (v *Verdict) Confirms() bool { return v.Better() && v.Ratio.High < 1 }
 
 // Devices that times come from.
 const (
@@ -66,20 +76,24 @@ type Verdict struct {
 	Subject        // what was judged
 	Rung    Rung   `json:"rung"`
 	Class   Class  `json:"class"`
-	// Why it is not PASS: the first of the errors.
+	// Why it does not hold: the first of the errors.
 	Reason *diag.Diagnostic `json:"reason,omitempty"`
 	Proof  *Proof           `json:"proof,omitempty"` // absent: it did not come to a proof
 	Build  string           `json:"build,omitempty"` // SHA-256 of the generated files, names included
 	// of each kernel, where nvcc was asked
 	Registers   []Registers  `json:"registers,omitempty"`
 	Correctness *Correctness `json:"correctness,omitempty"`
-	*Timing                  // of a verdict that is PASS
-	Decision    Decision     `json:"decision"`
-	Why         string       `json:"why"`     // of the decision, in words
-	Seconds     float64      `json:"seconds"` // that the evaluation took
+	// Simpler says in what a measured candidate is simpler than its baseline, if it is, and in nothing less simple.
+	Simpler  string   `json:"simpler,omitempty"`
+	*Timing           // of a class that holds
+	Decision Decision `json:"decision"`
+	Why      string   `json:"why"`     // of the decision, in words
+	Seconds  float64  `json:"seconds"` // that the evaluation took
 	// GPUSeconds are those of them in which it had the GPU: opening, checking and measuring builds.
 	GPUSeconds float64 `json:"gpu_seconds,omitempty"`
-	Signature  string  `json:"signature,omitempty"`
+	// Signature is the public key of what made it, and the signature of everything else, in hexadecimal digits with a
+	// colon between them.
+	Signature string `json:"signature,omitempty"`
 }
 
 // Subject is what a verdict is about. Two verdicts about the same subject are interchangeable.
@@ -193,51 +207,6 @@ type Times struct {
 // Shares says which part of a step each region of the space has a say in.
 type Shares map[string]float64
 
-// A Key signs verdicts, so that a number that somebody states is told from one that an evaluation has found. Whoever
-// can read the key can forge a verdict: it keeps honest mistakes and hopeful agents out, not the user's own account.
-type Key []byte
-
-// Name tells keys apart and gives nothing away.
-func (k Key) Name() string {
-	sum := sha256.Sum256(append([]byte("amkc key\n"), k...))
-	return hex.EncodeToString(sum[:4])
-}
-
-// Sign puts a signature under a verdict: the name of the key, and an HMAC-SHA-256 of everything else, as it is once it
-// was written and read: what is not UTF-8 is not the same then.
-func (k Key) Sign(v *Verdict) {
-	v.Signature = k.Name() + ":" + k.of(v)
-}
-
-func (k Key) of(v *Verdict) string {
-	unsigned := *v
-	unsigned.Signature = ""
-	text, err := json.Marshal(&unsigned)
-	if err != nil {
-		panic(err) // of a type that has no JSON
-	}
-	mac := hmac.New(sha256.New, k)
-	mac.Write(bytes.ReplaceAll(text, []byte(`\ufffd`), []byte("\ufffd")))
-	return hex.EncodeToString(mac.Sum(nil))
-}
-
-// Check reports whether a verdict is as the key's holder signed it. The error is a diagnostic.
-func (k Key) Check(v *Verdict) error {
-	switch name := k.Name(); {
-	case v.Signature == "":
-		return diag.Errorf(codeForged, "verdict "+v.ID, "has no signature; want what amkc eval --json prints, "+
-			"unchanged")
-	case len(v.Signature) > len(name) && v.Signature[:len(name)] != name:
-		return diag.Errorf(codeForged, "verdict "+v.ID, "is signed with the key %.8s, and the key here is %s; want a "+
-			"verdict of amkc eval with the key of this campaign", v.Signature, name)
-	case !hmac.Equal([]byte(v.Signature), []byte(name+":"+k.of(v))):
-		return diag.Errorf(codeForged, "verdict "+v.ID, "is not what its signature is of: something in it was "+
-			"changed; "+
-			"want what amkc eval --json prints, unchanged")
-	}
-	return nil
-}
-
 // ParseVerdict reads a verdict. Fields that are not known are refused: nothing unsigned is carried along.
 func ParseVerdict(text []byte, file string) (*Verdict, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -247,9 +216,8 @@ func ParseVerdict(text []byte, file string) (*Verdict, error) {
 		return nil, diag.Errorf(codeNoVerdict, file, "is no verdict: %s; want what amkc eval --json "+
 			"prints", infile.InJSON(text, err))
 	}
-	if d.More() || v.Schema != VerdictSchema {
-		return nil, diag.Errorf(codeNoVerdict, file, "has the schema %q; want one object of %s", v.Schema,
-			VerdictSchema)
+	if d.More() {
+		return nil, diag.Errorf(codeNoVerdict, file, "has more than one object; want one verdict")
 	}
 	return &v, v.check(file)
 }
@@ -257,18 +225,34 @@ func ParseVerdict(text []byte, file string) (*Verdict, error) {
 // check holds a verdict to what every one of them is: times belong to what has passed, and settings to their ids.
 func (v *Verdict) check(file string) error {
 	switch {
+	case v.Schema == "amkc.verdict/1":
+		return earlier(file, v.Schema, VerdictSchema)
+	case v.Schema != VerdictSchema:
+		return diag.Errorf(codeNoVerdict, file, "has the schema %.30q; want %s", v.Schema, VerdictSchema)
 	case v.ID != IDOf(v.Settings) || v.BaselineID != IDOf(v.Baseline):
 		return diag.Errorf(codeNoVerdict, file, "names its settings %.20s and %.20s, and they are %s and %s", v.ID,
 			v.BaselineID, IDOf(v.Settings), IDOf(v.Baseline))
-	case (v.Class == Pass) != (v.Timing != nil):
-		return diag.Errorf(codeNoVerdict, file, "is %.20s, and times belong to what is PASS and to nothing else",
-			v.Class)
-	case v.Class != Pass && (v.Decision != Revert || v.Reason == nil):
-		return diag.Errorf(codeNoVerdict, file, "is %.20s, which is reverted, for a reason", v.Class)
-	case v.Class == Pass && (v.Proof == nil || !v.Proof.OK):
-		return diag.Errorf(codeNoVerdict, file, "is PASS, and has no proof")
-	case v.Class == Pass && len(v.At) == 0:
+	case !slices.Contains(Classes, v.Class):
+		return diag.Errorf(codeNoVerdict, file, "is of the class %.20q; want one of %v", v.Class, Classes)
+	case v.Class.Holds() != (v.Timing != nil):
+		return diag.Errorf(codeNoVerdict, file, "is %s, and times belong to what is PASS or PREDICTED and to nothing "+
+			"else", v.Class)
+	case !v.Class.Holds() && (v.Decision != Revert || v.Reason == nil):
+		return diag.Errorf(codeNoVerdict, file, "is %s, which is reverted, for a reason", v.Class)
+	case v.Class.Holds() && (v.Proof == nil || !v.Proof.OK):
+		return diag.Errorf(codeNoVerdict, file, "is %s, and has no proof", v.Class)
+	case v.Class == Pass && (v.Correctness == nil || !v.Correctness.Passed):
+		return diag.Errorf(codeNoVerdict, file, "is PASS, and has no correctness that passed; what only the cost "+
+			"model has seen is PREDICTED")
+	case v.Class == Unchecked && (v.Correctness != nil || v.Device != DeviceCost):
+		return diag.Errorf(codeNoVerdict, file, "is PREDICTED, which is of the device cost, without correctness")
+	case v.Class.Holds() && len(v.At) == 0:
 		return diag.Errorf(codeNoVerdict, file, "has times of no position")
 	}
 	return nil
+}
+
+// earlier refuses what has the form of an earlier amkc.
+func earlier(file, schema, want string) error {
+	return diag.Errorf(codeEarlier, file, "has the schema %s, of an earlier amkc; want %s", schema, want)
 }

@@ -2,10 +2,7 @@ package search
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,13 +11,19 @@ import (
 	"amkc/knobs"
 )
 
+// checked is a check that passed.
+func checked() *Correctness {
+	same := true
+	return &Correctness{Oracle: "reference kernels", Passed: true, Spans: []Span{{Last: 100, Deterministic: &same}}}
+}
+
 // passing is a verdict that is PASS.
 func passing(settings, baseline knobs.Settings, ratio float64) *Verdict {
 	i := Interval{ratio, ratio * 0.999, ratio * 1.001}
 	v := &Verdict{Schema: VerdictSchema, Rung: Final, Class: Pass,
 		Subject: Subject{ID: IDOf(settings), Settings: settings, BaselineID: IDOf(baseline), Baseline: baseline,
 			Model: "toy", Source: "s", Target: "h200", Device: DeviceCUDA, Positions: []int{0}},
-		Proof: &Proof{OK: true, Findings: diag.List{}},
+		Proof: &Proof{OK: true, Findings: diag.List{}}, Correctness: checked(),
 		Timing: &Timing{Ratio: i, Machine: "a GPU", At: []At{{Candidate: Times{100 * ratio, 99 * ratio, 101 * ratio},
 			Baseline: Times{100, 99, 101}, Ratio: i, Ceiling: 10, Bytes: 1e6, ReadGBs: 4000}}}}
 	rules := DefaultRules()
@@ -36,12 +39,13 @@ func marshalled(t *testing.T, v *Verdict) []byte {
 }
 
 func TestSignatures(t *testing.T) {
-	key, other := Key(strings.Repeat("k", 32)), Key(strings.Repeat("o", 32))
+	private := keyOf("k")
+	key, other := private.Public(), keyOf("o").Public()
 	v := passing(knobs.Settings{"tiling.ring.pace": "700"}, knobs.Settings{}, 0.9)
 	require.ErrorContains(t, key.Check(v), "has no signature")
-	key.Sign(v)
+	private.Sign(v)
 	require.NoError(t, key.Check(v))
-	require.ErrorContains(t, other.Check(v), "is signed with the key "+key.Name())
+	require.ErrorContains(t, other.Check(v), "is signed with the key "+key.String()[:8])
 	text := marshalled(t, v)
 	back, err := ParseVerdict(text, "v.json")
 	require.NoError(t, err)
@@ -57,20 +61,40 @@ func TestSignatures(t *testing.T) {
 		require.NoError(t, err, old)
 		require.ErrorContains(t, key.Check(forged), "something in it was changed", old)
 	}
+
+	// A signature has one spelling, and only the holder of the private key makes one.
+	by, signature, _ := strings.Cut(v.Signature, ":")
+	for _, forged := range []string{by, by + ":", by + ":" + strings.ToUpper(signature), by + ":" + signature[2:],
+		by + ":" + signature + "00", by + ":x" + signature[1:], by + ":" + strings.Repeat("0", 128)} {
+		again := *v
+		again.Signature = forged
+		require.ErrorContains(t, key.Check(&again), "something in it was changed", forged)
+	}
+	for _, forged := range []string{strings.ToUpper(by) + ":" + signature, other.String() + ":" + signature,
+		signature, "x"} {
+		again := *v
+		again.Signature = forged
+		require.ErrorContains(t, key.Check(&again), "is signed with the key", forged)
+	}
+	again := *v
+	again.Signature = other.String() + ":" + signature
+	require.ErrorContains(t, other.Check(&again), "something in it was changed")
 }
 
 // Where shares come from is signed too. A verdict that does not say it has the bytes that it had before there was a
 // word for it.
 func TestSharesOfVerdicts(t *testing.T) {
-	key := Key(strings.Repeat("k", 32))
+	private := keyOf("k")
+	key := private.Public()
 	v := passing(knobs.Settings{}, knobs.Settings{}, 1)
 	v.Shares = Shares{"ring": 0.5}
-	key.Sign(v)
-	require.Equal(t, "369f8dd7:a720d85e86633ac78f973ec90e039edc3b252ea70ed1eda80fe4b8ff357b5e40", v.Signature)
+	private.Sign(v)
+	require.Equal(t, key.String()+":d98c9afa3a7cf5a949b4eaae2d00ee81c71fc3c13ae6fa26f1b1ff6bae580e8a"+
+		"73651b780f9c56ea163ea54f2f1a5a252367d0e56f2efef5f65ecf0d6027bc0f", v.Signature)
 	require.NotContains(t, string(marshalled(t, v)), "shares_of")
 
 	v.SharesOf = SharesOfProfile
-	key.Sign(v)
+	private.Sign(v)
 	text := string(marshalled(t, v))
 	back, err := ParseVerdict([]byte(text), "v.json")
 	require.NoError(t, err)
@@ -82,17 +106,20 @@ func TestSharesOfVerdicts(t *testing.T) {
 }
 
 func TestWhatIsNoVerdict(t *testing.T) {
-	key := Key(strings.Repeat("k", 32))
 	whole := passing(knobs.Settings{}, knobs.Settings{}, 0.9)
-	key.Sign(whole)
+	toyKey.Sign(whole)
 	text := string(marshalled(t, whole))
 	for want, bad := range map[string]string{
 		"is no verdict":              `{"latency_us": 12`,
 		"unknown":                    strings.Replace(text, `"schema"`, `"latency_us":12,"schema"`, 1),
-		"has the schema":             strings.Replace(text, "amkc.verdict/1", "amkc.verdict/9", 1),
+		"has the schema":             strings.Replace(text, "amkc.verdict/2", "amkc.verdict/9", 1),
+		"of an earlier amkc; want":   strings.Replace(text, "amkc.verdict/2", "amkc.verdict/1", 1),
 		"names its settings":         strings.Replace(text, `"settings":{}`, `"settings":{"tiling.ring.pace":1}`, 1),
 		"has no proof":               strings.Replace(text, `"ok":true`, `"ok":false`, 1),
 		"times belong to what is PA": strings.Replace(text, `"PASS"`, `"FAIL"`, 1),
+		"is of the class":            strings.Replace(text, `"PASS"`, `"FINE"`, 1),
+		"no correctness that passed": strings.Replace(text, `"passed":true`, `"passed":false`, 1),
+		"of the device cost":         strings.Replace(text, `"PASS"`, `"PREDICTED"`, 1),
 	} {
 		_, err := ParseVerdict([]byte(bad), "v.json")
 		require.ErrorContains(t, err, want)
@@ -101,27 +128,4 @@ func TestWhatIsNoVerdict(t *testing.T) {
 		Reason: diag.Errorf(codeNoVerdict, "x", "y")}
 	_, err := ParseVerdict(marshalled(t, failed), "v.json")
 	require.ErrorContains(t, err, "is FAIL, which is reverted")
-}
-
-func TestKeys(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a", "verdict.key")
-	keys := make([]Key, 8)
-	var wg sync.WaitGroup
-	for i := range keys {
-		wg.Go(func() {
-			var err error
-			keys[i], err = LoadKey(path)
-			require.NoError(t, err)
-		})
-	}
-	wg.Wait()
-	for _, k := range keys {
-		require.Equal(t, keys[0], k, "several processes make one key")
-	}
-	info, err := os.Stat(path)
-	require.NoError(t, err)
-	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
-	require.NoError(t, os.WriteFile(path, []byte("short"), 0o600))
-	_, err = LoadKey(path)
-	require.ErrorContains(t, err, "is no key")
 }

@@ -20,8 +20,10 @@ type Soundness struct {
 	NotProposed int `json:"not_proposed"`
 	// Best counts what became the best: kept on a GPU, shortlisted elsewhere.
 	Best int `json:"best"`
-	// BestUnproved counts what became the best without a proof, or without having passed.
+	// BestUnproved counts what became the best without a proof.
 	BestUnproved int `json:"best_unproved"`
+	// BestUnchecked counts what became the best without a check of what it computes.
+	BestUnchecked int `json:"best_unchecked"`
 }
 
 // Soundness counts the trials.
@@ -37,8 +39,11 @@ func (s *State) Soundness() Soundness {
 		}
 		if t.Best {
 			out.Best++
-			if v := t.Verdict; v == nil || v.Class != Pass || v.Proof == nil || !v.Proof.OK {
+			if v := t.Verdict; v == nil || !v.Class.Holds() || v.Proof == nil || !v.Proof.OK {
 				out.BestUnproved++
+			}
+			if v := t.Verdict; v == nil || v.Class != Pass {
+				out.BestUnchecked++
 			}
 		}
 	}
@@ -48,12 +53,12 @@ func (s *State) Soundness() Soundness {
 // Verify holds a campaign to what it should be: every line follows the one before, every verdict is signed with the key
 // and for its trial, the decision is what the rules make of the verdict, and what was accepted and kept is what follows
 // from it. The error is a diagnostic.
-func Verify(dir string, key Key) (*Soundness, error) {
+func Verify(dir string, key PublicKey) (*Soundness, error) {
 	s, _, _, err := Load(dir)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.campaign.signs(key); err != nil {
+	if err := s.campaign.Signs(key); err != nil {
 		return nil, err
 	}
 	again, path := NewState(s.campaign), filepath.Join(dir, trialsName)
@@ -70,7 +75,7 @@ func Verify(dir string, key Key) (*Soundness, error) {
 	return &sound, nil
 }
 
-func (s *State) verify(t *Trial, key Key) error {
+func (s *State) verify(t *Trial, key PublicKey) error {
 	if t.Verdict == nil {
 		return nil
 	}
@@ -127,9 +132,9 @@ func (s *State) sameRules(dir string) error {
 }
 
 // Record adds a verdict that was made outside of the campaign, by amkc eval: against the best, at the last rung.
-func (j *Journal) Record(v *Verdict, key Key, now time.Time) (*Trial, error) {
+func (j *Journal) Record(v *Verdict, key PublicKey, now time.Time) (*Trial, error) {
 	s := j.State
-	if err := s.campaign.signs(key); err != nil {
+	if err := s.campaign.Signs(key); err != nil {
 		return nil, err
 	}
 	if err := key.Check(v); err != nil {

@@ -1,7 +1,6 @@
 package search
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -18,12 +17,12 @@ import (
 func TestTampering(t *testing.T) {
 	j, _ := ran(t, toyCampaign(knobs.Settings{}), 40)
 	require.NoError(t, j.Close())
-	sound, err := Verify(j.dir, toyKey)
+	sound, err := Verify(j.dir, toyPublic)
 	require.NoError(t, err)
 	require.Positive(t, sound.Best)
 	require.Zero(t, sound.BestUnproved)
 	require.Equal(t, 40, sound.Trials-1)
-	_, err = Verify(j.dir, Key(strings.Repeat("o", keyBytes)))
+	_, err = Verify(j.dir, keyOf("o").Public())
 	require.ErrorContains(t, err, "takes verdicts signed with the key")
 
 	path := filepath.Join(j.dir, trialsName)
@@ -41,7 +40,7 @@ func TestTampering(t *testing.T) {
 		"the first":     strings.Join(lines[1:], ""),
 	} {
 		require.NoError(t, os.WriteFile(path, []byte(changed), 0o666))
-		_, err := Verify(j.dir, toyKey)
+		_, err := Verify(j.dir, toyPublic)
 		require.Error(t, err, name)
 	}
 
@@ -56,7 +55,7 @@ func TestTampering(t *testing.T) {
 		"against another":  func(t *Trial) { t.Against = knobs.Settings{"tiling.ring.pace": "0"} },
 	} {
 		require.NoError(t, os.WriteFile(path, []byte(rechained(t, j.dir, lines, change)), 0o666))
-		_, err := Verify(j.dir, toyKey)
+		_, err := Verify(j.dir, toyPublic)
 		require.ErrorContains(t, err, name)
 	}
 	require.NoError(t, os.WriteFile(path, text, 0o666))
@@ -66,7 +65,7 @@ func TestTampering(t *testing.T) {
 	require.NoError(t, os.WriteFile(campaign, []byte(strings.Replace(string(text), `"min_gain": 0.01`, `"min_gain": 0`,
 		1)),
 		0o666))
-	_, err = Verify(j.dir, toyKey)
+	_, err = Verify(j.dir, toyPublic)
 	require.ErrorContains(t, err, "does not follow the line before it")
 }
 
@@ -76,7 +75,7 @@ func TestTampering(t *testing.T) {
 func TestCampaignOfBefore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "campaign")
 	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/campaign")))
-	sound, err := Verify(dir, toyKey)
+	sound, err := Verify(dir, toyPublic)
 	require.NoError(t, err)
 	require.Equal(t, 17, sound.Trials)
 	j, err := OpenJournal(dir)
@@ -85,8 +84,28 @@ func TestCampaignOfBefore(t *testing.T) {
 	_, err = toyRunner(j, 20).Run(t.Context(), j)
 	require.NoError(t, err)
 	require.NoError(t, j.Close())
-	_, err = Verify(dir, toyKey)
+	_, err = Verify(dir, toyPublic)
 	require.NoError(t, err)
+}
+
+// One of an earlier form is refused by name, whatever is to be done with it.
+func TestCampaignOfEarlierForm(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "campaign")
+	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/earlier")))
+	_, err := Verify(dir, toyPublic)
+	require.ErrorContains(t, err, "has the schema amkc.campaign/1, of an earlier amkc; want amkc.campaign/2 [AMK6018]")
+	_, err = OpenJournal(dir)
+	require.ErrorContains(t, err, "AMK6018")
+	_, _, _, err = Load(dir)
+	require.ErrorContains(t, err, "AMK6018")
+	line, err := os.ReadFile(filepath.Join(dir, trialsName))
+	require.NoError(t, err)
+	var first struct{ Verdict json.RawMessage }
+	require.NoError(t, json.Unmarshal(line, &first))
+	corpus := filepath.Join(t.TempDir(), "corpus")
+	require.NoError(t, os.WriteFile(corpus, append(first.Verdict, '\n'), 0o666))
+	_, err = LoadCorpus(corpus, toyPublic)
+	require.ErrorContains(t, err, "corpus:1: error: has the schema amkc.verdict/1, of an earlier amkc")
 }
 
 // One that was decided by other rules says so, by a code of its own: it can be read, and neither verified nor gone on
@@ -103,7 +122,7 @@ func TestCampaignOfOtherRules(t *testing.T) {
 		toyKey.Sign(t.Verdict)
 	})
 	require.NoError(t, os.WriteFile(path, []byte(other), 0o666))
-	_, err = Verify(j.dir, toyKey)
+	_, err = Verify(j.dir, toyPublic)
 	require.ErrorContains(t, err, "the decision is promising, and the rules say revert here; want the amkc that wrote "+
 		"it, which was test [AMK6016]")
 	_, err = OpenJournal(j.dir)
@@ -165,17 +184,18 @@ func TestRecord(t *testing.T) {
 	v, now := toyVerdict(c, job), time.Unix(5, 0)
 	stated := *v
 	stated.Signature = ""
-	_, err := j.Record(&stated, toyKey, now)
+	_, err := j.Record(&stated, toyPublic, now)
 	require.ErrorContains(t, err, "has no signature")
 
 	// Whoever records may have a key of their own, and a verdict that is signed with it.
-	foreign := Key(bytes.Repeat([]byte{7}, keyBytes))
+	own := keyOf("f")
+	foreign := own.Public()
 	stated = *v
-	foreign.Sign(&stated)
+	own.Sign(&stated)
 	_, err = j.Record(&stated, foreign, now)
-	require.ErrorContains(t, err, "takes verdicts signed with the key "+toyKey.Name())
-	_, err = j.Record(&stated, toyKey, now)
-	require.ErrorContains(t, err, "is signed with the key "+foreign.Name())
+	require.ErrorContains(t, err, "takes verdicts signed with the key "+toyPublic.String()[:8])
+	_, err = j.Record(&stated, toyPublic, now)
+	require.ErrorContains(t, err, "is signed with the key "+foreign.String()[:8])
 	_, err = Verify(j.dir, foreign)
 	require.ErrorContains(t, err, "takes verdicts signed with the key")
 
@@ -183,22 +203,22 @@ func TestRecord(t *testing.T) {
 	lenient := *v
 	lenient.Decision = Revert
 	toyKey.Sign(&lenient)
-	_, err = j.Record(&lenient, toyKey, now)
+	_, err = j.Record(&lenient, toyPublic, now)
 	require.ErrorContains(t, err, "want a verdict by the rules of the campaign")
-	trial, err := j.Record(v, toyKey, now)
+	trial, err := j.Record(v, toyPublic, now)
 	require.NoError(t, err)
 	require.True(t, trial.Best)
 	require.Equal(t, job.Settings, j.State.best)
-	_, err = j.Record(v, toyKey, now)
+	_, err = j.Record(v, toyPublic, now)
 	require.ErrorContains(t, err, "against another baseline")
 	job.Settings, job.Against = knobs.Settings{"tiling.loop.barrier": "1"}, j.State.best
 	v = toyVerdict(c, job)
-	_, err = j.Record(v, toyKey, now)
+	_, err = j.Record(v, toyPublic, now)
 	require.NoError(t, err)
-	_, err = j.Record(v, toyKey, now)
+	_, err = j.Record(v, toyPublic, now)
 	require.ErrorContains(t, err, "is that of trial 4 already")
 	require.NoError(t, j.Close())
-	_, err = Verify(j.dir, toyKey)
+	_, err = Verify(j.dir, toyPublic)
 	require.NoError(t, err)
 }
 

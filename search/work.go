@@ -51,12 +51,12 @@ var Stages = []Stage{StageBuild, StageJudge}
 // number of times, at once or one after another: a trial is there as a whole or not at all, and the first to be there
 // stays. made is nil where the stage has come to no verdict: the builds are made, and there is more to do.
 func (w *Worker) Work(ctx context.Context, dir string, p *Plan, index int, stage Stage) (made *Made, err error) {
-	if err := w.Campaign.signs(w.Key); err != nil {
+	if err := w.Campaign.Signs(w.Key.Public()); err != nil {
 		return nil, err
 	}
 	t := &p.Trials[index]
 	path := madePath(dir, t.ID)
-	if made, err := loadMade(path, w.Key); err == nil || !errors.Is(err, fs.ErrNotExist) {
+	if made, err := loadMade(path, w.Key.Public()); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return made, err
 	}
 	began := time.Now()
@@ -76,7 +76,7 @@ func (w *Worker) Work(ctx context.Context, dir string, p *Plan, index int, stage
 	if err := made.write(dir, false); err != nil {
 		return nil, err
 	}
-	return loadMade(path, w.Key)
+	return loadMade(path, w.Key.Public())
 }
 
 func madePath(dir, id string) string { return filepath.Join(dir, madeDir, id+".json") }
@@ -114,7 +114,7 @@ func (m *Made) write(dir string, replace bool) error {
 }
 
 // loadMade reads a trial that was made, and holds it to its name and its verdict to the key.
-func loadMade(path string, key Key) (*Made, error) {
+func loadMade(path string, key PublicKey) (*Made, error) {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, fs.ErrNotExist
 	}

@@ -12,13 +12,28 @@ import (
 type placeKey struct {
 	name string
 	page bool // the name is that of a page, else of a buffer
-	step int  // the step that it exists in; -1: all of them
+	copy int
+	step int // the step that it exists in; -1: all of them
 }
 
-// placeOf numbers the place of a buffer. A place with exchange words on it is one of words. What is kept on chip is
-// kept for a step: the next one may keep it elsewhere.
-func (m *machine) placeOf(b *ir.Buffer, step int) int {
-	key := placeKey{name: b.Name, step: -1}
+// placesOf numbers the places that a task on an SM touches in a buffer. Exchange words are kept in copies: a task writes
+// each, and reads that of its SM. No SM has one with a number from SMs on.
+func (m *machine) placesOf(b *ir.Buffer, sm, sms int, write bool, step int) []int {
+	n := max(1, b.Layout.Copies)
+	if !write {
+		return []int{m.placeOf(b, max(0, sm)%n, step)}
+	}
+	var out []int
+	for k := range max(1, min(n, sms)) { // of a program without SMs, the one that there is
+		out = append(out, m.placeOf(b, k, step))
+	}
+	return out
+}
+
+// placeOf numbers the place of a copy of a buffer. A place with exchange words on it is one of words. What is kept on
+// chip is kept for a step: the next one may keep it elsewhere.
+func (m *machine) placeOf(b *ir.Buffer, copy, step int) int {
+	key := placeKey{name: b.Name, copy: copy, step: -1}
 	if len(b.Pages) > 0 {
 		key.name, key.page = b.Pages[0], true
 	}
@@ -29,7 +44,7 @@ func (m *machine) placeOf(b *ir.Buffer, step int) int {
 	if !ok {
 		n = len(m.places)
 		m.byPlace[key] = n
-		m.places = append(m.places, place{})
+		m.places = append(m.places, place{copy: copy})
 	}
 	m.places[n].words = m.places[n].words || b.Layout.Words()
 	m.places[n].smem = b.Space == ir.SMEM
@@ -359,9 +374,12 @@ func (m *machine) own(r region, lo, hi int) *Hazard {
 
 // where names a cell for a message.
 func (m *machine) where(c int, b *ir.Buffer) string {
-	at := &m.cells[c]
+	at, of := &m.cells[c], ""
 	if len(b.Pages) > 0 {
-		return fmt.Sprintf("%s (bytes %d to %d of page %s)", b.Name, at.lo, at.hi-1, b.Pages[0])
+		of = " of page " + b.Pages[0]
 	}
-	return fmt.Sprintf("%s (bytes %d to %d)", b.Name, at.lo, at.hi-1)
+	if b.Layout.Copies > 1 {
+		of += fmt.Sprintf(", copy %d", m.places[at.place].copy)
+	}
+	return fmt.Sprintf("%s (bytes %d to %d%s)", b.Name, at.lo, at.hi-1, of)
 }

@@ -64,7 +64,7 @@ func (x *explorer) quiet(s *state, t, cell int32) bool {
 // landsAlone reports whether nothing that can happen while a store is on its way interferes with its landing.
 func (x *explorer) landsAlone(s *state, msg int32) bool {
 	cell := x.m.messages[msg].cell
-	if len(x.m.cells[cell].messages) == 1 && !x.m.cells[cell].peeked {
+	if len(x.m.cells[cell].pollers) == 0 || len(x.m.cells[cell].messages) == 1 && !x.m.cells[cell].peeked {
 		return true
 	}
 	reach := x.reach(s, -1, msg)

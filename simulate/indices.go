@@ -183,6 +183,9 @@ func (w *walk) argmax(r Run, op *ir.FlatOp) string {
 		if last > 0 {
 			best.hi = op.IntAt("first", 0, 0) + last - 1
 		}
+		if best.hi > mostIndex {
+			return fmt.Sprintf("chooses among numbers up to %d, which are not of type I32", best.hi)
+		}
 		for i := range op.Out {
 			if i == 0 {
 				w.put(r, &op.Out[i], op.OutBuf[i], all(index{any: true}, r.Flat.Pass.NumTokens()), true)
@@ -208,9 +211,15 @@ func (w *walk) argmax(r Run, op *ir.FlatOp) string {
 		w.store(r, op, chosen, ok)
 		return ""
 	}
+	if last-1 > mostIndex {
+		return fmt.Sprintf("chooses among numbers up to %d, which are not of type I32", last-1)
+	}
 	w.store(r, op, all(index{hi: last - 1}, x.n/max(1, last)), true)
 	return ""
 }
+
+// mostIndex is the largest number that an index can be: 2^31-1, the largest I32, says that there is none.
+const mostIndex = 1<<31 - 2
 
 // load returns what an operand may hold, and whether its length is known.
 func (w *walk) load(r Run, op *ir.FlatOp, i int) (list, bool) {

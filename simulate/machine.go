@@ -113,10 +113,11 @@ type counter struct {
 	counted   bool
 }
 
-// place is memory that has addresses of its own: a page, or a buffer that is on none.
+// place is memory that has addresses of its own: a page, or a buffer that is on none; of exchange words, one copy of it.
 type place struct {
 	words bool
 	smem  bool
+	copy  int
 	base  int   // its first cell
 	at    []int // boundaries of cells, in bytes
 }
@@ -302,7 +303,7 @@ func (m *machine) stepEnds(step int) map[int]int {
 // footprints adds what the tasks of a step touch, as the reference code does, to a list of regions.
 func (m *machine) footprints(step int, r Run, fp *Footprints, out []region) ([]region, *Hazard, error) {
 	first := len(m.tasks) - len(r.Flat.Tasks)
-	places, pages := map[*ir.Buffer]int{}, pagesOf(r.Flat)
+	pages := pagesOf(r.Flat)
 	for i := range r.Flat.Tasks {
 		if m.opts.stopped() {
 			return nil, nil, ErrStopped
@@ -328,18 +329,20 @@ func (m *machine) footprints(step int, r Run, fp *Footprints, out []region) ([]r
 		}
 		for _, t := range touches {
 			b := &r.Flat.Buffers[bufs[t.Buf]]
-			at, ok := places[b]
-			if !ok {
-				at = m.placeOf(b, step)
-				places[b] = at
+			if b.Layout.Copies > 1 && r.Flat.Tasks[i].SM < 0 {
+				return nil, &Hazard{Kind: Malformed, Where: who,
+					Detail: fmt.Sprintf("touches %s, of which each SM has a copy, and runs on no SM", b.Name)}, nil
 			}
+			at := m.placesOf(b, r.Flat.Tasks[i].SM, r.Flat.SMs, t.Write, step)
 			for _, x := range bytesOf(b, t.Lo, t.N) {
 				if len(b.Pages) > 0 && x[1] > pages[b.Pages[0]].Bytes {
 					return nil, &Hazard{Kind: Outside, Where: who,
 						Detail: fmt.Sprintf("bytes %d to %d of %s are beyond page %s", x[0], x[1]-1, b.Name,
 							b.Pages[0])}, nil
 				}
-				out = append(out, region{at, x[0], x[1], first + i, t.Op, b, t.Write})
+				for _, place := range at {
+					out = append(out, region{place, x[0], x[1], first + i, t.Op, b, t.Write})
+				}
 			}
 			if len(out) > maxRegions {
 				return nil, nil, tooLarge("its tasks touch more than %d stretches of memory", maxRegions)

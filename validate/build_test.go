@@ -46,6 +46,7 @@ func (s shape) text() string {
 		`"page_allocation":"graph_color","threads_per_block":288,"smem_bytes_per_block":0}`)
 	w("page narrow GLOBAL_SCRATCH word32x2 bytes=%d", 4*s.hidden)
 	w("page wide GLOBAL_SCRATCH word32x2 bytes=%d", 4*wide)
+	w("page qkv GLOBAL_SCRATCH word32 bytes=%d", 4*(qd+2*kd))
 	w("page heads GLOBAL_SCRATCH word32x2 bytes=%d", 4*qd)
 	w("buffer token IO_INPUT I32 [1] HBM rowmajor")
 	w("buffer sampling IO_INPUT I32 [4] HBM rowmajor")
@@ -69,7 +70,7 @@ func (s shape) text() string {
 	w("buffer residual ACTIVATION F32 [%d] SMEM rowmajor", s.hidden)
 	w("buffer L{i}.x for 0..%d ACTIVATION BF16 [%d] GLOBAL_SCRATCH word32x2 page narrow", s.layers, s.hidden)
 	w("buffer L{i}.h for 0..%d ACTIVATION BF16 [%d] GLOBAL_SCRATCH word32x2 page narrow", s.layers-1, s.hidden)
-	w("buffer L{i}.qkv for 0..%d ACTIVATION BF16 [%d] GLOBAL_SCRATCH word32x2 page wide", s.layers-1, qd+2*kd)
+	w("buffer L{i}.qkv for 0..%d ACTIVATION BF16 [%d] GLOBAL_SCRATCH word32 page qkv", s.layers-1, qd+2*kd)
 	w("buffer L{i}.act for 0..%d ACTIVATION BF16 [%d] GLOBAL_SCRATCH word32x2 page wide", s.layers-1, s.inter)
 	w("buffer L{i}.attn for 0..%d ACTIVATION BF16 [%d] GLOBAL_SCRATCH word32x2 page heads", s.layers-1, qd)
 	w("buffer L{i}.part for 0..%d ACTIVATION F32 [%d,%d,%d] GLOBAL_SCRATCH word64", s.layers-1, s.kvHeads*s.splits,

@@ -215,7 +215,11 @@ does not poll.
       wait L00.x >= 4
       y[0:60] = COPY(L00.x[0:60])      # nobody reads words 60 to 63, and the next exchange overwrites them
 
-Do not publish them, read them, or order the two tasks by a counting counter.`)
+Where a layout has copies (word32x2), each is memory of its own: a task stores to every copy, and an SM polls the copy
+of its number modulo their number. So a word needs a reader for each copy that some task of the program polls on that
+page.
+
+Do not publish such words, read them, keep one copy, or order the two tasks by a counting counter.`)
 	CodePollOrder = diag.New("AMK3136", "words polled after the task has published", `
 Publishing words tells others that this task is done with what it read before: they may overwrite it. A task therefore
 polls every word it reads, then passes a barrier, then publishes.

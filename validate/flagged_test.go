@@ -90,6 +90,14 @@ func randomExchange(next source) *ir.Flat {
 			from = vectors[next(len(vectors))]
 		}
 	}
+	if copies := next(6); copies < 4 {
+		f.Pages[0].Layout.Copies = copies
+		for i := range f.Buffers {
+			if b := &f.Buffers[i]; b.Layout.Words() {
+				b.Layout.Copies = copies
+			}
+		}
+	}
 	return f
 }
 

@@ -157,3 +157,76 @@ func TestRoleOfAnotherKind(t *testing.T) {
 		require.True(t, subject{prog: p}.judge().Unsafe(), kind)
 	}
 }
+
+// An index is of type I32, of which the largest value says that there is none: what an op numbers ends below it.
+func TestIndicesOfTheirType(t *testing.T) {
+	const most = 1<<31 - 2
+	program := func(op string) *ir.Program {
+		return parse(t, `amk 2.0
+buffer w WEIGHT BF16 [4294967296] HBM rowmajor
+buffer t WEIGHT BF16 [4294967296,1] HBM rowmajor
+buffer inv WEIGHT F32 [2] HBM rowmajor
+buffer v ACTIVATION F32 [1] GLOBAL_SCRATCH rowmajor
+buffer i ACTIVATION I32 [1] GLOBAL_SCRATCH rowmajor
+buffer token IO_INPUT I32 [1] HBM rowmajor
+buffer settings IO_INPUT I32 [1,4] HBM rowmajor
+buffer next IO_OUTPUT I32 [1] HBM rowmajor
+variant all pos 0..0
+counter step counter gpu
+`+stage("t", 0, op, "next[0] = COPY(token[0])", "signal step"))
+	}
+	for _, c := range []struct {
+		op             string // N elements from FIRST on
+		first, n, more int    // how many there may be, and how many more there are then
+	}{
+		{"v[0], i[0] = SAMPLE_ARGMAX(w[0:N]) partial=1 first=FIRST", 0, most + 1, 1},
+		{"v[0], i[0] = SAMPLE_ARGMAX(w[0:N]) partial=1 first=FIRST", most - 63, 64, 1},
+		{"v[0], i[0] = SAMPLE_ARGMAX(w[0:N]) partial=1 first=FIRST", most, 1, 1},
+		{"i[0] = SAMPLE_ARGMAX(w[0:N])", 0, most + 1, 1},
+		{"i[0] = SAMPLE(w[0:N], settings[0,0:4]) pos=pos", 0, most + 1, 1},
+		{"v[0], i[0] = SAMPLE(w[0:N], settings[0,0:4]) pos=pos partial=1 first=FIRST", most - 1, 2, 1},
+		{"%t = EMBED(token[0], t[0:N,0:1], v[0])", 0, most, 1}, // N itself is the id of what is given
+		{"%t = ROPE(w[0:N], inv[0:2]) order=1 head_dim=4 first=FIRST pos=pos", most - 4, 4, 2},
+	} {
+		of := func(n int) error {
+			op := strings.NewReplacer("N]", fmt.Sprint(n, "]"), "N,", fmt.Sprint(n, ","), "FIRST", fmt.Sprint(c.first))
+			return validate.Program(program(op.Replace(c.op))).Diags.Err()
+		}
+		if err := of(c.n); err != nil {
+			require.NotContains(t, err.Error(), fmt.Sprint(most), c.op)
+		}
+		require.ErrorContains(t, of(c.n+c.more), fmt.Sprint(most), c.op)
+	}
+	// The oracle knows it from the numbers alone.
+	for n, over := range map[int]bool{8: false, 9: true} {
+		for _, op := range []string{"SAMPLE_ARGMAX(w[0:%d]) partial=1", "SAMPLE(w[0:%d], s[0,0:4]) pos=pos partial=1"} {
+			p := parse(t, `amk 2.0
+buffer token IO_INPUT I32 [1] HBM rowmajor
+buffer w WEIGHT F32 [9] HBM rowmajor
+buffer s IO_INPUT I32 [1,4] HBM rowmajor
+buffer v ACTIVATION F32 [1] GLOBAL_SCRATCH rowmajor
+buffer i ACTIVATION I32 [1] GLOBAL_SCRATCH rowmajor
+buffer next IO_OUTPUT I32 [1] HBM rowmajor
+variant all pos 0..0
+counter step counter gpu
+`+stage("t", 0, fmt.Sprintf("v[0], i[0] = "+op+" first=%d", n, most-7), "next[0] = COPY(token[0])", "signal step"))
+			require.Equal(t, !over, validate.Program(p).OK, "%s of %d", op, n)
+			require.Equal(t, over, subject{prog: p}.judge().Unsafe(), "%s of %d", op, n)
+		}
+	}
+}
+
+// So it is with positions, of a program that names no model with a last one.
+func TestPositionsOfTheirType(t *testing.T) {
+	const text = "amk 2.0\nbuffer next IO_OUTPUT I32 [1] HBM rowmajor\nbuffer token IO_INPUT I32 [1] HBM rowmajor\n" +
+		"variant all pos 0..%d\ncounter step counter gpu\n"
+	for _, last := range []int{1<<31 - 2, 1<<31 - 1, 1 << 40} {
+		err := validate.Program(parse(t, fmt.Sprintf(text, last)+stage("t", 0, "next[0] = COPY(token[0])",
+			"signal step"))).Diags.Err()
+		if last == 1<<31-2 {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, "want at most 2147483646")
+		}
+	}
+}

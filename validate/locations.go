@@ -15,6 +15,7 @@ type location struct {
 	first      int32   // the first of all buffers there
 	space      ir.Space
 	words      bool // elements are exchange words
+	copies     copies
 	paged      bool
 	symbolic   bool // some view depends on pos: symbolic.go proves it
 	suspect    bool // the symbolic proof failed: positions are tried one by one
@@ -80,6 +81,7 @@ func (p *Proof) findLocations() {
 	}
 	p.stats.Locations = len(p.mem.locs)
 	p.listAccesses()
+	p.notePolledCopies()
 	for i := range p.mem.locs {
 		l := &p.mem.locs[i]
 		if p.Full() {
@@ -100,7 +102,8 @@ func (m *memoryMap) add(f *ir.Flat, buf int) int32 {
 		m.locs = append(m.locs, location{})
 	}
 	b, old := &f.Buffers[buf], &m.locs[n]
-	*old = location{first: int32(buf), space: b.Space, words: b.Layout.Words(), paged: m.pageOf[buf] >= 0,
+	*old = location{first: int32(buf), space: b.Space, words: b.Layout.Words(),
+		copies: copies{count: max(1, b.Layout.Copies)}, paged: m.pageOf[buf] >= 0,
 		bufs: old.bufs[:0], boundaries: boundaries{list: old.boundaries.list[:0]}}
 	return int32(n)
 }

@@ -104,6 +104,7 @@ func (s *sweep) touchRun(l *location, r run, a *access) {
 			s.write(l, i, a)
 			g.writer, g.buf = s.task, a.buf
 			g.readers.clear(c)
+			g.seen = 0
 			s.leaveReaders(g)
 		}
 		s.published = s.published || l.words && s.flagged(s.task)
@@ -115,9 +116,11 @@ func (s *sweep) touchRun(l *location, r run, a *access) {
 	if r.wide() && s.startReaders(l, r, a) {
 		return
 	}
+	polled := l.copies.of(s.p.flat.Tasks[s.task].SM)
 	for i := r.lo; i < r.hi && s.affords(); i++ {
 		if g := &l.segs[i]; !s.atHand(l, g) {
 			g.readers.add(c.chain[s.task], c.index[s.task], c)
+			g.seen |= polled
 		}
 	}
 }
@@ -189,10 +192,10 @@ func (s *sweep) write(l *location, i int, a *access) {
 		return
 	} else if !c.before(w, free) {
 		s.unordered(l, i, a, w, "overwrites", "written by")
-	} else if l.words && g.readers.none() && g.shared < 0 && !c.before(w, s.hb) {
-		s.report(l, i, a, CodeUnread, "overwrites %s, written by %s and read by nobody else: two relaxed stores of "+
-			"one word may become visible in either order", s.span(l, i, a), s.p.Who(w)).
-			Suggest("let another task read it, or realise a counter between the two by counting")
+	} else if l.words && !c.before(w, s.hb) {
+		if unseen := s.unseen(l, g); unseen != 0 {
+			s.reportUnseen(l, i, a, unseen)
+		}
 	}
 }
 

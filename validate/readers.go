@@ -2,10 +2,11 @@ package validate
 
 // segment is what the sweep in execution order knows about a piece of a location.
 type segment struct {
-	writer  int32 // last writer, -1 for none
-	buf     int32 // through which buffer it wrote
-	owner   int32 // on-chip: the only SM (task, for registers) that touched it, plus 1; 0 for none
-	shared  int32 // tasks that read it as part of a run, since it was written; -1 for none
+	writer  int32   // last writer, -1 for none
+	buf     int32   // through which buffer it wrote
+	owner   int32   // on-chip: the only SM (task, for registers) that touched it, plus 1; 0 for none
+	shared  int32   // tasks that read it as part of a run, since it was written; -1 for none
+	seen    copySet // the copies of words that its own readers have polled since it was written
 	readers readers
 }
 
@@ -104,8 +105,6 @@ func (r *readers) has(chain, index int32, c *clocks) bool {
 	}
 	return false
 }
-
-func (r *readers) none() bool { return r.n == 0 }
 
 func (r *readers) clear(c *clocks) {
 	if r.many > 0 {

@@ -14,6 +14,7 @@ type reference struct {
 	producers [][]int
 	hb, fb    [][]bool // [task][earlier task]
 	cells     map[cellKey]*cell
+	copies    map[string][]int // of each place: the copies that some task polls
 	task      int
 	polled    []int
 	published bool
@@ -21,6 +22,7 @@ type reference struct {
 
 type cellKey struct {
 	place string // page or buffer
+	copy  int
 	addr  int
 }
 
@@ -33,8 +35,16 @@ type cell struct {
 func firstCode(f *ir.Flat) string {
 	n := len(f.Tasks)
 	r := &reference{f: f, producers: make([][]int, len(f.Counters)), hb: make([][]bool, n), fb: make([][]bool, n),
-		cells: map[cellKey]*cell{}}
+		cells: map[cellKey]*cell{}, copies: map[string][]int{}}
 	for t := range f.Tasks {
+		for k := range f.Tasks[t].Ops {
+			for _, b := range f.Tasks[t].Ops[k].InBuf {
+				if b >= 0 {
+					at := placeOf(&f.Buffers[b])
+					r.copies[at] = append(r.copies[at], polledCopy(&f.Tasks[t], &f.Buffers[b]))
+				}
+			}
+		}
 		if c := f.Tasks[t].Signal; c >= 0 {
 			r.producers[c] = append(r.producers[c], t)
 		}
@@ -46,6 +56,16 @@ func firstCode(f *ir.Flat) string {
 	}
 	return ""
 }
+
+func placeOf(b *ir.Buffer) string {
+	if len(b.Pages) > 0 {
+		return "page " + b.Pages[0]
+	}
+	return "buffer " + b.Name
+}
+
+// polledCopy is the copy of a buffer that a task reads.
+func polledCopy(t *ir.Task, b *ir.Buffer) int { return max(0, t.SM) % max(1, b.Layout.Copies) }
 
 func (r *reference) before(t int) int {
 	for q := t - 1; q >= 0; q-- {
@@ -128,7 +148,7 @@ func (r *reference) run(t int) string {
 	for k := range task.Ops {
 		op := &task.Ops[k]
 		for i, b := range op.InBuf {
-			if code := r.view(b, op.In[i].Dims, r.read); code != "" {
+			if code := r.view(b, op.In[i].Dims, false); code != "" {
 				return code
 			}
 		}
@@ -137,7 +157,7 @@ func (r *reference) run(t int) string {
 		}
 		r.polled = nil
 		for i, b := range op.OutBuf {
-			if code := r.view(b, op.Out[i].Dims, r.write); code != "" {
+			if code := r.view(b, op.Out[i].Dims, true); code != "" {
 				return code
 			}
 			r.published = r.published || b >= 0 && r.f.Buffers[b].Layout.Words() && r.flagged(t)
@@ -146,8 +166,9 @@ func (r *reference) run(t int) string {
 	return ""
 }
 
-// view calls touch for every byte of a view (every element, off pages) in ascending order, until it returns a code.
-func (r *reference) view(buf int, dims []ir.Range, touch func(c *cell, buf, element int) string) string {
+// view touches every byte of a view (every element, off pages) in ascending order, until something is found: a read the
+// bytes of the task's copy, a write those of every copy that somebody polls.
+func (r *reference) view(buf int, dims []ir.Range, write bool) string {
 	if buf < 0 || r.f.Buffers[buf].Kind.ReadOnly() {
 		return ""
 	}
@@ -162,25 +183,33 @@ func (r *reference) view(buf int, dims []ir.Range, touch func(c *cell, buf, elem
 		}
 		elements = finer
 	}
-	key, size := cellKey{place: "buffer " + b.Name}, 1
+	key, size := cellKey{place: placeOf(b)}, 1
 	if len(b.Pages) > 0 {
-		key.place = "page " + b.Pages[0]
 		if size = b.DType.Bits() / 8; b.Layout.Words() {
 			size *= 2
 		}
 	}
+	touch, copies := r.read, []int{polledCopy(&r.f.Tasks[r.task], b)}
+	if write {
+		touch = r.write
+		if copies = slices.Compact(slices.Sorted(slices.Values(r.copies[key.place]))); len(copies) == 0 {
+			copies = []int{0}
+		}
+	}
 	for _, e := range elements {
 		for key.addr = e * size; key.addr < (e+1)*size; key.addr++ {
-			c := r.cells[key]
-			if c == nil {
-				c = &cell{writer: -1, owner: -1}
-				r.cells[key] = c
-			}
-			if code := r.own(c, b); code != "" {
-				return code
-			}
-			if code := touch(c, buf, e); code != "" {
-				return code
+			for _, key.copy = range copies {
+				c := r.cells[key]
+				if c == nil {
+					c = &cell{writer: -1, owner: -1}
+					r.cells[key] = c
+				}
+				if code := r.own(c, b); code != "" {
+					return code
+				}
+				if code := touch(c, buf, e); code != "" {
+					return code
+				}
 			}
 		}
 	}

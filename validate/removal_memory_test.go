@@ -58,6 +58,11 @@ var memoryRemovals = []removal{
 			target.SMemOptin = 2
 			m.Target = &target
 		}, flatly, nil},
+	{validate.CodeLayout, "but runs on no SM, which decides the copy", simulate.Malformed,
+		stage("t", 0, "z[0:2] = COPY(in[0:2])", "signal e") + stage("u", 1, "wait e >= 1", "%t = COPY(z[0:2])") +
+			emit(0), func(m mutant) {
+			m.Buffers[m.buffer("z")].Layout.Copies, m.task("u.s001").SM = 2, -1
+		}, flatly, nil},
 	{validate.CodeOutputGap, "is never written, and every element of an output must be", simulate.OutputGap,
 		stage("t", 0, "a[0:2] = COPY(in[0:2])"), nil, flatly, nil},
 }

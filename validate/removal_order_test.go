@@ -36,6 +36,16 @@ var orderRemovals = []removal{
 		stage("t", 0, "z[0:2] = COPY(in[0:2])", "%t = COPY(z[0:2])", "x[0:2] = COPY(in[0:2])", "signal e") +
 			stage("u", 1, "wait e >= 1", "%t = COPY(x[0:2])", "z[0:2] = COPY(in[0:2])", "signal f") + stage("v", 0,
 			"wait f >= 1", "%t = COPY(z[0:2])") + emit(0), nil, flatly, nil},
+	{validate.CodeUnread, "read by nobody else in copy 1 of 2", simulate.Stuck,
+		stage("t", 0, "x[0:2] = COPY(in[0:2])", "signal e") + stage("u", 0, "wait e >= 1", "%t = COPY(x[0:2])",
+			"z[0:2] = COPY(in[0:2])", "signal f") + stage("v", 1, "wait f >= 1", "%t = COPY(z[0:2])",
+			"y[0:2] = COPY(in[0:2])", "signal g") + stage("w", 1, "wait g >= 1", "%t = COPY(y[0:2])") + emit(0),
+		func(m mutant) {
+			for _, b := range []string{"x", "y"} {
+				m.Buffers[m.buffer(b)].Layout.Copies = 2
+			}
+			m.Pages[0].Layout.Copies = 2
+		}, flatly, nil},
 	{validate.CodePollOrder, "list the reading op first", simulate.Stuck,
 		stage("t", 0, "x[0:2] = COPY(in[0:2])", "signal e") +
 			stage("u", 1, "wait e >= 1", "z[0:2] = COPY(in[0:2])", "%t = COPY(x[0:2])", "signal f") +

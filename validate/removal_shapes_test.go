@@ -49,6 +49,8 @@ var shapeRemovals = func() []removal {
 		shape("w has 2 elements, want 4", "%t = XIELU(in[0:4], v[0:2])"),
 		shape("one interleaved operand has rows of 3 elements", "%t = SILU_MUL(in[0:3])"),
 		shape("output 1 has 3 elements, want 2", "a[0:3] = COPY(in[0:2])"),
+		shape("numbers 2 elements from 2147483646 on",
+			"%t = ROPE(in[0:2], v[0:1]) order=1 head_dim=2 first=2147483646"),
 		shape("operands have 2 and 3 elements", "%t = ADD(in[0:2], in[0:3])"),
 		shape("x has 3 elements, K is 2: x must be whole rows of K", "%t = GEMV_TILE(in[0:3], w[0:2,0:2])"),
 		shape("the bias has 3 elements, n is 2", "%t = GEMV_TILE(in[0:2], w[0:2,0:2], v[0:3])"),

@@ -22,8 +22,9 @@ type sharedReaders struct {
 	counter int32 // the writers are all producers of this counter; -1 if not
 	writers []int32
 	readers readers
-	passed  int32 // the last task that all readers were found to be before, plus 1
-	behind  int32 // a counter whose join all readers are in, since a segment has left; noBase for none
+	seen    copySet // the copies of the words that they have polled
+	passed  int32   // the last task that all readers were found to be before, plus 1
+	behind  int32   // a counter whose join all readers are in, since a segment has left; noBase for none
 }
 
 // wide reports whether a run has so many segments that keeping its readers together pays.
@@ -49,6 +50,7 @@ func (s *sweep) joinReaders(l *location, r run, a *access) bool {
 		return false
 	}
 	u.readers.add(s.p.clock.chain[s.task], s.p.clock.index[s.task], &s.p.clock)
+	u.seen |= l.copies.of(s.p.flat.Tasks[s.task].SM)
 	return true
 }
 
@@ -110,6 +112,7 @@ func (s *sweep) startReaders(l *location, r run, a *access) bool {
 	}
 	u.counter = p.counters.common(p.flat, u.writers)
 	u.readers.add(p.clock.chain[s.task], p.clock.index[s.task], &p.clock)
+	u.seen = l.copies.of(p.flat.Tasks[s.task].SM)
 	return true
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/ir/op"
 )
 
 // checkVariants: the variants have names of their own and cover every position that the model can decode, each once, so
@@ -44,6 +45,10 @@ func checkVariants(prog *ir.Program) diag.List {
 	if end := prog.Model.MaxSeq - rows + 1; prog.Model.MaxSeq > 0 && (next > end || end-next >= rows) {
 		diags.Add(diag.Errorf(ir.CodeVariants, "variant "+byLo[len(byLo)-1].Name,
 			"the variants end at position %d, want %d, the last at which the model can decode a pass", next-1, end-1))
+	}
+	if most := op.MaxIndex - rows + 1; next-1 > most {
+		diags.Add(diag.Errorf(ir.CodeVariants, "variant "+byLo[len(byLo)-1].Name,
+			"the variants end at position %d, want at most %d: positions are of type I32", next-1, most))
 	}
 	return diags
 }

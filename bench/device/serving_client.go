@@ -18,13 +18,15 @@ import (
 
 // withServer runs a server on a free port of this machine while f asks it, and waits for its end.
 func withServer(ctx context.Context, config serve.Config, f func(ctx context.Context, url string) error) error {
-	l, err := serve.Listen(serve.DefaultHost, 0)
+	l, err := serve.Listen(serve.DefaultHost, 0, config.Log)
 	if err != nil {
 		return err
 	}
 	serving, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
-	go func() { ended <- serve.New(config).Serve(serving, l, serve.DefaultGrace) }()
+	s := serve.New(config)
+	s.Take(l)
+	go func() { ended <- s.Serve(serving, serve.DefaultGrace) }()
 	err = f(ctx, "http://"+l.Addr().String())
 	stop()
 	return errors.Join(err, <-ended)

@@ -156,8 +156,14 @@ class Package(unittest.TestCase):
                     f"print(amk.Model(sys.argv[1]).generate({PROMPT!r}, max_tokens=3).ids)")
             out = subprocess.run([sys.executable, "-c", code, MODEL, work], env={**os.environ, "PYTHONPATH": work},
                                  cwd=work, capture_output=True, text=True, check=True)
+            info = os.path.join(work, "amk-1.0.dist-info")
+            with open(os.path.join(info, "licenses", "LICENSE")) as f, open(os.path.join(ROOT, "LICENSE")) as own:
+                self.assertEqual(f.read(), own.read())
+            with open(os.path.join(info, "METADATA")) as f:
+                self.assertIn("\nLicense-Expression: Apache-2.0\nLicense-File: LICENSE\n", f.read())
         self.assertEqual(out.stdout, f"{self.model.generate(PROMPT, max_tokens=3).ids}\n")
-        left = [name for name in os.listdir(PACKAGE) if name not in ("amk", "pack.py", "pyproject.toml", "__pycache__")]
+        own = ("LICENSE", "amk", "pack.py", "pyproject.toml", "__pycache__")
+        left = [name for name in os.listdir(PACKAGE) if name not in own]
         self.assertEqual(left, [])
 
     def test_same_text_as_amkc(self):

@@ -29,7 +29,7 @@ func (s *Server) addCampaignTools() {
 		"somebody states "+
 		"is refused.", writes)
 	add[reportInput](s, "campaign_report", "Write report.html and results.tsv of a campaign.", writes)
-	add[verifyInput](s, "campaign_verify", "Hold a campaign to its signatures, its order and its rules.", reads)
+	add[campaignVerifyInput](s, "campaign_verify", "Hold a campaign to its signatures, its order and its rules.", reads)
 	add[learnInput](s, "campaign_learn", "Add the verdicts of campaigns, and of other corpora, to a corpus, and say "+
 		"what it teaches: search and search_plan propose by it.", writes)
 }
@@ -210,9 +210,9 @@ type reportInput struct{ dirInput }
 
 func (in reportInput) command(a *arguments) { in.add(a, "report") }
 
-type verifyInput struct{ dirInput }
+type campaignVerifyInput struct{ dirInput }
 
-func (in verifyInput) command(a *arguments) {
+func (in campaignVerifyInput) command(a *arguments) {
 	in.add(a, "verify")
 	a.text("--key", a.s.options.Key)
 }

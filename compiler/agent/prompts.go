@@ -27,9 +27,9 @@ var prompts = []prompt{
 			needed("device", "cost predicts, cuda measures"), needed("trials", "how many trials there may be")},
 		text: func(a map[string]string) (string, error) {
 			program, err := docs.Pages.ReadFile("program.md")
-			return fmt.Sprintf("%s\n## Your task\n\nModel %q, target %q, device %q, at most %s trials. Choose a "+
-				"directory "+
-				"for the campaign, run it to its end, and report.\n", program, a["model"], a["target"], a["device"],
+			return fmt.Sprintf("%s\nLinks are relative to the resource amkc://docs/program.md.\n\n## Your task\n\n"+
+				"Model %q, target %q, device %q, at most %s trials. Choose a directory for the campaign, run it to "+
+				"its end, and report.\n", program, a["model"], a["target"], a["device"],
 				a["trials"]), err
 		}},
 	{name: "next_trial", description: "Think of one hypothesis for a campaign, and have it judged.",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io/fs"
 	"net/url"
+	"path"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -21,9 +22,13 @@ var campaignFiles = []struct{ name, file, mime, description string }{
 	{"campaign", "campaign.json", "application/json", "What a campaign was asked to do."},
 	{"trials", "trials.jsonl", "application/jsonl", "The trials of a campaign, one a line; the last 4 MiB of them."},
 	{"results", "results.tsv", "text/tab-separated-values",
-		"The trials of a campaign as a table; campaign_report writes it."},
-	{"report", "report.html", "text/html", "The report of a campaign as a page; campaign_report writes it."},
+		"The trials of a campaign as a table, as of the last call that has ended."},
+	{"report", "report.html", "text/html", "The report of a campaign as a page, as of the last call that has ended."},
 }
+
+// textTypes are the media types of what pages link to.
+var textTypes = map[string]string{".md": "text/markdown", ".txt": "text/plain", ".html": "text/html",
+	".json": "application/json", ".jsonl": "application/jsonl"}
 
 func (s *Server) addResources() error {
 	pages, err := fs.Glob(docs.Pages, "*.md")
@@ -43,6 +48,19 @@ func (s *Server) addResources() error {
 				return resource(uri, "text/markdown", text), nil
 			})
 	}
+	// Links of a page are relative to it, and lead to more than the list shows.
+	linked := scheme + "docs/"
+	s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: linked + "{+file}", Name: "docs",
+		Description: "A page, or a text that a page links to: results/campaigns/measured.jsonl."},
+		func(_ context.Context, request *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+			uri := request.Params.URI
+			file := strings.TrimPrefix(uri, linked)
+			text, err := docs.Pages.ReadFile(file)
+			if err != nil {
+				return nil, mcp.ResourceNotFoundError(uri)
+			}
+			return resource(uri, textTypes[path.Ext(file)], text), nil
+		})
 	for _, f := range campaignFiles {
 		prefix := scheme + f.name + "/"
 		s.mcp.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: prefix + "{+campaign}", Name: f.name,

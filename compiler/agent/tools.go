@@ -2,6 +2,8 @@ package agent
 
 import (
 	"context"
+	"strconv"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -47,12 +49,20 @@ func (s *Server) addTools() {
 	add[validateInput](s, "validate", "Prove that a program file (schedule.amk or program.json of a build) can "+
 		"neither "+
 		"deadlock nor race, or say why not.", reads)
+	add[simulateInput](s, "simulate", "Run a program file in many orders of its tasks, and show the shortest one that "+
+		"goes wrong. That none did is no proof: validate gives one.", reads)
 	add[buildInput](s, "build", "Compile a model into a build directory. no_build emits sources without nvcc and go. "+
 		"The default of target is auto, the GPU of this machine: without one, name the GPU that the build is for.",
 		writes)
 	add[checkInput](s, "check", "Compare the kernel of a build with its reference kernels, on the GPU.", reads)
 	add[benchInput](s, "bench", "Measure builds on the GPU, interleaved, each after its check.", reads)
 	add[diffInput](s, "diff", "Compare two builds.", reads)
+	add[verifyInput](s, "verify", "Say whether a build is what its program says: digests, the schedule that is read "+
+		"back out of its sources, and its proof.", reads)
+	add[qualityInput](s, "quality", "Measure how far a model or a build is from another on a text: perplexities, KL "+
+		"divergence, agreement. It takes no time of a step.", reads)
+	add[formatsInput](s, "formats", "Search which format each matrix is stored in, by quality on a text and predicted "+
+		"time. What it finds is for weights of other tools.", reads)
 }
 
 // modelInput is a model with what it is compiled for.
@@ -141,7 +151,7 @@ type evalInput struct {
 func (in evalInput) command(a *arguments) {
 	a.add("eval")
 	in.add(a)
-	a.settings("--config", in.Candidate)
+	a.proposed("--config", in.Candidate)
 	a.settings("--baseline", in.Baseline)
 	a.text("--device", in.Device)
 	a.numbers("--position", in.Positions)
@@ -161,6 +171,23 @@ type validateInput struct {
 func (in validateInput) command(a *arguments) {
 	a.add("validate")
 	a.existing(in.File)
+}
+
+type simulateInput struct {
+	File      string   `json:"file" jsonschema:"a program: .amk text, or JSON"`
+	Orders    int      `json:"orders,omitempty" jsonschema:"of a step that has too many for all; default 16"`
+	Seed      int      `json:"seed,omitempty" jsonschema:"the first order follows from it; default 1"`
+	Seconds   int      `json:"seconds,omitempty" jsonschema:"stop after so many; default 10"`
+	Positions []string `json:"positions,omitempty" jsonschema:"as 5, or 5/9 for a pass of two sequences; default: ends"`
+}
+
+func (in simulateInput) command(a *arguments) {
+	a.add("simulate")
+	a.existing(in.File)
+	a.number("--orders", in.Orders)
+	a.number("--seed", in.Seed)
+	a.number("--time", in.Seconds)
+	a.text("--position", strings.Join(in.Positions, ","))
 }
 
 type buildInput struct {
@@ -215,4 +242,76 @@ func (in diffInput) command(a *arguments) {
 	a.add("diff")
 	a.existing(in.A)
 	a.existing(in.B)
+}
+
+type verifyInput struct {
+	Build string `json:"build" jsonschema:"directory of a build"`
+}
+
+func (in verifyInput) command(a *arguments) {
+	a.add("verify")
+	a.existing(in.Build)
+}
+
+// textInput is a text that a model is measured on, and where. The GPU may be in use for a measurement: who may take it
+// waits for its turn.
+type textInput struct {
+	Text    string `json:"text,omitempty" jsonschema:"file with a text; or ids, or ids_file"`
+	IDs     []int  `json:"ids,omitempty" jsonschema:"token ids instead of a text"`
+	IDsFile string `json:"ids_file,omitempty" jsonschema:"NumPy array of token ids instead of a text"`
+	Tokens  int    `json:"tokens,omitempty" jsonschema:"take so many tokens of it at most; default: all"`
+	Window  int    `json:"window,omitempty" jsonschema:"tokens of a window, each a text of its own; default 512"`
+	Device  string `json:"device,omitempty" jsonschema:"ref is the reference VM, cuda the GPU; default: the GPU if any"`
+}
+
+func (in *textInput) add(a *arguments) {
+	a.given("--text", in.Text)
+	a.numbers("--ids", in.IDs)
+	a.given("--ids-file", in.IDsFile)
+	a.number("--tokens", in.Tokens)
+	a.number("--window", in.Window)
+	a.text("--device", in.Device)
+	a.alone = in.Device != "ref"
+}
+
+type qualityInput struct {
+	modelInput
+	Against        string `json:"against" jsonschema:"directory of a model or a build to hold the first against"`
+	AgainstDType   string `json:"against_dtype,omitempty" jsonschema:"what dtype is, for that one"`
+	AgainstWeights string `json:"against_weights,omitempty" jsonschema:"what weights is, for that one"`
+	AgainstCache   string `json:"against_cache,omitempty" jsonschema:"what cache is, for that one"`
+	textInput
+	Greedy *int `json:"greedy,omitempty" jsonschema:"decode so many tokens after a few prompts; default 64; 0: none"`
+}
+
+func (in qualityInput) command(a *arguments) {
+	a.add("quality")
+	in.modelInput.add(a)
+	a.given("--against", in.Against)
+	a.text("--against-dtype", in.AgainstDType)
+	a.text("--against-weights", in.AgainstWeights)
+	a.text("--against-cache", in.AgainstCache)
+	in.textInput.add(a)
+	if in.Greedy != nil {
+		a.add("--greedy=" + strconv.Itoa(*in.Greedy))
+	}
+}
+
+type formatsInput struct {
+	modelInput
+	textInput
+	Formats  []string `json:"formats,omitempty" jsonschema:"to try for each matrix; default int8 and int4"`
+	KL       float64  `json:"kl,omitempty" jsonschema:"allowed mean KL divergence in nats; default 0.01"`
+	Position int      `json:"position,omitempty" jsonschema:"of the step whose time counts; default 0"`
+}
+
+func (in formatsInput) command(a *arguments) {
+	a.add("formats")
+	in.modelInput.add(a)
+	in.textInput.add(a)
+	a.text("--format", strings.Join(in.Formats, ","))
+	if in.KL != 0 {
+		a.text("--kl", strconv.FormatFloat(in.KL, 'g', -1, 64))
+	}
+	a.number("--position", in.Position)
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,7 +16,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/knobs"
 	"amkc/runtime/infile"
@@ -134,22 +134,32 @@ func (a *arguments) save(name string) {
 	a.saved = path
 }
 
-// settings adds a flag with a file of settings, unless there are none.
+// settings adds a flag with a file of settings, unless there are none. Settings that no schedule can have are refused.
 func (a *arguments) settings(flag string, set map[string]any) {
-	if len(set) == 0 {
-		return
-	}
 	text, err := json.Marshal(set)
 	var s knobs.Settings
 	if err == nil {
 		err = json.Unmarshal(text, &s)
 	}
-	var config ir.ScheduleConfig
 	if err == nil {
-		config, err = s.Config()
+		_, err = s.Config()
 	}
+	if err != nil {
+		a.fail(err)
+	}
+	a.proposed(flag, set)
+}
+
+// proposed is settings for a configuration that is judged: what no schedule can have is for the verb to refuse, whose
+// verdict a campaign records.
+func (a *arguments) proposed(flag string, set map[string]any) {
+	if len(set) == 0 {
+		return
+	}
+	nested, err := nest(set)
+	var text []byte
 	if err == nil {
-		text, err = config.MarshalJSON()
+		text, err = json.Marshal(nested)
 	}
 	path := filepath.Join(a.scratch, strings.TrimLeft(flag, "-")+".json")
 	if err == nil {
@@ -159,6 +169,33 @@ func (a *arguments) settings(flag string, set map[string]any) {
 		a.fail(err)
 	}
 	a.add(flag + "=" + path)
+}
+
+// nest turns settings by path into what a configuration's file has: each group in an object.
+func nest(set map[string]any) (map[string]any, error) {
+	nested := map[string]any{}
+	for _, path := range slices.Sorted(maps.Keys(set)) {
+		at, names := nested, strings.Split(path, ".")
+		for i, name := range names {
+			_, taken := at[name]
+			group, is := at[name].(map[string]any)
+			switch {
+			case i == len(names)-1 && !taken:
+				at[name] = set[path]
+				if word, is := set[path].(string); is {
+					at[name] = knobs.Value(word) // an integer in quotes is an integer
+				}
+			case i == len(names)-1 || taken && !is:
+				return nil, diag.Errorf(codeArgument, path, "is stated by two settings; want each knob once, by its "+
+					"path")
+			case !taken:
+				group = map[string]any{}
+				at[name] = group
+			}
+			at = group
+		}
+	}
+	return nested, nil
 }
 
 // A verbInput is the input of a tool: what a verb is called with.

@@ -79,6 +79,13 @@ targets, labels of tasks, state-dict keys and the strings of a configuration hav
 : , = { } [ ] ( ), with blanks inside but not at the ends. Notes and meta are free: nothing is named after them where
 they hold anything else.`)
 
+	codeGPU = diag.New("AMK3914", "meta.gpu is not the target", `
+meta.gpu is a note, and another GPU than target.name. The target counts: its SMs are the queues of the program, and
+what was measured belongs to it. Write target.name into meta.gpu, or leave it out.
+
+    program.json:4:28: warning: meta: "gpu" is "h100", and target.name "rtx5090", which counts; want the same
+    name, or none [AMK3914]`)
+
 	codeTwice = diag.New("AMK3920", "id used twice", `
 Two buffers, counters, tasks or pages of a program have the same id, so that what refers to it could mean either. Ids
 need not be dense, but each is used once. Renumber one of the two, and what refers to it.`)

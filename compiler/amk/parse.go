@@ -49,6 +49,7 @@ func (l *loader) program(n *node) *Program {
 	p.Meta = r.objectOr("meta")
 	if t := r.find("target"); t != nil && t.truthy() {
 		p.Target = l.target(t)
+		l.sameGPU(r.find("meta"), p.Target)
 	}
 	p.Buffers = list(r, r.find("buffers"), "buffers", l.buffer)
 	p.Counters = list(r, r.find("counters"), "counters", l.counter)
@@ -60,6 +61,23 @@ func (l *loader) program(n *node) *Program {
 		p.Config = l.config(c)
 	}
 	return p
+}
+
+// sameGPU warns where meta, which may be absent, names another GPU than the target.
+func (l *loader) sameGPU(meta *node, t *Target) {
+	if meta == nil || meta.kind != objectNode {
+		return
+	}
+	gpu := record{l, "meta", meta}.find("gpu")
+	switch {
+	case gpu == nil || gpu.kind == nullNode || gpu.kind == stringNode && gpu.text == t.Name:
+	case gpu.kind == stringNode:
+		l.warnf(codeGPU, gpu.off, "meta: \"gpu\" is %.60q, and target.name %q, which counts; want the same name, or "+
+			"none", gpu.text, t.Name)
+	default:
+		l.warnf(codeGPU, gpu.off, "meta: \"gpu\" is %s, and target.name %q, which counts; want the same name, or none",
+			gpu.kind, t.Name)
+	}
 }
 
 // version reads a version field and refuses a major version other than ours.

@@ -34,8 +34,9 @@ func TestParseFillsInDefaults(t *testing.T) {
 	}
 	want.Pages.BufferToPage.Set(7, 0)
 	want.Pages.BufferToPage.Set(-3, 1)
-	want.Config.PipeliningDepth = 0
+	want.Config.PipeliningDepth = 0 // no prefetch, and not the default
 	require.Equal(t, want, p)
+	require.Contains(t, string(p.Marshal()), `"pipelining_depth": 0`)
 }
 
 func TestParseTargetDefaults(t *testing.T) {
@@ -50,6 +51,35 @@ func TestParseTargetDefaults(t *testing.T) {
 		MaxRegsPerThread: 6, L2Bytes: 7, HBMBytes: 8, HBMBandwidthGBs: amk.Int(9), FP16TFLOPS: amk.Float(10),
 		ClockGHz: amk.Float(0), SupportsCooperative: true, MeasuredBWGBs: amk.Float(0),
 	}, *p.Target)
+}
+
+// meta.gpu is a note: where it names another GPU than the target, the file is read by its target, with a warning.
+func TestParseWarnsOfAnotherGPU(t *testing.T) {
+	const target = `"target": {"name": "t4", "sm_arch": 75, "num_sms": 40, "smem_bytes_per_sm": 2,
+		"smem_bytes_per_block_optin": 3, "regs_per_sm": 4, "max_threads_per_sm": 5, "max_regs_per_thread": 6,
+		"l2_bytes": 7, "hbm_bytes": 8, "hbm_bandwidth_gbs": 9, "fp16_tflops": 10.0}`
+	for text, want := range map[string]string{
+		`{"meta": {"gpu": "h100"}, ` + target + `}`: `p.json:1:18: warning: meta: "gpu" is "h100", and target.name ` +
+			`"t4", which counts; want the same name, or none [AMK3914]`,
+		`{` + target + `, "meta": {"gpu": "a\u001b[31m"}}`: `"gpu" is "a\x1b[31m", and target.name "t4"`,
+		`{` + target + `, "meta": {"gpu": 3}}`:             `"gpu" is an integer, and target.name "t4"`,
+		`{` + target + `, "meta": {"gpu": "?"}}`:           `"gpu" is "?", and target.name "t4"`,
+		`{` + target + `, "meta": {"gpu": "t4"}}`:          "",
+		`{` + target + `, "meta": {"gpu": null}}`:          "",
+		`{` + target + `, "meta": {}}`:                     "",
+		`{` + target + `}`:                                 "",
+		`{"target": null, "meta": {"gpu": "h100"}}`:        "",
+	} {
+		p, diags := amk.Parse([]byte(text), "p.json")
+		require.NotNil(t, p, text)
+		require.NoError(t, diags.Err(), text)
+		if want == "" {
+			require.Empty(t, diags, text)
+			continue
+		}
+		require.Len(t, diags, 1, text)
+		require.Contains(t, diags[0].Error(), want)
+	}
 }
 
 func TestParseEmptyAsNull(t *testing.T) {

@@ -35,9 +35,8 @@ func campaignVerb() verb {
 			"and every decision to the rules. learn CORPUS DIR... adds the\nverdicts of campaigns to a file, and " +
 			"says what they teach: what --corpus of amkc search takes.",
 		flags: func(set *pflag.FlagSet) {
-			set.Var(newWord(&f.key, ""), "key", "check verdicts with the key in `FILE`; default: verdict.key of the "+
-				"user's "+
-				"configuration of amkc")
+			set.Var(newWord(&f.key, ""), "key", "verify verdicts with the key in `FILE`, of which the public half is "+
+				"enough; default: verdict.key\nof the user's configuration of amkc")
 		},
 		run: func(c *call) error { return runCampaign(c, f) },
 	}
@@ -95,7 +94,7 @@ func runCampaign(c *call, f *judgeFlags) error {
 
 // verifyCampaign checks everything that can be checked.
 func verifyCampaign(c *call, f *judgeFlags, dir string) error {
-	key, err := f.openKey(search.ReadKey)
+	key, err := f.publicKey()
 	if err != nil {
 		return err
 	}
@@ -111,7 +110,7 @@ func verifyCampaign(c *call, f *judgeFlags, dir string) error {
 
 // recordVerdict adds what amkc eval --json has printed.
 func recordVerdict(c *call, f *judgeFlags, dir, file string) error {
-	key, err := f.openKey(search.ReadKey)
+	key, err := f.publicKey()
 	if err != nil {
 		return err
 	}
@@ -136,6 +135,9 @@ func recordVerdict(c *call, f *judgeFlags, dir, file string) error {
 	defer j.Close()
 	trial, err := j.Record(v, key, time.Now())
 	if err != nil {
+		return err
+	}
+	if err := writeReport(dir, j.State); err != nil {
 		return err
 	}
 	c.payload = campaignReport{searched: resultOf(dir, "", j.State), Trial: trial}
@@ -230,7 +232,7 @@ func resultOf(dir, stop string, s *search.State) *searched {
 	r.Stage = tunedIn(s)
 	if t := s.Confirmed(); t != nil && t.Verdict.Timing != nil {
 		r.HeldOut = &t.Verdict.Ratio
-		if t.Verdict.Better() {
+		if t.Verdict.Confirms() {
 			r.Confirmed = r.HeldOut
 		}
 	}
@@ -281,8 +283,8 @@ func soundnessText(s *search.Soundness) string {
 		nothing = fmt.Sprintf(", %d without a proposal", s.NotProposed)
 	}
 	return fmt.Sprintf("%d trials: %d rejected by a rule, %d failed, %d late, %d crashed%s; %d became the best, %d of "+
-		"them unproved", s.Trials, s.Rejected, s.Classes[search.Fail], s.Classes[search.Timeout],
-		s.Classes[search.Crash], nothing, s.Best, s.BestUnproved)
+		"them unproved, %d unchecked", s.Trials, s.Rejected, s.Classes[search.Fail], s.Classes[search.Timeout],
+		s.Classes[search.Crash], nothing, s.Best, s.BestUnproved, s.BestUnchecked)
 }
 
 func regionsText(regions []search.RegionInfo) string {

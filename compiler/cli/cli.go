@@ -40,7 +40,8 @@ func verbs() []verb {
 		compileVerb(), packVerb(), runVerb(), chatVerb(), serveVerb(), logitsVerb(), qualityVerb(), formatsVerb(),
 		validateVerb(), simulateVerb(), costVerb(), spaceVerb(), evalVerb(), searchVerb(), tuneVerb(),
 		campaignVerb(), mcpVerb(), dumpVerb(), verifyVerb(), checkVerb(), benchVerb(), diffVerb(), doctorVerb(),
-		targetsVerb(), modelsVerb(), passesVerb(), explainVerb(), versionVerb(), completionVerb(), helpVerb(),
+		targetsVerb(), modelsVerb(), passesVerb(), explainVerb(), versionVerb(), licensesVerb(), completionVerb(),
+		helpVerb(),
 	}
 }
 

@@ -24,12 +24,8 @@ func isBuild(dir string) bool {
 
 // openModelCUDA builds a model for a GPU, unless the cache has the build, and opens it there.
 func openModelCUDA(ctx context.Context, c *call, dir string, p place, m *modelFlags) (*opened, error) {
-	if _, noGPU := driver.Count(); noGPU != nil {
-		opts, err := m.options(c, dir)
-		if err != nil {
-			return nil, err
-		}
-		return nil, modelFirst(opts, hostError("--device cuda", noGPU))
+	if err := m.needGPU(c, dir, p.gpu, runsOnCPU); err != nil {
+		return nil, err
 	}
 	opts, err := m.optionsForGPU(c, dir, p.gpu)
 	if err != nil {
@@ -63,6 +59,31 @@ func openModelCUDA(ctx context.Context, c *call, dir string, p place, m *modelFl
 	}
 	o.build = b.Dir
 	return o, nil
+}
+
+// runsOnCPU is what there is in the place of a GPU, for what decodes.
+const runsOnCPU = "--device ref runs on the CPU"
+
+// needGPU refuses to go on where the GPU is not there that a model is to be built for, before anything is built. What
+// is wrong with the model comes first. instead says what needs no GPU.
+func (m *modelFlags) needGPU(c *call, model string, gpu int, instead string) error {
+	count, err := driver.Count()
+	var missing *diag.Diagnostic
+	switch {
+	case err != nil:
+		missing = diag.Errorf(codeDevice, "--device cuda", "%v", infile.Reason(err)).With(instead)
+	case gpu >= count:
+		missing = diag.Errorf(codeDevice, "--gpu", "%d; this machine has GPUs 0 to %d", gpu, count-1)
+	default:
+		return nil
+	}
+	of := *m
+	of.config, of.gpu = "", gpu
+	opts, err := of.options(c, model)
+	if err != nil {
+		return err
+	}
+	return modelFirst(opts, missing)
 }
 
 // openCUDA opens a build directory on a GPU.
@@ -139,7 +160,7 @@ func hostError(dir string, err error) error {
 	}
 	diagnosed := diag.Errorf(codeDevice, dir, "%v", infile.Reason(err))
 	if errors.Is(err, driver.ErrNoDriver) || errors.Is(err, driver.ErrNoDevice) {
-		diagnosed.With("--device ref runs on the CPU")
+		diagnosed.With(runsOnCPU)
 	}
 	return diagnosed
 }

@@ -74,14 +74,27 @@ func (f *judgeFlags) check(c *call) error {
 	return nil
 }
 
-// openKey reads the key of verdicts, by LoadKey where verdicts are made, and else by ReadKey.
-func (f *judgeFlags) openKey(open func(path string) (search.Key, error)) (_ search.Key, err error) {
-	if f.key == "" {
-		if f.key, err = usersKey(); err != nil {
-			return nil, err
-		}
+// signingKey reads the key that verdicts are signed with, by LoadKey where one may be made, and else by ReadKey.
+func (f *judgeFlags) signingKey(open func(path string) (search.Key, error)) (search.Key, error) {
+	if err := f.findKey(); err != nil {
+		return nil, err
 	}
 	return open(f.key)
+}
+
+// publicKey reads the key that verdicts are verified with.
+func (f *judgeFlags) publicKey() (search.PublicKey, error) {
+	if err := f.findKey(); err != nil {
+		return nil, err
+	}
+	return search.ReadPublicKey(f.key)
+}
+
+func (f *judgeFlags) findKey() (err error) {
+	if f.key == "" {
+		f.key, err = usersKey()
+	}
+	return err
 }
 
 // usersKey is the file of the key that verdicts are signed with, unless --key names another.
@@ -105,7 +118,8 @@ func evalVerb() verb {
 			"interleaved with the baseline\nand an identical twin of the baseline, elsewhere predicted by the cost " +
 			"model. Nothing that is not proved is ever\nlaunched, and what is only predicted is never kept " +
 			"(docs/search.md). A candidate that emits the same step as its\nbaseline is REJECTED, unless their " +
-			"settings are the same. Exit code 0: PASS; 1: any other class.\n\n" +
+			"settings are the same. Exit code 0: PASS, or PREDICTED where\nnothing was run to check it; 1: any other " +
+			"class.\n\n" +
 			"FILE is JSON, with a group of knobs in an object: tiling.ring.pace and pipelining_depth are\n\n" +
 			"    {\"tiling\": {\"ring\": {\"pace\": 600}}, \"pipelining_depth\": 4}",
 		flags: f.define,
@@ -144,7 +158,7 @@ func (f *evalFlags) run(c *call) error {
 	if f.build && (f.judge.device != search.DeviceCUDA || f.judge.registers || f.judge.turn != "") {
 		return c.usage("--build-only makes builds for a GPU; want --device cuda, and neither --registers nor --turn")
 	}
-	candidate, err := settingsIn(c, f.model.config)
+	candidate, err := candidateIn(c, f.model.config)
 	if err != nil {
 		return err
 	}
@@ -152,11 +166,16 @@ func (f *evalFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
+	if !f.build {
+		if err := f.judge.needGPU(c, &f.model, c.args[0]); err != nil {
+			return err
+		}
+	}
 	opts, err := f.judge.options(c, &f.model, c.args[0])
 	if err != nil {
 		return err
 	}
-	key, err := f.judge.openKey(search.LoadKey)
+	key, err := f.judge.signingKey(search.LoadKey)
 	if err != nil {
 		return err
 	}
@@ -190,11 +209,19 @@ func (f *evalFlags) run(c *call) error {
 	if err := c.printf("%s", verdictText(v)); err != nil {
 		return err
 	}
-	if v.Class != search.Pass {
+	if !v.Class.Holds() {
 		c.report(diag.List{v.Reason})
 		return errDifferent
 	}
 	return nil
+}
+
+// needGPU refuses to measure without a GPU, before anything is built for it.
+func (f *judgeFlags) needGPU(c *call, m *modelFlags, model string) error {
+	if f.device != search.DeviceCUDA {
+		return nil
+	}
+	return m.needGPU(c, model, f.gpu, "--device cost predicts, and --build-only of amkc eval needs no GPU")
 }
 
 // options are those of a model that is judged. Predictions need no weights: they are opened where there are any, for
@@ -238,6 +265,24 @@ func settingsIn(c *call, file string) (knobs.Settings, error) {
 	return s, nil
 }
 
+// candidateIn is settingsIn for a configuration that is judged: what no schedule can have is in its settings too, so
+// that the verdict is REJECTED and a campaign can record it. The error is for a file that states no settings.
+func candidateIn(c *call, file string) (knobs.Settings, error) {
+	s, err := settingsIn(c, file)
+	if err == nil {
+		return s, nil
+	}
+	text, unread := readFile(file, infile.Schedule)
+	if unread != nil {
+		return nil, unread
+	}
+	stated, is := knobs.ParseSettings(text)
+	if _, refused := stated.Config(); !is || refused == nil {
+		return nil, err
+	}
+	return stated, nil
+}
+
 func verdictText(v *search.Verdict) string {
 	var b strings.Builder
 	what := ""
@@ -252,6 +297,9 @@ func verdictText(v *search.Verdict) string {
 		fmt.Fprintf(&b, "%s: %d registers, %d bytes of spill stores, %d of loads\n", k.Kernel, k.Registers,
 			k.SpillStores,
 			k.SpillLoads)
+	}
+	if v.Class == search.Unchecked {
+		b.WriteString("what it computes was not checked\n")
 	}
 	if c := v.Correctness; c != nil {
 		for _, s := range c.Spans {

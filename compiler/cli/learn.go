@@ -16,7 +16,7 @@ type learnt struct {
 
 // learnFrom adds the trials of campaigns to a corpus, and says what the corpus teaches.
 func learnFrom(c *call, f *judgeFlags, file string, dirs []string) error {
-	key, err := f.openKey(search.ReadKey)
+	key, err := f.publicKey()
 	if err != nil {
 		return err
 	}

@@ -214,8 +214,8 @@ func TestAgentTools(t *testing.T) {
 	slices.Sort(names)
 	require.Equal(t, []string{"bench", "build", "campaign_learn", "campaign_next", "campaign_record",
 		"campaign_report", "campaign_status", "campaign_verify", "check", "cost", "diff", "doctor", "eval", "explain",
-		"models", "search", "search_merge", "search_plan", "search_work", "space", "targets", "tune", "validate"},
-		names)
+		"formats", "models", "quality", "search", "search_merge", "search_plan", "search_work", "simulate", "space",
+		"targets", "tune", "validate", "verify"}, names)
 	doc, err := os.ReadFile("../../docs/agents.md")
 	require.NoError(t, err)
 	for _, name := range names {
@@ -264,6 +264,91 @@ func TestAgentErrors(t *testing.T) {
 		"tiling.ring.run_ahead": 0, "tiling.ring.pace": 1200}}))
 	require.Equal(t, "REJECTED", refused["verdict"].(fields)["class"])
 	require.Contains(t, a.call("doctor", nil), "checks", "with whatever exit code")
+}
+
+// Whatever an agent proposes gets a verdict with a code, which its campaign records: no loop ends at a refusal.
+func TestAgentRecordsRefusals(t *testing.T) {
+	a := newAgent(t)
+	model := fields{"model": "model", "target": "h200"}
+	a.call("search", with(model, fields{"campaign": "camp", "trials": 1}))
+	refused := []struct {
+		candidate fields
+		code      string
+	}{
+		{fields{"pipelining_depth": 99}, "AMK2002"},
+		{fields{"pipelining_depth": 0}, "AMK2002"},
+		{fields{"tiling.ring.pace": "often"}, "AMK2002"},
+		{fields{"tiling.ring.pace": 1.5}, "AMK2002"},
+		{fields{"tiling.ring.pace": nil}, "AMK2002"},
+		{fields{"tiling.ring.pace": true}, "AMK2002"},
+		{fields{"page_allocation": "some"}, "AMK2002"},
+		{fields{"sm_assignment": "by_hand"}, "AMK2001"},
+		{fields{"sm_assignment": fields{"qkv": 3}}, "AMK2001"},
+		{fields{"tiling.ring.pase": 600}, "AMK2001"},
+		{fields{"a knob of my own\x1b[31m": 1}, "AMK2001"},
+		{fields{"threads_per_block": 256}, "AMK2001"},
+		{fields{"fusion_grouping": []any{[]any{"down_proj"}}}, "AMK2001"},
+		{fields{"tiling.prompt.tokens": 64}, "AMK2001"},
+		{fields{"tiling": 3}, "AMK2001"},
+		{fields{"pipelining_depth": 16}, "AMK2007"},                               // no room for so many chunks
+		{fields{"smem_bytes_per_block": 1000}, "AMK2007"},                         // none for a ring
+		{fields{"tiling.ring.run_ahead": 0, "tiling.ring.pace": 1200}, "AMK2001"}, // no effect beside each other
+		{fields{"tiling.gemv.split_k": 8}, "AMK6109"},                             // no effect in this model
+	}
+	for i, r := range refused {
+		judged := a.call("eval", with(model, fields{"candidate": r.candidate, "save": "verdict.json"}))
+		verdict := judged["verdict"].(fields)
+		require.Equal(t, "REJECTED", verdict["class"], "%v", r.candidate)
+		require.Equal(t, r.code, verdict["reason"].(fields)["code"], "%v", r.candidate)
+		trial := a.call("campaign_record", fields{"campaign": "camp", "verdict": "verdict.json"})["trial"].(fields)
+		require.Equal(t, float64(i+1), trial["n"])
+	}
+	sound := a.call("campaign_verify", fields{"campaign": "camp"})["soundness"].(fields)
+	require.Equal(t, float64(len(refused)), sound["rejected"])
+	results, report := a.read("amkc://results/camp"), a.read("amkc://report/camp")
+	require.Equal(t, len(refused), strings.Count(results, "\tREJECTED\t"), "the table is that of all trials")
+	require.False(t, strings.Contains(results+report, "\x1b"))
+
+	// A campaign that is planned has all of its resources.
+	a.call("search_plan", with(model, fields{"campaign": "planned", "trials": 1}))
+	for _, of := range []string{"campaign", "trials", "results", "report"} {
+		a.read("amkc://" + of + "/planned")
+	}
+
+	// What states no settings is no proposal.
+	a.refused("AMK6203", "eval", with(model, fields{"candidate": fields{"tiling": 3, "tiling.ring.pace": 600}}))
+	a.refused("AMK2001", "eval", with(model, fields{"baseline": fields{"tiling.ring.pase": 600}}))
+}
+
+// What is proved can be run in other orders, a build held to its program, and a model to another one on a text.
+func TestAgentLooks(t *testing.T) {
+	a := newAgent(t)
+	model := fields{"model": "model", "target": "h200"}
+	a.call("build", with(model, fields{"out": "a", "no_build": true}))
+	require.Greater(t, a.call("verify", fields{"build": "a"})["stages"], 0.0)
+	require.NoError(t, os.WriteFile(filepath.Join(a.root, "a/schedule.h"), nil, 0o644))
+	found := a.call("verify", fields{"build": "a"})
+	require.Equal(t, []any{false, 1.0}, []any{found["ok"], found["exit"]}, "what is found is a result")
+
+	ran := a.call("simulate", fields{"file": "a/schedule.amk", "orders": 2, "seed": 3, "positions": []string{"5"}})
+	require.Equal(t, []any{true, []any{5.0}, 3.0}, []any{ran["ok"], ran["positions"], ran["seed"]})
+	require.NoError(t, os.WriteFile(filepath.Join(a.root, "race.amk"), []byte(racing), 0o644))
+	require.NotEmpty(t, a.call("simulate", fields{"file": "race.amk"})["hazard"])
+
+	ids := fields{"ids": []int{1, 2, 3, 4, 5, 6}, "device": "ref"}
+	held := a.call("quality", with(model, with(ids, fields{"against": "model", "weights": "int8", "greedy": 0})))
+	require.Greater(t, held["kl"].(fields)["mean"], 0.0)
+	chosen := a.call("formats", with(model, with(ids, fields{"formats": []string{"int8"}, "kl": 100.0})))
+	require.Equal(t, 100.0, chosen["allowed_kl"])
+
+	for tool, arguments := range map[string]fields{
+		"simulate": {"file": "../race.amk"},
+		"verify":   {"build": "../a"},
+		"quality":  with(with(model, ids), fields{"against": "../model"}),
+		"formats":  with(model, fields{"text": "../text", "device": "ref"}),
+	} {
+		a.refused("AMK6202", tool, arguments)
+	}
 }
 
 // Nothing outside of the root is read or written, whichever way leads there.

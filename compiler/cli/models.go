@@ -13,7 +13,8 @@ func modelsVerb() verb {
 		name:    "models",
 		summary: "list the model families that amkc compiles, and well known ones it refuses",
 		details: "A config is of the family that its model_type names. What runs on ref alone is proved and run by " +
-			"the reference VM,\nand has no kernel yet. A family that is checked on GPUs has rows in docs/results.",
+			"the reference VM,\nand has no kernel yet. The GPUs that a family is checked on are those of its rows in " +
+			"docs/results.",
 		run: runModels,
 	}
 }
@@ -23,7 +24,7 @@ type familyRow struct {
 	ModelType string   `json:"model_type"`
 	Models    string   `json:"models"`
 	RunsOn    []string `json:"runs_on"`
-	Measured  bool     `json:"measured"`
+	GPUs      []string `json:"gpus"` // that rows of docs/results are of
 }
 
 type refusedRow struct {
@@ -38,16 +39,13 @@ func runModels(c *call) error {
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "model_type\truns on\tchecked against\tmodels")
 	for _, f := range passes.Families {
-		row := familyRow{f.ModelType, f.Models, []string{"ref"}, f.Measured}
+		row := familyRow{f.ModelType, f.Models, []string{"ref"}, append([]string{}, f.GPUs...)}
 		if f.Emitted {
 			row.RunsOn = append(row.RunsOn, "cuda")
 		}
-		checked := "transformers"
-		if f.Measured {
-			checked += ", on GPUs too"
-		}
 		families = append(families, row)
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", f.ModelType, strings.Join(row.RunsOn, ","), checked, f.Models)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", f.ModelType, strings.Join(row.RunsOn, ","), f.CheckedAgainst(),
+			f.Models)
 	}
 	w.Flush()
 	fmt.Fprintf(&b, "\nRefused:\n")

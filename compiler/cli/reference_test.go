@@ -77,6 +77,7 @@ var zoo = map[string]string{
 	"cohere-head-norms":        "",
 	"cohere-head-norms-odd":    "",
 	"cohere-tied":              "",
+	"cohere2-head-dim":         "",
 	"cohere2-listed":           "",
 	"cohere2-tied":             "",
 	"cohere2-vision":           "",

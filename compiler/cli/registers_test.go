@@ -55,8 +55,8 @@ func TestRegistersOfPredictions(t *testing.T) {
 		{saysRegisters, []string{"--rung", "race"}, 0, nil},
 		{saysRegisters, []string{"--registers=false"}, 0, nil},
 		{saysRegisters, []string{"--config", written}, 1, found},
-		{saysRegisters, []string{"--config", written, "--timeout", "20"}, 0, nil},
-		{saysRegisters, []string{"--config", written, "--timeout", "20", "--registers"}, 1, found},
+		{saysRegisters, []string{"--config", written, "--timeout", "600"}, 0, nil},
+		{saysRegisters, []string{"--config", written, "--timeout", "600", "--registers"}, 1, found},
 		{"echo >> LOG; exec /bin/sleep 100", []string{"--timeout", "4"}, 1, nil},
 	} {
 		log := fakeNVCC(t, c.nvcc)
@@ -64,7 +64,11 @@ func TestRegistersOfPredictions(t *testing.T) {
 		require.Zero(t, code, "%v: %s%s", c.flags, stdout, stderr)
 		var printed struct{ Verdict search.Verdict }
 		require.NoError(t, json.Unmarshal([]byte(stdout), &printed))
-		require.Equal(t, search.Pass, printed.Verdict.Class)
+		class := search.Pass
+		if printed.Verdict.Rung != search.Final { // nothing is computed before the last rung
+			class = search.Unchecked
+		}
+		require.Equal(t, class, printed.Verdict.Class)
 		require.Equal(t, c.want, printed.Verdict.Registers, "%v", c.flags)
 		said, _ := os.ReadFile(log) // none without a call
 		require.Equal(t, c.calls, strings.Count(string(said), "\n"), "%v", c.flags)

@@ -102,7 +102,7 @@ type searched struct {
 	Stop      string           `json:"stop"`
 	Best      knobs.Settings   `json:"best"`
 	Estimate  float64          `json:"estimate"`  // chained through the trials, relative to the start
-	Confirmed *search.Interval `json:"confirmed"` // at held-out positions; null: not confirmed
+	Confirmed *search.Interval `json:"confirmed"` // at held-out positions, below 1; null: not confirmed
 	HeldOut   *search.Interval `json:"held_out"`  // what was found there, be it a gain or not; null: nothing yet
 	Stage     *tuned           `json:"stage,omitempty"`
 	Soundness search.Soundness `json:"soundness"`
@@ -124,7 +124,10 @@ func (f *searchFlags) carry(c *call) error {
 	if f.trials == 0 && f.minutes == 0 && f.seconds == 0 {
 		return c.usage("a search needs an end; want --trials N, --minutes N or --gpu-seconds N")
 	}
-	key, err := f.judge.openKey(search.LoadKey)
+	if err := f.judge.needGPU(c, &f.model, c.args[0]); err != nil {
+		return err
+	}
+	key, err := f.judge.signingKey(search.LoadKey)
 	if err != nil {
 		return err
 	}
@@ -225,7 +228,7 @@ func (f *searchFlags) campaign(ctx context.Context, c *call, key search.Key, lin
 	campaign := &search.Campaign{Schema: search.CampaignSchema, Tag: f.tag, Model: opts.Name, Source: source,
 		Target: opts.Target.Name, Device: f.judge.device, Positions: f.judge.positions, HeldOut: f.heldOut,
 		Objective: search.Objective, Start: start, Cold: f.cold, SameBits: f.sameBits, Seed: seed,
-		Proposers: f.proposers, Rules: search.DefaultRules(), Key: key.Name(), Amkc: version.Get().Version,
+		Proposers: f.proposers, Rules: search.DefaultRules(), Key: key.Public().String(), Amkc: version.Get().Version,
 		Command: command, Stage: f.tuned}
 	if campaign.Tag == "" {
 		campaign.Tag = opts.Name + "-" + opts.Target.Name
@@ -244,7 +247,7 @@ func (f *searchFlags) campaign(ctx context.Context, c *call, key search.Key, lin
 		return campaign, f.same(campaign)
 	}
 	if f.corpus != "" {
-		corpus, err := search.LoadCorpus(f.corpus, key)
+		corpus, err := search.LoadCorpus(f.corpus, key.Public())
 		if err != nil {
 			return nil, err
 		}
@@ -259,7 +262,7 @@ func (f *searchFlags) campaign(ctx context.Context, c *call, key search.Key, lin
 func (f *searchFlags) space(ctx context.Context, opts compiler.Options, campaign *search.Campaign,
 	line watcher) error {
 	var err error
-	if campaign.Space, err = evaluate.Space(ctx, opts, line.Show); err != nil {
+	if campaign.Space, err = evaluate.Space(ctx, opts, 0, line.Show); err != nil {
 		return err
 	}
 	if f.tuned != "" {
@@ -359,7 +362,7 @@ func (f *searchFlags) carryOn(ctx context.Context, c *call, j *search.Journal, k
 	if f.jobs == 1 {
 		return r.Run(ctx, j)
 	}
-	return r.Together(ctx, j, &search.Crew{Jobs: f.jobs, Ask: f.asker, Work: w.Work, Key: key,
+	return r.Together(ctx, j, &search.Crew{Jobs: f.jobs, Ask: f.asker, Work: w.Work, Key: key.Public(),
 		Told: func(done, of int) {
 			line.Show(progress.Step{Activity: "a round", Done: int64(done), Total: int64(of), Unit: "trials"})
 		}})

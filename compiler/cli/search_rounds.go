@@ -30,7 +30,7 @@ func (f *searchFlags) plan(c *call) error {
 	if f.trials == 0 {
 		return c.usage("a search needs an end; want --trials N")
 	}
-	key, err := f.judge.openKey(search.LoadKey)
+	key, err := f.judge.signingKey(search.LoadKey)
 	if err != nil {
 		return err
 	}
@@ -45,6 +45,9 @@ func (f *searchFlags) plan(c *call) error {
 	defer j.Close()
 	p, stop, err := j.Plan(ctx, f.asker, search.Budget{Trials: f.trials, Forever: f.overnight})
 	if err != nil {
+		return err
+	}
+	if err := writeReport(f.out, j.State); err != nil {
 		return err
 	}
 	result := planned{searched: resultOf(f.out, stop, j.State), Planned: []plannedTrial{}}
@@ -84,7 +87,7 @@ func (f *searchFlags) work(c *call) error {
 	if f.stage == string(search.StageBuild) && campaign.Device != search.DeviceCUDA {
 		return c.usage("--stage build is for measuring on a GPU, and %s has predictions; want --stage judge", f.out)
 	}
-	key, err := f.judge.openKey(search.ReadKey)
+	key, err := f.judge.signingKey(search.ReadKey)
 	if err != nil {
 		return err
 	}
@@ -129,7 +132,7 @@ type merged struct {
 
 // merge brings together what was made, and enters a round that is complete.
 func (f *searchFlags) merge(c *call) error {
-	key, err := f.judge.openKey(search.ReadKey)
+	key, err := f.judge.publicKey()
 	if err != nil {
 		return err
 	}

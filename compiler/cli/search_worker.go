@@ -21,9 +21,8 @@ const buildPart = 4
 // removes what it needs for that.
 func (f *judgeFlags) worker(campaign *search.Campaign, key search.Key, build int) (w *search.Worker, done func(),
 	err error) {
-	if key.Name() != campaign.Key {
-		return nil, nil, diag.Errorf(codeInput, "key", "the key %s is here, and the campaign is of %s; want the same "+
-			"file on every machine", key.Name(), campaign.Key)
+	if err := campaign.Signs(key.Public()); err != nil {
+		return nil, nil, err
 	}
 	exe, err := os.Executable()
 	if err != nil {

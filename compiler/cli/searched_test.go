@@ -20,4 +20,13 @@ func TestSearchedText(t *testing.T) {
 	r.HeldOut = &search.Interval{Mean: 0.9, Low: 0.89, High: 0.91}
 	r.Confirmed = r.HeldOut
 	require.Contains(t, searchedText(r, c), "best, confirmed at positions 50,60: 0.9000 (0.8900 to 0.9100) of the time")
+
+	// What is adopted on a predicted step whose interval has 1 in it is not called confirmed.
+	r.HeldOut, r.Confirmed = &search.Interval{Mean: 0.95, Low: 0.87, High: 1.04}, nil
+	r.Stage = &tuned{Name: "qkv", Adopted: r.Best, Known: true}
+	require.Contains(t, searchedText(r, c), "adopted, and not confirmed, since the interval is not below 1: 0.9500 "+
+		"(0.8700 to 1.0400) of the time of the start")
+	r.Confirmed = &search.Interval{Mean: 0.9, Low: 0.89, High: 0.91}
+	r.HeldOut = r.Confirmed
+	require.Contains(t, searchedText(r, c), "adopted, and confirmed in the step: 0.9000 ")
 }

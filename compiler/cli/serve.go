@@ -86,7 +86,7 @@ func (s *serveFlags) run(c *call) error {
 	ctx, cancel := interruptible()
 	defer cancel()
 	// What cannot be listened on is said before anything large is loaded.
-	l, err := serve.Listen(s.host, s.port)
+	l, err := serve.Listen(s.host, s.port, config.Log)
 	if err != nil {
 		return diag.Errorf(codeListen, "--host", "%v", infile.Reason(err))
 	}
@@ -108,6 +108,8 @@ func (s *serveFlags) run(c *call) error {
 	b := sessions.Served()
 	b.Drafter = d
 	config.Model, config.Engine = o.name, o.sequences(b)
+	server := serve.New(config)
+	server.Take(l)
 	url := "http://" + l.Addr().String()
 	c.payload = struct {
 		Device string `json:"device"`
@@ -117,7 +119,7 @@ func (s *serveFlags) run(c *call) error {
 	if err := c.printf("%s answers at %s\n", o.name, url); err != nil {
 		return err
 	}
-	return serve.New(config).Serve(ctx, l, serve.DefaultGrace)
+	return server.Serve(ctx, serve.DefaultGrace)
 }
 
 // log is what is told of requests.

@@ -12,18 +12,22 @@ import (
 )
 
 func spaceVerb() verb {
-	m := &modelFlags{}
+	m, all := &modelFlags{}, false
 	return verb{
-		name: "space", synopsis: "MODEL [--target NAME]", min: 1, max: 1,
+		name: "space", synopsis: "MODEL [--target NAME] [--all-values]", min: 1, max: 1,
 		summary: "list the knobs of a model's schedule, with the values that make a difference",
 		details: "The model is lowered once for every value of every knob, all others at their defaults; weights are " +
 			"not read.\n" +
 			"Listed are the default and the values that make another build. Values that the model or the target does " +
 			"not\nallow are there with the reason, and those that make the build of another value with that value. " +
 			"amkc search\nvaries what is listed (docs/search.md); amkc eval takes any value that the knob accepts. " +
-			"Knobs that make no\ndifference here, and those that no search varies, stand at the end.",
-		flags: func(set *pflag.FlagSet) { m.define(set, defaultTarget) },
-		run:   func(c *call) error { return runSpace(c, m) },
+			"Knobs that make no\ndifference here, and those that no search varies, stand at the end. Of a large " +
+			"model not all\nvalues are tried, and those that are left out are listed.",
+		flags: func(set *pflag.FlagSet) {
+			m.define(set, defaultTarget)
+			set.BoolVar(&all, "all-values", false, "try all values, however large the model is")
+		},
+		run: func(c *call) error { return runSpace(c, m, all) },
 	}
 }
 
@@ -33,7 +37,7 @@ type spaceReport struct {
 	ConfigSchema map[string]any `json:"config_schema"` // the JSON Schema of a configuration
 }
 
-func runSpace(c *call, m *modelFlags) error {
+func runSpace(c *call, m *modelFlags, all bool) error {
 	if m.config != "" {
 		return c.usage("--config sets knobs, and space lists what each would be by itself; want no --config")
 	}
@@ -45,7 +49,11 @@ func runSpace(c *call, m *modelFlags) error {
 	ctx, cancel := interruptible()
 	defer cancel()
 	line := c.progress()
-	space, err := evaluate.Space(ctx, opts, line.Show)
+	work := evaluate.SpaceWork
+	if all {
+		work = 0
+	}
+	space, err := evaluate.Space(ctx, opts, work, line.Show)
 	line.Clear()
 	if err != nil {
 		return err
@@ -57,6 +65,9 @@ func runSpace(c *call, m *modelFlags) error {
 func spaceText(s *search.Space) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s on %s: %d knobs\n", s.Model, s.Target, len(s.Knobs))
+	if s.Left > 0 {
+		fmt.Fprintf(&b, "%d values are left out, as the model is large; --all-values tries them\n", s.Left)
+	}
 	for _, k := range s.Knobs {
 		order := ""
 		if k.Order {
@@ -66,6 +77,9 @@ func spaceText(s *search.Space) string {
 			valuesText(&k), k.Accepts)
 		if len(k.Stages) > 0 {
 			fmt.Fprintf(&b, "    stages: %s\n", strings.Join(k.Stages, " "))
+		}
+		if len(k.Left) > 0 {
+			fmt.Fprintf(&b, "    left out: %s\n", spelt(k.Left, func(v knobs.Value) string { return string(v) }))
 		}
 		for _, r := range k.Refused {
 			fmt.Fprintf(&b, "    refused: %s: %s [%s]\n", r.Value, r.Reason.Msg, r.Reason.Code)
@@ -85,11 +99,18 @@ func spaceText(s *search.Space) string {
 
 // valuesText lists the values of a knob, with brackets around the default.
 func valuesText(k *search.Knob) string {
-	words := make([]string, len(k.Values))
-	for i, v := range k.Values {
-		if words[i] = string(v); v == k.Default {
-			words[i] = "[" + words[i] + "]"
+	return spelt(k.Values, func(v knobs.Value) string {
+		if v == k.Default {
+			return "[" + string(v) + "]"
 		}
+		return string(v)
+	})
+}
+
+func spelt(values []knobs.Value, text func(knobs.Value) string) string {
+	words := make([]string, len(values))
+	for i, v := range values {
+		words[i] = text(v)
 	}
 	return strings.Join(words, " ")
 }

@@ -27,7 +27,7 @@ func TestDocumentsOnATerminal(t *testing.T) {
 	c = &call{stdout: terminal}
 	require.NoError(t, c.print(hostile))
 	require.NoError(t, c.printf("%s", hostile))
-	require.NoError(t, master.SetReadDeadline(time.Now().Add(10*time.Second)))
+	require.NoError(t, master.SetReadDeadline(time.Now().Add(5*time.Minute)))
 	want := 2 * len(`\u001b[2Jmodel\r\u202etext`+"\r\n")
 	shown := make([]byte, want)
 	_, err := io.ReadFull(master, shown)

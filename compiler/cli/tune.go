@@ -78,13 +78,16 @@ func tunedText(r *searched, c *search.Campaign, kind string) string {
 	case !r.Stage.Known:
 		b.WriteString("nothing is adopted yet: the step is to confirm it\n")
 	case adopted == start && r.HeldOut == nil:
-		b.WriteString("nothing is adopted: in the whole step it did not pass\n")
+		b.WriteString("nothing is adopted: in the whole step it does not hold\n")
 	case adopted == start:
 		fmt.Fprintf(&b, "nothing is adopted: the step does not show it, %s of the time of the start, %s\n",
 			intervalText(*r.HeldOut), kind)
 	default:
-		fmt.Fprintf(&b, "adopted, and confirmed in the step: %s of the time of the start, %s\n",
-			intervalText(*r.Confirmed), kind)
+		how := "confirmed in the step"
+		if r.Confirmed == nil {
+			how = "not confirmed, since the interval is not below 1"
+		}
+		fmt.Fprintf(&b, "adopted, and %s: %s of the time of the start, %s\n", how, intervalText(*r.HeldOut), kind)
 		b.WriteString(settingsText(r.Stage.Adopted))
 	}
 	return b.String()

@@ -55,6 +55,13 @@ value that the baseline has by default.
 amkc space lists the values that make a difference by themselves, those that make the kernels of another value (same),
 and the knobs that have no effect here. A candidate with the settings of its baseline is judged: that shows the noise.`)
 
+	codeMemory = diag.New(search.CodeMemory, "a configuration takes too much of the GPU's memory", `
+Weights, cache and scratch of a configuration that is judged may take 80 % of the memory of its target, as its record
+has it, or --memory. What the driver, libraries and other processes take of the rest is not known, and a campaign
+that runs for hours is not to end with memory that has run out. Compile for fewer positions (--max-seq), store weights
+in fewer bits (--weights), or name a GPU with more memory. amkc itself compiles what fits (amkc cost and amkc compile
+say how much that is).`)
+
 	codeOrder = diag.New(search.CodeOrder, "a candidate adds up in another order than its baseline", `
 With --same-bits a search, or an evaluation, leaves alone what decides in which order sums are added up, so that logits
 keep their last bits. The knob that the message names is another one than in the baseline: because it is stated, or

@@ -52,6 +52,7 @@ type evaluation struct {
 	candidate *compiler.Scheduled
 	emission  *compiler.Emission // of the candidate
 	baseline  *compiler.Scheduled
+	was       []measure // of the baseline
 }
 
 // A fault is what is wrong with a candidate.
@@ -76,20 +77,17 @@ func Evaluate(ctx context.Context, r Request) (*search.Verdict, error) {
 // then needs is in the cache of builds. The verdict is nil if that went well, and else what Evaluate would say. Errors
 // are those of Evaluate.
 func Build(ctx context.Context, r Request) (*search.Verdict, error) {
-	v, err := conclude(ctx, &r, func(e *evaluation, ctx context.Context) error {
+	return conclude(ctx, &r, func(e *evaluation, ctx context.Context) error {
 		if err := e.prove(); err != nil {
 			return err
 		}
 		_, _, err := e.build(ctx)
 		return err
 	})
-	if err != nil || v.Class == search.Pass {
-		return nil, err
-	}
-	return v, nil
 }
 
-// conclude carries a request out and makes a verdict of what came of it.
+// conclude carries a request out and makes a verdict of what came of it: none where all went well and nothing was
+// timed.
 func conclude(ctx context.Context, r *Request, how func(*evaluation, context.Context) error) (*search.Verdict, error) {
 	began := time.Now()
 	e := &evaluation{Request: r}
@@ -109,8 +107,14 @@ func conclude(ctx context.Context, r *Request, how func(*evaluation, context.Con
 	err := how(e, ctx)
 	var wrong *fault
 	switch {
-	case err == nil:
+	case err == nil && e.v.Timing == nil:
+		return nil, nil
+	case err == nil && e.v.Correctness != nil: // a check that fails is a fault
 		e.v.Class = search.Pass
+	case err == nil && e.Device == search.DeviceCost:
+		e.v.Class = search.Unchecked
+	case err == nil:
+		return nil, diag.Errorf(codeMeasure, "candidate", "was timed and not checked")
 	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
 		e.fail(&fault{search.Timeout, diag.Errorf(codeLate, "eval", "took longer than it may; want a configuration "+
 			"that ends, or more time")})
@@ -122,13 +126,11 @@ func conclude(ctx context.Context, r *Request, how func(*evaluation, context.Con
 		return nil, err
 	}
 	e.v.Seconds = time.Since(began).Seconds()
-	if e.v.Class != search.Pass || e.v.Timing != nil {
-		r.Rules.Decide(e.v)
-	}
+	r.Rules.Decide(e.v)
 	return e.v, nil
 }
 
-// fail makes the verdict one that is not PASS.
+// fail makes the verdict one that does not hold.
 func (e *evaluation) fail(f *fault) {
 	e.v.Class, e.v.Reason, e.v.Timing = f.class, f.reason, nil
 }
@@ -142,9 +144,11 @@ func (e *evaluation) prepare() error {
 	if e.baseline, err = e.lower(e.Baseline, compiler.RunPasses); err != nil {
 		return err
 	}
-	if proof := compiler.Prove(e.baseline.Program); !proof.OK {
+	proof := compiler.Prove(e.baseline.Program)
+	if !proof.OK {
 		return proof.Diags.Err()
 	}
+	e.was = complexity(e.baseline.Program, proof.Stats.Tasks)
 	if e.Stage != "" {
 		if err := missing(e.baseline.Program, e.Stage); err != nil {
 			return err
@@ -226,6 +230,12 @@ func (e *evaluation) prove() error {
 		if err := missing(e.candidate.Program, e.Stage); err != nil {
 			return rejected(err)
 		}
+	}
+	if err := room(e.candidate.Program, e.Options.Target); err != nil {
+		return rejected(err)
+	}
+	if e.Device == search.DeviceCUDA && e.Stage == "" { // what is predicted to be as fast is not shown to be
+		e.v.Simpler = simpler(complexity(e.candidate.Program, proof.Stats.Tasks), e.was)
 	}
 	if e.SameBits {
 		if knob := knobs.OtherOrder(&e.baseline.Program.Config, &e.candidate.Program.Config); knob != "" {

@@ -178,7 +178,7 @@ func damageAndJudge(t *testing.T, model string, op *population.Operator, seed ui
 		count.Failed++
 	case search.Pass:
 		count.Harmless++
-		require.True(t, v.Correctness == nil || v.Correctness.Passed, what)
+		require.True(t, v.Correctness.Passed, what)
 		require.True(t, v.Proof.OK, what)
 		return
 	default:

@@ -3,6 +3,7 @@ package evaluate
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -22,15 +23,15 @@ func TestSearchAmongDamagedSchedules(t *testing.T) {
 		t.Skip("make test-all runs it")
 	}
 	o := optionsFor(t, small, "h200")
-	space, err := Space(t.Context(), o, nil)
+	space, err := Space(t.Context(), o, 0, nil)
 	require.NoError(t, err)
 	source, _, err := Source(o)
 	require.NoError(t, err)
-	key := search.Key(bytes.Repeat([]byte("k"), 32))
+	key := search.Key(ed25519.NewKeyFromSeed(bytes.Repeat([]byte("k"), 32)))
 	c := &search.Campaign{Schema: search.CampaignSchema, Model: o.Name, Source: source, Target: o.Target.Name,
 		Device: search.DeviceCUDA, Positions: []int{0}, HeldOut: []int{9}, Objective: search.Objective,
 		Start: knobs.Settings{}, Seed: 5, Proposers: search.DefaultProposers(), Rules: search.DefaultRules(),
-		Key: key.Name(), Space: space}
+		Key: key.Public().String(), Space: space}
 	dir := t.TempDir()
 	require.NoError(t, search.Create(dir, c))
 	j, err := search.OpenJournal(dir)
@@ -84,7 +85,7 @@ func TestSearchAmongDamagedSchedules(t *testing.T) {
 		}
 	}
 	require.NoError(t, j.Close())
-	sound, err := search.Verify(dir, key)
+	sound, err := search.Verify(dir, key.Public())
 	require.NoError(t, err)
 	require.Zero(t, sound.BestUnproved)
 	t.Logf("%d of %d trials damaged, %d rejected, 0 best", len(damagedTrials), sound.Trials, unproved)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -41,6 +42,7 @@ type emitted struct {
 	files   map[string][]byte
 	config  ir.ScheduleConfig // with every knob stated
 	stages  map[string]string // what stands in the program about each
+	tasks   int               // of all variants
 	refused error
 }
 
@@ -52,35 +54,58 @@ func emit(o compiler.Options, config ir.ScheduleConfig) emitted {
 		return emitted{refused: err}
 	}
 	defer l.Close()
-	e := emitted{config: l.Program.Config, stages: stageTexts(l.Program)}
+	e := emitted{config: l.Program.Config, stages: stageTexts(l.Program), tasks: l.Program.Tasks()}
 	if e.files, err = sources(l.Program); err != nil {
 		return emitted{refused: err}
 	}
 	return e
 }
 
+// SpaceWork is a budget of Space: the tasks of the schedules that it makes. It is all values of a model of 1B, and
+// takes some seconds.
+const SpaceWork = 5 << 20
+
+// A try is a value of an axis, and what it makes.
+type try struct {
+	axis  int
+	value knobs.Value
+	made  emitted
+}
+
+// trying lists the values of axes that are tried, one of each axis after the other, up to a number of them. The others
+// are left, by axis.
+func trying(axes []knobs.Axis, defaults *ir.ScheduleConfig, most int) (tries []try, left [][]knobs.Value) {
+	left = make([][]knobs.Value, len(axes))
+	for i := range axes {
+		left[i] = slices.DeleteFunc(slices.Clone(axes[i].Values), func(v knobs.Value) bool {
+			return v == axes[i].Of(defaults)
+		})
+	}
+	for more := true; more && len(tries) < most; {
+		more = false
+		for i := range axes {
+			if len(left[i]) > 0 && len(tries) < most {
+				tries, left[i], more = append(tries, try{axis: i, value: left[i][0]}), left[i][1:], true
+			}
+		}
+	}
+	return tries, left
+}
+
 // Space finds out what each value of each knob makes of a model for a target, all other knobs at their defaults: the
-// model is lowered and its sources are rendered once for every value. Options.Config is not looked at. The error is
-// that of the model with all defaults, or the cause of a cancelled context.
-func Space(ctx context.Context, o compiler.Options, report progress.Func) (*search.Space, error) {
+// model is lowered and its sources are rendered once for every value. With work, which is a number of tasks and not 0,
+// no more values are tried than schedules have in all, and the space says which are left. Options.Config is not looked
+// at. The error is that of the model with all defaults, or the cause of a cancelled context.
+func Space(ctx context.Context, o compiler.Options, work int, report progress.Func) (*search.Space, error) {
 	base := emit(o, ir.ScheduleConfig{})
 	if base.refused != nil {
 		return nil, base.refused
 	}
-	type try struct {
-		axis  int
-		value knobs.Value
-		made  emitted
+	axes, most := knobs.Axes(), math.MaxInt
+	if work > 0 {
+		most = work / max(1, base.tasks)
 	}
-	var tries []try
-	axes := knobs.Axes()
-	for i := range axes {
-		for _, v := range axes[i].Values {
-			if v != axes[i].Of(&base.config) {
-				tries = append(tries, try{axis: i, value: v})
-			}
-		}
-	}
+	tries, left := trying(axes, &base.config, most)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	step := progress.Step{Activity: "trying knobs", Total: int64(len(tries)), Unit: "values"}
@@ -116,7 +141,8 @@ func Space(ctx context.Context, o compiler.Options, report progress.Func) (*sear
 		a := &axes[i]
 		k := search.Knob{Path: a.Path, Stage: a.Stage, Region: regionOf(a), Doc: a.Doc,
 			Accepts: a.Accepts, Order: a.Order, Default: a.Of(&base.config), Plain: a.Plain, Changes: []string{},
-			Refused: []search.Refused{}, Same: []search.Same{}}
+			Refused: []search.Refused{}, Same: []search.Same{}, Left: left[i]}
+		s.Left += len(left[i])
 		for n := range tries {
 			t := &tries[n]
 			if t.axis == i || t.made.refused != nil || a.Of(&t.made.config) == k.Default {
@@ -159,7 +185,7 @@ func Space(ctx context.Context, o compiler.Options, report progress.Func) (*sear
 			k.Plain = k.Default
 		}
 		// What a variant has of its own is no knob where there is no such variant.
-		if len(k.Values) > 1 || len(k.Refused) > 0 && !a.Rare {
+		if len(k.Values) > 1 || len(k.Left) > 0 || len(k.Refused) > 0 && !a.Rare {
 			s.Knobs = append(s.Knobs, k)
 		} else {
 			s.Idle = append(s.Idle, search.Idle{Path: k.Path, Why: idleBecause(&k)})

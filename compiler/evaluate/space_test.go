@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"bytes"
+	"math"
 	"os"
 	"slices"
 	"testing"
@@ -42,7 +43,7 @@ func TestEveryListedValueChangesTheBuild(t *testing.T) {
 			if model == small {
 				o.MaxSeq = 1024 // with a variant from 512 on
 			}
-			s, err := Space(t.Context(), o, nil)
+			s, err := Space(t.Context(), o, 0, nil)
 			require.NoError(t, err)
 			if model == small {
 				for _, k := range knobs.VariantConstants() {
@@ -137,5 +138,58 @@ func requireAllNamed(t *testing.T, s *search.Space) {
 	require.Equal(t, "no search varies it", why["threads_per_block"])
 	if s.Target == "t4" {
 		require.Contains(t, why["tiling.long.pace"], "t4 has no bulk copies")
+	}
+}
+
+// A space with a budget tries the same values whenever it is asked for, of each knob some, and names those that it
+// leaves; what it says of the values that it tried is what the whole space says.
+func TestSpaceOfABudget(t *testing.T) {
+	axes := knobs.Axes()
+	o := optionsFor(t, "models/zoo/llama-gqa", "h200")
+	base := emit(o, ir.ScheduleConfig{})
+	require.NoError(t, base.refused)
+	require.Positive(t, base.tasks)
+	all, none := trying(axes, &base.config, math.MaxInt)
+	for _, left := range none {
+		require.Empty(t, left)
+	}
+	most := len(axes) + 3
+	tries, left := trying(axes, &base.config, most)
+	require.Len(t, tries, most)
+	of := func(tries []try) map[int][]knobs.Value {
+		values := map[int][]knobs.Value{}
+		for _, t := range tries {
+			values[t.axis] = append(values[t.axis], t.value)
+		}
+		return values
+	}
+	some, whole := of(tries), of(all)
+	for i := range axes {
+		require.Equal(t, whole[i], slices.Concat(some[i], left[i]), axes[i].Path)
+		require.Equal(t, len(whole[i]) > 0, len(some[i]) > 0, axes[i].Path)
+	}
+	const few = 3
+	o.ConfigOnly = true
+	s, err := Space(t.Context(), o, few*base.tasks, nil)
+	require.NoError(t, err)
+	require.Equal(t, len(all)-few, s.Left)
+	named := 0
+	for _, k := range s.Knobs {
+		named += len(k.Left)
+	}
+	require.Equal(t, s.Left, named, "no knob that has values left is said to have no effect")
+}
+
+// A model of 8B keeps to the budget of amkc space, and one of 1B is tried whole.
+func TestBudgetOfLargeModels(t *testing.T) {
+	values := 0
+	for _, a := range knobs.Axes() {
+		values += len(a.Values)
+	}
+	for model, whole := range map[string]bool{"configs/llama-3.2-1b": true, "configs/llama-3.1-8b": false} {
+		base := emit(optionsFor(t, model, "h200"), ir.ScheduleConfig{})
+		require.NoError(t, base.refused)
+		require.Equal(t, whole, SpaceWork/base.tasks >= values, "%s: %d tasks", model, base.tasks)
+		require.Greater(t, SpaceWork/base.tasks, len(knobs.Axes()), "each knob has some of its values tried")
 	}
 }

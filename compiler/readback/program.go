@@ -265,7 +265,7 @@ func (b *builder) machine() {
 				"whose headers lie below those of the build")
 		}
 	}
-	b.facts.fragments = r.bool(s, "kFragmentCache")
+	b.facts.fragments = b.config.bool(b.config.scope, "kFragmentCache")
 	b.flagged = r.bool(s, "kFlagged")
 	if b.barriers = s.byName[barriersPerStep] != nil; b.barriers {
 		r.same(s, barriersPerStep, r.positive(s, barriersPerStep), b.facts.layers, "one for each layer")

@@ -41,7 +41,7 @@ func (b *builder) variantLists() {
 			continue
 		}
 		r.taken[c.name] = true
-		v := variantList{name: snake(prefix[1:]), at: c.at, end: r.positive(r.scope, prefix+"End")}
+		v := variantList{name: snake(prefix[1:]), at: c.at, end: b.config.positive(b.config.scope, prefix+"End")}
 		for _, e := range c.value.list {
 			d := numbers[e.name]
 			if e.kind != name || d == nil {

@@ -85,7 +85,7 @@ func TestReport(t *testing.T) {
 	if *report == "" {
 		t.Skip("-report is not given")
 	}
-	r := Report{Host: hostCPU(t), NVCC: nvccOf(t),
+	r := Report{Host: hostCPU(t), Load: load(t), NVCC: nvccOf(t),
 		Command: fmt.Sprintf("go test ./internal/loopsize -run Report -timeout 2h -nvcc-unrolled %d "+
 			"-report docs/results", *most)}
 	for _, roll := range []int{1, 0} {

@@ -8,6 +8,7 @@ import (
 // Report is docs/results/looping.json.
 type Report struct {
 	Host    string `json:"host"`
+	Load    string `json:"load"` // of the last minute, when it began: how busy the machine was
 	NVCC    string `json:"nvcc"`
 	Command string `json:"command"`
 	Rows    []Row  `json:"rows"`
@@ -22,7 +23,7 @@ type Row struct {
 	Sources  int       `json:"source_bytes"`     // generated CUDA sources
 	Schedule int       `json:"schedule_h_bytes"` // of these, the task tables
 	Fatbin   int       `json:"fatbin_bytes,omitempty"`
-	NVCC     float64   `json:"nvcc_seconds,omitempty"`
+	NVCC     float64   `json:"nvcc_seconds,omitempty"` // of processor time
 	Total    float64   `json:"amkc_seconds"`
 	Steps    []Seconds `json:"amkc_steps"`
 	Refused  string    `json:"refused,omitempty"` // there is no such program: why
@@ -37,15 +38,16 @@ type Seconds struct {
 // Markdown is looping.md.
 func (r *Report) Markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# What a loop over layers saves\n\nWritten by `%s` on %s, with nvcc %s.\n\n", r.Command, r.Host,
-		r.NVCC)
+	fmt.Fprintf(&b, "# What a loop over layers saves\n\nWritten by `%s` on %s, with nvcc %s and a load of %s "+
+		"before.\n\n", r.Command, r.Host, r.NVCC, r.Load)
 	b.WriteString(`A model with the shape of Llama-3.2-1B in bf16 and 2 to 80 layers, for one H200, 4096 positions: once
 with its layers in a loop, once with ` + "`tiling.loop.roll`" + ` at 0, every layer with stages of its own. Sources are
-the five generated CUDA files (the program's own files, program.json and schedule.amk, are no part of them), the fatbin
-is that of the three kernels of megakernel.cu, and amkc's time is from config.json to sources with the proof, the
-fastest of three runs. Unrolled programs of more layers than the table has times for were not given to nvcc.
+the generated CUDA files (the program's own files, program.json and schedule.amk, are no part of them), the fatbin
+is that of the three kernels of megakernel.cu. nvcc's time is processor time. amkc's is by the clock, from config.json
+to sources with the proof, the fastest of three runs: on a machine with other work it is longer than on an idle one.
+Unrolled programs of more layers than the table has times for were not given to nvcc.
 
-| layers | form | sources, bytes | of these schedule.h | fatbin, bytes | nvcc, s | amkc, s |
+| layers | form | sources, bytes | of these schedule.h | fatbin, bytes | nvcc, processor s | amkc, s |
 |---:|---|---:|---:|---:|---:|---:|
 `)
 	for i := range r.Rows {

@@ -10,8 +10,8 @@ import (
 
 // Exchange makes a random program of a few tasks that hand exchange words on, over four buffers of two words each,
 // two of which share a page. Tasks read words of others, of their own, and the same ones again, publish several
-// times, and overwrite what others have read; waits are for all producers of a counter. About one in ten is accepted:
-// what is dense here are the orders that only polls make.
+// times, and overwrite what others have read; waits are for all producers of a counter. One in three keeps its words in
+// two or three copies. About one in ten is accepted: what is dense here are the orders that only polls make.
 func Exchange(seed uint64) Case {
 	x := &exchange{Rand: rand.New(rand.NewPCG(seed, 0xe8c)), flat: &ir.Flat{Name: "exchange", SMs: 3}}
 	x.declare()
@@ -31,6 +31,9 @@ func Exchange(seed uint64) Case {
 				}
 			}
 		}
+	}
+	if chance(x.Rand, 3) {
+		x.copy(2 + x.IntN(2))
 	}
 	return Case{Name: "exchange/" + strconv.FormatUint(seed, 10), Class: "exchange", Flat: x.flat}
 }
@@ -77,6 +80,14 @@ func (x *exchange) declare() {
 		x.flat.Counters = append(x.flat.Counters, ir.Counter{Name: "c" + strconv.Itoa(c), How: how})
 	}
 	x.of = make([][]piece, len(x.flat.Counters))
+}
+
+// copy keeps every exchange word in n copies.
+func (x *exchange) copy(n int) {
+	x.flat.Pages[0].Layout.Copies = n
+	for i := range exchangeWords {
+		x.flat.Buffers[i].Layout.Copies = n
+	}
 }
 
 // task adds a task that signals the counter of the one before it or the next one, and waits for some of the earlier

@@ -19,7 +19,8 @@ func (rep *Report) Markdown(n int, e simulate.Effort) string {
 		"judged by `validate` and by the oracles of package `simulate`:", n, thousands(all.Programs))
 	w("all interleavings of up to %s states for each step and each two steps in a row, else %d random and "+
 		"adversarial schedules.", thousands(e.States), e.Orders)
-	w("What a task touches is what the reference code touched. `docs/validator.md` explains the words.\n")
+	w("What a task touches is what the reference code touched. `docs/validator.md` explains the words, and " +
+		"names three false accepts that reading the code has found and no population of programs.\n")
 	w("**%s programs that an oracle calls unsafe; %s of them rejected; %d false accepts.** %s go wrong in some order "+
 		"of their tasks. The others are wrong whatever the order, and no order of theirs was run; %s of those are "+
 		"refused by what reads a program, for `validate` and the oracles alike. Of the %s programs that are "+

@@ -77,6 +77,16 @@ func (e *execution) excess(l Limits) string {
 	return ""
 }
 
+// Thread calls f and returns for how long a processor was at work on its goroutine. Neither what else the machine and
+// the process do counts, nor what f waits for, so that a test can tell linear time from quadratic on a busy machine.
+func Thread(f func()) time.Duration {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	start := threadTime()
+	f()
+	return threadTime() - start
+}
+
 // crash ends the process as a panic does, after the stacks of all goroutines.
 func crash(why string) {
 	stacks := make([]byte, 1<<20)
@@ -93,9 +103,19 @@ func memory() uint64 {
 }
 
 // processorTime is what the process has used so far, in user and system mode.
-func processorTime() time.Duration {
+func processorTime() time.Duration { return usage(syscall.RUSAGE_SELF) }
+
+// threadTime is the same of the thread; of the process where the system does not tell it of threads.
+func threadTime() time.Duration {
+	if runtime.GOOS == "linux" {
+		return usage(1) // RUSAGE_THREAD
+	}
+	return processorTime()
+}
+
+func usage(of int) time.Duration {
 	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+	if syscall.Getrusage(of, &u) != nil {
 		return 0
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())

@@ -43,3 +43,13 @@ func TestCrash(t *testing.T) {
 	require.Contains(t, string(out), "panic: input exceeds a limit: it waits for")
 	require.Contains(t, string(out), "watch.TestCrash", "the stack of what hangs")
 }
+
+// What f waits for is not its own time, and what it works for is.
+func TestThread(t *testing.T) {
+	require.Less(t, Thread(func() { time.Sleep(300 * time.Millisecond) }), 200*time.Millisecond)
+	busy := Thread(func() {
+		for start := threadTime(); threadTime()-start < 30*time.Millisecond; {
+		}
+	})
+	require.GreaterOrEqual(t, busy, 30*time.Millisecond)
+}

@@ -16,7 +16,10 @@ var ArgMax = declare(Spec{
 		In:   []Operand{{Name: "x", Shape: "[B,n*]"}},
 		Out: []Operand{{Name: "value", Shape: "[B]"},
 			{Name: "index", Shape: "[B]", Elem: Index}},
-		Shape: func(c *Call) (n, last int) { return c.In[0].Rows, c.In[0].Rows },
+		Shape: func(c *Call) (n, last int) {
+			c.numbered(c.In[0].Last)
+			return c.In[0].Rows, c.In[0].Rows
+		},
 	}, {
 		When: "with two operands",
 		If:   func(inputs int, _ Args) bool { return inputs == 2 },
@@ -38,6 +41,7 @@ var ArgMax = declare(Spec{
 			if !anyValue(c) {
 				return 0, 0
 			}
+			c.numbered(c.In[0].Last)
 			return c.In[0].Rows, c.In[0].Rows
 		},
 	}},

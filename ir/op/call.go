@@ -86,6 +86,14 @@ func (c *Call) rowsOf(all int) int {
 	return max(0, min(n, all))
 }
 
+// numbered holds the numbers of n elements, from parameter first on, to what an I32 can name.
+func (c *Call) numbered(n int) {
+	if first := c.Int("first", 0); n > 0 && n-1 > MaxIndex-first {
+		c.Fail("numbers %d elements from %d on, want numbers of at most %d, which an index of type I32 can be", n,
+			first, MaxIndex)
+	}
+}
+
 // product is the size of a result, which is bounded like that of a buffer: temporaries could multiply without end.
 func (c *Call) product(n, m int) int {
 	if !(m == 0 || n <= MaxElements/m) {

@@ -30,6 +30,9 @@ func embedShape(c *Call) (n, last int) {
 		c.Fail("the table has no rows, want at least the one that an id names")
 		return 0, 0
 	}
+	if len(c.In) > 2 && rows > MaxIndex {
+		c.Fail("the table has %d rows, want at most %d, so that an id can name what is given", rows, MaxIndex)
+	}
 	last = table.N() / rows
 	n = c.product(c.In[0].N(), last)
 	if len(c.In) > 2 && c.In[2].N() != n {

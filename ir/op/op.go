@@ -19,6 +19,7 @@ import (
 const (
 	MaxInt      = math.MaxInt32 // of a parameter, a block or a number of parts
 	MaxElements = 1 << 44       // of a buffer or a temporary
+	MaxIndex    = MaxInt - 1    // of an element or a row that an I32 names: the largest I32 names none
 )
 
 // A Spec is the declaration of an op.

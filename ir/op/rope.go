@@ -52,6 +52,7 @@ func ropePairs(c *Call) (n, last int) {
 	if x.Last%2 != 0 {
 		c.Fail("x has rows of %d elements, want rotation pairs", x.Last)
 	}
+	c.numbered(x.Last)
 	first := c.Int("first", 0)
 	if turned := max(0, min(x.Last, c.Int("limit", first+x.Last)-first)); first < 0 || first%2 != 0 || turned%2 != 0 {
 		c.Fail("turns %d elements from element %d on, want whole pairs", turned, first)

@@ -28,6 +28,7 @@ var SAMPLE = declare(Spec{
 			{Name: "index", Shape: "[B]", Elem: Index}},
 		Shape: func(c *Call) (n, last int) {
 			settingsFit(c, &c.In[1])
+			c.numbered(c.In[0].Last)
 			return c.In[0].Rows, c.In[0].Rows
 		},
 	}, {
@@ -53,6 +54,7 @@ var SAMPLE = declare(Spec{
 				return 0, 0
 			}
 			settingsFit(c, &c.In[1])
+			c.numbered(c.In[0].Last)
 			return c.In[0].Rows, c.In[0].Rows
 		},
 	}},

@@ -20,36 +20,37 @@ import (
 
 // A Checkpoint is a model with its weights.
 type Checkpoint struct {
-	Config  *Config
-	tensors []Tensor // sorted by name
-	files   []*File
+	Config   *Config
+	Warnings diag.List // of what was read otherwise than another reader might
+	tensors  []Tensor  // sorted by name
+	files    []*File
 }
 
 // Open opens a model directory. model.safetensors is taken if it is there, else model.safetensors.index.json and its
-// shards; other safetensors files are no part of the model. Errors: those of OpenConfig, AMK1004 and AMK1005 without
-// weights, AMK1010 to AMK1023 for files that are damaged or do not fit together.
+// shards; other safetensors files are no part of the model. Of a tensor that is in several shards, the index decides
+// which is read. Errors: those of OpenConfig, AMK1004 and AMK1005 without weights, AMK1010 to AMK1023 for files that
+// are damaged or do not fit together.
 func Open(dir string) (*Checkpoint, error) {
 	config, err := openConfig(dir)
 	if err != nil {
 		return nil, err
 	}
-	var files []*File
+	c := &Checkpoint{Config: config}
 	switch {
 	case isThere(dir, singleName):
 		var f *File
-		f, err = openFile(filepath.Join(dir, singleName))
-		files = []*File{f}
+		if f, err = openFile(filepath.Join(dir, singleName)); err == nil {
+			c.files, c.tensors = []*File{f}, f.Tensors()
+		}
 	case isThere(dir, indexName):
-		files, err = openShards(dir)
+		var warning *diag.Diagnostic
+		c.files, c.tensors, warning, err = openShards(dir)
+		c.Warnings.Add(warning)
 	default:
 		err = noWeights(dir)
 	}
 	if err != nil {
 		return nil, err
-	}
-	c := &Checkpoint{Config: config, files: files}
-	for _, f := range files {
-		c.tensors = append(c.tensors, f.Tensors()...)
 	}
 	c.sort()
 	return c, nil

@@ -2,12 +2,15 @@ package checkpoint
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"amkc/ir/diag"
 )
 
 func TestOpenReferenceModels(t *testing.T) {
@@ -161,6 +164,53 @@ func TestObjectRefusals(t *testing.T) {
 	require.Nil(t, err, "64 levels are accepted")
 }
 
+// Where two shards have a tensor, the index says which is read; what the other has is told.
+func TestIndexChoosesAmongCopies(t *testing.T) {
+	shard := func(names string, data int) string { // a float32 each, whose bytes count from data on
+		header, at := "{", 0
+		for i, name := range strings.Split(names, "") {
+			if i > 0 {
+				header += ","
+			}
+			header += fmt.Sprintf(`%q:{"dtype":"F32","shape":[1],"data_offsets":[%d,%d]}`, name, at, at+4)
+			at += 4
+		}
+		b := container(header+"}", at)
+		for i := range at {
+			b[len(b)-at+i] = byte(i + data)
+		}
+		return string(b)
+	}
+	for _, c := range []struct{ index, s1, s2, names, a, b, warning, note string }{
+		{`{"a":"s1","b":"s2"}`, shard("a", 0), shard("ab", 40), "ab", "\x00", "\x2c", "1 tensor",
+			"a in s2, listed in s1: other values"},
+		{`{"a":"s2","b":"s2","c":"s1"}`, shard("ac", 40), shard("ab", 40), "abc", "\x28", "\x2c", "1 tensor",
+			"a in s1, listed in s2: the same bits"},
+		{`{"a":"s2","b":"s1"}`, shard("ab", 0), shard("ba", 40), "ab", "\x2c", "\x04", "2 tensors",
+			"b in s2, listed in s1: other values"},
+		{`{"a":"s1","b":"s2"}`, shard("a", 0), shard("b", 40), "ab", "\x00", "\x28", "", ""},
+	} {
+		m, err := Open(modelDir(t, map[string]string{indexName: `{"weight_map":` + c.index + `}`, "s1": c.s1,
+			"s2": c.s2}))
+		require.NoError(t, err, c.index)
+		t.Cleanup(func() { m.Close() })
+		require.Equal(t, c.names, strings.Join(names(m), ""), "each once")
+		for name, first := range map[string]string{"a": c.a, "b": c.b} {
+			tensor, _ := m.Tensor(name)
+			raw, err := tensor.Raw()
+			require.NoError(t, err)
+			require.Equal(t, first, string(raw[:1]), "%s of %s", name, c.index)
+		}
+		if c.warning == "" {
+			require.Empty(t, m.Warnings)
+			continue
+		}
+		require.Len(t, m.Warnings, 1)
+		require.Equal(t, diag.Warning, m.Warnings[0].Severity)
+		requireCode(t, m.Warnings[0], "AMK1013", c.warning, c.note)
+	}
+}
+
 func TestIndexRefusals(t *testing.T) {
 	shard := func(names ...string) string {
 		var entries []string
@@ -206,9 +256,9 @@ func TestIndexRefusals(t *testing.T) {
 		{"tensor in another shard", map[string]string{indexName: `{"weight_map":{"a":"s1","b":"s1","c":"s2"}}`,
 			"s1": shard("a"), "s2": shard("b", "c")},
 			"AMK1023", []string{"b in s2, listed in s1"}},
-		{"tensor in two shards", map[string]string{indexName: `{"weight_map":{"a":"s1","b":"s2"}}`, "s1": shard("a"),
-			"s2": shard("a", "b")},
-			"AMK1013", []string{`s2: tensor "a"`, "also stored in s1"}},
+		{"tensor in two shards of three", map[string]string{indexName: `{"weight_map":{"a":"s1","b":"s2","c":"s3"}}`,
+			"s1": shard("b"), "s2": shard("a"), "s3": shard("a", "b", "c")},
+			"AMK1023", []string{"a in s2, listed in s1", "b in s3, listed in s2"}},
 		{"damaged shard", map[string]string{indexName: `{"weight_map":{"a":"s1","b":"s2"}}`, "s1": shard("a"),
 			"s2": shard("b")[:20]},
 			"AMK1010", []string{"s2"}},

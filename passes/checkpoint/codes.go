@@ -106,8 +106,9 @@ The header must be one JSON object. It maps each tensor name to {"dtype": "BF16"
 non-negative integers without exponent or fraction.`)
 
 	codeDuplicateTensor = diag.New("AMK1013", "the same tensor is stored twice", `
-A name appears twice in one header, or in two shards. Which copy counts depends on the reader, so amkc refuses to
-choose.`)
+A name appears twice in one header, which is refused: no reader could tell which is meant. A name that is in two shards
+is a warning. The index names the shard that counts, and amkc reads that one; a note says whether the copy has the same
+bits. If it has not, readers that load whole shards one after the other, as transformers does, take the last one.`)
 
 	codeDType = diag.New("AMK1014", "unknown tensor dtype", `
 The dtype of a tensor is not one that the safetensors format defines. The message lists those that it does.`)
@@ -147,7 +148,8 @@ different versions of the model, or one of them is damaged.`)
 
 	codeIndexExtra = diag.New("AMK1023", "a shard holds a tensor that the index does not list there", `
 A tensor is in a shard, but weight_map does not list it, or lists it in another shard. Weights are never dropped in
-silence, so index and shards must agree exactly. Download both from the same version of the model.`)
+silence, so index and shards must agree; only copies of tensors that are where the index lists them too may be anywhere
+(AMK1013). Download both from the same version of the model.`)
 )
 
 // What is wrong with the use of a tensor.

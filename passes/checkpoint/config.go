@@ -26,6 +26,9 @@ type Config struct {
 	Quantised  *Document // quantize_config.json, nil if there is none
 }
 
+// QuantisedFile is where former tools said how weights are quantised, which config.json says now.
+const QuantisedFile = "quantize_config.json"
+
 // OpenConfig reads config.json, and generation_config.json and quantize_config.json if they are there, from a model
 // directory that need not hold weights. Errors: AMK1001 to AMK1003 for the directory, AMK1035 for an adapter in it,
 // AMK1006 to AMK1009 and AMK1037 for the files.
@@ -55,7 +58,7 @@ func openConfig(dir string) (*Config, *diag.Diagnostic) {
 	if err != nil {
 		return nil, err
 	}
-	quantised, err := readDocument(dir, "quantize_config.json", infile.ModelConfig)
+	quantised, err := readDocument(dir, QuantisedFile, infile.ModelConfig)
 	if err != nil {
 		return nil, err
 	}

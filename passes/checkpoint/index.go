@@ -10,11 +10,12 @@ import (
 	"amkc/runtime/infile"
 )
 
-// openShards opens the shards that the index names, and proves that index and shards hold exactly the same tensors.
-func openShards(dir string) (_ []*File, err *diag.Diagnostic) {
+// openShards opens the shards that the index names, and returns their tensors: exactly those that it lists, each from
+// the shard where it lists it. warning says which tensors are stored in other shards too; nil: none is.
+func openShards(dir string) (files []*File, tensors []Tensor, warning, err *diag.Diagnostic) {
 	weightMap, err := readIndex(dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
 	shards := slices.Compact(slices.Sorted(maps.Values(weightMap)))
 	var missing []string
@@ -24,11 +25,10 @@ func openShards(dir string) (_ []*File, err *diag.Diagnostic) {
 		}
 	}
 	if len(missing) > 0 {
-		return nil, diag.Errorf(codeShardMissing, indexName, "%s of %d missing from the directory",
+		return nil, nil, nil, diag.Errorf(codeShardMissing, indexName, "%s of %d missing from the directory",
 			plural(len(missing), "shard"), len(shards)).With(firstFew("missing:", missing)...)
 	}
 
-	var files []*File
 	defer func() {
 		if err != nil {
 			for _, f := range files {
@@ -39,11 +39,12 @@ func openShards(dir string) (_ []*File, err *diag.Diagnostic) {
 	for _, shard := range shards {
 		f, err := openFile(filepath.Join(dir, shard))
 		if err != nil {
-			return nil, err
+			return files, nil, nil, err
 		}
 		files = append(files, f)
 	}
-	return files, compareIndex(weightMap, files)
+	tensors, warning, err = chooseTensors(weightMap, files)
+	return files, tensors, warning, err
 }
 
 // readIndex returns weight_map of the index of a directory: tensor name to shard.
@@ -86,40 +87,73 @@ func parseIndex(index *Object) (map[string]string, *diag.Diagnostic) {
 	return weightMap, nil
 }
 
-// compareIndex reports the first kind of disagreement with all tensors that it concerns.
-func compareIndex(weightMap map[string]string, files []*File) *diag.Diagnostic {
-	held := make(map[string]string, len(weightMap)) // tensor to the shard that has it
-	var extra []string
+// A copied tensor is in a shard in which the index does not list it.
+type copied struct {
+	Tensor
+	shard string
+}
+
+// chooseTensors returns the tensors that the index lists, from the shards that it names, and a warning of copies of
+// them in other shards, nil where there is none. It reports the first kind of disagreement with all tensors that it
+// concerns.
+func chooseTensors(weightMap map[string]string, files []*File) (chosen []Tensor, warning, err *diag.Diagnostic) {
+	listed := make(map[string]Tensor, len(weightMap)) // those that are where the index lists them
+	held := map[string]bool{}                         // those that are anywhere
+	var elsewhere []copied
 	for _, f := range files {
-		for _, e := range f.header.entries {
-			if other, twice := held[e.Name]; twice {
-				return diag.Errorf(codeDuplicateTensor, tensorPos(f.name, e.Name), "also stored in %s", other)
-			}
-			held[e.Name] = f.name
-			switch shard, listed := weightMap[e.Name]; {
-			case !listed:
-				extra = append(extra, fmt.Sprintf("%s in %s, not listed", e.Name, f.name))
-			case shard != f.name:
-				extra = append(extra, fmt.Sprintf("%s in %s, listed in %s", e.Name, f.name, shard))
+		for _, t := range f.Tensors() {
+			held[t.Name] = true
+			if weightMap[t.Name] == f.name {
+				listed[t.Name] = t
+				chosen = append(chosen, t)
+			} else {
+				elsewhere = append(elsewhere, copied{t, f.name})
 			}
 		}
 	}
-	var missing []string
+	var missing, extra []string
 	for _, tensor := range slices.Sorted(maps.Keys(weightMap)) {
-		if _, ok := held[tensor]; !ok {
+		if !held[tensor] {
 			missing = append(missing, fmt.Sprintf("%s, listed in %s", tensor, weightMap[tensor]))
+		}
+	}
+	for _, t := range elsewhere {
+		if shard, known := weightMap[t.Name]; !known {
+			extra = append(extra, fmt.Sprintf("%s in %s, not listed", t.Name, t.shard))
+		} else if _, ok := listed[t.Name]; !ok {
+			extra = append(extra, fmt.Sprintf("%s in %s, listed in %s", t.Name, t.shard, shard))
 		}
 	}
 	switch {
 	case len(missing) > 0:
-		return diag.Errorf(codeIndexMissing, indexName, "%s not in the shards", plural(len(missing), "listed tensor")).
-			With(firstFew("missing:", missing)...)
+		return nil, nil, diag.Errorf(codeIndexMissing, indexName, "%s not in the shards",
+			plural(len(missing), "listed tensor")).With(firstFew("missing:", missing)...)
 	case len(extra) > 0:
-		return diag.Errorf(codeIndexExtra, indexName, "%s that the index does not list there",
-			plural(len(extra), "tensor")).
-			With(firstFew("tensor", extra)...)
+		return nil, nil, diag.Errorf(codeIndexExtra, indexName, "%s that the index does not list there",
+			plural(len(extra), "tensor")).With(firstFew("tensor", extra)...)
+	case len(elsewhere) > 0:
+		warning, err = warnOfCopies(weightMap, listed, elsewhere)
 	}
-	return nil
+	return chosen, warning, err
+}
+
+// warnOfCopies says of each copy whether it differs from what is read in its place.
+func warnOfCopies(weightMap map[string]string, listed map[string]Tensor, copies []copied) (warning,
+	err *diag.Diagnostic) {
+	notes := make([]string, len(copies))
+	for i, t := range copies {
+		same, err := t.SameBits(listed[t.Name])
+		if err != nil {
+			return nil, diag.Errorf(codeRead, t.shard, "cannot read: %s", infile.Reason(err))
+		}
+		with := "other values"
+		if same {
+			with = "the same bits"
+		}
+		notes[i] = fmt.Sprintf("%s in %s, listed in %s: %s", t.Name, t.shard, weightMap[t.Name], with)
+	}
+	return diag.Warningf(codeDuplicateTensor, indexName, "%s stored in another shard too; read is what the index lists",
+		plural(len(copies), "tensor")).With(firstFew("copy of", notes)...), nil
 }
 
 func plural(n int, noun string) string {

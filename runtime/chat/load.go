@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -240,6 +241,48 @@ func configured(path string, config *jinja.Dict) (map[string]string, error) {
 		return nil, wrong
 	}
 	return sources, nil
+}
+
+// Special reads a special token of a model or a build by its name, as templates find it, empty where none has that
+// name, and the ids of added tokens by their text, as far as tokenizer_config.json lists them. Errors are *FileError.
+func Special(dir, name string) (text string, listed map[string]int, err error) {
+	config, err := object(dir, ConfigFile)
+	if err != nil {
+		return "", nil, err
+	}
+	all, err := tokens(dir, config)
+	if err != nil {
+		return "", nil, err
+	}
+	if v, there := all.Get(name); there {
+		text, _ = v.(string)
+	}
+	return text, listedTokens(config), nil
+}
+
+// listedTokens are the added tokens that a tokenizer_config.json lists, with their ids.
+func listedTokens(config *jinja.Dict) map[string]int {
+	out := map[string]int{}
+	if config == nil {
+		return out
+	}
+	v, _ := config.Get("added_tokens_decoder")
+	added, ok := v.(*jinja.Dict)
+	if !ok {
+		return out
+	}
+	for _, key := range added.Keys() {
+		token, _ := added.Get(key)
+		id, err := strconv.Atoi(key)
+		if d, ok := token.(*jinja.Dict); ok && err == nil {
+			if content, _ := d.Get("content"); content != nil {
+				if text, ok := content.(string); ok {
+					out[text] = id
+				}
+			}
+		}
+	}
+	return out
 }
 
 // standard are the special tokens that every tokenizer may have.

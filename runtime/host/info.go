@@ -11,7 +11,7 @@ import (
 )
 
 // abi is the number that generated code, the device runtime and this package must agree on: AMK_RUNTIME_ABI.
-const abi = 7
+const abi = 8
 
 // Names in the fatbin.
 const (
@@ -40,16 +40,18 @@ type Info struct {
 	Flagged          bool
 	WeightBytes      int64
 	CacheBytes       int64
-	VariantEnds      []int // first position past each variant, ascending; the last is MaxSeq
-	Rows             int   // of each sequence: positions that a step decodes, all of one variant
-	Sequences        int   // of a pass
+	VariantEnds      []int  // first position past each variant, ascending; the last is MaxSeq
+	Rows             int    // of each sequence: positions that a step decodes, all of one variant
+	Sequences        int    // of a pass
+	Model            uint32 // digest of model_config.h: what all kernels of a build have in common
+	Fragments        bool   // cache blocks are in fragment order, in the kernel as it was compiled
 }
 
 // Tokens is how many a step decodes.
 func (i *Info) Tokens() int { return i.Rows * i.Sequences }
 
 // infoSize is sizeof(amk::Info).
-const infoSize = 14*4 + 2*8 + maxVariants*4 + 2*4
+const infoSize = 14*4 + 2*8 + maxVariants*4 + 4*4
 
 // decodeInfo reads the bytes of an amk::Info and refuses contents that no build has.
 func decodeInfo(raw []byte) (Info, error) {
@@ -69,7 +71,7 @@ func decodeInfo(raw []byte) (Info, error) {
 		TraceStride: word(6), Vocab: word(7), MaxSeq: word(8), Layers: word(9), Hidden: word(10),
 		ElementBytes: word(11),
 		Flagged:      word(13) != 0, WeightBytes: int64(le.Uint64(raw[56:])), CacheBytes: int64(le.Uint64(raw[64:])),
-		Sequences: word(19 + maxVariants),
+		Sequences: word(19 + maxVariants), Model: uint32(word(20 + maxVariants)), Fragments: word(21+maxVariants) != 0,
 	}
 	tokens := word(18 + maxVariants)
 	if i.Sequences < 1 || tokens%i.Sequences != 0 {

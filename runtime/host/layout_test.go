@@ -54,7 +54,7 @@ func TestDeviceStructs(t *testing.T) {
 	require.Equal(t, strings.Fields(`abi sms threads shared_bytes exchange_bytes exchanges_per_step trace_stride
 		vocab max_seq
 		layers hidden element_bytes variants flagged weight_bytes cache_bytes
-		variant_end tokens sequences`), fields(read("info.cuh"), "Info"))
+		variant_end tokens sequences model cache_fragments`), fields(read("info.cuh"), "Info"))
 	require.Contains(t, read("launch.cuh"), "kMaxSequences = "+strconv.Itoa(MaxSequences)+";")
 	require.Contains(t, read("launch.cuh"), "kAbsent = "+strconv.Itoa(absent)+";")
 	require.Contains(t, read("step.cuh"), "constexpr int kGiven = kVocab;")

@@ -73,8 +73,9 @@ func (s *Session) loadMegakernel(image []byte, file string, pass Pass) (_ *megak
 	return k, err
 }
 
-// otherThan says how the kernel of a pass contradicts that of one token; empty when it does not. Where weights and rows
-// of the cache lie, and where variants end, is the same.
+// otherThan says how a kernel contradicts that of one token; empty when it does not. All that is in model_config.h is
+// the same, so that kernels find weights and rows of the cache in the same places and change variants at the same
+// positions; and so is the layout of the cache, which follows from flags of nvcc too.
 func (i *Info) otherThan(one *Info) string {
 	switch {
 	case i.WeightBytes != one.WeightBytes || i.CacheBytes != one.CacheBytes:
@@ -88,6 +89,12 @@ func (i *Info) otherThan(one *Info) string {
 		if end != one.VariantEnds[v] {
 			return "its variants end at other positions than those of " + FatbinFile
 		}
+	}
+	switch {
+	case i.Fragments != one.Fragments:
+		return "rows of its cache are laid out otherwise than those of " + FatbinFile
+	case i.Model != one.Model:
+		return "it was compiled with another model_config.h than " + FatbinFile
 	}
 	return ""
 }

@@ -70,6 +70,12 @@ func TestOpenRefuses(t *testing.T) {
 		"passes of another cache": {"", passes(8), func(t *testing.T, dir string) {
 			hosttest.Write(t, dir, "rows8/megakernel.fatbin", []byte("FAKE rows=8 more=1 \x00"))
 		}, new(*host.BuildError), "other sizes than those of megakernel.fatbin"},
+		"passes of another layout of the cache": {"", passes(8), func(t *testing.T, dir string) {
+			hosttest.Write(t, dir, "rows8/megakernel.fatbin", []byte("FAKE rows=8 layout=1 \x00"))
+		}, new(*host.BuildError), "rows of its cache are laid out otherwise than those of megakernel.fatbin"},
+		"passes of another model_config.h": {"", passes(8), func(t *testing.T, dir string) {
+			hosttest.Write(t, dir, "rows8/megakernel.fatbin", []byte("FAKE rows=8 model=1 \x00"))
+		}, new(*host.BuildError), "compiled with another model_config.h than megakernel.fatbin"},
 		"passes of too many rows": {"", passes(9), nil, new(*host.BuildError),
 			"facts.passes has one of 9 rows as its number 1"},
 		"passes twice": {"", passes(4, 4), nil, new(*host.BuildError),
@@ -181,4 +187,46 @@ func TestStopIDs(t *testing.T) {
 	ids, err := host.StopIDs(t.TempDir())
 	require.NoError(t, err)
 	require.Empty(t, ids)
+}
+
+// A text ends after the token that the tokenizer names, too: its id is the one that the tokenizer gives it, and where
+// there is no tokenizer.json, the one that tokenizer_config.json lists.
+func TestStopOfTheTokenizer(t *testing.T) {
+	const (
+		end    = `{"eos_token": "<|im_end|>"}`
+		listed = `{"eos_token": {"content": "<|im_end|>", "special": true}, "added_tokens_decoder": {"7": {"content":
+			"<|im_start|>"}, "9": {"content": "<|im_end|>"}}}`
+		added = `{"added_tokens": [{"id": 8, "content": "<|im_end|>"}], "model": {"vocab": {"<|im_end|>": 3}}}`
+	)
+	for name, c := range map[string]struct {
+		tokenizerConfig, tokenizer, special string
+		want                                []int
+	}{
+		"listed":                      {listed, "", "", []int{5, 9}},
+		"added":                       {end, added, "", []int{5, 8}},
+		"added and listed":            {listed, added, "", []int{5, 8}},
+		"in the vocabulary":           {end, `{"model": {"vocab": {"a": 0, "<|im_end|>": 3}}}`, "", []int{3, 5}},
+		"the same":                    {end, `{"added_tokens": [{"id": 5, "content": "<|im_end|>"}]}`, "", []int{5}},
+		"in special_tokens_map.json":  {"{}", added, end, []int{5, 8}},
+		"above tokenizer_config.json": {`{"eos_token": "x"}`, added, end, []int{5, 8}},
+		"no token of it":              {`{"eos_token": "</s>"}`, added, "", []int{5}},
+		"null":                        {`{"eos_token": null}`, added, "", []int{5}},
+		"none":                        {"", added, "", []int{5}},
+		"a list of pieces":            {end, `{"model": {"vocab": [["<|im_end|>", 0.5]]}}`, "", []int{5}},
+		"more than 32 bits": {end, `{"added_tokens": [{"id": 4294967301, "content": "<|im_end|>"}]}`, "",
+			[]int{5}},
+		"files that cannot be read": {"{", "{", "{", []int{5}},
+	} {
+		dir := t.TempDir()
+		for file, text := range map[string]string{host.ConfigFile: `{"eos_token_id": [5]}`,
+			host.GenConfigFile: `{"eos_token_id": 5}`, "tokenizer_config.json": c.tokenizerConfig,
+			host.TokenizerFile: c.tokenizer, "special_tokens_map.json": c.special} {
+			if text != "" {
+				hosttest.Write(t, dir, file, []byte(text))
+			}
+		}
+		ids, err := host.StopIDs(dir)
+		require.NoError(t, err, name)
+		require.Equal(t, c.want, ids, name)
+	}
 }

@@ -193,6 +193,8 @@ func TestKernelsForPromptsThatAreRefused(t *testing.T) {
 		"prompt=64 prompt_short=8":              "16 bytes, and 24 are expected",
 		"prompt=32":                             "passes of 32 tokens, and the manifest says 64",
 		"prompt=0":                              "a size that no kernel has",
+		"prompt=64 layout=1":                    "rows of its cache are laid out otherwise",
+		"prompt=64 model=1":                     "compiled with another model_config.h",
 		"prompt=5000":                           "a size that no kernel has",
 		"prompt=64 prompt_threads=0":            "a size that no kernel has",
 		"prompt=64 prompt_workspace=0":          "a size that no kernel has",

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -75,17 +74,16 @@ func TestSequencesContinue(t *testing.T) {
 }
 
 func TestTokensArriveWhileTheKernelRuns(t *testing.T) {
-	s := open(t, "slow_us=5000")
-	start := time.Now()
-	var first time.Duration
-	_, err := s.Generate(t.Context(), 7, 20, nil, func(int) error {
-		if first == 0 {
-			first = time.Since(start)
-		}
+	s := open(t, "hang_at=6") // a kernel that does not end by itself
+	ctx, cancel := context.WithCancel(t.Context())
+	var got []int
+	_, err := s.Generate(ctx, 7, 20, nil, func(id int) error {
+		got = append(got, id)
+		cancel()
 		return nil
 	})
-	require.NoError(t, err)
-	require.Less(t, first, time.Since(start)/2)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotEmpty(t, got)
 }
 
 func TestStopIDsEndGeneration(t *testing.T) {
@@ -170,7 +168,6 @@ func TestCancelRaisesTheAbortWord(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("interrupted")
 	var got []int
-	start := time.Now()
 	all, err := s.Generate(ctx, 3, 30, nil, func(id int) error {
 		if got = append(got, id); len(got) == 6 {
 			cancel(why)
@@ -178,7 +175,6 @@ func TestCancelRaisesTheAbortWord(t *testing.T) {
 		return nil
 	})
 	require.ErrorIs(t, err, why)
-	require.Less(t, time.Since(start), 4*time.Second)
 	require.Empty(t, all)
 	require.Zero(t, s.Position(), "a launch that was given up does not count")
 	// The GPU is clean: the same session decodes.

@@ -15,6 +15,10 @@ import (
 // maxJSONDepth is how deep lists and objects of JSON may nest: templates look at them one inside the other.
 const maxJSONDepth = 100
 
+// maxJSONValues is how many values a JSON text may have, as each takes many times what it is written with. A long
+// conversation with many tools has some thousands.
+const maxJSONValues = 1 << 18
+
 // FromJSON reads a JSON text as Python does: objects keep the order of their keys, integers are exact.
 func FromJSON(data []byte) (Value, error) {
 	if !utf8.Valid(data) {
@@ -27,13 +31,22 @@ func FromJSON(data []byte) (Value, error) {
 		return nil, fmt.Errorf("line %d: %s is half a character; want whole characters",
 			1+bytes.Count(data[:i], []byte("\n")), data[i:i+6])
 	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	return readValue(dec, 0)
+	r := jsonReader{Decoder: json.NewDecoder(bytes.NewReader(data))}
+	r.UseNumber()
+	return r.value(0)
 }
 
-func readValue(dec *json.Decoder, depth int) (Value, error) {
-	t, err := dec.Token()
+// A jsonReader counts the values that it reads.
+type jsonReader struct {
+	*json.Decoder
+	values int
+}
+
+func (r *jsonReader) value(depth int) (Value, error) {
+	if r.values++; r.values > maxJSONValues {
+		return nil, fmt.Errorf("it has more than %d values", maxJSONValues)
+	}
+	t, err := r.Token()
 	if err != nil {
 		return nil, err
 	}
@@ -45,41 +58,41 @@ func readValue(dec *json.Decoder, depth int) (Value, error) {
 			return nil, fmt.Errorf("lists and objects are nested more than %d deep", maxJSONDepth)
 		}
 		if t == '[' {
-			return readList(dec, depth)
+			return r.list(depth)
 		}
-		return readObject(dec, depth)
+		return r.object(depth)
 	default:
 		return t, nil
 	}
 }
 
-func readList(dec *json.Decoder, depth int) (Value, error) {
+func (r *jsonReader) list(depth int) (Value, error) {
 	l := NewList()
-	for dec.More() {
-		v, err := readValue(dec, depth+1)
+	for r.More() {
+		v, err := r.value(depth + 1)
 		if err != nil {
 			return nil, err
 		}
 		l.items = append(l.items, v)
 	}
-	_, err := dec.Token()
+	_, err := r.Token()
 	return l, err
 }
 
-func readObject(dec *json.Decoder, depth int) (Value, error) {
+func (r *jsonReader) object(depth int) (Value, error) {
 	d := &Dict{}
-	for dec.More() {
-		key, err := dec.Token()
+	for r.More() {
+		key, err := r.Token()
 		if err != nil {
 			return nil, err
 		}
-		v, err := readValue(dec, depth+1)
+		v, err := r.value(depth + 1)
 		if err != nil {
 			return nil, err
 		}
 		d.Set(key.(string), v)
 	}
-	_, err := dec.Token()
+	_, err := r.Token()
 	return d, err
 }
 

@@ -133,3 +133,17 @@ func TestErrors(t *testing.T) {
 		require.ErrorContains(t, err, c.says)
 	}
 }
+
+// A JSON text has a bound of values, wherever they stand in it.
+func TestValuesOfJSON(t *testing.T) {
+	list := func(part string, n int) string { return "[" + strings.Repeat(part+",", n-1) + part + "]" }
+	for _, text := range []string{list("0", maxJSONValues-1), list(`{"a":""}`, (maxJSONValues-1)/2)} {
+		_, err := FromJSON([]byte(text))
+		require.NoError(t, err)
+	}
+	for _, text := range []string{list("0", maxJSONValues), list(`{"a":""}`, maxJSONValues/2),
+		list("[]", maxJSONValues)} {
+		_, err := FromJSON([]byte(text))
+		require.EqualError(t, err, "it has more than 262144 values")
+	}
+}

@@ -1,6 +1,7 @@
 """Packs package amk as a wheel, for pip (PEP 517), with the standard library alone: no other tool has to be fetched."""
 
 import base64
+import contextlib
 import hashlib
 import os
 import re
@@ -20,10 +21,13 @@ def contents():
     """The files of the wheel, by name, without their list."""
     info = f"amk-{field('version')}.dist-info/"
     files = {
-        info + "METADATA": f"Metadata-Version: 2.1\nName: amk\nVersion: {field('version')}\n"
-        f"Summary: {field('description')}\nRequires-Python: {field('requires-python')}\n".encode(),
+        info + "METADATA": f"Metadata-Version: 2.4\nName: amk\nVersion: {field('version')}\n"
+        f"Summary: {field('description')}\nLicense-Expression: {field('license')}\nLicense-File: LICENSE\n"
+        f"Requires-Python: {field('requires-python')}\n".encode(),
         info + "WHEEL": b"Wheel-Version: 1.0\nGenerator: amkc\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
+    with open(os.path.join(HERE, "LICENSE"), "rb") as f:
+        files[info + "licenses/LICENSE"] = f.read()
     for name in sorted(os.listdir(os.path.join(HERE, "amk"))):
         if name.endswith(".py") or name == "py.typed":
             with open(os.path.join(HERE, "amk", name), "rb") as f:
@@ -46,3 +50,15 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
             entry.external_attr = 0o644 << 16
             out.writestr(entry, data, zipfile.ZIP_DEFLATED)
     return wheel
+
+
+def forget():
+    """Removes what Python has cached of this file: a build holds no bytecode, which runs in place of its source."""
+    cached = getattr(__spec__, "cached", None)
+    if cached and os.path.dirname(os.path.abspath(cached)) == os.path.join(HERE, "__pycache__"):
+        with contextlib.suppress(OSError):
+            os.remove(cached)
+            os.rmdir(os.path.dirname(cached))
+
+
+forget()

@@ -1,8 +1,11 @@
 package serve
 
 import (
+	"errors"
 	"math"
 	"net/http"
+
+	"amkc/runtime/tokenizer"
 )
 
 // chatFields are the fields of chat completions, less those of messages.
@@ -33,7 +36,7 @@ var chatFields = with(sharedFields, map[string]field{
 	},
 	"parallel_tool_calls": parallelCalls,
 	"modalities": func(_ *Server, _ *request, v value) error {
-		all, err := list[string](v, "a list of strings")
+		all, err := list[string](v, maxWords, "a list of strings")
 		if err != nil {
 			return err
 		}
@@ -46,7 +49,12 @@ var chatFields = with(sharedFields, map[string]field{
 })
 
 func (s *Server) chatCompletions(w http.ResponseWriter, r *http.Request) {
-	req, p, err := s.chatRequest(w, r)
+	var req *request
+	var p *chatPrompt
+	err := s.prepare(w, r, func(all map[string]value) (err error) {
+		req, p, err = s.chatRequest(all)
+		return err
+	})
 	if err != nil {
 		refuse(w, r, err)
 		return
@@ -59,11 +67,7 @@ func (s *Server) chatCompletions(w http.ResponseWriter, r *http.Request) {
 	s.complete(w, r, req, [][]int{p.ids}, s.choices(req, forms...))
 }
 
-func (s *Server) chatRequest(w http.ResponseWriter, r *http.Request) (*request, *chatPrompt, error) {
-	all, err := s.body(w, r)
-	if err != nil {
-		return nil, nil, err
-	}
+func (s *Server) chatRequest(all map[string]value) (*request, *chatPrompt, error) {
 	req := s.asked()
 	left, err := req.read(s, all, chatFields, conversationFields...)
 	if err != nil {
@@ -143,12 +147,17 @@ func (s *Server) conversing(req *request, from source, left map[string]value) (*
 	return p, err
 }
 
-// encode returns the ids of a text. With addSpecial it is a prompt, and gets the begin token that it does not have.
+// encode returns the ids of a text, of which there may be as many as the context has positions: what comes after those
+// is not encoded. With addSpecial it is a prompt, and gets the begin token that it does not have.
 func (s *Server) encode(param, text string, addSpecial bool) (ids []int, err error) {
+	most := s.engine.Limits().MaxSeq
 	if addSpecial {
-		ids, _, err = s.tokenizer.EncodePrompt(text)
+		ids, _, err = s.tokenizer.EncodePromptAtMost(text, most)
 	} else {
-		ids, err = s.tokenizer.Encode(text, false)
+		ids, err = s.tokenizer.EncodeAtMost(text, false, most)
+	}
+	if limit := (*tokenizer.LimitError)(nil); errors.As(err, &limit) {
+		return nil, s.tooLong(param, 0)
 	}
 	if err != nil {
 		return nil, invalid(param, "%s cannot be encoded: it is not valid UTF-8", param)

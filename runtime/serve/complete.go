@@ -35,17 +35,12 @@ type promptDetails struct {
 	Cached int `json:"cached_tokens"` // whose rows an earlier request has left in the cache
 }
 
-// fits checks that a prompt can be decoded. param is the field that it comes from.
+// fits checks that a prompt, which has no more tokens than the context has positions, can be decoded. param is the
+// field that it comes from.
 func (s *Server) fits(param string, prompt []int) error {
 	limits := s.engine.Limits()
 	if len(prompt) == 0 {
 		return invalid(param, "the prompt has no tokens, and this tokenizer adds none; want some text")
-	}
-	if len(prompt) > limits.MaxSeq {
-		e := invalid(param, "the prompt has %d tokens, and this model's context has %d positions", len(prompt),
-			limits.MaxSeq)
-		e.code = "context_length_exceeded"
-		return e
 	}
 	for _, id := range prompt {
 		if id < 0 || id >= limits.Vocab {
@@ -54,6 +49,19 @@ func (s *Server) fits(param string, prompt []int) error {
 		}
 	}
 	return nil
+}
+
+// tooLong is what is wrong with a prompt that has more tokens than the context has positions; 0: it was not encoded so
+// far that their number is known.
+func (s *Server) tooLong(param string, tokens int) *apiError {
+	most := s.engine.Limits().MaxSeq
+	has := fmt.Sprintf("%d tokens", tokens)
+	if tokens == 0 {
+		has = fmt.Sprintf("more than %d tokens, after which encoding stopped", most)
+	}
+	e := invalid(param, "the prompt has %s, and this model's context has %d positions", has, most)
+	e.code = "context_length_exceeded"
+	return e
 }
 
 // complete decodes behind prompts, as many answers to each as the request asks for, and answers in a form.
@@ -71,13 +79,13 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, req *request, 
 	rec := recordOf(r)
 	ctx, leave := context.WithCancel(r.Context()) // so that nothing goes on when one answer has failed
 	defer leave()
-	all := s.generations(ctx, rec, req, prompts)
 	tokens := 0
 	for _, prompt := range prompts {
 		tokens += len(prompt)
 	}
-	rec.asks(tokens, len(all), req.stream)
-	if err := s.scheduler.submit(all...); err != nil {
+	rec.asks(tokens, n, req.stream)
+	all, err := s.scheduler.submit(n, false, func() []*generation { return s.generations(ctx, rec, req, prompts) })
+	if err != nil {
 		refuse(w, r, err)
 		return
 	}

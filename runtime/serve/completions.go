@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
@@ -32,7 +31,12 @@ var completionFields = with(sharedFields, map[string]field{
 })
 
 func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
-	req, given, err := s.completionRequest(w, r)
+	var req *request
+	var given []prompt
+	err := s.prepare(w, r, func(all map[string]value) (err error) {
+		req, given, err = s.completionRequest(all)
+		return err
+	})
 	if err != nil {
 		refuse(w, r, err)
 		return
@@ -53,11 +57,7 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 }
 
 // completionRequest reads a request.
-func (s *Server) completionRequest(w http.ResponseWriter, r *http.Request) (req *request, given []prompt, err error) {
-	all, err := s.body(w, r)
-	if err != nil {
-		return nil, nil, err
-	}
+func (s *Server) completionRequest(all map[string]value) (req *request, given []prompt, err error) {
 	req = s.asked()
 	req.most = defaultTokens
 	left, err := req.read(s, all, completionFields, "prompt", "echo", "best_of")
@@ -107,13 +107,13 @@ func (s *Server) prompts(left map[string]value, field string, most int) (all []p
 		return nil, invalid(field, "there is no %s; want %s", field, want)
 	}
 	parts := []value{v}
-	if several, err := list[json.RawMessage](v, want); err == nil && len(several) > 0 && !isNumber(several[0]) {
-		if len(several) > most {
-			return nil, invalid(field, "%s has %d items; want at most %d", field, len(several), most)
+	if v.isList() && !v.isNumbers() {
+		several, err := v.items(most, want)
+		if err != nil {
+			return nil, err
 		}
-		parts = nil
-		for i, raw := range several {
-			parts = append(parts, v.item(i, raw))
+		if len(several) > 0 {
+			parts = several
 		}
 	}
 	for _, part := range parts {
@@ -121,7 +121,7 @@ func (s *Server) prompts(left map[string]value, field string, most int) (all []p
 		if part.read(&p.text, want) == nil {
 			p.ids, err = s.encode(part.name, p.text, true)
 		} else {
-			p.ids, err = list[int](part, want)
+			p.ids, err = s.ids(part, want)
 		}
 		if err == nil {
 			err = s.fits(part.name, p.ids)
@@ -137,7 +137,14 @@ func (s *Server) prompts(left map[string]value, field string, most int) (all []p
 	return all, nil
 }
 
-func isNumber(raw json.RawMessage) bool { return raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9' }
+// ids reads the token ids of a prompt, of which there may be as many as the context has positions.
+func (s *Server) ids(v value, want string) ([]int, error) {
+	most := s.engine.Limits().MaxSeq
+	if n := v.commas() + 1; v.isNumbers() && n > most {
+		return nil, s.tooLong(v.name, n)
+	}
+	return list[int](v, most, want)
+}
 
 // textForm is the form of completions.
 type textForm struct {

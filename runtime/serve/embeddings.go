@@ -30,7 +30,11 @@ type embedding struct {
 
 // embeddings computes those of the inputs one after the other, each of which waits for the engine like any request.
 func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
-	req, err := s.embeddingRequest(w, r)
+	var req *embeddingRequest
+	err := s.prepare(w, r, func(all map[string]value) (err error) {
+		req, err = s.embeddingRequest(all)
+		return err
+	})
 	if err != nil {
 		refuse(w, r, err)
 		return
@@ -68,11 +72,7 @@ func (s *Server) embeddings(w http.ResponseWriter, r *http.Request) {
 	send(w, http.StatusOK, "application/json", marshal(out))
 }
 
-func (s *Server) embeddingRequest(w http.ResponseWriter, r *http.Request) (*embeddingRequest, error) {
-	all, err := s.body(w, r)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) embeddingRequest(all map[string]value) (*embeddingRequest, error) {
 	hidden := s.engine.Limits().Hidden
 	req := &embeddingRequest{dimensions: hidden}
 	left, err := s.asked().read(s, all, map[string]field{
@@ -102,10 +102,10 @@ func (s *Server) embeddingRequest(w http.ResponseWriter, r *http.Request) (*embe
 
 // state waits for the last hidden state after a prompt. follows says that it is not the first of its request.
 func (s *Server) state(ctx context.Context, rec *record, prompt []int, follows bool) (state []float32, err error) {
-	g := &generation{ctx: ctx, prompt: prompt, state: true, follows: follows, asked: s.now(), choice: s.sampling,
+	g := &generation{ctx: ctx, prompt: prompt, state: true, asked: s.now(), choice: s.sampling,
 		record: rec, out: newOutbox(1), metrics: s.metrics}
 	rec.reads(len(prompt))
-	if err := s.scheduler.submit(g); err != nil {
+	if _, err := s.scheduler.submit(1, follows, func() []*generation { return []*generation{g} }); err != nil {
 		return nil, err
 	}
 	defer s.scheduler.leave(g)

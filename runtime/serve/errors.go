@@ -44,6 +44,8 @@ var (
 		message: "as many requests are waiting as may; try again later"}
 	errStopping = &apiError{status: http.StatusServiceUnavailable, kind: kindServer, code: "shutting_down", retry: 5,
 		message: "the server is shutting down"}
+	errLoading = &apiError{status: http.StatusServiceUnavailable, kind: kindServer, code: "loading", retry: 5,
+		message: "the model is being loaded; try again later"}
 	errInternal = &apiError{status: http.StatusInternalServerError, kind: kindServer, code: "internal_error",
 		message: "the server failed to answer; its log says more under the id of this request"}
 	errHost = &apiError{status: http.StatusMisdirectedRequest, kind: kindRequest, code: "unknown_host",
@@ -82,11 +84,18 @@ func (e *apiError) body() []byte {
 	return text
 }
 
-// refuse answers with an error. It does nothing where an answer has begun.
+// refuse answers with an error. It does nothing where an answer has begun, or where the client has gone.
 func refuse(w http.ResponseWriter, r *http.Request, err error) {
+	if err == errGone {
+		return
+	}
 	e := asAPI(err)
-	rec := recordOf(r)
-	rec.fail(e, err)
+	recordOf(r).fail(e, err)
+	e.send(w)
+}
+
+// send answers with the error.
+func (e *apiError) send(w http.ResponseWriter) {
 	if e.retry > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(e.retry))
 	}

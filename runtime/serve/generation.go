@@ -17,7 +17,6 @@ type generation struct {
 	again   bool            // an answer before it in the request has the same prompt
 	prompt  []int
 	state   bool  // the last hidden state is wanted, and nothing of what is below but record, out and metrics
-	follows bool  // another generation of the same request, which keeps that one's place in the queue
 	most    int   // tokens to decode
 	ends    []int // tokens after which a text ends
 	choice  sampling.Options

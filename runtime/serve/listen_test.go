@@ -2,8 +2,10 @@ package serve
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,7 +19,8 @@ func (s *testServer) listen(t *testing.T, grace time.Duration) (stop func(), end
 	s.url = "http://" + l.Addr().String()
 	ctx, stop := context.WithCancel(t.Context())
 	ended = make(chan error, 1)
-	go func() { ended <- s.Serve(ctx, l, grace) }()
+	s.Take(answerAt(l, s.Server.log))
+	go func() { ended <- s.Serve(ctx, grace) }()
 	return stop, ended
 }
 
@@ -88,18 +91,67 @@ func TestListenerFails(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
-	require.ErrorIs(t, newTest(says(t, "x"), nil).Serve(t.Context(), l, time.Second), net.ErrClosed)
+	s := newTest(says(t, "x"), nil)
+	s.Take(answerAt(l, s.Server.log))
+	require.ErrorIs(t, s.Serve(t.Context(), time.Second), net.ErrClosed)
 }
 
 // What is the matter with an address is said in the words of the system alone.
 func TestListen(t *testing.T) {
-	l, err := Listen("127.0.0.1", 0)
+	log := slog.New(slog.DiscardHandler)
+	l, err := Listen("127.0.0.1", 0, log)
 	require.NoError(t, err)
 	defer l.Close()
-	_, err = Listen("127.0.0.1", l.Addr().(*net.TCPAddr).Port)
+	_, err = Listen("127.0.0.1", l.Addr().(*net.TCPAddr).Port, log)
 	require.EqualError(t, err, l.Addr().String()+": address already in use")
-	_, err = Listen("203.0.113.7", 0)
+	_, err = Listen("203.0.113.7", 0, log)
 	require.EqualError(t, err, "203.0.113.7:0: cannot assign requested address")
+}
+
+// From the first moment on a port answers: that the model is being loaded, and then as the server does.
+func TestLoading(t *testing.T) {
+	s := newTest(says(t, "x"), func(c *Config) { c.APIKey = "k" })
+	p, err := Listen("127.0.0.1", 0, s.Server.log)
+	require.NoError(t, err)
+	s.url = "http://" + p.Addr().String()
+	status, header, body := s.send(t, http.MethodGet, "/health", "", nil)
+	require.Equal(t, 503, status)
+	require.Equal(t, "5", header.Get("Retry-After"))
+	require.JSONEq(t, `{"status": "loading", "running": 0, "waiting": 0}`, body)
+	for _, route := range s.routes() {
+		if route.path == "/health" {
+			continue
+		}
+		path := strings.NewReplacer("{model...}", "m", "{$}", "").Replace(route.path)
+		status, header, body = s.send(t, route.method, path, "", nil)
+		require.Equal(t, 503, status, path)
+		require.Equal(t, "5", header.Get("Retry-After"), path)
+		require.Equal(t, "loading", faultOf(t, body).Code, path)
+	}
+	s.Take(p)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, time.Minute) }()
+	status, _, body = s.send(t, http.MethodGet, "/health", "", nil)
+	require.Equal(t, 200, status)
+	require.JSONEq(t, `{"status": "ok", "running": 0, "waiting": 0}`, body)
+	status, _ = s.post(t, "/v1/completions", `{"prompt": "x"}`)
+	require.Equal(t, 401, status)
+	stop()
+	require.NoError(t, <-ended)
+}
+
+// What fails while the model is loaded ends the port.
+func TestLoadingEnds(t *testing.T) {
+	p, err := Listen("127.0.0.1", 0, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	url := "http://" + p.Addr().String() + "/health"
+	r, err := http.Get(url)
+	require.NoError(t, err)
+	require.NoError(t, r.Body.Close())
+	require.NoError(t, p.Close())
+	_, err = http.Get(url)
+	require.Error(t, err, "nobody listens")
 }
 
 // A server that only its machine reaches is not reached by the names of pages elsewhere.

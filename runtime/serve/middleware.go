@@ -65,6 +65,9 @@ func (s *Server) watched(path string, h http.Handler) http.Handler {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
 		defer func() {
+			if rec.free != nil {
+				rec.free()
+			}
 			p, begun := recover(), w.status != 0
 			if p != nil {
 				s.log.Error("a handler panicked", "request_id", rec.id, "panic", fmt.Sprintf("%T", p),

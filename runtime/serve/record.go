@@ -26,6 +26,8 @@ type record struct {
 	finishes   []string // of those that have ended: stop or length
 	code       string   // of the error
 	cause      string   // of an error that the client is told nothing of
+
+	free func() // the room of the body
 }
 
 type recordKey struct{}
@@ -38,6 +40,9 @@ func recordOf(r *http.Request) *record {
 func (r *record) in(ctx context.Context) context.Context {
 	return context.WithValue(ctx, recordKey{}, r)
 }
+
+// holds notes how many bytes of a body an intake has room for, up to the end of the request.
+func (r *record) holds(in *intake, n int) { r.free = func() { in.free(n) } }
 
 // asks notes what a completion asks for.
 func (r *record) asks(prompt, answers int, stream bool) {

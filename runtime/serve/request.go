@@ -51,6 +51,7 @@ const (
 	maxAnswers   = 128
 	maxStops     = 16
 	maxStopBytes = 1024
+	maxWords     = 64 // of lists whose items are a few words that are known
 	maxTopChat   = 20
 	maxTop       = 5
 )
@@ -150,13 +151,10 @@ func stops(_ *Server, r *request, v value) error {
 	var one string
 	if v.read(&one, want) == nil {
 		r.stops = []string{one}
-	} else if all, err := list[string](v, want); err != nil {
+	} else if all, err := list[string](v, maxStops, want); err != nil {
 		return err
 	} else {
 		r.stops = all
-	}
-	if len(r.stops) > maxStops {
-		return invalid(v.name, "stop has %d strings; want at most %d", len(r.stops), maxStops)
 	}
 	for _, stop := range r.stops {
 		if stop == "" || len(stop) > maxStopBytes {
@@ -171,6 +169,10 @@ const mostBias = 100
 
 func logitBias(s *Server, r *request, v value) error {
 	const want = "an object of numbers from -100 to 100 by token ids"
+	vocab := s.engine.Limits().Vocab
+	if v.commas() >= vocab {
+		return invalid(v.name, "logit_bias has more than %d biases, one for each token; want no more", vocab)
+	}
 	var biases map[string]*float64
 	if err := v.read(&biases, want); err != nil {
 		return err
@@ -181,7 +183,7 @@ func logitBias(s *Server, r *request, v value) error {
 		if err != nil || bias == nil || *bias < -mostBias || *bias > mostBias {
 			return v.unexpected(want)
 		}
-		if vocab := s.engine.Limits().Vocab; id < 0 || id >= vocab {
+		if id < 0 || id >= vocab {
 			return invalid(v.name, "logit_bias names token %d; want ids from 0 to %d", id, vocab-1)
 		}
 		r.options.Bias[id] = *bias
@@ -245,16 +247,19 @@ func (r *request) read(s *Server, all map[string]value, table map[string]field, 
 }
 
 // body reads what a request has sent, within the time and the size that it may take.
-func (s *Server) body(w http.ResponseWriter, r *http.Request) (map[string]value, error) {
+func (s *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		// also what keeps pages of other origins away: a browser asks before it sends this type for them
 		return nil, &apiError{status: http.StatusUnsupportedMediaType, kind: kindRequest, code: "invalid_content_type",
 			message: "want Content-Type: application/json"}
 	}
-	data, err := infile.ReadStream(http.MaxBytesReader(w, r.Body, s.maxBody), "body", infile.Kind{Name: "a body",
-		Max: s.maxBody})
+	held := &heldBody{Reader: http.MaxBytesReader(w, r.Body, s.maxBody), intake: s.intake}
+	data, err := infile.ReadStream(held, "body", infile.Kind{Name: "a body", Max: s.maxBody})
+	recordOf(r).holds(s.intake, held.held)
 	var large *http.MaxBytesError
 	switch {
+	case errors.Is(err, errFull):
+		return nil, errFull
 	case errors.As(err, &large):
 		return nil, &apiError{status: http.StatusRequestEntityTooLarge, kind: kindRequest, code: "body_too_large",
 			message: "the body has more than " + strconv.FormatInt(s.maxBody, 10) + " bytes, the most that are read"}
@@ -263,5 +268,5 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) (map[string]value,
 	}
 	// From here on the client may be silent for as long as the answer takes. Not all writers have deadlines.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-	return members(data)
+	return data, nil
 }

@@ -29,7 +29,7 @@ var responseFields = without(with(sharedFields, map[string]field{
 		})
 	},
 	"include": func(_ *Server, r *request, v value) error {
-		all, err := list[string](v, "a list of strings")
+		all, err := list[string](v, maxWords, "a list of strings")
 		for _, what := range all {
 			switch what {
 			case includeLogprobs:
@@ -114,7 +114,13 @@ func textOptions(s *Server, r *request, v value) error {
 }
 
 func (s *Server) responses(w http.ResponseWriter, r *http.Request) {
-	req, p, answer, err := s.responseRequest(w, r)
+	var req *request
+	var p *chatPrompt
+	var answer response
+	err := s.prepare(w, r, func(all map[string]value) (err error) {
+		req, p, answer, err = s.responseRequest(all)
+		return err
+	})
 	if err != nil {
 		refuse(w, r, err)
 		return
@@ -124,11 +130,7 @@ func (s *Server) responses(w http.ResponseWriter, r *http.Request) {
 }
 
 // responseRequest reads a request, and begins the answer.
-func (s *Server) responseRequest(w http.ResponseWriter, r *http.Request) (*request, *chatPrompt, response, error) {
-	all, err := s.body(w, r)
-	if err != nil {
-		return nil, nil, response{}, err
-	}
+func (s *Server) responseRequest(all map[string]value) (*request, *chatPrompt, response, error) {
 	req := s.asked()
 	left, err := req.read(s, all, responseFields, inputFields...)
 	if err == nil {
@@ -192,13 +194,13 @@ type functionContents struct {
 
 // nestedTools makes tools that are flat those of chat completions.
 func nestedTools(v value) (value, error) {
-	items, err := list[json.RawMessage](v, "a list of objects")
+	items, err := v.items(maxTools, "a list of objects")
 	if err != nil {
 		return v, err
 	}
 	tools := []function{}
-	for i, item := range items {
-		at, tool := v.item(i, item), function{}
+	for _, at := range items {
+		tool := function{}
 		err := named(at, func(name string, member value) (err error) {
 			switch name {
 			case "type":

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -282,16 +283,17 @@ func TestResponseFails(t *testing.T) {
 	require.Equal(t, 500, status)
 	require.Equal(t, "internal_error", faultOf(t, got).Code)
 
-	e.gate = make(chan struct{})
-	s = newTest(e, nil)
-	s.pingEvery = time.Millisecond
-	s.start(t)
-	time.AfterFunc(20*time.Millisecond, func() { close(e.gate) })
-	status, got = s.post(t, responsesPath, `{"input": "x", "stream": true}`)
-	require.Equal(t, 200, status)
-	require.True(t, strings.HasPrefix(got, ": ping\n\n"), got)
-	types, _ = told(t, strings.ReplaceAll(got, ": ping\n\n", ""))
-	require.Equal(t, []string{"created", "in_progress", "failed"}, types)
+	synctest.Test(t, func(t *testing.T) {
+		e.gate = make(chan struct{})
+		s := newTest(e, nil).run(t)
+		time.AfterFunc(15*time.Second, func() { close(e.gate) })
+		status, got := s.answer(t, responsesPath, `{"input": "x", "stream": true}`)
+		require.Equal(t, 200, status)
+		rest, found := strings.CutPrefix(got, ": ping\n\n")
+		require.True(t, found, got)
+		types, _ := told(t, rest)
+		require.Equal(t, []string{"created", "in_progress", "failed"}, types)
+	})
 }
 
 // A client that goes away ends the sequence of its stream.

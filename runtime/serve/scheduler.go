@@ -20,6 +20,7 @@ type scheduler struct {
 
 	mu       sync.Mutex
 	waiting  []*generation
+	reserved int                      // places of generations that are being made
 	running  map[Sequence]*generation // changed by the scheduler's goroutine alone
 	stopping bool                     // nothing new is taken
 	failed   error                    // of the last step
@@ -33,17 +34,39 @@ func newScheduler(e Engine, queue int, log *slog.Logger, now func() time.Time) *
 		wake: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
-// submit puts generations at the end of the queue, all or none. Errors are errFull and errStopping; a generation that
-// follows another of its request has the place of that one, and finds the queue never full.
-func (s *scheduler) submit(all ...*generation) error {
+// submit makes n generations and puts them at the end of the queue, all or none. Their places are taken before they are
+// made, which is work too: as many wait for that as may wait in the queue. Errors are errFull and errStopping; what
+// follows another generation of its request has the place of that one, and finds the queue never full.
+func (s *scheduler) submit(n int, follows bool, make func() []*generation) (all []*generation, err error) {
+	if err := s.reserve(n, follows); err != nil {
+		return nil, err
+	}
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.reserved -= n
+		if err = errStopping; !s.stopping {
+			err = nil
+			s.enqueue(all)
+		}
+	}()
+	return make(), nil
+}
+
+// reserve takes places for generations that are about to be made.
+func (s *scheduler) reserve(n int, follows bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.room(len(all)); err != nil && !(all[0].follows && err == errFull) {
+	if err := s.room(n); err != nil && !(follows && err == errFull) {
 		return err
 	}
+	s.reserved += n
+	return nil
+}
+
+func (s *scheduler) enqueue(all []*generation) {
 	s.waiting = append(s.waiting, all...)
 	s.tell()
-	return nil
 }
 
 // check says what submit would say now of so many generations, so that no work is done for a request that will be
@@ -58,7 +81,7 @@ func (s *scheduler) room(n int) error {
 	switch {
 	case s.stopping:
 		return errStopping
-	case len(s.waiting)+len(s.running)+n > s.most():
+	case len(s.waiting)+s.reserved+len(s.running)+n > s.most():
 		return errFull
 	}
 	return nil

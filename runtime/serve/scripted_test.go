@@ -286,14 +286,19 @@ func newTest(e Engine, change func(*Config)) *testServer {
 
 // start runs a server until the test ends.
 func (s *testServer) start(t testing.TB) *testServer {
-	ctx, stop := context.WithCancel(context.Background())
-	go s.scheduler.run(ctx)
 	h := httptest.NewServer(s.Handler())
 	s.url = h.URL
+	t.Cleanup(h.Close)
+	return s.run(t)
+}
+
+// run decodes until the test ends.
+func (s *testServer) run(t testing.TB) *testServer {
+	ctx, stop := context.WithCancel(context.Background())
+	go s.scheduler.run(ctx)
 	t.Cleanup(func() {
 		stop()
 		<-s.scheduler.done
-		h.Close()
 	})
 	return s
 }

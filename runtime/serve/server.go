@@ -1,13 +1,15 @@
 // Package serve answers over HTTP, in the way of OpenAI's API, for one model: chat completions, responses, completions,
 // embeddings, the list of models, tokens of a text and back, and what those who run it want to see of it. [New] makes a
-// server of an [Engine], a tokenizer and a chat template; [Server.Serve] runs it until it is told to end.
+// server of an [Engine], a tokenizer and a chat template; [Server.Take] gives it a [Port], and [Server.Serve] runs it
+// until it is told to end.
 //
-// A request is parsed, rendered and encoded on a goroutine of its own. Then it waits in a queue of bounded length for
-// the scheduler, whose goroutine alone calls the engine: it chooses tokens, makes text of them and looks for stop
-// strings, so that nothing is decoded behind the end of an answer. What comes of that goes through an outbox to the
-// request's goroutine, so that a slow client keeps nobody waiting; log-probabilities are found on the way there, beside
-// the next step, and so is what may follow in an answer that has a form. A client that goes away ends its sequences
-// before the next step.
+// A request is parsed, rendered and encoded on a goroutine of its own, of which few work at a time, so that what
+// requests cost before they are admitted or refused is bounded. Then it waits in a queue of bounded length for the
+// scheduler, whose goroutine alone calls the engine: it chooses tokens, makes text of them and looks for stop strings,
+// so that nothing is decoded behind the end of an answer. What comes of that goes through an outbox to the request's
+// goroutine, so that a slow client keeps nobody waiting; log-probabilities are found on the way there, beside the next
+// step, and so is what may follow in an answer that has a form. A client that goes away ends its sequences before the
+// next step.
 //
 // A field of a request that would change the answer is honoured or refused by name, never ignored. No text of prompts
 // or answers is in logs, metrics or errors that were not asked for by the request itself.
@@ -57,6 +59,7 @@ type Server struct {
 
 	vocabulary func() (*grammar.Vocabulary, error) // bytes of tokens, found when they are first needed
 	grammars   grammars
+	intake     *intake       // of what comes before the queue
 	maskRoom   chan struct{} // a semaphore for mask workers
 	scoring    chan struct{} // and one for tokens whose log-probabilities are computed
 	sampling   sampling.Options
@@ -64,6 +67,7 @@ type Server struct {
 	local      bool // only this machine reaches the server, and requests need no key
 	log        *slog.Logger
 	scheduler  *scheduler
+	port       *Port // nil: none is taken
 	metrics    *metrics
 	started    time.Time
 
@@ -93,8 +97,8 @@ func New(c Config) *Server {
 		eos: c.EOS, sampling: c.Sampling,
 		key: newSecret(c.APIKey), log: c.Log, metrics: newMetrics(), started: time.Now(),
 		maxBody: maxBody, maxRows: max(2, maxRowBytes/(4*c.Engine.Limits().Vocab)), pingEvery: pingEvery,
-		writeTimeout: writeTimeout, now: time.Now, newID: newID, maskRoom: roomBeside(),
-		scoring: roomBeside()}
+		writeTimeout: writeTimeout, now: time.Now, newID: newID,
+		maskRoom: make(chan struct{}, beside()), scoring: make(chan struct{}, beside())}
 	if c.Chat != nil {
 		s.reply = reply.Of(c.Chat)
 		with := sync.OnceValue(func() []int { return s.reply.Shown(s.tokenizer, true) })
@@ -111,11 +115,12 @@ func New(c Config) *Server {
 		return grammar.FromTokenizer(s.engine.Limits().Vocab, s.tokenizer, s.eos)
 	})
 	s.scheduler = newScheduler(c.Engine, c.Queue, c.Log, func() time.Time { return s.now() })
+	s.intake = newIntake(maxBody, max(2, beside()), max(DefaultQueue, s.scheduler.most()))
 	return s
 }
 
-// roomBeside is how much may be worked for at a time beside the engine: half of the processors are left to that.
-func roomBeside() chan struct{} { return make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2)) }
+// beside is how much may be worked for at a time beside the engine: half of the processors are left to that.
+func beside() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
 // A route is a path with what answers it.
 type route struct {

@@ -1,9 +1,11 @@
 package serve
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -61,45 +63,50 @@ func TestStreamUsage(t *testing.T) {
 
 // While nothing comes there are comments, which clients skip.
 func TestStreamPings(t *testing.T) {
-	e := says(t, "a")
-	e.gate = make(chan struct{})
-	s := newTest(e, nil)
-	s.pingEvery = time.Millisecond
-	s.start(t)
-	time.AfterFunc(20*time.Millisecond, func() { close(e.gate) })
-	status, got := s.post(t, "/v1/completions", `{"prompt": "x", "stream": true}`)
-	require.Equal(t, 200, status)
-	require.True(t, strings.HasPrefix(got, ": ping\n\n: ping\n\n"), got)
-	rest := strings.ReplaceAll(got, ": ping\n\n", "")
-	require.True(t, strings.HasPrefix(rest, `data: {"id":"cmpl-1"`), rest)
-	require.True(t, strings.HasSuffix(rest, "data: [DONE]\n\n"), rest)
+	synctest.Test(t, func(t *testing.T) {
+		e := says(t, "a")
+		e.gate = make(chan struct{})
+		s := newTest(e, nil).run(t)
+		time.AfterFunc(25*time.Second, func() { close(e.gate) })
+		status, got := s.answer(t, "/v1/completions", `{"prompt": "x", "stream": true}`)
+		require.Equal(t, 200, status)
+		rest, found := strings.CutPrefix(got, ": ping\n\n: ping\n\n")
+		require.True(t, found, got)
+		require.NotContains(t, rest, "ping")
+		require.True(t, strings.HasPrefix(rest, `data: {"id":"cmpl-1"`), rest)
+		require.True(t, strings.HasSuffix(rest, "data: [DONE]\n\n"), rest)
+	})
 }
 
 // So there are while a call comes of which nothing can be said yet.
 func TestStreamPingsInsideOfACall(t *testing.T) {
-	e := says(t, `a<tool_call>{"name": "weather", "arguments": {"place": "`+strings.Repeat("Bern, ", 12)+
-		`"}}</tool_call>`)
-	e.gate = make(chan struct{})
-	s := newTest(e, nil)
-	s.pingEvery = 20 * time.Millisecond
-	s.start(t)
-	go func() {
-		for range 200 { // a token of the call comes more often than a ping would
-			select {
-			case e.gate <- struct{}{}:
-				time.Sleep(time.Millisecond)
-			case <-t.Context().Done():
-				return
+	synctest.Test(t, func(t *testing.T) {
+		e := says(t, `a<tool_call>{"name": "weather", "arguments": {"place": "`+strings.Repeat("Bern, ", 12)+
+			`"}}</tool_call>`)
+		e.gate = make(chan struct{})
+		s := newTest(e, nil).run(t)
+		ctx, stop := context.WithCancel(t.Context())
+		stopped := make(chan struct{})
+		go func() {
+			defer close(stopped)
+			for ctx.Err() == nil { // a token of the call comes more often than a ping would
+				select {
+				case e.gate <- struct{}{}:
+					time.Sleep(time.Second)
+				case <-ctx.Done():
+				}
 			}
-		}
-	}()
-	status, got := s.post(t, "/v1/chat/completions", `{`+withTools+`, "stream": true}`)
-	require.Equal(t, 200, status)
-	_, behind, found := strings.Cut(got, `"content":"a"`)
-	require.True(t, found, got)
-	between, _, found := strings.Cut(behind, `"tool_calls"`)
-	require.True(t, found, got)
-	require.Contains(t, between, ": ping\n\n")
+		}()
+		status, got := s.answer(t, "/v1/chat/completions", `{`+withTools+`, "stream": true}`)
+		require.Equal(t, 200, status)
+		_, behind, found := strings.Cut(got, `"content":"a"`)
+		require.True(t, found, got)
+		between, _, found := strings.Cut(behind, `"tool_calls"`)
+		require.True(t, found, got)
+		require.Contains(t, between, ": ping\n\n")
+		stop()
+		<-stopped
+	})
 }
 
 // An error after the beginning is an event, and no [DONE] follows it.

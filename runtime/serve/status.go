@@ -46,6 +46,10 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 	case failed != nil:
 		status, code = "decoding failed", http.StatusServiceUnavailable
 	}
+	sendHealth(w, code, status, running, waiting)
+}
+
+func sendHealth(w http.ResponseWriter, code int, status string, running, waiting int) {
 	send(w, code, "application/json", marshal(struct {
 		Status  string `json:"status"`
 		Running int    `json:"running"`

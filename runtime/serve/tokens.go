@@ -3,9 +3,13 @@ package serve
 import "net/http"
 
 // tokenize turns a text into ids: {"prompt": TEXT, "add_special_tokens": true}, or messages as chat completions have
-// them.
+// them. Like a prompt, it may have as many as the context has positions.
 func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
-	ids, err := s.tokens(w, r)
+	var ids []int
+	err := s.prepare(w, r, func(all map[string]value) (err error) {
+		ids, err = s.tokens(all)
+		return err
+	})
 	if err != nil {
 		refuse(w, r, err)
 		return
@@ -17,11 +21,7 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 	}{len(ids), s.engine.Limits().MaxSeq, append([]int{}, ids...)}))
 }
 
-func (s *Server) tokens(w http.ResponseWriter, r *http.Request) ([]int, error) {
-	all, err := s.body(w, r)
-	if err != nil {
-		return nil, err
-	}
+func (s *Server) tokens(all map[string]value) ([]int, error) {
 	addSpecial := true
 	left, err := s.asked().read(s, all, map[string]field{
 		"model": modelName,
@@ -53,7 +53,11 @@ func (s *Server) tokens(w http.ResponseWriter, r *http.Request) ([]int, error) {
 
 // detokenize turns ids into a text, special tokens included: {"tokens": [1, 2, 3]}.
 func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) {
-	text, err := s.text(w, r)
+	var text string
+	err := s.prepare(w, r, func(all map[string]value) (err error) {
+		text, err = s.text(all)
+		return err
+	})
 	if err != nil {
 		refuse(w, r, err)
 		return
@@ -61,11 +65,7 @@ func (s *Server) detokenize(w http.ResponseWriter, r *http.Request) {
 	send(w, http.StatusOK, "application/json", marshal(map[string]string{"prompt": text}))
 }
 
-func (s *Server) text(w http.ResponseWriter, r *http.Request) (string, error) {
-	all, err := s.body(w, r)
-	if err != nil {
-		return "", err
-	}
+func (s *Server) text(all map[string]value) (string, error) {
 	left, err := s.asked().read(s, all, map[string]field{"model": modelName}, "tokens")
 	if err != nil {
 		return "", err
@@ -74,7 +74,12 @@ func (s *Server) text(w http.ResponseWriter, r *http.Request) (string, error) {
 	if !said {
 		return "", invalid("tokens", "there are no tokens; want a list of ids")
 	}
-	ids, err := list[int](v, "a list of ids")
+	most := s.engine.Limits().MaxSeq + 1 // the last token of an answer needs no position
+	if v.isNumbers() && v.commas() >= most {
+		return "", invalid("tokens", "there are %d tokens; want at most %d, as many as a context and the token behind "+
+			"it have", v.commas()+1, most)
+	}
+	ids, err := list[int](v, most, "a list of ids")
 	if err != nil {
 		return "", err
 	}

@@ -91,6 +91,9 @@ func (s *Server) chatPrompt(from source, left map[string]value, plain bool) (*ch
 	if p.text, err = s.render(p.field, c); err != nil {
 		return nil, err
 	}
+	if s.tokenizer.Least(p.text) > s.engine.Limits().MaxSeq { // before more is made of it
+		return nil, s.tooLong(p.field, 0)
+	}
 	if p.tools != nil {
 		if err := s.tellTools(p, c); err != nil {
 			return nil, err

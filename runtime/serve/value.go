@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"strconv"
@@ -51,9 +52,16 @@ func (v value) unexpected(want string) error {
 	return invalid(v.name, "%s is not as expected; want %s", v.name, want)
 }
 
-// list reads a list whose items are all there: to encoding/json a null is a zero of any type.
-func list[T any](v value, want string) ([]T, error) {
+// list reads a list of up to most items, which are all there: to encoding/json a null is a zero of any type.
+func list[T any](v value, most int, want string) ([]T, error) {
 	var items []*T
+	if v.commas() >= most { // some of which may be in strings
+		some, err := v.items(most, want)
+		if err != nil {
+			return nil, err
+		}
+		items = make([]*T, 0, len(some))
+	}
 	if err := v.read(&items, want); err != nil {
 		return nil, err
 	}
@@ -66,6 +74,40 @@ func list[T any](v value, want string) ([]T, error) {
 	}
 	return all, nil
 }
+
+// items are those of a list of up to most, none of which is null. No more of it is read.
+func (v value) items(most int, want string) (all []value, err error) {
+	d := json.NewDecoder(bytes.NewReader(v.raw))
+	if open, err := d.Token(); err != nil || open != json.Delim('[') {
+		return nil, v.unexpected(want)
+	}
+	for i := 0; d.More(); i++ {
+		if i == most {
+			return nil, invalid(v.name, "%s has more than %d items; want at most %d", v.name, most, most)
+		}
+		var raw json.RawMessage
+		if d.Decode(&raw) != nil || string(raw) == "null" {
+			return nil, v.unexpected(want)
+		}
+		all = append(all, v.item(i, raw))
+	}
+	return all, nil
+}
+
+// isList reports whether the value is a list, and isNumbers whether it is one that begins with a number.
+func (v value) isList() bool { return v.raw[0] == '[' }
+
+func (v value) isNumbers() bool {
+	if !v.isList() {
+		return false
+	}
+	first := bytes.TrimLeft(v.raw[1:], " \t\r\n")[0]
+	return first == '-' || first >= '0' && first <= '9'
+}
+
+// commas are those in a value. A list of numbers has one less than it has items, so that it need not be read to know
+// that it has too many.
+func (v value) commas() int { return bytes.Count(v.raw, []byte(",")) }
 
 // item is one of a list.
 func (v value) item(i int, raw json.RawMessage) value {

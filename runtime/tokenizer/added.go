@@ -165,14 +165,10 @@ func (m *matcher) longest(text string) (t *addedToken, ok bool) {
 }
 
 // split cuts text around the added tokens in it: it emits their ids, and the stretches of text between them, which are
-// not empty, with where they begin.
-func (m *matcher) split(text string, emit func(part string, at int, id int)) {
+// not empty, with where they begin. It ends where emit reports that nothing more is wanted.
+func (m *matcher) split(text string, emit func(part string, at int, id int) bool) {
 	done := 0 // text[:done] has been dealt with
-	gap := func(end int) {
-		if done < end {
-			emit(text[done:end], done, noToken)
-		}
-	}
+	gap := func(end int) bool { return done >= end || emit(text[done:end], done, noToken) }
 	for i := 0; i < len(text); {
 		if m.roots[text[i]] == 0 {
 			i++
@@ -194,9 +190,9 @@ func (m *matcher) split(text string, emit func(part string, at int, id int)) {
 		if t.RStrip {
 			end = len(text) - len(strings.TrimLeftFunc(text[end:], unicode.IsSpace))
 		}
-		gap(start)
-		if start < end { // nothing is left of a token of white space that one before has taken
-			emit("", 0, t.ID)
+		// Nothing is left of a token of white space that one before has taken.
+		if !gap(start) || start < end && !emit("", 0, t.ID) {
+			return
 		}
 		done = end
 	}

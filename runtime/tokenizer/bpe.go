@@ -22,6 +22,7 @@ type bpe struct {
 	ignoreMerges bool
 	byteTokens   [256]int32 // the <0xNN> tokens, noToken where absent
 	initial      [256]int32 // the tokens of one byte, which are those of ASCII characters if words are text
+	longest      [256]int   // bytes of a word that a token which has the byte may stand for; 0: any number
 	before       map[rune]bool
 }
 
@@ -214,6 +215,7 @@ func (m *bpe) index() {
 			m.byteTokens[b] = id
 		}
 	}
+	m.measure()
 	if _, ok := m.ids[mark]; !ok || m.bytes {
 		return
 	}
@@ -255,4 +257,76 @@ func (m *bpe) cut(word string) int {
 		at += len(mark)
 	}
 	return len(word)
+}
+
+// measure fills the table of the longest tokens, from which [bpe.least] tells how many a word has at least without
+// encoding it. A model has it whose tokens stand for their own text: each byte of a word, or each character, is a token
+// or is spelt by byte tokens, and no token is merged from byte tokens. Where characters are dropped or fused, any number
+// of them may be no token, or one.
+func (m *bpe) measure() {
+	m.longest = [256]int{}
+	if m.bytes {
+		for _, id := range m.initial {
+			if id == noToken {
+				return
+			}
+		}
+	} else if !m.spells() {
+		return
+	}
+	for b := range m.longest {
+		m.longest[b] = 1
+	}
+	for token := range m.ids {
+		for i := range len(token) {
+			m.longest[token[i]] = max(m.longest[token[i]], len(token))
+		}
+	}
+}
+
+// spells reports whether byte tokens spell each character that is no token, and no token has the text of one in it.
+func (m *bpe) spells() bool {
+	if !m.byteFallback {
+		return false
+	}
+	for _, id := range m.byteTokens {
+		if id == noToken {
+			return false
+		}
+	}
+	for token := range m.ids {
+		if _, is := byteToken(token); is {
+			continue
+		}
+		for rest := token; ; {
+			i := strings.Index(rest, "<0x")
+			if i < 0 {
+				break
+			}
+			if rest = rest[i:]; len(rest) >= 6 {
+				if _, is := byteToken(rest[:6]); is {
+					return false
+				}
+			}
+			rest = rest[1:]
+		}
+	}
+	return true
+}
+
+// least is a number of tokens that a word has at least: a token of n bytes has each of them in it, and each of these
+// counts for one n-th of a token or less.
+func (m *bpe) least(word string) int {
+	if m.longest[0] == 0 {
+		return 0
+	}
+	var counts [256]int
+	for i := range len(word) {
+		counts[word[i]]++
+	}
+	n := 0
+	for b, count := range counts {
+		n += count / m.longest[b]
+	}
+	return n
 }

@@ -127,7 +127,7 @@ func (b *byteSplit) cut(e *encoder, step int, p piece) {
 	}
 	m := e.matcher(step, b.words)
 	m.Reset(p.text)
-	for { // the pattern leaves no gap
+	for !e.full { // the pattern leaves no gap
 		start, end, ok := m.Next()
 		if !ok {
 			return

@@ -26,6 +26,22 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("tokenizer.json: %s: %s", e.Where, e.Msg)
 }
 
+// A LimitError says that a text has more tokens than it may have. How many it has is not known: it was not encoded to
+// its end.
+type LimitError struct{ Most int }
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("tokenizer: the text has more than %d tokens", e.Most)
+}
+
+// atMost is err with the limit that the caller has set.
+func atMost(err error, most int) error {
+	if _, ok := err.(*LimitError); ok {
+		return &LimitError{most}
+	}
+	return err
+}
+
 func malformed(where, format string, args ...any) error {
 	return &FormatError{Where: where, Msg: fmt.Sprintf(format, args...)}
 }

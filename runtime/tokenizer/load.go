@@ -35,7 +35,7 @@ func Load(data []byte) (*Tokenizer, error) {
 			return nil, &UnsupportedError{"version", fmt.Sprintf("%q", version), `"1.0"`}
 		}
 	}
-	t := &Tokenizer{}
+	t := &Tokenizer{shrink: 1}
 	if err = flatten(part("normalizer"), "normalizer", "normalizers", t.addNormalizer); err != nil {
 		return nil, err
 	}
@@ -61,6 +61,7 @@ func Load(data []byte) (*Tokenizer, error) {
 	if err = t.loadDecoder(part("decoder")); err != nil {
 		return nil, err
 	}
+	t.covers = t.coverage()
 	return t, nil
 }
 

@@ -40,14 +40,14 @@ func newMerger(m *bpe) merger {
 	return merger{model: m, known: make([]knownWord, knownWords), seed: maphash.MakeSeed()}
 }
 
-// tokenize appends the ids of word to ids.
-func (g *merger) tokenize(ids []int, word string) []int {
+// tokenize appends the ids of word to ids, up to where there are more than most.
+func (g *merger) tokenize(ids []int, word string, most int) []int {
 	if g.model.ignoreMerges {
 		if id, ok := g.model.ids[word]; ok {
 			return append(ids, int(id))
 		}
 	}
-	for word != "" {
+	for word != "" && len(ids) <= most {
 		n := g.model.cut(word)
 		ids = g.part(ids, word[:n])
 		word = word[n:]
@@ -99,7 +99,11 @@ func (g *merger) merge(ids []int, word string) []int {
 // the unknown token, or nothing, as the model says.
 func (g *merger) start(word string) {
 	m := g.model
-	g.symbols = g.symbols[:0]
+	n := len(word)
+	if !m.bytes {
+		n = utf8.RuneCountInString(word)
+	}
+	g.symbols = slices.Grow(g.symbols[:0], n)
 	unknown := false // an unknown token waits, to be fused with the next
 	flush := func() {
 		if unknown {
@@ -193,7 +197,7 @@ func (g *merger) mergeShort() {
 
 // mergeLong keeps the merges in a queue. A symbol that has gone has no token.
 func (g *merger) mergeLong() {
-	g.queue = g.queue[:0]
+	g.queue = slices.Grow(g.queue[:0], len(g.symbols))
 	for i := range g.symbols {
 		g.push(i)
 	}

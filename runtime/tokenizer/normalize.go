@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+	"unicode/utf8"
 
 	"amkc/runtime/tokenizer/chars"
 	"amkc/runtime/tokenizer/regex"
@@ -32,9 +33,22 @@ const (
 	growthCompatibility = 11
 )
 
+// How much shorter a step makes a text at most, in UTF-8. Where each character becomes one or more, it is by no more than
+// what a character may have. A composition is one character in the place of its decomposition.
+const (
+	shrinkCharacters  = utf8.UTFMax
+	shrinkComposition = shrinkCharacters * growthCanonical
+)
+
+// maxShrink is the most of all steps together that is a bound worth having.
+const maxShrink = 1 << 20
+
+// limitless is the shrink of a step that may leave out any part of a text.
+const limitless = 0
+
 func (t *Tokenizer) addNormalizer(c component) error {
 	var n normalizer
-	growth := 1
+	growth, shrink := 1, 1
 	shifts := true
 	switch c.kind {
 	case "Prepend":
@@ -59,19 +73,19 @@ func (t *Tokenizer) addNormalizer(c component) error {
 		if err != nil {
 			return err
 		}
-		n, growth, shifts = r.apply, r.growth, !r.oneForOne
+		n, growth, shrink, shifts = r.apply, r.growth, r.shrink, !r.oneForOne
 	case "NFC":
-		n, growth = nfc.normalize, growthCanonical
+		n, growth, shrink = nfc.normalize, growthCanonical, shrinkComposition
 	case "NFD":
-		n, growth = nfd.normalize, growthCanonical
+		n, growth, shrink = nfd.normalize, growthCanonical, shrinkCharacters
 	case "NFKC":
-		n, growth = nfkc, growthCompatibility
+		n, growth, shrink = nfkc, growthCompatibility, shrinkComposition
 	case "NFKD":
-		n, growth = nfkd.normalize, growthCompatibility
+		n, growth, shrink = nfkd.normalize, growthCompatibility, shrinkCharacters
 	case "Lowercase":
-		n, growth = lowercase, 2
+		n, growth, shrink = lowercase, 2, shrinkCharacters
 	case "StripAccents":
-		n = stripAccents
+		n, shrink = stripAccents, limitless
 	case "Strip":
 		var f struct {
 			Left  bool `json:"strip_left"`
@@ -89,12 +103,16 @@ func (t *Tokenizer) addNormalizer(c component) error {
 			}
 			return s
 		}
+		shrink = limitless
 	default:
 		return c.unsupported("null, Prepend, Replace, NFC, NFD, NFKC, NFKD, Lowercase, StripAccents, Strip and " +
 			"Sequence of them")
 	}
 	t.normalize = append(t.normalize, n)
 	t.shifts = t.shifts || shifts
+	if t.shrink *= shrink; t.shrink > maxShrink {
+		t.shrink = limitless
+	}
 	if t.growth = max(t.growth, 1) * growth; t.growth > maxGrowth {
 		return &UnsupportedError{c.where, fmt.Sprintf("text that may become %d times as long", t.growth),
 			fmt.Sprintf("at most %d times", maxGrowth)}
@@ -107,6 +125,7 @@ type replacement struct {
 	find      *regex.Regexp // nil if from is looked for
 	from, to  string
 	growth    int
+	shrink    int
 	oneForOne bool // a character for a character
 }
 
@@ -135,6 +154,9 @@ func loadReplacement(c component) (r replacement, err error) {
 		r.growth = max(1, (len(r.to)+len(r.from)-1)/len(r.from))
 		_, okFrom := oneRune(r.from)
 		_, okTo := oneRune(r.to)
+		if len(r.to) > 0 {
+			r.shrink = max(1, (len(r.from)+len(r.to)-1)/len(r.to))
+		}
 		r.oneForOne = okFrom && okTo
 	case find.Nullable():
 		return r, &UnsupportedError{c.where + ".pattern", fmt.Sprintf("%q, which matches the empty text", *f.Pattern.Regex),

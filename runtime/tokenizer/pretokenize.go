@@ -24,7 +24,7 @@ type preTokenizer interface {
 // pre takes a piece through the steps from step on, and to the model.
 func (e *encoder) pre(step int, p piece) {
 	switch {
-	case p.text == "":
+	case p.text == "" || e.full:
 	case step < len(e.t.split):
 		e.t.split[step].cut(e, step, p)
 	default:
@@ -32,8 +32,18 @@ func (e *encoder) pre(step int, p piece) {
 			e.bytes, _ = appendStandIns(e.bytes[:0], p.text) // all of it: the steps after ByteLevel only cut
 			p.text = string(e.bytes)
 		}
-		e.ids = e.merger.tokenize(e.ids, p.text)
+		e.word(p.text)
 	}
+}
+
+// word takes a word to the model, unless that has too many tokens in any case: merging a long one takes memory.
+func (e *encoder) word(word string) {
+	if left := e.most - len(e.ids); len(word) > left && e.t.model.least(word) > left {
+		e.full = true
+		return
+	}
+	e.ids = e.merger.tokenize(e.ids, word, e.most)
+	e.full = len(e.ids) > e.most
 }
 
 func (t *Tokenizer) addPreTokenizer(c component) error {
@@ -70,6 +80,9 @@ func (t *Tokenizer) addPreTokenizer(c component) error {
 		return err
 	}
 	t.written = t.toBytes && c.kind != "ByteLevel"
+	if s, ok := step.(split); ok && s.behavior == "Removed" {
+		t.drops = true
+	}
 	t.split = append(t.split, step)
 	return nil
 }
@@ -99,7 +112,7 @@ func (s split) cut(e *encoder, step int, p piece) {
 	m := e.matcher(step, s.find)
 	m.Reset(p.text)
 	end := 0
-	for {
+	for !e.full {
 		start, next, ok := m.Next()
 		if !ok {
 			break
@@ -281,7 +294,7 @@ func (m metaspace) cut(e *encoder, step int, p piece) {
 	if wanted && !strings.HasPrefix(p.text, m.mark) {
 		p.text = m.mark + p.text
 	}
-	for m.split {
+	for m.split && !e.full {
 		i := strings.Index(p.text[1:], m.mark)
 		if i < 0 {
 			break

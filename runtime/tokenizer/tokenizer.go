@@ -14,8 +14,10 @@ package tokenizer
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"sync"
+	"unicode"
 	"unicode/utf8"
 
 	"amkc/runtime/tokenizer/regex"
@@ -29,13 +31,16 @@ type Tokenizer struct {
 	normal    *matcher // added tokens found in the normalized text
 	normalize []normalizer
 	growth    int  // how much longer normalizers may make a text
+	shrink    int  // and how much shorter: at most a text of n bytes becomes one of n/shrink; 0: there is no bound
 	shifts    bool // a step so far changes how many characters there are
 	split     []preTokenizer
+	drops     bool  // a step of split leaves out a part of the text
 	toBytes   bool  // split has a ByteLevel step
 	written   bool  // which is not the last one, so that pieces arrive in the written form of bytes
 	before    []int // ids that the post-processor puts before the text
 	after     []int // and after it
 	decode    []stageSpec
+	covers    coverage
 	encoders  sync.Pool
 }
 
@@ -45,19 +50,34 @@ const noToken = -1
 // post-processor's template (the beginning-of-sequence token, usually) are included. It fails only on text that is not
 // valid UTF-8.
 func (t *Tokenizer) Encode(text string, addSpecial bool) ([]int, error) {
+	return t.EncodeAtMost(text, addSpecial, math.MaxInt)
+}
+
+// EncodeAtMost is Encode for a text that may have up to most ids. For one with more it fails with a *LimitError: before
+// any work where its length says so, and else as soon as there is one id too many.
+func (t *Tokenizer) EncodeAtMost(text string, addSpecial bool, most int) ([]int, error) {
 	if i := invalidUTF8(text); i >= 0 {
 		return nil, fmt.Errorf("tokenizer: text is not valid UTF-8 at byte %d", i)
+	}
+	if t.covers.least(text) > most {
+		return nil, &LimitError{most}
 	}
 	e, ok := t.encoders.Get().(*encoder)
 	if !ok {
 		e = newEncoder(t)
 	}
-	defer t.encoders.Put(e)
-	e.ids = e.ids[:0]
+	defer e.release()
+	e.ids, e.most = e.ids[:0], most
 	if addSpecial {
 		e.ids = append(e.ids, t.before...)
+		e.most = max(most-len(t.after), -1)
 	}
-	e.encode(text)
+	if e.full = len(e.ids) > e.most; !e.full {
+		e.encode(text)
+	}
+	if e.full {
+		return nil, &LimitError{most}
+	}
 	if addSpecial {
 		e.ids = append(e.ids, t.after...)
 	}
@@ -68,12 +88,22 @@ func (t *Tokenizer) Encode(text string, addSpecial bool) ([]int, error) {
 // text itself begins with the token that would be put in front. Then it is not put there again, and begun is that
 // token as it is written: a model was trained on one.
 func (t *Tokenizer) EncodePrompt(text string) (ids []int, begun string, err error) {
-	ids, err = t.Encode(text, true)
+	return t.EncodePromptAtMost(text, math.MaxInt)
+}
+
+// EncodePromptAtMost is EncodePrompt for a text that may have up to most ids, and fails as EncodeAtMost does.
+func (t *Tokenizer) EncodePromptAtMost(text string, most int) (ids []int, begun string, err error) {
 	n := len(t.before)
-	if err != nil || n == 0 || len(ids) < 2*n || !slices.Equal(ids[n:2*n], t.before) {
-		return ids, "", err
+	ids, err = t.EncodeAtMost(text, true, most+min(n, math.MaxInt-most)) // n of them may go again
+	switch {
+	case err != nil:
+		return nil, "", atMost(err, most)
+	case n > 0 && len(ids) >= 2*n && slices.Equal(ids[n:2*n], t.before):
+		return ids[n:], t.Decode(t.before, false), nil
+	case len(ids) > most:
+		return nil, "", &LimitError{most}
 	}
-	return ids[n:], t.Decode(t.before, false), nil
+	return ids, "", nil
 }
 
 // An encoder is what one call of Encode needs and the next can use again.
@@ -82,11 +112,23 @@ type encoder struct {
 	matchers []*regex.Matcher // of the steps of t.split, nil where there is none or not yet one
 	merger   merger
 	ids      []int
+	most     int  // ids that there may be
+	full     bool // there are more, or would be: nothing more is encoded
 	bytes    []byte
 }
 
 func newEncoder(t *Tokenizer) *encoder {
 	return &encoder{t: t, matchers: make([]*regex.Matcher, len(t.split)), merger: newMerger(t.model)}
+}
+
+// maxKept bounds the buffers of an encoder that is used again, in elements. One long word makes them large.
+const maxKept = 1 << 16
+
+// release lets the next call use the encoder.
+func (e *encoder) release() {
+	if max(cap(e.ids), cap(e.bytes), cap(e.merger.symbols), cap(e.merger.queue)) <= maxKept {
+		e.t.encoders.Put(e)
+	}
 }
 
 // matcher returns the matcher of a step. A step that runs again while it runs would break it, and none does.
@@ -97,22 +139,29 @@ func (e *encoder) matcher(step int, re *regex.Regexp) *regex.Matcher {
 	return e.matchers[step]
 }
 
-// encode appends the ids of text to e.ids.
+// encode appends the ids of text to e.ids, up to where there are too many.
 func (e *encoder) encode(text string) {
-	e.t.raw.split(text, func(part string, at int, id int) {
+	e.t.raw.split(text, func(part string, at int, id int) bool {
 		if id != noToken {
-			e.ids = append(e.ids, id)
-			return
+			return e.add(id)
 		}
 		part = applyNormalizers(e.t.normalize, part)
-		e.t.normal.split(part, func(part string, offset int, id int) {
+		e.t.normal.split(part, func(part string, offset int, id int) bool {
 			if id != noToken {
-				e.ids = append(e.ids, id)
-				return
+				return e.add(id)
 			}
 			e.pre(0, piece{part, at == 0 && offset == 0})
+			return !e.full
 		})
+		return !e.full
 	})
+}
+
+// add appends the id of an added token, and reports whether there may be more ids.
+func (e *encoder) add(id int) bool {
+	e.ids = append(e.ids, id)
+	e.full = len(e.ids) > e.most
+	return !e.full
 }
 
 // Decode returns the text of ids. Ids that name no token contribute nothing; with skipSpecial neither do special
@@ -168,4 +217,56 @@ func invalidUTF8(s string) int {
 		}
 	}
 	return -1
+}
+
+// A coverage is what a token stands for at most in a text as it is given.
+type coverage struct {
+	bytes int  // 0: any number
+	white bool // and white space beside it
+}
+
+// coverage finds what a token stands for at most, added ones and what steps before the model leave out included.
+func (t *Tokenizer) coverage() (c coverage) {
+	if t.model.longest[0] == 0 || t.shrink == limitless || t.drops {
+		return c
+	}
+	longest := 0
+	for _, n := range t.model.longest {
+		longest = max(longest, n)
+	}
+	given := 0
+	for _, a := range t.added {
+		if a.Normalized {
+			longest = max(longest, len(a.pattern))
+		} else {
+			given = max(given, len(a.pattern))
+		}
+		if a.LStrip || a.RStrip {
+			if a.Normalized && len(t.normalize) > 0 { // what is white space then need not be now
+				return coverage{}
+			}
+			c.white = true
+		}
+	}
+	c.bytes = max(given, longest*t.shrink)
+	return c
+}
+
+// Least is a number of tokens that a text has at least, found without encoding it; 0 where its bytes do not say.
+func (t *Tokenizer) Least(text string) int { return t.covers.least(text) }
+
+// least is a number of tokens that a text has at least.
+func (c coverage) least(text string) int {
+	if c.bytes == 0 {
+		return 0
+	}
+	n := len(text)
+	if c.white {
+		for _, r := range text {
+			if unicode.IsSpace(r) {
+				n -= utf8.RuneLen(r)
+			}
+		}
+	}
+	return n / c.bytes
 }

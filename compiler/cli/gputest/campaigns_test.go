@@ -61,7 +61,7 @@ func TestCampaigns(t *testing.T) {
 	require.Greater(t, len(after.Trials()), len(before.Trials()))
 	key, err := search.LoadKey(filepath.Join(second, "verdict.key"))
 	require.NoError(t, err)
-	sound, err := search.Verify(filepath.Join(second, "pycoder-5m"), key)
+	sound, err := search.Verify(filepath.Join(second, "pycoder-5m"), key.Public())
 	require.NoError(t, err)
 	require.Zero(t, sound.BestUnproved)
 	report, err := os.ReadFile(filepath.Join(second, "pycoder-5m", search.ReportName))

@@ -186,7 +186,6 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
 
 template <class S, class C, class Heads, class Cache = OfLayer>
 __device__ __forceinline__ void attend(C& c, const Heads heads, const Page out, Cache cache = {}) {
-  if (!does(c)) return c.advance(S::kTasks);
   if constexpr (kSequenceRows > 1) attend_rows<S>(c, heads, out, cache);
   else attend_token<S>(c, heads, out, cache);
 }

@@ -67,7 +67,6 @@ __host__ __device__ constexpr int elements_at_once(int parallel, int splits, int
 
 template <class S, class C>
 __device__ __forceinline__ void combine(C& c, const Page in, const Page out) {
-  if (!does(c)) return c.advance(S::kTasks);
   constexpr int kLanes = lanes_for(S::kSplits);  // lanes of a warp that share elements
   constexpr int kOfLane = ceil_div(S::kSplits, kLanes);  // splits that a lane adds up by itself
   constexpr int kParallel = kConsumers / kLanes;

@@ -195,9 +195,6 @@ struct Branch {
   u32 stage;  // for the stall record
 };
 
-template <class C>
-__device__ __forceinline__ void begin_part(C& c);
-
 template <Mode kMode>
 struct Context : Recorder<kMode == Mode::kProfile> {
   const Launch& launch;
@@ -228,7 +225,6 @@ struct Context : Recorder<kMode == Mode::kProfile> {
   // for activations; the ring is always waited for
   static constexpr bool kWaits = kMode != Mode::kCeiling;
   static constexpr bool kCopies = kMode != Mode::kDrain;
-  static constexpr bool kPart = kMode == Mode::kPart;
   static constexpr bool kRecords = kMode == Mode::kProfile;
   static constexpr int kProducerThread = kConsumers;  // or the first of its warp
   static constexpr u32 kMaxEpoch = 65535;
@@ -251,14 +247,14 @@ struct Context : Recorder<kMode == Mode::kProfile> {
   }
 
   // Epochs count exchanges since the pages were cleared and skip 0, so that cleared words are never
-  // taken for data.
-  __device__ void begin_step(int i) {
+  // taken for data. `ended` exchanges of the step came before a launch that begins within it.
+  __device__ void begin_step(int i, int ended = 0) {
     step = i;
     position = launch.position + i * kSequenceRows;
     layer = 0;
-    ordinal = 0;
-    epoch = u32((launch.first_epoch + u64(i)) * kExchangesPerStep % kMaxEpoch) + 1;
-    if constexpr (kPart) begin_part(*this);
+    ordinal = ended;
+    const u64 exchanges = (launch.first_epoch + u64(i)) * kExchangesPerStep + u64(ended);
+    epoch = u32(exchanges % kMaxEpoch) + 1;
   }
   // Keeps the exchange that is read next for a stage behind.
   __device__ __forceinline__ void hold() {
@@ -301,12 +297,6 @@ struct Context : Recorder<kMode == Mode::kProfile> {
 __device__ __forceinline__ void consumer_barrier() {
   asm volatile("bar.sync 1, %0;" ::"n"(kConsumers) : "memory");
 }
-
-}  // namespace amk
-
-#include "part.cuh"
-
-namespace amk {
 
 // Twelve warps begin with 168 registers a thread, of 65,536 in all. The four that do not compute
 // keep 72, and the consumers go on with 216: what a warp has of the activations of eight tokens is

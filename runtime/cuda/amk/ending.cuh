@@ -62,7 +62,6 @@ __device__ __forceinline__ bool has_aborted(Scratch& shared) {
 template <class S, class C>
 __device__ __forceinline__ void publish_best(C& c, const Best& offers, const Page values,
                                              const Page indices) {
-  if (!does(c)) return;
   Candidate best;
   if (c.launch.sampling) best = draw_own<S>(c);
   else if constexpr (kTokens > 1) best = reduce_tokens(c, offers);
@@ -178,7 +177,6 @@ __device__ __forceinline__ int forced_next(C& c, int token) {
 // is a warp's.
 template <class C>
 __device__ __forceinline__ void sample(C& c, const Page values, const Page indices) {
-  if (!does(c)) return;
   if constexpr (kTokens > 1) {
     static_assert(kTokens <= kConsumerWarps, "a warp has one token");
     int forced = -1;
@@ -241,7 +239,7 @@ __device__ __forceinline__ void sample(C& c, const Page values, const Page indic
 // there. The ring's producer, which runs ahead, looks at what this leaves too.
 template <class C>
 __device__ __forceinline__ void stop(C& c) {
-  if (c.tid == 0 && does(c)) {
+  if (c.tid == 0) {
     const Launch& launch = c.launch;
     bool ends = is_last(c);
 #pragma unroll
@@ -263,14 +261,13 @@ __device__ __forceinline__ void stop(C& c) {
 // Writes the tokens out. The host finds them there when the launch has ended.
 template <class C>
 __device__ __forceinline__ void emit(C& c) {
-  if (c.tid < kTokens && c.sm == 0 && c.shared.chosen[c.tid] != kVoid && c.launch.tokens && does(c))
+  if (c.tid < kTokens && c.sm == 0 && c.shared.chosen[c.tid] != kVoid && c.launch.tokens)
     c.launch.tokens[c.step * kTokens + c.tid] = u32(c.shared.chosen[c.tid]);
 }
 
 // The first half of the join that ends the step; the next one waits in embed.
 template <class C>
 __device__ __forceinline__ void join_step(C& c) {
-  if (!does(c)) return;
   consumer_barrier();
   if (c.tid == kJoiner && C::kWaits) add_release(step_counter(c), 1);
 }
@@ -280,7 +277,7 @@ __device__ __forceinline__ void join_step(C& c) {
 template <class C>
 __device__ __forceinline__ void tell_host(C& c) {
   const Launch& launch = c.launch;
-  if (c.tid == kJoiner && c.sm == 0 && launch.host_tokens && does(c)) {
+  if (c.tid == kJoiner && c.sm == 0 && launch.host_tokens) {
 #pragma unroll
     for (int token = 0; token < kTokens; ++token) {
       const int chosen = c.shared.chosen[token];
@@ -294,10 +291,6 @@ __device__ __forceinline__ void tell_host(C& c) {
 // Whether the step that was joined ends the launch.
 template <class C>
 __device__ __forceinline__ bool stopped(C& c) {
-  if constexpr (C::kPart) {
-    end_part(c);
-    return true;
-  }
   return c.shared.stop;
 }
 

@@ -69,7 +69,6 @@ using ResidualUnitOffsetRmsNorm = ResidualNormReader<true>;
 
 template <class S, class C, class Reader, class Finish>
 __device__ __forceinline__ void gemv(C& c, const Reader& in, Finish&& finish) {
-  if (!does(c)) return hand_over<S>(c, false);
   if constexpr (kOnTensorCores<S>) {
 #if AMK_TENSOR_CORES
     if constexpr (kTokens > 1) gemm_mma<S>(c, in, finish);

@@ -29,8 +29,10 @@ struct Info {
   u32 variant_end[kMaxVariants];  // first position past each variant
   u32 tokens;                     // of a pass, which a step decodes
   u32 sequences;                  // that they are of, as many of each
+  u32 model;                      // digest of model_config.h
+  u32 cache_fragments;            // cache blocks are in fragment order
 };
-static_assert(sizeof(Info) == 14 * 4 + 2 * 8 + kMaxVariants * 4 + 2 * 4,
+static_assert(sizeof(Info) == 14 * 4 + 2 * 8 + kMaxVariants * 4 + 4 * 4,
               "the host reads this struct byte by byte");
 
 }  // namespace amk

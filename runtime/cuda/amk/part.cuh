@@ -1,29 +1,31 @@
 // A stretch of a decode step, launched by itself: what a kernel for every layer, or for every
-// stage, would cost in place of one loop. The bodies are those of decode. What lies in shared
-// memory from stage to stage lies in memory from launch to launch, and the words of an exchange are
-// those that the launch before has left. Only a measurement launches it. Needs a Context. Must not
-// know what a stage computes.
+// stage, would cost in place of one loop. The bodies are those of decode, and a launch does its own
+// stages alone: it begins at its exchange, counted and not walked to. What lies in shared memory
+// from stage to stage lies in memory from launch to launch, and the words of an exchange are those
+// that the launch before has left. Only a measurement launches it. Needs a Context. Must not know
+// what a stage computes.
 #pragma once
 
-#include "launch.cuh"
+#include "context.cuh"
 
 namespace amk {
 
-constexpr u32 kPlaceOfLayers = 1u << 10, kPlaceBehind = 1u << 24;
+constexpr int kPartStages = 16;
 
-// What such a launch is given, the launch first. Places are those of place_of.
+// What such a launch is given, the launch first.
 struct PartLaunch {
   Launch launch;
   float* residual;  // [SMs][kTokens * kResidualRows], of one step
   int* token;       // chosen by the step before
-  u32 first;        // place of the first stage
-  u32 end;          // place of the first stage that is not done
-  u32 loop_first;   // numbers of the first and the last stage of a layer
-  u32 loop_last;
+  u32 layer;        // of all of its stages that are a layer's
+  u32 ended;        // exchanges of the step before its first stage
+  u32 before;       // number of the stage that handed the last of them over
   u32 follows;      // not 0: a step has been done, whose token is the first
-  u32 rotates;      // not 0: a stage needs the angles
+  u32 count;        // of its stages
+  u32 stages[kPartStages];  // their numbers, in order
+  u32 reserved;
 };
-static_assert(sizeof(PartLaunch) == sizeof(Launch) + 2 * 8 + 6 * 4,
+static_assert(sizeof(PartLaunch) == sizeof(Launch) + 2 * 8 + (6 + kPartStages) * 4,
               "the launcher builds this struct byte by byte");
 
 template <class C>
@@ -31,49 +33,46 @@ __device__ __forceinline__ const PartLaunch& part_of(const C& c) {
   return reinterpret_cast<const PartLaunch&>(c.launch);
 }
 
-// A number that grows from stage to stage in the order in which a step does them. Numbers of stages
-// do so within a layer, and before and behind the layers.
-__device__ __forceinline__ u32 place_of(const PartLaunch& part, u32 stage, int layer) {
-  if (stage < part.loop_first) return stage;
-  if (stage > part.loop_last) return kPlaceBehind + stage;
-  return (u32(layer) + 1) * kPlaceOfLayers + stage;
-}
-
-// Whether a launch does a stage in a layer; all others do them all.
-template <class C>
-__device__ __forceinline__ bool does(const C& c, u32 stage, int layer) {
-  if constexpr (C::kPart) {
-    const u32 place = place_of(part_of(c), stage, layer);
-    return place >= part_of(c).first && place < part_of(c).end;
-  }
-  return true;
-}
-template <class C>
-__device__ __forceinline__ bool does(const C& c) {
-  return does(c, c.stage, c.layer);
-}
-
-// Takes the residual up where the launch before has left it, and the token at the beginning of a
-// step. Ends in a block barrier.
+// Begins a launch where the ones before it have left the step.
 template <class C>
 __device__ __forceinline__ void begin_part(C& c) {
   const PartLaunch& part = part_of(c);
-  constexpr int kOwn = kTokens * kResidualRows;
-  for (int i = c.tid; i < kOwn && part.first > 0; i += kConsumers)
-    c.shared.residual[i] = part.residual[c.sm * kOwn + i];
-  if (c.tid == 0 && part.first == 0 && part.follows) c.shared.token[0] = *part.token;
-  consumer_barrier();
+  c.begin_step(0, part.ended);
+  c.layer = part.layer;
 }
 
-// Leaves the residual for the next launch, and behind the last stage the token that was chosen.
+// Before a launch's stages that read or change the residual: takes it up where the launch before
+// has left it, once. Threads see each other's rows behind the block barrier that comes between the
+// products of such a stage and their sums. `has` is whether this launch has the residual.
 template <class C>
-__device__ __forceinline__ void end_part(C& c) {
-  const PartLaunch& part = part_of(c);
+__device__ __forceinline__ void take_residual(C& c, bool& has) {
+  constexpr int kOwn = kTokens * kResidualRows;
+  if (has) return;
+  has = true;
+  for (int i = c.tid; i < kOwn; i += kConsumers)
+    c.shared.residual[i] = part_of(c).residual[c.sm * kOwn + i];
+}
+
+// Leaves the residual for the next launch that takes it.
+template <class C>
+__device__ __forceinline__ void leave_residual(C& c) {
   constexpr int kOwn = kTokens * kResidualRows;
   consumer_barrier();
   for (int i = c.tid; i < kOwn; i += kConsumers)
-    part.residual[c.sm * kOwn + i] = c.shared.residual[i];
-  if (c.tid == 0 && c.sm == 0 && does(c)) *part.token = c.shared.token[0];
+    part_of(c).residual[c.sm * kOwn + i] = c.shared.residual[i];
+}
+
+// At the beginning of a step: the token that the step before has chosen.
+template <class C>
+__device__ __forceinline__ void take_token(C& c) {
+  if (c.tid == 0 && part_of(c).follows) c.shared.token[0] = *part_of(c).token;
+  consumer_barrier();
+}
+
+// At its end: leaves the token that was chosen.
+template <class C>
+__device__ __forceinline__ void leave_token(C& c) {
+  if (c.tid == 0 && c.sm == 0) *part_of(c).token = c.shared.token[0];
 }
 
 }  // namespace amk

@@ -12,9 +12,6 @@ namespace amk {
 // before the first qkv flush, whose block barrier makes it visible.
 template <int kPairs = kHeadDim / 2, int kAngles = 0, class C>
 __device__ __forceinline__ void rotate_setup(C& c, const float* inv_freq, float scale = 1) {
-  if constexpr (C::kPart) {
-    if (!part_of(c).rotates) return;
-  }
   for (int i = c.tid; i < kTokens * (kHeadDim / 2); i += kConsumers) {
     const int token = i / (kHeadDim / 2), j = i % (kHeadDim / 2);
     float sin = 0, cos = 1;
@@ -86,7 +83,6 @@ __device__ __forceinline__ float embedding(C& c, const u8* table, int id, int to
 template <class S, class C, class Added>
 __device__ __forceinline__ void embed_and_add(C& c, const u8* table, const Page out,
                                               Added&& added) {
-  if (!does(c)) return c.advance(S::kTasks);
   const Tiles mine = tiles_of<S>(c.sm, 0);
   const int begin = mine.begin * kTileRows;
   const int rows = min(mine.end * kTileRows, kHidden) - begin;

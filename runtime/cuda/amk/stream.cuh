@@ -47,7 +47,7 @@ struct Turns {
   // Weights of the tiles of S that this SM owns in a layer.
   template <class S, class C>
   __device__ __forceinline__ void weights(C& c, const u8* first, int layer) {
-    if (!now() || !does(c, kNumberOf<S>, layer)) return;
+    if (!now()) return;
     fills_for<S>(c, layer);
     using W = Matrix<S>;
     constexpr int kPartBytes = tile_bytes<W>(S::kColumns), kTileBytes = kPartBytes * kSplitK<S>;
@@ -68,7 +68,7 @@ struct Turns {
   // number in the cache arena.
   template <class S, class C>
   __device__ __forceinline__ void cache(C& c, int layer, int position, int cache) {
-    if (!now() || !does(c, kNumberOf<S>, layer)) return;
+    if (!now()) return;
     fills_for<S>(c, layer);
     constexpr int kShareBytes = S::kShareRows / kCacheRows * kCacheBlockBytes;
     const Tiles mine = units_of<S>(c.sm, layer);

@@ -1,11 +1,8 @@
 package cli_test
 
 import (
-	"os"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -62,8 +59,7 @@ func TestChatInterrupted(t *testing.T) {
 	hosttest.NeedDriver(t)
 	dir := build(t, "hang_at=5")
 	hosttest.Write(t, dir, chat.TemplateFile, []byte(chatTemplate))
-	timer := time.AfterFunc(time.Second, func() { _ = syscall.Kill(os.Getpid(), syscall.SIGINT) })
-	defer timer.Stop()
+	defer interrupts()()
 	code, _, stderr := run(t, dir, "hi\nagain\n", "chat")
 	require.Equal(t, 2, code)
 	require.Contains(t, stderr, "fake: error: interrupted\n")

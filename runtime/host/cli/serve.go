@@ -68,19 +68,21 @@ func (c *command) serve(ctx context.Context, args []string) error {
 		config.Log.Warn("messages are refused, as no chat template can be used", "reason", infile.Describe(err))
 	}
 	// What cannot be listened on is said before anything large is loaded.
-	l, err := serve.Listen(*name, *port)
+	l, err := serve.Listen(*name, *port, config.Log)
 	if err != nil {
 		return usagef("serve: %s", infile.Reason(err))
 	}
 	defer l.Close()
 	return c.withSession(ctx, func(s *host.Session) error {
+		config.Engine = engine.New(s, o)
+		server := serve.New(config)
+		server.Take(l)
 		url := "http://" + l.Addr().String()
 		text := fmt.Sprintf("%s answers at %s\n", config.Model, url)
 		if err := c.print(map[string]any{"version": 1, "url": url}, text); err != nil {
 			return err
 		}
-		config.Engine = engine.New(s, o)
-		return serve.New(config).Serve(ctx, l, serve.DefaultGrace)
+		return server.Serve(ctx, serve.DefaultGrace)
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -56,22 +55,11 @@ func TestSpecialFiles(t *testing.T) {
 // answer runs the launcher as it is emitted, with the reference kernels of the build.
 func answer(t *testing.T, dir string, args []string) (code int, stderr string) {
 	t.Helper()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		var out, err strings.Builder
-		l := cli.Launcher{Model: hosttest.Facts().Model, Dir: dir}
-		if args[0] == "bench" {
-			l.Check = func(r host.Resident) (host.Reference, error) { return &hosttest.Twin{Resident: r}, nil }
-		}
-		code = l.Main(args, strings.NewReader(""), &out, &err)
-		stderr = err.String()
-	}()
-	select {
-	case <-done:
-		return code, stderr
-	case <-time.After(20 * time.Second):
-		t.Fatalf("%s waits", args)
-		return 0, ""
+	var out, err strings.Builder
+	l := cli.Launcher{Model: hosttest.Facts().Model, Dir: dir}
+	if args[0] == "bench" {
+		l.Check = func(r host.Resident) (host.Reference, error) { return &hosttest.Twin{Resident: r}, nil }
 	}
+	code = l.Main(args, strings.NewReader(""), &out, &err)
+	return code, err.String()
 }

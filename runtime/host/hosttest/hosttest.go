@@ -135,9 +135,9 @@ func Facts() host.Facts {
 		CUDA:   13000,
 		Stages: []string{"embed", "L{i}.qkv", "L{i}.attn", "lm_head"},
 		Variants: []host.Variant{{Name: "all", Lo: 0, Hi: 127, Exchanges: []host.Exchange{
-			{Stage: "embed", Elements: 64}, {Stage: "L{i}.qkv", Elements: 128, Layers: 2},
-			{Stage: "L{i}.attn", Elements: 64, Layers: 2},
-			{Stage: "lm_head"}}}},
+			{Stage: "embed", Elements: 64}, {Stage: "L{i}.qkv", Number: 1, Elements: 128, Layers: 2},
+			{Stage: "L{i}.attn", Number: 2, Elements: 64, Layers: 2},
+			{Stage: "lm_head", Number: 3}}}},
 		Traffic: host.Traffic{Weights: 4096, Cache: []host.CacheRows{{Bytes: 64}}},
 	}
 }

@@ -1,5 +1,6 @@
 /* amk.h: a compiled model in a C or C++ program. It goes with libamk.so, which every build of amkc
  * has in library/, and which opens any build of the same amkc. docs/library.md is the manual.
+ * SPDX-License-Identifier: Apache-2.0
  *
  *     amk_model *model;
  *     char *error = NULL;

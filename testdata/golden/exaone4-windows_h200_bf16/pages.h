@@ -11,17 +11,18 @@
 namespace amk {
 
 // ---- pages: {offset, bytes of one copy, copies} ----------------------------------------------
-constexpr Page kXchg0{0, 768, 2};  // qkv, act
-constexpr Page kXchg1{1536, 512, 2};  // attn, down
-constexpr Page kXchg2{2560, 256, 2};  // o
-constexpr Page kXchg3{3072, 256, 2};  // o
-constexpr Page kXchg4{3584, 256, 2};  // o
-constexpr Page kXchg5{4096, 256, 2};  // o
-constexpr Page kXchg6{4608, 256, 2};  // down
-constexpr Page kXchg7{5120, 256, 2};  // down
-constexpr Page kXchg8{5632, 256, 2};  // down
-constexpr Page kXchg9{6144, 1280, 1};  // best.value
-constexpr Page kXchg10{7424, 1280, 1};  // best.index
+constexpr Page kXchg0{0, 768, 1};  // qkv, act
+constexpr Page kXchg1{768, 512, 1};  // attn
+constexpr Page kXchg2{1280, 256, 2};  // o
+constexpr Page kXchg3{1792, 256, 2};  // o
+constexpr Page kXchg4{2304, 256, 2};  // o
+constexpr Page kXchg5{2816, 256, 2};  // o
+constexpr Page kXchg6{3328, 256, 2};  // down
+constexpr Page kXchg7{3840, 256, 2};  // down
+constexpr Page kXchg8{4352, 256, 2};  // down
+constexpr Page kXchg9{4864, 256, 2};  // down
+constexpr Page kXchg10{5376, 1280, 1};  // best.value
+constexpr Page kXchg11{6656, 1280, 1};  // best.index
 
 // ---- vectors ---------------------------------------------------------------------------------
 constexpr Page kQkv = kXchg0;  // L{i}.qkv BF16 [160]
@@ -31,10 +32,10 @@ __device__ constexpr Page kO[]{  // L{i}.o BF16 [48]
 };
 constexpr Page kAct = kXchg0;  // L{i}.act BF16 [88]
 __device__ constexpr Page kDown[]{  // L{i}.down BF16 [48]
-    kXchg6, kXchg7, kXchg8, kXchg1,
+    kXchg6, kXchg7, kXchg8, kXchg9,
 };
-constexpr Page kBestValue = kXchg9;  // best.value F32 [132]
-constexpr Page kBestIndex = kXchg10;  // best.index I32 [132]
+constexpr Page kBestValue = kXchg10;  // best.value F32 [132]
+constexpr Page kBestIndex = kXchg11;  // best.index I32 [132]
 
 }  // namespace amk
 // amkc:end

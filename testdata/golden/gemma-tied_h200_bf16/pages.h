@@ -11,18 +11,18 @@
 namespace amk {
 
 // ---- pages: {offset, bytes of one copy, copies} ----------------------------------------------
-constexpr Page kXchg0{0, 512, 2};  // x, attn
-constexpr Page kXchg1{1024, 768, 2};  // qkv, act
-constexpr Page kXchg2{2560, 256, 2};  // h
-constexpr Page kXchg3{3072, 1280, 1};  // best.value
-constexpr Page kXchg4{4352, 1280, 1};  // best.index
+constexpr Page kXchg0{0, 256, 2};  // x
+constexpr Page kXchg1{512, 768, 1};  // qkv, h
+constexpr Page kXchg2{1280, 512, 2};  // attn, act
+constexpr Page kXchg3{2304, 1280, 1};  // best.value
+constexpr Page kXchg4{3584, 1280, 1};  // best.index
 
 // ---- vectors ---------------------------------------------------------------------------------
 constexpr Page kX = kXchg0;  // L{i}.x BF16 [60]
 constexpr Page kQkv = kXchg1;  // L{i}.qkv BF16 [192]
-constexpr Page kAttn = kXchg0;  // L{i}.attn BF16 [128]
-constexpr Page kH = kXchg2;  // L{i}.h BF16 [60]
-constexpr Page kAct = kXchg1;  // L{i}.act BF16 [88]
+constexpr Page kAttn = kXchg2;  // L{i}.attn BF16 [128]
+constexpr Page kH = kXchg1;  // L{i}.h BF16 [60]
+constexpr Page kAct = kXchg2;  // L{i}.act BF16 [88]
 constexpr Page kBestValue = kXchg3;  // best.value F32 [132]
 constexpr Page kBestIndex = kXchg4;  // best.index I32 [132]
 

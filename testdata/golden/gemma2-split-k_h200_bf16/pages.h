@@ -11,14 +11,15 @@
 namespace amk {
 
 // ---- pages: {offset, bytes of one copy, copies} ----------------------------------------------
-constexpr Page kXchg0{0, 1536, 2};  // qkv, act
-constexpr Page kXchg1{3072, 1024, 2};  // attn, down
-constexpr Page kXchg2{5120, 768, 2};  // o
-constexpr Page kXchg3{6656, 768, 2};  // o
-constexpr Page kXchg4{8192, 1024, 2};  // down
-constexpr Page kXchg5{10240, 1024, 2};  // down
-constexpr Page kXchg6{12288, 1280, 1};  // best.value
-constexpr Page kXchg7{13568, 1280, 1};  // best.index
+constexpr Page kXchg0{0, 1536, 1};  // qkv
+constexpr Page kXchg1{1536, 1536, 2};  // attn, act
+constexpr Page kXchg2{4608, 768, 2};  // o
+constexpr Page kXchg3{6144, 768, 2};  // o
+constexpr Page kXchg4{7680, 1024, 2};  // down
+constexpr Page kXchg5{9728, 1024, 2};  // down
+constexpr Page kXchg6{11776, 1024, 2};  // down
+constexpr Page kXchg7{13824, 1280, 1};  // best.value
+constexpr Page kXchg8{15104, 1280, 1};  // best.index
 
 // ---- vectors ---------------------------------------------------------------------------------
 constexpr Page kQkv = kXchg0;  // L{i}.qkv BF16 [384]
@@ -26,12 +27,12 @@ constexpr Page kAttn = kXchg1;  // L{i}.attn BF16 [256]
 __device__ constexpr Page kO[]{  // L{i}.o BF16 [144]
     kXchg2, kXchg3,
 };
-constexpr Page kAct = kXchg0;  // L{i}.act BF16 [384]
+constexpr Page kAct = kXchg1;  // L{i}.act BF16 [384]
 __device__ constexpr Page kDown[]{  // L{i}.down BF16 [216]
-    kXchg4, kXchg5, kXchg1,
+    kXchg4, kXchg5, kXchg6,
 };
-constexpr Page kBestValue = kXchg6;  // best.value F32 [132]
-constexpr Page kBestIndex = kXchg7;  // best.index I32 [132]
+constexpr Page kBestValue = kXchg7;  // best.value F32 [132]
+constexpr Page kBestIndex = kXchg8;  // best.index I32 [132]
 
 }  // namespace amk
 // amkc:end

@@ -2,7 +2,8 @@
 // clang-format off
 // model: gemma3-tied (Gemma3ForCausalLM)
 // template: model_config.h.tmpl
-// Facts of the model, from its config.json, and where its tensors lie in weights.safetensors.
+// What all kernels of a build have in common: facts of the model, from its config.json, where its
+// tensors lie in weights.safetensors and how its cache is laid out, and where variants end.
 #pragma once
 
 #include "amk/element.cuh"
@@ -23,6 +24,9 @@ constexpr int kHeadDim = 32;
 constexpr int kVocab = 223;
 constexpr int kMaxSeq = 64;  // positions 0 to kMaxSeq - 1
 
+// ---- variants: positions below the end, and not below that of the variant before --------------
+constexpr int kShortEnd = 64;  // short
+
 // ---- data section of weights.safetensors: byte offsets ---------------------------------------
 constexpr size_t kLayerBytes = 85504;  // from one layer's tensor to the next layer's
 constexpr size_t kRopeInvFreq = 342016;  // F32 [16] rowmajor
@@ -41,6 +45,16 @@ constexpr size_t kPostMlpNormWeight = 85248;  // BF16 [60] rowmajor
 constexpr size_t kFinalNormWeight = 371200;  // BF16 [60] rowmajor
 constexpr size_t kWeightBytes = 371456;
 constexpr size_t kCacheBytes = 65536;
+constexpr bool kFragmentCache = true;  // cache blocks in mma fragment order
 
 }  // namespace amk
 // amkc:end
+
+namespace amk {
+constexpr bool kCacheFragments = kFragmentCache && AMK_TENSOR_CORES;  // without a fallback
+}  // namespace amk
+
+// Of what is above but ends of variants: the host compares it between kernels.
+namespace amk {
+constexpr unsigned kModelDigest = 2025621564u;
+}  // namespace amk

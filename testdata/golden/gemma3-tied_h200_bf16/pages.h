@@ -11,17 +11,18 @@
 namespace amk {
 
 // ---- pages: {offset, bytes of one copy, copies} ----------------------------------------------
-constexpr Page kXchg0{0, 1024, 2};  // qkv, act
-constexpr Page kXchg1{2048, 512, 2};  // attn, down
-constexpr Page kXchg2{3072, 256, 2};  // o
-constexpr Page kXchg3{3584, 256, 2};  // o
-constexpr Page kXchg4{4096, 256, 2};  // o
-constexpr Page kXchg5{4608, 256, 2};  // o
-constexpr Page kXchg6{5120, 256, 2};  // down
-constexpr Page kXchg7{5632, 256, 2};  // down
-constexpr Page kXchg8{6144, 256, 2};  // down
-constexpr Page kXchg9{6656, 1280, 1};  // best.value
-constexpr Page kXchg10{7936, 1280, 1};  // best.index
+constexpr Page kXchg0{0, 1024, 1};  // qkv
+constexpr Page kXchg1{1024, 512, 2};  // attn, act
+constexpr Page kXchg2{2048, 256, 2};  // o
+constexpr Page kXchg3{2560, 256, 2};  // o
+constexpr Page kXchg4{3072, 256, 2};  // o
+constexpr Page kXchg5{3584, 256, 2};  // o
+constexpr Page kXchg6{4096, 256, 2};  // down
+constexpr Page kXchg7{4608, 256, 2};  // down
+constexpr Page kXchg8{5120, 256, 2};  // down
+constexpr Page kXchg9{5632, 256, 2};  // down
+constexpr Page kXchg10{6144, 1280, 1};  // best.value
+constexpr Page kXchg11{7424, 1280, 1};  // best.index
 
 // ---- vectors ---------------------------------------------------------------------------------
 constexpr Page kQkv = kXchg0;  // L{i}.qkv BF16 [256]
@@ -29,12 +30,12 @@ constexpr Page kAttn = kXchg1;  // L{i}.attn BF16 [128]
 __device__ constexpr Page kO[]{  // L{i}.o BF16 [60]
     kXchg2, kXchg3, kXchg4, kXchg5,
 };
-constexpr Page kAct = kXchg0;  // L{i}.act BF16 [88]
+constexpr Page kAct = kXchg1;  // L{i}.act BF16 [88]
 __device__ constexpr Page kDown[]{  // L{i}.down BF16 [60]
-    kXchg6, kXchg7, kXchg8, kXchg1,
+    kXchg6, kXchg7, kXchg8, kXchg9,
 };
-constexpr Page kBestValue = kXchg9;  // best.value F32 [132]
-constexpr Page kBestIndex = kXchg10;  // best.index I32 [132]
+constexpr Page kBestValue = kXchg10;  // best.value F32 [132]
+constexpr Page kBestIndex = kXchg11;  // best.index I32 [132]
 
 }  // namespace amk
 // amkc:end

@@ -46,14 +46,6 @@ amk_drain(const __grid_constant__ amk::Launch launch) {
 }
 #endif
 
-#if AMK_PARTS  // it takes a while to compile, and a comparison of its own alone launches it
-// Stages of a step by themselves: a launch for each layer, or for each stage.
-__global__ void __launch_bounds__(amk::kThreads, 1)
-amk_part(const __grid_constant__ amk::PartLaunch part) {
-  amk::run<amk::Mode::kPart>(part.launch);
-}
-#endif
-
 // Memory read by plain loads.
 __global__ void __launch_bounds__(amk::kReadThreads, amk::kReadBlocks)
 amk_read(const __grid_constant__ amk::Read read) {

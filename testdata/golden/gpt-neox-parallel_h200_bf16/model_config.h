@@ -2,7 +2,8 @@
 // clang-format off
 // model: gpt-neox-parallel (GPTNeoXForCausalLM)
 // template: model_config.h.tmpl
-// Facts of the model, from its config.json, and where its tensors lie in weights.safetensors.
+// What all kernels of a build have in common: facts of the model, from its config.json, where its
+// tensors lie in weights.safetensors and how its cache is laid out, and where variants end.
 #pragma once
 
 #include "amk/element.cuh"
@@ -23,6 +24,9 @@ constexpr int kHeadDim = 16;
 constexpr int kVocab = 223;
 constexpr int kMaxSeq = 64;  // positions 0 to kMaxSeq - 1
 constexpr int kRotatedPairs = 2;  // of a head; the others pass through
+
+// ---- variants: positions below the end, and not below that of the variant before --------------
+constexpr int kShortEnd = 64;  // short
 
 // ---- data section of weights.safetensors: byte offsets ---------------------------------------
 constexpr size_t kLayerBytes = 58624;  // from one layer's tensor to the next layer's
@@ -45,6 +49,16 @@ constexpr size_t kFinalNormBias = 205056;  // BF16 [64] rowmajor
 constexpr size_t kLmHeadWeight = 205312;  // BF16 [223,64] tile8x32
 constexpr size_t kWeightBytes = 233984;
 constexpr size_t kCacheBytes = 49152;
+constexpr bool kFragmentCache = true;  // cache blocks in mma fragment order
 
 }  // namespace amk
 // amkc:end
+
+namespace amk {
+constexpr bool kCacheFragments = kFragmentCache && AMK_TENSOR_CORES;  // without a fallback
+}  // namespace amk
+
+// Of what is above but ends of variants: the host compares it between kernels.
+namespace amk {
+constexpr unsigned kModelDigest = 2617416154u;
+}  // namespace amk

@@ -12,11 +12,11 @@ namespace amk {
 
 // ---- pages: {offset, bytes of one copy, copies} ----------------------------------------------
 constexpr Page kXchg0{0, 256, 2};  // x
-constexpr Page kXchg1{512, 768, 2};  // qkv
-constexpr Page kXchg2{2048, 256, 2};  // attn
-constexpr Page kXchg3{2560, 512, 2};  // act
-constexpr Page kXchg4{3584, 1280, 1};  // best.value
-constexpr Page kXchg5{4864, 1280, 1};  // best.index
+constexpr Page kXchg1{512, 768, 1};  // qkv
+constexpr Page kXchg2{1280, 256, 2};  // attn
+constexpr Page kXchg3{1792, 512, 2};  // act
+constexpr Page kXchg4{2816, 1280, 1};  // best.value
+constexpr Page kXchg5{4096, 1280, 1};  // best.index
 
 // ---- vectors ---------------------------------------------------------------------------------
 constexpr Page kX = kXchg0;  // L{i}.x BF16 [64]

@@ -129,7 +129,8 @@ __device__ amk::Info amk_info = {
     AMK_RUNTIME_ABI, amk::kSMs, amk::kThreads, amk::kSharedBytes, amk::kExchangeBytes,
     amk::kExchangesPerStep, amk::kTraceStride, amk::kVocab, amk::kMaxSeq, amk::kLayers,
     amk::kHidden, amk::Element::kBytes, 1, amk::kFlagged, amk::kWeightBytes, amk::kCacheBytes,
-    {amk::kShortEnd}, amk::kTokens, amk::kSequences};
+    {amk::kShortEnd}, amk::kTokens, amk::kSequences,
+    amk::kModelDigest, amk::kCacheFragments};
 
 #if !defined(AMK_MEASURES) && !AMK_PROMPT  // those files have other kernels of the same code
 

@@ -34,7 +34,7 @@ namespace amk {
 template <>
 constexpr bool kOffers<LmHead> = true;
 
-static_assert(kPromptPlaces.end == 3148800, "the memory that a build says it takes");
+static_assert(kPromptPlaces.end == 3279872, "the memory that a build says it takes");
 
 __device__ __forceinline__ void read_prompt(const Launch& launch) {
   if (threadIdx.x == 0) {

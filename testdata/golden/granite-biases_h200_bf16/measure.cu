@@ -6,6 +6,9 @@
 #define AMK_MEASURES
 #include "megakernel.cu"
 
+#if AMK_PARTS
+#include "amk/part.cuh"
+#endif
 #include "amk/read.cuh"
 
 namespace amk {
@@ -28,6 +31,145 @@ constexpr u32 kNumberOf<Hidden> = kStageHidden;
 template <>
 constexpr u32 kNumberOf<LmHead> = kStageLmHead;
 
+#if AMK_PARTS  // it takes a while to compile, and a comparison of its own alone launches it
+// Streams what the stages of the launch need.
+template <class Sink>
+__device__ __forceinline__ void walk_part(Sink& p) {
+  const PartLaunch& part = part_of(p.c);
+  const u8* weights = p.c.launch.weights;
+  const int layer = part.layer, position = p.c.launch.position;
+  const u8* base = weights + layer * kLayerBytes;
+#pragma unroll 1
+  for (u32 i = 0; i < part.count && !p.stopped; ++i) {
+#pragma unroll 1
+    for (Turns turns; turns.left(); turns.copy(p, 0)) {
+      switch (part.stages[i]) {
+      case kStageQkv:
+        turns.weights<Qkv>(p.c, base + kQkvWeight, layer);
+        break;
+      case kStageAttn:
+        turns.cache<Attn>(p.c, layer, position);
+        break;
+      case kStageO:
+        turns.weights<O>(p.c, base + kOWeight, layer);
+        break;
+      case kStageGateUp:
+        turns.weights<GateUp>(p.c, base + kGateUpWeight, layer);
+        break;
+      case kStageDown:
+        turns.weights<Down>(p.c, base + kDownWeight, layer);
+        break;
+      case kStageLmHead:
+        turns.weights<LmHead>(p.c, weights + kLmHeadWeight, 0);
+        break;
+      }
+    }
+  }
+  p.drain();
+}
+
+template <>
+__device__ __forceinline__ void walk(Producer<Context<Mode::kPart>>& p) {
+  walk_part(p);
+}
+#if AMK_BULK_COPY
+template <>
+__device__ __forceinline__ void walk(Prefetcher<Context<Mode::kPart>>& p) {
+  walk_part(p);
+}
+#endif
+
+// How many tasks of a stage hand over what it computes.
+__device__ __forceinline__ u32 tasks_of(u32 stage) {
+  switch (stage) {
+  case kStageEmbed:
+    return Embed::kTasks;
+  case kStageQkv:
+    return Qkv::kTasks;
+  case kStageAttn:
+    return Attn::kTasks;
+  case kStageO:
+    return O::kTasks;
+  case kStageGateUp:
+    return GateUp::kTasks;
+  case kStageDown:
+    return Down::kTasks;
+  case kStageLmHead:
+    return LmHead::kTasks;
+  }
+  return 0;
+}
+
+// Computes the stages of the launch.
+template <>
+__device__ __forceinline__ void consume(Context<Mode::kPart>& c) {
+  const PartLaunch& part = part_of(c);
+  begin_part(c);
+  c.producers = tasks_of(part.before);
+  const u8* weights = c.launch.weights;
+  const u8* base = weights + c.layer * kLayerBytes;
+  bool has_residual = false;
+#pragma unroll 1
+  for (u32 i = 0; i < part.count; ++i) {
+    switch (part.stages[i]) {
+    case kStageEmbed: {
+      has_residual = true;
+      take_token(c);
+      c.enter(kStageEmbed);
+      embed<Embed>(c, weights + kEmbedWeight, kX);
+      break;
+    }
+    case kStageQkv: {
+      rotate_setup(c, reinterpret_cast<const float*>(weights + kRopeInvFreq));
+      c.enter(kStageQkv);
+      qkv_stage(c, kX, base + kInputNormWeight, base + kQkvBias, kQkv);
+      break;
+    }
+    case kStageAttn: {
+      c.enter(kStageAttn);
+      attend<Attn>(c, PlainHeads{kQkv}, kAttn);
+      break;
+    }
+    case kStageO: {
+      take_residual(c, has_residual);
+      c.enter(kStageO);
+      o_stage(c, kAttn, base + kOBias, kH);
+      break;
+    }
+    case kStageGateUp: {
+      c.enter(kStageGateUp);
+      gate_up_stage(c, kH, base + kPostNormWeight, base + kGateUpBias, kAct);
+      break;
+    }
+    case kStageDown: {
+      take_residual(c, has_residual);
+      c.enter(kStageDown);
+      down_stage(c, kAct, base + kDownBias, kX);
+      break;
+    }
+    case kStageHidden: {
+      c.enter(kStageHidden);
+      keep_hidden<Hidden>(c, kX, weights + kFinalNormWeight);
+      break;
+    }
+    case kStageLmHead: {
+      c.enter(kStageLmHead);
+      const Best best = lm_head_stage(c, kX, weights + kFinalNormWeight);
+      publish_best<LmHead>(c, best, kBestValue, kBestIndex);
+      sample(c, kBestValue, kBestIndex);
+      stop(c);
+      emit(c);
+      join_step(c);
+      tell_host(c);
+      leave_token(c);
+      break;
+    }
+    }
+  }
+  if (has_residual) leave_residual(c);
+}
+#endif
+
 }  // namespace amk
 
 extern "C" {
@@ -46,7 +188,7 @@ amk_drain(const __grid_constant__ amk::Launch launch) {
 }
 #endif
 
-#if AMK_PARTS  // it takes a while to compile, and a comparison of its own alone launches it
+#if AMK_PARTS
 // Stages of a step by themselves: a launch for each layer, or for each stage.
 __global__ void __launch_bounds__(amk::kThreads, 1)
 amk_part(const __grid_constant__ amk::PartLaunch part) {

@@ -11,17 +11,17 @@
 namespace amk {
 
 // ---- pages: {offset, bytes of one copy, copies} ----------------------------------------------
-constexpr Page kXchg0{0, 512, 2};  // x
-constexpr Page kXchg1{1024, 768, 2};  // qkv, h
-constexpr Page kXchg2{2560, 512, 2};  // attn, act
-constexpr Page kXchg3{3584, 1280, 1};  // best.value
-constexpr Page kXchg4{4864, 1280, 1};  // best.index
+constexpr Page kXchg0{0, 512, 2};  // x, h
+constexpr Page kXchg1{1024, 768, 1};  // qkv
+constexpr Page kXchg2{1792, 512, 2};  // attn, act
+constexpr Page kXchg3{2816, 1280, 1};  // best.value
+constexpr Page kXchg4{4096, 1280, 1};  // best.index
 
 // ---- vectors ---------------------------------------------------------------------------------
 constexpr Page kX = kXchg0;  // L{i}.x BF16 [72]
 constexpr Page kQkv = kXchg1;  // L{i}.qkv BF16 [144]
 constexpr Page kAttn = kXchg2;  // L{i}.attn BF16 [72]
-constexpr Page kH = kXchg1;  // L{i}.h BF16 [72]
+constexpr Page kH = kXchg0;  // L{i}.h BF16 [72]
 constexpr Page kAct = kXchg2;  // L{i}.act BF16 [70]
 constexpr Page kBestValue = kXchg3;  // best.value F32 [132]
 constexpr Page kBestIndex = kXchg4;  // best.index I32 [132]

@@ -37,7 +37,6 @@ constexpr int kTraceStride = 288;  // elements of the longest exchanged vector
 constexpr int kResidualRows = 8;  // most rows of the residual that an SM owns, floats
 constexpr int kAngleTables = 1;  // of cos and sin
 constexpr int kBranchParts = 1;  // most parts of a branch whose norm is added
-constexpr bool kFragmentCache = true;  // cache blocks in mma fragment order
 
 // ---- numbers of the stages in stall records ---------------------------------------------------
 enum StageNumber : unsigned {
@@ -53,14 +52,12 @@ enum StageNumber : unsigned {
   kStageLmHead,
 };
 
-// ---- variants: positions below the end, and not below that of the variant before --------------
-constexpr int kShortEnd = 16;  // short
-constexpr StageNumber kShortStages[]{
+// ---- variants ---------------------------------------------------------------------------------
+constexpr StageNumber kShortStages[]{  // short
     kStageEmbed, kStageQkv, kStageShortAttn, kStageO, kStageGateUp, kStageDown, kStageHidden,
     kStageLmHead,
 };
-constexpr int kLongEnd = 64;  // long
-constexpr StageNumber kLongStages[]{
+constexpr StageNumber kLongStages[]{  // long
     kStageEmbed, kStageQkv, kStageLongPart, kStageLongAttn, kStageO, kStageGateUp, kStageDown,
     kStageHidden, kStageLmHead,
 };
@@ -237,7 +234,7 @@ struct LmHead {
 
 #include "amk/platform.cuh"
 
-static_assert(AMK_RUNTIME_ABI == 7, "generated for another version of amk/*.cuh");
+static_assert(AMK_RUNTIME_ABI == 8, "generated for another version of amk/*.cuh");
 
 namespace amk {
 
@@ -247,6 +244,5 @@ constexpr int kAttentionScratch = 8 * kAttentionHeads * 20;  // 8 warps, padded 
 constexpr int kUnitScratch = AMK_TENSOR_CORES ? 1152 : 16;  // bytes: q heads, a cache block
 constexpr int kDigitScratch = 16;  // bytes: a vector in fixed point
 constexpr int kVectorScratch = AMK_TENSOR_CORES ? 4 : 192;  // activations, without tensor cores
-constexpr bool kCacheFragments = kFragmentCache && AMK_TENSOR_CORES;  // without a fallback
 
 }  // namespace amk

@@ -12,8 +12,8 @@ namespace amk {
 
 // ---- pages: {offset, bytes of one copy, copies} ----------------------------------------------
 constexpr Page kXchg0{0, 256, 2};  // x, h
-constexpr Page kXchg1{512, 768, 2};  // qkv, act
-constexpr Page kXchg2{2048, 256, 2};  // attn
+constexpr Page kXchg1{512, 512, 1};  // qkv
+constexpr Page kXchg2{1024, 768, 2};  // attn, act
 constexpr Page kXchg3{2560, 2304, 1};  // best.value, part
 constexpr Page kXchg4{4864, 512, 1};  // best.index
 
@@ -22,7 +22,7 @@ constexpr Page kX = kXchg0;  // L{i}.x F16 [64]
 constexpr Page kQkv = kXchg1;  // L{i}.qkv F16 [128]
 constexpr Page kAttn = kXchg2;  // L{i}.attn F16 [64]
 constexpr Page kH = kXchg0;  // L{i}.h F16 [64]
-constexpr Page kAct = kXchg1;  // L{i}.act F16 [176]
+constexpr Page kAct = kXchg2;  // L{i}.act F16 [176]
 constexpr Page kBestValue = kXchg3;  // best.value F32 [40]
 constexpr Page kBestIndex = kXchg4;  // best.index I32 [40]
 constexpr Page kPart = kXchg3;  // L{i}.part F32 [8 2 18]

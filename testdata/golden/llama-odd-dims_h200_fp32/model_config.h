@@ -2,7 +2,8 @@
 // clang-format off
 // model: llama-odd-dims (LlamaForCausalLM)
 // template: model_config.h.tmpl
-// Facts of the model, from its config.json, and where its tensors lie in weights.safetensors.
+// What all kernels of a build have in common: facts of the model, from its config.json, where its
+// tensors lie in weights.safetensors and how its cache is laid out, and where variants end.
 #pragma once
 
 #include "amk/element.cuh"
@@ -23,6 +24,9 @@ constexpr int kHeadDim = 8;
 constexpr int kVocab = 521;
 constexpr int kMaxSeq = 64;  // positions 0 to kMaxSeq - 1
 
+// ---- variants: positions below the end, and not below that of the variant before --------------
+constexpr int kShortEnd = 64;  // short
+
 // ---- data section of weights.safetensors: byte offsets ---------------------------------------
 constexpr size_t kLayerBytes = 292864;  // from one layer's tensor to the next layer's
 constexpr size_t kRopeInvFreq = 878592;  // F32 [4] rowmajor
@@ -37,6 +41,16 @@ constexpr size_t kFinalNormWeight = 1081600;  // F32 [72] rowmajor
 constexpr size_t kLmHeadWeight = 1082112;  // F32 [521,72] tile8x32
 constexpr size_t kWeightBytes = 1284864;
 constexpr size_t kCacheBytes = 73728;
+constexpr bool kFragmentCache = false;  // cache blocks in mma fragment order
 
 }  // namespace amk
 // amkc:end
+
+namespace amk {
+constexpr bool kCacheFragments = kFragmentCache && AMK_TENSOR_CORES;  // without a fallback
+}  // namespace amk
+
+// Of what is above but ends of variants: the host compares it between kernels.
+namespace amk {
+constexpr unsigned kModelDigest = 2882908435u;
+}  // namespace amk

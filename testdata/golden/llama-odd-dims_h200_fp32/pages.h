@@ -12,17 +12,17 @@ namespace amk {
 
 // ---- pages: {offset, bytes of one copy, copies} ----------------------------------------------
 constexpr Page kXchg0{0, 768, 2};  // x, h
-constexpr Page kXchg1{1536, 1792, 2};  // qkv, act
-constexpr Page kXchg2{5120, 768, 2};  // attn
-constexpr Page kXchg3{6656, 1280, 1};  // best.value
-constexpr Page kXchg4{7936, 1280, 1};  // best.index
+constexpr Page kXchg1{1536, 1024, 1};  // qkv
+constexpr Page kXchg2{2560, 1792, 2};  // attn, act
+constexpr Page kXchg3{6144, 1280, 1};  // best.value
+constexpr Page kXchg4{7424, 1280, 1};  // best.index
 
 // ---- vectors ---------------------------------------------------------------------------------
 constexpr Page kX = kXchg0;  // L{i}.x F32 [72]
 constexpr Page kQkv = kXchg1;  // L{i}.qkv F32 [120]
 constexpr Page kAttn = kXchg2;  // L{i}.attn F32 [72]
 constexpr Page kH = kXchg0;  // L{i}.h F32 [72]
-constexpr Page kAct = kXchg1;  // L{i}.act F32 [200]
+constexpr Page kAct = kXchg2;  // L{i}.act F32 [200]
 constexpr Page kBestValue = kXchg3;  // best.value F32 [132]
 constexpr Page kBestIndex = kXchg4;  // best.index I32 [132]
 

@@ -25,15 +25,14 @@ constexpr int kMostPromptTokens = 512;  // of a pass over a prompt
 // ---- exchanges -------------------------------------------------------------------------------
 constexpr bool kFlagged = true;  // words carry their epoch; else counters announce a vector
 constexpr int kExchangesPerStep = 17;  // of the longest variant
-constexpr unsigned kCounterOffset = 9216;  // of counters: one per exchange, and one per step
-constexpr unsigned kExchangeBytes = 9472;  // pages with their copies, then counters
+constexpr unsigned kCounterOffset = 8704;  // of counters: one per exchange, and one per step
+constexpr unsigned kExchangeBytes = 8960;  // pages with their copies, then counters
 constexpr int kTraceStride = 200;  // elements of the longest exchanged vector
 
 // ---- scratch in shared memory ----------------------------------------------------------------
 constexpr int kResidualRows = 8;  // most rows of the residual that an SM owns, floats
 constexpr int kAngleTables = 1;  // of cos and sin
 constexpr int kBranchParts = 1;  // most parts of a branch whose norm is added
-constexpr bool kFragmentCache = false;  // cache blocks in mma fragment order
 
 // ---- numbers of the stages in stall records ---------------------------------------------------
 enum StageNumber : unsigned {
@@ -47,9 +46,8 @@ enum StageNumber : unsigned {
   kStageLmHead,
 };
 
-// ---- variants: positions below the end, and not below that of the variant before --------------
-constexpr int kShortEnd = 64;  // short
-constexpr StageNumber kShortStages[]{
+// ---- variants ---------------------------------------------------------------------------------
+constexpr StageNumber kShortStages[]{  // short
     kStageEmbed, kStageQkv, kStageAttn, kStageO, kStageGateUp, kStageDown, kStageHidden,
     kStageLmHead,
 };
@@ -188,7 +186,7 @@ struct LmHead {
 
 #include "amk/platform.cuh"
 
-static_assert(AMK_RUNTIME_ABI == 7, "generated for another version of amk/*.cuh");
+static_assert(AMK_RUNTIME_ABI == 8, "generated for another version of amk/*.cuh");
 
 namespace amk {
 
@@ -198,6 +196,5 @@ constexpr int kAttentionScratch = 8 * kAttentionHeads * 20;  // 8 warps, padded 
 constexpr int kUnitScratch = 16;  // bytes: q heads, a cache block
 constexpr int kDigitScratch = 16;  // bytes: a vector in fixed point
 constexpr int kVectorScratch = 224;  // activations, without tensor cores
-constexpr bool kCacheFragments = kFragmentCache && AMK_TENSOR_CORES;  // without a fallback
 
 }  // namespace amk

@@ -35,7 +35,7 @@ namespace amk {
 template <>
 constexpr bool kOffers<LmHead> = true;
 
-static_assert(kPromptPlaces.end == 3738624, "the memory that a build says it takes");
+static_assert(kPromptPlaces.end == 3869696, "the memory that a build says it takes");
 
 __device__ __forceinline__ void read_prompt(const Launch& launch) {
   if (threadIdx.x == 0) {

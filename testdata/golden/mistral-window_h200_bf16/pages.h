@@ -11,18 +11,18 @@
 namespace amk {
 
 // ---- pages: {offset, bytes of one copy, copies} ----------------------------------------------
-constexpr Page kXchg0{0, 256, 2};  // x, h
-constexpr Page kXchg1{512, 1536, 2};  // qkv, act
-constexpr Page kXchg2{3584, 1024, 2};  // attn
-constexpr Page kXchg3{5632, 6656, 1};  // best.value, part
-constexpr Page kXchg4{12288, 1280, 1};  // best.index
+constexpr Page kXchg0{0, 256, 2};  // x
+constexpr Page kXchg1{512, 1536, 1};  // qkv, h
+constexpr Page kXchg2{2048, 1024, 2};  // attn, act
+constexpr Page kXchg3{4096, 6656, 1};  // best.value, part
+constexpr Page kXchg4{10752, 1280, 1};  // best.index
 
 // ---- vectors ---------------------------------------------------------------------------------
 constexpr Page kX = kXchg0;  // L{i}.x BF16 [64]
 constexpr Page kQkv = kXchg1;  // L{i}.qkv BF16 [384]
 constexpr Page kAttn = kXchg2;  // L{i}.attn BF16 [256]
-constexpr Page kH = kXchg0;  // L{i}.h BF16 [64]
-constexpr Page kAct = kXchg1;  // L{i}.act BF16 [88]
+constexpr Page kH = kXchg1;  // L{i}.h BF16 [64]
+constexpr Page kAct = kXchg2;  // L{i}.act BF16 [88]
 constexpr Page kBestValue = kXchg3;  // best.value F32 [132]
 constexpr Page kBestIndex = kXchg4;  // best.index I32 [132]
 constexpr Page kPart = kXchg3;  // L{i}.part F32 [6 4 34]

@@ -25,15 +25,14 @@ constexpr int kMostPromptTokens = 512;  // of a pass over a prompt
 // ---- exchanges -------------------------------------------------------------------------------
 constexpr bool kFlagged = true;  // words carry their epoch; else counters announce a vector
 constexpr int kExchangesPerStep = 26;  // of the longest variant
-constexpr unsigned kCounterOffset = 13568;  // of counters: one per exchange, and one per step
-constexpr unsigned kExchangeBytes = 13824;  // pages with their copies, then counters
+constexpr unsigned kCounterOffset = 12032;  // of counters: one per exchange, and one per step
+constexpr unsigned kExchangeBytes = 12288;  // pages with their copies, then counters
 constexpr int kTraceStride = 816;  // elements of the longest exchanged vector
 
 // ---- scratch in shared memory ----------------------------------------------------------------
 constexpr int kResidualRows = 8;  // most rows of the residual that an SM owns, floats
 constexpr int kAngleTables = 1;  // of cos and sin
 constexpr int kBranchParts = 1;  // most parts of a branch whose norm is added
-constexpr bool kFragmentCache = true;  // cache blocks in mma fragment order
 
 // ---- numbers of the stages in stall records ---------------------------------------------------
 enum StageNumber : unsigned {
@@ -49,14 +48,12 @@ enum StageNumber : unsigned {
   kStageLmHead,
 };
 
-// ---- variants: positions below the end, and not below that of the variant before --------------
-constexpr int kShortEnd = 16;  // short
-constexpr StageNumber kShortStages[]{
+// ---- variants ---------------------------------------------------------------------------------
+constexpr StageNumber kShortStages[]{  // short
     kStageEmbed, kStageQkv, kStageShortAttn, kStageO, kStageGateUp, kStageDown, kStageHidden,
     kStageLmHead,
 };
-constexpr int kLongEnd = 128;  // long
-constexpr StageNumber kLongStages[]{
+constexpr StageNumber kLongStages[]{  // long
     kStageEmbed, kStageQkv, kStageLongPart, kStageLongAttn, kStageO, kStageGateUp, kStageDown,
     kStageHidden, kStageLmHead,
 };
@@ -232,7 +229,7 @@ struct LmHead {
 
 #include "amk/platform.cuh"
 
-static_assert(AMK_RUNTIME_ABI == 7, "generated for another version of amk/*.cuh");
+static_assert(AMK_RUNTIME_ABI == 8, "generated for another version of amk/*.cuh");
 
 namespace amk {
 
@@ -242,6 +239,5 @@ constexpr int kAttentionScratch = 8 * kAttentionHeads * 36;  // 8 warps, padded 
 constexpr int kUnitScratch = AMK_TENSOR_CORES ? 2432 : 16;  // bytes: q heads, a cache block
 constexpr int kDigitScratch = 16;  // bytes: a vector in fixed point
 constexpr int kVectorScratch = AMK_TENSOR_CORES ? 4 : 256;  // activations, without tensor cores
-constexpr bool kCacheFragments = kFragmentCache && AMK_TENSOR_CORES;  // without a fallback
 
 }  // namespace amk

@@ -11,15 +11,16 @@
 namespace amk {
 
 // ---- pages: {offset, bytes of one copy, copies} ----------------------------------------------
-constexpr Page kXchg0{0, 512, 2};  // qkv, act
-constexpr Page kXchg1{1024, 256, 2};  // attn, down
-constexpr Page kXchg2{1536, 256, 2};  // o
-constexpr Page kXchg3{2048, 256, 2};  // o
-constexpr Page kXchg4{2560, 256, 2};  // o
-constexpr Page kXchg5{3072, 256, 2};  // down
-constexpr Page kXchg6{3584, 256, 2};  // down
-constexpr Page kXchg7{4096, 1280, 1};  // best.value
-constexpr Page kXchg8{5376, 1280, 1};  // best.index
+constexpr Page kXchg0{0, 512, 1};  // qkv, act
+constexpr Page kXchg1{512, 256, 1};  // attn
+constexpr Page kXchg2{768, 256, 2};  // o
+constexpr Page kXchg3{1280, 256, 2};  // o
+constexpr Page kXchg4{1792, 256, 2};  // o
+constexpr Page kXchg5{2304, 256, 2};  // down
+constexpr Page kXchg6{2816, 256, 2};  // down
+constexpr Page kXchg7{3328, 256, 2};  // down
+constexpr Page kXchg8{3840, 1280, 1};  // best.value
+constexpr Page kXchg9{5120, 1280, 1};  // best.index
 
 // ---- vectors ---------------------------------------------------------------------------------
 constexpr Page kQkv = kXchg0;  // L{i}.qkv BF16 [96]
@@ -29,10 +30,10 @@ __device__ constexpr Page kO[]{  // L{i}.o BF16 [48]
 };
 constexpr Page kAct = kXchg0;  // L{i}.act BF16 [88]
 __device__ constexpr Page kDown[]{  // L{i}.down BF16 [48]
-    kXchg5, kXchg6, kXchg1,
+    kXchg5, kXchg6, kXchg7,
 };
-constexpr Page kBestValue = kXchg7;  // best.value F32 [132]
-constexpr Page kBestIndex = kXchg8;  // best.index I32 [132]
+constexpr Page kBestValue = kXchg8;  // best.value F32 [132]
+constexpr Page kBestIndex = kXchg9;  // best.index I32 [132]
 
 }  // namespace amk
 // amkc:end

@@ -2,7 +2,8 @@
 // clang-format off
 // model: phi3-short (Phi3ForCausalLM)
 // template: model_config.h.tmpl
-// Facts of the model, from its config.json, and where its tensors lie in weights.safetensors.
+// What all kernels of a build have in common: facts of the model, from its config.json, where its
+// tensors lie in weights.safetensors and how its cache is laid out, and where variants end.
 #pragma once
 
 #include "amk/element.cuh"
@@ -25,6 +26,9 @@ constexpr int kMaxSeq = 64;  // positions 0 to kMaxSeq - 1
 constexpr int kRotatedPairs = 9;  // of a head; the others pass through
 constexpr float kRopeScale = 0x1.3988e2p+00f;  // 1.224744871391589, of cos and sin
 
+// ---- variants: positions below the end, and not below that of the variant before --------------
+constexpr int kShortEnd = 64;  // short
+
 // ---- data section of weights.safetensors: byte offsets ---------------------------------------
 constexpr size_t kLayerBytes = 108032;  // from one layer's tensor to the next layer's
 constexpr size_t kRopeInvFreq = 324096;  // F32 [9] rowmajor
@@ -38,6 +42,16 @@ constexpr size_t kDownWeight = 89600;  // BF16 [96,88] tile8x32
 constexpr size_t kFinalNormWeight = 367360;  // BF16 [96] rowmajor
 constexpr size_t kWeightBytes = 367616;
 constexpr size_t kCacheBytes = 49152;
+constexpr bool kFragmentCache = true;  // cache blocks in mma fragment order
 
 }  // namespace amk
 // amkc:end
+
+namespace amk {
+constexpr bool kCacheFragments = kFragmentCache && AMK_TENSOR_CORES;  // without a fallback
+}  // namespace amk
+
+// Of what is above but ends of variants: the host compares it between kernels.
+namespace amk {
+constexpr unsigned kModelDigest = 4059528531u;
+}  // namespace amk

@@ -12,10 +12,10 @@ namespace amk {
 
 // ---- pages: {offset, bytes of one copy, copies} ----------------------------------------------
 constexpr Page kXchg0{0, 512, 2};  // x
-constexpr Page kXchg1{1024, 768, 2};  // qkv, h
-constexpr Page kXchg2{2560, 512, 2};  // attn, act
-constexpr Page kXchg3{3584, 1280, 1};  // best.value
-constexpr Page kXchg4{4864, 1280, 1};  // best.index
+constexpr Page kXchg1{1024, 768, 1};  // qkv, h
+constexpr Page kXchg2{1792, 512, 2};  // attn, act
+constexpr Page kXchg3{2816, 1280, 1};  // best.value
+constexpr Page kXchg4{4096, 1280, 1};  // best.index
 
 // ---- vectors ---------------------------------------------------------------------------------
 constexpr Page kX = kXchg0;  // L{i}.x BF16 [96]

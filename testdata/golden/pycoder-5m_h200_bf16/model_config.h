@@ -2,7 +2,8 @@
 // clang-format off
 // model: pycoder-5m (LlamaForCausalLM)
 // template: model_config.h.tmpl
-// Facts of the model, from its config.json, and where its tensors lie in weights.safetensors.
+// What all kernels of a build have in common: facts of the model, from its config.json, where its
+// tensors lie in weights.safetensors and how its cache is laid out, and where variants end.
 #pragma once
 
 #include "amk/element.cuh"
@@ -23,6 +24,10 @@ constexpr int kHeadDim = 64;
 constexpr int kVocab = 4096;
 constexpr int kMaxSeq = 1024;  // positions 0 to kMaxSeq - 1
 
+// ---- variants: positions below the end, and not below that of the variant before --------------
+constexpr int kShortEnd = 512;  // short
+constexpr int kLongEnd = 1024;  // long
+
 // ---- data section of weights.safetensors: byte offsets ---------------------------------------
 constexpr size_t kLayerBytes = 1475584;  // from one layer's tensor to the next layer's
 constexpr size_t kRopeInvFreq = 8853504;  // F32 [32] rowmajor
@@ -36,6 +41,16 @@ constexpr size_t kDownWeight = 1115136;  // BF16 [256,704] tile8x32
 constexpr size_t kFinalNormWeight = 10950912;  // BF16 [256] rowmajor
 constexpr size_t kWeightBytes = 10951424;
 constexpr size_t kCacheBytes = 3145728;
+constexpr bool kFragmentCache = true;  // cache blocks in mma fragment order
 
 }  // namespace amk
 // amkc:end
+
+namespace amk {
+constexpr bool kCacheFragments = kFragmentCache && AMK_TENSOR_CORES;  // without a fallback
+}  // namespace amk
+
+// Of what is above but ends of variants: the host compares it between kernels.
+namespace amk {
+constexpr unsigned kModelDigest = 2947536602u;
+}  // namespace amk

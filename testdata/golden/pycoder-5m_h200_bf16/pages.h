@@ -12,8 +12,8 @@ namespace amk {
 
 // ---- pages: {offset, bytes of one copy, copies} ----------------------------------------------
 constexpr Page kXchg0{0, 1024, 2};  // x, h
-constexpr Page kXchg1{2048, 2816, 2};  // qkv, act
-constexpr Page kXchg2{7680, 1024, 2};  // attn
+constexpr Page kXchg1{2048, 2048, 1};  // qkv
+constexpr Page kXchg2{4096, 2816, 2};  // attn, act
 constexpr Page kXchg3{9728, 33792, 1};  // best.value, part
 constexpr Page kXchg4{43520, 1280, 1};  // best.index
 
@@ -22,7 +22,7 @@ constexpr Page kX = kXchg0;  // L{i}.x BF16 [256]
 constexpr Page kQkv = kXchg1;  // L{i}.qkv BF16 [512]
 constexpr Page kAttn = kXchg2;  // L{i}.attn BF16 [256]
 constexpr Page kH = kXchg0;  // L{i}.h BF16 [256]
-constexpr Page kAct = kXchg1;  // L{i}.act BF16 [704]
+constexpr Page kAct = kXchg2;  // L{i}.act BF16 [704]
 constexpr Page kBestValue = kXchg3;  // best.value F32 [132]
 constexpr Page kBestIndex = kXchg4;  // best.index I32 [132]
 constexpr Page kPart = kXchg3;  // L{i}.part F32 [32 2 66]

@@ -12,8 +12,8 @@ namespace amk {
 
 // ---- pages: {offset, bytes of one copy, copies} ----------------------------------------------
 constexpr Page kXchg0{0, 256, 2};  // x, h
-constexpr Page kXchg1{512, 768, 2};  // qkv, act
-constexpr Page kXchg2{2048, 256, 2};  // attn
+constexpr Page kXchg1{512, 512, 1};  // qkv
+constexpr Page kXchg2{1024, 768, 2};  // attn, act
 constexpr Page kXchg3{2560, 1280, 1};  // best.value
 constexpr Page kXchg4{3840, 1280, 1};  // best.index
 
@@ -22,7 +22,7 @@ constexpr Page kX = kXchg0;  // L{i}.x BF16 [64]
 constexpr Page kQkv = kXchg1;  // L{i}.qkv BF16 [128]
 constexpr Page kAttn = kXchg2;  // L{i}.attn BF16 [64]
 constexpr Page kH = kXchg0;  // L{i}.h BF16 [64]
-constexpr Page kAct = kXchg1;  // L{i}.act BF16 [176]
+constexpr Page kAct = kXchg2;  // L{i}.act BF16 [176]
 constexpr Page kBestValue = kXchg3;  // best.value F32 [132]
 constexpr Page kBestIndex = kXchg4;  // best.index I32 [132]
 

@@ -12,20 +12,21 @@ namespace amk {
 
 // ---- pages: {offset, bytes of one copy, copies} ----------------------------------------------
 constexpr Page kXchg0{0, 512, 2};  // x, h
-constexpr Page kXchg1{1024, 2304, 2};  // qkv, act
-constexpr Page kXchg2{5632, 1280, 2};  // attn
-constexpr Page kXchg3{8192, 5120, 1};  // best.value, part
-constexpr Page kXchg4{13312, 512, 1};  // best.index
+constexpr Page kXchg1{1024, 2304, 1};  // qkv
+constexpr Page kXchg2{3328, 1280, 2};  // attn, act
+constexpr Page kXchg3{5888, 512, 1};  // best.value
+constexpr Page kXchg4{6400, 512, 1};  // best.index
+constexpr Page kXchg5{6912, 5120, 1};  // part
 
 // ---- vectors ---------------------------------------------------------------------------------
 constexpr Page kX = kXchg0;  // L{i}.x F32 [44]
 constexpr Page kQkv = kXchg1;  // L{i}.qkv F32 [288]
 constexpr Page kAttn = kXchg2;  // L{i}.attn F32 [144]
 constexpr Page kH = kXchg0;  // L{i}.h F32 [44]
-constexpr Page kAct = kXchg1;  // L{i}.act F32 [70]
+constexpr Page kAct = kXchg2;  // L{i}.act F32 [70]
 constexpr Page kBestValue = kXchg3;  // best.value F32 [40]
 constexpr Page kBestIndex = kXchg4;  // best.index I32 [40]
-constexpr Page kPart = kXchg3;  // L{i}.part F32 [12 2 26]
+constexpr Page kPart = kXchg5;  // L{i}.part F32 [12 2 26]
 
 }  // namespace amk
 // amkc:end

@@ -12,17 +12,17 @@ namespace amk {
 
 // ---- pages: {offset, bytes of one copy, copies} ----------------------------------------------
 constexpr Page kXchg0{0, 256, 2};  // x, h
-constexpr Page kXchg1{512, 2048, 2};  // qkv, act
-constexpr Page kXchg2{4608, 1024, 2};  // attn
-constexpr Page kXchg3{6656, 1280, 1};  // best.value
-constexpr Page kXchg4{7936, 1280, 1};  // best.index
+constexpr Page kXchg1{512, 2048, 1};  // qkv
+constexpr Page kXchg2{2560, 1024, 2};  // attn, act
+constexpr Page kXchg3{4608, 1280, 1};  // best.value
+constexpr Page kXchg4{5888, 1280, 1};  // best.index
 
 // ---- vectors ---------------------------------------------------------------------------------
 constexpr Page kX = kXchg0;  // L{i}.x BF16 [64]
 constexpr Page kQkv = kXchg1;  // L{i}.qkv BF16 [512]
 constexpr Page kAttn = kXchg2;  // L{i}.attn BF16 [256]
 constexpr Page kH = kXchg0;  // L{i}.h BF16 [64]
-constexpr Page kAct = kXchg1;  // L{i}.act BF16 [176]
+constexpr Page kAct = kXchg2;  // L{i}.act BF16 [176]
 constexpr Page kBestValue = kXchg3;  // best.value F32 [132]
 constexpr Page kBestIndex = kXchg4;  // best.index I32 [132]
 

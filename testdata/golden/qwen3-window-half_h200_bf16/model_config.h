@@ -2,7 +2,8 @@
 // clang-format off
 // model: qwen3-window-half (Qwen3ForCausalLM)
 // template: model_config.h.tmpl
-// Facts of the model, from its config.json, and where its tensors lie in weights.safetensors.
+// What all kernels of a build have in common: facts of the model, from its config.json, where its
+// tensors lie in weights.safetensors and how its cache is laid out, and where variants end.
 #pragma once
 
 #include "amk/element.cuh"
@@ -23,6 +24,10 @@ constexpr int kHeadDim = 20;
 constexpr int kVocab = 223;
 constexpr int kMaxSeq = 128;  // positions 0 to kMaxSeq - 1
 
+// ---- variants: positions below the end, and not below that of the variant before --------------
+constexpr int kShortEnd = 64;  // short
+constexpr int kLongEnd = 128;  // long
+
 // ---- data section of weights.safetensors: byte offsets ---------------------------------------
 constexpr size_t kLayerBytes = 62464;  // from one layer's tensor to the next layer's
 constexpr size_t kRopeInvFreq = 187392;  // F32 [10] rowmajor
@@ -39,6 +44,16 @@ constexpr size_t kFinalNormWeight = 216320;  // BF16 [48] rowmajor
 constexpr size_t kLmHeadWeight = 216576;  // BF16 [223,48] tile8x32
 constexpr size_t kWeightBytes = 245248;
 constexpr size_t kCacheBytes = 98304;
+constexpr bool kFragmentCache = true;  // cache blocks in mma fragment order
 
 }  // namespace amk
 // amkc:end
+
+namespace amk {
+constexpr bool kCacheFragments = kFragmentCache && AMK_TENSOR_CORES;  // without a fallback
+}  // namespace amk
+
+// Of what is above but ends of variants: the host compares it between kernels.
+namespace amk {
+constexpr unsigned kModelDigest = 3219097349u;
+}  // namespace amk

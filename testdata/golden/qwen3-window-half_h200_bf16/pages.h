@@ -11,21 +11,22 @@
 namespace amk {
 
 // ---- pages: {offset, bytes of one copy, copies} ----------------------------------------------
-constexpr Page kXchg0{0, 256, 2};  // x, h
-constexpr Page kXchg1{512, 768, 2};  // qkv, act
-constexpr Page kXchg2{2048, 512, 2};  // attn
-constexpr Page kXchg3{3072, 2816, 1};  // best.value, part
-constexpr Page kXchg4{5888, 1280, 1};  // best.index
+constexpr Page kXchg0{0, 256, 2};  // x
+constexpr Page kXchg1{512, 768, 1};  // qkv, act
+constexpr Page kXchg2{1280, 512, 1};  // attn
+constexpr Page kXchg3{1792, 256, 1};  // h
+constexpr Page kXchg4{2048, 2816, 1};  // best.value, part
+constexpr Page kXchg5{4864, 1280, 1};  // best.index
 
 // ---- vectors ---------------------------------------------------------------------------------
 constexpr Page kX = kXchg0;  // L{i}.x BF16 [48]
 constexpr Page kQkv = kXchg1;  // L{i}.qkv BF16 [160]
 constexpr Page kAttn = kXchg2;  // L{i}.attn BF16 [80]
-constexpr Page kH = kXchg0;  // L{i}.h BF16 [48]
+constexpr Page kH = kXchg3;  // L{i}.h BF16 [48]
 constexpr Page kAct = kXchg1;  // L{i}.act BF16 [88]
-constexpr Page kBestValue = kXchg3;  // best.value F32 [132]
-constexpr Page kBestIndex = kXchg4;  // best.index I32 [132]
-constexpr Page kPart = kXchg3;  // L{i}.part F32 [8 2 22]
+constexpr Page kBestValue = kXchg4;  // best.value F32 [132]
+constexpr Page kBestIndex = kXchg5;  // best.index I32 [132]
+constexpr Page kPart = kXchg4;  // L{i}.part F32 [8 2 22]
 
 }  // namespace amk
 // amkc:end

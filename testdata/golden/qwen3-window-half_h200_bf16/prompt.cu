@@ -38,7 +38,7 @@ namespace amk {
 template <>
 constexpr bool kOffers<LmHead> = true;
 
-static_assert(kPromptPlaces.end == 2173952, "the memory that a build says it takes");
+static_assert(kPromptPlaces.end == 1911808, "the memory that a build says it takes");
 
 __device__ __forceinline__ void read_prompt(const Launch& launch) {
   if (threadIdx.x == 0) {

@@ -25,15 +25,14 @@ constexpr int kMostPromptTokens = 512;  // of a pass over a prompt
 // ---- exchanges -------------------------------------------------------------------------------
 constexpr bool kFlagged = true;  // words carry their epoch; else counters announce a vector
 constexpr int kExchangesPerStep = 20;  // of the longest variant
-constexpr unsigned kCounterOffset = 7168;  // of counters: one per exchange, and one per step
-constexpr unsigned kExchangeBytes = 7424;  // pages with their copies, then counters
+constexpr unsigned kCounterOffset = 6144;  // of counters: one per exchange, and one per step
+constexpr unsigned kExchangeBytes = 6400;  // pages with their copies, then counters
 constexpr int kTraceStride = 352;  // elements of the longest exchanged vector
 
 // ---- scratch in shared memory ----------------------------------------------------------------
 constexpr int kResidualRows = 8;  // most rows of the residual that an SM owns, floats
 constexpr int kAngleTables = 1;  // of cos and sin
 constexpr int kBranchParts = 1;  // most parts of a branch whose norm is added
-constexpr bool kFragmentCache = true;  // cache blocks in mma fragment order
 
 // ---- numbers of the stages in stall records ---------------------------------------------------
 enum StageNumber : unsigned {
@@ -56,14 +55,12 @@ constexpr int kLayerKinds[]{
     1, 2, 2,
 };
 
-// ---- variants: positions below the end, and not below that of the variant before --------------
-constexpr int kShortEnd = 64;  // short
-constexpr StageNumber kShortStages[]{
+// ---- variants ---------------------------------------------------------------------------------
+constexpr StageNumber kShortStages[]{  // short
     kStageEmbed, kStageQkv, kStageShortAttnKind1, kStageShortAttnKind2, kStageO, kStageGateUp,
     kStageDown, kStageHidden, kStageLmHead,
 };
-constexpr int kLongEnd = 128;  // long
-constexpr StageNumber kLongStages[]{
+constexpr StageNumber kLongStages[]{  // long
     kStageEmbed, kStageQkv, kStageLongPartKind1, kStageLongPartKind2, kStageLongAttn, kStageO,
     kStageGateUp, kStageDown, kStageHidden, kStageLmHead,
 };
@@ -325,7 +322,7 @@ struct LmHead {
 
 #include "amk/platform.cuh"
 
-static_assert(AMK_RUNTIME_ABI == 7, "generated for another version of amk/*.cuh");
+static_assert(AMK_RUNTIME_ABI == 8, "generated for another version of amk/*.cuh");
 
 namespace amk {
 
@@ -335,6 +332,5 @@ constexpr int kAttentionScratch = 8 * kAttentionHeads * 36;  // 8 warps, padded 
 constexpr int kUnitScratch = AMK_TENSOR_CORES ? 2240 : 16;  // bytes: q heads, a cache block
 constexpr int kDigitScratch = 16;  // bytes: a vector in fixed point
 constexpr int kVectorScratch = AMK_TENSOR_CORES ? 4 : 96;  // activations, without tensor cores
-constexpr bool kCacheFragments = kFragmentCache && AMK_TENSOR_CORES;  // without a fallback
 
 }  // namespace amk

@@ -11,20 +11,21 @@
 namespace amk {
 
 // ---- pages: {offset, bytes of one copy, copies} ----------------------------------------------
-constexpr Page kXchg0{0, 256, 2};  // x, h
-constexpr Page kXchg1{512, 512, 2};  // qkv, act
-constexpr Page kXchg2{1536, 256, 2};  // attn
-constexpr Page kXchg3{2048, 1280, 1};  // best.value
-constexpr Page kXchg4{3328, 1280, 1};  // best.index
+constexpr Page kXchg0{0, 256, 2};  // x
+constexpr Page kXchg1{512, 512, 1};  // qkv, act
+constexpr Page kXchg2{1024, 256, 1};  // attn
+constexpr Page kXchg3{1280, 256, 1};  // h
+constexpr Page kXchg4{1536, 1280, 1};  // best.value
+constexpr Page kXchg5{2816, 1280, 1};  // best.index
 
 // ---- vectors ---------------------------------------------------------------------------------
 constexpr Page kX = kXchg0;  // L{i}.x BF16 [48]
 constexpr Page kQkv = kXchg1;  // L{i}.qkv BF16 [96]
 constexpr Page kAttn = kXchg2;  // L{i}.attn BF16 [48]
-constexpr Page kH = kXchg0;  // L{i}.h BF16 [48]
+constexpr Page kH = kXchg3;  // L{i}.h BF16 [48]
 constexpr Page kAct = kXchg1;  // L{i}.act BF16 [88]
-constexpr Page kBestValue = kXchg3;  // best.value F32 [132]
-constexpr Page kBestIndex = kXchg4;  // best.index I32 [132]
+constexpr Page kBestValue = kXchg4;  // best.value F32 [132]
+constexpr Page kBestIndex = kXchg5;  // best.index I32 [132]
 
 }  // namespace amk
 // amkc:end

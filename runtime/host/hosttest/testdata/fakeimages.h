@@ -6,12 +6,13 @@ static struct {
   uint32_t abi, sms, threads, shared, exchange, per_step, trace, vocab, max_seq, layers, hidden, element, variants, flagged;
   uint64_t weights, cache;
   uint32_t ends[8];
-  uint32_t tokens, sequences;
+  uint32_t tokens, sequences, model, fragments;
 } info;
 
 // The kernel for passes of several rows, whose image says " rows=N", is that of one token with other exchange pages. It is
 // asked for its info and functions before another image is loaded.
 static int pass_rows, pass_more, is_pass;  // more: of a larger cache
+static int pass_layout, pass_model;  // of another layout of the cache, or another model_config.h
 static int batch;  // the sequences of passes of several, whose image says " sequences=N"; such a kernel counts as one of
 enum { kBatch = 9, kMixed = 10 };  // so many rows, or if it says how many rows each sequence has, as one of so many
 static int mixed_rows;
@@ -29,7 +30,7 @@ static long batch_off, batch_writes, mixed_off, mixed_writes, mixed_picks, eager
 static long is_lean, has_parts, part_us, launch_us, part_picks;
 
 static const struct { const char* key; uint32_t* word; long* value; long initial; } settings[] = {
-    {"abi", &info.abi, 0, 7}, {"sms", &info.sms, 0, 4}, {"threads", &info.threads, 0, 288},
+    {"abi", &info.abi, 0, 8}, {"sms", &info.sms, 0, 4}, {"threads", &info.threads, 0, 288},
     {"shared", &info.shared, 0, 1 << 16}, {"exchange", &info.exchange, 0, 4096}, {"per_step", &info.per_step, 0, 14},
     {"trace", &info.trace, 0, 128},
     {"vocab", &info.vocab, 0, 4096}, {"max_seq", &info.max_seq, 0, 128}, {"layers", &info.layers, 0, 2},
@@ -75,7 +76,7 @@ static Kernel build_kernels[] = {
     {"amk_ref_embed", 1, {40}, 0}, {"amk_ref_qkv", 1, {40}, 0}, {"amk_ref_row", 1, {40}, 0},
     {"amk_ref_attn", 1, {40}, 0}, {"amk_ref_lm_head", 1, {40}, 0},
 };
-static Kernel part_kernel = {"amk_part", 1, {248}, 0};  // of an image that says " parts=1"
+static Kernel part_kernel = {"amk_part", 1, {312}, 0};  // of an image that says " parts=1"
 static Kernel pass_kernels[11][2] = {  // by rows
 #define BOTH {{"amk_decode", 1, {208}, 0}, {"amk_ceiling", 1, {208}, 0}}
     BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH, BOTH};
@@ -112,7 +113,7 @@ CUresult cuModuleLoadDataEx(void** mod, const void* image, unsigned n, int* opti
   if (r) return r;
   if (strstr(image, "REFERENCE")) {
     const char* layers = strstr(image, " layers=");
-    reference.abi = 7, reference.threads = 256, reference.layers = layers ? atol(layers + 8) : 2;
+    reference.abi = 8, reference.threads = 256, reference.layers = layers ? atol(layers + 8) : 2;
     exchanges_of_layer = number(image, "exchanges", 2);
     reference_step[0].elements = number(image, "embed", 64);
     reference_step[1].elements = number(image, "qkv", 128);
@@ -127,11 +128,11 @@ CUresult cuModuleLoadDataEx(void** mod, const void* image, unsigned n, int* opti
   }
   is_prompt = strstr(image, " prompt=") != 0, is_pass = 0;
   if (is_prompt) {
-    prompt.abi = number(image, "prompt_abi", 7), prompt.tokens = number(image, "prompt", 0);
+    prompt.abi = number(image, "prompt_abi", 8), prompt.tokens = number(image, "prompt", 0);
     prompt.threads = number(image, "prompt_threads", 256), prompt.shared = number(image, "prompt_shared", 1 << 15);
     prompt.workspace = number(image, "prompt_workspace", 1 << 16), prompt_short = number(image, "prompt_short", 0);
     prompt_off = number(image, "prompt_off", 0), prompt_lost = number(image, "prompt_lost", -1);
-    pass_more = number(image, "more", 0);
+    pass_more = number(image, "more", 0), pass_layout = number(image, "layout", 0), pass_model = number(image, "model", 0);
     return 0;
   }
   const char *rows = strstr(image, " rows="), *sequences = strstr(image, " sequences=");
@@ -139,7 +140,7 @@ CUresult cuModuleLoadDataEx(void** mod, const void* image, unsigned n, int* opti
     pass_rows = rows && sequences ? kMixed : rows ? atol(rows + 6) : kBatch;
     if (sequences) batch = atol(sequences + 11);
     if (pass_rows == kMixed) mixed_rows = atol(rows + 6);
-    pass_more = strstr(image, " more=") != 0;
+    pass_more = strstr(image, " more=") != 0, pass_layout = number(image, "layout", 0), pass_model = number(image, "model", 0);
     return 0;
   }
   memset(&info, 0, sizeof info);
@@ -173,14 +174,14 @@ CUresult cuModuleGetGlobal_v2(Ptr* p, size_t* n, void* mod, const char* name) {
   static __typeof__(info) of_pass;
   of_pass = info, of_pass.sequences = pass_rows >= kBatch ? batch : 1;
   of_pass.tokens = pass_rows == kMixed ? batch * mixed_rows : pass_rows == kBatch ? batch : pass_rows;
-  of_pass.exchange = pass_exchange, of_pass.cache += pass_more;
+  of_pass.exchange = pass_exchange, of_pass.cache += pass_more, of_pass.fragments ^= pass_layout, of_pass.model += pass_model;
   if (is_pass && strcmp(name, "amk_info") == 0) {
     *p = (Ptr)(uintptr_t)&of_pass | DEVICE;
     *n = sizeof of_pass;
     return 0;
   }
   if (is_prompt && strcmp(name, "amk_info") == 0) {
-    of_pass = info, of_pass.cache += pass_more;
+    of_pass = info, of_pass.cache += pass_more, of_pass.fragments ^= pass_layout, of_pass.model += pass_model;
     *p = (Ptr)(uintptr_t)&of_pass | DEVICE;
     *n = sizeof of_pass;
     return 0;

@@ -68,28 +68,41 @@ static void run_read(void* arg) {
 }
 
 // amk::PartLaunch
+enum { kPartStages = 16, kEmbed = 0, kLmHead = 3 };
 typedef struct PartLaunch {
   Launch launch;
   Ptr residual, token;
-  uint32_t first, end, loop_first, loop_last, follows, rotates;
+  uint32_t layer, ended, before, follows, count, stages[kPartStages], reserved;
 } PartLaunch;
 
-// Parts of a step follow one another without a gap. One that ends where it begins does nothing, and the last one has done
-// the step.
-static uint32_t next_place;
+// What the part before has left: each stage ends an exchange, of which the next part is told the number, and who was the
+// last to end one.
+static struct { uint32_t layer, ended, before; } left_off;
 
+// Parts of a step follow one another without a gap. One without stages does nothing, and the one with lm_head has done the
+// step.
 static void run_part(void* arg) {
   PartLaunch* p = arg;
   Exchange* e = host(p->launch.exchange);
   if (sticky_code || gives_up_too(&p->launch)) goto end;
   now_ms += launch_us / 1000.;
-  if (p->first == p->end) goto end;
-  now_ms += part_us * (p->first % 1024 + 1) / 1000.;
-  if (p->first != (p->first ? next_place : 0)) complain("a part that does not follow the one before");
-  next_place = p->end;
+  if (p->count == 0) goto end;
+  if (p->count > kPartStages) complain("a part of more stages than it has room for");
+  now_ms += part_us * (p->stages[0] + 1) / 1000.;
+  if (p->stages[0] == kEmbed) {
+    left_off.layer = left_off.ended = 0;
+    left_off.before = UINT32_MAX;
+  }
+  if (p->ended != left_off.ended || p->before != left_off.before || p->layer - left_off.layer > 1)
+    complain("a part that does not follow the one before");
+  left_off.layer = p->layer;
+  for (uint32_t i = 0; i < p->count; i++, left_off.ended++) {
+    if (i > 0 && p->stages[i] <= p->stages[i - 1]) complain("a part whose stages are in another order");
+    left_off.before = p->stages[i];
+  }
   if (e->steps != p->launch.first_epoch) complain("the epoch is not the number of steps since the pages were cleared");
   if (p->launch.steps != 1) complain("parts of several steps");
-  if (p->end != UINT32_MAX || sticky_code) goto end;
+  if (left_off.before != kLmHead || sticky_code) goto end;
   int* token = host(p->token);
   int chosen = step(&p->launch, 0, 1, p->follows ? *token : p->launch.token, 0, (Decoded){0});
   if (chosen < 0) goto end;

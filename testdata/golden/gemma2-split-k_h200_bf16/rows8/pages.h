@@ -13,10 +13,10 @@ namespace amk {
 // ---- pages: {offset, bytes of one copy, copies} ----------------------------------------------
 constexpr Page kXchg0{0, 2304, 2};  // x, h
 constexpr Page kXchg1{4608, 12288, 2};  // qkv, act
-constexpr Page kXchg2{29184, 8192, 2};  // attn, down
-constexpr Page kXchg3{45568, 4608, 2};  // o
-constexpr Page kXchg4{54784, 8448, 1};  // best.value
-constexpr Page kXchg5{63232, 8448, 1};  // best.index
+constexpr Page kXchg2{29184, 8192, 2};  // attn
+constexpr Page kXchg3{45568, 6912, 2};  // o, down
+constexpr Page kXchg4{59392, 8448, 1};  // best.value
+constexpr Page kXchg5{67840, 8448, 1};  // best.index
 
 // ---- vectors ---------------------------------------------------------------------------------
 constexpr Page kX = kXchg0;  // L{i}.x BF16 [72]
@@ -25,7 +25,7 @@ constexpr Page kAttn = kXchg2;  // L{i}.attn BF16 [256]
 constexpr Page kO = kXchg3;  // L{i}.o BF16 [144]
 constexpr Page kH = kXchg0;  // L{i}.h BF16 [72]
 constexpr Page kAct = kXchg1;  // L{i}.act BF16 [384]
-constexpr Page kDown = kXchg2;  // L{i}.down BF16 [216]
+constexpr Page kDown = kXchg3;  // L{i}.down BF16 [216]
 constexpr Page kBestValue = kXchg4;  // best.value F32 [132]
 constexpr Page kBestIndex = kXchg5;  // best.index I32 [132]
 

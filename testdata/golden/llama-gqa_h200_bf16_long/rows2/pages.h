@@ -12,20 +12,22 @@ namespace amk {
 
 // ---- pages: {offset, bytes of one copy, copies} ----------------------------------------------
 constexpr Page kXchg0{0, 512, 2};  // x, h
-constexpr Page kXchg1{1024, 1536, 2};  // qkv, act
-constexpr Page kXchg2{4096, 512, 2};  // attn
-constexpr Page kXchg3{5120, 4608, 1};  // best.value, part
-constexpr Page kXchg4{9728, 2304, 1};  // best.index
+constexpr Page kXchg1{1024, 1024, 1};  // qkv
+constexpr Page kXchg2{2048, 512, 2};  // attn
+constexpr Page kXchg3{3072, 1536, 2};  // act
+constexpr Page kXchg4{6144, 2304, 1};  // best.value
+constexpr Page kXchg5{8448, 2304, 1};  // best.index
+constexpr Page kXchg6{10752, 4608, 1};  // part
 
 // ---- vectors ---------------------------------------------------------------------------------
 constexpr Page kX = kXchg0;  // L{i}.x BF16 [64]
 constexpr Page kQkv = kXchg1;  // L{i}.qkv BF16 [128]
 constexpr Page kAttn = kXchg2;  // L{i}.attn BF16 [64]
 constexpr Page kH = kXchg0;  // L{i}.h BF16 [64]
-constexpr Page kAct = kXchg1;  // L{i}.act BF16 [176]
-constexpr Page kBestValue = kXchg3;  // best.value F32 [132]
-constexpr Page kBestIndex = kXchg4;  // best.index I32 [132]
-constexpr Page kPart = kXchg3;  // L{i}.part F32 [8 2 18]
+constexpr Page kAct = kXchg3;  // L{i}.act BF16 [176]
+constexpr Page kBestValue = kXchg4;  // best.value F32 [132]
+constexpr Page kBestIndex = kXchg5;  // best.index I32 [132]
+constexpr Page kPart = kXchg6;  // L{i}.part F32 [8 2 18]
 
 }  // namespace amk
 // amkc:end

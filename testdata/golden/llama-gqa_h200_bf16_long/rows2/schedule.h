@@ -29,15 +29,14 @@ constexpr unsigned kLongStock = 0;  // in the place of kStock
 // ---- exchanges -------------------------------------------------------------------------------
 constexpr bool kFlagged = true;  // words carry their epoch; else counters announce a vector
 constexpr int kExchangesPerStep = 20;  // of the longest variant
-constexpr unsigned kCounterOffset = 12032;  // of counters: one per exchange, and one per step
-constexpr unsigned kExchangeBytes = 12288;  // pages with their copies, then counters
+constexpr unsigned kCounterOffset = 15360;  // of counters: one per exchange, and one per step
+constexpr unsigned kExchangeBytes = 15616;  // pages with their copies, then counters
 constexpr int kTraceStride = 576;  // elements of the longest exchanged vector
 
 // ---- scratch in shared memory ----------------------------------------------------------------
 constexpr int kResidualRows = 8;  // most rows of the residual that an SM owns, floats
 constexpr int kAngleTables = 1;  // of cos and sin
 constexpr int kBranchParts = 1;  // most parts of a branch whose norm is added
-constexpr bool kFragmentCache = true;  // cache blocks in mma fragment order
 
 // ---- numbers of the stages in stall records ---------------------------------------------------
 enum StageNumber : unsigned {
@@ -53,14 +52,12 @@ enum StageNumber : unsigned {
   kStageLmHead,
 };
 
-// ---- variants: positions below the end, and not below that of the variant before --------------
-constexpr int kShortEnd = 16;  // short
-constexpr StageNumber kShortStages[]{
+// ---- variants ---------------------------------------------------------------------------------
+constexpr StageNumber kShortStages[]{  // short
     kStageEmbed, kStageQkv, kStageShortAttn, kStageO, kStageGateUp, kStageDown, kStageHidden,
     kStageLmHead,
 };
-constexpr int kLongEnd = 64;  // long
-constexpr StageNumber kLongStages[]{
+constexpr StageNumber kLongStages[]{  // long
     kStageEmbed, kStageQkv, kStageLongPart, kStageLongAttn, kStageO, kStageGateUp, kStageDown,
     kStageHidden, kStageLmHead,
 };
@@ -244,7 +241,7 @@ struct LmHead {
 
 #include "../amk/platform.cuh"
 
-static_assert(AMK_RUNTIME_ABI == 7, "generated for another version of amk/*.cuh");
+static_assert(AMK_RUNTIME_ABI == 8, "generated for another version of amk/*.cuh");
 
 namespace amk {
 
@@ -254,6 +251,5 @@ constexpr int kAttentionScratch = 8 * kAttentionHeads * 20;  // 8 warps, padded 
 constexpr int kUnitScratch = AMK_TENSOR_CORES ? 2304 : 1536;  // bytes: q heads, a cache block
 constexpr int kDigitScratch = 16;  // bytes: a vector in fixed point
 constexpr int kVectorScratch = AMK_TENSOR_CORES ? 4 : 384;  // activations of all tokens
-constexpr bool kCacheFragments = kFragmentCache && AMK_TENSOR_CORES;  // without a fallback
 
 }  // namespace amk

@@ -11,21 +11,23 @@
 namespace amk {
 
 // ---- pages: {offset, bytes of one copy, copies} ----------------------------------------------
-constexpr Page kXchg0{0, 768, 2};  // x, h
+constexpr Page kXchg0{0, 768, 2};  // x
 constexpr Page kXchg1{1536, 1024, 2};  // qkv, act
-constexpr Page kXchg2{3584, 18432, 1};  // part, best.value
+constexpr Page kXchg2{3584, 18432, 1};  // part
 constexpr Page kXchg3{22016, 512, 2};  // attn
-constexpr Page kXchg4{23040, 2304, 1};  // best.index
+constexpr Page kXchg4{23040, 768, 1};  // h
+constexpr Page kXchg5{23808, 2304, 1};  // best.value
+constexpr Page kXchg6{26112, 2304, 1};  // best.index
 
 // ---- vectors ---------------------------------------------------------------------------------
 constexpr Page kX = kXchg0;  // L{i}.x BF16 [80]
 constexpr Page kQkv = kXchg1;  // L{i}.qkv BF16 [128]
 constexpr Page kPart = kXchg2;  // L{i}.part F32 [32 2 18]
 constexpr Page kAttn = kXchg3;  // L{i}.attn BF16 [64]
-constexpr Page kH = kXchg0;  // L{i}.h BF16 [80]
+constexpr Page kH = kXchg4;  // L{i}.h BF16 [80]
 constexpr Page kAct = kXchg1;  // L{i}.act BF16 [88]
-constexpr Page kBestValue = kXchg2;  // best.value F32 [132]
-constexpr Page kBestIndex = kXchg4;  // best.index I32 [132]
+constexpr Page kBestValue = kXchg5;  // best.value F32 [132]
+constexpr Page kBestIndex = kXchg6;  // best.index I32 [132]
 
 }  // namespace amk
 // amkc:end

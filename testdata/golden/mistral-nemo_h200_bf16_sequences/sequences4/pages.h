@@ -11,21 +11,23 @@
 namespace amk {
 
 // ---- pages: {offset, bytes of one copy, copies} ----------------------------------------------
-constexpr Page kXchg0{0, 1280, 2};  // x, h
+constexpr Page kXchg0{0, 1280, 2};  // x
 constexpr Page kXchg1{2560, 2048, 2};  // qkv, act
-constexpr Page kXchg2{6656, 36864, 1};  // part, best.value
+constexpr Page kXchg2{6656, 36864, 1};  // part
 constexpr Page kXchg3{43520, 1024, 2};  // attn
-constexpr Page kXchg4{45568, 4352, 1};  // best.index
+constexpr Page kXchg4{45568, 1280, 1};  // h
+constexpr Page kXchg5{46848, 4352, 1};  // best.value
+constexpr Page kXchg6{51200, 4352, 1};  // best.index
 
 // ---- vectors ---------------------------------------------------------------------------------
 constexpr Page kX = kXchg0;  // L{i}.x BF16 [80]
 constexpr Page kQkv = kXchg1;  // L{i}.qkv BF16 [128]
 constexpr Page kPart = kXchg2;  // L{i}.part F32 [32 2 18]
 constexpr Page kAttn = kXchg3;  // L{i}.attn BF16 [64]
-constexpr Page kH = kXchg0;  // L{i}.h BF16 [80]
+constexpr Page kH = kXchg4;  // L{i}.h BF16 [80]
 constexpr Page kAct = kXchg1;  // L{i}.act BF16 [88]
-constexpr Page kBestValue = kXchg2;  // best.value F32 [132]
-constexpr Page kBestIndex = kXchg4;  // best.index I32 [132]
+constexpr Page kBestValue = kXchg5;  // best.value F32 [132]
+constexpr Page kBestIndex = kXchg6;  // best.index I32 [132]
 
 }  // namespace amk
 // amkc:end

@@ -11,21 +11,23 @@
 namespace amk {
 
 // ---- pages: {offset, bytes of one copy, copies} ----------------------------------------------
-constexpr Page kXchg0{0, 2560, 2};  // x, h
+constexpr Page kXchg0{0, 2560, 2};  // x
 constexpr Page kXchg1{5120, 4096, 2};  // qkv, act
-constexpr Page kXchg2{13312, 73728, 1};  // part, best.value
+constexpr Page kXchg2{13312, 73728, 1};  // part
 constexpr Page kXchg3{87040, 2048, 2};  // attn
-constexpr Page kXchg4{91136, 8448, 1};  // best.index
+constexpr Page kXchg4{91136, 2560, 1};  // h
+constexpr Page kXchg5{93696, 8448, 1};  // best.value
+constexpr Page kXchg6{102144, 8448, 1};  // best.index
 
 // ---- vectors ---------------------------------------------------------------------------------
 constexpr Page kX = kXchg0;  // L{i}.x BF16 [80]
 constexpr Page kQkv = kXchg1;  // L{i}.qkv BF16 [128]
 constexpr Page kPart = kXchg2;  // L{i}.part F32 [32 2 18]
 constexpr Page kAttn = kXchg3;  // L{i}.attn BF16 [64]
-constexpr Page kH = kXchg0;  // L{i}.h BF16 [80]
+constexpr Page kH = kXchg4;  // L{i}.h BF16 [80]
 constexpr Page kAct = kXchg1;  // L{i}.act BF16 [88]
-constexpr Page kBestValue = kXchg2;  // best.value F32 [132]
-constexpr Page kBestIndex = kXchg4;  // best.index I32 [132]
+constexpr Page kBestValue = kXchg5;  // best.value F32 [132]
+constexpr Page kBestIndex = kXchg6;  // best.index I32 [132]
 
 }  // namespace amk
 // amkc:end

@@ -14,8 +14,9 @@ namespace amk {
 constexpr Page kXchg0{0, 8192, 2};  // x, h
 constexpr Page kXchg1{16384, 22528, 2};  // qkv, act
 constexpr Page kXchg2{61440, 8192, 2};  // attn
-constexpr Page kXchg3{77824, 270336, 1};  // best.value, part
-constexpr Page kXchg4{348160, 8448, 1};  // best.index
+constexpr Page kXchg3{77824, 8448, 1};  // best.value
+constexpr Page kXchg4{86272, 8448, 1};  // best.index
+constexpr Page kXchg5{94720, 270336, 1};  // part
 
 // ---- vectors ---------------------------------------------------------------------------------
 constexpr Page kX = kXchg0;  // L{i}.x BF16 [256]
@@ -25,7 +26,7 @@ constexpr Page kH = kXchg0;  // L{i}.h BF16 [256]
 constexpr Page kAct = kXchg1;  // L{i}.act BF16 [704]
 constexpr Page kBestValue = kXchg3;  // best.value F32 [132]
 constexpr Page kBestIndex = kXchg4;  // best.index I32 [132]
-constexpr Page kPart = kXchg3;  // L{i}.part F32 [32 2 66]
+constexpr Page kPart = kXchg5;  // L{i}.part F32 [32 2 66]
 
 }  // namespace amk
 // amkc:end

@@ -5,62 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
-	"os"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
+	"amkc/runtime/chat"
 	"amkc/runtime/infile"
 )
 
-// Files lists the files that a build is made of, by path from its directory, sorted: those that the manifest names,
-// those that make makes of them, and the manifest. They need not be there. Of a manifest that cannot be read it lists
-// the files that every build has.
-func Files(dir string) []string {
-	names := map[string]bool{ManifestFile: true, WeightsFile: true, ProgramFile: true, ConfigFile: true,
-		GenConfigFile: true,
-		TokenizerFile: true, LibraryFile: true, FatbinFile: true, MeasureFile: true, ReferenceFile: true}
-	var m struct {
-		Files, Built map[string]string
-		Facts        struct{ Model struct{ Name string } }
-	}
-	text, err := infile.Read(filepath.Join(dir, ManifestFile), infile.Manifest)
-	if err == nil && json.Unmarshal(text, &m) == nil {
-		names[m.Facts.Model.Name] = true
-		for name := range m.Files {
-			names[name] = true
-			if base, ok := strings.CutSuffix(name, ".cu"); ok {
-				names[base+".fatbin"] = true
-			}
-		}
-		for name := range m.Built {
-			names[name] = true
-		}
-	}
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(names)), func(name string) bool {
-		return !filepath.IsLocal(filepath.FromSlash(name))
-	})
-}
-
-// FileAt returns which of the files of a build a path leads to, by a link too, or nothing.
-func FileAt(dir, path string) string {
-	at, err := os.Stat(path)
-	if err != nil {
-		return ""
-	}
-	for _, name := range Files(dir) {
-		if info, err := os.Stat(filepath.Join(dir, filepath.FromSlash(name))); err == nil && os.SameFile(at, info) {
-			return name
-		}
-	}
-	return ""
-}
-
-// StopIDs reads the model's end-of-sequence ids: eos_token_id, a number or a list, of generation_config.json, of
-// config.json and of the language model that config.json describes within, without duplicates. Generation ends after
-// any of them. A file that is absent contributes none.
+// StopIDs reads the ids after which a text ends, without duplicates: eos_token_id, a number or a list, of
+// generation_config.json, of config.json and of the language model that config.json describes within, and the eos_token
+// of the tokenizer. A model that was trained on from another one often has the end of its turns in its tokenizer alone. A
+// file that is absent contributes none.
 func StopIDs(dir string) ([]int, error) {
 	var all []int
 	for _, name := range []string{GenConfigFile, ConfigFile} {
@@ -80,6 +38,9 @@ func StopIDs(dir string) ([]int, error) {
 		}
 		all = append(all, ids...)
 	}
+	if _, id, ok := TokenizerStop(dir); ok {
+		all = append(all, id)
+	}
 	slices.Sort(all)
 	if all = slices.Compact(all); len(all) > MaxStops {
 		return nil, &BuildError{Path: dir, What: fmt.Sprintf("eos_token_id has %d ids", len(all)),
@@ -87,6 +48,46 @@ func StopIDs(dir string) ([]int, error) {
 	}
 	return all, nil
 }
+
+// TokenizerStop reads the eos_token of a tokenizer and its id; not ok: the token is not one of its tokens. The text is
+// empty where none is named, or where the files cannot be read, which is an error of those who need them for text.
+func TokenizerStop(dir string) (text string, id int, ok bool) {
+	text, listed, err := chat.Special(dir, "eos_token")
+	if err != nil || text == "" {
+		return "", 0, false
+	}
+	data, err := infile.Read(filepath.Join(dir, TokenizerFile), infile.Tokenizer)
+	if errors.Is(err, fs.ErrNotExist) {
+		id, ok = listed[text]
+		return text, id, ok && isStop(id)
+	}
+	var tokens struct {
+		Added []struct {
+			ID      int    `json:"id"`
+			Content string `json:"content"`
+		} `json:"added_tokens"`
+		Model struct {
+			Vocab json.RawMessage `json:"vocab"`
+		} `json:"model"`
+	}
+	if err != nil || infile.Unmarshal(data, &tokens) != nil {
+		return "", 0, false
+	}
+	for _, t := range tokens.Added {
+		if t.Content == text {
+			return text, t.ID, isStop(t.ID)
+		}
+	}
+	var vocabulary map[string]int
+	if infile.Unmarshal(tokens.Model.Vocab, &vocabulary) != nil {
+		return text, 0, false
+	}
+	id, ok = vocabulary[text]
+	return text, id, ok && isStop(id)
+}
+
+// isStop reports whether an id is one of the 32 bits of the kernel's.
+func isStop(id int) bool { return id >= 0 && id <= math.MaxInt32 }
 
 // eosOf returns the ids that a configuration names: not negative, and in the 32 bits of the kernel's.
 func eosOf(data []byte) ([]int, error) {
