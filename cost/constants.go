@@ -107,10 +107,14 @@ const (
 	// round of Llama-3.2-1B, whose heads have 64 elements, 1399 of the 0.6B shape, whose heads have 128.
 	roundCycles, fragmentCycles = 157, 155.2
 
-	// drain is bytes per cycle that an SM's consumers take out of the ring. Tensor cores: design probes, consumers
-	// alone, 160 GB/s per SM. Without them a weight's activations are read from shared memory too, 4 bytes each:
-	// estimated from 128 bytes per cycle.
-	drainTensor, drainFMA16, drainFMA32 = 81, 30, 45
+	// drainTensor is bytes per cycle that an SM's consumers take out of the ring where tensor cores multiply. Design
+	// probes: consumers alone, 160 GB/s per SM.
+	drainTensor = 81
+
+	// offsetCycles is what it takes longer to make digits of a quad of columns where integers are multiplied with an
+	// offset, as those of int4 are: the sum of the digits comes from an mma by itself. Counted in digits.cuh and
+	// fragments.cuh: eight instructions, and 33 cycles until an mma.m16n8k32 is done (published micro-benchmarks).
+	offsetCycles = 57
 )
 
 // A chip is what the model knows of a GPU beside its target record.

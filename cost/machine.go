@@ -17,6 +17,7 @@ type machine struct {
 	read    float64 // what memory delivers at most, to all SMs
 	l2      float64 // what an SM gets out of L2
 	drain   float64 // what an SM's consumers take
+	tensor  bool    // products and attention are on tensor cores
 	slots   int     // of the ring
 	flagged bool
 	// a line that was used a step ago is not in L2 any more
@@ -25,31 +26,26 @@ type machine struct {
 	feed      feed    // without its speeds
 	split     float64 // how much longer it takes to join one split more
 	fit       Calibration
+	formats   FormatCalibration
 	passes    *PassCalibration // nil: a step is predicted
 }
 
 // newMachine takes the mean size of the chunks that the program streams: small tiles leave most of a slot empty. The
 // stream is that of the variant that begins at a position.
-func newMachine(p *ir.Program, first int, fit Calibration, passes *PassCalibration, chunk float64,
-	kept ir.Kept) machine {
+func newMachine(of *Model, first int, chunk float64, kept ir.Kept) machine {
+	p := of.program
 	t, config, stream := p.Target, &p.Config, knobs.StreamOf(&p.Config, first)
 	c, _ := chipOf(t.Name)
-	m := machine{sms: t.SMs, clock: c.clock, read: c.read * t.HBMGBs * 1e3, fit: fit, passes: passes,
-		slots: slots(p, kept), flagged: knobs.Flagged.Of(config),
+	m := machine{sms: t.SMs, clock: c.clock, read: c.read * t.HBMGBs * 1e3, tensor: tensor(p), fit: of.fit,
+		formats: of.formats, passes: of.passes, slots: slots(p, kept), flagged: knobs.Flagged.Of(config),
 		split: splitJoined + splitElement*float64(p.Model.Heads*p.Model.HeadDim)}
 	m.l2 = max(l2Bytes*m.clock, 1.2*m.read/float64(m.sms))
-	switch {
-	case tensor(p):
-		m.drain = drainTensor * m.clock
-	case p.Model.Weights.Bits() == 32:
-		m.drain = drainFMA32 * m.clock
-	default:
-		m.drain = drainFMA16 * m.clock
-	}
-	if tokens := p.Pass.NumTokens(); tokens > 1 && !tensor(p) {
+	m.drain = drainTensor * m.clock
+	if !m.tensor {
 		// a weight once, and an activation of each token
-		weight := float64(p.Model.Weights.Bits()) / 8
-		m.drain *= (weight + 4) / (weight + 4*float64(tokens))
+		weight, tokens := float64(p.Model.Weights.Bits())/8, float64(p.Pass.NumTokens())
+		block := allWarps * plainRows * plainColumns * weight
+		m.drain = block / m.formats.PlainBlock * m.clock * (weight + 4) / (weight + 4*tokens)
 	}
 	f := feed{capacity: float64(m.slots) * chunk, chunk: chunk, flight: chunk,
 		window: min(max(1, knobs.InFlight.Of(config)), m.slots)}
@@ -186,12 +182,14 @@ func (m *machine) assumptions(p *ir.Program, weights float64) []string {
 		say("no bulk copies: a producer warp copies by cp.async, %.0f bytes in flight, and nothing runs ahead into L2",
 			m.inFlight())
 	}
-	if !tensor(p) {
-		why := "fp32"
-		if !t.TensorCores {
-			why = "no mma.m16n8k16"
-		}
-		say("%s: products on the ordinary units, at %.0f bytes per cycle (estimated)", why, m.drain/m.clock)
+	switch {
+	case !t.TensorCores:
+		say("no mma.m16n8k16: products on the ordinary units, as fast as those of fp32 are")
+	case !m.tensor && !c.held:
+		say("fp32: products on the ordinary units, in the cycles of the H200")
+	}
+	if usesHalves(p) {
+		say("fp8: products as fast as those of 16-bit elements (no row of results has any)")
 	}
 	if t.HBMBytes > 0 && weights > float64(t.HBMBytes) {
 		say("the weights (%.1f GB) do not fit its memory (%.1f GB)", weights/1e9, float64(t.HBMBytes)/1e9)

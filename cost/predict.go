@@ -60,6 +60,7 @@ type Model struct {
 	program *ir.Program
 	reader  *reader
 	fit     Calibration
+	formats FormatCalibration
 	passes  *PassCalibration // nil: a step is predicted
 }
 
@@ -84,7 +85,16 @@ func newModel(p *ir.Program, fit Calibration, passes *PassCalibration) (*Model, 
 		return nil, diag.Errorf(codeTarget, "target "+t.Name,
 			"has %d SMs and a memory of %g GB/s; want a GPU with both, which amkc targets lists", t.SMs, t.HBMGBs)
 	}
-	return &Model{p, newReader(p), fit, passes}, nil
+	return &Model{p, newReader(p), fit, FormatsCalibrated(), passes}, nil
+}
+
+// NewFormatsWith is New with another calibration of formats.
+func NewFormatsWith(p *ir.Program, fit FormatCalibration) (*Model, error) {
+	m, err := New(p)
+	if err == nil {
+		m.formats = fit
+	}
+	return m, err
 }
 
 // planAt unrolls the variant of a position, for the machine that its chunks make of the target.
@@ -105,7 +115,7 @@ func (m *Model) planAt(pos int) (*ir.Variant, *plan, machine, error) {
 	if p.chunks > 0 {
 		chunk = min(chunk, p.bytes/p.chunks)
 	}
-	machine := newMachine(m.program, v.Lo, m.fit, m.passes, chunk, p.kept)
+	machine := newMachine(m, v.Lo, chunk, p.kept)
 	machine.coldLines = p.bytes > float64(m.program.Target.L2Bytes)
 	return v, p, machine, nil
 }

@@ -41,7 +41,7 @@ func NewPrompt(p *ir.Program, tokens int) (*PromptModel, error) {
 	if err != nil {
 		return nil, err
 	}
-	machine := newMachine(p, 0, m.fit, nil, float64(m.reader.chunk), ir.Kept{})
+	machine := newMachine(m, 0, float64(m.reader.chunk), ir.Kept{})
 	return &PromptModel{m, tokens, machine, map[int]float64{}}, nil
 }
 

@@ -251,17 +251,26 @@ func rounds(blocks float64) float64 {
 func (r *run) work(s *stage, t *task) (before, first, after, busy float64) {
 	switch s.kind {
 	case matrix:
+		if !r.tensor {
+			before, first, after = r.fit.StageCode, r.formats.PlainStage/instructionCycles, r.fit.StageCode
+			busy = (float64(t.rounds)*r.formats.PlainBlock + float64(t.tiles)*tileCycles) / r.clock
+			break
+		}
 		quads := r.fit.MatrixQuad / 2 * float64(t.quads)
 		before, first, after = r.fit.StageCode+quads, firstCode+quads, r.fit.StageCode
 		if t.ragged {
 			first += r.fit.Ragged
 		}
 		turns := math.Ceil(float64(t.tiles*s.warps) / allWarps)
-		busy = t.streamed/r.drain + turns*tileCycles/r.clock
+		busy = t.streamed / r.drain
+		if t.batches > 0 {
+			first += r.digits(t) / instructionCycles
+			busy = max(busy, turns*r.integers(t)/r.clock)
+		}
+		busy += turns * tileCycles / r.clock
 	case attend:
 		before, after = r.fit.StageCode, r.fit.StageCode
-		busy = (r.fit.UnitCycles*float64(t.passes) +
-			rounds(t.blocks)*(roundCycles+fragmentCycles*float64(t.fragments))) / r.clock
+		busy = (r.fit.UnitCycles*float64(t.passes) + r.cacheRows(t)) / r.clock
 	case lookup:
 		before, busy = r.fit.StageCode, r.latency
 	case ending:
@@ -269,4 +278,26 @@ func (r *run) work(s *stage, t *task) (before, first, after, busy float64) {
 		before, after = r.fit.StageCode, r.fit.StageCode
 	}
 	return r.instructions(before), r.instructions(first), r.instructions(after), busy
+}
+
+// cacheRows is the cycles that a unit of attention takes for its blocks of cache rows.
+func (r *run) cacheRows(t *task) float64 {
+	if !r.tensor { // a warp's own blocks, one after the other
+		return math.Ceil(t.blocks/allWarps) * r.formats.PlainHead * float64(t.fragments*t.heads)
+	}
+	return rounds(t.blocks) * (roundCycles + fragmentCycles*float64(t.fragments))
+}
+
+// digits is the cycles in which a warp makes integers of its activations, and integers those in which it multiplies the
+// quads of a tile by them.
+func (r *run) digits(t *task) float64 {
+	each := r.formats.VectorQuad
+	if t.offset {
+		each += offsetCycles
+	}
+	return each * float64(t.quads)
+}
+
+func (r *run) integers(t *task) float64 {
+	return float64(t.quads)*r.formats.ProductQuad + float64(t.batches)*r.formats.ProductBatch
 }

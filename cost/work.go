@@ -28,9 +28,13 @@ type task struct {
 	tiles     int     // of 8 rows
 	quads     int     // of 128 columns, that a warp multiplies in a tile
 	digits    int     // bytes of a vector in fixed point
+	batches   int     // of quads of integers, that a warp multiplies in a tile; 0: of other elements
+	offset    bool    // integers are multiplied with an offset, which comes off their sums
+	rounds    int     // without tensor cores, in which every warp takes 8 rows by 32 columns
 	ragged    bool    // the quads do not divide among the warps, or the last has fewer columns
 	blocks    float64 // of 16 cache rows
 	fragments int     // of 16 elements, in a head
+	heads     int     // of a group
 	passes    int     // of all threads over the results of a unit: the heads of a group
 	polled    float64 // bytes of exchanged words that it reads
 	share     float64 // of the vectors that they belong to
@@ -64,6 +68,8 @@ const (
 	cacheRows = 16 // of a block
 	allWarps  = 8  // that compute
 	computing = 32 * allWarps
+
+	plainRows, plainColumns = 8, 32 // of a block without tensor cores
 )
 
 // A reader finds out what the stages of a program do at a position.
@@ -239,11 +245,23 @@ func (r *reader) weights(s *stage, t *task, b *ir.Buffer, dims []int) {
 	switch {
 	case r.program.Pass.NumTokens() > 1:
 		t.gemm, t.digits = r.gemm(s, f, dims[1]), r.chains(s, f, dims[1])
+	case !tensor(r.program):
+		t.rounds += tiles * roundsOfTile(g, dims[1], r.chunk)
 	case format.InFixedPoint(f):
 		t.digits = ir.DigitBytes(g, dims[1], r.chunk, s.warps)
+		t.batches = ceil(t.quads, ir.BatchQuads(g, dims[1], r.chunk, s.warps))
+		t.offset = format.HasOffset(f)
 	}
 	t.ragged = dims[1]%format.QuadColumns != 0 || (quads-full*inChunk)%s.warps != 0 ||
 		full > 0 && inChunk%s.warps != 0
+}
+
+// roundsOfTile is how many rounds all warps take for a tile without tensor cores, each with 8 rows by 32 columns at a
+// time. They are dealt out the blocks of each chunk anew; one of a quantised matrix is 128 columns.
+func roundsOfTile(g format.Geometry, columns, chunk int) int {
+	blocks, ofChunk := g.Blocks(columns), max(1, chunk/g.BlockBytes)
+	turns := blocks/ofChunk*ceil(ofChunk, allWarps) + ceil(blocks%ofChunk, allWarps)
+	return turns * ceil(g.Columns, plainColumns)
 }
 
 // cache adds the keys, or the values, of some blocks of rows of each head: half of every block.
@@ -258,7 +276,7 @@ func (r *reader) cache(t *task, o *ir.Op, b *ir.Buffer, dims []int, each int) {
 	blocks := float64(dims[0]*each) * float64(r.takes(rows, heads))
 	bytes := blocks * float64(b.DType.Bytes(cacheRows*ceil(dims[3], 16)*16))
 	t.blocks += blocks / 2
-	t.fragments = ceil(dims[3], 16)
+	t.fragments, t.heads = ceil(dims[3], 16), heads
 	t.passes = max(1, ceil(rows*heads*dims[3], computing))
 	t.streamed += bytes
 	t.chunks += bytes / float64(r.chunk)

@@ -36,13 +36,22 @@ const (
 // DigitBytes is what a block keeps in shared memory of a vector in fixed point with so many columns, if there is room,
 // and so many warps share a tile. As GemvShape of gemv_mma.cuh has it.
 func DigitBytes(g format.Geometry, columns, chunk, warpsPerTile int) int {
-	quads := QuadsPerWarp(g, columns, chunk, warpsPerTile)
-	ofChunk := (ChunkQuads(g, chunk, warpsPerTile) + warpsPerTile - 1) / warpsPerTile
-	batch := min(batchQuads, quads, ofChunk)
-	if quads <= registerQuads || batch < 2 || ofChunk%batch != 0 {
+	quads, batch := QuadsPerWarp(g, columns, chunk, warpsPerTile), BatchQuads(g, columns, chunk, warpsPerTile)
+	if quads <= registerQuads || batch < 2 || quadsOfChunk(g, chunk, warpsPerTile)%batch != 0 {
 		return 0
 	}
 	return warps * quads * DigitQuadBytes
+}
+
+// BatchQuads is how many quads of integers a warp multiplies before it adds up any: no more than it has of a chunk. As
+// GemvShape of gemv_mma.cuh has it.
+func BatchQuads(g format.Geometry, columns, chunk, warpsPerTile int) int {
+	return min(batchQuads, QuadsPerWarp(g, columns, chunk, warpsPerTile), quadsOfChunk(g, chunk, warpsPerTile))
+}
+
+// quadsOfChunk is how many quads of a chunk a warp has at most.
+func quadsOfChunk(g format.Geometry, chunk, warps int) int {
+	return (ChunkQuads(g, chunk, warps) + warps - 1) / warps
 }
 
 // ChainBytes is what a block keeps in shared memory of the sums of a quantised matrix from slab to slab, in a pass of
@@ -123,7 +132,7 @@ func Slabs(g format.Geometry, columns, chunk, warps int) int {
 
 // SlabQuads is how many quads of a slab are one warp's, where columns are several slabs: whole chunks of them.
 func SlabQuads(g format.Geometry, chunk, warps int) int {
-	ofChunk := (ChunkQuads(g, chunk, warps) + warps - 1) / warps
+	ofChunk := quadsOfChunk(g, chunk, warps)
 	return slabChunks(ofChunk) * ofChunk
 }
 

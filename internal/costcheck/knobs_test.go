@@ -45,14 +45,14 @@ var unfollowed = map[string]string{
 	"tensor-cores-off": "an H200 without its tensor cores",
 }
 
-func tiled(knobs ...any) ir.ScheduleConfig {
+func tiled(settings ...any) ir.ScheduleConfig {
 	out := map[string]map[string]int{}
-	for i := 0; i < len(knobs); i += 3 {
-		group := knobs[i].(string)
+	for i := 0; i < len(settings); i += 3 {
+		group := settings[i].(string)
 		if out[group] == nil {
 			out[group] = map[string]int{}
 		}
-		out[group][knobs[i+1].(string)] = knobs[i+2].(int)
+		out[group][settings[i+1].(string)] = settings[i+2].(int)
 	}
 	return ir.ScheduleConfig{Tiling: out}
 }
@@ -95,12 +95,12 @@ func (k knob) name() string {
 
 func (k knob) error() float64 { return k.predicted/k.measured - 1 }
 
-// allKnobs keeps what knobs has found: the tests ask for the same.
+// allKnobs keeps what knobRatios has found: the tests ask for the same.
 var allKnobs []knob
 
-// knobs are the ratios that were measured, of all GPUs. Each is two programs to compile: but for the long tests, which
+// knobRatios are the ratios that were measured, of all GPUs. Each is two programs to compile: but for the long tests, which
 // predict all of them, those of a few variants are predicted.
-func knobs(t testing.TB) []knob {
+func knobRatios(t testing.TB) []knob {
 	if allKnobs == nil {
 		for _, text := range results(t) {
 			allKnobs = append(allKnobs, knobsIn(t, text, judged()...)...)
@@ -109,7 +109,7 @@ func knobs(t testing.TB) []knob {
 	return allKnobs
 }
 
-// judged are the variants that knobs predicts.
+// judged are the variants that knobRatios predicts.
 func judged() []string {
 	if everything() {
 		return slices.Collect(maps.Keys(variants))
@@ -141,8 +141,8 @@ func TestKnobsHold(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")
 	}
-	require.NotEmpty(t, knobs(t))
-	for _, k := range knobs(t) {
+	require.NotEmpty(t, knobRatios(t))
+	for _, k := range knobRatios(t) {
 		hold(t, k.name(), k.predicted, k.measured)
 	}
 }
@@ -154,11 +154,11 @@ func TestErrorOfPredictedRatios(t *testing.T) {
 		t.Skip("predicts all published ratios: AMKC_LONG=1")
 	}
 	squares := 0.0
-	for _, k := range knobs(t) {
+	for _, k := range knobRatios(t) {
 		squares += k.error() * k.error()
 	}
-	rms := math.Sqrt(squares / float64(len(knobs(t))))
-	require.InDelta(t, evaluate.PredictionError, rms, 0.005, "%d ratios", len(knobs(t)))
+	rms := math.Sqrt(squares / float64(len(knobRatios(t))))
+	require.InDelta(t, evaluate.PredictionError, rms, 0.005, "%d ratios", len(knobRatios(t)))
 }
 
 // TestKnobsOfOtherResults: rows that failed say nothing, variants that are not followed are left out, and unknown
@@ -169,10 +169,10 @@ func TestKnobsOfOtherResults(t *testing.T) {
 		"steps": ["amkc testdata/configs/smollm2-135m --target h200 --dtype bf16 --max-seq 600"]}`
 	text := `{"rows": [` + strings.Join([]string{fmt.Sprintf(row, true, "flagged-off"),
 		fmt.Sprintf(row, false, "barrier"), fmt.Sprintf(row, true, "copies-1")}, ",") + `]}`
-	knobs := knobsIn(t, []byte(text), "flagged-off", "barrier")
-	require.Len(t, knobs, 1)
-	require.Equal(t, "h200 smollm2-135m flagged-off 0", knobs[0].name())
-	require.Greater(t, knobs[0].predicted, 1.0)
+	found := knobsIn(t, []byte(text), "flagged-off", "barrier")
+	require.Len(t, found, 1)
+	require.Equal(t, "h200 smollm2-135m flagged-off 0", found[0].name())
+	require.Greater(t, found[0].predicted, 1.0)
 	require.Empty(t, knobsIn(t, []byte(`{"rows": []}`), "flagged-off"))
 }
 
@@ -181,7 +181,7 @@ func knobsTable(t testing.TB) string {
 	b.WriteString("\n| GPU | model | variant | position | predicted | measured | off by " +
 		"|\n|---|---|---|---|---|---|---|\n")
 	worst := 0.0
-	for _, k := range knobs(t) {
+	for _, k := range knobRatios(t) {
 		note := ""
 		if why, listed := beyond[k.name()]; listed {
 			note = ", outside: " + why

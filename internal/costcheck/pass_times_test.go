@@ -13,7 +13,6 @@ import (
 	"amkc/compiler"
 	"amkc/cost"
 	"amkc/ir"
-	"amkc/passes"
 )
 
 // A timed pass is one of section pass_times, predicted and measured beside a pass of one token of the same build.
@@ -45,10 +44,6 @@ func (p *timedPass) kind() string {
 // A passRow is a row of section pass_times.
 type passRow struct {
 	row
-	Weights string `json:"weights"`
-	On      struct {
-		GPU string `json:"gpu"`
-	} `json:"machine"`
 	Passes []struct {
 		Rows    int    `json:"rows"`
 		Latency micros `json:"latency_us"`
@@ -65,56 +60,19 @@ func everyPassRow(t testing.TB) []passRow {
 		return passRows
 	}
 	for _, text := range results(t) {
-		for _, raw := range rawRows(t, text, "pass_times") {
-			r := passRow{row: row{Steps: 16}} // what bench does unless told otherwise
+		rows := rowsOf(t, text, passTimes)
+		for _, raw := range rawRows(t, text, passTimes) {
+			var r passRow
 			require.NoError(t, json.Unmarshal(raw, &r))
-			if !r.row.Passed {
+			if !r.Passed {
 				continue
 			}
-			require.NotEmpty(t, r.Commands, r.ID)
-			r.target = targetNamed(r.On.GPU)
-			require.NotNil(t, r.target, "%s: no target is called as the GPU %q is", r.ID, r.On.GPU)
+			r.row, rows = rows[0], rows[1:]
 			passRows = append(passRows, r)
 		}
 	}
 	require.NotEmpty(t, passRows)
 	return passRows
-}
-
-// targetNamed is the target whose name is a word of what a driver calls a GPU.
-func targetNamed(gpu string) *ir.Target {
-	for _, word := range strings.Fields(strings.ToLower(gpu)) {
-		if t := ir.FindTarget(word); t != nil {
-			return t
-		}
-	}
-	return nil
-}
-
-// builds keeps what buildOf has compiled.
-var builds = map[string]*compiler.Scheduled{}
-
-// buildOf compiles the programs of a row's build: of one token, of eight rows and of eight sequences.
-func buildOf(t testing.TB, r *passRow) *compiler.Scheduled {
-	key := fmt.Sprint(r.target.Name, " ", r.Model, " ", r.Weights)
-	if l, known := builds[key]; known {
-		return l
-	}
-	require.Contains(t, r.Commands[0], "--dtype bf16 --max-seq 8448", r.ID)
-	require.Contains(t, r.Commands[0], "--rows 8 --sequences 8", r.ID)
-	bf16 := ir.BF16
-	opts := compiler.Options{Model: root + "testdata/configs/" + r.Model, Name: "measured", ConfigOnly: true,
-		Target: r.target, DType: &bf16, MaxSeq: 8448, Rows: []int{8}, Sequences: 8}
-	if r.Weights != "" {
-		var err error
-		opts.Formats, err = passes.ParseWeightFormats(r.Weights)
-		require.NoError(t, err)
-	}
-	l, err := compiler.RunPasses(opts)
-	require.NoError(t, err, r.ID)
-	require.NoError(t, l.Close())
-	builds[key] = l
-	return l
 }
 
 // programOf is that of eight rows, or of one row of each of eight sequences.
@@ -123,6 +81,23 @@ func programOf(l *compiler.Scheduled, rows int) *ir.Program {
 		return l.Passes[0]
 	}
 	return l.Passes[1]
+}
+
+// predictedPasses keeps predictions: several tests ask for the same.
+var predictedPasses = map[step]*cost.Pass{}
+
+// predictPass predicts a pass, beside one of one token.
+func predictPass(t testing.TB, name string, p, one *ir.Program, position int) *cost.Pass {
+	key := step{p, position}
+	if known, ok := predictedPasses[key]; ok {
+		return known
+	}
+	m, err := cost.NewPass(p, one)
+	require.NoError(t, err, name)
+	out, err := m.At(position)
+	require.NoError(t, err, name)
+	predictedPasses[key] = out
+	return out
 }
 
 // timedPasses keeps what timed has predicted: the tests ask for the same.
@@ -140,15 +115,12 @@ func timed(t testing.TB) []timedPass {
 		if !everything() && r.Model != "llama-3.2-1b" {
 			continue
 		}
-		l := buildOf(t, r)
+		l := buildOf(t, r.row, byDefault)
 		add := func(p *ir.Program, rows int, latency, ceiling float64) {
 			require.True(t, cost.PassesHeld(r.target.Name, p.Pass), r.ID)
-			m, err := cost.NewPass(p, l.Program)
-			require.NoError(t, err, r.ID)
-			is, err := m.At(r.Position + r.Steps/2)
-			require.NoError(t, err, r.ID)
+			is := predictPass(t, r.name(), p, l.Program, r.Position+r.Steps/2)
 			out = append(out, timedPass{r.target, r.Model, r.Weights, r.Position, rows, is, latency, ceiling,
-				float64(r.Latency)})
+				float64(r.measured("latency"))})
 		}
 		for _, p := range r.Passes {
 			add(programOf(l, p.Rows), p.Rows, float64(p.Latency), float64(p.Ceiling))

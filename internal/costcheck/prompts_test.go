@@ -31,8 +31,8 @@ func promptRows(t testing.TB) []promptRow {
 			if !r.Passed {
 				continue
 			}
-			require.NotEmpty(t, r.Commands, r.ID)
-			r.target = targetOf(t, r.Commands[0])
+			r.command = compiling(t, r.Commands)
+			r.target = targetOf(t, r.command)
 			out = append(out, r)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 	"amkc/compiler"
 	"amkc/cost"
 	"amkc/ir"
+	"amkc/passes"
 )
 
 var update = flag.Bool("update", false, "rewrite the tables of docs/cost-model.md and docs/passes.md")
@@ -25,29 +27,56 @@ const root = "../../"
 
 // A row is one measurement of docs/results that the model has a prediction for.
 type row struct {
-	target   *ir.Target
-	Section  string   `json:"section"`
-	ID       string   `json:"id"`
-	Model    string   `json:"model"`
-	Passed   bool     `json:"passed"`
-	Position int      `json:"position"`
-	Steps    int      `json:"steps_per_launch"`
-	Latency  micros   `json:"latency_us"`
-	Ceiling  micros   `json:"ceiling_us"`
-	Drain    micros   `json:"drain_us"`
-	Bytes    float64  `json:"bytes_per_token"`
-	Loop     micros   `json:"loop_us"`     // section barriers
-	Barriers micros   `json:"barriers_us"` // the same with tiling.loop.barrier 1
-	Variant  string   `json:"variant"`     // section ablations
-	Ratio    float64  `json:"ratio"`       // to the default build, in the same round
-	Defaults int      `json:"defaults"`    // their number in bench/defaults.py; 0: that of before they were counted
-	Commands []string `json:"steps"`
-	Machine  struct {
+	target    *ir.Target
+	command   string            // that made the build
+	earlier   bool              // than the default of ring.in_flight that follows the layers
+	times     map[string]micros // by the paths of their fields (timesOf)
+	Section   string            `json:"section"`
+	ID        string            `json:"id"`
+	Model     string            `json:"model"`
+	Type      string            `json:"dtype"`
+	Weights   string            `json:"weights"` // nothing: as they are
+	Sequences int               `json:"sequences"`
+	Passed    bool              `json:"passed"`
+	Position  int               `json:"position"`
+	Steps     int               `json:"steps_per_launch"`
+	Bytes     float64           `json:"bytes_per_token"`
+	Variant   string            `json:"variant"`  // section ablations
+	Ratio     float64           `json:"ratio"`    // to the default build, in the same round
+	Defaults  int               `json:"defaults"` // number in bench/defaults.py; 0: before they were counted
+	Commands  []string          `json:"steps"`
+	Machine   struct {
 		SMs int `json:"sms"`
 	} `json:"machine"`
+	Environment string `json:"environment"`
 }
 
 func (r *row) name() string { return r.target.Name + " " + r.ID }
+
+// build is the model with what its matrices are stored as.
+func (r *row) build() string {
+	out := r.Model
+	switch {
+	case r.Weights != "":
+		out += " " + r.Weights
+	case r.Type == "fp32":
+		out += " fp32"
+	}
+	if r.Sequences > 1 {
+		out += fmt.Sprintf(" of %d sequences", r.Sequences)
+	}
+	return out
+}
+
+// label is the build, and what else its name has: two rows of a section and a position have different ones.
+func (r *row) label() string {
+	out := r.build()
+	if _, rest, found := strings.Cut(r.ID, "-max"); found {
+		digits, _, _ := strings.Cut(rest, "-")
+		out += ", max-seq " + digits
+	}
+	return out
+}
 
 // micros is a median in microseconds: a number, or a field of the object that has p10 and p90 too.
 type micros float64
@@ -64,22 +93,23 @@ func (m *micros) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// What a row is for: the constants marked as calibrated were chosen on section bench, and the rest tests them.
+// What a row is for: the constants marked as calibrated were chosen on section bench, those of formats on rows of
+// roofline and compare, and the rest tests them.
 const (
 	calibrating = "bench"
 	contexts    = "contexts"
-	barriers    = "barriers"
 	ablations   = "ablations"
+	passTimes   = "pass_times"
 )
 
 // allRows keeps what measured has read: the tests ask for the same.
 var allRows []row
 
-// measured returns the rows of sections bench, contexts and barriers of every GPU, in the order of the files.
+// measured returns the rows whose times are compared (followed), of every GPU, in the order of the files.
 func measured(t testing.TB) []row {
 	if allRows == nil {
 		for _, text := range results(t) {
-			allRows = append(allRows, rowsOf(t, text, calibrating, contexts, barriers)...)
+			allRows = append(allRows, rowsOf(t, text, slices.Collect(maps.Keys(followed))...)...)
 		}
 		require.NotEmpty(t, allRows)
 	}
@@ -139,8 +169,8 @@ func rowsOf(t testing.TB, text []byte, sections ...string) []row {
 		r := row{Steps: 16} // what bench does unless told otherwise
 		require.NoError(t, json.Unmarshal(raw, &r))
 		if r.Passed {
-			require.NotEmpty(t, r.Commands, r.ID)
-			r.target = targetOf(t, r.Commands[0])
+			r.command, r.times = compiling(t, r.Commands), timesOf(t, raw)
+			r.target, r.earlier = targetOf(t, r.command), slices.Contains(threeInFlight, amkcOf(t, text, r.Environment))
 			if r.Machine.SMs != 0 {
 				require.Equal(t, r.target.SMs, r.Machine.SMs,
 					"%s was measured on another chip than the record describes", r.name())
@@ -151,23 +181,71 @@ func rowsOf(t testing.TB, text []byte, sections ...string) []row {
 	return out
 }
 
-// compiled keeps programs: several rows and tests ask for the same.
-var compiled = map[string]*ir.Program{}
+// compiling is the command of a row's steps that makes its build. Others compare it with other engines first.
+func compiling(t testing.TB, steps []string) string {
+	for _, step := range steps {
+		words := strings.Fields(step)
+		if path.Base(words[0]) == "amkc" && strings.HasPrefix(words[1], "testdata/") {
+			return step
+		}
+	}
+	require.Fail(t, "no step compiles a model of testdata", steps)
+	return ""
+}
 
-// compileAs compiles the model of a row's command with the command's flags and a configuration, for a target.
+// threeInFlight are the builds of amkc that kept 3 chunks in flight for every model on an H200. Rows do not say it: they
+// are those from before docs/results had another default.
+var threeInFlight = []string{"e54f88509c85", "b9792362cfa2", "515699f0326f"}
+
+// amkcOf is the digest of the amkc that an environment of a file of results names.
+func amkcOf(t testing.TB, text []byte, environment string) string {
+	var file struct {
+		Environments map[string]struct {
+			Amkc string `json:"amkc"`
+		} `json:"environments"`
+	}
+	require.NoError(t, json.Unmarshal(text, &file))
+	_, digest, _ := strings.Cut(file.Environments[environment].Amkc, "SHA-256 ")
+	return strings.TrimSuffix(digest, ")")
+}
+
+// compiled keeps builds: several rows and tests ask for the same.
+var compiled = map[string]*compiler.Scheduled{}
+
+// compileAs compiles the model of a row's command with the command's flags and a configuration, for a target. It
+// returns the program of one token.
 func compileAs(t testing.TB, command string, target *ir.Target, config ir.ScheduleConfig) *ir.Program {
-	words := strings.Fields(command)
+	return compileAll(t, command, target, config).Program
+}
+
+// compileAll does, and returns all programs of the build.
+func compileAll(t testing.TB, command string, target *ir.Target, config ir.ScheduleConfig) *compiler.Scheduled {
+	words := strings.Fields(command)[1:]
+	if i := slices.Index(words, "-o"); i >= 0 {
+		words = slices.Delete(words, i, i+2)
+	}
 	key := fmt.Sprint(target.Name, config, words)
-	if p, known := compiled[key]; known {
-		return p
+	if l, known := compiled[key]; known {
+		return l
 	}
 	opts := compiler.Options{Name: "measured", ConfigOnly: true, Target: target, Config: config}
+	number := func(i int) int {
+		n, err := strconv.Atoi(words[i+1])
+		require.NoError(t, err, command)
+		return n
+	}
 	for i, w := range words {
 		switch w {
 		case "--max-seq":
-			n, err := strconv.Atoi(words[i+1])
-			require.NoError(t, err)
-			opts.MaxSeq = n
+			opts.MaxSeq = number(i)
+		case "--rows":
+			opts.Rows = []int{number(i)}
+		case "--sequences":
+			opts.Sequences = number(i)
+		case "--weights":
+			var err error
+			opts.Formats, err = passes.ParseWeightFormats(words[i+1])
+			require.NoError(t, err, command)
 		case "--dtype":
 			d := map[string]ir.DType{"bf16": ir.BF16, "fp16": ir.F16, "fp32": ir.F32}[words[i+1]]
 			opts.DType = &d
@@ -175,27 +253,32 @@ func compileAs(t testing.TB, command string, target *ir.Target, config ir.Schedu
 			require.Fail(t, "a row's command has a configuration that the test does not know", command)
 		}
 	}
-	opts.Model = root + words[1]
+	opts.Model = root + words[0]
 	l, err := compiler.RunPasses(opts)
 	require.NoError(t, err, command)
-	defer l.Close()
-	compiled[key] = l.Program
-	return l.Program
+	require.NoError(t, l.Close())
+	compiled[key] = l
+	return l
 }
 
 // compileRow compiles what the row measured.
 func compileRow(t testing.TB, r row, config ir.ScheduleConfig) *ir.Program {
-	if r.Defaults < 2 {
-		config = asMade(config)
-	}
-	return compileAs(t, r.Commands[0], r.target, config)
+	return buildOf(t, r, config).Program
 }
 
-// asMade adds what was the default of every model when rows were made whose defaults have no number: 3 chunks in
-// flight, and 16 splits of every context that is split.
-func asMade(config ir.ScheduleConfig) ir.ScheduleConfig {
-	if config.PipeliningDepth == 0 && config.Tiling["ring"]["in_flight"] == 0 {
+// buildOf does, and returns all programs of the build.
+func buildOf(t testing.TB, r row, config ir.ScheduleConfig) *compiler.Scheduled {
+	return compileAll(t, r.command, r.target, asMade(r, config))
+}
+
+// asMade adds what was the default when a row was made: 3 chunks in flight, and, where defaults have no number, 16
+// splits of every context that is split. Builds for several sequences have always had the splits of today.
+func asMade(r row, config ir.ScheduleConfig) ir.ScheduleConfig {
+	if r.earlier && config.PipeliningDepth == 0 && config.Tiling["ring"]["in_flight"] == 0 {
 		config.PipeliningDepth = 3
+	}
+	if r.Defaults >= 2 || strings.Contains(r.command, "--sequences") {
+		return config
 	}
 	attention := map[string]int{"max_splits": 16, "middle_splits": 0}
 	maps.Copy(attention, config.Tiling["attention"])

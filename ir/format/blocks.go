@@ -32,6 +32,13 @@ func InFixedPoint(f Format) bool {
 	return quantised && q.DType() != "F8E4M3"
 }
 
+// HasOffset says whether integers of a format, which may be nil, are multiplied with an offset that comes off their
+// sums: those with zero points, and those of int4, which are stored without a sign.
+func HasOffset(f Format) bool {
+	q, quantised := f.(Quantised)
+	return quantised && InFixedPoint(f) && (q.Zeros() || q.DType() == "I4")
+}
+
 // blocks is what quantised matrices are streamed in: tiles of 8 rows, in them blocks of 128 columns. A block is its
 // elements, then a scale for each row and group, then a zero point of one byte for each, then zeros up to a multiple of
 // 16 bytes, the unit of bulk copies and of what a lane loads.
