@@ -76,6 +76,10 @@ type formatsResult struct {
 	Target   string  `json:"target"`
 	Position int     `json:"position"`
 	Most     float64 `json:"allowed_kl"`
+	// Error is the RMS error of the ratio of two formats' predicted times, as a part, and Alike are changes of the
+	// same matrices that it does not tell apart.
+	Error float64     `json:"prediction_error"`
+	Alike [][2]string `json:"not_told_apart"`
 	*formats.Result
 }
 
@@ -120,7 +124,7 @@ func (f *formatsFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	c.payload = formatsResult{f.place.device, s.target, f.position, f.most, r}
+	c.payload = formatsResult{f.place.device, s.target, f.position, f.most, cost.FormatError, notToldApart(r.Alone), r}
 	return c.printf("%s", formatsText(r, f))
 }
 
@@ -231,6 +235,31 @@ func (s *formatSearch) tell(t formats.Tried) {
 	s.c.note("%s: KL divergence %.3g, predicted %.1f µs", t.Weights, t.Divergence, t.US)
 }
 
+// notToldApart are the changes of the same matrices to different formats whose predicted times are as close as
+// predictions are off.
+func notToldApart(alone []formats.Tried) [][2]string {
+	matrices := func(change string) string {
+		var names []string
+		for _, one := range strings.Split(change, ",") {
+			name, _, _ := strings.Cut(one, "=")
+			names = append(names, name)
+		}
+		return strings.Join(names, ",")
+	}
+	out := [][2]string{}
+	for i, a := range alone {
+		for _, b := range alone[i+1:] {
+			if matrices(a.Change) == matrices(b.Change) && closeTimes(a.US, b.US) {
+				out = append(out, [2]string{a.Change, b.Change})
+			}
+		}
+	}
+	return out
+}
+
+// closeTimes reports whether two predicted times are as close as predictions are off.
+func closeTimes(a, b float64) bool { return math.Abs(math.Log(a/b)) < math.Log1p(cost.FormatError) }
+
 func formatsText(r *formats.Result, f *formatsFlags) string {
 	var b strings.Builder
 	if len(r.Alone) == 0 {
@@ -255,9 +284,17 @@ func formatsText(r *formats.Result, f *formatsFlags) string {
 		row(t, what)
 	}
 	w.Flush()
+	fmt.Fprintf(&b, "the ratio of two predicted times is off by %.1f %% (RMS of what was measured)\n",
+		100*cost.FormatError)
+	for _, pair := range notToldApart(r.Alone) {
+		fmt.Fprintf(&b, "  not told apart: %s and %s\n", pair[0], pair[1])
+	}
 	if r.Best.Weights == "" {
 		fmt.Fprintf(&b, "nothing costs as little as a divergence of %.3g\n", f.most)
 		return b.String()
+	}
+	if closeTimes(r.Best.US, r.AsIs.US) {
+		fmt.Fprintf(&b, "what is gained is less than that: compare both builds with amkc bench\n")
 	}
 	fmt.Fprintf(&b, "--weights '%s'\n", r.Best.Weights)
 	return b.String()

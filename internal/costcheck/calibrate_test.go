@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"amkc/cost"
@@ -167,17 +168,34 @@ func TestNothingIsFasterThanMemory(t *testing.T) {
 		if !cost.Held(r.target.Name) || r.Bytes <= float64(r.target.L2Bytes) {
 			continue
 		}
-		least := micros(r.Bytes / cost.ReadGBs(r.target) / 1e3)
-		if latency := r.measured("latency"); latency > 0 {
+		rate := cost.ReadGBs(r.target) * max(1, fasterMemory[r.target.Name+" "+r.Environment])
+		least := micros(r.Bytes / rate / 1e3)
+		for what, part := range map[string]micros{"latency": 1, "ceiling": 0.995} {
+			us, name := r.measured(what), r.name()+" "+what
+			if us == 0 {
+				continue
+			}
+			if why, listed := fasterThanMemory[name]; listed {
+				assert.Less(t, us, part*least, "%s is not faster: take it off the list (%s)", name, why)
+				continue
+			}
 			found++
-			require.GreaterOrEqual(t, latency, least, r.name())
-		}
-		if ceiling := r.measured("ceiling"); ceiling > 0 {
-			require.Greater(t, ceiling, 0.995*least, r.name())
+			assert.GreaterOrEqual(t, us, part*least, name)
 		}
 	}
 	require.Greater(t, found, 30, "steps")
 }
+
+// fasterThanMemory are times below that, and why.
+var fasterThanMemory = map[string]string{
+	"h100 roofline/llama-2048h-4l-fp32-seed1-0 ceiling":      "by 0.7 %: L2 keeps a part of 984 MB from step to step",
+	"h100 roofline/llama-2048h-4l-bf16-seed1-int8-0 ceiling": "by 5.9 %: L2 keeps a part of 248 MB, and has 50",
+	"h100 compare/llama-2048h-4l-bf16-seed1-int8-0 ceiling":  "the same",
+}
+
+// fasterMemory are the environments of rows on a chip whose memory is faster than that of the chip which the rate is
+// of, and how many times.
+var fasterMemory = map[string]float64{"h100 E": 1.033}
 
 // ceilingsOff is the root mean square of the logarithms of predicted over measured ceilings, with memory that is so
 // many times as fast.

