@@ -184,9 +184,9 @@ func (m *machine) assumptions(p *ir.Program, weights float64) []string {
 	}
 	switch {
 	case !t.TensorCores:
-		say("no mma.m16n8k16: products on the ordinary units, as fast as those of fp32 are")
-	case !m.tensor && !c.held:
-		say("fp32: products on the ordinary units, in the cycles of the H200")
+		say("no mma.m16n8k16: products on the ordinary units, as fast as those of fp32 are on the H200 (estimated)")
+	case !m.tensor:
+		say("fp32: products on the ordinary units")
 	}
 	if usesHalves(p) {
 		say("fp8: products as fast as those of 16-bit elements (no row of results has any)")

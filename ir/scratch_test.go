@@ -52,6 +52,10 @@ func TestScratchOfDigits(t *testing.T) {
 	require.Zero(t, ir.DigitBytes(geometry("I4"), 4096, int4, 8), "four quads are in registers")
 	require.Zero(t, ir.DigitBytes(geometry("I8"), 14336, 8192, 8), "a chunk has no two quads for each warp")
 	require.Zero(t, ir.DigitBytes(geometry("I4"), 14336, 28*528, 4), "seven quads of a chunk are no batches of four")
+	for chunk, want := range map[int]int{8448: 1, int8: 2, int4: 2, 32 * 1040: 4, 64 * 1040: 4} {
+		require.Equal(t, want, ir.BatchQuads(geometry("I8"), 4096, chunk, 8), "int8 in chunks of %d bytes", chunk)
+	}
+	require.Equal(t, 1, ir.BatchQuads(geometry("I4"), 1024, int4, 8), "a warp has no more")
 
 	kept := ir.Kept{Digits: digits}
 	without, with := ir.ScratchOf(&llama, true, ir.Kept{}, columns...), ir.ScratchOf(&llama, true, kept, columns...)

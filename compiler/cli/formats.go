@@ -262,8 +262,10 @@ func closeTimes(a, b float64) bool { return math.Abs(math.Log(a/b)) < math.Log1p
 
 func formatsText(r *formats.Result, f *formatsFlags) string {
 	var b strings.Builder
+	off := fmt.Sprintf("the ratio of two predicted times is off by %.1f %% (RMS of what was measured)\n",
+		100*cost.FormatError)
 	if len(r.Alone) == 0 {
-		return "no format of any matrix is predicted to make a step shorter\n"
+		return "no format of any matrix is predicted to make a step shorter\n" + off
 	}
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	row := func(t formats.Tried, what string) {
@@ -284,8 +286,7 @@ func formatsText(r *formats.Result, f *formatsFlags) string {
 		row(t, what)
 	}
 	w.Flush()
-	fmt.Fprintf(&b, "the ratio of two predicted times is off by %.1f %% (RMS of what was measured)\n",
-		100*cost.FormatError)
+	b.WriteString(off)
 	for _, pair := range notToldApart(r.Alone) {
 		fmt.Fprintf(&b, "  not told apart: %s and %s\n", pair[0], pair[1])
 	}
