@@ -16,7 +16,7 @@ import (
 	"amkc/ir"
 )
 
-// A kernel is what a time of a row is of.
+// A kernelTime is a time of a row, and what of a prediction it is compared with.
 type kernelTime struct {
 	path    string // of the row's field
 	what    string // latency, ceiling or drain
