@@ -1,7 +1,7 @@
 package cost
 
-// A FormatCalibration is what steps of integers, and of models without tensor cores, have beside the constants of 16-bit
-// elements. They were chosen together, on the rows of sections roofline and compare in docs/results/h200.json whose
+// A FormatCalibration is what steps of integers, and of models without tensor cores, have beside the constants of
+// 16-bit elements. They were chosen together, on the rows of sections roofline and compare in docs/results/h200.json whose
 // weights are int8, int4 or fp32, at positions 0 and 128.
 type FormatCalibration struct {
 	// VectorQuad is the cycles that a warp takes to make digits of the activations of a quad of its columns, before it

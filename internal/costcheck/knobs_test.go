@@ -127,8 +127,8 @@ func (k knob) error() float64 { return k.predicted/k.measured - 1 }
 // allKnobs keeps what knobRatios has found: the tests ask for the same.
 var allKnobs []knob
 
-// knobRatios are the ratios that were measured, of all GPUs. Each is two programs to compile: but for the long tests, which
-// predict all of them, those of a few variants are predicted.
+// knobRatios are the ratios that were measured, of all GPUs. Each is two programs to compile: but for the long tests,
+// which predict all of them, those of a few variants are predicted.
 func knobRatios(t testing.TB) []knob {
 	if allKnobs == nil {
 		for _, text := range results(t) {

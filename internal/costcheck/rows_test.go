@@ -193,8 +193,8 @@ func compiling(t testing.TB, steps []string) string {
 	return ""
 }
 
-// threeInFlight are the builds of amkc that kept 3 chunks in flight for every model on an H200. Rows do not say it: they
-// are those from before docs/results had another default.
+// threeInFlight are the builds of amkc that kept 3 chunks in flight for every model on an H200. Rows do not say it:
+// they are those from before docs/results had another default.
 var threeInFlight = []string{"e54f88509c85", "b9792362cfa2", "515699f0326f"}
 
 // amkcOf is the digest of the amkc that an environment of a file of results names.
