@@ -1,8 +1,8 @@
 package cost
 
 // A FormatCalibration is what steps of integers, and of models without tensor cores, have beside the constants of
-// 16-bit elements. They were chosen together, on the rows of sections roofline and compare in docs/results/h200.json whose
-// weights are int8, int4 or fp32, at positions 0 and 128.
+// 16-bit elements. They were chosen together, on the rows of sections roofline and compare in docs/results/h200.json
+// whose weights are int8, int4 or fp32, at positions 0 and 128.
 type FormatCalibration struct {
 	// VectorQuad is the cycles that a warp takes to make digits of the activations of a quad of its columns, before it
 	// multiplies integers by them. docs/performance.md has 0.4 µs for each product of the 0.6B shape, of one quad or

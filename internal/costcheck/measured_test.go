@@ -71,7 +71,8 @@ func (r *row) made() string {
 	const unsplit = 512
 	words := strings.Fields(r.command)
 	return fmt.Sprint(r.Model, r.Position >= unsplit && r.Defaults >= 2, r.earlier, r.Sequences,
-		slices.Contains(words, "--rows"), slices.Index(words, "--max-seq") >= 0 && words[slices.Index(words, "--max-seq")+1] != "2048")
+		slices.Contains(words, "--rows"),
+		slices.Index(words, "--max-seq") >= 0 && words[slices.Index(words, "--max-seq")+1] != "2048")
 }
 
 func TestPredictionsHold(t *testing.T) {
