@@ -34,8 +34,9 @@ func passTrials(t testing.TB, positions ...int) []passTrial {
 		}
 		for _, p := range r.Passes {
 			of := timedPass{model: r.Model, formats: r.Weights}
-			out = append(out, passTrial{of.build(), programOf(buildOf(t, r.row, byDefault), p.Rows), r.Position + r.Steps/2,
-				float64(p.Latency), float64(p.Ceiling)})
+			l := buildOf(t, r.row, byDefault)
+			out = append(out, passTrial{of.build(), programOf(l, p.Rows), r.Position + r.Steps/2, float64(p.Latency),
+				float64(p.Ceiling)})
 		}
 	}
 	return out
