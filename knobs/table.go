@@ -128,8 +128,8 @@ var table = [...]Row{
 		Group: "exchange", Name: "copies",
 		Legal: Legal{OneOf: []int{1, 2, 4}}, Default: 2,
 		Plain: 1,
-		Doc: "copies of each exchanged vector, spread over the SMs; a vector has one where SMs would not poll every word " +
-			"in each copy",
+		Doc: "copies of each exchanged vector, spread over the SMs; a vector has one where SMs would not poll every " +
+			"word in each copy",
 	},
 	SplitFrom: {
 		Group: "attention", Name: "split_from",

@@ -16,8 +16,8 @@ type placeKey struct {
 	step int // the step that it exists in; -1: all of them
 }
 
-// placesOf numbers the places that a task on an SM touches in a buffer. Exchange words are kept in copies: a task writes
-// each, and reads that of its SM. No SM has one with a number from SMs on.
+// placesOf numbers the places that a task on an SM touches in a buffer. Exchange words are kept in copies: a task
+// writes each, and reads that of its SM. No SM has one with a number from SMs on.
 func (m *machine) placesOf(b *ir.Buffer, sm, sms int, write bool, step int) []int {
 	n := max(1, b.Layout.Copies)
 	if !write {

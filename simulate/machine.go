@@ -113,7 +113,8 @@ type counter struct {
 	counted   bool
 }
 
-// place is memory that has addresses of its own: a page, or a buffer that is on none; of exchange words, one copy of it.
+// place is memory that has addresses of its own: a page, or a buffer that is on none; of exchange words, one copy of
+// it.
 type place struct {
 	words bool
 	smem  bool

@@ -28,7 +28,7 @@ func (c copies) of(sm int) copySet {
 	return 1 << (sm % c.count)
 }
 
-// firstOf returns the number of the lowest copy of a set.
+// first returns the number of the lowest copy of a set.
 func (s copySet) first() int { return bits.TrailingZeros64(uint64(s)) }
 
 // notePolledCopies finds the copies of each location that tasks poll. A word with a single copy counts as polled.
@@ -44,8 +44,8 @@ func (p *Proof) notePolledCopies() {
 		}
 		sm := p.flat.Tasks[a.task].SM
 		if sm < 0 {
-			p.Errorf(CodeLayout, p.Task(a.task), "polls %s in one of %d copies, but runs on no SM, which decides the copy",
-				p.flat.Buffers[a.buf].Name, l.copies.count).Suggest("assign it to an SM, or keep one copy")
+			p.Errorf(CodeLayout, p.Task(a.task), "polls %s in one of %d copies, but runs on no SM, which decides the "+
+				"copy", p.flat.Buffers[a.buf].Name, l.copies.count).Suggest("assign it to an SM, or keep one copy")
 			return
 		}
 		l.copies.polled |= l.copies.of(sm)

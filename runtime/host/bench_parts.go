@@ -206,8 +206,8 @@ func (t *timedParts) encode(launch []byte, p part, follows bool) []byte {
 }
 
 // verify compares the last of some tokens, each of which follows from the one before, with that of the decode kernel,
-// and all bits of the last layer's cache, whose new rows follow from all layers before. Between the two the decode kernel
-// writes other rows, so that the parts must have written what is found.
+// and all bits of the last layer's cache, whose new rows follow from all layers before. Between the two the decode
+// kernel writes other rows, so that the parts must have written what is found.
 func (t *timedParts) verify(c *cutting) error {
 	s := t.s
 	last := s.mem.tokens + 4*(t.steps-1)
@@ -262,8 +262,8 @@ func (t *timedParts) verify(c *cutting) error {
 	}
 	rows, err := cache()
 	if err == nil && !bytes.Equal(rows, wanted) {
-		err = fmt.Errorf("a launch for each %s leaves other rows in the cache of the last layer after %d steps than one "+
-			"loop", c.of, t.steps)
+		err = fmt.Errorf("a launch for each %s leaves other rows in the cache of the last layer after %d steps than "+
+			"one loop", c.of, t.steps)
 	}
 	return err
 }

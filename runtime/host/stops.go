@@ -16,9 +16,9 @@ import (
 )
 
 // StopIDs reads the ids after which a text ends, without duplicates: eos_token_id, a number or a list, of
-// generation_config.json, of config.json and of the language model that config.json describes within, and the eos_token
-// of the tokenizer. A model that was trained on from another one often has the end of its turns in its tokenizer alone. A
-// file that is absent contributes none.
+// generation_config.json, of config.json and of the language model that config.json describes within, and the
+// eos_token of the tokenizer. A model that was trained on from another one often has the end of its turns in its
+// tokenizer alone. A file that is absent contributes none.
 func StopIDs(dir string) ([]int, error) {
 	var all []int
 	for _, name := range []string{GenConfigFile, ConfigFile} {
