@@ -21,7 +21,7 @@ func keepPolledCopies(p *ir.Program, flats []*ir.Flat) (narrow map[string]bool) 
 		return f.buf.DType != p.Model.Activations // shares of a context and best values have one copy anyway
 	})
 	for _, flat := range flats {
-		polled := pollsOf(flat)
+		polled := pollsOf(flat, p.Model.Activations)
 		for _, f := range families {
 			for _, member := range f.members {
 				if !polled[member].everywhere() {
@@ -42,6 +42,7 @@ func keepPolledCopies(p *ir.Program, flats []*ir.Flat) (narrow map[string]bool) 
 type copyPolls struct {
 	written elementSet
 	polled  []elementSet
+	last    [][8]int // that was polled in each copy: most SMs poll the same
 }
 
 // everywhere reports whether every element that is written is polled in each copy.
@@ -54,8 +55,9 @@ func (c *copyPolls) everywhere() bool {
 	return true
 }
 
-// pollsOf returns what tasks do with each buffer of words. Views that change with the position count for nothing.
-func pollsOf(flat *ir.Flat) []copyPolls {
+// pollsOf returns what tasks do with each buffer of words of a type. Views that change with the position count for
+// nothing.
+func pollsOf(flat *ir.Flat, of ir.DType) []copyPolls {
 	out := make([]copyPolls, len(flat.Buffers))
 	var accesses []ir.Access
 	for t := range flat.Tasks {
@@ -64,22 +66,23 @@ func pollsOf(flat *ir.Flat) []copyPolls {
 		for i := range accesses {
 			a := &accesses[i]
 			b := &flat.Buffers[a.Buf]
-			if !b.Layout.Words() || task.SM < 0 {
+			if !b.Layout.Words() || b.DType != of || task.SM < 0 {
 				continue
 			}
-			of, copies := &out[a.Buf], max(2, b.Layout.Copies)
-			if of.polled == nil {
-				of.polled = make([]elementSet, copies)
+			polls, copies := &out[a.Buf], max(2, b.Layout.Copies)
+			if polls.polled == nil {
+				polls.polled, polls.last = make([]elementSet, copies), make([][8]int, copies)
 			}
 			dims, fixed := fixedDims(a.Dims)
-			switch {
+			switch k := task.SM % copies; {
 			case a.Write:
 				if !fixed {
 					dims = wholeDims(b.Shape)
 				}
-				of.written.add(dims, b.Shape)
-			case fixed:
-				of.polled[task.SM%copies].add(dims, b.Shape)
+				polls.written.add(dims, b.Shape)
+			case fixed && dims != polls.last[k]:
+				polls.last[k] = dims
+				polls.polled[k].add(dims, b.Shape)
 			}
 		}
 	}

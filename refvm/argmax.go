@@ -13,8 +13,10 @@ var selecting = kernelTable{ops.ArgMax: argmax}
 // over those chooses among the SMs. Where nobody has an index the token is 0, as on the device.
 func argmax(w *worker, o *op) error {
 	x, n := w.floats(&o.in[0]), w.last(&o.in[0])
-	if err := w.numbers(o, n); err != nil {
-		return err
+	if len(o.in) != 2 { // whose elements have indices of their own
+		if err := w.numbers(o, n); err != nil {
+			return err
+		}
 	}
 	if o.src.IntAt("partial", 0, 0) != 0 {
 		if len(o.in) != 1 || len(o.out) != 2 {

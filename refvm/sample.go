@@ -15,8 +15,10 @@ var sampling = kernelTable{ops.SAMPLE: sample}
 // it would choose, or no index; a later sample over those makes the same sums again, and chooses among the SMs.
 func sample(w *worker, o *op) error {
 	x, n := w.floats(&o.in[0]), w.last(&o.in[0])
-	if err := w.numbers(o, n); err != nil {
-		return err
+	if len(o.in) != 3 { // whose elements have indices of their own
+		if err := w.numbers(o, n); err != nil {
+			return err
+		}
 	}
 	partial := o.src.IntAt("partial", 0, 0) != 0
 	settings := &o.in[len(o.in)-1]

@@ -25,6 +25,7 @@ type comparison struct {
 	section             string
 	build               string // its model, and what the matrices are stored as
 	made                string // the rest of what its row says of the build: two that agree differ in nothing else
+	earlier             bool   // with 3 chunks in flight
 	position            int
 	predicted, measured float64
 }
@@ -53,8 +54,8 @@ func compare(t testing.TB) []comparison {
 				if f.barrier {
 					config, what = tiled("loop", "barrier", 1), "with barriers"
 				}
-				out = append(out, comparison{r.target.Name, r.ID, what, r.Section, r.build(), r.made(), r.Position,
-					kernelsOf(t, r, config).of(f.what), float64(median)})
+				out = append(out, comparison{r.target.Name, r.ID, what, r.Section, r.build(), r.made(), r.earlier,
+					r.Position, kernelsOf(t, r, config).of(f.what), float64(median)})
 			}
 		}
 	}
@@ -137,13 +138,14 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestOrder: of two positions of a model, and of two kernels, the model says rightly which is slower.
+// TestOrder: of two positions of a model, and of two kernels, the model says rightly which is slower. What chunks in
+// flight gain is less than its error, so that builds with other defaults of these are not compared.
 func TestOrder(t *testing.T) {
 	all := compare(t)
 	for _, a := range all {
 		for _, b := range all {
 			if a.target == b.target && a.section == b.section && a.build == b.build && a.what == b.what &&
-				a.measured > 1.02*b.measured {
+				a.position != b.position && a.earlier == b.earlier && a.measured > 1.02*b.measured {
 				require.Greater(t, a.predicted, b.predicted, "%s and %s", a.name(), b.name())
 			}
 		}

@@ -88,6 +88,7 @@ var unpredicted = map[string]string{
 	"compare engines.compile.*":       "another engine",
 	"compare engines.eager.*":         "another engine",
 	"compare engines.ops.*":           "another engine",
+	"compare engines.products.*":      "another engine",
 }
 
 // ofTime is what a field of a time, or of a rate, is called.

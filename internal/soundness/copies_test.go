@@ -106,8 +106,8 @@ func explicit(f *ir.Flat) *ir.Flat {
 	return &out
 }
 
-// A program that keeps exchange words in copies is judged as its explicit form is, which has no copies, by the rules and
-// by the oracle. AMKC_LONG compares more of them.
+// A program that keeps exchange words in copies is judged as its explicit form is, which has no copies, by the rules
+// and by the oracle. AMKC_LONG compares more of them.
 func TestCopiesAreJudgedAsTheirExplicitForm(t *testing.T) {
 	seeds := 3000
 	if os.Getenv("AMKC_LONG") != "" {
