@@ -144,7 +144,7 @@ func TestForgedBuilds(t *testing.T) {
 		{"tasks", "schedule.h", "kTasks = 16;", "kTasks = 15;", "AMK4912", "want 16, the tasks of the distribution"},
 		{"variant", "model_config.h", "kShortEnd = 16;", "kShortEnd = 17;", "AMK4913",
 			"positions: the headers say 0..16, and program.json says 0..15"},
-		{"page", "pages.h", "kXchg1{1024, 1536, 2}", "kXchg1{512, 1536, 2}", "AMK4912",
+		{"page", "pages.h", "kXchg1{1024, 1024, 1}", "kXchg1{512, 1024, 1}", "AMK4912",
 			"where the page before it ends"},
 		{"vector", "pages.h", "kH = kXchg0;", "kH = kXchg1;", "AMK4913", "buffer L{i}.h: error: pages"},
 		{"weight", "model_config.h", "kQkvWeight = 256;", "kQkvWeight = 512;", "AMK4912",

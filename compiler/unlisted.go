@@ -20,14 +20,15 @@ import (
 
 var codeUnlisted = diag.New("AMK4905", "a file in a build that its manifest does not list", `
 Nothing says what the file should be, and make, nvcc, go, pip, Python and the launcher load many files that nothing
-names. So it is an error, with a few exceptions. Notes and measurements (.csv, .html, .log, .md, .npy, .out, .png, .svg,
-.tsv, .txt, and bench.json, out.json, results.json and trace.json) may stand beside the build's own files, and in
-directories of their own, which may have .json and .jsonl too; files that end in .edited, as a recompile keeps them, may
-stand anywhere. These are reported as warnings. The directories of the build hold nothing else, and no empty directory;
-a link, a hidden file or directory, and a name of more than ASCII letters, digits, spaces and _ . + @ ! - are errors
-anywhere. Move such files out of the build, and remove what Python has cached: it makes that anew. The kernels, the
-launcher and the library that make has made later are named in a warning: nothing says what they should be, and make
-does not make them anew while they are newer than their sources.`)
+names. So it is an error, with a few exceptions. Notes and measurements (.csv, .html, .log, .md, .npy, .out, .png,
+.svg, .tsv, .txt, and bench.json, out.json, results.json and trace.json) may stand beside the build's own files, and in
+directories of their own, which may have .json and .jsonl too; versions that a recompile has kept, NAME.edited of a
+file NAME of the build, may stand beside it, and in a directory that it has no more. These are reported as warnings.
+The directories of the build hold nothing else, and no empty directory; a link, a hidden file or directory, and a name
+of more than ASCII letters, digits, spaces and _ . + @ ! - are errors anywhere. Move such files out of the build, and
+remove what Python has cached: it makes that anew. The kernels, the launcher and the library that make has made later
+are named in a warning: nothing says what they should be, and make does not make them anew while they are newer than
+their sources.`)
 
 const (
 	maxUnlisted = 50      // reported, of each severity
@@ -158,6 +159,8 @@ func (s *survey) directory(at, name string) error {
 		why = notPlain
 	case s.isPlace(name) && isEmpty(at):
 		why = "is a directory that no file of the build is in, and tools look into " + top(name) + "/; want none"
+	case metadata.MatchString(name):
+		why = "has a name in which Python looks for what packages load; want another one"
 	default:
 		return nil
 	}
@@ -188,7 +191,7 @@ func (s *survey) report(severity diag.Severity, name, what string) {
 var plain = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9 ._+@!-]*[A-Za-z0-9_+-])?$`)
 
 const notPlain = "has a name that file systems, tools or shells could take otherwise; want ASCII letters, digits and " +
-	"_ - + . in it, and no dot at its beginning"
+	"spaces and _ . + @ ! - in it, and no dot at its beginning or end"
 
 // What nothing loads. JSON is loaded by name beside the build's own files (config.json, tokenizer.json), so there it
 // has one of the names that reports and traces are given.
@@ -198,8 +201,18 @@ var (
 	reports = []string{"bench.json", "out.json", "results.json", "trace.json"}
 )
 
-// keptVersion is a user's version of a file that Compile has kept, see [builddir.Dir.Commit].
-var keptVersion = regexp.MustCompile(`.\.edited(\.[0-9]+)?$`)
+// keptVersion is the end of the name of a user's version of a file that Compile has kept, see [builddir.Dir.Commit].
+var keptVersion = regexp.MustCompile(`\.edited(\.[0-9]+)?$`)
+
+// isKept reports whether a file is such a version of a file of the build, or of a directory that the build has not.
+func (s *survey) isKept(name string) bool {
+	end := keptVersion.FindStringIndex(name)
+	return end != nil && (s.known[name[:end[0]]] || s.made[name[:end[0]]] ||
+		strings.Contains(name, "/") && !s.isPlace(name))
+}
+
+// metadata is the end of the names of directories in which Python looks for entry points.
+var metadata = regexp.MustCompile(`(?i)\.(dist|egg)-info$`)
 
 // loadable says why a file that the manifest does not list cannot be taken for one that nothing loads, or nothing.
 func (s *survey) loadable(name string) string {
@@ -212,7 +225,7 @@ func (s *survey) loadable(name string) string {
 		return notPlain
 	case is != "":
 		return "differs from the build's " + is + " in the case of letters alone; want another name"
-	case keptVersion.MatchString(base):
+	case s.isKept(name):
 		return ""
 	case s.isPlace(name):
 		return "tools load what is in " + top(name) + "/; want it elsewhere"

@@ -51,7 +51,9 @@ func TestUnlistedFiles(t *testing.T) {
 			// nvcc and gcc
 			"schedule.h.gch", "cuda_runtime.h", "cstdint", "bits/types", "amk/amk/ring.cuh", "amk/evil.cuh",
 			"amk/note.txt", "crt/host_config.h", "evil.cu", "EVIL.HPP", "evil.inc", "evil.def", "nvcc.profile", "specs",
-			"schedule.h.edited.gch", "sub/megakernel.cu", "lib/evil.so", "evil.ptx", "other.fatbin",
+			"schedule.h.edited.gch", "sub/megakernel.cu", "launcher/vendor/x.edited", "python/json/x.edited.2",
+			"x-1.0.dist-info/entry_points.txt", "X.EGG-INFO/entry_points.txt", "lib/evil.so", "evil.ptx",
+			"other.fatbin",
 			// Python and pip
 			"python/__pycache__/pack.cpython-312.pyc", "python/amk/__pycache__/__init__.cpython-312.pyc",
 			"python/pack.pyc", "python/amk/_library.cpython-312-x86_64-linux-gnu.so", "python/amk/_library.pyd",

@@ -18,6 +18,7 @@ import (
 // withoutBody are the small models that are proved and run by the reference VM alone for a target: how their names
 // begin, and how the kernel refuses them.
 var withoutBody = []struct{ prefix, target, refusal string }{
+	{"cohere2-head-dim", "h200", "head size 14; with tensor cores it must be a multiple of 4"},
 	{"llama-rope-linear", "h200", "head size 10; with tensor cores it must be a multiple of 4"},
 	{"phi3-partial", "h200", "head size 14; with tensor cores it must be a multiple of 4"},
 }

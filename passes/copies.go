@@ -13,8 +13,8 @@ import (
 // reader each.
 
 // keepPolledCopies finds the narrow exchanges of a program, by the name of their buffer or family, and gives each one
-// copy. Flats are the variants of p. Without copies an exchange is narrow if it would be with two, so that the number
-// of copies does not change which exchanges share pages.
+// copy. Flats are the variants of p. With one copy an exchange is narrow if it would be with two, so that one and two
+// copies have the same exchanges on a page.
 func keepPolledCopies(p *ir.Program, flats []*ir.Flat) (narrow map[string]bool) {
 	narrow = map[string]bool{}
 	families := slices.DeleteFunc(exchangeFamilies(p), func(f exchangeFamily) bool {

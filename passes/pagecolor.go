@@ -181,7 +181,7 @@ func foldConflicts(members []int, period int, conflicts func(a, b int) bool) boo
 
 // colour gives every slot a page, numbered by first use in slot order. Slots are coloured from the largest to the
 // smallest, so that a small buffer fills a page that a large one has already made.
-func colour(slots []slot, allocation string, compatible func(a, b *slot) bool) []int {
+func colour(slots []slot, allocation string, together func(a, b *slot) bool) []int {
 	order := make([]int, len(slots))
 	for i := range order {
 		order[i] = i
@@ -191,7 +191,7 @@ func colour(slots []slot, allocation string, compatible func(a, b *slot) bool) [
 	colours := make([]int, len(slots))
 	for _, i := range order {
 		fits := func(page []int) bool {
-			return !slices.ContainsFunc(page, func(j int) bool { return !compatible(&slots[i], &slots[j]) })
+			return !slices.ContainsFunc(page, func(j int) bool { return !together(&slots[i], &slots[j]) })
 		}
 		k := -1
 		if allocation == knobs.PagesByColour {

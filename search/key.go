@@ -149,7 +149,8 @@ func parseKey(path string, text []byte) (Key, error) {
 		}
 	}
 	return nil, diag.Errorf(codeKey, path, "is no private key; want one of Ed25519 in PEM, or no file: amkc eval and "+
-		"amkc search make one. Earlier versions had a secret of 64 digits there, with which nobody else could verify")
+		"amkc search make one. Earlier versions had a secret of 64 digits there, with which "+
+		"nobody else could verify: rename or remove it")
 }
 
 // makeKey makes a key, unless another process has made one at the same time.

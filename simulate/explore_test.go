@@ -31,6 +31,8 @@ func TestReductionsChangeNothing(t *testing.T) {
 		{randomFlat, 5, Options{Full: true, MaxStates: 50_000}, 8},
 		{randomFlat, 4, Options{Bytes: true}, 8},
 		{randomFlat, 6, Options{Bytes: true}, 8},
+		{copiedFlat, 4, Options{Full: true, MaxStates: 50_000}, 15},
+		{copiedFlat, 5, Options{Bytes: true}, 15},
 		{manyProducers, 3, Options{Full: true, MaxStates: 50_000}, 15},
 		{manyProducers, 4, Options{Full: true, MaxStates: 50_000}, 15},
 		{manyProducers, 4, Options{Bytes: true, MaxStates: 20_000}, 15},

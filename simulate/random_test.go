@@ -125,3 +125,21 @@ func manyProducers(seed uint64, most int) *ir.Flat {
 	}
 	return f
 }
+
+// copiedFlat is randomFlat with two copies of each word, whose tasks run on other SMs.
+func copiedFlat(seed uint64, most int) *ir.Flat {
+	f := randomFlat(seed, most)
+	r := rand.New(rand.NewPCG(seed, 78))
+	for p := range f.Pages {
+		f.Pages[p].Layout.Copies = 2
+	}
+	for b := range f.Buffers {
+		if f.Buffers[b].Layout.Words() {
+			f.Buffers[b].Layout.Copies = 2
+		}
+	}
+	for t := range f.Tasks {
+		f.Tasks[t].SM = r.IntN(f.SMs)
+	}
+	return f
+}

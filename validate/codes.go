@@ -216,7 +216,7 @@ does not poll.
       y[0:60] = COPY(L00.x[0:60])      # nobody reads words 60 to 63, and the next exchange overwrites them
 
 Where a layout has copies (word32x2), each is memory of its own: a task stores to every copy, and an SM polls the copy
-of its number modulo their number. So a word needs a reader for each copy that some task of the program polls on that
+of its number modulo their number. So a word needs a reader for each copy that some task of the variant polls on that
 page.
 
 Do not publish such words, read them, keep one copy, or order the two tasks by a counting counter.`)

@@ -7,8 +7,8 @@ import (
 
 // copies are those of a location of exchange words, for an address is several words on the device: a task writes all
 // copies, and polls the copy of its SM's number modulo their number. So a poll shows that a write is in memory for that
-// copy alone. Each question about two writes of one word is asked of every copy that some task polls; a word that
-// nobody polls in any exchange can hold anything.
+// copy alone. Each question about two writes of one word is asked of every copy that some task of the variant polls on
+// that page or buffer, and of one where none is polled.
 type copies struct {
 	count  int
 	polled copySet // by some task

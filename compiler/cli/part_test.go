@@ -21,12 +21,12 @@ func TestPartsOfStep(t *testing.T) {
 	dir := emittedAs(t, "bf16", "", builder.Options{Model: models + "pycoder-5m"})
 	measure, err := os.ReadFile(filepath.Join(dir, "measure.cu"))
 	require.NoError(t, err)
-	numbers := regexp.MustCompile(`(?s)namespace amk \{.*?\n\}`).Find(measure)
-	require.Contains(t, string(numbers), "kNumberOf<LmHead>")
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "numbers.h"), numbers, 0o600))
+	parts := regexp.MustCompile(`(?s)namespace amk \{.*?\n\}  // namespace amk`).Find(measure)
+	require.Contains(t, string(parts), "walk_part")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "parts.h"), parts, 0o600))
 	onCPU(t, dir)
-	for _, position := range []int{3, 900} {
-		outputOnCPU(t, "part.cc", []string{dir}, "-DFIRST=kStageQkv", "-DLAST=kStageDown",
-			fmt.Sprint("-DPOSITION=", position))
+	for position, attention := range map[int]string{3: "kStageShortAttn", 900: "kStageLongPart,kStageLongAttn"} {
+		outputOnCPU(t, "part.cc", []string{dir}, "-DAMK_PARTS=1", "-DSTAGES=kStageQkv,"+attention+
+			",kStageO,kStageGateUp,kStageDown", fmt.Sprint("-DPOSITION=", position))
 	}
 }

@@ -55,8 +55,8 @@ func TestRegistersOfPredictions(t *testing.T) {
 		{saysRegisters, []string{"--rung", "race"}, 0, nil},
 		{saysRegisters, []string{"--registers=false"}, 0, nil},
 		{saysRegisters, []string{"--config", written}, 1, found},
-		{saysRegisters, []string{"--config", written, "--timeout", "600"}, 0, nil},
-		{saysRegisters, []string{"--config", written, "--timeout", "600", "--registers"}, 1, found},
+		{saysRegisters, []string{"--config", written, "--timeout", "20"}, 0, nil},
+		{saysRegisters, []string{"--config", written, "--timeout", "20", "--registers"}, 1, found},
 		{"echo >> LOG; exec /bin/sleep 100", []string{"--timeout", "4"}, 1, nil},
 	} {
 		log := fakeNVCC(t, c.nvcc)

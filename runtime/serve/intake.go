@@ -26,7 +26,7 @@ type intake struct {
 	waiting []*turn // in their order
 }
 
-// A turn is one of a request, which may begin when go is closed.
+// A turn is one of a request, which may begin when now is closed.
 type turn struct {
 	size int
 	now  chan struct{}

@@ -68,7 +68,7 @@ static void run_read(void* arg) {
 }
 
 // amk::PartLaunch
-enum { kPartStages = 16, kEmbed = 0, kLmHead = 3 };
+enum { kPartStages = 16, kEmbed = 0 };
 typedef struct PartLaunch {
   Launch launch;
   Ptr residual, token;
@@ -102,7 +102,7 @@ static void run_part(void* arg) {
   }
   if (e->steps != p->launch.first_epoch) complain("the epoch is not the number of steps since the pages were cleared");
   if (p->launch.steps != 1) complain("parts of several steps");
-  if (left_off.before != kLmHead || sticky_code) goto end;
+  if (p->layer < info.layers || sticky_code) goto end;  // the last part is of no layer
   int* token = host(p->token);
   int chosen = step(&p->launch, 0, 1, p->follows ? *token : p->launch.token, 0, (Decoded){0});
   if (chosen < 0) goto end;
