@@ -40,8 +40,9 @@ type Server struct {
 // instructions are what a client tells its model of the server.
 const instructions = `amkc compiles a decoder model into one persistent CUDA kernel and searches for faster schedules.
 Read the resource amkc://docs/program.md before a campaign: it says what to do, step by step. Links in a page are
-relative to it; those to other pages of docs, and to texts below it, are resources too. Paths are relative to the server's root. A configuration is judged by the tool
-eval and by nothing else: its verdict is signed, and a campaign takes no other number.`
+relative to it; those to other pages of docs, and to texts below it, are resources too. Paths are relative to the
+server's root. A configuration is judged by the tool eval and by nothing else: its verdict is signed, and a campaign
+takes no other number.`
 
 // New opens the root and makes a server. The error is a diagnostic.
 func New(o Options) (*Server, error) {
