@@ -15,7 +15,7 @@ import (
 // A partStage is a stage as such a launch does it.
 type partStage struct {
 	Enum, Struct string
-	Tasks        bool // its descriptor has how many hand over what it computes
+	Tasks        bool // its descriptor has the number of tasks that publish its result
 	walk         []string
 	consume      []string
 }
@@ -69,7 +69,7 @@ func inCase(statements []string, further string) (lines []string) {
 }
 
 // parts are the stages of a program that can be launched by themselves: one whose layers are a loop over all of them,
-// every stage of which hands over what it computes to the next one, and whose other stages are those of all variants.
+// every stage of which publishes its result to the next one, and whose other stages are those of all variants.
 // nil: what a stage takes up is more than the residual and one exchange, or depends on more than the layer.
 func (b *builder) parts() []partStage {
 	based := func(statements func(p *partStage) []string) bool {

@@ -42,7 +42,7 @@ func keepPolledCopies(p *ir.Program, flats []*ir.Flat) (narrow map[string]bool) 
 type copyPolls struct {
 	written elementSet
 	polled  []elementSet
-	last    [][8]int // that was polled in each copy: most SMs poll the same
+	last    [][8]int // view that was added to each: most SMs poll the same one
 }
 
 // everywhere reports whether every element that is written is polled in each copy.

@@ -44,7 +44,7 @@ def main():
         bad += 1
         print(f"{path}: is listed in scripts/check_clocks.py and looks at no clock")
     if not bad:
-        print(f"{len(paths)} files of tests, none watches the clock")
+        print(f"{len(paths)} files of tests, none compares elapsed times")
     return min(bad, 1)
 
 

@@ -24,7 +24,7 @@ func (m *machine) placesOf(b *ir.Buffer, sm, sms int, write bool, step int) []in
 		return []int{m.placeOf(b, max(0, sm)%n, step)}
 	}
 	var out []int
-	for k := range max(1, min(n, sms)) { // of a program without SMs, the one that there is
+	for k := range max(1, min(n, sms)) { // a program without SMs has one copy
 		out = append(out, m.placeOf(b, k, step))
 	}
 	return out

@@ -57,7 +57,7 @@ func (p *Proof) notePolledCopies() {
 	}
 }
 
-// unseen returns the copies of a segment that some task polls in the program, and none has polled since the segment was
+// unseen returns the copies of a segment that some task of the variant polls, and none has polled since the segment was
 // written.
 func (s *sweep) unseen(l *location, g *segment) copySet {
 	seen := g.seen

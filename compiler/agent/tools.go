@@ -177,7 +177,7 @@ type simulateInput struct {
 	File      string   `json:"file" jsonschema:"a program: .amk text, or JSON"`
 	Orders    int      `json:"orders,omitempty" jsonschema:"of a step that has too many for all; default 16"`
 	Seed      int      `json:"seed,omitempty" jsonschema:"the first order follows from it; default 1"`
-	Seconds   int      `json:"seconds,omitempty" jsonschema:"stop after so many; default 10"`
+	Seconds   int      `json:"seconds,omitempty" jsonschema:"stop after this time; default 10"`
 	Positions []string `json:"positions,omitempty" jsonschema:"as 5, or 5/9 for a pass of two sequences; default: ends"`
 }
 
@@ -259,7 +259,7 @@ type textInput struct {
 	Text    string `json:"text,omitempty" jsonschema:"file with a text; or ids, or ids_file"`
 	IDs     []int  `json:"ids,omitempty" jsonschema:"token ids instead of a text"`
 	IDsFile string `json:"ids_file,omitempty" jsonschema:"NumPy array of token ids instead of a text"`
-	Tokens  int    `json:"tokens,omitempty" jsonschema:"take so many tokens of it at most; default: all"`
+	Tokens  int    `json:"tokens,omitempty" jsonschema:"most tokens of the text to use; default: all"`
 	Window  int    `json:"window,omitempty" jsonschema:"tokens of a window, each a text of its own; default 512"`
 	Device  string `json:"device,omitempty" jsonschema:"ref is the reference VM, cuda the GPU; default: the GPU if any"`
 }
@@ -281,7 +281,7 @@ type qualityInput struct {
 	AgainstWeights string `json:"against_weights,omitempty" jsonschema:"what weights is, for that one"`
 	AgainstCache   string `json:"against_cache,omitempty" jsonschema:"what cache is, for that one"`
 	textInput
-	Greedy *int `json:"greedy,omitempty" jsonschema:"decode so many tokens after a few prompts; default 64; 0: none"`
+	Greedy *int `json:"greedy,omitempty" jsonschema:"tokens to decode after each prompt; default 64; 0: none"`
 }
 
 func (in qualityInput) command(a *arguments) {

@@ -42,7 +42,7 @@ type part struct {
 	stages []uint32 // their numbers
 	layer  int
 	ended  int    // exchanges of the step before it
-	before uint32 // number of the stage that handed the last of them over
+	before uint32 // number of the stage that published the last of them
 	stage  string // of parts that are one, as knobs name them; of the last one lm_head
 }
 

@@ -79,7 +79,7 @@ __device__ __forceinline__ void walk(Prefetcher<Context<Mode::kPart>>& p) {
 }
 #endif
 
-// How many tasks of a stage hand over what it computes.
+// The number of tasks that publish the result of a stage.
 __device__ __forceinline__ u32 tasks_of(u32 stage) {
   switch (stage) {
   case kStageEmbed:
