@@ -51,9 +51,9 @@ func TestGatesOfTheRuntime(t *testing.T) {
 			source := "using Bits = float;\nstruct Element { static constexpr int kBytes = 4; };\n" +
 				"struct Row { int row, local; bool valid; };\nfloat up_row;\n" +
 				"template <class E> float divide(float n, float d) { return n / d; }\n" +
-				"inline float __expf(float x) { return expf(x); }\n" +
-				"inline float __shfl_xor_sync(unsigned, float, int) { return up_row; }\n" +
-				"inline int thread_index() { return 0; }\ninline void put(Bits* v, int i, float x) { v[i] = x; }\n"
+				"inline float exp_fast(float x) { return expf(x); }\n" +
+				"inline float shuffle_xor(float, int) { return up_row; }\n" +
+				"inline int grid_index() { return 0; }\ninline void put(Bits* v, int i, float x) { v[i] = x; }\n"
 			for header, functions := range map[string]string{"amk/finish.cuh": "gated|sigmoid_of|gelu_tanh|" + name,
 				"amk/reference.cuh": name} {
 				text := runtime.DeviceSources()[header]
@@ -145,7 +145,7 @@ func TestActivationsOfTheRuntime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			source := "using Bits = float;\nstruct Element { static constexpr int kBytes = 4; };\n" +
 				"template <class E> float divide(float n, float d) { return n / d; }\n" +
-				"inline float __expf(float x) { return expf(x); }\ninline int thread_index() { return 0; }\n" +
+				"inline float exp_fast(float x) { return expf(x); }\ninline int grid_index() { return 0; }\n" +
 				"inline void put(Bits* v, int i, float x) { v[i] = x; }\n"
 			source += fmt.Sprintf("using u8 = unsigned char;\nusing Packed = const float*;\n"+
 				"inline float weight_at(Packed w, int i) { return w[i]; }\n"+

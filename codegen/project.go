@@ -159,8 +159,8 @@ var ownNames = []string{"all", "amk", "launcher", "library", "python", "makefile
 // files that are not amkc's.
 func Origin(file string) string {
 	switch dir, name := path.Split(file); {
-	case dir == "amk/" && strings.HasSuffix(name, ".cuh"):
-		return "runtime/cuda/amk/" + name
+	case (dir == "amk/" || dir == "amk/hw/") && strings.HasSuffix(name, ".cuh"):
+		return "runtime/cuda/" + file
 	case dir == "" && (name == referenceFile || name == promptFile),
 		(dir == "" || isPassDir(dir)) && slices.Contains(cudaFiles, name):
 		return "templates/" + name + ".tmpl"

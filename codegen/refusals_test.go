@@ -316,6 +316,7 @@ func TestTraffic(t *testing.T) {
 
 func TestOrigin(t *testing.T) {
 	for file, want := range map[string]string{"amk/ring.cuh": "runtime/cuda/amk/ring.cuh",
+		"amk/hw/copy.cuh": "runtime/cuda/amk/hw/copy.cuh", "amk/other/copy.cuh": "",
 		"schedule.h":    "templates/schedule.h.tmpl",
 		"megakernel.cu": "templates/megakernel.cu.tmpl", "/usr/include/stdio.h": "", "/opt/cuda/amk/ring.cuh": "",
 		"cub/block.cuh": ""} {

@@ -42,7 +42,7 @@ func TestBoundsOfTheRuntime(t *testing.T) {
 	}
 	for name, b := range bounds {
 		t.Run(name, func(t *testing.T) {
-			source := "inline int thread_index() { return 0; }\n" +
+			source := "inline int grid_index() { return 0; }\n" +
 				"inline void put(float* v, int i, float x) { v[i] = x; }\n"
 			for _, header := range []string{"amk/finish.cuh", "amk/reference.cuh"} {
 				function := regexp.MustCompile(`(?ms)^(template <class Out>\n)?__device__ [^\n]*\b`+name+

@@ -79,6 +79,7 @@ var tamperings = map[string][]tampering{
 		replace("prompt.cu", "prompt.cu", `kPromptColumns = most_columns`, "kPromptColumns = 2 * most_columns"),
 		replace("after the literals", "schedule.h", `\z`, "// mine\n"),
 		replace("runtime", "amk/ring.cuh", `\z`, "// mine\n"),
+		replace("primitives", "amk/hw/memory.cuh", `\z`, "// mine\n"),
 		replace("a package of the launcher", "launcher/internal/host/session.go", `\z`, "// mine\n"),
 		replace("a module of the launcher", purego+".zip", `\z`, "x"),
 		replace("Makefile", "Makefile", `\z`, "evil:\n"),

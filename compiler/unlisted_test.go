@@ -50,6 +50,7 @@ func TestUnlistedFiles(t *testing.T) {
 			"RCS/Makefile,v", "demo.c", "demo.sh", "Makefile.1", "s.Makefile",
 			// nvcc and gcc
 			"schedule.h.gch", "cuda_runtime.h", "cstdint", "bits/types", "amk/amk/ring.cuh", "amk/evil.cuh",
+			"amk/hw/evil.cuh", "amk_cpu/thread.h",
 			"amk/note.txt", "crt/host_config.h", "evil.cu", "EVIL.HPP", "evil.inc", "evil.def", "nvcc.profile", "specs",
 			"schedule.h.edited.gch", "sub/megakernel.cu", "launcher/vendor/x.edited", "python/json/x.edited.2",
 			"x-1.0.dist-info/entry_points.txt", "X.EGG-INFO/entry_points.txt", "lib/evil.so", "evil.ptx",
@@ -224,7 +225,7 @@ func TestMakeHasNoOtherRules(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "Makefile", text(t, "../testdata/golden/llama-gqa_t4_fp16_split", "Makefile"))
 	for _, name := range []string{"megakernel.cu", "measure.cu", "reference.cu", "schedule.h", "amk/ring.cuh",
-		"launcher/main.go", "library/amk.h"} {
+		"amk/hw/copy.cuh", "launcher/main.go", "library/amk.h"} {
 		put(t, dir, name, "good")
 	}
 	before := text(t, dir, "Makefile")

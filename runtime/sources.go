@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-//go:embed cuda/amk/*.cuh
+//go:embed cuda/amk/*.cuh cuda/amk/hw/*.cuh
 //go:embed driver/*.go host/*.go host/chrometrace/*.go host/cli/*.go host/engine/*.go
 //go:embed host/report/*.go host/report/*.html
 //go:embed chat/*.go dialogue/*.go jinja/*.go

@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// onCPU edits the headers of a build so that block.h can run them.
+// onCPU edits the headers of a build so that block.h can run them: what they have for CUDA is compiled.
 func onCPU(t *testing.T, dir string) {
 	t.Helper()
-	headers, err := filepath.Glob(filepath.Join(dir, "amk", "*.cuh"))
+	headers, err := filepath.Glob(filepath.Join(dir, "amk", "hw", "*.cuh"))
 	require.NoError(t, err)
 	for _, header := range headers {
 		text, err := os.ReadFile(header)
@@ -35,18 +35,20 @@ var instructions = func() (list []struct {
 	on string
 }) {
 	for _, e := range [][2]string{
-		{`asm volatile\("bar\.sync 1.*?\);`, "block_barrier();"},
+		{`extern __shared__ __align__\(1024\)`, "extern"},
+		{`asm volatile\("bar\.sync.*?\);`, "block_barrier();"},
 		{`asm volatile\("ld\.relaxed\.gpu.*?\);`, "memcpy(&v, p, sizeof v);"},
 		{`asm volatile\("st\.relaxed\.gpu.*?\);`, "*p = v;"},
 		{`asm volatile\("ld\.acquire\.gpu.*?\);`, "next_block(); memcpy(&v, p, sizeof v);"},
 		{`asm volatile\("red\.release\.gpu.*?\);`, "*p += v;"},
+		{`asm\("fma\.rn\.(b?f16x2).*?\);`, "d = sums_of_$1(x, y, z);"},
 		{`u32 done;(\s+asm volatile\()`, "u32 done = 1;$1"},
 		{`asm\("ex2\.approx.*?\);`, "y = exp2f(x);"},
 		{`asm\("rcp\.approx.*?\);`, "y = 1 / x;"},
 		{`asm\("mma\.sync\.aligned\.m16n8k16\.row\.col\.f32\.(bf16|f16).*?"r"\(b1\)\);`,
 			"product_of_$1(d, a0, a1, a2, a3, b0, b1);"},
-		{`asm\("mma\.sync\.aligned\.m16n8k32\.row\.col\.s32\.(s8|u8).*?"r"\(b\.y\)\);`,
-			"product_of_$1(d, a0, a1, a2, a3, b);"},
+		{`asm\("mma\.sync\.aligned\.m16n8k32\.row\.col\.s32\.(s8|u8).*?"r"\(b1\)\);`,
+			"product_of_$1(d, a0, a1, a2, a3, make_uint2(b0, b1));"},
 		{`asm\("\{ \.reg \.b16 low, high;.*?cvt\.rn\.f16x2\.e4m3x2.*?\);`,
 			"halves = make_uint2(halves_of_e4m3(four), halves_of_e4m3(four >> 16));"},
 		{`asm volatile\(\s+"\{\\n \.reg \.pred p;.*?@p ld\.shared\.v2.*?\);`,

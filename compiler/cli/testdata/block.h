@@ -19,7 +19,8 @@ template <class T> constexpr T max(T a, T b) { return a < b ? b : a; }
 #define __host__
 #define __forceinline__ inline
 #define __noinline__
-#define __shared__
+#define __shared__ static
+#define __CUDACC__  // what the headers have for CUDA
 #define __align__(n)
 
 // ---- threads ----
@@ -28,7 +29,7 @@ constexpr unsigned kThreadsOfBlock = 256;
 struct Index {
   unsigned x, y;
 };
-static Index threadIdx, blockIdx;
+static Index threadIdx, blockIdx, blockDim{kThreadsOfBlock}, gridDim;
 static void next_thread();
 struct Gate {
   unsigned come = 0, opened = 0;
@@ -60,6 +61,7 @@ static Block* this_block;  // whose threads take turns
 static ucontext_t done;
 void block_barrier() { this_block->of_block.pass(kThreadsOfBlock); }
 void __syncthreads() { block_barrier(); }
+void __threadfence_block() {}
 void __syncwarp() { this_block->of_warp[threadIdx.x / 32].pass(32); }
 
 // A context is for a thread's beginning alone: swapping one asks the system for the signal mask, and threads take turns
@@ -195,6 +197,22 @@ template <class Op> __half2 pairwise(__half2 a, __half2 b, Op op) {
 }
 template <class T> T __hmul2(T a, T b) { return pairwise(a, b, [](float x, float y) { return x * y; }); }
 template <class T> T __hsub2(T a, T b) { return pairwise(a, b, [](float x, float y) { return x - y; }); }
+
+// x * y + z of two numbers, as the programs here need it: what a float rounds of the sum is far below its last bit.
+unsigned sums_of_bf16x2(unsigned x, unsigned y, unsigned z) {
+  const auto sum = [&](int at) {
+    const auto number = [at](unsigned v) { return bfloat16_of(v >> at & 0xffff); };
+    return unsigned(__float2bfloat16_rn(float(double(number(x) * number(y)) + number(z))).bits) << at;
+  };
+  return sum(0) | sum(16);
+}
+unsigned sums_of_f16x2(unsigned x, unsigned y, unsigned z) {
+  const auto sum = [&](int at) {
+    const auto number = [at](unsigned v) { return __half2float({static_cast<unsigned short>(v >> at)}); };
+    return unsigned(__float2half_rn(float(double(number(x) * number(y)) + number(z))).bits) << at;
+  };
+  return sum(0) | sum(16);
+}
 
 // Two numbers in e4m3 as fp16, the lower byte in the lower half.
 unsigned halves_of_e4m3(unsigned two) {

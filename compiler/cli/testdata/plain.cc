@@ -16,13 +16,9 @@ template <class T> constexpr T max(T a, T b) { return a < b ? b : a; }
 #define __global__
 #define __forceinline__ inline
 #define __grid_constant__
-#define __shared__ static
 
 constexpr int kLanes = 32;
-struct Index {
-  unsigned x;
-};
-static Index threadIdx, blockIdx, blockDim{kLanes};
+static unsigned lane_now, block_now;
 static float shuffled[kLanes];
 static ucontext_t starts[kLanes], done;
 static jmp_buf lanes[kLanes];
@@ -30,54 +26,69 @@ static bool started[kLanes];
 
 // A lane that has come to a barrier lets the next one run. When it has its turn again all have come to theirs. A context
 // is for a lane's beginning alone: swapping one asks the system for the signal mask, and lanes take turns often.
-void __syncthreads() {
-  const unsigned lane = threadIdx.x, block = blockIdx.x, next = (lane + 1) % kLanes;
-  threadIdx.x = next;
+static void next_lane() {
+  const unsigned lane = lane_now, block = block_now, next = (lane + 1) % kLanes;
+  lane_now = next;
   if (_setjmp(lanes[lane]) == 0) {
     if (started[next]) _longjmp(lanes[next], 1);
     started[next] = true;
     setcontext(&starts[next]);
   }
-  threadIdx.x = lane;
-  blockIdx.x = block;
-}
-float __shfl_xor_sync(unsigned, float v, int offset) {
-  shuffled[threadIdx.x] = v;
-  __syncthreads();
-  v = shuffled[threadIdx.x ^ offset];
-  __syncthreads();
-  return v;
+  lane_now = lane;
+  block_now = block;
 }
 float rsqrtf(float v) { return 1 / sqrtf(v); }
-float __uint_as_float(unsigned u) {
-  float f;
-  memcpy(&f, &u, 4);
-  return f;
-}
-unsigned __float_as_uint(float f) {
-  unsigned u;
-  memcpy(&u, &f, 4);
-  return u;
-}
-float __fdividef(float a, float b) { return a / b; }
-size_t __cvta_generic_to_shared(const void*) { abort(); }
 
-int __float2int_rn(float v) { return v != v ? 0 : int(nearbyintf(v)); }
-
-// The 16-bit types are named by element.cuh, and no build of this test has them but for bf16 as a scale.
-struct __nv_bfloat162 {};
-struct __half2 {};
-struct Half { unsigned short bits; };
-template <class T> T __hmul2(T, T) { abort(); }
-Half __float2bfloat16_rn(float v) {  // of finite values
-  const unsigned u = __float_as_uint(v);
-  return {static_cast<unsigned short>((u + 0x7fff + (u >> 16 & 1)) >> 16)};
+// Of hw/*.cuh, what the kernels use. The 16-bit types are named by element.cuh, and no build of this test has them but for
+// bf16 as a scale.
+#include "amk/hw/thread.cuh"
+struct uint4 {};
+namespace amk {
+u32 thread_index() { return lane_now; }
+u32 block_index() { return block_now; }
+u32 block_threads() { return kLanes; }
+void block_sync() { next_lane(); }
+float shuffle_xor(float v, int mask) {
+  shuffled[lane_now] = v;
+  next_lane();
+  v = shuffled[lane_now ^ mask];
+  next_lane();
+  return v;
 }
-Half __float2half_rn(float) { abort(); }
-Half __ushort_as_half(unsigned short) { abort(); }
-unsigned short __bfloat16_as_ushort(Half h) { return h.bits; }
-unsigned short __half_as_ushort(Half) { abort(); }
-float __half2float(Half) { abort(); }
+template <class Tag, class T, int kCount> T (&shared_array())[kCount] {
+  static T values[kCount];
+  return values;
+}
+float float_of_bits(u32 bits) {
+  float v;
+  memcpy(&v, &bits, sizeof v);
+  return v;
+}
+u32 bits_of(float v) {
+  u32 bits;
+  memcpy(&bits, &v, sizeof bits);
+  return bits;
+}
+float divide_fast(float n, float d) { return n / d; }
+int float_to_int(float v) { return v != v ? 0 : int(nearbyintf(v)); }
+u16 float_to_bf16(float v) {  // of finite values
+  const u32 bits = bits_of(v);
+  return u16((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+u16 float_to_fp16(float) { abort(); }
+float fp16_to_float(u16) { abort(); }
+u32 mul2_bf16(u32, u32) { abort(); }
+u32 mul2_fp16(u32, u32) { abort(); }
+u32 sub2_bf16(u32, u32) { abort(); }
+u32 sub2_fp16(u32, u32) { abort(); }
+u32 fma2_bf16(u32, u32, u32) { abort(); }
+u32 fma2_fp16(u32, u32, u32) { abort(); }
+void mma_bf16(float (&)[4], u32, u32, u32, u32, u32, u32) { abort(); }
+void mma_fp16(float (&)[4], u32, u32, u32, u32, u32, u32) { abort(); }
+using WideOperand = u64;
+void wgmma_bf16(float (&)[32], const uint4&, WideOperand, bool) { abort(); }
+void wgmma_fp16(float (&)[32], const uint4&, WideOperand, bool) { abort(); }
+}  // namespace amk
 
 #include "reference.cu"
 
@@ -94,9 +105,9 @@ static void launch(const Operation& o, const Reference& r) {
   int kernel = 0;
   while (strcmp(kernels[kernel].name, o.kernel) != 0) ++kernel;
   for (u32 block = 0; block < o.blocks; ++block) {
-    blockIdx.x = block;
+    block_now = block;
     kernels[kernel].run(r);
-    __syncthreads();
+    next_lane();
   }
 }
 
@@ -119,7 +130,7 @@ static void decode() {
         }
       }
     }
-    if (threadIdx.x != 0) continue;
+    if (lane_now != 0) continue;
     const Result& logits = amk_reference_step[kOperations - 1].result;
     for (u32 i = 0; i < logits.elements; ++i)
       printf("%.9g\n", reinterpret_cast<float*>(scratch + logits.offset)[i]);

@@ -135,7 +135,7 @@ __device__ __forceinline__ Unit<S> unit_of_step(const C& c, int unit) {
   int position = c.position;
   if constexpr (kSequences > 1)
     position = sequence_position(c.launch, Unit<S>::sequence_of_unit(unit), position);
-  if constexpr (S::kWindowRows > 0) asm volatile("" : "+r"(position));
+  if constexpr (S::kWindowRows > 0) opaque(position);
   return {unit, position};
 }
 
@@ -228,8 +228,8 @@ template <class S, class C>
 __device__ __forceinline__ OfBoth inverse_rms_of_block(C& c, OfBoth squares) {
 #pragma unroll
   for (int offset = 16; offset; offset >>= 1) {
-    squares.q += __shfl_xor_sync(~0u, squares.q, offset);
-    squares.k += __shfl_xor_sync(~0u, squares.k, offset);
+    squares.q += shuffle_xor(squares.q, offset);
+    squares.k += shuffle_xor(squares.k, offset);
   }
   float* const sums = c.shared.squares[c.norms & 1];
   if (c.lane == 0) {
@@ -260,20 +260,6 @@ constexpr float kLog2e = 1.4426950408889634f;
 constexpr float kLn2 = 0.6931471805599453f;
 constexpr float kNoScore = -1e30f;  // below any score; finite, so that differences stay finite
 
-// 2^x to 22 bits; 0 for what would be subnormal.
-__device__ __forceinline__ float exp2_approx(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
-// 1 / x to 23 bits, for x that are not subnormal.
-__device__ __forceinline__ float reciprocal_approx(float x) {
-  float y;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
 // Scores as the softmax takes them, times log2 e: scaled, and where the stage has a cap,
 // cap * tanh(score / cap). Of that, tanh is 1 - 2 / (1 + e^2x).
 template <class S>
@@ -281,8 +267,8 @@ __device__ __forceinline__ float scaled_score(float product) {
   if constexpr (S::kScoreCap == 0) return product * (S::kScale * kLog2e);
   const float x = product * (S::kScale / S::kScoreCap);
   if constexpr (Element::kBytes == 4) return S::kScoreCap * kLog2e * tanhf(x);
-  const float grown = exp2_approx(x * (2 * kLog2e));
-  return S::kScoreCap * kLog2e * fmaf(-2.0f, reciprocal_approx(1.0f + grown), 1.0f);
+  const float grown = exp2_approximate(x * (2 * kLog2e));
+  return S::kScoreCap * kLog2e * fmaf(-2.0f, reciprocal_approximate(1.0f + grown), 1.0f);
 }
 
 // Publishes the dims of a head that a thread has.
@@ -323,7 +309,7 @@ __device__ __forceinline__ void merge_warps(C& c, const Unit<S> u, const Page ou
 #pragma unroll
     for (int w = 0; w < kShares; ++w) {
       const u32 at = w * kGroups * kWarpHeads + head;
-      scale[w] = exp2_approx(scale[w] - top);
+      scale[w] = exp2_approximate(scale[w] - top);
       sum = fmaf(scale[w], c.shared.attention_sum[at], sum);
       const Dims of_warp =
           *reinterpret_cast<const Dims*>(&c.shared.attention[at * kHeadStride + dim]);

@@ -117,7 +117,7 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
 #pragma unroll
             for (int g = 0; g < kWarpGroups; ++g) {
               const uint2 q = groups[g].q[first + i];
-              mma16816<Element>(d[g][i & 1], keys.x, keys.y, keys.z, keys.w, q.x, q.y);
+              Element::mma(d[g][i & 1], keys.x, keys.y, keys.z, keys.w, q.x, q.y);
             }
           }
         }
@@ -147,7 +147,7 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
 #pragma unroll
             for (int g = 0; g < kWarpGroups; ++g) {
               HeadGroup& h = groups[g];
-              mma16816<Element>(h.o[first + i], values.x, values.y, values.z, values.w, h.p[0],
+              Element::mma(h.o[first + i], values.x, values.y, values.z, values.w, h.p[0],
                                 h.p[1]);
             }
           }

@@ -61,7 +61,7 @@ __device__ __forceinline__ void attend_block(HeadGroup (&groups)[kGroups], const
 #pragma unroll
       for (int g = 0; g < kGroups; ++g) {
         const uint2 q = groups[g].q[f + i];
-        mma16816<Element>(d[g][i & 1], keys.x, keys.y, keys.z, keys.w, q.x, q.y);
+        Element::mma(d[g][i & 1], keys.x, keys.y, keys.z, keys.w, q.x, q.y);
       }
     }
   }
@@ -88,7 +88,7 @@ __device__ __forceinline__ void attend_block(HeadGroup (&groups)[kGroups], const
 #pragma unroll
       for (int g = 0; g < kGroups; ++g) {
         HeadGroup& h = groups[g];
-        mma16816<Element>(h.o[f + i], values.x, values.y, values.z, values.w, h.p[0], h.p[1]);
+        Element::mma(h.o[f + i], values.x, values.y, values.z, values.w, h.p[0], h.p[1]);
       }
     }
   }
@@ -293,7 +293,7 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
               any |= columns[g][k].first < columns[g][k].end;
             }
           }
-          if (!__any_sync(~0u, any)) continue;
+          if (!warp_any(any)) continue;
           alone = sight == kOwn;
           first = alone ? max(0, first_row) : rows_before<S>(first_row).first;
           seen = images + image * kCacheBlockBytes;

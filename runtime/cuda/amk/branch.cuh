@@ -100,7 +100,7 @@ __device__ __forceinline__ float sum_of_squares(const Poll& poll, int first,
     }
   }
 #pragma unroll
-  for (int offset = 16; offset; offset >>= 1) squares += __shfl_xor_sync(~0u, squares, offset);
+  for (int offset = 16; offset; offset >>= 1) squares += shuffle_xor(squares, offset);
   return squares;
 }
 

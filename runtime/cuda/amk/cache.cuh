@@ -62,9 +62,9 @@ __device__ __forceinline__ void store_scale(u8* head, int row, bool is_value, fl
 struct RowQuantiser {
   float scale, inverse;
   __device__ explicit __forceinline__ RowQuantiser(float largest)
-      : scale(rounded<Bf16>(__fdiv_rn(largest, 127.0f))) {
+      : scale(rounded<Bf16>(div_rn(largest, 127.0f))) {
     if (scale < 0x1p-100f) scale = 0;
-    inverse = scale == 0 ? 0 : __frcp_rn(scale);
+    inverse = scale == 0 ? 0 : reciprocal_rn(scale);
   }
   __device__ __forceinline__ Int8::Bits operator()(float v) const {
     return Int8::from_float(v * inverse);
@@ -74,13 +74,13 @@ struct RowQuantiser {
 // The larger magnitude of two elements, as the bits of one: those of one sign are in the order of
 // their bits, and what is no number comes last.
 __device__ __forceinline__ u32 larger_magnitude(u32 a, float b) {
-  return max(a, __float_as_uint(b) & 0x7fffffffu);
+  return max(a, bits_of(b) & 0x7fffffffu);
 }
 // The largest over the lanes of a warp.
 __device__ __forceinline__ float largest_of_warp(u32 own) {
 #pragma unroll
-  for (int offset = 16; offset; offset >>= 1) own = max(own, __shfl_xor_sync(~0u, own, offset));
-  return __uint_as_float(own);
+  for (int offset = 16; offset; offset >>= 1) own = max(own, shuffle_xor(own, offset));
+  return float_of_bits(own);
 }
 
 // ---- integers as operands of an mma -------------------------------------------------------------
@@ -105,15 +105,9 @@ __device__ __forceinline__ u32 numbers_of(u32 bytes, bool others);
 // that bit alone is taken off: 128 + its other bits less 128, or less 256.
 template <>
 __device__ __forceinline__ u32 numbers_of<Bf16>(u32 bytes, bool others) {
-  const u32 pair = __byte_perm(bytes, 0x43434343u, others ? 0x4342 : 0x4140);
+  const u32 pair = byte_perm(bytes, 0x43434343u, others ? 0x4342 : 0x4140);
   const u32 rest = pair & 0xff7fff7fu, sign = pair & 0xff80ff80u;
-  __nv_bfloat162 a, b;
-  memcpy(&a, &rest, sizeof a);
-  memcpy(&b, &sign, sizeof b);
-  a = __hsub2(a, b);
-  u32 numbers;
-  memcpy(&numbers, &a, sizeof numbers);
-  return numbers;
+  return Bf16::sub2(rest, sign);
 }
 
 // A byte plus 128, put behind the upper half of a power of two in fp16, whose significand has room
@@ -121,15 +115,9 @@ __device__ __forceinline__ u32 numbers_of<Bf16>(u32 bytes, bool others) {
 template <u32 kUpper>
 __device__ __forceinline__ u32 halves_of(u32 bytes, bool others) {
   const u32 pair =
-      __byte_perm(bytes ^ 0x80808080u, kUpper * 0x01010101u, others ? 0x4342 : 0x4140);
+      byte_perm(bytes ^ 0x80808080u, kUpper * 0x01010101u, others ? 0x4342 : 0x4140);
   const u32 taken = (kUpper << 8 | 0x80) * 0x10001u;
-  __half2 a, b;
-  memcpy(&a, &pair, sizeof a);
-  memcpy(&b, &taken, sizeof b);
-  a = __hsub2(a, b);
-  u32 numbers;
-  memcpy(&numbers, &a, sizeof numbers);
-  return numbers;
+  return Fp16::sub2(pair, taken);
 }
 template <>
 __device__ __forceinline__ u32 numbers_of<Fp16>(u32 bytes, bool others) {

@@ -43,8 +43,8 @@ __device__ __forceinline__ Centre centre_of(C& c, const Reader& in, int group, f
                                             float squares) {
 #pragma unroll
   for (int offset = 16; offset; offset >>= 1) {
-    sum += __shfl_xor_sync(~0u, sum, offset);
-    squares += __shfl_xor_sync(~0u, squares, offset);
+    sum += shuffle_xor(sum, offset);
+    squares += shuffle_xor(squares, offset);
   }
   if (c.lane == 0) {
     c.shared.squares[0][c.warp] = sum;

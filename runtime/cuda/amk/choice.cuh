@@ -15,23 +15,22 @@ __device__ __forceinline__ double exact_exp(double y) {
   constexpr double kFactorials[] = {
       1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880, 1.0 / 40320,
       1.0 / 5040,       1.0 / 720,       1.0 / 120,      1.0 / 24,      1.0 / 6,      1.0 / 2};
-  const double k = rint(__dmul_rn(y, 0x1.71547652b82fep+0));
-  const double r = __fma_rn(-k, kLn2Low, __fma_rn(-k, kLn2High, y));
+  const double k = rint(mul_rn(y, 0x1.71547652b82fep+0));
+  const double r = fma_rn(-k, kLn2Low, fma_rn(-k, kLn2High, y));
   double q = kFactorials[0];
 #pragma unroll
-  for (int n = 1; n < 12; ++n) q = __fma_rn(q, r, kFactorials[n]);
-  q = __fma_rn(__fma_rn(q, r, 1.0), r, 1.0);
-  return __dmul_rn(q, __longlong_as_double((static_cast<long long>(k) + 1023) << 52));
+  for (int n = 1; n < 12; ++n) q = fma_rn(q, r, kFactorials[n]);
+  q = fma_rn(fma_rn(q, r, 1.0), r, 1.0);
+  return mul_rn(q, double_of_bits(u64(static_cast<long long>(k) + 1023) << 52));
 }
 
 // Doubles as integers in the same order; -0 is 0.
 __device__ __forceinline__ u64 in_order(double x) {
-  const u64 bits = u64(__double_as_longlong(__dadd_rn(x, 0.0)));
+  const u64 bits = bits_of(add_rn(x, 0.0));
   return bits >> 63 ? ~bits : bits | u64(1) << 63;
 }
 __device__ __forceinline__ double from_order(u64 key) {
-  return __longlong_as_double(
-      static_cast<long long>(key >> 63 ? key & ~(u64(1) << 63) : ~key));
+  return double_of_bits(key >> 63 ? key & ~(u64(1) << 63) : ~key);
 }
 
 // The place of a token, from the most probable one on: by how far its score is from the largest,
@@ -68,7 +67,7 @@ struct Place {
 };
 __device__ __forceinline__ Place place_of(double score, double largest, int token) {
   const u64 key = ~in_order(score);
-  return {{__float_as_uint(__double2float_rn(__dadd_rn(largest, -score))), u32(key >> 32), u32(key),
+  return {{bits_of(double_to_float(add_rn(largest, -score))), u32(key >> 32), u32(key),
            ~u32(token)}};
 }
 
@@ -96,17 +95,17 @@ struct Chooser {
   // The logit with its bias and penalties; -inf of a token that may not be chosen.
   __device__ __forceinline__ double score(float logit, int token) const {
     double x = double(logit);
-    if (choice.bias) x = __dadd_rn(x, load_constant(choice.bias + token));
+    if (choice.bias) x = add_rn(x, load_constant(choice.bias + token));
     if (choice.uses) {
       int n = load_constant(choice.uses + token);
       for (int i = 0; i < choice.n_recent; ++i)
         if (load_constant(choice.recent + i) == token) n = max(n, 0) + 1;
       for (int i = 0; i < n_decoded; ++i)
         if (decoded[i * stride] == u32(token)) n = max(n, 0) + 1;
-      if (n >= 0) x = x < 0 ? __dmul_rn(x, choice.repetition) : __ddiv_rn(x, choice.repetition);
+      if (n >= 0) x = x < 0 ? mul_rn(x, choice.repetition) : div_rn(x, choice.repetition);
       if (n > 0) {
-        x = __dadd_rn(x, -__dmul_rn(choice.frequency, double(n)));
-        x = __dadd_rn(x, -choice.presence);
+        x = add_rn(x, -mul_rn(choice.frequency, double(n)));
+        x = add_rn(x, -choice.presence);
       }
     }
     const bool allowed =
@@ -115,7 +114,7 @@ struct Chooser {
   }
   // How probable a score is, the largest being 1.
   __device__ __forceinline__ double probability(double score, double largest) const {
-    return exact_exp(__ddiv_rn(__dadd_rn(score, -largest), draw.temperature));
+    return exact_exp(div_rn(add_rn(score, -largest), draw.temperature));
   }
   __device__ __forceinline__ bool is_void(float logit) const {
     return choice.set ? !(logit < INFINITY) : draw.is_void(logit);

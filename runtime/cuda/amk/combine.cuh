@@ -40,7 +40,7 @@ struct PairPoll {
       if (needs(i) && !fresh) missing |= 1u << i;
     }
   }
-  __device__ __forceinline__ int first_missing() const { return index_of(__ffs(missing) - 1); }
+  __device__ __forceinline__ int first_missing() const { return index_of(find_first(missing) - 1); }
   // The n-th word of all.
   __device__ __forceinline__ float value(int n) const {
     return WordOf<Fp32>::value(n % 2 ? pair[n / 2].y : pair[n / 2].x);
@@ -104,7 +104,7 @@ __device__ __forceinline__ void combine(C& c, const Page in, const Page out) {
         },
         [&](int i) { return has(i / kPairs); });
     poll_all(c, partial);
-    __syncwarp();
+    warp_sync();
     lap(c, Did::kExchangeWait);
     float top = has(0) ? partial.value(0) : -INFINITY;
 #pragma unroll
@@ -112,7 +112,7 @@ __device__ __forceinline__ void combine(C& c, const Page in, const Page out) {
       if (has(s)) top = fmaxf(top, partial.value(2 * s * kPairs));
 #pragma unroll
     for (int offset = 1; offset < kLanes; offset <<= 1)
-      top = fmaxf(top, __shfl_xor_sync(~0u, top, offset));
+      top = fmaxf(top, shuffle_xor(top, offset));
     float sum = 0, values[kAtOnce];
 #pragma unroll
     for (int s = 0; s < kOfLane; ++s) {
@@ -128,9 +128,9 @@ __device__ __forceinline__ void combine(C& c, const Page in, const Page out) {
     }
 #pragma unroll
     for (int offset = 1; offset < kLanes; offset <<= 1) {
-      sum += __shfl_xor_sync(~0u, sum, offset);
+      sum += shuffle_xor(sum, offset);
 #pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) values[i] += __shfl_xor_sync(~0u, values[i], offset);
+      for (int i = 0; i < kAtOnce; ++i) values[i] += shuffle_xor(values[i], offset);
     }
     // Every lane has all sums by now: they share the words out.
 #pragma unroll

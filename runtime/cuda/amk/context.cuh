@@ -4,8 +4,8 @@
 #pragma once
 
 #include "element.cuh"
+#include "hw/memory.cuh"
 #include "launch.cuh"
-#include "memory.cuh"
 #include "profile.cuh"
 
 namespace amk {
@@ -68,11 +68,22 @@ struct ActivationOf<true> {
 };
 using Activation = ActivationOf<AMK_COMPACT_SCRATCH && Element::kBytes == 2>::Type;
 
+// What stands for an mbarrier where there is none (ring.cuh), and is as large.
+struct ArrivalCount {
+  u64 word;
+  __device__ __forceinline__ u32* arrived() { return reinterpret_cast<u32*>(&word); }
+};
+#if AMK_BULK_COPY
+using RingBarrier = u64;
+#else
+using RingBarrier = ArrivalCount;
+#endif
+
 // Shared memory of a block besides the ring, which fills what is left of kSharedLimit. ir.Scratch
 // counts its bytes: both change together.
 struct Scratch {
-  u64 full[kMaxRingSlots];
-  u64 empty[kMaxRingSlots];
+  RingBarrier full[kMaxRingSlots];
+  RingBarrier empty[kMaxRingSlots];
 #if AMK_COMPACT_SCRATCH
   // What matrix stages keep and what attention keeps share a place. Before its first block barrier
   // a stage writes no more than `vector`, `unit` or `digits`: then other warps may still be adding
@@ -144,10 +155,7 @@ static_assert(sizeof(Scratch) < kSharedLimit && kRingSlots >= 2,
 static_assert(kRingSlots <= kMaxRingSlots && kInFlight >= 1, "the ring's bounds hold");
 
 // The ring of this block, and its scratch behind it.
-__device__ __forceinline__ u8* block_ring() {
-  extern __shared__ __align__(1024) u8 shared[];
-  return shared;
-}
+__device__ __forceinline__ u8* block_ring() { return block_memory(); }
 __device__ __forceinline__ Scratch& block_scratch() {
   return *reinterpret_cast<Scratch*>(block_ring() + kRingSlots * kSlotBytes);
 }
@@ -233,17 +241,17 @@ struct Context : Recorder<kMode == Mode::kProfile> {
       : launch(l),
         shared(block_scratch()),
         ring(block_ring()),
-        sm(blockIdx.x),
-        tid(threadIdx.x),
-        warp(threadIdx.x / 32),
-        lane(threadIdx.x % 32) {}
+        sm(block_index()),
+        tid(thread_index()),
+        warp(thread_index() / 32),
+        lane(thread_index() % 32) {}
 
   // Begins a stage. It recomputes its addresses from the thread's position before it waits for
   // anything. Otherwise the compiler keeps the addresses of all stages from layer to layer, which
   // are more than there are registers, and reloads the spilled ones on the critical path.
   __device__ __forceinline__ void enter(u32 number) {
     stage = number;
-    asm volatile("" : "+r"(sm), "+r"(tid), "+r"(warp), "+r"(lane));
+    opaque(sm, tid, warp, lane);
   }
 
   // Epochs count exchanges since the pages were cleared and skip 0, so that cleared words are never
@@ -294,21 +302,19 @@ struct Context : Recorder<kMode == Mode::kProfile> {
 };
 
 // Barrier among the consumer warps.
-__device__ __forceinline__ void consumer_barrier() {
-  asm volatile("bar.sync 1, %0;" ::"n"(kConsumers) : "memory");
-}
+__device__ __forceinline__ void consumer_barrier() { named_barrier_sync<1, kConsumers>(); }
 
 // Twelve warps begin with 168 registers a thread, of 65,536 in all. The four that do not compute
 // keep 72, and the consumers go on with 216: what a warp has of the activations of eight tokens is
 // 64, and as many words are on their way. Every thread of a block calls one of the two.
 __device__ __forceinline__ void take_registers() {
 #if AMK_REGISTER_POOL
-  asm volatile("setmaxnreg.inc.sync.aligned.u32 216;");
+  raise_registers<216>();
 #endif
 }
 __device__ __forceinline__ void give_registers() {
 #if AMK_REGISTER_POOL
-  asm volatile("setmaxnreg.dec.sync.aligned.u32 72;");
+  lower_registers<72>();
 #endif
 }
 
@@ -336,7 +342,7 @@ struct Spin {
   // With eager aborts, block 0 alone reads the host's word, and the others see what it passes on:
   // reads of all waits after each poll would fill the bus.
   __device__ static __forceinline__ bool asks_host() {
-    return !AMK_EAGER_ABORT || blockIdx.x == 0;
+    return !AMK_EAGER_ABORT || block_index() == 0;
   }
 
   // Looks at the clock and the abort words. Returns when the wait began, or kGiveUp. Static, so
@@ -344,7 +350,7 @@ struct Spin {
   __device__ static __noinline__ u64 slow(Wait wait, u32 stage, int layer, int step, u32 index,
                                           u32 expected, u32 polls, u64 start) {
     auto& shared = block_waits();
-    if (*static_cast<volatile u32*>(&shared.aborted)) return kGiveUp;
+    if (load_shared_volatile(&shared.aborted)) return kGiveUp;
     const u64 now = global_timer_ns();
     if (start == 0) start = now;
     // What the producer waits for comes from the consumers: they are given the time to report
@@ -359,9 +365,10 @@ struct Spin {
     } else {
       return start;
     }
-    if (atomicExch(&shared.aborted, 1u) == 0) {
-      shared.stalls[blockIdx.x] =
-          Stall{valid, stage, u32(layer), u32(step), u32(wait), index, expected, threadIdx.x / 32};
+    if (exchange_shared_relaxed(&shared.aborted, 1u) == 0) {
+      shared.stalls[block_index()] =
+          Stall{valid,     stage, u32(layer), u32(step),
+                u32(wait), index, expected,   thread_index() / 32};
     }
     store_relaxed(shared.abort_device, 1u);
     return kGiveUp;

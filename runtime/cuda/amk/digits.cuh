@@ -16,25 +16,25 @@ constexpr int kDigitQuadBytes = kQuadColumns * 2 + 4 * 8;
 // The largest magnitude of four activations. Floats that are not negative are in the order of their
 // bits, and NaN is the largest.
 __device__ __forceinline__ u32 magnitude(const float (&v)[4]) {
-  const auto bits = [](float x) { return __float_as_uint(x) & 0x7fffffffu; };
+  const auto bits = [](float x) { return bits_of(x) & 0x7fffffffu; };
   return max(max(bits(v[0]), bits(v[1])), max(bits(v[2]), bits(v[3])));
 }
 
-// That of a quad, such that __fdividef divides by it: at least 2^-100. From 2^126 on, infinity and
+// That of a quad, such that divide_fast divides by it: at least 2^-100. From 2^126 on, infinity and
 // NaN among them, it is NaN, and with it all that the quad is part of.
 __device__ __forceinline__ float largest_digits(u32 magnitude) {
   if (magnitude >= 0x7e800000u) magnitude = 0x7fffffffu;
-  return __uint_as_float(max(magnitude, 0x0d800000u));
+  return float_of_bits(max(magnitude, 0x0d800000u));
 }
 
 // x * inverse, rounded to nearest: the integer is in the low 16 bits.
 __device__ __forceinline__ u32 digits_of(float x, float inverse) {
-  return __float_as_uint(fmaf(x, inverse, 0x1.8p23f));
+  return bits_of(fmaf(x, inverse, 0x1.8p23f));
 }
 
 // The same plus 128 * 257, which leaves both bytes without a sign: 128 more than their digits.
 __device__ __forceinline__ u32 biased_digits_of(float x, float inverse) {
-  return __float_as_uint(fmaf(x, inverse, 0x1.8p23f + 128 * 257));
+  return bits_of(fmaf(x, inverse, 0x1.8p23f + 128 * 257));
 }
 
 // The sum of a quarter: exact in fixed point.
@@ -59,9 +59,9 @@ __device__ __forceinline__ float add_quarter(float to, const u8* block, int lane
     u32 most = magnitude(own);
 #pragma unroll
     for (int offset = 16; offset; offset >>= 1)
-      most = max(most, __shfl_xor_sync(~0u, most, offset));
+      most = max(most, shuffle_xor(most, offset));
     largest = largest_digits(most);
-    inverse = __fdividef(kLargestDigits, largest);
+    inverse = divide_fast(kLargestDigits, largest);
   }
   const int row = lane / 4, quarter = lane % 4, group = lane * W::kGroups / 4;
   int zero = W::kBits == 4 ? 8 : 0;

@@ -11,9 +11,9 @@ namespace amk {
 __device__ __forceinline__ Drawn reduce_warp(Drawn best) {
 #pragma unroll
   for (int offset = 16; offset; offset >>= 1) {
-    best.offer(Drawn{__shfl_xor_sync(~0u, best.sum, offset),
-                     __shfl_xor_sync(~0u, best.logit, offset),
-                     __shfl_xor_sync(~0u, best.token, offset)});
+    best.offer(Drawn{shuffle_xor(best.sum, offset),
+                     shuffle_xor(best.logit, offset),
+                     shuffle_xor(best.token, offset)});
   }
   return best;
 }
@@ -62,12 +62,12 @@ static_assert(sizeof(Finalist) == 16, "a load");
 
 __device__ __forceinline__ float largest_of_warp(float v) {
 #if AMK_ASYNC_COPY  // from compute capability 8.0 on
-  const u32 bits = __float_as_uint(v);
-  const u32 key = __reduce_max_sync(~0u, bits >> 31 ? ~bits : bits | 1u << 31);
-  return __uint_as_float(key >> 31 ? key & ~(1u << 31) : ~key);
+  const u32 bits = bits_of(v);
+  const u32 key = warp_max(bits >> 31 ? ~bits : bits | 1u << 31);
+  return float_of_bits(key >> 31 ? key & ~(1u << 31) : ~key);
 #else
 #pragma unroll
-  for (int offset = 16; offset; offset >>= 1) v = fmaxf(v, __shfl_xor_sync(~0u, v, offset));
+  for (int offset = 16; offset; offset >>= 1) v = fmaxf(v, shuffle_xor(v, offset));
   return v;
 #endif
 }
@@ -78,17 +78,18 @@ template <class Sums>
 __device__ __forceinline__ Finalist reduce_warp(const Leader& leader, Sums&& sums) {
   const float least = largest_of_warp(leader.low);
   const bool may = leader.high > -INFINITY && leader.high >= least;
-  const u32 lanes = __ballot_sync(~0u, may);
+  const u32 lanes = warp_ballot(may);
   const bool also = may && leader.others >= least;
-  if ((lanes & (lanes - 1)) || __any_sync(~0u, also)) {
+  if ((lanes & (lanes - 1)) || warp_any(also)) {
     Drawn drawn;
     if (may) drawn = sums();
     drawn = reduce_warp(drawn);
-    return {__double2float_rd(drawn.sum), __double2float_ru(drawn.sum), drawn.logit, drawn.token};
+    return {double_to_float_down(drawn.sum), double_to_float_up(drawn.sum), drawn.logit,
+            drawn.token};
   }
-  const int from = lanes ? __ffs(int(lanes)) - 1 : 0;
-  return {least, __shfl_sync(~0u, leader.high, from), __shfl_sync(~0u, leader.logit, from),
-          __shfl_sync(~0u, leader.token, from)};
+  const int from = lanes ? find_first(lanes) - 1 : 0;
+  return {least, shuffle(leader.high, from), shuffle(leader.logit, from),
+          shuffle(leader.token, from)};
 }
 
 // What the warps of a block have drawn of a token, in the place of partial sums: those of one half
@@ -143,7 +144,7 @@ __device__ __forceinline__ Drawn reduce_warps(Scratch& shared, int half, int tok
 // What this SM chooses among the logits of its own rows: thread t gets that of token t.
 __device__ __noinline__ inline Candidate choose_own(const Site& at) {
   Pool& pool = pool_of(at.shared);
-  const int warp = threadIdx.x / 32;
+  const int warp = thread_index() / 32;
   if (at.launch.rounds) find_left(at, pool);
 #pragma unroll 1
   for (int token = 0; token < kTokens; ++token) {
@@ -151,14 +152,14 @@ __device__ __noinline__ inline Candidate choose_own(const Site& at) {
     const Left* left = at.launch.rounds && chooser.leaves_out() ? &pool.of[token].left : nullptr;
     const float* logits = at.logits(token);
     Drawn best;
-    for (int id = at.begin + int(threadIdx.x); id < at.end; id += kConsumers)
+    for (int id = at.begin + int(thread_index()); id < at.end; id += kConsumers)
       chooser.offer(best, logits[id], id, left);
     best = reduce_warp(best);
-    if (threadIdx.x % 32 == 0) drawn_of_warps(at.shared, 0, token)[warp] = best;
+    if (thread_index() % 32 == 0) drawn_of_warps(at.shared, 0, token)[warp] = best;
   }
   consumer_barrier();
   Drawn best;
-  if (threadIdx.x < kTokens) best = reduce_warps(at.shared, 0, int(threadIdx.x));
+  if (thread_index() < kTokens) best = reduce_warps(at.shared, 0, int(thread_index()));
   return Candidate{best.logit, best.token};
 }
 

@@ -3,41 +3,25 @@
 // memory.
 #pragma once
 
-#include "platform.cuh"
-
-// Whether the chip widens two at a time. -DAMK_FP8_CONVERT=0 forces the way of chips that do not.
-#ifndef AMK_FP8_CONVERT
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
-#define AMK_FP8_CONVERT 1
-#else
-#define AMK_FP8_CONVERT 0
-#endif
-#endif
+#include "hw/math.cuh"
 
 namespace amk {
 
 // The value of one: its bits, where a float has them, are its value times 2^-120, subnormals too.
 __device__ __forceinline__ float e4m3_to_float(u32 bits) {
-  return __uint_as_float((bits & 0x80u) << 24 | (bits & 0x7fu) << 20) * 0x1p120f;
+  return float_of_bits((bits & 0x80u) << 24 | (bits & 0x7fu) << 20) * 0x1p120f;
 }
 
 // Four of them, in the bytes of a word, as pairs of fp16: numbers 0 and 1, and 2 and 3. Each is its
 // value over kHalvesUnit, exactly.
 #if AMK_FP8_CONVERT
 constexpr float kHalvesUnit = 1;
-__device__ __forceinline__ uint2 e4m3_to_halves(u32 four) {
-  uint2 halves;
-  asm("{ .reg .b16 low, high; mov.b32 {low, high}, %2;"
-      " cvt.rn.f16x2.e4m3x2 %0, low; cvt.rn.f16x2.e4m3x2 %1, high; }"
-      : "=r"(halves.x), "=r"(halves.y)
-      : "r"(four));
-  return halves;
-}
+__device__ __forceinline__ uint2 e4m3_to_halves(u32 four) { return e4m3x4_to_halves(four); }
 #else
 constexpr float kHalvesUnit = 0x1p8f;  // between the biases of the exponents, 7 and 15
 __device__ __forceinline__ uint2 e4m3_to_halves(u32 four) {
   constexpr u32 kSign = 0x80008000u, kRest = 0x3f803f80u;
-  const u32 low = __byte_perm(four, 0, 0x1404), high = __byte_perm(four, 0, 0x3424);
+  const u32 low = byte_perm(four, 0, 0x1404), high = byte_perm(four, 0, 0x3424);
   return make_uint2((low & kSign) | (low >> 1 & kRest), (high & kSign) | (high >> 1 & kRest));
 }
 #endif

@@ -2,9 +2,8 @@
 // Must not know what a value is used for.
 #pragma once
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
+#include "hw/math.cuh"
+#include "hw/mma.cuh"
 #include "platform.cuh"
 #include "weight_format.cuh"
 
@@ -13,54 +12,50 @@ namespace amk {
 struct Bf16 {
   using Bits = u16;
   static constexpr int kBytes = 2;
-  __device__ static __forceinline__ float to_float(Bits b) { return __uint_as_float(u32(b) << 16); }
-  __device__ static __forceinline__ Bits from_float(float v) {
-    return __bfloat16_as_ushort(__float2bfloat16_rn(v));
-  }
+  __device__ static __forceinline__ float to_float(Bits b) { return float_of_bits(u32(b) << 16); }
+  __device__ static __forceinline__ Bits from_float(float v) { return float_to_bf16(v); }
   // Two values in one register: x * g, each product rounded once.
-  __device__ static __forceinline__ u32 mul2(u32 x, u32 g) {
-    __nv_bfloat162 a, b;
-    memcpy(&a, &x, sizeof a);
-    memcpy(&b, &g, sizeof b);
-    a = __hmul2(a, b);
-    memcpy(&x, &a, sizeof x);
-    return x;
-  }
+  __device__ static __forceinline__ u32 mul2(u32 x, u32 g) { return mul2_bf16(x, g); }
   // The same for 1 + g, which is not rounded: x + x * g.
   __device__ static __forceinline__ u32 mul2_of_1_plus(u32 x, u32 g) {
-    asm("fma.rn.bf16x2 %0, %0, %1, %0;" : "+r"(x) : "r"(g));
-    return x;
+    return fma2_bf16(x, g, x);
+  }
+  __device__ static __forceinline__ u32 sub2(u32 x, u32 y) { return sub2_bf16(x, y); }
+  // d += A*B.
+  __device__ static __forceinline__ void mma(float (&d)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0,
+                                             u32 b1) {
+    mma_bf16(d, a0, a1, a2, a3, b0, b1);
+  }
+  // The same of 64 rows, or d = A*B.
+  __device__ static __forceinline__ void wgmma(float (&d)[32], uint4 a, WideOperand b, bool adds) {
+    wgmma_bf16(d, a, b, adds);
   }
 };
 
 struct Fp16 {
   using Bits = u16;
   static constexpr int kBytes = 2;
-  __device__ static __forceinline__ float to_float(Bits b) {
-    return __half2float(__ushort_as_half(b));
-  }
-  __device__ static __forceinline__ Bits from_float(float v) {
-    return __half_as_ushort(__float2half_rn(v));
-  }
-  __device__ static __forceinline__ u32 mul2(u32 x, u32 g) {
-    __half2 a, b;
-    memcpy(&a, &x, sizeof a);
-    memcpy(&b, &g, sizeof b);
-    a = __hmul2(a, b);
-    memcpy(&x, &a, sizeof x);
-    return x;
-  }
+  __device__ static __forceinline__ float to_float(Bits b) { return fp16_to_float(b); }
+  __device__ static __forceinline__ Bits from_float(float v) { return float_to_fp16(v); }
+  __device__ static __forceinline__ u32 mul2(u32 x, u32 g) { return mul2_fp16(x, g); }
   __device__ static __forceinline__ u32 mul2_of_1_plus(u32 x, u32 g) {
-    asm("fma.rn.f16x2 %0, %0, %1, %0;" : "+r"(x) : "r"(g));
-    return x;
+    return fma2_fp16(x, g, x);
+  }
+  __device__ static __forceinline__ u32 sub2(u32 x, u32 y) { return sub2_fp16(x, y); }
+  __device__ static __forceinline__ void mma(float (&d)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0,
+                                             u32 b1) {
+    mma_fp16(d, a0, a1, a2, a3, b0, b1);
+  }
+  __device__ static __forceinline__ void wgmma(float (&d)[32], uint4 a, WideOperand b, bool adds) {
+    wgmma_fp16(d, a, b, adds);
   }
 };
 
 struct Fp32 {
   using Bits = u32;
   static constexpr int kBytes = 4;
-  __device__ static __forceinline__ float to_float(Bits b) { return __uint_as_float(b); }
-  __device__ static __forceinline__ Bits from_float(float v) { return __float_as_uint(v); }
+  __device__ static __forceinline__ float to_float(Bits b) { return float_of_bits(b); }
+  __device__ static __forceinline__ Bits from_float(float v) { return bits_of(v); }
 };
 
 // Integers, of which a cache has a scale for each row (cache.cuh).
@@ -69,7 +64,7 @@ struct Int8 {
   static constexpr int kBytes = 1;
   __device__ static __forceinline__ float to_float(Bits b) { return float(int8_t(b)); }
   // To nearest, ties to even. What is no number is 0.
-  __device__ static __forceinline__ Bits from_float(float v) { return Bits(__float2int_rn(v)); }
+  __device__ static __forceinline__ Bits from_float(float v) { return Bits(float_to_int(v)); }
 };
 
 // The type that a value of a 16-bit or 32-bit element type has.
@@ -95,7 +90,7 @@ constexpr bool kSame<A, A> = true;
 // n / d, to 2 ulp where the result is rounded to 16 bits anyway. 0 for d beyond 2^126.
 template <class E>
 __device__ __forceinline__ float divide(float n, float d) {
-  return E::kBytes == 4 ? n / d : __fdividef(n, d);
+  return E::kBytes == 4 ? n / d : divide_fast(n, d);
 }
 
 // a * b + c * d, of which the second product is rounded. Kernels are compiled with -fmad=false:

@@ -10,8 +10,8 @@ namespace amk {
 __device__ __forceinline__ Candidate reduce_warp(Candidate best) {
 #pragma unroll
   for (int offset = 16; offset; offset >>= 1) {
-    const float value = __shfl_xor_sync(~0u, best.value, offset);
-    const int index = __shfl_xor_sync(~0u, best.index, offset);
+    const float value = shuffle_xor(best.value, offset);
+    const int index = shuffle_xor(best.index, offset);
     best.offer(value, index);
   }
   return best;
@@ -55,7 +55,7 @@ __device__ __forceinline__ Candidate reduce_tokens(C& c, const Best& best) {
 }
 
 __device__ __forceinline__ bool has_aborted(Scratch& shared) {
-  return *static_cast<volatile u32*>(&shared.aborted);
+  return load_shared_volatile(&shared.aborted);
 }
 
 // Publishes this SM's best logit of each token, or the one that it draws of its rows of stage S.

@@ -27,9 +27,9 @@ template <>
 struct WordOf<Fp32> {
   using Type = u64;
   __device__ static __forceinline__ u64 make(float v, u32 epoch) {
-    return u64(__float_as_uint(v)) | u64(epoch) << 32;
+    return u64(bits_of(v)) | u64(epoch) << 32;
   }
-  __device__ static __forceinline__ float value(u64 w) { return __uint_as_float(u32(w)); }
+  __device__ static __forceinline__ float value(u64 w) { return float_of_bits(u32(w)); }
   __device__ static __forceinline__ bool fresh(u64 w, u32 epoch) { return u32(w >> 32) == epoch; }
 };
 
@@ -130,7 +130,7 @@ struct WordPoll {
       if ((missing >> i & 1) && is_fresh<E>(c, word[i])) missing &= ~(1u << i);
     }
   }
-  __device__ __forceinline__ int first_missing() const { return index_of(__ffs(missing) - 1); }
+  __device__ __forceinline__ int first_missing() const { return index_of(find_first(missing) - 1); }
   __device__ __forceinline__ float value(int i) const { return WordOf<E>::value(word[i]); }
 };
 
@@ -192,7 +192,7 @@ __device__ __forceinline__ float poll_word(C& c, const Page page, int index) {
 // Not 0 if one of the four 32-bit words of a 16-byte load does not carry the epoch. `both` is the
 // epoch in both halves of a register.
 __device__ __forceinline__ u32 four_stale(uint4 v, u32 both) {
-  return (__byte_perm(v.x, v.y, 0x7632) ^ both) | (__byte_perm(v.z, v.w, 0x7632) ^ both);
+  return (byte_perm(v.x, v.y, 0x7632) ^ both) | (byte_perm(v.z, v.w, 0x7632) ^ both);
 }
 
 // ---- realisation by counter ---------------------------------------------------------------------

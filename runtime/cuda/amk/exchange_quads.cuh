@@ -8,7 +8,7 @@ namespace amk {
 
 // The values of four words, as two registers of 16-bit pairs.
 __device__ __forceinline__ uint2 pairs_of(uint4 words) {
-  return make_uint2(__byte_perm(words.x, words.y, 0x5410), __byte_perm(words.z, words.w, 0x5410));
+  return make_uint2(byte_perm(words.x, words.y, 0x5410), byte_perm(words.z, words.w, 0x5410));
 }
 
 // A poll of kCount times four words, one 16-byte load each: the i-th four lie index_of(i) words
@@ -48,7 +48,7 @@ struct QuadPoll {
     missing &= stale;
   }
   __device__ __forceinline__ int first_missing() const {
-    return first + index_of(__ffs(missing) - 1);
+    return first + index_of(find_first(missing) - 1);
   }
   // The four values, as two registers of 16-bit pairs.
   __device__ __forceinline__ uint2 pairs(int i) const { return pairs_of(quad[i]); }

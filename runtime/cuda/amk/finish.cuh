@@ -14,7 +14,7 @@ namespace amk {
 // are; the others pass through. The angles are those of a table of the step's.
 template <int kRotated, int kAngles = 0, class C>
 __device__ __forceinline__ float rope(C& c, const Row& r, float v) {
-  const float other = __shfl_xor_sync(~0u, v, 1);
+  const float other = shuffle_xor(v, 1);
   if (r.valid && r.row < kRotated) {
     const float2 turn = c.shared.rotation[kAngles][r.token][r.row % kHeadDim / 2];
     v = rotated(r.row & 1, v, other, turn.x, turn.y);
@@ -26,13 +26,13 @@ __device__ __forceinline__ float rope(C& c, const Row& r, float v) {
 // is even, gets the product.
 template <class Activation>
 __device__ __forceinline__ float gated(const Row& r, float v, Activation&& activation) {
-  const float up = __shfl_xor_sync(~0u, v, 1);
+  const float up = shuffle_xor(v, 1);
   return r.valid && !(r.row & 1) ? activation(v) * up : v;
 }
 
 // v over 1 + e^-x: silu of v where x is v.
 __device__ __forceinline__ float sigmoid_of(float x, float v) {
-  return divide<Element>(v, 1.0f + (Element::kBytes == 4 ? expf(-x) : __expf(-x)));
+  return divide<Element>(v, 1.0f + (Element::kBytes == 4 ? expf(-x) : exp_fast(-x)));
 }
 
 // SILU_MUL: silu(gate) * up.

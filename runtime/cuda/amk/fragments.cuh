@@ -6,10 +6,26 @@
 
 #include "digits.cuh"
 #include "exchange_quads.cuh"
-#include "mma.cuh"
 #include "weights.cuh"
 
 namespace amk {
+
+// One block of a weight tile: w holds 8 columns of one row in the order of tile_column, x four
+// activations (gemv_mma.cuh).
+template <class E>
+__device__ __forceinline__ void mma_weights(float (&d)[4], uint4 w, uint2 x) {
+  E::mma(d, w.x, w.y, w.z, w.w, x.x, x.y);
+}
+
+// d += A*B of bytes: exact. Those of A have a sign or not, those of B have one.
+template <bool kSigned>
+__device__ __forceinline__ void mma_digits(int (&d)[4], u32 a0, u32 a1, u32 a2, u32 a3, uint2 b) {
+  if constexpr (kSigned) {
+    mma_s8(d, a0, a1, a2, a3, b.x, b.y);
+  } else {
+    mma_u8s8(d, a0, a1, a2, a3, b.x, b.y);
+  }
+}
 
 template <class W>
 struct Fragments;
@@ -80,11 +96,11 @@ __device__ __forceinline__ uint2 digit_operand(const float (&v)[4], float invers
   u32 n[4];
 #pragma unroll
   for (int i = 0; i < 4; ++i) n[i] = biased_digits_of(v[i], inverse);
-  const u32 first = __byte_perm(n[0], n[1], 0x5410), second = __byte_perm(n[2], n[3], 0x5410);
-  const u32 low = __byte_perm(first, second, 0x6420) ^ 0x80808080u;
-  const u32 high = __byte_perm(first, second, 0x7531) ^ 0x80808080u;
+  const u32 first = byte_perm(n[0], n[1], 0x5410), second = byte_perm(n[2], n[3], 0x5410);
+  const u32 low = byte_perm(first, second, 0x6420) ^ 0x80808080u;
+  const u32 high = byte_perm(first, second, 0x7531) ^ 0x80808080u;
   const bool is_low = lane & 4;
-  const u32 other = __shfl_xor_sync(~0u, is_low ? high : low, 4);
+  const u32 other = shuffle_xor(is_low ? high : low, 4);
   return make_uint2(is_low ? other : high, is_low ? low : other);
 }
 
@@ -133,8 +149,8 @@ struct Fragments<Integers<kBits, kGroup, Scale, kZeros>> {
   __device__ __forceinline__ static Vector vector(uint2 x, int lane) {
     float v[4];
     to_floats(v, x);
-    const float largest = largest_digits(__reduce_max_sync(~0u, magnitude(v)));
-    const uint2 digits = digit_operand(v, __fdividef(kLargestDigits, largest), lane);
+    const float largest = largest_digits(warp_max(magnitude(v)));
+    const uint2 digits = digit_operand(v, divide_fast(kLargestDigits, largest), lane);
     Vector to;
     to.lower = lane < 16 ? digits : make_uint2(0, 0);
     to.upper = lane < 16 ? make_uint2(0, 0) : digits;
@@ -144,7 +160,7 @@ struct Fragments<Integers<kBits, kGroup, Scale, kZeros>> {
     if constexpr (kOffset) {
       constexpr u32 kOnes = 0x01010101u;
       int d[4] = {};
-      mma16832<false>(d, kOnes, kOnes, kOnes, kOnes, digits);
+      mma_digits<false>(d, kOnes, kOnes, kOnes, kOnes, digits);
       to.sum = (d[0] * 256 + d[1]) * ((shifted ? 16 : 1) * (kZeros ? 1 : 8));
     }
     return to;
@@ -166,23 +182,18 @@ struct Fragments<Integers<kBits, kGroup, Scale, kZeros>> {
       const Vector v = vector(*reinterpret_cast<const uint2*>(at), lane);
       *reinterpret_cast<uint2*>(at) = lane < 16 ? v.lower : v.upper;
       if (lane < 4)
-        *reinterpret_cast<uint2*>(at + 256) = make_uint2(__float_as_uint(v.scale), u32(v.sum));
+        *reinterpret_cast<uint2*>(at + 256) = make_uint2(bits_of(v.scale), u32(v.sum));
     }
-    __syncwarp();
+    warp_sync();
   }
 
   // Takes one of them back. Digits that are not this lane's stay 0.
   __device__ __forceinline__ static void recall(Vector& v, const u8* at, int lane) {
-    load_if(v.lower, at + lane * 8, lane < 16);
-    load_if(v.upper, at + lane * 8, lane >= 16);
+    load_shared_8_if(v.lower, at + lane * 8, lane < 16);
+    load_shared_8_if(v.upper, at + lane * 8, lane >= 16);
     const uint2 of_quarter = *reinterpret_cast<const uint2*>(at + 256 + lane % 4 * 8);
-    v.scale = __uint_as_float(of_quarter.x);
+    v.scale = float_of_bits(of_quarter.x);
     v.sum = int(of_quarter.y);
-  }
-  __device__ __forceinline__ static void load_if(uint2& to, const u8* from, bool wanted) {
-    asm volatile(
-        "{\n .reg .pred p;\n setp.ne.u32 p, %3, 0;\n @p ld.shared.v2.u32 {%0, %1}, [%2];\n}"
-        : "+r"(to.x), "+r"(to.y) : "r"(shared_address(from)), "r"(u32(wanted)) : "memory");
   }
 
   // The columns of quarters 0 and 1 come from the first product, those of 2 and 3 from the other.
@@ -191,19 +202,19 @@ struct Fragments<Integers<kBits, kGroup, Scale, kZeros>> {
     if constexpr (kNibbles) {
       constexpr u32 kLow = 0x0f0f0f0fu, kHigh = 0xf0f0f0f0u;
       const uint4 a = w.half[0];
-      mma16832<false>(p.d, a.x & kLow, a.z & kLow, a.y & kLow, a.w & kLow, x.lower);
-      mma16832<false>(p.d, a.x & kHigh, a.z & kHigh, a.y & kHigh, a.w & kHigh, x.upper);
+      mma_digits<false>(p.d, a.x & kLow, a.z & kLow, a.y & kLow, a.w & kLow, x.lower);
+      mma_digits<false>(p.d, a.x & kHigh, a.z & kHigh, a.y & kHigh, a.w & kHigh, x.upper);
     } else {
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
         const uint4 a = w.half[j % (kBits / 4)];
-        mma16832<true>(p.d, a.x, a.z, a.y, a.w, j == 0 ? x.lower : x.upper);
+        mma_digits<true>(p.d, a.x, a.z, a.y, a.w, j == 0 ? x.lower : x.upper);
       }
     }
     p.scale = Scale::to_float(typename Scale::Bits(w.scale)) * x.scale;
     if constexpr (kOffset) p.offset = kZeros ? w.zero * x.sum : x.sum;
     // Now and not when they are needed: by then the next quad is on its way to the same registers.
-    asm volatile("" : "+f"(p.scale), "+r"(p.offset));
+    opaque(p.scale, p.offset);
     return p;
   }
 

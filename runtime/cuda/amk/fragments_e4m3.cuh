@@ -17,8 +17,8 @@ namespace amk {
 __device__ __forceinline__ uint2 halves_of_quad(const float (&v)[4], u32 largest, float& scale) {
   // An exponent field of e is 2^(e - 127); what is largest is taken for 2^-100 at least.
   const u32 e = max(largest >> 23, 27u);
-  const float up = __uint_as_float((2 * 127 + 15 - e) << 23);
-  scale = __uint_as_float((e - 15) << 23);
+  const float up = float_of_bits((2 * 127 + 15 - e) << 23);
+  scale = float_of_bits((e - 15) << 23);
   const auto halves = [up](float a, float b) {
     return u32(Fp16::from_float(a * up)) | u32(Fp16::from_float(b * up)) << 16;
   };
@@ -34,7 +34,7 @@ __device__ __forceinline__ uint2 activations_in_halves(uint2 x, float& scale) {
   } else {
     float v[4];
     to_floats(v, x);
-    return halves_of_quad(v, __reduce_max_sync(~0u, magnitude(v)), scale);
+    return halves_of_quad(v, warp_max(magnitude(v)), scale);
   }
 }
 
@@ -86,7 +86,7 @@ struct Fragments<E4m3<Scale>> {
       const uint4 two = w.half[j / 2];  // quarters
       const uint2 first = e4m3_to_halves(j % 2 ? two.z : two.x);
       const uint2 second = e4m3_to_halves(j % 2 ? two.w : two.y);
-      mma16816<Fp16>(p.d[j], first.x, second.x, first.y, second.y, x.four.x, x.four.y);
+      Fp16::mma(p.d[j], first.x, second.x, first.y, second.y, x.four.x, x.four.y);
     }
     p.scale = Scale::to_float(w.scale) * x.scale;
     return p;

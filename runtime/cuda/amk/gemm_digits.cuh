@@ -25,13 +25,13 @@ struct TokenSets {
 
   // What the lanes with a token's activations have, for the lanes with its sums.
   __device__ __forceinline__ static float of_summed(float value, int lane) {
-    return __shfl_sync(~0u, value, lane % 4 * 8);
+    return shuffle(value, lane % 4 * 8);
   }
   // What the lanes of a token have of a sum, in the order in which those of gemv_mma add it up.
   __device__ __forceinline__ static float sum_of_lanes(const float (&s)[kQuarters]) {
     float sum = (s[0] + s[2]) + (s[1] + s[3]);
 #pragma unroll
-    for (int offset = 4; offset; offset >>= 1) sum += __shfl_xor_sync(~0u, sum, offset);
+    for (int offset = 4; offset; offset >>= 1) sum += shuffle_xor(sum, offset);
     return sum;
   }
 };
@@ -85,7 +85,7 @@ struct QuantisedTokens : TokenSets {
     for (int j = 1; j < kQuarters; ++j) most = max(most, magnitude(v[j]));
 #pragma unroll
     for (int offset = 4; offset; offset >>= 1)
-      most = max(most, __shfl_xor_sync(~0u, most, offset));
+      most = max(most, shuffle_xor(most, offset));
     return most;
   }
 };
@@ -153,7 +153,7 @@ struct TokenFragments<Integers<kBits, kGroup, Scale, kZeros>> : QuantisedTokens 
 #pragma unroll
     for (int j = 0; j < kQuarters; ++j) to_floats(v[j], x[j]);
     const float largest = largest_digits(largest_of(v));
-    const float inverse = __fdividef(kLargestDigits, largest);
+    const float inverse = divide_fast(kLargestDigits, largest);
     Vector to;
 #pragma unroll
     for (int j = 0; j < kQuarters; ++j) {
@@ -161,7 +161,7 @@ struct TokenFragments<Integers<kBits, kGroup, Scale, kZeros>> : QuantisedTokens 
       if constexpr (kOffset) {
         constexpr u32 kOnes = 0x01010101u;
         int d[4] = {};
-        mma16832<false>(d, kOnes, kOnes, kOnes, kOnes, to.pairs[j]);
+        mma_digits<false>(d, kOnes, kOnes, kOnes, kOnes, to.pairs[j]);
         to.less[j] = (d[0] * 256 + d[1]) * (shifted(j) ? -16 : -1);
       }
     }
@@ -198,7 +198,7 @@ struct TokenFragments<Integers<kBits, kGroup, Scale, kZeros>> : QuantisedTokens 
           for (int odd = 0; odd < 2; ++odd) {
             const int j = 2 * pair + odd, g = j * W::kGroups / 4;
             int d[4] = {};
-            mma16832<!kNibbles>(d, a[0], a[1], a[2], a[3], x[set].pairs[j]);
+            mma_digits<!kNibbles>(d, a[0], a[1], a[2], a[3], x[set].pairs[j]);
             int product = d[2 * odd] * 256 + d[2 * odd + 1];
             if constexpr (kOffset) product += zero[g] * x[set].less[j];
             const float by = scale[g] * (shifted(j) ? x[set].scale * 0x1p-4f : x[set].scale);
@@ -254,7 +254,7 @@ struct TokenFragments<E4m3<Scale>> : QuantisedTokens {
 #pragma unroll
         for (int set = 0; set < kSets; ++set) {
           float d[4] = {};
-          mma16816<Fp16>(d, first.x, second.x, first.y, second.y, x[set].pairs[j].x,
+          Fp16::mma(d, first.x, second.x, first.y, second.y, x[set].pairs[j].x,
                          x[set].pairs[j].y);
           sum[set][j] = fmaf(d[0] + d[3], of_row * x[set].scale, sum[set][j]);
         }

@@ -73,7 +73,7 @@ __device__ __forceinline__ void gemm_fma(C& c, const Reader& in, Finish&& finish
     for (int token = 0; token < kTokens; ++token) {
       float v = of[token];
 #pragma unroll
-      for (int offset = 16; offset; offset >>= 1) v += __shfl_xor_sync(~0u, v, offset);
+      for (int offset = 16; offset; offset >>= 1) v += shuffle_xor(v, offset);
       if (c.lane == 0) c.shared.squares[by][token * kConsumerWarps + c.warp] = v;
     }
     consumer_barrier();
@@ -133,7 +133,7 @@ __device__ __forceinline__ void gemm_fma(C& c, const Reader& in, Finish&& finish
       for (int token = 0; token < kTokens; ++token) {
         float v = squares[token];
 #pragma unroll
-        for (int offset = 16; offset; offset >>= 1) v += __shfl_xor_sync(~0u, v, offset);
+        for (int offset = 16; offset; offset >>= 1) v += shuffle_xor(v, offset);
         if (c.lane == 0)
           c.shared.squares[c.norms & 1][token * kConsumerWarps + c.warp] = v;
       }

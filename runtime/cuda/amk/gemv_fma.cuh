@@ -101,7 +101,7 @@ struct AllWarps : S {
 template <class C>
 __device__ __forceinline__ float sum_over_block(C& c, int by, float v) {
 #pragma unroll
-  for (int offset = 16; offset; offset >>= 1) v += __shfl_xor_sync(~0u, v, offset);
+  for (int offset = 16; offset; offset >>= 1) v += shuffle_xor(v, offset);
   if (c.lane == 0) c.shared.squares[by][c.warp] = v;
   consumer_barrier();
   v = 0;
@@ -210,7 +210,7 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
     }
     if constexpr (Reader::kNorm) {
 #pragma unroll
-      for (int offset = 16; offset; offset >>= 1) squares += __shfl_xor_sync(~0u, squares, offset);
+      for (int offset = 16; offset; offset >>= 1) squares += shuffle_xor(squares, offset);
       if (c.lane == 0) c.shared.squares[c.norms & 1][c.warp] = squares;
     }
     if constexpr (Reader::kCentred) centre_vector<S>(c, in, sum);

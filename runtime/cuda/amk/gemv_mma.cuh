@@ -223,7 +223,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
       }
     }
   }
-  __syncwarp();
+  warp_sync();
   if (!Shape::kAhead && works) begin_tile();
   // What is multiplied. Where it is kept, v is that of the batch that is in w.
   typename F::Vector v[Shape::kKept ? kBatch : kSubs];
@@ -332,7 +332,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
           for (int k = 0; k < kSubs; ++k) squares += squares_of(x[k]);
 #pragma unroll
           for (int offset = 16; offset; offset >>= 1)
-            squares += __shfl_xor_sync(~0u, squares, offset);
+            squares += shuffle_xor(squares, offset);
           if (c.lane == 0) c.shared.squares[c.norms & 1][member] = squares;
         }
       }

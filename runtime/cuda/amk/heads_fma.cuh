@@ -52,7 +52,7 @@ struct PlainGroup {
         for (int d = lane; d < kHeadDim; d += 32)
           score = fmaf(q[h * kHeadDim + d], own_key(row[d], keys), score);
 #pragma unroll
-        for (int offset = 16; offset; offset >>= 1) score += __shfl_xor_sync(~0u, score, offset);
+        for (int offset = 16; offset; offset >>= 1) score += shuffle_xor(score, offset);
         if (kQuantisedCache) score *= keys.scale;
       }
       for (int d = lane; d < kHeadDim; d += 32)
@@ -62,7 +62,7 @@ struct PlainGroup {
         total[h] = with_row ? 1.0f : 0.0f;
       }
     }
-    __syncwarp();
+    warp_sync();
   }
 
   // Takes a block, of which rows from `first` on and below `end` are seen: one at least.
@@ -78,36 +78,36 @@ struct PlainGroup {
         const float k = CacheElement::to_float(cache_bits(rows.key(key), d));
         score = fmaf(q[h * kHeadDim + d], k, score);
       }
-      score += __shfl_xor_sync(~0u, score, 16);
+      score += shuffle_xor(score, 16);
       if (kQuantisedCache) score *= scales.k;
       score = real ? scaled_score<S>(score) : kNoScore;
       // Rounded before the largest is taken off, in every kernel: the two may not be fused.
-      asm volatile("" : "+f"(score));
+      opaque(score);
       float peak = score;
 #pragma unroll
       for (int offset = 8; offset; offset >>= 1)
-        peak = fmaxf(peak, __shfl_xor_sync(~0u, peak, offset));
+        peak = fmaxf(peak, shuffle_xor(peak, offset));
       peak = fmaxf(peak, top[h]);
       const float keep = exp2f(top[h] - peak);
       const float p = real ? exp2f(score - peak) : 0.0f;
       float sum = p;
 #pragma unroll
-      for (int offset = 8; offset; offset >>= 1) sum += __shfl_xor_sync(~0u, sum, offset);
+      for (int offset = 8; offset; offset >>= 1) sum += shuffle_xor(sum, offset);
       const float weight = rounded<Element>(weighed(p, scales));
       for (int d = lane; d < round_up(kHeadDim, 32); d += 32) {
         float value = 0;
         for (int r = 0; r < kCacheRows; ++r) {
-          const float w = __shfl_sync(~0u, weight, r);
-          const float scale = kScalesValues ? __shfl_sync(~0u, scales.v, r) : 1.0f;
+          const float w = shuffle(weight, r);
+          const float scale = kScalesValues ? shuffle(scales.v, r) : 1.0f;
           if (d < kHeadDim && seen(r))
             value = fmaf(w, value_of(cache_bits(rows.value(r), d), scale), value);
         }
         float& sums = acc[h * kHeadStride + d];
         if (d < kHeadDim) sums = fmaf(sums, keep, value);
       }
-      __syncwarp();
+      warp_sync();
       if (lane == 0) top[h] = peak, total[h] = fmaf(total[h], keep, sum);
-      __syncwarp();
+      warp_sync();
     }
   }
 };

@@ -5,7 +5,7 @@
 // AMK_TENSOR_CORES. Must not know which blocks there are.
 #pragma once
 
-#include "mma.cuh"
+#include "hw/mma.cuh"
 #include "unit_reader.cuh"
 
 namespace amk {
@@ -147,21 +147,21 @@ struct HeadGroup {
     float top0 = fmaxf(s0, s2), top1 = fmaxf(s1, s3);
 #pragma unroll
     for (int offset = 4; offset < 32; offset <<= 1) {
-      top0 = fmaxf(top0, __shfl_xor_sync(~0u, top0, offset));
-      top1 = fmaxf(top1, __shfl_xor_sync(~0u, top1, offset));
+      top0 = fmaxf(top0, shuffle_xor(top0, offset));
+      top1 = fmaxf(top1, shuffle_xor(top1, offset));
     }
     top0 = fmaxf(top0, max0);
     top1 = fmaxf(top1, max1);
-    const float keep0 = exp2_approx(max0 - top0), keep1 = exp2_approx(max1 - top1);
+    const float keep0 = exp2_approximate(max0 - top0), keep1 = exp2_approximate(max1 - top1);
     // Not before the first scores, when o is 0; one head of the pair may have some when the
     // other has none that is finite.
     const bool rises0 = max0 > kNoScore & top0 > max0, rises1 = max1 > kNoScore & top1 > max1;
-    const bool rescale = __any_sync(~0u, rises0 | rises1);
+    const bool rescale = warp_any(rises0 | rises1);
     max0 = top0;
     max1 = top1;
     // Far below any score is 0 after exp2, so that rows that are not seen need no mask here.
     const auto probability = [](float difference, bool is_seen) {
-      return !kMayMissAll || is_seen ? exp2_approx(difference) : 0.0f;
+      return !kMayMissAll || is_seen ? exp2_approximate(difference) : 0.0f;
     };
     const float p0 = probability(s0 - top0, seen.low0), p1 = probability(s1 - top1, seen.low1);
     const float p2 = probability(s2 - top0, seen.high0), p3 = probability(s3 - top1, seen.high1);
@@ -172,7 +172,7 @@ struct HeadGroup {
         float only = of_rows[i] + of_rows[i + 2];
 #pragma unroll
         for (int offset = 4; offset < 32; offset <<= 1)
-          only += __shfl_xor_sync(~0u, only, offset);
+          only += shuffle_xor(only, offset);
         of_rows[i] = lane < 4 ? only : 0.0f;
         of_rows[i + 2] = 0;
       }
@@ -202,8 +202,8 @@ struct HeadGroup {
     const int pair = (c.lane & 3) * 2;
 #pragma unroll
     for (int offset = 4; offset < 32; offset <<= 1) {
-      sum0 += __shfl_xor_sync(~0u, sum0, offset);
-      sum1 += __shfl_xor_sync(~0u, sum1, offset);
+      sum0 += shuffle_xor(sum0, offset);
+      sum1 += shuffle_xor(sum1, offset);
     }
     if (kWarpHeads < kMmaHeads && pair >= kWarpHeads) return;
     float* mine_out = c.shared.attention + (first + pair) * kHeadStride;

@@ -13,7 +13,7 @@ namespace amk {
 template <class C>
 __device__ __forceinline__ float sum_of_consumers(C& c, float v) {
 #pragma unroll
-  for (int offset = 16; offset; offset >>= 1) v += __shfl_xor_sync(~0u, v, offset);
+  for (int offset = 16; offset; offset >>= 1) v += shuffle_xor(v, offset);
   consumer_barrier();  // the sums of the stage before have been read
   if (c.lane == 0) c.shared.squares[0][c.warp] = v;
   consumer_barrier();

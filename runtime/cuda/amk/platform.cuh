@@ -1,9 +1,8 @@
-// Integer types, compile-time arithmetic and the runtime's ABI number.
+// Switches, compile-time arithmetic and the runtime's ABI number.
 // Every other header includes this one. It must not know a model, a schedule or a stage.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
+#include "hw/thread.cuh"
 
 // Bumped whenever generated code and these headers must change together.
 #define AMK_RUNTIME_ABI 8
@@ -58,11 +57,6 @@
 
 namespace amk {
 
-using u8 = uint8_t;
-using u16 = uint16_t;
-using u32 = uint32_t;
-using u64 = uint64_t;
-
 __host__ __device__ constexpr int ceil_div(int n, int d) { return (n + d - 1) / d; }
 __host__ __device__ constexpr int round_up(int n, int m) { return ceil_div(n, m) * m; }
 
@@ -77,11 +71,6 @@ __device__ __forceinline__ void each(F&& f) {
     f(Number<kFirst>());
     each<kCount, kFirst + 1>(f);
   }
-}
-
-// Address of shared memory as the 32-bit number that PTX wants.
-__device__ __forceinline__ u32 shared_address(const void* p) {
-  return static_cast<u32>(__cvta_generic_to_shared(p));
 }
 
 }  // namespace amk

@@ -56,10 +56,9 @@ struct Prefetcher {
       const u32 issued = load_shared_relaxed(&shared.issued);
       if (index <= issued) return last;  // already on its way to the ring
       if (index <= issued + ahead && load_shared_relaxed(&shared.prefetches) &&
-          clock64() - last > pace) {
-        asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(source), "r"(bytes)
-                     : "memory");
-        return clock64();
+          cycle_count() - last > pace) {
+        prefetch_bulk(source, bytes);
+        return cycle_count();
       }
       if (load_shared_relaxed(&shared.stop) || spin.give_up(waiter, Wait::kRingEmpty, index, 0))
         return kStopped;

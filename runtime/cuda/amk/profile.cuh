@@ -4,7 +4,7 @@
 // not know what a stage computes. Mirrored by the launcher's host packages.
 #pragma once
 
-#include "memory.cuh"
+#include "hw/memory.cuh"
 
 namespace amk {
 

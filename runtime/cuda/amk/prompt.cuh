@@ -74,10 +74,10 @@ struct Prompt : Recorder<false> {
       : launch(l),
         shared(block_waits()),
         ring(block_ring() + kMatrixBytes),
-        sm(blockIdx.x),
-        tid(threadIdx.x),
-        warp(threadIdx.x / 32),
-        lane(threadIdx.x % 32),
+        sm(block_index()),
+        tid(thread_index()),
+        warp(thread_index() / 32),
+        lane(thread_index() % 32),
         tokens(l.steps),
         position(l.position) {}
 
@@ -116,7 +116,7 @@ constexpr int kPromptRing = int(kPromptSharedBytes) - kPromptScratchBytes - kMat
 // that gives up goes on: what it computes is garbage, which the host throws away. A pass that makes
 // progress runs to its end after a cancellation: only one that waits in vain is given up.
 __device__ __forceinline__ void join(Prompt& c) {
-  __syncthreads();
+  block_sync();
   if (c.tid == 0) {
     u32* counter = reinterpret_cast<u32*>(c.launch.exchange);
     add_release(counter, 1);
@@ -126,7 +126,7 @@ __device__ __forceinline__ void join(Prompt& c) {
       if (spin.give_up(c, Wait::kJoin, c.joined, target)) break;
     }
   }
-  __syncthreads();
+  block_sync();
 }
 
 // ---- what finishers are made of, for a row of any token ---------------------------------------
@@ -138,7 +138,7 @@ __device__ __forceinline__ void publish(Prompt& c, const Page page, int index, f
 
 template <int kRotated, int kAngles = 0>
 __device__ __forceinline__ float rope(Prompt& c, const Row& r, float v) {
-  const float other = __shfl_xor_sync(~0u, v, 1);
+  const float other = shuffle_xor(v, 1);
   if (r.valid && r.row < kRotated) {
     const float2 turn = c.rotation(kAngles, r.token)[r.row % kHeadDim / 2];
     v = rotated(r.row & 1, v, other, turn.x, turn.y);

@@ -120,12 +120,12 @@ __device__ __forceinline__ const u16* append(Prompt& c, const NormedHeads heads,
         *reinterpret_cast<uint2*>(normed + e - kGroupHeads * kHeadDim) = reader.values(words, k);
       }
     }
-    __syncthreads();
+    block_sync();
     if (c.warp == 0) {
       append_row(head_of_cache(c, cache, head), c.position + token, normed, normed + kHeadDim,
                  c.lane);
     }
-    __syncthreads();
+    block_sync();
   }
   stride = kQueryRows;
   return queries;

@@ -63,7 +63,7 @@ __device__ __forceinline__ void raise_tops(float (&tops)[kGroups][2],
 #pragma unroll
       for (int g = 0; g < kGroups; ++g) {
         const uint2 q = groups[g].q[f + i];
-        mma16816<Element>(d[g][i & 1], keys.x, keys.y, keys.z, keys.w, q.x, q.y);
+        Element::mma(d[g][i & 1], keys.x, keys.y, keys.z, keys.w, q.x, q.y);
       }
     }
   }
@@ -120,7 +120,7 @@ struct PromptUnit {
         any |= mine;
       }
     }
-    return __any_sync(~0u, any);
+    return warp_any(any);
   }
   __device__ __forceinline__ const u8* at(int block) const {
     return head + size_t(block) * kCacheBlockBytes;
@@ -160,8 +160,8 @@ __device__ __forceinline__ void attend_columns(PromptUnit<S>& u, float (&tops)[2
   for (int g = 0; g < kGroups; ++g) {
 #pragma unroll
     for (int offset = 4; offset < 32; offset <<= 1) {
-      tops[g][0] = fmaxf(tops[g][0], __shfl_xor_sync(~0u, tops[g][0], offset));
-      tops[g][1] = fmaxf(tops[g][1], __shfl_xor_sync(~0u, tops[g][1], offset));
+      tops[g][0] = fmaxf(tops[g][0], shuffle_xor(tops[g][0], offset));
+      tops[g][1] = fmaxf(tops[g][1], shuffle_xor(tops[g][1], offset));
     }
   }
 
@@ -189,11 +189,11 @@ __device__ __forceinline__ void attend_columns(PromptUnit<S>& u, float (&tops)[2
       HeadGroup& h = u.groups[g];
 #pragma unroll
       for (int offset = 4; offset < 32; offset <<= 1) {
-        h.sum0 += __shfl_xor_sync(~0u, h.sum0, offset);
-        h.sum1 += __shfl_xor_sync(~0u, h.sum1, offset);
+        h.sum0 += shuffle_xor(h.sum0, offset);
+        h.sum1 += shuffle_xor(h.sum1, offset);
       }
-      const float scale0 = exp2_approx(h.max0 - tops[g][0]);
-      const float scale1 = exp2_approx(h.max1 - tops[g][1]);
+      const float scale0 = exp2_approximate(h.max0 - tops[g][0]);
+      const float scale1 = exp2_approximate(h.max1 - tops[g][1]);
       sums[g][0] = fmaf(scale0, h.sum0, sums[g][0]);
       sums[g][1] = fmaf(scale1, h.sum1, sums[g][1]);
 #pragma unroll
@@ -318,15 +318,15 @@ __device__ __forceinline__ void combine(Prompt& c, const Page in, const Page out
     }
 #pragma unroll
     for (int offset = 1; offset < kLanes; offset <<= 1)
-      top = fmaxf(top, __shfl_xor_sync(~0u, top, offset));
+      top = fmaxf(top, shuffle_xor(top, offset));
 #pragma unroll
     for (int s = 0; s < kOfLane; ++s) {
       scale[s] = own[s] > 0 ? exp2f((max[s] - top) * kLog2e) : 0.0f;
       sum = s == 0 ? scale[s] * own[s] : sum + scale[s] * own[s];
     }
 #pragma unroll
-    for (int offset = 1; offset < kLanes; offset <<= 1) sum += __shfl_xor_sync(~0u, sum, offset);
-    sum = __shfl_sync(~0u, sum, 0);
+    for (int offset = 1; offset < kLanes; offset <<= 1) sum += shuffle_xor(sum, offset);
+    sum = shuffle(sum, 0);
     for (int first = 0; first < kHeadDim; first += 32) {
       const int dim = min(first + c.lane, kHeadDim - 1);
       float value[kLanes];  // of each lane of combine.cuh
@@ -334,7 +334,7 @@ __device__ __forceinline__ void combine(Prompt& c, const Page in, const Page out
       for (int lane = 0; lane < kLanes; ++lane) {
 #pragma unroll
         for (int s = 0; s < kOfLane; ++s) {
-          const float scaled = __shfl_sync(~0u, scale[s], lane) * of_split(lane + s * kLanes, dim);
+          const float scaled = shuffle(scale[s], lane) * of_split(lane + s * kLanes, dim);
           value[lane] = s == 0 ? scaled : value[lane] + scaled;
         }
       }

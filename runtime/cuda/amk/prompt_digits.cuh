@@ -23,30 +23,30 @@ struct QuarterFormat {
   __device__ static __forceinline__ void store(u8* at, int token, uint2 x, int lane) {
     const float v[4] = {Element::to_float(u16(x.x)), Element::to_float(u16(x.x >> 16)),
                         Element::to_float(u16(x.y)), Element::to_float(u16(x.y >> 16))};
-    const float largest = largest_digits(__reduce_max_sync(~0u, magnitude(v)));
-    const float inverse = __fdividef(kLargestDigits, largest);
+    const float largest = largest_digits(warp_max(magnitude(v)));
+    const float inverse = divide_fast(kLargestDigits, largest);
     u32 n[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) n[i] = biased_digits_of(v[i], inverse);
-    const u32 first = __byte_perm(n[0], n[1], 0x5410), second = __byte_perm(n[2], n[3], 0x5410);
-    const u32 low = __byte_perm(first, second, 0x6420) ^ 0x80808080u;
-    const u32 high = __byte_perm(first, second, 0x7531) ^ 0x80808080u;
+    const u32 first = byte_perm(n[0], n[1], 0x5410), second = byte_perm(n[2], n[3], 0x5410);
+    const u32 low = byte_perm(first, second, 0x6420) ^ 0x80808080u;
+    const u32 high = byte_perm(first, second, 0x7531) ^ 0x80808080u;
     // Column 2 * token + digit of an mma; the second register has the columns from 16 on.
     u8* const to = at + token / 8 * 512 + token % 4 * 128 + lane % 4 * 16 + token / 4 % 2 * 8 +
                    lane / 4 % 2 * 4;
     *reinterpret_cast<u32*>(to) = high;
     *reinterpret_cast<u32*>(to + 64) = low;
     constexpr int kOnes = 0x01010101;
-    int sum = __dp4a(int(high), kOnes, 0) * 256 + __dp4a(int(low), kOnes, 0);
+    int sum = dot4(int(high), kOnes, 0) * 256 + dot4(int(low), kOnes, 0);
 #pragma unroll
-    for (int offset = 4; offset; offset >>= 1) sum += __shfl_xor_sync(~0u, sum, offset);
+    for (int offset = 4; offset; offset >>= 1) sum += shuffle_xor(sum, offset);
     // High nibbles are multiplied where they are: 16 times themselves.
     const bool shifted = kNibbles && lane >= 16;
     const float scale = largest * (shifted ? 0x1p-4f / kLargestDigits : 1.0f / kLargestDigits);
     sum *= (shifted ? 16 : 1) * (W::kZeros ? 1 : 8);
     if (lane % 8 == 0)
       *reinterpret_cast<uint2*>(at + kDigits + token * 8) =
-          make_uint2(__float_as_uint(scale), u32(sum));
+          make_uint2(bits_of(scale), u32(sum));
   }
 };
 

@@ -15,28 +15,6 @@ namespace amk {
 template <class S>
 constexpr bool kOffers = false;
 
-// Copies 16 bytes to shared memory asynchronously.
-__device__ __forceinline__ void copy_async_16(u8* to, const u8* from) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from)
-               : "memory");
-}
-__device__ __forceinline__ void commit_copies() {
-  asm volatile("cp.async.commit_group;" ::: "memory");
-}
-template <int kLeft>
-__device__ __forceinline__ void wait_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
-}
-
-// 16 bytes of weights. An SM reads them once for each tile, so they are kept out of L1; other SMs
-// find them in L2.
-__device__ __forceinline__ uint4 load_weights_16(const u8* p) {
-  uint4 v;
-  asm("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
-      : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
-  return v;
-}
-
 constexpr int kPromptRows = kConsumerWarps * 16;  // that a block multiplies at once
 // Finished sums of a warp: of each token its 16 rows, and one more that keeps banks apart.
 constexpr int kResultStride = 17;
@@ -74,13 +52,13 @@ struct Operands {
   __device__ __forceinline__ const u8* next() {
     wait_copies<Ring::kStages - 2>();
     if constexpr (AMK_WGMMA) fence_proxy_async_shared();
-    __syncthreads();
+    block_sync();
     fetch(step + Ring::kStages - 1);
     return ring + step++ % Ring::kStages * Ring::kBytes;
   }
   __device__ __forceinline__ void done() {
     wait_copies<0>();
-    __syncthreads();
+    block_sync();
   }
 
  private:
@@ -127,15 +105,14 @@ struct QuarterWeights {
 // The same as operands: those of the first half of each block's columns, and of the second. An
 // operand lies in four registers side by side, and so does what a load brings: unless an
 // instruction that the compiler cannot leave out lies between the two, it copies the registers anew
-// for every product. The xor is that instruction: threadIdx.y is always 0, which the
-// compiler does not know.
+// for every product. The xor is that instruction.
 template <class S>
 struct QuarterOperands {
   using Shape = PromptShape<S>;
   uint4 low[Shape::kSlabSubs], high[Shape::kSlabSubs];
 
   __device__ __forceinline__ explicit QuarterOperands(const QuarterWeights<S>& w) {
-    const u32 zero = threadIdx.y;
+    const u32 zero = opaque_zero();
 #pragma unroll
     for (int i = 0; i < Shape::kSlabSubs; ++i) {
       const uint4 a = w.of[i][0], b = w.of[i][1];
@@ -156,8 +133,8 @@ __device__ __forceinline__ void quarter_sums(float* sums, const QuarterOperands<
     if (Shape::quad_of(member, slab * Shape::kSlabSubs + i) == Shape::kQuads) continue;
     const uint4 x = *reinterpret_cast<const uint4*>(operand + i * Shape::kBlockBytes);
     const uint4 a = w.low[i], b = w.high[i];
-    mma16816<WeightElement>(low, a.x, a.y, a.z, a.w, x.x, x.y);
-    mma16816<WeightElement>(high, b.x, b.y, b.z, b.w, x.z, x.w);
+    WeightElement::mma(low, a.x, a.y, a.z, a.w, x.x, x.y);
+    WeightElement::mma(high, b.x, b.y, b.z, b.w, x.z, x.w);
   }
 #pragma unroll
   for (int i = 0; i < 4; ++i) sums[i] = low[i] + high[i];
@@ -247,7 +224,7 @@ __device__ __forceinline__ void finish_rows(Prompt& c, int first_row, int end_ro
 #pragma unroll
   for (int n = 0; n < kLaneSums; ++n)
     results[Product::token(n, c.lane) * kResultStride + Product::row(n, c.lane)] = sums[n];
-  __syncwarp();
+  warp_sync();
   const int row = first_row + c.lane % 16;
   const int tokens = min(kTokenTile, c.tokens - first_token);
 #pragma unroll 2
@@ -259,7 +236,7 @@ __device__ __forceinline__ void finish_rows(Prompt& c, int first_row, int end_ro
     // Not among the rows that finishers have asked weights for ahead.
     finish(Row{row, kFlushRows, valid, token, S::kRows}, sum);
   }
-  __syncwarp();
+  warp_sync();
 }
 
 template <class S, class Reader, class Finish>

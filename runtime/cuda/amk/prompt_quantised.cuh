@@ -66,7 +66,7 @@ struct QuarterProduct {
       for (int k = 0; k < 2; ++k) {
         int d[4] = {};
         const uint2 digits = k == 0 ? make_uint2(x.x, x.y) : make_uint2(x.z, x.w);
-        mma16832<!kNibbles>(d, a0, a1, a2, a3, digits);
+        mma_digits<!kNibbles>(d, a0, a1, a2, a3, digits);
         const int token = i * 8 + k * 4 + lane % 4;
         const uint2 of_token = *reinterpret_cast<const uint2*>(
             operand + QuarterFormat<W>::kDigits + token * 8);
@@ -75,7 +75,7 @@ struct QuarterProduct {
           int total = d[2 * r] * 256 + d[2 * r + 1];
           if constexpr (kOffset) total -= W::kZeros ? zero[r] * int(of_token.y) : int(of_token.y);
           float& sum = sums[(i * 2 + k) * 2 + r];
-          sum = fmaf(float(total), by[r] * __uint_as_float(of_token.x), sum);
+          sum = fmaf(float(total), by[r] * float_of_bits(of_token.x), sum);
         }
       }
     }
@@ -102,8 +102,8 @@ struct QuarterProduct<E4m3<Scale>> {
       const float2 of_tokens = *reinterpret_cast<const float2*>(
           operand + QuarterFormat<E4m3<Scale>>::kHalves + (i * 8 + lane % 4 * 2) * 4);
       float low[4] = {}, high[4] = {};
-      mma16816<Fp16>(low, a0.x, b0.x, a0.y, b0.y, x.x, x.y);
-      mma16816<Fp16>(high, a1.x, b1.x, a1.y, b1.y, x.z, x.w);
+      Fp16::mma(low, a0.x, b0.x, a0.y, b0.y, x.x, x.y);
+      Fp16::mma(high, a1.x, b1.x, a1.y, b1.y, x.z, x.w);
 #pragma unroll
       for (int k = 0; k < 4; ++k) {
         float& sum = sums[i * 4 + k];

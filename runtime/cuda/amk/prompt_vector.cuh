@@ -26,12 +26,12 @@ template <int kWarps>
 __device__ __forceinline__ float2 sum_of_members(Prompt& c, int group, float2 own) {
 #pragma unroll
   for (int offset = 16; offset; offset >>= 1) {
-    own.x += __shfl_xor_sync(~0u, own.x, offset);
-    own.y += __shfl_xor_sync(~0u, own.y, offset);
+    own.x += shuffle_xor(own.x, offset);
+    own.y += shuffle_xor(own.y, offset);
   }
   float2* sums = reinterpret_cast<float2*>(c.ring) + (c.norms++ & 1) * kConsumerWarps;
   if (c.lane == 0) sums[c.warp] = own;
-  __syncthreads();
+  block_sync();
   float2 all = {0, 0};
 #pragma unroll
   for (int w = 0; w < kWarps; ++w) {

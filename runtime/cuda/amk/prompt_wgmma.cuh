@@ -13,65 +13,19 @@ using WideSums = float[kTokenTile / 2];
 
 // The tokens' 16 columns of a half of a block: two groups of eight columns, in each eight bytes'
 // worth of columns of every token side by side.
-__device__ __forceinline__ u64 wide_operand(const u8* half) {
-  constexpr u64 kNextColumns = kTokenTile * 16, kNextTokens = 8 * 16;
-  return u64(shared_address(half) >> 4 & 0x3fff) | kNextColumns >> 4 << 16 | kNextTokens >> 4 << 32;
+__device__ __forceinline__ WideOperand operand_of_half(const u8* half) {
+  return wide_operand<kTokenTile * 16, 8 * 16>(half);
 }
 
-template <class E>
-__device__ __forceinline__ void wgmma(WideSums& d, uint4 a, u64 b, bool adds);
-
-template <>
-__device__ __forceinline__ void wgmma<Bf16>(WideSums& d, uint4 a, u64 b, bool adds) {
-  asm volatile(
-      "{\n .reg .pred p;\n setp.ne.b32 p, %37, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
-      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
-      "{%32, %33, %34, %35}, %36, p, 1, 1, 0;\n}"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),
-        "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]),
-        "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]),
-        "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]),
-        "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
-      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b), "r"(int(adds)));
-}
-
-template <>
-__device__ __forceinline__ void wgmma<Fp16>(WideSums& d, uint4 a, u64 b, bool adds) {
-  asm volatile(
-      "{\n .reg .pred p;\n setp.ne.b32 p, %37, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
-      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
-      "{%32, %33, %34, %35}, %36, p, 1, 1, 0;\n}"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]),
-        "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]),
-        "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]),
-        "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]),
-        "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
-      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "l"(b), "r"(int(adds)));
-}
-
-__device__ __forceinline__ void wgmma_begin() {
-  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-}
-__device__ __forceinline__ void wgmma_commit() {
-  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-}
-template <int kLeft>
-__device__ __forceinline__ void wgmma_wait() {
-  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");
-}
 // Has operands in their registers before wgmma may read them.
 __device__ __forceinline__ void pin(uint4& a, uint4& b) {
-  asm volatile("" : "+r"(a.x), "+r"(a.y), "+r"(a.z), "+r"(a.w)::"memory");
-  asm volatile("" : "+r"(b.x), "+r"(b.y), "+r"(b.z), "+r"(b.w)::"memory");
+  opaque_in_order(a);
+  opaque_in_order(b);
 }
 // Keeps the compiler from reading sums before they are waited for.
 __device__ __forceinline__ void pin(WideSums& d) {
 #pragma unroll
-  for (int i = 0; i < kTokenTile / 2; ++i) asm volatile("" : "+f"(d[i])::"memory");
+  for (int i = 0; i < kTokenTile / 2; ++i) opaque_in_order(d[i]);
 }
 
 template <class S>
@@ -95,10 +49,11 @@ struct WideProduct {
     wgmma_begin();
 #pragma unroll
     for (int i = 0; i < kCount; ++i)
-      wgmma<WeightElement>(low, w.low[i], wide_operand(part + i * kSubBytes), i > 0);
+      WeightElement::wgmma(low, w.low[i], operand_of_half(part + i * kSubBytes), i > 0);
 #pragma unroll
     for (int i = 0; i < kCount; ++i)
-      wgmma<WeightElement>(high, w.high[i], wide_operand(part + i * kSubBytes + kHalfBytes), i > 0);
+      WeightElement::wgmma(high, w.high[i], operand_of_half(part + i * kSubBytes + kHalfBytes),
+                           i > 0);
     wgmma_commit();
     wgmma_wait<0>();
     pin(low);

@@ -3,7 +3,7 @@
 // are.
 #pragma once
 
-#include "memory.cuh"
+#include "hw/memory.cuh"
 
 namespace amk {
 
@@ -24,11 +24,11 @@ __device__ __forceinline__ void plain_read(const Read& r) {
   constexpr int kAtOnce = 8;  // loads of a thread in flight
   const uint4* data = reinterpret_cast<const uint4*>(r.data);
   const u64 words = r.bytes / sizeof(uint4);
-  const u64 stride = u64(gridDim.x) * kReadThreads;
+  const u64 stride = u64(block_count()) * kReadThreads;
   u32 sum = 0;
 #pragma unroll 1
   for (u32 pass = 0; pass < r.passes; ++pass) {
-    u64 at = u64(blockIdx.x) * kReadThreads + threadIdx.x;
+    u64 at = u64(block_index()) * kReadThreads + thread_index();
 #pragma unroll 1
     for (; at + (kAtOnce - 1) * stride < words; at += kAtOnce * stride) {
       uint4 v[kAtOnce];

@@ -66,7 +66,7 @@ constexpr u32 blocks_for_rows(int rows) { return ceil_div(rows, kReferenceWarps)
 // of a table of positions, if there is one.
 __device__ inline void embed(float* residual, Bits* x, int n, Packed table, int token,
                              float scale = 1, Packed positions = {}, int position = 0) {
-  const int i = thread_index();
+  const int i = grid_index();
   if (i >= n) return;
   residual[i] = scale * weight_at(table, n, token, i);
   if (positions.buffer) residual[i] += weight_at(positions, n, position, i);
@@ -78,12 +78,12 @@ __device__ inline void embed(float* residual, Bits* x, int n, Packed table, int 
 __device__ inline void rmsnorm(Bits* out, float* scale, int n, const Bits* x, Packed g, float eps,
                                float offset = 0) {
   float squares = 0;
-  for (int i = threadIdx.x; i < n; i += blockDim.x) {
+  for (int i = thread_index(); i < n; i += block_threads()) {
     squares += at(x, i) * at(x, i);
     put(out, i, at(x, i) * (offset + weight_at(g, i)));
   }
   squares = block_sum(squares);
-  if (threadIdx.x == 0) *scale = rsqrtf(squares / n + eps);
+  if (thread_index() == 0) *scale = rsqrtf(squares / n + eps);
 }
 
 // out = (x - mean) / deviation * (offset + g) + b, rounded, of n elements; of g and b what there
@@ -91,13 +91,13 @@ __device__ inline void rmsnorm(Bits* out, float* scale, int n, const Bits* x, Pa
 __device__ inline void layernorm(Bits* out, int n, const Bits* x, float eps, Packed g = {},
                                  Packed b = {}, float offset = 0) {
   float sum = 0, squares = 0;
-  for (int i = threadIdx.x; i < n; i += blockDim.x) sum += at(x, i);
+  for (int i = thread_index(); i < n; i += block_threads()) sum += at(x, i);
   const float mean = block_sum(sum) / n;
-  for (int i = threadIdx.x; i < n; i += blockDim.x) {
+  for (int i = thread_index(); i < n; i += block_threads()) {
     squares += (at(x, i) - mean) * (at(x, i) - mean);
   }
   const float inverse = rsqrtf(block_sum(squares) / n + eps);
-  for (int i = threadIdx.x; i < n; i += blockDim.x) {
+  for (int i = thread_index(); i < n; i += block_threads()) {
     float y = (at(x, i) - mean) * inverse;
     if (g.buffer) y *= offset + weight_at(g, i);
     if (b.buffer) y += weight_at(b, i);
@@ -110,17 +110,17 @@ __device__ inline void layernorm(Bits* out, int n, const Bits* x, float eps, Pac
 template <bool kCentred = false, class Out>
 __device__ inline void norm_heads(Out* out, const Bits* x, int dims, Packed g, float eps,
                                   float offset = 0, int apart = 0, Packed b = {}) {
-  const int first = blockIdx.x * apart;
-  x += blockIdx.x * dims;
-  out += blockIdx.x * dims;
+  const int first = block_index() * apart;
+  x += block_index() * dims;
+  out += block_index() * dims;
   float sum = 0, squares = 0;
-  for (int d = threadIdx.x; d < dims; d += blockDim.x) sum += at(x, d);
+  for (int d = thread_index(); d < dims; d += block_threads()) sum += at(x, d);
   const float mean = kCentred ? block_sum(sum) / dims : 0;
-  for (int d = threadIdx.x; d < dims; d += blockDim.x) {
+  for (int d = thread_index(); d < dims; d += block_threads()) {
     squares += (at(x, d) - mean) * (at(x, d) - mean);
   }
   const float inverse = rsqrtf(block_sum(squares) / dims + eps);
-  for (int d = threadIdx.x; d < dims; d += blockDim.x) {
+  for (int d = thread_index(); d < dims; d += block_threads()) {
     float y = (at(x, d) - mean) * inverse * (offset + weight_at(g, first + d));
     if (b.buffer) y += weight_at(b, first + d);
     put(out, d, y);
@@ -131,16 +131,16 @@ __device__ inline void norm_heads(Out* out, const Bits* x, int dims, Packed g, f
 template <class Out>
 __device__ inline void linear(Out* y, int rows, Packed matrix, int columns, const Bits* x,
                               const float* scale = nullptr, Packed bias = {}) {
-  const int row = thread_index() / 32;
+  const int row = grid_index() / 32;
   if (row >= rows) return;
   float sum = 0;
-  for (int column = threadIdx.x % 32; column < columns; column += 32) {
+  for (int column = thread_index() % 32; column < columns; column += 32) {
     sum += weight_at(matrix, columns, row, column) * at(x, column);
   }
   sum = warp_sum(sum);
   if (scale) sum *= *scale;
   if (bias.buffer) sum += weight_at(bias, row);
-  if (threadIdx.x % 32 == 0) put(y, row, sum);
+  if (thread_index() % 32 == 0) put(y, row, sum);
 }
 
 // Rotates the rows of q or k and rounds them: in a head, rows 2j and 2j+1 are the pair that turns
@@ -148,7 +148,7 @@ __device__ inline void linear(Out* y, int rows, Packed matrix, int columns, cons
 template <int kPairs = kHeadDim / 2, class In>
 __device__ inline void rope(Bits* out, const In* y, int rows, const float* inv_freq, int position,
                             float scale = 1) {
-  const int row = thread_index();
+  const int row = grid_index();
   if (row >= rows) return;
   if (row % kHeadDim / 2 >= kPairs) {
     put(out, row, at(y, row));
@@ -163,48 +163,48 @@ __device__ inline void rope(Bits* out, const In* y, int rows, const float* inv_f
 // The residual stream stays in fp32; what is read from it is rounded.
 template <class In>
 __device__ inline void add(float* residual, Bits* x, const In* y, int n) {
-  const int i = thread_index();
+  const int i = grid_index();
   if (i >= n) return;
   residual[i] += at(y, i);
   put(x, i, residual[i]);
 }
 
 __device__ inline void silu_mul(Bits* out, const float* gate, const float* up, int n) {
-  const int i = thread_index();
+  const int i = grid_index();
   if (i < n) put(out, i, gate[i] / (1.0f + expf(-gate[i])) * up[i]);
 }
 
 __device__ inline void gelu_tanh_mul(Bits* out, const float* gate, const float* up, int n) {
-  const int i = thread_index();
+  const int i = grid_index();
   if (i >= n) return;
   const float g = gate[i], x = 0.797884561f * (g + 0.044715f * g * g * g);
   put(out, i, 0.5f * g * (1.0f + tanhf(x)) * up[i]);
 }
 
 __device__ inline void gelu_tanh(Bits* out, const float* y, int n) {
-  const int i = thread_index();
+  const int i = grid_index();
   if (i >= n) return;
   const float v = y[i], x = 0.797884561f * (v + 0.044715f * v * v * v);
   put(out, i, 0.5f * v * (1.0f + tanhf(x)));
 }
 
 __device__ inline void gelu(Bits* out, const float* y, int n) {
-  const int i = thread_index();
+  const int i = grid_index();
   if (i < n) put(out, i, 0.5f * y[i] * (1.0f + erff(y[i] * 0.707106781f)));
 }
 
 __device__ inline void relu(Bits* out, const float* y, int n) {
-  const int i = thread_index();
+  const int i = grid_index();
   if (i < n) put(out, i, y[i] < 0 ? 0 : y[i]);
 }
 
 __device__ inline void relu2(Bits* out, const float* y, int n) {
-  const int i = thread_index();
+  const int i = grid_index();
   if (i < n) put(out, i, y[i] < 0 ? 0 : y[i] * y[i]);
 }
 
 __device__ inline void xielu(Bits* out, const float* y, Packed weights, int n) {
-  const int i = thread_index();
+  const int i = grid_index();
   if (i >= n) return;
   float by[4];
   for (int k = 0; k < 4; ++k) by[k] = weight_at(weights, k);
@@ -215,20 +215,20 @@ __device__ inline void xielu(Bits* out, const float* y, Packed weights, int n) {
 
 // Multiplies rows.
 __device__ inline void scale(float* y, float factor, int rows) {
-  const int row = thread_index();
+  const int row = grid_index();
   if (row < rows) y[row] *= factor;
 }
 
 // Keeps rows between -cap and cap.
 __device__ inline void soft_cap(float* y, float cap, int rows) {
-  const int row = thread_index();
+  const int row = grid_index();
   if (row < rows) y[row] = cap * tanhf(y[row] / cap);
 }
 
 // Takes rows between -cap and cap, and hands them over or keeps them.
 template <class Out>
 __device__ inline void clip(Out* out, const float* y, float cap, int rows) {
-  const int row = thread_index();
+  const int row = grid_index();
   if (row < rows) put(out, row, y[row] < -cap ? -cap : y[row] > cap ? cap : y[row]);
 }
 

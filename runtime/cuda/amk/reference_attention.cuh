@@ -71,8 +71,8 @@ __device__ inline float integer_of(float x, float scale) {
 __device__ inline void attention(Bits* out, float* scores, const Bits* q, const Bits* k,
                                  const Bits* v, u8* cache, int layer, int position, float scale,
                                  int window = 0, float cap = 0) {
-  const int head = blockIdx.x, kv_head = head / (kHeads / kKVHeads);
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int head = block_index(), kv_head = head / (kHeads / kKVHeads);
+  const int warp = thread_index() / 32, lane = thread_index() % 32;
   q += head * kHeadDim;
   k += kv_head * kHeadDim;
   v += kv_head * kHeadDim;
@@ -98,14 +98,15 @@ __device__ inline void attention(Bits* out, float* scores, const Bits* q, const 
     score *= scale;
     if (lane == 0) p[row] = cap > 0 ? cap * tanhf(score / cap) : score;
   }
-  __syncthreads();
+  block_sync();
 
   constexpr bool kScalesElements = kIntegers && kSame<Element, Fp16>;
   float top = -INFINITY;
-  for (int row = first + threadIdx.x; row <= position; row += blockDim.x) top = fmaxf(top, p[row]);
+  for (int row = first + thread_index(); row <= position; row += block_threads())
+    top = fmaxf(top, p[row]);
   top = block_max(top);
   float sum = 0;
-  for (int row = first + threadIdx.x; row <= position; row += blockDim.x) {
+  for (int row = first + thread_index(); row <= position; row += block_threads()) {
     float weight = expf(p[row] - top);
     sum += weight;
     if (kIntegers && !kScalesElements) weight *= scale_at(row, true);
@@ -113,7 +114,7 @@ __device__ inline void attention(Bits* out, float* scores, const Bits* q, const 
   }
   sum = block_sum(sum);
 
-  for (int d = threadIdx.x; d < kHeadDim; d += blockDim.x) {
+  for (int d = thread_index(); d < kHeadDim; d += block_threads()) {
     float value = 0;
     for (int row = first; row <= position; ++row) {
       float x = element(row, true, d);
@@ -129,7 +130,7 @@ __device__ inline void attention(Bits* out, float* scores, const Bits* q, const 
 static_assert(kIntegers || kSame<CacheElement, Element>, "k and v go into the cache as they are");
 __device__ inline void append(u8* cache, int layer, int position, const Bits* k, const Bits* v) {
   constexpr int kRows = kKVHeads * kHeadDim;
-  const int i = thread_index(), head = i / kHeadDim % kKVHeads, dim = i % kHeadDim;
+  const int i = grid_index(), head = i / kHeadDim % kKVHeads, dim = i % kHeadDim;
   if (i >= 2 * kRows) return;
   const bool is_value = i >= kRows;
   const Bits* row = (is_value ? v : k) + head * kHeadDim;
@@ -148,7 +149,7 @@ __device__ inline void append(u8* cache, int layer, int position, const Bits* k,
 __device__ inline void cached_row(Bits* out, const Bits* k, const Bits* v, u8* cache, int layer,
                                   int position) {
   constexpr int kRows = kKVHeads * kHeadDim;
-  const int i = thread_index(), head = i / kHeadDim % kKVHeads, dim = i % kHeadDim;
+  const int i = grid_index(), head = i / kHeadDim % kKVHeads, dim = i % kHeadDim;
   if (i >= 2 * kRows) return;
   const bool is_value = i >= kRows;
   const Bits* row = (is_value ? v : k) + head * kHeadDim;

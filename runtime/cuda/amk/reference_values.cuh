@@ -21,34 +21,36 @@ __device__ inline void put(float* v, int i, float x) { v[i] = x; }
 // ---- sums ---------------------------------------------------------------------------------------
 
 __device__ inline float warp_sum(float v) {
-  for (int offset = 16; offset; offset /= 2) v += __shfl_xor_sync(~0u, v, offset);
+  for (int offset = 16; offset; offset /= 2) v += shuffle_xor(v, offset);
   return v;
 }
 
 // Sum and maximum over the block, known to all its threads.
 __device__ inline float block_sum(float v) {
-  __shared__ float sums[kReferenceWarps];
+  struct Sums;
+  auto& sums = shared_array<Sums, float, kReferenceWarps>();
   v = warp_sum(v);
-  if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = v;
-  __syncthreads();
+  if (thread_index() % 32 == 0) sums[thread_index() / 32] = v;
+  block_sync();
   float all = 0;
   for (int w = 0; w < kReferenceWarps; ++w) all += sums[w];
-  __syncthreads();
+  block_sync();
   return all;
 }
 __device__ inline float block_max(float v) {
-  __shared__ float tops[kReferenceWarps];
-  for (int offset = 16; offset; offset /= 2) v = fmaxf(v, __shfl_xor_sync(~0u, v, offset));
-  if (threadIdx.x % 32 == 0) tops[threadIdx.x / 32] = v;
-  __syncthreads();
+  struct Tops;
+  auto& tops = shared_array<Tops, float, kReferenceWarps>();
+  for (int offset = 16; offset; offset /= 2) v = fmaxf(v, shuffle_xor(v, offset));
+  if (thread_index() % 32 == 0) tops[thread_index() / 32] = v;
+  block_sync();
   float all = tops[0];
   for (int w = 1; w < kReferenceWarps; ++w) all = fmaxf(all, tops[w]);
-  __syncthreads();
+  block_sync();
   return all;
 }
 
 // ---- threads ------------------------------------------------------------------------------------
 
-__device__ inline int thread_index() { return blockIdx.x * blockDim.x + threadIdx.x; }
+__device__ inline int grid_index() { return block_index() * block_threads() + thread_index(); }
 
 }  // namespace amk

@@ -24,7 +24,7 @@ __device__ inline float weight(const u8* buffer, size_t i) {
 __device__ inline float number_at(const u8* numbers, ElementType type, int i) {
   if (type == kFp32) return reinterpret_cast<const float*>(numbers)[i];
   const u16 bits = reinterpret_cast<const u16*>(numbers)[i];
-  return type == kFp16 ? __half2float(__ushort_as_half(bits)) : __uint_as_float(u32(bits) << 16);
+  return type == kFp16 ? fp16_to_float(bits) : float_of_bits(u32(bits) << 16);
 }
 
 // The value of a number in e4m3.

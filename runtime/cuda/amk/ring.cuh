@@ -4,61 +4,34 @@
 #pragma once
 
 #include "context.cuh"
+#include "hw/copy.cuh"
 
 namespace amk {
 
 // ---- barriers -----------------------------------------------------------------------------------
-// A barrier completes a phase when all arrivals are in; wait(parity) returns once the phase of that
-// parity is complete.
+// Those of hw/copy.cuh. Without mbarrier, a barrier is a count of arrivals: phase k is complete at
+// (k + 1) * arrivals.
 
-#if AMK_BULK_COPY
-
-__device__ __forceinline__ void barrier_init(u64* b, u32 arrivals) {
-  asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(b)), "r"(arrivals)
-               : "memory");
+__device__ __forceinline__ void barrier_init(ArrivalCount* b, u32) { *b->arrived() = 0; }
+__device__ __forceinline__ bool barrier_try_wait(ArrivalCount* b, u32 parity, u32 arrivals) {
+  return (load_shared_acquire(b->arrived()) / arrivals & 1) != parity;
 }
-__device__ __forceinline__ void barriers_ready() {
-  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}
-__device__ __forceinline__ bool barrier_try_wait(u64* b, u32 parity, u32) {
-  u32 done;
-  asm volatile(
-      "{\n .reg .pred p;\n mbarrier.try_wait.parity.shared.b64 p, [%1], %2;\n"
-      " selp.u32 %0, 1, 0, p;\n}"
-      : "=r"(done) : "r"(shared_address(b)), "r"(parity) : "memory");
-  return done;
-}
-// The same at once: try_wait may suspend the thread for a while.
-__device__ __forceinline__ bool barrier_test_wait(u64* b, u32 parity, u32) {
-  u32 done;
-  asm volatile(
-      "{\n .reg .pred p;\n mbarrier.test_wait.parity.shared.b64 p, [%1], %2;\n"
-      " selp.u32 %0, 1, 0, p;\n}"
-      : "=r"(done) : "r"(shared_address(b)), "r"(parity) : "memory");
-  return done;
-}
-__device__ __forceinline__ void barrier_arrive(u64* b, u32 n) {
-  asm volatile("mbarrier.arrive.shared.b64 _, [%0], %1;" ::"r"(shared_address(b)), "r"(n)
-               : "memory");
-}
-
-#else
-
-// Without mbarrier a barrier is a count of arrivals: phase k is complete at (k + 1) * arrivals.
-__device__ __forceinline__ void barrier_init(u64* b, u32) { *reinterpret_cast<u32*>(b) = 0; }
-__device__ __forceinline__ void barriers_ready() { __threadfence_block(); }
-__device__ __forceinline__ bool barrier_try_wait(u64* b, u32 parity, u32 arrivals) {
-  return (load_shared_acquire(reinterpret_cast<u32*>(b)) / arrivals & 1) != parity;
-}
-__device__ __forceinline__ bool barrier_test_wait(u64* b, u32 parity, u32 arrivals) {
+__device__ __forceinline__ bool barrier_test_wait(ArrivalCount* b, u32 parity, u32 arrivals) {
   return barrier_try_wait(b, parity, arrivals);
 }
-__device__ __forceinline__ void barrier_arrive(u64* b, u32 n) {
-  __threadfence_block();
-  atomicAdd(reinterpret_cast<u32*>(b), n);
+__device__ __forceinline__ void barrier_arrive(ArrivalCount* b, u32 n) {
+  fence_block();
+  add_shared_relaxed(b->arrived(), n);
 }
 
+// Comes after the barriers have been initialised, and before a block barrier.
+__device__ __forceinline__ void barriers_ready() {
+#if AMK_BULK_COPY
+  fence_barrier_init();
+#else
+  fence_block();
 #endif
+}
 
 // ---- consumer side ------------------------------------------------------------------------------
 
@@ -100,7 +73,7 @@ constexpr u32 kSlotArrivals = kConsumerWarps * kArrivingLanes;
 template <class C>
 __device__ __forceinline__ void release(C& c, u32 slot, u32 n) {
   fence_proxy_async_shared();
-  __syncwarp();
+  warp_sync();
   if (c.lane < kArrivingLanes) barrier_arrive(&c.shared.empty[slot], n);
 }
 
@@ -118,8 +91,8 @@ static_assert(kStockedWindow >= 1, "the stream never stands still for a stock");
 
 // What the lanes that run the producer decide together: a warp without bulk copies, which must not
 // part on the way to a warp barrier, and one lane with them.
-__device__ __forceinline__ bool all_lanes(bool v) { return AMK_BULK_COPY ? v : __all_sync(~0u, v); }
-__device__ __forceinline__ bool any_lane(bool v) { return AMK_BULK_COPY ? v : __any_sync(~0u, v); }
+__device__ __forceinline__ bool all_lanes(bool v) { return AMK_BULK_COPY ? v : warp_all(v); }
+__device__ __forceinline__ bool any_lane(bool v) { return AMK_BULK_COPY ? v : warp_any(v); }
 
 // Waits until the cache rows of the steps before `step` may be read. Returns false if the launch
 // ends before it.
@@ -186,7 +159,7 @@ struct Producer {
 
   __device__ explicit Producer(C& context) : c(context) {
 #if AMK_BULK_COPY
-    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    policy = evict_first_policy();
 #endif
   }
 
@@ -216,23 +189,13 @@ struct Producer {
     const u32 window = enough ? kStockedWindow : kWindow;
     while (issued - landed >= window) wait_landed();
     u64* full = &c.shared.full[slot];
-    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(shared_address(full)),
-                 "r"(bytes)
-                 : "memory");
-    asm volatile(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
-        "[%0], [%1], %2, [%3], %4;" ::"r"(shared_address(c.ring + slot * kSlotBytes)),
-        "l"(source), "r"(bytes), "r"(shared_address(full)), "l"(policy)
-        : "memory");
+    barrier_arrive_expect(full, bytes);
+    copy_bulk(c.ring + slot * kSlotBytes, source, bytes, full, policy);
 #elif AMK_ASYNC_COPY
     if (issued - landed >= kWindow) publish_all_but(kWindow - 1);
-    for (u32 at = c.lane * 16; at < bytes; at += 32 * 16) {
-      asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
-                       shared_address(c.ring + slot * kSlotBytes + at)),
-                   "l"(source + at)
-                   : "memory");
-    }
-    asm volatile("cp.async.commit_group;" ::: "memory");
+    for (u32 at = c.lane * 16; at < bytes; at += 32 * 16)
+      copy_async_16(c.ring + slot * kSlotBytes + at, source + at);
+    commit_copies();
 #else
     u32 at = c.lane * 16;
     u8* to = c.ring + slot * kSlotBytes;
@@ -327,16 +290,16 @@ struct Producer {
   __device__ __forceinline__ void publish_all_but(u32 n) {
     if (issued - landed <= n) return;
 #if AMK_ASYNC_COPY
-    if (n == 0) asm volatile("cp.async.wait_group 0;" ::: "memory");
-    else asm volatile("cp.async.wait_group %0;" ::"n"(kWindow - 1) : "memory");
+    if (n == 0) wait_copies<0>();
+    else wait_copies<kWindow - 1>();
 #endif
-    __syncwarp();
+    warp_sync();
     while (issued - landed > n) {
       if (c.lane == 0) barrier_arrive(&c.shared.full[landed_slot], 1);
       ++landed;
       advance_slot(landed_slot, landed_phase);
     }
-    __syncwarp();
+    warp_sync();
   }
 #endif
 };

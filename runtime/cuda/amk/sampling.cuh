@@ -5,8 +5,9 @@
 // is: it bounds a sum from both sides. Must not know where logits come from.
 #pragma once
 
+#include "hw/math.cuh"
+#include "hw/memory.cuh"
 #include "launch.cuh"
-#include "memory.cuh"
 
 namespace amk {
 
@@ -36,29 +37,29 @@ __device__ __forceinline__ u64 uniform_of(const uint4& words, int token) {
 __device__ __forceinline__ double exact_ln(double x) {
   constexpr double kLn2High = 0x1.62e42fee00000p-1, kLn2Low = 0x1.a39ef35793c76p-33;
   constexpr u64 kMantissa = (u64(1) << 52) - 1, kHalf = u64(1022) << 52;
-  const u64 bits = u64(__double_as_longlong(x));
+  const u64 bits = bits_of(x);
   int k = int(bits >> 52) - 1022;
-  double m = __longlong_as_double(static_cast<long long>((bits & kMantissa) | kHalf));
+  double m = double_of_bits((bits & kMantissa) | kHalf);
   if (m < 0x1.6a09e667f3bcdp-1) {
-    m = __dmul_rn(2.0, m);
+    m = mul_rn(2.0, m);
     --k;
   }
-  const double f = __dadd_rn(m, -1.0);
-  const double s = __ddiv_rn(f, __dadd_rn(2.0, f));
-  const double z = __dmul_rn(s, s);
+  const double f = add_rn(m, -1.0);
+  const double s = div_rn(f, add_rn(2.0, f));
+  const double z = mul_rn(s, s);
   double p = 1.0 / 23;
 #pragma unroll
-  for (int n = 21; n >= 3; n -= 2) p = __fma_rn(p, z, 1.0 / n);
-  const double s2 = __dmul_rn(2.0, s), e = double(k);
-  const double low = __fma_rn(e, kLn2Low, __dmul_rn(s2, __dmul_rn(z, p)));
-  return __fma_rn(e, kLn2High, __dadd_rn(s2, low));
+  for (int n = 21; n >= 3; n -= 2) p = fma_rn(p, z, 1.0 / n);
+  const double s2 = mul_rn(2.0, s), e = double(k);
+  const double low = fma_rn(e, kLn2Low, mul_rn(s2, mul_rn(z, p)));
+  return fma_rn(e, kLn2High, add_rn(s2, low));
 }
 
 // -ln E, with E = -ln(1-v) of the v that is given in units of 2^-53. 1-v is exact. It is seldom
 // needed, and in many places.
 __device__ __noinline__ inline double gumbel_of(u64 v) {
   const u64 u = (u64(1) << 53) - v;
-  return -exact_ln(-exact_ln(__dmul_rn(double(static_cast<long long>(u)), 0x1p-53)));
+  return -exact_ln(-exact_ln(mul_rn(double(static_cast<long long>(u)), 0x1p-53)));
 }
 
 // A token that may be drawn: the one with the largest sum is, the lowest among equals.
@@ -98,12 +99,12 @@ struct Draw {
       : temperature(load_constant(&of->temperature)),
         seed(load_constant(&of->seed)),
         position(u64(after) + 1),
-        inverse(__fdividef(1.0f, float(temperature))) {}
+        inverse(divide_fast(1.0f, float(temperature))) {}
 
   // What the largest of is looked for, of a token with the score x and the number v.
   __device__ __forceinline__ double sum(double x, u64 v) const {
     if (temperature == 0) return x;
-    return __dadd_rn(__ddiv_rn(x, temperature), gumbel_of(v));
+    return add_rn(div_rn(x, temperature), gumbel_of(v));
   }
   __device__ __forceinline__ u64 uniform(int token) const {
     return uniform_of(noise_of(seed, position, u32(token) / 2), token);
@@ -136,10 +137,10 @@ struct Draw {
       return;
     }
     const bool small = v < u64(1) << 48;
-    const float f = __ull2float_rn(small ? v : (u64(1) << 53) - v) * 0x1p-53f;
+    const float f = u64_to_float(small ? v : (u64(1) << 53) - v) * 0x1p-53f;
     const float series = fmaf(f * f, fmaf(f, fmaf(f, 0.25f, 1.0f / 3), 0.5f), f);
-    const float e = small ? series : -0x1.62e430p-1f * __log2f(f);
-    const float share = logit * inverse, sum = fmaf(-0x1.62e430p-1f, __log2f(e), share);
+    const float e = small ? series : -0x1.62e430p-1f * log2_fast(f);
+    const float share = logit * inverse, sum = fmaf(-0x1.62e430p-1f, log2_fast(e), share);
     const float error = fmaf(0x1p-20f, fabsf(share), 0x1p-15f);
     const bool bounded = fabsf(share) < 0x1p100f;
     float least = bounded ? sum - error : -INFINITY;

@@ -72,10 +72,10 @@ __device__ __forceinline__ Pool& pool_of(Scratch& shared) {
 
 // The largest integer that is not above q times n, of 0 < q <= 1.
 __device__ __forceinline__ u64 share_of(double q, u64 n) {
-  const u64 bits = u64(__double_as_longlong(q));
+  const u64 bits = bits_of(q);
   const u64 mantissa = (bits & ((u64(1) << 52) - 1)) | u64(1) << 52;
   const int shift = 1075 - int(bits >> 52);
-  const u64 high = __umul64hi(mantissa, n), low = mantissa * n;
+  const u64 high = multiply_high(mantissa, n), low = mantissa * n;
   return shift >= 64 ? high >> (shift - 64) : high << (64 - shift) | low >> shift;
 }
 
@@ -89,7 +89,7 @@ __device__ __forceinline__ void join_round(const Site& at, Pool& pool) {
   Rounds& rounds = *at.launch.rounds;
   const u32 turn = pool.turn;
   consumer_barrier();
-  if (threadIdx.x == 0) {
+  if (thread_index() == 0) {
     add_release(&rounds.joined, 1);
     Waiter waiter = at.waiter;
     Spin spin;
@@ -102,9 +102,9 @@ __device__ __forceinline__ void join_round(const Site& at, Pool& pool) {
   if (at.sm == 0) {
     for (int token = 0; token < kTokens; ++token) {
       Tally& old = rounds.of[(turn + 2) % 3][token];
-      old.amount[threadIdx.x] = 0;
-      old.count[threadIdx.x] = 0;
-      if (threadIdx.x == 0) old.largest = 0;
+      old.amount[thread_index()] = 0;
+      old.count[thread_index()] = 0;
+      if (thread_index() == 0) old.largest = 0;
     }
   }
 }
@@ -115,17 +115,17 @@ __device__ __forceinline__ void find_largest(const Site& at, Tally& tally, int t
   if (!chooser.leaves_out()) return;
   const float* logits = at.logits(token);
   u64 largest = 0;
-  for (int id = at.begin + int(threadIdx.x); id < at.end; id += kConsumers) {
+  for (int id = at.begin + int(thread_index()); id < at.end; id += kConsumers) {
     const u64 key = chooser.is_void(logits[id]) ? ~u64(0) : in_order(chooser.score(logits[id], id));
     if (key > largest) largest = key;
   }
 #pragma unroll
   for (int offset = 16; offset; offset >>= 1) {
-    const u64 other = __shfl_xor_sync(~0u, largest, offset);
+    const u64 other = shuffle_xor(largest, offset);
     if (other > largest) largest = other;
   }
-  if (threadIdx.x % 32 == 0)
-    atomicMax(reinterpret_cast<unsigned long long*>(&tally.largest), largest);
+  if (thread_index() % 32 == 0)
+    max_relaxed(&tally.largest, largest);
 }
 
 // Adds up this SM's tokens with the digits that are known, by the next digit.
@@ -134,11 +134,10 @@ __device__ __forceinline__ void count_own(const Site& at, Pool& pool, Tally& tal
   const Chooser chooser = at.chooser(token);
   const Search& search = pool.of[token];
   const float* logits = at.logits(token);
-  using Word = unsigned long long;
-  pool.amount[threadIdx.x] = 0;
-  pool.count[threadIdx.x] = 0;
+  pool.amount[thread_index()] = 0;
+  pool.count[thread_index()] = 0;
   consumer_barrier();
-  for (int id = at.begin + int(threadIdx.x); id < at.end; id += kConsumers) {
+  for (int id = at.begin + int(thread_index()); id < at.end; id += kConsumers) {
     const double score = chooser.score(logits[id], id);
     if (score == -INFINITY) continue;
     const Place place = place_of(score, search.left.largest, id);
@@ -148,15 +147,15 @@ __device__ __forceinline__ void count_own(const Site& at, Pool& pool, Tally& tal
     u64 amount = 1;
     if (weigh) {
       const double probability = chooser.probability(score, search.left.largest);
-      amount = u64(__double2ll_rn(__dmul_rn(probability, kHeaviest)));
+      amount = u64(double_to_int64(mul_rn(probability, kHeaviest)));
     }
-    atomicAdd(reinterpret_cast<Word*>(&pool.amount[digit]), Word(amount));
-    atomicAdd(&pool.count[digit], 1u);
+    add_shared_relaxed(&pool.amount[digit], amount);
+    add_shared_relaxed(&pool.count[digit], 1u);
   }
   consumer_barrier();
-  if (const u32 n = pool.count[threadIdx.x]) {
-    atomicAdd(reinterpret_cast<Word*>(&tally.amount[threadIdx.x]), Word(pool.amount[threadIdx.x]));
-    atomicAdd(&tally.count[threadIdx.x], n);
+  if (const u32 n = pool.count[thread_index()]) {
+    add_relaxed(&tally.amount[thread_index()], pool.amount[thread_index()]);
+    add_relaxed(&tally.count[thread_index()], n);
   }
   consumer_barrier();
 }
@@ -166,17 +165,17 @@ __device__ __forceinline__ void count_own(const Site& at, Pool& pool, Tally& tal
 __device__ __forceinline__ void find_digit(const Chooser& chooser, Search& search,
                                            const Tally& tally, int digits, bool weigh) {
   constexpr int kOwn = kBins / 32;
-  const int lane = threadIdx.x % 32;
+  const int lane = thread_index() % 32;
   u64 amount[kOwn], own = 0;
 #pragma unroll
   for (int i = 0; i < kOwn; ++i) own += amount[i] = load_relaxed(&tally.amount[lane * kOwn + i]);
   u64 upto = own;
 #pragma unroll
   for (int offset = 1; offset < 32; offset *= 2) {
-    const u64 before = __shfl_up_sync(~0u, upto, offset);
+    const u64 before = shuffle_up(upto, offset);
     if (lane >= offset) upto += before;
   }
-  const u64 all = __shfl_sync(~0u, upto, 31);
+  const u64 all = shuffle(upto, 31);
   u64 limit = search.limit, ahead = search.ahead;
   if (digits == 0) {
     ahead = 0;
@@ -188,7 +187,7 @@ __device__ __forceinline__ void find_digit(const Chooser& chooser, Search& searc
     }
   }
   const bool everything = digits == 0 && !weigh && all <= limit + 1;
-  __syncwarp();  // all lanes have read the search
+  warp_sync();  // all lanes have read the search
   if (everything) {
     if (lane == 0) search.going = 0;
     return;
@@ -215,8 +214,8 @@ __device__ __forceinline__ void find_digit(const Chooser& chooser, Search& searc
 // Finds what is left of the tokens of every row of the pass. All SMs call it together.
 __device__ __forceinline__ void find_left(const Site& at, Pool& pool) {
   Rounds& rounds = *at.launch.rounds;
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  if (threadIdx.x == 0) pool.turn = load_relaxed(&rounds.joined) / kSMs;
+  const int warp = thread_index() / 32, lane = thread_index() % 32;
+  if (thread_index() == 0) pool.turn = load_relaxed(&rounds.joined) / kSMs;
   consumer_barrier();
   Tally* tallies = rounds.of[pool.turn % 3];
   for (int token = 0; token < kTokens; ++token) find_largest(at, tallies[token], token);

@@ -100,8 +100,8 @@ __device__ __forceinline__ Tiles units_of(int sm, int layer) {
 // The four quarters of a row, which lie in neighbouring lanes, in the order in which the flush adds
 // them up.
 __device__ __forceinline__ float sum_of_quarters(float sum) {
-  sum += __shfl_xor_sync(~0u, sum, 1);
-  return sum + __shfl_xor_sync(~0u, sum, 2);
+  sum += shuffle_xor(sum, 1);
+  return sum + shuffle_xor(sum, 2);
 }
 
 // Keeps the sum of a whole row of a tile for the flush, which all four lanes of the row have.

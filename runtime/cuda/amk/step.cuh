@@ -170,7 +170,7 @@ __device__ __forceinline__ void init_waits(const Launch& launch, Waits& w) {
 
 // Prepares a block's scratch. All threads call it, once.
 __device__ __forceinline__ void init_scratch(const Launch& launch, Scratch& s) {
-  if (threadIdx.x == 0) {
+  if (thread_index() == 0) {
     for (int i = 0; i < kRingSlots; ++i) {
       barrier_init(&s.full[i], 1);
       barrier_init(&s.empty[i], kSlotArrivals);
@@ -185,7 +185,7 @@ __device__ __forceinline__ void init_scratch(const Launch& launch, Scratch& s) {
     init_waits(launch, s);
     s.acquired_step = s.stop = s.issued = s.prefetches = 0;
   }
-  __syncthreads();
+  block_sync();
 }
 
 }  // namespace amk

@@ -221,7 +221,7 @@ struct UnitReader<S, NormedHeads> {
   // A sum over the lanes that share a head.
   __device__ static __forceinline__ float sum_of_head(float own) {
 #pragma unroll
-    for (int offset = kLanes / 2; offset; offset >>= 1) own += __shfl_xor_sync(~0u, own, offset);
+    for (int offset = kLanes / 2; offset; offset >>= 1) own += shuffle_xor(own, offset);
     return own;
   }
 
@@ -336,7 +336,7 @@ __device__ __forceinline__ void quantise_row(u8* block, int row, const u16* give
     store_scale(block, row, false, keys.scale);
     store_scale(block, row, true, values.scale);
   }
-  __syncwarp();
+  warp_sync();
 }
 
 // Copies row `in_block` of a block to where a head has row `row`. A block does it.

@@ -129,7 +129,7 @@ struct UnitReader<S, NormedHeads> {
   // A sum over the lanes of a warp, which share a head.
   __device__ static __forceinline__ float sum_of_head(float own) {
 #pragma unroll
-    for (int offset = 16; offset; offset >>= 1) own += __shfl_xor_sync(~0u, own, offset);
+    for (int offset = 16; offset; offset >>= 1) own += shuffle_xor(own, offset);
     return own;
   }
 
@@ -186,7 +186,7 @@ struct UnitReader<S, NormedHeads> {
           if constexpr (S::kNormShifted) v = fmaf(v, by, load_weight(bias, d));
           else v *= by;
         }
-        const float other = __shfl_xor_sync(~0u, v, 1);
+        const float other = shuffle_xor(v, 1);
         const float2 turn = real ? turn_of<S>(c, token, d / 2) : make_float2(0, 0);
         const float turned = rotated(d & 1, v, other, turn.x, turn.y);
         if (real) q[h * kHeadDim + d] = is_value ? words.value(i) : rounded<Element>(turned);

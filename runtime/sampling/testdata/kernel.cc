@@ -8,35 +8,6 @@
 #include <string.h>
 #include <vector>
 
-#define __device__
-#define __host__
-#define __forceinline__ inline
-#define __noinline__
-struct uint2 { unsigned x, y; };
-struct uint4 { unsigned x, y, z, w; };
-struct ulonglong2 { unsigned long long x, y; };
-static uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
-template <class T> static T __ldg(const T* p) { return *p; }
-template <class T> static T __ldcs(const T* p) { return *p; }
-static size_t __cvta_generic_to_shared(const void* p) { return reinterpret_cast<size_t>(p); }
-template <class To, class From> static To bits(From v) { To to; memcpy(&to, &v, sizeof to); return to; }
-static long long __double_as_longlong(double v) { return bits<long long>(v); }
-static double __longlong_as_double(long long v) { return bits<double>(v); }
-static double __dadd_rn(double a, double b) { return a + b; }
-static double __dmul_rn(double a, double b) { return a * b; }
-static double __ddiv_rn(double a, double b) { return a / b; }
-static double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
-// Off by two units in the last place, as the instruction may be.
-static float __fdividef(float a, float b) { return a / b * (1 + 0x1p-22f); }
-static float __ull2float_rn(unsigned long long v) { return float(v); }
-// As far off as the instruction may be, in one direction or the other. The C library has the name.
-static float direction = 1;
-#define __log2f log2f_of_gpu
-static float __log2f(float v) {
-  const float log = log2f(v), off = v > 0.5f && v < 2 ? 0x1p-22f : fabsf(log) * 0x1p-22f;
-  return log + direction * off;
-}
-
 #define AMK_BULK_COPY 1
 #define AMK_ASYNC_COPY 1
 #define AMK_TENSOR_CORES 1

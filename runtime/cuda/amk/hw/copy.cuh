@@ -12,7 +12,7 @@ namespace amk {
 
 // ---- barriers -----------------------------------------------------------------------------------
 // A phase of a barrier is complete when all arrivals and all bytes that they announced are in. The
-// last argument of a wait is the number of arrivals: barriers that count them ask for it (ring.cuh).
+// last argument of a wait is the number of arrivals, which ring.cuh asks for where it counts them.
 
 __device__ __forceinline__ void barrier_init(u64* b, u32 arrivals) {
   asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(b)), "r"(arrivals)

@@ -48,7 +48,9 @@ __device__ __forceinline__ u64 multiply_high(u64 a, u64 b) { return __umul64hi(a
 __device__ __forceinline__ u16 float_to_bf16(float v) {
   return __bfloat16_as_ushort(__float2bfloat16_rn(v));
 }
-__device__ __forceinline__ u16 float_to_fp16(float v) { return __half_as_ushort(__float2half_rn(v)); }
+__device__ __forceinline__ u16 float_to_fp16(float v) {
+  return __half_as_ushort(__float2half_rn(v));
+}
 __device__ __forceinline__ float fp16_to_float(u16 bits) {
   return __half2float(__ushort_as_half(bits));
 }

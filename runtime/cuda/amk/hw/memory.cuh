@@ -1,4 +1,5 @@
-// Loads and stores that say their order, atomic operations, fences and clocks. No policy, no loops.
+// Loads and stores that say their order, atomic operations, fences and clocks: the only place where
+// the runtime says which memory operation of PTX it means. No policy, no loops.
 #pragma once
 
 #include "../platform.cuh"

@@ -61,8 +61,10 @@ __device__ __forceinline__ T shuffle_up(T v, int by) {
 __device__ __forceinline__ bool warp_any(bool v) { return __any_sync(~0u, v); }
 __device__ __forceinline__ bool warp_all(bool v) { return __all_sync(~0u, v); }
 __device__ __forceinline__ u32 warp_ballot(bool v) { return __ballot_sync(~0u, v); }
-// The largest value of all lanes (sm_80).
+// The largest value of all lanes.
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
 __device__ __forceinline__ u32 warp_max(u32 v) { return __reduce_max_sync(~0u, v); }
+#endif
 
 // ---- registers ----------------------------------------------------------------------------------
 
@@ -85,13 +87,13 @@ __device__ __forceinline__ void opaque(float& a, int& b) {
 __device__ __forceinline__ void opaque(int& a, int& b, int& c, int& d) {
   asm volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d));
 }
-// The same, and keeps accesses to memory on their side of it.
+// A 0 of which the compiler does not know that it is one: blocks have no second dimension.
+__device__ __forceinline__ u32 opaque_zero() { return threadIdx.y; }
+// As opaque, and keeps accesses to memory on their side of it.
 __device__ __forceinline__ void opaque_in_order(float& a) { asm volatile("" : "+f"(a)::"memory"); }
 __device__ __forceinline__ void opaque_in_order(uint4& a) {
   asm volatile("" : "+r"(a.x), "+r"(a.y), "+r"(a.z), "+r"(a.w)::"memory");
 }
-// Tells the compiler that no thread comes here.
-__device__ __forceinline__ void unreachable() { __builtin_unreachable(); }
 
 // ---- shared memory ------------------------------------------------------------------------------
 
