@@ -106,18 +106,18 @@ __device__ __forceinline__ void run(const Launch& launch) {
   init_scratch(launch, block_scratch());
   Context<kMode> c(launch);
   start_recording(c);
-  if (threadIdx.x < kConsumers) {
+  if (thread_index() < kConsumers) {
     take_registers();
     consume(c);
     end_recording(c);
     return;
   }
   give_registers();
-  if (threadIdx.x < kConsumers + (AMK_BULK_COPY ? 1 : 32)) {
+  if (thread_index() < kConsumers + (AMK_BULK_COPY ? 1 : 32)) {
     Producer<Context<kMode>> producer(c);
     walk(producer);
 #if AMK_BULK_COPY
-  } else if (kPrefetches && Context<kMode>::kCopies && threadIdx.x == kConsumers + 32) {
+  } else if (kPrefetches && Context<kMode>::kCopies && thread_index() == kConsumers + 32) {
     Prefetcher<Context<kMode>> prefetcher(c);
     walk(prefetcher);
 #endif

@@ -39,12 +39,12 @@ constexpr bool kOffers<LmHead> = true;
 static_assert(kPromptPlaces.end == 12979200, "the memory that a build says it takes");
 
 __device__ __forceinline__ void read_prompt(const Launch& launch) {
-  if (threadIdx.x == 0) {
+  if (thread_index() == 0) {
     init_waits(launch, block_waits());
     MatrixList list(launch, reinterpret_cast<const u8**>(block_ring()));
     walk(list);
   }
-  __syncthreads();
+  block_sync();
   Prompt c(launch);
   consume(c);
 }
