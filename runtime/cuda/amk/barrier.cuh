@@ -20,8 +20,8 @@ __device__ __forceinline__ u32 joins_until(int step, int number) {
 
 // Prepares a block's scratch for barriers. Comes before init_scratch, whose block barrier makes it
 // visible.
-__device__ __forceinline__ void init_barriers(Scratch& s) {
-  if (thread_index() == 0) s.joined = 0;
+__device__ __forceinline__ void init_barriers(Scratch& s, u32 thread) {
+  if (thread == 0) s.joined = 0;
 }
 
 // One counter for all barriers, which is never reset: they come one after the other, and the host
