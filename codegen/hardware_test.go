@@ -15,27 +15,29 @@ import (
 	"amkc/templates"
 )
 
-// What CUDA adds to C++ and a compiler without it can do without, or has as well: it may be used anywhere. So may the
-// functions of math.h, the vector types and rsqrtf, which are names like any other.
+// keywords are what CUDA adds to C++ and every file may use: a compiler without CUDA leaves them out, or has them as
+// well. The functions of math.h, the vector types and rsqrtf are ordinary names.
 var keywords = []string{"__device__", "__host__", "__global__", "__forceinline__", "__noinline__", "__launch_bounds__",
 	"__grid_constant__", "__builtin_unreachable"}
 
-// hardware are the words of what hw/*.cuh alone may use: assembly, and builtins that have no underscores before their
-// names, those from before CUDA had a convention among them.
+// hardware matches the words that hw/*.cuh alone may use: assembly, and builtins, also those whose names do not begin
+// with underscores.
 var hardware = regexp.MustCompile(`^(__\w+|asm|volatile|shared_address|threadIdx|blockIdx|blockDim|gridDim|warpSize|` +
 	`atomic[A-Z]\w*|clock64|cooperative_groups|(make_)?(half2|nv_bfloat16|bfloat16|nv_fp8)\w*|cuda\w+|` +
 	`(u?int|float|double|longlong|half)_as_\w+|(float|double|u?int|half)2\w+_r[nduz]|u?mul(24|hi)|u?(ll)?sad|` +
 	`saturate|fdivide\w*|syncthreads|threadfence\w*|brkpt|trap|prof_trigger|tex\w*[123]D\w*|surf[123]D\w*)$`)
 
-// A word of a source, an include of a header of the system, or what makes words that this does not see.
+// cxxToken matches comments, literals, words, includes of headers of the system, and what could make a word that does
+// not stand in the source: raw strings and token pasting. Lines that are continued are joined first.
 var (
-	cxxToken   = regexp.MustCompile(`(?s)//[^\n]*|/\*.*?\*/|u?8?R"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'|#\s*include\s*<[^>\n]*>|##|[A-Za-z_]\w*|[0-9][\w.]*`)
+	cxxToken = regexp.MustCompile(`(?s)//[^\n]*|/\*.*?\*/|u?8?R"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])'|` +
+		`#\s*include\s*<[^>\n]*>|##|[A-Za-z_]\w*|[0-9][\w.]*`)
 	splicing   = regexp.MustCompile(`\\[ \t]*\r?\n`)
 	rawStrings = regexp.MustCompile(`R"$`)
 )
 
-// hardwareWords lists what a source has that belongs into hw/*.cuh, with the lines it stands on, as "3: threadIdx".
-// Comments and strings are left out.
+// hardwareWords lists what of a source belongs into hw/*.cuh, with its line: "3: threadIdx". Comments and strings do
+// not count.
 func hardwareWords(source string) (found []string) {
 	source = splicing.ReplaceAllString(source, "")
 	for _, at := range cxxToken.FindAllStringIndex(source, -1) {
@@ -102,8 +104,8 @@ func TestHardwareWords(t *testing.T) {
 		"now.clock = clock ();":  {"1: clock"},
 		"#define X(a) thread##a": {"1: ##"},
 		"R\"(\")\" threadIdx":    {"1: R\"", "1: threadIdx"},
-		"#if defined(__CUDA_ARCH__) && !defined(__CUDACC__)":        {"1: __CUDA_ARCH__", "1: __CUDACC__"},
-		"half2 h; float_as_int(x); __int2float_rn(i); umulhi(a, b)": {"1: half2", "1: float_as_int", "1: __int2float_rn", "1: umulhi"},
+		"#if defined(__CUDA_ARCH__) && !defined(__CUDACC__)": {"1: __CUDA_ARCH__", "1: __CUDACC__"},
+		"half2 h; float_as_int(x); __ffs(i); umulhi(a, b)":   {"1: half2", "1: float_as_int", "1: __ffs", "1: umulhi"},
 
 		"// asm, threadIdx.x and __ldg\n/* __syncthreads() */":                                                     nil,
 		`static_assert(x, "no asm, no threadIdx");`:                                                                nil,
