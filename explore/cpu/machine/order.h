@@ -23,6 +23,8 @@
 #include <string>
 #include <vector>
 
+#include "words.h"
+
 namespace machine {
 
 using u8 = uint8_t;
@@ -124,13 +126,7 @@ enum class RegionKind : u8 {
 
 // ---- operations ---------------------------------------------------------------------------------
 
-enum class Ordering : u8 { kRelaxed, kAcquire, kRelease, kBoth };
-enum class Scope : u8 { kBlock, kGpu, kSystem };
 enum class Proxy : u8 { kShared, kAll };  // fence.proxy.async.shared::cta, fence.proxy.async
-enum class Update : u8 {
-  kAdd, kExchange, kMax, kMin, kMaxSigned, kMinSigned, kAnd, kOr, kXor, kCompareAndSwap
-};
-
 struct Loaded {
   u64 value;
   bool newest;  // no store is newer, pending ones of any thread included: a poll that asks again

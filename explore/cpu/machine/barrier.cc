@@ -1,0 +1,176 @@
+// Barriers of a block: bar.sync, which threads wait at, and mbarriers, which they poll.
+#include <cstring>
+#include <vector>
+
+#include "barrier.h"
+#include "copy.h"
+#include "findings.h"
+#include "model.h"
+#include "scheduler.h"
+#include "sites.h"
+
+namespace machine {
+
+// ---- bar.sync -------------------------------------------------------------------------------------
+
+namespace {
+
+// All have come: what each did before happens before what each does next. Threads of a warp execute
+// the instruction together, so that a warp is there as a whole or not at all.
+void complete(NamedBarrier& b) {
+  std::vector<u32> ids;
+  ids.reserve(b.arrived.size());
+  for (Fiber* f : b.arrived) ids.push_back(f->id);
+  for (Fiber* f : b.arrived) ++f->warp->meeting;
+  for (Fiber* f : b.arrived) {
+    const u32 of_warp = f->warp->meeting;
+    f->warp->meeting = 0;
+    if (of_warp != 0 && of_warp != u32(__builtin_popcount(f->warp->present))) {
+      report(kParticipants, "a barrier that only some lanes of a warp have come to",
+             {here(b.site)});
+    }
+  }
+  order().join(ids.data(), u32(ids.size()));
+  std::vector<Fiber*> arrived;
+  arrived.swap(b.arrived);
+  progress();
+  for (Fiber* f : arrived) {
+    if (f->state == State::kAtBarrier) wake(*f);
+  }
+  arrived.clear();
+  b.arrived.swap(arrived);  // keeps the memory
+}
+
+void sync(u32 number, u32 threads, const char* primitive, Site site) {
+  choice_point();
+  polls_end();
+  if (call_site(primitive, site, Mutable::kLeftOut).mutation == Mutation::kLeftOut) return;
+  Fiber& fiber = current();
+  NamedBarrier& b = fiber.home->barriers[number];
+  if (b.arrived.empty()) {
+    b.expected = threads;
+    b.site = site;
+  } else if (b.expected != threads) {
+    report_fatal(kParticipants,
+                 "threads wait at barrier " + std::to_string(number) + " for " +
+                     std::to_string(b.expected) + " and for " + std::to_string(threads) + " threads",
+                 {here(b.site), here(site)});
+  }
+  b.arrived.push_back(&fiber);
+  if (b.arrived.size() == b.expected) return complete(b);
+  wait(State::kAtBarrier, number == 0 ? "the other threads of its block" : "a barrier", site);
+}
+
+}  // namespace
+
+void block_sync(Site site) { sync(0, current().home->live, "block_sync", site); }
+
+void named_barrier_sync(u32 number, u32 threads, Site site) {
+  if (number >= kNamedBarriers || threads == 0 || threads % kLanes != 0) {
+    report_fatal(kParticipants, "a barrier with a number or a count that there is not",
+                 {here(site)});
+  }
+  sync(number, threads, "named_barrier_sync", site);
+}
+
+void leave_barriers(Block& block) {
+  NamedBarrier& b = block.barriers[0];
+  if (b.arrived.empty()) return;
+  b.expected = block.live;
+  if (b.arrived.size() == b.expected) complete(b);
+}
+
+// ---- mbarriers ------------------------------------------------------------------------------------
+
+namespace {
+
+std::vector<Mbarrier> barriers;  // of the launch
+constexpr u64 kMark = 0xa3b1c5d7ull << 32;
+
+// What the 8 bytes of a barrier hold is opaque to kernels: its number here.
+Mbarrier& barrier_at(const u64* p, Site site) {
+  if (running_inside(p, sizeof *p)) {
+    const u64 value = *p;
+    const u32 number = u32(value);
+    if ((value & ~u64(~u32(0))) == kMark && number < barriers.size() && barriers[number].address == p)
+      return barriers[number];
+  }
+  report_fatal(kBarriers, "a barrier that was not initialised", {here(site)});
+}
+
+bool is_complete(const Mbarrier& b, u32 parity) { return (b.completed & 1) != parity; }
+
+void complete_if_due(Mbarrier& b) {
+  if (b.pending != 0 || b.bytes != 0) return;
+  b.pending = b.arrivals;
+  ++b.completed;
+  order().barrier_complete(b.address);
+  changed(b.address);
+}
+
+}  // namespace
+
+void barriers_begin() { barriers.clear(); }
+
+void complete_bytes(u64* barrier, u32 bytes, Site site) {
+  Mbarrier& b = barrier_at(barrier, site);
+  b.bytes -= bytes;
+  complete_if_due(b);
+}
+
+void barrier_init(u64* barrier, u32 arrivals, Site site) {
+  polls_end();
+  CallSite& call = call_site("barrier_init", site);
+  order().barrier_init(current().id, barrier, call.number);
+  if (arrivals == 0 || !running_inside(barrier, sizeof *barrier)) {
+    report_fatal(kBarriers, "a barrier of no arrivals, or outside of shared memory", {here(site)});
+  }
+  *barrier = kMark | barriers.size();
+  barriers.push_back({barrier, arrivals, arrivals});
+}
+
+void fence_barrier_init(Site site) { call_site("fence_barrier_init", site); }
+
+bool barrier_wait(u64* barrier, u32 parity, u32 arrivals, bool may_suspend, Site site) {
+  choice_point();
+  CallSite& call = call_site(may_suspend ? "barrier_try_wait" : "barrier_test_wait", site,
+                             Mutable::kLeftOut);
+  if (call.mutation == Mutation::kLeftOut) return true;
+  const u32 thread = current().id;
+  for (;;) {
+    Mbarrier& b = barrier_at(barrier, site);
+    if (arrivals != b.arrivals) {
+      report(kArrivals, "a wait for " + std::to_string(arrivals) + " arrivals on a barrier of " +
+                            std::to_string(b.arrivals), {here(site)});
+    }
+    if (is_complete(b, parity)) {
+      polls_end();
+      order().barrier_wait(thread, barrier, call.number);
+      return true;
+    }
+    if (may_suspend && b.pending == 0 && land_copies_of(barrier)) continue;
+    order().barrier_poll(thread, barrier, call.number);
+    const bool slept = may_suspend ? sleep_on(barrier, "a phase of a barrier", site)
+                                   : polled(barrier, b.completed, true, site);
+    if (!slept) return false;
+  }
+}
+
+void barrier_arrive(u64* barrier, u32 n, u32 bytes, Site site) {
+  choice_point();
+  polls_end();
+  CallSite& call = call_site(bytes ? "barrier_arrive_expect" : "barrier_arrive", site,
+                             Mutable::kLeftOut);
+  if (call.mutation == Mutation::kLeftOut) return;
+  Mbarrier& b = barrier_at(barrier, site);
+  if (n > b.pending) {
+    report_fatal(kArrivals, std::to_string(n) + " arrivals on a barrier that waits for " +
+                                std::to_string(b.pending), {here(site)});
+  }
+  order().barrier_arrive(current().id, barrier, call.number);
+  b.bytes += bytes;
+  b.pending -= n;
+  complete_if_due(b);
+}
+
+}  // namespace machine

@@ -1,0 +1,168 @@
+// Strategies. A run with the same schedule makes the same choices in the same order, so that the
+// number of a choice identifies it.
+#include "choice.h"
+
+#include <algorithm>
+
+namespace machine {
+
+namespace {
+
+Schedule schedule;
+u64 index_ = 0;  // of the next choice
+std::vector<Deviation> made;
+u64 random_state = 1;
+
+u64 draw() {  // xorshift64*
+  random_state ^= random_state >> 12;
+  random_state ^= random_state << 25;
+  random_state ^= random_state >> 27;
+  return random_state * 0x2545f4914f6cdd1dull;
+}
+u32 draw_below(u32 n) { return u32(((draw() >> 32) * n) >> 32); }
+
+u32 note(u32 value) {
+  if (value) made.push_back({index_, value});
+  ++index_;
+  return value;
+}
+
+// ---- random -------------------------------------------------------------------------------------
+
+// How often a kind deviates, of 2^32: half of the time, or down to once in 4096 times, or never.
+u32 rate[size_t(Choice::kKinds)];
+
+void draw_rates() {
+  for (u32& r : rate) {
+    const u32 power = draw_below(14);
+    r = power == 13 ? 0 : ~u32(0) >> (1 + power);
+  }
+}
+
+u32 random_choice(u32 n, Choice kind) {
+  const u64 drawn = draw();
+  if (u32(drawn) >= rate[size_t(kind)]) return 0;
+  return 1 + u32(((drawn >> 32) * (n - 1)) >> 32);
+}
+
+// ---- priorities ---------------------------------------------------------------------------------
+
+std::vector<u32> priority;        // of each warp; the largest runs
+std::vector<u64> changes;         // choices at which the warp that would run falls behind all
+u32 lowest = 0;                   // priority given at the next change
+
+u32& priority_of(u16 warp) {
+  while (priority.size() <= warp) priority.push_back((u32(draw()) | 1u << 31));
+  return priority[warp];
+}
+
+u32 first_of_priority(const u16* warps, u32 n) {
+  u32 best = 0;
+  for (u32 i = 1; i < n; ++i) {
+    if (priority_of(warps[i]) > priority_of(warps[best])) best = i;
+  }
+  return best;
+}
+
+// ---- exhaustive ---------------------------------------------------------------------------------
+
+struct Branch {
+  u32 value, ways;
+};
+std::vector<Branch> path;  // of the choices so far; those of the run before, beyond index_
+
+u32 exhaustive_choice(u32 n) {
+  if (index_ == path.size()) path.push_back({0, n});
+  path[index_].ways = n;
+  return std::min(path[index_].value, n - 1);
+}
+
+// ---- replay -------------------------------------------------------------------------------------
+
+size_t replayed = 0;
+
+u32 replayed_choice(u32 n) {
+  while (replayed < schedule.deviations.size() && schedule.deviations[replayed].index < index_) {
+    ++replayed;
+  }
+  if (replayed == schedule.deviations.size() || schedule.deviations[replayed].index != index_) {
+    return 0;
+  }
+  return std::min(schedule.deviations[replayed].value, n - 1);
+}
+
+void begin_run() {
+  index_ = 0;
+  made.clear();
+  replayed = 0;
+}
+
+}  // namespace
+
+void begin_schedule(Schedule s) {
+  schedule = std::move(s);
+  random_state = schedule.seed * 0x9e3779b97f4a7c15ull + 0x632be59bd9b4e019ull;
+  if (!random_state) random_state = 1;
+  for (int i = 0; i < 4; ++i) draw();
+  draw_rates();
+  priority.clear();
+  changes.clear();
+  if (schedule.strategy == Strategy::kPriorities) {
+    for (u32 i = 0; i < schedule.depth; ++i) changes.push_back(draw() % std::max<u64>(schedule.expected, 1));
+    std::sort(changes.begin(), changes.end());
+    lowest = schedule.depth;
+  }
+  path.clear();
+  begin_run();
+}
+
+bool next_schedule() {
+  if (schedule.strategy != Strategy::kExhaustive) return false;
+  path.resize(std::min<size_t>(path.size(), index_));
+  u32 deviations = 0;
+  for (const Branch& b : path) deviations += b.value != 0;
+  while (!path.empty()) {
+    Branch& last = path.back();
+    const u32 before = deviations - (last.value != 0);
+    if (last.value + 1 < last.ways && before < schedule.depth) {
+      ++last.value;
+      begin_run();
+      return true;
+    }
+    deviations = before;
+    path.pop_back();
+  }
+  return false;
+}
+
+u32 choose(u32 n, Choice kind) {
+  if (n < 2) return 0;
+  switch (schedule.strategy) {
+    case Strategy::kRandom:
+      return note(random_choice(n, kind));
+    case Strategy::kPriorities:  // PCT says nothing of what is no order of threads
+      return note(kind == Choice::kSwitch || kind == Choice::kNext ? 0 : random_choice(n, kind));
+    case Strategy::kExhaustive:
+      return note(exhaustive_choice(n));
+    case Strategy::kReplay:
+      return note(replayed_choice(n));
+  }
+  return 0;
+}
+
+u32 choose_warp(const u16* warps, u32 n, u32 others, Choice kind) {
+  if (schedule.strategy != Strategy::kPriorities) return choose(n + others, kind);
+  if (n + others < 2) return 0;
+  u32 best = first_of_priority(warps, n);
+  while (!changes.empty() && changes.front() <= index_) {
+    changes.erase(changes.begin());
+    priority_of(warps[best]) = lowest ? lowest-- : 0;
+    best = first_of_priority(warps, n);
+  }
+  return note(best);
+}
+
+u64 choices() { return index_; }
+const std::vector<Deviation>& deviations() { return made; }
+
+}  // namespace machine

@@ -1,0 +1,44 @@
+// The explorer's own entry points of libamkcpu.so, besides those of a CUDA driver. Strings that are
+// returned are the library's, and stay until the next call.
+#pragma once
+
+extern "C" {
+
+// What the one GPU is. JSON: {"arch":90,"sms":4,"shared_per_block":232448,"name":"..."}; what is not
+// there stays. Call it before cuInit, or set the environment variable AMK_CPU_DEVICE to it. Returns
+// what is wrong with it, or null.
+const char* amk_explore_device(const char* json);
+
+// Begins a schedule: that of all launches from here to the next call. JSON, all of it optional:
+//   "strategy"    "replay" (the default: nothing but "deviations"), "random", "pct", "exhaustive"
+//   "seed"        of random and pct
+//   "depth"       places where priorities change (pct); the most deviations (exhaustive)
+//   "expected"    choices of a run, about (pct)
+//   "deviations"  [[index, value], ...] in order (replay)
+//   "assume"      {"l2-single-copy": false, ...}: assumptions that are not there are an error
+//   "mutant"      the id of one, as amk_explore_sites lists them; or empty
+//   "max_steps"   steps that a launch may have
+// Forgets findings and counts. Returns what is wrong with it, or null.
+const char* amk_explore_schedule(const char* json);
+
+// Prepares the next schedule of an exhaustive strategy, and forgets findings and counts. 0: the one
+// that has run was the last.
+int amk_explore_next(void);
+
+// What has happened since the schedule began. JSON:
+//   {"findings":[{"kind":"...","message":"...","sites":[{"file":"...","line":1,"block":0,"thread":0},
+//                 {"module":"...","offset":1,"block":0,"thread":0}]}],
+//    "choices":n,"deviations":[[index,value],...],"steps":n,"launches":n,"abandoned":false,
+//    "counts":{"loads":n,...}}
+// A module is what cuModuleLoadDataEx got a path for, or the number of the load; offset is that of
+// an instruction in it.
+const char* amk_explore_result(void);
+
+// Call sites of ordering primitives that have run in this process. JSON:
+//   [{"primitive":"store_shared_release","file":"amk/ring.cuh","line":1,"calls":n,
+//     "mutants":["left-out:amk/ring.cuh:1:store_shared_release", ...]}]
+const char* amk_explore_sites(void);
+
+// Assumptions that the memory model rests on. JSON: [{"name":"...","meaning":"...","on":true}]
+const char* amk_explore_assumptions(void);
+}

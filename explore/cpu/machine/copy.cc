@@ -1,0 +1,244 @@
+// Asynchronous copies. A bulk copy is an agent of its own: its bytes land in any order, at any time
+// before its barrier completes. cp.async lands when its thread waits for it, or before.
+#include "copy.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "barrier.h"
+#include "findings.h"
+#include "model.h"
+#include "sites.h"
+
+namespace machine {
+
+// ---- bulk copies ----------------------------------------------------------------------------------
+
+namespace {
+
+struct Range {
+  u32 begin, end;
+};
+struct BulkCopy {
+  u32 id;
+  u8* to;
+  const u8* from;
+  u32 bytes;
+  u64* barrier;
+  const Block* home;
+  Site site;
+  std::vector<Range> left;
+};
+std::vector<BulkCopy> copies;  // the oldest first
+
+void move(BulkCopy& copy, Range part) {
+  order().copy_bytes(copy.id, copy.to + part.begin, copy.from + part.begin, part.end - part.begin);
+}
+
+// All of its bytes are there.
+void end(u32 which) {
+  const BulkCopy copy = std::move(copies[which]);
+  copies.erase(copies.begin() + which);
+  order().bulk_end(copy.id, copy.barrier);
+  complete_bytes(copy.barrier, copy.bytes, copy.site);
+}
+
+void land_all(u32 which) {
+  for (const Range& part : copies[which].left) move(copies[which], part);
+  end(which);
+}
+
+constexpr u32 kLine = 16;  // bytes that land together
+
+}  // namespace
+
+void copies_begin() { copies.clear(); }
+
+void copy_bulk(void* to, const void* from, u32 bytes, u64* barrier, Site site) {
+  choice_point();
+  polls_end();
+  CallSite& call = call_site("copy_bulk", site, Mutable::kBoth);
+  if (call.mutation == Mutation::kLeftOut) return;
+  if (bytes == 0 || bytes % kLine || reinterpret_cast<uintptr_t>(to) % kLine ||
+      reinterpret_cast<uintptr_t>(from) % kLine || !running_inside(to, bytes)) {
+    report_fatal(kCopies, "a bulk copy of bytes that are not whole lines of 16, or to outside of "
+                          "the block's shared memory", {here(site)});
+  }
+  Range all{0, bytes};
+  if (call.mutation == Mutation::kWeaker) all.end -= kLine;  // too short
+  copies.push_back({order().bulk_begin(current().id, call.number), static_cast<u8*>(to),
+                    static_cast<const u8*>(from), bytes, barrier, current().home, site, {}});
+  if (all.end) copies.back().left.push_back(all);
+  if (choose(2, Choice::kCopy)) land_all(u32(copies.size()) - 1);
+}
+
+bool land_copies_of(const u64* barrier) {
+  bool landed = false;
+  for (u32 i = 0; i < copies.size();) {
+    if (copies[i].barrier != barrier) {
+      ++i;
+      continue;
+    }
+    if (!landed && choose(2, Choice::kCopy)) return false;
+    land_all(i);
+    landed = true;
+  }
+  return landed;
+}
+
+u32 copies_under_way() { return u32(copies.size()); }
+
+void land_part(u32 which) {
+  BulkCopy& copy = copies[which];
+  if (copy.left.empty()) return end(which);
+  Range& first = copy.left.front();
+  const u32 lines = (first.end - first.begin) / kLine;
+  const u32 way = choose(4, Choice::kCopy);
+  if (way == 0 || lines == 1) return land_all(which);
+  const u32 middle = first.begin + lines / 2 * kLine;
+  Range part{};
+  switch (way) {
+    case 1:  // the first half
+      part = {first.begin, middle};
+      first.begin = middle;
+      break;
+    case 2:  // the second half
+      part = {middle, first.end};
+      first.end = middle;
+      break;
+    default:  // a line in the middle
+      part = {middle, middle + kLine};
+      const Range behind{middle + kLine, first.end};
+      first.end = middle;
+      if (behind.begin < behind.end) copy.left.push_back(behind);
+  }
+  move(copy, part);
+}
+
+bool land_oldest() {
+  if (copies.empty()) return false;
+  land_all(0);
+  return true;
+}
+
+void block_leaves_copies(const Block& block) {
+  for (u32 i = 0; i < copies.size();) {
+    if (copies[i].home != &block) {
+      ++i;
+      continue;
+    }
+    report(kCopies, "a block has ended while a copy to its shared memory is under way",
+           {here(copies[i].site)});
+    copies.erase(copies.begin() + i);
+  }
+}
+
+// ---- cp.async -------------------------------------------------------------------------------------
+
+namespace {
+
+void land(AsyncCopy& copy) {
+  if (copy.landed) return;
+  copy.landed = true;
+  order().copy_bytes(copy.id, copy.to, copy.from, kLine);
+  order().async_end(copy.id);
+}
+
+}  // namespace
+
+void copy_async_16(void* to, const void* from, Site site) {
+  polls_end();
+  CallSite& call = call_site("copy_async_16", site, Mutable::kLeftOut);
+  if (call.mutation == Mutation::kLeftOut) return;
+  if (reinterpret_cast<uintptr_t>(to) % kLine || reinterpret_cast<uintptr_t>(from) % kLine ||
+      !running_inside(to, kLine)) {
+    report_fatal(kCopies, "an asynchronous copy that is not aligned to 16 bytes, or to outside of "
+                          "the block's shared memory", {here(site)});
+  }
+  Fiber& fiber = current();
+  fiber.copies.push_back({order().async_begin(fiber.id, call.number), fiber.copy_group,
+                          static_cast<u8*>(to), static_cast<const u8*>(from), false});
+  if (choose(2, Choice::kCopy)) land(fiber.copies.back());
+}
+
+void commit_copies(Site site) {
+  CallSite& call = call_site("commit_copies", site, Mutable::kLeftOut);
+  if (call.mutation == Mutation::kLeftOut) return;
+  order().async_commit(current().id);
+  ++current().copy_group;
+}
+
+void wait_copies(u32 left, Site site) {
+  choice_point();
+  polls_end();
+  if (call_site("wait_copies", site, Mutable::kLeftOut).mutation == Mutation::kLeftOut) return;
+  Fiber& fiber = current();
+  const u32 groups = fiber.copy_group - std::min(left, fiber.copy_group);
+  auto& list = fiber.copies;
+  for (AsyncCopy& copy : list) {
+    if (copy.group < groups) land(copy);
+  }
+  list.erase(std::remove_if(list.begin(), list.end(),
+                            [&](const AsyncCopy& c) { return c.group < groups; }),
+             list.end());
+  order().async_wait(fiber.id, left);
+}
+
+void thread_leaves_copies(Fiber& fiber) {
+  for (AsyncCopy& copy : fiber.copies) land(copy);
+  fiber.copies.clear();
+}
+
+// ---- reads of the async proxy that wgmma makes ----------------------------------------------------
+
+namespace {
+
+// Groups complete on a barrier that no kernel sees.
+void* wide_barrier(Warp& warp) { return warp.wide_barrier; }
+
+}  // namespace
+
+void wide_begin(Site site) {
+  const u8 nothing = 0;
+  call_site("wgmma_begin", site);
+  converge(Collective::kWide, &nothing, 1, nullptr, site);
+}
+
+void wide_read(const void* from, u32 bytes, Site site) {
+  Warp& warp = *current().warp;
+  static u8 read[4096];
+  CallSite& call = call_site("wgmma", site);
+  if (!warp.wide_copy) warp.wide_copy = order().bulk_begin(current().id, call.number) + 1;
+  for (u32 at = 0; at < bytes; at += sizeof read) {
+    order().copy_bytes(warp.wide_copy - 1, read, static_cast<const u8*>(from) + at,
+                       std::min<u32>(bytes - at, sizeof read));
+  }
+}
+
+void wide_commit(Site site) {
+  const u8 nothing = 0;
+  call_site("wgmma_commit", site);
+  converge(Collective::kWide, &nothing, 1, [](void*) {
+    Warp& warp = *current().warp;
+    warp.wide_groups.push_back(warp.wide_copy);
+    warp.wide_copy = 0;
+  }, site);
+}
+
+void wide_wait(u32 left, Site site) {
+  CallSite& call = call_site("wgmma_wait", site, Mutable::kLeftOut);
+  if (call.mutation == Mutation::kLeftOut) return;
+  Warp& warp = *current().warp;
+  converge(Collective::kWide, &left, sizeof left, [](void* lanes) {
+    Warp& w = *current().warp;
+    const u32 keep = *static_cast<const u32*>(lanes);
+    while (w.wide_groups.size() > keep) {
+      if (w.wide_groups.front()) order().bulk_end(w.wide_groups.front() - 1, wide_barrier(w));
+      w.wide_groups.erase(w.wide_groups.begin());
+    }
+    order().barrier_complete(wide_barrier(w));
+  }, site);
+  order().barrier_wait(current().id, wide_barrier(warp), call.number);
+}
+
+}  // namespace machine

@@ -1,0 +1,43 @@
+#include "findings.h"
+
+#include <set>
+#include <tuple>
+
+#include "scheduler.h"
+
+namespace machine {
+
+namespace {
+
+std::vector<Report> list;
+using Key = std::tuple<const void*, int, const void*>;
+std::set<std::pair<std::string, std::vector<Key>>> seen;
+
+constexpr size_t kMost = 1000;
+
+}  // namespace
+
+void report(const char* kind, std::string message, std::vector<Place> places) {
+  std::vector<Key> keys;
+  for (const Place& p : places) keys.emplace_back(p.site.file, p.site.line, p.pc);
+  if (list.size() >= kMost || !seen.emplace(kind, std::move(keys)).second) return;
+  list.push_back({kind, std::move(message), std::move(places)});
+}
+
+void report_fatal(const char* kind, std::string message, std::vector<Place> places) {
+  report(kind, std::move(message), std::move(places));
+  abandon();
+}
+
+Place here(Site site) {
+  return self ? Place{site, nullptr, self->block, self->thread} : Place{site};
+}
+
+const std::vector<Report>& reports() { return list; }
+
+void clear_reports() {
+  list.clear();
+  seen.clear();
+}
+
+}  // namespace machine

@@ -1,0 +1,114 @@
+// What happens at the beginning and the end of a launch, of its blocks and threads, and what was
+// delayed and happens in between.
+#include <algorithm>
+#include <cstring>
+
+#include "arena.h"
+#include "barrier.h"
+#include "copy.h"
+#include "findings.h"
+#include "model.h"
+#include "scheduler.h"
+
+namespace machine {
+
+namespace {
+
+// Shared memory: of each block that runs, dynamic memory and behind it static arrays.
+constexpr u32 kMostDynamic = 228 << 10;
+constexpr u32 kMostStatic = 48 << 10;
+constexpr u32 kSharedStride = 512 << 10;
+
+std::vector<u8*> places;       // of blocks
+std::vector<u8*> regions;      // of the launch
+u64* wide_barriers = nullptr;  // of the warps that run
+
+void add_shared(u8* p, u32 bytes, const Block& block, const char* what) {
+  memset(p, 0xee, bytes);  // the same garbage in every run
+  order().add_region(RegionKind::kShared, p, bytes,
+                     what + (" of block " + std::to_string(block.index)), block.index);
+  regions.push_back(p);
+}
+
+void remove_shared() {
+  for (u8* p : regions) order().remove_region(p);
+  regions.clear();
+}
+
+}  // namespace
+
+void launch_begins(const Launch& launch) {
+  barriers_begin();
+  copies_begin();
+  order().begin_launch(launch.blocks, launch.threads);
+}
+
+void launch_ends(bool) {
+  remove_shared();
+  order().end_launch();
+}
+
+u8* begin_shared(const Block& block) {
+  if (block.place == 0) remove_shared();  // of the blocks before
+  while (places.size() <= block.place) {
+    places.push_back(arena_allocate(kSharedStride));
+    if (!places.back()) report_fatal(kStall, "no room for the shared memory of blocks", {});
+  }
+  u8* p = places[block.place];
+  if (block.dynamic_bytes) add_shared(p, (block.dynamic_bytes + 15) / 16 * 16, block, "shared memory");
+  return p;
+}
+
+void* shared_array(const void* key, u32 bytes) {
+  Block& block = *current().home;
+  for (const SharedArray& a : block.arrays) {
+    if (a.key == key) return a.memory;
+  }
+  u8* p = places[block.place] + kMostDynamic + block.array_bytes;
+  block.array_bytes += (bytes + 127) / 128 * 128;
+  if (block.array_bytes > kMostStatic) {
+    report_fatal(kStall, "more static shared memory than a block may have", {});
+  }
+  add_shared(p, (bytes + 15) / 16 * 16, block, "static shared memory");
+  block.arrays.push_back({key, p});
+  return p;
+}
+
+bool running_inside(const void* p, u32 bytes) {
+  const Block& block = *current().home;
+  return u64(static_cast<const u8*>(p) - block.memory) + bytes <= block.dynamic_bytes;
+}
+
+u64* begin_wide_barrier(const Warp& warp) {
+  constexpr u64 kMostWarps = 1 << 16;
+  if (!wide_barriers) wide_barriers = reinterpret_cast<u64*>(arena_allocate(kMostWarps * 8));
+  return wide_barriers + warp.number;
+}
+
+void fiber_ends(Fiber& fiber) {
+  thread_leaves_copies(fiber);
+  if (fiber.warp->arrived) {
+    report_fatal(kCollectives, "a lane ends while others of its warp are at a collective",
+                 {here(fiber.warp->site), here(Site{})});
+  }
+}
+
+void block_ends(Block& block) { block_leaves_copies(block); }
+
+void happens_now() {
+  const u32 copies = copies_under_way(), stores = order().pending_count();
+  if (copies + stores == 0) return;
+  constexpr u32 kMost = 8;  // of each that a choice is among
+  const u32 of_copies = std::min(copies, kMost), of_stores = std::min(stores, kMost);
+  const u32 taken = choose(1 + of_copies + of_stores, Choice::kLate);
+  if (taken == 0) return;
+  if (taken <= of_stores) return order().commit(taken - 1);
+  land_part(taken - 1 - of_stores);
+}
+
+bool happens_late() {
+  if (land_oldest()) return true;
+  return order().settle();
+}
+
+}  // namespace machine

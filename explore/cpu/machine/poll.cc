@@ -1,0 +1,126 @@
+#include "poll.h"
+
+#include <vector>
+
+#include "scheduler.h"
+
+namespace machine {
+
+namespace {
+
+// Times that a word is found as it was before its fiber sleeps. A loop that ends without polling in
+// vain often loads a word twice.
+constexpr u32 kPatience = 3;
+
+struct Sleeper {
+  Fiber* fiber;
+  u32 sleep;
+};
+// Words share buckets by their line of 64 bytes: a false match costs a poll.
+struct Bucket {
+  u32 version = 0;
+  std::vector<Sleeper> sleepers;
+};
+constexpr u32 kBuckets = 1 << 14;
+Bucket buckets[kBuckets];
+
+Bucket& bucket_of(const void* word) {
+  const u64 line = reinterpret_cast<uintptr_t>(word) >> 6;
+  return buckets[(line * 0x9e3779b97f4a7c15ull) >> 50];
+}
+static_assert(kBuckets == 1 << (64 - 50), "the shift leaves the number of a bucket");
+
+void register_sleeper(Fiber& fiber, const void* word) {
+  Bucket& bucket = bucket_of(word);
+  if (!bucket.sleepers.empty() && bucket.sleepers.back().fiber == &fiber &&
+      bucket.sleepers.back().sleep == fiber.polls.sleep) {
+    return;
+  }
+  bucket.sleepers.push_back({&fiber, fiber.polls.sleep});
+}
+
+bool sleep_now(Fiber& fiber, const char* what, Site site) {
+  fiber.polls.count = 0;
+  wait(State::kAsleep, what, site);
+  return true;
+}
+
+}  // namespace
+
+bool polled(const void* word, u64 value, bool newest, Site site) {
+  Fiber& fiber = current();
+  Polls& p = fiber.polls;
+  if (!newest) {
+    polls_end();
+    return false;
+  }
+  u32 i = 0;
+  while (i < p.count && p.polls[i].word != word) ++i;
+  const u32 version = bucket_of(word).version;
+  if (i == p.count || p.polls[i].value != value) {
+    if (i != p.count || i == Polls::kMost) polls_end();
+    p.polls[p.count++] = {word, value, version, 0};
+    return false;
+  }
+  p.polls[i].version = version;
+  if (++p.polls[i].repeats < kPatience) return false;
+  p.polls[i].repeats = 0;
+  if (p.patience) {
+    --p.patience;
+    return false;
+  }
+  // Nothing has changed since it was loaded, or the fiber looks again.
+  for (u32 k = 0; k < p.count; ++k) {
+    if (bucket_of(p.polls[k].word).version != p.polls[k].version) {
+      polls_end();
+      return false;
+    }
+  }
+  ++p.sleep;
+  for (u32 k = 0; k < p.count; ++k) register_sleeper(fiber, p.polls[k].word);
+  return sleep_now(fiber, "a word that it polls", site);
+}
+
+void polls_end() {
+  current().polls.count = 0;
+}
+
+void changed(const void* word) {
+  progress();
+  Bucket& bucket = bucket_of(word);
+  ++bucket.version;
+  for (const Sleeper& s : bucket.sleepers) {
+    if (s.fiber->state == State::kAsleep && s.fiber->polls.sleep == s.sleep) wake(*s.fiber);
+  }
+  bucket.sleepers.clear();
+}
+
+bool sleep_on(const void* word, const char* what, Site site) {
+  Fiber& fiber = current();
+  if (fiber.polls.patience) {
+    --fiber.polls.patience;
+    return false;
+  }
+  ++fiber.polls.sleep;
+  register_sleeper(fiber, word);
+  return sleep_now(fiber, what, site);
+}
+
+u32 wake_sleepers(u32 patience) {
+  u32 n = 0;
+  for (const auto& warp : warps_at_once()) {
+    for (Fiber* fiber : warp->lanes) {
+      if (!fiber || fiber->state != State::kAsleep) continue;
+      fiber->polls.patience = patience;
+      wake(*fiber);
+      ++n;
+    }
+  }
+  return n;
+}
+
+void reset_polls() {
+  for (Bucket& bucket : buckets) bucket.sleepers.clear();
+}
+
+}  // namespace machine

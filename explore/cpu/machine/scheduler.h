@@ -1,0 +1,136 @@
+// Fibers, warps and blocks of a launch, and who of them runs. One OS thread runs one fiber at a
+// time; a fiber hands over where its primitives say that it may (choice_point), or where it has to
+// wait (wait). Must not know memory orders, and not what a fiber waits for.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "choice.h"
+#include "fiber.h"
+#include "machine.h"
+#include "poll.h"
+
+namespace machine {
+
+enum class State : u8 { kReady, kConverging, kAtBarrier, kAsleep, kDone };
+
+struct Warp;
+struct Block;
+
+// A copy of 16 bytes by cp.async (copy.cc).
+struct AsyncCopy {
+  u32 id, group;
+  u8* to;
+  const u8* from;
+  bool landed;
+};
+
+struct Fiber : Self {
+  Context context;
+  void* stack = nullptr;
+  Warp* warp = nullptr;
+  Block* home = nullptr;
+  u32 id = 0;  // of the launch
+  u32 lane = 0;
+  State state = State::kReady;
+  const char* waits_for = nullptr;  // in words, while it waits
+  Site waits_at = {};
+  Polls polls;
+  std::vector<AsyncCopy> copies;
+  u32 copy_group = 0;  // that is open
+};
+
+constexpr u32 kLanes = 32;
+constexpr u32 kMostExchanged = 256;  // bytes of a lane at a collective
+
+struct Warp {
+  u16 number = 0;  // among the warps that run
+  Block* home = nullptr;
+  Fiber* lanes[kLanes] = {};
+  u32 present = 0;  // lanes that have not ended
+  u32 ready = 0;    // lanes that can run
+  u32 meeting = 0;  // lanes counted at a barrier that completes
+  // The collective that lanes are coming to (warp.cc).
+  u32 arrived = 0;
+  Collective collective = {};
+  Site site = {};
+  u32 turn = 0;
+  // Reads of wgmma: the copy that makes those since the last commit, and the groups committed, one
+  // more than their numbers; and the barrier that their end is told by (copy.cc).
+  u32 wide_copy = 0;
+  std::vector<u32> wide_groups;
+  u64* wide_barrier = nullptr;
+  alignas(16) u8 slots[2][kLanes * kMostExchanged];
+};
+
+// Fibers that wait for one another at bar.sync (barrier.cc).
+struct NamedBarrier {
+  u32 expected = 0;
+  Site site = {};
+  std::vector<Fiber*> arrived;
+};
+constexpr u32 kNamedBarriers = 16;
+
+struct SharedArray {
+  const void* key;
+  u8* memory;
+};
+
+struct Block {
+  u32 index = 0;
+  u32 place = 0;         // among the blocks that run at the same time
+  u8* memory = nullptr;  // shared memory, of the arena
+  u32 dynamic_bytes = 0;
+  u32 live = 0;  // threads that have not ended
+  NamedBarrier barriers[kNamedBarriers];
+  std::vector<SharedArray> arrays;
+  u32 array_bytes = 0;
+};
+
+struct Launch {
+  std::function<void()> body;  // of a thread
+  u32 blocks = 1, threads = 1, shared_bytes = 0;
+  u32 at_once = 1;  // blocks that run at the same time
+};
+
+// Runs a launch to its end, or until a fiber or the scheduler abandons it.
+enum class Outcome : u8 { kDone, kAbandoned };
+Outcome run(const Launch& launch);
+
+inline Fiber& current() { return *static_cast<Fiber*>(self); }
+// All fibers that run now, for reports.
+const std::vector<std::unique_ptr<Block>>& blocks_at_once();
+const std::vector<std::unique_ptr<Warp>>& warps_at_once();
+bool running();
+
+// The fiber that runs may hand over to another one: a choice.
+void choice_point();
+// It waits until wake(), and others run.
+void wait(State state, const char* what, Site site);
+void wake(Fiber& fiber);
+// Gives the launch up: nothing of it runs any more. Does not return.
+[[noreturn]] void abandon();
+
+// The launch made progress: a wait may end.
+void progress();
+// Choice points since the machine began, and the most that a launch may have.
+u64 steps();
+void limit_steps(u64 most);
+
+// ---- what the rest of the machine does about it (launch.cc) -----------------------------------
+
+void launch_begins(const Launch& launch);
+void launch_ends(bool completed);
+// Dynamic shared memory of a block.
+u8* begin_shared(const Block& block);
+u64* begin_wide_barrier(const Warp& warp);
+void fiber_ends(Fiber& fiber);
+void block_ends(Block& block);
+// At a choice point: something that has been delayed may happen.
+void happens_now();
+// Nobody can run: what has been delayed happens. Returns whether anything has changed.
+bool happens_late();
+
+}  // namespace machine
