@@ -72,6 +72,13 @@ void copy_bulk(void* to, const void* from, u32 bytes, u64* barrier, Site site) {
   if (choose(2, Choice::kCopy)) land_all(u32(copies.size()) - 1);
 }
 
+void prefetch_bulk(const void* from, u32 bytes, Site site) {
+  call_site("prefetch_bulk", site);
+  if (order().is_inside(from, bytes)) return;
+  report(kCopies, "a prefetch of bytes that are not allocated: " + order().describe(from),
+         {here(site)});
+}
+
 bool land_copies_of(const u64* barrier) {
   bool landed = false;
   for (u32 i = 0; i < copies.size();) {

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "words.h"
 
@@ -52,7 +53,8 @@ const T* warp_exchange(Collective kind, const T& mine, Site site) {
 // One lane computes for all: compute has T (&lanes)[32] of what they bring, and leaves there what
 // each takes with it.
 template <class T>
-T warp_compute(Collective kind, const T& mine, void (*compute)(T* lanes), Site site) {
+T warp_compute(Collective kind, const T& mine,
+               std::common_type_t<void (*)(T* lanes)> compute, Site site) {
   static_assert(sizeof(T) <= 256, "what fits a lane");
   const auto* lanes = static_cast<const T*>(
       converge(kind, &mine, sizeof(T), reinterpret_cast<void (*)(void*)>(compute), site));
@@ -77,8 +79,10 @@ void store_words(void* to, u32 bytes, u32 n, const u64* values, Ordering orderin
 // Returns what was there.
 u64 update_word(void* word, u32 bytes, Update update, u64 operand, Ordering ordering, Scope scope,
                 Site site);
-// Bytes that nothing may write while the kernel runs: call it before they are read.
+// Bytes that nothing may write while the kernel runs: call it before they are read. copy_unseen
+// then reads them without being seen as a plain access.
 void read_constant(const void* from, u32 bytes, Site site);
+void copy_unseen(void* to, const void* from, u32 bytes);
 
 void fence_block(Site site);
 void fence_proxy_async(bool shared_alone, Site site);
@@ -94,6 +98,9 @@ void fence_barrier_init(Site site);
 bool barrier_wait(u64* barrier, u32 parity, u32 arrivals, bool may_suspend, Site site);
 void barrier_arrive(u64* barrier, u32 n, u32 bytes, Site site);
 void copy_bulk(void* to, const void* from, u32 bytes, u64* barrier, Site site);
+
+// Reads nothing: it checks that the bytes are there.
+void prefetch_bulk(const void* from, u32 bytes, Site site);
 
 void copy_async_16(void* to, const void* from, Site site);
 void commit_copies(Site site);

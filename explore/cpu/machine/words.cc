@@ -1,4 +1,6 @@
 // Operations on words, fences and clocks: choice points, around what the memory model does.
+#include <cstring>
+
 #include "findings.h"
 #include "model.h"
 #include "scheduler.h"
@@ -89,6 +91,8 @@ u64 update_word(void* word, u32 bytes, Update update, u64 operand, Ordering orde
 void read_constant(const void* from, u32 bytes, Site site) {
   order().read_constant(current().id, from, bytes, call_site("load_constant", site).number);
 }
+
+void copy_unseen(void* to, const void* from, u32 bytes) { memcpy(to, from, bytes); }
 
 void fence_block(Site site) {
   choice_point();
