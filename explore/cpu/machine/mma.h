@@ -1,0 +1,73 @@
+// What tensor cores compute, as pure functions of the registers of a warp: m16n8k16 and wgmma with
+// fp32 accumulators, m16n8k32 with integers, movmatrix. Fragments are those of the PTX ISA. Must
+// not know a thread, a schedule or memory.
+#pragma once
+
+#include <cstdint>
+
+namespace machine {
+
+using u8 = uint8_t;
+using u16 = uint16_t;
+using u32 = uint32_t;
+using u64 = uint64_t;
+
+constexpr int kLanes = 32;
+
+// How a tensor core adds products of 16 bits to an fp32 accumulator. A step takes `products` of
+// them and the accumulator at once, cuts each term toward zero to `fraction_bits` below the largest
+// exponent, adds exactly, and cuts the sum to fp32. k is walked in steps, from 0.
+struct TensorCore {
+  int products, fraction_bits;
+  bool verified;  // whether hardware has been seen to give these bits
+};
+
+// Compared with an H200: 430e9 outputs of mma.sync and wgmma, bf16 and fp16, no mismatch.
+constexpr TensorCore kTensorCoreSm90{16, 25, true};
+// UNVERIFIED: published models say so for Ampere and Ada (sm_80, sm_86, sm_89); nobody has compared
+// these functions with such a GPU.
+constexpr TensorCore kTensorCoreSm80{8, 24, false};
+// UNVERIFIED: taken to be that of sm_90.
+constexpr TensorCore kTensorCoreSm100{16, 25, false};
+
+// That of a target, by the number of its architecture: 80, 89, 90, 120.
+constexpr TensorCore tensor_core_of(int architecture) {
+  return architecture < 90 ? kTensorCoreSm80
+                           : architecture < 100 ? kTensorCoreSm90 : kTensorCoreSm100;
+}
+
+enum class Half { kBf16, kFp16 };
+
+// d += A * B, 16 by 8 by 16. By lane: four registers of A, two of B, four sums, which are bits of
+// floats.
+void mma_m16n8k16(const TensorCore& core, Half type, const u32 (*a)[4], const u32 (*b)[2],
+                  u32 (*d)[4]);
+
+// d += A * B modulo 2^32, 16 by 8 by 32. The bytes of A have a sign or not, those of B have one.
+void mma_m16n8k32(bool a_is_signed, const u32 (*a)[4], const u32 (*b)[2], u32 (*d)[4]);
+
+// One warp's part of a wgmma, 16 by 64 by 16. By lane: four registers of A and 32 sums. b has the 16
+// elements of each of 64 columns. Without `adds`, d begins at +0.
+constexpr int kWideColumns = 64, kWideSums = kWideColumns / 2;
+void wgmma_m64n64k16(const TensorCore& core, Half type, const u32 (*a)[4],
+                     const u16 (*b)[16], bool adds, u32 (*d)[kWideSums]);
+
+// Transposes an 8x8 matrix of 16-bit elements.
+void movmatrix(const u32 (&from)[kLanes], u32 (&to)[kLanes]);
+
+// Where the elements of B are that a wgmma's descriptor names: K-major without a swizzle, which is
+// 8 by 8 core matrices of 128 contiguous bytes.
+struct SharedOperand {
+  u32 start;         // an address of shared memory, of 18 bits
+  u32 next_columns;  // bytes from a core matrix to the one with the next 8 of k
+  u32 next_rows;     // bytes to the one with the next 8 columns of B
+  // Offset of the eight elements k/8*8 to k/8*8 + 7 of a column.
+  u32 offset(int column, int k) const {
+    return u32(k / 8) * next_columns + u32(column / 8) * next_rows + u32(column % 8) * 16;
+  }
+};
+// Decodes a descriptor. What it asks for and is not modelled comes back as words for a finding;
+// nullptr if there is nothing.
+const char* decode_operand(u64 descriptor, SharedOperand& operand);
+
+}  // namespace machine

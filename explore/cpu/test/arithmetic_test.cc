@@ -1,0 +1,294 @@
+// Compares the arithmetic of the CPU side with slow, independent statements of it. Prints a line for
+// each check, and fails if one does. With an argument it takes that many outputs for each
+// distribution of products.
+#include <cinttypes>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <chrono>
+#include <vector>
+
+#include "../amk_cpu/math.h"
+#include "../machine/mma.h"
+#include "products.h"
+
+using namespace machine;
+
+namespace {
+
+int failures;
+// One check: so many cases, so many that differ.
+void report(const char* what, uint64_t cases, uint64_t wrong) {
+  const bool fails = wrong != 0 || cases == 0;
+  printf("%s %s: %" PRIu64 " cases, %" PRIu64 " mismatches\n", fails ? "FAIL" : "ok  ", what, cases, wrong);
+  failures += fails;
+}
+// A check of a check: it has to find a difference.
+void report_found(const char* what, uint64_t found) {
+  printf("%s %s: found in %" PRIu64 " outputs\n", found ? "ok  " : "FAIL", what, found);
+  failures += found == 0;
+}
+
+// ---- products of 16 bits ----
+
+// A warp's operands by row and column, and the lanes' registers of them by the tables of the PTX
+// ISA, in which an element is looked up: not as the code under test packs them.
+struct Tile {
+  u16 a[16][16], b[8][16];
+  u32 c[16][8];
+};
+void to_lanes(const Tile& t, u32 (*a)[4], u32 (*b)[2], u32 (*d)[4]) {
+  for (int lane = 0; lane < 32; ++lane) {
+    const int group = lane >> 2, in_group = lane & 3;
+    for (int i = 0; i < 8; ++i) {  // a0 to a7
+      const int row = i < 2 || (i >= 4 && i < 6) ? group : group + 8;
+      const int column = in_group * 2 + (i & 1) + (i >= 4 ? 8 : 0);
+      a[lane][i / 2] = i % 2 ? a[lane][i / 2] | u32(t.a[row][column]) << 16 : t.a[row][column];
+    }
+    for (int i = 0; i < 4; ++i) {  // b0 to b3
+      const int k = in_group * 2 + (i & 1) + (i >= 2 ? 8 : 0);
+      b[lane][i / 2] = i % 2 ? b[lane][i / 2] | u32(t.b[group][k]) << 16 : t.b[group][k];
+    }
+    for (int i = 0; i < 4; ++i) d[lane][i] = t.c[i < 2 ? group : group + 8][in_group * 2 + (i & 1)];
+  }
+}
+uint64_t differing(const Tile& t, Half type, const TensorCore& core, const Statement& statement) {
+  u32 a[32][4], b[32][2], d[32][4];
+  to_lanes(t, a, b, d);
+  mma_m16n8k16(core, type, a, b, d);
+  uint64_t wrong = 0;
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int i = 0; i < 4; ++i) {
+      const int row = (lane >> 2) + (i < 2 ? 0 : 8), column = (lane & 3) * 2 + (i & 1);
+      const u32 want = statement.product(t.a[row], t.b[column], t.c[row][column], 16);
+      wrong += want != d[lane][i];
+    }
+  }
+  return wrong;
+}
+
+Statement statement_of(Half type, const TensorCore& core) {
+  Statement s;
+  s.fraction = type == Half::kBf16 ? 7 : 10;
+  s.products = core.products;
+  s.bits = core.fraction_bits;
+  return s;
+}
+Tile random_tile(Half type, Distribution distribution, uint64_t key) {
+  Tile t;
+  Random random{key};
+  const Operands of{type == Half::kBf16 ? 7 : 10, distribution};
+  of.fill(&t.a[0][0], 16, false, random);
+  of.fill(&t.b[0][0], 8, true, random);
+  for (int row = 0; row < 16; ++row)
+    for (int column = 0; column < 8; ++column)
+      t.c[row][column] = of.accumulator(t.a[row], t.b[column], random);
+  return t;
+}
+
+void products(uint64_t outputs) {
+  const struct { const char* name; TensorCore core; } cores[] = {
+      {"sm_90", kTensorCoreSm90}, {"sm_80", kTensorCoreSm80}};
+  for (const auto& core : cores) {
+    for (Half type : {Half::kBf16, Half::kFp16}) {
+      const char* const name = type == Half::kBf16 ? "bf16" : "fp16";
+      for (int d = 0; d < kDistributions; ++d) {
+        uint64_t wrong = 0, n = 0;
+        Tile t{};
+        for (uint64_t i = 0; n < outputs; ++i, n += 128) {
+          const bool chain = Distribution(d) == Distribution::kChained && i % 16 != 0;
+          u32 a[32][4], b[32][2], sums[32][4];
+          if (chain) {
+            to_lanes(t, a, b, sums);
+            mma_m16n8k16(core.core, type, a, b, sums);
+          }
+          t = random_tile(type, Distribution(d), uint64_t(d) << 40 | i);
+          for (int lane = 0; chain && lane < 32; ++lane)
+            for (int j = 0; j < 4; ++j) t.c[lane / 4 + j / 2 * 8][lane % 4 * 2 + j % 2] = sums[lane][j];
+          wrong += differing(t, type, core.core, statement_of(type, core.core));
+        }
+        char what[100];
+        snprintf(what, sizeof what, "mma of %s as on %s, %s", name, core.name, name_of(Distribution(d)));
+        report(what, n, wrong);
+      }
+      // Crafted cases, eight to a tile on its diagonal, in both halves of its rows.
+      const std::vector<Crafted> crafted = craft(type == Half::kBf16 ? 7 : 10, outputs / 10);
+      uint64_t wrong[kGroups] = {}, cases[kGroups] = {};
+      for (size_t i = 0; i < crafted.size(); ++i) {
+        Tile t{};
+        for (int half = 0; half < 2; ++half) {
+          memcpy(t.a[i % 8 + half * 8], crafted[i].a, 32);
+          t.c[i % 8 + half * 8][i % 8] = crafted[i].c;
+        }
+        memcpy(t.b[i % 8], crafted[i].b, 32);
+        wrong[crafted[i].group] += differing(t, type, core.core, statement_of(type, core.core));
+        cases[crafted[i].group] += 2;
+      }
+      for (int g = 0; g < kGroups; ++g) {
+        char what[100];
+        snprintf(what, sizeof what, "mma of %s as on %s, crafted: %s", name, core.name, kGroupNames[g]);
+        report(what, cases[g], wrong[g]);
+      }
+    }
+  }
+}
+
+// The comparison sees each rule of the statement: with one changed, outputs differ.
+void rules() {
+  const auto count = [](Half type, Distribution d, Statement changed) {
+    uint64_t found = 0;
+    for (uint64_t i = 0; i < 400; ++i)
+      found += differing(random_tile(type, d, uint64_t(d) << 40 | i), type, kTensorCoreSm90, changed);
+    return found;
+  };
+  Statement s = statement_of(Half::kBf16, kTensorCoreSm90);
+  s.bits = 24;
+  report_found("24 fraction bits", count(Half::kBf16, Distribution::kFour, s));
+  s.bits = 26;
+  report_found("26 fraction bits", count(Half::kBf16, Distribution::kFour, s));
+  s = statement_of(Half::kBf16, kTensorCoreSm90);
+  s.products = 8;
+  report_found("steps of 8", count(Half::kBf16, Distribution::kFour, s));
+  s = statement_of(Half::kBf16, kTensorCoreSm90);
+  s.floor = -132;
+  report_found("a floor of -132", count(Half::kBf16, Distribution::kDeep, s));
+  s.floor = -134;
+  report_found("a floor of -134", count(Half::kBf16, Distribution::kDeep, s));
+  s = statement_of(Half::kBf16, kTensorCoreSm90);
+  s.zeros_count = true;
+  report_found("zeros with an exponent", count(Half::kBf16, Distribution::kDeep, s));
+  s = statement_of(Half::kBf16, kTensorCoreSm90);
+  s.to_infinity = false;
+  report_found("the largest number for infinity", count(Half::kBf16, Distribution::kHigh, s));
+}
+
+void wide_products(uint64_t outputs) {
+  uint64_t n = 0, wrong = 0;
+  for (uint64_t i = 0; n < outputs; ++i) {
+    const Half type = i % 2 ? Half::kFp16 : Half::kBf16;
+    const bool adds = i % 3 != 0;
+    Random random{i + 77};
+    const Operands of{type == Half::kBf16 ? 7 : 10, Distribution(i / 2 % kDistributions)};
+    Tile t{};
+    u16 b[kWideColumns][16];
+    u32 c[16][kWideColumns], a[32][4], unused_b[32][2], unused_d[32][4], d[32][kWideSums];
+    of.fill(&t.a[0][0], 16, false, random);
+    of.fill(&b[0][0], kWideColumns, true, random);
+    to_lanes(t, a, unused_b, unused_d);
+    for (int row = 0; row < 16; ++row)
+      for (int column = 0; column < kWideColumns; ++column)
+        c[row][column] = of.accumulator(t.a[row], b[column], random);
+    // Sum i of a lane: row lane / 4 (+ 8 if i / 2 is odd), column i / 4 * 8 + lane % 4 * 2 + i % 2.
+    const auto row_of = [](int lane, int i) { return (lane >> 2) + (i & 2) * 4; };
+    const auto column_of = [](int lane, int i) { return (i >> 2) * 8 + (lane & 3) * 2 + (i & 1); };
+    for (int lane = 0; lane < 32; ++lane)
+      for (int j = 0; j < kWideSums; ++j) d[lane][j] = c[row_of(lane, j)][column_of(lane, j)];
+    wgmma_m64n64k16(kTensorCoreSm90, type, a, b, adds, d);
+    const Statement statement = statement_of(type, kTensorCoreSm90);
+    for (int lane = 0; lane < 32; ++lane) {
+      for (int j = 0; j < kWideSums; ++j, ++n) {
+        const int row = row_of(lane, j), column = column_of(lane, j);
+        wrong += d[lane][j] != statement.product(t.a[row], b[column], adds ? c[row][column] : 0, 16);
+      }
+    }
+  }
+  report("wgmma against the statement", n, wrong);
+}
+
+void descriptors() {
+  uint64_t n = 0, wrong = 0;
+  // As prompt_wgmma.cuh makes it: 64 columns of B, groups of eight side by side.
+  SharedOperand o;
+  const u64 good = u64(0x12340 >> 4) | u64(64 * 16 >> 4) << 16 | u64(8 * 16 >> 4) << 32;
+  wrong += decode_operand(good, o) != nullptr || o.start != 0x12340;
+  for (int column = 0; column < 64; ++column)
+    for (int k = 0; k < 16; k += 8, ++n) wrong += o.offset(column, k) != u32(k / 8 * 1024 + column * 16);
+  for (int bit : {14, 15, 30, 31, 46, 48, 49, 51, 52, 61, 62, 63}) {
+    ++n;
+    wrong += decode_operand(good | u64(1) << bit, o) == nullptr;
+  }
+  for (u64 bad : {good & ~(u64(0x3fff) << 16), good & ~(u64(0x3fff) << 32)}) {
+    ++n;
+    wrong += decode_operand(bad, o) == nullptr;
+  }
+  report("descriptors of wgmma", n, wrong);
+}
+
+void integer_products(uint64_t outputs) {
+  uint64_t n = 0, wrong = 0;
+  for (uint64_t i = 0; n < outputs; ++i) {
+    Random random{i + 5};
+    const bool is_signed = i % 2, extreme = i % 4 >= 2;
+    u32 a[32][4], b[32][2], d[32][4], c[32][4];
+    for (int lane = 0; lane < 32; ++lane) {
+      for (u32& v : a[lane]) v = extreme ? (is_signed ? 0x80808080u : ~0u) : random.word();
+      for (u32& v : b[lane]) v = extreme ? 0x80808080u : random.word();
+      for (int j = 0; j < 4; ++j) c[lane][j] = d[lane][j] = extreme ? 0x80000000u + random.word() % 9 : random.word();
+    }
+    mma_m16n8k32(is_signed, a, b, d);
+    for (int lane = 0; lane < 32; ++lane) {
+      for (int j = 0; j < 4; ++j, ++n) {
+        const int row = (lane >> 2) + (j >= 2 ? 8 : 0), column = (lane & 3) * 2 + (j & 1);
+        __int128 sum = c[lane][j];
+        for (int k = 0; k < 32; ++k) {
+          // Byte k of a row: group row % 8, thread k / 4 % 4, register by the halves of rows and k.
+          const u32 x = a[row % 8 * 4 + k / 4 % 4][(row >= 8) + (k >= 16) * 2] >> k % 4 * 8 & 255;
+          const u32 y = b[column * 4 + k / 4 % 4][k >= 16] >> k % 4 * 8 & 255;
+          sum += __int128(is_signed && x > 127 ? int(x) - 256 : int(x)) * (y > 127 ? int(y) - 256 : int(y));
+        }
+        wrong += u32(sum) != d[lane][j];
+      }
+    }
+  }
+  report("integers modulo 2^32", n, wrong);
+}
+
+void transposes() {
+  uint64_t n = 0, wrong = 0;
+  for (uint64_t i = 0; i < 100; ++i) {
+    Random random{i};
+    u32 from[32], to[32];
+    for (u32& v : from) v = random.word();
+    movmatrix(from, to);
+    for (int row = 0; row < 8; ++row) {
+      for (int column = 0; column < 8; ++column, ++n) {
+        const u32 was = from[column * 4 + row / 2] >> row % 2 * 16 & 0xffff;
+        wrong += was != (to[row * 4 + column / 2] >> column % 2 * 16 & 0xffff);
+      }
+    }
+  }
+  report("movmatrix", n, wrong);
+}
+
+void speed() {
+  const int kTiles = 64, kTimes = 400;
+  for (Half type : {Half::kBf16, Half::kFp16}) {
+    static u32 a[kTiles][32][4], b[kTiles][32][2], d[kTiles][32][4];
+    for (int i = 0; i < kTiles; ++i) to_lanes(random_tile(type, Distribution::kFour, i), a[i], b[i], d[i]);
+    const auto start = std::chrono::steady_clock::now();
+    for (int j = 0; j < kTimes; ++j)
+      for (int i = 0; i < kTiles; ++i) mma_m16n8k16(kTensorCoreSm90, type, a[i], b[i], d[i]);
+    const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    printf("     m16n8k16 of %s: %.0f ns, %.1f ns for an output\n", type == Half::kBf16 ? "bf16" : "fp16",
+           took * 1e9 / (kTiles * kTimes), took * 1e9 / (kTiles * kTimes * 128));
+  }
+}
+
+}  // namespace
+
+void math_checks(void (*report)(const char*, uint64_t, uint64_t), bool all);
+
+int main(int count, char** arguments) {
+  const uint64_t outputs = count > 1 ? strtoull(arguments[1], nullptr, 10) : 10000;
+  products(outputs);
+  rules();
+  wide_products(outputs);
+  descriptors();
+  integer_products(outputs);
+  transposes();
+  math_checks(report, outputs > 100000);
+  speed();
+  if (failures != 0) printf("%d checks failed\n", failures);
+  return failures != 0;
+}
