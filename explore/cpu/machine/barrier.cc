@@ -66,7 +66,7 @@ void sync(u32 number, u32 threads, const char* primitive, Site site) {
 void block_sync(Site site) { sync(0, current().home->live, "block_sync", site); }
 
 void named_barrier_sync(u32 number, u32 threads, Site site) {
-  if (number >= kNamedBarriers || threads == 0 || threads % kLanes != 0) {
+  if (number >= kNamedBarriers || threads == 0 || threads % kWarpSize != 0) {
     report_fatal(kParticipants, "a barrier with a number or a count that there is not",
                  {here(site)});
   }

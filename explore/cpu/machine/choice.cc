@@ -29,13 +29,13 @@ u32 note(u32 value) {
 
 // ---- random -------------------------------------------------------------------------------------
 
-// How often a kind deviates, of 2^32: half of the time, or down to once in 4096 times, or never.
+// How often a kind deviates, of 2^32: half of the time, or down to once in 2048 times, or never.
 u32 rate[size_t(Choice::kKinds)];
 
 void draw_rates() {
   for (u32& r : rate) {
-    const u32 power = draw_below(14);
-    r = power == 13 ? 0 : ~u32(0) >> (1 + power);
+    const u32 power = draw_below(12);
+    r = power == 11 ? 0 : ~u32(0) >> (1 + power);
   }
 }
 
@@ -139,9 +139,8 @@ u32 choose(u32 n, Choice kind) {
   if (n < 2) return 0;
   switch (schedule.strategy) {
     case Strategy::kRandom:
+    case Strategy::kPriorities:  // they are of warps alone (choose_warp)
       return note(random_choice(n, kind));
-    case Strategy::kPriorities:  // PCT says nothing of what is no order of threads
-      return note(kind == Choice::kSwitch || kind == Choice::kNext ? 0 : random_choice(n, kind));
     case Strategy::kExhaustive:
       return note(exhaustive_choice(n));
     case Strategy::kReplay:
@@ -150,9 +149,9 @@ u32 choose(u32 n, Choice kind) {
   return 0;
 }
 
-u32 choose_warp(const u16* warps, u32 n, u32 others, Choice kind) {
-  if (schedule.strategy != Strategy::kPriorities) return choose(n + others, kind);
-  if (n + others < 2) return 0;
+u32 choose_warp(const u16* warps, u32 n, Choice kind) {
+  if (n < 2) return 0;
+  if (schedule.strategy != Strategy::kPriorities) return choose(n, kind);
   u32 best = first_of_priority(warps, n);
   while (!changes.empty() && changes.front() <= index_) {
     changes.erase(changes.begin());

@@ -15,7 +15,8 @@ using u32 = uint32_t;
 using u64 = uint64_t;
 
 enum class Choice : u8 {
-  kSwitch,  // 0: the fiber that runs goes on
+  kSwitch,  // 0: the warp that runs goes on
+  kLane,    // 0: so does the lane
   kNext,    // 0: of the warps that can run, the one that could first
   kLoad,    // 0: a relaxed load sees the newest store
   kStore,   // 0: a relaxed store commits at once
@@ -53,8 +54,8 @@ bool next_schedule();
 
 // One of n ways, n >= 1.
 u32 choose(u32 n, Choice kind);
-// One of n warps that can run, or one of `others`, ways that are no other warp.
-u32 choose_warp(const u16* warps, u32 n, u32 others, Choice kind);
+// One of n warps that can run.
+u32 choose_warp(const u16* warps, u32 n, Choice kind);
 
 // Of the schedule so far.
 u64 choices();

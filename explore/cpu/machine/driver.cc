@@ -130,7 +130,7 @@ void copy_parameters(const void* p, void* to) {
 
 int launch(Kernel* kernel, u32 blocks, u32 threads, u32 shared, void** parameters, bool cooperative) {
   if (!kernel || !parameters || !parameters[0] || blocks == 0) return kInvalidValue;
-  if (threads == 0 || threads % kLanes || threads > device.threads_per_block) return kInvalidValue;
+  if (threads == 0 || threads % kWarpSize || threads > device.threads_per_block) return kInvalidValue;
   if (shared > u32(kernel->dynamic_shared) || shared > device.shared_per_block) return kInvalidValue;
   if (cooperative && blocks > device.sms) return kCooperativeTooLarge;
   alignas(16) static u64 words[kParameterBytes / 8];

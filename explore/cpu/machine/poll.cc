@@ -63,12 +63,12 @@ bool polled(const void* word, u64 value, bool newest, Site site) {
     return false;
   }
   p.polls[i].version = version;
-  if (++p.polls[i].repeats < kPatience) return false;
-  p.polls[i].repeats = 0;
   if (p.patience) {
     --p.patience;
     return false;
   }
+  if (++p.polls[i].repeats < kPatience) return false;
+  p.polls[i].repeats = 0;
   // Nothing has changed since it was loaded, or the fiber looks again.
   for (u32 k = 0; k < p.count; ++k) {
     if (bucket_of(p.polls[k].word).version != p.polls[k].version) {

@@ -29,7 +29,7 @@ u64 jumped_ns = 0;
 u32 quiet = 0;  // times that all slept, and were woken, since the launch made progress
 
 constexpr u64 kJumpNs = 1000000000;
-constexpr u32 kMostJumps = 40;  // the clock has gone a thousand years ahead
+constexpr u32 kMostJumps = 20;  // the clock has gone days ahead
 
 // ---- who runs next ------------------------------------------------------------------------------
 
@@ -56,11 +56,11 @@ std::string describe_waits() {
   std::string text;
   for (const auto& warp : warps) {
     u32 told = 0;
-    for (u32 lane = 0; lane < kLanes; ++lane) {
+    for (u32 lane = 0; lane < kWarpSize; ++lane) {
       const Fiber* f = warp->lanes[lane];
       if (!f || f->state == State::kDone || (told >> lane & 1)) continue;
       u32 same = 0;
-      for (u32 other = lane; other < kLanes; ++other) {
+      for (u32 other = lane; other < kWarpSize; ++other) {
         const Fiber* g = warp->lanes[other];
         if (g && g->state == f->state && g->waits_at.line == f->waits_at.line) same |= 1u << other;
       }
@@ -88,7 +88,7 @@ void unblock() {
   }
   const u32 kPollsOfALook = 600;  // the runtime looks at the clock once in 256 polls
   if (quiet <= kMostJumps) {
-    jumped_ns += kJumpNs << (quiet - 1 < 30 ? quiet - 1 : 30);
+    jumped_ns += kJumpNs << (quiet - 1);
     ++quiet;
     if (wake_sleepers(kPollsOfALook)) return;
   }
@@ -103,10 +103,10 @@ void run_next() {
   if (warp.ready) return switch_to(lane_after(warp, from.lane));
   queue.erase(queue.begin());
   while (queue.empty()) unblock();
-  const u32 taken = choose_warp(queue.data(), u32(queue.size()), 0, Choice::kNext);
+  const u32 taken = choose_warp(queue.data(), u32(queue.size()), Choice::kNext);
   std::rotate(queue.begin(), queue.begin() + taken, queue.begin() + taken + 1);
   const Warp& next = *warps[queue.front()];
-  switch_to(lane_after(next, kLanes - 1));
+  switch_to(lane_after(next, kWarpSize - 1));
 }
 
 // ---- the life of a fiber ------------------------------------------------------------------------
@@ -154,7 +154,7 @@ void populate(u32 first, u32 end) {
     block->place = b - first;
     block->memory = begin_shared(*block);
     for (u32 t = 0; t < launch->threads; ++t) {
-      if (t % kLanes == 0) {
+      if (t % kWarpSize == 0) {
         if (warp_pool.empty()) warp_pool.push_back(std::make_unique<Warp>());
         warps.push_back(std::move(warp_pool.back()));
         warp_pool.pop_back();
@@ -178,7 +178,7 @@ void populate(u32 first, u32 end) {
       f.warp = warps.back().get();
       f.home = block.get();
       f.id = b * launch->threads + t;
-      f.lane = t % kLanes;
+      f.lane = t % kWarpSize;
       f.state = State::kReady;
       f.waits_for = nullptr;
       f.polls.count = f.polls.patience = f.copy_group = 0;
@@ -222,15 +222,14 @@ void choice_point() {
   happens_now();
   Fiber& fiber = current();
   Warp& warp = *fiber.warp;
-  const u32 other_lanes = u32(__builtin_popcount(warp.ready)) - 1;
-  u32 taken = choose_warp(queue.data(), u32(queue.size()), other_lanes, Choice::kSwitch);
-  if (taken == 0) return;
-  if (taken < queue.size()) {
+  if (const u32 taken = choose_warp(queue.data(), u32(queue.size()), Choice::kSwitch)) {
     std::rotate(queue.begin(), queue.begin() + taken, queue.begin() + taken + 1);
-    return switch_to(lane_after(*warps[queue.front()], kLanes - 1));
+    return switch_to(lane_after(*warps[queue.front()], kWarpSize - 1));
   }
   Fiber* next = &fiber;
-  for (taken -= u32(queue.size()) - 1; taken; --taken) next = lane_after(warp, next->lane);
+  for (u32 n = choose(u32(__builtin_popcount(warp.ready)), Choice::kLane); n; --n) {
+    next = lane_after(warp, next->lane);
+  }
   switch_to(next);
 }
 

@@ -42,13 +42,13 @@ struct Fiber : Self {
   u32 copy_group = 0;  // that is open
 };
 
-constexpr u32 kLanes = 32;
+constexpr u32 kWarpSize = 32;
 constexpr u32 kMostExchanged = 256;  // bytes of a lane at a collective
 
 struct Warp {
   u16 number = 0;  // among the warps that run
   Block* home = nullptr;
-  Fiber* lanes[kLanes] = {};
+  Fiber* lanes[kWarpSize] = {};
   u32 present = 0;  // lanes that have not ended
   u32 ready = 0;    // lanes that can run
   u32 meeting = 0;  // lanes counted at a barrier that completes
@@ -62,7 +62,7 @@ struct Warp {
   u32 wide_copy = 0;
   std::vector<u32> wide_groups;
   u64* wide_barrier = nullptr;
-  alignas(16) u8 slots[2][kLanes * kMostExchanged];
+  alignas(16) u8 slots[2][kWarpSize * kMostExchanged];
 };
 
 // Fibers that wait for one another at bar.sync (barrier.cc).

@@ -62,9 +62,9 @@ void* converge(Collective kind, const void* mine, u32 bytes, void (*compute)(voi
 void warp_sync(Site site) {
   if (call_site("warp_sync", site, Mutable::kLeftOut).mutation == Mutation::kLeftOut) return;
   meet(Collective::kSync, site, [](Warp& warp) {
-    u32 ids[kLanes];
-    for (u32 i = 0; i < kLanes; ++i) ids[i] = warp.lanes[i]->id;
-    order().join(ids, kLanes);
+    u32 ids[kWarpSize];
+    for (u32 i = 0; i < kWarpSize; ++i) ids[i] = warp.lanes[i]->id;
+    order().join(ids, kWarpSize);
   });
 }
 
