@@ -6,8 +6,9 @@
 //
 //   clock.{h,cc}    vector clocks
 //   shadow.{h,cc}   the last accesses of each byte
-//   history.cc      words with relaxed and atomic accesses: their stores, old ones and pending ones
-//   order.cc        threads, regions, synchronisation, copies
+//   plain.cc        plain accesses, and those of copies
+//   history.cc      words with strong accesses: their stores, old ones and pending ones
+//   order.cc        threads, regions, synchronisation, findings
 //
 // Rules for callers:
 //   * Call before the access takes place. Plain accesses are the caller's, behind the call. Loads,
@@ -147,8 +148,8 @@ class Order {
   const std::vector<Assumption>& assumptions() const;
   bool assume(const char* name, bool on);  // false: there is no such assumption
 
-  // Regions do not overlap and begin at a multiple of 16 bytes. `block` is the owner of shared
-  // memory. Adding one forgets what was known of its bytes.
+  // Regions begin at a multiple of 4096 bytes and share no page of that size. `block` is the owner
+  // of shared memory. Adding one forgets what was known of its bytes.
   void add_region(RegionKind kind, void* begin, size_t bytes, std::string name, u32 block = 0);
   void remove_region(void* begin);
   // Says what a region is, once the arguments of a launch tell.
@@ -157,8 +158,8 @@ class Order {
   bool is_inside(const void* p, size_t bytes) const;
   std::string describe(const void* p) const;
 
-  // By the host, between launches: cuMemcpy, cuMemset, cuMemAlloc'd memory that it fills. A read of
-  // bytes that nobody has written is found, unless `any`.
+  // By the host, between launches: cuMemcpy and cuMemset. A read of bytes that nobody has written
+  // is found.
   void host_write(void* p, size_t bytes);
   void host_read(const void* p, size_t bytes);
   // Bytes count as unwritten again.

@@ -1,0 +1,590 @@
+// Words with strong accesses: the order of their stores, which of them a load may see, and stores
+// that are pending.
+#include <algorithm>
+
+#include "state.h"
+
+namespace machine {
+namespace {
+
+u64 read_word(const void* p, u32 bytes) {
+  u64 value = 0;
+  std::memcpy(&value, p, bytes);
+  return value;
+}
+void write_word(void* p, u32 bytes, u64 value) { std::memcpy(p, &value, bytes); }
+
+u8* slot_address(const void* p) {
+  return reinterpret_cast<u8*>(reinterpret_cast<uintptr_t>(p) & ~uintptr_t(kSlotBytes - 1));
+}
+u8 halves_of(const void* p, u32 bytes) {
+  if (bytes == 8) return 3;
+  return reinterpret_cast<uintptr_t>(p) & 4 ? 2 : 1;
+}
+// Of a slot's eight bytes, those of a word; and the slot's with them replaced.
+u64 word_in(u64 slot, u8 halves) {
+  return halves == 3 ? slot : halves == 2 ? slot >> 32 : u64(u32(slot));
+}
+u64 replaced(u64 slot, u8 halves, u64 word) {
+  if (halves == 3) return word;
+  if (halves == 2) return u64(u32(slot)) | word << 32;
+  return (slot & ~u64(0xffffffffu)) | u32(word);
+}
+
+u64 updated(Update op, u64 old, u64 operand, u64 expected, u32 bytes) {
+  const auto as_signed = [bytes](u64 v) { return bytes == 4 ? int64_t(int32_t(v)) : int64_t(v); };
+  switch (op) {
+    case Update::kAdd: return old + operand;
+    case Update::kExchange: return operand;
+    case Update::kMax: return std::max(old, operand);
+    case Update::kMin: return std::min(old, operand);
+    case Update::kMaxSigned: return as_signed(old) < as_signed(operand) ? operand : old;
+    case Update::kMinSigned: return as_signed(operand) < as_signed(old) ? operand : old;
+    case Update::kAnd: return old & operand;
+    case Update::kOr: return old | operand;
+    case Update::kXor: return old ^ operand;
+    case Update::kCompareAndSwap: return old == expected ? operand : old;
+  }
+  return old;
+}
+
+bool acquires(Ordering o) { return o == Ordering::kAcquire || o == Ordering::kBoth; }
+bool releases(Ordering o) { return o == Ordering::kRelease || o == Ordering::kBoth; }
+
+// Whether each is in the other's scope.
+bool in_scope(const Store& s, Actor actor, Scope scope) {
+  return (s.scope != Scope::kBlock && scope != Scope::kBlock) || s.actor == kNobody ||
+         block_of(s.actor) == block_of(actor);
+}
+
+}  // namespace
+
+void free_slots(Slot* slots) { delete[] slots; }
+
+// ---- checks -------------------------------------------------------------------------------------
+
+Order::State::Word Order::State::check_word(const Accessing& a, const u8* p, u32 bytes, bool reads,
+                                            bool writes, Page*& page) {
+  if (!shadow.in_arena(p)) return Word::kRaw;
+  if (reinterpret_cast<uintptr_t>(p) % bytes != 0) {
+    report(Fault::kMisaligned, Access{}, a, writes, p, bytes);
+    return Word::kNothing;
+  }
+  const uintptr_t entry = shadow.entry(p);
+  if (entry == kPinnedPage) return Word::kRaw;
+  if (entry == kWeightsPage && !writes) return Word::kRaw;
+  if (entry == kHostWritten && !writes) return Word::kRaw;
+  page = page_for(a, p, bytes, writes);
+  if (!page) return Word::kNothing;
+  if (page->kind == RegionKind::kPinned) return Word::kRaw;
+  Cell& line = Shadow::line(*page, p);
+  const auto strong = [](u32 kind) {
+    return kind == u32(AccessKind::kHost) || kind == u32(AccessKind::kRelaxed);
+  };
+  // The usual case: nobody but the host has written these bytes plainly, or read them.
+  if (strong(line.kind()) && (!writes || (line.read_by.empty() && !line.more_readers)))
+    return Word::kTracked;
+
+  Word result = Word::kTracked;
+  const u32 offset = u32(reinterpret_cast<uintptr_t>(p) % kLineBytes);
+  const Shadow::Cells cells = shadow.cells(line, offset, bytes);
+  for (u32 i = 0; i < cells.count; ++i) {
+    Cell& cell = cells.first[i];
+    const u8* at = p + (cells.count > 1 ? i * cells.bytes : 0);
+    switch (cell.kind()) {
+      case u32(AccessKind::kNone):
+        if (reads) report_writer(Fault::kUnwritten, cell, a, writes, at, bytes);
+        // Its stores are known to the slot. For others it is enough that there is one.
+        if (writes) cell.written_by = tag_of(AccessKind::kRelaxed, 0);
+        break;
+      case kOutsideBytes:
+        report_writer(Fault::kOutside, cell, a, writes, at, bytes);
+        return Word::kNothing;
+      case kReadOnlyBytes:
+        if (writes) report_writer(Fault::kReadOnly, cell, a, writes, at, bytes);
+        return Word::kRaw;
+      case u32(AccessKind::kHost):
+      case u32(AccessKind::kRelaxed):
+        break;
+      default:
+        if (!a.view->orders(who_of(cell.written_by), cell.written_epoch)) {
+          if (reads && !writes && page->kind == RegionKind::kCache && holds(kTornRows)) {
+            result = Word::kTorn;
+            break;
+          }
+          report_writer(Fault::kRace, cell, a, writes, at, bytes);
+        }
+        // A plain write may come again, and must find who has read. Not of bytes that may be torn.
+        if (reads && cell.kind() != u32(AccessKind::kBarrier) &&
+            !(page->kind == RegionKind::kCache && holds(kTornRows)))
+          shadow.add_reader(cell, a);
+    }
+    if (!writes) continue;
+    shadow.each_reader(cell, [&](const Readers& r) {
+      const u32 kind = kind_of(r.tag);
+      if (kind == u32(AccessKind::kRelaxed) || kind == u32(AccessKind::kAtomic)) return;
+      const bool constant = kind == u32(AccessKind::kConstant) && r.epoch >= a.view->first;
+      if (constant || !r.ordered_before(*a.view))
+        report_reader(constant ? Fault::kConstant : Fault::kRace, r, a, at, bytes);
+    });
+  }
+  return result;
+}
+
+void Order::State::check_strong(const Store& s, const Accessing& a, u8 halves, Scope scope,
+                                bool writes, const u8* p, u32 bytes) {
+  const bool scoped = in_scope(s, a.actor, scope);
+  const bool same_width = s.halves == halves || s.actor == kNobody || holds(kOverlappingWords);
+  if ((scoped && same_width) || a.view->orders(s.actor, s.epoch)) return;
+  report_store(scoped ? Fault::kWidth : Fault::kRace, s, a, writes, p, bytes);
+}
+
+void Order::State::check_stores(Slot& slot, const Accessing& a, u8 halves, Scope scope, bool writes,
+                                const u8* p, u32 bytes) {
+  for (u32 i = slot.newest; i; i = stores[i].next) {
+    if (stores[i].halves & halves) check_strong(stores[i], a, halves, scope, writes, p, bytes);
+  }
+  for (u32 i = slot.pending; i; i = stores[i].next) {
+    if (stores[i].halves & halves) check_strong(stores[i], a, halves, scope, writes, p, bytes);
+  }
+}
+
+void Order::State::touch_slots(Page& page, const Accessing& a, const u8* p, u32 bytes,
+                               bool writes) {
+  const u8* end = p + bytes;
+  for (u8* at = slot_address(p); at < end; at += kSlotBytes) {
+    Slot& slot = page.slots[reinterpret_cast<uintptr_t>(at) % kPageBytes / kSlotBytes];
+    if (!slot.newest && !slot.pending) continue;
+    const u8 halves = u8((p < at + 4) | (end > at + 4 && p < at + 8 ? 2 : 0));
+    const u8 touched = end > at + 4 ? halves : u8(halves & 1);
+    for (u32 i = slot.pending; i;) {
+      const u32 next = stores[i].next;
+      if ((stores[i].halves & touched) && a.view->orders(stores[i].actor, stores[i].epoch)) {
+        commit(i);
+        i = slot.pending;
+      } else {
+        i = next;
+      }
+    }
+    for (u32 list : {slot.newest, slot.pending}) {
+      for (u32 i = list; i; i = stores[i].next) {
+        const Store& s = stores[i];
+        if (s.actor != kNobody && (s.halves & touched) && !a.view->orders(s.actor, s.epoch))
+          report_store(Fault::kRace, s, a, writes, p, bytes);
+      }
+    }
+    if (!writes) continue;
+    // Memory is what there is now.
+    if (slot.newest) {
+      drop_older(stores[slot.newest]);
+      stores.give(slot.newest);
+      slot.newest = 0;
+    }
+  }
+}
+
+Slot& Order::State::slot_of(Page& page, const u8* p) {
+  if (!page.slots) page.slots = new Slot[kSlots];
+  return page.slots[reinterpret_cast<uintptr_t>(p) % kPageBytes / kSlotBytes];
+}
+
+// ---- who has seen what --------------------------------------------------------------------------
+
+bool Order::State::is_seen(const Store& s, const Thread& t) const {
+  auto& list = const_cast<Numbered<Seen>&>(seen);
+  for (u32 i = s.seen; i; i = list[i].next) {
+    if (t.view[kGeneric].orders(list[i].actor, list[i].epoch)) return true;
+  }
+  return false;
+}
+
+void Order::State::see(u32 store, const Thread& t) {
+  for (u32 i = stores[store].seen; i; i = seen[i].next) {
+    if (seen[i].actor == t.actor) return;
+  }
+  const u32 i = seen.take();
+  seen[i] = {t.actor, t.epoch, stores[store].seen};
+  stores[store].seen = i;
+}
+
+bool Order::State::must_see(const Store& s, const Thread& t) const {
+  return t.view[kGeneric].orders(s.actor, s.epoch) || is_seen(s, t);
+}
+
+// ---- commits ------------------------------------------------------------------------------------
+
+void Order::State::drop_older(Store& s) {
+  for (u32 i = s.next; i;) {
+    const u32 next = stores[i].next;
+    for (u32 j = stores[i].seen; j;) {
+      const u32 after = seen[j].next;
+      seen.give(j);
+      j = after;
+    }
+    stores.give(i);
+    i = next;
+  }
+  s.next = 0;
+  for (u32 j = s.seen; j;) {  // the oldest is seen by everybody
+    const u32 after = seen[j].next;
+    seen.give(j);
+    j = after;
+  }
+  s.seen = 0;
+}
+
+// Makes a store the newest of its slot. It is not in the list of pending ones.
+static void place(Order::State& state, Slot& slot, u32 number) {
+  u8* at = state.stores[number].slot;
+  if (!slot.newest) {
+    const u32 before = state.stores.take();
+    Store& b = state.stores[before];
+    b.slot = at;
+    b.value = read_word(at, kSlotBytes);
+    slot.newest = before;
+    state.written.push_back(at);
+  }
+  Store& s = state.stores[number];
+  const u8* word = at + (s.halves == 2 ? 4 : 0);
+  const u64 old = read_word(at, kSlotBytes);
+  const u64 value = replaced(old, s.halves, s.value);
+  write_word(at, kSlotBytes, value);
+  s.value = value;
+  s.time = state.time;
+  s.next = slot.newest;
+  slot.newest = number;
+  u32 count = 1;
+  for (u32 i = number; i; i = state.stores[i].next) {
+    if (count++ == state.bounds.stores) {
+      state.drop_older(state.stores[i]);
+      break;
+    }
+  }
+  state.listener->changed(word);
+}
+
+void Order::State::commit(u32 number) {
+  const Store& s = stores[number];
+  Page* page = shadow.page(s.slot);
+  Slot& slot = slot_of(*page, s.slot);
+  // Before it, those that its thread has stored there before.
+  for (u32 i = slot.pending; i != number; i = stores[i].next) {
+    if (stores[i].actor == stores[number].actor && (stores[i].halves & stores[number].halves)) {
+      commit(i);
+      return commit(number);
+    }
+  }
+  u32* link = &slot.pending;
+  while (*link != number) link = &stores[*link].next;
+  *link = stores[number].next;
+  pending.erase(std::find(pending.begin(), pending.end(), number));
+  place(*this, slot, number);
+}
+
+void Order::State::commit_before(Slot& slot, const Thread& t, u8 halves) {
+  for (u32 i = slot.pending; i;) {
+    const Store& s = stores[i];
+    if ((s.halves & halves) && must_see(s, t)) {
+      commit(i);
+      i = slot.pending;
+    } else {
+      i = s.next;
+    }
+  }
+}
+
+void Order::State::tick_time() {
+  ++time;
+  while (!pending.empty() && time - stores[pending.front()].time > bounds.pending)
+    commit(pending.front());
+}
+
+bool Order::State::settle() {
+  bool any = !pending.empty();
+  while (!pending.empty()) commit(pending.front());
+  for (u8* at : written) {
+    Slot& slot = slot_of(*shadow.page(at), at);
+    if (slot.newest == 0 || stores[slot.newest].next == 0) continue;
+    any = true;
+    drop_older(stores[slot.newest]);
+    listener->changed(at);
+    listener->changed(at + 4);
+  }
+  return any;
+}
+
+// What is in memory is all there is: at the end of a launch, or of shared memory.
+void Order::State::forget_stores(const u8* begin, const u8* end) {
+  for (size_t i = 0; i < pending.size();) {
+    const u8* at = stores[pending[i]].slot;
+    if (at >= begin && at < end) {
+      commit(pending[i]);
+      i = 0;
+    } else {
+      ++i;
+    }
+  }
+  size_t kept = 0;
+  for (u8* at : written) {
+    if (at < begin || at >= end) {
+      written[kept++] = at;
+      continue;
+    }
+    Slot& slot = slot_of(*shadow.page(at), at);
+    if (slot.newest == 0) continue;
+    drop_older(stores[slot.newest]);
+    stores.give(slot.newest);
+    slot.newest = 0;
+  }
+  written.resize(kept);
+}
+
+// ---- release and acquire ------------------------------------------------------------------------
+
+void Order::State::release_of(Store& s, Thread& t, Ordering ordering, Scope scope) {
+  const u32 reach = scope == Scope::kBlock ? kOwnBlock : kEverybody;
+  for (u32 i = 0; i < kReaches; ++i) {
+    if (!t.fenced[i]) continue;
+    if (!s.release[i]) {
+      s.release[i] = t.fenced[i];
+    } else {
+      Stamp both = *s.release[i];
+      both.add(*t.fenced[i]);
+      s.release[i] = Stamp::make(both);
+    }
+  }
+  if (!releases(ordering)) return;
+  ++counts.syncs;
+  s.released = true;
+  Stamp own = stamp_of(t);
+  if (s.release[reach]) own.add(*s.release[reach]);
+  s.release[reach] = Stamp::make(own);
+  tick(t);
+}
+
+void Order::State::acquire_of(const Store& s, Thread& t, Ordering ordering, Scope scope) {
+  if (s.epoch < first || !in_scope(s, t.actor, scope)) return;
+  for (u32 reach = 0; reach < kReaches; ++reach) {
+    if (!s.release[reach]) continue;
+    if (reach == kOwnBlock && block_of(s.actor) != t.block) continue;
+    if (acquires(ordering)) {
+      acquire(t, s.release[reach]);
+    } else if (!t.seen) {
+      t.seen = std::make_unique<Stamp>(*s.release[reach]);
+    } else {
+      t.seen->add(*s.release[reach]);
+    }
+  }
+}
+
+// ---- operations ---------------------------------------------------------------------------------
+
+u64 Order::State::torn(u64 value, const void* p) {
+  ++counts.torn;
+  const u64 noise = (reinterpret_cast<uintptr_t>(p) + time) * 0x9e3779b97f4a7c15u;
+  switch (listener->choose(4, Weak::kBytes)) {
+    case 0: return value;
+    case 1: return ~u64(0);
+    case 2: return (value & 0x00ff00ff00ff00ffu) | (noise & 0xff00ff00ff00ff00u);
+    default: return noise ^ noise >> 29;
+  }
+}
+
+Loaded Order::State::load(u32 thread, const u8* p, u32 bytes, Ordering ordering, Scope scope,
+                          Where where) {
+  ++counts.loads;
+  tick_time();
+  Thread& t = threads[thread];
+  const Accessing a = accessing(thread, AccessKind::kRelaxed, where);
+  Page* page = nullptr;
+  switch (check_word(a, p, bytes, true, false, page)) {
+    case Word::kNothing: return {0, true};
+    case Word::kRaw: return {read_word(p, bytes), true};
+    case Word::kTorn:
+      return {word_in(torn(read_word(p, bytes), p), bytes == 8 ? 3 : 1), false};
+    case Word::kTracked: break;
+  }
+  if (!page->slots) return {read_word(p, bytes), true};
+  Slot& slot = slot_of(*page, p);
+  if (!slot.newest && !slot.pending) return {read_word(p, bytes), true};
+
+  const u8 halves = halves_of(p, bytes);
+  check_stores(slot, a, halves, scope, false, p, bytes);
+
+  // Pending stores. One that this load comes after is seen, or a newer one; to be seen it commits,
+  // unless its own SM, or anybody, may see it before.
+  const auto may_take = [&](const Store& s) {
+    return (s.halves == halves || s.halves == 3) &&
+           ((!holds(kOwnStoresInL2) && block_of(s.actor) == t.block) || !holds(kStoresInL2));
+  };
+  const auto take = [&](u32 number) {
+    const Store& s = stores[number];
+    see(number, t);
+    acquire_of(s, t, ordering, scope);
+    return Loaded{s.halves == halves ? s.value : word_in(s.value, halves), false};
+  };
+  u32 last_seen = 0;
+  for (u32 i = slot.pending; i; i = stores[i].next) {
+    if ((stores[i].halves & halves) && must_see(stores[i], t)) last_seen = i;
+  }
+  if (last_seen) {
+    if (may_take(stores[last_seen])) return take(last_seen);
+    commit_before(slot, t, halves);
+  }
+
+  // Stores that it may see: committed ones from the newest to the newest that it comes after, then
+  // pending ones.
+  constexpr u32 kMost = 32;
+  u32 candidates[kMost] = {}, count = 0;
+  bool all_committed = true;
+  if (slot.newest) {
+    Store& newest = stores[slot.newest];
+    if (newest.next && time - newest.time > bounds.stale) drop_older(newest);
+  } else {
+    candidates[count++] = 0;  // memory
+  }
+  for (u32 i = slot.newest; i && count < kMost; i = stores[i].next) {
+    // Past stores to the other half.
+    while (!(stores[i].halves & halves) && stores[i].next) i = stores[i].next;
+    candidates[count++] = i;
+    if (must_see(stores[i], t)) break;
+  }
+  const u32 committed = count;
+  for (u32 i = slot.pending; i; i = stores[i].next) {
+    if (!(stores[i].halves & halves)) continue;
+    all_committed = false;
+    if (may_take(stores[i]) && count < kMost) candidates[count++] = i;
+  }
+  const u32 chosen = count > 1 ? listener->choose(count, Weak::kLoad) : 0;
+  if (chosen >= committed) {
+    ++counts.stale;
+    return take(candidates[chosen]);
+  }
+  const u32 number = candidates[chosen];
+  if (number == 0) return {read_word(p, bytes), all_committed};
+  const Store& s = stores[number];
+  if (s.next) see(number, t);
+  acquire_of(s, t, ordering, scope);
+  if (chosen == 0) return {read_word(p, bytes), all_committed};
+  ++counts.stale;
+  return {word_in(s.value, halves), false};
+}
+
+void Order::State::store(u32 thread, u8* p, u32 bytes, u64 value, Ordering ordering, Scope scope,
+                         Where where) {
+  ++counts.stores;
+  tick_time();
+  Thread& t = threads[thread];
+  const Accessing a = accessing(thread, AccessKind::kRelaxed, where);
+  Page* page = nullptr;
+  switch (check_word(a, p, bytes, false, true, page)) {
+    case Word::kNothing: return;
+    case Word::kRaw:
+      write_word(p, bytes, value);
+      listener->changed(p);
+      return;
+    default: break;
+  }
+  Slot& slot = slot_of(*page, p);
+  const u8 halves = halves_of(p, bytes);
+  check_stores(slot, a, halves, scope, true, p, bytes);
+  // What other threads have stored before it is before it.
+  for (u32 i = slot.pending; i;) {
+    const Store& s = stores[i];
+    if ((s.halves & halves) && s.actor != t.actor && must_see(s, t)) {
+      commit(i);
+      i = slot.pending;
+    } else {
+      i = s.next;
+    }
+  }
+  const u32 number = stores.take();
+  Store& s = stores[number];
+  s.slot = slot_address(p);
+  s.value = bytes == 4 ? u32(value) : value;
+  s.time = time;
+  s.actor = t.actor;
+  s.epoch = t.epoch;
+  s.where = where;
+  s.halves = halves;
+  s.scope = scope;
+  // A strong store behind a release to the same word by its thread publishes that release too.
+  if (slot.newest) {
+    const Store& before = stores[slot.newest];
+    if (before.actor == t.actor && before.halves == halves && before.released && !before.atomic) {
+      for (u32 i = 0; i < kReaches; ++i) s.release[i] = before.release[i];
+      s.released = true;
+    }
+  }
+  release_of(s, t, ordering, scope);
+  if (!releases(ordering) && listener->choose(2, Weak::kStore) != 0) {
+    ++counts.delayed;
+    u32* link = &slot.pending;
+    while (*link) link = &stores[*link].next;
+    *link = number;
+    pending.push_back(number);
+    return;
+  }
+  for (u32 i = slot.pending; i;) {
+    if (stores[i].actor == t.actor && (stores[i].halves & halves)) {
+      commit(i);
+      i = slot.pending;
+    } else {
+      i = stores[i].next;
+    }
+  }
+  place(*this, slot, number);
+}
+
+u64 Order::State::update(u32 thread, u8* p, u32 bytes, Update op, u64 operand, Ordering ordering,
+                         Scope scope, Where where, u64 expected) {
+  ++counts.stores;
+  tick_time();
+  Thread& t = threads[thread];
+  const Accessing a = accessing(thread, AccessKind::kAtomic, where);
+  Page* page = nullptr;
+  const Word word = check_word(a, p, bytes, true, true, page);
+  if (word == Word::kNothing) return 0;
+  if (word == Word::kRaw) {
+    const u64 old = read_word(p, bytes);
+    write_word(p, bytes, updated(op, old, operand, expected, bytes));
+    listener->changed(p);
+    return old;
+  }
+  Slot& slot = slot_of(*page, p);
+  const u8 halves = halves_of(p, bytes);
+  check_stores(slot, a, halves, scope, true, p, bytes);
+  commit_before(slot, t, halves);
+  const u64 old = read_word(p, bytes);
+  const u64 value = updated(op, old, operand, expected, bytes);
+  u32 before = slot.newest;
+  while (before && stores[before].next && !(stores[before].halves & halves))
+    before = stores[before].next;
+  if (before) acquire_of(stores[before], t, ordering, scope);
+  if (op == Update::kCompareAndSwap && old != expected) {
+    if (before && stores[before].next) see(before, t);
+    return old;
+  }
+
+  const u32 number = stores.take();
+  Store& s = stores[number];
+  s.slot = slot_address(p);
+  s.value = bytes == 4 ? u32(value) : value;
+  s.actor = t.actor;
+  s.epoch = t.epoch;
+  s.where = where;
+  s.halves = halves;
+  s.scope = scope;
+  s.atomic = true;
+  // It goes on with what the store before it publishes.
+  if (before && stores[before].epoch >= first && in_scope(stores[before], t.actor, scope)) {
+    s.release[kEverybody] = stores[before].release[kEverybody];
+    if (block_of(stores[before].actor) == t.block)
+      s.release[kOwnBlock] = stores[before].release[kOwnBlock];
+  }
+  release_of(s, t, ordering, scope);
+  place(*this, slot, number);
+  return old;
+}
+
+}  // namespace machine

@@ -1,0 +1,530 @@
+#include "order.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "state.h"
+
+namespace machine {
+namespace {
+
+// The epochs of a launch stay below this one. Launches that come to it begin anew.
+constexpr u32 kManyEpochs = 1u << 31;
+
+const std::vector<Assumption> kTable = {
+    {"l2-single-copy",
+     "a load at gpu scope of a word that its own SM has stored is served by L2, where that store "
+     "is before anything that the load brings about",
+     true},
+    {"l2-store-atomicity",
+     "a store that another SM has seen is in L2, where all SMs see it and later stores come after",
+     true},
+    {"torn-cache-rows",
+     "a copy, or a relaxed load, may read bytes of the cache that are being written: it brings any "
+     "bytes, and is no race",
+     true},
+    {"overlapping-words",
+     "words of 4 and of 8 bytes at one place are one word of memory: each store to them is seen "
+     "whole or not at all, and in one order",
+     true},
+};
+
+}  // namespace
+
+const char* name_of(Fault fault) {
+  switch (fault) {
+    case Fault::kRace: return "data race";
+    case Fault::kProxy: return "data race with the async proxy: a proxy fence is missing";
+    case Fault::kUnwritten: return "read of bytes that nobody has written";
+    case Fault::kOutside: return "access to bytes outside of all memory of its block";
+    case Fault::kReadOnly: return "write to weights";
+    case Fault::kConstant: return "constant load of bytes that the same launch writes";
+    case Fault::kMisaligned: return "word that is not aligned";
+    case Fault::kWidth: return "concurrent words of 4 and 8 bytes that overlap";
+  }
+  return "";
+}
+
+const char* name_of(AccessKind kind) {
+  switch (kind) {
+    case AccessKind::kNone: return "nobody";
+    case AccessKind::kHost: return "host";
+    case AccessKind::kPlain: return "plain access";
+    case AccessKind::kConstant: return "constant load";
+    case AccessKind::kRelaxed: return "word";
+    case AccessKind::kAtomic: return "atomic";
+    case AccessKind::kBulkCopy: return "bulk copy";
+    case AccessKind::kAsyncCopy: return "async copy";
+    case AccessKind::kBarrier: return "mbarrier";
+  }
+  return "";
+}
+
+Order::State::State(void* arena, size_t bytes, Listener* l)
+    : shadow(arena, bytes), listener(l), assumptions(kTable) {}
+
+// ---- findings -----------------------------------------------------------------------------------
+
+u32 Order::State::thread_of(Actor actor) const {
+  const u32 block = block_of(actor), place = place_of(actor);
+  if (block >= actors.size()) return 0;
+  if (place < warp_places) return block * threads_per_block + place;
+  const auto& places = actors[block].places;
+  return place - warp_places < places.size() ? places[place - warp_places].thread : 0;
+}
+
+void Order::State::report(Fault fault, const Access& earlier, const Accessing& a, bool writes,
+                          const void* p, u32 bytes) {
+  const u64 key = (u64(fault) << 59 ^ u64(earlier.kind) << 54 ^ u64(a.kind) << 49 ^
+                   u64(earlier.writes) << 48) +
+                  (u64(earlier.where) << 32 | a.where) * 0x9e3779b97f4a7c15u;
+  if (!reported.insert(key).second) return;
+  Finding finding;
+  finding.fault = fault;
+  finding.first = earlier;
+  finding.second = {thread_of(a.actor), a.kind, writes, a.where};
+  finding.address = p;
+  finding.bytes = bytes;
+  const Region* region = shadow.region_of(p);
+  char offset[32];
+  if (region) {
+    std::snprintf(offset, sizeof offset, " + 0x%zx",
+                  size_t(static_cast<const u8*>(p) - region->begin));
+    finding.place = region->name + offset;
+  } else {
+    std::snprintf(offset, sizeof offset, "%p", p);
+    finding.place = std::string("no allocation, address ") + offset;
+  }
+  listener->found(finding);
+}
+
+// What fails for the async proxy alone lacks a fence.
+static Fault fault_for(Fault fault, const Accessing& a, bool ordered_otherwise) {
+  return fault == Fault::kRace && a.kind == AccessKind::kBulkCopy && ordered_otherwise
+             ? Fault::kProxy
+             : fault;
+}
+
+void Order::State::report_writer(Fault fault, const Cell& cell, const Accessing& a, bool writes,
+                                 const void* p, u32 bytes) {
+  Access first;
+  if (fault == Fault::kRace || fault == Fault::kConstant) {
+    first = {thread_of(who_of(cell.written_by)), AccessKind(cell.kind()), true,
+             cell.written_where};
+  }
+  const bool generic = a.generic && a.generic->orders(who_of(cell.written_by), cell.written_epoch);
+  report(fault_for(fault, a, generic), first, a, writes, p, bytes);
+}
+
+void Order::State::report_reader(Fault fault, const Readers& r, const Accessing& a, const void* p,
+                                 u32 bytes) {
+  const Actor warp = who_of(r.tag);
+  u32 lane = u32(__builtin_ctz(r.lanes));
+  for (u32 lanes = r.lanes; lanes; lanes &= lanes - 1) {
+    lane = u32(__builtin_ctz(lanes));
+    if (!a.view->orders(warp + lane, r.epoch)) break;
+  }
+  const Access first = {thread_of(warp + lane), AccessKind(kind_of(r.tag)), false, r.where};
+  const bool generic = a.generic && r.ordered_before(*a.generic);
+  report(fault_for(fault, a, generic), first, a, true, p, bytes);
+}
+
+void Order::State::report_store(Fault fault, const Store& s, const Accessing& a, bool writes,
+                                const void* p, u32 bytes) {
+  const Access first = {thread_of(s.actor), s.atomic ? AccessKind::kAtomic : AccessKind::kRelaxed,
+                        true, s.where};
+  const bool generic = a.generic && a.generic->orders(s.actor, s.epoch);
+  report(fault_for(fault, a, generic), first, a, writes, p, bytes);
+}
+
+// ---- set up -------------------------------------------------------------------------------------
+
+Order::Order(void* arena, size_t bytes, Listener* listener)
+    : state_(std::make_unique<State>(arena, bytes, listener)) {}
+Order::~Order() = default;
+
+void Order::set_bounds(const Bounds& bounds) { state_->bounds = bounds; }
+const std::vector<Assumption>& Order::assumptions() const { return state_->assumptions; }
+
+bool Order::assume(const char* name, bool on) {
+  for (Assumption& each : state_->assumptions) {
+    if (std::strcmp(each.name, name) != 0) continue;
+    each.on = on;
+    return true;
+  }
+  return false;
+}
+
+void Order::add_region(RegionKind kind, void* begin, size_t bytes, std::string name, u32 block) {
+  state_->shadow.add({kind, static_cast<u8*>(begin), bytes, std::move(name), block});
+}
+void Order::remove_region(void* begin) {
+  State& s = *state_;
+  const Region* region = s.shadow.region_of(begin);
+  if (!region) return;
+  s.forget_stores(region->begin, region->begin + region->bytes);
+  if (region->kind == RegionKind::kShared) {
+    for (auto at = s.barriers.begin(); at != s.barriers.end();) {
+      const u8* p = static_cast<const u8*>(at->first);
+      at = p >= region->begin && p < region->begin + region->bytes ? s.barriers.erase(at)
+                                                                    : std::next(at);
+    }
+    s.last_barrier = nullptr;
+  }
+  s.shadow.remove(Region(*region));
+}
+void Order::name_region(void* begin, RegionKind kind, std::string name) {
+  if (const Region* region = state_->shadow.region_of(begin))
+    state_->shadow.rename(Region(*region), kind, std::move(name));
+}
+
+bool Order::is_inside(const void* p, size_t bytes) const {
+  const Region* region = state_->shadow.in_arena(p) ? state_->shadow.region_of(p) : nullptr;
+  return region && bytes <= size_t(region->begin + region->bytes - static_cast<const u8*>(p));
+}
+
+std::string Order::describe(const void* p) const {
+  const Region* region = state_->shadow.in_arena(p) ? state_->shadow.region_of(p) : nullptr;
+  if (!region) return "no allocation";
+  char offset[32];
+  std::snprintf(offset, sizeof offset, " + 0x%zx",
+                size_t(static_cast<const u8*>(p) - region->begin));
+  return region->name + offset;
+}
+
+void Order::host_write(void* p, size_t bytes) {
+  if (state_->shadow.in_arena(p)) state_->shadow.set(p, bytes, true);
+}
+void Order::forget(void* p, size_t bytes) {
+  if (state_->shadow.in_arena(p)) state_->shadow.set(p, bytes, false);
+}
+void Order::host_read(const void* p, size_t bytes) {
+  State& s = *state_;
+  if (!s.shadow.in_arena(p)) return;
+  const u8* unwritten = s.shadow.find_unwritten(p, bytes);
+  if (!unwritten) return;
+  const Accessing a{nullptr, nullptr, kNobody, 0, AccessKind::kHost, 0};
+  s.report(Fault::kUnwritten, Access{}, a, false, unwritten, u32(std::min<size_t>(bytes, ~0u)));
+}
+
+// ---- launches -----------------------------------------------------------------------------------
+
+void Order::begin_launch(u32 blocks, u32 threads) {
+  State& s = *state_;
+  if (s.last >= kManyEpochs) {
+    s.shadow.age();
+    s.last = 0;
+  }
+  s.first = s.last + 1;
+  s.last = s.first;
+  s.blocks = blocks;
+  s.threads_per_block = threads;
+  s.warp_places = (threads + 31) / 32 * 32;
+  s.counts = Counts{};
+  s.reported.clear();
+  s.barriers.clear();
+  s.last_barrier = nullptr;
+  s.copies.clear();
+  s.free_copies.clear();
+  s.actors.assign(blocks, BlockActors{});
+  s.threads.clear();
+  forget_joins();
+  s.threads.resize(size_t(blocks) * threads);
+  const Ref<Vector> nothing = Vector::make(blocks);
+  for (u32 block = 0; block < blocks; ++block) {
+    for (u32 i = 0; i < threads; ++i) {
+      Thread& t = s.threads[size_t(block) * threads + i];
+      t.block = block;
+      t.actor = actor_of(block, i);
+      t.epoch = s.first;
+      for (View& view : t.view) {
+        view.v = nothing;
+        view.first = s.first;
+        view.self = t.actor;
+      }
+      t.view[kGeneric].self_epoch = ~0u;
+    }
+  }
+}
+
+void Order::end_launch() {
+  State& s = *state_;
+  s.settle();
+  s.forget_stores(nullptr, reinterpret_cast<const u8*>(~uintptr_t(0)));
+}
+
+u32 Order::threads() const { return u32(state_->threads.size()); }
+
+// ---- accesses -----------------------------------------------------------------------------------
+
+void Order::read(u32 thread, const void* p, u32 bytes, Where where) {
+  State& s = *state_;
+  if (!s.shadow.in_arena(p)) return;
+  ++s.counts.plain;
+  s.read(s.accessing(thread, AccessKind::kPlain, where), static_cast<const u8*>(p), bytes);
+}
+void Order::write(u32 thread, void* p, u32 bytes, Where where) {
+  State& s = *state_;
+  if (!s.shadow.in_arena(p)) return;
+  ++s.counts.plain;
+  s.write(s.accessing(thread, AccessKind::kPlain, where), static_cast<u8*>(p), bytes);
+}
+void Order::read_constant(u32 thread, const void* p, u32 bytes, Where where) {
+  State& s = *state_;
+  if (!s.shadow.in_arena(p)) return;
+  ++s.counts.plain;
+  s.read(s.accessing(thread, AccessKind::kConstant, where), static_cast<const u8*>(p), bytes);
+}
+
+Loaded Order::load(u32 thread, const void* p, u32 bytes, Ordering ordering, Scope scope,
+                   Where where) {
+  return state_->load(thread, static_cast<const u8*>(p), bytes, ordering, scope, where);
+}
+void Order::store(u32 thread, void* p, u32 bytes, u64 value, Ordering ordering, Scope scope,
+                  Where where) {
+  state_->store(thread, static_cast<u8*>(p), bytes, value, ordering, scope, where);
+}
+u64 Order::update(u32 thread, void* p, u32 bytes, Update op, u64 operand, Ordering ordering,
+                  Scope scope, Where where, u64 expected) {
+  return state_->update(thread, static_cast<u8*>(p), bytes, op, operand, ordering, scope, where,
+                        expected);
+}
+
+u32 Order::pending_count() const { return u32(state_->pending.size()); }
+void Order::commit(u32 which) { state_->commit(state_->pending[which]); }
+bool Order::settle() { return state_->settle(); }
+
+// ---- synchronisation ----------------------------------------------------------------------------
+
+Stamp Order::State::stamp_of(const Thread& t) const {
+  Stamp stamp;
+  for (u32 k = 0; k < kViews; ++k) stamp.v[k] = t.view[k].v;
+  stamp.add(Stamp::Extra{
+      t.actor, {t.epoch, t.view[kAsyncShared].self_epoch, t.view[kAsyncGlobal].self_epoch}});
+  if (t.view[kGeneric].other != kNobody) {
+    stamp.add(Stamp::Extra{t.view[kGeneric].other,
+                           {t.view[kGeneric].other_epoch, t.view[kAsyncShared].other_epoch,
+                            t.view[kAsyncGlobal].other_epoch}});
+  }
+  return stamp;
+}
+
+void Order::State::acquire(Thread& t, const Ref<Stamp>& stamp) {
+  if (t.acquired == stamp) return;
+  ++counts.syncs;
+  t.acquired = stamp;
+  stamp->fold();
+  for (u32 k = 0; k < kViews; ++k) t.view[k].v = machine::join(t.view[k].v, stamp->v[k]);
+}
+
+void Order::fence(u32 thread, Ordering ordering, Scope scope) {
+  State& s = *state_;
+  Thread& t = s.threads[thread];
+  if (ordering == Ordering::kAcquire || ordering == Ordering::kBoth) {
+    if (t.seen) s.acquire(t, Stamp::make(*t.seen));
+    t.seen.reset();
+  }
+  if (ordering == Ordering::kRelease || ordering == Ordering::kBoth) {
+    ++s.counts.syncs;
+    t.fenced[scope == Scope::kBlock ? kOwnBlock : kEverybody] = Stamp::make(s.stamp_of(t));
+    s.tick(t);
+  }
+}
+
+void Order::fence_proxy(u32 thread, Proxy proxy) {
+  State& s = *state_;
+  Thread& t = s.threads[thread];
+  ++s.counts.syncs;
+  const View& generic = t.view[kGeneric];
+  for (u32 k : {u32(kAsyncShared), u32(kAsyncGlobal)}) {
+    if (k == kAsyncGlobal && proxy == Proxy::kShared) continue;
+    t.view[k].v = generic.v;
+    t.view[k].self_epoch = t.epoch;
+    t.view[k].other_epoch = generic.other_epoch;
+  }
+  s.tick(t);
+}
+
+void Order::join(const u32* who, u32 n) {
+  State& s = *state_;
+  ++s.counts.syncs;
+  std::vector<Component>& components = s.components;
+  u32 epoch = 0;
+  for (u32 i = 0; i < n; ++i) epoch = std::max(epoch, s.threads[who[i]].epoch);
+  for (u32 k = 0; k < kViews; ++k) {
+    Ref<Vector> all = s.threads[who[0]].view[k].v;
+    const Vector* last = all.get();
+    components.clear();
+    for (u32 i = 0; i < n; ++i) {
+      const Thread& t = s.threads[who[i]];
+      const View& view = t.view[k];
+      if (view.v.get() != last) {
+        last = view.v.get();
+        all = machine::join(all, view.v);
+      }
+      const u32 own = k == kGeneric ? t.epoch : view.self_epoch;
+      if (own) components.push_back({t.actor, own});
+      if (view.other_epoch) components.push_back({view.other, view.other_epoch});
+    }
+    all = raise(all, components.data(), components.size());
+    for (u32 i = 0; i < n; ++i) s.threads[who[i]].view[k].v = all;
+  }
+  for (u32 i = 0; i < n; ++i) s.threads[who[i]].epoch = epoch + 1;
+  s.last = std::max(s.last, epoch + 1);
+}
+
+Mbarrier& Order::State::barrier(const void* at) {
+  if (at == last_barrier) return *last_found;
+  Mbarrier& b = barriers[at];
+  if (!b.complete) {
+    const Ref<Vector> nothing = Vector::make(blocks);
+    for (auto& v : b.under_way.v) v = nothing;
+    b.complete = Stamp::make(b.under_way);
+  }
+  last_barrier = at;
+  last_found = &b;
+  return b;
+}
+
+void Order::barrier_init(u32 thread, void* barrier, Where where) {
+  State& s = *state_;
+  if (s.shadow.in_arena(barrier))
+    s.write(s.accessing(thread, AccessKind::kBarrier, where), static_cast<u8*>(barrier), 8);
+  s.barriers.erase(barrier);
+  s.last_barrier = nullptr;
+}
+void Order::barrier_arrive(u32 thread, void* barrier, Where where) {
+  State& s = *state_;
+  barrier_poll(thread, barrier, where);
+  Thread& t = s.threads[thread];
+  ++s.counts.syncs;
+  s.barrier(barrier).under_way.add(s.stamp_of(t));
+  s.tick(t);
+}
+void Order::barrier_complete(void* barrier) {
+  Mbarrier& b = state_->barrier(barrier);
+  // What has arrived for a phase counts for those after it, too.
+  b.under_way.fold();
+  b.complete = Stamp::make(b.under_way);
+}
+void Order::barrier_wait(u32 thread, const void* barrier, Where where) {
+  State& s = *state_;
+  barrier_poll(thread, barrier, where);
+  s.acquire(s.threads[thread], s.barrier(barrier).complete);
+}
+void Order::barrier_poll(u32 thread, const void* barrier, Where where) {
+  State& s = *state_;
+  Page* page = nullptr;
+  s.check_word(s.accessing(thread, AccessKind::kBarrier, where), static_cast<const u8*>(barrier), 8,
+               true, false, page);
+}
+
+// ---- copies -------------------------------------------------------------------------------------
+
+u32 Order::State::take_copy() {
+  if (!free_copies.empty()) {
+    const u32 number = free_copies.back();
+    free_copies.pop_back();
+    return number;
+  }
+  copies.emplace_back();
+  return u32(copies.size() - 1);
+}
+
+// A place for what the thread begins: none, or one whose last use the thread knows to be over.
+u32 Order::State::take_place(const Thread& t, u32 thread, bool is_bulk) {
+  auto& places = actors[t.block].places;
+  u32 i = 0;
+  while (i < places.size() &&
+         (places[i].busy || !is_bulk || !places[i].is_bulk ||
+          !t.view[kGeneric].orders(actor_of(t.block, warp_places + i), places[i].epoch)))
+    ++i;
+  if (i == places.size()) places.push_back({thread, first - 1, false, is_bulk});
+  places[i].thread = thread;
+  places[i].busy = true;
+  if (++places[i].epoch > last) last = places[i].epoch;
+  return i;
+}
+
+u32 Order::bulk_begin(u32 thread, Where where) {
+  State& s = *state_;
+  Thread& t = s.threads[thread];
+  const u32 place = s.take_place(t, thread, true);
+  const u32 number = s.take_copy();
+  Copy& c = s.copies[number];
+  c.is_bulk = true;
+  c.thread = thread;
+  c.actor = actor_of(t.block, s.warp_places + place);
+  c.epoch = s.actors[t.block].places[place].epoch;
+  c.where = where;
+  for (u32 k = 0; k < kViews; ++k) {
+    c.view[k] = t.view[k];
+    // What it knows of its thread's cp.async is put among the others.
+    if (t.view[k].other != kNobody) {
+      const Component known{t.view[k].other, t.view[k].other_epoch};
+      c.view[k].v = raise(t.view[k].v, &known, 1);
+    }
+    c.view[k].other = c.actor;
+    c.view[k].other_epoch = c.epoch;
+  }
+  c.view[kGeneric].self_epoch = t.epoch;
+  s.tick(t);
+  return number;
+}
+
+void Order::bulk_end(u32 copy, void* barrier) {
+  State& s = *state_;
+  Copy& c = s.copies[copy];
+  ++s.counts.syncs;
+  s.barrier(barrier).under_way.add(Stamp::Extra{c.actor, {c.epoch, c.epoch, c.epoch}});
+  s.actors[block_of(c.actor)].places[place_of(c.actor) - s.warp_places].busy = false;
+  c = Copy{};
+  s.free_copies.push_back(copy);
+}
+
+u32 Order::async_begin(u32 thread, Where where) {
+  State& s = *state_;
+  Thread& t = s.threads[thread];
+  View& view = t.view[kGeneric];
+  if (view.other == kNobody) {
+    const u32 place = s.take_place(t, thread, false);
+    for (View& each : t.view) each.other = actor_of(t.block, s.warp_places + place);
+  }
+  const u32 number = s.take_copy();
+  Copy& c = s.copies[number];
+  c.thread = thread;
+  c.actor = view.other;
+  c.epoch = s.first + t.groups;
+  if (c.epoch > s.last) s.last = c.epoch;
+  c.where = where;
+  c.view[kGeneric] = view;
+  c.view[kGeneric].self_epoch = t.epoch;
+  c.view[kGeneric].other_now = c.epoch;
+  s.tick(t);
+  return number;
+}
+
+void Order::async_end(u32 copy) {
+  state_->copies[copy] = Copy{};
+  state_->free_copies.push_back(copy);
+}
+
+void Order::async_commit(u32 thread) { ++state_->threads[thread].groups; }
+
+void Order::async_wait(u32 thread, u32 left) {
+  State& s = *state_;
+  Thread& t = s.threads[thread];
+  if (t.groups <= left) return;
+  ++s.counts.syncs;
+  View& view = t.view[kGeneric];
+  view.other_epoch = std::max(view.other_epoch, s.first + t.groups - left - 1);
+}
+
+void Order::copy_bytes(u32 copy, void* to, const void* from, u32 bytes) {
+  state_->copy_bytes(state_->copies[copy], static_cast<u8*>(to), static_cast<const u8*>(from),
+                     bytes);
+}
+
+Order::Counts Order::counts() const { return state_->counts; }
+
+}  // namespace machine

@@ -1,0 +1,189 @@
+// Plain accesses, and those of copies: each byte against who has accessed it before.
+#include <algorithm>
+
+#include "state.h"
+
+namespace machine {
+namespace {
+
+u32 offset_of(const void* p) { return u32(reinterpret_cast<uintptr_t>(p) % kLineBytes); }
+
+}  // namespace
+
+Page* Order::State::page_for(const Accessing& a, const void* p, u32 bytes, bool writes) {
+  const uintptr_t entry = shadow.entry(p);
+  if (entry == kNoRegion) {
+    report(Fault::kOutside, Access{}, a, writes, p, bytes);
+    return nullptr;
+  }
+  if (entry == kWeightsPage) {
+    if (writes) report(Fault::kReadOnly, Access{}, a, writes, p, bytes);
+    return nullptr;
+  }
+  if (entry == kPinnedPage) return nullptr;
+  Page* page = shadow.page(p);
+  if (page->block != kAnyBlock && page->block != block_of(a.actor)) {
+    report(Fault::kOutside, Access{}, a, writes, p, bytes);
+    return nullptr;
+  }
+  // The last page of pinned memory has lines for what is behind it.
+  if (page->kind == RegionKind::kPinned) {
+    if (Shadow::line(*page, p).kind() == kOutsideBytes)
+      report(Fault::kOutside, Access{}, a, writes, p, bytes);
+    return nullptr;
+  }
+  return page;
+}
+
+inline void Order::State::check_read(Cell& cell, const Accessing& a, const void* p, u32 bytes) {
+  const u32 kind = cell.kind();
+  if (kind == u32(AccessKind::kNone) || kind >= kReadOnlyBytes) {
+    if (kind == kReadOnlyBytes) return;
+    report_writer(kind ? Fault::kOutside : Fault::kUnwritten, cell, a, false, p, bytes);
+    return;
+  }
+  if (!a.view->orders(who_of(cell.written_by), cell.written_epoch)) {
+    report_writer(Fault::kRace, cell, a, false, p, bytes);
+  } else if (a.kind == AccessKind::kConstant && cell.written_epoch >= first) {
+    report_writer(Fault::kConstant, cell, a, false, p, bytes);
+  }
+  shadow.add_reader(cell, a);
+}
+
+inline void Order::State::check_write(Cell& cell, const Accessing& a, const void* p, u32 bytes) {
+  const u32 kind = cell.kind();
+  if (kind >= kReadOnlyBytes) {
+    report_writer(kind == kOutsideBytes ? Fault::kOutside : Fault::kReadOnly, cell, a, true, p,
+                  bytes);
+    return;
+  }
+  if (!a.view->orders(who_of(cell.written_by), cell.written_epoch))
+    report_writer(Fault::kRace, cell, a, true, p, bytes);
+  if (!cell.read_by.empty() || cell.more_readers) {
+    shadow.each_reader(cell, [&](const Readers& r) {
+      const bool constant = kind_of(r.tag) == u32(AccessKind::kConstant) && r.epoch >= first;
+      if (constant || !r.ordered_before(*a.view))
+        report_reader(constant ? Fault::kConstant : Fault::kRace, r, a, p, bytes);
+    });
+    shadow.clear_readers(cell);
+  }
+  cell.written_by = tag_of(a.kind, a.actor);
+  cell.written_epoch = a.epoch;
+  cell.written_where = a.where;
+}
+
+void Order::State::read(const Accessing& a, const u8* p, u32 bytes) {
+  while (bytes > 0) {
+    const u32 in_page = u32(kPageBytes - reinterpret_cast<uintptr_t>(p) % kPageBytes);
+    const u32 n = std::min(bytes, in_page);
+    if (Page* page = page_for(a, p, bytes, false)) {
+      if (page->slots) touch_slots(*page, a, p, n, false);
+      for (u32 i = 0; i < n;) {
+        const u32 part = std::min(n - i, kLineBytes - offset_of(p + i));
+        const auto cells = shadow.cells(Shadow::line(*page, p + i), offset_of(p + i), part);
+        for (u32 c = 0; c < cells.count; ++c)
+          check_read(cells.first[c], a, p + i + c * cells.bytes, bytes);
+        i += part;
+      }
+    }
+    p += n;
+    bytes -= n;
+  }
+}
+
+void Order::State::write(const Accessing& a, u8* p, u32 bytes) {
+  while (bytes > 0) {
+    const u32 in_page = u32(kPageBytes - reinterpret_cast<uintptr_t>(p) % kPageBytes);
+    const u32 n = std::min(bytes, in_page);
+    if (Page* page = page_for(a, p, bytes, true)) {
+      if (page->slots) touch_slots(*page, a, p, n, true);
+      for (u32 i = 0; i < n;) {
+        const u32 part = std::min(n - i, kLineBytes - offset_of(p + i));
+        const auto cells = shadow.cells(Shadow::line(*page, p + i), offset_of(p + i), part);
+        for (u32 c = 0; c < cells.count; ++c)
+          check_write(cells.first[c], a, p + i + c * cells.bytes, bytes);
+        i += part;
+      }
+    }
+    p += n;
+    bytes -= n;
+  }
+}
+
+void Order::State::copy_bytes(Copy& c, u8* to, const u8* from, u32 bytes) {
+  counts.copied += bytes;
+  const AccessKind kind = c.is_bulk ? AccessKind::kBulkCopy : AccessKind::kAsyncCopy;
+  const auto view_of = [&](const Page* page) {
+    if (!c.is_bulk) return &c.view[kGeneric];
+    return &c.view[page && page->kind == RegionKind::kShared ? kAsyncShared : kAsyncGlobal];
+  };
+  u32 noise = ~0u;  // how bytes that are being written are read, once it is chosen
+  while (bytes > 0) {
+    u32 n = std::min(bytes, kLineBytes - std::max(offset_of(to), offset_of(from)));
+    bool written = true, torn_bytes = false;
+    Accessing at{&c.view[kGeneric], &c.view[kGeneric], c.actor, c.epoch, kind, c.where};
+    Page* target = shadow.in_arena(to) ? page_for(at, to, n, true) : nullptr;
+    if (shadow.in_arena(to) && !target) return;
+    if (shadow.in_arena(from)) {
+      Accessing a = at;
+      const uintptr_t entry = shadow.entry(from);
+      if (entry == kUntouched) {
+        written = false;
+      } else if (Page* page = entry == kWeightsPage ? nullptr : page_for(a, from, n, false)) {
+        a.view = view_of(page);
+        const bool may_tear = page->kind == RegionKind::kCache && holds(kTornRows);
+        if (page->slots) touch_slots(*page, a, from, n, false);
+        auto cells = shadow.cells(Shadow::line(*page, from), offset_of(from), n);
+        // The piece ends where bytes that nobody has written begin, or end.
+        written = cells.first->kind() != u32(AccessKind::kNone);
+        for (u32 i = 0; i < cells.count; ++i) {
+          Cell& cell = cells.first[i];
+          if ((cell.kind() != u32(AccessKind::kNone)) != written) {
+            n = i * cells.bytes;
+            break;
+          }
+          if (!written) continue;
+          if (may_tear && cell.kind() < kReadOnlyBytes) {
+            torn_bytes |= !a.view->orders(who_of(cell.written_by), cell.written_epoch);
+          } else {
+            check_read(cell, a, from + i * cells.bytes, n);
+          }
+        }
+      } else if (entry == kNoRegion) {
+        return;
+      }
+    }
+    if (target && target->slots) {
+      at.view = view_of(target);
+      touch_slots(*target, at, to, n, true);
+    }
+    std::memmove(to, from, n);
+    if (torn_bytes) {
+      ++counts.torn;
+      if (noise == ~0u) noise = listener->choose(4, Weak::kBytes);
+      for (u32 i = 0; noise != 0 && i < n; ++i) {
+        const u64 mixed = (reinterpret_cast<uintptr_t>(from + i) + time) * 0x9e3779b97f4a7c15u;
+        if (noise == 1) to[i] = 0xff;
+        if (noise == 3 || (noise == 2 && i % 2)) to[i] = u8(mixed >> 56);
+      }
+    }
+    if (target) {
+      at.view = view_of(target);
+      Cell& line = Shadow::line(*target, to);
+      const auto cells = shadow.cells(line, offset_of(to), n);
+      for (u32 i = 0; i < cells.count; ++i) {
+        check_write(cells.first[i], at, to + i * cells.bytes, n);
+        if (!written && cells.first[i].kind() < kReadOnlyBytes) cells.first[i].written_by = 0;
+      }
+      if (n == kLineBytes && cells.count > 4) {
+        const Cell whole = cells.first[0];
+        shadow.unite(line, whole);
+      }
+    }
+    to += n;
+    from += n;
+    bytes -= n;
+  }
+}
+
+}  // namespace machine

@@ -1,0 +1,311 @@
+#include "shadow.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+
+namespace machine {
+namespace {
+
+// Parts of lines are allocated so many cells at a time.
+constexpr u32 kCellsAtOnce = 4096;
+
+}  // namespace
+
+Shadow::Shadow(void* arena, size_t bytes) : arena_(static_cast<u8*>(arena)), bytes_(bytes) {
+  const size_t entries = (bytes + kPageBytes - 1) / kPageBytes;
+  void* table = mmap(nullptr, entries * sizeof(uintptr_t), PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (table == MAP_FAILED) throw std::bad_alloc();
+  table_ = static_cast<uintptr_t*>(table);
+}
+
+Shadow::~Shadow() {
+  while (!regions_.empty()) remove(Region(regions_.back()));
+  munmap(table_, (bytes_ + kPageBytes - 1) / kPageBytes * sizeof(uintptr_t));
+  for (Page* page : free_pages_) std::free(page);
+  for (Cell* cells : blocks_) std::free(cells);
+}
+
+void Shadow::add(const Region& region) {
+  const auto at = std::lower_bound(regions_.begin(), regions_.end(), region.begin,
+                                   [](const Region& r, const u8* p) { return r.begin < p; });
+  regions_.insert(at, region);
+  uintptr_t all = kUntouched;
+  if (region.kind == RegionKind::kWeights) all = kWeightsPage;
+  if (region.kind == RegionKind::kPinned) all = kPinnedPage;
+  const size_t first = page_number(region.begin);
+  const size_t pages = (region.bytes + kPageBytes - 1) / kPageBytes;
+  for (size_t i = 0; i < pages; ++i) table_[first + i] = all;
+  // Of the last page, what is behind the region.
+  const size_t tail = region.bytes % kPageBytes;
+  if (tail == 0) return;
+  Page* page = make_page(first + pages - 1);
+  for (size_t at_line = tail / kLineBytes; at_line < kLines; ++at_line) {
+    Cell& line = page->lines[at_line];
+    const u32 inside = at_line == tail / kLineBytes ? u32(tail % kLineBytes) : 0;
+    if (inside == 0) {
+      line = Cell{};
+      line.written_by = tag_of(kOutsideBytes, 0);
+      continue;
+    }
+    const Cells cells = this->cells(line, inside, kLineBytes - inside);
+    for (u32 i = 0; i < cells.count; ++i) cells.first[i].written_by = tag_of(kOutsideBytes, 0);
+  }
+}
+
+void Shadow::remove(const Region& region) {
+  const size_t first = page_number(region.begin);
+  const size_t pages = (region.bytes + kPageBytes - 1) / kPageBytes;
+  for (size_t i = 0; i < pages; ++i) free_page(table_[first + i]);
+  regions_.erase(std::find_if(regions_.begin(), regions_.end(),
+                              [&](const Region& r) { return r.begin == region.begin; }));
+}
+
+const Region* Shadow::region_of(const void* p) const {
+  auto at = std::upper_bound(regions_.begin(), regions_.end(), static_cast<const u8*>(p),
+                             [](const u8* q, const Region& r) { return q < r.begin; });
+  if (at == regions_.begin()) return nullptr;
+  --at;
+  return static_cast<const u8*>(p) < at->begin + at->bytes ? &*at : nullptr;
+}
+
+// Between launches: a region that becomes weights loses its shadow, one that no longer is has been
+// written by the host.
+void Shadow::rename(const Region& region, RegionKind kind, std::string name) {
+  Region renamed = region;
+  renamed.name = std::move(name);
+  renamed.kind = kind;
+  const auto at = std::find_if(regions_.begin(), regions_.end(),
+                               [&](const Region& r) { return r.begin == region.begin; });
+  const auto has_shadow = [](RegionKind k) {
+    return k != RegionKind::kWeights && k != RegionKind::kPinned;
+  };
+  if (kind == region.kind || (has_shadow(kind) && has_shadow(region.kind))) {
+    *at = renamed;
+    for (size_t i = 0; i < region.bytes; i += kPageBytes) {
+      const uintptr_t e = entry(region.begin + i);
+      if (e >= kFirstPage) reinterpret_cast<Page*>(e)->kind = kind;
+    }
+    return;
+  }
+  remove(region);
+  add(renamed);
+  set(renamed.begin, renamed.bytes, true);
+}
+
+const u8* Shadow::find_unwritten(const void* p, size_t bytes) {
+  const u8* at = static_cast<const u8*>(p);
+  for (size_t i = 0; i < bytes;) {
+    const size_t left = kPageBytes - reinterpret_cast<uintptr_t>(at + i) % kPageBytes;
+    const uintptr_t e = entry(at + i);
+    if (e == kUntouched) return at + i;
+    if (e < kFirstPage) {
+      i += left;
+      continue;
+    }
+    const u32 offset = u32(reinterpret_cast<uintptr_t>(at + i) % kLineBytes);
+    const Cell& line = Shadow::line(*reinterpret_cast<Page*>(e), at + i);
+    const Cell& cell = line.kind() == kSplit ? parts(line)[offset >> shift_of(line)] : line;
+    if (cell.kind() == u32(AccessKind::kNone)) return at + i;
+    const u32 size = line.kind() == kSplit ? 1u << shift_of(line) : kLineBytes;
+    i += size - offset % size;
+  }
+  return nullptr;
+}
+
+Page* Shadow::make_page(size_t number) {
+  const uintptr_t before = table_[number];
+  if (before >= kFirstPage) return reinterpret_cast<Page*>(before);
+  if (before == kNoRegion) return nullptr;
+  const Region* region = region_of(arena_ + number * kPageBytes);
+  Page* page;
+  if (free_pages_.empty()) {
+    page = static_cast<Page*>(std::aligned_alloc(64, (sizeof(Page) + 63) / 64 * 64));
+    if (!page) throw std::bad_alloc();
+  } else {
+    page = free_pages_.back();
+    free_pages_.pop_back();
+  }
+  new (page) Page{};
+  page->block = region->kind == RegionKind::kShared ? region->block : kAnyBlock;
+  page->kind = region->kind;
+  u32 tag = 0;
+  if (before == kHostWritten || before == kPinnedPage) tag = tag_of(AccessKind::kHost, 0);
+  if (before == kWeightsPage) tag = tag_of(kReadOnlyBytes, 0);
+  if (tag != 0) {
+    for (Cell& line : page->lines) line.written_by = tag;
+  }
+  table_[number] = reinterpret_cast<uintptr_t>(page);
+  return page;
+}
+
+void Shadow::free_page(uintptr_t& entry) {
+  if (entry >= kFirstPage) {
+    Page* page = reinterpret_cast<Page*>(entry);
+    for (Cell& line : page->lines) reset_line(line, 0);
+    if (page->slots) free_slots(page->slots);
+    free_pages_.push_back(page);
+  }
+  entry = kNoRegion;
+}
+
+void Shadow::reset_line(Cell& line, u32 tag) {
+  Cell whole;
+  whole.written_by = tag;
+  unite(line, whole);
+}
+
+void Shadow::set(void* p, size_t bytes, bool written) {
+  const u32 tag = written ? tag_of(AccessKind::kHost, 0) : 0;
+  u8* at = static_cast<u8*>(p);
+  while (bytes > 0) {
+    const size_t in_page = reinterpret_cast<uintptr_t>(at) % kPageBytes;
+    const size_t n = std::min(bytes, kPageBytes - in_page);
+    uintptr_t& entry = table_[page_number(at)];
+    if (n == kPageBytes && (entry == kUntouched || entry == kHostWritten)) {
+      entry = written ? kHostWritten : kUntouched;
+    } else if (entry != kNoRegion && entry != kWeightsPage && entry != kPinnedPage &&
+               !(entry == kHostWritten && written) && !(entry == kUntouched && !written)) {
+      Page* page = this->page(at);
+      for (size_t i = 0; i < n;) {
+        const u32 offset = u32(reinterpret_cast<uintptr_t>(at + i) % kLineBytes);
+        const u32 part = u32(std::min<size_t>(n - i, kLineBytes - offset));
+        Cell& line = Shadow::line(*page, at + i);
+        // Bytes outside and read-only ones stay what they are.
+        const u32 kind = line.kind();
+        if (part == kLineBytes && kind < kReadOnlyBytes) {
+          reset_line(line, tag);
+        } else if (kind < kReadOnlyBytes || kind == kSplit) {
+          const Cells cells = this->cells(line, offset, part);
+          for (u32 c = 0; c < cells.count; ++c) {
+            Cell& cell = cells.first[c];
+            if (cell.kind() >= kReadOnlyBytes) continue;
+            clear_readers(cell);
+            cell = Cell{};
+            cell.written_by = tag;
+          }
+        }
+        i += part;
+      }
+    }
+    at += n;
+    bytes -= n;
+  }
+}
+
+void Shadow::age() {
+  const auto forget = [this](Cell& cell) {
+    clear_readers(cell);
+    cell.written_epoch = 0;
+  };
+  for (const Region& region : regions_) {
+    for (size_t at = 0; at < region.bytes; at += kPageBytes) {
+      const uintptr_t e = entry(region.begin + at);
+      if (e < kFirstPage) continue;
+      for (Cell& line : reinterpret_cast<Page*>(e)->lines) {
+        if (line.kind() != kSplit) {
+          forget(line);
+          continue;
+        }
+        Cell* cells = parts(line);
+        for (u32 i = 0; i < kLineBytes >> shift_of(line); ++i) forget(cells[i]);
+      }
+    }
+  }
+}
+
+void Shadow::split(Cell& line, u32 shift) {
+  const u32 n = kLineBytes >> shift;
+  Cell* fine = take_parts(shift);
+  const bool was_split = line.kind() == kSplit;
+  const u32 old_shift = was_split ? shift_of(line) : 4;
+  Cell* coarse = was_split ? parts(line) : &line;
+  for (u32 i = 0; i < n; ++i) {
+    const Cell& from = coarse[i << shift >> old_shift];
+    fine[i] = from;
+    if (from.more_readers) copy_crowd(fine[i], from);
+  }
+  for (u32 i = 0; i < kLineBytes >> old_shift; ++i) clear_readers(coarse[i]);
+  if (was_split) give_parts(coarse, old_shift);
+  line = Cell{};
+  set_parts(line, fine, shift);
+}
+
+void Shadow::unite(Cell& line, const Cell& cell) {
+  if (line.kind() == kSplit) {
+    Cell* cells = parts(line);
+    for (u32 i = 0; i < kLineBytes >> shift_of(line); ++i) clear_readers(cells[i]);
+    give_parts(cells, shift_of(line));
+  } else {
+    clear_readers(line);
+  }
+  line = cell;
+}
+
+void Shadow::copy_crowd(Cell& to, const Cell& from) {
+  to.more_readers = 0;
+  for (u32 i = from.more_readers; i; i = crowds_[i].next) {
+    const u32 copy = crowds_.take();
+    crowds_[copy] = {crowds_[i].readers, to.more_readers};
+    to.more_readers = copy;
+  }
+}
+
+void Shadow::add_to_crowd(Cell& cell, const Accessing& a) {
+  const Readers reader{tag_of(a.kind, a.actor & ~31u), 1u << (a.actor & 31), a.epoch, a.where};
+  bool is_in = false;
+  const auto take_in = [&](Readers& r) {
+    if (r.tag != reader.tag || r.epoch != reader.epoch) return false;
+    r.lanes |= reader.lanes;
+    r.where = reader.where;
+    return is_in = true;
+  };
+  // The list first, so that what is forgotten at the cell can be filled from it.
+  for (u32 i = cell.more_readers, before = 0; i;) {
+    const u32 next = crowds_[i].next;
+    if (!is_in && take_in(crowds_[i].readers)) return;
+    if (may_forget(crowds_[i].readers, a)) {
+      (before ? crowds_[before].next : cell.more_readers) = next;
+      crowds_.give(i);
+    } else {
+      before = i;
+    }
+    i = next;
+  }
+  if (cell.read_by.empty() || may_forget(cell.read_by, a)) {
+    cell.read_by = reader;
+    return;
+  }
+  const u32 own = crowds_.take();
+  crowds_[own] = {reader, cell.more_readers};
+  cell.more_readers = own;
+}
+
+void Shadow::clear_crowd(Cell& cell) {
+  for (u32 i = cell.more_readers; i;) {
+    const u32 next = crowds_[i].next;
+    crowds_.give(i);
+    i = next;
+  }
+  cell.more_readers = 0;
+}
+
+Cell* Shadow::take_parts(u32 shift) {
+  auto& free = free_parts_[shift];
+  if (free.empty()) {
+    const u32 n = kLineBytes >> shift;
+    auto* cells = static_cast<Cell*>(std::aligned_alloc(64, kCellsAtOnce * sizeof(Cell)));
+    if (!cells) throw std::bad_alloc();
+    blocks_.push_back(cells);
+    for (u32 i = kCellsAtOnce; i > 0; i -= n) free.push_back(cells + i - n);
+  }
+  Cell* parts = free.back();
+  free.pop_back();
+  return parts;
+}
+void Shadow::give_parts(Cell* parts, u32 shift) { free_parts_[shift].push_back(parts); }
+
+}  // namespace machine
