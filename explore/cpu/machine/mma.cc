@@ -3,6 +3,8 @@
 #include <cstring>
 
 namespace machine {
+TensorCore tensor_core = kTensorCoreSm90;
+
 namespace {
 
 using i16 = int16_t;
@@ -15,6 +17,7 @@ using Shorts = i16 __attribute__((vector_size(16)));
 using Ints = i32 __attribute__((vector_size(32)));
 using Floats = float __attribute__((vector_size(32)));
 
+constexpr int kWarp = 32;       // lanes
 constexpr int kSide = 8;        // columns of a vector
 constexpr int kDepth = 16;      // k of a product
 constexpr int kFloor = -133;    // the least that the largest exponent counts as
@@ -209,75 +212,80 @@ void multiply_of(Half type, const TensorCore& core, const u16 (*a)[kDepth],
   else prepare_and_multiply<Half::kFp16>(core, a, b, groups, c);
 }
 
-// Registers of a lane to rows and back. Register i of A has rows lane / 4 + i % 2 * 8 and columns
+// Register i of a lane's four of A has row lane / 4 + i % 2 * 8, and of it the column
 // lane % 4 * 2 + i / 2 * 8 and the next.
-void rows_of(const u32 (*a)[4], u16 (*rows)[kDepth]) {
-  for (int lane = 0; lane < kLanes; ++lane)
-    for (int i = 0; i < 4; ++i)
-      memcpy(&rows[lane / 4 + i % 2 * 8][lane % 4 * 2 + i / 2 * 8], &a[lane][i], 4);
+void to_rows(u16 (*rows)[kDepth], int lane, const u32 (&a)[4]) {
+  for (int i = 0; i < 4; ++i)
+    memcpy(&rows[lane / 4 + i % 2 * 8][lane % 4 * 2 + i / 2 * 8], &a[i], 4);
 }
 
 }  // namespace
 
-void mma_m16n8k16(const TensorCore& core, Half type, const u32 (*a)[4], const u32 (*b)[2],
-                  u32 (*d)[4]) {
+void mma_m16n8k16(const TensorCore& core, Half type, MmaLane* lanes) {
   u16 rows[2 * kSide][kDepth], columns[kSide][kDepth];
   u32 c[1][2 * kSide][kSide];
-  rows_of(a, rows);
-  for (int lane = 0; lane < kLanes; ++lane) {
+  for (int lane = 0; lane < kWarp; ++lane) {
+    to_rows(rows, lane, lanes[lane].a);
     for (int i = 0; i < 2; ++i) {
-      memcpy(&columns[lane / 4][lane % 4 * 2 + i * 8], &b[lane][i], 4);
-      memcpy(&c[0][lane / 4 + i * 8][lane % 4 * 2], &d[lane][i * 2], 8);
+      memcpy(&columns[lane / 4][lane % 4 * 2 + i * 8], &lanes[lane].b[i], 4);
+      memcpy(&c[0][lane / 4 + i * 8][lane % 4 * 2], &lanes[lane].d[i * 2], 8);
     }
   }
   multiply_of(type, core, rows, columns, 1, c);
-  for (int lane = 0; lane < kLanes; ++lane)
-    for (int i = 0; i < 2; ++i) memcpy(&d[lane][i * 2], &c[0][lane / 4 + i * 8][lane % 4 * 2], 8);
+  for (int lane = 0; lane < kWarp; ++lane)
+    for (int i = 0; i < 2; ++i)
+      memcpy(&lanes[lane].d[i * 2], &c[0][lane / 4 + i * 8][lane % 4 * 2], 8);
 }
 
 void wgmma_m64n64k16(const TensorCore& core, Half type, const u32 (*a)[4],
-                     const u16 (*b)[16], bool adds, u32 (*d)[kWideSums]) {
+                     const u16 (*b)[kWideDepth], bool adds, u32 (*d)[kWideSums]) {
   constexpr int kGroups = kWideColumns / kSide;
   u16 rows[2 * kSide][kDepth];
   u32 c[kGroups][2 * kSide][kSide] = {};
-  rows_of(a, rows);
+  for (int lane = 0; lane < kWarp; ++lane) to_rows(rows, lane, a[lane]);
   // Sums are those of kGroups products of m16n8k16, one after another.
-  for (int lane = 0; adds && lane < kLanes; ++lane)
+  for (int lane = 0; adds && lane < kWarp; ++lane)
     for (int i = 0; i < 2 * kGroups; ++i)
       memcpy(&c[i / 2][lane / 4 + i % 2 * 8][lane % 4 * 2], &d[lane][i * 2], 8);
   multiply_of(type, core, rows, b, kGroups, c);
-  for (int lane = 0; lane < kLanes; ++lane)
+  for (int lane = 0; lane < kWarp; ++lane)
     for (int i = 0; i < 2 * kGroups; ++i)
       memcpy(&d[lane][i * 2], &c[i / 2][lane / 4 + i % 2 * 8][lane % 4 * 2], 8);
 }
 
-void mma_m16n8k32(bool a_is_signed, const u32 (*a)[4], const u32 (*b)[2], u32 (*d)[4]) {
+void mma_m16n8k32(bool a_is_signed, MmaLane* lanes) {
   // Register i of A has rows lane / 4 + i % 2 * 8 and bytes lane % 4 * 4 + i / 2 * 16 to the fourth.
   i16 rows[16][32], columns[8][32];
   const auto widen = [](i16* to, u32 bytes, bool is_signed) {
     for (int i = 0; i < 4; ++i, bytes >>= 8) to[i] = is_signed ? i16(int8_t(bytes)) : i16(u8(bytes));
   };
-  for (int lane = 0; lane < kLanes; ++lane) {
+  for (int lane = 0; lane < kWarp; ++lane) {
     for (int i = 0; i < 4; ++i)
-      widen(&rows[lane / 4 + i % 2 * 8][lane % 4 * 4 + i / 2 * 16], a[lane][i], a_is_signed);
-    for (int i = 0; i < 2; ++i) widen(&columns[lane / 4][lane % 4 * 4 + i * 16], b[lane][i], true);
+      widen(&rows[lane / 4 + i % 2 * 8][lane % 4 * 4 + i / 2 * 16], lanes[lane].a[i], a_is_signed);
+    for (int i = 0; i < 2; ++i)
+      widen(&columns[lane / 4][lane % 4 * 4 + i * 16], lanes[lane].b[i], true);
   }
-  for (int lane = 0; lane < kLanes; ++lane) {
+  for (int lane = 0; lane < kWarp; ++lane) {
     for (int i = 0; i < 4; ++i) {
       const i16* const row = rows[lane / 4 + i / 2 * 8];
       const i16* const column = columns[lane % 4 * 2 + i % 2];
       i32 sum = 0;  // of at most 32 * 255 * 128
       for (int k = 0; k < 32; ++k) sum += row[k] * column[k];
-      d[lane][i] += u32(sum);
+      lanes[lane].d[i] += u32(sum);
     }
   }
 }
 
-void movmatrix(const u32 (&from)[kLanes], u32 (&to)[kLanes]) {
+void mma_bf16(MmaLane* lanes) { mma_m16n8k16(tensor_core, Half::kBf16, lanes); }
+void mma_fp16(MmaLane* lanes) { mma_m16n8k16(tensor_core, Half::kFp16, lanes); }
+void mma_s8(MmaLane* lanes) { mma_m16n8k32(true, lanes); }
+void mma_u8s8(MmaLane* lanes) { mma_m16n8k32(false, lanes); }
+
+void movmatrix(u32* lanes) {
   u16 rows[8][8];
-  memcpy(rows, from, sizeof rows);  // a lane has two neighbours of a row, four lanes a row
-  for (int lane = 0; lane < kLanes; ++lane)
-    to[lane] = u32(rows[lane % 4 * 2 + 1][lane / 4]) << 16 | rows[lane % 4 * 2][lane / 4];
+  memcpy(rows, lanes, sizeof rows);  // four lanes have a row
+  for (int lane = 0; lane < kWarp; ++lane)
+    lanes[lane] = u32(rows[lane % 4 * 2 + 1][lane / 4]) << 16 | rows[lane % 4 * 2][lane / 4];
 }
 
 const char* decode_operand(u64 descriptor, SharedOperand& operand) {

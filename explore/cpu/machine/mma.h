@@ -12,8 +12,6 @@ using u16 = uint16_t;
 using u32 = uint32_t;
 using u64 = uint64_t;
 
-constexpr int kLanes = 32;
-
 // How a tensor core adds products of 16 bits to an fp32 accumulator. A step takes `products` of
 // them and the accumulator at once, cuts each term toward zero to `fraction_bits` below the largest
 // exponent, adds exactly, and cuts the sum to fp32. k is walked in steps, from 0.
@@ -36,24 +34,35 @@ constexpr TensorCore tensor_core_of(int architecture) {
                            : architecture < 100 ? kTensorCoreSm90 : kTensorCoreSm100;
 }
 
+// That of the machine, which sets it before a launch.
+extern TensorCore tensor_core;
+
 enum class Half { kBf16, kFp16 };
 
-// d += A * B, 16 by 8 by 16. By lane: four registers of A, two of B, four sums, which are bits of
-// floats.
-void mma_m16n8k16(const TensorCore& core, Half type, const u32 (*a)[4], const u32 (*b)[2],
-                  u32 (*d)[4]);
+// What a lane brings to a product of its warp: registers of A and of B, and the sums, which it takes
+// with it: bits of floats or integers.
+struct MmaLane {
+  u32 a[4], b[2], d[4];
+};
 
+// d += A * B, 16 by 8 by 16.
+void mma_m16n8k16(const TensorCore& core, Half type, MmaLane* lanes);
 // d += A * B modulo 2^32, 16 by 8 by 32. The bytes of A have a sign or not, those of B have one.
-void mma_m16n8k32(bool a_is_signed, const u32 (*a)[4], const u32 (*b)[2], u32 (*d)[4]);
+void mma_m16n8k32(bool a_is_signed, MmaLane* lanes);
+// The four products of the device runtime, by the tensor core of the machine.
+void mma_bf16(MmaLane* lanes);
+void mma_fp16(MmaLane* lanes);
+void mma_s8(MmaLane* lanes);
+void mma_u8s8(MmaLane* lanes);
 
-// One warp's part of a wgmma, 16 by 64 by 16. By lane: four registers of A and 32 sums. b has the 16
-// elements of each of 64 columns. Without `adds`, d begins at +0.
-constexpr int kWideColumns = 64, kWideSums = kWideColumns / 2;
+// Transposes an 8x8 matrix of 16-bit elements, of which a lane has two.
+void movmatrix(u32* lanes);
+
+// One warp's part of wgmma m64n64k16, 16 by 64 by 16. By lane: four registers of A and 32 sums. b has
+// the 16 elements of each of 64 columns. Without `adds`, d begins at +0.
+constexpr int kWideColumns = 64, kWideDepth = 16, kWideSums = kWideColumns / 2;
 void wgmma_m64n64k16(const TensorCore& core, Half type, const u32 (*a)[4],
-                     const u16 (*b)[16], bool adds, u32 (*d)[kWideSums]);
-
-// Transposes an 8x8 matrix of 16-bit elements.
-void movmatrix(const u32 (&from)[kLanes], u32 (&to)[kLanes]);
+                     const u16 (*b)[kWideDepth], bool adds, u32 (*d)[kWideSums]);
 
 // Where the elements of B are that a wgmma's descriptor names: K-major without a swizzle, which is
 // 8 by 8 core matrices of 128 contiguous bytes.

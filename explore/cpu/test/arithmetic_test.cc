@@ -36,31 +36,32 @@ struct Tile {
   u16 a[16][16], b[8][16];
   u32 c[16][8];
 };
-void to_lanes(const Tile& t, u32 (*a)[4], u32 (*b)[2], u32 (*d)[4]) {
+void to_lanes(const Tile& t, MmaLane* lanes) {
   for (int lane = 0; lane < 32; ++lane) {
     const int group = lane >> 2, in_group = lane & 3;
+    auto& [a, b, d] = lanes[lane];
     for (int i = 0; i < 8; ++i) {  // a0 to a7
       const int row = i < 2 || (i >= 4 && i < 6) ? group : group + 8;
       const int column = in_group * 2 + (i & 1) + (i >= 4 ? 8 : 0);
-      a[lane][i / 2] = i % 2 ? a[lane][i / 2] | u32(t.a[row][column]) << 16 : t.a[row][column];
+      a[i / 2] = i % 2 ? a[i / 2] | u32(t.a[row][column]) << 16 : t.a[row][column];
     }
     for (int i = 0; i < 4; ++i) {  // b0 to b3
       const int k = in_group * 2 + (i & 1) + (i >= 2 ? 8 : 0);
-      b[lane][i / 2] = i % 2 ? b[lane][i / 2] | u32(t.b[group][k]) << 16 : t.b[group][k];
+      b[i / 2] = i % 2 ? b[i / 2] | u32(t.b[group][k]) << 16 : t.b[group][k];
     }
-    for (int i = 0; i < 4; ++i) d[lane][i] = t.c[i < 2 ? group : group + 8][in_group * 2 + (i & 1)];
+    for (int i = 0; i < 4; ++i) d[i] = t.c[i < 2 ? group : group + 8][in_group * 2 + (i & 1)];
   }
 }
 uint64_t differing(const Tile& t, Half type, const TensorCore& core, const Statement& statement) {
-  u32 a[32][4], b[32][2], d[32][4];
-  to_lanes(t, a, b, d);
-  mma_m16n8k16(core, type, a, b, d);
+  MmaLane lanes[32];
+  to_lanes(t, lanes);
+  mma_m16n8k16(core, type, lanes);
   uint64_t wrong = 0;
   for (int lane = 0; lane < 32; ++lane) {
     for (int i = 0; i < 4; ++i) {
       const int row = (lane >> 2) + (i < 2 ? 0 : 8), column = (lane & 3) * 2 + (i & 1);
       const u32 want = statement.product(t.a[row], t.b[column], t.c[row][column], 16);
-      wrong += want != d[lane][i];
+      wrong += want != lanes[lane].d[i];
     }
   }
   return wrong;
@@ -96,14 +97,14 @@ void products(uint64_t outputs) {
         Tile t{};
         for (uint64_t i = 0; n < outputs; ++i, n += 128) {
           const bool chain = Distribution(d) == Distribution::kChained && i % 16 != 0;
-          u32 a[32][4], b[32][2], sums[32][4];
+          MmaLane lanes[32];
           if (chain) {
-            to_lanes(t, a, b, sums);
-            mma_m16n8k16(core.core, type, a, b, sums);
+            to_lanes(t, lanes);
+            mma_m16n8k16(core.core, type, lanes);
           }
           t = random_tile(type, Distribution(d), uint64_t(d) << 40 | i);
           for (int lane = 0; chain && lane < 32; ++lane)
-            for (int j = 0; j < 4; ++j) t.c[lane / 4 + j / 2 * 8][lane % 4 * 2 + j % 2] = sums[lane][j];
+            for (int j = 0; j < 4; ++j) t.c[lane / 4 + j / 2 * 8][lane % 4 * 2 + j % 2] = lanes[lane].d[j];
           wrong += differing(t, type, core.core, statement_of(type, core.core));
         }
         char what[100];
@@ -170,10 +171,12 @@ void wide_products(uint64_t outputs) {
     const Operands of{type == Half::kBf16 ? 7 : 10, Distribution(i / 2 % kDistributions)};
     Tile t{};
     u16 b[kWideColumns][16];
-    u32 c[16][kWideColumns], a[32][4], unused_b[32][2], unused_d[32][4], d[32][kWideSums];
+    u32 c[16][kWideColumns], a[32][4], d[32][kWideSums];
+    MmaLane lanes[32];
     of.fill(&t.a[0][0], 16, false, random);
     of.fill(&b[0][0], kWideColumns, true, random);
-    to_lanes(t, a, unused_b, unused_d);
+    to_lanes(t, lanes);
+    for (int lane = 0; lane < 32; ++lane) memcpy(a[lane], lanes[lane].a, sizeof a[lane]);
     for (int row = 0; row < 16; ++row)
       for (int column = 0; column < kWideColumns; ++column)
         c[row][column] = of.accumulator(t.a[row], b[column], random);
@@ -218,24 +221,25 @@ void integer_products(uint64_t outputs) {
   for (uint64_t i = 0; n < outputs; ++i) {
     Random random{i + 5};
     const bool is_signed = i % 2, extreme = i % 4 >= 2;
-    u32 a[32][4], b[32][2], d[32][4], c[32][4];
-    for (int lane = 0; lane < 32; ++lane) {
-      for (u32& v : a[lane]) v = extreme ? (is_signed ? 0x80808080u : ~0u) : random.word();
-      for (u32& v : b[lane]) v = extreme ? 0x80808080u : random.word();
-      for (int j = 0; j < 4; ++j) c[lane][j] = d[lane][j] = extreme ? 0x80000000u + random.word() % 9 : random.word();
+    MmaLane lanes[32], before[32];
+    for (MmaLane& lane : lanes) {
+      for (u32& v : lane.a) v = extreme ? (is_signed ? 0x80808080u : ~0u) : random.word();
+      for (u32& v : lane.b) v = extreme ? 0x80808080u : random.word();
+      for (u32& v : lane.d) v = extreme ? 0x80000000u + random.word() % 9 : random.word();
     }
-    mma_m16n8k32(is_signed, a, b, d);
+    memcpy(before, lanes, sizeof lanes);
+    mma_m16n8k32(is_signed, lanes);
     for (int lane = 0; lane < 32; ++lane) {
       for (int j = 0; j < 4; ++j, ++n) {
         const int row = (lane >> 2) + (j >= 2 ? 8 : 0), column = (lane & 3) * 2 + (j & 1);
-        __int128 sum = c[lane][j];
+        __int128 sum = before[lane].d[j];
         for (int k = 0; k < 32; ++k) {
           // Byte k of a row: group row % 8, thread k / 4 % 4, register by the halves of rows and k.
-          const u32 x = a[row % 8 * 4 + k / 4 % 4][(row >= 8) + (k >= 16) * 2] >> k % 4 * 8 & 255;
-          const u32 y = b[column * 4 + k / 4 % 4][k >= 16] >> k % 4 * 8 & 255;
+          const u32 x = before[row % 8 * 4 + k / 4 % 4].a[(row >= 8) + (k >= 16) * 2] >> k % 4 * 8 & 255;
+          const u32 y = before[column * 4 + k / 4 % 4].b[k >= 16] >> k % 4 * 8 & 255;
           sum += __int128(is_signed && x > 127 ? int(x) - 256 : int(x)) * (y > 127 ? int(y) - 256 : int(y));
         }
-        wrong += u32(sum) != d[lane][j];
+        wrong += u32(sum) != lanes[lane].d[j];
       }
     }
   }
@@ -248,7 +252,8 @@ void transposes() {
     Random random{i};
     u32 from[32], to[32];
     for (u32& v : from) v = random.word();
-    movmatrix(from, to);
+    memcpy(to, from, sizeof to);
+    movmatrix(to);
     for (int row = 0; row < 8; ++row) {
       for (int column = 0; column < 8; ++column, ++n) {
         const u32 was = from[column * 4 + row / 2] >> row % 2 * 16 & 0xffff;
@@ -262,11 +267,11 @@ void transposes() {
 void speed() {
   const int kTiles = 64, kTimes = 400;
   for (Half type : {Half::kBf16, Half::kFp16}) {
-    static u32 a[kTiles][32][4], b[kTiles][32][2], d[kTiles][32][4];
-    for (int i = 0; i < kTiles; ++i) to_lanes(random_tile(type, Distribution::kFour, i), a[i], b[i], d[i]);
+    static MmaLane lanes[kTiles][32];
+    for (int i = 0; i < kTiles; ++i) to_lanes(random_tile(type, Distribution::kFour, i), lanes[i]);
     const auto start = std::chrono::steady_clock::now();
     for (int j = 0; j < kTimes; ++j)
-      for (int i = 0; i < kTiles; ++i) mma_m16n8k16(kTensorCoreSm90, type, a[i], b[i], d[i]);
+      for (int i = 0; i < kTiles; ++i) mma_m16n8k16(kTensorCoreSm90, type, lanes[i]);
     const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     printf("     m16n8k16 of %s: %.0f ns, %.1f ns for an output\n", type == Half::kBf16 ? "bf16" : "fp16",
            took * 1e9 / (kTiles * kTimes), took * 1e9 / (kTiles * kTimes * 128));
@@ -285,11 +290,11 @@ uint64_t digest_of_all() {
   for (int i = 0; i < 3 * kDistributions; ++i) {
     for (Half type : {Half::kBf16, Half::kFp16}) {
       for (const TensorCore& core : {kTensorCoreSm90, kTensorCoreSm80}) {
-        u32 a[32][4], b[32][2], d[32][4];
-        to_lanes(random_tile(type, Distribution(i % kDistributions), uint64_t(i)), a, b, d);
-        mma_m16n8k16(core, type, a, b, d);
-        for (const auto& lane : d)
-          for (u32 v : lane) digest = (digest ^ v) * 1099511628211u;
+        MmaLane lanes[32];
+        to_lanes(random_tile(type, Distribution(i % kDistributions), uint64_t(i)), lanes);
+        mma_m16n8k16(core, type, lanes);
+        for (const MmaLane& lane : lanes)
+          for (u32 v : lane.d) digest = (digest ^ v) * 1099511628211u;
       }
     }
   }
