@@ -111,18 +111,20 @@ void products(uint64_t outputs) {
         snprintf(what, sizeof what, "mma of %s as on %s, %s", name, core.name, name_of(Distribution(d)));
         report(what, n, wrong);
       }
-      // Crafted cases, eight to a tile on its diagonal, in both halves of its rows.
-      const std::vector<Crafted> crafted = craft(type == Half::kBf16 ? 7 : 10, outputs / 10);
+      // Crafted cases, eight to a tile: with their own operands on its diagonals, with others' beside.
+      const std::vector<Crafted> crafted = craft(type == Half::kBf16 ? 7 : 10, outputs / 400 * 8);
       uint64_t wrong[kGroups] = {}, cases[kGroups] = {};
-      for (size_t i = 0; i < crafted.size(); ++i) {
-        Tile t{};
-        for (int half = 0; half < 2; ++half) {
-          memcpy(t.a[i % 8 + half * 8], crafted[i].a, 32);
-          t.c[i % 8 + half * 8][i % 8] = crafted[i].c;
+      for (size_t i = 0; i < crafted.size(); i += 8) {
+        Tile t;
+        for (int j = 0; j < 8; ++j) {
+          for (int half = 0; half < 2; ++half) {
+            memcpy(t.a[j + half * 8], crafted[i + j].a, 32);
+            for (u32& c : t.c[j + half * 8]) c = crafted[i + j].c;
+          }
+          memcpy(t.b[j], crafted[i + j].b, 32);
         }
-        memcpy(t.b[i % 8], crafted[i].b, 32);
         wrong[crafted[i].group] += differing(t, type, core.core, statement_of(type, core.core));
-        cases[crafted[i].group] += 2;
+        cases[crafted[i].group] += 128;
       }
       for (int g = 0; g < kGroups; ++g) {
         char what[100];
