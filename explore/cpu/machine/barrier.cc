@@ -84,11 +84,11 @@ void leave_barriers(Block& block) {
 
 namespace {
 
-std::vector<Mbarrier> barriers;  // of the launch
+std::vector<PhaseBarrier> barriers;  // of the launch
 constexpr u64 kMark = 0xa3b1c5d7ull << 32;
 
 // What the 8 bytes of a barrier hold is opaque to kernels: its number here.
-Mbarrier& barrier_at(const u64* p, Site site) {
+PhaseBarrier& barrier_at(const u64* p, Site site) {
   if (running_inside(p, sizeof *p)) {
     const u64 value = *p;
     const u32 number = u32(value);
@@ -98,9 +98,9 @@ Mbarrier& barrier_at(const u64* p, Site site) {
   report_fatal(kBarriers, "a barrier that was not initialised", {here(site)});
 }
 
-bool is_complete(const Mbarrier& b, u32 parity) { return (b.completed & 1) != parity; }
+bool is_complete(const PhaseBarrier& b, u32 parity) { return (b.completed & 1) != parity; }
 
-void complete_if_due(Mbarrier& b) {
+void complete_if_due(PhaseBarrier& b) {
   if (b.pending != 0 || b.bytes != 0) return;
   b.pending = b.arrivals;
   ++b.completed;
@@ -113,7 +113,7 @@ void complete_if_due(Mbarrier& b) {
 void barriers_begin() { barriers.clear(); }
 
 void complete_bytes(u64* barrier, u32 bytes, Site site) {
-  Mbarrier& b = barrier_at(barrier, site);
+  PhaseBarrier& b = barrier_at(barrier, site);
   b.bytes -= bytes;
   complete_if_due(b);
 }
@@ -138,7 +138,7 @@ bool barrier_wait(u64* barrier, u32 parity, u32 arrivals, bool may_suspend, Site
   if (call.mutation == Mutation::kLeftOut) return true;
   const u32 thread = current().id;
   for (;;) {
-    Mbarrier& b = barrier_at(barrier, site);
+    PhaseBarrier& b = barrier_at(barrier, site);
     if (arrivals != b.arrivals) {
       report(kArrivals, "a wait for " + std::to_string(arrivals) + " arrivals on a barrier of " +
                             std::to_string(b.arrivals), {here(site)});
@@ -162,7 +162,7 @@ void barrier_arrive(u64* barrier, u32 n, u32 bytes, Site site) {
   CallSite& call = call_site(bytes ? "barrier_arrive_expect" : "barrier_arrive", site,
                              Mutable::kLeftOut);
   if (call.mutation == Mutation::kLeftOut) return;
-  Mbarrier& b = barrier_at(barrier, site);
+  PhaseBarrier& b = barrier_at(barrier, site);
   if (n > b.pending) {
     report_fatal(kArrivals, std::to_string(n) + " arrivals on a barrier that waits for " +
                                 std::to_string(b.pending), {here(site)});

@@ -6,7 +6,7 @@
 namespace machine {
 
 // An mbarrier. A phase is complete when no arrivals and no bytes are missing.
-struct Mbarrier {
+struct PhaseBarrier {
   u64* address;
   u32 arrivals;  // of a phase
   u32 pending;   // of them, in the phase under way

@@ -108,7 +108,7 @@ bool take_schedule(const Json& object, std::string& why) {
   return true;
 }
 
-std::string json_of(const Place& p) {
+std::string json_of(const CodePlace& p) {
   std::string text = "{";
   if (p.site.file) {
     text += "\"file\":" + quoted(short_name(p.site.file)) + ",\"line\":" + number(u64(p.site.line)) + ",";

@@ -39,7 +39,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
     snprintf(text, sizeof text, "an access to memory that is not there, at address %p",
              info->si_addr);
   }
-  report_fatal(kCrash, text, {Place{{}, instruction(context), self->block, self->thread}});
+  report_fatal(kCrash, text, {CodePlace{{}, instruction(context), self->block, self->thread}});
 }
 
 }  // namespace

@@ -17,20 +17,20 @@ constexpr size_t kMost = 1000;
 
 }  // namespace
 
-void report(const char* kind, std::string message, std::vector<Place> places) {
+void report(const char* kind, std::string message, std::vector<CodePlace> places) {
   std::vector<Key> keys;
-  for (const Place& p : places) keys.emplace_back(p.site.file, p.site.line, p.pc);
+  for (const CodePlace& p : places) keys.emplace_back(p.site.file, p.site.line, p.pc);
   if (list.size() >= kMost || !seen.emplace(kind, std::move(keys)).second) return;
   list.push_back({kind, std::move(message), std::move(places)});
 }
 
-void report_fatal(const char* kind, std::string message, std::vector<Place> places) {
+void report_fatal(const char* kind, std::string message, std::vector<CodePlace> places) {
   report(kind, std::move(message), std::move(places));
   abandon();
 }
 
-Place here(Site site) {
-  return self ? Place{site, nullptr, self->block, self->thread} : Place{site};
+CodePlace here(Site site) {
+  return self ? CodePlace{site, nullptr, self->block, self->thread} : CodePlace{site};
 }
 
 const std::vector<Report>& reports() { return list; }

@@ -9,7 +9,7 @@
 namespace machine {
 
 // A place in the code: a call site, or an instruction of a module.
-struct Place {
+struct CodePlace {
   Site site = {};
   const void* pc = nullptr;
   u32 block = 0, thread = 0;
@@ -18,7 +18,7 @@ struct Place {
 struct Report {
   const char* kind;  // one word of those below, or of the memory model
   std::string message;
-  std::vector<Place> places;
+  std::vector<CodePlace> places;
 };
 
 // Kinds of the machine itself.
@@ -31,11 +31,11 @@ constexpr const char* kStall = "stall";          // nobody can go on
 constexpr const char* kEndless = "endless";      // more steps than a run may have
 constexpr const char* kCrash = "crash";          // an access to memory that is not there
 
-void report(const char* kind, std::string message, std::vector<Place> places);
+void report(const char* kind, std::string message, std::vector<CodePlace> places);
 // One behind which nothing can run: ends the launch.
-[[noreturn]] void report_fatal(const char* kind, std::string message, std::vector<Place> places);
+[[noreturn]] void report_fatal(const char* kind, std::string message, std::vector<CodePlace> places);
 // Where the thread that runs is.
-Place here(Site site);
+CodePlace here(Site site);
 
 const std::vector<Report>& reports();
 void clear_reports();

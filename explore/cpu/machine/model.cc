@@ -25,8 +25,8 @@ const char* kind_of(Fault fault) {
 }
 
 // The number of an access is that of its call site, or of a plain one what remains of its address.
-Place place_of(const Access& a, u32 threads) {
-  Place place;
+CodePlace place_of(const Access& a, u32 threads) {
+  CodePlace place;
   if (a.kind == AccessKind::kPlain) place.pc = instruction_at(a.where);
   else if (a.kind != AccessKind::kNone && a.kind != AccessKind::kHost) place.site = call_site(a.where).site;
   if (threads) place.block = a.thread / threads, place.thread = a.thread % threads;
@@ -46,7 +46,7 @@ struct Ears : Listener {
   void found(const Finding& f) override {
     std::string text = name_of(f.fault);
     text += " of " + std::to_string(f.bytes) + " bytes at " + f.place + ": " + words_of(f.second);
-    std::vector<Place> places;
+    std::vector<CodePlace> places;
     const u32 threads = self ? self->threads : 0;
     if (f.first.kind != AccessKind::kNone) {
       text += " after " + words_of(f.first);

@@ -1,0 +1,382 @@
+// The machine by itself: fibers and warps, barriers, copies and polls, under all strategies, with
+// what each of them has to find. Kernels are functions here.
+#include <cstdio>
+#include <ctime>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "/work/wM/explore/cpu/machine/arena.h"
+#include "/work/wM/explore/cpu/machine/choice.h"
+#include "/work/wM/explore/cpu/machine/findings.h"
+#include "/work/wM/explore/cpu/machine/model.h"
+#include "/work/wM/explore/cpu/machine/scheduler.h"
+#include "/work/wM/explore/cpu/machine/sites.h"
+
+#define AMK_BULK_COPY 1
+#include "/work/wM/explore/cpu/amk_cpu/copy.h"
+#include "/work/wM/explore/cpu/amk_cpu/memory.h"
+#include "/work/wM/explore/cpu/amk_cpu/thread.h"
+
+using namespace amk;
+namespace m = machine;
+
+namespace {
+
+int failures = 0;
+const char* test = "";
+
+void check(bool ok, const char* what, int line) {
+  if (ok) return;
+  ++failures;
+  printf("%s: line %d: %s\n", test, line, what);
+  for (const m::Report& r : m::reports()) printf("  found %s: %s\n", r.kind, r.message.c_str());
+}
+#define CHECK(x) check(x, #x, __LINE__)
+
+bool found(const char* kind) {
+  for (const m::Report& r : m::reports()) {
+    if (!strcmp(r.kind, kind)) return true;
+  }
+  return false;
+}
+
+template <class T>
+T* allocate(u32 n) {
+  u8* p = m::arena_allocate(n * sizeof(T));
+  m::order().add_region(m::RegionKind::kGlobal, p, n * sizeof(T), "a buffer");
+  m::order().host_write(p, n * sizeof(T));
+  return reinterpret_cast<T*>(p);
+}
+template <class T>
+void clear(T* p, u32 n) {
+  m::order().host_write(p, n * sizeof(T));
+  memset(p, 0, n * sizeof(T));
+}
+
+m::Schedule random_schedule(u64 seed) {
+  m::Schedule s;
+  s.strategy = m::Strategy::kRandom;
+  s.seed = seed;
+  return s;
+}
+
+m::Outcome launch(u32 blocks, u32 threads, u32 shared, std::function<void()> body) {
+  m::Launch l;
+  l.body = std::move(body);
+  l.blocks = l.at_once = blocks;
+  l.threads = threads;
+  l.shared_bytes = shared;
+  return m::run(l);
+}
+
+// Runs a body under the plain schedule, a hundred random ones and fifty of priorities. It is told
+// whether it ended; findings are those of each run.
+template <class Body, class Then>
+void under_schedules(const char* name, u32 blocks, u32 threads, u32 shared, Body&& body, Then&& then) {
+  test = name;
+  for (u64 seed = 0; seed <= 150 && failures == 0; ++seed) {
+    m::Schedule s = random_schedule(seed);
+    if (seed == 0) s.strategy = m::Strategy::kReplay;
+    if (seed > 100) s.strategy = m::Strategy::kPriorities, s.expected = 1000;
+    m::begin_schedule(s);
+    m::clear_reports();
+    then(launch(blocks, threads, shared, body));
+  }
+}
+
+// ---- warps ----------------------------------------------------------------------------------------
+
+void warps() {
+  u32* out = allocate<u32>(4 * 64);
+  under_schedules("collectives", 4, 64, 0, [=] {
+    const u32 t = thread_index(), lane = t % 32;
+    u32 sum = lane;
+    for (int offset = 16; offset; offset >>= 1) sum += shuffle_xor(sum, offset);
+    const u32 up = shuffle_up(lane, 1), from = shuffle(lane * 2, 5);
+    const u32 odd = warp_ballot(lane & 1);
+    const bool any = warp_any(lane == 7), all = warp_all(lane < 31);
+    const u32 most = warp_max(lane * 3);
+    warp_sync();
+    const bool right = sum == 496 && up == (lane ? lane - 1 : 0) && from == 10 &&
+                       odd == 0xaaaaaaaa && any && !all && most == 93;
+    out[block_index() * 64 + t] = right ? 1 + sum : 0;
+  }, [=](m::Outcome o) {
+    CHECK(o == m::Outcome::kDone && m::reports().empty());
+    for (int i = 0; i < 256; ++i) CHECK(out[i] == 497);
+  });
+
+  under_schedules("different collectives", 1, 32, 0, [] {
+    if (thread_index() < 16) warp_any(true);
+    else shuffle(1, 0);
+  }, [](m::Outcome o) { CHECK(o == m::Outcome::kAbandoned && found(m::kCollectives)); });
+
+  under_schedules("a lane that has ended", 1, 32, 0, [] {
+    if (thread_index() == 3) return;
+    warp_sync();
+  }, [](m::Outcome o) { CHECK(o == m::Outcome::kAbandoned && found(m::kCollectives)); });
+}
+
+// ---- barriers -------------------------------------------------------------------------------------
+
+void barriers() {
+  u32* out = allocate<u32>(2);
+  under_schedules("bar.sync", 2, 96, 1024, [=] {
+    u32* shared = reinterpret_cast<u32*>(block_memory());
+    const u32 t = thread_index();
+    if (t < 64) {
+      for (u32 round = 0; round < 3; ++round) {
+        shared[t] = t + round;
+        named_barrier_sync<1, 64>();
+        const u32 other = shared[63 - t];
+        if (other != 63 - t + round) add_relaxed(out + block_index(), 1);
+        named_barrier_sync<1, 64>();
+      }
+    }
+    block_sync();
+  }, [=](m::Outcome o) {
+    CHECK(o == m::Outcome::kDone && m::reports().empty());
+    CHECK(out[0] == 0 && out[1] == 0);
+  });
+
+  under_schedules("other participants", 1, 64, 0, [] {
+    if (thread_index() < 32) named_barrier_sync<1, 64>();
+    else named_barrier_sync<1, 96>();
+  }, [](m::Outcome o) { CHECK(o == m::Outcome::kAbandoned && found(m::kParticipants)); });
+
+  under_schedules("a barrier that nobody else comes to", 1, 64, 0, [] {
+    if (thread_index() < 32) named_barrier_sync<1, 64>();
+  }, [](m::Outcome o) { CHECK(o == m::Outcome::kAbandoned && found(m::kStall)); });
+}
+
+// ---- mbarriers and copies -------------------------------------------------------------------------
+
+// A producer thread streams n chunks through a ring of two slots, which a warp adds up.
+constexpr u32 kChunk = 512, kSlots = 2;
+struct Ring {
+  u8 slots[kSlots][kChunk];
+  u64 full[kSlots], empty[kSlots];
+};
+
+void stream(const u8* source, u32 chunks, u32* sum, u32 arrivals) {
+  Ring& ring = *reinterpret_cast<Ring*>(block_memory());
+  if (thread_index() == 0) {
+    for (u32 i = 0; i < kSlots; ++i) barrier_init(&ring.full[i], 1), barrier_init(&ring.empty[i], 1);
+    fence_barrier_init();
+  }
+  block_sync();
+  if (thread_index() == 32) {
+    for (u32 c = 0; c < chunks; ++c) {
+      const u32 slot = c % kSlots, phase = c / kSlots & 1;
+      while (!barrier_try_wait(&ring.empty[slot], phase ^ 1, 1)) {
+      }
+      barrier_arrive_expect(&ring.full[slot], kChunk);
+      copy_bulk(ring.slots[slot], source + c * kChunk, kChunk, &ring.full[slot], 0);
+    }
+  } else if (thread_index() < 32) {
+    u32 own = 0;
+    for (u32 c = 0; c < chunks; ++c) {
+      const u32 slot = c % kSlots, phase = c / kSlots & 1;
+      while (!barrier_try_wait(&ring.full[slot], phase, 1)) {
+      }
+      for (u32 i = 0; i < kChunk / 32; ++i) own += ring.slots[slot][thread_index() * (kChunk / 32) + i];
+      fence_proxy_async_shared();
+      warp_sync();
+      if (thread_index() == 0) barrier_arrive(&ring.empty[slot], arrivals);
+    }
+    add_relaxed(sum, own);
+  }
+}
+
+void copies() {
+  constexpr u32 kChunks = 7;
+  u8* source = allocate<u8>(kChunks * kChunk);
+  u32* sum = allocate<u32>(1);
+  u32 right = 0;
+  for (u32 i = 0; i < kChunks * kChunk; ++i) right += source[i] = u8(i * 7 + i / 256);
+  under_schedules("a ring of bulk copies", 1, 64, sizeof(Ring), [=] {
+    stream(source, kChunks, sum, 1);
+  }, [=](m::Outcome o) {
+    CHECK(o == m::Outcome::kDone && m::reports().empty());
+    CHECK(*sum == right);
+    clear(sum, 1);
+  });
+  under_schedules("arrivals beyond a count", 1, 64, sizeof(Ring), [=] {
+    stream(source, kChunks, sum, 2);
+  }, [=](m::Outcome o) { CHECK(o == m::Outcome::kAbandoned && found(m::kArrivals)); });
+
+  clear(sum, 1);
+  under_schedules("cp.async", 1, 32, 2048, [=] {
+    u8* shared = block_memory();
+    const u32 t = thread_index();
+    copy_async_16(shared + t * 16, source + t * 16);
+    commit_copies();
+    copy_async_16(shared + 512 + t * 16, source + 512 + t * 16);
+    commit_copies();
+    wait_copies<1>();
+    warp_sync();
+    u32 own = shared[(31 - t) * 16];
+    wait_copies<0>();
+    warp_sync();
+    own += shared[512 + (31 - t) * 16];
+    add_relaxed(sum, own);
+  }, [=](m::Outcome o) {
+    CHECK(o == m::Outcome::kDone && m::reports().empty());
+    u32 expected = 0;
+    for (u32 t = 0; t < 64; ++t) expected += source[t * 16];
+    CHECK(*sum == expected);
+    clear(sum, 1);
+  });
+}
+
+// ---- polls ----------------------------------------------------------------------------------------
+
+void polls() {
+  u32* words = allocate<u32>(64);
+  // Each block waits for the one before, through a word of its own, and hands on.
+  under_schedules("a chain of polls", 4, 32, 0, [=] {
+    if (thread_index() != 0) return;
+    const u32 b = block_index();
+    for (u32 round = 1; round <= 5; ++round) {
+      const u32 wanted = b ? round : round - 1;
+      while (load_relaxed(words + (b + 3) % 4 * 16) < wanted) {
+      }
+      store_relaxed(words + b * 16, round);
+    }
+  }, [=](m::Outcome o) {
+    CHECK(o == m::Outcome::kDone && m::reports().empty());
+    for (u32 i = 0; i < 4; ++i) CHECK(words[i * 16] == 5);
+    clear(words, 64);
+  });
+
+  // A bounded wait for what never comes ends by the clock.
+  u64 limit = 5000000000;
+  under_schedules("a bounded wait", 2, 64, 0, [=] {
+    if (thread_index() % 32) return;
+    const u64 start = global_timer_ns();
+    u32 n = 0;
+    while (load_relaxed(words) == 0) {
+      if (++n % 256 == 0 && global_timer_ns() - start > limit) break;
+    }
+    add_relaxed(words + 16, 1);
+  }, [=](m::Outcome o) {
+    CHECK(o == m::Outcome::kDone && m::reports().empty() && words[16] == 4);
+    clear(words, 64);
+  });
+
+  under_schedules("a wait without a bound", 1, 32, 0, [=] {
+    while (load_acquire(words) == 0) {
+    }
+  }, [](m::Outcome o) { CHECK(o == m::Outcome::kAbandoned && found(m::kStall)); });
+
+  m::limit_steps(1000);
+  under_schedules("no end", 1, 32, 0, [=] {
+    for (;;) add_relaxed(words + 32, 1);
+  }, [](m::Outcome o) { CHECK(o == m::Outcome::kAbandoned && found(m::kEndless)); });
+  m::limit_steps(~u64(0));
+}
+
+// ---- strategies -----------------------------------------------------------------------------------
+
+// Two threads each add 1 in two steps: some schedule loses one.
+void lose_one(u32* word) {
+  if (thread_index() % 32) return;
+  const u32 v = load_relaxed(word);
+  store_relaxed(word, v + 1);
+}
+
+void strategies() {
+  u32* word = allocate<u32>(1);
+  test = "exhaustive";
+  m::Schedule s;
+  s.strategy = m::Strategy::kExhaustive;
+  s.depth = 1;
+  m::begin_schedule(s);
+  u32 runs = 0, lost = 0;
+  std::vector<m::Deviation> script;
+  do {
+    clear(word, 1);
+    CHECK(launch(1, 64, 0, [=] { lose_one(word); }) == m::Outcome::kDone);
+    ++runs;
+    if (*word == 1) {
+      ++lost;
+      script = m::deviations();
+      CHECK(script.size() == 1);
+    } else {
+      CHECK(*word == 2);
+    }
+  } while (m::next_schedule() && runs < 10000);
+  CHECK(lost > 0 && lost < runs && runs < 1000);
+
+  test = "replay";
+  s.strategy = m::Strategy::kReplay;
+  s.deviations = script;
+  m::begin_schedule(s);
+  clear(word, 1);
+  launch(1, 64, 0, [=] { lose_one(word); });
+  CHECK(*word == 1 && m::deviations().size() == 1);
+  s.deviations.clear();
+  m::begin_schedule(s);
+  clear(word, 1);
+  launch(1, 64, 0, [=] { lose_one(word); });
+  CHECK(*word == 2 && m::deviations().empty());
+
+  for (const auto strategy : {m::Strategy::kRandom, m::Strategy::kPriorities}) {
+    test = strategy == m::Strategy::kRandom ? "random" : "priorities";
+    u32 losses = 0;
+    for (u64 seed = 1; seed <= 200; ++seed) {
+      s = random_schedule(seed);
+      s.strategy = strategy;
+      s.expected = 8;
+      m::begin_schedule(s);
+      clear(word, 1);
+      launch(1, 64, 0, [=] { lose_one(word); });
+      const u32 first = *word;
+      losses += first == 1;
+      // Its deviations by themselves are the same run.
+      s.strategy = m::Strategy::kReplay;
+      s.deviations = m::deviations();
+      m::begin_schedule(s);
+      clear(word, 1);
+      launch(1, 64, 0, [=] { lose_one(word); });
+      CHECK(*word == first);
+    }
+    CHECK(losses > 10 && losses < 190);
+  }
+}
+
+// ---- mutants --------------------------------------------------------------------------------------
+
+void mutants() {
+  test = "mutants";
+  u32* word = allocate<u32>(1);
+  int line = 0;
+  const auto body = [&] {
+    if (thread_index() == 0) line = __LINE__, store_relaxed(word, 7);
+  };
+  m::begin_schedule({});
+  launch(1, 32, 0, body);
+  CHECK(*word == 7);
+  clear(word, 1);
+  m::set_mutant("left-out:machine_test.cc:" + std::to_string(line) + ":store_relaxed");
+  launch(1, 32, 0, body);
+  CHECK(*word == 0 && m::mutant_met());
+  m::set_mutant("");
+  launch(1, 32, 0, body);
+  CHECK(*word == 7 && !m::mutant_met());
+}
+
+}  // namespace
+
+int main() {
+  if (!m::arena_begin()) return puts("no arena"), 1;
+  auto T=[](const char*n,void(*f)()){timespec a,b;clock_gettime(CLOCK_MONOTONIC,&a);f();clock_gettime(CLOCK_MONOTONIC,&b);printf("%s %.3f\n",n,(b.tv_sec-a.tv_sec)+(b.tv_nsec-a.tv_nsec)*1e-9);};
+  T("warps",warps);
+  T("barriers",barriers);
+  T("copies",copies);
+  T("polls",polls);
+  T("strategies",strategies);
+  T("mutants",mutants);
+  if (failures == 0) puts("ok");
+  return failures != 0;
+}
