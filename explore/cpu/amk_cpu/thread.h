@@ -17,6 +17,11 @@
 #define __forceinline__ inline
 #define __noinline__ __attribute__((noinline))
 
+// Without an include, as with nvcc.
+using std::isfinite;
+using std::isinf;
+using std::isnan;
+
 namespace amk {
 
 using u8 = uint8_t;

@@ -70,10 +70,11 @@ struct Stream {
   u64 unused = 0;
 };
 
-// Whether a range of device memory that the host names is one that was allocated. `p` may lie
-// anywhere in an allocation.
+// Whether a range of device memory that the host names is there: of an allocation, or of a variable
+// of a module.
 bool is_device(const void* p, size_t bytes) {
-  return in_arena(p) && (bytes == 0 || order().is_inside(p, bytes));
+  if (!in_arena(p)) return is_in_module(p, bytes);
+  return bytes == 0 || order().is_inside(p, bytes);
 }
 
 u32 allocations = 0;

@@ -75,8 +75,10 @@ Order::State::Word Order::State::check_word(const Accessing& a, const u8* p, u32
   if (entry == kWeightsPage && !writes) return Word::kRaw;
   if (entry == kHostWritten && !writes) return Word::kRaw;
   page = page_for(a, p, bytes, writes);
-  if (!page) return Word::kNothing;
-  if (page->kind == RegionKind::kPinned) return Word::kRaw;
+  if (!page) {  // the last page of pinned memory has lines, and no histories
+    const Region* region = shadow.region_of(p);
+    return region && region->kind == RegionKind::kPinned ? Word::kRaw : Word::kNothing;
+  }
   Cell& line = Shadow::line(*page, p);
   const auto strong = [](u32 kind) {
     return kind == u32(AccessKind::kHost) || kind == u32(AccessKind::kRelaxed);

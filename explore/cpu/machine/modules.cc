@@ -16,7 +16,12 @@ namespace machine {
 
 struct Module {
   void* handle = nullptr;
+  int file = -1;  // open as long as it is loaded: the loader knows objects by their paths
   std::string name;
+  ~Module() {
+    if (handle) dlclose(handle);
+    if (file >= 0) close(file);
+  }
   uintptr_t begin = 0, end = 0;  // of what is mapped
   std::list<Kernel> kernels;
 };
@@ -80,25 +85,19 @@ Module* load_module(const void* image, std::string& why) {
     why = "the image is no 64-bit ELF file: kernels for libamkcpu.so are shared objects";
     return nullptr;
   }
-  const int file = memfd_create("amk-kernels", MFD_CLOEXEC);
-  if (file < 0) {
-    why = "no memory file for the image";
-    return nullptr;
-  }
+  auto m = std::make_unique<Module>();
+  m->file = memfd_create("amk-kernels", MFD_CLOEXEC);
   const auto* at = static_cast<const u8*>(image);
   for (u64 done = 0; done < bytes;) {
-    const ssize_t n = write(file, at + done, bytes - done);
+    const ssize_t n = write(m->file, at + done, bytes - done);
     if (n <= 0) {
       why = "the image could not be written to a memory file";
-      close(file);
       return nullptr;
     }
     done += u64(n);
   }
-  const std::string path = "/proc/self/fd/" + std::to_string(file);
-  auto m = std::make_unique<Module>();
+  const std::string path = "/proc/self/fd/" + std::to_string(m->file);
   m->handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  close(file);
   if (!m->handle) {
     const char* text = dlerror();
     why = text ? text : "the image could not be loaded";
@@ -113,7 +112,6 @@ Module* load_module(const void* image, std::string& why) {
 void unload_module(Module* module) {
   for (auto m = modules.begin(); m != modules.end(); ++m) {
     if (m->get() != module) continue;
-    dlclose(module->handle);
     modules.erase(m);
     return;
   }
@@ -145,6 +143,14 @@ void* find_global(Module* module, const char* name, u64& bytes) {
   }
   bytes = symbol->st_size;
   return p;
+}
+
+bool is_in_module(const void* p, u64 bytes) {
+  const auto at = reinterpret_cast<uintptr_t>(p);
+  for (const auto& m : modules) {
+    if (at >= m->begin && at + bytes <= m->end) return true;
+  }
+  return false;
 }
 
 const void* instruction_at(u32 low) {

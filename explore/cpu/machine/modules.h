@@ -19,6 +19,7 @@ Module* load_module(const void* image, std::string& why);
 void unload_module(Module* module);
 Kernel* find_kernel(Module* module, const char* name);            // null: there is none
 void* find_global(Module* module, const char* name, u64& bytes);  // likewise
+bool is_in_module(const void* p, u64 bytes);
 // Calls a kernel whose one parameter is a struct, with kParameterBytes, of which it takes the first.
 constexpr u32 kParameterBytes = 1024;
 void call_kernel(const Kernel& kernel, const void* parameters);
