@@ -6,6 +6,7 @@
 #include "arena.h"
 #include "barrier.h"
 #include "copy.h"
+#include "device.h"
 #include "findings.h"
 #include "model.h"
 #include "scheduler.h"
@@ -21,7 +22,6 @@ constexpr u32 kSharedStride = 512 << 10;
 
 std::vector<u8*> places;       // of blocks
 std::vector<u8*> regions;      // of the launch
-u64* wide_barriers = nullptr;  // of the warps that run
 
 void add_shared(u8* p, u32 bytes, const Block& block, const char* what) {
   memset(p, 0xee, bytes);  // the same garbage in every run
@@ -38,6 +38,7 @@ void remove_shared() {
 }  // namespace
 
 void launch_begins(const Launch& launch) {
+  tensor_core = tensor_core_of(int(device.arch));
   barriers_begin();
   copies_begin();
   order().begin_launch(launch.blocks, launch.threads);
@@ -79,14 +80,9 @@ bool running_inside(const void* p, u32 bytes) {
   return u64(static_cast<const u8*>(p) - block.memory) + bytes <= block.dynamic_bytes;
 }
 
-u64* begin_wide_barrier(const Warp& warp) {
-  constexpr u64 kMostWarps = 1 << 16;
-  if (!wide_barriers) wide_barriers = reinterpret_cast<u64*>(arena_allocate(kMostWarps * 8));
-  return wide_barriers + warp.number;
-}
-
 void fiber_ends(Fiber& fiber) {
   thread_leaves_copies(fiber);
+  thread_leaves_products(fiber);
   if (fiber.warp->arrived) {
     report_fatal(kCollectives, "a lane ends while others of its warp are at a collective",
                  {here(fiber.warp->site), here(Site{})});

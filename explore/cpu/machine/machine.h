@@ -106,10 +106,13 @@ void copy_async_16(void* to, const void* from, Site site);
 void commit_copies(Site site);
 void wait_copies(u32 left, Site site);
 
-// Reads of shared memory by the async proxy, those of wgmma: `bytes` from `from` on, between here
-// and the next wait_wide that leaves fewer groups than are open (copy.cc).
+// wgmma m64n64k16, of which each warp has a part (wide.cc). Sums are in d after a wait that leaves
+// fewer groups than there are behind the product's. `operand` is a descriptor of B in the dynamic
+// shared memory of the block.
+enum class Half;
+u64 wide_descriptor(const void* operand, u32 next_columns, u32 next_rows, Site site);
 void wide_begin(Site site);
-void wide_read(const void* from, u32 bytes, Site site);
+void wide_multiply(Half type, float* d, const u32* a, u64 operand, bool adds, Site site);
 void wide_commit(Site site);
 void wide_wait(u32 left, Site site);
 

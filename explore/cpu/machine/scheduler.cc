@@ -162,9 +162,8 @@ void populate(u32 first, u32 end) {
         w.number = u16(warps.size() - 1);
         w.home = block.get();
         std::fill(std::begin(w.lanes), std::end(w.lanes), nullptr);
-        w.present = w.ready = w.arrived = w.turn = w.wide_copy = 0;
-        w.wide_groups.clear();
-        w.wide_barrier = begin_wide_barrier(w);
+        w.present = w.ready = w.arrived = w.turn = 0;
+        begin_products(w);
         queue.push_back(w.number);
       }
       if (fiber_pool.empty()) {

@@ -11,6 +11,7 @@
 #include "fiber.h"
 #include "machine.h"
 #include "poll.h"
+#include "wide.h"
 
 namespace machine {
 
@@ -57,11 +58,7 @@ struct Warp {
   Collective collective = {};
   Site site = {};
   u32 turn = 0;
-  // Reads of wgmma: the copy that makes those since the last commit, and the groups committed, one
-  // more than their numbers; and the barrier that their end is told by (copy.cc).
-  u32 wide_copy = 0;
-  std::vector<u32> wide_groups;
-  u64* wide_barrier = nullptr;
+  WideState wide;  // of wgmma (wide.cc)
   alignas(16) u8 slots[2][kWarpSize * kMostExchanged];
 };
 
@@ -125,7 +122,9 @@ void launch_begins(const Launch& launch);
 void launch_ends(bool completed);
 // Dynamic shared memory of a block.
 u8* begin_shared(const Block& block);
-u64* begin_wide_barrier(const Warp& warp);
+// A warp begins with no product of wgmma, and no lane ends before one is waited for (wide.cc).
+void begin_products(Warp& warp);
+void thread_leaves_products(Fiber& fiber);
 void fiber_ends(Fiber& fiber);
 void block_ends(Block& block);
 // At a choice point: something that has been delayed may happen.

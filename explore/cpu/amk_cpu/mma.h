@@ -1,0 +1,67 @@
+// hw/mma.cuh on a CPU: the last lane of a warp computes for all of them (machine/mma.h). What wgmma
+// computes is there after wgmma_wait (machine/wide.h).
+#pragma once
+
+#include "../machine/machine.h"
+#include "../machine/mma.h"
+#include "vectors.h"
+
+namespace amk {
+
+using u8 = uint8_t;
+using u16 = uint16_t;
+using u32 = uint32_t;
+using u64 = uint64_t;
+
+namespace cpu {
+// T: what the sums are, float or int.
+template <class T>
+inline void multiply(void (*compute)(machine::MmaLane*), T (&d)[4], u32 a0, u32 a1, u32 a2, u32 a3,
+                     u32 b0, u32 b1, machine::Site site) {
+  machine::MmaLane lane{{a0, a1, a2, a3}, {b0, b1}, {}};
+  __builtin_memcpy(lane.d, d, sizeof d);
+  lane = machine::warp_compute(machine::Collective::kMatrix, lane, compute, site);
+  __builtin_memcpy(d, lane.d, sizeof d);
+}
+}  // namespace cpu
+
+inline void mma_bf16(float (&d)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1, AMK_SITE) {
+  cpu::multiply(machine::mma_bf16, d, a0, a1, a2, a3, b0, b1, AMK_HERE);
+}
+inline void mma_fp16(float (&d)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1, AMK_SITE) {
+  cpu::multiply(machine::mma_fp16, d, a0, a1, a2, a3, b0, b1, AMK_HERE);
+}
+inline void mma_s8(int (&d)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1, AMK_SITE) {
+  cpu::multiply(machine::mma_s8, d, a0, a1, a2, a3, b0, b1, AMK_HERE);
+}
+inline void mma_u8s8(int (&d)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1, AMK_SITE) {
+  cpu::multiply(machine::mma_u8s8, d, a0, a1, a2, a3, b0, b1, AMK_HERE);
+}
+inline u32 transpose8x8(u32 a, AMK_SITE) {
+  return machine::warp_compute(machine::Collective::kTranspose, a, machine::movmatrix, AMK_HERE);
+}
+
+// A descriptor, as on a GPU; addresses are those in the dynamic shared memory of the block.
+using WideOperand = u64;
+template <u32 kNextColumns, u32 kNextRows>
+inline WideOperand wide_operand(const void* p, AMK_SITE) {
+  static_assert(kNextColumns % 16 == 0 && kNextColumns < 1 << 18, "what a descriptor can say");
+  static_assert(kNextRows % 16 == 0 && kNextRows < 1 << 18, "what a descriptor can say");
+  return machine::wide_descriptor(p, kNextColumns, kNextRows, AMK_HERE);
+}
+inline void wgmma_bf16(float (&d)[32], uint4 a, WideOperand b, bool adds, AMK_SITE) {
+  const u32 registers[4] = {a.x, a.y, a.z, a.w};
+  machine::wide_multiply(machine::Half::kBf16, d, registers, b, adds, AMK_HERE);
+}
+inline void wgmma_fp16(float (&d)[32], uint4 a, WideOperand b, bool adds, AMK_SITE) {
+  const u32 registers[4] = {a.x, a.y, a.z, a.w};
+  machine::wide_multiply(machine::Half::kFp16, d, registers, b, adds, AMK_HERE);
+}
+inline void wgmma_begin(AMK_SITE) { machine::wide_begin(AMK_HERE); }
+inline void wgmma_commit(AMK_SITE) { machine::wide_commit(AMK_HERE); }
+template <int kLeft>
+inline void wgmma_wait(AMK_SITE) {
+  machine::wide_wait(kLeft, AMK_HERE);
+}
+
+}  // namespace amk
