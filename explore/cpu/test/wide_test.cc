@@ -69,8 +69,12 @@ void under_schedules(const char* name, u32 threads, Body&& body, Then&& then) {
 
 // ---- products of a warp ---------------------------------------------------------------------------
 
-uint16_t a_of(int row, int k) { return encode16(7, (row ^ k) & 1, (row * 5 + k * 3) % 7 - 3, u32(row * 31 + k * 17)); }
-uint16_t b_of(int column, int k) { return encode16(7, (column + k) % 3 == 0, (column + k * 5) % 5 - 2, u32(column * 13 + k * 29)); }
+uint16_t a_of(int row, int k) {
+  return encode16(7, (row ^ k) & 1, (row * 5 + k * 3) % 7 - 3, u32(row * 31 + k * 17));
+}
+uint16_t b_of(int column, int k) {
+  return encode16(7, (column + k) % 3 == 0, (column + k * 5) % 5 - 2, u32(column * 13 + k * 29));
+}
 u32 pair(uint16_t low, uint16_t high) { return u32(high) << 16 | low; }
 
 float sums_of_warp[2][32][4];
