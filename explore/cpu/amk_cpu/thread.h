@@ -99,6 +99,7 @@ template <int kRegisters>
 inline void lower_registers(AMK_SITE) {
   raise_registers<kRegisters>(file, line);
 }
+inline u32 opaque_zero() { return 0; }
 inline void opaque(int&) {}
 inline void opaque(float&) {}
 inline void opaque(float&, int&) {}
