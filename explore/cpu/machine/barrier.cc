@@ -87,13 +87,16 @@ namespace {
 std::vector<PhaseBarrier> barriers;  // of the launch
 constexpr u64 kMark = 0xa3b1c5d7ull << 32;
 
-// What the 8 bytes of a barrier hold is opaque to kernels: its number here.
+// What the 8 bytes of a barrier hold is opaque to kernels: its number here. Null: p is none.
+PhaseBarrier* find_barrier(const u64* p) {
+  const u32 number = u32(*p);
+  if ((*p & ~u64(~u32(0))) != kMark || number >= barriers.size()) return nullptr;
+  return barriers[number].address == p ? &barriers[number] : nullptr;
+}
+// That of the block that runs.
 PhaseBarrier& barrier_at(const u64* p, Site site) {
   if (running_inside(p, sizeof *p)) {
-    const u64 value = *p;
-    const u32 number = u32(value);
-    if ((value & ~u64(~u32(0))) == kMark && number < barriers.size() && barriers[number].address == p)
-      return barriers[number];
+    if (PhaseBarrier* b = find_barrier(p)) return *b;
   }
   report_fatal(kBarriers, "a barrier that was not initialised", {here(site)});
 }
@@ -113,9 +116,10 @@ void complete_if_due(PhaseBarrier& b) {
 void barriers_begin() { barriers.clear(); }
 
 void complete_bytes(u64* barrier, u32 bytes, Site site) {
-  PhaseBarrier& b = barrier_at(barrier, site);
-  b.bytes -= bytes;
-  complete_if_due(b);
+  PhaseBarrier* b = find_barrier(barrier);
+  if (!b) report_fatal(kBarriers, "a copy to a barrier that was not initialised", {here(site)});
+  b->bytes -= bytes;
+  complete_if_due(*b);
 }
 
 void barrier_init(u64* barrier, u32 arrivals, Site site) {

@@ -60,7 +60,8 @@ void copy_bulk(void* to, const void* from, u32 bytes, u64* barrier, Site site) {
   CallSite& call = call_site("copy_bulk", site, Mutable::kBoth);
   if (call.mutation == Mutation::kLeftOut) return;
   if (bytes == 0 || bytes % kLine || reinterpret_cast<uintptr_t>(to) % kLine ||
-      reinterpret_cast<uintptr_t>(from) % kLine || !running_inside(to, bytes)) {
+      reinterpret_cast<uintptr_t>(from) % kLine || !running_inside(to, bytes) ||
+      !running_inside(barrier, sizeof *barrier)) {
     report_fatal(kCopies, "a bulk copy of bytes that are not whole lines of 16, or to outside of "
                           "the block's shared memory", {here(site)});
   }
