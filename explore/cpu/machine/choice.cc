@@ -29,19 +29,27 @@ u32 note(u32 value) {
 
 // ---- random -------------------------------------------------------------------------------------
 
-// How often a kind deviates, of 2^32: half of the time, or down to once in 2048 times, or never.
-u32 rate[size_t(Choice::kKinds)];
+// How often each kind deviates, of 2^32, and how many deviations are left until that is drawn anew.
+struct Rate {
+  u32 rate, left, drawn;
+};
+Rate rates[size_t(Choice::kKinds)];
+constexpr u32 kDeviations = 4096;  // of a kind, at a rate
 
-void draw_rates() {
-  for (u32& r : rate) {
-    const u32 power = draw_below(12);
-    r = power == 11 ? 0 : ~u32(0) >> (1 + power);
-  }
+// Half of the time, down to once in 2048 times, or never; and half as often with each drawing, so
+// that the list of deviations of a long run is not as long as the run.
+void draw_rate(Rate& r) {
+  const u32 power = draw_below(12);
+  r.rate = power == 11 ? 0 : ~u32(0) >> std::min(1 + power + r.drawn, 31u);
+  r.left = kDeviations;
+  ++r.drawn;
 }
 
 u32 random_choice(u32 n, Choice kind) {
+  Rate& r = rates[size_t(kind)];
   const u64 drawn = draw();
-  if (u32(drawn) >= rate[size_t(kind)]) return 0;
+  if (u32(drawn) >= r.rate) return 0;
+  if (--r.left == 0) draw_rate(r);
   return 1 + u32(((drawn >> 32) * (n - 1)) >> 32);
 }
 
@@ -104,7 +112,6 @@ void begin_schedule(Schedule s) {
   random_state = schedule.seed * 0x9e3779b97f4a7c15ull + 0x632be59bd9b4e019ull;
   if (!random_state) random_state = 1;
   for (int i = 0; i < 4; ++i) draw();
-  draw_rates();
   priority.clear();
   changes.clear();
   if (schedule.strategy == Strategy::kPriorities) {
@@ -114,6 +121,13 @@ void begin_schedule(Schedule s) {
   }
   path.clear();
   begin_run();
+}
+
+void begin_launch_of_schedule() {
+  for (Rate& r : rates) {
+    r.drawn = 0;
+    draw_rate(r);
+  }
 }
 
 bool next_schedule() {

@@ -48,6 +48,8 @@ struct Schedule {
 
 // Begins a schedule: of the launches that follow, until the next one.
 void begin_schedule(Schedule schedule);
+// Before each launch: how often kinds of choices deviate is drawn anew.
+void begin_launch_of_schedule();
 // With an exhaustive strategy: prepares the schedule that comes after the one that has just run.
 // Returns false if there is none.
 bool next_schedule();

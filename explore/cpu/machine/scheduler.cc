@@ -202,6 +202,7 @@ Outcome run(const Launch& l) {
   first_step = step_count;
   outcome = Outcome::kDone;
   reset_polls();
+  begin_launch_of_schedule();
   launch_begins(l);
   for (u32 first = 0; first < l.blocks && outcome == Outcome::kDone; first += l.at_once) {
     populate(first, std::min(first + l.at_once, l.blocks));
