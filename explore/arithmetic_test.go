@@ -31,7 +31,9 @@ func TestProductsOnMachine(t *testing.T) {
 	t.Parallel()
 	sources, err := filepath.Glob("cpu/machine/*.cc")
 	require.NoError(t, err)
-	out, err := exec.Command(program(t, []string{"-O1"}, append(sources, "cpu/test/wide_test.cc")...)).CombinedOutput()
+	path := filepath.Join(t.TempDir(), "wide_test")
+	program(t, path, []string{"-O1"}, nil, append(sources, "cpu/test/wide_test.cc")...)
+	out, err := exec.Command(path).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Equal(t, "ok\n", string(out))
 }
@@ -61,12 +63,14 @@ func digest(t *testing.T, flags ...string) string {
 // compiled as kernels are, and linked with hooks that do nothing.
 func arithmetic(t *testing.T, flags ...string) string {
 	t.Helper()
-	return program(t, flags, "cpu/test/arithmetic_test.cc", "cpu/test/math_test.cc", "cpu/test/no_sanitizer.cc",
+	path := filepath.Join(t.TempDir(), "arithmetic_test")
+	program(t, path, flags, nil, "cpu/test/arithmetic_test.cc", "cpu/test/math_test.cc", "cpu/test/no_sanitizer.cc",
 		"cpu/machine/mma.cc")
+	return path
 }
 
-// program compiles sources, two at a time, and links them. It returns the executable.
-func program(t *testing.T, flags []string, sources ...string) string {
+// program compiles sources, two at a time, with flags, and links them to path, with others.
+func program(t *testing.T, path string, flags, link []string, sources ...string) {
 	t.Helper()
 	compiler := os.Getenv("CXX")
 	if compiler == "" {
@@ -82,10 +86,11 @@ func program(t *testing.T, flags []string, sources ...string) string {
 	for i, source := range sources {
 		objects[i] = filepath.Join(dir, filepath.Base(source)+".o")
 		args := []string{"-std=c++17", "-ffp-contract=off", "-fno-strict-aliasing", "-Wall", "-Wextra", "-Werror",
-			"-Wno-psabi", "-c", source, "-o", objects[i]}
+			"-Wno-psabi"}
 		if filepath.Base(source) != "no_sanitizer.cc" {
 			args = append(args, flags...)
 		}
+		args = append(args, "-c", source, "-o", objects[i])
 		go func() {
 			turns <- true
 			defer func() { <-turns }()
@@ -99,8 +104,7 @@ func program(t *testing.T, flags []string, sources ...string) string {
 	for range sources {
 		require.NoError(t, <-done)
 	}
-	executable := filepath.Join(dir, "program")
-	out, err := exec.Command(compiler, append(objects, "-o", executable, "-ldl", "-lpthread", "-lm")...).CombinedOutput()
+	args := append(append(objects, "-o", path), append(link, "-ldl", "-lpthread", "-lm")...)
+	out, err := exec.Command(compiler, args...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	return executable
 }

@@ -12,6 +12,8 @@
 #include <memory>
 #include <vector>
 
+#include "sites.h"
+
 namespace machine {
 
 struct Module {
@@ -113,6 +115,7 @@ void unload_module(Module* module) {
   for (auto m = modules.begin(); m != modules.end(); ++m) {
     if (m->get() != module) continue;
     modules.erase(m);
+    forget_addresses();
     return;
   }
 }

@@ -11,14 +11,15 @@ std::vector<std::unique_ptr<CallSite>> sites;
 std::string mutant;
 bool met = false;
 
-// A cache of sites by the address of the file's name, the line and the primitive.
+// A cache of sites by addresses: those of names are the same at each call.
+struct Cached {
+  const char* file;
+  const char* primitive;
+  int line;
+  CallSite* site;
+};
 constexpr u32 kCached = 1 << 13;
-CallSite* cache[kCached];
-
-bool same(const CallSite& s, const char* primitive, Site site) {
-  return s.site.line == site.line && strcmp(s.primitive, primitive) == 0 &&
-         strcmp(s.site.file, site.file) == 0;
-}
+Cached cache[kCached];
 
 void mutate(CallSite& site) {
   site.mutation = Mutation::kNone;
@@ -29,11 +30,14 @@ void mutate(CallSite& site) {
 
 CallSite& find_or_add(const char* primitive, Site site, Mutable can) {
   for (auto& s : sites) {
-    if (same(*s, primitive, site)) return *s;
+    if (s->site.line == site.line && strcmp(s->primitive, primitive) == 0 &&
+        strcmp(s->site.file, site.file) == 0) {
+      return *s;
+    }
   }
-  // The names belong to modules, which are unloaded.
+  // The name of the file belongs to a module, which is unloaded.
   sites.push_back(std::make_unique<CallSite>(
-      CallSite{strdup(primitive), {strdup(site.file), site.line}, can, u32(sites.size())}));
+      CallSite{primitive, {strdup(site.file), site.line}, can, u32(sites.size())}));
   mutate(*sites.back());
   return *sites.back();
 }
@@ -43,11 +47,18 @@ CallSite& find_or_add(const char* primitive, Site site, Mutable can) {
 CallSite& call_site(const char* primitive, Site site, Mutable can) {
   const auto key = reinterpret_cast<uintptr_t>(site.file) * 31 + u32(site.line) * 0x9e3779b1u +
                    reinterpret_cast<uintptr_t>(primitive);
-  CallSite*& cached = cache[(key ^ key >> 13) % kCached];
-  if (!cached || !same(*cached, primitive, site)) cached = &find_or_add(primitive, site, can);
-  ++cached->calls;
-  if (cached->mutation != Mutation::kNone) met = true;
-  return *cached;
+  Cached& cached = cache[(key ^ key >> 13) % kCached];
+  if (cached.file != site.file || cached.line != site.line || cached.primitive != primitive) {
+    cached = {site.file, primitive, site.line, &find_or_add(primitive, site, can)};
+  }
+  CallSite& s = *cached.site;
+  ++s.calls;
+  if (s.mutation != Mutation::kNone) met = true;
+  return s;
+}
+
+void forget_addresses() {
+  for (Cached& c : cache) c = {};
 }
 
 CallSite& call_site(u32 number) { return *sites[number]; }

@@ -30,6 +30,8 @@ struct CallSite {
 // The site of a call, and counts it. `primitive` is a literal.
 CallSite& call_site(const char* primitive, Site site, Mutable can = Mutable::kNot);
 CallSite& call_site(u32 number);
+// A module has been unloaded: others may come to lie where its names were.
+void forget_addresses();
 u32 call_sites();
 
 // The part of a file's path that does not depend on where the build lies: "amk/ring.cuh".

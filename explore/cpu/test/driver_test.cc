@@ -1,0 +1,158 @@
+// libamkcpu.so as a driver: modules, memory and launches by its entry points, and what the explorer
+// hears of them. The argument is the path of driver_test.cu, compiled.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "../machine/control.h"
+
+extern "C" {
+int cuInit(unsigned);
+int cuDeviceGetAttribute(int*, int, int);
+int cuMemAlloc_v2(void**, size_t);
+int cuMemFree_v2(void*);
+int cuMemHostAlloc(void**, size_t, unsigned);
+int cuMemcpyHtoDAsync_v2(void*, const void*, size_t, void*);
+int cuMemcpyDtoHAsync_v2(void*, const void*, size_t, void*);
+int cuMemsetD32Async(void*, unsigned, size_t, void*);
+int cuModuleLoadDataEx(void**, const void*, unsigned, const int*, void**);
+int cuModuleUnload(void*);
+int cuModuleGetFunction(void**, void*, const char*);
+int cuModuleGetGlobal_v2(void**, size_t*, void*, const char*);
+int cuFuncSetAttribute(void*, int, int);
+int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*,
+                   void**, void**);
+int cuLaunchCooperativeKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                              unsigned, void*, void**);
+}
+
+namespace {
+
+int failures = 0;
+void check(bool ok, const char* what, int line) {
+  if (ok) return;
+  ++failures;
+  printf("line %d: %s\n%s\n", line, what, amk_explore_result());
+}
+#define CHECK(x) check(x, #x, __LINE__)
+
+bool says(const char* text) { return strstr(amk_explore_result(), text) != nullptr; }
+
+constexpr int kSuccess = 0, kInvalidValue = 1, kInvalidImage = 200, kNotFound = 500,
+              kLaunchFailed = 719, kTooLarge = 720;
+
+struct Arguments {
+  const uint32_t* in;
+  uint8_t* unused;
+  uint32_t* out;
+  uint32_t n, reserved;
+};
+
+void* function(void* module, const char* name) {
+  void* f = nullptr;
+  CHECK(cuModuleGetFunction(&f, module, name) == kSuccess);
+  return f;
+}
+
+int launch(void* f, unsigned blocks, unsigned threads, unsigned shared, Arguments a) {
+  void* parameters[] = {&a};
+  return cuLaunchKernel(f, blocks, 1, 1, threads, 1, 1, shared, nullptr, parameters, nullptr);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return puts("usage: driver_test KERNELS"), 2;
+  std::ifstream file(argv[1], std::ios::binary);
+  const std::vector<char> image((std::istreambuf_iterator<char>(file)), {});
+
+  CHECK(amk_explore_device("{\"arch\":89,\"sms\":3}") == nullptr);
+  CHECK(amk_explore_device("{\"arch\":89,\"cores\":3}") != nullptr);
+  CHECK(cuInit(0) == kSuccess);
+  int major = 0, minor = 0, sms = 0;
+  cuDeviceGetAttribute(&sms, 16, 0);
+  cuDeviceGetAttribute(&major, 75, 0);
+  cuDeviceGetAttribute(&minor, 76, 0);
+  CHECK(major == 8 && minor == 9 && sms == 3);
+
+  for (const char* wrong : {"{", "{\"strategy\":\"luck\"}", "{\"seed\":\"7\"}", "{\"speed\":7}",
+                            "{\"deviations\":[[4,1],[4,2]]}", "{\"assume\":{\"luck\":true}}"}) {
+    CHECK(amk_explore_schedule(wrong) != nullptr);
+  }
+  CHECK(amk_explore_schedule("{\"strategy\":\"random\",\"seed\":7}") == nullptr);
+
+  // Modules.
+  char log[256] = "";
+  const int options[] = {5, 6};
+  void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
+  void* module = nullptr;
+  CHECK(cuModuleLoadDataEx(&module, "no image at all, whatever it is; an ELF header would be 64 bytes", 2,
+                           options, values) == kInvalidImage);
+  CHECK(strstr(log, "ELF") != nullptr);
+  CHECK(cuModuleLoadDataEx(&module, image.data(), 2, options, values) == kSuccess);
+  void* f = nullptr;
+  CHECK(cuModuleGetFunction(&f, module, "absent") == kNotFound);
+  void* variable = nullptr;
+  size_t bytes = 0;
+  CHECK(cuModuleGetGlobal_v2(&variable, &bytes, module, "table") == kSuccess && bytes == 16);
+  uint32_t table[4] = {};
+  CHECK(cuMemcpyDtoHAsync_v2(table, variable, bytes, nullptr) == kSuccess && table[3] == 4);
+
+  // Memory.
+  constexpr uint32_t kCount = 7 * 64 - 5;
+  void *in = nullptr, *out = nullptr;
+  CHECK(cuMemAlloc_v2(&in, kCount * 4) == kSuccess && cuMemAlloc_v2(&out, kCount * 4) == kSuccess);
+  std::vector<uint32_t> words(kCount);
+  for (uint32_t i = 0; i < kCount; ++i) words[i] = i;
+  CHECK(cuMemcpyHtoDAsync_v2(in, words.data(), kCount * 4, nullptr) == kSuccess);
+  CHECK(cuMemcpyHtoDAsync_v2(in, words.data(), kCount * 4 + 1, nullptr) == kInvalidValue);
+  const Arguments a{static_cast<uint32_t*>(in), nullptr, static_cast<uint32_t*>(out), kCount, 0};
+
+  // Seven blocks on three SMs.
+  f = function(module, "scaled");
+  CHECK(launch(f, 7, 64, 300 << 10, a) == kInvalidValue);
+  CHECK(launch(f, 7, 60, 256, a) == kInvalidValue);
+  CHECK(launch(f, 7, 64, 256, a) == kSuccess);
+  CHECK(says("\"findings\":[]") && says("\"launches\":1"));
+  CHECK(cuMemcpyDtoHAsync_v2(words.data(), out, kCount * 4, nullptr) == kSuccess);
+  for (uint32_t i = 0; i < kCount; ++i) CHECK(words[i] == 3 * i);
+
+  f = function(module, "joined");
+  void* parameters[] = {const_cast<Arguments*>(&a)};
+  cuMemsetD32Async(out, 0, kCount, nullptr);
+  CHECK(cuLaunchCooperativeKernel(f, 4, 1, 1, 32, 1, 1, 0, nullptr, parameters) == kTooLarge);
+  CHECK(cuLaunchCooperativeKernel(f, 3, 1, 1, 32, 1, 1, 0, nullptr, parameters) == kSuccess);
+  CHECK(says("\"findings\":[]"));
+
+  // Findings say where.
+  CHECK(launch(function(module, "racy"), 1, 64, 0, a) == kSuccess);
+  CHECK(says("\"kind\":\"race\"") && says("\"module\":\"kernels.so\""));
+  CHECK(amk_explore_schedule("{}") == nullptr && says("\"findings\":[]"));
+  CHECK(launch(function(module, "outside"), 1, 32, 0, a) == kSuccess && says("\"kind\":\"outside\""));
+  CHECK(launch(function(module, "far_outside"), 1, 32, 0, a) == kLaunchFailed);
+  CHECK(says("\"kind\":\"crash\"") && says("\"abandoned\":true"));
+
+  // The GPU can still be used.
+  CHECK(amk_explore_schedule("{}") == nullptr);
+  CHECK(launch(function(module, "scaled"), 7, 64, 256, a) == kSuccess && says("\"findings\":[]"));
+
+  // A mutant, by the name that the list of sites has for it.
+  const std::string sites = amk_explore_sites();
+  const size_t at = sites.find("left-out:driver_test.cu");
+  CHECK(at != std::string::npos);
+  const std::string id = sites.substr(at, sites.find('"', at) - at);
+  CHECK(amk_explore_schedule(("{\"mutant\":\"" + id + "\"}").c_str()) == nullptr);
+  launch(function(module, "scaled"), 7, 64, 256, a);
+  CHECK(says("\"mutant_met\":true") && says("\"kind\":\"race\""));
+
+  CHECK(cuModuleUnload(module) == kSuccess);
+  CHECK(cuMemFree_v2(in) == kSuccess && cuMemFree_v2(out) == kSuccess);
+  CHECK(cuMemFree_v2(out) == kInvalidValue);
+  if (failures == 0) puts("ok");
+  return failures != 0;
+}

@@ -1,0 +1,45 @@
+package explore_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The machine runs fibers, warps, barriers, copies and polls under every strategy, and finds what is wrong with a
+// kernel; and its library is a driver, of which kernels are shared objects.
+func TestMachine(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	library := filepath.Join(dir, "libamkcpu.so")
+	sources, err := filepath.Glob("cpu/machine/*.cc")
+	require.NoError(t, err)
+	program(t, library, []string{"-O1", "-g1", "-fPIC"}, []string{"-shared", "-Wl,-soname,libamkcpu.so"}, sources...)
+
+	run := func(t *testing.T, program string, args ...string) {
+		t.Helper()
+		cmd := exec.Command(program, args...)
+		cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+dir)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		require.Equal(t, "ok\n", string(out))
+	}
+	t.Run("unit", func(t *testing.T) {
+		path := filepath.Join(dir, "machine_test")
+		program(t, path, []string{"-O1"}, []string{library}, "cpu/test/machine_test.cc")
+		run(t, path)
+	})
+	t.Run("driver", func(t *testing.T) {
+		kernels := filepath.Join(dir, "kernels.so")
+		program(t, kernels, strings.Fields("-x c++ -O1 -g1 -fPIC -fno-gnu-unique -fsanitize=thread -Icpu "+
+			"--param tsan-instrument-func-entry-exit=0 --param tsan-distinguish-volatile=1"),
+			[]string{"-shared", "-nostdlib", "-Wl,-Bsymbolic", "-Wl,-soname,kernels.so", library}, "cpu/test/driver_test.cu")
+		path := filepath.Join(dir, "driver_test")
+		program(t, path, []string{"-O1"}, []string{library}, "cpu/test/driver_test.cc")
+		run(t, path, kernels)
+	})
+}
