@@ -209,8 +209,9 @@ const char* amk_explore_sites(void) {
     text += std::string(i ? "," : "") + "{\"primitive\":" + quoted(s.primitive) + ",\"file\":" +
             quoted(short_name(s.site.file)) + ",\"line\":" + number(u64(s.site.line)) +
             ",\"calls\":" + number(s.calls) + ",\"mutants\":[";
-    if (s.can != Mutable::kNot) text += quoted(mutant_id(s, Mutation::kLeftOut));
-    if (s.can == Mutable::kBoth) text += "," + quoted(mutant_id(s, Mutation::kWeaker));
+    if (has(s.can, Mutable::kLeftOut)) text += quoted(mutant_id(s, Mutation::kLeftOut));
+    if (s.can == Mutable::kBoth) text += ",";
+    if (has(s.can, Mutable::kWeaker)) text += quoted(mutant_id(s, Mutation::kWeaker));
     text += "]}";
   }
   return give(text + "]");

@@ -16,7 +16,8 @@ enum class Mutation : u8 {
 };
 
 // What mutants of a primitive there are.
-enum class Mutable : u8 { kNot, kLeftOut, kBoth };
+enum class Mutable : u8 { kNot = 0, kLeftOut = 1, kWeaker = 2, kBoth = 3 };
+constexpr bool has(Mutable can, Mutable what) { return (u8(can) & u8(what)) != 0; }
 
 struct CallSite {
   const char* primitive;

@@ -37,9 +37,9 @@ Ordering weakened(const CallSite& call, Ordering ordering) {
   return call.mutation == Mutation::kWeaker ? Ordering::kRelaxed : ordering;
 }
 // A relaxed operation has nothing weaker, and a load that is left out has no value.
-Mutable mutants_of(Ordering ordering, bool can_be_left_out) {
-  if (ordering != Ordering::kRelaxed) return Mutable::kBoth;
-  return can_be_left_out ? Mutable::kLeftOut : Mutable::kNot;
+Mutable mutants_of(Ordering ordering, bool is_load) {
+  if (is_load) return ordering == Ordering::kRelaxed ? Mutable::kNot : Mutable::kWeaker;
+  return ordering == Ordering::kRelaxed ? Mutable::kLeftOut : Mutable::kBoth;
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ Mutable mutants_of(Ordering ordering, bool can_be_left_out) {
 void load_words(const void* from, u32 bytes, u32 n, u64* values, Ordering ordering, Scope scope,
                 Site site) {
   choice_point();
-  CallSite& call = call_site(name_of_load(ordering, scope), site, mutants_of(ordering, false));
+  CallSite& call = call_site(name_of_load(ordering, scope), site, mutants_of(ordering, true));
   const u32 thread = current().id;
   ordering = weakened(call, ordering);
   u64 all;
@@ -69,7 +69,7 @@ void store_words(void* to, u32 bytes, u32 n, const u64* values, Ordering orderin
                  Site site) {
   choice_point();
   polls_end();
-  CallSite& call = call_site(name_of_store(ordering, scope), site, mutants_of(ordering, true));
+  CallSite& call = call_site(name_of_store(ordering, scope), site, mutants_of(ordering, false));
   if (call.mutation == Mutation::kLeftOut) return;
   for (u32 i = 0; i < n; ++i) {
     order().store(current().id, static_cast<u8*>(to) + i * bytes, bytes, values[i],
@@ -82,7 +82,7 @@ u64 update_word(void* word, u32 bytes, Update update, u64 operand, Ordering orde
   choice_point();
   polls_end();
   CallSite& call = call_site(name_of_update(update, ordering, scope), site,
-                             mutants_of(ordering, true));
+                             mutants_of(ordering, false));
   if (call.mutation == Mutation::kLeftOut) return 0;
   return order().update(current().id, word, bytes, update, operand, weakened(call, ordering), scope,
                         call.number);
