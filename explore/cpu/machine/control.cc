@@ -113,9 +113,7 @@ std::string json_of(const CodePlace& p) {
   if (p.site.file) {
     text += "\"file\":" + quoted(short_name(p.site.file)) + ",\"line\":" + number(u64(p.site.line)) + ",";
   } else if (p.pc) {
-    u64 offset = 0;
-    const std::string module = module_of(p.pc, offset);
-    text += "\"module\":" + quoted(module) + ",\"offset\":" + number(offset) + ",";
+    text += "\"module\":" + quoted(p.module) + ",\"offset\":" + number(p.offset) + ",";
   }
   return text + "\"block\":" + number(p.block) + ",\"thread\":" + number(p.thread) + "}";
 }

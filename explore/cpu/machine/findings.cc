@@ -3,6 +3,7 @@
 #include <set>
 #include <tuple>
 
+#include "modules.h"
 #include "scheduler.h"
 
 namespace machine {
@@ -15,12 +16,23 @@ std::set<std::pair<std::string, std::vector<Key>>> seen;
 
 constexpr size_t kMost = 1000;
 
+// Modules are unloaded before anybody asks for findings.
+void keep(CodePlace& place) {
+  static std::set<std::string> names;
+  if (place.site.file) {
+    place.site.file = names.insert(place.site.file).first->c_str();
+  } else if (place.pc) {
+    place.module = module_of(place.pc, place.offset);
+  }
+}
+
 }  // namespace
 
 void report(const char* kind, std::string message, std::vector<CodePlace> places) {
   std::vector<Key> keys;
   for (const CodePlace& p : places) keys.emplace_back(p.site.file, p.site.line, p.pc);
   if (list.size() >= kMost || !seen.emplace(kind, std::move(keys)).second) return;
+  for (CodePlace& p : places) keep(p);
   list.push_back({kind, std::move(message), std::move(places)});
 }
 
@@ -30,7 +42,7 @@ void report_fatal(const char* kind, std::string message, std::vector<CodePlace> 
 }
 
 CodePlace here(Site site) {
-  return self ? CodePlace{site, nullptr, self->block, self->thread} : CodePlace{site};
+  return self ? CodePlace{site, nullptr, self->block, self->thread, {}, 0} : CodePlace{site};
 }
 
 const std::vector<Report>& reports() { return list; }

@@ -8,11 +8,14 @@
 
 namespace machine {
 
-// A place in the code: a call site, or an instruction of a module.
+// A place in the code: a call site, or an instruction of a module. report() looks the module up, and
+// keeps names that stay when it is unloaded.
 struct CodePlace {
   Site site = {};
   const void* pc = nullptr;
   u32 block = 0, thread = 0;
+  std::string module = {};
+  u64 offset = 0;  // of the instruction in it
 };
 
 struct Report {
