@@ -29,7 +29,9 @@ void give(Pool& pool, size_t bytes, void* p) {
   else std::free(p);
 }
 
-Pool chunks, vectors;
+// Never destroyed: other static objects have clocks.
+Pool& chunks = *new Pool{};
+Pool& vectors = *new Pool{};
 
 size_t bytes_of_chunk(u32 count) { return sizeof(Chunk) + count * sizeof(u32); }
 size_t bytes_of_vector(u32 blocks) { return sizeof(Vector) + blocks * sizeof(Ref<Chunk>); }

@@ -73,62 +73,43 @@ Order::State::Word Order::State::check_word(const Accessing& a, const u8* p, u32
   const uintptr_t entry = shadow.entry(p);
   if (entry == kPinnedPage) return Word::kRaw;
   if (entry == kWeightsPage && !writes) return Word::kRaw;
-  if (entry == kHostWritten && !writes) return Word::kRaw;
   page = page_for(a, p, bytes, writes);
   if (!page) {  // the last page of pinned memory has lines, and no histories
     const Region* region = shadow.region_of(p);
     return region && region->kind == RegionKind::kPinned ? Word::kRaw : Word::kNothing;
   }
-  Cell& line = Shadow::line(*page, p);
-  const auto strong = [](u32 kind) {
-    return kind == u32(AccessKind::kHost) || kind == u32(AccessKind::kRelaxed);
-  };
-  // The usual case: nobody but the host has written these bytes plainly, or read them.
-  if (strong(line.kind()) && (!writes || (line.read_by.empty() && !line.more_readers)))
-    return Word::kTracked;
-
   Word result = Word::kTracked;
   const u32 offset = u32(reinterpret_cast<uintptr_t>(p) % kLineBytes);
-  const Shadow::Cells cells = shadow.cells(line, offset, bytes);
+  const Shadow::Cells cells = shadow.cells(Shadow::line(*page, p), offset, bytes);
+  const bool may_tear = page->kind == RegionKind::kCache && holds(kTornRows) && !writes;
+  const u32 as = writes && a.kind != AccessKind::kAtomic ? kStrongStore : u32(a.kind);
   for (u32 i = 0; i < cells.count; ++i) {
     Cell& cell = cells.first[i];
     const u8* at = p + (cells.count > 1 ? i * cells.bytes : 0);
-    switch (cell.kind()) {
-      case u32(AccessKind::kNone):
-        if (reads) report_writer(Fault::kUnwritten, cell, a, writes, at, bytes);
-        // Its stores are known to the slot. For others it is enough that there is one.
-        if (writes) cell.written_by = tag_of(AccessKind::kRelaxed, 0);
-        break;
-      case kOutsideBytes:
-        report_writer(Fault::kOutside, cell, a, writes, at, bytes);
-        return Word::kNothing;
-      case kReadOnlyBytes:
-        if (writes) report_writer(Fault::kReadOnly, cell, a, writes, at, bytes);
-        return Word::kRaw;
-      case u32(AccessKind::kHost):
-      case u32(AccessKind::kRelaxed):
-        break;
-      default:
-        if (!a.view->orders(who_of(cell.written_by), cell.written_epoch)) {
-          if (reads && !writes && page->kind == RegionKind::kCache && holds(kTornRows)) {
-            result = Word::kTorn;
-            break;
-          }
-          report_writer(Fault::kRace, cell, a, writes, at, bytes);
-        }
-        // A plain write may come again, and must find who has read. Not of bytes that may be torn.
-        if (reads && cell.kind() != u32(AccessKind::kBarrier) &&
-            !(page->kind == RegionKind::kCache && holds(kTornRows)))
-          shadow.add_reader(cell, a);
+    if (cell.kind() >= kReadOnlyBytes) {
+      if (cell.kind() == kReadOnlyBytes && !writes) return Word::kRaw;
+      report_writer(cell.kind() == kReadOnlyBytes ? Fault::kReadOnly : Fault::kOutside, cell, a,
+                    writes, at, bytes);
+      return Word::kNothing;
     }
-    if (!writes) continue;
-    shadow.each_reader(cell, [&](const Readers& r) {
-      const u32 kind = kind_of(r.tag);
-      if (kind == u32(AccessKind::kRelaxed) || kind == u32(AccessKind::kAtomic)) return;
-      const bool constant = kind == u32(AccessKind::kConstant) && r.epoch >= a.view->first;
-      if (constant || !r.ordered_before(*a.view))
-        report_reader(constant ? Fault::kConstant : Fault::kRace, r, a, at, bytes);
-    });
+    if (!a.view->orders(who_of(cell.written_by), cell.written_epoch)) {
+      if (may_tear) result = Word::kTorn;
+      else report_writer(Fault::kRace, cell, a, writes, at, bytes);
+    } else if (cell.is_unwritten()) {
+      if (reads) report_writer(Fault::kUnwritten, cell, a, writes, at, bytes);
+      // Who has stored is kept with the users. Of the bytes it is enough that somebody has.
+      if (writes) cell.written_by = tag_of(AccessKind::kRelaxed, 0), cell.written_epoch = 0;
+    }
+    if (writes) {
+      shadow.each_user(cell, [&](const Users& u) {
+        if (is_strong(u.kind())) return;
+        const bool constant = u.kind() == u32(AccessKind::kConstant) && u.epoch >= first;
+        if (!u.ordered_before(*a.view)) report_user(Fault::kRace, u, a, true, at, bytes);
+        else if (constant) report_user(Fault::kConstant, u, a, true, at, bytes);
+      });
+    }
+    // What may be read while it is written is not kept.
+    if (a.kind != AccessKind::kBarrier && !may_tear) shadow.add_user(cell, a, as);
   }
   return result;
 }
@@ -166,13 +147,6 @@ void Order::State::touch_slots(Page& page, const Accessing& a, const u8* p, u32 
         i = slot.pending;
       } else {
         i = next;
-      }
-    }
-    for (u32 list : {slot.newest, slot.pending}) {
-      for (u32 i = list; i; i = stores[i].next) {
-        const Store& s = stores[i];
-        if (s.actor != kNobody && (s.halves & touched) && !a.view->orders(s.actor, s.epoch))
-          report_store(Fault::kRace, s, a, writes, p, bytes);
       }
     }
     if (!writes) continue;

@@ -73,6 +73,12 @@ u32 Order::State::thread_of(Actor actor) const {
   return place - warp_places < places.size() ? places[place - warp_places].thread : 0;
 }
 
+AccessKind Order::State::kind_of_copy(Actor actor) const {
+  return actors[block_of(actor)].places[place_of(actor) - warp_places].is_bulk
+             ? AccessKind::kBulkCopy
+             : AccessKind::kAsyncCopy;
+}
+
 void Order::State::report(Fault fault, const Access& earlier, const Accessing& a, bool writes,
                           const void* p, u32 bytes) {
   const u64 key = (u64(fault) << 59 ^ u64(earlier.kind) << 54 ^ u64(a.kind) << 49 ^
@@ -109,24 +115,26 @@ void Order::State::report_writer(Fault fault, const Cell& cell, const Accessing&
                                  const void* p, u32 bytes) {
   Access first;
   if (fault == Fault::kRace || fault == Fault::kConstant) {
-    first = {thread_of(who_of(cell.written_by)), AccessKind(cell.kind()), true,
-             cell.written_where};
+    const Actor who = who_of(cell.written_by);
+    first = {thread_of(who), AccessKind(cell.kind()), true, cell.written_where};
+    if (cell.kind() == kCopiedUnwritten) first.kind = kind_of_copy(who);
   }
   const bool generic = a.generic && a.generic->orders(who_of(cell.written_by), cell.written_epoch);
   report(fault_for(fault, a, generic), first, a, writes, p, bytes);
 }
 
-void Order::State::report_reader(Fault fault, const Readers& r, const Accessing& a, const void* p,
-                                 u32 bytes) {
-  const Actor warp = who_of(r.tag);
-  u32 lane = u32(__builtin_ctz(r.lanes));
-  for (u32 lanes = r.lanes; lanes; lanes &= lanes - 1) {
+void Order::State::report_user(Fault fault, const Users& u, const Accessing& a, bool writes,
+                               const void* p, u32 bytes) {
+  const Actor warp = who_of(u.tag);
+  u32 lane = u32(__builtin_ctz(u.lanes));
+  for (u32 lanes = u.lanes; lanes; lanes &= lanes - 1) {
     lane = u32(__builtin_ctz(lanes));
-    if (!a.view->orders(warp + lane, r.epoch)) break;
+    if (!a.view->orders(warp + lane, u.epoch)) break;
   }
-  const Access first = {thread_of(warp + lane), AccessKind(kind_of(r.tag)), false, r.where};
-  const bool generic = a.generic && r.ordered_before(*a.generic);
-  report(fault_for(fault, a, generic), first, a, true, p, bytes);
+  const AccessKind kind = u.kind() == kStrongStore ? AccessKind::kRelaxed : AccessKind(u.kind());
+  const Access first = {thread_of(warp + lane), kind, is_strong_store(u.kind()), u.where};
+  const bool generic = a.generic && u.ordered_before(*a.generic);
+  report(fault_for(fault, a, generic), first, a, writes, p, bytes);
 }
 
 void Order::State::report_store(Fault fault, const Store& s, const Accessing& a, bool writes,
@@ -514,9 +522,9 @@ void Order::async_commit(u32 thread) { ++state_->threads[thread].groups; }
 void Order::async_wait(u32 thread, u32 left) {
   State& s = *state_;
   Thread& t = s.threads[thread];
-  if (t.groups <= left) return;
-  ++s.counts.syncs;
   View& view = t.view[kGeneric];
+  if (t.groups <= left || view.other == kNobody) return;
+  ++s.counts.syncs;
   view.other_epoch = std::max(view.other_epoch, s.first + t.groups - left - 1);
 }
 

@@ -35,19 +35,34 @@ Page* Order::State::page_for(const Accessing& a, const void* p, u32 bytes, bool 
   return page;
 }
 
+// Whether an access comes too early after, or must not be in a launch with, what others have done.
+void Order::State::check_users(Cell& cell, const Accessing& a, bool writes, const void* p,
+                               u32 bytes) {
+  shadow.each_user(cell, [&](const Users& u) {
+    const u32 kind = u.kind();
+    if (!writes && !is_strong_store(kind)) return;
+    const bool constant =
+        (kind == u32(AccessKind::kConstant) || a.kind == AccessKind::kConstant) && u.epoch >= first;
+    if (!u.ordered_before(*a.view)) report_user(Fault::kRace, u, a, writes, p, bytes);
+    else if (constant) report_user(Fault::kConstant, u, a, writes, p, bytes);
+  });
+}
+
 inline void Order::State::check_read(Cell& cell, const Accessing& a, const void* p, u32 bytes) {
   const u32 kind = cell.kind();
-  if (kind == u32(AccessKind::kNone) || kind >= kReadOnlyBytes) {
-    if (kind == kReadOnlyBytes) return;
-    report_writer(kind ? Fault::kOutside : Fault::kUnwritten, cell, a, false, p, bytes);
+  if (kind >= kReadOnlyBytes) {
+    if (kind == kOutsideBytes) report_writer(Fault::kOutside, cell, a, false, p, bytes);
     return;
   }
   if (!a.view->orders(who_of(cell.written_by), cell.written_epoch)) {
     report_writer(Fault::kRace, cell, a, false, p, bytes);
+  } else if (cell.is_unwritten()) {
+    report_writer(Fault::kUnwritten, cell, a, false, p, bytes);
   } else if (a.kind == AccessKind::kConstant && cell.written_epoch >= first) {
     report_writer(Fault::kConstant, cell, a, false, p, bytes);
   }
-  shadow.add_reader(cell, a);
+  if (cell.has_stores()) check_users(cell, a, false, p, bytes);
+  shadow.add_user(cell, a, u32(a.kind));
 }
 
 inline void Order::State::check_write(Cell& cell, const Accessing& a, const void* p, u32 bytes) {
@@ -59,13 +74,9 @@ inline void Order::State::check_write(Cell& cell, const Accessing& a, const void
   }
   if (!a.view->orders(who_of(cell.written_by), cell.written_epoch))
     report_writer(Fault::kRace, cell, a, true, p, bytes);
-  if (!cell.read_by.empty() || cell.more_readers) {
-    shadow.each_reader(cell, [&](const Readers& r) {
-      const bool constant = kind_of(r.tag) == u32(AccessKind::kConstant) && r.epoch >= first;
-      if (constant || !r.ordered_before(*a.view))
-        report_reader(constant ? Fault::kConstant : Fault::kRace, r, a, p, bytes);
-    });
-    shadow.clear_readers(cell);
+  if (!cell.unused()) {
+    check_users(cell, a, true, p, bytes);
+    shadow.clear_users(cell);
   }
   cell.written_by = tag_of(a.kind, a.actor);
   cell.written_epoch = a.epoch;
@@ -135,18 +146,19 @@ void Order::State::copy_bytes(Copy& c, u8* to, const u8* from, u32 bytes) {
         if (page->slots) touch_slots(*page, a, from, n, false);
         auto cells = shadow.cells(Shadow::line(*page, from), offset_of(from), n);
         // The piece ends where bytes that nobody has written begin, or end.
-        written = cells.first->kind() != u32(AccessKind::kNone);
+        written = !cells.first->is_unwritten();
         for (u32 i = 0; i < cells.count; ++i) {
           Cell& cell = cells.first[i];
-          if ((cell.kind() != u32(AccessKind::kNone)) != written) {
+          if (cell.is_unwritten() == written) {
             n = i * cells.bytes;
             break;
           }
-          if (!written) continue;
           if (may_tear && cell.kind() < kReadOnlyBytes) {
             torn_bytes |= !a.view->orders(who_of(cell.written_by), cell.written_epoch);
-          } else {
+          } else if (written) {
             check_read(cell, a, from + i * cells.bytes, n);
+          } else {
+            shadow.add_user(cell, a, u32(a.kind));
           }
         }
       } else if (entry == kNoRegion) {
@@ -173,7 +185,8 @@ void Order::State::copy_bytes(Copy& c, u8* to, const u8* from, u32 bytes) {
       const auto cells = shadow.cells(line, offset_of(to), n);
       for (u32 i = 0; i < cells.count; ++i) {
         check_write(cells.first[i], at, to + i * cells.bytes, n);
-        if (!written && cells.first[i].kind() < kReadOnlyBytes) cells.first[i].written_by = 0;
+        if (!written && cells.first[i].kind() < kReadOnlyBytes)
+          cells.first[i].written_by = tag_of(kCopiedUnwritten, c.actor);
       }
       if (n == kLineBytes && cells.count > 4) {
         const Cell whole = cells.first[0];

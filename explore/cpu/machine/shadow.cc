@@ -109,7 +109,7 @@ const u8* Shadow::find_unwritten(const void* p, size_t bytes) {
     const u32 offset = u32(reinterpret_cast<uintptr_t>(at + i) % kLineBytes);
     const Cell& line = Shadow::line(*reinterpret_cast<Page*>(e), at + i);
     const Cell& cell = line.kind() == kSplit ? parts(line)[offset >> shift_of(line)] : line;
-    if (cell.kind() == u32(AccessKind::kNone)) return at + i;
+    if (cell.is_unwritten()) return at + i;
     const u32 size = line.kind() == kSplit ? 1u << shift_of(line) : kLineBytes;
     i += size - offset % size;
   }
@@ -183,7 +183,7 @@ void Shadow::set(void* p, size_t bytes, bool written) {
           for (u32 c = 0; c < cells.count; ++c) {
             Cell& cell = cells.first[c];
             if (cell.kind() >= kReadOnlyBytes) continue;
-            clear_readers(cell);
+            clear_users(cell);
             cell = Cell{};
             cell.written_by = tag;
           }
@@ -198,7 +198,7 @@ void Shadow::set(void* p, size_t bytes, bool written) {
 
 void Shadow::age() {
   const auto forget = [this](Cell& cell) {
-    clear_readers(cell);
+    clear_users(cell);
     cell.written_epoch = 0;
   };
   for (const Region& region : regions_) {
@@ -226,9 +226,9 @@ void Shadow::split(Cell& line, u32 shift) {
   for (u32 i = 0; i < n; ++i) {
     const Cell& from = coarse[i << shift >> old_shift];
     fine[i] = from;
-    if (from.more_readers) copy_crowd(fine[i], from);
+    if (from.more_users) copy_crowd(fine[i], from);
   }
-  for (u32 i = 0; i < kLineBytes >> old_shift; ++i) clear_readers(coarse[i]);
+  for (u32 i = 0; i < kLineBytes >> old_shift; ++i) clear_users(coarse[i]);
   if (was_split) give_parts(coarse, old_shift);
   line = Cell{};
   set_parts(line, fine, shift);
@@ -237,60 +237,61 @@ void Shadow::split(Cell& line, u32 shift) {
 void Shadow::unite(Cell& line, const Cell& cell) {
   if (line.kind() == kSplit) {
     Cell* cells = parts(line);
-    for (u32 i = 0; i < kLineBytes >> shift_of(line); ++i) clear_readers(cells[i]);
+    for (u32 i = 0; i < kLineBytes >> shift_of(line); ++i) clear_users(cells[i]);
     give_parts(cells, shift_of(line));
   } else {
-    clear_readers(line);
+    clear_users(line);
   }
   line = cell;
 }
 
 void Shadow::copy_crowd(Cell& to, const Cell& from) {
-  to.more_readers = 0;
-  for (u32 i = from.more_readers; i; i = crowds_[i].next) {
+  to.more_users = from.more_users & Cell::kStores;
+  for (u32 i = from.list(); i; i = crowds_[i].next) {
     const u32 copy = crowds_.take();
-    crowds_[copy] = {crowds_[i].readers, to.more_readers};
-    to.more_readers = copy;
+    crowds_[copy] = {crowds_[i].users, to.list()};
+    to.more_users = (to.more_users & Cell::kStores) | copy;
   }
 }
 
-void Shadow::add_to_crowd(Cell& cell, const Accessing& a) {
-  const Readers reader{tag_of(a.kind, a.actor & ~31u), 1u << (a.actor & 31), a.epoch, a.where};
-  bool is_in = false;
-  const auto take_in = [&](Readers& r) {
-    if (r.tag != reader.tag || r.epoch != reader.epoch) return false;
-    r.lanes |= reader.lanes;
-    r.where = reader.where;
-    return is_in = true;
-  };
-  // The list first, so that what is forgotten at the cell can be filled from it.
-  for (u32 i = cell.more_readers, before = 0; i;) {
+void Shadow::add_to_crowd(Cell& cell, const Accessing& a, u32 kind) {
+  const Users user{tag_of(kind, a.actor & ~31u), 1u << (a.actor & 31), a.epoch, a.where};
+  const u32 stores = is_strong_store(kind) ? Cell::kStores : cell.more_users & Cell::kStores;
+  u32 list = cell.list();
+  for (u32 i = list, before = 0; i;) {
     const u32 next = crowds_[i].next;
-    if (!is_in && take_in(crowds_[i].readers)) return;
-    if (may_forget(crowds_[i].readers, a)) {
-      (before ? crowds_[before].next : cell.more_readers) = next;
+    Users& u = crowds_[i].users;
+    if (u.tag == user.tag && u.epoch == user.epoch) {
+      u.lanes |= user.lanes;
+      u.where = user.where;
+      cell.more_users = list | stores;
+      return;
+    }
+    if (may_forget(u, a, kind)) {
+      (before ? crowds_[before].next : list) = next;
       crowds_.give(i);
     } else {
       before = i;
     }
     i = next;
   }
-  if (cell.read_by.empty() || may_forget(cell.read_by, a)) {
-    cell.read_by = reader;
-    return;
+  if (cell.used_by.empty() || may_forget(cell.used_by, a, kind)) {
+    cell.used_by = user;
+  } else {
+    const u32 own = crowds_.take();
+    crowds_[own] = {user, list};
+    list = own;
   }
-  const u32 own = crowds_.take();
-  crowds_[own] = {reader, cell.more_readers};
-  cell.more_readers = own;
+  cell.more_users = list | stores;
 }
 
 void Shadow::clear_crowd(Cell& cell) {
-  for (u32 i = cell.more_readers; i;) {
+  for (u32 i = cell.list(); i;) {
     const u32 next = crowds_[i].next;
     crowds_.give(i);
     i = next;
   }
-  cell.more_readers = 0;
+  cell.more_users = 0;
 }
 
 Cell* Shadow::take_parts(u32 shift) {

@@ -1,5 +1,5 @@
-// Shadow memory: for every byte of a region who wrote it last, and who has read it since. A line is
-// 16 bytes. It has one cell while it is accessed as a whole, and 2 to 16 of them once somebody
+// Shadow memory: for every byte of a region who wrote it last with a plain access, and who has read
+// it since, or accessed it with strong ones. A line is 16 bytes. It has one cell while it is accessed as a whole, and 2 to 16 of them once somebody
 // accesses less. Must not know what orders accesses: views do.
 #pragma once
 
@@ -10,24 +10,35 @@
 namespace machine {
 
 // What is in the upper four bits of a cell's tags: an AccessKind, or one of these.
-constexpr u32 kReadOnlyBytes = 13;  // of weights
-constexpr u32 kOutsideBytes = 14;   // of no region
-constexpr u32 kSplit = 15;          // the line has cells of its own
+constexpr u32 kStrongStore = 11;      // of a word, where kRelaxed is a load
+constexpr u32 kCopiedUnwritten = 12;  // a copy has brought bytes that nobody has written
+constexpr u32 kReadOnlyBytes = 13;    // of weights
+constexpr u32 kOutsideBytes = 14;     // of no region
+constexpr u32 kSplit = 15;            // the line has cells of its own
 
 constexpr u32 tag_of(u32 kind, u32 who) { return kind << 28 | who; }
 constexpr u32 tag_of(AccessKind kind, u32 who) { return tag_of(u32(kind), who); }
 constexpr u32 kind_of(u32 tag) { return tag >> 28; }
 constexpr u32 who_of(u32 tag) { return tag & 0x0fffffff; }
 
-// Lanes of a warp that have read at the same epoch. `tag` has the kind and, as an actor, the first
-// of the warp.
-struct Readers {
+// Whether accesses of a kind are stores to words: atomics are.
+constexpr bool is_strong_store(u32 kind) {
+  return kind == kStrongStore || kind == u32(AccessKind::kAtomic);
+}
+constexpr bool is_strong(u32 kind) {
+  return is_strong_store(kind) || kind == u32(AccessKind::kRelaxed);
+}
+
+// Lanes of a warp that have accessed bytes at the same epoch: read them, or stored words. `tag` has
+// the kind and, as an actor, the first of the warp.
+struct Users {
   u32 tag = 0;
   u32 lanes = 0;  // 0: nobody
   u32 epoch = 0;
   Where where = 0;
 
   bool empty() const { return lanes == 0; }
+  u32 kind() const { return kind_of(tag); }
   bool ordered_before(const View& view) const {
     return view.orders_lanes(block_of(who_of(tag)), place_of(who_of(tag)) / 32, lanes, epoch);
   }
@@ -35,12 +46,17 @@ struct Readers {
 
 struct Cell {
   u32 written_by = 0;    // tag with the actor, kind kNone: nobody
-  u32 more_readers = 0;  // a list of them
+  u32 more_users = 0;    // a list of them; and whether there are stores of words
   u32 written_epoch = 0;
   Where written_where = 0;
-  Readers read_by;
+  Users used_by;
 
   u32 kind() const { return kind_of(written_by); }
+  static constexpr u32 kStores = 1u << 31;
+  u32 list() const { return more_users & ~kStores; }
+  bool unused() const { return used_by.empty() && more_users == 0; }
+  bool has_stores() const { return more_users & kStores; }
+  bool is_unwritten() const { return kind() == 0 || kind() == kCopiedUnwritten; }
 };
 static_assert(sizeof(Cell) == 32, "two cells in a line of the cache");
 
@@ -112,7 +128,7 @@ class Numbered {
 };
 
 struct Crowd {
-  Readers readers;
+  Users users;
   u32 next = 0;
 };
 
@@ -164,32 +180,33 @@ class Shadow {
   void unite(Cell& line, const Cell& cell);
   static u32 shift_of(const Cell& line) { return who_of(line.written_by); }
 
-  // Adds a reader. Those before it that its view orders are forgotten: what comes after it comes
-  // after them.
-  void add_reader(Cell& cell, const Accessing& a) {
-    const u32 tag = tag_of(a.kind, a.actor & ~31u), lane = 1u << (a.actor & 31);
-    Readers& r = cell.read_by;
-    if (r.tag == tag && r.epoch == a.epoch) {
-      r.lanes |= lane;
-      r.where = a.where;
+  // Adds an access that is no plain write. Those before it that its view orders are forgotten, if
+  // what races with them races with it: what comes after it comes after them.
+  void add_user(Cell& cell, const Accessing& a, u32 kind) {
+    const u32 tag = tag_of(kind, a.actor & ~31u), lane = 1u << (a.actor & 31);
+    Users& u = cell.used_by;
+    if (u.tag == tag && u.epoch == a.epoch) {
+      u.lanes |= lane;
+      u.where = a.where;
       return;
     }
-    if (cell.more_readers == 0 && (r.empty() || may_forget(r, a))) {
-      r = Readers{tag, lane, a.epoch, a.where};
+    if (cell.list() == 0 && (u.empty() || may_forget(u, a, kind))) {
+      u = Users{tag, lane, a.epoch, a.where};
+      cell.more_users = is_strong_store(kind) ? Cell::kStores : 0;
       return;
     }
-    add_to_crowd(cell, a);
+    add_to_crowd(cell, a, kind);
   }
-  void clear_readers(Cell& cell) {
-    cell.read_by.lanes = 0;
-    cell.read_by.epoch = 0;
-    if (cell.more_readers) clear_crowd(cell);
+  void clear_users(Cell& cell) {
+    cell.used_by.lanes = 0;
+    cell.used_by.epoch = 0;
+    if (cell.more_users) clear_crowd(cell);
   }
-  // Calls f for all who have read.
+  // Calls f for all of them.
   template <class F>
-  void each_reader(Cell& cell, F&& f) {
-    if (!cell.read_by.empty()) f(cell.read_by);
-    for (u32 i = cell.more_readers; i; i = crowds_[i].next) f(crowds_[i].readers);
+  void each_user(Cell& cell, F&& f) {
+    if (!cell.used_by.empty()) f(cell.used_by);
+    for (u32 i = cell.list(); i; i = crowds_[i].next) f(crowds_[i].users);
   }
 
   const Region* region_of(const void* p) const;
@@ -211,17 +228,21 @@ class Shadow {
     line.written_by = tag_of(kSplit, shift);
     std::memcpy(&line.written_epoch, &p, sizeof p);
   }
-  static bool may_forget(const Readers& r, const Accessing& a) {
+  static bool may_forget(const Users& u, const Accessing& a, u32 kind) {
     // What has read by .nc races with all writes of the launch, ordered or not.
-    if (kind_of(r.tag) == u32(AccessKind::kConstant) && r.epoch >= a.view->first) return false;
-    return r.ordered_before(*a.view);
+    if (u.kind() == u32(AccessKind::kConstant) && u.epoch >= a.view->first) return false;
+    // A plain write races with all, and a store of a word with plain reads, and they with it.
+    if (u.kind() != u32(AccessKind::kRelaxed) && is_strong_store(u.kind()) != is_strong_store(kind))
+      return u.epoch < a.view->first;
+    if (!is_strong(u.kind()) && is_strong(kind)) return u.epoch < a.view->first;
+    return u.ordered_before(*a.view);
   }
   Page* make_page(size_t number);
   void free_page(uintptr_t& entry);
   void reset_line(Cell& line, u32 tag);
   void split(Cell& line, u32 shift);
   void copy_crowd(Cell& to, const Cell& from);
-  void add_to_crowd(Cell& cell, const Accessing& a);
+  void add_to_crowd(Cell& cell, const Accessing& a, u32 kind);
   void clear_crowd(Cell& cell);
   Cell* take_parts(u32 shift);
   void give_parts(Cell* parts, u32 shift);

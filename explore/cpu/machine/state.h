@@ -122,17 +122,20 @@ struct Order::State {
 
   // ---- findings (order.cc)
   u32 thread_of(Actor actor) const;
+  AccessKind kind_of_copy(Actor actor) const;
   void report(Fault fault, const Access& first, const Accessing& a, bool writes, const void* p,
               u32 bytes);
   void report_writer(Fault fault, const Cell& cell, const Accessing& a, bool writes, const void* p,
                      u32 bytes);
-  void report_reader(Fault fault, const Readers& r, const Accessing& a, const void* p, u32 bytes);
+  void report_user(Fault fault, const Users& u, const Accessing& a, bool writes, const void* p,
+                   u32 bytes);
   void report_store(Fault fault, const Store& s, const Accessing& a, bool writes, const void* p,
                     u32 bytes);
 
   // ---- plain accesses (plain.cc)
   void read(const Accessing& a, const u8* p, u32 bytes);
   void write(const Accessing& a, u8* p, u32 bytes);
+  void check_users(Cell& cell, const Accessing& a, bool writes, const void* p, u32 bytes);
   void check_read(Cell& cell, const Accessing& a, const void* p, u32 bytes);
   void check_write(Cell& cell, const Accessing& a, const void* p, u32 bytes);
   Page* page_for(const Accessing& a, const void* p, u32 bytes, bool writes);
