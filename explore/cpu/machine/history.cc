@@ -150,12 +150,17 @@ void Order::State::touch_slots(Page& page, const Accessing& a, const u8* p, u32 
       }
     }
     if (!writes) continue;
-    // Memory is what there is now.
-    if (slot.newest) {
-      drop_older(stores[slot.newest]);
-      stores.give(slot.newest);
-      slot.newest = 0;
+    // Memory is what there is now. What was stored to the other half stays known.
+    u32 kept = slot.newest;
+    while (kept && !(stores[kept].halves & ~touched)) {
+      const u32 older = stores[kept].next;
+      forget_seen(stores[kept]);
+      stores.give(kept);
+      kept = older;
     }
+    slot.newest = kept;
+    for (; kept; kept = stores[kept].next) stores[kept].halves &= u8(~touched);
+    trim(slot, 1);
   }
 }
 
@@ -189,54 +194,65 @@ bool Order::State::must_see(const Store& s, const Thread& t) const {
 
 // ---- commits ------------------------------------------------------------------------------------
 
-void Order::State::drop_older(Store& s) {
-  for (u32 i = s.next; i;) {
-    const u32 next = stores[i].next;
-    for (u32 j = stores[i].seen; j;) {
-      const u32 after = seen[j].next;
-      seen.give(j);
-      j = after;
-    }
-    stores.give(i);
+void Order::State::forget_seen(Store& s) {
+  for (u32 i = s.seen; i;) {
+    const u32 next = seen[i].next;
+    seen.give(i);
     i = next;
-  }
-  s.next = 0;
-  for (u32 j = s.seen; j;) {  // the oldest is seen by everybody
-    const u32 after = seen[j].next;
-    seen.give(j);
-    j = after;
   }
   s.seen = 0;
 }
 
-// Makes a store the newest of its slot. It is not in the list of pending ones.
-static void place(Order::State& state, Slot& slot, u32 number) {
-  u8* at = state.stores[number].slot;
-  if (!slot.newest) {
-    const u32 before = state.stores.take();
-    Store& b = state.stores[before];
-    b.slot = at;
-    b.value = read_word(at, kSlotBytes);
-    slot.newest = before;
-    state.written.push_back(at);
+// Keeps the newest stores of a slot, and of the others the newest to each half: loads that see no
+// newer one acquire from it, but none goes back to it.
+void Order::State::trim(Slot& slot, u32 limit) {
+  u8 halves = 0;
+  u32 count = 0;
+  for (u32* link = &slot.newest; *link;) {
+    const u32 number = *link;
+    Store& s = stores[number];
+    const bool is_newest = (s.halves & ~halves) != 0;
+    halves |= s.halves;
+    if (count < limit && s.halves) {
+      ++count;
+    } else if (is_newest) {
+      s.old = true;
+    } else {
+      *link = s.next;
+      forget_seen(s);
+      stores.give(number);
+      continue;
+    }
+    link = &s.next;
   }
-  Store& s = state.stores[number];
-  const u8* word = at + (s.halves == 2 ? 4 : 0);
-  const u64 old = read_word(at, kSlotBytes);
-  const u64 value = replaced(old, s.halves, s.value);
-  write_word(at, kSlotBytes, value);
-  s.value = value;
-  s.time = state.time;
+}
+
+// Makes a store the newest of its slot. It is not in the list of pending ones.
+void Order::State::place(Slot& slot, u32 number) {
+  u8* at = stores[number].slot;
+  const u64 before = read_word(at, kSlotBytes);
+  if (!slot.newest) written.push_back(at);
+  else stores[slot.newest].value = before;  // a plain write may have come since
+  u8 lacking = stores[number].halves;
+  for (u32 i = slot.newest; i; i = stores[i].next) lacking &= u8(~stores[i].halves);
+  if (lacking) {  // what memory holds is what loads may see that see no store
+    const u32 base = stores.take();
+    Store& b = stores[base];
+    b.slot = at;
+    b.value = before;
+    b.halves = lacking;
+    b.next = slot.newest;
+    slot.newest = base;
+  }
+  Store& s = stores[number];
+  s.value = replaced(before, s.halves, s.value);
+  s.time = time;
   s.next = slot.newest;
   slot.newest = number;
-  u32 count = 1;
-  for (u32 i = number; i; i = state.stores[i].next) {
-    if (count++ == state.bounds.stores) {
-      state.drop_older(state.stores[i]);
-      break;
-    }
-  }
-  state.listener->changed(word);
+  write_word(at, kSlotBytes, s.value);
+  const u8* word = at + (s.halves == 2 ? 4 : 0);
+  trim(slot, bounds.stores);
+  listener->changed(word);
 }
 
 void Order::State::commit(u32 number) {
@@ -254,7 +270,7 @@ void Order::State::commit(u32 number) {
   while (*link != number) link = &stores[*link].next;
   *link = stores[number].next;
   pending.erase(std::find(pending.begin(), pending.end(), number));
-  place(*this, slot, number);
+  place(slot, number);
 }
 
 void Order::State::commit_before(Slot& slot, const Thread& t, u8 halves) {
@@ -281,8 +297,10 @@ bool Order::State::settle() {
   for (u8* at : written) {
     Slot& slot = slot_of(*shadow.page(at), at);
     if (slot.newest == 0 || stores[slot.newest].next == 0) continue;
+    const u32 second = stores[slot.newest].next;
+    if (stores[second].old) continue;
     any = true;
-    drop_older(stores[slot.newest]);
+    trim(slot, 1);
     listener->changed(at);
     listener->changed(at + 4);
   }
@@ -307,10 +325,12 @@ void Order::State::forget_stores(const u8* begin, const u8* end) {
       continue;
     }
     Slot& slot = slot_of(*shadow.page(at), at);
-    if (slot.newest == 0) continue;
-    drop_older(stores[slot.newest]);
-    stores.give(slot.newest);
-    slot.newest = 0;
+    while (slot.newest) {
+      const u32 number = slot.newest;
+      slot.newest = stores[number].next;
+      forget_seen(stores[number]);
+      stores.give(number);
+    }
   }
   written.resize(kept);
 }
@@ -413,18 +433,16 @@ Loaded Order::State::load(u32 thread, const u8* p, u32 bytes, Ordering ordering,
   constexpr u32 kMost = 32;
   u32 candidates[kMost] = {}, count = 0;
   bool all_committed = true;
-  if (slot.newest) {
-    Store& newest = stores[slot.newest];
-    if (newest.next && time - newest.time > bounds.stale) drop_older(newest);
-  } else {
-    candidates[count++] = 0;  // memory
-  }
+  if (slot.newest && stores[slot.newest].next &&
+      time - stores[slot.newest].time > bounds.stale)
+    trim(slot, 1);
   for (u32 i = slot.newest; i && count < kMost; i = stores[i].next) {
-    // Past stores to the other half.
-    while (!(stores[i].halves & halves) && stores[i].next) i = stores[i].next;
+    const Store& s = stores[i];
+    if (!(s.halves & halves) || (s.old && count > 0)) continue;
     candidates[count++] = i;
-    if (must_see(stores[i], t)) break;
+    if (must_see(s, t)) break;
   }
+  if (count == 0) candidates[count++] = 0;  // memory
   const u32 committed = count;
   for (u32 i = slot.pending; i; i = stores[i].next) {
     if (!(stores[i].halves & halves)) continue;
@@ -509,7 +527,7 @@ void Order::State::store(u32 thread, u8* p, u32 bytes, u64 value, Ordering order
       i = stores[i].next;
     }
   }
-  place(*this, slot, number);
+  place(slot, number);
 }
 
 u64 Order::State::update(u32 thread, u8* p, u32 bytes, Update op, u64 operand, Ordering ordering,
@@ -534,8 +552,7 @@ u64 Order::State::update(u32 thread, u8* p, u32 bytes, Update op, u64 operand, O
   const u64 old = read_word(p, bytes);
   const u64 value = updated(op, old, operand, expected, bytes);
   u32 before = slot.newest;
-  while (before && stores[before].next && !(stores[before].halves & halves))
-    before = stores[before].next;
+  while (before && !(stores[before].halves & halves)) before = stores[before].next;
   if (before) acquire_of(stores[before], t, ordering, scope);
   if (op == Update::kCompareAndSwap && old != expected) {
     if (before && stores[before].next) see(before, t);
@@ -559,7 +576,7 @@ u64 Order::State::update(u32 thread, u8* p, u32 bytes, Update op, u64 operand, O
       s.release[kOwnBlock] = stores[before].release[kOwnBlock];
   }
   release_of(s, t, ordering, scope);
-  place(*this, slot, number);
+  place(slot, number);
   return old;
 }
 

@@ -31,6 +31,7 @@ struct Store {
   Where where = 0;
   u8 halves = 3;       // of the slot that it writes, a bit for each
   bool atomic = false;
+  bool old = false;       // no load goes back to it
   bool released = false;  // a release by itself
   Scope scope = Scope::kSystem;
   Ref<Stamp> release[kReaches];
@@ -167,7 +168,9 @@ struct Order::State {
                     const u8* p, u32 bytes);
   void release_of(Store& s, Thread& t, Ordering ordering, Scope scope);
   void acquire_of(const Store& s, Thread& t, Ordering ordering, Scope scope);
-  void drop_older(Store& s);
+  void place(Slot& slot, u32 store);
+  void trim(Slot& slot, u32 limit);
+  void forget_seen(Store& s);
   u64 torn(u64 value, const void* p);
   void tick_time();
 
