@@ -337,24 +337,38 @@ void Order::State::forget_stores(const u8* begin, const u8* end) {
 
 // ---- release and acquire ------------------------------------------------------------------------
 
+// What a store publishes besides what it goes on with: what its thread has released by a fence before
+// it, or by an earlier operation on the same word, or releases now.
 void Order::State::release_of(Store& s, Thread& t, Ordering ordering, Scope scope) {
-  const u32 reach = scope == Scope::kBlock ? kOwnBlock : kEverybody;
-  for (u32 i = 0; i < kReaches; ++i) {
-    if (!t.fenced[i]) continue;
-    if (!s.release[i]) {
-      s.release[i] = t.fenced[i];
-    } else {
-      Stamp both = *s.release[i];
-      both.add(*t.fenced[i]);
-      s.release[i] = Stamp::make(both);
+  const auto add = [&](u32 reach, const Ref<Stamp>& stamp) {
+    if (!stamp || s.release[reach] == stamp) return;
+    if (!s.release[reach]) {
+      s.release[reach] = stamp;
+      return;
     }
+    Stamp both = *s.release[reach];
+    both.add(*stamp);
+    s.release[reach] = Stamp::make(both);
+  };
+  for (u32 reach = 0; reach < kReaches; ++reach) add(reach, t.fenced[reach]);
+  Thread::Released* own = nullptr;
+  const u8* word = s.slot + (s.halves == 2 ? 4 : 0);
+  for (Thread::Released& r : t.released) {
+    if (r.word == word) own = &r;
+  }
+  if (own) {
+    for (u32 reach = 0; reach < kReaches; ++reach) add(reach, own->stamp[reach]);
   }
   if (!releases(ordering)) return;
   ++counts.syncs;
-  s.released = true;
-  Stamp own = stamp_of(t);
-  if (s.release[reach]) own.add(*s.release[reach]);
-  s.release[reach] = Stamp::make(own);
+  const u32 reach = scope == Scope::kBlock ? kOwnBlock : kEverybody;
+  const Ref<Stamp> stamp = Stamp::make(stamp_of(t));
+  add(reach, stamp);
+  if (!own) {
+    t.released.push_back({word, {}});
+    own = &t.released.back();
+  }
+  own->stamp[reach] = stamp;
   tick(t);
 }
 
@@ -502,14 +516,6 @@ void Order::State::store(u32 thread, u8* p, u32 bytes, u64 value, Ordering order
   s.where = where;
   s.halves = halves;
   s.scope = scope;
-  // A strong store behind a release to the same word by its thread publishes that release too.
-  if (slot.newest) {
-    const Store& before = stores[slot.newest];
-    if (before.actor == t.actor && before.halves == halves && before.released && !before.atomic) {
-      for (u32 i = 0; i < kReaches; ++i) s.release[i] = before.release[i];
-      s.released = true;
-    }
-  }
   release_of(s, t, ordering, scope);
   if (!releases(ordering) && listener->choose(2, Weak::kStore) != 0) {
     ++counts.delayed;

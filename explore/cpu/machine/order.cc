@@ -265,25 +265,6 @@ u32 Order::threads() const { return u32(state_->threads.size()); }
 
 // ---- accesses -----------------------------------------------------------------------------------
 
-void Order::read(u32 thread, const void* p, u32 bytes, Where where) {
-  State& s = *state_;
-  if (!s.shadow.in_arena(p)) return;
-  ++s.counts.plain;
-  s.read(s.accessing(thread, AccessKind::kPlain, where), static_cast<const u8*>(p), bytes);
-}
-void Order::write(u32 thread, void* p, u32 bytes, Where where) {
-  State& s = *state_;
-  if (!s.shadow.in_arena(p)) return;
-  ++s.counts.plain;
-  s.write(s.accessing(thread, AccessKind::kPlain, where), static_cast<u8*>(p), bytes);
-}
-void Order::read_constant(u32 thread, const void* p, u32 bytes, Where where) {
-  State& s = *state_;
-  if (!s.shadow.in_arena(p)) return;
-  ++s.counts.plain;
-  s.read(s.accessing(thread, AccessKind::kConstant, where), static_cast<const u8*>(p), bytes);
-}
-
 Loaded Order::load(u32 thread, const void* p, u32 bytes, Ordering ordering, Scope scope,
                    Where where) {
   return state_->load(thread, static_cast<const u8*>(p), bytes, ordering, scope, where);

@@ -199,4 +199,25 @@ void Order::State::copy_bytes(Copy& c, u8* to, const u8* from, u32 bytes) {
   }
 }
 
+// ---- of threads -----------------------------------------------------------------------------------
+
+void Order::read(u32 thread, const void* p, u32 bytes, Where where) {
+  State& s = *state_;
+  if (!s.shadow.in_arena(p)) return;
+  ++s.counts.plain;
+  s.read(s.accessing(thread, AccessKind::kPlain, where), static_cast<const u8*>(p), bytes);
+}
+void Order::write(u32 thread, void* p, u32 bytes, Where where) {
+  State& s = *state_;
+  if (!s.shadow.in_arena(p)) return;
+  ++s.counts.plain;
+  s.write(s.accessing(thread, AccessKind::kPlain, where), static_cast<u8*>(p), bytes);
+}
+void Order::read_constant(u32 thread, const void* p, u32 bytes, Where where) {
+  State& s = *state_;
+  if (!s.shadow.in_arena(p)) return;
+  ++s.counts.plain;
+  s.read(s.accessing(thread, AccessKind::kConstant, where), static_cast<const u8*>(p), bytes);
+}
+
 }  // namespace machine

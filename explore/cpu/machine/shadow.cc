@@ -258,16 +258,18 @@ void Shadow::add_to_crowd(Cell& cell, const Accessing& a, u32 kind) {
   const Users user{tag_of(kind, a.actor & ~31u), 1u << (a.actor & 31), a.epoch, a.where};
   const u32 stores = is_strong_store(kind) ? Cell::kStores : cell.more_users & Cell::kStores;
   u32 list = cell.list();
+  for (u32 i = list; i; i = crowds_[i].next) {
+    Users& u = crowds_[i].users;
+    if (u.tag != user.tag || u.epoch != user.epoch) continue;
+    u.lanes |= user.lanes;
+    u.where = user.where;
+    // The next one is likely to be of the same warp.
+    std::swap(u, cell.used_by);
+    return;
+  }
   for (u32 i = list, before = 0; i;) {
     const u32 next = crowds_[i].next;
-    Users& u = crowds_[i].users;
-    if (u.tag == user.tag && u.epoch == user.epoch) {
-      u.lanes |= user.lanes;
-      u.where = user.where;
-      cell.more_users = list | stores;
-      return;
-    }
-    if (may_forget(u, a, kind)) {
+    if (may_forget(crowds_[i].users, a, kind)) {
       (before ? crowds_[before].next : list) = next;
       crowds_.give(i);
     } else {
@@ -279,7 +281,8 @@ void Shadow::add_to_crowd(Cell& cell, const Accessing& a, u32 kind) {
     cell.used_by = user;
   } else {
     const u32 own = crowds_.take();
-    crowds_[own] = {user, list};
+    crowds_[own] = {cell.used_by, list};
+    cell.used_by = user;
     list = own;
   }
   cell.more_users = list | stores;

@@ -32,7 +32,6 @@ struct Store {
   u8 halves = 3;       // of the slot that it writes, a bit for each
   bool atomic = false;
   bool old = false;       // no load goes back to it
-  bool released = false;  // a release by itself
   Scope scope = Scope::kSystem;
   Ref<Stamp> release[kReaches];
 };
@@ -49,6 +48,12 @@ struct Thread {
   u32 epoch = 0;
   u32 groups = 0;  // of cp.async that have been closed
   View view[kViews];
+  // What its last release to a word has published: its later stores to that word publish it, too.
+  struct Released {
+    const u8* word;
+    Ref<Stamp> stamp[kReaches];
+  };
+  std::vector<Released> released;
   Ref<Stamp> fenced[kReaches];  // what a fence has released for the stores behind it
   std::unique_ptr<Stamp> seen;  // what loads have brought, for an acquire fence behind them
   Ref<Stamp> acquired;          // the last one: asked for again and again

@@ -52,7 +52,6 @@ struct Release {
 struct WordStore {
   u32 actor, number, block;
   bool block_scope;
-  bool pure_release = false;
   Release release;
 };
 
@@ -60,6 +59,7 @@ struct OracleThread {
   u32 actor, block, events = 0;
   Clocks clocks;
   Release fenced;
+  std::map<const u8*, Release> released;  // by word
   Clocks seen;
   u32 groups = 0;
   std::vector<std::pair<u32, u32>> copies;  // of cp.async: group, actor
@@ -320,7 +320,7 @@ bool run(u64 seed, u64& all_steps) {
         else before = order.update(thread, word, 4, Update::kExchange, next, ordering, scope, where);
         if (fault != kNoFault || !chance.findings.empty()) break;
         w.before = before;
-        WordStore s{t.actor, e.number, t.block, block_scope, false, {}};
+        WordStore s{t.actor, e.number, t.block, block_scope, {}};
         const auto stored = oracle.stores.find({word, before});
         if (reads && stored != oracle.stores.end()) {
           const WordStore& from = stored->second;
@@ -337,7 +337,12 @@ bool run(u64 seed, u64& all_steps) {
         if (writes) {
           if (t.fenced.has_everybody) s.release.has_everybody = true, s.release.everybody.join(t.fenced.everybody);
           if (t.fenced.has_own_block) s.release.has_own_block = true, s.release.own_block.join(t.fenced.own_block);
+          Release& own = t.released[word];
+          if (own.has_everybody) s.release.has_everybody = true, s.release.everybody.join(own.everybody);
+          if (own.has_own_block) s.release.has_own_block = true, s.release.own_block.join(own.own_block);
           if (releases) {
+            (block_scope ? own.has_own_block : own.has_everybody) = true;
+            (block_scope ? own.own_block : own.everybody) = t.clocks;
             (block_scope ? s.release.has_own_block : s.release.has_everybody) = true;
             (block_scope ? s.release.own_block : s.release.everybody).join(t.clocks);
           }
