@@ -124,11 +124,13 @@ void Order::State::check_strong(const Store& s, const Accessing& a, u8 halves, S
 
 void Order::State::check_stores(Slot& slot, const Accessing& a, u8 halves, Scope scope, bool writes,
                                 const u8* p, u32 bytes) {
-  for (u32 i = slot.newest; i; i = stores[i].next) {
-    if (stores[i].halves & halves) check_strong(stores[i], a, halves, scope, writes, p, bytes);
-  }
-  for (u32 i = slot.pending; i; i = stores[i].next) {
-    if (stores[i].halves & halves) check_strong(stores[i], a, halves, scope, writes, p, bytes);
+  const bool narrow = scope == Scope::kBlock || !holds(kOverlappingWords);
+  for (const u32 list : {slot.newest, slot.pending}) {
+    for (u32 i = list; i; i = stores[i].next) {
+      const Store& s = stores[i];
+      if ((s.halves & halves) && (narrow || s.scope == Scope::kBlock))
+        check_strong(s, a, halves, scope, writes, p, bytes);
+    }
   }
 }
 

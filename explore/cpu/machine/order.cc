@@ -237,6 +237,7 @@ void Order::begin_launch(u32 blocks, u32 threads) {
   s.actors.assign(blocks, BlockActors{});
   s.threads.clear();
   forget_joins();
+  for (auto& each : s.last_acquired) each = {};
   s.threads.resize(size_t(blocks) * threads);
   const Ref<Vector> nothing = Vector::make(blocks);
   for (u32 block = 0; block < blocks; ++block) {
@@ -303,7 +304,13 @@ void Order::State::acquire(Thread& t, const Ref<Stamp>& stamp) {
   ++counts.syncs;
   t.acquired = stamp;
   stamp->fold();
-  for (u32 k = 0; k < kViews; ++k) t.view[k].v = machine::join(t.view[k].v, stamp->v[k]);
+  for (u32 k = 0; k < kViews; ++k) {
+    // Lanes of a warp acquire one after the other, and know the same.
+    Acquired& last = last_acquired[k];
+    if (last.before != t.view[k].v || last.stamp != stamp->v[k])
+      last = {t.view[k].v, stamp->v[k], machine::join(t.view[k].v, stamp->v[k])};
+    t.view[k].v = last.after;
+  }
 }
 
 void Order::fence(u32 thread, Ordering ordering, Scope scope) {

@@ -7,6 +7,9 @@ namespace machine {
 namespace {
 
 u32 offset_of(const void* p) { return u32(reinterpret_cast<uintptr_t>(p) % kLineBytes); }
+u32 left_in_page(const void* p) {
+  return u32(kPageBytes - reinterpret_cast<uintptr_t>(p) % kPageBytes);
+}
 
 }  // namespace
 
@@ -85,8 +88,7 @@ inline void Order::State::check_write(Cell& cell, const Accessing& a, const void
 
 void Order::State::read(const Accessing& a, const u8* p, u32 bytes) {
   while (bytes > 0) {
-    const u32 in_page = u32(kPageBytes - reinterpret_cast<uintptr_t>(p) % kPageBytes);
-    const u32 n = std::min(bytes, in_page);
+    const u32 n = std::min(bytes, left_in_page(p));
     if (Page* page = page_for(a, p, bytes, false)) {
       if (page->slots) touch_slots(*page, a, p, n, false);
       for (u32 i = 0; i < n;) {
@@ -104,8 +106,7 @@ void Order::State::read(const Accessing& a, const u8* p, u32 bytes) {
 
 void Order::State::write(const Accessing& a, u8* p, u32 bytes) {
   while (bytes > 0) {
-    const u32 in_page = u32(kPageBytes - reinterpret_cast<uintptr_t>(p) % kPageBytes);
-    const u32 n = std::min(bytes, in_page);
+    const u32 n = std::min(bytes, left_in_page(p));
     if (Page* page = page_for(a, p, bytes, true)) {
       if (page->slots) touch_slots(*page, a, p, n, true);
       for (u32 i = 0; i < n;) {
@@ -128,6 +129,12 @@ void Order::State::copy_bytes(Copy& c, u8* to, const u8* from, u32 bytes) {
     if (!c.is_bulk) return &c.view[kGeneric];
     return &c.view[page && page->kind == RegionKind::kShared ? kAsyncShared : kAsyncGlobal];
   };
+  // A line that has been copied as a whole has one cell again, if it had many.
+  const auto unite_if_fine = [&](const Shadow::Cells& cells, Cell& line) {
+    if (cells.count <= 4 || cells.count * cells.bytes != kLineBytes) return;
+    const Cell whole = cells.first[0];
+    shadow.unite(line, whole);
+  };
   u32 noise = ~0u;  // how bytes that are being written are read, once it is chosen
   while (bytes > 0) {
     u32 n = std::min(bytes, kLineBytes - std::max(offset_of(to), offset_of(from)));
@@ -135,6 +142,24 @@ void Order::State::copy_bytes(Copy& c, u8* to, const u8* from, u32 bytes) {
     Accessing at{&c.view[kGeneric], &c.view[kGeneric], c.actor, c.epoch, kind, c.where};
     Page* target = shadow.in_arena(to) ? page_for(at, to, n, true) : nullptr;
     if (shadow.in_arena(to) && !target) return;
+    if (target && !target->slots && offset_of(to) == 0 && shadow.in_arena(from) &&
+        shadow.entry(from) == kWeightsPage) {
+      // The usual case: weights, to as much as there is of a page.
+      n = std::min({bytes, left_in_page(to), left_in_page(from)});
+      at.view = view_of(target);
+      std::memmove(to, from, n);
+      for (u32 i = 0; i < n; i += kLineBytes) {
+        const auto cells =
+            shadow.cells(Shadow::line(*target, to + i), 0, std::min(kLineBytes, n - i));
+        for (u32 j = 0; j < cells.count; ++j)
+          check_write(cells.first[j], at, to + i + j * cells.bytes, n);
+        unite_if_fine(cells, Shadow::line(*target, to + i));
+      }
+      to += n;
+      from += n;
+      bytes -= n;
+      continue;
+    }
     if (shadow.in_arena(from)) {
       Accessing a = at;
       const uintptr_t entry = shadow.entry(from);
@@ -188,10 +213,7 @@ void Order::State::copy_bytes(Copy& c, u8* to, const u8* from, u32 bytes) {
         if (!written && cells.first[i].kind() < kReadOnlyBytes)
           cells.first[i].written_by = tag_of(kCopiedUnwritten, c.actor);
       }
-      if (n == kLineBytes && cells.count > 4) {
-        const Cell whole = cells.first[0];
-        shadow.unite(line, whole);
-      }
+      unite_if_fine(cells, line);
     }
     to += n;
     from += n;

@@ -117,6 +117,10 @@ struct Order::State {
 
   std::unordered_set<u64> reported;
   std::vector<Component> components;  // join's own
+  struct Acquired {
+    Ref<Vector> before, stamp, after;
+  };
+  Acquired last_acquired[kViews];
 
   State(void* arena, size_t bytes, Listener* l);
 
