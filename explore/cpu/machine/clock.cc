@@ -50,23 +50,42 @@ Ref<Vector> copy_of(const Vector& from) {
   return v;
 }
 
+// Components that are compared at once, as any machine has them. Epochs are below 2^31 (order.cc).
+constexpr u32 kSeveral = 4;
+using Several = int __attribute__((vector_size(kSeveral * sizeof(int))));
+inline Several several(const u32* p) {
+  Several v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+inline bool any(const Several& v) {
+  int all = 0;
+  for (u32 i = 0; i < kSeveral; ++i) all |= v[i];
+  return all;
+}
+
 // The larger of each component; a or b itself where nothing differs from it.
 Ref<Chunk> join_chunks(const Ref<Chunk>& a, const Ref<Chunk>& b) {
   if (a == b || !b) return a;
   if (!a) return b;
   const u32 both = a->count < b->count ? a->count : b->count;
-  u32 a_lacks = 0, b_lacks = 0;
+  Several a_lacks = {}, b_lacks = {};
   const u32 *x = a->epoch, *y = b->epoch;
-  for (u32 i = 0; i < both; ++i) {
-    a_lacks |= u32(x[i] < y[i]);
-    b_lacks |= u32(y[i] < x[i]);
+  for (u32 i = 0; i < both; i += kSeveral) {
+    const Several u = several(x + i), v = several(y + i);
+    a_lacks |= u < v;
+    b_lacks |= v < u;
   }
-  if (!a_lacks && a->count >= b->count) return a;
-  if (!b_lacks && b->count >= a->count) return b;
+  if (!any(a_lacks) && a->count >= b->count) return a;
+  if (!any(b_lacks) && b->count >= a->count) return b;
   const Chunk& longer = a->count > b->count ? *a : *b;
   Ref<Chunk> chunk = raw_chunk(longer.count);
   u32* z = chunk->epoch;
-  for (u32 i = 0; i < both; ++i) z[i] = x[i] < y[i] ? y[i] : x[i];
+  for (u32 i = 0; i < both; i += kSeveral) {
+    const Several u = several(x + i), v = several(y + i), less = u < v;
+    const Several most = (v & less) | (u & ~less);
+    std::memcpy(z + i, &most, sizeof most);
+  }
   std::memcpy(z + both, longer.epoch + both, (longer.count - both) * sizeof(u32));
   return chunk;
 }

@@ -8,8 +8,8 @@
 namespace machine {
 namespace {
 
-// The epochs of a launch stay below this one. Launches that come to it begin anew.
-constexpr u32 kManyEpochs = 1u << 31;
+// Launches that come to this epoch begin anew: clocks compare epochs as signed numbers.
+constexpr u32 kManyEpochs = 1u << 30;
 
 const std::vector<Assumption> kTable = {
     {"l2-single-copy",
