@@ -30,6 +30,7 @@ constexpr const char* kParticipants = "participants";  // a barrier with other t
 constexpr const char* kArrivals = "arrivals";    // more arrivals than a barrier counts, or bytes
 constexpr const char* kBarriers = "barrier";     // a barrier that is none
 constexpr const char* kCopies = "copy";          // a copy that is not aligned, or outlives its block
+constexpr const char* kWide = "wgmma";           // one that is not fenced, or not waited for
 constexpr const char* kStall = "stall";          // nobody can go on
 constexpr const char* kEndless = "endless";      // more steps than a run may have
 constexpr const char* kCrash = "crash";          // an access to memory that is not there

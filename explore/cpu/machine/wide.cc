@@ -31,7 +31,7 @@ void begin(WideLane* lanes) {
   WideState& state = warp.wide;
   for (int lane = 1; lane < 32; ++lane) {
     if (lanes[lane].b != lanes[0].b || lanes[lane].adds != lanes[0].adds)
-      report_fatal(kCollectives, "lanes of a wgmma name different operands", {here(last_site)});
+      report_fatal(kWide, "lanes of a wgmma name different operands", {here(last_site)});
   }
   WideProduct product{};
   product.type = lanes[0].type;
@@ -39,11 +39,11 @@ void begin(WideLane* lanes) {
   product.site = last_site;
   product.group = state.groups;
   if (const char* what = decode_operand(lanes[0].b, product.operand))
-    report_fatal(kCollectives, what, {here(last_site)});
+    report_fatal(kWide, what, {here(last_site)});
   product.b = self->memory + product.operand.start;
   // Registers of operands and sums are the lanes' until a fence says otherwise.
   if (!state.fenced)
-    report(kCollectives, "a wgmma with no wgmma_begin since the last wait", {here(last_site)});
+    report(kWide, "a wgmma with no wgmma_begin since the last wait", {here(last_site)});
 
   u32 at = 0;
   while (at < state.sums.size() && state.sums[at].registers[0] != lanes[0].d) ++at;
@@ -89,7 +89,7 @@ void compute(WideState& state, const WideProduct& product) {
   }
   sums.registers[0] = nullptr;
   if (written)
-    report(kCollectives, "the sums of a wgmma are written before it is waited for",
+    report(kWide, "the sums of a wgmma are written before it is waited for",
            {here(product.site)});
 }
 
@@ -126,7 +126,7 @@ void wide_begin(Site site) {
 u64 wide_descriptor(const void* b, u32 next_columns, u32 next_rows, Site site) {
   const u64 at = u64(static_cast<const u8*>(b) - self->memory);
   if (at >= kAddresses || at % 16 != 0) {
-    report_fatal(kCollectives, "an operand of wgmma at byte " + std::to_string(int64_t(at)) +
+    report_fatal(kWide, "an operand of wgmma at byte " + std::to_string(int64_t(at)) +
                  " of shared memory: want a multiple of 16 below 2^18", {here(site)});
   }
   return at >> 4 | u64(next_columns >> 4) << 16 | u64(next_rows >> 4) << 32;
@@ -161,7 +161,7 @@ void wide_wait(u32 left, Site site) {
 
 void thread_leaves_products(Fiber& fiber) {
   if (fiber.warp->wide.products.empty()) return;
-  report_fatal(kCollectives, "a lane ends before a wgmma is waited for",
+  report_fatal(kWide, "a lane ends before a wgmma is waited for",
                {here(fiber.warp->wide.products[0].site)});
 }
 
