@@ -14,8 +14,8 @@ using i64 = int64_t;
 // Eight outputs of a row at a time, in vectors of the compiler. All products and scalings of floats
 // below are exact, so that no rounding, contraction or flag of the compiler changes a bit.
 using Shorts = i16 __attribute__((vector_size(16)));
-using Ints = i32 __attribute__((vector_size(32)));
-using Floats = float __attribute__((vector_size(32)));
+using Ints = i32 __attribute__((vector_size(16)));
+using Floats = float __attribute__((vector_size(16)));
 
 constexpr int kWarp = 32;       // lanes
 constexpr int kSide = 8;        // columns of a vector
@@ -30,11 +30,24 @@ struct Format {
   static constexpr int kBias = kType == Half::kBf16 ? 127 : 15, kTop = 2 * kBias + 1;
 };
 
+// Eight shorts that are not negative, as ints. Bytes are in little-endian order.
+inline void widen(Ints (&to)[2], Shorts from) {
+  const Shorts zero{};
+#ifdef __clang__
+  to[0] = (Ints)__builtin_shufflevector(from, zero, 0, 8, 1, 9, 2, 10, 3, 11);
+  to[1] = (Ints)__builtin_shufflevector(from, zero, 4, 12, 5, 13, 6, 14, 7, 15);
+#else
+  to[0] = (Ints)__builtin_shuffle(from, zero, Shorts{0, 8, 1, 9, 2, 10, 3, 11});
+  to[1] = (Ints)__builtin_shuffle(from, zero, Shorts{4, 12, 5, 13, 6, 14, 7, 15});
+#endif
+}
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "widen, and registers of two numbers");
+
 // Elements in parts: significands with their sign, as integers in floats, and exponents. A
 // subnormal has the exponent of the smallest normal number. What is infinite or NaN is a zero here
 // and marked; its outputs are computed again.
 struct Parts {
-  Floats significand;
+  Floats significand[2];
   Shorts exponent;
   bool special;
 };
@@ -48,9 +61,11 @@ inline void split(Parts& parts, Shorts bits) {
   Shorts magnitude = (fraction | (normal & i16(1 << F::kFraction))) & ~special;
   const Shorts zero = magnitude == 0;
   parts.exponent = ((field + i16(1 - F::kBias) + normal) & ~zero) | (zero & kAbsent);
-  const Shorts sign = bits >> 15;
-  magnitude = (magnitude ^ sign) - sign;
-  parts.significand = __builtin_convertvector(__builtin_convertvector(magnitude, Ints), Floats);
+  Ints of[2], negative[2];
+  widen(of, magnitude);
+  widen(negative, bits >> 15 & 1);
+  for (int i = 0; i < 2; ++i)
+    parts.significand[i] = (Floats)((Ints)__builtin_convertvector(of[i], Floats) | negative[i] << 31);
   u64 any[2];
   memcpy(any, &special, sizeof any);
   parts.special = (any[0] | any[1]) != 0;
@@ -63,7 +78,7 @@ struct Left {
   bool special[kSide * 2];
 };
 struct Right {
-  Floats significand[kDepth];
+  Floats significand[kDepth][2];
   Shorts exponent[kDepth];
   bool special;
 };
@@ -77,7 +92,7 @@ void prepare(Left& left, const u16 (*a)[kDepth]) {
       memcpy(&bits, a[row] + k, sizeof bits);
       Parts parts;
       split<F>(parts, bits);
-      memcpy(left.significand[row] + k, &parts.significand, sizeof parts.significand);
+      memcpy(left.significand[row] + k, parts.significand, sizeof parts.significand);
       memcpy(left.exponent[row] + k, &parts.exponent, sizeof parts.exponent);
       left.special[row] |= parts.special;
     }
@@ -92,7 +107,7 @@ void prepare(Right& right, const u16 (*b)[kDepth]) {
     for (int column = 0; column < kSide; ++column) bits[column] = i16(b[column][k]);
     Parts parts;
     split<F>(parts, bits);
-    right.significand[k] = parts.significand;
+    memcpy(right.significand[k], parts.significand, sizeof parts.significand);
     right.exponent[k] = parts.exponent;
     right.special |= parts.special;
   }
@@ -117,7 +132,7 @@ bool special_sum(const u16* a, const u16* b, int products, u32& c) {
 
 // sum * 2^(exponent - kFractionBits), cut to fp32.
 template <int kFractionBits>
-inline u32 cut(i64 sum, int exponent) {
+u32 cut_any(i64 sum, int exponent) {
   if (sum == 0) return 0;
   const u32 sign = sum < 0 ? kSign : 0;
   const u64 magnitude = u64(sum < 0 ? -sum : sum);
@@ -130,46 +145,57 @@ inline u32 cut(i64 sum, int exponent) {
   if (normal) bits += u32(unit + top + 126) << 23;
   return bits == 0 ? 0 : sign | bits;
 }
-
-// Multiplies by powers of two, given as the exponent fields of floats; by 0 where they are less than
-// 1, for terms that are cut to nothing.
-inline void scale(Floats& term, Shorts field) {
-  field = field > 0 ? field : Shorts{};
-  term *= (Floats)(__builtin_convertvector(field, Ints) << 23);
+// The same, fast where the result is a normal number: as a double, which has room for the sum, it is
+// that number with more digits and another exponent.
+template <int kFractionBits>
+inline u32 cut(i64 sum, int exponent) {
+  const double v = double(sum);
+  u64 bits;
+  memcpy(&bits, &v, sizeof bits);
+  const int field = int(bits >> 52 & 2047) + exponent - kFractionBits - 1023 + 127;
+  if (field < 1 || field > 254) return cut_any<kFractionBits>(sum, exponent);
+  return u32(bits >> 32 & kSign) | u32(field) << 23 | u32(bits >> 29 & 0x7fffff);
 }
 
 // One step for a row and eight columns: products first to first + kProducts - 1.
 template <class F, int kProducts, int kFractionBits>
 inline void step(const float* a, const i16* a_exponent, const Right& right, int first, u32* c) {
-  Ints bits;
-  memcpy(&bits, c, sizeof bits);
-  const Ints field = bits >> 23 & 255, fraction = bits & 0x7fffff, normal = field != 0;
-  Ints significand = (fraction | (normal & 1 << 23)) & (field != 255);
-  const Ints zero = significand == 0;
-  const Ints of_c = ((field + (1 - 127) + normal) & ~zero) | (zero & i32(kAbsent));
-  const Ints sign = bits >> 31;
-  significand = (significand ^ sign) - sign;
-  const Shorts exponent_of_c = __builtin_convertvector(of_c, Shorts);
+  // Accumulators in parts, as split has elements.
+  Floats significand[2];
+  Shorts exponent_of_c;
+  for (int n = 0; n < kSide; ++n) {
+    const u32 field = c[n] >> 23 & 255, fraction = c[n] & 0x7fffff;
+    const i32 magnitude = field == 255 ? 0 : i32(fraction | u32(field != 0) << 23);
+    significand[n / 4][n % 4] = float(c[n] >> 31 ? -magnitude : magnitude);
+    exponent_of_c[n] = magnitude == 0 ? kAbsent : i16(i32(field + (field == 0)) - 127);
+  }
 
   Shorts largest = exponent_of_c > kFloor ? exponent_of_c : Shorts{} + i16(kFloor);
   for (int i = 0; i < kProducts; ++i) {
     const Shorts exponent = right.exponent[first + i] + a_exponent[first + i];
     largest = exponent > largest ? exponent : largest;
   }
+  // A term is its significand times a power of two in units of its own. The power is made as the
+  // exponent field of a float: 0, which is 0, for terms that are cut to nothing.
+  const auto powers = [](Ints (&to)[2], Shorts field) {
+    widen(to, field > 0 ? field : Shorts{});
+    to[0] <<= 23, to[1] <<= 23;
+  };
   const Shorts to_field = i16(127 + kFractionBits - 2 * F::kFraction) - largest;
-  Ints sum{};
+  Ints sum[2] = {}, power[2];
   for (int i = 0; i < kProducts; ++i) {
     const int k = first + i;
-    Floats term = right.significand[k] * a[k];
-    scale(term, right.exponent[k] + a_exponent[k] + to_field);
-    sum += __builtin_convertvector(term, Ints);  // toward zero
+    powers(power, right.exponent[k] + a_exponent[k] + to_field);
+    // Toward zero.
+    sum[0] += __builtin_convertvector(right.significand[k][0] * a[k] * (Floats)power[0], Ints);
+    sum[1] += __builtin_convertvector(right.significand[k][1] * a[k] * (Floats)power[1], Ints);
   }
-  const Shorts to_field_of_c = i16(127 + kFractionBits - 23) - largest;
-  Floats term = __builtin_convertvector(significand, Floats);
-  scale(term, exponent_of_c + to_field_of_c);
-  const Ints added = __builtin_convertvector(term, Ints);
+  powers(power, exponent_of_c + (i16(127 + kFractionBits - 23) - largest));
+  Ints added[2];
+  for (int i = 0; i < 2; ++i)
+    added[i] = __builtin_convertvector(significand[i] * (Floats)power[i], Ints);
   for (int n = 0; n < kSide; ++n)
-    c[n] = cut<kFractionBits>(i64(sum[n]) + added[n], largest[n]);
+    c[n] = cut<kFractionBits>(i64(sum[n / 4][n % 4]) + added[n / 4][n % 4], largest[n]);
 }
 
 // The sum of 16 products fits an int: each is below 2^(kFractionBits + 2).
