@@ -13,6 +13,7 @@ namespace machine {
 namespace {
 
 constexpr u32 kPoison = 0x7fa5a5a5;
+constexpr u64 kMostGroups = 64;      // under way: a kernel with more has forgotten to wait
 constexpr u32 kAddresses = 1 << 18;  // bytes of shared memory that a descriptor can name
 
 struct WideLane {
@@ -142,9 +143,13 @@ void wide_multiply(Half type, float* d, const u32* a, u64 b, bool adds, Site sit
 void wide_commit(Site site) {
   const u8 nothing = 0;
   call_site("wgmma_commit", site);
+  last_site = site;
   converge(Collective::kWide, &nothing, 1, [](void*) {
     WideState& state = current().warp->wide;
-    ++state.groups;
+    if (++state.groups - state.done > kMostGroups) {
+      report_fatal(kWide, "more than " + std::to_string(kMostGroups) +
+                   " groups of wgmma that nobody waits for", {here(last_site)});
+    }
     state.copies.push_back(state.copy);
     state.copy = 0;
   }, site);

@@ -143,6 +143,7 @@ u8* part(int product) { return block_memory() + product * 2048; }
 struct Wrong {
   bool fence = true, begin = true, wait = true, writes_b = false, writes_d = false, reads_d = false,
        shifted = false, unlike = false;
+  int times = 1;
 };
 void multiply(const Wrong& wrong) {
   for (int i = 0; i < int(kDepth); ++i) write_b(part(i), i);
@@ -151,6 +152,10 @@ void multiply(const Wrong& wrong) {
   float d[32];
   const uint4 a[kDepth] = {a_of_lane(0), a_of_lane(1)};
   if (wrong.begin) wgmma_begin();
+  for (int turn = 1; turn < wrong.times; ++turn) {
+    wgmma_bf16(d, a[0], wide_operand<kNextColumns, kNextRows>(part(0)), false);
+    wgmma_commit();
+  }
   for (int i = 0; i < int(kDepth); ++i) {
     const bool other = wrong.unlike && thread_index() % 32 == 3;
     wgmma_bf16(d, a[i], wide_operand<kNextColumns, kNextRows>(part(i ^ other) + (wrong.shifted ? 2 : 0)), i > 0);
@@ -200,6 +205,10 @@ void wide() {
   w = {};
   w.wait = false;
   with("wgmma without a wait", w, [](m::Outcome) { CHECK(found("before a wgmma is waited for")); });
+  w = {};
+  w.wait = false;
+  w.times = 70;
+  with("wgmma without an end", w, [](m::Outcome) { CHECK(found("groups")); });
   w = {};
   w.writes_b = true;
   with("an operand that is written", w, [](m::Outcome) { CHECK(found_kind("race")); });
