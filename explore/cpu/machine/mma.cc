@@ -103,7 +103,7 @@ template <class F>
 void prepare(Right& right, const u16 (*b)[kDepth]) {
   right.special = false;
   for (int k = 0; k < kDepth; ++k) {
-    Shorts bits;
+    Shorts bits{};
     for (int column = 0; column < kSide; ++column) bits[column] = i16(b[column][k]);
     Parts parts;
     split<F>(parts, bits);
@@ -161,8 +161,8 @@ inline u32 cut(i64 sum, int exponent) {
 template <class F, int kProducts, int kFractionBits>
 inline void step(const float* a, const i16* a_exponent, const Right& right, int first, u32* c) {
   // Accumulators in parts, as split has elements.
-  Floats significand[2];
-  Shorts exponent_of_c;
+  Floats significand[2] = {};
+  Shorts exponent_of_c{};
   for (int n = 0; n < kSide; ++n) {
     const u32 field = c[n] >> 23 & 255, fraction = c[n] & 0x7fffff;
     const i32 magnitude = field == 255 ? 0 : i32(fraction | u32(field != 0) << 23);
