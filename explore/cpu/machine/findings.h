@@ -33,6 +33,7 @@ constexpr const char* kCopies = "copy";          // a copy that is not aligned, 
 constexpr const char* kWide = "wgmma";           // one that is not fenced, or not waited for
 constexpr const char* kStall = "stall";          // nobody can go on
 constexpr const char* kEndless = "endless";      // more steps than a run may have
+constexpr const char* kRoom = "room";            // more memory than the machine has
 constexpr const char* kCrash = "crash";          // an access to memory that is not there
 
 void report(const char* kind, std::string message, std::vector<CodePlace> places);

@@ -53,7 +53,7 @@ u8* begin_shared(const Block& block) {
   if (block.place == 0) remove_shared();  // of the blocks before
   while (places.size() <= block.place) {
     places.push_back(arena_allocate(kSharedStride));
-    if (!places.back()) report_fatal(kStall, "no room for the shared memory of blocks", {});
+    if (!places.back()) report_fatal(kRoom, "no room for the shared memory of blocks", {});
   }
   u8* p = places[block.place];
   if (block.dynamic_bytes) add_shared(p, (block.dynamic_bytes + 15) / 16 * 16, block, "shared memory");
@@ -68,7 +68,7 @@ void* shared_array(const void* key, u32 bytes) {
   u8* p = places[block.place] + kMostDynamic + block.array_bytes;
   block.array_bytes += (bytes + 127) / 128 * 128;
   if (block.array_bytes > kMostStatic) {
-    report_fatal(kStall, "more static shared memory than a block may have", {});
+    report_fatal(kRoom, "more static shared memory than a block may have", {});
   }
   add_shared(p, (bytes + 15) / 16 * 16, block, "static shared memory");
   block.arrays.push_back({key, p});

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "arena.h"
 #include "scheduler.h"
 
 namespace machine {
@@ -16,7 +17,8 @@ struct Sleeper {
   Fiber* fiber;
   u32 sleep;
 };
-// Words share buckets by their line of 64 bytes: a false match costs a poll.
+// Words share buckets by their line of 64 bytes: a false match costs a poll. Which do depends on
+// places in the arena alone, so that a schedule is the same in every process.
 struct Bucket {
   u32 version = 0;
   std::vector<Sleeper> sleepers;
@@ -25,7 +27,7 @@ constexpr u32 kBuckets = 1 << 14;
 Bucket buckets[kBuckets];
 
 Bucket& bucket_of(const void* word) {
-  const u64 line = reinterpret_cast<uintptr_t>(word) >> 6;
+  const u64 line = u64(static_cast<const u8*>(word) - arena) >> 6;
   return buckets[(line * 0x9e3779b97f4a7c15ull) >> 50];
 }
 static_assert(kBuckets == 1 << (64 - 50), "the shift leaves the number of a bucket");

@@ -129,6 +129,34 @@ int main(int argc, char** argv) {
   CHECK(cuLaunchCooperativeKernel(f, 3, 1, 1, 32, 1, 1, 0, nullptr, parameters) == kSuccess);
   CHECK(says("\"findings\":[]"));
 
+  // All schedules with at most two deviations: some lose a sum, and one of those again by its script.
+  CHECK(amk_explore_schedule("{\"strategy\":\"exhaustive\",\"depth\":2}") == nullptr);
+  f = function(module, "forgetful");
+  uint32_t sum = 0;
+  std::string script;
+  int runs = 0, lost = 0;
+  const auto add = [&] {
+    cuMemsetD32Async(out, 0, 1, nullptr);
+    CHECK(launch(f, 1, 64, 0, a) == kSuccess);
+    cuMemcpyDtoHAsync_v2(&sum, out, 4, nullptr);
+  };
+  do {
+    add();
+    ++runs;
+    if (sum == 1 && ++lost == 1) {
+      script = amk_explore_result();
+      const size_t from = script.find("\"deviations\"");
+      script = "{" + script.substr(from, script.find("]]", from) + 2 - from) + "}";
+    }
+  } while (amk_explore_next() && runs < 100000);
+  CHECK(lost > 0 && lost < runs && runs > 10 && runs < 100000);
+  CHECK(amk_explore_schedule(script.c_str()) == nullptr);
+  add();
+  CHECK(sum == 1);
+  CHECK(amk_explore_schedule("{}") == nullptr);
+  add();
+  CHECK(sum == 2);
+
   // Findings say where.
   CHECK(launch(function(module, "racy"), 1, 64, 0, a) == kSuccess);
   CHECK(says("\"kind\":\"race\"") && says("\"module\":\"kernels.so\""));

@@ -44,6 +44,13 @@ __global__ void far_outside(const __grid_constant__ Arguments a) {
   if (thread_index() == 0) a.out[size_t(1) << 24] = 1;
 }
 
+// Each warp adds 1 in two steps, between which others may come.
+__global__ void forgetful(const __grid_constant__ Arguments a) {
+  if (thread_index() % 32) return;
+  const u32 n = load_relaxed(a.out);
+  store_relaxed(a.out, n + 1);
+}
+
 // All blocks wait for one another: they run at the same time.
 __global__ void joined(const __grid_constant__ Arguments a) {
   if (thread_index() != 0) return;
