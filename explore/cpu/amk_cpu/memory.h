@@ -156,6 +156,13 @@ inline u32 exchange_shared_relaxed(u32* p, u32 v, AMK_SITE) {
                                   cpu::Scope::kBlock, AMK_HERE));
 }
 
+template <class T>
+inline T load_partly_written(const T* p, AMK_SITE) {
+  machine::read_partly_written(p, sizeof(T), AMK_HERE);
+  T v;
+  machine::copy_unseen(&v, p, sizeof v);
+  return v;
+}
 inline void load_shared_8_if(uint2& to, const void* from, bool wanted) {
   if (wanted) to = *static_cast<const uint2*>(from);
 }

@@ -23,8 +23,27 @@ constexpr u32 kSharedStride = 512 << 10;
 std::vector<u8*> places;       // of blocks
 std::vector<u8*> regions;      // of the launch
 
+// What a block finds in shared memory: large numbers, NaNs, infinities, or anything, whatever the
+// type. Nothing may depend on it.
+void leave_garbage(u8* p, u32 bytes, u32 seed) {
+  switch (choose(4, Choice::kBytes)) {
+    case 0:
+      memset(p, 0xee, bytes);
+      return;
+    case 1:
+      memset(p, 0xff, bytes);
+      return;
+    case 2:
+      for (u32 i = 0; i + 2 <= bytes; i += 2) p[i] = 0x80, p[i + 1] = 0x7f;
+      return;
+    default:
+      u32 x = seed * 2 + 1;
+      for (u32 i = 0; i < bytes; ++i) p[i] = u8((x = x * 1664525 + 1013904223) >> 24);
+  }
+}
+
 void add_shared(u8* p, u32 bytes, const Block& block, const char* what) {
-  memset(p, 0xee, bytes);  // the same garbage in every run
+  leave_garbage(p, bytes, block.index);
   order().add_region(RegionKind::kShared, p, bytes,
                      what + (" of block " + std::to_string(block.index)), block.index);
   regions.push_back(p);

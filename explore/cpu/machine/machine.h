@@ -83,6 +83,8 @@ u64 update_word(void* word, u32 bytes, Update update, u64 operand, Ordering orde
 // then reads them without being seen as a plain access.
 void read_constant(const void* from, u32 bytes, Site site);
 void copy_unseen(void* to, const void* from, u32 bytes);
+// Bytes of which some may not have been written, because nothing depends on those: as above.
+void read_partly_written(const void* from, u32 bytes, Site site);
 
 void fence_block(Site site);
 void fence_proxy_async(bool shared_alone, Site site);
