@@ -47,7 +47,7 @@ struct RowScales {
 };
 __device__ __forceinline__ RowScales row_scales(const u8* head, int row) {
   if constexpr (!kQuantisedCache) return {};
-  const u32 both = *reinterpret_cast<const u32*>(head + scale_offset(row));
+  const u32 both = load_partly_written(reinterpret_cast<const u32*>(head + scale_offset(row)));
   return {Bf16::to_float(u16(both)), Bf16::to_float(u16(both >> 16))};
 }
 

@@ -57,6 +57,7 @@ struct BlockTurns {
 };
 
 // Fragments `first` and the kBatch - 1 after it, of `count`, of which a lane has 8 elements each.
+// Nobody may have written those of rows that are not seen.
 constexpr int kBatch = 4;
 constexpr int kLaneBytes = sizeof(CacheFragment);
 __device__ __forceinline__ void load_fragments(CacheFragment (&into)[kBatch], const u8* at,
@@ -64,7 +65,8 @@ __device__ __forceinline__ void load_fragments(CacheFragment (&into)[kBatch], co
 #pragma unroll
   for (int i = 0; i < kBatch; ++i) {
     if (first + i < count)
-      into[i] = *reinterpret_cast<const CacheFragment*>(at + (first + i) * 32 * kLaneBytes);
+      into[i] = load_partly_written(
+          reinterpret_cast<const CacheFragment*>(at + (first + i) * 32 * kLaneBytes));
   }
 }
 

@@ -177,6 +177,11 @@ __device__ __forceinline__ void add_shared_relaxed(u64* p, u64 v) {
 }
 __device__ __forceinline__ u32 exchange_shared_relaxed(u32* p, u32 v) { return atomicExch(p, v); }
 
+// Loads bytes of which some may not have been written: what comes of those is not used.
+template <class T>
+__device__ __forceinline__ T load_partly_written(const T* p) {
+  return *p;
+}
 // Loads 8 bytes if `wanted`. Otherwise nothing is read, and `to` stays.
 __device__ __forceinline__ void load_shared_8_if(uint2& to, const void* from, bool wanted) {
   asm volatile(
