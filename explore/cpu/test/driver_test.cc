@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -156,6 +157,22 @@ int main(int argc, char** argv) {
   CHECK(amk_explore_schedule("{}") == nullptr);
   add();
   CHECK(sum == 2);
+
+  // What nobody has written is found, unless the kernel says that it may be so; and it differs.
+  f = function(module, "finds");
+  Arguments any = a;
+  CHECK(launch(f, 1, 32, 256, any) == kSuccess && says("\"kind\":\"unwritten\""));
+  any.n = 0;
+  std::set<uint32_t> garbage;
+  for (int seed = 1; seed <= 50; ++seed) {
+    const std::string schedule = "{\"strategy\":\"random\",\"seed\":" + std::to_string(seed) + "}";
+    CHECK(amk_explore_schedule(schedule.c_str()) == nullptr);
+    CHECK(launch(f, 1, 32, 256, any) == kSuccess && says("\"findings\":[]"));
+    cuMemcpyDtoHAsync_v2(&sum, out, 4, nullptr);
+    garbage.insert(sum);
+  }
+  CHECK(garbage.size() == 4);
+  CHECK(amk_explore_schedule("{}") == nullptr);
 
   // Findings say where.
   CHECK(launch(function(module, "racy"), 1, 64, 0, a) == kSuccess);

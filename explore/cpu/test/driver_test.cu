@@ -44,6 +44,12 @@ __global__ void far_outside(const __grid_constant__ Arguments a) {
   if (thread_index() == 0) a.out[size_t(1) << 24] = 1;
 }
 
+// What a block finds in shared memory, read as any bytes or as some that may not have been written.
+__global__ void finds(const __grid_constant__ Arguments a) {
+  const u32* shared = reinterpret_cast<const u32*>(block_memory());
+  if (thread_index() == 0) a.out[0] = a.n ? shared[4] : load_partly_written(shared + 4);
+}
+
 // Each warp adds 1 in two steps, between which others may come.
 __global__ void forgetful(const __grid_constant__ Arguments a) {
   if (thread_index() % 32) return;
