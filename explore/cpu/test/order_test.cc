@@ -380,6 +380,31 @@ void widths() {
               l.has("both=21474836486 low=0 ") && l.outcomes.size() == 3,
           "%s", l.all().c_str());
   }
+  {  // a plain write between stores to one half, and a store to the other that stays known
+    Litmus l;
+    const auto high = [&](u64 v) {
+      return [&l, v](u32 t) { l.order->store(t, l.word(0) + 4, 4, v, kRelaxed, Scope::kGpu, 1); };
+    };
+    const auto plain = [&](u32 t) {
+      l.order->write(t, l.word(0) + 4, 4, 4);
+      const u32 v = 7;
+      std::memcpy(l.word(0) + 4, &v, 4);
+    };
+    const auto read_high = [&](u32 t) {
+      l.registers["high"] = l.order->load(t, l.word(0) + 4, 4, kRelaxed, Scope::kGpu, 2).value;
+    };
+    l.threads = {{A, {high(5), l.store(0, 6), plain, l.store(1, 1, kRelease), l.load(2, "after"),
+                      read_high}},
+                 {B, {l.load(1, "flag", kAcquire), l.when("flag", 1, high(9)),
+                      l.when("flag", 1, l.store(2, 1))}}};
+    l.run();
+    CHECK(l.faults.empty() && l.outcomes == (std::set<std::string>{"after=0 flag=0 high=7 ",
+                                                                   "after=0 flag=1 high=7 ",
+                                                                   "after=0 flag=1 high=9 ",
+                                                                   "after=1 flag=1 high=7 ",
+                                                                   "after=1 flag=1 high=9 "}),
+          "%s", l.all().c_str());
+  }
   {  // halves are words of their own
     Litmus l;
     const auto high = [&](u32 t) { l.order->store(t, l.word(0) + 4, 4, 2, kRelaxed, Scope::kGpu, 1); };
