@@ -87,7 +87,8 @@ const char* name_of(AccessKind kind);
 enum class Weak : u8 {
   kStore,  // 0: a relaxed store commits at once; 1: it is pending
   kLoad,   // 0: a load sees the newest store; i: one that is i stores older
-  kBytes,  // 0: bytes that are read while they are written are what memory holds; 1 to 3: others
+  kBytes,  // 0: bytes that are read while they are written, or that nobody has written, are what
+           // memory holds; 1 to 3: others
 };
 
 // What the Order asks and tells. Without a machine behind them everything is the default.
@@ -178,6 +179,9 @@ class Order {
 
   void read(u32 thread, const void* p, u32 bytes, Where where);
   void write(u32 thread, void* p, u32 bytes, Where where);
+  // As read, of bytes of which some may be unwritten, because what they hold does not matter: those
+  // become any bytes, and that is no finding.
+  void read_any(u32 thread, void* p, u32 bytes, Where where);
   // ld.global.nc, also of weights.
   void read_constant(u32 thread, const void* p, u32 bytes, Where where);
 

@@ -38,6 +38,17 @@ Page* Order::State::page_for(const Accessing& a, const void* p, u32 bytes, bool 
   return page;
 }
 
+// Bytes that may be any become some. How is chosen once for an access.
+constexpr u32 kUndecided = ~0u;
+void Order::State::make_any(u8* p, u32 bytes, u32& noise) {
+  if (noise == kUndecided) noise = listener->choose(4, Weak::kBytes);
+  for (u32 i = 0; noise != 0 && i < bytes; ++i) {
+    const u64 mixed = (reinterpret_cast<uintptr_t>(p + i) + time) * 0x9e3779b97f4a7c15u;
+    if (noise == 1) p[i] = 0xff;
+    if (noise == 3 || (noise == 2 && i % 2)) p[i] = u8(mixed >> 56);
+  }
+}
+
 // Whether an access comes too early after, or must not be in a launch with, what others have done.
 void Order::State::check_users(Cell& cell, const Accessing& a, bool writes, const void* p,
                                u32 bytes) {
@@ -59,7 +70,7 @@ inline void Order::State::check_read(Cell& cell, const Accessing& a, const void*
   }
   if (!a.view->orders(who_of(cell.written_by), cell.written_epoch)) {
     report_writer(Fault::kRace, cell, a, false, p, bytes);
-  } else if (cell.is_unwritten()) {
+  } else if (cell.is_unwritten() && !a.any) {
     report_writer(Fault::kUnwritten, cell, a, false, p, bytes);
   } else if (a.kind == AccessKind::kConstant && cell.written_epoch >= first) {
     report_writer(Fault::kConstant, cell, a, false, p, bytes);
@@ -87,6 +98,7 @@ inline void Order::State::check_write(Cell& cell, const Accessing& a, const void
 }
 
 void Order::State::read(const Accessing& a, const u8* p, u32 bytes) {
+  u32 noise = kUndecided;
   while (bytes > 0) {
     const u32 n = std::min(bytes, left_in_page(p));
     if (Page* page = page_for(a, p, bytes, false)) {
@@ -94,8 +106,12 @@ void Order::State::read(const Accessing& a, const u8* p, u32 bytes) {
       for (u32 i = 0; i < n;) {
         const u32 part = std::min(n - i, kLineBytes - offset_of(p + i));
         const auto cells = shadow.cells(Shadow::line(*page, p + i), offset_of(p + i), part);
-        for (u32 c = 0; c < cells.count; ++c)
-          check_read(cells.first[c], a, p + i + c * cells.bytes, bytes);
+        for (u32 c = 0; c < cells.count; ++c) {
+          const u8* at = p + i + c * cells.bytes;
+          check_read(cells.first[c], a, at, bytes);
+          if (a.any && cells.first[c].is_unwritten())
+            make_any(const_cast<u8*>(at), cells.bytes, noise);
+        }
         i += part;
       }
     }
@@ -135,7 +151,7 @@ void Order::State::copy_bytes(Copy& c, u8* to, const u8* from, u32 bytes) {
     const Cell whole = cells.first[0];
     shadow.unite(line, whole);
   };
-  u32 noise = ~0u;  // how bytes that are being written are read, once it is chosen
+  u32 noise = kUndecided;
   while (bytes > 0) {
     u32 n = std::min(bytes, kLineBytes - std::max(offset_of(to), offset_of(from)));
     bool written = true, torn_bytes = false;
@@ -197,12 +213,7 @@ void Order::State::copy_bytes(Copy& c, u8* to, const u8* from, u32 bytes) {
     std::memmove(to, from, n);
     if (torn_bytes) {
       ++counts.torn;
-      if (noise == ~0u) noise = listener->choose(4, Weak::kBytes);
-      for (u32 i = 0; noise != 0 && i < n; ++i) {
-        const u64 mixed = (reinterpret_cast<uintptr_t>(from + i) + time) * 0x9e3779b97f4a7c15u;
-        if (noise == 1) to[i] = 0xff;
-        if (noise == 3 || (noise == 2 && i % 2)) to[i] = u8(mixed >> 56);
-      }
+      make_any(to, n, noise);
     }
     if (target) {
       at.view = view_of(target);
@@ -234,6 +245,14 @@ void Order::write(u32 thread, void* p, u32 bytes, Where where) {
   if (!s.shadow.in_arena(p)) return;
   ++s.counts.plain;
   s.write(s.accessing(thread, AccessKind::kPlain, where), static_cast<u8*>(p), bytes);
+}
+void Order::read_any(u32 thread, void* p, u32 bytes, Where where) {
+  State& s = *state_;
+  if (!s.shadow.in_arena(p)) return;
+  ++s.counts.plain;
+  Accessing a = s.accessing(thread, AccessKind::kPlain, where);
+  a.any = true;
+  s.read(a, static_cast<u8*>(p), bytes);
 }
 void Order::read_constant(u32 thread, const void* p, u32 bytes, Where where) {
   State& s = *state_;

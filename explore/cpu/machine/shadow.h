@@ -100,6 +100,7 @@ struct Accessing {
   u32 epoch;
   AccessKind kind;
   Where where;
+  bool any = false;  // bytes that nobody has written may be read
 };
 
 // A pool of objects that a number of 32 bits names; 0 is none.

@@ -145,6 +145,7 @@ struct Order::State {
   // ---- plain accesses (plain.cc)
   void read(const Accessing& a, const u8* p, u32 bytes);
   void write(const Accessing& a, u8* p, u32 bytes);
+  void make_any(u8* p, u32 bytes, u32& noise);
   void check_users(Cell& cell, const Accessing& a, bool writes, const void* p, u32 bytes);
   void check_read(Cell& cell, const Accessing& a, const void* p, u32 bytes);
   void check_write(Cell& cell, const Accessing& a, const void* p, u32 bytes);

@@ -568,6 +568,51 @@ void plain_accesses() {
   }
 }
 
+// Bytes that nobody has written, where what they hold does not matter.
+void any_bytes() {
+  std::set<u32> values;
+  Walk walk;
+  do {
+    Machine m;
+    m.walk.path = walk.path;
+    m.walk.ways = walk.ways;
+    std::memset(m.shared, 5, 16);
+    m.order.write(0, m.shared, 8, 1);
+    m.order.read_any(0, m.shared, 16, 2);
+    CHECK(m.found().empty(), "no finding");
+    CHECK(m.shared[7] == 5, "a byte that is written");
+    u32 value;
+    std::memcpy(&value, m.shared + 8, 4);
+    values.insert(value);
+    m.order.read_any(1, m.shared, 16, 3);
+    CHECK(m.found().find("data race") == 0, "it races like any read");
+    m.order.read(0, m.shared, 16, 4);
+    CHECK(m.found().find("nobody has written") != std::string::npos, "and others may not read them");
+    walk.path = m.walk.path;
+    walk.ways = m.walk.ways;
+  } while (walk.next());
+  CHECK(values.size() > 2, "%zu values", values.size());
+}
+
+// More arrivals on a phase than a stamp keeps apart.
+void many_arrive() {
+  Machine m;
+  m.order.barrier_init(0, m.shared, 1);
+  std::vector<u32> block;
+  for (u32 t = 0; t < 64; ++t) block.push_back(t);
+  m.order.join(block.data(), 64);
+  for (u32 t = 0; t < 63; ++t) {
+    m.order.write(t, m.shared + 1024 + 16 * t, 16, 1);
+    if (t != 40) m.order.barrier_arrive(t, m.shared, 2);
+  }
+  m.order.barrier_complete(m.shared);
+  m.order.barrier_wait(63, m.shared, 3);
+  for (u32 t = 0; t < 63; ++t) {
+    m.order.read(63, m.shared + 1024 + 16 * t, 16, 4 + t);
+    CHECK(m.found().empty() == (t != 40), "thread %u", t);
+  }
+}
+
 void words_and_plain() {
   Machine m;
   m.order.store(0, m.global, 4, 1, kRelaxed, Scope::kGpu, 1);
@@ -825,6 +870,8 @@ int main(int argc, char** argv) {
   own_stores();
   widths();
   plain_accesses();
+  any_bytes();
+  many_arrive();
   words_and_plain();
   slot_reuse();
   torn_rows();
