@@ -21,8 +21,8 @@ func TestMemoryModel(t *testing.T) {
 		programs = 200_000
 	}
 	model := program(t, flags, "cpu/test/order_test.cc", "cpu/test/order_random.cc", "cpu/test/order_speed.cc",
-		"cpu/machine/clock.cc", "cpu/machine/shadow.cc", "cpu/machine/plain.cc", "cpu/machine/history.cc",
-		"cpu/machine/order.cc")
+		"cpu/machine/clock.cc", "cpu/machine/shadow.cc", "cpu/machine/plain.cc", "cpu/machine/strong.cc",
+		"cpu/machine/history.cc", "cpu/machine/agents.cc", "cpu/machine/faults.cc", "cpu/machine/order.cc")
 	out, err := exec.Command(model, strconv.Itoa(programs)).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Regexp(t, `^[0-9]+ random programs, [0-9]+ with a fault, [0-9.]+ steps each\nok\n$`, string(out))

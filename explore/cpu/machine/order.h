@@ -7,8 +7,11 @@
 //   clock.{h,cc}    vector clocks
 //   shadow.{h,cc}   the last accesses of each byte
 //   plain.cc        plain accesses, and those of copies
-//   history.cc      words with strong accesses: their stores, old ones and pending ones
-//   order.cc        threads, regions, synchronisation, findings
+//   strong.cc       loads, stores and updates of words: what they see, release and acquire
+//   history.cc      the stores of words, old ones and pending ones
+//   agents.cc       copies
+//   faults.cc       findings
+//   order.cc        threads, regions, synchronisation
 //
 // Rules for callers:
 //   * Call before the access takes place. Plain accesses are the caller's, behind the call. Loads,

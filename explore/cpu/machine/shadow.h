@@ -1,6 +1,6 @@
-// Shadow memory: for every byte of a region who wrote it last with a plain access, and who has read
-// it since, or accessed it with strong ones. A line is 16 bytes. It has one cell while it is accessed as a whole, and 2 to 16 of them once somebody
-// accesses less. Must not know what orders accesses: views do.
+// Shadow memory: for every byte of a region who wrote it last with a plain access, and who has read it
+// since, or accessed it with strong ones. A line is 16 bytes. It has one cell while it is accessed as a
+// whole, and 2 to 16 of them once somebody accesses less. Must not know what orders accesses: views do.
 #pragma once
 
 #include <cstring>

@@ -41,6 +41,9 @@ struct Slot {
   u32 pending = 0;  // the oldest
 };
 constexpr u32 kSlotBytes = 8, kSlots = kPageBytes / kSlotBytes;
+inline u8* slot_address(const void* p) {
+  return reinterpret_cast<u8*>(reinterpret_cast<uintptr_t>(p) & ~uintptr_t(kSlotBytes - 1));
+}
 
 struct Thread {
   Actor actor = kNobody;
@@ -130,7 +133,7 @@ struct Order::State {
     return {&t.view[kGeneric], nullptr, t.actor, t.epoch, kind, where};
   }
 
-  // ---- findings (order.cc)
+  // ---- findings (faults.cc)
   u32 thread_of(Actor actor) const;
   AccessKind kind_of_copy(Actor actor) const;
   void report(Fault fault, const Access& first, const Accessing& a, bool writes, const void* p,
@@ -152,7 +155,7 @@ struct Order::State {
   Page* page_for(const Accessing& a, const void* p, u32 bytes, bool writes);
   void copy_bytes(Copy& c, u8* to, const u8* from, u32 bytes);
 
-  // ---- words (history.cc)
+  // ---- words (strong.cc, history.cc)
   Loaded load(u32 thread, const u8* p, u32 bytes, Ordering ordering, Scope scope, Where where);
   void store(u32 thread, u8* p, u32 bytes, u64 value, Ordering ordering, Scope scope, Where where);
   u64 update(u32 thread, u8* p, u32 bytes, Update op, u64 operand, Ordering ordering, Scope scope,
@@ -191,6 +194,7 @@ struct Order::State {
   Stamp stamp_of(const Thread& t) const;
   void acquire(Thread& t, const Ref<Stamp>& stamp);
   Mbarrier& barrier(const void* at);
+  // ---- copies (agents.cc)
   u32 take_copy();
   u32 take_place(const Thread& t, u32 thread, bool is_bulk);
 };

@@ -277,7 +277,8 @@ bool run(u64 seed, u64& all_steps) {
       u8* p = place(thread, bytes);
       const u32 how = pick(12);
       const bool writes = how < 5, constant = how == 11 && p < fresh + 4096 && p >= fresh;
-      say("%u: thread %u %s %u at %ld\n", step, thread, writes ? "writes" : constant ? "reads constant" : "reads", bytes, long(p - arena));
+      say("%u: thread %u %s %u at %ld\n", step, thread,
+          writes ? "writes" : constant ? "reads constant" : "reads", bytes, long(p - arena));
       const Event e = oracle.event(
           thread, constant ? AccessKind::kConstant : AccessKind::kPlain, writes);
       if (leaves_out(oracle.check(p, bytes, e, t.clocks, false))) continue;
@@ -306,7 +307,9 @@ bool run(u64 seed, u64& all_steps) {
         const Scope scope = block_scope ? Scope::kBlock : Scope::kGpu;
         const u32 how = pick(3);
         const bool reads = how != 1, writes = how != 0;
-        say("%u: thread %u word %s at %ld, %s%s%s\n", step, thread, how == 0 ? "load" : how == 1 ? "store" : "exchange", long(word - arena), releases ? "release " : "", acquires ? "acquire " : "", block_scope ? "block" : "");
+        say("%u: thread %u word %s at %ld, %s%s%s\n", step, thread,
+            how == 0 ? "load" : how == 1 ? "store" : "exchange", long(word - arena),
+            releases ? "release " : "", acquires ? "acquire " : "", block_scope ? "block" : "");
         const Event e = oracle.event(
             thread, how == 2 ? AccessKind::kAtomic : AccessKind::kRelaxed, writes, block_scope);
         if (leaves_out(oracle.check(word, 4, e, t.clocks, false))) break;
@@ -315,8 +318,10 @@ bool run(u64 seed, u64& all_steps) {
         const u64 next = ++value;
         WordEvent w{word, t.actor, e.number, next, 0, reads, writes, t.clocks.of[kG]};
         // The model is asked before the oracle moves its clocks.
-        if (how == 0) before = order.load(thread, word, 4, acquires ? Ordering::kAcquire : Ordering::kRelaxed, scope, where).value;
-        else if (how == 1) order.store(thread, word, 4, next, releases ? Ordering::kRelease : Ordering::kRelaxed, scope, where);
+        const Ordering as_load = acquires ? Ordering::kAcquire : Ordering::kRelaxed;
+        const Ordering as_store = releases ? Ordering::kRelease : Ordering::kRelaxed;
+        if (how == 0) before = order.load(thread, word, 4, as_load, scope, where).value;
+        else if (how == 1) order.store(thread, word, 4, next, as_store, scope, where);
         else before = order.update(thread, word, 4, Update::kExchange, next, ordering, scope, where);
         if (fault != kNoFault || !chance.findings.empty()) break;
         w.before = before;
