@@ -3,6 +3,7 @@ package explore_test
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"testing"
 
@@ -20,7 +21,8 @@ func TestMemoryModel(t *testing.T) {
 	if os.Getenv("AMKC_LONG") != "" {
 		programs = 200_000
 	}
-	model := program(t, flags, "cpu/test/order_test.cc", "cpu/test/order_random.cc", "cpu/test/order_speed.cc",
+	model := filepath.Join(t.TempDir(), "order_test")
+	program(t, model, flags, nil, "cpu/test/order_test.cc", "cpu/test/order_random.cc", "cpu/test/order_speed.cc",
 		"cpu/machine/clock.cc", "cpu/machine/shadow.cc", "cpu/machine/plain.cc", "cpu/machine/strong.cc",
 		"cpu/machine/history.cc", "cpu/machine/agents.cc", "cpu/machine/faults.cc", "cpu/machine/order.cc")
 	out, err := exec.Command(model, strconv.Itoa(programs)).CombinedOutput()

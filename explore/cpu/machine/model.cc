@@ -37,8 +37,6 @@ std::string words_of(const Access& a) {
   return std::string(name_of(a.kind)) + (a.writes ? " write" : " read");
 }
 
-bool unwritten_allowed = false;
-
 struct Ears : Listener {
   u32 choose(u32 n, Weak kind) override {
     static constexpr Choice kinds[] = {Choice::kStore, Choice::kLoad, Choice::kBytes};
@@ -46,7 +44,6 @@ struct Ears : Listener {
   }
   void changed(const void* word) override { machine::changed(word); }
   void found(const Finding& f) override {
-    if (f.fault == Fault::kUnwritten && unwritten_allowed) return;
     std::string text = name_of(f.fault);
     text += " of " + std::to_string(f.bytes) + " bytes at " + f.place + ": " + words_of(f.second);
     std::vector<CodePlace> places;
@@ -61,9 +58,6 @@ struct Ears : Listener {
 };
 
 }  // namespace
-
-UnwrittenAllowed::UnwrittenAllowed() { unwritten_allowed = true; }
-UnwrittenAllowed::~UnwrittenAllowed() { unwritten_allowed = false; }
 
 Order& order() {
   static Ears ears;

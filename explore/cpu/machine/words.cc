@@ -95,9 +95,8 @@ void read_constant(const void* from, u32 bytes, Site site) {
 // It is a plain access, which is numbered by the address of an instruction: that of the caller.
 void read_partly_written(const void* from, u32 bytes, Site site) {
   call_site("load_partly_written", site);
-  const UnwrittenAllowed allowed;
-  order().read(current().id, from, bytes,
-               Where(reinterpret_cast<uintptr_t>(__builtin_return_address(0))));
+  order().read_any(current().id, const_cast<void*>(from), bytes,
+                   Where(reinterpret_cast<uintptr_t>(__builtin_return_address(0))));
 }
 
 void copy_unseen(void* to, const void* from, u32 bytes) { memcpy(to, from, bytes); }

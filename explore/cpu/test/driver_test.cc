@@ -171,7 +171,7 @@ int main(int argc, char** argv) {
     cuMemcpyDtoHAsync_v2(&sum, out, 4, nullptr);
     garbage.insert(sum);
   }
-  CHECK(garbage.size() == 4);
+  CHECK(garbage.size() >= 4);
   CHECK(amk_explore_schedule("{}") == nullptr);
 
   // Findings say where.
