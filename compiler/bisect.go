@@ -34,6 +34,12 @@ const bisectTokens = 32 // compared from position 0, as many as host.Session.Che
 // stage and from position to position, so that the bounds are wider. A step of the VM takes seconds for a model of
 // some gigabytes, and there is one for every position up to the last that is compared.
 func Bisect(ctx context.Context, b *PackedBuild, kernel Tracer, tell progress.Func) (*host.BisectReport, error) {
+	return BisectAt(ctx, b, kernel, bisectPositions(b.Program), tell)
+}
+
+// BisectAt is Bisect at some positions, in ascending order.
+func BisectAt(ctx context.Context, b *PackedBuild, kernel Tracer, positions []int, tell progress.Func) (
+	*host.BisectReport, error) {
 	facts, err := codegen.Facts(b.Program)
 	if err != nil {
 		return nil, err
@@ -43,7 +49,6 @@ func Bisect(ctx context.Context, b *PackedBuild, kernel Tracer, tell progress.Fu
 		return nil, err
 	}
 	report := &host.BisectReport{Tolerance: host.TolerancesOfStages(&facts.Model, true)}
-	positions := bisectPositions(b.Program)
 	last := positions[len(positions)-1]
 	ids := host.CheckIDs(0, last+1, facts.Model.Vocab)
 	for _, at := range positions {

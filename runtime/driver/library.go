@@ -19,6 +19,7 @@ const minVersion = 12000
 // A library is a loaded and initialised driver.
 type library struct {
 	api     api
+	handle  uintptr
 	version int // the newest CUDA version that the driver supports: 1000 × major + 10 × minor
 }
 
@@ -41,6 +42,31 @@ func systemLibrary() (*library, error) {
 	return system.lib, nil
 }
 
+// Use makes the library at path the driver of this process, in the place of the installed one. It is for a driver of a
+// GPU that is not there (package explore of amkc). The fields of the struct that more points to are functions of the
+// library beyond those of CUDA, each tagged with its symbol: `cu:"name"`, or `cu:"name,optional"` for one that may be
+// missing; nil binds none. Use comes before everything else that needs the driver.
+func Use(path string, more any) error {
+	system.Lock()
+	defer system.Unlock()
+	if system.lib != nil {
+		return &Problem{Kind: ErrUnavailable, What: "this process has loaded a driver already",
+			Remedy: "choose the driver before the first call that needs one"}
+	}
+	lib, err := openLibrary(path)
+	if err != nil {
+		return err
+	}
+	if more != nil {
+		if missing := bindSymbols(lib.handle, more); missing != "" {
+			return &Problem{Kind: ErrDriverTooOld, What: fmt.Sprintf("%s has no %s", path, missing),
+				Remedy: "use a library of this version"}
+		}
+	}
+	system.lib = lib
+	return nil
+}
+
 // openLibrary loads the driver at path, binds its entry points, initialises it and checks its version. It is never
 // unloaded: the driver keeps threads of its own.
 func openLibrary(path string) (*library, error) {
@@ -50,7 +76,7 @@ func openLibrary(path string) (*library, error) {
 			Remedy: "install the NVIDIA driver; in a container, start it with access to the GPU; if it is installed " +
 				"elsewhere, name its folder in LD_LIBRARY_PATH", Err: err}
 	}
-	lib := &library{}
+	lib := &library{handle: handle}
 	if err := lib.bind(handle); err != nil {
 		return nil, err
 	}

@@ -25,6 +25,32 @@ func TestNotALibrary(t *testing.T) {
 	require.ErrorIs(t, err, ErrNoDriver)
 }
 
+// The library that Use names is that of Open and Count, and its other functions are bound. It is the only one: a second
+// call, or one after the driver was needed, is refused.
+func TestUse(t *testing.T) {
+	require.Nil(t, system.lib, "another test has loaded the driver of this process")
+	t.Cleanup(func() { system.lib = nil })
+	f := newFake(t)
+	var absent struct {
+		None func() `cu:"fake_none"`
+	}
+	err := Use(f.path, &absent)
+	require.ErrorIs(t, err, ErrDriverTooOld)
+	require.ErrorContains(t, err, "fake_none")
+	require.ErrorIs(t, Use(filepath.Join(t.TempDir(), "none.so"), nil), ErrNoDriver)
+	var more struct {
+		Devices func(n int32) `cu:"fake_devices"`
+		None    func()        `cu:"fake_none,optional"`
+	}
+	require.NoError(t, Use(f.path, &more))
+	require.Nil(t, more.None)
+	more.Devices(1)
+	n, err := Count()
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	require.ErrorIs(t, Use(f.path, nil), ErrUnavailable)
+}
+
 func TestDriverTooOld(t *testing.T) {
 	for name, define := range map[string]string{"version": "-DFAKE_VERSION=11080",
 		"missing entry point": "-DFAKE_NO_OCCUPANCY"} {

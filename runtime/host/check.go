@@ -129,6 +129,32 @@ func (s *Session) Check(ctx context.Context, progress Progress) (_ *CheckReport,
 	return report, nil
 }
 
+// CheckFrom holds so many positions from the first on to the reference, as [Session.Check] holds its own. What it finds
+// passes no check: the report is of these positions alone.
+func (s *Session) CheckFrom(ctx context.Context, first, n int) (_ *CheckReport, err error) {
+	if s.closed {
+		return nil, ErrClosed
+	}
+	if first < 0 || n < 1 || first+n > s.info.MaxSeq {
+		return nil, &PositionError{First: first, Steps: n, MaxSeq: s.info.MaxSeq}
+	}
+	ref, err := s.openReference(s.resident())
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		s.Reset()
+		err = errors.Join(err, ref.Close())
+	}()
+	s.checked, s.chooser, s.script = false, nil, nil
+	report := &CheckReport{Tolerance: toleranceOf(&s.facts.Model)} // of no build, so that Trust refuses it
+	if err := s.checkSpan(ctx, ref, first, n, report); err != nil {
+		return nil, err
+	}
+	report.Passed = len(report.Failures) == 0
+	return report, nil
+}
+
 // FillCache makes up all rows of the cache, of each sequence, so that what is measured reads the same in each session,
 // whatever has been decoded there. The session stands at position 0 afterwards.
 func (s *Session) FillCache() error {
@@ -139,6 +165,15 @@ func (s *Session) FillCache() error {
 		}
 	}
 	return nil
+}
+
+// ReadCache returns the bytes of the cache, of all sequences, in the layout of the kernels.
+func (s *Session) ReadCache() ([]byte, error) {
+	if s.closed {
+		return nil, ErrClosed
+	}
+	b := make([]byte, s.Sequences()*int(s.info.CacheBytes))
+	return b, s.dev.CopyDtoH(b, s.mem.cache, nil)
 }
 
 func (s *Session) resident() Resident {
@@ -198,14 +233,8 @@ func (s *Session) checkSpan(ctx context.Context, ref Reference, first, n int, re
 		}
 		d := compare(together[i], want)
 		span.RMS, span.Max = max(span.RMS, d.rms), max(span.Max, d.max)
-		switch {
-		case d.problem != "":
-			report.fail("position %d: %s", first+i, d.problem)
-		case !report.Tolerance.holds(d):
-			report.fail("position %d: the logits differ by %.2e (RMS) and %.2e (max, at id %d: %v instead of %v), "+
-				"and %.0e and %.0e are allowed",
-				first+i, d.rms, d.max, d.worst, together[i][d.worst], want[d.worst], report.Tolerance.RMS,
-				report.Tolerance.Max)
+		if what := report.Tolerance.exceededBy(d, together[i], want); what != "" {
+			report.fail("position %d: %s", first+i, what)
 		}
 	}
 	report.Spans = append(report.Spans, span)

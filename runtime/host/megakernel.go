@@ -20,8 +20,23 @@ type megakernel struct {
 	ceiling  *driver.Function // the same bytes, and no exchange waited for
 	exchange driver.Ptr       // pages, once memory is allocated
 
-	variant int    // that the exchange pages were last used by, or noVariant
-	epoch   uint64 // steps since the exchange pages were cleared
+	variant    int    // that the exchange pages were last used by, or noVariant
+	epoch      uint64 // steps since the exchange pages were cleared, from firstEpoch on
+	firstEpoch uint64
+}
+
+// maxEpoch is the last epoch of exchange words; 1 comes behind it (kMaxEpoch of amk/context.cuh).
+const maxEpoch = 65535
+
+// lateEpoch is a number of steps behind which epochs come round in the next step or soon after. Counters, which hold
+// 32 bits of numbers of steps, find none of it: it is a multiple of 2^32. That is 1 more than a multiple of maxEpoch,
+// so that k times 2^32 steps of so many exchanges are as far as k steps.
+func lateEpoch(exchanges int) uint64 {
+	late := maxEpoch - max(1, exchanges/2)
+	if exchanges == 0 {
+		return 0
+	}
+	return uint64(late/exchanges) << 32
 }
 
 // noVariant makes the next launch clear the exchange pages.
@@ -66,6 +81,9 @@ func (s *Session) loadMegakernel(image []byte, file string, pass Pass) (_ *megak
 	}
 	if err := checkShape(k.info, s.dev.Facts()); err != nil {
 		return nil, err
+	}
+	if s.lateEpochs {
+		k.firstEpoch = lateEpoch(k.info.ExchangesPerStep)
 	}
 	if k.decode, err = s.function(k, k.module, file, decodeName); err == nil {
 		k.ceiling, err = s.function(k, k.module, file, ceilingName)
@@ -143,7 +161,7 @@ func (k *megakernel) enter(s *driver.Stream, p *launchParams) error {
 		if err := s.MemsetD8(k.exchange, 0, k.info.ExchangeBytes); err != nil {
 			return err
 		}
-		k.variant, k.epoch = v, 0
+		k.variant, k.epoch = v, k.firstEpoch
 	}
 	p.Exchange, p.FirstEpoch = k.exchange, k.epoch
 	return nil

@@ -56,6 +56,7 @@ type Session struct {
 
 	spinLimit     time.Duration
 	openReference ReferenceOpener
+	lateEpochs    bool
 
 	region   int  // of the cache, of those that the sequences of a pass have; what decodes one sequence uses this
 	position int  // of the next token; the cache holds the rows before it
@@ -163,6 +164,9 @@ type Options struct {
 	// a wait on the GPU longer than this is a stall; 0 means 5 s. Tools that slow kernels down need more
 	SpinLimit time.Duration
 	Reference ReferenceOpener // nil: the reference kernels of the build
+	// LateEpochs begins at an epoch so late that epochs come round within a step or two, which takes tens of thousands
+	// of steps otherwise. Results are the same.
+	LateEpochs bool
 }
 
 const defaultSpinLimit = 5 * time.Second
@@ -195,7 +199,7 @@ func Open(ctx context.Context, dir string, o Options) (_ *Session, err error) {
 		return nil, err
 	}
 	s := &Session{dir: dir, facts: facts, dev: dev, spinLimit: o.SpinLimit, openReference: o.Reference,
-		build: buildIDOf(dir, append(images, prompt))}
+		lateEpochs: o.LateEpochs, build: buildIDOf(dir, append(images, prompt))}
 	if s.spinLimit == 0 {
 		s.spinLimit = defaultSpinLimit
 	}

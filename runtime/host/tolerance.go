@@ -179,6 +179,18 @@ func (t Tolerance) holds(d difference) bool {
 	return d.problem == "" && d.rms <= t.RMS && d.max <= t.Max
 }
 
+// exceededBy says how a difference is beyond the tolerance; empty within it.
+func (t Tolerance) exceededBy(d difference, got, want []float32) string {
+	switch {
+	case d.problem != "":
+		return d.problem
+	case !t.holds(d):
+		return fmt.Sprintf("the logits differ by %.2e (RMS) and %.2e (max, at id %d: %v instead of %v), and %.0e and "+
+			"%.0e are allowed", d.rms, d.max, d.worst, got[d.worst], want[d.worst], t.RMS, t.Max)
+	}
+	return ""
+}
+
 func firstNonFinite(v []float32) (int, bool) {
 	for i, x := range v {
 		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {

@@ -27,7 +27,7 @@ static Kernel prompt_kernel = {"amk_prompt", 1, {208}, 0};
 static long eos, eos_at, stall_at, hang_at, slow_us, decode_us, ceiling_us, drain_us, profile_us, read_us, flaky, off;
 static long runs, nan_at, bad_at, bad_ordinal, bad_element, lost_row, any_weights, pass_off, pass_picks;
 static long batch_off, batch_writes, mixed_off, mixed_writes, mixed_picks, eager, dirty;
-static long is_lean, has_parts, part_us, launch_us, part_picks;
+static long late, is_lean, has_parts, part_us, launch_us, part_picks;
 
 static const struct { const char* key; uint32_t* word; long* value; long initial; } settings[] = {
     {"abi", &info.abi, 0, 8}, {"sms", &info.sms, 0, 4}, {"threads", &info.threads, 0, 288},
@@ -67,6 +67,7 @@ static const struct { const char* key; uint32_t* word; long* value; long initial
     {"part_us", 0, &part_us, 10},       // a part that does something; of the stage with number n it is n + 1 times that
     {"launch_us", 0, &launch_us, 3},    // and more for any launch of a part
     {"part_picks", 0, &part_picks, 0},  // a step in parts chooses the next token instead
+    {"late", 0, &late, 0},              // epochs are counted from so many times 2^32 on
     {"any_weights", 0, &any_weights, 0},  // the weights are a model's, rather than those of hosttest
 };
 

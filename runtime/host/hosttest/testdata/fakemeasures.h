@@ -44,7 +44,7 @@ static void drain(void* arg) {
   Launch* l = arg;
   Exchange* e = host(l->exchange);
   if (sticky_code || gives_up_too(l)) { free(l); return; }
-  if (e->steps != l->first_epoch) complain("the epoch is not the number of steps since the pages were cleared");
+  if (epoch_of(e) != l->first_epoch) complain("the epoch is not the number of steps since the pages were cleared");
   e->variant_plus_one = variant_of(l->position) + 1;
   for (int i = 0; i < l->steps; i++, e->steps++) *row(l->cache, l->position + i) = 0xdead;
   now_ms += l->steps * drain_us / 1000.;
@@ -100,7 +100,7 @@ static void run_part(void* arg) {
     if (i > 0 && p->stages[i] <= p->stages[i - 1]) complain("a part whose stages are in another order");
     left_off.before = p->stages[i];
   }
-  if (e->steps != p->launch.first_epoch) complain("the epoch is not the number of steps since the pages were cleared");
+  if (epoch_of(e) != p->launch.first_epoch) complain("the epoch is not the number of steps since the pages were cleared");
   if (p->launch.steps != 1) complain("parts of several steps");
   if (p->layer < info.layers || sticky_code) goto end;  // the last part is of no layer
   int* token = host(p->token);

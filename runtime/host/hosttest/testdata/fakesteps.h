@@ -135,6 +135,8 @@ static int step(const Launch* l, int i, int pass, int token, int is_off, Decoded
   return chosen;
 }
 
+static uint64_t epoch_of(const Exchange* e) { return e->steps + ((uint64_t)late << 32); }
+
 // rows of each step, whose tokens are all given if there are several
 static void decode_in(Launch* l, long us, int rows) {
   Exchange* e = host(l->exchange);
@@ -142,7 +144,7 @@ static void decode_in(Launch* l, long us, int rows) {
   runs++;
   if (sticky_code) goto end;
   if (gives_up_too(l)) goto end;
-  if (e->steps != l->first_epoch) complain("the epoch is not the number of steps since the pages were cleared");
+  if (epoch_of(e) != l->first_epoch) complain("the epoch is not the number of steps since the pages were cleared");
   if (e->steps && (int)e->variant_plus_one != variant_of(l->position) + 1) complain("the pages hold words of another variant");
   if (variant_of(l->position) != variant_of(l->position + l->steps * rows - 1)) complain("a launch runs into another variant");
   if (l->position < 0 || l->position + l->steps * rows > (int)info.max_seq) complain("positions past the end");
@@ -183,7 +185,7 @@ static void decode_sequences(Launch* l, int rows) {
   int tokens[8], decoded[8][32 * 8];
   runs++;
   if (sticky_code || gives_up_too(l)) goto end;
-  if (e->steps != l->first_epoch) complain("the epoch is not the number of steps since the pages were cleared");
+  if (epoch_of(e) != l->first_epoch) complain("the epoch is not the number of steps since the pages were cleared");
   if (e->steps && e->variant_plus_one != 1) complain("the pages hold words of another variant");
   if (info.variants > 1) complain("sequences at any position, and several variants");
   if (!l->forced || l->position) complain("a pass of sequences without tokens, or with a position");
