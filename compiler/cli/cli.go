@@ -38,8 +38,8 @@ type verb struct {
 func verbs() []verb {
 	return []verb{
 		compileVerb(), packVerb(), runVerb(), chatVerb(), serveVerb(), logitsVerb(), qualityVerb(), formatsVerb(),
-		validateVerb(), simulateVerb(), costVerb(), spaceVerb(), evalVerb(), searchVerb(), tuneVerb(),
-		campaignVerb(), mcpVerb(), dumpVerb(), verifyVerb(), checkVerb(), benchVerb(), diffVerb(), doctorVerb(),
+		validateVerb(), simulateVerb(), exploreVerb(), costVerb(), spaceVerb(), evalVerb(), searchVerb(),
+		tuneVerb(), campaignVerb(), mcpVerb(), dumpVerb(), verifyVerb(), checkVerb(), benchVerb(), diffVerb(), doctorVerb(),
 		targetsVerb(), modelsVerb(), passesVerb(), explainVerb(), versionVerb(), licensesVerb(), completionVerb(),
 		helpVerb(),
 	}

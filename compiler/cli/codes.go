@@ -88,4 +88,12 @@ different ids of the text, so that one of the two would be judged on ids that me
 differ and make the same ids of the text are accepted. Ids that mean the same to both can be given as they are:
 
     amkc quality model/ --against other/ --ids-file ids.npy`)
+
+	codeManySMs = diag.New("AMK4925", "the build is for more SMs than a CPU can stand in for", `
+amkc explore runs the threads of all SMs by turns, and a program for a whole GPU has tens of thousands of them. The
+order of hand-overs is the same with few SMs: compile the model for 2 to 6 of any architecture. That takes neither a GPU
+nor nvcc:
+
+    amkc model/ -o build/ --target sm_90 --num-sms 4 --no-build
+    amkc explore build/`)
 )

@@ -1,0 +1,106 @@
+package explore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+
+	"amkc/compiler"
+	"amkc/runtime/host"
+)
+
+// A Value is one result of a run, of which the digest of its bits is kept.
+type Value struct {
+	Name   string `json:"name"` // "logits at position 3"
+	Digest string `json:"digest"`
+	// Shared says that whatever has a value of this name has the same: every job and every schedule. Others are those of
+	// one job, the same in every schedule.
+	Shared bool `json:"shared,omitempty"`
+}
+
+// An attempt is a job under one schedule, in the process that runs kernels. It opens sessions, and notes results.
+type attempt struct {
+	ctx      context.Context
+	dir      string // that layOut has made
+	build    string
+	facts    *host.Facts
+	schedule *Schedule
+	program  *compiler.PackedBuild // as soon as a job needs it
+
+	values   []Value
+	findings []Finding
+}
+
+// shared notes a value that does not depend on the job.
+func (a *attempt) shared(name string, bytes []byte) { a.add(Value{Name: name, Shared: true}, bytes) }
+
+// own notes a value of this job.
+func (a *attempt) own(name string, bytes []byte) { a.add(Value{Name: name}, bytes) }
+
+func (a *attempt) add(v Value, bytes []byte) {
+	sum := sha256.Sum256(bytes)
+	v.Digest = hex.EncodeToString(sum[:16])
+	a.values = append(a.values, v)
+}
+
+// found notes what is wrong with results themselves.
+func (a *attempt) found(kind, format string, args ...any) {
+	a.findings = append(a.findings, Finding{Kind: kind, Message: fmt.Sprintf(format, args...)})
+}
+
+// open opens the build on the machine, calls f and closes it.
+func (a *attempt) open(o host.Options, f func(s *host.Session) error) error {
+	s, err := host.Open(a.ctx, a.dir, o)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(s), s.Close())
+}
+
+// ids are the tokens of the text that jobs decode, the same at each position.
+func (a *attempt) ids(from, to int) []int { return host.CheckIDs(from, to-from, a.facts.Model.Vocab) }
+
+// sharedLogits notes the logits of a position of the text of so called.
+func (a *attempt) sharedLogits(text string) func(position int, logits []float32) error {
+	return func(position int, logits []float32) error {
+		a.shared(fmt.Sprintf("logits at position %d%s", position, text), bitsOf(logits))
+		return nil
+	}
+}
+
+// sharedTokens notes the tokens that the kernel has chosen behind a text.
+func (a *attempt) sharedTokens(behind string, ids []int) {
+	for i, id := range ids {
+		a.shared(fmt.Sprintf("token %d behind %s", i, behind), fmt.Append(nil, id))
+	}
+}
+
+// cache notes the bytes of the cache.
+func (a *attempt) cache(s *host.Session) error {
+	bytes, err := s.ReadCache()
+	if err == nil {
+		a.own("cache", bytes)
+	}
+	return err
+}
+
+// bitsOf are the bits of numbers.
+func bitsOf(v []float32) []byte {
+	b := make([]byte, 0, 4*len(v))
+	for _, x := range v {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+	}
+	return b
+}
+
+// packed is the program of the build with its weights, for the reference VM.
+func (a *attempt) packed() (_ *compiler.PackedBuild, err error) {
+	if a.program == nil {
+		a.program, err = compiler.OpenBuild(a.build)
+	}
+	return a.program, err
+}

@@ -1,0 +1,366 @@
+package explore
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"amkc/ir/diag"
+	"amkc/runtime/host"
+	"amkc/runtime/infile"
+	"amkc/runtime/outfile"
+	"amkc/runtime/progress"
+)
+
+// Objects are a build compiled for the CPU.
+type Objects struct {
+	Library string            // path of the machine
+	Kernels map[string]string // path of each, by the file of the build whose place it takes: "megakernel.fatbin"
+	Machine string            // digest of the machine's sources, of flags and of the compiler
+	Sources string            // digest of the build's sources, and of the headers and flags that they are compiled with
+	Made    int               // how many were not in the cache
+}
+
+// objectsDir is where the cache has what is compiled.
+const objectsDir = "explore"
+
+// Compile compiles the machine and each kernel of a build for the CPU, unless the cache has them. What is the same is
+// known by digests: of sources, flags and what the compiler says of itself. Errors: codeNoCompiler, codeCompile.
+func Compile(ctx context.Context, build, cache string, report progress.Func) (*Objects, error) {
+	t, err := findToolchain(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cpu, err := cpuSources()
+	if err != nil {
+		return nil, err
+	}
+	return t.compile(ctx, build, cache, cpu, report)
+}
+
+// A product is a shared object that is to be in the cache.
+type product struct {
+	name string // for messages
+	path string
+	make func(ctx context.Context, dir, out string) error // in a directory of its own
+}
+
+func (t *toolchain) compile(ctx context.Context, build, cache string, cpu map[string][]byte, report progress.Func) (
+	*Objects, error) {
+	facts, err := host.ReadFacts(build)
+	if err != nil {
+		return nil, err
+	}
+	files, err := sourcesOf(build, facts)
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(cache, objectsDir)
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, diag.Errorf(codeCompile, dir, "cannot be made: %s; want a cache that can be written to",
+			infile.Reason(err))
+	}
+	include, err := extract(dir, cpu)
+	if err != nil {
+		return nil, err
+	}
+	ofMachine := func(name string) bool { return true }
+	o := &Objects{Kernels: map[string]string{}, Machine: digestOf(cpu, ofMachine, t.version,
+		strings.Join(slices.Concat(t.command, commonFlags, machineFlags, machineLink), " "))}
+	// An object of a kernel does not depend on how the machine does what its headers declare.
+	headers := digestOf(cpu, func(name string) bool { return strings.HasSuffix(name, ".h") }, t.version,
+		strings.Join(slices.Concat(t.command, t.ofKernels(), kernelLink), " "))
+	o.Sources = digestOf(files, func(string) bool { return true }, headers)
+	o.Library = filepath.Join(dir, o.Machine[:32], libraryName)
+	if err := os.MkdirAll(filepath.Dir(o.Library), 0o777); err != nil {
+		return nil, diag.Errorf(codeCompile, dir, "cannot be made: %s; want a cache that can be written to",
+			infile.Reason(err))
+	}
+	machine := product{libraryName, o.Library, func(ctx context.Context, work, out string) error {
+		return t.machine(ctx, include, work, out, slices.Collect(maps.Keys(cpu)))
+	}}
+	var kernels []product
+	for _, source := range kernelSources(facts) {
+		if files[source] == nil {
+			return nil, &host.BuildError{Path: filepath.Join(build, filepath.FromSlash(source)),
+				What: "the source of a kernel is missing", Remedy: "compile the model again with amkc"}
+		}
+		key := digestOf(nil, nil, o.Sources, source)
+		object := strings.TrimSuffix(source, ".cu") + ".fatbin"
+		at := filepath.Join(dir, key[:32]+".so")
+		o.Kernels[object] = at
+		kernels = append(kernels, product{source, at, func(ctx context.Context, work, out string) error {
+			return t.kernel(ctx, build, include, source, object, o.Library, work, out)
+		}})
+	}
+	// Kernels are linked with the machine, so that it comes first; its sources are compiled side by side.
+	for _, products := range [][]product{{machine}, kernels} {
+		n, err := makeAll(ctx, products, report)
+		if o.Made += n; err != nil {
+			return nil, err
+		}
+	}
+	return o, nil
+}
+
+// kernelSources are the .cu files of a build that its facts speak of.
+func kernelSources(facts *host.Facts) []string {
+	source := func(dir, object string) string {
+		return path.Join(dir, strings.TrimSuffix(object, ".fatbin")+".cu")
+	}
+	all := []string{source("", host.FatbinFile)}
+	for _, p := range facts.Passes {
+		all = append(all, source(p.Dir(), host.FatbinFile))
+	}
+	if facts.Prompt > 0 {
+		all = append(all, source("", host.PromptFile))
+	}
+	return append(all, source("", host.ReferenceFile), source("", host.MeasureFile))
+}
+
+// mostSources bounds the files of a build that are read.
+const mostSources = 10_000
+
+// sourcesOf reads what kernels of a build may include: all headers and sources beside them, below amk and in the
+// directories of passes.
+func sourcesOf(build string, facts *host.Facts) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	var read func(dir string, deep bool) error
+	read = func(dir string, deep bool) error {
+		entries, err := infile.List(filepath.Join(build, filepath.FromSlash(dir)))
+		if err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil // what is missing is missed where it is included
+			}
+			return &host.BuildError{Path: filepath.Join(build, dir), What: "it cannot be read", Err: err}
+		}
+		for _, e := range entries {
+			name := path.Join(dir, e.Name())
+			if e.IsDir() {
+				if deep {
+					if err := read(name, deep); err != nil {
+						return err
+					}
+				}
+				continue
+			}
+			switch path.Ext(name) {
+			case ".cu", ".cuh", ".h":
+			default:
+				continue
+			}
+			if len(files) == mostSources {
+				return &host.BuildError{Path: build, What: "it has more sources than any build",
+					Remedy: "name a directory that amkc wrote"}
+			}
+			text, err := infile.Read(filepath.Join(build, filepath.FromSlash(name)), infile.Source)
+			if err != nil {
+				return &host.BuildError{Path: filepath.Join(build, name), What: "it cannot be read", Err: err}
+			}
+			files[name] = text
+		}
+		return nil
+	}
+	err := read("", false)
+	for _, dir := range append([]string{"amk"}, passDirs(facts)...) {
+		err = errors.Join(err, read(dir, true))
+	}
+	return files, err
+}
+
+func passDirs(facts *host.Facts) (dirs []string) {
+	for _, p := range facts.Passes {
+		dirs = append(dirs, p.Dir())
+	}
+	return dirs
+}
+
+// extract puts the CPU's side where the compiler finds it, in a directory of its digest, and returns that.
+func extract(dir string, cpu map[string][]byte) (string, error) {
+	all := func(string) bool { return true }
+	into := filepath.Join(dir, "cpu-"+digestOf(cpu, all)[:32])
+	for _, name := range sorted(cpu) {
+		at := filepath.Join(into, filepath.FromSlash(name))
+		if have, err := infile.Read(at, infile.Source); err == nil && string(have) == string(cpu[name]) {
+			continue
+		}
+		err := os.MkdirAll(filepath.Dir(at), 0o777)
+		if err == nil {
+			err = replace(at, func(to string) error { return os.WriteFile(to, cpu[name], 0o666) })
+		}
+		if err != nil {
+			return "", diag.Errorf(codeCompile, at, "cannot be written: %s; want a cache that can be written to",
+				infile.Reason(err))
+		}
+	}
+	return into, nil
+}
+
+// replace has a file written beside its place and puts it there.
+func replace(at string, write func(to string) error) error {
+	f, err := os.CreateTemp(filepath.Dir(at), ".amkc-*")
+	if err != nil {
+		return err
+	}
+	f.Close()
+	if err = write(f.Name()); err == nil {
+		err = os.Rename(f.Name(), at)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}
+
+// makeAll makes products that are not in the cache, as many at a time as there are cores, and says how many it made.
+func makeAll(ctx context.Context, products []product, report progress.Func) (made int, err error) {
+	var missing []product
+	for _, p := range products {
+		if _, err := os.Stat(p.path); err != nil {
+			missing = append(missing, p)
+		}
+	}
+	step := progress.Step{Activity: "compiling for the CPU", Total: int64(len(missing)), Unit: "sources"}
+	var mu sync.Mutex
+	err = sideBySide(len(missing), func(i int) error {
+		err := missing[i].provide(ctx)
+		mu.Lock()
+		defer mu.Unlock()
+		step.Done++
+		step.Activity = "compiling for the CPU, " + missing[i].name
+		report.Report(step)
+		return err
+	})
+	return len(missing), err
+}
+
+// sideBySide calls f for each number below n, as many at a time as there are cores, and returns the first error by
+// number. After an error no further call begins.
+func sideBySide(n int, f func(i int) error) error {
+	errs := make([]error, n)
+	next := make(chan int, n)
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	var failed sync.Once
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for range min(n, runtime.NumCPU()) {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for i := range next {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if errs[i] = f(i); errs[i] != nil {
+					failed.Do(func() { close(stop) })
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// askAgain is how often a process looks whether another one has made what it waits for.
+const askAgain = 50 * time.Millisecond
+
+// provide makes a product in the cache. Of several processes one makes it, and the others wait.
+func (p *product) provide(ctx context.Context) error {
+	var claim *outfile.Claim
+	for {
+		c, _, err := outfile.Hold(p.path + ".lock")
+		if err == nil {
+			claim = c
+			break
+		}
+		if !errors.Is(err, outfile.ErrBusy) {
+			return diag.Errorf(codeCompile, p.path, "cannot be made: %s; want a cache that can be written to",
+				infile.Reason(err))
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(askAgain):
+		}
+	}
+	defer claim.Release()
+	if _, err := os.Stat(p.path); err == nil {
+		return nil // made in the meantime
+	}
+	work, err := os.MkdirTemp("", "amkc-explore-")
+	if err != nil {
+		return diag.Errorf(codeCompile, p.name, "there is no temporary directory: %s", infile.Reason(err))
+	}
+	defer os.RemoveAll(work)
+	var refused *diag.Diagnostic
+	err = replace(p.path, func(to string) error { return p.make(ctx, work, to) })
+	if err == nil || errors.As(err, &refused) || ctx.Err() != nil {
+		return err
+	}
+	return diag.Errorf(codeCompile, p.path, "cannot be written: %s; want a cache that can be written to",
+		infile.Reason(err))
+}
+
+// machine compiles the library. include is where its sources are.
+func (t *toolchain) machine(ctx context.Context, include, work, out string, names []string) error {
+	var sources []string
+	for _, name := range names {
+		if path.Dir(name) == machineDir && path.Ext(name) == ".cc" {
+			sources = append(sources, name)
+		}
+	}
+	slices.Sort(sources)
+	objects := make([]string, len(sources))
+	err := sideBySide(len(sources), func(i int) error {
+		objects[i] = filepath.Join(work, strings.TrimSuffix(path.Base(sources[i]), ".cc")+".o")
+		return t.run(ctx, include, "machine", slices.Concat(commonFlags, machineFlags, t.mapped(include, "explore/cpu"),
+			[]string{"-I.", "-c", "-o", objects[i], sources[i]})...)
+	})
+	if err != nil {
+		return err
+	}
+	return t.run(ctx, work, libraryName, slices.Concat(machineLink, []string{"-o", out}, objects)...)
+}
+
+// kernel compiles and links one kernel of a build. What the compiler keeps of paths begins at the build and at
+// explore/cpu, so that the object is the same wherever these lie.
+func (t *toolchain) kernel(ctx context.Context, build, include, source, object, library, work, out string) error {
+	root, err := filepath.Abs(build)
+	if err != nil {
+		return diag.Errorf(codeCompile, source, "the build has no path: %s", infile.Reason(err))
+	}
+	compiled := filepath.Join(work, "kernel.o")
+	err = t.run(ctx, root, source, slices.Concat(t.ofKernels(), t.mapped(root, "."), t.mapped(include, "explore/cpu"),
+		[]string{"-I" + include, "-c", "-o", compiled, source})...)
+	if err != nil {
+		return err
+	}
+	return t.run(ctx, work, object, slices.Concat(kernelLink, []string{"-Wl,-soname," + object, "-o", out, compiled,
+		library})...)
+}
+
+// mapped has the compiler write another path in the place of one.
+func (t *toolchain) mapped(path, as string) []string {
+	return []string{"-ffile-prefix-map=" + path + "=" + as}
+}
+
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

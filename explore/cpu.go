@@ -1,0 +1,49 @@
+package explore
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+)
+
+// Where the CPU's side lies: headers that kernels include, and the machine.
+const (
+	headersDir = "amk_cpu"
+	machineDir = "machine"
+)
+
+//go:embed cpu
+var embedded embed.FS
+
+// cpuSources are the files of explore/cpu, by their paths from there.
+func cpuSources() (map[string][]byte, error) {
+	files := map[string][]byte{}
+	err := fs.WalkDir(embedded, "cpu", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rel := strings.TrimPrefix(name, "cpu/")
+		if dir := path.Dir(rel); dir != headersDir && dir != machineDir {
+			return nil
+		}
+		files[rel], err = fs.ReadFile(embedded, name)
+		return err
+	})
+	return files, err
+}
+
+// digestOf digests files that match, and further texts, which say what is made of them.
+func digestOf(files map[string][]byte, match func(name string) bool, texts ...string) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "amkc explore 1\n%q\n", texts)
+	for _, name := range sorted(files) {
+		if match(name) {
+			fmt.Fprintf(h, "%x %q\n", sha256.Sum256(files[name]), name)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

@@ -1,0 +1,387 @@
+// Package explore runs the kernels of a build on the CPU, under many schedules, and reports what goes wrong in one.
+//
+// [Compile] compiles the sources of a build, unedited, and the machine: a CUDA driver of a GPU that is not there, which
+// runs the threads of a kernel one at a time, decides what each load sees and when each copy lands, and knows who wrote
+// what (explore/cpu). [Explore] opens the build through package host as on a GPU, has it decode in every way that its
+// kernels allow ([Jobs]), under schedules that follow from seeds, and compares the results: with one another, of every
+// schedule, to the bit; with the plain kernels and with the reference VM, within the bounds that those checks have.
+//
+// Kernels run in worker processes, which are this executable again ([Work]): one that crashes is a finding. A schedule in
+// which something went wrong is cut down to few deviations from the default one, and written as a [Script].
+//
+// The kernels of a build are code, and are compiled and run here: explore builds that you trust.
+package explore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"amkc/ir/diag"
+	"amkc/runtime/host"
+	"amkc/runtime/infile"
+	"amkc/runtime/progress"
+)
+
+// Options say what to explore.
+type Options struct {
+	Build     string
+	Cache     string          // where compiled objects are kept
+	Schedules int             // of each job, the default one among them
+	Seed      uint64          // of the first schedule that is drawn
+	Time      time.Duration   // after which no further run begins; 0: no limit
+	Jobs      []string        // none: all of the build
+	Assume    map[string]bool // named assumptions that are not as by default
+	Mutant    string          // which primitive of the machine does something else, where; for tests of the explorer
+	Shrink    int             // runs that one schedule may take to be cut down; 0: 64
+	Workers   int             // 0: as many as there are cores
+	Command   []string        // that starts a worker: it calls [Work] where [IsWorker] says so
+	Report    progress.Func
+}
+
+const defaultShrink = 64
+
+// A JobReport is what came of a job, over its schedules.
+type JobReport struct {
+	Name      string `json:"name"`
+	Doc       string `json:"doc"`
+	Schedules int    `json:"schedules"`
+	Launches  uint64 `json:"launches"`
+	Steps     uint64 `json:"steps"`   // of the machine
+	Choices   uint64 `json:"choices"` // that the schedules had
+	Stores    uint64 `json:"stores"`
+	Copies    uint64 `json:"copies"`
+	Values    int    `json:"values"`   // results that were compared
+	Findings  int    `json:"findings"` // runs in which something went wrong
+}
+
+// A Found is something that went wrong, in how many runs, and the script of the first of them.
+type Found struct {
+	Finding
+	Job      string  `json:"job"`
+	Schedule string  `json:"schedule"` // in which it was seen first
+	Runs     int     `json:"runs"`
+	Script   *Script `json:"script,omitempty"`
+	Repeats  bool    `json:"repeats"` // the script was run, and the same went wrong
+}
+
+// A Report is what Explore has found.
+type Report struct {
+	Build       string       `json:"build"`
+	Machine     string       `json:"machine"`
+	Seed        uint64       `json:"seed"`
+	Jobs        []*JobReport `json:"jobs"`
+	Findings    []*Found     `json:"findings"`
+	Assumptions []Assumption `json:"assumptions"`
+	Stopped     bool         `json:"stopped"` // by the time
+}
+
+// An explorer explores a build.
+type explorer struct {
+	o       Options
+	facts   *host.Facts
+	objects *Objects
+	build   string // digest
+	jobs    []Job
+	pool    *pool
+	symbols *symbols
+
+	report  *Report
+	reports map[string]*JobReport
+	known   known
+	found   map[string]*Found
+	until   time.Time
+
+	repeats bool // a script is run, and no other is made
+}
+
+// Explore explores a build. What goes wrong with its kernels is in the report; the error says that it could not be
+// explored. After a cancelled context, and when the time is over, the report is of what was done until then.
+func Explore(ctx context.Context, o Options) (*Report, error) {
+	return with(ctx, o, (*explorer).explore)
+}
+
+// Repeat runs the schedule of a script, which is in a file, and what its results are compared with.
+func Repeat(ctx context.Context, o Options, file string, s *Script) (*Report, error) {
+	return with(ctx, o, func(e *explorer) error { return e.repeat(file, s) })
+}
+
+func with(ctx context.Context, o Options, run func(e *explorer) error) (_ *Report, err error) {
+	objects, err := Compile(ctx, o.Build, o.Cache, o.Report)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "amkc-explore-")
+	if err != nil {
+		return nil, diag.Errorf(codeWorker, o.Build, "there is no temporary directory: %s", infile.Reason(err))
+	}
+	defer os.RemoveAll(dir)
+	if err := layOut(dir, o.Build, objects); err != nil {
+		return nil, diag.Errorf(codeWorker, dir, "cannot be written: %s", infile.Reason(err))
+	}
+	return explored(ctx, o, objects, dir, run)
+}
+
+// explored runs what is laid out in a directory.
+func explored(ctx context.Context, o Options, objects *Objects, dir string, run func(e *explorer) error) (*Report,
+	error) {
+	facts, err := host.ReadFacts(dir)
+	if err != nil {
+		return nil, err
+	}
+	e := &explorer{o: o, facts: facts, objects: objects, symbols: symbolsOf(objects), jobs: Jobs(facts),
+		reports: map[string]*JobReport{}, found: map[string]*Found{}, known: known{}}
+	if o.Time > 0 {
+		e.until = time.Now().Add(o.Time)
+	}
+	if e.build, err = digestOfBuild(dir, objects, o.Report); err != nil {
+		return nil, err
+	}
+	if o.Workers == 0 {
+		e.o.Workers = runtime.NumCPU()
+	}
+	if o.Shrink == 0 {
+		e.o.Shrink = defaultShrink
+	}
+	build, err := filepath.Abs(o.Build)
+	if err != nil {
+		return nil, diag.Errorf(codeWorker, o.Build, "has no path: %s", infile.Reason(err))
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	e.pool = newPool(ctx, e.o.Workers, o.Command, setup{objects.Library, dir, build})
+	defer e.pool.close()
+	e.report = &Report{Build: e.build, Machine: objects.Machine, Seed: o.Seed, Findings: []*Found{}}
+	if e.report.Assumptions, err = e.pool.assumptions(); err != nil {
+		return nil, err
+	}
+	if err := e.checkAssumptions(); err != nil {
+		return nil, err
+	}
+	err = run(e)
+	if err != nil && !errors.Is(err, errTime) {
+		return nil, err
+	}
+	e.report.Stopped = err != nil
+	return e.report, nil
+}
+
+// digestOfBuild is known by sources, manifest and weights: all that results depend on but the machine.
+func digestOfBuild(dir string, o *Objects, report progress.Func) (string, error) {
+	texts := []string{o.Sources}
+	for _, name := range []string{host.ManifestFile, host.WeightsFile} {
+		_, digest, err := infile.Digest(filepath.Join(dir, name), func(done, total int64) {
+			report.Report(progress.Step{Activity: "reading " + name, Done: done, Total: total, Unit: progress.Bytes})
+		})
+		if err != nil {
+			return "", &host.BuildError{Path: filepath.Join(dir, name), What: "it cannot be read", Err: err}
+		}
+		texts = append(texts, digest)
+	}
+	return digestOf(nil, nil, texts...), nil
+}
+
+// checkAssumptions refuses names that the machine does not know.
+func (e *explorer) checkAssumptions() error {
+	var names []string
+	for _, a := range e.report.Assumptions {
+		names = append(names, a.Name)
+	}
+	for _, name := range sorted(e.o.Assume) {
+		if !slices.Contains(names, name) {
+			return diag.Errorf(codeJob, "--assume", "%q is not known; %s", name,
+				diag.Guess(name, names, "want one of "+fmt.Sprint(names)))
+		}
+	}
+	return nil
+}
+
+// errTime says that the time is over.
+var errTime = errors.New("the time is over")
+
+// selected are the jobs that were asked for, behind the one that the others are compared with.
+func (e *explorer) selected() ([]Job, error) {
+	if len(e.o.Jobs) == 0 {
+		return e.jobs, nil
+	}
+	for _, name := range e.o.Jobs {
+		if _, ok := jobNamed(e.jobs, name); !ok {
+			var names []string
+			for _, j := range e.jobs {
+				names = append(names, j.Name)
+			}
+			return nil, diag.Errorf(codeJob, "--job", "%q is not one of this build; %s", name,
+				diag.Guess(name, names, "want one of "+fmt.Sprint(names)))
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(e.jobs), func(j Job) bool { return !slices.Contains(e.o.Jobs, j.Name) }), nil
+}
+
+// explore runs all jobs under one schedule after the other, so that each has had as many when the time is over.
+func (e *explorer) explore() error {
+	jobs, err := e.selected()
+	if err != nil {
+		return err
+	}
+	for _, j := range jobs {
+		e.reportOf(&j)
+	}
+	all := schedules(max(1, e.o.Schedules), e.o.Seed, e.o.Assume, e.o.Mutant)
+	step := progress.Step{Activity: "exploring", Unit: "runs"}
+	for _, j := range jobs {
+		step.Total += int64(len(all))
+		if j.Once {
+			step.Total -= int64(len(all) - 1)
+		}
+	}
+	for i, s := range all {
+		var orders []order
+		for _, j := range jobs {
+			if i > 0 && j.Once {
+				continue
+			}
+			orders = append(orders, order{Job: j.Name, Schedule: e.aborting(&j, s, i)})
+		}
+		err := e.round(orders, func(o *order, outcome *Outcome) {
+			step.Done++
+			step.Activity = "exploring " + o.Job
+			e.o.Report.Report(step)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// aborting has the host end a launch of a job that is about that, somewhere in the first half of what the default
+// schedule took.
+func (e *explorer) aborting(j *Job, s Schedule, i int) Schedule {
+	steps := e.known.steps(j.Name)
+	if !j.Aborts || i == 0 || steps < 4 {
+		return s
+	}
+	x := (e.o.Seed + uint64(i)) * 0x9E3779B97F4A7C15 // spreads seeds over the steps
+	s.HostStores = []HostStore{{Step: (x ^ x>>29) % (steps / 2), PointerAt: abortPointer, Value: 1}}
+	return s
+}
+
+// round carries out orders side by side, and takes what came of them in their order: what is found depends on seeds, not
+// on which process was faster.
+func (e *explorer) round(orders []order, done func(*order, *Outcome)) error {
+	outcomes, errs := make([]*Outcome, len(orders)), make([]error, len(orders))
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	next := 0
+	for range min(e.o.Workers, len(orders)) {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for {
+				mu.Lock()
+				i := next
+				next++
+				over := !e.until.IsZero() && time.Now().After(e.until)
+				mu.Unlock()
+				if i >= len(orders) {
+					return
+				}
+				if over {
+					errs[i] = errTime
+					return
+				}
+				outcomes[i], errs[i] = e.pool.run(&orders[i])
+				mu.Lock()
+				if errs[i] != nil {
+					next = len(orders)
+				} else if done != nil {
+					done(&orders[i], outcomes[i])
+				}
+				mu.Unlock()
+			}
+		}()
+	}
+	wg.Wait()
+	for i := range orders {
+		if outcomes[i] == nil || errs[i] != nil {
+			break
+		}
+		if err := e.take(&orders[i], outcomes[i]); err != nil {
+			return err
+		}
+	}
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *explorer) reportOf(j *Job) *JobReport {
+	r := e.reports[j.Name]
+	if r == nil {
+		r = &JobReport{Name: j.Name, Doc: j.Doc}
+		e.reports[j.Name] = r
+		e.report.Jobs = append(e.report.Jobs, r)
+	}
+	return r
+}
+
+// take adds what came of an order to the report. What goes wrong for the first time is cut down to a script.
+func (e *explorer) take(o *order, outcome *Outcome) error {
+	if outcome.Problem != "" {
+		return diag.Errorf(codeWorker, "job "+o.Job, "cannot be carried out: %s", outcome.Problem)
+	}
+	j, _ := jobNamed(e.jobs, o.Job)
+	r := e.reportOf(&j)
+	r.Schedules++
+	r.Launches, r.Steps, r.Choices = r.Launches+outcome.Launches, r.Steps+outcome.Steps, r.Choices+outcome.Choices
+	r.Stores, r.Copies, r.Values = r.Stores+outcome.Stores, r.Copies+outcome.Copies, r.Values+len(outcome.Values)
+	findings := e.judge(&j, o, outcome, true)
+	if len(findings) > 0 {
+		r.Findings++
+	}
+	for _, f := range findings {
+		key := f.key()
+		if seen := e.found[key]; seen != nil {
+			seen.Runs++
+			continue
+		}
+		found := &Found{Finding: f, Job: o.Job, Schedule: o.Schedule.String(), Runs: 1}
+		e.found[key] = found
+		e.report.Findings = append(e.report.Findings, found)
+		if e.repeats || len(e.report.Findings) > mostScripts {
+			continue
+		}
+		if err := e.script(found, &j, o, outcome); err != nil && !errors.Is(err, errTime) {
+			return err
+		}
+	}
+	return nil
+}
+
+// mostScripts is how many findings are cut down to scripts: where more goes wrong, the first are the ones to look at.
+const mostScripts = 8
+
+// judge are the findings of a run, each kind and place once: those of the machine, and results that are not as others
+// are. keep has results compared with from then on that nothing was compared with yet.
+func (e *explorer) judge(j *Job, o *order, outcome *Outcome, keep bool) []Finding {
+	all := slices.Clone(outcome.Findings)
+	if len(all) == 0 {
+		all = e.known.differences(j, o, outcome, keep)
+	}
+	seen := map[string]bool{}
+	return slices.DeleteFunc(all, func(f Finding) bool {
+		e.symbols.resolve(&f)
+		key := f.key()
+		defer func() { seen[key] = true }()
+		return seen[key]
+	})
+}

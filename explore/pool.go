@@ -1,0 +1,206 @@
+package explore
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"amkc/ir/diag"
+	"amkc/runtime/infile"
+)
+
+// hangLimit is how long a run may take. The machine ends kernels that wait in vain, so that one that takes longer is in
+// a loop that never waits.
+const hangLimit = 15 * time.Minute
+
+// A process is a worker in a process of its own.
+type process struct {
+	cmd         *exec.Cmd
+	in          io.WriteCloser
+	out         *bufio.Reader
+	complaints  *tail
+	assumptions []Assumption
+}
+
+// startProcess starts a worker. Its error is codeWorker, and the context's.
+func startProcess(ctx context.Context, command []string, s setup) (*process, error) {
+	p := &process{cmd: exec.CommandContext(ctx, command[0], command[1:]...), complaints: &tail{}}
+	p.cmd.Env = append(os.Environ(), WorkerVariable+"=1")
+	p.cmd.Stderr, p.cmd.WaitDelay = p.complaints, killDelay
+	var out io.ReadCloser
+	var err error
+	if p.in, err = p.cmd.StdinPipe(); err == nil {
+		if out, err = p.cmd.StdoutPipe(); err == nil {
+			err = p.cmd.Start()
+		}
+	}
+	if err != nil {
+		return nil, diag.Errorf(codeWorker, command[0], "cannot be started: %s", infile.Reason(err))
+	}
+	p.out = bufio.NewReader(out)
+	var h hello
+	if err := p.ask(s, &h); err != nil {
+		p.end()
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, diag.Errorf(codeWorker, command[0], "it ended at once: %s", infile.Reason(err)).
+			With(p.complaints.lines()...)
+	}
+	if h.Problem != "" {
+		p.end()
+		return nil, diag.Errorf(codeWorker, s.Library, "cannot be used: %s", h.Problem)
+	}
+	p.assumptions = h.Assumptions
+	return p, nil
+}
+
+// ask writes a line and reads the answer.
+func (p *process) ask(question, answer any) error {
+	text, err := json.Marshal(question)
+	if err != nil {
+		return err
+	}
+	if _, err := p.in.Write(append(text, '\n')); err != nil {
+		return err
+	}
+	return readLine(p.out, answer)
+}
+
+// carryOut has a worker run a job. One that ends meanwhile, or takes longer than limit, is a finding, and then alive is
+// false: the process has ended.
+func (p *process) carryOut(ctx context.Context, o *order, limit time.Duration) (outcome *Outcome, alive bool, err error) {
+	outcome = &Outcome{}
+	answered := make(chan error, 1)
+	go func() { answered <- p.ask(o, outcome) }()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case err = <-answered:
+	case <-timer.C:
+		p.cmd.Process.Kill()
+		<-answered
+		p.end()
+		return &Outcome{Run: Run{Findings: []Finding{{Kind: "hang",
+			Message: fmt.Sprintf("the kernel was not done after %v, and waited for nothing", limit)}}}}, false, nil
+	}
+	switch {
+	case err == nil:
+		return outcome, true, nil
+	case ctx.Err() != nil:
+		p.end()
+		return nil, false, context.Cause(ctx)
+	}
+	how := p.end()
+	return &Outcome{Run: Run{Findings: []Finding{{Kind: "crash", Message: "the process that ran the kernel ended: " + how,
+		Output: p.complaints.lines()}}}}, false, nil
+}
+
+// end ends the process, and says how it ended.
+func (p *process) end() string {
+	p.in.Close()
+	err := p.cmd.Wait()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.String()
+	}
+	if err != nil {
+		return infile.Reason(err)
+	}
+	return "exit status 0"
+}
+
+// A tail keeps the beginning of what is written to it: a crash says first what it is.
+type tail struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// mostOutput is how many bytes are kept.
+const mostOutput = 16 << 10
+
+// Write implements [io.Writer].
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if room := mostOutput - t.text.Len(); room > 0 {
+		t.text.Write(b[:min(room, len(b))])
+	}
+	return len(b), nil
+}
+
+func (t *tail) lines() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return firstLines(t.text.String(), mostLines)
+}
+
+// A pool runs orders on several workers.
+type pool struct {
+	ctx     context.Context
+	command []string
+	setup   setup
+	limit   time.Duration // of a run
+	free    chan *process // nil: one is to be started
+}
+
+func newPool(ctx context.Context, size int, command []string, s setup) *pool {
+	p := &pool{ctx: ctx, command: command, setup: s, limit: hangLimit, free: make(chan *process, size)}
+	for range size {
+		p.free <- nil
+	}
+	return p
+}
+
+// run carries out an order by a worker that is free, and waits for one.
+func (p *pool) run(o *order) (*Outcome, error) {
+	w := <-p.free
+	if err := p.ctx.Err(); err != nil {
+		p.free <- w
+		return nil, context.Cause(p.ctx)
+	}
+	if w == nil {
+		var err error
+		if w, err = startProcess(p.ctx, p.command, p.setup); err != nil {
+			p.free <- nil
+			return nil, err
+		}
+	}
+	outcome, alive, err := w.carryOut(p.ctx, o, p.limit)
+	if !alive {
+		w = nil
+	}
+	p.free <- w
+	return outcome, err
+}
+
+// assumptions asks a worker what the machine assumes.
+func (p *pool) assumptions() ([]Assumption, error) {
+	w := <-p.free
+	if w == nil {
+		var err error
+		if w, err = startProcess(p.ctx, p.command, p.setup); err != nil {
+			p.free <- nil
+			return nil, err
+		}
+	}
+	p.free <- w
+	return w.assumptions, nil
+}
+
+// close ends all workers.
+func (p *pool) close() {
+	for range cap(p.free) {
+		if w := <-p.free; w != nil {
+			w.end()
+		}
+	}
+}

@@ -1,0 +1,232 @@
+package explore
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"amkc/ir/diag"
+)
+
+// A Strategy is how the machine makes its choices.
+type Strategy string
+
+// The strategies. Of all of them choice 0 is the default: the thread that runs goes on, a load sees the newest store, a
+// store is seen at once, and a copy lands when somebody waits for it.
+const (
+	Replay Strategy = "replay" // the deviations that are listed, and no others
+	Random Strategy = "random" // any deviation may be taken anywhere, as often as the seed says
+	PCT    Strategy = "pct"    // priorities of threads, which change at a few places
+)
+
+// A Schedule says how the choices of a run are made. It is what the machine reads (explore/cpu/machine/control.h).
+type Schedule struct {
+	Strategy   Strategy        `json:"strategy"`
+	Seed       uint64          `json:"seed,omitempty"`
+	Depth      int             `json:"depth,omitempty"` // of pct: places where priorities change
+	Deviations [][2]uint64     `json:"deviations,omitempty"`
+	Assume     map[string]bool `json:"assume,omitempty"` // named assumptions that are not as by default
+	Mutant     string          `json:"mutant,omitempty"`
+	MaxSteps   uint64          `json:"max_steps,omitempty"`
+	HostStores []HostStore     `json:"host_stores,omitempty"`
+}
+
+// abortPointer is where the address of the abort word is in the argument of a kernel (amk/launch.cuh).
+const abortPointer = 64
+
+// A HostStore is a word that the host stores while a kernel runs.
+type HostStore struct {
+	Step      uint64 `json:"step"`       // of the machine
+	PointerAt int    `json:"pointer_at"` // where in the argument of the kernel the address of the word is
+	Value     uint32 `json:"value"`
+}
+
+// String says what finds the schedule again.
+func (s *Schedule) String() string {
+	var parts []string
+	switch s.Strategy {
+	case Replay:
+		if len(s.Deviations) == 0 {
+			parts = append(parts, "default")
+			break
+		}
+		parts = append(parts, plural(len(s.Deviations), "deviation"))
+	case PCT:
+		parts = append(parts, fmt.Sprintf("pct, seed %d, depth %d", s.Seed, s.Depth))
+	default:
+		parts = append(parts, fmt.Sprintf("%s, seed %d", s.Strategy, s.Seed))
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Assume)) {
+		parts = append(parts, fmt.Sprintf("%s=%t", name, s.Assume[name]))
+	}
+	if s.Mutant != "" {
+		parts = append(parts, "mutant "+s.Mutant)
+	}
+	for _, h := range s.HostStores {
+		parts = append(parts, fmt.Sprintf("abort at step %d", h.Step))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// pctDepth is how many priorities change in a schedule of pct: faults of which more events have to come in an order of
+// their own are rare.
+const pctDepth = 3
+
+// schedules returns the first n schedules of a seed: the default one, and then random ones and those of pct by turns.
+func schedules(n int, seed uint64, assume map[string]bool, mutant string) []Schedule {
+	all := make([]Schedule, n)
+	for i := range all {
+		all[i] = Schedule{Assume: assume, Mutant: mutant}
+		switch at := seed + uint64(i); {
+		case i == 0:
+			all[i].Strategy = Replay
+		case i%2 == 1:
+			all[i].Strategy, all[i].Seed = Random, at
+		default:
+			all[i].Strategy, all[i].Seed, all[i].Depth = PCT, at, pctDepth
+		}
+	}
+	return all
+}
+
+// replayOf is the schedule that takes the deviations that a run took, under the same assumptions.
+func (s *Schedule) replayOf(deviations [][2]uint64) Schedule {
+	again := *s
+	again.Strategy, again.Seed, again.Depth = Replay, 0, 0
+	again.Deviations = deviations
+	return again
+}
+
+// A Run is what the machine says of a run: all launches since the schedule was set.
+type Run struct {
+	Findings   []Finding   `json:"findings"`
+	Choices    uint64      `json:"choices"`
+	Deviations [][2]uint64 `json:"deviations"`
+	Steps      uint64      `json:"steps"`
+	Launches   uint64      `json:"launches"`
+	Stores     uint64      `json:"stores"`
+	Copies     uint64      `json:"copies"`
+}
+
+// A Finding is what went wrong, once.
+type Finding struct {
+	Kind    string  `json:"kind"` // a word: "race"
+	Message string  `json:"message"`
+	Of      string  `json:"of,omitempty"` // whose results differ: the job
+	Sites   []Site  `json:"sites,omitempty"`
+	SM      *int    `json:"sm,omitempty"`
+	Thread  *int    `json:"thread,omitempty"`
+	Choice  *uint64 `json:"choice,omitempty"` // how many choices had been made
+	// Output is what a process said that crashed.
+	Output []string `json:"output,omitempty"`
+}
+
+// A Site is a place in the code of a kernel, or of the machine.
+type Site struct {
+	Module string  `json:"module,omitempty"` // file of the build: "rows2/megakernel.fatbin"
+	Offset uint64  `json:"offset,omitempty"` // in it
+	File   string  `json:"file,omitempty"`
+	Line   int     `json:"line,omitempty"`
+	What   string  `json:"what,omitempty"`
+	Frames []Frame `json:"frames,omitempty"` // of the offset, the innermost first
+}
+
+// A Frame is a function, and where in it.
+type Frame struct {
+	Function string `json:"function,omitempty"`
+	File     string `json:"file"`
+	Line     int    `json:"line"`
+}
+
+// place is file and line, or the module and the offset where those are not known.
+func (s *Site) place() string {
+	switch {
+	case s.File != "":
+		return fmt.Sprintf("%s:%d", s.File, s.Line)
+	case len(s.Frames) > 0:
+		return fmt.Sprintf("%s:%d", s.Frames[0].File, s.Frames[0].Line)
+	}
+	return fmt.Sprintf("%s+%#x", s.Module, s.Offset)
+}
+
+// key is the same for findings that are one mistake: of one kind, at the same places, or of one job. Without either the
+// message says which it is, with all numbers taken for the same.
+func (f *Finding) key() string {
+	if f.Of != "" {
+		return f.Kind + "|" + f.Of
+	}
+	var places []string
+	for i := range f.Sites {
+		places = append(places, f.Sites[i].place())
+	}
+	slices.Sort(places)
+	if len(places) == 0 {
+		places = append(places, withoutNumbers(f.Message))
+	}
+	return f.Kind + "|" + strings.Join(slices.Compact(places), "|")
+}
+
+func withoutNumbers(text string) string {
+	var b strings.Builder
+	in := false
+	for _, r := range text {
+		if digit := '0' <= r && r <= '9'; !digit {
+			b.WriteRune(r)
+			in = false
+		} else if !in {
+			b.WriteByte('#')
+			in = true
+		}
+	}
+	return b.String()
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// text is the schedule in JSON, as the machine reads it.
+func (s *Schedule) text() string {
+	b, _ := json.Marshal(s) // it has nothing that JSON lacks
+	return string(b)
+}
+
+// Diagnostic says what was found as amkc says what is wrong: where, in which schedule, and in how many runs.
+func (f *Found) Diagnostic() *diag.Diagnostic {
+	d := diag.Errorf(codeFound, "job "+f.Job, "%s: %s", f.Kind, firstLine(f.Message))
+	if rest := strings.Split(f.Message, "\n")[1:]; len(rest) > 0 {
+		d.With(rest...)
+	}
+	for i := range f.Sites {
+		d.With(f.Sites[i].lines()...)
+	}
+	d.With(f.Output...)
+	return d.With(fmt.Sprintf("schedule: %s; %s", f.Schedule, plural(f.Runs, "run")))
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
+
+// lines say what happened at a site, and through which functions it was reached.
+func (s *Site) lines() []string {
+	first := s.place()
+	if s.What != "" {
+		first = s.What + " at " + first
+	}
+	lines := []string{first}
+	for _, f := range s.Frames {
+		where := fmt.Sprintf("%s:%d", f.File, f.Line)
+		if f.Function != "" {
+			where = f.Function + ", " + where
+		}
+		lines = append(lines, "    in "+where)
+	}
+	return lines
+}

@@ -1,0 +1,167 @@
+package explore
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"amkc/ir/diag"
+	"amkc/runtime/driver"
+	"amkc/runtime/host"
+)
+
+// WorkerVariable is the environment variable by which amkc tells a process that it starts to run kernels. Kernels run
+// in a process of their own, so that one that crashes is a finding.
+const WorkerVariable = "AMKC_EXPLORE_WORKER"
+
+// IsWorker reports whether this process was started to run kernels.
+func IsWorker() bool { return os.Getenv(WorkerVariable) != "" }
+
+// setup is the first line that a worker reads.
+type setup struct {
+	Library string `json:"library"`
+	Dir     string `json:"dir"`   // that layOut has made
+	Build   string `json:"build"` // whose program the reference VM runs
+}
+
+// hello is the first line that it writes.
+type hello struct {
+	Assumptions []Assumption `json:"assumptions"`
+	Problem     string       `json:"problem,omitempty"` // why it cannot run anything
+}
+
+// order is each further line that it reads: a job and a schedule.
+type order struct {
+	Job      string   `json:"job"`
+	Schedule Schedule `json:"schedule"`
+}
+
+// Outcome is each further line that it writes.
+type Outcome struct {
+	Run
+	Values []Value `json:"values"`
+	// Problem says why the job could not be carried out, where that is no finding.
+	Problem string `json:"problem,omitempty"`
+}
+
+// Work is a worker: it carries out the orders of in until it ends, and returns the exit code.
+func Work(in io.Reader, out io.Writer) int {
+	lines, results := bufio.NewReader(in), json.NewEncoder(out)
+	var s setup
+	if err := readLine(lines, &s); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	w, problem := newWorker(s)
+	greeting := hello{}
+	if problem == nil {
+		greeting.Assumptions, problem = w.machine.assumptions()
+	}
+	if problem != nil {
+		greeting.Problem = problem.Error()
+	}
+	if err := results.Encode(greeting); err != nil || problem != nil {
+		return 2
+	}
+	for {
+		var o order
+		switch err := readLine(lines, &o); {
+		case errors.Is(err, io.EOF):
+			return 0
+		case err != nil:
+			fmt.Fprintln(os.Stderr, err)
+			return 2
+		}
+		if err := results.Encode(w.carryOut(&o)); err != nil {
+			return 2
+		}
+	}
+}
+
+func readLine(r *bufio.Reader, into any) error {
+	line, err := r.ReadBytes('\n')
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(line, into)
+}
+
+// A worker runs jobs in this process.
+type worker struct {
+	setup
+	machine *control
+	facts   *host.Facts
+	jobs    []Job
+}
+
+func newWorker(s setup) (*worker, error) {
+	facts, err := host.ReadFacts(s.Dir)
+	if err != nil {
+		return nil, err
+	}
+	machine, err := startMachine(s.Library, facts.Target)
+	if err != nil {
+		return nil, err
+	}
+	return &worker{s, machine, facts, Jobs(facts)}, nil
+}
+
+// carryOut runs a job under a schedule.
+func (w *worker) carryOut(o *order) *Outcome {
+	job, ok := jobNamed(w.jobs, o.Job)
+	if !ok {
+		return &Outcome{Problem: fmt.Sprintf("there is no job %q", o.Job)}
+	}
+	w.machine.Schedule(o.Schedule.text())
+	a := &attempt{ctx: context.Background(), dir: w.Dir, build: w.Build, facts: w.facts, schedule: &o.Schedule}
+	failed := job.run(a)
+	if a.program != nil {
+		failed = errors.Join(failed, a.program.Close())
+	}
+	run, err := w.machine.result()
+	if err != nil {
+		return &Outcome{Problem: err.Error()}
+	}
+	outcome := &Outcome{Run: *run, Values: a.values}
+	outcome.Findings = append(outcome.Findings, a.findings...)
+	var stall *host.StallError
+	switch {
+	case failed == nil:
+	case errors.As(failed, &stall):
+		outcome.Findings = append(outcome.Findings, Finding{Kind: "stall", Message: failed.Error()})
+	case isProblem(failed):
+		outcome.Problem = failed.Error()
+	case len(run.Findings) == 0: // otherwise the machine has said why
+		outcome.Findings = append(outcome.Findings, Finding{Kind: "error", Message: failed.Error()})
+	}
+	return outcome
+}
+
+// isProblem reports whether an error is about the build or this machine, and not about what the kernel did.
+func isProblem(err error) bool {
+	var (
+		build    *host.BuildError
+		device   *host.DeviceError
+		memory   *host.MemoryError
+		position *host.PositionError
+		token    *host.TokenError
+		problem  *driver.Problem
+		one      *diag.Diagnostic
+		list     diag.List
+	)
+	return errors.As(err, &build) || errors.As(err, &device) || errors.As(err, &memory) || errors.As(err, &position) ||
+		errors.As(err, &token) || errors.As(err, &problem) || errors.As(err, &one) || errors.As(err, &list)
+}
+
+func jobNamed(jobs []Job, name string) (Job, bool) {
+	for _, j := range jobs {
+		if j.Name == name {
+			return j, true
+		}
+	}
+	return Job{}, false
+}
