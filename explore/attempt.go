@@ -79,11 +79,11 @@ func (a *attempt) sharedTokens(behind string, ids []int) {
 	}
 }
 
-// cache notes the bytes of the cache.
-func (a *attempt) cache(s *host.Session) error {
+// cache notes the bytes of the cache, behind what is said.
+func (a *attempt) cache(s *host.Session, behind string) error {
 	bytes, err := s.ReadCache()
 	if err == nil {
-		a.own("cache", bytes)
+		a.own("cache behind "+behind, bytes)
 	}
 	return err
 }

@@ -10,16 +10,17 @@ type knownValue struct {
 	digest string
 	job    string // whose it is
 	under  string // which schedule
-	steps  uint64 // of a job: those of its first run
+	steps  uint64 // of a job: those of its first run, and its choices
+	made   uint64
 	names  []string
 }
 
-// steps are how many the machine made in the first run of a job; 0: there was none.
-func (k known) steps(job string) uint64 {
+// lengths are how many steps the machine made in the first run of a job, and how many choices; 0: there was none.
+func (k known) lengths(job string) (steps, choices uint64) {
 	if v := k["job "+job]; v != nil {
-		return v.steps
+		return v.steps, v.made
 	}
-	return 0
+	return 0, 0
 }
 
 // differences compares the values of a run with what is known, and keeps what is not if it may. The first difference is
@@ -27,7 +28,7 @@ func (k known) steps(job string) uint64 {
 func (k known) differences(j *Job, o *order, outcome *Outcome, keep bool) []Finding {
 	first := k["job "+j.Name]
 	if first == nil && keep {
-		first = &knownValue{steps: outcome.Steps}
+		first = &knownValue{steps: outcome.Steps, made: outcome.Choices}
 		for _, v := range outcome.Values {
 			first.names = append(first.names, v.Name)
 		}

@@ -55,8 +55,7 @@ type JobReport struct {
 	Launches  uint64 `json:"launches"`
 	Steps     uint64 `json:"steps"`   // of the machine
 	Choices   uint64 `json:"choices"` // that the schedules had
-	Stores    uint64 `json:"stores"`
-	Copies    uint64 `json:"copies"`
+	Counts    Counts `json:"counts"`
 	Values    int    `json:"values"`   // results that were compared
 	Findings  int    `json:"findings"` // runs in which something went wrong
 }
@@ -155,7 +154,11 @@ func explored(ctx context.Context, o Options, objects *Objects, dir string, run 
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	e.pool = newPool(ctx, e.o.Workers, o.Command, setup{objects.Library, dir, build})
+	device, err := deviceOf(&facts.Target)
+	if err != nil {
+		return nil, &host.BuildError{Path: filepath.Join(dir, host.ManifestFile), What: err.Error()}
+	}
+	e.pool = newPool(ctx, e.o.Workers, o.Command, device, setup{objects.Library, dir, build})
 	defer e.pool.close()
 	e.report = &Report{Build: e.build, Machine: objects.Machine, Seed: o.Seed, Findings: []*Found{}}
 	if e.report.Assumptions, err = e.pool.assumptions(); err != nil {
@@ -246,7 +249,7 @@ func (e *explorer) explore() error {
 			if i > 0 && j.Once {
 				continue
 			}
-			orders = append(orders, order{Job: j.Name, Schedule: e.aborting(&j, s, i)})
+			orders = append(orders, order{Job: j.Name, Schedule: e.fitted(&j, s, i)})
 		}
 		err := e.round(orders, func(o *order, outcome *Outcome) {
 			step.Done++
@@ -260,15 +263,17 @@ func (e *explorer) explore() error {
 	return nil
 }
 
-// aborting has the host end a launch of a job that is about that, somewhere in the first half of what the default
-// schedule took.
-func (e *explorer) aborting(j *Job, s Schedule, i int) Schedule {
-	steps := e.known.steps(j.Name)
-	if !j.Aborts || i == 0 || steps < 4 {
-		return s
+// fitted makes a schedule one of a job, of which the first run has shown how long it is. pct spreads its changes over
+// that, and the host ends a launch somewhere in its first half where the job is about that.
+func (e *explorer) fitted(j *Job, s Schedule, i int) Schedule {
+	steps, choices := e.known.lengths(j.Name)
+	if s.Strategy == PCT {
+		s.Expected = choices
 	}
-	x := (e.o.Seed + uint64(i)) * 0x9E3779B97F4A7C15 // spreads seeds over the steps
-	s.HostStores = []HostStore{{Step: (x ^ x>>29) % (steps / 2), PointerAt: abortPointer, Value: 1}}
+	if j.Aborts && i > 0 && steps >= 4 {
+		x := (e.o.Seed + uint64(i)) * 0x9E3779B97F4A7C15 // spreads seeds over the steps
+		s.HostStores = []HostStore{{Step: (x ^ x>>29) % (steps / 2), PointerAt: abortPointer, Value: 1}}
+	}
 	return s
 }
 
@@ -343,7 +348,8 @@ func (e *explorer) take(o *order, outcome *Outcome) error {
 	r := e.reportOf(&j)
 	r.Schedules++
 	r.Launches, r.Steps, r.Choices = r.Launches+outcome.Launches, r.Steps+outcome.Steps, r.Choices+outcome.Choices
-	r.Stores, r.Copies, r.Values = r.Stores+outcome.Stores, r.Copies+outcome.Copies, r.Values+len(outcome.Values)
+	r.Values += len(outcome.Values)
+	r.Counts.add(&outcome.Counts)
 	findings := e.judge(&j, o, outcome, true)
 	if len(findings) > 0 {
 		r.Findings++

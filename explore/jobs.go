@@ -151,7 +151,7 @@ func (a *attempt) stepwise(o host.Options) error {
 		if _, err := a.one(s, a.ids(3, a.tokensOf(stepTokens)), ""); err != nil {
 			return err
 		}
-		return a.cache(s)
+		return a.cache(s, "all")
 	})
 }
 
@@ -273,7 +273,7 @@ func (a *attempt) drawings() error {
 				return err
 			}
 			a.own("tokens drawn by "+name, fmt.Append(nil, got.IDs))
-			want, err := a.drawOnHost(s, &o, prompt, got.IDs)
+			want, err := a.drawOnHost(s, &o, prompt, len(got.IDs))
 			if err != nil {
 				return err
 			}
@@ -290,8 +290,8 @@ func (a *attempt) drawings() error {
 	return nil
 }
 
-// drawOnHost draws what follows a prompt, each token as if those before it had been the given ones.
-func (a *attempt) drawOnHost(s *host.Session, o *sampling.Options, prompt, given []int) (all []int, err error) {
+// drawOnHost draws what follows a prompt.
+func (a *attempt) drawOnHost(s *host.Session, o *sampling.Options, prompt []int, n int) (all []int, err error) {
 	greedy := sampling.Greedy()
 	s.Choose(&greedy, sampling.Text{})
 	sampler, err := sampling.New(*o, a.facts.Model.Vocab, prompt)
@@ -301,21 +301,11 @@ func (a *attempt) drawOnHost(s *host.Session, o *sampling.Options, prompt, given
 	if err := s.Rewind(0); err != nil {
 		return nil, err
 	}
-	for i, id := range slices.Concat(prompt, given[:len(given)-1]) {
-		_, err := s.Feed(a.ctx, []int{id}, func(_ int, logits []float32) error {
-			if i < len(prompt)-1 {
-				return nil
-			}
-			c, err := sampler.Next(logits, nil)
-			all = append(all, c.ID)
-			sampler.Chose(given[len(all)-1])
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
+	_, err = sampling.Complete(a.ctx, s, sampler, prompt, n, nil, func(c sampling.Choice) error {
+		all = append(all, c.ID)
+		return nil
+	})
+	return all, err
 }
 
 // ends compares with the plain kernels of reference.cu: at the first positions, and around those where the variant
@@ -387,7 +377,7 @@ func (a *attempt) rows(rows int) error {
 					return err
 				}
 			}
-			return a.cache(s)
+			return a.cache(s, fmt.Sprintf("parts of %d", part))
 		})
 		if err != nil {
 			return err
@@ -412,7 +402,7 @@ func (a *attempt) prompt(cut int) error {
 		if _, err := a.one(s, rest, ""); err != nil {
 			return err
 		}
-		return a.cache(s)
+		return a.cache(s, "all")
 	})
 }
 
@@ -453,7 +443,7 @@ func (a *attempt) sequences() error {
 			b.Retire(id)
 		}
 		_, err := a.goOn(s, host.BatchOptions{Steps: chosenTokens}, chosenTokens)
-		return errors.Join(err, a.cache(s))
+		return errors.Join(err, a.cache(s, "all"))
 	})
 }
 
@@ -511,7 +501,7 @@ func (a *attempt) drafts() error {
 			g.texts = append(g.texts, slices.Concat(texts[i], chosen[i]))
 		}
 		_, err = a.goOn(s, host.BatchOptions{Drafter: g}, 1)
-		return errors.Join(err, a.cache(s))
+		return errors.Join(err, a.cache(s, "all"))
 	})
 }
 

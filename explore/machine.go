@@ -2,39 +2,53 @@ package explore
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"amkc/runtime/driver"
 	"amkc/runtime/host"
 )
 
-// control are the functions of the machine that are none of CUDA (explore/cpu/machine/control.h).
+// control are the functions of the machine that are none of CUDA (explore/cpu/machine/control.h). What may go wrong
+// returns what has.
 type control struct {
-	Device      func(major, minor, sms uint32) `cu:"amk_explore_device"`
-	Schedule    func(json string)              `cu:"amk_explore_schedule"`
-	Result      func() string                  `cu:"amk_explore_result"`
-	Assumptions func() string                  `cu:"amk_explore_assumptions"`
+	Schedule    func(json string) string `cu:"amk_explore_schedule"`
+	Result      func() string            `cu:"amk_explore_result"`
+	Assumptions func() string            `cu:"amk_explore_assumptions"`
+}
+
+// deviceVariable is the environment variable by which the machine learns what GPU it is.
+const deviceVariable = "AMK_CPU_DEVICE"
+
+// deviceOf is the GPU that a build is for.
+func deviceOf(target *host.Target) (string, error) {
+	var arch int
+	if _, err := fmt.Sscanf(target.Arch, "sm_%d", &arch); err != nil {
+		return "", fmt.Errorf("the architecture %q of the build is none", target.Arch)
+	}
+	text, err := json.Marshal(map[string]int{"arch": arch, "sms": target.SMs})
+	return string(text), err
 }
 
 // An Assumption is what the argument for a kernel takes for granted about hardware beyond what PTX promises.
 type Assumption struct {
 	Name    string `json:"name"`
 	Meaning string `json:"meaning"`
-	Default bool   `json:"default"`
+	On      bool   `json:"on"`
 }
 
-// startMachine makes the machine the driver of this process, with a GPU that a build is for.
-func startMachine(library string, target host.Target) (*control, error) {
+// begin begins a schedule.
+func (c *control) begin(s *Schedule) error {
+	if why := c.Schedule(s.text()); why != "" {
+		return errors.New("the machine does not take the schedule: " + why)
+	}
+	return nil
+}
+
+// startMachine makes the machine the driver of this process.
+func startMachine(library string) (*control, error) {
 	c := &control{}
-	if err := driver.Use(library, c); err != nil {
-		return nil, err
-	}
-	var arch uint32
-	if _, err := fmt.Sscanf(target.Arch, "sm_%d", &arch); err != nil {
-		return nil, fmt.Errorf("the architecture %q of the build is none", target.Arch)
-	}
-	c.Device(arch/10, arch%10, uint32(target.SMs))
-	return c, nil
+	return c, driver.Use(library, c)
 }
 
 // result reads what the machine says of a run.

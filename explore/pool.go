@@ -31,9 +31,9 @@ type process struct {
 }
 
 // startProcess starts a worker. Its error is codeWorker, and the context's.
-func startProcess(ctx context.Context, command []string, s setup) (*process, error) {
+func startProcess(ctx context.Context, command []string, device string, s setup) (*process, error) {
 	p := &process{cmd: exec.CommandContext(ctx, command[0], command[1:]...), complaints: &tail{}}
-	p.cmd.Env = append(os.Environ(), WorkerVariable+"=1")
+	p.cmd.Env = append(os.Environ(), WorkerVariable+"=1", deviceVariable+"="+device)
 	p.cmd.Stderr, p.cmd.WaitDelay = p.complaints, killDelay
 	var out io.ReadCloser
 	var err error
@@ -43,6 +43,9 @@ func startProcess(ctx context.Context, command []string, s setup) (*process, err
 		}
 	}
 	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		return nil, diag.Errorf(codeWorker, command[0], "cannot be started: %s", infile.Reason(err))
 	}
 	p.out = bufio.NewReader(out)
@@ -147,13 +150,14 @@ func (t *tail) lines() []string {
 type pool struct {
 	ctx     context.Context
 	command []string
+	device  string
 	setup   setup
 	limit   time.Duration // of a run
 	free    chan *process // nil: one is to be started
 }
 
-func newPool(ctx context.Context, size int, command []string, s setup) *pool {
-	p := &pool{ctx: ctx, command: command, setup: s, limit: hangLimit, free: make(chan *process, size)}
+func newPool(ctx context.Context, size int, command []string, device string, s setup) *pool {
+	p := &pool{ctx: ctx, command: command, device: device, setup: s, limit: hangLimit, free: make(chan *process, size)}
 	for range size {
 		p.free <- nil
 	}
@@ -169,7 +173,7 @@ func (p *pool) run(o *order) (*Outcome, error) {
 	}
 	if w == nil {
 		var err error
-		if w, err = startProcess(p.ctx, p.command, p.setup); err != nil {
+		if w, err = startProcess(p.ctx, p.command, p.device, p.setup); err != nil {
 			p.free <- nil
 			return nil, err
 		}
@@ -187,7 +191,7 @@ func (p *pool) assumptions() ([]Assumption, error) {
 	w := <-p.free
 	if w == nil {
 		var err error
-		if w, err = startProcess(p.ctx, p.command, p.setup); err != nil {
+		if w, err = startProcess(p.ctx, p.command, p.device, p.setup); err != nil {
 			p.free <- nil
 			return nil, err
 		}

@@ -25,7 +25,8 @@ const (
 type Schedule struct {
 	Strategy   Strategy        `json:"strategy"`
 	Seed       uint64          `json:"seed,omitempty"`
-	Depth      int             `json:"depth,omitempty"` // of pct: places where priorities change
+	Depth      int             `json:"depth,omitempty"`    // of pct: places where priorities change
+	Expected   uint64          `json:"expected,omitempty"` // of pct: choices of a run, about
 	Deviations [][2]uint64     `json:"deviations,omitempty"`
 	Assume     map[string]bool `json:"assume,omitempty"` // named assumptions that are not as by default
 	Mutant     string          `json:"mutant,omitempty"`
@@ -94,7 +95,7 @@ func schedules(n int, seed uint64, assume map[string]bool, mutant string) []Sche
 // replayOf is the schedule that takes the deviations that a run took, under the same assumptions.
 func (s *Schedule) replayOf(deviations [][2]uint64) Schedule {
 	again := *s
-	again.Strategy, again.Seed, again.Depth = Replay, 0, 0
+	again.Strategy, again.Seed, again.Depth, again.Expected = Replay, 0, 0, 0
 	again.Deviations = deviations
 	return again
 }
@@ -106,8 +107,24 @@ type Run struct {
 	Deviations [][2]uint64 `json:"deviations"`
 	Steps      uint64      `json:"steps"`
 	Launches   uint64      `json:"launches"`
-	Stores     uint64      `json:"stores"`
-	Copies     uint64      `json:"copies"`
+	Counts     Counts      `json:"counts"`
+}
+
+// Counts are of what a run had the memory model do.
+type Counts struct {
+	Plain   uint64 `json:"plain"` // accesses without an order
+	Loads   uint64 `json:"loads"` // of words that threads share
+	Stores  uint64 `json:"stores"`
+	Delayed uint64 `json:"delayed"` // stores that others saw late
+	Stale   uint64 `json:"stale"`   // loads of what was not the newest store
+	Syncs   uint64 `json:"syncs"`   // of one thread with another
+	Copied  uint64 `json:"copied"`  // bytes of bulk copies
+	Torn    uint64 `json:"torn"`    // bytes that such a copy brought while they were written
+}
+
+func (c *Counts) add(o *Counts) {
+	c.Plain, c.Loads, c.Stores, c.Delayed = c.Plain+o.Plain, c.Loads+o.Loads, c.Stores+o.Stores, c.Delayed+o.Delayed
+	c.Stale, c.Syncs, c.Copied, c.Torn = c.Stale+o.Stale, c.Syncs+o.Syncs, c.Copied+o.Copied, c.Torn+o.Torn
 }
 
 // A Finding is what went wrong, once.
@@ -116,8 +133,6 @@ type Finding struct {
 	Message string  `json:"message"`
 	Of      string  `json:"of,omitempty"` // whose results differ: the job
 	Sites   []Site  `json:"sites,omitempty"`
-	SM      *int    `json:"sm,omitempty"`
-	Thread  *int    `json:"thread,omitempty"`
 	Choice  *uint64 `json:"choice,omitempty"` // how many choices had been made
 	// Output is what a process said that crashed.
 	Output []string `json:"output,omitempty"`
@@ -129,7 +144,8 @@ type Site struct {
 	Offset uint64  `json:"offset,omitempty"` // in it
 	File   string  `json:"file,omitempty"`
 	Line   int     `json:"line,omitempty"`
-	What   string  `json:"what,omitempty"`
+	Block  int     `json:"block"`            // of the thread that was there
+	Thread int     `json:"thread"`           // in its block
 	Frames []Frame `json:"frames,omitempty"` // of the offset, the innermost first
 }
 
@@ -216,11 +232,7 @@ func firstLine(text string) string {
 
 // lines say what happened at a site, and through which functions it was reached.
 func (s *Site) lines() []string {
-	first := s.place()
-	if s.What != "" {
-		first = s.What + " at " + first
-	}
-	lines := []string{first}
+	lines := []string{fmt.Sprintf("%s: SM %d, thread %d", s.place(), s.Block, s.Thread)}
 	for _, f := range s.Frames {
 		where := fmt.Sprintf("%s:%d", f.File, f.Line)
 		if f.Function != "" {

@@ -103,7 +103,7 @@ func newWorker(s setup) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	machine, err := startMachine(s.Library, facts.Target)
+	machine, err := startMachine(s.Library)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,9 @@ func (w *worker) carryOut(o *order) *Outcome {
 	if !ok {
 		return &Outcome{Problem: fmt.Sprintf("there is no job %q", o.Job)}
 	}
-	w.machine.Schedule(o.Schedule.text())
+	if err := w.machine.begin(&o.Schedule); err != nil {
+		return &Outcome{Problem: err.Error()}
+	}
 	a := &attempt{ctx: context.Background(), dir: w.Dir, build: w.Build, facts: w.facts, schedule: &o.Schedule}
 	failed := job.run(a)
 	if a.program != nil {

@@ -23,8 +23,14 @@
 #include "fakemeasures.h"
 #include "fakereference.h"
 
+// What a test that includes this file has happen before each launch of a kernel of the build.
+#ifndef BEFORE_LAUNCH
+#define BEFORE_LAUNCH(args)
+#endif
+
 CUresult cuLaunchCooperativeKernel(Kernel* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                                    unsigned bz, unsigned shared, Stream* s, void** args) {
+  BEFORE_LAUNCH(args);
   CUresult r = base_cuLaunchCooperativeKernel(f, gx, gy, gz, bx, by, bz, shared, s, args);
   if (r) return r;
   int over_prompt = f == &prompt_kernel;
