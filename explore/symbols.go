@@ -37,8 +37,9 @@ func (s *symbols) resolve(f *Finding) {
 	}
 }
 
-// frames are the functions that are at work at an offset of a module, the innermost first: those that the compiler has
-// put in the place of a call too. There are none where the module is not known.
+// frames are the functions that are at work before an offset of a module, the innermost first: those that the compiler
+// has put in the place of a call too. The offset is where a call returns to, so that the instruction before it counts.
+// There are none where the module is not known.
 func (s *symbols) frames(module string, offset uint64) []Frame {
 	t, ok := s.tables[module]
 	if !ok {
@@ -50,7 +51,7 @@ func (s *symbols) frames(module string, offset uint64) []Frame {
 	if t == nil {
 		return nil
 	}
-	return t.frames(offset)
+	return t.frames(offset - min(1, offset))
 }
 
 // A lineTable is what an object has for debuggers.

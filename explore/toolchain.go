@@ -61,8 +61,8 @@ var (
 	machineLink  = []string{"-shared", "-Wl,-soname," + libraryName}
 
 	// Plain loads and stores of kernels call hooks of the machine: those of the thread sanitizer, whose own library is
-	// not linked.
-	kernelFlags = []string{"-x", "c++", "-O1", "-fsanitize=thread", "-fvisibility=hidden"}
+	// not linked. A kernel and what the host reads keep the visibility that they have.
+	kernelFlags = []string{"-x", "c++", "-O1", "-fsanitize=thread"}
 	gccFlags    = []string{"-fno-gnu-unique", "--param", "tsan-instrument-func-entry-exit=0", "--param",
 		"tsan-distinguish-volatile=1"}
 	clangFlags = []string{"-mllvm", "-tsan-instrument-func-entry-exit=0", "-mllvm", "-tsan-distinguish-volatile=1"}
