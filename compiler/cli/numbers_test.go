@@ -35,6 +35,7 @@ func TestNumbersOfFlags(t *testing.T) {
 		"cost":     {model}, "space": {model}, "dump": {model}, "check": {model},
 	}
 	given["bench"] = []string{filepath.Join(out, "measured")}
+	given["explore"] = given["bench"]
 	code, _, stderr := amkc(model, "-o", given["bench"][0], "--no-build", "--target", "h200")
 	require.Zero(t, code, stderr)
 	tried := 0

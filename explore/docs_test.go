@@ -1,0 +1,86 @@
+package explore
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/runtime/host"
+)
+
+func manual(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "docs", "explore.md"))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// docs/explore.md has a row for each job that any build has, and for each kind of finding.
+func TestManualHasEveryJobAndKind(t *testing.T) {
+	text := manual(t)
+	facts := &host.Facts{Prompt: 64, Passes: []host.Pass{{Rows: 4}, {Rows: 1, Sequences: 2}, {Rows: 4, Sequences: 2}}}
+	facts.Model.MaxSeq = 1024
+	named := strings.NewReplacer("sequences2rows4", "sequencesNrowsM", "sequences2", "sequencesN", "rows4", "rowsN")
+	for _, j := range Jobs(facts) {
+		name := named.Replace(j.Name)
+		if strings.HasPrefix(name, "prompt-") {
+			name = "prompt-N"
+		}
+		require.Contains(t, text, "\n| `"+name+"` |", j.Name)
+		require.NotEmpty(t, j.Doc)
+	}
+	for _, source := range []string{"cpu/machine/findings.h", "cpu/machine/model.cc", "worker.go", "pool.go", "compare.go",
+		"jobs.go"} {
+		for _, kind := range kindsIn(t, source) {
+			require.Contains(t, text, "`"+kind+"`", "%s reports it", source)
+		}
+	}
+}
+
+// kindsIn are the kinds of findings that a source reports.
+func kindsIn(t *testing.T, source string) (kinds []string) {
+	t.Helper()
+	text, err := os.ReadFile(source)
+	require.NoError(t, err)
+	switch filepath.Ext(source) {
+	case ".h":
+		kinds = between(string(text), " = \"", "\"")
+	case ".cc":
+		kinds = between(string(text), "return \"", "\";\n    case")
+	default:
+		kinds = append(between(string(text), "Kind: \"", "\""), between(string(text), ".found(\"", "\"")...)
+	}
+	require.NotEmpty(t, kinds, source)
+	return kinds
+}
+
+// between lists what stands between two texts.
+func between(text, before, after string) (all []string) {
+	for {
+		_, rest, found := strings.Cut(text, before)
+		if !found {
+			return all
+		}
+		word, rest, found := strings.Cut(rest, after)
+		if !found {
+			return all
+		}
+		all, text = append(all, word), rest
+	}
+}
+
+// docs/explore.md lists what the machine assumes, in its words.
+func TestManualHasEveryAssumption(t *testing.T) {
+	text := manual(t)
+	all := realAssumptions(t)
+	require.NotEmpty(t, all)
+	for _, a := range all {
+		require.Contains(t, text, fmt.Sprintf("| `%s` | %s |", a.Name, a.Meaning))
+		require.True(t, a.On, "the manual says that all are on")
+	}
+	require.Equal(t, len(all), strings.Count(between(text, "\n| name | says |\n", "\n\n")[0], "\n"))
+}
