@@ -67,7 +67,8 @@ type Found struct {
 	Schedule string  `json:"schedule"` // in which it was seen first
 	Runs     int     `json:"runs"`
 	Script   *Script `json:"script,omitempty"`
-	Repeats  bool    `json:"repeats"` // the script was run, and the same went wrong
+	// Repeats: the script was run, and the same went wrong. That of the default schedule is not run a second time.
+	Repeats bool `json:"repeats"`
 }
 
 // A Report is what Explore has found.

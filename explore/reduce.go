@@ -43,6 +43,9 @@ func (e *explorer) script(found *Found, j *Job, o *order, outcome *Outcome) erro
 		// What was chosen behind it does not matter.
 		deviations = slices.DeleteFunc(slices.Clone(deviations), func(d deviation) bool { return d[0] > *found.Choice })
 	}
+	if o.Schedule.Strategy == Replay && len(deviations) == 0 {
+		return nil // there is nothing to take out of the default schedule
+	}
 	if len(outcome.Deviations) == 0 || !try([][]deviation{deviations})[0] {
 		// Of a process that crashed nobody knows the deviations, and its seed repeats it.
 		again, err := e.several([]order{*o})
