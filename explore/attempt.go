@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"amkc/compiler"
 	"amkc/runtime/host"
@@ -33,6 +34,9 @@ type attempt struct {
 
 	values   []Value
 	findings []Finding
+
+	machine *control
+	garbage int // so many findings of the machine are of launches that were given up
 }
 
 // shared notes a value that does not depend on the job.
@@ -50,6 +54,31 @@ func (a *attempt) add(v Value, bytes []byte) {
 // found notes what is wrong with results themselves.
 func (a *attempt) found(kind, format string, args ...any) {
 	a.findings = append(a.findings, Finding{Kind: kind, Message: fmt.Sprintf(format, args...)})
+}
+
+// gaveUp says that a launch was given up. What such a launch goes on to compute is garbage, which nobody looks at, and
+// so is what it reads for that.
+func (a *attempt) gaveUp() error {
+	run, err := a.machine.result()
+	if err == nil {
+		a.garbage = len(run.Findings)
+	}
+	return err
+}
+
+// ofGarbage are the kinds of findings that a launch may have that was given up: it waits for nothing any more. It must
+// reach no other memory than before, and end.
+var ofGarbage = []string{"race", "proxy", "unwritten", "constant"}
+
+// withoutGarbage leaves out what does not count of a run's findings.
+func (a *attempt) withoutGarbage(all []Finding) []Finding {
+	var left []Finding
+	for i, f := range all {
+		if i >= a.garbage || !slices.Contains(ofGarbage, f.Kind) {
+			left = append(left, f)
+		}
+	}
+	return left
 }
 
 // open opens the build on the machine, calls f and closes it.

@@ -89,17 +89,17 @@ func (t *toolchain) compile(ctx context.Context, build, cache string, cpu map[st
 		return t.machine(ctx, include, work, out, slices.Collect(maps.Keys(cpu)))
 	}}
 	var kernels []product
-	for _, source := range kernelSources(facts) {
+	for _, k := range kernelSources(facts) {
+		source, object := k.source, k.object
 		if files[source] == nil {
 			return nil, &host.BuildError{Path: filepath.Join(build, filepath.FromSlash(source)),
 				What: "the source of a kernel is missing", Remedy: "compile the model again with amkc"}
 		}
-		key := digestOf(nil, nil, o.Sources, source)
-		object := strings.TrimSuffix(source, ".cu") + ".fatbin"
+		key := digestOf(nil, nil, o.Sources, source, strings.Join(k.flags, " "))
 		at := filepath.Join(dir, key[:32]+".so")
 		o.Kernels[object] = at
-		kernels = append(kernels, product{source, at, func(ctx context.Context, work, out string) error {
-			return t.kernel(ctx, build, include, source, object, o.Library, work, out)
+		kernels = append(kernels, product{object, at, func(ctx context.Context, work, out string) error {
+			return t.kernel(ctx, build, include, k, o.Library, work, out)
 		}})
 	}
 	// Kernels are linked with the machine, so that it comes first; its sources are compiled side by side.
@@ -112,19 +112,32 @@ func (t *toolchain) compile(ctx context.Context, build, cache string, cpu map[st
 	return o, nil
 }
 
-// kernelSources are the .cu files of a build that its facts speak of.
-func kernelSources(facts *host.Facts) []string {
-	source := func(dir, object string) string {
-		return path.Join(dir, strings.TrimSuffix(object, ".fatbin")+".cu")
+// A kernelSource is a .cu file of a build, the file that it is compiled to, and flags for it alone.
+type kernelSource struct {
+	source, object string
+	flags          []string
+}
+
+// eagerDir is where the kernel is whose waits look at once whether the host has ended the launch. Those of the others
+// do every 65,536 polls, which no run on a CPU has.
+const eagerDir = "eager"
+
+// kernelSources are what of a build is compiled.
+func kernelSources(facts *host.Facts) []kernelSource {
+	of := func(dir, object string) kernelSource {
+		return kernelSource{source: path.Join(dir, strings.TrimSuffix(object, ".fatbin")+".cu"),
+			object: path.Join(dir, object)}
 	}
-	all := []string{source("", host.FatbinFile)}
+	all := []kernelSource{of("", host.FatbinFile)}
 	for _, p := range facts.Passes {
-		all = append(all, source(p.Dir(), host.FatbinFile))
+		all = append(all, of(p.Dir(), host.FatbinFile))
 	}
 	if facts.Prompt > 0 {
-		all = append(all, source("", host.PromptFile))
+		all = append(all, of("", host.PromptFile))
 	}
-	return append(all, source("", host.ReferenceFile), source("", host.MeasureFile))
+	eager := of("", host.FatbinFile)
+	eager.object, eager.flags = path.Join(eagerDir, eager.object), []string{"-DAMK_EAGER_ABORT=1"}
+	return append(all, of("", host.ReferenceFile), of("", host.MeasureFile), eager)
 }
 
 // mostSources bounds the files of a build that are read.
@@ -343,18 +356,18 @@ func (t *toolchain) machine(ctx context.Context, include, work, out string, name
 
 // kernel compiles and links one kernel of a build. What the compiler keeps of paths begins at the build and at
 // explore/cpu, so that the object is the same wherever these lie.
-func (t *toolchain) kernel(ctx context.Context, build, include, source, object, library, work, out string) error {
+func (t *toolchain) kernel(ctx context.Context, build, include string, k kernelSource, library, work, out string) error {
 	root, err := filepath.Abs(build)
 	if err != nil {
-		return diag.Errorf(codeCompile, source, "the build has no path: %s", infile.Reason(err))
+		return diag.Errorf(codeCompile, k.source, "the build has no path: %s", infile.Reason(err))
 	}
 	compiled := filepath.Join(work, "kernel.o")
-	err = t.run(ctx, root, source, slices.Concat(t.ofKernels(), t.mapped(root, "."), t.mapped(include, "explore/cpu"),
-		[]string{"-I" + include, "-c", "-o", compiled, source})...)
+	err = t.run(ctx, root, k.source, slices.Concat(t.ofKernels(), k.flags, t.mapped(root, "."),
+		t.mapped(include, "explore/cpu"), []string{"-I" + include, "-c", "-o", compiled, k.source})...)
 	if err != nil {
 		return err
 	}
-	return t.run(ctx, work, object, slices.Concat(kernelLink, []string{"-Wl,-soname," + object, "-o", out, compiled,
+	return t.run(ctx, work, k.object, slices.Concat(kernelLink, []string{"-Wl,-soname," + k.object, "-o", out, compiled,
 		library})...)
 }
 

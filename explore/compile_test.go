@@ -78,9 +78,9 @@ func compiled(t *testing.T, c *toolchain, build, cache string, cpu map[string][]
 func TestCompileCaches(t *testing.T) {
 	c, build, cache, cpu := needCompiler(t), smallBuild(t), t.TempDir(), smallMachine()
 	o := compiled(t, c, build, cache, cpu)
-	require.Equal(t, 1+4, o.Made) // the machine, and four kernels
+	require.Equal(t, 1+5, o.Made) // the machine, and five kernels
 	require.ElementsMatch(t, []string{"megakernel.fatbin", "rows2/megakernel.fatbin", "reference.fatbin",
-		"measure.fatbin"}, sorted(o.Kernels))
+		"measure.fatbin", "eager/megakernel.fatbin"}, sorted(o.Kernels))
 	again := compiled(t, c, build, cache, cpu)
 	require.Zero(t, again.Made)
 	again.Made = o.Made
@@ -93,18 +93,18 @@ func TestCompileCaches(t *testing.T) {
 	require.Equal(t, o.Sources, other.Sources)
 	require.NotEqual(t, o.Machine, other.Machine)
 	cpu["machine/machine.h"] = append(cpu["machine/machine.h"], "// another\n"...)
-	require.Equal(t, 1+4, compiled(t, c, build, cache, cpu).Made)
+	require.Equal(t, 1+5, compiled(t, c, build, cache, cpu).Made)
 
 	// So does a header of the build, and another compiler; a file that no kernel includes does not.
 	hosttest.Write(t, build, "README.md", []byte("another"))
 	require.Zero(t, compiled(t, c, build, cache, cpu).Made)
 	hosttest.Write(t, build, filepath.Join("amk", "hw", "thread.cuh"), []byte("#include <amk_cpu/thread.h>\n"))
 	other = compiled(t, c, build, cache, cpu)
-	require.Equal(t, 4, other.Made)
+	require.Equal(t, 5, other.Made)
 	require.NotEqual(t, o.Sources, other.Sources)
 	newer := *c
 	newer.version += "1"
-	require.Equal(t, 1+4, compiled(t, &newer, build, cache, cpu).Made)
+	require.Equal(t, 1+5, compiled(t, &newer, build, cache, cpu).Made)
 
 	// An object that is gone is made again, and what a build has is found wherever it lies.
 	require.NoError(t, os.Remove(other.Kernels["measure.fatbin"]))
@@ -164,9 +164,16 @@ func TestCompiledObjects(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, at)
 	}
-	facts, err := host.ReadFacts(dir)
-	require.NoError(t, err)
-	require.Len(t, facts.Passes, 1)
+	for _, of := range []string{dir, filepath.Join(dir, eagerDir)} {
+		facts, err := host.ReadFacts(of)
+		require.NoError(t, err)
+		require.Len(t, facts.Passes, 1)
+		for name := range o.Kernels {
+			if filepath.Dir(name) != eagerDir {
+				require.FileExists(t, filepath.Join(of, filepath.FromSlash(name)))
+			}
+		}
+	}
 }
 
 func TestCompileRefuses(t *testing.T) {

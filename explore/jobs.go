@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"amkc/compiler"
@@ -209,37 +210,48 @@ func (a *attempt) stops() error {
 	})
 }
 
-// abort decodes a launch that the host may end, and then the same once more.
+// abort decodes a launch that the host may end, behind a token whose row must stay, and then the same once more.
 func (a *attempt) abort() error {
+	a.dir = filepath.Join(a.dir, eagerDir)
 	return a.open(host.Options{}, func(s *host.Session) error {
-		next := a.ids(0, 1)[0]
-		got, err := s.Generate(a.ctx, next, chosenTokens, nil, nil)
-		var stall *host.StallError
-		switch {
-		case errors.As(err, &stall) && len(a.schedule.HostStores) > 0:
-			for _, sm := range stall.Stalls {
-				if !sm.Followed {
-					return err
-				}
+		next, err := s.Feed(a.ctx, a.ids(0, 1), nil)
+		if err == nil {
+			var got []int
+			got, err = s.Generate(a.ctx, next, chosenTokens, nil, nil)
+			if err == nil {
+				a.own("tokens of a launch that was not ended", fmt.Append(nil, got))
+				err = s.Rewind(1)
 			}
-			if s.Position() != 0 {
-				a.found("difference", "the session stands at position %d after a launch that was given up; want 0",
-					s.Position())
-			}
-		case err != nil:
+		}
+		if err := a.aborted(err); err != nil {
 			return err
-		default:
-			a.own("tokens", fmt.Append(nil, got))
-			if err := s.Rewind(0); err != nil {
+		}
+		if s.Position() == 0 { // the token was not decoded
+			if next, err = s.Feed(a.ctx, a.ids(0, 1), nil); err != nil {
 				return err
 			}
 		}
-		if got, err = s.Generate(a.ctx, next, chosenTokens, nil, nil); err != nil {
+		got, err := s.Generate(a.ctx, next, chosenTokens, nil, nil)
+		if err != nil {
 			return err
 		}
 		a.own("tokens once more", fmt.Append(nil, got))
 		return nil
 	})
+}
+
+// aborted takes a launch for one that went as it should which was given up because the host ended it.
+func (a *attempt) aborted(err error) error {
+	var stall *host.StallError
+	if !errors.As(err, &stall) || len(a.schedule.HostStores) == 0 {
+		return err
+	}
+	for _, sm := range stall.Stalls {
+		if !sm.Followed {
+			return err
+		}
+	}
+	return a.gaveUp()
 }
 
 // drawn are the settings by which the kernel draws: a temperature alone, and each filter.

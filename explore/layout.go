@@ -2,13 +2,15 @@ package explore
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 
 	"amkc/runtime/host"
 )
 
 // layOut makes a directory that package host opens as a build: the manifest and the weights of a build, and its
-// kernels compiled for the CPU in the place of those for a GPU. All are links.
+// kernels compiled for the CPU in the place of those for a GPU. Below it is a second one, of the kernel whose waits look
+// at once for an abort. All are links.
 func layOut(dir, build string, o *Objects) error {
 	root, err := filepath.Abs(build)
 	if err != nil {
@@ -17,12 +19,16 @@ func layOut(dir, build string, o *Objects) error {
 	links := map[string]string{}
 	for _, name := range []string{host.ManifestFile, host.WeightsFile} {
 		links[name] = filepath.Join(root, name)
+		links[path.Join(eagerDir, name)] = links[name]
 	}
 	for name, object := range o.Kernels {
-		links[filepath.FromSlash(name)] = object
+		if eager := path.Join(eagerDir, name); o.Kernels[eager] == "" && path.Dir(name) != eagerDir {
+			links[eager] = object
+		}
+		links[name] = object
 	}
 	for _, name := range sorted(links) {
-		at := filepath.Join(dir, name)
+		at := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(at), 0o777); err != nil {
 			return err
 		}

@@ -156,6 +156,9 @@ type Frame struct {
 	Line     int    `json:"line"`
 }
 
+// isHost reports whether it is no place of a kernel: the host has no line that would say anything.
+func (s *Site) isHost() bool { return s.File == "" && s.Module == "" }
+
 // place is file and line, or the module and the offset where those are not known.
 func (s *Site) place() string {
 	switch {
@@ -175,7 +178,9 @@ func (f *Finding) key() string {
 	}
 	var places []string
 	for i := range f.Sites {
-		places = append(places, f.Sites[i].place())
+		if s := &f.Sites[i]; !s.isHost() {
+			places = append(places, s.place())
+		}
 	}
 	slices.Sort(places)
 	if len(places) == 0 {
@@ -232,6 +237,9 @@ func firstLine(text string) string {
 
 // lines say what happened at a site, and through which functions it was reached.
 func (s *Site) lines() []string {
+	if s.isHost() {
+		return []string{"by the host"}
+	}
 	lines := []string{fmt.Sprintf("%s: SM %d, thread %d", s.place(), s.Block, s.Thread)}
 	for _, f := range s.Frames {
 		where := fmt.Sprintf("%s:%d", f.File, f.Line)

@@ -119,7 +119,8 @@ func (w *worker) carryOut(o *order) *Outcome {
 	if err := w.machine.begin(&o.Schedule); err != nil {
 		return &Outcome{Problem: err.Error()}
 	}
-	a := &attempt{ctx: context.Background(), dir: w.Dir, build: w.Build, facts: w.facts, schedule: &o.Schedule}
+	a := &attempt{ctx: context.Background(), dir: w.Dir, build: w.Build, facts: w.facts, schedule: &o.Schedule,
+		machine: w.machine}
 	failed := job.run(a)
 	if a.program != nil {
 		failed = errors.Join(failed, a.program.Close())
@@ -129,7 +130,7 @@ func (w *worker) carryOut(o *order) *Outcome {
 		return &Outcome{Problem: err.Error()}
 	}
 	outcome := &Outcome{Run: *run, Values: a.values}
-	outcome.Findings = append(outcome.Findings, a.findings...)
+	outcome.Findings = append(a.withoutGarbage(run.Findings), a.findings...)
 	var stall *host.StallError
 	switch {
 	case failed == nil:
@@ -137,7 +138,7 @@ func (w *worker) carryOut(o *order) *Outcome {
 		outcome.Findings = append(outcome.Findings, Finding{Kind: "stall", Message: failed.Error()})
 	case isProblem(failed):
 		outcome.Problem = failed.Error()
-	case len(run.Findings) == 0: // otherwise the machine has said why
+	case len(outcome.Findings) == 0: // otherwise the machine has said why
 		outcome.Findings = append(outcome.Findings, Finding{Kind: "error", Message: failed.Error()})
 	}
 	return outcome

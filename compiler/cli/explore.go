@@ -159,20 +159,37 @@ func (f *exploreFlags) tell(c *call, dir string, r *explore.Report) error {
 	if err := c.printf("%s", exploredTable(dir, r)); err != nil {
 		return err
 	}
+	var unwritten error
 	for i, found := range r.Findings {
 		d := found.Diagnostic()
 		if found.Script != nil {
 			file := filepath.Join(f.out, fmt.Sprintf("explore-%d.json", i+1))
-			if err := found.Script.Write(file); err != nil {
-				return diag.Errorf(codeOutput, file, "cannot write: %s", infile.Reason(err))
+			if err := f.write(found.Script, file); err != nil {
+				unwritten = err
+			} else {
+				result.Scripts = append(result.Scripts, file)
+				d.With("again: amkc explore " + shellWord(dir) + " --replay " + shellWord(file))
 			}
-			result.Scripts = append(result.Scripts, file)
-			d.With("again: amkc explore " + shellWord(dir) + " --replay " + shellWord(file))
 		}
 		c.report(diag.List{d})
 	}
-	if len(r.Findings) > 0 {
+	switch {
+	case unwritten != nil:
+		return unwritten
+	case len(r.Findings) > 0:
 		return errDifferent
+	}
+	return nil
+}
+
+// write writes a script, and makes the directory for it.
+func (f *exploreFlags) write(s *explore.Script, file string) error {
+	err := os.MkdirAll(f.out, 0o777)
+	if err == nil {
+		err = s.Write(file)
+	}
+	if err != nil {
+		return diag.Errorf(codeOutput, file, "cannot write: %s", infile.Reason(err))
 	}
 	return nil
 }

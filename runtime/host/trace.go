@@ -72,8 +72,13 @@ func (s *Session) newTracer() (*tracer, error) {
 	if err != nil {
 		return nil, err
 	}
-	values, err := s.dev.Alloc(4 * max(1, s.info.ExchangesPerStep*s.info.TraceStride))
-	return &tracer{s, kernel, values}, err
+	n := 4 * max(1, s.info.ExchangesPerStep*s.info.TraceStride)
+	values, err := s.dev.Alloc(n)
+	if err != nil {
+		return nil, err
+	}
+	// All of it is fetched after a step, and vectors that are shorter than the stride leave bytes unwritten.
+	return &tracer{s, kernel, values}, s.stream.MemsetD8(values, 0, n)
 }
 
 func (t *tracer) close() error { return t.s.dev.Free(t.values) }

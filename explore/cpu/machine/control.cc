@@ -6,6 +6,7 @@
 #include "choice.h"
 #include "device.h"
 #include "findings.h"
+#include "host.h"
 #include "json.h"
 #include "model.h"
 #include "modules.h"
@@ -65,7 +66,7 @@ void begin() {
 
 bool take_schedule(const Json& object, std::string& why) {
   if (unknown_field(object, {"strategy", "seed", "depth", "expected", "deviations", "assume",
-                             "mutant", "max_steps"}, why)) {
+                             "mutant", "max_steps", "host_stores"}, why)) {
     return false;
   }
   Schedule s;
@@ -88,6 +89,19 @@ bool take_schedule(const Json& object, std::string& why) {
       s.deviations.push_back({d.items[0].number, u32(d.items[1].number)});
     }
   }
+  std::vector<HostStore> stores;
+  if (const Json* v = field(object, "host_stores", Json::Type::kArray, why)) {
+    for (const Json& each : v->items) {
+      HostStore store = {};
+      take_number(each, "step", store.step, why);
+      take_number(each, "pointer_at", store.pointer_at, why);
+      take_number(each, "value", store.value, why);
+      if (!stores.empty() && stores.back().step > store.step) {
+        return why = "the steps of \"host_stores\" grow", false;
+      }
+      stores.push_back(store);
+    }
+  }
   u64 most = ~u64(0);
   take_number(object, "max_steps", most, why);
   std::string mutant;
@@ -104,6 +118,7 @@ bool take_schedule(const Json& object, std::string& why) {
   }
   limit_steps(most);
   set_mutant(mutant);
+  set_host_stores(std::move(stores));
   begin_schedule(std::move(s));
   return true;
 }

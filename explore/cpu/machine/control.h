@@ -18,6 +18,9 @@ const char* amk_explore_device(const char* json);
 //   "assume"      {"l2-single-copy": false, ...}: assumptions that are not there are an error
 //   "mutant"      the id of one, as amk_explore_sites lists them; or empty
 //   "max_steps"   steps that a launch may have
+//   "host_stores" [{"step":n,"pointer_at":n,"value":n}, ...]: at so many steps since the schedule
+//                 began the host stores a word of 4 bytes at the address that lies at this byte of
+//                 the kernel's argument
 // Forgets findings and counts. Returns what is wrong with it, or null.
 const char* amk_explore_schedule(const char* json);
 

@@ -12,6 +12,7 @@
 #include "arena.h"
 #include "crash.h"
 #include "device.h"
+#include "host.h"
 #include "model.h"
 #include "modules.h"
 #include "results.h"
@@ -137,6 +138,7 @@ int launch(Kernel* kernel, u32 blocks, u32 threads, u32 shared, void** parameter
   alignas(16) static u64 words[kParameterBytes / 8];
   copy_parameters(parameters[0], words);
   name_regions(*kernel, words);
+  host_sees(words, sizeof words);
   Launch l;
   l.body = [kernel] { call_kernel(*kernel, words); };
   l.blocks = blocks;

@@ -5,6 +5,7 @@
 
 #include "barrier.h"
 #include "findings.h"
+#include "host.h"
 
 namespace machine {
 
@@ -219,6 +220,7 @@ void choice_point() {
   if (++step_count - first_step > most_steps) {
     report_fatal(kEndless, "the run has more steps than it may have: " + describe_waits(), {});
   }
+  if (step_count >= host_acts_at) host_acts();
   happens_now();
   Fiber& fiber = current();
   Warp& warp = *fiber.warp;
