@@ -22,7 +22,7 @@ func TestMemoryModel(t *testing.T) {
 		programs = 200_000
 	}
 	model := filepath.Join(t.TempDir(), "order_test")
-	program(t, model, flags, nil, "cpu/test/order_test.cc", "cpu/test/order_random.cc", "cpu/test/order_speed.cc",
+	program(t, model, flags, flags, "cpu/test/order_test.cc", "cpu/test/order_random.cc", "cpu/test/order_speed.cc",
 		"cpu/machine/clock.cc", "cpu/machine/shadow.cc", "cpu/machine/plain.cc", "cpu/machine/strong.cc",
 		"cpu/machine/history.cc", "cpu/machine/agents.cc", "cpu/machine/faults.cc", "cpu/machine/order.cc")
 	out, err := exec.Command(model, strconv.Itoa(programs)).CombinedOutput()
