@@ -18,8 +18,8 @@ import (
 type Value struct {
 	Name   string `json:"name"` // "logits at position 3"
 	Digest string `json:"digest"`
-	// Shared says that whatever has a value of this name has the same: every job and every schedule. Others are those of
-	// one job, the same in every schedule.
+	// Shared says that whatever has a value of this name has the same: every job and every schedule. Others are those
+	// of one job, the same in every schedule.
 	Shared bool `json:"shared,omitempty"`
 }
 

@@ -55,8 +55,8 @@ func (k known) differences(j *Job, o *order, outcome *Outcome, keep bool) []Find
 	case number > 1:
 		different += fmt.Sprintf(", and %s more", plural(number-1, "value"))
 	case number == 0 && first != nil && !j.Aborts && len(first.names) != len(outcome.Values):
-		different = fmt.Sprintf("the job has %s, and %d under the first schedule", plural(len(outcome.Values), "result"),
-			len(first.names))
+		different = fmt.Sprintf("the job has %s, and %d under the first schedule",
+			plural(len(outcome.Values), "result"), len(first.names))
 	}
 	if different == "" {
 		return nil

@@ -356,7 +356,8 @@ func (t *toolchain) machine(ctx context.Context, include, work, out string, name
 
 // kernel compiles and links one kernel of a build. What the compiler keeps of paths begins at the build and at
 // explore/cpu, so that the object is the same wherever these lie.
-func (t *toolchain) kernel(ctx context.Context, build, include string, k kernelSource, library, work, out string) error {
+func (t *toolchain) kernel(ctx context.Context, build, include string, k kernelSource, library, work,
+	out string) error {
 	root, err := filepath.Abs(build)
 	if err != nil {
 		return diag.Errorf(codeCompile, k.source, "the build has no path: %s", infile.Reason(err))

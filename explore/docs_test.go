@@ -33,8 +33,8 @@ func TestManualHasEveryJobAndKind(t *testing.T) {
 		require.Contains(t, text, "\n| `"+name+"` |", j.Name)
 		require.NotEmpty(t, j.Doc)
 	}
-	for _, source := range []string{"cpu/machine/findings.h", "cpu/machine/model.cc", "worker.go", "pool.go", "compare.go",
-		"jobs.go"} {
+	for _, source := range []string{"cpu/machine/findings.h", "cpu/machine/model.cc", "worker.go", "pool.go",
+		"compare.go", "jobs.go"} {
 		for _, kind := range kindsIn(t, source) {
 			require.Contains(t, text, "`"+kind+"`", "%s reports it", source)
 		}

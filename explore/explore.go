@@ -6,8 +6,8 @@
 // kernels allow ([Jobs]), under schedules that follow from seeds, and compares the results: with one another, of every
 // schedule, to the bit; with the plain kernels and with the reference VM, within the bounds that those checks have.
 //
-// Kernels run in worker processes, which are this executable again ([Work]): one that crashes is a finding. A schedule in
-// which something went wrong is cut down to few deviations from the default one, and written as a [Script].
+// Kernels run in worker processes, which are this executable again ([Work]): one that crashes is a finding. A schedule
+// in which something went wrong is cut down to few deviations from the default one, and written as a [Script].
 //
 // The kernels of a build are code, and are compiled and run here: explore builds that you trust.
 package explore
@@ -278,8 +278,8 @@ func (e *explorer) fitted(j *Job, s Schedule, i int) Schedule {
 	return s
 }
 
-// round carries out orders side by side, and takes what came of them in their order: what is found depends on seeds, not
-// on which process was faster.
+// round carries out orders side by side, and takes what came of them in their order: what is found depends on seeds,
+// not on which process was faster.
 func (e *explorer) round(orders []order, done func(*order, *Outcome)) error {
 	outcomes, errs := make([]*Outcome, len(orders)), make([]error, len(orders))
 	var mu sync.Mutex

@@ -281,8 +281,8 @@ func TestHangIsAFinding(t *testing.T) {
 	b := newFakeBuild(t, "", nil)
 	p, err := startProcess(t.Context(), b.o.Command, "{}", setup{b.objects.Library, b.dir, b.dir})
 	require.NoError(t, err)
-	outcome, alive, err := p.carryOut(t.Context(), &order{Job: "steps", Schedule: Schedule{Strategy: Random, Seed: 667}},
-		50*time.Millisecond)
+	hangs := &order{Job: "steps", Schedule: Schedule{Strategy: Random, Seed: 667}}
+	outcome, alive, err := p.carryOut(t.Context(), hangs, 50*time.Millisecond)
 	require.NoError(t, err)
 	require.False(t, alive)
 	require.Len(t, outcome.Findings, 1)

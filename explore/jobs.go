@@ -17,7 +17,7 @@ import (
 type Job struct {
 	Name string
 	Doc  string
-	// Once: it is run under the default schedule alone. What it decodes one token a launch the others are compared with.
+	// Once: it is run under the default schedule alone. Others are compared with what it decodes one token a launch.
 	Once bool
 	// Aborts: in each schedule but the first the host raises the abort word at a step of the machine.
 	Aborts bool

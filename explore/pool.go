@@ -80,7 +80,8 @@ func (p *process) ask(question, answer any) error {
 
 // carryOut has a worker run a job. One that ends meanwhile, or takes longer than limit, is a finding, and then alive is
 // false: the process has ended.
-func (p *process) carryOut(ctx context.Context, o *order, limit time.Duration) (outcome *Outcome, alive bool, err error) {
+func (p *process) carryOut(ctx context.Context, o *order, limit time.Duration) (outcome *Outcome, alive bool,
+	err error) {
 	outcome = &Outcome{}
 	answered := make(chan error, 1)
 	go func() { answered <- p.ask(o, outcome) }()
@@ -103,8 +104,8 @@ func (p *process) carryOut(ctx context.Context, o *order, limit time.Duration) (
 		return nil, false, context.Cause(ctx)
 	}
 	how := p.end()
-	return &Outcome{Run: Run{Findings: []Finding{{Kind: "crash", Message: "the process that ran the kernel ended: " + how,
-		Output: p.complaints.lines()}}}}, false, nil
+	return &Outcome{Run: Run{Findings: []Finding{{Kind: "crash",
+		Message: "the process that ran the kernel ended: " + how, Output: p.complaints.lines()}}}}, false, nil
 }
 
 // end ends the process, and says how it ended.

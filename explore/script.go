@@ -51,8 +51,8 @@ func ReadScript(file string) (*Script, error) {
 	}
 	for i, d := range s.Schedule.Deviations {
 		if d[1] == 0 || i > 0 && d[0] <= s.Schedule.Deviations[i-1][0] {
-			return nil, diag.Errorf(codeScript, file, "has deviation %v as its number %d; want choices in ascending order, "+
-				"each with another value than 0", d, i+1)
+			return nil, diag.Errorf(codeScript, file, "has deviation %v as its number %d; want choices in ascending "+
+				"order, each with another value than 0", d, i+1)
 		}
 	}
 	return &s, nil
@@ -74,8 +74,8 @@ func (s *Script) Write(file string) error {
 func (s *Script) fits(file string, e *explorer) error {
 	switch {
 	case s.Build != e.build:
-		return diag.Errorf(codeScript, file, "is of another build than %s: its sources, manifest or weights differ; want "+
-			"the build that it was written for", e.o.Build)
+		return diag.Errorf(codeScript, file, "is of another build than %s: its sources, manifest or weights differ; "+
+			"want the build that it was written for", e.o.Build)
 	case s.Machine != e.objects.Machine:
 		return diag.Errorf(codeScript, file, "was written by another amkc, or with another C++ compiler; its schedule "+
 			"may be another one here; explore the build anew")

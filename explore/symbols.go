@@ -125,7 +125,9 @@ func (t *lineTable) frames(offset uint64) []Frame {
 		}
 		at := Frame{File: cleaned(line.File.Name), Line: line.Line}
 		var all []Frame
-		inner := slices.DeleteFunc(slices.Clone(u.functions), func(f function) bool { return !within(f.ranges, offset) })
+		inner := slices.DeleteFunc(slices.Clone(u.functions), func(f function) bool {
+			return !within(f.ranges, offset)
+		})
 		slices.SortStableFunc(inner, func(a, b function) int { return b.depth - a.depth })
 		for _, f := range inner {
 			at.Function = f.name

@@ -52,8 +52,8 @@ func findToolchain(ctx context.Context) (*toolchain, error) {
 		With(why...)
 }
 
-// Flags of all that is compiled. Sums are not fused, as in builds (-fmad=false); memory is what hooks say it is, so that
-// no access may be left out because of types.
+// Flags of all that is compiled. Sums are not fused, as in builds (-fmad=false); memory is what hooks say it is, so
+// that no access may be left out because of types.
 var (
 	commonFlags = []string{"-std=c++17", "-g1", "-ffp-contract=off", "-fno-strict-aliasing", "-fPIC", "-w"}
 

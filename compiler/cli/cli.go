@@ -39,8 +39,8 @@ func verbs() []verb {
 	return []verb{
 		compileVerb(), packVerb(), runVerb(), chatVerb(), serveVerb(), logitsVerb(), qualityVerb(), formatsVerb(),
 		validateVerb(), simulateVerb(), exploreVerb(), costVerb(), spaceVerb(), evalVerb(), searchVerb(),
-		tuneVerb(), campaignVerb(), mcpVerb(), dumpVerb(), verifyVerb(), checkVerb(), benchVerb(), diffVerb(), doctorVerb(),
-		targetsVerb(), modelsVerb(), passesVerb(), explainVerb(), versionVerb(), licensesVerb(), completionVerb(),
+		tuneVerb(), campaignVerb(), mcpVerb(), dumpVerb(), verifyVerb(), checkVerb(), benchVerb(), diffVerb(),
+		doctorVerb(), targetsVerb(), modelsVerb(), passesVerb(), explainVerb(), versionVerb(), licensesVerb(), completionVerb(),
 		helpVerb(),
 	}
 }

@@ -36,19 +36,19 @@ func exploreVerb() verb {
 		name: "explore", synopsis: "DIR [--schedules N] [--seed N] [--time SECONDS] [--job NAME] [--replay FILE]",
 		min: 1, max: 1,
 		summary: "run a build's kernels on the CPU, in many orders; one that fails as a script",
-		details: "Compiles the kernels of a build for the CPU and runs them on a GPU that is not there, whose threads, " +
-			"loads, stores\n" +
-			"and copies take another order in each schedule, as far as PTX lets them. Reports data races, reads of what " +
-			"nobody\n" +
-			"wrote, accesses outside, stalls, crashes, and results that differ: from schedule to schedule, between steps, " +
-			"passes\n" +
-			"and prompts, or from the reference (docs/explore.md). A schedule that goes wrong is written as a script, " +
-			"which\n" +
+		details: "Compiles the kernels of a build for the CPU and runs them on a GPU that is not there, whose " +
+			"threads, loads, stores\n" +
+			"and copies take another order in each schedule, as far as PTX lets them. Reports data races, reads " +
+			"of what nobody\n" +
+			"wrote, accesses outside, stalls, crashes, and results that differ: from schedule to schedule, between " +
+			"steps, passes\n" +
+			"and prompts, or from the reference (docs/explore.md). A schedule that goes wrong is written as a " +
+			"script, which\n" +
 			"--replay repeats. DIR is a build for few SMs; it needs neither a GPU nor nvcc:\n\n" +
 			"    amkc model/ -o build/ --target sm_90 --num-sms 4 --no-build\n" +
 			"    amkc explore build/\n\n" +
-			"The sources in DIR are compiled and run: name a build that you trust. Exit code 0: nothing went wrong; 1: " +
-			"something\n" +
+			"The sources in DIR are compiled and run: name a build that you trust. Exit code 0: nothing went " +
+			"wrong; 1: something\n" +
 			"did.",
 		flags: f.define,
 		run:   f.run,
@@ -94,7 +94,8 @@ func (f *exploreFlags) run(c *call) error {
 	if facts.Target.SMs > mostSMs {
 		return diag.Errorf(codeManySMs, dir, "its program is for %d SMs, whose threads would take hours for a step; "+
 			"want a build for %d at most", facts.Target.SMs, mostSMs).
-			With("compile the model for fewer: amkc MODEL -o DIR --target " + facts.Target.Arch + " --num-sms 4 --no-build")
+			With("compile the model for fewer: amkc MODEL -o DIR --target " + facts.Target.Arch +
+				" --num-sms 4 --no-build")
 	}
 	ctx, cancel := interruptible()
 	defer cancel()

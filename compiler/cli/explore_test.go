@@ -43,8 +43,8 @@ func TestExploreRefuses(t *testing.T) {
 	require.Contains(t, stderr, "no-such-compiler")
 }
 
-// A build of a small model goes right in a few schedules. Once a release is left out that a hand-over rests on, the race
-// is found, at the lines where it is; its script shows it again, and is refused for the build as it was.
+// A build of a small model goes right in a few schedules. Once barriers are left out the race is found, at the lines
+// where it is; its script shows it again, and is refused for the build as it was.
 func TestExploreBuild(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")
