@@ -40,8 +40,8 @@ func verbs() []verb {
 		compileVerb(), packVerb(), runVerb(), chatVerb(), serveVerb(), logitsVerb(), qualityVerb(), formatsVerb(),
 		validateVerb(), simulateVerb(), exploreVerb(), costVerb(), spaceVerb(), evalVerb(), searchVerb(),
 		tuneVerb(), campaignVerb(), mcpVerb(), dumpVerb(), verifyVerb(), checkVerb(), benchVerb(), diffVerb(),
-		doctorVerb(), targetsVerb(), modelsVerb(), passesVerb(), explainVerb(), versionVerb(), licensesVerb(), completionVerb(),
-		helpVerb(),
+		doctorVerb(), targetsVerb(), modelsVerb(), passesVerb(), explainVerb(), versionVerb(), licensesVerb(),
+		completionVerb(), helpVerb(),
 	}
 }
 

@@ -1,0 +1,168 @@
+package explore
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"amkc/runtime/draft"
+	"amkc/runtime/host"
+)
+
+// rows decodes a text by passes of so many rows, by passes that leave one of them unused, and in one call.
+func (a *attempt) rows(rows int) error {
+	for _, part := range slices.Compact([]int{rows, max(2, rows-1), stepTokens}) {
+		err := a.open(host.Options{}, func(s *host.Session) error {
+			for ids := range slices.Chunk(a.ids(0, a.tokensOf(stepTokens)), part) {
+				if _, err := s.Feed(a.ctx, ids, a.sharedLogits("")); err != nil {
+					return err
+				}
+			}
+			return a.cache(s, fmt.Sprintf("parts of %d", part))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prompt decodes a prompt in two parts, without logits, and the tokens behind it with theirs.
+func (a *attempt) prompt(cut int) error {
+	return a.open(host.Options{}, func(s *host.Session) error {
+		ids := a.ids(0, textTokens)
+		known, rest := ids[:textTokens-2], ids[textTokens-2:]
+		for _, part := range [][]int{known[:cut], known[cut:]} {
+			if len(part) == 0 {
+				continue
+			}
+			if _, err := s.Feed(a.ctx, part, nil); err != nil {
+				return err
+			}
+		}
+		if _, err := a.one(s, rest, ""); err != nil {
+			return err
+		}
+		return a.cache(s, "all")
+	})
+}
+
+// sequences decodes two texts side by side: with logits, by given tokens, and then on their own, in launches of several
+// steps.
+func (a *attempt) sequences() error {
+	return a.open(host.Options{}, func(s *host.Session) error {
+		texts := [][]int{a.ids(0, stepTokens), a.other()}
+		b := s.NewBatch(host.BatchOptions{})
+		given := make([]int, len(texts)) // tokens of each that have been decoded
+		ids := make([]int, len(texts))
+		for i, text := range texts {
+			var err error
+			ids[i], _, err = b.Admit(text[:len(text)-1], host.SequenceOptions{Logits: true, Most: 2})
+			if err != nil {
+				return err
+			}
+			given[i] = len(text) - 1
+		}
+		for range 2 {
+			tokens, err := b.Step(a.ctx)
+			if err != nil {
+				return err
+			}
+			for _, t := range tokens {
+				i := slices.Index(ids, t.Sequence)
+				name := [...]string{"", otherText}[i]
+				a.shared(fmt.Sprintf("logits at position %d%s", given[i]-1, name), bitsOf(t.Logits))
+				if given[i] < len(texts[i]) {
+					if err := b.Replace(t.Sequence, texts[i][given[i]]); err != nil {
+						return err
+					}
+				}
+				given[i]++
+			}
+		}
+		for _, id := range ids {
+			b.Retire(id)
+		}
+		_, err := a.goOn(s, host.BatchOptions{Steps: chosenTokens}, chosenTokens)
+		return errors.Join(err, a.cache(s, "all"))
+	})
+}
+
+// continued are the texts that are continued side by side, and what they are called.
+func (a *attempt) continued() (texts [][]int, names []string) {
+	return [][]int{a.ids(0, 3), a.other()}, []string{behindThree, behindOther}
+}
+
+// goOn continues two texts side by side for so many steps of a batch at most, and returns what was chosen for each.
+func (a *attempt) goOn(s *host.Session, o host.BatchOptions, steps int) ([][]int, error) {
+	b := s.NewBatch(o)
+	texts, names := a.continued()
+	ids, chosen := make([]int, len(texts)), make([][]int, len(texts))
+	for i, text := range texts {
+		var err error
+		if ids[i], _, err = b.Admit(text, host.SequenceOptions{Most: chosenTokens}); err != nil {
+			return nil, err
+		}
+	}
+	for ended := 0; ended < len(ids) && steps > 0; {
+		tokens, err := b.Step(a.ctx)
+		if err != nil {
+			return nil, err
+		}
+		if len(tokens) > 0 { // and not a step that has read prompts alone
+			steps--
+		}
+		for _, t := range tokens {
+			if t.Err != nil {
+				return nil, t.Err
+			}
+			i := slices.Index(ids, t.Sequence)
+			if chosen[i] = append(chosen[i], t.ID); t.Ended {
+				ended++
+			}
+		}
+	}
+	for i, name := range names {
+		a.sharedTokens(name, chosen[i])
+	}
+	return chosen, nil
+}
+
+// drafts continues two texts, and then by a pass that verifies drafts of which the first is right and the last wrong.
+// One such pass: whether more are worth it depends on how long they take.
+func (a *attempt) drafts() error {
+	return a.open(host.Options{}, func(s *host.Session) error {
+		chosen, err := a.goOn(s, host.BatchOptions{}, chosenTokens)
+		if err != nil {
+			return err
+		}
+		texts, _ := a.continued()
+		g := guesses{vocab: a.facts.Model.Vocab}
+		for i := range texts {
+			g.texts = append(g.texts, slices.Concat(texts[i], chosen[i]))
+		}
+		_, err = a.goOn(s, host.BatchOptions{Drafter: g}, 1)
+		return errors.Join(err, a.cache(s, "all"))
+	})
+}
+
+// guesses are drafts that know how texts go on, but for the last token of each draft.
+type guesses struct {
+	texts [][]int
+	vocab int
+}
+
+var _ draft.Drafter = guesses{}
+
+// Draft implements [draft.Drafter].
+func (g guesses) Draft(text []int, n int) []int {
+	for _, known := range g.texts {
+		if len(known) <= len(text) || !slices.Equal(known[:len(text)], text) {
+			continue
+		}
+		ids := slices.Clone(known[len(text):min(len(known), len(text)+n)])
+		ids[len(ids)-1] = (ids[len(ids)-1] + 1) % g.vocab
+		return ids
+	}
+	return nil
+}
