@@ -76,8 +76,9 @@ func (t *toolchain) compile(ctx context.Context, build, cache string, cpu map[st
 	ofMachine := func(name string) bool { return true }
 	o := &Objects{Kernels: map[string]string{}, Machine: digestOf(cpu, ofMachine, t.version,
 		strings.Join(slices.Concat(t.command, commonFlags, machineFlags, machineLink), " "))}
-	// An object of a kernel does not depend on how the machine does what its headers declare.
-	headers := digestOf(cpu, func(name string) bool { return strings.HasSuffix(name, ".h") }, t.version,
+	// An object of a kernel does not depend on what the machine is made of behind the headers that kernels include.
+	included := headersOfKernels(cpu)
+	headers := digestOf(cpu, func(name string) bool { return included[name] }, t.version,
 		strings.Join(slices.Concat(t.command, t.ofKernels(), kernelLink), " "))
 	o.Sources = digestOf(files, func(string) bool { return true }, headers)
 	o.Library = filepath.Join(dir, o.Machine[:32], libraryName)

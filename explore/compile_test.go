@@ -20,6 +20,7 @@ func smallMachine() map[string][]byte {
 	return map[string][]byte{
 		"amk_cpu/thread.h":  []byte("#pragma once\n#include \"../machine/machine.h\"\n#define __global__\n"),
 		"machine/machine.h": []byte("#pragma once\nextern \"C\" int answer(int n);\n"),
+		"machine/parts.h":   []byte("#pragma once\n"),
 		"machine/one.cc":    []byte("#include \"machine.h\"\nextern \"C\" int answer(int n) { return n + 1; }\n"),
 		"machine/two.cc": []byte("extern \"C\" void __tsan_init() {}\nextern \"C\" void __tsan_write4(void*) {}\n" +
 			"extern \"C\" void __tsan_read4(void*) {}\n"),
@@ -86,12 +87,15 @@ func TestCompileCaches(t *testing.T) {
 	again.Made = o.Made
 	require.Equal(t, o, again)
 
-	// The source of a machine does not change what kernels are compiled to, and a header of it does.
+	// The source of a machine does not change what kernels are compiled to, nor does a header that they do not include;
+	// one that they include does.
 	cpu["machine/one.cc"] = append(cpu["machine/one.cc"], "// another\n"...)
 	other := compiled(t, c, build, cache, cpu)
 	require.Equal(t, 1, other.Made)
 	require.Equal(t, o.Sources, other.Sources)
 	require.NotEqual(t, o.Machine, other.Machine)
+	cpu["machine/parts.h"] = append(cpu["machine/parts.h"], "// another\n"...)
+	require.Equal(t, 1, compiled(t, c, build, cache, cpu).Made)
 	cpu["machine/machine.h"] = append(cpu["machine/machine.h"], "// another\n"...)
 	require.Equal(t, 1+5, compiled(t, c, build, cache, cpu).Made)
 

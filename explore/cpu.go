@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"regexp"
 	"strings"
 )
 
@@ -34,6 +35,29 @@ func cpuSources() (map[string][]byte, error) {
 		return err
 	})
 	return files, err
+}
+
+var includeLine = regexp.MustCompile(`(?m)^\s*#\s*include\s*"([^"]+)"`)
+
+// headersOfKernels are the files that kernels include: the headers that hw/*.cuh name, and what these include.
+func headersOfKernels(cpu map[string][]byte) map[string]bool {
+	all := map[string]bool{}
+	var add func(name string)
+	add = func(name string) {
+		if all[name] || cpu[name] == nil {
+			return
+		}
+		all[name] = true
+		for _, m := range includeLine.FindAllSubmatch(cpu[name], -1) {
+			add(path.Join(path.Dir(name), string(m[1])))
+		}
+	}
+	for name := range cpu {
+		if path.Dir(name) == headersDir {
+			add(name)
+		}
+	}
+	return all
 }
 
 // digestOf digests files that match, and further texts, which say what is made of them.
