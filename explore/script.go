@@ -29,6 +29,10 @@ func ReadScript(file string) (*Script, error) {
 	if err != nil {
 		return nil, diag.Errorf(codeScript, file, "cannot be read: %s", infile.Reason(err))
 	}
+	return parseScript(file, text)
+}
+
+func parseScript(file string, text []byte) (*Script, error) {
 	var s Script
 	if err := infile.Unmarshal(text, &s); err != nil {
 		return nil, diag.Errorf(codeScript, file, "is no script: %s; want a file that amkc explore has written",
