@@ -101,8 +101,8 @@ type explorer struct {
 	repeats bool // a script is run, and no other is made
 }
 
-// Explore explores a build. What goes wrong with its kernels is in the report; the error says that it could not be
-// explored. After a cancelled context, and when the time is over, the report is of what was done until then.
+// Explore explores a build. What goes wrong with its kernels is in the report, which is of what was done until then if
+// the time is over; the error says that the build could not be explored, or that the context was cancelled.
 func Explore(ctx context.Context, o Options) (*Report, error) {
 	return with(ctx, o, (*explorer).explore)
 }
