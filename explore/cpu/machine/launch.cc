@@ -17,7 +17,8 @@ namespace {
 
 // Shared memory: of each block that runs, dynamic memory and behind it static arrays.
 constexpr u32 kMostDynamic = 228 << 10;
-constexpr u32 kMostStatic = 48 << 10;
+constexpr u32 kMostStatic = 256 << 10;
+constexpr u32 kArrayStride = 4096;  // regions share no page of the memory model
 constexpr u32 kSharedStride = 512 << 10;
 
 std::vector<u8*> places;       // of blocks
@@ -85,7 +86,7 @@ void* shared_array(const void* key, u32 bytes) {
     if (a.key == key) return a.memory;
   }
   u8* p = places[block.place] + kMostDynamic + block.array_bytes;
-  block.array_bytes += (bytes + 127) / 128 * 128;
+  block.array_bytes += (bytes + kArrayStride - 1) / kArrayStride * kArrayStride;
   if (block.array_bytes > kMostStatic) {
     report_fatal(kRoom, "more static shared memory than a block may have", {});
   }
