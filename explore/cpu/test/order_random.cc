@@ -109,6 +109,8 @@ struct Oracle {
   Fault check(const u8* p, u32 bytes, Event e, const Clocks& clocks, bool bulk) {
     Fault fault = kNoFault;
     const auto worse = [&](Fault f) {
+      // Of several, the one that no proxy fence would end.
+      if (fault == Fault::kRace) return;
       if (fault == kNoFault || f == Fault::kRace || f == Fault::kProxy) fault = f;
     };
     for (const u8* at = p; at < p + bytes; ++at) {
