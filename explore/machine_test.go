@@ -37,7 +37,8 @@ func TestMachine(t *testing.T) {
 		kernels := filepath.Join(dir, "kernels.so")
 		program(t, kernels, strings.Fields("-x c++ -O1 -g1 -fPIC -fno-gnu-unique -fsanitize=thread -Icpu "+
 			"--param tsan-instrument-func-entry-exit=0 --param tsan-distinguish-volatile=1"),
-			[]string{"-shared", "-nostdlib", "-Wl,-Bsymbolic", "-Wl,-soname,kernels.so", library}, "cpu/test/driver_test.cu")
+			[]string{"-shared", "-nostdlib", "-Wl,-Bsymbolic", "-Wl,-soname,kernels.so", library},
+			"cpu/test/driver_test.cu")
 		path := filepath.Join(dir, "driver_test")
 		program(t, path, []string{"-O1"}, []string{library}, "cpu/test/driver_test.cc")
 		run(t, path, kernels)
