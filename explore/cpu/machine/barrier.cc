@@ -42,7 +42,7 @@ void complete(NamedBarrier& b) {
 }
 
 void sync(u32 number, u32 threads, const char* primitive, Site site) {
-  choice_point();
+  choice_point(Next::kCommutes);
   polls_end();
   if (call_site(primitive, site, Mutable::kLeftOut).mutation == Mutation::kLeftOut) return;
   Fiber& fiber = current();
@@ -136,12 +136,12 @@ void barrier_init(u64* barrier, u32 arrivals, Site site) {
 void fence_barrier_init(Site site) { call_site("fence_barrier_init", site); }
 
 bool barrier_wait(u64* barrier, u32 parity, u32 arrivals, bool may_suspend, Site site) {
-  choice_point();
   CallSite& call = call_site(may_suspend ? "barrier_try_wait" : "barrier_test_wait", site,
                              Mutable::kLeftOut);
   if (call.mutation == Mutation::kLeftOut) return true;
   const u32 thread = current().id;
   for (;;) {
+    choice_point();
     PhaseBarrier& b = barrier_at(barrier, site);
     if (arrivals != b.arrivals) {
       report(kArrivals, "a wait for " + std::to_string(arrivals) + " arrivals on a barrier of " +

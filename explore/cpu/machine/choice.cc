@@ -149,6 +149,8 @@ bool next_schedule() {
   return false;
 }
 
+bool is_reduced() { return schedule.reduced; }
+
 u32 choose(u32 n, Choice kind) {
   if (n < 2) return 0;
   switch (schedule.strategy) {

@@ -44,6 +44,9 @@ struct Schedule {
   u32 depth = 3;          // places where priorities change, or the most deviations
   u64 expected = 100000;  // choices of a run, about: where priorities change is drawn among them
   std::vector<Deviation> deviations;  // of a replay
+  // Choices of threads are among operations that do not commute alone (scheduler.cc): fewer
+  // schedules stand for all. Lists of deviations are then of such choices.
+  bool reduced = false;
 };
 
 // Begins a schedule: of the launches that follow, until the next one.
@@ -53,6 +56,9 @@ void begin_launch_of_schedule();
 // With an exhaustive strategy: prepares the schedule that comes after the one that has just run.
 // Returns false if there is none.
 bool next_schedule();
+
+// Whether the schedule that runs is a reduced one.
+bool is_reduced();
 
 // One of n ways, n >= 1.
 u32 choose(u32 n, Choice kind);

@@ -66,7 +66,7 @@ void begin() {
 
 bool take_schedule(const Json& object, std::string& why) {
   if (unknown_field(object, {"strategy", "seed", "depth", "expected", "deviations", "assume",
-                             "mutant", "max_steps", "host_stores"}, why)) {
+                             "mutant", "max_steps", "host_stores", "reduced"}, why)) {
     return false;
   }
   Schedule s;
@@ -102,6 +102,7 @@ bool take_schedule(const Json& object, std::string& why) {
       stores.push_back(store);
     }
   }
+  if (const Json* v = field(object, "reduced", Json::Type::kBool, why)) s.reduced = v->truth;
   u64 most = ~u64(0);
   take_number(object, "max_steps", most, why);
   std::string mutant;

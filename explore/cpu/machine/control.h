@@ -15,6 +15,8 @@ const char* amk_explore_device(const char* json);
 //   "depth"       places where priorities change (pct); the most deviations (exhaustive)
 //   "expected"    choices of a run, about (pct)
 //   "deviations"  [[index, value], ...] in order (replay)
+//   "reduced"     true: threads change places before operations that do not commute alone, which
+//                 leaves fewer schedules; "deviations" are then of those of such a run
 //   "assume"      {"l2-single-copy": false, ...}: assumptions that are not there are an error
 //   "mutant"      the id of one, as amk_explore_sites lists them; or empty
 //   "max_steps"   steps that a launch may have

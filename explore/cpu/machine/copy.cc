@@ -55,7 +55,7 @@ constexpr u32 kLine = 16;  // bytes that land together
 void copies_begin() { copies.clear(); }
 
 void copy_bulk(void* to, const void* from, u32 bytes, u64* barrier, Site site) {
-  choice_point();
+  choice_point(Next::kCommutes);
   polls_end();
   CallSite& call = call_site("copy_bulk", site, Mutable::kBoth);
   if (call.mutation == Mutation::kLeftOut) return;
@@ -177,7 +177,7 @@ void commit_copies(Site site) {
 }
 
 void wait_copies(u32 left, Site site) {
-  choice_point();
+  choice_point(Next::kCommutes);
   polls_end();
   if (call_site("wait_copies", site, Mutable::kLeftOut).mutation == Mutation::kLeftOut) return;
   Fiber& fiber = current();

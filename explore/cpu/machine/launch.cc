@@ -111,15 +111,16 @@ void fiber_ends(Fiber& fiber) {
 
 void block_ends(Block& block) { block_leaves_copies(block); }
 
-void happens_now() {
-  const u32 copies = copies_under_way(), stores = order().pending_count();
-  if (copies + stores == 0) return;
-  constexpr u32 kMost = 8;  // of each that a choice is among
-  const u32 of_copies = std::min(copies, kMost), of_stores = std::min(stores, kMost);
-  const u32 taken = choose(1 + of_copies + of_stores, Choice::kLate);
-  if (taken == 0) return;
-  if (taken <= of_stores) return order().commit(taken - 1);
-  land_part(taken - 1 - of_stores);
+constexpr u32 kMost = 8;  // copies, and stores, that a choice is among
+
+u32 ways_to_happen() {
+  return std::min(copies_under_way(), kMost) + std::min(order().pending_count(), kMost);
+}
+
+void happens(u32 way) {
+  const u32 stores = std::min(order().pending_count(), kMost);
+  if (way < stores) return order().commit(way);
+  land_part(way - stores);
 }
 
 bool happens_late() {

@@ -136,6 +136,7 @@ struct Loaded {
   u64 value;
   bool newest;  // no store is newer, pending ones of any thread included: a poll that asks again
                 // finds nothing new until changed() says so
+  bool newest_committed = false;  // the same of stores that are not pending
 };
 
 class Order {

@@ -12,6 +12,8 @@ namespace {
 // Times that a word is found as it was before its fiber sleeps. A loop that ends without polling in
 // vain often loads a word twice.
 constexpr u32 kPatience = 3;
+// Where schedules are few, each of them counts.
+u32 patience() { return is_reduced() ? 1 : kPatience; }
 
 struct Sleeper {
   Fiber* fiber;
@@ -69,7 +71,7 @@ bool polled(const void* word, u64 value, bool newest, Site site) {
     --p.patience;
     return false;
   }
-  if (++p.polls[i].repeats < kPatience) return false;
+  if (++p.polls[i].repeats < patience()) return false;
   p.polls[i].repeats = 0;
   // Nothing has changed since it was loaded, or the fiber looks again.
   for (u32 k = 0; k < p.count; ++k) {

@@ -97,10 +97,80 @@ void unblock() {
   leave(Outcome::kAbandoned);
 }
 
+// ---- reduced schedules --------------------------------------------------------------------------
+
+// A choice is among warps whose lanes are all poised: about to do something that others can see.
+// What they do up to there commutes with all that others do, as plain accesses and barriers of a
+// block do, or is a race, which clocks find in any order. So one order of it stands for all. Lanes
+// of a warp act together, one after the other: what is to be in any order is of several warps.
+
+Warp* acting = nullptr;  // the one that was chosen last
+u32 to_act = 0;          // its lanes that have not acted since
+
+Fiber* first_not_poised() {
+  for (u16 number : queue) {
+    const Warp& warp = *warps[number];
+    if (const u32 lanes = warp.ready & ~warp.poised) return warp.lanes[__builtin_ctz(lanes)];
+  }
+  return nullptr;
+}
+
+// The fiber that acts next, or null if none can run. The plain way is a lane of the warp that acted
+// last, or else of the first one.
+Fiber* next_to_act() {
+  static std::vector<Warp*> all;
+  for (;;) {
+    if (Fiber* fiber = first_not_poised()) return fiber;
+    if (const u32 lanes = acting ? to_act & acting->ready : 0) {
+      to_act = lanes & (lanes - 1);
+      return acting->lanes[__builtin_ctz(lanes)];
+    }
+    if (queue.empty()) {
+      const u32 ways = ways_to_happen();
+      if (ways == 0) return nullptr;
+      happens(choose(ways, Choice::kLate));
+      continue;
+    }
+    all.clear();
+    for (const auto& warp : warps) {
+      if (!warp->ready) continue;
+      all.push_back(warp.get());
+      if (warp.get() == acting) std::swap(all.front(), all.back());
+    }
+    const u32 taken = choose(u32(all.size()) + ways_to_happen(), Choice::kSwitch);
+    if (taken < all.size()) {
+      acting = all[taken];
+      to_act = acting->ready;
+    } else {
+      happens(taken - u32(all.size()));
+    }
+  }
+}
+
+void switch_to_front(Fiber* next) {
+  const auto at = std::find(queue.begin(), queue.end(), next->warp->number);
+  std::rotate(queue.begin(), at, at + 1);
+  switch_to(next);
+}
+
+// ---- handing over -------------------------------------------------------------------------------
+
+void something_may_happen() {
+  const u32 ways = ways_to_happen();
+  if (ways == 0) return;
+  if (const u32 taken = choose(1 + ways, Choice::kLate)) happens(taken - 1);
+}
+
 // The fiber that runs cannot go on.
 void run_next() {
   Fiber& from = current();
   Warp& warp = *from.warp;
+  if (is_reduced()) {
+    if (!warp.ready) queue.erase(queue.begin());
+    Fiber* next;
+    while (!(next = next_to_act())) unblock();
+    return switch_to_front(next);
+  }
   if (warp.ready) return switch_to(lane_after(warp, from.lane));
   queue.erase(queue.begin());
   while (queue.empty()) unblock();
@@ -163,7 +233,7 @@ void populate(u32 first, u32 end) {
         w.number = u16(warps.size() - 1);
         w.home = block.get();
         std::fill(std::begin(w.lanes), std::end(w.lanes), nullptr);
-        w.present = w.ready = w.arrived = w.turn = 0;
+        w.present = w.ready = w.poised = w.arrived = w.turn = 0;
         begin_products(w);
         queue.push_back(w.number);
       }
@@ -208,6 +278,7 @@ Outcome run(const Launch& l) {
   for (u32 first = 0; first < l.blocks && outcome == Outcome::kDone; first += l.at_once) {
     populate(first, std::min(first + l.at_once, l.blocks));
     quiet = 0;
+    acting = nullptr;
     self = fibers.front().get();
     switch_context(outside, fibers.front()->context);
     self = nullptr;
@@ -216,14 +287,22 @@ Outcome run(const Launch& l) {
   return outcome;
 }
 
-void choice_point() {
+void choice_point(Next what) {
   if (++step_count - first_step > most_steps) {
     report_fatal(kEndless, "the run has more steps than it may have: " + describe_waits(), {});
   }
   if (step_count >= host_acts_at) host_acts();
-  happens_now();
   Fiber& fiber = current();
   Warp& warp = *fiber.warp;
+  if (is_reduced()) {
+    if (what == Next::kCommutes) return;
+    const u32 lane = 1u << fiber.lane;
+    warp.poised |= lane;
+    switch_to_front(next_to_act());
+    warp.poised &= ~lane;
+    return;
+  }
+  something_may_happen();
   if (const u32 taken = choose_warp(queue.data(), u32(queue.size()), Choice::kSwitch)) {
     std::rotate(queue.begin(), queue.begin() + taken, queue.begin() + taken + 1);
     return switch_to(lane_after(*warps[queue.front()], kWarpSize - 1));

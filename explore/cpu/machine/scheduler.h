@@ -52,6 +52,7 @@ struct Warp {
   Fiber* lanes[kWarpSize] = {};
   u32 present = 0;  // lanes that have not ended
   u32 ready = 0;    // lanes that can run
+  u32 poised = 0;   // of those, lanes at an operation that others can see; of a reduced schedule
   u32 meeting = 0;  // lanes counted at a barrier that completes
   // The collective that lanes are coming to (warp.cc).
   u32 arrived = 0;
@@ -102,8 +103,10 @@ const std::vector<std::unique_ptr<Block>>& blocks_at_once();
 const std::vector<std::unique_ptr<Warp>>& warps_at_once();
 bool running();
 
-// The fiber that runs may hand over to another one: a choice.
-void choice_point();
+// The fiber that runs may hand over to another one: a choice. What it does next may commute with
+// what all others do, or be seen by them.
+enum class Next : u8 { kSeen, kCommutes };
+void choice_point(Next next = Next::kSeen);
 // It waits until wake(), and others run.
 void wait(State state, const char* what, Site site);
 void wake(Fiber& fiber);
@@ -127,8 +130,9 @@ void begin_products(Warp& warp);
 void thread_leaves_products(Fiber& fiber);
 void fiber_ends(Fiber& fiber);
 void block_ends(Block& block);
-// At a choice point: something that has been delayed may happen.
-void happens_now();
+// At a choice point something that has been delayed may happen: in how many ways, and one of them.
+u32 ways_to_happen();
+void happens(u32 way);
 // Nobody can run: what has been delayed happens. Returns whether anything has changed.
 bool happens_late();
 

@@ -196,15 +196,15 @@ Loaded Order::State::load(u32 thread, const u8* p, u32 bytes, Ordering ordering,
   const Accessing a = accessing(thread, AccessKind::kRelaxed, where);
   Page* page = nullptr;
   switch (check_word(a, p, bytes, true, false, page)) {
-    case Word::kNothing: return {0, true};
-    case Word::kRaw: return {read_word(p, bytes), true};
+    case Word::kNothing: return {0, true, true};
+    case Word::kRaw: return {read_word(p, bytes), true, true};
     case Word::kTorn:
       return {word_in(torn(read_word(p, bytes), p), bytes == 8 ? 3 : 1), false};
     case Word::kTracked: break;
   }
-  if (!page->slots) return {read_word(p, bytes), true};
+  if (!page->slots) return {read_word(p, bytes), true, true};
   Slot& slot = slot_of(*page, p);
-  if (!slot.newest && !slot.pending) return {read_word(p, bytes), true};
+  if (!slot.newest && !slot.pending) return {read_word(p, bytes), true, true};
 
   const u8 halves = halves_of(p, bytes);
   check_stores(slot, a, halves, scope, false, p, bytes);
@@ -215,18 +215,18 @@ Loaded Order::State::load(u32 thread, const u8* p, u32 bytes, Ordering ordering,
     return (s.halves == halves || s.halves == 3) &&
            ((!holds(kOwnStoresInL2) && block_of(s.actor) == t.block) || !holds(kStoresInL2));
   };
-  const auto take = [&](u32 number) {
+  const auto take = [&](u32 number, bool is_all) {
     const Store& s = stores[number];
     see(number, t);
     acquire_of(s, t, ordering, scope);
-    return Loaded{s.halves == halves ? s.value : word_in(s.value, halves), false};
+    return Loaded{s.halves == halves ? s.value : word_in(s.value, halves), false, is_all};
   };
   u32 last_seen = 0;
   for (u32 i = slot.pending; i; i = stores[i].next) {
     if ((stores[i].halves & halves) && must_see(stores[i], t)) last_seen = i;
   }
   if (last_seen) {
-    if (may_take(stores[last_seen])) return take(last_seen);
+    if (may_take(stores[last_seen])) return take(last_seen, true);
     commit_before(slot, t, halves);
   }
 
@@ -254,14 +254,14 @@ Loaded Order::State::load(u32 thread, const u8* p, u32 bytes, Ordering ordering,
   const u32 chosen = count > 1 ? listener->choose(count, Weak::kLoad) : 0;
   if (chosen >= committed) {
     ++counts.stale;
-    return take(candidates[chosen]);
+    return take(candidates[chosen], false);
   }
   const u32 number = candidates[chosen];
-  if (number == 0) return {read_word(p, bytes), all_committed};
+  if (number == 0) return {read_word(p, bytes), all_committed, true};
   const Store& s = stores[number];
   if (s.next) see(number, t);
   acquire_of(s, t, ordering, scope);
-  if (chosen == 0) return {read_word(p, bytes), all_committed};
+  if (chosen == 0) return {read_word(p, bytes), all_committed, true};
   ++counts.stale;
   return {word_in(s.value, halves), false};
 }
@@ -311,6 +311,7 @@ void Order::State::store(u32 thread, u8* p, u32 bytes, u64 value, Ordering order
     while (*link) link = &stores[*link].next;
     *link = number;
     pending.push_back(number);
+    if (!holds(kOwnStoresInL2) || !holds(kStoresInL2)) listener->changed(p);
     return;
   }
   for (u32 i = slot.pending; i;) {

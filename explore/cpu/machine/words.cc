@@ -46,20 +46,21 @@ Mutable mutants_of(Ordering ordering, bool is_load) {
 
 void load_words(const void* from, u32 bytes, u32 n, u64* values, Ordering ordering, Scope scope,
                 Site site) {
-  choice_point();
   CallSite& call = call_site(name_of_load(ordering, scope), site, mutants_of(ordering, true));
   const u32 thread = current().id;
   ordering = weakened(call, ordering);
   u64 all;
   bool newest;
   do {
+    choice_point();
     all = 0;
     newest = true;
     for (u32 i = 0; i < n; ++i) {
       const Loaded word = order().load(thread, static_cast<const u8*>(from) + i * bytes, bytes,
                                        ordering, scope, call.number);
       values[i] = word.value;
-      newest &= word.newest;
+      // In a reduced schedule a poll does not run on until a store is committed: it sleeps.
+      newest &= is_reduced() ? word.newest_committed : word.newest;
       all = all * 0x9e3779b97f4a7c15ull + word.value;
     }
   } while (polled(from, all, newest, site));
@@ -102,7 +103,7 @@ void read_partly_written(const void* from, u32 bytes, Site site) {
 void copy_unseen(void* to, const void* from, u32 bytes) { memcpy(to, from, bytes); }
 
 void fence_block(Site site) {
-  choice_point();
+  choice_point(Next::kCommutes);
   if (call_site("fence_block", site, Mutable::kLeftOut).mutation == Mutation::kLeftOut) return;
   order().fence(current().id, Ordering::kBoth, Scope::kBlock);
 }

@@ -320,6 +320,66 @@ void strategies() {
   launch(1, 64, 0, [=] { lose_one(word); });
   CHECK(*word == 2 && m::deviations().empty());
 
+  // Reduced schedules see the same outcomes, of fewer runs: warps change places before loads and
+  // stores, not at the barriers between them.
+  test = "reduced";
+  const auto barriers_too = [=] {
+    named_barrier_sync<1, 64>();
+    lose_one(word);
+    named_barrier_sync<1, 64>();
+    if (thread_index() == 0) add_relaxed(word, 10);
+  };
+  u32 ways[2] = {}, outcomes[2] = {};
+  for (const bool reduced : {false, true}) {
+    s = {};
+    s.strategy = m::Strategy::kExhaustive;
+    s.depth = 1;
+    s.reduced = reduced;
+    m::begin_schedule(s);
+    do {
+      clear(word, 1);
+      CHECK(launch(1, 64, 0, barriers_too) == m::Outcome::kDone);
+      CHECK(*word == 11 || *word == 12);
+      outcomes[reduced] |= 1u << (*word - 10);
+      if (*word == 11) script = m::deviations();
+      ++ways[reduced];
+    } while (m::next_schedule() && ways[reduced] < 100000);
+  }
+  CHECK(outcomes[0] == 6 && outcomes[1] == 6 && ways[1] * 10 < ways[0]);
+  s.strategy = m::Strategy::kReplay;
+  s.deviations = script;
+  m::begin_schedule(s);
+  clear(word, 1);
+  launch(1, 64, 0, barriers_too);
+  CHECK(*word == 11);
+  // Two words, stored one after the other, may be seen one by one: a store is late, or a load early.
+  u32* flag = allocate<u32>(1);
+  u32* got = allocate<u32>(1);
+  s.strategy = m::Strategy::kExhaustive;
+  s.depth = 2;
+  for (const bool releases : {false, true}) {
+    m::begin_schedule(s);
+    u32 stale = 0;
+    do {
+      clear(word, 1), clear(flag, 1), clear(got, 1);
+      launch(2, 32, 0, [=] {
+        if (thread_index() != 0) return;
+        if (block_index() == 0) {
+          store_relaxed(word, 1u);
+          if (releases) add_release(flag, 1);
+          else store_relaxed(flag, 1u);
+        } else {
+          while (load_acquire(flag) == 0) {
+          }
+          store_relaxed(got, load_relaxed(word) + 1);
+        }
+      });
+      CHECK(*got == 1 || *got == 2);
+      stale += *got == 1;
+    } while (m::next_schedule());
+    CHECK(releases ? stale == 0 : stale > 0);
+  }
+
   for (const auto strategy : {m::Strategy::kRandom, m::Strategy::kPriorities}) {
     test = strategy == m::Strategy::kRandom ? "random" : "priorities";
     u32 losses = 0;
