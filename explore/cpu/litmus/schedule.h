@@ -1,0 +1,55 @@
+// What a litmus test gives instead of a build's schedule.h: two or three SMs, a ring of two
+// slots, and as little else as the device runtime lets there be.
+#pragma once
+
+// What a test may want otherwise.
+#ifndef LITMUS_SMS
+#define LITMUS_SMS 2
+#endif
+#ifndef LITMUS_FLAGGED
+#define LITMUS_FLAGGED true
+#endif
+#ifndef AMK_BULK_COPY
+#define AMK_BULK_COPY 1
+#endif
+#ifndef AMK_ASYNC_COPY
+#define AMK_ASYNC_COPY 1
+#endif
+#ifndef AMK_TENSOR_CORES
+#define AMK_TENSOR_CORES 1
+#endif
+
+#include "amk/platform.cuh"
+
+namespace amk {
+
+constexpr int kSMs = LITMUS_SMS;
+constexpr int kTokens = 1;
+constexpr int kSequences = 1;
+constexpr int kSlotBytes = 4096;
+constexpr unsigned kSharedLimit = 29000;  // two slots and the scratch
+constexpr unsigned kMaxRingSlots = 2;
+constexpr unsigned kInFlight = 2;
+constexpr unsigned kRunAhead = 0;
+constexpr unsigned kPace = 0;
+constexpr unsigned kStock = 0;
+constexpr unsigned kInFlightStocked = 1;
+
+constexpr bool kFlagged = LITMUS_FLAGGED;
+constexpr int kExchangesPerStep = 4;
+constexpr unsigned kCounterOffset = 4096;
+constexpr unsigned kExchangeBytes = 4352;
+constexpr int kTraceStride = 64;
+constexpr int kBarriersPerStep = 2;
+
+constexpr int kResidualRows = 8;
+constexpr int kAngleTables = 1;
+constexpr int kBranchParts = 1;
+
+constexpr int kAttentionHeads = 1;
+constexpr int kAttentionScratch = 8 * kAttentionHeads * 20;
+constexpr int kUnitScratch = 16;
+constexpr int kDigitScratch = 16;
+constexpr int kVectorScratch = 4;
+
+}  // namespace amk
