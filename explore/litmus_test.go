@@ -35,6 +35,7 @@ var litmusPrograms = map[string]litmusProgram{
 	"exchange":    {"exchange.cc", nil},
 	"counter":     {"counter.cc", nil},
 	"ring":        {"ring.cc", nil},
+	"ring-ahead":  {"ring.cc", []string{"-DLITMUS_RUN_AHEAD=2"}},
 	"ring-async":  {"ring.cc", litmusAsync},
 	"ring-plain":  {"ring.cc", litmusPlain},
 	"steps":       {"steps.cc", nil},
@@ -46,8 +47,9 @@ var litmusPrograms = map[string]litmusProgram{
 }
 
 // The orders that docs/memory-model.md argues for, as small kernels on the headers of the device runtime: each holds
-// under all schedules with a few deviations, and each of its weakened forms fails under one. For every assumption of the
-// memory model there is a test that holds with it and fails without. With AMKC_LONG schedules have one deviation more.
+// under all schedules with a few deviations, and each of its weakened forms fails under one. For every assumption of
+// the memory model there is a test that holds with it and fails without. With AMKC_LONG schedules have one deviation
+// more.
 func TestLitmus(t *testing.T) {
 	t.Parallel()
 	dir := buildLitmus(t)

@@ -1,11 +1,13 @@
 // The ring of slots, filled by bulk copies, by cp.async or by plain loads, as AMK_BULK_COPY and
-// AMK_ASYNC_COPY say: a block of two warps that read every chunk, and the warp of the producer.
+// AMK_ASYNC_COPY say: a block of two warps that read every chunk, and the warp of the producer; with
+// LITMUS_RUN_AHEAD one more, of the prefetcher.
 #include "litmus.h"
 
 #define LITMUS_SMS 1
 #include "schedule.h"
 #include "model_config.h"
 
+#include "amk/prefetch.cuh"
 #include "amk/ring.cuh"
 #include "device.h"
 
@@ -20,7 +22,7 @@ constexpr u32 kChunk = 64, kChunks = AMK_BULK_COPY ? 5 : 3;
 static_assert(kRingSlots == 2, "a ring of two slots");
 
 u8* source() {
-  static u8* p = litmus::allocate<u8>(kChunks * kChunk, "weights", machine::RegionKind::kWeights);
+  static u8* p = litmus::allocate<u8>((kChunks + 1) * kChunk, "weights", machine::RegionKind::kWeights);
   return p;
 }
 
@@ -35,6 +37,7 @@ enum class How {
   kTooMany,       // one chunk more in flight than there are slots
   kUnlanded,      // a chunk is announced before its copies are waited for
   kNoWaitEmpty,   // a slot is filled without being waited for
+  kNoStop,        // the launch ends without a word to the prefetcher
 };
 
 // The arrivals of a slot that is given back otherwise than by release.
@@ -120,12 +123,22 @@ void fills(C& c, How how) {
   if (!by_hand(how)) p.drain();
 }
 
+#if LITMUS_RUN_AHEAD
+// Walks one chunk more than the producer copies, as where a launch ends early.
+void prefetches(C& c) {
+  if (c.lane != 0) return;
+  Prefetcher<C> p(c);
+  for (u32 i = 0; i <= kChunks; ++i) p.copy(source() + i * kChunk, kChunk);
+  seen[8] = p.stopped;
+}
+#endif
+
 litmus::Test ring(const char* name, How how) {
   litmus::Test test;
   test.name = name;
   test.blocks = 1;
-  test.bound = AMK_BULK_COPY ? 2 : 1;
-  test.threads = (kReaders + 1) * 32;
+  test.bound = AMK_BULK_COPY && !LITMUS_RUN_AHEAD ? 2 : 1;
+  test.threads = (kReaders + 1 + (LITMUS_RUN_AHEAD > 0)) * 32;
   test.shared = kSharedBytes;
   test.setup = [] {
     device().clear();
@@ -139,24 +152,34 @@ litmus::Test ring(const char* name, How how) {
         barrier_init(&c.shared.empty[i], kSlotArrivals);
       }
       barriers_ready();
-      c.shared.stop = 0;
+      c.shared.stop = c.shared.issued = c.shared.prefetches = 0;
       init_waits(c.launch, c.shared);
     }
     block_sync();
-    if (u32(c.warp) < kReaders) reads(c, how);
-    else fills(c, how);
+#if LITMUS_RUN_AHEAD
+    if (u32(c.warp) > kReaders) return prefetches(c);
+#endif
+    if (u32(c.warp) == kReaders) return fills(c, how);
+    reads(c, how);
+    // Once all is there, the launch ends.
+    if (c.tid == 0 && how != How::kNoStop) store_shared_release(&c.shared.stop, 1u);
   });
   test.outcome = [] {
     for (u32 warp = 0; warp < kReaders; ++warp) {
       if (seen[warp] != (AMK_BULK_COPY ? 1122334455 : 112233)) return std::string("a warp has read bytes of another chunk");
     }
+    if (LITMUS_RUN_AHEAD > 0 && seen[8] != 1) return std::string("the prefetcher has not been stopped");
     return device().stalled();
   };
   return test;
 }
 
 void tests() {
-  litmus::holds(ring("a ring", How::kRight));
+  litmus::holds(ring(LITMUS_RUN_AHEAD ? "a ring, and a prefetcher" : "a ring", How::kRight));
+#if LITMUS_RUN_AHEAD
+  litmus::fails(ring("a prefetcher that is not told of the end", How::kNoStop), "outcome");
+  return;
+#endif
   litmus::fails(ring("an arrival before the last read", How::kEarly), "race");
   litmus::fails(ring("one warp gives a slot back for both", How::kOneForAll), "race");
   litmus::fails(ring("a reader that does not wait for its slot", How::kUnseen), "outcome");

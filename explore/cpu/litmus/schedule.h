@@ -9,6 +9,9 @@
 #ifndef LITMUS_FLAGGED
 #define LITMUS_FLAGGED true
 #endif
+#ifndef LITMUS_RUN_AHEAD
+#define LITMUS_RUN_AHEAD 0
+#endif
 #ifndef AMK_BULK_COPY
 #define AMK_BULK_COPY 1
 #endif
@@ -30,7 +33,7 @@ constexpr int kSlotBytes = 4096;
 constexpr unsigned kSharedLimit = 29000;  // two slots and the scratch
 constexpr unsigned kMaxRingSlots = 2;
 constexpr unsigned kInFlight = 2;
-constexpr unsigned kRunAhead = 0;
+constexpr unsigned kRunAhead = LITMUS_RUN_AHEAD;
 constexpr unsigned kPace = 0;
 constexpr unsigned kStock = 0;
 constexpr unsigned kInFlightStocked = 1;
