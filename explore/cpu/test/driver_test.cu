@@ -18,15 +18,19 @@ extern "C" {
 __device__ u32 scale = 3;
 __device__ u32 table[]{1, 2, 3, 4};
 
-// out[i] = in[i] * scale, through static and dynamic shared memory.
+// out[i] = in[i] * scale, through static and dynamic shared memory. An array stays when there is another one.
 __global__ void __launch_bounds__(64, 1) scaled(const __grid_constant__ Arguments a) {
   struct Tag;
+  struct Other;
   u32(&first)[64] = shared_array<Tag, u32, 64>();
   u32* second = reinterpret_cast<u32*>(block_memory());
   const u32 t = thread_index(), i = block_index() * block_threads() + t;
   first[t] = i < a.n ? load_constant(a.in + i) : 0;
   block_sync();
-  second[63 - t] = first[63 - t] * scale;
+  u32(&third)[64] = shared_array<Other, u32, 64>();
+  third[t] = first[63 - t];
+  block_sync();
+  second[63 - t] = third[t] * scale;
   block_sync();
   if (i < a.n) a.out[i] = second[t];
 }
