@@ -51,10 +51,17 @@ inline __attribute__((always_inline)) void store(int* p, int n) {
 	return dir
 }
 
+// It has code in two sections, the later one at a lower address or a higher one.
 const smallKernel = `#include "amk/store.cuh"
 extern "C" int amk_info = 3;
 extern "C" __global__ void amk_decode(int* p) {
   store(p, amk_info);
+}
+extern "C" __attribute__((section(".text.startup"))) void amk_first(int* p) {
+  *p = 1;
+}
+extern "C" __attribute__((section("of_last"))) void amk_last(int* p) {
+  *p = 2;
 }
 `
 
@@ -135,13 +142,12 @@ func TestCompiledObjects(t *testing.T) {
 	found := map[string]bool{}
 	symbols, err := f.DynamicSymbols()
 	require.NoError(t, err)
-	var kernel elf.Symbol
+	defined := map[string]elf.Symbol{}
 	for _, s := range symbols {
 		found[s.Name] = s.Section != elf.SHN_UNDEF
-		if s.Name == "amk_decode" {
-			kernel = s
-		}
+		defined[s.Name] = s
 	}
+	kernel := defined["amk_decode"]
 	require.True(t, found["amk_decode"])
 	require.True(t, found["amk_info"])
 	hook, imported := found["__tsan_write4"]
@@ -156,6 +162,10 @@ func TestCompiledObjects(t *testing.T) {
 		}
 	}
 	require.Equal(t, []Frame{{"store", "amk/store.cuh", 4}, {"amk_decode", "rows2/megakernel.cu", 4}}, innermost)
+	for name, line := range map[string]int{"amk_first": 7, "amk_last": 10} {
+		frames := s.frames("rows2/megakernel.fatbin", defined[name].Value+defined[name].Size)
+		require.Equal(t, []Frame{{name, "rows2/megakernel.cu", line + 1}}, frames)
+	}
 	require.Nil(t, s.frames("unknown.fatbin", 16))
 	require.Nil(t, s.frames("rows2/megakernel.fatbin", 0))
 

@@ -115,8 +115,8 @@ func (t *lineTable) frames(offset uint64) []Frame {
 		if err != nil || lines == nil {
 			return nil
 		}
-		var line dwarf.LineEntry
-		if err := lines.SeekPC(offset, &line); err != nil || line.File == nil {
+		line, ok := lineAt(lines, offset)
+		if !ok || line.File == nil {
 			return nil
 		}
 		if !u.read {
@@ -143,6 +143,18 @@ func (t *lineTable) frames(offset uint64) []Frame {
 		return append(all, at)
 	}
 	return nil
+}
+
+// lineAt finds the line of an offset. Each section has a sequence of its own, and linkers do not put sections in the
+// order of sequences, which LineReader.SeekPC asks for.
+func lineAt(lines *dwarf.LineReader, offset uint64) (line dwarf.LineEntry, ok bool) {
+	var next dwarf.LineEntry
+	for before := (dwarf.LineEntry{EndSequence: true}); lines.Next(&next) == nil; before = next {
+		if !before.EndSequence && before.Address <= offset && offset < next.Address {
+			return before, true
+		}
+	}
+	return dwarf.LineEntry{}, false
 }
 
 // readFunctions reads the functions of a unit.
