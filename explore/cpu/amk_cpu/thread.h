@@ -14,7 +14,7 @@
 #define __global__
 #define __grid_constant__
 #define __launch_bounds__(...)
-#define __forceinline__ inline
+#define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
 
 // Without an include, as with nvcc.
