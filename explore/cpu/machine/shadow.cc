@@ -257,8 +257,9 @@ void Shadow::copy_crowd(Cell& to, const Cell& from) {
 void Shadow::add_to_crowd(Cell& cell, const Accessing& a, u32 kind) {
   const Users user{tag_of(kind, a.actor & ~31u), 1u << (a.actor & 31), a.epoch, a.where};
   const u32 stores = is_strong_store(kind) ? Cell::kStores : cell.more_users & Cell::kStores;
-  u32 list = cell.list();
+  u32 list = cell.list(), length = 0;
   for (u32 i = list; i; i = crowds_[i].next) {
+    ++length;
     Users& u = crowds_[i].users;
     if (u.tag != user.tag || u.epoch != user.epoch) continue;
     u.lanes |= user.lanes;
@@ -267,7 +268,10 @@ void Shadow::add_to_crowd(Cell& cell, const Accessing& a, u32 kind) {
     std::swap(u, cell.used_by);
     return;
   }
-  for (u32 i = list, before = 0; i;) {
+  // Looking for those that may be forgotten takes longer than the rest: it is done when the list has
+  // become twice as long.
+  const bool looks = (length & (length - 1)) == 0;
+  for (u32 i = looks ? list : 0, before = 0; i;) {
     const u32 next = crowds_[i].next;
     if (may_forget(crowds_[i].users, a, kind)) {
       (before ? crowds_[before].next : list) = next;
