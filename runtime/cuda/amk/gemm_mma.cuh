@@ -212,7 +212,10 @@ __device__ __forceinline__ void gemm_mma(C& c, const Reader& in, Finish&& finish
       if (c.lane % 8 == 0 && token < kTokens) to[token * kConsumerWarps + warp] = sum;
     }
   };
-  auto keep_squares = [&] { keep_sums(c.shared.squares[c.norms & 1], member, squares); };
+  // All groups have the same sums: one keeps them.
+  auto keep_squares = [&] {
+    if (group == 0) keep_sums(c.shared.squares[c.norms & 1], member, squares);
+  };
   // Mean and variance of the lane's tokens, of which all slabs have been read: by the whole block,
   // as centre_of has it. Then what is multiplied of a slab.
   Centre centres[kSets];
