@@ -226,6 +226,8 @@ __device__ __forceinline__ void find_left(const Site& at, Pool& pool) {
     search.left.largest = from_order(key);
     search.left.is_void = key == ~u64(0) || search.left.largest == -INFINITY;
     search.left.bounded = 0;
+    search.begun = {};  // its digits come one by one, and the others are read with them
+    search.limit = search.ahead = 0;
   }
   for (int weigh = 0; weigh < 2; ++weigh) {
     if (warp < kTokens && lane == 0) {
