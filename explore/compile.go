@@ -64,31 +64,17 @@ func (t *toolchain) compile(ctx context.Context, build, cache string, cpu map[st
 	if err != nil {
 		return nil, err
 	}
-	dir := filepath.Join(cache, objectsDir)
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, diag.Errorf(codeCompile, dir, "cannot be made: %s; want a cache that can be written to",
-			infile.Reason(err))
-	}
-	include, err := extract(dir, cpu)
+	m, made, err := t.machine(ctx, cache, cpu, report)
 	if err != nil {
 		return nil, err
 	}
-	ofMachine := func(name string) bool { return true }
-	o := &Objects{Kernels: map[string]string{}, Machine: digestOf(cpu, ofMachine, t.version,
-		strings.Join(slices.Concat(t.command, commonFlags, machineFlags, machineLink), " "))}
+	dir := filepath.Join(cache, objectsDir)
+	o := &Objects{Library: m.Library, Kernels: map[string]string{}, Machine: m.digest, Made: made}
 	// An object of a kernel does not depend on what the machine is made of behind the headers that kernels include.
 	included := headersOfKernels(cpu)
 	headers := digestOf(cpu, func(name string) bool { return included[name] }, t.version,
 		strings.Join(slices.Concat(t.command, t.ofKernels(), kernelLink), " "))
 	o.Sources = digestOf(files, func(string) bool { return true }, headers)
-	o.Library = filepath.Join(dir, o.Machine[:32], libraryName)
-	if err := os.MkdirAll(filepath.Dir(o.Library), 0o777); err != nil {
-		return nil, diag.Errorf(codeCompile, dir, "cannot be made: %s; want a cache that can be written to",
-			infile.Reason(err))
-	}
-	machine := product{libraryName, o.Library, func(ctx context.Context, work, out string) error {
-		return t.machine(ctx, include, work, out, slices.Collect(maps.Keys(cpu)))
-	}}
 	var kernels []product
 	for _, k := range kernelSources(facts) {
 		source, object := k.source, k.object
@@ -100,16 +86,13 @@ func (t *toolchain) compile(ctx context.Context, build, cache string, cpu map[st
 		at := filepath.Join(dir, key[:32]+".so")
 		o.Kernels[object] = at
 		kernels = append(kernels, product{object, at, func(ctx context.Context, work, out string) error {
-			return t.kernel(ctx, build, include, k, o.Library, work, out)
+			return m.kernels(ctx, build, source, object, work, out, k.flags...)
 		}})
 	}
-	// Kernels are linked with the machine, so that it comes first; its sources are compiled side by side.
-	for _, products := range [][]product{{machine}, kernels} {
-		n, err := makeAll(ctx, products, report)
-		if o.Made += n; err != nil {
-			return nil, err
-		}
+	if made, err = makeAll(ctx, kernels, report); err != nil {
+		return nil, err
 	}
+	o.Made += made
 	return o, nil
 }
 
@@ -334,8 +317,8 @@ func (p *product) provide(ctx context.Context) error {
 		infile.Reason(err))
 }
 
-// machine compiles the library. include is where its sources are.
-func (t *toolchain) machine(ctx context.Context, include, work, out string, names []string) error {
+// library compiles the machine, its sources side by side. include is where these are.
+func (t *toolchain) library(ctx context.Context, include, work, out string, names []string) error {
 	var sources []string
 	for _, name := range names {
 		if path.Dir(name) == machineDir && path.Ext(name) == ".cc" {
@@ -353,24 +336,6 @@ func (t *toolchain) machine(ctx context.Context, include, work, out string, name
 		return err
 	}
 	return t.run(ctx, work, libraryName, slices.Concat(machineLink, []string{"-o", out}, objects)...)
-}
-
-// kernel compiles and links one kernel of a build. What the compiler keeps of paths begins at the build and at
-// explore/cpu, so that the object is the same wherever these lie.
-func (t *toolchain) kernel(ctx context.Context, build, include string, k kernelSource, library, work,
-	out string) error {
-	root, err := filepath.Abs(build)
-	if err != nil {
-		return diag.Errorf(codeCompile, k.source, "the build has no path: %s", infile.Reason(err))
-	}
-	compiled := filepath.Join(work, "kernel.o")
-	err = t.run(ctx, root, k.source, slices.Concat(t.ofKernels(), k.flags, t.mapped(root, "."),
-		t.mapped(include, "explore/cpu"), []string{"-I" + include, "-c", "-o", compiled, k.source})...)
-	if err != nil {
-		return err
-	}
-	return t.run(ctx, work, k.object, slices.Concat(kernelLink, []string{"-Wl,-soname," + k.object, "-o", out, compiled,
-		library})...)
 }
 
 // mapped has the compiler write another path in the place of one.
