@@ -53,8 +53,7 @@ func TestAttentionOfTheKernel(t *testing.T) {
 			t.Run(name+" "+c.dtype+" "+c.cache+" "+c.cores, func(t *testing.T) {
 				o := builder.Options{Model: model, RandomSeed: new(uint64), Config: config}
 				dir := emittedAs(t, c.dtype, c.cache, o)
-				onCPU(t, dir)
-				outputOnCPU(t, "attention.cc", []string{dir}, "-DAMK_TENSOR_CORES="+c.cores, stagesDefine(t, dir))
+				runOnCPU(t, "attention.cc", []string{dir}, "-DAMK_TENSOR_CORES="+c.cores, stagesDefine(t, dir))
 			})
 		}
 	}

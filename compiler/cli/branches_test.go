@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	builder "amkc/compiler"
+	"amkc/ir"
 	"amkc/runtime/host"
 )
 
@@ -21,7 +22,7 @@ func TestBranchesOfTheKernel(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")
 	}
-	const wide = `{"model_type": "olmo2", "hidden_size": 5376, "intermediate_size": 1024, "num_hidden_layers": 1,
+	const wide = `{"model_type": "olmo2", "hidden_size": 1344, "intermediate_size": 256, "num_hidden_layers": 1,
 		"num_attention_heads": 42, "num_key_value_heads": 42, "vocab_size": 64, "max_position_embeddings": 64,
 		"rms_norm_eps": 1e-6, "tie_word_embeddings": false, "torch_dtype": "float16"}`
 	model := t.TempDir()
@@ -29,14 +30,19 @@ func TestBranchesOfTheKernel(t *testing.T) {
 	for name, c := range map[string]struct {
 		model string
 		rows  int
+		sms   int      // those of an H200, unless it says another number
 		has   []string // what the headers have
 	}{
-		"parts":      {models + "zoo/gemma2-split-k", 8, []string{"kParts = 2", "kParts = 3", "kUnitOffset = true"}},
-		"whole":      {model, 8, []string{"kBranchParts = 1", "kResidualRows = 48", "kUnitOffset = false"}},
-		"few tokens": {models + "zoo/gemma2-split-k", 3, []string{"kTokens = 3"}},
+		"parts":      {models + "zoo/gemma2-split-k", 8, 0, []string{"kParts = 2", "kParts = 3", "kUnitOffset = true"}},
+		"whole":      {model, 8, 33, []string{"kBranchParts = 1", "kResidualRows = 48", "kUnitOffset = false"}},
+		"few tokens": {models + "zoo/gemma2-split-k", 3, 0, []string{"kTokens = 3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := emittedForRows(t, builder.Options{Model: c.model, ConfigOnly: true, Rows: []int{c.rows}})
+			o := builder.Options{Model: c.model, ConfigOnly: true, Rows: []int{c.rows}}
+			if c.sms > 0 {
+				o.Target = ir.ArchTarget(90, c.sms)
+			}
+			dir := emittedForRows(t, o)
 			of := filepath.Join(dir, host.Pass{Rows: c.rows}.Dir())
 			schedule, err := os.ReadFile(filepath.Join(of, "schedule.h"))
 			require.NoError(t, err)
@@ -44,7 +50,7 @@ func TestBranchesOfTheKernel(t *testing.T) {
 				require.Contains(t, string(schedule), what)
 			}
 			run := func(headers ...string) []string {
-				out := outputOnCPU(t, "branches.cc", headers, "-DAMK_TENSOR_CORES=1", "-DROWS="+strconv.Itoa(c.rows))
+				out := runOnCPU(t, "branches.cc", headers, "-DAMK_TENSOR_CORES=1", "-DROWS="+strconv.Itoa(c.rows))
 				return strings.Split(string(out), "\n")
 			}
 			// Each SM says of each token what it has added up, and all say the same.

@@ -36,13 +36,12 @@ func TestCombineOfSplits(t *testing.T) {
 			knobs.SplitFrom.Set(&config, 64)
 			knobs.PromptTokens.Set(&config, 64)
 			dir := emittedAs(t, "bf16", "", builder.Options{Model: model, RandomSeed: new(uint64), Config: config})
-			onCPU(t, dir)
 			stages := structsWith(t, dir, "kWidth")
 			require.Len(t, stages, 1)
 			define := []string{"-DAMK_TENSOR_CORES=1", "-DCOMBINE=" + stages[0]}
-			step := outputOnCPU(t, "combine.cc", []string{dir}, define...)
+			step := runOnCPU(t, "combine.cc", []string{dir}, define...)
 			require.Len(t, step, 2*4*4*48, "two tokens of four heads")
-			prompt := outputOnCPU(t, "combine.cc", []string{dir}, append(define, "-DAMK_PROMPT=1")...)
+			prompt := runOnCPU(t, "combine.cc", []string{dir}, append(define, "-DAMK_PROMPT=1")...)
 			require.True(t, bytes.Equal(step, prompt))
 		})
 	}

@@ -30,10 +30,6 @@ func emitted(t *testing.T, o builder.Options) (dir string) {
 	files["reference.cu"], err = codegen.Reference(l.Program, l.Graph)
 	require.NoError(t, err)
 	maps.Copy(files, runtime.DeviceSources())
-	for _, header := range []string{"cuda_bf16.h", "cuda_fp16.h", "amk_cpu/thread.h", "amk_cpu/math.h",
-		"amk_cpu/mma.h"} { // the test's own sources have what is used of them
-		files[header] = nil
-	}
 	for _, p := range l.Passes {
 		sources, err := codegen.CUDA(p)
 		require.NoError(t, err)

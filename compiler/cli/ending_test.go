@@ -7,7 +7,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -52,8 +51,7 @@ func TestEndingOfTheKernel(t *testing.T) {
 				o.Rows = []int{c.rows}
 			}
 			dir := emittedAs(t, "bf16", "", o)
-			onCPU(t, dir)
-			program := onCPUProgram(t, "ending.cc", []string{filepath.Join(dir, pass.Dir()), dir}, "-ffp-contract=off")
+			program := onCPUProgram(t, "ending.cc", []string{filepath.Join(dir, pass.Dir()), dir})
 
 			rng, tokens := rand.New(rand.NewPCG(uint64(c.vocab), uint64(c.rows))), c.rows*c.sequences
 			var in bytes.Buffer
@@ -64,10 +62,7 @@ func TestEndingOfTheKernel(t *testing.T) {
 				in.Write(e.request.Bytes())
 				want = append(want, strings.Join(e.want, " "))
 			}
-			cmd := exec.Command(program)
-			cmd.Stdin = &in
-			out, err := cmd.Output()
-			require.NoError(t, err)
+			out := outputOnCPU(t, program, &in)
 			lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 			require.Len(t, lines, steps*target.SMs)
 			for i, line := range lines {

@@ -33,9 +33,8 @@ func TestHeadsOfTheKernel(t *testing.T) {
 		{wide, "fp32", []string{"0"}},
 	} {
 		dir := emittedAs(t, c.dtype, "", builder.Options{Model: c.model, RandomSeed: new(uint64)})
-		onCPU(t, dir)
 		for _, cores := range c.tensorCores {
-			outputOnCPU(t, "heads.cc", []string{dir}, "-DAMK_TENSOR_CORES="+cores)
+			runOnCPU(t, "heads.cc", []string{dir}, "-DAMK_TENSOR_CORES="+cores)
 		}
 	}
 }

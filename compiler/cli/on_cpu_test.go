@@ -1,97 +1,115 @@
 package cli
 
 import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	builder "amkc/compiler"
+	"amkc/explore"
 )
 
-// onCPU edits the headers of a build so that block.h can run them: what they have for CUDA is compiled.
-func onCPU(t *testing.T, dir string) {
-	t.Helper()
-	headers, err := filepath.Glob(filepath.Join(dir, "amk", "hw", "*.cuh"))
-	require.NoError(t, err)
-	for _, header := range headers {
-		text, err := os.ReadFile(header)
-		require.NoError(t, err)
-		for _, e := range instructions {
-			text = e.is.ReplaceAll(text, []byte(e.on))
-		}
-		require.NoError(t, os.WriteFile(header, assembly.ReplaceAll(text, []byte(";")), 0o600))
+// onCPU is the machine that programs of testdata run on, and what loads them: both are compiled once and stay in amkc's
+// cache.
+var onCPU = sync.OnceValues(func() (m onMachine, err error) {
+	cache, err := builder.CacheDir()
+	if err != nil {
+		return m, err
 	}
+	if m.Machine, err = explore.CompileMachine(context.Background(), cache, nil); err != nil {
+		return m, err
+	}
+	source := filepath.Join("testdata", "load.cc")
+	text, err := os.ReadFile(source)
+	if err != nil {
+		return m, err
+	}
+	dir := filepath.Dir(m.Library)
+	m.load = filepath.Join(dir, fmt.Sprintf("load-%.8x", sha256.Sum256(text)))
+	if _, err := os.Stat(m.load); err == nil {
+		return m, nil
+	}
+	f, err := os.CreateTemp(dir, "load-*")
+	if err != nil {
+		return m, err
+	}
+	f.Close()
+	out, err := exec.Command("c++", "-o", f.Name(), source, m.Library, "-Wl,-rpath,"+dir).CombinedOutput()
+	if err != nil {
+		os.Remove(f.Name())
+		return m, fmt.Errorf("%w: %s", err, out)
+	}
+	return m, os.Rename(f.Name(), m.load)
+})
+
+type onMachine struct {
+	*explore.Machine
+	load string
 }
 
-// assembly is inline assembly of the device runtime, which the CPU does not have.
-var assembly = regexp.MustCompile(`(?s)\basm( volatile)?\(.*?\);`)
-
-// instructions are those of which block.h has what they do; of others nothing is left.
-var instructions = func() (list []struct {
-	is *regexp.Regexp
-	on string
-}) {
-	for _, e := range [][2]string{
-		{`extern __shared__ __align__\(1024\)`, "extern"},
-		{`asm volatile\("bar\.sync.*?\);`, "block_barrier();"},
-		{`asm volatile\("ld\.relaxed\.gpu.*?\);`, "memcpy(&v, p, sizeof v);"},
-		{`asm volatile\("st\.relaxed\.gpu.*?\);`, "*p = v;"},
-		{`asm volatile\("ld\.acquire\.gpu.*?\);`, "next_block(); memcpy(&v, p, sizeof v);"},
-		{`asm volatile\("red\.release\.gpu.*?\);`, "*p += v;"},
-		{`asm\("fma\.rn\.(b?f16x2).*?\);`, "d = sums_of_$1(x, y, z);"},
-		{`u32 done;(\s+asm volatile\()`, "u32 done = 1;$1"},
-		{`asm\("ex2\.approx.*?\);`, "y = exp2f(x);"},
-		{`asm\("rcp\.approx.*?\);`, "y = 1 / x;"},
-		{`asm\("mma\.sync\.aligned\.m16n8k16\.row\.col\.f32\.(bf16|f16).*?"r"\(b1\)\);`,
-			"product_of_$1(d, a0, a1, a2, a3, b0, b1);"},
-		{`asm\("mma\.sync\.aligned\.m16n8k32\.row\.col\.s32\.(s8|u8).*?"r"\(b1\)\);`,
-			"product_of_$1(d, a0, a1, a2, a3, make_uint2(b0, b1));"},
-		{`asm\("\{ \.reg \.b16 low, high;.*?cvt\.rn\.f16x2\.e4m3x2.*?\);`,
-			"halves = make_uint2(halves_of_e4m3(four), halves_of_e4m3(four >> 16));"},
-		{`asm volatile\(\s+"\{\\n \.reg \.pred p;.*?@p ld\.shared\.v2.*?\);`,
-			"if (wanted) memcpy(&to, from, sizeof to);"},
-		{`asm volatile\("movmatrix.*?\);`, "d = transposed(a);"},
-	} {
-		list = append(list, struct {
-			is *regexp.Regexp
-			on string
-		}{regexp.MustCompile(`(?s)` + e[0]), e[1]})
-	}
-	return list
-}()
-
 // onCPUProgram compiles a program of testdata with the headers of builds, those of the first directory before those of
-// the others, and returns its path. Most of the time is the compiler's, and to optimise doubles it: only what AMKC_LONG
-// asks for runs long enough to be worth it.
-func onCPUProgram(t *testing.T, source string, headers []string, defines ...string) (path string) {
+// the others, and returns a command that runs it on the machine.
+func onCPUProgram(t *testing.T, source string, headers []string, defines ...string) *exec.Cmd {
 	t.Helper()
-	compiler, err := exec.LookPath("c++")
-	if err != nil {
-		t.Skip("no C++ compiler")
+	if _, err := exec.LookPath("c++"); err != nil || runtime.GOOS != "linux" {
+		t.Skip("the machine needs a C++ compiler, and Linux")
 	}
-	level := "-O0"
-	if os.Getenv("AMKC_LONG") != "" {
-		level = "-O1"
-	}
-	flags := append([]string{"-std=c++17", level, "-U_FORTIFY_SOURCE", "-w"}, defines...)
+	machine, err := onCPU()
+	require.NoError(t, err)
+	flags := defines
 	for _, dir := range headers {
 		flags = append(flags, "-I"+dir)
 	}
-	path = filepath.Join(t.TempDir(), strings.TrimSuffix(source, ".cc"))
-	out, err := exec.Command(compiler, append(flags, "-o", path, filepath.Join("testdata", source))...).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	return path
+	program := filepath.Join(t.TempDir(), strings.TrimSuffix(source, ".cc")+".so")
+	require.NoError(t, machine.CompileKernels(t.Context(), filepath.Join("testdata", source), program, flags...))
+	return exec.Command(machine.load, program)
 }
 
-// outputOnCPU is what such a program writes. One that finds a difference prints it and fails.
-func outputOnCPU(t *testing.T, source string, headers []string, defines ...string) []byte {
+// outputOnCPU is what such a program writes, to which arguments and input are given. One that finds a difference prints
+// it and fails, and so does one in which the machine finds something: then the message says where.
+func outputOnCPU(t *testing.T, cmd *exec.Cmd, input io.Reader, arguments ...string) []byte {
 	t.Helper()
-	out, err := exec.Command(onCPUProgram(t, source, headers, defines...)).Output()
-	require.NoError(t, err, "%s %s: %s", source, defines, out)
-	return out
+	var out, findings bytes.Buffer
+	cmd.Args = append(cmd.Args, arguments...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = input, &out, &findings
+	err := cmd.Run()
+	if err == nil {
+		return out.Bytes()
+	}
+	text := strings.Split(findings.String(), "\n")
+	for i, line := range text {
+		if strings.HasPrefix(line, `{"findings":`) {
+			said, err := explore.Explain([]byte(line), cmd.Args[1])
+			require.NoError(t, err)
+			text[i] = strings.Join(said, "\n")
+		}
+	}
+	const most = 4000
+	last := out.Bytes()[max(0, out.Len()-most):]
+	if !utf8.Valid(last) { // of a program that writes numbers
+		last = nil
+	}
+	require.NoError(t, err, "%s\n%s", last, strings.Join(text, "\n"))
+	return nil
+}
+
+// runOnCPU compiles a program and returns what it writes.
+func runOnCPU(t *testing.T, source string, headers []string, defines ...string) []byte {
+	t.Helper()
+	return outputOnCPU(t, onCPUProgram(t, source, headers, defines...), nil)
 }
 
 // structsWith lists the descriptors of a schedule that have a field.

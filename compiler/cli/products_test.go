@@ -22,7 +22,6 @@ func TestProductsOfTheKernel(t *testing.T) {
 		{"fp32", []string{"-DAMK_TENSOR_CORES=0"}},
 	} {
 		dir := emittedAs(t, c.dtype, "", builder.Options{Model: models + "quantised/models/llama-fp8-blocks"})
-		onCPU(t, dir)
-		outputOnCPU(t, "products.cc", []string{dir}, c.defines...)
+		runOnCPU(t, "products.cc", []string{dir}, c.defines...)
 	}
 }

@@ -26,8 +26,7 @@ func TestPlacesOfPromptOperands(t *testing.T) {
 			knobs.ChunkBytes.Set(&config, chunk)
 			knobs.InFlight.Set(&config, 1)
 			dir := emittedAs(t, "bf16", "", builder.Options{Model: models + "zoo/llama-gqa", Config: config})
-			onCPU(t, dir)
-			outputOnCPU(t, "prompt_shape.cc", []string{dir}, "-DAMK_TENSOR_CORES=1")
+			runOnCPU(t, "prompt_shape.cc", []string{dir}, "-DAMK_TENSOR_CORES=1")
 		})
 	}
 }

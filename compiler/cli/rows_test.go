@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -83,19 +82,16 @@ func TestRowsOfAttention(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(model, "config.json"), []byte(`{`+shape.config+`,
 				"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1, "vocab_size": 64,
 				"max_position_embeddings": 160, "torch_dtype": "bfloat16"}`), 0o600))
-			dtype, bytes, chunks := cmp.Or(shape.dtype, "bf16"), 12288, 12
+			dtype, bytes := cmp.Or(shape.dtype, "bf16"), 12288
 			if dtype == "fp32" {
-				bytes, chunks = 24576, 32
+				bytes = 24576
 			}
 			config, diags := ir.ParseConfig(fmt.Appendf(nil, `{"tiling": {"attention": {"split_from": 64,
 				"max_splits": %d}, "ring": {"chunk_bytes": %d}}}`, cmp.Or(shape.splits, 3), bytes), "config")
 			require.Empty(t, diags)
 			dir := emittedAs(t, dtype, shape.cache, builder.Options{Model: model, RandomSeed: new(uint64),
 				Config: config, Rows: []int{rowsOfPass}})
-			if dtype == "fp32" { // whose units take their rows once for each of the pass
-				lengthenRings(t, dir, host.Pass{Rows: rowsOfPass})
-			}
-			defines := []string{fmt.Sprint("-DMOST_CHUNKS=", chunks), stagesDefine(t, dir)}
+			defines := []string{stagesDefine(t, dir)}
 			if combine := structsWith(t, dir, "kWidth"); len(combine) > 0 {
 				defines = append(defines, "-DCOMBINE="+combine[0])
 			}
@@ -114,20 +110,7 @@ func TestRowsOfProducts(t *testing.T) {
 		t.Skip("make test-all runs it")
 	}
 	dir := emittedAs(t, "bf16", "", builder.Options{Model: models + "pycoder-5m", Rows: []int{rowsOfPass}})
-	lengthenRings(t, dir, host.Pass{Rows: rowsOfPass})
 	requireRowsAlike(t, dir, "product_rows.cc")
-}
-
-// lengthenRings makes the rings of a build for one token and for a pass four times as long: a test fills them once.
-func lengthenRings(t *testing.T, dir string, pass host.Pass) {
-	t.Helper()
-	longer := strings.NewReplacer("kSharedLimit = ", "kSharedLimit = 4 * ", "kMaxRingSlots = ", "kMaxRingSlots = 5 * ")
-	for _, sources := range []string{dir, filepath.Join(dir, pass.Dir())} {
-		file := filepath.Join(sources, "schedule.h")
-		schedule, err := os.ReadFile(file)
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(file, []byte(longer.Replace(string(schedule))), 0o600))
-	}
 }
 
 // requireRowsAlike is requireAlike of the passes of several rows.
@@ -140,14 +123,13 @@ func requireRowsAlike(t *testing.T, dir, program string, defines ...string) {
 // both write the same.
 func requireAlike(t *testing.T, dir string, pass host.Pass, program string, defines ...string) {
 	t.Helper()
-	onCPU(t, dir)
 	all := 0
 	if os.Getenv("AMKC_LONG") != "" {
 		all = 1
 	}
 	defines = append(defines, fmt.Sprint("-DALL=", all))
-	one := outputOnCPU(t, program, []string{dir}, defines...)
-	several := outputOnCPU(t, program, []string{filepath.Join(dir, pass.Dir()), dir}, defines...)
+	one := runOnCPU(t, program, []string{dir}, defines...)
+	several := runOnCPU(t, program, []string{filepath.Join(dir, pass.Dir()), dir}, defines...)
 	require.NotEmpty(t, one)
 	require.True(t, bytes.Equal(one, several), "passes differ")
 }

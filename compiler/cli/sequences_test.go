@@ -60,10 +60,9 @@ func TestAttentionOfSequences(t *testing.T) {
 			require.Empty(t, diags)
 			dir := emittedAs(t, cmp.Or(c.dtype, "bf16"), c.cache, builder.Options{Model: model, RandomSeed: new(uint64),
 				Config: config, Sequences: c.sequences, SequenceRows: c.rows})
-			lengthenRings(t, dir, pass)
 			of := filepath.Join(dir, pass.Dir())
 			require.Len(t, structsWith(t, of, "kShareRows"), 1)
-			defines := []string{"-DMOST_CHUNKS=1000", fmt.Sprint("-DSEQUENCES=", c.sequences),
+			defines := []string{fmt.Sprint("-DSEQUENCES=", c.sequences),
 				fmt.Sprint("-DROWS=", c.rows), stagesDefine(t, of)}
 			if combine := structsWith(t, of, "kWidth"); len(combine) > 0 {
 				defines = append(defines, "-DCOMBINE="+combine[0])

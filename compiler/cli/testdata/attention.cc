@@ -1,20 +1,15 @@
-// Runs attention on the CPU: units of the stages that the test lists as STAGES, over a cache of made-up rows that the
-// producer's walk brings into the ring. Each is held to a softmax by definition, in double precision, and so is the row
-// that it appends, to the bit. Prints what differs.
+// Runs attention on the CPU: units of the stages that the test lists as STAGES, over a cache of made-up rows. Each is held
+// to a softmax by definition, in double precision, and so is the row that it appends, to the bit. Prints what differs.
+#include "attention.h"
 #include "made_up.h"
 #include "stream.h"
-
-#if AMK_TENSOR_CORES
-#include "amk/attention_mma.cuh"
-#else
-#include "amk/attention_fma.cuh"
-#endif
 
 constexpr int kRows = (kHeads + 2 * kKVHeads) * kHeadDim;
 constexpr Page kOut{(kExchangeBytes + 255) / 256 * 256, 1 << 20, 1};
 static float qkv[kRows];
-static u8 exchange[kOut.offset + kOut.bytes];
-alignas(256) static u8 cache[kCacheBytes], before[kCacheBytes];
+static Array<u8, kOut.offset + kOut.bytes> exchange;
+static Array<u8, kCacheBytes> cache;
+alignas(256) static u8 before[kCacheBytes];
 static int failures;
 
 // ---- the cache, by definition (docs/ir.md) ----
@@ -38,7 +33,7 @@ static CacheElement::Bits& element_at(u8* cache, int head, int row, int is_value
 }
 static double cached(int head, int row, int is_value, int dim) {
   const double v = CacheElement::to_float(element_at(before, head, row, is_value, dim));
-  return kIntegers ? v * bfloat16_of(scale_at(before, head, row, is_value)) : v;
+  return kIntegers ? v * Bf16::to_float(scale_at(before, head, row, is_value)) : v;
 }
 
 // This step's row of a head: as it is handed over, and where the cache is of integers as it is rounded to them.
@@ -50,7 +45,7 @@ struct Own {
     const float* row = qkv + (is_value ? v_row(head) : k_row(head));
     float largest = 0;
     for (int d = 0; d < kHeadDim; ++d) largest = fmaxf(largest, fabsf(row[d]));
-    if (kIntegers) scale = bfloat16_of(__float2bfloat16_rn(largest / 127).bits);
+    if (kIntegers) scale = Bf16::to_float(Bf16::from_float(largest / 127));
     for (int d = 0; d < kHeadDim; ++d) {
       integer[d] = kIntegers && scale > 0 ? int(nearbyintf(row[d] * (1 / scale))) : 0;
       value[d] = kIntegers ? double(scale) * integer[d] : row[d];
@@ -66,7 +61,7 @@ static void wrong(const char* what, int unit, int position, double got, double w
 template <class E>
 static float handed_over(u32 epoch, int index) {
   using Word = WordOf<E>;
-  const auto word = reinterpret_cast<const typename Word::Type*>(exchange + kOut.offset)[index];
+  const auto word = reinterpret_cast<const typename Word::Type*>(exchange.all + kOut.offset)[index];
   return Word::fresh(word, epoch) ? Word::value(word) : NAN;
 }
 
@@ -117,22 +112,19 @@ static void compare(int unit, int position, u32 epoch) {
       if (!(fabs(got - value[d] / sum) <= slack * largest)) wrong("result", unit, position, got, value[d] / sum);
     }
   }
-  // The row is in the cache, and nothing else has changed.
+  // The row is in the cache.
   if (owns) {
     for (int is_value = 0; is_value < 2; ++is_value) {
       const Own& own = is_value ? v : k;
       for (int d = 0; d < kHeadDim; ++d)
         element_at(before, kv_head, position, is_value, d) =
             kIntegers ? CacheElement::Bits(own.integer[d]) : CacheElement::from_float(own.value[d]);
-      if (kIntegers) scale_at(before, kv_head, position, is_value) = __float2bfloat16_rn(own.scale).bits;
+      if (kIntegers) scale_at(before, kv_head, position, is_value) = Bf16::from_float(own.scale);
     }
-  }
-  for (size_t i = 0; i < kCacheBytes; ++i) {
-    if (cache[i] != before[i]) wrong("byte of the cache", unit, position, cache[i], before[i]);
   }
 }
 
-// ---- a unit ----
+// ---- the units of a position ----
 
 // Rows from the position on are what an earlier sequence has left, and need not be finite.
 static void make_up(int position, u32 epoch) {
@@ -143,51 +135,50 @@ static void make_up(int position, u32 epoch) {
         const bool old = row >= position;
         if (kIntegers) {
           const float scale = fabsf(random_within(0.02f)) + 0.001f;
-          scale_at(cache, head, row, is_value) = old ? row % 2 ? 0x7fc0 : 0x7f80 : __float2bfloat16_rn(scale).bits;
+          scale_at(cache.all, head, row, is_value) = old ? row % 2 ? 0x7fc0 : 0x7f80 : Bf16::from_float(scale);
         }
         for (int d = 0; !kIntegers && d < kHeadDim; ++d)
-          element_at(cache, head, row, is_value, d) =
+          element_at(cache.all, head, row, is_value, d) =
               CacheElement::from_float(old ? row % 2 ? NAN : INFINITY : random_within(1));
-        for (int d = kHeadDim; !kIntegers && d < kPadded; ++d) element_at(cache, head, row, is_value, d) = 0;
+        for (int d = kHeadDim; !kIntegers && d < kPadded; ++d) element_at(cache.all, head, row, is_value, d) = 0;
       }
     }
   }
-  memcpy(before, cache, sizeof before);
+  memcpy(before, cache.all, sizeof before);
+  cache.write();
   for (int row = 0; row < kRows; ++row) {
     qkv[row] = random_within(row < k_row(0) ? 2 : 1);
     for (int copy = 0; copy < kQkv.copies; ++copy) {
       using Word = WordOf<Element>;
-      reinterpret_cast<Word::Type*>(exchange + kQkv.offset + copy * kQkv.bytes)[row] = Word::make(qkv[row], epoch);
+      reinterpret_cast<Word::Type*>(exchange.all + kQkv.offset + copy * kQkv.bytes)[row] = Word::make(qkv[row], epoch);
     }
   }
+  exchange.write();
 }
 
 template <class S>
 static void attend_on_sm() {
-  Context<Mode::kDecode> c(launch);
-  c.sm = sm;
-  c.begin_step(0);
-  const u32 epoch = c.next_epoch();
-  stream_cache<S>(c);
-  attend<S>(c, PlainHeads{kQkv}, kOut);
-  consumer_barrier();
-  const Tiles mine = units_of<S>(sm, 0);
-  for (int unit = mine.begin; c.tid == 0 && unit < mine.end; ++unit) compare<S>(unit, c.position, epoch);
-  end_of_block();
+  run_on_cache<S>([](auto& c) { attend<S>(c, PlainHeads{kQkv}, kOut); });
 }
 
 template <class S>
 static void check() {
   constexpr int kPositions[] = {0, 1, 16, 40, 95, 112, 130};
   for (int position : kPositions) {
-    if (ceil_div(position, S::kShareRows * S::kSplits) > kRingSlots) break;  // the ring is filled once
     launch.position = position;
-    Context<Mode::kDecode> c(launch);
-    c.begin_step(0);
-    for (sm = 0; sm < kSMs; ++sm) {
-      if (units_of<S>(sm, 0).count() != 1) continue;
-      make_up(position, c.epoch);
-      run_block(attend_on_sm<S>);
+    make_up(position, first_epoch());
+    int units = 0;
+    for (int sm = 0; sm < kSMs; ++sm) {
+      if (units_of<S>(sm, 0).count() == 0) continue;
+      add_sm(sm);
+      units += units_of<S>(sm, 0).count();
+    }
+    if (units != S::kUnits) wrong("number of units", 0, position, units, S::kUnits);
+    run_sms(attend_on_sm<S>, kThreads);
+    for (int unit = 0; unit < S::kUnits; ++unit) compare<S>(unit, position, second_epoch());
+    // Nothing else has changed.
+    for (size_t i = 0; i < kCacheBytes; ++i) {
+      if (cache[i] != before[i]) wrong("byte of the cache", 0, position, cache[i], before[i]);
     }
   }
 }
@@ -196,9 +187,11 @@ static void check_all() {
   (check<S>(), ...);
 }
 
-int main() {
-  launch.exchange = exchange;
-  launch.cache = cache;
+extern "C" int amk_main(void* module) {
+  begin(module);
+  exchange.make(), cache.make();
+  launch.exchange = exchange.all;
+  launch.cache = cache.all;
   check_all<STAGES>();
   return failures > 0;
 }

@@ -16,10 +16,10 @@
 constexpr int kHandedOver = kTokenRows;  // of a token
 constexpr Page kOut{(kExchangeBytes + 255) / 256 * 256, 1 << 22, 1};
 constexpr Page kCombined{kOut.offset + kOut.bytes, 1 << 22, 1};
-static u8 exchange[kCombined.offset + kCombined.bytes];
-alignas(256) static u8 cache[SEQUENCES][kCacheBytes];
-alignas(16) static Element::Bits weights[4][kQueryRows];
-static float frequencies[kHeadDim / 2];
+static Array<u8, kCombined.offset + kCombined.bytes> exchange;
+static Array<u8, SEQUENCES * size_t(kCacheBytes)> cache;
+static Array<Element::Bits, 4 * kQueryRows> weights;
+static Array<float, kHeadDim / 2> frequencies;
 
 // ---- what is read: a function of the sequence, the position of a row, and the element ----
 
@@ -28,7 +28,7 @@ static unsigned which(int sequence, int row) { return sequence * 4096 + row; }
 // Rows from the position on are what an earlier text has left, and need not be finite: of integers, their scales.
 static void fill_cache(int sequence, int position) {
   for (int head = 0; head < kKVHeads; ++head) {
-    u8* const rows = cache[sequence] + head * kHeadCacheBytes;
+    u8* const rows = cache.all + sequence * size_t(kCacheBytes) + head * kHeadCacheBytes;
     for (int row = 0; row < (kMaxSeq + 15) / 16 * 16; ++row) {
       const float old = row % 2 ? NAN : INFINITY;
       for (int e = 0; e < 2 * kPaddedHead; ++e) {
@@ -54,7 +54,7 @@ static void hand_over(const int (&positions)[SEQUENCES], int sequence, int first
       const float v = value_at(which(of, row), 1 << 20 | e, e < k_row(0) ? 2 : 1);
       for (int copy = 0; copy < kQkv.copies; ++copy) {
         using Word = WordOf<Element>;
-        reinterpret_cast<Word::Type*>(exchange + kQkv.offset + copy * kQkv.bytes)[token * kHandedOver + e] =
+        reinterpret_cast<Word::Type*>(exchange.all + kQkv.offset + copy * kQkv.bytes)[token * kHandedOver + e] =
             Word::make(v, epoch);
       }
     }
@@ -68,31 +68,27 @@ static Heads heads() {
   if constexpr (kSame<Heads, PlainHeads>) {
     return {kQkv};
   } else {
-    return {kQkv, reinterpret_cast<u8*>(weights[0]), reinterpret_cast<u8*>(weights[1]),
-            reinterpret_cast<u8*>(weights[2]), reinterpret_cast<u8*>(weights[3])};
+    const auto of = [](int i) { return reinterpret_cast<u8*>(weights.all + i * kQueryRows); };
+    return {kQkv, of(0), of(1), of(2), of(3)};
   }
 }
 
 template <class S, class Heads>
 static void attend_on_sm() {
-  Context<Mode::kDecode> c(launch);
-  c.sm = sm;
-  c.begin_step(0);
-  rotate_setup(c, frequencies);
-  stream_cache<S>(c);
-  attend<S>(c, heads<S, Heads>(), kOut);
-  end_of_block();
+  run_on_cache<S>([](auto& c) {
+    rotate_setup(c, frequencies.all);
+    consumer_barrier();
+    attend<S>(c, heads<S, Heads>(), kOut);
+  });
 }
 
 // After units of splits, on an SM: it reads the exchange behind the one that they have read.
 template <class Combine>
 static void combine_on_sm() {
-  Context<Mode::kDecode> c(launch);
-  c.sm = sm;
-  c.begin_step(0);
-  c.advance(0);
-  combine<Combine>(c, kOut, kCombined);
-  end_of_block();
+  run_consumers([](auto& c) {
+    c.advance(0);
+    combine<Combine>(c, kOut, kCombined);
+  });
 }
 
 // What a unit of a token's sequence has handed over of it: of each head its result, and of a split its maximum and its
@@ -106,10 +102,10 @@ static void keep(u8* to, int unit, int token) {
       if constexpr (S::kSplits > 1) {
         const int of = (sequence_of(token) * kKVHeads * S::kSplits + unit) * kSequenceRows + row_of(token);
         const int at = (of * kGroupHeads + h) * kOfHead + d;
-        v = WordOf<Fp32>::value(reinterpret_cast<const u64*>(exchange + kOut.offset)[at]);
+        v = WordOf<Fp32>::value(reinterpret_cast<const u64*>(exchange.all + kOut.offset)[at]);
       } else {
         const int at = token * kQueryRows + (unit * kGroupHeads + h) * kHeadDim + d;
-        v = WordOf<Element>::value(reinterpret_cast<const WordOf<Element>::Type*>(exchange + kOut.offset)[at]);
+        v = WordOf<Element>::value(reinterpret_cast<const WordOf<Element>::Type*>(exchange.all + kOut.offset)[at]);
       }
       memcpy(to, &v, 4);
     }
@@ -129,39 +125,39 @@ constexpr int kPositions[][1] = {{0}, {95}, {130}};
 // A pass of some rows of one sequence, or of all sequences, those from `first` on.
 template <class S, class Heads>
 static void pass(const int (&positions)[SEQUENCES], int sequence, int first) {
-  launch.cache = cache[sequence];
+  launch.cache = cache.all + sequence * size_t(kCacheBytes);
   launch.position = kSequences > 1 ? 0 : positions[sequence] + first;
   for (int i = 0; i < SEQUENCES; ++i) launch.positions[i] = positions[i] < 0 ? kAbsent : positions[i] + first;
-  Context<Mode::kDecode> c(launch);
-  c.begin_step(0);
-  hand_over(positions, sequence, first, c.epoch);
-  memset(exchange + kOut.offset, 0, kOut.bytes);
+  hand_over(positions, sequence, first, first_epoch());
+  memset(exchange.all + kOut.offset, 0, kOut.bytes + kCombined.bytes);
+  exchange.write();
   int units = 0;
-  for (sm = 0; sm < kSMs; ++sm) {
+  for (int sm = 0; sm < kSMs; ++sm) {
     const int count = units_of<S>(sm, 0).count();
-    if (count > 0) run_block(attend_on_sm<S, Heads>);
+    if (count > 0) add_sm(sm);
     units += count;
   }
   if (units != S::kUnits) abort();
+  run_sms(attend_on_sm<S, Heads>, kThreads);
   if constexpr (S::kSplits > 1) {
-    memset(exchange + kCombined.offset, 0, kCombined.bytes);
-    for (sm = 0; sm < kSMs; ++sm)
-      if (units_of<COMBINE>(sm, 0).count() > 0) run_block(combine_on_sm<COMBINE>);
+    for (int sm = 0; sm < kSMs; ++sm)
+      if (units_of<COMBINE>(sm, 0).count() > 0) add_sm(sm);
+    run_sms(combine_on_sm<COMBINE>);
   }
 }
 
 template <class S, class Heads = PlainHeads>
 static void run() {
   constexpr int kOfUnit = 4 * kGroupHeads * (kHeadDim + (S::kSplits > 1 ? 2 : 0));
-  constexpr int kUnits = kKVHeads * S::kSplits, kParts = AMK_TENSOR_CORES ? (ROWS * kGroupHeads + 15) / 16 : ROWS;
+  constexpr int kUnits = kKVHeads * S::kSplits;
   static u8 results[SEQUENCES][ROWS][kUnits][kOfUnit];
   static WordOf<Element>::Type combined[SEQUENCES][ROWS][kQueryRows];
   static_assert(kSequences == 1 || kSequences == SEQUENCES, "a pass has one sequence or all");
   for (const auto& row : kPositions) {
-    int positions[SEQUENCES], last = 0;
-    for (int s = 0; s < SEQUENCES; ++s) last = max(last, positions[s] = row[s]);
-    if (ceil_div(last, S::kShareRows * S::kSplits) * kParts > MOST_CHUNKS) break;  // the ring is filled once
+    int positions[SEQUENCES];
+    for (int s = 0; s < SEQUENCES; ++s) positions[s] = row[s];
     for (int s = 0; s < SEQUENCES; ++s) fill_cache(s, positions[s]);
+    cache.write();
     memset(results, 0, sizeof results);
     memset(combined, 0, sizeof combined);
     for (int s = 0; s < SEQUENCES; s += kSequences) {
@@ -173,13 +169,13 @@ static void run() {
           if (positions[of] < 0) continue;
           for (int unit = 0; unit < kUnits; ++unit) keep<S>(results[of][row][unit], unit, token);
           constexpr size_t kBytes = sizeof combined[0][0];
-          if (S::kSplits > 1) memcpy(combined[of][row], exchange + kCombined.offset + token * kBytes, kBytes);
+          if (S::kSplits > 1) memcpy(combined[of][row], exchange.all + kCombined.offset + token * kBytes, kBytes);
         }
       }
     }
     fwrite(results, sizeof results, 1, stdout);
     fwrite(combined, sizeof combined, 1, stdout);
-    fwrite(cache, sizeof cache, 1, stdout);
+    fwrite(cache.all, cache.kBytes, 1, stdout);
   }
 }
 
@@ -206,10 +202,15 @@ static void run_stages() {
   (run_all<S>(), ...);
 }
 
-int main() {
-  launch.exchange = exchange;
+extern "C" int amk_main(void* module) {
+  begin(module);
+  exchange.make(), cache.make(), weights.make(), frequencies.make();
+  launch.exchange = exchange.all;
   for (int i = 0; i < 4; ++i)
-    for (int e = 0; e < kQueryRows; ++e) weights[i][e] = Element::from_float(value_at(i, 1 << 21 | e, 2));
+    for (int e = 0; e < kQueryRows; ++e)
+      weights[i * kQueryRows + e] = Element::from_float(value_at(i, 1 << 21 | e, 2));
   for (int i = 0; i < kHeadDim / 2; ++i) frequencies[i] = powf(10000, -2.0f * i / kHeadDim);
+  weights.write(), frequencies.write();
   run_stages<STAGES>();
+  return 0;
 }

@@ -20,7 +20,15 @@ constexpr int kPromptColumns = kQueryRows;  // of the longest operand, for which
 constexpr int kStride = kHeadDim + 2, kTexts = 2;
 constexpr Page kPartial{0, COMBINE::kSplits * kHeads * kStride * 8, 1};
 constexpr Page kCombined{(kPartial.bytes + 1023) / 1024 * 1024, 1 << 16, 1};
-alignas(16) static u8 exchange[1 << 25];
+#if AMK_PROMPT
+constexpr size_t kWhere[] = {kPromptPlaces.pages + u64(kPartial.offset / 2) * kPromptTokens,
+                             kPromptPlaces.pages + u64(kCombined.offset / 2) * kPromptTokens};
+constexpr size_t kEnd = kPromptPlaces.pages + u64((kCombined.offset + kCombined.bytes) / 2) * kPromptTokens;
+#else
+constexpr size_t kWhere[] = {kPartial.offset, kCombined.offset};
+constexpr size_t kEnd = kCombined.offset + kCombined.bytes;
+#endif
+static Array<u8, kEnd> exchange;
 
 // The element of a split of a head, its maximum or its sum. The maxima are so far apart that most of the weight is on a
 // few, one split in five is empty, and so are all of a head but the last.
@@ -48,69 +56,55 @@ static int index_of(int head, int split, int at) {
 }
 
 #if AMK_PROMPT
-static void combine_on_sm() {
-  Prompt c(launch);
-  c.sm = sm;
-  combine<COMBINE>(c, kPartial, kCombined);
-  end_of_block();
-}
 constexpr int kAtOnce = kTexts;  // tokens
-static void hand_over(int token, int head, int split, int at) {
-  reinterpret_cast<float*>(exchange + kPromptPlaces.pages + u64(kPartial.offset / 2) * kPromptTokens)[
-      token * COMBINE::kSplits * kHeads * kStride + index_of(head, split, at)] = part(token, head, split, at);
-}
-static float result(int token, int i) {
-  const int index = token * kQueryRows + i;
-  return Element::to_float(reinterpret_cast<const Element::Bits*>(
-      exchange + kPromptPlaces.pages + u64(kCombined.offset / 2) * kPromptTokens)[index]);
-}
-static void begin() {
-  launch.steps = kAtOnce;
-  constexpr size_t kEnd = kPromptPlaces.pages + u64((kCombined.offset + kCombined.bytes) / 2) * kPromptTokens;
-  static_assert(kEnd <= sizeof exchange, "memory for the pass");
-}
-static void before_block() {  // all others have joined
-  const u32 joined = kSMs - 1;
-  memcpy(exchange, &joined, sizeof joined);
+using PartWord = float;
+using Combined = Element::Bits;
+static PartWord word_of(float v) { return v; }
+static float value_of(Combined v) { return Element::to_float(v); }
+static void combine_on_sm() {
+  if (thread_index() == 0) init_waits(launch, block_waits());
+  block_sync();
+  Prompt c(launch);
+  c.sm = this_sm();
+  combine<COMBINE>(c, kPartial, kCombined);
 }
 #else
 constexpr int kAtOnce = 1;
-static u32 epoch;
+using PartWord = u64;
+using Combined = WordOf<Element>::Type;
+static PartWord word_of(float v) { return WordOf<Fp32>::make(v, first_epoch()); }
+static float value_of(Combined v) {
+  return WordOf<Element>::fresh(v, second_epoch()) ? WordOf<Element>::value(v) : NAN;
+}
 static void combine_on_sm() {
-  Context<Mode::kDecode> c(launch);
-  c.sm = sm;
-  c.begin_step(0);
-  combine<COMBINE>(c, kPartial, kCombined);
-  end_of_block();
+  run_consumers([](auto& c) { combine<COMBINE>(c, kPartial, kCombined); });
 }
-static void hand_over(int token, int head, int split, int at) {
-  reinterpret_cast<u64*>(exchange + kPartial.offset)[index_of(head, split, at)] =
-      WordOf<Fp32>::make(part(token, head, split, at), epoch);
-}
-static float result(int, int index) {
-  return WordOf<Element>::value(reinterpret_cast<const WordOf<Element>::Type*>(exchange + kCombined.offset)[index]);
-}
-static void begin() {
-  Context<Mode::kDecode> c(launch);
-  c.begin_step(0);
-  epoch = c.epoch;
-}
-static void before_block() {}
 #endif
 
 static int failures;
 static void join_from(int first) {
+  auto* parts = reinterpret_cast<PartWord*>(exchange.all + kWhere[0]);
   for (int token = first; token < first + kAtOnce; ++token)
     for (int head = 0; head < kHeads; ++head)
       for (int split = 0; split < COMBINE::kSplits; ++split)
-        for (int at = 0; at < kStride; ++at) hand_over(token, head, split, at);
-  for (sm = 0; sm < kSMs; ++sm) {
-    before_block();
-    run_block(combine_on_sm);
-  }
+        for (int at = 0; at < kStride; ++at)
+          parts[(token - first) * COMBINE::kSplits * kHeads * kStride + index_of(head, split, at)] =
+              word_of(part(token, head, split, at));
+#if AMK_PROMPT
+  // Some SMs that have tokens and some that have none: of the others all have joined.
+  constexpr u32 kSome = ceil_div(kTexts * kHeads, kConsumerWarps) + 1, kJoined = kSMs - kSome;
+  for (u32 sm = 0; sm < kSome; ++sm) add_sm(sm);
+  memcpy(exchange.all, &kJoined, sizeof kJoined);
+#else
+  for (int sm = 0; sm < kSMs; ++sm)
+    if (units_of<COMBINE>(sm, 0).count() > 0) add_sm(sm);
+#endif
+  exchange.write();
+  run_sms(combine_on_sm);
+  const auto* combined = reinterpret_cast<const Combined*>(exchange.all + kWhere[1]);
   for (int token = first; token < first + kAtOnce; ++token) {
     for (int i = 0; i < kQueryRows; ++i) {
-      const float got = result(token, i);
+      const float got = value_of(combined[(token - first) * kQueryRows + i]);
       const double want = wanted(token, i / kHeadDim, i % kHeadDim);
       if (!(fabs(got - want) <= 0.005 * fabs(want) + 1e-4) && ++failures < 20)
         fprintf(stderr, "token %d, head %d, element %d: %g, want %g\n", token, i / kHeadDim, i % kHeadDim, got, want);
@@ -119,9 +113,11 @@ static void join_from(int first) {
   }
 }
 
-int main() {
-  launch.exchange = exchange;
-  begin();
+extern "C" int amk_main(void* module) {
+  begin(module);
+  exchange.make();
+  launch.exchange = exchange.all;
+  launch.steps = kAtOnce;
   for (int token = 0; token < kTexts; token += kAtOnce) join_from(token);
   return failures > 0;
 }

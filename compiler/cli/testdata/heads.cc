@@ -19,9 +19,10 @@ struct Form : Attn {
 };
 constexpr int kRows = (kHeads + 2 * kKVHeads) * kHeadDim, kOfUnit = (kGroupHeads + 2) * kHeadDim;
 static float qkv[kRows], got[kOfUnit];
-static u8 exchange[kExchangeBytes];
-alignas(16) static WeightElement::Bits q_gain[kHeads * kHeadDim], k_gain[kKVHeads * kHeadDim],
-    q_shift[kHeads * kHeadDim], k_shift[kKVHeads * kHeadDim];
+static float2 turns_of_pairs[kHeadDim / 2];
+static Array<u8, kExchangeBytes> exchange;
+static Array<WeightElement::Bits, kHeads * kHeadDim> q_gain, q_shift;
+static Array<WeightElement::Bits, kKVHeads * kHeadDim> k_gain, k_shift;
 static int failures;
 
 // Of a head of q or k, from its first row on: `all` rows from `whole` on, if they are normalised together.
@@ -38,7 +39,7 @@ static double by_definition(int first, int d, int whole, int all, const WeightEl
            (S::kNormShifted ? WeightElement::to_float(shift[weight]) : 0);
   };
   if (!S::kRotates) return normed(d);
-  const float2 turn = block_scratch().rotation[0][0][d / 2];
+  const float2 turn = turns_of_pairs[d / 2];
   return d % 2 == 0 ? normed(d) * turn.x - normed(d + 1) * turn.y : normed(d) * turn.x + normed(d - 1) * turn.y;
 }
 
@@ -49,9 +50,9 @@ static void compare(int unit) {
     const int h = e / kHeadDim, d = e % kHeadDim;
     double want = qkv[v_row(unit) + d];
     if (h < kGroupHeads) {
-      want = by_definition<S>((unit * kGroupHeads + h) * kHeadDim, d, 0, kHeads * kHeadDim, q_gain, q_shift);
+      want = by_definition<S>((unit * kGroupHeads + h) * kHeadDim, d, 0, kHeads * kHeadDim, q_gain.all, q_shift.all);
     } else if (h == kGroupHeads) {
-      want = by_definition<S>(k_row(unit), d, kHeads * kHeadDim, kKVHeads * kHeadDim, k_gain, k_shift);
+      want = by_definition<S>(k_row(unit), d, kHeads * kHeadDim, kKVHeads * kHeadDim, k_gain.all, k_shift.all);
     }
     if (fabs(got[e] - want) <= slack * fabs(want) + 0x1p-20) continue;
     ++failures;
@@ -62,8 +63,8 @@ static void compare(int unit) {
 
 template <class S, class C>
 static void read(C& c) {
-  const NormedHeads heads{kQkv, reinterpret_cast<u8*>(q_gain), reinterpret_cast<u8*>(k_gain),
-                          reinterpret_cast<u8*>(q_shift), reinterpret_cast<u8*>(k_shift)};
+  const NormedHeads heads{kQkv, reinterpret_cast<u8*>(q_gain.all), reinterpret_cast<u8*>(k_gain.all),
+                          reinterpret_cast<u8*>(q_shift.all), reinterpret_cast<u8*>(k_shift.all)};
   for (int unit = 0; unit < kKVHeads; ++unit) {
     const Unit<S> u{unit, c.position};
 #if AMK_TENSOR_CORES
@@ -91,39 +92,44 @@ static void read(C& c) {
 }
 
 static void block() {
-  Context<Mode::kDecode> c(launch);
-  c.begin_step(0);
-  read<Form<Norm::kRms, true>>(c);
-  read<Form<Norm::kRms, false, true>>(c);
-  read<Form<Norm::kWholeRms, true>>(c);
-  read<Form<Norm::kWholeRms, false>>(c);
-  read<Form<Norm::kCentred, true, true>>(c);
-  read<Form<Norm::kCentred, false>>(c);
-  read<Form<Norm::kShifted, true>>(c);
-  read<Form<Norm::kShifted, false, true>>(c);
-  end_of_block();
+  run_consumers([](auto& c) {
+    for (int pair = c.tid; pair < kHeadDim / 2; pair += kConsumers)
+      c.shared.rotation[0][0][pair] = turns_of_pairs[pair];
+    consumer_barrier();
+    read<Form<Norm::kRms, true>>(c);
+    read<Form<Norm::kRms, false, true>>(c);
+    read<Form<Norm::kWholeRms, true>>(c);
+    read<Form<Norm::kWholeRms, false>>(c);
+    read<Form<Norm::kCentred, true, true>>(c);
+    read<Form<Norm::kCentred, false>>(c);
+    read<Form<Norm::kShifted, true>>(c);
+    read<Form<Norm::kShifted, false, true>>(c);
+  });
 }
 
-int main() {
-  launch.exchange = exchange;
+extern "C" int amk_main(void* module) {
+  begin(module);
+  exchange.make(), q_gain.make(), q_shift.make(), k_gain.make(), k_shift.make();
+  launch.exchange = exchange.all;
   launch.position = 5;
-  Context<Mode::kDecode> c(launch);
-  c.begin_step(0);
   for (int row = 0; row < kRows; ++row) {
     qkv[row] = rounded<Element>(1 + random_within(row < kHeads * kHeadDim ? 3 : 0.5f));  // of a mean
     for (int copy = 0; copy < kQkv.copies; ++copy) {
       using Word = WordOf<Element>;
-      reinterpret_cast<Word::Type*>(exchange + kQkv.offset + copy * kQkv.bytes)[row] = Word::make(qkv[row], c.epoch);
+      auto* const words = reinterpret_cast<Word::Type*>(exchange.all + kQkv.offset + copy * kQkv.bytes);
+      words[row] = Word::make(qkv[row], first_epoch());
     }
   }
   for (auto& g : q_gain) g = WeightElement::from_float(random_within(2));
   for (auto& g : k_gain) g = WeightElement::from_float(random_within(2));
   for (auto& b : q_shift) b = WeightElement::from_float(random_within(1));
   for (auto& b : k_shift) b = WeightElement::from_float(random_within(1));
-  for (int pair = 0; pair < kHeadDim / 2; ++pair) {
+  exchange.write(), q_gain.write(), q_shift.write(), k_gain.write(), k_shift.write();
+  for (float2& turn : turns_of_pairs) {
     const float angle = random_within(3);
-    block_scratch().rotation[0][0][pair] = {cosf(angle), sinf(angle)};
+    turn = {cosf(angle), sinf(angle)};
   }
-  run_block(block);
+  add_sm(0);
+  run_sms(block);
   return failures > 0;
 }

@@ -3,15 +3,13 @@
 // the residual as it was.
 #include "build.h"
 
-#define AMK_MEASURES
-#include "megakernel.cu"
-#include "amk/part.cuh"
-#include "parts.h"  // of measure.cu
+#include "measure.cu"
 
 static PartLaunch part;
-static const u32 of_layer[] = {STAGES};
-static float kept[kSMs * kTokens * kResidualRows];
-static int token = 7;
+static const u32 short_stages[] = {SHORT_STAGES}, long_stages[] = {LONG_STAGES};
+constexpr int kKept = kSMs * kTokens * kResidualRows;
+static Array<float, kKept> kept;
+static Array<int> token;
 
 // ---- producers ----
 
@@ -36,10 +34,12 @@ struct Collector {
   }
 };
 
+static int collecting;  // SM
+
 template <Mode kMode>
 static int collect(Copy* to) {
   Context<kMode> c(part.launch);
-  c.sm = sm;
+  c.sm = collecting;
   Collector<kMode> sink{c, to};
   if constexpr (kMode == Mode::kPart) {
     walk_part(sink);
@@ -56,12 +56,17 @@ static int collect_part(int layer, u32 stage, Copy* to) {
 }
 
 static void compare_copies() {
+  if (thread_index() != 0) return;
   int copies = 0;
-  for (sm = 0; sm < kSMs; ++sm) {
+  for (int sm = 0; sm < kSMs; ++sm) {
+    collecting = sm;
     const int wanted = collect<Mode::kDecode>(whole);
     int n = collect_part(0, kStageEmbed, pieces);
     for (int layer = 0; layer < kLayers; ++layer)
-      for (u32 stage : of_layer) n += collect_part(layer, stage, pieces + n);
+      if (part.launch.position < kShortEnd)
+        for (u32 stage : short_stages) n += collect_part(layer, stage, pieces + n);
+      else
+        for (u32 stage : long_stages) n += collect_part(layer, stage, pieces + n);
     n += collect_part(kLayers, kStageLmHead, pieces + n);
     if (n != wanted || memcmp(whole, pieces, n * sizeof(Copy))) {
       printf("SM %d: %d copies of a step, and %d of its parts, or others\n", sm, wanted, n);
@@ -75,39 +80,58 @@ static void compare_copies() {
 // ---- consumers ----
 
 static void nothing() {
+  init_scratch(part.launch, block_scratch());
   Context<Mode::kPart> c(part.launch);
-  c.sm = sm;
+  c.sm = this_sm();
   consume(c);
   if (c.ordinal != int(part.ended) || c.slot || c.flush || c.norms)
     printf("exchange %d of %u, slot %u, flush %u\n", c.ordinal, part.ended, c.slot, c.flush), exit(1);
-  end_of_block();
 }
 
-int main() {
+static void begin_with_token() {
+  init_scratch(part.launch, block_scratch());
+  Context<Mode::kPart> c(part.launch);
+  c.sm = this_sm();
+  take_token(c);
+  if (c.shared.token[0] != 7) printf("the step begins with %d\n", c.shared.token[0]), exit(1);
+}
+
+// On the first SM and the last.
+static void run_ends(void (*thread)()) {
+  add_sm(0), add_sm(kSMs - 1);
+  run_sms(thread);
+}
+
+extern "C" int amk_main(void* module) {
+  begin(module);
+  kept.make(), token.make();
+  token[0] = 7;
+  token.write();
+  part.launch = launch;
   part.launch.steps = 1;
-  part.launch.position = POSITION;
   part.launch.weights = reinterpret_cast<u8*>(1 << 20);  // addresses alone
   part.launch.cache = reinterpret_cast<u8*>(size_t(1) << 40);
-  part.residual = kept;
-  part.token = &token;
-  compare_copies();
+  part.residual = kept.all;
+  part.token = token.all;
+  constexpr int kPositions[] = {3, 900};
+  static_assert(kPositions[0] < kShortEnd && kPositions[1] >= kShortEnd, "of both variants");
+  for (int position : kPositions) {
+    part.launch.position = position;
+    add_sm(0);
+    run_sms(compare_copies, 32);
+  }
 
   part.count = 0, part.layer = kLayers - 1, part.ended = kExchangesPerStep - 2;
   part.launch.weights = nullptr;  // what is looked at fails
-  for (int i = 0; i < kSMs * kTokens * kResidualRows; ++i) kept[i] = i + 0.5f;
-  for (sm = 0; sm < kSMs; sm += kSMs - 1) run_block(nothing);
-  for (int i = 0; i < kSMs * kTokens * kResidualRows; ++i)
+  for (int i = 0; i < kKept; ++i) kept[i] = i + 0.5f;
+  kept.write();
+  run_ends(nothing);
+  for (int i = 0; i < kKept; ++i)
     if (kept[i] != i + 0.5f) printf("residual %d is %g\n", i, kept[i]), exit(1);
-  if (token != 7) printf("token %d\n", token), exit(1);
+  if (token[0] != 7) printf("token %d\n", token[0]), exit(1);
 
   // A step begins with the token that the one before has chosen.
   part.follows = 1;
-  for (sm = 0; sm < kSMs; sm += kSMs - 1)
-    run_block([] {
-      Context<Mode::kPart> c(part.launch);
-      c.sm = sm;
-      take_token(c);
-      if (c.shared.token[0] != 7) printf("the step begins with %d\n", c.shared.token[0]), exit(1);
-      end_of_block();
-    });
+  run_ends(begin_with_token);
+  return 0;
 }

@@ -21,15 +21,15 @@ using Quarters = Product<44, 200, 40, 2>;
 
 constexpr int kMostRows = 96, kMostColumns = 5120;
 constexpr Page kIn{(kExchangeBytes + 255) / 256 * 256, ROWS * kMostColumns * 2 * Element::kBytes, 1};
-static u8 exchange[kIn.offset + kIn.bytes];
-alignas(256) static Element::Bits matrix[kMostRows * (kMostColumns + 128)];
-alignas(16) static Element::Bits gain[kMostColumns], bias[kMostColumns];
+static Array<u8, kIn.offset + kIn.bytes> exchange;
+static Array<Element::Bits, kMostRows * (kMostColumns + 128)> matrix;
+static Array<Element::Bits, kMostColumns> gain, bias;
 static float results[ROWS][kMostRows];
 
 template <class Reader>
 static Reader reader() {
-  const u8* g = reinterpret_cast<u8*>(gain);
-  const u8* b = reinterpret_cast<u8*>(bias);
+  const u8* g = reinterpret_cast<u8*>(gain.all);
+  const u8* b = reinterpret_cast<u8*>(bias.all);
   if constexpr (Reader::kNorm) return {kIn, g, 1e-5f};
   else if constexpr (Reader::kShift) return {kIn, 1e-5f, g, b};
   else if constexpr (Reader::kGain) return {kIn, 1e-5f, g};
@@ -39,30 +39,27 @@ static Reader reader() {
 
 template <class S, class Reader>
 static void multiply_on_sm() {
-  Context<Mode::kDecode> c(launch);
-  c.sm = sm;
-  c.begin_step(0);
-  stream_weights<S>(c, reinterpret_cast<u8*>(matrix));
-  gemv<S>(c, reader<Reader>(), [&](const Row& r, float v) {
-    if (r.valid) results[launch.position + r.token][r.row] = v;
+  run_on_weights<S>(reinterpret_cast<u8*>(matrix.all), [](auto& c) {
+    gemv<S>(c, reader<Reader>(), [](const Row& r, float v) {
+      if (r.valid) results[launch.position + r.token][r.row] = v;
+    });
   });
-  end_of_block();
 }
 
 template <class S, class Reader>
 static void run() {
   memset(results, 0, sizeof results);
   for (launch.position = 0; launch.position < ROWS; launch.position += kTokens) {
-    Context<Mode::kDecode> c(launch);
-    c.begin_step(0);
     for (int i = 0; i < kTokens * S::kColumns; ++i) {
       const int row = launch.position + i / S::kColumns;
       const float mean = row % 3 / 64.0f;  // of a row's own
       const float v = rounded<Element>(mean + value_at(row, i % S::kColumns, 1 + row));
-      reinterpret_cast<WordOf<Element>::Type*>(exchange + kIn.offset)[i] = WordOf<Element>::make(v, c.epoch);
+      reinterpret_cast<WordOf<Element>::Type*>(exchange.all + kIn.offset)[i] = WordOf<Element>::make(v, first_epoch());
     }
-    for (sm = 0; sm < kSMs; ++sm)
-      if (tiles_of<S>(sm, 0).count() > 0) run_block(multiply_on_sm<S, Reader>);
+    exchange.write();
+    for (int sm = 0; sm < kSMs; ++sm)
+      if (tiles_of<S>(sm, 0).count() > 0) add_sm(sm);
+    run_sms(multiply_on_sm<S, Reader>, kThreads);
   }
   fwrite(results, sizeof results, 1, stdout);
 }
@@ -80,15 +77,20 @@ static void run_readers() {
 #endif
 }
 
-int main() {
-  launch.exchange = exchange;
-  for (size_t i = 0; i < sizeof matrix / sizeof *matrix; ++i) matrix[i] = Element::from_float(value_at(100, i, 1));
+extern "C" int amk_main(void* module) {
+  begin(module);
+  exchange.make(), matrix.make(), gain.make(), bias.make();
+  launch.exchange = exchange.all;
+  launch.weights = reinterpret_cast<u8*>(matrix.all);
+  for (int i = 0; i < kMostRows * (kMostColumns + 128); ++i) matrix[i] = Element::from_float(value_at(100, i, 1));
   for (int i = 0; i < kMostColumns; ++i) {
     gain[i] = Element::from_float(value_at(101, i, 2));
     bias[i] = Element::from_float(value_at(102, i, 1));
   }
+  matrix.write(), gain.write(), bias.write();
   run_readers<Small>(), run_readers<Slabs>(), run_readers<Halves>();
 #if ALL
   run_readers<Flushes>(), run_readers<Quarters>();
 #endif
+  return 0;
 }

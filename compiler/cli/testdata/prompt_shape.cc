@@ -85,7 +85,7 @@ static void check_all() {
   check_of<kColumns, 8>();
 }
 
-int main() {
+extern "C" int amk_main(void*) {
   check_all<32>();
   check_all<64>();
   check_all<200>();

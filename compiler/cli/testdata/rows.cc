@@ -14,23 +14,24 @@
 
 constexpr int kInput = 1 << 20;
 constexpr Page kIn{0, kInput, 1}, kOut{kInput, 1 << 20, 1};
-alignas(16) static u8 exchange[kOut.offset + kOut.bytes];
+static Array<u8, kOut.offset + kOut.bytes> exchange;
 static float vectors[PASS][kInput / 4 / PASS];  // of the tokens of the pass
 
 // Hands over the vectors of so many elements of the tokens from `first` on. Nothing else is there to be read: whoever
 // waits for a word behind them waits in vain.
 static void hand_over(int first, int elements, u32 epoch) {
   using Word = WordOf<Element>;
-  memset(exchange, 0, kInput);
+  memset(exchange.all, 0, kOut.offset + kOut.bytes);
   for (int token = 0; token < kTokens; ++token)
     for (int i = 0; i < elements; ++i)
-      reinterpret_cast<Word::Type*>(exchange)[token * elements + i] = Word::make(vectors[first + token][i], epoch);
+      reinterpret_cast<Word::Type*>(exchange.all)[token * elements + i] = Word::make(vectors[first + token][i], epoch);
+  exchange.write();
 }
 
 // ---- products ----
 
 static u8* matrix;
-alignas(16) static u8 norm[1 << 17], shift[1 << 17];
+static Array<u8, 1 << 17> norm, shift;
 static float sums[PASS][1 << 17];
 static bool has[1 << 17];
 static int first_token;
@@ -38,7 +39,7 @@ static int first_token;
 // Some bits of quantised blocks mean no number.
 template <class W>
 static void fill(size_t bytes) {
-  matrix = static_cast<u8*>(aligned_alloc(1024, (bytes + 1023) / 1024 * 1024));
+  matrix = static_cast<u8*>(allocate(bytes));
   for (size_t i = 0; i < bytes; ++i) matrix[i] = random_bits();
   if constexpr (W::kQuantised) {
     for (u8* block = matrix; block < matrix + bytes; block += W::kBlockBytes) {
@@ -50,27 +51,26 @@ static void fill(size_t bytes) {
   } else {
     for (size_t i = 0; i < bytes; i += WeightElement::kBytes) put<WeightElement>(matrix + i, random_value(-5, 0));
   }
+  written(matrix, bytes);
+  launch.weights = matrix;
 }
 
 template <class S, class Reader>
 static void multiply() {
-  Context<Mode::kDecode> c(launch);
-  c.sm = sm;
-  c.begin_step(0);
-  stream_weights<S>(c, matrix);
-  const auto finish = [](const Row& row, float sum) {
-    if (!row.valid) return;
-    sums[first_token + row.token][row.row] = sum;
-    has[row.row] = true;
-  };
-  if constexpr (Reader::kNorm) {
-    gemv<S>(c, Reader{kIn, norm, 1e-5f}, finish);
-  } else if constexpr (Reader::kCentred) {
-    gemv<S>(c, Reader{kIn, 1e-5f, norm, shift}, finish);
-  } else {
-    gemv<S>(c, Reader{kIn}, finish);
-  }
-  end_of_block();
+  run_on_weights<S>(matrix, [](auto& c) {
+    const auto finish = [](const Row& row, float sum) {
+      if (!row.valid) return;
+      sums[first_token + row.token][row.row] = sum;
+      has[row.row] = true;
+    };
+    if constexpr (Reader::kNorm) {
+      gemv<S>(c, Reader{kIn, norm.all, 1e-5f}, finish);
+    } else if constexpr (Reader::kCentred) {
+      gemv<S>(c, Reader{kIn, 1e-5f, norm.all, shift.all}, finish);
+    } else {
+      gemv<S>(c, Reader{kIn}, finish);
+    }
+  });
 }
 
 #ifdef READER
@@ -86,27 +86,26 @@ static void product() {
   using Reader = ReaderOf<S>;
   fill<Matrix<S>>(size_t(ceil_div(S::kRows, kTileRows)) * tile_bytes<Matrix<S>>(S::kColumns));
   for (int i = 0; i < S::kColumns; ++i) {
-    put<Element>(norm + i * Element::kBytes, random_value(-2, 1));
-    put<Element>(shift + i * Element::kBytes, random_value(-4, 0));
+    put<Element>(norm.all + i * Element::kBytes, random_value(-2, 1));
+    put<Element>(shift.all + i * Element::kBytes, random_value(-4, 0));
   }
   // Elements of very different sizes, tokens of other sizes, and one of zeros.
   for (int token = 0; token < PASS; ++token)
     for (int i = 0; i < S::kColumns; ++i)
       vectors[token][i] = token == 2 ? 0 : rounded<Element>(random_value(-8 - token, 2 * token - 4));
+  norm.write(), shift.write();
   memset(has, 0, sizeof has);
   for (int slot = kSMs - 1; slot >= 0; slot -= LONG ? 65 : kSMs) {  // the SM with the last rows, and others
-    sm = ((slot - S::kRotation) % kSMs + kSMs) % kSMs;
     for (first_token = 0; first_token < PASS; first_token += kTokens) {
-      Context<Mode::kDecode> c(launch);
-      c.begin_step(0);
-      hand_over(first_token, S::kColumns, c.epoch);
-      run_block(multiply<S, Reader>);
+      hand_over(first_token, S::kColumns, first_epoch());
+      add_sm(((slot - S::kRotation) % kSMs + kSMs) % kSMs);
+      run_sms(multiply<S, Reader>, kThreads);
     }
   }
+  cuMemFree_v2(matrix);
   for (int row = 0; row < S::kRows; ++row)
     for (int token = 0; has[row] && token < PASS; ++token)
-      printf("%d by %d row %d token %d: %08x\n", S::kRows, S::kColumns, row, token, __float_as_uint(sums[token][row]));
-  free(matrix);
+      printf("%d by %d row %d token %d: %08x\n", S::kRows, S::kColumns, row, token, bits_of(sums[token][row]));
 }
 template <class... S>
 static void products() {
@@ -116,13 +115,13 @@ static void products() {
 // ---- attention ----
 
 constexpr int kRows = (kHeads + 2 * kKVHeads) * kHeadDim;
-alignas(256) static u8 cache[kCacheBytes];
+static Array<u8, kCacheBytes> cache;
 
 // Rows from the position on are what an earlier sequence has left. A row of integers has a scale.
 static void make_up(int position) {
   for (u8& b : cache) b = random_bits();
   for (int head = 0; head < kKVHeads; ++head) {
-    u8* const rows = cache + head * kHeadCacheBytes;
+    u8* const rows = cache.all + head * kHeadCacheBytes;
     for (int row = 0; row < round_up(kMaxSeq, kCacheRows); ++row)
       for (int is_value = 0; is_value < 2; ++is_value) {
         const bool old = row >= position;
@@ -135,6 +134,7 @@ static void make_up(int position) {
         }
       }
   }
+  cache.write();
   for (int token = 0; token < PASS; ++token)
     for (int i = 0; i < kRows; ++i) vectors[token][i] = rounded<Element>(random_value(-4, i < k_row(0) ? 2 : 0));
   // What is no number in the last token's row is its own affair, where its scale is not multiplied with other rows'
@@ -144,21 +144,16 @@ static void make_up(int position) {
 
 template <class S>
 static void attend_on_sm() {
-  Context<Mode::kDecode> c(launch);
-  c.sm = sm;
-  c.begin_step(0);
-  stream_cache<S>(c);
-  attend<S>(c, PlainHeads{kIn}, kOut);
-  end_of_block();
+  run_on_cache<S>([](auto& c) { attend<S>(c, PlainHeads{kIn}, kOut); });
 }
 
 template <class E>
 static unsigned handed_over(u32 epoch, int index) {
   using Word = WordOf<E>;
-  const auto word = reinterpret_cast<const typename Word::Type*>(exchange + kOut.offset)[index];
+  const auto word = reinterpret_cast<const typename Word::Type*>(exchange.all + kOut.offset)[index];
   if (!Word::fresh(word, epoch)) return 0xdead;
   const float v = Word::value(word);
-  return v == v ? __float_as_uint(v) : 0x7fffffff;
+  return v == v ? bits_of(v) : 0x7fffffff;
 }
 
 template <class S>
@@ -172,12 +167,10 @@ static void attention(const char* name) {
     make_up(position);
     for (int first = 0; first < PASS; first += kTokens) {
       launch.position = position + first;
-      Context<Mode::kDecode> c(launch);
-      c.begin_step(0);
-      hand_over(first, kRows, c.epoch);
-      memset(exchange + kOut.offset, 0, kOut.bytes);
-      for (sm = 0; sm < kSMs; ++sm)
-        if (units_of<S>(sm, 0).count() > 0) run_block(attend_on_sm<S>);
+      hand_over(first, kRows, first_epoch());
+      for (int sm = 0; sm < kSMs; ++sm)
+        if (units_of<S>(sm, 0).count() > 0) add_sm(sm);
+      run_sms(attend_on_sm<S>, kThreads);
       for (int token = 0; token < kTokens; ++token)
         for (int unit = 0; unit < kKVHeads * S::kSplits; ++unit)
           for (int head = 0; head < kGroupHeads; ++head)
@@ -185,8 +178,8 @@ static void attention(const char* name) {
               const int of_token = (unit * kGroupHeads + head) * kHeadDim + dim;
               const int of_part = ((unit * kTokens + token) * kGroupHeads + head) * (kHeadDim + 2) + dim;
               printf("%s at %d token %d unit %d head %d dim %d: %08x\n", name, position, first + token, unit, head, dim,
-                     S::kSplits > 1 ? handed_over<Fp32>(c.next_epoch(), of_part)
-                                    : handed_over<Element>(c.next_epoch(), token * kHeads * kHeadDim + of_token));
+                     S::kSplits > 1 ? handed_over<Fp32>(second_epoch(), of_part)
+                                    : handed_over<Element>(second_epoch(), token * kHeads * kHeadDim + of_token));
             }
     }
     unsigned digest = 1;
@@ -199,9 +192,12 @@ static void attentions() {
   (attention<S>(S::kSplits > 1 ? "split" : "whole"), ...);
 }
 
-int main() {
-  launch.exchange = exchange;
-  launch.cache = cache;
+extern "C" int amk_main(void* module) {
+  begin(module);
+  exchange.make(), cache.make(), norm.make(), shift.make();
+  launch.exchange = exchange.all;
+  launch.cache = cache.all;
   products<PRODUCTS>();
   attentions<STAGES>();
+  return 0;
 }
