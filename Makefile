@@ -5,7 +5,7 @@ PYTHON ?= python3
 PIP := $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore
 
 .PHONY: build cuda demo library test test-all test-go test-python race mcp long engines chat-templates openai browser
-.PHONY: soundness soundness-merge fuzz kernels
+.PHONY: soundness soundness-merge fuzz kernels explore explore-long
 .PHONY: looping results everything experiments results-tools lint goldens clean
 
 # The modules that a launcher carries come from the module cache; embedding them makes amkc independent of it.
@@ -63,10 +63,21 @@ test-python:
 race:
 	go test -race ./validate -run 'Variant|Budget|Bodies|Delta|Program'
 
+# The kernels of small builds of all forms on the CPU, in adversarial orders; needs a C++ compiler. What is compiled is
+# kept in the cache of amkc. explore-long has 50 times as many schedules, and a build of each model for each architecture
+# in each dtype: hours on two cores. REPORT=1 writes docs/results/explore.md; of that the second run in a row is taken.
+EXPLORATION := CGO_ENABLED=0 go test -trimpath -vet=off ./internal/exploration -run Table -count 1 -v
+explore:
+	$(EXPLORATION) -timeout 60m -schedules 2 $(if $(REPORT),-report $(CURDIR)/docs/results)
+
+explore-long:
+	$(EXPLORATION) -timeout 24h -schedules 100
+	$(EXPLORATION) -timeout 24h -schedules 2 -product
+
 # The same tests on more programs, models and files, and those that take minutes; CONTRIBUTING.md says what runs where.
 long: build
 	AMKC_LONG=1 go test -timeout 60m ./...
-	@$(MAKE) --no-print-directory engines chat-templates openai browser kernels FLAGS=--all
+	@$(MAKE) --no-print-directory engines chat-templates openai browser explore-long kernels FLAGS=--all
 
 # A whole campaign on the cost model and the reference VM, by a client from outside: that of the official MCP SDK for
 # Python, which is fetched into a folder that git ignores. Takes seconds, and no nvcc.

@@ -23,19 +23,21 @@ import (
 
 // Objects are a build compiled for the CPU.
 type Objects struct {
-	Library string            // path of the machine
-	Kernels map[string]string // path of each, by the file of the build whose place it takes: "megakernel.fatbin"
-	Machine string            // digest of the machine's sources, of flags and of the compiler
-	Sources string            // digest of the build's sources, and of the headers and flags that they are compiled with
-	Made    int               // how many were not in the cache
+	Library  string            // path of the machine
+	Kernels  map[string]string // path of each, by the file of the build whose place it takes: "megakernel.fatbin"
+	Machine  string            // digest of the machine's sources, of flags and of the compiler
+	Sources  string            // digest of the build's sources, and of the headers and flags that they are compiled with
+	Made     int               // how many were not in the cache
+	Compiler string            // what it says of itself, in a line
 }
 
 // objectsDir is where the cache has what is compiled.
 const objectsDir = "explore"
 
-// Compile compiles the machine and each kernel of a build for the CPU, unless the cache has them. What is the same is
-// known by digests: of sources, flags and what the compiler says of itself. Errors: codeNoCompiler, codeCompile.
-func Compile(ctx context.Context, build, cache string, report progress.Func) (*Objects, error) {
+// Compile compiles the machine and the kernels of a build that jobs run for the CPU, unless the cache has them; without
+// jobs all that the build has. What is the same is known by digests: of sources, flags and what the compiler says of
+// itself. Errors: codeNoCompiler, codeCompile.
+func Compile(ctx context.Context, build, cache string, jobs []string, report progress.Func) (*Objects, error) {
 	t, err := findToolchain(ctx)
 	if err != nil {
 		return nil, err
@@ -44,7 +46,7 @@ func Compile(ctx context.Context, build, cache string, report progress.Func) (*O
 	if err != nil {
 		return nil, err
 	}
-	return t.compile(ctx, build, cache, cpu, report)
+	return t.compile(ctx, build, cache, cpu, jobs, report)
 }
 
 // A product is a shared object that is to be in the cache.
@@ -54,8 +56,8 @@ type product struct {
 	make func(ctx context.Context, dir, out string) error // in a directory of its own
 }
 
-func (t *toolchain) compile(ctx context.Context, build, cache string, cpu map[string][]byte, report progress.Func) (
-	*Objects, error) {
+func (t *toolchain) compile(ctx context.Context, build, cache string, cpu map[string][]byte, jobs []string,
+	report progress.Func) (*Objects, error) {
 	facts, err := host.ReadFacts(build)
 	if err != nil {
 		return nil, err
@@ -69,14 +71,14 @@ func (t *toolchain) compile(ctx context.Context, build, cache string, cpu map[st
 		return nil, err
 	}
 	dir := filepath.Join(cache, objectsDir)
-	o := &Objects{Library: m.Library, Kernels: map[string]string{}, Machine: m.digest, Made: made}
+	o := &Objects{Library: m.Library, Kernels: map[string]string{}, Compiler: firstLine(t.version), Machine: m.digest, Made: made}
 	// An object of a kernel does not depend on what the machine is made of behind the headers that kernels include.
 	included := headersOfKernels(cpu)
 	headers := digestOf(cpu, func(name string) bool { return included[name] }, t.version,
 		strings.Join(slices.Concat(t.command, t.ofKernels(), kernelLink), " "))
 	o.Sources = digestOf(files, func(string) bool { return true }, headers)
 	var kernels []product
-	for _, k := range kernelSources(facts) {
+	for _, k := range kernelSources(facts, jobs) {
 		source, object := k.source, k.object
 		if files[source] == nil {
 			return nil, &host.BuildError{Path: filepath.Join(build, filepath.FromSlash(source)),
@@ -100,28 +102,35 @@ func (t *toolchain) compile(ctx context.Context, build, cache string, cpu map[st
 type kernelSource struct {
 	source, object string
 	flags          []string
+	job            string // the only one that runs it; none: several do
 }
 
 // eagerDir is where the kernel is whose waits look at once whether the host has ended the launch. Those of the others
 // do every 65,536 polls, which no run on a CPU has.
 const eagerDir = "eager"
 
-// kernelSources are what of a build is compiled.
-func kernelSources(facts *host.Facts) []kernelSource {
-	of := func(dir, object string) kernelSource {
+// noJob is in the place of a job where the host measures with a kernel, which no job does.
+const noJob = "measure"
+
+// kernelSources are what of a build is compiled for jobs, or for all of them.
+func kernelSources(facts *host.Facts, jobs []string) []kernelSource {
+	of := func(dir, object, job string) kernelSource {
 		return kernelSource{source: path.Join(dir, strings.TrimSuffix(object, ".fatbin")+".cu"),
-			object: path.Join(dir, object)}
+			object: path.Join(dir, object), job: job}
 	}
-	all := []kernelSource{of("", host.FatbinFile)}
+	all := []kernelSource{of("", host.FatbinFile, "")}
 	for _, p := range facts.Passes {
-		all = append(all, of(p.Dir(), host.FatbinFile))
+		all = append(all, of(p.Dir(), host.FatbinFile, ""))
 	}
 	if facts.Prompt > 0 {
-		all = append(all, of("", host.PromptFile))
+		all = append(all, of("", host.PromptFile, ""))
 	}
-	eager := of("", host.FatbinFile)
+	eager := of("", host.FatbinFile, abortJob)
 	eager.object, eager.flags = path.Join(eagerDir, eager.object), []string{"-DAMK_EAGER_ABORT=1"}
-	return append(all, of("", host.ReferenceFile), of("", host.MeasureFile), eager)
+	all = append(all, of("", host.ReferenceFile, endsJob), of("", host.MeasureFile, noJob), eager)
+	return slices.DeleteFunc(all, func(k kernelSource) bool {
+		return k.job != "" && len(jobs) > 0 && !slices.Contains(jobs, k.job)
+	})
 }
 
 // mostSources bounds the files of a build that are read.

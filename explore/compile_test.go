@@ -77,7 +77,7 @@ func needCompiler(t *testing.T) *toolchain {
 
 func compiled(t *testing.T, c *toolchain, build, cache string, cpu map[string][]byte) *Objects {
 	t.Helper()
-	o, err := c.compile(t.Context(), build, cache, cpu, nil)
+	o, err := c.compile(t.Context(), build, cache, cpu, nil, nil)
 	require.NoError(t, err)
 	return o
 }
@@ -93,6 +93,17 @@ func TestCompileCaches(t *testing.T) {
 	require.Zero(t, again.Made)
 	again.Made = o.Made
 	require.Equal(t, o, again)
+
+	// Of a kernel that one job runs, objects are made for that job.
+	for jobs, want := range map[string][]string{
+		"steps": {"megakernel.fatbin", "rows2/megakernel.fatbin"},
+		"ends":  {"megakernel.fatbin", "reference.fatbin", "rows2/megakernel.fatbin"},
+		"abort": {"eager/megakernel.fatbin", "megakernel.fatbin", "rows2/megakernel.fatbin"},
+	} {
+		some, err := c.compile(t.Context(), build, cache, cpu, []string{"text", jobs}, nil)
+		require.NoError(t, err)
+		require.Equal(t, want, sorted(some.Kernels), jobs)
+	}
 
 	// The source of a machine does not change what kernels are compiled to, nor does a header that they do not include;
 	// one that they include does.
@@ -195,7 +206,7 @@ func TestCompileRefuses(t *testing.T) {
 	refused := func(code *diag.Code, text string) {
 		t.Helper()
 		cache := t.TempDir()
-		_, err := c.compile(t.Context(), build, cache, smallMachine(), nil)
+		_, err := c.compile(t.Context(), build, cache, smallMachine(), nil, nil)
 		var d *diag.Diagnostic
 		require.ErrorAs(t, err, &d)
 		require.Equal(t, code.ID, d.Code)
@@ -210,18 +221,18 @@ func TestCompileRefuses(t *testing.T) {
 	hosttest.Write(t, build, "megakernel.cu", []byte("#include \"schedule.h\"\n#error \"\x1b[31m red\"\n"+smallKernel))
 	refused(codeCompile, "#error")
 	require.NoError(t, os.Remove(filepath.Join(build, "megakernel.cu")))
-	_, err := c.compile(t.Context(), build, t.TempDir(), smallMachine(), nil)
+	_, err := c.compile(t.Context(), build, t.TempDir(), smallMachine(), nil, nil)
 	var missing *host.BuildError
 	require.ErrorAs(t, err, &missing)
 	require.Contains(t, err.Error(), "the source of a kernel is missing")
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = c.compile(ctx, smallBuild(t), t.TempDir(), smallMachine(), nil)
+	_, err = c.compile(ctx, smallBuild(t), t.TempDir(), smallMachine(), nil, nil)
 	require.ErrorIs(t, err, context.Canceled)
 
 	t.Setenv(CompilerVariable, "no-such-compiler")
-	_, err = Compile(t.Context(), build, t.TempDir(), nil)
+	_, err = Compile(t.Context(), build, t.TempDir(), nil, nil)
 	var d *diag.Diagnostic
 	require.ErrorAs(t, err, &d)
 	require.Equal(t, codeNoCompiler.ID, d.Code)
@@ -232,7 +243,7 @@ func TestCompileSideBySide(t *testing.T) {
 	c, build, cache := needCompiler(t), smallBuild(t), t.TempDir()
 	objects := make([]*Objects, 4)
 	require.NoError(t, sideBySide(len(objects), func(i int) (err error) {
-		objects[i], err = c.compile(t.Context(), build, cache, smallMachine(), nil)
+		objects[i], err = c.compile(t.Context(), build, cache, smallMachine(), nil, nil)
 		return err
 	}))
 	for _, o := range objects {

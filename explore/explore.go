@@ -113,7 +113,7 @@ func Repeat(ctx context.Context, o Options, file string, s *Script) (*Report, er
 }
 
 func with(ctx context.Context, o Options, run func(e *explorer) error) (_ *Report, err error) {
-	objects, err := Compile(ctx, o.Build, o.Cache, o.Report)
+	objects, err := Compile(ctx, o.Build, o.Cache, o.Jobs, o.Report)
 	if err != nil {
 		return nil, err
 	}

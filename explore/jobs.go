@@ -38,6 +38,12 @@ const (
 	behindOther = "the other text"
 )
 
+// Names of the jobs that have a kernel of their own.
+const (
+	abortJob = "abort"
+	endsJob  = "ends"
+)
+
 // Jobs are those of a build.
 func Jobs(facts *host.Facts) []Job {
 	jobs := []Job{
@@ -46,10 +52,10 @@ func Jobs(facts *host.Facts) []Job {
 		{Name: "steps", Doc: "one token a launch, then several steps in a launch", run: (*attempt).steps},
 		{Name: "stops", Doc: "a launch that ends at a stop token", run: (*attempt).stops},
 		{Name: "late-epochs", Doc: "the same near epoch 65535, behind which 1 comes", run: (*attempt).lateEpochs},
-		{Name: "abort", Doc: "the host ends a launch, and decodes the same again", Aborts: true, run: (*attempt).abort},
+		{Name: abortJob, Doc: "the host ends a launch, and decodes the same again", Aborts: true, run: (*attempt).abort},
 		{Name: "drawings", Doc: "drawn tokens, held to what the host draws from the same logits",
 			run: (*attempt).drawings},
-		{Name: "ends", Doc: "held to the plain kernels, at the ends of variants", run: (*attempt).ends},
+		{Name: endsJob, Doc: "held to the plain kernels, at the ends of variants", run: (*attempt).ends},
 		{Name: "reference", Doc: "stage by stage held to the reference VM", run: (*attempt).reference},
 	}
 	for _, p := range facts.Passes {

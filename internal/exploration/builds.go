@@ -1,0 +1,242 @@
+package exploration
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"amkc/compiler"
+	"amkc/ir"
+	"amkc/passes"
+)
+
+// A Build says how a small model is compiled: a property for each column of builds.txt.
+type Build map[string]string
+
+//go:embed builds.txt
+var table string
+
+// Columns are those of builds.txt.
+var Columns = strings.Fields(firstLine(table))
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
+
+// Builds are the rows of builds.txt.
+func Builds() []Build {
+	var all []Build
+	for _, line := range strings.Split(strings.TrimSpace(table), "\n")[1:] {
+		b := Build{}
+		for i, value := range strings.Fields(line) {
+			b[Columns[i]] = value
+		}
+		all = append(all, b)
+	}
+	return all
+}
+
+// Name is unique among the builds of the table.
+func (b Build) Name() string {
+	return strings.Join([]string{b["model"], b["arch"], b["dtype"], b["weights"]}, " ")
+}
+
+// llama is the model that is none of testdata/models/zoo.
+const llama = `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
+"hidden_act": "silu", "tie_word_embeddings": false, "torch_dtype": "bfloat16"}`
+
+// Sizes of models: two layers, so that there is a loop, and little else. Matrices of fewer than 128 columns are not
+// quantised. A window that is shorter than the texts of jobs hides rows from them.
+var (
+	sizes = map[string]any{"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
+		"hidden_size": 64, "intermediate_size": 96, "vocab_size": 96, "max_position_embeddings": 64}
+	quantised = map[string]any{"hidden_size": 128, "intermediate_size": 128}
+	windows   = map[string]any{"sliding_window": 4, "layer_types": []string{"sliding_attention", "full_attention"}}
+	// What a model differs in from its config.json, behind its sizes.
+	models = map[string]map[string]any{
+		"llama":             {},
+		"qwen2-bias":        {"layer_types": nil},
+		"ministral-windows": windows,
+		"qwen3-window-half": windows,
+		"olmo2-biases":      {},
+		"olmo3-windows":     windows,
+		"exaone4-windows":   {"sliding_window": 4},
+		"gemma2-tied":       {"sliding_window": 4},
+		"gemma3-tied":       windows,
+		"glm4-plain":        {},
+		"glm4-half":         {},
+		"arcee-plain":       {},
+		"apertus-gelu":      {},
+		"apertus-biases":    {},
+		"nemotron-half":     {},
+		"gpt2":              {"n_layer": 2, "n_embd": 64, "n_head": 2, "n_positions": 64},
+		"gpt-neox-parallel": {"num_key_value_heads": nil, "head_dim": nil},
+		"phi-head-norms":    {},
+		"cohere-head-norms": {},
+		"cohere2-tied":      windows,
+		"cohere2-listed":    windows,
+	}
+)
+
+// config is the config.json of the build's model.
+func (b Build) config(root string) ([]byte, error) {
+	text, model := []byte(llama), b["model"]
+	if model != "llama" {
+		var err error
+		if text, err = os.ReadFile(filepath.Join(root, "testdata", "models", "zoo", model, "config.json")); err != nil {
+			return nil, err
+		}
+	}
+	edits, ok := models[model]
+	if !ok {
+		return nil, fmt.Errorf("model %q has no sizes here", model)
+	}
+	var config map[string]any
+	if err := json.Unmarshal(text, &config); err != nil {
+		return nil, err
+	}
+	if model != "gpt2" { // which calls them otherwise
+		maps.Copy(config, sizes)
+	}
+	maps.Copy(config, edits)
+	if b["weights"] != "none" {
+		if model == "gpt2" {
+			config["n_embd"] = 128
+		} else {
+			maps.Copy(config, quantised)
+		}
+	}
+	maps.DeleteFunc(config, func(_ string, v any) bool { return v == nil })
+	return json.Marshal(config)
+}
+
+var dtypes = map[string]ir.DType{"bf16": ir.BF16, "fp16": ir.F16, "fp32": ir.F32, "int8": ir.I8}
+
+// options are how the build is compiled, of the model in a directory.
+func (b Build) options(model string) (o compiler.Options, err error) {
+	number := func(text string) int {
+		n, wrong := strconv.Atoi(text)
+		if wrong != nil && err == nil {
+			err = fmt.Errorf("%s: %v", b.Name(), wrong)
+		}
+		return n
+	}
+	dtype := func(name string) *ir.DType {
+		d, ok := dtypes[name]
+		if !ok && err == nil {
+			err = fmt.Errorf("%s: no dtype is called %s", b.Name(), name)
+		}
+		return &d
+	}
+	o = compiler.Options{Model: model, Name: "small", RandomSeed: new(uint64), DType: dtype(b["dtype"]),
+		Target: ir.ArchTarget(number(strings.TrimPrefix(b["arch"], "sm_")), number(b["SMs"]))}
+	if b["cache"] != b["dtype"] {
+		o.Cache = dtype(b["cache"])
+	}
+	if rows := number(b["rows"]); rows > 1 {
+		o.Rows = []int{rows}
+	}
+	sequences, ofEach, several := strings.Cut(b["sequences"], "x")
+	o.Sequences = number(sequences)
+	if several {
+		o.SequenceRows = number(ofEach)
+	}
+	if b["weights"] != "none" {
+		var wrong error
+		if o.Formats, wrong = passes.ParseWeightFormats(b["weights"]); wrong != nil {
+			return o, wrong
+		}
+	}
+	tiling := map[string]any{
+		"ring":     map[string]any{"chunk_bytes": 4096, "in_flight": 2, "run_ahead": 3 * one(b["prefetch"])},
+		"exchange": map[string]any{"flagged": 1 - one(b["exchange"])},
+		"loop":     map[string]any{"barrier": one(b["barrier"])},
+		"prompt":   map[string]any{"tokens": 64 * one(b["prompt"])},
+	}
+	switch b["context"] {
+	case "whole":
+		tiling["attention"] = map[string]any{"max_splits": 1}
+	case "split":
+		tiling["attention"] = map[string]any{"max_splits": 2, "split_from": 0}
+	case "crossing":
+		from := 3
+		if len(o.Rows) > 0 {
+			from = 8 // a pass fits before it
+		}
+		tiling["attention"] = map[string]any{"max_splits": 2, "split_from": from}
+	}
+	all := map[string]any{"tiling": tiling}
+	if b["prompt"] == "no" {
+		all["smem_bytes_per_block"] = 57344 // in which the ring has few slots, and goes round often
+	}
+	text, wrong := json.Marshal(all)
+	if wrong != nil {
+		return o, wrong
+	}
+	config, problems := ir.ParseConfig(text, b.Name())
+	if len(problems) > 0 {
+		return o, problems
+	}
+	o.Config = config
+	return o, err
+}
+
+// one is 1 for the properties that are there.
+func one(value string) int {
+	if value == "yes" || value == "counters" {
+		return 1
+	}
+	return 0
+}
+
+// Compile writes the model and the build below a directory, and returns the directory of the build. root is that of
+// the repository.
+func (b Build) Compile(ctx context.Context, root, dir string) (string, error) {
+	model, out := filepath.Join(dir, "model"), filepath.Join(dir, "build")
+	config, err := b.config(root)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(model, 0o777); err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(filepath.Join(model, "config.json"), config, 0o666); err != nil {
+		return "", err
+	}
+	o, err := b.options(model)
+	if err != nil {
+		return "", err
+	}
+	_, err = compiler.Compile(ctx, compiler.BuildOptions{Options: o, OutDir: out, NoBuild: true, NoLauncher: true})
+	return out, err
+}
+
+// Product is each model for each architecture in each dtype, with the other properties of rows of the table by turns.
+func Product() []Build {
+	var all []Build
+	table := Builds()
+	for _, model := range slices.Sorted(maps.Keys(models)) {
+		for _, arch := range []string{"sm_75", "sm_80", "sm_90"} {
+			for _, dtype := range []string{"bf16", "fp16", "fp32"} {
+				b := maps.Clone(table[len(all)%len(table)])
+				if b["cache"] == b["dtype"] {
+					b["cache"] = dtype
+				}
+				b["model"], b["arch"], b["dtype"] = model, arch, dtype
+				if arch == "sm_75" || dtype == "fp32" {
+					b["prompt"] = "no"
+				}
+				all = append(all, b)
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,95 @@
+package exploration
+
+import (
+	"maps"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// root is the repository.
+var root = filepath.Join("..", "..")
+
+// The builds of the table are emitted as their rows say, and each two properties are together in one of them.
+func TestPairs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-all runs it")
+	}
+	builds := Builds()
+	forms := make([]form, len(builds))
+	names := map[string]bool{}
+	t.Run("forms", func(t *testing.T) {
+		var mu sync.Mutex
+		for i, b := range builds {
+			require.Len(t, b, len(Columns), "%s", b.Name())
+			require.False(t, names[b.Name()], "two rows are called %s", b.Name())
+			names[b.Name()] = true
+			t.Run(b.Name(), func(t *testing.T) {
+				t.Parallel()
+				dir, err := b.Compile(t.Context(), root, t.TempDir())
+				require.NoError(t, err)
+				f, err := formOf(dir, b)
+				require.NoError(t, err)
+				for _, a := range axes[ofModel:] {
+					require.Equal(t, b.stated(a.name), f[a.name], a.name)
+				}
+				mu.Lock()
+				forms[i] = f
+				mu.Unlock()
+			})
+		}
+	})
+	without, possible := missing(forms)
+	for _, p := range without {
+		t.Errorf("no build has %s: %s together with %s: %s", p.a, p.value, p.b, p.other)
+	}
+	require.Empty(t, possible, "these are said to be impossible, and are there")
+
+	// A row less, and a pair is missing; a pair that is there cannot be impossible.
+	for i := range forms {
+		if builds[i]["model"] == "llama" {
+			continue // the plainest build, of which others have all pairs
+		}
+		less := append(append([]form{}, forms[:i]...), forms[i+1:]...)
+		without, _ = missing(less)
+		require.NotEmpty(t, without, "the table needs no %s", builds[i].Name())
+	}
+}
+
+// What rows cannot ask for is refused, or they do not get it.
+func TestImpossible(t *testing.T) {
+	for _, c := range []struct {
+		edits Build
+		want  string
+	}{
+		{Build{"arch": "sm_75", "prompt": "yes"}, "tensor cores"},
+		{Build{"dtype": "fp32", "cache": "fp32", "prompt": "yes"}, "tensor cores"},
+		{Build{"sequences": "4", "context": "crossing"}, "want one variant"},
+		{Build{"sequences": "2x2", "context": "crossing"}, "want one variant"},
+		{nil, ""},
+	} {
+		b := Build{"model": "llama", "arch": "sm_90", "SMs": "4", "dtype": "bf16", "weights": "none", "cache": "bf16",
+			"rows": "1", "sequences": "1", "context": "whole", "prompt": "no", "ends": "chosen", "exchange": "words",
+			"barrier": "no", "prefetch": "yes"}
+		maps.Copy(b, c.edits)
+		_, err := b.Compile(t.Context(), root, t.TempDir())
+		if c.want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, c.want, "%v", c.edits)
+	}
+	b := Builds()[0]
+	require.Equal(t, "yes", b["prompt"])
+	for _, barrier := range []string{"no", "yes"} {
+		b["barrier"] = barrier
+		dir, err := b.Compile(t.Context(), root, t.TempDir())
+		require.NoError(t, err)
+		f, err := formOf(dir, b)
+		require.NoError(t, err)
+		require.Equal(t, barrier, f["barrier"])
+		require.Equal(t, barrier == "no", f["prompt"] == "yes")
+	}
+}

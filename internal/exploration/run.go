@@ -1,0 +1,149 @@
+package exploration
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"amkc/explore"
+	"amkc/runtime/host"
+)
+
+// Options say how builds are explored.
+type Options struct {
+	Root      string // of the repository
+	Cache     string // where compiled objects are kept
+	Dir       string // where builds and scripts are written
+	Schedules int
+	All       bool     // all jobs of each build, and not those of the table alone
+	Command   []string // that starts a worker
+	Done      func(*Row)
+}
+
+// A Row is what came of a build.
+type Row struct {
+	Build     Build            `json:"build"`
+	Jobs      []string         `json:"jobs"`
+	Schedules int              `json:"schedules"` // over all jobs
+	Launches  uint64           `json:"launches"`
+	Steps     uint64           `json:"steps"`
+	Choices   uint64           `json:"choices"`
+	Late      uint64           `json:"late"` // stores that others saw late, and loads of what was not the newest store
+	Values    int              `json:"values"`
+	Findings  []*explore.Found `json:"findings"`
+	Compiled  int              `json:"-"` // objects that were not in the cache
+	Compiler  string           `json:"-"`
+}
+
+// atOnce is how many builds are explored at a time, each by one worker.
+const atOnce = 2
+
+// Run explores builds, and returns their rows in their order.
+func Run(ctx context.Context, o Options, builds []Build) ([]*Row, error) {
+	rows, errs := make([]*Row, len(builds)), make([]error, len(builds))
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	next := 0
+	for range atOnce {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for {
+				mu.Lock()
+				i := next
+				next++
+				mu.Unlock()
+				if i >= len(builds) {
+					return
+				}
+				rows[i], errs[i] = explored(ctx, &o, builds[i], i)
+				mu.Lock()
+				if errs[i] != nil {
+					errs[i] = fmt.Errorf("%s: %w", builds[i].Name(), errs[i])
+					next = len(builds)
+				} else if o.Done != nil {
+					o.Done(rows[i])
+				}
+				mu.Unlock()
+			}
+		}()
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+// explored explores one build. Its seeds are its own, so that the table has as many schedules as it has rows of them.
+func explored(ctx context.Context, o *Options, b Build, number int) (*Row, error) {
+	work := filepath.Join(o.Dir, fmt.Sprintf("%02d", number+1))
+	dir, err := b.Compile(ctx, o.Root, work)
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(filepath.Join(work, "model"))
+	facts, err := host.ReadFacts(dir)
+	if err != nil {
+		return nil, err
+	}
+	row := &Row{Build: b}
+	if !o.All {
+		row.Jobs = b.jobs(facts, number)
+	}
+	objects, err := explore.Compile(ctx, dir, o.Cache, row.Jobs, nil)
+	if err != nil {
+		return nil, err
+	}
+	report, err := explore.Explore(ctx, explore.Options{Build: dir, Cache: o.Cache, Schedules: o.Schedules,
+		Seed: uint64(1 + number*o.Schedules), Jobs: row.Jobs, Workers: 1, Command: o.Command})
+	if err != nil {
+		return nil, err
+	}
+	row.Jobs, row.Compiled, row.Compiler, row.Findings = nil, objects.Made, objects.Compiler, report.Findings
+	for _, j := range report.Jobs {
+		row.Jobs = append(row.Jobs, j.Name)
+		row.Schedules, row.Values = row.Schedules+j.Schedules, row.Values+j.Values
+		row.Launches, row.Steps, row.Choices = row.Launches+j.Launches, row.Steps+j.Steps, row.Choices+j.Choices
+		row.Late += j.Counts.Delayed + j.Counts.Stale
+	}
+	for i, f := range report.Findings {
+		if f.Script == nil {
+			continue
+		}
+		if err := f.Script.Write(filepath.Join(work, fmt.Sprintf("explore-%d.json", i+1))); err != nil {
+			return nil, err
+		}
+	}
+	if len(report.Findings) == 0 {
+		err = os.RemoveAll(work)
+	}
+	return row, err
+}
+
+// everyFew are jobs that take a kernel of their own, or hours of one: rows of the table have them by turns.
+var everyFew = []string{"ends", "reference", "stops", "late-epochs", "abort"}
+
+// jobs are those that the table runs on a build: the steps that others are compared with, all of its passes, one prompt,
+// and by turns one of those that every build has.
+func (b Build) jobs(facts *host.Facts, number int) []string {
+	prompts := []string{"prompt-12", "prompt-9", "prompt-3"}
+	var jobs []string
+	for _, j := range explore.Jobs(facts) {
+		turn := slices.Index(everyFew, j.Name)
+		prompt := slices.Index(prompts, j.Name)
+		switch {
+		case turn >= 0 && turn != number%len(everyFew),
+			prompt >= 0 && prompt != number%len(prompts),
+			j.Name == "drawings" && b["ends"] != "drawn":
+			continue
+		}
+		jobs = append(jobs, j.Name)
+	}
+	return jobs
+}

@@ -1,0 +1,104 @@
+package exploration
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/compiler"
+	"amkc/explore"
+)
+
+var (
+	schedules = flag.Int("schedules", 0, "run each job of builds under so many schedules; 0: none")
+	all       = flag.Bool("all-jobs", false, "run all jobs of each build, and not those of the table alone")
+	product   = flag.Bool("product", false, "builds of each model for each architecture in each dtype, and not the table's")
+	only      = flag.String("build", "", "the build of this name alone")
+	report    = flag.String("report", "", "directory to write explore.md and explore.json to")
+)
+
+func TestMain(m *testing.M) {
+	if explore.IsWorker() {
+		os.Exit(explore.Work(os.Stdin, os.Stdout))
+	}
+	os.Exit(m.Run())
+}
+
+// Nothing goes wrong with a build under any schedule.
+func TestTable(t *testing.T) {
+	if *schedules == 0 {
+		t.Skip("make explore runs it")
+	}
+	cache, err := compiler.CacheDir()
+	require.NoError(t, err)
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	dir, err := os.MkdirTemp("", "amkc-exploration-")
+	require.NoError(t, err)
+	builds := Builds()
+	if *product {
+		builds = Product()
+	}
+	builds = slices.DeleteFunc(builds, func(b Build) bool { return *only != "" && b.Name() != *only })
+	require.NotEmpty(t, builds, "no build is called %q", *only)
+	fmt.Print(heading)
+	rows, err := Run(t.Context(), Options{Root: root, Cache: cache, Dir: dir, Schedules: *schedules, All: *all,
+		Command: []string{exe}, Done: func(r *Row) {
+			fmt.Print(r.line())
+			for _, f := range r.Findings {
+				fmt.Printf("%s\n", f.Diagnostic())
+			}
+		}}, builds)
+	require.NoError(t, err)
+	sum := total(rows)
+	fmt.Printf("%d builds: %d schedules, %d launches, %d steps, %d choices, %d objects compiled, %d findings, %.0f s of "+
+		"processor time\n", len(rows), sum.Schedules, sum.Launches, sum.Steps, sum.Choices, sum.Compiled,
+		len(sum.Findings), children(t))
+	require.Empty(t, sum.Findings, "builds and scripts are in %s: amkc explore BUILD --replay SCRIPT shows each again", dir)
+	require.NoError(t, os.RemoveAll(dir))
+	if *report != "" { // of a run that passes, and no other
+		require.Zero(t, sum.Compiled, "the time that is reported is that of a run without compiling: run it again")
+		writeReport(t, rows)
+	}
+}
+
+func writeReport(t *testing.T, rows []*Row) {
+	t.Helper()
+	r := &Report{Command: "make explore REPORT=1", Host: processor(t), Compiler: rows[0].Compiler, Processor: children(t),
+		Rows: rows}
+	text, err := json.MarshalIndent(r, "", " ")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(*report, "explore.json"), append(text, '\n'), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(*report, "explore.md"), []byte(r.Markdown()), 0o644))
+}
+
+// children is the processor time of compilers and workers until now.
+func children(t *testing.T) float64 {
+	t.Helper()
+	var of syscall.Rusage
+	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_CHILDREN, &of))
+	seconds := func(v syscall.Timeval) float64 { return time.Duration(v.Nano()).Seconds() }
+	return seconds(of.Utime) + seconds(of.Stime)
+}
+
+// processor is what this machine says of its processor.
+func processor(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("/proc/cpuinfo")
+	require.NoError(t, err)
+	for _, line := range strings.Split(string(text), "\n") {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "a processor without a name"
+}
