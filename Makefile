@@ -65,7 +65,7 @@ race:
 
 # The kernels of small builds of all forms on the CPU, in adversarial orders; needs a C++ compiler. What is compiled is
 # kept in the cache of amkc. explore-long has 50 times as many schedules, and a build of each model for each architecture
-# in each dtype: hours on two cores. REPORT=1 writes docs/results/explore.md; of that the second run in a row is taken.
+# in each dtype: hours on two cores. REPORT=1 writes docs/results/explore.md.
 EXPLORATION := CGO_ENABLED=0 go test -trimpath -vet=off ./internal/exploration -run Table -count 1 -v
 explore:
 	$(EXPLORATION) -timeout 60m -schedules 2 $(if $(REPORT),-report $(CURDIR)/docs/results)

@@ -71,7 +71,8 @@ func (t *toolchain) compile(ctx context.Context, build, cache string, cpu map[st
 		return nil, err
 	}
 	dir := filepath.Join(cache, objectsDir)
-	o := &Objects{Library: m.Library, Kernels: map[string]string{}, Compiler: firstLine(t.version), Machine: m.digest, Made: made}
+	o := &Objects{Library: m.Library, Kernels: map[string]string{}, Compiler: firstLine(t.version), Machine: m.digest,
+		Made: made}
 	// An object of a kernel does not depend on what the machine is made of behind the headers that kernels include.
 	included := headersOfKernels(cpu)
 	headers := digestOf(cpu, func(name string) bool { return included[name] }, t.version,

@@ -2,5 +2,5 @@
 // builds.txt, of small models, in which each two properties that a build may have occur together in one of them: where
 // a fault takes two, one of the builds has it. They cost seconds each, and most of these are the compiler's.
 //
-// Only tests use it, and `make explore`. It may import compiler, explore and passes.
+// It is tests alone, and `make explore`: nothing imports it.
 package exploration

@@ -34,7 +34,7 @@ type Row struct {
 	Late      uint64           `json:"late"` // stores that others saw late, and loads of what was not the newest store
 	Values    int              `json:"values"`
 	Findings  []*explore.Found `json:"findings"`
-	Compiled  int              `json:"-"` // objects that were not in the cache
+	Compiled  int              `json:"compiled"` // objects that were not in the cache
 	Compiler  string           `json:"-"`
 }
 
