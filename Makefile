@@ -5,7 +5,7 @@ PYTHON ?= python3
 PIP := $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore
 
 .PHONY: build cuda demo library test test-all test-go test-python race mcp long engines chat-templates openai browser
-.PHONY: soundness soundness-merge fuzz kernels explore explore-long
+.PHONY: soundness soundness-merge fuzz kernels explore explore-long explore-coverage
 .PHONY: looping results everything experiments results-tools lint goldens clean
 
 # The modules that a launcher carries come from the module cache; embedding them makes amkc independent of it.
@@ -70,9 +70,17 @@ EXPLORATION := CGO_ENABLED=0 go test -trimpath -vet=off ./internal/exploration -
 explore:
 	$(EXPLORATION) -timeout 60m -schedules 2 $(if $(REPORT),-report $(CURDIR)/docs/results)
 
-explore-long:
+explore-long: explore-coverage
 	$(EXPLORATION) -timeout 24h -schedules 100
 	$(EXPLORATION) -timeout 24h -schedules 2 -product
+
+# Which lines of the device runtime these builds run; writes docs/results/explore-coverage.md. Needs gcov, of g++.
+COVERAGE := $(CURDIR)/dist/explore-coverage
+explore-coverage:
+	rm -rf $(COVERAGE)
+	AMKC_COVERAGE=$(COVERAGE) AMKC_CACHE=$(COVERAGE)/cache CXX='$(PYTHON) $(CURDIR)/scripts/explore_coverage.py cxx g++' \
+		$(EXPLORATION) -timeout 2h -schedules 1
+	AMKC_COVERAGE=$(COVERAGE) $(PYTHON) scripts/explore_coverage.py report
 
 # The same tests on more programs, models and files, and those that take minutes; CONTRIBUTING.md says what runs where.
 long: build

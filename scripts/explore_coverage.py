@@ -16,6 +16,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HEADERS = ROOT / "runtime" / "cuda" / "amk"
+PAGE = ROOT / "docs" / "results" / "explore-coverage.md"
 
 
 def compile_or_link(command, args, where):
@@ -69,34 +70,65 @@ def spans(numbers):
     return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in parts)
 
 
-def table(lines):
+# Why lines of a header do not run. A header of which all lines run has no reason here, and one with gaps has.
+GAPS = {
+}
+
+
+def rows_of(lines):
+    """Of each header with code: its lines that run, all of its lines, and those that do not run; and the others."""
     rows, without = [], []
     for path in sorted(HEADERS.rglob("*.cuh")):
-        name = str(path.relative_to(HEADERS))
+        name = path.relative_to(HEADERS).as_posix()
         of = lines.get(name)
-        if not of:
+        if of:
+            missed = [n for n, count in of.items() if count == 0]
+            rows.append((name, len(of) - len(missed), len(of), missed))
+        else:
             without.append(name)
-            continue
-        missed = [n for n, count in of.items() if count == 0]
-        rows.append((name, len(of) - len(missed), len(of), missed))
     return rows, without
+
+
+def unexplained(rows, gaps):
+    """What is wrong with reasons for gaps."""
+    missed = {name for name, _, _, numbers in rows if numbers}
+    return ([f"{name} has lines that do not run: say why in GAPS" for name in sorted(missed - set(gaps))] +
+            [f"{name} has none that does not run: take its reason out of GAPS" for name in sorted(set(gaps) - missed)])
+
+
+def page(rows, without, compiler):
+    some, every = sum(r[1] for r in rows), sum(r[2] for r in rows)
+    out = f"""# Lines of the device runtime that run on the CPU
+
+Written by `make explore-coverage`, with {compiler}; do not edit.
+
+Of the builds of [explore.md](explore.md), compiled with `--coverage`, and their jobs under the default schedule: {some:,}
+of {every:,} lines of code in `runtime/cuda/amk` run, which is {100 * some / every:.1f} %. A line is one that a build has
+instantiated; a line of a template counts once, and runs if it does in any build.
+
+| header | lines | run | do not run | why |
+|---|---:|---:|---|---|
+"""
+    for name, covered, total, missed in rows:
+        out += f"| `{name}` | {total} | {covered} | {spans(missed)} | {GAPS.get(name, '')} |\n"
+    names = ", ".join(f"`{n}`" for n in without)
+    return out + (f"\nWithout a line of code, being names and types, or what compilers for a GPU see alone: {names}.\n")
 
 
 def main():
     where = pathlib.Path(os.environ["AMKC_COVERAGE"]).resolve()
     if sys.argv[1] == "cxx":
         return compile_or_link(sys.argv[2], sys.argv[3:], where)
-    rows, without = table(counted(where))
+    rows, without = rows_of(counted(where))
     if not rows:
         sys.exit(f"{where} has no counts: no kernel was run")
-    covered, total = sum(r[1] for r in rows), sum(r[2] for r in rows)
-    for name, some, all_of_it, missed in rows:
-        print(f"{name:32} {some:5} / {all_of_it:5}  {spans(missed)}")
-        source = (HEADERS / name).read_text().splitlines()
-        if "--lines" in sys.argv:
-            for n in missed:
-                print(f"      {n:4}  {source[n - 1]}")
-    print(f"{covered} of {total} lines, in {len(rows)} headers; without lines that run: {', '.join(without)}")
+    for name, covered, total, missed in rows:
+        print(f"{name:32} {covered:5} / {total:5}  {spans(missed)}")
+    wrong = unexplained(rows, GAPS)
+    if wrong:
+        sys.exit("\n".join(wrong))
+    gcov = subprocess.run(["gcov", "--version"], check=True, capture_output=True, text=True).stdout.splitlines()[0]
+    PAGE.write_text(page(rows, without, gcov))
     return 0
 
 
