@@ -50,8 +50,8 @@ func (b Build) Name() string {
 }
 
 // llama is the model that is none of testdata/models/zoo.
-const llama = `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
-"hidden_act": "silu", "tie_word_embeddings": false, "torch_dtype": "bfloat16"}`
+const llama = `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "rms_norm_eps": 1e-5,
+"rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": false, "torch_dtype": "bfloat16"}`
 
 // Sizes of models: two layers, so that there is a loop, and little else. Matrices of fewer than 128 columns are not
 // quantised. A window that is shorter than the texts of jobs hides rows from them.

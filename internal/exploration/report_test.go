@@ -21,8 +21,8 @@ var heading = fmt.Sprintf("%-40s %9s %8s %11s %11s %9s %8s %8s\n", "build", "sch
 
 // line is the row on a terminal.
 func (r *Row) line() string {
-	return fmt.Sprintf("%-40s %9d %8d %11d %11d %9d %8d %8d\n    %s\n", r.Build.Name(), r.Schedules, r.Launches, r.Steps,
-		r.Choices, r.Late, r.Compiled, len(r.Findings), strings.Join(r.Jobs, " "))
+	return fmt.Sprintf("%-40s %9d %8d %11d %11d %9d %8d %8d\n    %s\n", r.Build.Name(), r.Schedules, r.Launches,
+		r.Steps, r.Choices, r.Late, r.Compiled, len(r.Findings), strings.Join(r.Jobs, " "))
 }
 
 // total adds rows up.
@@ -39,15 +39,17 @@ func total(rows []*Row) (sum Row) {
 // Markdown is docs/results/explore.md.
 func (r *Report) Markdown() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Builds on the CPU\n\nWritten by `%s` on %s, with %s; do not edit.\n\n", r.Command, r.Host, r.Compiler)
+	fmt.Fprintf(&b, "# Builds on the CPU\n\nWritten by `%s` on %s, with %s; do not edit.\n\n", r.Command, r.Host,
+		r.Compiler)
 	sum := total(r.Rows)
-	fmt.Fprintf(&b, `The kernels of %d builds of small models, explored as [explore.md](../explore.md) says: %s runs under schedules
-of their own, %s launches, %s steps of the machine, %s choices. Of these %s were stores that other threads saw late or
-loads of what was not the newest store. **%d findings.** %s results were compared to the bit. All of it, and compiling
-%d objects that were not there, took %.0f s of processor time. All assumptions are on.
+	fmt.Fprintf(&b, `The kernels of %d builds of small models, explored as [explore.md](../explore.md) says: %s runs
+under schedules of their own, %s launches, %s steps of the machine, %s choices. %s stores were seen
+late by other threads, or loads saw what was not the newest one. **%d findings.** %s results were
+compared to the bit. All of it, and compiling %d objects that were not there, took %.0f s of processor
+time. All assumptions are on.
 
-Each two properties that builds may have occur together in one of these builds. A test reads the properties from what was
-emitted, and holds the table to that; pairs that no build can have are listed below. All models have two layers.
+Each two properties that builds may have occur together in one of these builds. A test reads the properties from what
+was emitted, and holds the table to that; pairs that no build can have are listed below. All models have two layers.
 
 `, len(r.Rows), grouped(uint64(sum.Schedules)), grouped(sum.Launches), grouped(sum.Steps), grouped(sum.Choices),
 		grouped(sum.Late), len(sum.Findings), grouped(uint64(sum.Values)), sum.Compiled,
@@ -62,9 +64,9 @@ emitted, and holds the table to that; pairs that no build can have are listed be
 		fmt.Fprintf(&b, " %d | %s | %s | %s | %d |\n", row.Schedules, grouped(row.Launches), grouped(row.Steps),
 			grouped(row.Choices), len(row.Findings))
 	}
-	fmt.Fprintf(&b, "\nProducts are by tensor cores where the dtype has 16 bits and the architecture is sm_80 or later. "+
-		"A context is\nwhole, split from position 0 on, or split from a position on that texts cross. `drawn` builds draw "+
-		"tokens, too.\n\n## Jobs\n\n| job | builds |\n|---|---:|\n")
+	b.WriteString("\nProducts are by tensor cores where the dtype has 16 bits and the architecture is sm_80 or " +
+		"later. A context\nis whole, split from position 0 on, or split from one on that texts cross. Builds that are " +
+		"`drawn` draw\ntokens, too.\n\n## Jobs\n\n| job | builds |\n|---|---:|\n")
 	for _, j := range r.jobs() {
 		fmt.Fprintf(&b, "| `%s` | %d |\n", j.name, j.builds)
 	}

@@ -129,8 +129,8 @@ func explored(ctx context.Context, o *Options, b Build, number int) (*Row, error
 // everyFew are jobs that take a kernel of their own, or hours of one: rows of the table have them by turns.
 var everyFew = []string{"ends", "reference", "stops", "late-epochs", "abort"}
 
-// jobs are those that the table runs on a build: the steps that others are compared with, all of its passes, one prompt,
-// and by turns one of those that every build has.
+// jobs are those that the table runs on a build: the steps that others are compared with, all of its passes, one
+// prompt, and by turns one of those that every build has.
 func (b Build) jobs(facts *host.Facts, number int) []string {
 	prompts := []string{"prompt-12", "prompt-9", "prompt-3"}
 	var jobs []string

@@ -21,7 +21,7 @@ import (
 var (
 	schedules = flag.Int("schedules", 0, "run each job of builds under so many schedules; 0: none")
 	all       = flag.Bool("all-jobs", false, "run all jobs of each build, and not those of the table alone")
-	product   = flag.Bool("product", false, "builds of each model for each architecture in each dtype, and not the table's")
+	product   = flag.Bool("product", false, "builds of each model, for each architecture, in each dtype")
 	only      = flag.String("build", "", "the build of this name alone")
 	report    = flag.String("report", "", "directory to write explore.md and explore.json to")
 )
@@ -60,10 +60,11 @@ func TestTable(t *testing.T) {
 		}}, builds)
 	require.NoError(t, err)
 	sum := total(rows)
-	fmt.Printf("%d builds: %d schedules, %d launches, %d steps, %d choices, %d objects compiled, %d findings, %.0f s of "+
-		"processor time\n", len(rows), sum.Schedules, sum.Launches, sum.Steps, sum.Choices, sum.Compiled,
+	fmt.Printf("%d builds: %d schedules, %d launches, %d steps, %d choices, %d objects compiled, %d findings, %.0f s "+
+		"of processor time\n", len(rows), sum.Schedules, sum.Launches, sum.Steps, sum.Choices, sum.Compiled,
 		len(sum.Findings), children(t))
-	require.Empty(t, sum.Findings, "builds and scripts are in %s: amkc explore BUILD --replay SCRIPT shows each again", dir)
+	require.Empty(t, sum.Findings, "builds and scripts are in %s: amkc explore BUILD --replay SCRIPT shows each again",
+		dir)
 	require.NoError(t, os.RemoveAll(dir))
 	if *report != "" { // of a run that passes, and no other
 		writeReport(t, rows)
@@ -72,8 +73,8 @@ func TestTable(t *testing.T) {
 
 func writeReport(t *testing.T, rows []*Row) {
 	t.Helper()
-	r := &Report{Command: "make explore REPORT=1", Host: processor(t), Compiler: rows[0].Compiler, Processor: children(t),
-		Rows: rows}
+	r := &Report{Command: "make explore REPORT=1", Host: processor(t), Compiler: rows[0].Compiler,
+		Processor: children(t), Rows: rows}
 	text, err := json.MarshalIndent(r, "", " ")
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(*report, "explore.json"), append(text, '\n'), 0o644))
