@@ -64,9 +64,15 @@ was emitted, and holds the table to that; pairs that no build can have are liste
 		fmt.Fprintf(&b, " %d | %s | %s | %s | %d |\n", row.Schedules, grouped(row.Launches), grouped(row.Steps),
 			grouped(row.Choices), len(row.Findings))
 	}
-	b.WriteString("\nProducts are by tensor cores where the dtype has 16 bits and the architecture is sm_80 or " +
-		"later. A context\nis whole, split from position 0 on, or split from one on that texts cross. Builds that are " +
-		"`drawn` draw\ntokens, too.\n\n## Jobs\n\n| job | builds |\n|---|---:|\n")
+	b.WriteString(`
+Products are by tensor cores where the dtype has 16 bits and the architecture is sm_80 or later. A context is whole,
+split from position 0 on, or split from one on that texts cross. Builds whose ends are drawn draw tokens, too.
+
+## Jobs
+
+| job | builds |
+|---|---:|
+`)
 	for _, j := range r.jobs() {
 		fmt.Fprintf(&b, "| `%s` | %d |\n", j.name, j.builds)
 	}
