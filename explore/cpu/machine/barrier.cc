@@ -44,7 +44,7 @@ void complete(NamedBarrier& b) {
 void sync(u32 number, u32 threads, const char* primitive, Site site) {
   choice_point(Next::kCommutes);
   polls_end();
-  if (call_site(primitive, site, Mutable::kLeftOut).mutation == Mutation::kLeftOut) return;
+  call_site(primitive, site);
   Fiber& fiber = current();
   NamedBarrier& b = fiber.home->barriers[number];
   if (b.arrived.empty()) {
@@ -136,9 +136,7 @@ void barrier_init(u64* barrier, u32 arrivals, Site site) {
 void fence_barrier_init(Site site) { call_site("fence_barrier_init", site); }
 
 bool barrier_wait(u64* barrier, u32 parity, u32 arrivals, bool may_suspend, Site site) {
-  CallSite& call = call_site(may_suspend ? "barrier_try_wait" : "barrier_test_wait", site,
-                             Mutable::kLeftOut);
-  if (call.mutation == Mutation::kLeftOut) return true;
+  CallSite& call = call_site(may_suspend ? "barrier_try_wait" : "barrier_test_wait", site);
   const u32 thread = current().id;
   for (;;) {
     choice_point();
@@ -163,9 +161,7 @@ bool barrier_wait(u64* barrier, u32 parity, u32 arrivals, bool may_suspend, Site
 void barrier_arrive(u64* barrier, u32 n, u32 bytes, Site site) {
   choice_point();
   polls_end();
-  CallSite& call = call_site(bytes ? "barrier_arrive_expect" : "barrier_arrive", site,
-                             Mutable::kLeftOut);
-  if (call.mutation == Mutation::kLeftOut) return;
+  CallSite& call = call_site(bytes ? "barrier_arrive_expect" : "barrier_arrive", site);
   PhaseBarrier& b = barrier_at(barrier, site);
   if (n > b.pending) {
     report_fatal(kArrivals, std::to_string(n) + " arrivals on a barrier that waits for " +

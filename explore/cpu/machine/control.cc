@@ -12,6 +12,7 @@
 #include "modules.h"
 #include "results.h"
 #include "scheduler.h"
+#include "mutant.h"
 #include "sites.h"
 
 namespace machine {
@@ -105,8 +106,8 @@ bool take_schedule(const Json& object, std::string& why) {
   if (const Json* v = field(object, "reduced", Json::Type::kBool, why)) s.reduced = v->truth;
   u64 most = ~u64(0);
   take_number(object, "max_steps", most, why);
-  std::string mutant;
-  if (const Json* v = field(object, "mutant", Json::Type::kString, why)) mutant = v->text;
+  u64 mutant = 0;
+  take_number(object, "mutant", mutant, why);
   const Json* assume = field(object, "assume", Json::Type::kObject, why);
   if (!why.empty()) return false;
   for (const Assumption& a : std::vector<Assumption>(order().assumptions())) order().assume(a.name, true);
@@ -118,7 +119,7 @@ bool take_schedule(const Json& object, std::string& why) {
     }
   }
   limit_steps(most);
-  set_mutant(mutant);
+  set_mutant(u32(mutant));
   set_host_stores(std::move(stores));
   begin_schedule(std::move(s));
   return true;
@@ -209,7 +210,7 @@ const char* amk_explore_result(void) {
   const Order::Counts& c = totals.counts;
   text += "],\"steps\":" + number(totals.steps) + ",\"launches\":" + number(totals.launches) +
           ",\"abandoned\":" + (totals.abandoned ? "true" : "false") +
-          ",\"mutant_met\":" + (mutant_met() ? "true" : "false") + ",\"counts\":{\"plain\":" +
+          ",\"reached\":" + reached_sites() + ",\"counts\":{\"plain\":" +
           number(c.plain) + ",\"loads\":" + number(c.loads) + ",\"stores\":" + number(c.stores) +
           ",\"delayed\":" + number(c.delayed) + ",\"stale\":" + number(c.stale) + ",\"syncs\":" +
           number(c.syncs) + ",\"copied\":" + number(c.copied) + ",\"torn\":" + number(c.torn) + "}}";
@@ -222,11 +223,7 @@ const char* amk_explore_sites(void) {
     const CallSite& s = call_site(i);
     text += std::string(i ? "," : "") + "{\"primitive\":" + quoted(s.primitive) + ",\"file\":" +
             quoted(short_name(s.site.file)) + ",\"line\":" + number(u64(s.site.line)) +
-            ",\"calls\":" + number(s.calls) + ",\"mutants\":[";
-    if (has(s.can, Mutable::kLeftOut)) text += quoted(mutant_id(s, Mutation::kLeftOut));
-    if (s.can == Mutable::kBoth) text += ",";
-    if (has(s.can, Mutable::kWeaker)) text += quoted(mutant_id(s, Mutation::kWeaker));
-    text += "]}";
+            ",\"calls\":" + number(s.calls) + "}";
   }
   return give(text + "]");
 }

@@ -18,7 +18,7 @@ const char* amk_explore_device(const char* json);
 //   "reduced"     true: threads change places before operations that do not commute alone, which
 //                 leaves fewer schedules; "deviations" are then of those of such a run
 //   "assume"      {"l2-single-copy": false, ...}: assumptions that are not there are an error
-//   "mutant"      the id of one, as amk_explore_sites lists them; or empty
+//   "mutant"      the number of one of kernels that have mutants (mutant.h); 0: none
 //   "max_steps"   steps that a launch may have
 //   "host_stores" [{"step":n,"pointer_at":n,"value":n}, ...]: at so many steps since the schedule
 //                 began the host stores a word of 4 bytes at the address that lies at this byte of
@@ -34,14 +34,13 @@ int amk_explore_next(void);
 //   {"findings":[{"kind":"...","message":"...","sites":[{"file":"...","line":1,"block":0,"thread":0},
 //                 {"module":"...","offset":1,"block":0,"thread":0}]}],
 //    "choices":n,"deviations":[[index,value],...],"steps":n,"launches":n,"abandoned":false,
-//    "counts":{"loads":n,...}}
+//    "reached":[site,...],"counts":{"loads":n,...}}
 // A module is what cuModuleLoadDataEx got a path for, or the number of the load; offset is that of
 // an instruction in it.
 const char* amk_explore_result(void);
 
 // Call sites of ordering primitives that have run in this process. JSON:
-//   [{"primitive":"store_shared_release","file":"amk/ring.cuh","line":1,"calls":n,
-//     "mutants":["left-out:amk/ring.cuh:1:store_shared_release", ...]}]
+//   [{"primitive":"store_shared_release","file":"amk/ring.cuh","line":1,"calls":n}]
 const char* amk_explore_sites(void);
 
 // Assumptions that the memory model rests on. JSON: [{"name":"...","meaning":"...","on":true}]

@@ -57,8 +57,7 @@ void copies_begin() { copies.clear(); }
 void copy_bulk(void* to, const void* from, u32 bytes, u64* barrier, Site site) {
   choice_point(Next::kCommutes);
   polls_end();
-  CallSite& call = call_site("copy_bulk", site, Mutable::kBoth);
-  if (call.mutation == Mutation::kLeftOut) return;
+  CallSite& call = call_site("copy_bulk", site);
   if (bytes == 0 || bytes % kLine || reinterpret_cast<uintptr_t>(to) % kLine ||
       reinterpret_cast<uintptr_t>(from) % kLine || !running_inside(to, bytes) ||
       !running_inside(barrier, sizeof *barrier)) {
@@ -66,7 +65,6 @@ void copy_bulk(void* to, const void* from, u32 bytes, u64* barrier, Site site) {
                           "the block's shared memory", {here(site)});
   }
   Range all{0, bytes};
-  if (call.mutation == Mutation::kWeaker) all.end -= kLine;  // too short
   copies.push_back({order().bulk_begin(current().id, call.number), static_cast<u8*>(to),
                     static_cast<const u8*>(from), bytes, barrier, current().home, site, {}});
   if (all.end) copies.back().left.push_back(all);
@@ -156,8 +154,7 @@ void land(AsyncCopy& copy) {
 
 void copy_async_16(void* to, const void* from, Site site) {
   polls_end();
-  CallSite& call = call_site("copy_async_16", site, Mutable::kLeftOut);
-  if (call.mutation == Mutation::kLeftOut) return;
+  CallSite& call = call_site("copy_async_16", site);
   if (reinterpret_cast<uintptr_t>(to) % kLine || reinterpret_cast<uintptr_t>(from) % kLine ||
       !running_inside(to, kLine)) {
     report_fatal(kCopies, "an asynchronous copy that is not aligned to 16 bytes, or to outside of "
@@ -170,8 +167,7 @@ void copy_async_16(void* to, const void* from, Site site) {
 }
 
 void commit_copies(Site site) {
-  CallSite& call = call_site("commit_copies", site, Mutable::kLeftOut);
-  if (call.mutation == Mutation::kLeftOut) return;
+  call_site("commit_copies", site);
   order().async_commit(current().id);
   ++current().copy_group;
 }
@@ -179,7 +175,7 @@ void commit_copies(Site site) {
 void wait_copies(u32 left, Site site) {
   choice_point(Next::kCommutes);
   polls_end();
-  if (call_site("wait_copies", site, Mutable::kLeftOut).mutation == Mutation::kLeftOut) return;
+  call_site("wait_copies", site);
   Fiber& fiber = current();
   const u32 groups = fiber.copy_group - std::min(left, fiber.copy_group);
   auto& list = fiber.copies;

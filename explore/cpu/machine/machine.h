@@ -1,7 +1,7 @@
 // What kernels call: the one GPU that libamkcpu.so imagines, as the primitives of amk_cpu/*.h see
 // it. The names there are those of the device runtime; here they are what the machine does. Each
 // call that orders or communicates says where it stands in the source (Site): that is how findings
-// and mutants name it.
+// name it.
 #pragma once
 
 #include <cstddef>

@@ -8,8 +8,6 @@ namespace machine {
 namespace {
 
 std::vector<std::unique_ptr<CallSite>> sites;
-std::string mutant;
-bool met = false;
 
 // A cache of sites by addresses: those of names are the same at each call.
 struct Cached {
@@ -21,14 +19,7 @@ struct Cached {
 constexpr u32 kCached = 1 << 13;
 Cached cache[kCached];
 
-void mutate(CallSite& site) {
-  site.mutation = Mutation::kNone;
-  for (Mutation m : {Mutation::kLeftOut, Mutation::kWeaker}) {
-    if (!mutant.empty() && mutant == mutant_id(site, m)) site.mutation = m;
-  }
-}
-
-CallSite& find_or_add(const char* primitive, Site site, Mutable can) {
+CallSite& find_or_add(const char* primitive, Site site) {
   for (auto& s : sites) {
     if (s->site.line == site.line && strcmp(s->primitive, primitive) == 0 &&
         strcmp(s->site.file, site.file) == 0) {
@@ -37,24 +28,21 @@ CallSite& find_or_add(const char* primitive, Site site, Mutable can) {
   }
   // The name of the file belongs to a module, which is unloaded.
   sites.push_back(std::make_unique<CallSite>(
-      CallSite{primitive, {strdup(site.file), site.line}, can, u32(sites.size())}));
-  mutate(*sites.back());
+      CallSite{primitive, {strdup(site.file), site.line}, u32(sites.size())}));
   return *sites.back();
 }
 
 }  // namespace
 
-CallSite& call_site(const char* primitive, Site site, Mutable can) {
+CallSite& call_site(const char* primitive, Site site) {
   const auto key = reinterpret_cast<uintptr_t>(site.file) * 31 + u32(site.line) * 0x9e3779b1u +
                    reinterpret_cast<uintptr_t>(primitive);
   Cached& cached = cache[(key ^ key >> 13) % kCached];
   if (cached.file != site.file || cached.line != site.line || cached.primitive != primitive) {
-    cached = {site.file, primitive, site.line, &find_or_add(primitive, site, can)};
+    cached = {site.file, primitive, site.line, &find_or_add(primitive, site)};
   }
-  CallSite& s = *cached.site;
-  ++s.calls;
-  if (s.mutation != Mutation::kNone) met = true;
-  return s;
+  ++cached.site->calls;
+  return *cached.site;
 }
 
 void forget_addresses() {
@@ -71,18 +59,5 @@ const char* short_name(const char* file) {
   while (before > file && before[-1] != '/') --before;
   return strncmp(before, "amk/", 4) == 0 || strncmp(before, "hw/", 3) == 0 ? before : last + 1;
 }
-
-std::string mutant_id(const CallSite& s, Mutation mutation) {
-  return std::string(mutation == Mutation::kLeftOut ? "left-out:" : "weaker:") +
-         short_name(s.site.file) + ":" + std::to_string(s.site.line) + ":" + s.primitive;
-}
-
-void set_mutant(std::string id) {
-  mutant = std::move(id);
-  met = false;
-  for (auto& s : sites) mutate(*s);
-}
-
-bool mutant_met() { return met; }
 
 }  // namespace machine

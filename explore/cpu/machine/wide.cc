@@ -119,7 +119,7 @@ void begin_products(Warp& warp) {
 }
 
 void wide_begin(Site site) {
-  if (call_site("wgmma_begin", site, Mutable::kLeftOut).mutation == Mutation::kLeftOut) return;
+  call_site("wgmma_begin", site);
   const u8 nothing = 0;
   converge(Collective::kWide, &nothing, 1, [](void*) { current().warp->wide.fenced = true; }, site);
 }
@@ -156,8 +156,7 @@ void wide_commit(Site site) {
 }
 
 void wide_wait(u32 left, Site site) {
-  const CallSite& call = call_site("wgmma_wait", site, Mutable::kLeftOut);
-  if (call.mutation == Mutation::kLeftOut) return;
+  const CallSite& call = call_site("wgmma_wait", site);
   Warp& warp = *current().warp;
   converge(Collective::kWide, &left, sizeof left,
            [](void* lanes) { finish(*current().warp, *static_cast<const u32*>(lanes)); }, site);

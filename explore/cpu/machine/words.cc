@@ -33,22 +33,13 @@ const char* name_of_update(Update update, Ordering ordering, Scope scope) {
   return scope == Scope::kBlock ? "add_shared_relaxed" : "add_relaxed";
 }
 
-Ordering weakened(const CallSite& call, Ordering ordering) {
-  return call.mutation == Mutation::kWeaker ? Ordering::kRelaxed : ordering;
-}
-// A relaxed operation has nothing weaker, and a load that is left out has no value.
-Mutable mutants_of(Ordering ordering, bool is_load) {
-  if (is_load) return ordering == Ordering::kRelaxed ? Mutable::kNot : Mutable::kWeaker;
-  return ordering == Ordering::kRelaxed ? Mutable::kLeftOut : Mutable::kBoth;
-}
 
 }  // namespace
 
 void load_words(const void* from, u32 bytes, u32 n, u64* values, Ordering ordering, Scope scope,
                 Site site) {
-  CallSite& call = call_site(name_of_load(ordering, scope), site, mutants_of(ordering, true));
+  CallSite& call = call_site(name_of_load(ordering, scope), site);
   const u32 thread = current().id;
-  ordering = weakened(call, ordering);
   u64 all;
   bool newest;
   do {
@@ -70,11 +61,10 @@ void store_words(void* to, u32 bytes, u32 n, const u64* values, Ordering orderin
                  Site site) {
   choice_point();
   polls_end();
-  CallSite& call = call_site(name_of_store(ordering, scope), site, mutants_of(ordering, false));
-  if (call.mutation == Mutation::kLeftOut) return;
+  CallSite& call = call_site(name_of_store(ordering, scope), site);
   for (u32 i = 0; i < n; ++i) {
     order().store(current().id, static_cast<u8*>(to) + i * bytes, bytes, values[i],
-                  weakened(call, ordering), scope, call.number);
+                  ordering, scope, call.number);
   }
 }
 
@@ -82,10 +72,8 @@ u64 update_word(void* word, u32 bytes, Update update, u64 operand, Ordering orde
                 Site site) {
   choice_point();
   polls_end();
-  CallSite& call = call_site(name_of_update(update, ordering, scope), site,
-                             mutants_of(ordering, false));
-  if (call.mutation == Mutation::kLeftOut) return 0;
-  return order().update(current().id, word, bytes, update, operand, weakened(call, ordering), scope,
+  CallSite& call = call_site(name_of_update(update, ordering, scope), site);
+  return order().update(current().id, word, bytes, update, operand, ordering, scope,
                         call.number);
 }
 
@@ -104,13 +92,13 @@ void copy_unseen(void* to, const void* from, u32 bytes) { memcpy(to, from, bytes
 
 void fence_block(Site site) {
   choice_point(Next::kCommutes);
-  if (call_site("fence_block", site, Mutable::kLeftOut).mutation == Mutation::kLeftOut) return;
+  call_site("fence_block", site);
   order().fence(current().id, Ordering::kBoth, Scope::kBlock);
 }
 
 void fence_proxy_async(bool shared_alone, Site site) {
   const char* name = shared_alone ? "fence_proxy_async_shared" : "fence_proxy_async";
-  if (call_site(name, site, Mutable::kLeftOut).mutation == Mutation::kLeftOut) return;
+  call_site(name, site);
   order().fence_proxy(current().id, shared_alone ? Proxy::kShared : Proxy::kAll);
 }
 

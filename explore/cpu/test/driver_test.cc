@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "../machine/control.h"
+#include "../machine/mutant.h"
 
 extern "C" {
 int cuInit(unsigned);
@@ -186,14 +187,11 @@ int main(int argc, char** argv) {
   CHECK(amk_explore_schedule("{}") == nullptr);
   CHECK(launch(function(module, "scaled"), 7, 64, 256, a) == kSuccess && says("\"findings\":[]"));
 
-  // A mutant, by the name that the list of sites has for it.
-  const std::string sites = amk_explore_sites();
-  const size_t at = sites.find("left-out:driver_test.cu");
-  CHECK(at != std::string::npos);
-  const std::string id = sites.substr(at, sites.find('"', at) - at);
-  CHECK(amk_explore_schedule(("{\"mutant\":\"" + id + "\"}").c_str()) == nullptr);
-  launch(function(module, "scaled"), 7, 64, 256, a);
-  CHECK(says("\"mutant_met\":true") && says("\"kind\":\"race\""));
+  // Kernels of mutated sources ask which mutant is on, and count where they come.
+  CHECK(amk_explore_schedule("{\"mutant\":3}") == nullptr && amk_mutant == 3);
+  ++amk_mutant_reached[5];
+  CHECK(says("\"reached\":[5]"));
+  CHECK(amk_explore_schedule("{}") == nullptr && amk_mutant == 0 && says("\"reached\":[]"));
 
   CHECK(cuModuleUnload(module) == kSuccess);
   CHECK(cuMemFree_v2(in) == kSuccess && cuMemFree_v2(out) == kSuccess);

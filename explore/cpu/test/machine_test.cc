@@ -404,27 +404,6 @@ void strategies() {
   }
 }
 
-// ---- mutants --------------------------------------------------------------------------------------
-
-void mutants() {
-  test = "mutants";
-  u32* word = allocate<u32>(1);
-  int line = 0;
-  const auto body = [&] {
-    if (thread_index() == 0) line = __LINE__, store_relaxed(word, 7);
-  };
-  m::begin_schedule({});
-  launch(1, 32, 0, body);
-  CHECK(*word == 7);
-  clear(word, 1);
-  m::set_mutant("left-out:machine_test.cc:" + std::to_string(line) + ":store_relaxed");
-  launch(1, 32, 0, body);
-  CHECK(*word == 0 && m::mutant_met());
-  m::set_mutant("");
-  launch(1, 32, 0, body);
-  CHECK(*word == 7 && !m::mutant_met());
-}
-
 }  // namespace
 
 int main() {
@@ -434,7 +413,6 @@ int main() {
   copies();
   polls();
   strategies();
-  mutants();
   if (failures == 0) puts("ok");
   return failures != 0;
 }
