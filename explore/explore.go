@@ -38,7 +38,6 @@ type Options struct {
 	Time      time.Duration   // after which no further run begins; 0: no limit
 	Jobs      []string        // none: all of the build
 	Assume    map[string]bool // named assumptions that are not as by default
-	Mutant    string          // which primitive of the machine does something else, where; for tests of the explorer
 	Shrink    int             // runs that one schedule may take to be cut down; 0: 64
 	Workers   int             // 0: as many as there are cores
 	Command   []string        // that starts a worker: it calls [Work] where [IsWorker] says so
@@ -236,7 +235,7 @@ func (e *explorer) explore() error {
 	for _, j := range jobs {
 		e.reportOf(&j)
 	}
-	all := schedules(max(1, e.o.Schedules), e.o.Seed, e.o.Assume, e.o.Mutant)
+	all := schedules(max(1, e.o.Schedules), e.o.Seed, e.o.Assume)
 	step := progress.Step{Activity: "exploring", Unit: "runs"}
 	for _, j := range jobs {
 		step.Total += int64(len(all))

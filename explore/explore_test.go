@@ -293,10 +293,10 @@ func TestExploreRefuses(t *testing.T) {
 	b := newFakeBuild(t, "", nil)
 	for text, edit := range map[string]func(o *Options){
 		`"stepss" is not one of this build; did you mean steps?`: func(o *Options) { o.Jobs = []string{"stepss"} },
-		`"magic" is not known`:    func(o *Options) { o.Assume = map[string]bool{"magic": false} },
-		"there is no such mutant": func(o *Options) { o.Mutant = "unknown" },
-		"cannot be started":       func(o *Options) { o.Command = []string{filepath.Join(b.dir, "none")} },
-		"it ended at once":        func(o *Options) { o.Command = []string{"/bin/false"} },
+		`"magic" is not known`:  func(o *Options) { o.Assume = map[string]bool{"magic": false} },
+		"there is no such seed": func(o *Options) { o.Schedules, o.Seed = 2, 99 },
+		"cannot be started":     func(o *Options) { o.Command = []string{filepath.Join(b.dir, "none")} },
+		"it ended at once":      func(o *Options) { o.Command = []string{"/bin/false"} },
 	} {
 		o := b.o
 		edit(&o)

@@ -50,6 +50,7 @@ func Jobs(facts *host.Facts) []Job {
 		{Name: "text", Doc: "decodes texts one token a launch, which the others are compared with", Once: true,
 			run: (*attempt).text},
 		{Name: "steps", Doc: "one token a launch, then several steps in a launch", run: (*attempt).steps},
+		{Name: "launch", Doc: "two tokens in a launch, and one more in another", run: (*attempt).launch},
 		{Name: "stops", Doc: "a launch that ends at a stop token", run: (*attempt).stops},
 		{Name: "late-epochs", Doc: "the same near epoch 65535, behind which 1 comes", run: (*attempt).lateEpochs},
 		{Name: abortJob, Doc: "the host ends a launch, and decodes the same again", Aborts: true,
@@ -156,6 +157,19 @@ func (a *attempt) stepwise(o host.Options) error {
 			return err
 		}
 		return a.cache(s, "all")
+	})
+}
+
+// launch decodes two tokens in a launch, and one behind them in another.
+func (a *attempt) launch() error {
+	return a.open(host.Options{}, func(s *host.Session) error {
+		next, err := s.Feed(a.ctx, a.ids(0, 2), a.sharedLogits(""))
+		if err != nil {
+			return err
+		}
+		more, err := s.Generate(a.ctx, next, 1, nil, nil)
+		a.own("tokens", fmt.Append(nil, next, more))
+		return err
 	})
 }
 

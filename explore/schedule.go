@@ -29,7 +29,7 @@ type Schedule struct {
 	Expected   uint64          `json:"expected,omitempty"` // of pct: choices of a run, about
 	Deviations [][2]uint64     `json:"deviations,omitempty"`
 	Assume     map[string]bool `json:"assume,omitempty"` // named assumptions that are not as by default
-	Mutant     string          `json:"mutant,omitempty"`
+	Mutant     int             `json:"mutant,omitempty"` // of kernels that have some (package mutant); 0: none
 	MaxSteps   uint64          `json:"max_steps,omitempty"`
 	HostStores []HostStore     `json:"host_stores,omitempty"`
 }
@@ -62,8 +62,8 @@ func (s *Schedule) String() string {
 	for _, name := range slices.Sorted(maps.Keys(s.Assume)) {
 		parts = append(parts, fmt.Sprintf("%s=%t", name, s.Assume[name]))
 	}
-	if s.Mutant != "" {
-		parts = append(parts, "mutant "+s.Mutant)
+	if s.Mutant != 0 {
+		parts = append(parts, fmt.Sprintf("mutant %d", s.Mutant))
 	}
 	for _, h := range s.HostStores {
 		parts = append(parts, fmt.Sprintf("abort at step %d", h.Step))
@@ -76,10 +76,10 @@ func (s *Schedule) String() string {
 const pctDepth = 3
 
 // schedules returns the first n schedules of a seed: the default one, and then random ones and those of pct by turns.
-func schedules(n int, seed uint64, assume map[string]bool, mutant string) []Schedule {
+func schedules(n int, seed uint64, assume map[string]bool) []Schedule {
 	all := make([]Schedule, n)
 	for i := range all {
-		all[i] = Schedule{Assume: assume, Mutant: mutant}
+		all[i] = Schedule{Assume: assume}
 		switch at := seed + uint64(i); {
 		case i == 0:
 			all[i].Strategy = Replay
@@ -107,6 +107,7 @@ type Run struct {
 	Deviations [][2]uint64 `json:"deviations"`
 	Steps      uint64      `json:"steps"`
 	Launches   uint64      `json:"launches"`
+	Reached    []int       `json:"reached,omitempty"` // sites of mutants that kernels came to
 	Counts     Counts      `json:"counts"`
 }
 

@@ -20,6 +20,8 @@ type toolchain struct {
 	command []string // with what CXX says behind it
 	version string   // what it says of itself
 	clang   bool
+
+	wanted func(source string) bool // which kernels of a build are compiled; nil: all
 }
 
 // findToolchain returns the compiler that CXX names, or else the first of those that machines have.
@@ -45,7 +47,7 @@ func findToolchain(ctx context.Context) (*toolchain, error) {
 			continue
 		}
 		version := string(out)
-		return &toolchain{command, version, strings.Contains(version, "clang")}, nil
+		return &toolchain{command: command, version: version, clang: strings.Contains(version, "clang")}, nil
 	}
 	return nil, diag.Errorf(codeNoCompiler, CompilerVariable,
 		"there is no C++ compiler that runs; want g++ or clang++ on PATH, or its name in %s", CompilerVariable).

@@ -44,4 +44,29 @@ func (f *file) findEdits(path string, fn function) (map[int]*place, error) {
 	return places, nil
 }
 
-var edits = []edit{}
+// edits are the faults that this project has had in device code, and numbers of rounds, which no table of names finds.
+var edits = []edit{
+	// An attention unit polled k and v again behind its result, whose readers may act on it at once: by then the words
+	// may be those of a later exchange on the page.
+	{kind: Historical, what: "words polled again behind publishing", file: "amk/attention_mma.cuh", function: "attend_token",
+		find: "merge_warps<S, kWarpHeads, kWarpSets>(c, u, out);", insert: true,
+		to: `if (u.owns_row()) {
+			for (int i = 0; i < Reader::kQuads; ++i) {
+				const UnitQuad q = Reader::quad(c.tid, i);
+				if (q.is_there() && !q.is_query()) words.missing |= 1u << i;
+			}
+			poll_all(c, words);
+		}`},
+	// An SM without rows of the vocabulary published its best logit at once, over a page that others were still reading.
+	{kind: Historical, what: "an empty task that does not read", file: "amk/gemv_mma.cuh", function: "gemv_mma",
+		find: "S::kEmpty ? works || tiles == 0 : works", to: "works"},
+
+	{kind: Count, what: "the tally that is cleared", file: "amk/search.cuh", function: "join_round", find: "(turn + 2) % 3",
+		to: "(turn + 1) % 3"},
+	{kind: Count, what: "the arrivals of a round", file: "amk/search.cuh", function: "join_round",
+		find: "load_acquire(&rounds.joined) - (turn + 1) * kSMs", to: "load_acquire(&rounds.joined) - turn * kSMs"},
+	{kind: Count, what: "the round that comes next", file: "amk/search.cuh", function: "join_round",
+		find: "pool.turn = turn + 1", to: "pool.turn = turn"},
+	{kind: Count, what: "the first round", file: "amk/search.cuh", function: "find_left",
+		find: "load_relaxed(&rounds.joined) / kSMs", to: "load_relaxed(&rounds.joined) / kSMs + 1"},
+}

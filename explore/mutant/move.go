@@ -144,7 +144,6 @@ func (w *writer) partner(n *node, i, step int) (int, string) {
 	return 0, "it is the last in its block"
 }
 
-
 // isInert reports whether a statement neither orders nor moves anything.
 func (w *writer) isInert(n *node) bool {
 	if n.form != plain {

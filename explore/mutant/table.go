@@ -159,7 +159,6 @@ var primitives = []primitive{
 	{name: "publish_row"},
 	{name: "poll_all"},
 	{name: "poll_both"},
-	{name: "poll_word", without: none},
 	{name: "is_fresh", without: "true"},
 	{name: "four_stale", without: "0u"},
 	{name: "signal", changes: byOne(Count, "$1", "signal($0, $1)")},
@@ -197,7 +196,7 @@ type variable struct {
 var variables = []variable{
 	{"epoch", Epoch}, {"held_epoch", Epoch}, {"exchanges", Epoch}, {"both", Epoch},
 	{"phase", Phase}, {"landed_phase", Phase}, {"flush", Phase}, {"norms", Phase},
-	{"target", Count}, {"passed", Count}, {"producers", Count}, {"held_producers", Count}, {"issued", Count},
+	{"target", Count}, {"producers", Count}, {"held_producers", Count}, {"issued", Count},
 	{"landed", Count}, {"acquired", Count}, {"ordinal", Count},
 }
 

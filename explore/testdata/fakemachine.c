@@ -27,7 +27,7 @@ static unsigned long field(const char* json, const char* name, unsigned long ini
 }
 
 const char* amk_explore_schedule(const char* json) {
-  if (strstr(json, "\"mutant\":\"unknown\"")) return "there is no such mutant";
+  if (strstr(json, "\"seed\":99")) return "there is no such seed";
   is_random = strstr(json, "\"random\"") != 0;
   seed = field(json, "seed", 0), chosen = launches = 0, n_taken = n_wanted = 0;
   has_abort = strstr(json, "host_stores") != 0, abort_at = field(json, "step", 0);

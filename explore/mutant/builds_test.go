@@ -1,0 +1,137 @@
+package mutant_test
+
+// The builds whose kernels are mutated: together they have every way in which the device runtime orders something.
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"amkc/compiler"
+	"amkc/explore"
+	"amkc/ir"
+	"amkc/passes"
+)
+
+// A small is how one of the builds is compiled: of a small model, for few SMs.
+type small struct {
+	name   string
+	base   string // a model of testdata/models/zoo, of which two layers are taken; "": ofLlama
+	config string // what differs from its config.json
+	arch   int
+	sms    int
+	tiling string // ScheduleConfig.tiling, besides a ring that goes round often in small matrices
+	edit   func(o *compiler.Options)
+	wide   bool // blocks have all of an SM's shared memory, which kernels for prompts take
+	jobs   []string
+}
+
+// ofLlama is the config of a model of two layers, in which each SM has a few tiles of each matrix.
+const ofLlama = `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "intermediate_size": 96,
+"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 96,
+"max_position_embeddings": 64, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu",
+"tie_word_embeddings": false, "torch_dtype": "bfloat16"}`
+
+var (
+	launches = []string{"launch", "stops", "drawings", "late-epochs"}
+	prompts  = []string{"prompt-9", "prompt-3"}
+)
+
+var builds = []small{
+	{name: "bulk copies", arch: 90, sms: 2, jobs: append(launches, "ends")},
+	// all warps of a block have tiles of their own, and a unit of attention on each SM is followed by another
+	{name: "asynchronous copies", arch: 80, sms: 2, jobs: launches, config: `{"intermediate_size": 256}`,
+		tiling: `"warps": {"qkv": 1, "o": 1, "gate_up": 1, "down": 1, "lm_head": 1}`},
+	{name: "plain copies", arch: 75, sms: 2, jobs: launches, edit: func(o *compiler.Options) { o.DType = dtype(ir.F16) }},
+	{name: "counters", arch: 90, sms: 2, tiling: `"exchange": {"flagged": 0}`, jobs: launches,
+		config: `{"num_key_value_heads": 4}`},
+	{name: "layer barriers", arch: 90, sms: 2, jobs: launches, config: `{"intermediate_size": 256}`,
+		tiling: `"loop": {"barrier": 1}, "warps": {"qkv": 2, "o": 2, "gate_up": 2, "down": 4, "lm_head": 2}`},
+	{name: "passes", arch: 90, sms: 2, jobs: []string{"launch", "rows2", "sequences2", "sequences2rows2"},
+		edit: func(o *compiler.Options) { o.Rows, o.Sequences, o.SequenceRows = []int{2}, 2, 2 }},
+	{name: "splits", arch: 90, sms: 4, tiling: `"attention": {"max_splits": 2, "split_from": 16}`,
+		jobs: []string{"launch", "ends"}},
+	// columns of a head that are padded, and two sets of warps that share a unit
+	{name: "integers", arch: 90, sms: 2, jobs: []string{"launch", "rows2"},
+		config: `{"hidden_size": 96, "num_attention_heads": 16, "num_key_value_heads": 1, "head_dim": 12}`,
+		edit: func(o *compiler.Options) {
+			o.Formats, _ = passes.ParseWeightFormats("int8")
+			o.Cache, o.Rows = dtype(ir.I8), []int{2}
+		}},
+	{name: "singles", arch: 90, sms: 2, jobs: []string{"launch", "rows2"},
+		edit: func(o *compiler.Options) { o.DType, o.Rows = dtype(ir.F32), []int{2} }},
+	{name: "prompts", arch: 90, sms: 2, wide: true, jobs: prompts},
+	{name: "prompts of integers", arch: 80, sms: 2, wide: true, jobs: prompts,
+		edit: func(o *compiler.Options) { o.Formats, _ = passes.ParseWeightFormats("int8") }},
+	{name: "held exchanges", arch: 90, sms: 2, jobs: []string{"launch", "rows2"}, base: "gpt-neox-parallel",
+		edit: func(o *compiler.Options) { o.Rows = []int{2} }},
+	{name: "norms of branches", arch: 90, sms: 2, jobs: []string{"launch"}, base: "olmo2-plain"},
+	{name: "norms of heads", arch: 90, sms: 2, jobs: []string{"launch", "rows2"}, base: "qwen3-qknorm",
+		edit: func(o *compiler.Options) { o.Rows = []int{2} }},
+	{name: "norms of heads in singles", arch: 75, sms: 2, jobs: []string{"launch"}, base: "qwen3-qknorm", config: `{"head_dim": 32}`,
+		edit: func(o *compiler.Options) { o.DType = dtype(ir.F32) }},
+	// an SM without rows of the vocabulary
+	{name: "an empty task", arch: 90, sms: 3, jobs: []string{"launch", "stops"}, config: `{"vocab_size": 16}`},
+}
+
+func dtype(d ir.DType) *ir.DType { return &d }
+
+// options are how the model is compiled.
+func (s *small) options(t *testing.T) compiler.Options {
+	t.Helper()
+	var config map[string]any
+	base := []byte(ofLlama)
+	if s.base != "" {
+		var err error
+		base, err = os.ReadFile(filepath.Join("..", "..", "testdata", "models", "zoo", s.base, "config.json"))
+		require.NoError(t, err)
+	}
+	require.NoError(t, json.Unmarshal(base, &config))
+	config["num_hidden_layers"] = 2
+	if s.config != "" {
+		require.NoError(t, json.Unmarshal([]byte(s.config), &config))
+	}
+	text, err := json.Marshal(config)
+	require.NoError(t, err)
+	model := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(model, "config.json"), text, 0o666))
+	tiling := `"ring": {"chunk_bytes": 4096, "in_flight": 2, "run_ahead": 3}`
+	if s.tiling != "" {
+		tiling += ", " + s.tiling
+	}
+	shared := `, "smem_bytes_per_block": 57344` // in which the ring has few slots
+	if s.wide {
+		shared = ""
+	}
+	schedule, problems := ir.ParseConfig(fmt.Appendf(nil, `{"tiling": {%s}%s}`, tiling, shared), s.name)
+	require.Empty(t, problems)
+	o := compiler.Options{Model: model, Name: "small", Target: ir.ArchTarget(s.arch, s.sms), Config: schedule,
+		RandomSeed: new(uint64)}
+	if s.edit != nil {
+		s.edit(&o)
+	}
+	return o
+}
+
+// compile makes a build in a directory of the test.
+func (s *small) compile(t *testing.T) explore.MutantBuild {
+	t.Helper()
+	o := compiler.BuildOptions{Options: s.options(t), OutDir: filepath.Join(t.TempDir(), "build"), NoBuild: true,
+		NoLauncher: true}
+	_, err := compiler.Compile(t.Context(), o)
+	require.NoError(t, err, "%s", s.name)
+	t.Logf("%s: %s", s.name, o.OutDir)
+	return explore.MutantBuild{Name: s.name, Dir: o.OutDir, Jobs: s.jobs}
+}
+
+// cache is where objects are kept between runs of the tests.
+func cache(t *testing.T) string {
+	t.Helper()
+	dir, err := os.UserCacheDir()
+	require.NoError(t, err)
+	return filepath.Join(dir, "amkc")
+}

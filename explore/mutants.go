@@ -1,0 +1,452 @@
+package explore
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"amkc/explore/mutant"
+	"amkc/ir/diag"
+	"amkc/runtime/host"
+	"amkc/runtime/progress"
+)
+
+// MutantOptions say which mutants of which builds are run.
+type MutantOptions struct {
+	Builds    []MutantBuild
+	Cache     string                      // as of Options
+	Only      func(m *mutant.Mutant) bool // nil: all
+	Schedules int                         // of each job that comes to a mutant, at most
+	Jobs      int                         // of a build that run a mutant: the shortest of those that come to its site
+	Workers   int
+	Command   []string
+	Report    progress.Func
+	Each      func(*MutantResult) // is told what became of each mutant, as soon as it is known; or nil
+}
+
+// A MutantBuild is a build whose kernels are mutated, and the jobs that run them; none: all that it has.
+type MutantBuild struct {
+	Name string
+	Dir  string
+	Jobs []string
+}
+
+// A Fate is what became of a mutant.
+type Fate string
+
+// The fates.
+const (
+	Killed     Fate = "killed"     // something went wrong, and only with it
+	Equivalent Fate = "equivalent" // mutant.Equivalent says why nothing can go wrong
+	Unreached  Fate = "unreached"  // no kernel comes to its site
+	Survived   Fate = "survived"
+)
+
+// A MutantResult is what became of a mutant, and where it was killed.
+type MutantResult struct {
+	ID       string      `json:"id"`
+	Kind     mutant.Kind `json:"kind"`
+	Fate     Fate        `json:"fate"`
+	By       string      `json:"by,omitempty"` // the kind of the finding, "difference" for other bits
+	Message  string      `json:"message,omitempty"`
+	Build    string      `json:"build,omitempty"`
+	Job      string      `json:"job,omitempty"`
+	Schedule string      `json:"schedule,omitempty"`
+	Runs     int         `json:"runs"`
+}
+
+// A MutantReport is what became of all of them, by id.
+type MutantReport struct {
+	Results []*MutantResult
+	Stays   map[string]int // statements that are not moved, by the reason
+}
+
+// mutantLimit is how long a run with a mutant may take. One may loop without waiting.
+const mutantLimit = 2 * time.Minute
+
+// A mutated is a build with its mutants, ready to run.
+type mutated struct {
+	MutantBuild
+	set   *mutant.Set
+	facts *host.Facts
+	jobs  []Job
+	pool  *pool
+	known known
+	dir   string
+	// jobs that come to a site, the shortest first, and the steps of each
+	reaching map[int][]*Job
+	steps    map[string]uint64
+	close    func()
+}
+
+// RunMutants runs mutants until each is killed or has been given its schedules. The kernels have to have no finding
+// without a mutant.
+func RunMutants(ctx context.Context, o MutantOptions) (*MutantReport, error) {
+	if o.Schedules < 1 {
+		o.Schedules = 1
+	}
+	o.Jobs = max(1, o.Jobs)
+	r := &MutantReport{Stays: map[string]int{}}
+	var builds []*mutated
+	defer func() {
+		for _, b := range builds {
+			b.close()
+		}
+	}()
+	stays := map[string]bool{}
+	for _, build := range o.Builds {
+		b, err := mutate(ctx, &o, build)
+		if err != nil {
+			return nil, err
+		}
+		builds = append(builds, b)
+		if err := b.baseline(&o); err != nil {
+			return nil, err
+		}
+		for _, s := range b.set.Stays {
+			if key := string(s.Kind) + " " + s.Site.String(); !stays[key] {
+				stays[key] = true
+				r.Stays[s.Why]++
+			}
+		}
+	}
+	return r, r.run(ctx, &o, builds)
+}
+
+// mutate makes the mutants of a build and compiles them.
+func mutate(ctx context.Context, o *MutantOptions, build MutantBuild) (_ *mutated, err error) {
+	b := &mutated{MutantBuild: build, known: known{}, reaching: map[int][]*Job{}, steps: map[string]uint64{}}
+	if b.facts, err = host.ReadFacts(build.Dir); err != nil {
+		return nil, err
+	}
+	sources, err := sourcesOf(build.Dir, b.facts)
+	if err != nil {
+		return nil, err
+	}
+	if b.set, err = mutant.Generate(sources); err != nil {
+		return nil, diag.Errorf(codeCompile, build.Dir, "its sources are not understood: %s", err)
+	}
+	b.jobs = slices.DeleteFunc(Jobs(b.facts), func(j Job) bool {
+		return len(build.Jobs) > 0 && !slices.Contains(build.Jobs, j.Name)
+	})
+	if len(build.Jobs) > 0 && len(b.jobs) != len(build.Jobs) {
+		return nil, diag.Errorf(codeJob, build.Name, "has not all of the jobs %s", strings.Join(build.Jobs, ", "))
+	}
+	top, err := os.MkdirTemp("", "amkc-mutants-")
+	if err != nil {
+		return nil, diag.Errorf(codeWorker, build.Dir, "there is no temporary directory: %s", err)
+	}
+	b.close = func() {
+		if b.pool != nil {
+			b.pool.close()
+		}
+		os.RemoveAll(top)
+	}
+	defer func() {
+		if err != nil {
+			b.close()
+		}
+	}()
+	copied, run := filepath.Join(top, "sources"), filepath.Join(top, "run")
+	if err := b.write(copied); err != nil {
+		return nil, diag.Errorf(codeWorker, copied, "cannot be written: %s", err)
+	}
+	objects, err := compileSome(ctx, copied, o.Cache, b.wants, o.Report)
+	if err != nil {
+		return nil, err
+	}
+	if err := layOut(run, build.Dir, objects); err != nil {
+		return nil, diag.Errorf(codeWorker, run, "cannot be written: %s", err)
+	}
+	b.dir = run
+	device, err := deviceOf(&b.facts.Target)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := filepath.Abs(build.Dir)
+	if err != nil {
+		return nil, err
+	}
+	b.pool = newPool(ctx, o.workers(), o.Command, device, setup{objects.Library, run, dir})
+	b.pool.limit = mutantLimit
+	return b, nil
+}
+
+func (o *MutantOptions) workers() int { return max(1, o.Workers) }
+
+// wants reports whether a job needs a kernel. None needs those that measure.
+func (b *mutated) wants(source string) bool {
+	needs := func(prefix string) bool {
+		return slices.ContainsFunc(b.jobs, func(j Job) bool { return strings.HasPrefix(j.Name, prefix) })
+	}
+	switch object := strings.TrimSuffix(source, ".cu") + ".fatbin"; {
+	case object == host.MeasureFile:
+		return false
+	case object == host.ReferenceFile:
+		return needs("ends") || needs("reference")
+	case object == host.PromptFile:
+		return needs("prompt")
+	case strings.Contains(source, "/"):
+		return needs(path.Dir(source))
+	}
+	return true
+}
+
+// write writes the mutated sources, beside a link to the manifest.
+func (b *mutated) write(to string) error {
+	for _, name := range sorted(b.set.Files) {
+		at := filepath.Join(to, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(at), 0o777); err != nil {
+			return err
+		}
+		if err := os.WriteFile(at, b.set.Files[name], 0o666); err != nil {
+			return err
+		}
+	}
+	manifest, err := filepath.Abs(filepath.Join(b.Dir, host.ManifestFile))
+	if err != nil {
+		return err
+	}
+	return os.Symlink(manifest, filepath.Join(to, host.ManifestFile))
+}
+
+var noise sync.Map
+
+// judge says what is wrong with a run, apart from what is always so.
+func (b *mutated) judge(j *Job, o *order, outcome *Outcome, keep bool) []Finding {
+	all := append(slices.Clone(outcome.Findings), b.known.differences(j, o, outcome, keep)...)
+	if os.Getenv("NOISE") != "" {
+		if keep {
+			seen := map[string]bool{}
+			for _, f := range all {
+				noise.Store(f.Kind, true)
+				if seen[f.Kind] {
+					continue
+				}
+				seen[f.Kind] = true
+				fmt.Fprintln(os.Stderr, "NOISE", b.Name, j.Name, f.Kind, f.Message, f.Sites)
+			}
+			return nil
+		}
+		all = slices.DeleteFunc(all, func(f Finding) bool { _, ok := noise.Load(f.Kind); return ok && f.Kind != "difference" })
+	}
+	return all
+}
+
+// schedule is the i-th schedule of a job.
+func (b *mutated) schedule(j *Job, i int) Schedule {
+	e := explorer{known: b.known, o: Options{Seed: 1}}
+	return e.fitted(j, schedules(i+1, e.o.Seed, nil)[i], i)
+}
+
+// baseline runs the jobs without a mutant, under each schedule: nothing may go wrong. It notes which jobs come to which
+// sites.
+func (b *mutated) baseline(o *MutantOptions) error {
+	come := map[int]map[string]bool{}
+	for i := range o.Schedules {
+		for k := range b.jobs {
+			j := &b.jobs[k]
+			if i > 0 && j.Once {
+				continue
+			}
+			ordered := order{Job: j.Name, Schedule: b.schedule(j, i)}
+			outcome, err := b.pool.run(&ordered)
+			if err != nil {
+				return err
+			}
+			if outcome.Problem != "" {
+				return diag.Errorf(codeWorker, b.Name+", job "+j.Name, "cannot be carried out: %s", outcome.Problem)
+			}
+			if wrong := b.judge(j, &ordered, outcome, true); len(wrong) > 0 {
+				return diag.Errorf(codeFound, b.Name+", job "+j.Name, "without a mutant, schedule %s: %s: %s",
+					ordered.Schedule.String(), wrong[0].Kind, wrong[0].Message)
+			}
+			if os.Getenv("NOISE") != "" {
+				fmt.Fprintln(os.Stderr, "BASE", b.Name, j.Name, ordered.Schedule.String(), outcome.Steps, len(outcome.Reached))
+			}
+			b.steps[j.Name] = max(b.steps[j.Name], outcome.Steps)
+			for _, site := range outcome.Reached {
+				if come[site] == nil {
+					come[site] = map[string]bool{}
+				}
+				come[site][j.Name] = true
+			}
+		}
+	}
+	for site, names := range come {
+		for k := range b.jobs {
+			if names[b.jobs[k].Name] {
+				b.reaching[site] = append(b.reaching[site], &b.jobs[k])
+			}
+		}
+		slices.SortStableFunc(b.reaching[site], func(x, y *Job) int {
+			return int(b.steps[x.Name]) - int(b.steps[y.Name])
+		})
+	}
+	return nil
+}
+
+// A trial is a mutant in a build, and a job that comes to its site.
+type trial struct {
+	build  *mutated
+	mutant *mutant.Mutant
+	job    *Job
+}
+
+// run runs all mutants, several at a time.
+func (r *MutantReport) run(ctx context.Context, o *MutantOptions, builds []*mutated) error {
+	trials, results := map[string][]trial{}, map[string]*MutantResult{}
+	for _, b := range builds {
+		for _, m := range b.set.Mutants {
+			id := m.ID()
+			if o.Only != nil && !o.Only(m) {
+				continue
+			}
+			if results[id] == nil {
+				results[id] = &MutantResult{ID: id, Kind: m.Kind, Fate: Unreached}
+			}
+			reaching := b.reaching[m.Site.Number]
+			for _, j := range reaching[:min(o.Jobs, len(reaching))] {
+				trials[id] = append(trials[id], trial{b, m, j})
+			}
+		}
+	}
+	ids := slices.Sorted(maps.Keys(results))
+	step := progress.Step{Activity: "running mutants", Total: int64(len(ids)), Unit: "mutants"}
+	errs := make([]error, o.workers())
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	next := 0
+	for w := range o.workers() {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for {
+				mu.Lock()
+				i := next
+				next++
+				mu.Unlock()
+				if i >= len(ids) || ctx.Err() != nil {
+					return
+				}
+				if errs[w] = results[ids[i]].try(o, trials[ids[i]]); errs[w] != nil {
+					return
+				}
+				mu.Lock()
+				if o.Each != nil {
+					o.Each(results[ids[i]])
+				}
+				step.Done++
+				o.Report.Report(step)
+				mu.Unlock()
+			}
+		}()
+	}
+	wg.Wait()
+	for _, id := range ids {
+		r.Results = append(r.Results, results[id])
+	}
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// try runs a mutant until it is killed: first by every job under the default schedule, the shortest first, then under
+// others.
+func (m *MutantResult) try(o *MutantOptions, trials []trial) error {
+	if len(trials) == 0 {
+		return nil
+	}
+	m.Fate = Survived
+	slices.SortStableFunc(trials, func(x, y trial) int {
+		return int(x.build.steps[x.job.Name]) - int(y.build.steps[y.job.Name])
+	})
+	for i := range o.Schedules {
+		for _, t := range trials {
+			if i > 0 && t.job.Once {
+				continue
+			}
+			dead, err := m.tryOne(t, i)
+			if dead || err != nil {
+				return err
+			}
+		}
+	}
+	if mutant.Equivalent[m.ID] != "" {
+		m.Fate = Equivalent
+	}
+	return nil
+}
+
+// mostSteps is how many steps a run may have with a mutant, in those without: one that goes on and on is killed.
+const mostSteps = 2
+
+func (m *MutantResult) tryOne(t trial, i int) (dead bool, err error) {
+	s := t.build.schedule(t.job, i)
+	s.Mutant, s.MaxSteps = t.mutant.Number, mostSteps*t.build.steps[t.job.Name]
+	ordered := order{Job: t.job.Name, Schedule: s}
+	outcome, err := t.build.pool.run(&ordered)
+	if err != nil {
+		return false, err
+	}
+	m.Runs++
+	wrong := t.build.judge(t.job, &ordered, outcome, false)
+	if outcome.Problem != "" {
+		// With a mutant the host may refuse what kernels say.
+		wrong = append(wrong, Finding{Kind: "refused", Message: outcome.Problem})
+	}
+	if len(wrong) == 0 {
+		return false, nil
+	}
+	m.Fate, m.By, m.Message = Killed, wrong[0].Kind, wrong[0].Message
+	m.Build, m.Job, m.Schedule = t.build.Name, t.job.Name, s.String()
+	return true, nil
+}
+
+// Table is a table of a report: mutants by kind, and what became of them.
+func (r *MutantReport) Table() string {
+	by := map[string]bool{}
+	for _, m := range r.Results {
+		if m.Fate == Killed {
+			by[m.By] = true
+		}
+	}
+	columns := sorted(by)
+	var b strings.Builder
+	fmt.Fprintf(&b, "| mutants | total | %s | equivalent | unreached | survived |\n|---%s|\n", strings.Join(columns, " | "),
+		strings.Repeat("|--:", len(columns)+4))
+	row := func(name string, of func(m *MutantResult) bool) {
+		total, counts := 0, map[string]int{}
+		for _, m := range r.Results {
+			if !of(m) {
+				continue
+			}
+			total++
+			if m.Fate == Killed {
+				counts[m.By]++
+			} else {
+				counts[string(m.Fate)]++
+			}
+		}
+		fmt.Fprintf(&b, "| %s | %d |", name, total)
+		for _, c := range append(slices.Clone(columns), string(Equivalent), string(Unreached), string(Survived)) {
+			fmt.Fprintf(&b, " %d |", counts[c])
+		}
+		b.WriteString("\n")
+	}
+	for _, kind := range mutant.Kinds {
+		row(string(kind), func(m *MutantResult) bool { return m.Kind == kind })
+	}
+	row("all", func(*MutantResult) bool { return true })
+	return b.String()
+}
