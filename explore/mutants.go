@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -193,8 +192,6 @@ func (b *mutated) wants(source string) bool {
 		return needs("ends") || needs("reference")
 	case object == host.PromptFile:
 		return needs("prompt")
-	case strings.Contains(source, "/"):
-		return needs(path.Dir(source))
 	}
 	return true
 }

@@ -5,16 +5,20 @@ package mutant_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/codegen"
 	"amkc/compiler"
 	"amkc/explore"
 	"amkc/ir"
 	"amkc/passes"
+	"amkc/validate"
 )
 
 // A small is how one of the builds is compiled: of a small model, for few SMs.
@@ -28,6 +32,9 @@ type small struct {
 	edit   func(o *compiler.Options)
 	wide   bool // blocks have all of an SM's shared memory, which kernels for prompts take
 	jobs   []string
+
+	// What is done to the program: it is emitted as it is then.
+	program func(p *ir.Program)
 }
 
 // ofLlama is the config of a model of two layers, in which each SM has a few tiles of each matrix.
@@ -69,13 +76,29 @@ var builds = []small{
 		edit: func(o *compiler.Options) { o.Formats, _ = passes.ParseWeightFormats("int8") }},
 	{name: "held exchanges", arch: 90, sms: 2, jobs: []string{"launch", "rows2"}, base: "gpt-neox-parallel",
 		edit: func(o *compiler.Options) { o.Rows = []int{2} }},
-	{name: "norms of branches", arch: 90, sms: 2, jobs: []string{"launch"}, base: "olmo2-plain"},
+	// o is published as soon as attention has read qkv, on the same page
+	{name: "norms of branches", arch: 90, sms: 2, jobs: []string{"launch"}, base: "olmo2-plain",
+		tiling: `"exchange": {"copies": 1}`, program: func(p *ir.Program) { share(p, "L{i}.o", "L{i}.qkv") }},
 	{name: "norms of heads", arch: 90, sms: 2, jobs: []string{"launch", "rows2"}, base: "qwen3-qknorm",
 		edit: func(o *compiler.Options) { o.Rows = []int{2} }},
 	{name: "norms of heads in singles", arch: 75, sms: 2, jobs: []string{"launch"}, base: "qwen3-qknorm", config: `{"head_dim": 32}`,
 		edit: func(o *compiler.Options) { o.DType = dtype(ir.F32) }},
-	// an SM without rows of the vocabulary
-	{name: "an empty task", arch: 90, sms: 3, jobs: []string{"launch", "stops"}, config: `{"vocab_size": 16}`},
+	// an SM without rows of the vocabulary, whose best logit lies on the page that the last layer is computed from
+	{name: "an empty task", arch: 90, sms: 3, jobs: []string{"launch", "stops"}, config: `{"vocab_size": 16}`,
+		tiling: `"exchange": {"copies": 1}`, edit: func(o *compiler.Options) { o.DType = dtype(ir.F32) },
+		program: func(p *ir.Program) { share(p, "best.value", "L{i}.act") }},
+}
+
+// share puts an exchange on the page of another one.
+func share(p *ir.Program, name, with string) {
+	of := func(name string) *ir.Buffer {
+		at := slices.IndexFunc(p.Buffers, func(b ir.Buffer) bool { return b.Name == name })
+		if at < 0 {
+			panic("the program has no " + name)
+		}
+		return &p.Buffers[at]
+	}
+	of(name).Pages = of(with).Pages
 }
 
 func dtype(d ir.DType) *ir.DType { return &d }
@@ -124,8 +147,33 @@ func (s *small) compile(t *testing.T) explore.MutantBuild {
 		NoLauncher: true}
 	_, err := compiler.Compile(t.Context(), o)
 	require.NoError(t, err, "%s", s.name)
-	t.Logf("%s: %s", s.name, o.OutDir)
+	if s.program != nil {
+		p := s.emit(t, o.OutDir)
+		require.True(t, p.OK, "%s: %v", s.name, p.Diags)
+	}
 	return explore.MutantBuild{Name: s.name, Dir: o.OutDir, Jobs: s.jobs}
+}
+
+// emit renders the program of a build anew, once s.program has changed it, and returns what the proof says of it.
+func (s *small) emit(t *testing.T, dir string) validate.Report {
+	t.Helper()
+	l, err := compiler.RunPasses(s.options(t))
+	require.NoError(t, err)
+	defer l.Close()
+	s.program(l.Program)
+	files, err := codegen.Project(l.Program, l.Graph, "small")
+	require.NoError(t, err)
+	changed := 0
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		at := filepath.Join(dir, filepath.FromSlash(name))
+		if before, err := os.ReadFile(at); err != nil || string(before) == string(files[name]) {
+			continue
+		}
+		changed++
+		require.NoError(t, os.WriteFile(at, files[name], 0o666))
+	}
+	require.NotZero(t, changed, "%s: the program is as it was", s.name)
+	return validate.Program(l.Program)
 }
 
 // cache is where objects are kept between runs of the tests.

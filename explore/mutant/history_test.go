@@ -7,9 +7,7 @@ package mutant_test
 
 import (
 	"fmt"
-	"maps"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -17,9 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/codegen"
-	"amkc/compiler"
 	"amkc/explore"
+	"amkc/ir"
 	"amkc/validate"
 )
 
@@ -28,44 +25,23 @@ func TestOverwrittenWordsThatNobodyHasRead(t *testing.T) {
 		t.Skip("it compiles kernels and runs them")
 	}
 	of := small{name: "copies of qkv", arch: 90, sms: 4}
-	o := of.options(t)
-	l, err := compiler.RunPasses(o)
-	require.NoError(t, err)
-	defer l.Close()
-	given := 0
-	for i := range l.Program.Buffers {
-		b := &l.Program.Buffers[i]
-		if !strings.HasSuffix(b.Name, ".qkv") {
-			continue
-		}
-		given++
-		b.Layout.Copies = 2
-		for k := range l.Program.Pages {
-			if p := &l.Program.Pages[k]; slices.Contains(b.Pages, p.Name) {
-				p.Layout.Copies = 2
+	build := of.compile(t)
+	of.program = func(p *ir.Program) {
+		for i := range p.Buffers {
+			b := &p.Buffers[i]
+			if !strings.HasSuffix(b.Name, ".qkv") {
+				continue
+			}
+			b.Layout.Copies = 2
+			for k := range p.Pages {
+				if page := &p.Pages[k]; slices.Contains(b.Pages, page.Name) {
+					page.Layout.Copies = 2
+				}
 			}
 		}
 	}
-	require.NotZero(t, given, "the model has no qkv")
-
-	// The proof refuses it,
-	problems := validate.Program(l.Program).Diags
-	require.Contains(t, fmt.Sprint(problems), validate.CodeUnread.ID)
-
-	// and the kernel stalls in some order.
-	build := of.compile(t)
-	files, err := codegen.Project(l.Program, l.Graph, "small")
-	require.NoError(t, err)
-	changed := 0
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		at := filepath.Join(build.Dir, filepath.FromSlash(name))
-		if before, err := os.ReadFile(at); err != nil || string(before) == string(files[name]) {
-			continue
-		}
-		changed++
-		require.NoError(t, os.WriteFile(at, files[name], 0o666))
-	}
-	require.NotZero(t, changed)
+	proof := of.emit(t, build.Dir)
+	require.Contains(t, fmt.Sprint(proof.Diags), validate.CodeUnread.ID)
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	r, err := explore.Explore(t.Context(), explore.Options{Build: build.Dir, Cache: cache(t), Schedules: 40, Seed: 1,

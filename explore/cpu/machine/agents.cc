@@ -56,6 +56,14 @@ u32 Order::bulk_begin(u32 thread, Where where) {
   return number;
 }
 
+void Order::bulk_completes_on(u32 copy, const void* barrier) {
+  State& s = *state_;
+  if (!s.shadow.in_arena(barrier)) return;
+  const Copy& c = s.copies[copy];
+  s.read({&c.view[kAsyncShared], &c.view[kGeneric], c.actor, c.epoch, AccessKind::kBulkCopy,
+          c.where}, static_cast<const u8*>(barrier), 8);
+}
+
 void Order::bulk_end(u32 copy, void* barrier) {
   State& s = *state_;
   Copy& c = s.copies[copy];

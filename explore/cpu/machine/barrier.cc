@@ -133,7 +133,10 @@ void barrier_init(u64* barrier, u32 arrivals, Site site) {
   barriers.push_back({barrier, arrivals, arrivals});
 }
 
-void fence_barrier_init(Site site) { call_site("fence_barrier_init", site); }
+void fence_barrier_init(Site site) {
+  call_site("fence_barrier_init", site);
+  order().fence_proxy(current().id, Proxy::kShared);
+}
 
 bool barrier_wait(u64* barrier, u32 parity, u32 arrivals, bool may_suspend, Site site) {
   CallSite& call = call_site(may_suspend ? "barrier_try_wait" : "barrier_test_wait", site);

@@ -67,6 +67,7 @@ void copy_bulk(void* to, const void* from, u32 bytes, u64* barrier, Site site) {
   Range all{0, bytes};
   copies.push_back({order().bulk_begin(current().id, call.number), static_cast<u8*>(to),
                     static_cast<const u8*>(from), bytes, barrier, current().home, site, {}});
+  order().bulk_completes_on(copies.back().id, barrier);
   if (all.end) copies.back().left.push_back(all);
   if (choose(2, Choice::kCopy)) land_all(u32(copies.size()) - 1);
 }

@@ -301,7 +301,7 @@ void Order::barrier_poll(u32 thread, const void* barrier, Where where) {
   State& s = *state_;
   Page* page = nullptr;
   s.check_word(s.accessing(thread, AccessKind::kBarrier, where), static_cast<const u8*>(barrier), 8,
-               true, false, page);
+               true, false, Scope::kBlock, page);
 }
 
 // ---- counts --------------------------------------------------------------------------------------

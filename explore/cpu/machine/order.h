@@ -233,6 +233,8 @@ class Order {
   // proxy. complete_tx is copy_end: it releases into the barrier's phase under way.
   u32 bulk_begin(u32 thread, Where where);
   void bulk_end(u32 copy, void* barrier);
+  // It will complete on this barrier, whose initialisation has to be ordered before the issue, too.
+  void bulk_completes_on(u32 copy, const void* barrier);
   // cp.async: generic proxy, ordered for its own thread by wait_copies, for nobody before. The copy
   // is of the group that async_commit closes next.
   u32 async_begin(u32 thread, Where where);

@@ -23,7 +23,10 @@ Page* Order::State::page_for(const Accessing& a, const void* p, u32 bytes, bool 
     if (writes) report(Fault::kReadOnly, Access{}, a, writes, p, bytes);
     return nullptr;
   }
-  if (entry == kPinnedPage) return nullptr;
+  if (entry == kPinnedPage) {
+    if (!writes) check_host(a, p, bytes, writes, Scope::kBlock);
+    return nullptr;
+  }
   Page* page = shadow.page(p);
   if (page->block != kAnyBlock && page->block != block_of(a.actor)) {
     report(Fault::kOutside, Access{}, a, writes, p, bytes);
@@ -33,9 +36,20 @@ Page* Order::State::page_for(const Accessing& a, const void* p, u32 bytes, bool 
   if (page->kind == RegionKind::kPinned) {
     if (Shadow::line(*page, p).kind() == kOutsideBytes)
       report(Fault::kOutside, Access{}, a, writes, p, bytes);
+    else if (!writes && a.kind != AccessKind::kRelaxed && a.kind != AccessKind::kAtomic)
+      check_host(a, p, bytes, writes, Scope::kBlock);
     return nullptr;
   }
   return page;
+}
+
+void Order::State::check_host(const Accessing& a, const void* p, u32 bytes, bool writes,
+                              Scope scope) {
+  if (scope == Scope::kSystem) return;
+  Access by_host;
+  by_host.kind = AccessKind::kHost;
+  by_host.writes = !writes;
+  report(Fault::kRace, by_host, a, writes, p, bytes);
 }
 
 // Bytes that may be any become some. How is chosen once for an access.

@@ -166,9 +166,12 @@ struct Order::State {
   bool settle();
   void forget_stores(const u8* begin, const u8* end);
 
+  // The host may access pinned memory at any time: what is not of system scope races with that.
+  void check_host(const Accessing& a, const void* p, u32 bytes, bool writes, Scope scope);
   // Whether a word's access may go on, and how.
   enum class Word { kTracked, kRaw, kTorn, kNothing };
-  Word check_word(const Accessing& a, const u8* p, u32 bytes, bool reads, bool writes, Page*& page);
+  Word check_word(const Accessing& a, const u8* p, u32 bytes, bool reads, bool writes, Scope scope,
+                  Page*& page);
   Slot& slot_of(Page& page, const u8* p);
   bool is_seen(const Store& s, const Thread& t) const;
   void see(u32 store, const Thread& t);

@@ -53,19 +53,24 @@ bool in_scope(const Store& s, Actor actor, Scope scope) {
 // ---- checks -------------------------------------------------------------------------------------
 
 Order::State::Word Order::State::check_word(const Accessing& a, const u8* p, u32 bytes, bool reads,
-                                            bool writes, Page*& page) {
+                                            bool writes, Scope scope, Page*& page) {
   if (!shadow.in_arena(p)) return Word::kRaw;
   if (reinterpret_cast<uintptr_t>(p) % bytes != 0) {
     report(Fault::kMisaligned, Access{}, a, writes, p, bytes);
     return Word::kNothing;
   }
   const uintptr_t entry = shadow.entry(p);
-  if (entry == kPinnedPage) return Word::kRaw;
+  if (entry == kPinnedPage) {
+    check_host(a, p, bytes, writes, scope);
+    return Word::kRaw;
+  }
   if (entry == kWeightsPage && !writes) return Word::kRaw;
   page = page_for(a, p, bytes, writes);
   if (!page) {  // the last page of pinned memory has lines, and no histories
     const Region* region = shadow.region_of(p);
-    return region && region->kind == RegionKind::kPinned ? Word::kRaw : Word::kNothing;
+    if (!region || region->kind != RegionKind::kPinned) return Word::kNothing;
+    check_host(a, p, bytes, writes, scope);
+    return Word::kRaw;
   }
   Word result = Word::kTracked;
   const u32 offset = u32(reinterpret_cast<uintptr_t>(p) % kLineBytes);
@@ -195,7 +200,7 @@ Loaded Order::State::load(u32 thread, const u8* p, u32 bytes, Ordering ordering,
   Thread& t = threads[thread];
   const Accessing a = accessing(thread, AccessKind::kRelaxed, where);
   Page* page = nullptr;
-  switch (check_word(a, p, bytes, true, false, page)) {
+  switch (check_word(a, p, bytes, true, false, scope, page)) {
     case Word::kNothing: return {0, true, true};
     case Word::kRaw: return {read_word(p, bytes), true, true};
     case Word::kTorn:
@@ -273,7 +278,7 @@ void Order::State::store(u32 thread, u8* p, u32 bytes, u64 value, Ordering order
   Thread& t = threads[thread];
   const Accessing a = accessing(thread, AccessKind::kRelaxed, where);
   Page* page = nullptr;
-  switch (check_word(a, p, bytes, false, true, page)) {
+  switch (check_word(a, p, bytes, false, true, scope, page)) {
     case Word::kNothing: return;
     case Word::kRaw:
       write_word(p, bytes, value);
@@ -332,7 +337,7 @@ u64 Order::State::update(u32 thread, u8* p, u32 bytes, Update op, u64 operand, O
   Thread& t = threads[thread];
   const Accessing a = accessing(thread, AccessKind::kAtomic, where);
   Page* page = nullptr;
-  const Word word = check_word(a, p, bytes, true, true, page);
+  const Word word = check_word(a, p, bytes, true, true, scope, page);
   if (word == Word::kNothing) return 0;
   if (word == Word::kRaw) {
     const u64 old = read_word(p, bytes);

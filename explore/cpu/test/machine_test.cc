@@ -148,6 +148,22 @@ void barriers() {
   }, [](m::Outcome o) { CHECK(o == m::Outcome::kAbandoned && found(m::kStall)); });
 }
 
+// ---- memory of the host -------------------------------------------------------------------------
+
+void pinned() {
+  u8* p = m::arena_allocate(64);
+  m::order().add_region(m::RegionKind::kPinned, p, 64, "memory of the host");
+  u32* word = reinterpret_cast<u32*>(p);
+  under_schedules("at system scope", 1, 32, 0, [=] {
+    if (thread_index() == 0) store_system(word, load_system(word) + 1);
+  }, [](m::Outcome o) { CHECK(o == m::Outcome::kDone && m::reports().empty()); });
+  under_schedules("a load at gpu scope", 1, 32, 0, [=] { load_relaxed(word); },
+                  [](m::Outcome) { CHECK(found("race")); });
+  under_schedules("a store at gpu scope", 1, 32, 0, [=] {
+    if (thread_index() == 0) store_relaxed(word, 1u);
+  }, [](m::Outcome) { CHECK(found("race")); });
+}
+
 // ---- mbarriers and copies -------------------------------------------------------------------------
 
 // A producer thread streams n chunks through a ring of two slots, which a warp adds up.
@@ -157,11 +173,11 @@ struct Ring {
   u64 full[kSlots], empty[kSlots];
 };
 
-void stream(const u8* source, u32 chunks, u32* sum, u32 arrivals) {
+void stream(const u8* source, u32 chunks, u32* sum, u32 arrivals, bool fence = true) {
   Ring& ring = *reinterpret_cast<Ring*>(block_memory());
   if (thread_index() == 0) {
     for (u32 i = 0; i < kSlots; ++i) barrier_init(&ring.full[i], 1), barrier_init(&ring.empty[i], 1);
-    fence_barrier_init();
+    if (fence) fence_barrier_init();
   }
   block_sync();
   if (thread_index() == 32) {
@@ -203,6 +219,10 @@ void copies() {
   under_schedules("arrivals beyond a count", 1, 64, sizeof(Ring), [=] {
     stream(source, kChunks, sum, 2);
   }, [=](m::Outcome o) { CHECK(o == m::Outcome::kAbandoned && found(m::kArrivals)); });
+
+  under_schedules("barriers that copies may not see", 1, 64, sizeof(Ring), [=] {
+    stream(source, kChunks, sum, 1, false);
+  }, [](m::Outcome) { CHECK(found("proxy")); });
 
   clear(sum, 1);
   under_schedules("cp.async", 1, 32, 2048, [=] {
@@ -410,6 +430,7 @@ int main() {
   if (!m::arena_begin()) return puts("no arena"), 1;
   warps();
   barriers();
+  pinned();
   copies();
   polls();
   strategies();
