@@ -237,10 +237,18 @@ func (b *mutated) judge(j *Job, o *order, outcome *Outcome, keep bool) []Finding
 	return all
 }
 
+// manyChanges is the depth of half of the schedules of pct: an SM that is left behind at one of them may be just where a
+// mutant wants it.
+const manyChanges = 48
+
 // schedule is the i-th schedule of a job.
 func (b *mutated) schedule(j *Job, i int) Schedule {
 	e := explorer{known: b.known, o: Options{Seed: 1}}
-	return e.fitted(j, schedules(i+1, e.o.Seed, nil)[i], i)
+	s := e.fitted(j, schedules(i+1, e.o.Seed, nil)[i], i)
+	if s.Strategy == PCT && i%4 == 0 {
+		s.Depth = manyChanges
+	}
+	return s
 }
 
 // baseline runs the jobs without a mutant, under each schedule: nothing may go wrong. It notes which jobs come to which

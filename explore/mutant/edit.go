@@ -48,14 +48,14 @@ func (f *file) findEdits(path string, fn function) (map[int]*place, error) {
 
 // edits are the faults that this project has had in device code, and numbers of rounds, which no table of names finds.
 var edits = []edit{
-	// An attention unit polled k and v again behind its result, whose readers may act on it at once: by then the words
+	// An attention unit polled its words again behind its result, whose readers may act on it at once: by then the words
 	// may be those of a later exchange on the page.
 	{kind: Historical, what: "words polled again behind publishing", file: "amk/attention_mma.cuh", function: "attend_token",
 		find: "merge_warps<S, kWarpHeads, kWarpSets>(c, u, out);", insert: true,
 		to: `if (u.owns_row()) {
 			for (int i = 0; i < Reader::kQuads; ++i) {
 				const UnitQuad q = Reader::quad(c.tid, i);
-				if (q.is_there() && !q.is_query()) words.missing |= 1u << i;
+				if (q.is_there()) words.missing |= 1u << i;
 			}
 			poll_all(c, words);
 		}`},

@@ -1,10 +1,16 @@
 package mutant_test
 
+// Mutants of small builds are run until each is killed: with all of them (AMKC_LONG) none survives, and without some of
+// each kind do not.
+
 import (
+	"flag"
 	"fmt"
+	"maps"
 	"os"
+	"path/filepath"
 	"runtime"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,37 +27,117 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+var (
+	report = flag.String("report", "", "write mutants.md into this directory")
+	only   = flag.String("mutants", "", "run the mutants alone whose ids contain this text, on all builds")
+)
+
+// sample are mutants of each kind that the first build has, and that show at once.
+var sample = []string{
+	"amk/ring.cuh release fence_proxy_async_shared 1: left out",
+	"amk/ring.cuh release fence_proxy_async_shared 1: wrong proxy, generic",
+	"amk/ring.cuh release warp_sync 1: left out",
+	"amk/attention_mma.cuh attend_token consumer_barrier 3: weaker, warp",
+	"amk/attention_mma.cuh attend_token consumer_barrier 3: one statement earlier",
+	"amk/attention_mma.cuh attend_token wait_full 1: one statement later",
+	"amk/attention_mma.cuh attend_token phase 1: phase off by one, other",
+	"amk/attention_mma.cuh attend_token wait_full 1: slot given back early, waits for the next one",
+	"amk/attention_mma.cuh attend_token advance_slot 1: count off by one, less",
+	"amk/context.cuh Context::advance next_epoch 1: epoch off by one, more",
+	"amk/ring.cuh Producer::copy fill 1: copy too short",
+	"megakernel.cu consume stage o_stage 1: stages in another order, the next one first",
+}
+
 func TestMutants(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it compiles kernels and runs them")
 	}
-	schedules, _ := strconv.Atoi(os.Getenv("MUTANTS_SCHEDULES"))
 	exe, err := os.Executable()
 	require.NoError(t, err)
-	o := explore.MutantOptions{Cache: cache(t), Schedules: schedules, Jobs: 1, Workers: runtime.NumCPU(), Command: []string{exe}}
-	only := os.Getenv("MUTANTS_BUILDS")
-	for i := range builds {
-		if only == "" || strings.Contains(only, builds[i].name) {
-			o.Builds = append(o.Builds, builds[i].compile(t))
-		}
+	o := explore.MutantOptions{Cache: cache(t), Workers: runtime.NumCPU(), Command: []string{exe}}
+	all := os.Getenv("AMKC_LONG") != "" || *only != ""
+	of := builds
+	if all {
+		o.Schedules, o.Jobs = 12, 4
+	} else {
+		of = []small{builds[0]}
+		of[0].jobs = []string{"launch"}
+		o.Only = func(m *mutant.Mutant) bool { return slices.Contains(sample, m.ID()) }
 	}
-	if jobs := os.Getenv("MUTANTS_JOBS"); jobs != "" {
-		for i := range o.Builds {
-			o.Builds[i].Jobs = strings.Split(jobs, ",")
-		}
+	if *only != "" {
+		o.Only = func(m *mutant.Mutant) bool { return strings.Contains(m.ID(), *only) }
 	}
-	killed, _ := os.ReadFile(os.Getenv("MUTANTS_SKIP"))
-	o.Only = func(m *mutant.Mutant) bool {
-		return strings.Contains(m.ID(), os.Getenv("MUTANTS_ONLY")) && !strings.Contains(string(killed), m.ID()+" [killed")
+	for i := range of {
+		o.Builds = append(o.Builds, of[i].compile(t))
 	}
-	log, _ := os.OpenFile("/tmp/hU/each.log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
 	o.Each = func(m *explore.MutantResult) {
-		fmt.Fprintf(log, "%s [%s %s] %s | %s | %s | %d | %.200s\n", m.ID, m.Fate, m.By, m.Build, m.Job, m.Schedule, m.Runs, m.Message)
+		if m.Fate == explore.Survived || *only != "" {
+			fmt.Fprintf(os.Stderr, "%s: %s %s in build %s, job %s, schedule %s: %s\n", m.ID, m.Fate, m.By, m.Build, m.Job,
+				m.Schedule, m.Message)
+		}
 	}
 	r, err := explore.RunMutants(t.Context(), o)
 	require.NoError(t, err)
-	for _, m := range r.Results {
-		t.Logf("%s [%s %s] %s %s %s %d", m.ID, m.Fate, m.By, m.Build, m.Job, m.Schedule, m.Runs)
-	}
 	t.Logf("\n%s", r.Table())
+	fates := map[string]explore.Fate{}
+	for _, m := range r.Results {
+		fates[m.ID] = m.Fate
+		switch {
+		case m.Fate == explore.Survived:
+			t.Errorf("%s: it survived %d runs; want the explorer to find it, or a reason in equivalent.go", m.ID, m.Runs)
+		case m.Fate == explore.Killed && mutant.Equivalent[m.ID] != "":
+			t.Errorf("%s: equivalent.go says that nothing goes wrong with it: %s, in build %s, job %s: %s", m.ID, m.By,
+				m.Build, m.Job, m.Message)
+		}
+	}
+	if !all {
+		for _, id := range sample {
+			if fates[id] != explore.Killed {
+				t.Errorf("%s: want it to be killed; it is %s", id, fates[id])
+			}
+		}
+		return
+	}
+	if *only != "" {
+		return
+	}
+	for _, id := range slices.Sorted(maps.Keys(mutant.Equivalent)) {
+		if fates[id] == "" || fates[id] == explore.Unreached {
+			t.Errorf("%s: equivalent.go has a reason for it, and no build comes to it", id)
+		}
+	}
+	if *report != "" {
+		require.NoError(t, os.WriteFile(filepath.Join(*report, "mutants.md"), []byte(page(r, of)), 0o666))
+	}
+}
+
+// page is docs/results/mutants.md.
+func page(r *explore.MutantReport, of []small) string {
+	var b strings.Builder
+	b.WriteString("# Mutants of the device code\n\nWritten by `make mutants`. What mutants are is in " +
+		"[explore.md](../explore.md#mutants).\n\nBuilds:")
+	for i := range of {
+		fmt.Fprintf(&b, "%s %s (sm_%d, %d SMs)", map[bool]string{true: ",", false: ""}[i > 0], of[i].name, of[i].arch,
+			of[i].sms)
+	}
+	b.WriteString(".\n\n" + r.Table() + "\nNot moved, because of what stands beside the statement:\n\n")
+	for _, why := range slices.Sorted(maps.Keys(r.Stays)) {
+		fmt.Fprintf(&b, "* %d: %s\n", r.Stays[why], why)
+	}
+	b.WriteString("\n## Unreached\n\nNo build comes to these sites:\n\n")
+	last := ""
+	for _, m := range r.Results {
+		site, _, _ := strings.Cut(m.ID, ": ")
+		if m.Fate == explore.Unreached && site != last {
+			fmt.Fprintf(&b, "* %s\n", site)
+			last = site
+		}
+	}
+	b.WriteString("\n## Equivalent\n\n")
+	for _, m := range r.Results {
+		if m.Fate == explore.Equivalent {
+			fmt.Fprintf(&b, "* %s: %s\n", m.ID, mutant.Equivalent[m.ID])
+		}
+	}
+	return b.String()
 }

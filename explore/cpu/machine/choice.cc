@@ -55,13 +55,16 @@ u32 random_choice(u32 n, Choice kind) {
 
 // ---- priorities ---------------------------------------------------------------------------------
 
-std::vector<u32> priority;        // of each warp; the largest runs
+std::vector<u32> priority;        // of each warp, or of each block; the largest runs
+bool by_block = false;            // a seed draws it
+u32 warps_of_block = 1;
 std::vector<u64> changes;         // choices at which the warp that would run falls behind all
 u32 lowest = 0;                   // priority given at the next change
 
 u32& priority_of(u16 warp) {
-  while (priority.size() <= warp) priority.push_back((u32(draw()) | 1u << 31));
-  return priority[warp];
+  const u32 unit = by_block ? warp / warps_of_block : warp;
+  while (priority.size() <= unit) priority.push_back((u32(draw()) | 1u << 31));
+  return priority[unit];
 }
 
 u32 first_of_priority(const u16* warps, u32 n) {
@@ -117,13 +120,15 @@ void begin_schedule(Schedule s) {
   if (schedule.strategy == Strategy::kPriorities) {
     for (u32 i = 0; i < schedule.depth; ++i) changes.push_back(draw() % std::max<u64>(schedule.expected, 1));
     std::sort(changes.begin(), changes.end());
+    by_block = draw() >> 63;
     lowest = schedule.depth;
   }
   path.clear();
   begin_run();
 }
 
-void begin_launch_of_schedule() {
+void begin_launch_of_schedule(u32 warps) {
+  warps_of_block = warps;
   for (Rate& r : rates) {
     r.drawn = 0;
     draw_rate(r);

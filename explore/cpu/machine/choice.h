@@ -28,7 +28,7 @@ enum class Choice : u8 {
 
 enum class Strategy : u8 {
   kRandom,      // a seed draws how often each kind of choice deviates, and when
-  kPriorities,  // of warps, which change at a few places that a seed draws (PCT)
+  kPriorities,  // of warps or of blocks, which change at a few places that a seed draws (PCT)
   kExhaustive,  // depth first, over all schedules with at most so many deviations
   kReplay,      // a list of deviations
 };
@@ -51,8 +51,9 @@ struct Schedule {
 
 // Begins a schedule: of the launches that follow, until the next one.
 void begin_schedule(Schedule schedule);
-// Before each launch: how often kinds of choices deviate is drawn anew.
-void begin_launch_of_schedule();
+// Before each launch, of blocks of so many warps: how often kinds of choices deviate is drawn anew.
+// Warps are numbered block by block.
+void begin_launch_of_schedule(u32 warps);
 // With an exhaustive strategy: prepares the schedule that comes after the one that has just run.
 // Returns false if there is none.
 bool next_schedule();

@@ -273,7 +273,7 @@ Outcome run(const Launch& l) {
   first_step = step_count;
   outcome = Outcome::kDone;
   reset_polls();
-  begin_launch_of_schedule();
+  begin_launch_of_schedule(l.threads / kWarpSize);
   launch_begins(l);
   for (u32 first = 0; first < l.blocks && outcome == Outcome::kDone; first += l.at_once) {
     populate(first, std::min(first + l.at_once, l.blocks));

@@ -167,6 +167,7 @@ struct Order::State {
   void forget_stores(const u8* begin, const u8* end);
 
   // The host may access pinned memory at any time: what is not of system scope races with that.
+  // Plain writes are left alone, for the host reads records of stalls behind the launch.
   void check_host(const Accessing& a, const void* p, u32 bytes, bool writes, Scope scope);
   // Whether a word's access may go on, and how.
   enum class Word { kTracked, kRaw, kTorn, kNothing };
