@@ -214,27 +214,9 @@ func (b *mutated) write(to string) error {
 	return os.Symlink(manifest, filepath.Join(to, host.ManifestFile))
 }
 
-var noise sync.Map
-
-// judge says what is wrong with a run, apart from what is always so.
+// judge says what is wrong with a run.
 func (b *mutated) judge(j *Job, o *order, outcome *Outcome, keep bool) []Finding {
-	all := append(slices.Clone(outcome.Findings), b.known.differences(j, o, outcome, keep)...)
-	if os.Getenv("NOISE") != "" {
-		if keep {
-			seen := map[string]bool{}
-			for _, f := range all {
-				noise.Store(f.Kind, true)
-				if seen[f.Kind] {
-					continue
-				}
-				seen[f.Kind] = true
-				fmt.Fprintln(os.Stderr, "NOISE", b.Name, j.Name, f.Kind, f.Message, f.Sites)
-			}
-			return nil
-		}
-		all = slices.DeleteFunc(all, func(f Finding) bool { _, ok := noise.Load(f.Kind); return ok && f.Kind != "difference" })
-	}
-	return all
+	return append(slices.Clone(outcome.Findings), b.known.differences(j, o, outcome, keep)...)
 }
 
 // manyChanges is the depth of half of the schedules of pct: an SM that is left behind at one of them may be just where a
@@ -272,9 +254,6 @@ func (b *mutated) baseline(o *MutantOptions) error {
 			if wrong := b.judge(j, &ordered, outcome, true); len(wrong) > 0 {
 				return diag.Errorf(codeFound, b.Name+", job "+j.Name, "without a mutant, schedule %s: %s: %s",
 					ordered.Schedule.String(), wrong[0].Kind, wrong[0].Message)
-			}
-			if os.Getenv("NOISE") != "" {
-				fmt.Fprintln(os.Stderr, "BASE", b.Name, j.Name, ordered.Schedule.String(), outcome.Steps, len(outcome.Reached))
 			}
 			b.steps[j.Name] = max(b.steps[j.Name], outcome.Steps)
 			for _, site := range outcome.Reached {
@@ -413,7 +392,11 @@ func (m *MutantResult) tryOne(t trial, i int) (dead bool, err error) {
 	if len(wrong) == 0 {
 		return false, nil
 	}
-	m.Fate, m.By, m.Message = Killed, wrong[0].Kind, wrong[0].Message
+	first := wrong[0]
+	if at := slices.IndexFunc(wrong, func(f Finding) bool { return f.Kind == "stall" }); at >= 0 {
+		first = wrong[at] // what goes wrong behind a wait that is given up follows from it
+	}
+	m.Fate, m.By, m.Message = Killed, first.Kind, first.Message
 	m.Build, m.Job, m.Schedule = t.build.Name, t.job.Name, s.String()
 	return true, nil
 }

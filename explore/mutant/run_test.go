@@ -29,7 +29,12 @@ func TestMain(m *testing.M) {
 
 var (
 	report = flag.String("report", "", "write mutants.md into this directory")
-	only   = flag.String("mutants", "", "run the mutants alone whose ids contain this text, on all builds")
+	only   = flag.String("mutants", "", "run the mutants alone whose ids contain this text")
+	on     = flag.String("builds", "", "on the builds alone whose names are in this text")
+	except = flag.String("except", "", "without the mutants that this file says were killed, as -each writes it")
+	each   = flag.String("each", "", "append what became of each mutant to this file")
+	times  = flag.Int("schedules", 12, "schedules of each job that runs a mutant")
+	most   = flag.Int("jobs", 2, "jobs of a build that run a mutant")
 )
 
 // sample are mutants of each kind that the first build has, and that show at once.
@@ -55,25 +60,38 @@ func TestMutants(t *testing.T) {
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	o := explore.MutantOptions{Cache: cache(t), Workers: runtime.NumCPU(), Command: []string{exe}}
-	all := os.Getenv("AMKC_LONG") != "" || *only != ""
+	some := *only != "" || *on != "" || *except != ""
+	all := os.Getenv("AMKC_LONG") != "" || some
 	of := builds
 	if all {
-		o.Schedules, o.Jobs = 12, 4
+		o.Schedules, o.Jobs = *times, *most
 	} else {
 		of = []small{builds[0]}
 		of[0].jobs = []string{"launch"}
 		o.Only = func(m *mutant.Mutant) bool { return slices.Contains(sample, m.ID()) }
 	}
-	if *only != "" {
-		o.Only = func(m *mutant.Mutant) bool { return strings.Contains(m.ID(), *only) }
+	if some {
+		var killed []byte
+		if *except != "" {
+			killed, err = os.ReadFile(*except)
+			require.NoError(t, err)
+		}
+		o.Only = func(m *mutant.Mutant) bool {
+			return strings.Contains(m.ID(), *only) && !strings.Contains(string(killed), m.ID()+": killed")
+		}
 	}
 	for i := range of {
-		o.Builds = append(o.Builds, of[i].compile(t))
+		if *on == "" || strings.Contains(*on, of[i].name) {
+			o.Builds = append(o.Builds, of[i].compile(t))
+		}
 	}
-	o.Each = func(m *explore.MutantResult) {
-		if m.Fate == explore.Survived || *only != "" {
-			fmt.Fprintf(os.Stderr, "%s: %s %s in build %s, job %s, schedule %s: %s\n", m.ID, m.Fate, m.By, m.Build, m.Job,
-				m.Schedule, m.Message)
+	if *each != "" {
+		f, err := os.OpenFile(*each, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
+		require.NoError(t, err)
+		defer f.Close()
+		o.Each = func(m *explore.MutantResult) {
+			fmt.Fprintf(f, "%s: %s %s in build %s, job %s, schedule %s: %s\n", m.ID, m.Fate, m.By, m.Build, m.Job, m.Schedule,
+				m.Message)
 		}
 	}
 	r, err := explore.RunMutants(t.Context(), o)
@@ -98,7 +116,7 @@ func TestMutants(t *testing.T) {
 		}
 		return
 	}
-	if *only != "" {
+	if some {
 		return
 	}
 	for _, id := range slices.Sorted(maps.Keys(mutant.Equivalent)) {
