@@ -5,7 +5,7 @@ PYTHON ?= python3
 PIP := $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore
 
 .PHONY: build cuda demo library test test-all test-go test-python race mcp long engines chat-templates openai browser
-.PHONY: soundness soundness-merge fuzz kernels explore explore-long explore-coverage
+.PHONY: soundness soundness-merge fuzz mutants kernels explore explore-long explore-coverage
 .PHONY: looping results everything experiments results-tools lint goldens clean
 
 # The modules that a launcher carries come from the module cache; embedding them makes amkc independent of it.
@@ -183,6 +183,10 @@ soundness-merge:
 # What a loop over layers saves in sources, code and nvcc's time; writes docs/results/looping.md. Half an hour, most of it in nvcc.
 looping: cuda
 	go test ./internal/loopsize -run Report -timeout 2h -report $(CURDIR)/docs/results -v
+
+# Faults in the device code, each of which the explorer is to find; writes docs/results/mutants.md. Hours on two cores.
+mutants:
+	AMKC_LONG=1 go test ./explore/mutant -run Mutants -timeout 12h -report $(CURDIR)/docs/results -v
 
 # Compile the emitted CUDA, warnings as errors, for every architecture amkc supports; more of it with FLAGS=--all.
 kernels: build cuda

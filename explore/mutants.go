@@ -366,7 +366,7 @@ func (m *MutantResult) try(o *MutantOptions, trials []trial) error {
 			}
 		}
 	}
-	if mutant.Equivalent[m.ID] != "" {
+	if mutant.Reason(m.ID) != "" {
 		m.Fate = Equivalent
 	}
 	return nil

@@ -1,5 +1,7 @@
 package mutant
 
+import "strings"
+
 // Reasons that several mutants share.
 const (
 	ofTheThread = "what changes places with it is a number of the thread alone, which it does not use"
@@ -12,8 +14,18 @@ const (
 	bulkAlone   = "with bulk copies, where alone it is called, one lane decides for itself"
 )
 
-// Equivalent says of mutants by their ids why nothing can go wrong with them. One that is killed, or that no build has,
-// is listed wrongly, and a test says so.
+// Reason says why nothing can go wrong with a mutant, or "". What is emitted for a pass of several tokens has the reasons
+// of what is emitted for one.
+func Reason(id string) string {
+	if reason := Equivalent[id]; reason != "" || strings.HasPrefix(id, "amk/") {
+		return reason
+	}
+	_, of, _ := strings.Cut(id, "/")
+	return Equivalent[of]
+}
+
+// Equivalent has the reasons by the ids of mutants. One that is killed, or that no build has, is listed wrongly, and a
+// test says so.
 var Equivalent = map[string]string{
 	"amk/context.cuh Context flush 1: phase off by one, other": parity,
 	"amk/context.cuh Context norms 1: phase off by one, other": parity,

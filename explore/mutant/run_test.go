@@ -103,7 +103,7 @@ func TestMutants(t *testing.T) {
 		switch {
 		case m.Fate == explore.Survived:
 			t.Errorf("%s: it survived %d runs; want the explorer to find it, or a reason in equivalent.go", m.ID, m.Runs)
-		case m.Fate == explore.Killed && mutant.Equivalent[m.ID] != "":
+		case m.Fate == explore.Killed && mutant.Reason(m.ID) != "":
 			t.Errorf("%s: equivalent.go says that nothing goes wrong with it: %s, in build %s, job %s: %s", m.ID, m.By,
 				m.Build, m.Job, m.Message)
 		}
@@ -154,7 +154,7 @@ func page(r *explore.MutantReport, of []small) string {
 	b.WriteString("\n## Equivalent\n\n")
 	for _, m := range r.Results {
 		if m.Fate == explore.Equivalent {
-			fmt.Fprintf(&b, "* %s: %s\n", m.ID, mutant.Equivalent[m.ID])
+			fmt.Fprintf(&b, "* %s: %s\n", m.ID, mutant.Reason(m.ID))
 		}
 	}
 	return b.String()
