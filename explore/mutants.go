@@ -2,7 +2,6 @@ package explore
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -219,8 +218,8 @@ func (b *mutated) judge(j *Job, o *order, outcome *Outcome, keep bool) []Finding
 	return append(slices.Clone(outcome.Findings), b.known.differences(j, o, outcome, keep)...)
 }
 
-// manyChanges is the depth of half of the schedules of pct: an SM that is left behind at one of them may be just where a
-// mutant wants it.
+// manyChanges is the depth of half of the schedules of pct: an SM that is left behind at one of them may be just where
+// a mutant wants it.
 const manyChanges = 48
 
 // schedule is the i-th schedule of a job.
@@ -399,42 +398,4 @@ func (m *MutantResult) tryOne(t trial, i int) (dead bool, err error) {
 	m.Fate, m.By, m.Message = Killed, first.Kind, first.Message
 	m.Build, m.Job, m.Schedule = t.build.Name, t.job.Name, s.String()
 	return true, nil
-}
-
-// Table is a table of a report: mutants by kind, and what became of them.
-func (r *MutantReport) Table() string {
-	by := map[string]bool{}
-	for _, m := range r.Results {
-		if m.Fate == Killed {
-			by[m.By] = true
-		}
-	}
-	columns := sorted(by)
-	var b strings.Builder
-	fmt.Fprintf(&b, "| mutants | total | %s | equivalent | unreached | survived |\n|---%s|\n", strings.Join(columns, " | "),
-		strings.Repeat("|--:", len(columns)+4))
-	row := func(name string, of func(m *MutantResult) bool) {
-		total, counts := 0, map[string]int{}
-		for _, m := range r.Results {
-			if !of(m) {
-				continue
-			}
-			total++
-			if m.Fate == Killed {
-				counts[m.By]++
-			} else {
-				counts[string(m.Fate)]++
-			}
-		}
-		fmt.Fprintf(&b, "| %s | %d |", name, total)
-		for _, c := range append(slices.Clone(columns), string(Equivalent), string(Unreached), string(Survived)) {
-			fmt.Fprintf(&b, " %d |", counts[c])
-		}
-		b.WriteString("\n")
-	}
-	for _, kind := range mutant.Kinds {
-		row(string(kind), func(m *MutantResult) bool { return m.Kind == kind })
-	}
-	row("all", func(*MutantResult) bool { return true })
-	return b.String()
 }

@@ -38,9 +38,9 @@ type small struct {
 }
 
 // ofLlama is the config of a model of two layers, in which each SM has a few tiles of each matrix.
-const ofLlama = `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "intermediate_size": 96,
-"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 96,
-"max_position_embeddings": 64, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu",
+const ofLlama = `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64,
+"intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
+"vocab_size": 96, "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu",
 "tie_word_embeddings": false, "torch_dtype": "bfloat16"}`
 
 var (
@@ -49,11 +49,12 @@ var (
 )
 
 var builds = []small{
-	{name: "bulk copies", arch: 90, sms: 2, jobs: append(launches, "ends")},
+	{name: "bulk copies", arch: 90, sms: 2, jobs: launches},
 	// all warps of a block have tiles of their own, and a unit of attention on each SM is followed by another
 	{name: "asynchronous copies", arch: 80, sms: 2, jobs: launches, config: `{"intermediate_size": 256}`,
 		tiling: `"warps": {"qkv": 1, "o": 1, "gate_up": 1, "down": 1, "lm_head": 1}`},
-	{name: "plain copies", arch: 75, sms: 2, jobs: launches, edit: func(o *compiler.Options) { o.DType = dtype(ir.F16) }},
+	{name: "plain copies", arch: 75, sms: 2, jobs: launches,
+		edit: func(o *compiler.Options) { o.DType = dtype(ir.F16) }},
 	{name: "counters", arch: 90, sms: 2, tiling: `"exchange": {"flagged": 0}`, jobs: launches,
 		config: `{"num_key_value_heads": 4}`},
 	{name: "layer barriers", arch: 90, sms: 2, jobs: launches, config: `{"intermediate_size": 256}`,
@@ -64,7 +65,8 @@ var builds = []small{
 		jobs: []string{"launch", "ends"}},
 	// columns of a head that are padded, and two sets of warps that share a unit
 	{name: "integers", arch: 90, sms: 2, jobs: []string{"launch", "rows2"},
-		config: `{"hidden_size": 96, "num_attention_heads": 16, "num_key_value_heads": 1, "head_dim": 12}`,
+		config: `{"hidden_size": 96, "num_attention_heads": 16, "num_key_value_heads": 1,
+"head_dim": 12}`,
 		edit: func(o *compiler.Options) {
 			o.Formats, _ = passes.ParseWeightFormats("int8")
 			o.Cache, o.Rows = dtype(ir.I8), []int{2}
@@ -81,8 +83,9 @@ var builds = []small{
 		tiling: `"exchange": {"copies": 1}`, program: func(p *ir.Program) { share(p, "L{i}.o", "L{i}.qkv") }},
 	{name: "norms of heads", arch: 90, sms: 2, jobs: []string{"launch", "rows2"}, base: "qwen3-qknorm",
 		edit: func(o *compiler.Options) { o.Rows = []int{2} }},
-	{name: "norms of heads in singles", arch: 75, sms: 2, jobs: []string{"launch"}, base: "qwen3-qknorm", config: `{"head_dim": 32}`,
-		edit: func(o *compiler.Options) { o.DType = dtype(ir.F32) }},
+	{name: "norms of heads in singles", arch: 75, sms: 2, jobs: []string{"launch"}, base: "qwen3-qknorm",
+		config: `{"head_dim": 32}`,
+		edit:   func(o *compiler.Options) { o.DType = dtype(ir.F32) }},
 	// an SM without rows of the vocabulary, whose best logit lies on the page that the last layer is computed from
 	{name: "an empty task", arch: 90, sms: 3, jobs: []string{"launch", "stops"}, config: `{"vocab_size": 16}`,
 		tiling: `"exchange": {"copies": 1}`, edit: func(o *compiler.Options) { o.DType = dtype(ir.F32) },

@@ -39,8 +39,8 @@ func (f *file) findEdits(path string, fn function) (map[int]*place, error) {
 			}
 		}
 		if e.nth == 0 && found != 1 || found < e.nth {
-			return nil, fmt.Errorf("%s: %s has %q %d times; want it where the edit %q looks for it", path, fn.name, e.find,
-				found, e.what)
+			return nil, fmt.Errorf("%s: %s has %q %d times; want it where the edit %q looks for it", path, fn.name,
+				e.find, found, e.what)
 		}
 	}
 	return places, nil
@@ -48,10 +48,10 @@ func (f *file) findEdits(path string, fn function) (map[int]*place, error) {
 
 // edits are the faults that this project has had in device code, and numbers of rounds, which no table of names finds.
 var edits = []edit{
-	// An attention unit polled its words again behind its result, whose readers may act on it at once: by then the words
-	// may be those of a later exchange on the page.
-	{kind: Historical, what: "words polled again behind publishing", file: "amk/attention_mma.cuh", function: "attend_token",
-		find: "merge_warps<S, kWarpHeads, kWarpSets>(c, u, out);", insert: true,
+	// An attention unit polled its words again behind its result, whose readers may act on it at once: by then the
+	// words may be those of a later exchange on the page.
+	{kind: Historical, what: "words polled again behind publishing", file: "amk/attention_mma.cuh",
+		function: "attend_token", find: "merge_warps<S, kWarpHeads, kWarpSets>(c, u, out);", insert: true,
 		to: `if (u.owns_row()) {
 			for (int i = 0; i < Reader::kQuads; ++i) {
 				const UnitQuad q = Reader::quad(c.tid, i);
@@ -59,12 +59,13 @@ var edits = []edit{
 			}
 			poll_all(c, words);
 		}`},
-	// An SM without rows of the vocabulary published its best logit at once, over a page that others were still reading.
+	// An SM without rows of the vocabulary published its best logit at once, over a page that others were still
+	// reading.
 	{kind: Historical, what: "an empty task that does not read", file: "amk/gemv_fma.cuh", function: "gemv_fma",
 		find: "tiles > 0 || S::kEmpty", nth: 1, to: "tiles > 0"},
 
-	{kind: Count, what: "the tally that is cleared", file: "amk/search.cuh", function: "join_round", find: "(turn + 2) % 3",
-		to: "(turn + 1) % 3"},
+	{kind: Count, what: "the tally that is cleared", file: "amk/search.cuh", function: "join_round",
+		find: "(turn + 2) % 3", to: "(turn + 1) % 3"},
 	{kind: Count, what: "the arrivals of a round", file: "amk/search.cuh", function: "join_round",
 		find: "load_acquire(&rounds.joined) - (turn + 1) * kSMs", to: "load_acquire(&rounds.joined) - turn * kSMs"},
 	{kind: Count, what: "the round that comes next", file: "amk/search.cuh", function: "join_round",

@@ -1,7 +1,7 @@
 package mutant
 
-// The generator on a small header and a small kernel, whose mutated text and ids are goldens, and on the device runtime:
-// every entry of its tables is of use, and every brace of every header is understood.
+// The generator on a small header and a small kernel, whose mutated text and ids are goldens, and on the device
+// runtime: every entry of its tables is of use, and every brace of every header is understood.
 
 import (
 	"flag"
@@ -75,7 +75,8 @@ func TestIDsAreStable(t *testing.T) {
 	files := fixture(t)
 	files["amk/another.cuh"] = []byte("inline void f() {\n  block_sync();\n}\n")
 	text := string(files["amk/fixture.cuh"])
-	files["amk/fixture.cuh"] = []byte(strings.Replace(text, "struct Producer {", "inline void g() { warp_sync(); }\n\nstruct Producer {", 1))
+	files["amk/fixture.cuh"] = []byte(strings.Replace(text, "struct Producer {",
+		"inline void g() { warp_sync(); }\n\nstruct Producer {", 1))
 	after, err := Generate(files)
 	if err != nil {
 		t.Fatal(err)
@@ -118,8 +119,8 @@ func TestTablesAreOfUse(t *testing.T) {
 		kinds[m.Kind]++
 	}
 	// what only emitted kernels and stages call
-	emitted := []string{"arrive", "await_join", "drain", "init_barriers", "init_scratch", "join_step", "publish_row", "stop",
-		"tell_host"}
+	emitted := []string{"arrive", "await_join", "drain", "init_barriers", "init_scratch", "join_step", "publish_row",
+		"stop", "tell_host"}
 	for _, p := range primitives {
 		if names[p.name] == 0 && !slices.Contains(emitted, p.name) {
 			t.Errorf("no header calls %s; want the table without it", p.name)
@@ -160,5 +161,25 @@ func TestNotUnderstood(t *testing.T) {
 		if want := "amk/a.cuh: " + c.want; err == nil || err.Error() != want {
 			t.Errorf("%q: %v; want %s", c.text, err, want)
 		}
+	}
+}
+
+// Each reason has words, and is not told twice.
+func TestReasons(t *testing.T) {
+	if len(Equivalent) == 0 {
+		t.Error("no mutant has a reason")
+	}
+	for id, reason := range Equivalent {
+		if len(strings.Fields(reason)) < 3 {
+			t.Errorf("%s: the reason is %q", id, reason)
+		}
+	}
+	if n := strings.Count(equivalent, "\namk/") + strings.Count(equivalent, "\nmegakernel.cu ") +
+		strings.Count(equivalent, "\nstages.h "); n != len(Equivalent) {
+		t.Errorf("%d ids are listed, %d of them once", n, len(Equivalent))
+	}
+	const id = "megakernel.cu run init_scratch 1: one statement later"
+	if Reason(id) == "" || Reason("rows2/"+id) != Reason(id) || Reason("amk/"+id) != "" {
+		t.Errorf("%q, %q and %q for %s", Reason(id), Reason("rows2/"+id), Reason("amk/"+id), id)
 	}
 }

@@ -116,8 +116,8 @@ func (w *writer) staysAll(n *node) string {
 	return ""
 }
 
-// partner is the statement that one changes places with: the next one in a direction that does something. Or it says why
-// there is none.
+// partner is the statement that one changes places with: the next one in a direction that does something. Or it says
+// why there is none.
 func (w *writer) partner(n *node, i, step int) (int, string) {
 	moved := w.words(n.children[i])
 	for j := i + step; j >= 0 && j < len(n.children); j += step {

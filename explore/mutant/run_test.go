@@ -90,8 +90,8 @@ func TestMutants(t *testing.T) {
 		require.NoError(t, err)
 		defer f.Close()
 		o.Each = func(m *explore.MutantResult) {
-			fmt.Fprintf(f, "%s: %s %s in build %s, job %s, schedule %s: %s\n", m.ID, m.Fate, m.By, m.Build, m.Job, m.Schedule,
-				m.Message)
+			fmt.Fprintf(f, "%s: %s %s in build %s, job %s, schedule %s: %s\n", m.ID, m.Fate, m.By, m.Build, m.Job,
+				m.Schedule, m.Message)
 		}
 	}
 	r, err := explore.RunMutants(t.Context(), o)
@@ -102,9 +102,10 @@ func TestMutants(t *testing.T) {
 		fates[m.ID] = m.Fate
 		switch {
 		case m.Fate == explore.Survived:
-			t.Errorf("%s: it survived %d runs; want the explorer to find it, or a reason in equivalent.go", m.ID, m.Runs)
+			t.Errorf("%s: it survived %d runs; want the explorer to find it, or a reason in equivalent.txt", m.ID,
+				m.Runs)
 		case m.Fate == explore.Killed && mutant.Reason(m.ID) != "":
-			t.Errorf("%s: equivalent.go says that nothing goes wrong with it: %s, in build %s, job %s: %s", m.ID, m.By,
+			t.Errorf("%s: equivalent.txt says that nothing goes wrong with it: %s, in build %s, job %s: %s", m.ID, m.By,
 				m.Build, m.Job, m.Message)
 		}
 	}
@@ -121,7 +122,7 @@ func TestMutants(t *testing.T) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(mutant.Equivalent)) {
 		if fates[id] == "" || fates[id] == explore.Unreached {
-			t.Errorf("%s: equivalent.go has a reason for it, and no build comes to it", id)
+			t.Errorf("%s: equivalent.txt has a reason for it, and no build comes to it", id)
 		}
 	}
 	if *report != "" {

@@ -53,8 +53,8 @@ var primitiveOf, variableOf = func() (map[string]*primitive, map[string]*variabl
 	return p, v
 }()
 
-// findPlaces finds the places in the tokens of a function: calls by their first tokens, and variables that are set by the
-// operator.
+// findPlaces finds the places in the tokens of a function: calls by their first tokens, and variables that are set by
+// the operator.
 func (f *file) findPlaces(path string, n *node, inFunction bool) map[int]*place {
 	places := map[int]*place{}
 	for i := n.first; i < n.last; i++ {
@@ -200,8 +200,8 @@ func (f *file) incrementAt(at int) *place {
 	return nil
 }
 
-// alternatives are the mutants of a place that change it where it stands: the kind of each, what tells it from others of
-// its kind, and its text, in which what belongs to the place is still to be filled in.
+// alternatives are the mutants of a place that change it where it stands: the kind of each, what tells it from others
+// of its kind, and its text, in which what belongs to the place is still to be filled in.
 func (p *place) alternatives() []change {
 	switch {
 	case p.edit != nil:

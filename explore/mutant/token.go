@@ -24,10 +24,10 @@ type token struct {
 
 func (t token) is(text string) bool { return t.text == text && (t.kind == word || t.kind == mark) }
 
-// marks of more than one character. A pair of angle brackets is two tokens, since it ends two lists of arguments as often
-// as it shifts.
-var longMarks = []string{"<<=", "...", "->*", "::", "->", "++", "--", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "==",
-	"!=", "<=", ">=", "&&", "||"}
+// marks of more than one character. A pair of angle brackets is two tokens, since it ends two lists of arguments as
+// often as it shifts.
+var longMarks = []string{"<<=", "...", "->*", "::", "->", "++", "--", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=",
+	"==", "!=", "<=", ">=", "&&", "||"}
 
 // scan splits a source into tokens.
 func scan(source string) ([]token, error) {
@@ -152,8 +152,9 @@ func directiveEnd(s string) int {
 
 func lineOf(source string, at int) int { return 1 + strings.Count(source[:at], "\n") }
 
-// oneOfAlternatives leaves out the tokens of all alternatives but the first, of a directive #if whose alternatives have
-// unequal numbers of opening and closing braces: two beginnings of a function, say. Others are read one after the other.
+// oneOfAlternatives leaves out the tokens of all alternatives but the first, of a directive #if whose alternatives
+// have unequal numbers of opening and closing braces: two beginnings of a function, say. Others are read one after the
+// other.
 func oneOfAlternatives(tokens []token) []token {
 	drop := make([]bool, len(tokens))
 	var open [][]int // for each #if under way, where its alternatives begin
