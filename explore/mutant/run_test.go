@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 
 var (
 	report = flag.String("report", "", "write mutants.md into this directory")
-	only   = flag.String("mutants", "", "run the mutants alone whose ids contain this text")
+	only   = flag.String("mutants", "", "run the mutants alone whose ids match this expression")
 	on     = flag.String("builds", "", "on the builds alone whose names are in this text")
 	except = flag.String("except", "", "without the mutants that this file says were killed, as -each writes it")
 	each   = flag.String("each", "", "append what became of each mutant to this file")
@@ -76,8 +77,10 @@ func TestMutants(t *testing.T) {
 			killed, err = os.ReadFile(*except)
 			require.NoError(t, err)
 		}
+		wanted, err := regexp.Compile(*only)
+		require.NoError(t, err)
 		o.Only = func(m *mutant.Mutant) bool {
-			return strings.Contains(m.ID(), *only) && !strings.Contains(string(killed), m.ID()+": killed")
+			return wanted.MatchString(m.ID()) && !strings.Contains(string(killed), m.ID()+": killed")
 		}
 	}
 	for i := range of {
