@@ -29,6 +29,7 @@ type small struct {
 	arch   int
 	sms    int
 	tiling string // ScheduleConfig.tiling, besides a ring that goes round often in small matrices
+	policy string // ScheduleConfig.sm_assignment, where it is not the default
 	edit   func(o *compiler.Options)
 	wide   bool // blocks have all of an SM's shared memory, which kernels for prompts take
 	jobs   []string
@@ -132,6 +133,9 @@ func (s *small) options(t *testing.T) compiler.Options {
 	shared := `, "smem_bytes_per_block": 57344` // in which the ring has few slots
 	if s.wide {
 		shared = ""
+	}
+	if s.policy != "" {
+		shared += fmt.Sprintf(`, "sm_assignment": %q`, s.policy)
 	}
 	schedule, problems := ir.ParseConfig(fmt.Appendf(nil, `{"tiling": {%s}%s}`, tiling, shared), s.name)
 	require.Empty(t, problems)
