@@ -294,7 +294,7 @@ func TestExploreRefuses(t *testing.T) {
 	for text, edit := range map[string]func(o *Options){
 		`"stepss" is not one of this build; did you mean steps?`: func(o *Options) { o.Jobs = []string{"stepss"} },
 		`"magic" is not known`:  func(o *Options) { o.Assume = map[string]bool{"magic": false} },
-		"there is no such seed": func(o *Options) { o.Schedules, o.Seed = 2, 99 },
+		"there is no such seed": func(o *Options) { o.Schedules, o.Seed = 2, 98 },
 		"cannot be started":     func(o *Options) { o.Command = []string{filepath.Join(b.dir, "none")} },
 		"it ended at once":      func(o *Options) { o.Command = []string{"/bin/false"} },
 	} {
