@@ -26,7 +26,7 @@ type Objects struct {
 	Library  string            // path of the machine
 	Kernels  map[string]string // path of each, by the file of the build whose place it takes: "megakernel.fatbin"
 	Machine  string            // digest of the machine's sources, of flags and of the compiler
-	Sources  string            // digest of the build's sources, and of the headers and flags that they are compiled with
+	Sources  string            // digest of the sources of the build, and of what they are compiled with
 	Made     int               // how many were not in the cache
 	Compiler string            // what it says of itself, in a line
 }

@@ -156,7 +156,11 @@ func mutate(ctx context.Context, o *MutantOptions, build MutantBuild) (_ *mutate
 	if err := b.write(copied); err != nil {
 		return nil, diag.Errorf(codeWorker, copied, "cannot be written: %s", err)
 	}
-	objects, err := compileSome(ctx, copied, o.Cache, b.wants, o.Report)
+	names := make([]string, 0, len(b.jobs))
+	for _, j := range b.jobs {
+		names = append(names, j.Name)
+	}
+	objects, err := Compile(ctx, copied, o.Cache, names, o.Report)
 	if err != nil {
 		return nil, err
 	}
@@ -178,22 +182,6 @@ func mutate(ctx context.Context, o *MutantOptions, build MutantBuild) (_ *mutate
 }
 
 func (o *MutantOptions) workers() int { return max(1, o.Workers) }
-
-// wants reports whether a job needs a kernel. None needs those that measure.
-func (b *mutated) wants(source string) bool {
-	needs := func(prefix string) bool {
-		return slices.ContainsFunc(b.jobs, func(j Job) bool { return strings.HasPrefix(j.Name, prefix) })
-	}
-	switch object := strings.TrimSuffix(source, ".cu") + ".fatbin"; {
-	case object == host.MeasureFile:
-		return false
-	case object == host.ReferenceFile:
-		return needs("ends") || needs("reference")
-	case object == host.PromptFile:
-		return needs("prompt")
-	}
-	return true
-}
 
 // write writes the mutated sources, beside a link to the manifest.
 func (b *mutated) write(to string) error {
