@@ -174,7 +174,34 @@ litmus::Test ring(const char* name, How how) {
   return test;
 }
 
+// Two words of shared memory that order nothing: a warp that has seen the second sees the first.
+litmus::Test hints(const char* without) {
+  litmus::Test test;
+  test.name = "two words in shared memory";
+  test.blocks = 1;
+  test.threads = 64;
+  test.shared = kSharedBytes;
+  test.setup = [] { device().clear(); };
+  test.kernels.push_back([] {
+    Scratch& shared = block_scratch();
+    if (thread_index() == 0) shared.issued = shared.prefetches = 0;
+    block_sync();
+    if (thread_index() == 0) {
+      store_shared_relaxed(&shared.issued, 1u);
+      store_shared_relaxed(&shared.prefetches, 1u);
+    } else if (thread_index() == 32) {
+      const u32 second = load_shared_relaxed(&shared.prefetches);
+      seen[0] = second * 10 + load_shared_relaxed(&shared.issued);
+    }
+  });
+  test.outcome = [] { return seen[0] == 10 ? std::string("the second word is new and the first is old") : ""; };
+  test.without = without;
+  return test;
+}
+
 void tests() {
+  litmus::holds(hints(nullptr));
+  litmus::fails(hints("shared-single-copy"), "outcome");
   litmus::holds(ring(LITMUS_RUN_AHEAD ? "a ring, and a prefetcher" : "a ring", How::kRight));
 #if LITMUS_RUN_AHEAD
   litmus::fails(ring("a prefetcher that is not told of the end", How::kNoStop), "outcome");

@@ -19,6 +19,9 @@ const std::vector<Assumption> kTable = {
     {"l2-store-atomicity",
      "a store that another SM has seen is in L2, where all SMs see it and later stores come after",
      true},
+    {"shared-single-copy",
+     "a word in shared memory is in one place: a store is there at once, and a load sees the newest",
+     true},
     {"torn-cache-rows",
      "a copy, or a relaxed load, may read bytes of the cache that are being written: it brings any "
      "bytes, and is no race",

@@ -89,7 +89,14 @@ struct Mbarrier {
 };
 
 // Assumptions, in the order of the table.
-enum Assumed : u32 { kOwnStoresInL2, kStoresInL2, kTornRows, kOverlappingWords, kAssumptions };
+enum Assumed : u32 {
+  kOwnStoresInL2,
+  kStoresInL2,
+  kSharedInOnePlace,
+  kTornRows,
+  kOverlappingWords,
+  kAssumptions
+};
 
 struct Order::State {
   Shadow shadow;

@@ -210,6 +210,7 @@ Loaded Order::State::load(u32 thread, const u8* p, u32 bytes, Ordering ordering,
   if (!page->slots) return {read_word(p, bytes), true, true};
   Slot& slot = slot_of(*page, p);
   if (!slot.newest && !slot.pending) return {read_word(p, bytes), true, true};
+  const bool one_place = page->kind == RegionKind::kShared && holds(kSharedInOnePlace);
 
   const u8 halves = halves_of(p, bytes);
   check_stores(slot, a, halves, scope, false, p, bytes);
@@ -247,7 +248,7 @@ Loaded Order::State::load(u32 thread, const u8* p, u32 bytes, Ordering ordering,
     const Store& s = stores[i];
     if (!(s.halves & halves) || (s.old && count > 0)) continue;
     candidates[count++] = i;
-    if (must_see(s, t)) break;
+    if (one_place || must_see(s, t)) break;
   }
   if (count == 0) candidates[count++] = 0;  // memory
   const u32 committed = count;
@@ -310,7 +311,8 @@ void Order::State::store(u32 thread, u8* p, u32 bytes, u64 value, Ordering order
   s.halves = halves;
   s.scope = scope;
   release_of(s, t, ordering, scope);
-  if (!releases(ordering) && listener->choose(2, Weak::kStore) != 0) {
+  const bool one_place = page->kind == RegionKind::kShared && holds(kSharedInOnePlace);
+  if (!releases(ordering) && !one_place && listener->choose(2, Weak::kStore) != 0) {
     ++counts.delayed;
     u32* link = &slot.pending;
     while (*link) link = &stores[*link].next;
