@@ -71,7 +71,35 @@ def spans(numbers):
 
 
 # Why lines of a header do not run. A header of which all lines run has no reason here, and one with gaps has.
+HIDDEN = "for embeddings of texts, which no job asks for"
+COMPILER = "GCC has no code for the line of its own"
 GAPS = {
+    "attention_rows_mma.cuh": "a second block of a warp: texts of jobs have few rows",
+    "choice.cuh": "equal scores, penalties by count, and logits of which none may be chosen",
+    "context.cuh": "waits that end without the token: no launch stalls, and few builds run `abort`",
+    "drawing.cuh": "draws that rounding leaves open between tokens, and vocabularies of more rows than threads",
+    "ending.cuh": "draws that rounding leaves open, and logits of which none may be chosen",
+    "exchange.cuh": COMPILER,
+    "finish.cuh": "rows behind the last one of a matrix",
+    "gemm_fma.cuh": "matrices of more columns than a warp has at once",
+    "gemm_mma.cuh": "matrices of more columns than a warp has at once",
+    "gemv_mma.cuh": "matrices of more columns than a warp has at once",
+    "heads_mma.cuh": "a larger maximum in a later block: texts of jobs have few rows",
+    "hidden.cuh": HIDDEN,
+    "prefetch.cuh": "copies that the ring has overtaken",
+    "profile.cuh": "measurements, which no job makes",
+    "prompt.cuh": "logits of prompts, which no job asks for",
+    "prompt_append.cuh": "forms of the cache that builds with prompts do not have",
+    "prompt_attention.cuh": "prompts of more rows than a block of the cache has",
+    "prompt_digits.cuh": COMPILER,
+    "prompt_gemm.cuh": "matrices of more columns than a stage has",
+    "prompt_hidden.cuh": HIDDEN,
+    "prompt_quantised.cuh": COMPILER,
+    "reference_attention.cuh": "integers in the cache: few builds run `ends`",
+    "reference_weights.cuh": "quantised matrices: few builds run `ends`",
+    "sampling.cuh": "logits that are no numbers",
+    "search.cuh": "sequences that draw by settings of their own, and top-k of all tokens",
+    "step.cuh": "embeddings that the caller gives in the place of a token",
 }
 
 
