@@ -122,7 +122,7 @@ def page(rows, without, compiler):
 
 Written by `make explore-coverage`, with {compiler}; do not edit.
 
-Of the builds of [explore.md](explore.md), compiled with `--coverage`, and their jobs under the default schedule:
+Of the builds of [make explore](../explore.md), compiled with `--coverage`, and their jobs under the default schedule:
 {some:,} of {every:,} lines of code in `runtime/cuda/amk` run, which is {100 * some / every:.1f} %. A line is one that
 a build has instantiated; a line of a template counts once, and runs if it does in any build.
 
