@@ -186,7 +186,7 @@ looping: cuda
 
 # Faults in the device code, each of which the explorer is to find; writes docs/results/mutants.md. Hours on two cores.
 mutants:
-	AMKC_LONG=1 go test ./explore/mutant -run Mutants -timeout 12h -report $(CURDIR)/docs/results -v
+	AMKC_MUTANTS=1 go test ./explore/mutant -run Mutants -timeout 12h -report $(CURDIR)/docs/results -v
 
 # Compile the emitted CUDA, warnings as errors, for every architecture amkc supports; more of it with FLAGS=--all.
 kernels: build cuda

@@ -1,6 +1,6 @@
 package mutant_test
 
-// Mutants of small builds are run until each is killed: with all of them (AMKC_LONG) none survives, and without some of
+// Mutants of small builds are run until each is killed: with all of them (AMKC_MUTANTS) none survives, and without some of
 // each kind do not.
 
 import (
@@ -62,7 +62,7 @@ func TestMutants(t *testing.T) {
 	require.NoError(t, err)
 	o := explore.MutantOptions{Cache: cache(t), Workers: runtime.NumCPU(), Command: []string{exe}}
 	some := *only != "" || *on != "" || *except != ""
-	all := os.Getenv("AMKC_LONG") != "" || some
+	all := os.Getenv("AMKC_MUTANTS") != "" || some
 	of := builds
 	if all {
 		o.Schedules, o.Jobs = *times, *most
