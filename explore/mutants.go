@@ -13,6 +13,7 @@ import (
 	"amkc/explore/mutant"
 	"amkc/ir/diag"
 	"amkc/runtime/host"
+	"amkc/runtime/infile"
 	"amkc/runtime/progress"
 )
 
@@ -129,7 +130,7 @@ func mutate(ctx context.Context, o *MutantOptions, build MutantBuild) (_ *mutate
 		return nil, err
 	}
 	if b.set, err = mutant.Generate(sources); err != nil {
-		return nil, diag.Errorf(codeCompile, build.Dir, "its sources are not understood: %s", err)
+		return nil, diag.Errorf(codeCompile, build.Dir, "its sources are not understood: %s", infile.Reason(err))
 	}
 	b.jobs = slices.DeleteFunc(Jobs(b.facts), func(j Job) bool {
 		return len(build.Jobs) > 0 && !slices.Contains(build.Jobs, j.Name)
@@ -139,7 +140,7 @@ func mutate(ctx context.Context, o *MutantOptions, build MutantBuild) (_ *mutate
 	}
 	top, err := os.MkdirTemp("", "amkc-mutants-")
 	if err != nil {
-		return nil, diag.Errorf(codeWorker, build.Dir, "there is no temporary directory: %s", err)
+		return nil, diag.Errorf(codeWorker, build.Dir, "there is no temporary directory: %s", infile.Reason(err))
 	}
 	b.close = func() {
 		if b.pool != nil {
@@ -154,7 +155,7 @@ func mutate(ctx context.Context, o *MutantOptions, build MutantBuild) (_ *mutate
 	}()
 	copied, run := filepath.Join(top, "sources"), filepath.Join(top, "run")
 	if err := b.write(copied); err != nil {
-		return nil, diag.Errorf(codeWorker, copied, "cannot be written: %s", err)
+		return nil, diag.Errorf(codeWorker, copied, "cannot be written: %s", infile.Reason(err))
 	}
 	names := make([]string, 0, len(b.jobs))
 	for _, j := range b.jobs {
@@ -165,7 +166,7 @@ func mutate(ctx context.Context, o *MutantOptions, build MutantBuild) (_ *mutate
 		return nil, err
 	}
 	if err := layOut(run, build.Dir, objects); err != nil {
-		return nil, diag.Errorf(codeWorker, run, "cannot be written: %s", err)
+		return nil, diag.Errorf(codeWorker, run, "cannot be written: %s", infile.Reason(err))
 	}
 	b.dir = run
 	device, err := deviceOf(&b.facts.Target)

@@ -1,7 +1,6 @@
 package mutant_test
 
-// Mutants of small builds are run until each is killed: with all of them (AMKC_MUTANTS) none survives, and without some of
-// each kind do not.
+// Mutants of small builds are run until each is killed: all of them with AMKC_MUTANTS, otherwise some of each kind.
 
 import (
 	"flag"

@@ -52,8 +52,8 @@ var allowed = map[string][]string{
 	"cost":              {"ir", "ir/diag", "ir/format", "ir/op", "knobs"},
 	"docs":              {},
 	// the kernels of a build on the CPU; nothing below it knows that there is no GPU
-	"explore": {"compiler", "ir/diag", "runtime/draft", "runtime/driver", "runtime/host", "runtime/infile",
-		"runtime/outfile", "runtime/progress", "runtime/sampling"},
+	"explore": {"compiler", "explore/mutant", "ir/diag", "runtime/draft", "runtime/driver", "runtime/host",
+		"runtime/infile", "runtime/outfile", "runtime/progress", "runtime/sampling"},
 	"internal/injection":  {},
 	"internal/pty":        {"github.com/stretchr/testify/require"},
 	"internal/population": {"compiler/amk", "ir", "ir/diag"},
