@@ -28,6 +28,9 @@ func TestArithmetic(t *testing.T) {
 // Products work on the machine: as collectives of a warp, and as wgmma, which is asynchronous and reads shared memory
 // by the async proxy. What a kernel may get wrong about it is found.
 func TestProductsOnMachine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles the whole machine")
+	}
 	t.Parallel()
 	sources, err := filepath.Glob("cpu/machine/*.cc")
 	require.NoError(t, err)
