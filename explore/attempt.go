@@ -36,7 +36,7 @@ type attempt struct {
 	findings []Finding
 
 	machine *control
-	garbage int // so many findings of the machine are of launches that were given up
+	garbage int // number of findings of the machine that are of aborted launches
 }
 
 // shared notes a value that does not depend on the job.
@@ -101,18 +101,18 @@ func (a *attempt) sharedLogits(text string) func(position int, logits []float32)
 	}
 }
 
-// sharedTokens notes the tokens that the kernel has chosen behind a text.
-func (a *attempt) sharedTokens(behind string, ids []int) {
+// sharedTokens notes the tokens that the kernel has chosen after a text.
+func (a *attempt) sharedTokens(after string, ids []int) {
 	for i, id := range ids {
-		a.shared(fmt.Sprintf("token %d behind %s", i, behind), fmt.Append(nil, id))
+		a.shared(fmt.Sprintf("token %d after %s", i, after), fmt.Append(nil, id))
 	}
 }
 
-// cache notes the bytes of the cache, behind what is said.
-func (a *attempt) cache(s *host.Session, behind string) error {
+// cache notes the bytes of the cache, after what is said.
+func (a *attempt) cache(s *host.Session, after string) error {
 	bytes, err := s.ReadCache()
 	if err == nil {
-		a.own("cache behind "+behind, bytes)
+		a.own("cache after "+after, bytes)
 	}
 	return err
 }

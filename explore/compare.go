@@ -24,7 +24,7 @@ func (k known) lengths(job string) (steps, choices uint64) {
 }
 
 // differences compares the values of a run with what is known, and keeps what is not if it may. The first difference is
-// the one that counts: what comes behind it mostly follows from it.
+// the one that counts: what comes after it mostly follows from it.
 func (k known) differences(j *Job, o *order, outcome *Outcome, keep bool) []Finding {
 	first := k["job "+j.Name]
 	if first == nil && keep {

@@ -73,7 +73,7 @@ func (t *toolchain) compile(ctx context.Context, build, cache string, cpu map[st
 	dir := filepath.Join(cache, objectsDir)
 	o := &Objects{Library: m.Library, Kernels: map[string]string{}, Compiler: firstLine(t.version), Machine: m.digest,
 		Made: made}
-	// An object of a kernel does not depend on what the machine is made of behind the headers that kernels include.
+	// An object of a kernel depends on those headers of the machine alone that kernels include.
 	included := headersOfKernels(cpu)
 	headers := digestOf(cpu, func(name string) bool { return included[name] }, t.version,
 		strings.Join(slices.Concat(t.command, t.ofKernels(), kernelLink), " "))
@@ -137,7 +137,7 @@ func kernelSources(facts *host.Facts, jobs []string) []kernelSource {
 // mostSources bounds the files of a build that are read.
 const mostSources = 10_000
 
-// sourcesOf reads what kernels of a build may include: all headers and sources beside them, below amk and in the
+// sourcesOf reads what kernels of a build may include: all headers and sources next to them, below amk and in the
 // directories of passes.
 func sourcesOf(build string, facts *host.Facts) (map[string][]byte, error) {
 	files := map[string][]byte{}
@@ -212,7 +212,7 @@ func extract(dir string, cpu map[string][]byte) (string, error) {
 	return into, nil
 }
 
-// replace has a file written beside its place and puts it there.
+// replace has a file written next to its place and puts it there.
 func replace(at string, write func(to string) error) error {
 	f, err := os.CreateTemp(filepath.Dir(at), ".amkc-*")
 	if err != nil {

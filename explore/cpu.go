@@ -11,27 +11,23 @@ import (
 	"strings"
 )
 
-// Where the CPU's side lies: headers that kernels include, and the machine.
+// Where the CPU's side is: headers that kernels include, and the machine.
 const (
 	headersDir = "amk_cpu"
 	machineDir = "machine"
 )
 
-//go:embed cpu
+//go:embed cpu/amk_cpu cpu/machine
 var embedded embed.FS
 
-// cpuSources are the files of explore/cpu, by their paths from there.
+// cpuSources are the files of explore/cpu that builds are compiled with, by their paths from there.
 func cpuSources() (map[string][]byte, error) {
 	files := map[string][]byte{}
 	err := fs.WalkDir(embedded, "cpu", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		rel := strings.TrimPrefix(name, "cpu/")
-		if dir := path.Dir(rel); dir != headersDir && dir != machineDir {
-			return nil
-		}
-		files[rel], err = fs.ReadFile(embedded, name)
+		files[strings.TrimPrefix(name, "cpu/")], err = fs.ReadFile(embedded, name)
 		return err
 	})
 	return files, err

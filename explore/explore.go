@@ -1,6 +1,6 @@
 // Package explore runs the kernels of a build on the CPU, under many schedules, and reports what goes wrong in one.
 //
-// [Compile] compiles the sources of a build, unedited, and the machine: a CUDA driver of a GPU that is not there, which
+// [Compile] compiles the sources of a build, unedited, and the machine: a CUDA driver of a simulated GPU, which
 // runs the threads of a kernel one at a time, decides what each load sees and when each copy lands, and knows who wrote
 // what (explore/cpu). [Explore] opens the build through package host as on a GPU, has it decode in every way that its
 // kernels allow ([Jobs]), under schedules that follow from seeds, and compares the results: with one another, of every
@@ -198,7 +198,7 @@ func (e *explorer) checkAssumptions() error {
 	}
 	for _, name := range sorted(e.o.Assume) {
 		if !slices.Contains(names, name) {
-			return diag.Errorf(codeJob, "--assume", "%q is not known; %s", name,
+			return diag.Errorf(codeJob, "--without", "%q is not known; %s", name,
 				diag.Guess(name, names, "want one of "+fmt.Sprint(names)))
 		}
 	}
@@ -208,7 +208,7 @@ func (e *explorer) checkAssumptions() error {
 // errTime says that the time is over.
 var errTime = errors.New("the time is over")
 
-// selected are the jobs that were asked for, behind the one that the others are compared with.
+// selected are the jobs that were asked for, or all of them.
 func (e *explorer) selected() ([]Job, error) {
 	if len(e.o.Jobs) == 0 {
 		return e.jobs, nil

@@ -126,7 +126,7 @@ func TestWrongKernelsAreFound(t *testing.T) {
 			passes: []host.Pass{{Rows: 2}}},
 		{job: "sequences2", settings: "batch_off=1", kind: "difference", text: "other bits than in job text",
 			passes: []host.Pass{{Rows: 1, Sequences: 2}}},
-		{job: "sequences2rows2", settings: "mixed_picks=1", kind: "difference", text: "behind",
+		{job: "sequences2rows2", settings: "mixed_picks=1", kind: "difference", text: "after",
 			passes: []host.Pass{{Rows: 1, Sequences: 2}, {Rows: 2, Sequences: 2}}},
 		{job: "prompt-12", prompt: " prompt_lost=4", kind: "difference", text: "logits at position 12"},
 		{job: "ends", settings: "nan_at=1", kind: "bound", text: "against the plain kernels: position 1"},
@@ -257,7 +257,7 @@ func TestScriptOfAStall(t *testing.T) {
 }
 
 // A kernel that takes its process down is a finding, with what the process said; its seed repeats it, and what comes
-// behind it is run all the same.
+// after it is run all the same.
 func TestCrashIsAFinding(t *testing.T) {
 	b := newFakeBuild(t, "", nil)
 	b.o.Jobs = []string{"steps"}

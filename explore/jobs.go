@@ -21,7 +21,7 @@ type Job struct {
 	run func(a *attempt) error
 }
 
-// Sizes of what jobs decode. Launches of a few steps, on few positions, have every hand-over that long ones have.
+// Sizes of what jobs decode. Launches of a few steps, on few positions, have every exchange that long ones have.
 const (
 	stepTokens   = 5  // decoded one by one
 	textTokens   = 14 // of the text that prompts are of: passes over prompts begin at 8 known tokens
@@ -34,8 +34,8 @@ const otherFrom = 100
 
 // Names of texts whose continuation several jobs decode.
 const (
-	behindThree = "3 tokens"
-	behindOther = "the other text"
+	afterThree = "3 tokens"
+	afterOther = "the other text"
 )
 
 // Names of the jobs that have a kernel of their own.
@@ -52,7 +52,7 @@ func Jobs(facts *host.Facts) []Job {
 		{Name: "steps", Doc: "one token a launch, then several steps in a launch", run: (*attempt).steps},
 		{Name: "launch", Doc: "two tokens in a launch, and one more in another", run: (*attempt).launch},
 		{Name: "stops", Doc: "a launch that ends at a stop token", run: (*attempt).stops},
-		{Name: "late-epochs", Doc: "the same near epoch 65535, behind which 1 comes", run: (*attempt).lateEpochs},
+		{Name: "late-epochs", Doc: "the same near epoch 65535, which 1 follows", run: (*attempt).lateEpochs},
 		{Name: abortJob, Doc: "the host ends a launch, and decodes the same again", Aborts: true,
 			run: (*attempt).abort},
 		{Name: "drawings", Doc: "drawn tokens, held to what the host draws from the same logits",
@@ -70,7 +70,7 @@ func Jobs(facts *host.Facts) []Job {
 	if facts.Prompt > 0 && facts.Model.MaxSeq >= textTokens {
 		for _, cut := range []int{textTokens - 2, 9, 3} {
 			jobs = append(jobs, Job{Name: fmt.Sprintf("prompt-%d", cut),
-				Doc: fmt.Sprintf("a prompt of %d tokens, cut behind %d", textTokens-2, cut),
+				Doc: fmt.Sprintf("a prompt of %d tokens, cut after %d", textTokens-2, cut),
 				run: func(a *attempt) error { return a.prompt(cut) }})
 		}
 	}
@@ -113,9 +113,9 @@ func (a *attempt) text() error {
 			return err
 		}
 		for _, t := range []struct {
-			ids          []int
-			text, behind string
-		}{{a.ids(0, 3), "", behindThree}, {a.other(), otherText, behindOther}} {
+			ids         []int
+			text, after string
+		}{{a.ids(0, 3), "", afterThree}, {a.other(), otherText, afterOther}} {
 			if err := s.Rewind(0); err != nil {
 				return err
 			}
@@ -130,7 +130,7 @@ func (a *attempt) text() error {
 				}
 				chosen = append(chosen, next)
 			}
-			a.sharedTokens(t.behind, chosen)
+			a.sharedTokens(t.after, chosen)
 		}
 		return nil
 	})
@@ -149,7 +149,7 @@ func (a *attempt) stepwise(o host.Options) error {
 		if err != nil {
 			return err
 		}
-		a.sharedTokens(behindThree, append([]int{next}, more...))
+		a.sharedTokens(afterThree, append([]int{next}, more...))
 		if err := s.Rewind(3); err != nil {
 			return err
 		}
@@ -160,7 +160,7 @@ func (a *attempt) stepwise(o host.Options) error {
 	})
 }
 
-// launch decodes two tokens in a launch, and one behind them in another.
+// launch decodes two tokens in a launch, and one after them in another.
 func (a *attempt) launch() error {
 	return a.open(host.Options{}, func(s *host.Session) error {
 		next, err := s.Feed(a.ctx, a.ids(0, 2), a.sharedLogits(""))
@@ -173,7 +173,7 @@ func (a *attempt) launch() error {
 	})
 }
 
-// lateEpochs has the words of exchanges at the epoch behind which the first one comes, of single tokens and of passes.
+// lateEpochs has the words of exchanges at the epoch after which the first one comes, of single tokens and of passes.
 func (a *attempt) lateEpochs() error {
 	if err := a.stepwise(host.Options{LateEpochs: true}); err != nil {
 		return err
@@ -227,7 +227,7 @@ func (a *attempt) stops() error {
 	})
 }
 
-// abort decodes a launch that the host may end, behind a token whose row must stay, and then the same once more.
+// abort decodes a launch that the host may end, after a token whose row must stay, and then the same once more.
 func (a *attempt) abort() error {
 	a.dir = filepath.Join(a.dir, eagerDir)
 	return a.open(host.Options{}, func(s *host.Session) error {

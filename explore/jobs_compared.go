@@ -100,7 +100,7 @@ func (a *attempt) ends() error {
 // referencePositions are those at which stages are held to the reference VM.
 var referencePositions = []int{0, 2}
 
-// reference holds what stages hand over to the reference VM, and notes it.
+// reference holds what stages publish to the reference VM, and notes it.
 func (a *attempt) reference() error {
 	b, err := a.packed()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"amkc/runtime/host"
 )
 
-// rows decodes a text by passes of so many rows, by passes that leave one of them unused, and in one call.
+// rows decodes a text by passes of n rows, by passes that leave one of them unused, and in one call.
 func (a *attempt) rows(rows int) error {
 	for _, part := range slices.Compact([]int{rows, max(2, rows-1), stepTokens}) {
 		err := a.open(host.Options{}, func(s *host.Session) error {
@@ -27,7 +27,7 @@ func (a *attempt) rows(rows int) error {
 	return nil
 }
 
-// prompt decodes a prompt in two parts, without logits, and the tokens behind it with theirs.
+// prompt decodes a prompt in two parts, without logits, and the tokens after it with theirs.
 func (a *attempt) prompt(cut int) error {
 	return a.open(host.Options{}, func(s *host.Session) error {
 		ids := a.ids(0, textTokens)
@@ -90,10 +90,10 @@ func (a *attempt) sequences() error {
 
 // continued are the texts that are continued side by side, and what they are called.
 func (a *attempt) continued() (texts [][]int, names []string) {
-	return [][]int{a.ids(0, 3), a.other()}, []string{behindThree, behindOther}
+	return [][]int{a.ids(0, 3), a.other()}, []string{afterThree, afterOther}
 }
 
-// goOn continues two texts side by side for so many steps of a batch at most, and returns what was chosen for each.
+// goOn continues two texts side by side for at most n steps of a batch, and returns what was chosen for each.
 func (a *attempt) goOn(s *host.Session, o host.BatchOptions, steps int) ([][]int, error) {
 	b := s.NewBatch(o)
 	texts, names := a.continued()

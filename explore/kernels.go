@@ -58,7 +58,7 @@ func (t *toolchain) machine(ctx context.Context, cache string, cpu map[string][]
 	return m, made, err
 }
 
-// CompileKernels compiles a source as those of builds are compiled, with flags besides, and links it with the machine
+// CompileKernels compiles a source as those of builds are compiled, with further flags, and links it with the machine
 // to a shared object. Errors: codeCompile.
 func (m *Machine) CompileKernels(ctx context.Context, source, out string, flags ...string) error {
 	work, err := os.MkdirTemp("", "amkc-explore-")

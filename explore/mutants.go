@@ -184,7 +184,7 @@ func mutate(ctx context.Context, o *MutantOptions, build MutantBuild) (_ *mutate
 
 func (o *MutantOptions) workers() int { return max(1, o.Workers) }
 
-// write writes the mutated sources, beside a link to the manifest.
+// write writes the mutated sources, next to a link to the manifest.
 func (b *mutated) write(to string) error {
 	for _, name := range sorted(b.set.Files) {
 		at := filepath.Join(to, filepath.FromSlash(name))
@@ -207,7 +207,7 @@ func (b *mutated) judge(j *Job, o *order, outcome *Outcome, keep bool) []Finding
 	return append(slices.Clone(outcome.Findings), b.known.differences(j, o, outcome, keep)...)
 }
 
-// manyChanges is the depth of half of the schedules of pct: an SM that is left behind at one of them may be just where
+// manyChanges is the depth of half of the schedules of pct: an SM that falls back at one of them may be just where
 // a mutant wants it.
 const manyChanges = 48
 
@@ -382,7 +382,7 @@ func (m *MutantResult) tryOne(t trial, i int) (dead bool, err error) {
 	}
 	first := wrong[0]
 	if at := slices.IndexFunc(wrong, func(f Finding) bool { return f.Kind == "stall" }); at >= 0 {
-		first = wrong[at] // what goes wrong behind a wait that is given up follows from it
+		first = wrong[at] // what goes wrong after a wait that is given up follows from it
 	}
 	m.Fate, m.By, m.Message = Killed, first.Kind, first.Message
 	m.Build, m.Job, m.Schedule = t.build.Name, t.job.Name, s.String()

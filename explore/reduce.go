@@ -40,7 +40,7 @@ func (e *explorer) script(found *Found, j *Job, o *order, outcome *Outcome) erro
 	}
 	deviations := outcome.Deviations
 	if found.Choice != nil {
-		// What was chosen behind it does not matter.
+		// What was chosen after it does not matter.
 		deviations = slices.DeleteFunc(slices.Clone(deviations), func(d deviation) bool { return d[0] > *found.Choice })
 	}
 	if o.Schedule.Strategy == Replay && len(deviations) == 0 {

@@ -17,7 +17,7 @@ const CompilerVariable = "CXX"
 
 // A toolchain is a C++ compiler of this machine.
 type toolchain struct {
-	command []string // with what CXX says behind it
+	command []string // followed by the flags in CXX
 	version string   // what it says of itself
 	clang   bool
 

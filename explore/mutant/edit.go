@@ -2,7 +2,7 @@ package mutant
 
 import "fmt"
 
-// An edit is a mutant of its own: an expression that becomes another, or a statement that comes behind one.
+// An edit is a mutant of its own: an expression that becomes another, or a statement that comes after one.
 type edit struct {
 	kind     Kind
 	what     string
@@ -11,7 +11,7 @@ type edit struct {
 	find     string // tokens of the function
 	nth      int    // which of the places where they are, from 1; 0: they are there once
 	to       string // what takes their place
-	insert   bool   // it comes behind them instead
+	insert   bool   // it comes after them instead
 }
 
 // findEdits finds the places of edits in a function of a file.
@@ -48,9 +48,9 @@ func (f *file) findEdits(path string, fn function) (map[int]*place, error) {
 
 // edits are the faults that this project has had in device code, and numbers of rounds, which no table of names finds.
 var edits = []edit{
-	// An attention unit polled its words again behind its result, whose readers may act on it at once: by then the
+	// An attention unit polled its words again after its result, whose readers may act on it at once: by then the
 	// words may be those of a later exchange on the page.
-	{kind: Historical, what: "words polled again behind publishing", file: "amk/attention_mma.cuh",
+	{kind: Historical, what: "words polled again after publishing", file: "amk/attention_mma.cuh",
 		function: "attend_token", find: "merge_warps<S, kWarpHeads, kWarpSets>(c, u, out);", insert: true,
 		to: `if (u.owns_row()) {
 			for (int i = 0; i < Reader::kQuads; ++i) {

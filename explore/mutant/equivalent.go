@@ -12,7 +12,7 @@ var Equivalent = reasons(equivalent)
 //go:embed equivalent.txt
 var equivalent string
 
-// reasons reads ids, a line each, and behind them, behind tabs, the reason that they have in common.
+// reasons reads groups of lines: ids, and then, each after a tab, the lines of the reason that these ids share.
 func reasons(text string) map[string]string {
 	all := map[string]string{}
 	var ids []string

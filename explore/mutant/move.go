@@ -15,7 +15,7 @@ type moves struct {
 // statementMoves are the mutants in which a statement stands elsewhere.
 type statementMoves struct {
 	earlier, later *Mutant
-	before, behind []int // children that move to the place before and behind this one
+	before, after  []int // children that move to the place before and after this one
 }
 
 // mutants are those in which the statement is not where it was.
@@ -64,7 +64,7 @@ func (w *writer) planMoves(n *node, m *moves, i int) {
 	}
 	if j, why := w.partner(n, i, -1); why != "" {
 		stays(Earlier, why)
-	} else if m.of[j].later == nil || !slices.Contains(m.of[i].behind, j) {
+	} else if m.of[j].later == nil || !slices.Contains(m.of[i].after, j) {
 		m.of[i].earlier = w.set.mutant(Earlier, "", p.site)
 		m.of[j].before = append(m.of[j].before, i)
 	}
@@ -72,7 +72,7 @@ func (w *writer) planMoves(n *node, m *moves, i int) {
 		stays(Later, why)
 	} else {
 		m.of[i].later = w.set.mutant(Later, "", p.site)
-		m.of[j].behind = append(m.of[j].behind, i)
+		m.of[j].after = append(m.of[j].after, i)
 	}
 }
 
@@ -124,9 +124,9 @@ func (w *writer) partner(n *node, i, step int) (int, string) {
 		other := n.children[j]
 		switch {
 		case other.form == marker:
-			return 0, "a line of the preprocessor is beside it"
+			return 0, "a line of the preprocessor is next to it"
 		case other.form == jump:
-			return 0, "a jump is beside it"
+			return 0, "a jump is next to it"
 		case step < 0 && slices.ContainsFunc(w.declares(other), func(name string) bool {
 			return slices.Contains(moved, name)
 		}):
@@ -134,7 +134,7 @@ func (w *writer) partner(n *node, i, step int) (int, string) {
 		case w.isInert(other):
 			continue
 		case other.first != other.body && other.first > 0 && w.tokens[other.first-1].kind == directive:
-			return 0, "a line of the preprocessor is beside it"
+			return 0, "a line of the preprocessor is next to it"
 		}
 		return j, ""
 	}
@@ -184,7 +184,7 @@ func (f *file) declares(n *node) []string {
 		at = f.chainAt(at)
 		at++
 		if f.isAt(at, "<") {
-			next, ok := f.behindAngle(at)
+			next, ok := f.afterAngle(at)
 			if !ok {
 				return nil
 			}
@@ -211,7 +211,7 @@ func (f *file) declares(n *node) []string {
 				break
 			}
 			if t.is("<") {
-				if next, ok := f.behindAngle(i); ok {
+				if next, ok := f.afterAngle(i); ok {
 					i = next - 1
 					continue
 				}
@@ -241,15 +241,15 @@ func (w *writer) block(n *node) string {
 		}
 		child := n.children[i]
 		gap := w.gap(child.first)
-		var before, behind strings.Builder
+		var before, after strings.Builder
 		copyOf := func(b *strings.Builder, on *Mutant, j int) {
 			fmt.Fprintf(b, " if (%s) { %s } ", isOn(on), w.flat(w.node(n.children[j])))
 		}
 		for _, j := range m.of[i].before {
 			copyOf(&before, m.of[j].earlier, j)
 		}
-		for _, j := range m.of[i].behind {
-			copyOf(&behind, m.of[j].later, j)
+		for _, j := range m.of[i].after {
+			copyOf(&after, m.of[j].later, j)
 		}
 		text := w.node(child)
 		if mutants := m.of[i].mutants(); mutants != nil {
@@ -261,7 +261,7 @@ func (w *writer) block(n *node) string {
 		} else {
 			b.WriteString(gap + before.String())
 		}
-		b.WriteString(text + behind.String())
+		b.WriteString(text + after.String())
 	}
 	b.WriteString(w.gap(n.last-1) + "}")
 	return b.String()

@@ -41,7 +41,7 @@ func (w *writer) planOrders(n *node) []order {
 			begun = i
 		}
 		if w.isInert(child) {
-			continue // it belongs to the stage behind it
+			continue // it belongs to the stage after it
 		}
 		if run.first < 0 {
 			run.first = begun

@@ -141,7 +141,7 @@ func page(r *explore.MutantReport, of []small) string {
 		fmt.Fprintf(&b, "%s %s (sm_%d, %d SMs)", map[bool]string{true: ",", false: ""}[i > 0], of[i].name, of[i].arch,
 			of[i].sms)
 	}
-	b.WriteString(".\n\n" + r.Table() + "\nNot moved, because of what stands beside the statement:\n\n")
+	b.WriteString(".\n\n" + r.Table() + "\nNot moved, because of what is next to the statement:\n\n")
 	for _, why := range slices.Sorted(maps.Keys(r.Stays)) {
 		fmt.Fprintf(&b, "* %d: %s\n", r.Stays[why], why)
 	}

@@ -112,7 +112,7 @@ func (f *file) callAt(at int) *place {
 	p := &place{first: at, receiver: name, primitive: primitive}
 	open := name + 1
 	if f.isAt(open, "<") {
-		next, ok := f.behindAngle(open)
+		next, ok := f.afterAngle(open)
 		if !ok {
 			return nil
 		}
@@ -122,7 +122,7 @@ func (f *file) callAt(at int) *place {
 	if !f.isAt(open, "(") {
 		return nil
 	}
-	last, ok := f.behind(open)
+	last, ok := f.after(open)
 	if !ok {
 		return nil
 	}
@@ -144,11 +144,11 @@ func (f *file) split(first, last int) [][2]int {
 			parts = append(parts, [2]int{begin, i})
 			begin = i + 1
 		case t.is("(") || t.is("[") || t.is("{"):
-			next, _ := f.behind(i)
+			next, _ := f.after(i)
 			i = next - 1
 		case t.is("<"):
 			// template arguments, if what follows them is what they are of
-			if next, ok := f.behindAngle(i); ok && (f.isAt(next, "(") || f.isAt(next, "{") || f.isAt(next, "::")) {
+			if next, ok := f.afterAngle(i); ok && (f.isAt(next, "(") || f.isAt(next, "{") || f.isAt(next, "::")) {
 				i = next - 1
 			}
 		}
@@ -165,7 +165,7 @@ func (f *file) assignmentAt(at int, inFunction bool, end int) *place {
 	last := at + 1
 	for last < end && !f.isAt(last, ",") && !f.isAt(last, ";") && !f.isAt(last, ")") {
 		if f.isAt(last, "(") || f.isAt(last, "[") || f.isAt(last, "{") {
-			last, _ = f.behind(last)
+			last, _ = f.after(last)
 		} else {
 			last++
 		}

@@ -20,7 +20,7 @@ const (
 type node struct {
 	form        form
 	first, last int     // its tokens, with the pragmas before it: [first, last)
-	body        int     // the first token behind the pragmas
+	body        int     // the first token after the pragmas
 	children    []*node // statements of a block, and what is inside a statement: branches, bodies, lambdas
 }
 
@@ -74,8 +74,8 @@ func (p *parser) isAt(at int, text string) bool {
 
 var closing = map[string]string{"(": ")", "[": "]", "{": "}"}
 
-// behind returns the token behind the bracket that closes the one at a place, whatever lies between.
-func (f *file) behind(at int) (int, bool) {
+// after returns the token after the bracket that closes the one at a place, whatever lies between.
+func (f *file) after(at int) (int, bool) {
 	depth := 0
 	for i := at; i < len(f.tokens); i++ {
 		switch t := f.tokens[i]; {
@@ -90,8 +90,8 @@ func (f *file) behind(at int) (int, bool) {
 	return 0, false
 }
 
-// behindAngle is behind of an angle bracket that begins a list of template arguments or parameters.
-func (f *file) behindAngle(at int) (int, bool) {
+// afterAngle is after of an angle bracket that begins a list of template arguments or parameters.
+func (f *file) afterAngle(at int) (int, bool) {
 	depth := 0
 	for i := at; i < len(f.tokens); i++ {
 		switch t := f.tokens[i]; {
@@ -102,7 +102,7 @@ func (f *file) behindAngle(at int) (int, bool) {
 				return i + 1, true
 			}
 		case t.is("(") || t.is("[") || t.is("{"):
-			next, ok := f.behind(i)
+			next, ok := f.after(i)
 			if !ok {
 				return 0, false
 			}
@@ -150,7 +150,7 @@ var notNames = map[string]bool{"alignas": true, "decltype": true, "__launch_boun
 func (p *parser) declaration(path string) error {
 	first := p.at
 	for p.is("template") {
-		next, ok := p.behindAngle(p.at + 1)
+		next, ok := p.afterAngle(p.at + 1)
 		if !ok {
 			return p.errorf("a list of template parameters does not end")
 		}
@@ -225,7 +225,7 @@ func (p *parser) initialisesMember() bool {
 
 // skip passes what stands in brackets.
 func (p *parser) skip() error {
-	next, ok := p.behind(p.at)
+	next, ok := p.after(p.at)
 	if !ok {
 		return p.errorf("a bracket is not closed")
 	}

@@ -60,7 +60,7 @@ var (
 		"hidden_size": 64, "intermediate_size": 96, "vocab_size": 96, "max_position_embeddings": 64}
 	quantised = map[string]any{"hidden_size": 128, "intermediate_size": 128}
 	windows   = map[string]any{"sliding_window": 4, "layer_types": []string{"sliding_attention", "full_attention"}}
-	// What a model differs in from its config.json, behind its sizes.
+	// What a model differs in from its config.json, after its sizes.
 	models = map[string]map[string]any{
 		"llama":             {},
 		"qwen2-bias":        {"layer_types": nil},

@@ -29,9 +29,9 @@ type axis struct {
 // axes are all of them: of the model, and then those of the columns of builds.txt.
 var axes = []axis{
 	{"norms", func(e *emitted) string {
-		before, behind := e.has(`\.input_norm\.weight`), e.has(`\.post_attn_norm\.weight|\.post_mlp_norm\.weight`)
+		before, after := e.has(`\.input_norm\.weight`), e.has(`\.post_attn_norm\.weight|\.post_mlp_norm\.weight`)
 		switch {
-		case before && behind:
+		case before && after:
 			return "before and after branches"
 		case before:
 			return "before branches"

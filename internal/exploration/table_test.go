@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	schedules = flag.Int("schedules", 0, "run each job of builds under so many schedules; 0: none")
+	schedules = flag.Int("schedules", 0, "run each job of builds under `N` schedules; 0: none")
 	all       = flag.Bool("all-jobs", false, "run all jobs of each build, and not those of the table alone")
 	product   = flag.Bool("product", false, "builds of each model, for each architecture, in each dtype")
 	only      = flag.String("build", "", "the build of this name alone")

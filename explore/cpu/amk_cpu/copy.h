@@ -10,7 +10,7 @@ namespace amk {
 inline void barrier_init(u64* b, u32 arrivals, AMK_SITE) {
   machine::barrier_init(b, arrivals, AMK_HERE);
 }
-inline void fence_barrier_init(AMK_SITE) { machine::fence_barrier_init(AMK_HERE); }
+inline void fence_barrier_init() { machine::fence_barrier_init(); }
 inline bool barrier_try_wait(u64* b, u32 parity, u32 arrivals, AMK_SITE) {
   return machine::barrier_wait(b, parity, arrivals, true, AMK_HERE);
 }
@@ -37,10 +37,10 @@ inline void prefetch_bulk(const void* from, u32 bytes, AMK_SITE) {
 inline void copy_async_16(void* to, const void* from, AMK_SITE) {
   machine::copy_async_16(to, from, AMK_HERE);
 }
-inline void commit_copies(AMK_SITE) { machine::commit_copies(AMK_HERE); }
+inline void commit_copies() { machine::commit_copies(); }
 template <int kLeft>
-inline void wait_copies(AMK_SITE) {
-  machine::wait_copies(kLeft, AMK_HERE);
+inline void wait_copies() {
+  machine::wait_copies(kLeft);
 }
 
 }  // namespace amk

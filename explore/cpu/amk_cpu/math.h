@@ -65,7 +65,7 @@ inline u64 rounded_off(u64 digits, int by) {
   const u64 kept = digits >> by, rest = digits & ((u64(1) << by) - 1), half = u64(1) << (by - 1);
   return kept + (rest > half || (rest == half && (kept & 1) != 0));
 }
-// A double as 16 bits with so many of a fraction, rounded once.
+// A double as 16 bits, of which the fraction has a given number, rounded once.
 template <int kFraction>
 inline u16 double_to_half(double v) {
   constexpr int kBias = (1 << (14 - kFraction)) - 1;

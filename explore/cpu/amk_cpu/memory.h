@@ -112,15 +112,15 @@ inline uint4 load_streaming_16(const uint4* p) { return *p; }
 
 // ---- fences -------------------------------------------------------------------------------------
 
-inline void fence_block(AMK_SITE) { machine::fence_block(AMK_HERE); }
-inline void fence_proxy_async(AMK_SITE) {
+inline void fence_block() { machine::fence_block(); }
+inline void fence_proxy_async() {
 #if AMK_BULK_COPY
-  machine::fence_proxy_async(false, AMK_HERE);
+  machine::fence_proxy_async(false);
 #endif
 }
-inline void fence_proxy_async_shared(AMK_SITE) {
+inline void fence_proxy_async_shared() {
 #if AMK_BULK_COPY
-  machine::fence_proxy_async(true, AMK_HERE);
+  machine::fence_proxy_async(true);
 #endif
 }
 
@@ -157,8 +157,8 @@ inline u32 exchange_shared_relaxed(u32* p, u32 v, AMK_SITE) {
 }
 
 template <class T>
-inline T load_partly_written(const T* p, AMK_SITE) {
-  machine::read_partly_written(p, sizeof(T), AMK_HERE);
+inline T load_partly_written(const T* p) {
+  machine::read_partly_written(p, sizeof(T));
   T v;
   machine::copy_unseen(&v, p, sizeof v);
   return v;

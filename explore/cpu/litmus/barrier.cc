@@ -63,7 +63,7 @@ void join_by(C& c, int number, How how) {
 }
 
 // Of each layer, SM 1 writes a value, a warp of SM 0 and its producer read it after the barrier, and
-// SM 0 takes a chunk of weights. Behind the barrier the ring is empty.
+// SM 0 takes a chunk of weights. After the barrier the ring is empty.
 litmus::Test layers(const char* name, How how) {
   auto test = test_of_blocks(name, [=](C& c) {
     for (int layer = 0; layer < kAllLayers; ++layer) {

@@ -1,5 +1,5 @@
 // A litmus test: a small kernel on functions of the device runtime, and an outcome that must not
-// happen. It is run under every schedule with at most so many deviations from the plain one: which
+// happen. It is run under every schedule with at most n deviations from the plain one: which
 // warp acts next, when a store commits or a copy lands, which store a load sees. A test that holds
 // has no finding and no such outcome under any of them. Its counterpart, with an order weakened or
 // left out, must have one.

@@ -52,7 +52,7 @@ void join_by(Prompt& c, How how) {
   if (how != How::kNoBarrierAfter) block_sync();
 }
 
-// Before each join a thread of each block writes a row of values. Behind it a thread of the other
+// Before each join a thread of each block writes a row of values. After it a thread of the other
 // block reads it, and another one copies it to shared memory for a third. The same row is written
 // anew after the join after the next.
 litmus::Test joins(const char* name, How how) {

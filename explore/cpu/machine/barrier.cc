@@ -41,10 +41,9 @@ void complete(NamedBarrier& b) {
   b.arrived.swap(arrived);  // keeps the memory
 }
 
-void sync(u32 number, u32 threads, const char* primitive, Site site) {
+void sync(u32 number, u32 threads, Site site) {
   choice_point(Next::kCommutes);
   polls_end();
-  call_site(primitive, site);
   Fiber& fiber = current();
   NamedBarrier& b = fiber.home->barriers[number];
   if (b.arrived.empty()) {
@@ -63,14 +62,14 @@ void sync(u32 number, u32 threads, const char* primitive, Site site) {
 
 }  // namespace
 
-void block_sync(Site site) { sync(0, current().home->live, "block_sync", site); }
+void block_sync(Site site) { sync(0, current().home->live, site); }
 
 void named_barrier_sync(u32 number, u32 threads, Site site) {
   if (number >= kNamedBarriers || threads == 0 || threads % kWarpSize != 0) {
     report_fatal(kParticipants, "a barrier with a number or a count that there is not",
                  {here(site)});
   }
-  sync(number, threads, "named_barrier_sync", site);
+  sync(number, threads, site);
 }
 
 void leave_barriers(Block& block) {
@@ -124,8 +123,8 @@ void complete_bytes(u64* barrier, u32 bytes, Site site) {
 
 void barrier_init(u64* barrier, u32 arrivals, Site site) {
   polls_end();
-  CallSite& call = call_site("barrier_init", site);
-  order().barrier_init(current().id, barrier, call.number);
+  const u32 where = number_of(site);
+  order().barrier_init(current().id, barrier, where);
   if (arrivals == 0 || !running_inside(barrier, sizeof *barrier)) {
     report_fatal(kBarriers, "a barrier of no arrivals, or outside of shared memory", {here(site)});
   }
@@ -133,13 +132,12 @@ void barrier_init(u64* barrier, u32 arrivals, Site site) {
   barriers.push_back({barrier, arrivals, arrivals});
 }
 
-void fence_barrier_init(Site site) {
-  call_site("fence_barrier_init", site);
+void fence_barrier_init() {
   order().fence_proxy(current().id, Proxy::kShared);
 }
 
 bool barrier_wait(u64* barrier, u32 parity, u32 arrivals, bool may_suspend, Site site) {
-  CallSite& call = call_site(may_suspend ? "barrier_try_wait" : "barrier_test_wait", site);
+  const u32 where = number_of(site);
   const u32 thread = current().id;
   for (;;) {
     choice_point();
@@ -150,11 +148,11 @@ bool barrier_wait(u64* barrier, u32 parity, u32 arrivals, bool may_suspend, Site
     }
     if (is_complete(b, parity)) {
       polls_end();
-      order().barrier_wait(thread, barrier, call.number);
+      order().barrier_wait(thread, barrier, where);
       return true;
     }
     if (may_suspend && b.pending == 0 && land_copies_of(barrier)) continue;
-    order().barrier_poll(thread, barrier, call.number);
+    order().barrier_poll(thread, barrier, where);
     const bool slept = may_suspend ? sleep_on(barrier, "a phase of a barrier", site)
                                    : polled(barrier, b.completed, true, site);
     if (!slept) return false;
@@ -164,13 +162,13 @@ bool barrier_wait(u64* barrier, u32 parity, u32 arrivals, bool may_suspend, Site
 void barrier_arrive(u64* barrier, u32 n, u32 bytes, Site site) {
   choice_point();
   polls_end();
-  CallSite& call = call_site(bytes ? "barrier_arrive_expect" : "barrier_arrive", site);
+  const u32 where = number_of(site);
   PhaseBarrier& b = barrier_at(barrier, site);
   if (n > b.pending) {
     report_fatal(kArrivals, std::to_string(n) + " arrivals on a barrier that waits for " +
                                 std::to_string(b.pending), {here(site)});
   }
-  order().barrier_arrive(current().id, barrier, call.number);
+  order().barrier_arrive(current().id, barrier, where);
   b.bytes += bytes;
   b.pending -= n;
   complete_if_due(b);

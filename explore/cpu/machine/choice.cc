@@ -58,7 +58,7 @@ u32 random_choice(u32 n, Choice kind) {
 std::vector<u32> priority;        // of each warp, or of each block; the largest runs
 bool by_block = false;            // a seed draws it
 u32 warps_of_block = 1;
-std::vector<u64> changes;         // choices at which the warp that would run falls behind all
+std::vector<u64> changes;         // choices at which the warp that would run comes last of all
 u32 lowest = 0;                   // priority given at the next change
 
 u32& priority_of(u16 warp) {

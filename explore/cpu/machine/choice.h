@@ -29,7 +29,7 @@ enum class Choice : u8 {
 enum class Strategy : u8 {
   kRandom,      // a seed draws how often each kind of choice deviates, and when
   kPriorities,  // of warps or of blocks, which change at a few places that a seed draws (PCT)
-  kExhaustive,  // depth first, over all schedules with at most so many deviations
+  kExhaustive,  // depth first, over all schedules with at most n deviations
   kReplay,      // a list of deviations
 };
 
@@ -51,7 +51,7 @@ struct Schedule {
 
 // Begins a schedule: of the launches that follow, until the next one.
 void begin_schedule(Schedule schedule);
-// Before each launch, of blocks of so many warps: how often kinds of choices deviate is drawn anew.
+// Before each launch, of blocks of n warps: how often kinds of choices deviate is drawn anew.
 // Warps are numbered block by block.
 void begin_launch_of_schedule(u32 warps);
 // With an exhaustive strategy: prepares the schedule that comes after the one that has just run.

@@ -217,17 +217,6 @@ const char* amk_explore_result(void) {
   return give(std::move(text));
 }
 
-const char* amk_explore_sites(void) {
-  std::string text = "[";
-  for (u32 i = 0; i < call_sites(); ++i) {
-    const CallSite& s = call_site(i);
-    text += std::string(i ? "," : "") + "{\"primitive\":" + quoted(s.primitive) + ",\"file\":" +
-            quoted(short_name(s.site.file)) + ",\"line\":" + number(u64(s.site.line)) +
-            ",\"calls\":" + number(s.calls) + "}";
-  }
-  return give(text + "]");
-}
-
 const char* amk_explore_assumptions(void) {
   if (!arena_begin()) return give("[]");
   std::string text = "[";

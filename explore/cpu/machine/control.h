@@ -20,7 +20,7 @@ const char* amk_explore_device(const char* json);
 //   "assume"      {"l2-single-copy": false, ...}: assumptions that are not there are an error
 //   "mutant"      the number of one of kernels that have mutants (mutant.h); 0: none
 //   "max_steps"   steps that a launch may have
-//   "host_stores" [{"step":n,"pointer_at":n,"value":n}, ...]: at so many steps since the schedule
+//   "host_stores" [{"step":n,"pointer_at":n,"value":n}, ...]: n steps after the schedule
 //                 began the host stores a word of 4 bytes at the address that lies at this byte of
 //                 the kernel's argument
 // Forgets findings and counts. Returns what is wrong with it, or null.
@@ -38,10 +38,6 @@ int amk_explore_next(void);
 // A module is what cuModuleLoadDataEx got a path for, or the number of the load; offset is that of
 // an instruction in it.
 const char* amk_explore_result(void);
-
-// Call sites of ordering primitives that have run in this process. JSON:
-//   [{"primitive":"store_shared_release","file":"amk/ring.cuh","line":1,"calls":n}]
-const char* amk_explore_sites(void);
 
 // Assumptions that the memory model rests on. JSON: [{"name":"...","meaning":"...","on":true}]
 const char* amk_explore_assumptions(void);

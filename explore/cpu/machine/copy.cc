@@ -57,7 +57,7 @@ void copies_begin() { copies.clear(); }
 void copy_bulk(void* to, const void* from, u32 bytes, u64* barrier, Site site) {
   choice_point(Next::kCommutes);
   polls_end();
-  CallSite& call = call_site("copy_bulk", site);
+  const u32 where = number_of(site);
   if (bytes == 0 || bytes % kLine || reinterpret_cast<uintptr_t>(to) % kLine ||
       reinterpret_cast<uintptr_t>(from) % kLine || !running_inside(to, bytes) ||
       !running_inside(barrier, sizeof *barrier)) {
@@ -65,7 +65,7 @@ void copy_bulk(void* to, const void* from, u32 bytes, u64* barrier, Site site) {
                           "the block's shared memory", {here(site)});
   }
   Range all{0, bytes};
-  copies.push_back({order().bulk_begin(current().id, call.number), static_cast<u8*>(to),
+  copies.push_back({order().bulk_begin(current().id, where), static_cast<u8*>(to),
                     static_cast<const u8*>(from), bytes, barrier, current().home, site, {}});
   order().bulk_completes_on(copies.back().id, barrier);
   if (all.end) copies.back().left.push_back(all);
@@ -73,7 +73,6 @@ void copy_bulk(void* to, const void* from, u32 bytes, u64* barrier, Site site) {
 }
 
 void prefetch_bulk(const void* from, u32 bytes, Site site) {
-  call_site("prefetch_bulk", site);
   if (order().is_inside(from, bytes)) return;
   report(kCopies, "a prefetch of bytes that are not allocated: " + order().describe(from),
          {here(site)});
@@ -115,9 +114,9 @@ void land_part(u32 which) {
       break;
     default:  // a line in the middle
       part = {middle, middle + kLine};
-      const Range behind{middle + kLine, first.end};
+      const Range after{middle + kLine, first.end};
       first.end = middle;
-      if (behind.begin < behind.end) copy.left.push_back(behind);
+      if (after.begin < after.end) copy.left.push_back(after);
   }
   move(copy, part);
 }
@@ -155,28 +154,26 @@ void land(AsyncCopy& copy) {
 
 void copy_async_16(void* to, const void* from, Site site) {
   polls_end();
-  CallSite& call = call_site("copy_async_16", site);
+  const u32 where = number_of(site);
   if (reinterpret_cast<uintptr_t>(to) % kLine || reinterpret_cast<uintptr_t>(from) % kLine ||
       !running_inside(to, kLine)) {
     report_fatal(kCopies, "an asynchronous copy that is not aligned to 16 bytes, or to outside of "
                           "the block's shared memory", {here(site)});
   }
   Fiber& fiber = current();
-  fiber.copies.push_back({order().async_begin(fiber.id, call.number), fiber.copy_group,
+  fiber.copies.push_back({order().async_begin(fiber.id, where), fiber.copy_group,
                           static_cast<u8*>(to), static_cast<const u8*>(from), false});
   if (choose(2, Choice::kCopy)) land(fiber.copies.back());
 }
 
-void commit_copies(Site site) {
-  call_site("commit_copies", site);
+void commit_copies() {
   order().async_commit(current().id);
   ++current().copy_group;
 }
 
-void wait_copies(u32 left, Site site) {
+void wait_copies(u32 left) {
   choice_point(Next::kCommutes);
   polls_end();
-  call_site("wait_copies", site);
   Fiber& fiber = current();
   const u32 groups = fiber.copy_group - std::min(left, fiber.copy_group);
   auto& list = fiber.copies;

@@ -1,4 +1,4 @@
-// Fibers: stacks that one OS thread switches between. A fiber runs until it hands over by itself.
+// Fibers: stacks that one OS thread switches between. A fiber runs until it yields.
 // Must not know what runs on a fiber, or which one is next.
 #pragma once
 

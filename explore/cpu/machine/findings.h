@@ -37,7 +37,7 @@ constexpr const char* kRoom = "room";            // more memory than the machine
 constexpr const char* kCrash = "crash";          // an access to memory that is not there
 
 void report(const char* kind, std::string message, std::vector<CodePlace> places);
-// One behind which nothing can run: ends the launch.
+// One after which nothing can run: ends the launch.
 [[noreturn]] void report_fatal(const char* kind, std::string message, std::vector<CodePlace> places);
 // Where the thread that runs is.
 CodePlace here(Site site);

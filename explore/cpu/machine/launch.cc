@@ -15,7 +15,7 @@ namespace machine {
 
 namespace {
 
-// Shared memory: of each block that runs, dynamic memory and behind it static arrays.
+// Shared memory: of each block that runs, dynamic memory and after it static arrays.
 constexpr u32 kMostDynamic = 228 << 10;
 constexpr u32 kMostStatic = 256 << 10;
 constexpr u32 kArrayStride = 4096;  // regions share no page of the memory model

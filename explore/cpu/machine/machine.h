@@ -84,10 +84,10 @@ u64 update_word(void* word, u32 bytes, Update update, u64 operand, Ordering orde
 void read_constant(const void* from, u32 bytes, Site site);
 void copy_unseen(void* to, const void* from, u32 bytes);
 // Bytes of which some may not have been written, because nothing depends on those: as above.
-void read_partly_written(const void* from, u32 bytes, Site site);
+void read_partly_written(const void* from, u32 bytes);
 
-void fence_block(Site site);
-void fence_proxy_async(bool shared_alone, Site site);
+void fence_block();
+void fence_proxy_async(bool shared_alone);
 
 u64 clock_ns();
 u64 clock_cycles();
@@ -95,7 +95,7 @@ u64 clock_cycles();
 // ---- barriers and copies in shared memory ---------------------------------------------------------
 
 void barrier_init(u64* barrier, u32 arrivals, Site site);
-void fence_barrier_init(Site site);
+void fence_barrier_init();
 // Whether the phase of a parity is complete. One that may suspend waits a while.
 bool barrier_wait(u64* barrier, u32 parity, u32 arrivals, bool may_suspend, Site site);
 void barrier_arrive(u64* barrier, u32 n, u32 bytes, Site site);
@@ -105,11 +105,11 @@ void copy_bulk(void* to, const void* from, u32 bytes, u64* barrier, Site site);
 void prefetch_bulk(const void* from, u32 bytes, Site site);
 
 void copy_async_16(void* to, const void* from, Site site);
-void commit_copies(Site site);
-void wait_copies(u32 left, Site site);
+void commit_copies();
+void wait_copies(u32 left);
 
 // wgmma m64n64k16, of which each warp has a part (wide.cc). Sums are in d after a wait that leaves
-// fewer groups than there are behind the product's. `operand` is a descriptor of B in the dynamic
+// fewer groups than there are after the product's. `operand` is a descriptor of B in the dynamic
 // shared memory of the block.
 enum class Half;
 u64 wide_descriptor(const void* operand, u32 next_columns, u32 next_rows, Site site);

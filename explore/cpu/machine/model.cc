@@ -28,7 +28,7 @@ const char* kind_of(Fault fault) {
 CodePlace place_of(const Access& a, u32 threads) {
   CodePlace place;
   if (a.kind == AccessKind::kPlain) place.pc = instruction_at(a.where);
-  else if (a.kind != AccessKind::kNone && a.kind != AccessKind::kHost) place.site = call_site(a.where).site;
+  else if (a.kind != AccessKind::kNone && a.kind != AccessKind::kHost) place.site = site_of(a.where);
   if (threads) place.block = a.thread / threads, place.thread = a.thread % threads;
   return place;
 }

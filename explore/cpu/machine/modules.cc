@@ -75,7 +75,7 @@ void describe(Module& m) {
 }
 
 // A kernel has one parameter, a struct by value that is larger than two registers: it lies on the
-// stack, or behind a pointer, and more bytes behind it do no harm.
+// stack, or a pointer refers to it, and more bytes after it do no harm.
 struct Parameters {
   u64 words[kParameterBytes / 8];
 };

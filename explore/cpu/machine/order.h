@@ -14,7 +14,7 @@
 //   order.cc        threads, regions, synchronisation
 //
 // Rules for callers:
-//   * Call before the access takes place. Plain accesses are the caller's, behind the call. Loads,
+//   * Call before the access takes place. Plain accesses are the caller's, after the call. Loads,
 //     stores and updates of words, and the bytes of copies, are moved by the Order itself.
 //   * Addresses outside the arena are nobody's: a word there is read and written as it is, and
 //     other accesses are ignored.
@@ -94,7 +94,7 @@ enum class Weak : u8 {
            // memory holds; 1 to 3: others
 };
 
-// What the Order asks and tells. Without a machine behind them everything is the default.
+// What the Order asks and tells. Without a machine everything is the default.
 struct Listener {
   virtual ~Listener() = default;
   virtual u32 choose(u32 n, Weak kind) { return (void)n, (void)kind, 0; }

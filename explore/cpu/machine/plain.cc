@@ -32,7 +32,7 @@ Page* Order::State::page_for(const Accessing& a, const void* p, u32 bytes, bool 
     report(Fault::kOutside, Access{}, a, writes, p, bytes);
     return nullptr;
   }
-  // The last page of pinned memory has lines for what is behind it.
+  // The last page of pinned memory has lines for what is after it.
   if (page->kind == RegionKind::kPinned) {
     if (Shadow::line(*page, p).kind() == kOutsideBytes)
       report(Fault::kOutside, Access{}, a, writes, p, bytes);

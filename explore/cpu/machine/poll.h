@@ -34,7 +34,7 @@ void changed(const void* word);
 // Sleeps until the word changes or all that sleep are woken. Returns false if it may not sleep now.
 bool sleep_on(const void* word, const char* what, Site site);
 
-// Wakes all that sleep, for so many polls that find nothing. Returns how many there were.
+// Wakes all that sleep, for n polls that find nothing. Returns how many there were.
 u32 wake_sleepers(u32 patience);
 // Before a launch.
 void reset_polls();

@@ -1,5 +1,5 @@
 // Fibers, warps and blocks of a launch, and who of them runs. One OS thread runs one fiber at a
-// time; a fiber hands over where its primitives say that it may (choice_point), or where it has to
+// time; a fiber yields where its primitives say that it may (choice_point), or where it has to
 // wait (wait). Must not know memory orders, and not what a fiber waits for.
 #pragma once
 
@@ -103,7 +103,7 @@ const std::vector<std::unique_ptr<Block>>& blocks_at_once();
 const std::vector<std::unique_ptr<Warp>>& warps_at_once();
 bool running();
 
-// The fiber that runs may hand over to another one: a choice. What it does next may commute with
+// The fiber that runs may yield to another one: a choice. What it does next may commute with
 // what all others do, or be seen by them.
 enum class Next : u8 { kSeen, kCommutes };
 void choice_point(Next next = Next::kSeen);

@@ -9,7 +9,7 @@
 namespace machine {
 namespace {
 
-// Parts of lines are allocated so many cells at a time.
+// Parts of lines are allocated in groups of cells.
 constexpr u32 kCellsAtOnce = 4096;
 
 }  // namespace
@@ -39,7 +39,7 @@ void Shadow::add(const Region& region) {
   const size_t first = page_number(region.begin);
   const size_t pages = (region.bytes + kPageBytes - 1) / kPageBytes;
   for (size_t i = 0; i < pages; ++i) table_[first + i] = all;
-  // Of the last page, what is behind the region.
+  // Of the last page, what is after the region.
   const size_t tail = region.bytes % kPageBytes;
   if (tail == 0) return;
   Page* page = make_page(first + pages - 1);

@@ -1,56 +1,47 @@
 #include "sites.h"
 
 #include <cstring>
-#include <memory>
+#include <vector>
 
 namespace machine {
 
 namespace {
 
-std::vector<std::unique_ptr<CallSite>> sites;
+std::vector<Site> sites;
 
-// A cache of sites by addresses: those of names are the same at each call.
+// A cache of numbers by the address of the name, which is the same at each call.
 struct Cached {
   const char* file;
-  const char* primitive;
   int line;
-  CallSite* site;
+  u32 number;
 };
 constexpr u32 kCached = 1 << 13;
 Cached cache[kCached];
 
-CallSite& find_or_add(const char* primitive, Site site) {
-  for (auto& s : sites) {
-    if (s->site.line == site.line && strcmp(s->primitive, primitive) == 0 &&
-        strcmp(s->site.file, site.file) == 0) {
-      return *s;
-    }
+u32 find_or_add(Site site) {
+  for (u32 i = 0; i < sites.size(); ++i) {
+    if (sites[i].line == site.line && strcmp(sites[i].file, site.file) == 0) return i;
   }
-  // The name of the file belongs to a module, which is unloaded.
-  sites.push_back(std::make_unique<CallSite>(
-      CallSite{primitive, {strdup(site.file), site.line}, u32(sites.size())}));
-  return *sites.back();
+  // The name of the file belongs to a module, which may be unloaded.
+  sites.push_back({strdup(site.file), site.line});
+  return u32(sites.size() - 1);
 }
 
 }  // namespace
 
-CallSite& call_site(const char* primitive, Site site) {
-  const auto key = reinterpret_cast<uintptr_t>(site.file) * 31 + u32(site.line) * 0x9e3779b1u +
-                   reinterpret_cast<uintptr_t>(primitive);
+u32 number_of(Site site) {
+  const auto key = reinterpret_cast<uintptr_t>(site.file) * 31 + u32(site.line) * 0x9e3779b1u;
   Cached& cached = cache[(key ^ key >> 13) % kCached];
-  if (cached.file != site.file || cached.line != site.line || cached.primitive != primitive) {
-    cached = {site.file, primitive, site.line, &find_or_add(primitive, site)};
+  if (cached.file != site.file || cached.line != site.line) {
+    cached = {site.file, site.line, find_or_add(site)};
   }
-  ++cached.site->calls;
-  return *cached.site;
+  return cached.number;
 }
+Site site_of(u32 number) { return sites[number]; }
 
 void forget_addresses() {
   for (Cached& c : cache) c = {};
 }
-
-CallSite& call_site(u32 number) { return *sites[number]; }
-u32 call_sites() { return u32(sites.size()); }
 
 const char* short_name(const char* file) {
   const char* last = strrchr(file, '/');

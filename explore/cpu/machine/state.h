@@ -57,8 +57,8 @@ struct Thread {
     Ref<Stamp> stamp[kReaches];
   };
   std::vector<Released> released;
-  Ref<Stamp> fenced[kReaches];  // what a fence has released for the stores behind it
-  std::unique_ptr<Stamp> seen;  // what loads have brought, for an acquire fence behind them
+  Ref<Stamp> fenced[kReaches];  // what a fence has released for the stores after it
+  std::unique_ptr<Stamp> seen;  // what loads have brought, for an acquire fence after them
   Ref<Stamp> acquired;          // the last one: asked for again and again
 };
 
@@ -80,7 +80,7 @@ struct Place {
   bool is_bulk = false;
 };
 struct BlockActors {
-  std::vector<Place> places;  // behind those of threads
+  std::vector<Place> places;  // after those of threads
 };
 
 struct Mbarrier {
@@ -174,7 +174,7 @@ struct Order::State {
   void forget_stores(const u8* begin, const u8* end);
 
   // The host may access pinned memory at any time: what is not of system scope races with that.
-  // Plain writes are left alone, for the host reads records of stalls behind the launch.
+  // Plain writes are left alone, for the host reads records of stalls after the launch.
   void check_host(const Accessing& a, const void* p, u32 bytes, bool writes, Scope scope);
   // Whether a word's access may go on, and how.
   enum class Word { kTracked, kRaw, kTorn, kNothing };

@@ -1,11 +1,10 @@
-// Collectives of a warp. A lane that comes to one hands over to another lane of its warp, until all
+// Collectives of a warp. A lane that comes to one yields to another lane of its warp, until all
 // are there. What lanes have brought lies in one of two places in turn: when a lane brings something
 // to the next collective, others may still be reading what they got from this one.
 #include <cstring>
 
 #include "findings.h"
 #include "scheduler.h"
-#include "sites.h"
 #include "model.h"
 
 namespace machine {
@@ -60,7 +59,6 @@ void* converge(Collective kind, const void* mine, u32 bytes, void (*compute)(voi
 }
 
 void warp_sync(Site site) {
-  call_site("warp_sync", site);
   meet(Collective::kSync, site, [](Warp& warp) {
     u32 ids[kWarpSize];
     for (u32 i = 0; i < kWarpSize; ++i) ids[i] = warp.lanes[i]->id;

@@ -63,7 +63,7 @@ void begin(WideLane* lanes) {
 
   // The memory model sees a read that goes on until the wait. What it reads is read then.
   if (state.copy == 0)
-    state.copy = order().bulk_begin(current().id, call_site("wgmma", last_site).number) + 1;
+    state.copy = order().bulk_begin(current().id, number_of(last_site)) + 1;
   for (int column = 0; column < kWideColumns; column += 8) {
     for (int k = 0; k < kWideDepth; k += 8) {
       u8 core[128];
@@ -119,7 +119,6 @@ void begin_products(Warp& warp) {
 }
 
 void wide_begin(Site site) {
-  call_site("wgmma_begin", site);
   const u8 nothing = 0;
   converge(Collective::kWide, &nothing, 1, [](void*) { current().warp->wide.fenced = true; }, site);
 }
@@ -142,7 +141,6 @@ void wide_multiply(Half type, float* d, const u32* a, u64 b, bool adds, Site sit
 
 void wide_commit(Site site) {
   const u8 nothing = 0;
-  call_site("wgmma_commit", site);
   last_site = site;
   converge(Collective::kWide, &nothing, 1, [](void*) {
     WideState& state = current().warp->wide;
@@ -156,11 +154,11 @@ void wide_commit(Site site) {
 }
 
 void wide_wait(u32 left, Site site) {
-  const CallSite& call = call_site("wgmma_wait", site);
+  const u32 where = number_of(site);
   Warp& warp = *current().warp;
   converge(Collective::kWide, &left, sizeof left,
            [](void* lanes) { finish(*current().warp, *static_cast<const u32*>(lanes)); }, site);
-  order().barrier_wait(current().id, &warp.wide.barrier, call.number);
+  order().barrier_wait(current().id, &warp.wide.barrier, where);
 }
 
 void thread_leaves_products(Fiber& fiber) {

@@ -16,7 +16,7 @@ using namespace machine;
 namespace {
 
 int failures;
-// One check: so many cases, so many that differ.
+// One check: the number of cases, and of those that differ.
 void report(const char* what, uint64_t cases, uint64_t wrong) {
   const bool fails = wrong != 0 || cases == 0;
   printf("%s %s: %" PRIu64 " cases, %" PRIu64 " mismatches\n", fails ? "FAIL" : "ok  ", what, cases, wrong);
@@ -111,7 +111,7 @@ void products(uint64_t outputs) {
         snprintf(what, sizeof what, "mma of %s as on %s, %s", name, core.name, name_of(Distribution(d)));
         report(what, n, wrong);
       }
-      // Crafted cases, eight to a tile: with their own operands on its diagonals, with others' beside.
+      // Crafted cases, eight to a tile: with their own operands on its diagonals, with others' elsewhere.
       const std::vector<Crafted> crafted = craft(type == Half::kBf16 ? 7 : 10, outputs / 400 * 8);
       uint64_t wrong[kGroups] = {}, cases[kGroups] = {};
       for (size_t i = 0; i < crafted.size(); i += 8) {

@@ -11,7 +11,7 @@ using namespace machine;
 namespace {
 
 double seconds() {
-  timespec t;  // of this process: others may run beside it
+  timespec t;  // of this process: others may run at the same time
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
   return double(t.tv_sec) + double(t.tv_nsec) * 1e-9;
 }

@@ -300,7 +300,7 @@ void coherence() {
     l.run();
     CHECK(l.has("b=1 end=1") && l.has("b=1 end=2"), "%s", l.all().c_str());
   }
-  {  // and in order behind a release
+  {  // and in order after a release
     Litmus l;
     l.threads = {{A, {l.store(0, 1), l.store(1, 1, kRelease)}},
                  {B, {l.load(1, "b", kAcquire), l.when("b", 1, l.store(0, 2))}}};
@@ -474,7 +474,7 @@ void plain_accesses() {
     m.order.read(0, m.global + 32764, 8, 6);
     CHECK(m.found() == "read of bytes that nobody has written at global + 0x8000; ", "half of it");
     m.order.write(0, m.global + 65536, 4, 7);
-    CHECK(m.found().find("outside") != std::string::npos, "behind a region");
+    CHECK(m.found().find("outside") != std::string::npos, "after a region");
     m.order.write(0, m.shared + 39998, 2, 8);
     CHECK(m.found().empty(), "the last bytes of a region");
     m.order.write(0, m.shared + 39998, 4, 9);
@@ -486,7 +486,7 @@ void plain_accesses() {
                              return std::string(s);
                            }() +
                            "; ",
-          "behind the last bytes");
+          "after the last bytes");
     m.order.write(64, m.shared, 4, 10);
     CHECK(m.found().find("outside") != std::string::npos, "another block's shared memory");
     m.order.write(3, m.weights + 8, 4, 11);
@@ -517,7 +517,7 @@ void plain_accesses() {
     m.order.join(both, 3);
     m.order.read(1, m.shared, 16, 23);
     m.order.read(2, m.shared, 16, 24);
-    CHECK(m.found().empty(), "behind a join");
+    CHECK(m.found().empty(), "after a join");
     m.order.write(0, m.shared + 8, 1, 25);
     CHECK(m.walk.findings.size() == 1, "a write and two reads of a warp: %s", m.found().c_str());
     m.found();
@@ -556,7 +556,7 @@ void plain_accesses() {
     m.order.write(0, m.global + 16, 4, 2);
     CHECK(m.found().empty(), "other bytes");
     m.order.write(0, m.global + 4, 4, 2);
-    CHECK(m.found().find("constant load") != std::string::npos, "a write behind it");
+    CHECK(m.found().find("constant load") != std::string::npos, "a write after it");
     m.order.read_constant(0, m.global + 16, 4, 3);
     CHECK(m.found().find("constant load") != std::string::npos, "a write before it");
     m.end();
@@ -758,7 +758,7 @@ void torn_rows() {
         for (int i = 0; i < 16; ++i) CHECK(got[i] == 3, "bytes that nobody writes");
         values.insert(got[16] << 8 | got[17]);
         raced |= m.found().find("data race") != std::string::npos;
-        // A write behind the copy.
+        // A write after the copy.
         m.order.write(70, m.cache, 4, 8);
         raced |= m.found().find("data race") != std::string::npos;
         walk.path = m.walk.path;
@@ -794,7 +794,7 @@ void async_copies() {
     m.order.read(1, m.shared + 16, 16, 5);
     CHECK(m.found().empty() == (left_out == 0), "another thread, %d", left_out);
   }
-  {  // an access of its thread behind the issue, and one before it
+  {  // an access of its thread after the issue, and one before it
     Machine m;
     m.order.write(0, m.shared, 16, 1);
     const u32 copy = m.order.async_begin(0, 2);
@@ -802,7 +802,7 @@ void async_copies() {
     m.order.copy_bytes(copy, m.shared, m.global, 16);
     CHECK(m.found().empty(), "a write before the issue");
     m.order.copy_bytes(copy, m.shared + 16, m.global, 16);
-    CHECK(!m.found().empty(), "a write behind the issue");
+    CHECK(!m.found().empty(), "a write after the issue");
   }
   {  // bytes that nobody has written are copied, and not to be read
     Machine m;
