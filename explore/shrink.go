@@ -4,8 +4,8 @@ package explore
 type deviation = [2]uint64
 
 // shrink takes deviations out of a schedule for as long as what went wrong still goes wrong. try judges several
-// candidates at once and returns for each whether it does. The number of candidates is bounded. What is returned has
-// been judged, unless nothing could be taken out.
+// candidates at once and returns for each whether it does. The number of candidates is bounded. What is returned
+// has been judged, unless nothing could be taken out.
 //
 // It is delta debugging: halves are taken out first, then ever smaller parts, down to single deviations.
 func shrink(all []deviation, most, atOnce int, try func([][]deviation) []bool) []deviation {
