@@ -45,12 +45,13 @@ const ofLlama = `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", 
 "tie_word_embeddings": false, "torch_dtype": "bfloat16"}`
 
 var (
-	launches = []string{"launch", "stops", "drawings", "late-epochs"}
+	launches = []string{"launch", "stops", "drawings", "late-epochs", "steps"}
+	passed   = []string{"launch", "rows2", "sequences2", "sequences2rows2"}
 	prompts  = []string{"prompt-9", "prompt-3"}
 )
 
 var builds = []small{
-	{name: "bulk copies", arch: 90, sms: 2, jobs: launches},
+	{name: "bulk copies", arch: 90, sms: 2, jobs: append(slices.Clone(launches), "abort")},
 	// all warps of a block have tiles of their own, and a unit of attention on each SM is followed by another
 	{name: "asynchronous copies", arch: 80, sms: 2, jobs: launches, config: `{"intermediate_size": 256}`,
 		tiling: `"warps": {"qkv": 1, "o": 1, "gate_up": 1, "down": 1, "lm_head": 1}`},
@@ -60,10 +61,16 @@ var builds = []small{
 		config: `{"num_key_value_heads": 4}`},
 	{name: "layer barriers", arch: 90, sms: 2, jobs: launches, config: `{"intermediate_size": 256}`,
 		tiling: `"loop": {"barrier": 1}, "warps": {"qkv": 2, "o": 2, "gate_up": 2, "down": 4, "lm_head": 2}`},
-	{name: "passes", arch: 90, sms: 2, jobs: []string{"launch", "rows2", "sequences2", "sequences2rows2"},
-		edit: func(o *compiler.Options) { o.Rows, o.Sequences, o.SequenceRows = []int{2}, 2, 2 }},
-	{name: "splits", arch: 90, sms: 4, tiling: `"attention": {"max_splits": 2, "split_from": 16}`,
-		jobs: []string{"launch", "ends"}},
+	{name: "passes", arch: 90, sms: 2, jobs: passed, edit: several},
+	{name: "counters in passes", arch: 90, sms: 4, jobs: passed, edit: several,
+		tiling: `"exchange": {"flagged": 0}, "attention": {"max_splits": 2, "split_from": 0}`},
+	{name: "counters in singles", arch: 75, sms: 4, jobs: passed,
+		tiling: `"exchange": {"flagged": 0}, "attention": {"max_splits": 2, "split_from": 0}`,
+		edit:   func(o *compiler.Options) { several(o); o.DType = dtype(ir.F32) }},
+	{name: "layer barriers in passes", arch: 90, sms: 2, jobs: passed, edit: several, tiling: `"loop": {"barrier": 1}`},
+	// a context is split from its third position on
+	{name: "splits", arch: 90, sms: 4, tiling: `"attention": {"max_splits": 2, "split_from": 2}`,
+		jobs: []string{"launch", "steps"}},
 	// columns of a head that are padded, and two sets of warps that share a unit
 	{name: "integers", arch: 90, sms: 2, jobs: []string{"launch", "rows2"},
 		config: `{"hidden_size": 96, "num_attention_heads": 16, "num_key_value_heads": 1,
@@ -79,6 +86,8 @@ var builds = []small{
 		edit: func(o *compiler.Options) { o.Formats, _ = passes.ParseWeightFormats("int8") }},
 	{name: "held exchanges", arch: 90, sms: 2, jobs: []string{"launch", "rows2"}, base: "gpt-neox-parallel",
 		edit: func(o *compiler.Options) { o.Rows = []int{2} }},
+	{name: "held counters", arch: 90, sms: 2, jobs: []string{"launch", "rows2"}, base: "gpt-neox-parallel",
+		tiling: `"exchange": {"flagged": 0}`, edit: func(o *compiler.Options) { o.Rows = []int{2} }},
 	// o is published as soon as attention has read qkv, on the same page
 	{name: "norms of branches", arch: 90, sms: 2, jobs: []string{"launch"}, base: "olmo2-plain",
 		tiling: `"exchange": {"copies": 1}`, program: func(p *ir.Program) { share(p, "L{i}.o", "L{i}.qkv") }},
@@ -92,6 +101,9 @@ var builds = []small{
 		tiling: `"exchange": {"copies": 1}`, edit: func(o *compiler.Options) { o.DType = dtype(ir.F32) },
 		program: func(p *ir.Program) { share(p, "best.value", "L{i}.act") }},
 }
+
+// several has passes of two tokens, of two sequences, and of both.
+func several(o *compiler.Options) { o.Rows, o.Sequences, o.SequenceRows = []int{2}, 2, 2 }
 
 // share puts an exchange on the page of another one.
 func share(p *ir.Program, name, with string) {
