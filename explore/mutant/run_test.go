@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 var (
 	report = flag.String("report", "", "write mutants.md into this directory")
 	only   = flag.String("mutants", "", "run the mutants alone whose ids match this expression")
-	on     = flag.String("builds", "", "on the builds alone whose names are in this text")
+	on     = flag.String("builds", "", "on these builds alone, by name, with commas between")
 	except = flag.String("except", "", "without the mutants that this file says were killed, as -each writes it")
 	each   = flag.String("each", "", "append what became of each mutant to this file")
 	times  = flag.Int("schedules", 12, "schedules of each job that runs a mutant")
@@ -83,7 +83,7 @@ func TestMutants(t *testing.T) {
 		}
 	}
 	for i := range of {
-		if *on == "" || strings.Contains(*on, of[i].name) {
+		if *on == "" || slices.Contains(strings.Split(*on, ","), of[i].name) {
 			o.Builds = append(o.Builds, of[i].compile(t))
 		}
 	}
