@@ -3,6 +3,7 @@ package mutant_test
 // The builds whose kernels are mutated: together they have every way in which the device runtime orders something.
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -28,7 +29,8 @@ type small struct {
 	config string // what differs from its config.json
 	arch   int
 	sms    int
-	tiling string // ScheduleConfig.tiling, besides a ring that goes round often in small matrices
+	ring   string // tiling.ring; "": aRing
+	tiling string // the rest of ScheduleConfig.tiling
 	policy string // ScheduleConfig.sm_assignment, where it is not the default
 	edit   func(o *compiler.Options)
 	wide   bool // blocks have all of an SM's shared memory, which kernels for prompts take
@@ -44,6 +46,9 @@ const ofLlama = `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", 
 "vocab_size": 96, "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu",
 "tie_word_embeddings": false, "torch_dtype": "bfloat16"}`
 
+// aRing goes round often in small matrices.
+const aRing = `"chunk_bytes": 4096, "in_flight": 2, "run_ahead": 3`
+
 var (
 	launches = []string{"launch", "stops", "drawings", "late-epochs", "steps"}
 	passed   = []string{"launch", "rows2", "sequences2", "sequences2rows2"}
@@ -51,12 +56,16 @@ var (
 )
 
 var builds = []small{
-	{name: "bulk copies", arch: 90, sms: 2, jobs: append(slices.Clone(launches), "abort")},
-	// all warps of a block have tiles of their own, and a unit of attention on each SM is followed by another
+	{name: "bulk copies", arch: 90, sms: 2, jobs: append(slices.Clone(launches), "abort", "reference")},
+	// all warps of a block have tiles of their own, and a unit of attention on each SM is followed by another; as many
+	// chunks may be on their way as the ring has slots
 	{name: "asynchronous copies", arch: 80, sms: 2, jobs: launches, config: `{"intermediate_size": 256}`,
+		ring:   `"chunk_bytes": 4096, "in_flight": 13`,
 		tiling: `"warps": {"qkv": 1, "o": 1, "gate_up": 1, "down": 1, "lm_head": 1}`},
-	{name: "plain copies", arch: 75, sms: 2, jobs: launches,
-		edit: func(o *compiler.Options) { o.DType = dtype(ir.F16) }},
+	// each SM has one of two groups of a pass's rows, and copies the rows that the other appends
+	{name: "plain copies", arch: 75, sms: 2, jobs: append(slices.Clone(launches), "rows2"),
+		config: `{"num_attention_heads": 16, "num_key_value_heads": 1}`,
+		edit:   func(o *compiler.Options) { o.DType, o.Rows = dtype(ir.F16), []int{2} }},
 	{name: "counters", arch: 90, sms: 2, tiling: `"exchange": {"flagged": 0}`, jobs: launches,
 		config: `{"num_key_value_heads": 4}`},
 	{name: "layer barriers", arch: 90, sms: 2, jobs: launches, config: `{"intermediate_size": 256}`,
@@ -67,10 +76,19 @@ var builds = []small{
 	{name: "counters in singles", arch: 75, sms: 4, jobs: passed,
 		tiling: `"exchange": {"flagged": 0}, "attention": {"max_splits": 2, "split_from": 0}`,
 		edit:   func(o *compiler.Options) { several(o); o.DType = dtype(ir.F32) }},
-	{name: "layer barriers in passes", arch: 90, sms: 2, jobs: passed, edit: several, tiling: `"loop": {"barrier": 1}`},
+	// the producer is a warp, and what is on its way when it waits is more than a layer may lack
+	{name: "layer barriers in passes", arch: 80, sms: 2, wide: true, jobs: []string{"launch", "stops", "rows2"},
+		ring: `"chunk_bytes": 4096, "in_flight": 16`, tiling: `"loop": {"barrier": 1}`,
+		edit: func(o *compiler.Options) { o.Rows = []int{2} }},
 	// a context is split from its third position on
 	{name: "splits", arch: 90, sms: 4, tiling: `"attention": {"max_splits": 2, "split_from": 2}`,
-		jobs: []string{"launch", "steps"}},
+		jobs: []string{"launch", "steps", "late-epochs"}},
+	// the vector that a step begins with lies on the page of the best logits of the step before; and the ring has more
+	// slots than a step has chunks, so that a slot that is given back says nothing of that step
+	{name: "a page of two steps", arch: 90, sms: 2, wide: true, jobs: append(slices.Clone(launches), "abort"),
+		ring: aRing + `, "stock": 4`, tiling: `"exchange": {"copies": 1}`, config: `{"num_hidden_layers": 1}`,
+		edit:    func(o *compiler.Options) { o.DType = dtype(ir.F32) },
+		program: func(p *ir.Program) { alternate(p, "L{i}.x", "best.value") }},
 	// columns of a head that are padded, and two sets of warps that share a unit
 	{name: "integers", arch: 90, sms: 2, jobs: []string{"launch", "rows2"},
 		config: `{"hidden_size": 96, "num_attention_heads": 16, "num_key_value_heads": 1,
@@ -86,8 +104,11 @@ var builds = []small{
 		edit: func(o *compiler.Options) { o.Formats, _ = passes.ParseWeightFormats("int8") }},
 	{name: "held exchanges", arch: 90, sms: 2, jobs: []string{"launch", "rows2"}, base: "gpt-neox-parallel",
 		edit: func(o *compiler.Options) { o.Rows = []int{2} }},
-	{name: "held counters", arch: 90, sms: 2, jobs: []string{"launch", "rows2"}, base: "gpt-neox-parallel",
-		tiling: `"exchange": {"flagged": 0}`, edit: func(o *compiler.Options) { o.Rows = []int{2} }},
+	// one SM has no rows of qkv, and all warps of the others read its columns
+	{name: "held counters", arch: 90, sms: 4, wide: true, jobs: []string{"launch", "rows2"}, base: "gpt-neox-parallel",
+		tiling: `"exchange": {"flagged": 0}, "gemv": {"rows": 64}, "rotation": {"qkv": 1},
+"warps": {"qkv": 1, "o": 1, "down": 1, "lm_head": 1}`,
+		edit: func(o *compiler.Options) { o.Rows = []int{2} }},
 	// o is published as soon as attention has read qkv, on the same page
 	{name: "norms of branches", arch: 90, sms: 2, jobs: []string{"launch"}, base: "olmo2-plain",
 		tiling: `"exchange": {"copies": 1}`, program: func(p *ir.Program) { share(p, "L{i}.o", "L{i}.qkv") }},
@@ -106,15 +127,23 @@ var builds = []small{
 func several(o *compiler.Options) { o.Rows, o.Sequences, o.SequenceRows = []int{2}, 2, 2 }
 
 // share puts an exchange on the page of another one.
-func share(p *ir.Program, name, with string) {
-	of := func(name string) *ir.Buffer {
-		at := slices.IndexFunc(p.Buffers, func(b ir.Buffer) bool { return b.Name == name })
-		if at < 0 {
-			panic("the program has no " + name)
-		}
-		return &p.Buffers[at]
+func share(p *ir.Program, name, with string) { bufferOf(p, name).Pages = bufferOf(p, with).Pages }
+
+// alternate puts every other exchange of a family, from the first one on, on the page of another exchange.
+func alternate(p *ir.Program, name, with string) {
+	family := bufferOf(p, name)
+	onto := bufferOf(p, with).Pages[0]
+	family.Pages = []string{onto, family.Pages[0]}
+	at := slices.IndexFunc(p.Pages, func(page ir.Page) bool { return page.Name == onto })
+	p.Pages[at].Bytes = max(p.Pages[at].Bytes, family.Bytes())
+}
+
+func bufferOf(p *ir.Program, name string) *ir.Buffer {
+	at := slices.IndexFunc(p.Buffers, func(b ir.Buffer) bool { return b.Name == name })
+	if at < 0 {
+		panic("the program has no " + name)
 	}
-	of(name).Pages = of(with).Pages
+	return &p.Buffers[at]
 }
 
 func dtype(d ir.DType) *ir.DType { return &d }
@@ -138,7 +167,7 @@ func (s *small) options(t *testing.T) compiler.Options {
 	require.NoError(t, err)
 	model := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(model, "config.json"), text, 0o666))
-	tiling := `"ring": {"chunk_bytes": 4096, "in_flight": 2, "run_ahead": 3}`
+	tiling := fmt.Sprintf(`"ring": {%s}`, cmp.Or(s.ring, aRing))
 	if s.tiling != "" {
 		tiling += ", " + s.tiling
 	}
