@@ -272,7 +272,11 @@ func (e *explorer) fitted(j *Job, s Schedule, i int) Schedule {
 	}
 	if j.Aborts && i > 0 && steps >= 4 {
 		x := (e.o.Seed + uint64(i)) * 0x9E3779B97F4A7C15 // spreads seeds over the steps
-		s.HostStores = []HostStore{{Step: (x ^ x>>29) % (steps / 2), PointerAt: abortPointer, Value: 1}}
+		at := (x ^ x>>29) % (steps / 2)
+		if i == 1 { // in the launch of several steps, and in the default order (mayGoOn)
+			s.Strategy, s.Seed, s.Depth, at = Replay, 0, 0, steps/3
+		}
+		s.HostStores = []HostStore{{Step: at, PointerAt: abortPointer, Value: 1}}
 	}
 	return s
 }

@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -193,7 +194,8 @@ func (a *attempt) lateEpochs() error {
 	return nil
 }
 
-// stops generates, and once more with the second token that came as a stop.
+// stops generates, and once more with the second token that came as a stop. Both times another token than the next one
+// comes behind the stop: a launch that has gone on beyond it has left words of these steps.
 func (a *attempt) stops() error {
 	return a.open(host.Options{}, func(s *host.Session) error {
 		ids := a.ids(0, 3)
@@ -206,11 +208,27 @@ func (a *attempt) stops() error {
 			return err
 		}
 		a.own("tokens", fmt.Append(nil, all))
+		stop := all[1]
+		want := all[:slices.Index(all, stop)+1]
+		others := a.ids(otherFrom, otherFrom+2)
+		other := others[slices.IndexFunc(others, func(id int) bool { return id != stop })]
+		behind := func() (bits []byte, err error) {
+			_, err = s.Feed(a.ctx, []int{other}, func(_ int, logits []float32) error {
+				bits = bitsOf(logits)
+				return nil
+			})
+			return bits, err
+		}
+		if err := s.Rewind(len(ids) + len(want)); err != nil {
+			return err
+		}
+		wantBehind, err := behind()
+		if err != nil {
+			return err
+		}
 		if err := s.Rewind(len(ids)); err != nil {
 			return err
 		}
-		stop := all[1]
-		want := all[:slices.Index(all, stop)+1]
 		var told []int
 		got, err := s.Generate(a.ctx, next, chosenTokens, []int{stop}, func(id int) error {
 			told = append(told, id)
@@ -222,22 +240,40 @@ func (a *attempt) stops() error {
 		if !slices.Equal(got, want) || !slices.Equal(told, want) {
 			a.found("difference", "with token %d as a stop the launch gave %v and told the host %v; want %v", stop, got,
 				told, want)
+			return nil
+		}
+		gotBehind, err := behind()
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(gotBehind, wantBehind) {
+			a.found("difference", "behind a launch that ended at token %d, token %d has other logits than without the stop",
+				stop, other)
 		}
 		return nil
 	})
 }
 
-// abort decodes a launch that the host may end, after a token whose row must stay, and then the same once more.
+// abort decodes a launch that the host may end, after a token whose row must stay, and then the same once more. What
+// the launch has told the host until then must be right.
 func (a *attempt) abort() error {
 	a.dir = filepath.Join(a.dir, eagerDir)
 	return a.open(host.Options{}, func(s *host.Session) error {
+		var told []int
 		next, err := s.Feed(a.ctx, a.ids(0, 1), nil)
 		if err == nil {
+			var begun *Run
+			if begun, err = a.machine.result(); err != nil {
+				return err
+			}
 			var got []int
-			got, err = s.Generate(a.ctx, next, chosenTokens, nil, nil)
+			got, err = s.Generate(a.ctx, next, chosenTokens, nil, func(id int) error {
+				told = append(told, id)
+				return nil
+			})
 			if err == nil {
 				a.own("tokens of a launch that was not ended", fmt.Append(nil, got))
-				err = s.Rewind(1)
+				err = errors.Join(a.mayGoOn(begun.Steps), s.Rewind(1))
 			}
 		}
 		if err := a.aborted(err); err != nil {
@@ -253,8 +289,30 @@ func (a *attempt) abort() error {
 			return err
 		}
 		a.own("tokens once more", fmt.Append(nil, got))
+		if len(told) > len(got) || !slices.Equal(told, got[:len(told)]) {
+			a.found("difference", "a launch that the host ended told it %v, and %v come when it does not", told, got)
+		}
 		return nil
 	})
+}
+
+// mayGoOn says of a launch that the host did not end whether that is right. In the default order there are waits in
+// vain until the end, so that one that the host ends in its first half, since a step of the machine, is given up.
+func (a *attempt) mayGoOn(since uint64) error {
+	if a.schedule.Strategy != Replay || len(a.schedule.Deviations) > 0 {
+		return nil
+	}
+	run, err := a.machine.result()
+	if err != nil {
+		return err
+	}
+	for _, h := range a.schedule.HostStores {
+		if h.Step >= since && h.Step < since+(run.Steps-since)/2 {
+			a.found("difference", "the host ended a launch at step %d of the machine, and it went on from step %d to %d",
+				h.Step, since, run.Steps)
+		}
+	}
+	return nil
 }
 
 // aborted takes a launch for one that went as it should which was given up because the host ended it.
