@@ -2,6 +2,8 @@ package passes
 
 import (
 	"fmt"
+	"os"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -63,4 +65,48 @@ func TestBarrierEndsEveryLayer(t *testing.T) {
 		require.Equal(t, []ir.Wait{{Counter: "L{i}.join", Threshold: 6}}, body[n+1].Waits)
 	}
 	require.Equal(t, fmt.Sprint(plain.Pages), fmt.Sprint(rolled.Pages))
+}
+
+// No exchange of any model is on another page for the barrier: nothing that is emitted rests on the order that it adds.
+// Passes of rows and of sequences are laid out alike too.
+func TestBarrierMovesNoPage(t *testing.T) {
+	dirs, err := os.ReadDir(zoo)
+	require.NoError(t, err)
+	of := []ir.Pass{{}, {Rows: 4}, {Sequences: 2, Rows: 2}}
+	if testing.Short() {
+		of = of[:1]
+	}
+	compared := 0
+	for _, dir := range dirs {
+		for _, pass := range of {
+			var pages []string
+			for barrier := range 2 {
+				s, err := importModel(t, zoo+dir.Name())
+				if err != nil {
+					break
+				}
+				s.Target, s.Tokens = toyTarget(6), pass
+				s.Config = ir.ScheduleConfig{Tiling: map[string]map[string]int{"loop": {"barrier": barrier}}}
+				at := slices.IndexFunc(pipeline, func(p Pass) bool { return p.Name == "pagecolor" })
+				for _, p := range pipeline[1 : at+1] {
+					if err = p.Run(s); err != nil {
+						break
+					}
+				}
+				if err != nil {
+					break
+				}
+				text := fmt.Sprint(s.Program.Pages)
+				for i := range s.Program.Buffers {
+					text += fmt.Sprint(" ", s.Program.Buffers[i].Name, s.Program.Buffers[i].Pages)
+				}
+				pages = append(pages, text)
+			}
+			if len(pages) == 2 {
+				compared++
+				require.Equal(t, pages[0], pages[1], "%s, %v", dir.Name(), pass)
+			}
+		}
+	}
+	require.Greater(t, compared, 50*len(of), "models and passes")
 }
