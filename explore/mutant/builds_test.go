@@ -80,9 +80,10 @@ var builds = []small{
 	{name: "layer barriers of a warp", arch: 80, sms: 2, wide: true, jobs: []string{"launch", "stops", "abort"},
 		config: `{"num_key_value_heads": 1}`, ring: `"chunk_bytes": 4096, "in_flight": 16`,
 		tiling: `"loop": {"barrier": 1}`},
-	// each SM has a group of the rows of a pass, and copies the cache rows that the other appends
+	// each SM has a group of the rows of a pass, and copies the cache rows that the other appends; the ring has more
+	// slots than the first product of a step has chunks
 	{name: "groups of rows", arch: 75, sms: 2, jobs: []string{"launch", "rows2"},
-		config: `{"num_attention_heads": 16, "num_key_value_heads": 1}`,
+		config: `{"num_attention_heads": 16, "num_key_value_heads": 1, "head_dim": 8}`,
 		edit:   func(o *compiler.Options) { o.DType, o.Rows = dtype(ir.F16), []int{2} }},
 	// a context is split from its third position on
 	{name: "splits", arch: 90, sms: 4, tiling: `"attention": {"max_splits": 2, "split_from": 2}`,
