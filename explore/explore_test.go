@@ -131,6 +131,7 @@ func TestWrongKernelsAreFound(t *testing.T) {
 		{job: "prompt-12", prompt: " prompt_lost=4", kind: "difference", text: "logits at position 12"},
 		{job: "ends", settings: "nan_at=1", kind: "bound", text: "against the plain kernels: position 1"},
 		{job: "steps", settings: "stall_at=2", kind: "stall", text: "waited in vain for an element"},
+		{job: "abort", kind: "difference", text: "the host ended a launch at step 100 of the machine, and it went on"},
 	} {
 		t.Run(c.job+" "+c.kind, func(t *testing.T) {
 			b := newFakeBuild(t, c.settings, func(f *host.Facts) {
@@ -148,6 +149,9 @@ func TestWrongKernelsAreFound(t *testing.T) {
 			b.o.Jobs = []string{"text", c.job}
 			if c.kind == "stall" {
 				b.o.Jobs = b.o.Jobs[1:]
+			}
+			if c.job == abortJob {
+				b.o.Schedules = 2
 			}
 			r := b.explore(t)
 			require.NotEmpty(t, r.Findings)
