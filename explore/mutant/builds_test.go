@@ -207,14 +207,19 @@ func (s *small) compile(t *testing.T) explore.MutantBuild {
 	return explore.MutantBuild{Name: s.name, Dir: o.OutDir, Jobs: s.jobs}
 }
 
-// emit renders the program of a build anew, once s.program has changed it, and returns what the proof says of it.
 func (s *small) emit(t *testing.T, dir string) validate.Report {
 	t.Helper()
-	l, err := compiler.RunPasses(s.options(t))
+	return emit(t, s.options(t), dir, s.program)
+}
+
+// emit renders the program of a build anew, once it has been changed, and returns what the proof says of it.
+func emit(t *testing.T, o compiler.Options, dir string, change func(p *ir.Program)) validate.Report {
+	t.Helper()
+	l, err := compiler.RunPasses(o)
 	require.NoError(t, err)
 	defer l.Close()
-	s.program(l.Program)
-	files, err := codegen.Project(l.Program, l.Graph, "small")
+	change(l.Program)
+	files, err := codegen.Project(l.Program, l.Graph, o.Name)
 	require.NoError(t, err)
 	changed := 0
 	for _, name := range slices.Sorted(maps.Keys(files)) {
@@ -225,7 +230,7 @@ func (s *small) emit(t *testing.T, dir string) validate.Report {
 		changed++
 		require.NoError(t, os.WriteFile(at, files[name], 0o666))
 	}
-	require.NotZero(t, changed, "%s: the program is as it was", s.name)
+	require.NotZero(t, changed, "the program is as it was")
 	return validate.Program(l.Program)
 }
 

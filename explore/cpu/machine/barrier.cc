@@ -154,7 +154,7 @@ bool barrier_wait(u64* barrier, u32 parity, u32 arrivals, bool may_suspend, Site
     if (may_suspend && b.pending == 0 && land_copies_of(barrier)) continue;
     order().barrier_poll(thread, barrier, where);
     const bool slept = may_suspend ? sleep_on(barrier, "a phase of a barrier", site)
-                                   : polled(barrier, b.completed, true, site);
+                                   : polled(barrier, 8, b.completed, true, site);
     if (!slept) return false;
   }
 }

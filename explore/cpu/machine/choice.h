@@ -20,6 +20,7 @@ enum class Choice : u8 {
   kNext,    // 0: of the warps that can run, the one that could first
   kLoad,    // 0: a relaxed load sees the newest store
   kStore,   // 0: a relaxed store commits at once
+  kWake,    // 0: when nobody can go on, all pending stores commit that somebody waits for
   kLate,    // 0: nothing that was delayed happens now
   kCopy,    // 0: a copy lands as a whole, when somebody waits for it
   kBytes,   // 0: bytes that are read while they are written are what memory holds

@@ -135,14 +135,18 @@ void Order::State::place(Slot& slot, u32 number) {
     slot.newest = base;
   }
   Store& s = stores[number];
+  s.delay = Delay::kNone;
   s.value = replaced(before, s.halves, s.value);
   s.time = time;
   s.next = slot.newest;
   slot.newest = number;
   std::memcpy(at, &s.value, kSlotBytes);
   const u8* word = at + (s.halves == 2 ? 4 : 0);
+  const u8 halves = s.halves;
+  const Actor actor = s.actor;
   trim(slot, bounds.stores);
   listener->changed(word);
+  commit_held(slot, halves, actor);
 }
 
 void Order::State::commit(u32 number) {
@@ -159,8 +163,22 @@ void Order::State::commit(u32 number) {
   u32* link = &slot.pending;
   while (*link != number) link = &stores[*link].next;
   *link = stores[number].next;
-  pending.erase(std::find(pending.begin(), pending.end(), number));
+  auto& among = those_of(stores[number].delay);
+  among.erase(std::find(among.begin(), among.end(), number));
   place(slot, number);
+}
+
+// Of other threads, those that are held until another one has stored to their word.
+void Order::State::commit_held(Slot& slot, u8 halves, Actor other_than) {
+  for (u32 i = slot.pending; i;) {
+    const Store& s = stores[i];
+    if (s.delay == Delay::kHeld && (s.halves & halves) && s.actor != other_than) {
+      commit(i);
+      i = slot.pending;
+    } else {
+      i = s.next;
+    }
+  }
 }
 
 void Order::State::commit_before(Slot& slot, const Thread& t, u8 halves) {
@@ -175,15 +193,39 @@ void Order::State::commit_before(Slot& slot, const Thread& t, u8 halves) {
   }
 }
 
-void Order::State::tick_time() {
-  ++time;
-  while (!pending.empty() && time - stores[pending.front()].time > bounds.pending)
-    commit(pending.front());
+void Order::State::commit_all() {
+  for (auto* list : {&pending, &held}) {
+    while (!list->empty()) commit(list->front());
+  }
+}
+
+// Of pending stores, those that somebody waits for, or one of them.
+bool Order::State::commit_awaited() {
+  std::vector<u32> awaited;
+  for (const auto* list : {&pending, &held}) {
+    for (u32 number : *list) {
+      const Store& s = stores[number];
+      if (listener->is_awaited(s.slot + (s.halves == 2 ? 4 : 0), s.halves == 3 ? 8 : 4))
+        awaited.push_back(number);
+    }
+  }
+  if (awaited.empty()) return false;
+  constexpr u32 kMost = 8;  // that a choice is among
+  const u32 chosen = listener->choose(1 + std::min(u32(awaited.size()), kMost), Weak::kWake);
+  if (chosen) {
+    commit(awaited[chosen - 1]);
+    return true;
+  }
+  for (u32 number : awaited) {
+    if (stores[number].delay != Delay::kNone) commit(number);  // not with one before it
+  }
+  return true;
 }
 
 bool Order::State::settle() {
-  bool any = !pending.empty();
-  while (!pending.empty()) commit(pending.front());
+  if (commit_awaited()) return true;
+  bool any = !pending.empty() || !held.empty();
+  commit_all();
   for (u8* at : written) {
     Slot& slot = slot_of(*shadow.page(at), at);
     if (slot.newest == 0 || stores[slot.newest].next == 0) continue;
@@ -199,13 +241,15 @@ bool Order::State::settle() {
 
 // What is in memory is all there is: at the end of a launch, or of shared memory.
 void Order::State::forget_stores(const u8* begin, const u8* end) {
-  for (size_t i = 0; i < pending.size();) {
-    const u8* at = stores[pending[i]].slot;
-    if (at >= begin && at < end) {
-      commit(pending[i]);
-      i = 0;
-    } else {
-      ++i;
+  for (auto* list : {&pending, &held}) {
+    for (size_t i = 0; i < list->size();) {
+      const u8* at = stores[(*list)[i]].slot;
+      if (at >= begin && at < end) {
+        commit((*list)[i]);
+        i = 0;
+      } else {
+        ++i;
+      }
     }
   }
   size_t kept = 0;

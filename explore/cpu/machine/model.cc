@@ -3,6 +3,7 @@
 #include "arena.h"
 #include "findings.h"
 #include "modules.h"
+#include "poll.h"
 #include "scheduler.h"
 #include "sites.h"
 
@@ -39,10 +40,13 @@ std::string words_of(const Access& a) {
 
 struct Ears : Listener {
   u32 choose(u32 n, Weak kind) override {
-    static constexpr Choice kinds[] = {Choice::kStore, Choice::kLoad, Choice::kBytes};
+    static constexpr Choice kinds[] = {Choice::kStore, Choice::kWake, Choice::kLoad, Choice::kBytes};
+    // A reduced schedule commits each pending store itself, at any time: it holds none.
+    if (is_reduced() && kind == Weak::kStore) n = 2;
     return machine::choose(n, kinds[size_t(kind)]);
   }
   void changed(const void* word) override { machine::changed(word); }
+  bool is_awaited(const void* word, u32 bytes) override { return machine::is_awaited(word, bytes); }
   void found(const Finding& f) override {
     std::string text = name_of(f.fault);
     text += " of " + std::to_string(f.bytes) + " bytes at " + f.place + ": " + words_of(f.second);

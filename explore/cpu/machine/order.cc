@@ -150,7 +150,7 @@ void Order::begin_launch(u32 blocks, u32 threads) {
 
 void Order::end_launch() {
   State& s = *state_;
-  s.settle();
+  s.commit_all();
   s.forget_stores(nullptr, reinterpret_cast<const u8*>(~uintptr_t(0)));
 }
 

@@ -88,7 +88,8 @@ const char* name_of(AccessKind kind);
 // ---- what may happen in more than one way ---------------------------------------------------------
 
 enum class Weak : u8 {
-  kStore,  // 0: a relaxed store commits at once; 1: it is pending
+  kStore,  // 0: a relaxed store commits at once; 1: it is pending; 2: and held
+  kWake,   // of pending stores that somebody waits for. 0: all of them commit; i: the i-th does
   kLoad,   // 0: a load sees the newest store; i: one that is i stores older
   kBytes,  // 0: bytes that are read while they are written, or that nobody has written, are what
            // memory holds; 1 to 3: others
@@ -102,13 +103,16 @@ struct Listener {
   // A load of this word can see what none could before: a store was committed, or an old one can
   // no longer be seen.
   virtual void changed(const void* word) { (void)word; }
+  // Whether a thread waits for this word of 4 or 8 bytes to change.
+  virtual bool is_awaited(const void* word, u32 bytes) { return (void)word, (void)bytes, false; }
 };
 
-// Longest delays, counted in loads, stores and updates of words by all threads.
+// How far loads go back. Stores have no bound: a pending one commits when the machine says so
+// (commit), when somebody has to see it, or when nobody can go on otherwise (settle).
 struct Bounds {
-  u32 pending = 2000;    // from a relaxed store to its commit
-  u32 stale = 2000;      // from the commit of a store to when no load sees the one before it
-  u32 stores = 4;        // of a word that a load chooses from, with the newest
+  u32 stale = 2000;  // loads, stores and updates of words by all threads from the commit of a store
+                     // to when no load sees the one before it
+  u32 stores = 4;    // of a word that a load chooses from, with the newest
 };
 
 // What amkc's argument rests on beyond PTX. Off: the hardware may do what PTX allows.
@@ -134,9 +138,8 @@ enum class RegionKind : u8 {
 enum class Proxy : u8 { kShared, kAll };  // fence.proxy.async.shared::cta, fence.proxy.async
 struct Loaded {
   u64 value;
-  bool newest;  // no store is newer, pending ones of any thread included: a poll that asks again
-                // finds nothing new until changed() says so
-  bool newest_committed = false;  // the same of stores that are not pending
+  bool newest;  // of the stores that have been committed: a poll that asks again finds nothing new
+                // until changed() says so
 };
 
 class Order {
@@ -199,13 +202,14 @@ class Order {
   u64 update(u32 thread, void* p, u32 bytes, Update op, u64 operand, Ordering ordering,
              Scope scope, Where where, u64 expected = 0);
 
-  // ---- pending stores. The machine commits them when its schedule says so; bounds, happens-before
-  // and the rules of coherence do it otherwise.
+  // ---- pending stores. The machine commits them when its schedule says so; happens-before and the
+  // rules of coherence do it otherwise. One that is held is not the machine's to commit: it does
+  // when another thread has stored to its word, right after that store, which nobody has seen then.
 
-  u32 pending_count() const;
-  void commit(u32 which);  // 0 is the oldest
-  // Commits all, and lets loads see the newest stores alone: when nobody can go on otherwise.
-  // Returns whether anything has changed.
+  u32 pending_count() const;  // without those that are held
+  void commit(u32 which);     // 0 is the oldest
+  // When nobody can go on otherwise: commits those that somebody waits for. If there are none,
+  // commits all, and lets loads see the newest stores alone. Returns whether anything has changed.
   bool settle();
 
   // ---- fences of a thread

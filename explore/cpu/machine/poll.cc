@@ -44,14 +44,14 @@ void register_sleeper(Fiber& fiber, const void* word) {
 }
 
 bool sleep_now(Fiber& fiber, const char* what, Site site) {
-  fiber.polls.count = 0;
   wait(State::kAsleep, what, site);
+  fiber.polls.count = 0;
   return true;
 }
 
 }  // namespace
 
-bool polled(const void* word, u64 value, bool newest, Site site) {
+bool polled(const void* word, u32 bytes, u64 value, bool newest, Site site) {
   Fiber& fiber = current();
   Polls& p = fiber.polls;
   if (!newest) {
@@ -63,7 +63,7 @@ bool polled(const void* word, u64 value, bool newest, Site site) {
   const u32 version = bucket_of(word).version;
   if (i == p.count || p.polls[i].value != value) {
     if (i != p.count || i == Polls::kMost) polls_end();
-    p.polls[p.count++] = {word, value, version, 0};
+    p.polls[p.count++] = {word, bytes, value, version, 0};
     return false;
   }
   p.polls[i].version = version;
@@ -105,9 +105,23 @@ bool sleep_on(const void* word, const char* what, Site site) {
     --fiber.polls.patience;
     return false;
   }
+  fiber.polls.count = 0;
   ++fiber.polls.sleep;
   register_sleeper(fiber, word);
   return sleep_now(fiber, what, site);
+}
+
+bool is_awaited(const void* word, u32 bytes) {
+  const u8* begin = static_cast<const u8*>(word);
+  for (const Sleeper& s : bucket_of(word).sleepers) {
+    if (s.fiber->state != State::kAsleep || s.fiber->polls.sleep != s.sleep) continue;
+    for (u32 k = 0; k < s.fiber->polls.count; ++k) {
+      const Polls::Poll& poll = s.fiber->polls.polls[k];
+      const u8* polled = static_cast<const u8*>(poll.word);
+      if (begin < polled + poll.bytes && polled < begin + bytes) return true;
+    }
+  }
+  return false;
 }
 
 u32 wake_sleepers(u32 patience) {

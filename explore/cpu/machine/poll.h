@@ -14,6 +14,7 @@ struct Polls {
   static constexpr u32 kMost = 80;  // two polls of 32 words, and what else a round looks at
   struct Poll {
     const void* word;
+    u32 bytes;
     u64 value;
     u32 version;  // of the word's bucket
     u32 repeats;  // times that it was found as it was
@@ -24,13 +25,15 @@ struct Polls {
   Poll polls[kMost];
 };
 
-// The fiber that runs has loaded a word. Returns true if it has slept since: the word may be another
-// by now. `newest`: no store to it was overlooked, and none is on its way.
-bool polled(const void* word, u64 value, bool newest, Site site);
+// The fiber that runs has loaded a word, or a few. Returns true if it has slept since: the word may
+// be another by now. `newest`: no store to it was overlooked.
+bool polled(const void* word, u32 bytes, u64 value, bool newest, Site site);
 // The fiber that runs has done something else than to poll.
 void polls_end();
 // A word has changed: whoever sleeps on it wakes.
 void changed(const void* word);
+// Whether anybody who sleeps has polled one of these bytes.
+bool is_awaited(const void* word, u32 bytes);
 // Sleeps until the word changes or all that sleep are woken. Returns false if it may not sleep now.
 bool sleep_on(const void* word, const char* what, Site site);
 

@@ -19,6 +19,9 @@ struct Seen {
 // Whose releases a store publishes: to all, or within its block alone.
 enum Reach : u32 { kEverybody, kOwnBlock, kReaches };
 
+// Whether a store is pending, in the order of the choices (Weak::kStore).
+enum class Delay : u8 { kNone, kPending, kHeld, kWays };
+
 // A store to a word, which lies in a slot of eight bytes.
 struct Store {
   u8* slot = nullptr;  // its address
@@ -32,6 +35,7 @@ struct Store {
   u8 halves = 3;       // of the slot that it writes, a bit for each
   bool atomic = false;
   bool old = false;       // no load goes back to it
+  Delay delay = Delay::kNone;
   Scope scope = Scope::kSystem;
   Ref<Stamp> release[kReaches];
 };
@@ -122,6 +126,7 @@ struct Order::State {
   Numbered<Store> stores;
   Numbered<Seen> seen;
   std::vector<u32> pending;      // in the order of their issue
+  std::vector<u32> held;         // the same of those that are held
   std::vector<u8*> written;      // slots that have stores
   u64 time = 0;                  // loads, stores and updates so far
 
@@ -169,7 +174,10 @@ struct Order::State {
              Where where, u64 expected);
   // A plain access to a page that has slots: what it does to their stores.
   void touch_slots(Page& page, const Accessing& a, const u8* p, u32 bytes, bool writes);
+  std::vector<u32>& those_of(Delay delay) { return delay == Delay::kHeld ? held : pending; }
   void commit(u32 store);
+  void commit_all();
+  bool commit_awaited();
   bool settle();
   void forget_stores(const u8* begin, const u8* end);
 
@@ -193,10 +201,10 @@ struct Order::State {
   void release_of(Store& s, Thread& t, Ordering ordering, Scope scope);
   void acquire_of(const Store& s, Thread& t, Ordering ordering, Scope scope);
   void place(Slot& slot, u32 store);
+  void commit_held(Slot& slot, u8 halves, Actor other_than);
   void trim(Slot& slot, u32 limit);
   void forget_seen(Store& s);
   u64 torn(u64 value, const void* p);
-  void tick_time();
 
   // ---- synchronisation (order.cc)
   void tick(Thread& t) {

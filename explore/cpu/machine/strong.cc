@@ -196,20 +196,20 @@ u64 Order::State::torn(u64 value, const void* p) {
 Loaded Order::State::load(u32 thread, const u8* p, u32 bytes, Ordering ordering, Scope scope,
                           Where where) {
   ++counts.loads;
-  tick_time();
+  ++time;
   Thread& t = threads[thread];
   const Accessing a = accessing(thread, AccessKind::kRelaxed, where);
   Page* page = nullptr;
   switch (check_word(a, p, bytes, true, false, scope, page)) {
-    case Word::kNothing: return {0, true, true};
-    case Word::kRaw: return {read_word(p, bytes), true, true};
+    case Word::kNothing: return {0, true};
+    case Word::kRaw: return {read_word(p, bytes), true};
     case Word::kTorn:
       return {word_in(torn(read_word(p, bytes), p), bytes == 8 ? 3 : 1), false};
     case Word::kTracked: break;
   }
-  if (!page->slots) return {read_word(p, bytes), true, true};
+  if (!page->slots) return {read_word(p, bytes), true};
   Slot& slot = slot_of(*page, p);
-  if (!slot.newest && !slot.pending) return {read_word(p, bytes), true, true};
+  if (!slot.newest && !slot.pending) return {read_word(p, bytes), true};
   const bool one_place = page->kind == RegionKind::kShared && holds(kSharedInOnePlace);
 
   const u8 halves = halves_of(p, bytes);
@@ -221,11 +221,11 @@ Loaded Order::State::load(u32 thread, const u8* p, u32 bytes, Ordering ordering,
     return (s.halves == halves || s.halves == 3) &&
            ((!holds(kOwnStoresInL2) && block_of(s.actor) == t.block) || !holds(kStoresInL2));
   };
-  const auto take = [&](u32 number, bool is_all) {
+  const auto take = [&](u32 number, bool is_newest) {
     const Store& s = stores[number];
     see(number, t);
     acquire_of(s, t, ordering, scope);
-    return Loaded{s.halves == halves ? s.value : word_in(s.value, halves), false, is_all};
+    return Loaded{s.halves == halves ? s.value : word_in(s.value, halves), is_newest};
   };
   u32 last_seen = 0;
   for (u32 i = slot.pending; i; i = stores[i].next) {
@@ -240,7 +240,6 @@ Loaded Order::State::load(u32 thread, const u8* p, u32 bytes, Ordering ordering,
   // pending ones.
   constexpr u32 kMost = 32;
   u32 candidates[kMost] = {}, count = 0;
-  bool all_committed = true;
   if (slot.newest && stores[slot.newest].next &&
       time - stores[slot.newest].time > bounds.stale)
     trim(slot, 1);
@@ -253,9 +252,7 @@ Loaded Order::State::load(u32 thread, const u8* p, u32 bytes, Ordering ordering,
   if (count == 0) candidates[count++] = 0;  // memory
   const u32 committed = count;
   for (u32 i = slot.pending; i; i = stores[i].next) {
-    if (!(stores[i].halves & halves)) continue;
-    all_committed = false;
-    if (may_take(stores[i]) && count < kMost) candidates[count++] = i;
+    if ((stores[i].halves & halves) && may_take(stores[i]) && count < kMost) candidates[count++] = i;
   }
   const u32 chosen = count > 1 ? listener->choose(count, Weak::kLoad) : 0;
   if (chosen >= committed) {
@@ -263,11 +260,11 @@ Loaded Order::State::load(u32 thread, const u8* p, u32 bytes, Ordering ordering,
     return take(candidates[chosen], false);
   }
   const u32 number = candidates[chosen];
-  if (number == 0) return {read_word(p, bytes), all_committed, true};
+  if (number == 0) return {read_word(p, bytes), true};
   const Store& s = stores[number];
   if (s.next) see(number, t);
   acquire_of(s, t, ordering, scope);
-  if (chosen == 0) return {read_word(p, bytes), all_committed, true};
+  if (chosen == 0) return {read_word(p, bytes), true};
   ++counts.stale;
   return {word_in(s.value, halves), false};
 }
@@ -275,7 +272,7 @@ Loaded Order::State::load(u32 thread, const u8* p, u32 bytes, Ordering ordering,
 void Order::State::store(u32 thread, u8* p, u32 bytes, u64 value, Ordering ordering, Scope scope,
                          Where where) {
   ++counts.stores;
-  tick_time();
+  ++time;
   Thread& t = threads[thread];
   const Accessing a = accessing(thread, AccessKind::kRelaxed, where);
   Page* page = nullptr;
@@ -312,12 +309,14 @@ void Order::State::store(u32 thread, u8* p, u32 bytes, u64 value, Ordering order
   s.scope = scope;
   release_of(s, t, ordering, scope);
   const bool one_place = page->kind == RegionKind::kShared && holds(kSharedInOnePlace);
-  if (!releases(ordering) && !one_place && listener->choose(2, Weak::kStore) != 0) {
+  if (!releases(ordering) && !one_place)
+    s.delay = Delay(listener->choose(u32(Delay::kWays), Weak::kStore));
+  if (s.delay != Delay::kNone) {
     ++counts.delayed;
     u32* link = &slot.pending;
     while (*link) link = &stores[*link].next;
     *link = number;
-    pending.push_back(number);
+    those_of(s.delay).push_back(number);
     if (!holds(kOwnStoresInL2) || !holds(kStoresInL2)) listener->changed(p);
     return;
   }
@@ -335,7 +334,7 @@ void Order::State::store(u32 thread, u8* p, u32 bytes, u64 value, Ordering order
 u64 Order::State::update(u32 thread, u8* p, u32 bytes, Update op, u64 operand, Ordering ordering,
                          Scope scope, Where where, u64 expected) {
   ++counts.stores;
-  tick_time();
+  ++time;
   Thread& t = threads[thread];
   const Accessing a = accessing(thread, AccessKind::kAtomic, where);
   Page* page = nullptr;

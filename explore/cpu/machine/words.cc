@@ -22,11 +22,10 @@ void load_words(const void* from, u32 bytes, u32 n, u64* values, Ordering orderi
       const Loaded word = order().load(thread, static_cast<const u8*>(from) + i * bytes, bytes,
                                        ordering, scope, where);
       values[i] = word.value;
-      // In a reduced schedule a poll does not run on until a store is committed: it sleeps.
-      newest &= is_reduced() ? word.newest_committed : word.newest;
+      newest &= word.newest;
       all = all * 0x9e3779b97f4a7c15ull + word.value;
     }
-  } while (polled(from, all, newest, site));
+  } while (polled(from, bytes * n, all, newest, site));
 }
 
 void store_words(void* to, u32 bytes, u32 n, const u64* values, Ordering ordering, Scope scope,

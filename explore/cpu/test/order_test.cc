@@ -821,39 +821,86 @@ void async_copies() {
   }
 }
 
+// Pending stores, and those that are held.
 void delays() {
-  // Pending stores and old ones do not last.
   struct Late : Listener {
-    u32 choose(u32 n, Weak kind) override { return kind == Weak::kBytes ? 0 : n - 1; }
+    std::vector<u32> answers;  // of stores, one after the other; then 0
+    const void* awaited = nullptr;
     u64 changes = 0;
+    u32 choose(u32 n, Weak kind) override {
+      if (kind == Weak::kLoad) return n - 1;
+      if (kind != Weak::kStore || answers.empty()) return 0;
+      const u32 answer = answers.front();
+      CHECK(answer < n, "%u of %u", answer, n);
+      answers.erase(answers.begin());
+      return answer;
+    }
     void changed(const void*) override { ++changes; }
+    bool is_awaited(const void* word, u32) override { return word == awaited; }
   } late;
+  constexpr u32 kPending = 1, kHeld = 2;
   Order o(arena, kArenaBytes, &late);
   Bounds bounds;
-  bounds.pending = 10;
   bounds.stale = 20;
   o.set_bounds(bounds);
   std::memset(arena, 0, 4096);
   o.add_region(RegionKind::kGlobal, arena, 4096, "global");
   o.host_write(arena, 4096);
-  o.begin_launch(2, 32);
-  o.store(0, arena, 4, 1, kRelaxed, Scope::kGpu, 1);
+  o.begin_launch(3, 32);
+  const auto store = [&](u32 thread, u32 word, u32 value, u32 how) {
+    late.answers = {how};
+    o.store(thread, arena + 4 * word, 4, value, kRelaxed, Scope::kGpu, 1);
+  };
+  const auto now = [&](u32 word) {
+    u32 value;
+    std::memcpy(&value, arena + 4 * word, 4);
+    return value;
+  };
+
+  // A pending store stays so, and a load that may see an old one does so for a while.
+  store(A, 0, 1, kPending);
+  for (int i = 0; i < 5000; ++i) {
+    const Loaded got = o.load(B, arena, 4, kRelaxed, Scope::kGpu, 2);
+    CHECK(got.value == 0 && got.newest, "it is the newest that has been committed");
+  }
   CHECK(o.pending_count() == 1 && late.changes == 0, "%u", o.pending_count());
+  o.commit(0);
   int polls = 0;
   Loaded got;
-  while (got = o.load(32, arena, 4, kRelaxed, Scope::kGpu, 2), got.value == 0 && ++polls < 1000)
+  while (got = o.load(B, arena, 4, kRelaxed, Scope::kGpu, 2), got.value == 0 && ++polls < 1000)
     CHECK(!got.newest, "there is a newer one");
-  CHECK(polls >= 20 && polls <= 32, "%d polls", polls);
+  CHECK(polls == 20, "%d polls", polls);
   CHECK(got.newest && late.changes == 1, "%d", int(late.changes));
-  o.store(0, arena, 4, 2, kRelaxed, Scope::kGpu, 1);
-  CHECK(o.settle() && o.pending_count() == 0, "settled");
-  CHECK(o.load(32, arena, 4, kRelaxed, Scope::kGpu, 2).value == 2, "the newest");
+
+  // One that is held is none that the machine commits; another thread's store to its word ends that.
+  store(A, 16, 1, kHeld);
+  store(A, 17, 2, kHeld);
+  CHECK(o.pending_count() == 0 && now(16) == 0, "%u", o.pending_count());
+  store(A, 32, 3, 0);
+  CHECK(now(16) == 0, "a store to another word does not");
+  store(B, 16, 4, kPending);
+  CHECK(now(16) == 0, "nor does one that is pending");
+  o.commit(0);
+  CHECK(now(16) == 1 && now(17) == 0, "it comes after that store: %u, %u", now(16), now(17));
+  store(A, 17, 5, 0);
+  CHECK(now(17) == 5, "stores of one thread keep their order: %u", now(17));
+  store(A, 18, 6, kHeld);
+  o.update(B, arena + 4 * 18, 4, Update::kAdd, 1, kRelaxed, Scope::kGpu, 3);
+  CHECK(now(18) == 6, "after an update too: %u", now(18));
+
+  // What somebody waits for comes first.
+  store(A, 19, 1, kHeld);
+  store(A, 20, 2, kHeld);
+  store(A, 21, 3, kPending);
+  late.awaited = arena + 4 * 20;
+  CHECK(o.settle() && now(19) == 0 && now(20) == 2 && now(21) == 0, "%u", now(20));
+  late.awaited = nullptr;
+  CHECK(o.settle() && now(19) == 1 && now(21) == 3 && o.pending_count() == 0, "settled");
+  CHECK(o.load(B, arena, 4, kRelaxed, Scope::kGpu, 2).value == 1, "the newest");
   CHECK(!o.settle(), "nothing is left");
-  o.store(0, arena, 4, 3, kRelaxed, Scope::kGpu, 1);
+  store(A, 0, 3, kHeld);
   o.end_launch();
-  u32 value;
-  std::memcpy(&value, arena, 4);
-  CHECK(value == 3, "what is pending ends with the launch: %u", value);
+  CHECK(now(0) == 3, "what is pending ends with the launch: %u", now(0));
 }
 
 }  // namespace
