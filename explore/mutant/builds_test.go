@@ -114,8 +114,8 @@ var builds = []small{
 		tiling: `"exchange": {"flagged": 0}, "gemv": {"rows": 64}, "rotation": {"qkv": 1},
 "warps": {"qkv": 1, "o": 1, "down": 1, "lm_head": 1}`,
 		edit: func(o *compiler.Options) { o.Rows = []int{2} }},
-	// o is published as soon as attention has read qkv, on the same page
-	{name: "norms of branches", arch: 90, sms: 2, jobs: []string{"launch"}, base: "olmo2-plain",
+	// o is published as soon as attention has read qkv, on the same page, over words that the other SM has read
+	{name: "norms of branches", arch: 90, sms: 2, jobs: []string{"launch"}, base: "olmo2-plain", policy: "round_robin",
 		tiling: `"exchange": {"copies": 1}`, program: func(p *ir.Program) { share(p, "L{i}.o", "L{i}.qkv") }},
 	{name: "norms of heads", arch: 90, sms: 2, jobs: []string{"launch", "rows2"}, base: "qwen3-qknorm",
 		edit: func(o *compiler.Options) { o.Rows = []int{2} }},
