@@ -28,6 +28,10 @@ func drawn() map[string]sampling.Options {
 	}
 }
 
+// drawnTokens are drawn: the first behind the prompt, the others in one launch, whose second step counts what the first
+// has chosen.
+const drawnTokens = 3
+
 // drawings has the kernel draw tokens, and the host from the logits of the same text.
 func (a *attempt) drawings() error {
 	prompt := a.ids(0, 2)
@@ -36,7 +40,7 @@ func (a *attempt) drawings() error {
 		o := settings[name]
 		err := a.open(host.Options{}, func(s *host.Session) error {
 			s.Choose(&o, sampling.Text{Prompt: prompt})
-			got, err := s.Complete(a.ctx, prompt, 2, nil, nil)
+			got, err := s.Complete(a.ctx, prompt, drawnTokens, nil, nil)
 			if err != nil {
 				return err
 			}
