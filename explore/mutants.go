@@ -23,7 +23,7 @@ type MutantOptions struct {
 	Cache     string                      // as of Options
 	Only      func(m *mutant.Mutant) bool // nil: all
 	Schedules int                         // of each job that comes to a mutant, at most
-	Jobs      int                         // of a build that run a mutant: the shortest of those that come to its site
+	Jobs      int                         // of a build that run a mutant under other schedules than the default one
 	Workers   int
 	Command   []string
 	Report    progress.Func
@@ -207,18 +207,10 @@ func (b *mutated) judge(j *Job, o *order, outcome *Outcome, keep bool) []Finding
 	return append(slices.Clone(outcome.Findings), b.known.differences(j, o, outcome, keep)...)
 }
 
-// manyChanges is the depth of half of the schedules of pct: an SM that falls back at one of them may be just where
-// a mutant wants it.
-const manyChanges = 48
-
 // schedule is the i-th schedule of a job.
 func (b *mutated) schedule(j *Job, i int) Schedule {
 	e := explorer{known: b.known, o: Options{Seed: 1}}
-	s := e.fitted(j, schedules(i+1, e.o.Seed, nil)[i], i)
-	if s.Strategy == PCT && i%4 == 0 {
-		s.Depth = manyChanges
-	}
-	return s
+	return e.fitted(j, schedules(i+1, e.o.Seed, nil)[i], i)
 }
 
 // baseline runs the jobs without a mutant, under each schedule: nothing may go wrong. It notes which jobs come to which
@@ -270,6 +262,7 @@ type trial struct {
 	build  *mutated
 	mutant *mutant.Mutant
 	job    *Job
+	once   bool // under the default schedule alone: the job is not one of the shortest
 }
 
 // run runs all mutants, several at a time.
@@ -285,8 +278,8 @@ func (r *MutantReport) run(ctx context.Context, o *MutantOptions, builds []*muta
 				results[id] = &MutantResult{ID: id, Kind: m.Kind, Fate: Unreached}
 			}
 			reaching := b.reaching[m.Site.Number]
-			for _, j := range reaching[:min(o.Jobs, len(reaching))] {
-				trials[id] = append(trials[id], trial{b, m, j})
+			for i, j := range reaching {
+				trials[id] = append(trials[id], trial{b, m, j, j.Once || i >= o.Jobs})
 			}
 		}
 	}
@@ -345,7 +338,7 @@ func (m *MutantResult) try(o *MutantOptions, trials []trial) error {
 	})
 	for i := range o.Schedules {
 		for _, t := range trials {
-			if i > 0 && t.job.Once {
+			if i > 0 && t.once {
 				continue
 			}
 			dead, err := m.tryOne(t, i)

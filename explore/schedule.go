@@ -26,6 +26,7 @@ type Schedule struct {
 	Strategy   Strategy        `json:"strategy"`
 	Seed       uint64          `json:"seed,omitempty"`
 	Depth      int             `json:"depth,omitempty"`    // of pct: places where priorities change
+	Behind     int             `json:"behind,omitempty"`   // of pct: the SM that goes on when no other can, from 1
 	Expected   uint64          `json:"expected,omitempty"` // of pct: choices of a run, about
 	Deviations [][2]uint64     `json:"deviations,omitempty"`
 	Assume     map[string]bool `json:"assume,omitempty"` // named assumptions that are not as by default
@@ -56,6 +57,9 @@ func (s *Schedule) String() string {
 		parts = append(parts, plural(len(s.Deviations), "deviation"))
 	case PCT:
 		parts = append(parts, fmt.Sprintf("pct, seed %d, depth %d", s.Seed, s.Depth))
+		if s.Behind != 0 {
+			parts = append(parts, "an SM behind all others")
+		}
 	default:
 		parts = append(parts, fmt.Sprintf("%s, seed %d", s.Strategy, s.Seed))
 	}
@@ -71,23 +75,33 @@ func (s *Schedule) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// pctDepth is how many priorities change in a schedule of pct: faults of which more events have to come in an order of
-// their own are rare.
-const pctDepth = 3
+// Priorities that change in a schedule of pct: few as a rule, because faults of which more events have to come in an
+// order of their own are rare; many in some, because an SM that falls back at one of them may be just where a fault
+// wants it.
+const (
+	fewChanges  = 3
+	manyChanges = 48
+)
 
-// schedules returns the first n schedules of a seed: the default one, and then random ones and those of pct by turns.
+// schedules returns the first n schedules of a seed: the default one, and then what seeds say. Every second one is
+// random. The others are of pct: every second of these has an SM behind all others, each in its turn.
 func schedules(n int, seed uint64, assume map[string]bool) []Schedule {
 	all := make([]Schedule, n)
 	for i := range all {
-		all[i] = Schedule{Assume: assume}
+		s := Schedule{Assume: assume}
 		switch at := seed + uint64(i); {
 		case i == 0:
-			all[i].Strategy = Replay
-		case i%2 == 1:
-			all[i].Strategy, all[i].Seed = Random, at
+			s.Strategy = Replay
+		case at%2 == 0:
+			s.Strategy, s.Seed = Random, at
+		case at%4 == 1:
+			s.Strategy, s.Seed, s.Depth, s.Behind = PCT, at, fewChanges, int(at/4%1024)+1
+		case at%8 == 3:
+			s.Strategy, s.Seed, s.Depth = PCT, at, fewChanges
 		default:
-			all[i].Strategy, all[i].Seed, all[i].Depth = PCT, at, pctDepth
+			s.Strategy, s.Seed, s.Depth = PCT, at, manyChanges
 		}
+		all[i] = s
 	}
 	return all
 }
@@ -95,7 +109,7 @@ func schedules(n int, seed uint64, assume map[string]bool) []Schedule {
 // replayOf is the schedule that takes the deviations that a run took, under the same assumptions.
 func (s *Schedule) replayOf(deviations [][2]uint64) Schedule {
 	again := *s
-	again.Strategy, again.Seed, again.Depth, again.Expected = Replay, 0, 0, 0
+	again.Strategy, again.Seed, again.Depth, again.Behind, again.Expected = Replay, 0, 0, 0, 0
 	again.Deviations = deviations
 	return again
 }

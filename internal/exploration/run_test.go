@@ -101,7 +101,7 @@ func explored(ctx context.Context, o *Options, b Build, number int) (*Row, error
 		return nil, err
 	}
 	report, err := explore.Explore(ctx, explore.Options{Build: dir, Cache: o.Cache, Schedules: o.Schedules,
-		Seed: uint64(1 + number*o.Schedules), Jobs: row.Jobs, Workers: 1, Command: o.Command})
+		Seed: uint64(number * (o.Schedules - 1)), Jobs: row.Jobs, Workers: 1, Command: o.Command})
 	if err != nil {
 		return nil, err
 	}

@@ -46,6 +46,7 @@ void draw_rate(Rate& r) {
 }
 
 u32 random_choice(u32 n, Choice kind) {
+  if (kind == Choice::kOld) return draw_below(n);  // once in a launch
   Rate& r = rates[size_t(kind)];
   const u64 drawn = draw();
   if (u32(drawn) >= r.rate) return 0;
@@ -58,14 +59,21 @@ u32 random_choice(u32 n, Choice kind) {
 std::vector<u32> priority;        // of each warp, or of each block; the largest runs
 bool by_block = false;            // a seed draws it
 u32 warps_of_block = 1;
+constexpr u32 kNoBlock = ~u32(0);
+u32 behind = kNoBlock;            // the block that runs only when no other can
 std::vector<u64> changes;         // choices at which the warp that would run comes last of all
+u32 turn_rate = 0;                // of 2^32: how often a warp comes last that turns
 u32 lowest = 0;                   // priority given at the next change
 
-u32& priority_of(u16 warp) {
+u32 unit_of(u16 warp) {
   const u32 unit = by_block ? warp / warps_of_block : warp;
   while (priority.size() <= unit) priority.push_back((u32(draw()) | 1u << 31));
-  return priority[unit];
+  return unit;
 }
+u32 priority_of(u16 warp) {
+  return warp / warps_of_block == behind ? 0 : priority[unit_of(warp)];
+}
+void make_last(u16 warp) { priority[unit_of(warp)] = --lowest; }
 
 u32 first_of_priority(const u16* warps, u32 n) {
   u32 best = 0;
@@ -121,14 +129,19 @@ void begin_schedule(Schedule s) {
     for (u32 i = 0; i < schedule.depth; ++i) changes.push_back(draw() % std::max<u64>(schedule.expected, 1));
     std::sort(changes.begin(), changes.end());
     by_block = draw() >> 63;
-    lowest = schedule.depth;
+    lowest = 1u << 31;
   }
   path.clear();
   begin_run();
 }
 
-void begin_launch_of_schedule(u32 warps) {
+void begin_launch_of_schedule(u32 blocks, u32 warps) {
   warps_of_block = warps;
+  behind = schedule.behind ? (schedule.behind - 1) % blocks : kNoBlock;
+  if (schedule.strategy == Strategy::kPriorities) {
+    const u32 power = draw_below(10);
+    turn_rate = power == 9 ? 0 : ~u32(0) >> (1 + power);
+  }
   for (Rate& r : rates) {
     r.drawn = 0;
     draw_rate(r);
@@ -176,10 +189,14 @@ u32 choose_warp(const u16* warps, u32 n, Choice kind) {
   u32 best = first_of_priority(warps, n);
   while (!changes.empty() && changes.front() <= index_) {
     changes.erase(changes.begin());
-    priority_of(warps[best]) = lowest ? lowest-- : 0;
+    make_last(warps[best]);
     best = first_of_priority(warps, n);
   }
   return note(best);
+}
+
+void warp_turns(u16 warp) {
+  if (schedule.strategy == Strategy::kPriorities && u32(draw()) < turn_rate) make_last(warp);
 }
 
 u64 choices() { return index_; }

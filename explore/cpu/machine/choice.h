@@ -24,6 +24,7 @@ enum class Choice : u8 {
   kLate,    // 0: nothing that was delayed happens now
   kCopy,    // 0: a copy lands as a whole, when somebody waits for it
   kBytes,   // 0: bytes that are read while they are written are what memory holds
+  kOld,     // 0: how long old stores may be seen in a launch is what it mostly is
   kKinds,
 };
 
@@ -43,6 +44,8 @@ struct Schedule {
   Strategy strategy = Strategy::kReplay;
   u64 seed = 0;
   u32 depth = 3;          // places where priorities change, or the most deviations
+  u32 behind = 0;         // of priorities: block behind - 1, modulo their number, goes on only when
+                          // no other can; 0: none
   u64 expected = 100000;  // choices of a run, about: where priorities change is drawn among them
   std::vector<Deviation> deviations;  // of a replay
   // Choices of threads are among operations that do not commute alone (scheduler.cc): fewer
@@ -54,7 +57,10 @@ struct Schedule {
 void begin_schedule(Schedule schedule);
 // Before each launch, of blocks of n warps: how often kinds of choices deviate is drawn anew.
 // Warps are numbered block by block.
-void begin_launch_of_schedule(u32 warps);
+void begin_launch_of_schedule(u32 blocks, u32 warps);
+// A warp that has stored words for other blocks is about to look for theirs: a place where its
+// priority may change.
+void warp_turns(u16 warp);
 // With an exhaustive strategy: prepares the schedule that comes after the one that has just run.
 // Returns false if there is none.
 bool next_schedule();

@@ -2,6 +2,7 @@
 // delayed and happens in between.
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "arena.h"
 #include "barrier.h"
@@ -57,10 +58,17 @@ void remove_shared() {
 
 }  // namespace
 
+// Loads, stores and updates by all threads for which an old store may still be seen: each costs time
+// to know. Reduced schedules are short.
+constexpr u32 kOld[] = {2000, 100, 20000, ~u32(0)};
+
 void launch_begins(const Launch& launch) {
   tensor_core = tensor_core_of(int(device.arch));
   barriers_begin();
   copies_begin();
+  Bounds bounds;
+  bounds.stale = is_reduced() ? ~u32(0) : kOld[choose(std::size(kOld), Choice::kOld)];
+  order().set_bounds(bounds);
   order().begin_launch(launch.blocks, launch.threads);
 }
 

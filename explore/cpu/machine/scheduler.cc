@@ -234,6 +234,7 @@ void populate(u32 first, u32 end) {
         w.home = block.get();
         std::fill(std::begin(w.lanes), std::end(w.lanes), nullptr);
         w.present = w.ready = w.poised = w.arrived = w.turn = 0;
+        w.has_stored = false;
         begin_products(w);
         queue.push_back(w.number);
       }
@@ -273,7 +274,7 @@ Outcome run(const Launch& l) {
   first_step = step_count;
   outcome = Outcome::kDone;
   reset_polls();
-  begin_launch_of_schedule(l.threads / kWarpSize);
+  begin_launch_of_schedule(l.at_once, l.threads / kWarpSize);
   launch_begins(l);
   for (u32 first = 0; first < l.blocks && outcome == Outcome::kDone; first += l.at_once) {
     populate(first, std::min(first + l.at_once, l.blocks));

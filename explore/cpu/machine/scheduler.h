@@ -59,6 +59,7 @@ struct Warp {
   Collective collective = {};
   Site site = {};
   u32 turn = 0;
+  bool has_stored = false;  // words that other blocks may look for, since it has looked for theirs
   WideState wide;  // of wgmma (wide.cc)
   alignas(16) u8 slots[2][kWarpSize * kMostExchanged];
 };

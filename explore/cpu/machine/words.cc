@@ -12,6 +12,11 @@ void load_words(const void* from, u32 bytes, u32 n, u64* values, Ordering orderi
                 Site site) {
   const u32 where = number_of(site);
   const u32 thread = current().id;
+  Warp& warp = *current().warp;
+  if (scope != Scope::kBlock && warp.has_stored) {
+    warp.has_stored = false;
+    warp_turns(warp.number);
+  }
   u64 all;
   bool newest;
   do {
@@ -32,6 +37,7 @@ void store_words(void* to, u32 bytes, u32 n, const u64* values, Ordering orderin
                  Site site) {
   choice_point();
   polls_end();
+  current().warp->has_stored |= scope != Scope::kBlock;
   const u32 where = number_of(site);
   for (u32 i = 0; i < n; ++i) {
     order().store(current().id, static_cast<u8*>(to) + i * bytes, bytes, values[i],
@@ -43,6 +49,7 @@ u64 update_word(void* word, u32 bytes, Update update, u64 operand, Ordering orde
                 Site site) {
   choice_point();
   polls_end();
+  current().warp->has_stored |= scope != Scope::kBlock;
   const u32 where = number_of(site);
   return order().update(current().id, word, bytes, update, operand, ordering, scope,
                         where);
