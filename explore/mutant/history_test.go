@@ -1,12 +1,14 @@
 package mutant_test
 
-// The fault that was in programs and not in device code: a word is overwritten that nobody has read. Two stores of one
-// word become visible in either order unless a reader has seen the first, and a later reader of the word then waits for
-// ever. passes/copies.go gives an exchange copies only where every word is polled in each; without that, words of qkv
-// have copies that nobody reads. Such programs are emitted here all the same, although the proof refuses them.
+// Faults that this project has had, or that need a store or an SM to be late at the right place. One was in programs
+// and not in device code: a word is overwritten that nobody has read. Two stores of one word become visible in either
+// order unless a reader has seen the first, and a later reader of the word then waits for ever. passes/copies.go gives
+// an exchange copies only where every word is polled in each; without that, words of qkv have copies that nobody reads.
+// Such programs are emitted here all the same, although the proof refuses them.
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -18,6 +20,7 @@ import (
 
 	"amkc/compiler"
 	"amkc/explore"
+	"amkc/explore/mutant"
 	"amkc/ir"
 	"amkc/validate"
 )
@@ -97,4 +100,41 @@ func TestCopiesOfQKV(t *testing.T) {
 	require.Empty(t, stalls(t, o.OutDir))
 	proof := emit(t, o.Options, o.OutDir, func(p *ir.Program) { *p = *program })
 	expectStall(t, proof, o.OutDir)
+}
+
+// needLateness are mutants that show only where an SM is late, or by a job that reads what another SM has written in the
+// step before, with the build in which each shows.
+var needLateness = map[string]string{
+	"amk/attention_mma.cuh attend_token words polled again after publishing 1: historical fault": "norms of branches",
+	"amk/gemv_fma.cuh gemv_fma an empty task that does not read 1: historical fault":             "an empty task",
+	"amk/ending.cuh join_step add_release 1: weaker, relaxed":                                    "bulk copies",
+	"amk/step.cuh wait_joined load_acquire 1: weaker, relaxed":                                   "bulk copies",
+}
+
+func TestFaultsThatNeedLateness(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it compiles kernels and runs them")
+	}
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	o := explore.MutantOptions{Cache: cache(t), Schedules: 7, Jobs: 2, Workers: runtime.NumCPU(), Command: []string{exe},
+		Only: func(m *mutant.Mutant) bool { return needLateness[m.ID()] != "" }}
+	for _, b := range builds {
+		if b.name == "bulk copies" {
+			b.jobs = []string{"drawings"}
+		}
+		if slices.Contains(slices.Collect(maps.Values(needLateness)), b.name) {
+			o.Builds = append(o.Builds, b.compile(t))
+		}
+	}
+	r, err := explore.RunMutants(t.Context(), o)
+	require.NoError(t, err)
+	require.Len(t, r.Results, len(needLateness))
+	for _, m := range r.Results {
+		t.Logf("%s: %s by %s in build %s, job %s, schedule %s", m.ID, m.Fate, m.By, m.Build, m.Job, m.Schedule)
+		if m.Fate != explore.Killed || m.Build != needLateness[m.ID] {
+			t.Errorf("%s: it is %s in build %q after %d runs; want it to be killed in build %q", m.ID, m.Fate, m.Build,
+				m.Runs, needLateness[m.ID])
+		}
+	}
 }

@@ -71,7 +71,8 @@ u32 unit_of(u16 warp) {
   return unit;
 }
 u32 priority_of(u16 warp) {
-  return warp / warps_of_block == behind ? 0 : priority[unit_of(warp)];
+  const u32 p = priority[unit_of(warp)];
+  return warp / warps_of_block == behind ? p >> 2 : p;
 }
 void make_last(u16 warp) { priority[unit_of(warp)] = --lowest; }
 
@@ -128,7 +129,7 @@ void begin_schedule(Schedule s) {
   if (schedule.strategy == Strategy::kPriorities) {
     for (u32 i = 0; i < schedule.depth; ++i) changes.push_back(draw() % std::max<u64>(schedule.expected, 1));
     std::sort(changes.begin(), changes.end());
-    by_block = draw() >> 63;
+    by_block = draw() >> 63 && !schedule.behind;
     lowest = 1u << 31;
   }
   path.clear();
