@@ -33,7 +33,8 @@ type small struct {
 	tiling string // the rest of ScheduleConfig.tiling
 	policy string // ScheduleConfig.sm_assignment, where it is not the default
 	edit   func(o *compiler.Options)
-	wide   bool // blocks have all of an SM's shared memory, which kernels for prompts take
+	wide   bool // blocks have all of an SM's shared memory, which kernels for prompts take, and groups of warps
+	shared int  // bytes of shared memory of a block, where they are not those with which the ring has few slots
 	jobs   []string
 
 	// What is done to the program: it is emitted as it is then.
@@ -57,24 +58,41 @@ var (
 
 var builds = []small{
 	{name: "bulk copies", arch: 90, sms: 2, jobs: append(slices.Clone(launches), "abort", "reference")},
-	// all warps of a block have tiles of their own, and a unit of attention on each SM is followed by another; as many
-	// chunks may be on their way as the ring has slots
-	{name: "asynchronous copies", arch: 80, sms: 2, jobs: launches, config: `{"intermediate_size": 256}`,
-		ring:   `"chunk_bytes": 4096, "in_flight": 13`,
-		tiling: `"warps": {"qkv": 1, "o": 1, "gate_up": 1, "down": 1, "lm_head": 1}`},
-	{name: "plain copies", arch: 75, sms: 2, jobs: launches,
-		edit: func(o *compiler.Options) { o.DType = dtype(ir.F16) }},
+	// All warps of a block have tiles of their own, and a ring that is no longer than that. A unit of attention on each SM
+	// is followed by another, and as many chunks may be on their way as the ring has slots.
+	{name: "asynchronous copies", arch: 80, sms: 2, jobs: launches,
+		config: `{"hidden_size": 144, "intermediate_size": 256}`,
+		ring:   `"chunk_bytes": 4096, "in_flight": 8`,
+		tiling: `"warps": {"qkv": 1, "o": 1, "gate_up": 1, "down": 1, "lm_head": 1}`,
+		shared: 53248,
+		edit: func(o *compiler.Options) {
+			o.Formats, _ = passes.ParseWeightFormats("int8")
+			o.Cache = dtype(ir.I8)
+		}},
+	// at the end a warp has two blocks of a context, of one head
+	{name: "plain copies", arch: 75, sms: 2, jobs: append(slices.Clone(launches), "ends"),
+		config: `{"num_key_value_heads": 4, "max_position_embeddings": 160}`,
+		edit:   func(o *compiler.Options) { o.DType = dtype(ir.F16) }},
 	{name: "counters", arch: 90, sms: 2, tiling: `"exchange": {"flagged": 0}`, jobs: launches,
 		config: `{"num_key_value_heads": 4}`},
 	{name: "layer barriers", arch: 90, sms: 2, jobs: launches, config: `{"intermediate_size": 256}`,
 		tiling: `"loop": {"barrier": 1}, "warps": {"qkv": 2, "o": 2, "gate_up": 2, "down": 4, "lm_head": 2}`},
-	{name: "passes", arch: 90, sms: 2, jobs: passed, edit: several},
+	// at the end a warp has several chunks of a context; columns of a head are padded; what two sequences have of a unit
+	// is merged in two turns; and there is an SM with neither a unit of attention nor rows of o
+	{name: "passes", arch: 90, sms: 4, jobs: append(slices.Clone(passed), "ends"), edit: several,
+		tiling: `"attention": {"max_splits": 1}`,
+		config: `{"hidden_size": 16, "num_attention_heads": 8, "num_key_value_heads": 1, "head_dim": 12,
+"max_position_embeddings": 160}`},
 	{name: "counters in passes", arch: 90, sms: 4, jobs: passed, edit: several,
 		tiling: `"exchange": {"flagged": 0}, "attention": {"max_splits": 2, "split_from": 0}`},
-	{name: "counters in singles", arch: 75, sms: 4, jobs: passed,
+	// no four columns of a head at a time
+	{name: "counters in singles", arch: 75, sms: 4, jobs: passed, config: `{"head_dim": 18}`,
 		tiling: `"exchange": {"flagged": 0}, "attention": {"max_splits": 2, "split_from": 0}`,
 		edit:   func(o *compiler.Options) { several(o); o.DType = dtype(ir.F32) }},
-	{name: "layer barriers in passes", arch: 90, sms: 2, jobs: passed, edit: several, tiling: `"loop": {"barrier": 1}`},
+	// columns of several slabs, of which the last is shorter, and groups of warps with tiles of their own
+	{name: "layer barriers in passes", arch: 80, sms: 2, jobs: passed, edit: several,
+		tiling: `"loop": {"barrier": 1}, "warps": {"o": 2, "down": 4}`,
+		config: `{"hidden_size": 1056, "intermediate_size": 64, "vocab_size": 32}`},
 	// the producer is a warp, and more chunks are on their way than a layer has; an SM without cache rows waits at the
 	// barrier of a step that does not come
 	{name: "layer barriers of a warp", arch: 80, sms: 2, wide: true, jobs: []string{"launch", "stops", "abort"},
@@ -102,13 +120,27 @@ var builds = []small{
 			o.Formats, _ = passes.ParseWeightFormats("int8")
 			o.Cache, o.Rows = dtype(ir.I8), []int{2}
 		}},
-	{name: "singles", arch: 90, sms: 2, jobs: []string{"launch", "rows2"},
+	// the digits of o's vector are kept in shared memory, and a batch of quads of down ends two chunks
+	{name: "batches of integers", arch: 90, sms: 2, wide: true, jobs: []string{"launch"},
+		tiling: `"warps": {"o": 1, "down": 1}`,
+		config: `{"num_attention_heads": 40, "num_key_value_heads": 20, "head_dim": 16, "intermediate_size": 904}`,
+		edit: func(o *compiler.Options) {
+			o.Formats, _ = passes.ParseWeightFormats("int8,down_proj=int4")
+			o.Cache = dtype(ir.I8)
+		}},
+	// an SM with neither a unit of attention nor rows of o; more columns than warps read what they have written
+	{name: "singles", arch: 90, sms: 4, jobs: []string{"launch", "rows2"},
+		config: `{"hidden_size": 16, "intermediate_size": 160, "num_attention_heads": 8, "num_key_value_heads": 1,
+"head_dim": 32}`,
 		edit: func(o *compiler.Options) { o.DType, o.Rows = dtype(ir.F32), []int{2} }},
 	{name: "prompts", arch: 90, sms: 2, wide: true, jobs: prompts},
 	{name: "prompts of integers", arch: 80, sms: 2, wide: true, jobs: prompts,
 		edit: func(o *compiler.Options) { o.Formats, _ = passes.ParseWeightFormats("int8") }},
-	{name: "held exchanges", arch: 90, sms: 2, jobs: []string{"launch", "rows2"}, base: "gpt-neox-parallel",
-		edit: func(o *compiler.Options) { o.Rows = []int{2} }},
+	// of several slabs, by an SM without rows of the vocabulary too
+	{name: "held exchanges", arch: 90, sms: 3, jobs: []string{"launch", "rows2"}, base: "cohere2-head-dim",
+		config: `{"hidden_size": 1056, "intermediate_size": 32, "vocab_size": 16, "num_attention_heads": 2,
+"num_key_value_heads": 1, "layer_types": ["sliding_attention", "full_attention"]}`,
+		edit: func(o *compiler.Options) { o.DType, o.Rows = dtype(ir.F32), []int{2} }},
 	// one SM has no rows of qkv, and all warps of the others read its columns
 	{name: "held counters", arch: 90, sms: 4, wide: true, jobs: []string{"launch", "rows2"}, base: "gpt-neox-parallel",
 		tiling: `"exchange": {"flagged": 0}, "gemv": {"rows": 64}, "rotation": {"qkv": 1},
@@ -117,11 +149,11 @@ var builds = []small{
 	// o is published as soon as attention has read qkv, on the same page, over words that the other SM has read
 	{name: "norms of branches", arch: 90, sms: 2, jobs: []string{"launch"}, base: "olmo2-plain", policy: "round_robin",
 		tiling: `"exchange": {"copies": 1}`, program: func(p *ir.Program) { share(p, "L{i}.o", "L{i}.qkv") }},
-	{name: "norms of heads", arch: 90, sms: 2, jobs: []string{"launch", "rows2"}, base: "qwen3-qknorm",
+	// all heads of q have one norm, and all of k
+	{name: "norms of heads", arch: 90, sms: 2, jobs: []string{"launch", "rows2"}, base: "olmo2-plain",
 		edit: func(o *compiler.Options) { o.Rows = []int{2} }},
-	{name: "norms of heads in singles", arch: 75, sms: 2, jobs: []string{"launch"}, base: "qwen3-qknorm",
-		config: `{"head_dim": 32}`,
-		edit:   func(o *compiler.Options) { o.DType = dtype(ir.F32) }},
+	{name: "norms of heads in singles", arch: 75, sms: 2, jobs: []string{"launch", "rows2"}, base: "olmo2-plain",
+		edit: func(o *compiler.Options) { o.DType, o.Rows = dtype(ir.F32), []int{2} }},
 	// an SM without rows of the vocabulary, whose best logit lies on the page that the last layer is computed from
 	{name: "an empty task", arch: 90, sms: 3, jobs: []string{"launch", "stops"}, config: `{"vocab_size": 16}`,
 		tiling: `"exchange": {"copies": 1}`, edit: func(o *compiler.Options) { o.DType = dtype(ir.F32) },
@@ -176,7 +208,7 @@ func (s *small) options(t *testing.T) compiler.Options {
 	if s.tiling != "" {
 		tiling += ", " + s.tiling
 	}
-	shared := `, "smem_bytes_per_block": 57344` // in which the ring has few slots
+	shared := fmt.Sprintf(`, "smem_bytes_per_block": %d`, cmp.Or(s.shared, 57344))
 	if s.wide {
 		shared = ""
 	}
