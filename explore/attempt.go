@@ -108,6 +108,14 @@ func (a *attempt) sharedLogits(text string) func(position int, logits []float32)
 	}
 }
 
+// outputs notes the logits and the last hidden states of the positions of a text.
+func (a *attempt) outputs() host.Outputs {
+	return host.Outputs{Logits: a.sharedLogits(""), Hidden: func(position int, hidden []float32) error {
+		a.shared(fmt.Sprintf("hidden state at position %d", position), bitsOf(hidden))
+		return nil
+	}}
+}
+
 // sharedTokens notes the tokens that the kernel has chosen after a text.
 func (a *attempt) sharedTokens(after string, ids []int) {
 	for i, id := range ids {

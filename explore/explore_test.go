@@ -128,7 +128,7 @@ func TestWrongKernelsAreFound(t *testing.T) {
 			passes: []host.Pass{{Rows: 1, Sequences: 2}}},
 		{job: "sequences2rows2", settings: "mixed_picks=1", kind: "difference", text: "after",
 			passes: []host.Pass{{Rows: 1, Sequences: 2}, {Rows: 2, Sequences: 2}}},
-		{job: "prompt-12", prompt: " prompt_lost=4", kind: "difference", text: "logits at position 12"},
+		{job: "prompt-20", prompt: " prompt_lost=4", kind: "difference", text: "logits at position 20"},
 		{job: "ends", settings: "nan_at=1", kind: "bound", text: "against the plain kernels: position 1"},
 		{job: "steps", settings: "stall_at=2", kind: "stall", text: "waited in vain for an element"},
 		{job: "abort", kind: "difference", text: "the host ended a launch at step 100 of the machine, and it went on"},

@@ -24,7 +24,7 @@ type Job struct {
 // Sizes of what jobs decode. Launches of a few steps, on few positions, have every exchange that long ones have.
 const (
 	stepTokens   = 5  // decoded one by one
-	textTokens   = 14 // of the text that prompts are of: passes over prompts begin at 8 known tokens
+	textTokens   = 22 // of the text that prompts are of: two blocks of the cache, in passes of 8 tokens or more
 	shortText    = 2  // of the other sequence
 	chosenTokens = 3  // of a launch that goes on by itself
 )
@@ -163,7 +163,7 @@ func (a *attempt) stepwise(o host.Options) error {
 // launch decodes two tokens in a launch, and one after them in another.
 func (a *attempt) launch() error {
 	return a.open(host.Options{}, func(s *host.Session) error {
-		next, err := s.Feed(a.ctx, a.ids(0, 2), a.sharedLogits(""))
+		next, err := s.Decode(a.ctx, host.Input{IDs: a.ids(0, 2)}, a.outputs())
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package explore
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"amkc/compiler"
@@ -10,56 +11,137 @@ import (
 	"amkc/runtime/sampling"
 )
 
-// drawn are the settings by which the kernel draws: a temperature alone, and each filter.
+// drawn are the settings by which the kernel draws: a temperature alone, and each filter. At the lower temperature what
+// a filter leaves out would often have been drawn. The top-k of the last one keeps all tokens.
 func drawn() map[string]sampling.Options {
-	with := func(edit func(o *sampling.Options)) sampling.Options {
+	with := func(temperature float64, edit func(o *sampling.Options)) sampling.Options {
 		o := sampling.Greedy()
-		o.Temperature, o.Seed = 0.8, 7
+		o.Temperature, o.Seed = temperature, 7
 		edit(&o)
 		return o
 	}
 	return map[string]sampling.Options{
-		"a temperature": with(func(*sampling.Options) {}),
-		"top-k":         with(func(o *sampling.Options) { o.TopK = 5 }),
-		"top-p":         with(func(o *sampling.Options) { o.TopP = 0.7 }),
-		"min-p and a penalty": with(func(o *sampling.Options) {
-			o.MinP, o.RepetitionPenalty = 0.1, 1.2
+		"a temperature": with(0.8, func(*sampling.Options) {}),
+		"top-k":         with(0.8, func(o *sampling.Options) { o.TopK = 5 }),
+		"top-p":         with(0.05, func(o *sampling.Options) { o.TopP = 0.3 }),
+		"min-p and a penalty": with(0.05, func(o *sampling.Options) {
+			o.MinP, o.RepetitionPenalty, o.TopK = 0.5, 1.2, math.MaxInt32
 		}),
 	}
 }
 
-// drawnTokens are drawn: the first behind the prompt, the others in one launch, whose second step counts what the first
-// has chosen.
-const drawnTokens = 3
-
 // drawings has the kernel draw tokens, and the host from the logits of the same text.
 func (a *attempt) drawings() error {
-	prompt := a.ids(0, 2)
 	settings := drawn()
 	for _, name := range sorted(settings) {
-		o := settings[name]
-		err := a.open(host.Options{}, func(s *host.Session) error {
-			s.Choose(&o, sampling.Text{Prompt: prompt})
-			got, err := s.Complete(a.ctx, prompt, drawnTokens, nil, nil)
-			if err != nil {
-				return err
-			}
-			a.own("tokens drawn by "+name, fmt.Append(nil, got.IDs))
-			want, err := a.drawOnHost(s, &o, prompt, len(got.IDs))
-			if err != nil {
-				return err
-			}
-			if !slices.Equal(got.IDs, want) {
-				a.found("difference", "by %s the kernel drew %v, and the host draws %v from the same logits", name,
-					got.IDs, want)
-			}
+		// the first token, and the others in one launch, whose second step counts what the first has chosen
+		if err := a.drawing(name, settings[name], chosenTokens); err != nil {
+			return err
+		}
+	}
+	return a.ties()
+}
+
+// drawnAfter is the prompt that tokens are drawn after.
+func (a *attempt) drawnAfter() []int { return a.ids(0, 2) }
+
+func (a *attempt) drawing(name string, o sampling.Options, n int) error {
+	prompt := a.drawnAfter()
+	return a.open(host.Options{}, func(s *host.Session) error {
+		s.Choose(&o, sampling.Text{Prompt: prompt})
+		got, err := s.Complete(a.ctx, prompt, n, nil, nil)
+		if err != nil {
+			return err
+		}
+		a.own("tokens drawn by "+name, fmt.Append(nil, got.IDs))
+		want, err := a.drawOnHost(s, &o, prompt, len(got.IDs))
+		if err != nil {
+			return err
+		}
+		a.sameDrawn(name, got.IDs, want)
+		return nil
+	})
+}
+
+func (a *attempt) sameDrawn(name string, got, want []int) {
+	if !slices.Equal(got, want) {
+		a.found("difference", "by %s the kernel drew %v, and the host draws %v from the same logits", name, got, want)
+	}
+}
+
+// ties has the kernel draw where the sums of two tokens are so close that bounds in float32 do not tell which is the
+// larger: two tokens that share random words, which one thread compares, and two tokens of different SMs.
+func (a *attempt) ties() error {
+	var logits []float32
+	err := a.open(host.Options{}, func(s *host.Session) error {
+		_, err := s.Feed(a.ctx, a.drawnAfter(), func(_ int, l []float32) error {
+			logits = slices.Clone(l)
 			return nil
 		})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, t := range []struct {
+		name string
+		are  func(x, y int) bool
+	}{
+		{"a tie of a thread", func(x, y int) bool { return x/2 == y/2 }},
+		{"a tie of SMs", func(x, y int) bool { return (x < len(logits)/2) != (y < len(logits)/2) }},
+	} {
+		o, found, err := a.tie(logits, t.are)
+		if err == nil && found {
+			err = a.drawing(t.name, o, 1)
+		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// mostSums bounds the search for a tie. That of a thread takes about as many seeds as there are pairs of tokens, so that
+// it is found where there are a few hundred tokens.
+const mostSums = 1 << 23
+
+// tie looks for settings by which the sums of two tokens, of which something is so, are the largest and nearly equal.
+// Where another token is drawn at a higher temperature than at a lower one, there is a temperature between them at which
+// the drawn token changes.
+func (a *attempt) tie(logits []float32, are func(x, y int) bool) (o sampling.Options, found bool, err error) {
+	o = sampling.Greedy()
+	draw := func(temperature float64) (int, error) {
+		o.Temperature = temperature
+		sampler, err := sampling.New(o, a.facts.Model.Vocab, a.drawnAfter())
+		if err != nil {
+			return 0, err
+		}
+		c, err := sampler.Next(logits, nil)
+		return c.ID, err
+	}
+	for sums := 0; sums < mostSums; o.Seed++ {
+		low, high := 1e-3, 1e3
+		first, err := draw(low)
+		last := first
+		for err == nil && high-low > low*0x1p-40 {
+			var id int
+			middle := (low + high) / 2
+			if id, err = draw(middle); id == first {
+				low = middle
+			} else {
+				high, last = middle, id
+			}
+			sums += len(logits)
+		}
+		if err != nil {
+			return o, false, err
+		}
+		if last != first && are(first, last) {
+			o.Temperature = low
+			return o, true, nil
+		}
+	}
+	return o, false, nil
 }
 
 // drawOnHost draws what follows a prompt.

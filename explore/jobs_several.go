@@ -14,7 +14,7 @@ func (a *attempt) rows(rows int) error {
 	for _, part := range slices.Compact([]int{rows, max(2, rows-1), stepTokens}) {
 		err := a.open(host.Options{}, func(s *host.Session) error {
 			for ids := range slices.Chunk(a.ids(0, a.tokensOf(stepTokens)), part) {
-				if _, err := s.Feed(a.ctx, ids, a.sharedLogits("")); err != nil {
+				if _, err := s.Decode(a.ctx, host.Input{IDs: ids}, a.outputs()); err != nil {
 					return err
 				}
 			}
@@ -27,16 +27,19 @@ func (a *attempt) rows(rows int) error {
 	return nil
 }
 
-// prompt decodes a prompt in two parts, without logits, and the tokens after it with theirs.
+// prompt decodes a prompt in two parts, of which the second gives logits and hidden states, and the tokens after it.
 func (a *attempt) prompt(cut int) error {
 	return a.open(host.Options{}, func(s *host.Session) error {
 		ids := a.ids(0, textTokens)
 		known, rest := ids[:textTokens-2], ids[textTokens-2:]
-		for _, part := range [][]int{known[:cut], known[cut:]} {
-			if len(part) == 0 {
+		for _, part := range []struct {
+			ids  []int
+			want host.Outputs
+		}{{ids: known[:cut]}, {known[cut:], a.outputs()}} {
+			if len(part.ids) == 0 {
 				continue
 			}
-			if _, err := s.Feed(a.ctx, part, nil); err != nil {
+			if _, err := s.Decode(a.ctx, host.Input{IDs: part.ids}, part.want); err != nil {
 				return err
 			}
 		}
@@ -83,9 +86,57 @@ func (a *attempt) sequences() error {
 		for _, id := range ids {
 			b.Retire(id)
 		}
-		_, err := a.goOn(s, host.BatchOptions{Steps: chosenTokens}, chosenTokens)
-		return errors.Join(err, a.cache(s, "all"))
+		if _, err := a.goOn(s, host.BatchOptions{Steps: chosenTokens}, chosenTokens); err != nil {
+			return err
+		}
+		if err := a.cache(s, "all"); err != nil {
+			return err
+		}
+		for _, names := range [][]string{{"a temperature", "a temperature"}, {"min-p and a penalty", "top-p"}} {
+			if err := a.drawBeside(s, names); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
+}
+
+// drawBeside has the kernel draw what follows two texts side by side, each by settings of its own, and the host.
+func (a *attempt) drawBeside(s *host.Session, names []string) error {
+	b := s.NewBatch(host.BatchOptions{Steps: chosenTokens})
+	texts, _ := a.continued()
+	ids, drawn, settings := make([]int, len(texts)), make([][]int, len(texts)), drawn()
+	for i, text := range texts {
+		o := settings[names[i]]
+		var err error
+		if ids[i], _, err = b.Admit(text, host.SequenceOptions{Most: chosenTokens, Sampling: &o}); err != nil {
+			return err
+		}
+	}
+	for ended := 0; ended < len(ids); {
+		tokens, err := b.Step(a.ctx)
+		if err != nil {
+			return err
+		}
+		for _, t := range tokens {
+			if t.Err != nil {
+				return t.Err
+			}
+			i := slices.Index(ids, t.Sequence)
+			if drawn[i] = append(drawn[i], t.ID); t.Ended {
+				ended++
+			}
+		}
+	}
+	for i, text := range texts {
+		o := settings[names[i]]
+		want, err := a.drawOnHost(s, &o, text, chosenTokens)
+		if err != nil {
+			return err
+		}
+		a.sameDrawn(names[i], drawn[i], want)
+	}
+	return nil
 }
 
 // continued are the texts that are continued side by side, and what they are called.
