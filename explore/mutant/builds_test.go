@@ -133,9 +133,21 @@ var builds = []small{
 		config: `{"hidden_size": 16, "intermediate_size": 160, "num_attention_heads": 8, "num_key_value_heads": 1,
 "head_dim": 32}`,
 		edit: func(o *compiler.Options) { o.DType, o.Rows = dtype(ir.F32), []int{2} }},
-	{name: "prompts", arch: 90, sms: 2, wide: true, jobs: prompts},
-	{name: "prompts of integers", arch: 80, sms: 2, wide: true, jobs: prompts,
-		edit: func(o *compiler.Options) { o.Formats, _ = passes.ParseWeightFormats("int8") }},
+	// products by wgmma whose operands go round their ring, several for each SM, and a context that is split
+	{name: "prompts", arch: 90, sms: 2, wide: true, jobs: prompts,
+		config: `{"intermediate_size": 640, "head_dim": 64, "num_key_value_heads": 1}`,
+		tiling: `"warps": {"qkv": 1, "o": 1, "gate_up": 1, "down": 1, "lm_head": 1},
+"attention": {"max_splits": 2, "split_from": 0}`},
+	// norms of heads, which are padded and of two warps, and of branches, which every SM adds
+	{name: "prompts of integers", arch: 80, sms: 2, wide: true, jobs: prompts, base: "exaone4-full",
+		config: `{"num_key_value_heads": 2, "intermediate_size": 72}`,
+		edit: func(o *compiler.Options) {
+			o.Formats, _ = passes.ParseWeightFormats("int8")
+			o.DType = dtype(ir.BF16)
+		}},
+	// positions that are learned, vectors whose mean is taken off, and products by mma
+	{name: "prompts with learned positions", arch: 80, sms: 2, wide: true, jobs: append([]string{"ends"}, prompts...),
+		base: "opt-tied", config: `{"ffn_dim": 640, "vocab_size": 96}`},
 	// of several slabs, by an SM without rows of the vocabulary too
 	{name: "held exchanges", arch: 90, sms: 3, jobs: []string{"launch", "rows2"}, base: "cohere2-head-dim",
 		config: `{"hidden_size": 1056, "intermediate_size": 32, "vocab_size": 16, "num_attention_heads": 2,
@@ -149,6 +161,9 @@ var builds = []small{
 	// o is published as soon as attention has read qkv, on the same page, over words that the other SM has read
 	{name: "norms of branches", arch: 90, sms: 2, jobs: []string{"launch"}, base: "olmo2-plain", policy: "round_robin",
 		tiling: `"exchange": {"copies": 1}`, program: func(p *ir.Program) { share(p, "L{i}.o", "L{i}.qkv") }},
+	// owners of rows of the residual add their rows of a branch
+	{name: "counted norms of branches", arch: 90, sms: 2, jobs: []string{"launch", "rows2"}, base: "olmo2-plain",
+		tiling: `"exchange": {"flagged": 0}`, edit: func(o *compiler.Options) { o.Rows = []int{2} }},
 	// all heads of q have one norm, and all of k
 	{name: "norms of heads", arch: 90, sms: 2, jobs: []string{"launch", "rows2"}, base: "olmo2-plain",
 		edit: func(o *compiler.Options) { o.Rows = []int{2} }},
