@@ -83,14 +83,14 @@ func (a *attempt) ties() error {
 	if err != nil {
 		return err
 	}
+	ofThread := func(x, y int) bool { return x/2 == y/2 }
+	ofSMs := func(x, y int) bool { return (x < len(logits)/2) != (y < len(logits)/2) }
 	for _, t := range []struct {
 		name string
+		minP float64 // leaves out next to nothing, but is looked at
 		are  func(x, y int) bool
-	}{
-		{"a tie of a thread", func(x, y int) bool { return x/2 == y/2 }},
-		{"a tie of SMs", func(x, y int) bool { return (x < len(logits)/2) != (y < len(logits)/2) }},
-	} {
-		o, found, err := a.tie(logits, t.are)
+	}{{"a tie of a thread", 0, ofThread}, {"a tie of SMs", 0, ofSMs}, {"a tie of SMs and a filter", 1e-9, ofSMs}} {
+		o, found, err := a.tie(logits, t.minP, t.are)
 		if err == nil && found {
 			err = a.drawing(t.name, o, 1)
 		}
@@ -108,8 +108,10 @@ const mostSums = 1 << 23
 // tie looks for settings by which the sums of two tokens, of which something is so, are the largest and nearly equal.
 // Where another token is drawn at a higher temperature than at a lower one, there is a temperature between them at which
 // the drawn token changes.
-func (a *attempt) tie(logits []float32, are func(x, y int) bool) (o sampling.Options, found bool, err error) {
+func (a *attempt) tie(logits []float32, minP float64, are func(x, y int) bool) (o sampling.Options, found bool,
+	err error) {
 	o = sampling.Greedy()
+	o.MinP = minP
 	draw := func(temperature float64) (int, error) {
 		o.Temperature = temperature
 		sampler, err := sampling.New(o, a.facts.Model.Vocab, a.drawnAfter())
