@@ -104,8 +104,8 @@ inline void opaque(int&) {}
 inline void opaque(float&) {}
 inline void opaque(float&, int&) {}
 inline void opaque(int&, int&, int&, int&) {}
-inline void opaque_in_order(float&) {}
-inline void opaque_in_order(uint4&) {}
+inline void opaque_in_order(float& a, AMK_SITE) { machine::wide_register(&a, AMK_HERE); }
+inline void opaque_in_order(uint4& a, AMK_SITE) { machine::wide_register(&a, AMK_HERE); }
 [[noreturn]] inline void unreachable() { __builtin_unreachable(); }
 
 // ---- shared memory ------------------------------------------------------------------------------

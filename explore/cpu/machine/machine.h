@@ -117,6 +117,8 @@ void wide_begin(Site site);
 void wide_multiply(Half type, float* d, const u32* a, u64 operand, bool adds, Site site);
 void wide_commit(Site site);
 void wide_wait(u32 left, Site site);
+// A lane sets or uses a register of an operand or of sums here, as far as the compiler knows.
+void wide_register(const void* at, Site site);
 
 }  // namespace machine
 

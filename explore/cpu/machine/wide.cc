@@ -44,7 +44,7 @@ void begin(WideLane* lanes) {
   product.b = self->memory + product.operand.start;
   // Registers of operands and sums are the lanes' until a fence says otherwise.
   if (!state.fenced)
-    report(kWide, "a wgmma with no wgmma_begin since the last wait", {here(last_site)});
+    report(kWide, "a wgmma with no wgmma_begin since the last wait, or since registers were set", {here(last_site)});
 
   u32 at = 0;
   while (at < state.sums.size() && state.sums[at].registers[0] != lanes[0].d) ++at;
@@ -159,6 +159,16 @@ void wide_wait(u32 left, Site site) {
   converge(Collective::kWide, &left, sizeof left,
            [](void* lanes) { finish(*current().warp, *static_cast<const u32*>(lanes)); }, site);
   order().barrier_wait(current().id, &warp.wide.barrier, where);
+}
+
+void wide_register(const void* at, Site site) {
+  WideState& state = current().warp->wide;
+  state.fenced = false;
+  for (const WideAccumulator& sums : state.sums) {
+    const float* d = sums.registers[current().lane];
+    if (sums.products != 0 && at >= d && at < d + kWideSums)
+      report(kWide, "the sums of a wgmma are used before it is waited for", {here(site)});
+  }
 }
 
 void thread_leaves_products(Fiber& fiber) {

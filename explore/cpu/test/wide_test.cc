@@ -142,7 +142,7 @@ u8* part(int product) { return block_memory() + product * 2048; }
 
 struct Wrong {
   bool fence = true, begin = true, wait = true, writes_b = false, writes_d = false, reads_d = false,
-       shifted = false, unlike = false;
+       shifted = false, unlike = false, sets_a = false, uses_d = false;
   int times = 1;
 };
 void multiply(const Wrong& wrong) {
@@ -150,8 +150,10 @@ void multiply(const Wrong& wrong) {
   if (wrong.fence) fence_proxy_async_shared();
   block_sync();
   float d[32];
-  const uint4 a[kDepth] = {a_of_lane(0), a_of_lane(1)};
+  uint4 a[kDepth] = {a_of_lane(0), a_of_lane(1)};
+  opaque_in_order(a[1]);
   if (wrong.begin) wgmma_begin();
+  if (wrong.sets_a) opaque_in_order(a[1]);
   for (int turn = 1; turn < wrong.times; ++turn) {
     wgmma_bf16(d, a[0], wide_operand<kNextColumns, kNextRows>(part(0)), false);
     wgmma_commit();
@@ -165,7 +167,9 @@ void multiply(const Wrong& wrong) {
   if (wrong.writes_d) d[7] = 1;
   float early = 0;
   if (wrong.reads_d) early = d[9];
+  if (wrong.uses_d) opaque_in_order(d[31]);
   if (wrong.wait) wgmma_wait<0>();
+  opaque_in_order(d[31]);
   memcpy(sums[block_index()][thread_index()], d, sizeof d);
   if (wrong.reads_d) sums[block_index()][thread_index()][9] = early;
 }
@@ -221,6 +225,12 @@ void wide() {
     CHECK(o == m::Outcome::kDone && m::reports().empty());
     check_sums(true);
   });
+  w = {};
+  w.sets_a = true;
+  with("an operand that is set after the fence", w, [](m::Outcome) { CHECK(found("since registers were set")); });
+  w = {};
+  w.uses_d = true;
+  with("sums that are used", w, [](m::Outcome) { CHECK(found("used before it is waited for")); });
   w = {};
   w.shifted = true;
   with("an operand that is not aligned", w, [](m::Outcome) { CHECK(found("want a multiple of 16")); });
