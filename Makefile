@@ -184,9 +184,11 @@ soundness-merge:
 looping: cuda
 	go test ./internal/loopsize -run Report -timeout 2h -report $(CURDIR)/docs/results -v
 
-# Faults in the device code, each of which the explorer is to find; writes docs/results/mutants.md. Hours on two cores.
+# Faults in the device code, each of which the explorer is to find; writes docs/results/mutants.md. Hours on two cores;
+# with LOG=file a run goes on where the one before has ended, and FLAGS are those of explore/mutant/run_test.go.
 mutants:
-	AMKC_MUTANTS=1 go test ./explore/mutant -run Mutants -timeout 12h -report $(CURDIR)/docs/results -v
+	AMKC_MUTANTS=1 go test ./explore/mutant -run Mutants -timeout 12h -v $(if $(LOG),-log $(abspath $(LOG))) \
+		-report $(CURDIR)/docs/results $(FLAGS)
 
 # Compile the emitted CUDA, warnings as errors, for every architecture amkc supports; more of it with FLAGS=--all.
 kernels: build cuda

@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"os"
@@ -24,6 +25,8 @@ type MutantOptions struct {
 	Only      func(m *mutant.Mutant) bool // nil: all
 	Schedules int                         // of each job that comes to a mutant, at most
 	Jobs      int                         // of a build that run a mutant under other schedules than the default one
+	Runs      int                         // of a mutant, at most; 0: all that there are
+	Known     map[string]*MutantResult    // of mutants by id that were killed before, and are not run
 	Workers   int
 	Command   []string
 	Report    progress.Func
@@ -274,7 +277,7 @@ func (r *MutantReport) run(ctx context.Context, o *MutantOptions, builds []*muta
 			if o.Only != nil && !o.Only(m) {
 				continue
 			}
-			if results[id] == nil {
+			if results[id] = cmp.Or(results[id], o.Known[id]); results[id] == nil {
 				results[id] = &MutantResult{ID: id, Kind: m.Kind, Fate: Unreached}
 			}
 			reaching := b.reaching[m.Site.Number]
@@ -284,6 +287,10 @@ func (r *MutantReport) run(ctx context.Context, o *MutantOptions, builds []*muta
 		}
 	}
 	ids := slices.Sorted(maps.Keys(results))
+	for _, id := range ids {
+		r.Results = append(r.Results, results[id])
+	}
+	ids = slices.DeleteFunc(ids, func(id string) bool { return results[id] == o.Known[id] })
 	step := progress.Step{Activity: "running mutants", Total: int64(len(ids)), Unit: "mutants"}
 	errs := make([]error, o.workers())
 	var mu sync.Mutex
@@ -315,9 +322,6 @@ func (r *MutantReport) run(ctx context.Context, o *MutantOptions, builds []*muta
 		}()
 	}
 	wg.Wait()
-	for _, id := range ids {
-		r.Results = append(r.Results, results[id])
-	}
 	for _, err := range errs {
 		if err != nil {
 			return err
@@ -338,7 +342,7 @@ func (m *MutantResult) try(o *MutantOptions, trials []trial) error {
 	})
 	for i := range o.Schedules {
 		for _, t := range trials {
-			if i > 0 && t.once {
+			if i > 0 && t.once || o.Runs > 0 && m.Runs >= o.Runs {
 				continue
 			}
 			dead, err := m.tryOne(t, i)

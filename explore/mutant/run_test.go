@@ -31,10 +31,11 @@ var (
 	report = flag.String("report", "", "write mutants.md into this directory")
 	only   = flag.String("mutants", "", "run the mutants alone whose ids match this expression")
 	on     = flag.String("builds", "", "on these builds alone, by name, with commas between")
-	except = flag.String("except", "", "without the mutants that this file says were killed, as -each writes it")
-	each   = flag.String("each", "", "append what became of each mutant to this file")
-	times  = flag.Int("schedules", 12, "schedules of each job that runs a mutant")
-	most   = flag.Int("jobs", 2, "jobs of a build that run a mutant")
+	record = flag.String("log", "", "append what became of each mutant to this file, and do not run those again that it "+
+		"says were killed")
+	times = flag.Int("schedules", 12, "schedules of each job that runs a mutant")
+	most  = flag.Int("jobs", 2, "jobs of a build that run a mutant")
+	runs  = flag.Int("runs", 0, "runs of a mutant at most; 0: under each schedule of each job")
 )
 
 // sample are mutants of each kind that the first build has, and that show at once.
@@ -60,41 +61,29 @@ func TestMutants(t *testing.T) {
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	o := explore.MutantOptions{Cache: cache(t), Workers: runtime.NumCPU(), Command: []string{exe}}
-	some := *only != "" || *on != "" || *except != ""
+	some := *only != "" || *on != ""
 	all := os.Getenv("AMKC_MUTANTS") != "" || some
 	of := builds
 	if all {
-		o.Schedules, o.Jobs = *times, *most
+		o.Schedules, o.Jobs, o.Runs = *times, *most, *runs
 	} else {
 		of = []small{builds[0]}
 		of[0].jobs = []string{"launch"}
 		o.Only = func(m *mutant.Mutant) bool { return slices.Contains(sample, m.ID()) }
 	}
 	if some {
-		var killed []byte
-		if *except != "" {
-			killed, err = os.ReadFile(*except)
-			require.NoError(t, err)
-		}
 		wanted, err := regexp.Compile(*only)
 		require.NoError(t, err)
-		o.Only = func(m *mutant.Mutant) bool {
-			return wanted.MatchString(m.ID()) && !strings.Contains(string(killed), m.ID()+": killed")
-		}
+		o.Only = func(m *mutant.Mutant) bool { return wanted.MatchString(m.ID()) }
 	}
 	for i := range of {
 		if *on == "" || slices.Contains(strings.Split(*on, ","), of[i].name) {
 			o.Builds = append(o.Builds, of[i].compile(t))
 		}
 	}
-	if *each != "" {
-		f, err := os.OpenFile(*each, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
-		require.NoError(t, err)
-		defer f.Close()
-		o.Each = func(m *explore.MutantResult) {
-			fmt.Fprintf(f, "%s: %s %s in build %s, job %s, schedule %s: %s\n", m.ID, m.Fate, m.By, m.Build, m.Job,
-				m.Schedule, m.Message)
-		}
+	if *record != "" {
+		log := openLog(t, *record)
+		o.Known, o.Each = log.killed, log.add
 	}
 	r, err := explore.RunMutants(t.Context(), o)
 	require.NoError(t, err)
