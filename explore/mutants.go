@@ -109,15 +109,15 @@ func RunMutants(ctx context.Context, o MutantOptions) (*MutantReport, error) {
 			return nil, err
 		}
 		builds = append(builds, b)
-		if err := b.baseline(&o); err != nil {
-			return nil, err
-		}
 		for _, s := range b.set.Stays {
 			if key := string(s.Kind) + " " + s.Site.String(); !stays[key] {
 				stays[key] = true
 				r.Stays[s.Why]++
 			}
 		}
+	}
+	if err := sideBySide(len(builds), func(i int) error { return builds[i].baseline(&o) }); err != nil {
+		return nil, err
 	}
 	return r, r.run(ctx, &o, builds)
 }
@@ -292,42 +292,24 @@ func (r *MutantReport) run(ctx context.Context, o *MutantOptions, builds []*muta
 	}
 	ids = slices.DeleteFunc(ids, func(id string) bool { return results[id] == o.Known[id] })
 	step := progress.Step{Activity: "running mutants", Total: int64(len(ids)), Unit: "mutants"}
-	errs := make([]error, o.workers())
 	var mu sync.Mutex
-	var wg sync.WaitGroup
-	next := 0
-	for w := range o.workers() {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			for {
-				mu.Lock()
-				i := next
-				next++
-				mu.Unlock()
-				if i >= len(ids) || ctx.Err() != nil {
-					return
-				}
-				if errs[w] = results[ids[i]].try(o, trials[ids[i]]); errs[w] != nil {
-					return
-				}
-				mu.Lock()
-				if o.Each != nil {
-					o.Each(results[ids[i]])
-				}
-				step.Done++
-				o.Report.Report(step)
-				mu.Unlock()
-			}
-		}()
-	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
+	return sideBySide(len(ids), func(i int) error {
+		m := results[ids[i]]
+		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-	}
-	return context.Cause(ctx)
+		if err := m.try(o, trials[m.ID]); err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if o.Each != nil {
+			o.Each(m)
+		}
+		step.Done++
+		o.Report.Report(step)
+		return nil
+	})
 }
 
 // try runs a mutant until it is killed: first by every job under the default schedule, the shortest first, then under
