@@ -173,17 +173,21 @@ func (a *attempt) launch() error {
 	})
 }
 
-// lateEpochs has the words of exchanges at the epoch after which the first one comes, of single tokens and of passes.
+// lateEpochs has the words of exchanges at the epoch after which the first one comes: of single tokens, the second of
+// which may begin with it, and of passes.
 func (a *attempt) lateEpochs() error {
 	if err := a.stepwise(host.Options{LateEpochs: true}); err != nil {
 		return err
 	}
+	tokens := []int{2}
 	for _, p := range a.facts.Passes {
-		if p.Sequences > 0 {
-			continue
+		if p.Sequences == 0 {
+			tokens = append(tokens, 2*p.Rows)
 		}
+	}
+	for _, n := range tokens {
 		err := a.open(host.Options{LateEpochs: true}, func(s *host.Session) error {
-			_, err := s.Feed(a.ctx, a.ids(0, a.tokensOf(2*p.Rows)), a.sharedLogits(""))
+			_, err := s.Decode(a.ctx, host.Input{IDs: a.ids(0, a.tokensOf(n))}, a.outputs())
 			return err
 		})
 		if err != nil {

@@ -162,8 +162,9 @@ var builds = []small{
 	{name: "norms of branches", arch: 90, sms: 2, jobs: []string{"launch"}, base: "olmo2-plain", policy: "round_robin",
 		tiling: `"exchange": {"copies": 1}`, program: func(p *ir.Program) { share(p, "L{i}.o", "L{i}.qkv") }},
 	// owners of rows of the residual add their rows of a branch
+	// warps read columns of the residual that another warp has written
 	{name: "counted norms of branches", arch: 90, sms: 2, jobs: []string{"launch", "rows2"}, base: "olmo2-plain",
-		tiling: `"exchange": {"flagged": 0}`, edit: func(o *compiler.Options) { o.Rows = []int{2} }},
+		tiling: `"exchange": {"flagged": 0}, "warps": {"qkv": 2}`, edit: func(o *compiler.Options) { o.Rows = []int{2} }},
 	// all heads of q have one norm, and all of k
 	{name: "norms of heads", arch: 90, sms: 2, jobs: []string{"launch", "rows2"}, base: "olmo2-plain",
 		edit: func(o *compiler.Options) { o.Rows = []int{2} }},
