@@ -153,16 +153,18 @@ var builds = []small{
 		config: `{"hidden_size": 1056, "intermediate_size": 32, "vocab_size": 16, "num_attention_heads": 2,
 "num_key_value_heads": 1, "layer_types": ["sliding_attention", "full_attention"]}`,
 		edit: func(o *compiler.Options) { o.DType, o.Rows = dtype(ir.F32), []int{2} }},
-	// one SM has no rows of qkv, and all warps of the others read its columns
+	// one SM has rows that are behind the held exchange, none of qkv and no unit of attention; and all warps of the others
+	// read the columns of qkv
 	{name: "held counters", arch: 90, sms: 4, wide: true, jobs: []string{"launch", "rows2"}, base: "gpt-neox-parallel",
+		config: `{"num_attention_heads": 2}`,
 		tiling: `"exchange": {"flagged": 0}, "gemv": {"rows": 64}, "rotation": {"qkv": 1},
 "warps": {"qkv": 1, "o": 1, "down": 1, "lm_head": 1}`,
 		edit: func(o *compiler.Options) { o.Rows = []int{2} }},
 	// o is published as soon as attention has read qkv, on the same page, over words that the other SM has read
 	{name: "norms of branches", arch: 90, sms: 2, jobs: []string{"launch"}, base: "olmo2-plain", policy: "round_robin",
 		tiling: `"exchange": {"copies": 1}`, program: func(p *ir.Program) { share(p, "L{i}.o", "L{i}.qkv") }},
-	// owners of rows of the residual add their rows of a branch
-	// warps read columns of the residual that another warp has written
+	// owners of rows of the residual add their rows of a branch, and one token's columns of it are read by other warps than
+	// have written them
 	{name: "counted norms of branches", arch: 90, sms: 2, jobs: []string{"launch", "rows2"}, base: "olmo2-plain",
 		tiling: `"exchange": {"flagged": 0}, "warps": {"qkv": 2}`, edit: func(o *compiler.Options) { o.Rows = []int{2} }},
 	// all heads of q have one norm, and all of k
