@@ -163,8 +163,8 @@ var builds = []small{
 	// o is published as soon as attention has read qkv, on the same page, over words that the other SM has read
 	{name: "norms of branches", arch: 90, sms: 2, jobs: []string{"launch"}, base: "olmo2-plain", policy: "round_robin",
 		tiling: `"exchange": {"copies": 1}`, program: func(p *ir.Program) { share(p, "L{i}.o", "L{i}.qkv") }},
-	// owners of rows of the residual add their rows of a branch, and one token's columns of it are read by other warps than
-	// have written them
+	// owners of rows of the residual add their rows of a branch; with one token, warps read columns that another warp has
+	// written
 	{name: "counted norms of branches", arch: 90, sms: 2, jobs: []string{"launch", "rows2"}, base: "olmo2-plain",
 		tiling: `"exchange": {"flagged": 0}, "warps": {"qkv": 2}`, edit: func(o *compiler.Options) { o.Rows = []int{2} }},
 	// all heads of q have one norm, and all of k
