@@ -69,9 +69,9 @@ var builds = []small{
 			o.Formats, _ = passes.ParseWeightFormats("int8")
 			o.Cache = dtype(ir.I8)
 		}},
-	// at the end a warp has two blocks of a context, of one head
-	{name: "plain copies", arch: 75, sms: 2, jobs: append(slices.Clone(launches), "ends"),
-		config: `{"num_key_value_heads": 4, "max_position_embeddings": 160}`,
+	// at the end a warp has two blocks of a context, of one head; the mean of each head is taken off
+	{name: "plain copies", arch: 75, sms: 2, jobs: append(slices.Clone(launches), "ends"), base: "stablelm-head-norms",
+		config: `{"num_key_value_heads": 4, "max_position_embeddings": 160, "vocab_size": 96}`,
 		edit:   func(o *compiler.Options) { o.DType = dtype(ir.F16) }},
 	{name: "counters", arch: 90, sms: 2, tiling: `"exchange": {"flagged": 0}`, jobs: launches,
 		config: `{"num_key_value_heads": 4}`},
@@ -113,10 +113,10 @@ var builds = []small{
 		ring: aRing + `, "stock": 4`, tiling: `"exchange": {"copies": 1}`, config: `{"num_hidden_layers": 1}`,
 		edit:    func(o *compiler.Options) { o.DType = dtype(ir.F32) },
 		program: func(p *ir.Program) { alternate(p, "L{i}.x", "best.value") }},
-	// columns of a head that are padded, and two sets of warps that share a unit
-	{name: "integers", arch: 90, sms: 2, jobs: []string{"launch", "rows2"},
-		config: `{"hidden_size": 96, "num_attention_heads": 16, "num_key_value_heads": 1,
-"head_dim": 12}`,
+	// columns of a head that are padded, two sets of warps that share a unit, and exchanges that are held
+	{name: "integers", arch: 90, sms: 2, jobs: []string{"launch", "rows2"}, base: "cohere2-head-dim",
+		config: `{"hidden_size": 96, "num_attention_heads": 16, "num_key_value_heads": 1, "head_dim": 12,
+"vocab_size": 96, "layer_types": ["sliding_attention", "full_attention"]}`,
 		edit: func(o *compiler.Options) {
 			o.Formats, _ = passes.ParseWeightFormats("int8")
 			o.Cache, o.Rows = dtype(ir.I8), []int{2}
@@ -151,7 +151,7 @@ var builds = []small{
 		base: "opt-tied", config: `{"ffn_dim": 640, "vocab_size": 96}`},
 	// of several slabs, by an SM without rows of the vocabulary too
 	{name: "held exchanges", arch: 90, sms: 3, jobs: []string{"launch", "rows2"}, base: "cohere2-head-dim",
-		config: `{"hidden_size": 1056, "intermediate_size": 32, "vocab_size": 16, "num_attention_heads": 2,
+		config: `{"hidden_size": 1184, "intermediate_size": 32, "vocab_size": 16, "num_attention_heads": 2,
 "num_key_value_heads": 1, "layer_types": ["sliding_attention", "full_attention"]}`,
 		edit: func(o *compiler.Options) { o.DType, o.Rows = dtype(ir.F32), []int{2} }},
 	// one SM has rows that are behind the held exchange, none of qkv and no unit of attention; and all warps of the others
