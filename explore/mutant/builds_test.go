@@ -173,6 +173,12 @@ var builds = []small{
 		edit: func(o *compiler.Options) { o.Rows = []int{2} }},
 	{name: "norms of heads in singles", arch: 75, sms: 2, jobs: []string{"launch", "rows2"}, base: "olmo2-plain",
 		edit: func(o *compiler.Options) { o.DType, o.Rows = dtype(ir.F32), []int{2} }},
+	// attention turns heads by angles, on an SM that has no rows of qkv
+	{name: "angles", arch: 90, sms: 4, jobs: []string{"launch", "rows2"}, base: "qwen3-qknorm",
+		config: `{"num_attention_heads": 1, "num_key_value_heads": 1, "head_dim": 8, "intermediate_size": 96,
+"vocab_size": 96}`,
+		tiling: `"attention": {"max_splits": 4, "split_from": 0}`,
+		edit:   func(o *compiler.Options) { o.Rows = []int{2} }},
 	// an SM without rows of the vocabulary, whose best logit lies on the page that the last layer is computed from
 	{name: "an empty task", arch: 90, sms: 3, jobs: []string{"launch", "stops"}, config: `{"vocab_size": 16}`,
 		tiling: `"exchange": {"copies": 1}`, edit: func(o *compiler.Options) { o.DType = dtype(ir.F32) },

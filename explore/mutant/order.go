@@ -24,7 +24,8 @@ func (w *writer) planOrders(n *node) []order {
 		if len(run.units) > 1 {
 			for i := 1; i < len(run.units); i++ {
 				site := w.stageSite(n, run.units[i-1])
-				run.mutants = append(run.mutants, w.set.mutant(StageOrder, "the next one first", site))
+				next := w.tokens[w.stageAt(n, run.units[i])].text + " first"
+				run.mutants = append(run.mutants, w.set.mutant(StageOrder, next, site))
 			}
 			orders = append(orders, run)
 		}
@@ -54,17 +55,21 @@ func (w *writer) planOrders(n *node) []order {
 	return orders
 }
 
-// stageSite is a site of its own for a stage: what is called there.
-func (w *writer) stageSite(n *node, unit int) *Site {
-	child := n.children[unit]
-	for w.isInert(child) {
+// stageAt is the token that names a stage: what is called there.
+func (w *writer) stageAt(n *node, unit int) int {
+	for w.isInert(n.children[unit]) {
 		unit++
-		child = n.children[unit]
 	}
-	name := w.tokens[w.chainAt(child.body)].text
+	return w.chainAt(n.children[unit].body)
+}
+
+// stageSite is a site of its own for a stage.
+func (w *writer) stageSite(n *node, unit int) *Site {
+	at := w.stageAt(n, unit)
+	name := w.tokens[at].text
 	key := "consume stage " + name
 	w.ordinals[key]++
-	return w.set.site(Site{File: w.path, Line: lineOf(w.source, w.tokens[child.body].begin), Function: "consume",
+	return w.set.site(Site{File: w.path, Line: lineOf(w.source, w.tokens[at].begin), Function: "consume",
 		Name: "stage " + name, Ordinal: w.ordinals[key]})
 }
 

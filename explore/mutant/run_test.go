@@ -51,7 +51,7 @@ var sample = []string{
 	"amk/attention_mma.cuh attend_token advance_slot 1: count off by one, less",
 	"amk/context.cuh Context::advance next_epoch 1: epoch off by one, more",
 	"amk/ring.cuh Producer::copy fill 1: copy too short",
-	"megakernel.cu consume stage o_stage 1: stages in another order, the next one first",
+	"megakernel.cu consume stage o_stage 1: stages in another order, gate_up_stage first",
 }
 
 func TestMutants(t *testing.T) {
