@@ -92,24 +92,22 @@ func (a *attempt) sequences() error {
 		if err := a.cache(s, "all"); err != nil {
 			return err
 		}
-		for _, names := range [][]string{{"a temperature", "a temperature"}, {"min-p and a penalty", "top-p"}} {
-			if err := a.drawBeside(s, names); err != nil {
-				return err
-			}
+		if err := a.drawBeside(s, []string{"a temperature", "a temperature"}, 1); err != nil {
+			return err
 		}
-		return nil
+		return a.drawBeside(s, []string{"min-p and a penalty", "top-p"}, chosenTokens)
 	})
 }
 
-// drawBeside has the kernel draw what follows two texts side by side, each by settings of its own, and the host.
-func (a *attempt) drawBeside(s *host.Session, names []string) error {
-	b := s.NewBatch(host.BatchOptions{Steps: chosenTokens})
+// drawBeside has the kernel draw n tokens behind each of two texts side by side, by settings of each, and the host.
+func (a *attempt) drawBeside(s *host.Session, names []string, n int) error {
+	b := s.NewBatch(host.BatchOptions{Steps: n})
 	texts, _ := a.continued()
 	ids, drawn, settings := make([]int, len(texts)), make([][]int, len(texts)), drawn()
 	for i, text := range texts {
 		o := settings[names[i]]
 		var err error
-		if ids[i], _, err = b.Admit(text, host.SequenceOptions{Most: chosenTokens, Sampling: &o}); err != nil {
+		if ids[i], _, err = b.Admit(text, host.SequenceOptions{Most: n, Sampling: &o}); err != nil {
 			return err
 		}
 	}
@@ -130,7 +128,7 @@ func (a *attempt) drawBeside(s *host.Session, names []string) error {
 	}
 	for i, text := range texts {
 		o := settings[names[i]]
-		want, err := a.drawOnHost(s, &o, text, chosenTokens)
+		want, err := a.drawOnHost(s, &o, text, n)
 		if err != nil {
 			return err
 		}

@@ -132,7 +132,7 @@ var everyFew = []string{"ends", "reference", "stops", "late-epochs", "abort"}
 // jobs are those that the table runs on a build: the steps that others are compared with, all of its passes, one
 // prompt, and by turns one of those that every build has.
 func (b Build) jobs(facts *host.Facts, number int) []string {
-	prompts := []string{"prompt-12", "prompt-9", "prompt-3"}
+	prompts := []string{"prompt-20", "prompt-9", "prompt-3"}
 	var jobs []string
 	for _, j := range explore.Jobs(facts) {
 		turn := slices.Index(everyFew, j.Name)
