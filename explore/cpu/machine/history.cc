@@ -199,7 +199,7 @@ void Order::State::commit_all() {
   }
 }
 
-// Of pending stores, those that somebody waits for, or one of them.
+// Of pending stores, those that somebody waits for, or one of them: a choice.
 bool Order::State::commit_awaited() {
   std::vector<u32> awaited;
   for (const auto* list : {&pending, &held}) {
@@ -223,7 +223,6 @@ bool Order::State::commit_awaited() {
 }
 
 bool Order::State::settle() {
-  if (commit_awaited()) return true;
   bool any = !pending.empty() || !held.empty();
   commit_all();
   for (u8* at : written) {

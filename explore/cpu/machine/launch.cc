@@ -131,9 +131,7 @@ void happens(u32 way) {
   land_part(way - stores);
 }
 
-bool happens_late() {
-  if (land_oldest()) return true;
-  return order().settle();
-}
+bool what_is_awaited_happens() { return land_oldest() || order().commit_awaited(); }
+bool all_happens() { return order().settle(); }
 
 }  // namespace machine

@@ -174,6 +174,7 @@ u64 Order::update(u32 thread, void* p, u32 bytes, Update op, u64 operand, Orderi
 
 u32 Order::pending_count() const { return u32(state_->pending.size()); }
 void Order::commit(u32 which) { state_->commit(state_->pending[which]); }
+bool Order::commit_awaited() { return state_->commit_awaited(); }
 bool Order::settle() { return state_->settle(); }
 
 // ---- synchronisation ----------------------------------------------------------------------------

@@ -208,8 +208,9 @@ class Order {
 
   u32 pending_count() const;  // without those that are held
   void commit(u32 which);     // 0 is the oldest
-  // When nobody can go on otherwise: commits those that somebody waits for. If there are none,
-  // commits all, and lets loads see the newest stores alone. Returns whether anything has changed.
+  // When nobody can go on otherwise: commits those that somebody waits for; and commits all, and
+  // lets loads see the newest stores alone. Both return whether anything has changed.
+  bool commit_awaited();
   bool settle();
 
   // ---- fences of a thread

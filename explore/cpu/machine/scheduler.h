@@ -116,7 +116,8 @@ void wake(Fiber& fiber);
 
 // The launch made progress: a wait may end.
 void progress();
-// Choice points since the machine began, and the most that a launch may have.
+// Choice points since the machine began, and the most that a launch may have, besides those of waits
+// that end because nobody can go on.
 u64 steps();
 void limit_steps(u64 most);
 
@@ -134,7 +135,9 @@ void block_ends(Block& block);
 // At a choice point something that has been delayed may happen: in how many ways, and one of them.
 u32 ways_to_happen();
 void happens(u32 way);
-// Nobody can run: what has been delayed happens. Returns whether anything has changed.
-bool happens_late();
+// Nobody can run: what has been delayed happens, if somebody waits for it or anyway. Returns whether
+// anything has changed.
+bool what_is_awaited_happens();
+bool all_happens();
 
 }  // namespace machine

@@ -424,6 +424,90 @@ void strategies() {
   }
 }
 
+// Runs a kernel of two blocks under a schedule, and once more by its deviations alone. Returns what
+// the word holds in the end, which is the same.
+template <class Kernel>
+u32 run_twice(m::Schedule s, u32* word, u32 words, Kernel kernel) {
+  u32 first = 0;
+  for (const bool again : {false, true}) {
+    m::begin_schedule(s);
+    clear(word, words);
+    CHECK(launch(2, 64, 0, kernel) == m::Outcome::kDone);
+    if (again) CHECK(*word == first);
+    first = *word;
+    s.strategy = m::Strategy::kReplay;
+    s.deviations = m::deviations();
+  }
+  return first;
+}
+
+void lateness() {
+  // A block that is behind goes on when the other has ended.
+  u32* words = allocate<u32>(5064);
+  test = "behind";
+  for (u64 seed = 1; seed <= 20; ++seed) {
+    m::Schedule s;
+    s.strategy = m::Strategy::kPriorities;
+    s.seed = seed;
+    s.depth = u32(seed % 5);
+    s.expected = 500;
+    s.behind = u32(1 + seed % 4);
+    const u32 last = (s.behind - 1) % 2;
+    run_twice(s, words, 64, [=] {
+      if (thread_index() % 32) return;
+      u64 before = 0;
+      for (int i = 0; i < 20; ++i) {
+        before = m::update_word(words + 16, 4, m::Update::kAdd, 1, m::Ordering::kRelaxed,
+                                m::Scope::kGpu, {__FILE__, __LINE__});
+      }
+      words[32 + block_index() * 2 + thread_index() / 32] = u32(before);
+    });
+    const u32* ends = words + 32;
+    CHECK(ends[2 * last] >= 59 && ends[2 * last + 1] >= 59);
+    CHECK(ends[2 - 2 * last] <= 41 && ends[3 - 2 * last] <= 41);
+  }
+
+  // Two stores of a word, which nobody has read in between, become visible in either order, however
+  // much is done between them.
+  test = "held";
+  for (const auto strategy : {m::Strategy::kRandom, m::Strategy::kPriorities}) {
+    u32 late = 0;
+    for (u64 seed = 1; seed <= 200; ++seed) {
+      m::Schedule s = random_schedule(seed);
+      s.strategy = strategy;
+      const u32 word = run_twice(s, words, 64, [=] {
+        if (thread_index()) return;
+        if (block_index() == 0) {
+          store_relaxed(words, 1u);
+          store_relaxed(words + 16, 1u);
+        } else {
+          while (load_relaxed(words + 16) == 0) {
+          }
+          for (int i = 0; i < 5000; ++i) load_relaxed(words + 64 + i);
+          store_relaxed(words, 2u);
+        }
+      });
+      late += word == 1;
+    }
+    CHECK(late > 2 && late < 100);
+  }
+
+  // It is not so if the other block has read the first value.
+  test = "held, and read";
+  for (u64 seed = 1; seed <= 200; ++seed) {
+    CHECK(run_twice(random_schedule(seed), words, 64, [=] {
+            if (thread_index()) return;
+            if (block_index() == 0) {
+              store_relaxed(words, 1u);
+            } else {
+              while (load_relaxed(words) == 0) {
+              }
+              store_relaxed(words, 2u);
+            }
+          }) == 2);
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -434,6 +518,7 @@ int main() {
   copies();
   polls();
   strategies();
+  lateness();
   if (failures == 0) puts("ok");
   return failures != 0;
 }

@@ -893,8 +893,8 @@ void delays() {
   store(A, 20, 2, kHeld);
   store(A, 21, 3, kPending);
   late.awaited = arena + 4 * 20;
-  CHECK(o.settle() && now(19) == 0 && now(20) == 2 && now(21) == 0, "%u", now(20));
-  late.awaited = nullptr;
+  CHECK(o.commit_awaited() && now(19) == 0 && now(20) == 2 && now(21) == 0, "%u", now(20));
+  CHECK(!o.commit_awaited(), "nobody waits for the others");
   CHECK(o.settle() && now(19) == 1 && now(21) == 3 && o.pending_count() == 0, "settled");
   CHECK(o.load(B, arena, 4, kRelaxed, Scope::kGpu, 2).value == 1, "the newest");
   CHECK(!o.settle(), "nothing is left");
