@@ -164,22 +164,27 @@ func (a *attempt) drawOnHost(s *host.Session, o *sampling.Options, prompt []int,
 	return all, err
 }
 
-// ends compares with the plain kernels of reference.cu: at the first positions, and around those where the variant
-// changes.
+// ends compares with the plain kernels of reference.cu, at the first and at the last position of each variant.
 func (a *attempt) ends() error {
 	return a.open(host.Options{}, func(s *host.Session) error {
-		first := []int{0}
+		at := []int{0}
 		for _, end := range s.Info().VariantEnds {
-			first = append(first, max(0, min(end-1, s.Info().MaxSeq-2)))
+			at = append(at, end-1, end)
 		}
-		for _, at := range slices.Compact(first) {
-			report, err := s.CheckFrom(a.ctx, at, min(2, s.Info().MaxSeq-at))
+		at = at[:len(at)-1] // nothing follows the last variant
+		for first := 0; first < len(at); {
+			n := 1
+			for first+n < len(at) && at[first+n] == at[first]+n {
+				n++
+			}
+			report, err := s.CheckFrom(a.ctx, at[first], n)
 			if err != nil {
 				return err
 			}
 			for _, failure := range report.Failures {
 				a.found("bound", "against the plain kernels: %s", failure)
 			}
+			first += n
 		}
 		return nil
 	})

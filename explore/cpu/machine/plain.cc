@@ -103,7 +103,7 @@ inline void Order::State::check_write(Cell& cell, const Accessing& a, const void
   if (!a.view->orders(who_of(cell.written_by), cell.written_epoch))
     report_writer(Fault::kRace, cell, a, true, p, bytes);
   if (!cell.unused()) {
-    check_users(cell, a, true, p, bytes);
+    if (cell.used_by.epoch >= first) check_users(cell, a, true, p, bytes);  // others: launches before
     shadow.clear_users(cell);
   }
   cell.written_by = tag_of(a.kind, a.actor);

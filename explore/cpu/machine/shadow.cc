@@ -249,7 +249,7 @@ void Shadow::copy_crowd(Cell& to, const Cell& from) {
   to.more_users = from.more_users & Cell::kStores;
   for (u32 i = from.list(); i; i = crowds_[i].next) {
     const u32 copy = crowds_.take();
-    crowds_[copy] = {crowds_[i].users, to.list()};
+    crowds_[copy] = {crowds_[i].users, to.list(), to.list() ? crowds_[to.list()].length + 1 : 1};
     to.more_users = (to.more_users & Cell::kStores) | copy;
   }
 }
@@ -257,9 +257,8 @@ void Shadow::copy_crowd(Cell& to, const Cell& from) {
 void Shadow::add_to_crowd(Cell& cell, const Accessing& a, u32 kind) {
   const Users user{tag_of(kind, a.actor & ~31u), 1u << (a.actor & 31), a.epoch, a.where};
   const u32 stores = is_strong_store(kind) ? Cell::kStores : cell.more_users & Cell::kStores;
-  u32 list = cell.list(), length = 0;
-  for (u32 i = list; i; i = crowds_[i].next) {
-    ++length;
+  u32 list = cell.list(), seen = 0;
+  for (u32 i = list; i && seen < kSeenAtOnce; i = crowds_[i].next, ++seen) {
     Users& u = crowds_[i].users;
     if (u.tag != user.tag || u.epoch != user.epoch) continue;
     u.lanes |= user.lanes;
@@ -268,28 +267,46 @@ void Shadow::add_to_crowd(Cell& cell, const Accessing& a, u32 kind) {
     std::swap(u, cell.used_by);
     return;
   }
-  // Looking for those that may be forgotten takes longer than the rest: it is done when the list has
-  // become twice as long.
-  const bool looks = (length & (length - 1)) == 0;
-  for (u32 i = looks ? list : 0, before = 0; i;) {
-    const u32 next = crowds_[i].next;
-    if (may_forget(crowds_[i].users, a, kind)) {
-      (before ? crowds_[before].next : list) = next;
-      crowds_.give(i);
-    } else {
-      before = i;
-    }
-    i = next;
-  }
+  // All of a long list are looked at when it has become twice as long.
+  const u32 length = list ? crowds_[list].length : 0;
+  if ((length & (length - 1)) == 0) list = thin_out(list, a, kind);
   if (cell.used_by.empty() || may_forget(cell.used_by, a, kind)) {
     cell.used_by = user;
   } else {
     const u32 own = crowds_.take();
-    crowds_[own] = {cell.used_by, list};
+    crowds_[own] = {cell.used_by, list, list ? crowds_[list].length + 1 : 1};
     cell.used_by = user;
     list = own;
   }
   cell.more_users = list | stores;
+}
+
+// Leaves out of a list who may be forgotten, and makes one of those that are the same warp at the
+// same epoch: add_to_crowd() has not seen all of a long list.
+u32 Shadow::thin_out(u32 list, const Accessing& a, u32 kind) {
+  const bool merges = list && crowds_[list].length > kSeenAtOnce;
+  merged_.clear();
+  u32 length = 0;
+  for (u32 i = list, before = 0; i;) {
+    const u32 next = crowds_[i].next;
+    const Users& u = crowds_[i].users;
+    bool leaves = may_forget(u, a, kind);
+    if (merges && !leaves) {
+      const auto [first, is_new] = merged_.emplace(u64(u.tag) << 32 | u.epoch, i);
+      leaves = !is_new;
+      if (leaves) crowds_[first->second].users.lanes |= u.lanes;
+    }
+    if (leaves) {
+      (before ? crowds_[before].next : list) = next;
+      crowds_.give(i);
+    } else {
+      before = i;
+      ++length;
+    }
+    i = next;
+  }
+  if (list) crowds_[list].length = length;
+  return list;
 }
 
 void Shadow::clear_crowd(Cell& cell) {

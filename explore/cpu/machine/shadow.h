@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstring>
+#include <unordered_map>
 
 #include "clock.h"
 
@@ -131,6 +132,7 @@ class Numbered {
 struct Crowd {
   Users users;
   u32 next = 0;
+  u32 length = 0;  // of the list that begins here, when it was put at its head
 };
 
 class Shadow {
@@ -191,6 +193,8 @@ class Shadow {
       u.where = a.where;
       return;
     }
+    // Of an earlier launch: so are all before it.
+    if (cell.list() != 0 && u.epoch < a.view->first) clear_crowd(cell);
     if (cell.list() == 0 && (u.empty() || may_forget(u, a, kind))) {
       u = Users{tag, lane, a.epoch, a.where};
       cell.more_users = is_strong_store(kind) ? Cell::kStores : 0;
@@ -244,6 +248,7 @@ class Shadow {
   void split(Cell& line, u32 shift);
   void copy_crowd(Cell& to, const Cell& from);
   void add_to_crowd(Cell& cell, const Accessing& a, u32 kind);
+  u32 thin_out(u32 list, const Accessing& a, u32 kind);
   void clear_crowd(Cell& cell);
   Cell* take_parts(u32 shift);
   void give_parts(Cell* parts, u32 shift);
@@ -251,7 +256,10 @@ class Shadow {
   u8* arena_;
   size_t bytes_;
   uintptr_t* table_;
+  // Thousands of warps read what a matrix is multiplied with, and each would look at all before it.
+  static constexpr u32 kSeenAtOnce = 4;
   Numbered<Crowd> crowds_;
+  std::unordered_map<u64, u32> merged_;  // thin_out's own
   std::vector<Cell*> free_parts_[5];
   std::vector<Page*> free_pages_;
   std::vector<Region> regions_;  // by address

@@ -82,6 +82,17 @@ void speed() {
     m.end(kRounds / 10 * 256.0 * 128, "accesses");
   }
   {
+    Measure m("the same 512 bytes, read by 4,096 warps in elements of 2");
+    o.end_launch();
+    o.begin_launch(512, 256);
+    for (u32 t = 0; t < 512 * 256; ++t) {
+      for (u32 i = 0; i < 8; ++i) o.read(t, global + (2 << 20) + 2 * (t % 32 + 32 * i), 2, 2);
+    }
+    m.end(512 * 256 * 8.0, "accesses");
+    o.end_launch();
+    o.begin_launch(kBlocks, kThreads);
+  }
+  {
     Measure m("barriers of 256 threads");
     for (u32 r = 0; r < 2000; ++r) o.join(consumers.data(), 256);
     m.end(2000, "barriers");

@@ -613,6 +613,39 @@ void many_arrive() {
   }
 }
 
+// More warps read the same bytes, again and again, than are looked at each time. A write comes after
+// all of them but one.
+void many_read() {
+  constexpr u32 kBlocks = 50, kThreads = 64, kWarps = kBlocks * kThreads / 32, kWriter = 5;
+  for (u32 missing : {0u, 1u, 6u, 49u, 98u, kWarps - 1, kWarps}) {
+    Walk walk;
+    Order o(arena, kArenaBytes, &walk);
+    o.add_region(RegionKind::kGlobal, arena, 65536, "global");
+    o.host_write(arena, 65536);
+    for (int launch = 0; launch < 2; ++launch) {
+      o.begin_launch(kBlocks, kThreads);
+      for (u32 read = 0; read < 20; ++read) {
+        for (u32 w = 0; w < kWarps; ++w) o.read(w * 32 + read % 2, arena, 4, 100 + w);
+      }
+      for (u32 w = 0; w < kWarps; ++w) {
+        for (u32 lane = 0; w != missing && lane < 2; ++lane) {
+          o.update(w * 32 + lane, arena + 64, 4, Update::kAdd, 1, kRelease, Scope::kGpu, 2);
+        }
+      }
+      o.load(kWriter * 32, arena + 64, 4, kAcquire, Scope::kGpu, 3);
+      o.write(kWriter * 32, arena, 4, 4);
+      CHECK(walk.findings.size() == (missing < kWarps), "without warp %u: %zu findings", missing,
+            walk.findings.size());
+      for (const Finding& f : walk.findings) {
+        CHECK(f.first.where == 100 + missing && f.first.thread / 32 == missing, "without warp %u",
+              missing);
+      }
+      o.end_launch();
+      if (missing < kWarps) break;  // a finding is told once
+    }
+  }
+}
+
 void words_and_plain() {
   Machine m;
   m.order.store(0, m.global, 4, 1, kRelaxed, Scope::kGpu, 1);
@@ -919,6 +952,7 @@ int main(int argc, char** argv) {
   plain_accesses();
   any_bytes();
   many_arrive();
+  many_read();
   words_and_plain();
   slot_reuse();
   torn_rows();
