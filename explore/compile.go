@@ -238,7 +238,7 @@ func makeAll(ctx context.Context, products []product, report progress.Func) (mad
 	}
 	step := progress.Step{Activity: "compiling for the CPU", Total: int64(len(missing)), Unit: "sources"}
 	var mu sync.Mutex
-	err = sideBySide(len(missing), func(i int) error {
+	err = SideBySide(len(missing), runtime.NumCPU(), func(i int) error {
 		err := missing[i].provide(ctx)
 		mu.Lock()
 		defer mu.Unlock()
@@ -248,43 +248,6 @@ func makeAll(ctx context.Context, products []product, report progress.Func) (mad
 		return err
 	})
 	return len(missing), err
-}
-
-// sideBySide calls f for each number below n, as many at a time as there are cores, and returns the first error by
-// number. After an error no further call begins.
-func sideBySide(n int, f func(i int) error) error {
-	errs := make([]error, n)
-	next := make(chan int, n)
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	var failed sync.Once
-	stop := make(chan struct{})
-	var wg sync.WaitGroup
-	for range min(n, runtime.NumCPU()) {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			for i := range next {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				if errs[i] = f(i); errs[i] != nil {
-					failed.Do(func() { close(stop) })
-				}
-			}
-		}()
-	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // askAgain is how often a process looks whether another one has made what it waits for.
@@ -337,7 +300,7 @@ func (t *toolchain) library(ctx context.Context, include, work, out string, name
 	}
 	slices.Sort(sources)
 	objects := make([]string, len(sources))
-	err := sideBySide(len(sources), func(i int) error {
+	err := SideBySide(len(sources), runtime.NumCPU(), func(i int) error {
 		objects[i] = filepath.Join(work, strings.TrimSuffix(path.Base(sources[i]), ".cc")+".o")
 		return t.run(ctx, include, "machine", slices.Concat(commonFlags, machineFlags, t.mapped(include, "explore/cpu"),
 			[]string{"-I.", "-c", "-o", objects[i], sources[i]})...)

@@ -242,7 +242,7 @@ func TestCompileRefuses(t *testing.T) {
 func TestCompileSideBySide(t *testing.T) {
 	c, build, cache := needCompiler(t), smallBuild(t), t.TempDir()
 	objects := make([]*Objects, 4)
-	require.NoError(t, sideBySide(len(objects), func(i int) (err error) {
+	require.NoError(t, SideBySide(len(objects), 2, func(i int) (err error) {
 		objects[i], err = c.compile(t.Context(), build, cache, smallMachine(), nil, nil)
 		return err
 	}))

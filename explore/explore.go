@@ -35,7 +35,7 @@ type Options struct {
 	Cache     string          // where compiled objects are kept
 	Schedules int             // of each job, the default one among them
 	Seed      uint64          // of the first schedule that is drawn
-	Time      time.Duration   // after which no further run begins; 0: no limit
+	Time      time.Duration   // after which runs end, as soon as kernels are compiled; 0: no limit
 	Jobs      []string        // none: all of the build
 	Assume    map[string]bool // named assumptions that are not as by default
 	Shrink    int             // runs that one schedule may take to be cut down; 0: 64
@@ -57,6 +57,7 @@ type JobReport struct {
 	Counts    Counts `json:"counts"`
 	Values    int    `json:"values"`   // results that were compared
 	Findings  int    `json:"findings"` // runs in which something went wrong
+	Cut       int    `json:"cut"`      // runs that the time has ended: nothing is known of them
 }
 
 // A Found is something that went wrong, in how many runs, and the script of the first of them.
@@ -95,7 +96,6 @@ type explorer struct {
 	reports map[string]*JobReport
 	known   known
 	found   map[string]*Found
-	until   time.Time
 
 	repeats bool // a script is run, and no other is made
 }
@@ -136,9 +136,6 @@ func explored(ctx context.Context, o Options, objects *Objects, dir string, run 
 	}
 	e := &explorer{o: o, facts: facts, objects: objects, symbols: symbolsOf(objects), jobs: Jobs(facts),
 		reports: map[string]*JobReport{}, found: map[string]*Found{}, known: known{}}
-	if o.Time > 0 {
-		e.until = time.Now().Add(o.Time)
-	}
 	if e.build, err = digestOfBuild(dir, objects, o.Report); err != nil {
 		return nil, err
 	}
@@ -166,6 +163,9 @@ func explored(ctx context.Context, o Options, objects *Objects, dir string, run 
 	}
 	if err := e.checkAssumptions(); err != nil {
 		return nil, err
+	}
+	if o.Time > 0 {
+		e.pool.until = time.Now().Add(o.Time)
 	}
 	err = run(e)
 	if err != nil && !errors.Is(err, errTime) {
@@ -205,8 +205,11 @@ func (e *explorer) checkAssumptions() error {
 	return nil
 }
 
-// errTime says that the time is over.
-var errTime = errors.New("the time is over")
+// errTime says that the time is over, and errCut that it was while a run was under way.
+var (
+	errTime = errors.New("the time is over")
+	errCut  = fmt.Errorf("in the middle of a run: %w", errTime)
+)
 
 // selected are the jobs that were asked for, or all of them.
 func (e *explorer) selected() ([]Job, error) {
@@ -284,53 +287,35 @@ func (e *explorer) fitted(j *Job, s Schedule, i int) Schedule {
 // round carries out orders side by side, and takes what came of them in their order: what is found depends on seeds,
 // not on which process was faster.
 func (e *explorer) round(orders []order, done func(*order, *Outcome)) error {
-	outcomes, errs := make([]*Outcome, len(orders)), make([]error, len(orders))
+	outcomes := make([]*Outcome, len(orders))
+	cut := make([]bool, len(orders))
 	var mu sync.Mutex
-	var wg sync.WaitGroup
-	next := 0
-	for range min(e.o.Workers, len(orders)) {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			for {
-				mu.Lock()
-				i := next
-				next++
-				over := !e.until.IsZero() && time.Now().After(e.until)
-				mu.Unlock()
-				if i >= len(orders) {
-					return
-				}
-				if over {
-					errs[i] = errTime
-					return
-				}
-				outcomes[i], errs[i] = e.pool.run(&orders[i])
-				mu.Lock()
-				if errs[i] != nil {
-					next = len(orders)
-				} else if done != nil {
-					done(&orders[i], outcomes[i])
-				}
-				mu.Unlock()
-			}
-		}()
+	failed := SideBySide(len(orders), e.o.Workers, func(i int) (err error) {
+		outcomes[i], err = e.pool.run(&orders[i])
+		cut[i] = errors.Is(err, errCut)
+		if err == nil && done != nil {
+			mu.Lock()
+			defer mu.Unlock()
+			done(&orders[i], outcomes[i])
+		}
+		return err
+	})
+	if failed != nil && !errors.Is(failed, errTime) {
+		return failed
 	}
-	wg.Wait()
 	for i := range orders {
-		if outcomes[i] == nil || errs[i] != nil {
-			break
+		if cut[i] {
+			j, _ := jobNamed(e.jobs, orders[i].Job)
+			e.reportOf(&j).Cut++
+		}
+		if outcomes[i] == nil {
+			continue
 		}
 		if err := e.take(&orders[i], outcomes[i]); err != nil {
 			return err
 		}
 	}
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return failed
 }
 
 func (e *explorer) reportOf(j *Job) *JobReport {

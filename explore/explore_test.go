@@ -129,7 +129,8 @@ func TestWrongKernelsAreFound(t *testing.T) {
 		{job: "sequences2rows2", settings: "mixed_picks=1", kind: "difference", text: "after",
 			passes: []host.Pass{{Rows: 1, Sequences: 2}, {Rows: 2, Sequences: 2}}},
 		{job: "prompt-20", prompt: " prompt_lost=4", kind: "difference", text: "logits at position 20"},
-		{job: "ends", settings: "nan_at=1", kind: "bound", text: "against the plain kernels: position 1"},
+		{job: "ends", settings: "nan_at=0", kind: "bound", text: "against the plain kernels: position 0"},
+		{job: "ends", settings: "nan_at=127", kind: "bound", text: "against the plain kernels: position 127"},
 		{job: "steps", settings: "stall_at=2", kind: "stall", text: "waited in vain for an element"},
 		{job: "abort", kind: "difference", text: "the host ended a launch at step 100 of the machine, and it went on"},
 	} {
@@ -280,17 +281,31 @@ func TestCrashIsAFinding(t *testing.T) {
 	require.NotContains(t, list.Error(), "\x1b")
 }
 
-// A kernel that neither ends nor waits is given up.
+// A kernel that neither ends nor waits is killed, and so is one that is under way when the time is over.
 func TestHangIsAFinding(t *testing.T) {
 	b := newFakeBuild(t, "", nil)
 	p, err := startProcess(t.Context(), b.o.Command, "{}", setup{b.objects.Library, b.dir, b.dir})
 	require.NoError(t, err)
 	hangs := &order{Job: "steps", Schedule: Schedule{Strategy: Random, Seed: 667}}
-	outcome, alive, err := p.carryOut(t.Context(), hangs, 50*time.Millisecond)
+	outcome, alive, err := p.carryOut(t.Context(), hangs, 50*time.Millisecond, time.Time{})
 	require.NoError(t, err)
 	require.False(t, alive)
 	require.Len(t, outcome.Findings, 1)
 	require.Equal(t, "hang", outcome.Findings[0].Kind)
+
+	p, err = startProcess(t.Context(), b.o.Command, "{}", setup{b.objects.Library, b.dir, b.dir})
+	require.NoError(t, err)
+	_, alive, err = p.carryOut(t.Context(), hangs, time.Hour, time.Now().Add(50*time.Millisecond))
+	require.ErrorIs(t, err, errCut)
+	require.False(t, alive)
+}
+
+// A loop that has used its processor time is a hang, however slow the machine is; processes have a time.
+func TestProcessorTime(t *testing.T) {
+	begin := processorTime(os.Getpid())
+	for processorTime(os.Getpid()) < begin+20*time.Millisecond {
+	}
+	require.Zero(t, processorTime(-1))
 }
 
 func TestExploreRefuses(t *testing.T) {
@@ -313,17 +328,30 @@ func TestExploreRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "cannot be used")
 }
 
-// A time that is over ends exploring between runs, and the report says so.
+// A time that is over ends exploring, between runs and in the middle of one, and the report says so.
 func TestTimeEndsExploring(t *testing.T) {
 	b := newFakeBuild(t, "", nil)
 	b.o.Time = 1
 	r := b.explore(t)
 	require.True(t, r.Stopped)
 	require.Empty(t, r.Findings)
+	for _, j := range r.Jobs {
+		require.Zero(t, j.Schedules+j.Cut, j.Name)
+	}
+
+	b.o.Time = time.Second
+	r, err := b.repeat(t, &Script{Build: r.Build, Machine: r.Machine, Job: "steps",
+		Schedule: Schedule{Strategy: Random, Seed: 667}})
+	require.NoError(t, err)
+	require.True(t, r.Stopped)
+	require.Empty(t, r.Findings)
+	require.Len(t, r.Jobs, 1)
+	require.Zero(t, r.Jobs[0].Schedules)
+	require.Equal(t, 1, r.Jobs[0].Cut)
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := explored(ctx, b.o, b.objects, b.dir, (*explorer).explore)
+	_, err = explored(ctx, b.o, b.objects, b.dir, (*explorer).explore)
 	require.ErrorIs(t, err, context.Canceled)
 }
 

@@ -70,7 +70,7 @@ type MutantReport struct {
 	Stays   map[string]int // statements that are not moved, by the reason
 }
 
-// mutantLimit is how long a run with a mutant may take. One may loop without waiting.
+// mutantLimit is how much processor time a run with a mutant may take. One may loop without waiting.
 const mutantLimit = 2 * time.Minute
 
 // A mutated is a build with its mutants, ready to run.
@@ -116,7 +116,7 @@ func RunMutants(ctx context.Context, o MutantOptions) (*MutantReport, error) {
 			}
 		}
 	}
-	if err := sideBySide(len(builds), func(i int) error { return builds[i].baseline(&o) }); err != nil {
+	if err := SideBySide(len(builds), o.workers(), func(i int) error { return builds[i].baseline(&o) }); err != nil {
 		return nil, err
 	}
 	return r, r.run(ctx, &o, builds)
@@ -293,7 +293,7 @@ func (r *MutantReport) run(ctx context.Context, o *MutantOptions, builds []*muta
 	ids = slices.DeleteFunc(ids, func(id string) bool { return results[id] == o.Known[id] })
 	step := progress.Step{Activity: "running mutants", Total: int64(len(ids)), Unit: "mutants"}
 	var mu sync.Mutex
-	return sideBySide(len(ids), func(i int) error {
+	return SideBySide(len(ids), o.workers(), func(i int) error {
 		m := results[ids[i]]
 		if err := context.Cause(ctx); err != nil {
 			return err
@@ -361,7 +361,7 @@ func (m *MutantResult) tryOne(t trial, i int) (dead bool, err error) {
 	}
 	first := wrong[0]
 	if at := slices.IndexFunc(wrong, func(f Finding) bool { return f.Kind == "stall" }); at >= 0 {
-		first = wrong[at] // what goes wrong after a wait that is given up follows from it
+		first = wrong[at] // what goes wrong after a wait that is aborted follows from it
 	}
 	m.Fate, m.By, m.Message = Killed, first.Kind, first.Message
 	m.Build, m.Job, m.Schedule = t.build.Name, t.job.Name, s.String()

@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,9 +19,12 @@ import (
 	"amkc/runtime/infile"
 )
 
-// hangLimit is how long a run may take. The machine ends kernels that wait in vain, so that one that takes longer is in
-// a loop that never waits.
-const hangLimit = 15 * time.Minute
+// hangLimit is how much processor time a run may take. The machine ends kernels that wait in vain, so that one that takes
+// longer is in a loop that never waits. One that sleeps, and no kernel of a build does, may take so many times as long.
+const (
+	hangLimit    = 15 * time.Minute
+	mostSleeping = 10
+)
 
 // A process is a worker in a process of its own.
 type process struct {
@@ -78,23 +83,42 @@ func (p *process) ask(question, answer any) error {
 	return readLine(p.out, answer)
 }
 
-// carryOut has a worker run a job. One that ends meanwhile, or takes longer than limit, is a finding, and then alive is
-// false: the process has ended.
-func (p *process) carryOut(ctx context.Context, o *order, limit time.Duration) (outcome *Outcome, alive bool,
-	err error) {
+// carryOut has a worker run a job. One that ends meanwhile, or takes longer than limit, is a finding. If it has not ended
+// until then, where that is no zero time, the error is errCut. After any of these alive is false: the process has ended.
+func (p *process) carryOut(ctx context.Context, o *order, limit time.Duration, until time.Time) (outcome *Outcome,
+	alive bool, err error) {
 	outcome = &Outcome{}
 	answered := make(chan error, 1)
 	go func() { answered <- p.ask(o, outcome) }()
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case err = <-answered:
-	case <-timer.C:
+	kill := func() {
 		p.cmd.Process.Kill()
 		<-answered
 		p.end()
-		return &Outcome{Run: Run{Findings: []Finding{{Kind: "hang",
-			Message: fmt.Sprintf("the kernel was not done after %v, and waited for nothing", limit)}}}}, false, nil
+	}
+	var over <-chan time.Time
+	if !until.IsZero() {
+		timer := time.NewTimer(time.Until(until))
+		defer timer.Stop()
+		over = timer.C
+	}
+	begin, used := time.Now(), processorTime(p.cmd.Process.Pid)
+	looks := time.NewTicker(limit)
+	defer looks.Stop()
+	for waits := true; waits; {
+		select {
+		case err = <-answered:
+			waits = false
+		case <-over:
+			kill()
+			return nil, false, errCut
+		case <-looks.C:
+			if processorTime(p.cmd.Process.Pid)-used < limit && time.Since(begin) < mostSleeping*limit {
+				continue // others have the processor
+			}
+			kill()
+			return &Outcome{Run: Run{Findings: []Finding{{Kind: "hang",
+				Message: fmt.Sprintf("the kernel was not done after %v, and waited for nothing", limit)}}}}, false, nil
+		}
 	}
 	switch {
 	case err == nil:
@@ -106,6 +130,22 @@ func (p *process) carryOut(ctx context.Context, o *order, limit time.Duration) (
 	how := p.end()
 	return &Outcome{Run: Run{Findings: []Finding{{Kind: "crash",
 		Message: "the process that ran the kernel ended: " + how, Output: p.complaints.lines()}}}}, false, nil
+}
+
+// processorTime is how long a process has run until now, or 0 where nobody says.
+func processorTime(pid int) time.Duration {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	// The name of the process, in parentheses, may have spaces. Times of user and system are the 14th and 15th field.
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	if len(fields) < 13 {
+		return 0
+	}
+	user, _ := strconv.ParseInt(fields[11], 10, 64)
+	system, _ := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(user+system) * (time.Second / 100)
 }
 
 // end ends the process, and says how it ended.
@@ -154,6 +194,7 @@ type pool struct {
 	device  string
 	setup   setup
 	limit   time.Duration // of a run
+	until   time.Time     // when all runs end, if there is such a time
 	free    chan *process // nil: one is to be started
 }
 
@@ -165,12 +206,16 @@ func newPool(ctx context.Context, size int, command []string, device string, s s
 	return p
 }
 
-// run carries out an order by a worker that is free, and waits for one.
+// run carries out an order by a worker that is free, and waits for one. When the time is over the error is errTime.
 func (p *pool) run(o *order) (*Outcome, error) {
 	w := <-p.free
 	if err := p.ctx.Err(); err != nil {
 		p.free <- w
 		return nil, context.Cause(p.ctx)
+	}
+	if !p.until.IsZero() && !time.Now().Before(p.until) {
+		p.free <- w
+		return nil, errTime
 	}
 	if w == nil {
 		var err error
@@ -179,7 +224,7 @@ func (p *pool) run(o *order) (*Outcome, error) {
 			return nil, err
 		}
 	}
-	outcome, alive, err := w.carryOut(p.ctx, o, p.limit)
+	outcome, alive, err := w.carryOut(p.ctx, o, p.limit, p.until)
 	if !alive {
 		w = nil
 	}

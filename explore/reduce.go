@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"amkc/runtime/progress"
 )
@@ -63,10 +62,7 @@ func (e *explorer) script(found *Found, j *Job, o *order, outcome *Outcome) erro
 // several carries out orders side by side and returns what came of each.
 func (e *explorer) several(orders []order) ([]*Outcome, error) {
 	outcomes := make([]*Outcome, len(orders))
-	if !e.until.IsZero() && time.Now().After(e.until) {
-		return outcomes, errTime
-	}
-	err := sideBySide(len(orders), func(i int) (err error) {
+	err := SideBySide(len(orders), e.o.Workers, func(i int) (err error) {
 		outcomes[i], err = e.pool.run(&orders[i])
 		return err
 	})

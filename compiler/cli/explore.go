@@ -58,12 +58,16 @@ func exploreVerb() verb {
 func (f *exploreFlags) define(set *pflag.FlagSet) {
 	set.Var(newCount(&f.schedules, 8, 1, math.MaxInt32), "schedules", "run each job under `N` schedules")
 	set.Var(newCount(&f.seed, 1, 0, math.MaxInt32), "seed", "the schedules follow from `N`, N+1, and so on")
-	set.Var(newAmount(&f.seconds), "time", "start no new run after `SECONDS`; 0: no limit")
+	set.Var(newAmount(&f.seconds), "time", "end after `SECONDS`, and cut what runs; 0: no limit; default: 60, or with\n"+
+		"--schedules no limit")
 	set.Var(&words{&f.jobs}, "job", "run job `NAME` alone, as the table lists it; may be repeated")
 	set.Var(&words{&f.without}, "without", "do without the assumption `NAME` about hardware; may be repeated")
 	set.Var(newWord(&f.replay, ""), "replay", "run the schedule of the script in `FILE`")
 	set.VarP(newWord(&f.out, "."), "out", "o", "write scripts into `DIR`: explore-1.json and so on")
 }
+
+// defaultTime is how long kernels are run if nobody says how long, or how often.
+const defaultTime = time.Minute
 
 // mostSMs is how many SMs a program may be for: each has hundreds of threads, which take turns.
 const mostSMs = 16
@@ -122,6 +126,9 @@ func (f *exploreFlags) options(c *call, dir string) (explore.Options, error) {
 		Time: time.Duration(f.seconds * float64(time.Second)), Assume: map[string]bool{}}
 	for _, name := range f.without {
 		o.Assume[name] = false
+	}
+	if !c.flags.Changed("time") && !c.flags.Changed("schedules") && f.replay == "" {
+		o.Time = defaultTime
 	}
 	if f.replay != "" {
 		for _, name := range []string{"schedules", "seed", "time", "job", "without", "out"} {
@@ -200,9 +207,11 @@ func exploredTable(dir string, r *explore.Report) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "job\tschedules\tlaunches\tsteps\tchoices\tresults\tfailed\t")
+	cut := 0
 	for _, j := range r.Jobs {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t\n", j.Name, j.Schedules, j.Launches, j.Steps, j.Choices, j.Values,
 			j.Findings)
+		cut += j.Cut
 	}
 	w.Flush()
 	switch {
@@ -214,6 +223,9 @@ func exploredTable(dir string, r *explore.Report) string {
 			b.WriteString(" until the time was over")
 		}
 		b.WriteString("\n")
+	}
+	if cut > 0 {
+		fmt.Fprintf(&b, "cut when the time was over, and not counted above: %s\n", counted(cut, "run", "s"))
 	}
 	return b.String()
 }

@@ -43,39 +43,21 @@ const atOnce = 2
 
 // Run explores builds, and returns their rows in their order.
 func Run(ctx context.Context, o Options, builds []Build) ([]*Row, error) {
-	rows, errs := make([]*Row, len(builds)), make([]error, len(builds))
-	var wg sync.WaitGroup
+	rows := make([]*Row, len(builds))
 	var mu sync.Mutex
-	next := 0
-	for range atOnce {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			for {
-				mu.Lock()
-				i := next
-				next++
-				mu.Unlock()
-				if i >= len(builds) {
-					return
-				}
-				rows[i], errs[i] = explored(ctx, &o, builds[i], i)
-				mu.Lock()
-				if errs[i] != nil {
-					errs[i] = fmt.Errorf("%s: %w", builds[i].Name(), errs[i])
-					next = len(builds)
-				} else if o.Done != nil {
-					o.Done(rows[i])
-				}
-				mu.Unlock()
-			}
-		}()
-	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
+	err := explore.SideBySide(len(builds), atOnce, func(i int) (err error) {
+		if rows[i], err = explored(ctx, &o, builds[i], i); err != nil {
+			return fmt.Errorf("%s: %w", builds[i].Name(), err)
 		}
+		mu.Lock()
+		defer mu.Unlock()
+		if o.Done != nil {
+			o.Done(rows[i])
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return rows, nil
 }

@@ -248,7 +248,7 @@ void Shadow::unite(Cell& line, const Cell& cell) {
 void Shadow::copy_crowd(Cell& to, const Cell& from) {
   to.more_users = from.more_users & Cell::kStores;
   for (u32 i = from.list(); i; i = crowds_[i].next) {
-    const u32 copy = crowds_.take();
+    const u32 copy = take_crowd();
     crowds_[copy] = {crowds_[i].users, to.list(), to.list() ? crowds_[to.list()].length + 1 : 1};
     to.more_users = (to.more_users & Cell::kStores) | copy;
   }
@@ -273,7 +273,7 @@ void Shadow::add_to_crowd(Cell& cell, const Accessing& a, u32 kind) {
   if (cell.used_by.empty() || may_forget(cell.used_by, a, kind)) {
     cell.used_by = user;
   } else {
-    const u32 own = crowds_.take();
+    const u32 own = take_crowd();
     crowds_[own] = {cell.used_by, list, list ? crowds_[list].length + 1 : 1};
     cell.used_by = user;
     list = own;
@@ -298,7 +298,8 @@ u32 Shadow::thin_out(u32 list, const Accessing& a, u32 kind) {
     }
     if (leaves) {
       (before ? crowds_[before].next : list) = next;
-      crowds_.give(i);
+      crowds_[i].next = 0;
+      free_crowds_.push_back(i);
     } else {
       before = i;
       ++length;
@@ -309,13 +310,21 @@ u32 Shadow::thin_out(u32 list, const Accessing& a, u32 kind) {
   return list;
 }
 
+// A list is given back as a whole, and taken from node by node.
 void Shadow::clear_crowd(Cell& cell) {
-  for (u32 i = cell.list(); i;) {
-    const u32 next = crowds_[i].next;
-    crowds_.give(i);
-    i = next;
-  }
+  if (cell.list()) free_crowds_.push_back(cell.list());
   cell.more_users = 0;
+}
+
+u32 Shadow::take_crowd() {
+  if (free_crowds_.empty()) {
+    crowds_.emplace_back();
+    return u32(crowds_.size() - 1);
+  }
+  const u32 i = free_crowds_.back();
+  if (crowds_[i].next) free_crowds_.back() = crowds_[i].next;
+  else free_crowds_.pop_back();
+  return i;
 }
 
 Cell* Shadow::take_parts(u32 shift) {

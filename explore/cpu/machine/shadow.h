@@ -250,6 +250,7 @@ class Shadow {
   void add_to_crowd(Cell& cell, const Accessing& a, u32 kind);
   u32 thin_out(u32 list, const Accessing& a, u32 kind);
   void clear_crowd(Cell& cell);
+  u32 take_crowd();
   Cell* take_parts(u32 shift);
   void give_parts(Cell* parts, u32 shift);
 
@@ -258,7 +259,8 @@ class Shadow {
   uintptr_t* table_;
   // Thousands of warps read what a matrix is multiplied with, and each would look at all before it.
   static constexpr u32 kSeenAtOnce = 4;
-  Numbered<Crowd> crowds_;
+  std::vector<Crowd> crowds_{1};  // 0 is none
+  std::vector<u32> free_crowds_;  // lists of them
   std::unordered_map<u64, u32> merged_;  // thin_out's own
   std::vector<Cell*> free_parts_[5];
   std::vector<Page*> free_pages_;
