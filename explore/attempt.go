@@ -37,7 +37,7 @@ type attempt struct {
 	findings []Finding
 
 	machine *control
-	garbage int // number of findings of the machine that are of aborted launches
+	garbage int // number of findings of the machine that are of launches that compute garbage
 }
 
 // shared notes a value that does not depend on the job.
@@ -57,9 +57,9 @@ func (a *attempt) found(kind, format string, args ...any) {
 	a.findings = append(a.findings, Finding{Kind: kind, Message: fmt.Sprintf(format, args...)})
 }
 
-// gaveUp says that a launch was given up. What such a launch goes on to compute is garbage, which nobody looks at, and
-// so is what it reads for that.
-func (a *attempt) gaveUp() error {
+// garbageUntilNow says that launches until now were aborted, or decoded without weights. What such a launch computes is
+// garbage, which nobody looks at, and so is what it reads for that.
+func (a *attempt) garbageUntilNow() error {
 	run, err := a.machine.result()
 	if err == nil {
 		a.garbage = len(run.Findings)
@@ -67,8 +67,8 @@ func (a *attempt) gaveUp() error {
 	return err
 }
 
-// ofGarbage are the kinds of findings that a launch may have that was given up: it waits for nothing any more. It must
-// reach no other memory than before, and end.
+// ofGarbage are the kinds of findings that such a launch may have: one that was aborted waits for nothing any more. It
+// must reach no other memory than before, and end.
 var ofGarbage = []string{"race", "proxy", "unwritten", "constant"}
 
 // withoutGarbage leaves out what does not count of a run's findings.

@@ -110,9 +110,6 @@ type kernelSource struct {
 // do every 65,536 polls, which no run on a CPU has.
 const eagerDir = "eager"
 
-// noJob is in the place of a job where the host measures with a kernel, which no job does.
-const noJob = "measure"
-
 // kernelSources are what of a build is compiled for jobs, or for all of them.
 func kernelSources(facts *host.Facts, jobs []string) []kernelSource {
 	of := func(dir, object, job string) kernelSource {
@@ -128,7 +125,9 @@ func kernelSources(facts *host.Facts, jobs []string) []kernelSource {
 	}
 	eager := of("", host.FatbinFile, abortJob)
 	eager.object, eager.flags = path.Join(eagerDir, eager.object), []string{"-DAMK_EAGER_ABORT=1"}
-	all = append(all, of("", host.ReferenceFile, endsJob), of("", host.MeasureFile, noJob), eager)
+	measure := of("", host.MeasureFile, measureJob)
+	measure.flags = []string{"-DAMK_PARTS=1"} // the step in parts, too
+	all = append(all, of("", host.ReferenceFile, endsJob), measure, eager)
 	return slices.DeleteFunc(all, func(k kernelSource) bool {
 		return k.job != "" && len(jobs) > 0 && !slices.Contains(jobs, k.job)
 	})

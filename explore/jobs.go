@@ -40,8 +40,9 @@ const (
 
 // Names of the jobs that have a kernel of their own.
 const (
-	abortJob = "abort"
-	endsJob  = "ends"
+	abortJob   = "abort"
+	endsJob    = "ends"
+	measureJob = "measure"
 )
 
 // Jobs are those of a build.
@@ -58,6 +59,7 @@ func Jobs(facts *host.Facts) []Job {
 		{Name: "drawings", Doc: "drawn tokens, held to what the host draws from the same logits",
 			run: (*attempt).drawings},
 		{Name: endsJob, Doc: "held to the plain kernels, at the ends of variants", run: (*attempt).ends},
+		{Name: measureJob, Doc: "the kernels that amkc bench and amkc profile measure", run: (*attempt).measure},
 		{Name: "reference", Doc: "stage by stage held to the reference VM", run: (*attempt).reference},
 	}
 	for _, p := range facts.Passes {
@@ -274,7 +276,7 @@ func (a *attempt) abort() error {
 }
 
 // mayGoOn says of a launch that the host did not end whether that is right. In the default order there are waits in
-// vain until the end, so that one that the host ends in its first half, since a step of the machine, is given up.
+// vain until the end, so that one that the host ends in its first half, since a step of the machine, is aborted.
 func (a *attempt) mayGoOn(since uint64) error {
 	if a.schedule.Strategy != Replay || len(a.schedule.Deviations) > 0 {
 		return nil
@@ -292,7 +294,7 @@ func (a *attempt) mayGoOn(since uint64) error {
 	return nil
 }
 
-// aborted takes a launch for one that went as it should which was given up because the host ended it.
+// aborted takes a launch that the host has aborted for one that went as it should.
 func (a *attempt) aborted(err error) error {
 	var stall *host.StallError
 	if !errors.As(err, &stall) || len(a.schedule.HostStores) == 0 {
@@ -303,5 +305,16 @@ func (a *attempt) aborted(err error) error {
 			return err
 		}
 	}
-	return a.gaveUp()
+	return a.garbageUntilNow()
+}
+
+// measure launches the kernels that measurements launch, and decodes after them.
+func (a *attempt) measure() error {
+	return a.open(host.Options{}, func(s *host.Session) error {
+		if err := s.Rehearse(a.ctx, 2, a.garbageUntilNow); err != nil {
+			return err
+		}
+		_, err := a.one(s, a.ids(0, 2), "")
+		return err
+	})
 }

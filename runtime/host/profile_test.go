@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -114,6 +115,28 @@ func TestMeasurementsThatStall(t *testing.T) {
 	c, err := s.Complete(t.Context(), []int{3}, 50, nil, nil)
 	require.NoError(t, err)
 	require.Equal(t, greedy([]int{3}, 50), c.IDs, "decoding after launches that were given up")
+}
+
+// A rehearsal needs no check and no reference, and launches the kernel without weights before it says so.
+func TestRehearse(t *testing.T) {
+	s, _ := withReference(t, "", false)
+	drained := 0
+	require.NoError(t, s.Rehearse(t.Context(), 2, func() error { drained++; return nil }))
+	require.Equal(t, 1, drained)
+	require.Zero(t, s.Position())
+	c, err := s.Complete(t.Context(), []int{3}, 5, nil, nil)
+	require.NoError(t, err)
+	require.Equal(t, greedy([]int{3}, 5), c.IDs)
+
+	wrong := errors.New("wrong")
+	require.ErrorIs(t, s.Rehearse(t.Context(), 2, func() error { return wrong }), wrong)
+	s, _ = withReference(t, "stall_at=1", false)
+	var stall *host.StallError
+	require.ErrorAs(t, s.Rehearse(t.Context(), 2, func() error { return nil }), &stall)
+	require.Error(t, s.Rehearse(t.Context(), -1, func() error { return nil }))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, s.Rehearse(ctx, 2, func() error { return nil }), context.Canceled)
 }
 
 func TestMeasurementsThatAreCancelled(t *testing.T) {
