@@ -1,5 +1,5 @@
 // The end of a step and of a launch: the words of all SMs' best logits, the token that is chosen,
-// whether the launch ends, the word to the host; and launches that are given up. A third block plays
+// whether the launch ends, the word to the host; and launches that are aborted. A third block plays
 // the host.
 #include "litmus.h"
 
@@ -121,10 +121,10 @@ litmus::Test steps(const char* name, How how) {
     for (u64 sm = 0; sm < kSMs; ++sm) {
       if (seen[32 + sm] != (aborts ? 1 : 2)) return "an SM has another number of steps";
       if (seen[36 + sm] % 10 == 0) return "a producer goes on after the end of the launch";
-      if (aborts && seen[sm * 16] != none) return "a step of a launch that was given up has a token";
+      if (aborts && seen[sm * 16] != none) return "a step of a launch that was aborted has a token";
       if (!aborts && (seen[sm * 16] != 3 || seen[sm * 16 + 1] != 4)) return "an SM has another token";
     }
-    if (aborts && (host().told[0] || host().tokens[0] != ~0u)) return "the host has a token of a launch that was given up";
+    if (aborts && (host().told[0] || host().tokens[0] != ~0u)) return "the host has a token of a launch that was aborted";
     if (aborts) return "";
     if (host().tokens[0] != 3 || host().tokens[1] != 4 || host().tokens[2] != ~0u) return "the host finds other tokens";
     return seen[40] == 3 && seen[41] == 4 ? "" : "the host is told another token";
@@ -135,9 +135,9 @@ litmus::Test steps(const char* name, How how) {
   return test;
 }
 
-// ---- waits that are given up ----------------------------------------------------------------------
+// ---- waits that are aborted ------------------------------------------------------------------------
 
-enum class GiveUp {
+enum class Abort {
   kLimit,       // nobody comes, and time is over
   kHost,        // the host gives the launch up
   kNotPassed,   // and block 0, which looks, does not tell the others
@@ -145,26 +145,26 @@ enum class GiveUp {
 };
 
 // Two warps of each SM wait for words that never come.
-litmus::Test given_up(const char* name, GiveUp how) {
+litmus::Test aborted(const char* name, Abort how) {
   litmus::Test test;
   test.name = name;
   test.blocks = kSMs + 1;
   test.threads = 64;
   test.shared = kSharedBytes;
   test.bound = 1;
-  test.setup = [=] { prepare(how == GiveUp::kHost ? kNoLimit : kLimit); };
+  test.setup = [=] { prepare(how == Abort::kHost ? kNoLimit : kLimit); };
   test.kernels.push_back([=] {
     C c(device().launch);
     if (c.tid == 0) init_waits(c.launch, c.shared);
     block_sync();
     if (c.lane != 0) return;
     if (c.sm == kHost) {
-      if (c.tid == 0 && how != GiveUp::kLimit) store_system(host().abort, 1);
+      if (c.tid == 0 && how != Abort::kLimit) store_system(host().abort, 1);
       return;
     }
     c.begin_step(0);
     c.stage = 1 + u32(c.warp);
-    if (how == GiveUp::kNotPassed) {
+    if (how == Abort::kNotPassed) {
       // By hand what a wait does, but for the word to the others.
       const u32* word = reinterpret_cast<const u32*>(c.launch.exchange);
       const u64 begin = global_timer_ns();
@@ -178,7 +178,7 @@ litmus::Test given_up(const char* name, GiveUp how) {
       return;
     }
     poll_word<Bf16>(c, kNever, c.warp * 16);
-    if (how == GiveUp::kTwoRecords) c.launch.stalls[c.sm] = Stall{2, c.stage, 0, 0, 1, 0, 1, u32(c.warp)};
+    if (how == Abort::kTwoRecords) c.launch.stalls[c.sm] = Stall{2, c.stage, 0, 0, 1, 0, 1, u32(c.warp)};
     seen[c.sm * 2 + c.warp] = 1;
   });
   test.outcome = [=]() -> std::string {
@@ -186,13 +186,13 @@ litmus::Test given_up(const char* name, GiveUp how) {
     for (u64 sm = 0; sm < kSMs; ++sm) {
       const Stall& s = device().launch.stalls[sm];
       by_limit |= s.valid == 1;
-      if (how == GiveUp::kNotPassed) continue;
+      if (how == Abort::kNotPassed) continue;
       if (seen[sm * 2] != 1 || seen[sm * 2 + 1] != 1) return "a wait does not end";
       if (s.valid == 0 || s.stage != 1 + s.warp) return "an SM leaves no record, or a mixed one";
     }
-    if (how == GiveUp::kNotPassed) return by_limit ? "an SM does not hear that the launch was given up" : "";
-    if (how == GiveUp::kHost && by_limit) return "an SM does not hear that the launch was given up";
-    if (how == GiveUp::kLimit && !by_limit) return "no SM says that it waited in vain";
+    if (how == Abort::kNotPassed) return by_limit ? "an SM does not hear that the launch was aborted" : "";
+    if (how == Abort::kHost && by_limit) return "an SM does not hear that the launch was aborted";
+    if (how == Abort::kLimit && !by_limit) return "no SM says that it waited in vain";
     return *device().launch.abort_device ? "" : "other SMs are not told";
   };
   return test;
@@ -203,13 +203,13 @@ void tests() {
   litmus::fails(steps("a stop word that is read before the barrier", How::kStopRead), "race");
   litmus::fails(steps("the end of a step without its barrier", How::kNoBarrier), "race");
   litmus::fails(steps("a host that reads other memory after its word", How::kHostReads), "race");
-  litmus::holds(steps("a launch that is given up within a step", How::kAbort));
-  litmus::fails(steps("an SM that has given up publishes what it has", How::kAbortUntold), "outcome");
+  litmus::holds(steps("a launch that is aborted within a step", How::kAbort));
+  litmus::fails(steps("an SM that has aborted publishes what it has", How::kAbortUntold), "outcome");
 
-  litmus::holds(given_up("waits end by their limit", GiveUp::kLimit));
-  litmus::holds(given_up("waits end when the host says so", GiveUp::kHost));
-  litmus::fails(given_up("a host that SM 0 alone hears", GiveUp::kNotPassed), "outcome");
-  litmus::fails(given_up("two records of one SM", GiveUp::kTwoRecords), "race");
+  litmus::holds(aborted("waits end by their limit", Abort::kLimit));
+  litmus::holds(aborted("waits end when the host says so", Abort::kHost));
+  litmus::fails(aborted("a host that SM 0 alone hears", Abort::kNotPassed), "outcome");
+  litmus::fails(aborted("two records of one SM", Abort::kTwoRecords), "race");
 }
 
 }  // namespace
