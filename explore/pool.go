@@ -19,8 +19,9 @@ import (
 	"amkc/runtime/infile"
 )
 
-// hangLimit is how much processor time a run may take. The machine ends kernels that wait in vain, so that one that takes
-// longer is in a loop that never waits. One that sleeps, and no kernel of a build does, may take so many times as long.
+// hangLimit is how much processor time a run may take. The machine ends kernels that wait in vain, so that one that
+// takes longer is in a loop that never waits. One that sleeps, and no kernel of a build does, may take mostSleeping
+// times as long.
 const (
 	hangLimit    = 15 * time.Minute
 	mostSleeping = 10
@@ -83,8 +84,9 @@ func (p *process) ask(question, answer any) error {
 	return readLine(p.out, answer)
 }
 
-// carryOut has a worker run a job. One that ends meanwhile, or takes longer than limit, is a finding. If it has not ended
-// until then, where that is no zero time, the error is errCut. After any of these alive is false: the process has ended.
+// carryOut has a worker run a job. One that ends meanwhile, or takes longer than limit, is a finding. If it has not
+// ended until then, where that is no zero time, the error is errCut. After any of these alive is false: the process has
+// ended.
 func (p *process) carryOut(ctx context.Context, o *order, limit time.Duration, until time.Time) (outcome *Outcome,
 	alive bool, err error) {
 	outcome = &Outcome{}

@@ -58,8 +58,8 @@ func exploreVerb() verb {
 func (f *exploreFlags) define(set *pflag.FlagSet) {
 	set.Var(newCount(&f.schedules, 8, 1, math.MaxInt32), "schedules", "run each job under `N` schedules")
 	set.Var(newCount(&f.seed, 1, 0, math.MaxInt32), "seed", "the schedules follow from `N`, N+1, and so on")
-	set.Var(newAmount(&f.seconds), "time", "end after `SECONDS`, and cut what runs; 0: no limit; default: 60, or with\n"+
-		"--schedules no limit")
+	set.Var(newAmount(&f.seconds), "time", "end after `SECONDS`, and cut what runs; 0: no limit; default:\n"+
+		"60, or with --schedules no limit")
 	set.Var(&words{&f.jobs}, "job", "run job `NAME` alone, as the table lists it; may be repeated")
 	set.Var(&words{&f.without}, "without", "do without the assumption `NAME` about hardware; may be repeated")
 	set.Var(newWord(&f.replay, ""), "replay", "run the schedule of the script in `FILE`")

@@ -1,50 +1,18 @@
 // Products on the machine: collectives of a warp, and wgmma with its proxy, its order and its sums.
 // Kernels are functions here.
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <string>
+#include "machine_test.h"
 
-#include "../machine/arena.h"
-#include "../machine/choice.h"
-#include "../machine/findings.h"
-#include "../machine/model.h"
-#include "../machine/scheduler.h"
-#include "../machine/sites.h"
-#include "products.h"
-
-#define AMK_BULK_COPY 1
 #include "../amk_cpu/math.h"
-#include "../amk_cpu/memory.h"
 #include "../amk_cpu/mma.h"
-#include "../amk_cpu/thread.h"
+#include "products.h"
 
 extern "C" void __tsan_write2(void* p);  // tsan.cc
 
-using namespace amk;
-namespace m = machine;
-
 namespace {
 
-int failures = 0;
-const char* test = "";
-
-void check(bool ok, const char* what, int line) {
-  if (ok) return;
-  ++failures;
-  printf("%s: line %d: %s\n", test, line, what);
-  for (const m::Report& r : m::reports()) printf("  found %s: %s\n", r.kind, r.message.c_str());
-}
-#define CHECK(x) check(x, #x, __LINE__)
-
-bool found(const char* words) {
+bool says(const char* words) {
   for (const m::Report& r : m::reports())
     if (r.message.find(words) != std::string::npos) return true;
-  return false;
-}
-bool found_kind(const char* kind) {
-  for (const m::Report& r : m::reports())
-    if (strcmp(r.kind, kind) == 0) return true;
   return false;
 }
 
@@ -58,12 +26,7 @@ void under_schedules(const char* name, u32 threads, Body&& body, Then&& then) {
     s.seed = seed;
     m::begin_schedule(s);
     m::clear_reports();
-    m::Launch l;
-    l.body = body;
-    l.blocks = l.at_once = 2;
-    l.threads = threads;
-    l.shared_bytes = 1 << 14;
-    then(m::run(l));
+    then(launch(2, threads, 1 << 14, body));
   }
 }
 
@@ -202,23 +165,23 @@ void wide() {
   });
   Wrong w;
   w.fence = false;
-  with("wgmma without a proxy fence", w, [](m::Outcome) { CHECK(found_kind("proxy")); });
+  with("wgmma without a proxy fence", w, [](m::Outcome) { CHECK(found("proxy")); });
   w = {};
   w.begin = false;
-  with("wgmma without wgmma_begin", w, [](m::Outcome) { CHECK(found("no wgmma_begin")); });
+  with("wgmma without wgmma_begin", w, [](m::Outcome) { CHECK(says("no wgmma_begin")); });
   w = {};
   w.wait = false;
-  with("wgmma without a wait", w, [](m::Outcome) { CHECK(found("before a wgmma is waited for")); });
+  with("wgmma without a wait", w, [](m::Outcome) { CHECK(says("before a wgmma is waited for")); });
   w = {};
   w.wait = false;
   w.times = 70;
-  with("wgmma without an end", w, [](m::Outcome) { CHECK(found("groups")); });
+  with("wgmma without an end", w, [](m::Outcome) { CHECK(says("groups")); });
   w = {};
   w.writes_b = true;
-  with("an operand that is written", w, [](m::Outcome) { CHECK(found_kind("race")); });
+  with("an operand that is written", w, [](m::Outcome) { CHECK(found("race")); });
   w = {};
   w.writes_d = true;
-  with("sums that are written", w, [](m::Outcome) { CHECK(found("written before")); });
+  with("sums that are written", w, [](m::Outcome) { CHECK(says("written before")); });
   w = {};
   w.reads_d = true;
   with("sums that are read", w, [](m::Outcome o) {
@@ -233,10 +196,10 @@ void wide() {
   with("sums that are used", w, [](m::Outcome) { CHECK(found("used before it is waited for")); });
   w = {};
   w.shifted = true;
-  with("an operand that is not aligned", w, [](m::Outcome) { CHECK(found("want a multiple of 16")); });
+  with("an operand that is not aligned", w, [](m::Outcome) { CHECK(says("want a multiple of 16")); });
   w = {};
   w.unlike = true;
-  with("operands that differ", w, [](m::Outcome) { CHECK(found("name different operands")); });
+  with("operands that differ", w, [](m::Outcome) { CHECK(says("name different operands")); });
 }
 
 }  // namespace
