@@ -46,7 +46,7 @@ Ref<Chunk> raw_chunk(u32 count) {
 
 Ref<Vector> copy_of(const Vector& from) {
   Ref<Vector> v = Vector::make(from.blocks);
-  for (u32 i = 0; i < from.blocks; ++i) v->of[i] = from.of[i];
+  for (u32 i = 0; i < from.blocks; ++i) v->of(i) = from.of(i);
   return v;
 }
 
@@ -116,11 +116,11 @@ Ref<Vector> Vector::make(u32 blocks) {
   auto* v = static_cast<Vector*>(take(vectors, bytes_of_vector(blocks)));
   v->references = 0;
   v->blocks = blocks;
-  for (u32 i = 0; i < blocks; ++i) new (&v->of[i]) Ref<Chunk>();
+  for (u32 i = 0; i < blocks; ++i) new (&v->of(i)) Ref<Chunk>();
   return Ref<Vector>(v);
 }
 void Vector::destroy(Vector* v) {
-  for (u32 i = 0; i < v->blocks; ++i) v->of[i].~Ref<Chunk>();
+  for (u32 i = 0; i < v->blocks; ++i) v->of(i).~Ref<Chunk>();
   give(vectors, bytes_of_vector(v->blocks), v);
 }
 
@@ -132,14 +132,14 @@ Ref<Vector> join(const Ref<Vector>& a, const Ref<Vector>& b) {
   bool is_a = true, is_b = true;
   Ref<Vector> result;
   for (u32 i = 0; i < a->blocks; ++i) {
-    Ref<Chunk> chunk = join_chunks(a->of[i], b->of[i]);
-    is_a = is_a && chunk == a->of[i];
-    is_b = is_b && chunk == b->of[i];
+    Ref<Chunk> chunk = join_chunks(a->of(i), b->of(i));
+    is_a = is_a && chunk == a->of(i);
+    is_b = is_b && chunk == b->of(i);
     if (!is_a && !is_b && !result) {
       result = Vector::make(a->blocks);
-      for (u32 j = 0; j < i; ++j) result->of[j] = join_chunks(a->of[j], b->of[j]);
+      for (u32 j = 0; j < i; ++j) result->of(j) = join_chunks(a->of(j), b->of(j));
     }
-    if (result) result->of[i] = std::move(chunk);
+    if (result) result->of(i) = std::move(chunk);
   }
   same = Asked{a, b, is_a ? a : is_b ? b : result};
   return same.result;
@@ -155,7 +155,7 @@ Ref<Vector> raise(const Ref<Vector>& v, const Component* components, size_t n) {
   for (size_t i = 0; i < n; ++i) {
     const u32 block = block_of(components[i].actor), place = place_of(components[i].actor);
     const u32 epoch = components[i].epoch;
-    const Chunk* known = (result ? result : v)->of[block].get();
+    const Chunk* known = (result ? result : v)->of(block).get();
     if (epoch == 0 || (known && place < known->count && known->epoch[place] >= epoch)) continue;
     if (!result) result = copy_of(*v);
     if (block != copied || place >= known->count) {
@@ -164,10 +164,10 @@ Ref<Vector> raise(const Ref<Vector>& v, const Component* components, size_t n) {
       Ref<Chunk> chunk = raw_chunk(count);
       if (old) std::memcpy(chunk->epoch, known->epoch, old * sizeof(u32));
       std::memset(chunk->epoch + old, 0, (count - old) * sizeof(u32));
-      result->of[block] = std::move(chunk);
+      result->of(block) = std::move(chunk);
       copied = block;
     }
-    result->of[block]->epoch[place] = epoch;
+    result->of(block)->epoch[place] = epoch;
   }
   return result ? result : v;
 }

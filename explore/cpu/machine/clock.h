@@ -68,11 +68,14 @@ struct Chunk {
   static void destroy(Chunk* chunk);
 };
 
-struct Vector {
+struct alignas(Ref<Chunk>) Vector {
   u32 references;
   u32 blocks;
-  Ref<Chunk> of[];  // null: zeros
 
+  // The chunk of a block, null: zeros. They follow in memory: arrays of no size have no destructors.
+  Ref<Chunk>& of(u32 block) const {
+    return reinterpret_cast<Ref<Chunk>*>(const_cast<Vector*>(this) + 1)[block];
+  }
   static Ref<Vector> make(u32 blocks);  // zeros
   static void destroy(Vector* vector);
 };
@@ -103,7 +106,7 @@ struct View {
     if (epoch < first) return true;
     if (actor == self && epoch <= self_epoch) return true;
     if (actor == other && (epoch <= other_epoch || epoch == other_now)) return true;
-    const Chunk* chunk = v->of[block_of(actor)].get();
+    const Chunk* chunk = v->of(block_of(actor)).get();
     const u32 place = place_of(actor);
     return chunk && place < chunk->count && epoch <= chunk->epoch[place];
   }
@@ -116,7 +119,7 @@ struct View {
       lanes &= ~(1u << (other & 31));
     }
     if (lanes == 0) return true;
-    const Chunk* chunk = v->of[block].get();
+    const Chunk* chunk = v->of(block).get();
     if (!chunk || warp * 32 >= chunk->count) return false;
     const u32* known = chunk->epoch + warp * 32;
     if (lanes == ~0u) {
