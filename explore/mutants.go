@@ -27,6 +27,7 @@ type MutantOptions struct {
 	Jobs      int                         // of a build that run a mutant under other schedules than the default one
 	Runs      int                         // of a mutant, at most; 0: all that there are
 	Known     map[string]*MutantResult    // of mutants by id that were killed before, and are not run
+	Earlier   map[string]*MutantResult    // of mutants by id, in earlier kernels: where one was killed it is run first
 	Workers   int
 	Command   []string
 	Report    progress.Func
@@ -61,6 +62,7 @@ type MutantResult struct {
 	Build    string      `json:"build,omitempty"`
 	Job      string      `json:"job,omitempty"`
 	Schedule string      `json:"schedule,omitempty"`
+	Number   int         `json:"number,omitempty"` // of that schedule among those of its job
 	Runs     int         `json:"runs"`
 }
 
@@ -312,8 +314,8 @@ func (r *MutantReport) run(ctx context.Context, o *MutantOptions, builds []*muta
 	})
 }
 
-// try runs a mutant until it is killed: first by every job under the default schedule, the shortest first, then under
-// others.
+// try runs a mutant until it is killed: first as it was killed before, then by every job under the default schedule,
+// the shortest first, then under others.
 func (m *MutantResult) try(o *MutantOptions, trials []trial) error {
 	if len(trials) == 0 {
 		return nil
@@ -322,6 +324,14 @@ func (m *MutantResult) try(o *MutantOptions, trials []trial) error {
 	slices.SortStableFunc(trials, func(x, y trial) int {
 		return int(x.build.steps[x.job.Name]) - int(y.build.steps[y.job.Name])
 	})
+	if e := o.Earlier[m.ID]; e != nil && e.Fate == Killed {
+		at := slices.IndexFunc(trials, func(t trial) bool { return t.build.Name == e.Build && t.job.Name == e.Job })
+		if at >= 0 {
+			if dead, err := m.tryOne(trials[at], e.Number); dead || err != nil {
+				return err
+			}
+		}
+	}
 	for i := range o.Schedules {
 		for _, t := range trials {
 			if i > 0 && t.once || o.Runs > 0 && m.Runs >= o.Runs {
@@ -364,6 +374,6 @@ func (m *MutantResult) tryOne(t trial, i int) (dead bool, err error) {
 		first = wrong[at] // what goes wrong after a wait that is aborted follows from it
 	}
 	m.Fate, m.By, m.Message = Killed, first.Kind, first.Message
-	m.Build, m.Job, m.Schedule = t.build.Name, t.job.Name, s.String()
+	m.Build, m.Job, m.Schedule, m.Number = t.build.Name, t.job.Name, s.String(), i
 	return true, nil
 }

@@ -32,7 +32,8 @@ type mutantLog struct {
 	t       *testing.T
 	file    *os.File
 	sources string
-	killed  map[string]*explore.MutantResult // by those sources, so far
+	killed  map[string]*explore.MutantResult // of those sources, so far
+	earlier map[string]*explore.MutantResult // of other sources
 }
 
 func openLog(t *testing.T, name string) *mutantLog {
@@ -40,13 +41,18 @@ func openLog(t *testing.T, name string) *mutantLog {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o666)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, f.Close()) })
-	l := &mutantLog{t, f, digestOfSources(t), map[string]*explore.MutantResult{}}
+	l := &mutantLog{t: t, file: f, sources: digestOfSources(t), killed: map[string]*explore.MutantResult{},
+		earlier: map[string]*explore.MutantResult{}}
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		var line logged
 		require.NoError(t, json.Unmarshal(lines.Bytes(), &line), "%s: %s", name, lines.Text())
-		if line.Sources == l.sources && line.Fate == explore.Killed {
+		switch {
+		case line.Fate != explore.Killed:
+		case line.Sources == l.sources:
 			l.killed[line.ID] = line.MutantResult
+		default:
+			l.earlier[line.ID] = line.MutantResult
 		}
 	}
 	require.NoError(t, lines.Err())

@@ -83,7 +83,7 @@ func TestMutants(t *testing.T) {
 	}
 	if *record != "" {
 		log := openLog(t, *record)
-		o.Known, o.Each = log.killed, log.add
+		o.Known, o.Earlier, o.Each = log.killed, log.earlier, log.add
 	}
 	r, err := explore.RunMutants(t.Context(), o)
 	require.NoError(t, err)
