@@ -102,8 +102,8 @@ func TestCopiesOfQKV(t *testing.T) {
 	expectStall(t, proof, o.OutDir)
 }
 
-// needLateness are mutants that show only where an SM is late, or by a job that reads what another SM has written in the
-// step before, with the build in which each shows.
+// needLateness are mutants that show only where an SM is late, or by a job that reads what another SM has written in
+// the step before, with the build in which each shows.
 var needLateness = map[string]string{
 	"amk/attention_mma.cuh attend_token words polled again after publishing 1: historical fault": "norms of branches",
 	"amk/gemv_fma.cuh gemv_fma an empty task that does not read 1: historical fault":             "an empty task",
