@@ -116,7 +116,7 @@ func (a *attempt) outputs() host.Outputs {
 	}}
 }
 
-// sharedTokens notes the tokens that the kernel has chosen after a text.
+// sharedTokens notes the tokens that have been chosen after a text.
 func (a *attempt) sharedTokens(after string, ids []int) {
 	for i, id := range ids {
 		a.shared(fmt.Sprintf("token %d after %s", i, after), fmt.Append(nil, id))

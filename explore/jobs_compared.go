@@ -58,15 +58,12 @@ func (a *attempt) drawing(name string, o sampling.Options, n int) error {
 		if err != nil {
 			return err
 		}
-		a.sameDrawn(name, got.IDs, want)
+		if !slices.Equal(got.IDs, want) {
+			a.found("difference", "by %s the kernel drew %v, and the host draws %v from the same logits", name,
+				got.IDs, want)
+		}
 		return nil
 	})
-}
-
-func (a *attempt) sameDrawn(name string, got, want []int) {
-	if !slices.Equal(got, want) {
-		a.found("difference", "by %s the kernel drew %v, and the host draws %v from the same logits", name, got, want)
-	}
 }
 
 // ties has the kernel draw where the sums of two tokens are so close that bounds in float32 do not tell which is the
@@ -101,13 +98,13 @@ func (a *attempt) ties() error {
 	return nil
 }
 
-// mostSums bounds the search for a tie. That of a thread takes about as many seeds as there are pairs of tokens, so that
-// it is found where there are a few hundred tokens.
+// mostSums bounds the search for a tie. That of a thread takes about as many seeds as there are pairs of tokens, so
+// that it is found where there are a few hundred tokens.
 const mostSums = 1 << 23
 
 // tie looks for settings by which the sums of two tokens, of which something is so, are the largest and nearly equal.
-// Where another token is drawn at a higher temperature than at a lower one, there is a temperature between them at which
-// the drawn token changes.
+// Where another token is drawn at a higher temperature than at a lower one, there is a temperature between them at
+// which the drawn token changes.
 func (a *attempt) tie(logits []float32, minP float64, are func(x, y int) bool) (o sampling.Options, found bool,
 	err error) {
 	o = sampling.Greedy()

@@ -1,12 +1,12 @@
 package explore
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
 	"amkc/runtime/draft"
 	"amkc/runtime/host"
+	"amkc/runtime/sampling"
 )
 
 // rows decodes a text by passes of n rows, by passes that leave one of them unused, and in one call.
@@ -92,49 +92,11 @@ func (a *attempt) sequences() error {
 		if err := a.cache(s, "all"); err != nil {
 			return err
 		}
-		if err := a.drawBeside(s, []string{"a temperature", "a temperature"}, 1); err != nil {
+		if err := a.drawBeside(s, []string{"a temperature", "a temperature"}, 1, false); err != nil {
 			return err
 		}
-		return a.drawBeside(s, []string{"min-p and a penalty", "top-p"}, chosenTokens)
+		return a.drawBeside(s, drawnByTwo, chosenTokens, false)
 	})
-}
-
-// drawBeside has the kernel draw n tokens behind each of two texts side by side, by settings of each, and the host.
-func (a *attempt) drawBeside(s *host.Session, names []string, n int) error {
-	b := s.NewBatch(host.BatchOptions{Steps: n})
-	texts, _ := a.continued()
-	ids, drawn, settings := make([]int, len(texts)), make([][]int, len(texts)), drawn()
-	for i, text := range texts {
-		o := settings[names[i]]
-		var err error
-		if ids[i], _, err = b.Admit(text, host.SequenceOptions{Most: n, Sampling: &o}); err != nil {
-			return err
-		}
-	}
-	for ended := 0; ended < len(ids); {
-		tokens, err := b.Step(a.ctx)
-		if err != nil {
-			return err
-		}
-		for _, t := range tokens {
-			if t.Err != nil {
-				return t.Err
-			}
-			i := slices.Index(ids, t.Sequence)
-			if drawn[i] = append(drawn[i], t.ID); t.Ended {
-				ended++
-			}
-		}
-	}
-	for i, text := range texts {
-		o := settings[names[i]]
-		want, err := a.drawOnHost(s, &o, text, n)
-		if err != nil {
-			return err
-		}
-		a.sameDrawn(names[i], drawn[i], want)
-	}
-	return nil
 }
 
 // continued are the texts that are continued side by side, and what they are called.
@@ -142,14 +104,20 @@ func (a *attempt) continued() (texts [][]int, names []string) {
 	return [][]int{a.ids(0, 3), a.other()}, []string{afterThree, afterOther}
 }
 
-// goOn continues two texts side by side for at most n steps of a batch, and returns what was chosen for each.
-func (a *attempt) goOn(s *host.Session, o host.BatchOptions, steps int) ([][]int, error) {
+// beside continues the texts side by side for at most n steps of a batch, and returns what was chosen for each, at most
+// as many tokens as are wanted. Settings are those that each draws by; nil: the largest logits are chosen.
+func (a *attempt) beside(s *host.Session, o host.BatchOptions, settings []sampling.Options, most, steps int) ([][]int,
+	error) {
 	b := s.NewBatch(o)
-	texts, names := a.continued()
+	texts, _ := a.continued()
 	ids, chosen := make([]int, len(texts)), make([][]int, len(texts))
 	for i, text := range texts {
+		wanted := host.SequenceOptions{Most: most}
+		if settings != nil {
+			wanted.Sampling = &settings[i]
+		}
 		var err error
-		if ids[i], _, err = b.Admit(text, host.SequenceOptions{Most: chosenTokens}); err != nil {
+		if ids[i], _, err = b.Admit(text, wanted); err != nil {
 			return nil, err
 		}
 	}
@@ -171,14 +139,51 @@ func (a *attempt) goOn(s *host.Session, o host.BatchOptions, steps int) ([][]int
 			}
 		}
 	}
+	return chosen, nil
+}
+
+// goOn continues the texts by the largest logits.
+func (a *attempt) goOn(s *host.Session, o host.BatchOptions, steps int) ([][]int, error) {
+	chosen, err := a.beside(s, o, nil, chosenTokens, steps)
+	if err != nil {
+		return nil, err
+	}
+	_, names := a.continued()
 	for i, name := range names {
 		a.sharedTokens(name, chosen[i])
 	}
 	return chosen, nil
 }
 
-// drafts continues two texts, and then by a pass that verifies drafts of which the first is right and the last wrong.
-// One such pass: whether more are worth it depends on how long they take.
+// drawBeside draws what follows the texts, each by settings of its own: on the host, and then by the kernel, in a
+// launch of several steps, or by a pass that verifies drafts of which the last is wrong.
+func (a *attempt) drawBeside(s *host.Session, names []string, n int, drafts bool) error {
+	texts, after := a.continued()
+	all, settings := drawn(), make([]sampling.Options, len(texts))
+	g := guesses{vocab: a.facts.Model.Vocab}
+	for i, text := range texts {
+		settings[i] = all[names[i]]
+		after[i] += ", drawn by " + names[i]
+		want, err := a.drawOnHost(s, &settings[i], text, n)
+		if err != nil {
+			return err
+		}
+		a.sharedTokens(after[i], want)
+		g.texts = append(g.texts, slices.Concat(text, want))
+	}
+	o, steps := host.BatchOptions{Steps: n}, n
+	if drafts {
+		o, steps = host.BatchOptions{Drafter: g}, 1
+	}
+	got, err := a.beside(s, o, settings, n, steps)
+	for i := range got {
+		a.sharedTokens(after[i], got[i])
+	}
+	return err
+}
+
+// drafts continues two texts, and then by a pass that verifies drafts of which the first is right and the last wrong,
+// and by one that draws. One such pass: whether more are worth it depends on how long they take.
 func (a *attempt) drafts() error {
 	return a.open(host.Options{}, func(s *host.Session) error {
 		chosen, err := a.goOn(s, host.BatchOptions{}, chosenTokens)
@@ -190,10 +195,18 @@ func (a *attempt) drafts() error {
 		for i := range texts {
 			g.texts = append(g.texts, slices.Concat(texts[i], chosen[i]))
 		}
-		_, err = a.goOn(s, host.BatchOptions{Drafter: g}, 1)
-		return errors.Join(err, a.cache(s, "all"))
+		if _, err = a.goOn(s, host.BatchOptions{Drafter: g}, 1); err != nil {
+			return err
+		}
+		if err := a.cache(s, "all"); err != nil {
+			return err
+		}
+		return a.drawBeside(s, drawnByTwo, chosenTokens, true)
 	})
 }
+
+// drawnByTwo are the settings that two texts draw by, each by its own.
+var drawnByTwo = []string{"min-p and a penalty", "top-p"}
 
 // guesses are drafts that know how texts go on, but for the last token of each draft.
 type guesses struct {
