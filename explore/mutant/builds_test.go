@@ -94,11 +94,12 @@ var builds = []small{
 	{name: "layer barriers in passes", arch: 80, sms: 2, jobs: passed, edit: several,
 		tiling: `"loop": {"barrier": 1}, "warps": {"o": 2, "down": 4}`,
 		config: `{"hidden_size": 1056, "intermediate_size": 64, "vocab_size": 32}`},
-	// the producer is a warp, and more chunks are on their way than a layer has; an SM without cache rows waits at the
-	// barrier of a step that does not come, and in passes each has a group of the rows
-	{name: "layer barriers of a warp", arch: 80, sms: 2, wide: true, jobs: []string{"launch", "stops", "abort", "rows2"},
+	// the producer is a warp, and more chunks may be on their way than the end of a step and the first product have, but
+	// not those of a layer; an SM without cache rows waits at the barrier of a step that does not come, and in passes each
+	// has a group of the rows
+	{name: "layer barriers of a warp", arch: 80, sms: 2, jobs: []string{"launch", "stops", "abort", "rows2"},
 		config: `{"num_attention_heads": 8, "num_key_value_heads": 1, "head_dim": 8}`,
-		ring:   `"chunk_bytes": 4096, "in_flight": 16`, tiling: `"loop": {"barrier": 1}`,
+		ring:   `"chunk_bytes": 4096, "in_flight": 16`, tiling: `"loop": {"barrier": 1}`, shared: 106496,
 		edit: func(o *compiler.Options) { o.Rows = []int{2} }},
 	// each SM has a group of the rows of a pass, and copies the cache rows that the other appends; the ring has more
 	// slots than the first product of a step has chunks
