@@ -101,6 +101,10 @@ var builds = []small{
 		config: `{"num_attention_heads": 8, "num_key_value_heads": 1, "head_dim": 8}`,
 		ring:   `"chunk_bytes": 4096, "in_flight": 16`, tiling: `"loop": {"barrier": 1}`, shared: 106496,
 		edit: func(o *compiler.Options) { o.Rows = []int{2} }},
+	// passes whose layers fit into the ring, so that the producer is at the first barrier before the consumers
+	{name: "layer barriers of short layers", arch: 80, sms: 2, wide: true, jobs: passed, edit: several,
+		config: `{"num_key_value_heads": 1}`, ring: `"chunk_bytes": 4096, "in_flight": 16`,
+		tiling: `"loop": {"barrier": 1}`},
 	// each SM has a group of the rows of a pass, and copies the cache rows that the other appends; the ring has more
 	// slots than the first product of a step has chunks
 	{name: "groups of rows", arch: 75, sms: 2, jobs: []string{"launch", "rows2"},
