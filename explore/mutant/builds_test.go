@@ -110,9 +110,10 @@ var builds = []small{
 	{name: "groups of rows", arch: 75, sms: 2, jobs: []string{"launch", "rows2"},
 		config: `{"num_attention_heads": 16, "num_key_value_heads": 1, "head_dim": 8}`,
 		edit:   func(o *compiler.Options) { o.DType, o.Rows = dtype(ir.F16), []int{2} }},
-	// a context is split from its third position on
+	// a context is split from its third position on; and the first SM has no rows of down
 	{name: "splits", arch: 90, sms: 4, tiling: `"attention": {"max_splits": 2, "split_from": 2}`,
-		jobs: []string{"launch", "steps", "late-epochs"}},
+		config: `{"hidden_size": 16}`,
+		jobs:   []string{"launch", "steps", "late-epochs"}},
 	// the vector that a step begins with lies on the page of the best logits of the step before; and the ring has more
 	// slots than a step has chunks, so that a slot that is given back says nothing of that step
 	{name: "a page of two steps", arch: 90, sms: 2, wide: true, jobs: append(slices.Clone(launches), "abort"),
