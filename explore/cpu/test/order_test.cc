@@ -152,7 +152,7 @@ struct Litmus {
 };
 
 constexpr Ordering kRelaxed = Ordering::kRelaxed, kAcquire = Ordering::kAcquire,
-                   kRelease = Ordering::kRelease, kBoth = Ordering::kBoth;
+                   kRelease = Ordering::kRelease;
 constexpr u32 A = 0, B = 32, C = 64, D = 96;  // threads of four blocks
 
 void message_passing() {
