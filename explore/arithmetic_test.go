@@ -19,44 +19,45 @@ func TestArithmetic(t *testing.T) {
 	if os.Getenv("AMKC_LONG") != "" {
 		outputs = "1000000"
 	}
-	out, err := exec.Command(arithmetic(t, "-O2"), outputs).CombinedOutput()
+	program := arithmetic(t, "-O2")
+	out, err := exec.Command(program, outputs).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.NotContains(t, string(out), "FAIL")
 	t.Logf("%s", regexp.MustCompile(`(?m)^ .*$`).FindAll(out, -1))
+
+	// Results are the same however it is compiled, as kernels are among others.
+	ways := [][]string{{"-O1", "-fsanitize=thread"}}
+	if !testing.Short() {
+		ways = append(ways, []string{"-O0"}, []string{"-O1"}, []string{"-O3", "-march=native"})
+	}
+	want := digest(t, program)
+	for _, flags := range ways {
+		require.Equal(t, want, digest(t, arithmetic(t, flags...)), "%q", flags)
+	}
 }
 
 // Products work on the machine: as collectives of a warp, and as wgmma, which is asynchronous and reads shared memory
 // by the async proxy. What a kernel may get wrong about it is found.
 func TestProductsOnMachine(t *testing.T) {
 	if testing.Short() {
-		t.Skip("compiles the whole machine")
+		t.Skip("make test-all runs it")
 	}
 	t.Parallel()
-	sources, err := filepath.Glob("cpu/machine/*.cc")
+	library, err := machineLibrary()
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "wide_test")
-	program(t, path, []string{"-O1"}, nil, append(sources, "cpu/test/wide_test.cc")...)
-	out, err := exec.Command(path).CombinedOutput()
+	program(t, path, []string{"-O1"}, []string{library}, "cpu/test/wide_test.cc")
+	cmd := exec.Command(path)
+	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Dir(library))
+	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Equal(t, "ok\n", string(out))
 }
 
-// Results are the same however the arithmetic is compiled, as kernels are among others.
-func TestArithmeticIsReproducible(t *testing.T) {
-	t.Parallel()
-	ways := [][]string{{"-O0"}, {"-O1", "-fsanitize=thread"}}
-	if !testing.Short() {
-		ways = append(ways, []string{"-O1"}, []string{"-O3", "-march=native"})
-	}
-	want := digest(t, "-O2")
-	for _, flags := range ways {
-		require.Equal(t, want, digest(t, flags...), "%q", flags)
-	}
-}
-
-func digest(t *testing.T, flags ...string) string {
+// digest is of what an executable of arithmetic computes.
+func digest(t *testing.T, program string) string {
 	t.Helper()
-	out, err := exec.Command(arithmetic(t, flags...), "digest").CombinedOutput()
+	out, err := exec.Command(program, "digest").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Regexp(t, "^digest [0-9a-f]{16}\n$", string(out))
 	return string(out)

@@ -103,12 +103,14 @@ func buildLitmus(t *testing.T) string {
 	common := strings.Fields("-std=c++17 -g1 -w -ffp-contract=off -fno-strict-aliasing")
 	machine := slices.Concat(common, []string{"-O2"})
 	// Plain accesses of kernels call hooks of the machine, as those of builds do.
-	kernel := slices.Concat(common, strings.Fields("-O1 -fsanitize=thread -fno-threadsafe-statics "+
-		"--param tsan-instrument-func-entry-exit=0 --param tsan-distinguish-volatile=1 "+
-		"-Icpu -Icpu/litmus -I../runtime/cuda"))
-
 	version, err := exec.Command(cxx, "--version").Output()
 	require.NoError(t, err)
+	hooks := "--param tsan-instrument-func-entry-exit=0 --param tsan-distinguish-volatile=1 "
+	if strings.Contains(string(version), "clang") {
+		hooks = "-mllvm -tsan-instrument-func-entry-exit=0 -mllvm -tsan-distinguish-volatile=1 "
+	}
+	kernel := slices.Concat(common, strings.Fields("-O1 -fsanitize=thread -fno-threadsafe-statics "+hooks+
+		"-Icpu -Icpu/litmus -I../runtime/cuda"))
 	digest := sha256.New()
 	for _, word := range slices.Concat([]string{cxx, string(version)}, machine, kernel) {
 		digest.Write([]byte(word + "\n"))

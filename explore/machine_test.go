@@ -1,29 +1,57 @@
 package explore_test
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"amkc/compiler"
+	"amkc/explore"
 )
+
+// machineLibrary is the machine as explore compiles it, which its cache has.
+var machineLibrary = sync.OnceValues(func() (string, error) {
+	cache, err := compiler.CacheDir()
+	if err != nil {
+		return "", err
+	}
+	m, err := explore.CompileMachine(context.Background(), cache, nil)
+	if err != nil {
+		return "", err
+	}
+	return m.Library, nil
+})
+
+// The sources of the machine compile without a warning.
+func TestMachineHasNoWarnings(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles the whole machine")
+	}
+	t.Parallel()
+	sources, err := filepath.Glob("cpu/machine/*.cc")
+	require.NoError(t, err)
+	program(t, filepath.Join(t.TempDir(), "libamkcpu.so"), []string{"-O1", "-g1", "-fPIC"},
+		[]string{"-shared", "-Wl,-soname,libamkcpu.so"}, sources...)
+}
 
 // The machine runs fibers, warps, barriers, copies and polls under every strategy, and finds what is wrong with a
 // kernel; and its library is a driver, of which kernels are shared objects.
 func TestMachine(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	library := filepath.Join(dir, "libamkcpu.so")
-	sources, err := filepath.Glob("cpu/machine/*.cc")
+	library, err := machineLibrary()
 	require.NoError(t, err)
-	program(t, library, []string{"-O1", "-g1", "-fPIC"}, []string{"-shared", "-Wl,-soname,libamkcpu.so"}, sources...)
 
 	run := func(t *testing.T, program string, args ...string) {
 		t.Helper()
 		cmd := exec.Command(program, args...)
-		cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+dir)
+		cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Dir(library))
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		require.Equal(t, "ok\n", string(out))
