@@ -16,6 +16,9 @@ type Options struct {
 	Workers int  // goroutines of a step in the order Parallel; 0: one per processor
 	Record  bool // note what every task touches, and start each step with NaN in all activations
 
+	// Radii: know how far a correct kernel may be from each value; see [VM.Reach] and [VM.Give]. Buffers share no page.
+	Radii bool
+
 	// Products is told what matrices are multiplied with, by the task that has the first row of one: the number of the
 	// matrix in Flat.Buffers, its column that the vectors begin at, and the vectors, one after another and n elements
 	// each. They are its own until it returns. Tasks of several workers call it at the same time; nil is not called.
@@ -78,6 +81,9 @@ func New(flat *ir.Flat, w Weights, opts Options) (*VM, error) {
 
 func newVM(flat *ir.Flat, mem *memory, opts Options) (*VM, error) {
 	vm := &VM{flat: flat, mem: mem, opts: opts}
+	if opts.Radii {
+		mem.track()
+	}
 	if i := slices.IndexFunc(flat.Buffers, func(b ir.Buffer) bool {
 		return b.Kind == ir.Activation && b.DType.Bits() == 16
 	}); i >= 0 {

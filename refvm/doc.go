@@ -49,4 +49,10 @@
 //	                                                  kernels round on tensor cores alone; they add up unrounded
 //
 // All else stays float32: the residual, scores, partial results of attention, dot products, logits.
+//
+// # Radii
+//
+// With Options.Radii the VM keeps with each value how far that of a correct kernel may be from it: sums may be added up
+// in another order, functions have the errors that CUDA documents (radius.go). Where the kernel has handed something
+// over, a step can go on from that.
 package refvm

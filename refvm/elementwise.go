@@ -14,7 +14,7 @@ var elementwise = kernelTable{
 	ops.GELU:        pointwise(gelu),
 	ops.GeluTanh:    pointwise(geluTanh),
 	ops.ReLU:        pointwise(relu),
-	ops.ReLU2:       pointwise(func(x float32) float32 { return relu(x) * relu(x) }),
+	ops.ReLU2:       pointwise(reluSquared),
 	ops.XIELU:       xielu,
 	ops.ADD:         add,
 	ops.MUL:         mul,
@@ -150,6 +150,8 @@ func relu(x float32) float32 {
 	}
 	return x
 }
+
+func reluSquared(x float32) float32 { return relu(x) * relu(x) }
 
 // xielu is a square above 0 and an exponential below it, by four numbers that all elements share.
 func xielu(w *worker, o *op) error {

@@ -29,6 +29,7 @@ type store struct {
 	rows  *scaledRows     // of a cache of integers; nil: elements are values
 	owner []int32         // SMEM: 1 + the SM that touched the element first in this step, 0 while none has
 	step  [ir.MaxRank]int // row-major strides, in elements
+	tracked
 }
 
 // memory is all buffers of a program. The variants of one program share it.

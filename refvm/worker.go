@@ -31,6 +31,8 @@ type worker struct {
 	lists   []int // offsets of attention rows
 	touched []Touch
 	err     error // of a read or a write
+	bounded bool  // result holds the radii of the op at hand
+	result  radii
 }
 
 // A value is what a temporary holds.
@@ -40,6 +42,7 @@ type value struct {
 	last int  // size of the last dimension
 	// scales are of its rows, left for the reader to apply; see rmsnorm. nil: there are none
 	scales []float32
+	radii  // under Options.Radii
 }
 
 // run runs a task whose waits are satisfied.
@@ -57,7 +60,7 @@ func (w *worker) run(index int) (err error) {
 	for i := range t.ops {
 		o := &t.ops[i]
 		mark, chunks, claimed := w.mark, w.chunks, w.claimed
-		w.op = i
+		w.op, w.bounded = i, false
 		if err := w.place(o); err != nil {
 			return err
 		}
@@ -291,6 +294,12 @@ func (w *worker) emit(o *op, result []float32, last int) error {
 
 // put gives one output its value.
 func (w *worker) put(o *op, out *operand, v value) error {
+	if w.vm.opts.Radii {
+		if !w.bounded { // and nothing has been written yet
+			w.bound(o, v)
+		}
+		v.radii = w.result
+	}
 	if out.st == nil {
 		w.temps[out.slot] = v
 		return nil
@@ -304,10 +313,13 @@ func (w *worker) put(o *op, out *operand, v value) error {
 	w.spend(out.n)
 	v.f = w.applied(v.f, v.scales)
 	var idx [ir.MaxRank]int
-	for from := v.f; ; from = from[out.run:] {
+	for from, r := v.f, v.radii.of; ; from = from[out.run:] {
 		lo := out.offset(&idx)
 		w.touch(out.st, lo, out.run, true)
 		out.st.write(lo, from[:out.run], v)
+		if r = out.st.track(lo, from[:out.run], r); r != nil {
+			r = r[out.run:]
+		}
 		if !out.next(&idx) {
 			return nil
 		}
