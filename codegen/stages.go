@@ -1,6 +1,7 @@
 package codegen
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -202,4 +203,31 @@ func op(s *ir.Stage, code ir.Opcode) *ir.Op {
 		}
 	}
 	return &ir.Op{Code: code}
+}
+
+// BodyOf names the body that carries out a stage. That of a matrix product, which is emitted for its stage, goes by the
+// ops around it, what multiplies, and of what.
+func BodyOf(p *ir.Program, s *ir.Stage) string {
+	b, err := classify(s)
+	if err != nil || b != bodyProduct {
+		return string(b)
+	}
+	units, matrix := "fma", ""
+	if p.Target.RunsOnTensorCores(p.Model.Weights) {
+		units = "mma"
+	}
+	product := op(s, ir.GEMV)
+	for i := range p.Buffers {
+		if m := &p.Buffers[i]; m.Name == operand(product.In, 1).Buf {
+			matrix = m.DType.String()
+			if q := m.Layout.Scales; q.Group > 0 {
+				matrix += fmt.Sprintf(" by %d", q.Group)
+				if q.Zeros {
+					matrix += " with zeros"
+				}
+			}
+		}
+	}
+	of := fmt.Sprintf("%s_%s(%s, %v)", b, units, matrix, p.Model.Weights)
+	return strings.Replace(codesOf(s), product.Code.String(), of, 1)
 }

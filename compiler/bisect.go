@@ -13,9 +13,9 @@ import (
 )
 
 var codeTrace = diag.New("AMK4904", "the kernel and the program speak of different stages", `
-amkc check --bisect holds every vector that the kernel hands over to the one that the reference VM computes from
-program.json. The names of the stages come from the manifest. One of them is not in the program, so that the files do
-not belong together: amkc verify says which have changed. Compile again.`)
+amkc check --bisect and amkc explore hold every vector that the kernel hands over to the one that the reference VM
+computes from program.json. The names of the stages come from the manifest. One of them is not in the program, so that
+the files do not belong together: amkc verify says which have changed. Compile again.`)
 
 // A Tracer decodes ids at its position and the ones after it, and returns what every stage of the last one's step has
 // handed over. [host.Session] is one.
@@ -34,17 +34,12 @@ const bisectTokens = 32 // compared from position 0, as many as host.Session.Che
 // stage and from position to position, so that the bounds are wider. A step of the VM takes seconds for a model of
 // some gigabytes, and there is one for every position up to the last that is compared.
 func Bisect(ctx context.Context, b *PackedBuild, kernel Tracer, tell progress.Func) (*host.BisectReport, error) {
-	return BisectAt(ctx, b, kernel, bisectPositions(b.Program), tell)
-}
-
-// BisectAt is Bisect at some positions, in ascending order.
-func BisectAt(ctx context.Context, b *PackedBuild, kernel Tracer, positions []int, tell progress.Func) (
-	*host.BisectReport, error) {
+	positions := bisectPositions(b.Program)
 	facts, err := codegen.Facts(b.Program)
 	if err != nil {
 		return nil, err
 	}
-	o, err := newOracle(b)
+	o, err := newOracle(b, refvm.Options{Round: refvm.Device})
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +100,7 @@ type oracle struct {
 
 // newOracle starts at position 0. No buffer has a page: pages are shared, and a layer would overwrite what the one
 // before it has handed over.
-func newOracle(b *PackedBuild) (*oracle, error) {
+func newOracle(b *PackedBuild, opts refvm.Options) (*oracle, error) {
 	apart := *b.Program
 	apart.Buffers = slices.Clone(apart.Buffers)
 	for i := range apart.Buffers {
@@ -113,7 +108,7 @@ func newOracle(b *PackedBuild) (*oracle, error) {
 	}
 	o := &oracle{program: &apart, buffers: ir.BufferDirectory(&apart)}
 	var err error
-	o.session, err = refvm.NewSession(&apart, b, refvm.Options{Round: refvm.Device})
+	o.session, err = refvm.NewSession(&apart, b, opts)
 	return o, err
 }
 
@@ -128,6 +123,9 @@ func (o *oracle) pairs(t *host.Trace) ([]host.StagePair, error) {
 		return nil, err
 	}
 	pairs := host.PairStages(t.Vectors, want)
+	for i := range pairs {
+		pairs[i].Want = sumOfParts(pairs[i].Want, len(pairs[i].Got))
+	}
 	for i, v := range t.Vectors {
 		if i >= len(pairs) || pairs[i].Stage != v.Stage {
 			return nil, diag.Errorf(codeTrace, "stage "+v.Stage,
@@ -137,29 +135,36 @@ func (o *oracle) pairs(t *host.Trace) ([]host.StagePair, error) {
 	return pairs, nil
 }
 
+// sumOfParts is a vector of n elements that a stage hands over in parts, one after another: a trace has their sum.
+func sumOfParts(values []float32, n int) []float32 {
+	if n == 0 || len(values)%n != 0 {
+		return values
+	}
+	for i, f := range values[n:] {
+		values[i%n] += f
+	}
+	return values[:n]
+}
+
 // vectors returns what the stages of the variant for a position have handed over, in order.
 func (o *oracle) vectors(position int) ([]host.StageVector, error) {
 	vm, err := o.session.At(position)
 	if err != nil {
 		return nil, err
 	}
-	var all []host.StageVector
-	add := func(s *ir.Stage, layer int) error {
-		name, err := ir.Resolve(s.Label(), layer)
-		if err != nil {
-			return err
-		}
-		buffer, err := o.handedOver(s, layer)
-		if err != nil || buffer == "" {
-			return err
-		}
-		values, err := vm.Read(buffer)
-		all = append(all, host.StageVector{Stage: name, Values: values})
-		return err
+	stages, err := o.stages(position)
+	if err != nil {
+		return nil, err
 	}
-	i := slices.IndexFunc(o.program.Variants, func(v ir.Variant) bool { return v.Lo <= position && position <= v.Hi })
-	err = eachStage(&o.program.Variants[i], add) // there is one: the VM has it
-	return all, err
+	var all []host.StageVector
+	for _, s := range stages {
+		values, err := vm.Read(s.buffer)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, host.StageVector{Stage: s.name, Values: values})
+	}
+	return all, nil
 }
 
 // eachStage calls f for every stage of a variant in the order of execution, with its layer.

@@ -35,6 +35,7 @@ type attempt struct {
 
 	values   []Value
 	findings []Finding
+	bodies   []*compiler.BodyReport // of the reference VM's comparison
 
 	machine *control
 	garbage int // number of findings of the machine that are of launches that compute garbage

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/refvm"
 	"amkc/runtime/host"
 )
 
@@ -71,6 +72,19 @@ func between(text, before, after string) (all []string) {
 		}
 		all, text = append(all, word), rest
 	}
+}
+
+// docs/explore-arithmetic.md has the bound of each op, in the words of the reference VM.
+func TestManualHasEveryBound(t *testing.T) {
+	file, err := os.ReadFile(filepath.Join("..", "docs", "explore-arithmetic.md"))
+	require.NoError(t, err)
+	text := string(file)
+	for _, r := range refvm.Radii {
+		require.Contains(t, text, fmt.Sprintf("\n| `%s` | %s |\n", r.Op.Name, r.Says))
+	}
+	table := between(text, "\n| op | ", "\n\n")
+	require.Len(t, table, 1)
+	require.Equal(t, len(refvm.Radii), strings.Count(table[0], "\n| `"))
 }
 
 // docs/explore.md lists what the machine assumes, in its words, and says that all is on.

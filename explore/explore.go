@@ -23,6 +23,7 @@ import (
 	"sync"
 	"time"
 
+	"amkc/compiler"
 	"amkc/ir/diag"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
@@ -58,6 +59,8 @@ type JobReport struct {
 	Values    int    `json:"values"`   // results that were compared
 	Findings  int    `json:"findings"` // runs in which something went wrong
 	Cut       int    `json:"cut"`      // runs that the time has ended: nothing is known of them
+	// Bodies says how close the outputs of each body are to the reference VM, if the job compares them.
+	Bodies []*compiler.BodyReport `json:"bodies,omitempty"`
 }
 
 // A Found is something that went wrong, in how many runs, and the script of the first of them.
@@ -339,6 +342,9 @@ func (e *explorer) take(o *order, outcome *Outcome) error {
 	r.Launches, r.Steps, r.Choices = r.Launches+outcome.Launches, r.Steps+outcome.Steps, r.Choices+outcome.Choices
 	r.Values += len(outcome.Values)
 	r.Counts.add(&outcome.Counts)
+	if r.Bodies == nil { // other schedules give the same bits
+		r.Bodies = outcome.Bodies
+	}
 	findings := e.judge(&j, o, outcome, true)
 	if len(findings) > 0 {
 		r.Findings++

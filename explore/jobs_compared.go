@@ -187,22 +187,29 @@ func (a *attempt) ends() error {
 	})
 }
 
-// referencePositions are those at which stages are held to the reference VM.
-var referencePositions = []int{0, 2}
+// referenceTokens is at how many positions stages are held to the reference VM: where there are prompts those of their
+// text, so that their logits are held to it as well.
+func (a *attempt) referenceTokens() int {
+	if a.facts.Prompt > 0 {
+		return a.tokensOf(textTokens)
+	}
+	return a.tokensOf(3)
+}
 
-// reference holds what stages publish to the reference VM, and notes it.
+// reference holds what stages publish to the reference VM, each to its bound, and notes it.
 func (a *attempt) reference() error {
 	b, err := a.packed()
 	if err != nil {
 		return err
 	}
 	return a.open(host.Options{}, func(s *host.Session) error {
-		report, err := compiler.BisectAt(a.ctx, b, &noting{a, s}, referencePositions, nil)
+		report, err := compiler.Hold(a.ctx, b, &noting{a, s}, a.referenceTokens())
 		if err != nil {
 			return err
 		}
-		if report.First != nil {
-			a.found("bound", "against the reference VM: %v", report.First)
+		a.bodies = report.Bodies
+		for _, beyond := range report.Beyond {
+			a.found("bound", "%v", &beyond)
 		}
 		return nil
 	})
@@ -223,5 +230,9 @@ func (n *noting) Trace(ctx context.Context, ids []int) (*host.Trace, error) {
 	for _, v := range t.Vectors {
 		n.a.own(fmt.Sprintf("%s at position %d", v.Stage, t.Position), bitsOf(v.Values))
 	}
-	return t, nil
+	if len(t.Vectors) == 0 {
+		return t, nil
+	}
+	// The logits come last. Whatever decodes the text has the same, and so is held to the reference VM with them.
+	return t, n.a.sharedLogits("")(t.Position, t.Vectors[len(t.Vectors)-1].Values)
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 
+	"amkc/compiler"
 	"amkc/ir/diag"
 	"amkc/runtime/driver"
 	"amkc/runtime/host"
@@ -44,6 +45,8 @@ type order struct {
 type Outcome struct {
 	Run
 	Values []Value `json:"values"`
+	// Bodies are what stages were held to the reference VM by, in the job that does.
+	Bodies []*compiler.BodyReport `json:"bodies,omitempty"`
 	// Problem says why the job could not be carried out, where that is no finding.
 	Problem string `json:"problem,omitempty"`
 }
@@ -129,7 +132,7 @@ func (w *worker) carryOut(o *order) *Outcome {
 	if err != nil {
 		return &Outcome{Problem: err.Error()}
 	}
-	outcome := &Outcome{Run: *run, Values: a.values}
+	outcome := &Outcome{Run: *run, Values: a.values, Bodies: a.bodies}
 	outcome.Findings = append(a.withoutGarbage(run.Findings), a.findings...)
 	var stall *host.StallError
 	switch {

@@ -202,6 +202,22 @@ func (f *exploreFlags) write(s *explore.Script, file string) error {
 	return nil
 }
 
+// bodiesTable lists how close bodies are to the reference VM.
+func bodiesTable(bodies []*compiler.BodyReport) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "body\toutputs\tto the bit\tlargest error, of its bound\t")
+	for _, r := range bodies {
+		most := "-"
+		if r.Exact < r.Outputs {
+			most = fmt.Sprintf("%.3f", r.Most)
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t\n", r.Body, r.Outputs, r.Exact, most)
+	}
+	w.Flush()
+	return b.String()
+}
+
 // exploredTable lists what was run.
 func exploredTable(dir string, r *explore.Report) string {
 	var b strings.Builder
@@ -214,6 +230,11 @@ func exploredTable(dir string, r *explore.Report) string {
 		cut += j.Cut
 	}
 	w.Flush()
+	for _, j := range r.Jobs {
+		if len(j.Bodies) > 0 {
+			b.WriteString(bodiesTable(j.Bodies))
+		}
+	}
 	switch {
 	case len(r.Findings) > 0:
 		fmt.Fprintf(&b, "%s: %s\n", dir, counted(len(r.Findings), "finding", "s"))

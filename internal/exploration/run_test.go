@@ -78,12 +78,7 @@ func explored(ctx context.Context, o *Options, b Build, number int) (*Row, error
 	if !o.All {
 		row.Jobs = b.jobs(facts, number)
 	}
-	objects, err := explore.Compile(ctx, dir, o.Cache, row.Jobs, nil)
-	if err != nil {
-		return nil, err
-	}
-	report, err := explore.Explore(ctx, explore.Options{Build: dir, Cache: o.Cache, Schedules: o.Schedules,
-		Seed: uint64(number * (o.Schedules - 1)), Jobs: row.Jobs, Workers: 1, Command: o.Command})
+	report, objects, err := o.explore(ctx, dir, row.Jobs, number)
 	if err != nil {
 		return nil, err
 	}
@@ -106,6 +101,18 @@ func explored(ctx context.Context, o *Options, b Build, number int) (*Row, error
 		err = os.RemoveAll(work)
 	}
 	return row, err
+}
+
+// explore compiles what jobs of a build run, and runs them.
+func (o *Options) explore(ctx context.Context, dir string, jobs []string, number int) (*explore.Report,
+	*explore.Objects, error) {
+	objects, err := explore.Compile(ctx, dir, o.Cache, jobs, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	report, err := explore.Explore(ctx, explore.Options{Build: dir, Cache: o.Cache, Schedules: o.Schedules,
+		Seed: uint64(number * (o.Schedules - 1)), Jobs: jobs, Workers: 1, Command: o.Command})
+	return report, objects, err
 }
 
 // everyFew are jobs that take a kernel of their own, or long: rows of the table have them by turns. measure comes along

@@ -90,10 +90,10 @@ func TestStageTolerances(t *testing.T) {
 
 func TestFirstDifference(t *testing.T) {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
-	right := StageVector{"a", []float32{1, 2, -4}}
-	wrong := StageVector{"L00.o", []float32{1, 2.5, -4, -inf}}
-	pairs := PairStages([]StageVector{right, wrong, {"L00.part", nil}},
-		[]StageVector{{"L00.o", []float32{1, 2, -4, -inf}}, right})
+	right := StageVector{Stage: "a", Values: []float32{1, 2, -4}}
+	wrong := StageVector{Stage: "L00.o", Values: []float32{1, 2.5, -4, -inf}}
+	pairs := PairStages([]StageVector{right, wrong, {Stage: "L00.part"}},
+		[]StageVector{{Stage: "L00.o", Values: []float32{1, 2, -4, -inf}}, right})
 	require.Len(t, pairs, 2, "a stage that only one has is left out")
 	d, seen := FirstDifference(tinyModel, 9, pairs, bound(0.2, 0.2))
 	require.Nil(t, d)

@@ -17,6 +17,7 @@ import (
 type StageVector struct {
 	Stage  string // label, layer included: "L03.qkv"
 	Values []float32
+	Parts  []float32 // that Values are the sum of, one after another, where the stage hands over parts
 }
 
 // A Trace is every vector that the megakernel exchanged in one step, in order, and the logits after them under the
@@ -31,6 +32,18 @@ func (t *Trace) Vector(stage string) []float32 {
 	i := slices.IndexFunc(t.Vectors, func(v StageVector) bool { return v.Stage == stage })
 	if i < 0 {
 		return nil
+	}
+	return t.Vectors[i].Values
+}
+
+// HandedOver returns what a stage handed over, of parts one after another; nil when it handed over nothing.
+func (t *Trace) HandedOver(stage string) []float32 {
+	i := slices.IndexFunc(t.Vectors, func(v StageVector) bool { return v.Stage == stage })
+	switch {
+	case i < 0:
+		return nil
+	case t.Vectors[i].Parts != nil:
+		return t.Vectors[i].Parts
 	}
 	return t.Vectors[i].Values
 }
@@ -102,7 +115,12 @@ func (t *tracer) step(ctx context.Context, token int) (*Trace, error) {
 		}
 	}
 	for i, e := range exchanges {
-		v := StageVector{Stage: e.Stage, Values: sumOfParts(all[i*s.info.TraceStride:][:e.Elements], e.Parts)}
+		values := all[i*s.info.TraceStride:][:e.Elements]
+		v := StageVector{Stage: e.Stage}
+		if e.Parts > 1 {
+			v.Parts = slices.Clone(values)
+		}
+		v.Values = sumOfParts(values, e.Parts)
 		if e.Elements == 0 {
 			err = s.readLogits(0, 1, func(_ int, logits []float32) error {
 				v.Values = slices.Clone(logits)

@@ -1,0 +1,182 @@
+package compiler
+
+import (
+	"context"
+	"fmt"
+
+	"amkc/codegen"
+	"amkc/ir"
+	"amkc/ir/diag"
+	"amkc/refvm"
+	"amkc/runtime/host"
+)
+
+// A HoldReport says how close what stages hand over is to what the reference VM makes of the kernel's own inputs.
+type HoldReport struct {
+	Bodies []*BodyReport `json:"bodies"`
+	Beyond []Beyond      `json:"beyond,omitempty"` // the first of each body, in the order of the step
+}
+
+// A BodyReport is about all stages that a body of the device runtime carries out.
+type BodyReport struct {
+	Body    string `json:"body"`
+	Outputs int    `json:"outputs"` // compared
+	// Exact are those for which the bound leaves one value: they were compared to the bit.
+	Exact int `json:"exact"`
+	// Most is the largest error of an output whose bound leaves several values, of its bound.
+	Most float64 `json:"most"`
+}
+
+// Beyond is an output that is further from the reference VM than its bound.
+type Beyond struct {
+	Body     string     `json:"body"`
+	Stage    string     `json:"stage"`
+	Position int        `json:"position"`
+	Element  int        `json:"element"`
+	Got      host.Value `json:"got"`
+	Want     host.Value `json:"want"` // before it is rounded
+	Bound    float64    `json:"bound"`
+	Of       int        `json:"of"` // elements of the stage, of which so many are beyond theirs
+	Wrong    int        `json:"wrong"`
+}
+
+// String is the finding in a sentence.
+func (b *Beyond) String() string {
+	return fmt.Sprintf("position %d: stage %s, by %s: element %d is %v; the reference VM makes %v of the same inputs, "+
+		"and the body's bound is %.3g; %d of %d elements are beyond theirs", b.Position, b.Stage, b.Body, b.Element,
+		float32(b.Got), float32(b.Want), b.Bound, b.Wrong, b.Of)
+}
+
+// Hold holds a kernel that stands at position 0 to the reference VM, stage by stage at the first positions: what a
+// stage hands over to what the VM makes of what the kernel has handed over before. The bound of each element follows
+// from its terms, by the rules of [refvm.Radii]. Where it is 0, or leaves one value after rounding, both have the same
+// bits.
+func Hold(ctx context.Context, b *PackedBuild, kernel Tracer, positions int) (*HoldReport, error) {
+	facts, err := codegen.Facts(b.Program)
+	if err != nil {
+		return nil, err
+	}
+	o, err := newOracle(b, refvm.Options{Round: refvm.Device, Radii: true, Workers: 1})
+	if err != nil {
+		return nil, err
+	}
+	h := &holder{oracle: o, bodies: map[string]*BodyReport{}, seen: map[string]bool{}}
+	for at, id := range host.CheckIDs(0, positions, facts.Model.Vocab) {
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
+		trace, err := kernel.Trace(ctx, []int{id})
+		if err != nil {
+			return nil, err
+		}
+		if err := h.step(at, id, trace); err != nil {
+			return nil, err
+		}
+	}
+	return &h.report, nil
+}
+
+type holder struct {
+	*oracle
+	report HoldReport
+	bodies map[string]*BodyReport
+	seen   map[string]bool // bodies of which something is beyond its bound
+}
+
+// step has the VM follow a step of the kernel.
+func (h *holder) step(at, id int, trace *host.Trace) error {
+	vm, err := h.session.At(at)
+	if err != nil {
+		return err
+	}
+	stages, err := h.stages(at)
+	if err != nil {
+		return err
+	}
+	for _, s := range stages {
+		if got := trace.HandedOver(s.name); got != nil && !vm.Give(s.buffer, got) {
+			return diag.Errorf(codeTrace, "stage "+s.name, "the kernel hands over %d elements, and the program %d",
+				len(got), len(vm.Reach(s.buffer)))
+		}
+	}
+	if _, _, err := h.session.Step(id); err != nil {
+		return err
+	}
+	compared := 0
+	for _, s := range stages {
+		got := trace.HandedOver(s.name)
+		if got == nil {
+			continue
+		}
+		compared++
+		h.compare(at, &s, got, vm.Reach(s.buffer))
+		vm.Give(s.buffer, nil)
+	}
+	if compared != len(trace.Vectors) {
+		return diag.Errorf(codeTrace, "trace", "the kernel hands over %d vectors, and the program %d of these",
+			len(trace.Vectors), compared)
+	}
+	return nil
+}
+
+// compare holds what a stage has handed over to its bounds.
+func (h *holder) compare(at int, s *handing, got []float32, want []refvm.Reach) {
+	r := h.bodies[s.body]
+	if r == nil {
+		r = &BodyReport{Body: s.body}
+		h.bodies[s.body], h.report.Bodies = r, append(h.report.Bodies, r)
+	}
+	worst, wrong, most := -1, 0, 0.0
+	for i := range got {
+		w := &want[i]
+		r.Outputs++
+		if w.Lo == w.Hi {
+			r.Exact++
+		}
+		switch inside := got[i] >= w.Lo && got[i] <= w.Hi; {
+		case got[i] != got[i] && w.Value != w.Value: // no number, as it should be
+			continue
+		case inside && w.Lo != w.Hi:
+			r.Most = max(r.Most, w.Off(got[i])/w.Radius)
+			continue
+		case inside:
+			continue
+		}
+		wrong++
+		off := w.Off(got[i]) - w.Radius
+		if worst < 0 || off > most || off != off {
+			worst, most = i, off
+		}
+	}
+	if wrong > 0 && !h.seen[s.body] {
+		h.seen[s.body] = true
+		h.report.Beyond = append(h.report.Beyond, Beyond{Body: s.body, Stage: s.name, Position: at, Element: worst,
+			Got: host.Value(got[worst]), Want: host.Value(want[worst].Value), Bound: want[worst].Radius, Of: len(got),
+			Wrong: wrong})
+	}
+}
+
+// handing is what a stage hands over.
+type handing struct{ name, buffer, body string }
+
+// stages lists what the stages of the variant for a position hand over, in order.
+func (o *oracle) stages(position int) (all []handing, err error) {
+	for i := range o.program.Variants {
+		v := &o.program.Variants[i]
+		if position < v.Lo || position > v.Hi {
+			continue
+		}
+		err = eachStage(v, func(s *ir.Stage, layer int) error {
+			name, err := ir.Resolve(s.Label(), layer)
+			if err != nil {
+				return err
+			}
+			buffer, err := o.handedOver(s, layer)
+			if err == nil && buffer != "" {
+				all = append(all, handing{name, buffer, codegen.BodyOf(o.program, s)})
+			}
+			return err
+		})
+	}
+	return all, err
+}
