@@ -49,7 +49,7 @@ func (s *Session) bisect(ctx context.Context, stage string, progress Progress) (
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.newTracer()
+	t, err := s.newTracer(s.one)
 	if err != nil {
 		return nil, errors.Join(err, ref.Close())
 	}

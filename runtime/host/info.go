@@ -11,7 +11,7 @@ import (
 )
 
 // abi is the number that generated code, the device runtime and this package must agree on: AMK_RUNTIME_ABI.
-const abi = 8
+const abi = 9
 
 // Names in the fatbin.
 const (

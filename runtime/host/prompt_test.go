@@ -189,7 +189,7 @@ func TestStallInAPassOverAPrompt(t *testing.T) {
 // What is no kernel for prompts of this build is refused before anything large is loaded.
 func TestKernelsForPromptsThatAreRefused(t *testing.T) {
 	for image, want := range map[string]string{
-		"prompt=64 prompt_abi=9":                "runtime ABI is 9",
+		"prompt=64 prompt_abi=10":               "runtime ABI is 10",
 		"prompt=64 prompt_short=8":              "16 bytes, and 24 are expected",
 		"prompt=32":                             "passes of 32 tokens, and the manifest says 64",
 		"prompt=0":                              "a size that no kernel has",

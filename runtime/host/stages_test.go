@@ -241,7 +241,7 @@ func TestPlan(t *testing.T) {
 		require.ErrorContains(t, err, text)
 	}
 	info, kinds, step := encodePlan(p)
-	info[0] = 9
+	info[0] = 10
 	_, err = decodePlan(info, kinds, step)
-	require.ErrorContains(t, err, "its runtime ABI is 9")
+	require.ErrorContains(t, err, "its runtime ABI is 10")
 }

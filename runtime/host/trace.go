@@ -8,7 +8,6 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
-	"unsafe"
 
 	"amkc/runtime/driver"
 )
@@ -65,7 +64,7 @@ func (s *Session) Trace(ctx context.Context, ids []int) (_ *Trace, err error) {
 			return nil, err
 		}
 	}
-	t, err := s.newTracer()
+	t, err := s.newTracer(s.one)
 	if err != nil {
 		return nil, err
 	}
@@ -73,28 +72,57 @@ func (s *Session) Trace(ctx context.Context, ids []int) (_ *Trace, err error) {
 	return t.step(ctx, ids[len(ids)-1])
 }
 
-// A tracer is the traced form of the megakernel, and memory for the values of one step.
+// A tracer is the traced form of a kernel, and memory for the values of one step.
 type tracer struct {
 	s      *Session
+	of     *megakernel
 	kernel *driver.Function
 	values driver.Ptr // [Info.ExchangesPerStep][Info.TraceStride]
 }
 
-func (s *Session) newTracer() (*tracer, error) {
-	kernel, err := s.function(s.one, s.one.module, FatbinFile, traceName)
+func (s *Session) newTracer(k *megakernel) (*tracer, error) {
+	file := FatbinFile
+	if k != s.one {
+		file = filepath.Join(Pass{Rows: k.info.Rows}.Dir(), FatbinFile)
+	}
+	kernel, err := s.function(k, k.module, file, traceName)
 	if err != nil {
 		return nil, err
 	}
-	n := 4 * max(1, s.info.ExchangesPerStep*s.info.TraceStride)
-	values, err := s.dev.Alloc(n)
-	if err != nil {
-		return nil, err
-	}
-	// All of it is fetched after a step, and vectors that are shorter than the stride leave bytes unwritten.
-	return &tracer{s, kernel, values}, s.stream.MemsetD8(values, 0, n)
+	t := &tracer{s: s, of: k, kernel: kernel}
+	t.values, err = s.dev.Alloc(4 * max(1, t.size()))
+	return t, err
 }
 
+// size is how many values a step has room for.
+func (t *tracer) size() int { return t.of.info.ExchangesPerStep * t.of.info.TraceStride }
+
 func (t *tracer) close() error { return t.s.dev.Free(t.values) }
+
+// run decodes tokens at the session's position, in one step, and returns what stages hand over, or would, where other
+// values are given for that.
+func (t *tracer) run(ctx context.Context, ids []int, given []float32) (values []float32, chosen []int, err error) {
+	s := t.s
+	if given == nil { // kOwn of amk/launch.cuh
+		err = s.stream.MemsetD8(t.values, 0xff, 4*t.size())
+	} else if len(given) != t.size() {
+		err = fmt.Errorf("a step of the kernel hands over %d values, and %d are given", t.size(), len(given))
+	} else if len(given) > 0 {
+		err = s.dev.CopyHtoD(t.values, bytesOf(given), nil)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	b := burst{kernel: t.of, tokens: len(ids), forced: ids, logits: true, trace: t}
+	if chosen, err = s.run(ctx, b, nil); err != nil {
+		return nil, nil, err
+	}
+	values = make([]float32, t.size())
+	if len(values) > 0 {
+		err = s.dev.CopyDtoH(bytesOf(values), t.values, nil)
+	}
+	return values, chosen, err
+}
 
 // step decodes one token at the session's position.
 func (t *tracer) step(ctx context.Context, token int) (*Trace, error) {
@@ -104,15 +132,9 @@ func (t *tracer) step(ctx context.Context, token int) (*Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.run(ctx, burst{tokens: 1, forced: []int{token}, logits: true, trace: t}, nil); err != nil {
+	all, _, err := t.run(ctx, []int{token}, nil)
+	if err != nil {
 		return nil, err
-	}
-	all := make([]float32, s.info.ExchangesPerStep*s.info.TraceStride)
-	if len(all) > 0 {
-		raw := unsafe.Slice((*byte)(unsafe.Pointer(&all[0])), 4*len(all))
-		if err := s.dev.CopyDtoH(raw, t.values, nil); err != nil {
-			return nil, err
-		}
 	}
 	for i, e := range exchanges {
 		values := all[i*s.info.TraceStride:][:e.Elements]
@@ -133,6 +155,47 @@ func (t *tracer) step(ctx context.Context, token int) (*Trace, error) {
 		trace.Vectors = append(trace.Vectors, v)
 	}
 	return trace, nil
+}
+
+// A TracedStep is what one step of a kernel has handed over.
+type TracedStep struct {
+	Values []float32 // [exchanges][Stride]; behind the end of a vector, NaN
+	Stride int
+	Logits []float32 // [tokens][vocab]
+	Chosen []int     // after each token
+}
+
+// TraceStep decodes ids in one step at a position, whatever has been decoded before it: by the kernel of one token, or
+// by that of passes of as many rows. With given, which is Values of such a step, each stage hands over what is there,
+// so that the ones behind it are given that; what it has computed itself is what is returned.
+func (s *Session) TraceStep(ctx context.Context, position int, ids []int, given []float32) (_ *TracedStep, err error) {
+	k := s.one
+	if i := slices.IndexFunc(s.passes, func(k *megakernel) bool { return k.info.Rows == len(ids) }); i >= 0 {
+		k = s.passes[i]
+	}
+	if position < 0 || position >= s.info.MaxSeq || len(ids) == 0 {
+		return nil, &PositionError{First: position, Steps: len(ids), MaxSeq: s.info.MaxSeq}
+	}
+	s.position = position
+	if err := errors.Join(s.room(len(ids)), s.valid(ids...)); err != nil {
+		return nil, err
+	}
+	if k.info.Rows != len(ids) || k.limit(position, len(ids), true) != len(ids) {
+		return nil, fmt.Errorf("no kernel of the build decodes %d tokens at position %d in one step", len(ids), position)
+	}
+	t, err := s.newTracer(k)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, t.close()) }()
+	step := &TracedStep{Stride: k.info.TraceStride}
+	if step.Values, step.Chosen, err = t.run(ctx, ids, given); err != nil {
+		return nil, err
+	}
+	return step, s.readLogits(0, len(ids), func(_ int, logits []float32) error {
+		step.Logits = append(step.Logits, logits...)
+		return nil
+	})
 }
 
 // sumOfParts is the vector of a stage that hands it over in parts, one after another.

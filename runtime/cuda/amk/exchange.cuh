@@ -35,22 +35,33 @@ struct WordOf<Fp32> {
 
 // ---- writing ------------------------------------------------------------------------------------
 
+// Writes down, in a trace, what a stage hands over, and returns it; or what it is to hand over in
+// its place, where the host has left that there: a float of other bits than kOwn. So each stage can
+// be given what another GPU has given its own.
+template <class E, class C>
+__device__ __forceinline__ float traced(C& c, int index, float value) {
+  if constexpr (C::kMode_ == Mode::kTrace) {
+    float* at =
+        c.launch.trace + (size_t(c.step) * kExchangesPerStep + c.ordinal) * kTraceStride + index;
+    const float given = *at;
+    *at = rounded<E>(value);
+    if (bits_of(given) != kOwn) return given;
+  }
+  return value;
+}
+
 // Stores word `index` of a page, in every copy, for the exchange after the one being read.
 template <class E, class C>
 __device__ __forceinline__ void publish(C& c, const Page page, int index, float value) {
   using Word = WordOf<E>;
   if constexpr (C::kMode_ == Mode::kCeiling) return;
-  const auto word = Word::make(value, c.next_epoch());
+  const auto word = Word::make(traced<E>(c, index, value), c.next_epoch());
 #pragma unroll
   for (int copy = 0; copy < page.copies; ++copy) {
     store_relaxed(reinterpret_cast<typename Word::Type*>(c.launch.exchange + page.offset +
                                                          copy * page.bytes) +
                       index,
                   word);
-  }
-  if constexpr (C::kMode_ == Mode::kTrace) {
-    c.launch.trace[(size_t(c.step) * kExchangesPerStep + c.ordinal) * kTraceStride + index] =
-        rounded<E>(value);
   }
 }
 
@@ -61,9 +72,9 @@ __device__ __forceinline__ void publish_four(C& c, const Page page, int index,
   using Word = WordOf<E>;
   if constexpr (C::kMode_ == Mode::kCeiling) return;
   const u32 epoch = c.next_epoch();
-  const typename Word::Type words[4] = {
-      Word::make(values[0], epoch), Word::make(values[1], epoch), Word::make(values[2], epoch),
-      Word::make(values[3], epoch)};
+  typename Word::Type words[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) words[i] = Word::make(traced<E>(c, index + i, values[i]), epoch);
 #pragma unroll
   for (int copy = 0; copy < page.copies; ++copy) {
     auto* at = reinterpret_cast<typename Word::Type*>(c.launch.exchange + page.offset +
@@ -74,13 +85,6 @@ __device__ __forceinline__ void publish_four(C& c, const Page page, int index,
     } else {
       store_relaxed(reinterpret_cast<ulonglong2*>(at), ulonglong2{words[0], words[1]});
       store_relaxed(reinterpret_cast<ulonglong2*>(at + 2), ulonglong2{words[2], words[3]});
-    }
-  }
-  if constexpr (C::kMode_ == Mode::kTrace) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      c.launch.trace[(size_t(c.step) * kExchangesPerStep + c.ordinal) * kTraceStride + index + i] =
-          rounded<E>(values[i]);
     }
   }
 }

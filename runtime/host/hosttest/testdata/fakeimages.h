@@ -30,7 +30,7 @@ static long batch_off, batch_writes, mixed_off, mixed_writes, mixed_picks, eager
 static long late, is_lean, has_parts, part_us, launch_us, part_picks;
 
 static const struct { const char* key; uint32_t* word; long* value; long initial; } settings[] = {
-    {"abi", &info.abi, 0, 8}, {"sms", &info.sms, 0, 4}, {"threads", &info.threads, 0, 288},
+    {"abi", &info.abi, 0, 9}, {"sms", &info.sms, 0, 4}, {"threads", &info.threads, 0, 288},
     {"shared", &info.shared, 0, 1 << 16}, {"exchange", &info.exchange, 0, 4096}, {"per_step", &info.per_step, 0, 14},
     {"trace", &info.trace, 0, 128},
     {"vocab", &info.vocab, 0, 4096}, {"max_seq", &info.max_seq, 0, 128}, {"layers", &info.layers, 0, 2},
@@ -114,7 +114,7 @@ CUresult cuModuleLoadDataEx(void** mod, const void* image, unsigned n, int* opti
   if (r) return r;
   if (strstr(image, "REFERENCE")) {
     const char* layers = strstr(image, " layers=");
-    reference.abi = 8, reference.threads = 256, reference.layers = layers ? atol(layers + 8) : 2;
+    reference.abi = 9, reference.threads = 256, reference.layers = layers ? atol(layers + 8) : 2;
     exchanges_of_layer = number(image, "exchanges", 2);
     reference_step[0].elements = number(image, "embed", 64);
     reference_step[1].elements = number(image, "qkv", 128);
@@ -129,7 +129,7 @@ CUresult cuModuleLoadDataEx(void** mod, const void* image, unsigned n, int* opti
   }
   is_prompt = strstr(image, " prompt=") != 0, is_pass = 0;
   if (is_prompt) {
-    prompt.abi = number(image, "prompt_abi", 8), prompt.tokens = number(image, "prompt", 0);
+    prompt.abi = number(image, "prompt_abi", 9), prompt.tokens = number(image, "prompt", 0);
     prompt.threads = number(image, "prompt_threads", 256), prompt.shared = number(image, "prompt_shared", 1 << 15);
     prompt.workspace = number(image, "prompt_workspace", 1 << 16), prompt_short = number(image, "prompt_short", 0);
     prompt_off = number(image, "prompt_off", 0), prompt_lost = number(image, "prompt_lost", -1);
