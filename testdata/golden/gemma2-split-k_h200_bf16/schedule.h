@@ -211,7 +211,7 @@ struct LmHead {
 
 #include "amk/platform.cuh"
 
-static_assert(AMK_RUNTIME_ABI == 8, "generated for another version of amk/*.cuh");
+static_assert(AMK_RUNTIME_ABI == 9, "generated for another version of amk/*.cuh");
 
 namespace amk {
 
