@@ -167,26 +167,6 @@ func (s *Session) FillCache() error {
 	return nil
 }
 
-// ReadCache returns the bytes of the cache, of all sequences, in the layout of the kernels.
-func (s *Session) ReadCache() ([]byte, error) {
-	if s.closed {
-		return nil, ErrClosed
-	}
-	b := make([]byte, s.Sequences()*int(s.info.CacheBytes))
-	return b, s.dev.CopyDtoH(b, s.mem.cache, nil)
-}
-
-// WriteCache writes bytes that ReadCache has read.
-func (s *Session) WriteCache(b []byte) error {
-	switch size := s.Sequences() * int(s.info.CacheBytes); {
-	case s.closed:
-		return ErrClosed
-	case len(b) != size:
-		return fmt.Errorf("%d bytes are no cache of the build, which has %d", len(b), size)
-	}
-	return s.dev.CopyHtoD(s.mem.cache, b, nil)
-}
-
 func (s *Session) resident() Resident {
 	return Resident{Dir: s.dir, Device: s.dev, Facts: s.facts, Info: s.info, Weights: s.mem.weights, Cache: s.cache()}
 }

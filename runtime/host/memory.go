@@ -2,6 +2,7 @@ package host
 
 import (
 	"errors"
+	"fmt"
 
 	"amkc/runtime/driver"
 )
@@ -140,4 +141,24 @@ func allocate(d *driver.Device, i Info, sequences, prompt int) (_ *memory, err e
 func (m *memory) free(d *driver.Device) error {
 	return errors.Join(d.Free(m.weights), d.Free(m.cache), d.Free(m.scratch), d.Free(m.embeddings), d.Free(m.hidden),
 		m.pinned.Free())
+}
+
+// ReadCache returns the bytes of the cache, of all sequences, in the layout of the kernels.
+func (s *Session) ReadCache() ([]byte, error) {
+	if s.closed {
+		return nil, ErrClosed
+	}
+	b := make([]byte, s.Sequences()*int(s.info.CacheBytes))
+	return b, s.dev.CopyDtoH(b, s.mem.cache, nil)
+}
+
+// WriteCache writes bytes that ReadCache has read.
+func (s *Session) WriteCache(b []byte) error {
+	switch size := s.Sequences() * int(s.info.CacheBytes); {
+	case s.closed:
+		return ErrClosed
+	case len(b) != size:
+		return fmt.Errorf("%d bytes are no cache of the build, which has %d", len(b), size)
+	}
+	return s.dev.CopyHtoD(s.mem.cache, b, nil)
 }
