@@ -18,6 +18,9 @@ type Options struct {
 
 	// Radii: know how far a correct kernel may be from each value; see [VM.Reach] and [VM.Give]. Buffers share no page.
 	Radii bool
+	// SameSums, with Radii: know as well how far two kernels may be apart that add up in one order, and whose functions
+	// err alone; see [VM.Apart].
+	SameSums bool
 
 	// Products is told what matrices are multiplied with, by the task that has the first row of one: the number of the
 	// matrix in Flat.Buffers, its column that the vectors begin at, and the vectors, one after another and n elements
@@ -82,7 +85,7 @@ func New(flat *ir.Flat, w Weights, opts Options) (*VM, error) {
 func newVM(flat *ir.Flat, mem *memory, opts Options) (*VM, error) {
 	vm := &VM{flat: flat, mem: mem, opts: opts}
 	if opts.Radii {
-		mem.track()
+		mem.track(opts.SameSums)
 	}
 	if i := slices.IndexFunc(flat.Buffers, func(b ir.Buffer) bool {
 		return b.Kind == ir.Activation && b.DType.Bits() == 16

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"amkc/ir"
+	"amkc/ir/diag"
 	"amkc/ir/half"
 	ops "amkc/ir/op"
 )
@@ -16,6 +17,11 @@ import (
 //
 // A buffer may be given the values that the kernel has handed over. What is computed from it then starts at the
 // kernel's own values, with radii of 0, so that an error shows in the stage that makes it, and in no later one.
+
+// Two kernels of one source add up in the same order, and so they give the same bits where no function is approximate.
+// With Options.SameSums each rule is carried out once more for them: a radius is then half of how far two such kernels
+// may be apart if both are given the same, sums are as they are, and functions alone have errors. What is rounded is the
+// same where all that a correct kernel may have before it, the radius from above, is rounded to one number.
 
 // roundoff is the largest relative error of one rounding to float32, and twoUlp what CUDA documents of most functions.
 const (
@@ -75,7 +81,21 @@ var radiusOf = func() map[ir.Opcode]*Radius {
 }()
 
 // radii are those of a result: of its elements, and relative ones of the factors of its rows. nil stands for zeros.
-type radii struct{ of, scales []float64 }
+type radii struct {
+	of, scales []float64
+	same       *radii // those of kernels with the same sums; nil: zeros
+}
+
+// radii picks those that the rule at hand reckons with.
+func (w *worker) pick(r radii) radii {
+	switch {
+	case !w.same:
+		return r
+	case r.same == nil:
+		return radii{}
+	}
+	return *r.same
+}
 
 // at returns a radius of a list, of which nil are zeros.
 func at(r []float64, i int) float64 {
@@ -92,12 +112,12 @@ func (w *worker) balls(o *operand) ([]float32, []float64) {
 	if scales == nil {
 		return x, r
 	}
-	rel := w.temps[o.slot].radii.scales
+	rel := w.pick(w.temps[o.slot].radii).scales
 	out, n := make([]float64, len(x)), len(x)/max(1, len(scales))
 	for i, f := range x {
 		scale := math.Abs(float64(scales[i/n]))
 		out[i] = scale * at(r, i)
-		if e := at(rel, i/n); e > 0 || out[i] > 0 || !isFloat(float64(f)*float64(scales[i/n])) {
+		if e := at(rel, i/n); e > 0 || out[i] > 0 || !w.isFloat(float64(f)*float64(scales[i/n])) {
 			out[i] += math.Abs(float64(f)) * scale * (e + 2*roundoff)
 		}
 	}
@@ -107,16 +127,20 @@ func (w *worker) balls(o *operand) ([]float32, []float64) {
 // radiiOf returns the radii of an operand's elements, without the factors of rows.
 func (w *worker) radiiOf(o *operand) []float64 {
 	if o.st == nil {
-		return w.temps[o.slot].radii.of
+		return w.pick(w.temps[o.slot].radii).of
 	}
-	if o.st.radius == nil || o.n == 0 {
+	of := o.st.radius
+	if w.same {
+		of = o.st.same
+	}
+	if of == nil || o.n == 0 {
 		return nil
 	}
 	out := make([]float64, 0, o.n)
 	var idx [ir.MaxRank]int
 	for {
 		lo := o.offset(&idx)
-		out = append(out, o.st.radius[lo:lo+o.run]...)
+		out = append(out, of[lo:lo+o.run]...)
 		if !o.next(&idx) {
 			return out
 		}
@@ -126,19 +150,77 @@ func (w *worker) radiiOf(o *operand) []float64 {
 // isFloat reports whether float32 has a number.
 func isFloat(f float64) bool { return float64(float32(f)) == f }
 
+// isFloat reports whether rounding a number to float32 makes no difference: kernels with the same sums round alike.
+func (w *worker) isFloat(f float64) bool { return w.same || isFloat(f) }
+
+// wide returns the radii of an operand as they are for any order.
+func (w *worker) wide(o *operand) []float64 {
+	same := w.same
+	w.same = false
+	defer func() { w.same = same }()
+	_, r := w.balls(o)
+	return r
+}
+
+// rounded is the radius of f after it was rounded to a type, of e before, where any order has the radius wide.
+func (w *worker) rounded(t ir.DType, f float32, e, wide float64) float64 {
+	round := rounderFor(w.vm.opts.Round, t)
+	if !w.same {
+		return round.radius(f, e)
+	}
+	return round.halfApart(t, f, e, wide)
+}
+
+// halfApart is half of how far two values may be apart after they were rounded.
+func (r rounder) halfApart(t ir.DType, f float32, e, wide float64) float64 {
+	if e == 0 || r == nil {
+		return e
+	}
+	if lo, hi := r.reach(f, wide); lo == hi {
+		return 0
+	}
+	return e + Ulp(t, math.Abs(float64(f))+wide)/2
+}
+
+// Ulp is the distance of numbers of a type at a magnitude.
+func Ulp(t ir.DType, f float64) float64 {
+	digits, least := 24, -126
+	switch t {
+	case ir.BF16:
+		digits = 8
+	case ir.F16:
+		digits, least = 11, -14
+	}
+	_, e := math.Frexp(f)
+	if f == 0 {
+		e = least
+	}
+	return math.Ldexp(1, max(e-1, least)-digits+1)
+}
+
 // bound derives the radii of an op's result, which it has not written anywhere yet.
 func (w *worker) bound(o *op, result value) {
 	w.bounded, w.result = true, radii{}
 	if rule := radiusOf[o.src.Code]; rule != nil && !result.ints {
-		w.result = rule.of(w, o, result)
-		for _, all := range [][]float64{w.result.of, w.result.scales} {
-			for i, r := range all {
-				if r != r { // of an infinity times 0: nothing is known
-					all[i] = math.Inf(1)
-				}
+		w.result = known(rule.of(w, o, result))
+		if w.vm.opts.SameSums {
+			w.same = true
+			same := known(rule.of(w, o, result))
+			w.result.same, w.same = &same, false
+		}
+	}
+}
+
+// known puts no bound where a rule has none: of an infinity times 0.
+func known(r radii) radii {
+	for _, all := range [][]float64{r.of, r.scales} {
+		for i, e := range all {
+			if e != e {
+				all[i] = math.Inf(1)
 			}
 		}
 	}
+	return r
 }
 
 // A tracked buffer has, beside its elements, how far a correct kernel may be from them.
@@ -147,31 +229,87 @@ type tracked struct {
 	exact  []float32 // what was written before it was rounded
 	around []float64 // the radius of that
 	given  []float32 // what the kernel has handed over instead; nil: nothing
+
+	same  []float64 // the radius for kernels with the same sums; nil: not known
+	apart []float64 // of what was written, and not of what was given
 }
 
-func (t *tracked) allocate(n int) {
+func (t *tracked) allocate(n int, same bool) {
 	t.radius, t.exact, t.around = make([]float64, n), make([]float32, n), make([]float64, n)
+	if same {
+		t.same, t.apart = make([]float64, n), make([]float64, n)
+	}
 }
 
-// track notes what is written from element lo on, with the first of its radii, and puts what the kernel has in its
-// place. It returns the radii.
-func (s *store) track(lo int, from []float32, r []float64) []float64 {
-	switch {
-	case s.radius == nil:
-		return r
-	case s.rows != nil:
-		copy(s.radius[lo:], s.rows.radii(from, r))
-		return r
+// track notes what is written from element lo on, with its radii from one of them on, and puts what the kernel has in
+// its place.
+func (s *store) track(lo int, from []float32, of radii, first int) {
+	if s.radius == nil {
+		return
+	}
+	var same []float64
+	if of.same != nil {
+		same = section(of.same.of, first, len(from))
+	}
+	r := section(of.of, first, len(from))
+	if s.rows != nil {
+		copy(s.radius[lo:], s.rows.radii(from, r, r))
+		if s.same != nil {
+			copy(s.same[lo:], s.rows.radii(from, same, r))
+			copy(s.apart[lo:], s.same[lo:lo+len(from)])
+		}
+		return
 	}
 	for i, f := range from {
 		e := at(r, i)
 		s.exact[lo+i], s.around[lo+i] = f, e
 		s.radius[lo+i] = s.round.radius(f, e)
+		if s.same != nil {
+			s.same[lo+i] = s.round.halfApart(s.buf.DType, f, at(same, i), e)
+			s.apart[lo+i] = s.same[lo+i]
+		}
 		if s.given != nil {
 			s.data[lo+i], s.radius[lo+i] = s.given[lo+i], 0
+			if s.same != nil {
+				s.same[lo+i] = 0
+			}
 		}
 	}
-	return r
+}
+
+// Apart returns how far elements of a buffer may be apart, as the last pass wrote it, in two kernels that were given
+// the same and add up in the same order: 0 for the same bits. nil if the VM does not know.
+func (vm *VM) Apart(name string) []float64 {
+	s := vm.mem.byName[name]
+	if s == nil || s.apart == nil {
+		return nil
+	}
+	all := make([]float64, len(s.apart))
+	for i, half := range s.apart {
+		all[i] = 2 * half
+	}
+	return all
+}
+
+// Certain makes all elements of the caches ones that kernels agree on: they have been written by a host.
+func (vm *VM) Certain() {
+	for _, s := range vm.mem.stores {
+		if s.buf.Kind == ir.KVCache && s.radius != nil {
+			clear(s.radius)
+			clear(s.same)
+			clear(s.apart)
+		}
+	}
+}
+
+// WriteRows sets the rows of a cache of integers, each of which has a scale.
+func (vm *VM) WriteRows(name string, integers, scales []float32) error {
+	if s := vm.mem.byName[name]; s != nil && s.rows != nil && len(scales) == len(s.rows.scales) {
+		copy(s.rows.scales, scales)
+		return vm.Write(name, integers)
+	}
+	return diag.Errorf(CodeBuffer, "buffer "+name, "%d scales; want those of a cache of integers, one for each row",
+		len(scales))
 }
 
 // reach returns the values that are e around f and furthest from it, as they are rounded.
@@ -195,7 +333,8 @@ func (r rounder) radius(f float32, e float64) float64 {
 
 // radii are those of rows of integers, in values: rounding may take an element to another integer, and a scale to
 // another BF16.
-func (s *scaledRows) radii(from []float32, r []float64) []float64 {
+// wide are their radii for any order, by which it is decided what may be rounded otherwise.
+func (s *scaledRows) radii(from []float32, r, wide []float64) []float64 {
 	out := make([]float64, len(from))
 	if r == nil {
 		return out
@@ -209,12 +348,15 @@ func (s *scaledRows) radii(from []float32, r []float64) []float64 {
 		if off == 0 {
 			continue
 		}
+		for i := lo; i < lo+s.hd; i++ {
+			off = max(off, wide[i])
+		}
 		scale := float64(toIntegers(to, from[lo:lo+s.hd]))
 		edge := func(m float64) float64 { return float64(half.RoundBF16(float32(m) / mostInteger)) }
 		moves := edge(most-off) != edge(most+off)
 		for i := lo; i < lo+s.hd; i++ {
 			n := math.Abs(float64(from[i])) / max(scale, leastScale)
-			near := math.Abs(n-math.Floor(n)-0.5) <= r[i]/max(scale, leastScale)+n*2*roundoff
+			near := math.Abs(n-math.Floor(n)-0.5) <= wide[i]/max(scale, leastScale)+n*2*roundoff
 			switch {
 			case moves: // by one unit of a BF16, with which the integer is another one too
 				out[i] = r[i] + scale + math.Abs(float64(from[i]))*0x1p-7
@@ -286,11 +428,11 @@ func (r rounder) towards(got, f float32) float32 {
 }
 
 // track makes room for radii of what steps write.
-func (m *memory) track() {
+func (m *memory) track(same bool) {
 	for _, s := range m.stores {
 		kept := s.buf.Kind == ir.Activation || s.buf.Kind == ir.Output || s.buf.Kind == ir.KVCache
 		if kept && !s.ints && s.radius == nil {
-			s.allocate(len(s.data))
+			s.allocate(len(s.data), same)
 		}
 	}
 }

@@ -28,17 +28,21 @@ func (w *worker) probability() (relative, absolute float64) {
 // reachOf returns the radii of the rows that are being appended, as attention has them.
 func (w *worker) reachOf(given, cache *operand) []float64 {
 	x, r := w.balls(given)
+	wide := r
+	if w.same {
+		wide = w.wide(given)
+	}
 	switch {
 	case r == nil:
 		return nil
 	case cache.st.rows != nil:
-		return cache.st.rows.radii(x, r)
+		return cache.st.rows.radii(x, r, wide)
 	case given.st != nil:
 		return r
 	}
 	out := make([]float64, len(r))
 	for i := range r {
-		out[i] = cache.st.round.radius(x[i], r[i])
+		out[i] = w.rounded(cache.st.buf.DType, x[i], r[i], wide[i])
 	}
 	return out
 }
@@ -52,7 +56,10 @@ type seenRow struct {
 func (w *worker) seenRow(c *cache, b, r, h int) seenRow {
 	lo := c.batch[min(b, len(c.batch)-1)] + c.rows[r] + c.heads[h]
 	s := seenRow{row: w.row(c, b, r, h)}
-	if c.st.radius != nil {
+	switch {
+	case w.same && c.st.same != nil:
+		s.radii = c.st.same[lo : lo+c.hd]
+	case !w.same && c.st.radius != nil:
 		s.radii = c.st.radius[lo : lo+c.hd]
 	}
 	return s
@@ -65,11 +72,10 @@ func ofAttention(w *worker, o *op, result value) radii {
 	}
 	qOff := w.radiiOf(&o.in[0])
 	if o.in[0].st == nil && qOff != nil { // rounded as exchanged does
-		round := rounderFor(w.vm.opts.Round, w.vm.activations)
-		rounded := make([]float64, len(qOff))
+		rounded, wide := make([]float64, len(qOff)), w.wide(&o.in[0])
 		raw := w.floats(&o.in[0])
 		for i := range rounded {
-			rounded[i] = round.radius(raw[i], qOff[i])
+			rounded[i] = w.rounded(w.vm.activations, raw[i], qOff[i], wide[i])
 		}
 		qOff = rounded
 	}
@@ -127,7 +133,9 @@ func (w *worker) ofScore(a *attended, q ball, k *seenRow) (score, radius float64
 		chain += stepCuts * float64((a.hd+15)/16)
 	}
 	score = y * float64(a.scale)
-	radius = scale*(size*chain*roundoff+moved) + 4*roundoff*math.Abs(score)
+	if !w.same || moved > 0 {
+		radius = scale*(size*chain*roundoff+moved) + 4*roundoff*math.Abs(score)
+	}
 	if a.cap > 0 {
 		bound := float64(a.cap)
 		x := score / bound
@@ -176,7 +184,9 @@ func (w *worker) ofHead(a *attended, q ball, keys, values []seenRow, partial boo
 		if n > 1 {
 			p = math.Exp(scores[i] - top)
 			e = math.Expm1(off[i]) + (math.Abs(scores[i])+math.Abs(top))*2*roundoff + twoUlp + 2*roundoff + rescaled
-			rounding = 2 * relative
+			if rounding = 2 * relative; w.same { // of two kernels one rounds up, and the other down
+				rounding = relative
+			}
 		}
 		sum += p
 		sumOff += p * e
@@ -209,7 +219,9 @@ func (w *worker) ofHead(a *attended, q ball, keys, values []seenRow, partial boo
 		}
 	}
 	if partial {
-		out[a.hd] = topOff + math.Abs(top)*6*roundoff
+		if out[a.hd] = topOff; !w.same || topOff > 0 {
+			out[a.hd] += math.Abs(top) * 6 * roundoff
+		}
 		out[a.hd+1] = sumOff
 		if n > 1 {
 			out[a.hd+1] += sum * topOff

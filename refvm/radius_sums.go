@@ -79,11 +79,17 @@ func ofGEMV(w *worker, o *op, result value) radii {
 	r, k := w.radiiOf(&o.in[0]), w.last(&o.in[1])
 	var relative []float64
 	if scales != nil {
-		relative = w.temps[o.in[0].slot].radii.scales
+		relative = w.pick(w.temps[o.in[0].slot].radii).scales
 	}
 	if w.last(&o.in[0]) != k {
 		x, r = w.balls(&o.in[0])
 		scales, relative = nil, nil
+	}
+	wide := r
+	if w.same {
+		w.same = false
+		wide = w.radiiOf(&o.in[0])
+		w.same = true
 	}
 	matrix := w.floats(&o.in[1])
 	rows, n := len(x)/k, len(matrix)/k
@@ -100,14 +106,14 @@ func ofGEMV(w *worker, o *op, result value) radii {
 	}
 	out := make([]float64, rows*n)
 	for b := range rows {
-		vector := w.multiplied(&o.in[1], x[b*k:(b+1)*k], section(r, b*k, k))
+		vector := w.multiplied(&o.in[1], x[b*k:(b+1)*k], section(r, b*k, k), section(wide, b*k, k))
 		for j := range n {
 			y, e := vector.times(matrix[j*k:(j+1)*k], &q, j, w.onTensorCores())
 			if scales != nil {
 				scale := float64(scales[b])
 				scaled := y * scale
 				inexact := at(relative, b)
-				if e *= math.Abs(scale); e > 0 || inexact > 0 || !isFloat(scaled) {
+				if e *= math.Abs(scale); e > 0 || inexact > 0 || !w.isFloat(scaled) {
 					e += math.Abs(scaled) * (inexact + 2*roundoff)
 				}
 				y = scaled
@@ -138,10 +144,12 @@ type multiplied struct {
 	r     []float64
 	first int       // column of the matrix that it begins at
 	scale []float64 // of each 128 columns; nil: no digits
+	same  bool      // sums are added up as they are
 }
 
-func (w *worker) multiplied(matrix *operand, x []float32, r []float64) multiplied {
-	m := multiplied{x: make([]float64, len(x)), r: make([]float64, len(x))}
+// multiplied makes one of elements and their radii, and those that they have for any order.
+func (w *worker) multiplied(matrix *operand, x []float32, r, wide []float64) multiplied {
+	m := multiplied{x: make([]float64, len(x)), r: make([]float64, len(x)), same: w.same}
 	copy(m.r, r)
 	for i, f := range x {
 		m.x[i] = float64(f)
@@ -166,11 +174,13 @@ func (w *worker) multiplied(matrix *operand, x []float32, r []float64) multiplie
 	}
 	for i, n := range d.n {
 		// The kernel divides 127·256 by the largest magnitude to 2 ulp: an integer moves that is as close to a half.
-		moves := 0x1p-21*math.Abs(n) + m.r[i]/m.scale[m.quad(i)]
+		moves := 0x1p-21*math.Abs(n) + at(wide, i)/m.scale[m.quad(i)]
 		f := float64(x[i]) * float64(float32(1/m.scale[m.quad(i)]))
 		m.x[i], m.r[i] = n, m.r[i]/m.scale[m.quad(i)]
 		if math.Abs(math.Abs(f-math.Floor(f))-0.5) <= moves {
-			m.r[i] += 1
+			if m.r[i]++; m.same { // of two kernels one has it, or the other
+				m.r[i] -= 0.5
+			}
 		}
 	}
 	return m
@@ -221,6 +231,9 @@ func (m *multiplied) times(row []float32, q *groups, j int, tensorCores bool) (y
 			lo = hi
 		}
 	}
+	if m.same && moved == 0 {
+		return terms.value, 0
+	}
 	radius = terms.radius() + moved
 	if tensorCores && m.scale == nil {
 		radius += terms.cuts()
@@ -232,7 +245,7 @@ func (m *multiplied) times(row []float32, q *groups, j int, tensorCores bool) (y
 }
 
 // meanSquare returns 1/rms of numbers with radii, and its relative error.
-func meanSquare(x []float32, r []float64, eps float32) (inverse, relative float64) {
+func (w *worker) meanSquare(x []float32, r []float64, eps float32) (inverse, relative float64) {
 	squares, moved := newSum(), 0.0
 	for i, f := range x {
 		squares.add(float64(f) * float64(f))
@@ -240,6 +253,9 @@ func meanSquare(x []float32, r []float64, eps float32) (inverse, relative float6
 	}
 	mean := float64(float32(float32(squares.value)/float32(len(x)) + eps))
 	inverse = 1 / math.Sqrt(mean)
+	if w.same && moved == 0 {
+		return inverse, twoUlp + roundoff
+	}
 	if squares.exact() && moved == 0 && float64(float32(inverse))*float64(float32(inverse))*mean == 1 {
 		if power, _ := math.Frexp(inverse); power == 0.5 && isFloat(squares.value/float64(len(x))) &&
 			squares.value/float64(len(x)) == mean {
@@ -254,6 +270,10 @@ func ofRMSNorm(w *worker, o *op, result value) radii {
 	x, r := w.balls(&o.in[0])
 	g := w.floats(&o.in[1])
 	offset := float64(o.src.IntAt("unit_offset", 0, 0))
+	wide := r
+	if w.same {
+		wide = w.wide(&o.in[0])
+	}
 	whole, wr, n := x, r, len(g)
 	ofHeads := o.src.Has("head_dim")
 	if ofHeads {
@@ -267,13 +287,14 @@ func ofRMSNorm(w *worker, o *op, result value) radii {
 	eps := float32(o.src.FloatOr("eps", 0))
 	out := radii{of: make([]float64, len(x)), scales: make([]float64, len(x)/n)}
 	for b := range out.scales {
-		inverse, relative := meanSquare(whole[b*m:(b+1)*m], section(wr, b*m, m), eps)
+		inverse, relative := w.meanSquare(whole[b*m:(b+1)*m], section(wr, b*m, m), eps)
 		for i := b * n; i < (b+1)*n; i++ {
 			gain := math.Abs(float64(g[i%len(g)]) + offset)
 			f, e := math.Abs(float64(x[i])), at(r, i)
 			if result.scales != nil { // rounded without the factor: by the VM twice, where fp32 does not have it
-				if e *= gain; e > 0 || !isFloat(f*gain) {
-					out.of[i] = o.in[0].st.round.radius(float32(f*gain), e+2*roundoff*f*gain)
+				e *= gain
+				if off := 2 * roundoff * f * gain; e > 0 || !w.isFloat(f*gain) {
+					out.of[i] = w.rounded(o.in[0].st.buf.DType, float32(f*gain), e+off, at(wide, i)*gain+off)
 				}
 				continue
 			}
@@ -303,29 +324,44 @@ func ofLayerNorm(w *worker, o *op, result value) radii {
 	if len(o.in) == 3 {
 		bias = w.floats(&o.in[2])
 	}
-	var round rounder
+	rounds := ir.F32
 	if o.in[0].st != nil && !o.src.Has("head_dim") {
-		round = o.in[0].st.round
+		rounds = o.in[0].st.buf.DType
+	}
+	wide := r
+	if w.same {
+		wide = w.wide(&o.in[0])
 	}
 	eps, offset := o.src.FloatOr("eps", 0), float64(o.src.IntAt("unit_offset", 0, 0))
 	out := make([]float64, len(x))
 	for lo := 0; lo < len(x); lo += n {
-		sums, squares, moved, movedSquares := newSum(), newSum(), 0.0, 0.0
+		sums, squares := newSum(), newSum()
 		for i := lo; i < lo+n; i++ {
 			f := float64(x[i])
 			sums.add(f)
 			squares.add(f * f)
-			moved += at(r, i)
-			movedSquares += 2 * math.Abs(f) * at(r, i)
 		}
 		size := float64(n)
 		mean := sums.value / size
-		meanOff := (sums.radius()+moved)/size + 2*roundoff*math.Abs(mean)
 		variance := max(0, squares.value/size-mean*mean)
-		varianceOff := (squares.radius()+movedSquares)/size + 2*math.Abs(mean)*meanOff +
-			4*roundoff*squares.value/size
 		inverse := 1 / math.Sqrt(variance+eps)
-		relative := varianceOff*inverse*inverse/2 + twoUlp + roundoff
+		// off is how far the mean is, and the factor as a part of it: of radii, and with other sums or the same.
+		off := func(r []float64, same bool) (meanOff, relative float64) {
+			moved, movedSquares := 0.0, 0.0
+			for i := lo; i < lo+n; i++ {
+				moved += at(r, i)
+				movedSquares += 2 * math.Abs(float64(x[i])) * at(r, i)
+			}
+			if same && moved == 0 {
+				return 0, twoUlp + roundoff
+			}
+			meanOff = (sums.radius()+moved)/size + 2*roundoff*math.Abs(mean)
+			varianceOff := (squares.radius()+movedSquares)/size + 2*math.Abs(mean)*meanOff +
+				4*roundoff*squares.value/size
+			return meanOff, varianceOff*inverse*inverse/2 + twoUlp + roundoff
+		}
+		meanOff, relative := off(r, w.same)
+		meanWide, relativeWide := off(wide, false)
 		for i := lo; i < lo+n; i++ {
 			g, shift := 1.0, 0.0
 			if gain != nil {
@@ -335,9 +371,12 @@ func ofLayerNorm(w *worker, o *op, result value) radii {
 				shift = float64(bias[i%len(bias)])
 			}
 			scaled := (float64(x[i]) - mean) * inverse * g
-			e := (meanOff+at(r, i))*inverse*math.Abs(g) + math.Abs(scaled)*(relative+5*roundoff) +
-				2*roundoff*math.Abs(scaled+shift)
-			out[i] = round.radius(float32(scaled+shift), e)
+			of := func(meanOff, relative, e float64) float64 {
+				return (meanOff+e)*inverse*math.Abs(g) + math.Abs(scaled)*(relative+5*roundoff) +
+					2*roundoff*math.Abs(scaled+shift)
+			}
+			out[i] = w.rounded(rounds, float32(scaled+shift), of(meanOff, relative, at(r, i)),
+				of(meanWide, relativeWide, at(wide, i)))
 		}
 	}
 	return radii{of: out}

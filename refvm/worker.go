@@ -33,6 +33,7 @@ type worker struct {
 	err     error // of a read or a write
 	bounded bool  // result holds the radii of the op at hand
 	result  radii
+	same    bool // a rule reckons with kernels of the same sums
 }
 
 // A value is what a temporary holds.
@@ -313,13 +314,11 @@ func (w *worker) put(o *op, out *operand, v value) error {
 	w.spend(out.n)
 	v.f = w.applied(v.f, v.scales)
 	var idx [ir.MaxRank]int
-	for from, r := v.f, v.radii.of; ; from = from[out.run:] {
+	for from, first := v.f, 0; ; from, first = from[out.run:], first+out.run {
 		lo := out.offset(&idx)
 		w.touch(out.st, lo, out.run, true)
 		out.st.write(lo, from[:out.run], v)
-		if r = out.st.track(lo, from[:out.run], r); r != nil {
-			r = r[out.run:]
-		}
+		out.st.track(lo, from[:out.run], v.radii, first)
 		if !out.next(&idx) {
 			return nil
 		}
