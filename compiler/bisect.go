@@ -39,7 +39,7 @@ func Bisect(ctx context.Context, b *PackedBuild, kernel Tracer, tell progress.Fu
 	if err != nil {
 		return nil, err
 	}
-	o, err := newOracle(b, refvm.Options{Round: refvm.Device})
+	o, err := newOracle(b, b.Program, refvm.Options{Round: refvm.Device})
 	if err != nil {
 		return nil, err
 	}
@@ -100,8 +100,8 @@ type oracle struct {
 
 // newOracle starts at position 0. No buffer has a page: pages are shared, and a layer would overwrite what the one
 // before it has handed over.
-func newOracle(b *PackedBuild, opts refvm.Options) (*oracle, error) {
-	apart := *b.Program
+func newOracle(b *PackedBuild, p *ir.Program, opts refvm.Options) (*oracle, error) {
+	apart := *p
 	apart.Buffers = slices.Clone(apart.Buffers)
 	for i := range apart.Buffers {
 		apart.Buffers[i].Pages = nil

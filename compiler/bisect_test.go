@@ -146,7 +146,7 @@ func TestBisectNamesTheStage(t *testing.T) {
 func TestOracleLooksThroughGroups(t *testing.T) {
 	b := bisectBuild(t, ir.F32)
 	layers := b.Program.Model.Layers
-	want, err := newOracle(b, refvm.Options{Round: refvm.Device})
+	want, err := newOracle(b, b.Program, refvm.Options{Round: refvm.Device})
 	require.NoError(t, err)
 	_, _, err = want.session.Step(5)
 	require.NoError(t, err)
@@ -175,7 +175,7 @@ func TestOracleLooksThroughGroups(t *testing.T) {
 			}
 		}
 	}
-	got, err := newOracle(b, refvm.Options{Round: refvm.Device})
+	got, err := newOracle(b, b.Program, refvm.Options{Round: refvm.Device})
 	require.NoError(t, err)
 	_, _, err = got.session.Step(5)
 	require.NoError(t, err)

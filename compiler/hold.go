@@ -56,7 +56,7 @@ func Hold(ctx context.Context, b *PackedBuild, kernel Tracer, positions int) (*H
 	if err != nil {
 		return nil, err
 	}
-	o, err := newOracle(b, refvm.Options{Round: refvm.Device, Radii: true, Workers: 1})
+	o, err := newOracle(b, b.Program, refvm.Options{Round: refvm.Device, Radii: true, Workers: 1})
 	if err != nil {
 		return nil, err
 	}

@@ -95,7 +95,7 @@ func modelBuild(t *testing.T, sms int, dtype ir.DType, weights string, model map
 func held(t *testing.T, b *PackedBuild, change func(b *ir.Buffer, i int, values []float32),
 	after func(stage string, values []float32)) *HoldReport {
 	t.Helper()
-	kernel, err := newOracle(b, refvm.Options{Round: refvm.Device})
+	kernel, err := newOracle(b, b.Program, refvm.Options{Round: refvm.Device})
 	require.NoError(t, err)
 	kernel.session, err = refvm.NewSession(kernel.program, otherWeights{b, change}, refvm.Options{Round: refvm.Device})
 	require.NoError(t, err)
@@ -217,7 +217,7 @@ func TestHoldTakesParts(t *testing.T) {
 	require.Equal(t, "L01.down", r.Beyond[0].Stage)
 	require.Equal(t, 64+5, r.Beyond[0].Element)
 
-	kernel, err := newOracle(b, refvm.Options{Round: refvm.Device})
+	kernel, err := newOracle(b, b.Program, refvm.Options{Round: refvm.Device})
 	require.NoError(t, err)
 	chain, err := Bisect(t.Context(), b, &vmKernel{kernel, nil}, nil)
 	require.NoError(t, err)

@@ -17,6 +17,7 @@ import (
 // kernels.
 type PackedBuild struct {
 	Program *ir.Program
+	dir     string
 	file    *checkpoint.File
 	tensors map[string]checkpoint.Tensor
 }
@@ -28,18 +29,10 @@ func OpenBuild(dir string) (*PackedBuild, error) {
 	if _, err := readManifest(dir); err != nil {
 		return nil, err
 	}
-	path := filepath.Join(dir, programFile)
-	text, err := infile.Read(path, infile.Program)
-	if err != nil {
-		return nil, diag.Errorf(codeFileChanged, path, "cannot be read: %v", infile.Reason(err))
-	}
-	b := &PackedBuild{tensors: map[string]checkpoint.Tensor{}}
-	var diags diag.List
-	if b.Program, diags = ir.LoadJSON(text, path); diags.Err() != nil {
-		return nil, diags
-	}
-	if proof := validate.ProgramFor(kernel.Backend, b.Program); !proof.OK {
-		return nil, proof.Diags.Errors()
+	b := &PackedBuild{dir: dir, tensors: map[string]checkpoint.Tensor{}}
+	var err error
+	if b.Program, err = b.Pass(""); err != nil {
+		return nil, err
 	}
 	if b.file, err = checkpoint.OpenFile(filepath.Join(dir, host.WeightsFile)); err != nil {
 		return nil, err
@@ -48,6 +41,23 @@ func OpenBuild(dir string) (*PackedBuild, error) {
 		b.tensors[t.Name] = t
 	}
 	return b, nil
+}
+
+// Pass reads the program of a kernel of several tokens, which lies in a directory of the build, and proves it.
+func (b *PackedBuild) Pass(sub string) (*ir.Program, error) {
+	path := filepath.Join(b.dir, sub, programFile)
+	text, err := infile.Read(path, infile.Program)
+	if err != nil {
+		return nil, diag.Errorf(codeFileChanged, path, "cannot be read: %v", infile.Reason(err))
+	}
+	p, diags := ir.LoadJSON(text, path)
+	if diags.Err() != nil {
+		return nil, diags
+	}
+	if proof := validate.ProgramFor(kernel.Backend, p); !proof.OK {
+		return nil, proof.Diags.Errors()
+	}
+	return p, nil
 }
 
 // Close releases the weights.

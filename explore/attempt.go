@@ -26,14 +26,16 @@ type Value struct {
 
 // An attempt is a job under one schedule, in the process that runs kernels. It opens sessions, and notes results.
 type attempt struct {
-	ctx      context.Context
-	dir      string // that layOut has made
-	build    string
-	facts    *host.Facts
-	schedule *Schedule
-	program  *compiler.PackedBuild // as soon as a job needs it
+	ctx       context.Context
+	dir       string // that layOut has made
+	build     string
+	recording string // file
+	facts     *host.Facts
+	schedule  *Schedule
+	program   *compiler.PackedBuild // as soon as a job needs it
 
 	values   []Value
+	stages   []compiler.StageReport
 	findings []Finding
 	bodies   []*compiler.BodyReport // of the reference VM's comparison
 

@@ -26,6 +26,14 @@ A job is a way to decode something with a build: step by step, by passes of seve
 several sequences, drawn tokens, and so on. Which there are depends on the kernels of the build: one that was compiled
 without --rows has none for passes of several rows.`)
 
+	codeRecording = diag.New("AMK4926", "a trace of a GPU cannot be compared with", `
+amkc check --trace writes what each stage of a build hands over on a GPU, and amkc explore --trace compares that with
+what the same stages hand over on the CPU. The file is none, or is cut, or is of another build: its
+sources or weights differ.
+
+    amkc check build/ --trace FILE       # on the machine with the GPU
+    amkc explore build/ --trace FILE`)
+
 	codeWorker = diag.New("AMK4924", "the process that runs kernels did not start", `
 amkc explore runs kernels in processes of their own, so that a kernel that crashes is a finding. Such a process is amkc
 itself; it ended before it had run anything, and the notes have what it said last. If memory and the temporary directory

@@ -38,6 +38,7 @@ type Options struct {
 	Seed      uint64          // of the first schedule that is drawn
 	Time      time.Duration   // after which runs end, as soon as kernels are compiled; 0: no limit
 	Jobs      []string        // none: all of the build
+	Recording string          // file that Record has written; none: no job compares with it
 	Assume    map[string]bool // named assumptions that are not as by default
 	Shrink    int             // runs that one schedule may take to be cut down; 0: 64
 	Workers   int             // 0: as many as there are cores
@@ -76,13 +77,15 @@ type Found struct {
 
 // A Report is what Explore has found.
 type Report struct {
-	Build       string       `json:"build"`
-	Machine     string       `json:"machine"`
-	Seed        uint64       `json:"seed"`
-	Jobs        []*JobReport `json:"jobs"`
-	Findings    []*Found     `json:"findings"`
-	Assumptions []Assumption `json:"assumptions"`
-	Stopped     bool         `json:"stopped"` // by the time
+	Build    string       `json:"build"`
+	Machine  string       `json:"machine"`
+	Seed     uint64       `json:"seed"`
+	Jobs     []*JobReport `json:"jobs"`
+	Findings []*Found     `json:"findings"`
+	// Stages, of a GPU and here: in the first run with a recording.
+	Stages      []compiler.StageReport `json:"stages,omitempty"`
+	Assumptions []Assumption           `json:"assumptions"`
+	Stopped     bool                   `json:"stopped"` // by the time
 }
 
 // An explorer explores a build.
@@ -115,6 +118,15 @@ func Repeat(ctx context.Context, o Options, file string, s *Script) (*Report, er
 }
 
 func with(ctx context.Context, o Options, run func(e *explorer) error) (_ *Report, err error) {
+	if o.Recording != "" { // workers read it, too
+		facts, err := host.ReadFacts(o.Build)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := readRecording(o.Recording, o.Build, facts); err != nil {
+			return nil, err
+		}
+	}
 	objects, err := Compile(ctx, o.Build, o.Cache, o.Jobs, o.Report)
 	if err != nil {
 		return nil, err
@@ -137,7 +149,8 @@ func explored(ctx context.Context, o Options, objects *Objects, dir string, run 
 	if err != nil {
 		return nil, err
 	}
-	e := &explorer{o: o, facts: facts, objects: objects, symbols: symbolsOf(objects), jobs: Jobs(facts),
+	e := &explorer{o: o, facts: facts, objects: objects, symbols: symbolsOf(objects),
+		jobs:    withRecording(Jobs(facts), o.Recording),
 		reports: map[string]*JobReport{}, found: map[string]*Found{}, known: known{}}
 	if e.build, err = digestOfBuild(dir, objects, o.Report); err != nil {
 		return nil, err
@@ -158,7 +171,8 @@ func explored(ctx context.Context, o Options, objects *Objects, dir string, run 
 	if err != nil {
 		return nil, &host.BuildError{Path: filepath.Join(dir, host.ManifestFile), What: err.Error()}
 	}
-	e.pool = newPool(ctx, e.o.Workers, o.Command, device, setup{objects.Library, dir, build})
+	e.pool = newPool(ctx, e.o.Workers, o.Command, device,
+		setup{objects.Library, dir, build, recordingPath(o.Recording)})
 	defer e.pool.close()
 	e.report = &Report{Build: e.build, Machine: objects.Machine, Seed: o.Seed, Findings: []*Found{}}
 	if e.report.Assumptions, err = e.pool.assumptions(); err != nil {
@@ -344,6 +358,9 @@ func (e *explorer) take(o *order, outcome *Outcome) error {
 	r.Counts.add(&outcome.Counts)
 	if r.Bodies == nil { // other schedules give the same bits
 		r.Bodies = outcome.Bodies
+	}
+	if e.report.Stages == nil {
+		e.report.Stages = outcome.Stages
 	}
 	findings := e.judge(&j, o, outcome, true)
 	if len(findings) > 0 {

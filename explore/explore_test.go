@@ -21,6 +21,9 @@ func TestMain(m *testing.M) {
 	if IsWorker() {
 		os.Exit(Work(os.Stdin, os.Stdout))
 	}
+	if args := os.Getenv(recordVariable); args != "" {
+		os.Exit(recordHere(args))
+	}
 	os.Exit(m.Run())
 }
 
@@ -284,7 +287,7 @@ func TestCrashIsAFinding(t *testing.T) {
 // A kernel that neither ends nor waits is killed, and so is one that is under way when the time is over.
 func TestHangIsAFinding(t *testing.T) {
 	b := newFakeBuild(t, "", nil)
-	p, err := startProcess(t.Context(), b.o.Command, "{}", setup{b.objects.Library, b.dir, b.dir})
+	p, err := startProcess(t.Context(), b.o.Command, "{}", setup{Library: b.objects.Library, Dir: b.dir, Build: b.dir})
 	require.NoError(t, err)
 	hangs := &order{Job: "steps", Schedule: Schedule{Strategy: Random, Seed: 667}}
 	outcome, alive, err := p.carryOut(t.Context(), hangs, 50*time.Millisecond, time.Time{})

@@ -182,7 +182,7 @@ func mutate(ctx context.Context, o *MutantOptions, build MutantBuild) (_ *mutate
 	if err != nil {
 		return nil, err
 	}
-	b.pool = newPool(ctx, o.workers(), o.Command, device, setup{objects.Library, run, dir})
+	b.pool = newPool(ctx, o.workers(), o.Command, device, setup{Library: objects.Library, Dir: run, Build: dir})
 	b.pool.limit = mutantLimit
 	return b, nil
 }

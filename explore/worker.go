@@ -27,6 +27,8 @@ type setup struct {
 	Library string `json:"library"`
 	Dir     string `json:"dir"`   // that layOut has made
 	Build   string `json:"build"` // whose program the reference VM runs
+	// Recording is the file of a recording, or none.
+	Recording string `json:"recording,omitempty"`
 }
 
 // hello is the first line that it writes.
@@ -47,6 +49,7 @@ type Outcome struct {
 	Values []Value `json:"values"`
 	// Bodies are what stages were held to the reference VM by, in the job that does.
 	Bodies []*compiler.BodyReport `json:"bodies,omitempty"`
+	Stages []compiler.StageReport `json:"stages,omitempty"` // compared with a GPU's
 	// Problem says why the job could not be carried out, where that is no finding.
 	Problem string `json:"problem,omitempty"`
 }
@@ -110,7 +113,7 @@ func newWorker(s setup) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &worker{s, machine, facts, Jobs(facts)}, nil
+	return &worker{s, machine, facts, withRecording(Jobs(facts), s.Recording)}, nil
 }
 
 // carryOut runs a job under a schedule.
@@ -122,8 +125,8 @@ func (w *worker) carryOut(o *order) *Outcome {
 	if err := w.machine.begin(&o.Schedule); err != nil {
 		return &Outcome{Problem: err.Error()}
 	}
-	a := &attempt{ctx: context.Background(), dir: w.Dir, build: w.Build, facts: w.facts, schedule: &o.Schedule,
-		machine: w.machine}
+	a := &attempt{ctx: context.Background(), dir: w.Dir, build: w.Build, recording: w.Recording, facts: w.facts,
+		schedule: &o.Schedule, machine: w.machine}
 	failed := job.run(a)
 	if a.program != nil {
 		failed = errors.Join(failed, a.program.Close())
@@ -132,7 +135,7 @@ func (w *worker) carryOut(o *order) *Outcome {
 	if err != nil {
 		return &Outcome{Problem: err.Error()}
 	}
-	outcome := &Outcome{Run: *run, Values: a.values, Bodies: a.bodies}
+	outcome := &Outcome{Run: *run, Values: a.values, Bodies: a.bodies, Stages: a.stages}
 	outcome.Findings = append(a.withoutGarbage(run.Findings), a.findings...)
 	var stall *host.StallError
 	switch {

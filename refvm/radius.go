@@ -20,8 +20,8 @@ import (
 
 // Two kernels of one source add up in the same order, and so they give the same bits where no function is approximate.
 // With Options.SameSums each rule is carried out once more for them: a radius is then half of how far two such kernels
-// may be apart if both are given the same, sums are as they are, and functions alone have errors. What is rounded is the
-// same where all that a correct kernel may have before it, the radius from above, is rounded to one number.
+// may be apart if both are given the same, sums are as they are, and functions alone have errors. What is rounded is
+// the same where all that a correct kernel may have before it, the radius from above, is rounded to one number.
 
 // roundoff is the largest relative error of one rounding to float32, and twoUlp what CUDA documents of most functions.
 const (

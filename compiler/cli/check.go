@@ -8,19 +8,23 @@ import (
 	"github.com/spf13/pflag"
 
 	"amkc/compiler"
+	"amkc/explore"
+	"amkc/ir/diag"
 	"amkc/runtime/host"
+	"amkc/runtime/infile"
 )
 
 // checkFlags are the flags of check.
 type checkFlags struct {
 	gpu    int
 	bisect bool
+	trace  string
 }
 
 func checkVerb() verb {
 	f := &checkFlags{}
 	return verb{
-		name: "check", synopsis: "DIR [--bisect] [--gpu N]", min: 1, max: 1,
+		name: "check", synopsis: "DIR [--bisect] [--trace FILE] [--gpu N]", min: 1, max: 1,
 		summary: "compare the kernel of a build with its plain kernels and the reference VM",
 		details: "Decodes fixed ids on the GPU with the megakernel and with the plain kernels of reference.cu, and " +
 			"compares the\n" +
@@ -34,6 +38,7 @@ func checkVerb() verb {
 
 func (f *checkFlags) define(set *pflag.FlagSet) {
 	set.BoolVar(&f.bisect, "bisect", false, "compare stage by stage with the reference VM too; slow for large models")
+	set.Var(newWord(&f.trace, ""), "trace", "write what each stage hands over to `FILE`, for amkc explore --trace")
 	set.Var(newGPU(&f.gpu), "gpu", "number `N` of the GPU")
 }
 
@@ -75,6 +80,11 @@ func (f *checkFlags) run(c *call) error {
 			return err
 		}
 	}
+	if f.trace != "" {
+		if err := record(ctx, dir, s, f.trace); err != nil {
+			return err
+		}
+	}
 	if !result.Passed || f.bisect && !result.Bisect.Passed {
 		return errDifferent
 	}
@@ -90,6 +100,18 @@ func bisect(ctx context.Context, dir string, s *host.Session, line watcher) (*ho
 	defer b.Close()
 	report, err := compiler.Bisect(ctx, b, s, line.Show)
 	return report, hostError(dir, err)
+}
+
+// record has the GPU of a session decode some steps, and writes what each stage has handed over.
+func record(ctx context.Context, dir string, s *host.Session, file string) error {
+	r, err := explore.Record(ctx, dir, s)
+	if err != nil {
+		return hostError(dir, err)
+	}
+	if err := r.Write(file); err != nil {
+		return diag.Errorf(codeOutput, file, "cannot write: %s", infile.Reason(err))
+	}
+	return nil
 }
 
 func checkText(r *host.CheckReport) string {

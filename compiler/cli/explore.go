@@ -27,13 +27,16 @@ type exploreFlags struct {
 	jobs      []string
 	without   []string
 	replay    string
+	trace     string
 	out       string
 }
 
 func exploreVerb() verb {
 	f := &exploreFlags{}
 	return verb{
-		name: "explore", synopsis: "DIR [--schedules N] [--seed N] [--time SECONDS] [--job NAME] [--replay FILE]",
+		name: "explore",
+		synopsis: "DIR [--schedules N] [--seed N] [--time SECONDS] [--job NAME] [--trace FILE] " +
+			"[--replay FILE]",
 		min: 1, max: 1,
 		summary: "run a build's kernels on the CPU, in many orders; one that fails as a script",
 		details: "Compiles the kernels of a build for the CPU and runs them on a GPU that is not there, whose " +
@@ -62,6 +65,7 @@ func (f *exploreFlags) define(set *pflag.FlagSet) {
 		"60, or with --schedules no limit")
 	set.Var(&words{&f.jobs}, "job", "run job `NAME` alone, as the table lists it; may be repeated")
 	set.Var(&words{&f.without}, "without", "do without the assumption `NAME` about hardware; may be repeated")
+	set.Var(newWord(&f.trace, ""), "trace", "job gpu: compare with the `FILE` that amkc check --trace has written")
 	set.Var(newWord(&f.replay, ""), "replay", "run the schedule of the script in `FILE`")
 	set.VarP(newWord(&f.out, "."), "out", "o", "write scripts into `DIR`: explore-1.json and so on")
 }
@@ -123,7 +127,7 @@ func (f *exploreFlags) run(c *call) error {
 
 func (f *exploreFlags) options(c *call, dir string) (explore.Options, error) {
 	o := explore.Options{Build: dir, Schedules: f.schedules, Seed: uint64(f.seed), Jobs: f.jobs,
-		Time: time.Duration(f.seconds * float64(time.Second)), Assume: map[string]bool{}}
+		Recording: f.trace, Time: time.Duration(f.seconds * float64(time.Second)), Assume: map[string]bool{}}
 	for _, name := range f.without {
 		o.Assume[name] = false
 	}
@@ -176,7 +180,11 @@ func (f *exploreFlags) tell(c *call, dir string, r *explore.Report) error {
 				unwritten = err
 			} else {
 				result.Scripts = append(result.Scripts, file)
-				d.With("again: amkc explore " + shellWord(dir) + " --replay " + shellWord(file))
+				again := "again: amkc explore " + shellWord(dir) + " --replay " + shellWord(file)
+				if f.trace != "" {
+					again += " --trace " + shellWord(f.trace)
+				}
+				d.With(again)
 			}
 		}
 		c.report(diag.List{d})
@@ -234,6 +242,14 @@ func exploredTable(dir string, r *explore.Report) string {
 		if len(j.Bodies) > 0 {
 			b.WriteString(bodiesTable(j.Bodies))
 		}
+	}
+	if len(r.Stages) > 0 {
+		fmt.Fprintln(w, "\nkernel\tstage\telements\texact\tdifferent\tulp\tallowed\tshare\t")
+		for _, s := range r.Stages {
+			fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%.3g\t%.3g\t%.2g\t\n", s.Kernel, s.Stage, s.Elements, s.Exact,
+				s.Different, s.Ulp, s.Bound, s.Share)
+		}
+		w.Flush()
 	}
 	switch {
 	case len(r.Findings) > 0:

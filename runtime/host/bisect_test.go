@@ -71,6 +71,42 @@ func TestTraceNamesEveryVector(t *testing.T) {
 	require.Error(t, err)
 }
 
+// A step is traced at any position, and one that no kernel decodes is refused. The fakes have no traced passes: those
+// of a build are traced on the machine, by the tests of package explore.
+func TestTraceStep(t *testing.T) {
+	s := openPasses(t, "", 2)
+	ids := []int{3, 5, 7}
+	whole, err := s.Trace(t.Context(), ids)
+	require.NoError(t, err)
+	for i := range ids {
+		step, err := s.TraceStep(t.Context(), i, ids[i:i+1], nil)
+		require.NoError(t, err)
+		require.Len(t, step.Chosen, 1)
+		require.Len(t, step.Logits, s.Info().Vocab)
+		require.Equal(t, s.Info().TraceStride, step.Stride)
+		require.Len(t, step.Values, s.Info().ExchangesPerStep*step.Stride)
+		if i == 2 {
+			require.Equal(t, whole.Vector("L00.qkv"), step.Values[step.Stride:][:len(whole.Vector("L00.qkv"))])
+			require.Equal(t, whole.Vector("lm_head"), step.Logits)
+		}
+	}
+	cache, err := s.ReadCache()
+	require.NoError(t, err)
+	require.NoError(t, s.WriteCache(cache))
+	again, err := s.ReadCache()
+	require.NoError(t, err)
+	require.Equal(t, cache, again)
+
+	_, err = s.TraceStep(t.Context(), 0, ids, nil)
+	require.ErrorContains(t, err, "no kernel of the build decodes 3 tokens at position 0 in one step")
+	_, err = s.TraceStep(t.Context(), 0, ids[:1], make([]float32, 3))
+	require.ErrorContains(t, err, "and 3 are given")
+	var p *host.PositionError
+	_, err = s.TraceStep(t.Context(), s.Info().MaxSeq, ids[:1], nil)
+	require.ErrorAs(t, err, &p)
+	require.ErrorContains(t, s.WriteCache(cache[1:]), "are no cache of the build")
+}
+
 func TestBisect(t *testing.T) {
 	twin := func(r host.Resident) (host.Reference, error) { return &hosttest.Twin{Resident: r}, nil }
 	for name, c := range map[string]struct {

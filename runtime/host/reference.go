@@ -175,7 +175,7 @@ func (r *cudaReference) Follow(token int, t *Trace) ([]StagePair, error) {
 		if err := r.read(o, raw); err != nil {
 			return err
 		}
-		values := decodeElements(raw, r.dtype(o))
+		values := DecodeElements(raw, r.dtype(o))
 		pair := StagePair{Stage: inLayer(o.stage, layer)}
 		if o.repeats == observes {
 			half := len(values) / 2

@@ -141,15 +141,15 @@ func TestUnrolledExchanges(t *testing.T) {
 // Every half, and every bf16 of a sample, comes back as it was.
 func TestElements(t *testing.T) {
 	require.Equal(t, []float32{1, -2, 0x1p-24, 65504, float32(math.Inf(-1))},
-		decodeElements(halves(0x3C00, 0xC000, 0x0001, 0x7BFF, 0xFC00), "F16"))
-	require.Equal(t, []float32{1, -2}, decodeElements(halves(0x3F80, 0xC000), "BF16"))
+		DecodeElements(halves(0x3C00, 0xC000, 0x0001, 0x7BFF, 0xFC00), "F16"))
+	require.Equal(t, []float32{1, -2}, DecodeElements(halves(0x3F80, 0xC000), "BF16"))
 	all := make([]uint16, 1<<16)
 	for i := range all {
 		all[i] = uint16(i)
 	}
 	for _, dtype := range []string{"F16", "BF16", "F32"} {
 		raw := halves(all...)
-		require.Equal(t, raw, encodeElements(decodeElements(raw, dtype), dtype), dtype)
+		require.Equal(t, raw, encodeElements(DecodeElements(raw, dtype), dtype), dtype)
 	}
 }
 
@@ -165,7 +165,7 @@ func TestElementsAreRounded(t *testing.T) {
 		require.Equal(t, halves(want), encodeElements([]float32{in}, "BF16"), "%v", in)
 	}
 	for _, dtype := range []string{"F16", "BF16"} {
-		nan := decodeElements(encodeElements([]float32{math.Float32frombits(0x7F800001)}, dtype), dtype)[0]
+		nan := DecodeElements(encodeElements([]float32{math.Float32frombits(0x7F800001)}, dtype), dtype)[0]
 		require.True(t, nan != nan, dtype)
 	}
 }

@@ -103,7 +103,7 @@ func (t *tracer) close() error { return t.s.dev.Free(t.values) }
 // values are given for that.
 func (t *tracer) run(ctx context.Context, ids []int, given []float32) (values []float32, chosen []int, err error) {
 	s := t.s
-	if given == nil { // kOwn of amk/launch.cuh
+	if given == nil { // kNotGiven of amk/launch.cuh
 		err = s.stream.MemsetD8(t.values, 0xff, 4*t.size())
 	} else if len(given) != t.size() {
 		err = fmt.Errorf("a step of the kernel hands over %d values, and %d are given", t.size(), len(given))
@@ -181,7 +181,8 @@ func (s *Session) TraceStep(ctx context.Context, position int, ids []int, given 
 		return nil, err
 	}
 	if k.info.Rows != len(ids) || k.limit(position, len(ids), true) != len(ids) {
-		return nil, fmt.Errorf("no kernel of the build decodes %d tokens at position %d in one step", len(ids), position)
+		return nil, fmt.Errorf("no kernel of the build decodes %d tokens at position %d in one step", len(ids),
+			position)
 	}
 	t, err := s.newTracer(k)
 	if err != nil {
@@ -220,7 +221,7 @@ func (s *Session) exchanges(position int) ([]Exchange, error) {
 		return nil, broken("it describes %d variants, and the kernel has %d", len(s.facts.Variants),
 			len(s.info.VariantEnds))
 	}
-	all := unrolled(s.facts.Variants[v].Exchanges, s.info.ExchangesPerStep+1)
+	all := s.facts.Variants[v].Unrolled(s.info.ExchangesPerStep + 1)
 	if len(all) == 0 || len(all) > s.info.ExchangesPerStep {
 		return nil, broken("variant %s has %d exchanges per step or more, and the kernel up to %d",
 			s.facts.Variants[v].Name, len(all), s.info.ExchangesPerStep)
@@ -236,6 +237,9 @@ func (s *Session) exchanges(position int) ([]Exchange, error) {
 	}
 	return all, nil
 }
+
+// Unrolled lists the exchanges of a step in order, at most so many, with their layers filled in.
+func (v *Variant) Unrolled(most int) []Exchange { return unrolled(v.Exchanges, most) }
 
 // unrolled repeats the exchanges of loops, round by round, until there are as many as are asked for.
 func unrolled(list []Exchange, most int) []Exchange {
@@ -264,8 +268,8 @@ func unrolled(list []Exchange, most int) []Exchange {
 	return all
 }
 
-// decodeElements reads little-endian elements of a model's dtype.
-func decodeElements(raw []byte, dtype string) []float32 {
+// DecodeElements reads little-endian elements of a model's dtype: F32, F16 or BF16.
+func DecodeElements(raw []byte, dtype string) []float32 {
 	size := elementBytes(dtype)
 	values := make([]float32, len(raw)/size)
 	for i := range values {
@@ -281,7 +285,7 @@ func decodeElements(raw []byte, dtype string) []float32 {
 	return values
 }
 
-// encodeElements is the inverse of decodeElements. Values that the dtype does not have are rounded to nearest, ties to
+// encodeElements is the inverse of DecodeElements. Values that the dtype does not have are rounded to nearest, ties to
 // even.
 func encodeElements(values []float32, dtype string) []byte {
 	raw := make([]byte, 0, len(values)*elementBytes(dtype))

@@ -242,6 +242,7 @@ var (
 	Module       = Kind{"a module of kernels", 512 << 20}
 	Prompt       = Kind{"a prompt", 16 << 20}
 	Script       = Kind{"a script of an explored schedule", 16 << 20}
+	Trace        = Kind{"a trace of a GPU", 256 << 20}
 	Text         = Kind{"a text", 64 << 20}
 	TokenIDs     = Kind{"an array of token ids", 64 << 20}
 	HubRef       = Kind{"a revision of a hub", 1 << 20}

@@ -33,6 +33,23 @@ positions 56 to 63: logit error 0.00e+00 RMS, 0.00e+00 max; two runs bit-identic
 reference kernels: passed (allowed: 6e-02 RMS, 1e-01 max, relative to the reference logits)
 `, stdout)
 
+	trace := filepath.Join(t.TempDir(), "trace.json")
+	code, _, stderr = amkc("check", dir, "--trace", trace)
+	require.Equal(t, 0, code, stderr)
+	text, err := os.ReadFile(trace)
+	require.NoError(t, err)
+	var recorded struct {
+		Format string
+		Steps  []struct{ Position int }
+	}
+	require.NoError(t, json.Unmarshal(text, &recorded))
+	require.Equal(t, "amkc.trace/1", recorded.Format)
+	require.Len(t, recorded.Steps, 4)
+	require.Equal(t, smallSeq-1, recorded.Steps[3].Position)
+	code, _, stderr = amkc("check", dir, "--trace", filepath.Join(trace, "none"))
+	require.Equal(t, 2, code)
+	require.Contains(t, stderr, "AMK5902")
+
 	dir = build(t, smallSeq, "off=900")
 	code, stdout, stderr = amkc("check", dir)
 	require.Equal(t, 1, code)

@@ -36,8 +36,8 @@ struct WordOf<Fp32> {
 // ---- writing ------------------------------------------------------------------------------------
 
 // Writes down, in a trace, what a stage hands over, and returns it; or what it is to hand over in
-// its place, where the host has left that there: a float of other bits than kOwn. So each stage can
-// be given what another GPU has given its own.
+// its place, where the host has left that there: a float of other bits than kNotGiven. So each
+// stage can be given what another GPU has given its own.
 template <class E, class C>
 __device__ __forceinline__ float traced(C& c, int index, float value) {
   if constexpr (C::kMode_ == Mode::kTrace) {
@@ -45,7 +45,7 @@ __device__ __forceinline__ float traced(C& c, int index, float value) {
         c.launch.trace + (size_t(c.step) * kExchangesPerStep + c.ordinal) * kTraceStride + index;
     const float given = *at;
     *at = rounded<E>(value);
-    if (bits_of(given) != kOwn) return given;
+    if (bits_of(given) != kNotGiven) return given;
   }
   return value;
 }
@@ -72,9 +72,10 @@ __device__ __forceinline__ void publish_four(C& c, const Page page, int index,
   using Word = WordOf<E>;
   if constexpr (C::kMode_ == Mode::kCeiling) return;
   const u32 epoch = c.next_epoch();
-  typename Word::Type words[4];
-#pragma unroll
-  for (int i = 0; i < 4; ++i) words[i] = Word::make(traced<E>(c, index + i, values[i]), epoch);
+  const typename Word::Type words[4] = {Word::make(traced<E>(c, index, values[0]), epoch),
+                                        Word::make(traced<E>(c, index + 1, values[1]), epoch),
+                                        Word::make(traced<E>(c, index + 2, values[2]), epoch),
+                                        Word::make(traced<E>(c, index + 3, values[3]), epoch)};
 #pragma unroll
   for (int copy = 0; copy < page.copies; ++copy) {
     auto* at = reinterpret_cast<typename Word::Type*>(c.launch.exchange + page.offset +

@@ -29,7 +29,7 @@ enum class Wait : u32 {
 
 constexpr int kMaxSequences = 8;
 constexpr int kAbsent = -1;  // position of a sequence that is not there
-constexpr u32 kOwn = 0xffffffff;  // bits of an element of a trace that nothing is given for
+constexpr u32 kNotGiven = 0xffffffff;  // bits of an element of a trace that nothing is given for
 constexpr int kNoToken = 0x7ffffffe;  // chosen where settings and logits leave no token to draw
 
 // How the tokens of a sequence are chosen (sampling.cuh). Zeros choose the largest logit.
@@ -81,7 +81,7 @@ struct Launch {
   u8* exchange;        // exchange pages, kExchangeBytes, zero before the first launch
   float* logits;       // [tokens of the pass][vocab] of each step, or null
   union {
-    float* trace;      // [steps][kExchangesPerStep][kTraceStride], kOwn or given; only in amk_trace
+    float* trace;      // [steps][kExchangesPerStep][kTraceStride], only in amk_trace
     u8* profile;       // where spans are recorded (profile.cuh), only in amk_profile
   };
   const int* forced;   // [steps] token to decode at each step, or -1: the token before; or null

@@ -1,0 +1,164 @@
+package explore
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"io"
+	"math"
+	"path/filepath"
+	"slices"
+
+	"amkc/ir/diag"
+	"amkc/runtime/host"
+	"amkc/runtime/infile"
+	"amkc/runtime/outfile"
+)
+
+// A Recording is what a GPU has handed over in some steps of a build, stage by stage, and left in the cache. It is a
+// JSON object; numbers are the bytes of little-endian floats, in base64.
+type Recording struct {
+	Format string         `json:"format"`
+	Build  string         `json:"build"` // SHA-256 of what its kernels are compiled from, and of the weights
+	Device string         `json:"device"`
+	Cache  []byte         `json:"cache"` // before the first step
+	Steps  []RecordedStep `json:"steps"`
+}
+
+// A RecordedStep is one of them, by the kernel of as many rows as there are ids.
+type RecordedStep struct {
+	Position int    `json:"position"`
+	IDs      []int  `json:"ids"`
+	Values   []byte `json:"values"` // of host.TracedStep
+	Logits   []byte `json:"logits"`
+	Chosen   []int  `json:"chosen"`
+	Cache    []byte `json:"cache"` // after it; the next step begins with that
+}
+
+// recordingFormat is the version of the schema.
+const recordingFormat = "amkc.trace/1"
+
+// recordedSteps are the steps that are recorded: the first two and the last two of each variant one by one, and the
+// first and the last that a kernel of several rows has. They begin with a cache that is made up.
+func recordedSteps(facts *host.Facts) (steps []RecordedStep) {
+	rows := []int{1}
+	for _, p := range facts.Passes {
+		if p.Sequences == 0 {
+			rows = append(rows, p.Rows)
+		}
+	}
+	for _, v := range facts.Variants {
+		for _, n := range rows {
+			last := v.Hi + 1 - n
+			at := []int{v.Lo, last}
+			if n == 1 {
+				at = []int{v.Lo, v.Lo + 1, last - 1, last}
+			}
+			slices.Sort(at)
+			for _, position := range slices.Compact(at) {
+				if v.Lo <= position && position <= last {
+					steps = append(steps, RecordedStep{Position: position,
+						IDs: host.CheckIDs(position, n, facts.Model.Vocab)})
+				}
+			}
+		}
+	}
+	return steps
+}
+
+// Record has the GPU of a session decode what a recording is of. dir is the build.
+func Record(ctx context.Context, dir string, s *host.Session) (*Recording, error) {
+	facts := s.Facts()
+	r := &Recording{Format: recordingFormat, Device: s.Device().Name, Steps: recordedSteps(&facts)}
+	var err error
+	if r.Build, err = digestOfSources(dir, &facts); err != nil {
+		return nil, err
+	}
+	if err := s.FillCache(); err != nil {
+		return nil, err
+	}
+	if r.Cache, err = s.ReadCache(); err != nil {
+		return nil, err
+	}
+	for i := range r.Steps {
+		step := &r.Steps[i]
+		t, err := s.TraceStep(ctx, step.Position, step.IDs, nil)
+		if err != nil {
+			return nil, err
+		}
+		step.Values, step.Logits, step.Chosen = bitsOf(t.Values), bitsOf(t.Logits), t.Chosen
+		if step.Cache, err = s.ReadCache(); err != nil {
+			return nil, err
+		}
+	}
+	s.Reset()
+	return r, nil
+}
+
+// digestOfSources is that of what the results of a build's kernels depend on, on any device.
+func digestOfSources(dir string, facts *host.Facts) (string, error) {
+	files, err := sourcesOf(dir, facts)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, host.WeightsFile)
+	_, weights, err := infile.Digest(path, nil)
+	if err != nil {
+		return "", &host.BuildError{Path: path, What: "it cannot be read", Err: err}
+	}
+	return digestOf(files, func(string) bool { return true }, weights), nil
+}
+
+// Write writes the recording to a file.
+func (r *Recording) Write(file string) error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return outfile.Write(file, func(w io.Writer) error {
+		_, err := w.Write(append(text, '\n'))
+		return err
+	})
+}
+
+// readRecording reads the recording of a build, and refuses what none has.
+func readRecording(file, build string, facts *host.Facts) (*Recording, error) {
+	text, err := infile.Read(file, infile.Trace)
+	if err != nil {
+		return nil, diag.Errorf(codeRecording, file, "cannot be read: %s", infile.Reason(err))
+	}
+	var r Recording
+	if err := infile.Unmarshal(text, &r); err != nil {
+		return nil, diag.Errorf(codeRecording, file, "is no trace: %s; want a file that amkc check --trace has written",
+			infile.Reason(err))
+	}
+	digest, err := digestOfSources(build, facts)
+	switch {
+	case err != nil:
+		return nil, err
+	case r.Format != recordingFormat:
+		return nil, diag.Errorf(codeRecording, file, "has format %q; want %q", r.Format, recordingFormat)
+	case r.Build != digest:
+		return nil, diag.Errorf(codeRecording, file, "is of another build than %s: sources of kernels or weights "+
+			"differ; want a trace of this build", build)
+	case len(r.Steps) == 0:
+		return nil, diag.Errorf(codeRecording, file, "has no steps; want at least one")
+	}
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		if len(s.Values)%4 != 0 || len(s.Logits)%4 != 0 || len(s.Chosen) != len(s.IDs) || len(s.IDs) == 0 ||
+			len(s.Cache) != len(r.Cache) {
+			return nil, diag.Errorf(codeRecording, file, "has a step %d that is cut; want all values of a step", i+1)
+		}
+	}
+	return &r, nil
+}
+
+// floatsOf are the floats of bytes.
+func floatsOf(b []byte) []float32 {
+	v := make([]float32, len(b)/4)
+	for i := range v {
+		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+	}
+	return v
+}
