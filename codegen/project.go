@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -63,6 +64,7 @@ func Project(p *ir.Program, g *ir.Graph, name string, passes ...*ir.Program) (ma
 			return nil, err
 		}
 	}
+	includeHeaders(files)
 	for _, file := range []string{"Makefile", "README.md"} {
 		if files[file], err = execute(file, data); err != nil {
 			return nil, err
@@ -78,14 +80,36 @@ func Project(p *ir.Program, g *ir.Graph, name string, passes ...*ir.Program) (ma
 	return files, nil
 }
 
-// copiedSources are the device runtime, what C and Python need to use a build, and its licenses: reading embedded files
-// copies them.
+// copiedSources are what C and Python need to use a build, and its licenses: reading embedded files copies them.
 var copiedSources = sync.OnceValue(func() map[string][]byte {
-	files := runtime.DeviceSources()
-	maps.Copy(files, runtime.ForeignSources())
+	files := runtime.ForeignSources()
 	files["LICENSE"], files[notices.File] = runtime.License(), []byte(notices.Build)
 	return files
 })
+
+var deviceSources = sync.OnceValue(runtime.DeviceSources)
+
+var includeLine = regexp.MustCompile(`(?m)^ *# *include *"([^"]+)"`)
+
+// includeHeaders adds the headers of the device runtime that the sources of a build include, and those that these
+// include in turn, under whatever condition.
+func includeHeaders(files map[string][]byte) {
+	headers, sources := deviceSources(), slices.Collect(maps.Keys(files))
+	for len(sources) > 0 {
+		name := sources[len(sources)-1]
+		sources = sources[:len(sources)-1]
+		if !slices.Contains([]string{".cu", ".h", ".cuh"}, path.Ext(name)) {
+			continue
+		}
+		for _, m := range includeLine.FindAllSubmatch(files[name], -1) {
+			included := path.Join(path.Dir(name), string(m[1]))
+			if text := headers[included]; text != nil && files[included] == nil {
+				files[included] = text
+				sources = append(sources, included)
+			}
+		}
+	}
+}
 
 // passFiles adds what a program for passes of several tokens gives to the files of a build, all but what it has in
 // common with the program p of one token: the weights and caches, and in which order sums are added up.
