@@ -56,7 +56,8 @@ func Project(p *ir.Program, g *ir.Graph, name string, passes ...*ir.Program) (ma
 		Target        *ir.Target
 		Passes        []string // their directories
 		Prompt        int      // tokens that the kernel for prompts takes; 0: there is none
-	}{name, Gencode(p.Target.Arch), p.Model.MaxSeq - 1, p.Model, p.Target, nil, facts.Prompt}
+		Library       string   // package of libamk.so
+	}{name, Gencode(p.Target.Arch), p.Model.MaxSeq - 1, p.Model, p.Target, nil, facts.Prompt, LibraryPackage}
 	for _, q := range passes {
 		dir := PassOf(q).Dir()
 		data.Passes = append(data.Passes, dir)

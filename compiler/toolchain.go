@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"amkc/codegen"
-	"amkc/codegen/modules"
 	"amkc/ir/diag"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
@@ -161,14 +160,14 @@ func explainNVCC(text string) []string {
 // buildLauncher makes the executable NAME in dir from launcher/, and the library unless there is no C compiler, in the
 // way of the Makefile beside it.
 func buildLauncher(ctx context.Context, dir, name string, library bool) *diag.Diagnostic {
-	caches, env, err := goCaches()
+	launcher := filepath.Join(dir, "launcher")
+	caches, env, err := goCaches(launcher)
 	if err != nil {
 		return diag.Errorf(codeGoBuild, "launcher",
 			"go cannot be given the modules of the launcher: %s; want a temporary directory to write to (TMPDIR)",
 			infile.Reason(err))
 	}
 	defer os.RemoveAll(caches)
-	launcher := filepath.Join(dir, "launcher")
 	root, d := runGo(ctx, launcher, "go", nil, "env", "GOROOT") // of the toolchain that launcher/go.mod asks for
 	if d != nil {
 		return d
@@ -180,7 +179,7 @@ func buildLauncher(ctx context.Context, dir, name string, library bool) *diag.Di
 	}
 	_, d = runGo(ctx, launcher, tool, append(env, "CGO_ENABLED=1"), "build", "-trimpath", "-buildvcs=false",
 		"-buildmode=c-shared", "-o", filepath.Join("..", filepath.FromSlash(host.LibraryFile)),
-		"./internal/library/shared")
+		codegen.LibraryPackage)
 	return d
 }
 
@@ -206,23 +205,14 @@ func runGo(ctx context.Context, launcher, tool string, env []string, args ...str
 // goCaches makes a temporary directory for go, which the caller removes, and returns what to add to its environment. In
 // it is a module cache with the launcher's modules as its downloads: go asks no network, and the user's own cache stays
 // as it is. A build cache is there too if go would find none, as in a container or a service without HOME.
-func goCaches() (dir string, env []string, err error) {
-	files, err := modules.Files()
-	if err != nil {
-		return "", nil, err
-	}
+func goCaches(launcher string) (dir string, env []string, err error) {
 	if dir, err = os.MkdirTemp("", "amkc-go-"); err != nil {
 		return "", nil, err
 	}
-	for name, data := range files {
-		path := filepath.Join(dir, "modules", "cache", "download", filepath.FromSlash(name))
-		if err = os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
-			err = os.WriteFile(path, data, 0o644)
-		}
-		if err != nil {
-			os.RemoveAll(dir)
-			return "", nil, err
-		}
+	downloads := filepath.Join(dir, "modules", "cache", "download")
+	if err := os.CopyFS(downloads, os.DirFS(filepath.Join(launcher, "modules"))); err != nil {
+		os.RemoveAll(dir)
+		return "", nil, err
 	}
 	env = []string{"GOTOOLCHAIN=local", "GOPROXY=off", "GOMODCACHE=" + filepath.Join(dir, "modules")}
 	if _, err := os.UserCacheDir(); err != nil && os.Getenv("GOCACHE") == "" {

@@ -1,8 +1,12 @@
 package modules
 
 import (
+	"archive/zip"
+	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -36,16 +40,20 @@ func write(t *testing.T, dir string, files map[string][]byte) {
 }
 
 // What is carried is the complete public module: go itself compares the zip and the go.mod with the sums of go.sum,
-// which are those that amkc's own go.sum has from the public checksum database.
-func TestModulesAreThePublicOnes(t *testing.T) {
+// which are those that amkc's own go.sum has from the public checksum database. It takes a module of ours in the same
+// way.
+func TestGoTakesTheModules(t *testing.T) {
 	dir, cache := t.TempDir(), t.TempDir()
-	write(t, filepath.Join(cache, "cache", "download"), expected(t))
+	ours, files := packed(t)
+	maps.Copy(files, expected(t))
+	needed := append([]Module{ours}, All...)
+	write(t, filepath.Join(cache, "cache", "download"), files)
 	program := "package main\n"
-	for _, m := range All {
+	for _, m := range needed {
 		program += fmt.Sprintf("\nimport _ %q\n", m.Path)
 	}
-	write(t, dir, map[string][]byte{"main.go": []byte(program), "go.sum": []byte(GoSum()),
-		"go.mod": []byte("module launcher\n\ngo 1.26.0\n\n" + Requirements())})
+	write(t, dir, map[string][]byte{"main.go": []byte(program), "go.sum": []byte(GoSum(needed...)),
+		"go.mod": GoMod("launcher", "1.26.0", []Module{ours}, All)})
 	verify := func() (string, error) {
 		cmd := exec.Command("go", "list", "-deps", ".")
 		cmd.Dir = dir
@@ -56,17 +64,51 @@ func TestModulesAreThePublicOnes(t *testing.T) {
 	}
 	out, err := verify()
 	require.NoError(t, err, out)
-	for _, m := range All {
+	for _, m := range needed {
 		require.DirExists(t, filepath.Join(cache, filepath.FromSlash(m.Path)+"@"+m.Version))
 	}
 
-	require.NoError(t, os.RemoveAll(cache))
-	write(t, filepath.Join(cache, "cache", "download"), expected(t))
-	changed := strings.Replace(GoSum(), All[0].Sum, All[0].GoModSum, 1)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.sum"), []byte(changed), 0o644))
-	out, err = verify()
-	require.Error(t, err)
-	require.Contains(t, out, "checksum mismatch")
+	for _, m := range needed {
+		require.NoError(t, os.RemoveAll(cache))
+		write(t, filepath.Join(cache, "cache", "download"), files)
+		changed := strings.Replace(GoSum(needed...), m.Sum, m.GoModSum, 1)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "go.sum"), []byte(changed), 0o644))
+		out, err = verify()
+		require.Error(t, err)
+		require.Contains(t, out, "checksum mismatch")
+	}
+}
+
+func packed(t *testing.T) (Module, map[string][]byte) {
+	t.Helper()
+	const name, version = "amkc.local/example", "v0.0.0"
+	module, files, err := Pack(name, version, map[string][]byte{"go.mod": GoMod(name, "1.26.0", nil, nil),
+		"b/b.go": []byte("package b\n"), "a.go": []byte("package example\n\nimport _ \"" + name + "/b\"\n")})
+	require.NoError(t, err)
+	require.Len(t, files, 2)
+	return module, files
+}
+
+// The bytes of a zip do not depend on when and by what it is made: not on the clock, nor on how a release of Go
+// compresses.
+func TestPackedIsTheSameAlways(t *testing.T) {
+	module, files := packed(t)
+	again, same := packed(t)
+	require.Equal(t, module, again)
+	require.Equal(t, files, same)
+	text := files["amkc.local/example/@v/v0.0.0.zip"]
+	require.Equal(t, "39e943b77ba57c6dabac23c337b37e8cf99ca3cf91752d5a3103b0eb018360ae",
+		fmt.Sprintf("%x", sha256.Sum256(text)))
+	r, err := zip.NewReader(bytes.NewReader(text), int64(len(text)))
+	require.NoError(t, err)
+	var names []string
+	for _, f := range r.File {
+		names = append(names, strings.TrimPrefix(f.Name, "amkc.local/example@v0.0.0/"))
+		require.Equal(t, zip.Store, f.Method)
+		require.Zero(t, f.ModifiedDate)
+		require.Empty(t, f.Extra)
+	}
+	require.Equal(t, []string{"a.go", "b/b.go", "go.mod"}, names)
 }
 
 func TestModulesAreThoseOfGoMod(t *testing.T) {
@@ -78,10 +120,10 @@ func TestModulesAreThoseOfGoMod(t *testing.T) {
 		require.Contains(t, string(goMod), "\t"+m.Path+" "+m.Version+"\n")
 		require.Equal(t, strings.ToLower(m.Path), m.Path, "file names would write capital letters specially")
 	}
-	for line := range strings.Lines(GoSum()) {
+	for line := range strings.Lines(GoSum(All...)) {
 		require.Contains(t, string(goSum), line)
 	}
-	require.Equal(t, 2*len(All), strings.Count(GoSum(), "\n"))
+	require.Equal(t, 2*len(All), strings.Count(GoSum(All...), "\n"))
 }
 
 func TestEmbedded(t *testing.T) {

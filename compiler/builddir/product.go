@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 
+	"amkc/codegen"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
 )
@@ -30,7 +31,7 @@ func IsProduct(path, name string) bool {
 	info, err := buildinfo.Read(f)
 	want := "launcher"
 	if name == host.LibraryFile {
-		want = "launcher/internal/library/shared"
+		want = codegen.LibraryPackage
 	}
 	return err == nil && info.Path == want
 }
