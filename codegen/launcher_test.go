@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -151,4 +152,16 @@ func TestLauncherBuildsOffline(t *testing.T) {
 	out, err = exec.Command(filepath.Join(dir, "fake"), "info").CombinedOutput()
 	require.Error(t, err)
 	require.Contains(t, string(out), "not a build of amkc")
+}
+
+// The README says how to read the sources of the launcher and to build with others.
+func TestReadmeNamesTheSources(t *testing.T) {
+	const name = "pycoder-5m_h200_bf16"
+	files, err := Project(builtProgram(t, name), goldenGraphs(t)[name], "demo")
+	require.NoError(t, err)
+	said := regexp.MustCompile(`unzip (\S+)\n    go mod edit -replace (\S+)=\./(\S+)\n`).
+		FindStringSubmatch(string(files["README.md"]))
+	require.NotNil(t, said)
+	require.Contains(t, files, "launcher/"+said[1])
+	require.Equal(t, []string{runtimeModule, runtimeModule + "@" + runtimeVersion}, said[2:])
 }

@@ -24,8 +24,11 @@ type tampering struct {
 	manifest func(m *codegen.Manifest) // instead of a file, or after the digests have been made to fit
 }
 
-// purego is where a module of the launcher lies, without the extensions of its files.
-const purego = "launcher/modules/github.com/ebitengine/purego/@v/v0.11.3"
+// Where modules of the launcher lie; that of a third party without the extensions of its files.
+const (
+	purego     = "launcher/modules/github.com/ebitengine/purego/@v/v0.11.3"
+	runtimeZip = "launcher/modules/amkc.local/runtime/@v/v0.0.0.zip"
+)
 
 // tamperings are those of each row of the table in docs/verify.md, by its first cell.
 var tamperings = map[string][]tampering{
@@ -80,7 +83,7 @@ var tamperings = map[string][]tampering{
 		replace("after the literals", "schedule.h", `\z`, "// mine\n"),
 		replace("runtime", "amk/ring.cuh", `\z`, "// mine\n"),
 		replace("primitives", "amk/hw/memory.cuh", `\z`, "// mine\n"),
-		replace("a package of the launcher", "launcher/internal/host/session.go", `\z`, "// mine\n"),
+		replace("a package of the launcher", runtimeZip, "package host\n", "package most\n"),
 		replace("a module of the launcher", purego+".zip", `\z`, "x"),
 		replace("Makefile", "Makefile", `\z`, "evil:\n"),
 		replace("licenses", "THIRD_PARTY_NOTICES", `\z`, "x"),

@@ -41,7 +41,7 @@ func TestUnlistedFiles(t *testing.T) {
 	severities := map[diag.Severity][]string{
 		diag.Error: {
 			// go, in launcher/
-			"launcher/evil.go", "launcher/internal/host/evil.go", "launcher/modules/evil/@v/v1.0.0.zip",
+			"launcher/evil.go", "launcher/host/evil.go", "launcher/modules/evil/@v/v1.0.0.zip",
 			"launcher/modules/evil/@v/list", "launcher/evil.s", "launcher/go.work", "launcher/vendor/modules.txt",
 			"launcher/default.pgo", "launcher/notes.txt", "launcher/_x.go", "launcher/.hidden", "go.mod", "go.work",
 			"Launcher/vendor/modules.txt",
@@ -106,7 +106,7 @@ func TestUnlistedFiles(t *testing.T) {
 
 // A directory alone can change what a tool does: Go takes launcher/vendor, Python an empty package.
 func TestUnlistedDirectories(t *testing.T) {
-	for name, bad := range map[string]bool{"launcher/vendor": true, "launcher/internal/empty": true,
+	for name, bad := range map[string]bool{"launcher/vendor": true, "launcher/empty": true,
 		"python/json": true,
 		"amk/x":       true, "AMK/x": true, "Launcher": true, "demo": true, "megakernel.fatbin": true,
 		"library/libamk.so": true, ".git": true, ".amkc-partial": true, "additional_chat_templates": true,

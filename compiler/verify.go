@@ -2,12 +2,14 @@ package compiler
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -15,6 +17,7 @@ import (
 
 	"amkc/codegen"
 	"amkc/compiler/builddir"
+	"amkc/compiler/diff"
 	"amkc/compiler/version"
 	"amkc/ir"
 	"amkc/ir/diag"
@@ -197,9 +200,17 @@ func (v *Verification) checkEmission(dir string, m *codegen.Manifest, p *ir.Prog
 		v.Emitted++
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		have, err := infile.Read(path, infile.Source)
-		changed := err != nil || codegen.Digest(have) != m.Files[name]
-		if !changed && !bytes.Equal(have, files[name]) || changed && m.Files[name] == "" {
-			v.Findings.Add(diag.Errorf(codeNotEmitted, path, "differs from what %s gives", programFile).With(notes...))
+		changed, inside := err != nil || codegen.Digest(have) != m.Files[name], insideOf(name, have, files[name])
+		switch {
+		case changed && m.Files[name] != "": // has been found
+			for _, d := range v.Findings {
+				if d.Pos == path && d.Code == codeFileChanged.ID {
+					d.With(inside...)
+				}
+			}
+		case changed || !bytes.Equal(have, files[name]):
+			v.Findings.Add(diag.Errorf(codeNotEmitted, path, "differs from what %s gives", programFile).With(
+				append(inside, notes...)...))
 		}
 	}
 	for _, name := range strangers(files, p.Model.Name, m) {
@@ -216,6 +227,24 @@ func (v *Verification) checkEmission(dir string, m *codegen.Manifest, p *ir.Prog
 			"its facts differ from what %s gives", programFile).With(notes...))
 	}
 	return nil
+}
+
+// insideOf says which files of an archive differ from those that it should have.
+func insideOf(name string, have, want []byte) []string {
+	const most = 10
+	if path.Ext(name) != ".zip" {
+		return nil
+	}
+	var out []string
+	changes := diff.Archives(have, want)
+	for _, c := range changes[:min(len(changes), most)] {
+		what := map[diff.Kind]string{diff.OnlyInA: "is in it and should not be", diff.OnlyInB: "is not in it"}[c.Kind]
+		out = append(out, fmt.Sprintf("%s %s", printable.Line(c.Path), cmp.Or(what, "differs")))
+	}
+	if more := len(changes) - most; more > 0 {
+		out = append(out, fmt.Sprintf("%d more files in it differ", more))
+	}
+	return out
 }
 
 // strangers are the files that a manifest lists and a build of the program does not have.

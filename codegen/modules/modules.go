@@ -1,9 +1,9 @@
 // Package modules supplies the Go modules that an emitted launcher carries, so that it builds with no network. Each is
-// the complete module as a module proxy serves it, two files: the go.mod and the zip. Those of third parties are as the
+// the complete module as a module proxy serves it, two files: the go.mod and the zip. Third-party modules are as the
 // public proxy serves them; [Pack] makes one of amkc's own sources.
 //
-// The files of third parties come from this executable, in which `go generate` has embedded them, or else from the Go module cache of
-// this machine. Both must match one digest, so a build does not depend on which it was.
+// Third-party files come from this executable, in which `go generate` has embedded them, or else from the Go module
+// cache of this machine. Both must match one digest, so a build does not depend on which it was.
 //
 // It imports the standard library, ir/diag and runtime/infile only.
 package modules
@@ -26,8 +26,8 @@ import (
 
 //go:generate go run ./gen
 
-// A Module is one that launchers carry. Path and Version of those in [All] follow amkc's own go.mod, and the two sums its go.sum, which a
-// test holds them to: anybody can compare them with the public checksum database.
+// A Module is one that launchers carry. Path and Version of those in [All] follow amkc's own go.mod, and the two sums
+// its go.sum, which a test holds them to: anybody can compare them with the public checksum database.
 type Module struct {
 	Path, Version string
 	Sum, GoModSum string // lines of go.sum: of the files in the zip, and of the go.mod
@@ -35,7 +35,8 @@ type Module struct {
 	zip, goMod string // SHA-256 of the two files
 }
 
-// All lists the modules of third parties that launchers carry. No path has a capital letter, which file names would write specially.
+// All lists the third-party modules that launchers carry. No path has a capital letter, which file names would write
+// specially.
 var All = []Module{{
 	Path: "github.com/ebitengine/purego", Version: "v0.11.3",
 	Sum:      "h1:OB+JLpdm7ioymhyA+6s5kbb/uOuYycAgL8NNTFc5MLg=",

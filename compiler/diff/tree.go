@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"path/filepath"
 	"slices"
 	"unicode/utf8"
@@ -24,7 +25,7 @@ const (
 
 // A Change is a file that is not the same in two directories.
 type Change struct {
-	Path    string `json:"path"` // relative, with slashes
+	Path    string `json:"path"` // relative, with slashes; of a file in an archive, behind that of the archive
 	Kind    Kind   `json:"kind"`
 	Added   int    `json:"added,omitempty"` // lines of Text
 	Removed int    `json:"removed,omitempty"`
@@ -42,7 +43,8 @@ type File struct {
 // maxText is the size in bytes from which a file is compared by digest alone.
 const maxText = 64 << 20
 
-// Trees compares all files below two directories, sorted by path. Directories count only through the files in them.
+// Trees compares all files below two directories, sorted by path. Directories count only through the files in them, and
+// archives that differ through theirs, see [Archives].
 func Trees(dirA, dirB string) ([]Change, error) {
 	a, err := files(dirA)
 	if err != nil {
@@ -58,13 +60,11 @@ func Trees(dirA, dirB string) ([]Change, error) {
 	for _, path := range slices.Compact(all) {
 		_, inA := slices.BinarySearch(a, path)
 		_, inB := slices.BinarySearch(b, path)
-		c, err := compare(path, side(dirA, path, inA), side(dirB, path, inB))
+		changes, err := compare(path, side(dirA, path, inA), side(dirB, path, inB))
 		if err != nil {
 			return nil, err
 		}
-		if c != nil {
-			out = append(out, *c)
-		}
+		out = append(out, changes...)
 	}
 	return out, nil
 }
@@ -98,8 +98,8 @@ func files(dir string) ([]string, error) {
 	return out, err
 }
 
-// compare returns nil for equal files. An empty path stands for a file that is not there.
-func compare(name, pathA, pathB string) (*Change, error) {
+// compare returns nothing for equal files. An empty path stands for a file that is not there.
+func compare(name, pathA, pathB string) ([]Change, error) {
 	a, err := identify(pathA)
 	if err != nil {
 		return nil, err
@@ -108,30 +108,45 @@ func compare(name, pathA, pathB string) (*Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Change{Path: name, A: a, B: b}
+	if a != nil && b != nil && *a == *b {
+		return nil, nil
+	}
+	var contentA, contentB []byte
+	if a != nil && b != nil && max(a.Bytes, b.Bytes) <= maxText {
+		var errA, errB error
+		contentA, errA = infile.Read(pathA, infile.Source)
+		contentB, errB = infile.Read(pathB, infile.Source)
+		if err := errors.Join(errA, errB); err != nil {
+			return nil, err
+		}
+		if path.Ext(name) == ".zip" {
+			if changes := Archives(contentA, contentB); changes != nil {
+				for i := range changes {
+					changes[i].Path = name + "/" + changes[i].Path
+				}
+				return changes, nil
+			}
+		}
+	}
+	return []Change{change(name, a, b, contentA, contentB)}, nil
+}
+
+// change describes how a file differs, of which one side may be nil. If neither has content, it is too large to read.
+func change(name string, a, b *File, contentA, contentB []byte) Change {
+	c := Change{Path: name, A: a, B: b, Kind: Binary}
 	switch {
 	case a == nil:
 		c.Kind = OnlyInB
-		return c, nil
 	case b == nil:
 		c.Kind = OnlyInA
-		return c, nil
-	case *a == *b:
-		return nil, nil
+	case (contentA != nil || contentB != nil) && isText(contentA) && isText(contentB):
+		c.Kind, c.Hunks = Text, Unified(contentA, contentB)
+		c.Added, c.Removed = Count(c.Hunks)
 	}
-	textA, okA, errA := readText(pathA, a.Bytes)
-	textB, okB, errB := readText(pathB, b.Bytes)
-	if err := errors.Join(errA, errB); err != nil {
-		return nil, err
-	}
-	if !okA || !okB {
-		c.Kind = Binary
-		return c, nil
-	}
-	c.Kind, c.Hunks = Text, Unified(textA, textB)
-	c.Added, c.Removed = Count(c.Hunks)
-	return c, nil
+	return c
 }
+
+func isText(content []byte) bool { return utf8.Valid(content) && !bytes.ContainsRune(content, 0) }
 
 func identify(path string) (*File, error) {
 	if path == "" {
@@ -142,12 +157,4 @@ func identify(path string) (*File, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return &File{size, digest}, nil
-}
-
-func readText(path string, size int64) ([]byte, bool, error) {
-	if size > maxText {
-		return nil, false, nil
-	}
-	data, err := infile.Read(path, infile.Source)
-	return data, err == nil && utf8.Valid(data) && !bytes.ContainsRune(data, 0), err
 }

@@ -33,7 +33,7 @@ var allowed = map[string][]string{
 	"codegen/modules/gen": {"codegen/modules"},
 	"codegen/notices":     {},
 	"codegen/notices/gen": {"codegen/modules"},
-	"compiler": {"codegen", "codegen/modules", "compiler/builddir", "compiler/readback", "compiler/version", "ir",
+	"compiler": {"codegen", "compiler/builddir", "compiler/diff", "compiler/readback", "compiler/version", "ir",
 		"ir/diag", "ir/format", "passes", "passes/calibration", "passes/checkpoint", "refvm", "runtime",
 		"runtime/chat", "runtime/host", "runtime/infile", "runtime/printable", "runtime/progress", "runtime/sampling",
 		"runtime/tokenizer", "validate", "validate/kernel"},

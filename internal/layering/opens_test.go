@@ -36,6 +36,7 @@ var mayOpen = map[string]string{
 	"search/journal.go":                "appends to a file that it has just read by infile",
 	"compiler/builddir/builddir.go":    "opens the output directory, which it writes to",
 	"internal/population/committed.go": "reads test data of this repository",
+	"compiler/toolchain.go":            "copies modules of a launcher that amkc has just written",
 	"internal/pty/pty.go":              "opens terminals, for tests",
 }
 
