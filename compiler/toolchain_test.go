@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/codegen"
+	"amkc/compiler/builddir"
 	"amkc/ir"
 	"amkc/runtime/host"
 )
@@ -117,6 +118,9 @@ func TestLauncherBuildsAnywhere(t *testing.T) {
 	before := names(t, dir)
 	require.Nil(t, buildLauncher(t.Context(), dir, "product", true))
 	require.NoError(t, exec.Command(filepath.Join(dir, "product"), "--help").Run())
+	for _, name := range []string{"product", host.LibraryFile} {
+		require.True(t, builddir.IsProduct(filepath.Join(dir, name), name), name)
+	}
 	left, err := os.ReadDir(temporary)
 	require.NoError(t, err)
 	require.Empty(t, left)

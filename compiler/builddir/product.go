@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 
-	"amkc/codegen"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
 )
@@ -29,11 +28,10 @@ func IsProduct(path, name string) bool {
 		return err == nil && bytes.Equal(head[:], fatbinMagic)
 	}
 	info, err := buildinfo.Read(f)
-	want := "launcher"
-	if name == host.LibraryFile {
-		want = codegen.LibraryPackage
+	if name == host.LibraryFile { // builds of older releases have it in another module
+		return err == nil && strings.HasSuffix(info.Path, "/library/shared")
 	}
-	return err == nil && info.Path == want
+	return err == nil && info.Path == "launcher"
 }
 
 // isNotDir is the error for a path below something that is no directory.
