@@ -4,5 +4,6 @@ module launcher
 
 go 1.26.0
 
-require github.com/ebitengine/purego v0.11.3
-require golang.org/x/text v0.43.0
+require amkc.local/runtime v0.0.0
+require github.com/ebitengine/purego v0.11.3 // indirect
+require golang.org/x/text v0.43.0 // indirect

@@ -4,8 +4,8 @@
 package main
 
 import (
-	"launcher/internal/host"
-	"launcher/internal/host/cli"
+	"amkc.local/runtime/host"
+	"amkc.local/runtime/host/cli"
 	"os"
 )
 
