@@ -138,8 +138,8 @@ var packRuntime = sync.OnceValues(func() (packedModule, error) {
 	return packedModule{module, files}, err
 })
 
-// rehome copies a source of the launcher with the imports of its sisters turned into those of their module.
-// Nothing else of it changes, and nothing at all of what is not Go.
+// rehome copies a source of the launcher with the imports of its sisters turned into those of their module. Nothing
+// else of it changes, and nothing at all of what is not Go.
 func rehome(name string, text []byte) ([]byte, error) {
 	if path.Ext(name) != ".go" {
 		return text, nil
@@ -147,8 +147,7 @@ func rehome(name string, text []byte) ([]byte, error) {
 	set := token.NewFileSet()
 	f, err := parser.ParseFile(set, name, text, parser.ImportsOnly)
 	if err != nil {
-		return nil, diag.Errorf(codeFormat, name, "a source of the launcher is not valid Go: %v",
-			err)
+		return nil, diag.Errorf(codeFormat, name, "a source of the launcher is not valid Go: %v", err)
 	}
 	var out []byte
 	copied := 0
