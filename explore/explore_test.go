@@ -296,7 +296,7 @@ func TestHangIsAFinding(t *testing.T) {
 	require.Len(t, outcome.Findings, 1)
 	require.Equal(t, "hang", outcome.Findings[0].Kind)
 
-	p, err = startProcess(t.Context(), b.o.Command, "{}", setup{b.objects.Library, b.dir, b.dir})
+	p, err = startProcess(t.Context(), b.o.Command, "{}", setup{Library: b.objects.Library, Dir: b.dir, Build: b.dir})
 	require.NoError(t, err)
 	_, alive, err = p.carryOut(t.Context(), hangs, time.Hour, time.Now().Add(50*time.Millisecond))
 	require.ErrorIs(t, err, errCut)

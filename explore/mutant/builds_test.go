@@ -57,7 +57,7 @@ var (
 )
 
 var builds = []small{
-	{name: "bulk copies", arch: 90, sms: 2, jobs: append(slices.Clone(launches), "abort", "reference")},
+	{name: "bulk copies", arch: 90, sms: 2, jobs: append(slices.Clone(launches), "abort", "reference", "measure")},
 	// All warps of a block have tiles of their own, and a ring that is no longer than that. A unit of attention on each SM
 	// is followed by another, and as many chunks may be on their way as the ring has slots.
 	{name: "asynchronous copies", arch: 80, sms: 2, jobs: launches,
