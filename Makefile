@@ -66,14 +66,15 @@ race:
 # The kernels of small builds of all forms on the CPU, in adversarial orders; needs a C++ compiler. What is compiled is
 # kept in the cache of amkc. Builds whose products are exact are compared with the reference VM to the bit. explore-long
 # has 50 times as many schedules, a build of each model for each architecture in each dtype, and all exact ones: hours on
-# two cores. REPORT=1 writes docs/results/explore.md.
+# two cores. PIECE=2/8 explores every eighth build alone, on whatever machine and whenever there is time. REPORT=1 writes
+# docs/results/explore.md.
 EXPLORATION := CGO_ENABLED=0 go test -trimpath -vet=off ./internal/exploration -count 1 -v -run
 explore:
 	$(EXPLORATION) 'Table|Exact' -timeout 60m -schedules 2 $(if $(REPORT),-report $(CURDIR)/docs/results)
 
-explore-long: explore-coverage
-	$(EXPLORATION) Table -timeout 24h -schedules 100
-	$(EXPLORATION) 'Table|Exact' -timeout 24h -schedules 2 -product
+explore-long: $(if $(PIECE),,explore-coverage)
+	$(EXPLORATION) Table -timeout 24h -schedules 100 $(if $(PIECE),-piece $(PIECE))
+	$(EXPLORATION) 'Table|Exact' -timeout 24h -schedules 2 -product $(if $(PIECE),-piece $(PIECE))
 
 # Which lines of the device runtime these builds run; writes docs/results/explore-coverage.md. Needs gcov, of g++.
 COVERAGE := $(CURDIR)/dist/explore-coverage

@@ -37,19 +37,13 @@ func TestExact(t *testing.T) {
 		}
 	}
 	o := exactOptions(t)
-	errs := make(chan error, len(builds))
-	turns := make(chan bool, atOnce)
-	for i, e := range builds {
-		dir := filepath.Join(t.TempDir(), fmt.Sprint(i))
-		go func() {
-			turns <- true
-			defer func() { <-turns }()
-			errs <- exact(t, o, e, dir)
-		}()
-	}
-	for range builds {
-		require.NoError(t, <-errs)
-	}
+	which := selection(t, *piece)
+	require.NoError(t, explore.SideBySide(len(builds), atOnce, func(i int) error {
+		if !which(i) {
+			return nil
+		}
+		return exact(t, o, builds[i], filepath.Join(t.TempDir(), fmt.Sprint(i)))
+	}))
 }
 
 func exactOptions(t *testing.T) *Options {

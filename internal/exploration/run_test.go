@@ -18,8 +18,9 @@ type Options struct {
 	Cache     string // where compiled objects are kept
 	Dir       string // where builds and scripts are written
 	Schedules int
-	All       bool     // all jobs of each build, and not those of the table alone
-	Command   []string // that starts a worker
+	All       bool                      // all jobs of each build, and not those of the table alone
+	Command   []string                  // that starts a worker
+	Wanted    func(i int, b Build) bool // whether the i-th build is explored; its schedules follow from i
 	Done      func(*Row)
 }
 
@@ -41,11 +42,14 @@ type Row struct {
 // atOnce is how many builds are explored at a time, each by one worker.
 const atOnce = 2
 
-// Run explores builds, and returns their rows in their order.
+// Run explores the builds that are wanted, and returns their rows in their order.
 func Run(ctx context.Context, o Options, builds []Build) ([]*Row, error) {
 	rows := make([]*Row, len(builds))
 	var mu sync.Mutex
 	err := explore.SideBySide(len(builds), atOnce, func(i int) (err error) {
+		if !o.Wanted(i, builds[i]) {
+			return nil
+		}
 		if rows[i], err = explored(ctx, &o, builds[i], i); err != nil {
 			return fmt.Errorf("%s: %w", builds[i].Name(), err)
 		}
@@ -59,7 +63,7 @@ func Run(ctx context.Context, o Options, builds []Build) ([]*Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	return rows, nil
+	return slices.DeleteFunc(rows, func(r *Row) bool { return r == nil }), nil
 }
 
 // explored explores one build. Its seeds are its own, so that the table has as many schedules as it has rows of them.

@@ -23,6 +23,7 @@ var (
 	all       = flag.Bool("all-jobs", false, "run all jobs of each build, and not those of the table alone")
 	product   = flag.Bool("product", false, "builds of each model, for each architecture, in each dtype")
 	only      = flag.String("build", "", "the build of this name alone")
+	piece     = flag.String("piece", "", "explore piece `K/N` of the builds alone")
 	report    = flag.String("report", "", "directory to write explore.md and explore.json to")
 )
 
@@ -31,6 +32,33 @@ func TestMain(m *testing.M) {
 		os.Exit(explore.Work(os.Stdin, os.Stdout))
 	}
 	os.Exit(m.Run())
+}
+
+// selection says which numbers are in a piece: in "2/8" every eighth, from the second on.
+func selection(t *testing.T, piece string) func(i int) bool {
+	t.Helper()
+	if piece == "" {
+		return func(int) bool { return true }
+	}
+	var k, n int
+	_, err := fmt.Sscanf(piece, "%d/%d", &k, &n)
+	require.NoError(t, err, "-piece %q; want K/N", piece)
+	require.True(t, 1 <= k && k <= n, "-piece %q; want K/N with K from 1 to N", piece)
+	return func(i int) bool { return i%n == k-1 }
+}
+
+// Pieces are apart, and together they are all builds.
+func TestSelection(t *testing.T) {
+	for i := range 20 {
+		in := 0
+		for _, piece := range []string{"1/3", "2/3", "3/3"} {
+			if selection(t, piece)(i) {
+				in++
+			}
+		}
+		require.Equal(t, 1, in)
+		require.True(t, selection(t, "")(i))
+	}
 }
 
 // Nothing goes wrong with a build under any schedule.
@@ -48,21 +76,22 @@ func TestTable(t *testing.T) {
 	if *product {
 		builds = Product()
 	}
-	builds = slices.DeleteFunc(builds, func(b Build) bool { return *only != "" && b.Name() != *only })
-	if len(builds) == 0 && slices.ContainsFunc(ExactBuilds(), func(e Exact) bool { return e.Name() == *only }) {
+	if slices.ContainsFunc(ExactBuilds(), func(e Exact) bool { return e.Name() == *only }) {
 		t.Skip("TestExact runs it")
 	}
-	require.NotEmpty(t, builds, "no build is called %q", *only)
+	which := selection(t, *piece)
+	wanted := func(i int, b Build) bool { return which(i) && (*only == "" || b.Name() == *only) }
 	before := children(t)
 	fmt.Print(heading)
 	rows, err := Run(t.Context(), Options{Root: root, Cache: cache, Dir: dir, Schedules: *schedules, All: *all,
-		Command: []string{exe}, Done: func(r *Row) {
+		Wanted: wanted, Command: []string{exe}, Done: func(r *Row) {
 			fmt.Print(r.line())
 			for _, f := range r.Findings {
 				fmt.Printf("%s\n", f.Diagnostic())
 			}
 		}}, builds)
 	require.NoError(t, err)
+	require.NotEmpty(t, rows, "no build is called %q, or is in piece %q", *only, *piece)
 	sum := total(rows)
 	fmt.Printf("%d builds: %d schedules, %d launches, %d steps, %d choices, %d objects compiled, %d findings, %.0f s "+
 		"of processor time\n", len(rows), sum.Schedules, sum.Launches, sum.Steps, sum.Choices, sum.Compiled,
