@@ -35,6 +35,7 @@ var mayOpen = map[string]string{
 	"search/work.go":                   "lists a directory whose files infile reads",
 	"search/journal.go":                "appends to a file that it has just read by infile",
 	"compiler/builddir/builddir.go":    "opens the output directory, which it writes to",
+	"explore/pool.go":                  "reads the processor time of its own processes from /proc",
 	"internal/population/committed.go": "reads test data of this repository",
 	"compiler/toolchain.go":            "copies modules of a launcher that amkc has just written",
 	"internal/pty/pty.go":              "opens terminals, for tests",
