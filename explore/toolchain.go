@@ -68,7 +68,9 @@ var (
 	gccFlags    = []string{"-fno-gnu-unique", "--param", "tsan-instrument-func-entry-exit=0", "--param",
 		"tsan-distinguish-volatile=1"}
 	clangFlags = []string{"-mllvm", "-tsan-instrument-func-entry-exit=0", "-mllvm", "-tsan-distinguish-volatile=1"}
-	kernelLink = []string{"-shared", "-Wl,-Bsymbolic", "-Wl,--build-id=sha1"}
+	// Compilers make calls of these from loads and stores, after which no hook is called: the machine has its own.
+	kernelLink = []string{"-shared", "-Wl,-Bsymbolic", "-Wl,--build-id=sha1",
+		"-Wl,--wrap=memset,--wrap=memcpy,--wrap=memmove"}
 )
 
 // libraryName is the soname of the machine, which kernels are linked with.

@@ -1,6 +1,8 @@
 // What a compiler calls before plain accesses, with -fsanitize=thread. Kernels are compiled with it
 // and linked with this instead of its library. Stacks are not in the arena: the first comparison
 // ends most calls.
+#include <cstring>
+
 #include "arena.h"
 #include "model.h"
 #include "scheduler.h"
@@ -41,6 +43,21 @@ HOOKS(8)
 HOOKS(16)
 void __tsan_read_range(void* p, size_t bytes) { reads(p, u32(bytes), PC); }
 void __tsan_write_range(void* p, size_t bytes) { writes(p, u32(bytes), PC); }
+
+// What compilers make of several stores, or of a copy; kernels are linked with --wrap.
+void* __wrap_memset(void* p, int value, size_t bytes) {
+  writes(p, u32(bytes), PC);
+  return memset(p, value, bytes);
+}
+void* __wrap_memcpy(void* to, const void* from, size_t bytes) {
+  reads(from, u32(bytes), PC), writes(to, u32(bytes), PC);
+  return memcpy(to, from, bytes);
+}
+void* __wrap_memmove(void* to, const void* from, size_t bytes) {
+  reads(from, u32(bytes), PC), writes(to, u32(bytes), PC);
+  return memmove(to, from, bytes);
+}
+
 void __tsan_init() {}
 void __tsan_func_entry(void*) {}
 void __tsan_func_exit() {}
