@@ -168,10 +168,10 @@ func TestWrongKernelsAreFound(t *testing.T) {
 	}
 }
 
-// seedOf is a seed of the fake machine whose deviations have some choices, and lack others.
+// seedOf is a seed of a random schedule of the fake machine whose deviations have some choices, and lack others.
 func seedOf(t *testing.T, with, without []uint64) uint64 {
 	t.Helper()
-	for seed := uint64(2); seed < 500; seed++ {
+	for seed := uint64(2); seed < 500; seed += 2 {
 		good := true
 		for _, i := range with {
 			good = good && takes(seed, i)
