@@ -117,8 +117,8 @@ func TestFaultsThatNeedLateness(t *testing.T) {
 	}
 	exe, err := os.Executable()
 	require.NoError(t, err)
-	o := explore.MutantOptions{Cache: cache(t), Schedules: 7, Jobs: 2, Workers: runtime.NumCPU(), Command: []string{exe},
-		Only: func(m *mutant.Mutant) bool { return needLateness[m.ID()] != "" }}
+	o := explore.MutantOptions{Cache: cache(t), Schedules: 7, Jobs: 2, Workers: runtime.NumCPU(),
+		Command: []string{exe}, Only: func(m *mutant.Mutant) bool { return needLateness[m.ID()] != "" }}
 	for _, b := range builds {
 		if b.name == "bulk copies" {
 			b.jobs = []string{"drawings"}
