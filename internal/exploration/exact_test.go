@@ -90,7 +90,7 @@ func exact(t *testing.T, o *Options, e Exact, dir string) error {
 func allExact(e Exact, r *explore.Report) error {
 	exact, outputs, positions := 0, 0, 3
 	if e.OnTensorCores() {
-		positions = 14 // the text of prompts
+		positions = 22 // the text of prompts
 	}
 	for _, j := range r.Jobs {
 		if j.Values == 0 {
