@@ -37,11 +37,15 @@ func ofSum(w *worker, o *op, result value) radii {
 // ofScale is for functions by which a radius grows as the value does, which rounds once.
 func ofScale(w *worker, o *op, result value) radii {
 	x, r := w.balls(&o.in[0])
+	var y []float32
+	var s []float64
+	if len(o.in) == 2 {
+		y, s = w.balls(&o.in[1])
+	}
 	out := make([]float64, len(result.f))
 	for i := range out {
 		e := at(r, i)
-		if len(o.in) == 2 {
-			y, s := w.balls(&o.in[1])
+		if y != nil {
 			e = e*math.Abs(float64(y[i])) + at(s, i)*(math.Abs(float64(x[i]))+at(r, i))
 		} else {
 			e *= math.Abs(o.src.FloatOr("scale", 1))
@@ -156,12 +160,14 @@ func ofGated(of func(float32) float32, off activationError) func(*worker, *op, v
 	return func(w *worker, o *op, result value) radii {
 		out := make([]float64, len(result.f))
 		x, r := w.balls(&o.in[0])
+		y, s := x, r
+		if len(o.in) == 2 {
+			y, s = w.balls(&o.in[1])
+		}
 		for i := range out {
 			g, u := 2*i, 2*i+1 // interleaved
-			y, s := x, r
 			if len(o.in) == 2 {
 				g, u = i, i
-				y, s = w.balls(&o.in[1])
 			}
 			gate, up, gateOff, upOff := x[g], y[u], at(r, g), at(s, u)
 			e := around(of, gate, gateOff) + off(float64(gate), w.onTensorCores())
