@@ -124,9 +124,18 @@ func (c *comparing) compare() error {
 			"has handed over %d, %d and %d", len(c.got.Values), len(c.got.Logits), len(c.got.Cache), len(c.want.Values),
 			len(c.want.Logits), len(c.want.Cache))
 	}
+	if n := len(c.IDs); len(c.got.Logits) != n*c.model.Vocab || len(c.got.Chosen) != n || len(c.want.Chosen) != n {
+		return diag.Errorf(codeTrace, "kernel", "hands over %d logits and %d tokens after %d; the GPU has handed over "+
+			"%d tokens, and the model has %d logits", len(c.got.Logits), len(c.got.Chosen), n, len(c.want.Chosen),
+			c.model.Vocab)
+	}
 	pairs, last := map[string]pair{}, ""
 	for i, e := range c.variants[at].Unrolled(len(c.got.Values)/max(1, c.got.Stride) + 1) {
 		from := i * c.got.Stride
+		if e.Elements < 0 || e.Elements > c.got.Stride || e.Elements > 0 && from+e.Elements > len(c.got.Values) {
+			return diag.Errorf(codeTrace, "stage "+e.Stage, "the program hands over %d elements as vector %d; the "+
+				"kernel has %d values, in vectors of %d at most", e.Elements, i+1, len(c.got.Values), c.got.Stride)
+		}
 		if e.Elements > 0 {
 			pairs[e.Stage] = pair{c.got.Values[from:][:e.Elements], c.want.Values[from:][:e.Elements]}
 			continue
@@ -281,7 +290,9 @@ func (r *StageReport) take(got, want float32, allowed, ulp float64) bool {
 	if !(apart <= allowed) || allowed == 0 { // and so if one of them is no number
 		return false
 	}
-	r.Ulp, r.Share = max(r.Ulp, apart/ulp), max(r.Share, apart/allowed)
+	if !math.IsInf(apart, 0) { // nor is allowed finite, if it is
+		r.Ulp, r.Share = max(r.Ulp, apart/ulp), max(r.Share, apart/allowed)
+	}
 	return true
 }
 
@@ -295,16 +306,23 @@ func withoutLayer(label string) string {
 	return label
 }
 
-// tokens compares those that were chosen: another one must be as good, as far as its logit is known.
+// tokens compares those that were chosen: another one must be as good, as far as its logit is known. Where both logits
+// are known to the bit there is no other one: of two that are equal, every device chooses the same.
 func (c *comparing) tokens(apart []float64) {
 	logits, vocab := c.want.Logits, c.model.Vocab
 	for t, id := range c.want.Chosen {
 		own := c.got.Chosen[t]
-		if own == id || id < 0 || id >= vocab {
+		if own == id {
+			continue
+		}
+		if min(own, id) < 0 || max(own, id) >= vocab {
+			c.found("difference", "%s: token %d is chosen here, and %d on the GPU; the model has %d", c.name, own, id,
+				vocab)
 			continue
 		}
 		gap := math.Abs(float64(logits[t*vocab+id]) - float64(logits[t*vocab+own]))
-		if gap > apart[t*vocab+id]+apart[t*vocab+own] {
+		allowed := apart[t*vocab+id] + apart[t*vocab+own]
+		if !(gap <= allowed) || allowed == 0 { // and so if one of them is no number
 			c.found("difference", "%s: token %d is chosen here, and %d on the GPU, whose logits are %v apart", c.name,
 				own, id, gap)
 		}

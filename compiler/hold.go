@@ -3,6 +3,7 @@ package compiler
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"amkc/codegen"
 	"amkc/ir"
@@ -13,8 +14,8 @@ import (
 
 // A HoldReport says how close what stages hand over is to what the reference VM makes of the kernel's own inputs.
 type HoldReport struct {
-	Bodies []*BodyReport `json:"bodies"`
-	Beyond []Beyond      `json:"beyond,omitempty"` // the first of each body, in the order of the step
+	Bodies []*BodyReport
+	Beyond []Beyond // the first of each body, in the order of the step
 }
 
 // A BodyReport is about all stages that a body of the device runtime carries out.
@@ -29,22 +30,22 @@ type BodyReport struct {
 
 // Beyond is an output that is further from the reference VM than its bound.
 type Beyond struct {
-	Body     string     `json:"body"`
-	Stage    string     `json:"stage"`
-	Position int        `json:"position"`
-	Element  int        `json:"element"`
-	Got      host.Value `json:"got"`
-	Want     host.Value `json:"want"` // before it is rounded
-	Bound    float64    `json:"bound"`
-	Of       int        `json:"of"` // elements of the stage, of which so many are beyond theirs
-	Wrong    int        `json:"wrong"`
+	Body     string
+	Stage    string
+	Position int
+	Element  int
+	Got      float32
+	Want     float32 // before it is rounded
+	Bound    float64
+	Of       int // elements of the stage
+	Wrong    int // how many of them are beyond their bounds
 }
 
 // String is the finding in a sentence.
 func (b *Beyond) String() string {
 	return fmt.Sprintf("position %d: stage %s, by %s: element %d is %v; the reference VM makes %v of the same inputs, "+
 		"and the body's bound is %.3g; %d of %d elements are beyond theirs", b.Position, b.Stage, b.Body, b.Element,
-		float32(b.Got), float32(b.Want), b.Bound, b.Wrong, b.Of)
+		b.Got, b.Want, b.Bound, b.Wrong, b.Of)
 }
 
 // Hold holds a kernel that stands at position 0 to the reference VM, stage by stage at the first positions: what a
@@ -137,7 +138,9 @@ func (h *holder) compare(at int, s *handing, got []float32, want []refvm.Reach) 
 		case got[i] != got[i] && w.Value != w.Value: // no number, as it should be
 			continue
 		case inside && w.Lo != w.Hi:
-			r.Most = max(r.Most, w.Off(got[i])/w.Radius)
+			if part := w.Off(got[i]) / w.Radius; part < math.Inf(1) { // and a number, which JSON has
+				r.Most = max(r.Most, part)
+			}
 			continue
 		case inside:
 			continue
@@ -151,7 +154,7 @@ func (h *holder) compare(at int, s *handing, got []float32, want []refvm.Reach) 
 	if wrong > 0 && !h.seen[s.body] {
 		h.seen[s.body] = true
 		h.report.Beyond = append(h.report.Beyond, Beyond{Body: s.body, Stage: s.name, Position: at, Element: worst,
-			Got: host.Value(got[worst]), Want: host.Value(want[worst].Value), Bound: want[worst].Radius, Of: len(got),
+			Got: got[worst], Want: want[worst].Value, Bound: want[worst].Radius, Of: len(got),
 			Wrong: wrong})
 	}
 }
