@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Of what a machine finds in a launch that was given up, garbage is left out: not a race of a plain access and a word,
+// Of what a machine finds in a launch that was aborted, garbage is left out: not a race of a plain access and a word,
 // nor anything that comes after.
 func TestGarbageIsLeftOut(t *testing.T) {
 	race := func(of string) Finding {

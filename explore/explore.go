@@ -294,7 +294,7 @@ func (e *explorer) fitted(j *Job, s Schedule, i int) Schedule {
 		x := (e.o.Seed + uint64(i)) * 0x9E3779B97F4A7C15 // spreads seeds over the steps
 		at := (x ^ x>>29) % (steps / 2)
 		if i == 1 { // in the launch of several steps, and in the default order (mayGoOn)
-			s.Strategy, s.Seed, s.Depth, at = Replay, 0, 0, steps/3
+			s, at = s.replayOf(nil), steps/3
 		}
 		s.HostStores = []HostStore{{Step: at, PointerAt: abortPointer, Value: 1}}
 	}
@@ -306,18 +306,22 @@ func (e *explorer) fitted(j *Job, s Schedule, i int) Schedule {
 func (e *explorer) round(orders []order, done func(*order, *Outcome)) error {
 	outcomes := make([]*Outcome, len(orders))
 	cut := make([]bool, len(orders))
+	var over error // errTime, which must not hide what else goes wrong
 	var mu sync.Mutex
 	failed := SideBySide(len(orders), e.o.Workers, func(i int) (err error) {
 		outcomes[i], err = e.pool.run(&orders[i])
-		cut[i] = errors.Is(err, errCut)
-		if err == nil && done != nil {
-			mu.Lock()
-			defer mu.Unlock()
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case errors.Is(err, errTime):
+			cut[i], over = errors.Is(err, errCut), errTime
+			return nil
+		case err == nil && done != nil:
 			done(&orders[i], outcomes[i])
 		}
 		return err
 	})
-	if failed != nil && !errors.Is(failed, errTime) {
+	if failed != nil {
 		return failed
 	}
 	for i := range orders {
@@ -332,7 +336,7 @@ func (e *explorer) round(orders []order, done func(*order, *Outcome)) error {
 			return err
 		}
 	}
-	return failed
+	return over
 }
 
 func (e *explorer) reportOf(j *Job) *JobReport {
