@@ -218,7 +218,12 @@ func TestWrongGPUs(t *testing.T) {
 		"is of another build than":  func(r *Recording) { r.Build = "0" },
 		`has format "amkc.trace/0"`: func(r *Recording) { r.Format = "amkc.trace/0" },
 		"has no steps":              func(r *Recording) { r.Steps = nil },
-		"step 2 that is cut":        func(r *Recording) { r.Steps[1].Values = r.Steps[1].Values[1:] },
+		"step 1 of 3 rows": func(r *Recording) {
+			r.Steps[0].IDs, r.Steps[0].Chosen = make([]int, 3), make([]int, 3)
+		},
+		"step 1 at position 64": func(r *Recording) { r.Steps[0].Position = 64 },
+		"step 3 at position 62": func(r *Recording) { r.Steps[2].IDs[0] = 1 << 40 },
+		"step 2 that is cut":    func(r *Recording) { r.Steps[1].Values = r.Steps[1].Values[1:] },
 	} {
 		_, err := readRecording(rewritten(t, edit), build, facts)
 		require.ErrorContains(t, err, name)

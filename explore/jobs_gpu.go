@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"amkc/compiler"
+	"amkc/ir/diag"
 	"amkc/runtime/host"
 )
 
@@ -35,6 +36,10 @@ func (a *attempt) gpu() error {
 	followers := map[int]*compiler.Follower{}
 	return a.open(host.Options{}, func(s *host.Session) error {
 		before := r.Cache
+		if size := s.Sequences() * int(s.Info().CacheBytes); len(before) != size {
+			return diag.Errorf(codeRecording, a.recording, "has a cache of %d bytes; that of the build has %d",
+				len(before), size)
+		}
 		for i := range r.Steps {
 			step := &r.Steps[i]
 			rows := len(step.IDs)

@@ -2,6 +2,7 @@ package explore
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"io"
@@ -74,6 +75,11 @@ func Record(ctx context.Context, dir string, s *host.Session) (*Recording, error
 	if r.Build, err = digestOfSources(dir, &facts); err != nil {
 		return nil, err
 	}
+	// So that nobody reads the caches of a large model and is told at the end: each step has a copy.
+	size := (len(r.Steps) + 1) * base64.StdEncoding.EncodedLen(s.Sequences()*int(s.Info().CacheBytes))
+	if err := r.fits(dir, size); err != nil {
+		return nil, err
+	}
 	if err := s.FillCache(); err != nil {
 		return nil, err
 	}
@@ -90,9 +96,23 @@ func Record(ctx context.Context, dir string, s *host.Session) (*Recording, error
 		if step.Cache, err = s.ReadCache(); err != nil {
 			return nil, err
 		}
+		size += base64.StdEncoding.EncodedLen(len(step.Values) + len(step.Logits))
+		if err := r.fits(dir, size); err != nil {
+			return nil, err
+		}
 	}
 	s.Reset()
 	return r, nil
+}
+
+// fits refuses a recording that readRecording would not read.
+func (r *Recording) fits(build string, size int) error {
+	const rest = 1 << 20 // all but bytes in base64
+	if most := infile.Trace.Max - rest; int64(size) > most {
+		return diag.Errorf(codeRecording, build, "a trace of %d steps has more than %d MiB; want a build with fewer "+
+			"positions (--max-seq)", len(r.Steps), most>>20)
+	}
+	return nil
 }
 
 // digestOfSources is that of what the results of a build's kernels depend on, on any device.
@@ -149,6 +169,18 @@ func readRecording(file, build string, facts *host.Facts) (*Recording, error) {
 		if len(s.Values)%4 != 0 || len(s.Logits)%4 != 0 || len(s.Chosen) != len(s.IDs) || len(s.IDs) == 0 ||
 			len(s.Cache) != len(r.Cache) {
 			return nil, diag.Errorf(codeRecording, file, "has a step %d that is cut; want all values of a step", i+1)
+		}
+		rows := len(s.IDs)
+		if rows != 1 && !slices.ContainsFunc(facts.Passes, func(p host.Pass) bool {
+			return p.Sequences == 0 && p.Rows == rows
+		}) {
+			return nil, diag.Errorf(codeRecording, file, "has a step %d of %d rows, for which %s has no kernel", i+1, rows,
+				build)
+		}
+		if s.Position < 0 || s.Position > facts.Model.MaxSeq-rows || slices.Min(s.IDs) < 0 ||
+			slices.Max(s.IDs) >= facts.Model.Vocab {
+			return nil, diag.Errorf(codeRecording, file, "has a step %d at position %d with ids up to %d; want %d "+
+				"positions and ids below %d", i+1, s.Position, slices.Max(s.IDs), facts.Model.MaxSeq, facts.Model.Vocab)
 		}
 	}
 	return &r, nil
