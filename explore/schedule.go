@@ -58,7 +58,7 @@ func (s *Schedule) String() string {
 	case PCT:
 		parts = append(parts, fmt.Sprintf("pct, seed %d, depth %d", s.Seed, s.Depth))
 		if s.Behind != 0 {
-			parts = append(parts, "an SM behind all others")
+			parts = append(parts, "an SM of the lowest priority")
 		}
 	default:
 		parts = append(parts, fmt.Sprintf("%s, seed %d", s.Strategy, s.Seed))
@@ -84,7 +84,7 @@ const (
 )
 
 // schedules returns the first n schedules of a seed: the default one, and then what seeds say. Every second one is
-// random. The others are of pct: every second of these has an SM behind all others, each in its turn.
+// random. The others are of pct: in every second of these one SM, each in its turn, has the lowest priority.
 func schedules(n int, seed uint64, assume map[string]bool) []Schedule {
 	all := make([]Schedule, n)
 	for i := range all {

@@ -50,7 +50,7 @@ y[0:6] = GEMV_TILE(%n, w[0:6,0:256])`
 		require.Positive(t, sum(radius))
 		require.Zero(t, sum(apart))
 	})
-	t.Run("behind a norm", func(t *testing.T) {
+	t.Run("after a norm", func(t *testing.T) {
 		radius, apart := apartOf(t, vectors+"buffer y ACTIVATION F32 [6] HBM rowmajor", normed)
 		for i := range apart {
 			require.Positive(t, apart[i])

@@ -159,7 +159,7 @@ func (t *tracer) step(ctx context.Context, token int) (*Trace, error) {
 
 // A TracedStep is what one step of a kernel has handed over.
 type TracedStep struct {
-	Values []float32 // [exchanges][Stride]; behind the end of a vector, NaN
+	Values []float32 // [exchanges][Stride]; after the end of a vector, NaN
 	Stride int
 	Logits []float32 // [tokens][vocab]
 	Chosen []int     // after each token
@@ -167,7 +167,7 @@ type TracedStep struct {
 
 // TraceStep decodes ids in one step at a position, whatever has been decoded before it: by the kernel of one token, or
 // by that of passes of as many rows. With given, which is Values of such a step, each stage hands over what is there,
-// so that the ones behind it are given that; what it has computed itself is what is returned.
+// so that later stages are given that; what it has computed itself is returned.
 func (s *Session) TraceStep(ctx context.Context, position int, ids []int, given []float32) (_ *TracedStep, err error) {
 	k := s.one
 	if i := slices.IndexFunc(s.passes, func(k *megakernel) bool { return k.info.Rows == len(ids) }); i >= 0 {
