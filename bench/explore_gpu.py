@@ -91,9 +91,12 @@ def compare(amkc, fixture, traces, out, work):
     except ValueError:
         row["problem"] = "amkc explore gives no report"
         return row
-    report = report.get("result", report)
-    row["stages"] = report["stages"]
-    row["findings"] = [{key: finding[key] for key in ("kind", "message")} for finding in report["findings"]]
+    report = report.get("result", report) or {}
+    row["stages"] = report.get("stages", [])  # none of a run that crashed, which is a finding
+    row["findings"] = [{key: finding[key] for key in ("kind", "message")} for finding in report.get("findings", [])]
+    if not row["stages"] and not row["findings"]:
+        row["problem"] = "amkc explore compares nothing"
+        return row
     recorded = json.loads(trace.read_text("utf-8"))
     row["device"], row["steps"] = recorded["device"], len(recorded["steps"])
     return row

@@ -2,8 +2,8 @@ package explore
 
 import "sync"
 
-// SideBySide calls f for 0 to n-1, at most so many at a time, and in this order as far as that goes. After an error no
-// further call begins; the first of them, by number, is returned when all calls have.
+// SideBySide calls f for 0 to n-1, at most atOnce at a time; calls begin in this order. After an error no further call
+// begins. When all calls have returned it returns the error of the smallest number.
 func SideBySide(n, atOnce int, f func(i int) error) error {
 	errs := make([]error, n)
 	var mu sync.Mutex

@@ -86,7 +86,7 @@ type radii struct {
 	same       *radii // those of kernels with the same sums; nil: zeros
 }
 
-// radii picks those that the rule at hand reckons with.
+// pick returns the radii that the current rule is carried out for: of any order, or of kernels with the same sums.
 func (w *worker) pick(r radii) radii {
 	switch {
 	case !w.same:

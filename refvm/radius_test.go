@@ -22,7 +22,7 @@ func TestRadiiHaveEveryOp(t *testing.T) {
 	require.Len(t, radiusOf, len(Radii))
 }
 
-// inOrderOf adds terms up in fp32, along so many chains, which are joined at the end.
+// inOrderOf adds terms up in fp32, along a number of chains, which are joined at the end.
 func inOrderOf(lot *rand.Rand, terms []float64, chains int) float32 {
 	sums := make([]float32, chains)
 	for _, i := range lot.Perm(len(terms)) {

@@ -202,7 +202,7 @@ func (e Exact) writeWeights(path string) error {
 // the digits that the kernel makes of it are exact.
 const most = 127
 
-// integers returns small numbers other than 0, and one that is most in each so many, at which none of the others is.
+// integers returns n small numbers other than 0. In each group of them one has the magnitude most, and no other has.
 func (m *exactModel) integers(n, below, each int) []int {
 	x := make([]int, n)
 	for i := range x {

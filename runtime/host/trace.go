@@ -238,7 +238,7 @@ func (s *Session) exchanges(position int) ([]Exchange, error) {
 	return all, nil
 }
 
-// Unrolled lists the exchanges of a step in order, at most so many, with their layers filled in.
+// Unrolled lists the exchanges of a step in order, no more than most of them, with their layers filled in.
 func (v *Variant) Unrolled(most int) []Exchange { return unrolled(v.Exchanges, most) }
 
 // unrolled repeats the exchanges of loops, round by round, until there are as many as are asked for.
