@@ -61,7 +61,8 @@ func (a *attempt) found(kind, format string, args ...any) {
 }
 
 // garbageUntilNow says that launches until now were aborted, or decoded without weights. What such a launch computes is
-// garbage, which nobody looks at, and so is what it reads for that.
+// garbage, which nobody looks at, and so is what it reads for that. What the machine finds again in later launches it
+// reports once more (control.h).
 func (a *attempt) garbageUntilNow() error {
 	run, err := a.machine.result()
 	if err == nil {

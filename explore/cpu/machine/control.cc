@@ -215,6 +215,7 @@ const char* amk_explore_result(void) {
           number(c.plain) + ",\"loads\":" + number(c.loads) + ",\"stores\":" + number(c.stores) +
           ",\"delayed\":" + number(c.delayed) + ",\"stale\":" + number(c.stale) + ",\"syncs\":" +
           number(c.syncs) + ",\"copied\":" + number(c.copied) + ",\"torn\":" + number(c.torn) + "}}";
+  report_again();
   return give(std::move(text));
 }
 

@@ -31,7 +31,8 @@ const char* amk_explore_schedule(const char* json);
 // that has run was the last.
 int amk_explore_next(void);
 
-// What has happened since the schedule began. JSON:
+// What has happened since the schedule began. A finding that has been returned is listed once more
+// if it happens again. JSON:
 //   {"findings":[{"kind":"...","message":"...","sites":[{"file":"...","line":1,"block":0,"thread":0},
 //                 {"module":"...","offset":1,"block":0,"thread":0}]}],
 //    "choices":n,"deviations":[[index,value],...],"steps":n,"launches":n,"abandoned":false,

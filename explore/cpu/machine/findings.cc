@@ -47,6 +47,8 @@ CodePlace here(Site site) {
 
 const std::vector<Report>& reports() { return list; }
 
+void report_again() { seen.clear(); }
+
 void clear_reports() {
   list.clear();
   seen.clear();

@@ -1,4 +1,4 @@
-// What went wrong in a run. Each is reported once for each pair of places.
+// What went wrong in a run. Each is reported once for each pair of places, until report_again().
 #pragma once
 
 #include <string>
@@ -43,6 +43,9 @@ void report(const char* kind, std::string message, std::vector<CodePlace> places
 CodePlace here(Site site);
 
 const std::vector<Report>& reports();
+// What has been reported is reported once more if it happens again: the host may leave out what was
+// reported until now, as that of a launch that was aborted.
+void report_again();
 void clear_reports();
 
 }  // namespace machine

@@ -43,6 +43,12 @@ void check(bool ok, const char* what, int line) {
 }
 #define CHECK(x) check(x, #x, __LINE__)
 
+size_t found(const std::string& kind) {
+  const std::string text = amk_explore_result(), what = "\"kind\":\"" + kind + "\"";
+  size_t n = 0;
+  for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; ++at) ++n;
+  return n;
+}
 bool says(const char* text) { return strstr(amk_explore_result(), text) != nullptr; }
 
 constexpr int kSuccess = 0, kInvalidValue = 1, kInvalidImage = 200, kNotFound = 500,
@@ -163,6 +169,10 @@ int main(int argc, char** argv) {
   f = function(module, "finds");
   Arguments any = a;
   CHECK(launch(f, 1, 32, 256, any) == kSuccess && says("\"kind\":\"unwritten\""));
+  // It is listed once more after it has been returned, and once alone until then.
+  const size_t once = found("unwritten");
+  for (int i = 0; i < 2; ++i) CHECK(launch(f, 1, 32, 256, any) == kSuccess);
+  CHECK(once > 0 && found("unwritten") == 2 * once);
   any.n = 0;
   std::set<uint32_t> garbage;
   for (int seed = 1; seed <= 50; ++seed) {
