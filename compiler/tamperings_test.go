@@ -14,6 +14,7 @@ import (
 	"amkc/passes/checkpoint"
 	"amkc/runtime/chat"
 	"amkc/runtime/host"
+	"amkc/runtime/infile"
 )
 
 // A tampering changes a good build. With the manifest made to fit, it is given the manifest after the digests of what
@@ -88,7 +89,13 @@ var tamperings = map[string][]tampering{
 		replace("Makefile", "Makefile", `\z`, "evil:\n"),
 		replace("licenses", "THIRD_PARTY_NOTICES", `\z`, "x"),
 	},
-	"a generated file that is missing": {remove("launcher/main.go"), remove("README.md"), remove(purego + ".mod")},
+	"a generated file that is missing": {
+		remove(programFile), remove("launcher/main.go"), remove("README.md"), remove(purego + ".mod"), remove("schedule.h"),
+	},
+	"a generated file that is larger than amkc reads": {
+		grow(programFile, infile.Program), grow("megakernel.cu", infile.Source), grow("schedule.h", infile.Source),
+		grow("Makefile", infile.Source), grow(runtimeZip, infile.Source),
+	},
 	"an extra file": {
 		add("python/__pycache__/pack.cpython-312.pyc"), add("launcher/evil.go"), add("GNUmakefile"),
 		add(purego + ".ziphash"), add("launcher/vendor/modules.txt"),
@@ -199,6 +206,14 @@ func remove(file string) tampering {
 	return tampering{name: file, change: func(t *testing.T,
 		dir string) {
 		require.NoError(t, os.Remove(filepath.Join(dir, file)))
+	}}
+}
+
+// grow makes a file one byte larger than its kind may be.
+func grow(file string, kind infile.Kind) tampering {
+	return tampering{name: file, change: func(t *testing.T, dir string) {
+		rewrite(t, dir, file, text(t, dir, file))
+		require.NoError(t, os.Truncate(filepath.Join(dir, file), kind.Max+1))
 	}}
 }
 

@@ -42,7 +42,8 @@ NAME.edited.`)
 	codeNotEmitted = diag.New("AMK4903", "a generated file is not what the program gives", `
 amkc verify emits the build again from its program.json and its config.json, and compares bytes. This file differs, so
 the sources do not say what the program says, or reference.cu not what the model says: a file was edited, or the build
-was written by another version of amkc, which the message then says.`)
+was written by another version of amkc, which the message then says. A file that is missing, or larger than amkc reads,
+is none that the program gives, and without its program.json a build says nothing that could be compared.`)
 )
 
 // Verification is what Verify has found.
@@ -89,12 +90,32 @@ func Verify(dir string, tell progress.Func) (*Verification, error) {
 	return v, v.checkEmission(dir, m, p, passes...)
 }
 
+// read reads a file that every build has. One that cannot be read is a finding, whatever the manifest says: without it
+// less is compared, or nothing is. It is one already if its digest could not be read either.
+func (v *Verification) read(path string, kind infile.Kind) ([]byte, bool) {
+	text, err := infile.Read(path, kind)
+	if err != nil && v.found(path) == nil {
+		v.Findings.Add(diag.Errorf(codeNotEmitted, path, "cannot be read: %v", infile.Reason(err)))
+	}
+	return text, err == nil
+}
+
+// found returns the finding that a file is not what it should be, or nil.
+func (v *Verification) found(path string) *diag.Diagnostic {
+	for _, d := range v.Findings {
+		if d.Pos == path && (d.Code == codeFileChanged.ID || d.Code == codeNotEmitted.ID) {
+			return d
+		}
+	}
+	return nil
+}
+
 // readProgram reads program.json, that of passes of several tokens if sub is their directory; nil if that cannot be
-// done, or if it is not well-formed. Its absence is among the findings of its digest.
+// done, or if it is not well-formed.
 func (v *Verification) readProgram(dir, sub string) *ir.Program {
 	path := filepath.Join(dir, sub, programFile)
-	text, err := infile.Read(path, infile.Program)
-	if err != nil {
+	text, ok := v.read(path, infile.Program)
+	if !ok {
 		return nil
 	}
 	p, diags := ir.LoadJSON(text, path)
@@ -199,16 +220,13 @@ func (v *Verification) checkEmission(dir string, m *codegen.Manifest, p *ir.Prog
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		v.Emitted++
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		have, err := infile.Read(path, infile.Source)
-		changed, inside := err != nil || codegen.Digest(have) != m.Files[name], insideOf(name, have, files[name])
-		switch {
-		case changed && m.Files[name] != "": // has been found
-			for _, d := range v.Findings {
-				if d.Pos == path && d.Code == codeFileChanged.ID {
-					d.With(inside...)
-				}
-			}
-		case changed || !bytes.Equal(have, files[name]):
+		kind := infile.Source
+		kind.Max = max(kind.Max, int64(len(files[name])))
+		have, _ := v.read(path, kind)
+		inside := insideOf(name, have, files[name])
+		if d := v.found(path); d != nil {
+			d.With(inside...)
+		} else if m.Files[name] == "" || !bytes.Equal(have, files[name]) {
 			v.Findings.Add(diag.Errorf(codeNotEmitted, path, "differs from what %s gives", programFile).With(
 				append(inside, notes...)...))
 		}

@@ -21,9 +21,9 @@ import (
 func (v *Verification) readBack(build, sub string, want *ir.Program) {
 	text, dir := map[string][]byte{}, filepath.Join(build, sub)
 	for _, name := range readback.Files {
-		var err error
-		if text[name], err = infile.Read(filepath.Join(build, headerOf(sub, name)), infile.Source); err != nil {
-			return // among the findings of its digest
+		var ok bool
+		if text[name], ok = v.read(filepath.Join(build, headerOf(sub, name)), infile.Source); !ok {
+			return
 		}
 	}
 	p, diags := readHeaders(text, want)
