@@ -8,9 +8,13 @@ import (
 	"strings"
 	"syscall"
 
+	"amkc/codegen"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
 )
+
+// olderLibrary is the package of the library in builds of older releases.
+const olderLibrary = "launcher/internal/library/shared"
 
 // fatbinMagic is what a fatbin begins with.
 var fatbinMagic = []byte{0x50, 0xed, 0x55, 0xba}
@@ -28,8 +32,8 @@ func IsProduct(path, name string) bool {
 		return err == nil && bytes.Equal(head[:], fatbinMagic)
 	}
 	info, err := buildinfo.Read(f)
-	if name == host.LibraryFile { // builds of older releases have it in another module
-		return err == nil && strings.HasSuffix(info.Path, "/library/shared")
+	if name == host.LibraryFile {
+		return err == nil && (info.Path == codegen.LibraryPackage || info.Path == olderLibrary)
 	}
 	return err == nil && info.Path == "launcher"
 }
