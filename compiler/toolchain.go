@@ -187,7 +187,7 @@ func buildLauncher(ctx context.Context, dir, name string, library bool) *diag.Di
 func runGo(ctx context.Context, launcher, tool string, env []string, args ...string) (string, *diag.Diagnostic) {
 	cmd := exec.CommandContext(ctx, tool, args...)
 	cmd.Dir = launcher
-	cmd.Env = slices.Concat(os.Environ(), []string{"GOWORK=off", "GOFLAGS=-modcacherw"}, env)
+	cmd.Env = slices.Concat(os.Environ(), []string{"GO111MODULE=on", "GOWORK=off", "GOFLAGS=-modcacherw"}, env)
 	var out, complaints strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &complaints
 	err := cmd.Run()

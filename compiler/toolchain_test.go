@@ -112,7 +112,7 @@ func TestLauncherBuildsAnywhere(t *testing.T) {
 	require.NoError(t, err)
 	t.Setenv("GOCACHE", strings.TrimSpace(string(cache))) // compiling the standard library anew takes a minute
 	for name, value := range map[string]string{"HOME": "", "GOMODCACHE": "/nowhere", "GOPROXY": "off",
-		"GOFLAGS": "-mod=vendor", "TMPDIR": temporary} {
+		"GOFLAGS": "-mod=vendor", "GO111MODULE": "off", "GOPRIVATE": "*", "TMPDIR": temporary} {
 		t.Setenv(name, value)
 	}
 	before := names(t, dir)
