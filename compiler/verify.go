@@ -254,7 +254,7 @@ func insideOf(name string, have, want []byte) []string {
 		return nil
 	}
 	var out []string
-	changes := diff.Archives(have, want)
+	changes := diff.Archives(have, want, false)
 	for _, c := range changes[:min(len(changes), most)] {
 		what := map[diff.Kind]string{diff.OnlyInA: "is in it and should not be", diff.OnlyInB: "is not in it"}[c.Kind]
 		out = append(out, fmt.Sprintf("%s %s", printable.Line(c.Path), cmp.Or(what, "differs")))

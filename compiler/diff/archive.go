@@ -14,8 +14,9 @@ import (
 const maxArchive = 16 << 20
 
 // Archives compares the files in two zips that are stored and not compressed, as those that amkc makes are. It returns
-// nil where the files are the same, or a zip is of another kind.
-func Archives(a, b []byte) []Change {
+// nil where the files are the same, or a zip is of another kind. Without hunks, which take far more memory than the
+// zips, no content is taken for text.
+func Archives(a, b []byte, hunks bool) []Change {
 	entriesA, entriesB := entries(a), entries(b)
 	if entriesA == nil || entriesB == nil {
 		return nil
@@ -29,7 +30,11 @@ func Archives(a, b []byte) []Change {
 		if inA && inB && bytes.Equal(contentA, contentB) {
 			continue
 		}
-		out = append(out, change(name, identity(contentA, inA), identity(contentB, inB), contentA, contentB))
+		fileA, fileB := identity(contentA, inA), identity(contentB, inB)
+		if !hunks {
+			contentA, contentB = nil, nil
+		}
+		out = append(out, change(name, fileA, fileB, contentA, contentB))
 	}
 	return out
 }

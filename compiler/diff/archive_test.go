@@ -57,7 +57,11 @@ func TestArchives(t *testing.T) {
 func TestArchivesThatAreNotOpened(t *testing.T) {
 	file := entry{"a.go", "package evil\n"}
 	good, other := archive(t, zip.Store, file), archive(t, zip.Store, entry{"a.go", "package good\n"})
-	require.Len(t, Archives(good, other), 1)
+	for _, hunks := range []bool{false, true} {
+		changes := Archives(good, other, hunks)
+		require.Len(t, changes, 1)
+		require.Equal(t, hunks, changes[0].Hunks != nil)
+	}
 	require.Len(t, entries(bytes.Join([][]byte{make([]byte, 9), good}, nil)), 1)
 	require.Len(t, entries(manyNames(archive(t, zip.Store, entry{"a", "x"}))), 41)
 	for name, bad := range map[string][]byte{
@@ -70,10 +74,10 @@ func TestArchivesThatAreNotOpened(t *testing.T) {
 		"many names": manyNames(archive(t, zip.Store, entry{"a", string(make([]byte, 10_000))})),
 	} {
 		require.Nil(t, entries(bad), name)
-		require.Nil(t, Archives(bad, other), name)
-		require.Nil(t, Archives(other, bad), name)
+		require.Nil(t, Archives(bad, other, true), name)
+		require.Nil(t, Archives(other, bad, true), name)
 	}
-	require.Nil(t, Archives(good, archive(t, zip.Store, file)), "the same files")
+	require.Nil(t, Archives(good, archive(t, zip.Store, file), true), "the same files")
 }
 
 // manyNames gives the one entry of an archive, "a", forty names more.

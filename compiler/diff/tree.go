@@ -120,7 +120,7 @@ func compare(name, pathA, pathB string) ([]Change, error) {
 			return nil, err
 		}
 		if path.Ext(name) == ".zip" {
-			if changes := Archives(contentA, contentB); changes != nil {
+			if changes := Archives(contentA, contentB, true); changes != nil {
 				for i := range changes {
 					changes[i].Path = name + "/" + changes[i].Path
 				}
