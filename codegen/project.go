@@ -88,26 +88,48 @@ var copiedSources = sync.OnceValue(func() map[string][]byte {
 	return files
 })
 
-var deviceSources = sync.OnceValue(runtime.DeviceSources)
+// A header is one of the device runtime, with the paths that it includes.
+type header struct {
+	text     []byte
+	includes []string
+}
+
+// deviceHeaders are read once: a search emits thousands of builds.
+var deviceHeaders = sync.OnceValue(func() map[string]header {
+	headers := map[string]header{}
+	for name, text := range runtime.DeviceSources() {
+		headers[name] = header{text, includesOf(name, text)}
+	}
+	return headers
+})
 
 var includeLine = regexp.MustCompile(`(?m)^ *# *include *"([^"]+)"`)
 
+// includesOf are the paths that a source includes, under whatever condition.
+func includesOf(name string, text []byte) []string {
+	var out []string
+	for _, m := range includeLine.FindAllSubmatch(text, -1) {
+		out = append(out, path.Join(path.Dir(name), string(m[1])))
+	}
+	return out
+}
+
 // includeHeaders adds the headers of the device runtime that the sources of a build include, and those that these
-// include in turn, under whatever condition.
+// include in turn.
 func includeHeaders(files map[string][]byte) {
-	headers, sources := deviceSources(), slices.Collect(maps.Keys(files))
-	for len(sources) > 0 {
-		name := sources[len(sources)-1]
-		sources = sources[:len(sources)-1]
-		if !slices.Contains([]string{".cu", ".h", ".cuh"}, path.Ext(name)) {
-			continue
+	var included []string
+	for name, text := range files {
+		if slices.Contains([]string{".cu", ".h", ".cuh"}, path.Ext(name)) {
+			included = append(included, includesOf(name, text)...)
 		}
-		for _, m := range includeLine.FindAllSubmatch(files[name], -1) {
-			included := path.Join(path.Dir(name), string(m[1]))
-			if text := headers[included]; text != nil && files[included] == nil {
-				files[included] = text
-				sources = append(sources, included)
-			}
+	}
+	headers := deviceHeaders()
+	for len(included) > 0 {
+		name := included[len(included)-1]
+		included = included[:len(included)-1]
+		if h, ok := headers[name]; ok && files[name] == nil {
+			files[name] = h.text
+			included = append(included, h.includes...)
 		}
 	}
 }
