@@ -174,8 +174,8 @@ func readRecording(file, build string, facts *host.Facts) (*Recording, error) {
 		if rows != 1 && !slices.ContainsFunc(facts.Passes, func(p host.Pass) bool {
 			return p.Sequences == 0 && p.Rows == rows
 		}) {
-			return nil, diag.Errorf(codeRecording, file, "has a step %d of %d rows, for which %s has no kernel", i+1, rows,
-				build)
+			return nil, diag.Errorf(codeRecording, file, "has a step %d of %d rows, for which %s has no kernel", i+1,
+				rows, build)
 		}
 		if s.Position < 0 || s.Position > facts.Model.MaxSeq-rows || slices.Min(s.IDs) < 0 ||
 			slices.Max(s.IDs) >= facts.Model.Vocab {
