@@ -90,7 +90,8 @@ var tamperings = map[string][]tampering{
 		replace("licenses", "THIRD_PARTY_NOTICES", `\z`, "x"),
 	},
 	"a generated file that is missing": {
-		remove(programFile), remove("launcher/main.go"), remove("README.md"), remove(purego + ".mod"), remove("schedule.h"),
+		remove(programFile), remove("launcher/main.go"), remove("README.md"), remove(purego + ".mod"),
+		remove("schedule.h"),
 	},
 	"a generated file that is larger than amkc reads": {
 		grow(programFile, infile.Program), grow("megakernel.cu", infile.Source), grow("schedule.h", infile.Source),

@@ -287,8 +287,9 @@ func (a *attempt) mayGoOn(since uint64) error {
 	}
 	for _, h := range a.schedule.HostStores {
 		if h.Step >= since && h.Step < since+(run.Steps-since)/2 {
-			a.found("difference", "the host ended a launch at step %d of the machine, and it went on from step %d to %d",
-				h.Step, since, run.Steps)
+			a.found("difference",
+				"the host ended a launch at step %d of the machine, and it went on from step %d to %d", h.Step, since,
+				run.Steps)
 		}
 	}
 	return nil

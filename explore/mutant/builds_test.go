@@ -58,8 +58,8 @@ var (
 
 var builds = []small{
 	{name: "bulk copies", arch: 90, sms: 2, jobs: append(slices.Clone(launches), "abort", "reference", "measure")},
-	// All warps of a block have tiles of their own, and a ring that is no longer than that. A unit of attention on each SM
-	// is followed by another, and as many chunks may be on their way as the ring has slots.
+	// All warps of a block have tiles of their own, and a ring that is no longer than that. A unit of attention on each
+	// SM is followed by another, and as many chunks may be in flight as the ring has slots.
 	{name: "asynchronous copies", arch: 80, sms: 2, jobs: launches,
 		config: `{"hidden_size": 144, "intermediate_size": 256}`,
 		ring:   `"chunk_bytes": 4096, "in_flight": 8`,
@@ -77,8 +77,8 @@ var builds = []small{
 		config: `{"num_key_value_heads": 4}`},
 	{name: "layer barriers", arch: 90, sms: 2, jobs: launches, config: `{"intermediate_size": 256}`,
 		tiling: `"loop": {"barrier": 1}, "warps": {"qkv": 2, "o": 2, "gate_up": 2, "down": 4, "lm_head": 2}`},
-	// at the end a warp has several chunks of a context; columns of a head are padded; what two sequences have of a unit
-	// is merged in two turns; and there is an SM with neither a unit of attention nor rows of o
+	// at the end a warp has several chunks of a context; columns of a head are padded; what two sequences have of a
+	// unit is merged in two turns; and there is an SM with neither a unit of attention nor rows of o
 	{name: "passes", arch: 90, sms: 4, jobs: append(slices.Clone(passed), "ends"), edit: several,
 		tiling: `"attention": {"max_splits": 1}`,
 		config: `{"hidden_size": 16, "num_attention_heads": 8, "num_key_value_heads": 1, "head_dim": 12,
@@ -94,9 +94,9 @@ var builds = []small{
 	{name: "layer barriers in passes", arch: 80, sms: 2, jobs: passed, edit: several,
 		tiling: `"loop": {"barrier": 1}, "warps": {"o": 2, "down": 4}`,
 		config: `{"hidden_size": 1056, "intermediate_size": 64, "vocab_size": 32}`},
-	// the producer is a warp, and more chunks may be on their way than the end of a step and the first product have, but
-	// not those of a layer; an SM without cache rows waits at the barrier of a step that does not come, and in passes each
-	// has a group of the rows
+	// the producer is a warp, and more chunks may be in flight than the end of a step and the first product have, but
+	// not those of a layer; an SM without cache rows waits at the barrier of a step that does not come, and in passes
+	// each has a group of the rows
 	{name: "layer barriers of a warp", arch: 80, sms: 2, jobs: []string{"launch", "stops", "abort", "rows2"},
 		config: `{"num_attention_heads": 8, "num_key_value_heads": 1, "head_dim": 8}`,
 		ring:   `"chunk_bytes": 4096, "in_flight": 16`, tiling: `"loop": {"barrier": 1}`, shared: 106496,
@@ -161,8 +161,8 @@ var builds = []small{
 		config: `{"hidden_size": 1184, "intermediate_size": 32, "vocab_size": 16, "num_attention_heads": 2,
 "num_key_value_heads": 1, "layer_types": ["sliding_attention", "full_attention"]}`,
 		edit: func(o *compiler.Options) { o.DType, o.Rows = dtype(ir.F32), []int{2} }},
-	// one SM has rows that are behind the held exchange, none of qkv and no unit of attention; and all warps of the others
-	// read the columns of qkv
+	// one SM has rows that come after the held exchange, none of qkv and no unit of attention; and all warps of the
+	// others read the columns of qkv
 	{name: "held counters", arch: 90, sms: 4, wide: true, jobs: []string{"launch", "rows2"}, base: "gpt-neox-parallel",
 		config: `{"num_attention_heads": 2}`,
 		tiling: `"exchange": {"flagged": 0}, "gemv": {"rows": 64}, "rotation": {"qkv": 1},
@@ -171,10 +171,11 @@ var builds = []small{
 	// o is published as soon as attention has read qkv, on the same page, over words that the other SM has read
 	{name: "norms of branches", arch: 90, sms: 2, jobs: []string{"launch"}, base: "olmo2-plain", policy: "round_robin",
 		tiling: `"exchange": {"copies": 1}`, program: func(p *ir.Program) { share(p, "L{i}.o", "L{i}.qkv") }},
-	// owners of rows of the residual add their rows of a branch; with one token, warps read columns that another warp has
-	// written
+	// owners of rows of the residual add their rows of a branch; with one token, warps read columns that another warp
+	// has written
 	{name: "counted norms of branches", arch: 90, sms: 2, jobs: []string{"launch", "rows2"}, base: "olmo2-plain",
-		tiling: `"exchange": {"flagged": 0}, "warps": {"qkv": 2}`, edit: func(o *compiler.Options) { o.Rows = []int{2} }},
+		tiling: `"exchange": {"flagged": 0}, "warps": {"qkv": 2}`,
+		edit:   func(o *compiler.Options) { o.Rows = []int{2} }},
 	// all heads of q have one norm, and all of k
 	{name: "norms of heads", arch: 90, sms: 2, jobs: []string{"launch", "rows2"}, base: "olmo2-plain",
 		edit: func(o *compiler.Options) { o.Rows = []int{2} }},

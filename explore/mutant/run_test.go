@@ -31,8 +31,8 @@ var (
 	report = flag.String("report", "", "write mutants.md into this directory")
 	only   = flag.String("mutants", "", "run the mutants alone whose ids match this expression")
 	on     = flag.String("builds", "", "on these builds alone, by name, with commas between")
-	record = flag.String("log", "", "append what became of each mutant to this file, and do not run again what it says "+
-		"was killed")
+	record = flag.String("log", "", "append what became of each mutant to this file, and do not run again what it "+
+		"says was killed")
 	times = flag.Int("schedules", 12, "schedules of each job that runs a mutant")
 	most  = flag.Int("jobs", 2, "jobs of a build that run a mutant")
 	runs  = flag.Int("runs", 0, "runs of a mutant at most; 0: under each schedule of each job")
