@@ -53,13 +53,14 @@ __device__ __forceinline__ void take_residual(C& c, bool& has) {
     c.shared.residual[i] = part_of(c).residual[c.sm * kOwn + i];
 }
 
-// Leaves the residual for the next launch that takes it.
+// Leaves the residual for the next launch that takes it. An SM may have fewer rows than there is
+// room for, and nobody has written the others.
 template <class C>
 __device__ __forceinline__ void leave_residual(C& c) {
   constexpr int kOwn = kTokens * kResidualRows;
   consumer_barrier();
   for (int i = c.tid; i < kOwn; i += kConsumers)
-    part_of(c).residual[c.sm * kOwn + i] = c.shared.residual[i];
+    part_of(c).residual[c.sm * kOwn + i] = load_partly_written(&c.shared.residual[i]);
 }
 
 // At the beginning of a step: the token that the step before has chosen.
