@@ -190,10 +190,10 @@ void wide() {
   });
   w = {};
   w.sets_a = true;
-  with("an operand that is set after the fence", w, [](m::Outcome) { CHECK(found("since registers were set")); });
+  with("an operand that is set after the fence", w, [](m::Outcome) { CHECK(says("since registers were set")); });
   w = {};
   w.uses_d = true;
-  with("sums that are used", w, [](m::Outcome) { CHECK(found("used before it is waited for")); });
+  with("sums that are used", w, [](m::Outcome) { CHECK(says("used before it is waited for")); });
   w = {};
   w.shifted = true;
   with("an operand that is not aligned", w, [](m::Outcome) { CHECK(says("want a multiple of 16")); });
