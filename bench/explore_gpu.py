@@ -146,7 +146,7 @@ def page(result):
         lines.append(f"| {row['name']} | {row['covers']} | {row.get('steps', 0)} | "
                      f"{sum(s['elements'] for s in stages):,} | {sum(s['exact'] for s in stages):,} | "
                      f"{sum(s['different'] for s in stages):,} | {row['problem'] or len(row['findings'])} |")
-    lines += ["", "Ulp are those of the type that the stage hands over, at the element, or at the root mean square of",
+    lines += ["", "Ulp are those of the type that the stage publishes, at the element, or at the root mean square of",
               "its vector where that is larger; parts of a context are fp32, made of probabilities of 16 bits.",
               "`allowed` is the most that follows from documented errors for any of the elements, and `share` the",
               "largest difference as a part of what was allowed for it.", "",

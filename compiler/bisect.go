@@ -13,7 +13,7 @@ import (
 )
 
 var codeTrace = diag.New("AMK4904", "the kernel and the program speak of different stages", `
-amkc check --bisect and amkc explore hold every vector that the kernel hands over to the one that the reference VM
+amkc check --bisect and amkc explore hold every vector that the kernel publishes to the one that the reference VM
 computes from program.json. The names of the stages come from the manifest. One of them is not in the program, so that
 the files do not belong together: amkc verify says which have changed. Compile again.`)
 
@@ -124,7 +124,7 @@ func (o *oracle) pairs(t *host.Trace) ([]host.StagePair, error) {
 	}
 	pairs := host.PairStages(t.Vectors, want)
 	for i := range pairs {
-		pairs[i].Want = sumOfParts(pairs[i].Want, len(pairs[i].Got))
+		pairs[i].Want = host.SumOfParts(pairs[i].Want, len(pairs[i].Got))
 	}
 	for i, v := range t.Vectors {
 		if i >= len(pairs) || pairs[i].Stage != v.Stage {
@@ -133,17 +133,6 @@ func (o *oracle) pairs(t *host.Trace) ([]host.StagePair, error) {
 		}
 	}
 	return pairs, nil
-}
-
-// sumOfParts is a vector of n elements that a stage hands over in parts, one after another: a trace has their sum.
-func sumOfParts(values []float32, n int) []float32 {
-	if n == 0 || len(values)%n != 0 {
-		return values
-	}
-	for i, f := range values[n:] {
-		values[i%n] += f
-	}
-	return values[:n]
 }
 
 // vectors returns what the stages of the variant for a position have handed over, in order.
@@ -191,9 +180,9 @@ func eachStage(v *ir.Variant, f func(s *ir.Stage, layer int) error) error {
 	return nil
 }
 
-// handedOver names the buffer that a stage's result is in: the first vector of floats that it writes outside its own
+// published names the buffer that a stage's result is in: the first vector of floats that it writes outside its own
 // SM. The cache comes after it, and so do the best logits; a stage that writes neither has none.
-func (o *oracle) handedOver(s *ir.Stage, layer int) (string, error) {
+func (o *oracle) published(s *ir.Stage, layer int) (string, error) {
 	for _, op := range s.Ops {
 		for _, out := range op.Out {
 			if out.IsTemp() {

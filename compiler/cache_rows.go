@@ -31,7 +31,7 @@ func (c *cacheRows) head(layer, head int) int {
 	return layer*((m.KVHeads*blocks+255)/256*256) + head*blocks
 }
 
-// at is where an element lies: of K, or of V.
+// at is where an element is stored: of K, or of V.
 func (c *cacheRows) at(layer, head, row, dim int, value bool) int {
 	padded, size := (c.model.HeadDim+15)/16*16, c.elementBytes()
 	base := c.head(layer, head) + row/blockRows*c.model.CacheBlock
@@ -49,7 +49,7 @@ func (c *cacheRows) at(layer, head, row, dim int, value bool) int {
 	return base + dim/16*256*size + (lane*8+reg*2+half)*size
 }
 
-// scaleAt is where the scale of a row of integers lies.
+// scaleAt is where the scale of a row of integers is stored.
 func (c *cacheRows) scaleAt(layer, head, row int, value bool) int {
 	padded := (c.model.HeadDim + 15) / 16 * 16
 	at := c.head(layer, head) + row/blockRows*c.model.CacheBlock + 2*blockRows*padded + row%blockRows*4

@@ -13,7 +13,7 @@ import (
 )
 
 // A Follower says how far two kernels of one build may be apart, stage by stage, that add up in the same order: a
-// GPU's, and the same on another device. The reference VM carries a step out with what one of them has handed over, and
+// GPU's, and the same on another device. The reference VM carries a step out with what one of them has published, and
 // knows where functions that are approximate have left their errors (refvm.Options.SameSums).
 type Follower struct {
 	*oracle
@@ -23,7 +23,7 @@ type Follower struct {
 	reports  []*StageReport
 }
 
-// A StageReport compares what a stage hands over on one device with what it does on a GPU, both given the same, over
+// A StageReport compares what a stage publishes on one device with what it does on a GPU, both given the same, over
 // all steps and layers.
 type StageReport struct {
 	Kernel    string  `json:"kernel,omitempty"` // directory of the kernel; none: of one token
@@ -44,7 +44,7 @@ type Beginning struct {
 	Fragments bool // how the cache is laid out: host.Info.Fragments
 }
 
-// Traced is what a step has handed over on a device, and left in the cache.
+// Traced is what a step has published on a device, and left in the cache.
 type Traced struct {
 	host.TracedStep
 	Cache []byte
@@ -97,7 +97,7 @@ func (c *comparing) found(kind, format string, args ...any) {
 	c.wrong = append(c.wrong, Disagreement{kind, fmt.Sprintf(format, args...)})
 }
 
-// A pair is what a stage has handed over on both devices.
+// A pair is what a stage has published on both devices.
 type pair struct{ got, want []float32 }
 
 // Compare compares a step with that of a GPU, whose values its stages were given.
@@ -120,12 +120,12 @@ func (c *comparing) compare() error {
 	}
 	if len(c.want.Values) != len(c.got.Values) || len(c.want.Logits) != len(c.got.Logits) ||
 		len(c.want.Cache) != len(c.got.Cache) {
-		return diag.Errorf(codeTrace, "kernel", "hands over %d values, %d logits and %d bytes of the cache; the GPU "+
-			"has handed over %d, %d and %d", len(c.got.Values), len(c.got.Logits), len(c.got.Cache), len(c.want.Values),
+		return diag.Errorf(codeTrace, "kernel", "publishes %d values, %d logits and %d bytes of the cache; the GPU "+
+			"has published %d, %d and %d", len(c.got.Values), len(c.got.Logits), len(c.got.Cache), len(c.want.Values),
 			len(c.want.Logits), len(c.want.Cache))
 	}
 	if n := len(c.IDs); len(c.got.Logits) != n*c.model.Vocab || len(c.got.Chosen) != n || len(c.want.Chosen) != n {
-		return diag.Errorf(codeTrace, "kernel", "hands over %d logits and %d tokens after %d; the GPU has handed over "+
+		return diag.Errorf(codeTrace, "kernel", "publishes %d logits and %d tokens after %d; the GPU has published "+
 			"%d tokens, and the model has %d logits", len(c.got.Logits), len(c.got.Chosen), n, len(c.want.Chosen),
 			c.model.Vocab)
 	}
@@ -133,7 +133,7 @@ func (c *comparing) compare() error {
 	for i, e := range c.variants[at].Unrolled(len(c.got.Values)/max(1, c.got.Stride) + 1) {
 		from := i * c.got.Stride
 		if e.Elements < 0 || e.Elements > c.got.Stride || e.Elements > 0 && from+e.Elements > len(c.got.Values) {
-			return diag.Errorf(codeTrace, "stage "+e.Stage, "the program hands over %d elements as vector %d; the "+
+			return diag.Errorf(codeTrace, "stage "+e.Stage, "the program publishes %d elements as vector %d; the "+
 				"kernel has %d values, in vectors of %d at most", e.Elements, i+1, len(c.got.Values), c.got.Stride)
 		}
 		if e.Elements > 0 {
@@ -170,7 +170,7 @@ type keptCache struct {
 	apart []float64 // [heads, positions, 2, head_dim], of what the pass has appended
 }
 
-// follow has the VM carry out the step, with what stages have handed over on the GPU.
+// follow has the VM carry out the step, with what stages have published on the GPU.
 func (c *comparing) follow(rows *cacheRows, pairs map[string]pair) (stages []followed, cache []keptCache, err error) {
 	vm, err := c.session.At(c.Position)
 	if err != nil {
@@ -201,7 +201,7 @@ func (c *comparing) follow(rows *cacheRows, pairs map[string]pair) (stages []fol
 	for _, s := range all {
 		if p := pairs[s.name]; p.want != nil && !vm.Give(s.buffer, p.want) {
 			return nil, nil, diag.Errorf(codeTrace, "stage "+s.name,
-				"%d elements are handed over, and the program has %d", len(p.want), len(vm.Apart(s.buffer)))
+				"%d elements are published, and the program has %d", len(p.want), len(vm.Apart(s.buffer)))
 		}
 	}
 	if _, _, err := c.session.Pass([]int{c.Position}, c.IDs); err != nil {
@@ -219,7 +219,7 @@ func (c *comparing) follow(rows *cacheRows, pairs map[string]pair) (stages []fol
 		stages = append(stages, followed{s.name, c.program.Buffers[m.Declared].DType, vm.Apart(s.buffer)})
 	}
 	if len(stages) != len(pairs) {
-		return nil, nil, diag.Errorf(codeTrace, "trace", "the kernel hands over %d vectors, and the program has %d of "+
+		return nil, nil, diag.Errorf(codeTrace, "trace", "the kernel publishes %d vectors, and the program has %d of "+
 			"their names", len(pairs), len(stages))
 	}
 	for _, m := range c.buffers.Members() {
@@ -242,7 +242,7 @@ func (c *comparing) report(stage string) *StageReport {
 	return r
 }
 
-// vectors compares what a stage hands over.
+// vectors compares what a stage publishes.
 func (c *comparing) vectors(s *followed, p pair) {
 	r := c.report(withoutLayer(s.label))
 	wrong, first, kind := 0, "", ""

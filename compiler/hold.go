@@ -12,7 +12,7 @@ import (
 	"amkc/runtime/host"
 )
 
-// A HoldReport says how close what stages hand over is to what the reference VM makes of the kernel's own inputs.
+// A HoldReport says how close what stages publish is to what the reference VM makes of the kernel's own inputs.
 type HoldReport struct {
 	Bodies []*BodyReport
 	Beyond []Beyond // the first of each body, in the order of the step
@@ -49,7 +49,7 @@ func (b *Beyond) String() string {
 }
 
 // Hold holds a kernel that stands at position 0 to the reference VM, stage by stage at the first positions: what a
-// stage hands over to what the VM makes of what the kernel has handed over before. The bound of each element follows
+// stage publishes to what the VM makes of what the kernel has published before. The bound of each element follows
 // from its terms, by the rules of [refvm.Radii]. Where it is 0, or leaves one value after rounding, both have the same
 // bits.
 func Hold(ctx context.Context, b *PackedBuild, kernel Tracer, positions int) (*HoldReport, error) {
@@ -95,8 +95,8 @@ func (h *holder) step(at, id int, trace *host.Trace) error {
 		return err
 	}
 	for _, s := range stages {
-		if got := trace.HandedOver(s.name); got != nil && !vm.Give(s.buffer, got) {
-			return diag.Errorf(codeTrace, "stage "+s.name, "the kernel hands over %d elements, and the program %d",
+		if got := trace.Published(s.name); got != nil && !vm.Give(s.buffer, got) {
+			return diag.Errorf(codeTrace, "stage "+s.name, "the kernel publishes %d elements, and the program %d",
 				len(got), len(vm.Reach(s.buffer)))
 		}
 	}
@@ -105,7 +105,7 @@ func (h *holder) step(at, id int, trace *host.Trace) error {
 	}
 	compared := 0
 	for _, s := range stages {
-		got := trace.HandedOver(s.name)
+		got := trace.Published(s.name)
 		if got == nil {
 			continue
 		}
@@ -114,14 +114,14 @@ func (h *holder) step(at, id int, trace *host.Trace) error {
 		vm.Give(s.buffer, nil)
 	}
 	if compared != len(trace.Vectors) {
-		return diag.Errorf(codeTrace, "trace", "the kernel hands over %d vectors, and the program %d of these",
+		return diag.Errorf(codeTrace, "trace", "the kernel publishes %d vectors, and the program %d of these",
 			len(trace.Vectors), compared)
 	}
 	return nil
 }
 
-// compare holds what a stage has handed over to its bounds.
-func (h *holder) compare(at int, s *handing, got []float32, want []refvm.Reach) {
+// compare holds what a stage has published to its bounds.
+func (h *holder) compare(at int, s *publisher, got []float32, want []refvm.Reach) {
 	r := h.bodies[s.body]
 	if r == nil {
 		r = &BodyReport{Body: s.body}
@@ -159,11 +159,11 @@ func (h *holder) compare(at int, s *handing, got []float32, want []refvm.Reach) 
 	}
 }
 
-// handing is what a stage hands over.
-type handing struct{ name, buffer, body string }
+// A publisher is a stage that publishes a buffer, and the body of the device runtime that computes it.
+type publisher struct{ name, buffer, body string }
 
-// stages lists what the stages of the variant for a position hand over, in order.
-func (o *oracle) stages(position int) (all []handing, err error) {
+// stages lists the stages of the variant for a position that publish, in order.
+func (o *oracle) stages(position int) (all []publisher, err error) {
 	for i := range o.program.Variants {
 		v := &o.program.Variants[i]
 		if position < v.Lo || position > v.Hi {
@@ -174,9 +174,9 @@ func (o *oracle) stages(position int) (all []handing, err error) {
 			if err != nil {
 				return err
 			}
-			buffer, err := o.handedOver(s, layer)
+			buffer, err := o.published(s, layer)
 			if err == nil && buffer != "" {
-				all = append(all, handing{name, buffer, codegen.BodyOf(o.program, s)})
+				all = append(all, publisher{name, buffer, codegen.BodyOf(o.program, s)})
 			}
 			return err
 		})

@@ -55,7 +55,7 @@ func (k *vmKernel) Trace(_ context.Context, ids []int) (*host.Trace, error) {
 		}
 		if n := k.program.Model.Hidden; strings.HasSuffix(v.Stage, ".down") && len(v.Values) > n {
 			v.Parts = slices.Clone(v.Values)
-			v.Values = sumOfParts(v.Values, n)
+			v.Values = host.SumOfParts(v.Values, n)
 		}
 	}
 	return t, err
@@ -192,7 +192,7 @@ func TestHoldFindsSmallFaults(t *testing.T) {
 	}
 }
 
-// What is handed over in parts is compared part by part, and in a chain as its sum.
+// What is published in parts is compared part by part, and in a chain as its sum.
 func TestHoldTakesParts(t *testing.T) {
 	text, err := os.ReadFile("../testdata/models/zoo/olmo3-windows/config.json")
 	require.NoError(t, err)

@@ -43,7 +43,7 @@ func OpenBuild(dir string) (*PackedBuild, error) {
 	return b, nil
 }
 
-// Pass reads the program of a kernel of several tokens, which lies in a directory of the build, and proves it.
+// Pass reads the program of a kernel of several tokens, which is in a directory of the build, and proves it.
 func (b *PackedBuild) Pass(sub string) (*ir.Program, error) {
 	path := filepath.Join(b.dir, sub, programFile)
 	text, err := infile.Read(path, infile.Program)

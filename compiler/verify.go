@@ -42,8 +42,8 @@ NAME.edited.`)
 	codeNotEmitted = diag.New("AMK4903", "a generated file is not what the program gives", `
 amkc verify emits the build again from its program.json and its config.json, and compares bytes. This file differs, so
 the sources do not say what the program says, or reference.cu not what the model says: a file was edited, or the build
-was written by another version of amkc, which the message then says. A file that is missing, or larger than amkc reads,
-is none that the program gives, and without its program.json a build says nothing that could be compared.`)
+was written by another version of amkc, which the message then says. A file that is missing, or
+larger than amkc reads, differs too, and so does every file of a build without its program.json.`)
 )
 
 // Verification is what Verify has found.

@@ -27,8 +27,8 @@ several sequences, drawn tokens, and so on. Which there are depends on the kerne
 without --rows has none for passes of several rows.`)
 
 	codeRecording = diag.New("AMK4926", "a trace of a GPU cannot be compared with", `
-amkc check --trace writes what each stage of a build hands over on a GPU, and amkc explore --trace compares that with
-what the same stages hand over on the CPU. The file is not such a trace, is truncated, is too large, or belongs to
+amkc check --trace writes what each stage of a build publishes on a GPU, and amkc explore --trace compares that with
+what the same stages publish on the CPU. The file is not such a trace, is truncated, is too large, or belongs to
 another build, with other sources or weights.
 
     amkc check build/ --trace FILE       # on the machine with the GPU

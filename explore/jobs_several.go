@@ -104,10 +104,10 @@ func (a *attempt) continued() (texts [][]int, names []string) {
 	return [][]int{a.ids(0, 3), a.other()}, []string{afterThree, afterOther}
 }
 
-// beside continues the texts side by side for at most n steps of a batch, and returns what was chosen for each, at most
-// as many tokens as are wanted. Settings are those that each draws by; nil: the largest logits are chosen.
-func (a *attempt) beside(s *host.Session, o host.BatchOptions, settings []sampling.Options, most, steps int) ([][]int,
-	error) {
+// continueBoth continues both texts in one batch, for at most the given steps, and returns what was chosen for each: at
+// most that many tokens. Each text draws by its settings; nil: the largest logits are chosen.
+func (a *attempt) continueBoth(s *host.Session, o host.BatchOptions, settings []sampling.Options, most, steps int) (
+	[][]int, error) {
 	b := s.NewBatch(o)
 	texts, _ := a.continued()
 	ids, chosen := make([]int, len(texts)), make([][]int, len(texts))
@@ -144,7 +144,7 @@ func (a *attempt) beside(s *host.Session, o host.BatchOptions, settings []sampli
 
 // goOn continues the texts by the largest logits.
 func (a *attempt) goOn(s *host.Session, o host.BatchOptions, steps int) ([][]int, error) {
-	chosen, err := a.beside(s, o, nil, chosenTokens, steps)
+	chosen, err := a.continueBoth(s, o, nil, chosenTokens, steps)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ func (a *attempt) drawBeside(s *host.Session, names []string, n int, drafts bool
 	if drafts {
 		o, steps = host.BatchOptions{Drafter: g}, 1
 	}
-	got, err := a.beside(s, o, settings, n, steps)
+	got, err := a.continueBoth(s, o, settings, n, steps)
 	for i := range got {
 		a.sharedTokens(after[i], got[i])
 	}

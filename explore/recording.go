@@ -16,7 +16,7 @@ import (
 	"amkc/runtime/outfile"
 )
 
-// A Recording is what a GPU has handed over in some steps of a build, stage by stage, and left in the cache. It is a
+// A Recording is what a GPU has published in some steps of a build, stage by stage, and left in the cache. It is a
 // JSON object; numbers are the bytes of little-endian floats, in base64.
 type Recording struct {
 	Format string         `json:"format"`

@@ -26,7 +26,7 @@ type Schedule struct {
 	Strategy   Strategy        `json:"strategy"`
 	Seed       uint64          `json:"seed,omitempty"`
 	Depth      int             `json:"depth,omitempty"`    // of pct: places where priorities change
-	Behind     int             `json:"behind,omitempty"`   // of pct: the SM that goes on when no other can, from 1
+	Last       int             `json:"last,omitempty"`     // of pct: the SM that runs last, from 1
 	Expected   uint64          `json:"expected,omitempty"` // of pct: choices of a run, about
 	Deviations [][2]uint64     `json:"deviations,omitempty"`
 	Assume     map[string]bool `json:"assume,omitempty"` // named assumptions that are not as by default
@@ -57,7 +57,7 @@ func (s *Schedule) String() string {
 		parts = append(parts, plural(len(s.Deviations), "deviation"))
 	case PCT:
 		parts = append(parts, fmt.Sprintf("pct, seed %d, depth %d", s.Seed, s.Depth))
-		if s.Behind != 0 {
+		if s.Last != 0 {
 			parts = append(parts, "an SM of the lowest priority")
 		}
 	default:
@@ -95,7 +95,7 @@ func schedules(n int, seed uint64, assume map[string]bool) []Schedule {
 		case at%2 == 0:
 			s.Strategy, s.Seed = Random, at
 		case at%4 == 1:
-			s.Strategy, s.Seed, s.Depth, s.Behind = PCT, at, fewChanges, int(at/4%1024)+1
+			s.Strategy, s.Seed, s.Depth, s.Last = PCT, at, fewChanges, int(at/4%1024)+1
 		case at%8 == 3:
 			s.Strategy, s.Seed, s.Depth = PCT, at, fewChanges
 		default:
@@ -109,7 +109,7 @@ func schedules(n int, seed uint64, assume map[string]bool) []Schedule {
 // replayOf is the schedule that takes the deviations that a run took, under the same assumptions.
 func (s *Schedule) replayOf(deviations [][2]uint64) Schedule {
 	again := *s
-	again.Strategy, again.Seed, again.Depth, again.Behind, again.Expected = Replay, 0, 0, 0, 0
+	again.Strategy, again.Seed, again.Depth, again.Last, again.Expected = Replay, 0, 0, 0, 0
 	again.Deviations = deviations
 	return again
 }

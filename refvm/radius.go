@@ -15,13 +15,13 @@ import (
 // closer to the middle of two neighbours than its radius. Where all of that is exact the radius is 0: sums whose terms
 // have few enough bits are the same in any order.
 //
-// A buffer may be given the values that the kernel has handed over. What is computed from it then starts at the
+// A buffer may be given the values that the kernel has published. What is computed from it then starts at the
 // kernel's own values, with radii of 0, so that an error shows in the stage that makes it, and in no later one.
 
-// Two kernels of one source add up in the same order, and so they give the same bits where no function is approximate.
-// With Options.SameSums each rule is carried out once more for them: a radius is then half of how far two such kernels
-// may be apart if both are given the same, sums are as they are, and functions alone have errors. What is rounded is
-// the same where all that a correct kernel may have before it, the radius from above, is rounded to one number.
+// Two kernels of one source add in the same order, so they give the same bits where no function is approximate. With
+// Options.SameSums each rule is applied a second time, with exact sums, so that functions alone have errors: two such
+// kernels with the same inputs may differ by twice this second radius. Rounded values are equal if the first radius
+// leaves one number to round to.
 
 // roundoff is the largest relative error of one rounding to float32, and twoUlp what CUDA documents of most functions.
 const (
@@ -37,7 +37,7 @@ type Radius struct {
 	of   func(w *worker, o *op, result value) radii
 }
 
-// Radii are the rules of all ops that yield what stages hand over.
+// Radii are the rules of all ops that yield what stages publish.
 var Radii = []Radius{
 	{ops.EMBED, "0: elements of a table, times a number, rounded once", nothing},
 	{ops.ADD, "0 where both operands are exact; else 2u of the sum", ofSum},
@@ -67,7 +67,8 @@ var Radii = []Radius{
 	{ops.Clip, "0", ofScale},
 	{ops.ATTENTION, "of a score (hd/4 + 16)u of its magnitudes, on tensor cores 22·hd/16 more, and 4u; of a " +
 		"probability that, 2 ulp of exp2, as much for each 16 rows and 8 times more, and two roundings to 16 bits; " +
-		"of sums over n rows (n/4 + 8)u, on tensor cores 22·n/16 more; 2 ulp of the quotient. Of one row alone, that",
+		"of sums over n rows (n/4 + 8)u, on tensor cores 22·n/16 more; 2 ulp of the quotient; " +
+		"with one row, these 2 ulp alone",
 		ofAttention},
 	{ops.AttentionCombine, "2 ulp of exp2 and 6u of the maxima, for each part; 2 ulp of the quotient", ofCombine},
 }
@@ -223,12 +224,12 @@ func known(r radii) radii {
 	return r
 }
 
-// A tracked buffer has, beside its elements, how far a correct kernel may be from them.
+// A tracked buffer has, for each element, how far a correct kernel may be from them.
 type tracked struct {
 	radius []float64 // of the elements as they are
 	exact  []float32 // what was written before it was rounded
 	around []float64 // the radius of that
-	given  []float32 // what the kernel has handed over instead; nil: nothing
+	given  []float32 // what the kernel has published instead; nil: nothing
 
 	same  []float64 // the radius for kernels with the same sums; nil: not known
 	apart []float64 // of what was written, and not of what was given
@@ -368,7 +369,7 @@ func (s *scaledRows) radii(from []float32, r, wide []float64) []float64 {
 	return out
 }
 
-// Give puts what the kernel has handed over in the place of a buffer's values, whenever one is written. nil takes it
+// Give puts what the kernel has published in the place of a buffer's values, whenever one is written. nil takes it
 // back.
 func (vm *VM) Give(name string, values []float32) bool {
 	s := vm.mem.byName[name]
@@ -380,7 +381,7 @@ func (vm *VM) Give(name string, values []float32) bool {
 }
 
 // A Reach is what the VM has made of an element, before it was rounded to its buffer's type, its radius, and the least
-// and the largest value that a correct kernel may hand over.
+// and the largest value that a correct kernel may publish.
 type Reach struct {
 	Value  float32
 	Radius float64
@@ -388,7 +389,7 @@ type Reach struct {
 	round  rounder
 }
 
-// Off returns how far what a kernel hands over was from Value, at least, before it was rounded.
+// Off returns how far what a kernel publishes was from Value, at least, before it was rounded.
 func (r *Reach) Off(got float32) float64 {
 	switch {
 	case got == r.round.of(r.Value):

@@ -101,7 +101,7 @@ func around(of func(float32) float32, x float32, r float64) float64 {
 }
 
 // exponential is the error of e^-x as kernels compute it, relative: 2 ulp, and 1.173·abs(x) more where values are
-// handed over in 16 bits.
+// published in 16 bits.
 func exponential(x float64, sixteen bool) float64 {
 	if sixteen {
 		return (2 + 1.173*math.Abs(x)) * 0x1p-23

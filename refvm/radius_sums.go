@@ -62,7 +62,7 @@ const stepCuts = 22
 
 // cuts are what tensor cores cut of sums of n products besides: a warp takes one mma of a row for each 128 columns,
 // and adds up in four accumulators. The largest term of a step is one of these, as a rule: as large as random signs
-// make it, 6 deviations beside the whole.
+// make it, 6 deviations next to the whole.
 func (s *sum) cuts() float64 {
 	if s.exact() {
 		return 0
@@ -71,7 +71,7 @@ func (s *sum) cuts() float64 {
 	return roundoff * largest * stepCuts * float64((s.n+digitColumns-1)/digitColumns)
 }
 
-// onTensorCores reports whether a kernel may multiply by tensor cores: it hands over values of 16 bits.
+// onTensorCores reports whether a kernel may multiply by tensor cores: it publishes values of 16 bits.
 func (w *worker) onTensorCores() bool { return w.vm.activations.Bits() == 16 }
 
 func ofGEMV(w *worker, o *op, result value) radii {

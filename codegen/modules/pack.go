@@ -14,7 +14,7 @@ import (
 
 // Pack makes a module of files by path in it, and returns it with its two files, named as those of [Files]. Entries of
 // the zip are sorted, stored and without times: the same files give the same bytes, whichever release of Go has packed
-// them, and their text can be searched and compared where it lies.
+// them, and their text can be searched and compared in place.
 func Pack(module, version string, files map[string][]byte) (Module, map[string][]byte, error) {
 	var packed bytes.Buffer
 	w := zip.NewWriter(&packed)
@@ -22,7 +22,7 @@ func Pack(module, version string, files map[string][]byte) (Module, map[string][
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		text := files[name]
 		listed[root+name] = text
-		// Raw, so that sizes stand before the text and not behind it.
+		// Raw, so that sizes precede the text.
 		entry, err := w.CreateRaw(&zip.FileHeader{Name: root + name, Method: zip.Store, CRC32: crc32.ChecksumIEEE(text),
 			CompressedSize64: uint64(len(text)), UncompressedSize64: uint64(len(text))})
 		if err != nil {

@@ -38,7 +38,7 @@ func checkVerb() verb {
 
 func (f *checkFlags) define(set *pflag.FlagSet) {
 	set.BoolVar(&f.bisect, "bisect", false, "compare stage by stage with the reference VM too; slow for large models")
-	set.Var(newWord(&f.trace, ""), "trace", "write what each stage hands over to `FILE`, for amkc explore --trace")
+	set.Var(newWord(&f.trace, ""), "trace", "write what each stage publishes to `FILE`, for amkc explore --trace")
 	set.Var(newGPU(&f.gpu), "gpu", "number `N` of the GPU")
 }
 
@@ -102,7 +102,7 @@ func bisect(ctx context.Context, dir string, s *host.Session, line watcher) (*ho
 	return report, hostError(dir, err)
 }
 
-// record has the GPU of a session decode some steps, and writes what each stage has handed over.
+// record has the GPU of a session decode some steps, and writes what each stage has published.
 func record(ctx context.Context, dir string, s *host.Session, file string) error {
 	r, err := explore.Record(ctx, dir, s)
 	if err != nil {

@@ -25,7 +25,7 @@ const (
 
 // A Change is a file that is not the same in two directories.
 type Change struct {
-	Path    string `json:"path"` // relative, with slashes; of a file in an archive, behind that of the archive
+	Path    string `json:"path"` // relative, with slashes; of a file in an archive, after that of the archive
 	Kind    Kind   `json:"kind"`
 	Added   int    `json:"added,omitempty"` // lines of Text
 	Removed int    `json:"removed,omitempty"`

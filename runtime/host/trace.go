@@ -16,7 +16,7 @@ import (
 type StageVector struct {
 	Stage  string // label, layer included: "L03.qkv"
 	Values []float32
-	Parts  []float32 // that Values are the sum of, one after another, where the stage hands over parts
+	Parts  []float32 // that Values are the sum of, one after another, where the stage publishes parts
 }
 
 // A Trace is every vector that the megakernel exchanged in one step, in order, and the logits after them under the
@@ -35,8 +35,8 @@ func (t *Trace) Vector(stage string) []float32 {
 	return t.Vectors[i].Values
 }
 
-// HandedOver returns what a stage handed over, of parts one after another; nil when it handed over nothing.
-func (t *Trace) HandedOver(stage string) []float32 {
+// Published returns what a stage published, of parts one after another; nil when it published nothing.
+func (t *Trace) Published(stage string) []float32 {
 	i := slices.IndexFunc(t.Vectors, func(v StageVector) bool { return v.Stage == stage })
 	switch {
 	case i < 0:
@@ -99,14 +99,14 @@ func (t *tracer) size() int { return t.of.info.ExchangesPerStep * t.of.info.Trac
 
 func (t *tracer) close() error { return t.s.dev.Free(t.values) }
 
-// run decodes tokens at the session's position, in one step, and returns what stages hand over, or would, where other
+// run decodes tokens at the session's position, in one step, and returns what stages publish, or would, where other
 // values are given for that.
 func (t *tracer) run(ctx context.Context, ids []int, given []float32) (values []float32, chosen []int, err error) {
 	s := t.s
 	if given == nil { // kNotGiven of amk/launch.cuh
 		err = s.stream.MemsetD8(t.values, 0xff, 4*t.size())
 	} else if len(given) != t.size() {
-		err = fmt.Errorf("a step of the kernel hands over %d values, and %d are given", t.size(), len(given))
+		err = fmt.Errorf("a step of the kernel publishes %d values, and %d are given", t.size(), len(given))
 	} else if len(given) > 0 {
 		err = s.dev.CopyHtoD(t.values, bytesOf(given), nil)
 	}
@@ -142,7 +142,7 @@ func (t *tracer) step(ctx context.Context, token int) (*Trace, error) {
 		if e.Parts > 1 {
 			v.Parts = slices.Clone(values)
 		}
-		v.Values = sumOfParts(values, e.Parts)
+		v.Values = SumOfParts(values, e.Elements/max(1, e.Parts))
 		if e.Elements == 0 {
 			err = s.readLogits(0, 1, func(_ int, logits []float32) error {
 				v.Values = slices.Clone(logits)
@@ -157,7 +157,7 @@ func (t *tracer) step(ctx context.Context, token int) (*Trace, error) {
 	return trace, nil
 }
 
-// A TracedStep is what one step of a kernel has handed over.
+// A TracedStep is what one step of a kernel has published.
 type TracedStep struct {
 	Values []float32 // [exchanges][Stride]; after the end of a vector, NaN
 	Stride int
@@ -166,7 +166,7 @@ type TracedStep struct {
 }
 
 // TraceStep decodes ids in one step at a position, whatever has been decoded before it: by the kernel of one token, or
-// by that of passes of as many rows. With given, which is Values of such a step, each stage hands over what is there,
+// by that of passes of as many rows. With given, which is Values of such a step, each stage publishes what is there,
 // so that later stages are given that; what it has computed itself is returned.
 func (s *Session) TraceStep(ctx context.Context, position int, ids []int, given []float32) (_ *TracedStep, err error) {
 	k := s.one
@@ -199,13 +199,14 @@ func (s *Session) TraceStep(ctx context.Context, position int, ids []int, given 
 	})
 }
 
-// sumOfParts is the vector of a stage that hands it over in parts, one after another.
-func sumOfParts(values []float32, parts int) []float32 {
-	n := len(values) / max(1, parts)
-	for part := 1; part < parts; part++ {
-		for i, v := range values[part*n:][:n] {
-			values[i] += v
-		}
+// SumOfParts adds up, in place, a vector of n elements that a stage publishes in parts, one after another. Values that
+// are not parts of n elements are returned as they are.
+func SumOfParts(values []float32, n int) []float32 {
+	if n == 0 || len(values)%n != 0 {
+		return values
+	}
+	for i, v := range values[n:] {
+		values[i%n] += v
 	}
 	return values[:n]
 }

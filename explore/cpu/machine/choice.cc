@@ -60,7 +60,7 @@ std::vector<u32> priority;        // of each warp, or of each block; the largest
 bool by_block = false;            // a seed draws it
 u32 warps_of_block = 1;
 constexpr u32 kNoBlock = ~u32(0);
-u32 behind = kNoBlock;            // the block that runs only when no other can
+u32 last_block = kNoBlock;        // the block that runs only when no other can
 std::vector<u64> changes;         // choices at which the warp that would run comes last of all
 u32 turn_rate = 0;                // of 2^32: how often a warp comes last that turns
 u32 lowest = 0;                   // priority given at the next change
@@ -72,7 +72,7 @@ u32 unit_of(u16 warp) {
 }
 u32 priority_of(u16 warp) {
   const u32 p = priority[unit_of(warp)];
-  return warp / warps_of_block == behind ? p >> 2 : p;
+  return warp / warps_of_block == last_block ? p >> 2 : p;
 }
 void make_last(u16 warp) { priority[unit_of(warp)] = --lowest; }
 
@@ -129,7 +129,7 @@ void begin_schedule(Schedule s) {
   if (schedule.strategy == Strategy::kPriorities) {
     for (u32 i = 0; i < schedule.depth; ++i) changes.push_back(draw() % std::max<u64>(schedule.expected, 1));
     std::sort(changes.begin(), changes.end());
-    by_block = draw() >> 63 && !schedule.behind;
+    by_block = draw() >> 63 && !schedule.last;
     lowest = 1u << 31;
   }
   path.clear();
@@ -138,7 +138,7 @@ void begin_schedule(Schedule s) {
 
 void begin_launch_of_schedule(u32 blocks, u32 warps) {
   warps_of_block = warps;
-  behind = schedule.behind ? (schedule.behind - 1) % blocks : kNoBlock;
+  last_block = schedule.last ? (schedule.last - 1) % blocks : kNoBlock;
   if (schedule.strategy == Strategy::kPriorities) {
     const u32 power = draw_below(10);
     turn_rate = power == 9 ? 0 : ~u32(0) >> (1 + power);

@@ -44,7 +44,7 @@ struct Schedule {
   Strategy strategy = Strategy::kReplay;
   u64 seed = 0;
   u32 depth = 3;          // places where priorities change, or the most deviations
-  u32 behind = 0;         // of priorities: block behind - 1, modulo their number, goes on only when
+  u32 last = 0;           // of priorities: block last - 1, modulo their number, runs only when
                           // no other can; 0: none
   u64 expected = 100000;  // choices of a run, about: where priorities change is drawn among them
   std::vector<Deviation> deviations;  // of a replay

@@ -66,7 +66,7 @@ void begin() {
 }
 
 bool take_schedule(const Json& object, std::string& why) {
-  if (unknown_field(object, {"strategy", "seed", "depth", "behind", "expected", "deviations", "assume",
+  if (unknown_field(object, {"strategy", "seed", "depth", "last", "expected", "deviations", "assume",
                              "mutant", "max_steps", "host_stores", "reduced"}, why)) {
     return false;
   }
@@ -80,7 +80,7 @@ bool take_schedule(const Json& object, std::string& why) {
   }
   take_number(object, "seed", s.seed, why);
   take_number(object, "depth", s.depth, why);
-  take_number(object, "behind", s.behind, why);
+  take_number(object, "last", s.last, why);
   take_number(object, "expected", s.expected, why);
   if (const Json* v = field(object, "deviations", Json::Type::kArray, why)) {
     for (const Json& d : v->items) {

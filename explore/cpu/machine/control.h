@@ -13,7 +13,7 @@ const char* amk_explore_device(const char* json);
 //   "strategy"    "replay" (the default: nothing but "deviations"), "random", "pct", "exhaustive"
 //   "seed"        of random and pct
 //   "depth"       places where priorities change (pct); the most deviations (exhaustive)
-//   "behind"      n: block n - 1, modulo their number, goes on only when no other can (pct)
+//   "last"        n: block n - 1, modulo their number, runs only when no other can (pct)
 //   "expected"    choices of a run, about (pct)
 //   "deviations"  [[index, value], ...] in order (replay)
 //   "reduced"     true: threads change places before operations that do not commute alone, which

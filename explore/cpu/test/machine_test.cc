@@ -399,17 +399,17 @@ u32 run_twice(m::Schedule s, u32* word, u32 words, Kernel kernel) {
 }
 
 void lateness() {
-  // A block that is behind goes on when the other has ended.
+  // A block that runs last goes on when the other has ended.
   u32* words = allocate<u32>(5064);
-  test = "behind";
+  test = "the last block";
   for (u64 seed = 1; seed <= 20; ++seed) {
     m::Schedule s;
     s.strategy = m::Strategy::kPriorities;
     s.seed = seed;
     s.depth = u32(seed % 5);
     s.expected = 500;
-    s.behind = u32(1 + seed % 4);
-    const u32 last = (s.behind - 1) % 2;
+    s.last = u32(1 + seed % 4);
+    const u32 last = (s.last - 1) % 2;
     run_twice(s, words, 64, [=] {
       if (thread_index() % 32) return;
       u64 before = 0;

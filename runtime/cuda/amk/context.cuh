@@ -11,10 +11,10 @@
 namespace amk {
 
 // What a kernel is compiled for. Decode is the product; Ceiling streams the same bytes and waits
-// for nothing but the ring; Trace also writes every exchanged value to Launch::trace, and hands
-// over what it finds there; Profile also records the spans of each SM to Launch::profile; Drain is
-// decode without its stream: nothing is copied into the ring, and the results are garbage. Part is
-// a stretch of a step (part.cuh).
+// for nothing but the ring; Trace also writes every exchanged value to Launch::trace, and publishes
+// the value that it finds there instead, if there is one; Profile also records the spans of each SM
+// to Launch::profile; Drain is decode without its stream: nothing is copied into the ring, and the
+// results are garbage. Part is a stretch of a step (part.cuh).
 enum class Mode { kDecode, kCeiling, kTrace, kProfile, kDrain, kPart };
 
 // Rows that a pass has of each of its sequences: consecutive positions. Those of a sequence come

@@ -35,9 +35,9 @@ struct WordOf<Fp32> {
 
 // ---- writing ------------------------------------------------------------------------------------
 
-// Writes down, in a trace, what a stage hands over, and returns it; or what it is to hand over in
-// its place, where the host has left that there: a float of other bits than kNotGiven. So each
-// stage can be given what another GPU has given its own.
+// Records in the trace a value that a stage has computed. Returns what it publishes: this value, or
+// the one that the host has put into the trace, of any bits but kNotGiven. So a host can give every
+// stage the inputs that it had on another device.
 template <class E, class C>
 __device__ __forceinline__ float traced(C& c, int index, float value) {
   if constexpr (C::kMode_ == Mode::kTrace) {
