@@ -25,7 +25,7 @@ type MutantOptions struct {
 	Only      func(m *mutant.Mutant) bool // nil: all
 	Schedules int                         // of each job that comes to a mutant, at most
 	Jobs      int                         // of a build that run a mutant under other schedules than the default one
-	Runs      int                         // of a mutant, at most; 0: all that there are
+	Runs      int                         // of an equivalent mutant, at most; 0: all that there are
 	Known     map[string]*MutantResult    // of mutants by id that were killed before, and are not run
 	Earlier   map[string]*MutantResult    // of mutants by id, in earlier kernels: where one was killed it is run first
 	Workers   int
@@ -82,12 +82,23 @@ type mutated struct {
 	facts *host.Facts
 	jobs  []Job
 	pool  *pool
-	known known
 	dir   string
-	// jobs that come to a site, the shortest first, and the steps of each
+	// jobs that come to a site, the shortest first
 	reaching map[int][]*Job
-	steps    map[string]uint64
 	close    func()
+
+	mu    sync.RWMutex
+	known known
+	steps map[string]uint64       // of a job, at most
+	come  map[int]map[string]bool // jobs that come to a site
+	clean map[cleanRun]*sync.Once
+	wrong map[cleanRun]error
+}
+
+// A cleanRun is a run without a mutant: a job under the schedule of a number.
+type cleanRun struct {
+	job    string
+	number int
 }
 
 // RunMutants runs mutants until each is killed or has been given its schedules. The kernels have to have no finding
@@ -118,7 +129,7 @@ func RunMutants(ctx context.Context, o MutantOptions) (*MutantReport, error) {
 			}
 		}
 	}
-	if err := SideBySide(len(builds), o.workers(), func(i int) error { return builds[i].baseline(&o) }); err != nil {
+	if err := baseline(&o, builds); err != nil {
 		return nil, err
 	}
 	return r, r.run(ctx, &o, builds)
@@ -126,7 +137,8 @@ func RunMutants(ctx context.Context, o MutantOptions) (*MutantReport, error) {
 
 // mutate makes the mutants of a build and compiles them.
 func mutate(ctx context.Context, o *MutantOptions, build MutantBuild) (_ *mutated, err error) {
-	b := &mutated{MutantBuild: build, known: known{}, reaching: map[int][]*Job{}, steps: map[string]uint64{}}
+	b := &mutated{MutantBuild: build, known: known{}, reaching: map[int][]*Job{}, steps: map[string]uint64{},
+		come: map[int]map[string]bool{}, clean: map[cleanRun]*sync.Once{}, wrong: map[cleanRun]error{}}
 	if b.facts, err = host.ReadFacts(build.Dir); err != nil {
 		return nil, err
 	}
@@ -209,47 +221,109 @@ func (b *mutated) write(to string) error {
 
 // judge says what is wrong with a run.
 func (b *mutated) judge(j *Job, o *order, outcome *Outcome, keep bool) []Finding {
+	if keep {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+	} else {
+		b.mu.RLock()
+		defer b.mu.RUnlock()
+	}
 	return append(slices.Clone(outcome.Findings), b.known.differences(j, o, outcome, keep)...)
 }
 
 // schedule is the i-th schedule of a job.
 func (b *mutated) schedule(j *Job, i int) Schedule {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
 	e := explorer{known: b.known, o: Options{Seed: 1}}
 	return e.fitted(j, schedules(i+1, e.o.Seed, nil)[i], i)
 }
 
-// baseline runs the jobs without a mutant, under each schedule: nothing may go wrong. It notes which jobs come to which
-// sites.
-func (b *mutated) baseline(o *MutantOptions) error {
-	come := map[int]map[string]bool{}
-	for i := range o.Schedules {
-		for k := range b.jobs {
-			j := &b.jobs[k]
-			if i > 0 && j.Once {
-				continue
-			}
-			ordered := order{Job: j.Name, Schedule: b.schedule(j, i)}
-			outcome, err := b.pool.run(&ordered)
-			if err != nil {
+// eager is under how many schedules the jobs of all builds run before any mutant: it says which jobs come to which
+// sites. Under others they run without a mutant when one is to be run under them.
+const eager = 8
+
+// baseline runs the jobs without a mutant, under the default schedule first, with which others are compared.
+func baseline(o *MutantOptions, builds []*mutated) error {
+	err := SideBySide(len(builds), o.workers(), func(i int) error {
+		for k := range builds[i].jobs {
+			if err := builds[i].runClean(&builds[i].jobs[k], 0); err != nil {
 				return err
 			}
-			if outcome.Problem != "" {
-				return diag.Errorf(codeWorker, b.Name+", job "+j.Name, "cannot be carried out: %s", outcome.Problem)
-			}
-			if wrong := b.judge(j, &ordered, outcome, true); len(wrong) > 0 {
-				return diag.Errorf(codeFound, b.Name+", job "+j.Name, "without a mutant, schedule %s: %s: %s",
-					ordered.Schedule.String(), wrong[0].Kind, wrong[0].Message)
-			}
-			b.steps[j.Name] = max(b.steps[j.Name], outcome.Steps)
-			for _, site := range outcome.Reached {
-				if come[site] == nil {
-					come[site] = map[string]bool{}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var rest []func() error
+	for i := 1; i < min(o.Schedules, eager); i++ {
+		for _, b := range builds {
+			for k := range b.jobs {
+				if j := &b.jobs[k]; !j.Once {
+					rest = append(rest, func() error { return b.runClean(j, i) })
 				}
-				come[site][j.Name] = true
 			}
 		}
 	}
-	for site, names := range come {
+	if err := SideBySide(len(rest), o.workers(), func(i int) error { return rest[i]() }); err != nil {
+		return err
+	}
+	for _, b := range builds {
+		b.findReaching()
+	}
+	return nil
+}
+
+// runClean runs a job without a mutant under the i-th schedule, once: nothing may go wrong.
+func (b *mutated) runClean(j *Job, i int) error {
+	key := cleanRun{j.Name, i}
+	b.mu.Lock()
+	once := b.clean[key]
+	if once == nil {
+		once = &sync.Once{}
+		b.clean[key] = once
+	}
+	b.mu.Unlock()
+	once.Do(func() {
+		err := b.runCleanNow(j, i)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.wrong[key] = err
+	})
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.wrong[key]
+}
+
+func (b *mutated) runCleanNow(j *Job, i int) error {
+	ordered := order{Job: j.Name, Schedule: b.schedule(j, i)}
+	outcome, err := b.pool.run(&ordered)
+	if err != nil {
+		return err
+	}
+	if outcome.Problem != "" {
+		return diag.Errorf(codeWorker, b.Name+", job "+j.Name, "cannot be carried out: %s", outcome.Problem)
+	}
+	if wrong := b.judge(j, &ordered, outcome, true); len(wrong) > 0 {
+		return diag.Errorf(codeFound, b.Name+", job "+j.Name, "without a mutant, schedule %s: %s: %s",
+			ordered.Schedule.String(), wrong[0].Kind, wrong[0].Message)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.steps[j.Name] = max(b.steps[j.Name], outcome.Steps)
+	for _, site := range outcome.Reached {
+		if b.come[site] == nil {
+			b.come[site] = map[string]bool{}
+		}
+		b.come[site][j.Name] = true
+	}
+	return nil
+}
+
+// findReaching notes which jobs come to which sites.
+func (b *mutated) findReaching() {
+	for site, names := range b.come {
 		for k := range b.jobs {
 			if names[b.jobs[k].Name] {
 				b.reaching[site] = append(b.reaching[site], &b.jobs[k])
@@ -259,7 +333,12 @@ func (b *mutated) baseline(o *MutantOptions) error {
 			return int(b.steps[x.Name]) - int(b.steps[y.Name])
 		})
 	}
-	return nil
+}
+
+func (b *mutated) stepsOf(j *Job) uint64 {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return b.steps[j.Name]
 }
 
 // A trial is a mutant in a build, and a job that comes to its site.
@@ -268,11 +347,12 @@ type trial struct {
 	mutant *mutant.Mutant
 	job    *Job
 	once   bool // under the default schedule alone: the job is not one of the shortest
+	steps  uint64
 }
 
 // run runs all mutants, several at a time.
 func (r *MutantReport) run(ctx context.Context, o *MutantOptions, builds []*mutated) error {
-	trials, results := map[string][]trial{}, map[string]*MutantResult{}
+	trials, first, results := map[string][]trial{}, map[string]trial{}, map[string]*MutantResult{}
 	for _, b := range builds {
 		for _, m := range b.set.Mutants {
 			id := m.ID()
@@ -282,9 +362,13 @@ func (r *MutantReport) run(ctx context.Context, o *MutantOptions, builds []*muta
 			if results[id] = cmp.Or(results[id], o.Known[id]); results[id] == nil {
 				results[id] = &MutantResult{ID: id, Kind: m.Kind, Fate: Unreached}
 			}
-			reaching := b.reaching[m.Site.Number]
-			for i, j := range reaching {
-				trials[id] = append(trials[id], trial{b, m, j, j.Once || i >= o.Jobs})
+			for i, j := range b.reaching[m.Site.Number] {
+				trials[id] = append(trials[id], trial{b, m, j, j.Once || i >= o.Jobs, b.steps[j.Name]})
+			}
+			if e := o.Earlier[id]; e != nil && e.Build == b.Name {
+				if k := slices.IndexFunc(b.jobs, func(j Job) bool { return j.Name == e.Job }); k >= 0 {
+					first[id] = trial{b, m, &b.jobs[k], b.jobs[k].Once, b.steps[e.Job]}
+				}
 			}
 		}
 	}
@@ -300,7 +384,7 @@ func (r *MutantReport) run(ctx context.Context, o *MutantOptions, builds []*muta
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		if err := m.try(o, trials[m.ID]); err != nil {
+		if err := m.try(o, first[m.ID], trials[m.ID]); err != nil {
 			return err
 		}
 		mu.Lock()
@@ -314,31 +398,37 @@ func (r *MutantReport) run(ctx context.Context, o *MutantOptions, builds []*muta
 	})
 }
 
-// try runs a mutant until it is killed: first as it was killed before, then by every job under the default schedule,
+// try runs a mutant until it is killed: first where it was killed before, then by every job under the default schedule,
 // the shortest first, then under others.
-func (m *MutantResult) try(o *MutantOptions, trials []trial) error {
-	if len(trials) == 0 {
-		return nil
+func (m *MutantResult) try(o *MutantOptions, first trial, trials []trial) error {
+	limit := 0
+	if mutant.Reason(m.ID) != "" {
+		limit = o.Runs
 	}
-	m.Fate = Survived
-	slices.SortStableFunc(trials, func(x, y trial) int {
-		return int(x.build.steps[x.job.Name]) - int(y.build.steps[y.job.Name])
-	})
-	if e := o.Earlier[m.ID]; e != nil && e.Fate == Killed {
-		at := slices.IndexFunc(trials, func(t trial) bool { return t.build.Name == e.Build && t.job.Name == e.Job })
-		if at >= 0 {
-			if dead, err := m.tryOne(trials[at], e.Number); dead || err != nil {
+	if first.build != nil {
+		if dead, err := m.tryOne(first, o.Earlier[m.ID].Number); dead || err != nil {
+			return err
+		}
+		trials = slices.DeleteFunc(trials, func(t trial) bool { return t.build == first.build && t.job == first.job })
+		for i := range o.Schedules {
+			if i == o.Earlier[m.ID].Number || i > 0 && first.once || limit > 0 && m.Runs >= limit {
+				continue
+			}
+			if dead, err := m.tryOne(first, i); dead || err != nil {
 				return err
 			}
 		}
+	} else if len(trials) == 0 {
+		return nil
 	}
+	m.Fate = Survived
+	slices.SortStableFunc(trials, func(x, y trial) int { return int(x.steps) - int(y.steps) })
 	for i := range o.Schedules {
 		for _, t := range trials {
-			if i > 0 && t.once || o.Runs > 0 && m.Runs >= o.Runs {
+			if i > 0 && t.once || limit > 0 && m.Runs >= limit {
 				continue
 			}
-			dead, err := m.tryOne(t, i)
-			if dead || err != nil {
+			if dead, err := m.tryOne(t, i); dead || err != nil {
 				return err
 			}
 		}
@@ -353,8 +443,11 @@ func (m *MutantResult) try(o *MutantOptions, trials []trial) error {
 const mostSteps = 2
 
 func (m *MutantResult) tryOne(t trial, i int) (dead bool, err error) {
+	if err := t.build.runClean(t.job, i); err != nil {
+		return false, err
+	}
 	s := t.build.schedule(t.job, i)
-	s.Mutant, s.MaxSteps = t.mutant.Number, mostSteps*t.build.steps[t.job.Name]
+	s.Mutant, s.MaxSteps = t.mutant.Number, mostSteps*t.build.stepsOf(t.job)
 	ordered := order{Job: t.job.Name, Schedule: s}
 	outcome, err := t.build.pool.run(&ordered)
 	if err != nil {

@@ -60,7 +60,7 @@ var builds = []small{
 	{name: "bulk copies", arch: 90, sms: 2, jobs: append(slices.Clone(launches), "abort", "reference", "measure")},
 	// All warps of a block have tiles of their own, and a ring that is no longer than that. A unit of attention on each
 	// SM is followed by another, and as many chunks may be in flight as the ring has slots.
-	{name: "asynchronous copies", arch: 80, sms: 2, jobs: launches,
+	{name: "asynchronous copies", arch: 80, sms: 2, jobs: append(slices.Clone(launches), "measure"),
 		config: `{"hidden_size": 144, "intermediate_size": 256}`,
 		ring:   `"chunk_bytes": 4096, "in_flight": 8`,
 		tiling: `"warps": {"qkv": 1, "o": 1, "gate_up": 1, "down": 1, "lm_head": 1}`,
@@ -73,8 +73,8 @@ var builds = []small{
 	{name: "plain copies", arch: 75, sms: 2, jobs: append(slices.Clone(launches), "ends"), base: "stablelm-head-norms",
 		config: `{"num_key_value_heads": 4, "max_position_embeddings": 160, "vocab_size": 96}`,
 		edit:   func(o *compiler.Options) { o.DType = dtype(ir.F16) }},
-	{name: "counters", arch: 90, sms: 2, tiling: `"exchange": {"flagged": 0}`, jobs: launches,
-		config: `{"num_key_value_heads": 4}`},
+	{name: "counters", arch: 90, sms: 2, tiling: `"exchange": {"flagged": 0}`,
+		config: `{"num_key_value_heads": 4}`, jobs: append(slices.Clone(launches), "measure")},
 	{name: "layer barriers", arch: 90, sms: 2, jobs: launches, config: `{"intermediate_size": 256}`,
 		tiling: `"loop": {"barrier": 1}, "warps": {"qkv": 2, "o": 2, "gate_up": 2, "down": 4, "lm_head": 2}`},
 	// at the end a warp has several chunks of a context; columns of a head are padded; what two sequences have of a
@@ -157,7 +157,7 @@ var builds = []small{
 	{name: "prompts with learned positions", arch: 80, sms: 2, wide: true, jobs: append([]string{"ends"}, prompts...),
 		base: "opt-tied", config: `{"ffn_dim": 640, "vocab_size": 96}`},
 	// of several slabs, by an SM without rows of the vocabulary too
-	{name: "held exchanges", arch: 90, sms: 3, jobs: []string{"launch", "rows2"}, base: "cohere2-head-dim",
+	{name: "held exchanges", arch: 90, sms: 3, jobs: []string{"launch", "rows2", "measure"}, base: "cohere2-head-dim",
 		config: `{"hidden_size": 1184, "intermediate_size": 32, "vocab_size": 16, "num_attention_heads": 2,
 "num_key_value_heads": 1, "layer_types": ["sliding_attention", "full_attention"]}`,
 		edit: func(o *compiler.Options) { o.DType, o.Rows = dtype(ir.F32), []int{2} }},
@@ -173,16 +173,16 @@ var builds = []small{
 		tiling: `"exchange": {"copies": 1}`, program: func(p *ir.Program) { share(p, "L{i}.o", "L{i}.qkv") }},
 	// owners of rows of the residual add their rows of a branch; with one token, warps read columns that another warp
 	// has written
-	{name: "counted norms of branches", arch: 90, sms: 2, jobs: []string{"launch", "rows2"}, base: "olmo2-plain",
+	{name: "counted norms of branches", arch: 90, sms: 2, jobs: []string{"launch", "rows2", "measure"}, base: "olmo2-plain",
 		tiling: `"exchange": {"flagged": 0}, "warps": {"qkv": 2}`,
 		edit:   func(o *compiler.Options) { o.Rows = []int{2} }},
-	// all heads of q have one norm, and all of k
-	{name: "norms of heads", arch: 90, sms: 2, jobs: []string{"launch", "rows2"}, base: "olmo2-plain",
-		edit: func(o *compiler.Options) { o.Rows = []int{2} }},
+	// all heads of q have one norm, and all of k; the choice of a third token depends on the second one
+	{name: "norms of heads", arch: 90, sms: 2, jobs: []string{"launch", "rows2", "sequences2rows3"}, base: "olmo2-plain",
+		edit: func(o *compiler.Options) { o.Rows, o.Sequences, o.SequenceRows = []int{2}, 2, 3 }},
 	{name: "norms of heads in singles", arch: 75, sms: 2, jobs: []string{"launch", "rows2"}, base: "olmo2-plain",
 		edit: func(o *compiler.Options) { o.DType, o.Rows = dtype(ir.F32), []int{2} }},
 	// attention turns heads by angles, on an SM that has no rows of qkv
-	{name: "angles", arch: 90, sms: 4, jobs: []string{"launch", "rows2"}, base: "qwen3-qknorm",
+	{name: "angles", arch: 90, sms: 4, jobs: []string{"launch", "rows2", "measure"}, base: "qwen3-qknorm",
 		config: `{"num_attention_heads": 1, "num_key_value_heads": 1, "head_dim": 8, "intermediate_size": 96,
 "vocab_size": 96}`,
 		tiling: `"attention": {"max_splits": 4, "split_from": 0}`,

@@ -12,6 +12,8 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -20,6 +22,37 @@ import (
 	"amkc/runtime"
 	"amkc/templates"
 )
+
+// killedFile says where each mutant was killed, which is where it is run first: its id, the build, the job, and the
+// number of the schedule. `make mutants` writes it.
+const killedFile = "testdata/killed.tsv"
+
+func readKilled(t *testing.T) map[string]*explore.MutantResult {
+	t.Helper()
+	text, err := os.ReadFile(killedFile)
+	require.NoError(t, err)
+	killed := map[string]*explore.MutantResult{}
+	for line := range strings.Lines(string(text)) {
+		f := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		require.Len(t, f, 4, "%s: %s", killedFile, line)
+		m := &explore.MutantResult{ID: f[0], Build: f[1], Job: f[2], Fate: explore.Killed}
+		m.Number, err = strconv.Atoi(f[3])
+		require.NoError(t, err, "%s: %s", killedFile, line)
+		killed[m.ID] = m
+	}
+	return killed
+}
+
+func writeKilled(t *testing.T, r *explore.MutantReport) {
+	t.Helper()
+	var b strings.Builder
+	for _, m := range r.Results {
+		if m.Fate == explore.Killed {
+			fmt.Fprintf(&b, "%s\t%s\t%s\t%d\n", m.ID, m.Build, m.Job, m.Number)
+		}
+	}
+	require.NoError(t, os.WriteFile(killedFile, []byte(b.String()), 0o666))
+}
 
 // A logged is a line of a log.
 type logged struct {
@@ -33,7 +66,6 @@ type mutantLog struct {
 	file    *os.File
 	sources string
 	killed  map[string]*explore.MutantResult // of those sources, so far
-	earlier map[string]*explore.MutantResult // of other sources
 }
 
 func openLog(t *testing.T, name string) *mutantLog {
@@ -41,18 +73,13 @@ func openLog(t *testing.T, name string) *mutantLog {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o666)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, f.Close()) })
-	l := &mutantLog{t: t, file: f, sources: digestOfSources(t), killed: map[string]*explore.MutantResult{},
-		earlier: map[string]*explore.MutantResult{}}
+	l := &mutantLog{t: t, file: f, sources: digestOfSources(t), killed: map[string]*explore.MutantResult{}}
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		var line logged
 		require.NoError(t, json.Unmarshal(lines.Bytes(), &line), "%s: %s", name, lines.Text())
-		switch {
-		case line.Fate != explore.Killed:
-		case line.Sources == l.sources:
+		if line.Fate == explore.Killed && line.Sources == l.sources {
 			l.killed[line.ID] = line.MutantResult
-		default:
-			l.earlier[line.ID] = line.MutantResult
 		}
 	}
 	require.NoError(t, lines.Err())

@@ -35,7 +35,7 @@ var (
 		"says was killed")
 	times = flag.Int("schedules", 12, "schedules of each job that runs a mutant")
 	most  = flag.Int("jobs", 2, "jobs of a build that run a mutant")
-	runs  = flag.Int("runs", 0, "runs of a mutant at most; 0: under each schedule of each job")
+	runs  = flag.Int("runs", 0, "runs of an equivalent mutant at most; 0: under each schedule of each job")
 )
 
 // sample are mutants of each kind that the first build has, and that show at once.
@@ -83,8 +83,9 @@ func TestMutants(t *testing.T) {
 	}
 	if *record != "" {
 		log := openLog(t, *record)
-		o.Known, o.Earlier, o.Each = log.killed, log.earlier, log.add
+		o.Known, o.Each = log.killed, log.add
 	}
+	o.Earlier = readKilled(t)
 	r, err := explore.RunMutants(t.Context(), o)
 	require.NoError(t, err)
 	t.Logf("\n%s", r.Table())
@@ -118,6 +119,7 @@ func TestMutants(t *testing.T) {
 	}
 	if *report != "" {
 		require.NoError(t, os.WriteFile(filepath.Join(*report, "mutants.md"), []byte(page(r, of)), 0o666))
+		writeKilled(t, r)
 	}
 }
 

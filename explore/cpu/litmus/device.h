@@ -70,4 +70,12 @@ inline litmus::Test test_of_lanes(const char* name, std::function<void(C&)> body
   return test;
 }
 
+// Polls one word of a page.
+template <class E>
+float poll_word(C& c, const Page page, int index) {
+  auto word = word_poll<E, 1>(page_copy(c, page), [index](int) { return index; });
+  poll_all(c, word);
+  return word.value(0);
+}
+
 }  // namespace amk

@@ -186,14 +186,6 @@ __device__ __forceinline__ void poll_both(C& c, First& first, Second& second) {
   poll_all(c, both);
 }
 
-// Polls one word.
-template <class E, class C>
-__device__ __forceinline__ float poll_word(C& c, const Page page, int index) {
-  auto word = word_poll<E, 1>(page_copy(c, page), [index](int) { return index; });
-  poll_all(c, word);
-  return word.value(0);
-}
-
 // Not 0 if one of the four 32-bit words of a 16-byte load does not carry the epoch. `both` is the
 // epoch in both halves of a register.
 __device__ __forceinline__ u32 four_stale(uint4 v, u32 both) {

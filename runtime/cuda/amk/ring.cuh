@@ -16,9 +16,6 @@ __device__ __forceinline__ void barrier_init(ArrivalCount* b, u32) { *b->arrived
 __device__ __forceinline__ bool barrier_try_wait(ArrivalCount* b, u32 parity, u32 arrivals) {
   return (load_shared_acquire(b->arrived()) / arrivals & 1) != parity;
 }
-__device__ __forceinline__ bool barrier_test_wait(ArrivalCount* b, u32 parity, u32 arrivals) {
-  return barrier_try_wait(b, parity, arrivals);
-}
 __device__ __forceinline__ void barrier_arrive(ArrivalCount* b, u32 n) {
   fence_block();
   add_shared_relaxed(b->arrived(), n);
@@ -241,9 +238,7 @@ struct Producer {
  private:
   __device__ __forceinline__ void wait_empty() {
     const u32 begin = wait_begins(c);
-    // try_wait may suspend the thread for a microsecond, in which the prefetcher would not know
-    // that the ring is full.
-    if (kPrefetches ? slot_looks_empty() : slot_is_empty(c.shared, slot, phase)) {
+    if (slot_looks_empty()) {
       test_ends(c, Did::kSlotWait, begin);
       return;
     }
@@ -258,24 +253,30 @@ struct Producer {
     if constexpr (kPrefetches) store_shared_relaxed(&c.shared.prefetches, u32(on));
   }
 
+  // try_wait may suspend the thread for a microsecond, in which the prefetcher would not know that
+  // the ring is full.
   __device__ __forceinline__ bool slot_looks_empty() const {
-    return all_lanes(barrier_test_wait(&c.shared.empty[slot], phase, kSlotArrivals));
+    if constexpr (kPrefetches)
+      return all_lanes(barrier_test_wait(&c.shared.empty[slot], phase, kSlotArrivals));
+    else return slot_is_empty(c.shared, slot, phase);
   }
 
   // Whether the ring holds kStock chunks or more, ready or on their way: the one issued so many
   // before has not been given back. That is about so many where groups of warps give slots back out
   // of order. The slot was filled in this pass over the ring or the last.
   __device__ __forceinline__ bool stocked() const {
-    if constexpr (!kStocks) return false;
+    if constexpr (kStocks) {
 #if AMK_LONG_STREAM
-    const u32 stock = c.launch.position >= kLongFrom ? kLongStock : kStock;
-    if (stock == 0) return false;
+      const u32 stock = c.launch.position >= kLongFrom ? kLongStock : kStock;
+      if (stock == 0) return false;
 #else
-    constexpr u32 stock = kStock;
+      constexpr u32 stock = kStock;
 #endif
-    u32 at = slot + kRingSlots - stock;
-    if (at >= kRingSlots) at -= kRingSlots;
-    return !barrier_test_wait(&c.shared.empty[at], at < slot ? phase ^ 1 : phase, kSlotArrivals);
+      u32 at = slot + kRingSlots - stock;
+      if (at >= kRingSlots) at -= kRingSlots;
+      return !barrier_test_wait(&c.shared.empty[at], at < slot ? phase ^ 1 : phase, kSlotArrivals);
+    }
+    return false;
   }
 
 #if AMK_BULK_COPY
