@@ -1,6 +1,6 @@
 """What README.md and the tables of docs say of the rows of docs/results, and where they are wrong.
 
-The schemes by which they name their rows are in CONTRIBUTING.md. Functions yield faults as texts: a document is right
+The schemes by which they name their rows are in bench/README.md. Functions yield faults as texts: a document is right
 if it has none.
 """
 

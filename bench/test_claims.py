@@ -138,8 +138,8 @@ class Errors(unittest.TestCase):
     SAID = re.compile(r"the RMS error of the logits is (.*?) of that of transformers' own run in the same type, "
                       r"and the largest error (.*?) of its largest")
 
-    def test_architecture_says_how_far_errors_are_from_those_of_transformers(self):
-        text = " ".join((claims.REPO / "ARCHITECTURE.md").read_text(encoding="utf-8").split())
+    def test_the_rationale_says_how_far_errors_are_from_those_of_transformers(self):
+        text = " ".join((claims.REPO / "docs/RATIONALE.md").read_text(encoding="utf-8").split())
         said = self.SAID.search(text)
         self.assertTrue(said, "the sentence is there")
         self.assertEqual(list(said.groups()), claims.spans(("h100", "h200"), ("rms_ratio", "max_ratio")))

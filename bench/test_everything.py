@@ -148,7 +148,7 @@ class Everything(unittest.TestCase):
             self.assertIn(f"argument {args[0]}: {args[1]!r}: want ", said.getvalue())
 
     def test_readers_are_told_of_it(self):
-        for page, says in (("CONTRIBUTING.md", ("    make everything ", "--budget 1200", "--merge")),
+        for page, says in (("bench/README.md", ("`make everything`", "--budget 1200", "--merge")),
                            ("docs/README.md", ("`make everything`",)), ("Makefile", ("--budget 1200",))):
             text = (everything.BENCH.parent / page).read_text(encoding="utf-8")
             for words in says:

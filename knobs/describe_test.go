@@ -24,7 +24,7 @@ A schedule is set by a configuration, a JSON file that ` + "`amkc MODEL --config
 its default. Every knob changes the program or the emitted code, or is refused with a reason.
 ` + "`amkc explain ring.pace`" + ` says the same of one knob; [config.schema.json](config.schema.json) is for ` +
 		`editors, and
-[adding-a-knob.md](adding-a-knob.md) is for those who want another.
+[adding.md](adding.md#a-knob) is for those who want another.
 
 Knobs marked *order* decide in which order sums are added up, and so the last bits of logits. All programs that are to
 agree to the bit have the same values of these ([passes.md](passes.md)). The others change no bit on the reference VM,

@@ -7,7 +7,7 @@ import (
 	"amkc/ir/diag"
 )
 
-// The knobs, in the order of docs and of the constants in schedule.h. docs/adding-a-knob.md says how to add one.
+// The knobs, in the order of docs and of the constants in schedule.h. docs/adding.md says how to add one.
 const (
 	ChunkBytes      Int      = iota // tiling.ring.chunk_bytes
 	InFlight        Int      = iota // pipelining_depth

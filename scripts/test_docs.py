@@ -1,5 +1,6 @@
 """Tests of the documents: links lead somewhere, excerpts are what they are excerpts of, and the index is whole."""
 
+import glob
 import os
 import re
 import subprocess
@@ -51,6 +52,22 @@ def broken_links(path, text):
     return bad
 
 
+def gone(text):
+    """The files and folders in backticks that are not in the repository. NAME stands for any name, and a name without a
+    folder may be in any; what does not begin with a folder of the repository is no path of it."""
+    bad = []
+    for path in re.findall(r"`([\w./*-]+)`", prose(text)):
+        top, slash, _ = path.partition("/")
+        pattern = re.sub(r"[A-Z]{4,}", "*", path)
+        if slash and os.path.isdir(os.path.join(ROOT, top)) and not path.startswith(("build/", "dist/", ".")):
+            if not glob.glob(os.path.join(ROOT, pattern)):
+                bad.append(path)
+        elif not slash and re.fullmatch(r"\w+\.(go|cuh|py)", path) and path != "main.go":
+            if not glob.glob(os.path.join(ROOT, "**", pattern), recursive=True):
+                bad.append(path)
+    return bad
+
+
 def excerpts(text):
     """The files that blocks of code are said to be excerpts of, with their lines."""
     for file, block in re.findall(r"<!-- excerpt of (\S+) -->\n```\w*\n(.*?)```", text, re.S):
@@ -71,6 +88,21 @@ class Documents(unittest.TestCase):
     def test_links_that_are_broken(self):
         text = "[a](ir.md) [b](no.md) [c](#x) `[d](e)`\n# X\n[f](cli.md#no-such)"
         self.assertEqual(broken_links("docs/cli.md", text), ["no.md", "cli.md#no-such"])
+
+    def test_named_files_are_there(self):
+        for path in ("ARCHITECTURE.md", "CONTRIBUTING.md", "docs/adding.md"):
+            self.assertEqual(gone(read(path)), [], path)
+
+    def test_named_files_that_are_gone(self):
+        text = "`ir/op` `ir/nothing.go` `nothing.go` `passes/import_NAME.go` `docs.go` `a/b` `passes/NAME.rs`\n"
+        self.assertEqual(gone(text), ["ir/nothing.go", "nothing.go", "passes/NAME.rs"])
+
+    def test_architecture_names_every_folder(self):
+        text = read("ARCHITECTURE.md")
+        out = subprocess.run(["git", "ls-files", "*.go"], cwd=ROOT, capture_output=True, text=True, check=True)
+        tops = {path.split("/")[0] for path in out.stdout.splitlines() if "/" in path} - {"testdata"}
+        rows = "".join(re.findall(r"(?m)^\| ([^|]*) \|", text.partition("## Packages")[2].partition("\n## ")[0]))
+        self.assertEqual([top for top in sorted(tops) if f"`{top}`" not in rows], [])
 
     def test_excerpts(self):
         count = 0

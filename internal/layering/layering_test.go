@@ -1,5 +1,5 @@
-// Package layering holds the import table of ARCHITECTURE.md to the source: imports point one way. It has tests only,
-// and imports nothing of amkc.
+// Package layering tests rules about the source of all packages, first of all that imports point one way. It has tests
+// only, and imports nothing of amkc.
 package layering
 
 import (
@@ -17,7 +17,7 @@ import (
 )
 
 // allowed lists what the non-test files of a package may import: packages of amkc, and modules from elsewhere. A
-// package that is not listed is a mistake: say here and in ARCHITECTURE.md where it belongs.
+// package that is not listed is a mistake: say here where it belongs, and in ARCHITECTURE.md if it is a new folder.
 var allowed = map[string][]string{
 	"bench/dequantised": {"compiler", "ir", "ir/transform", "passes", "runtime/infile"},
 	"bench/clients":     {"runtime/infile"},

@@ -4,7 +4,7 @@
 // lie in its blocks, beside the elements that they belong to, so that a block has its own number of bytes and whatever
 // streams blocks streams scales.
 //
-// docs/adding-a-format.md walks through one. The package imports ir/half alone.
+// docs/adding.md walks through one. The package imports ir/half alone.
 package format
 
 import "slices"

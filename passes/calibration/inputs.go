@@ -68,7 +68,7 @@ const panel = 32
 // factor replaces a symmetric matrix by L and D, of which it is Lᵀ·D·L: L is 1 on the diagonal, and D is stored there.
 // It reports false if there is no such D above 0. The last rows are eliminated first.
 //
-// ARCHITECTURE.md says why no library is used.
+// docs/dependencies.md says why no library is used.
 func (a *triangle) factor() bool {
 	for end := a.n; end > 0; {
 		first := max(0, end-panel)

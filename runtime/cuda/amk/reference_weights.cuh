@@ -1,5 +1,5 @@
 // How the plain kernels find a weight: one element at a time, by their own arithmetic from the
-// layouts (docs/ir.md, docs/adding-a-format.md). Needs model_config.h. Must not include the headers
+// layouts (docs/ir.md, docs/adding.md). Needs model_config.h. Must not include the headers
 // of the megakernel's stages.
 #pragma once
 
