@@ -112,9 +112,9 @@ func allShared(c *Case, _ string) int {
 	return c.Target.SMemOptin
 }
 
-// inFlightOfLongLayers keeps as much on its way as the memory brings in 1.5 us, where a layer streams for long: with
-// less, the stream waits for round trips. Where layers are short, a word of an exchange that waits behind more chunks
-// costs more than that (docs/performance.md).
+// inFlightOfLongLayers requests as much as the memory delivers in 1.5 us, where a layer streams for long: with less, the
+// stream waits for round trips. Where layers are short, a word of an exchange that queues after more chunks costs more
+// than that (docs/performance-history.md).
 func inFlightOfLongLayers(c *Case, _ string) int {
 	const longMicros, tripMicros, leastSlots = 40, 1.5, 8
 	t, usual := c.Target, c.rows[InFlight].Default
@@ -162,9 +162,9 @@ func stockOfShortLayers(c *Case, _ string) int {
 	return slots / 2
 }
 
-// paceOfStock asks L2 for a chunk a little more often where the stream gives way to the exchanges: the less arrives in
-// the ring by itself, the more has to be at hand when it is called for. More often still gains nothing, and costs at
-// long contexts (docs/performance.md).
+// paceOfStock asks L2 for a chunk a little more often where the stream gives way to the exchanges: with fewer chunks in
+// flight, more of them have to be in L2 when they are requested. More often still gains nothing, and costs at long
+// contexts (docs/performance-history.md).
 func paceOfStock(c *Case, _ string) int {
 	const stocked = 700
 	if c.Target == nil || !c.Target.BulkCopy || c.Of(Stock) == 0 || c.Of(RunAhead) == 0 {
@@ -174,8 +174,8 @@ func paceOfStock(c *Case, _ string) int {
 }
 
 // warpsOfShortRows lets four warps share a tile instead of eight where eight would have a single quad of 128 columns
-// each, or none, and every SM has several tiles: then what a warp does for a tile besides multiplying is most of its
-// work (docs/performance.md). Two tiles are worked on at once, and so the ring must hold one of them besides the chunks
+// each, or none, and every SM has several tiles: most of a warp's work for a tile is not multiplication then
+// (docs/performance-history.md). Two tiles are worked on at once, and so the ring must hold one of them besides the chunks
 // on their way.
 func warpsOfShortRows(c *Case, stage string) int {
 	const short = 4
