@@ -112,9 +112,9 @@ func allShared(c *Case, _ string) int {
 	return c.Target.SMemOptin
 }
 
-// inFlightOfLongLayers requests as much as the memory delivers in 1.5 us, where a layer streams for long: with less, the
-// stream waits for round trips. Where layers are short, a word of an exchange that queues after more chunks costs more
-// than that (docs/performance-history.md).
+// inFlightOfLongLayers requests as much as the memory delivers in 1.5 us, where a layer streams for long: with less,
+// the stream waits for round trips. Where layers are short, a word of an exchange that queues after more chunks costs
+// more than that (docs/performance-history.md).
 func inFlightOfLongLayers(c *Case, _ string) int {
 	const longMicros, tripMicros, leastSlots = 40, 1.5, 8
 	t, usual := c.Target, c.rows[InFlight].Default
@@ -175,8 +175,8 @@ func paceOfStock(c *Case, _ string) int {
 
 // warpsOfShortRows lets four warps share a tile instead of eight where eight would have a single quad of 128 columns
 // each, or none, and every SM has several tiles: most of a warp's work for a tile is not multiplication then
-// (docs/performance-history.md). Two tiles are worked on at once, and so the ring must hold one of them besides the chunks
-// on their way.
+// (docs/performance-history.md). Two tiles are worked on at once, and so the ring must hold one of them besides the
+// chunks on their way.
 func warpsOfShortRows(c *Case, stage string) int {
 	const short = 4
 	m, t, all := c.Model, c.Target, c.rows[Warps].Default
