@@ -18,7 +18,7 @@ computes from program.json. The names of the stages come from the manifest. One 
 the files do not belong together: amkc verify says which have changed. Compile again.`)
 
 // A Tracer decodes ids at its position and the ones after it, and returns what every stage of the last one's step has
-// handed over. [host.Session] is one.
+// published. [host.Session] is one.
 type Tracer interface {
 	Trace(ctx context.Context, ids []int) (*host.Trace, error)
 }
@@ -99,7 +99,7 @@ type oracle struct {
 }
 
 // newOracle starts at position 0. No buffer has a page: pages are shared, and a layer would overwrite what the one
-// before it has handed over.
+// before it has published.
 func newOracle(b *PackedBuild, p *ir.Program, opts refvm.Options) (*oracle, error) {
 	apart := *p
 	apart.Buffers = slices.Clone(apart.Buffers)
@@ -135,7 +135,7 @@ func (o *oracle) pairs(t *host.Trace) ([]host.StagePair, error) {
 	return pairs, nil
 }
 
-// vectors returns what the stages of the variant for a position have handed over, in order.
+// vectors returns what the stages of the variant for a position have published, in order.
 func (o *oracle) vectors(position int) ([]host.StageVector, error) {
 	vm, err := o.session.At(position)
 	if err != nil {

@@ -142,7 +142,7 @@ func TestBisectNamesTheStage(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// The oracle finds what a stage hands over under the name that a group gives it.
+// The oracle finds what a stage publishes under the name that a group gives it.
 func TestOracleLooksThroughGroups(t *testing.T) {
 	b := bisectBuild(t, ir.F32)
 	layers := b.Program.Model.Layers

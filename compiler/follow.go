@@ -157,7 +157,7 @@ func (c *comparing) compare() error {
 	return nil
 }
 
-// A followed stage hands something over.
+// A followed stage publishes something.
 type followed struct {
 	label string
 	dtype ir.DType

@@ -21,7 +21,7 @@ func TestEqualKeysOfManifest(t *testing.T) {
 	require.Equal(t, []string{"AMK4901"}, verdict(t, dir))
 }
 
-// A build that is handed over can have anything in place of each of its files. Verify finds it, and never waits. With
+// A build from somebody else can have anything in place of each of its files. Verify finds it, and never waits. With
 // AMKC_LONG that is tried with every file, and else with every 80th.
 func TestAnythingInPlaceOfAFile(t *testing.T) {
 	if testing.Short() {

@@ -12,7 +12,7 @@ import (
 	"amkc/ir"
 )
 
-// A product of a pass that reads its vector again, after an SM has handed rows over, shares no page with what attention
+// A product of a pass that reads its vector again, after an SM has published rows, shares no page with what attention
 // makes. 10,240 rows of q, k and v are more than 64 for each of 132 SMs, and 8,192 columns are two slabs.
 func TestVectorsThatAreReadAgain(t *testing.T) {
 	model := t.TempDir()

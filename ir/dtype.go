@@ -43,7 +43,7 @@ func ParseDType(s string) (DType, error) {
 // DTypes are the element types of a model.
 type DTypes struct {
 	Weights     DType // of the tensors of the checkpoint, as they are packed
-	Activations DType // of what stages hand over to each other
+	Activations DType // of what stages publish to each other
 	Cache       DType // of rows of K and V
 }
 

@@ -237,7 +237,7 @@ func CompactScratchOf(m *Model, tensorCores bool, kept Kept, columns ...int) Scr
 			s.WarpHeads = 8
 		}
 		if m.Cache == I8 {
-			s.Unit += kept.Tokens * 2 * 2 * s.PaddedHead // k and v as they are handed over
+			s.Unit += kept.Tokens * 2 * 2 * s.PaddedHead // k and v as they are published
 		}
 	}
 	return s

@@ -6,7 +6,7 @@ import "fmt"
 // sequence, which are those of a pass of one token, come before those of the next. Each has all rows of its sequence.
 
 // ofSequences reports whether a buffer has a part for each sequence of a pass of several: caches and the settings of
-// SAMPLE, in a dimension of their own, and what units of attention hand over, as more of them.
+// SAMPLE, in a dimension of their own, and what units of attention publish, as more of them.
 func (t tokens) ofSequences(b *Buffer, ofUnits bool) bool {
 	return t.NumSequences() > 1 && (hasSequences(b) || b.Kind == Activation && ofUnits)
 }

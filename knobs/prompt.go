@@ -12,7 +12,7 @@ const (
 )
 
 // promptThatFits is the default of prompt.tokens. The vectors of a token are the residual, what the stages of a layer
-// hand over, and, where a long context is split, the shares of the splits.
+// publish, and, where a long context is split, the shares of the splits.
 func promptThatFits(c *Case, _ string) int {
 	tokens := max(promptTile, min(c.rows[PromptTokens].Default, countedTokens(c)/promptTile*promptTile))
 	if c.Target == nil || c.Target.HBMBytes <= 0 {
@@ -32,7 +32,7 @@ func promptTokenBytes(c *Case) int {
 	return bytes + 4*splitResults(c)
 }
 
-// splitResults is how many numbers the splits of a token hand over: of each head its result, a maximum and a sum.
+// splitResults is how many numbers the splits of a token publish: of each head its result, a maximum and a sum.
 func splitResults(c *Case) int {
 	m, splits := c.Model, c.Of(MaxSplits)
 	if c.Of(SplitFrom) >= m.MaxSeq {
@@ -44,7 +44,7 @@ func splitResults(c *Case) int {
 	return m.Heads * (m.HeadDim + 2) * splits
 }
 
-// countedTokens is for how many tokens the kernel can number what their splits hand over, in 31 bits.
+// countedTokens is for how many tokens the kernel can number what their splits publish, in 31 bits.
 func countedTokens(c *Case) int { return math.MaxInt32 / max(1, splitResults(c)) }
 
 // checkPrompt refuses more tokens than the kernel can count, and a number of tokens for a kernel that the target, or

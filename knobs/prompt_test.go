@@ -46,7 +46,7 @@ func TestPromptsThatFit(t *testing.T) {
 	}
 }
 
-// What the splits of all tokens of a pass hand over has numbers of 31 bits.
+// What the splits of all tokens of a pass publish has numbers of 31 bits.
 func TestPromptsThatCanBeCounted(t *testing.T) {
 	m := ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: 4096, Intermediate: 4096, Heads: 128, KVHeads: 1, HeadDim: 256,
 		Vocab: 32000, MaxSeq: 4096}

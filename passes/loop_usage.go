@@ -111,7 +111,7 @@ func (r *run) analyse(c *context) string {
 }
 
 // chain finds the parameter that writes what this one reads in the next call. The reading half is chained if there is
-// one, the writing half if in addition nothing else in the run touches what is handed over, and all that is read was
+// one, the writing half if in addition nothing else in the run touches what is published, and all that is read was
 // written.
 func (r *run) chain(in *param, touches map[string][]touch) {
 	n := len(in.args)

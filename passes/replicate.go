@@ -8,8 +8,8 @@ import (
 )
 
 // Replicate is the pass that gives every SM the whole residual, where what is added to it is the norm of a branch. Such
-// a norm needs the whole branch. An owner of some rows of the residual would wait for the norm, add, and hand the sums
-// over again: two exchanges more per branch. An SM that has the whole residual reads the branch, and has the sum.
+// a norm needs the whole branch. An owner of some rows of the residual would wait for the norm, add, and publish the
+// sums again: two exchanges more per branch. An SM that has the whole residual reads the branch, and has the sum.
 //
 // In a pass of several tokens the residual stays with its owners: shared memory has no room for so many. They take the
 // norms themselves then (norm_rows.go).
@@ -75,7 +75,7 @@ func keptBy(g *ir.Graph) ir.Kept {
 	return kept
 }
 
-// roundedName is what owners hand over in each layer, and normedName what they add to the residual.
+// roundedName is what owners publish in each layer, and normedName what they add to the residual.
 const roundedName, normedName = "x", "branch"
 
 // A replication is a variant whose residual every SM can have.
@@ -87,7 +87,7 @@ type replication struct {
 	rounded  string // the buffer of its values as they are read, or of what owners add to it; they are of dtype
 	dtype    ir.DType
 	norms    map[*ir.Stage]*ir.Stage // the norm of a branch, of each stage that adds one
-	sums     map[string]bool         // buffers by which rows of the residual are handed over
+	sums     map[string]bool         // buffers by which rows of the residual are published
 	signals  map[string]bool         // resolved counters that announce them
 }
 
@@ -166,7 +166,7 @@ func (r *replication) everywhere() error {
 			case adds:
 				first := norm.Ops[0]
 				out := r.own(ir.Index(spanA), whole)
-				first.Out = out[1:] // rounded, as a branch that is handed over is
+				first.Out = out[1:] // rounded, as a branch that is published is
 				s.Ops = []ir.Op{first, {Code: ir.ADD, Out: out, In: out}}
 				s.Dist, s.Waits, s.Signal = everySM, norm.Waits, ""
 			case op.Code == ir.EMBED:
@@ -194,7 +194,7 @@ func (r *replication) own(sm, whole ir.Range) []ir.Operand {
 	return []ir.Operand{view(r.residual.Name, sm, whole), view(r.rounded, sm, whole)}
 }
 
-// readOwn lets a stage read of its SM's residual what it read of the vector that owners handed over.
+// readOwn lets a stage read of its SM's residual what it read of the vector that owners published.
 func (r *replication) readOwn(s *ir.Stage, loop *ir.Loop) {
 	for k := range s.Ops {
 		for i, o := range s.Ops[k].In {

@@ -9,7 +9,7 @@ import (
 	"amkc/ir"
 )
 
-// exchangesOf counts the vectors that a layer hands over, of the first kind if there are several.
+// exchangesOf counts the vectors that a layer publishes, of the first kind if there are several.
 func exchangesOf(t *testing.T, p *ir.Program) int {
 	n := 0
 	eachStage(&p.Variants[0], func(s *ir.Stage, loop *ir.Loop) {

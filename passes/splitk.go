@@ -13,7 +13,7 @@ import (
 // SplitK is the pass that cuts the columns of a product into parts, if that spreads its tiles more evenly over the
 // SMs: 448 tiles are 4 on the busiest of 132 SMs, whose mean is 3.4; in two parts they are 7 halves. Each part is a
 // vector of sums by itself, and the stage that adds the norm of the branch to the residual adds the parts up. Where a
-// branch is added as it is, an owner of rows would wait for the other parts, and hand its rows over after that.
+// branch is added as it is, an owner of rows would wait for the other parts, and publish its rows after that.
 //
 // All tiles of an SM are of one part, of which it reads no more of the vector than the part's columns.
 //
@@ -69,7 +69,7 @@ func runSplitK(s *State) error {
 	return nil
 }
 
-// branchOf returns the vector that a stage hands over which is a product and no more, as its buffer is declared.
+// branchOf returns the vector that a stage publishes which is a product and no more, as its buffer is declared.
 func branchOf(p *ir.Program, st *ir.Stage, loop *ir.Loop) *ir.Buffer {
 	if op := &st.Ops[0]; loop != nil && len(st.Ops) == 1 && op.Code == tokensOf(p.Pass).product() {
 		return newBuffers(p).find(op.Out[0].Buf, firstIndex(st, loop))

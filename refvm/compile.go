@@ -36,7 +36,7 @@ type VM struct {
 	flat *ir.Flat
 	mem  *memory
 	opts Options
-	// activations is the type that values are handed over in, where that is 16 bits, and else F32
+	// activations is the type that values are published in, where that is 16 bits, and else F32
 	activations ir.DType
 	tasks       []task
 	inOrder     []int32 // the tasks in program order

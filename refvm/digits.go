@@ -7,7 +7,7 @@ import (
 )
 
 // A matrix of integers is multiplied by activations in fixed point, where the kernel rounds (Device) and values of 16
-// bits are handed over; those of 32 bits are taken as they are. Of each 128 columns the largest magnitude becomes
+// bits are published; those of 32 bits are taken as they are. Of each 128 columns the largest magnitude becomes
 // 127·256, and each activation an integer n, which the kernel holds as two signed bytes. Sums over a quarter of these
 // columns are exact; they are scaled and added up in float32.
 const (

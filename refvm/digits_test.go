@@ -19,7 +19,7 @@ func TestProductsInDigits(t *testing.T) {
 	for _, c := range []struct {
 		format      string
 		first, last int
-		exchanged   string // type of what the program hands over
+		exchanged   string // type of what the program publishes
 		digits      bool
 	}{
 		{"I4 [3,300] HBM tile8x128.g64.BF16", 0, 300, "BF16", true},

@@ -53,6 +53,6 @@
 // # Radii
 //
 // With Options.Radii the VM keeps with each value how far that of a correct kernel may be from it: sums may be added up
-// in another order, functions have the errors that CUDA documents (radius.go). Where the kernel has handed something
-// over, a step can go on from that.
+// in another order, functions have the errors that CUDA documents (radius.go). Where the kernel has published
+// something, a step can go on from that.
 package refvm

@@ -32,7 +32,7 @@ func (w *worker) normed(o *op) (x, g []float32, n int, err error) {
 //
 // The kernel wants the product x·g in the type its matrix units multiply, and knows the mean square only later. In mode
 // Device the product of a temporary is therefore rounded before 1/rms, which is left to its reader: a product with a
-// matrix applies it to the sums. What is not multiplied by a matrix, heads and what is handed over or added to the
+// matrix applies it to the sums. What is not multiplied by a matrix, heads and what is published or added to the
 // residual, is computed in float32.
 func rmsnorm(w *worker, o *op) error {
 	x, g, n, err := w.normed(o)

@@ -1,5 +1,5 @@
 // Command amkc compiles a Hugging Face decoder checkpoint into a standalone CUDA project whose decode step is one
-// persistent kernel. What it does is in package compiler/cli; this file only hands over the process.
+// persistent kernel. What it does is in package compiler/cli; this file only starts it.
 package main
 
 import (

@@ -13,7 +13,7 @@ import (
 	"amkc/runtime/host"
 )
 
-// What a killed run has left may be damaged: the machine lost power, or somebody handed the directory over. Whatever
+// What a killed run has left may be damaged: the machine lost power, or somebody else wrote the directory. Whatever
 // is wrong with a manifest in it, after every step, the next run either writes its build or says why it cannot and
 // what to do. It says the same the next time, and the files of the user's stay.
 func TestDamagedLeftovers(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 )
 
 // What owners of the residual add of norms of branches in a pass of several tokens, compiled for the CPU, has the bits
-// of what every SM adds of one token, and so has what they hand over: of branches in parts, where each stage has a
+// of what every SM adds of one token, and so has what they publish: of branches in parts, where each stage has a
 // number of its own, and of some that are whole, whose SMs have more rows than a block has threads, or few tokens.
 func TestBranchesOfTheKernel(t *testing.T) {
 	if testing.Short() {

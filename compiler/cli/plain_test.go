@@ -46,7 +46,7 @@ func TestPlainKernels(t *testing.T) {
 }
 
 // With a cache of integers they give the logits that the reference VM gives, as far as both round k and v alike: with
-// heads as they are handed over, behind a window, and with heads that are normalised.
+// heads as they are published, behind a window, and with heads that are normalised.
 func TestPlainKernelsOfIntegers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")

@@ -67,7 +67,7 @@ var rowsOfHeads = map[string]struct {
 		"model_type": "mistral", "sliding_window": 1`, cache: "int8"},
 }
 
-// What attention of a pass of several rows hands over and appends is, to the bit, what it does row by row. AMKC_LONG
+// What attention of a pass of several rows publishes and appends is, to the bit, what it does row by row. AMKC_LONG
 // asks at more positions, of more shapes, and for every form of norms in each shape that has some.
 func TestRowsOfAttention(t *testing.T) {
 	if testing.Short() {

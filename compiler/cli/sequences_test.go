@@ -14,7 +14,7 @@ import (
 	"amkc/runtime/host"
 )
 
-// What attention of a pass of several sequences hands over and appends, compiled for the CPU, is to the bit what the
+// What attention of a pass of several sequences publishes and appends, compiled for the CPU, is to the bit what the
 // kernel of one token of the same build makes of each row of each by itself: at positions of their own, some of them
 // absent, whose caches stay as they are. A sequence has one row or several. Heads may be normalised and rotated before.
 func TestAttentionOfSequences(t *testing.T) {

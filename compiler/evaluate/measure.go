@@ -235,7 +235,7 @@ func turnFault(t turns.Turn) error {
 		t.Error)}
 }
 
-// check keeps what was compared, the worst of all openings: logits, and what the stage hands over.
+// check keeps what was compared, the worst of all openings: logits, and what the stage publishes.
 func (m *measurement) check(r *host.CheckReport, stage *host.BisectReport) {
 	c := &search.Correctness{Oracle: "reference kernels", Passed: r.Passed}
 	for _, s := range r.Spans {

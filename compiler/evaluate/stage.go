@@ -65,7 +65,7 @@ func stageTexts(p *ir.Program) map[string]string {
 }
 
 // bears lists the stages that a value of a knob, which makes another build, has a say in: its own; all of them where it
-// sets the ring that they stream through or the vectors that they read and hand over; and else those about which
+// sets the ring that they stream through or the vectors that they read and publish; and else those about which
 // something else stands in the program. A stage by itself is in no loop over layers.
 func bears(a *knobs.Axis, is, was *emitted) []string {
 	var all []string

@@ -55,7 +55,7 @@ func TestNoStageAlone(t *testing.T) {
 	require.ErrorContains(t, err, "no longer than launches that do nothing")
 }
 
-// A stage is held to the reference by what it hands over; what another one does wrong is not its fault.
+// A stage is held to the reference by what it publishes; what another one does wrong is not its fault.
 func TestCheckStage(t *testing.T) {
 	s, _ := withReference(t, "bad_at=5 bad_ordinal=2 bad_element=3", false) // L00.attn
 	r, err := s.CheckStage(t.Context(), "qkv", nil)

@@ -30,7 +30,7 @@ func (s *Session) Bisect(ctx context.Context, progress Progress) (*BisectReport,
 	return s.bisect(ctx, "", progress)
 }
 
-// CheckStage is Bisect for one stage alone, as knobs name it: what it hands over, and leaves in the cache, is held to
+// CheckStage is Bisect for one stage alone, as knobs name it: what it publishes, and leaves in the cache, is held to
 // the reference's result from the same inputs.
 func (s *Session) CheckStage(ctx context.Context, stage string, progress Progress) (*BisectReport, error) {
 	report, err := s.bisect(ctx, stage, progress)
@@ -116,7 +116,7 @@ func stageNamed(label string) string {
 }
 
 // handedOverBy reports whether a vector is of a stage, as knobs name it. The rows of the cache are made of what qkv
-// hands over, and attention appends them.
+// publishes, and attention appends them.
 func handedOverBy(label, stage string) bool {
 	name := stageNamed(label)
 	return name == stage || name == "kv" && stage == "attention"

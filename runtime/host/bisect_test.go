@@ -12,7 +12,7 @@ import (
 	"amkc/runtime/host/hosttest"
 )
 
-// openVariants opens a fake build of three variants that all hand over the same.
+// openVariants opens a fake build of three variants that all publish the same.
 func openVariants(t *testing.T, settings string, o host.Options) *host.Session {
 	t.Helper()
 	hosttest.NeedDriver(t)

@@ -100,18 +100,18 @@ type Variant struct {
 	Lo   int    `json:"lo"`
 	Hi   int    `json:"hi"`
 
-	// Exchanges are what a step of the variant hands over from SM to SM, in order.
+	// Exchanges are what a step of the variant publishes from SM to SM, in order.
 	Exchanges []Exchange `json:"exchanges"`
 }
 
-// Exchange is a vector that one stage hands over to the next. Those of a loop lie side by side and say which layers
+// Exchange is a vector that one stage publishes to the next. Those of a loop lie side by side and say which layers
 // they are done for, in one round after the other.
 type Exchange struct {
-	Stage    string `json:"stage"`    // label of the stage that hands it over
+	Stage    string `json:"stage"`    // label of the stage that publishes it
 	Number   int    `json:"number"`   // of that stage in Facts.Stages, where those of several variants share labels
-	Elements int    `json:"elements"` // 0 for the end of the step, which hands over no vector but leaves the logits
+	Elements int    `json:"elements"` // 0 for the end of the step, which publishes no vector but leaves the logits
 
-	// Parts is how many vectors of Elements/Parts each add up to the stage's result; 0: it is handed over as one.
+	// Parts is how many vectors of Elements/Parts each add up to the stage's result; 0: it is published as one.
 	Parts int `json:"parts,omitempty"`
 
 	First  int   `json:"first,omitempty"`

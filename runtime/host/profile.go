@@ -15,7 +15,7 @@ import (
 //
 // Consumers: "exchange wait" is waiting for the vector that a stage reads (at the end of a step, for the other SMs),
 // where warps read a share each for that of the first warp; "compute" is everything else up to the partial sums of
-// all warps, waiting for weights to arrive in the ring included; "signal" is adding them up and handing rows over.
+// all warps, waiting for weights to arrive in the ring included; "signal" is adding them up and publishing rows.
 // The spans of an SM's consumers follow one another without a gap.
 //
 // The producer: "slot wait" is waiting for a free slot of the ring, "step wait" for the cache rows of the step

@@ -111,7 +111,7 @@ func PromptBytes(workspace, tokens int) int { return workspace + 4*tokens }
 
 func (k *promptKernel) bytes() int { return PromptBytes(k.workspace, k.tokens) }
 
-// PromptPart is how many tokens of a prompt to hand over to [Session.Feed] at once by a caller that wants to look up in
+// PromptPart is how many tokens of a prompt to pass to [Session.Feed] at once by a caller that wants to look up in
 // between: a pass over a prompt and the step behind it, or a launch of steps.
 func (f *Facts) PromptPart() int {
 	if f.Prompt > 0 {

@@ -15,7 +15,7 @@
 // kernel for prompts, a launch of that decodes up to as many known tokens as the manifest says at once, 512 as a rule,
 // also of one variant and to the same bits, but for the last one that is given to [Session.Feed]: it chooses no token.
 // A launch is given up when the context ends, and the session then stands where it stood before that launch: Feed takes
-// whole prompts, and nothing is gained by handing them over in parts. What crosses a launch stays on the GPU: the
+// whole prompts, and nothing is gained by passing them in parts. What crosses a launch stays on the GPU: the
 // cache, and the exchange pages, whose words carry epochs. Epochs count the steps since the pages were cleared, so this
 // package clears them whenever the variant changes and after a launch that was given up, and counts anew.
 //

@@ -170,7 +170,7 @@ func TestElementsAreRounded(t *testing.T) {
 	}
 }
 
-// A vector that is handed over in parts is their sum.
+// A vector that is published in parts is their sum.
 func TestPartsAreAddedUp(t *testing.T) {
 	require.Equal(t, []float32{1, 2}, SumOfParts([]float32{1, 2}, 2))
 	require.Equal(t, []float32{11.5, 22}, SumOfParts([]float32{1, 2, 10, 20, 0.5, 0}, 2))

@@ -12,7 +12,7 @@ import (
 	"amkc/runtime/driver"
 )
 
-// A StageVector is what one stage handed over.
+// A StageVector is what one stage published.
 type StageVector struct {
 	Stage  string // label, layer included: "L03.qkv"
 	Values []float32
@@ -26,7 +26,7 @@ type Trace struct {
 	Vectors  []StageVector
 }
 
-// Vector returns the values of a stage, nil when it handed over none.
+// Vector returns the values of a stage, nil when it published none.
 func (t *Trace) Vector(stage string) []float32 {
 	i := slices.IndexFunc(t.Vectors, func(v StageVector) bool { return v.Stage == stage })
 	if i < 0 {

@@ -104,7 +104,7 @@ func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*s
 		}
 		return vector
 	}
-	rows := func(op *ir.FlatOp) []*storage { // as they are handed over, or kept
+	rows := func(op *ir.FlatOp) []*storage { // as they are published, or kept
 		if n := op.OutBuf[0]; n >= 0 && buffers[n].Layout.Words() {
 			return []*storage{vector}
 		}

@@ -52,7 +52,7 @@ func TestTuneStage(t *testing.T) {
 // qkvOfFakes is what the fake stage takes in all layers together: as stage number 1, two times 10 µs in each of six.
 const qkvOfFakes = 6 * 2 * 10
 
-// What a stage hands over wrongly fails it, though the logits of these fake kernels are right.
+// What a stage publishes wrongly fails it, though the logits of these fake kernels are right.
 func TestTuneStageThatDiffers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")

@@ -163,7 +163,7 @@ __device__ __forceinline__ bool appends(const C& c, const Unit<S> u, int block) 
 }
 
 // What a unit reads of the exchange: q of its group, and this step's k and v row. Either q and k
-// are handed over as attention takes them,
+// are published as attention takes them,
 struct PlainHeads {
   Page in;
 };

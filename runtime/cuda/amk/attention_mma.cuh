@@ -20,7 +20,7 @@ __device__ __forceinline__ void attend_token(C& c, const Heads heads, const Page
   u16* const query = reinterpret_cast<u16*>(c.shared.unit);
   // this step's row, as the first of a block
   u8* const row_block = c.shared.unit + kGroupHeads * kQueryStride * 2 + kGivenRowBytes;
-  // and as it is handed over, where the cache is quantised: k and then v
+  // and as it is published, where the cache is quantised: k and then v
   u16* const given = query + kGroupHeads * kQueryStride;
 
 #pragma unroll 1

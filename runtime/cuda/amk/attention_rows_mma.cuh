@@ -155,7 +155,7 @@ __device__ __forceinline__ void attend_rows(C& c, const Heads heads, const Page 
   const Tiles mine = units_of<S>(c.sm, c.layer);
   if (mine.count() > 0) await(c);
   u16* const query = reinterpret_cast<u16*>(c.shared.unit);
-  // k and then v of each token as they are handed over, where the cache is quantised
+  // k and then v of each token as they are published, where the cache is quantised
   u16* const given = query + kPassQueryBytes / 2;
   u8* const images = c.shared.unit + kPassQueryBytes + kPassGivenBytes;
   // of the first row of the sequence

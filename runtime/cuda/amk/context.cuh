@@ -194,7 +194,7 @@ struct Page {
 };
 
 // The norm of a branch, which the residual still lacks (replicated.cuh): a whole vector that has
-// been handed over, times a gain, or times 1 + it, over its rms.
+// been published, times a gain, or times 1 + it, over its rms.
 struct Branch {
   Page page;
   const u8* gain;  // null: there is none to add
@@ -219,7 +219,7 @@ struct Context : Recorder<kMode == Mode::kProfile> {
   u32 stage = 0;      // for the stall record
   u32 epoch = 0;      // of the exchange read next, 1 to kMaxEpoch
   int ordinal = 0;    // of the exchange read next within the step
-  u32 producers = 0;  // tasks that hand it over
+  u32 producers = 0;  // tasks that publish it
   // The same of an exchange that a stage reads after another one has ended.
   u32 held_epoch = 0;
   int held_ordinal = 0;
@@ -294,7 +294,7 @@ struct Context : Recorder<kMode == Mode::kProfile> {
       return position + token;
   }
   __device__ u32 next_epoch() const { return epoch == kMaxEpoch ? 1 : epoch + 1; }
-  // Ends an exchange that `tasks` tasks hand over.
+  // Ends an exchange that `tasks` tasks publish.
   __device__ void advance(u32 tasks) {
     epoch = next_epoch();
     ++ordinal;

@@ -20,7 +20,7 @@ __device__ __forceinline__ Drawn reduce_warp(Drawn best) {
 
 // ---- sums, which are seldom needed --------------------------------------------------------------
 
-// Offers a token that an SM or a warp has handed over, or the mark of one that has none.
+// Offers a token that an SM or a warp has published, or the mark of one that has none.
 __device__ __forceinline__ void offer_handed(const Draw& draw, Drawn& best, float logit, int id) {
   if (u32(id) < kVocab) draw.offer(best, logit, id);
   else if (id != Drawn().token) best.offer(Drawn{INFINITY, INFINITY, id});  // void, or kNoToken

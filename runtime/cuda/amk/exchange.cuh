@@ -1,4 +1,4 @@
-// The exchange: one activation vector handed over from all SMs to all SMs. Every word carries its
+// The exchange: one activation vector published from all SMs to all SMs. Every word carries its
 // payload and the epoch of the exchange, {16-bit value, 16-bit epoch} or {32-bit value, 32-bit
 // epoch}, and validates itself: readers poll just the words that they still miss, with relaxed
 // loads, and no fence orders anything else (docs/memory-model.md). With kFlagged off, a counter

@@ -136,13 +136,13 @@ __device__ __forceinline__ void store_residual(C& c, const Row& r, float v) {
   if (r.valid) c.shared.residual[r.residual()] = v;
 }
 
-// Hands a row over.
+// Publishes a row.
 template <class C>
 __device__ __forceinline__ void publish_row(C& c, const Row& r, const Page out, float v) {
   if (r.valid) publish<Element>(c, out, r.index(), v);
 }
 
-// Hands over what an even row and the odd one after it have become together.
+// Publishes what an even row and the odd one after it have become together.
 template <class C>
 __device__ __forceinline__ void publish_pair(C& c, const Row& r, const Page out, float v) {
   if (r.valid && !(r.row & 1)) publish<Element>(c, out, r.pair_index(), v);

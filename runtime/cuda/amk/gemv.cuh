@@ -12,7 +12,7 @@ namespace amk {
 
 // ---- readers ------------------------------------------------------------------------------------
 
-// The vector as it was handed over.
+// The vector as it was published.
 struct Plain {
   static constexpr bool kNorm = false, kCentred = false, kGain = false, kShift = false;
   static constexpr bool kResidual = false;
@@ -49,7 +49,7 @@ using GainLayerNorm = CentredReader<1>;
 using LayerNorm = CentredReader<2>;
 using UnitOffsetLayerNorm = CentredReader<2, true>;
 
-// The same of this SM's residual (replicated.cuh), as it would be handed over: no vector is waited
+// The same of this SM's residual (replicated.cuh), as it would be published: no vector is waited
 // for.
 struct ResidualPlain {
   static constexpr bool kNorm = false, kCentred = false, kGain = false, kShift = false;

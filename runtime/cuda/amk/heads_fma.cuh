@@ -37,7 +37,7 @@ struct PlainGroup {
         acc(c.shared.attention + c.warp * kWarpHeads * kHeadStride),
         lane(c.lane) {}
 
-  // Begins with a token's own row, k and then v as they are handed over, or with nothing.
+  // Begins with a token's own row, k and then v as they are published, or with nothing.
   template <class S>
   __device__ __forceinline__ void begin(bool with_row, const float* row) {
     const float* own_v = row + kHeadDim;

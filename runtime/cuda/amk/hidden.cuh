@@ -1,5 +1,5 @@
 // The last hidden state: the norm that the logits are made of, once more, for a host that asks for
-// it. The first SM computes it from what the last layer has handed over, before it goes on to the
+// it. The first SM computes it from what the last layer has published, before it goes on to the
 // logits; in other launches the stage is a branch. Values are those that the head multiplies, but
 // for the order in which sums are added up: with 1/rms, or rounded once where the mean is taken
 // off. Needs schedule.h.
@@ -52,7 +52,7 @@ __device__ __forceinline__ void normalise_hidden(C& c, float* to, float sum, con
   }
 }
 
-// Of a vector that is handed over.
+// Of a vector that is published.
 template <class S, class C>
 __device__ __forceinline__ void keep_hidden(C& c, const Page in, const u8* gain = nullptr,
                                             const u8* bias = nullptr) {

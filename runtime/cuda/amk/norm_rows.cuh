@@ -1,6 +1,6 @@
 // The norm of a branch where the residual stays with the SMs that own its rows, as in a pass of
 // several tokens. An owner reads the whole branch of each token for the sum of its squares, adds
-// its own rows to the residual, and hands the sums over. Needs schedule.h.
+// its own rows to the residual, and publishes the sums. Needs schedule.h.
 #pragma once
 
 #include "branch.cuh"
@@ -8,7 +8,7 @@
 
 namespace amk {
 
-// Adds the norm of a branch to this SM's rows of the residual of all tokens. Nothing is handed over
+// Adds the norm of a branch to this SM's rows of the residual of all tokens. Nothing is published
 // before the SM has read all that it reads.
 template <class S, class C>
 __device__ __forceinline__ void add_norm_rows(C& c, const Page in, const u8* gain, const Page out) {

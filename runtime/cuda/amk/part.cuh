@@ -19,7 +19,7 @@ struct PartLaunch {
   int* token;       // chosen by the step before
   u32 layer;        // of all of its stages that are a layer's
   u32 ended;        // exchanges of the step before its first stage
-  u32 before;       // number of the stage that handed the last of them over
+  u32 before;       // number of the stage that published the last of them
   u32 follows;      // not 0: a step has been done, whose token is the first
   u32 count;        // of its stages
   u32 stages[kPartStages];  // their numbers, in order

@@ -9,7 +9,7 @@
 namespace amk {
 
 // What a recording thread did. Consumers: waited for the vector that the stage reads; computed,
-// which is also when they wait for weights in the ring; handed rows over. The producer: waited for
+// which is also when they wait for weights in the ring; published rows. The producer: waited for
 // a free slot, or for the end of the step before (a barrier, in builds that have any).
 enum class Did : u32 { kExchangeWait = 0, kCompute = 1, kSignal = 2, kSlotWait = 3, kStepWait = 4 };
 

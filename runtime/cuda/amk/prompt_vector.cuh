@@ -7,7 +7,7 @@
 
 namespace amk {
 
-// Four elements of a vector, or of the residual as it would be handed over.
+// Four elements of a vector, or of the residual as it would be published.
 template <class S, class Reader>
 __device__ __forceinline__ uint2 four_of(Prompt& c, const Reader& in, int token, int part,
                                          int column) {

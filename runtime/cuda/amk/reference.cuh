@@ -10,7 +10,7 @@
 
 namespace amk {
 
-// ---- what the host reads and hands over: mirrored by the launcher's host packages ---------------
+// ---- what the host reads and passes: mirrored by the launcher's host packages ---------------
 
 // Argument of every kernel.
 struct Reference {
@@ -225,7 +225,7 @@ __device__ inline void soft_cap(float* y, float cap, int rows) {
   if (row < rows) y[row] = cap * tanhf(y[row] / cap);
 }
 
-// Takes rows between -cap and cap, and hands them over or keeps them.
+// Takes rows between -cap and cap, and publishes them or keeps them.
 template <class Out>
 __device__ inline void clip(Out* out, const float* y, float cap, int rows) {
   const int row = grid_index();

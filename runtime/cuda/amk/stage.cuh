@@ -76,7 +76,7 @@ __device__ __forceinline__ void end_reading(C& c) {
 }
 
 // Ends stage S on this SM, which had work in it or not. One that adds to the residual alone has no
-// tasks that hand anything over.
+// tasks that publish anything.
 template <class S, class C>
 __device__ __forceinline__ void hand_over(C& c, bool worked) {
   if constexpr (S::kTasks > 0) {

@@ -1,5 +1,5 @@
 // The beginning of a decode step: the embedding rows of its tokens enter the residual stream and
-// are handed over. Needs schedule.h.
+// are published. Needs schedule.h.
 #pragma once
 
 #include "finish.cuh"
@@ -29,7 +29,7 @@ __device__ __forceinline__ void rotate_setup(C& c, const float* inv_freq, float 
 // no embedding: its release has a fence in it, which takes microseconds while copies are under way,
 // and during which the others go on. It arrives after a block barrier that follows everything this
 // SM does in the step: its release covers the whole block. It waits before anything of the next
-// step is handed over; its acquire is passed on by the block barrier after it and by acquired_step.
+// step is published; its acquire is passed on by the block barrier after it and by acquired_step.
 // Without the join an SM that has no early work in the next step could still be reading best words
 // that others already overwrite.
 constexpr int kJoiner = kConsumers - 1;
@@ -133,7 +133,7 @@ __device__ __forceinline__ void embed(C& c, const u8* table, const u8* positions
                    });
 }
 
-// The token's whole embedding, where every SM has the whole residual: nothing is handed over.
+// The token's whole embedding, where every SM has the whole residual: nothing is published.
 template <class S, class C>
 __device__ __forceinline__ void embed_replicated(C& c, const u8* table) {
   const int token = c.shared.token[0];
@@ -153,7 +153,7 @@ __device__ __forceinline__ void embed_replicated(C& c, const u8* table) {
 }
 
 // Index of the best of an SM that has given up. With a value that nothing beats it wins everywhere,
-// so that every SM learns that the step is void: what an aborted SM has handed over is garbage that
+// so that every SM learns that the step is void: what an aborted SM has published is garbage that
 // looks fresh.
 constexpr int kVoid = -1;
 

@@ -20,7 +20,7 @@ constexpr int kPassQuads = kSequenceRows * kUnitQuads;  // of all rows, one afte
 constexpr int kQueryStride = kPaddedHead + 16;
 static_assert(kHeadDim % 4 == 0, "four words are read at a time");
 constexpr int kNormedQuads = kNormedRows / 4;
-// k and v of this step as they are handed over, before they are rounded to integers
+// k and v of this step as they are published, before they are rounded to integers
 constexpr int kGivenRowBytes = kQuantisedCache ? 2 * kPaddedHead * Element::kBytes : 0;
 static_assert(kUnitScratch >= kGroupHeads * kQueryStride * 2 + kGivenRowBytes + kCacheBlockBytes,
               "q of a group and a block of the cache");

@@ -246,7 +246,7 @@ func TestCheckBisect(t *testing.T) {
 		"all agree: error 0.00e+00 RMS, 0.00e+00 max (allowed besides one rounding: 5e-04 RMS, 1e-03 max; attention "+
 		"8e-03 and 2e-02)\n")
 
-	// Wrong only in what is handed over, so that nothing but the comparison of stages can see it.
+	// Wrong only in what is published, so that nothing but the comparison of stages can see it.
 	dir := build(t, "bad_at=5 bad_ordinal=3 bad_element=9")
 	code, out, stderr = run(t, dir, "", "check", "--bisect")
 	require.Equal(t, 1, code)

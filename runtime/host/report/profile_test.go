@@ -98,7 +98,7 @@ func TestMarksDoNotOverlap(t *testing.T) {
 	require.Equal(t, 1, strings.Count(overview, ">lm_head<"), "it comes before any layer that is too near")
 }
 
-// Of the whole step, handing over is drawn as part of what it ends: a drawing so coarse would have holes in its place.
+// Of the whole step, publishing is drawn as part of what it ends: a drawing so coarse would have holes in its place.
 func TestTheWholeStepHasNoHoles(t *testing.T) {
 	out := render(t, measured(synthetic(4, 16, 1)))
 	_, overview, _ := strings.Cut(out, "<h3>One step</h3>")

@@ -19,7 +19,7 @@ type stageShape struct {
 var layerShape = []stageShape{{"qkv", 2.2, 132}, {"attn", 1.6, 8}, {"o", 1.4, 128}, {"gate_up", 9.6, 132},
 	{"down", 5.0, 128}}
 
-// A synthesis invents a profile: every stage begins when the slowest SM has handed over the one before.
+// A synthesis invents a profile: every stage begins when the slowest SM has published the one before.
 type synthesis struct {
 	*rand.Rand
 	p    *host.Profile
@@ -53,7 +53,7 @@ func synthetic(sms, layers, steps int) *host.Profile {
 	return s.p
 }
 
-// stage lets every SM wait, work and hand over, and its producer run into a full ring meanwhile.
+// stage lets every SM wait, work and publish, and its producer run into a full ring meanwhile.
 func (s *synthesis) stage(step int, name string, compute float64, units int) {
 	ready := slices.Max(s.free)
 	first := s.IntN(len(s.free)) // the stage's rotation

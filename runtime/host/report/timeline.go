@@ -87,7 +87,7 @@ type stroke struct{ sm, from, to int }
 // A look is what strokes of one path share.
 type look struct{ role, kind, what string }
 
-// draw makes a timeline of a window. A detailed one has producers too, and tells handing over from computing.
+// draw makes a timeline of a window. A detailed one has producers too, and tells publishing from computing.
 func (ix *index) draw(w window, title, what string, detail bool) timeline {
 	t := timeline{Title: title, Width: overviewX}
 	every, rowUnits, rowPixels := 1, 2, 2
@@ -145,7 +145,7 @@ func (ix *index) visible(w window, detail bool) []host.Span {
 	return all
 }
 
-// apart counts the spans that become strokes of their own where handing over is drawn as computing: it follows upon
+// apart counts the spans that become strokes of their own where publishing is drawn as computing: it follows upon
 // that.
 func apart(spans []host.Span) int {
 	n := 0
