@@ -85,8 +85,8 @@ func (p *process) ask(question, answer any) error {
 }
 
 // carryOut has a worker run a job. One that ends meanwhile, or takes longer than limit, is a finding. If it has not
-// ended until then, where that is no zero time, the error is errCut. After any of these alive is false: the process has
-// ended.
+// ended until then, unless that is the zero time, the error is errCut. After any of these alive is false: the process
+// has ended.
 func (p *process) carryOut(ctx context.Context, o *order, limit time.Duration, until time.Time) (outcome *Outcome,
 	alive bool, err error) {
 	outcome = &Outcome{}

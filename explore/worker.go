@@ -50,7 +50,7 @@ type Outcome struct {
 	// Bodies are what stages were held to the reference VM by, in the job that does.
 	Bodies []*compiler.BodyReport `json:"bodies,omitempty"`
 	Stages []compiler.StageReport `json:"stages,omitempty"` // compared with a GPU's
-	// Problem says why the job could not be carried out, where that is no finding.
+	// Problem says why the job could not be carried out, where that is not a finding.
 	Problem string `json:"problem,omitempty"`
 }
 

@@ -7,7 +7,7 @@ import (
 	"amkc/ir/diag"
 )
 
-// CheckNames reports every string of a program that is no name (CheckName), wherever it stands, and an architecture
+// CheckNames reports every string of a program that is not a name (CheckName), wherever it stands, and an architecture
 // that nvcc has no such name for. A program has no other strings. Check does this too; codegen calls it by itself, so
 // that nothing is emitted from a program that nobody has checked.
 func CheckNames(p *Program) diag.List {

@@ -14,8 +14,9 @@ const (
 )
 
 // ParseSettings reads what a configuration in JSON states, by path, whether a schedule can have it or not: a knob that
-// does not exist, and a value that is no integer, are settings that Config refuses. It reports false for a text that is
-// no JSON object, states a path twice, is larger than 64 KiB, or has a path or a value of more than 256 bytes.
+// does not exist, and a value that is not an integer, are settings that Config refuses. It reports false for a text
+// that is not a JSON object, states a path twice, is larger than 64 KiB, or has a path or a value of more than 256
+// bytes.
 func ParseSettings(text []byte) (s Settings, is bool) {
 	s = Settings{}
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -53,7 +54,7 @@ func (s Settings) object(d *json.Decoder, prefix string) bool {
 	return err == nil
 }
 
-// add adds a value that is no object: the text of a string, and the JSON of anything else.
+// add adds a value that is not an object: the text of a string, and the JSON of anything else.
 func (s Settings) add(path string, value json.RawMessage) bool {
 	text := string(value)
 	var compact bytes.Buffer

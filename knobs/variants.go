@@ -65,8 +65,8 @@ const Middle = "middle"
 
 func isMiddle(v ir.Variant) bool { return v.Name == Middle }
 
-// checkMiddle refuses one split, which is no variant of its own, a variant from position 0 on, since the group long is
-// of those behind the first, and an end of a variant that there is not.
+// checkMiddle refuses one split, which is not a variant of its own, a variant from position 0 on, since the group
+// long is of those after the first, and the end of a variant that does not exist.
 func checkMiddle(c *Case) *diag.Diagnostic {
 	switch n := c.Of(MiddleSplits); {
 	case n == 1:

@@ -16,8 +16,8 @@ import (
 	"amkc/validate"
 )
 
-// examples are those that the technique was published with: calls that are only grouped, a chain that is no chain of
-// parameters, one that moves on chip, and one that needs two pages and is stored by every call.
+// examples are those that the technique was published with: calls that are only grouped, a chain of something other
+// than parameters, one that moves on chip, and one that needs two pages and is stored by every call.
 var examples = []string{"independent", "chain_grouped", "chain_onchip", "chain_double"}
 
 func example(t *testing.T, file string) *ir.Program {

@@ -91,7 +91,7 @@ type storedRun struct {
 	stored       ir.Storage
 }
 
-// runsOf are those of a weight by the name of its buffer; of what is no family there is one.
+// runsOf are those of a weight by the name of its buffer; of a buffer outside a family there is one.
 func (l *lowerer) runsOf(name string, w ir.GraphWeight) []storedRun {
 	as := l.storedAs(&w)
 	if !ir.IsFamily(name) {

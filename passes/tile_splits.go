@@ -206,7 +206,7 @@ func (s *splitter) combine(part string, whole *ir.Stage) *ir.Stage {
 }
 
 // pieceWidth is how many elements of a head one combining unit takes: the fewest, in eights, that leave no SM with a
-// second unit, or else the most. A head that is no multiple of 8 is not cut.
+// second unit, or else the most. A head that is not a multiple of 8 is not cut.
 func pieceWidth(headDim, heads, sms int) int {
 	if headDim%8 != 0 {
 		return headDim

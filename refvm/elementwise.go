@@ -143,7 +143,7 @@ func gelu(x float32) float32 {
 	return float32(0.5 * float64(x) * (1 + math.Erf(float64(x)/math.Sqrt2)))
 }
 
-// relu keeps what is no number.
+// relu keeps NaNs.
 func relu(x float32) float32 {
 	if x < 0 {
 		return 0

@@ -132,7 +132,7 @@ func (fp *Footprints) runOn(boxes []box, f *ir.Flat, t *ir.Task, at []int, lo, h
 		buf.Pages, buf.Space, buf.DType, buf.Layout = nil, ir.HBM, buf.ValueType(), ir.Layout{}
 		buf.Shape = boxes[k].shape()
 		if buf.Kind == ir.Activation && buf.DType == ir.I32 {
-			buf.Kind = ir.Output // which begins with zeros and not with what is no number: they may select a row
+			buf.Kind = ir.Output // which begins with zeros and not with NaNs: they may select a row
 		}
 		alone.Buffers = append(alone.Buffers, buf)
 	}

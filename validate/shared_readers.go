@@ -79,7 +79,7 @@ func (s *sweep) seesWriters(l *location, u *sharedReaders) bool {
 
 // startReaders makes the first task that has walked a run, and found it in order, the first of its shared readers. It
 // reports false if readers are to be noted segment by segment: the run is on-chip, overlaps another run with shared
-// readers, or holds words of the task itself, which is no reader of them.
+// readers, or holds words of the task itself, which is not a reader of them.
 func (s *sweep) startReaders(l *location, r run, a *access) bool {
 	if l.onChip() || s.quiet || s.tried {
 		return false

@@ -226,8 +226,9 @@ func (p *Proof) oldRows(b *ir.Buffer, dims []views.Range) bool {
 
 // checkPositions decides what the symbolic proof could not, exactly: it repeats the walk of checkMemory over the
 // location for every position. The clocks do not depend on pos: no wait does, and views that do are of plain memory,
-// which has no part in fb. Several sequences have that position together, which is no loss for a cache: what befalls an
-// element there depends on the position of its sequence alone. Of other memory there would be all combinations to try.
+// which has no part in fb. Several sequences have that position together, which is not a loss for a cache: what befalls
+// an element there depends on the position of its sequence alone. Of other memory there would be all combinations to
+// try.
 func (p *Proof) checkPositions() {
 	for i := range p.mem.locs {
 		l := &p.mem.locs[i]
@@ -258,8 +259,8 @@ func (p *Proof) checkPositions() {
 	}
 }
 
-// otherSequence returns a view of memory that is no cache which depends on the position of another sequence than a view
-// before it; nil if there is none.
+// otherSequence returns a view of memory that is not a cache which depends on the position of another sequence than a
+// view before it; nil if there is none.
 func (p *Proof) otherSequence(l *location, trace []*access) *access {
 	first := -1
 	if p.flat.Buffers[l.first].Kind == ir.KVCache {

@@ -38,5 +38,5 @@ func IsProduct(path, name string) bool {
 	return err == nil && info.Path == "launcher"
 }
 
-// isNotDir is the error for a path below something that is no directory.
+// isNotDir is the error for a path below something that is not a directory.
 func isNotDir(err error) bool { return errors.Is(err, syscall.ENOTDIR) }

@@ -44,8 +44,8 @@ func (d *Dir) Reserve(names []string) error {
 	return nil
 }
 
-// inTheWay returns what keeps a file of the new build from its place: a file of the user's there, or something that
-// is no directory above it.
+// inTheWay returns what keeps a file of the new build from its place: a file of the user's there, or something that is
+// not a directory above it.
 func (d *Dir) inTheWay(name string) (string, error) {
 	for i, c := range name {
 		if c != '/' {

@@ -33,7 +33,7 @@ type verb struct {
 	run      func(*call) error
 }
 
-// verbs returns the table, in the order of the help text. The first one is what a first word that is no verb means.
+// verbs returns the table, in the order of the help text. The first one is what a first word that is not a verb means.
 // Every call returns fresh rows: the variables behind the flags belong to one run.
 func verbs() []verb {
 	return []verb{
@@ -82,7 +82,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return c.finish(err)
 }
 
-// isStray reports whether a first word that is no verb is no path either.
+// isStray reports whether a first word that is not a verb is not a path either.
 func isStray(word string) bool {
 	if word == "" || strings.HasPrefix(word, "-") || strings.ContainsAny(word, `/\`) {
 		return false

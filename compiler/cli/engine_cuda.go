@@ -98,7 +98,7 @@ func openCUDA(ctx context.Context, c *call, dir string, gpu int) (*opened, error
 		chunk: facts.PromptPart()}, nil
 }
 
-// openSession opens a build directory on a GPU, for what is no engine too.
+// openSession opens a build directory on a GPU; callers need not want an engine.
 func openSession(ctx context.Context, c *call, dir string, gpu int) (*host.Session, error) {
 	line := c.progress()
 	defer line.Clear()

@@ -19,7 +19,7 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// mayWrite refuses a path that a file cannot be written to, before any work is done for it: one that is no file, and
+// mayWrite refuses a path that a file cannot be written to, before any work is done for it: one that is not a file, and
 // one of the files that the arguments lead to. What a run that was killed has left of the same file is removed, and
 // reported. A - is standard output.
 func (c *call) mayWrite(path string, inputs ...string) error {

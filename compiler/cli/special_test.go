@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// special makes what is no regular file, in ways that would make a careless reader wait or run out of memory.
+// special makes something other than a regular file, in ways that would make a careless reader wait or run out of
+// memory.
 var special = map[string]func(t *testing.T, path string){
 	"pipe":   func(t *testing.T, path string) { require.NoError(t, syscall.Mkfifo(path, 0o600)) },
 	"device": func(t *testing.T, path string) { require.NoError(t, os.Symlink("/dev/zero", path)) },

@@ -111,7 +111,7 @@ func logits(ctx context.Context, l, weights *compiler.Scheduled, at []int) ([][]
 }
 
 // difference compares logits: the RMS of the difference relative to theirs, the largest relative to the largest, and
-// whether all bits are the same. What is no number differs by infinitely much.
+// whether all bits are the same. A NaN differs by infinitely much.
 func difference(is, want []float32) (rms, largest float64, same bool) {
 	if len(is) != len(want) {
 		return math.MaxFloat64, math.MaxFloat64, false

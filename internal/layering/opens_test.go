@@ -97,7 +97,7 @@ func calls(file *ast.File) []string {
 	return found
 }
 
-// eachSource calls f for every Go file of amkc that is no test, by its path from the root.
+// eachSource calls f for every Go file of amkc that is not a test, by its path from the root.
 func eachSource(t *testing.T, f func(name string, file *ast.File)) {
 	t.Helper()
 	root := filepath.Join("..", "..")

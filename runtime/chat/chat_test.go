@@ -146,7 +146,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// A part of a message that is no text is refused, by its type or by what it has. Other parts are the template's matter.
+// A part of a message that is not a text is refused, by its type or by what it has. Other parts are the template's
+// matter.
 func TestOnlyText(t *testing.T) {
 	for content, says := range map[string]string{
 		`"hi"`: "", `null`: "", `[]`: "", `["hi", {"type": "text", "text": "an image"}]`: "",

@@ -85,7 +85,7 @@ func WithCalls(v *Vocabulary, of Calls) (*Grammar, error) {
 type callCompiler struct {
 	*compiler
 	of      *Calls
-	text    *scanner // of what is no call
+	text    *scanner // outside calls
 	marked  int32    // behind the mark
 	behind  int32    // behind a call
 	options []int32  // where each begins

@@ -114,7 +114,7 @@ const unevenShares = 0.1
 
 // impossible reports whether a median of a step is below what it can take.
 func (e *ArtefactError) impossible() bool {
-	if !(e.Latency > 0 && e.Ceiling > 0 && e.Read > 0) { // what is no number is no measurement either
+	if !(e.Latency > 0 && e.Ceiling > 0 && e.Read > 0) { // nor is a NaN a measurement
 		return true
 	}
 	return e.Latency < e.Ceiling && e.Latency < max(e.Read*(1-e.Cached), e.Ceiling*(1-unevenShares))

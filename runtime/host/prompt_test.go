@@ -186,7 +186,7 @@ func TestStallInAPassOverAPrompt(t *testing.T) {
 	requireNext(t, s)
 }
 
-// What is no kernel for prompts of this build is refused before anything large is loaded.
+// A file that is not a kernel for prompts of this build is refused before anything large is loaded.
 func TestKernelsForPromptsThatAreRefused(t *testing.T) {
 	for image, want := range map[string]string{
 		"prompt=64 prompt_abi=10":               "runtime ABI is 10",

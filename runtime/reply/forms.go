@@ -24,7 +24,7 @@ type form struct {
 	separators string   // bytes that may stand between calls, besides spaces
 
 	// header is what ends the name in front of arguments; empty: there is none. named finds the name in what is in
-	// front of it; nil: it is all of that. prose is a name that is no tool's: what follows is text.
+	// front of it; nil: it is all of that. prose is a name that is not a tool's: what follows is text.
 	header string
 	named  func(string) string
 	prose  string

@@ -11,7 +11,7 @@ import (
 	"amkc/internal/watch"
 )
 
-// Whatever a model writes, it does not matter in which parts it comes; what is no call is text, none of it lost;
+// Whatever a model writes, it does not matter in which parts it comes; what is not a call is text, none of it lost;
 // arguments are JSON.
 func FuzzReader(f *testing.F) {
 	for i, form := range forms {

@@ -1,7 +1,7 @@
 // Package reply reads what a chat model has written: what it thought before it answered, its text, and its calls of
 // tools. Families write these in forms of their own. The forms are declared in one table, a row each; [Of] finds the
 // one of a model by its chat template: it has the template write a call and looks which form reads it back. A [Reader]
-// takes an answer in parts, as it comes. What is no call after all stays text, and nothing of it is lost but spaces
+// takes an answer in parts, as it comes. What is not a call after all stays text, and nothing of it is lost but spaces
 // around calls and thoughts.
 //
 // The package is copied into every launcher. It imports the standard library, runtime/chat, runtime/infile,
@@ -35,7 +35,7 @@ type Reader struct {
 	called   bool
 
 	given int  // bytes that have come
-	begun bool // something has come that is no thought
+	begun bool // something has come that is not a thought
 	front int  // bytes in front of that
 
 	asWritten bool

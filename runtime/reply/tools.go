@@ -19,8 +19,8 @@ type Tool struct {
 	properties map[string]json.RawMessage
 }
 
-// ParseTools reads tools in the form of OpenAI's API, or without the object around a function. What is no tool is left
-// out: whether the template takes it is the template's business.
+// ParseTools reads tools in the form of OpenAI's API, or without the object around a function. What is not a tool is
+// left out: whether the template takes it is the template's business.
 func ParseTools(data []byte) *Tools {
 	var list []struct {
 		declared

@@ -50,8 +50,8 @@ type Sampler struct {
 	best     []candidate
 }
 
-// New returns a sampler of what follows a prompt, at its position 0. An id below 0 stands for what is no token. Errors
-// are *OptionError.
+// New returns a sampler of what follows a prompt, at its position 0. An id below 0 stands for no token.
+// Errors are *OptionError.
 func New(o Options, vocab int, prompt []int) (*Sampler, error) {
 	if err := o.Check(vocab); err != nil {
 		return nil, err

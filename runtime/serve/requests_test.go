@@ -298,7 +298,7 @@ func TestTokens(t *testing.T) {
 	require.Equal(t, idsOf(t, "<|user|>a<|system|>b\nc<|assistant|>"), got.Tokens)
 }
 
-// Without a template there are no messages, and that is no secret.
+// Without a template there are no messages, and that is not a secret.
 func TestNoTemplate(t *testing.T) {
 	s := newTest(says(t, "x"), func(c *Config) { c.Chat = nil }).start(t)
 	status, body := s.post(t, "/v1/chat/completions", `{"messages": [{"role": "user", "content": "x"}]}`)

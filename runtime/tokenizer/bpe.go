@@ -284,7 +284,7 @@ func (m *bpe) measure() {
 	}
 }
 
-// spells reports whether byte tokens spell each character that is no token, and no token has the text of one in it.
+// spells reports whether byte tokens spell each character that is not a token, and no token has the text of one in it.
 func (m *bpe) spells() bool {
 	if !m.byteFallback {
 		return false

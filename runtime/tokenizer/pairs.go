@@ -26,7 +26,7 @@ type merge struct {
 	id   int32
 }
 
-// noRank is the rank of what is no merge.
+// noRank is the rank of a pair that does not merge.
 const noRank = 1<<32 - 1
 
 // newPairs makes a table for up to n pairs.

@@ -56,9 +56,9 @@ __device__ __forceinline__ void store_scale(u8* head, int row, bool is_value, fl
       Bf16::from_float(scale);
 }
 
-// How a row becomes integers: multiples of 1/127 of its largest magnitude, rounded to a bf16.
-// A row without a magnitude that has an inverse is zeros; one with an infinity, or with what is no
-// number, has a scale that says so, and 0 for every element.
+// How a row becomes integers: multiples of 1/127 of its largest magnitude, rounded to a bf16. A row
+// without a magnitude that has an inverse is zeros; one with an infinity or a NaN has
+// a scale that says so, and 0 for every element.
 struct RowQuantiser {
   float scale, inverse;
   __device__ explicit __forceinline__ RowQuantiser(float largest)
@@ -72,7 +72,7 @@ struct RowQuantiser {
 };
 
 // The larger magnitude of two elements, as the bits of one: those of one sign are in the order of
-// their bits, and what is no number comes last.
+// their bits, and NaNs come last.
 __device__ __forceinline__ u32 larger_magnitude(u32 a, float b) {
   return max(a, bits_of(b) & 0x7fffffffu);
 }

@@ -63,7 +63,7 @@ struct Int8 {
   using Bits = u8;
   static constexpr int kBytes = 1;
   __device__ static __forceinline__ float to_float(Bits b) { return float(int8_t(b)); }
-  // To nearest, ties to even. What is no number is 0.
+  // To nearest, ties to even. NaN becomes 0.
   __device__ static __forceinline__ Bits from_float(float v) { return Bits(float_to_int(v)); }
 };
 

@@ -96,7 +96,7 @@ __device__ __forceinline__ float soft_cap(float v, float cap) {
   return cap * tanhf(v / cap);
 }
 
-// CLIP: v, or what is nearest to it between -cap and cap; keeps what is no number.
+// CLIP: v, or what is nearest to it between -cap and cap; keeps a NaN.
 __device__ __forceinline__ float clip(float v, float cap) {
   return v > cap ? cap : v < -cap ? -cap : v;
 }

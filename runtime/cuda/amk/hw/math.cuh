@@ -54,7 +54,7 @@ __device__ __forceinline__ u16 float_to_fp16(float v) {
 __device__ __forceinline__ float fp16_to_float(u16 bits) {
   return __half2float(__ushort_as_half(bits));
 }
-// Beyond the range of the integer its nearest; 0 of what is no number.
+// Beyond the range of the integer its nearest; 0 for a NaN.
 __device__ __forceinline__ int float_to_int(float v) { return __float2int_rn(v); }
 __device__ __forceinline__ long long double_to_int64(double v) { return __double2ll_rn(v); }
 __device__ __forceinline__ float u64_to_float(u64 v) { return __ull2float_rn(v); }
