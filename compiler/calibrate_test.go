@@ -17,7 +17,7 @@ import (
 	"amkc/passes/calibration"
 )
 
-// sumsOf runs a model over texts in passes of so many tokens, if it can, on so many SMs, and returns the sums over what
+// sumsOf runs a model over texts in passes of n tokens, if it can, on the given SMs, and returns the sums over what
 // every matrix is multiplied with.
 func sumsOf(t *testing.T, model string, rows, sms int, texts [][]int) map[string]*calibration.Gram {
 	target := *ir.FindTarget("h200")

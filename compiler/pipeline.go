@@ -51,11 +51,11 @@ type Options struct {
 	Calibration *CalibrationText
 
 	Tokens ir.Pass // what a pass takes; one row of one sequence if nothing is said
-	Rows   []int   // programs for passes of so many rows, besides that of one row; each from 2 on, and once
-	// Sequences, from 2 on, asks for a program for passes of one row of each of so many sequences, besides those. All
+	Rows   []int   // programs for passes of n rows, besides that of one row; each from 2 on, and once
+	// Sequences, from 2 on, asks for a program for passes of one row of each of n sequences, besides those. All
 	// programs then have the defaults of knobs that it wants. 0 means 1.
 	Sequences int
-	// SequenceRows, from 2 on, asks for one more, for passes of so many rows of each of these sequences. 0 means 1.
+	// SequenceRows, from 2 on, asks for one more, for passes of n rows of each of these sequences. 0 means 1.
 	SequenceRows int
 	// MostRows is the most rows of a sequence that a pass of the build takes, for one program compiled apart from the
 	// others of its build, which has their defaults of knobs then. 0: what the fields above say.

@@ -17,7 +17,7 @@ import (
 	"amkc/validate/kernel"
 )
 
-// passOf lowers a model of testdata for passes of so many rows on an H200.
+// passOf lowers a model of testdata for passes of n rows on an H200.
 func passOf(t *testing.T, model string, rows int, edit func(o *Options)) *ir.Program {
 	t.Helper()
 	o := Options{Model: filepath.Join(root, "models", model), Name: "m", Target: ir.FindTarget("h200"),

@@ -27,8 +27,8 @@ type passCase struct {
 	sms            int
 }
 
-// passCases differ in what a row of a pass meets: families with windows, soft caps, norms in front of branches, behind
-// them, of heads and of all heads, branches side by side, LayerNorms and biases; every dtype, format and cache.
+// passCases differ in what a token of a pass meets: families with windows, soft caps, norms in front of branches,
+// behind them, of heads and of all heads, branches side by side, LayerNorms and biases; every dtype, format and cache.
 var passCases = []passCase{
 	{model: "pycoder-5m", dtype: ir.BF16, sms: 6},
 	{model: "pycoder-5m", dtype: ir.BF16, sms: 6, weights: "int4:sym", cache: true},
@@ -153,7 +153,7 @@ func (c *passCase) together(t *testing.T, rng *rand.Rand, pass ir.Pass, texts []
 	}
 }
 
-// checkPass decodes a pass of which so many rows of each sequence are right, and compares the logits of these.
+// checkPass decodes a pass of which the first rows of each sequence are right, and compares the logits of these.
 func checkPass(t *testing.T, rng *rand.Rand, session *refvm.Session, at, right []int, rows int, texts [][]int,
 	want [][][]float32) {
 	t.Helper()

@@ -8,7 +8,7 @@ import (
 	"amkc/ir/diag"
 )
 
-// nvccLeast is how many seconds nvcc takes at least for a source with code for each of so many layers. The time grows
+// nvccLeast is how many seconds nvcc takes at least for a source with code for each of n layers. The time grows
 // faster than their number, because all are in one kernel. docs/search.md has what was measured; this is at least a
 // quarter less, to hold for faster processors.
 func nvccLeast(layers int) float64 {

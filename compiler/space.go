@@ -12,7 +12,7 @@ import (
 // test replaces it.
 var freeSpace = fileSystemSpace
 
-// checkSpace refuses to write so many bytes to a file, whose directory need not exist yet, where there is no room for
+// checkSpace refuses to write n bytes to a file, whose directory need not exist yet, where there is no room for
 // them.
 func checkSpace(path string, bytes uint64) error {
 	free, known := freeSpace(existing(filepath.Dir(path)))

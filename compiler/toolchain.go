@@ -157,8 +157,8 @@ func explainNVCC(text string) []string {
 	return notes
 }
 
-// buildLauncher makes the executable NAME in dir from launcher/, and the library unless there is no C compiler, in the
-// way of the Makefile beside it.
+// buildLauncher makes the executable NAME in dir from launcher/, and the library unless there is no C compiler, as the
+// Makefile there does.
 func buildLauncher(ctx context.Context, dir, name string, library bool) *diag.Diagnostic {
 	launcher := filepath.Join(dir, "launcher")
 	caches, env, err := goCaches(launcher)
@@ -293,7 +293,7 @@ func (h *heldProgress) release() {
 	}
 }
 
-// toolBuild runs what can be run of the build in dir, and returns what could not for want of a tool.
+// toolBuild runs what can be run of the build in dir, and returns what could not for lack of a tool.
 func toolBuild(ctx context.Context, dir string, o *BuildOptions, arch string, sources []string) (codegen.Toolchain,
 	diag.List, error) {
 	var tools codegen.Toolchain

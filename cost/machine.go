@@ -85,7 +85,7 @@ func plainInFlight(chunk float64) float64 {
 // inFlight is the bytes that an SM has on their way at most.
 func (m *machine) inFlight() float64 { return float64(m.feed.window) * m.feed.flight }
 
-// bandwidth is what all SMs read together with so many bytes in flight each.
+// bandwidth is what all SMs read together with n bytes in flight each.
 func (m *machine) bandwidth(inFlight float64) float64 {
 	return m.deliver(inFlight, m.latency, m.read)
 }
@@ -120,7 +120,7 @@ func withOthers(sms float64, phases []phase) share {
 	}
 }
 
-// whileOthersWait is the share of an SM that has so many times an even part, since the rings of the others are full.
+// whileOthersWait is the share of an SM that has n times an even part, since the rings of the others are full.
 func whileOthersWait(times float64) share {
 	return func(even, alone float64) float64 { return min(even*times, alone) }
 }

@@ -123,8 +123,8 @@ func (r *reader) unitRows(attention *ir.Op) int {
 	return min(all, max(1, attention.IntAt("rows", 0, all)))
 }
 
-// takes is how often a unit with so many rows of so many heads takes its cache rows: its warps have results of a few
-// columns at once, a column being a head of a row, and without tensor cores of one row.
+// takes is how often a unit, with a number of rows of a number of heads, takes its cache rows: its warps have results
+// of a few columns at once, a column being a head of a row, and without tensor cores of one row.
 func (r *reader) takes(rows, heads int) int {
 	const columns = 16
 	switch {

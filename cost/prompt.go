@@ -45,7 +45,7 @@ func NewPrompt(p *ir.Program, tokens int) (*PromptModel, error) {
 	return &PromptModel{m, tokens, machine, map[int]float64{}}, nil
 }
 
-// At predicts the first token behind a prompt of so many. The error is a diagnostic.
+// At predicts the first token after a prompt of n tokens. The error is a diagnostic.
 func (m *PromptModel) At(tokens int) (*Prompt, error) {
 	p := m.step.program
 	if tokens < 1 {
@@ -115,7 +115,7 @@ func (m *PromptModel) stepping(from, to int) (float64, error) {
 	return sum, nil
 }
 
-// pass is the time of a pass over so many tokens from a position on, which one variant has.
+// pass is the time of a pass over n tokens from a position on, which one variant has.
 func (m *PromptModel) pass(v *ir.Variant, at, tokens int) (products, attention float64, err error) {
 	stages, err := m.step.reader.stages(v, at)
 	if err != nil {

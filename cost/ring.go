@@ -12,7 +12,7 @@ type feed struct {
 	window  int       // chunks in flight
 	stock   int       // chunks in the ring from which fewer are; 0: never
 	least   int       // chunks in flight then
-	memory  []float64 // speed from memory with so many chunks in flight
+	memory  []float64 // speed from memory with n chunks in flight
 	l2      []float64 // and from L2
 	ahead   float64   // bytes that L2 may be asked for ahead of the ring
 	pace    float64   // at which it is, while the ring is full or holds its stock
@@ -165,7 +165,7 @@ func (r *ring) finish(bytes, speed float64) {
 	r.worked = 0
 }
 
-// pass lets time pass up to t, or until so many bytes have been consumed at a speed of at most `out`. It returns what
+// pass lets time pass up to t, or until n bytes have been consumed at a speed of at most `out`. It returns what
 // is left of them.
 func (r *ring) pass(t, bytes, out float64) float64 {
 	for r.now < t && bytes > negligible {

@@ -78,7 +78,7 @@ func (p *plan) run(m *machine, k kernel) outcome {
 	return outcome{slices.Max(r.at) - from, r.parts, r.slowest, r.end, r.halted() - halted}
 }
 
-// feeds are the feeds of SMs that stream so many bytes in a step.
+// feeds are the feeds of SMs that stream n bytes in a step.
 func (p *plan) feeds(m *machine) map[float64]*feed {
 	out := map[float64]*feed{}
 	var phases []phase
@@ -93,7 +93,7 @@ func (p *plan) feeds(m *machine) map[float64]*feed {
 	return out
 }
 
-// times is how many times as much as the mean SM one streams that has so many bytes in a step; 1 at least.
+// times is how many times as much as the mean SM one streams that has the given bytes in a step; 1 at least.
 func (p *plan) times(bytes float64) float64 {
 	return max(1, float64(len(p.load))*bytes/max(1, p.bytes))
 }
@@ -230,7 +230,7 @@ func (r *run) ready(in *instance) (at float64, waits bool) {
 	return at, true
 }
 
-// rounds is how many rounds the warps of an attention unit take for so many blocks of cache rows, a block per warp and
+// rounds is how many rounds the warps of an attention unit take for n blocks of cache rows, a block per warp and
 // round; with none there is the step's own row still. Two warps share a scheduler. A last round with no more blocks
 // than there are schedulers is taken to be half a round: assumed, because drains come out nearer
 // (docs/cost-model.md).

@@ -202,8 +202,8 @@ func (c *checker) onPages(pos string, b *Buffer) {
 	}
 }
 
-// intervals checks that the variants cover every position that the first row of a pass can have. All rows of a pass are
-// of one variant: before the first position of one, as many may be left out as a pass has rows beyond its first. A
+// intervals checks that the variants cover every position that the first token of a pass can have. All rows of a pass
+// are of one variant: before the first position of one, as many may be left out as a pass has rows beyond its first. A
 // program that names no model is for the positions that its variants cover.
 func (c *checker) intervals() {
 	maxSeq, rows := c.p.Model.MaxSeq, c.p.Pass.NumRows()

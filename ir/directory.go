@@ -62,7 +62,7 @@ func counterDirectory(v *Variant) *Directory {
 	return newDirectory("counter", n)
 }
 
-// newDirectory makes one for so many members, whose number a file may give as it likes.
+// newDirectory makes one for n members, a number that a file chooses.
 func newDirectory(what string, members int) *Directory {
 	members = min(members, 1<<12)
 	return &Directory{what: what, members: make([]Member, 0, members), numbers: make(map[string]int, members)}

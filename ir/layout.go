@@ -129,7 +129,7 @@ func (b *Buffer) Bytes() int {
 	}
 }
 
-// CacheBlock is the bytes of a block of a cache with elements of a type and heads of so many: 16 rows of K, those of V,
+// CacheBlock is the bytes of a block of a cache with elements of a type and heads of n: 16 rows of K, those of V,
 // and of I8 a scale of 16 bits for each row of either.
 func CacheBlock(d DType, hd int) int {
 	bytes := d.Bytes(satMul(2*16, roundUp(hd, 16)))
@@ -139,7 +139,7 @@ func CacheBlock(d DType, hd int) int {
 	return bytes
 }
 
-// cache views the shape of a cache as heads of rows of so many elements: the heads of all sequences follow one another.
+// cache views the shape of a cache as heads of rows of n elements: the heads of all sequences follow one another.
 // It reports false for a shape that the layouts of caches do not have.
 func (b *Buffer) cache() (heads, rows, hd int, ok bool) {
 	n := len(b.Shape)

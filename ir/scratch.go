@@ -33,8 +33,8 @@ const (
 	DigitQuadBytes = 2*format.QuadColumns + 4*8
 )
 
-// DigitBytes is what a block keeps in shared memory of a vector in fixed point with so many columns, if there is room,
-// and so many warps share a tile. As GemvShape of gemv_mma.cuh has it.
+// DigitBytes is what a block keeps in shared memory of a vector in fixed point with n columns, if there is room, where
+// warps share a tile. As GemvShape of gemv_mma.cuh has it.
 func DigitBytes(g format.Geometry, columns, chunk, warpsPerTile int) int {
 	quads, batch := QuadsPerWarp(g, columns, chunk, warpsPerTile), BatchQuads(g, columns, chunk, warpsPerTile)
 	if quads <= registerQuads || batch < 2 || quadsOfChunk(g, chunk, warpsPerTile)%batch != 0 {
@@ -55,7 +55,7 @@ func quadsOfChunk(g format.Geometry, chunk, warps int) int {
 }
 
 // ChainBytes is what a block keeps in shared memory of the sums of a quantised matrix from slab to slab, in a pass of
-// so many tokens: four for each row of a tile and token, of as many tiles as an SM finishes at once. As gemm_digits.cuh
+// n tokens: four for each row of a tile and token, of as many tiles as an SM finishes at once. As gemm_digits.cuh
 // has them. Columns that are one slab need nothing kept, nor does a pass of one token, which has no slabs.
 func ChainBytes(g format.Geometry, d *Dist, columns, chunk, warpsPerTile, tokens int) int {
 	if tokens == 1 || Slabs(g, columns, chunk, warpsPerTile) == 1 {
@@ -70,9 +70,9 @@ func tilesOfFlush(g format.Geometry, d *Dist) int {
 	return min(flushTiles, ceil(ceil(d.Extent, d.Grain), d.SMs)*(d.Grain/g.Rows))
 }
 
-// PlainSlab is what a block keeps in shared memory for a product without tensor cores in a pass of so many tokens: a
-// slab of columns of the vectors of all, elements of so many bytes, and where the columns are several slabs the sums of
-// lanes from slab to slab. As PlainSlabs of gemm_fma.cuh has them. One token has its whole vector there.
+// PlainSlab is what a block keeps in shared memory for a product without tensor cores in a pass of n tokens: a slab of
+// columns of the vectors of all, elements of the given size, and where the columns are several slabs the sums of lanes
+// from slab to slab. As PlainSlabs of gemm_fma.cuh has them. One token has its whole vector there.
 func PlainSlab(g format.Geometry, d *Dist, columns, chunk, warpsPerTile, tokens, element int) int {
 	if tokens == 1 {
 		return 0
@@ -104,7 +104,7 @@ func MaxReplicated(m *Model) int {
 	return most
 }
 
-// ChunkQuads is how many quads of a matrix a chunk of so many bytes has: as many for each of the warps that share a
+// ChunkQuads is how many quads of a matrix a chunk of n bytes has: as many for each of the warps that share a
 // tile, where it has one for each.
 func ChunkQuads(g format.Geometry, chunk, warps int) int {
 	quads := max(1, chunk/g.QuadBytes())
@@ -114,7 +114,7 @@ func ChunkQuads(g format.Geometry, chunk, warps int) int {
 	return quads / warps * warps
 }
 
-// QuadsPerWarp is how many quads of so many columns are one warp's, where some share a tile: each chunk is shared out
+// QuadsPerWarp is how many quads of n columns are one warp's, where some share a tile: each chunk is shared out
 // anew, so that small chunks cost some warps a place without a quad. As GemvShape of gemv_mma.cuh counts them.
 func QuadsPerWarp(g format.Geometry, columns, chunk, warps int) int {
 	ceil := func(n, d int) int { return (n + d - 1) / d }
@@ -123,7 +123,7 @@ func QuadsPerWarp(g format.Geometry, columns, chunk, warps int) int {
 	return (chunks-1)*ceil(chunkQuads, warps) + ceil(quads-(chunks-1)*chunkQuads, warps)
 }
 
-// Slabs is how many slabs so many columns are: a chain of mma ends with each of them. As GemvShape counts them.
+// Slabs is how many slabs n columns are: a chain of mma ends with each of them. As GemvShape counts them.
 func Slabs(g format.Geometry, columns, chunk, warps int) int {
 	ceil := func(n, d int) int { return (n + d - 1) / d }
 	quads, chunkQuads := ceil(columns, format.QuadColumns), ChunkQuads(g, chunk, warps)
@@ -136,7 +136,7 @@ func SlabQuads(g format.Geometry, chunk, warps int) int {
 	return slabChunks(ofChunk) * ofChunk
 }
 
-// slabChunks is how many chunks a slab is, where so many quads of one are a warp's.
+// slabChunks is how many chunks a slab is, where n quads of one are a warp's.
 func slabChunks(ofChunk int) int { return max(1, slabQuads/ofChunk) }
 
 // slabQuads is how many quads of a slab are one warp's, unless a chunk has more.
@@ -174,9 +174,9 @@ type Kept struct {
 // MinDigits is the size of a place for digits that nobody needs: C++ has no array of 0 bytes.
 const MinDigits = 16
 
-// ScratchIn returns the scratch of a program in so many bytes of shared memory, with a ring of slots of so many
-// bytes: the compact one if the other leaves no room for MinSlots, and either without digits if these would make the
-// ring a short one. The program's matrix stages have so many columns each.
+// ScratchIn returns the scratch of a program in a given size of shared memory, with a ring of slots of a given size:
+// the compact one if the other leaves no room for MinSlots, and either without digits if these would make the ring a
+// short one. columns are those of the program's matrix stages.
 func ScratchIn(shared, slot int, m *Model, tensorCores bool, kept Kept, columns ...int) Scratch {
 	if kept.Tokens > 1 {
 		return CompactScratchOf(m, tensorCores, kept, columns...)
@@ -259,7 +259,7 @@ func keepsActivations(tensorCores bool, columns []int) bool {
 	return !tensorCores || slices.ContainsFunc(columns, func(n int) bool { return n%4 != 0 })
 }
 
-// Bytes is the size of the scratch beside a ring of at most so many slots, padding included.
+// Bytes is the size of the scratch beside a ring of at most n slots, padding included.
 func (s *Scratch) Bytes(slots int) int {
 	const (
 		rows     = 8
@@ -281,6 +281,6 @@ func (s *Scratch) Bytes(slots int) int {
 	return 2*8*slots + paddings + work + 4*(squares+tokens+best+words)
 }
 
-// Slots is how many slots of so many bytes a ring has beside the scratch in so much shared memory; below 0 if even
+// Slots is how many slots of n bytes a ring has beside the scratch in so much shared memory; below 0 if even
 // that does not fit.
 func (s *Scratch) Slots(shared, slot int) int { return (shared - s.Bytes(shared/slot)) / slot }

@@ -117,7 +117,7 @@ func (z *size) entities(p *Program, v *Variant) {
 	}
 }
 
-// stage adds a stage of a loop of so many iterations that runs in some of them, or in all.
+// stage adds a stage of a loop of n iterations that runs in some of them, or in all.
 func (z *size) stage(s *Stage, iterations, runs int) {
 	if s.Dist.insane() != "" {
 		return // no task of it is ever made

@@ -7,7 +7,7 @@ import "slices"
 // it computes the results of its own rows, and appends these.
 
 // GroupRows makes an op of a task with all rows of a pass one of a task with a group of them. The pass is of one
-// sequence, and has so many rows for each of the groups.
+// sequence, and has n rows for each of the groups.
 func GroupRows(o *Op, pass Pass, groups int) {
 	rows := pass.NumRows() / groups
 	r := rowsOfResult(o)

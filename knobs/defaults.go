@@ -201,7 +201,7 @@ func warpsOfShortRows(c *Case, stage string) int {
 	return all
 }
 
-// DigitBytes is what a stage of a role, whose matrix has a format and so many columns, keeps in shared memory of its
+// DigitBytes is what a stage of a role, whose matrix has a format and n columns, keeps in shared memory of its
 // vector on tensor cores.
 func DigitBytes(config *ir.ScheduleConfig, role string, f format.Format, columns int) int {
 	if !format.InFixedPoint(f) {

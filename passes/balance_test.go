@@ -10,7 +10,7 @@ import (
 	"amkc/ir"
 )
 
-// balanced searches for the rotations of a model of so many layers on so many SMs, and returns the balancer and
+// balanced searches for the rotations of a model of n layers on the given number of SMs, and returns the balancer and
 // how many tasks the stages have.
 func balanced(t *testing.T, layers, sms int) (*balancer, int) {
 	t.Helper()

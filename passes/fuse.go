@@ -224,7 +224,7 @@ func (f *fuser) only(buf string, by []*ir.Stage) bool {
 	return true
 }
 
-// result is the value of a stage that is none of a group: what its last op writes, rounded if there are several.
+// result is the value of a stage that is not one of a group: what its last op writes, rounded if there are several.
 func result(s *ir.Stage) string {
 	out := s.Ops[len(s.Ops)-1].Out
 	return out[len(out)-1].Buf

@@ -286,7 +286,7 @@ func setPosition(params []ir.Param, attention *ir.Op) {
 	}
 }
 
-// shifted is a part of a vector as so many elements further on.
+// shifted is a part of a vector by elements further on.
 func shifted(part []ir.Range, by int) []ir.Range {
 	if by == 0 {
 		return part

@@ -55,9 +55,9 @@ func (f *fields) truth(field string, def bool) bool {
 	return b
 }
 
-// size reads a positive integer, up to the bound of the model's fact that it is. A def of 0 makes the field
-// mandatory. Of a field that is at fault it returns 1, which no message may speak of: whoever compares sizes asks
-// first whether there were errors.
+// size reads a positive integer, up to the bound of the model's fact that it is. A def of 0 makes the field mandatory.
+// Of a field that is at fault it returns 1, which no message may speak of: code that compares sizes asks first whether
+// there were errors.
 func (f *fields) size(field string, def int, fact string) int {
 	limit := ir.ModelBound(fact).Hi
 	v, ok := f.value(field)

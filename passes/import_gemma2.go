@@ -63,7 +63,7 @@ func (m *importer) softCapOf(field string, absent float64) float64 {
 // gemma2Windows are those of the first layer and every other one after it, or of those that layer_types lists.
 func gemma2Windows(m *importer, layers int) []int { return m.windowsOfPattern(layers, 2) }
 
-// windowsOfPattern are those of all layers but every last one of so many, or of those that layer_types lists.
+// windowsOfPattern are those of all layers but every last one of n, or of those that layer_types lists.
 func (m *importer) windowsOfPattern(layers, every int) []int {
 	windows, types := make([]int, layers), m.layerTypes(layers)
 	window := m.size("sliding_window", 4096, "max_seq")

@@ -9,7 +9,7 @@ import (
 	"amkc/ir/transform"
 )
 
-// layer lists the nodes of a layer of which attention sees so many positions, or all of them if window is 0, and
+// layer lists the nodes of a layer of which attention sees window positions, or all of them if window is 0, and
 // rotates queries and keys or does not.
 func (d *decoder) layer(m *ir.Model, names *tensorNames, window int, rotates bool) []ir.GraphNode {
 	var b nodes

@@ -36,7 +36,7 @@ var llamaInert = map[string]known{
 	"auto_map":               isEmpty, // code that comes with the model: only the user can know what it computes
 	"pruned_heads":           isEmpty.does("some heads have been removed"),
 	"rope_interleaved":       isFalse.does("a rotation then takes neighbouring elements"),
-	// With more than 1, transformers cut the matrices of the projections into so many slices, and summed or
+	// With more than 1, transformers cut the matrices of the projections into that many slices, and summed or
 	// concatenated their products: the same products in another order. It has removed the field since.
 	"pretraining_tp": whatever,
 

@@ -30,7 +30,7 @@ func hasWindows(g *ir.Graph) bool {
 }
 
 // attention is that of one KV head of one sequence, the task's: its group of query heads over the rows of the cache
-// below the sequence's position, those in the window if there is one, and the rows of this pass as operands. Each row
+// below the sequence's position, those in the window if there is one, and the rows of this pass as operands. Each token
 // of a pass has a window of its own, which the view does not say.
 func (l *lowerer) attention(n *ir.GraphNode, out, kv, q, k, v string) ir.Op {
 	hd, group := l.m.HeadDim, l.m.Heads/l.m.KVHeads

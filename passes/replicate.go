@@ -11,8 +11,8 @@ import (
 // a norm needs the whole branch. An owner of some rows of the residual would wait for the norm, add, and publish the
 // sums again: two exchanges more per branch. An SM that has the whole residual reads the branch, and has the sum.
 //
-// In a pass of several tokens the residual stays with its owners: shared memory has no room for so many. They take the
-// norms themselves then (norm_rows.go).
+// In a pass of several tokens the residual stays with its owners: shared memory has no room for that many. They take
+// the norms themselves then (norm_rows.go).
 var Replicate = Pass{
 	Name:  "replicate",
 	Doc:   "where norms of branches are added to the residual, keep it on every SM, or norm branches at its owners",

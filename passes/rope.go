@@ -47,7 +47,7 @@ type ropeReader struct {
 	original float64           // an absent original_max_position_embeddings; 0: what stands in the object, or trained
 }
 
-// rope reads the rotary embedding of a model that was made for so many positions. It has one frequency for each pair
+// rope reads the rotary embedding of a model that was made for n positions. It has one frequency for each pair
 // of elements of a head, or of the part of it that is rotated.
 func (m *importer) rope(d *decoder, model *ir.Model, trained int) ir.Rope {
 	where, params := m.ropeObject()

@@ -21,7 +21,7 @@ func groupRows(p *ir.Program, st *ir.Stage) {
 	}
 }
 
-// rowGroups is how many groups, at most so many, rows with so many query heads per kv head are cut into.
+// rowGroups is into how many groups, most at most, rows are cut, given the query heads per kv head.
 func rowGroups(rows, heads, most int) int {
 	groups := 1
 	for n := 2; n <= min(rows, most); n++ {

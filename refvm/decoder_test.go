@@ -126,7 +126,7 @@ func (m tensors) Floats(b *ir.Buffer, i int) ([]float32, error) {
 	return out, s.ReadRows(out, 0, rows)
 }
 
-// tensor is one with rows of so many elements.
+// tensor is one with rows of n elements.
 type tensor struct {
 	values []float32
 	cols   int

@@ -76,7 +76,7 @@ func checkParams(op *ir.Op, pass ir.Pass) (list []moving, problem string) {
 	return list, ""
 }
 
-// ofRows returns what a parameter is for each row of a pass.
+// ofRows returns what a parameter is for each token of a pass.
 func ofRows(p *ir.Param, pass ir.Pass) ([]placed, string) {
 	n := 1
 	if p.Int.Uses(ir.Row) {

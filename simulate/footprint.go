@@ -15,7 +15,7 @@ import (
 // their buffers touch the same. It is for one goroutine.
 type Footprints struct {
 	known map[string]footprint
-	held  int // touches of all that is known, and their keys, of which so many bytes are worth one touch
+	held  int // touches of all that is known, and their keys, of which n bytes are worth one touch
 	key   []byte
 	local map[int]int // flat buffer to its number within the task
 	order []int       // and back

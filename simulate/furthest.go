@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// furthest is how far each task can come at most from a state on, whatever happens in which order. Whoever waits for a
-// word finds it if it is in memory, on its way or still to be stored, also where another store would be over it by
-// then. So what happens keeps nothing else from happening, there is one end, and no order comes further. A task that
+// furthest is how far each task can come at most from a state on, whatever happens in which order. A task that waits
+// for a word finds it if it is in memory, on its way or still to be stored, also where another store would be over it
+// by then. So what happens keeps nothing else from happening, there is one end, and no order comes further. A task that
 // is not done at this end is not done in any order that goes on from the state; from the beginning, in none at all.
 type furthest struct {
 	s     *state  // from where

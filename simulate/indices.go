@@ -251,7 +251,7 @@ func (w *walk) load(r Run, op *ir.FlatOp, i int) (list, bool) {
 	return out, true
 }
 
-// takes counts elements that are looked at one by one, and reports whether there may be so many.
+// takes counts elements that are looked at one by one, and reports whether there may be that many.
 func (w *walk) takes(n int) bool {
 	w.left -= min(n, w.left+1)
 	return w.left >= 0

@@ -38,7 +38,7 @@ func tooLarge(format string, args ...any) error { return &errTooLarge{fmt.Sprint
 // ErrStopped says that Options.Stop was closed.
 var ErrStopped = errors.New("stopped")
 
-// stopped reports whether whoever asked has called it off.
+// stopped reports whether the caller has cancelled.
 func (o *Options) stopped() bool {
 	select {
 	case <-o.Stop:

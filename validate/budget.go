@@ -24,7 +24,7 @@ type work struct {
 // sharedBudget is what the variants of a program may need together, in halves of what one of them may need.
 const sharedBudget = 3
 
-// exceeded reports whether proofs have spent more than so many halves of what one may need.
+// exceeded reports whether proofs have spent more than n halves of what one may need.
 func exceeded(spent []work, halves int) bool {
 	var all work
 	for _, w := range spent {

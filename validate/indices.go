@@ -67,7 +67,7 @@ type indices struct {
 	buffers map[int]*reach
 	temps   map[string]*reach // of the task at hand
 
-	rows  int         // the token is a row of so many; -1: of nothing
+	rows  int         // the token is a row of n; -1: of nothing
 	table *ir.Operand // which table that is
 	who   int32       // the task that selects from it
 	next  reach       // what the step leaves to the next one

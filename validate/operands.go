@@ -140,8 +140,8 @@ func (p *Proof) operand(task *ir.Task, op *ir.FlatOp, o *ir.Operand, buf int) vi
 	return v
 }
 
-// checkScaledRows: a row of integers shares a scale, which its view does not say. Whoever touches the row has all of
-// it, and is an op that knows of the scale.
+// checkScaledRows: a row of integers shares a scale, which its view does not say. An op that touches the row has all of
+// it, and knows of the scale.
 func (p *Proof) checkScaledRows(task *ir.Task, o *ir.FlatOp, of *ir.Operand, buf int, role op.Role) {
 	if buf < 0 || !p.flat.Buffers[buf].ScaledRows() {
 		return

@@ -31,7 +31,7 @@ type vectors struct {
 
 func (v *vectors) reset() { v.n, v.made, v.seen, v.free = 0, 0, 0, v.free[:0] }
 
-// get returns the number of an empty vector of at least so many components.
+// get returns the number of an empty vector of at least n components.
 func (v *vectors) get(chains int) int32 {
 	var k int
 	if n := len(v.free); n > 0 {

@@ -23,7 +23,7 @@ var (
 // several is a step of a pass of two tokens, once its buffers have them.
 var several = passOf(2)
 
-// passOf is a step of a pass of so many tokens.
+// passOf is a step of a pass of n tokens.
 func passOf(tokens int) string {
 	n := strconv.Itoa(tokens)
 	return stage("t", 0, "a[0:2] = COPY(v[0:2])") +

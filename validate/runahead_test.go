@@ -11,8 +11,9 @@ import (
 	"amkc/validate/kernel"
 )
 
-// What attention streams may lie anywhere and have any rank: it is refused exactly if the step writes it, whoever
-// does and whatever orders the two. Rotary frequencies, norms, tables and matrices are fixed, whatever their rank.
+// What attention streams may lie anywhere and have any rank: it is refused exactly if the step writes it, no matter
+// which task does and what orders the two. Rotary frequencies, norms, tables and matrices are fixed, whatever their
+// rank.
 func TestRunAheadOfAnyMemory(t *testing.T) {
 	shapes := []struct{ shape, all string }{{"64", "0:64"}, {"4,16", "0:4,0:16"}, {"4,1,16", "0:4,0,0:16"},
 		{"1,4,1,16", "0,0:4,0,0:16"}}

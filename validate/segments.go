@@ -228,7 +228,7 @@ func (c *boundaries) add(r run) {
 	c.list = append(c.list, r.lo, r.hi)
 }
 
-// reserve makes room for the ends of so many runs, if they are many.
+// reserve makes room for the ends of n runs, if they are many.
 func (c *boundaries) reserve(runs int) {
 	if c.set == nil && runs >= longList {
 		c.list = slices.Grow(c.list, 2*runs)

@@ -12,7 +12,7 @@ import (
 	"amkc/validate/kernel"
 )
 
-// attending is a program whose attention looks at some rows of a cache of so many positions, in one part or in four.
+// attending is a program whose attention looks at some rows of a cache of n positions, in one part or in four.
 func attending(rows string, parts, positions int) string {
 	share, own, tasks, params, width := "", "pos", "", "", 16
 	if parts > 1 {

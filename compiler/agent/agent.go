@@ -2,7 +2,7 @@
 // which are the documentation and the files of campaigns; and prompts.
 //
 // A tool is a verb in a process of its own, with the JSON result of that verb: there is one way to judge a
-// configuration, whoever asks. What a tool may name lies in one directory, the root. The package must not import
+// configuration, for every caller. What a tool may name lies in one directory, the root. The package must not import
 // compiler/cli, whose verb starts the server, nor what compiles.
 package agent
 

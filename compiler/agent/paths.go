@@ -55,8 +55,8 @@ func (s *Server) existing(name string) (string, error) {
 	return path, w.directory(filepath.Clean(path), info)
 }
 
-// A walk looks at everything that is reached from a directory, by links too: whoever is given the directory may follow
-// them.
+// A walk looks at everything that is reached from a directory, by links too: a verb that is given the directory may
+// follow them.
 type walk struct {
 	s       *Server
 	name    string

@@ -67,7 +67,7 @@ func (d *Dir) die() {
 	d.tree.Close()
 }
 
-// killed writes a build with a process that is killed after so many steps. It reports whether the process came to its
+// killed writes a build with a process that is killed after n steps. It reports whether the process came to its
 // end, and adds what it has found to said.
 func (b build) killed(t *testing.T, dir string, steps int, said map[string]bool) (done bool) {
 	t.Helper()

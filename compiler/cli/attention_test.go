@@ -47,7 +47,7 @@ func TestAttentionOfTheKernel(t *testing.T) {
 			switch {
 			case !(first && c.cache != "") && os.Getenv("AMKC_LONG") == "":
 				continue
-			case name == "group" && c.cores == "0": // no room for the results of so many heads
+			case name == "group" && c.cores == "0": // no room for the results of that many heads
 				continue
 			}
 			t.Run(name+" "+c.dtype+" "+c.cache+" "+c.cores, func(t *testing.T) {

@@ -330,7 +330,7 @@ func promptText(model string, p *cost.Prompt) string {
 	return b.String()
 }
 
-// counted is so many of something.
+// counted is n of something.
 func counted(n int, of, plural string) string {
 	if n != 1 {
 		of += plural

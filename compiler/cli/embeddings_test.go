@@ -37,7 +37,7 @@ func TestEmbeddingsAgreeWithTransformers(t *testing.T) {
 	}
 }
 
-// decodeMixed runs a model on the reference VM, in passes of so many rows. Ids below 0 are embeddings, the next of
+// decodeMixed runs a model on the reference VM, in passes of n rows. Ids below 0 are embeddings, the next of
 // those that are given.
 func decodeMixed(t *testing.T, model string, ids []int32, given []float32, size, rows int) (logits, hidden []float32) {
 	t.Helper()

@@ -241,7 +241,7 @@ func (e *ending) choose(o *sampling.Options) (c kernelChoice, tables []any, mask
 	return c, tables, mask, output
 }
 
-// chosen is what the host's sampler chooses behind a text of so many ids, of which it is given those that count: ids of
+// chosen is what the host's sampler chooses after a text of n ids, of which it is given those that count: ids of
 // the prompt as -1 less them.
 func (e *ending) chosen(o *sampling.Options, logits []float32, mask sampling.Mask, text []int, at int,
 	broken bool) string {

@@ -17,7 +17,7 @@ import (
 // those of a prediction.
 const buildPart = 4
 
-// worker judges the jobs of a campaign, each in a process of its own: amkc eval. A build may take so many seconds. done
+// worker judges the jobs of a campaign, each in a process of its own: amkc eval. A build may take n seconds. done
 // removes what it needs for that.
 func (f *judgeFlags) worker(campaign *search.Campaign, key search.Key, build int) (w *search.Worker, done func(),
 	err error) {

@@ -53,7 +53,7 @@ func TestArchives(t *testing.T) {
 	require.Equal(t, &File{2, "73cb3858a687a8494ca3323053016282f3dad39d42cf62ca4e79dda2aac7d9ac"}, changes[3].A)
 }
 
-// An archive that is none of ours, or that was made to be much work, is a file without an inside.
+// An archive that is not ours, or that was made to be much work, is a file without an inside.
 func TestArchivesThatAreNotOpened(t *testing.T) {
 	file := entry{"a.go", "package evil\n"}
 	good, other := archive(t, zip.Store, file), archive(t, zip.Store, entry{"a.go", "package good\n"})

@@ -16,7 +16,7 @@ import (
 	"amkc/search"
 )
 
-// A whole search in which every third schedule is damaged on its way comes to a best that is none of them, and launches
+// A whole search in which every third schedule is damaged on its way finds a best that is not one of them, and launches
 // none of those that are not proved, however fast the GPU says they are.
 func TestSearchAmongDamagedSchedules(t *testing.T) {
 	if testing.Short() {

@@ -214,7 +214,8 @@ func idleBecause(k *search.Knob) string {
 	return strings.Join(why, "; ")
 }
 
-// rank is where a value stands among those of its axis. A default that is none of them stands among integers by size.
+// rank is where a value stands among those of its axis. A default that is not one of them stands among integers by
+// size.
 func rank(a *knobs.Axis, v knobs.Value) float64 {
 	if i := slices.Index(a.Values, v); i >= 0 {
 		return float64(i)

@@ -25,7 +25,7 @@ var Kinds = []Kind{LeftOut, Weaker, Earlier, Later, WrongProxy, Epoch, Phase, Co
 
 // A change is what takes the place of a call. In the text $0 to $9 are its arguments, $< is its template argument, $t
 // the same in brackets, $. what stands before a call of a member, with the point, and $call the call itself. A change
-// that names an argument that a call does not have is none of that call.
+// that names an argument that a call does not have does not apply to that call.
 type change struct {
 	kind Kind
 	what string // tells it from others of the same kind at one place

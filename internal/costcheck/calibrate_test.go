@@ -197,8 +197,8 @@ var fasterThanMemory = map[string]string{
 // of, and how many times.
 var fasterMemory = map[string]float64{"h100 E": 1.033}
 
-// ceilingsOff is the root mean square of the logarithms of predicted over measured ceilings, with memory that is so
-// many times as fast.
+// ceilingsOff is the root mean square of the logarithms of predicted over measured ceilings, with memory that is n
+// times as fast.
 func ceilingsOff(t testing.TB, rows []row, times float64) float64 {
 	sum := 0.0
 	for _, r := range rows {

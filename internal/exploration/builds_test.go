@@ -49,7 +49,7 @@ func (b Build) Name() string {
 	return strings.Join([]string{b["model"], b["arch"], b["dtype"], b["weights"]}, " ")
 }
 
-// llama is the model that is none of testdata/models/zoo.
+// llama is the model that is not in testdata/models/zoo.
 const llama = `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "rms_norm_eps": 1e-5,
 "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": false, "torch_dtype": "bfloat16"}`
 

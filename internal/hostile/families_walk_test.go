@@ -213,7 +213,7 @@ func streamed(n int, more string) []byte {
 	return f.finish()
 }
 
-// exchanges is a program whose n exchanges use one buffer of so many words, and whose readers wait for that many of
+// exchanges is a program whose n exchanges use one buffer of n words, and whose readers wait for that many of
 // them.
 func exchanges(words, n, waits int) []byte {
 	f := program(1, 1)

@@ -2,7 +2,7 @@ package diag
 
 import "strings"
 
-// Guess answers for a word that is none of those known: "did you mean X?" if one or a few of them are near, and
+// Guess answers for a word that is not one of those known: "did you mean X?" if one or a few of them are near, and
 // otherwise what else would help, as given.
 func Guess(word string, known []string, otherwise string) string {
 	near := Nearest(word, known)

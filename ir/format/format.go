@@ -19,7 +19,7 @@ type Format interface {
 	Geometry() Geometry
 	// Bytes is the size of a matrix, padding included.
 	Bytes(rows, cols int) int
-	// At is the byte that an element of a matrix with so many columns begins in.
+	// At is the byte that an element of a matrix with n columns begins in.
 	At(row, col, cols int) int
 	// Tensor is how a safetensors file declares the bytes of a matrix, padding included.
 	Tensor(rows, cols int) (dtype string, shape []int)
@@ -44,10 +44,10 @@ type Geometry struct {
 	BlockBytes int // of Rows by Columns elements and of all that travels with them
 }
 
-// Blocks is the number of blocks of a tile with so many columns.
+// Blocks is the number of blocks of a tile with n columns.
 func (g Geometry) Blocks(cols int) int { return (cols + g.Columns - 1) / g.Columns }
 
-// TileBytes is the size of a tile with so many columns.
+// TileBytes is the size of a tile with n columns.
 func (g Geometry) TileBytes(cols int) int { return g.Blocks(cols) * g.BlockBytes }
 
 // QuadColumns is what a warp multiplies at once: the columns of four unquantised blocks, or of a quantised one.
@@ -56,7 +56,7 @@ const QuadColumns = 128
 // QuadBytes is the size of a tile's QuadColumns columns.
 func (g Geometry) QuadBytes() int { return QuadColumns / g.Columns * g.BlockBytes }
 
-// Tiles is the number of tiles of so many rows.
+// Tiles is the number of tiles of n rows.
 func (g Geometry) Tiles(rows int) int { return (rows + g.Rows - 1) / g.Rows }
 
 // all has every format.

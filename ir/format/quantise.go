@@ -126,7 +126,7 @@ func (b blocks) integers(values, weights []float32, q []byte) (scale float32, ze
 		if c.inverse = 1 / stored; !usable(stored, c.inverse) {
 			continue
 		}
-		if b.zeros && (k == 0 || b.bits == 8) { // a step in so many is as much as rounding the scale takes
+		if b.zeros && (k == 0 || b.bits == 8) { // a step in n is as much as rounding the scale takes
 			c.zero = s.zero(c.inverse, low)
 		}
 		if e := s.err(c, stored); e < least {

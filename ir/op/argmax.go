@@ -5,7 +5,8 @@ var ArgMax = declare(Spec{
 	Name: "SAMPLE_ARGMAX",
 	Doc: "The number of the largest element per row of x. With partial=1, the largest element per row and its " +
 		"number, counted from first; −Inf and 2147483647, which is not an index, if no element is a number. Of " +
-		"values and indices, the index of the largest value per row. Ties go to the lowest index; 0 where there is none.",
+		"values and indices, the index of the largest value per row. Ties go to the lowest index; 0 where there is " +
+		"none.",
 	Params: []Param{
 		{Key: "partial", Lo: 0, Hi: 1, Doc: "1: the operand is a part of the values"},
 		first,

@@ -182,7 +182,7 @@ func count(list []Operand) (a Arity) {
 	return a
 }
 
-// Form returns the form of an op with so many inputs and with these parameters.
+// Form returns the form of an op with n inputs and with these parameters.
 func (s *Spec) Form(inputs int, args Args) *Form {
 	for i := range s.Forms {
 		if f := &s.Forms[i]; f.If == nil || f.If(inputs, args) {

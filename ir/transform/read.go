@@ -150,7 +150,7 @@ type Stack struct {
 	step       []int
 }
 
-// Pack stacks views, made by the chains, into so many rows and columns, or says what does not fit.
+// Pack stacks views, made by the chains, into n rows and columns, or says what does not fit.
 func Pack(views []*View, chains []Chain, rows, cols int) (*Stack, error) {
 	if len(views) != len(chains) {
 		return nil, errors.New("wants a chain for each view")

@@ -87,7 +87,7 @@ func (m matrix) apply(t Transform) matrix {
 	return out
 }
 
-// randomTransform fits a matrix of so many rows.
+// randomTransform fits a matrix of n rows.
 func randomTransform(rng *rand.Rand, rows int) Transform {
 	divisor := func(n int, ok func(d int) bool) int {
 		var all []int

@@ -65,7 +65,7 @@ func openConfig(dir string) (*Config, *diag.Diagnostic) {
 	return &Config{Dir: dir, Model: model, Generation: generation, Quantised: quantised}, nil
 }
 
-// ReadDocument reads a JSON file of a model directory; nil, and no error, when there is none of that name. Errors:
+// ReadDocument reads a JSON file of a model directory; nil, and no error, when there is not one of that name. Errors:
 // AMK1006 to AMK1009 and AMK1037.
 func ReadDocument(dir, name string) (*Document, error) {
 	d, err := readDocument(dir, name, infile.ModelConfig)

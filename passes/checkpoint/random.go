@@ -13,10 +13,10 @@ import (
 //	mix(key + (i+1)·golden), key = mix(seed) xor fnv1a(name)
 //
 // modulo 2^64, with the finaliser of SplitMix64 as mix and the 64-bit FNV-1a hash of the name's UTF-8 bytes. The top 24
-// bits give u in [-1, 1), a multiple of 2^-23 and so exact in float32. The value is u × matrixScale, or
-// 1 + u × normScale for a vector whose name ends in "weight" (the scale of a normalisation; without the 1 where the
-// norm adds one), each operation rounded to float32, and is then rounded to the tensor's dtype: whoever reads it, in
-// whatever precision, sees the same weight.
+// bits give u in [-1, 1), a multiple of 2^-23 and so exact in float32. The value is u × matrixScale, or 1 + u ×
+// normScale for a vector whose name ends in "weight" (the scale of a normalisation; without the 1 where the norm adds
+// one), each operation rounded to float32, and is then rounded to the tensor's dtype: readers of any precision see the
+// same weight.
 const (
 	golden              = 0x9e3779b97f4a7c15
 	matrixScale float32 = 0.034641016 // 0.02·√3: uniform values of that half-width have a standard deviation of 0.02

@@ -76,7 +76,7 @@ func (t Tensor) ReadF32(dst []float32, first int) error {
 	return nil
 }
 
-// ReadPieces fills dst with pieces of so many bytes of the data, from byte off on and each stride bytes after the one
+// ReadPieces fills dst with pieces of n bytes of the data, from byte off on and each stride bytes after the one
 // before, which is how a few columns of a matrix lie. len(dst) is a multiple of size. Errors: AMK1006 if the file
 // fails, AMK1025 for bytes that are not there.
 func (t Tensor) ReadPieces(dst []byte, off, size, stride int) error {

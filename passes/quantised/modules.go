@@ -65,7 +65,7 @@ func (s *settings) modules(field string) modules {
 	return out
 }
 
-// A config has at most so many expressions, of so many bytes: each is tried on every module.
+// Limits on the expressions of a config and on the bytes of one: each is tried on every module.
 const (
 	mostExpressions = 256
 	mostExpression  = 1000

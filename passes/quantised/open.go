@@ -64,7 +64,7 @@ func (o *opener) packedWords(r *recipe) (t checkpoint.Tensor, there bool, bad *d
 	return t, there, bad
 }
 
-// packedZeros takes the qzeros of a module: so many words for the zero points of each group of columns.
+// packedZeros takes the qzeros of a module: n words for the zero points of each group of columns.
 func (o *opener) packedZeros(words int) (checkpoint.Tensor, *diag.Diagnostic) {
 	t, there := o.tensor("qzeros")
 	if !there {

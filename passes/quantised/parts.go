@@ -11,7 +11,7 @@ import (
 // word is the i-th of little-endian words.
 func word(raw []byte, i int) uint32 { return binary.LittleEndian.Uint32(raw[4*i:]) }
 
-// signed is the field of so many bits, 4 or 8, that begins at a bit of a word, less the middle of its range.
+// signed is the field of n bits, 4 or 8, that begins at a bit of a word, less the middle of its range.
 func signed(word uint32, bit, bits int) int8 {
 	return int8(int(word>>bit)&(1<<bits-1) - 1<<(bits-1))
 }

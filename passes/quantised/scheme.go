@@ -146,7 +146,7 @@ const (
 	Embedding      // its rows are looked up
 )
 
-// Expected returns what a matrix with so many columns is made of by the config alone, or nil if it is not quantised or
+// Expected returns what a matrix with n columns is made of by the config alone, or nil if it is not quantised or
 // not of a form that is read. scale is the type of scales where the form has that of the model.
 func (s *Scheme) Expected(module string, cols int, role Role, scale checkpoint.DType) *Element {
 	r := s.of(module)
@@ -178,7 +178,7 @@ func (r *recipe) element() string {
 	return "I8"
 }
 
-// streamed is how many columns share a scale in rows of so many, at most wholeGroup, and whether that is read.
+// streamed is how many columns share a scale in rows of n, at most wholeGroup, and whether that is read.
 func (r *recipe) streamed(cols int) (int, bool) {
 	switch {
 	case r.group == 0 || r.group >= cols || r.group%wholeGroup == 0:

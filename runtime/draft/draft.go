@@ -30,8 +30,8 @@ type Stats struct {
 // NGram is what command lines call [NGrams].
 const NGram = "ngram"
 
-// NGrams drafts by look-up: where the last ids of a text have occurred in it before, it guesses that what followed them
-// then follows again. The longest match counts, and of several the last.
+// NGrams drafts from n-grams: where the last ids of a text have occurred in it before, it guesses that what followed
+// them then follows again. The longest match counts, and of several the last.
 type NGrams struct{}
 
 // The ids that have to match. A single one matches too often to say much, unless passes cost next to nothing.

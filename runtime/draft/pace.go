@@ -61,7 +61,7 @@ func (p *Pace) Decoded(n int, took time.Duration) {
 	}
 }
 
-// Verified notes a pass of which so many drafts were accepted, and how long it took.
+// Verified notes a pass of which n drafts were accepted, and how long it took.
 func (p *Pace) Verified(accepted int, took time.Duration) {
 	p.launches = 0
 	p.pass = shorter(p.pass, took)

@@ -171,7 +171,7 @@ type slot struct {
 	used *Event // passed when the GPU has no more use for buf
 }
 
-// open makes what a copy of so many bytes needs: at the first copy all of it, and larger buffers if the copy would fill
+// open makes what a copy of n bytes needs: at the first copy all of it, and larger buffers if the copy would fill
 // those that are there. The GPU must be through with them.
 func (st *staging) open(d *Device, total int) (err error) {
 	defer func() {

@@ -165,7 +165,7 @@ const (
 
 // mayThink is the beginning of a text that may begin with a thought.
 func (c *callCompiler) mayThink(thought int32) int32 {
-	ways := make([]int32, len(c.of.Open)) // behind so many bytes of the mark
+	ways := make([]int32, len(c.of.Open)) // behind n bytes of the mark
 	for i := range ways[1:] {
 		ways[i+1] = c.textPlace()
 	}

@@ -134,7 +134,7 @@ var characters = [][]struct {
 	{{0xA0, 0xBF, 1}}, {{0x80, 0x9F, 1}}, {{0x90, 0xBF, 2}}, {{0x80, 0x8F, 2}},
 }
 
-// otherKey is the rule of a key that is none of some. It is written without escapes: with them there are many ways to
+// otherKey matches any key except the given ones. It is written without escapes: with them there are many ways to
 // write each of those.
 func (c *compiler) otherKey(keys []string) int32 {
 	r := c.rule()

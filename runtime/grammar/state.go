@@ -161,7 +161,7 @@ func (s *State) mask(at spot) Mask {
 	return m
 }
 
-// An OpenError says that a text is open to so many alternatives that those which a token leads to were not followed.
+// An OpenError says that a text has too many open alternatives to follow those of a token.
 type OpenError struct{}
 
 func (*OpenError) Error() string {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// exchanged is what 4 SMs do in so many stages of 10 µs, seen by clocks that differ.
+// exchanged is what 4 SMs do in n stages of 10 µs, seen by clocks that differ.
 func exchanged(stages int, off [4]float64) recorded {
 	var r recorded
 	for sm := range off {

@@ -129,7 +129,7 @@ func (s *Session) Check(ctx context.Context, progress Progress) (_ *CheckReport,
 	return report, nil
 }
 
-// CheckFrom holds so many positions from the first on to the reference, as [Session.Check] holds its own. What it finds
+// CheckFrom compares n positions from the first on with the reference, as [Session.Check] holds its own. What it finds
 // passes no check: the report is of these positions alone.
 func (s *Session) CheckFrom(ctx context.Context, first, n int) (_ *CheckReport, err error) {
 	if s.closed {
@@ -318,7 +318,7 @@ func (s *Session) setCache(position int) error {
 	return errors.Join(err, s.stream.Synchronize())
 }
 
-// patternOf returns what the made-up cache of a region, of so many bytes, repeats.
+// patternOf returns what the made-up cache of a region, of n bytes, repeats.
 func patternOf(total int, m *Model) []byte {
 	if m.Cache == integerCache {
 		return madeUpBlocks(max(1, min(fillBytes, total)/blockBytes(m)), m)
@@ -326,7 +326,7 @@ func patternOf(total int, m *Model) []byte {
 	return madeUp(min(fillBytes, total), m)
 }
 
-// makeUp gives put all parts of the made-up cache of a region, of so many bytes: the offset in the cache, and the bytes
+// makeUp gives put all parts of the made-up cache of a region, of n bytes: the offset in the cache, and the bytes
 // of the pattern that belong there. A cache of integers has scales at the end of each block: its layers are made of
 // whole blocks, and what aligns the next layer, which nothing reads, is left as it is.
 func makeUp(total, region int, pattern []byte, m *Model, put func(at, from, to int) error) error {

@@ -23,7 +23,7 @@ type Input struct {
 // Embedding is the id of a position whose embedding is given.
 const Embedding = -1
 
-// cut returns the first n positions and the others, of rows of so many elements.
+// cut returns the first n positions and the others, of rows of n elements.
 func (in Input) cut(n, hidden int) (head, tail Input) {
 	rows := 0
 	for _, id := range in.IDs[:n] {
@@ -222,7 +222,7 @@ func (s *Session) Generate(ctx context.Context, token, n int, stops []int, emit 
 	return all, nil
 }
 
-// decodeOn decodes a token and those chosen behind it in one launch, of up to so many steps.
+// decodeOn decodes a token and those chosen behind it in one launch, of up to n steps.
 func (s *Session) decodeOn(ctx context.Context, steps, token int, stops []int, emit func(id int) error) ([]int, error) {
 	chooser := s.behind(s.position + 1)
 	if chooser != nil && chooser.text.Allowed != nil {

@@ -91,7 +91,7 @@ func (e *PositionError) Error() string {
 		"lower --max-tokens, or recompile with --max-seq %d", e.First, e.First+e.Steps-1, e.MaxSeq-1, e.First+e.Steps)
 }
 
-// A TokenError says that a token id is none of the model's.
+// A TokenError says that the model has no such token id.
 type TokenError struct {
 	ID, Vocab int
 }

@@ -71,7 +71,7 @@ func (v *interleaving) warmUp(ctx context.Context, launches int) error {
 	return err
 }
 
-// run launches each kernel so many times, interleaved, and takes the times.
+// run launches each kernel n times, interleaved, and takes the times.
 func (v *interleaving) run(ctx context.Context, launches int, progress Progress) error {
 	for done := 0; done < launches; {
 		n := min(launches-done, timedBatch)

@@ -47,7 +47,7 @@ const pollEvery = 200 * time.Microsecond
 // steps is how many the launch of a burst has.
 func (b *burst) steps() int { return b.stepsOf(b.tokens) }
 
-// stepsOf is how many steps decode so many tokens.
+// stepsOf is how many steps decode n tokens.
 func (b *burst) stepsOf(tokens int) int {
 	return (tokens + b.kernel.info.Tokens() - 1) / b.kernel.info.Tokens()
 }

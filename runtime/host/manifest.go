@@ -141,7 +141,7 @@ func (r *CacheRows) Seen(position int) int {
 	return position
 }
 
-// CacheBytes is what a step reads of the KV cache, as the mean of so many steps from a position on.
+// CacheBytes is what a step reads of the KV cache, as the mean of n steps from a position on.
 func (t *Traffic) CacheBytes(position, steps int) float64 {
 	total := 0.0
 	for i := range steps {

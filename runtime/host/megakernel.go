@@ -30,7 +30,7 @@ const maxEpoch = 65535
 
 // lateEpoch is a number of steps behind which epochs come round in the next step or soon after. Counters, which hold
 // 32 bits of numbers of steps, find none of it: it is a multiple of 2^32. That is 1 more than a multiple of maxEpoch,
-// so that k times 2^32 steps of so many exchanges are as far as k steps.
+// so that k times 2^32 steps of n exchanges are as far as k steps.
 func lateEpoch(exchanges int) uint64 {
 	late := maxEpoch - max(1, exchanges/2)
 	if exchanges == 0 {

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	maxSteps = 32  // of one launch that decodes; and logits of so many positions have room
+	maxSteps = 32  // of one launch that decodes; it has room for the logits of as many positions
 	MaxStops = 256 // ids that can end a launch
 
 	page      = 2 << 20 // granularity of the driver's allocations
@@ -62,8 +62,8 @@ type Footprint struct {
 	row uint64 // bytes of the cache a position
 }
 
-// Footprint is known from the sizes alone, without a GPU. There is a cache for each of so many sequences, and the
-// kernel for prompts decodes up to so many tokens at once, 0 if there is none. passes are the sizes of what the build's
+// Footprint is known from the sizes alone, without a GPU. There is a cache for each of the sequences, and the
+// kernel for prompts decodes up to prompt tokens at once, 0 if there is none. passes are the sizes of what the build's
 // other kernels have for themselves: the exchange pages of those for passes of several tokens, and [PromptBytes] of
 // that for prompts.
 func (i Info) Footprint(sequences, prompt int, passes ...int) Footprint {
@@ -105,7 +105,7 @@ func paged(n int64) uint64 { return uint64((n + page - 1) / page * page) }
 // cacheBlock is a number of positions that the caches of all layouts come in multiples of.
 const cacheBlock = 16
 
-// Fits is the largest number of positions whose cache fits so many bytes with the rest, in whole blocks and below
+// Fits is the largest number of positions whose cache fits n bytes with the rest, in whole blocks and below
 // MaxSeq; 0 when none does.
 func (f Footprint) Fits(free uint64) int {
 	rest := f.Weights + f.Other + page

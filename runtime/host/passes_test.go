@@ -13,7 +13,7 @@ import (
 	"amkc/runtime/host/hosttest"
 )
 
-// openPasses opens a build that has kernels for passes of so many rows.
+// openPasses opens a build that has kernels for passes of n rows.
 func openPasses(t *testing.T, settings string, rows ...int) *host.Session {
 	t.Helper()
 	hosttest.NeedDriver(t)

@@ -16,7 +16,7 @@ import (
 	"amkc/runtime/host/hosttest"
 )
 
-// prompts are the facts of a build with a kernel for so many tokens of a prompt, and for passes of so many rows.
+// prompts are the facts of a build with kernels for n tokens of a prompt and for passes of the given rows.
 func prompts(tokens int, rows ...int) func(*host.Facts) {
 	return func(f *host.Facts) {
 		passes(rows...)(f)

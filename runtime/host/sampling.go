@@ -49,7 +49,7 @@ func (c *choosing) penalises() bool {
 	return c.o.RepetitionPenalty != 1 || c.o.FrequencyPenalty != 0 || c.o.PresencePenalty != 0
 }
 
-// leavesOut reports whether some tokens are not drawn for want of probability, which all SMs have to find together.
+// leavesOut reports whether top-k, top-p or min-p excludes some tokens, which all SMs have to find together.
 func (c *choosing) leavesOut() bool {
 	return c.o.Temperature != 0 && (c.o.TopK > 0 || c.o.TopP < 1 || c.o.MinP > 0)
 }

@@ -14,7 +14,7 @@ import (
 	"amkc/runtime/sampling"
 )
 
-// openSequences opens a build that has a kernel for passes of so many sequences, and some for passes of rows.
+// openSequences opens a build that has a kernel for passes of n sequences, and some for passes of rows.
 func openSequences(t *testing.T, settings string, sequences int, rows ...int) *host.Session {
 	t.Helper()
 	return openMixed(t, settings, sequences, 1, rows...)

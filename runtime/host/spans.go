@@ -19,7 +19,7 @@ var (
 	profileKinds = [...]string{"exchange wait", "compute", "signal", "slot wait", "step wait"}
 )
 
-// profileBytes is the size of the buffer for so many spans of each role of each SM.
+// profileBytes is the size of the buffer for n spans of each role of each SM.
 func profileBytes(sms, capacity int) int {
 	return profileHeaderSize + len(profileRoles)*sms*(recordingSize+capacity*spanSize)
 }

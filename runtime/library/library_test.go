@@ -254,7 +254,7 @@ func TestAFailureIsNotKept(t *testing.T) {
 	require.Equal(t, want, append([]int{first.ID}, rest...))
 }
 
-// A limited one finds no token behind so many.
+// A limited one finds no token after most tokens.
 type limited struct {
 	burster
 	most int

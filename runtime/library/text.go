@@ -50,7 +50,7 @@ type Text struct {
 	launches int
 }
 
-// longestBurst is how many tokens the kernel chooses by itself at most, as a power of 2: so many wait for the last of
+// longestBurst is how many tokens the kernel chooses by itself at most, as a power of 2: that many wait for the last of
 // them, and so much is decoded in vain behind the end of a text.
 const longestBurst = 3
 

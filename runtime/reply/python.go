@@ -196,7 +196,7 @@ func pythonString(text string) (s, rest string, ok bool) {
 	return "", "", false
 }
 
-// escape reads an escape, of so many bytes; 0: there is none.
+// escape reads an escape, of n bytes; 0: there is none.
 func escape(text string) (s string, n int) {
 	const codes, meant = "nrtbfav0\\'\"\n/", "\n\r\t\b\f\a\v\x00\\'\"\x00/"
 	c := text[1]

@@ -130,7 +130,7 @@ func topP(c []candidate, p float64, vocab int) []candidate {
 	return slices.DeleteFunc(c, func(t candidate) bool { return ahead(end, t) < 0 })
 }
 
-// one returns the weight of the most probable of so many tokens: a power of two, so that weights of all of them add up
+// one returns the weight of the most probable of n tokens: a power of two, so that weights of all of them add up
 // to 2^62 at most.
 func one(vocab int) float64 { return math.Ldexp(1, 62-bits.Len(uint(vocab-1))) }
 

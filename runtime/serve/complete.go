@@ -100,7 +100,7 @@ func (s *Server) complete(w http.ResponseWriter, r *http.Request, req *request, 
 	}
 }
 
-// generations are the answers that a request asks for: of each prompt so many, whose seeds follow each other.
+// generations are the answers that a request asks for: n of each prompt, whose seeds follow each other.
 func (s *Server) generations(ctx context.Context, rec *record, req *request, prompts [][]int) (all []*generation) {
 	if !req.seeded {
 		var seed [8]byte

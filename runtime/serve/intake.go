@@ -42,7 +42,7 @@ func newIntake(size, slots, waiters int) *intake {
 // errGone ends a request whose client is gone, which nothing is sent to.
 var errGone = errors.New("the client has gone")
 
-// enter waits for the turn of a body of so many bytes. Errors are errFull and errGone. leave ends the turn.
+// enter waits for the turn of a body of n bytes. Errors are errFull and errGone. leave ends the turn.
 func (in *intake) enter(ctx context.Context, size int) (leave func(), err error) {
 	t := &turn{min(size, in.size), make(chan struct{})}
 	leave = func() {

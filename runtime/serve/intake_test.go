@@ -126,7 +126,7 @@ func TestIntake(t *testing.T) {
 	require.Zero(t, in.bytes+in.working+in.waits(), "nothing is left")
 }
 
-// Whoever goes away while its turn comes gives it back.
+// A client that goes away while its turn comes returns it.
 func TestIntakeGone(t *testing.T) {
 	in := newIntake(100, 1, 64)
 	gone, leave := context.WithCancel(t.Context())
@@ -201,7 +201,7 @@ func TestGoneBeforeItsTurn(t *testing.T) {
 func TestPlacesBeforeMasks(t *testing.T) {
 	e := says(t, "{}")
 	s := newTest(e, func(c *Config) { c.Queue = 1 })
-	for range cap(s.maskRoom) { // whoever asks for a form waits
+	for range cap(s.maskRoom) { // requests for a form wait
 		s.maskRoom <- struct{}{}
 	}
 	s.start(t)

@@ -28,7 +28,7 @@ type vmSlot struct {
 	rest []int // to be decoded: what is left of the prompt, or the last token
 }
 
-// newBatch compiles the fixture for passes of so many sequences.
+// newBatch compiles the fixture for passes of n sequences.
 func newBatch(t testing.TB, sequences int) *vmBatch {
 	l, err := compiler.RunPasses(compiler.Options{Model: fixture, Target: ir.FindTarget("h200"), MaxSeq: maxSeq,
 		Tokens: ir.PassOf(sequences, 1)})

@@ -11,7 +11,7 @@ import (
 	"amkc/runtime/tokenizer"
 )
 
-// thinks is a template of a model that thinks, in the way of Qwen3.
+// thinks is a template of a model that thinks, as Qwen3 does.
 const thinks = `{% for m in messages %}<|{{ m.role }}|>{% if m.reasoning_content %}<think>{{ m.reasoning_content }}` +
 	`</think>{% endif %}{{ m.content }}{% endfor %}{% if add_generation_prompt %}<|assistant|>` +
 	`{% if enable_thinking is false %}<think></think>{% elif open %}<think>` + "\n" + `{% endif %}{% endif %}`
@@ -65,7 +65,7 @@ func TestReasoning(t *testing.T) {
 	}
 }
 
-// A thought comes in the content, or not at all, if a request says so in the way of another server.
+// A thought comes in the content, or not at all, if a request says so as for another server.
 func TestWhereThoughtsCome(t *testing.T) {
 	const answer = "<think>\nAs so.\n</think>\n\nIt is."
 	s := newTest(says(t, answer), func(config *Config) { config.Chat = format(thinks) }).start(t)

@@ -69,7 +69,7 @@ func (s *scheduler) enqueue(all []*generation) {
 	s.tell()
 }
 
-// check says what submit would say now of so many generations, so that no work is done for a request that will be
+// check says what submit would say now of n generations, so that no work is done for a request that will be
 // refused.
 func (s *scheduler) check(n int) error {
 	s.mu.Lock()

@@ -1,4 +1,4 @@
-// Package serve answers over HTTP, in the way of OpenAI's API, for one model: chat completions, responses, completions,
+// Package serve serves one model over an OpenAI-compatible HTTP API: chat completions, responses, completions,
 // embeddings, the list of models, tokens of a text and back, and what those who run it want to see of it. [New] makes a
 // server of an [Engine], a tokenizer and a chat template; [Server.Take] gives it a [Port], and [Server.Serve] runs it
 // until it is told to end.

@@ -73,7 +73,7 @@ func (w *writer) give(c *sampling.Choice) delta {
 	return delta{text: part, tokens: []located{t}}
 }
 
-// last takes the token that ends the text and is none of it.
+// last takes the token that ends the text and is not part of it.
 func (w *writer) last(c *sampling.Choice) {
 	w.waiting = append(w.waiting, located{Choice: c, start: w.decoded, end: w.decoded, offset: w.chars})
 }

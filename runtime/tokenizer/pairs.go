@@ -8,7 +8,7 @@ import (
 )
 
 // pairs are the merges: what two tokens side by side become, and when. It is a hash table with open addressing, in
-// which a look-up reads one line of memory as a rule; encoding is mostly that.
+// which a lookup reads one line of memory as a rule; encoding is mostly that.
 type pairs struct {
 	slots []pairSlot
 	shift int

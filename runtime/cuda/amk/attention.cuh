@@ -23,7 +23,7 @@ __host__ __device__ constexpr int power_of_two_from(int n) {
 // of different heads meet no bank twice.
 constexpr int kHeadStride = kPaddedHead + 4;
 
-// On tensor cores: columns of a product with K, groups of so many heads that a warp has of one
+// On tensor cores: columns of a product with K, groups of n heads that a warp has of one
 // token, and sets of warps. Sets have different heads, and each deals out the blocks among its
 // warps.
 constexpr int kMmaHeads = 8;
@@ -207,7 +207,7 @@ __device__ __forceinline__ float2 turn_of(const C& c, int token, int pair) {
   }
 }
 
-// 1/rms of so many elements, from the sum of their squares.
+// 1/rms of kCount elements, from the sum of their squares.
 template <class S, int kCount>
 __device__ __forceinline__ float inverse_rms(float squares) {
   return rsqrtf(fmaf(squares, 1.0f / kCount, S::kNormEps));

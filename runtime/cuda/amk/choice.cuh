@@ -79,7 +79,7 @@ struct Left {
   u32 is_void;     // whether a logit leaves no token at all
 };
 
-// How the token behind a row of a pass is chosen. Ids that were decoded in the launch are those
+// How the token after one of a pass is chosen. Ids that were decoded in the launch are those
 // that its steps have chosen, or, of several rows of a sequence, those of the rows before.
 struct Chooser {
   const Choice& choice;

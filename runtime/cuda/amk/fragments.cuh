@@ -169,7 +169,7 @@ struct Fragments<Integers<kBits, kGroup, Scale, kZeros>> {
   // A vector in shared memory: of each quad the digits that lanes hold, then scale and sum of each
   // quarter.
 
-  // Keeps so many quads. A loop cannot choose from registers: so activations first lie where their
+  // Keeps n quads. A loop cannot choose from registers: so activations first lie where their
   // digits will.
   template <int kQuads>
   __device__ __forceinline__ static void keep(u8* to, const uint2 (&x)[kQuads], int lane) {

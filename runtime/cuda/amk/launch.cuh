@@ -50,8 +50,8 @@ struct Choice {
   double frequency;     // is taken off the logits of ids of the output, for each time (0)
   double presence;      // is taken off them once (0)
   double rest;          // the share of the least probable tokens that are left out: 1 - top-p (0)
-  double min_p;         // what is less than so many times as probable as the first is left out (0)
-  int top_k;            // so many are left, and what equals the last of them (0)
+  double min_p;         // ids less than min_p times as probable as the first are left out (0)
+  int top_k;            // this many are left, and those equal to the last (0)
   int n_recent;
   int counts;  // 1: what the steps of this launch decode behind the first token is of the output
   int set;     // 0: the sequence has none of these

@@ -13,7 +13,7 @@ namespace amk {
 template <class S, class C>
 __device__ __forceinline__ void add_norm_rows(C& c, const Page in, const u8* gain, const Page out) {
   // A thread has some 16 groups on their way at a time, those of as many tokens. Of the rows of all
-  // tokens it adds so many at most.
+  // tokens it adds kFit at most.
   constexpr int kFit = 16 / kBranchGroups;
   constexpr int kReadAtOnce = kFit < 1 ? 1 : kFit < kTokens ? kFit : kTokens;
   constexpr int kOwnRows = ceil_div(kTokens * kResidualRows, kConsumers);

@@ -8,7 +8,7 @@ namespace amk {
 
 constexpr int kTokenTile = 64;  // tokens that a block multiplies at once
 
-// A part of an operand has the same quarter of so many quads.
+// A part of an operand has the same quarter of n quads.
 constexpr int kPartSubs = 4;
 
 // What the tokens of a tile have of a quarter of a quad. Integers: digits, as operands of two

@@ -103,7 +103,7 @@ template <class S>
 constexpr int kOperandColumns<S, decltype(void(S::kColumns))> =
     int(PromptShape<S>::kTileBytes / kTokenTile / 2) * kSplitK<S>;
 
-// The most columns of an operand, of so many stages.
+// The most columns of an operand, of n stages.
 template <int kStages>
 constexpr int most_columns(const int (&of_stages)[kStages]) {
   int most = 0;

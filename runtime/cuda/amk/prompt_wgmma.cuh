@@ -40,7 +40,7 @@ struct WideProduct {
   }
   __device__ static __forceinline__ int row(int n, int lane) { return lane / 4 + n % 4 / 2 * 8; }
 
-  // The chains of a quarter of so many quads: of the first half of its columns, and of the second.
+  // The chains of a quarter of n quads: of the first half of its columns, and of the second.
   template <int kCount>
   __device__ static __forceinline__ void chains(WideSums& low, WideSums& high,
                                                 QuarterOperands<S>& w, const u8* part) {

@@ -261,8 +261,8 @@ struct Producer {
     else return slot_is_empty(c.shared, slot, phase);
   }
 
-  // Whether the ring holds kStock chunks or more, ready or on their way: the one issued so many
-  // before has not been given back. That is about so many where groups of warps give slots back out
+  // Whether the ring holds kStock chunks or more, ready or on their way: the one issued kStock
+  // before has not been given back. That is about kStock where groups of warps give slots back out
   // of order. The slot was filled in this pass over the ring or the last.
   __device__ __forceinline__ bool stocked() const {
     if constexpr (kStocks) {

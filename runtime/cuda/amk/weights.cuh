@@ -119,7 +119,7 @@ struct MatrixOf<S, decltype(void(S::kWeights))> {
 template <class S>
 using Matrix = typename MatrixOf<S>::Format;
 
-// Bytes of a tile with so many columns.
+// Bytes of a tile with n columns.
 template <class W>
 __host__ __device__ constexpr int tile_bytes(int columns) {
   return ceil_div(columns, W::kBlockColumns) * W::kBlockBytes;
@@ -141,7 +141,7 @@ constexpr bool kOnTensorCores = AMK_TENSOR_CORES && Element::kBytes == 2 &&
 
 // Chunks of a slab, the columns whose sums are a chain of mma: four quads of each of the warps that
 // share a tile, or as many as a chunk has if these are more. In a pass of 8 tokens a warp has the
-// activations of so many columns in registers. Quantised matrices have no chains of mma: a slab is
+// activations of n columns in registers. Quantised matrices have no chains of mma: a slab is
 // what registers hold, and one token has no slabs. Neither has one without tensor cores; of several
 // tokens a slab is then what lies in shared memory at a time (ir.PlainSlab).
 template <class S>
@@ -160,7 +160,7 @@ constexpr int kSlabChunks =
     : kChunkQuadsOfWarp<S> < 4              ? 4 / kChunkQuadsOfWarp<S>
                                             : 1;
 
-// Element of a matrix with so many columns.
+// Element of a matrix with n columns.
 template <class W>
 __device__ __forceinline__ float element_of(const u8* matrix, int columns, int row, int column) {
   const u8* tile = matrix + size_t(row / kTileRows) * tile_bytes<W>(columns);

@@ -99,7 +99,7 @@ type pieces struct{ all []string }
 
 func (p *pieces) Write(b []byte) (int, error) { p.all = append(p.all, string(b)); return len(b), nil }
 
-// The fake's tokens are arbitrary, so many of them are parts of characters.
+// The fake's tokens are arbitrary, and many of them are parts of characters.
 func TestRunNeverPrintsHalfACharacter(t *testing.T) {
 	hosttest.NeedDriver(t)
 	var out pieces

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { hosttest.Main(m) }
 
-// open opens a build with passes of so many sequences, or with none.
+// open opens a build with passes of n sequences, or with none.
 func open(t *testing.T, sequences int) *host.Session {
 	t.Helper()
 	hosttest.NeedDriver(t)

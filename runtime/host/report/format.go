@@ -9,7 +9,7 @@ import (
 // none stands where there is no number.
 const none = "–"
 
-// fixed prints a number with so many decimals, and commas between thousands.
+// fixed prints a number with n decimals, and commas between thousands.
 func fixed(x float64, decimals int) string {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return none

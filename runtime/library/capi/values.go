@@ -166,7 +166,7 @@ func idsOf(ids *C.int32_t, count C.size_t) ([]int, error) {
 	return out, nil
 }
 
-// promptOf copies a prompt whose embeddings have so many elements each.
+// promptOf copies a prompt whose embeddings have n elements each.
 func promptOf(p *C.amk_prompt, hidden int) (library.Prompt, error) {
 	if p == nil {
 		return library.Prompt{}, errNull
@@ -185,7 +185,7 @@ func promptOf(p *C.amk_prompt, hidden int) (library.Prompt, error) {
 	return library.Prompt{IDs: ids, Embeddings: slices.Clone(rows)}, nil
 }
 
-// rowsInto returns what writes rows of so many elements to C; nil for none.
+// rowsInto returns what writes rows of n elements to C; nil for none.
 func rowsInto(to *C.float, room, rows C.size_t, size int, what string) (func(int, []float32) error, error) {
 	want := uint64(rows) * uint64(size)
 	switch {

@@ -169,7 +169,7 @@ func (p *parser) category(name string, start int) chars.Set {
 	return set
 }
 
-// hex parses a character of so many hexadecimal digits.
+// hex parses a character of n hexadecimal digits.
 func (p *parser) hex(digits, start int) rune {
 	if digits < 1 || len(p.rest()) < digits {
 		p.failAt(start, "an unfinished number of a character")

@@ -54,7 +54,8 @@ __device__ __forceinline__ u32 transpose8x8(u32 a) {
 // ---- four warps (sm_90) -------------------------------------------------------------------------
 
 // B of a product, in shared memory: blocks of eight columns, of which each has 16 bytes. The next
-// columns of the product's 16, and the next eight rows of B's 64, are so many bytes further.
+// columns of the product's 16, and the next eight rows of B's 64, are kNextColumns and kNextRows
+// bytes further.
 using WideOperand = u64;
 template <u32 kNextColumns, u32 kNextRows>
 __device__ __forceinline__ WideOperand wide_operand(const void* p) {
