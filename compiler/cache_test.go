@@ -277,7 +277,7 @@ while`, 1))
 	}
 }
 
-// nvcc is at work while weights are packed, which is shown first, and ends when that is given up.
+// nvcc is at work while weights are packed, which is shown first, and ends when that is cancelled.
 func TestWeightsArePackedMeanwhile(t *testing.T) {
 	log := fakeTools(t, goodNVCC)
 	var shown []string

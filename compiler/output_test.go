@@ -130,7 +130,7 @@ func TestOwnInputs(t *testing.T) {
 	}
 	require.Equal(t, before, text(t, model, "config.json"))
 
-	// A configuration in the place of a file of the build.
+	// A configuration instead of a file of the build.
 	dir := filepath.Join(t.TempDir(), "out")
 	_, err = Compile(t.Context(), emitted("../testdata/models/zoo/llama-gqa", dir))
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 )
 
 // The blocks of a quantised checkpoint's matrices mean what its files mean, to the bit, in a build of any dtype:
-// nothing is quantised again. What is packed with the files at hand is what is planned without them.
+// nothing is quantised again. What is packed from the files is what is planned without them.
 func TestQuantisedCheckpointsArePackedAsTheyAre(t *testing.T) {
 	dirs, err := os.ReadDir(filepath.Join(root, "models", "quantised", "models"))
 	require.NoError(t, err)

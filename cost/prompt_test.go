@@ -70,7 +70,7 @@ func TestPromptsOnOtherGPUs(t *testing.T) {
 	slow := with(func(t *ir.Target) { t.HBMGBs /= 1000 })
 	require.Greater(t, slow.Products, base.Products, "weights come from memory once")
 	plain := with(func(t *ir.Target) { t.Arch = "sm_80" })
-	require.GreaterOrEqual(t, plain.Products, base.Products, "mma in the place of wgmma")
+	require.GreaterOrEqual(t, plain.Products, base.Products, "mma instead of wgmma")
 	require.Equal(t, cost.Predicted, base.Label)
 	require.Equal(t, cost.NeverMeasured, with(func(t *ir.Target) { t.Name = "other" }).Label)
 	require.Contains(t, strings.Join(plain.Assumptions, "\n"), "products by mma")

@@ -247,7 +247,7 @@ func rounds(blocks float64) float64 {
 }
 
 // work is what a task does: straight-line code before its vector is looked for, up to the first product and after the
-// last, and the time of the products with every byte at hand.
+// last, and the time of the products with every byte in the ring.
 func (r *run) work(s *stage, t *task) (before, first, after, busy float64) {
 	switch s.kind {
 	case matrix:

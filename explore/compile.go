@@ -310,7 +310,7 @@ func (t *toolchain) library(ctx context.Context, include, work, out string, name
 	return t.run(ctx, work, libraryName, slices.Concat(machineLink, []string{"-o", out}, objects)...)
 }
 
-// mapped has the compiler write another path in the place of one.
+// mapped has the compiler write another path instead of one.
 func (t *toolchain) mapped(path, as string) []string {
 	return []string{"-ffile-prefix-map=" + path + "=" + as}
 }

@@ -136,7 +136,7 @@ func TestCompileCaches(t *testing.T) {
 	require.Zero(t, compiled(t, c, moved, cache, cpu).Made)
 }
 
-// What is compiled can be loaded in the place of a fatbin: kernels and what the host reads are there by name, the
+// What is compiled can be loaded instead of a fatbin: kernels and what the host reads are there by name, the
 // machine is asked for by its soname, and the object says which file it stands for.
 func TestCompiledObjects(t *testing.T) {
 	c, build := needCompiler(t), smallBuild(t)
@@ -164,7 +164,7 @@ func TestCompiledObjects(t *testing.T) {
 	hook, imported := found["__tsan_write4"]
 	require.True(t, imported && !hook, "stores call the machine")
 
-	// Places in it are told with what the compiler has put in the place of calls.
+	// Places in it are told with what the compiler has put instead of calls.
 	s := symbolsOf(o)
 	var innermost []Frame
 	for offset := kernel.Value; offset < kernel.Value+kernel.Size; offset++ {

@@ -16,7 +16,7 @@ import (
 	"amkc/runtime/host"
 )
 
-// recordVariable has a process of the tests record on the machine, in the place of a GPU: the directory that layOut has
+// recordVariable has a process of the tests record on the machine, instead of a GPU: the directory that layOut has
 // made, the machine, the file and the build, in JSON.
 const recordVariable = "AMKC_EXPLORE_TEST_RECORD"
 

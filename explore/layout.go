@@ -9,7 +9,7 @@ import (
 )
 
 // layOut makes a directory that package host opens as a build: the manifest and the weights of a build, and its
-// kernels compiled for the CPU in the place of those for a GPU. Below it is a second one, of the kernel whose waits
+// kernels compiled for the CPU instead of those for a GPU. Below it is a second one, of the kernel whose waits
 // look at once for an abort. All are links.
 func layOut(dir, build string, o *Objects) error {
 	root, err := filepath.Abs(build)

@@ -38,7 +38,7 @@ func (s *symbols) resolve(f *Finding) {
 }
 
 // frames are the functions that are at work before an offset of a module, the innermost first: those that the compiler
-// has put in the place of a call too. The offset is where a call returns to, so that the instruction before it counts.
+// has put instead of a call too. The offset is where a call returns to, so that the instruction before it counts.
 // There are none where the module is not known.
 func (s *symbols) frames(module string, offset uint64) []Frame {
 	t, ok := s.tables[module]

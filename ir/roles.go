@@ -20,7 +20,7 @@ const (
 	RoleStopLast = "stop_last" // an I32 input: whether it ends with this step
 	RoleSampling = "sampling"  // an I32 input: the settings by which SAMPLE chooses, of each sequence of the pass
 	RoleLogits   = "logits"    // a real output: one value for each token
-	// an F32 input: what enters the model in the place of the row of a token, for tokens that have none
+	// an F32 input: what enters the model instead of the row of a token, for tokens that have none
 	RoleEmbeddings = "embeddings"
 	RoleHidden     = "hidden" // an F32 output: the last hidden state, after the last norm
 	RoleStep       = "step"   // the counter whose completion ends the step

@@ -29,7 +29,7 @@ type (
 // A Row describes one knob.
 type Row struct {
 	Group, Name string   // tiling.GROUP.NAME in a configuration
-	Stages      []string // of a knob per stage, tiling.GROUP.STAGE in the place of a Name
+	Stages      []string // of a knob per stage, tiling.GROUP.STAGE instead of a Name
 	// Field holds the knob instead. If there is a Name as well, tiling.GROUP.NAME is another spelling of it.
 	Field *Field
 

@@ -38,7 +38,7 @@ type setting struct {
 }
 
 // Of returns the value that a knob will have: what the configuration says, or the default for this model and target.
-// In the place of a value that is not legal, and will be refused, there is the default as well.
+// Instead of a value that is not legal, and will be refused, there is the default as well.
 func (c *Case) Of(k Int) int { return c.value(setting{row: int(k)}) }
 
 func (c *Case) value(s setting) int {

@@ -7,7 +7,7 @@ import (
 	"amkc/ir/diag"
 )
 
-// A head is what stands in the place of the language-model head, in a model of which amkc compiles the layers.
+// A head is what stands instead of the language-model head, in a model of which amkc compiles the layers.
 type head struct {
 	class  string // how the name of its class ends
 	tensor string // a tensor that tells it, where the config does not name the class

@@ -113,7 +113,7 @@ func (c clock) within(d clock) bool {
 	return true
 }
 
-// A queue is what the task at hand of an SM has overtaken: of other SMs what its clock says, of its own the tasks
+// A queue is what the current task of an SM has overtaken: of other SMs what its clock says, of its own the tasks
 // before it, whatever the clock says. So the SMs that have read the same vectors share one clock, and what is done
 // with it once need not be done for each of them.
 type queue struct {

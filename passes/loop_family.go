@@ -49,7 +49,7 @@ func (n *namer) families(fits func(*series) bool, taken map[string]bool) *naming
 	return f
 }
 
-// fresh returns the name of a new family: its members' names are free, or are those that the members give up.
+// fresh returns the name of a new family: its members' names are free, or are those of the members, which lose them.
 func fresh(stem string, own []string, at []int, taken map[string]bool) string {
 	for n := 0; ; n++ {
 		name := indexed(respelled(stem, n), 0, "")

@@ -251,7 +251,7 @@ func (r *roller) ref(run *run, p *param) string {
 	return r.groups[key]
 }
 
-// rollBuffers puts each family in the place of its first member.
+// rollBuffers puts each family instead of its first member.
 func (r *roller) rollBuffers(buffers buffers) {
 	var out []ir.Buffer
 	done := map[*series]bool{}

@@ -75,7 +75,7 @@ func runLower(s *State) error {
 // Names that passes give.
 const (
 	token, logits = "token", "logits"
-	embeddings    = "embeddings" // what the host gives in the place of rows of tokens
+	embeddings    = "embeddings" // what the host gives instead of rows of tokens
 	hidden        = "hidden"     // the last hidden state, for the host
 	invFreqBuffer = "rope.inv_freq"
 	invFreqKey    = "@inv_freq"

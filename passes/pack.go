@@ -19,7 +19,7 @@ import (
 // blocks of rows, so that no more than two blocks a processor are held; it may be used from several goroutines at once.
 type Weights struct {
 	checkpoint *checkpoint.Checkpoint
-	matrices   map[string]*quantised.Matrix // in the place of tensors, by key
+	matrices   map[string]*quantised.Matrix // instead of tensors, by key
 	computed   map[string]numbers           // vectors that come from no tensor, by key
 	calibrated map[string]*calibration.Gram // of what matrices are multiplied with, by the first key of each
 }

@@ -55,7 +55,7 @@ func (w *worker) look() {
 	}
 }
 
-// claim counts elements that the op at hand makes room for.
+// claim counts elements that the current op makes room for.
 func (w *worker) claim(n int) {
 	w.spend(n)
 	if w.claimed += n; w.bounds.Scratch > 0 && w.claimed > w.bounds.Scratch {

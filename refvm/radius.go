@@ -369,7 +369,7 @@ func (s *scaledRows) radii(from []float32, r, wide []float64) []float64 {
 	return out
 }
 
-// Give puts what the kernel has published in the place of a buffer's values, whenever one is written. nil takes it
+// Give puts what the kernel has published instead of a buffer's values, whenever one is written. nil takes it
 // back.
 func (vm *VM) Give(name string, values []float32) bool {
 	s := vm.mem.byName[name]

@@ -128,7 +128,7 @@ func (s *Session) Pass(at, tokens []int) (logits []float32, next []int, err erro
 	return vm.Logits(), vm.Chosen(), nil
 }
 
-// SetEmbedding gives what token i of the next pass enters the model as, in the place of the row of a token: its id is
+// SetEmbedding gives what token i of the next pass enters the model as, instead of the row of a token: its id is
 // then the number of rows of the table. The row stays until another is given.
 func (s *Session) SetEmbedding(i int, row []float32) error {
 	for _, st := range s.mem.byRole[ir.RoleEmbeddings] {

@@ -31,7 +31,7 @@ type worker struct {
 	lists   []int // offsets of attention rows
 	touched []Touch
 	err     error // of a read or a write
-	bounded bool  // result holds the radii of the op at hand
+	bounded bool  // result holds the radii of the current op
 	result  radii
 	same    bool // the rule is carried out for kernels with the same sums
 }

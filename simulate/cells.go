@@ -283,7 +283,7 @@ func (m *machine) send(r region, c int32) {
 	m.messages = append(m.messages, message{int32(r.task), int32(r.op), c, before, r.buf})
 }
 
-// assignPolls leaves one poll of each word that a task does not have at hand, from an earlier poll or a store of its
+// assignPolls leaves one poll of each word that a task does not have yet, from an earlier poll or a store of its
 // own, and finds the messages that answer it: from producers of flagged counters that the task waits on, through the
 // same buffer, in the same step. It reports false if the caller has stopped.
 func (m *machine) assignPolls(t int) bool {
@@ -332,7 +332,7 @@ func (m *machine) assignPolls(t int) bool {
 	return !stopped
 }
 
-// pollersOf lists the polls of a cell by task t. Polls are added task by task: those of the task at hand come last.
+// pollersOf lists the polls of a cell by task t. Polls are added task by task: those of the current task come last.
 func (m *machine) pollersOf(t int, cell int32) []poller {
 	list := m.cells[cell].pollers
 	n := len(list)

@@ -17,7 +17,7 @@ type furthest struct {
 
 	todo    []int32 // tasks that may be able to go on
 	blocked []int32 // by task: what it still needs to start
-	got     []int32 // by task: how many words of its op at hand it has found, from the first one on
+	got     []int32 // by task: how many words of its current op it has found, from the first one on
 	calls   []call  // whom to call when a message is sent
 	last    []int32 // by message: the last call for it, or -1
 	since   []int32 // by task: calls before this one are for words that it has found
@@ -63,7 +63,7 @@ func (f *furthest) advance(t int32) {
 	}
 }
 
-// polls reports whether a task finds all words of its op at hand. If not, it is called when the first one that is
+// polls reports whether a task finds all words of its current op. If not, it is called when the first one that is
 // missing is sent.
 func (f *furthest) polls(t int32, at int) bool {
 	list := f.s.m.tasks[t].ops[at].polls
@@ -83,7 +83,7 @@ func (f *furthest) polls(t int32, at int) bool {
 	return true
 }
 
-// finds reports whether a task has found a word of its op at hand, or can.
+// finds reports whether a task has found a word of its current op, or can.
 func (f *furthest) finds(t int32, at, k int) bool {
 	p := &f.s.m.tasks[t].ops[at].polls[k]
 	if p.answers == 0 || int(f.s.pc[t])-1 == at && f.s.polls(t)[k] {

@@ -18,7 +18,7 @@ type walk struct {
 	m     *machine
 	held  map[string]map[int]index // by buffer and element
 	left  int                      // elements that may yet be looked at one by one
-	temps map[string]list          // of the task at hand, those of which the length is known
+	temps map[string]list          // of the current task, those of which the length is known
 	lasts map[string]int           // and of how many elements their last dimension is
 	token index
 }

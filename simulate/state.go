@@ -11,7 +11,7 @@ type state struct {
 	m *machine
 	// by task: 0 before it has started, 1 + the op it is at, 1 + its ops before its signal, then 2 + its ops
 	pc    []int32
-	got   []bool  // which words of its op at hand a task has polled, from m.polls[t] on
+	got   []bool  // which words of its current op a task has polled, from m.polls[t] on
 	ready []int32 // tasks that may start
 	going []int32 // tasks that have started and are not done
 	left  int     // tasks that are not done
@@ -94,7 +94,7 @@ func (s *state) fork() *state {
 	return &c
 }
 
-// polls returns which words of its op at hand a task has polled.
+// polls returns which words of its current op a task has polled.
 func (s *state) polls(t int32) []bool {
 	at := int(s.pc[t]) - 1
 	if at < 0 || at >= len(s.m.tasks[t].ops) {

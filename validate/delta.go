@@ -15,11 +15,11 @@ const noBase int32 = -1
 // maxStamps bounds a difference; a longer one is no shorter way.
 const maxStamps = 96
 
-// deltas are those of the tasks that are done, and of the one at hand.
+// deltas are those of the tasks that are done, and of the current one.
 type deltas struct {
 	of     []delta
 	stamps []stamp
-	base   int32 // of the task at hand
+	base   int32 // of the current task
 	extra  []stamp
 	within []int32 // for each counter: one whose join its own join contains so far, noBase for none
 }
@@ -42,7 +42,7 @@ func (d *deltas) follow(t int32) {
 	d.base, d.extra = e.base, append(d.extra[:0], d.stamps[e.from:e.to]...)
 }
 
-// stamp sets a component of the clock at hand, if that is news to it.
+// stamp sets a component of the current clock, if that is news to it.
 func (d *deltas) stamp(clock []int32, s stamp) {
 	if clock[s.chain] >= s.index {
 		return
@@ -56,7 +56,7 @@ func (d *deltas) stamp(clock []int32, s stamp) {
 	}
 }
 
-// keep stores the difference of the task at hand, which is done.
+// keep stores the difference of the current task, which is done.
 func (d *deltas) keep(t int32) {
 	from := int32(len(d.stamps))
 	if d.base != noBase {
@@ -65,7 +65,7 @@ func (d *deltas) keep(t int32) {
 	d.of[t] = delta{d.base, from, int32(len(d.stamps))}
 }
 
-// joinCounter joins the complete join of a counter into the clock at hand. If that exceeds the clock everywhere, but
+// joinCounter joins the complete join of a counter into the current clock. If that exceeds the clock everywhere, but
 // for the chain that the task is on, the clock is the join and its own place from then on.
 func (c *clocks) joinCounter(clock []int32, counter int, own int32) []int32 {
 	src, q := c.joinFB[counter], &c.deltas
@@ -101,7 +101,7 @@ func (c *clocks) joinCounter(clock []int32, counter int, own int32) []int32 {
 	return clock
 }
 
-// joinTask joins the clock of a task that is done into the one at hand.
+// joinTask joins the clock of a task that is done into the current one.
 func (c *clocks) joinTask(clock []int32, t int32) []int32 {
 	if e := &c.deltas.of[t]; e.base != noBase && e.base == c.deltas.base {
 		for _, s := range c.deltas.stamps[e.from:e.to] {
@@ -127,7 +127,7 @@ func (c *clocks) joinDone(dst []int32, t int32) []int32 {
 	return dst
 }
 
-// produce joins the clock of the task at hand, which is done, into that of the counter it signals.
+// produce joins the clock of the current task, which is done, into that of the counter it signals.
 func (c *clocks) produce(counter int, fb []int32) {
 	d, to := &c.deltas, c.joinFB[counter]
 	if d.base != noBase && d.within[counter] == d.base && len(to) >= len(fb) {

@@ -92,7 +92,7 @@ func name(diags diag.List, variant string) {
 	}
 }
 
-// report reports a finding about the segment at hand, once a view: the rest of the view is as wrong. What the message
+// report reports a finding about the current segment, once a view: the rest of the view is as wrong. What the message
 // says of task and memory is also set as data.
 func (s *sweep) report(l *location, i int, a *access, code *diag.Code, format string, args ...any) *diag.Diagnostic {
 	if s.quiet {

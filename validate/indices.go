@@ -65,7 +65,7 @@ type indices struct {
 	carry   []bool   // tasks with an op that makes, moves or uses an index
 	choices []choice // of their SAMPLE and SAMPLE_ARGMAX, in order
 	buffers map[int]*reach
-	temps   map[string]*reach // of the task at hand
+	temps   map[string]*reach // of the current task
 
 	rows  int         // the token is a row of n; -1: of nothing
 	table *ir.Operand // which table that is
@@ -73,7 +73,7 @@ type indices struct {
 	next  reach       // what the step leaves to the next one
 }
 
-// noteIndices notes what checkIndices will ask about an op, while its views are at hand.
+// noteIndices notes what checkIndices will ask about an op, while its views are known.
 func (p *Proof) noteIndices(t int32, k int, op *ir.FlatOp, in, out []view) {
 	switch op.Code {
 	case ir.EMBED, ir.ArgMax, ir.SAMPLE, ir.STOP:

@@ -47,7 +47,7 @@ type sweep struct {
 	pos       int  // initial cache rows are those below it
 	tried     bool // pos is one of several that are tried one by one, and is worth naming
 	published bool // the task has written flagged words
-	quiet     bool // the view at hand has been reported
+	quiet     bool // the current view has been reported
 
 	observed observedWords
 	shared   sharedSets
@@ -125,7 +125,7 @@ func (s *sweep) touchRun(l *location, r run, a *access) {
 	}
 }
 
-// atHand reports whether the task at hand wrote the words of a segment itself. It polls nothing then, so that it is
+// atHand reports whether the current task wrote the words of a segment itself. It polls nothing then, so that it is
 // no reader who has seen them in memory; that it is over is what its write says.
 func (s *sweep) atHand(l *location, g *segment) bool { return l.words && g.writer == s.task }
 

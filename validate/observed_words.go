@@ -2,7 +2,7 @@ package validate
 
 import "amkc/ir"
 
-// observedWords is what the task at hand has seen of exchange words: whose words it polled, by its flagged waits.
+// observedWords is what the current task has seen of exchange words: whose words it polled, by its flagged waits.
 type observedWords struct {
 	waits  []int32    // for each counter: the last task that waits on it, plus 1
 	polled []int32    // for each task: the last task that polled one of its words, plus 1
@@ -31,10 +31,10 @@ func (s *sweep) startPolls() {
 	}
 }
 
-// waitsFor reports whether the task at hand waits on a counter.
+// waitsFor reports whether the current task waits on a counter.
 func (s *sweep) waitsFor(c int32) bool { return !s.tried && s.observed.waits[c] == s.task+1 }
 
-// finds reports whether the backend finds the words that task w wrote where the task at hand polls.
+// finds reports whether the backend finds the words that task w wrote where the current task polls.
 func (s *sweep) finds(w int32) bool {
 	return s.p.contract == nil || w == s.task || s.p.contract.Finds(s.task, w)
 }

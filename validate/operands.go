@@ -32,8 +32,8 @@ func (v *view) n() int { return v.rows * v.last }
 
 // opCheck is what the rules about operands work on.
 type opCheck struct {
-	temps temporaries // of the task at hand
-	views [2][]view   // inputs and outputs of the op at hand
+	temps temporaries // of the current task
+	views [2][]view   // inputs and outputs of the current op
 	args  arguments   // of that op, which its declaration looks at
 	call  op.Call
 	lens  []int // of the tables and caches among them

@@ -250,13 +250,13 @@ func (r *reference) read(c *cell, buf, element int) string {
 	case w != t && b.Layout.Words() && r.published && !slices.Contains(c.readers, t):
 		return validate.CodePollOrder.ID
 	}
-	if !b.Layout.Words() || w != t { // its own words are at hand
+	if !b.Layout.Words() || w != t { // it has its own words
 		c.readers = append(c.readers, t)
 	}
 	return ""
 }
 
-// stale reports whether the task at hand polls an element for another exchange than that of its last writer.
+// stale reports whether the current task polls an element for another exchange than that of its last writer.
 func (r *reference) stale(w, buf, element int) bool {
 	for _, x := range r.f.Tasks[r.task].Waits {
 		if r.f.Counters[x.Counter].How != ir.Flagged || r.f.Tasks[w].Signal == x.Counter {
@@ -284,7 +284,7 @@ func (r *reference) poll(w int) bool {
 	return true
 }
 
-// waitsFor reports whether the task at hand waits on the counter that task w signals.
+// waitsFor reports whether the current task waits on the counter that task w signals.
 func (r *reference) waitsFor(w int) bool {
 	c := r.f.Tasks[w].Signal
 	return c >= 0 && slices.ContainsFunc(r.f.Tasks[r.task].Waits, func(x ir.FlatWait) bool { return x.Counter == c })

@@ -54,7 +54,7 @@ func (s *sweep) joinReaders(l *location, r run, a *access) bool {
 	return true
 }
 
-// seesWriters reports whether every writer of the run is before the task at hand, or polled by it. If one is not, the
+// seesWriters reports whether every writer of the run is before the current task, or polled by it. If one is not, the
 // writers that were noted as polled are still polled: the walk that follows comes to the same.
 func (s *sweep) seesWriters(l *location, u *sharedReaders) bool {
 	if c := u.counter; c >= 0 && s.waitsFor(c) {
@@ -162,7 +162,7 @@ func (s *sweep) unread(g *segment, clock []int32, words bool) (chain, index int3
 	return chain, index
 }
 
-// hasRead reports whether the task at hand has read a segment since it was written.
+// hasRead reports whether the current task has read a segment since it was written.
 func (s *sweep) hasRead(g *segment) bool {
 	c := &s.p.clock
 	chain, index := c.chain[s.task], c.index[s.task]

@@ -9,7 +9,7 @@ import (
 
 // exchangeWords are the writes of exchange words.
 type exchangeWords struct {
-	writes     []wordWrite // of the exchange at hand
+	writes     []wordWrite // of the current exchange
 	exchangeOf []int32     // for each buffer: the exchange that writes its words, 0 for none, -1 for several
 }
 

@@ -18,7 +18,7 @@ type symbolicViews struct {
 	earlier    []int32          // for each of these accesses: the one before it in its group, -1 for none
 	groupBase  []int32          // the first group of each location
 	forms      []views.Range    // of all views
-	pair       [2][]views.Range // of two views at hand
+	pair       [2][]views.Range // of the two views
 	keys       []views.Key
 	intervals  []views.Interval
 }

@@ -216,7 +216,7 @@ func (d *Dir) take(ctx context.Context, wait func()) error {
 	}
 }
 
-// Close gives the lock up, and removes everything that was written unless Commit has come as far as putting files in
+// Close releases the lock, and removes everything that was written unless Commit has come as far as putting files in
 // place. Closing twice is harmless.
 func (d *Dir) Close() error {
 	if d.tree == nil {

@@ -126,7 +126,7 @@ func (h *hooked) Rename(from, to string) error {
 	return h.tree.Rename(from, to)
 }
 
-// Links in the place of what the protocol has of its own, as in a build from somebody else, lead it nowhere.
+// Links instead of what the protocol has of its own, as in a build from somebody else, lead it nowhere.
 func TestLinksAreNotFollowed(t *testing.T) {
 	for name, link := range map[string]string{"": "../notes", "new": "../notes", "ready": "../notes",
 		"earlier.json": "../notes/mine", "lock": "../notes/mine",

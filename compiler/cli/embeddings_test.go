@@ -11,7 +11,7 @@ import (
 	"amkc/refvm"
 )
 
-// Embeddings in the place of tokens come to the logits and the hidden states of transformers, of families that multiply
+// Embeddings instead of tokens come to the logits and the hidden states of transformers, of families that multiply
 // rows of their table, that add rows of positions, and that do neither: token by token, and in passes of several rows.
 func TestEmbeddingsAgreeWithTransformers(t *testing.T) {
 	if testing.Short() {

@@ -61,7 +61,7 @@ func openModelCUDA(ctx context.Context, c *call, dir string, p place, m *modelFl
 	return o, nil
 }
 
-// runsOnCPU is what there is in the place of a GPU, for what decodes.
+// runsOnCPU is what there is instead of a GPU, for what decodes.
 const runsOnCPU = "--device ref runs on the CPU"
 
 // needGPU refuses to go on where the GPU is not there that a model is to be built for, before anything is built. What

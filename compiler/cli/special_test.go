@@ -30,7 +30,7 @@ var special = map[string]func(t *testing.T, path string){
 	"directory":       func(t *testing.T, path string) { require.NoError(t, os.Mkdir(path, 0o700)) },
 }
 
-// instead puts something special in the place of a file until the test ends.
+// instead puts something special instead of a file until the test ends.
 func instead(t *testing.T, path, what string) {
 	t.Helper()
 	aside := filepath.Join(t.TempDir(), "aside")

@@ -33,7 +33,8 @@ type Request struct {
 	// is refused before nvcc is started, unless it is there; one that then does is for the context to end. Registers
 	// are not reported where nvcc takes longer for them.
 	BuildLimit time.Duration
-	// Turn waits for the GPU where several evaluations share it, and returns what gives it up. Nil: it is this one's.
+	// Turn waits for the GPU where several evaluations share it, and returns a function that releases it. Nil: it is
+	// this one's.
 	Turn func(ctx context.Context) (done func(), err error)
 	// Left says how much time the evaluation has left; nil: there is no limit. What could be measured besides is not
 	// begun if it would take longer.

@@ -6,7 +6,7 @@ import (
 	"amkc/ir/diag"
 )
 
-// pointerStart is how the file begins that git puts in the place of one kept by git-lfs.
+// pointerStart is how the file begins that git puts instead of one kept by git-lfs.
 var pointerStart = []byte("version https://git-lfs.github.com/spec/v1")
 
 // refusePointer refuses a file that begins with start if it is a pointer, and returns nil otherwise.

@@ -64,7 +64,7 @@ func bareDir(t *testing.T, files ...string) string {
 	return dir
 }
 
-// pointer is what git leaves in the place of a file when git-lfs is not installed.
+// pointer is what git leaves instead of a file when git-lfs is not installed.
 const pointer = "version https://git-lfs.github.com/spec/v1\noid " +
 	"sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n"
 

@@ -25,7 +25,7 @@ const Align = 256
 // error what was written is gone, and every further call returns the same error.
 type Writer struct {
 	path    string        // the target
-	out     *outfile.File // nil once it is in its place or given up
+	out     *outfile.File // nil once it is renamed or aborted
 	file    sink          // the same
 	buffer  *bufio.Writer
 	specs   []Spec
@@ -42,8 +42,9 @@ type sink interface {
 }
 
 // NewWriter starts the file at path, with the tensors of specs in that order and metadata, if not empty, as
-// __metadata__. The same arguments give the same bytes. Call Close to finish or Abort to give up; a deferred Abort is
-// harmless after Close. Errors: AMK1026, AMK1014 to AMK1016 for a bad declaration, AMK1030 if the disk refuses.
+// __metadata__. The same arguments give the same bytes. Call Close to finish or Abort to discard the file; a deferred
+// Abort is harmless after Close. Errors: AMK1026, AMK1014 to AMK1016 for a bad declaration, AMK1030 if the disk
+// refuses.
 func NewWriter(path string, specs []Spec, metadata map[string]string) (*Writer, error) {
 	return newWriter(path, specs, metadata, func(f sink) sink { return f })
 }
@@ -179,7 +180,7 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// Abort gives up and removes the temporary file. After Close or an error it does nothing.
+// Abort closes and removes the temporary file. After Close or an error it does nothing.
 func (w *Writer) Abort() {
 	if w.out != nil {
 		w.fail(diag.Errorf(codeWrite, w.path, "given up"))

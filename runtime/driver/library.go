@@ -42,7 +42,7 @@ func systemLibrary() (*library, error) {
 	return system.lib, nil
 }
 
-// Use makes the library at path the driver of this process, in the place of the installed one. It is for a driver of a
+// Use makes the library at path the driver of this process, instead of the installed one. It is for a driver of a
 // GPU that is not there (package explore of amkc). The fields of the struct that more points to are functions of the
 // library beyond those of CUDA, each tagged with its symbol: `cu:"name"`, or `cu:"name,optional"` for one that may be
 // missing; nil binds none. Use comes before everything else that needs the driver.

@@ -11,10 +11,10 @@ import (
 	"amkc/runtime/driver"
 )
 
-// An Input is what to decode at consecutive positions: tokens, and embeddings in the place of tokens.
+// An Input is what to decode at consecutive positions: tokens, and embeddings instead of tokens.
 type Input struct {
 	IDs []int // Embedding where the next row of Embeddings stands
-	// Embeddings are [rows][hidden] in float32. A row enters the model as it is: in the place of the row of a token in
+	// Embeddings are [rows][hidden] in float32. A row enters the model as it is: instead of the row of a token in
 	// the embedding table, already times what the model multiplies those with, and before that of its position is added
 	// where the model has learned one for each.
 	Embeddings []float32

@@ -78,7 +78,7 @@ func nothingAt(position int) error {
 // kernel has written it; its first error is returned after the launch, and it is not called again.
 //
 // When ctx is cancelled the abort word is raised, and the launch ends as soon as it next waits in vain, or by itself.
-// If it was given up, the session stands where it stood before; if not, its steps count. In both cases the cause of
+// If it was aborted, the session is where it was before; if not, its steps count. In both cases the cause of
 // the cancellation is returned with the tokens that count.
 func (s *Session) run(ctx context.Context, b burst, emit func(id int) error) ([]int, error) {
 	if err := context.Cause(ctx); err != nil {
@@ -121,7 +121,7 @@ func (s *Session) run(ctx context.Context, b burst, emit func(id int) error) ([]
 			s.took, running = time.Since(begun), false
 		case <-cancelled:
 			s.mem.pinned.Store32(s.mem.abort, 1)
-			cancelled, emit = nil, nil // what a launch that gives up goes on to choose is garbage
+			cancelled, emit = nil, nil // what an aborted launch chooses from then on is garbage
 		case <-tick.C:
 			drain()
 		}
@@ -214,7 +214,7 @@ func (s *Session) stalls(k *megakernel) []Stall {
 	return decodeStalls(s.mem.pinned.Bytes[s.mem.layout.stalls:][:stallSize*s.info.SMs], k.stages)
 }
 
-// recover makes the session usable after a launch that was given up: it may have left words in the exchange pages that
+// recover makes the session usable after a launch that was aborted: it may have left words in the exchange pages that
 // belong to no step.
 func (s *Session) recover() error {
 	clear(s.mem.pinned.Bytes[s.mem.layout.stalls:][:stallSize*s.info.SMs])

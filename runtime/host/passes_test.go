@@ -84,7 +84,7 @@ func TestCheckComparesPasses(t *testing.T) {
 	require.Contains(t, r.Failures[0], "two runs of the kernel differ")
 }
 
-// A launch of passes that was given up leaves the session where it was.
+// A launch of passes that was aborted leaves the session where it was.
 func TestAbortInAPass(t *testing.T) {
 	s := openPasses(t, "hang_at=11", 8)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -143,7 +143,7 @@ func TestCheckComparesPassesOverPrompts(t *testing.T) {
 	}
 }
 
-// A pass that was given up leaves the session where it was.
+// A pass that was aborted leaves the session where it was.
 func TestAbortInAPassOverAPrompt(t *testing.T) {
 	s, err := openPrompts(t, "hang_at=30", "", 16)
 	require.NoError(t, err)

@@ -220,7 +220,7 @@ func (r *cudaReference) read(o *operation, raw []byte) error {
 	return r.on.Device.CopyDtoH(raw, r.scratch+driver.Ptr(o.offset), nil)
 }
 
-// replace puts the megakernel's result in the place of an operation's own.
+// replace puts the megakernel's result instead of an operation's own.
 func (r *cudaReference) replace(o *operation, values []float32) error {
 	return r.on.Device.CopyHtoD(r.scratch+driver.Ptr(o.offset), encodeElements(values, r.dtype(o)), nil)
 }

@@ -183,7 +183,7 @@ func (b *Batch) Admit(prompt []int, o SequenceOptions) (id, cached int, err erro
 	return id, len(l.ids), nil
 }
 
-// Replace says which token a sequence goes on with, in the place of the last that it has given. It is for sequences
+// Replace says which token a sequence goes on with, instead of the last that it has given. It is for sequences
 // with Logits and without Sampling, before the next step.
 func (b *Batch) Replace(id, token int) error {
 	if err := b.s.valid(token); err != nil {

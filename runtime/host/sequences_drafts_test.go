@@ -146,7 +146,7 @@ type drafterOf func(text []int, n int) []int
 
 func (f drafterOf) Draft(text []int, n int) []int { return f(text, n) }
 
-// A pass of drafts that was given up leaves every sequence where it was.
+// A pass of drafts that was aborted leaves every sequence where it was.
 func TestStallOfDrafts(t *testing.T) {
 	s := openMixed(t, "stall_at=4", 2, 4)
 	b, texts := s.NewBatch(host.BatchOptions{Drafter: drafterOf((&foreseeing{}).next)}), [][]int{{5, 6}, {7, 8, 9}}

@@ -184,7 +184,7 @@ func TestBatchRefuses(t *testing.T) {
 	require.ErrorIs(t, err, host.ErrClosed)
 }
 
-// A launch that was given up leaves every sequence where it was.
+// A launch that was aborted leaves every sequence where it was.
 func TestStallOfABatch(t *testing.T) {
 	s := openSequences(t, "stall_at=3", 3)
 	b, texts := s.NewBatch(host.BatchOptions{Steps: 4}), [][]int{{5, 6}, {7, 8, 9}, {10}}

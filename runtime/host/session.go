@@ -14,10 +14,10 @@
 // the build has a kernel for such passes and the tokens are known; logits are the same to the bit. Where it has a
 // kernel for prompts, a launch of that decodes up to as many known tokens as the manifest says at once, 512 as a rule,
 // also of one variant and to the same bits, but for the last one that is given to [Session.Feed]: it chooses no token.
-// A launch is given up when the context ends, and the session then stands where it stood before that launch: Feed takes
+// A launch is aborted when the context ends, and the session is then where it was before that launch: Feed takes
 // whole prompts, and nothing is gained by passing them in parts. What crosses a launch stays on the GPU: the
 // cache, and the exchange pages, whose words carry epochs. Epochs count the steps since the pages were cleared, so this
-// package clears them whenever the variant changes and after a launch that was given up, and counts anew.
+// package clears them whenever the variant changes and after a launch that was aborted, and counts anew.
 //
 // Tokens arrive in pinned host memory while the kernel runs. An abort word in the same memory makes a kernel that waits
 // in vain give up; where each SM gave up comes back as a [StallError].

@@ -34,7 +34,7 @@ var waits = map[uint32]string{
 	5: "its own SM to pass a barrier",
 }
 
-// A StallError says that a launch was given up: SMs waited longer than the spin limit.
+// A StallError says that a launch was aborted: SMs waited longer than the spin limit.
 type StallError struct {
 	Position int // of the launch's first step
 	Stalls   []Stall

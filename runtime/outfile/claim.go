@@ -62,7 +62,7 @@ func Hold(path string) (c *Claim, found bool, err error) {
 	}
 }
 
-// Release removes the file, unless it was renamed, and gives the lock up. Releasing twice is harmless.
+// Release removes the file, unless it was renamed, and releases the lock. Releasing twice is harmless.
 func (c *Claim) Release() error {
 	if c.File == nil {
 		return nil

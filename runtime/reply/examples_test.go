@@ -161,7 +161,7 @@ func dsml(section string) string {
 		`{{ v if v is string else v | tojson }}</｜DSML｜parameter>{% endfor %}</｜DSML｜invoke></｜DSML｜` + section + `>`
 }
 
-// gemmaPairs writes arguments as Gemma does, whose strings have marks in the place of quotes.
+// gemmaPairs writes arguments as Gemma does, whose strings have marks instead of quotes.
 func gemmaPairs(quote string) string {
 	return `{% for k, v in c.function.arguments.items() %}{{ k }}:{{ v | tojson | replace('"', '` + quote +
 		`') }}{{ ',' if not loop.last }}{% endfor %}`

@@ -150,7 +150,7 @@ func pythonKey(text string) (key, rest string, ok bool) {
 	return quoted(key), rest, ok && plausible(key)
 }
 
-// A gemma form is call:f{a:1,b:x}, with marks in the place of quotes.
+// A gemma form is call:f{a:1,b:x}, with marks instead of quotes.
 type gemma struct{ quote string }
 
 func (g gemma) read(_, body string, _ *Tools) []Call {

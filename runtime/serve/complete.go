@@ -18,7 +18,7 @@ type form interface {
 	piece(d delta) []event
 	closing(answer int, finish string) []event
 	ending(cost usage) []event  // after all answers
-	failed(e *apiError) []event // in the place of what is left, closing and ending included
+	failed(e *apiError) []event // instead of what is left, closing and ending included
 	whole(all []delta, cost usage) any
 }
 

@@ -212,7 +212,7 @@ func (f *textForm) tokens(tokens []located) any {
 	return out
 }
 
-// impossible is in the place of the logarithm of 0, which JSON cannot say, as OpenAI has it.
+// impossible is instead of the logarithm of 0, which JSON cannot say, as OpenAI has it.
 const impossible = -9999.0
 
 // name is the text of a token or, where its bytes are none, those as OpenAI writes them: bytes:\xe2\x80.

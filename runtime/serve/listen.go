@@ -119,7 +119,7 @@ func (s *Server) Take(p *Port) {
 
 // Serve decodes what is asked at the port that the server has taken, until ctx ends. Then requests that come, and those
 // that wait, are refused with 503; what is being decoded has the time grace to end, and what has not ended by then is
-// given up. A server serves once.
+// cancelled. A server serves once.
 func (s *Server) Serve(ctx context.Context, grace time.Duration) error {
 	p := s.port
 	decoding, giveUp := context.WithCancel(context.WithoutCancel(ctx))

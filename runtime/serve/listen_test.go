@@ -67,7 +67,7 @@ func TestShutdown(t *testing.T) {
 	require.Error(t, err, "nobody listens")
 }
 
-// What does not end in its time is given up.
+// What does not end in its time is cancelled.
 func TestShutdownWithoutGrace(t *testing.T) {
 	e := says(t, "abc")
 	e.gate = make(chan struct{})

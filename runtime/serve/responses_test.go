@@ -20,7 +20,7 @@ const flatTools = `"input": "Warm?", "tools": [{"type": "function", "name": "wea
 	"description": "of a place", "parameters": {"type": "object", "properties": {"days": {"type": "integer"}},
 	"required": ["days"], "additionalProperties": false}}]`
 
-// answered is a response as it is sent, with what is said of it in the place of defaults.
+// answered is a response as it is sent, with what is said of it instead of defaults.
 func answered(id, status, output, usage string, said map[string]string) string {
 	fields := []string{"id", `"` + id + `"`, "object", `"response"`, "created_at", "1700000000", "completed_at", "null",
 		"status", `"` + status + `"`, "background", "false", "error", "null", "incomplete_details", "null",

@@ -124,7 +124,7 @@ func (s *scheduler) tell() {
 	}
 }
 
-// run is the scheduler's goroutine. When ctx ends it gives up what runs.
+// run is the scheduler's goroutine. When ctx ends it cancels what runs.
 func (s *scheduler) run(ctx context.Context) {
 	defer close(s.done)
 	for {
@@ -212,7 +212,7 @@ func (s *scheduler) dropGone() {
 func (s *scheduler) step(ctx context.Context) {
 	events, err := s.decode(ctx)
 	if err != nil && ctx.Err() != nil {
-		return // it was given up, which run sees to
+		return // it was cancelled, which run sees to
 	}
 	s.mu.Lock()
 	s.failed = err

@@ -36,7 +36,7 @@ type single struct {
 }
 
 // NewSingle returns an engine of one sequence at a time, for a decoder at position 0, whose limits are given but for
-// that. A step reads up to chunk tokens of a prompt, and a sequence cannot be given up in between.
+// that. A step reads up to chunk tokens of a prompt, and a sequence cannot be cancelled in between.
 func NewSingle(d Decoder, limits Limits, chunk int) Engine {
 	limits.Sequences = 1
 	return &single{decoder: d, limits: limits, chunk: chunk}

@@ -32,7 +32,7 @@ func (s *stream) send(all []event) error {
 	return s.put(text)
 }
 
-// ping sends a comment, which keeps what is between server and client from giving the connection up.
+// ping sends a comment, which keeps proxies from closing the connection.
 func (s *stream) ping() error { return s.put([]byte(": ping\n\n")) }
 
 func (s *stream) put(text []byte) error {

@@ -34,7 +34,7 @@ const (
 )
 
 // How much shorter a step makes a text at most, in UTF-8. Where each character becomes one or more, it is by no more than
-// what a character may have. A composition is one character in the place of its decomposition.
+// what a character may have. A composition is one character instead of its decomposition.
 const (
 	shrinkCharacters  = utf8.UTFMax
 	shrinkComposition = shrinkCharacters * growthCanonical

@@ -137,7 +137,7 @@ func (p *pairReader) readPair(r *reader) bool {
 	})
 }
 
-// insert adds the merge to the table, in the place of an earlier one of the same pair.
+// insert adds the merge to the table, instead of an earlier one of the same pair.
 func (p *pairReader) insert(m *bpe, rank int) error {
 	where := func() string { return fmt.Sprintf("model.merges[%d]", rank) }
 	if p.parts != 2 {

@@ -14,7 +14,7 @@ func (d *draw) below(n int) int {
 	return int(uint64(*d) >> 33 % uint64(n))
 }
 
-// A digest covers many strings in the place of a golden file with all of them.
+// A digest covers many strings instead of a golden file with all of them.
 type digest struct{ hash.Hash }
 
 func newDigest() digest { return digest{sha256.New()} }

@@ -41,8 +41,8 @@ __device__ __forceinline__ void arrive(C& c) {
   lap(c, Did::kSignal);
 }
 
-// Waits until all SMs have arrived, then lets the producer go on. A wait that is given up lets it
-// go on too: it stops by itself.
+// Waits until all SMs have arrived, then lets the producer go on. A wait that is aborted lets it go
+// on too: it stops by itself.
 template <class C>
 __device__ __forceinline__ void join(C& c, int number) {
   if constexpr (!C::kWaits) return;

@@ -92,7 +92,7 @@ __device__ __forceinline__ Finalist reduce_warp(const Leader& leader, Sums&& sum
           shuffle(leader.token, from)};
 }
 
-// What the warps of a block have drawn of a token, in the place of partial sums: those of one half
+// What the warps of a block have drawn of a token, instead of partial sums: those of one half
 // are written while some threads still read the others.
 __device__ __forceinline__ Finalist* finalists_of(Scratch& shared, int half, int token) {
   static_assert(sizeof(shared.partial[0]) >= kTokens * kConsumerWarps * sizeof(Finalist),

@@ -87,7 +87,7 @@ struct Launch {
   const int* forced;   // [steps] token to decode at each step, or -1: the token before; or null
   u32* tokens;         // [steps] token chosen at each step, device memory; or null
   u32* host_tokens;    // [steps] the same plus one, in pinned host memory, or null
-  const u32* abort;    // pinned host word: not 0 means give up
+  const u32* abort;    // pinned host word: not 0 means abort
   u32* abort_device;   // device word through which SMs tell each other
   Stall* stalls;       // [SMs]
   const int* stop_ids; // [n_stop] a chosen token among these ends the launch

@@ -48,9 +48,9 @@
 #endif
 
 // -DAMK_EAGER_ABORT=1 has every wait look for an abort whenever it finds nothing, and those of
-// block 0 at the word of the host, so that a launch which is cancelled is given up in the middle of
-// a pass: for tests of what it leaves behind. The same launch would otherwise run to its end,
-// unless it waits in vain.
+// block 0 at the word of the host, so that a cancelled launch is aborted in the middle of a pass:
+// for tests of what it leaves behind. The same launch would otherwise run to its end, unless it
+// waits in vain.
 #ifndef AMK_EAGER_ABORT
 #define AMK_EAGER_ABORT 0
 #endif

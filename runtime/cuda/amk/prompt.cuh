@@ -114,7 +114,7 @@ constexpr int kPromptRing = int(kPromptSharedBytes) - kPromptScratchBytes - kMat
 
 // All blocks of the pass have come here, and each sees what the others have written before. A block
 // that gives up goes on: what it computes is garbage, which the host throws away. A pass that makes
-// progress runs to its end after a cancellation: only one that waits in vain is given up.
+// progress runs to its end after a cancellation: only one that waits in vain is aborted.
 __device__ __forceinline__ void join(Prompt& c) {
   block_sync();
   if (c.tid == 0) {

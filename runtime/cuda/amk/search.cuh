@@ -56,7 +56,7 @@ struct Search {
   u32 going;    // more digits are needed
 };
 
-// The block's counts of one token, and its searches, in the place of partial sums.
+// The block's counts of one token, and its searches, instead of partial sums.
 struct Pool {
   u64 amount[kBins];
   u32 count[kBins];

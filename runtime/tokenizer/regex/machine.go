@@ -36,7 +36,7 @@ const (
 
 const stepsPerByte = 64
 
-// What match returns in the place of an end.
+// What match returns instead of an end.
 const (
 	noMatch   = -1
 	exhausted = -2 // too many steps without a record
