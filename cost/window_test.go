@@ -9,7 +9,7 @@ import (
 	"amkc/ir"
 )
 
-// A step of a windowed model reads the rows of its window, and streams the blocks that they lie in: at any position
+// A step of a windowed model reads the rows of its window, and streams the blocks that they are in: at any position
 // beyond it as many bytes as at any other, give or take a block.
 func TestWindow(t *testing.T) {
 	p := schedule(t, "mistral-window_h200_bf16")

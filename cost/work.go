@@ -38,7 +38,7 @@ type task struct {
 	passes    int     // of all threads over the results of a unit: the heads of a group
 	polled    float64 // bytes of exchanged words that it reads
 	share     float64 // of the vectors that they belong to
-	apart     bool    // those lie on a page that nothing else of a step uses
+	apart     bool    // those are on a page that nothing else of a step uses
 	gemm      gemm    // of several tokens
 }
 
@@ -77,7 +77,7 @@ type reader struct {
 	program *ir.Program
 	buffers *ir.Directory
 	chunk   int            // bytes of a ring slot
-	onPage  map[string]int // vectors of a step that lie on a page
+	onPage  map[string]int // vectors of a step that are on a page
 }
 
 func newReader(p *ir.Program) *reader {

@@ -11,7 +11,7 @@ func family(name string, kind BufferKind, n, first, count, step int) Buffer {
 	return Buffer{Name: name, First: first, Count: count, Step: step, Kind: kind, DType: F32, Shape: []int{n}}
 }
 
-// Families with the same indices lie side by side, member by member, however far apart the indices are; plain buffers
+// Families with the same indices are side by side, member by member, however far apart the indices are; plain buffers
 // after.
 func TestArenaOrder(t *testing.T) {
 	weight := func(name string, first, count, step int) Buffer { return family(name, Weight, 1, first, count, step) }
@@ -29,7 +29,7 @@ func TestArenaOrder(t *testing.T) {
 	require.Equal(t, len(names)*ArenaAlign, size)
 }
 
-// Whatever indices families have, each lies at one stride, and no two buffers share a byte.
+// Whatever indices families have, each is at one stride, and no two buffers share a byte.
 func TestArenaIsLinear(t *testing.T) {
 	for _, kind := range []BufferKind{Weight, KVCache} {
 		p := &Program{Buffers: []Buffer{

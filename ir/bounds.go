@@ -10,7 +10,7 @@ import (
 // A Bound is the interval that an integer from outside must lie in, both ends included.
 type Bound struct{ Lo, Hi int }
 
-// Has reports whether n lies in the interval.
+// Has reports whether n is in the interval.
 func (b Bound) Has(n int) bool { return b.Lo <= n && n <= b.Hi }
 
 func (b Bound) String() string { return fmt.Sprintf("%d to %d", b.Lo, b.Hi) }

@@ -18,7 +18,7 @@ func (b *Buffer) Index(k int) int { return indexOf(b.First, b.Step, k) }
 // Last returns the index of the family's last member, and 0 for a plain buffer.
 func (b *Buffer) Last() int { return b.Index(max(1, b.Count) - 1) }
 
-// Turn returns which turn on the family's pages its k-th member takes: of n pages it lies on the one numbered Turn(k)
+// Turn returns which turn on the family's pages its k-th member takes: of n pages it is on the one numbered Turn(k)
 // % n.
 func (b *Buffer) Turn(k int) int { return b.Index(k) / max(1, b.Step) }
 

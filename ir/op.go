@@ -172,7 +172,7 @@ func (o *Op) Has(key string) bool { return o.param(key) != nil }
 // mentions none.
 func (o Op) Bind(t TaskSpan) Op { return newBinder(&o, 1).bind(t) }
 
-// A binder binds an op to spans. All that it makes lies in two arrays: a program has tens of thousands of tasks.
+// A binder binds an op to spans. All that it makes is in two arrays: a program has tens of thousands of tasks.
 type binder struct {
 	op              *Op
 	out, in, params bool // mention a symbol of a task

@@ -53,7 +53,7 @@ type Buffer struct {
 	Space  Space
 	Layout Layout
 	Pieces []Piece  // where a WEIGHT or CONST comes from, in row order
-	Pages  []string // activations after page colouring; member i lies on Pages[i/Step % len], from offset 0
+	Pages  []string // activations after page colouring; member i is on Pages[i/Step % len], from offset 0
 }
 
 // Numel returns the number of logical elements.

@@ -16,7 +16,7 @@ type ScheduleConfig struct {
 
 // Assignment is a policy by name, or a rotation for each stage that it names: how many SMs its spans are moved on.
 // Single tasks have no SM of their own here. The kernel computes an SM's span from the rotation, and the weights of a
-// span lie in one piece.
+// span are in one piece.
 type Assignment struct {
 	Policy    string         // contiguous, load_balance or round_robin; empty when Rotations is set
 	Rotations map[string]int // stage name without its layer -> rotation

@@ -147,7 +147,7 @@ const slabQuads = 4
 // the cost model counts the ring's slots by it.
 //
 // In a compact scratch, matrix stages and attention share one place, a warp keeps one sum for each row of a tile and
-// not four, and activations lie there in the model's dtype and not in fp32. The kernel computes the same bits in
+// not four, and activations are there in the model's dtype and not in fp32. The kernel computes the same bits in
 // both.
 type Scratch struct {
 	Compact bool
@@ -196,7 +196,7 @@ func ScratchOf(m *Model, tensorCores bool, kept Kept, columns ...int) Scratch {
 	s := CompactScratchOf(m, tensorCores, kept, columns...)
 	s.Compact, s.Activation = false, 4
 	if !tensorCores {
-		s.Unit = 16 // q, k and v lie in the vector
+		s.Unit = 16 // q, k and v are in the vector
 	}
 	if keepsActivations(tensorCores, columns) {
 		s.Vector = max(s.Vector, (m.Heads/max(1, m.KVHeads)+2)*m.HeadDim)
@@ -231,7 +231,7 @@ func CompactScratchOf(m *Model, tensorCores bool, kept Kept, columns ...int) Scr
 	}
 	if tensorCores {
 		s.WarpHeads = min(8*((group+8*warps-1)/(8*warps)), (group+1)/2*2)
-		images := (rows+14)/16 + 1 // blocks that they lie in
+		images := (rows+14)/16 + 1 // blocks that they are in
 		s.Unit = 2*rows*group*(s.PaddedHead+16) + images*CacheBlock(m.Cache, m.HeadDim)
 		if rows > 1 {
 			s.WarpHeads = 8

@@ -65,7 +65,7 @@ func TestScratchOfDigits(t *testing.T) {
 	require.Equal(t, ir.MinDigits, ir.ScratchOf(&llama, false, kept, columns...).Digits)
 }
 
-// In a pass of several tokens, sums of quantised matrices lie there from slab to slab: those of a warp are four for
+// In a pass of several tokens, sums of quantised matrices are there from slab to slab: those of a warp are four for
 // each row and token of the tiles that an SM finishes at once.
 func TestScratchOfChains(t *testing.T) {
 	llama := ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: 4096, Intermediate: 14336, Heads: 32, KVHeads: 8,
@@ -115,7 +115,7 @@ func TestCompactScratch(t *testing.T) {
 	require.Equal(t, ir.ScratchOf(&llama, true, ir.Kept{Rows: 32}, columns...),
 		ir.ScratchIn(h200, chunk, &llama, true, ir.Kept{Rows: 32}, columns...))
 
-	// With tensor cores it is attention that takes the room: what matrix stages keep lies in its place.
+	// With tensor cores it is attention that takes the room: what matrix stages keep is in its place.
 	wide := ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: 3072, Intermediate: 9216, Heads: 12, KVHeads: 4, HeadDim: 256}
 	s = ir.ScratchIn(101376, 16384, &wide, true, ir.Kept{Rows: 56}, 3072, 9216)
 	require.True(t, s.Compact)

@@ -71,7 +71,7 @@ func boxOf(o *ir.Operand, t ir.TaskSpan) (b box, fixed bool) {
 	return b, true
 }
 
-// within reports whether b lies in c. An empty box lies in any.
+// within reports whether b is in c. An empty box is in any.
 func (b box) within(c box) bool {
 	inside := true
 	for d := range b {
@@ -83,7 +83,7 @@ func (b box) within(c box) bool {
 	return inside
 }
 
-// merge joins boxes that lie side by side, dimension after dimension from the last. What tasks write are slices of
+// merge joins boxes that are side by side, dimension after dimension from the last. What tasks write are slices of
 // one box.
 func merge(boxes []box) []box {
 	for d := len(box{}) - 1; d >= 0; d-- {

@@ -113,7 +113,7 @@ func (m *matcher) stretches(p int) {
 // turn is how much further the stage one period after t is rotated.
 func (m *matcher) turn(t, p int) int { return mod(m.rots[t+p]-m.rots[t], m.sms[t]) }
 
-// clip queues what of a stretch lies in [from, to).
+// clip queues what of a stretch is in [from, to).
 func (m *matcher) clip(s *stretch, from, to int) {
 	m.push(&stretch{period: s.period, order: s.order, lo: max(s.lo, from), hi: min(s.hi, to-s.order*s.period)})
 }

@@ -60,7 +60,7 @@ func (l *lowerer) linear(n *ir.GraphNode, in string) {
 		l.stage(n, out, whole(rows), product)
 		return
 	}
-	// The elements of a bias lie in the order of the matrix's rows.
+	// The elements of a bias are in the order of the matrix's rows.
 	bias := l.weights(l.named(n.Name)+".bias", n.Weights[1], order...)
 	product.Out = []ir.Operand{temp("%y")}
 	l.stage(n, out, whole(rows), product, ir.Op{Code: ir.ADD, Out: []ir.Operand{l.tokens.view(out, task)},

@@ -168,7 +168,7 @@ func TestAllocations(t *testing.T) {
 	require.Equal(t, "15 exchange buffers on 5 pages, 1 bytes instead of 2", PageReport{15, 5, 2, 1}.String())
 }
 
-// A member lies on the page that its index gives, wherever its family starts and however far apart the indices are:
+// A member is on the page that its index gives, wherever its family starts and however far apart the indices are:
 // what is coloured as one slot is what unrolling lays onto one page.
 func TestFoldedMembersLieOnTheirPage(t *testing.T) {
 	for _, b := range []ir.Buffer{

@@ -64,7 +64,7 @@ func (s *span) before() int {
 }
 
 // A box is a view at a position: the product of its spans. In row-major order it is a sequence of runs of elements that
-// lie side by side; the first lead dimensions step from run to run.
+// are side by side; the first lead dimensions step from run to run.
 type box struct {
 	st   *store
 	dims [ir.MaxRank]span
@@ -120,7 +120,7 @@ func (b *box) undealt() int {
 	return n
 }
 
-// solid returns the offset of the box if all its elements lie side by side.
+// solid returns the offset of the box if all its elements are side by side.
 func (b *box) solid() (int, bool) {
 	off := b.base
 	for d := range b.lead {

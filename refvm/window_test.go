@@ -11,7 +11,7 @@ import (
 )
 
 // Attention over a sliding window, in one piece and in splits that are combined, is that of one head over the last rows
-// and the step's own, computed here in float64: for random windows, splits, blocks and positions. What lies in rows
+// and the step's own, computed here in float64: for random windows, splits, blocks and positions. What is in rows
 // that are not seen does not matter, be it no number.
 func TestWindowedAttention(t *testing.T) {
 	r := rand.New(rand.NewPCG(12, 34))

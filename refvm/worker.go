@@ -170,7 +170,7 @@ func (w *worker) touchBox(b *box) {
 	}
 }
 
-// gather returns the elements of a box in order, copied unless they lie side by side.
+// gather returns the elements of a box in order, copied unless they are side by side.
 func (w *worker) gather(b *box) []float32 {
 	if off, ok := b.solid(); ok {
 		if b.n == 0 {

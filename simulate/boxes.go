@@ -161,7 +161,7 @@ func moved(list []ir.Operand, bufs []int, boxes []box) []ir.Operand {
 
 // back adds a touch of a box as touches of its buffer.
 func (b *box) back(out []refvm.Touch, t refvm.Touch) []refvm.Touch {
-	run, last := 1, len(b.whole)-1 // elements that lie side by side in both
+	run, last := 1, len(b.whole)-1 // elements that are side by side in both
 	shape := b.shape()
 	for ; last > 0 && shape[last] == b.whole[last]; last-- {
 		run *= shape[last]

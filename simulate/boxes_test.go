@@ -80,7 +80,7 @@ func TestBoxesChangeNothing(t *testing.T) {
 	require.Greater(t, smaller, tasks)
 }
 
-// Elements of a box are those of its buffer, in stretches that lie side by side there too.
+// Elements of a box are those of its buffer, in stretches that are side by side there too.
 func TestTouchesOfBoxes(t *testing.T) {
 	b := box{lo: []int{1, 2, 0}, hi: []int{3, 4, 5}, whole: []int{4, 6, 5}}
 	require.Equal(t, []int{2, 2, 5}, b.shape())

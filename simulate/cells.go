@@ -180,7 +180,7 @@ func initial(b *ir.Buffer, at int, positions []int) bool {
 	if b.Kind == ir.KVCache {
 		d := len(b.Shape) - 3
 		e, row := at*8/b.DType.Bits(), b.Shape[d+1]*b.Shape[d+2]
-		if values := b.Numel(); b.ScaledRows() && at >= values { // where its scale lies in place of its elements
+		if values := b.Numel(); b.ScaledRows() && at >= values { // where its scale is in place of its elements
 			e, row = at-values, b.Shape[d+1]
 		}
 		of := 0

@@ -158,7 +158,7 @@ func (p *Proof) sameViews(a, b []*access) bool {
 	return slices.EqualFunc(a, b, func(x, y *access) bool { return &x.dims(p.flat)[0] == &y.dims(p.flat)[0] })
 }
 
-// row returns the part of a view that lies in one row. Ranges that depend on pos are replaced.
+// row returns the part of a view that is in one row. Ranges that depend on pos are replaced.
 func (n *need) row(dims []ir.Range, instead func(d int) ir.Range) []ir.Range {
 	out := slices.Clone(dims)
 	for d := range out {

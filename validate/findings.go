@@ -140,7 +140,7 @@ func (l *location) elements(b *ir.Buffer, i int) (lo, hi int) {
 	return lo, hi
 }
 
-// elements prints elements [lo, hi) of a buffer, in row-major order, with the bytes that they lie in.
+// elements prints elements [lo, hi) of a buffer, in row-major order, with the bytes that they are in.
 func elements(b *ir.Buffer, lo, hi int) string {
 	out := fmt.Sprintf("%s[%d:%d]", b.Name, lo, hi)
 	if len(b.Shape) > 1 {

@@ -2,7 +2,7 @@
 // which are the documentation and the files of campaigns; and prompts.
 //
 // A tool is a verb in a process of its own, with the JSON result of that verb: there is one way to judge a
-// configuration, for every caller. What a tool may name lies in one directory, the root. The package must not import
+// configuration, for every caller. What a tool may name is in one directory, the root. The package must not import
 // compiler/cli, whose verb starts the server, nor what compiles.
 package agent
 
@@ -75,7 +75,7 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// lies reports whether a file lies in a directory without links, or would if it were made.
+// lies reports whether a file is in a directory without links, or would if it were made.
 func lies(dir, file string) bool {
 	if file == "" {
 		return false

@@ -1,7 +1,7 @@
 // Package builddir writes a build into a directory that may hold an earlier build and files of the user's, by a
 // protocol that loses neither when the process is killed, at whatever point.
 //
-// Everything that is not in its place yet lies in DIR/.amkc-partial:
+// Everything that is not in its place yet is in DIR/.amkc-partial:
 //
 //	lock          exists, and is locked, while a process writes to DIR
 //	new/          the build while it is being made

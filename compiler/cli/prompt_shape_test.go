@@ -10,7 +10,7 @@ import (
 	"amkc/knobs"
 )
 
-// Operands of a pass over a prompt lie in the order in which the warps of a step go through the columns, whatever a
+// Operands of a pass over a prompt are in the order in which the warps of a step go through the columns, whatever a
 // chunk of the ring holds and however many warps share a tile.
 func TestPlacesOfPromptOperands(t *testing.T) {
 	if testing.Short() {

@@ -185,7 +185,7 @@ func parts(p *cost.Prediction) cost.Parts {
 	return all
 }
 
-// A shape is how the stages of a program lie on SMs and warps, as means over stages.
+// A shape is how the stages of a program are laid out on SMs and warps, as means over stages.
 type shape struct {
 	tiles   float64 // tasks' grains per SM
 	uneven  float64 // the fullest SM's over the mean, less 1

@@ -114,7 +114,7 @@ var builds = []small{
 	{name: "splits", arch: 90, sms: 4, tiling: `"attention": {"max_splits": 2, "split_from": 2}`,
 		config: `{"hidden_size": 16}`,
 		jobs:   []string{"launch", "steps", "late-epochs"}},
-	// the vector that a step begins with lies on the page of the best logits of the step before; and the ring has more
+	// the vector that a step begins with is on the page of the best logits of the step before; and the ring has more
 	// slots than a step has chunks, so that a slot that is given back says nothing of that step
 	{name: "a page of two steps", arch: 90, sms: 2, wide: true, jobs: append(slices.Clone(launches), "abort"),
 		ring: aRing + `, "stock": 4`, tiling: `"exchange": {"copies": 1}`, config: `{"num_hidden_layers": 1}`,
@@ -187,7 +187,7 @@ var builds = []small{
 "vocab_size": 96}`,
 		tiling: `"attention": {"max_splits": 4, "split_from": 0}`,
 		edit:   func(o *compiler.Options) { o.Rows = []int{2} }},
-	// an SM without rows of the vocabulary, whose best logit lies on the page that the last layer is computed from
+	// an SM without rows of the vocabulary, whose best logit is on the page that the last layer is computed from
 	{name: "an empty task", arch: 90, sms: 3, jobs: []string{"launch", "stops"}, config: `{"vocab_size": 16}`,
 		tiling: `"exchange": {"copies": 1}`, edit: func(o *compiler.Options) { o.DType = dtype(ir.F32) },
 		program: func(p *ir.Program) { share(p, "best.value", "L{i}.act") }},

@@ -44,7 +44,7 @@ var carryFamilies = []family{
 		})
 		return finishEmpty(f)
 	}},
-	// Every member of a family lies on a page that all others of its turn are on.
+	// Every member of a family is on a page that all others of its turn are on.
 	{"alternating pages", func(size int) []byte {
 		f := program(1, 1)
 		f.line(source)

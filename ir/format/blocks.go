@@ -149,7 +149,7 @@ func (b blocks) block(row, col, cols int) int {
 	return row/tileRows*b.Geometry().TileBytes(cols) + col/quantColumns*b.size()
 }
 
-// within is the byte of a block that an element lies in; of int4 those of quarters 2 and 3 are its high nibble.
+// within is the byte of a block that an element is in; of int4 those of quarters 2 and 3 are its high nibble.
 func (b blocks) within(row, col int) int {
 	quarter, in := col%quantColumns/32, col%32
 	lane, word := row%tileRows*4+in%16/4, quarter%2*2+in/16
@@ -192,7 +192,7 @@ func (b blocks) PackGroups(dst []byte, g *Groups) []byte {
 	return dst
 }
 
-// elements places those of a row in its block, four at a time, which lie side by side.
+// elements places those of a row in its block, four at a time, which are side by side.
 func (b blocks) elements(block []byte, row int, q []byte) {
 	for col := 0; col < quantColumns/2; col += 4 {
 		at := b.within(row, col)

@@ -95,7 +95,7 @@ func attentionShape(c *Call) (n, last int) {
 }
 
 // isCache reports whether a view has one of the forms that cacheForms names. The number of rows is free, and head_dim
-// elements lie side by side.
+// elements are side by side.
 func (v *View) isCache(batch, nkv, hd int) bool {
 	last := len(v.Lens) - 1
 	if last < 1 || v.Lens[last] != hd || v.Dealt>>last&1 != 0 {

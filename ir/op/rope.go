@@ -13,7 +13,7 @@ var ROPE = declare(Spec{
 		"it; what passes through is not.",
 	Params: []Param{
 		need(headDim),
-		need(Param{Key: "order", Lo: 0, Hi: 1, Doc: "how rotation pairs lie in x"}),
+		need(Param{Key: "order", Lo: 0, Hi: 1, Doc: "how rotation pairs are laid out in x"}),
 		first,
 		{Key: "limit", Lo: 0, Hi: MaxInt, Doc: "the first element that is not rotated"},
 		ownPos,

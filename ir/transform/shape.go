@@ -56,8 +56,8 @@ func (c Chain) Shape(rows, cols Count) (Count, Count, error) {
 	return rows, cols, nil
 }
 
-// Fill says how pieces that lie one after another fill the rows of a buffer: where each begins, or an error. rows are
-// those of the chains' results. Some may be unknown: then their multiples have to fill what the others leave.
+// Fill says how pieces that are laid out one after another fill the rows of a buffer: where each begins, or an error.
+// rows are those of the chains' results. Some may be unknown: then their multiples have to fill what the others leave.
 func Fill(chains []Chain, rows []Count, want int) (first []int, err error) {
 	first = make([]int, len(chains))
 	known, least, unit := 0, 0, 0

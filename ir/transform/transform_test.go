@@ -165,7 +165,7 @@ func TestViewsReadWhatTransformsMean(t *testing.T) {
 	}
 }
 
-// Pieces lie one after another, and those that end in even and odd lie row by row.
+// Pieces are one after another, and those that end in even and odd lie row by row.
 func TestStacks(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 8))

@@ -116,7 +116,7 @@ func (m *Matrix) ReadRows(row0, row1 int) (*format.Groups, error) {
 	return g, nil
 }
 
-// spread gives each group of a row, as it is streamed, what the group has that it lies in as stored.
+// spread gives each group of a row, as it is streamed, what the group has that it is in as stored.
 func spread[T any](stored []T, rows int, m *Matrix) []T {
 	per := (m.cols + m.Group - 1) / m.Group
 	if per == m.scales.cols {

@@ -20,7 +20,7 @@ import (
 	"unicode/utf8"
 )
 
-// A Vocabulary is the tokens of a model as bytes, in a trie: its nodes lie in the order of a walk that visits each
+// A Vocabulary is the tokens of a model as bytes, in a trie: its nodes are in the order of a walk that visits each
 // before what is below it. It is safe for concurrent use.
 type Vocabulary struct {
 	size  int

@@ -242,7 +242,7 @@ func (m *Model) place(stage string, element int) string {
 	return fmt.Sprintf("row %d", element)
 }
 
-// qkvRow names a row of q, k and v. Rows of q and k lie in rotation pairs: dims j and j + half of what is rotated side
+// qkvRow names a row of q, k and v. Rows of q and k are in rotation pairs: dims j and j + half of what is rotated side
 // by side.
 func (m *Model) qkvRow(row int) string {
 	head, dim := row/m.HeadDim, row%m.HeadDim

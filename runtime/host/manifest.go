@@ -74,7 +74,7 @@ type Model struct {
 	Rotated      int     `json:"rotated,omitempty"` // elements of a head that are rotated, where others are not
 	Vocab        int     `json:"vocab"`
 	MaxSeq       int     `json:"max_seq"`
-	CacheBlock   int     `json:"cache_block"` // bytes of K and V of 16 positions of a kv head, as they lie in the cache
+	CacheBlock   int     `json:"cache_block"` // bytes of K and V of 16 positions of a kv head, as they are in the cache
 	Tied         bool    `json:"tied"`
 	Eps          float64 `json:"eps"`
 }
@@ -104,7 +104,7 @@ type Variant struct {
 	Exchanges []Exchange `json:"exchanges"`
 }
 
-// Exchange is a vector that one stage publishes to the next. Those of a loop lie side by side and say which layers
+// Exchange is a vector that one stage publishes to the next. Those of a loop are side by side and say which layers
 // they are done for, in one round after the other.
 type Exchange struct {
 	Stage    string `json:"stage"`    // label of the stage that publishes it

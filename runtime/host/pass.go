@@ -6,7 +6,7 @@ import (
 )
 
 // Pass is a kernel of the build that decodes several tokens in a step: consecutive positions of a sequence, or of each
-// of several sequences. Its files lie in a directory of their own, [Pass.Dir].
+// of several sequences. Its files are in a directory of their own, [Pass.Dir].
 type Pass struct {
 	Rows      int      `json:"rows"` // of each sequence
 	Sequences int      `json:"sequences,omitempty"`
@@ -35,7 +35,7 @@ func (p Pass) follows(before Pass) bool {
 	return before.Rows == 1 && p.Sequences == before.Sequences
 }
 
-// Dir is the directory of the build that holds the kernel; that of one token lies in none of its own.
+// Dir is the directory of the build that holds the kernel; that of one token has no directory of its own.
 func (p Pass) Dir() string {
 	switch {
 	case p.Sequences > 1 && p.Rows > 1:

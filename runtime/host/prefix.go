@@ -21,7 +21,7 @@ import (
 //
 // In a file it is in the safetensors format: a tensor "ids" of I32, a tensor "cache" of U8, and in the metadata the
 // digest of the build's manifest and that of both tensors' bytes. The cache is, for each layer and each of its heads of
-// keys and values, the blocks of 16 rows that the positions of the ids lie in, as the kernel has them.
+// keys and values, the blocks of 16 rows that the positions of the ids are in, as the kernel has them.
 
 // prefixFormat is the value of "format" in the metadata.
 const prefixFormat = "amkc.prefix/1"

@@ -13,7 +13,7 @@ import (
 	"amkc/runtime/host/hosttest"
 )
 
-// oneLayer makes the cache of the fake build one of one layer and head, whose rows lie side by side.
+// oneLayer makes the cache of the fake build one of one layer and head, whose rows are side by side.
 func oneLayer(f *host.Facts) { f.Model.Layers, f.Model.KVHeads, f.Model.CacheBlock = 1, 1, 16*64 }
 
 // openDir opens a build; it stays open until the test ends.

@@ -245,7 +245,7 @@ type repetition uint32
 
 const (
 	once      repetition = iota
-	eachLayer            // those of a layer lie side by side
+	eachLayer            // those of a layer are side by side
 	observes             // in each layer: what the megakernel has left in the cache, and what it should have
 )
 
@@ -256,7 +256,7 @@ type operation struct {
 	repeats repetition
 	kind    int // of the layers that it runs in
 
-	// The stage that is complete after it, if it names one, and where its result lies in scratch memory.
+	// The stage that is complete after it, if it names one, and where its result is in scratch memory.
 	stage                          string
 	offset, elements, elementBytes int
 }

@@ -153,7 +153,7 @@ func TestElements(t *testing.T) {
 	}
 }
 
-// What lies between two values goes to the nearer, and what lies in the middle to the even one.
+// What lies between two values goes to the nearer, and what is in the middle to the even one.
 func TestElementsAreRounded(t *testing.T) {
 	const tie = 1 + 0x1p-11
 	for in, want := range map[float32]uint16{tie: 0x3C00, tie + 0x1p-20: 0x3C01, 1 + 0x3p-11: 0x3C02, 65519: 0x7BFF,

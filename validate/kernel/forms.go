@@ -7,7 +7,7 @@ import (
 	"amkc/validate"
 )
 
-// storage is how the elements of an operand lie in memory.
+// storage is how the elements of an operand are laid out in memory.
 type storage struct {
 	dtype  ir.DType
 	layout ir.LayoutKind

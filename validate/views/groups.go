@@ -36,7 +36,7 @@ func Pieces(spans []Interval) []int {
 	return starts
 }
 
-// PieceOf returns the number of the piece that an interval lies in, counted from 1.
+// PieceOf returns the number of the piece that an interval is in, counted from 1.
 func PieceOf(s Interval, starts []int) int32 {
 	k, _ := slices.BinarySearch(starts, s.Lo+1)
 	return int32(k)

@@ -38,7 +38,7 @@ constexpr int kRowGroups =
 template <class S>
 constexpr int kUnitRows = kSequenceRows / kRowGroups<S>;
 
-// A column of a unit is a query head of a token; those of a token lie side by side. How many of
+// A column of a unit is a query head of a token; those of a token are side by side. How many of
 // them the warps have accumulators for at once, and how often a unit therefore takes its cache
 // rows: without tensor cores once for each token.
 template <class S>
@@ -172,7 +172,7 @@ struct PlainHeads {
 // with a whole). S::kNormEps is added to the mean of squares. With S::kNormCentred the mean of a
 // head is taken off before, and with S::kNormShifted a bias is added (LAYERNORM). With S::kOwnGains
 // each head has weights of its own, and else all the same. With S::kRotates heads are then rotated
-// to this position by the angles of table S::kAngles (ROPE). Rotation pairs lie side by side, in
+// to this position by the angles of table S::kAngles (ROPE). Rotation pairs are side by side, in
 // the heads and in the weights.
 struct NormedHeads {
   Page in;

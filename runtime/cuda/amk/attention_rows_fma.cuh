@@ -1,7 +1,7 @@
 // Attention of several rows of a sequence on the ordinary floating-point units: consecutive ones,
 // all or some of which are a unit's. It takes its cache rows once for each of its tokens, and
 // computes what the token computes alone (docs/passes.md): its own row first, then blocks of rows
-// before it, of which those of the pass lie in shared memory as the cache will have them. Needs
+// before it, of which those of the pass are in shared memory as the cache will have them. Needs
 // schedule.h.
 #pragma once
 

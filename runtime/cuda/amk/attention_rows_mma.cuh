@@ -9,7 +9,7 @@
 
 namespace amk {
 
-// The blocks of the cache that rows of a pass lie in, of which a block keeps an image: all rows of
+// The blocks of the cache that rows of a pass are in, of which a block keeps an image: all rows of
 // the pass, and rows of the cache before them.
 constexpr int kImages = ceil_div(kSequenceRows - 1, kCacheRows) + 1;
 constexpr int kPassQueryBytes = kSequenceRows * kGroupHeads * kQueryStride * 2;

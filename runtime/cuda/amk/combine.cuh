@@ -54,7 +54,7 @@ __device__ __forceinline__ PairPoll<kCount, IndexOf, Needs> pair_poll(const u8* 
   return {copy, index_of, needs};
 }
 
-// Elements that a thread takes of a split at a time: two or more, which lie in one unit, so that
+// Elements that a thread takes of a split at a time: two or more, which are in one unit, so that
 // the threads have all that the SM's units are, if it is not too much. A thread that takes several
 // splits takes fewer.
 template <class S>

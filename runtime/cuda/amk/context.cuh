@@ -52,7 +52,7 @@ constexpr int kFlushRows = kTilesPerFlush * kTileRows;
 // the type of the activations that stages without tensor cores keep. In a compact scratch they are
 // the narrower ones; the values are the same.
 constexpr int kRowSums = AMK_COMPACT_SCRATCH ? 1 : 4;
-// In a pass of several tokens a warp keeps one sum for each row and token: those of a token lie
+// In a pass of several tokens a warp keeps one sum for each row and token: those of a token are
 // side by side, and so far apart that four tokens meet no bank twice.
 constexpr int kTokenSums = kFlushRows + 8;
 constexpr int kWarpSums = kTokens > 1 ? kTokens * kTokenSums : kFlushRows * kRowSums;
@@ -175,7 +175,7 @@ struct PromptScratch {
 };
 constexpr int kPromptScratchBytes = 256;  // at the end of what a block may use
 static_assert(sizeof(PromptScratch) <= kPromptScratchBytes, "codegen leaves room for it");
-constexpr u32 kPromptSharedBytes = kSharedLimit / 256 * 256;  // what lies at its end is aligned
+constexpr u32 kPromptSharedBytes = kSharedLimit / 256 * 256;  // what is at its end is aligned
 
 // Where a wait that takes too long finds what ends it.
 __device__ __forceinline__ PromptScratch& block_waits() {

@@ -1,5 +1,5 @@
 // Numbers of 8 bits in e4m3 (OCP 8-bit floating point): a sign, 4 bits of exponent with a bias of
-// 7, 3 of mantissa; no NaN, which checkpoints are refused for. Must not know where they lie in
+// 7, 3 of mantissa; no NaN, which checkpoints are refused for. Must not know where they are in
 // memory.
 #pragma once
 

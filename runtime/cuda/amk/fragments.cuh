@@ -82,7 +82,7 @@ struct Fragments<Elements<E>> {
   }
 };
 
-// Four activations that lie in two registers.
+// Four activations that are in two registers.
 __device__ __forceinline__ void to_floats(float (&v)[4], uint2 x) {
   v[0] = Element::to_float(u16(x.x)), v[1] = Element::to_float(u16(x.x >> 16));
   v[2] = Element::to_float(u16(x.y)), v[3] = Element::to_float(u16(x.y >> 16));

@@ -25,7 +25,7 @@ __device__ __forceinline__ uint2 halves_of_quad(const float (&v)[4], u32 largest
   return make_uint2(halves(v[0], v[1]), halves(v[2], v[3]));
 }
 
-// Four activations of a quad that lies in a warp, as fp16; those of fp16 as they are. All lanes
+// Four activations of a quad that is in a warp, as fp16; those of fp16 as they are. All lanes
 // call it.
 __device__ __forceinline__ uint2 activations_in_halves(uint2 x, float& scale) {
   if constexpr (kSame<Element, Fp16>) {

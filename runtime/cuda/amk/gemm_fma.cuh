@@ -1,7 +1,7 @@
 // The product of a stage for a pass of several tokens on the ordinary floating-point units: a lane
 // multiplies each weight that it reads by the activations of all tokens. The columns of a row are
 // added up in the order of gemv_fma.cuh, whatever the number of tokens. Activations of all tokens
-// lie in shared memory, a slab of columns at a time: where the columns are several slabs, the tiles
+// are in shared memory, a slab of columns at a time: where the columns are several slabs, the tiles
 // of a flush go by once for each (stream.cuh copies them so), and what lanes have added up is kept
 // there too. Needs schedule.h. Must not know what is done with a finished row.
 #pragma once

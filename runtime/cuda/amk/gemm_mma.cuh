@@ -1,6 +1,6 @@
 // The product of a stage for a pass of several tokens, on tensor cores: each weight that is read is
 // multiplied by the activations of all tokens. The columns of a row are added up in the order of
-// gemv_mma.cuh, whatever the number of tokens (docs/passes.md). Activations lie in registers, those
+// gemv_mma.cuh, whatever the number of tokens (docs/passes.md). Activations are in registers, those
 // of a slab of columns at a time: where the columns are several slabs, the tiles of a flush go by
 // once for each slab (stream.cuh copies them so). Needs schedule.h with AMK_TENSOR_CORES. Must not
 // know what is done with a finished row.

@@ -50,7 +50,7 @@ struct GemvShape {
   static constexpr bool kKept = kBatch > 1 && kSubs > 4 && kChunkSubs % kBatch == 0 &&
                                 kConsumerWarps * kKeptBytes <= kDigitScratch;
   // Whether a group may take the first weights of its next tile, kFirstChunks, before a block
-  // barrier. The groups' tiles lie side by side in the ring: if all that lies before the last chunk
+  // barrier. The groups' tiles are side by side in the ring: if all that lies before the last chunk
   // that the last group takes does not fit, that group waits for slots which a group at the barrier
   // holds, and neither moves. Then weights are taken after the barrier.
   static constexpr int kFirstChunks = ((kSubs < kDepth ? kSubs : kDepth) - 1) / kChunkSubs + 1;
@@ -135,7 +135,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
       advance_slot(slot, phase, (Shape::kGroups - 1) * Shape::kChunks);
   };
 
-  // The quads on their way: that of sub i lies in w[i % kDepth], the first of the next tile in w[0]
+  // The quads on their way: that of sub i is in w[i % kDepth], the first of the next tile in w[0]
   // again.
   typename F::Weights w[kDepth];
   auto begin_tile = [&] {

@@ -26,7 +26,7 @@ struct BlockTurns {
   static constexpr int kWarps = kConsumerWarps / kWarpSets;  // of a set
   static constexpr int kChunkBlocks = Unit<S>::kChunkBlocks;
   // Chunks in progress at once. A warp waits for every kTurns-th chunk alone if all of its blocks
-  // lie there and the ring is long enough. A full barrier distinguishes a phase only from the next
+  // are there and the ring is long enough. A full barrier distinguishes a phase only from the next
   // one, so the previous chunk in the same slot must have landed before a warp waits. Chunks before
   // the last one waited for have landed; bulk copies may land out of order, so with them only
   // chunks older than the window have.

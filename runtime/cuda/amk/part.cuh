@@ -1,7 +1,7 @@
 // A stretch of a decode step, launched by itself: what a kernel for every layer, or for every
 // stage, would cost in place of one loop. The bodies are those of decode, and a launch does its own
-// stages alone: it begins at its exchange, counted and not walked to. What lies in shared memory
-// from stage to stage lies in memory from launch to launch, and the words of an exchange are those
+// stages alone: it begins at its exchange, counted and not walked to. What is in shared memory
+// from stage to stage is in memory from launch to launch, and the words of an exchange are those
 // that the launch before has left. Only a measurement launches it. Needs a Context. Must not know
 // what a stage computes.
 #pragma once

@@ -2,7 +2,7 @@
 // next one begins. The code of the stages is that of the step (stages.h), and so is what calls them
 // (megakernel.cu); products, attention and the places of values are others, because hundreds of
 // tokens do not fit where one does. A row of a token is computed to the bits that a step gives it
-// (docs/passes.md). Vectors, and the residual stream, lie in global memory, a row for each token,
+// (docs/passes.md). Vectors, and the residual stream, are in global memory, a row for each token,
 // and all blocks join between one stage and the next: nothing is polled. Needs schedule.h with
 // AMK_TENSOR_CORES and 16-bit elements. Must not know a stage.
 #pragma once

@@ -20,7 +20,7 @@ struct PromptHeads {
   static constexpr int kBlockWarps = kConsumerWarps / kWarpSets;
 };
 
-// The blocks of a split, numbered as they lie in it.
+// The blocks of a split, numbered as they are in it.
 template <class S>
 struct SplitBlocks {
   static constexpr int kChunkBlocks = S::kShareRows / kCacheRows;

@@ -103,7 +103,7 @@ struct QuarterWeights {
 };
 
 // The same as operands: those of the first half of each block's columns, and of the second. An
-// operand lies in four registers side by side, and so does what a load brings: unless an
+// operand is in four registers side by side, and so does what a load brings: unless an
 // instruction that the compiler cannot leave out lies between the two, it copies the registers anew
 // for every product. The xor is that instruction.
 template <class S>

@@ -8,7 +8,7 @@ namespace amk {
 
 // How the columns of a stage are walked. A step adds them up warp after warp, each warp's in slabs
 // and each slab in four quarters of its quads (docs/passes.md); so does a warp of a prompt, by
-// itself, and the operand lies in that order: for the tokens of a tile a block for each part of a
+// itself, and the operand is in that order: for the tokens of a tile a block for each part of a
 // quarter, which has the same quarter of a few quads.
 template <class S>
 struct PromptColumns : GemvShape<S> {
@@ -52,7 +52,7 @@ struct PromptShapeOf<S, false> : PromptColumns<S> {
     return size_t(part) * kPartBytes + token / 8 * kRowBytes + sub % kSlabSubs * kBlockBytes +
            token % 8 * 64;
   }
-  // The same for wgmma: of all tokens, the first 8 columns of the quarter lie side by side.
+  // The same for wgmma: of all tokens, the first 8 columns of the quarter are side by side.
   __device__ static __forceinline__ size_t wide_place(int member, int sub, int quarter, int token) {
     const int part = (member * kSlabs + sub / kSlabSubs) * kQuarters + quarter;
     return size_t(part) * kPartBytes + sub % kSlabSubs * kTokenTile * 64 + token * 16;

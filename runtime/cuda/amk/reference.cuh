@@ -32,7 +32,7 @@ struct Result {
   u32 bytes;       // of an element: Element::kBytes, or 4 for fp32
 };
 
-// One launch of the step. Those of the layers lie side by side, kind by kind.
+// One launch of the step. Those of the layers are side by side, kind by kind.
 struct Operation {
   char kernel[32];
   u32 blocks;

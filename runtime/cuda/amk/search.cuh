@@ -10,7 +10,7 @@
 
 namespace amk {
 
-// Where a block is in a step, for what is not inlined: the logits of its own rows lie in [begin,
+// Where a block is in a step, for what is not inlined: the logits of its own rows are in [begin,
 // end) of the vocabulary.
 struct Site {
   const Launch& launch;

@@ -97,7 +97,7 @@ __device__ __forceinline__ Tiles units_of(int sm, int layer) {
           int(((slot + 1) * S::kUnits + kSMs - 1) / kSMs)};
 }
 
-// The four quarters of a row, which lie in neighbouring lanes, in the order in which the flush adds
+// The four quarters of a row, which are in neighbouring lanes, in the order in which the flush adds
 // them up.
 __device__ __forceinline__ float sum_of_quarters(float sum) {
   sum += shuffle_xor(sum, 1);
@@ -172,7 +172,7 @@ __device__ __forceinline__ float row_sum(C& c, int row, int token) {
 // quarters. Thread t gets row t % kFlushRows, of token t / kFlushRows and every kTokensAtOnce-th
 // after it. Ends with finish(row, value) in whole warps, so that finish may shuffle between
 // neighbours. Behind a norm the value is scaled by 1/rms of the token's input, whose sum of squares
-// lies in shared.squares.
+// is in shared.squares.
 template <class S, class C, class Reader, class Finish>
 __device__ __forceinline__ void flush_tiles(C& c, const Reader& in, Tiles mine, int first,
                                             int tiles, Finish&& finish) {

@@ -55,7 +55,7 @@ struct UnitReader<S, PlainHeads> {
   __device__ __forceinline__ UnitReader(C&, const PlainHeads&, const Unit<S>) {}
   // The i-th quad that a thread reads of a unit. Of several rows, queries come first, and then keys
   // and values with those of different tokens side by side: what neighbouring lanes put into a
-  // block of the cache then lies in different banks.
+  // block of the cache then is in different banks.
   __device__ static __forceinline__ UnitQuad quad(int tid, int i) {
     constexpr u32 kQueries = kGroupHeads * kHeadQuads, kRows = kSequenceRows;  // of a token
     if (u32(tid) >= kConsumers) __builtin_unreachable();
@@ -76,7 +76,7 @@ struct UnitReader<S, PlainHeads> {
   __device__ __forceinline__ uint2 values(const Poll& words, int i) const { return words.pairs(i); }
 };
 
-// The quads of a head lie in the lanes of one warp, or of a part of one, so that shuffles add up
+// The quads of a head are in the lanes of one warp, or of a part of one, so that shuffles add up
 // its squares. Those of all heads are the block's: every SM with a unit reads all of q and of k for
 // them, beside its unit. Gains are in registers before the exchange is polled. In a pass of one
 // token so is what a rotation pair is multiplied by, gains and angles together, and the products
@@ -319,7 +319,7 @@ __device__ __forceinline__ void store_row(u8* head, u32 row, u32 dim, bool is_va
   }
 }
 
-// Rounds k and v, which lie one after the other, to integers, and puts them and their scales where
+// Rounds k and v, which are one after the other, to integers, and puts them and their scales where
 // a block, or several in a row, have row `row`. A warp does it, with both under way at once.
 __device__ __forceinline__ void quantise_row(u8* block, int row, const u16* given, int lane) {
   u32 of_k = 0, of_v = 0;

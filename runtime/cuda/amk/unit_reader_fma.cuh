@@ -41,7 +41,7 @@ __device__ __forceinline__ float own_value(float v, const RowQuantiser& quantise
   else return weighed(1.0f, {1, quantise.scale}) * value_of(quantise(v), quantise.scale);
 }
 
-// Puts k and v, floats that lie one after the other, where a head or a block has a row. A block
+// Puts k and v, floats that are one after the other, where a head or a block has a row. A block
 // does it.
 template <class C>
 __device__ __forceinline__ void put_row(C& c, u8* head, int row, const float* k_new) {

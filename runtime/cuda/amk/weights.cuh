@@ -1,6 +1,6 @@
-// How weights lie in memory: the formats that matrices are streamed in, and vectors. The same
-// geometry is a weight format of amkc's ir/format, which packs them. Needs model_config.h. Must not
-// know what is computed with a weight.
+// How weights are laid out in memory: the formats that matrices are streamed in, and vectors. The
+// same geometry is a weight format of amkc's ir/format, which packs them. Needs model_config.h.
+// Must not know what is computed with a weight.
 #pragma once
 
 #include "context.cuh"
@@ -143,7 +143,7 @@ constexpr bool kOnTensorCores = AMK_TENSOR_CORES && Element::kBytes == 2 &&
 // share a tile, or as many as a chunk has if these are more. In a pass of 8 tokens a warp has the
 // activations of n columns in registers. Quantised matrices have no chains of mma: a slab is
 // what registers hold, and one token has no slabs. Neither has one without tensor cores; of several
-// tokens a slab is then what lies in shared memory at a time (ir.PlainSlab).
+// tokens a slab is then what is in shared memory at a time (ir.PlainSlab).
 template <class S>
 constexpr int kChunkQuadsOfWarp =
     ceil_div(kQuadsOfChunk<Matrix<S>, S::kWarps>, int(S::kWarps));

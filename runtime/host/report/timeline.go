@@ -157,7 +157,7 @@ func apart(spans []host.Span) int {
 	return n
 }
 
-// paths turns strokes into paths: waits first, so that what was done lies on top.
+// paths turns strokes into paths: waits first, so that what was done is on top.
 func (ix *index) paths(strokes map[look][]stroke, rowUnits int, detail bool) []timelinePath {
 	order := []string{exchangeWait, compute, signal, slotWait, stepWait}
 	var looks []look
