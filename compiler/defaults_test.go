@@ -29,7 +29,7 @@ func configured(t *testing.T, hidden, heads, kvHeads, headDim, vocab int) string
 	return dir
 }
 
-// Chunks that amkc chooses by itself are refused by codegen only where all others would be. The last model fits
+// Chunks that amkc chooses on its own are refused by codegen only where all others would be. The last model fits
 // neither a half nor a quarter of the usual. AMKC_LONG compiles all combinations, and else a sixth.
 func TestDefaultChunksAreAccepted(t *testing.T) {
 	smaller := 0
@@ -77,7 +77,7 @@ func TestDefaultChunksAreAccepted(t *testing.T) {
 	require.Positive(t, smaller)
 }
 
-// What amkc chooses by itself never makes codegen refuse a program that it accepts with 8 warps per tile. AMKC_LONG
+// What amkc chooses on its own never makes codegen refuse a program that it accepts with 8 warps per tile. AMKC_LONG
 // compiles all combinations, and else a twelfth.
 func TestDefaultWarpsAreAccepted(t *testing.T) {
 	emits := func(dir string, target *ir.Target, c ir.ScheduleConfig) (warps int, err error) {

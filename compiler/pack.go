@@ -16,7 +16,7 @@ import (
 )
 
 // packedSpec declares one member of the weight arena as a tensor of weights.safetensors: its physical shape, padding
-// included, so that the file is the arena. What has no whole units of alignment by itself is padded as a vector.
+// included, so that the file is the arena. What has no whole units of alignment on its own is padded as a vector.
 func packedSpec(b *ir.Buffer, name string) checkpoint.Spec {
 	dtype, shape := b.Format().Tensor(b.Matrix())
 	if bytes := b.Bytes(); bytes%ir.ArenaAlign != 0 {

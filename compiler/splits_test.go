@@ -10,7 +10,7 @@ import (
 )
 
 // A context of two kv heads is split in three ways where a build takes one row in a pass. Programs of a build with
-// passes of several rows state the same, by themselves too, as amkc cost and amkc dump make them.
+// passes of several rows state the same, on their own too, as amkc cost and amkc dump make them.
 func TestSplitsOfABuild(t *testing.T) {
 	bf16 := ir.BF16
 	opts := Options{Model: "../testdata/configs/qwen2.5-1.5b", ConfigOnly: true, DType: &bf16, MaxSeq: 16384,

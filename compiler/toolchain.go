@@ -66,7 +66,7 @@ type Kernels int
 const (
 	AllKernels    Kernels = iota // what an emitted project has
 	SearchKernels                // without those of check --bisect, profile and the drain of bench
-	PartKernels                  // with a step in parts, of which bench can measure a stage by itself
+	PartKernels                  // with a step in parts, of which bench can measure a stage on its own
 )
 
 var measureSource = strings.TrimSuffix(host.MeasureFile, ".fatbin") + ".cu"

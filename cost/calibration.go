@@ -1,6 +1,6 @@
 package cost
 
-// A Calibration holds the constants that nobody measured by themselves: they were chosen so that the predictions fit
+// A Calibration holds the constants that nobody measured on their own: they were chosen so that the predictions fit
 // all rows of section bench in docs/results/h200.json together: the latency, the ceiling, which waits for no words,
 // and the drain, which waits for no bytes. internal/costcheck finds them, and bounds how many there may be.
 type Calibration struct {
@@ -14,7 +14,7 @@ type Calibration struct {
 
 	// Uneven is how much later than the mean SM's the slowest one's bytes come: Uneven·√(t·way) microseconds t after
 	// its ring was full, if a chunk is under way for so long, as random delays add up. Design probes: at the end of a
-	// stage the mean SM is done 1.6 to 3.2 µs before the slowest, another one in each layer. Section bench by itself
+	// stage the mean SM is done 1.6 to 3.2 µs before the slowest, another one in each layer. Section bench on its own
 	// asks for 1.1, with which passes of the H100 in int4 are 12 % off.
 	Uneven float64
 

@@ -4,7 +4,7 @@ import "amkc/ir"
 
 // The constants of the model, each with its unit and with where it is from. "Design probes" are the measurements of
 // the hand-written probes on an H200 that docs/cost-model.md lists; sections are those of docs/results/h200.json, of
-// which such a constant follows from a row or two by themselves; data sheets are the vendor's. Those that were chosen
+// which such a constant follows from a row or two on their own; data sheets are the vendor's. Those that were chosen
 // to fit are in calibration.go.
 
 // Memory and L2 of the H200, and what is taken over from it for other GPUs.
@@ -112,7 +112,7 @@ const (
 	drainTensor = 81
 
 	// offsetCycles is what it takes longer to make digits of a quad of columns where integers are multiplied with an
-	// offset, as those of int4 are: the sum of the digits comes from an mma by itself. Counted in digits.cuh and
+	// offset, as those of int4 are: the sum of the digits comes from an mma on its own. Counted in digits.cuh and
 	// fragments.cuh: eight instructions, and 33 cycles until an mma.m16n8k32 is done (published micro-benchmarks).
 	offsetCycles = 57
 )

@@ -109,7 +109,7 @@ func (r *run) multiply(s *stage, t *task, sm int, ready float64, waits bool) (at
 }
 
 // words is the speed at which an SM reads words of L2. All read at once behind an exchange; where nobody waits each
-// reads by itself.
+// reads on its own.
 func (r *run) words() float64 {
 	if r.waits {
 		return r.l2

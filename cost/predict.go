@@ -36,7 +36,7 @@ type Stage struct {
 	Bytes int64  `json:"bytes"` // streamed, padding included
 	Parts
 	// Slowest is what the slowest SM of each iteration takes from when it is there and what it reads was published
-	// until what it makes is: what a stage by itself is judged by, since all that reads the stage waits for that SM.
+	// until what it makes is: what a stage on its own is judged by, since all that reads the stage waits for that SM.
 	// The mean SM has little to do in a stage that few SMs compute, however long these take. No part of Total.
 	Slowest float64 `json:"-"`
 }

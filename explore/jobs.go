@@ -26,7 +26,7 @@ const (
 	stepTokens   = 5  // decoded one by one
 	textTokens   = 22 // of the text that prompts are of: two blocks of the cache, in passes of 8 tokens or more
 	shortText    = 2  // of the other sequence
-	chosenTokens = 3  // of a launch that goes on by itself
+	chosenTokens = 3  // of a launch that goes on on its own
 )
 
 // otherFrom is where the text of the second sequence begins in the ids of the first.

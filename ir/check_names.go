@@ -8,7 +8,7 @@ import (
 )
 
 // CheckNames reports every string of a program that is not a name (CheckName), wherever it stands, and an architecture
-// that nvcc has no such name for. A program has no other strings. Check does this too; codegen calls it by itself, so
+// that nvcc has no such name for. A program has no other strings. Check does this too; codegen calls it too, so
 // that nothing is emitted from a program that nobody has checked.
 func CheckNames(p *Program) diag.List {
 	c := checker{p: p}

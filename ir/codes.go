@@ -64,7 +64,7 @@ buffer names must exist, lie in the buffer's space, have its layout with as many
 A WEIGHT or CONST buffer is packed from pieces: tensors of the checkpoint, each inside the transforms that make rows of
 the buffer of it, as in pairs:64(rows:0:512(KEY)). A transform has the arguments that docs/ir.md lists, even and odd are
 outermost and come in pairs, and the rows of all pieces fill the buffer. How many rows a tensor has is for the
-checkpoint to say; what the program says by itself has to fit.`)
+checkpoint to say; what the program says on its own has to fit.`)
 	CodeRole = diag.New("AMK3024", "role or layer malformed", `
 A role says what an entity is for where its ops do not, whatever it is called. Of buffers it is token, position,
 stop_ids, stop_last, next or logits, which the host finds by it: I32 inputs, an I32 output and one of real numbers, no

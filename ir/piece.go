@@ -44,7 +44,7 @@ func (c *cursor) piece() Piece {
 		}
 		if kind == transform.Rows && c.peek() == '(' {
 			if len(pc.Chain) > 0 {
-				c.fail(start, "rows without LO and HI inside another transform, want the key by itself")
+				c.fail(start, "rows without LO and HI inside another transform, want the key on its own")
 			}
 			c.accept("(")
 			pc.Key = c.name("a state-dict key")

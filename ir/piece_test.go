@@ -31,7 +31,7 @@ func TestPieceForms(t *testing.T) {
 		"k":                             "unknown transform \"k\", want one of rows, pairs, halves, even",
 		"":                              "want a transform or a state-dict key",
 		"pairs(k)x":                     "unexpected \"x\"",
-		"even(rows(k))":                 "rows without LO and HI inside another transform, want the key by itself",
+		"even(rows(k))":                 "rows without LO and HI inside another transform, want the key on its own",
 		"rows(rows(k))":                 `want ")"`,
 		"plus(k)":                       `want ":"`,
 		"plus:x(k)":                     "want a finite number",
@@ -54,7 +54,7 @@ func TestWeightsOfGraphsPrint(t *testing.T) {
 	require.Equal(t, "transpose(rows:0:8(L{i}.w))", w.String())
 }
 
-// What a program says of its pieces has to fit by itself, whatever the checkpoint holds.
+// What a program says of its pieces has to fit on its own, whatever the checkpoint holds.
 func TestCheckPieces(t *testing.T) {
 	for from, want := range map[string]string{
 		"rows:0:95(k)":                                    "its pieces have 95 rows; want 96",

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Where positions have learned rows, a pass of several sequences looks the token of each up by itself, and adds the row
-// of its position: a view of the table is of one position. A pass of one sequence does both for all of its rows.
+// Where positions have learned rows, a pass of several sequences looks the token of each up on its own, and adds the
+// row of its position: a view of the table is of one position. A pass of one sequence does both for all of its rows.
 
 // looksUpPositions reports whether ops, two of them or more, begin with a token's row to which that of its position is
 // added.

@@ -198,7 +198,7 @@ var table = [...]Row{
 		Group: "loop", Name: "roll",
 		Legal: onOff, Default: 1,
 		Plain: 1,
-		Doc:   "1: equal layers are a loop; 0: every stage and buffer stands by itself",
+		Doc:   "1: equal layers are a loop; 0: every stage and buffer stands on its own",
 	},
 	LayerBarrier: {
 		Group: "loop", Name: "barrier",

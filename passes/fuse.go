@@ -60,7 +60,7 @@ func runFuse(s *State) error {
 	return nil
 }
 
-// kinds merges the stages of each kind of layers by themselves.
+// kinds merges the stages of each kind of layers on their own.
 func (f *fuser) kinds(stages []*ir.Stage, loop *ir.Loop) ([]*ir.Stage, error) {
 	var out []*ir.Stage
 	for len(stages) > 0 {

@@ -62,7 +62,7 @@ func (w window) end() int { return w.start + w.period*w.count }
 
 // find returns disjoint windows of at least two equal bodies, from left to right. It takes the best window first.
 // accept says how many bodies of a window, from its first on, can be rolled: all, none at all (0), or fewer than all;
-// what is beyond those is then looked at by itself.
+// what is beyond those is then looked at on its own.
 func (m *matcher) find(accept func(window) int) []window {
 	for p := 1; p <= min(longestBody, len(m.shapes)/2); p++ {
 		m.stretches(p)

@@ -162,7 +162,7 @@ func (l *lowerer) isNorm(name string) bool {
 
 func isNorm(n *ir.GraphNode) bool { return n.Op == "rmsnorm" || n.Op == "layernorm" }
 
-// normsHeads reports whether a node is a norm of each head by itself.
+// normsHeads reports whether a node is a norm of each head on its own.
 func normsHeads(n *ir.GraphNode) bool { return isNorm(n) && n.IntOr("head_dim", 0) > 0 }
 
 // graph lowers the bodies of the graph.

@@ -7,7 +7,7 @@ import (
 )
 
 // atOwners lets the owners of the residual take the norms of branches: each reads a whole branch, normalises its rows
-// of it, rounds them as a norm that is published is rounded, and adds them. A norm by itself, whose rows the owners
+// of it, rounds them as a norm that is published is rounded, and adds them. A norm on its own, whose rows the owners
 // wait for, would be an exchange more.
 func (r *replication) atOwners() error {
 	gone := map[*ir.Stage]bool{}

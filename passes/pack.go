@@ -47,7 +47,7 @@ func (w *Weights) Readings() []string {
 }
 
 // Calibrate has matrices that the checkpoint does not quantise, and whose format does, rounded for what they are
-// multiplied with. Sums are by the key of the first tensor of a buffer; what has none is rounded by itself.
+// multiplied with. Sums are by the key of the first tensor of a buffer; what has none is rounded on its own.
 func (w *Weights) Calibrate(sums map[string]*calibration.Gram) { w.calibrated = sums }
 
 // Calibratable returns the key under which Calibrate finds the sums for a buffer (member i, if it is a family), or

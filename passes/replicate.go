@@ -132,7 +132,7 @@ func replicationOf(p *ir.Program, v *ir.Variant) *replication {
 	return r
 }
 
-// normBefore returns the norm that a stage adds, if it stands by itself and nobody else reads it.
+// normBefore returns the norm that a stage adds, if it stands on its own and nobody else reads it.
 func (r *replication) normBefore(add *ir.Stage, loop *ir.Loop) *ir.Stage {
 	if lastOp(add).Code != ir.ADD || loop == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 
 // SplitK is the pass that cuts the columns of a product into parts, if that spreads its tiles more evenly over the
 // SMs: 448 tiles are 4 on the busiest of 132 SMs, whose mean is 3.4; in two parts they are 7 halves. Each part is a
-// vector of sums by itself, and the stage that adds the norm of the branch to the residual adds the parts up. Where a
+// vector of sums on its own, and the stage that adds the norm of the branch to the residual adds the parts up. Where a
 // branch is added as it is, an owner of rows would wait for the other parts, and publish its rows after that.
 //
 // All tiles of an SM are of one part, of which it reads no more of the vector than the part's columns.

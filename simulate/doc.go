@@ -26,9 +26,9 @@
 // with stores to other words, at the latest when the SM signals a counter that is realised by counting, which is a
 // release. A task that waits on a flagged counter polls: the read of a word that a producer of the counter writes
 // happens when memory holds such a value, and not before. (Loads at gpu scope are served by memory: an SM does not see
-// its own stores earlier than others do.) Each word is polled by itself. A word that the task has polled is known to it
-// from then on. Where a layout has copies, each is memory of its own: a store is one to every copy, which land apart,
-// and a task reads the copy of its SM's number modulo theirs.
+// its own stores earlier than others do.) Each word is polled on its own. A word that the task has polled is known to
+// it from then on. Where a layout has copies, each is memory of its own: a store is one to every copy, which land
+// apart, and a task reads the copy of its SM's number modulo theirs.
 //
 // Nothing else orders anything: an SM's steps follow each other, and if counter step is realised by counting, nothing
 // of a step begins before all of its predecessor has arrived there.

@@ -115,7 +115,7 @@ func (fp *Footprints) describe(f *ir.Flat, t *ir.Task, at []int, lo, hi int) {
 	}
 }
 
-// run runs a task by itself, on buffers of its own. They are no larger than what the task looks at of them.
+// run runs a task on its own, on buffers of its own. They are no larger than what the task looks at of them.
 func (fp *Footprints) run(f *ir.Flat, t *ir.Task, at []int, lo, hi int) ([]refvm.Touch, error) {
 	boxes, err := fp.boxesOf(f, t, at, lo)
 	if err != nil {

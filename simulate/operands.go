@@ -20,7 +20,7 @@ const (
 // maxFitted bounds the positions at which operands are looked at.
 const maxFitted = 8
 
-// Operands runs every task of a program by itself, whatever it waits for. Misfits means that the reference code
+// Operands runs every task of a program on its own, whatever it waits for. Misfits means that the reference code
 // refuses the shapes, the types or the number of an op's operands, or its parameters; the text says which.
 func Operands(f *ir.Flat, fp *Footprints, e Effort) (Fit, string) {
 	if h := wellFormed(f); h != nil {

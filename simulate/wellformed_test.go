@@ -8,7 +8,7 @@ import (
 	"amkc/ir"
 )
 
-// What has no meaning is told with what would have one, each part by itself.
+// What has no meaning is told with what would have one, each part on its own.
 func TestWellFormedSaysWhatItWants(t *testing.T) {
 	for _, c := range []struct {
 		want   string

@@ -94,8 +94,8 @@ func (s *sweep) access(k int32) {
 	}
 }
 
-// touchRun walks the segments of a run and notes the access, be it wrong or not, so that what follows is judged by
-// itself.
+// touchRun walks the segments of a run and notes the access, be it wrong or not, so that what follows is judged on its
+// own.
 func (s *sweep) touchRun(l *location, r run, a *access) {
 	c := &s.p.clock
 	if a.write {

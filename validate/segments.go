@@ -148,7 +148,7 @@ func (p *Proof) initialRows(l *location, pos int, c *boundaries) bool {
 	return true
 }
 
-// makeSegmentsAt makes the segments of a location that is looked at by itself, at one position.
+// makeSegmentsAt makes the segments of a location that is looked at on its own, at one position.
 func (p *Proof) makeSegmentsAt(l *location, runs []run, pos int) bool {
 	l.boundaries = boundaries{}
 	for _, r := range runs {

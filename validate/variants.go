@@ -62,7 +62,7 @@ type proofOf struct {
 // maxTogether bounds the proofs that are made at a time, and with them the memory that they take.
 const maxTogether = 2
 
-// proveVariants proves the variants of a program by themselves, two at a time if there are processors. Nothing that
+// proveVariants proves the variants of a program on their own, two at a time if there are processors. Nothing that
 // one proof finds depends on another, but what those before it have spent decides whether it is made at all: the list
 // ends with a finding where they have spent too much. It is the same list whichever proof ends first, because a
 // variant is only left out for the sake of variants before it.

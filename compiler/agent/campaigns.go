@@ -79,8 +79,8 @@ func (in *campaignInput) add(a *arguments, others ...string) {
 	a.alone = in.Device == search.DeviceCUDA
 }
 
-// guidedInput is a search of a step, which a corpus may guide. That of a stage by itself takes none: what was learnt is
-// of steps.
+// guidedInput is a search of a step, which a corpus may guide. That of a stage on its own takes none: what was learnt
+// is of steps.
 type guidedInput struct {
 	campaignInput
 	Corpus string `json:"corpus,omitempty" jsonschema:"file that campaign_learn has made, for the proposer prior"`

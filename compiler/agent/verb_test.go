@@ -57,7 +57,7 @@ func TestCorpusIsInTheRoot(t *testing.T) {
 	}
 }
 
-// What runs a command is no proposer of a tool, and a stage by itself is not searched by what was learnt of steps.
+// What runs a command is no proposer of a tool, and a stage on its own is not searched by what was learnt of steps.
 func TestProposersOfTools(t *testing.T) {
 	s, _ := rootWithLinks(t)
 	campaign := campaignInput{modelInput: modelInput{Model: "a/b/c"}, Campaign: "camp"}

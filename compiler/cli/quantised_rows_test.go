@@ -26,8 +26,8 @@ const rowsModel = `{"model_type": "llama", "hidden_size": %d, "intermediate_size
 	"num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64, "vocab_size": 9504,
 	"max_position_embeddings": 160, "torch_dtype": "bfloat16"}`
 
-// What the kernel computes of several tokens in a pass, compiled for the CPU, has the bits of the same tokens by
-// themselves: products with matrices of each kind of format, in one slab and several, of vectors that are normalised or
+// What the kernel computes of several tokens in a pass, compiled for the CPU, has the bits of the same tokens on their
+// own: products with matrices of each kind of format, in one slab and several, of vectors that are normalised or
 // centred, and attention over caches of the model's type and of integers, whole and in splits, with the cache that it
 // leaves. With tensor cores, without them, and with them where a vector is no multiple of four. AMKC_LONG asks for more
 // of them.

@@ -41,7 +41,7 @@ type searchFlags struct {
 	describe  search.Describer // of it
 	index     int
 	stage     string // of work
-	tuned     string // the stage that is tuned by itself; empty: the step is
+	tuned     string // the stage that is tuned on its own; empty: the step is
 }
 
 func searchVerb() verb {
@@ -74,7 +74,7 @@ func (f *searchFlags) define(set *pflag.FlagSet) {
 		"stage", "of work: build needs no GPU and measures nothing, judge does everything that is left")
 }
 
-// defineCommon defines the flags of every search, of a step or of a stage by itself.
+// defineCommon defines the flags of every search, of a step or of a stage on its own.
 func (f *searchFlags) defineCommon(set *pflag.FlagSet) {
 	set.VarP(newWord(&f.out, ""), "out", "o", "the campaign's `DIR`")
 	set.Var(newCount(&f.trials, 0, 0, 1e6), "trials", "end when the campaign has `N` trials; 0: no limit")

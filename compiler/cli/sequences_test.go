@@ -15,7 +15,7 @@ import (
 )
 
 // What attention of a pass of several sequences publishes and appends, compiled for the CPU, is to the bit what the
-// kernel of one token of the same build makes of each row of each by itself: at positions of their own, some of them
+// kernel of one token of the same build makes of each row of each on its own: at positions of their own, some of them
 // absent, whose caches stay as they are. A sequence has one row or several. Heads may be normalised and rotated before.
 func TestAttentionOfSequences(t *testing.T) {
 	if testing.Short() {

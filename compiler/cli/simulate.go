@@ -19,7 +19,7 @@ import (
 	"amkc/simulate/profile"
 )
 
-// What simulate spends on a program by itself.
+// What simulate spends on a program on its own.
 const (
 	exploredStates = 20_000
 	exploredWork   = 1_000_000

@@ -31,7 +31,7 @@ func tuneVerb() verb {
 	}
 }
 
-// tune makes trials of one stage by itself.
+// tune makes trials of one stage on its own.
 func (f *searchFlags) tune(c *call) error {
 	f.tuned, c.args = c.args[0], c.args[1:]
 	if stages := evaluate.Stages(); !slices.Contains(stages, f.tuned) {
@@ -49,7 +49,7 @@ func (f *searchFlags) tune(c *call) error {
 // tuned is what a campaign of a stage has come to, in JSON.
 type tuned struct {
 	Name string `json:"name"`
-	// Adopted are the settings whose gain by themselves the step shows; those of the start where there is no such gain.
+	// Adopted are the settings whose gain on their own the step shows; those of the start where there is no such gain.
 	Adopted knobs.Settings `json:"adopted"`
 	Known   bool           `json:"known"` // nothing is left to be confirmed
 }

@@ -22,7 +22,7 @@ type Request struct {
 	Baseline  knobs.Settings
 	Device    string // search.DeviceCost or search.DeviceCUDA
 	Positions []int  // at least one
-	Stage     string // whose time counts, by itself; empty: the whole step
+	Stage     string // whose time counts, on its own; empty: the whole step
 	Rung      search.Rung
 	Rules     search.Rules
 	SameBits  bool // refuse a candidate that adds up in another order than its baseline

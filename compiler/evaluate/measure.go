@@ -310,7 +310,7 @@ func (m *measurement) timing() (*search.Timing, error) {
 	return t, nil
 }
 
-// latency is what counts of a report: the step's, or that of the stage by itself.
+// latency is what counts of a report: the step's, or that of the stage on its own.
 func (m *measurement) latency(r *host.BenchReport) host.Quantiles {
 	if m.stage != "" {
 		return r.Stage.Latency

@@ -14,7 +14,7 @@ const (
 )
 
 // profiles reports whether the baseline is profiled: where it is judged in full against itself, as a campaign begins.
-// What that says of the baseline tells the whole campaign where to look first. Of a stage by itself nothing is asked.
+// What that says of the baseline tells the whole campaign where to look first. Of a stage on its own nothing is asked.
 func (r *Request) profiles() bool {
 	return r.Device == search.DeviceCUDA && r.Rung == search.Final && r.Stage == "" &&
 		search.IDOf(r.Candidate) == search.IDOf(r.Baseline)

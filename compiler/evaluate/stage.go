@@ -14,7 +14,7 @@ import (
 	"amkc/search"
 )
 
-// Stages are those that can be tuned by themselves, as knobs and regions name them, in the order of a step. A model may
+// Stages are those that can be tuned on their own, as knobs and regions name them, in the order of a step. A model may
 // not have all of them.
 func Stages() []string {
 	stages := slices.Clone(knobs.Warps.Row().Stages)
@@ -35,7 +35,7 @@ func stageNamed(label string) string {
 }
 
 // stageTexts says what the stages are in a program: by name, what each computes on which SM, at the positions that this
-// is for. What a stage waits for is about others: by itself it has all of that.
+// is for. What a stage waits for is about others: on its own it has all of that.
 func stageTexts(p *ir.Program) map[string]string {
 	stages, last := map[string]string{}, map[string]string{}
 	for i := range p.Variants {
@@ -66,7 +66,7 @@ func stageTexts(p *ir.Program) map[string]string {
 
 // bears lists the stages that a value of a knob, which makes another build, has a say in: its own; all of them where it
 // sets the ring that they stream through or the vectors that they read and publish; and else those about which
-// something else stands in the program. A stage by itself is in no loop over layers.
+// something else stands in the program. A stage on its own is in no loop over layers.
 func bears(a *knobs.Axis, is, was *emitted) []string {
 	var all []string
 	for _, stage := range Stages() {
@@ -92,7 +92,7 @@ func missing(p *ir.Program, stage string) error {
 		"want "+strings.Join(known, ", ")))
 }
 
-// SpaceOf is the part of a model's space that has a say in a stage by itself. The error is a diagnostic.
+// SpaceOf is the part of a model's space that has a say in a stage on its own. The error is a diagnostic.
 func SpaceOf(o compiler.Options, s *search.Space, stage string) (*search.Space, error) {
 	o.Config, o.ConfigOnly = ir.ScheduleConfig{}, true
 	l, err := compiler.RunPasses(o)
@@ -106,8 +106,8 @@ func SpaceOf(o compiler.Options, s *search.Space, stage string) (*search.Space, 
 	return s.Of(stage), nil
 }
 
-// predictAlone is what is predicted of a stage by itself in a step, at a position. It has no ceiling, and no traits: it
-// teaches a prior nothing of steps.
+// predictAlone is what is predicted of a stage on its own in a step, at a position. It has no ceiling, and no traits:
+// it teaches a prior nothing of steps.
 func predictAlone(is, was *cost.Prediction, stage string) (at search.At, err error) {
 	p := search.Predicted{}
 	if p.Candidate, err = alone(is, stage); err != nil {

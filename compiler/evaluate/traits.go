@@ -16,7 +16,7 @@ import (
 )
 
 // NewDescriber returns a function that lowers and proves a candidate, and says what the cost model makes of it and of
-// its baseline at positions, of the step or of a stage by itself, and by what they differ. Its error is
+// its baseline at positions, of the step or of a stage on its own, and by what they differ. Its error is
 // why one of them is refused, or cannot be predicted. The baseline is kept from one call to the next.
 func NewDescriber(o compiler.Options, positions []int, stage string) search.Describer {
 	o.ConfigOnly = true

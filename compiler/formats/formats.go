@@ -47,7 +47,7 @@ type Tried struct {
 // A Result is what a search has found.
 type Result struct {
 	AsIs  Tried   `json:"as_is"` // without formats
-	Alone []Tried `json:"alone"` // each matrix in each format by itself
+	Alone []Tried `json:"alone"` // each matrix in each format on its own
 	// Together are the configurations on the way from none to the last one that was accepted: each is the last accepted
 	// one before it with one matrix in another format.
 	Together []Tried `json:"together"`
@@ -65,7 +65,7 @@ type move struct {
 // leastDivergence is the smallest that moves are compared by: below it, a text says nothing of the difference.
 const leastDivergence = 1e-6
 
-// Search measures each stack in each format by itself, and then applies what gains the most time for the divergence
+// Search measures each stack in each format on its own, and then applies what gains the most time for the divergence
 // that it costs, one after another, as long as the divergence of all together is allowed. Errors of matrices do not
 // simply add up, so each configuration is measured as a whole. The error is one of Predict, of Measure, or the cause
 // of a cancelled context.
@@ -97,8 +97,8 @@ type searcher struct {
 	result *Result
 }
 
-// alone measures every stack in every format by itself. What gains nothing is no move: a matrix that stays as it is, or
-// one whose bytes a step does not wait for.
+// alone measures every stack in every format on its own. What gains nothing is no move: a matrix that stays as it is,
+// or one whose bytes a step does not wait for.
 func (s *searcher) alone(ctx context.Context, none Step) (moves []move, err error) {
 	for i := range s.o.Stacks {
 		for _, format := range s.o.Formats {

@@ -289,7 +289,7 @@ func asMade(r row, config ir.ScheduleConfig) ir.ScheduleConfig {
 	return config
 }
 
-// byDefault is the schedule that amkc takes by itself.
+// byDefault is the schedule that amkc takes on its own.
 var byDefault ir.ScheduleConfig
 
 // predictRow predicts the step in the middle of the launch that the row measured.

@@ -6,7 +6,8 @@ import (
 	"amkc/ir/half"
 )
 
-// Pack quantises whole rows, each group by itself: what comes out depends on nothing but its values. Values are finite.
+// Pack quantises whole rows, each group on its own: what comes out depends on nothing but its values. Values are
+// finite.
 func (b blocks) Pack(dst []byte, values []float32, cols int) []byte {
 	g := b.quantise(values, cols, nil)
 	return b.PackGroups(dst, &g)

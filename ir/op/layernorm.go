@@ -5,7 +5,7 @@ var LAYERNORM = declare(Spec{
 	Name: "LAYERNORM",
 	Doc: "(x − mean(x)) · rsqrt(variance(x) + eps) · w + b, per row of n elements; with unit_offset=1, times 1 + w. " +
 		"The variance divides by n. Without w, rows are neither multiplied nor shifted. With head_dim, a row of x is " +
-		"heads one after the other: each is normalised by itself, and w and b are those of each or of all.",
+		"heads one after the other: each is normalised on its own, and w and b are those of each or of all.",
 	Params: []Param{need(eps), headDim, unitOffset},
 	Kernel: true,
 	Forms: []Form{{

@@ -172,7 +172,7 @@ func TestProductsAreCloser(t *testing.T) {
 }
 
 // Of two columns, the second takes up the error of the first as well as any integer can: no other choice for it is
-// better, and where inputs have nothing to do with each other both are rounded by themselves.
+// better, and where inputs have nothing to do with each other both are rounded on their own.
 func TestOneColumnMakesUpForAnother(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	f := quantisedFormats()[0]

@@ -19,8 +19,8 @@ const (
 	// shorter.
 	longestPause = 5
 	// longestLaunch is how many steps a launch without drafts has at most, as a power of 2, and longestLook how long
-	// one of several takes before its last step. What drafts would have saved meanwhile is lost; but a launch costs
-	// some 50 µs by itself.
+	// one of several takes before its last step. What drafts would have saved meanwhile is lost; but a launch alone
+	// costs some 50 µs.
 	longestLaunch = 4
 	longestLook   = 8 * time.Millisecond
 	// littleCost is how much longer than a step a pass takes at most, in steps, where guesses that are right less often

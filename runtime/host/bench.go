@@ -23,7 +23,7 @@ type BenchOptions struct {
 	WarmUp         int  // launches of each kernel before, default 10
 	Prompt         int  // tokens of a prompt whose time to the first token is measured too; 0: none
 	Drawn          bool // measure steps that draw their tokens too: with a temperature, and with each kind of choice
-	// Stage is measured by itself too, in a build that has a step in parts: qkv, attention, o, gate_up, down, lm_head.
+	// Stage is measured on its own too, in a build that has a step in parts: qkv, attention, o, gate_up, down, lm_head.
 	Stage string
 }
 
@@ -44,7 +44,7 @@ type BenchReport struct {
 	Launches       int            `json:"launches"`
 	Latency        Quantiles      `json:"latency_us"`
 	Ceiling        Quantiles      `json:"ceiling_us"`
-	Drain          Quantiles      `json:"drain_us,omitzero"`  // what consumers and exchanges cost by themselves
+	Drain          Quantiles      `json:"drain_us,omitzero"`  // what consumers and exchanges cost on their own
 	Drawn          *Quantiles     `json:"drawn_us,omitempty"` // of steps that draw their tokens with a temperature
 	Chosen         []ChosenReport `json:"chosen,omitempty"`
 	BytesPerToken  float64        `json:"bytes_per_token"` // weights streamed, and KV rows read, the mean of the steps

@@ -21,7 +21,7 @@ type drawnChoice struct {
 	tables func(s *Session, d *deviceChoice, tables driver.Ptr) // that it reads; nil: none
 }
 
-// drawnChoices has each kind of choice by itself. What a penalty costs does not depend on how large it is, nor a bias
+// drawnChoices has each kind of choice on its own. What a penalty costs does not depend on how large it is, nor a bias
 // or a mask on which ids it is for.
 var drawnChoices = []drawnChoice{
 	{how: "top-k 50 and top-p 0.95", choice: deviceChoice{TopK: 50, Rest: 0.05}},

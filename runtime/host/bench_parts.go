@@ -37,7 +37,7 @@ const PartStages = 16
 
 const noStage = math.MaxUint32 // the number of a stage that is none
 
-// A part is a stretch of a step that is launched by itself: stages that follow one another, of one layer at most.
+// A part is a stretch of a step that is launched on its own: stages that follow one another, of one layer at most.
 type part struct {
 	stages []uint32 // their numbers
 	layer  int

@@ -7,7 +7,7 @@ import (
 	"amkc/runtime/driver"
 )
 
-// A StageReport is the time of a stage by itself, in all layers together: microseconds per token. Each of its launches
+// A StageReport is the time of a stage on its own, in all layers together: microseconds per token. Each of its launches
 // comes in its place among those of the step's other stages, and is followed by one that does nothing, whose time is
 // taken off. Of lm_head it has the end of the step in it, which is the same launch.
 type StageReport struct {
@@ -17,7 +17,7 @@ type StageReport struct {
 	Launching Quantiles `json:"launching_us"` // what as many launches take that do nothing
 }
 
-// A timedStage is a stage by itself: of every run of its launches in a step, when it began, when it ended, and when as
+// A timedStage is a stage on its own: of every run of its launches in a step, when it began, when it ended, and when as
 // many launches that do nothing had ended too.
 type timedStage struct {
 	name      string

@@ -19,7 +19,7 @@ func checkedSession(t *testing.T, settings string) *host.Session {
 	return s
 }
 
-// A stage by itself takes what its own launches take, without what launching takes; the rest of the step is not in it.
+// A stage on its own takes what its own launches take, without what launching takes; the rest of the step is not in it.
 func TestStageAlone(t *testing.T) {
 	s := checkedSession(t, inParts)
 	for stage, us := range map[string]float64{"qkv": 2 * 20, "attention": 2 * 30, "embed": 10, "lm_head": 10 * 4} {

@@ -109,7 +109,8 @@ func (c *sequenceChecker) round(ctx context.Context, at, positions, tokens []int
 		}
 		ids[i] = append([]int{tokens[i]}, chosen...)
 	}
-	// In steps of one row each the kernel chooses by itself; rows of a step are a token and drafts, some of them wrong.
+	// In steps of one row each the kernel chooses on its own; rows of a step are a token and drafts, some of them
+	// wrong.
 	forced := make([]int, c.steps*n)
 	right := slices.Repeat([]int{c.steps}, n)
 	for i := range n {
@@ -164,7 +165,7 @@ func (c *sequenceChecker) round(ctx context.Context, at, positions, tokens []int
 	return nil
 }
 
-// alone decodes a few tokens of a sequence by themselves, the first of them given, and returns what was chosen behind
+// alone decodes a few tokens of a sequence on their own, the first of them given, and returns what was chosen behind
 // each, and its logits.
 func (c *sequenceChecker) alone(ctx context.Context, sequence, position, token int) (chosen []int, all [][]float32,
 	err error) {

@@ -77,7 +77,7 @@ func nothingAt(position int) error {
 // logits leave none, which ends the launch unless the next token is given. emit gets each other one as soon as the
 // kernel has written it; its first error is returned after the launch, and it is not called again.
 //
-// When ctx is cancelled the abort word is raised, and the launch ends as soon as it next waits in vain, or by itself.
+// When ctx is cancelled the abort word is raised, and the launch ends as soon as it next waits in vain, or on its own.
 // If it was aborted, the session is where it was before; if not, its steps count. In both cases the cause of
 // the cancellation is returned with the tokens that count.
 func (s *Session) run(ctx context.Context, b burst, emit func(id int) error) ([]int, error) {

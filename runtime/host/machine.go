@@ -82,7 +82,7 @@ func (w *clockWatch) look() {
 	}
 }
 
-// lookEvery is how often a watch looks by itself.
+// lookEvery is how often a watch samples.
 const lookEvery = 10 * time.Millisecond
 
 // watch takes samples until the function is called that it returns.

@@ -192,7 +192,7 @@ func TestNoTokenIsLeftToDraw(t *testing.T) {
 }
 
 // A sequence whose logits leave it no token ends alone: one beside it that draws goes on, and one that takes the
-// largest logit has the token that it would have had by itself.
+// largest logit has the token that it would have had on its own.
 func TestSequencesEndAlone(t *testing.T) {
 	for _, ofEach := range []int{1, 2} { // with two rows of each, there are drafts
 		s := openMixed(t, "nan_at=20", 4, ofEach)

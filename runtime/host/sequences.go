@@ -54,7 +54,7 @@ const (
 type SequenceOptions struct {
 	// Most is how many tokens it gives; 0: as many as there are positions for, one more than follow the prompt.
 	Most int
-	// Stops are ids after which it gives no more. Who chooses tokens by itself looks for them by itself.
+	// Stops are ids after which it gives no more. Who chooses tokens on its own looks for them on its own.
 	Stops []int
 	// Logits are wanted with each token. Then launches have one step.
 	Logits bool
@@ -297,5 +297,6 @@ func (b *Batch) read(ctx context.Context) error {
 	return nil
 }
 
-// enter makes the session stand in the region of a sequence. What it decodes by itself there it chooses nothing behind.
+// enter makes the session stand in the region of a sequence. What it decodes on its own there it chooses nothing
+// behind.
 func (b *Batch) enter(id int) { b.s.region, b.s.position, b.s.chooser = id, len(b.slots[id].ids), nil }

@@ -26,7 +26,7 @@ func gives(t *testing.T, b *host.Batch, id, steps int) (all []int) {
 	return all
 }
 
-// Where others wait for the end of a launch, the first token of a sequence comes by itself, and launches become longer
+// Where others wait for the end of a launch, the first token of a sequence comes on its own, and launches become longer
 // as far as there is time. While a prompt is read, and where each token is asked for, they have one step.
 func TestLaunchesThatEndSoon(t *testing.T) {
 	for _, sequences := range []int{1, 2} {

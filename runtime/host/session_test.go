@@ -74,7 +74,7 @@ func TestSequencesContinue(t *testing.T) {
 }
 
 func TestTokensArriveWhileTheKernelRuns(t *testing.T) {
-	s := open(t, "hang_at=6") // a kernel that does not end by itself
+	s := open(t, "hang_at=6") // a kernel that does not end on its own
 	ctx, cancel := context.WithCancel(t.Context())
 	var got []int
 	_, err := s.Generate(ctx, 7, 20, nil, func(id int) error {
@@ -192,7 +192,7 @@ func TestCancelledBefore(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// A launch that ends by itself after the abort word was raised counts.
+// A launch that ends on its own after the abort word was raised counts.
 func TestCancelOfAHealthyLaunch(t *testing.T) {
 	s := open(t, "slow_us=2000")
 	ctx, cancel := context.WithCancel(t.Context())

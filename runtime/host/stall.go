@@ -40,7 +40,7 @@ type StallError struct {
 	Stalls   []Stall
 }
 
-// Error names the SMs that gave up by themselves, alike ones together.
+// Error names the SMs that gave up on their own, alike ones together.
 func (e *StallError) Error() string {
 	return fmt.Sprintf("the kernel stalled in the launch at position %d, and was given up; the cache up to there is "+
 		"intact\n    %s",

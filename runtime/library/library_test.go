@@ -70,7 +70,7 @@ func (c *counter) Decode(_ context.Context, in host.Input, want host.Outputs) (n
 
 const hidden = 2 // elements of a hidden state
 
-// A burster can go on by itself too.
+// A burster can go on on its own too.
 type burster struct{ counter }
 
 func (b *burster) Generate(ctx context.Context, token, n int, stops []int, _ func(int) error) (out []int, err error) {

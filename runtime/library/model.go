@@ -41,7 +41,7 @@ type Decoder interface {
 	Close() error
 }
 
-// A generator is a decoder that goes on by itself for several tokens.
+// A generator is a decoder that goes on on its own for several tokens.
 type generator interface {
 	Generate(ctx context.Context, token, n int, stops []int, emit func(id int) error) ([]int, error)
 }

@@ -46,12 +46,12 @@ type Text struct {
 	form     *grammar.State     // how much there is of what the text has to be; nil: it may be anything
 	decoder  *tokenizer.Decoder // nil without a tokenizer
 	stop     stopping.Finder
-	ahead    []int // tokens that the kernel has chosen by itself and that were not asked for yet
+	ahead    []int // tokens that the kernel has chosen on its own and that were not asked for yet
 	launches int
 }
 
-// longestBurst is how many tokens the kernel chooses by itself at most, as a power of 2: that many wait for the last of
-// them, and so much is decoded in vain behind the end of a text.
+// longestBurst is how many tokens the kernel chooses on its own at most, as a power of 2: that many wait for the last
+// of them, and so much is decoded in vain behind the end of a text.
 const longestBurst = 3
 
 // Begin starts to continue a prompt. It decodes nothing.

@@ -1,6 +1,6 @@
 // Package sampling turns the logits of a position into a token: penalties, bias and masks, then the filters of
 // transformers in their order, then a draw from what is left. docs/sampling.md is its specification, to the bit, and a
-// kernel that chooses by itself is held to this package.
+// kernel that chooses tokens is compared with this package.
 //
 // A choice depends on the logits, the options, the ids before it, and its position in the sequence: not on other
 // sequences, and not on how the text was cut into passes.
@@ -117,7 +117,7 @@ type OptionError struct{ Option, What string }
 func (e *OptionError) Error() string { return e.Option + " is " + e.What }
 
 // NeedLogits reports whether the options ask for more than the largest logit, the lowest id among equals, which a
-// kernel finds by itself.
+// kernel finds on its own.
 func (o *Options) NeedLogits() bool {
 	return o.Temperature != 0 || o.RepetitionPenalty != 1 || o.PresencePenalty != 0 || o.FrequencyPenalty != 0 ||
 		len(o.Bias) > 0 || o.LogProbs >= 0

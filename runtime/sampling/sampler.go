@@ -171,7 +171,7 @@ func (t *Text) Begins(other *Text) bool {
 		slices.Equal(t.Prompt, other.Prompt)
 }
 
-// A Chooser chooses tokens by itself, to those that a [Sampler] of the options chooses.
+// A Chooser chooses tokens on its own, to those that a [Sampler] of the options chooses.
 type Chooser interface {
 	// Chooses reports whether it can choose by options; where masked, among tokens that a text allows.
 	Chooses(o *Options, masked bool) bool

@@ -189,7 +189,7 @@ func TestFilters(t *testing.T) {
 		if o.TopK == 0 {
 			wider.TopK = 0
 		}
-		// A wider top-k leaves more for top-p to take a share of, so each is widened by itself.
+		// A wider top-k leaves more for top-p to take a share of, so each is widened on its own.
 		for _, w := range []Options{
 			{Temperature: o.Temperature, TopK: o.TopK, TopP: wider.TopP, MinP: o.MinP, RepetitionPenalty: 1},
 			{Temperature: o.Temperature, TopK: o.TopK, TopP: o.TopP, MinP: wider.MinP, RepetitionPenalty: 1},

@@ -147,7 +147,7 @@ func TestSeveralAnswers(t *testing.T) {
 	}
 }
 
-// Prompts of one request are answered as if each came by itself, and each as often as asked for.
+// Prompts of one request are answered as if each came on its own, and each as often as asked for.
 func TestSeveralPrompts(t *testing.T) {
 	e := newScripted(hashed)
 	e.limits.Sequences = 4

@@ -33,8 +33,8 @@ func longer() *scripted {
 	return e
 }
 
-// Whatever a model would say, and whichever tokens are drawn, what ends by itself is an object in JSON, and what is cut
-// is the beginning of one.
+// Whatever a model would say, and whichever tokens are drawn, what ends on its own is an object in JSON, and what is
+// cut is the beginning of one.
 func TestJSONObjects(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")

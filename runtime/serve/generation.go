@@ -211,7 +211,7 @@ func (g *generation) put(d delta) {
 	})
 }
 
-// flush gives out the deltas of a step together: what each costs by itself, the next step would wait for.
+// flush gives out the deltas of a step together: what each costs on its own, the next step would wait for.
 func (g *generation) flush() {
 	if len(g.unsent) > 0 {
 		g.out.put(g.unsent...)

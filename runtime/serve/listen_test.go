@@ -24,7 +24,7 @@ func (s *testServer) listen(t *testing.T, grace time.Duration) (stop func(), end
 	return stop, ended
 }
 
-// When a server is told to end, what is being decoded ends by itself, and what waits is refused.
+// When a server is told to end, what is being decoded ends on its own, and what waits is refused.
 func TestShutdown(t *testing.T) {
 	e := says(t, "abcdefgh")
 	e.gate = make(chan struct{})

@@ -273,8 +273,8 @@ func (s *scheduler) accept(g *generation, e Event, now time.Time) (token int, en
 	return g.accept(e, now)
 }
 
-// end retires a sequence. Its generation gets the error, or nil if it has ended by itself: not before there is room for
-// the next, which the client may send as soon as it has the answer.
+// end retires a sequence. Its generation gets the error, or nil if it has ended on its own: not before there is room
+// for the next, which the client may send as soon as it has the answer.
 func (s *scheduler) end(id Sequence, err error) {
 	g := s.running[id]
 	if g.form != nil {

@@ -195,7 +195,7 @@ func (c *modelCheck) checkMatrix(t int32, what string, b int) {
 	}
 }
 
-// checkWhole compares what no op says by itself.
+// checkWhole compares what no op says on its own.
 func (c *modelCheck) checkWhole() {
 	p, m := c.p, c.m
 	if c.intermediate != 0 && c.intermediate != m.Intermediate {

@@ -13,7 +13,7 @@ import (
 	"amkc/search"
 )
 
-// A stage by itself on a GPU: builds that have a step in parts are opened, checked for the stage too, and its launches
+// A stage on its own on a GPU: builds that have a step in parts are opened, checked for the stage too, and its launches
 // are timed among those of the others. The fake stage takes the same time in each, so nothing is kept. It takes half a
 // minute: AMKC_LONG=1.
 func TestTuneStage(t *testing.T) {

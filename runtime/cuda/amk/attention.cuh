@@ -167,13 +167,13 @@ __device__ __forceinline__ bool appends(const C& c, const Unit<S> u, int block) 
 struct PlainHeads {
   Page in;
 };
-// or they are normalised first: each head by itself, times a gain of kHeadDim weights (RMSNORM with
-// head_dim), or with S::kWholeNorm all heads of q as one vector and all of k as another (RMSNORM
-// with a whole). S::kNormEps is added to the mean of squares. With S::kNormCentred the mean of a
-// head is taken off before, and with S::kNormShifted a bias is added (LAYERNORM). With S::kOwnGains
-// each head has weights of its own, and else all the same. With S::kRotates heads are then rotated
-// to this position by the angles of table S::kAngles (ROPE). Rotation pairs are side by side, in
-// the heads and in the weights.
+// or they are normalised first: each head on its own, times a gain of kHeadDim weights (RMSNORM
+// with head_dim), or with S::kWholeNorm all heads of q as one vector and all of k as another
+// (RMSNORM with a whole). S::kNormEps is added to the mean of squares. With S::kNormCentred the
+// mean of a head is taken off before, and with S::kNormShifted a bias is added (LAYERNORM). With
+// S::kOwnGains each head has weights of its own, and else all the same. With S::kRotates heads are
+// then rotated to this position by the angles of table S::kAngles (ROPE). Rotation pairs are side
+// by side, in the heads and in the weights.
 struct NormedHeads {
   Page in;
   const u8* q_gain;

@@ -2,7 +2,7 @@
 // are a unit's. A warp has heads of some tokens as columns of its products, and a unit takes its
 // cache rows once for each part of its columns. What a token computes is what it computes alone
 // (docs/passes.md): it sees the rows of the pass before its own in the block of their position, as
-// rows of the cache, and its own row last, by itself. Needs schedule.h with AMK_TENSOR_CORES.
+// rows of the cache, and its own row last, on its own. Needs schedule.h with AMK_TENSOR_CORES.
 #pragma once
 
 #include "heads_mma.cuh"

@@ -42,7 +42,7 @@ __device__ __forceinline__ void arrive(C& c) {
 }
 
 // Waits until all SMs have arrived, then lets the producer go on. A wait that is aborted lets it go
-// on too: it stops by itself.
+// on too: it stops on its own.
 template <class C>
 __device__ __forceinline__ void join(C& c, int number) {
   if constexpr (!C::kWaits) return;

@@ -68,7 +68,7 @@ __host__ __device__ constexpr int elements_at_once(int parallel, int splits, int
 template <class S, class C>
 __device__ __forceinline__ void combine(C& c, const Page in, const Page out) {
   constexpr int kLanes = lanes_for(S::kSplits);  // lanes of a warp that share elements
-  constexpr int kOfLane = ceil_div(S::kSplits, kLanes);  // splits that a lane adds up by itself
+  constexpr int kOfLane = ceil_div(S::kSplits, kLanes);  // splits that a lane adds up on its own
   constexpr int kParallel = kConsumers / kLanes;
   constexpr int kAtOnce = elements_at_once<S>(kParallel, kOfLane);
   constexpr int kPairs = kAtOnce / 2 + 1;  // of a split

@@ -1,4 +1,4 @@
-// A stretch of a decode step, launched by itself: what a kernel for every layer, or for every
+// A stretch of a decode step, launched on its own: what a kernel for every layer, or for every
 // stage, would cost in place of one loop. The bodies are those of decode, and a launch does its own
 // stages alone: it begins at its exchange, counted and not walked to. What is in shared memory
 // from stage to stage is in memory from launch to launch, and the words of an exchange are those

@@ -7,8 +7,8 @@
 namespace amk {
 
 // How the columns of a stage are walked. A step adds them up warp after warp, each warp's in slabs
-// and each slab in four quarters of its quads (docs/passes.md); so does a warp of a prompt, by
-// itself, and the operand is in that order: for the tokens of a tile a block for each part of a
+// and each slab in four quarters of its quads (docs/passes.md); so does a warp of a prompt, on its
+// own, and the operand is in that order: for the tokens of a tile a block for each part of a
 // quarter, which has the same quarter of a few quads.
 template <class S>
 struct PromptColumns : GemvShape<S> {

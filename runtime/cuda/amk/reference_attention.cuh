@@ -1,4 +1,4 @@
-// Plain attention over the cache of the megakernel, whose layouts it works out by itself, one
+// Plain attention over the cache of the megakernel, whose layouts it works out on its own, one
 // element at a time. Needs schedule.h, for the cache's layout, and model_config.h. Must not include
 // the headers of the megakernel's stages.
 #pragma once

@@ -42,7 +42,7 @@ func (c *command) sampling(verb string, f *sampling.Flags) (sampling.Options, er
 }
 
 // decode completes a prompt, whose first tokens the session has decoded already, as many as its position says: on the
-// GPU alone if the kernel can choose the tokens by itself, and otherwise choosing each here. Then it returns the
+// GPU alone if the kernel can choose the tokens on its own, and otherwise choosing each here. Then it returns the
 // choices too. d, if not nil, drafts, and stats counts what that was good for.
 func decode(ctx context.Context, s watched, o sampling.Options, d draft.Drafter, prompt []int, n int, stops []int,
 	emit func(id int) error) (done host.Completion, choices []sampling.Choice, stats draft.Stats, err error) {

@@ -11,7 +11,7 @@ import (
 	"amkc/runtime/serve"
 )
 
-// Served is how much a step of a server does. A launch costs 50 to 150 µs by itself, a tenth of a token of a small
+// Served is how much a step of a server does. A launch alone costs 50 to 150 µs, a tenth of a token of a small
 // model and more, so it has several steps. A request that arrives meanwhile waits for its end, and so do the tokens of
 // the launch.
 func Served() host.BatchOptions { return host.BatchOptions{Steps: 32, Within: 8 * time.Millisecond} }
