@@ -135,7 +135,7 @@ func TestCalibratingIsRefusedWhereItDoesNotFit(t *testing.T) {
 }
 
 // Sums of 1.6 GB for one matrix, and three times that to round for it, are refused before any of it is taken; where the
-// model is large beside them, by what running it takes.
+// model is large compared with them, by what running it takes.
 func TestCalibratingTakesNothingBeforeItIsRefused(t *testing.T) {
 	was := availableMemory
 	defer func() { availableMemory = was }()

@@ -31,7 +31,7 @@ func text(t *testing.T, dir, name string) string {
 	return string(b)
 }
 
-// leftovers are what a build that did not succeed must not leave, in its directory and beside it.
+// leftovers are what a build that did not succeed must not leave, in its directory and next to it.
 func leftovers(t *testing.T, dir string) []string {
 	t.Helper()
 	beside, err := filepath.Glob(filepath.Join(filepath.Dir(dir), ".*"))

@@ -232,7 +232,7 @@ func TestForgedScheduleIsProvedAgain(t *testing.T) {
 	}
 }
 
-// A program that cannot be emitted is a finding like any other, beside what else was found.
+// A program that cannot be emitted is a finding like any other, alongside what else was found.
 func TestForgedProgramThatCannotBeEmitted(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "build")
 	_, err := Compile(t.Context(), emitted(filepath.Join(root, "models", "zoo", "llama-gqa"), dir))

@@ -20,7 +20,7 @@ import (
 	"amkc/runtime/progress"
 )
 
-// FindNVCC looks for the CUDA compiler on PATH, in CUDA_HOME, in .cuda beside the executable, where make cuda puts
+// FindNVCC looks for the CUDA compiler on PATH, in CUDA_HOME, in .cuda next to the executable, where make cuda puts
 // one, and where CUDA installs itself. It returns "" when there is none.
 //
 // It does not look in the working directory or its parents: those may be a model or a build that somebody else made,

@@ -193,7 +193,7 @@ var plain = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9 ._+@!-]*[A-Za-z0-9_+-])
 const notPlain = "has a name that file systems, tools or shells could take otherwise; want ASCII letters, digits and " +
 	"spaces and _ . + @ ! - in it, and no dot at its beginning or end"
 
-// What nothing loads. JSON is loaded by name beside the build's own files (config.json, tokenizer.json), so there it
+// What nothing loads. JSON is loaded by name alongside the build's own files (config.json, tokenizer.json), so there it
 // has one of the names that reports and traces are given.
 var (
 	notes   = []string{".csv", ".html", ".log", ".md", ".npy", ".out", ".png", ".svg", ".tsv", ".txt"}

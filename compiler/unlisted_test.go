@@ -124,7 +124,7 @@ func TestUnlistedDirectories(t *testing.T) {
 	}
 }
 
-// Bytecode that Python has cached runs instead of the source beside it, whatever the source says: here pip would
+// Bytecode that Python has cached runs instead of the source next to it, whatever the source says: here pip would
 // run it, on a build that is verified otherwise.
 func TestVerifyRefusesCachedBytecode(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "build")

@@ -113,7 +113,7 @@ func TestTensorsOfOtherNames(t *testing.T) {
 	require.Empty(t, v.Findings)
 }
 
-// What an older file beside config.json says of quantised weights is in the build too, where verify needs it.
+// What an older file alongside config.json says of quantised weights is in the build too, where verify needs it.
 func TestOlderFileOfQuantisedWeights(t *testing.T) {
 	model := filepath.Join(t.TempDir(), "model")
 	require.NoError(t, os.CopyFS(model, os.DirFS("../testdata/models/quantised/models/qwen2-gptq")))
@@ -235,7 +235,7 @@ var programEdits = []struct {
 	{"scale of rotations", []string{"zoo/phi3-short"}, change("scale", ir.ROPE)},
 	{"unit offset", []string{"zoo/gemma2-split-k"}, textual(" unit_offset=1", "")},
 	{"window", []string{"zoo/mistral-window-narrow"}, func(p *ir.Program) bool {
-		ofPass := p.Pass.NumRows() == 1 || textual(" window=12", " window=10")(p) // which says it beside the views
+		ofPass := p.Pass.NumRows() == 1 || textual(" window=12", " window=10")(p) // which says it alongside the views
 		return textual(`pos-11\b`, "pos-9")(p) && ofPass
 	}},
 	{"end of a variant", []string{"pycoder-5m"}, func(p *ir.Program) bool {

@@ -117,7 +117,7 @@ const (
 	offsetCycles = 57
 )
 
-// A chip is what the model knows of a GPU beside its target record.
+// A chip is what the model knows of a GPU besides its target record.
 type chip struct {
 	clock float64 // cycles a microsecond, the boost clock of the data sheet
 	read  float64 // part of the data sheet's bandwidth at which memory can be read

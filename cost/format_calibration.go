@@ -1,6 +1,6 @@
 package cost
 
-// A FormatCalibration is what steps of integers, and of models without tensor cores, have beside the constants of
+// A FormatCalibration is what steps of integers, and of models without tensor cores, have besides the constants of
 // 16-bit elements. They were chosen together, on the rows of sections roofline and compare in docs/results/h200.json
 // whose weights are int8, int4 or fp32, at positions 0 and 128.
 type FormatCalibration struct {

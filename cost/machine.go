@@ -148,7 +148,7 @@ func (m *machine) instructions(n float64) float64 { return n * instructionCycles
 // tensor reports whether the program's products run on tensor cores.
 func tensor(p *ir.Program) bool { return p.Target.RunsOnTensorCores(p.Model.Weights) }
 
-// slots is how many chunks fit beside the scratch that stages keep in shared memory.
+// slots is how many chunks fit alongside the scratch that stages keep in shared memory.
 func slots(p *ir.Program, kept ir.Kept) int {
 	m, shared := &p.Model, knobs.BlockBytes(&p.Config, p.Target)
 	slot := max(1, knobs.ChunkBytes.Of(&p.Config))

@@ -7,7 +7,7 @@ import (
 	"amkc/ir/format"
 )
 
-// How a pass of several tokens multiplies, beside what it has in common with a step: gemm_mma.cuh, gemm_digits.cuh and
+// How a pass of several tokens multiplies, besides what it has in common with a step: gemm_mma.cuh, gemm_digits.cuh and
 // gemm_fma.cuh of the kernel. Stages, exchanges and the ring are a step's.
 
 const (

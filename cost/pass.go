@@ -104,7 +104,7 @@ func usesHalves(p *ir.Program) bool {
 	return slices.ContainsFunc(p.Buffers, func(b ir.Buffer) bool { f := b.Format(); return f != nil && halved(f) })
 }
 
-// passAssumptions is what a prediction for a pass takes for granted beside what one for a step does.
+// passAssumptions is what a prediction for a pass takes for granted besides what one for a step does.
 func passAssumptions(p *ir.Program) []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }

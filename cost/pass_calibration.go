@@ -1,6 +1,6 @@
 package cost
 
-// A PassCalibration is what a pass of several tokens has beside the constants of a step. They were chosen together, on
+// A PassCalibration is what a pass of several tokens has besides the constants of a step. They were chosen together, on
 // the rows of section pass_times in docs/results/h100.json, each of which has the latency and the ceiling of two
 // passes of eight tokens.
 type PassCalibration struct {

@@ -56,8 +56,8 @@ func TestPartsAddUp(t *testing.T) {
 }
 
 // TestSlowestMakesTheStep: a stage begins when the slowest SM of the one before is done, and so these times are the
-// step, but for the join at its end, and but for what is done beside others. What the mean SM spends is elsewhere: for
-// the whole of a stage that few SMs compute, it waits in the next one.
+// step, but for the join at its end, and but for what is done concurrently with others. What the mean SM spends is
+// elsewhere: for the whole of a stage that few SMs compute, it waits in the next one.
 func TestSlowestMakesTheStep(t *testing.T) {
 	for _, name := range []string{pycoder, "llama-gqa_t4_fp16_split", "llama-odd-dims_h200_fp32"} {
 		p := schedule(t, name)

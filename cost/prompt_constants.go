@@ -1,6 +1,6 @@
 package cost
 
-// Constants of the kernel that reads prompts (prompt.cu), beside those of a step. Two were chosen to fit, on the rows
+// Constants of the kernel that reads prompts (prompt.cu), besides those of a step. Two were chosen to fit, on the rows
 // of Llama-3.2-1B in section prompts of docs/results/h100.json; no row of another model was looked at for them.
 const (
 	// promptStep is the cycles that a block takes at least for a stage of its operand: to wait for it, to have weights

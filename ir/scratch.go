@@ -25,7 +25,7 @@ const MaxQuads = 32
 
 // In fixed point, the vector of a stage stays in registers up to registerQuads quads per warp. More are kept in shared
 // memory, DigitQuadBytes each: two bytes per column, and a scale and a sum for each quarter (digits.cuh). That is where
-// a batch of quads ends with its chunk, and where the ring keeps digitSlots slots beside them.
+// a batch of quads ends with its chunk, and where the ring keeps digitSlots slots besides them.
 const (
 	registerQuads  = 4
 	batchQuads     = 4
@@ -259,7 +259,7 @@ func keepsActivations(tensorCores bool, columns []int) bool {
 	return !tensorCores || slices.ContainsFunc(columns, func(n int) bool { return n%4 != 0 })
 }
 
-// Bytes is the size of the scratch beside a ring of at most n slots, padding included.
+// Bytes is the size of the scratch besides a ring of at most n slots, padding included.
 func (s *Scratch) Bytes(slots int) int {
 	const (
 		rows     = 8
@@ -281,6 +281,6 @@ func (s *Scratch) Bytes(slots int) int {
 	return 2*8*slots + paddings + work + 4*(squares+tokens+best+words)
 }
 
-// Slots is how many slots of n bytes a ring has beside the scratch in so much shared memory; below 0 if even
+// Slots is how many slots of n bytes a ring has besides the scratch in so much shared memory; below 0 if even
 // that does not fit.
 func (s *Scratch) Slots(shared, slot int) int { return (shared - s.Bytes(shared/slot)) / slot }

@@ -63,7 +63,7 @@ type Field struct {
 	Word func(*ir.ScheduleConfig) *string // of a knob whose values are words
 }
 
-// A Constant is what a knob is in the emitted schedule.h: its C++ type, its name, and the comment beside it. That of a
+// A Constant is what a knob is in the emitted schedule.h: its C++ type, its name, and its comment. That of a
 // knob per stage stands in the descriptor of each matrix stage.
 type Constant struct{ Type, Name, Note string }
 

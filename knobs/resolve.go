@@ -21,7 +21,7 @@ type Case struct {
 	values map[setting]int
 }
 
-// Build is what defaults follow from beside a model and a target.
+// Build is what defaults follow from besides a model and a target.
 type Build struct {
 	// Kept is what takes its room from the ring in an SM. Of the residual that is at least an even share.
 	Kept      ir.Kept

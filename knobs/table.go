@@ -115,7 +115,7 @@ var table = [...]Row{
 		Legal: Legal{Lo: 1, Hi: 16}, Default: 1,
 		Steps: []int{1, 2, 3, 4}, Plain: 1,
 		Doc: "chunks in flight while the ring holds ring.stock; setting it makes the default of ring.stock 0, so " +
-			"give ring.stock beside it",
+			"give ring.stock alongside it",
 		Constant: &Constant{"unsigned", "kInFlightStocked", "chunks on their way then"},
 	},
 	Flagged: {

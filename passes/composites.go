@@ -89,7 +89,7 @@ var (
 	ideficsFields  = []string{"scale_factor", "image_seq_len", "use_reentrant_checkpointing", "_pad_token_id"}
 )
 
-// qwenVL is a Qwen2 that sees images. In published configs the fields of its language model stand beside the others.
+// qwenVL is a Qwen2 that sees images. In published configs the fields of its language model stand alongside the others.
 func qwenVL(class, text string) *composite {
 	return &composite{class: class, flat: true, texts: []string{text}, ties: tiedByEither,
 		layouts: []layout{plainText, textWithin}, others: []string{"visual."}, inert: towersInert(qwenVLFields...)}

@@ -14,7 +14,7 @@ import (
 // text_config describes, and leaves out the other parts. The table of them is in composites.go.
 type composite struct {
 	class   string           // that generates text
-	flat    bool             // without text_config, its fields stand beside the others
+	flat    bool             // without text_config, its fields stand alongside the others
 	texts   []string         // model types of the language model; the first is what an absent one means
 	inert   map[string]known // fields of the other parts, and the inert ones of every config
 	layouts []layout         // of the tensors of the language model; the first is the published one
@@ -25,7 +25,7 @@ type composite struct {
 // A layout is what the names of a checkpoint have in place of "model." and "lm_head" of a model of text alone.
 type layout struct{ body, head string }
 
-// tying is what decides whether embeddings are tied, beside the field outside of the language model's.
+// tying is what decides whether embeddings are tied, alongside the field outside of the language model's.
 type tying int
 
 const (
@@ -103,7 +103,7 @@ func (m *importer) enter(text *checkpoint.Object) {
 	m.doc = &checkpoint.Document{Name: outer.Name + ": " + textConfig, Object: text}
 }
 
-// adopt makes a family's decoder that of the language model of a composite: it holds the fields beside the language
+// adopt makes a family's decoder that of the language model of a composite: it holds the fields alongside the language
 // model's, and follows the class of the composite in what that does otherwise than a model of text alone.
 func (m *importer) adopt(d *decoder) {
 	p := m.part
@@ -144,7 +144,7 @@ func (m *importer) adopt(d *decoder) {
 	}
 }
 
-// checkOuter refuses fields beside those of the language model that are neither known nor copies of its own.
+// checkOuter refuses fields alongside those of the language model that are neither known nor copies of its own.
 func (m *importer) checkOuter(d *decoder) {
 	outer := &fields{doc: m.part.outer}
 	modelled := append(slices.Clone(outerModelled), textConfig)
@@ -207,7 +207,7 @@ func (m *importer) tiedWithin(d *decoder) bool {
 	return own
 }
 
-// outerModelled are the fields that are read beside those of the language model.
+// outerModelled are the fields that are read alongside those of the language model.
 var outerModelled = []string{"model_type", "architectures", "torch_dtype", "dtype", "tie_word_embeddings",
 	"quantization_config", "quantization", "compression_config"}
 

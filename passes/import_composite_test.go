@@ -80,7 +80,7 @@ func TestLayoutsOfComposites(t *testing.T) {
 	}
 }
 
-// Fields beside those of the language model are known to have no effect, or copies of its own.
+// Fields alongside those of the language model are known to have no effect, or copies of its own.
 func TestFieldsBesideComposites(t *testing.T) {
 	llava := compositeConfig("llava")
 	for name, c := range map[string]struct {
@@ -196,8 +196,8 @@ func TestTiesOfComposites(t *testing.T) {
 	}
 }
 
-// The fields of the language model of a Qwen2-VL stand beside the others, as published, or in text_config, and mean the
-// same. Its pairs are shared among three positions, which of a text are one.
+// The fields of the language model of a Qwen2-VL stand alongside the others, as published, or in text_config, and mean
+// the same. Its pairs are shared among three positions, which of a text are one.
 func TestQwenVL(t *testing.T) {
 	const bare = `{"model_type": "qwen2_5_vl", "image_token_id": 1, "vision_token_id": 2, "vision_config": {}}`
 	text := smallText("qwen2_5_vl_text")

@@ -65,7 +65,7 @@ type decoder struct {
 	clip                     float64 // what queries, keys and values are kept within as projected; 0: no bound
 }
 
-// A layerNorm takes the mean off, and so may have a bias beside its weight, or neither.
+// A layerNorm takes the mean off, and so may have a bias alongside its weight, or neither.
 type layerNorm struct{ biased, bare bool }
 
 // headNorms are the weights of norms of heads.

@@ -68,8 +68,8 @@ func (m *importer) ropeParts(parts *checkpoint.Object) (string, *checkpoint.Obje
 }
 
 // refuseUnread refuses what transformers does not read in the object of a kind of layers: a switch of yarn that it
-// looks for beside the objects, and so takes for true in each of them, and the former name of the type, which it does
-// not look for where rope_scaling is of one kind of layers.
+// looks for alongside the objects, and so takes for true in each of them, and the former name of the type, which it
+// does not look for where rope_scaling is of one kind of layers.
 func (m *importer) refuseUnread(where string, params *checkpoint.Object) {
 	if params == nil {
 		return

@@ -12,7 +12,7 @@ import (
 )
 
 // otherValues are, for each field that some family has, what testdata/models/fields.py has given it in any of them, and
-// for what is read of a config beside the model's own fields a value that another model has.
+// for what is read of a config alongside the model's own fields a value that another model has.
 func otherValues(t testing.TB) map[string][]json.RawMessage {
 	out := map[string][]json.RawMessage{
 		"model_type": {[]byte(`"bloom"`)}, "architectures": {[]byte(`["LlamaForSequenceClassification"]`)},
@@ -71,7 +71,7 @@ func TestNoFieldIsIgnored(t *testing.T) {
 				before, err := importFlipped(t, base)
 				require.NoError(t, err)
 				at := path
-				if string(valueAt(t, base, textConfig)) == "null" { // its fields stand beside the others
+				if string(valueAt(t, base, textConfig)) == "null" { // its fields stand alongside the others
 					at = strings.TrimPrefix(path, "text_config.")
 				}
 				return slices.ContainsFunc(values, func(v json.RawMessage) bool {

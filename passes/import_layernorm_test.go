@@ -144,7 +144,7 @@ func TestParallelBranches(t *testing.T) {
 	}
 }
 
-// Published configs of the families, with what they say beside the sizes.
+// Published configs of the families, with what they say besides the sizes.
 func TestPublishedWithLayerNorm(t *testing.T) {
 	for name, c := range map[string]struct {
 		config string

@@ -17,7 +17,7 @@ var llamaModelled = []string{
 	"sliding_window", "use_sliding_window", "partial_rotary_factor", "layer_types",
 }
 
-// llamaInert are the fields that real configs of this family carry beside those, with the values for which they have
+// llamaInert are the fields that real configs of this family carry besides those, with the values for which they have
 // no effect on the logits of a decode step. Dropout and initialisation belong to training; generation defaults, token
 // ids and bookkeeping do not reach the model.
 var llamaInert = map[string]known{

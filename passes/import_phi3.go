@@ -21,9 +21,8 @@ var phi3Modelled = slices.DeleteFunc(slices.Clone(llamaModelled), func(field str
 	return field == "use_sliding_window" || field == "mlp_bias" || field == "attention_bias"
 })
 
-// phi3Inert are the inert fields of a Phi-3. Its class has dropouts of its own, and no biases. The code beside
-// published checkpoints, which reads some fields more, computes what transformers' class does with them as they are
-// here.
+// phi3Inert are the inert fields of a Phi-3. Its class has dropouts of its own, and no biases. The code published with
+// checkpoints, which reads some fields more, computes what transformers' class does with them as they are here.
 var phi3Inert = func() map[string]known {
 	inert := maps.Clone(llamaInert)
 	inert["resid_pdrop"], inert["embd_pdrop"] = whatever, whatever

@@ -87,7 +87,7 @@ func TestRunsAreCut(t *testing.T) {
 	require.Nil(t, letters("abababab").find(func(window) int { return 0 }))
 }
 
-// On any sequence the runs are runs, do not overlap, and leave no run beside them.
+// On any sequence the runs are runs, do not overlap, and leave no other run.
 func TestRunsOfRandomSequences(t *testing.T) {
 	for seed := range uint64(10 * samples()) {
 		rng := rand.New(rand.NewPCG(seed, 5))

@@ -141,7 +141,7 @@ func (n *namer) order(s *series) {
 	}
 }
 
-// join returns the series of one role that are one family beside each other: layers may use the members of one in
+// join returns the series of one role that are one family alongside each other: layers may use the members of one in
 // turns, and a loop over a single layer states nothing of the next. It returns nothing if they are no family.
 func join(list []*series) *series {
 	one := &series{role: list[0].role}

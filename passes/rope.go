@@ -14,7 +14,7 @@ import (
 // This file reads rotary embeddings out of a config, for every family. What the types compute is in rope_types.go.
 //
 // transformers 5 writes one object, rope_parameters, with the base rope_theta and the type rope_type in it; what it
-// wrote before has the base beside an object rope_scaling, and calls the type type. Both forms mean the same.
+// wrote before has the base next to an object rope_scaling, and calls the type type. Both forms mean the same.
 
 // ropeBounds are the numbers that frequencies are computed from. Published models lie well inside: bases from 1e4 to
 // 1e8, factors up to 64. A base or a factor below 1 would raise frequencies instead of lowering them; all else keeps
@@ -42,7 +42,7 @@ type ropeReader struct {
 	// What the family says:
 	partial  bool              // partial_rotary_factor is read
 	sliced   bool              // and the rest of a head left out of the rotation, whatever the type
-	extra    []string          // keys that its objects may have beside those of their types
+	extra    []string          // keys that its objects may have besides those of their types
 	types    map[string]string // the types that it has, by what configs of it call them; nil: all, by their names
 	original float64           // an absent original_max_position_embeddings; 0: what stands in the object, or trained
 }
@@ -116,8 +116,8 @@ func (r *ropeReader) accepted() string {
 
 const partialFactor = "partial_rotary_factor"
 
-// part reads how much of a head is rotated, which stands in the object or in a field beside it: elements from the first
-// on.
+// part reads how much of a head is rotated, which stands in the object or in a field next to it: elements from the
+// first on.
 func (r *ropeReader) part(field string, headDim int, absent float64) int {
 	const key = partialFactor
 	beside, factor := field, absent
@@ -200,7 +200,7 @@ func (r *ropeReader) optional(key string, absent float64) float64 {
 }
 
 // originally is how many positions the model was trained on before its frequencies were scaled: it stands in the object
-// or beside it, and otherwise nothing was changed.
+// or next to it, and otherwise nothing was changed.
 func (r *ropeReader) originally() float64 {
 	const key = "original_max_position_embeddings"
 	outer, there := r.value(key)
@@ -252,7 +252,7 @@ func (r *ropeReader) ropeType() string {
 	kind := ""
 	for _, key := range []string{"type", "rope_type"} {
 		v, there := r.params.Get(key)
-		if !there || v == nil && key == "type" { // which is the former name, and null beside the present one
+		if !there || v == nil && key == "type" { // which is the former name, and null if the present one is there
 			continue
 		}
 		s, ok := v.(string)
@@ -268,7 +268,7 @@ func (r *ropeReader) ropeType() string {
 	return kind
 }
 
-// ropeTheta reads the base of the frequencies, which stands in the object or in a field beside it.
+// ropeTheta reads the base of the frequencies, which stands in the object or in a field next to it.
 func (m *importer) ropeTheta(beside string, absent float64, where string, params *checkpoint.Object) float64 {
 	theta, field := absent, beside
 	outer, there := m.value(field)

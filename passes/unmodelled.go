@@ -33,7 +33,7 @@ const (
 )
 
 // unmodelled says what model types compute that no importer models. Together with Families it has every type with which
-// transformers generates text (testdata/configs/causal.txt), and some beside them.
+// transformers generates text (testdata/configs/causal.txt), and some besides them.
 var unmodelled = map[string]string{
 	"afmoe":                    hasExperts,
 	"apertus1p5_text":          "its logits may be of a part of the vocabulary",

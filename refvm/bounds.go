@@ -11,7 +11,7 @@ import (
 // Bounds are what a pass is held to. The zero Bounds hold it to nothing.
 type Bounds struct {
 	Stop    <-chan struct{} // closed when the caller wants no more: the pass ends with ErrStopped; nil: never
-	Scratch int             // elements that a task may compute with at once, beside its buffers; 0: any number
+	Scratch int             // elements that a task may compute with at once, besides its buffers; 0: any number
 	Touches int             // that are noted of a task, under Options.Record; 0: any number
 }
 

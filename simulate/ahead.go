@@ -9,7 +9,7 @@ import (
 // Ahead returns a program in which what the kernel reads ahead of the waits of a task is read by a task of its own,
 // on no SM, that waits for nothing in the step; the task waits for it. The kernel reads ahead the matrices, tables,
 // norms and frequencies that ops multiply by or look up, and the keys and values of attention. The whole blocks in
-// which it copies cache rows are left out: what it copies beside the rows that are meant, it does not use.
+// which it copies cache rows are left out: what it copies besides the rows that are meant, it does not use.
 func Ahead(f *ir.Flat) *ir.Flat {
 	out := *f
 	out.Tasks, out.Counters = slices.Clone(f.Tasks), slices.Clone(f.Counters)

@@ -18,7 +18,7 @@ const (
 	maxNoted   = 192 << 20 // bytes of what all tasks, and all counters, know
 	maxBox     = 1 << 24   // elements of the part of a buffer that a task looks at
 	maxBoxes   = 1 << 26   // and of the parts of all buffers, but for weights, which share theirs
-	maxScratch = 1 << 26   // elements that a task computes with beside those
+	maxScratch = 1 << 26   // elements that a task computes with besides those
 	maxTouches = 1 << 21   // reads and writes of a task
 	maxIndices = 1 << 21   // row indices that tasks read and write, one by one
 	maxKnown   = 1 << 22   // stretches of memory that are remembered of tasks

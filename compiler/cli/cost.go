@@ -223,7 +223,7 @@ func (f *costFlags) addPrompts(result *predictions, p *ir.Program) error {
 	return nil
 }
 
-// addPasses predicts passes of several tokens beside one token of the same build.
+// addPasses predicts passes of several tokens alongside one token of the same build.
 func (f *costFlags) addPasses(result *predictions, p *ir.Program, opts compiler.Options) error {
 	opts.Tokens = ir.Pass{}
 	one, err := compiler.RunPasses(opts)
@@ -307,7 +307,7 @@ func passText(model string, p *cost.Pass) string {
 	return b.String()
 }
 
-// passTime says how long a pass takes, beside one of one token where that is known.
+// passTime says how long a pass takes, compared with one token where that is known.
 func passTime(p *cost.Pass) string {
 	text := fmt.Sprintf("%.1f µs per pass, %.0f tokens per second", p.Latency, p.TokensPerSecond)
 	if p.OneToken > 0 {

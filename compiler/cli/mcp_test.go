@@ -292,7 +292,7 @@ func TestAgentRecordsRefusals(t *testing.T) {
 		{fields{"tiling": 3}, "AMK2001"},
 		{fields{"pipelining_depth": 16}, "AMK2007"},                               // no room for that many chunks
 		{fields{"smem_bytes_per_block": 1000}, "AMK2007"},                         // none for a ring
-		{fields{"tiling.ring.run_ahead": 0, "tiling.ring.pace": 1200}, "AMK2001"}, // no effect beside each other
+		{fields{"tiling.ring.run_ahead": 0, "tiling.ring.pace": 1200}, "AMK2001"}, // no effect together
 		{fields{"tiling.gemv.split_k": 8}, "AMK6109"},                             // no effect in this model
 	}
 	for i, r := range refused {

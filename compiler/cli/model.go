@@ -213,7 +213,8 @@ func (m *modelFlags) observe(c *call, model string) func(int, *passes.Pass, *pas
 	}
 }
 
-// inputs lists what is read for a model beside the flags: the model, the configuration, and the text to calibrate with.
+// inputs lists what is read for a model besides the flags: the model, the configuration, and the text to calibrate
+// with.
 func (m *modelFlags) inputs(model string) []string {
 	all := []string{model}
 	for _, file := range []string{m.config, m.calibrate} {

@@ -18,7 +18,7 @@ var numericTypes = regexp.MustCompile(`(?i)int|float|number|count`)
 func TestNumbersOfFlags(t *testing.T) {
 	model := filepath.Join("..", "..", "testdata", "models", "zoo", "llama-gqa")
 	out := t.TempDir()
-	given := map[string][]string{ // what a verb needs beside the flag
+	given := map[string][]string{ // what a verb needs besides the flag
 		"compile": {model, "-o", filepath.Join(out, "build"), "--no-build", "--target", "h200"},
 		"pack":    {model, "-o", filepath.Join(out, "packed"), "--target", "h200"},
 		"run":     {model, "--prompt-ids", "1", "--device", "ref"},

@@ -12,7 +12,7 @@ type searchAction struct {
 	name     string
 	usage    string
 	min, max int // number of arguments; max -1: any
-	// flags that it takes, beside those of every verb; nil: those of a search but for rounds and without
+	// flags that it takes, besides those of every verb; nil: those of a search but for rounds and without
 	flags   []string
 	without []string
 	run     func(*searchFlags, *call) error

@@ -37,7 +37,7 @@ func madeUp() *host.Profile {
 		add("L01.qkv", "compute", 8)
 		add("L01.qkv", "exchange wait", 1)
 		add("L01.qkv", "signal", 1)
-		// The producer works beside them.
+		// The producer works alongside them.
 		p.Spans = append(p.Spans, host.Span{SM: sm, Role: "producer", Kind: "slot wait", Stage: "L00.o", End: 90})
 	}
 	return p

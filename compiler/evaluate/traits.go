@@ -95,7 +95,7 @@ func predictedAt(p *ir.Program, positions []int) (*prediction, error) {
 	return out, nil
 }
 
-// relative is a candidate beside its baseline, at one of their positions.
+// relative compares a candidate with its baseline, at one of their positions.
 func relative(is, was *prediction, i int) search.Predicted {
 	return search.Predicted{Candidate: is.at[i].Latency, Baseline: was.at[i].Latency,
 		Traits: Traits(is.program, was.program, is.at[i], was.at[i])}

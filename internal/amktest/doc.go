@@ -2,5 +2,5 @@
 // programs exported to the profile, are proved by validate and run by refvm against arithmetic written out in the
 // tests.
 //
-// It has no code beside its tests, and nothing imports it. Its tests may import every package of amkc.
+// It has no code besides its tests, and nothing imports it. Its tests may import every package of amkc.
 package amktest

@@ -127,7 +127,7 @@ func TestCalibration(t *testing.T) {
 // memoryBound is the bytes per token from which on memory alone decides how long a ceiling takes.
 const memoryBound = 1e9
 
-// TestReads: what is known of the memory of a GPU beside its data sheet is the part of the bandwidth at which the
+// TestReads: what is known of the memory of a GPU besides its data sheet is the part of the bandwidth at which the
 // ring reads. It follows from the ceilings of large models, which wait for nothing else; with -calibrate, the test
 // prints the part that fits those best.
 func TestReads(t *testing.T) {

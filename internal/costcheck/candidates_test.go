@@ -74,7 +74,7 @@ func (c *candidate) predict(t testing.TB) (baseline, ratio float64) {
 	return baseline, predictRow(t, c.row, c.settings).Latency / baseline
 }
 
-// TestCandidatesHold holds the builds with defaults that candidates were measured beside, and the ratio of each
+// TestCandidatesHold holds the builds with defaults that candidates were measured against, and the ratio of each
 // candidate to them.
 func TestCandidatesHold(t *testing.T) {
 	if !everything() {

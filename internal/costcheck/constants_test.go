@@ -33,7 +33,7 @@ func constantsTable(t testing.TB) string {
 			for _, spec := range g.Specs {
 				v := spec.(*ast.ValueSpec)
 				if v.Doc == nil && v.Comment != nil {
-					continue // a size, which says so beside it
+					continue // a size, which says so alongside it
 				}
 				names, values := make([]string, len(v.Names)), make([]string, len(v.Names))
 				for i := range v.Names {

@@ -15,7 +15,7 @@ import (
 	"amkc/ir"
 )
 
-// A timed pass is one of section pass_times, predicted and measured beside a pass of one token of the same build.
+// A timed pass is one of section pass_times, predicted and measured against a pass of one token of the same build.
 type timedPass struct {
 	target         *ir.Target
 	model, formats string
@@ -86,7 +86,7 @@ func programOf(l *compiler.Scheduled, rows int) *ir.Program {
 // predictedPasses keeps predictions: several tests ask for the same.
 var predictedPasses = map[step]*cost.Pass{}
 
-// predictPass predicts a pass, beside one of one token.
+// predictPass predicts a pass, with one of one token.
 func predictPass(t testing.TB, name string, p, one *ir.Program, position int) *cost.Pass {
 	key := step{p, position}
 	if known, ok := predictedPasses[key]; ok {

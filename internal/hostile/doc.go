@@ -2,5 +2,5 @@
 // time and memory that are linear in the file. Its tests fuzz the whole way from bytes to verdict, and generate files
 // of 10 MB that each press on one budget.
 //
-// It has no code beside its tests, and nothing imports it. Its tests may import every package of amkc.
+// It has no code besides its tests, and nothing imports it. Its tests may import every package of amkc.
 package hostile

@@ -115,7 +115,7 @@ var allowed = map[string][]string{
 		"search/prior"},
 	"search/prior": {},
 	"simulate":     {"ir", "ir/diag", "ir/op", "refvm"},
-	// beside simulate, which knows nothing of a foreign format either
+	// next to simulate, which knows nothing of a foreign format either
 	"simulate/profile": {"compiler/amk", "ir", "simulate"},
 	"templates":        {},
 	"validate":         {"ir", "ir/diag", "ir/format", "ir/op", "validate/views"},

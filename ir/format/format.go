@@ -1,7 +1,7 @@
 // Package format declares how weights are laid out in memory: one value of type Format for each weight format, which is
 // all that knows its bytes. Packing, reading packed weights back, the sizes of arenas, the cost model, the limits of
 // stage bodies and the emitted code ask it. A format is a layout of the IR with an element type; scales of a quantised
-// format are in its blocks, beside the elements that they belong to, so that a block has its own number of bytes and
+// format are in its blocks, alongside the elements that they belong to, so that a block has its own number of bytes and
 // whatever streams blocks streams scales.
 //
 // docs/adding.md walks through one. The package imports ir/half alone.

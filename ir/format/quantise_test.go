@@ -136,7 +136,7 @@ func TestQuantiseConstants(t *testing.T) {
 	}
 }
 
-// What a group becomes depends on nothing beside it.
+// What a group becomes depends on nothing else.
 func TestQuantiseByGroups(t *testing.T) {
 	values := draw(distributions["heavy tails"], 4*512)
 	for _, b := range quantisedFormats() {

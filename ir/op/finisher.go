@@ -5,7 +5,7 @@ package op
 // own code; a test holds the function's parameters to it.
 type Finisher struct {
 	Func string // its name
-	// Row: it is given the Row before the value, because it looks at rows beside its own.
+	// Row: it is given the Row before the value, because it looks at rows other than its own.
 	Row bool
 	// Result names the variable that the emitted code has for a result without a name.
 	Result string

@@ -3,7 +3,7 @@ package op
 var SoftCap = declare(Spec{
 	Code:      20,
 	Name:      "SOFTCAP",
-	Doc:       "cap · tanh(x / cap): nearly x where x is small beside cap, and never beyond cap or −cap.",
+	Doc:       "cap · tanh(x / cap): nearly x where x is small compared with cap, and never beyond cap or −cap.",
 	Params:    []Param{need(bound)},
 	Pointwise: true,
 	Kernel:    true,

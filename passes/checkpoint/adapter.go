@@ -8,7 +8,7 @@ const adapterConfig = "adapter_config.json"
 var adapterWeights = []string{"adapter_model.safetensors", "adapter_model.bin"}
 
 // refuseAdapter refuses a directory with an adapter's configuration: transformers applies the adapter to whatever
-// model lies beside it, so without it the model is another one. It returns nil where there is none.
+// model lies next to it, so without it the model is another one. It returns nil where there is none.
 func refuseAdapter(dir string) *diag.Diagnostic {
 	if !isThere(dir, adapterConfig) {
 		return nil

@@ -18,7 +18,7 @@ type Document struct {
 	*Object        // its contents
 }
 
-// A Config is what a model directory says about the model beside its weights.
+// A Config is what a model directory says about the model besides its weights.
 type Config struct {
 	Dir        string    // as given to Open or OpenConfig
 	Model      *Document // config.json

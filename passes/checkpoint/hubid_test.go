@@ -11,7 +11,7 @@ import (
 	"amkc/internal/watch"
 )
 
-// hubWith makes a cache of models--ORG--NAME directories, and the working directory an empty one beside it.
+// hubWith makes a cache of models--ORG--NAME directories, and the working directory an empty one alongside it.
 func hubWith(t *testing.T, models map[string]map[string]string) string {
 	t.Helper()
 	for _, name := range []string{"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"} {

@@ -60,7 +60,7 @@ func (w wordRows) read(dst []byte, row0, n int) error {
 	return nil
 }
 
-// wordColumns are words that hold columns of one row, and lie beside those of the other rows: GPTQ.
+// wordColumns are words that hold columns of one row, and lie alongside those of the other rows: GPTQ.
 type wordColumns struct {
 	t                checkpoint.Tensor
 	bits, rows, cols int
@@ -202,7 +202,7 @@ func (w *wordZeros) read(dst []int8, row0, n int) error {
 	return nil
 }
 
-// columnZeros are words that hold the zero points of rows, and lie beside each other for one group: GPTQ and AWQ.
+// columnZeros are words that hold the zero points of rows, and lie alongside each other for one group: GPTQ and AWQ.
 type columnZeros struct {
 	t    checkpoint.Tensor
 	bits int

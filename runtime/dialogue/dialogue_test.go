@@ -21,7 +21,7 @@ import (
 	"amkc/runtime/tokenizer"
 )
 
-// template writes messages between special tokens, so that nothing of them is merged with what is beside it.
+// template writes messages between special tokens, so that nothing of them is merged with its neighbours.
 const template = "{% for m in messages %}{{ m.role }}<|begin_of_text|>{{ m.content }}<|end_of_text|>{% endfor %}" +
 	"{% if add_generation_prompt %}assistant<|begin_of_text|>{% endif %}"
 

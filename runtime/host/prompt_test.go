@@ -40,9 +40,9 @@ func openPrompts(t *testing.T, settings, image string, tokens int, rows ...int) 
 	return s, err
 }
 
-// Known tokens are decoded by passes over prompts, beside passes of several rows or without them, across variants, with
-// logits or without, in whatever parts they come; what follows them is what follows the same tokens one by one. The
-// fake kernel complains about a pass that runs into another variant, or of more tokens than fit.
+// Known tokens are decoded by passes over prompts, alongside passes of several rows or without them, across variants,
+// with logits or without, in whatever parts they come; what follows them is what follows the same tokens one by one.
+// The fake kernel complains about a pass that runs into another variant, or of more tokens than fit.
 func TestFeedUsesPassesOverPrompts(t *testing.T) {
 	for _, settings := range []string{"", variants} {
 		for _, build := range [][]int{{64}, {16, 8}, {128, 3}} {

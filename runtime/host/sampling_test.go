@@ -191,7 +191,7 @@ func TestNoTokenIsLeftToDraw(t *testing.T) {
 	require.Equal(t, greedy(prompt, 50), done.IDs)
 }
 
-// A sequence whose logits leave it no token ends alone: one beside it that draws goes on, and one that takes the
+// A sequence whose logits leave it no token ends alone: one alongside it that draws goes on, and one that takes the
 // largest logit has the token that it would have had on its own.
 func TestSequencesEndAlone(t *testing.T) {
 	for _, ofEach := range []int{1, 2} { // with two rows of each, there are drafts

@@ -113,7 +113,7 @@ func (s *Session) NewBatch(o BatchOptions) *Batch {
 	o.Steps = min(max(1, o.Steps), maxSteps)
 	if o.Prompt <= 0 {
 		switch o.Prompt = defaultPrompt; {
-		case s.Sequences() == 1: // which no other waits beside
+		case s.Sequences() == 1: // where no other waits
 			o.Prompt = s.facts.PromptPart()
 		case s.prompt != nil:
 			o.Prompt = kernelPrompt

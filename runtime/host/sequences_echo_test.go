@@ -29,7 +29,7 @@ func rowsOf(t *testing.T, s *host.Session, ids []int) (rows [][]float32) {
 
 // Prompts whose logits are wanted come token by token, with the logits that single steps have, to the bit; then what
 // follows. So it is with builds of one sequence and of several, with a kernel for prompts and without, across variants,
-// beside others that want nothing of the kind, after a step that was aborted, and whatever the cache has of the
+// alongside others that want nothing of the kind, after a step that was aborted, and whatever the cache has of the
 // prompt. A sequence that is held reads nothing.
 func TestEchoes(t *testing.T) {
 	if testing.Short() {

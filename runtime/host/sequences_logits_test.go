@@ -41,7 +41,7 @@ func aloneWithLogits(t *testing.T, s *host.Session, o *sampling.Options, prompt 
 }
 
 // Sequences whose tokens the kernel chooses give logits too, if they are wanted: those of the sequence alone, to the
-// bit, beside others that want none, with drafts and without. One that is held gives nothing meanwhile.
+// bit, alongside others that want none, with drafts and without. One that is held gives nothing meanwhile.
 func TestLogitsOfWhatTheKernelChooses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")

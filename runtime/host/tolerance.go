@@ -26,7 +26,7 @@ var tolerances = map[string]Tolerance{
 // square root: the shape of Llama-3.1-70B in int4, with 80 layers, differs by 6.1e-2 RMS on an H200.
 const deepLayers = 32
 
-// integerTolerances are for a cache of integers, beside an element type. A value in k or v that is different in its
+// integerTolerances are for a cache of integers, besides an element type. A value in k or v that is different in its
 // last bits may be rounded to the next integer, and a scale to the next BF16, with which a whole row of a head is
 // rounded otherwise: by 1 in 127 of its largest element at most, and 3e-3 of it RMS. In F32 few values lie that close
 // to where rounding changes, and one that does decides: on the reference VM, with weights moved by 2^-22 of them, the

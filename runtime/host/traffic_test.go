@@ -8,7 +8,7 @@ import (
 	"amkc/runtime/host"
 )
 
-// Layers with a window read no more rows than it has, beside the step's own.
+// Layers with a window read no more rows than it has, besides the step's own.
 func TestCacheBytes(t *testing.T) {
 	traffic := host.Traffic{Weights: 1000, Cache: []host.CacheRows{{Bytes: 10}, {Bytes: 100, Window: 4}}}
 	for position, want := range []float64{0, 110, 220, 330, 340, 350} {

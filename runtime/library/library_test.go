@@ -133,7 +133,7 @@ func alone(prompt []int, n int) (ids []int, finish string) {
 	return ids, library.Length
 }
 
-// Texts are the same whether the decoder takes them token by token or several at once, alone or beside others, with
+// Texts are the same whether the decoder takes them token by token or several at once, alone or alongside others, with
 // logits or without.
 func TestTextsDoNotDependOnHowTheyAreDecoded(t *testing.T) {
 	for _, d := range []library.Decoder{&counter{vocab: 50, next: sum}, &burster{counter{vocab: 50, next: sum}}} {

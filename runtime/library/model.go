@@ -67,9 +67,9 @@ type Model struct {
 	dir   string
 	eos   []int
 
-	tokenizer *tokenizer.Tokenizer // nil: none, for the reason beside it
+	tokenizer *tokenizer.Tokenizer // nil: none, for the reason alongside it
 	noText    error
-	chat      *chat.Format // nil: none, for the reason beside it
+	chat      *chat.Format // nil: none, for the reason alongside it
 	noChat    error
 
 	vocabulary func() (*grammar.Vocabulary, error) // bytes of tokens, found when they are first needed

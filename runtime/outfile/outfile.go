@@ -1,4 +1,4 @@
-// Package outfile writes files that appear complete or not at all. The bytes go to a hidden file beside the target,
+// Package outfile writes files that appear complete or not at all. The bytes go to a hidden file next to the target,
 // which takes its place when they are all there; until then, and after any error, a file at the target is what it
 // was.
 //
@@ -128,7 +128,7 @@ const (
 	suffix  = ".amkc-partial"
 )
 
-// partial is the hidden file beside a target. It has the target's name, or if that would be too long the digest of it.
+// partial is the hidden file next to a target. It has the target's name, or if that would be too long the digest of it.
 func partial(target string) string {
 	name := filepath.Base(target)
 	if len("."+name+suffix) > maxName {

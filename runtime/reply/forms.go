@@ -20,7 +20,7 @@ type form struct {
 	wrap       marks    // around all calls; may be empty
 	call       marks    // around a call or a list of calls; without an opening mark an answer begins with one
 	alsoOpens  []string // other opening marks
-	alsoCloses []string // other closing marks, which may stand beside the first
+	alsoCloses []string // other closing marks, which may stand besides the first
 	separators string   // bytes that may stand between calls, besides spaces
 
 	// header is what ends the name in front of arguments; empty: there is none. named finds the name in what is in

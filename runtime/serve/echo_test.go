@@ -177,7 +177,7 @@ func (e impossibles) Step(ctx context.Context) ([]Event, error) {
 }
 
 // Log-probabilities of a prompt are, to the last digit, those that its tokens have when they are chosen one by one,
-// with engines of one sequence and of several, beside others, and whatever a cache has of the prompt.
+// with engines of one sequence and of several, alongside others, and whatever a cache has of the prompt.
 func TestEchoIsWhatWasDecoded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")

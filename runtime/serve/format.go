@@ -14,7 +14,7 @@ import (
 func responseFormat(s *Server, r *request, v value) error { return s.format(r, v, "json_schema") }
 
 // format reads what an answer has to be: text, an object in JSON, or what a schema describes. The latter is in a member
-// of its own, or beside the type if nested is empty.
+// of its own, or alongside the type if nested is empty.
 func (s *Server) format(r *request, v value, nested string) error {
 	all, err := members(v.raw)
 	if err != nil {

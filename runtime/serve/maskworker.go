@@ -18,9 +18,9 @@ type formState interface {
 	MayGoOn() bool
 }
 
-// A maskWorker computes which tokens may follow in an answer that has a form, on goroutines beside the engine's: a
-// schema with hundreds of alternatives, which any client may send, takes tens of milliseconds per token, and other
-// sequences must not wait for that. It has one goroutine at a time, which ends with the token.
+// A maskWorker computes which tokens may follow in an answer that has a form, on goroutines concurrent with the
+// engine's: a schema with hundreds of alternatives, which any client may send, takes tens of milliseconds per token,
+// and other sequences must not wait for that. It has one goroutine at a time, which ends with the token.
 type maskWorker struct {
 	state formState
 	room  chan struct{} // a semaphore for the workers of all answers

@@ -7,10 +7,10 @@ import (
 	"amkc/runtime/sampling"
 )
 
-// A scorer finds the log-probabilities of an answer's tokens, whose logits it is given, beside the engine: for a large
-// vocabulary that takes as long as a step, which other sequences are not to wait for. Several tokens, as those of a
-// prompt, are worked for at a time. Beyond that it does what it is told in its order, on a goroutine that ends when
-// there is nothing to do.
+// A scorer finds the log-probabilities of an answer's tokens, whose logits it is given, concurrently with the engine:
+// for a large vocabulary that takes as long as a step, which other sequences are not to wait for. Several tokens, as
+// those of a prompt, are worked for at a time. Beyond that it does what it is told in its order, on a goroutine that
+// ends when there is nothing to do.
 type scorer struct {
 	wanted int             // of the largest
 	room   chan struct{}   // has a place for each token that may be worked for at a time, of all answers

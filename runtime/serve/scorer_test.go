@@ -111,7 +111,7 @@ func TestLogprobsThatThereAreNot(t *testing.T) {
 	eventually(t, func() bool { left, _ := e.load(); return left == 0 })
 }
 
-// Log-probabilities of a sequence beside others, some of which want none, are those that it has alone, to the last
+// Log-probabilities of a sequence alongside others, some of which want none, are those that it has alone, to the last
 // digit, streamed or not, with tokens chosen by the kernel or the host.
 func TestLogprobsBesideOthers(t *testing.T) {
 	if testing.Short() {

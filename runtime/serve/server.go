@@ -7,9 +7,9 @@
 // requests cost before they are admitted or refused is bounded. Then it waits in a queue of bounded length for the
 // scheduler, whose goroutine alone calls the engine: it chooses tokens, makes text of them and looks for stop strings,
 // so that nothing is decoded behind the end of an answer. What comes of that goes through an outbox to the request's
-// goroutine, so that a slow client keeps nobody waiting; log-probabilities are found on the way there, beside the next
-// step, and so is what may follow in an answer that has a form. A client that goes away ends its sequences before the
-// next step.
+// goroutine, so that a slow client keeps nobody waiting; log-probabilities are found on the way there, concurrently
+// with the next step, and so is what may follow in an answer that has a form. A client that goes away ends its
+// sequences before the next step.
 //
 // A field of a request that would change the answer is honoured or refused by name, never ignored. No text of prompts
 // or answers is in logs, metrics or errors that were not asked for by the request itself.
@@ -119,7 +119,7 @@ func New(c Config) *Server {
 	return s
 }
 
-// beside is how much may be worked for at a time beside the engine: half of the processors are left to that.
+// beside is how much may be worked for at a time concurrently with the engine: half of the processors are left to that.
 func beside() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
 // A route is a path with what answers it.

@@ -39,7 +39,7 @@ func checkCall(t testing.TB, call toolCall) {
 }
 
 // Where a model begins a call, nothing but a call of a tool goes on, whose arguments follow the schema of one that is
-// strict; with tokens chosen by the kernel or the host, and beside other answers.
+// strict; with tokens chosen by the kernel or the host, and alongside other answers.
 func TestStrictCalls(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")
@@ -137,7 +137,7 @@ func TestStrictCallsBetweenSpecialTokens(t *testing.T) {
 	require.Positive(t, whole)
 }
 
-// Responses say strict beside the name of a tool.
+// Responses say strict alongside the name of a tool.
 func TestStrictToolsOfResponses(t *testing.T) {
 	s := serve(t, babbling(t, `<tool_call>`))
 	status, body := s.post(t, responsesPath, `{"input": "a", "max_output_tokens": 200, "parallel_tool_calls": false,

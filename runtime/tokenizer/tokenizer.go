@@ -222,7 +222,7 @@ func invalidUTF8(s string) int {
 // A coverage is what a token stands for at most in a text as it is given.
 type coverage struct {
 	bytes int  // 0: any number
-	white bool // and white space beside it
+	white bool // and white space next to it
 }
 
 // coverage finds what a token stands for at most, added ones and what steps before the model leave out included.

@@ -1,6 +1,6 @@
 // The plain read: the whole grid reads a stretch of memory, pass after pass, and does nothing with
-// it but add it up. What it reads a second stands beside the ceiling. Must not know what the bytes
-// are.
+// it but add it up. What it reads a second stands alongside the ceiling. Must not know what the
+// bytes are.
 #pragma once
 
 #include "hw/memory.cuh"

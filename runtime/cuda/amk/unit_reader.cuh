@@ -78,7 +78,7 @@ struct UnitReader<S, PlainHeads> {
 
 // The quads of a head are in the lanes of one warp, or of a part of one, so that shuffles add up
 // its squares. Those of all heads are the block's: every SM with a unit reads all of q and of k for
-// them, beside its unit. Gains are in registers before the exchange is polled. In a pass of one
+// them, alongside its unit. Gains are in registers before the exchange is polled. In a pass of one
 // token so is what a rotation pair is multiplied by, gains and angles together, and the products
 // are under way while the squares are added up; of several, whose heads are more, it would take too
 // many registers.

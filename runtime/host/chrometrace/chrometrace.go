@@ -23,7 +23,7 @@ type Span struct {
 	Track
 	Name, Category string
 	Start, End     float64
-	Args           any // an object, shown beside a span that is chosen; nil: none
+	Args           any // an object, shown alongside a span that is chosen; nil: none
 }
 
 // event is an event as the format has it.

@@ -1,5 +1,5 @@
-// Package cli is the command line of an emitted launcher: run, chat, serve, bench, check and info on the build beside
-// the executable.
+// Package cli is the command line of an emitted launcher: run, chat, serve, bench, check and info on the build
+// alongside the executable.
 //
 // Results go to stdout; errors and progress go to stderr, progress on a terminal only. Exit codes: 0 success; 1 the
 // input is at fault, or check found differences; 2 bad usage or a broken environment.
@@ -29,7 +29,7 @@ import (
 
 // A Launcher is an executable made for one model.
 type Launcher struct {
-	Model host.Model           // that the executable was made for; the build beside it must say the same
+	Model host.Model           // that the executable was made for; the build alongside it must say the same
 	Dir   string               // the build directory; empty: where the executable is
 	Check host.ReferenceOpener // nil: the reference kernels of the build
 }
@@ -218,7 +218,7 @@ func defaults(fs *flag.FlagSet) string {
 	return b.String()
 }
 
-// parseIDs reads "1,2,3"; spaces may stand for or beside the commas.
+// parseIDs reads "1,2,3"; commas may be spaces, or have spaces around them.
 func parseIDs(s string) ([]int, error) {
 	var ids []int
 	for _, word := range strings.FieldsFunc(s,

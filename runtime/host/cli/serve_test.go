@@ -98,7 +98,7 @@ func testServe(t *testing.T, dir string, flags ...string) {
 	require.Equal(t, len(want.PromptIDs)-1, got.Usage.Details.Cached)
 
 	var answers sync.WaitGroup
-	for i := range 9 { // greedy and drawn, beside one another
+	for i := range 9 { // greedy and drawn, concurrently with one another
 		answers.Go(func() {
 			status, body := ask("/v1/completions", `{"prompt": "# user: hi\n", "max_tokens": 9, "model": "fake",
 				"temperature": `+strconv.Itoa(i%2)+`, "seed": 5}`)

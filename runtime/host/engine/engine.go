@@ -17,7 +17,7 @@ import (
 func Served() host.BatchOptions { return host.BatchOptions{Steps: 32, Within: 8 * time.Millisecond} }
 
 // New returns an engine that decodes with a session, which decodes nothing else meanwhile. What a sequence gives is the
-// same with any build and beside any others.
+// same with any build and alongside any others.
 func New(s *host.Session, o host.BatchOptions) serve.Engine {
 	facts := s.Facts()
 	limits := serve.Limits{Vocab: facts.Model.Vocab, MaxSeq: facts.Model.MaxSeq, Hidden: facts.Model.Hidden,

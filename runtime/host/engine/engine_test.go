@@ -118,7 +118,7 @@ func TestErrorsComeThrough(t *testing.T) {
 	require.ErrorAs(t, err, &line)
 }
 
-// A sequence for the state after its prompt gives that and no token, beside others, with passes of several sequences
+// A sequence for the state after its prompt gives that and no token, alongside others, with passes of several sequences
 // and without.
 func TestStates(t *testing.T) {
 	for _, sequences := range []int{1, 4} {
