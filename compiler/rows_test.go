@@ -28,7 +28,7 @@ type passCase struct {
 }
 
 // passCases differ in what a token of a pass meets: families with windows, soft caps, norms in front of branches,
-// behind them, of heads and of all heads, branches side by side, LayerNorms and biases; every dtype, format and cache.
+// after them, of heads and of all heads, branches side by side, LayerNorms and biases; every dtype, format and cache.
 var passCases = []passCase{
 	{model: "pycoder-5m", dtype: ir.BF16, sms: 6},
 	{model: "pycoder-5m", dtype: ir.BF16, sms: 6, weights: "int4:sym", cache: true},

@@ -108,7 +108,7 @@ func (r *run) multiply(s *stage, t *task, sm int, ready float64, waits bool) (at
 	return at + around, late, took
 }
 
-// words is the speed at which an SM reads words of L2. All read at once behind an exchange; where nobody waits each
+// words is the speed at which an SM reads words of L2. All read at once after an exchange; where nobody waits each
 // reads on its own.
 func (r *run) words() float64 {
 	if r.waits {

@@ -10,7 +10,7 @@ import (
 	"amkc/ir/op"
 )
 
-// A Prompt is a prediction of how long it takes from a prompt to the first token behind it. Times are milliseconds.
+// A Prompt is a prediction of how long it takes from a prompt to the first token after it. Times are milliseconds.
 type Prompt struct {
 	Target     string  `json:"target"`
 	Arch       string  `json:"arch"`

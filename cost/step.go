@@ -198,7 +198,7 @@ func (r *run) handed(in *instance) (at float64) {
 }
 
 // ready is when the vectors that an instance waits for are with all of their readers: after the slowest of those who
-// write what a task reads, behind what memory and L2 have in flight.
+// write what a task reads, after what memory and L2 have in flight.
 func (r *run) ready(in *instance) (at float64, waits bool) {
 	if !r.waits || len(in.waits) == 0 {
 		return 0, false

@@ -21,7 +21,7 @@ func (r *reader) traffic(v *ir.Variant, pos int) (weights, rows float64) {
 				case role == op.Matrix, role == op.Gain:
 					weights += float64(b.Bytes())
 				case role == op.Cache && b.Kind == ir.KVCache && len(b.Shape) >= 4: // once as keys, once as values
-					d := len(b.Shape) - 3                       // behind that of sequences, if there is one
+					d := len(b.Shape) - 3                       // after that of sequences, if there is one
 					seen := ir.Span(o.Dims[d].Lo, o.Dims[d].Hi) // by all parts together
 					rows += float64(b.Bytes()) / float64(max(1, b.Shape[d])) / 2 * float64(seen.Len(pos))
 				}

@@ -68,10 +68,10 @@ func newDirectory(what string, members int) *Directory {
 	return &Directory{what: what, members: make([]Member, 0, members), numbers: make(map[string]int, members)}
 }
 
-// Add lists one more buffer, which the program has behind those that are listed.
+// Add lists one more buffer, which the program has after those that are listed.
 func (d *Directory) Add(b *Buffer) { d.declare(b.indices(), ignore, nil) }
 
-// AddCounter lists one more counter, which the variant has behind those that are listed.
+// AddCounter lists one more counter, which the variant has after those that are listed.
 func (d *Directory) AddCounter(c *Counter) { d.declare(c.indices(), ignore, nil) }
 
 // Members returns all members by their numbers. Callers do not change them.

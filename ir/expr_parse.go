@@ -158,7 +158,7 @@ func (p *exprParser) atom(depth int) (Expr, *syntaxError) {
 	return p.choice(word, depth)
 }
 
-// posOf reads the brackets behind pos.
+// posOf reads the brackets after pos.
 func (p *exprParser) posOf(depth int) (Expr, *syntaxError) {
 	start := p.i
 	p.i++

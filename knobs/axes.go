@@ -217,7 +217,7 @@ func Unsearched() []string {
 }
 
 // Place is where an integer stands among the values of an axis, as a position in Values with a fraction: between two of
-// them, before the first or behind the last.
+// them, before the first or after the last.
 func (a *Axis) Place(v Value) float64 {
 	n, err := strconv.Atoi(string(v))
 	if err != nil {

@@ -255,7 +255,7 @@ func checkStock(c *Case) *diag.Diagnostic {
 	case stock > 0 && stocked >= depth:
 		return c.idle(InFlightStocked, "%d chunks are in flight anyway; want less, or ring.stock 0", depth)
 	case stock == 0 && stocked > 1 && c.Of(LongStock) == 0 && !c.Given(Stock):
-		return c.idle(InFlightStocked, "with it ring.stock is 0 by default; want ring.stock above 0 beside it, or 1")
+		return c.idle(InFlightStocked, "with it ring.stock is 0 by default; want ring.stock above 0 with it, or 1")
 	case stock == 0 && stocked > 1 && c.Of(LongStock) == 0:
 		return c.idle(InFlightStocked, "ring.stock is 0; want ring.stock above 0, or 1")
 	}

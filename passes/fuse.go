@@ -243,7 +243,7 @@ type product struct {
 	ends    []*ir.Stage   // those that make what others see of each linear
 }
 
-// finish returns the stages behind the linears: for what one op of the stacked rows does, its first one.
+// finish returns the stages after the linears: for what one op of the stacked rows does, its first one.
 func (p *product) finish() (ops, all []*ir.Stage) {
 	for _, stages := range append(slices.Clone(p.alike), p.rotated, []*ir.Stage{p.last}) {
 		if len(stages) > 0 && stages[0] != nil {

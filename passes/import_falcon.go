@@ -8,7 +8,7 @@ import (
 
 // importFalcon builds the graph of a Falcon of 2023, the 7B, the 40B and the 180B: an MLP without a gate alongside
 // attention. The new architecture has several groups of heads, side by side in one tensor, and mostly a norm for each
-// branch; the old one has a single key and value head behind all queries, or as many as of queries. Defaults of absent
+// branch; the old one has a single key and value head after all queries, or as many as of queries. Defaults of absent
 // fields are those of transformers' FalconConfig.
 func importFalcon(m *importer) *ir.Graph {
 	newer := m.truth("new_decoder_architecture", false)

@@ -67,7 +67,7 @@ func (d *decoder) layer(m *ir.Model, names *tensorNames, window int, rotates boo
 		x = attend()
 	}
 	act := d.middle(&b, before("post_norm", x), m, linear)
-	if d.parallel { // behind the first half of the MLP, which needs nothing of it and fills the wait for it
+	if d.parallel { // after the first half of the MLP, which needs nothing of it and fills the wait for it
 		x = attend()
 	}
 	down := linear("down_proj", act, h, m.Intermediate, d.biased.mlp)

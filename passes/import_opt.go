@@ -25,7 +25,7 @@ var optModelled = layerNormModelled([]string{"num_key_value_heads", "intermediat
 	"rope_theta", "rope_scaling", "rope_parameters", partialFactor, "original_max_position_embeddings"}, "ffn_dim",
 	"activation_function", "enable_bias", "layer_norm_elementwise_affine", "word_embed_proj_dim")
 
-// optInert are the inert fields of an OPT. OPT-350m has its norms behind the sums, which is not modelled.
+// optInert are the inert fields of an OPT. OPT-350m has its norms after the sums, which is not modelled.
 var optInert = func() map[string]known {
 	inert := maps.Clone(layerNormInert)
 	inert["do_layer_norm_before"] = isTrue.does("norms stand behind the sums")

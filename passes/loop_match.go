@@ -13,7 +13,7 @@ const longestBody = 256
 
 // A stretch is a span of stages with a period: throughout [lo, hi) a stage has the shape of the one a period after it
 // and, if order is 2, of the one after that, and is rotated by the same step from each to the next. So what repeats
-// ends order periods behind hi: two bodies are alike by a stretch of order 1, more by one of order 2.
+// ends order periods after hi: two bodies are alike by a stretch of order 1, more by one of order 2.
 type stretch struct {
 	period, order int
 	lo, hi        int

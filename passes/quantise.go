@@ -15,7 +15,7 @@ import (
 // are left as they are. So is the cache, unless the user asks for another type.
 //
 // Matrices of a default below 8 bits leave the head and the embedding at 8: every token depends on them, and their
-// errors are not averaged out by layers behind them.
+// errors are not averaged out by layers after them.
 var Quantise = Pass{
 	Name:  "quantise",
 	Doc:   "choose how matrices and the cache are stored: as the checkpoint has them, or quantised",

@@ -5,7 +5,7 @@ import "cmp"
 // tensorNames are how a checkpoint calls the tensors of a decoder.
 type tensorNames struct {
 	body   string            // what comes before the parts
-	layers string            // what comes before those of a layer, behind body; "": layers.{i}.
+	layers string            // what comes before those of a layer, after body; "": layers.{i}.
 	head   string            // the linear of the logits
 	parts  map[string]string // what nodes take, by their names; others take what llamaParts says
 }

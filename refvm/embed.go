@@ -7,7 +7,7 @@ import (
 
 var embedding = kernelTable{ops.EMBED: embed}
 
-// embed looks up rows of a table: what a token id means to the model. The id behind the last row takes what the host
+// embed looks up rows of a table: what a token id means to the model. The id after the last row takes what the host
 // has given for its place instead, as it is.
 func embed(w *worker, o *op) error {
 	ids, ints := w.bits(&o.in[0])

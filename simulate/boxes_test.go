@@ -91,7 +91,7 @@ func TestTouchesOfBoxes(t *testing.T) {
 	require.Equal(t, [][2]int{{43, 7}, {70, 7}}, got)
 }
 
-// Rows of a cache below the position are there before the first step, and so are their scales, which lie behind all
+// Rows of a cache below the position are there before the first step, and so are their scales, which are after all
 // elements; of several sequences each has a position of its own.
 func TestInitialRows(t *testing.T) {
 	for _, c := range []struct {

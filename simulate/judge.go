@@ -36,7 +36,7 @@ func Flat(f *ir.Flat, target *ir.Target, fp *Footprints, e Effort) Verdict {
 }
 
 // runsOf chooses positions at which a program is run, each once. Of several sequences, all have one of them, and then
-// each has another one, the first in front and behind. Where the caller names positions, it is those alone.
+// each has another one, the first in front and after. Where the caller names positions, it is those alone.
 func runsOf(f *ir.Flat, e Effort) []Run {
 	var out []Run
 	met := map[string]bool{}

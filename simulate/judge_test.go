@@ -15,7 +15,7 @@ func unrolled(t *testing.T, p *ir.Program) *ir.Flat {
 	return f
 }
 
-// No step is run twice, and a step that the caller names is run with the very pass behind it that it had without.
+// No step is run twice, and a step that the caller names is run with the very pass after it that it had without.
 func TestRuns(t *testing.T) {
 	for _, sequences := range []int{1, 2, 3} {
 		for _, hi := range []int{0, 1, 2, 900} {

@@ -191,7 +191,7 @@ func (f *furthest) way(from int32) []int32 {
 }
 
 // lost lists the tasks that have stored words that were overwritten too early, and those that have overwritten them, as
-// far as that is why a task waits for ever: those words that it has missed, and those that tasks behind it have.
+// far as that is why a task waits for ever: those words that it has missed, and those that later tasks have.
 func (f *furthest) lost(t int32) []int32 {
 	var out []int32
 	add := func(t int32) {

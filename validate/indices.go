@@ -17,7 +17,7 @@ import (
 //     index, which they do where there is no value, or none that can be chosen; with indices as the second operand
 //     they yield one of those, or 0 if none of them is an index.
 //   - COPY hands on what it copies, and STOP yields 0 or 1.
-//   - An input is the host's. The host gives it rows of the tables that it selects from, or the number behind them
+//   - An input is the host's. The host gives it rows of the tables that it selects from, or the number after them
 //     where EMBED has a third operand; that is assumed, and refvm and the launcher see to it. The token is the host's
 //     in the first step only: what the step leaves in next is a row of every table that the token of some variant
 //     selects from (checkTokens).

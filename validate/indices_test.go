@@ -101,7 +101,7 @@ func TestIndexChains(t *testing.T) {
 	}
 }
 
-// A pass of several rows may go on behind the variant after its own, if that has fewer positions than there are rows.
+// A pass of several rows may go on after the variant after its own, if that has fewer positions than there are rows.
 func TestIndexBeyondTheVariantAfter(t *testing.T) {
 	for _, c := range []struct {
 		name       string

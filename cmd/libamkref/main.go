@@ -65,7 +65,7 @@ func parts(dir string) (*decoder, library.Parts, error) {
 // A decoder is a session of the reference VM.
 type decoder struct {
 	session *refvm.Session
-	given   int // the id of what is given: that behind the vocabulary
+	given   int // the id of what is given: the one after the vocabulary
 	release func() error
 }
 

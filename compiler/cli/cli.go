@@ -34,7 +34,7 @@ type verb struct {
 }
 
 // verbs returns the table, in the order of the help text. The first one is what a first word that is not a verb means.
-// Every call returns fresh rows: the variables behind the flags belong to one run.
+// Every call returns fresh rows: the variables of the flags belong to one run.
 func verbs() []verb {
 	return []verb{
 		compileVerb(), packVerb(), runVerb(), chatVerb(), serveVerb(), logitsVerb(), qualityVerb(), formatsVerb(),

@@ -316,7 +316,7 @@ func passTime(p *cost.Pass) string {
 	return text
 }
 
-// promptText says how long it takes to the first token behind a prompt.
+// promptText says how long it takes to the first token after a prompt.
 func promptText(model string, p *cost.Prompt) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s on %s (%s), prompt of %d tokens: %s\n", model, p.Target, p.Arch, p.Tokens, p.Label)

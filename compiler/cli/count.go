@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// countSuffixes are what may stand behind a whole number on the command line. 8k is 8192: contexts and vocabularies
+// countSuffixes are what may stand after a whole number on the command line. 8k is 8192: contexts and vocabularies
 // are counted so.
 var countSuffixes = map[string]int{"k": 1 << 10, "m": 1 << 20}
 

@@ -82,7 +82,7 @@ type ending struct {
 	want    []string     // the tokens that it has to print
 }
 
-// kernelChoice is amk::Choice, whose pointers say how long the tables behind it are.
+// kernelChoice is amk::Choice, whose pointers say how long its tables are.
 type kernelChoice struct {
 	bias, uses, allowed, recent                 uint64
 	repetition, frequency, presence, rest, minP float64

@@ -61,7 +61,7 @@ func (p *place) define(f *pflag.FlagSet) {
 		"build the model with passes of `N` rows too, for --device cuda: they verify drafts")
 }
 
-// opened is an engine with what a caller needs to know about the model behind it.
+// opened is an engine with what a caller needs to know about its model.
 type opened struct {
 	engine
 	device string

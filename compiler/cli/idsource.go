@@ -107,7 +107,7 @@ func (s *idSource) readText(c *call) (string, error) {
 	return string(raw), nil
 }
 
-// encodeText keeps what the tokenizer puts in front of the text apart, and leaves out what it puts behind it. flag is
+// encodeText keeps what the tokenizer puts in front of the text apart, and leaves out what it puts after it. flag is
 // where the text is from.
 func encodeText(tok *tokenizer.Tokenizer, flag, text string) (quality.Text, error) {
 	whole, err := tok.Encode(text, true)

@@ -35,7 +35,7 @@ func parseNPY(raw []byte) ([]int, error) {
 	count, rank := 1, 0
 	for _, dim := range dims {
 		if dim = strings.TrimSpace(dim); dim == "" {
-			continue // behind the last comma, or of an array of no dimension
+			continue // after the last comma, or of an array of no dimension
 		}
 		n, err := strconv.Atoi(dim)
 		if err != nil || n > 0 && count > len(data)/n {

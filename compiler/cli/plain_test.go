@@ -17,7 +17,7 @@ import (
 )
 
 // The plain kernels of a build, compiled for the CPU, give the logits that transformers gives: with heads that are
-// normalised and layers of two kinds, with biases of some and of all projections, behind a window, with rotations that
+// normalised and layers of two kinds, with biases of some and of all projections, after a window, with rotations that
 // scale or leave a part of each head, with a scaled embedding and norms of 1 + w, with scaled branches, in
 // layers that do not rotate, by pairs that are neighbours, without norms before branches, and within bounds. AMKC_LONG
 // asks for models too all of whose kernels others have.
@@ -46,7 +46,7 @@ func TestPlainKernels(t *testing.T) {
 }
 
 // With a cache of integers they give the logits that the reference VM gives, as far as both round k and v alike: with
-// heads as they are published, behind a window, and with heads that are normalised.
+// heads as they are published, after a window, and with heads that are normalised.
 func TestPlainKernelsOfIntegers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")

@@ -313,7 +313,7 @@ func TestPycoderText(t *testing.T) {
 	}
 }
 
-// TestPycoderLogits compares logits at a few positions of the evaluation text. Those behind 63 take seconds: AMKC_LONG
+// TestPycoderLogits compares logits at a few positions of the evaluation text. Those after 63 take seconds: AMKC_LONG
 // asks for them.
 func TestPycoderLogits(t *testing.T) {
 	if testing.Short() {

@@ -103,7 +103,7 @@ func TestRowsOfAttention(t *testing.T) {
 	}
 }
 
-// What a product finishes of a row is, to the bit, what it finishes of the row alone: behind each reader, with groups
+// What a product finishes of a row is, to the bit, what it finishes of the row alone: after each reader, with groups
 // of warps, in slabs, and in several flushes. AMKC_LONG asks for more of them.
 func TestRowsOfProducts(t *testing.T) {
 	if testing.Short() {

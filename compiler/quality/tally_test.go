@@ -103,7 +103,7 @@ func TestUniform(t *testing.T) {
 				found.add(row, row, next)
 			}
 			r := found.report()
-			if at < 1e30 { // of which float64 has no room for a logarithm behind the point
+			if at < 1e30 { // of which float64 has no room for a logarithm after the point
 				require.InEpsilon(t, float64(vocab), r.Perplexity.Model, 1e-12)
 			}
 			require.Equal(t, r.Perplexity.Model, r.Perplexity.Against)

@@ -1,5 +1,5 @@
 // Package diag holds the diagnostics that every other package reports: a stable code, a severity, a position, a
-// message and related notes, and the registry of codes behind `amkc explain`.
+// message and related notes, and the registry of codes of `amkc explain`.
 //
 // It renders untrusted text: names, keys, paths and messages of other programs come out as runtime/printable shows
 // them, in one line each. Nobody who makes a diagnostic has to escape anything.

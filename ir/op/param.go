@@ -103,7 +103,7 @@ var (
 	scale = Param{Key: "scale", Real: true,
 		Doc: "multiplies the scores of attention, cos and sin of a rotation, rows of a table, or the operand"}
 
-	// A buffer of w's type could not hold 1 + w, which has eight bits behind the point in BF16, whatever w is.
+	// A buffer of w's type could not hold 1 + w, which has eight bits after the point in BF16, whatever w is.
 	unitOffset = Param{Key: "unit_offset", Values: []Named{{0, "w"}, {1, "1 + w"}},
 		Doc: "what rows are multiplied by; 1 + w is not rounded to the type of w"}
 

@@ -11,7 +11,7 @@ import (
 	"amkc/ir/diag"
 )
 
-// hubID matches ORG/NAME as hubs spell it, NAME alone for models of the first days, and @REVISION behind it: a branch,
+// hubID matches ORG/NAME as hubs spell it, NAME alone for models of the first days, and @REVISION after it: a branch,
 // a tag, refs/pr/N or a commit. No part begins with a dot, so none leaves the directory that it names an entry of.
 var hubID = regexp.MustCompile(`^(?:(\w[\w.-]*)/)?(\w[\w.-]*)(?:@(\w[\w.-]*(?:/\w[\w.-]*)*))?$`)
 

@@ -83,7 +83,7 @@ func (t Tensor) ReadPieces(dst []byte, off, size, stride int) error {
 	if len(dst) == 0 {
 		return nil
 	}
-	n, room := 0, t.size-int64(off)-int64(size) // behind the first piece
+	n, room := 0, t.size-int64(off)-int64(size) // after the first piece
 	if size > 0 {
 		n = len(dst) / size
 	}

@@ -24,7 +24,7 @@ type Conversation struct {
 	Documents *jinja.List // of objects; nil without documents
 	Extra     *jinja.Dict // further variables of the template, such as enable_thinking; may be nil
 
-	// AddGenerationPrompt asks for the start of the answer behind the last message.
+	// AddGenerationPrompt asks for the start of the answer after the last message.
 	AddGenerationPrompt bool
 }
 

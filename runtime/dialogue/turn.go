@@ -98,7 +98,7 @@ type answer struct {
 	stats
 }
 
-// newAnswer starts behind the prompt, which goes through the decoder as well: what a token looks like may depend on the
+// newAnswer starts after the prompt, which goes through the decoder as well: what a token looks like may depend on the
 // one before it.
 func newAnswer(d *Dialogue, rendered string, prompt []int) *answer {
 	a := &answer{d: d, ids: slices.Clone(prompt), prompt: len(prompt), began: time.Now(),
@@ -190,7 +190,7 @@ func (a *answer) put(text string) error {
 	return a.d.print(text)
 }
 
-// add takes what the reader has found. A terminal shows it without marks, thoughts faint and with a line behind them.
+// add takes what the reader has found. A terminal shows it without marks, thoughts faint and with a line after them.
 func (a *answer) add(p reply.Piece) error {
 	before := a.thought != "" && a.said == "" && p.Text != ""
 	a.thought, a.said = a.thought+p.Thought, a.said+p.Text

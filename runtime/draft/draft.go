@@ -71,7 +71,7 @@ func (g NGrams) DraftEagerly(text []int, n int) []int {
 	return text[at:min(end, at+n)]
 }
 
-// Behind returns a drafter of texts that stand behind other ids, as of a prefix that was loaded: it looks at both.
+// Behind returns a drafter of texts that stand after other ids, as of a prefix that was loaded: it looks at both.
 func Behind(ids []int, d Drafter) Drafter { return behind{ids[:len(ids):len(ids)], d} }
 
 type behind struct {

@@ -11,7 +11,7 @@
 // Two consequences:
 //
 //   - [Stream.Synchronize] and [Event.Synchronize] occupy that thread until the GPU is done, and other calls queue
-//     behind them. Memory from [Device.AllocPinned] needs no call to read or write, so a running kernel can be told to
+//     after them. Memory from [Device.AllocPinned] needs no call to read or write, so a running kernel can be told to
 //     stop all the same; or poll [Stream.Query].
 //   - A hop to the thread costs microseconds. [Device.Do] runs a function there, and calls made inside it do not hop.
 //

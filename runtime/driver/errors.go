@@ -24,7 +24,7 @@ type Problem struct {
 	Kind   error  // one of the Err variables above
 	What   string // what is wrong, with the facts
 	Remedy string // what to do
-	Err    error  // the failed call behind it, or nil
+	Err    error  // the failed call that caused it, or nil
 }
 
 func (p *Problem) Error() string {
@@ -64,7 +64,7 @@ func IsSticky(err error) bool {
 	return sticky[codeOf(err)]
 }
 
-// codeOf returns the return code behind err, and success when there is none.
+// codeOf returns the return code in err, and success when there is none.
 func codeOf(err error) result {
 	var e *Error
 	if errors.As(err, &e) {

@@ -122,7 +122,7 @@ func (f *fake) lastLaunch() (args []byte, shape []int, cooperative bool) {
 	return buf[:n], shape, words[7] == 1
 }
 
-// hostView returns the memory behind a device address of the fake.
+// hostView returns the memory at a device address of the fake.
 func hostView(p Ptr, n int) []byte {
 	addr := uintptr(p &^ (1 << 62))
 	return unsafe.Slice(*(**byte)(unsafe.Pointer(&addr)), n)

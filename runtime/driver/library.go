@@ -182,8 +182,8 @@ func FormatVersion(v int) string { return fmt.Sprintf("%d.%d", v/1000, v%1000/10
 
 // api holds the driver's entry points, bound by [openLibrary]. The tag is the exported symbol: the _v2 names are those
 // that cuda.h maps the plain names to, and the plain ones would be the 32-bit interface of CUDA 3. Handles (context,
-// module, function, stream, event) are opaque pointers of the driver and travel as uintptr, so that Go never looks
-// behind them. A tag ending in ",optional" may be missing, and the field then stays nil.
+// module, function, stream, event) are opaque pointers of the driver and travel as uintptr, so that Go never
+// dereferences them. A tag ending in ",optional" may be missing, and the field then stays nil.
 type api struct {
 	Init             func(flags uint32) result                                   `cu:"cuInit"`
 	DriverGetVersion func(version *int32) result                                 `cu:"cuDriverGetVersion"`

@@ -66,7 +66,7 @@ func (d *Device) NewEvent() (*Event, error) {
 	return e, nil
 }
 
-// Record puts the event behind the work that the stream holds now. Recording again moves it.
+// Record puts the event after the work that the stream holds now. Recording again moves it.
 func (s *Stream) Record(e *Event) error {
 	return s.dev.invoke("cuEventRecord", func() result { return s.dev.lib.api.EventRecord(e.handle, s.handle) })
 }

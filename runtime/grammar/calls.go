@@ -13,11 +13,11 @@ type Calls struct {
 	Mark    string
 	Options []Option
 	Never   []string // other marks that would begin a call
-	Prose   string   // behind the mark: what follows is no call after all; empty: there is no such thing
-	Within  bool     // the text begins behind the mark
+	Prose   string   // after the mark: what follows is no call after all; empty: there is no such thing
+	Within  bool     // the text begins after the mark
 
-	Separators string // bytes that may stand behind a call, besides spaces, and say nothing
-	Again      bool   // a bracket behind a call would begin another one without a mark
+	Separators string // bytes that may stand after a call, besides spaces, and say nothing
+	Again      bool   // a bracket after a call would begin another one without a mark
 
 	// Open and Close are around a thought, in which marks are none: a text may begin with it. Empty: there is none.
 	Open, Close string
@@ -86,8 +86,8 @@ type callCompiler struct {
 	*compiler
 	of      *Calls
 	text    *scanner // outside calls
-	marked  int32    // behind the mark
-	behind  int32    // behind a call
+	marked  int32    // after the mark
+	behind  int32    // after a call
 	options []int32  // where each begins
 }
 
@@ -143,7 +143,7 @@ func (c *callCompiler) literals(at int32, text string) int32 {
 	return at
 }
 
-// after leads on behind a call.
+// after leads on after a call.
 func (c *callCompiler) after() {
 	text := c.text.over[0]
 	for b := range text {
@@ -165,7 +165,7 @@ const (
 
 // mayThink is the beginning of a text that may begin with a thought.
 func (c *callCompiler) mayThink(thought int32) int32 {
-	ways := make([]int32, len(c.of.Open)) // behind n bytes of the mark
+	ways := make([]int32, len(c.of.Open)) // after n bytes of the mark
 	for i := range ways[1:] {
 		ways[i+1] = c.textPlace()
 	}

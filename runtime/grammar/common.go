@@ -2,8 +2,8 @@ package grammar
 
 // Rules that all grammars begin with, in this order.
 const (
-	ruleSpace   int32 = iota // what may stand behind a bracket or a comma: nothing, a space, or a new line, indented
-	ruleBlank                // what may stand behind a colon: nothing or a space
+	ruleSpace   int32 = iota // what may stand after a bracket or a comma: nothing, a space, or a new line, indented
+	ruleBlank                // what may stand after a colon: nothing or a space
 	ruleString               // any string
 	ruleNumber               // any number
 	ruleInteger              // one without a fraction and an exponent
@@ -137,8 +137,8 @@ func (b *builder) number(rule int32, fraction bool) {
 	}
 }
 
-// stringBody is what stands in a string behind its first quote, up to the second: characters in UTF-8, and escapes, of
-// which surrogates come in pairs. It returns the place behind it.
+// stringBody is what stands in a string after its first quote, up to the second: characters in UTF-8, and escapes, of
+// which surrogates come in pairs. It returns the place after it.
 func (b *builder) stringBody(body int32) int32 {
 	b.text(body, make([]int32, len(characters)))
 	escape := b.literal(body, `\`)

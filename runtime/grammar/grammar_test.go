@@ -40,7 +40,7 @@ func pieces(t testing.TB, rng *rand.Rand) *Vocabulary {
 	return v
 }
 
-// sample writes a text of a grammar with random tokens, and reports whether it came to an end. Behind some tokens it
+// sample writes a text of a grammar with random tokens, and reports whether it came to an end. After some tokens it
 // hurries: what closes something is taken first.
 func sample(t testing.TB, g *Grammar, rng *rand.Rand) (string, bool) {
 	t.Helper()

@@ -68,7 +68,7 @@ func (c *compiler) members(keys []string, required map[string]bool, pairs []int3
 	closed := c.place()
 	c.end(closed)
 	open := c.call(c.literal(c.begin(r), "{"), ruleSpace)
-	// Two ways lead through the properties. On the one nothing is written yet; the other begins behind a comma.
+	// Two ways lead through the properties. On the one nothing is written yet; the other begins after a comma.
 	none, comma := open, c.place()
 	last := -1 // that has to be there
 	for i, key := range keys {

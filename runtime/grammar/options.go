@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// An Option is a text, and behind it a value that a schema, in JSON, describes.
+// An Option is a text, and after it a value that a schema, in JSON, describes.
 type Option struct {
 	Before string
 	Schema []byte

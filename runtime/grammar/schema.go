@@ -57,7 +57,7 @@ func newCompiler(whole document) *compiler {
 	return &compiler{builder: builder{p: p}, whole: whole, refs: map[string]int32{}}
 }
 
-// grammar ends the program: a text is what a rule describes, perhaps behind a space.
+// grammar ends the program: a text is what a rule describes, perhaps after a space.
 func (c *compiler) grammar(v *Vocabulary, rule int32) (*Grammar, error) {
 	root := c.rule()
 	c.end(c.call(c.call(c.begin(root), ruleBlank), rule))

@@ -37,7 +37,7 @@ var drawnChoices = []drawnChoice{
 // timedDrawn are steps that draw their tokens, for a bench. They have memory of their own.
 type timedDrawn struct {
 	s           *Session
-	memory      driver.Ptr   // tables, and behind them the choices of all sequences, for each of drawnChoices
+	memory      driver.Ptr   // tables, and after them the choices of all sequences, for each of drawnChoices
 	temperature *timedKernel // no choice besides
 	choices     []*timedKernel
 }

@@ -117,7 +117,7 @@ func (s *Session) cuttings(position int) []cutting {
 type timedParts struct {
 	s      *Session
 	kernel *driver.Function
-	memory driver.Ptr // the residual of all SMs, and behind it the token
+	memory driver.Ptr // the residual of all SMs, and after it the token
 	token  driver.Ptr
 	steps  int
 	cuts   []cutting

@@ -18,7 +18,7 @@ const (
 	checkEdge   = 4  // positions on either side of a variant's end, and twice that before max_seq
 
 	// Tokens of a prompt, of which logits have no room: those of a pass, all but the last, fill two tiles of 64 and end
-	// in a third. What they left in the cache shows in the logits of as many positions behind them as is said below.
+	// in a third. What they left in the cache shows in the logits of as many positions after them as is said below.
 	checkPrompt = 2*64 + 9 + 1
 	checkBehind = 2
 )
@@ -79,7 +79,7 @@ type CheckSpan struct {
 // again, one token a launch instead of many. Where the build has passes of several rows, the many are decoded by such
 // passes, whole ones, and once more in parts that leave rows of a pass unused. Where it has a kernel for prompts, that
 // decodes them instead, and then, from the beginning of each variant, more tokens than it can give the logits of: the
-// logits of the positions behind these must be those after single tokens, to the bit. Where it has passes of several
+// logits of the positions after these must be those after single tokens, to the bit. Where it has passes of several
 // sequences, of a row of each or of several, these are compared with single tokens to the bit, from random positions
 // and with random companions; of several rows, some are drafts that are wrong.
 //

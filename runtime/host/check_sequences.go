@@ -165,7 +165,7 @@ func (c *sequenceChecker) round(ctx context.Context, at, positions, tokens []int
 	return nil
 }
 
-// alone decodes a few tokens of a sequence on their own, the first of them given, and returns what was chosen behind
+// alone decodes a few tokens of a sequence on their own, the first of them given, and returns what was chosen after
 // each, and its logits.
 func (c *sequenceChecker) alone(ctx context.Context, sequence, position, token int) (chosen []int, all [][]float32,
 	err error) {

@@ -222,11 +222,11 @@ func (s *Session) Generate(ctx context.Context, token, n int, stops []int, emit 
 	return all, nil
 }
 
-// decodeOn decodes a token and those chosen behind it in one launch, of up to n steps.
+// decodeOn decodes a token and those chosen after it in one launch, of up to n steps.
 func (s *Session) decodeOn(ctx context.Context, steps, token int, stops []int, emit func(id int) error) ([]int, error) {
 	chooser := s.behind(s.position + 1)
 	if chooser != nil && chooser.text.Allowed != nil {
-		steps = 1 // what is allowed behind that is another matter
+		steps = 1 // what is allowed after that is another matter
 	}
 	tokens, err := s.run(ctx, burst{tokens: steps, token: token, stops: stops, choose: only(chooser), counts: true},
 		emit)

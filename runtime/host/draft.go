@@ -97,7 +97,7 @@ func (d *drafting) verify(ctx context.Context, k *megakernel, ids, stops []int, 
 	s.drafts.Accepted += right
 	d.pace.Verified(right, s.took)
 	tokens, err = tokens[:right+1], nil
-	if tokens[right] == noToken { // what is behind that nobody draws from
+	if tokens[right] == noToken { // what is after that nobody draws from
 		s.position--
 		tokens, err = tokens[:right], nothingAt(first+right+1)
 	}

@@ -106,7 +106,7 @@ func TestEmitErrorAmongDrafts(t *testing.T) {
 }
 
 // With a script a text goes on as that says, with drafts and without: drafts are right where they agree with it, and
-// what the kernel chooses counts again behind its end, and after a check.
+// what the kernel chooses counts again after its end, and after a check.
 func TestScript(t *testing.T) {
 	s := openPasses(t, "", 8)
 	rng := rand.New(rand.NewPCG(1, 1))

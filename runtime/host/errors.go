@@ -16,7 +16,7 @@ type BuildError struct {
 	Path   string // the file or directory
 	What   string // what is wrong with it
 	Remedy string // what to do
-	Err    error  // the failed operation behind it, or nil
+	Err    error  // the failed operation that caused it, or nil
 }
 
 func (e *BuildError) Error() string {
@@ -36,7 +36,7 @@ func (e *BuildError) Unwrap() error { return e.Err }
 type PrefixError struct {
 	Path string
 	What string
-	Err  error // the failed operation behind it, or nil
+	Err  error // the failed operation that caused it, or nil
 }
 
 func (e *PrefixError) Error() string {

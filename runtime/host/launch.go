@@ -23,7 +23,7 @@ type burst struct {
 
 	embeddings []float32 // of those of forced that are Embedding; then there is one sequence
 	// by what the tokens are chosen, of each sequence of the pass; nil: the largest logits. With counts, what steps
-	// decode behind the first token of a sequence is of its output
+	// decode after the first token of a sequence is of its output
 	choose []*choosing
 	counts bool
 

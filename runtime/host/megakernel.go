@@ -25,10 +25,10 @@ type megakernel struct {
 	firstEpoch uint64
 }
 
-// maxEpoch is the last epoch of exchange words; 1 comes behind it (kMaxEpoch of amk/context.cuh).
+// maxEpoch is the last epoch of exchange words; 1 comes after it (kMaxEpoch of amk/context.cuh).
 const maxEpoch = 65535
 
-// lateEpoch is a number of steps behind which epochs come round in the next step or soon after. Counters, which hold
+// lateEpoch is a number of steps after which epochs come round in the next step or soon after. Counters, which hold
 // 32 bits of numbers of steps, find none of it: it is a multiple of 2^32. That is 1 more than a multiple of maxEpoch,
 // so that k times 2^32 steps of n exchanges are as far as k steps.
 func lateEpoch(exchanges int) uint64 {

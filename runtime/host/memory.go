@@ -46,7 +46,7 @@ type memory struct {
 	weights, cache, scratch driver.Ptr
 	embeddings, hidden      driver.Ptr // a vector for each token of a launch
 	pinned                  *driver.Pinned
-	set                     []byte // the settings that are there, and what lies behind them
+	set                     []byte // the settings that are there, and what lies after them
 }
 
 // A Footprint is the memory of a GPU that a build takes, in bytes: of the driver's granularity, without what the driver

@@ -24,7 +24,7 @@ func (p Pass) Valid() bool {
 	return p.Rows >= 1 && p.Sequences >= 2 && p.Rows <= MaxPassTokens && p.Sequences <= MaxPassTokens/p.Rows
 }
 
-// follows reports whether a build may have a pass behind another one.
+// follows reports whether a build may have a pass after another one.
 func (p Pass) follows(before Pass) bool {
 	switch {
 	case p.Sequences == 0:

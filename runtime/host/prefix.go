@@ -95,7 +95,7 @@ func (s *Session) SavePrefix(w io.Writer, ids []int) error {
 // maxPrefixHeader is more than any header that SavePrefix writes.
 const maxPrefixHeader = 4096
 
-// LoadPrefix puts the prefix of a file into the cache, and returns its ids. The session then stands behind them. A file
+// LoadPrefix puts the prefix of a file into the cache, and returns its ids. The session then is after them. A file
 // that is not of this build, or not whole, is a [PrefixError], and leaves the session at position 0.
 func (s *Session) LoadPrefix(ctx context.Context, path string) (ids []int, err error) {
 	if s.closed {

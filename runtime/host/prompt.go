@@ -106,13 +106,13 @@ func (s *Session) loadPrompt(image []byte) (err error) {
 	return err
 }
 
-// PromptBytes is what a kernel for prompts has allocated: its workspace, and behind that the ids of a pass.
+// PromptBytes is what a kernel for prompts has allocated: its workspace, and after that the ids of a pass.
 func PromptBytes(workspace, tokens int) int { return workspace + 4*tokens }
 
 func (k *promptKernel) bytes() int { return PromptBytes(k.workspace, k.tokens) }
 
 // PromptPart is how many tokens of a prompt to pass to [Session.Feed] at once by a caller that wants to look up in
-// between: a pass over a prompt and the step behind it, or a launch of steps.
+// between: a pass over a prompt and the step after it, or a launch of steps.
 func (f *Facts) PromptPart() int {
 	if f.Prompt > 0 {
 		return f.Prompt + 1

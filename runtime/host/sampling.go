@@ -57,7 +57,7 @@ func (c *choosing) leavesOut() bool {
 // Chooses implements [sampling.Chooser].
 func (s *Session) Chooses(o *sampling.Options, _ bool) bool { return o.ByKernel() }
 
-// Choose implements [sampling.Chooser]: of the token behind a text, and of those behind that as long as
+// Choose implements [sampling.Chooser]: of the token after a text, and of those after that as long as
 // [Session.Complete] or [Session.Generate] go on with them.
 func (s *Session) Choose(o *sampling.Options, text sampling.Text) bool {
 	if !o.ByKernel() {
@@ -72,7 +72,7 @@ func (s *Session) Choose(o *sampling.Options, text sampling.Text) bool {
 	return true
 }
 
-// behind returns how the token at a position is chosen, if that is the one behind the text which is being chosen.
+// behind returns how the token at a position is chosen, if that is the token being chosen after the text.
 func (s *Session) behind(position int) *choosing {
 	if c := s.chooser; c != nil && c.position() == position {
 		return c
@@ -121,7 +121,7 @@ type tables struct {
 	allowed sampling.Mask // what is there
 }
 
-// Places of tables behind each other.
+// Places of tables, one after another.
 func (s *Session) usesAt() driver.Ptr    { return driver.Ptr(8 * s.info.Vocab) }
 func (s *Session) allowedAt() driver.Ptr { return driver.Ptr(roundUp(12*s.info.Vocab, 8)) }
 func (s *Session) tableBytes() int       { return int(s.allowedAt()) + (s.info.Vocab+63)/64*8 }
@@ -141,7 +141,7 @@ func (s *Session) tablesOf(slot int) (*tables, error) {
 	return t, nil
 }
 
-// setSettings puts what a launch chooses by where the kernel looks for it. With counts, what its steps decode behind
+// setSettings puts what a launch chooses by where the kernel looks for it. With counts, what its steps decode after
 // the first token is of the output.
 func (s *Session) setSettings(p *launchParams, of []*choosing, counts bool) error {
 	samplings, choices := make([]deviceSampling, MaxSequences), make([]deviceChoice, MaxSequences)

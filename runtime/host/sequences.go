@@ -47,7 +47,7 @@ type BatchOptions struct {
 
 const (
 	defaultPrompt = 64
-	kernelPrompt  = 2*64 + 1 // two tiles of the kernel for prompts, and the token that a step decodes behind them
+	kernelPrompt  = 2*64 + 1 // two tiles of the kernel for prompts, and the token that a step decodes after them
 )
 
 // SequenceOptions say what is wanted of a sequence.
@@ -69,7 +69,7 @@ type SequenceOptions struct {
 	Sampling *sampling.Options
 	// Masked says that [Batch.Allow] may be called. Then launches have one step.
 	Masked bool
-	// Allowed are the tokens that the first one is chosen among, which says Masked too; nil: all. Those behind it are
+	// Allowed are the tokens that the first one is chosen among, which says Masked too; nil: all. Those after it are
 	// chosen as [Batch.Allow] says.
 	Allowed sampling.Mask
 }
@@ -298,5 +298,5 @@ func (b *Batch) read(ctx context.Context) error {
 }
 
 // enter makes the session stand in the region of a sequence. What it decodes on its own there it chooses nothing
-// behind.
+// after.
 func (b *Batch) enter(id int) { b.s.region, b.s.position, b.s.chooser = id, len(b.slots[id].ids), nil }

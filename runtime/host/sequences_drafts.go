@@ -76,7 +76,7 @@ func (b *Batch) plain(live []int, rows map[int]row) ([]Token, error) {
 	return b.take(live, rows)
 }
 
-// verify decodes the last token of each sequence, with its drafts behind it, and gives what would have been chosen
+// verify decodes the last token of each sequence, with its drafts after it, and gives what would have been chosen
 // without them.
 func (b *Batch) verify(ctx context.Context, live []int, drafts map[int][]int) ([]Token, error) {
 	k := b.verifier(live)

@@ -15,7 +15,7 @@ import (
 // foreseeing drafts what the kernel will choose, with mistakes, garbage, or nothing.
 type foreseeing struct{ rng *rand.Rand }
 
-// next are the n ids that the kernel chooses behind a text.
+// next are the n ids that the kernel chooses after a text.
 func (*foreseeing) next(text []int, n int) []int {
 	ids := slices.Clone(text)
 	for range n {

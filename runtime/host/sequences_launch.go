@@ -100,7 +100,7 @@ func (b *Batch) stepsWithin(live []int) int {
 
 // A row is what a launch has chosen for a sequence.
 type row struct {
-	at  int   // where the logits of the first of its tokens are, and those of others behind them
+	at  int   // where the logits of the first of its tokens are, and those of others after them
 	ids []int // one after the other
 }
 

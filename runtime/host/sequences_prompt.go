@@ -48,7 +48,7 @@ func shared(a, b []int) int {
 }
 
 // echoPart is how many tokens of a prompt are read at a time where their logits are wanted: as many as a pass over a
-// prompt has logits of, and the token behind it.
+// prompt has logits of, and the token after it.
 const echoPart = maxSteps + 1
 
 // echo decodes tokens of a prompt, and keeps the logits after each for the one that follows. They come with the results

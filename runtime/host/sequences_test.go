@@ -210,7 +210,7 @@ func TestStallOfABatch(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// Passes of several sequences come last, one of a row of each and behind it one of several rows of each at most, of as
+// Passes of several sequences come last, one of a row of each and after it one of several rows of each at most, of as
 // many as a launch has positions for.
 func TestPassesOfTheManifest(t *testing.T) {
 	for _, bad := range [][]host.Pass{{{Rows: 1, Sequences: 9}}, {{Rows: 2, Sequences: 2}},

@@ -87,7 +87,7 @@ func (e *InputError) Error() string { return e.What }
 
 func inputf(format string, args ...any) error { return &InputError{fmt.Sprintf(format, args...)} }
 
-// errClosed is the error of whatever is asked of a model behind its end.
+// errClosed is the error of whatever is asked of a model after its end.
 var errClosed = &InputError{"the model is closed"}
 
 // Open opens a build directory on a GPU. Errors are those of [host.Open].
@@ -269,7 +269,7 @@ func (m *Model) SavePrefix(ids []int, path string) error {
 		return inputf("%s is %s of the build; want another file", path, own)
 	}
 	if !m.knows(t.places) {
-		sampling.Delegate(m.parts.Decoder, new(sampling.Greedy()), sampling.Text{}) // nothing is drawn behind them
+		sampling.Delegate(m.parts.Decoder, new(sampling.Greedy()), sampling.Text{}) // nothing is drawn after them
 		if _, err := m.reach(t, 0, host.Outputs{}); err != nil {
 			return err
 		}

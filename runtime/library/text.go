@@ -51,7 +51,7 @@ type Text struct {
 }
 
 // longestBurst is how many tokens the kernel chooses on its own at most, as a power of 2: that many wait for the last
-// of them, and so much is decoded in vain behind the end of a text.
+// of them, and so much is decoded in vain after the end of a text.
 const longestBurst = 3
 
 // Begin starts to continue a prompt. It decodes nothing.
@@ -195,7 +195,7 @@ func (t *Text) mask(allowed []int) (mask sampling.Mask, err error) {
 }
 
 // chosen is the token that the kernel chooses. It may choose several in one launch, more from launch to launch: a
-// launch costs time, and what the kernel decodes behind a stop string is for nothing.
+// launch costs time, and what the kernel decodes after a stop string is for nothing.
 func (t *Text) chosen() (next int, err error) {
 	if len(t.ahead) > 0 {
 		next, t.ahead = t.ahead[0], t.ahead[1:]

@@ -10,10 +10,10 @@ import (
 // Places of a callReader in an answer.
 const (
 	inText   = iota
-	inWrap   // behind the mark in front of all calls
-	inHeader // behind an opening mark, in front of arguments
+	inWrap   // after the mark in front of all calls
+	inHeader // after an opening mark, in front of arguments
 	inBody   // of a call, or of a list of them
-	between  // behind a body
+	between  // after a body
 	allText  // there are no calls from here on
 )
 
@@ -32,7 +32,7 @@ type callReader struct {
 	lead   string // what it has taken since the text, to be text again if there is no call
 	header string
 	scan   scan // of the body
-	closed bool // a closing mark has come behind the body
+	closed bool // a closing mark has come after the body
 	opens  []string
 }
 
@@ -45,7 +45,7 @@ func newCallReader(f *form, prompt string, tools *Tools) *callReader {
 	return r
 }
 
-// maxPart is how much of a part is looked at together: a search begins anew behind each mark.
+// maxPart is how much of a part is looked at together: a search begins anew after each mark.
 const maxPart = 4096
 
 func (r *callReader) push(part string) (text string, calls []Call) {
@@ -104,7 +104,7 @@ func (r *callReader) take(n int) {
 	r.held = r.held[n:]
 }
 
-// open is behind an opening mark.
+// open is after an opening mark.
 func (r *callReader) open(lead string) {
 	r.lead, r.header, r.scan, r.closed = lead, "", scan{}, false
 	r.at = inBody
@@ -152,7 +152,7 @@ func (r *callReader) search() (text string, more bool) {
 	return held[:sure], true
 }
 
-// enter is behind a mark, with which lead ends.
+// enter is after a mark, with which lead ends.
 func (r *callReader) enter(lead, mark string) {
 	if r.open(lead); mark == r.wrap.open {
 		r.at = inWrap
@@ -186,7 +186,7 @@ func (r *callReader) first() (text string, more bool) {
 	return "", true
 }
 
-// wrapped looks for the opening mark behind the one in front of all calls.
+// wrapped looks for the opening mark after the one in front of all calls.
 func (r *callReader) wrapped() (string, []Call, bool) {
 	held := string(r.held)
 	begins := strings.TrimLeft(held, spaces)

@@ -48,7 +48,7 @@ func (f *Format) Force(c *chat.Conversation, o chat.Options, rendered string, to
 	return forced, nil
 }
 
-// written has the template write a call behind a conversation, and finds the name of the tool in it, and the bracket
+// written has the template write a call after a conversation, and finds the name of the tool in it, and the bracket
 // that the arguments begin with.
 func (f *Format) written(c *chat.Conversation, o chat.Options, rendered string) (whole string, name, brace int,
 	err error) {

@@ -171,7 +171,7 @@ func before(mark string) func(string) string {
 	}
 }
 
-// behindLast finds a name behind a mark.
+// behindLast finds a name after a mark.
 func behindLast(mark string) func(string) string {
 	return func(header string) string {
 		at := strings.LastIndex(header, mark)

@@ -11,13 +11,13 @@ import (
 type Held struct {
 	Mark   string   // in front of a call
 	Before []string // of each tool: what stands between the mark and the arguments
-	After  string   // brackets behind these, up to where the call ends
+	After  string   // brackets after these, up to where the call ends
 	Never  []string // marks that other models of the form begin calls with
-	Prose  string   // behind the mark: what follows is text; empty: there is no such thing
+	Prose  string   // after the mark: what follows is text; empty: there is no such thing
 	Within bool     // the prompt ends with the mark
 
 	Separators string // bytes that may stand between calls, besides spaces
-	Again      bool   // a bracket behind a call begins another one
+	Again      bool   // a bracket after a call begins another one
 
 	Open, Close string // around a thought that an answer may begin with; empty: there is none
 	Thinking    bool   // the prompt has opened one

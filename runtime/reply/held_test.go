@@ -16,7 +16,7 @@ var notHeld = []string{"Qwen3-Coder", "GLM-4.5", "Seed-OSS", "MiniMax-M2", "Mini
 	"Hunyuan 3", "Kimi-K3", "Muse", "Llama 3, xLAM", "OLMo 3", "LFM2", "Llama 3.2 and 4 in Python", "Gemma 4",
 	"FunctionGemma", "GLM-4"}
 
-// Calls of any other form are read back as they are held, one behind the other and alongside text.
+// Calls of any other form are read back as they are held, one after the other and alongside text.
 func TestHeldForms(t *testing.T) {
 	tools := ParseTools([]byte(exampleTools))
 	for _, f := range forms {

@@ -67,7 +67,7 @@ func pythonCall(text string) (c Call, rest string, ok bool) {
 // maxDepth is how deep values may be nested.
 const maxDepth = 64
 
-// pythonMembers reads values up to a bracket, each behind what key reads; nil: nothing. It returns them in JSON.
+// pythonMembers reads values up to a bracket, each after what key reads; nil: nothing. It returns them in JSON.
 func pythonMembers(text, closing string, depth int, key func(string) (name, rest string, ok bool)) (members,
 	rest string, ok bool) {
 	var b strings.Builder
@@ -81,7 +81,7 @@ func pythonMembers(text, closing string, depth int, key func(string) (name, rest
 				return "", "", false
 			}
 			text = strings.TrimLeft(text, spaces)
-			if rest, ok := strings.CutPrefix(text, closing); ok { // behind a last comma
+			if rest, ok := strings.CutPrefix(text, closing); ok { // after a last comma
 				return b.String(), rest, true
 			}
 			b.WriteByte(',')

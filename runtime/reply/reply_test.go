@@ -100,7 +100,7 @@ func TestNoForm(t *testing.T) {
 	}
 }
 
-// A prompt may end with the mark that a call, or text, begins behind.
+// A prompt may end with the mark that a call, or text, begins after.
 func TestOpenPrompt(t *testing.T) {
 	format := Of(examples["Functionary 3.2"].chat())
 	tools := ParseTools([]byte(exampleTools))

@@ -30,8 +30,8 @@ var thoughtForms = []*thoughtForm{
 // Places of a thoughtReader in an answer.
 const (
 	atBegin   = iota // nothing but spaces has come
-	inThought        // behind the opening mark
-	behind           // behind the closing mark: nothing but spaces has come since
+	inThought        // after the opening mark
+	behind           // after the closing mark: nothing but spaces has come since
 	inAnswer
 )
 
@@ -116,7 +116,7 @@ func (r *thoughtReader) push(part string) (thought, text string) {
 	}
 }
 
-// closing is how many bytes at the end may be the mark behind the answer.
+// closing is how many bytes at the end may be the mark after the answer.
 func (r *thoughtReader) closing() int {
 	if r.answer.close == "" {
 		return 0

@@ -175,7 +175,7 @@ func (t *Text) Begins(other *Text) bool {
 type Chooser interface {
 	// Chooses reports whether it can choose by options; where masked, among tokens that a text allows.
 	Chooses(o *Options, masked bool) bool
-	// Choose makes it choose the token behind a text by options; all others by [Greedy]. It reports whether it can.
+	// Choose makes it choose the token after a text by options; all others by [Greedy]. It reports whether it can.
 	// Where it cannot, it goes on as before.
 	Choose(o *Options, text Text) bool
 }
@@ -188,7 +188,7 @@ func Chooses(decoder any, o *Options, masked bool) bool {
 	return !masked && !o.NeedLogits()
 }
 
-// Delegate makes a decoder choose the token behind a text by options, if it can.
+// Delegate makes a decoder choose the token after a text by options, if it can.
 func Delegate(decoder any, o *Options, text Text) bool {
 	if c, can := decoder.(Chooser); can {
 		return c.Choose(o, text)

@@ -17,7 +17,7 @@ import (
 )
 
 // A browser is Chromium without a window, which is told what to do through a pipe: requests of its DevTools protocol in
-// JSON, with a zero byte behind each.
+// JSON, with a zero byte after each.
 type browser struct {
 	to      io.Writer
 	from    *bufio.Reader

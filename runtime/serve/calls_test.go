@@ -51,7 +51,7 @@ func TestToolCalls(t *testing.T) {
 	require.Contains(t, body, `"finish_reason":"stop"`)
 }
 
-// With one call at most, an answer ends behind it, and others in the same list are left out.
+// With one call at most, an answer ends after it, and others in the same list are left out.
 func TestOneCall(t *testing.T) {
 	const one = `<tool_call>{"name": "weather", "arguments": {}}`
 	for answer, tokens := range map[string]int{

@@ -11,7 +11,7 @@ import (
 )
 
 // 32 clients at a time, some of which go away or send invalid requests, of an engine of one sequence and of one of
-// four: every answer is the one that the request has alone, nothing is lost, and nothing stays behind. AMKC_LONG sends
+// four: every answer is the one that the request has alone, nothing is lost, and nothing is left over. AMKC_LONG sends
 // a thousand requests.
 func TestManyClients(t *testing.T) {
 	if testing.Short() {

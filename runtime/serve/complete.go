@@ -64,7 +64,7 @@ func (s *Server) tooLong(param string, tokens int) *apiError {
 	return e
 }
 
-// complete decodes behind prompts, as many answers to each as the request asks for, and answers in a form.
+// complete decodes after prompts, as many answers to each as the request asks for, and answers in a form.
 func (s *Server) complete(w http.ResponseWriter, r *http.Request, req *request, prompts [][]int, f form) {
 	n, most := len(prompts)*req.answers, s.scheduler.most()
 	err := s.scheduler.check(n)

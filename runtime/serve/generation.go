@@ -27,7 +27,7 @@ type generation struct {
 	text    *writer      // of the tokens so far
 	metrics *metrics     // of the server
 	form    *maskWorker  // of the form that the text has to have; nil: it may have any
-	until   answerReader // of the text too, which ends behind its first call; nil: it may have any
+	until   answerReader // of the text too, which ends after its first call; nil: it may have any
 
 	// ---
 	sampler *sampling.Sampler // nil: what the engine chooses

@@ -76,7 +76,7 @@ func TestChatLogprobs(t *testing.T) {
 	require.Equal(t, len(rows), n)
 }
 
-// Those of completions are lists side by side; tokens whose text is behind a stop string have none.
+// Those of completions are lists side by side; tokens whose text is after a stop string have none.
 func TestCompletionLogprobs(t *testing.T) {
 	const text = "one two"
 	ids := idsOf(t, text)

@@ -135,7 +135,7 @@ func TestReasoningInMessages(t *testing.T) {
 		words().Decode(got.Tokens, false))
 }
 
-// withSpecial is the tokenizer of the fixture with some special tokens behind the others.
+// withSpecial is the tokenizer of the fixture with some special tokens after the others.
 func withSpecial(t *testing.T, all ...string) *tokenizer.Tokenizer {
 	t.Helper()
 	text, err := os.ReadFile(fixture + "/tokenizer.json")

@@ -105,7 +105,7 @@ func (r *record) finish(reason string) {
 	r.finishes = append(r.finishes, reason)
 }
 
-// fail notes the error that a client is told, and the one behind it.
+// fail notes the error that a client is told, and its cause.
 func (r *record) fail(told *apiError, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

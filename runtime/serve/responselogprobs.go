@@ -63,7 +63,7 @@ func (t *textTokens) said(spans []reply.Span) {
 	}
 }
 
-// take returns the tokens that are known to be of the text; at its end also those behind it that complete no character.
+// take returns the tokens that are known to be of the text; at its end also those after it that complete no character.
 func (t *textTokens) take(end bool) (all []located) {
 	if len(t.spans) == 0 {
 		return nil

@@ -261,7 +261,7 @@ func TestResponseEcho(t *testing.T) {
 	require.JSONEq(t, `{"a": 1}`, (*last.Output[0].Content)[0].Text)
 }
 
-// A failure behind the beginning is the last event; in front of it, a status.
+// A failure after the beginning is the last event; in front of it, a status.
 func TestResponseFails(t *testing.T) {
 	e := newScripted(hashed)
 	left := 3

@@ -6,7 +6,7 @@
 // A request is parsed, rendered and encoded on a goroutine of its own, of which few work at a time, so that what
 // requests cost before they are admitted or refused is bounded. Then it waits in a queue of bounded length for the
 // scheduler, whose goroutine alone calls the engine: it chooses tokens, makes text of them and looks for stop strings,
-// so that nothing is decoded behind the end of an answer. What comes of that goes through an outbox to the request's
+// so that nothing is decoded after the end of an answer. What comes of that goes through an outbox to the request's
 // goroutine, so that a slow client keeps nobody waiting; log-probabilities are found on the way there, concurrently
 // with the next step, and so is what may follow in an answer that has a form. A client that goes away ends its
 // sequences before the next step.

@@ -122,7 +122,7 @@ func (e *single) Step(ctx context.Context) ([]Event, error) {
 	return []Event{event}, nil
 }
 
-// given are events of the tokens behind those of a part of a prompt, by the logits after them.
+// given are events of the tokens after those of a part of a prompt, by the logits after them.
 func (e *single) given(part []int, rows [][]float32) (events []Event) {
 	for i, row := range rows {
 		token := e.rest[0]

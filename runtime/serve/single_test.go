@@ -96,7 +96,7 @@ func TestPrefixesAreKept(t *testing.T) {
 	e := NewSingle(v, limits, 4)
 	var last []int // decoded by the engine
 	for _, c := range []struct {
-		keep, more int // of the last sequence, and new tokens behind it
+		keep, more int // of the last sequence, and new tokens after it
 	}{{0, 13}, {13, 0}, {12, 3}, {1, 4}, {1000, 1}, {1000, 0}} {
 		p := slices.Clone(last[:min(c.keep, len(last))])
 		for range c.more {

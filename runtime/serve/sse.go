@@ -16,7 +16,7 @@ type event struct {
 	data []byte
 }
 
-// send writes events and flushes once behind them: tokens of one launch come together, and a write of its own for each
+// send writes events and flushes once after them: tokens of one launch come together, and a write of its own for each
 // would make the last of them late.
 func (s *stream) send(all []event) error {
 	if len(all) == 0 {

@@ -84,7 +84,7 @@ func withoutStrict(tool *jinja.Dict) (*jinja.Dict, error) {
 // anyObject is the schema of arguments that are held to nothing.
 var anyObject = []byte(`{"type": "object"}`)
 
-// option is a call of a tool for a grammar, behind some text.
+// option is a call of a tool for a grammar, after some text.
 func option(tool reply.Tool, before string) grammar.Option {
 	schema := []byte(tool.Parameters)
 	if schema == nil || string(schema) == "null" {

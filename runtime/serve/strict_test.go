@@ -102,7 +102,7 @@ func TestStrictToolsChangeNoText(t *testing.T) {
 	}
 }
 
-// Marks that are special tokens are held to as well, behind a thought that has them; what is not shown of others stands
+// Marks that are special tokens are held to as well, after a thought that has them; what is not shown of others stands
 // in text alone.
 func TestStrictCallsBetweenSpecialTokens(t *testing.T) {
 	const template = `{{ tools }}{% for m in messages %}{% if m.reasoning_content %}[THINK]{{ m.reasoning_content }}` +

@@ -44,7 +44,7 @@ type writer struct {
 	waiting []located // tokens whose text is not all out
 }
 
-// decoder is what texts behind a prompt are decoded by. The prompt goes through it as well: what a token looks like may
+// decoder is what texts after a prompt are decoded by. The prompt goes through it as well: what a token looks like may
 // depend on the one before it. Where its tokens are a part of the answer, they come later.
 func (r *request) decoder(tok *tokenizer.Tokenizer, prompt []int) *tokenizer.Decoder {
 	d := tok.NewDecoder(true, r.shown...)

@@ -34,7 +34,7 @@ type answerReader interface {
 	Called() bool
 }
 
-// A oneCallReader leaves out calls behind the first, which come with it in a list.
+// A oneCallReader leaves out calls after the first, which come with it in a list.
 type oneCallReader struct {
 	answerReader
 	had bool

@@ -87,7 +87,7 @@ func (d *Decoder) take() string {
 }
 
 // Bytes returns what a token stands for inside a text. They need not be whole characters, which may take several
-// tokens, and behind the beginning of a text the spaces that a decoder drops there are spaces. Of an id that names no
+// tokens, and after the beginning of a text the spaces that a decoder drops there are spaces. Of an id that names no
 // token they are nil.
 func (t *Tokenizer) Bytes(id int) []byte {
 	token, ok := t.model.text(id)

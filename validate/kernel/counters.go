@@ -16,7 +16,7 @@ const (
 	exchanges role = iota // of a vector, realised alike in the whole program
 	best                  // of the pair of words by which every SM learns the next token
 	barrier               // of all SMs: its producers write nothing
-	stepEnd               // the join between two steps: each SM counts there once, behind all that it does
+	stepEnd               // the join between two steps: each SM counts there once, after all that it does
 )
 
 // realised says how the kernel realises a role whatever the program declares.

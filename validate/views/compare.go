@@ -184,7 +184,7 @@ func Holds(r *ir.Range, e, pos int) bool {
 // dimensions. It is below 0 for a buffer of less than three dimensions.
 func RowsDim(b *ir.Buffer) int { return len(b.Shape) - 3 }
 
-// String prints the ranges of a view as they stand behind the name of its buffer.
+// String prints the ranges of a view as they stand after the name of its buffer.
 func String(dims []ir.Range) string {
 	o := ir.Operand{Buf: "x", Dims: dims}
 	return o.String()[1:]

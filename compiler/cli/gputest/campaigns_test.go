@@ -17,7 +17,7 @@ import (
 // onFakeGPU returns what runs a script of bench, with this program as amkc, and gives what it prints.
 func onFakeGPU(t *testing.T) (run func(script string, args ...string) string) {
 	t.Helper()
-	// The one behind python3, which may be a script that needs a PATH.
+	// The real python3, which may be a script that needs a PATH.
 	python, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output()
 	require.NoError(t, err)
 	self, err := os.Executable()

@@ -11,7 +11,7 @@ namespace amk {
 
 static_assert(kSequenceRows <= kCacheRows, "the rows of a pass are a block at most");
 
-// The rows of a block of which the first `cached` are in the cache, and those behind them are the
+// The rows of a block of which the first `cached` are in the cache, and those after them are the
 // first ones of the pass; less than 0 of them leave out as many rows of the pass.
 struct PassRows {
   BlockRows cache, pass;
@@ -26,7 +26,7 @@ struct PassRows {
   __device__ __forceinline__ RowScales scales(int row) const {
     return row < cached ? cache.scales(row) : pass.scales(in_pass(row));
   }
-  // Rows behind those of the pass are not seen: any place will do.
+  // Rows after those of the pass are not seen: any place will do.
   __device__ __forceinline__ int in_pass(int row) const {
     return min(row - cached, kSequenceRows - 1);
   }

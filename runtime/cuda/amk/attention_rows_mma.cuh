@@ -25,11 +25,11 @@ struct SeenRows {
 };
 
 // The two ways in which tokens see an image: rows before their own, and their own where it is the
-// first one of its block, by the warp that has the block; and their own behind others, by the next
+// first one of its block, by the warp that has the block; and their own after others, by the next
 // warp, as in a pass of one token.
 enum Sight { kOfBlock, kOwn, kSights };
 
-// The rows of a block before its own that a token at a row of it, or before or behind it, sees.
+// The rows of a block before its own that a token at a row of it, or before or after it, sees.
 template <class S>
 __device__ __forceinline__ SeenRows rows_before(int row) {
   return {S::kWindowRows > 0 ? max(0, row + 1 - S::kWindowRows) : 0, min(row, kCacheRows)};

@@ -101,7 +101,7 @@ using CacheFragment = LaneFragment<CacheElement::kBytes>::Type;
 template <class E>
 __device__ __forceinline__ u32 numbers_of(u32 bytes, bool others);
 
-// A byte is put behind the exponent of 128, whose lowest bit is then its sign, and the same with
+// A byte is put after the exponent of 128, whose lowest bit is then its sign, and the same with
 // that bit alone is taken off: 128 + its other bits less 128, or less 256.
 template <>
 __device__ __forceinline__ u32 numbers_of<Bf16>(u32 bytes, bool others) {
@@ -110,7 +110,7 @@ __device__ __forceinline__ u32 numbers_of<Bf16>(u32 bytes, bool others) {
   return Bf16::sub2(rest, sign);
 }
 
-// A byte plus 128, put behind the upper half of a power of two in fp16, whose significand has room
+// A byte plus 128, put after the upper half of a power of two in fp16, whose significand has room
 // for it, less that power and 128: 0x64 is that of 1024, and 0x4c that of 16, which makes it 1/64.
 template <u32 kUpper>
 __device__ __forceinline__ u32 halves_of(u32 bytes, bool others) {

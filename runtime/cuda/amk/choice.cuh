@@ -56,7 +56,7 @@ struct Place {
     }
     return false;
   }
-  // The last one of those that begin with the first n digits and the digit behind them.
+  // The last one of those that begin with the first n digits and the digit after them.
   __device__ __forceinline__ void end_with(int n, u32 digit) {
     for (int i = n; i < kPlaceDigits; ++i) set(i, i == n ? digit : 255);
   }
@@ -73,7 +73,7 @@ __device__ __forceinline__ Place place_of(double score, double largest, int toke
 
 // What is left of the tokens that may be chosen.
 struct Left {
-  Place last;      // none behind it
+  Place last;      // none after it
   double largest;  // score, of all
   u32 bounded;     // whether `last` says anything
   u32 is_void;     // whether a logit leaves no token at all

@@ -155,7 +155,7 @@ static_assert(sizeof(Scratch) < kSharedLimit && kRingSlots >= 2,
               "the scratch leaves room for a ring");
 static_assert(kRingSlots <= kMaxRingSlots && kInFlight >= 1, "the ring's bounds hold");
 
-// The ring of this block, and its scratch behind it.
+// The ring of this block, and its scratch after it.
 __device__ __forceinline__ u8* block_ring() { return block_memory(); }
 __device__ __forceinline__ Scratch& block_scratch() {
   return *reinterpret_cast<Scratch*>(block_ring() + kRingSlots * kSlotBytes);
@@ -265,7 +265,7 @@ struct Context : Recorder<kMode == Mode::kProfile> {
     const u64 exchanges = (launch.first_epoch + u64(i)) * kExchangesPerStep + u64(ended);
     epoch = u32(exchanges % kMaxEpoch) + 1;
   }
-  // Keeps the exchange that is read next for a stage behind.
+  // Keeps the exchange that is read next for a later stage.
   __device__ __forceinline__ void hold() {
     held_epoch = epoch;
     held_ordinal = ordinal;

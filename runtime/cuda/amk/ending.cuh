@@ -80,7 +80,7 @@ __device__ __forceinline__ void publish_best(C& c, const Best& offers, const Pag
 
 // The stages that end a step know each other by what they leave in Scratch alone: sample leaves
 // chosen and token, and stop leaves stop. Thread 0, which has the result of the reduction of one
-// token, does all that is small. Stop comes right behind sample: the compiler then makes one branch
+// token, does all that is small. Stop comes right after sample: the compiler then makes one branch
 // of both, and keeps chosen in a register between them. The join's block barrier shows the others
 // what they left.
 

@@ -21,7 +21,7 @@ struct PlainSlabs {
   static constexpr int kSlabColumns = kSlabChunks<S> * kChunkBlocks * W::kBlockColumns;
   static constexpr int kAll = round_up(S::kColumns, 32);
   static constexpr int kKept = kAll < kSlabColumns ? kAll : kSlabColumns;
-  // Sums of lanes, of the tiles of a flush and all tokens, behind the slab.
+  // Sums of lanes, of the tiles of a flush and all tokens, after the slab.
   static constexpr int kSums = kSlabs > 1 ? kConsumers * kFlushTiles<S> * kTokens : 0;
   static_assert(kTokens * kKept * sizeof(Activation) + kSums * sizeof(float) <=
                     kVectorScratch * sizeof(Activation),

@@ -115,7 +115,7 @@ __device__ __forceinline__ void gemm_mma(C& c, const Reader& in, Finish&& finish
   begin_reading<S>(c);
   if (tiles > 0 || S::kEmpty) await(c);
 
-  // The activations of a slab: as they are exchanged, or behind a norm, until convert() has made
+  // The activations of a slab: as they are exchanged, or after a norm, until convert() has made
   // digits of them.
   typename F::Vector x[kSubs][kSets];
   // In a loop: unrolled, it would be thousands of instructions that run once per layer, three

@@ -53,7 +53,7 @@ struct Choice {
   double min_p;         // ids less than min_p times as probable as the first are left out (0)
   int top_k;            // this many are left, and those equal to the last (0)
   int n_recent;
-  int counts;  // 1: what the steps of this launch decode behind the first token is of the output
+  int counts;  // 1: what the steps of this launch decode after the first token is of the output
   int set;     // 0: the sequence has none of these
 };
 static_assert(sizeof(Choice) == 88, "the launcher builds this struct byte by byte");

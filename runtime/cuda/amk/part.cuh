@@ -42,7 +42,7 @@ __device__ __forceinline__ void begin_part(C& c) {
 }
 
 // Before a launch's stages that read or change the residual: takes it up where the launch before
-// has left it, once. Threads see each other's rows behind the block barrier that comes between the
+// has left it, once. Threads see each other's rows after the block barrier that comes between the
 // products of such a stage and their sums. `has` is whether this launch has the residual.
 template <class C>
 __device__ __forceinline__ void take_residual(C& c, bool& has) {

@@ -27,7 +27,7 @@ struct PromptPlaces {
 constexpr PromptPlaces prompt_places(int operand_columns) {
   const auto next = [](u64 at, u64 bytes) { return (at + bytes + 1023) / 1024 * 1024; };
   PromptPlaces p{};
-  p.inverse = 1024;  // behind the counter of joins
+  p.inverse = 1024;  // after the counter of joins
   p.rotation = next(p.inverse, u64(kPromptTokens) * 4);
   p.residual = next(p.rotation, u64(kAngleTables) * kPromptTokens * kHeadDim * 4);
   p.operand = next(p.residual, u64(kPromptTokens) * kHidden * 4);
@@ -209,7 +209,7 @@ __device__ __forceinline__ void embed_replicated(Prompt& c, const u8* table) {
                   [&](int column, int token, float x) { c.residual(token)[column] = x; });
 }
 
-// ---- the end: no token is chosen, for the host asks a step for the one behind a prompt ----------
+// ---- the end: no token is chosen, for the host asks a step for the one after a prompt ----------
 
 template <class S>
 __device__ __forceinline__ void publish_best(Prompt&, const Best&, const Page, const Page) {}

@@ -86,7 +86,7 @@ __device__ __forceinline__ const u16* append(Prompt& c, const NormedHeads heads,
     __device__ __forceinline__ uint2 pairs(int i) const { return four[i]; }
   };
   u16* const queries = reinterpret_cast<u16*>(c.operand());
-  u16* const normed = reinterpret_cast<u16*>(c.ring);  // k, and v behind it
+  u16* const normed = reinterpret_cast<u16*>(c.ring);  // k, and v after it
 #pragma unroll 1
   for (int i = c.sm; i < c.tokens * kKVHeads; i += kSMs) {
     const int token = i / kKVHeads, head = i % kKVHeads;

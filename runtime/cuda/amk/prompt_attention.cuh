@@ -29,7 +29,7 @@ struct SplitBlocks {
   __device__ __forceinline__ bool owns(int block) const {
     return block / kChunkBlocks % S::kSplits == split;
   }
-  // Of a block, or of the first one behind it that the split has.
+  // Of a block, or of the first one after it that the split has.
   __device__ __forceinline__ int number(int block) const {
     const int chunk = block / kChunkBlocks, n = (chunk - split + S::kSplits - 1) / S::kSplits;
     return n * kChunkBlocks + (owns(block) ? block % kChunkBlocks : 0);
@@ -92,7 +92,7 @@ struct PromptUnit {
   int position[kGroups][2];     // of the lane's two columns of each group, or -1
   HeadGroup groups[kGroups];
 
-  // What the columns see of a block, the rows before their own; false if it lies behind all.
+  // What the columns see of a block, the rows before their own; false if it is after all.
   __device__ __forceinline__ bool before(int block, SeenRows (&seen)[kGroups][2]) const {
     const int row = block * kCacheRows;
 #pragma unroll

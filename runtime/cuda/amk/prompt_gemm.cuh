@@ -18,7 +18,7 @@ constexpr bool kOffers = false;
 constexpr int kPromptRows = kConsumerWarps * 16;  // that a block multiplies at once
 // Finished sums of a warp: of each token its 16 rows, and one more that keeps banks apart.
 constexpr int kResultStride = 17;
-// With wgmma a warp keeps other sums behind them.
+// With wgmma a warp keeps other sums after them.
 constexpr int kResultBytes =
     kConsumerWarps * kTokenTile * (kResultStride + (AMK_WGMMA ? 32 : 0)) * 4;
 

@@ -37,7 +37,7 @@ __device__ inline float e4m3_value(int bits) {
 // Element of a quantised matrix: tiles of 8 rows, in them blocks of 128 columns, which are
 // elements, then scales, then zero points, and end at a multiple of 16 bytes. Elements are in the
 // order in which the lanes of an mma have 32 columns of a quarter: row, column % 16 / 4, odd
-// quarter or not, column % 32 / 16, column % 4. Quarters 2 and 3 lie behind the first two, or in
+// quarter or not, column % 32 / 16, column % 4. Quarters 2 and 3 follow the first two, or in
 // int4 above them.
 __device__ inline float quantised_at(const WeightFormat& f, const u8* tile, int row, int column) {
   const bool nibbles = f.element == kInt4;

@@ -2,7 +2,7 @@
 // replicate): an SM reads a whole branch, normalises and adds, and publishes nothing. Stages read
 // their SM's residual as it would be published, rounded. The stage that adds only notes what is
 // to be added; the next one, which reads the residual, adds it once its first weights and gains are
-// in registers: behind the add their loads would wait for memory once more. Needs schedule.h.
+// in registers: after the add their loads would wait for memory once more. Needs schedule.h.
 #pragma once
 
 #include "branch.cuh"

@@ -61,7 +61,7 @@ __device__ __forceinline__ void wait_full(C& c, u32 slot, u32 phase) {
 
 // Gives a slot back. The arrivals n of all warps on one chunk add up to kConsumerWarps. A warp
 // arrives only after it has waited for the slot to be full, so that it can never be a phase ahead.
-// One lane arrives for its warp. The fence keeps the next copy behind this warp's loads. An arrival
+// One lane arrives for its warp. The fence keeps the next copy after this warp's loads. An arrival
 // alone does not: it overtakes loads from shared memory that queue behind polls of the exchange,
 // and they would read what the next copy brings (docs/memory-model.md, ring slots).
 constexpr u32 kArrivingLanes = AMK_RACECHECK ? 32 : 1;

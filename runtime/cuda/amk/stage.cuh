@@ -53,7 +53,7 @@ __device__ __forceinline__ int tile_in_part(int first) {
   return first - part_of<S>(first) * (S::kRows / kSplitK<S> / kTileRows);
 }
 
-// Whether stage S keeps the exchange that it reads for a stage behind, and whether it reads the one
+// Whether stage S keeps the exchange that it reads for a later stage, and whether it reads the one
 // that was kept last; where the descriptor says so.
 template <class S, class = void>
 constexpr bool kHolds = false;
@@ -171,7 +171,7 @@ __device__ __forceinline__ float row_sum(C& c, int row, int token) {
 // Adds up the partial sums of a flush group: `tiles` tiles from `first`, each kWarps warps by four
 // quarters. Thread t gets row t % kFlushRows, of token t / kFlushRows and every kTokensAtOnce-th
 // after it. Ends with finish(row, value) in whole warps, so that finish may shuffle between
-// neighbours. Behind a norm the value is scaled by 1/rms of the token's input, whose sum of squares
+// neighbours. After a norm the value is scaled by 1/rms of the token's input, whose sum of squares
 // is in shared.squares.
 template <class S, class C, class Reader, class Finish>
 __device__ __forceinline__ void flush_tiles(C& c, const Reader& in, Tiles mine, int first,

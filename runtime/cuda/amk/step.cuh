@@ -64,7 +64,7 @@ constexpr float kEmbedScale = 1.0f;
 template <class S>
 constexpr float kEmbedScale<S, decltype(void(S::kScale))> = S::kScale;
 
-// The token behind the last one of the vocabulary: what it enters the model as is the host's.
+// The token after the last one of the vocabulary: what it enters the model as is the host's.
 constexpr int kGiven = kVocab;
 
 // Element of what a token enters the model as: of the row of the table for its id, times the scale,
