@@ -173,11 +173,13 @@ var builds = []small{
 		tiling: `"exchange": {"copies": 1}`, program: func(p *ir.Program) { share(p, "L{i}.o", "L{i}.qkv") }},
 	// owners of rows of the residual add their rows of a branch; with one token, warps read columns that another warp
 	// has written
-	{name: "counted norms of branches", arch: 90, sms: 2, jobs: []string{"launch", "rows2", "measure"}, base: "olmo2-plain",
+	{name: "counted norms of branches", arch: 90, sms: 2, base: "olmo2-plain",
+		jobs:   []string{"launch", "rows2", "measure"},
 		tiling: `"exchange": {"flagged": 0}, "warps": {"qkv": 2}`,
 		edit:   func(o *compiler.Options) { o.Rows = []int{2} }},
 	// all heads of q have one norm, and all of k; the choice of a third token depends on the second one
-	{name: "norms of heads", arch: 90, sms: 2, jobs: []string{"launch", "rows2", "sequences2rows3"}, base: "olmo2-plain",
+	{name: "norms of heads", arch: 90, sms: 2, base: "olmo2-plain",
+		jobs: []string{"launch", "rows2", "sequences2rows3"},
 		edit: func(o *compiler.Options) { o.Rows, o.Sequences, o.SequenceRows = []int{2}, 2, 3 }},
 	{name: "norms of heads in singles", arch: 75, sms: 2, jobs: []string{"launch", "rows2"}, base: "olmo2-plain",
 		edit: func(o *compiler.Options) { o.DType, o.Rows = dtype(ir.F32), []int{2} }},
