@@ -6,7 +6,7 @@ PIP := $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-
 
 .PHONY: build cuda demo library test test-all test-go test-python race mcp long engines chat-templates openai browser
 .PHONY: soundness soundness-merge fuzz mutants kernels explore explore-long explore-coverage
-.PHONY: looping results everything experiments results-tools lint goldens clean
+.PHONY: looping results results-tools lint goldens clean
 
 # The modules that a launcher carries come from the module cache; embedding them makes amkc independent of it.
 MODULES := codegen/modules/files/modules
@@ -196,19 +196,9 @@ mutants:
 kernels: build cuda
 	$(PYTHON) scripts/kernels.py $(FLAGS)
 
-# On a machine with a GPU, nvcc, PyTorch and transformers: everything docs/results and BENCHMARKS.md report.
+# On a machine with a GPU, nvcc, PyTorch and transformers: what docs/results has of this GPU; FLAGS='--budget 1200'.
 results:
 	$(PYTHON) bench/results.py $(FLAGS)
-
-# And besides docs/experiments.md and docs/campaigns.md: all of it, in pieces with FLAGS='--budget 1200'.
-everything:
-	$(PYTHON) bench/everything.py $(FLAGS)
-
-# Experiments that papers have published, repeated; writes docs/experiments.md. Needs no GPU, but PyTorch and
-# transformers; hours on two cores. In pieces: FLAGS='--only families/*', or --budget 1200, by which a row that takes
-# longer is never made.
-experiments:
-	$(PYTHON) bench/experiments.py $(FLAGS)
 
 # What bench/results.py needs on a GPU machine that has no Go, to be carried there.
 results-tools: $(MODULES)

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Compares the emitted kernel with PyTorch on the GPU of this machine, and writes docs/results/NAME.json, README.md
-beside it, and BENCHMARKS.md.
+"""Compares the emitted kernel with PyTorch on the GPU of this machine, and writes docs/results/NAME.json and NAME.md.
 
     python3 bench/compare.py                  Llama-3.2-1B, Llama-3.1-8B and the 0.6B shape, context 128
     python3 bench/compare.py --model llama-3.2-1b --position 2000 --rounds 3

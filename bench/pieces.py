@@ -19,7 +19,7 @@ class Piece:
 
     def __init__(self, work, budget, store, made_in):
         self.path, self.budget, self.store, self.made_in = Path(work) / "tries.json", budget, store, made_in
-        self.facts = {fact: made_in.get(fact) for fact in store.identity}
+        self.facts = {fact: made_in.get(fact) for fact in report.IDENTITY}
         kept = report.load(self.path) if self.path.exists() else {}
         self.tries = kept.get("tries", {}) if kept.get("facts") == self.facts else {}
 

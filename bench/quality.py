@@ -1,7 +1,7 @@
 """Section quality: the perplexity of builds, beside that of transformers, on the text of the trained model.
 
-`amkc quality` measures, here on a GPU, and in bench/experiments.py on the reference VM. As many tokens as the paper
-predicts are measured, and then the whole text in windows. Needs numpy; transformers where a build is compared.
+`amkc quality` measures: a short text of 187 predictions, and then the whole text in windows. Needs numpy; transformers
+where a build is compared.
 """
 
 from pathlib import Path
@@ -14,7 +14,7 @@ from workshop import Case, last_object, spell
 
 MODEL = "testdata/models/pycoder-5m"
 TEXT = "eval_ids.npy"
-TOKENS = 188  # 187 predictions, as many as are published
+TOKENS = 188
 LENGTHS = (TOKENS, 16385)  # and the whole text
 WINDOW = 512
 # dtype and --weights; the first is what is published

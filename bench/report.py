@@ -1,4 +1,4 @@
-"""The files of docs/results: NAME.json holds the rows of one machine, README.md shows all of them.
+"""The files of docs/results: GPU.json holds the rows of a GPU, and GPU.md shows them.
 
 Needs the standard library alone, and must not know how a row was measured.
 """
@@ -7,22 +7,20 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import string
 from datetime import datetime, timezone
 from pathlib import Path
 
-from columns import SECTIONS, fixed, percent, plain, scaled, short, span
+from tables import FROZEN, TABLES
 
 SCHEMA = "amkc.results/1"
-REFERENCE = "h200"  # the GPU whose section comes first: what was aimed for was aimed for there
 IDENTITY = ("amkc", "gpu")  # facts of an environment that make a row another row
 
-PREAMBLE = """# Results
-
-Written by `bench/results.py`, which anyone with a GPU can run; do not edit. Every row names the command that made it
-and, by letter, what it ran on. The numbers in full, the commands below that command, and everything that was found are
-in the JSON files beside this one.
-"""
+# The defaults of attention so far, as far as measurements have changed them; a row has the number of its own.
+DEFAULTS = ("16 splits of every context from position 512 on",
+            "8, 16 or 32 splits by the kv heads and the position (knobs.md, tiling.attention)")
+UNCHANGED_BELOW = 512  # up to this position neither splits the context
 
 
 class Damaged(ValueError):
@@ -45,20 +43,18 @@ def load(path):
 
 
 class Store:
-    """The rows of one JSON file, by id. A row is saved as soon as it is put. sections are in the order of the file, and
-    identity names the facts of an environment that make a row another row."""
+    """The rows of one JSON file, by id. A row is saved as soon as it is put."""
 
-    def __init__(self, path, schema=SCHEMA, sections=(), identity=IDENTITY):
-        self.path, self.schema, self.identity = Path(path), schema, identity
-        self.sections = list(sections or SECTIONS)
+    def __init__(self, path):
+        self.path, self.sections = Path(path), [*TABLES, *FROZEN]
         self.read()
 
     def read(self):
         self.environments, self.rows = {}, {}
         if self.path.exists():
             data = load(self.path)
-            if data.get("schema") != self.schema:
-                raise Damaged(f"{self.path}: schema {data.get('schema')!r}; {self.schema!r} is needed")
+            if data.get("schema") != SCHEMA:
+                raise Damaged(f"{self.path}: schema {data.get('schema')!r}; {SCHEMA!r} is needed")
             try:
                 self.environments = dict(data["environments"])
                 self.rows = {row["id"]: row for row in data["rows"]}
@@ -89,7 +85,7 @@ class Store:
         the environment that it was made in."""
         row = self.rows.get(task_id)
         made = self.environments[row["environment"]] if row else {}
-        return bool(row and row["passed"] and all(made.get(fact) == environment.get(fact) for fact in self.identity))
+        return bool(row and row["passed"] and all(made.get(fact) == environment.get(fact) for fact in IDENTITY))
 
     def put(self, row, environment):
         """Puts a row that was made just now, as far as it replaces the one that is there, and returns whether."""
@@ -130,7 +126,7 @@ class Store:
 
     def save(self):
         used = {row["environment"] for row in self.rows.values()}
-        data = {"schema": self.schema, "environments": {k: v for k, v in self.environments.items() if k in used},
+        data = {"schema": SCHEMA, "environments": {k: v for k, v in self.environments.items() if k in used},
                 "rows": self.ordered()}
         text = json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -148,26 +144,10 @@ def outcome(row):
     return "**FAIL**: " + row["findings"][0] + more
 
 
-def cell(text):
-    return " ".join(str(text).split()).replace("|", "\\|")
-
-
 def table(titles, lines):
-    out = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
-    return out + ["| " + " | ".join(cell(c) for c in line) + " |" for line in lines]
-
-
-def stores(directory):
-    """The names and rows of the JSON files of a directory that hold rows, that of the reference first."""
-    paths = sorted(Path(directory).glob("*.json"), key=lambda path: (path.stem != REFERENCE, path.stem))
-    return [(path.stem, Store(path)) for path in paths
-            if str(load(path).get("schema")).startswith(SCHEMA.partition("/")[0] + "/")]
-
-
-def numbers(planned):
-    """How many rows of each section are planned, in words."""
-    sections = [i.partition("/")[0] for i in planned]
-    return ", ".join(f"{sections.count(section)} of `{section}`" for section in dict.fromkeys(sections))
+    def line(cells):
+        return "| " + " | ".join(" ".join(str(c).split()).replace("|", "\\|") for c in cells) + " |"
+    return [line(titles), "|" + "---|" * len(titles), *map(line, lines)]
 
 
 def outcomes(rows):
@@ -176,61 +156,87 @@ def outcomes(rows):
     return passed, failed, len(rows) - passed - failed
 
 
-def overview(chosen):
-    """The machines, where there are several."""
-    if len(chosen) < 2:
-        return []
-    lines = [[f"[{name}](#{name})", ", ".join(dict.fromkeys(e.get("gpu", "") for e in store.environments.values())),
-              *outcomes(store.ordered())]
-             for name, store in chosen]
-    return table(["machine", "GPU", "rows that pass", "fail", "were not run"], lines) + [""]
+def shown(value):
+    """A value as format strings show it: what is absent has no key, and a list that says how is by that."""
+    if isinstance(value, dict):
+        return {k: shown(v) for k, v in value.items() if v is not None}
+    if isinstance(value, list) and value and all(isinstance(e, dict) and "how" in e for e in value):
+        return {e["how"]: shown(e) for e in value}
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else value
+
+
+def cell(form, row):
+    """A format string filled in with the fields of a row; nothing if the row lacks one of them."""
+    try:
+        return form.format_map(shown(row))
+    except KeyError:
+        return ""
+
+
+def earlier(row):
+    """Whether a row was measured with earlier defaults that can differ from today's there. Builds for passes of several
+    sequences have always had the same."""
+    far = row["section"] == "soak" or row.get("position", 0) >= UNCHANGED_BELOW
+    return far and row.get("defaults", 1) < len(DEFAULTS) and row.get("sequences", 1) == 1
 
 
 def never_made(planned, made):
-    """What was never made, in words: whole sections by their name, and single rows."""
-    words = []
-    for section in dict.fromkeys(i.partition("/")[0] for i in planned):
-        own = [i for i in planned if i.partition("/")[0] == section]
-        missing = [i for i in own if i not in made]
-        words += [f"all {len(own)} of `{section}`"] if missing == own and len(own) > 1 else [f"`{i}`" for i in missing]
-    return ", ".join(words)
+    """How many rows of each section were planned and never made, in words."""
+    missing = [i.partition("/")[0] for i in planned if i not in made]
+    return ", ".join(f"{missing.count(section)} of `{section}`" for section in dict.fromkeys(missing))
 
 
-def render_store(name, store, planned, explained):
-    """A machine's section. What a section of rows shows is said where the first machine has it; explained says which
-    one that is."""
-    out = [f"## {name}", ""]
-    rows = store.ordered()
+def anchor(title):
+    """What a link to a heading says, as GitHub spells it."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
+def made_with(environments):
+    """What the rows were made with, in words. A row of the JSON file names its own by letter."""
+    facts = {fact: list(dict.fromkeys(e[fact] for e in environments if fact in e))
+             for fact in dict.fromkeys(f for e in environments for f in e)}
+    builds = len(facts.pop("amkc", ()))
+    return "; ".join([*(f"{fact} {' or '.join(map(str, values))}" for fact, values in facts.items()),
+                      f"builds of amkc: {builds}"])
+
+
+def page(store, planned=()):
+    """The page of a GPU. It says how many of the planned ids were never made."""
+    rows = [r for r in store.ordered() if r["section"] in TABLES]
+    sections = {name: own for name in TABLES if (own := [r for r in rows if r["section"] == name])}
     passed, failed, not_run = outcomes(rows)
-    out += [f"{passed} rows pass, {failed} fail, {not_run} were not run.", ""]
-    if planned:
-        out += [f"Planned here: {numbers(planned)}."]
-        out += [f"Of these never made: {never}.", ""] if (never := never_made(planned, store.rows)) else [""]
-    facts = sorted({key for e in store.environments.values() for key in e})
-    out += table(["on"] + facts, [[letter] + [e.get(f, "") for f in facts] for letter, e in store.environments.items()])
-    for section, (title, rule, columns) in SECTIONS.items():
-        chosen = [r for r in rows if r["section"] == section]
-        if not chosen:
-            continue
-        first = explained.setdefault(section, name)
-        out += ["", f"### {title}", "", rule if first == name else f"As for {first}, above.", ""]
-        titles = ["model", "dtype"] + [c[0] for c in columns] + ["result", "on", "command"]
-        out += table(titles, [[r["model"], r["dtype"]] + [c[1](r) for c in columns] +
-                              [outcome(r), r["environment"], f"`{r['command']}`"] for r in chosen])
-    return out
+    out = [f"# Results: {store.path.stem}", "",
+           f"Written by `bench/results.py --render` from [{store.path.name}]({store.path.name}); do not edit. "
+           "[How to make rows again](README.md).", "",
+           f"{passed} rows pass, {failed} fail, {not_run} were not run."]
+    if missing := never_made(planned, store.rows):
+        out.append(f"Planned and never made: {missing}.")
+    if n := sum(map(earlier, rows)):
+        out.append(f"{n} rows were measured with earlier defaults, which can differ there: {'; '.join(DEFAULTS[:-1])}.")
+    out += [f"Made with: {made_with(store.environments.values())}.", ""]
+    out += table(["rows", "section", "make again"],
+                 [[len(own), f"[{TABLES[name].title}](#{anchor(TABLES[name].title)})",
+                   f"`python3 bench/results.py --section {name}`"] for name, own in sections.items()])
+    for name, own in sections.items():
+        title, about, columns = TABLES[name]
+        result = [] if all(r["passed"] for r in own) else ["result"]
+        out += ["", f"## {title}", "", about, ""]
+        out += table([f"{name}/", *columns, *result],
+                     [[r["id"].partition("/")[2], *(cell(form, r) for form in columns.values()),
+                       *(outcome(r) for _ in result)] for r in own])
+    return "\n".join(out) + "\n"
+
+
+def stores(directory):
+    """The JSON files of a directory that hold rows."""
+    return [Store(path) for path in sorted(Path(directory).glob("*.json"))
+            if str(load(path).get("schema")).startswith(SCHEMA.partition("/")[0] + "/")]
 
 
 def render(directory, planned=lambda name: ()):
-    """Writes README.md for the JSON files of a directory that hold rows, and returns its path. It names those of the
-    ids planned for a file, by its name, that it does not have."""
-    readme = Path(directory) / "README.md"
-    readme.write_text(text(directory, planned), encoding="utf-8")
-    return readme
-
-
-def text(directory, planned):
-    chosen, explained = stores(directory), {}
-    out = [PREAMBLE] + overview(chosen)
-    for name, store in chosen:
-        out += render_store(name, store, planned(name), explained) + [""]
-    return "\n".join(out)
+    """Writes the page of each JSON file of a directory that holds rows, and returns their paths. planned gives the ids
+    that are planned for a GPU, by its name."""
+    pages = {store.path.with_suffix(".md"): page(store, planned(store.path.stem)) for store in stores(directory)}
+    for path, text in pages.items():
+        path.write_text(text, encoding="utf-8")
+    return list(pages)

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Shows what amkc can do on the GPU of this machine, and writes it down: docs/results/NAME.json, and from it README.md
-beside it and BENCHMARKS.md.
+"""Shows what amkc can do on the GPU of this machine, and writes it down: docs/results/NAME.json, and from it NAME.md.
 
     python3 bench/results.py                              everything
     python3 bench/results.py --section fixtures --section bench
@@ -8,7 +7,7 @@ beside it and BENCHMARKS.md.
     python3 bench/results.py --budget 600                 what can be done in ten minutes; run it again for the rest
     python3 bench/results.py --gpus 0,1,2                 on several GPUs, rows dealt out to a process for each
     python3 bench/results.py --build                      the builds alone, which rows then find made: nothing is run
-    python3 bench/results.py --render                     README.md and BENCHMARKS.md anew, from the JSON files
+    python3 bench/results.py --render                     the pages anew, from the JSON files
     python3 bench/results.py --merge DIR/h100.json        rows that were made elsewhere, into docs/results/h100.json
 
 It needs an NVIDIA GPU, nvcc, numpy, PyTorch and transformers, and Go, or else --tools with what `make results-tools`
@@ -35,13 +34,10 @@ machine.need_numpy()
 
 import ablations
 import accuracy
-import benchmarks
-import boundaries
 import comparing
 import drafts
 import drawn
 import endurance
-import experiments
 import first_answer
 import flags
 import library
@@ -53,9 +49,7 @@ import quality
 import report
 import serving
 import several
-import timelines
 from alone import InUse, sole_use
-from defaults import DEFAULTS
 from pieces import Piece
 from sections import NotRun
 from workshop import Budget, OutOfTime, Workshop
@@ -64,11 +58,10 @@ from workshop import Budget, OutOfTime, Workshop
 SECTIONS = {"fixtures": accuracy.fixtures, "quantised": accuracy.quantised,
             "fallbacks": accuracy.fallbacks, "passes": passes.passes, "endurance": endurance.endurance,
             "sanitizer": endurance.sanitizer, "looping": looping.looping, "shapes": accuracy.shapes,
-            "sizes": accuracy.sizes, "barriers": looping.barriers, "bench": endurance.bench, "drawn": drawn.drawn,
-            "roofline": endurance.roofline, "contexts": endurance.contexts, "compare": comparing.compare,
-            "prompts": prompts.prompts, "ablations": ablations.ablations,
-            "pass_times": passes.pass_times, "drafts": drafts.drafts, "boundaries": boundaries.boundaries,
-            "timelines": timelines.timelines, "quality": quality.quality, "sequences": passes.sequences,
+            "sizes": accuracy.sizes, "bench": endurance.bench, "drawn": drawn.drawn, "roofline": endurance.roofline,
+            "contexts": endurance.contexts, "compare": comparing.compare, "prompts": prompts.prompts,
+            "ablations": ablations.ablations, "pass_times": passes.pass_times, "drafts": drafts.drafts,
+            "quality": quality.quality, "sequences": passes.sequences,
             "first_answer": first_answer.first_answer, "serving": serving.serving, "clients": serving.clients,
             "library": library.library, "soak": endurance.soak}
 
@@ -98,7 +91,7 @@ def make_row(task, shop, command):
     except Exception as e:  # one row is never the end of the others
         traceback.print_exc()
         result = {"passed": False, "findings": [f"{type(e).__name__}: {e}"]}
-    return head | result | {"defaults": DEFAULTS, "command": command, "steps": shop.log}
+    return head | result | {"defaults": len(report.DEFAULTS), "command": command, "steps": shop.log}
 
 
 def command_of(task, target):
@@ -165,7 +158,7 @@ def parse(argv):
                    help="only rows whose id matches, SECTION/NAME; may be repeated")
     p.add_argument("--list", action="store_true", help="print the ids of the selected rows, and make none")
     p.add_argument("--render", action="store_true",
-                   help="write README.md and BENCHMARKS.md from the JSON files, and make no rows")
+                   help="write the pages from the JSON files, and make no rows")
     p.add_argument("--merge", type=Path, action="append", metavar="FILE",
                    help="put the rows of a JSON file into that of the same name in --out, and make none; may be "
                    "repeated")
@@ -213,10 +206,8 @@ def planned(name):
 
 
 def render(out):
-    """Writes what is generated from the JSON files of a directory, and returns the paths."""
-    if out != machine.REPO / "docs/results":  # what is tried out elsewhere stays there
-        return report.render(out, planned), benchmarks.render(out, out / "BENCHMARKS.md")
-    return report.render(out, planned), benchmarks.render(out, machine.REPO / "BENCHMARKS.md"), experiments.render()
+    """Writes the pages of the JSON files of a directory, and returns their paths."""
+    return report.render(out, planned)
 
 
 def merge(files, out):
@@ -225,9 +216,8 @@ def merge(files, out):
     if missing := [str(f) for f in files if not f.exists()]:
         print(f"results.py: error: no such file: {', '.join(missing)}", file=sys.stderr)
         return 2
-    of = {f: experiments.store if f.name == experiments.ROWS.name else report.Store for f in files}
-    for made in [of[f](f) for f in files]:  # all are read before anything is put in
-        store = of[made.path](out / made.path.name)
+    for made in [report.Store(f) for f in files]:  # all are read before anything is put in
+        store = report.Store(out / made.path.name)
         taken = store.take(made)
         left = len(made.rows) - taken
         print(f"{made.path}: {len(made.rows)} rows, of which {report.outcomes(made.rows.values())[0]} pass; {taken} "

@@ -34,7 +34,7 @@ def deal(chosen, n):
 
 def known(out):
     """The files of rows of a directory."""
-    return [out / f"{name}.json" for name, _ in report.stores(out)] if out.is_dir() else []
+    return [store.path for store in report.stores(out)] if out.is_dir() else []
 
 
 def carry_out(args, chosen, render):

@@ -1,8 +1,6 @@
 """Tests of how invocations are kept apart, and of what flags accept."""
 
 import argparse
-import multiprocessing
-import os
 import sys
 import tempfile
 import unittest
@@ -11,19 +9,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import flags
-from alone import InUse, leading, point, sole_use
-
-
-def lead(link, to):
-    """Has a link for a moment."""
-    with leading(link, to):
-        return os.readlink(link)
+from alone import InUse, sole_use
 
 
 class Alone(unittest.TestCase):
     def setUp(self):
         self.dir = Path(self.enterContext(tempfile.TemporaryDirectory()))
-        self.link, self.one, self.two = self.dir / "link", self.dir / "one", self.dir / "two"
+        self.one = self.dir / "one"
 
     def test_a_directory_is_for_one_at_a_time(self):
         with sole_use(self.one):
@@ -32,34 +24,6 @@ class Alone(unittest.TestCase):
                     pass
         with sole_use(self.one):
             pass
-
-    def test_a_link_that_is_in_use_leads_nowhere_else(self):
-        with leading(self.link, self.one):
-            with self.assertRaisesRegex(InUse, f"leads to {self.one}, and an invocation there uses it.*{self.two}"):
-                lead(self.link, self.two)
-            self.assertEqual(os.readlink(self.link), str(self.one))
-            self.assertEqual(lead(self.link, self.one), str(self.one), "the same checkout shares it")
-            with self.assertRaises(InUse, msg="one of two has ended"):
-                lead(self.link, self.two)
-        self.assertEqual(lead(self.link, self.two), str(self.two))
-
-    def test_another_process_counts(self):
-        with leading(self.link, self.one), multiprocessing.get_context("spawn").Pool(1) as pool:
-            with self.assertRaises(InUse):
-                pool.apply(lead, (self.link, self.two))
-
-    def test_what_is_no_link_is_left_alone(self):
-        self.link.mkdir()
-        with self.assertRaisesRegex(InUse, "link is no link; want it moved away"):
-            lead(self.link, self.one)
-        self.assertTrue(self.link.is_dir())
-
-    def test_what_cannot_be_locked_or_replaced_is_said(self):
-        self.link.with_name("link.lock").mkdir()
-        with self.assertRaisesRegex(InUse, "link.lock cannot be opened: Is a directory"):
-            lead(self.link, self.one)
-        with self.assertRaisesRegex(InUse, "cannot be made to lead to .*: No such file"):
-            point(self.dir / "none/link", self.one)
 
 
 class Flags(unittest.TestCase):

@@ -1,162 +1,178 @@
-"""Holds the numbers of README.md and of the tables of docs to their rows: python3 -m unittest discover bench.
+"""Holds the numbers of README.md that are links, and those of tables of docs, to their rows of docs/results.
 
-Beside that the documents have no fault, mistakes are made in copies of them, one by one, and each is to be found.
+bench/README.md says how a link and a table name their rows. Besides, digits are changed one by one, and each change is
+to be found.
 """
 
+import functools
+import json
 import re
 import unittest
+from fnmatch import fnmatchcase
+from pathlib import Path
 
-import claims
+import report
 
-README = (claims.REPO / "README.md").read_text(encoding="utf-8")
-TABLES = {f"{path.stem} {i}": table for path in sorted((claims.REPO / "docs").glob("*.md"))
-          for i, table in enumerate(claims.TABLE.findall(path.read_text(encoding="utf-8")))}
-OTHER = {"µs": "ms", "ms": "s", "s": "ms", "%": "×", "×": "%", "times": "%"}
-# What no row has, in the place of what is said of one.
-STRANGE = {"GPU": "RTX 4090", "model": "Llama-3.2-70B", "weights": "fp8", "position": "context 777"}
-
-
-def with_other_digit(text):
-    """A text whose last digit is another."""
-    return re.sub(r"\d(?=\D*$)", lambda m: str((int(m[0]) + 1) % 10), text)
-
-
-def with_other_unit(text):
-    return claims.UNIT.sub(lambda m: OTHER[m[0]], text)
-
-
-def replaced(found, text):
-    return found.string[:found.start()] + text + found.string[found.end():]
+REPO = Path(__file__).resolve().parent.parent
+README = (REPO / "README.md").read_text(encoding="utf-8")
+LINK = re.compile(r"\[([^\]]+)\]\[([\w-]+)\]")
+DEFINED = re.compile(r'^\[([\w-]+)\]: (\S+)#(\S+)\s+"(\S+) (\S+) ([^"]+)"$', re.MULTILINE)
+TABLE = re.compile(r"<!-- (rows: [^>]*?)\s*-->\n\n((?:\|.*\n)+)")
+NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
+UNIT = re.compile(r"(?<![\w/])(?:µs|ms|s|%|×|times)(?!\w)")
+# A unit, or a word in the name of a field: what it measures, and how much of that it is.
+UNITS = {"µs": ("time", 1), "ms": ("time", 1e3), "s": ("time", 1e6), "%": ("part", 0.01), "×": ("times", 1),
+         "times": ("times", 1)}
+WORDS = {"us": UNITS["µs"], "ms": UNITS["ms"], "s": UNITS["s"], "percent": UNITS["%"], "share": ("part", 1),
+         "acceptance": ("part", 1), **dict.fromkeys(("ratio", "times", "over", "lowest", "highest"), UNITS["×"])}
+PLAIN = ("number", 1)
 
 
-class Readme(unittest.TestCase):
-    def refused(self, text, why):
-        self.assertFalse(text == README, why)
-        self.assertTrue(list(claims.readme_faults(text)), f"not found: {why}")
-
-    def links(self):
-        return [m for m in claims.SAID.finditer(README) if m["link"]]
-
-    def test_it_says_what_its_rows_say(self):
-        self.assertEqual(list(claims.readme_faults(README)), [])
-        self.assertGreater(len(self.links()), 20)
-
-    def test_another_digit_is_found(self):
-        for link in self.links():
-            self.refused(replaced(link, f"[{with_other_digit(link['claim'])}][{link['link']}]"), link[0])
-
-    def test_another_unit_is_found(self):
-        for link in self.links():
-            if claims.UNIT.search(link["claim"]):
-                self.refused(replaced(link, f"[{with_other_unit(link['claim'])}][{link['link']}]"), link[0])
-        head = re.search(r"^\| GPU \|.*$", README, re.MULTILINE)
-        for column in re.finditer(claims.UNIT, head[0]):
-            self.refused(replaced(head, replaced(column, OTHER[column[0]])), head[0])
-
-    def test_another_gpu_model_format_or_position_is_found(self):
-        """Of each kind, what is said last before some link."""
-        changed = set()
-        for section in re.finditer(r"(?ms)^## .*?(?=^## )", README):
-            last = {}
-            for said in claims.SAID.finditer(section[0]):
-                last[said.lastgroup] = said
-                for kind in STRANGE.keys() & last.keys() if said["link"] else ():
-                    text = section[0][:last[kind].start()] + STRANGE[kind] + section[0][last[kind].end():]
-                    if text not in changed:
-                        self.refused(replaced(section, text), f"{last[kind][0]} before {said[0]}")
-                    changed.add(text)
-        self.assertGreater(len(changed), 10)
-
-    def test_a_link_elsewhere_is_found(self):
-        for link in claims.DEFINED.finditer(README):
-            other = link[2][:-2] if link[2].endswith("-1") else link[2] + "-1"  # of the other GPU
-            for target in (other, "docs/results/README.md#h200", "docs/results/README.md#nowhere"):
-                self.refused(replaced(link, link[0].replace(link[2], target)), target)
-
-    def test_a_number_without_a_row_is_found(self):
-        for said in ("takes 61 s", "97 % of", "2.0 times", "565 µs", "61 seconds", "3.5x faster", "4,400 GB/s",
-                     "1,770 tokens a second", "eight minutes", "twice as fast", "12 hours", "30 min", "5 us",
-                     "3 percent", "40 GiB"):
-            for place in re.finditer("(?m)^## (What you get|How fast|Which GPUs)$", README):
-                self.refused(replaced(place, f"{place[0]}\n\nIt is {said}."), said)
-        self.refused(README.replace("| Llama-3.2-1B |", "| Llama-3.2-1B 565 |", 1), "a number beside a model")
-        table = "\n\n| file | ms |\n|---|---|\n| megakernel.cu | about 9 |\n\n"
-        self.refused(README.replace("## What you get\n", f"## What you get{table}"), "a table without links")
-        self.refused(re.sub(r"\| \[[^|]*\] \|\n", "| 3.1 |\n", README, count=1), "a cell without a link")
-
-    def test_links_and_definitions_match(self):
-        link = self.links()[0]
-        self.refused(replaced(link, f"[{link['claim']}][nothing]"), "a link without a definition")
-        self.refused(replaced(link, "soon"), "a definition without a link")
+@functools.cache
+def rows(file):
+    """The rows of docs/results/FILE.json by their ids; none if there is no such file."""
+    path = REPO / "docs/results" / f"{file}.json"
+    return {r["id"]: r for r in json.loads(path.read_text(encoding="utf-8"))["rows"]} if path.exists() else {}
 
 
-class Tables(unittest.TestCase):
-    def test_they_say_what_their_rows_say(self):
-        self.assertEqual({name.partition(" ")[0] for name in TABLES}, {"passes", "performance", "sampling", "serving"})
-        self.assertEqual(len(TABLES), 6)
-        for name, table in TABLES.items():
-            self.assertEqual(list(claims.table_faults(*table)), [], name)
-
-    def refused(self, comment, before, after):
-        self.assertFalse(before == after, "nothing is changed")
-        self.assertTrue(list(claims.table_faults(comment, after)), f"not found: {after}")
-
-    def test_another_digit_is_found_in_any_cell(self):
-        for comment, table in TABLES.values():
-            start = table.index("|\n|-")
-            for number in claims.NUMBER.finditer(table, table.index("\n", start + 2)):
-                last = number.end() - 1
-                digit = str((int(table[last]) + 1) % 10)
-                self.refused(comment, table, table[:last] + digit + table[last + 1:])
-
-    def test_another_unit_is_found_in_any_place(self):
-        for comment, table in TABLES.values():
-            head, rest = table.split("\n", 1)
-            for unit in claims.UNIT.finditer(rest):
-                self.refused(comment, table, f"{head}\n{replaced(unit, OTHER[unit[0]])}")
-            for unit in claims.UNIT.finditer(head):
-                self.refused(comment.replace(head, replaced(unit, OTHER[unit[0]])), table,
-                             f"{replaced(unit, OTHER[unit[0]])}\n{rest}")
-
-    def test_another_gpu_or_model_is_found(self):
-        for comment, table in TABLES.values():
-            for kind, said in (("GPU", claims.GPU), ("model", claims.MODEL)):
-                for found in re.finditer(said, table):
-                    self.refused(comment, table, replaced(found, STRANGE[kind]))
-            for gpu, other in (("H200", "H100"), ("H100", "H200")):
-                if gpu in table:
-                    self.refused(comment, table, table.replace(gpu, other))
-
-    def test_a_column_that_the_comment_does_not_name_is_found(self):
-        for comment, table in TABLES.values():
-            head, rule, first, rest = table.split("\n", 3)
-            self.refused(comment, table, "\n".join((head + " more |", rule, first + " 3 |", rest)))
-            self.refused(comment, table, "\n".join((head, rule, first + " 3 |", rest)))
+def value(row, field):
+    """A field of a row, as latency_us.median; of a list the element whose `how` begins so; or N / FIELD."""
+    over, slash, path = field.rpartition(" / ")
+    for key in path.split("."):
+        row = {e["how"][:len(key)]: e for e in row}[key] if isinstance(row, list) else row[key]
+    return float(over) / row if slash else row
 
 
-class Errors(unittest.TestCase):
-    SAID = re.compile(r"the RMS error of the logits is (.*?) of that of transformers' own run in the same type, "
-                      r"and the largest error (.*?) of its largest")
+def wrong(claim, column, row, field):
+    """Why a claim is not what a field says, or nothing. Its unit stands in it, or in the title of its column."""
+    try:
+        exact = value(row, field)
+    except LookupError:
+        return f"{row['id']} has no field {field}"
+    if row["passed"] is not True:
+        return f"{row['id']} has not passed"
+    if isinstance(exact, str):
+        return "" if claim == exact else f"{claim} is {exact} in {row['id']}"
+    unit = UNIT.search(NUMBER.sub("", claim)) or UNIT.search(column)
+    kind, size = UNITS[unit.group()] if unit else PLAIN
+    of, scale = next((WORDS[w] for w in re.split(r"[._ ]", field) if w in WORDS), PLAIN)
+    numbers = [n.replace(",", "") for n in NUMBER.findall(claim)]
+    if kind == of and len(numbers) == 1 and abs(exact * scale / size - float(numbers[0])) <= (
+            0.5 * 10**-len(numbers[0].partition(".")[2]) + 1e-9):
+        return ""
+    return f"{claim} ({column}) is not {field} of {row['id']}, {exact}"
 
-    def test_the_rationale_says_how_far_errors_are_from_those_of_transformers(self):
-        text = " ".join((claims.REPO / "docs/RATIONALE.md").read_text(encoding="utf-8").split())
-        said = self.SAID.search(text)
-        self.assertTrue(said, "the sentence is there")
-        self.assertEqual(list(said.groups()), claims.spans(("h100", "h200"), ("rms_ratio", "max_ratio")))
+
+def cells(line):
+    return [c.strip() for c in line.strip().strip("|").split("|")]
 
 
-class Faults(unittest.TestCase):
+def readme_faults(text):
+    """What is wrong with the links of README.md."""
+    defined = {name: rest for name, *rest in DEFINED.findall(text)}
+    used, head = set(), []
+    for line in DEFINED.sub("", text).splitlines():
+        head = (head or cells(line)) if line.startswith("|") else []
+        for column, piece in zip(head, cells(line)) if head else [("", line)]:
+            for claim, name in LINK.findall(piece):
+                used.add(name)
+                if name not in defined or defined[name][3] not in rows(defined[name][2]):
+                    yield f"{claim}: no row is named by {name}"
+                    continue
+                page, anchor, file, row, field = defined[name]
+                if fault := wrong(claim, column, rows(file)[row], field):
+                    yield fault
+                part = {report.anchor(p.partition("\n")[0]): p for p in (REPO / page).read_text("utf-8").split("\n## ")}
+                if f"| {row.partition('/')[2]} |" not in part.get(anchor, ""):
+                    yield f"{claim}: {row} is not at {page}#{anchor}"
+    if set(defined) - used:
+        yield f"nothing links to {set(defined) - used}"
+
+
+def table_faults(comment, table):
+    """What is wrong with a table whose comment names its rows."""
+    lines = [line.strip() for line in comment.splitlines()]
+    patterns = [line.removeprefix("rows: ") for line in lines if line.startswith("rows: ")]
+    means = dict(line.rsplit(" = ", 1) for line in lines if not line.startswith("rows: "))
+    head, _, *body = map(cells, table.splitlines())
+    names = [c for c in head if "{" + c + "}" in comment]
+    if len(set(head)) < len(head) or set(head) - set(names) - set(means):
+        yield f"columns without a field, or twice: {head}"
+    above = {}
+    for line in body:
+        if len(line) != len(head):
+            yield f"{line}: {len(line)} cells, {len(head)} columns"
+            continue
+        cell = dict(zip(head, line))
+        above.update({c: cell[c] for c in names if cell[c]})
+        filled = {c: means.get(text, text.lower().replace(",", "")) for c, text in above.items()}
+
+        def fill(text):
+            return re.sub(r"{(.*?)}", lambda m: filled.get(m[1], ""), text)
+
+        found = [row for file, _, ids in (fill(p).partition(" ") for p in patterns) for row in rows(file).values()
+                 if fnmatchcase(row["id"], ids)]
+        if len(found) != 1:
+            yield f"{line}: {len(found)} rows are named so"
+            continue
+        yield from filter(None, (wrong(cell[c], c, found[0], fill(means[c])) for c in head
+                                 if c not in names and c in means and cell[c]))
+
+
+def with_other_digits(text, start=0):
+    """A text once for each number after start, whose last digit is another."""
+    for number in NUMBER.finditer(text, start):
+        last = number.end() - 1
+        yield text[:last] + str((int(text[last]) + 1) % 10) + text[last + 1:]
+
+
+class Claims(unittest.TestCase):
+    TABLES = [(path.name, *table) for path in sorted((REPO / "docs").glob("*.md"))
+              for table in TABLE.findall(path.read_text(encoding="utf-8"))]
+
+    def test_the_readme_says_what_its_rows_say(self):
+        self.assertEqual(list(readme_faults(README)), [])
+        self.assertGreater(len(LINK.findall(README)), 20)
+
+    def test_another_digit_or_link_in_the_readme_is_found(self):
+        for link in LINK.finditer(README):
+            for claim in with_other_digits(link[1]):
+                text = README[:link.start(1)] + claim + README[link.end(1):]
+                self.assertTrue(list(readme_faults(text)), claim)
+        for link in DEFINED.finditer(README):
+            text = README[:link.start(3)] + "nowhere" + README[link.end(3):]
+            self.assertTrue(list(readme_faults(text)), link[0])
+
+    def test_tables_say_what_their_rows_say(self):
+        self.assertGreater(len(self.TABLES), 3)
+        for page, *table in self.TABLES:
+            self.assertEqual(list(table_faults(*table)), [], page)
+
+    def test_another_digit_in_a_table_is_found(self):
+        for page, comment, table in self.TABLES:
+            for text in with_other_digits(table, table.index("\n", table.index("|\n|-") + 2)):
+                self.assertTrue(list(table_faults(comment, text)), f"{page}: {text}")
+
     def test_rows_that_failed_and_fields_that_are_not_there(self):
         row = {"id": "a row", "passed": True, "latency_us": {"median": 565.03},
                "kinds": [{"how": "a mask", "percent": 9}]}
-        self.assertEqual(claims.wrong("565", "µs", row, "latency_us.median"), "")
-        self.assertEqual(claims.wrong("0.57 ms", "", row, "latency_us.median"), "")
-        self.assertEqual(claims.wrong("9 %", "", row, "kinds.a mask.percent"), "")
-        self.assertIn("is not", claims.wrong("565, 7", "µs", row, "latency_us.median"))
-        self.assertIn("is not", claims.wrong("565", "", row, "latency_us.median"))
-        self.assertIn("no field", claims.wrong("565", "µs", row, "latency_us.mean"))
-        self.assertIn("no field", claims.wrong("9 %", "", row, "kinds.a bias.percent"))
-        self.assertIn("not passed", claims.wrong("565", "µs", {**row, "passed": False}, "latency_us.median"))
+        for claim, column, field in (("565", "µs", "latency_us.median"), ("0.57 ms", "", "latency_us.median"),
+                                     ("9 %", "", "kinds.a mask.percent")):
+            self.assertEqual(wrong(claim, column, row, field), "")
+        for claim, column, field in (("565, 7", "µs", "latency_us.median"), ("565", "", "latency_us.median"),
+                                     ("565", "ms", "latency_us.median"), ("9 %", "", "kinds.a bias.percent"),
+                                     ("565", "µs", "latency_us.mean")):
+            self.assertTrue(wrong(claim, column, row, field), (claim, column, field))
+        self.assertIn("not passed", wrong("565", "µs", row | {"passed": False}, "latency_us.median"))
+
+    def test_the_rationale_says_how_far_errors_are_from_those_of_transformers(self):
+        text = " ".join((REPO / "docs/RATIONALE.md").read_text(encoding="utf-8").split())
+        said = re.search(r"the RMS error of the logits is (.*?) of that of transformers' own run in the same type, "
+                         r"and the largest error (.*?) of its largest", text)
+        found = [r for file in ("h100", "h200") for r in rows(file).values()
+                 if r["passed"] and "rms_ratio" in r and "max_ratio" in r]
+        self.assertEqual(said.groups(), tuple(
+            f"{min(r[f] for r in found):.2f} to {max(r[f] for r in found):.2f}" for f in ("rms_ratio", "max_ratio")))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-import columns
 import drafts
 from workshop import Case
 
@@ -57,13 +56,6 @@ class Drafts(unittest.TestCase):
             row = drafts.judge_drafts(EIGHT, True, r)
             self.assertFalse(row["passed"])
             self.assertIn(want, row["findings"][0])
-
-    def test_columns(self):
-        row = drafts.judge_drafts(EIGHT, True, report())
-        shown = [column(row) for _, column in columns.SECTIONS["drafts"][2]]
-        self.assertEqual(shown, ["yes", "2.50 (2.40 to 2.60)", "57.1 %, 5.00", "2.00 (1.90 to 2.10)", "57.1 %, 5.00",
-                                 "1.10 (1.00 to 1.20)", "57.1 %, 5.00", "3"])
-        self.assertEqual([column({}) for _, column in columns.SECTIONS["drafts"][2]], [""] * 8)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from unittest import mock
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import machine
-import running
 from workshop import gencode
 
 SMI = """\
@@ -49,11 +48,6 @@ class Machine(unittest.TestCase):
         for target in machine.TARGETS.values():
             self.assertIn(f'Target{{Name: "{target}"', known)
 
-    def test_the_target_of_campaigns_is_that_of_the_gpu(self):
-        for name, target in (("NVIDIA H200", "h200"), ("NVIDIA H100 80GB HBM3", "h100"), ("NVIDIA H100 PCIe", None)):
-            with mock.patch.object(machine, "output", lambda *args: f"0, {name}\n1, {name}\n"):
-                self.assertEqual(running.gpus(), ([0, 1], target))
-
     def test_the_gpu_is_the_first_that_cuda_may_use(self):
         self.script("nvidia-smi", SMI)
         for visible, gpu in ((None, "NVIDIA H200"), ("0", "NVIDIA H200"), ("1", "NVIDIA H100 80GB HBM3"),
@@ -83,7 +77,7 @@ class Machine(unittest.TestCase):
 
     def test_without_numpy_scripts_say_so(self):
         bench = machine.REPO / "bench"
-        for script in ("results.py", "experiments.py", "compare.py"):
+        for script in ("results.py", "compare.py"):
             done = subprocess.run([sys.executable, "-I", "-S", bench / script, "--help"], capture_output=True,
                                   text=True, check=False)
             self.assertEqual((done.returncode, done.stderr), (2, f"{script}: error: numpy is needed: python3 -m pip "

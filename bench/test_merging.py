@@ -13,7 +13,6 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-import experiments
 import report
 import results
 from test_results import HERE, row
@@ -102,21 +101,14 @@ class Merging(unittest.TestCase):
     def test_a_section_that_there_is_not_is_refused(self):
         store, other = report.Store(self.dir / "h200.json"), self.dir / "there" / "h200.json"
         store.put(row("bench/a"), HERE)
-        strange = report.Store(other, sections=(*store.sections, "gone"))
+        strange = report.Store(other)
+        strange.sections.append("gone")
         strange.put(row("gone/a"), HERE)
         out = io.StringIO()
         with contextlib.redirect_stderr(out), mock.patch.object(results, "render") as render:
             self.assertEqual(results.main(["--out", str(self.dir), "--merge", str(other)]), 2)
         self.assertIn("row gone/a: want one of the environments of the file, a section of fixtures", out.getvalue())
         self.assertFalse(render.called)
-
-    def test_rows_that_need_no_gpu_are_merged_too(self):
-        name = Path(experiments.ROWS).name
-        made = experiments.store(self.dir / "there" / name)
-        made.put({"id": "coverage/a", "section": "coverage", "passed": True, "findings": []}, {"amkc": "1"})
-        with contextlib.redirect_stdout(io.StringIO()), mock.patch.object(results, "render"):
-            self.assertEqual(results.main(["--out", str(self.dir), "--merge", str(made.path)]), 0)
-        self.assertEqual(set(experiments.store(self.dir / name).rows), {"coverage/a"})
 
 
 def at(hour):

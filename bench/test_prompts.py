@@ -73,7 +73,7 @@ class Prompts(test_workshop.Fake):
         self.assertEqual((row["first_token_ms"], row["transformers_ms"], row["times_amkc"]), (8.0, 20.0, 2.5))
         self.assertEqual((row["prompt"], row["compared"], row["argmax_wrong"]), (512, 700, 0))
         self.assertEqual(row["round_clocks"], [{"sm_mhz": {"min": 1755, "max": 1980}}] * prompts.ROUNDS)
-        self.assertIn("| 512 | 8.0 | 20.0 | 2.50 | 700 | 0.000 | 3 |", (self.dir / "out" / "README.md").read_text())
+        self.assertIn("| 512 | 8.0 | 20.0 | 2.50 | 700 | 0.000 | 3 |", (self.dir / "out" / "fake.md").read_text())
 
     def test_there_is_no_time_without_correctness(self):
         for switch, finding in (("differs", "case 1: position 9"), ("none", "no logits of passes were compared")):

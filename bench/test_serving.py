@@ -14,7 +14,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import first_answer
 import library
 import machine
-import report
 import serving
 import spoken
 from workshop import Budget, Case, StepFailed, Workshop
@@ -76,20 +75,6 @@ class Judged(unittest.TestCase):
         self.assertGreater(row["examples"], 20)
         for code, said in ((1, "Expected: 1"), (0, "Ran 0 tests in 0.0s\n\nOK")):
             self.assertFalse(library.judge_library(code, said)["passed"])
-
-    def test_columns(self):
-        rows = {"serving": serving.judge_serving(SERVED | {"cost_per_token_%": 2.44}),
-                "clients": serving.judge_clients(ASKED),
-                "first_answer": {"compile_s": 61.23, "first_text_s": 1.234, "answer_s": 2, "total_s": 62.46,
-                                 "checkpoint_bytes": 2.5e9, "launcher": False},
-                "library": {"examples": 24}}
-        cells = {name: [column[1](row) for column in report.SECTIONS[name][2]] for name, row in rows.items()}
-        self.assertEqual(cells["serving"][1:4], ["0.80, 0.90"] * 3)
-        self.assertEqual(cells["serving"][-3:], ["2.4", "8", "10"])
-        self.assertEqual(cells["clients"], ["8", "700", "100", "200", "40", "0", "7, 7", "12.35, 12.35"])
-        self.assertEqual(cells["first_answer"], ["2.50", "no", "61.2", "1.23", "2.00", "62.5"])
-        for name in rows:  # of a row that failed early there is nothing
-            self.assertEqual({column[1]({}) for column in report.SECTIONS[name][2]} - {", "}, {""})
 
 
 class Spoken(unittest.TestCase):

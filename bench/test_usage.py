@@ -5,19 +5,14 @@ import contextlib
 import io
 import json
 import sys
-import tarfile
 import tempfile
 import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-import answers
-import campaignpage
-import experiments
 import report
 import results
-import searches
 from test_results import HERE, row
 
 
@@ -50,48 +45,12 @@ class Damaged(unittest.TestCase):
             with self.assertRaisesRegex(report.Damaged, f"^{self.dir}/h200.json.*{says}"):
                 report.Store(self.path)
             for main, name, *args in ((results.main, "results", "--render", "--out", self.dir),
-                                      (results.main, "results", "--merge", self.path, "--out", self.dir / "other"),
-                                      (experiments.main, "experiments", "--render", "--out", self.path),
-                                      (experiments.main, "experiments", "--only", "soundness/rates", "--out",
-                                       self.path)):
+                                      (results.main, "results", "--merge", self.path, "--out", self.dir / "other")):
                 code, words = said(main, *args)
                 self.assertEqual(code, 2, words)
                 self.assertTrue(words.startswith(f"{name}.py: error: {self.path}:"), words)
         code, words = said(results.main, "--out", self.dir / "x", "--merge", self.dir)
         self.assertEqual((code, words), (2, f"results.py: error: {self.dir}: Is a directory; want a file of JSON"))
-
-    def test_so_is_what_rows_of_searches_are_kept_in(self):
-        (self.dir / "results").mkdir()
-        store, piece = self.dir / "results/searches.json", self.dir / "piece.json"
-        store.write_text("[]", encoding="utf-8")
-        code, words = said(searches.main, "--docs", self.dir, "--faults", piece)
-        self.assertEqual(code, 2)
-        self.assertIn(f"error: {store}: it has a list; want an object", words)
-        with self.assertRaisesRegex(report.Damaged, f"^{store}: it has a list"):
-            answers.Results(self.dir / "results", report.Store(self.dir / "none.json"))
-        store.unlink()
-        piece.write_text('{"models": []', encoding="utf-8")
-        code, words = said(searches.main, "--docs", self.dir, "--faults", piece)
-        self.assertEqual(code, 2)
-        self.assertIn(f"error: {piece}:1:14: Expecting ',' delimiter; want JSON", words)
-
-    def test_so_is_what_the_page_of_campaigns_is_made_of(self):
-        (self.dir / "results").mkdir()
-        (self.dir / "results/campaigns.json").write_text('{"schema":', encoding="utf-8")
-        code, words = said(campaignpage.main, "--docs", self.dir)
-        self.assertEqual(code, 2)
-        self.assertIn(f"campaignpage.py: error: {self.dir}/results/campaigns.json:1:11: Expecting value", words)
-
-    def test_and_a_pack_that_is_none(self):
-        no_pack, cut = self.dir / "no.tar.gz", self.dir / "cut.tar.gz"
-        no_pack.write_text("no archive", encoding="utf-8")
-        with tarfile.open(cut, "w:gz") as tar:
-            tar.add(__file__, "a/campaign.json")
-        cut.write_bytes(cut.read_bytes()[:-200])
-        for file in (no_pack, cut, self.dir / "none.tar.gz", self.dir):
-            code, words = said(campaignpage.main, "--docs", self.dir / "docs", "--take", file)
-            self.assertEqual(code, 2, words)
-            self.assertRegex(words, f"^campaignpage.py: error: {file} cannot be unpacked: .*; want what bench/camp")
 
 
 class Usage(unittest.TestCase):
@@ -107,10 +66,9 @@ class Usage(unittest.TestCase):
             self.assertIn(says, words)
 
     def test_an_empty_selection(self):
-        for script, main in (("results", results.main), ("experiments", experiments.main)):
-            for more in ([], ["--list"]):
-                self.assertEqual(said(main, "--only", "nothing", *more),
-                                 (2, f"{script}.py: error: no row is selected; --list prints all ids"))
+        for more in ([], ["--list"]):
+            self.assertEqual(said(results.main, "--only", "nothing", *more),
+                             (2, "results.py: error: no row is selected; --list prints all ids"))
 
 
 if __name__ == "__main__":

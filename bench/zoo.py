@@ -25,6 +25,4 @@ ZOO = ("llama-gqa", "llama-mha-tied-bf16", "llama-odd-dims", "llama-rope-llama3"
        "stablelm-layernorm", "stablelm-odd-dims", "stablelm-parallel", "starcoder2-plain", "starcoder2-tied",
        "aya-vision", "cohere2-vision", "idefics3", "internvl", "llava", "llava-next", "llava-onevision", "qwen2-5-vl",
        "qwen2-vl", "qwen3-vl", "smolvlm")
-COVERED = ("bloom", "llama-gelu", "mistral-window-wide", "qwen2-window-of-no-layer",
-           "qwen2-window-unused")  # these are looked at by bench/coverage.py alone
 ONLY_FP32 = ("cohere2-head-dim", "llama-rope-linear", "phi3-partial")  # tensor cores do not take heads of such sizes

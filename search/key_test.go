@@ -59,7 +59,7 @@ func TestKeys(t *testing.T) {
 	require.NoError(t, err)
 	require.Regexp(t, "^-----BEGIN PUBLIC KEY-----\n[A-Za-z0-9+/]{59}=\n-----END PUBLIC KEY-----\n$", string(text))
 
-	// As bench/campaignpage.py publishes the key of a campaign.json.
+	// A public key in PEM, made of the 32 bytes of a campaign.json.
 	published := filepath.Join(t.TempDir(), "published.pub")
 	require.NoError(t, os.WriteFile(published, []byte("-----BEGIN PUBLIC KEY-----\n"+
 		"MCowBQYDK2VwAyEAgyClGXfYw4yopJJ8Zw31gh5El2GUXhXp77JqFQnSMOo=\n-----END PUBLIC KEY-----\n"), 0o666))

@@ -49,7 +49,7 @@ func candidates(t testing.TB) (out []candidate) {
 		require.NoError(t, err, name)
 		target := ir.FindTarget(c.Target)
 		require.NotNil(t, target, name)
-		// as bench/defaults.py has it
+		// what the candidates were compiled for
 		config, most := "configs/"+c.Model, map[string]int{"smollm2-135m": 8192, "pycoder-5m": 1024}[c.Model]
 		if c.Model == "pycoder-5m" {
 			config = "models/" + c.Model

@@ -43,7 +43,7 @@ type row struct {
 	Bytes     float64           `json:"bytes_per_token"`
 	Variant   string            `json:"variant"`  // section ablations
 	Ratio     float64           `json:"ratio"`    // to the default build, in the same round
-	Defaults  int               `json:"defaults"` // number in bench/defaults.py; 0: before they were counted
+	Defaults  int               `json:"defaults"` // number in bench/report.py; 0: before they were counted
 	Commands  []string          `json:"steps"`
 	Machine   struct {
 		SMs int `json:"sms"`
