@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from accuracy import SEED, SHAPE_POSITIONS
-from sections import Task
 from turns import Entrant, take_turns
-from workshop import Case, OutOfTime
+from workshop import Case, OutOfTime, Task
 
 MODELS = ("llama-3.2-1b", "qwen3-0.6b-as-llama")
 POSITIONS = (128, 2032)

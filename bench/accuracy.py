@@ -1,10 +1,12 @@
-"""Sections fixtures, shapes and fallbacks: logits of builds against those of transformers.
+"""Sections fixtures, quantised, shapes, sizes and fallbacks: logits of builds against those of transformers; and
+looping: those of a loop over layers against those of layers one by one.
 
-Each section is a list of tasks; sections.py says what a task is.
+Each section is a list of tasks (workshop.py).
 """
 
 import functools
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +14,35 @@ import numpy as np
 import criteria
 import random_weights
 import reference
-from sections import Task
-from workshop import FEATURES, Case
-from zoo import ONLY_FP32, PYCODER, ZOO
+from workshop import FEATURES, Case, Task
 
 DTYPES = ("fp32", "bf16", "fp16")
+PYCODER = "testdata/models/pycoder-5m"
+# The small models of testdata/models. Which rows are planned follows from the names, and so pages are rendered alike
+# where the models are not.
+ZOO = ("llama-gqa", "llama-mha-tied-bf16", "llama-odd-dims", "llama-rope-llama3", "llama-sharded-fp16",
+       "llama-biases-yarn", "llama-attention-bias", "llama-mlp-bias", "llama-rope-linear", "llama-rope-dynamic",
+       "llama-rope-proportional", "llama-rope-yarn", "qwen3-qknorm", "qwen3-odd-dims", "qwen3-window-half",
+       "qwen3-tied", "qwen3-attention-bias", "qwen3-rope-yarn", "qwen2-bias", "qwen2-odd-dims", "qwen2-window-half",
+       "qwen2-tied", "mistral-full", "mistral-head-dim", "mistral-nemo", "mistral-window", "mistral-window-narrow",
+       "mistral-wide-group", "ministral-windows", "gemma-tied", "gemma-odd-dims", "gemma2-tied", "gemma2-split-k",
+       "gemma2-uncapped", "gemma3-tied", "gemma3-odd-dims", "gemma3-images", "phi3-short", "phi3-long", "phi3-partial",
+       "phi3-window", "apertus-biases", "apertus-gelu", "apertus-llama3", "arcee-biases", "arcee-plain",
+       "cohere-biases", "cohere-head-norms", "cohere-head-norms-odd", "cohere-tied", "cohere2-head-dim",
+       "cohere2-listed", "cohere2-tied",
+       "cwm-listed", "cwm-windows", "ernie4-5-biases", "ernie4-5-tied", "exaone4-full", "exaone4-windows",
+       "falcon-groups", "falcon-groups-one-norm", "falcon-multi-query", "falcon-sequential", "glm-half",
+       "glm-three-quarters", "glm4-half", "glm4-plain", "gpt-neox-parallel", "gpt-neox-sequential", "gpt2",
+       "gpt2-odd-dims", "granite-biases", "granite-scaled", "helium-biases", "helium-plain", "hunyuan-alpha",
+       "hunyuan-biases", "hyperclovax-bare", "hyperclovax-post", "internlm3-biases", "internlm3-plain", "iquestcoder",
+       "ministral3-window", "ministral3-yarn", "mistral3-ministral", "mistral3-small", "nemotron-biases",
+       "nemotron-half", "olmo-biases", "olmo-clipped", "olmo-plain", "olmo2-biases", "olmo2-plain", "olmo3-former",
+       "olmo3-windows", "opt-plain", "opt-tied", "phi-half", "phi-head-norms", "phi-odd-dims", "seed-oss-biases",
+       "seed-oss-odd-dims", "smollm3-listed", "smollm3-tied", "smollm3-windows", "stablelm-head-norms",
+       "stablelm-layernorm", "stablelm-odd-dims", "stablelm-parallel", "starcoder2-plain", "starcoder2-tied",
+       "aya-vision", "cohere2-vision", "idefics3", "internvl", "llava", "llava-next", "llava-onevision", "qwen2-5-vl",
+       "qwen2-vl", "qwen3-vl", "smolvlm")
+ONLY_FP32 = ("cohere2-head-dim", "llama-rope-linear", "phi3-partial")  # tensor cores do not take heads of such sizes
 FIXTURES = (PYCODER,) + tuple(f"testdata/models/zoo/{name}" for name in ZOO)
 # Between them they have every stage body: what scripts/kernels.py compiles for Hopper.
 BODIES = ("pycoder-5m", "llama-gqa", "llama-odd-dims", "llama-biases-yarn", "qwen3-qknorm", "mistral-wide-group",
@@ -33,6 +59,11 @@ STORED_MODEL = PYCODER
 STORED = ("int8", "int8:g32:asym", "fp8", "int4", "int4:g32:sym", "int4:g32:asym", "int4:g64:sym", "int4:g64:asym",
           "int4:g128:sym", "int4:g128:asym", "int4,lm_head=none",
           "int4,lm_head=int8,layers.0.*=none")
+# Loops of every form: one kind of layers or several in any order, and a residual of which each SM has rows, or all.
+LOOPED = (PYCODER,) + tuple(f"testdata/models/zoo/{name}" for name in (
+    "llama-gqa", "llama-mha-tied-bf16", "llama-odd-dims", "llama-rope-llama3", "llama-sharded-fp16", "cohere2-tied",
+    "exaone4-windows", "gemma2-split-k", "gemma3-tied", "gpt2", "smollm3-listed"))
+UNROLLED = (("loop", "roll", 0),)
 SEED = 1
 SHAPE_POSITIONS = 2048
 SHAPES = (  # of a model that needs more than a GPU has in fp32, the types that fit
@@ -171,6 +202,27 @@ def shape_row(shop, case):
     return criteria.judge_fp32(got, ref) if rival is None else criteria.judge_half(got, rival, ref)
 
 
+def equality_row(shop, case):
+    """Logits of the looped build and of one in which every layer has its own stages, bit for bit."""
+    ids, where = fixture_ids(case.model)
+    looped = np.array(shop.logits(shop.finish(case), ids, where))  # a copy: the next logits go into the same file
+    unrolled = shop.logits(shop.finish(replace(case, knobs=UNROLLED)), ids, where)
+    return judge_equality(looped, unrolled)
+
+
+def judge_equality(looped, unrolled):
+    """Whether two builds give the same bits; not a number is equal to itself."""
+    if looped.shape != unrolled.shape:
+        return {"passed": False, "findings": [f"logits of shape {looped.shape} and {unrolled.shape}"]}
+    differ = np.argwhere(looped.view(np.uint32) != np.ascontiguousarray(unrolled).view(np.uint32))
+    findings = []
+    if len(differ):
+        position, i = (int(n) for n in differ[0])
+        findings = [f"{len(differ)} of {looped.size} logits differ, the first at position {position}, id {i}: "
+                    f"{looped[position, i]!r} looped, {unrolled[position, i]!r} unrolled"]
+    return {"passed": not findings, "findings": findings, "positions": int(looped.shape[0]), "logits": int(looped.size)}
+
+
 def fixtures():
     references = References()
     return [Task("fixtures", case.key, case, lambda shop, case=case: fixture_row(shop, references, case))
@@ -221,3 +273,9 @@ def fallbacks():
                 quantised_row(shop, references, case, defines) | switched_off(defines))
             tasks.append(Task("fallbacks", f"{case.key}-{n}", case, run, defines))
     return tasks
+
+
+def looping():
+    return [Task("looping", case.key, case, lambda shop, case=case: equality_row(shop, case),
+                 also=((replace(case, knobs=UNROLLED), ()),))
+            for case in (Case(model, dtype) for model in LOOPED for dtype in fixture_dtypes(model))]

@@ -26,8 +26,7 @@ import criteria
 from accuracy import SEED, SHAPE_POSITIONS, config, spread_ids
 from endurance import LONG_POSITIONS, judge_bench
 from peer import Peer, PeerFailed
-from sections import Task
-from workshop import Case, StepFailed, last_object
+from workshop import Case, StepFailed, Task, last_object
 
 MODELS = ("llama-3.2-1b", "llama-3.1-8b", "qwen3-0.6b-as-llama")
 

@@ -1,11 +1,10 @@
 """Section drafts: what `run --draft ngram` gains on committed texts, testdata/drafts, and that it changes none.
 
-The section is a list of tasks; sections.py says what a task is.
+The section is a list of tasks (workshop.py).
 """
 
 from passes import PYCODER, TIMED
-from sections import Task
-from workshop import Case, last_object
+from workshop import Case, Task, last_object
 
 ROUNDS = 3
 SECONDS = 540  # of an 8B model: twelve texts of some 500 tokens, six times each

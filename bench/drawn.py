@@ -1,12 +1,11 @@
 """Section drawn: what a step costs that draws its token, beside one that takes the largest logit.
 
-The section is a list of tasks; sections.py says what a task is.
+The section is a list of tasks (workshop.py).
 """
 
 from accuracy import SEED, SHAPE_POSITIONS
 from endurance import judge_bench
-from sections import Task
-from workshop import Case, last_object
+from workshop import Case, Task, last_object
 
 POSITION = 128
 LAUNCHES = 300  # a median good to 0.1 %

@@ -1,15 +1,14 @@
 """Sections endurance, soak, sanitizer, bench, roofline and contexts: what is run for how it behaves and not for its
 logits.
 
-Each section is a list of tasks; sections.py says what a task is.
+Each section is a list of tasks (workshop.py).
 """
 
 import re
 
 from accuracy import SEED, SHAPE_POSITIONS
-from sections import NotRun, Task
 from turns import kept
-from workshop import Case, OutOfTime, StepFailed, first_complaint, last_object
+from workshop import Case, NotRun, OutOfTime, StepFailed, Task, first_complaint, last_object
 
 PYCODER = "testdata/models/pycoder-5m"
 SOAK_TOKENS = 10_000

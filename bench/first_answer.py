@@ -13,8 +13,8 @@ import threading
 import time
 from pathlib import Path
 
-from sections import Task
-from workshop import (BUILD_SECONDS, RUN_SECONDS, Case, OutOfTime, StepFailed, first_complaint, launcher_name, spell)
+from workshop import (BUILD_SECONDS, RUN_SECONDS, Case, OutOfTime, StepFailed,
+                      Task, first_complaint, launcher_name, spell)
 
 SEED = 1
 # Checkpoints, and what is said to them. What they lack to be talked to is from bench/spoken.py, and so are random

@@ -1,4 +1,4 @@
-"""Section library: the Python package of a build, on the GPU. sections.py says what a task is.
+"""Section library: the Python package of a build, on the GPU.
 
 The examples of its docstrings are run by cmd/libamkref/test_library.py, as CI does on the reference VM.
 """
@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 
 import machine
-from sections import NotRun, Task
-from workshop import RUN_SECONDS, Case, first_complaint, spell
+from workshop import RUN_SECONDS, Case, NotRun, Task, first_complaint, spell
 
 CASE = Case("testdata/models/pycoder-5m", "bf16")  # the model that the examples are about
 LIBRARY = "libamk.so"

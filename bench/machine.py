@@ -4,6 +4,8 @@ Needs the standard library; torch and transformers are asked for their versions 
 what is measured.
 """
 
+import contextlib
+import fcntl
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -26,6 +28,10 @@ NO_GPU = "none found"
 
 class Missing(Exception):
     """A tool that is not here; the text says what would supply it."""
+
+
+class InUse(Exception):
+    """Another invocation, or another user, has what this one needs."""
 
 
 class Tools:
@@ -166,3 +172,17 @@ def file_name(gpu):
     """A name for the files of a GPU: NVIDIA H200 -> h200, its target, and of one that has none NVIDIA L4 ->
     nvidia-l4."""
     return TARGETS.get(gpu) or re.sub(r"[^a-z0-9]+", "-", gpu.lower()).strip("-") or "gpu"
+
+
+@contextlib.contextmanager
+def sole_use(work):
+    """Keeps other invocations out of a directory: they would replace what this one runs."""
+    work = Path(work)
+    work.mkdir(parents=True, exist_ok=True)
+    with open(work / ".lock", "w", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InUse(f"{work} is in use by another invocation; wait for it, or give another "
+                        "directory with --work") from None
+        yield

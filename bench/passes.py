@@ -1,12 +1,11 @@
 """Sections passes, sequences and pass_times: what is decoded by passes is what single tokens give, to the bit, and how
 long a pass takes beside a token.
 
-Each section is a list of tasks; sections.py says what a task is.
+Each section is a list of tasks (workshop.py).
 """
 
 from endurance import judge_bench
-from sections import Task
-from workshop import Case, OutOfTime, last_object
+from workshop import Case, OutOfTime, Task, last_object
 
 PYCODER = "testdata/models/pycoder-5m"
 ZOO = "testdata/models/zoo/"

@@ -17,8 +17,7 @@ from accuracy import SEED, config, spread_ids
 from comparing import ASK_SECONDS, MODELS, OPEN_SECONDS
 from endurance import LONG_POSITIONS, judge_bench
 from peer import Peer, PeerFailed
-from sections import Task
-from workshop import Case, StepFailed, last_object
+from workshop import Case, StepFailed, Task, last_object
 
 LENGTHS = (512, 2048, 8192)
 JUDGED = 512  # positions whose logits are held to transformers

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import reference
-from sections import Task
-from workshop import Case, last_object, spell
+from workshop import Case, Task, last_object, spell
 
 MODEL = "testdata/models/pycoder-5m"
 TEXT = "eval_ids.npy"

@@ -20,6 +20,7 @@ some do not, or are left; 2 bad usage or a broken environment.
 import argparse
 import contextlib
 import fnmatch
+import math
 import os
 import shlex
 import sys
@@ -39,31 +40,30 @@ import drafts
 import drawn
 import endurance
 import first_answer
-import flags
 import library
-import looping
 import passes
-import plan
 import prompts
 import quality
 import report
 import serving
 import several
-from alone import InUse, sole_use
 from pieces import Piece
-from sections import NotRun
-from workshop import Budget, OutOfTime, Workshop
+from workshop import Budget, NotRun, OutOfTime, Workshop
 
 # In the order in which they run: what is quick and says most comes first.
 SECTIONS = {"fixtures": accuracy.fixtures, "quantised": accuracy.quantised,
             "fallbacks": accuracy.fallbacks, "passes": passes.passes, "endurance": endurance.endurance,
-            "sanitizer": endurance.sanitizer, "looping": looping.looping, "shapes": accuracy.shapes,
+            "sanitizer": endurance.sanitizer, "looping": accuracy.looping, "shapes": accuracy.shapes,
             "sizes": accuracy.sizes, "bench": endurance.bench, "drawn": drawn.drawn, "roofline": endurance.roofline,
             "contexts": endurance.contexts, "compare": comparing.compare, "prompts": prompts.prompts,
             "ablations": ablations.ablations, "pass_times": passes.pass_times, "drafts": drafts.drafts,
             "quality": quality.quality, "sequences": passes.sequences,
             "first_answer": first_answer.first_answer, "serving": serving.serving, "clients": serving.clients,
             "library": library.library, "soak": endurance.soak}
+# On another GPU than the reference, rows are planned that tell whether the kernel is right there and how fast it is: of
+# the fixtures those that have every stage body between them, and of these sections none.
+REFERENCE = "h200"
+ON_REFERENCE = ("looping", "shapes", "prompts", "ablations", "soak")
 
 
 def tasks(sections, patterns):
@@ -136,6 +136,25 @@ def run(chosen, shop, store, environment, command_of, again):
     return len(chosen) - len(todo) + piece.make(todo, lambda t: make_row(t, shop, command_of(t)))
 
 
+def gpu_numbers(text):
+    """Numbers of GPUs: those of 0,1."""
+    numbers = text.split(",")
+    if not all(n.isascii() and n.isdigit() for n in numbers) or len(set(map(int, numbers))) < len(numbers):
+        raise argparse.ArgumentTypeError(f"{text!r}: want numbers of GPUs with commas between them, each once, as in "
+                                         "0,1")
+    return [int(n) for n in numbers]
+
+
+def seconds(text):
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r}: want seconds, more than 0")
+    return number
+
+
 def add_common(p):
     """The options of everything that makes rows."""
     p.add_argument("--again", action="store_true", help="make rows again that have passed")
@@ -147,7 +166,7 @@ def add_common(p):
                    help="where builds go (default: build/results)")
     p.add_argument("--tools", type=Path, metavar="DIR", help="prebuilt amkc and device (default: go builds them)")
     p.add_argument("--build", action="store_true", help="make the builds of the selected rows, and no rows")
-    p.add_argument("--budget", type=flags.seconds, metavar="SECONDS", help="stop after this time")
+    p.add_argument("--budget", type=seconds, metavar="SECONDS", help="stop after this time")
     p.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 3) // 3), metavar="N", help="builds at a time")
 
 
@@ -162,7 +181,7 @@ def parse(argv):
     p.add_argument("--merge", type=Path, action="append", metavar="FILE",
                    help="put the rows of a JSON file into that of the same name in --out, and make none; may be "
                    "repeated")
-    p.add_argument("--gpus", type=flags.gpus, default=[], metavar="N,...",
+    p.add_argument("--gpus", type=gpu_numbers, default=[], metavar="N,...",
                    help="numbers of the GPUs to use, each with builds of its own in --work (default: the first)")
     add_common(p)
     args = p.parse_args(argv)
@@ -176,7 +195,7 @@ def main(argv=None):
     args = parse(argv)
     try:
         return do(args)
-    except (machine.Missing, InUse, report.Damaged) as e:
+    except (machine.Missing, machine.InUse, report.Damaged) as e:
         print(f"results.py: error: {e}", file=sys.stderr)
         return 2
 
@@ -201,8 +220,9 @@ def do(args):
 
 
 def planned(name):
-    """The ids of the rows that are planned for the file of a machine, by its name."""
-    return plan.planned(name, [t.id for t in tasks([], [])])
+    """The ids of the rows that are planned for the file of a GPU, by its name."""
+    return [t.id for t in tasks([], []) if name == REFERENCE or t.section not in ON_REFERENCE and (
+        t.section != "fixtures" or t.case.name in accuracy.BODIES)]
 
 
 def render(out):
@@ -235,14 +255,14 @@ def carry_out(args, chosen, command_of):
     budget = Budget(args.budget)
     with contextlib.ExitStack() as held:
         try:
-            held.enter_context(sole_use(args.work))
+            held.enter_context(machine.sole_use(args.work))
             tools = machine.Tools(args.tools, args.work)
             environment = store = None
             if not args.build:
                 environment = machine.environment(tools)
                 machine.need_gpu(environment)
                 store = report.Store(args.out / f"{args.name or machine.file_name(environment['gpu'])}.json")
-        except (machine.Missing, InUse, report.Damaged) as e:
+        except (machine.Missing, machine.InUse, report.Damaged) as e:
             print(f"{Path(sys.argv[0]).name}: error: {e}", file=sys.stderr)
             return 2
         shop = Workshop(tools, args.work, args.target, args.jobs, budget)

@@ -1,10 +1,9 @@
 """Sections serving and clients: what a server costs, and what many clients at a time make of one.
 
-Each section is a list of tasks; sections.py says what a task is.
+Each section is a list of tasks (workshop.py).
 """
 
-from sections import Task
-from workshop import Case, last_object
+from workshop import Case, Task, last_object
 
 PYCODER = "testdata/models/pycoder-5m"
 LLAMA = "testdata/configs/llama-3.2-1b"

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import machine
 import report
-from alone import sole_use
 from workshop import Budget
 
 COMMAND = (sys.executable, str(Path(__file__).with_name("results.py")))
@@ -42,9 +41,9 @@ def carry_out(args, chosen, render):
     out, work = args.out.resolve(), args.work.resolve()
     budget = Budget(args.budget)
     tools = args.tools and args.tools.resolve()
-    with sole_use(work):
+    with machine.sole_use(work):
         for rows in sorted(work.glob(f"gpu*/{ROWS}")):
-            with sole_use(rows.parent):  # by a process that has outlived the one that began it
+            with machine.sole_use(rows.parent):  # by a process that has outlived the one that began it
                 gather(rows.parent, out)
         if tools is None:
             machine.build_tools(tools := work / "tools")

@@ -11,7 +11,7 @@ from unittest import mock
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import ablations
-import looping
+import accuracy
 import test_workshop
 from turns import Entrant, judge_turns
 from workshop import Case, OutOfTime, StepFailed
@@ -125,7 +125,7 @@ class Builds(test_workshop.Fake):
 
     def test_equal_weights_are_one_file(self):
         shop = self.workshop()
-        a, b = shop.finish(self.case), shop.finish(replace(self.case, knobs=looping.UNROLLED))
+        a, b = shop.finish(self.case), shop.finish(replace(self.case, knobs=accuracy.UNROLLED))
         self.assertEqual(*((d / "weights.safetensors").stat().st_ino for d in (a, b)))
         self.assertEqual((b / "weights.safetensors").read_text(), "weights")
 

@@ -11,7 +11,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import drawn
 import machine
-import plan
 import results
 
 os.chdir(machine.REPO)
@@ -61,7 +60,7 @@ class Rows(unittest.TestCase):
         tasks = results.tasks(["drawn"], [])
         self.assertEqual([t.id for t in tasks], ["drawn/pycoder-5m-bf16-128", "drawn/smollm2-135m-bf16-seed1-128",
                                                  "drawn/llama-3.2-1b-bf16-seed1-128"])
-        self.assertEqual(plan.planned("h100", [t.id for t in tasks]), [t.id for t in tasks])
+        self.assertLessEqual({t.id for t in tasks}, set(results.planned("h100")))
 
     def test_the_limit_is_of_the_large_model(self):
         for task in results.tasks(["drawn"], []):

@@ -87,5 +87,19 @@ class Machine(unittest.TestCase):
         self.assertEqual(gencode("sm_90a"), "arch=compute_90a,code=sm_90a")
 
 
+class Alone(unittest.TestCase):
+    def setUp(self):
+        self.dir = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.one = self.dir / "one"
+
+    def test_a_directory_is_for_one_at_a_time(self):
+        with machine.sole_use(self.one):
+            with self.assertRaisesRegex(machine.InUse, "one is in use by another invocation; wait.* --work"):
+                with machine.sole_use(self.one):
+                    pass
+        with machine.sole_use(self.one):
+            pass
+
+
 if __name__ == "__main__":
     unittest.main()

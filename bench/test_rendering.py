@@ -10,10 +10,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import accuracy
 import machine
 import report
 import results
-import zoo
 
 RESULTS = machine.REPO / "docs/results"
 # Models that no row of a GPU is made of: amkc refuses the first two, and the others are windows that change nothing.
@@ -23,7 +23,7 @@ NOT_RUN = ("bloom", "llama-gelu", "mistral-window-wide", "qwen2-window-of-no-lay
 class Rendering(unittest.TestCase):
     def test_the_models_are_named(self):
         there = {path.parent.name for path in (machine.REPO / "testdata/models/zoo").glob("*/config.json")}
-        self.assertEqual(sorted((*zoo.ZOO, *NOT_RUN)), sorted(there))
+        self.assertEqual(sorted((*accuracy.ZOO, *NOT_RUN)), sorted(there))
 
     def test_pages_are_what_the_rows_say(self):
         stores = report.stores(RESULTS)

@@ -15,12 +15,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import accuracy
 import criteria
 import endurance
-import looping
 import machine
 import report
 import results
-from sections import NotRun
-from workshop import StepFailed
+from workshop import NotRun, StepFailed
 
 os.chdir(machine.REPO)
 
@@ -385,11 +383,11 @@ class Judges(unittest.TestCase):
 
     def test_looped_and_unrolled_are_compared_to_the_bit(self):
         nan = off((2, 2, np.nan))
-        self.assertTrue(looping.judge_equality(nan, nan.copy())["passed"])
-        row = looping.judge_equality(REF, np.where(REF == 0, np.float32(-0.0), REF))
+        self.assertTrue(accuracy.judge_equality(nan, nan.copy())["passed"])
+        row = accuracy.judge_equality(REF, np.where(REF == 0, np.float32(-0.0), REF))
         self.assertFalse(row["passed"])
         self.assertIn("the first at position 0, id 0", row["findings"][0])
-        self.assertFalse(looping.judge_equality(REF, REF[:-1])["passed"])
+        self.assertFalse(accuracy.judge_equality(REF, REF[:-1])["passed"])
 
 
 if __name__ == "__main__":

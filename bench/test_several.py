@@ -15,8 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import report
 import results
 import several
-from sections import Task
-from workshop import Case
+from workshop import Case, Task
 from test_results import HERE, row
 
 # Makes the rows that it is asked for and that have not passed, and remembers how it was called.

@@ -1,6 +1,7 @@
 """Tests of what scripts of bench say where files are damaged or arguments make no sense (numpy, and what bench imports,
 alone)."""
 
+import argparse
 import contextlib
 import io
 import json
@@ -69,6 +70,20 @@ class Usage(unittest.TestCase):
         for more in ([], ["--list"]):
             self.assertEqual(said(results.main, "--only", "nothing", *more),
                              (2, "results.py: error: no row is selected; --list prints all ids"))
+
+
+class Flags(unittest.TestCase):
+    def test_numbers_of_gpus(self):
+        self.assertEqual([results.gpu_numbers(text) for text in ("0", "3,1")], [[0], [3, 1]])
+        for text in ("", "a,b", "0,x", "0,0", "0,00", "-1", "0,", "1.5", "²"):
+            with self.assertRaisesRegex(argparse.ArgumentTypeError, "want numbers of GPUs.*0,1", msg=text):
+                results.gpu_numbers(text)
+
+    def test_seconds(self):
+        self.assertEqual([results.seconds(text) for text in ("540", "0.5")], [540, 0.5])
+        for text in ("0", "-1", "nan", "inf", "x", ""):
+            with self.assertRaisesRegex(argparse.ArgumentTypeError, "want seconds, more than 0", msg=text):
+                results.seconds(text)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ import machine
 import reference
 import report
 import results
-from alone import sole_use
 from workshop import Budget, Case, OutOfTime, StepFailed, Workshop, first_complaint, last_object
 
 os.chdir(machine.REPO)
@@ -273,7 +272,7 @@ class Rows(Fake):
         self.assertEqual(self.calls().count("compile"), 3)
 
     def test_a_directory_of_builds_is_for_one_at_a_time(self):
-        with sole_use(self.dir / "work"):
+        with machine.sole_use(self.dir / "work"):
             code, out = self.results("--build", *self.SELECTED)
             self.assertEqual(code, 2)
             self.assertIn("is in use by another invocation", out)

@@ -15,6 +15,7 @@ import threading
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Callable
 
 import numpy as np
 
@@ -29,7 +30,6 @@ NVCC_FLAGS = ("-O3", "-std=c++17", "-fmad=false")
 DEVICE_VERBS = ("soak", "passes", "drafts", "sequences", "serving", "clients")  # that launchers do not have
 LONG = 32768  # positions from which on a build says in its key how many it has
 FEATURES = ("AMK_BULK_COPY=0", "AMK_ASYNC_COPY=0", "AMK_TENSOR_CORES=0")
-MEASURING = ("AMK_PARTS=1",)  # definitions that nothing but measure.cu knows
 PROMPTS_NEED = FEATURES[1:]  # a build without one of these has no kernel for prompts
 
 
@@ -39,6 +39,11 @@ class StepFailed(Exception):
 
 class OutOfTime(Exception):
     """The budget of this invocation is used up."""
+
+
+class NotRun(Exception):
+    """Something that this machine does not let one find out; the text says why. Unlike a failure it says nothing of the
+    build."""
 
 
 class Budget:
@@ -106,6 +111,25 @@ class Case:
 
     def storage(self):
         return ["--weights", self.weights] if self.weights else []
+
+
+@dataclass(frozen=True)
+class Task:
+    """One row: the build that it needs, and a function of the workshop that returns what goes into the row, with
+    `passed` and `findings` among it."""
+
+    section: str
+    name: str
+    case: Case
+    run: Callable
+    defines: tuple = ()
+    also: tuple = ()  # builds that it needs besides: (case, defines) each
+    builds: bool = True  # False: the row makes a build of its own, which is a part of what it shows
+    seconds: int = 0  # that it takes at least, with its build made; 0: not so long that it matters
+
+    @property
+    def id(self):
+        return f"{self.section}/{self.name}"
 
 
 class Workshop:
@@ -228,8 +252,6 @@ class Workshop:
         prompts = not set(defines) & set(PROMPTS_NEED)
         kernels = [k for k in KERNELS if (source / f"{k}.fatbin").exists() and (prompts or k != "prompt")]
         kernels += sorted(f"{f.parent.name}/{f.stem}" for f in source.glob("*/*.fatbin"))  # of passes
-        if set(defines) <= set(MEASURING):
-            kernels = ["measure"]
         manifest = json.loads((source / "amkc.manifest.json").read_text(encoding="utf-8"))
         compilations = [[self.tools.need("nvcc"), *NVCC_FLAGS, *("-D" + d for d in defines), "-gencode",
                          gencode(manifest["facts"]["target"]["arch"]),
