@@ -1,8 +1,7 @@
 """Section first_answer: the way of a new user, from a checkpoint in the hub's cache to the answer of a chat.
 
 What is timed are the commands of README.md, as they are typed: amkc ORG/NAME -o build/, and build/NAME chat, or amkc
-chat build/ where there is no Go to make an executable with. The download before them is the network's. sections.py says
-what a task is.
+chat build/ where there is no Go to make an executable with. The download before them is the network's.
 """
 
 import os

@@ -11,7 +11,7 @@ from workshop import StepFailed, first_complaint, spell
 TURN_SECONDS = 20  # for a turn, or for opening a build and checking it
 KEPT = ("position", "steps_per_launch", "launches", "latency_us", "ceiling_us", "drain_us", "bytes_per_token", "gbs",
         "ceiling_gbs",
-        "read_gbs", "share_of_ceiling", "machine", "passes", "parts")
+        "read_gbs", "share_of_ceiling", "machine", "passes")
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,14 @@ def kept(report):
     return {k: report[k] for k in KEPT if k in report}
 
 
-def take_turns(shop, entrants, positions, rounds, launches, seconds=TURN_SECONDS):
-    """Measures entrants, a dict by name, with so many seconds for a turn or an opening, and returns for each (name,
-    position) a list with a dict for every round: `findings`, and what is kept of the report if there are none."""
+def take_turns(shop, entrants, positions, rounds, launches):
+    """Measures entrants, a dict by name, and returns for each (name, position) a list with a dict for every round:
+    `findings`, and what is kept of the report if there are none."""
     args = [str(shop.tools.device), "turns", "--positions", ",".join(map(str, positions)), "--rounds", str(rounds),
             "--launches", str(launches)]
     args += [e.name for e in entrants.values()]
     shop.log.append(spell(args))
-    done = shop.execute(args, seconds * len(entrants) * (2 + rounds * len(positions)), accept=(0, 1, 2))
+    done = shop.execute(args, TURN_SECONDS * len(entrants) * (2 + rounds * len(positions)), accept=(0, 1, 2))
     return judge_turns(entrants, positions, rounds, done.stdout, done.stderr)
 
 
