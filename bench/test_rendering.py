@@ -27,7 +27,7 @@ class Rendering(unittest.TestCase):
 
     def test_pages_are_what_the_rows_say(self):
         stores = report.stores(RESULTS)
-        self.assertEqual([store.path.name for store in stores], ["h100.json", "h200.json"])
+        self.assertLessEqual({"h100.json", "h200.json"}, {store.path.name for store in stores})
         for store in stores:
             self.assertEqual(store.path.with_suffix(".md").read_text(encoding="utf-8"),
                              report.page(store, results.planned(store.path.stem)),
