@@ -12,7 +12,7 @@ import string
 from datetime import datetime, timezone
 from pathlib import Path
 
-from tables import FROZEN, TABLES
+from tables import CORRECTNESS, FROZEN, TABLES
 
 SCHEMA = "amkc.results/1"
 IDENTITY = ("amkc", "gpu")  # facts of an environment that make a row another row
@@ -203,7 +203,8 @@ def made_with(environments):
 def page(store, planned=()):
     """The page of a GPU. It says how many of the planned ids were never made."""
     rows = [r for r in store.ordered() if r["section"] in TABLES]
-    sections = {name: own for name in TABLES if (own := [r for r in rows if r["section"] == name])}
+    sections = {name: own for name in sorted(TABLES, key=lambda name: name in CORRECTNESS)
+                if (own := [r for r in rows if r["section"] == name])}
     passed, failed, not_run = outcomes(rows)
     out = [f"# Results: {store.path.stem}", "",
            f"Written by `bench/results.py --render` from [{store.path.name}]({store.path.name}); do not edit. "

@@ -86,7 +86,8 @@ TABLES = {
                    {"position": "{position}", "largest, µs per token": "{latency_us[median]:.1f}",
                     "temperature, µs": "{drawn_us[median]:.1f}", "more, %": "{drawn_percent:+.2f}"} |
                    {f"{title}, more, %": f"{{chosen[{how}][percent]:+.2f}}" for title, how in DRAWN.items()}),
-    "roofline": Table("Latency of other types and formats", "As latency, above.", {"weights": "{weights}"} | LATENCY),
+    "roofline": Table("Latency of other types and formats", "As [latency](#latency).",
+                      {"weights": "{weights}"} | LATENCY),
     "ablations": Table("What each feature is worth",
                        "The default build, and builds that lack one feature or have another value of one knob, "
                        "interleaved in one process, each checked in the same run. Medians over the rounds. The ratio "
@@ -140,10 +141,11 @@ TABLES = {
                      "launches it (no graph), in a CUDA graph, and through torch.compile (max-autotune) in a CUDA "
                      "graph. The same random weights, batch 1, interleaved on one GPU, medians over the rounds. × is "
                      "how many times the kernel's time it is. Logits are held to fp32: the kernel's by the criteria "
-                     "above, PyTorch's by 1.5 × the errors of transformers' own pass. With `weights` each side "
-                     "quantises in its own way, which the JSON names; then PyTorch's logits are held to transformers "
-                     "with PyTorch's values, and the kernel to the plain kernels of its build. Products alone are the "
-                     "matrix-vector products of the step by cuBLAS in a CUDA graph, without all else.",
+                     "of [checkpoints](#trained-and-tiny-checkpoints), PyTorch's by 1.5 × the errors of transformers' "
+                     "own pass. With `weights` each side quantises in its own way, which the JSON names; then "
+                     "PyTorch's logits are held to transformers with PyTorch's values, and the kernel to the plain "
+                     "kernels of its build. Products alone are the matrix-vector products of the step by cuBLAS in a "
+                     "CUDA graph, without all else.",
                      {"weights": "{weights}", "position": "{position}",
                       "kernel, µs": "{engines[amkc][us][median]:.1f}",
                       "share of ceiling": "{engines[amkc][share_of_ceiling]:.1%}"} |
@@ -156,8 +158,9 @@ TABLES = {
                      "From the ids of a prompt to the first token after it, by the host's clock, and one dense pass of "
                      "transformers that leaves a cache and computes the logits of the last position alone (sdpa "
                      "attention). The same random weights, batch 1, interleaved on one GPU, medians over the rounds. "
-                     "First, logits of 512 positions are held to fp32 by the criteria above, and those of texts of the "
-                     "prompt's length, read in random parts, to those of single tokens, to the bit.",
+                     "First, logits of 512 positions are held to fp32 by the criteria of "
+                     "[checkpoints](#trained-and-tiny-checkpoints), and those of texts of the prompt's length, read in "
+                     "random parts, to those of single tokens, to the bit.",
                      {"tokens": "{prompt}", "kernel, ms": "{first_token_ms:.1f}",
                       "transformers, ms": "{transformers_ms:.1f}", "×": "{times_amkc:.2f}",
                       "positions compared": "{compared}", "RMS ratio": "{rms_ratio:.3f}", "rounds": "{rounds}"}),
@@ -202,8 +205,11 @@ TABLES = {
                         "tokens compared": "{tokens}", "alongside others": "{beside}", "steps cancelled": "{aborts}",
                         "texts after one": "{after_abort}", "texts differing": "{differing}"}),
     "contexts": Table("Latency and context",
-                      "As latency, above, of builds for the positions that their names say: max33024 is for up to "
+                      "As [latency](#latency), of builds for the positions that their names say: max33024 is for up to "
                       "33,023.", LATENCY),
 }
 # Sections whose rows are kept as data and are not made any more. docs/experiments.md shows them.
 FROZEN = ("barriers", "boundaries", "timelines")
+# Sections of correctness, with long tables: a page has them after the others.
+CORRECTNESS = ("fixtures", "shapes", "sizes", "quantised", "fallbacks", "looping", "passes", "sequences", "endurance",
+               "sanitizer")
