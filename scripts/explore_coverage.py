@@ -83,7 +83,6 @@ GAPS = {
     "gemv_mma.cuh": "matrices of more columns than a warp has at once",
     "heads_mma.cuh": "a larger maximum in a later block: texts of jobs have few rows",
     "hidden.cuh": HIDDEN,
-    "profile.cuh": "measurements, which no job makes",
     "prompt_append.cuh": "norms over all heads at once, in prompts",
     "prompt_gemm.cuh": "matrices of more columns than a stage has",
     "prompt_hidden.cuh": HIDDEN,
