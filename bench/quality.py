@@ -22,17 +22,11 @@ FORMATS = (("fp32", ""), ("bf16", ""), ("fp16", ""), ("bf16", "int8"), ("bf16", 
 SECONDS = 300
 
 
-def measure(tokens):
-    """Arguments of amkc quality, behind the two that are compared."""
-    return ["--ids-file", f"{MODEL}/{TEXT}", "--tokens", str(tokens), "--window", str(WINDOW), "--greedy", "64",
-            "--json"]
-
-
-def perplexity(dtype, tokens, device):
+def perplexity(dtype, tokens):
     """That of transformers in a dtype, on the same windows: exp of the mean of -log p(next token)."""
     ids = [int(i) for i in np.load(Path(MODEL) / TEXT)[:tokens]]
     total, predictions = 0.0, 0
-    with reference.checkpoint(MODEL, dtype, device) as m:
+    with reference.checkpoint(MODEL, dtype) as m:
         for first in range(0, len(ids), WINDOW):
             window = ids[first:first + WINDOW]
             if len(window) > 1:
@@ -74,16 +68,13 @@ def name_of(dtype, weights, tokens):
 
 def row(shop, case, tokens):
     args = [str(shop.tools.amkc), "quality", str(shop.finish(case)), "--against", str(shop.finish(EXACT)), "--device",
-            "cuda", *measure(tokens)]
+            "cuda", "--ids-file", f"{MODEL}/{TEXT}", "--tokens", str(tokens), "--window", str(WINDOW), "--greedy", "64",
+            "--json"]
     shop.log.append(spell(args))
     report = last_object(shop.execute(args, SECONDS).stdout)
-    return judge(report, case.dtype, case.weights, *theirs(case.dtype, tokens, "cuda"))
-
-
-def theirs(dtype, tokens, device):
-    """The perplexity of transformers in fp32, and in a dtype."""
-    fp32 = perplexity("fp32", tokens, device)
-    return fp32, fp32 if dtype == "fp32" else perplexity(dtype, tokens, device)
+    exact = perplexity("fp32", tokens)
+    return judge(report, case.dtype, case.weights, exact,
+                 exact if case.dtype == "fp32" else perplexity(case.dtype, tokens))
 
 
 EXACT = Case(MODEL, "fp32")
