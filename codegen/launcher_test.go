@@ -88,17 +88,16 @@ func TestLauncherHasAllFacts(t *testing.T) {
 	}
 }
 
-// A reader of a build should be able to find his way about the launcher: that takes few files, and in the module of its
-// packages few enough, each of a size that is read in one sitting.
+// A launcher is a few files, and its module is small enough to be read: an idea is one file of at most 800 lines.
 func TestLauncherIsSmall(t *testing.T) {
 	files, err := Launcher(hosttest.Facts().Model)
 	require.NoError(t, err)
 	require.LessOrEqual(t, len(files), 20)
 	sources := runtimeSources(t, files)
-	require.LessOrEqual(t, len(sources), 209)
+	require.LessOrEqual(t, len(sources), 192)
 	for name, text := range sources {
 		if strings.HasSuffix(name, ".go") {
-			require.LessOrEqual(t, bytes.Count(text, []byte("\n")), 400, name)
+			require.LessOrEqual(t, bytes.Count(text, []byte("\n")), 800, name)
 		}
 	}
 }

@@ -1,7 +1,10 @@
 package jinja
 
 import (
+	"cmp"
 	"math"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -36,6 +39,16 @@ func (in *interp) pad(s spec, sign, text string) string {
 	return in.repeat(s.fill, n) + sign + text
 }
 
+// padText is a text of at most the precision, brought to the width.
+func (in *interp) padText(s spec, text string) string {
+	if s.precision >= 0 && utf8.RuneCountInString(text) > s.precision {
+		in.alloc(4 * len(text))
+		text = string([]rune(text)[:s.precision])
+	}
+	s.zero = false
+	return in.pad(s, "", text)
+}
+
 // signOf takes the sign off a number in digits.
 func (s spec) signOf(text string) (sign, digits string) {
 	if digits, ok := strings.CutPrefix(text, "-"); ok {
@@ -48,6 +61,9 @@ func (s spec) signOf(text string) (sign, digits string) {
 func (in *interp) grouped(s spec, text string, size int) string {
 	if s.group == "" {
 		return text
+	}
+	if s.zero {
+		in.unsupported("a format with zeros in front and groups of digits")
 	}
 	end := strings.IndexAny(text, ".e")
 	if end < 0 {
@@ -65,17 +81,11 @@ func (in *interp) grouped(s spec, text string, size int) string {
 
 // integer formats an integer as d, x, X, o or b.
 func (in *interp) integer(s spec, c byte, v Value) string {
-	base, prefix, size := 10, "", 3
-	switch c {
-	case 'x', 'X':
-		base, prefix, size = 16, "0"+string(c), 4
-	case 'o':
-		base, prefix, size = 8, "0o", 4
-	case 'b':
-		base, prefix, size = 2, "0b", 4
-	}
-	text := in.decimalOf(v)
-	if base != 10 {
+	base, size := map[byte]int{'d': 10, 'x': 16, 'X': 16, 'o': 8, 'b': 2}[c], 4
+	text := ""
+	if base == 10 {
+		text, size = in.decimalOf(v), 3
+	} else {
 		text = large(v).Text(base)
 	}
 	sign, text := s.signOf(text)
@@ -86,10 +96,7 @@ func (in *interp) integer(s spec, c byte, v Value) string {
 		text = in.repeat("0", n) + text
 	}
 	if s.alternate && base != 10 {
-		sign += prefix
-	}
-	if s.group != "" && s.zero {
-		in.unsupported("a format with zeros in front and groups of digits")
+		sign += "0" + string(c)
 	}
 	return in.pad(s, sign, in.grouped(s, text, size))
 }
@@ -128,11 +135,17 @@ func (in *interp) real(s spec, c byte, f float64) string {
 	if c < 'a' {
 		text = strings.ToUpper(text)
 	}
-	if s.group != "" && s.zero {
-		in.unsupported("a format with zeros in front and groups of digits")
-	}
 	return in.pad(s, sign, in.grouped(s, text, 3))
 }
+
+var (
+	fieldForm = regexp.MustCompile(`^([^.\[]*)((?:\.[^.\[]*|\[[^\]]*\])*)$`)
+	fieldPart = regexp.MustCompile(`\.([^.\[]*)|\[([^\]]*)\]`)
+	// [[fill]align][sign][#][0][width][,][.precision][type]
+	specForm = regexp.MustCompile(`(?s)^(?:(.)?([<>^=]))?([-+ ]?)(#?)(0?)(\d*)([,_]?)(\.\d+)?(.?)$`)
+	// %(name)flags width.precision type
+	percentForm = regexp.MustCompile(`(?s)^(?:\(([^)]*)\))?([-#0+ ]*)(\*|\d*)(?:(\.)(\*|\d*))?[hlL]*(.)`)
+)
 
 // format is str.format.
 func (in *interp) format(text string, a *args) string {
@@ -164,44 +177,26 @@ func (in *interp) format(text string, a *args) string {
 		text = text[end+1:]
 		field, conversion, converts := strings.Cut(field, "!")
 		v := in.field(field, a, &auto)
-		if converts {
-			switch conversion {
-			case "s":
-				v = in.text(v)
-			case "r":
-				v = in.repr(v)
-			default:
-				in.unsupported("the conversion !" + conversion + " of str.format")
-			}
+		switch {
+		case converts && conversion == "s":
+			v = in.text(v)
+		case converts && conversion == "r":
+			v = in.repr(v)
+		case converts:
+			in.unsupported("the conversion !" + conversion + " of str.format")
 		}
 		b.WriteString(in.made(in.formatted(v, how)))
 	}
 	return b.String()
 }
 
-func strFormatMap(in *interp, s string, a *args) Value {
-	d, ok := a.plain(in, "str.format_map", 1, 1).at(0).(*Dict)
-	if !ok {
-		in.fail("str.format_map wants a dictionary")
-	}
-	named := &args{}
-	for _, e := range d.entries {
-		if key, ok := e.key.(string); ok {
-			in.alloc(32)
-			named.names, named.named = append(named.names, key), append(named.named, e.value)
-		}
-	}
-	return in.format(s, named)
-}
-
 // field looks up what stands in braces: an index or a name, then attributes and items.
-func (in *interp) field(path string, a *args, auto *int) Value {
-	end := strings.IndexAny(path, ".[")
-	if end < 0 {
-		end = len(path)
+func (in *interp) field(whole string, a *args, auto *int) (v Value) {
+	parts := fieldForm.FindStringSubmatch(whole)
+	if parts == nil {
+		in.fail("str.format: a bracket in a field is not closed")
 	}
-	whole, first, path := path, path[:end], path[end:]
-	var v Value
+	first := parts[1]
 	if n, err := strconv.Atoi(first); err == nil || whole == "" {
 		switch {
 		case whole == "" && *auto < 0, whole == first && whole != "" && *auto > 0:
@@ -216,37 +211,24 @@ func (in *interp) field(path string, a *args, auto *int) Value {
 			in.fail("str.format: there is no argument number %d", n)
 		}
 		v = a.pos[n]
+	} else if i := slices.Index(a.names, first); i >= 0 {
+		v = a.named[i]
 	} else {
-		named, ok := (&args{names: a.names, named: a.named}).take(first)
-		if !ok {
-			in.fail("str.format: there is no argument %q", first)
-		}
-		v = named
+		in.fail("str.format: there is no argument %q", first)
 	}
-	for path != "" {
-		if path[0] == '.' {
-			end := strings.IndexAny(path[1:], ".[")
-			if end < 0 {
-				end = len(path) - 1
-			}
-			v, path = in.attribute(v, path[1:1+end]), path[1+end:]
-			continue
-		}
-		key, rest, closed := strings.Cut(path[1:], "]")
-		if !closed || path[0] != '[' || rest != "" && rest[0] != '.' && rest[0] != '[' {
-			in.fail("str.format: a bracket in a field is not closed")
-		}
-		if n, err := strconv.ParseInt(key, 10, 64); err == nil && n >= 0 {
+	for _, part := range fieldPart.FindAllStringSubmatch(parts[2], -1) {
+		if part[0][0] == '.' {
+			v = in.attribute(v, part[1])
+		} else if n, err := strconv.ParseInt(part[2], 10, 64); err == nil && n >= 0 {
 			v = in.item(v, n)
 		} else {
-			v = in.item(v, key)
+			v = in.item(v, part[2])
 		}
-		path = rest
 	}
 	return v
 }
 
-// formatted is a value by a format: [[fill]align][sign][#][0][width][,][.precision][type].
+// formatted is a value by a format of str.format.
 func (in *interp) formatted(v Value, how string) string {
 	if how == "" {
 		return in.text(v)
@@ -255,7 +237,13 @@ func (in *interp) formatted(v Value, how string) string {
 	if !isText && !isNumber(v) {
 		in.unsupported("str.format with a format for " + typeName(v))
 	}
-	s := in.spec(how)
+	m := specForm.FindStringSubmatch(how)
+	if m == nil {
+		in.fail("the format %q is none that Python has", how)
+	}
+	s := spec{fill: cmp.Or(m[1], " "), align: m[2], sign: strings.TrimPrefix(m[3], "-"), alternate: m[4] != "",
+		zero: m[5] != "" && m[2] == "", width: count(m[6]), group: m[7],
+		precision: count(strings.TrimPrefix(m[8], ".")), kind: m[9]}
 	switch {
 	case isText:
 		if s.sign != "" || s.alternate || s.group != "" || s.align == "=" || s.kind != "" && s.kind != "s" {
@@ -264,13 +252,8 @@ func (in *interp) formatted(v Value, how string) string {
 		if s.zero {
 			in.unsupported("a format of a string with zeros")
 		}
-		if s.precision >= 0 && utf8.RuneCountInString(text) > s.precision {
-			text = string([]rune(text)[:s.precision])
-		}
-		if s.align == "" {
-			s.align = "<"
-		}
-		return in.pad(s, "", text)
+		s.align = cmp.Or(s.align, "<")
+		return in.padText(s, text)
 	case s.kind != "" && strings.Contains("eEfFgG", s.kind):
 		return in.real(s, s.kind[0], in.float(v))
 	case s.kind == "%":
@@ -282,9 +265,6 @@ func (in *interp) formatted(v Value, how string) string {
 	case isInt(v) && (s.kind == "" || strings.Contains("dxXob", s.kind)):
 		if s.precision >= 0 {
 			in.fail("the format %q has a precision, and an integer has none", how)
-		}
-		if b, isBool := v.(bool); isBool && s.kind == "" {
-			v = int64(b2i(b))
 		}
 		return in.integer(s, (s.kind + "d")[0], v)
 	case !isInt(v) && s.kind == "" && s.precision < 0:
@@ -298,37 +278,134 @@ func (in *interp) formatted(v Value, how string) string {
 	return ""
 }
 
-// spec reads a format of str.format.
-func (in *interp) spec(how string) spec {
-	s := spec{fill: " ", width: -1, precision: -1}
-	rest := how
-	_, size := utf8.DecodeRuneInString(rest)
-	if len(rest) > size && strings.IndexByte("<>^=", rest[size]) >= 0 {
-		s.fill, s.align, rest = rest[:size], rest[size:size+1], rest[size+1:]
-	} else if rest != "" && strings.IndexByte("<>^=", rest[0]) >= 0 {
-		s.align, rest = rest[:1], rest[1:]
+// count is a number in a format, -1 if there is none.
+func count(s string) int {
+	if s == "" {
+		return -1
 	}
-	if rest != "" && strings.IndexByte("+- ", rest[0]) >= 0 {
-		s.sign, rest = strings.TrimPrefix(rest[:1], "-"), rest[1:]
+	n, err := strconv.Atoi(s)
+	if err != nil || n > math.MaxInt32 {
+		return math.MaxInt32
 	}
-	if after, ok := strings.CutPrefix(rest, "#"); ok {
-		s.alternate, rest = true, after
+	return n
+}
+
+// percent is the operator % of a text, by the conversions of C.
+func (in *interp) percent(format string, v Value) string {
+	in.alloc(len(format))
+	values, at := []Value{v}, 0
+	t, isTuple := v.(*List)
+	if isTuple = isTuple && t.kind == seqTuple; isTuple {
+		values = t.items
 	}
-	if after, ok := strings.CutPrefix(rest, "0"); ok {
-		s.zero, rest = s.align == "", after
-	}
-	s.width, rest = in.count(rest)
-	if rest != "" && (rest[0] == ',' || rest[0] == '_') {
-		s.group, rest = rest[:1], rest[1:]
-	}
-	if after, ok := strings.CutPrefix(rest, "."); ok {
-		if s.precision, rest = in.count(after); s.precision < 0 {
-			in.fail("the format %q has no precision after the dot", how)
+	dict, isDict := v.(*Dict)
+	named := false
+	next := func() Value {
+		if at++; at > len(values) {
+			in.fail("%% has too few values for its format")
 		}
+		return values[at-1]
 	}
-	if len(rest) > 1 {
-		in.fail("the format %q is none that Python has", how)
+	number := func(digits string) int {
+		if digits == "*" {
+			return in.index(next(), "the width of %")
+		}
+		return count(digits)
 	}
-	s.kind = rest
-	return s
+	var b strings.Builder
+	for {
+		text, rest, found := strings.Cut(format, "%")
+		b.WriteString(text)
+		if !found {
+			break
+		}
+		m := percentForm.FindStringSubmatchIndex(rest)
+		if m == nil {
+			in.fail("a format of %% is incomplete")
+		}
+		part := func(i int) string { return rest[max(m[2*i], 0):max(m[2*i+1], 0)] }
+		flags := part(2)
+		s := spec{fill: " ", align: ">", alternate: strings.Contains(flags, "#"), precision: -1}
+		if strings.Contains(flags, "+") {
+			s.sign = "+"
+		} else if strings.Contains(flags, " ") {
+			s.sign = " "
+		}
+		if s.width = number(part(3)); s.width < -1 {
+			s.align, s.width = "<", -s.width
+		} else if strings.Contains(flags, "-") {
+			s.align = "<"
+		}
+		s.zero = strings.Contains(flags, "0") && s.align == ">"
+		if part(4) != "" {
+			s.precision = max(number(part(5)), 0)
+		}
+		format = rest[m[1]:]
+		if part(6) == "%" {
+			b.WriteByte('%')
+			continue
+		}
+		var value Value
+		if m[2] < 0 {
+			value = next()
+		} else if item, ok := dict.find(part(1)); ok {
+			named, value = true, item
+		} else {
+			in.fail("%% does not find the key %q", part(1))
+		}
+		b.WriteString(in.made(in.conversion(s, part(6), value)))
+	}
+	_, isUndefined := v.(*undefined)
+	spare := isUndefined || isDict || t != nil && t.kind <= seqRange && !isTuple // Python ignores these
+	if !named && at < len(values) && !spare {
+		in.fail("%% has more values than its format")
+	}
+	return b.String()
+}
+
+// find is Get, of a dictionary that may be nil.
+func (d *Dict) find(key string) (Value, bool) {
+	if d == nil {
+		return nil, false
+	}
+	return d.Get(key)
+}
+
+// conversion is one value in the format of %.
+func (in *interp) conversion(s spec, c string, v Value) string {
+	switch c {
+	case "s":
+		return in.padText(s, in.text(v))
+	case "r":
+		return in.padText(s, in.repr(v))
+	case "c":
+		text, ok := str(v)
+		if n, whole := small(v); whole && 0 <= n && n <= utf8.MaxRune && utf8.ValidRune(rune(n)) {
+			text, ok = string(rune(n)), true
+		}
+		if !ok || utf8.RuneCountInString(text) != 1 {
+			in.fail("%%c wants a character")
+		}
+		s.precision = -1
+		return in.padText(s, text)
+	case "a":
+		in.unsupported("%a")
+	}
+	if !strings.Contains("diuoxXeEfFgG", c) {
+		in.fail("%% has no conversion %q", c)
+	}
+	in.notDefined(v)
+	f, isFloat := v.(float64)
+	switch {
+	case !isNumber(v) || isFloat && strings.Contains("oxX", c):
+		in.fail("%%%s wants a number and not %s", c, typeName(v))
+	case strings.Contains("oxX", c):
+		return in.integer(s, c[0], v)
+	case strings.Contains("diu", c):
+		if isFloat {
+			v = in.truncated(f)
+		}
+		return in.integer(s, 'd', v)
+	}
+	return in.real(s, c[0], in.float(v))
 }

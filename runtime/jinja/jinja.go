@@ -5,8 +5,11 @@
 //
 // What a template prints here is what jinja2 3.1 prints for it, byte for byte, or there is an error. An [Error] says
 // which: a construct that this package does not have is refused by its name, most of them before anything is rendered.
-// Templates and values may be anybody's: work, output, memory and depth are bounded ([Limits]), and nothing of a
-// template reaches the machine, the clock included, which the caller gives.
+// Templates and values are untrusted: work, output, memory and depth are bounded ([Limits]), and nothing of a template
+// reaches the machine, the clock included, which the caller supplies.
+//
+// A template is compiled to closures: parse.go has the syntax and what each construct does, builtins.go the one table
+// of filters, tests, methods and functions.
 //
 // The package is copied into every emitted launcher. It imports the standard library and runtime/infile, whose words
 // for malformed JSON it takes, and must not import any other package of amkc.
@@ -23,15 +26,14 @@ import (
 type Kind int
 
 const (
-	Syntax      Kind = iota // the template is no template of Jinja
+	Syntax      Kind = iota // the template is not a template of Jinja
 	Unsupported             // jinja2 has the construct, and this package does not
 	Raised                  // the template called raise_exception: What is its own message
 	Failed                  // the template did with a value what Python refuses
 	Limit                   // a bound of Limits
 )
 
-// An Error says why a template cannot be read or rendered. Line is that of the template, from 1, or 0 where there is
-// none.
+// An Error says why a template cannot be read or rendered. Line is that of the template, from 1, or 0 if unknown.
 type Error struct {
 	Kind Kind
 	Line int
@@ -45,7 +47,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("line %d: %s", e.Line, e.What)
 }
 
-// A Template is one that was read. It is not changed by rendering, and may be rendered concurrently.
+// A Template is a compiled template. It is immutable, and may be rendered concurrently.
 type Template struct{ body []stmt }
 
 // Limits bounds what rendering may take. A field that is 0 has the value of [DefaultLimits].
@@ -56,7 +58,7 @@ type Limits struct {
 	Depth  int // macros and recursive loops inside each other
 }
 
-// DefaultLimits are a hundred times and more what published templates take for a conversation that fits a model.
+// DefaultLimits are at least a hundred times what published templates take for a conversation that fits a model.
 var DefaultLimits = Limits{Steps: 5_000_000, Memory: 256 << 20, Output: 32 << 20, Depth: 200}
 
 // Options are what rendering depends on besides the variables.
@@ -65,10 +67,10 @@ type Options struct {
 	Limits Limits
 }
 
-// MaxSource is the most bytes that a template may have. The largest ones that are published have some 20,000.
+// MaxSource is the most bytes that a template may have. The largest published ones have some 20,000.
 const MaxSource = 1 << 20
 
-// Parse reads a template. Its errors are *Error.
+// Parse compiles a template. Its errors are *Error.
 func Parse(source string) (t *Template, err error) {
 	defer catch(&err)
 	if len(source) > MaxSource {
@@ -89,17 +91,22 @@ func Parse(source string) (t *Template, err error) {
 // *Error.
 func (t *Template) Render(variables *Dict, o Options) (out string, err error) {
 	defer catch(&err)
-	in := &interp{budget: newBudget(o.Limits), now: o.Now}
-	root := &scope{vars: map[string]Value{}}
+	in := &interp{limits: o.Limits, now: o.Now, out: &strings.Builder{}}
+	for _, f := range []struct{ field, standard *int }{{&in.limits.Steps, &DefaultLimits.Steps},
+		{&in.limits.Memory, &DefaultLimits.Memory}, {&in.limits.Output, &DefaultLimits.Output},
+		{&in.limits.Depth, &DefaultLimits.Depth}} {
+		if *f.field <= 0 {
+			*f.field = *f.standard
+		}
+	}
+	root := (*scope)(nil).inner()
 	for _, e := range variables.entries {
 		if name, ok := e.key.(string); ok {
 			root.vars[name] = e.value
 		}
 	}
-	var b strings.Builder
-	in.out = &b
-	in.block(t.body, &scope{vars: map[string]Value{}, parent: root})
-	return b.String(), nil
+	in.block(t.body, root.inner())
+	return in.out.String(), nil
 }
 
 // Reading and rendering fail from deep inside by a panic with an *Error, as text/template does, which ends here. Any
@@ -118,7 +125,110 @@ func fail(kind Kind, line int, format string, args ...any) {
 	panic(&Error{kind, line, fmt.Sprintf(format, args...)})
 }
 
+// interp renders one template once.
+type interp struct {
+	limits              Limits
+	steps, memory, size int // used of the limits so far
+	now                 time.Time
+	out                 *strings.Builder
+	line                int // of what is being evaluated
+	depth               int // of macros and values
+	nested              int // of expressions and statements
+}
+
+// fail ends rendering. It returns a value so that a function may end with it.
+func (in *interp) fail(format string, args ...any) Value {
+	fail(Failed, in.line, format, args...)
+	return nil
+}
+
 // unsupported refuses a construct that jinja2 has.
-func unsupported(line int, what string) {
-	fail(Unsupported, line, "%s is not supported", what)
+func (in *interp) unsupported(what string) Value {
+	fail(Unsupported, in.line, "%s is not supported", what)
+	return nil
+}
+
+// work counts a step, and more for one that looks at a text or a list of some length.
+func (in *interp) work(n int) {
+	if in.steps += 1 + n>>5; in.steps > in.limits.Steps {
+		fail(Limit, in.line, "rendering takes more than %d steps", in.limits.Steps)
+	}
+}
+
+// alloc counts bytes that are about to be allocated. Call it first.
+func (in *interp) alloc(n int) {
+	in.work(n)
+	if in.memory += n; n > in.limits.Memory || in.memory > in.limits.Memory {
+		fail(Limit, in.line, "rendering makes more than %d bytes of values", in.limits.Memory)
+	}
+}
+
+// made counts a text that was made, whose length its parts bound.
+func (in *interp) made(s string) string {
+	in.alloc(len(s))
+	return s
+}
+
+// entrySize is about what an entry of a dictionary takes, in bytes.
+const entrySize = 192
+
+// maxEval is how deep expressions and statements may be evaluated inside each other. A template that nests as deep as
+// it may, in macros that do too, would exceed a stack.
+const maxEval = 20_000
+
+// enter and leave surround what is evaluated inside something else.
+func (in *interp) enter() {
+	if in.nested++; in.nested > maxEval {
+		fail(Limit, in.line, "more than %d expressions and statements are inside each other", maxEval)
+	}
+}
+
+func (in *interp) leave() { in.nested-- }
+
+// deeper runs something inside something else.
+func (in *interp) deeper(f func()) {
+	if in.depth++; in.depth > in.limits.Depth {
+		fail(Limit, in.line, "more than %d macros and recursive loops are inside each other", in.limits.Depth)
+	}
+	f()
+	in.depth--
+}
+
+// print writes a part of the result.
+func (in *interp) print(s string) {
+	in.work(len(s))
+	if in.size += len(s); in.size > in.limits.Output {
+		fail(Limit, in.line, "rendering prints more than %d bytes", in.limits.Output)
+	}
+	in.out.WriteString(s)
+}
+
+// capture returns what f prints.
+func (in *interp) capture(f func()) string {
+	out, size := in.out, in.size
+	in.out = &strings.Builder{}
+	f()
+	text := in.out.String()
+	in.out, in.size = out, size
+	return in.made(text)
+}
+
+// A scope holds the variables that were assigned inside of something, and leads to those around it.
+type scope struct {
+	vars   map[string]Value
+	parent *scope
+}
+
+func (s *scope) inner() *scope { return &scope{map[string]Value{}, s} }
+
+func (s *scope) lookup(name string) (Value, bool) {
+	for ; s != nil; s = s.parent {
+		if v, ok := s.vars[name]; ok {
+			return v, true
+		}
+	}
+	if b, ok := builtins[name+"()"]; ok {
+		return &function{name: name, do: b}, true
+	}
+	return nil, false
 }

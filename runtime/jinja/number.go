@@ -1,8 +1,10 @@
 package jinja
 
 import (
+	"cmp"
 	"math"
 	"math/big"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -237,7 +239,12 @@ func floatText(f float64) string {
 	return s
 }
 
-// intOf is Python's int of a text in a base, or of decimal digits.
+var (
+	integerForm = regexp.MustCompile(`^[0-9a-z]+(?:_[0-9a-z]+)*$`)
+	floatForm   = lexeme(`^[-+]?(?:inf(?:inity)?|nan|(?:DIGITS(?:\.(?:DIGITS)?)?|\.DIGITS)(?:e[-+]?DIGITS)?)$`)
+)
+
+// intOf is Python's int of a text in a base.
 func intOf(s string, base int) (Value, bool) {
 	s = strings.ToLower(strings.TrimFunc(s, isSpace))
 	sign := ""
@@ -249,11 +256,7 @@ func intOf(s string, base int) (Value, bool) {
 			s, base = strings.TrimPrefix(rest, "_"), of
 		}
 	}
-	n := digits(s, func(c byte) bool {
-		d := strings.IndexByte("0123456789abcdefghijklmnopqrstuvwxyz", c)
-		return 0 <= d && (d < base || base == 0 && d < 10)
-	})
-	if n == 0 || n < len(s) || n > maxDigits || base == 1 || base < 0 || base > 36 {
+	if !integerForm.MatchString(s) || len(s) > maxDigits || base == 1 || base < 0 || base > 36 {
 		return nil, false
 	}
 	s = strings.ReplaceAll(s, "_", "")
@@ -273,20 +276,49 @@ func intOf(s string, base int) (Value, bool) {
 // floatOf is Python's float of a text.
 func floatOf(s string) (float64, bool) {
 	s = strings.ToLower(strings.TrimFunc(s, isSpace))
-	word := strings.TrimLeft(s, "+-")
-	if len(s)-len(word) <= 1 {
-		switch word {
-		case "inf", "infinity", "nan":
-			f, err := strconv.ParseFloat(s, 64)
-			return f, err == nil
-		}
+	if !floatForm.MatchString(s) {
+		return 0, false
 	}
-	for i, c := range []byte(s) {
-		digit := func(i int) bool { return 0 <= i && i < len(s) && decimal(s[i]) }
-		if strings.IndexByte("0123456789.e+-", c) < 0 && !(c == '_' && digit(i-1) && digit(i+1)) {
-			return 0, false
-		}
+	if strings.HasSuffix(s, "nan") {
+		return math.NaN(), true
 	}
-	f, err := strconv.ParseFloat(strings.ReplaceAll(s, "_", ""), 64)
-	return f, err == nil || math.IsInf(f, 0)
+	f, _ := strconv.ParseFloat(strings.ReplaceAll(s, "_", ""), 64) // beyond its range it is an infinity
+	return f, true
+}
+
+// truncated is a float without its fraction.
+func (in *interp) truncated(f float64) Value {
+	if f-f != 0 {
+		in.fail("%s is no integer", floatText(f))
+	}
+	n, _ := big.NewFloat(f).Int(nil)
+	return norm(n)
+}
+
+// unordered is the order of a number and one that is not a number.
+const unordered = 2
+
+// numberOrder compares two numbers exactly: -1, 0, 1 or unordered.
+func numberOrder(a, b Value) int {
+	m, mok := small(a)
+	n, nok := small(b)
+	x, aFloat := a.(float64)
+	y, bFloat := b.(float64)
+	switch {
+	case mok && nok:
+		return cmp.Compare(m, n)
+	case math.IsNaN(x) || math.IsNaN(y):
+		return unordered
+	case math.IsInf(x, 0) || math.IsInf(y, 0): // of what is no float, it is the 0 that decides
+		return cmp.Compare(x, y)
+	}
+	return exact(a, aFloat, x).Cmp(exact(b, bFloat, y))
+}
+
+// exact is a finite number without rounding.
+func exact(v Value, isFloat bool, f float64) *big.Float {
+	if isFloat {
+		return big.NewFloat(f)
+	}
+	return new(big.Float).SetInt(large(v))
 }
