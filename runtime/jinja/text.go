@@ -294,8 +294,8 @@ var (
 	directive = regexp.MustCompile(`(?s)%-?.?`)
 	layouts   = map[string]string{"Y": "2006", "y": "06", "m": "01", "d": "02", "e": "_2", "H": "15", "I": "03",
 		"M": "04", "S": "05", "j": "002", "-m": "1", "-d": "2", "-e": "2", "-I": "3", "-M": "4", "-S": "5",
-		"A": "Monday", "a": "Mon", "B": "January", "b": "Jan", "h": "Jan", "p": "PM", "c": "Mon Jan _2 15:04:05 2006", "x": "01/02/06",
-		"X": "15:04:05", "D": "01/02/06", "F": "2006-01-02", "T": "15:04:05", "R": "15:04"}
+		"A": "Monday", "a": "Mon", "B": "January", "b": "Jan", "h": "Jan", "p": "PM", "c": "Mon Jan _2 15:04:05 2006",
+		"x": "01/02/06", "X": "15:04:05", "D": "01/02/06", "F": "2006-01-02", "T": "15:04:05", "R": "15:04"}
 )
 
 // strftime formats the time that the caller supplied, by the directives of C in its own locale.
