@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -45,6 +46,23 @@ func Unmarshal(data []byte, into any) error {
 		err = json.Unmarshal(data, new(json.RawMessage)) // with the offset, which a decoder does not always know
 	}
 	return InJSON(data, err)
+}
+
+// escapes are those of a JSON text, two together if they are the halves of a character.
+var escapes = regexp.MustCompile(`\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|u....|[^u])`)
+
+// HalfCharacter finds an escape in a valid JSON text that is half a character, which encoding/json replaces without an
+// error. It returns -1 if there is none.
+func HalfCharacter(data []byte) int {
+	if !bytes.Contains(data, []byte(`\ud`)) && !bytes.Contains(data, []byte(`\uD`)) {
+		return -1
+	}
+	for _, at := range escapes.FindAllIndex(data, -1) {
+		if half := data[at[0]:at[1]]; len(half) == 6 && half[2]|0x20 == 'd' && half[3] >= '8' {
+			return at[0]
+		}
+	}
+	return -1
 }
 
 // InJSON turns an error of encoding/json over data into a [JSONError]. Others, and nil, stay as they are.

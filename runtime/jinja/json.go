@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/big"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,9 +22,6 @@ const maxJSONDepth = 100
 // conversation with many tools has some thousands.
 const maxJSONValues = 1 << 18
 
-// escapes are the escapes of a JSON text, each up to what may be the second half of a character.
-var escapes = regexp.MustCompile(`\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|u....|[^u])`)
-
 // FromJSON reads a JSON text as Python does: objects keep the order of their keys, integers are exact.
 func FromJSON(data []byte) (Value, error) {
 	if !utf8.Valid(data) {
@@ -34,12 +30,9 @@ func FromJSON(data []byte) (Value, error) {
 	if err := infile.Unmarshal(data, new(json.RawMessage)); err != nil {
 		return nil, err
 	}
-	for _, at := range escapes.FindAllIndex(data, -1) { // encoding/json replaces half a character without a word
-		half := data[at[0]:at[1]]
-		if len(half) == 6 && strings.ToLower(string(half[2:3])) == "d" && half[3] >= '8' {
-			return nil, fmt.Errorf("line %d: %s is half a character; want whole characters",
-				1+bytes.Count(data[:at[0]], []byte("\n")), half)
-		}
+	if at := infile.HalfCharacter(data); at >= 0 {
+		return nil, fmt.Errorf("line %d: %s is half a character; want whole characters",
+			1+bytes.Count(data[:at], []byte("\n")), data[at:at+6])
 	}
 	r := jsonReader{Decoder: json.NewDecoder(bytes.NewReader(data))}
 	r.UseNumber()

@@ -3,8 +3,11 @@ package tokenizer
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"amkc/runtime/infile"
 )
 
 // bpe is the vocabulary and the ranked merges. Where the pre-tokenizer writes bytes as characters, words come as the
@@ -35,7 +38,7 @@ const (
 	ofBytes                 // the bytes that the token stands for
 )
 
-// modelJSON is the model less its large lists.
+// modelJSON is the model, its large lists as text.
 type modelJSON struct {
 	Type         string   `json:"type"`
 	Dropout      *float64 `json:"dropout"`
@@ -45,24 +48,19 @@ type modelJSON struct {
 	FuseUnk      bool     `json:"fuse_unk"`
 	ByteFallback bool     `json:"byte_fallback"`
 	IgnoreMerges bool     `json:"ignore_merges"`
+
+	Vocab  json.RawMessage `json:"vocab"`
+	Merges json.RawMessage `json:"merges"`
 }
 
 // loadModel reads the model. With toBytes its tokens stand for bytes.
-func loadModel(text string, toBytes bool) (*bpe, error) {
+func loadModel(text json.RawMessage, toBytes bool) (*bpe, error) {
 	const where = "model"
-	if text == "" {
-		return nil, malformed(where, "is missing")
-	}
-	parts, err := members(text, where)
-	if err != nil {
+	var f modelJSON
+	if err := unmarshal(text, where, &f); err != nil {
 		return nil, err
 	}
-	vocab, merges := parts["vocab"], parts["merges"]
-	f, err := readModel(parts)
-	if err != nil {
-		return nil, err
-	}
-	untyped := f.Type == "" && merges != "" // GPT-2's own file has no type; only BPE has merges
+	untyped := f.Type == "" && f.Merges != nil // GPT-2's own file has no type; only BPE has merges
 	switch {
 	case f.Type != "BPE" && !untyped:
 		return nil, &UnsupportedError{where + ".type", fmt.Sprintf("%q", f.Type), `"BPE"`}
@@ -76,7 +74,7 @@ func loadModel(text string, toBytes bool) (*bpe, error) {
 	}
 	m := &bpe{bytes: toBytes, unk: noToken, fuseUnk: f.FuseUnk, byteFallback: f.ByteFallback,
 		ignoreMerges: f.IgnoreMerges}
-	if err := m.loadVocab(vocab); err != nil {
+	if err := m.loadVocab(f.Vocab); err != nil {
 		return nil, err
 	}
 	if f.Unk != nil {
@@ -86,22 +84,7 @@ func loadModel(text string, toBytes bool) (*bpe, error) {
 		}
 		m.unk = int32(id)
 	}
-	return m, m.loadMerges(merges)
-}
-
-// readModel reads the members of the model but for its lists.
-func readModel(parts map[string]string) (f modelJSON, err error) {
-	small := map[string]json.RawMessage{}
-	for key, value := range parts {
-		if key != "vocab" && key != "merges" {
-			small[key] = json.RawMessage(value)
-		}
-	}
-	text, err := json.Marshal(small)
-	if err != nil {
-		return f, malformed("model", "%v", err)
-	}
-	return f, unmarshal(text, "model", &f)
+	return m, m.loadMerges(f.Merges)
 }
 
 // id returns the id of a token by its text.
@@ -132,12 +115,15 @@ func (m *bpe) text(id int) (string, bool) {
 // size is the number of tokens.
 func (m *bpe) size() int { return len(m.ids) + len(m.others) }
 
+// maxNumber is the most digits of an id.
+const maxNumber = 18
+
 // maxID bounds the ids of a vocabulary of n tokens, for which there are tables.
 func maxID(n int) int { return 4096 + 16*n }
 
-func (m *bpe) loadVocab(text string) error {
+func (m *bpe) loadVocab(text json.RawMessage) error {
 	const where = "model.vocab"
-	if text == "" {
+	if text == nil {
 		return malformed(where, "is missing")
 	}
 	type entry struct {
@@ -149,8 +135,9 @@ func (m *bpe) loadVocab(text string) error {
 	var failed error
 	largest := 0
 	all := make([]byte, 0, len(text)/2)
-	r := &reader{text: text}
-	ok := r.object(func(key []byte) bool {
+	r := newReader(string(text))
+	ok := infile.HalfCharacter(text) < 0 && r.list('{', func() bool {
+		key, _ := r.str()
 		kind := literal
 		if m.bytes {
 			var ok bool
@@ -161,7 +148,10 @@ func (m *bpe) loadVocab(text string) error {
 		if kind == literal {
 			all = append(all, key...)
 		}
-		id, ok := r.number()
+		t, _ := r.Token()
+		number, ok := t.(json.Number)
+		id, err := strconv.Atoi(number.String())
+		ok = ok && err == nil && len(number) <= maxNumber
 		if ok && id < 0 && failed == nil {
 			failed = malformed(where, "%q has id %d", key, id)
 		}

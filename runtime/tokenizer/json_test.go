@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"encoding/json"
+	"maps"
 	"testing"
 	"unicode/utf8"
 
@@ -10,62 +11,51 @@ import (
 	"amkc/internal/watch"
 )
 
-// readNumbers reads an object of integers with the reader.
-func readNumbers(text string) (map[string]int, bool) {
-	out := map[string]int{}
-	r := &reader{text: text}
-	ok := r.object(func(key []byte) bool {
-		name := string(key)
-		n, ok := r.number()
-		out[name] = n
-		return ok
-	})
-	return out, ok && r.space() == 0 && r.pos == len(text)
+// vocabulary loads an object of ids as the only vocabulary of a model.
+func vocabulary(text string) (map[string]int32, error) {
+	m, err := loadModel(json.RawMessage(`{"type":"BPE","merges":[],"vocab":`+text+`}`), false)
+	if err != nil {
+		return nil, err
+	}
+	return m.ids, nil
 }
 
-func TestReader(t *testing.T) {
-	for text, want := range map[string]map[string]int{
-		`{}`:                     {},
-		" {\r\n\t} ":             {},
-		`{"a":1 , "b" : -20}`:    {"a": 1, "b": -20},
-		`{"\"\\\/\b\f\n\r\t":0}`: {"\"\\/\b\f\n\r\t": 0},
-		`{"\u0041\u00e9\u6570\ud83D\uDE00":123456789012345678}`: {"Aé数😀": 123456789012345678},
-		`{"x\ny":1,"数":2,"x\ny":3}`:                             {"x\ny": 3, "数": 2},
+func TestVocabulary(t *testing.T) {
+	for text, want := range map[string]map[string]int32{
+		`{}`:                                     {},
+		" {\r\n\t} ":                             {},
+		`{"a":1 , "b" : 20}`:                     {"a": 1, "b": 20},
+		`{"\"\\\/\b\f\n\r\t":0}`:                 {"\"\\/\b\f\n\r\t": 0},
+		`{"\u0041\u00e9\u6570\ud83D\uDE00":123}`: {"Aé数😀": 123},
+		`{"x\ny":1,"数":2,"x\ny":3}`:              {"x\ny": 3, "数": 2},
 	} {
-		got, ok := readNumbers(text)
-		require.True(t, ok, text)
+		got, err := vocabulary(text)
+		require.NoError(t, err, text)
 		require.Equal(t, want, got, text)
 	}
 	for _, text := range []string{``, `{`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{"a":1 "b":2}`, `{a:1}`, `{"a":01}`, `{"a":1.5}`,
 		`{"a":--1}`, `{"a":-}`, `{"a":1234567890123456789}`, "{\"a\nb\":1}", "{\"\\n\n\":1}", `{"\x":1}`, `{"\u12":1}`,
-		`{"\u12g4":1}`, `{"\ud800":1}`, `{"\ud800\u0041":1}`, `{"\`, `{"\u`, `{"a`, `{"\n`, `[]`, `{"a":"1"}`} {
-		_, ok := readNumbers(text)
-		require.False(t, ok, text)
+		`{"\u12g4":1}`, `{"\ud800":1}`, `{"\ud800\u0041":1}`, `{"\`, `{"\u`, `{"a`, `{"\n`, `[]`, `{"a":"1"}`, `{"a":1e1}`,
+		`{"a":null}`, `{"a":-20}`} {
+		_, err := vocabulary(text)
+		require.ErrorContains(t, err, "tokenizer.json: model", text)
 	}
 }
 
-func TestMembers(t *testing.T) {
-	got, err := members(`{"a":{"b":[1,"]}\""]} , "c": [ ] ,"d":12 ,"e":"x,\\" ,"f":null}`, "x")
-	require.NoError(t, err)
-	require.Equal(t, map[string]string{"a": `{"b":[1,"]}\""]}`, "c": `[ ]`, "d": "12", "e": `"x,\\"`, "f": "null"}, got)
-	for _, text := range []string{`{"a":1} x`, `{"a":[}`, `{"a":"`, `{"a":`, `{"a":}`, `[]`} {
-		_, err := members(text, "x")
-		require.ErrorContains(t, err, "tokenizer.json: x: ", text)
-	}
-}
-
-// FuzzReader: what the reader takes, encoding/json takes for the same.
-func FuzzReader(f *testing.F) {
-	f.Add(`{"a":1, "\u00e9\n😀" : -2}`)
+// FuzzVocabulary: what is taken, encoding/json takes for the same.
+func FuzzVocabulary(f *testing.F) {
+	f.Add(`{"a":1, "\u00e9\n😀" : 2}`)
 	f.Add(`{"\ud83d\ude00":0,"":12345}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		defer watch.Execution()()
-		got, ok := readNumbers(text)
-		if !ok || !utf8.ValidString(text) {
+		if !utf8.ValidString(text) || !json.Valid([]byte(text)) {
 			return
 		}
-		var want map[string]int
-		require.NoError(t, json.Unmarshal([]byte(text), &want))
-		require.Equal(t, want, got)
+		got, err := vocabulary(text)
+		var want map[string]int32
+		if err != nil || json.Unmarshal([]byte(text), &want) != nil {
+			return
+		}
+		require.True(t, maps.Equal(want, got), text)
 	})
 }

@@ -21,14 +21,13 @@ func Load(data []byte) (*Tokenizer, error) {
 	if len(data) == 0 {
 		return nil, malformed("", "is missing")
 	}
-	parts, err := members(string(data), "")
-	if err != nil {
+	var parts map[string]json.RawMessage
+	if err := unmarshal(data, "", &parts); err != nil {
 		return nil, err
 	}
-	part := func(name string) json.RawMessage { return json.RawMessage(parts[name]) }
 	var version string
-	if parts["version"] != "" {
-		if err := unmarshal(part("version"), "version", &version); err != nil {
+	if parts["version"] != nil {
+		if err := unmarshal(parts["version"], "version", &version); err != nil {
 			return nil, err
 		}
 		if version != "1.0" {
@@ -36,18 +35,19 @@ func Load(data []byte) (*Tokenizer, error) {
 		}
 	}
 	t := &Tokenizer{shrink: 1}
-	if err = flatten(part("normalizer"), "normalizer", "normalizers", t.addNormalizer); err != nil {
+	err := flatten(parts["normalizer"], "normalizer", "normalizers", t.addNormalizer)
+	if err != nil {
 		return nil, err
 	}
-	if err = flatten(part("pre_tokenizer"), "pre_tokenizer", "pretokenizers", t.addPreTokenizer); err != nil {
+	if err = flatten(parts["pre_tokenizer"], "pre_tokenizer", "pretokenizers", t.addPreTokenizer); err != nil {
 		return nil, err
 	}
 	if t.model, err = loadModel(parts["model"], t.toBytes); err != nil {
 		return nil, err
 	}
 	var added []addedJSON
-	if parts["added_tokens"] != "" {
-		if err := unmarshal(part("added_tokens"), "added_tokens", &added); err != nil {
+	if parts["added_tokens"] != nil {
+		if err := unmarshal(parts["added_tokens"], "added_tokens", &added); err != nil {
 			return nil, err
 		}
 	}
@@ -55,10 +55,10 @@ func Load(data []byte) (*Tokenizer, error) {
 		return nil, err
 	}
 	post := &postBuilder{t: t}
-	if err = flatten(part("post_processor"), "post_processor", "processors", post.add); err != nil {
+	if err = flatten(parts["post_processor"], "post_processor", "processors", post.add); err != nil {
 		return nil, err
 	}
-	if err = t.loadDecoder(part("decoder")); err != nil {
+	if err = t.loadDecoder(parts["decoder"]); err != nil {
 		return nil, err
 	}
 	t.covers = t.coverage()

@@ -2,9 +2,12 @@ package tokenizer
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"strings"
+
+	"amkc/runtime/infile"
 )
 
 // pairs are the merges: what two tokens side by side become, and when. It is a hash table with open addressing, in
@@ -61,33 +64,35 @@ func (p *pairs) get(left, right int32) merge {
 }
 
 // loadMerges reads pairs, written as ["a","b"] or, before tokenizers 0.20, as "a b".
-func (m *bpe) loadMerges(text string) error {
+func (m *bpe) loadMerges(text json.RawMessage) error {
 	const where = "model.merges"
-	if text == "" {
+	if text == nil {
 		return malformed(where, "is missing")
 	}
-	r := &reader{text: text}
-	lines := r.take('[') && r.space() == '"'
-	r.pos = 0
-	n := 1 + strings.Count(text, ",")
+	lines := bytes.HasPrefix(bytes.TrimSpace(bytes.TrimPrefix(text, []byte("["))), []byte(`"`))
+	n := 1 + bytes.Count(text, []byte(","))
 	if !lines {
 		n = 1 + n/2
 	}
 	m.merges = newPairs(n)
-	var p pairReader
 	var failed error
 	rank := 0
-	ok := r.array(func() bool {
-		var ok bool
+	var both []byte
+	r := newReader(string(text))
+	ok := infile.HalfCharacter(text) < 0 && r.list('[', func() bool {
+		var parts []string
+		ok := true
 		if lines {
-			if ok = p.readLine(r); p.parts == 0 {
+			var line string
+			if line, ok = r.str(); strings.HasPrefix(line, "#version") {
 				return ok
 			}
+			parts = strings.Split(line, " ")
 		} else {
-			ok = p.readPair(r)
+			ok = r.Decode(&parts) == nil && parts != nil
 		}
 		if ok && failed == nil {
-			failed = p.insert(m, rank)
+			both, failed = m.addMerge(parts, rank, both[:0])
 		}
 		rank++
 		return ok
@@ -101,74 +106,37 @@ func (m *bpe) loadMerges(text string) error {
 	return problem(text, where, &[][]string{})
 }
 
-// A pairReader holds the two tokens of a merge, one after another.
-type pairReader struct {
-	text  []byte // both, with a space between
-	left  int    // length of the first
-	parts int
-	both  []byte // in the form of the vocabulary
-}
-
-// readLine reads "a b". A line with the version of the list has no parts.
-func (p *pairReader) readLine(r *reader) bool {
-	line, ok := r.str()
-	p.text = append(p.text[:0], line...)
-	p.left = bytes.IndexByte(line, ' ')
-	p.parts = 1 + bytes.Count(line, []byte(" "))
-	if bytes.HasPrefix(line, []byte("#version")) {
-		p.parts = 0
-	}
-	return ok
-}
-
-// readPair reads ["a","b"].
-func (p *pairReader) readPair(r *reader) bool {
-	p.text, p.parts = p.text[:0], 0
-	return r.array(func() bool {
-		part, ok := r.str()
-		if p.parts == 1 {
-			p.left = len(p.text)
-		}
-		if p.parts++; p.parts > 1 {
-			p.text = append(p.text, ' ')
-		}
-		p.text = append(p.text, part...)
-		return ok
-	})
-}
-
-// insert adds the merge to the table, instead of an earlier one of the same pair.
-func (p *pairReader) insert(m *bpe, rank int) error {
+// addMerge adds a merge to the table, instead of an earlier one of the same pair. It uses both, and returns it.
+func (m *bpe) addMerge(parts []string, rank int, both []byte) ([]byte, error) {
 	where := func() string { return fmt.Sprintf("model.merges[%d]", rank) }
-	if p.parts != 2 {
-		return malformed(where(), "%q is not a pair of tokens", p.text)
+	if len(parts) != 2 {
+		return both, malformed(where(), "%q is not a pair of tokens", strings.Join(parts, " "))
 	}
-	first, second := p.text[:p.left], p.text[p.left+1:]
+	first, second := parts[0], parts[1]
 	okForm, cut := true, len(first)
-	p.both = p.both[:0]
 	if m.bytes {
 		var okFirst, okSecond bool
-		p.both, okFirst = appendStandIns(p.both, first)
-		cut = len(p.both)
-		p.both, okSecond = appendStandIns(p.both, second)
+		both, okFirst = appendStandIns(both, first)
+		cut = len(both)
+		both, okSecond = appendStandIns(both, second)
 		okForm = okFirst && okSecond
 	} else {
-		p.both = append(append(p.both, first...), second...)
+		both = append(append(both, first...), second...)
 	}
-	left, okLeft := m.ids[string(p.both[:cut])]
-	right, okRight := m.ids[string(p.both[cut:])]
-	whole, okWhole := m.ids[string(p.both)]
+	left, okLeft := m.ids[string(both[:cut])]
+	right, okRight := m.ids[string(both[cut:])]
+	whole, okWhole := m.ids[string(both)]
 	if !okForm { // of tokens that no word has in it
-		_, okLeft = m.id(string(first))
-		_, okRight = m.id(string(second))
-		_, okWhole = m.id(string(first) + string(second))
+		_, okLeft = m.id(first)
+		_, okRight = m.id(second)
+		_, okWhole = m.id(first + second)
 	}
 	if !okLeft || !okRight || !okWhole {
-		return malformed(where(), "%q, %q or what they merge into is not in the vocabulary", first, second)
+		return both, malformed(where(), "%q, %q or what they merge into is not in the vocabulary", first, second)
 	}
 	if okForm {
 		s := m.merges.slot(left, right)
 		*s = pairSlot{uint64(left)<<32 | uint64(right), merge{uint32(rank), whole}}
 	}
-	return nil
+	return both, nil
 }
