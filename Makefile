@@ -155,7 +155,7 @@ $(ENGINES):
 FUZZTIME ?= 30s
 FUZZWORKERS ?= 2
 FUZZERS := ir:FuzzParseText ir:FuzzParseJSON ir:FuzzParseExpr ir:FuzzParsePiece \
-	compiler/amk:FuzzParseProfile compiler/amk:FuzzRequest compiler/amk:FuzzFlatten \
+	interchange:FuzzParseProfile interchange:FuzzFlatten \
 	passes/checkpoint:FuzzSafetensors passes/checkpoint:FuzzJSON passes/checkpoint:FuzzHubID passes/quantised:FuzzMatrix passes:FuzzImportConfig \
 	validate:FuzzFlat compiler/readback:FuzzReadback compiler/cli:FuzzParseNPY runtime/prompts:FuzzParse runtime/tokenizer:FuzzLoad runtime/tokenizer/regex:FuzzCompile \
 	runtime/jinja:FuzzRender runtime/jinja:FuzzFromJSON runtime/chat:FuzzFormat runtime/sampling:FuzzConfig \
@@ -207,7 +207,7 @@ results-tools: $(MODULES)
 
 # Rewrite golden files; look at the diff before committing it.
 goldens:
-	go test ./knobs ./compiler ./passes ./ir ./codegen ./compiler/amk ./internal/costcheck -update
+	go test ./knobs ./compiler ./passes ./ir ./codegen ./interchange ./internal/costcheck -update
 	go test ./compiler/cli -run Scripts -update
 
 # As make build compiles packages, and what needs cgo as make library does: so they find each other's.

@@ -129,3 +129,24 @@ func enumCode(names []string, s, what string) (int, error) {
 	}
 	return 0, fmt.Errorf("unknown %s %q, want one of %v", what, s, names)
 }
+
+// The names are what JSON has of these types.
+
+func (t DType) MarshalText() ([]byte, error)      { return []byte(t.String()), nil }
+func (s Space) MarshalText() ([]byte, error)      { return []byte(s.String()), nil }
+func (k BufferKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+func (t *DType) UnmarshalText(name []byte) (err error) {
+	*t, err = ParseDType(string(name))
+	return err
+}
+
+func (s *Space) UnmarshalText(name []byte) (err error) {
+	*s, err = ParseSpace(string(name))
+	return err
+}
+
+func (k *BufferKind) UnmarshalText(name []byte) (err error) {
+	*k, err = ParseBufferKind(string(name))
+	return err
+}

@@ -65,3 +65,11 @@ func ParseOpcode(s string) (Opcode, error) {
 	i, err := enumCode(opcodeNames, s, "opcode")
 	return Opcode(i), err
 }
+
+// The name is what JSON has of an opcode.
+func (o Opcode) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
+func (o *Opcode) UnmarshalText(name []byte) (err error) {
+	*o, err = ParseOpcode(string(name))
+	return err
+}

@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// ErrProfile is what Parse returns for a program of the AMK profile, which package compiler/amk reads.
+// ErrProfile is what Parse returns for a program of the AMK profile, which package interchange reads.
 var ErrProfile = errors.New("this is a program of the AMK profile, not one in native form")
 
 // Parse reads a program in either native form: JSON when the first character is {, else text. The error is a

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/compiler/amk"
+	"amkc/interchange"
 	"amkc/ir"
 	"amkc/refvm"
 )
@@ -39,7 +39,7 @@ func realFlats(t *testing.T) []*ir.Flat {
 	for _, name := range names {
 		text, err := os.ReadFile(name)
 		require.NoError(t, err)
-		p, diags := amk.Parse(text, name)
+		p, diags := interchange.Parse(text, name)
 		require.Empty(t, diags.Errors())
 		f, diags := p.Flatten()
 		require.Empty(t, diags.Errors())

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/compiler/amk"
+	published "amkc/internal/population"
 	"amkc/ir"
 	"amkc/validate"
 )
@@ -66,38 +66,15 @@ func BenchmarkToy(b *testing.B)            { benchmark(b, toy) }
 func BenchmarkLlama8B(b *testing.B)        { benchmark(b, llama8) }
 func BenchmarkLlama8BCounted(b *testing.B) { benchmark(b, llama8.with("counter")) }
 
-// BenchmarkLlama8BProfile proves the same model lowered in the AMK way: thousands of tasks without an SM.
+// BenchmarkLlama8BProfile proves the same model lowered in the AMK way: thousands of tasks without an SM. The second
+// program has the smallest tiles, and attention in eight parts.
 func BenchmarkLlama8BProfile(b *testing.B) {
-	for _, c := range []struct {
-		name  string
-		tiles int // rows of one
-		parts int
-		batch int
-	}{{"default", 32, 1, 1}, {"split", 16, 8, 1}} {
-		b.Run(c.name, func(b *testing.B) { benchmarkFlat(b, lowered(b, c.tiles, c.parts, c.batch)) })
+	models := published.Models()
+	for _, name := range []string{"llama-3.1-8b", "llama-3.1-8b-split"} {
+		f, diags := models[name].Flatten()
+		require.NoError(b, diags.Err())
+		b.Run(name, func(b *testing.B) { benchmarkFlat(b, f) })
 	}
-}
-
-// lowered is Llama-3.1-8B at position 1023 in the AMK profile.
-func lowered(t testing.TB, rows, partitions, batch int) *ir.Flat {
-	h100, ok := amk.LookupTarget("h100")
-	require.True(t, ok)
-	config := amk.DefaultConfig()
-	gemv, attention := new(amk.Object), new(amk.Object)
-	gemv.Set("N_tile", amk.Int(rows))
-	attention.Set("n_partitions", amk.Int(partitions))
-	config.Tiling.Set("gemv", gemv)
-	config.Tiling.Set("attention", attention)
-	p, err := amk.Lower(amk.Request{
-		Shape: amk.Shape{Vocab: 128256, Hidden: 4096, NLayers: 32, NHeads: 32, NKVHeads: 8, HeadDim: 128,
-			Intermediate: 14336,
-			RMSEps:       1e-5, RopeTheta: 5e5, MaxSeq: 4096},
-		Scheme: amk.SchemeHFLlama, Target: &h100, Config: config, Pos: 1023, DType: amk.BF16, Batch: batch,
-	})
-	require.NoError(t, err)
-	f, diags := p.Flatten()
-	require.NoError(t, diags.Err())
-	return f
 }
 
 func mutants(flats []*ir.Flat, n int) []*ir.Flat {

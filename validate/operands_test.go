@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/compiler/amk"
+	"amkc/interchange"
 	"amkc/simulate"
 	"amkc/validate"
 )
@@ -43,7 +43,7 @@ func TestOperandsThatDoNotFit(t *testing.T) {
 			require.NoError(t, err)
 			effort := simulate.Effort{States: 100, Positions: 1}
 			if filepath.Ext(file) == ".json" {
-				p, diags := amk.Parse(text, file)
+				p, diags := interchange.Parse(text, file)
 				require.Empty(t, diags.Errors())
 				f, diags := p.Flatten()
 				require.Empty(t, diags.Errors())

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/compiler/amk"
+	"amkc/interchange"
 	"amkc/ir"
 )
 
@@ -22,7 +22,7 @@ func toyLowerings(t testing.TB) []*ir.Flat {
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		require.NoError(t, err)
-		p, diags := amk.Parse(data, file)
+		p, diags := interchange.Parse(data, file)
 		require.NoError(t, diags.Err(), file)
 		f, diags := p.Flatten()
 		require.NoError(t, diags.Err(), file)

@@ -10,12 +10,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"amkc/compiler"
-	"amkc/compiler/amk"
+	"amkc/interchange"
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/passes"
 	"amkc/passes/checkpoint"
-	"amkc/runtime/infile"
 )
 
 // dumpFlags are the flags of dump.
@@ -25,7 +24,6 @@ type dumpFlags struct {
 	after  string
 	format string
 	pos    int
-	amk    bool
 }
 
 func dumpVerb() verb {
@@ -38,7 +36,7 @@ func dumpVerb() verb {
 		summary: "print the program of a model, or a program in another form",
 		details: "MODEL is compiled as far as --after says; weights are not read. FILE is .amk text, native JSON, " +
 			"or a program\n" +
-			"of the AMK profile, which is written back byte for byte. With --pos, only the variant for that " +
+			"of the AMK profile, which is written back. With --pos, only the variant for that " +
 			"position is printed.\n" +
 			"--format amk-json exports the step at that position, as far as the profile can express it; of a model " +
 			"that is what\n" +
@@ -52,7 +50,6 @@ func (d *dumpFlags) define(f *pflag.FlagSet) {
 	f.Var(newChoice(&d.after, "", passNames()...), "after", "stop after this pass")
 	f.Var(newChoice(&d.format, "text", "text", "json", "amk-json", "loops"), "format", "form of the output")
 	f.Var(newCount(&d.pos, 0, 0, math.MaxInt), "pos", "position `N` to print the program for")
-	f.BoolVar(&d.amk, "amk", false, "FILE is a lowering request of the AMK profile; print the program it asks for")
 	d.pass.define(f)
 	d.model.define(f, defaultTarget)
 }
@@ -63,9 +60,6 @@ const defaultTarget = "h200"
 func (d *dumpFlags) run(c *call) error {
 	c.raw = true
 	path := c.args[0]
-	if d.amk {
-		return d.lowerRequest(c, path)
-	}
 	dir, _, err := checkpoint.Locate(path)
 	switch {
 	case err != nil:
@@ -197,31 +191,11 @@ func (d *dumpFlags) dumpFile(c *call, path string) error {
 }
 
 // dumpProfile writes a program of the AMK profile back.
-func (d *dumpFlags) dumpProfile(c *call, path string, p *amk.Program) error {
+func (d *dumpFlags) dumpProfile(c *call, path string, p *interchange.Program) error {
 	if c.flags.Changed("format") && d.format != "amk-json" {
 		return diag.Errorf(codeNotExpressible, path,
 			"this program is in the AMK profile; want --format amk-json, the native forms hold scheduled "+
 				"programs of amkc")
-	}
-	return c.print(string(p.Marshal()))
-}
-
-func (d *dumpFlags) lowerRequest(c *call, path string) error {
-	if c.flags.Changed("format") && d.format != "amk-json" {
-		return c.usage("--amk prints the AMK profile; want --format amk-json or none")
-	}
-	text, err := readFile(path, infile.Program)
-	if err != nil {
-		return err
-	}
-	request, diags := amk.ParseRequest(text, path)
-	if diags.Err() != nil {
-		return diags
-	}
-	c.report(diags)
-	p, err := amk.Lower(request)
-	if err != nil {
-		return err
 	}
 	return c.print(string(p.Marshal()))
 }

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"amkc/compiler/amk"
+	"amkc/interchange"
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/passes"
@@ -18,7 +18,7 @@ func lowered() string { return passes.Lower.Name }
 // exportProgram prints one step of a program of amkc in the AMK profile. theta is the base of the rotary embedding,
 // which the program does not hold; 0 is not known.
 func (d *dumpFlags) exportProgram(p *ir.Program, theta float64) ([]byte, error) {
-	out, diags := amk.ToAMK(p, d.pos, theta)
+	out, diags := interchange.ToAMK(p, d.pos, theta)
 	if diags.Err() != nil {
 		return nil, diags
 	}

@@ -109,10 +109,7 @@ func TestHostilePrograms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")
 	}
-	requests, err := filepath.Glob("../../testdata/amk_ir/toy_f16*/request.json")
-	require.NoError(t, err)
-	require.Len(t, requests, 1)
-	profile := readTest(t, "amk_ir", filepath.Base(filepath.Dir(requests[0])), "program.json")
+	profile := readTest(t, "amk_ir/toy_f16_int8_g64/program.json")
 	path := filepath.Join(t.TempDir(), "program.json")
 	for _, document := range [][]byte{readTest(t, "ir/tiny.json"), profile} {
 		variants(t, document, 199, func(where string, text []byte) {
@@ -122,11 +119,6 @@ func TestHostilePrograms(t *testing.T) {
 			shows(t, where, "cost", path)
 		})
 	}
-	variants(t, readTest(t, "amk_ir", filepath.Base(filepath.Dir(requests[0])), "request.json"), 1,
-		func(where string, text []byte) {
-			require.NoError(t, os.WriteFile(path, text, 0o644))
-			shows(t, where, "dump", path, "--amk")
-		})
 	tiny := string(readTest(t, "ir/tiny.amk"))
 	path = filepath.Join(t.TempDir(), "program.amk")
 	words := 0

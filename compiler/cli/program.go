@@ -3,15 +3,15 @@ package cli
 import (
 	"errors"
 
-	"amkc/compiler/amk"
+	"amkc/interchange"
 	"amkc/ir"
 	"amkc/runtime/infile"
 )
 
 // A program is what a program file holds. One of the two is set.
 type program struct {
-	native  *ir.Program  // well-formed: ir.Check has passed it
-	profile *amk.Program // of the AMK profile
+	native  *ir.Program          // well-formed: ir.Check has passed it
+	profile *interchange.Program // of the AMK profile
 }
 
 // readProgram reads a program file in any form, and reports what it warns of. Every verb that takes such a file reads
@@ -30,7 +30,7 @@ func (c *call) loadProgram(text []byte, path string) (program, error) {
 	if !errors.Is(err, ir.ErrProfile) {
 		return program{native: native}, err
 	}
-	profile, diags := amk.Parse(text, path)
+	profile, diags := interchange.Parse(text, path)
 	if diags.Err() != nil {
 		return program{}, diags
 	}

@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"amkc/interchange/judge"
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/simulate"
-	"amkc/simulate/profile"
 )
 
 // What simulate spends on a program on its own.
@@ -152,7 +152,7 @@ func (f *simulateFlags) judge(c *call, p program, e simulate.Effort) (simulate.V
 		if err := checkPasses(step, f.positions); err != nil {
 			return simulate.Verdict{}, err
 		}
-		return profile.Judge(p.profile, flat, simulate.NewFootprints(), e), nil
+		return judge.Judge(p.profile, flat, simulate.NewFootprints(), e), nil
 	}
 	if err := checkPasses(p.native, f.positions); err != nil {
 		return simulate.Verdict{}, err

@@ -11,7 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/compiler/amk"
+	"amkc/interchange"
+	"amkc/ir"
 	"amkc/simulate"
 )
 
@@ -85,9 +86,10 @@ func TestSimulateProfile(t *testing.T) {
 	const toy = "../../testdata/amk_ir/toy_f32_rtx5090/program.json"
 	data, err := os.ReadFile(toy)
 	require.NoError(t, err)
-	p, diags := amk.Parse(data, toy)
+	p, diags := interchange.Parse(data, toy)
 	require.NoError(t, diags.Err())
-	p.Pages = &amk.Pages{Pages: []amk.Page{{Space: amk.SMEM, NBytes: 10_000_000}}}
+	p.Pages = &interchange.Pages{BufferToPage: map[int]int{},
+		Pages: []interchange.Page{{Space: ir.SMEM, NBytes: 10_000_000}}}
 	large := filepath.Join(t.TempDir(), "large.json")
 	require.NoError(t, os.WriteFile(large, p.Marshal(), 0o600))
 	code, stdout, stderr := amkc("simulate", large)

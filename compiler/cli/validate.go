@@ -3,7 +3,7 @@ package cli
 import (
 	"github.com/spf13/pflag"
 
-	"amkc/compiler/amk"
+	"amkc/interchange"
 	"amkc/validate"
 	"amkc/validate/kernel"
 )
@@ -71,7 +71,7 @@ func chooseBackend(name string, target bool) validate.Backend {
 }
 
 // proveProfile proves a program of the AMK profile for the reference VM: one step, without those before and after it.
-func proveProfile(c *call, p *amk.Program) (validate.Report, error) {
+func proveProfile(c *call, p *interchange.Program) (validate.Report, error) {
 	flat, diags := p.Flatten()
 	if diags.Err() != nil {
 		return validate.Report{}, diags

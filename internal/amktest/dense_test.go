@@ -6,22 +6,47 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"amkc/compiler/amk"
+	"amkc/ir"
 	"amkc/ir/half"
 )
+
+// A request is what AutoMegaKernel has lowered a program from: a model's shape, and one decode step of it.
+type request struct {
+	Shape struct {
+		Vocab        int
+		Hidden       int
+		NLayers      int `json:"n_layers"`
+		NHeads       int `json:"n_heads"`
+		NKVHeads     int `json:"n_kv_heads"`
+		HeadDim      int `json:"head_dim"`
+		Intermediate int
+		RMSEps       float64 `json:"rms_eps"`
+		RopeTheta    float64 `json:"rope_theta"`
+		MaxSeq       int     `json:"max_seq"`
+	}
+	Scheme string // "toy" or "hf-llama": how weights are called
+	Tied   bool   // lm_head reads the embedding table
+	Pos    int
+	DType  ir.DType
+	Batch  int
+	Quant  *struct {
+		Bits, Group int
+		Symmetric   bool
+	}
+}
 
 // A dense model is one decode step of a request written out as loops over plain slices: no tiles, no counters, no
 // views.
 type dense struct {
-	amk.Request
+	request
 	tensors map[string][]float32
 	tokens  []int       // one a sequence of the batch
 	caches  [][]float32 // by layer, k then v: rows of earlier steps, [batch, rows, kv heads, head size]
 }
 
 // newDense has random weights and random rows of earlier steps.
-func newDense(q amk.Request) *dense {
-	d := &dense{Request: q, tensors: map[string][]float32{}}
+func newDense(q request) *dense {
+	d := &dense{request: q, tensors: map[string][]float32{}}
 	s := q.Shape
 	r := rand.New(rand.NewPCG(1, 2))
 	for range q.Batch {
@@ -55,7 +80,7 @@ func (d *dense) tensor(key string, n int, value func(*rand.Rand) float64) []floa
 
 // key names a tensor as the request's scheme does.
 func (d *dense) key(layer int, name string) string {
-	if d.Scheme == amk.SchemeToy {
+	if d.Scheme == "toy" {
 		return map[string]string{
 			"embed": "embed.weight", "final": "final_norm", "head": "lm_head.weight",
 			"input": fmt.Sprintf("layers.%d.input_norm", layer), "post": fmt.Sprintf("layers.%d.post_norm", layer),

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/compiler/amk"
+	"amkc/interchange"
 	"amkc/ir"
 	"amkc/passes"
 	"amkc/passes/checkpoint"
@@ -28,10 +28,10 @@ func lowered(t testing.TB, model string) (*ir.Program, *passes.Weights) {
 }
 
 // exported is a program that went to the profile and through its file form.
-func exported(t testing.TB, p *ir.Program, pos int) *amk.Program {
-	out, diags := amk.ToAMK(p, pos, 10000)
+func exported(t testing.TB, p *ir.Program, pos int) *interchange.Program {
+	out, diags := interchange.ToAMK(p, pos, 10000)
 	require.Empty(t, diags)
-	again, diags := amk.Parse(out.Marshal(), "exported.json")
+	again, diags := interchange.Parse(out.Marshal(), "exported.json")
 	require.Empty(t, diags)
 	return again
 }

@@ -1,6 +1,7 @@
 package amktest
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -8,7 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/compiler/amk"
+	"amkc/interchange"
+	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/validate"
 )
@@ -24,16 +26,16 @@ func examples(t testing.TB) []string {
 	return files
 }
 
-func load(t testing.TB, dir string) *amk.Program {
+func load(t testing.TB, dir string) *interchange.Program {
 	data, err := os.ReadFile(filepath.Join(dir, "program.json"))
 	require.NoError(t, err)
-	p, diags := amk.Parse(data, "program.json")
+	p, diags := interchange.Parse(data, "program.json")
 	require.Empty(t, diags)
 	return p
 }
 
 // verdict says whether a program is accepted: by Flatten, which refuses what has no flat form, and by the proof.
-func verdict(p *amk.Program) diag.List {
+func verdict(p *interchange.Program) diag.List {
 	flat, diags := p.Flatten()
 	if flat == nil {
 		return diags
@@ -50,7 +52,7 @@ func TestExamplesAreProved(t *testing.T) {
 }
 
 // clone copies what mutations change.
-func clone(p *amk.Program) *amk.Program {
+func clone(p *interchange.Program) *interchange.Program {
 	q := *p
 	q.Tasks = slices.Clone(p.Tasks)
 	for i := range q.Tasks {
@@ -66,7 +68,7 @@ type dag struct {
 	before    [][]uint64 // by task: the set of the tasks before it
 }
 
-func newDAG(p *amk.Program) *dag {
+func newDAG(p *interchange.Program) *dag {
 	g := &dag{producers: make([][]int, len(p.Counters))}
 	for i := range p.Tasks {
 		c := p.Tasks[i].OutCounter
@@ -101,11 +103,11 @@ func newDAG(p *amk.Program) *dag {
 func (g *dag) has(task, earlier int) bool { return g.before[task][earlier/64]>>(earlier%64)&1 == 1 }
 
 // pastRows reports whether a task is attention over earlier rows alone: a shard that ends before the row of this step.
-func pastRows(p *amk.Program, t *amk.Task) bool {
-	start, _ := t.Params.Int("kv_start")
-	n, _ := t.Params.Int("kv_len")
-	pos, _ := p.Meta.Int("pos")
-	return t.Op == amk.AttentionTile && start+n <= pos
+func pastRows(p *interchange.Program, t *interchange.Task) bool {
+	start := integer(t.Params, "kv_start")
+	n := integer(t.Params, "kv_len")
+	pos := integer(p.Meta, "pos")
+	return t.Op == ir.ATTENTION && start+n <= pos
 }
 
 // Dropping a wait must be rejected exactly when it was the only thing that ordered its producers before the task: in
@@ -123,7 +125,7 @@ func TestDroppedWaits(t *testing.T) {
 					m.Tasks[i].Waits = slices.Delete(m.Tasks[i].Waits, k, k+1)
 					g := newDAG(m)
 					still := !slices.ContainsFunc(g.producers[w.Counter], func(j int) bool { return !g.has(i, j) })
-					still = still || pastRows(p, &p.Tasks[i]) && p.Tasks[g.producers[w.Counter][0]].Op == amk.KVAppend
+					still = still || pastRows(p, &p.Tasks[i]) && p.Tasks[g.producers[w.Counter][0]].Op == ir.KVAppend
 					if dropped++; still {
 						implied++
 						require.Empty(t, verdict(m), "task %d does not need its wait on counter %d", i, w.Counter)
@@ -147,10 +149,10 @@ func TestMutantsAreRejected(t *testing.T) {
 	}
 	for _, class := range []struct {
 		name   string
-		codes  string                                // one of these is what the first error has
-		inject func(p *amk.Program, i int) (ok bool) // changes task i, if it can
+		codes  string                                        // one of these is what the first error has
+		inject func(p *interchange.Program, i int) (ok bool) // changes task i, if it can
 	}{
-		{"cycle", "AMK3120", func(p *amk.Program, i int) bool {
+		{"cycle", "AMK3120", func(p *interchange.Program, i int) bool {
 			end := &p.Tasks[len(p.Tasks)-1] // all tasks come before the head's
 			producers := 0
 			for k := range p.Tasks {
@@ -158,13 +160,13 @@ func TestMutantsAreRejected(t *testing.T) {
 					producers++
 				}
 			}
-			if p.Tasks[i].OutCounter == end.OutCounter || len(p.Tasks[i].Waits) == amk.MaxWaits {
+			if p.Tasks[i].OutCounter == end.OutCounter || len(p.Tasks[i].Waits) == interchange.MaxWaits {
 				return false
 			}
-			p.Tasks[i].Waits = append(p.Tasks[i].Waits, amk.Wait{Counter: end.OutCounter, Threshold: producers})
+			p.Tasks[i].Waits = append(p.Tasks[i].Waits, interchange.Wait{Counter: end.OutCounter, Threshold: producers})
 			return true
 		}},
-		{"partial_shared", "AMK3112", func(p *amk.Program, i int) bool {
+		{"partial_shared", "AMK3112", func(p *interchange.Program, i int) bool {
 			for k := range p.Tasks[i].Waits {
 				if w := &p.Tasks[i].Waits[k]; w.Threshold > 1 {
 					w.Threshold--
@@ -173,29 +175,29 @@ func TestMutantsAreRejected(t *testing.T) {
 			}
 			return false
 		}},
-		{"kv_before_append", "AMK3130", func(p *amk.Program, i int) bool {
+		{"kv_before_append", "AMK3130", func(p *interchange.Program, i int) bool {
 			t := &p.Tasks[i]
-			if t.Op != amk.AttentionTile || pastRows(p, t) {
+			if t.Op != ir.ATTENTION || pastRows(p, t) {
 				return false
 			}
 			t.Waits = t.Waits[:1] // the queries
 			return true
 		}},
-		{"self_wait", "AMK3112 AMK3120", func(p *amk.Program, i int) bool {
-			p.Tasks[i].Waits = append(p.Tasks[i].Waits, amk.Wait{Counter: p.Tasks[i].OutCounter, Threshold: 1})
+		{"self_wait", "AMK3112 AMK3120", func(p *interchange.Program, i int) bool {
+			p.Tasks[i].Waits = append(p.Tasks[i].Waits, interchange.Wait{Counter: p.Tasks[i].OutCounter, Threshold: 1})
 			return true
 		}},
-		{"oob_counter", "AMK3921", func(p *amk.Program, i int) bool {
-			p.Tasks[i].Waits = append(p.Tasks[i].Waits, amk.Wait{Counter: 1 << 20, Threshold: 1})
+		{"oob_counter", "AMK3921", func(p *interchange.Program, i int) bool {
+			p.Tasks[i].Waits = append(p.Tasks[i].Waits, interchange.Wait{Counter: 1 << 20, Threshold: 1})
 			return true
 		}},
-		{"oob_buffer", "AMK3921", func(p *amk.Program, i int) bool {
+		{"oob_buffer", "AMK3921", func(p *interchange.Program, i int) bool {
 			p.Tasks[i].Inputs[0] = 1 << 20
 			return true
 		}},
-		{"capacity_overflow", "AMK3923", func(p *amk.Program, i int) bool {
-			for len(p.Tasks[i].Waits) <= amk.MaxWaits && i > 0 {
-				p.Tasks[i].Waits = append(p.Tasks[i].Waits, amk.Wait{Counter: 0, Threshold: 1})
+		{"capacity_overflow", "AMK3923", func(p *interchange.Program, i int) bool {
+			for len(p.Tasks[i].Waits) <= interchange.MaxWaits && i > 0 {
+				p.Tasks[i].Waits = append(p.Tasks[i].Waits, interchange.Wait{Counter: 0, Threshold: 1})
 			}
 			return i > 0
 		}},
@@ -218,4 +220,14 @@ func TestMutantsAreRejected(t *testing.T) {
 			}
 		})
 	}
+}
+
+// integer returns a field of an object, or 0.
+func integer(object json.RawMessage, key string) int {
+	var fields map[string]any
+	if json.Unmarshal(object, &fields) != nil {
+		return 0
+	}
+	n, _ := fields[key].(float64)
+	return int(n)
 }

@@ -1,17 +1,18 @@
 package amktest
 
 import (
+	"compress/bzip2"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/compiler/amk"
+	"amkc/interchange"
 	"amkc/ir"
 	"amkc/refvm"
 )
@@ -28,11 +29,10 @@ func (d *dense) Floats(b *ir.Buffer, _ int) ([]float32, error) {
 	return t, nil
 }
 
-func request(t testing.TB, dir string) amk.Request {
+func readRequest(t testing.TB, dir string) (q request) {
 	data, err := os.ReadFile(filepath.Join(dir, "request.json"))
 	require.NoError(t, err)
-	q, diags := amk.ParseRequest(data, "request.json")
-	require.Empty(t, diags)
+	require.NoError(t, json.Unmarshal(data, &q))
 	return q
 }
 
@@ -81,8 +81,8 @@ func requireClose(t testing.TB, want []float64, got []float32, tolerance float64
 }
 
 // requireRuns runs a program in many orders, and holds the logits to the dense model.
-func requireRuns(t testing.TB, d *dense, p *amk.Program) {
-	rounded := map[amk.DType]float64{amk.F32: 2e-6, amk.F16: 4e-3, amk.BF16: 3e-2}
+func requireRuns(t testing.TB, d *dense, p *interchange.Program) {
+	rounded := map[ir.DType]float64{ir.F32: 2e-6, ir.F16: 4e-3, ir.BF16: 3e-2}
 	var want []float64
 	for i := range d.Batch {
 		want = append(want, d.logits(i)...)
@@ -108,49 +108,37 @@ func requireRuns(t testing.TB, d *dense, p *amk.Program) {
 // The programs that AutoMegaKernel wrote compute what the model is, whatever the order of their tasks.
 func TestExamplesRun(t *testing.T) {
 	for _, dir := range examples(t) {
-		t.Run(filepath.Base(dir), func(t *testing.T) { requireRuns(t, newDense(request(t, dir)), load(t, dir)) })
+		t.Run(filepath.Base(dir), func(t *testing.T) { requireRuns(t, newDense(readRequest(t, dir)), load(t, dir)) })
 	}
 }
 
-// So do the programs of requests that no example covers: other shapes, knobs, positions, quantisations.
+// So do programs that no example covers: other shapes, knobs, positions, quantisations.
 func TestRequestsRun(t *testing.T) {
-	r := rand.New(rand.NewPCG(7, 7))
-	for i := range 24 {
-		group := 1 + r.IntN(3)
-		s := amk.Shape{
-			Vocab: 5 + r.IntN(90), Hidden: 1 + r.IntN(40), NLayers: 1 + r.IntN(2), NKVHeads: 1 + r.IntN(3),
-			HeadDim:      2 * (1 + r.IntN(9)),
-			Intermediate: 1 + r.IntN(70), RMSEps: 1e-5, RopeTheta: 10000, MaxSeq: 1 + r.IntN(90),
+	f, err := os.Open("../../testdata/amk_ir/requests.jsonl.bz2")
+	require.NoError(t, err)
+	defer f.Close()
+	n := 0
+	for d := json.NewDecoder(bzip2.NewReader(f)); d.More(); n++ {
+		var line struct {
+			Name    string
+			Request request
+			Program json.RawMessage
 		}
-		s.NHeads = group * s.NKVHeads
-		q := amk.Request{Shape: s, Scheme: amk.SchemeHFLlama, Tied: i%4 == 0, DType: amk.F32, Batch: 1,
-			Pos: r.IntN(s.MaxSeq), Config: amk.DefaultConfig()}
-		switch i % 3 {
-		case 0:
-			q.Batch = 1 + r.IntN(3)
-		case 1:
-			q.Quant = &amk.Quant{Bits: 4 + 4*r.IntN(2), Group: 1 + r.IntN(12), Symmetric: r.IntN(2) == 0}
-		}
-		knob := func(archetype, key string, n int) {
-			var o amk.Object
-			o.Set(key, amk.Int(n))
-			q.Config.Tiling.Set(archetype, &o)
-		}
-		knob("gemv", "N_tile", 1+r.IntN(20))
-		knob("attention", "n_partitions", 1+r.IntN(8))
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			p, err := amk.Lower(q)
-			require.NoError(t, err)
+		require.NoError(t, d.Decode(&line))
+		t.Run(line.Name, func(t *testing.T) {
+			p, diags := interchange.Parse(line.Program, line.Name)
+			require.Empty(t, diags)
 			require.Empty(t, verdict(p))
-			requireRuns(t, newDense(q), p)
+			requireRuns(t, newDense(line.Request), p)
 		})
 	}
+	require.Equal(t, 24, n)
 }
 
 // A step at another position is another program: the flat form is for one position.
 func TestExamplesHoldOnePosition(t *testing.T) {
 	dir := examples(t)[0]
-	d := newDense(request(t, dir))
+	d := newDense(readRequest(t, dir))
 	d.logits(0)
 	flat, _ := load(t, dir).Flatten()
 	vm, err := refvm.New(flat, d, refvm.Options{})

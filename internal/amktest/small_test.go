@@ -8,14 +8,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/compiler/amk"
+	"amkc/interchange"
 	"amkc/ir"
 	"amkc/refvm"
 )
 
 // small is a program of the buffers below and the tasks given, one `OP inputs > outputs counter waits {params}` each,
 // with waits as counter:threshold. Its ids are places in these lists.
-func small(t testing.TB, tasks ...string) *amk.Program {
+func small(t testing.TB, tasks ...string) *interchange.Program {
 	buffers := []string{
 		"x IO_INPUT F32 1,8",       // 0
 		"w WEIGHT F32 8,8",         // 1
@@ -58,7 +58,7 @@ func small(t testing.TB, tasks ...string) *amk.Program {
 			comma(i), i, f[0], f[1], f[3], f[4], strings.Join(waits, ","), params)
 	}
 	b.WriteString(`]}`)
-	p, diags := amk.Parse([]byte(b.String()), "small.json")
+	p, diags := interchange.Parse([]byte(b.String()), "small.json")
 	require.Empty(t, diags)
 	return p
 }
@@ -135,7 +135,7 @@ func (random) Floats(b *ir.Buffer, _ int) ([]float32, error) {
 
 // A FUSED task computes what its steps compute as tasks, scratch in float16 rounded like a float16 buffer.
 func TestFusedRuns(t *testing.T) {
-	run := func(p *amk.Program) []float32 {
+	run := func(p *interchange.Program) []float32 {
 		require.Empty(t, verdict(p))
 		flat, diags := p.Flatten()
 		require.Empty(t, diags)

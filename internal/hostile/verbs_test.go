@@ -66,7 +66,6 @@ func FuzzPrograms(f *testing.F) {
 			return
 		}
 		amkc(t, "dump", file, "--pos", "3", "--format", "loops")
-		amkc(t, "dump", "--amk", file)
 		amkc(t, "cost", file, "--position", "0,100")
 		amkc(t, "validate", file)
 	})

@@ -3,7 +3,7 @@ package hostile
 import (
 	"errors"
 
-	"amkc/compiler/amk"
+	"amkc/interchange"
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/validate"
@@ -26,7 +26,7 @@ func verdict(data []byte, backend validate.Backend) diag.List {
 
 // profileVerdict is verdict for a program of the AMK profile.
 func profileVerdict(data []byte, backend validate.Backend) diag.List {
-	p, diags := amk.Parse(data, "f")
+	p, diags := interchange.Parse(data, "f")
 	if p == nil {
 		return diags
 	}

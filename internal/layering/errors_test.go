@@ -16,7 +16,7 @@ var ownErrors = map[string]string{
 	"codegen/cuda.go":          "the name of an architecture, read by this package",
 	"codegen/conventional.go":  "package ir, for a name",
 	"codegen/launcher.go":      "sources of amkc's own that are not valid Go: for who mends amkc",
-	"compiler/amk/export.go":   "the grammar of names, in package ir",
+	"interchange/export.go":    "the grammar of names, in package ir",
 	"passes/loop.go":           "the grammar of names, in package ir",
 	"compiler/pipeline.go":     "the grammar of names, in package ir",
 	"cost/plan.go":             "package ir",

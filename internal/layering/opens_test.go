@@ -37,6 +37,7 @@ var mayOpen = map[string]string{
 	"compiler/builddir/builddir.go":    "opens the output directory, which it writes to",
 	"explore/pool.go":                  "reads the processor time of its own processes from /proc",
 	"internal/population/committed.go": "reads test data of this repository",
+	"internal/population/published.go": "reads test data of this repository",
 	"compiler/toolchain.go":            "copies modules of a launcher that amkc has just written",
 	"internal/pty/pty.go":              "opens terminals, for tests",
 }

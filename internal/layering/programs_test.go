@@ -13,10 +13,10 @@ import (
 // parsers are the functions that read a program without checking it, with the files outside their own package that may
 // call them.
 var parsers = map[string][]string{
-	"ir.Parse":     {},
-	"ir.ParseText": {},
-	"ir.ParseJSON": {},
-	"amk.Parse":    {"compiler/cli/program.go"},
+	"ir.Parse":          {},
+	"ir.ParseText":      {},
+	"ir.ParseJSON":      {},
+	"interchange.Parse": {"compiler/cli/program.go"},
 }
 
 // Programs enter through ir.Load, which checks them, and files that a verb is given through the one file of package
@@ -43,5 +43,5 @@ func TestProgramsAreCheckedWhereTheyEnter(t *testing.T) {
 			return true
 		})
 	}
-	require.NotZero(t, found["amk.Parse"], "the walk found nothing")
+	require.NotZero(t, found["interchange.Parse"], "the walk found nothing")
 }

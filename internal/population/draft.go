@@ -280,3 +280,9 @@ func sameFamily(family, name string) bool {
 	index := name[len(head) : len(name)-len(tail)]
 	return index[0] == '{' || strings.Trim(index, "0123456789") == ""
 }
+
+// pick returns a random element of a list that is not empty.
+func pick[T any](r *rand.Rand, list []T) T { return list[r.IntN(len(list))] }
+
+// chance is true in one of n cases.
+func chance(r *rand.Rand, n int) bool { return r.IntN(n) == 0 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/compiler/amk"
+	"amkc/interchange"
 	"amkc/internal/population"
 	"amkc/ir"
 	"amkc/simulate"
@@ -73,7 +73,7 @@ func BenchmarkPublished(b *testing.B) {
 	})
 	b.Run("file", func(b *testing.B) {
 		perSecond(b, files, func(data []byte) {
-			p, _ := amk.Parse(data, "program.json")
+			p, _ := interchange.Parse(data, "program.json")
 			if p == nil {
 				return
 			}

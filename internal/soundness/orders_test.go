@@ -40,7 +40,7 @@ func TestAcceptedProgramsRunTheSameInEveryOrder(t *testing.T) {
 	run, mixed := 0, 0
 	for seed := range uint64(seeds) {
 		for _, c := range []population.Case{population.DAG(seed), population.NativeFlat(seed), population.Looped(seed),
-			population.Mutant(seed), population.Mutate(population.MutantClasses()[seed%8], seed)} {
+			population.Mutant(seed), population.Published(population.MutantClasses[seed%8], seed%350)} {
 			if len(Validate(c)) > 0 {
 				continue
 			}

@@ -172,11 +172,13 @@ const (
 // sources lists what a run of n programs draws.
 func sources(n int) []source {
 	part := func(of int) int { return of * min(n, Whole) / Whole }
-	lowerings := slices.Collect(population.Lowerings())
-	out := []source{{"published", func(n uint64) population.Case { return lowerings[n] }, len(lowerings)}}
-	for _, class := range population.MutantClasses() {
-		out = append(out, source{"published", func(n uint64) population.Case { return population.Mutate(class, n) },
-			part(350)})
+	published := func(group, class string, most int) source {
+		return source{group, func(n uint64) population.Case { return population.Published(class, n) },
+			min(most, population.NumPublished(class))}
+	}
+	out := []source{published("published", population.Lowering, Whole)}
+	for _, class := range population.MutantClasses {
+		out = append(out, published("published", class, part(350)))
 	}
 	out = append(out, source{"published", population.DAG, part(4000)})
 	rest := n
@@ -188,9 +190,12 @@ func sources(n int) []source {
 		panic(err) // the tree is not whole
 	}
 	out = append(out, source{"ours", func(n uint64) population.Case { return committed[n] }, len(committed)})
+	mutants := published("ours", population.ProfileMutant, rest*8/100)
+	operands := published("ours", population.ProfileOperand, rest*2/100)
+	out, rest = append(out, mutants, operands), rest-mutants.of-operands.of
 	for _, s := range []struct {
 		source
-		share int // of 40
+		share int // of 36
 	}{
 		{source{group: "ours", draw: population.Mutant}, 14},
 		{source{group: "ours", draw: population.Operands}, 3},
@@ -203,18 +208,10 @@ func sources(n int) []source {
 		{source{group: "ours", draw: population.Tokens}, 3},
 		{source{group: "ours", draw: population.Streamed}, 1},
 	} {
-		s.of = rest * s.share / 40
+		s.of = rest * s.share / 36
 		out = append(out, s.source)
 	}
-	classes := population.MutantClasses()
-	for _, class := range classes {
-		out = append(out, source{"ours", func(n uint64) population.Case {
-			c := population.Mutate(class, n+350)
-			c.Class = "AMK mutants"
-			return c
-		}, rest / 10 / (len(classes) + 2)})
-	}
-	return append(out, source{"ours", population.ProfileOperands, rest / 10 * 2 / (len(classes) + 2)})
+	return out
 }
 
 func compareRows(a, b *Row) int {
