@@ -54,7 +54,7 @@ func TestParseNPY(t *testing.T) {
 		{"element 0 is no id", "<u8", "False", "(1,)", "\xff\xff\xff\xff\xff\xff\xff\xff"},
 		{"it says that it has more elements than its 1 bytes hold", "|i1", "False", "(4294967296, 4294967296)", "\x01"},
 		{"more elements than its 2 bytes hold", "|i1", "False", "(99999999999999999999,)", "\x01\x02"},
-		{"the head of the file is damaged; want what numpy.save writes", "<i4", "Perhaps", "(1,)", "\x01"},
+		{"the header of the file is damaged; want what numpy.save writes", "<i4", "Perhaps", "(1,)", "\x01"},
 	} {
 		ids, err := parseNPY(npyFile(1, npyDict(c.descr, c.fortran, c.shape), c.data))
 		require.Nil(t, ids)
@@ -63,7 +63,7 @@ func TestParseNPY(t *testing.T) {
 	_, err := parseNPY([]byte("1,2,3\nnot this one"))
 	require.EqualError(t, err, "it is no NumPy file; want what numpy.save writes")
 	_, err = parseNPY(npyFile(1, npyDict("<i4", "False", "(2,)"), "")[:40])
-	require.EqualError(t, err, "it ends in its head; want what numpy.save writes")
+	require.EqualError(t, err, "it ends in its header; want what numpy.save writes")
 }
 
 // What others write is read as they read it.
