@@ -31,29 +31,60 @@ func Emit(l *Scheduled, o Options) (*Emission, error) { return emit(l, &BuildOpt
 // Prove reports whether a program is safe, and one that the generated kernel carries out.
 func Prove(p *ir.Program) validate.Report { return validate.ProgramFor(kernel.Backend, p) }
 
+// A Step follows the passes: it makes something of the scheduled program, and leaves the program as it is.
+type Step struct {
+	Name, Doc string // as of a pass
+	After     []string
+	run       func(*Emission, *Scheduled, *BuildOptions) error
+}
+
+// Steps lead from the scheduled program to the text of a build. Their order is held to Step.After by a test.
+var Steps = []Step{
+	{"validate", "prove each program free of deadlocks and races, and that the generated kernel can carry it out",
+		[]string{"exchange"}, (*Emission).validate},
+	{"emit", "count the memory that the build needs, and write its sources as text",
+		[]string{"validate"}, (*Emission).emit},
+	{"readback", "read programs out of the text, and compare them with those that were proved",
+		[]string{"emit"}, (*Emission).readback},
+}
+
 func emit(l *Scheduled, o *BuildOptions) (*Emission, error) {
 	e := &Emission{}
+	for i := range Steps {
+		if err := Steps[i].run(e, l, o); err != nil {
+			return nil, err
+		}
+	}
+	return e, nil
+}
+
+func (e *Emission) validate(l *Scheduled, o *BuildOptions) error {
 	for _, p := range slices.Concat([]*ir.Program{l.Program}, l.Passes) {
 		proof := Prove(p)
 		if p == l.Program {
 			e.Proof = proof
 		}
 		if !proof.OK {
-			return nil, notProved(o.Model, p, proof)
+			return notProved(o.Model, p, proof)
 		}
 	}
-	var err error
+	return nil
+}
+
+func (e *Emission) emit(l *Scheduled, o *BuildOptions) (err error) {
 	if e.Memory, err = codegen.Footprint(l.Program, l.Passes...); err != nil {
-		return nil, err
+		return err
 	}
 	e.Warnings = append(l.Warnings, CheckMemory(l.Program.Target, e.Memory)...)
 	if err := o.accept(e.Warnings); err != nil {
-		return nil, err
+		return err
 	}
-	if e.Files, err = projectFiles(l, o); err != nil {
-		return nil, err
-	}
-	return e, checkEmitted(e.Files, l.Program, l.Passes...)
+	e.Files, err = projectFiles(l, o)
+	return err
+}
+
+func (e *Emission) readback(l *Scheduled, _ *BuildOptions) error {
+	return checkEmitted(e.Files, l.Program, l.Passes...)
 }
 
 // Digest is the SHA-256 of all files, names included. Packed weights, kernels and the manifest are not among them.

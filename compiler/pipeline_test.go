@@ -26,8 +26,14 @@ func TestPassOrder(t *testing.T) {
 		}
 		done = append(done, p.Name)
 	}
+	for _, s := range Steps {
+		require.NotEmpty(t, s.Doc, s.Name)
+		require.NotContains(t, done, s.Name)
+		require.Subset(t, done, s.After, "step %s", s.Name)
+		done = append(done, s.Name)
+	}
 	require.Equal(t, []string{"import", "quantise", "lower", "fuse", "tile", "assign", "replicate",
-		"split_k", "barrier", "loop", "pagecolor", "exchange"},
+		"split_k", "barrier", "loop", "pagecolor", "exchange", "validate", "emit", "readback"},
 		done)
 }
 

@@ -11,7 +11,7 @@ import (
 func passesVerb() verb {
 	return verb{
 		name:    "passes",
-		summary: "list the passes from checkpoint to scheduled program, in order",
+		summary: "list the passes from checkpoint to the text of a build, in order",
 		run:     runPasses,
 	}
 }
@@ -29,7 +29,12 @@ func runPasses(c *call) error {
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, p := range compiler.Passes {
 		rows = append(rows, passRow{p.Name, p.Doc, append([]string{}, p.After...)})
-		fmt.Fprintf(w, "%s\t%s\n", p.Name, p.Doc)
+	}
+	for _, s := range compiler.Steps {
+		rows = append(rows, passRow{s.Name, s.Doc, s.After})
+	}
+	for _, r := range rows {
+		fmt.Fprintf(w, "%s\t%s\n", r.Name, r.Doc)
 	}
 	w.Flush()
 	c.payload = struct {
@@ -38,7 +43,7 @@ func runPasses(c *call) error {
 	return c.printf("%s", b.String())
 }
 
-// passNames returns the names of the passes, in order.
+// passNames returns the names of the passes that make the program, in order.
 func passNames() []string {
 	names := make([]string, len(compiler.Passes))
 	for i, p := range compiler.Passes {
