@@ -10,7 +10,7 @@
 //	device turns [flags] DIR[:STEPS]...         benches builds interleaved, checked first, all of them open at once
 //
 // It is for bench/results.py. Exit codes are those of the launcher: 0 success; 1 the input is at fault, or passes
-// differ; 2 bad usage or a broken environment. It imports packages of runtime, bench/turns and bench/clients, and must
+// differ; 2 bad usage or a broken environment. It imports packages of runtime, search/turns and bench/clients, and must
 // not import the compiler: what it shows of a build must not depend on how the build was made.
 package main
 

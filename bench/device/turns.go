@@ -12,7 +12,7 @@ import (
 	"strings"
 	"syscall"
 
-	"amkc/bench/turns"
+	"amkc/search/turns"
 )
 
 // turnsUsage is printed for arguments that are none.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/bench/turns"
 	"amkc/runtime/host/hosttest"
+	"amkc/search/turns"
 )
 
 func taken(t *testing.T, args ...string) (code int, lines []turns.Turn) {

@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"amkc/bench/turns"
 	"amkc/ir/diag"
 	"amkc/runtime/host"
 	"amkc/runtime/progress"
+	"amkc/search/turns"
 )
 
 // benchFlags are the flags of bench.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/bench/turns"
 	"amkc/runtime/host"
+	"amkc/search/turns"
 )
 
 // benchOn runs bench with turns that a test takes, by entrant, position and round.

@@ -14,11 +14,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/bench/turns"
 	"amkc/compiler"
 	"amkc/internal/population"
 	"amkc/ir"
 	"amkc/search"
+	"amkc/search/turns"
 )
 
 var (

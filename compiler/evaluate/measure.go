@@ -8,12 +8,12 @@ import (
 	"slices"
 	"time"
 
-	"amkc/bench/turns"
 	"amkc/compiler"
 	"amkc/ir/diag"
 	"amkc/runtime/host"
 	"amkc/runtime/progress"
 	"amkc/search"
+	"amkc/search/turns"
 )
 
 // A Builder makes a build that a GPU can run, of a program that is proved, and returns its directory. kernels and limit

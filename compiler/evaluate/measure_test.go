@@ -9,13 +9,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/bench/turns"
 	"amkc/compiler"
 	"amkc/ir/diag"
 	"amkc/knobs"
 	"amkc/runtime/host"
 	"amkc/runtime/progress"
 	"amkc/search"
+	"amkc/search/turns"
 )
 
 // A fakeGPU measures builds by what a test says that they take, and writes down what it was asked to run.

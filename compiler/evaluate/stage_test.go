@@ -7,11 +7,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/bench/turns"
 	"amkc/compiler"
 	"amkc/knobs"
 	"amkc/runtime/host"
 	"amkc/search"
+	"amkc/search/turns"
 )
 
 func stageRequest(t *testing.T, stage string, candidate knobs.Settings) Request {
