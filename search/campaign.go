@@ -1,7 +1,6 @@
 package search
 
 import (
-	"cmp"
 	"crypto/ed25519"
 	"encoding/json"
 	"maps"
@@ -13,11 +12,12 @@ import (
 
 	"amkc/ir/diag"
 	"amkc/knobs"
-	"amkc/search/prior"
 )
 
 // CampaignSchema is the version of Campaign in JSON.
-const CampaignSchema = "amkc.campaign/2"
+const CampaignSchema = "amkc.campaign/3"
+
+var earlierCampaigns = []string{"amkc.campaign/1", "amkc.campaign/2"}
 
 // A Campaign is what a search was asked to do. It is written once and never changed: every trial of the campaign is
 // judged by it.
@@ -29,15 +29,12 @@ type Campaign struct {
 	Target    string         `json:"target"`
 	Device    string         `json:"device"`
 	Positions []int          `json:"positions"`
-	HeldOut   []int          `json:"held_out"` // where the best is confirmed in the end
-	Objective string         `json:"objective"`
-	Stage     string         `json:"stage,omitempty"` // that is tuned by itself; empty: the step is
+	HeldOut   []int          `json:"held_out"` // where the best is confirmed at the end
 	Start     knobs.Settings `json:"start"`
-	Cold      bool           `json:"cold"`      // Start is the least clever value of each knob
-	SameBits  bool           `json:"same_bits"` // knobs of the order of additions are left alone
+	Cold      bool           `json:"cold"`           // Start is the least clever value of each knob
+	Only      []string       `json:"only,omitempty"` // regions and knobs that are varied; empty: all
+	SameBits  bool           `json:"same_bits"`      // knobs of the order of additions keep their values
 	Seed      uint64         `json:"seed"`
-	Proposers []string       `json:"proposers"`       // one is drawn for each proposal; twice is twice as often
-	Prior     *prior.Prior   `json:"prior,omitempty"` // what proposer prior goes by
 	Rules     Rules          `json:"rules"`
 	Key       string         `json:"key"`     // public half of what signs its verdicts
 	Amkc      string         `json:"amkc"`    // version
@@ -45,24 +42,15 @@ type Campaign struct {
 	Space     *Space         `json:"space"`
 }
 
-// The objectives: of a step, and of a stage by itself.
-const (
-	Objective        = "geometric mean over positions of the time of a step, relative to the baseline"
-	ObjectiveOfStage = "geometric mean over positions of the time of a stage by itself, relative to the baseline; " +
-		"adopted is what the step confirms"
-)
-
 // A Role is why a trial is made.
 type Role string
 
 // The roles.
 const (
-	RoleStart     Role = "start"     // the start against itself, before anything else
-	RoleCandidate Role = "candidate" // proposed, against the incumbent of its basin
-	RoleHop       Role = "hop"       // the first of a new basin, against the best
-	RoleChallenge Role = "challenge" // the incumbent of a basin that is left, against the best
-	RoleConfirm   Role = "confirm"   // the best against the start, at held-out positions; of a step in any case
-	RoleRecorded  Role = "recorded"  // a verdict that was brought from outside
+	RoleStart     Role = "start"     // the start against itself, before anything else: it shows the noise
+	RoleCandidate Role = "candidate" // proposed, against the incumbent
+	RoleConfirm   Role = "confirm"   // the incumbent against the start, at held-out positions
+	RoleRecorded  Role = "recorded"  // a verdict that was brought from outside, against the incumbent
 )
 
 // A Job is a trial that is to be made.
@@ -70,11 +58,9 @@ type Job struct {
 	N        int            `json:"n"` // from 0
 	Role     Role           `json:"role"`
 	Rung     Rung           `json:"rung"`
-	Basin    int            `json:"basin"`
-	Bracket  int            `json:"bracket"`
-	Proposer string         `json:"proposer,omitempty"`
-	Region   string         `json:"region,omitempty"` // where most was changed
-	Why      string         `json:"why,omitempty"`    // the hypothesis
+	Round    int            `json:"round"`        // whose proposals it is of; 0: of none yet
+	Of       int            `json:"of,omitempty"` // proposals of the round, of a screening
+	Why      string         `json:"why,omitempty"`
 	Settings knobs.Settings `json:"settings"`
 	Against  knobs.Settings `json:"against"`
 }
@@ -82,36 +68,19 @@ type Job struct {
 // A Trial is a job that was made: a line of trials.jsonl.
 type Trial struct {
 	Job
-	Verdict *Verdict `json:"verdict,omitempty"`
-	// Refused stands in the place of a verdict where nothing that could be tried was proposed.
-	Refused *diag.Diagnostic `json:"refused,omitempty"`
-	// Accepted: it became the incumbent of its basin; of what confirms the best of a stage, that the step shows it.
-	Accepted bool `json:"accepted"`
-	// Best: it became the best of the campaign, kept if it was measured and shortlisted if it was predicted.
-	Best     bool      `json:"best"`
+	Verdict  *Verdict  `json:"verdict"`
+	Accepted bool      `json:"accepted"` // it became the incumbent
 	Started  time.Time `json:"started"`
 	Seconds  float64   `json:"seconds"`
 	Previous string    `json:"previous"` // SHA-256 of the line before, or of campaign.json
 }
 
-// PositionsOf are those that a job is judged at. What a stage has gained by itself has to show in the step at all of
-// them.
+// PositionsOf are those that a job is judged at.
 func (c *Campaign) PositionsOf(j *Job) []int {
-	switch {
-	case j.Role != RoleConfirm:
-		return c.Positions
-	case c.Stage != "":
-		return slices.Compact(slices.Sorted(slices.Values(slices.Concat(c.Positions, c.HeldOut))))
-	}
-	return c.HeldOut
-}
-
-// StageOf is the stage that a job is about by itself; empty where it is about a step.
-func (c *Campaign) StageOf(j *Job) string {
 	if j.Role == RoleConfirm {
-		return ""
+		return c.HeldOut
 	}
-	return c.Stage
+	return c.Positions
 }
 
 var publicKey = regexp.MustCompile("^[0-9a-f]{64}$")
@@ -119,8 +88,6 @@ var publicKey = regexp.MustCompile("^[0-9a-f]{64}$")
 // check refuses a campaign that cannot be one.
 func (c *Campaign) check(file string) error {
 	switch {
-	case c.Schema == "amkc.campaign/1":
-		return earlier(file, c.Schema, CampaignSchema)
 	case c.Schema != CampaignSchema:
 		return diag.Errorf(codeCampaign, file, "has the schema %q; want %s", c.Schema, CampaignSchema)
 	case c.Space == nil || len(c.Space.Knobs) == 0 || c.Space.Digest != c.Space.digest():
@@ -128,12 +95,9 @@ func (c *Campaign) check(file string) error {
 	case !publicKey.MatchString(c.Key):
 		return diag.Errorf(codeCampaign, file, "has the key %.20q; want a public key, %d hexadecimal digits", c.Key,
 			2*ed25519.PublicKeySize)
-	case len(c.Positions) == 0 || len(c.HeldOut) == 0 || len(c.Proposers) == 0:
-		return diag.Errorf(codeCampaign, file, "names no positions or no proposers; want the file as it was written")
-	case slices.Contains(c.Proposers, proposePrior) && c.Prior == nil:
-		return diag.Errorf(codeCampaign, file, "has the proposer prior and none that was learnt; want the file as it "+
-			"was written")
-	case c.Rules.Bracket < 1 || c.Rules.Eta < 2 || c.Rules.Plateau < 1 || c.Rules.Barren < 1 || c.Rules.Crashes < 1:
+	case len(c.Positions) == 0 || len(c.HeldOut) == 0:
+		return diag.Errorf(codeCampaign, file, "names no positions; want the file as it was written")
+	case c.Rules.Width < 1 || c.Rules.Finals < 1 || c.Rules.Crashes < 1:
 		return diag.Errorf(codeCampaign, file, "has rules that no search can go by; want the file as it was written")
 	}
 	return nil
@@ -162,8 +126,6 @@ func (c *Campaign) verdictFor(j *Job, v *Verdict) error {
 		wrong = "is of other settings"
 	case v.BaselineID != IDOf(j.Against):
 		wrong = "is against another baseline than " + IDOf(j.Against)
-	case v.Stage != c.StageOf(j):
-		wrong = "is about " + cmp.Or(v.Stage, "a step") + ", not about " + cmp.Or(c.StageOf(j), "a step")
 	case c.SameBits && !v.SameBits:
 		wrong = "may be of another order of additions: it was made without --same-bits"
 	case v.Rung != j.Rung:
@@ -177,14 +139,8 @@ func (c *Campaign) verdictFor(j *Job, v *Verdict) error {
 		wrong)
 }
 
-// Same holds another campaign to this one, which is in a directory: its trials are of what it says and of nothing else.
-// The error names the first thing that is another.
+// Same holds another campaign to this one, which is in a directory. The error names the first field that differs.
 func (c *Campaign) Same(as *Campaign, dir string) error {
-	if as.Space != nil && c.Space != nil && !c.Space.follows() { // it was begun before a space said that
-		before := *as
-		before.Space = as.Space.independent()
-		as = &before
-	}
 	var a, b map[string]any
 	for _, one := range []struct {
 		of   *Campaign
@@ -198,11 +154,12 @@ func (c *Campaign) Same(as *Campaign, dir string) error {
 			return err
 		}
 	}
-	for _, field := range slices.Sorted(maps.Keys(a)) {
-		if !reflect.DeepEqual(a[field], b[field]) {
-			return diag.Errorf(codeOther, dir, "holds a campaign with another %s; want the flags that it was begun "+
-				"with, or "+
-				"another directory", strings.ReplaceAll(field, "_", " "))
+	for _, m := range []map[string]any{a, b} { // a field that is empty may be missing in either
+		for _, field := range slices.Sorted(maps.Keys(m)) {
+			if !reflect.DeepEqual(a[field], b[field]) {
+				return diag.Errorf(codeOther, dir, "holds a campaign with another %s; want the flags that it was "+
+					"begun with, or another directory", strings.ReplaceAll(field, "_", " "))
+			}
 		}
 	}
 	return nil

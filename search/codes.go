@@ -46,18 +46,6 @@ A verdict belongs to a campaign if it is of the same model as the same amkc comp
 same device, at the same positions and against the incumbent. amkc campaign next says which evaluation is wanted, and
 with which baseline.`)
 
-	codeProposer = diag.New("AMK6009", "a proposer is not known", `
-Proposers are random (two to four knobs anywhere), local (one knob of the incumbent), evolve (two of the best, crossed),
-cost (of many that these draw, the best by the cost model), prior (likewise, by what a corpus of trials has taught of
-the cost model's errors) and exec:COMMAND, a command that reads the state of the campaign as JSON and answers with
-settings. Each may be named several times, and is then drawn more often.`)
-
-	codeProposal = diag.New("AMK6010", "a proposal is none", `
-A command that proposes answers with one JSON object: settings, the knobs that differ from their defaults, by path; and
-why, a line of text. It states no time, and no other field: what a configuration takes is for an evaluation to find.
-
-    {"settings": {"tiling.ring.pace": 600}, "why": "ask L2 more often"}`)
-
 	codeVerdictLost = diag.New("AMK6011", "an evaluation ended without a verdict", `
 The process that judges a configuration has crashed, was killed, or printed something else than a verdict. The class of
 the trial is CRASH, and the message has the last thing that the process said. The search goes on.`)
@@ -67,19 +55,10 @@ The process that judges a configuration did not end in the time that it was give
 killed with its process group. The class of the trial is TIMEOUT. The search goes on.`)
 
 	codeSlowBuild = diag.New("AMK6017", "building a configuration took too long", `
-In a round on one machine (amkc search --jobs N) each build may take a quarter of --timeout, because the round waits for
-all of them. The trial is REJECTED, since nothing is known of what the configuration does. A value of a knob to which
-this happens three times is not proposed any more, unless a trial with it has passed. Give a larger --timeout, or fewer
---jobs, if the machine is slow. Builds that certainly take longer are not begun (AMK5115).`)
-
-	codePlan = diag.New("AMK6013", "the file is no plan", `
-plan.json says which trials of a campaign can be made at once. amkc search plan writes it, and nobody edits it: every
-trial is called by the digest of what it is. Remove the file and plan anew; trials that were made keep their names.`)
-
-	codeCorpus = diag.New("AMK6015", "a corpus cannot be learnt from", `
-A corpus is a file of verdicts, one a line, that amkc campaign learn collects from campaigns. A prior is learnt from it
-if that predicts models that were left out better than the cost model alone, by 5 % and more, which takes measured
-verdicts of two models at least; amkc campaign learn says how far it is. Until then take other proposers.`)
+Each build of a round of amkc search may take a quarter of --timeout, because the round waits for all of them. The trial
+is REJECTED, since nothing is known of what the configuration does. A value of a knob to which this happens three times
+is not proposed any more, unless a trial with it has passed. Give a larger --timeout, or fewer --jobs, if the machine is
+slow. Builds that certainly take longer are not begun (AMK5115).`)
 
 	codeRules = diag.New("AMK6016", "a campaign was decided by other rules", `
 The decision of a signed verdict is not what the rules of this amkc make of its times: an earlier or later amkc, whose
@@ -88,12 +67,21 @@ verified or gone on with here, because its trials would follow from two sets of 
 version campaign.json has, or begin another campaign with --config at what this one has found.`)
 
 	codeEarlier = diag.New("AMK6018", "a verdict or a campaign has an earlier form", `
-An earlier amkc signed verdicts with a secret, so that nobody but its holder could verify them, and wrote PASS for what
-only the cost model had seen, which is PREDICTED now. So verdicts and campaigns of amkc.verdict/1 and amkc.campaign/1
-are refused. Read them with the amkc that wrote them, whose version campaign.json has, or begin another campaign with
---config at what this one has found.`)
+Verdicts of amkc.verdict/1 were signed with a secret, so that nobody but its holder could verify them; those of
+amkc.verdict/2, and campaigns of amkc.campaign/2, come from a search with other roles, rungs and rules. Read them with
+the amkc that wrote them, whose version campaign.json has, or begin another campaign with --config at what that one has
+found.`)
 
-	codeMade = diag.New("AMK6014", "the file is no trial that was made", `
-Each file in the directory made of a campaign is a trial of one of its plans, with its verdict, called by the digest of
-what was planned. amkc search work writes it, and it is copied as it is. Remove the file and have it made again.`)
+	codeOnly = diag.New("AMK6009", "a search is asked to vary what it cannot", `
+--only of amkc search takes regions and knobs as amkc space lists them: ring, exchange, attention, placement, layers, a
+stage such as gate_up, or the path of a knob. A knob of which no value makes a difference for this model and target is
+not varied.`)
+)
+
+// Codes of refusals by compiler/evaluate.
+const (
+	CodeFloor  = "AMK6103" // a time that is impossible
+	CodeIdle   = "AMK6109" // the same step as that of the baseline
+	CodeOrder  = "AMK6110" // another order of additions than that of the baseline, where the same bits are asked for
+	CodeMemory = "AMK6111" // more of the GPU's memory than a configuration may take
 )

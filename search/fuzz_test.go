@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,35 +12,33 @@ import (
 	"amkc/knobs"
 )
 
-// Files of rounds and of corpora come from other machines: any bytes are read or refused.
+// Verdicts and trials come from other machines: any bytes are read or refused.
 func FuzzFiles(f *testing.F) {
 	c := toyCampaign(knobs.Settings{})
-	p := &Plan{Schema: PlanSchema, Trials: []Planned{{Job: *finalJob()}}}
-	p.seal(&p.Trials[0])
-	v := toyVerdict(c, finalJob())
-	made := &Made{Schema: MadeSchema, ID: p.Trials[0].ID, Job: p.Trials[0].Job, Verdict: v, Started: time.Unix(1, 0)}
-	for _, seed := range []any{p, made, v} {
+	start := &Job{Role: RoleStart, Rung: Final, Settings: c.Start, Against: c.Start}
+	text, err := json.MarshalIndent(c, "", "  ")
+	require.NoError(f, err)
+	campaign := append(text, '\n')
+	for _, seed := range []any{toyVerdict(c, start), &Trial{Job: *start, Verdict: toyVerdict(c, start),
+		Previous: hexDigest(campaign)}} {
 		text, err := json.Marshal(seed)
 		require.NoError(f, err)
-		f.Add(text)
+		f.Add(append(text, '\n'))
 	}
 	f.Add([]byte("{}\n{}"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		defer watch.Execution()()
+		if v, err := ParseVerdict(text, "v"); err == nil {
+			require.NoError(t, v.check("v"))
+			_ = toyPublic.Check(v)
+		}
 		dir := t.TempDir()
-		path := madePath(dir, p.Trials[0].ID)
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		for _, name := range []string{path, filepath.Join(dir, planName), filepath.Join(dir, "corpus")} {
-			require.NoError(t, os.WriteFile(name, text, 0o644))
-		}
-		if m, err := loadMade(path, toyPublic); err == nil {
-			require.Equal(t, p.Trials[0].ID, m.ID)
-		}
-		if plan, err := LoadPlan(dir); err == nil {
-			require.NotEmpty(t, plan.Trials)
-		}
-		if corpus, err := LoadCorpus(filepath.Join(dir, "corpus"), toyPublic); err == nil {
-			corpus.Learn()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, campaignName), campaign, 0o644))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, trialsName), text, 0o644))
+		if s, _, _, err := Load(dir); err == nil {
+			_, err = s.Report()
+			require.NoError(t, err)
+			s.Results()
 		}
 	})
 }

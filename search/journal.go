@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"amkc/ir/diag"
 	"amkc/runtime/infile"
@@ -61,7 +62,7 @@ func Create(dir string, c *Campaign) error {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return diag.Errorf(codeJournal, path, "is there already; want another directory, or no new campaign")
 	}
-	for _, name := range []string{trialsName, planName, ResultsName, ReportName} {
+	for _, name := range []string{trialsName, ResultsName, ReportName} {
 		path := filepath.Join(dir, name)
 		// No trials are what is left where a process was killed before it wrote campaign.json.
 		if f, err := os.Lstat(path); err == nil && (name != trialsName || f.Size() > 0 || !f.Mode().IsRegular()) {
@@ -126,6 +127,9 @@ func LoadCampaign(dir string) (c *Campaign, digest string, err error) {
 		return nil, "", diag.Errorf(codeJournal, path, "cannot be read: %s", infile.Reason(err))
 	}
 	c = &Campaign{}
+	if schema := schemaOf(text); slices.Contains(earlierCampaigns, schema) {
+		return nil, "", earlier(path, schema, CampaignSchema)
+	}
 	if err := strictJSON(text, c); err != nil {
 		return nil, "", diag.Errorf(codeCampaign, path, "is no campaign: %s", infile.InJSON(text, err))
 	}
@@ -170,14 +174,21 @@ func parseTrial(line []byte, previous string, s *State) (*Trial, error) {
 		return nil, errors.New("does not follow the line before it: a line was changed, removed or added")
 	case t.N != len(s.trials):
 		return nil, errors.New("has another number than its place")
-	case (t.Verdict == nil) == (t.Refused == nil):
-		return nil, errors.New("has neither a verdict nor a refusal, or both")
-	case len(s.trials) == 0 && (t.Role != RoleStart || t.Verdict == nil):
+	case t.Verdict == nil:
+		return nil, errors.New("has no verdict")
+	case len(s.trials) == 0 && t.Role != RoleStart:
 		return nil, errors.New("is the first, and not of the start")
-	case t.Verdict != nil:
-		return &t, t.Verdict.check("its verdict")
 	}
-	return &t, nil
+	return &t, t.Verdict.check("its verdict")
+}
+
+// schemaOf is what a file says that it is, whatever else it has.
+func schemaOf(text []byte) string {
+	var head struct {
+		Schema string `json:"schema"`
+	}
+	_ = json.Unmarshal(text, &head) // of what is not JSON nothing is known
+	return head.Schema
 }
 
 func strictJSON(text []byte, into any) error {
@@ -237,7 +248,7 @@ func openJournal(dir string) (*Journal, error) {
 // Append writes a trial down and applies it.
 func (j *Journal) Append(t *Trial) error {
 	t.Previous = j.previous
-	t.Accepted, t.Best = j.State.Outcome(t)
+	t.Accepted = j.State.Accepts(t)
 	line, err := json.Marshal(t)
 	if err != nil {
 		return err

@@ -102,15 +102,6 @@ func LoadKey(path string) (Key, error) {
 	return parseKey(path, text)
 }
 
-// ReadKey reads a key that verdicts were signed with: where there is none, it makes none.
-func ReadKey(path string) (Key, error) {
-	text, err := readKeyFile(path)
-	if err != nil {
-		return nil, err
-	}
-	return parseKey(path, text)
-}
-
 // ReadPublicKey reads a key that verdicts are verified with: a public one, or the public half of a private one.
 func ReadPublicKey(path string) (PublicKey, error) {
 	text, err := readKeyFile(path)

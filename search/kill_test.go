@@ -26,12 +26,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	dir := os.Getenv(childDir)
-	switch {
-	case dir != "" && os.Getenv(childIndex) != "":
-		workOn(dir)
-		os.Exit(0)
-	case dir != "":
+	if dir := os.Getenv(childDir); dir != "" {
 		carryOn(dir)
 		os.Exit(0)
 	}
@@ -88,6 +83,8 @@ func carryOn(dir string) {
 	r, at := toyRunner(j, number(childTrials)), &deadline{number(childKill)}
 	if at.left > 0 {
 		j.out = fatal{j.out, at}
+	} else {
+		r.Builds, r.Judges = 4, 4 // several at a time come to the same
 	}
 	r.Evaluate = func(_ context.Context, job *Job) (*Verdict, error) {
 		if at.event(); number(childKill) == 0 {

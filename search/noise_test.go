@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/ir/diag"
+	"amkc/knobs"
 )
 
 // drawn makes samples of builds whose true times are given: each opening moves a build's time by up to placement, each
@@ -141,14 +142,14 @@ func TestDecisions(t *testing.T) {
 		"no number for a band":      {DeviceCUDA, Final, interval(.5, .5, .5), interval(1, 1, 1), math.NaN(), Revert},
 		"no number for a ratio":     {DeviceCUDA, Final, interval(.5, .5, math.NaN()), interval(1, 1, 1), 0, Revert},
 		"none at a position":        {DeviceCUDA, Final, interval(.5, .5, .5), interval(.5, .5, math.NaN()), 0, Revert},
-		"not at the last rung":      {DeviceCUDA, Race, interval(.5, .5, .5), interval(.5, .5, .5), .003, Promising},
-		"at a look":                 {DeviceCUDA, Screen, interval(0, 1.005, 9), interval(0, 1.005, 9), 0, Promising},
-		"slower at a look":          {DeviceCUDA, Screen, interval(0, 1.02, 9), interval(0, 1.02, 9), 0, Revert},
-		"too little in a race":      {DeviceCUDA, Race, interval(.9, .996, 1.1), interval(.9, .996, 1.1), .003, Revert},
+		"not at the last rung":      {DeviceCUDA, Screen, interval(.5, .5, .5), interval(.5, .5, .5), .003, Promising},
+		"at a look":                 {DeviceCUDA, Screen, interval(0, .994, 9), interval(0, .994, 9), 0, Promising},
+		"too little at a look":      {DeviceCUDA, Screen, interval(0, .996, 9), interval(0, .996, 9), 0, Revert},
+		"no number at a look":       {DeviceCUDA, Screen, interval(0, math.NaN(), 9), interval(0, 1, 9), 0, Revert},
 		"predicted to be faster":    {DeviceCost, Final, interval(.7, .8, .9), interval(.7, .8, .9), 0, Shortlist},
 		"predicted, within 1 %":     {DeviceCost, Final, interval(.9, .995, 1.1), interval(.9, .995, 1.1), 0, Revert},
 		"predicted, worse at one":   {DeviceCost, Final, interval(.7, .8, .9), interval(1, 1.2, 1.3), 0, Revert},
-		"predicted, at first":       {DeviceCost, Screen, interval(.9, 1, 1.1), interval(.9, 1, 1.1), 0, Promising},
+		"predicted, at first":       {DeviceCost, Screen, interval(.9, .99, 1.1), interval(.9, .99, 1.1), 0, Promising},
 		"predicted slower, at once": {DeviceCost, Screen, interval(1, 1.1, 1.2), interval(1, 1.1, 1.2), 0, Revert},
 	} {
 		v := &Verdict{Class: Pass, Rung: c.rung, Subject: Subject{Device: c.device},
@@ -165,14 +166,11 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// A stage by itself adopts nothing, so that its twins may differ by more.
-func TestTwinsOfAStage(t *testing.T) {
+// Where twins differ by too much, something else was measured too.
+func TestTwinsThatDiffer(t *testing.T) {
 	rules := DefaultRules()
-	v := &Verdict{Class: Pass, Rung: Final, Subject: Subject{Device: DeviceCUDA, Stage: "o"},
+	v := &Verdict{Class: Pass, Rung: Final, Subject: Subject{Device: DeviceCUDA},
 		Timing: &Timing{Ratio: Interval{.8, .8, .8}, Band: .1}}
-	rules.Decide(v)
-	require.Equal(t, Keep, v.Decision)
-	v.Stage = ""
 	rules.Decide(v)
 	require.Equal(t, Revert, v.Decision)
 	require.Equal(t, "identical builds differ by 10.00 %; want at most 4 %: something else was measured too", v.Why)
@@ -180,4 +178,51 @@ func TestTwinsOfAStage(t *testing.T) {
 	rules.Decide(v)
 	require.Equal(t, "identical builds differ by 5.00 %; want at most 4 %: something else was measured too", v.Why)
 	require.False(t, rules.Undecided(v), "more of it tells nothing")
+}
+
+// A gain that is too little to be kept moves the incumbent, if it is seen in all of its interval.
+func TestSteps(t *testing.T) {
+	small := Interval{0.993, 0.989, 0.997}
+	for _, tt := range []struct {
+		name         string
+		ratio, worst Interval
+		rung         Rung
+		band         float64
+		want         bool
+	}{
+		{"keeps", Interval{0.98, 0.97, 0.985}, Interval{0.98, 0.97, 0.985}, Final, 0.003, true},
+		{"a step", small, small, Final, 0.003, true},
+		{"too small", Interval{0.996, 0.995, 0.997}, Interval{0.996, 0.995, 0.997}, Final, 0.003, false},
+		{"not seen", Interval{0.993, 0.985, 1.001}, Interval{0.993, 0.985, 1.001}, Final, 0.003, false},
+		{"a position loses", small, Interval{1.012, 1.008, 1.016}, Final, 0.003, false},
+		{"no number", small, Interval{1, 1, math.NaN()}, Final, 0.003, false},
+		{"an early rung", small, small, Screen, 0.003, false},
+		{"twins too far apart", small, small, Final, 0.05, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := toyCampaign(knobs.Settings{})
+			s := NewState(c)
+			j := &Job{Role: RoleCandidate, Rung: tt.rung, Settings: knobs.Settings{"tiling.ring.pace": "600"},
+				Against: c.Start}
+			v := toyVerdict(c, j)
+			v.Ratio, v.At[0].Ratio, v.Band = tt.ratio, tt.worst, tt.band
+			c.Rules.Decide(v)
+			require.Equal(t, tt.want, s.Accepts(&Trial{Job: *j, Verdict: v}))
+			j.Against = knobs.Settings{"tiling.ring.pace": "0"}
+			require.False(t, s.Accepts(&Trial{Job: *j, Verdict: v}), "not against the incumbent")
+			j.Role, j.Against = RoleConfirm, c.Start
+			require.False(t, s.Accepts(&Trial{Job: *j, Verdict: v}))
+		})
+	}
+}
+
+// Predictions have an interval of their errors, which says nothing of a step.
+func TestStepsByPredictions(t *testing.T) {
+	rules := DefaultRules()
+	v := &Verdict{Class: Unchecked, Rung: Final, Subject: Subject{Device: DeviceCost},
+		Timing: &Timing{Ratio: Interval{0.993, 0.9, 1.1}, At: []At{{Ratio: Interval{0.993, 0.9, 1.1}}}}}
+	rules.Decide(v)
+	require.True(t, rules.moves(v))
+	v.At[0].Ratio.Mean = 1.02
+	require.False(t, rules.moves(v), "a position loses")
 }

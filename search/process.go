@@ -56,7 +56,7 @@ func (t *trailing) Write(p []byte) (int, error) {
 
 func (t *trailing) String() string { return string(t.kept[max(0, len(t.kept)-t.most):]) }
 
-// ErrKilled says that a process did not end by itself.
+// ErrKilled says that a process did not end on its own.
 var ErrKilled = errors.New("did not end in time, and was killed")
 
 // Run runs the process, and returns what it has printed and the last line that it said. It returns ErrKilled if its
@@ -98,31 +98,37 @@ type Worker struct {
 	Campaign *Campaign
 	Key      Key
 	Limit    time.Duration // for an evaluation
-	Waits    time.Duration // that it may wait besides, for another one
-	Builds   time.Duration // for a build by itself; 0: as an evaluation
-	// Command returns the arguments of the process for a stage of a job, and what is to be done after it. The process
-	// prints an object with a field verdict, or with built where a build is all that was asked for.
-	Command func(j *Job, stage Stage) (args []string, done func(), err error)
+	Waits    time.Duration // that it may wait besides, for a GPU that another one has
+	Builds   time.Duration // for a build on its own; 0: as an evaluation
+	// Attempts is how often a process is begun that ends without a word, as one does whose machine is taken away. 0:
+	// once.
+	Attempts int
+	// Command returns the arguments of the process for a job, or for its builds alone, and what is to be done after it.
+	// The process prints an object with a field verdict, or with built where builds are all that was asked for.
+	Command func(j *Job, build bool) (args []string, done func(), err error)
 }
 
-// Evaluate is the Evaluator of a worker.
+// Evaluate makes the verdict on a job. An error ends the search: it is for what no configuration is to blame for.
 func (w *Worker) Evaluate(ctx context.Context, j *Job) (*Verdict, error) {
-	v, _, err := w.judge(ctx, j, StageJudge)
-	return v, err
+	return w.judge(ctx, j, false)
 }
 
-// Build proves a job's configurations and builds them, for a GPU of another machine or a later time. The verdict is nil
-// if that went well.
-func (w *Worker) Build(ctx context.Context, j *Job) (*Verdict, error) {
-	v, built, err := w.judge(ctx, j, StageBuild)
-	if built {
-		return nil, err
+// Build proves a job's configurations and builds them. The verdict is nil if that went well.
+func (w *Worker) Build(ctx context.Context, j *Job) (*Verdict, error) { return w.judge(ctx, j, true) }
+
+func (w *Worker) judge(ctx context.Context, j *Job, build bool) (v *Verdict, err error) {
+	for range max(1, w.Attempts) {
+		var silent bool
+		if v, silent, err = w.attempt(ctx, j, build); !silent {
+			break
+		}
 	}
 	return v, err
 }
 
-func (w *Worker) judge(ctx context.Context, j *Job, stage Stage) (v *Verdict, built bool, err error) {
-	args, done, err := w.Command(j, stage)
+// attempt runs the process once. silent: it has ended without a verdict, which is one of class CRASH.
+func (w *Worker) attempt(ctx context.Context, j *Job, build bool) (v *Verdict, silent bool, err error) {
+	args, done, err := w.Command(j, build)
 	if err != nil {
 		return nil, false, err
 	}
@@ -130,13 +136,14 @@ func (w *Worker) judge(ctx context.Context, j *Job, stage Stage) (v *Verdict, bu
 	began := time.Now()
 	limit, class, late := w.Limit+w.Waits, Timeout, diag.Errorf(codeKilled, "eval", "the evaluation took longer than "+
 		"%v, and was killed", w.Limit)
-	if stage == StageBuild {
+	if build {
 		limit = cmp.Or(w.Builds, w.Limit)
 		class = Rejected
 		late = diag.Errorf(codeSlowBuild, "eval", "building it took longer than the %v that it may, and "+
 			"was ended; want a larger --timeout", limit)
+		limit += w.Waits
 	}
-	p := Process{Args: args, Limit: limit + 10*time.Second, Grace: 5 * time.Second} // it ends itself before that
+	p := Process{Args: args, Limit: limit + 10*time.Second, Grace: 5 * time.Second} // it ends on its own before that
 	out, said, err := p.Run(ctx)
 	switch {
 	case errors.Is(err, ErrKilled):
@@ -150,14 +157,14 @@ func (w *Worker) judge(ctx context.Context, j *Job, stage Stage) (v *Verdict, bu
 		Errors  []*diag.Diagnostic
 	}
 	if json.Unmarshal(out, &printed) == nil {
-		if printed.Built && stage == StageBuild && err == nil {
-			return nil, true, nil
+		if printed.Built && build && err == nil {
+			return nil, false, nil
 		}
 		if printed.Verdict == nil && len(printed.Errors) > 0 && printed.Errors[0] != nil {
 			return nil, false, printed.Errors[0] // the model, the machine or the baseline is at fault
 		}
 		if v, err := ParseVerdict(printed.Verdict, "eval"); err == nil {
-			if stage == StageBuild && v.Class == Timeout {
+			if build && v.Class == Timeout {
 				v = w.lost(j, class, time.Since(began), late)
 			}
 			return v, false, w.Key.Public().Check(v)
@@ -168,7 +175,7 @@ func (w *Worker) judge(ctx context.Context, j *Job, stage Stage) (v *Verdict, bu
 		what = infile.Reason(err)
 	}
 	return w.lost(j, Crash, time.Since(began), diag.Errorf(codeVerdictLost, "eval", "the evaluation ended without a "+
-		"verdict: %s: %s", what, said)), false, nil
+		"verdict: %s: %s", what, said)), true, nil
 }
 
 // lost is the verdict on a job whose process has given none.
@@ -177,63 +184,8 @@ func (w *Worker) lost(j *Job, class Class, took time.Duration, reason *diag.Diag
 	v := &Verdict{Schema: VerdictSchema, Rung: j.Rung, Class: class, Reason: reason, Seconds: took.Seconds(),
 		Subject: Subject{ID: IDOf(j.Settings), Settings: j.Settings, BaselineID: IDOf(j.Against), Baseline: j.Against,
 			Model: c.Model, Source: c.Source, Target: c.Target, Device: c.Device, Positions: c.PositionsOf(j),
-			Stage: c.StageOf(j)}}
+			SameBits: c.SameBits}}
 	c.Rules.Decide(v)
 	w.Key.Sign(v)
 	return v
-}
-
-// A Question is what a command that proposes reads.
-type Question struct {
-	Schema   string    `json:"schema"` // amkc.question/1
-	Campaign *Campaign `json:"campaign"`
-	Job      *Job      `json:"job"` // its against is the incumbent, its region where to look
-	Best     any       `json:"best"`
-	Trials   []Trial   `json:"trials"`
-}
-
-// mostTrials is how many of the last trials a command is told of.
-const mostTrials = 200
-
-// Asker asks commands, which a shell runs, and describe. It ends a command that takes longer than limit.
-func (s *State) Asker(limit time.Duration, describe Describer) Asker {
-	return func(ctx context.Context, j *Job) (*Proposal, error) {
-		if !strings.HasPrefix(j.Proposer, proposeExec) {
-			return s.askGuide(ctx, j, describe)
-		}
-		question, err := json.Marshal(Question{Schema: "amkc.question/1", Campaign: s.campaign, Job: j, Best: s.best,
-			Trials: s.trials[max(0, len(s.trials)-mostTrials):]})
-		if err != nil {
-			return nil, err
-		}
-		p := Process{Args: shell(strings.TrimPrefix(j.Proposer, proposeExec)), Stdin: question, Limit: limit,
-			Grace: time.Second}
-		out, said, err := p.Run(ctx)
-		if err != nil {
-			words := infile.Reason(err)
-			if said != "" {
-				words += ": " + said
-			}
-			return nil, diag.Errorf(codeProposal, "proposer", "the command failed: %s", words)
-		}
-		return parseProposal(out)
-	}
-}
-
-// parseProposal reads what a command has answered. A field that is not asked for, a time above all, is refused.
-func parseProposal(out []byte) (*Proposal, error) {
-	var p Proposal
-	d := json.NewDecoder(bytes.NewReader(out))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&p); err != nil {
-		return nil, diag.Errorf(codeProposal, "proposer", "the answer is no proposal: %s; want settings and why, "+
-			"and no "+
-			"other field", infile.InJSON(out, err))
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) || p.Settings == nil {
-		return nil, diag.Errorf(codeProposal, "proposer", "the answer is no proposal; want one object with settings "+
-			"and why")
-	}
-	p.Why = cell(p.Why[:min(len(p.Why), 500)])
-	return &p, nil
 }

@@ -9,5 +9,3 @@ func apart(*exec.Cmd) {}
 func ask(cmd *exec.Cmd) error { return cmd.Process.Kill() }
 
 func end(*exec.Cmd) {}
-
-func shell(command string) []string { return []string{"cmd", "/C", command} }

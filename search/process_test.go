@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -23,7 +24,7 @@ import (
 
 func workerOf(c *Campaign, script string, args ...string) *Worker {
 	return &Worker{Campaign: c, Key: toyKey, Limit: time.Minute,
-		Command: func(*Job, Stage) ([]string, func(), error) {
+		Command: func(*Job, bool) ([]string, func(), error) {
 			return append([]string{"/bin/sh", "-c", script, "sh"}, args...), func() {}, nil
 		}}
 }
@@ -45,7 +46,7 @@ func TestVerdictsOfProcesses(t *testing.T) {
 	require.NoError(t, err, "what is not PASS ends with 1")
 	require.Equal(t, Pass, got.Class)
 
-	forged := strings.Replace(string(text), `"rung":"final"`, `"rung":"race"`, 1)
+	forged := strings.Replace(string(text), `"rung":"final"`, `"rung":"screen"`, 1)
 	_, err = workerOf(c, `printf %s "$1"`, forged).Evaluate(t.Context(), j)
 	require.ErrorContains(t, err, "something in it was changed")
 	_, err = workerOf(c,
@@ -139,27 +140,56 @@ func TestHungTrialsAreTrials(t *testing.T) {
 	require.Equal(t, "AMK6012", v.Reason.Code)
 }
 
-// A command gets the state and answers with settings. One that states a time is refused, whatever else it says.
-func TestAskedCommands(t *testing.T) {
-	j, _ := ran(t, toyCampaign(knobs.Settings{}), 5)
-	ask := j.State.Asker(5*time.Second, nil)
-	job := &Job{Proposer: `exec:grep -q '"schema":"amkc.question/1".*"tiling.ring.pace"' && ` +
-		`echo '{"settings":{"tiling.ring.pace":700},"why":"a\\tb"}'`, Against: knobs.Settings{}}
-	p, err := ask(t.Context(), job)
+// Where a machine is taken away, the process on it ends without a word and is begun again, so often and no more.
+func TestMachinesThatAreTakenAway(t *testing.T) {
+	c, j := toyCampaign(knobs.Settings{}), finalJob()
+	text, err := json.Marshal(map[string]any{"verdict": toyVerdict(c, j)})
 	require.NoError(t, err)
-	require.Equal(t, &Proposal{Settings: knobs.Settings{"tiling.ring.pace": "700"}, Why: "a b"}, p)
-	for script, want := range map[string]string{
-		`echo '{"settings":{},"why":"","latency_us":1.5}'`: "no other field",
-		`echo '{"settings":{"a":1.5}}'`:                    "is no proposal",
-		`echo '{"settings":{}} {}'`:                        "is no proposal",
-		`echo '{"why":"nothing"}'`:                         "is no proposal",
-		`echo no >&2; exit 4`:                              "exit status 4: no",
-	} {
-		_, err := ask(t.Context(), &Job{Proposer: "exec:" + script})
-		require.ErrorContains(t, err, want, script)
+	calls := filepath.Join(t.TempDir(), "calls")
+	w := workerOf(c, `echo >> "$2"; [ "$(wc -l < "$2")" -eq 3 ] && printf %s "$1"`, string(text), calls)
+	for attempts, want := range map[int]Class{3: Pass, 2: Crash} {
+		require.NoError(t, os.WriteFile(calls, nil, 0o644))
+		w.Attempts = attempts
+		v, err := w.Evaluate(t.Context(), j)
+		require.NoError(t, err)
+		require.Equal(t, want, v.Class)
 	}
-	_, err = j.State.Asker(100*time.Millisecond, nil)(t.Context(), &Job{Proposer: "exec:sleep 1000"})
-	require.ErrorContains(t, err, "was killed")
+	w = workerOf(c, `echo >> "$1"; printf %s "$2"; exit 2`, calls,
+		`{"errors":[{"code":"AMK5905","severity":"error","message":"no GPU"}]}`)
+	w.Attempts = 3
+	require.NoError(t, os.WriteFile(calls, nil, 0o644))
+	_, err = w.Evaluate(t.Context(), j)
+	require.ErrorContains(t, err, "no GPU")
+	said, err := os.ReadFile(calls)
+	require.NoError(t, err)
+	require.Len(t, said, 1, "what says why it fails is not asked again")
+}
+
+// A verdict that was written and read is the one that was signed, whatever a process has said.
+func TestSignaturesOfWhateverWasSaid(t *testing.T) {
+	c, j := toyCampaign(knobs.Settings{}), finalJob()
+	for _, script := range []string{
+		`i=0; while [ $i -lt 300 ]; do printf 'é' >&2; i=$((i+1)); done; exit 1`, // cut at 500 bytes
+		`printf 'x' >&2; i=0; while [ $i -lt 300 ]; do printf 'é' >&2; i=$((i+1)); done; exit 1`,
+		`printf 'a\377b' >&2; exit 1`,
+	} {
+		v, err := workerOf(c, script).Evaluate(t.Context(), j)
+		require.NoError(t, err)
+		require.True(t, utf8.ValidString(v.Reason.Msg), script)
+		text, err := json.Marshal(v)
+		require.NoError(t, err)
+		again, err := ParseVerdict(text, "v")
+		require.NoError(t, err)
+		require.NoError(t, toyPublic.Check(again), script)
+	}
+	v := toyVerdict(c, j)
+	v.Why = "half of a character: \xc3"
+	toyKey.Sign(v)
+	text, err := json.Marshal(v)
+	require.NoError(t, err)
+	again, err := ParseVerdict(text, "v")
+	require.NoError(t, err)
+	require.NoError(t, toyPublic.Check(again))
 }
 
 // A build that takes too long says nothing of its configuration, whoever ends it.
@@ -195,7 +225,7 @@ func TestSlowBuildsRetireValues(t *testing.T) {
 	c := toyCampaign(knobs.Settings{})
 	ended := diag.Errorf(codeSlowBuild, "eval", "it took too long")
 	slow := func(value, other knobs.Value, reason *diag.Diagnostic) *Trial {
-		j := &Job{Role: RoleCandidate, Rung: Screen, Against: c.Start, Region: "ring",
+		j := &Job{Role: RoleCandidate, Rung: Screen, Against: c.Start,
 			Settings: knobs.Settings{"tiling.ring.pace": value, "pipelining_depth": other}}
 		v := toyVerdict(c, j)
 		v.Class, v.Timing, v.At, v.Ratio = Rejected, nil, nil, Interval{}
@@ -211,7 +241,7 @@ func TestSlowBuildsRetireValues(t *testing.T) {
 	require.Len(t, s.retired, 1)
 
 	s = NewState(c)
-	j := &Job{Role: RoleCandidate, Rung: Screen, Against: c.Start, Region: "ring",
+	j := &Job{Role: RoleCandidate, Rung: Screen, Against: c.Start,
 		Settings: knobs.Settings{"tiling.ring.pace": "200"}}
 	for _, other := range []knobs.Value{"4", "5", "6"} {
 		s.Apply(slow("200", other, ended))

@@ -19,5 +19,3 @@ func end(cmd *exec.Cmd) {
 		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	}
 }
-
-func shell(command string) []string { return []string{"/bin/sh", "-c", command} }

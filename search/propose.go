@@ -2,277 +2,272 @@ package search
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
-	"amkc/ir/diag"
 	"amkc/knobs"
 )
 
-// The proposers. One that runs a command is written exec:COMMAND.
-const (
-	proposeRandom = "random" // two to four knobs of the basin's incumbent, anywhere
-	proposeLocal  = "local"  // one knob of the basin's incumbent, to a value that was not tried
-	proposeEvolve = "evolve" // two of the best that are known, crossed, and sometimes a knob moved
-	proposeCost   = "cost"   // of many drawn by the others the best by the cost model, and a descent from there
-	proposePrior  = "prior"  // likewise, by the cost model and what was learnt of its errors
-	proposeExec   = "exec:"
+// A Describer says what the cost model makes of a candidate: the logarithm of its time relative to the baseline, over
+// the positions of a campaign. The error is why the candidate is refused. Several goroutines may call it.
+type Describer func(candidate, baseline knobs.Settings) (log float64, err error)
 
-	proposeHop     = "hop"     // the first of a basin, where no predictions are asked
-	proposeCombine = "combine" // what the bracket before has gained, together; comes with evolve
+// How a round is proposed. One proposal in three descends by predictions, which takes hundreds of them; the others try
+// what predictions are blind to.
+const (
+	guidedEvery = 3
+	guidedDraws = 16   // of which the best by predictions is where a descent begins
+	looseDraws  = 4    // of which the best by predictions is proposed as it is
+	attempts    = 200  // at drawing something new, after which there is taken to be nothing
+	descents    = 6    // rounds of a descent at most
+	flat        = 2    // rounds without a gain, one after another, after which a descent ends: each draws other values
+	leastGain   = 1e-3 // of a round, as a difference of logarithms
+	noEffect    = 1e-6 // the largest difference at which a prediction is taken not to depend on a knob
 )
 
-// asked reports whether a proposer has to be asked when a trial is made, and is none of the state's own.
-func asked(proposer string) bool {
-	return proposer == proposeCost || proposer == proposePrior || strings.HasPrefix(proposer, proposeExec)
+// A proposer makes the proposals of one round. They follow from the trials before it and the seed.
+type proposer struct {
+	s        *State
+	describe Describer
+	r        *rand.Rand
+	known    map[string]guess // by id: what was described
+	taken    map[string]bool  // by id: what the round has
 }
 
-// DefaultProposers are those of a campaign that names none.
-func DefaultProposers() []string {
-	return []string{proposeLocal, proposeLocal, proposeEvolve, proposeRandom}
+// A guess is settings that may be proposed.
+type guess struct {
+	settings knobs.Settings
+	id       string
+	why      string
+	log      float64 // of the time that is expected, relative to the incumbent
+	refused  bool
 }
 
-// OwnProposers are those that need neither a command nor a corpus.
-func OwnProposers() []string {
-	return []string{proposeRandom, proposeLocal, proposeEvolve, proposeCost}
-}
-
-// CheckProposer refuses a name that is none.
-func CheckProposer(name string) error {
-	names := append(OwnProposers(), proposePrior)
-	if slices.Contains(names, name) || strings.HasPrefix(name, proposeExec) && len(name) > len(proposeExec) {
-		return nil
-	}
-	return diag.Errorf(codeProposer, "proposer", "%q is not known; %s", name, diag.Guess(name, names,
-		"want random, local, evolve, cost, prior or exec:COMMAND"))
-}
-
-// attempts is how often a proposer draws before it is taken to have nothing new.
-const attempts = 200
-
-// propose draws a proposer and has it propose. It returns nil where nothing new was found.
-func (s *State) propose(r *rand.Rand, bracket int) (*Job, error) {
-	c := s.campaign
-	job := &Job{N: len(s.trials), Role: RoleCandidate, Rung: Screen, Basin: s.basin, Bracket: bracket, Against: s.local}
-	if to, region, why := s.combined(bracket); to != nil {
-		job.Proposer, job.Settings, job.Region, job.Why = proposeCombine, to, region, why
-		return job, nil
-	}
-	for range attempts {
-		if job.Proposer = c.Proposers[r.IntN(len(c.Proposers))]; asked(job.Proposer) {
-			job.Settings, job.Why, job.Region = nil, "", s.drawRegion(r) // not what a draw before has left
-			return job, nil                                              // who makes the trial asks
+// propose returns a round of screenings, fewer than asked for where nothing more is in reach. The error is the cause of
+// a cancelled context.
+func (s *State) propose(ctx context.Context, describe Describer) ([]Job, error) {
+	p := &proposer{s: s, describe: describe, r: rand.New(rand.NewPCG(s.campaign.Seed, uint64(len(s.trials)))),
+		known: map[string]guess{}, taken: map[string]bool{}}
+	var jobs []Job
+	for i := range s.campaign.Rules.Width {
+		best, is, err := p.next(ctx, i%guidedEvery == 0)
+		if err != nil {
+			return nil, err
 		}
-		job.Settings, job.Region, job.Why = s.drawn(r, job.Proposer)
-		if s.mayTry(job.Settings) {
-			return job, nil
+		if !is {
+			continue
 		}
+		p.taken[best.id] = true
+		jobs = append(jobs, Job{N: len(s.trials) + len(jobs), Role: RoleCandidate, Rung: Screen, Round: s.round() + 1,
+			Why:      fmt.Sprintf("%s; expected to take %.4f", best.why, math.Exp(best.log)),
+			Settings: best.settings, Against: s.incumbent()})
 	}
-	return nil, nil
+	for i := range jobs {
+		jobs[i].Of = len(jobs)
+	}
+	return jobs, nil
 }
 
-// drawn has one of the state's own proposers propose.
-func (s *State) drawn(r *rand.Rand, proposer string) (to knobs.Settings, region, why string) {
-	switch proposer {
-	case proposeLocal:
-		return s.moved(r)
-	case proposeEvolve:
-		return s.crossed(r)
+// next is one proposal. There may be none: nothing that was drawn is new and allowed.
+func (p *proposer) next(ctx context.Context, guided bool) (best guess, is bool, err error) {
+	draws := looseDraws
+	if guided {
+		draws = guidedDraws
 	}
-	return s.anywhere(r)
+	var all []guess
+	for n := 0; n < attempts && len(all) < draws; n++ {
+		to, why := p.drawn()
+		all = p.add(all, to, why)
+	}
+	if all, err = p.described(ctx, all); err != nil || len(all) == 0 {
+		return guess{}, false, err
+	}
+	if best = all[0]; !guided {
+		return best, true, nil
+	}
+	why := best.why
+	best, rounds, err := p.descend(ctx, best)
+	if err == nil {
+		best, err = p.randomised(ctx, best)
+	}
+	if best.why = why; rounds > 0 {
+		best.why += fmt.Sprintf(", and a descent of %d by predictions", rounds)
+	}
+	return best, true, err
 }
 
-// openRegions lists the regions that are worth a trial, in order: those that have a knob, are a part of a step that is
-// larger than the least gain that counts, and have not come to a plateau.
-func (s *State) openRegions() []string {
-	var open []string
-	for _, name := range slices.Sorted(maps.Keys(s.regions)) {
-		if s.movedOn(name) == "" {
-			open = append(open, name)
-		}
+// drawn changes one knob of the incumbent, or two to four: each to a value a step or two away, or to any.
+func (p *proposer) drawn() (to knobs.Settings, why string) {
+	space, n := p.s.campaign.Space, 1
+	if p.r.IntN(2) == 0 {
+		n = 2 + p.r.IntN(3)
 	}
-	return open
+	to = p.s.incumbent()
+	var words []string
+	for range n {
+		k := &space.Knobs[p.r.IntN(len(space.Knobs))]
+		was, v := k.value(to), p.value(k, to)
+		to, words = k.with(to, v), append(words, fmt.Sprintf("%s %s to %s", k.Path, was, v))
+	}
+	return to, strings.Join(words, ", ")
 }
 
-// movedOn says why a region is left, or nothing.
-func (s *State) movedOn(name string) string {
-	rules, region := &s.campaign.Rules, s.regions[name]
-	share, known := s.share(name)
-	switch {
-	case known && share < rules.MinGain:
-		return "less of a step than the least gain that counts"
-	case region.fruitless >= rules.Plateau:
-		return "plateau"
-	}
-	return ""
-}
-
-// share is the part of a step that a region has a say in, and whether that is known.
-func (s *State) share(region string) (float64, bool) {
-	if len(s.trials) == 0 || s.trials[0].Verdict == nil || s.trials[0].Verdict.Timing == nil {
-		return 0, false
-	}
-	share, is := s.trials[0].Verdict.Shares[region]
-	return share, is
-}
-
-// drawRegion draws one of the open regions, a larger part of the step and more knobs that can be moved more often.
-// There is one: a basin without is left.
-func (s *State) drawRegion(r *rand.Rand) string {
-	open := s.openRegions()
-	total := 0.0
-	weights := make([]float64, len(open))
-	for i, name := range open {
-		share, known := s.share(name)
-		if !known {
-			share = 0.2
-		}
-		weights[i] = max(share, 0.05) * s.untried(name)
-		total += weights[i]
-	}
-	at := r.Float64() * total
-	for i, w := range weights {
-		if at -= w; at < 0 {
-			return open[i]
+// value draws another value of a knob than settings have: mostly one near it.
+func (p *proposer) value(k *Knob, of knobs.Settings) knobs.Value {
+	is := k.value(of)
+	if at := slices.Index(k.Values, is); at >= 0 && p.r.IntN(4) > 0 {
+		near := slices.Clone(k.Values[max(0, at-2):min(len(k.Values), at+3)])
+		if near = slices.DeleteFunc(near, func(v knobs.Value) bool { return v == is }); len(near) > 0 {
+			return near[p.r.IntN(len(near))]
 		}
 	}
-	return open[len(open)-1]
+	return k.any(p.r)
 }
 
-// untried is how many knobs of a region have a value that was not tried with everything else as the basin's incumbent
-// has it, and 0.1 if there is none.
-func (s *State) untried(region string) float64 {
-	n := 0.1
-	for _, k := range s.knobsIn(region) {
-		if s.moves(k) < len(k.choices()) {
-			n++
-		}
+// add adds settings to a list if they are new and may be tried.
+func (p *proposer) add(all []guess, to knobs.Settings, why string) []guess {
+	id := IDOf(to)
+	if p.taken[id] || slices.ContainsFunc(all, func(a guess) bool { return a.id == id }) || !p.s.mayTry(to) {
+		return all
 	}
-	return n
+	return append(all, guess{settings: to, id: id, why: why})
 }
 
-// knobsIn lists the knobs of a region.
-func (s *State) knobsIn(region string) []*Knob {
-	var in []*Knob
+// mayTry reports whether settings are new and have no value that was retired.
+func (s *State) mayTry(to knobs.Settings) bool {
+	if _, tried := s.named[IDOf(to)]; tried {
+		return false
+	}
 	for i := range s.campaign.Space.Knobs {
-		if k := &s.campaign.Space.Knobs[i]; k.Region == region {
-			in = append(in, k)
+		k := &s.campaign.Space.Knobs[i]
+		v := k.value(to)
+		if s.retired[k.Path+"="+string(v)] != "" || s.campaign.SameBits && k.Order && v != k.value(s.campaign.Start) {
+			return false
 		}
 	}
-	return in
+	return true
 }
 
-// choices are the values that a knob may be drawn at: those that are accepted by themselves, and those that may be
-// accepted beside others.
-func (k *Knob) choices() []knobs.Value {
-	all := slices.Clone(k.Values)
-	for _, r := range k.Refused {
-		all = append(all, r.Value)
+// described predicts the times of guesses. It returns those that are allowed, the fastest first.
+func (p *proposer) described(ctx context.Context, all []guess) ([]guess, error) {
+	var describing sync.WaitGroup
+	room := make(chan struct{}, runtime.GOMAXPROCS(0)) // a description takes a processor, and memory for a program
+	for i := range all {
+		if known, is := p.known[all[i].id]; is {
+			all[i].refused, all[i].log = known.refused, known.log
+			continue
+		}
+		room <- struct{}{}
+		describing.Go(func() {
+			defer func() { <-room }()
+			if ctx.Err() != nil {
+				return
+			}
+			log, err := p.describe(all[i].settings, p.s.incumbent())
+			all[i].log = log + p.s.correction(all[i].settings, p.s.incumbent())
+			all[i].refused = err != nil || math.IsNaN(all[i].log)
+		})
+	}
+	describing.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	for _, a := range all {
+		p.known[a.id] = a
+	}
+	all = slices.DeleteFunc(all, func(a guess) bool { return a.refused })
+	slices.SortStableFunc(all, func(a, b guess) int { return cmp.Compare(a.log, b.log) })
+	return all, nil
+}
+
+// descend changes each knob on its own, then combines the changes that are predicted to gain, and continues from the
+// best of these. It returns where it ends, and how many rounds gained.
+func (p *proposer) descend(ctx context.Context, best guess) (_ guess, gained int, err error) {
+	for round, barren := 0, 0; round < descents && barren < flat; round++ {
+		gains, err := p.described(ctx, p.moves(best.settings))
+		if err != nil {
+			return guess{}, 0, err
+		}
+		gains = slices.DeleteFunc(gains, func(a guess) bool { return a.log > best.log-leastGain })
+		if len(gains) == 0 {
+			barren++
+			continue
+		}
+		together, err := p.described(ctx, p.together(best.settings, gains))
+		if err != nil {
+			return guess{}, 0, err
+		}
+		if best = gains[0]; len(together) > 0 && together[0].log < best.log {
+			best = together[0]
+		}
+		gained, barren = gained+1, 0
+	}
+	return best, gained, nil
+}
+
+// randomised changes knobs that the prediction does not depend on, each with a probability of one half: only a
+// measurement finds out what they do.
+func (p *proposer) randomised(ctx context.Context, best guess) (guess, error) {
+	moved, err := p.described(ctx, p.moves(best.settings))
+	if err != nil {
+		return guess{}, err
+	}
+	without := slices.DeleteFunc(moved, func(a guess) bool {
+		return math.Abs(a.log-best.log) > noEffect || p.r.IntN(2) == 0
+	})
+	// Together they may be refused, or have an effect.
+	together, err := p.described(ctx, p.together(best.settings, without))
+	if err != nil {
+		return guess{}, err
+	}
+	for _, a := range append(together, without...) {
+		if a.log < best.log+leastGain {
+			return a, nil
+		}
+	}
+	return best, nil
+}
+
+// moves are settings with one knob at another value, one value for each knob.
+func (p *proposer) moves(from knobs.Settings) []guess {
+	var all []guess
+	for i := range p.s.campaign.Space.Knobs {
+		k := &p.s.campaign.Space.Knobs[i]
+		if to := k.with(from, k.any(p.r)); !maps.Equal(to, from) {
+			all = p.add(all, to, "")
+		}
 	}
 	return all
 }
 
-// draw draws a value: one that is refused by itself seldom, since it may want another knob changed too.
-func draw(r *rand.Rand, k *Knob) knobs.Value {
+// any draws any value. One that is refused on its own is drawn seldom, since it may want another knob changed too.
+func (k *Knob) any(r *rand.Rand) knobs.Value {
 	if n := len(k.Refused); n > 0 && (len(k.Values) == 1 || r.IntN(8) == 0) {
 		return k.Refused[r.IntN(n)].Value
 	}
 	return k.Values[r.IntN(len(k.Values))]
 }
 
-// moved changes one knob of the basin's incumbent, one of those of which the fewest values were tried, to a value that
-// was not: a step or two away in the order of its values, or any. It returns the incumbent where the region has none.
-func (s *State) moved(r *rand.Rand) (to knobs.Settings, region, why string) {
-	region = s.drawRegion(r)
-	in := s.knobsIn(region)
-	r.Shuffle(len(in), func(i, j int) { in[i], in[j] = in[j], in[i] })
-	slices.SortStableFunc(in, func(a, b *Knob) int { return cmp.Compare(s.moves(a), s.moves(b)) })
-	for _, k := range in {
-		all, is := k.choices(), k.value(s.local)
-		at := slices.Index(all, is)
-		var near, new []knobs.Value
-		for i, v := range all {
-			if !s.mayTry(k.with(s.local, v)) { // nor is what it has
-				continue
-			}
-			if new = append(new, v); at-2 <= i && i <= at+2 {
-				near = append(near, v)
+// together are settings with the moves of the best of others at once: of all, of half, and so on while there are two.
+func (p *proposer) together(from knobs.Settings, moved []guess) []guess {
+	var all []guess
+	for n := len(moved); n > 1; n /= 2 {
+		to := from
+		for _, m := range moved[:n] {
+			for i := range p.s.campaign.Space.Knobs {
+				if k := &p.s.campaign.Space.Knobs[i]; m.settings[k.Path] != from[k.Path] {
+					to = k.as(to, m.settings)
+				}
 			}
 		}
-		if len(near) > 0 && r.IntN(4) > 0 {
-			new = near
-		}
-		if len(new) > 0 {
-			v := new[r.IntN(len(new))]
-			return k.with(s.local, v), region, k.Path + " " + string(is) + " to " + string(v)
-		}
-	}
-	return s.local, region, ""
-}
-
-// moves is how many values of a knob were tried with everything else as the basin's incumbent has it.
-func (s *State) moves(k *Knob) int {
-	n := 0
-	for _, v := range k.choices() {
-		if _, tried := s.named[IDOf(k.with(s.local, v))]; tried {
-			n++
-		}
-	}
-	return n
-}
-
-// anywhere changes two to four knobs of the basin's incumbent.
-func (s *State) anywhere(r *rand.Rand) (to knobs.Settings, region, why string) {
-	space := s.campaign.Space
-	to = maps.Clone(s.local)
-	var words []string
-	for range 2 + r.IntN(3) {
-		k := &space.Knobs[r.IntN(len(space.Knobs))]
-		v := draw(r, k)
-		to, region = k.with(to, v), k.Region
-		words = append(words, k.Path+" "+string(v))
-	}
-	return to, region, strings.Join(words, ", ")
-}
-
-// elite is how many of the best are crossed.
-const elite = 8
-
-// crossed takes each knob from one of two of the best, and moves one in three times.
-func (s *State) crossed(r *rand.Rand) (to knobs.Settings, region, why string) {
-	known := s.ranked()
-	a, b := known[r.IntN(min(elite, len(known)))], known[r.IntN(min(elite, len(known)))]
-	to = knobs.Settings{}
-	for i := range s.campaign.Space.Knobs {
-		k := &s.campaign.Space.Knobs[i]
-		from := a
-		if r.IntN(2) == 0 {
-			from = b
-		}
-		if to = k.as(to, from); k.value(to) != k.value(s.local) {
-			region = k.Region
-		}
-	}
-	why = IDOf(a) + " and " + IDOf(b)
-	if r.IntN(3) == 0 || region == "" {
-		k := &s.campaign.Space.Knobs[r.IntN(len(s.campaign.Space.Knobs))]
-		v := draw(r, k)
-		to, region = k.with(to, v), k.Region
-		why += ", " + k.Path + " " + string(v)
-	}
-	return to, region, why
-}
-
-// ranked lists the settings with a known time, the fastest first; the start is among them.
-func (s *State) ranked() []knobs.Settings {
-	ids := slices.SortedFunc(maps.Keys(s.score), func(a, b string) int {
-		return cmp.Or(cmp.Compare(s.score[a], s.score[b]), cmp.Compare(a, b))
-	})
-	var all []knobs.Settings
-	for _, id := range ids {
-		all = append(all, s.named[id])
+		all = p.add(all, to, "")
 	}
 	return all
 }

@@ -8,9 +8,11 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"amkc/knobs"
+	"amkc/runtime/printable"
 )
 
 //go:embed report.html.tmpl
@@ -23,21 +25,17 @@ type reportData struct {
 	Campaign  *Campaign
 	Predicted bool
 	Best      []setting
-	Ratio     string // of the best, as chained through the trials
-	Confirmed *Verdict
-	Refuted   bool // the interval of what was to confirm the best is not below 1
+	Ratio     string   // of the incumbent, as chained through the trials
+	Confirmed *Verdict // of the incumbent at held-out positions; nil: not yet
+	Shows     bool     // Confirmed shows the gain in all of its interval
 	Interval  string
+	Refuted   *Verdict // that took an incumbent back
 	Null      bool
-	Adopted   bool // of a stage: the step shows what the stage has gained
-	Reverted  bool // it does not
-	Trials    int
 	Seconds   string
 	Soundness Soundness
-	Classes   []counted
-	Curve     curve
-	Knobs     []knobEffect
+	Counts    []counted // trials, by class
 	Codes     []counted
-	Regions   []RegionInfo
+	Retired   []string
 	Rows      []reportRow
 }
 
@@ -52,29 +50,9 @@ type counted struct {
 	Example string
 }
 
-// knobEffect is what the values of a knob went with.
-type knobEffect struct {
-	Path   string
-	Values []valueEffect
-}
-
-type valueEffect struct {
-	Value    knobs.Value
-	Default  bool
-	Trials   int
-	Timed    int
-	Median   string // of the times relative to the start, where any are known
-	Width    int    // of a bar, 0 to 200
-	Retired  string
-	Fastest  bool
-	fraction float64
-}
-
 type reportRow struct {
-	N                            int
-	Role, Rung, Class, ID, Ratio string
-	Decision, Why, Hypothesis    string
-	Kept, Accepted               bool
+	*Trial
+	ID, Ratio string
 }
 
 // Report renders the campaign as one HTML page: it needs no network and has no script. The same trials give the same
@@ -83,156 +61,113 @@ func (s *State) Report() ([]byte, error) {
 	c := s.campaign
 	best, ratio := s.Best()
 	d := reportData{Campaign: c, Predicted: c.Device == DeviceCost, Ratio: fmt.Sprintf("%.4f", ratio),
-		Null: IDOf(best) == IDOf(c.Start), Trials: len(s.trials), Seconds: fmt.Sprintf("%.0f", s.seconds),
-		Soundness: s.Soundness(), Curve: s.curve(), Knobs: s.effects(), Regions: s.Regions()}
+		Null: IDOf(best) == IDOf(c.Start), Seconds: fmt.Sprintf("%.0f", s.seconds), Soundness: s.Soundness()}
 	for _, path := range slices.Sorted(maps.Keys(best)) {
 		if k := c.Space.Knob(path); k != nil {
 			d.Best = append(d.Best, setting{path, best[path], k.value(c.Start)})
 		}
 	}
 	if t := s.Confirmed(); t != nil && t.Verdict.Class.Holds() {
-		d.Confirmed, d.Refuted = t.Verdict, !t.Verdict.Confirms()
+		d.Confirmed, d.Shows = t.Verdict, t.Verdict.Confirms()
 		d.Interval = fmt.Sprintf("%.4f (%.4f to %.4f)", t.Verdict.Ratio.Mean, t.Verdict.Ratio.Low, t.Verdict.Ratio.High)
 	}
-	if c.Stage != "" && !d.Null {
-		adopted, known := s.Adopted()
-		d.Adopted = IDOf(adopted) != IDOf(c.Start)
-		d.Reverted = known && !d.Adopted
+	if t := s.Refuted(); t != nil {
+		d.Refuted = t.Verdict
 	}
 	for _, class := range Classes {
-		d.Classes = append(d.Classes, counted{Name: string(class), Count: s.found[class]})
+		d.Counts = append(d.Counts, counted{Name: string(class), Count: s.found[class]})
 	}
 	for _, code := range slices.Sorted(maps.Keys(s.reasons)) {
-		d.Codes = append(d.Codes, counted{code, s.reasons[code], s.example(code)})
+		first := slices.IndexFunc(s.trials, func(t Trial) bool {
+			return t.Verdict.Reason != nil && t.Verdict.Reason.Code == code
+		})
+		d.Codes = append(d.Codes, counted{code, s.reasons[code], placed(s.trials[first].Verdict.Reason)})
+	}
+	for _, what := range slices.Sorted(maps.Keys(s.retired)) {
+		d.Retired = append(d.Retired, what+": "+s.retired[what])
 	}
 	for i := range s.trials {
-		d.Rows = append(d.Rows, rowOf(&s.trials[i]))
+		row := reportRow{Trial: &s.trials[i], ID: IDOf(s.trials[i].Settings)}
+		if v := row.Verdict; v.Timing != nil {
+			row.Ratio = fmt.Sprintf("%.4f", v.Ratio.Mean)
+		}
+		d.Rows = append(d.Rows, row)
 	}
 	var b bytes.Buffer
 	err := reportPage.Execute(&b, d)
 	return b.Bytes(), err
 }
 
-func rowOf(t *Trial) reportRow {
-	row := reportRow{N: t.N, Role: string(t.Role), Rung: string(t.Rung), ID: IDOf(t.Settings), Hypothesis: t.Why,
-		Kept: t.Best, Accepted: t.Accepted}
-	if v := t.Verdict; v != nil {
-		row.Class, row.Decision, row.Why = string(v.Class), string(v.Decision), v.Why
-		if v.Timing != nil {
-			row.Ratio = fmt.Sprintf("%.4f", v.Ratio.Mean)
-		}
-	} else {
-		row.Class, row.Why = "no proposal", placed(t.Refused)
-	}
-	return row
-}
+// resultColumns are the twelve of the playbook, in its order, and then our own.
+var resultColumns = []string{"experiment", "tag", "loop", "model", "gpu", "regime", "kept", "correctness", "latency_us",
+	"pct_of_roofline", "schedule_or_kernel_id", "description",
+	"role", "rung", "round", "accepted", "decision", "ratio", "ratio_low", "ratio_high", "band", "spread", "threshold",
+	"predicted_us", "ceiling_us", "code", "build", "seconds"}
 
-// example is the first message with a code.
-func (s *State) example(code string) string {
+// Results renders the trials as results.tsv: one row each, whatever became of it. Times are those of the first
+// position. Latency and distance from the roofline are measured or blank; a prediction has a column of its own, and is
+// never kept.
+func (s *State) Results() string {
+	var b strings.Builder
+	b.WriteString(strings.Join(resultColumns, "\t") + "\n")
 	for i := range s.trials {
-		if v := s.trials[i].Verdict; v != nil && v.Reason != nil && v.Reason.Code == code {
-			return placed(v.Reason)
-		}
+		b.WriteString(strings.Join(s.resultRow(&s.trials[i]), "\t") + "\n")
 	}
-	return ""
+	return b.String()
 }
 
-// A curve is the best over the trials, as points of an SVG of 720 by 220.
-type curve struct {
-	Line     string
-	Points   []point
-	Lo, Hi   string
-	Last     int
-	Baseline float64
+func (s *State) resultRow(t *Trial) []string {
+	c, v := s.campaign, t.Verdict
+	row := map[string]string{"experiment": strconv.Itoa(t.N), "tag": c.Tag, "loop": "2", "model": c.Model,
+		"gpu": c.Target, "regime": "single-stream", "kept": "revert", "correctness": string(v.Class),
+		"schedule_or_kernel_id": v.ID, "description": strings.Trim(t.Why+"; "+v.Why, "; "), "role": string(t.Role),
+		"rung": string(t.Rung), "round": strconv.Itoa(t.Round), "accepted": strconv.FormatBool(t.Accepted),
+		"decision": string(v.Decision), "build": v.Build, "seconds": short(t.Seconds)}
+	if t.Accepted && v.Decision == Keep {
+		row["kept"] = "keep"
+	}
+	if v.Reason != nil {
+		row["code"] = v.Reason.Code
+	}
+	if v.Timing != nil {
+		timesOfRow(row, v)
+	}
+	out := make([]string, len(resultColumns))
+	for i, name := range resultColumns {
+		out[i] = cell(row[name])
+	}
+	return out
 }
 
-type point struct {
-	X, Y float64
-	Kept bool
-	Text string
+func timesOfRow(row map[string]string, v *Verdict) {
+	at := &v.At[0]
+	row["ratio"], row["ratio_low"], row["ratio_high"] = short(v.Ratio.Mean), short(v.Ratio.Low), short(v.Ratio.High)
+	row["band"], row["spread"], row["threshold"] = short(v.Band), short(v.Spread), short(v.Threshold)
+	row["ceiling_us"] = short(at.Ceiling)
+	if v.Device != DeviceCUDA {
+		row["predicted_us"] = short(at.Candidate.Median)
+		return
+	}
+	row["latency_us"] = short(at.Candidate.Median)
+	if at.ReadGBs > 0 {
+		row["pct_of_roofline"] = short(100 * at.Bytes / at.ReadGBs / 1e3 / at.Candidate.Median)
+	}
 }
 
-// curve draws the time of the best relative to the start over the trials, and each time that a final trial has found.
-func (s *State) curve() curve {
-	type found struct {
-		n     int
-		ratio float64
-		kept  bool
+// short is a number with the digits that mean something.
+func short(x float64) string {
+	if x >= math.MaxFloat64/2 {
+		return "inf"
 	}
-	var all []found
-	lo, hi := 1.0, 1.0
-	for i := range s.trials {
-		t := &s.trials[i]
-		if v := t.Verdict; v != nil && v.Class.Holds() && t.Rung == Final && t.Role != RoleConfirm {
-			ratio := math.Exp(s.score[v.BaselineID]) * v.Ratio.Mean
-			all = append(all, found{t.N, ratio, t.Best})
-			lo, hi = min(lo, ratio), max(hi, min(ratio, 1.5))
-		}
-	}
-	lo, hi = lo-0.01, hi+0.01
-	x := func(n int) float64 { return 10 + 700*float64(n)/float64(max(1, len(s.trials)-1)) }
-	y := func(ratio float64) float64 { return 10 + 200*(hi-min(ratio, hi))/(hi-lo) }
-	c := curve{Lo: fmt.Sprintf("%.3f", lo), Hi: fmt.Sprintf("%.3f", hi), Last: max(0, len(s.trials)-1), Baseline: y(1)}
-	var line strings.Builder
-	best := 1.0
-	fmt.Fprintf(&line, "M%.1f %.1f", x(0), y(1))
-	for _, f := range all {
-		if f.kept {
-			fmt.Fprintf(&line, "H%.1f", x(f.n))
-			best = f.ratio
-			fmt.Fprintf(&line, "V%.1f", y(best))
-		}
-		c.Points = append(c.Points, point{x(f.n), y(f.ratio), f.kept, fmt.Sprintf("trial %d: %.4f", f.n, f.ratio)})
-	}
-	fmt.Fprintf(&line, "H%.1f", x(c.Last))
-	c.Line = line.String()
-	return c
+	return fmt.Sprintf("%.5g", x)
 }
 
-// effects says what each value of each knob went with: how often it was tried, and the median of the known times.
-func (s *State) effects() []knobEffect {
-	var all []knobEffect
-	for i := range s.campaign.Space.Knobs {
-		k := &s.campaign.Space.Knobs[i]
-		e := knobEffect{Path: k.Path}
-		fastest := -1
-		for _, v := range k.choices() {
-			one := valueEffect{Value: v, Default: v == k.Default, Retired: s.retired[k.Path+"="+string(v)]}
-			var times []float64
-			seen := map[string]bool{}
-			for j := range s.trials {
-				t := &s.trials[j]
-				id := IDOf(t.Settings)
-				if k.value(t.Settings) != v || t.Verdict == nil || seen[id] {
-					continue
-				}
-				seen[id] = true
-				one.Trials++
-				if score, is := s.score[id]; is {
-					times = append(times, math.Exp(score))
-					one.Timed++
-				}
-			}
-			if one.Trials == 0 {
-				continue
-			}
-			if len(times) > 0 {
-				slices.Sort(times)
-				one.fraction = (times[(len(times)-1)/2] + times[len(times)/2]) / 2
-				one.Median, one.Width = fmt.Sprintf("%.3f", one.fraction), int(min(200, 100*one.fraction))
-				if fastest < 0 || one.fraction < e.Values[fastest].fraction {
-					fastest = len(e.Values)
-				}
-			}
-			e.Values = append(e.Values, one)
+// cell is a text without what would end a cell or a row, or act on a terminal.
+func cell(text string) string {
+	return printable.Text(strings.Map(func(r rune) rune {
+		if r == '\t' || r == '\n' || r == '\r' {
+			return ' '
 		}
-		if len(e.Values) < 2 {
-			continue
-		}
-		if fastest >= 0 {
-			e.Values[fastest].Fastest = true
-		}
-		all = append(all, e)
-	}
-	return all
+		return r
+	}, text))
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"amkc/ir/diag"
 	"amkc/knobs"
@@ -43,9 +44,7 @@ type Knob struct {
 	Plain   knobs.Value   `json:"plain"`   // the least clever value that is accepted here
 	Values  []knobs.Value `json:"values"`  // the default, and those that make another build
 	Changes []string      `json:"changes"` // of a build: program, and generated files
-	// Stages are those that a value has a say in by themselves: what amkc tune varies.
-	Stages []string `json:"stages,omitempty"`
-	// Follows are knobs of which a value makes the default another one. They are no part of the space's digest.
+	// Follows are knobs of which a value makes the default another one.
 	Follows []string  `json:"follows,omitempty"`
 	Refused []Refused `json:"refused"` // values that this model or target does not allow, by themselves
 	Same    []Same    `json:"same"`    // values that make the build of another one
@@ -68,34 +67,28 @@ type Same struct {
 // Seal sets the digest.
 func (s *Space) Seal() { s.Digest = s.digest() }
 
-// digest is of the knobs, without what their defaults follow: a space of before says nothing of that.
-func (s *Space) digest() string { return digestOf(s.independent().Knobs) }
+func (s *Space) digest() string { return digestOf(s.Knobs) }
 
-// independent is the space without what defaults follow.
-func (s *Space) independent() *Space {
-	out := *s
-	out.Knobs = slices.Clone(s.Knobs)
-	for i := range out.Knobs {
-		out.Knobs[i].Follows = nil
-	}
-	return &out
-}
-
-// follows reports whether the space says of a knob what its default follows.
-func (s *Space) follows() bool {
-	return slices.ContainsFunc(s.Knobs, func(k Knob) bool { return len(k.Follows) > 0 })
-}
-
-// Of is the space of a stage by itself: the knobs that have a say in it.
-func (s *Space) Of(stage string) *Space {
+// Only is the part of the space that names are of, each a region or a knob.
+func (s *Space) Only(names []string) (*Space, error) {
 	out := &Space{Model: s.Model, Target: s.Target}
+	known := map[string]bool{}
 	for i := range s.Knobs {
-		if slices.Contains(s.Knobs[i].Stages, stage) {
-			out.Knobs = append(out.Knobs, s.Knobs[i])
+		k := &s.Knobs[i]
+		known[k.Region], known[k.Path] = true, true
+		if slices.Contains(names, k.Region) || slices.Contains(names, k.Path) {
+			out.Knobs = append(out.Knobs, *k)
+		}
+	}
+	for _, name := range names {
+		if !known[name] {
+			all := slices.Sorted(maps.Keys(known))
+			return nil, diag.Errorf(codeOnly, "--only", "%q is no region and no knob that is varied here; %s", name,
+				diag.Guess(name, all, "want "+strings.Join(all, ", ")))
 		}
 	}
 	out.Seal()
-	return out
+	return out, nil
 }
 
 // Knob returns the knob of a path, or nil.

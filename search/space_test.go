@@ -24,14 +24,29 @@ func TestDefaultsThatFollow(t *testing.T) {
 	require.Equal(t, knobs.Settings{"pace": "600", "stock": "4"}, beside, "nothing is changed in place")
 }
 
-// A campaign that was begun before a space said what defaults follow goes on, by the space that it has.
-func TestSpaceOfBefore(t *testing.T) {
-	before, now := toyCampaign(knobs.Settings{}), toyCampaign(knobs.Settings{})
-	now.Space.Knobs[0].Follows = []string{now.Space.Knobs[1].Path}
-	now.Space.Seal()
-	require.Equal(t, before.Space.Digest, now.Space.Digest)
-	require.NoError(t, now.check("campaign.json"))
-	require.NoError(t, before.Same(now, "dir"))
-	require.NotEmpty(t, now.Space.Knobs[0].Follows)
-	require.ErrorContains(t, now.Same(before, "dir"), "another space")
+// A search of a part varies that part, by regions and by knobs.
+func TestOnly(t *testing.T) {
+	paths := func(names ...string) (out []string) {
+		s, err := toySpace().Only(names)
+		require.NoError(t, err)
+		for _, k := range s.Knobs {
+			out = append(out, k.Path)
+		}
+		return out
+	}
+	require.Equal(t, []string{"pipelining_depth", "tiling.ring.pace", "tiling.ring.run_ahead", "tiling.loop.barrier"},
+		paths("ring", "tiling.loop.barrier"))
+	_, err := toySpace().Only([]string{"rings"})
+	require.ErrorContains(t, err, `"rings" is no region and no knob that is varied here; did you mean ring`)
+	c := toyCampaign(knobs.Settings{})
+	c.Only = []string{"ring"}
+	c.Space, err = c.Space.Only(c.Only)
+	require.NoError(t, err)
+	j, _ := ran(t, c, 40)
+	for _, trial := range j.State.Trials() {
+		for path := range trial.Settings {
+			require.Equal(t, "ring", c.Space.Knob(path).Region)
+		}
+	}
+	require.Positive(t, j.State.Soundness().Accepted)
 }

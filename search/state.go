@@ -15,167 +15,84 @@ import (
 type State struct {
 	campaign *Campaign
 	trials   []Trial
-	forever  bool // hops go on whatever they lead to; nothing of a trial
 	seconds  float64
-	// gpuSeconds are those of trials but for what confirms the best: what the search itself has taken.
+	// gpuSeconds are those of trials other than confirmations: what the search itself has taken.
 	gpuSeconds float64
 
-	best  knobs.Settings
-	bests []knobs.Settings   // that have been the best, one after another, but for the start
-	score map[string]float64 // by id: the logarithm of the time relative to the start, as far as it is known
-	hops  int                // since the best last changed
+	incumbents []knobs.Settings          // the start, and what has replaced it since, the last of which counts
+	score      map[string]float64        // by id: the logarithm of the time relative to the start, where it is known
+	named      map[string]knobs.Settings // by id: all that were proposed
+	looks      []*Trial                  // the screenings of the last round
+	finals     map[string]bool           // by id: of these, what was judged in full
 
-	basin    int            // number
-	local    knobs.Settings // its incumbent
-	barren   int            // brackets of it without an acceptance
-	accepted bool           // one in the bracket that is open
-	settled  bool           // its incumbent has challenged the best
-
-	bracket   int
-	combining int               // the last bracket that a combination was proposed for
-	results   map[Rung][]*Trial // of the bracket
-
-	named   map[string]knobs.Settings // by id: all that were proposed
-	regions map[string]*regionState
-	passed  map[string]bool // values of knobs, of a trial that holds
-	crashes map[string]int  // by a value of a knob, and how it ended
+	errors  map[string]float64 // by a value of a knob: how far predictions with it are off, as a logarithm
+	passed  map[string]bool    // values of knobs, of a trial that holds
+	crashes map[string]int     // by a value of a knob, and how it ended
 	retired map[string]string
 	found   map[Class]int
 	reasons map[string]int // of rejections, by code
 }
 
-// regionState is what became of the trials in a region.
-type regionState struct {
-	trials, accepted, fruitless int
-}
-
 // NewState returns that of a campaign without trials.
 func NewState(c *Campaign) *State {
-	s := &State{campaign: c, best: c.Start, local: c.Start, score: map[string]float64{IDOf(c.Start): 0},
-		results: map[Rung][]*Trial{}, named: map[string]knobs.Settings{IDOf(c.Start): c.Start},
-		regions: map[string]*regionState{}, passed: map[string]bool{}, crashes: map[string]int{},
+	return &State{campaign: c, incumbents: []knobs.Settings{c.Start}, score: map[string]float64{IDOf(c.Start): 0},
+		named: map[string]knobs.Settings{IDOf(c.Start): c.Start}, finals: map[string]bool{},
+		errors: map[string]float64{}, passed: map[string]bool{}, crashes: map[string]int{},
 		retired: map[string]string{}, found: map[Class]int{}, reasons: map[string]int{}}
-	for _, k := range c.Space.Knobs {
-		s.regions[k.Region] = &regionState{}
-	}
-	return s
 }
 
-// Apply adds a trial. It sets what follows from the verdict: incumbents, scores and counts.
+// incumbent is what proposals start from and are measured against.
+func (s *State) incumbent() knobs.Settings { return s.incumbents[len(s.incumbents)-1] }
+
+// Apply adds a trial.
 func (s *State) Apply(t *Trial) {
 	s.trials = append(s.trials, *t)
 	t = &s.trials[len(s.trials)-1]
-	s.seconds += t.Seconds
-	s.named[IDOf(t.Settings)] = t.Settings
-	if t.Proposer == proposeCombine {
-		s.combining = t.Bracket
-	}
-	if t.Verdict == nil {
-		return
-	}
 	v := t.Verdict
-	if t.Role != RoleConfirm {
-		s.gpuSeconds += v.GPUSeconds
-	}
+	s.seconds += t.Seconds
+	s.named[v.ID] = t.Settings
 	s.found[v.Class]++
 	if !v.Class.Holds() {
 		s.reasons[v.Reason.Code]++
 	}
 	s.count(t)
-	if t.Role == RoleStart || t.Role == RoleConfirm {
+	s.learn(v)
+	if t.Role == RoleConfirm {
+		// What a fresh measurement does not show was a draw of luck: the one before takes its place again.
+		if v.Class.Holds() && !v.Better() && v.ID == IDOf(s.incumbent()) && len(s.incumbents) > 1 {
+			s.incumbents = s.incumbents[:len(s.incumbents)-1]
+		}
+		return
+	}
+	s.gpuSeconds += v.GPUSeconds
+	if t.Role == RoleCandidate && t.Rung == Screen {
+		if len(s.looks) == 0 || s.looks[0].Round != t.Round {
+			s.looks, s.finals = nil, map[string]bool{}
+		}
+		s.looks = append(s.looks, t)
+	}
+	if t.Role == RoleStart {
 		return
 	}
 	if v.Class.Holds() && v.ID != v.BaselineID {
 		s.score[v.ID] = s.score[v.BaselineID] + math.Log(v.Ratio.Mean)
 	}
-	s.judge(t)
-}
-
-// Outcome is what a trial leads to, before it is written down.
-func (s *State) Outcome(t *Trial) (accepted, best bool) {
-	v := t.Verdict
-	if v == nil || !v.Class.Holds() {
-		return false, false
-	}
-	better := v.Better()
-	switch t.Role {
-	case RoleCandidate:
-		// Those that were made at once were against one incumbent, and only one can take its place.
-		accepted = (better || s.campaign.Rules.steps(v)) && IDOf(t.Against) == IDOf(s.local)
-		return accepted, accepted && better && IDOf(t.Against) == IDOf(s.best)
-	case RoleHop:
-		return v.Ratio.Mean < farthestHop, false
-	case RoleChallenge, RoleRecorded:
-		return false, better && IDOf(t.Against) == IDOf(s.best)
-	case RoleConfirm:
-		return better && s.campaign.Stage != "", false
-	}
-	return false, false
-}
-
-// farthestHop is how much slower than the best a new basin may begin.
-const farthestHop = 1.5
-
-// judge moves incumbents by a trial, which says itself what it has led to.
-func (s *State) judge(t *Trial) {
-	switch {
-	case t.Role == RoleHop:
-		if t.Accepted {
-			s.basin, s.local, s.barren, s.settled = t.Basin, t.Settings, 0, false
-			s.open(t.Bracket)
-			for _, r := range s.regions {
-				r.fruitless = 0
-			}
-			s.hops++
-		}
-	case t.Role == RoleChallenge:
-		s.settled = true
-	case t.Role == RoleCandidate:
-		s.enter(t)
-	}
-	if t.Best {
-		if IDOf(s.local) == IDOf(s.best) {
-			s.local = t.Settings
-		}
-		s.best, s.bests, s.hops = t.Settings, append(s.bests, t.Settings), 0
-	}
-}
-
-// open begins a bracket.
-func (s *State) open(bracket int) {
-	s.bracket, s.results, s.accepted = bracket, map[Rung][]*Trial{}, false
-}
-
-// enter adds a candidate to its bracket.
-func (s *State) enter(t *Trial) {
-	if t.Bracket != s.bracket {
-		if !s.accepted {
-			s.barren++
-		}
-		s.open(t.Bracket)
-	}
-	s.results[t.Rung] = append(s.results[t.Rung], t)
-	r := s.regions[t.Region]
-	if r == nil { // a proposer from outside may say what it likes
-		r = &regionState{}
-	}
-	if t.Rung == Screen {
-		r.trials++
-		if t.Verdict != nil && t.Verdict.Class != Rejected { // a refusal says nothing of the region
-			r.fruitless++
-		}
+	if t.Rung == Final && t.Role == RoleCandidate {
+		s.finals[v.ID] = true
 	}
 	if t.Accepted {
-		s.local, s.accepted, s.barren, s.settled = t.Settings, true, 0, false
-		r.accepted++
-		for _, of := range s.regions {
-			of.fruitless = 0
-		}
+		s.incumbents = append(s.incumbents, t.Settings)
 	}
 }
 
-// count retires values of knobs with which trials end in the same way again and again, and none that is in a trial
-// which holds. A refusal says why and costs nothing, and so retires nothing, but for a build that takes too long.
+// Accepts reports whether a trial, before it is written down, makes its candidate the incumbent.
+func (s *State) Accepts(t *Trial) bool {
+	return t.Rung == Final && (t.Role == RoleCandidate || t.Role == RoleRecorded) &&
+		IDOf(t.Against) == IDOf(s.incumbent()) && s.campaign.Rules.moves(t.Verdict)
+}
+
+// count retires values of knobs with which trials fail in the same way again and again, and none of a trial that
+// holds. A refusal says why and costs nothing, and so retires nothing, except a build that takes too long.
 func (s *State) count(t *Trial) {
 	v := t.Verdict
 	if v.Class == Rejected && v.Reason.Code != codeSlowBuild.ID {
@@ -197,43 +114,152 @@ func (s *State) count(t *Trial) {
 	}
 }
 
-// Best returns the settings of the best, and its time relative to the start, of which products of measured ratios are
-// an estimate. The number to report is that of a trial that confirms it.
-func (s *State) Best() (knobs.Settings, float64) {
-	return maps.Clone(s.best), math.Exp(s.score[IDOf(s.best)])
-}
+// learnRate is which part of an error of a prediction is put down to the values that candidate and baseline do not
+// share. On the published campaigns each verdict is predicted best by those before it with 0.5 (docs/search.md).
+const learnRate = 0.5
 
-// Confirmed returns the trial in which the best was to be confirmed, or nil; whether it was, its verdict says. Of a
-// stage it is that of what is adopted or, where the step has shown nothing of what was confirmed so far, of what was
-// the best last.
-func (s *State) Confirmed() *Trial {
-	t := s.confirmed(s.best)
-	if s.campaign.Stage == "" {
-		return t
+// learn corrects predictions by what was measured: the same error is not made again and again.
+func (s *State) learn(v *Verdict) {
+	if v.Timing == nil || v.Device != DeviceCUDA {
+		return
 	}
-	for _, best := range slices.Backward(s.bests) {
-		if of := s.confirmed(best); of == nil || of.Accepted {
-			return cmp.Or(of, t)
+	wrong, n := 0.0, 0.0
+	for _, at := range v.At {
+		if p := at.Predicted; p != nil && p.Candidate > 0 && p.Baseline > 0 {
+			wrong += math.Log(at.Ratio.Mean) - math.Log(p.Candidate/p.Baseline)
+			n++
 		}
 	}
-	return t
-}
-
-// Adopted returns what a campaign of a stage has come to: the settings whose gain the step shows, or the start. known:
-// nothing is left to be confirmed.
-func (s *State) Adopted() (settings knobs.Settings, known bool) {
-	if t := s.Confirmed(); t != nil && t.Accepted {
-		return maps.Clone(t.Settings), true
+	apart := s.apart(v.Settings, v.Baseline)
+	if n == 0 || len(apart) == 0 {
+		return
 	}
-	return maps.Clone(s.campaign.Start), !slices.ContainsFunc(s.bests, func(best knobs.Settings) bool {
-		return s.confirmed(best) == nil
-	})
+	step := learnRate * (wrong/n - s.correction(v.Settings, v.Baseline)) / float64(len(apart))
+	for what, sign := range apart {
+		s.errors[what] += step * sign
+	}
 }
 
-// confirmed returns the trial that has confirmed settings, or nil.
-func (s *State) confirmed(settings knobs.Settings) *Trial {
+// correction is what is added to the logarithm of a predicted ratio.
+func (s *State) correction(of, from knobs.Settings) float64 {
+	sum, apart := 0.0, s.apart(of, from)
+	for _, what := range slices.Sorted(maps.Keys(apart)) { // in one order, so that the sum has the same bits
+		sum += apart[what] * s.errors[what]
+	}
+	return sum
+}
+
+// apart is by which values of knobs settings differ, defaults included: 1 for a value of the first, -1 for one of the
+// others.
+func (s *State) apart(of, from knobs.Settings) map[string]float64 {
+	x := map[string]float64{}
+	for i := range s.campaign.Space.Knobs {
+		k := &s.campaign.Space.Knobs[i]
+		if is, was := k.value(of), k.value(from); is != was {
+			x[k.Path+"="+string(is)], x[k.Path+"="+string(was)] = 1, -1
+		}
+	}
+	return x
+}
+
+// promoted is the next candidate of the round that is judged in full: of those that are promising at the first look
+// the best, up to a number of them. It is nil where there is none, and once one has replaced the incumbent.
+func (s *State) promoted() *Job {
+	if len(s.looks) == 0 || len(s.looks) < s.looks[0].Of || !s.current() || len(s.finals) >= s.campaign.Rules.Finals {
+		return nil
+	}
+	promising := slices.DeleteFunc(slices.Clone(s.looks), func(t *Trial) bool {
+		return t.Verdict.Decision != Promising || s.finals[t.Verdict.ID]
+	})
+	if len(promising) == 0 {
+		return nil
+	}
+	best := slices.MinFunc(promising, func(a, b *Trial) int {
+		return cmp.Compare(a.Verdict.Ratio.Mean, b.Verdict.Ratio.Mean)
+	})
+	job := best.Job
+	job.N, job.Rung, job.Of = len(s.trials), Final, 0
+	return &job
+}
+
+// current reports whether the looks of the round are at the incumbent.
+func (s *State) current() bool { return IDOf(s.looks[0].Against) == IDOf(s.incumbent()) }
+
+// possible is the most that the incumbent can still gain, waiting for nothing any more, and the least gain that counts.
+func (s *State) possible() (gain, least float64) {
+	id := IDOf(s.incumbent())
 	for i := range slices.Backward(s.trials) {
-		if t := &s.trials[i]; t.Role == RoleConfirm && IDOf(t.Settings) == IDOf(settings) {
+		v := s.trials[i].Verdict
+		if !v.Class.Holds() || v.Rung != Final || v.ID != id || s.trials[i].Role == RoleConfirm || v.disturbed() {
+			continue
+		}
+		for _, at := range v.At {
+			gain += (1 - at.floor()/at.Candidate.Median) / float64(len(v.At))
+		}
+		return gain, v.Threshold
+	}
+	return 1, 0
+}
+
+// floor is what no configuration is expected to go below: the ceiling, which is that of the candidate's own ring, and
+// the plain read of as many bytes, where that is less; a ring that has little in flight has a ceiling far above it.
+func (a *At) floor() float64 {
+	if a.ReadGBs <= 0 {
+		return a.Ceiling
+	}
+	return min(a.Ceiling, a.Bytes/a.ReadGBs/1e3)
+}
+
+// ended says why a search is at its end, or nothing.
+func (s *State) ended() string {
+	if start := s.trials[0].Verdict; !start.Class.Holds() {
+		return fmt.Sprintf("the start is %s: %s", start.Class, placed(start.Reason))
+	}
+	if gain, least := s.possible(); gain < least {
+		return fmt.Sprintf("the best possible gain, %.2f %%, is below what counts, %.2f %%", 100*gain, 100*least)
+	}
+	return ""
+}
+
+// Confirm returns what is left to do when a search ends: the incumbent against the start, in a fresh process at
+// held-out positions. It returns nil if that was done, or if nothing has replaced the start.
+func (s *State) Confirm() *Job {
+	if len(s.incumbents) == 1 || s.Confirmed() != nil {
+		return nil
+	}
+	return &Job{N: len(s.trials), Role: RoleConfirm, Rung: Final, Round: s.round(), Settings: s.incumbent(),
+		Against: s.campaign.Start}
+}
+
+// round is the number of the last round.
+func (s *State) round() int {
+	if len(s.looks) == 0 {
+		return 0
+	}
+	return s.looks[0].Round
+}
+
+// Best returns the settings of the incumbent, and its time relative to the start, of which products of measured ratios
+// are an estimate. The number to report is that of the trial that confirms it.
+func (s *State) Best() (knobs.Settings, float64) {
+	return maps.Clone(s.incumbent()), math.Exp(s.score[IDOf(s.incumbent())])
+}
+
+// Confirmed returns the trial in which the incumbent was to be confirmed, or nil; its verdict says whether it was.
+func (s *State) Confirmed() *Trial { return s.confirmation(IDOf(s.incumbent())) }
+
+// Refuted returns the last confirmation that took the incumbent back, or nil.
+func (s *State) Refuted() *Trial {
+	if t := s.confirmation(""); t != nil && t.Verdict.Class.Holds() && !t.Verdict.Better() {
+		return t
+	}
+	return nil
+}
+
+// confirmation returns the last trial that was to confirm something, or settings with an id.
+func (s *State) confirmation(id string) *Trial {
+	for i := range slices.Backward(s.trials) {
+		if t := &s.trials[i]; t.Role == RoleConfirm && (id == "" || t.Verdict.ID == id) {
 			return t
 		}
 	}
@@ -245,38 +271,3 @@ func (s *State) Trials() []Trial { return s.trials }
 
 // Campaign is what the trials are of. It is not to be changed.
 func (s *State) Campaign() *Campaign { return s.campaign }
-
-// RegionInfo is what became of the trials in a region.
-type RegionInfo struct {
-	Name     string   `json:"name"`
-	Share    *float64 `json:"share"`    // of a step; null: not known
-	Measured bool     `json:"measured"` // the share: it is not of a predicted step
-	Trials   int      `json:"trials"`
-	Accepted int      `json:"accepted"`
-	State    string   `json:"state"` // open, or why it is left
-}
-
-// Part says which part of a step the region has a say in, and whether the step was measured.
-func (r RegionInfo) Part() string {
-	switch {
-	case r.Share == nil:
-		return "an unknown part of a step"
-	case r.Measured:
-		return fmt.Sprintf("%.1f %% of a measured step", 100**r.Share)
-	}
-	return fmt.Sprintf("%.1f %% of a predicted step", 100**r.Share)
-}
-
-// Regions lists the regions, in order.
-func (s *State) Regions() []RegionInfo {
-	var all []RegionInfo
-	for _, name := range slices.Sorted(maps.Keys(s.regions)) {
-		r := s.regions[name]
-		info := RegionInfo{Name: name, Trials: r.trials, Accepted: r.accepted, State: cmp.Or(s.movedOn(name), "open")}
-		if share, known := s.share(name); known {
-			info.Share, info.Measured = &share, s.trials[0].Verdict.SharesOf == SharesOfProfile
-		}
-		all = append(all, info)
-	}
-	return all
-}

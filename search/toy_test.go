@@ -3,6 +3,8 @@ package search
 import (
 	"context"
 	"crypto/ed25519"
+	"errors"
+	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -48,10 +50,8 @@ func toySpace() *Space {
 
 func toyCampaign(start knobs.Settings) *Campaign {
 	return &Campaign{Schema: CampaignSchema, Tag: "t", Model: "toy", Source: "s", Target: "h200", Device: DeviceCUDA,
-		Positions: []int{0, 100}, HeldOut: []int{50}, Objective: Objective, Start: start, Seed: 1,
-		Proposers: DefaultProposers(), Rules: DefaultRules(), Key: toyPublic.String(), Amkc: "test",
-		Command: []string{"toy"},
-		Space:   toySpace()}
+		Positions: []int{0, 100}, HeldOut: []int{50}, Start: start, Seed: 1, Rules: DefaultRules(),
+		Key: toyPublic.String(), Amkc: "test", Command: []string{"toy"}, Space: toySpace()}
 }
 
 // A toy takes a time that settings determine: by how far each knob is from its best value, and by how two of them go
@@ -78,6 +78,28 @@ func toyTime(s knobs.Settings) float64 {
 	return us
 }
 
+// believed is what a cost model takes a toy's time to be: wrong about two knobs, and blind to a third.
+func believed(s knobs.Settings) float64 {
+	blind := maps.Clone(s)
+	delete(blind, "tiling.warps.qkv")
+	us := toyTime(blind)
+	if s["tiling.exchange.copies"] == "4" {
+		us *= 0.9
+	}
+	if s["tiling.ring.run_ahead"] == "16" {
+		us *= 0.95
+	}
+	return us
+}
+
+// toyDescribe refuses what a compiler refuses.
+func toyDescribe(candidate, baseline knobs.Settings) (float64, error) {
+	if candidate["page_allocation"] == "linear" {
+		return 0, errors.New("the toy is refused")
+	}
+	return math.Log(believed(candidate) / believed(baseline)), nil
+}
+
 // toyVerdict is what an evaluation of a toy finds: always the same.
 func toyVerdict(c *Campaign, j *Job) *Verdict {
 	v := &Verdict{Schema: VerdictSchema, Rung: j.Rung, Class: Pass, Subject: Subject{ID: IDOf(j.Settings),
@@ -102,13 +124,11 @@ func toyVerdict(c *Campaign, j *Job) *Verdict {
 		if v.Correctness = checked(); c.Device == DeviceCost {
 			v.Class, v.Correctness = Unchecked, nil
 		}
-		v.Timing = &Timing{Ratio: i, Band: 0.003, Machine: "toy", Shares: Shares{"ring": 0.4, "exchange": 0.3,
-			"layers": 0.2,
-			"qkv":    0.1, "down": 0.001}}
+		v.Timing = &Timing{Ratio: i, Band: 0.003, Machine: "toy"}
 		for _, pos := range v.Positions {
 			v.At = append(v.At, At{Position: pos, Candidate: Times{is, is, is}, Baseline: Times{was, was, was},
 				Ratio:   i,
-				Ceiling: 60})
+				Ceiling: 60, Predicted: &Predicted{Candidate: believed(j.Settings), Baseline: believed(j.Against)}})
 		}
 	}
 	c.Rules.Decide(v)
@@ -116,15 +136,11 @@ func toyVerdict(c *Campaign, j *Job) *Verdict {
 	return v
 }
 
-// toyRunner has a clock that says one second a call.
+// toyRunner has a clock that stands.
 func toyRunner(j *Journal, trials int) *Runner {
-	calls := 0
-	return &Runner{Budget: Budget{Trials: trials},
+	return &Runner{Budget: Budget{Trials: trials}, Describe: toyDescribe,
 		Evaluate: func(_ context.Context, job *Job) (*Verdict, error) { return toyVerdict(j.Campaign, job), nil },
-		Now: func() time.Time {
-			calls++
-			return time.Unix(int64(len(j.State.trials)), 0)
-		}}
+		Now:      func() time.Time { return time.Unix(0, 0) }}
 }
 
 // unsynced does without the disk.

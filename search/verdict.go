@@ -11,7 +11,9 @@ import (
 )
 
 // VerdictSchema is the version of Verdict in JSON.
-const VerdictSchema = "amkc.verdict/2"
+const VerdictSchema = "amkc.verdict/3"
+
+var earlierVerdicts = []string{"amkc.verdict/1", "amkc.verdict/2"}
 
 // A Class is what became of an evaluation.
 type Class string
@@ -36,24 +38,23 @@ func (c Class) Holds() bool { return c == Pass || c == Unchecked }
 // A Rung is how much is asked of a configuration. Each asks for more than the one before.
 type Rung string
 
-// The rungs of successive halving.
+// The rungs.
 const (
 	Screen Rung = "screen" // proof, and a first look at all positions
-	Race   Rung = "race"   // emission and readback, and more rounds
-	Final  Rung = "final"  // the check of what it computes, in full; only here is anything kept
+	Final  Rung = "final"  // the check of what it computes, and times with their noise; only here is anything kept
 )
 
 // Rungs lists them in their order.
-var Rungs = []Rung{Screen, Race, Final}
+var Rungs = []Rung{Screen, Final}
 
 // A Decision is what the rules make of a verdict.
 type Decision string
 
 // The decisions. What a prediction is in favour of is shortlisted, never kept.
 const (
-	Keep      Decision = "keep"      // measured, at the last rung, and faster beyond the noise, or as fast and simpler
+	Keep      Decision = "keep"      // measured, at the last rung, and faster beyond the noise
 	Shortlist Decision = "shortlist" // predicted to be faster, at the last rung
-	Promising Decision = "promising" // at an earlier rung: not shown to be slower
+	Promising Decision = "promising" // seems to be faster, at a first look
 	Revert    Decision = "revert"
 )
 
@@ -83,12 +84,10 @@ type Verdict struct {
 	// of each kernel, where nvcc was asked
 	Registers   []Registers  `json:"registers,omitempty"`
 	Correctness *Correctness `json:"correctness,omitempty"`
-	// Simpler says in what a measured candidate is simpler than its baseline, if it is, and in nothing less simple.
-	Simpler  string   `json:"simpler,omitempty"`
-	*Timing           // of a class that holds
-	Decision Decision `json:"decision"`
-	Why      string   `json:"why"`     // of the decision, in words
-	Seconds  float64  `json:"seconds"` // that the evaluation took
+	*Timing                  // of a class that holds
+	Decision    Decision     `json:"decision"`
+	Why         string       `json:"why"`     // of the decision, in words
+	Seconds     float64      `json:"seconds"` // that the evaluation took
 	// GPUSeconds are those of them in which it had the GPU: opening, checking and measuring builds.
 	GPUSeconds float64 `json:"gpu_seconds,omitempty"`
 	// Signature is the public key of what made it, and the signature of everything else, in hexadecimal digits with a
@@ -107,8 +106,6 @@ type Subject struct {
 	Target     string         `json:"target"`
 	Device     string         `json:"device"`
 	Positions  []int          `json:"positions"`
-	// Stage is the one whose times these are, by itself; empty: they are a step's.
-	Stage string `json:"stage,omitempty"`
 	// SameBits: another order of additions than the baseline's was refused.
 	SameBits bool `json:"same_bits,omitempty"`
 }
@@ -132,17 +129,6 @@ type Correctness struct {
 	Oracle string `json:"oracle"` // the plain kernels, or the reference VM
 	Passed bool   `json:"passed"`
 	Spans  []Span `json:"spans"`
-	// Stage is what the stage of a subject hands over, held to the same oracle from the same inputs; absent where the
-	// oracle knows whole steps alone.
-	Stage *Handed `json:"stage,omitempty"`
-}
-
-// Handed is what was found of the vectors that one stage hands over: the largest errors, relative to theirs.
-type Handed struct {
-	Positions int     `json:"positions"` // compared
-	Vectors   int     `json:"vectors"`   // over all positions
-	RMS       float64 `json:"rms"`
-	Max       float64 `json:"max"`
 }
 
 // Span is what was found over consecutive positions, both ends included: errors relative to the reference's logits.
@@ -160,19 +146,13 @@ type Timing struct {
 	At    []At     `json:"at"`    // by position
 	Ratio Interval `json:"ratio"` // candidate over baseline, geometric mean over positions
 	// Band is how far the interval of the baseline's identical twin over the baseline reaches from 1: what a difference
-	// has to exceed to mean anything. Of predictions it is 0. In verdicts of earlier versions it is what Spread is.
+	// has to exceed to mean anything. Of predictions it is 0.
 	Band float64 `json:"band"`
-	// Spread is the largest difference between the baseline and its twin in one opening; 0 in those verdicts.
+	// Spread is the largest difference between the baseline and its twin in one opening.
 	Spread    float64 `json:"spread,omitempty"`
 	Threshold float64 `json:"threshold"` // the larger of Band and the least gain that counts
 	Machine   string  `json:"machine"`
-	Shares    Shares  `json:"shares,omitempty"` // of a step of the baseline
-	// SharesOf is SharesOfProfile where they were measured; empty: the step is a predicted one.
-	SharesOf string `json:"shares_of,omitempty"`
 }
-
-// SharesOfProfile says of shares that they are parts of a step as a profile shows it.
-const SharesOfProfile = "profile"
 
 // At is what was found at a position.
 type At struct {
@@ -189,12 +169,10 @@ type At struct {
 	Predicted *Predicted `json:"predicted,omitempty"`
 }
 
-// Predicted are predictions in microseconds per token, and by what candidate and baseline differ: what a prior learns
-// from.
+// Predicted are predictions in microseconds per token.
 type Predicted struct {
-	Candidate float64            `json:"candidate_us"`
-	Baseline  float64            `json:"baseline_us"`
-	Traits    map[string]float64 `json:"traits"` // one that is 0 is left out
+	Candidate float64 `json:"candidate_us"`
+	Baseline  float64 `json:"baseline_us"`
 }
 
 // Times are quantiles over launches, in microseconds per token. Those of a prediction are equal.
@@ -204,14 +182,14 @@ type Times struct {
 	P90    float64 `json:"p90"`
 }
 
-// Shares says which part of a step each region of the space has a say in.
-type Shares map[string]float64
-
 // ParseVerdict reads a verdict. Fields that are not known are refused: nothing unsigned is carried along.
 func ParseVerdict(text []byte, file string) (*Verdict, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	var v Verdict
+	if schema := schemaOf(text); slices.Contains(earlierVerdicts, schema) {
+		return nil, earlier(file, schema, VerdictSchema)
+	}
 	if err := d.Decode(&v); err != nil {
 		return nil, diag.Errorf(codeNoVerdict, file, "is no verdict: %s; want what amkc eval --json "+
 			"prints", infile.InJSON(text, err))
@@ -225,8 +203,6 @@ func ParseVerdict(text []byte, file string) (*Verdict, error) {
 // check holds a verdict to what every one of them is: times belong to what has passed, and settings to their ids.
 func (v *Verdict) check(file string) error {
 	switch {
-	case v.Schema == "amkc.verdict/1":
-		return earlier(file, v.Schema, VerdictSchema)
 	case v.Schema != VerdictSchema:
 		return diag.Errorf(codeNoVerdict, file, "has the schema %.30q; want %s", v.Schema, VerdictSchema)
 	case v.ID != IDOf(v.Settings) || v.BaselineID != IDOf(v.Baseline):

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"amkc/ir/diag"
+	"amkc/runtime/infile"
 )
 
 // Soundness is what there is to say about the safety of a campaign.
@@ -16,34 +18,23 @@ type Soundness struct {
 	Trials   int           `json:"trials"`
 	Classes  map[Class]int `json:"classes"`
 	Rejected int           `json:"rejected"` // by a rule: refused, or not proved
-	// NotProposed counts trials of which a proposer came up with nothing that could be tried.
-	NotProposed int `json:"not_proposed"`
-	// Best counts what became the best: kept on a GPU, shortlisted elsewhere.
-	Best int `json:"best"`
-	// BestUnproved counts what became the best without a proof.
-	BestUnproved int `json:"best_unproved"`
-	// BestUnchecked counts what became the best without a check of what it computes.
-	BestUnchecked int `json:"best_unchecked"`
+	// Accepted counts what became the incumbent, and of that what has no proof, and no check of what it computes.
+	Accepted          int `json:"accepted"`
+	AcceptedUnproved  int `json:"accepted_unproved"`
+	AcceptedUnchecked int `json:"accepted_unchecked"`
 }
 
 // Soundness counts the trials.
 func (s *State) Soundness() Soundness {
-	out := Soundness{Trials: len(s.trials), Classes: map[Class]int{}, Rejected: s.found[Rejected]}
-	for class, n := range s.found {
-		out.Classes[class] = n
-	}
+	out := Soundness{Trials: len(s.trials), Classes: maps.Clone(s.found), Rejected: s.found[Rejected]}
 	for i := range s.trials {
-		t := &s.trials[i]
-		if t.Verdict == nil {
-			out.NotProposed++
-		}
-		if t.Best {
-			out.Best++
-			if v := t.Verdict; v == nil || !v.Class.Holds() || v.Proof == nil || !v.Proof.OK {
-				out.BestUnproved++
+		if v := s.trials[i].Verdict; s.trials[i].Accepted {
+			out.Accepted++
+			if !v.Class.Holds() || v.Proof == nil || !v.Proof.OK {
+				out.AcceptedUnproved++
 			}
-			if v := t.Verdict; v == nil || v.Class != Pass {
-				out.BestUnchecked++
+			if v.Class != Pass {
+				out.AcceptedUnchecked++
 			}
 		}
 	}
@@ -51,8 +42,8 @@ func (s *State) Soundness() Soundness {
 }
 
 // Verify holds a campaign to what it should be: every line follows the one before, every verdict is signed with the key
-// and for its trial, the decision is what the rules make of the verdict, and what was accepted and kept is what follows
-// from it. The error is a diagnostic.
+// and for its trial, the decision is what the rules make of the verdict, and what was accepted is what follows from it.
+// The error is a diagnostic.
 func Verify(dir string, key PublicKey) (*Soundness, error) {
 	s, _, _, err := Load(dir)
 	if err != nil {
@@ -67,7 +58,7 @@ func Verify(dir string, key PublicKey) (*Soundness, error) {
 		if err := again.verify(&t, key); errors.Is(err, errRules) {
 			return nil, s.otherRules(path, i, err)
 		} else if err != nil {
-			return nil, diag.Errorf(codeTrials, path, "line %d: %s", i+1, asDiagnostic(err).Msg)
+			return nil, diag.Errorf(codeTrials, path, "line %d: %s", i+1, infile.Reason(err))
 		}
 		again.Apply(&t)
 	}
@@ -76,9 +67,6 @@ func Verify(dir string, key PublicKey) (*Soundness, error) {
 }
 
 func (s *State) verify(t *Trial, key PublicKey) error {
-	if t.Verdict == nil {
-		return nil
-	}
 	if err := key.Check(t.Verdict); err != nil {
 		return err
 	}
@@ -88,10 +76,8 @@ func (s *State) verify(t *Trial, key PublicKey) error {
 	if err := s.campaign.Rules.made(t.Verdict); err != nil {
 		return err
 	}
-	if accepted, best := s.Outcome(t); accepted != t.Accepted || best != t.Best {
-		return fmt.Errorf("accepted is %v and best %v, and from the trials before it follows %v and %v", t.Accepted,
-			t.Best,
-			accepted, best)
+	if accepted := s.Accepts(t); accepted != t.Accepted {
+		return fmt.Errorf("accepted is %v, and from the trials before it follows %v", t.Accepted, accepted)
 	}
 	return nil
 }
@@ -122,16 +108,14 @@ func (s *State) otherRules(path string, i int, err error) error {
 // sameRules refuses a campaign whose verdicts were decided by other rules than those here.
 func (s *State) sameRules(dir string) error {
 	for i := range s.trials {
-		if v := s.trials[i].Verdict; v != nil {
-			if err := s.campaign.Rules.made(v); err != nil {
-				return s.otherRules(filepath.Join(dir, trialsName), i, err)
-			}
+		if err := s.campaign.Rules.made(s.trials[i].Verdict); err != nil {
+			return s.otherRules(filepath.Join(dir, trialsName), i, err)
 		}
 	}
 	return nil
 }
 
-// Record adds a verdict that was made outside of the campaign, by amkc eval: against the best, at the last rung.
+// Record adds a verdict that was made outside of the campaign, by amkc eval: against the incumbent, at the last rung.
 func (j *Journal) Record(v *Verdict, key PublicKey, now time.Time) (*Trial, error) {
 	s := j.State
 	if err := s.campaign.Signs(key); err != nil {
@@ -140,8 +124,8 @@ func (j *Journal) Record(v *Verdict, key PublicKey, now time.Time) (*Trial, erro
 	if err := key.Check(v); err != nil {
 		return nil, err
 	}
-	t := &Trial{Job: Job{N: len(s.trials), Role: RoleRecorded, Rung: Final, Basin: s.basin, Bracket: s.bracket,
-		Proposer: "record", Settings: v.Settings, Against: s.best}, Verdict: v}
+	t := &Trial{Job: Job{N: len(s.trials), Role: RoleRecorded, Rung: Final, Round: s.round(),
+		Settings: v.Settings, Against: s.incumbent()}, Verdict: v}
 	if len(s.trials) == 0 {
 		t.Role, t.Against = RoleStart, s.campaign.Start
 	}
@@ -153,7 +137,7 @@ func (j *Journal) Record(v *Verdict, key PublicKey, now time.Time) (*Trial, erro
 			strings.TrimPrefix(err.Error(), errRules.Error()+": "))
 	}
 	for i := range s.trials {
-		if of := s.trials[i].Verdict; of != nil && of.Signature == v.Signature {
+		if s.trials[i].Verdict.Signature == v.Signature {
 			return nil, diag.Errorf(codeOther, "verdict "+v.ID, "is that of trial %d already", i)
 		}
 	}

@@ -19,8 +19,8 @@ func TestTampering(t *testing.T) {
 	require.NoError(t, j.Close())
 	sound, err := Verify(j.dir, toyPublic)
 	require.NoError(t, err)
-	require.Positive(t, sound.Best)
-	require.Zero(t, sound.BestUnproved)
+	require.Positive(t, sound.Accepted)
+	require.Zero(t, sound.AcceptedUnproved)
 	require.Equal(t, 40, sound.Trials-1)
 	_, err = Verify(j.dir, keyOf("o").Public())
 	require.ErrorContains(t, err, "takes verdicts signed with the key")
@@ -35,7 +35,7 @@ func TestTampering(t *testing.T) {
 		"a line gone":   strings.Join(append(append([]string{}, lines[:3]...), lines[4:]...), ""),
 		"another order": strings.Join(append([]string{lines[1], lines[0]}, lines[2:]...), ""),
 		"a line twice":  lines[0] + whole,
-		"the last best": strings.Replace(whole, `"best":false`, `"best":true`, 1),
+		"one accepted":  strings.Replace(whole, `"accepted":false`, `"accepted":true`, 1),
 		"no JSON":       whole + "{}\n",
 		"the first":     strings.Join(lines[1:], ""),
 	} {
@@ -88,24 +88,24 @@ func TestCampaignOfBefore(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// One of an earlier form is refused by name, whatever is to be done with it.
-func TestCampaignOfEarlierForm(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "campaign")
-	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/earlier")))
-	_, err := Verify(dir, toyPublic)
-	require.ErrorContains(t, err, "has the schema amkc.campaign/1, of an earlier amkc; want amkc.campaign/2 [AMK6018]")
-	_, err = OpenJournal(dir)
-	require.ErrorContains(t, err, "AMK6018")
-	_, _, _, err = Load(dir)
-	require.ErrorContains(t, err, "AMK6018")
-	line, err := os.ReadFile(filepath.Join(dir, trialsName))
-	require.NoError(t, err)
-	var first struct{ Verdict json.RawMessage }
-	require.NoError(t, json.Unmarshal(line, &first))
-	corpus := filepath.Join(t.TempDir(), "corpus")
-	require.NoError(t, os.WriteFile(corpus, append(first.Verdict, '\n'), 0o666))
-	_, err = LoadCorpus(corpus, toyPublic)
-	require.ErrorContains(t, err, "corpus:1: error: has the schema amkc.verdict/1, of an earlier amkc")
+// Those of earlier forms are refused by name, whatever is to be done with them.
+func TestCampaignsOfEarlierForms(t *testing.T) {
+	for form, dir := range map[string]string{"1": "testdata/earlier", "2": "testdata/earlier2"} {
+		_, err := Verify(dir, toyPublic)
+		require.ErrorContains(t, err, "has the schema amkc.campaign/"+form+", of an earlier amkc; want "+
+			"amkc.campaign/3 [AMK6018]")
+		_, err = OpenJournal(dir)
+		require.ErrorContains(t, err, "AMK6018")
+		_, _, _, err = Load(dir)
+		require.ErrorContains(t, err, "AMK6018")
+		text, err := os.ReadFile(filepath.Join(dir, trialsName))
+		require.NoError(t, err)
+		line, _, _ := strings.Cut(string(text), "\n")
+		var first struct{ Verdict json.RawMessage }
+		require.NoError(t, json.Unmarshal([]byte(line), &first))
+		_, err = ParseVerdict(first.Verdict, "v.json")
+		require.ErrorContains(t, err, "v.json: error: has the schema amkc.verdict/"+form+", of an earlier amkc")
+	}
 }
 
 // One that was decided by other rules says so, by a code of its own: it can be read, and neither verified nor gone on
@@ -180,7 +180,7 @@ func TestHalfALine(t *testing.T) {
 func TestRecord(t *testing.T) {
 	c := toyCampaign(knobs.Settings{})
 	j, _ := ran(t, c, 3)
-	job := &Job{Rung: Final, Settings: knobs.Settings{"tiling.ring.run_ahead": "16"}, Against: j.State.best}
+	job := &Job{Rung: Final, Settings: knobs.Settings{"tiling.ring.run_ahead": "16"}, Against: j.State.incumbent()}
 	v, now := toyVerdict(c, job), time.Unix(5, 0)
 	stated := *v
 	stated.Signature = ""
@@ -207,11 +207,11 @@ func TestRecord(t *testing.T) {
 	require.ErrorContains(t, err, "want a verdict by the rules of the campaign")
 	trial, err := j.Record(v, toyPublic, now)
 	require.NoError(t, err)
-	require.True(t, trial.Best)
-	require.Equal(t, job.Settings, j.State.best)
+	require.True(t, trial.Accepted)
+	require.Equal(t, job.Settings, j.State.incumbent())
 	_, err = j.Record(v, toyPublic, now)
 	require.ErrorContains(t, err, "against another baseline")
-	job.Settings, job.Against = knobs.Settings{"tiling.loop.barrier": "1"}, j.State.best
+	job.Settings, job.Against = knobs.Settings{"tiling.loop.barrier": "1"}, j.State.incumbent()
 	v = toyVerdict(c, job)
 	_, err = j.Record(v, toyPublic, now)
 	require.NoError(t, err)
@@ -235,7 +235,7 @@ func TestNothingIsReplaced(t *testing.T) {
 	after, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, string(before), string(after))
-	for _, name := range []string{planName, ResultsName, ReportName} {
+	for _, name := range []string{ResultsName, ReportName} {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("mine"), 0o600))
 		require.ErrorContains(t, Create(dir, c), name)

@@ -67,7 +67,6 @@ func New(o Options) (*Server, error) {
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "amkc", Title: "amkc", Version: o.Version}, &mcp.ServerOptions{
 		Instructions: instructions, Capabilities: &mcp.ServerCapabilities{}})
 	s.addTools()
-	s.addCampaignTools()
 	if err := s.addResources(); err != nil {
 		return nil, err
 	}

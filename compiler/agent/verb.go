@@ -71,12 +71,6 @@ func (a *arguments) numbers(flag string, values []int) {
 	a.text(flag, strings.Join(words, ","))
 }
 
-func (a *arguments) flag(flag string, set bool) {
-	if set {
-		a.add(flag)
-	}
-}
-
 // existing adds a path that is there.
 func (a *arguments) existing(name string) {
 	path, err := a.s.existing(name)
@@ -96,15 +90,6 @@ func (a *arguments) given(flag, name string) {
 		a.fail(err)
 	}
 	a.add(flag + "=" + path)
-}
-
-// target adds a path that is written to.
-func (a *arguments) target(name string) {
-	path, err := a.s.writable(name)
-	if err != nil {
-		a.fail(err)
-	}
-	a.add(path)
 }
 
 // written adds a flag with a path that is written to.
@@ -198,20 +183,17 @@ func nest(set map[string]any) (map[string]any, error) {
 	return nested, nil
 }
 
-// A verbInput is the input of a tool: what a verb is called with.
-type verbInput interface{ command(a *arguments) }
-
 // run carries a verb out in a process and returns its JSON result, and whether that says no more than that the verb
 // failed.
-func (s *Server) run(ctx context.Context, request *mcp.CallToolRequest, in verbInput) (_ json.RawMessage, fails bool,
-	_ error) {
+func (s *Server) run(ctx context.Context, request *mcp.CallToolRequest, command func(*arguments)) (_ json.RawMessage,
+	fails bool, _ error) {
 	scratch, err := os.MkdirTemp("", "amkc-mcp-")
 	if err != nil {
 		return nil, false, diag.Errorf(codeVerb, "mcp", "there is no temporary directory: %s", infile.Reason(err))
 	}
 	defer os.RemoveAll(scratch)
 	a := &arguments{s: s, scratch: scratch}
-	if in.command(a); a.err != nil {
+	if command(a); a.err != nil {
 		return nil, false, a.err
 	}
 	if a.alone {

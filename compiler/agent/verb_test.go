@@ -9,68 +9,78 @@ import (
 )
 
 // wordsOf is the command line of a tool with an input, or why there is none.
-func wordsOf(s *Server, in verbInput) ([]string, error) {
+func wordsOf(s *Server, tool string, in any) ([]string, error) {
 	a := &arguments{s: s}
-	in.command(a)
+	a.command(tool, in)
 	return a.words, a.err
 }
 
-// A search may go by a corpus, and a campaign may be learnt from: both are files of the root, as all others.
-func TestCorpusIsInTheRoot(t *testing.T) {
+// The fields of an input become flags of their names, or what a tag says; what is empty is left out.
+func TestCommandLines(t *testing.T) {
 	s, outside := rootWithLinks(t)
 	s.options.Key = filepath.Join(t.TempDir(), "verdict.key")
-	corpus := filepath.Join(s.dir, "corpus")
-	require.NoError(t, os.WriteFile(corpus, nil, 0o644))
-	campaign := campaignInput{modelInput: modelInput{Model: "a/b/c"}, Campaign: "camp"}
-	guided := func(name string) guidedInput {
-		in := guidedInput{campaignInput: campaign, Corpus: name}
-		in.Proposers = []string{"local", "prior"}
-		return in
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "text"), nil, 0o644))
+	for _, name := range []string{"x", "y/z"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(s.dir, name), 0o755))
 	}
-	for _, name := range []string{"corpus", corpus} {
-		for _, in := range []verbInput{searchInput{guidedInput: guided(name)}, planInput{guided(name)}} {
-			words, err := wordsOf(s, in)
-			require.NoError(t, err)
-			require.Subset(t, words, []string{"--proposer=local", "--proposer=prior", "--corpus=./corpus"})
-		}
-		words, err := wordsOf(s, learnInput{Corpus: name, From: []string{"corpus"}})
-		require.NoError(t, err)
-		require.Equal(t, []string{"campaign", "learn", "./corpus", "./corpus", "--key=" + s.options.Key}, words)
+	model, none := modelInput{Model: "a/b/c", MaxSeq: 64}, 0
+	for _, c := range []struct {
+		tool string
+		in   any
+		want []string
+	}{
+		{"doctor", noInput{}, []string{"doctor"}},
+		{"explain", explainInput{Codes: []string{"AMK1", "--x"}}, []string{"explain", "--", "AMK1", "--x"}},
+		{"build", buildInput{modelInput: model, Out: "new", NoBuild: true},
+			[]string{"compile", "./a/b/c", "--max-seq=64", "--out=./new", "--no-build"}},
+		{"bench", benchInput{Builds: []string{"x", "y/z"}, Positions: []int{1, 2}},
+			[]string{"bench", "./x", "./y/z", "--position=1,2"}},
+		{"simulate", simulateInput{fileInput: fileInput{"text"}, Seconds: 3, Positions: listed{"5", "5/9"}},
+			[]string{"simulate", "./text", "--time=3", "--position=5,5/9"}},
+		{"quality", qualityInput{modelInput: model, Against: "x", textInput: textInput{Text: "text"}, Greedy: &none},
+			[]string{"quality", "./a/b/c", "--max-seq=64", "--against=./x", "--text=./text", "--greedy=0"}},
+		{"formats", formatsInput{modelInput: model, Formats: listed{"int8", "int4"}, KL: 0.5},
+			[]string{"formats", "./a/b/c", "--max-seq=64", "--format=int8,int4", "--kl=0.5"}},
+		{"search", searchInput{modelInput: model, Campaign: "camp", Only: []string{"ring", "--key=x"}, Cold: true,
+			judgedInput: judgedInput{Timeout: 9, SameBits: true}},
+			[]string{"search", "./a/b/c", "--max-seq=64", "--same-bits", "--timeout=9", "--out=./camp", "--cold",
+				"--only=ring", "--only=--key=x", "--key=" + s.options.Key}},
+		{"campaign_record", recordInput{campaignInput{"x"}, "text"},
+			[]string{"campaign", "record", "./x", "./text", "--key=" + s.options.Key}},
+	} {
+		words, err := wordsOf(s, c.tool, c.in)
+		require.NoError(t, err, c.tool)
+		require.Equal(t, c.want, words)
 	}
-	words, err := wordsOf(s, learnInput{Corpus: "a/new"})
-	require.NoError(t, err)
-	require.Equal(t, "./a/new", words[2], "it is made")
-
 	for _, name := range []string{"file", "out/secret", "none", "../x", outside} {
-		for _, in := range []verbInput{searchInput{guidedInput: guided(name)}, planInput{guided(name)},
-			learnInput{Corpus: name}, learnInput{Corpus: "corpus", From: []string{name}}} {
-			_, err := wordsOf(s, in)
+		for _, in := range []any{fileInput{name}, textInput{Text: name}, benchInput{Builds: []string{"x", name}},
+			searchInput{modelInput: model, Campaign: name}, evalInput{modelInput: model, Save: name}} {
+			_, err := wordsOf(s, "x", in)
 			require.ErrorContains(t, err, "AMK6202", "%T %s", in, name)
 		}
 	}
-	for in, want := range map[verbInput]string{
-		&searchInput{guidedInput: guided("nowhere")}:             "is not there",
-		&learnInput{Corpus: "corpus", From: []string{"--key=x"}}: "is not there",
-	} {
-		_, err := wordsOf(s, in)
-		require.ErrorContains(t, err, want)
-	}
+	_, err := wordsOf(s, "verify", oneBuildInput{"--key=x"})
+	require.ErrorContains(t, err, "is not there")
+	_, err = wordsOf(s, "x", struct{ Other uint8 }{})
+	require.ErrorContains(t, err, "is of a type that no verb takes")
 }
 
-// What runs a command is no proposer of a tool, and a stage on its own is not searched by what was learnt of steps.
-func TestProposersOfTools(t *testing.T) {
+// What may measure waits for its turn.
+func TestWhatMeasures(t *testing.T) {
 	s, _ := rootWithLinks(t)
-	campaign := campaignInput{modelInput: modelInput{Model: "a/b/c"}, Campaign: "camp"}
-	campaign.Proposers = []string{"exec:touch x"}
-	_, err := wordsOf(s, searchInput{guidedInput: guidedInput{campaignInput: campaign}})
-	require.ErrorContains(t, err, `"exec:touch x"; want random, local, evolve, cost or prior`)
-	campaign.Proposers = []string{"prior"}
-	_, err = wordsOf(s, tuneInput{campaignInput: campaign, Stage: "qkv"})
-	require.ErrorContains(t, err, `"prior"; want random, local, evolve or cost`)
-	campaign.Proposers = []string{"local", "cost"}
-	words, err := wordsOf(s, tuneInput{campaignInput: campaign, Stage: "qkv"})
-	require.NoError(t, err)
-	require.Subset(t, words, []string{"tune", "qkv", "--proposer=local", "--proposer=cost"})
+	for _, c := range []struct {
+		in   any
+		want bool
+	}{
+		{checkInput{}, true}, {benchInput{}, true}, {evalInput{}, false}, {oneBuildInput{}, false},
+		{evalInput{judgedInput: judgedInput{Device: "cuda"}}, true}, {textInput{}, true},
+		{searchInput{judgedInput: judgedInput{Device: "cuda"}}, true}, {textInput{Device: "ref"}, false},
+		{qualityInput{textInput: textInput{Device: "ref"}}, false}, {formatsInput{}, true},
+	} {
+		a := &arguments{s: s}
+		a.command("x", c.in)
+		require.Equal(t, c.want, a.alone, "%T", c.in)
+	}
 }
 
 // What a verb found is a result, whatever it is; that it could not be carried out is an error of the tool, also where
@@ -95,6 +105,6 @@ func TestFailed(t *testing.T) {
 	require.True(t, failed([]byte(`{"ok":false,"exit":2,"errors":[{"code":"AMK5901"}],"warnings":[]}`), true))
 	s, _ := rootWithLinks(t)
 	a := &arguments{s: s}
-	doctorInput{}.command(a)
+	a.command("doctor", noInput{})
 	require.True(t, a.finds)
 }

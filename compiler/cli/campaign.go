@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -21,19 +20,18 @@ import (
 )
 
 // campaignActions are what campaign does.
-var campaignActions = []string{"status", "next", "record", "report", "verify", "learn"}
+var campaignActions = []string{"status", "next", "record", "report", "verify"}
 
 func campaignVerb() verb {
 	f := &judgeFlags{}
 	return verb{
-		name: "campaign", synopsis: "ACTION DIR|FILE [...]", min: 2, max: -1,
+		name: "campaign", synopsis: "ACTION DIR [VERDICT]", min: 2, max: 3,
 		summary: "say how a campaign stands and what is next, record a verdict, or verify it",
-		details: "status DIR says how far the campaign is, and why each region is open or left. next DIR says which " +
-			"evaluation is\nwanted, with the command for it. record DIR VERDICT adds what that printed with --json: " +
-			"a verdict that amkc eval has\nsigned, and no number that somebody states. report DIR writes results.tsv " +
-			"and report.html anew. verify DIR holds every\nline to the one before, every verdict to its signature, " +
-			"and every decision to the rules. learn CORPUS DIR... adds the\nverdicts of campaigns to a file, and " +
-			"says what they teach: what --corpus of amkc search takes.",
+		details: "status DIR says how far the campaign is. next DIR says what a verdict for it has to be against, " +
+			"with the command.\nrecord DIR VERDICT adds what that printed with --json: a verdict that amkc eval has " +
+			"signed, and no number that\nsomebody states. report DIR writes results.tsv and report.html anew. " +
+			"verify DIR holds every line to the one before,\nevery verdict to its signature, and every decision to " +
+			"the rules.",
 		flags: func(set *pflag.FlagSet) {
 			set.Var(newWord(&f.key, ""), "key", "verify verdicts with the key in `FILE`, of which the public half is "+
 				"enough; default: verdict.key\nof the user's configuration of amkc")
@@ -45,14 +43,11 @@ func campaignVerb() verb {
 // campaignReport is the result of campaign in JSON.
 type campaignReport struct {
 	*searched
-	Campaign *search.Campaign    `json:"campaign,omitempty"`
-	Regions  []search.RegionInfo `json:"regions,omitempty"`
-	Job      *search.Job         `json:"job,omitempty"` // of next
-	Command  []string            `json:"command,omitempty"`
-	// of next: the two configurations
-	Candidate json.RawMessage `json:"candidate,omitempty"`
-	Baseline  json.RawMessage `json:"baseline,omitempty"`
-	Trial     *search.Trial   `json:"trial,omitempty"` // of record
+	Campaign *search.Campaign `json:"campaign,omitempty"`
+	Against  knobs.Settings   `json:"against,omitzero"` // of next: what a candidate has to beat
+	Command  []string         `json:"command,omitempty"`
+	Baseline json.RawMessage  `json:"baseline,omitempty"` // Against as a file of --baseline
+	Trial    *search.Trial    `json:"trial,omitempty"`    // of record
 }
 
 func runCampaign(c *call, f *judgeFlags) error {
@@ -61,15 +56,13 @@ func runCampaign(c *call, f *judgeFlags) error {
 		return c.usage("%s is no action; %s", typedWord(action), diag.Guess(action, campaignActions,
 			"want "+listOr(campaignActions)))
 	}
-	if want := map[string]int{"record": 3, "learn": len(c.args)}[action]; len(c.args) != max(want, 2) {
-		return c.usage("record takes a directory and a verdict, learn a corpus and any directories, and the others a "+
-			"directory; usage: %s", c.verb.synopsisLine())
+	if (action == "record") != (len(c.args) == 3) {
+		return c.usage("record takes a directory and a verdict, and the others a directory; usage: %s",
+			c.verb.synopsisLine())
 	}
 	switch action {
 	case "record":
 		return recordVerdict(c, f, dir, c.args[2])
-	case "learn":
-		return learnFrom(c, f, dir, c.args[2:])
 	case "verify":
 		return verifyCampaign(c, f, dir)
 	}
@@ -88,8 +81,8 @@ func runCampaign(c *call, f *judgeFlags) error {
 		return c.printf("%s\n%s\n", filepath.Join(dir, search.ReportName), filepath.Join(dir, search.ResultsName))
 	}
 	result := resultOf(dir, "", s)
-	c.payload = campaignReport{searched: result, Campaign: s.Campaign(), Regions: s.Regions()}
-	return c.printf("%s%s", searchedText(result, s.Campaign()), regionsText(s.Regions()))
+	c.payload = campaignReport{searched: result, Campaign: s.Campaign()}
+	return c.printf("%s", searchedText(result, s))
 }
 
 // verifyCampaign checks everything that can be checked.
@@ -142,60 +135,38 @@ func recordVerdict(c *call, f *judgeFlags, dir, file string) error {
 	}
 	c.payload = campaignReport{searched: resultOf(dir, "", j.State), Trial: trial}
 	what := "recorded"
-	if trial.Best {
+	if trial.Accepted {
 		what = "recorded, and the best now"
 	}
 	return c.printf("trial %d: %s: %s\n", trial.N, what, v.Why)
 }
 
-// nextJob says what the campaign wants to know next. Whatever a machine would ask first at a lower rung, what is
-// recorded is a final verdict against the best.
+// nextJob says what a verdict has to be that the campaign records: of any candidate, in full, against the best. The
+// first one is of the start against itself.
 func nextJob(c *call, s *search.State) error {
-	job, stop, err := s.Next()
+	against, _ := s.Best()
+	baseline, err := configText(against)
 	if err != nil {
 		return err
 	}
-	if job == nil {
-		if job = s.Confirm(); job == nil {
-			c.payload = campaignReport{searched: &searched{Stop: stop}}
-			return c.printf("stop: %s\n", stop)
-		}
-	}
-	if job.Role != search.RoleConfirm && job.Role != search.RoleStart {
-		job.Against, _ = s.Best()
-	}
-	job.Rung = search.Final
-	var candidate json.RawMessage
-	if job.Settings != nil {
-		if candidate, err = configText(job.Settings); err != nil {
-			return err
-		}
-	}
-	baseline, err := configText(job.Against)
-	if err != nil {
-		return err
-	}
-	command := slices.Concat([]string{"amkc", "eval"}, s.Campaign().Command, []string{"--config=candidate.json",
-		"--baseline=baseline.json", "--device=" + s.Campaign().Device,
-		"--position=" + joined(s.Campaign().PositionsOf(job))})
-	if stage := s.Campaign().StageOf(job); stage != "" {
-		command = append(command, "--stage="+stage)
-	}
-	if s.Campaign().SameBits {
+	campaign := s.Campaign()
+	command := slices.Concat([]string{"amkc", "eval"}, campaign.Command, []string{"--config=candidate.json",
+		"--baseline=baseline.json", "--device=" + campaign.Device, "--position=" + joined(campaign.Positions)})
+	if campaign.SameBits {
 		command = append(command, "--same-bits")
 	}
 	command = append(command, "--json")
-	c.payload = campaignReport{Job: job, Command: command, Candidate: candidate, Baseline: baseline}
-	proposed := string(candidate)
-	if candidate == nil {
-		proposed = "of your own: amkc search would ask the proposer " + typedWord(job.Proposer)
-	}
+	c.payload = campaignReport{Against: against, Command: command, Baseline: baseline}
 	words := make([]string, len(command))
 	for i, word := range command {
 		words[i] = shellWord(word)
 	}
-	return c.printf("trial %d: %s, region %s\ncandidate.json: %s\nbaseline.json: %s\n%s > verdict.json\n", job.N,
-		job.Role, cmp.Or(job.Region, "all"), proposed, baseline, strings.Join(words, " "))
+	candidate := "of your own"
+	if len(s.Trials()) == 0 {
+		candidate = "that of baseline.json, first: the start against itself"
+	}
+	return c.printf("candidate.json: %s\nbaseline.json: %s\n%s > verdict.json\n", candidate, baseline,
+		strings.Join(words, " "))
 }
 
 // configText is the configuration of settings as a file of it has it.
@@ -229,7 +200,6 @@ func writeReport(dir string, s *search.State) error {
 func resultOf(dir, stop string, s *search.State) *searched {
 	r := &searched{Dir: dir, Stop: stop, Soundness: s.Soundness()}
 	r.Best, r.Estimate = s.Best()
-	r.Stage = tunedIn(s)
 	if t := s.Confirmed(); t != nil && t.Verdict.Timing != nil {
 		r.HeldOut = &t.Verdict.Ratio
 		if t.Verdict.Confirms() {
@@ -239,28 +209,28 @@ func resultOf(dir, stop string, s *search.State) *searched {
 	return r
 }
 
-func searchedText(r *searched, c *search.Campaign) string {
+func searchedText(r *searched, s *search.State) string {
 	var b strings.Builder
+	c, kind := s.Campaign(), "measured"
 	if r.Stop != "" {
 		fmt.Fprintf(&b, "ended: %s\n", r.Stop)
 	}
-	kind := "measured"
 	if c.Device == search.DeviceCost {
 		kind = "predicted"
 	}
+	if t := s.Refuted(); t != nil {
+		fmt.Fprintf(&b, "not confirmed: %s seemed to be faster, and takes %s of the time of the start at positions "+
+			"%s, %s\n", t.Verdict.ID, intervalText(t.Verdict.Ratio), joined(c.HeldOut), kind)
+	}
 	switch {
-	case r.Stage != nil:
-		b.WriteString(tunedText(r, c, kind))
-		fmt.Fprintf(&b, "%s\n", soundnessText(&r.Soundness))
-		return b.String()
 	case search.IDOf(r.Best) == search.IDOf(c.Start):
 		b.WriteString("nothing better than the start was found\n")
 	case r.Confirmed != nil:
 		fmt.Fprintf(&b, "best, confirmed at positions %s: %s of the time of the start, %s\n", joined(c.HeldOut),
 			intervalText(*r.Confirmed), kind)
 	case r.HeldOut != nil:
-		fmt.Fprintf(&b, "best, not confirmed: at positions %s it takes %s of the time of the start, which shows no "+
-			"gain, %s\n", joined(c.HeldOut), intervalText(*r.HeldOut), kind)
+		fmt.Fprintf(&b, "best, not confirmed: at positions %s it takes %s of the time of the start, an interval that "+
+			"is not below 1, %s\n", joined(c.HeldOut), intervalText(*r.HeldOut), kind)
 	default:
 		fmt.Fprintf(&b, "best, not confirmed: about %.4f of the time of the start, %s\n", r.Estimate, kind)
 	}
@@ -278,19 +248,7 @@ func settingsText(s knobs.Settings) string {
 }
 
 func soundnessText(s *search.Soundness) string {
-	nothing := ""
-	if s.NotProposed > 0 {
-		nothing = fmt.Sprintf(", %d without a proposal", s.NotProposed)
-	}
-	return fmt.Sprintf("%d trials: %d rejected by a rule, %d failed, %d late, %d crashed%s; %d became the best, %d of "+
+	return fmt.Sprintf("%d trials: %d rejected by a rule, %d failed, %d late, %d crashed; %d became the best, %d of "+
 		"them unproved, %d unchecked", s.Trials, s.Rejected, s.Classes[search.Fail], s.Classes[search.Timeout],
-		s.Classes[search.Crash], nothing, s.Best, s.BestUnproved, s.BestUnchecked)
-}
-
-func regionsText(regions []search.RegionInfo) string {
-	var b strings.Builder
-	for _, r := range regions {
-		fmt.Fprintf(&b, "%s: %s, %d trials, %d accepted, %s\n", r.Name, r.Part(), r.Trials, r.Accepted, r.State)
-	}
-	return b.String()
+		s.Classes[search.Crash], s.Accepted, s.AcceptedUnproved, s.AcceptedUnchecked)
 }

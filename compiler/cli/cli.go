@@ -39,7 +39,7 @@ func verbs() []verb {
 	return []verb{
 		compileVerb(), packVerb(), runVerb(), chatVerb(), serveVerb(), logitsVerb(), qualityVerb(), formatsVerb(),
 		validateVerb(), simulateVerb(), exploreVerb(), costVerb(), spaceVerb(), evalVerb(), searchVerb(),
-		tuneVerb(), campaignVerb(), mcpVerb(), dumpVerb(), verifyVerb(), checkVerb(), benchVerb(), diffVerb(),
+		campaignVerb(), mcpVerb(), dumpVerb(), verifyVerb(), checkVerb(), benchVerb(), diffVerb(),
 		doctorVerb(), targetsVerb(), modelsVerb(), passesVerb(), explainVerb(), versionVerb(), licensesVerb(),
 		completionVerb(), helpVerb(),
 	}

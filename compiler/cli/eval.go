@@ -24,7 +24,6 @@ type evalFlags struct {
 	model    modelFlags
 	judge    judgeFlags
 	baseline string
-	stage    string
 	rung     string
 	sameBits bool
 	build    bool
@@ -74,12 +73,12 @@ func (f *judgeFlags) check(c *call) error {
 	return nil
 }
 
-// signingKey reads the key that verdicts are signed with, by LoadKey where one may be made, and else by ReadKey.
-func (f *judgeFlags) signingKey(open func(path string) (search.Key, error)) (search.Key, error) {
+// signingKey reads the key that verdicts are signed with, and makes one where there is none.
+func (f *judgeFlags) signingKey() (search.Key, error) {
 	if err := f.findKey(); err != nil {
 		return nil, err
 	}
-	return open(f.key)
+	return search.LoadKey(f.key)
 }
 
 // publicKey reads the key that verdicts are verified with.
@@ -93,8 +92,12 @@ func (f *judgeFlags) publicKey() (search.PublicKey, error) {
 func (f *judgeFlags) findKey() (err error) {
 	if f.key == "" {
 		f.key, err = usersKey()
+		return err
 	}
-	return err
+	if f.key, err = filepath.Abs(f.key); err != nil {
+		return diag.Errorf(codeInput, "key", "%s: %s", f.key, infile.Reason(err))
+	}
+	return nil
 }
 
 // usersKey is the file of the key that verdicts are signed with, unless --key names another.
@@ -129,14 +132,12 @@ func evalVerb() verb {
 
 func (f *evalFlags) define(set *pflag.FlagSet) {
 	set.Var(newWord(&f.baseline, ""), "baseline", "compare with the ScheduleConfig of `FILE`; default: all defaults")
-	set.Var(newWord(&f.stage, ""), "stage", "judge by the time of stage `NAME` by itself: "+
-		strings.Join(evaluate.Stages(), ", "))
 	rungs := make([]string, len(search.Rungs))
 	for i, r := range search.Rungs {
 		rungs[i] = string(r)
 	}
 	set.Var(newChoice(&f.rung, string(search.Final), rungs...), "rung",
-		"how much to ask: screen is proof and a first look, race emission and more rounds, final everything")
+		"how much to ask: screen is proof and a first look, final everything")
 	set.BoolVar(&f.sameBits, "same-bits", false, "refuse a configuration that adds up in another order than the "+
 		"baseline")
 	set.BoolVar(&f.build, "build-only", false, "prove and build both for --device cuda, which needs no GPU, and "+
@@ -175,7 +176,7 @@ func (f *evalFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	key, err := f.judge.signingKey(search.LoadKey)
+	key, err := f.judge.signingKey()
 	if err != nil {
 		return err
 	}
@@ -186,7 +187,7 @@ func (f *evalFlags) run(c *call) error {
 	line := c.progress()
 	request := evaluate.Request{Options: opts, Candidate: candidate, Baseline: baseline,
 		Device: f.judge.device, Positions: f.judge.positions, Rung: search.Rung(f.rung), Rules: search.DefaultRules(),
-		Stage: f.stage, SameBits: f.sameBits, Registers: f.judge.registers, GPU: f.judge.gpu, Progress: line.Show,
+		SameBits: f.sameBits, Registers: f.judge.registers, GPU: f.judge.gpu, Progress: line.Show,
 		Turn: limit.turn(f.judge.turn), Left: limit.left}
 	judge, most := evaluate.Evaluate, time.Duration(f.judge.timeout)*time.Second
 	switch {
@@ -285,11 +286,7 @@ func candidateIn(c *call, file string) (knobs.Settings, error) {
 
 func verdictText(v *search.Verdict) string {
 	var b strings.Builder
-	what := ""
-	if v.Stage != "" {
-		what = ", stage " + v.Stage + " by itself"
-	}
-	fmt.Fprintf(&b, "%s on %s%s: %s against %s: %s\n", v.Model, v.Target, what, v.ID, v.BaselineID, v.Class)
+	fmt.Fprintf(&b, "%s on %s: %s against %s: %s\n", v.Model, v.Target, v.ID, v.BaselineID, v.Class)
 	if v.Proof != nil && v.Proof.OK {
 		b.WriteString("proof: no deadlock, no race, no access outside\n")
 	}
@@ -307,20 +304,12 @@ func verdictText(v *search.Verdict) string {
 				s.RMS,
 				s.Max, c.Oracle)
 		}
-		if h := c.Stage; h != nil {
-			fmt.Fprintf(&b, "%d vectors that the stage hands over at %d positions: error %.2e RMS, %.2e max, against "+
-				"the %s\n", h.Vectors, h.Positions, h.RMS, h.Max, c.Oracle)
-		}
 	}
 	if v.Timing != nil {
 		for _, at := range v.At {
-			ceiling := fmt.Sprintf(", ceiling %.1f µs", at.Ceiling)
-			if v.Stage != "" {
-				ceiling = ""
-			}
-			fmt.Fprintf(&b, "position %d: %.1f µs per token (%.1f to %.1f), baseline %.1f µs%s; ratio %s\n",
-				at.Position, at.Candidate.Median, at.Candidate.P10, at.Candidate.P90, at.Baseline.Median, ceiling,
-				intervalText(at.Ratio))
+			fmt.Fprintf(&b, "position %d: %.1f µs per token (%.1f to %.1f), baseline %.1f µs, ceiling %.1f µs; "+
+				"ratio %s\n", at.Position, at.Candidate.Median, at.Candidate.P10, at.Candidate.P90, at.Baseline.Median,
+				at.Ceiling, intervalText(at.Ratio))
 		}
 		twins := "predicted"
 		if v.Device == search.DeviceCUDA {

@@ -52,7 +52,7 @@ func TestRegistersOfPredictions(t *testing.T) {
 		want  []search.Registers
 	}{
 		{saysRegisters, nil, 1, found},
-		{saysRegisters, []string{"--rung", "race"}, 0, nil},
+		{saysRegisters, []string{"--rung", "screen"}, 0, nil},
 		{saysRegisters, []string{"--registers=false"}, 0, nil},
 		{saysRegisters, []string{"--config", written}, 1, found},
 		{saysRegisters, []string{"--config", written, "--timeout", "20"}, 0, nil},

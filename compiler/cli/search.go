@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -14,84 +15,69 @@ import (
 	"amkc/compiler"
 	"amkc/compiler/evaluate"
 	"amkc/compiler/version"
+	"amkc/ir/diag"
 	"amkc/knobs"
+	"amkc/runtime/infile"
 	"amkc/runtime/progress"
 	"amkc/search"
 )
 
 // searchFlags are the flags of search.
 type searchFlags struct {
-	model     modelFlags
-	judge     judgeFlags
-	out       string
-	trials    int
-	minutes   float64
-	seconds   float64 // of the GPU
-	jobs      int
-	overnight bool
-	heldOut   []int
-	seed      string
-	proposers []string
-	cold      bool
-	sameBits  bool
-	tag       string
-	bracket   int
-	corpus    string
-	options   compiler.Options // of the model, once it is known
-	describe  search.Describer // of it
-	index     int
-	stage     string // of work
-	tuned     string // the stage that is tuned on its own; empty: the step is
+	model    modelFlags
+	judge    judgeFlags
+	out      string
+	trials   int
+	minutes  float64
+	seconds  float64 // of the GPU
+	jobs     int
+	via      string // what runs an evaluation on another machine
+	buildVia string // likewise for a build
+	heldOut  []int
+	seed     string
+	only     []string
+	cold     bool
+	sameBits bool
+	tag      string
+	width    int
+	options  compiler.Options // of the model, once it is known
 }
 
 func searchVerb() verb {
 	f := &searchFlags{}
 	return verb{
-		name: "search", synopsis: "MODEL -o DIR [--trials N] [--minutes N] [--device cost|cuda]", min: 1, max: -1,
+		name: "search", synopsis: "MODEL -o DIR [--trials N] [--minutes N] [--device cost|cuda]", min: 1, max: 1,
 		summary: "look for a faster schedule, trial by trial; keep what is shown to be faster",
 		details: "DIR is a campaign: campaign.json, which never changes, and trials.jsonl, to which every trial is " +
-			"added. " +
-			"A\n" +
-			"campaign that was stopped or killed is gone on with by the same command. Each configuration is judged " +
-			"by a " +
-			"process\nof its own, which is killed if it hangs. The page report.html and the table results.tsv are " +
-			"written at the end.\nOn a GPU only what is faster beyond the noise is kept; by the cost model a " +
-			"configuration is shortlisted\n(docs/search.md).\n\n" +
-			"On many machines: amkc search plan MODEL -o DIR --trials N writes a round of trials, amkc search work " +
-			"-o DIR\n--index N makes one of them, as often and wherever it is run, and amkc search merge -o DIR " +
-			"[DIR...] adds the round\nto the campaign when all of it is made.",
+			"added. A\ncampaign that was stopped or killed is resumed by the same command. Each configuration is " +
+			"judged by a process\nof its own, which is killed if it hangs. The page report.html and the table " +
+			"results.tsv are written at the end.\nOn a GPU only what is faster beyond the noise is kept; by the cost " +
+			"model a configuration is shortlisted\n(docs/search.md).\n\n" +
+			"On a cluster, --via names a command that runs its arguments on a machine with a GPU, such as\n" +
+			"'srun --gres=gpu:1', and --build-via one for builds (scripts/cluster).",
 		flags: f.define,
 		run:   f.run,
 	}
 }
 
 func (f *searchFlags) define(set *pflag.FlagSet) {
-	f.defineCommon(set)
-	set.BoolVar(&f.overnight, "overnight", false, "go on to another basin whether the last ones led to anything or not")
-	set.Var(newWord(&f.corpus, ""), "corpus", "have --proposer prior go by what is learnt from the verdicts in `FILE`")
-	set.Var(newCount(&f.index, 0, 0, 1e6), "index", "of work: make trial `N` of the round")
-	set.Var(newChoice(&f.stage, string(search.StageJudge), string(search.StageBuild), string(search.StageJudge)),
-		"stage", "of work: build needs no GPU and measures nothing, judge does everything that is left")
-}
-
-// defineCommon defines the flags of every search, of a step or of a stage on its own.
-func (f *searchFlags) defineCommon(set *pflag.FlagSet) {
 	set.VarP(newWord(&f.out, ""), "out", "o", "the campaign's `DIR`")
 	set.Var(newCount(&f.trials, 0, 0, 1e6), "trials", "end when the campaign has `N` trials; 0: no limit")
 	set.Var(newAmount(&f.minutes), "minutes", "end after `N` minutes, whole or not; 0: no limit")
 	set.Var(newAmount(&f.seconds), "gpu-seconds", "end when the campaign has had the GPU for `N` seconds; 0: no limit")
-	set.Var(newCount(&f.jobs, 1, 1, 1024), "jobs", "propose in rounds, and prove and build `N` configurations at a "+
-		"time, ahead of the one that is measured, with a quarter of --timeout per build; predict as many at a time")
+	set.Var(newCount(&f.jobs, 1, 1, 1024), "jobs", "prove and build `N` configurations at a time, ahead of the one "+
+		"that is measured, with a quarter of --timeout per build; predict as many at a time, and with --via measure")
+	set.Var(newWord(&f.via, ""), "via", "run each evaluation by `COMMAND`, which has the process as its arguments")
+	set.Var(newWord(&f.buildVia, ""), "build-via", "run each build by `COMMAND`; default: here")
 	set.Var(newCounts(&f.heldOut, nil), "held-out", "confirm the best at position `N`; several with commas; default: "+
 		"near those of --position")
 	set.Var(newWord(&f.seed, "1"), "seed", "draw proposals from `SEED`")
-	set.Var(&words{&f.proposers}, "proposer", "have proposals made by `NAME`: random, local, evolve, cost, prior, "+
-		"or exec:COMMAND; may be repeated; default: local twice, evolve, random")
+	set.Var(&words{&f.only}, "only", "vary the knobs of region `NAME`, or knob NAME, and no others; may be repeated")
 	set.BoolVar(&f.cold, "cold", false, "begin at the least clever value of each knob")
 	set.BoolVar(&f.sameBits, "same-bits", false, "leave knobs alone that decide in which order sums are added up")
 	set.Var(newWord(&f.tag, ""), "tag", "call the campaign `TAG` in results.tsv; default: model and target")
-	set.Var(newCount(&f.bracket, search.DefaultRules().Bracket, 1, 1e4), "bracket",
-		"screen `N` configurations together, of which one in three goes on")
+	set.Var(newCount(&f.width, search.DefaultRules().Width, 1, 1e4), "round",
+		"screen `N` configurations in a round, of which at most three are judged in full")
 	f.judge.define(set)
 	f.model.define(set, defaultTarget)
 }
@@ -104,30 +90,20 @@ type searched struct {
 	Estimate  float64          `json:"estimate"`  // chained through the trials, relative to the start
 	Confirmed *search.Interval `json:"confirmed"` // at held-out positions, below 1; null: not confirmed
 	HeldOut   *search.Interval `json:"held_out"`  // what was found there, be it a gain or not; null: nothing yet
-	Stage     *tuned           `json:"stage,omitempty"`
 	Soundness search.Soundness `json:"soundness"`
 }
 
+// run makes trials.
 func (f *searchFlags) run(c *call) error {
-	action, err := searchActionOf(c)
-	if err != nil {
-		return err
-	}
-	return action.run(f, c)
-}
-
-// carry makes trials, one after another, on this machine.
-func (f *searchFlags) carry(c *call) error {
 	if err := f.check(c); err != nil {
 		return err
 	}
-	if f.trials == 0 && f.minutes == 0 && f.seconds == 0 {
-		return c.usage("a search needs an end; want --trials N, --minutes N or --gpu-seconds N")
+	if f.via == "" {
+		if err := f.judge.needGPU(c, &f.model, c.args[0]); err != nil {
+			return err
+		}
 	}
-	if err := f.judge.needGPU(c, &f.model, c.args[0]); err != nil {
-		return err
-	}
-	key, err := f.judge.signingKey(search.LoadKey)
+	key, err := f.judge.signingKey()
 	if err != nil {
 		return err
 	}
@@ -151,7 +127,7 @@ func (f *searchFlags) carry(c *call) error {
 	}
 	result := resultOf(f.out, stop, journal.State)
 	c.payload = result
-	return c.printf("%s", searchedText(result, journal.Campaign))
+	return c.printf("%s", searchedText(result, journal.State))
 }
 
 // open opens the campaign that the flags ask for, and begins it where there is none.
@@ -175,20 +151,20 @@ func (f *searchFlags) check(c *call) error {
 		return err
 	}
 	switch {
+	case f.out == "":
+		return c.usage("a directory for the campaign is needed; want -o DIR")
+	case f.trials == 0 && f.minutes == 0 && f.seconds == 0:
+		return c.usage("a search needs an end; want --trials N, --minutes N or --gpu-seconds N")
+	case (f.via != "" || f.buildVia != "") && f.judge.gpu != 0:
+		return c.usage("--gpu is a number on this machine, and --via runs on others; want one of them")
+	case f.buildVia != "" && f.judge.device != search.DeviceCUDA:
+		return c.usage("--build-via goes with --device cuda: predictions build nothing")
 	case f.cold && f.model.config != "":
 		return c.usage("--cold and --config each say where to begin; want one of them")
 	case f.seconds != 0 && f.judge.device != search.DeviceCUDA:
 		return c.usage("--gpu-seconds goes with --device cuda")
 	case f.model.dumpIR != "" || f.model.timePasses:
 		return c.usage("--dump-ir and --time-passes are for one program; want amkc dump, or amkc eval")
-	}
-	for _, name := range f.proposers {
-		if err := search.CheckProposer(name); err != nil {
-			return err
-		}
-	}
-	if slices.Contains(f.proposers, "prior") != (f.corpus != "") {
-		return c.usage("--proposer prior goes by a --corpus, and nothing else does; want both or none")
 	}
 	return nil
 }
@@ -227,33 +203,14 @@ func (f *searchFlags) campaign(ctx context.Context, c *call, key search.Key, lin
 	}
 	campaign := &search.Campaign{Schema: search.CampaignSchema, Tag: f.tag, Model: opts.Name, Source: source,
 		Target: opts.Target.Name, Device: f.judge.device, Positions: f.judge.positions, HeldOut: f.heldOut,
-		Objective: search.Objective, Start: start, Cold: f.cold, SameBits: f.sameBits, Seed: seed,
-		Proposers: f.proposers, Rules: search.DefaultRules(), Key: key.Public().String(), Amkc: version.Get().Version,
-		Command: command, Stage: f.tuned}
+		Start: start, Cold: f.cold, Only: f.only, SameBits: f.sameBits, Seed: seed, Rules: search.DefaultRules(),
+		Key: key.Public().String(), Amkc: version.Get().Version, Command: command}
 	if campaign.Tag == "" {
 		campaign.Tag = opts.Name + "-" + opts.Target.Name
 	}
-	if f.tuned != "" {
-		campaign.Objective = search.ObjectiveOfStage
-		if f.tag == "" {
-			campaign.Tag += "-" + f.tuned
-		}
-	}
-	campaign.Rules.Bracket = f.bracket
-	if len(campaign.Proposers) == 0 {
-		campaign.Proposers = search.DefaultProposers()
-	}
+	campaign.Rules.Width = f.width
 	if search.Exists(f.out) {
 		return campaign, f.same(campaign)
-	}
-	if f.corpus != "" {
-		corpus, err := search.LoadCorpus(f.corpus, key.Public())
-		if err != nil {
-			return nil, err
-		}
-		if campaign.Prior, err = corpus.Prior(f.corpus); err != nil {
-			return nil, err
-		}
 	}
 	return campaign, f.space(ctx, opts, campaign, line)
 }
@@ -265,27 +222,25 @@ func (f *searchFlags) space(ctx context.Context, opts compiler.Options, campaign
 	if campaign.Space, err = evaluate.Space(ctx, opts, 0, line.Show); err != nil {
 		return err
 	}
-	if f.tuned != "" {
-		if campaign.Space, err = evaluate.SpaceOf(opts, campaign.Space, f.tuned); err != nil {
-			return err
-		}
-	}
-	if f.cold {
+	if f.cold { // with all that is not varied at its default
 		campaign.Start = campaign.Space.Cold()
 	}
-	return nil
+	if len(f.only) > 0 {
+		campaign.Space, err = campaign.Space.Only(f.only)
+	}
+	return err
 }
 
-// same holds a campaign to that of the directory, whose space, cold start and prior are taken over.
+// same holds a campaign to that of the directory, whose space and cold start are taken over.
 func (f *searchFlags) same(campaign *search.Campaign) error {
 	s, _, _, err := search.Load(f.out)
 	if err != nil {
 		return err
 	}
 	old := s.Campaign()
-	campaign.Space, campaign.Prior = old.Space, old.Prior // a corpus may have grown since
+	campaign.Space = old.Space
 	if f.cold {
-		campaign.Start = old.Space.Cold()
+		campaign.Start = old.Start
 	}
 	return old.Same(campaign, f.out)
 }
@@ -329,43 +284,136 @@ func (f *searchFlags) command(c *call) ([]string, error) {
 	return command, nil
 }
 
-// asker asks commands and the cost model.
-func (f *searchFlags) asker(s *search.State) search.Asker {
-	if f.describe == nil {
-		f.describe = evaluate.NewDescriber(f.options, s.Campaign().Positions, s.Campaign().Stage)
-	}
-	return s.Asker(time.Duration(f.judge.timeout)*time.Second, f.describe)
-}
+// buildPart is which part of the time of an evaluation a build may take. The round waits for all of its trials, and the
+// GPU would be idle meanwhile. Where nobody asks for registers, nvcc may take as much for those of a prediction.
+const buildPart = 4
+
+// elsewhere is how long a process that runs on another machine may wait for that, and how often it is begun that ends
+// without a word, as when the machine is taken away.
+const (
+	elsewhere         = 24 * time.Hour
+	elsewhereAttempts = 3
+)
 
 // carryOn makes trials. The time of the run has begun before: to find out what can be set takes of it too.
 func (f *searchFlags) carryOn(ctx context.Context, c *call, j *search.Journal, key search.Key,
 	line watcher, began time.Time) (string, error) {
-	w, done, err := f.judge.worker(j.Campaign, key, max(1, f.judge.timeout/buildPart))
+	w, done, err := f.worker(j.Campaign, key)
 	if err != nil {
 		return "", err
 	}
 	defer done()
-	budget := search.Budget{Trials: f.trials, GPUSeconds: f.seconds, Forever: f.overnight}
+	budget := search.Budget{Trials: f.trials, GPUSeconds: f.seconds}
 	if f.minutes > 0 {
 		budget.Time = max(1, time.Until(began.Add(time.Duration(f.minutes*float64(time.Minute)))))
 	}
-	r := search.Runner{Evaluate: w.Evaluate, Ask: f.asker(j.State), Now: time.Now, Budget: budget,
+	r := search.Runner{Evaluate: w.Evaluate, Describe: evaluate.NewDescriber(f.options, j.Campaign.Positions),
+		Builds: f.jobs, Judges: f.jobs, Now: time.Now, Budget: budget,
 		Tell: func(s *search.State, t *search.Trial) {
 			_, ratio := s.Best()
-			line.Show(progress.Step{Activity: fmt.Sprintf("basin %d, best %.4f, trial", t.Basin, ratio),
+			line.Show(progress.Step{Activity: fmt.Sprintf("round %d, best %.4f, trial", t.Round, ratio),
 				Done: int64(len(s.Trials())), Total: int64(f.trials), Unit: "trials"})
-			if t.Best {
+			if t.Accepted {
 				line.Clear()
-				c.note("trial %d: %s", t.N, t.Verdict.Why)
+				c.note("trial %d: accepted: %s", t.N, t.Verdict.Why)
 			}
 		}}
-	if f.jobs == 1 {
-		return r.Run(ctx, j)
+	if j.Campaign.Device == search.DeviceCUDA {
+		r.Build = w.Build
+		if f.via == "" {
+			r.Judges = min(2, f.jobs) // while one measures, the next one proves and finds its builds
+		}
 	}
-	return r.Together(ctx, j, &search.Crew{Jobs: f.jobs, Ask: f.asker, Work: w.Work, Key: key.Public(),
-		Told: func(done, of int) {
-			line.Show(progress.Step{Activity: "a round", Done: int64(done), Total: int64(of), Unit: "trials"})
-		}})
+	return r.Run(ctx, j)
+}
+
+// worker judges the jobs of a campaign, each in a process of its own: amkc eval. done removes what it needs for that.
+func (f *searchFlags) worker(campaign *search.Campaign, key search.Key) (w *search.Worker, done func(), err error) {
+	if err := campaign.Signs(key.Public()); err != nil {
+		return nil, nil, err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, nil, diag.Errorf(codeFailed, "amkc", "does not know where it is: %s", infile.Reason(err))
+	}
+	// In the campaign's directory, which other machines have too; what a killed run has left is removed.
+	scratch, err := filepath.Abs(filepath.Join(f.out, ".eval"))
+	if err == nil {
+		if err = os.RemoveAll(scratch); err == nil {
+			err = os.Mkdir(scratch, 0o777)
+		}
+	}
+	if err != nil {
+		return nil, nil, diag.Errorf(codeOutput, f.out, "cannot be written to: %s", infile.Reason(err))
+	}
+	if f.judge.turn == "" && f.via == "" { // shared by the evaluations of this search
+		f.judge.turn = filepath.Join(scratch, "turn")
+	} else if f.judge.turn != "" {
+		if f.judge.turn, err = filepath.Abs(f.judge.turn); err != nil {
+			return nil, nil, diag.Errorf(codeInput, "turn", "%s: %s", f.judge.turn, infile.Reason(err))
+		}
+	}
+	limit := time.Duration(f.judge.timeout) * time.Second
+	w = &search.Worker{Campaign: campaign, Key: key, Limit: limit, Builds: max(time.Second, limit/buildPart),
+		Command: func(job *search.Job, build bool) ([]string, func(), error) {
+			own, err := os.MkdirTemp(scratch, "") // several jobs may be judged at once
+			if err != nil {
+				return nil, nil, diag.Errorf(codeOutput, scratch, "cannot be written to: %s", infile.Reason(err))
+			}
+			args, err := f.evalCommand(campaign, job, exe, own, build)
+			return args, func() { os.RemoveAll(own) }, err
+		}}
+	switch {
+	case f.via != "" || f.buildVia != "":
+		w.Waits, w.Attempts = elsewhere, elsewhereAttempts
+	case campaign.Device == search.DeviceCUDA:
+		w.Waits = w.Limit // for the one that has the GPU before
+	}
+	return w, func() { os.RemoveAll(scratch) }, nil
+}
+
+// evalCommand is the process that judges a job, or builds for it.
+func (f *searchFlags) evalCommand(campaign *search.Campaign, job *search.Job, exe, scratch string, build bool) (
+	[]string, error) {
+	args := append([]string{exe, "eval"}, campaign.Command...)
+	for _, one := range []struct {
+		flag string
+		set  knobs.Settings
+	}{{"config", job.Settings}, {"baseline", job.Against}} {
+		text, err := configText(one.set)
+		if err != nil {
+			return nil, err
+		}
+		path := filepath.Join(scratch, one.flag+".json")
+		if err := os.WriteFile(path, text, 0o644); err != nil {
+			return nil, diag.Errorf(codeOutput, path, "cannot write: %s", infile.Reason(err))
+		}
+		args = append(args, "--"+one.flag+"="+path)
+	}
+	args = append(args, "--device="+campaign.Device, "--position="+joined(campaign.PositionsOf(job)),
+		"--rung="+string(job.Rung), "--key="+f.judge.key, "--json")
+	if campaign.SameBits {
+		args = append(args, "--same-bits")
+	}
+	if f.judge.gpu != 0 {
+		args = append(args, fmt.Sprintf("--gpu=%d", f.judge.gpu))
+	}
+	via, seconds := f.via, f.judge.timeout
+	switch {
+	case build:
+		via, seconds = f.buildVia, max(1, f.judge.timeout/buildPart)
+		args = append(args, "--build-only")
+	case f.judge.decided:
+		args = append(args, fmt.Sprintf("--registers=%t", f.judge.registers))
+	}
+	if campaign.Device == search.DeviceCUDA && f.judge.turn != "" && !build {
+		args = append(args, "--turn="+f.judge.turn)
+	}
+	args = append(args, fmt.Sprintf("--timeout=%d", seconds))
+	if via != "" {
+		args = append([]string{"/bin/sh", "-c", via + ` "$@"`, "sh"}, args...)
+	}
+	return args, nil
 }
 
 func joined(numbers []int) string {

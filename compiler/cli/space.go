@@ -75,9 +75,6 @@ func spaceText(s *search.Space) string {
 		}
 		fmt.Fprintf(&b, "%s (%s%s)\n    %s\n    values: %s\n    accepts: %s\n", k.Path, k.Region, order, k.Doc,
 			valuesText(&k), k.Accepts)
-		if len(k.Stages) > 0 {
-			fmt.Fprintf(&b, "    stages: %s\n", strings.Join(k.Stages, " "))
-		}
 		if len(k.Left) > 0 {
 			fmt.Fprintf(&b, "    left out: %s\n", spelt(k.Left, func(v knobs.Value) string { return string(v) }))
 		}

@@ -35,11 +35,6 @@ builds must fit the memory of the GPU together.`)
 	codePosition = diag.New("AMK6106", "a position is beyond those of the model", `
 Positions count from 0, up to the last one that the model is compiled for. --max-seq compiles for more.`)
 
-	codeStage = diag.New("AMK6108", "there is no such stage to be tuned", `
-amkc tune and eval --stage take one stage of a step, as the knobs per stage name them: qkv, attention, o, gate_up, down
-or lm_head. Not every model has all of them. A stage is launched by itself where the layers are one loop, and predicted
-where the cost model knows the target.`)
-
 	codeTools = diag.New("AMK6107", "nvcc is not here", `
 --registers has nvcc compile the sources and report what ptxas gives each kernel: registers, and bytes that spill. make
 cuda fetches an nvcc; it needs g++. Without the flag, nvcc is asked for predictions where it is here.`)

@@ -64,7 +64,7 @@ func TestSameBits(t *testing.T) {
 		{"tiling.ring.pace", "600", search.Unchecked},
 	} {
 		r := requestFor(t, knobs.Settings{c.path: c.value}, nil)
-		r.Rung = search.Race
+		r.Rung = search.Screen
 		require.Equal(t, search.Unchecked, judgedAs(t, r).Class, "%v", c)
 		r.SameBits = true
 		v := judgedAs(t, r)

@@ -22,7 +22,6 @@ type Request struct {
 	Baseline  knobs.Settings
 	Device    string // search.DeviceCost or search.DeviceCUDA
 	Positions []int  // at least one
-	Stage     string // whose time counts, on its own; empty: the whole step
 	Rung      search.Rung
 	Rules     search.Rules
 	SameBits  bool // refuse a candidate that adds up in another order than its baseline
@@ -53,7 +52,6 @@ type evaluation struct {
 	candidate *compiler.Scheduled
 	emission  *compiler.Emission // of the candidate
 	baseline  *compiler.Scheduled
-	was       []measure // of the baseline
 }
 
 // A fault is what is wrong with a candidate.
@@ -149,12 +147,6 @@ func (e *evaluation) prepare() error {
 	if !proof.OK {
 		return proof.Diags.Err()
 	}
-	e.was = complexity(e.baseline.Program, proof.Stats.Tasks)
-	if e.Stage != "" {
-		if err := missing(e.baseline.Program, e.Stage); err != nil {
-			return err
-		}
-	}
 	for _, pos := range e.Positions {
 		if last := e.plain.Program.Model.MaxSeq - 1; pos > last {
 			return diag.Errorf(codePosition, "position", "%d; want 0 to %d, for which the model is compiled", pos, last)
@@ -164,7 +156,7 @@ func (e *evaluation) prepare() error {
 		ID: search.IDOf(e.Candidate), Settings: stated(e.Candidate), BaselineID: search.IDOf(e.Baseline),
 		Baseline: stated(e.Baseline), Model: e.Options.Name, Source: sourceOf(e.plain.Program),
 		Target: e.Options.Target.Name, Device: e.Device, Positions: e.Positions,
-		Stage: e.Stage, SameBits: e.SameBits}}
+		SameBits: e.SameBits}}
 	return nil
 }
 
@@ -227,16 +219,8 @@ func (e *evaluation) prove() error {
 	if !proof.OK {
 		return rejected(proof.Diags.Err())
 	}
-	if e.Stage != "" {
-		if err := missing(e.candidate.Program, e.Stage); err != nil {
-			return rejected(err)
-		}
-	}
 	if err := room(e.candidate.Program, e.Options.Target); err != nil {
 		return rejected(err)
-	}
-	if e.Device == search.DeviceCUDA && e.Stage == "" { // what is predicted to be as fast is not shown to be
-		e.v.Simpler = simpler(complexity(e.candidate.Program, proof.Stats.Tasks), e.was)
 	}
 	if e.SameBits {
 		if knob := knobs.OtherOrder(&e.baseline.Program.Config, &e.candidate.Program.Config); knob != "" {

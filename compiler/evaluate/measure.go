@@ -1,7 +1,6 @@
 package evaluate
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"amkc/compiler"
+	"amkc/cost"
 	"amkc/ir/diag"
 	"amkc/runtime/host"
 	"amkc/runtime/progress"
@@ -45,12 +45,10 @@ func cached(ctx context.Context, l *compiler.Scheduled, kernels compiler.Kernels
 type effort struct{ rounds, openings, launches int }
 
 // efforts are those of the rungs. To open builds and check them takes most of the time, and openings are what is
-// independent: so each has one round. With three, each of the three builds is at each place in the order once, and six
-// are all orders that there are. The candidate is checked in each, the incumbent and its twin once. A screening opens
-// the incumbent and the candidate once, without a twin.
+// independent: so each has one round. Six are all orders that three builds have. The candidate is checked in each, the
+// incumbent and its twin once. A screening opens the incumbent and the candidate once, without a twin.
 var efforts = map[search.Rung]effort{
 	search.Screen: {rounds: 1, openings: 1, launches: 24},
-	search.Race:   {rounds: 3, openings: 3, launches: 24},
 	search.Final:  {rounds: 6, openings: 6, launches: 24},
 }
 
@@ -61,21 +59,9 @@ const (
 	twin      = "twin"
 )
 
-// kernels are those of the builds: nvcc takes half as long for what a search launches alone, and a profile launches
-// another one.
-func (r *Request) kernels() compiler.Kernels {
-	switch {
-	case r.Stage != "":
-		return compiler.PartKernels
-	case r.profiles():
-		return compiler.AllKernels
-	}
-	return compiler.SearchKernels
-}
-
 // build makes the builds of baseline and candidate, which are proved by now, or finds them.
 func (e *evaluation) build(ctx context.Context) (old, dir string, err error) {
-	kernels := e.kernels()
+	kernels := compiler.SearchKernels // nvcc takes half as long for what a search launches alone
 	if old, err = e.Build(ctx, e.baseline, kernels, 0, e.Progress); err != nil {
 		return "", "", err
 	}
@@ -102,13 +88,9 @@ func (e *evaluation) time(ctx context.Context) error {
 	if e.Rung != search.Screen {
 		entrants = append(entrants, turns.Entrant{Name: twin, Dir: old, Session: twin, Trusted: true})
 	}
-	var profile *host.Profile
-	if e.profiles() {
-		entrants[0].Profiled = func(p *host.Profile) { profile = p }
-	}
 	o := turns.Options{Positions: e.Positions, Rounds: how.rounds, Openings: how.openings, GPU: e.GPU,
-		Bench: host.BenchOptions{Launches: how.launches, WarmUp: 5, Stage: e.Stage}}
-	m := newMeasurement(e.Stage, e.Positions, entrants)
+		Bench: host.BenchOptions{Launches: how.launches, WarmUp: 5}}
+	m := newMeasurement(e.Positions, entrants)
 	if e.Rung == search.Final {
 		began := time.Now()
 		o.More = func() bool {
@@ -127,20 +109,25 @@ func (e *evaluation) time(ctx context.Context) error {
 	if e.v.Timing, err = m.timing(); err != nil {
 		return err
 	}
-	if e.Stage != "" {
-		return nil // parts and predictions are those of a step
-	}
-	e.v.Timing.Shares, e.v.Timing.SharesOf = e.sharesOfBaseline(e.Positions[0], profile)
 	// The cost model may have nothing to say of the target, and nothing here depends on it.
-	is, unknown := predictedAt(e.candidate.Program, e.Positions)
-	was, alsoUnknown := predictedAt(e.baseline.Program, e.Positions)
-	if unknown == nil && alsoUnknown == nil {
-		for i := range e.v.At {
-			p := relative(is, was, i)
-			e.v.At[i].Predicted = &p
+	is, unknown := cost.New(e.candidate.Program)
+	was, alsoUnknown := cost.New(e.baseline.Program)
+	for i := range e.v.At {
+		if unknown == nil && alsoUnknown == nil {
+			e.v.At[i].Predicted = predictedBy(is, was, e.v.At[i].Position)
 		}
 	}
 	return nil
+}
+
+// predictedBy is what the cost model makes of a position, or nil.
+func predictedBy(candidate, baseline *cost.Model, pos int) *search.Predicted {
+	is, err := candidate.At(pos)
+	was, alsoErr := baseline.At(pos)
+	if err != nil || alsoErr != nil {
+		return nil
+	}
+	return &search.Predicted{Candidate: is.Latency, Baseline: was.Latency}
 }
 
 // undecided reports whether what was measured so far seems to be a gain that counts, and is not shown to be one. Then
@@ -173,7 +160,6 @@ func (e *evaluation) inTurn(ctx context.Context, entrants []turns.Entrant, o tur
 
 // measurement collects turns.
 type measurement struct {
-	stage       string // whose time counts; empty: the step's
 	positions   []int
 	openings    int // of which there are turns
 	entrants    []turns.Entrant
@@ -182,8 +168,8 @@ type measurement struct {
 	failed      bool
 }
 
-func newMeasurement(stage string, positions []int, entrants []turns.Entrant) *measurement {
-	m := &measurement{stage: stage, positions: positions, entrants: entrants,
+func newMeasurement(positions []int, entrants []turns.Entrant) *measurement {
+	m := &measurement{positions: positions, entrants: entrants,
 		reports: map[string][][][]*host.BenchReport{}}
 	for i := range entrants {
 		m.reports[entrants[i].Name] = make([][][]*host.BenchReport, len(positions))
@@ -194,15 +180,11 @@ func newMeasurement(stage string, positions []int, entrants []turns.Entrant) *me
 // take keeps a turn. A turn of the candidate that failed is its fault; any other ends the measurement.
 func (m *measurement) take(t turns.Turn) error {
 	if t.Build == candidate && t.Check != nil {
-		m.check(t.Check, t.CheckStage)
+		m.check(t.Check)
 	}
 	if t.Report == nil {
 		m.failed = true
 		return turnFault(t)
-	}
-	if (m.stage != "") != (t.Report.Stage != nil) || m.stage != "" && t.CheckStage == nil {
-		return diag.Errorf(codeMeasure, "eval", "a turn of %s does not say what was asked: %s", t.Build,
-			cmp.Or(m.stage, "the step"))
 	}
 	i := slices.Index(m.positions, t.Position)
 	if i < 0 || t.Opening < 0 || m.reports[t.Build] == nil {
@@ -235,17 +217,12 @@ func turnFault(t turns.Turn) error {
 		t.Error)}
 }
 
-// check keeps what was compared, the worst of all openings: logits, and what the stage publishes.
-func (m *measurement) check(r *host.CheckReport, stage *host.BisectReport) {
+// check keeps what was compared, the worst of all openings.
+func (m *measurement) check(r *host.CheckReport) {
 	c := &search.Correctness{Oracle: "reference kernels", Passed: r.Passed}
 	for _, s := range r.Spans {
 		c.Spans = append(c.Spans, search.Span{First: s.First, Last: s.Last, RMS: s.RMS, Max: s.Max,
 			Deterministic: &s.Deterministic})
-	}
-	if stage != nil {
-		c.Passed = c.Passed && stage.Passed
-		c.Stage = &search.Handed{Positions: stage.Positions, Vectors: stage.Stages, RMS: stage.Seen.RMS,
-			Max: stage.Seen.Max}
 	}
 	switch old := m.correctness; {
 	case old == nil || !c.Passed && old.Passed:
@@ -264,9 +241,6 @@ func worst(of, other *search.Correctness) {
 			a.Deterministic = b.Deterministic
 		}
 	}
-	if a, b := of.Stage, other.Stage; a != nil && b != nil {
-		a.RMS, a.Max = max(a.RMS, b.RMS), max(a.Max, b.Max)
-	}
 }
 
 // timing makes of all turns what a verdict says.
@@ -281,7 +255,7 @@ func (m *measurement) timing() (*search.Timing, error) {
 			taken := map[string][]float64{}
 			for _, e := range m.entrants {
 				if of := m.reports[e.Name][i]; k < len(of) {
-					taken[e.Name] = m.medians(of[k])
+					taken[e.Name] = medians(of[k])
 				}
 				if len(taken[e.Name]) == 0 {
 					return nil, diag.Errorf(codeMeasure, "eval", "opening %d has no turn of all at position %d", k, pos)
@@ -296,13 +270,11 @@ func (m *measurement) timing() (*search.Timing, error) {
 	t.Ratio, t.Band, t.Spread = c.All, c.Band, c.Spread
 	for i, pos := range m.positions {
 		of := slices.Concat(m.reports[candidate][i]...)
-		one := search.At{Position: pos, Candidate: m.timesOf(of),
-			Baseline: m.timesOf(slices.Concat(m.reports[incumbent][i]...)), Ratio: c.At[i],
-			ReadGBs: middle(of, func(r *host.BenchReport) float64 { return r.ReadGBs })}
-		if m.stage == "" { // a stage has no ceiling of its own
-			one.Ceiling = middle(of, func(r *host.BenchReport) float64 { return r.Ceiling.Median })
-			one.Bytes = of[0].BytesPerToken
-		}
+		one := search.At{Position: pos, Candidate: timesOf(of),
+			Baseline: timesOf(slices.Concat(m.reports[incumbent][i]...)), Ratio: c.At[i],
+			ReadGBs: middle(of, func(r *host.BenchReport) float64 { return r.ReadGBs }),
+			Ceiling: middle(of, func(r *host.BenchReport) float64 { return r.Ceiling.Median }),
+			Bytes:   of[0].BytesPerToken}
 		t.At = append(t.At, one)
 		machine := of[0].Machine
 		t.Machine = fmt.Sprintf("%s, driver %s, CUDA %s", machine.GPU, machine.Driver, machine.CUDA)
@@ -310,28 +282,20 @@ func (m *measurement) timing() (*search.Timing, error) {
 	return t, nil
 }
 
-// latency is what counts of a report: the step's, or that of the stage on its own.
-func (m *measurement) latency(r *host.BenchReport) host.Quantiles {
-	if m.stage != "" {
-		return r.Stage.Latency
-	}
-	return r.Latency
-}
-
-func (m *measurement) medians(reports []*host.BenchReport) []float64 {
+func medians(reports []*host.BenchReport) []float64 {
 	var out []float64
 	for _, r := range reports {
-		out = append(out, m.latency(r).Median)
+		out = append(out, r.Latency.Median)
 	}
 	return out
 }
 
 // timesOf are the medians over turns of the quantiles over launches.
-func (m *measurement) timesOf(reports []*host.BenchReport) search.Times {
+func timesOf(reports []*host.BenchReport) search.Times {
 	return search.Times{
-		Median: middle(reports, func(r *host.BenchReport) float64 { return m.latency(r).Median }),
-		P10:    middle(reports, func(r *host.BenchReport) float64 { return m.latency(r).P10 }),
-		P90:    middle(reports, func(r *host.BenchReport) float64 { return m.latency(r).P90 }),
+		Median: middle(reports, func(r *host.BenchReport) float64 { return r.Latency.Median }),
+		P10:    middle(reports, func(r *host.BenchReport) float64 { return r.Latency.P10 }),
+		P90:    middle(reports, func(r *host.BenchReport) float64 { return r.Latency.P90 }),
 	}
 }
 

@@ -24,17 +24,12 @@ type fakeGPU struct {
 	us       func(entrant string, position, opening int) float64
 	fail     func(entrant string) error
 	check    *host.CheckReport
-	stage    *host.BisectReport // nil: no stage is checked
-	profile  *host.Profile      // nil: there can be none
 	launched []string
 	built    []string
-	kernels  []compiler.Kernels // of what was built
-	profiled []string           // builds that one was asked of
 }
 
-func (g *fakeGPU) build(_ context.Context, l *compiler.Scheduled, kernels compiler.Kernels, _ time.Duration,
+func (g *fakeGPU) build(_ context.Context, l *compiler.Scheduled, _ compiler.Kernels, _ time.Duration,
 	_ progress.Func) (string, error) {
-	g.kernels = append(g.kernels, kernels)
 	config, err := l.Program.Config.MarshalJSON()
 	g.built = append(g.built, string(config))
 	return string(config), err
@@ -60,25 +55,11 @@ func (g *fakeGPU) take(_ context.Context, entrants []turns.Entrant, o turns.Opti
 							Latency: host.Quantiles{Median: us, P10: us * 0.99, P90: us * 1.01},
 							Ceiling: host.Quantiles{Median: us / 2}, ReadGBs: 4300, BytesPerToken: 1e6,
 							Machine: host.Machine{GPU: "NVIDIA Fake", Driver: "1", CUDA: "13.0"}}
-						if t.CheckStage = g.stage; o.Bench.Stage != "" {
-							of := us / 10
-							t.Report.Stage = &host.StageReport{Stage: o.Bench.Stage,
-								Latency: host.Quantiles{Median: of, P10: of, P90: of}}
-							t.Report.Latency = host.Quantiles{Median: 100, P10: 100, P90: 100}
-						}
 					}
 					if err := emit(t); err != nil {
 						return false, err
 					}
 				}
-			}
-		}
-		for _, e := range entrants {
-			if e.Profiled == nil || k > 0 {
-				continue
-			}
-			if g.profiled = append(g.profiled, e.Name); g.profile != nil {
-				e.Profiled(g.profile)
 			}
 		}
 		if k+1 == o.Openings && all && o.More != nil && o.More() {
@@ -115,7 +96,7 @@ func TestMeasured(t *testing.T) {
 	require.InDelta(t, 90, v.At[0].Candidate.Median, 0.2)
 	require.InDelta(t, 100, v.At[1].Baseline.Median, 0.2)
 	require.Equal(t, "NVIDIA Fake, driver 1, CUDA 13.0", v.Machine)
-	require.NotEmpty(t, v.At[1].Predicted.Traits, "what a prior learns from")
+	require.Positive(t, v.At[1].Predicted.Candidate, "what corrects predictions")
 	require.True(t, *v.Correctness.Spans[0].Deterministic)
 	require.Len(t, g.built, 2)
 	require.Contains(t, g.built[0], `"pace":700`, "the incumbent is built first")
@@ -188,7 +169,7 @@ func TestMoreOpenings(t *testing.T) {
 		"not even then":    {98.5, 3, search.Final, 12, search.Revert},
 		"too little":       {99.4, 1, search.Final, 6, search.Revert},
 		"alike":            {100, 1, search.Final, 6, search.Revert},
-		"not to be kept":   {98, 1, search.Race, 3, search.Promising},
+		"not to be kept":   {98, 1, search.Screen, 1, search.Promising},
 	} {
 		g := newFakeGPU()
 		g.us = func(e string, _, opening int) float64 {
@@ -201,13 +182,17 @@ func TestMoreOpenings(t *testing.T) {
 		r.Rung = c.rung
 		v := g.judges(t, r)
 		require.Equal(t, c.want, v.Decision, "%s: %s", name, v.Why)
-		require.Len(t, g.launched, c.openings*3*len(r.Positions), name)
+		builds := 3
+		if c.rung == search.Screen {
+			builds = 2 // there is no twin at a first look
+		}
+		require.Len(t, g.launched, c.openings*builds*len(r.Positions), name)
 
 		// What was measured counts, where there is no time for more.
 		g.launched = nil
 		r.Left = func() time.Duration { return 0 }
 		require.Equal(t, search.Pass, g.judges(t, r).Class, name)
-		require.Len(t, g.launched, min(c.openings, efforts[c.rung].openings)*3*len(r.Positions), name)
+		require.Len(t, g.launched, min(c.openings, efforts[c.rung].openings)*builds*len(r.Positions), name)
 	}
 }
 

@@ -2,10 +2,13 @@ package evaluate
 
 import (
 	"math"
+	"sync"
 
+	"amkc/compiler"
 	"amkc/cost"
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/knobs"
 	"amkc/search"
 )
 
@@ -39,22 +42,12 @@ func (e *evaluation) predict() error {
 		}
 		at := search.At{Position: pos, Candidate: always(is.Latency), Baseline: always(was.Latency),
 			Ceiling: is.Ceiling, ReadGBs: e.Options.Target.HBMGBs, Bytes: float64(is.BytesPerToken),
-			Predicted: &search.Predicted{Candidate: is.Latency, Baseline: was.Latency,
-				Traits: Traits(e.candidate.Program, e.baseline.Program, is, was)}}
-		if e.Stage != "" {
-			if at, err = predictAlone(is, was, e.Stage); err != nil {
-				return rejected(err)
-			}
-			at.ReadGBs = e.Options.Target.HBMGBs
-		}
+			Predicted: &search.Predicted{Candidate: is.Latency, Baseline: was.Latency}}
 		log := math.Log(at.Candidate.Median / at.Baseline.Median)
 		logs += log / float64(len(e.Positions))
 		at.Ratio = predicted(log)
 		t.At = append(t.At, at)
 		t.Machine = "cost model, " + is.Label
-		if t.Shares == nil && e.Stage == "" {
-			t.Shares = sharesOfPrediction(was)
-		}
 	}
 	t.Ratio = predicted(logs)
 	e.v.Timing = t
@@ -87,4 +80,56 @@ func always(us float64) search.Times { return search.Times{Median: us, P10: us, 
 func predicted(log float64) search.Interval {
 	half := 1.96 * math.Log1p(PredictionError)
 	return search.Interval{Mean: math.Exp(log), Low: math.Exp(log - half), High: math.Exp(log + half)}
+}
+
+// NewDescriber returns a function that lowers and proves a candidate, and says what the cost model makes of its time
+// relative to a baseline at positions. The error is why one of them is refused. Of a target that the cost model does
+// not know it says nothing: 0. The baseline is kept from one call to the next.
+func NewDescriber(o compiler.Options, positions []int) search.Describer {
+	o.ConfigOnly = true
+	var mu sync.Mutex
+	known, last := "", 0.0
+	return func(candidate, baseline knobs.Settings) (float64, error) {
+		mu.Lock()
+		if id := search.IDOf(baseline); id != known {
+			var err error
+			if last, err = logTime(o, baseline, positions); err != nil {
+				mu.Unlock()
+				return 0, err
+			}
+			known = id
+		}
+		was := last
+		mu.Unlock()
+		is, err := logTime(o, candidate, positions)
+		return is - was, err
+	}
+}
+
+// logTime is the mean logarithm of the predicted times of a configuration that is proved; 0 where nothing is predicted
+// for the target.
+func logTime(o compiler.Options, s knobs.Settings, positions []int) (log float64, err error) {
+	if o.Config, err = s.Config(); err != nil {
+		return 0, err
+	}
+	l, err := compiler.RunPasses(o)
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	if proof := compiler.Prove(l.Program); !proof.OK {
+		return 0, proof.Diags.Err()
+	}
+	m, err := cost.New(l.Program)
+	if err != nil {
+		return 0, nil
+	}
+	for _, pos := range positions {
+		p, err := m.At(pos)
+		if err != nil {
+			return 0, err
+		}
+		log += math.Log(p.Latency) / float64(len(positions))
+	}
+	return log, nil
 }

@@ -41,7 +41,6 @@ func regionOf(a *knobs.Axis) string {
 type emitted struct {
 	files   map[string][]byte
 	config  ir.ScheduleConfig // with every knob stated
-	stages  map[string]string // what stands in the program about each
 	tasks   int               // of all variants
 	refused error
 }
@@ -54,7 +53,7 @@ func emit(o compiler.Options, config ir.ScheduleConfig) emitted {
 		return emitted{refused: err}
 	}
 	defer l.Close()
-	e := emitted{config: l.Program.Config, stages: stageTexts(l.Program), tasks: l.Program.Tasks()}
+	e := emitted{config: l.Program.Config, tasks: l.Program.Tasks()}
 	if e.files, err = sources(l.Program); err != nil {
 		return emitted{refused: err}
 	}
@@ -153,7 +152,7 @@ func Space(ctx context.Context, o compiler.Options, work int, report progress.Fu
 			}
 		}
 		k.Values = []knobs.Value{k.Default}
-		distinct, changes, stages := map[knobs.Value]*emitted{k.Default: &base}, map[string]bool{}, map[string]bool{}
+		distinct, changes := map[knobs.Value]*emitted{k.Default: &base}, map[string]bool{}
 		for n := range tries {
 			t := &tries[n]
 			if t.axis != i {
@@ -172,15 +171,11 @@ func Space(ctx context.Context, o compiler.Options, work int, report progress.Fu
 			for _, name := range differing(t.made.files, base.files) {
 				changes[name] = true
 			}
-			for _, stage := range bears(a, &t.made, &base) {
-				stages[stage] = true
-			}
 		}
 		slices.SortFunc(k.Values, func(x, y knobs.Value) int { return cmp.Compare(rank(a, x), rank(a, y)) })
 		if len(changes) > 0 {
 			k.Changes = slices.Sorted(maps.Keys(changes))
 		}
-		k.Stages = slices.DeleteFunc(Stages(), func(name string) bool { return !stages[name] })
 		if !slices.Contains(k.Values, k.Plain) {
 			k.Plain = k.Default
 		}

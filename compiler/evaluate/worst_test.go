@@ -14,19 +14,15 @@ func TestWorstOfAllOpenings(t *testing.T) {
 		return &host.CheckReport{Passed: rms < 1, Spans: []host.CheckSpan{{First: 0, Last: 63, RMS: rms, Max: largest,
 			Deterministic: true}}}
 	}
-	stage := func(rms float64) *host.BisectReport {
-		return &host.BisectReport{Passed: true, Seen: host.Tolerance{RMS: rms, Max: 2 * rms}}
-	}
 	m := &measurement{}
 	for _, rms := range []float64{0.01, 0.03, 0.02} {
-		m.check(span(rms, 0.1-rms), stage(rms))
+		m.check(span(rms, 0.1-rms))
 	}
 	require.InDelta(t, 0.03, m.correctness.Spans[0].RMS, 0)
 	require.InDelta(t, 0.09, m.correctness.Spans[0].Max, 1e-12)
-	require.InDelta(t, 0.06, m.correctness.Stage.Max, 0)
 	require.True(t, m.correctness.Passed)
-	m.check(span(2, 3), stage(0.01))
-	m.check(span(0.01, 0.01), stage(0.01))
+	m.check(span(2, 3))
+	m.check(span(0.01, 0.01))
 	require.False(t, m.correctness.Passed)
 	require.InDelta(t, 2, m.correctness.Spans[0].RMS, 0)
 }

@@ -32,7 +32,6 @@ var mayOpen = map[string]string{
 	"compiler/agent/agent.go":          "opens the root that everything of a client is held to",
 	"bench/device/drafts_texts.go":     "lists a directory whose files infile reads",
 	"codegen/notices/gen/main.go":      "reads the module cache, to make files of this repository",
-	"search/work.go":                   "lists a directory whose files infile reads",
 	"search/journal.go":                "appends to a file that it has just read by infile",
 	"compiler/builddir/builddir.go":    "opens the output directory, which it writes to",
 	"explore/pool.go":                  "reads the processor time of its own processes from /proc",

@@ -16,13 +16,12 @@ import time
 import unittest
 
 import kubernetes_validate
-import yaml
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 AMKC = os.environ["AMKC"]
 MODEL = os.path.join(ROOT, "testdata/models/zoo/llama-gqa")
-PLAN = (MODEL, "--trials", "12", "--cold", "--bracket", "4")
+SEARCH = ("search", MODEL, "--trials", "12", "--cold", "--round", "4")
 
 
 def trials(campaign):
@@ -57,19 +56,14 @@ class Engine(unittest.TestCase):
         self.assertEqual(done.returncode, code, f"{args}: {done.stdout}{done.stderr}")
         return done.stdout
 
-    def search(self, *args, code=0):
-        return json.loads(self.run_in(AMKC, "search", *args, "--json", code=code))
+    def search(self, campaign, *flags):
+        return json.loads(self.run_in(AMKC, *SEARCH, "-o", campaign, *flags, "--json"))
 
     def alone(self):
-        """The same campaign, made by one worker after another."""
+        """The same campaign, made here."""
         campaign = self.path("alone")
-        while True:
-            planned = self.search("plan", *PLAN, "-o", campaign)["planned"]
-            if not planned:
-                return trials(campaign)
-            for index in range(len(planned)):
-                self.search("work", "-o", campaign, "--index", str(index))
-            self.search("merge", "-o", campaign)
+        self.search(campaign)
+        return trials(campaign)
 
 
 class SlurmTest(Engine):
@@ -135,84 +129,95 @@ PartitionName=gpu Nodes=ALL State=UP
             time.sleep(0.1)
         self.fail("the cluster does not come up")
 
-    def test_a_campaign_of_killed_and_duplicated_tasks(self):
-        campaign = self.path("camp")
-        self.search("plan", *PLAN, "-o", campaign)
-        self.search("work", "-o", campaign, "--index", "0")
-        self.search("merge", "-o", campaign)
-        planned = self.search("plan", *PLAN, "-o", campaign)["planned"]
-        self.assertEqual(len(planned), 4)
-        script = os.path.join(HERE, "search.sbatch")
-        jobs = []
-        for _ in range(3):
-            out = self.run_in("sbatch", "--array=0-3", "--output=/dev/null", script, campaign, "judge", AMKC=AMKC)
-            jobs.append(re.search(r"\d+", out)[0])
+    def test_a_campaign_whose_tasks_and_driver_are_killed(self):
+        campaign, made = self.path("camp"), self.path("camp/trials.jsonl")
+        flags = ("--jobs", "4", "--via", "srun --quiet --partition=gpu")
+        driver = subprocess.Popen([AMKC, *SEARCH, "-o", campaign, *flags], env=self.env, cwd=self.dir,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.wait(lambda: os.path.exists(made) and os.path.getsize(made))  # the start
         self.wait(lambda: self.quietly("squeue", "--noheader", "--states=RUNNING").strip())
-        self.run_in("scancel", "--signal=KILL", "--full", jobs[0])
-        self.run_in("scancel", jobs[1])
-        # The driver takes up the round as it is, while the third array may still be at work on it.
-        out = self.run_in(os.path.join(HERE, "slurm.sh"), campaign, *PLAN, AMKC=AMKC, STAGES="judge",
-                          JUDGE="--partition=gpu")
-        self.assertIn("best, confirmed at positions", out)
+        job = self.quietly("squeue", "--noheader", "--states=RUNNING", "--format=%i").split()[0]
+        self.quietly("scancel", "--signal=KILL", "--full", job)  # which is begun again
+        before = os.path.getsize(made)
+        self.wait(lambda: os.path.getsize(made) > before)
+        driver.kill()
+        driver.wait(60)
+        result = self.search(campaign, *flags)
+        self.assertEqual(result["stop"], "12 trials are made")
         self.assertEqual(trials(campaign), self.alone())
         self.run_in(AMKC, "campaign", "verify", campaign)
 
     def test_cpu_nodes_build_for_a_gpu_that_is_elsewhere(self):
-        campaign = self.path("measured")
-        plan = (MODEL, "--trials", "3", "--device", "cuda", "--target", "h100")
-        self.search("plan", *plan, "-o", campaign)
-        script = os.path.join(HERE, "search.sbatch")
-        log = self.path("log")
-        self.run_in("sbatch", "--wait", "--array=0-0", "--partition=cpu", f"--output={log}", script, campaign, "build",
-                    AMKC=AMKC)
+        # There is no GPU to measure with: no verdict, and so no trial. What was built is found by the next run.
+        out = self.run_in(AMKC, "search", MODEL, "--trials", "3", "--device", "cuda", "--target", "h100", "-o",
+                          self.path("measured"), "--via", "srun --quiet --partition=gpu", "--build-via",
+                          "srun --quiet --partition=cpu", "--json", code=2)
+        self.assertIn("GPU", out)
+        self.assertEqual(trials(self.path("measured")), [])
         builds = [name for name in os.listdir(self.path("cache")) if name != "weights"]  # which builds share
         self.assertEqual(len(builds), 1)
         self.assertIn("megakernel.fatbin", os.listdir(self.path("cache", builds[0])))
-        again = self.search("work", "-o", campaign, "--index", "0", "--stage", "build")
-        self.assertEqual(again["state"], "built")
-        # There is no GPU to measure with: no verdict, and so the round is not complete.
-        self.search("work", "-o", campaign, "--index", "0", code=2)
-        self.assertEqual(self.search("merge", "-o", campaign, code=1)["missing"], [0])
 
 
 class RayTest(Engine):
     def test_a_campaign(self):
         campaign = self.path("camp")
-        out = self.run_in(sys.executable, os.path.join(HERE, "ray_search.py"), "--gpus", "0", campaign, *PLAN,
-                          AMKC=AMKC, RAY_USAGE_STATS_ENABLED="0")
-        self.assertIn("13 trials are made", out)
+        self.env["RAY_USAGE_STATS_ENABLED"] = "0"
+        ray = os.path.join(os.path.dirname(sys.executable), "ray")
+        self.run_in(ray, "start", "--head", "--num-cpus=2", "--include-dashboard=false")
+        self.addCleanup(subprocess.run, [ray, "stop", "--force"], env=self.env, capture_output=True, check=False)
+        self.search(campaign, "--jobs", "2", "--via",
+                    f"{sys.executable} {os.path.join(HERE, 'ray_run.py')} --gpus 0")
         self.assertEqual(trials(campaign), self.alone())
+
+
+KUBECTL = """#!/bin/sh
+# What kubectl does for pod.py, with the pod run here.
+at='{at}'
+case "$1" in
+create)
+    cat > "$at/pod.$$"
+    python3 -c 'import json, subprocess, sys
+pod = json.load(open(sys.argv[1]))
+done = subprocess.run(pod["spec"]["containers"][0]["command"], stdout=open(sys.argv[1] + ".log", "w"))
+open(sys.argv[1] + ".phase", "w").write("Failed" if done.returncode else "Succeeded")' "$at/pod.$$"
+    echo "pod.$$" ;;
+get) cat "$at/$2.phase" ;;
+logs) cat "$at/$2.log" ;;
+delete) mv "$at/$3.log" "$at/$3.deleted" ;;
+esac
+"""
 
 
 class KubernetesTest(Engine):
-    """The manifests against the schema of the API, and the commands of their pods. No cluster runs here."""
-
-    def manifests(self):
-        with open(os.path.join(HERE, "kubernetes.yaml"), encoding="utf-8") as file:
-            return list(yaml.safe_load_all(file))
+    """The pod against the schema of the API, and the commands of pods. No cluster runs here."""
 
     def test_the_schema(self):
-        jobs = self.manifests()
-        self.assertEqual([job["metadata"]["name"] for job in jobs], ["amkc-build", "amkc-judge"])
-        for job in jobs:
-            for version in ("1.29", "1.37"):
-                kubernetes_validate.validate(job, version, strict=True)
-            job["spec"]["completion"] = 9
-            with self.assertRaises(kubernetes_validate.ValidationError):
-                kubernetes_validate.validate(job, "1.37", strict=True)
+        with open(os.path.join(HERE, "pod.json"), encoding="utf-8") as file:
+            pod = json.load(file)
+        for version in ("1.29", "1.37"):
+            kubernetes_validate.validate(pod, version, strict=True)
+        pod["spec"]["restart"] = "Never"
+        with self.assertRaises(kubernetes_validate.ValidationError):
+            kubernetes_validate.validate(pod, "1.37", strict=True)
 
     def test_the_pods(self):
-        judge = self.manifests()[1]["spec"]
-        container = judge["template"]["spec"]["containers"][0]
+        os.mkdir(self.path("bin"))
+        with open(self.path("bin/kubectl"), "w", encoding="utf-8") as file:
+            file.write(KUBECTL.replace("{at}", self.path("bin")))
+        os.chmod(file.name, 0o755)
+        self.env["PATH"] = self.path("bin") + os.pathsep + self.env["PATH"]
         campaign = self.path("camp")
-        while self.search("plan", *PLAN, "-o", campaign)["planned"]:
-            for index in range(judge["completions"]):
-                words = [word.replace("$(JOB_COMPLETION_INDEX)", str(index)).replace("/shared/campaign", campaign)
-                         .replace("/key/", self.path("config/amkc/")) for word in container["command"]]
-                self.assertEqual(words[0], "amkc")
-                self.run_in(AMKC, *words[1:])
-            self.search("merge", "-o", campaign)
+        self.search(campaign, "--jobs", "2", "--via", f"{sys.executable} {os.path.join(HERE, 'pod.py')}")
         self.assertEqual(trials(campaign), self.alone())
+        pods = [name for name in os.listdir(self.path("bin")) if re.fullmatch(r"pod\.\d+", name)]
+        self.assertEqual(len(pods), len(trials(campaign)))
+        self.assertEqual(len([name for name in os.listdir(self.path("bin")) if name.endswith(".deleted")]), len(pods))
+        for name in pods:
+            with open(self.path("bin", name), encoding="utf-8") as file:
+                pod = json.load(file)
+            kubernetes_validate.validate(pod, "1.37", strict=True)
+            self.assertEqual(pod["spec"]["containers"][0]["command"][1], "eval")
 
 
 if __name__ == "__main__":

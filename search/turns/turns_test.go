@@ -27,17 +27,7 @@ func (f *fake) bench(_ context.Context, o host.BenchOptions) (*host.BenchReport,
 	return &host.BenchReport{Position: o.Position}, nil
 }
 
-func (f *fake) profile(ctx context.Context, position int) (*host.Profile, error) {
-	*f.log = append(*f.log, fmt.Sprintf("profile %s %d", f.dir, position))
-	if f.failed != nil {
-		return nil, f.failed
-	}
-	return &host.Profile{Position: position}, ctx.Err()
-}
-
-func (f *fake) checked() (*host.CheckReport, *host.BisectReport) {
-	return &host.CheckReport{Passed: f.failed == nil}, nil
-}
+func (f *fake) checked() *host.CheckReport { return &host.CheckReport{Passed: f.failed == nil} }
 
 func (f *fake) close() error {
 	*f.log = append(*f.log, "close "+f.dir)
@@ -46,7 +36,7 @@ func (f *fake) close() error {
 
 func run(t *testing.T, o Options, failed error, entrants ...Entrant) (log []string, turns []Turn, all bool) {
 	t.Helper()
-	open := func(_ context.Context, dir string, _ int, _ string, known *checks) build {
+	open := func(_ context.Context, dir string, _ int, known *host.CheckReport) build {
 		log = append(log, "open "+dir)
 		if known != nil {
 			log[len(log)-1] += ", which has passed"
@@ -178,7 +168,7 @@ func TestCancelled(t *testing.T) {
 	cancel(errors.New("enough"))
 	var log []string
 	_, err := take(ctx, []Entrant{{Dir: "a"}}, Options{Positions: []int{0}, Rounds: 1},
-		func(context.Context, string, int, string, *checks) build { return &fake{"a", &log, nil} },
+		func(context.Context, string, int, *host.CheckReport) build { return &fake{"a", &log, nil} },
 		func(Turn) error { return nil })
 	require.EqualError(t, err, "enough")
 	require.Contains(t, log, "close a")

@@ -54,7 +54,6 @@ func TestSearchInPieces(t *testing.T) {
 		}
 	}
 	require.Positive(t, measured)
-	requireProfiled(t, s)
 	code, stdout, stderr := amkc("campaign", "verify", dir, "--key", key)
 	require.Equal(t, 0, code, stderr)
 	require.Contains(t, stdout, "lines, signatures and decisions hold")
