@@ -5,6 +5,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/kernel"
 )
 
 // A barrier of all SMs is two stages side by side: arrive signals a counter of its own, and join waits until all SMs
@@ -77,20 +78,20 @@ func (b *builder) barriersOf(stages []*ir.Stage) ([]*ir.Stage, error) {
 		switch kind, err := b.classify(s); {
 		case err != nil:
 			return nil, err
-		case kind == bodyArrive && (k+1 == len(stages) || !b.isJoinOf(stages[k+1], s)):
+		case kind == kernel.Arrive && (k+1 == len(stages) || !b.isJoinOf(stages[k+1], s)):
 			return nil, diag.Errorf(codeStructure, "stage "+s.Name,
 				"arrives at a barrier that the next stage does not wait for: want a join right after it")
-		case kind == bodyJoin && (k == 0 || !b.isJoinOf(s, stages[k-1])):
+		case kind == kernel.Join && (k == 0 || !b.isJoinOf(s, stages[k-1])):
 			return nil, diag.Errorf(codeStructure, "stage "+s.Name,
 				"waits for a barrier at which the stage before it does not arrive: want an arrive right before it")
-		case (kind == bodyArrive || kind == bodyJoin) && s.Kind != 0:
+		case (kind == kernel.Arrive || kind == kernel.Join) && s.Kind != 0:
 			return nil, diag.Errorf(codeStructure, "stage "+s.Name,
 				"is part of a barrier of layers of kind %d: want one of all layers", s.Kind)
-		case kind == bodyArrive || kind == bodyJoin:
+		case kind == kernel.Arrive || kind == kernel.Join:
 			if err := b.onEverySM(s); err != nil {
 				return nil, err
 			}
-			if kind == bodyArrive {
+			if kind == kernel.Arrive {
 				counters[s.Signal] = true
 			} else {
 				joins = append(joins, s)
@@ -111,7 +112,7 @@ func (b *builder) barriersOf(stages []*ir.Stage) ([]*ir.Stage, error) {
 func (b *builder) isJoinOf(s, arrive *ir.Stage) bool {
 	first, err := b.classify(arrive)
 	second, err2 := b.classify(s)
-	return err == nil && err2 == nil && first == bodyArrive && second == bodyJoin && len(s.Waits) == 1 &&
+	return err == nil && err2 == nil && first == kernel.Arrive && second == kernel.Join && len(s.Waits) == 1 &&
 		s.Waits[0].Counter == arrive.Signal && s.Signal == ""
 }
 

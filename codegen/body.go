@@ -123,7 +123,7 @@ func (b *builder) countExchanges(v *ir.Variant) (outside int, sum string) {
 			kind, err := classify(st)
 			switch {
 			case !advances(st): // one that is listed all the same is no exchange
-				everyLayer = everyLayer && (err != nil || !kind.numbered())
+				everyLayer = everyLayer && (err != nil || kind.Unlisted)
 			case st.Kind == 0:
 				inAll++
 			case s.loop != nil:
@@ -298,7 +298,7 @@ type writer struct {
 
 // number lists a stage as the next one of a variant. Stages without a descriptor have no number.
 func (w *writer) number(variant int, s *ir.Stage, at site, prefix string) {
-	if b, err := classify(s); err == nil && b.numbered() {
+	if b, err := classify(s); err == nil && !b.Unlisted {
 		w.order[variant] = append(w.order[variant], stageNumber(structName(s, at, prefix)))
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/kernel"
 )
 
 // Generated text has names of its own, which follow from what things are for: a stage is called by its role and layer,
@@ -183,7 +184,7 @@ func (u *use) ops() {
 		switch o.Code {
 		case ir.EMBED:
 			u.buffer(operand(s.Ops[len(s.Ops)-1].Out, 0), "residual", false, 0)
-			if kind == bodyEmbedReplicated {
+			if kind == kernel.EmbedReplicated {
 				u.buffer(operand(o.Out, 1), "x", false, 0)
 			}
 			if !u.p.Model.Tied { // else it is named by lm_head
@@ -191,13 +192,13 @@ func (u *use) ops() {
 			}
 		case ir.RMSNORM, ir.LAYERNORM:
 			norm := normNames[s.Role]
-			if kind == bodyAttend {
+			if kind == kernel.Attend {
 				norm = [2]string{"q_norm", "k_norm"}[min(k, 1)]
 			}
 			if norm != "" {
 				u.buffer(operand(o.In, 1), norm+".weight", layered, 0)
 			}
-			if kind == bodyAddNormRows {
+			if kind == kernel.AddNormRows {
 				u.buffer(operand(o.Out, 0), "branch", false, 0)
 			}
 			if norm != "" && o.Code == ir.LAYERNORM {
@@ -210,7 +211,7 @@ func (u *use) ops() {
 		case ir.ROPE:
 			u.buffer(operand(o.In, 1), "rope.inv_freq", false, 0)
 		case ir.ADD:
-			if kind == bodyEmbed {
+			if kind == kernel.Embed {
 				u.buffer(operand(o.In, 1), "positions.weight", false, 0)
 				continue
 			}
@@ -224,7 +225,7 @@ func (u *use) ops() {
 		case ir.STOP:
 			u.buffer(operand(o.Out, 0), "stop", false, 0)
 		case ir.SAMPLE:
-			if kind == bodySample {
+			if kind == kernel.Sample {
 				u.buffer(operand(o.Out, 0), "next.sm", false, 0)
 				continue
 			}
@@ -271,7 +272,7 @@ func (u *use) counter(c *ir.Counter) string {
 		return ""
 	case c.Role == ir.RoleStep:
 		return ir.RoleStep
-	case kind == bodyArrive:
+	case kind == kernel.Arrive:
 		return u.name("join", c.Count > 0, true, 0)
 	case choosesToken(u.s):
 		return "best"

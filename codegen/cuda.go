@@ -14,6 +14,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/kernel"
 	"amkc/knobs"
 	"amkc/templates"
 )
@@ -176,6 +177,7 @@ type builder struct {
 	pass     ir.Pass
 	tokens   int // of the pass
 	d        *cudaData
+	facts    *kernel.Facts
 	stages   map[string]*stage // by descriptor name
 	names    *ir.Directory
 	weights  map[int]weightPlace // by buffer, as the maps below
@@ -235,6 +237,7 @@ func build(p *ir.Program) (*builder, error) {
 	if b.tokens > 1 {
 		b.d.Root = "../"
 	}
+	b.findFacts()
 	matrices := ir.MatrixFormat(p.Model.Weights)
 	if matrices == nil || !p.Model.OnDevice() {
 		return nil, diag.Errorf(codeStructure, "program", "model dtype %v, want BF16, F16 or F32, the same for "+

@@ -8,12 +8,39 @@ import (
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/ir/format"
+	"amkc/kernel"
 	"amkc/knobs"
 )
 
+// stage is one stage as the templates see it.
+type stage struct {
+	IR     *ir.Stage
+	Body   *kernel.Body
+	Of     *kernel.Stage
+	Struct string // name of its descriptor
+	Enum   string // name of its number in stall records
+	Ops    []string
+	Fields []field       // of the descriptor
+	Matrix format.Format // of the matrix that it streams, or takes rows of; nil: none
+	Func   *stageFunc    // of a matrix product; nil otherwise
+}
+
+// field is a constant of a descriptor.
+type field struct {
+	Type, Name, Value, Note string
+}
+
+// Is gives the constant its value, in C++: a list of them is in braces already.
+func (f field) Is() string {
+	if strings.HasPrefix(f.Value, "{") {
+		return f.Value
+	}
+	return " = " + f.Value
+}
+
 // descriptor returns the stage's descriptor, made at its first use. A stage without a number has none.
-func (b *builder) descriptor(s *ir.Stage, kind body, at site, prefix string) (*stage, error) {
-	if !kind.numbered() {
+func (b *builder) descriptor(s *ir.Stage, kind *kernel.Body, k *kernel.Stage, at site, prefix string) (*stage, error) {
+	if kind.Unlisted {
 		return &stage{IR: s, Body: kind}, nil
 	}
 	name := structName(s, at, prefix)
@@ -26,7 +53,7 @@ func (b *builder) descriptor(s *ir.Stage, kind body, at site, prefix string) (*s
 		}
 		return st, nil
 	}
-	st := &stage{IR: s, Body: kind, Struct: name, Enum: stageNumber(name)}
+	st := &stage{IR: s, Body: kind, Of: k, Struct: name, Enum: stageNumber(name)}
 	for i := range s.Ops {
 		st.Ops = append(st.Ops, wrap(ir.PrintOp(&s.Ops[i]), opColumns)...)
 	}
@@ -35,7 +62,7 @@ func (b *builder) descriptor(s *ir.Stage, kind body, at site, prefix string) (*s
 		return nil, diag.Errorf(codeDist, "stage "+s.Name,
 			"turns by %d from iteration to iteration, and stands in no loop: want a step of 0", s.Dist.Step)
 	}
-	fields, err := b.fields(s, kind, at)
+	fields, err := b.fields(s, kind, k, at)
 	if err != nil {
 		return nil, err
 	}
@@ -44,11 +71,11 @@ func (b *builder) descriptor(s *ir.Stage, kind body, at site, prefix string) (*s
 		st.Fields = append(st.Fields, field{"WeightFormat", "kWeights", weightFormat(q), "of the matrix"})
 		b.d.Quantised = true
 	}
-	if kind == bodyProduct {
+	if kind == kernel.Product {
 		if err := b.checkFormats(s, at); err != nil {
 			return nil, err
 		}
-		if st.Func, err = b.product(s, at, name); err != nil {
+		if st.Func, err = b.product(s, k, at, name); err != nil {
 			return nil, err
 		}
 		b.d.Functions = append(b.d.Functions, st.Func)
@@ -78,133 +105,83 @@ var elementTypes = map[string]string{"F32": "kFp32", "F16": "kFp16", "BF16": "kB
 func stageNumber(descriptor string) string { return "kStage" + descriptor }
 
 // fields lists the constants of a descriptor.
-func (b *builder) fields(s *ir.Stage, kind body, at site) ([]field, error) {
-	if kind.replicated() {
-		return b.replicatedFields(s, kind)
+func (b *builder) fields(s *ir.Stage, kind *kernel.Body, k *kernel.Stage, at site) ([]field, error) {
+	if err := cmp.Or(b.checkPlace(s, kind), b.checkStage(s, kind, k, at)); err != nil {
+		return nil, err
 	}
-	if kind == bodyKeepHidden {
-		return b.hiddenFields(s, at)
-	}
-	d := &s.Dist
-	want := ir.Spread
-	if kind == bodyAttend || kind == bodyCombine {
-		want = ir.ByUnit
-	}
-	if d.Kind != want || d.SMs != b.p.Target.SMs {
-		return nil, diag.Errorf(codeDist, "stage "+s.Name, "is distributed %s over %d SMs, want %s over %d", d.Kind,
-			d.SMs, want, b.p.Target.SMs)
+	if advances(s) {
+		k.Tasks = len(s.Dist.Tasks(0))
 	}
 	var fs []field
-	add := func(typ, name, value, note string) { fs = append(fs, field{typ, name, value, note}) }
-	if want == ir.Spread {
-		if d.Grain%8 != 0 {
-			return nil, diag.Errorf(codeDist, "stage "+s.Name,
-				"grain %d, want a multiple of 8 rows, the height of a tile", d.Grain)
+	for _, f := range kind.Fields {
+		if f.If != nil && !*f.If(k) {
+			continue
 		}
-		add("int", "kRows", itoa(d.Extent), "")
-		add("int", "kGrain", itoa(d.Grain), "rows that stay together")
-	} else {
-		add("int", "kUnits", itoa(d.Extent), "")
-	}
-	if g := op(s, ir.GEMV); len(g.In) == 2 {
-		columns := b.rangeExtent(g.In[1].Dims[1])
-		add("int", "kColumns", itoa(columns), "")
-		parts, _ := b.splitK(s, at)
-		b.products = append(b.products, promptProduct{columns, max(1, parts),
-			knobs.Warps.Of(&b.p.Config, s.Role), b.matrixFormat(s, at)})
-		split, err := b.splitFields(s, at)
-		if err != nil {
-			return nil, err
+		c := field{Name: f.Name, Note: f.Note}
+		if f.Says != nil {
+			c.Note = f.Says(k)
 		}
-		fs = append(fs, split...)
-	}
-	add("int", "kRotation", itoa(d.Rot), "of the SMs against the work")
-	add("int", "kRotationStep", itoa(d.Step), "more, from layer to layer")
-	tasks := len(d.Tasks(0))
-	if !advances(s) {
-		tasks = 0
-	}
-	add("int", "kTasks", itoa(tasks), "that hand over "+counterName(s.Signal))
-	if b.readings[s].holds {
-		add("bool", "kHolds", "true", "what it reads, for a stage behind")
-	}
-	if b.readings[s].held {
-		add("bool", "kReadsHeld", "true", "what was kept, and keeps what it passes over")
-	}
-	switch kind {
-	case bodyEmbed:
-		fs = append(fs, embedScale(s)...)
-		if last := &s.Ops[len(s.Ops)-1]; last.Code == ir.ADD {
-			table := b.buffer(operand(last.In, 1).Buf, at)
-			if table == nil || len(table.Shape) != 2 {
-				return nil, diag.Errorf(codeStage, "stage "+s.Name, "adds %s; want rows of a table of positions",
-					operand(last.In, 1).Buf)
+		var value any
+		switch v := f.At(k).(type) {
+		case *int:
+			value, c.Type, c.Value = *v, "int", itoa(*v)
+		case *bool:
+			value, c.Type, c.Value = *v, "bool", fmt.Sprint(*v)
+		case *float64:
+			if c.Type, c.Value = "float", hexFloat(*v); c.Note != "" {
+				c.Note = ", " + c.Note
 			}
-			add("int", "kPositions", itoa(table.Shape[0]), "rows of the table")
-			add("int", "kPositionOffset", itoa(positionOffset(last)), "its row for position 0")
+			c.Note = decimal(*v) + c.Note
 		}
-	case bodyAddNormRows:
-		fs = append(fs, branchFields(s)...)
-	case bodyProduct:
-		add("bool", "kEmpty", fmt.Sprint(d.Empty), emptyNote(d.Empty))
-		warps := knobs.Warps.Of(&b.p.Config, s.Role)
-		f := b.matrix(s, at).Format()
-		columns := b.rangeExtent(op(s, ir.GEMV).In[1].Dims[1])
-		if err := cmp.Or(b.checkGEMV(s, f, columns, warps), b.checkReadAgain(s, at, f, columns, warps)); err != nil {
-			return nil, err
+		if f.Default == nil || f.Default != value {
+			fs = append(fs, c)
 		}
-		for _, k := range knobs.StageConstants() {
-			c := k.Row().Constant
-			add(c.Type, c.Name, itoa(k.Of(&b.p.Config, s.Role)), c.Note)
+	}
+	if kind == kernel.Product {
+		for _, of := range knobs.StageConstants() {
+			c := of.Row().Constant
+			fs = append(fs, field{c.Type, c.Name, itoa(of.Of(&b.p.Config, s.Role)), c.Note})
 		}
-	case bodyAttend:
-		a := op(s, ir.ATTENTION)
-		splits := a.IntAt("parts", 0, 1)
-		if flags := a.IntAt("flags", 0, 0); (flags&2 != 0) != (splits > 1) {
-			return nil, diag.Errorf(codeStage, "stage "+s.Name,
-				"has flags=%d and parts=%d; splits of the rows have partial results, which flags=2 asks for, and a "+
-					"whole unit has none",
-				flags, splits)
-		}
-		add("int", "kSplits", itoa(splits), "of a kv head's rows")
-		rows := a.IntAt("block", 0, b.wholeShare())
-		if err := b.checkAttention(s, rows); err != nil {
-			return nil, err
-		}
-		add("int", "kShareRows", itoa(rows), "cache rows per chunk, dealt round robin to splits")
-		add("int", "kWindowRows", itoa(a.Window()), "that a position sees, its own among them; 0: all")
-		scale := a.FloatOr("scale", 1)
-		add("float", "kScale", hexFloat(scale), decimal(scale))
-		limit := a.FloatOr("cap", 0)
-		add("float", "kScoreCap", hexFloat(limit), decimal(limit)+", of scaled scores; 0: none")
-		if normsHeads(s) {
-			norm := &s.Ops[0]
-			eps := norm.FloatOr("eps", 0)
-			add("float", "kNormEps", hexFloat(eps), decimal(eps)+", of the norms of q and k")
-			add("bool", "kNormUnitOffset", fmt.Sprint(norm.IntAt("unit_offset", 0, 0) == 1), "times 1 + weight")
-			add("bool", "kWholeNorm", fmt.Sprint(normsWhole(s)), "one of all of q and one of all of k")
-			add("bool", "kNormCentred", fmt.Sprint(centresHeads(s)), "the mean is taken off")
-			add("bool", "kNormShifted", fmt.Sprint(shiftsHeads(s)), "a bias is added")
-			add("bool", "kOwnGains", fmt.Sprint(hasOwnGains(s)), "each head has weights of its own")
-			add("bool", "kRotates", fmt.Sprint(rotatesHeads(s)), "q and k, once they are normalised")
-			if rotatesHeads(s) {
-				add("int", "kAngles", itoa(b.rotationOf(op(s, ir.ROPE), at).number), "table that q and k rotate by")
-			}
-		}
-	case bodyCombine:
-		c := op(s, ir.AttentionCombine)
-		add("int", "kSplits", itoa(c.IntAt("splits", 0, 1)), "")
-		add("int", "kWidth", itoa(b.combineWidth(s)), "elements of a unit")
 	}
 	return fs, nil
 }
 
-// emptyNote says what an SM without rows does.
-func emptyNote(empty bool) string {
-	if empty {
-		return "SMs without rows take part too"
+// checkStage refuses what the constants of a descriptor cannot say, or the kernel has no room for.
+func (b *builder) checkStage(s *ir.Stage, kind *kernel.Body, k *kernel.Stage, at site) error {
+	switch kind {
+	case kernel.KeepHidden:
+		if at.loop != nil {
+			return diag.Errorf(codeStructure, "stage "+s.Name, "keeps the last hidden state in a loop: want it in none")
+		}
+	case kernel.EmbedReplicated, kernel.AddNorm:
+		parts := max(1, k.Parts)
+		if most := ir.MaxReplicated(&b.p.Model); b.p.Model.Hidden > most/parts {
+			return diag.Errorf(codeLimit, "stage "+s.Name, "a residual of %d values on every SM, and branches of "+
+				"%d parts; want at most %d values in all", b.p.Model.Hidden, parts, most)
+		}
+	case kernel.Embed:
+		if k.Placed {
+			table := b.buffer(k.PositionTable, at)
+			if table == nil || len(table.Shape) != 2 {
+				return diag.Errorf(codeStage, "stage "+s.Name, "adds %s; want rows of a table of positions",
+					k.PositionTable)
+			}
+			k.Positions = table.Shape[0]
+		}
+	case kernel.Product:
+		warps, f := knobs.Warps.Of(&b.p.Config, s.Role), b.matrix(s, at).Format()
+		b.products = append(b.products, promptProduct{k.Columns, k.SplitK, warps, f})
+		return cmp.Or(b.checkSplit(s, k, at), b.checkGEMV(s, f, k.Columns, warps),
+			b.checkReadAgain(s, at, f, k.Columns, warps))
+	case kernel.Attend:
+		if flags := op(s, ir.ATTENTION).IntAt("flags", 0, 0); (flags&2 != 0) != (k.Splits > 1) {
+			return diag.Errorf(codeStage, "stage "+s.Name,
+				"has flags=%d and parts=%d; splits of the rows have partial results, which flags=2 asks for, and a "+
+					"whole unit has none", flags, k.Splits)
+		}
+		return b.checkAttention(s, k)
 	}
-	return "SMs without rows skip the stage"
+	return nil
 }
 
 // wholeShare is the number of cache rows of a chunk when a unit has all rows: as many 16-row blocks as fit a ring slot,

@@ -1,10 +1,12 @@
 package codegen
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	"amkc/ir"
+	"amkc/kernel"
 )
 
 // emit appends one stage to both walks and, the first time, its descriptor. prefix tells variants apart.
@@ -13,7 +15,8 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 	if err != nil {
 		return err
 	}
-	st, err := b.descriptor(s, kind, at, prefix)
+	k := b.stageOf(s, kind, at)
+	st, err := b.descriptor(s, kind, k, at, prefix)
 	if err != nil {
 		return err
 	}
@@ -38,126 +41,68 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 	if at.loop != nil {
 		layer = "layer"
 	}
-	page := func(o ir.Operand) (string, error) { return b.page(o.Buf, at) }
-	if kind.numbered() {
+	if !kind.Unlisted {
 		consume("c.enter(%s);", st.Enum)
 	}
-	var in, to, weight string
-	collect := func(dst *string, get func() (string, error)) {
-		if err == nil {
-			*dst, err = get()
-		}
+	b.d.Replicates = b.d.Replicates || kind.Replicated()
+	b.d.NormRows = b.d.NormRows || kind == kernel.AddNormRows
+	b.d.RotatesHeads = b.d.RotatesHeads || kind == kernel.Attend && k.Rotates
+	if kind != kernel.Product {
+		b.breaks(holdsTo(s, kind, kind.Ops(b.facts, k)))
 	}
-	ofOperand := func(code ir.Opcode, k int) func() (string, error) {
-		return func() (string, error) { return page(operand(op(s, code).In, k)) }
-	}
-	ofResult := func(code ir.Opcode, k int) func() (string, error) {
-		return func() (string, error) { return page(operand(op(s, code).Out, k)) }
-	}
-	b.d.Replicates = b.d.Replicates || kind.replicated()
-	b.breaks(b.contract(s, kind, at))
-	if err := b.checkOnChip(s, kind, at); err != nil {
+	if err := b.checkOnChip(s, kind, k, at); err != nil {
 		return err
 	}
-	switch kind {
-	case bodyEmbed:
-		collect(&weight, func() (string, error) { return b.address(operand(op(s, ir.EMBED).In, 1).Buf, at, computed) })
-		last := &s.Ops[len(s.Ops)-1]
-		collect(&to, func() (string, error) { return page(operand(last.Out, 1)) })
-		if last.Code == ir.ADD {
-			var positions string
-			collect(&positions, func() (string, error) { return b.address(operand(last.In, 1).Buf, at, computed) })
-			weight += ", " + positions
+	get := func(place string, failed error) string {
+		err = cmp.Or(err, failed)
+		return place
+	}
+	function, numbered, given := kind.Name, "<"+st.Struct+">", kind.ArgsOf(k)
+	if kind == kernel.Product {
+		function, numbered, k, given = st.Func.Name, "", st.Of, st.Func.args
+	}
+	args, inside := "c", ""
+	for _, a := range given {
+		var place string
+		if a.Weight {
+			place = get(b.address(*a.At(k), at, computed))
+		} else {
+			place = get(b.page(*a.At(k), at))
 		}
-		consume("embed<%s>(c, %s, %s);", st.Struct, weight, to)
-	case bodyEmbedReplicated:
-		collect(&weight, func() (string, error) { return b.address(operand(op(s, ir.EMBED).In, 1).Buf, at, computed) })
-		consume("%s<%s>(c, %s);", kind, st.Struct, weight)
-	case bodyAddNorm:
-		collect(&in, func() (string, error) { return page(operand(s.Ops[0].In, 0)) })
-		gain := operand(op(s, ir.RMSNORM).In, 1).Buf
-		collect(&weight, func() (string, error) { return b.address(gain, at, computed) })
-		consume("%s<%s>(c, %s, %s);", kind, st.Struct, in, weight)
-	case bodyAddNormRows:
-		collect(&in, func() (string, error) { return page(operand(s.Ops[0].In, 0)) })
-		gain := operand(op(s, ir.RMSNORM).In, 1).Buf
-		collect(&weight, func() (string, error) { return b.address(gain, at, computed) })
-		collect(&to, func() (string, error) { return page(operand(s.Ops[len(s.Ops)-1].Out, 1)) })
-		consume("%s<%s>(c, %s, %s, %s);", kind, st.Struct, in, weight, to)
-		b.d.NormRows = true
-	case bodyProduct:
-		collect(&weight, func() (string, error) { return b.address(op(s, ir.GEMV).In[1].Buf, at, layer) })
-		args := []string{"c"}
-		for _, a := range st.Func.args {
-			var arg string
-			if a.weight {
-				collect(&arg, func() (string, error) { return b.address(a.buffer, at, computed) })
-			} else {
-				collect(&arg, func() (string, error) { return b.page(a.buffer, at) })
-			}
-			args = append(args, arg)
+		if a.Inside {
+			inside += ", " + place
+			continue
 		}
-		walk("turns.weights<%s>(p.c, %s, %s);", st.Struct, weight, layer)
-		if !choosesToken(s) {
-			consume("%s(%s);", st.Func.Name, strings.Join(args, ", "))
-			break
+		if inside != "" {
+			args, inside = fmt.Sprintf("%s, %s{%s}", args, kind.Reader(k), inside[2:]), ""
 		}
-		var value, index string
-		collect(&value, ofResult(ir.SAMPLE, 0))
-		collect(&index, ofResult(ir.SAMPLE, 1))
-		consume("const Best best = %s(%s);", st.Func.Name, strings.Join(args, ", "))
-		consume("publish_best<%s>(c, best, %s, %s);", st.Struct, value, index)
-	case bodyAttend:
-		collect(&in, func() (string, error) { return page(operand(s.Ops[0].In, 0)) })
-		collect(&to, ofResult(ir.ATTENTION, 0))
-		heads := headsOf(s) + "{" + in
-		if normsHeads(s) {
-			weights := 1
-			if shiftsHeads(s) {
-				weights = 2
-			}
-			for k := range weights {
-				for _, norm := range s.Ops[:2] {
-					var weight string
-					collect(&weight, func() (string, error) {
-						return b.address(operand(norm.In, 1+k).Buf, at, computed)
-					})
-					heads += ", " + weight
-				}
-			}
-			b.d.RotatesHeads = b.d.RotatesHeads || rotatesHeads(s)
-		}
-		var ahead, read string
-		cache := operand(op(s, ir.ATTENTION).In, 1).Buf
-		collect(&ahead, func() (string, error) { return b.cache(cache, at, layer) })
-		collect(&read, func() (string, error) { return b.cache(cache, at, computed) })
-		walk("turns.cache<%s>(p.c, %s, position%s);", st.Struct, layer, ahead)
-		consume("attend<%s>(c, %s}, %s%s);", st.Struct, heads, to, read)
-	case bodyCombine:
-		collect(&in, ofOperand(ir.AttentionCombine, 0))
-		collect(&to, ofResult(ir.AttentionCombine, 0))
-		consume("combine<%s>(c, %s, %s);", st.Struct, in, to)
-	case bodyKeepHidden:
-		var kept string
-		collect(&kept, func() (string, error) { return b.hiddenCall(s, st.Struct, at) })
-		consume("%s", kept)
-	case bodySample:
-		collect(&in, ofOperand(ir.SAMPLE, 0))
-		collect(&to, ofOperand(ir.SAMPLE, 1))
-		consume("sample(c, %s, %s);", in, to)
-	case bodyStop, bodyEmit, bodyJoinStep:
-		consume("%s(c);", kind)
-		if kind == bodyJoinStep {
-			for _, line := range afterStep {
-				consume("%s", line)
-			}
-		}
-	case bodyArrive:
-		consume("arrive(c);")
-	case bodyJoin:
+		args += ", " + place
+	}
+	switch kind.Streams {
+	case kernel.Weights:
+		walk("turns.weights<%s>(p.c, %s, %s);", st.Struct, get(b.address(k.Matrix, at, layer)), layer)
+	case kernel.CacheRows:
+		walk("turns.cache<%s>(p.c, %s, position%s);", st.Struct, layer, get(b.cache(k.Cache, at, layer)))
+		args += get(b.cache(k.Cache, at, computed))
+	}
+	switch {
+	case choosesToken(s):
+		consume("const Best best = %s(%s);", function, args)
+		consume("publish_best<%s>(c, best, %s, %s);", st.Struct, get(b.page(k.BestValue, at)),
+			get(b.page(k.BestIndex, at)))
+	case kind == kernel.Join:
 		join := b.joins[s]
 		walk("if (turns.now()) await_join(p, step, %s);", at.expression("layer", join.first, join.by))
 		consume("join(c, %s);", at.expression("c.layer", join.first, join.by))
+	case kind.Unlisted:
+		consume("%s(%s);", function, args)
+	default:
+		consume("%s%s(%s);", function, numbered, args)
+	}
+	if kind == kernel.JoinStep {
+		for _, line := range afterStep {
+			consume("%s", line)
+		}
 	}
 	b.noteStage(s, kind, st, walked, consumed)
 	return err

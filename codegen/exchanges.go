@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"amkc/ir"
+	"amkc/kernel"
 	"amkc/runtime/host"
 )
 
@@ -50,7 +51,7 @@ func (b *builder) exchangesOf(v *ir.Variant) []host.Exchange {
 func (b *builder) numberExchanges(list []host.Exchange, v *ir.Variant, order []string) {
 	v.Each(func(s *ir.Stage, _ *ir.Loop) {
 		number := 0
-		if kind, err := classify(s); err == nil && kind.numbered() {
+		if kind, err := classify(s); err == nil && !kind.Unlisted {
 			number = slices.IndexFunc(b.d.Stages, func(st *stage) bool { return st.Enum == order[0] })
 			order = order[1:]
 		}
@@ -102,7 +103,7 @@ func (b *builder) exchanges() (count, longest int) {
 // A product that adds to the residual alone does not.
 func advances(s *ir.Stage) bool {
 	b, err := classify(s)
-	return err == nil && b.numbered() && !b.replicated() && b != bodyKeepHidden && (b != bodyProduct || s.Signal != "")
+	return err == nil && !b.Unlisted && !b.Local && (b != kernel.Product || s.Signal != "")
 }
 
 // flagged reports whether the exchanges are realised by flagged words. The counter of the best pairs always is, and

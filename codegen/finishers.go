@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"amkc/ir"
+	"amkc/kernel"
 )
 
 // A finisher emits an op on finished rows, as a call of amk/finish.cuh, and states the op that the call carries out,
@@ -43,40 +44,37 @@ func finishRow(w *productWriter, o *ir.Op) {
 		w.fail("makes one row of two twice, with %s the second time; the kernel does it once in each stage", o.Code)
 	}
 	w.halved = w.halved || f.Halves
-	in := buf(o.In, 0)
+	in := view(buf(o.In, 0))
 	args := []string{w.value(o.In, 0)}
 	if f.Row {
 		args = slices.Insert(args, 0, "r")
 	}
-	want := []ir.Operand{view(in)}
-	if !want[0].IsTemp() {
-		want[0].Dims = []ir.Range{taskRows}
+	if !in.IsTemp() {
+		in.Dims = []ir.Range{kernel.TaskRows}
 	}
 	if f.Shape != "" {
-		weights := buf(o.In, 1)
-		w.param("const u8*", "curve", argument{weights, true})
-		w.opening = append(w.opening, fmt.Sprintf("  const %s shape(curve);", f.Shape))
-		if w.f.args[len(w.f.args)-1].buffer != weights || w.shaped {
+		if !w.param("curve", buf(o.In, 1)) {
 			w.fail("has %s a second time; the kernel has one activation with weights in each stage", o.Code)
 		}
-		args, want, w.shaped = append(args, "shape"), append(want, view(weights, upTo(f.Weights))), true
+		w.opening = append(w.opening, fmt.Sprintf("  const %s shape(curve);", f.Shape))
+		args = append(args, "shape")
 	}
-	var params []ir.Param
+	var numbers []float64
 	for _, key := range f.Args {
 		if !o.Has(key) {
 			w.fail("has %s without %s; want a number, which the kernel's %s takes", o.Code, key, f.Func)
 		}
 		v := o.FloatOr(key, 0)
-		args, params = append(args, hexFloat(v)), append(params, ir.FloatParam(key, v))
+		args, numbers = append(args, hexFloat(v)), append(numbers, v)
 		w.f.numbers = append(w.f.numbers, field{Type: "float", Name: key + " of stage " + w.s.Name, Value: hexFloat(v)})
 	}
-	out := w.define(o, f.Result, fmt.Sprintf("%s(%s)", f.Func, strings.Join(args, ", ")))
-	w.want = append(w.want, ir.Op{Code: o.Code, Out: out, In: want, Params: params})
+	w.define(o, kernel.Finish(w.k, o.Code, in, numbers...), f.Result,
+		fmt.Sprintf("%s(%s)", f.Func, strings.Join(args, ", ")))
 }
 
 // finishRope: rotation pairs side by side, below a limit, by this position's angles.
 func finishRope(w *productWriter, o *ir.Op) {
-	hd, limit, in := w.b.p.Model.HeadDim, o.IntAt("limit", 0, 0), buf(o.In, 0)
+	limit := o.IntAt("limit", 0, 0)
 	w.f.numbers = append(w.f.numbers, field{Type: "int", Name: "limit of stage " + w.s.Name, Value: itoa(limit)})
 	by := w.b.rotationOf(o, w.at)
 	table := itoa(limit)
@@ -86,12 +84,10 @@ func finishRope(w *productWriter, o *ir.Op) {
 	if w.halved {
 		w.fail("rotates after two rows have become one; want %s before", ir.ROPE)
 	}
-	out := w.define(o, "rotated", fmt.Sprintf("rope<%s>(c, r, %s)", table, w.value(o.In, 0)))
-	w.want = append(w.want, ir.Op{Code: ir.ROPE, Out: out,
-		In: []ir.Operand{view(in), view(buf(o.In, 1), upTo(by.pairs))},
-		Params: append([]ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("order", ir.Int(1)),
-			ir.IntParam("first", spanA), ir.IntParam("limit", ir.Int(limit)), ir.IntParam("pos", position)},
-			by.scale...)})
+	angles := by.Angles
+	angles.Frequencies = buf(o.In, 1)
+	w.define(o, kernel.RopeOf(w.b.facts, &angles, limit, view(buf(o.In, 0))), "rotated",
+		fmt.Sprintf("rope<%s>(c, r, %s)", table, w.value(o.In, 0)))
 }
 
 // finishAdd: the residual and a row, or a row and a bias.
@@ -100,27 +96,25 @@ func finishAdd(w *productWriter, o *ir.Op) {
 		finishBias(w, o)
 		return
 	}
-	stream, in := buf(o.In, 0), buf(o.In, 1)
 	if w.halved {
 		w.fail("adds to the residual after two rows have become one; want a row for each")
 	}
-	out := w.define(o, "sum", fmt.Sprintf("residual(c, r) + %s", w.value(o.In, 1)))
-	w.want = append(w.want, ir.Op{Code: ir.ADD, Out: out, In: []ir.Operand{view(stream, taskRows), view(in)}})
+	w.k.Residual = buf(o.In, 0)
+	w.define(o, kernel.AddResidual(w.k, view(buf(o.In, 1))), "sum",
+		fmt.Sprintf("residual(c, r) + %s", w.value(o.In, 1)))
 }
 
 // finishBias: a row and a weight of its own.
 func finishBias(w *productWriter, o *ir.Op) {
-	in, bias := buf(o.In, 0), buf(o.In, 1)
 	if w.halved {
 		w.fail("adds a bias after two rows have become one; want it before")
 	}
-	w.param("const u8*", "bias", argument{bias, true})
-	if w.f.args[len(w.f.args)-1].buffer != bias {
+	if bias := buf(o.In, 1); !w.param("bias", bias) {
 		w.fail("adds %s too; the kernel adds one bias in each stage", bias)
 	}
 	w.opening = append(w.opening, fmt.Sprintf("  const RowWeights<%s> biases(c, bias);", w.f.Struct))
-	out := w.define(o, "biased", fmt.Sprintf("biases.of(r) + %s", w.value(o.In, 0)))
-	w.want = append(w.want, ir.Op{Code: ir.ADD, Out: out, In: []ir.Operand{view(in), view(bias, taskRows)}})
+	w.define(o, kernel.AddBias(w.k, view(buf(o.In, 0))), "biased",
+		fmt.Sprintf("biases.of(r) + %s", w.value(o.In, 0)))
 }
 
 // finishSample: the largest logit of this SM's rows, which the stage returns. What the settings say beyond that is done
@@ -131,14 +125,11 @@ func finishSample(w *productWriter, o *ir.Op) {
 	w.best = true
 	logits := view(in)
 	if !logits.IsTemp() {
-		logits.Dims = []ir.Range{taskRows}
+		logits.Dims = []ir.Range{kernel.TaskRows}
 	}
 	if len(o.Out) != 2 || logits.IsTemp() || w.b.role(logits, w.at) != ir.RoleLogits {
 		w.fail("chooses by %s among %s; the kernel chooses among the logits that it has stored", o.Code, in)
 	}
-	w.want = append(w.want, ir.Op{Code: ir.SAMPLE,
-		Out: []ir.Operand{view(buf(o.Out, 0), ownSM), view(buf(o.Out, 1), ownSM)},
-		In:  []ir.Operand{logits, w.b.settings()},
-		Params: []ir.Param{ir.IntParam("partial", ir.Int(1)), ir.IntParam("first", spanA),
-			ir.IntParam("pos", position)}})
+	w.k.BestValue, w.k.BestIndex = buf(o.Out, 0), buf(o.Out, 1)
+	w.want = append(w.want, kernel.Choose(w.b.facts, w.k, logits))
 }

@@ -3,6 +3,7 @@ package codegen
 import (
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/kernel"
 )
 
 // The kernel has no waits of its own for each stage. All SMs walk the stages of a step in one order, and a stage
@@ -32,9 +33,9 @@ func (b *builder) checkHandovers() error {
 		if err := eachStep(v, h.stage); err != nil {
 			return err
 		}
-		if h.ended < len(endings) {
+		if h.ended < len(kernel.Endings) {
 			return diag.Errorf(codeStructure, "variant "+v.Name, "no stage ends the step as the kernel's %s: want %v, "+
-				"behind the product that makes the logits", endings[h.ended], endings)
+				"behind the product that makes the logits", kernel.Endings[h.ended], kernel.Endings)
 		}
 		if h.hidden == 0 {
 			return diag.Errorf(codeStructure, "variant "+v.Name, "no stage keeps the last hidden state, which the "+
@@ -80,16 +81,16 @@ func (b *builder) placeReadings() error {
 		sees := map[string]*ir.Stage{} // the first stage that has the exchange of a counter for the last
 		err := eachStep(&b.p.Variants[i], func(s *ir.Stage, _ site, index int) error {
 			kind, err := classify(s)
-			if err != nil || !kind.numbered() {
+			if err != nil || kind.Unlisted {
 				return err
 			}
-			if sees[last] == nil && kind != bodyKeepHidden {
+			if sees[last] == nil && kind != kernel.KeepHidden {
 				sees[last] = s
 			}
-			if len(s.Waits) == 1 && kind == bodyProduct {
+			if len(s.Waits) == 1 && kind == kernel.Product {
 				waited, err := ir.Resolve(s.Waits[0].Counter, index)
 				first := sees[waited]
-				if first != nil && !isProduct(first.Ops) {
+				if first != nil && kernel.Of(first) != kernel.Product {
 					first = nil // it cannot keep what it reads
 				}
 				if err == nil && waited != last && first != nil {
@@ -115,19 +116,19 @@ func (h *handovers) stage(s *ir.Stage, at site, index int) error {
 	switch {
 	case err != nil:
 		return err
-	case h.ended > 0 || kind.endsStep():
+	case h.ended > 0 || kind.EndsStep():
 		return h.end(s, kind, at, index)
-	case !kind.numbered():
+	case kind.Unlisted:
 		return nil
 	}
-	if h.due != nil && kind != bodyAddNorm && !h.reads(s, kind) {
+	if h.due != nil && kind != kernel.AddNorm && !h.reads(s, kind) {
 		return diag.Errorf(codeStructure, "stage "+s.Name, "comes between stage %s, which adds to the residual, and "+
 			"one that reads it: want them side by side, for the kernel adds where it reads", h.due.Name)
 	}
 	if err := h.wait(s, kind, index); err != nil {
 		return err
 	}
-	if kind == bodyKeepHidden { // where a launch asks for it, so that what is due stays so
+	if kind == kernel.KeepHidden { // where a launch asks for it, so that what is due stays so
 		if h.hidden++; h.hidden > 1 || s.Signal != "" {
 			return diag.Errorf(codeStructure, "stage "+s.Name, "signals %s, or keeps the last hidden state once more: "+
 				"want one stage that does, and no signal", counterName(s.Signal))
@@ -135,13 +136,13 @@ func (h *handovers) stage(s *ir.Stage, at site, index int) error {
 		return nil
 	}
 	h.due = nil
-	if kind.replicated() {
-		if s.Signal != "" || kind == bodyEmbedReplicated && at.loop != nil {
+	if kind.Replicated() {
+		if s.Signal != "" || kind == kernel.EmbedReplicated && at.loop != nil {
 			return diag.Errorf(codeStructure, "stage "+s.Name, "signals %s, or looks up a token in a loop; the "+
 				"kernel's %s does neither: want no signal, and the token's row before the loops",
 				counterName(s.Signal), kind)
 		}
-		if h.begun = true; kind == bodyAddNorm {
+		if h.begun = true; kind == kernel.AddNorm {
 			h.due = s
 		}
 		return nil
@@ -153,7 +154,7 @@ func (h *handovers) stage(s *ir.Stage, at site, index int) error {
 		}
 		return nil
 	}
-	if kind == bodyEmbed && (at.loop != nil || s.Dist.Empty) {
+	if kind == kernel.Embed && (at.loop != nil || s.Dist.Empty) {
 		return diag.Errorf(codeStructure, "stage "+s.Name,
 			"begins a step, on the SMs that have rows of it: want it in no loop, and not empty")
 	}
@@ -178,15 +179,15 @@ func (h *handovers) stage(s *ir.Stage, at site, index int) error {
 }
 
 // reads reports whether a stage reads the residual of its SM.
-func (h *handovers) reads(s *ir.Stage, kind body) bool {
-	return (kind == bodyProduct || kind == bodyKeepHidden) && h.b.readsResidual(s)
+func (h *handovers) reads(s *ir.Stage, kind *kernel.Body) bool {
+	return (kind == kernel.Product || kind == kernel.KeepHidden) && h.b.readsResidual(s)
 }
 
 // wait holds the wait of a stage to the exchange before it. EMBED and what reads the residual of its SM read no vector
 // and wait for none.
-func (h *handovers) wait(s *ir.Stage, kind body, index int) error {
+func (h *handovers) wait(s *ir.Stage, kind *kernel.Body, index int) error {
 	resident := h.reads(s, kind)
-	if kind == bodyEmbed || kind == bodyEmbedReplicated || resident {
+	if kind == kernel.Embed || kind == kernel.EmbedReplicated || resident {
 		if len(s.Waits) > 0 {
 			return diag.Errorf(codeStructure, "stage "+s.Name, "waits for %s, and reads nothing that is handed over: "+
 				"want no wait, as the kernel has none", s.Waits[0].Counter)
@@ -222,4 +223,37 @@ func (h *handovers) wait(s *ir.Stage, kind body, index int) error {
 			waited, counterName(want), h.last.Name)
 	}
 	return nil
+}
+
+// end looks at a stage that ends the step, or comes after one that does.
+func (h *handovers) end(s *ir.Stage, kind *kernel.Body, at site, index int) error {
+	if h.ended == len(kernel.Endings) || kind != kernel.Endings[h.ended] || at.loop != nil {
+		return diag.Errorf(codeStructure, "stage "+s.Name, "is no stage that the kernel can end a step with here: "+
+			"want %v in this order, in no loop, each once, and nothing behind them", kernel.Endings)
+	}
+	if h.due != nil {
+		return diag.Errorf(codeStructure, "stage "+s.Name, "ends the step before a stage reads the residual that "+
+			"stage %s adds to: want one, for the kernel adds where it reads", h.due.Name)
+	}
+	if kind != kernel.JoinStep && s.Signal != "" {
+		return diag.Errorf(codeStructure, "stage "+s.Name, "signals %s, and the kernel's %s nothing: want that",
+			s.Signal, kind)
+	}
+	h.ended++
+	if kind == kernel.Sample {
+		return h.wait(s, kind, index)
+	}
+	if len(s.Waits) > 0 {
+		return diag.Errorf(codeStructure, "stage "+s.Name,
+			"waits for %s, and the kernel goes on with what its own SM has left: want no wait", s.Waits[0].Counter)
+	}
+	return nil
+}
+
+// counterName is a counter in a sentence.
+func counterName(name string) string {
+	if name == "" {
+		return "nothing"
+	}
+	return name
 }

@@ -6,6 +6,7 @@ import (
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/ir/format"
+	"amkc/kernel"
 	"amkc/knobs"
 )
 
@@ -78,8 +79,8 @@ func cacheBytes(m *ir.Model, rows int) int {
 }
 
 // checkAttention bounds the heads of a group and the bytes of a chunk of cache rows.
-func (b *builder) checkAttention(s *ir.Stage, rows int) error {
-	m := &b.p.Model
+func (b *builder) checkAttention(s *ir.Stage, k *kernel.Stage) error {
+	m, rows := &b.p.Model, k.ShareRows
 	slot := knobs.ChunkBytes.Of(&b.p.Config)
 	bytes := b.cacheBytes(rows)
 	switch {
@@ -99,7 +100,7 @@ func (b *builder) checkAttention(s *ir.Stage, rows int) error {
 		return diag.Errorf(codeLimit, "stage "+s.Name,
 			"head size %d; with tensor cores it must be a multiple of 4 (compile with --dtype fp32, or for a target "+
 				"without them)", m.HeadDim)
-	case b.usesMMA() && normsWhole(s) && (m.Heads+m.KVHeads)*m.HeadDim > maxNormed:
+	case b.usesMMA() && k.WholeNorm && (m.Heads+m.KVHeads)*m.HeadDim > maxNormed:
 		return diag.Errorf(codeLimit, "stage "+s.Name,
 			"norms of all queries and all keys take %d elements; with tensor cores at most %d are supported (compile "+
 				"with --dtype fp32, or for a target without them)", (m.Heads+m.KVHeads)*m.HeadDim, maxNormed)
@@ -172,3 +173,32 @@ func (b *builder) checkGroups(slot, slots int) error {
 
 // usesMMA reports whether the program's matrix products run on tensor cores.
 func (b *builder) usesMMA() bool { return b.p.Target.RunsOnTensorCores(b.p.Model.Weights) }
+
+// mostParts is the most parts that a branch has whose norm is added to the residual.
+func (b *builder) mostParts() int {
+	most := 1
+	for _, st := range b.d.Descriptors {
+		most = max(most, st.Of.Parts)
+	}
+	return most
+}
+
+// checkOwnRows bounds what a thread reads of a branch where owners add rows of it, as norm_rows.cuh counts: it has a
+// bit for each group of columns, and one for each part of a row of a token that it adds. rows are those of an SM.
+func (b *builder) checkOwnRows(rows int) error {
+	if !b.d.NormRows {
+		return nil
+	}
+	const bits, threads = 32, consumerWarps * 32
+	parts, hidden := b.mostParts(), b.p.Model.Hidden
+	if most := ir.MaxReplicated(&b.p.Model); hidden > most/parts {
+		return diag.Errorf(codeLimit, "program", "branches of %d values in %d parts are added to the residual; want "+
+			"at most %d values in all", hidden, parts, most)
+	}
+	if (b.tokens*rows+threads-1)/threads*parts > bits {
+		return diag.Errorf(codeLimit, "program", "an SM adds branches of %d parts to %d rows of the residual of each "+
+			"of %d tokens; want at most %d rows, by more SMs or passes of fewer tokens", parts, rows, b.tokens,
+			bits/parts*threads/b.tokens)
+	}
+	return nil
+}

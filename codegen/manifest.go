@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"amkc/ir"
+	"amkc/kernel"
 	"amkc/runtime/host"
 )
 
@@ -98,8 +99,8 @@ func Facts(p *ir.Program, passes ...*ir.Program) (host.Facts, error) {
 	if m.Cache != m.Weights {
 		f.Model.Cache = m.Cache.String()
 	}
-	if len(b.d.Rotations) > 0 && 2*b.d.Rotations[0].pairs < m.HeadDim {
-		f.Model.Rotated = 2 * b.d.Rotations[0].pairs
+	if len(b.d.Rotations) > 0 && 2*b.d.Rotations[0].Pairs < m.HeadDim {
+		f.Model.Rotated = 2 * b.d.Rotations[0].Pairs
 	}
 	f.Stages, f.Prompt = b.labels(), b.d.PromptTokens
 	for i := range b.p.Variants {
@@ -167,7 +168,7 @@ func (b *builder) traffic() host.Traffic {
 	var t host.Traffic
 	for _, section := range sections(&b.p.Variants[0]) {
 		for _, s := range section.stages {
-			if kind, err := b.classify(s); err == nil && kind == bodyKeepHidden {
+			if kind, err := b.classify(s); err == nil && kind == kernel.KeepHidden {
 				continue
 			}
 			for _, i := range (site{loop: section.loop}).indicesOf(s) {

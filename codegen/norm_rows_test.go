@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/ir"
+	"amkc/kernel"
 )
 
 // The kernel adds rows of norms of branches as passes of several tokens have them, and in no other way.
@@ -70,8 +71,7 @@ func TestNormsOfRowsAreHeldToTheKernel(t *testing.T) {
 func TestNormsOfRowsAreBounded(t *testing.T) {
 	check := func(hidden, rows, tokens int) error {
 		b := &builder{p: &ir.Program{Model: ir.Model{Hidden: hidden, DTypes: ir.Uniform(ir.BF16)}}, tokens: tokens,
-			d: &cudaData{NormRows: true, Descriptors: []*stage{{Body: bodyAddNormRows, IR: &ir.Stage{Ops: []ir.Op{
-				{Code: ir.ADD}, {Code: ir.ADD}, {Code: ir.RMSNORM, In: make([]ir.Operand, 3)}, {Code: ir.ADD}}}}}}}
+			d: &cudaData{NormRows: true, Descriptors: []*stage{{Of: &kernel.Stage{Parts: 2}}}}}
 		return b.checkOwnRows(rows)
 	}
 	require.NoError(t, check(16384, 512, 8)) // of two parts
@@ -79,3 +79,5 @@ func TestNormsOfRowsAreBounded(t *testing.T) {
 	require.ErrorContains(t, check(16384, 520, 8), "want at most 512 rows, by more SMs or passes of fewer tokens")
 	require.ErrorContains(t, check(16388, 512, 8), "branches of 16388 values in 2 parts")
 }
+
+func upTo(n int) ir.Range { return ir.Span(ir.Int(0), ir.Int(n)) }

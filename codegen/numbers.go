@@ -26,7 +26,7 @@ func (b *builder) checkNumbers() error {
 		lists = append(lists, []field{{Type: "int", Name: v.EndName, Value: itoa(v.End)}})
 	}
 	for _, r := range b.d.Rotations {
-		for _, f := range []*field{r.RotatedPairs, r.Scale} {
+		for _, f := range []*field{r.RotatedPairs, r.Factor} {
 			if f != nil {
 				lists = append(lists, []field{*f})
 			}

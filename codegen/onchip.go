@@ -1,8 +1,12 @@
 package codegen
 
 import (
+	"cmp"
+	"fmt"
+
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/kernel"
 )
 
 // What a stage body keeps in shared memory it has one place for: the residual of an SM's rows, from embed on, cos and
@@ -10,45 +14,49 @@ import (
 // program means the same.
 
 // checkOnChip refuses a stage that keeps something else on chip than its body does.
-func (b *builder) checkOnChip(s *ir.Stage, kind body, at site) error {
+func (b *builder) checkOnChip(s *ir.Stage, kind *kernel.Body, k *kernel.Stage, at site) error {
+	resident := func() error {
+		if !k.Resident {
+			return nil
+		}
+		return b.checkRounded(s, k.Rounded)
+	}
 	switch kind {
-	case bodyEmbed, bodyEmbedReplicated:
-		e := op(s, ir.EMBED)
-		if token := operand(e.In, 0); b.role(token, at) != ir.RoleToken {
+	case kernel.Embed, kernel.EmbedReplicated:
+		if b.role(view(k.Token), at) != ir.RoleToken {
 			return diag.Errorf(codeStage, "stage "+s.Name, "looks up %s, and the kernel the token that the host gives "+
-				"it or the step before has chosen: want the input of role %s", token.Buf, ir.RoleToken)
+				"it or the step before has chosen: want the input of role %s", k.Token, ir.RoleToken)
 		}
-		if kind == bodyEmbedReplicated {
-			return b.checkReplicated(s)
+		if kind == kernel.Embed {
+			return b.checkResidual(s, k.Residual)
 		}
-		return b.checkResidual(s, operand(s.Ops[len(s.Ops)-1].Out, 0))
-	case bodyAddNorm:
-		return b.checkReplicated(s)
-	case bodyKeepHidden:
-		if b.readsResidual(s) {
-			return b.checkRounded(s, operand(s.Ops[0].In, 0))
-		}
-	case bodyAddNormRows:
-		return b.checkNormRows(s)
-	case bodyProduct:
-		if b.readsResidual(s) {
-			if err := b.checkRounded(s, operand(s.Ops[0].In, 0)); err != nil {
-				return err
-			}
+		fallthrough
+	case kernel.AddNorm: // the kernel keeps the residual, and rounds it where it is read
+		return cmp.Or(b.checkResidual(s, k.Residual), b.checkRounded(s, k.Rounded))
+	case kernel.KeepHidden:
+		return resident()
+	case kernel.AddNormRows:
+		return cmp.Or(b.checkResidual(s, k.Residual), b.checkBranch(s, k.Branch))
+	case kernel.Product:
+		if err := resident(); err != nil {
+			return err
 		}
 		for i := range s.Ops {
 			if err := b.checkFinisher(s, at, &s.Ops[i]); err != nil {
 				return err
 			}
 		}
-	case bodyAttend:
-		for i := range s.Ops {
-			if s.Ops[i].Code == ir.ROPE {
-				return b.checkAngles(s, operand(s.Ops[i].In, 1))
-			}
+	case kernel.Attend:
+		if k.Rotates {
+			return b.checkAngles(s, operand(op(s, ir.ROPE).In, 1))
 		}
-	case bodySample, bodyStop, bodyEmit, bodyJoinStep:
-		return b.checkEnding(s, kind)
+	case kernel.Sample, kernel.Stop, kernel.JoinStep:
+		if kind == kernel.Sample {
+			b.token = k.NextOnSM
+		}
+		return b.onEverySM(s)
+	case kernel.Emit:
+		return b.checkPlace(s, kind)
 	}
 	return nil
 }
@@ -68,7 +76,7 @@ func (b *builder) checkFinisher(s *ir.Stage, at site, o *ir.Op) error {
 		if operand(o.In, 0).IsTemp() {
 			return nil // a bias
 		}
-		if err := b.checkResidual(s, operand(o.In, 0)); err != nil {
+		if err := b.checkResidual(s, buf(o.In, 0)); err != nil {
 			return err
 		}
 		for _, out := range o.Out {
@@ -76,7 +84,7 @@ func (b *builder) checkFinisher(s *ir.Stage, at site, o *ir.Op) error {
 				continue
 			}
 			if space, err := b.spaceOf(out.Buf, at); err != nil || space == ir.SMEM {
-				return b.checkResidual(s, out)
+				return b.checkResidual(s, out.Buf)
 			}
 		}
 	case ir.ROPE:
@@ -85,20 +93,43 @@ func (b *builder) checkFinisher(s *ir.Stage, at site, o *ir.Op) error {
 	return nil
 }
 
-// checkResidual holds an operand to the one residual.
-func (b *builder) checkResidual(s *ir.Stage, o ir.Operand) error {
-	buf := b.buffer(o.Buf, site{})
-	if ir.IsFamily(o.Buf) || buf == nil || buf.Count > 0 || buf.Space != ir.SMEM {
-		return diag.Errorf(codeStructure, "buffer "+o.Buf,
-			"is what stage %s adds to, or adds up: want one buffer in SMEM for the whole step", s.Name)
+// checkResidual holds what a stage adds to, or adds up, to the one residual.
+func (b *builder) checkResidual(s *ir.Stage, name string) error {
+	return b.checkKept(&b.residual, name, fmt.Sprintf("is what stage %s adds to, or adds up", s.Name), "",
+		func(*ir.Buffer) bool { return true })
+}
+
+// checkRounded holds what a stage reads or leaves of the residual of its SM to its one rounding.
+func (b *builder) checkRounded(s *ir.Stage, name string) error {
+	return b.checkKept(&b.rounded, name, fmt.Sprintf("is what stage %s reads or leaves of the residual of its SM",
+		s.Name), "[SMs, hidden]", func(buf *ir.Buffer) bool { return len(buf.Shape) == 2 })
+}
+
+// checkBranch holds what owners add to the residual to one buffer.
+func (b *builder) checkBranch(s *ir.Stage, name string) error {
+	return b.checkKept(&b.normed, name, fmt.Sprintf("is what stage %s adds to the residual", s.Name), "[hidden]",
+		func(buf *ir.Buffer) bool { return len(buf.Shape) == 1 })
+}
+
+// checkKept holds a name to the one buffer of its kind, which the kernel has in registers or has one place for in
+// shared memory. All but the residual are of the activations' type, in a shape.
+func (b *builder) checkKept(kept *string, name, is, shape string, fits func(*ir.Buffer) bool) error {
+	buf, other, of := b.buffer(name, site{}), kept != &b.residual, ""
+	if other {
+		of = fmt.Sprintf("of %s ", b.p.Model.Activations)
+		shape = ", " + shape
 	}
-	if b.residual == "" {
-		b.residual = buf.Name
+	if ir.IsFamily(name) || buf == nil || buf.Count > 0 || buf.Space != ir.SMEM || !fits(buf) ||
+		other && (buf.DType != b.p.Model.Activations || buf.Name == b.residual) {
+		return diag.Errorf(codeStructure, "buffer "+name, "%s: want one buffer %sin SMEM for the whole step%s", is, of,
+			shape)
 	}
-	if buf.Name != b.residual {
-		return diag.Errorf(codeStructure, "buffer "+buf.Name,
-			"is what stage %s adds to, or adds up, and other stages %s: want one for the whole step", s.Name,
-			b.residual)
+	if *kept == "" {
+		*kept = buf.Name
+	}
+	if buf.Name != *kept {
+		return diag.Errorf(codeStructure, "buffer "+buf.Name, "%s, and other stages %s: want one for the whole step",
+			is, *kept)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"amkc/ir"
+	"amkc/kernel"
 	"amkc/runtime/host"
 )
 
@@ -20,14 +21,18 @@ type partStage struct {
 	consume      []string
 }
 
+// afterStep closes the walk of the consumers. Two calls follow those that end a step which are the same in every kernel
+// and belong to no stage: one stores the token for a host that polls, one ends the launch.
+var afterStep = []string{"tell_host(c);", "if (stopped(c)) break;"}
+
 // endsLaunch is the statement with which a step ends its launch. That of some stages has no other step, and leaves the
 // token instead.
 var endsLaunch = afterStep[len(afterStep)-1]
 
 // noteStage keeps the lines of a stage for launches by itself, with what it takes up from the launches before. Stages
 // without a number end the step, and belong to the one before them.
-func (b *builder) noteStage(s *ir.Stage, kind body, st *stage, walk, consume []string) {
-	if !kind.numbered() {
+func (b *builder) noteStage(s *ir.Stage, kind *kernel.Body, st *stage, walk, consume []string) {
+	if kind.Unlisted {
 		if n := len(b.noted); n > 0 {
 			for _, statement := range consume {
 				if statement == endsLaunch {
@@ -43,14 +48,14 @@ func (b *builder) noteStage(s *ir.Stage, kind body, st *stage, walk, consume []s
 		for _, r := range b.d.Rotations {
 			p.consume = append(p.consume, r.call())
 		}
-		if rotatesHeads(s) {
+		if kind == kernel.Attend {
 			p.consume = append(p.consume, "consumer_barrier();")
 		}
 	}
 	switch {
-	case kind == bodyEmbed:
+	case kind == kernel.Embed:
 		p.consume = append(p.consume, "has_residual = true;", "take_token(c);")
-	case kind == bodyProduct && addsToResidual(s), kind == bodyAddNormRows:
+	case kind == kernel.Product && addsToResidual(s), kind == kernel.AddNormRows:
 		p.consume = append(p.consume, "take_residual(c, has_residual);")
 	}
 	p.consume = append(p.consume, consume...)

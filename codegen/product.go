@@ -8,6 +8,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/kernel"
 )
 
 // A matrix stage is a reader, a product and a finisher: a norm or nothing, GEMV_TILE, and a chain of ops on finished
@@ -22,33 +23,16 @@ type stageFunc struct {
 	Params  string
 	Lines   []string // of its body
 
-	args    []argument // that the kernel passes after its context
-	numbers []field    // that are literals of its lines
+	args    []kernel.Arg // that the kernel passes after its context
+	numbers []field      // that are literals of its lines
 }
-
-// An argument is the place of a buffer, which the kernel looks up for the layer that it is in.
-type argument struct {
-	buffer string
-	weight bool // an address; else a page
-}
-
-// isProduct reports whether ops have the form of a matrix stage: a chain whose first op is the product, or whose
-// second is, behind a norm. Its rows go somewhere, be it as they are.
-func isProduct(ops []ir.Op) bool {
-	if len(ops) > 0 && isNorm(&ops[0]) {
-		ops = ops[1:]
-	}
-	return len(ops) > 0 && ops[0].Code == ir.GEMV && (len(ops) > 1 || !operand(ops[0].Out, 0).IsTemp())
-}
-
-func isNorm(o *ir.Op) bool { return o.Code == ir.RMSNORM || o.Code == ir.LAYERNORM }
 
 // product emits the function of a matrix stage.
-func (b *builder) product(s *ir.Stage, at site, descriptor string) (*stageFunc, error) {
-	w := &productWriter{b: b, s: s, at: at, values: map[string]string{},
+func (b *builder) product(s *ir.Stage, k *kernel.Stage, at site, descriptor string) (*stageFunc, error) {
+	w := &productWriter{b: b, s: s, k: k, at: at, params: map[string]bool{}, values: map[string]string{},
 		f: &stageFunc{Name: functionName(descriptor), Struct: descriptor, Stage: s.Name, Returns: "void"}}
 	ops := s.Ops
-	norm := isNorm(&ops[0])
+	norm := ops[0].Code != ir.GEMV
 	if norm {
 		w.norm(&ops[0])
 		ops = ops[1:]
@@ -62,7 +46,7 @@ func (b *builder) product(s *ir.Stage, at site, descriptor string) (*stageFunc, 
 	if w.err != nil {
 		return nil, w.err
 	}
-	b.breaks(holdsTo(s, bodyProduct, w.want))
+	b.breaks(holdsTo(s, kernel.Product, w.want))
 	return w.done(), nil
 }
 
@@ -90,15 +74,15 @@ func functionName(descriptor string) string {
 type productWriter struct {
 	b       *builder
 	s       *ir.Stage
+	k       *kernel.Stage
 	at      site
 	f       *stageFunc
 	want    []ir.Op
-	opening []string // what stands before the product's comment: weights that rows ask for
-	columns int
+	opening []string          // what stands before the product's comment: weights that rows ask for
+	params  map[string]bool   // that the function has
 	reader  string            // what the product is given, as C++
 	row     string            // the variable of a finished row
 	halved  bool              // two rows have become one
-	shaped  bool              // an activation has weights
 	values  map[string]string // temporary, or the buffer of the logits -> C++ variable
 	product []string          // comment of the product
 	chain   []string          // lines of the finisher
@@ -112,78 +96,64 @@ func (w *productWriter) fail(format string, args ...any) {
 	}
 }
 
-// param declares a parameter of the function, once for each name.
-func (w *productWriter) param(typ, name string, of argument) {
-	decl := typ + " " + name
-	if !slices.Contains(strings.Split(w.f.Params, ", "), decl) {
-		w.f.Params += ", " + decl
-		w.f.args = append(w.f.args, of)
+// param declares a parameter of the function, which is the place of a buffer. One of a name can be declared once.
+func (w *productWriter) param(name, buffer string) bool {
+	if w.params[name] {
+		return false
 	}
+	p, typ := kernel.Params[name], "const Page"
+	if p.Weight {
+		typ = "const u8*"
+	}
+	w.params[name], *p.At(w.k) = true, buffer
+	w.f.Params += ", " + typ + " " + name
+	w.f.args = append(w.f.args, p)
+	return true
 }
 
 // norm emits the reader of a vector that is normalised.
 func (w *productWriter) norm(o *ir.Op) {
-	n := operand(w.s.Ops[1].In, 1)
-	if len(n.Dims) == 2 {
-		w.columns = w.b.rangeExtent(n.Dims[1])
-	}
-	in, out, eps := buf(o.In, 0), buf(o.Out, 0), o.FloatOr("eps", 0)
-	plusOne := o.IntAt("unit_offset", 0, 0) == 1
-	want := ir.Op{Code: o.Code, Out: []ir.Operand{view(out)}, In: []ir.Operand{view(in, upTo(w.columns))},
-		Params: []ir.Param{ir.FloatParam("eps", eps)}}
-	if plusOne {
-		want.Params = append(want.Params, ir.IntParam("unit_offset", ir.Int(1)))
-	}
-	ofResidual := w.b.readsResidual(w.s)
-	var args []string
-	if ofResidual {
-		want.In[0] = view(in, ownSM, upTo(w.columns))
-	} else {
-		w.param("const Page", "in", argument{buffer: in})
-		args = []string{"in"}
-	}
-	var weights []string // names of parameters
-	for k, name := range []string{"gain", "shift"}[:min(2, len(o.In)-1)] {
-		of := buf(o.In, 1+k)
-		want.In = append(want.In, view(of, upTo(w.columns)))
-		w.param("const u8*", name, argument{of, true})
-		weights = append(weights, name)
-	}
+	out, k := buf(o.Out, 0), w.k
+	want := kernel.NormOf(k)
+	want.Out = []ir.Operand{view(out)}
 	w.want = append(w.want, want)
 	w.comment(&w.f.Lines, "  ", o)
-	w.f.numbers = append(w.f.numbers, field{Type: "float", Name: "eps of stage " + w.s.Name, Value: hexFloat(eps)})
+	w.f.numbers = append(w.f.numbers, field{Type: "float", Name: "eps of stage " + w.s.Name, Value: hexFloat(k.Eps)})
 	w.reader = w.variable(out, "")
-	reader, known := normReaders[normForm{o.Code, len(weights), plusOne, ofResidual}]
-	if !known {
-		w.fail("has a %s with %d weights and unit_offset %t before its product, of the residual %t, which no reader "+
-			"of the kernel computes", o.Code, len(weights), plusOne, ofResidual)
+	reader := ""
+	for name, r := range kernel.NormReaders {
+		if r.Code == o.Code && r.UnitOffset == k.UnitOffset && len(r.Args) == 1+k.NormWeights &&
+			(!k.Resident || r.Code == ir.RMSNORM) {
+			reader = name
+		}
 	}
-	if o.Code == ir.LAYERNORM {
-		args = slices.Concat(args, []string{hexFloat(eps)}, weights)
-	} else {
-		args = slices.Concat(args, weights, []string{hexFloat(eps)})
+	if reader == "" {
+		w.fail("has a %s with %d weights and unit_offset %t before its product, of the residual %t, which no reader "+
+			"of the kernel computes", o.Code, k.NormWeights, k.UnitOffset, k.Resident)
+	}
+	args := w.vector()
+	for _, name := range kernel.NormReaders[reader].Args {
+		if name == "" {
+			args = append(args, hexFloat(k.Eps))
+			continue
+		}
+		w.param(name, *kernel.Params[name].At(k))
+		args = append(args, name)
+	}
+	if k.Resident {
+		reader = kernel.OfResidual + reader
 	}
 	w.f.Lines = append(w.f.Lines, fmt.Sprintf("  const %s %s{%s};  // %s", reader, w.reader, strings.Join(args, ", "),
-		decimal(eps)))
+		decimal(k.Eps)))
 }
 
-// A normForm is what tells the readers of gemv.cuh that normalise from each other.
-type normForm struct {
-	code     ir.Opcode
-	weights  int // one by which rows are multiplied, and one that is added
-	plusOne  bool
-	residual bool // of the SM, and no vector that is handed over
-}
-
-var normReaders = map[normForm]string{
-	{ir.RMSNORM, 1, false, false}:   "RmsNorm",
-	{ir.RMSNORM, 1, true, false}:    "UnitOffsetRmsNorm",
-	{ir.RMSNORM, 1, false, true}:    "ResidualRmsNorm",
-	{ir.RMSNORM, 1, true, true}:     "ResidualUnitOffsetRmsNorm",
-	{ir.LAYERNORM, 0, false, false}: "BareLayerNorm",
-	{ir.LAYERNORM, 1, false, false}: "GainLayerNorm",
-	{ir.LAYERNORM, 2, false, false}: "LayerNorm",
-	{ir.LAYERNORM, 2, true, false}:  "UnitOffsetLayerNorm",
+// vector is what a reader is built of: the page of its vector, if that is not the residual of the SM.
+func (w *productWriter) vector() []string {
+	if w.k.Resident {
+		return nil
+	}
+	w.param("in", w.k.In)
+	return []string{"in"}
 }
 
 // variable is the C++ variable of a result: named after its temporary, or as given where it has none.
@@ -208,32 +178,22 @@ var ownVariables = []string{"best", "bias", "biases", "c", "const", "curve", "do
 
 // gemv opens the product.
 func (w *productWriter) gemv(o *ir.Op, normed bool) {
-	matrix := operand(o.In, 1)
-	if len(matrix.Dims) == 2 {
-		w.columns = w.b.rangeExtent(matrix.Dims[1])
+	temp := ""
+	if normed {
+		if temp = buf(o.In, 0); w.values[temp] != w.reader {
+			w.fail("multiplies %s, and not what its norm has made", temp)
+		}
+	} else if w.reader = fmt.Sprintf("%s{%s}", kernel.PlainReader, strings.Join(w.vector(), "")); w.k.Resident {
+		w.reader = kernel.OfResidual + w.reader
 	}
-	in, out := view(buf(o.In, 0)), buf(o.Out, 0)
-	rows, columns := taskRows, upTo(w.columns)
-	if parts, of := w.b.splitK(w.s, w.at); parts > 1 {
-		before := spanA.Div(of).Mul(of) // rows of the parts before that of the task
-		rows, columns = ir.Span(spanA.Sub(before), spanB.Sub(before)), block(spanA.Div(of), w.columns, 0)
-	}
-	if !normed && w.b.readsResidual(w.s) {
-		in.Dims = []ir.Range{ownSM, upTo(w.columns)}
-		w.reader = "ResidualPlain{}"
-	} else if !normed {
-		in.Dims = []ir.Range{columns}
-		w.param("const Page", "in", argument{buffer: in.Buf})
-		w.reader = "Plain{in}"
-	} else if w.values[in.Buf] != w.reader {
-		w.fail("multiplies %s, and not what its norm has made", in.Buf)
-	}
+	out := buf(o.Out, 0)
 	to := view(out)
 	if !to.IsTemp() {
-		to.Dims = []ir.Range{taskRows}
+		to.Dims = []ir.Range{kernel.TaskRows}
 	}
-	w.want = append(w.want, ir.Op{Code: ir.GEMV, Out: []ir.Operand{to},
-		In: []ir.Operand{in, view(matrix.Buf, rows, columns)}})
+	want := kernel.GemvOf(w.k, temp)
+	want.Out = []ir.Operand{to}
+	w.want = append(w.want, want)
 	w.comment(&w.product, "  ", o)
 	if w.row = w.variable(out, "y"); !to.IsTemp() {
 		w.store(to, w.row)
@@ -266,25 +226,28 @@ func (w *productWriter) value(ops []ir.Operand, k int) string {
 }
 
 // define emits the variable that an op's result is in, and stores it where the op says: in one temporary, or in
-// buffers.
-func (w *productWriter) define(o *ir.Op, noun, expression string) []ir.Operand {
+// buffers. want is the op that the expression carries out.
+func (w *productWriter) define(o *ir.Op, want ir.Op, noun, expression string) {
 	first := buf(o.Out, 0)
 	v := w.variable(first, noun)
 	w.chain = append(w.chain, fmt.Sprintf("    const float %s = %s;", v, expression))
 	if strings.HasPrefix(first, "%") {
-		return []ir.Operand{view(first)}
+		want.Out = []ir.Operand{view(first)}
+		w.want = append(w.want, want)
+		return
 	}
-	rows := taskRows
+	rows := kernel.TaskRows
 	if w.halved {
-		rows = taskPairs
+		rows = kernel.TaskPairs
 	}
-	out := make([]ir.Operand, len(o.Out))
 	for i := range o.Out {
-		out[i] = view(o.Out[i].Buf, rows)
-		w.store(out[i], v)
+		want.Out = append(want.Out, view(o.Out[i].Buf, rows))
+		w.store(want.Out[i], v)
 	}
-	return out
+	w.want = append(w.want, want)
 }
+
+func view(name string, dims ...ir.Range) ir.Operand { return ir.Operand{Buf: name, Dims: dims} }
 
 // store emits the store of a row's value into a buffer.
 func (w *productWriter) store(to ir.Operand, value string) {
@@ -298,8 +261,7 @@ func (w *productWriter) store(to ir.Operand, value string) {
 	case place == ir.HBM && w.b.role(to, w.at) == ir.RoleLogits && !w.halved:
 		w.chain = append(w.chain, fmt.Sprintf("    store_logit(c, r, %s);", value))
 	case place == ir.GlobalScratch:
-		w.param("const Page", "out", argument{buffer: to.Buf})
-		if w.f.args[len(w.f.args)-1].buffer != to.Buf {
+		if !w.param("out", to.Buf) && w.k.Out != to.Buf {
 			w.fail("hands its rows over in %s too; the kernel hands over one vector for each stage", to.Buf)
 		}
 		call := "publish_row"

@@ -7,6 +7,7 @@ import (
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/ir/format"
+	"amkc/kernel"
 	"amkc/knobs"
 )
 
@@ -36,10 +37,10 @@ func (b *builder) needs() need {
 				n.kept.OddSlab = max(n.kept.OddSlab, slab)
 			}
 		}
-		if s.Body.replicated() {
+		if s.Body.Replicated() {
 			n.kept.Rows = b.p.Model.Hidden
 		}
-		if s.Body == bodyEmbed || addsToResidual(s.IR) {
+		if s.Body == kernel.Embed || addsToResidual(s.IR) {
 			for _, span := range s.IR.Dist.Tasks(0) {
 				n.kept.Rows = max(n.kept.Rows, span.B-span.A)
 			}

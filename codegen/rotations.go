@@ -7,6 +7,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/kernel"
 )
 
 // A rotation is a table of angles, which the kernel makes when a step begins: cos and sin of the position times each
@@ -14,12 +15,11 @@ import (
 type rotation struct {
 	InvFreq      string // the constant where the frequencies lie
 	RotatedPairs *field // nil where all pairs of a head rotate
-	Scale        *field // nil where nothing multiplies cos and sin
+	Factor       *field // nil where nothing multiplies cos and sin
 
 	number int        // of the table
 	angles *ir.Buffer // the frequencies
-	pairs  int        // of a head that rotate, the first ones
-	scale  []ir.Param // what multiplies cos and sin, if anything does
+	kernel.Angles
 }
 
 // findRotations lists the tables of angles that stages rotate by, in the order of their buffers.
@@ -33,12 +33,12 @@ func (b *builder) findRotations() {
 				if by.Buf == "" || angles != nil && b.rotationBy(angles) != nil {
 					continue
 				}
-				r := &rotation{angles: angles}
+				r := &rotation{angles: angles, Angles: kernel.Angles{Frequencies: by.Buf}}
 				if len(by.Dims) == 1 {
-					r.pairs = by.Dims[0].Len(0)
+					r.Pairs = by.Dims[0].Len(0)
 				}
 				if o.Has("scale") {
-					r.scale = []ir.Param{ir.FloatParam("scale", o.FloatOr("scale", 1))}
+					r.Angles.Scale = []ir.Param{ir.FloatParam("scale", o.FloatOr("scale", 1))}
 				}
 				b.d.Rotations = append(b.d.Rotations, r)
 			}
@@ -55,13 +55,13 @@ func (b *builder) findRotations() {
 		if r.number = i; i > 0 {
 			suffix = itoa(i + 1)
 		}
-		if r.pairs < b.p.Model.HeadDim/2 {
-			r.RotatedPairs = &field{Type: "int", Name: "kRotatedPairs" + suffix, Value: itoa(r.pairs),
+		if r.Pairs < b.p.Model.HeadDim/2 {
+			r.RotatedPairs = &field{Type: "int", Name: "kRotatedPairs" + suffix, Value: itoa(r.Pairs),
 				Note: "of a head; the others pass through"}
 		}
-		if len(r.scale) > 0 {
-			scale := r.scale[0].Float
-			r.Scale = &field{Type: "float", Name: "kRopeScale" + suffix, Value: hexFloat(scale),
+		if len(r.Angles.Scale) > 0 {
+			scale := r.Angles.Scale[0].Float
+			r.Factor = &field{Type: "float", Name: "kRopeScale" + suffix, Value: hexFloat(scale),
 				Note: decimal(scale) + ", of cos and sin"}
 		}
 	}
@@ -108,8 +108,8 @@ func (r *rotation) parts() (function, args string) {
 		function += "<" + pairs + ">"
 	}
 	scale := ""
-	if r.Scale != nil {
-		scale = ", " + r.Scale.Name
+	if r.Factor != nil {
+		scale = ", " + r.Factor.Name
 	}
 	return function, fmt.Sprintf("reinterpret_cast<const float*>(weights + %s)%s);", r.InvFreq, scale)
 }
@@ -138,9 +138,9 @@ func (b *builder) checkAngles(s *ir.Stage, o ir.Operand) error {
 		return diag.Errorf(codeStructure, "buffer "+o.Buf, "is what stage %s rotates by, and not the same in every "+
 			"layer: want one buffer for all layers of a kind", s.Name)
 	}
-	if n := r.angles.Numel(); n != r.pairs {
+	if n := r.angles.Numel(); n != r.Pairs {
 		return diag.Errorf(codeStructure, "buffer "+o.Buf,
-			"has %d frequencies, and stage %s rotates %d pairs of a head by them: want as many", n, s.Name, r.pairs)
+			"has %d frequencies, and stage %s rotates %d pairs of a head by them: want as many", n, s.Name, r.Pairs)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/ir"
+	"amkc/kernel"
 	"amkc/runtime"
 )
 
@@ -99,7 +100,10 @@ func checkUnit(t *testing.T, line string) {
 		n = append(n, number)
 	}
 	splits, share, window, pos, unit, hidden := n[0], n[1], n[2], n[3], n[4], n[5]
-	want := ir.Share(windowStart(window), position, share, ir.Int(unit), splits).Elements(nil, pos)
+	attend := kernel.Attend.Ops(&kernel.Facts{Heads: 1, KVHeads: 1, HeadDim: 16},
+		&kernel.Stage{Splits: splits, ShareRows: share, Window: window})
+	rows := attend[0].In[1].Dims[1].Bind(ir.TaskSpan{A: unit, B: unit + 1})
+	want := rows.Elements(nil, pos)
 	var got []int
 	for n = n[6:]; len(n) > 0; n = n[2:] {
 		first, rows := n[0], n[1]

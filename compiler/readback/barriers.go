@@ -1,6 +1,9 @@
 package readback
 
-import "amkc/ir"
+import (
+	"amkc/ir"
+	"amkc/kernel"
+)
 
 // barriersPerStep is a constant of kernels in which every layer ends at a barrier of all SMs.
 const barriersPerStep = "kBarriersPerStep"
@@ -10,14 +13,13 @@ const joinCounter = "L{i}.join"
 // barrier is arrive and join of barrier.cuh, which have no constants of their own: those of the layer of a stage, and
 // of every layer if it stands in the loop.
 func (b *builder) barrier(d *descriptor) []*ir.Stage {
-	sms := b.facts.sms
-	everySM := ir.Dist{Kind: ir.Spread, Extent: sms, Grain: 1, SMs: sms}
 	counter := b.outside(d, joinCounter)
-	return []*ir.Stage{
-		{Name: b.outside(d, "L{i}.arrive"), Dist: everySM, Ops: []ir.Op{op(ir.NOP, nil, nil)}, Signal: counter},
-		{Name: counter, Dist: everySM, Waits: []ir.Wait{{Counter: counter, Threshold: sms}},
-			Ops: []ir.Op{op(ir.NOP, nil, nil)}},
+	half := func(body *kernel.Body, name string) *ir.Stage {
+		return &ir.Stage{Name: name, Dist: body.Dist(&b.facts.Facts, &kept), Ops: body.Ops(&b.facts.Facts, &kept)}
 	}
+	arrive, join := half(kernel.Arrive, b.outside(d, "L{i}.arrive")), half(kernel.Join, counter)
+	arrive.Signal, join.Waits = counter, []ir.Wait{{Counter: counter, Threshold: b.facts.SMs}}
+	return []*ir.Stage{arrive, join}
 }
 
 // endsLayer reports whether a stage of a variant is the last one of its layer.

@@ -39,7 +39,7 @@ func (b *builder) buffers() {
 		cache = ir.KVBlock16
 	}
 	kv := ir.Buffer{Name: "L{i}.kv", Count: m.layers, Kind: ir.KVCache, DType: m.dtypes.Cache,
-		Shape:  []int{m.kvHeads, m.maxSeq, 2, m.headDim},
+		Shape:  []int{m.KVHeads, m.maxSeq, 2, m.HeadDim},
 		Layout: ir.Layout{Kind: cache}}
 	if b.unrolled {
 		for layer := range m.layers {
@@ -50,19 +50,19 @@ func (b *builder) buffers() {
 	}
 	b.p.Buffers = append(b.p.Buffers,
 		ir.Buffer{Name: "token", Kind: ir.Input, DType: ir.I32, Shape: []int{1}},
-		ir.Buffer{Name: embeddings, Kind: ir.Input, DType: ir.F32, Shape: []int{m.hidden}},
-		ir.Buffer{Name: lastHidden, Kind: ir.Output, DType: ir.F32, Shape: []int{m.hidden}},
-		ir.Buffer{Name: "logits", Kind: ir.Output, DType: ir.F32, Shape: []int{m.vocab}},
-		ir.Buffer{Name: residual, Kind: ir.Activation, DType: ir.F32, Shape: []int{m.hidden}, Space: ir.SMEM})
+		ir.Buffer{Name: embeddings, Kind: ir.Input, DType: ir.F32, Shape: []int{m.Hidden}},
+		ir.Buffer{Name: lastHidden, Kind: ir.Output, DType: ir.F32, Shape: []int{m.Hidden}},
+		ir.Buffer{Name: "logits", Kind: ir.Output, DType: ir.F32, Shape: []int{m.Vocab}},
+		ir.Buffer{Name: residual, Kind: ir.Activation, DType: ir.F32, Shape: []int{m.Hidden}, Space: ir.SMEM})
 	if m.replicated {
-		shape := []int{m.sms, m.hidden}
+		shape := []int{m.SMs, m.Hidden}
 		b.p.Buffers[len(b.p.Buffers)-1].Shape = shape
 		b.p.Buffers = append(b.p.Buffers, ir.Buffer{Name: rounded, Kind: ir.Activation, DType: m.dtypes.Activations,
 			Shape: shape, Space: ir.SMEM})
 	}
 	if m.normRows {
 		b.p.Buffers = append(b.p.Buffers, ir.Buffer{Name: normedRows, Kind: ir.Activation, DType: m.dtypes.Activations,
-			Shape: []int{m.hidden}, Space: ir.SMEM})
+			Shape: []int{m.Hidden}, Space: ir.SMEM})
 	}
 	b.p.Buffers = append(b.p.Buffers, b.endingBuffers()...)
 }
@@ -141,42 +141,42 @@ func (b *builder) weightOf(constant string) (ir.Buffer, bool) {
 	}
 	for i, t := range m.rotations {
 		if constant == numbered(invFreq, i) {
-			return ir.Buffer{Name: t.angles, Kind: ir.Const, DType: ir.F32, Shape: []int{t.pairs}}, true
+			return ir.Buffer{Name: t.Frequencies, Kind: ir.Const, DType: ir.F32, Shape: []int{t.Pairs}}, true
 		}
 	}
 	switch constant {
 	case "kPositionsWeight":
-		return matrix("positions.weight", 0, m.positions, m.hidden)
+		return matrix("positions.weight", 0, m.positions, m.Hidden)
 	case "kEmbedWeight":
-		return matrix("embed.weight", 0, m.vocab, m.hidden)
+		return matrix("embed.weight", 0, m.Vocab, m.Hidden)
 	case "kInputNormWeight":
-		return vector("L{i}.input_norm.weight", m.layers, m.hidden)
+		return vector("L{i}.input_norm.weight", m.layers, m.Hidden)
 	case "kQkvWeight":
-		return matrix("L{i}.qkv.weight", m.layers, m.qkvRows(), m.hidden)
+		return matrix("L{i}.qkv.weight", m.layers, m.qkvRows(), m.Hidden)
 	case "kQNormWeight":
 		return vector("L{i}.q_norm.weight", m.layers, m.normedRows(m.attnRows()))
 	case "kKNormWeight":
 		return vector("L{i}.k_norm.weight", m.layers, m.normedRows(m.kvRows()))
 	case "kOWeight":
-		return matrix("L{i}.o.weight", m.layers, m.hidden, m.attnRows())
+		return matrix("L{i}.o.weight", m.layers, m.Hidden, m.attnRows())
 	case "kPostNormWeight":
-		return vector("L{i}.post_norm.weight", m.layers, m.hidden)
+		return vector("L{i}.post_norm.weight", m.layers, m.Hidden)
 	case "kPostAttnNormWeight":
-		return vector("L{i}.post_attn_norm.weight", m.layers, m.hidden)
+		return vector("L{i}.post_attn_norm.weight", m.layers, m.Hidden)
 	case "kPostMlpNormWeight":
-		return vector("L{i}.post_mlp_norm.weight", m.layers, m.hidden)
+		return vector("L{i}.post_mlp_norm.weight", m.layers, m.Hidden)
 	case "kGateUpWeight":
-		return matrix("L{i}.gate_up.weight", m.layers, 2*m.intermediate, m.hidden)
+		return matrix("L{i}.gate_up.weight", m.layers, 2*m.intermediate, m.Hidden)
 	case "kUpWeight":
-		return matrix("L{i}.up.weight", m.layers, m.intermediate, m.hidden)
+		return matrix("L{i}.up.weight", m.layers, m.intermediate, m.Hidden)
 	case "kXieluWeight":
 		return vector("L{i}.xielu.weight", m.layers, 4)
 	case "kDownWeight":
-		return matrix("L{i}.down.weight", m.layers, m.hidden, m.intermediate)
+		return matrix("L{i}.down.weight", m.layers, m.Hidden, m.intermediate)
 	case "kFinalNormWeight":
-		return vector("final_norm.weight", 0, m.hidden)
+		return vector("final_norm.weight", 0, m.Hidden)
 	case "kLmHeadWeight":
-		return matrix("lm_head.weight", 0, m.vocab, m.hidden)
+		return matrix("lm_head.weight", 0, m.Vocab, m.Hidden)
 	}
 	return ir.Buffer{}, false
 }

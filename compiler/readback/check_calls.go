@@ -8,6 +8,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/kernel"
 )
 
 // checkCalls holds both walks of the kernel to the stages of each variant: their order, where each runs, and the
@@ -19,7 +20,7 @@ func (b *builder) checkCalls() {
 			b.constants[w.Name] = c.name
 		}
 	}
-	rotates := slices.ContainsFunc(b.stages, func(d *descriptor) bool { return d.angles != nil })
+	rotates := slices.ContainsFunc(b.stages, func(d *descriptor) bool { return d.body == kernel.Attend && d.Rotates })
 	if b.computed.barrier != rotates {
 		b.failCall(b.computed.spell(b.computed.begin), "consumer_barrier() is there or not; want it where attention "+
 			"rotates, and there alone")
@@ -123,10 +124,10 @@ func (d *descriptor) set() int {
 // streamOf is what the producer does for a stage.
 func (b *builder) streamOf(d *descriptor) []kernelCall {
 	c := kernelCall{context: d.contextOf(), layer: -1, of: d.scope.name}
-	switch d.body {
-	case productBody:
-		c.what, c.args = "turns.weights", []place{b.addressOf(d, d.matrix), d.layerIn("layer")}
-	case attendBody:
+	switch d.body.Streams {
+	case kernel.Weights:
+		c.what, c.args = "turns.weights", []place{b.addressOf(d, d.Matrix), d.layerIn("layer")}
+	case kernel.CacheRows:
 		c.what, c.args = "turns.cache", []place{d.layerIn("layer"), {name: "position"}}
 	default:
 		return nil
@@ -136,69 +137,29 @@ func (b *builder) streamOf(d *descriptor) []kernelCall {
 
 // callsOf is what the consumers do for a stage; after the head's they end the step.
 func (b *builder) callsOf(d *descriptor) []kernelCall {
-	c := kernelCall{context: d.contextOf(), layer: d.set(), entered: "kStage" + d.scope.name, of: d.scope.name}
-	switch d.body {
-	case embedBody:
-		c.what, c.args = "embed", []place{b.addressOf(d, d.table)}
-		if b.facts.positions > 0 {
-			c.args = append(c.args, b.addressOf(d, d.positions))
+	c := kernelCall{context: d.contextOf(), layer: d.set(), entered: "kStage" + d.scope.name, of: d.scope.name,
+		what: d.body.Name}
+	if d.body.Reader != nil {
+		c.args = []place{{name: d.body.Reader(&d.Stage)}}
+	}
+	for _, a := range d.argsOf() {
+		at := b.pageOf
+		if a.Weight {
+			at = b.addressOf
 		}
-		c.args = append(c.args, b.pageOf(d, d.out))
-	case embedReplicatedBody:
-		c.what, c.args = "embed_replicated", []place{b.addressOf(d, d.table)}
-	case addNormBody:
-		c.what, c.args = "add_norm", []place{b.pageOf(d, d.in), b.addressOf(d, d.norm)}
-	case addNormRowsBody:
-		c.what = "add_norm_rows"
-		c.args = []place{b.pageOf(d, d.in), b.addressOf(d, d.norm), b.pageOf(d, d.out)}
-	case attendBody:
-		heads := place{name: "PlainHeads", inside: []place{b.pageOf(d, d.in)}}
-		if d.normed {
-			heads.name = "NormedHeads"
-			heads.inside = append(heads.inside, b.addressOf(d, d.qNorm), b.addressOf(d, d.kNorm))
-			if d.shifted {
-				heads.inside = append(heads.inside, b.addressOf(d, d.qShift), b.addressOf(d, d.kShift))
-			}
+		to := &c.args
+		if a.Inside {
+			to = &c.args[0].inside
 		}
-		c.what, c.args = "attend", []place{heads, b.pageOf(d, d.out)}
-	case combineBody:
-		c.what, c.args = "combine", []place{b.pageOf(d, d.in), b.pageOf(d, d.out)}
-	case keepHiddenBody:
-		c.what = "keep_hidden"
-		if !b.facts.replicated {
-			c.args = append(c.args, b.pageOf(d, d.in))
-		}
-		for _, weight := range []string{d.norm, d.shift}[:d.normWeights] {
-			c.args = append(c.args, b.addressOf(d, weight))
-		}
-	default:
+		*to = append(*to, at(d, *a.At(&d.Stage)))
+	}
+	if d.body == kernel.Product {
 		c.what, c.of, c.best = functionName(d.scope.name), "", d.head()
-		for _, p := range d.function.params {
-			c.args = append(c.args, b.argumentOf(d, p.name))
-		}
 	}
 	if !d.head() {
 		return []kernelCall{c}
 	}
 	return append([]kernelCall{c}, d.endingCalls()...)
-}
-
-// argumentOf is what the function of a matrix stage is given for a parameter.
-func (b *builder) argumentOf(d *descriptor, parameter string) place {
-	switch parameter {
-	case "in":
-		return b.pageOf(d, d.in)
-	case "gain":
-		return b.addressOf(d, d.norm)
-	case "shift":
-		return b.addressOf(d, d.shift)
-	case "bias":
-		return b.addressOf(d, d.bias)
-	case "curve":
-		return b.addressOf(d, d.curve)
-	default:
-		return b.pageOf(d, d.out)
-	}
 }
 
 // awaits is what the producer does where a layer ends at a barrier, and barrierCalls what the consumers do.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"amkc/ir"
+	"amkc/kernel"
 )
 
 // What a descriptor or a header states although it follows from the rest: the kernel is compiled with it, so it has
@@ -15,19 +16,19 @@ func (b *builder) checkTasks() {
 	r := &b.schedule
 	rows, parts := 0, 1
 	for _, d := range b.stages {
-		parts = max(parts, d.parts)
+		parts = max(parts, d.Parts)
 		dist := b.dist(d)
 		tasks := dist.Tasks(0)
-		if d.body.replicated() {
-			rows = max(rows, (b.facts.hidden+7)/8*8)
+		if d.body.Replicated() {
+			rows = max(rows, (b.facts.Hidden+7)/8*8)
 			continue
 		}
 		if d.handsOver() {
-			r.same(d.scope, "kTasks", d.tasks, len(tasks), "the tasks of the distribution")
+			r.same(d.scope, "kTasks", d.Tasks, len(tasks), "the tasks of the distribution")
 		} else {
-			r.same(d.scope, "kTasks", d.tasks, 0, "none hands anything over")
+			r.same(d.scope, "kTasks", d.Tasks, 0, "none hands anything over")
 		}
-		if d.body == embedBody || d.body == addNormRowsBody || d.adds {
+		if d.body == kernel.Embed || d.body == kernel.AddNormRows || d.adds {
 			for _, t := range tasks {
 				rows = max(rows, (t.B-t.A+7)/8*8)
 			}
@@ -64,7 +65,7 @@ func (b *builder) checkExchanges() {
 	}
 	r.same(r.scope, "kExchangesPerStep", r.int(r.scope, "kExchangesPerStep"), exchanges,
 		"the exchanges of the longest variant")
-	r.same(r.scope, "kTraceStride", r.int(r.scope, "kTraceStride"), b.facts.tokens*longest,
+	r.same(r.scope, "kTraceStride", r.int(r.scope, "kTraceStride"), b.facts.Tokens*longest,
 		"the elements of the longest exchanged vector of all tokens")
 }
 
@@ -174,20 +175,20 @@ func (b *builder) checkReadings() {
 			}
 			waits := last
 			switch {
-			case d.readsHeld:
+			case d.ReadsHeld:
 				waits, held = held, last
-			case d.holds:
+			case d.Holds:
 				held = last
 			}
 			if d.handsOver() {
-				last = of(d.out)
+				last = of(d.Out)
 			}
-			if d.in == "" || of(d.in) == waits {
+			if d.In == "" || of(d.In) == waits {
 				return true
 			}
 			b.schedule.fail(d.at, "struct %s waits for the exchange of %s and reads %s; want kReadsHeld where it does "+
 				"not read what was handed over last, and kHolds where that is kept for it", d.scope.name, waits,
-				of(d.in))
+				of(d.In))
 			return false
 		}
 		if !b.eachStep(&b.variants[i], step) {

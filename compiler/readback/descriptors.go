@@ -8,59 +8,26 @@ import (
 	"strings"
 
 	"amkc/ir"
+	"amkc/kernel"
 	"amkc/knobs"
 )
-
-// A body is what the device does for a stage: the functions of amk/ that the kernel calls with its descriptor.
-type body int
-
-const (
-	embedBody           body = iota // step.cuh: embed
-	embedReplicatedBody             // replicated.cuh: embed_replicated
-	addNormBody                     // replicated.cuh: add_norm
-	addNormRowsBody                 // norm_rows.cuh: add_norm_rows
-	productBody                     // a function of stages.h; with that of the head, step.cuh: publish_best, sample
-	attendBody                      // attention_*.cuh: attend
-	combineBody                     // combine.cuh: combine
-	keepHiddenBody                  // hidden.cuh: keep_hidden
-)
-
-// bodies are what the functions of amk/ do that the kernel calls with a descriptor.
-var bodies = map[string]body{"embed": embedBody, "embed_replicated": embedReplicatedBody, "add_norm": addNormBody,
-	"add_norm_rows": addNormRowsBody, "attend": attendBody, "combine": combineBody, "keep_hidden": keepHiddenBody}
-
-// replicated reports whether the body is for a residual that every SM has all of, and hands nothing over.
-func (b body) replicated() bool { return b == embedReplicatedBody || b == addNormBody }
 
 // A descriptor is a struct of schedule.h: one stage, in every layer or in one alone. What carries it out and where it
 // runs is in its first call.
 type descriptor struct {
 	*scope
-	wiring
-	call                                               *kernelCall
-	body                                               body
-	name, knob                                         string // in the IR, and in knobs per stage
-	kind                                               int    // of the layers that have it; 0: of all
-	single                                             bool   // in one layer, whose number its name has
-	layer                                              int
-	rows, grain, units, columns, rotation, step, tasks int
-	splitK                                             int // parts of the columns, whose rows follow each other
-	parts                                              int // of a branch whose norm it adds to the residual
-	empty                                              bool
-	holds, readsHeld                                   bool // it keeps what it reads; it reads what was kept
-	splits, shareRows, window, width                   int
-	eps, scale, scoreCap                               float64
-	unitOffset                                         bool       // its norms multiply by 1 + weight
-	normWeights                                        int        // of the norm that makes the last hidden state
-	normed, wholeNorm                                  bool       // of attention: it normalises q and k; all of each
-	centred, shifted, ownGains                         bool       // it takes means off, adds biases; heads have gains
-	angles                                             *rotation  // that attention rotates q and k by; nil: by none
-	scaled                                             bool       // of embed: it multiplies rows by scale
-	positionOffset                                     int        // of embed: the row of position 0
-	function                                           *function  // of a matrix stage
-	finishedOps                                        []ir.Op    // what it computes
-	adds                                               bool       // to the residual
-	storage                                            ir.Storage // of its matrix, if that is quantised
+	kernel.Stage
+	call        *kernelCall
+	called      int // which of the calls of the consumers is its first
+	body        *kernel.Body
+	name, knob  string // in the IR, and in knobs per stage
+	kind        int    // of the layers that have it; 0: of all
+	single      bool   // in one layer, whose number its name has
+	layer       int
+	function    *function  // of a matrix stage
+	finishedOps []ir.Op    // what it computes
+	adds        bool       // to the residual
+	storage     ir.Storage // of its matrix, if that is quantised
 }
 
 // inLayer reports whether the stage is one of a layer.
@@ -71,10 +38,10 @@ func (d *descriptor) looped() bool { return d.call.looped }
 
 // handsOver reports whether the stage ends an exchange: all do but a product that adds to the residual alone, and what
 // keeps the last hidden state.
-func (d *descriptor) handsOver() bool { return d.out != "" }
+func (d *descriptor) handsOver() bool { return d.Out != "" }
 
 // afterLayers reports whether the stage reads what the last layer hands over.
-func (d *descriptor) afterLayers() bool { return d.head() || d.body == keepHiddenBody }
+func (d *descriptor) afterLayers() bool { return d.head() || d.body == kernel.KeepHidden }
 
 // head reports whether the stage makes the logits.
 func (d *descriptor) head() bool { return d.call.best }
@@ -93,8 +60,7 @@ func (b *builder) descriptors() {
 				s.name, s.name)
 			continue
 		}
-		d := &descriptor{scope: s, call: &b.computed.calls[i]}
-		d.called = i
+		d := &descriptor{scope: s, call: &b.computed.calls[i], called: i, Stage: kept}
 		if !b.identify(d) {
 			continue
 		}
@@ -131,9 +97,8 @@ func (b *builder) identify(d *descriptor) bool {
 	if d.name = d.knob; d.inLayer() {
 		d.name = b.outside(d, "L{i}."+d.knob)
 	}
-	known := false
-	if d.body, known = bodies[c.what]; !known {
-		d.body = productBody
+	if d.body = kernel.Find(c.what); d.body == nil || d.body.Unlisted {
+		d.body = kernel.Product
 	}
 	return true
 }
@@ -163,112 +128,116 @@ func layerOf(name string) (layer int, rest string, ok bool) {
 	return layer, name[end:], true
 }
 
-// read takes the constants that the body of the descriptor's stage uses.
+// kept is what every kernel keeps on chip or has one of.
+var kept = kernel.Stage{Token: "token", Residual: residual, Rounded: rounded, Branch: normedRows, Cache: "L{i}.kv",
+	BestValue: bestValue, BestIndex: bestIndex, NextOnSM: nextOnSM, StopSM: stopOnSM}
+
+// read takes the constants of the descriptor of a stage.
 func (b *builder) read(d *descriptor) {
 	r, s := &b.schedule, d.scope
-	switch d.body {
-	case productBody, embedBody, embedReplicatedBody:
+	if d.body == kernel.Product || d.body == kernel.Embed || d.body == kernel.EmbedReplicated {
 		b.readStorage(d)
 	}
+	for i := range d.body.Fields {
+		b.readField(d, &d.body.Fields[i])
+	}
 	switch d.body {
-	case embedReplicatedBody:
+	case kernel.EmbedReplicated:
 		b.facts.replicated = true
-		b.readScale(d)
-		return
-	case addNormBody:
-		b.readBranch(d)
-		return
-	}
-	if d.body == keepHiddenBody {
-		d.eps, d.unitOffset, d.centred = r.float(s, "kNormEps"), r.bool(s, "kUnitOffset"), r.bool(s, "kCentred")
-		if d.normWeights = r.int(s, "kNormWeights"); d.normWeights > 2 || !d.centred && d.normWeights != 1 {
+	case kernel.KeepHidden:
+		if d.NormWeights > 2 || !d.Centred && d.NormWeights != 1 {
 			r.wrong(s, "kNormWeights", "%d; want 0 to 2 of a norm that takes the mean off, and 1 of another",
-				d.normWeights)
-			d.normWeights = 1
+				d.NormWeights)
+			d.NormWeights = 1
 		}
-		return
-	}
-	d.rotation, d.step, d.tasks = r.int(s, "kRotation"), r.int(s, "kRotationStep"), r.int(s, "kTasks")
-	switch d.body {
-	case attendBody:
-		d.units, d.splits, d.shareRows = b.unitsOf(s), r.positive(s, "kSplits"), r.positive(s, "kShareRows")
-		d.window, d.scale, d.scoreCap = r.int(s, "kWindowRows"), r.float(s, "kScale"), r.float(s, "kScoreCap")
-		if d.normed = s.byName["kNormEps"] != nil; d.normed {
-			d.eps, d.unitOffset = r.float(s, "kNormEps"), r.bool(s, "kNormUnitOffset")
-			d.wholeNorm, d.ownGains = r.bool(s, "kWholeNorm"), r.bool(s, "kOwnGains")
-			d.centred, d.shifted = r.bool(s, "kNormCentred"), r.bool(s, "kNormShifted")
-			if d.wholeNorm && (d.centred || !d.ownGains) || d.shifted && !d.centred {
-				r.fail(d.at, "%s has norms that no reader of attention.cuh computes: want kWholeNorm with kOwnGains "+
-					"and without kNormCentred, and kNormShifted with kNormCentred alone", s.name)
-			}
-			b.facts.ownGains = b.facts.ownGains || d.ownGains
-			if r.bool(s, "kRotates") {
-				d.angles = b.rotation(r, d.at, r.int(s, "kAngles"))
-			}
+	case kernel.Attend:
+		if d.WholeNorm && (d.Centred || !d.OwnGains) || d.Shifted && !d.Centred {
+			r.fail(d.at, "%s has norms that no reader of attention.cuh computes: want kWholeNorm with kOwnGains "+
+				"and without kNormCentred, and kNormShifted with kNormCentred alone", s.name)
+		}
+		b.facts.ownGains = b.facts.ownGains || d.OwnGains
+		if d.Rotates {
+			d.Angles = *b.rotation(r, d.at, d.AngleTable)
 		}
 		b.checkShare(d)
-		return
-	case combineBody:
-		d.units, d.splits, d.width = b.unitsOf(s), r.positive(s, "kSplits"), r.positive(s, "kWidth")
-		if b.facts.headDim%d.width != 0 {
-			r.wrong(s, "kWidth", "%d; want pieces that a head of %d elements is cut into", d.width, b.facts.headDim)
+	case kernel.Combine:
+		if b.facts.HeadDim%d.Width != 0 {
+			r.wrong(s, "kWidth", "%d; want pieces that a head of %d elements is cut into", d.Width, b.facts.HeadDim)
 		}
-		return
-	}
-	d.rows, d.grain = r.positive(s, "kRows"), r.positive(s, "kGrain")
-	if d.grain%8 != 0 {
-		r.wrong(s, "kGrain", "%d; want whole tiles of 8 rows", d.grain)
-	}
-	if d.body == addNormRowsBody {
-		b.readBranch(d)
+	case kernel.Embed:
+		d.Temps = []string{"%e"}
+		if b.facts.positions = max(b.facts.positions, d.Positions); d.Positions > most {
+			r.wrong(s, "kPositions", "%d; want at most %d", d.Positions, most)
+		}
+	case kernel.AddNorm:
+		d.Temps = sums(d.Parts, "%sum", "%branch")
+	case kernel.AddNormRows:
 		b.facts.normRows = true
-		return
-	}
-	if d.body == embedBody {
-		b.readScale(d)
-		if s.byName["kPositions"] != nil {
-			b.facts.positions, d.positionOffset = r.positive(s, "kPositions"), r.int(s, "kPositionOffset")
-			if b.facts.positions > most {
-				r.wrong(s, "kPositions", "%d; want at most %d", b.facts.positions, most)
-			}
+		d.Temps = append(sums(d.Parts, "%own", "%rows"), sums(d.Parts, "%sum", "%branch")...)
+	case kernel.Product:
+		for _, k := range knobs.StageConstants() {
+			b.stageKnob(d, k, r.knob(s, k.Row()))
 		}
+	}
+	if d.Units > maxUnits {
+		r.wrong(s, "kUnits", "%d; want at most %d", d.Units, maxUnits)
+	}
+	if d.Grain%8 != 0 {
+		r.wrong(s, "kGrain", "%d; want whole tiles of 8 rows", d.Grain)
+	}
+	d.SplitK, d.Parts = b.atMost(d, "kSplitK", d.SplitK), b.atMost(d, "kParts", d.Parts)
+}
+
+// readField takes a constant, if it is there or has to be.
+func (b *builder) readField(d *descriptor, f *kernel.Field) {
+	r, s := &b.schedule, d.scope
+	there := s.byName[f.Name] != nil
+	if f.Opens {
+		*f.If(&d.Stage) = there
+	}
+	if f.If != nil && !*f.If(&d.Stage) {
 		return
 	}
-	d.columns, d.empty = r.positive(s, "kColumns"), r.bool(s, "kEmpty")
-	if d.splitK = 1; s.byName["kSplitK"] != nil {
-		d.splitK = b.partsOf(s, "kSplitK")
-	}
-	d.holds = s.byName["kHolds"] != nil && r.bool(s, "kHolds")
-	d.readsHeld = s.byName["kReadsHeld"] != nil && r.bool(s, "kReadsHeld")
-	for _, k := range knobs.StageConstants() {
-		b.stageKnob(d, k, r.knob(s, k.Row()))
-	}
-}
-
-// readBranch takes what is said of a branch whose norm is added to the residual.
-func (b *builder) readBranch(d *descriptor) {
-	r, s := &b.schedule, d.scope
-	d.eps, d.unitOffset = r.float(s, "kNormEps"), r.bool(s, "kUnitOffset")
-	if d.parts = 1; s.byName["kParts"] != nil {
-		d.parts = b.partsOf(s, "kParts")
+	switch at := f.At(&d.Stage).(type) {
+	case *int:
+		switch {
+		case f.Default != nil && !there:
+			*at = f.Default.(int)
+		case f.Positive:
+			*at = r.positive(s, f.Name)
+		default:
+			*at = r.int(s, f.Name)
+		}
+	case *bool:
+		*at = (f.Default == nil || there) && r.bool(s, f.Name)
+	case *float64:
+		*at = r.float(s, f.Name)
 	}
 }
 
-// readScale takes what rows of the embedding are multiplied by, if anything.
-func (b *builder) readScale(d *descriptor) {
-	if d.scaled = d.scope.byName["kScale"] != nil; d.scaled {
-		d.scale = b.schedule.float(d.scope, "kScale")
+// sums names what sums of parts are called, the last of which is all.
+func sums(parts int, name, all string) []string {
+	var out []string
+	for k := 1; k < min(parts, maxParts); k++ {
+		out = append(out, name+strconv.Itoa(k))
 	}
+	if len(out) > 0 {
+		out[len(out)-1] = all
+	}
+	return out
 }
 
-// unitsOf takes the number of units, which are tasks each.
-func (b *builder) unitsOf(s *scope) int {
-	n := b.schedule.positive(s, "kUnits")
-	if n > maxUnits {
-		b.schedule.wrong(s, "kUnits", "%d; want at most %d", n, maxUnits)
+// atMost is a number of parts.
+func (b *builder) atMost(d *descriptor, name string, parts int) int {
+	if parts > maxParts {
+		b.schedule.wrong(d.scope, name, "%d; want at most %d", parts, maxParts)
+		return 1
 	}
-	return n
+	return parts
 }
+
+// maxParts bounds the parts of a branch.
+const maxParts = 64
 
 // maxUnits bounds the tasks of an attention stage.
 const maxUnits = 1 << 16
@@ -288,12 +257,12 @@ func (b *builder) stageKnob(d *descriptor, k knobs.PerStage, n int) {
 // checkShare holds the rows of a chunk to the ring: whole blocks of 16 rows that fit a slot. A unit that has all the
 // rows of a head takes as many as fit, at most a block for each of the 8 warps.
 func (b *builder) checkShare(d *descriptor) {
-	block := ir.CacheBlock(b.facts.dtypes.Cache, b.facts.headDim)
+	block := ir.CacheBlock(b.facts.dtypes.Cache, b.facts.HeadDim)
 	fit := knobs.ChunkBytes.Of(&b.p.Config) / block
-	if d.splits == 1 {
-		b.schedule.same(d.scope, "kShareRows", d.shareRows, 16*max(1, min(8, fit)), "the blocks that fit a ring slot")
-	} else if d.shareRows%16 != 0 || d.shareRows/16 > fit {
+	if d.Splits == 1 {
+		b.schedule.same(d.scope, "kShareRows", d.ShareRows, 16*max(1, min(8, fit)), "the blocks that fit a ring slot")
+	} else if d.ShareRows%16 != 0 || d.ShareRows/16 > fit {
 		b.schedule.wrong(d.scope, "kShareRows", "%d; want blocks of 16 rows, at most the %d that fit a ring slot",
-			d.shareRows, fit)
+			d.ShareRows, fit)
 	}
 }

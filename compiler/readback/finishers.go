@@ -6,6 +6,7 @@ import (
 
 	"amkc/ir"
 	ops "amkc/ir/op"
+	"amkc/kernel"
 )
 
 // What the functions of stages.h compute, by the names of amk/gemv.cuh and amk/finish.cuh that they are made of.
@@ -21,7 +22,7 @@ func (b *builder) functions() {
 		byDescriptor[f.descriptor] = f
 	}
 	for _, d := range b.stages {
-		if d.body != productBody {
+		if d.body != kernel.Product {
 			continue
 		}
 		if d.function = byDescriptor[d.scope.name]; d.function == nil {
@@ -48,7 +49,7 @@ func (b *builder) functions() {
 		return
 	}
 	for _, d := range b.stages {
-		if d.body == productBody {
+		if d.body == kernel.Product {
 			b.finished(d)
 		}
 	}
@@ -57,21 +58,11 @@ func (b *builder) functions() {
 // functionName is the name of a descriptor's function.
 func functionName(descriptor string) string { return snake(descriptor) + "_stage" }
 
-// productOps are the ops of a matrix stage: those of its function.
-func (d *descriptor) productOps() []ir.Op {
-	ops := slices.Clone(d.finishedOps)
-	for i := range ops {
-		ops[i].Out, ops[i].In = slices.Clone(ops[i].Out), slices.Clone(ops[i].In)
-	}
-	return ops
-}
-
 // finished reads the ops of a descriptor's function.
 func (b *builder) finished(d *descriptor) {
 	c := &chain{b: b, d: d, f: d.function, last: -1}
 	c.reader()
-	rows, columns := d.tiles()
-	c.ops = append(c.ops, op(ir.GEMV, nil, views(c.in, view(d.matrix, rows, columns))))
+	c.ops = append(c.ops, kernel.GemvOf(&d.Stage, c.normed))
 	c.define("%" + d.function.row)
 	for i := range d.function.statements {
 		c.statement(&d.function.statements[i])
@@ -85,7 +76,7 @@ type chain struct {
 	b      *builder
 	d      *descriptor
 	f      *function
-	in     ir.Operand // what the product multiplies
+	normed string // what its norm makes; "" for none
 	ops    []ir.Op
 	last   int    // the op whose result the stores after it are of; -1 before
 	of     string // that result, as a temporary
@@ -96,79 +87,49 @@ type chain struct {
 
 func (c *chain) fail(at pos, format string, args ...any) { c.b.finish.fail(at, format, args...) }
 
-// A normReader is a reader of gemv.cuh that normalises: what it computes of which arguments, in their order. That
-// without a name is EPS.
-type normReader struct {
-	code    ir.Opcode
-	plusOne bool
-	args    []string
-}
-
-var normReaders = map[string]normReader{
-	"RmsNorm":             {ir.RMSNORM, false, []string{"in", "gain", ""}},
-	"UnitOffsetRmsNorm":   {ir.RMSNORM, true, []string{"in", "gain", ""}},
-	"BareLayerNorm":       {ir.LAYERNORM, false, []string{"in", ""}},
-	"GainLayerNorm":       {ir.LAYERNORM, false, []string{"in", "", "gain"}},
-	"LayerNorm":           {ir.LAYERNORM, false, []string{"in", "", "gain", "shift"}},
-	"UnitOffsetLayerNorm": {ir.LAYERNORM, true, []string{"in", "", "gain", "shift"}},
-}
-
-func (n *normReader) takes(args []argument) bool {
-	return slices.EqualFunc(args, n.args, func(a argument, name string) bool { return a.name == name })
-}
-
 // reader is what the function says of its input.
 func (c *chain) reader() {
-	r := &c.f.reader
-	whole := upTo(c.d.columns)
-	in := view(c.b.outside(c.d, c.d.in), whole)
-	params := []parameter{{"Page", "in"}}
-	kind, ofResidual := strings.CutPrefix(r.what, "Residual")
-	args := r.args
-	if ofResidual {
-		in, params = view(rounded, ir.Index(onSM), whole), nil
-		args = append([]argument{{name: "in"}}, args...)
+	r, d := &c.f.reader, c.d
+	kind, ofResidual := strings.CutPrefix(r.what, kernel.OfResidual)
+	var params []parameter
+	args, given := r.args, ofResidual
+	if !ofResidual && len(args) > 0 && args[0].name == "in" {
+		args, given = args[1:], true
+		params = append(params, parameter{"Page", "in"})
 	}
-	n, normalises := normReaders[kind]
+	d.Resident = ofResidual
+	n, normalises := kernel.NormReaders[kind]
+	if !given || ofResidual != (d.In == "") {
+		kind, normalises = "", false
+	}
+	takes := slices.EqualFunc(args, n.Args, func(a argument, name string) bool { return a.name == name })
 	switch {
-	case kind == "Plain" && r.name == "" && len(args) == 1 && args[0].name == "in" && ofResidual == (c.d.in == "") &&
-		(c.d.splitK == 1 || !ofResidual):
-		if c.in = in; c.d.splitK > 1 {
-			_, part := c.d.tiles()
-			c.in.Dims = []ir.Range{part}
-			c.b.checkSplit(c.d)
-		}
-	case c.d.splitK > 1:
-		c.fail(r.at, "%s reads a norm or the residual, and its columns are cut; want Plain{in}", c.f.name)
-	case normalises && r.name != "" && n.takes(args) && ofResidual == (c.d.in == "") &&
-		(!ofResidual || n.code == ir.RMSNORM):
-		norm := op(n.code, views(view("%"+r.name)), views(in))
-		for i, a := range args[1:] {
-			weight := c.d.norm
-			switch n.args[1+i] {
-			case "":
-				c.d.eps = a.f
-				continue
-			case "shift":
-				weight = c.d.shift
-			}
-			params = append(params, parameter{"u8*", a.name})
-			norm.In = append(norm.In, view(weight, whole))
-			if weight == "" {
-				c.fail(r.at, "stage %s is given no %s; want a reader without", c.d.scope.name, a.name)
-			}
-		}
-		c.in = norm.Out[0]
-		norm.Params = []ir.Param{ir.FloatParam("eps", c.d.eps)}
-		if n.plusOne {
-			norm.Params = append(norm.Params, ir.IntParam("unit_offset", ir.Int(1)))
-		}
-		c.ops = append(c.ops, norm)
-		c.b.p.Model.Eps = c.d.eps // of every norm: the proof holds them to it
 	default:
 		c.fail(r.at, "the reader of %s is %s; want Plain{in}, ResidualPlain{}, or a norm of gemv.cuh with its weights "+
-			"and EPS", c.f.name,
-			r.what)
+			"and EPS", c.f.name, r.what)
+	case kind == kernel.PlainReader && r.name == "" && len(args) == 0 && (d.SplitK == 1 || !ofResidual):
+		if d.SplitK > 1 {
+			c.b.checkSplit(d)
+		}
+	case d.SplitK > 1:
+		c.fail(r.at, "%s reads a norm or the residual, and its columns are cut; want Plain{in}", c.f.name)
+	case normalises && r.name != "" && takes && (!ofResidual || n.Code == ir.RMSNORM):
+		d.Centred, d.UnitOffset, d.NormWeights = n.Code == ir.LAYERNORM, n.UnitOffset, len(args)-1
+		for _, a := range args {
+			if a.name == "" {
+				d.Eps = a.f
+				continue
+			}
+			params = append(params, parameter{"u8*", a.name})
+			if *kernel.Params[a.name].At(&d.Stage) == "" {
+				c.fail(r.at, "stage %s is given no %s; want a reader without", d.scope.name, a.name)
+			}
+		}
+		c.normed = "%" + r.name
+		norm := kernel.NormOf(&d.Stage)
+		norm.Out = []ir.Operand{{Buf: c.normed}}
+		c.ops = append(c.ops, norm)
+		c.b.p.Model.Eps = d.Eps // of every norm: the proof holds them to it
 	}
 	c.weights(&params)
 	c.shape(&params)
@@ -186,7 +147,7 @@ func (c *chain) weights(params *[]parameter) {
 	if w.what == "" {
 		return
 	}
-	if c.d.bias == "" || c.f.weightsOf != c.d.scope.name || w.name != "biases" || len(w.args) != 2 ||
+	if c.d.Bias == "" || c.f.weightsOf != c.d.scope.name || w.name != "biases" || len(w.args) != 2 ||
 		w.args[0].name != "c" || w.args[1].name != "bias" {
 		c.fail(w.at, "weights of rows in %s; want RowWeights<%s> biases(c, bias), in a stage that has a bias", c.f.name,
 			c.d.scope.name)
@@ -213,7 +174,7 @@ func (c *chain) shape(params *[]parameter) {
 	if s.what == "" {
 		return
 	}
-	if c.d.curve == "" || s.name != "shape" || len(s.args) != 1 || s.args[0].name != "curve" {
+	if c.d.Curve == "" || s.name != "shape" || len(s.args) != 1 || s.args[0].name != "curve" {
 		c.fail(s.at, "the weights of an activation in %s; want %s shape(curve), in a stage that has some", c.f.name,
 			s.what)
 	}
@@ -233,7 +194,7 @@ func (c *chain) close() {
 	}
 	o := &c.ops[c.last]
 	if len(o.Out) == 0 {
-		o.Out = views(view(c.of))
+		o.Out = []ir.Operand{{Buf: c.of}}
 	}
 }
 
@@ -250,18 +211,18 @@ func (c *chain) value(at pos, name string) ir.Operand {
 		if o := &c.ops[c.last]; len(o.Out) > 0 {
 			return o.Out[len(o.Out)-1] // the logits
 		}
-		return view(c.of)
+		return ir.Operand{Buf: c.of}
 	}
 	c.fail(at, "%s is no row of the product", name)
-	return view("%" + name)
+	return ir.Operand{Buf: "%" + name}
 }
 
 // rows is the view of what a row of the stage has become.
 func (c *chain) rows() ir.Range {
 	if c.halved {
-		return ir.Span(spanA.Div(2), spanB.Div(2))
+		return kernel.TaskPairs
 	}
-	return task
+	return kernel.TaskRows
 }
 
 // statement adds what one statement does.
@@ -273,7 +234,6 @@ func (c *chain) statement(s *statement) {
 		c.place(s)
 		return
 	}
-	hd := c.b.facts.headDim
 	switch {
 	case s.what == "rope" && s.plus == "" && (len(s.numbers) == 1 || len(s.numbers) == 2 && s.numbers[1] > 0):
 		if v, ok := s.is(len(s.numbers), "c", "r", "*"); ok {
@@ -281,25 +241,21 @@ func (c *chain) statement(s *statement) {
 			if len(s.numbers) == 2 {
 				t = c.b.rotation(&c.b.finish, s.at, s.numbers[1])
 			}
-			angles := view(t.angles, upTo(t.pairs))
-			c.ops = append(c.ops, op(ir.ROPE, nil, views(in, angles), append([]ir.Param{
-				ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("order", ir.Int(1)), ir.IntParam("first", spanA),
-				ir.IntParam("limit", ir.Int(s.numbers[0])), ir.IntParam("pos", position)},
-				t.scale...)...))
+			c.ops = append(c.ops, kernel.RopeOf(&c.b.facts.Facts, t, s.numbers[0], in))
 			c.define("%" + s.name)
 			return
 		}
 	case s.what == "biases.of" && s.plus != "" && c.f.weights.what != "" && !c.halved:
 		if _, ok := s.is(0, "r"); ok {
 			in := c.value(s.at, s.plus)
-			c.ops = append(c.ops, op(ir.ADD, nil, views(in, view(c.d.bias, task))))
+			c.ops = append(c.ops, kernel.AddBias(&c.d.Stage, in))
 			c.define("%" + s.name)
 			return
 		}
 	case s.what == "residual" && s.plus != "":
 		if _, ok := s.is(0, "c", "r"); ok {
 			in := c.value(s.at, s.plus)
-			c.ops = append(c.ops, op(ir.ADD, nil, views(view(residual, task), in)))
+			c.ops = append(c.ops, kernel.AddResidual(&c.d.Stage, in))
 			c.define("%" + s.name)
 			c.d.adds = true
 			return
@@ -335,17 +291,14 @@ func (c *chain) declared(s *statement) bool {
 	if len(args) != 1+len(spec.Finisher.Args) || args[0].name == "" || spec.Finisher.Halves && c.halved {
 		return false
 	}
-	o := op(ir.Opcode(code), nil, views(c.value(s.at, args[0].name)))
-	if spec.Finisher.Shape != "" {
-		o.In = append(o.In, view(c.d.curve, upTo(spec.Finisher.Weights)))
-	}
-	for i, a := range args[1:] {
+	var numbers []float64
+	for _, a := range args[1:] {
 		if a.name != "" {
 			return false
 		}
-		o.Params = append(o.Params, ir.FloatParam(spec.Finisher.Args[i], a.f))
+		numbers = append(numbers, a.f)
 	}
-	c.ops = append(c.ops, o)
+	c.ops = append(c.ops, kernel.Finish(&c.d.Stage, ir.Opcode(code), c.value(s.at, args[0].name), numbers...))
 	c.define("%" + s.name)
 	c.halved = c.halved || spec.Finisher.Halves
 	return true
@@ -357,9 +310,7 @@ func (c *chain) place(s *statement) {
 		if v, ok := s.is(0, "r", "*"); ok && c.d.head() {
 			in := c.value(s.at, v[0])
 			c.close()
-			c.ops = append(c.ops, op(ir.SAMPLE, views(view(bestValue, ir.Index(onSM)), view(bestIndex, ir.Index(onSM))),
-				views(in, settings), ir.IntParam("partial", ir.Int(1)), ir.IntParam("first", spanA),
-				ir.IntParam("pos", position)))
+			c.ops = append(c.ops, kernel.Choose(&c.b.facts.Facts, &c.d.Stage, in))
 			c.last, c.ended = -1, true
 			return
 		}
@@ -370,11 +321,11 @@ func (c *chain) place(s *statement) {
 	to := ir.Operand{}
 	switch {
 	case s.what == "store_residual" && !c.halved:
-		to = view(residual, task)
+		to = ir.Operand{Buf: residual, Dims: []ir.Range{kernel.TaskRows}}
 	case s.what == "store_logit" && !c.halved:
-		to = view("logits", task)
+		to = ir.Operand{Buf: "logits", Dims: []ir.Range{kernel.TaskRows}}
 	case s.what == "publish_row" && !c.halved, s.what == "publish_pair" && c.halved:
-		to, args = view(c.b.outside(c.d, c.d.out), c.rows()), []string{"c", "r", "out", "*"}
+		to, args = ir.Operand{Buf: c.d.Out, Dims: []ir.Range{c.rows()}}, []string{"c", "r", "out", "*"}
 	}
 	v, ok := s.is(0, args...)
 	if to.Buf == "" || !ok || c.last < 0 || "%"+v[0] != c.of {

@@ -84,23 +84,23 @@ func (b *builder) vector(v vector, c *constant, pages map[string]int) {
 		Space: ir.GlobalScratch, Layout: ir.Layout{Kind: words}}
 	switch v.constant {
 	case "kX":
-		buf.Count, buf.Shape = m.layers+1, []int{m.hidden}
+		buf.Count, buf.Shape = m.layers+1, []int{m.Hidden}
 	case "kQkv":
 		buf.Shape = []int{m.qkvRows()}
 	case "kAttn":
 		buf.Shape = []int{m.attnRows()}
 	case "kH":
-		buf.Shape = []int{m.hidden}
+		buf.Shape = []int{m.Hidden}
 	case "kO", "kDown":
-		buf.Shape = []int{m.hidden * b.partsHandedOver(v.constant)}
+		buf.Shape = []int{m.Hidden * b.partsHandedOver(v.constant)}
 	case "kAct":
 		buf.Shape = []int{m.intermediate}
 	case "kPart":
-		buf.DType, buf.Layout.Kind, buf.Shape = ir.F32, ir.Word64, []int{m.kvHeads * b.splits, m.group(), m.headDim + 2}
+		buf.DType, buf.Layout.Kind, buf.Shape = ir.F32, ir.Word64, []int{m.KVHeads * b.splits, m.Group(), m.HeadDim + 2}
 	case "kBestValue":
-		buf.Count, buf.DType, buf.Layout.Kind, buf.Shape = 0, ir.F32, ir.Word64, []int{m.sms}
+		buf.Count, buf.DType, buf.Layout.Kind, buf.Shape = 0, ir.F32, ir.Word64, []int{m.SMs}
 	case "kBestIndex":
-		buf.Count, buf.DType, buf.Layout.Kind, buf.Shape = 0, ir.I32, ir.Word64, []int{m.sms}
+		buf.Count, buf.DType, buf.Layout.Kind, buf.Shape = 0, ir.I32, ir.Word64, []int{m.SMs}
 	}
 	if b.unrolled {
 		buf.Count = 0
@@ -158,7 +158,7 @@ func (b *builder) checkPlaces(offsets []int) {
 		bytes := page.Bytes
 		page.Bytes = 0
 		if buf := largest[page.Name]; buf != nil {
-			page.Bytes, page.Layout.Kind = b.facts.tokens*buf.Bytes(), buf.Layout.Kind
+			page.Bytes, page.Layout.Kind = b.facts.Tokens*buf.Bytes(), buf.Layout.Kind
 		}
 		if offsets[k] != end || bytes != aligned(page.Bytes) {
 			r.fail(c.value.at, "%s has offset %d and %d bytes; want offset %d, where the page before it ends, and "+

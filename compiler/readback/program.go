@@ -6,6 +6,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/kernel"
 	"amkc/knobs"
 )
 
@@ -28,6 +29,8 @@ var Files = []string{scheduleFile, pagesFile, configFile, stagesFile, kernelFile
 // leave no program, it is nil; with errors it is what the headers say, however wrong.
 func Program(text map[string][]byte) (*ir.Program, diag.List) {
 	b := &builder{p: &ir.Program{}}
+	b.facts.Names = kernel.Names{Embeddings: embeddings, LastHidden: lastHidden, Sampling: sampling, Next: nextToken,
+		StopIDs: stopTokens, StopLast: stopLast}
 	for _, h := range []struct {
 		r    *reader
 		file string
@@ -71,15 +74,15 @@ func Program(text map[string][]byte) (*ir.Program, diag.List) {
 	b.checkTasks()
 	b.checkExchanges()
 	b.checkCalls()
-	if b.diags.Err() != nil && b.facts.tokens > 1 {
+	if b.diags.Err() != nil && b.facts.Tokens > 1 {
 		return nil, b.diags // what is there is no program: that of all tokens is made of one that is right
 	}
 	if b.diags.Err() != nil {
 		return b.p, b.diags
 	}
-	all, err := ir.ForTokens(b.p, ir.PassOf(b.facts.sequences, b.facts.tokens/b.facts.sequences))
+	all, err := ir.ForTokens(b.p, ir.PassOf(b.facts.Sequences, b.facts.Tokens/b.facts.Sequences))
 	if err != nil {
-		b.schedule.fail(pos{1, 1}, "no program of %d tokens: %v", b.facts.tokens, err)
+		b.schedule.fail(pos{1, 1}, "no program of %d tokens: %v", b.facts.Tokens, err)
 		return nil, b.diags
 	}
 	b.one, b.p = b.p, all
@@ -123,22 +126,20 @@ type builder struct {
 
 // model holds the constants that the views of the ops follow from.
 type model struct {
-	layers, hidden, intermediate, heads, kvHeads, headDim, vocab, maxSeq, sms int
-
-	tokens, sequences int // of a pass: as many rows of each sequence
+	kernel.Facts
+	layers, intermediate, maxSeq int
 
 	tied, fragments bool
 	dtypes          ir.DTypes
 	replicated      bool // every SM has the whole residual
 	normRows        bool // owners of the residual add rows of norms of branches to it
 	ownGains        bool // of heads that attention normalises
-	rotations       []rotation
+	rotations       []kernel.Angles
 	positions       int // rows of their table; 0: none
 }
 
-func (m *model) group() int    { return max(1, m.heads/m.kvHeads) } // query heads of a kv head
-func (m *model) attnRows() int { return m.heads * m.headDim }
-func (m *model) kvRows() int   { return m.kvHeads * m.headDim }
+func (m *model) attnRows() int { return m.Heads * m.HeadDim }
+func (m *model) kvRows() int   { return m.KVHeads * m.HeadDim }
 func (m *model) qkvRows() int  { return m.attnRows() + 2*m.kvRows() }
 
 // normedRows is how many weights norms of attention have for so many rows of q or k.
@@ -146,14 +147,7 @@ func (m *model) normedRows(all int) int {
 	if m.ownGains {
 		return all
 	}
-	return m.headDim
-}
-
-// A rotation is a table of angles.
-type rotation struct {
-	angles string     // the buffer of its frequencies
-	pairs  int        // of a head that rotate, the first ones
-	scale  []ir.Param // what multiplies cos and sin; may be none
+	return m.HeadDim
 }
 
 // What the constants of a table are called, with a number from the second one on: where its frequencies lie, how many
@@ -180,14 +174,14 @@ func (b *builder) readRotations() {
 		return // nothing rotates
 	}
 	for i := range tables {
-		t := rotation{angles: numbered("rope.inv_freq", i), pairs: m.headDim / 2}
+		t := kernel.Angles{Frequencies: numbered("rope.inv_freq", i), Pairs: m.HeadDim / 2}
 		if name := numbered(rotatedPairs, i); s.byName[name] != nil {
-			if t.pairs = r.positive(s, name); t.pairs > m.headDim/2 {
-				r.wrong(s, name, "%d; want at most half of kHeadDim, which is %d", t.pairs, m.headDim)
+			if t.Pairs = r.positive(s, name); t.Pairs > m.HeadDim/2 {
+				r.wrong(s, name, "%d; want at most half of kHeadDim, which is %d", t.Pairs, m.HeadDim)
 			}
 		}
 		if name := numbered(ropeScale, i); s.byName[name] != nil {
-			t.scale = []ir.Param{ir.FloatParam("scale", r.float(s, name))}
+			t.Scale = []ir.Param{ir.FloatParam("scale", r.float(s, name))}
 		}
 		m.rotations = append(m.rotations, t)
 	}
@@ -197,10 +191,10 @@ func (b *builder) readRotations() {
 const maxRotations = 16
 
 // rotation is the table with a number, which a stage says; one that is not there is reported.
-func (b *builder) rotation(r *reader, at pos, number int) *rotation {
+func (b *builder) rotation(r *reader, at pos, number int) *kernel.Angles {
 	if number >= len(b.facts.rotations) {
 		r.fail(at, "there is no table %d of angles; want one of %d", number, len(b.facts.rotations))
-		return &rotation{pairs: 1}
+		return &kernel.Angles{Pairs: 1}
 	}
 	return &b.facts.rotations[number]
 }
@@ -227,40 +221,40 @@ func (b *builder) model() {
 	for _, f := range []struct {
 		name string
 		to   *int
-	}{{"kLayers", &m.layers}, {"kHidden", &m.hidden}, {"kIntermediate", &m.intermediate}, {"kHeads", &m.heads},
-		{"kKVHeads", &m.kvHeads},
-		{"kHeadDim", &m.headDim}, {"kVocab", &m.vocab}, {"kMaxSeq", &m.maxSeq}} {
+	}{{"kLayers", &m.layers}, {"kHidden", &m.Hidden}, {"kIntermediate", &m.intermediate}, {"kHeads", &m.Heads},
+		{"kKVHeads", &m.KVHeads},
+		{"kHeadDim", &m.HeadDim}, {"kVocab", &m.Vocab}, {"kMaxSeq", &m.maxSeq}} {
 		if *f.to = r.positive(s, f.name); *f.to > most {
 			r.wrong(s, f.name, "%d; want at most %d", *f.to, most)
 		}
 	}
-	if m.heads%m.kvHeads != 0 {
-		r.wrong(s, "kHeads", "%d; want a multiple of kKVHeads, which is %d", m.heads, m.kvHeads)
+	if m.Heads%m.KVHeads != 0 {
+		r.wrong(s, "kHeads", "%d; want a multiple of kKVHeads, which is %d", m.Heads, m.KVHeads)
 	}
 	m.tied = s.byName["kEmbedWeight"] == nil
 	b.readRotations()
-	b.p.Model = ir.Model{DTypes: m.dtypes, Layers: m.layers, Hidden: m.hidden, Intermediate: m.intermediate,
-		Heads: m.heads, KVHeads: m.kvHeads,
-		HeadDim: m.headDim, Vocab: m.vocab, MaxSeq: m.maxSeq, Tied: m.tied}
+	b.p.Model = ir.Model{DTypes: m.dtypes, Layers: m.layers, Hidden: m.Hidden, Intermediate: m.intermediate,
+		Heads: m.Heads, KVHeads: m.KVHeads,
+		HeadDim: m.HeadDim, Vocab: m.Vocab, MaxSeq: m.maxSeq, Tied: m.tied}
 }
 
 // machine reads what the SMs and their rings are.
 func (b *builder) machine() {
 	r, s := &b.schedule, b.schedule.scope
-	if b.facts.tokens = r.positive(s, "kTokens"); b.facts.tokens > maxTokens {
-		r.wrong(s, "kTokens", "%d; want at most %d", b.facts.tokens, maxTokens)
+	if b.facts.Tokens = r.positive(s, "kTokens"); b.facts.Tokens > maxTokens {
+		r.wrong(s, "kTokens", "%d; want at most %d", b.facts.Tokens, maxTokens)
 	}
-	if n := r.positive(s, "kSequences"); b.facts.tokens%n == 0 {
-		b.facts.sequences = n
+	if n := r.positive(s, "kSequences"); b.facts.Tokens%n == 0 {
+		b.facts.Sequences = n
 	} else {
-		r.wrong(s, "kSequences", "%d; want a divisor of kTokens, which is %d", n, b.facts.tokens)
-		b.facts.sequences = 1
+		r.wrong(s, "kSequences", "%d; want a divisor of kTokens, which is %d", n, b.facts.Tokens)
+		b.facts.Sequences = 1
 	}
-	if b.facts.sms = r.positive(s, "kSMs"); b.facts.sms > ir.MaxTargetSMs {
-		r.wrong(s, "kSMs", "%d; want at most %d", b.facts.sms, ir.MaxTargetSMs)
+	if b.facts.SMs = r.positive(s, "kSMs"); b.facts.SMs > ir.MaxTargetSMs {
+		r.wrong(s, "kSMs", "%d; want at most %d", b.facts.SMs, ir.MaxTargetSMs)
 	}
 	for _, h := range []*reader{&b.schedule, &b.pages, &b.config, &b.finish} {
-		if h.below.line > 0 && b.facts.tokens == 1 {
+		if h.below.line > 0 && b.facts.Tokens == 1 {
 			h.fail(h.below, "includes a header from above its directory; want that only of a pass of several tokens, "+
 				"whose headers lie below those of the build")
 		}
@@ -272,7 +266,7 @@ func (b *builder) machine() {
 	}
 	b.readKinds()
 	shared := r.unsigned(s, "kSharedLimit")
-	b.p.Target = &ir.Target{SMs: b.facts.sms, SMemOptin: shared}
+	b.p.Target = &ir.Target{SMs: b.facts.SMs, SMemOptin: shared}
 	b.p.Config = ir.ScheduleConfig{SMemBytesPerBlock: shared}
 	for _, k := range knobs.Constants() {
 		k.Set(&b.p.Config, r.knob(s, k.Row()))

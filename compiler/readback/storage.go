@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"amkc/ir"
+	"amkc/kernel"
 )
 
 // enumerators are those of weight_format.cuh.
@@ -51,9 +52,9 @@ func (b *builder) storages() {
 		}
 	}
 	for _, d := range b.stages {
-		matrix := d.matrix
-		if d.body == embedBody || d.body == embedReplicatedBody {
-			matrix = d.table
+		matrix := d.Matrix
+		if d.body == kernel.Embed || d.body == kernel.EmbedReplicated {
+			matrix = d.Table
 		}
 		if matrix == "" {
 			continue

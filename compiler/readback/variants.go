@@ -6,6 +6,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/kernel"
 )
 
 // A variantList is what schedule.h says of a variant.
@@ -68,8 +69,8 @@ func (b *builder) variantLists() {
 		if !used[d] {
 			r.fail(d.at, "struct %s is in no variant", d.scope.name)
 		}
-		if d.body == attendBody && d.splits > 1 {
-			b.splits = max(b.splits, d.splits)
+		if d.body == kernel.Attend && d.Splits > 1 {
+			b.splits = max(b.splits, d.Splits)
 		}
 	}
 }
@@ -205,17 +206,17 @@ func (b *builder) variant(l *variantList) {
 // handed is the counter of the vector that a descriptor's stage hands over: a family, unless the layers are in no loop.
 func (b *builder) handed(d *descriptor) string {
 	if b.unrolled {
-		return b.outside(d, d.out)
+		return b.outside(d, d.Out)
 	}
-	return strings.Replace(d.out, "{i+1}", "{i}", 1)
+	return strings.Replace(d.Out, "{i+1}", "{i}", 1)
 }
 
 // awaited is the counter of the vector that it reads.
 func (b *builder) awaited(d *descriptor) string {
 	if b.unrolled {
-		return b.outside(d, d.in)
+		return b.outside(d, d.In)
 	}
-	return d.in
+	return d.In
 }
 
 // thresholds returns how many tasks hand each vector over, by the constants that the kernel counts with.
@@ -229,13 +230,13 @@ func (b *builder) thresholds(l *variantList) map[handover]int {
 		for _, kind := range []int{d.kind, 0} { // a stage of all kinds waits for one number too
 			before, seen := tasks[handover{vector, kind}]
 			readByAll := slices.ContainsFunc(l.stages, func(s *descriptor) bool {
-				return s.kind == 0 && s.in != "" && b.awaited(s) == vector
+				return s.kind == 0 && s.In != "" && b.awaited(s) == vector
 			})
-			if seen && before != d.tasks && (kind == d.kind || readByAll) {
+			if seen && before != d.Tasks && (kind == d.kind || readByAll) {
 				b.schedule.wrong(d.scope, "kTasks", "%d, and another stage hands %s over in %d tasks; want the same, "+
-					"for its readers wait for one number", d.tasks, vector, before)
+					"for its readers wait for one number", d.Tasks, vector, before)
 			}
-			tasks[handover{vector, kind}] = d.tasks
+			tasks[handover{vector, kind}] = d.Tasks
 		}
 	}
 	return tasks

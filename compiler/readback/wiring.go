@@ -4,23 +4,8 @@ import (
 	"strings"
 
 	"amkc/ir"
+	"amkc/kernel"
 )
-
-// A wiring is what the calls of a stage say that it reads and hands over. Vectors are members of families, those of
-// the stage's layer or of the next one; embed hands the first member over, and the head reads the last.
-type wiring struct {
-	in, out      string
-	matrix       string // that the producer streams for the stage
-	norm, shift  string // the weight of a matrix stage's norm, and its bias
-	bias         string // of a matrix stage that has one
-	curve        string // the weights of its activation
-	table        string // that tokens are looked up in
-	positions    string // the table of positions, a row of which is added to a token's
-	qNorm, kNorm string // of attention that normalises heads
-
-	qShift, kShift string // and adds biases
-	called         int    // which of the calls of the consumers is its first
-}
 
 // wire finds out what each stage reads and hands over, from the first call of each.
 func (b *builder) wire() {
@@ -34,80 +19,54 @@ func (b *builder) wire() {
 	b.wireMembers()
 }
 
-// wireCall takes the arguments of a stage's call.
+// wireCall takes the arguments of a stage's call: members of families of vectors, those of the stage's layer or of the
+// next one, and weights. Embed publishes the first member, and the head reads the last.
 func (b *builder) wireCall(d *descriptor, c, stream *kernelCall) {
-	var vectors, weights []*string
 	args := c.args
-	switch d.body {
-	case embedBody:
-		vectors, weights = []*string{&d.out}, []*string{&d.table}
-		if b.facts.positions > 0 {
-			weights = append(weights, &d.positions)
-		}
-	case embedReplicatedBody:
-		weights = []*string{&d.table}
-	case addNormBody:
-		vectors, weights = []*string{&d.in}, []*string{&d.norm}
-	case addNormRowsBody:
-		vectors, weights = []*string{&d.in, &d.out}, []*string{&d.norm}
-	case combineBody:
-		vectors = []*string{&d.in, &d.out}
-	case keepHiddenBody:
-		if !b.facts.replicated {
-			vectors = []*string{&d.in}
-		}
-		weights = []*string{&d.norm, &d.shift}[:d.normWeights]
-	case attendBody:
-		if len(args) > 0 && args[0].inside != nil {
-			args = append(args[0].inside[:len(args[0].inside):len(args[0].inside)], args[1:]...)
-		}
-		vectors = []*string{&d.in, &d.out}
-		if d.normed {
-			weights = []*string{&d.qNorm, &d.kNorm}
-			if d.shifted {
-				weights = append(weights, &d.qShift, &d.kShift)
-			}
-		}
-	default:
-		for _, p := range d.function.params {
-			switch p.name {
-			case "in":
-				vectors = append(vectors, &d.in)
-			case "out":
-				vectors = append(vectors, &d.out)
-			case "gain":
-				weights = append(weights, &d.norm)
-			case "shift":
-				weights = append(weights, &d.shift)
-			case "bias":
-				weights = append(weights, &d.bias)
-			case "curve":
-				weights = append(weights, &d.curve)
-			}
-		}
+	if d.body.Reader != nil && len(args) > 0 {
+		args = append(args[0].inside[:len(args[0].inside):len(args[0].inside)], args[1:]...)
+	}
+	d.Resident = d.body == kernel.KeepHidden && b.facts.replicated
+	want := d.argsOf()
+	if d.body.Streams == kernel.Weights {
 		if d.head() {
-			d.out = bestVectors
+			d.Out = bestVectors
 		}
 		if stream == nil || len(stream.args) == 0 {
 			b.failCall(b.streamed.spell(b.streamed.begin), "no matrix is streamed for stage %s; want one", d.scope.name)
 			return
 		}
-		d.matrix = b.weightAt(b.streamed, &stream.args[0])
+		d.Matrix = b.weightAt(b.streamed, &stream.args[0])
 	}
-	if len(args) != len(vectors)+len(weights) {
-		b.failCall(b.computed.spell(c.at), "%s has %d arguments; want %d", c.what, len(args), len(vectors)+len(weights))
+	if len(args) != len(want) {
+		b.failCall(b.computed.spell(c.at), "%s has %d arguments; want %d", c.what, len(args), len(want))
 		return
 	}
-	for i := range args {
-		if a := &args[i]; a.base != "" && len(weights) > 0 {
-			*weights[0], weights = b.weightAt(b.computed, a), weights[1:]
-		} else if a.base == "" && len(vectors) > 0 {
-			*vectors[0], vectors = b.vectorAt(d, a), vectors[1:]
-		} else {
+	for i, w := range want {
+		switch a := &args[i]; {
+		case w.Weight != (a.base != ""):
 			b.failCall(b.computed.spell(a.at), "%s is no argument of %s; want pages and addresses in their places",
 				a.spell(), c.what)
+		case w.Weight:
+			*w.At(&d.Stage) = b.weightAt(b.computed, a)
+		default:
+			*w.At(&d.Stage) = b.vectorAt(d, a)
 		}
 	}
+}
+
+// argsOf are the arguments of a stage's call: those of its body, or of the function of a product.
+func (d *descriptor) argsOf() []kernel.Arg {
+	if d.body != kernel.Product {
+		return d.body.ArgsOf(&d.Stage)
+	}
+	var out []kernel.Arg
+	for _, p := range d.function.params {
+		if a, known := kernel.Params[p.name]; known {
+			out = append(out, a)
+		}
+	}
+	return out
 }
 
 // bestVectors stands for the two vectors of the best logits, which one counter announces.
@@ -148,22 +107,22 @@ func (b *builder) vectorAt(d *descriptor, p *place) string {
 func (b *builder) wireMembers() {
 	first := map[string]bool{}
 	for _, d := range b.stages {
-		if !d.inLayer() && d.out != "" {
-			first[d.out] = true
+		if !d.inLayer() && d.Out != "" {
+			first[d.Out] = true
 		}
 	}
 	next := func(family string) string { return strings.Replace(family, "{i}", "{i+1}", 1) }
 	written := map[string]int{} // by which call
 	for _, d := range b.stages {
-		if d.looped() && first[d.out] {
-			written[d.out], d.out = d.called, next(d.out)
+		if d.looped() && first[d.Out] {
+			written[d.Out], d.Out = d.called, next(d.Out)
 		}
 	}
 	for _, d := range b.stages {
-		if order, inLoop := written[d.in]; inLoop && d.looped() && order < d.called {
-			d.in = next(d.in)
+		if order, inLoop := written[d.In]; inLoop && d.looped() && order < d.called {
+			d.In = next(d.In)
 		}
-		if d.head() && !b.unrolled && !first[d.in] && d.in != "" {
+		if d.head() && !b.unrolled && !first[d.In] && d.In != "" {
 			b.failCall(b.computed.spell(b.computed.calls[d.called].at), "the logits are made of a vector that the "+
 				"last layer does not hand on; want one that the first layer reads")
 		}

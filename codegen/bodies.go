@@ -1,0 +1,261 @@
+package codegen
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"amkc/ir"
+	"amkc/ir/diag"
+	"amkc/kernel"
+)
+
+// The body of a stage is found from its ops, and takes from them what it can be told: names of buffers, and numbers of
+// its descriptor. The stage is then held to the ops that the body computes: an operand, a view or a parameter that the
+// body would not follow is an error here, never ignored.
+
+// classify finds the body of a stage; that of the end of a step is taken for an arrival at a barrier.
+func classify(s *ir.Stage) (*kernel.Body, error) {
+	b := kernel.Of(s)
+	if b == nil {
+		codes := kernel.CodesOf(s.Ops)
+		return nil, diag.Errorf(codeStage, "stage "+s.Name, "no stage body runs the ops %s; there is one for %s", codes,
+			nearest(strings.Fields(codes)))
+	}
+	return b, nil
+}
+
+// nearest spells the sequences of ops that bodies carry out and that have an op of the given ones. Norms and rotations
+// do not count, which stages of several bodies have. Where no sequence has one, it spells all.
+func nearest(codes []string) string {
+	product := "RMSNORM, LAYERNORM or nothing, GEMV_TILE, and then some of " + finishingOps()
+	if slices.Contains(codes, ir.GEMV.String()) {
+		return product
+	}
+	var near, all []string
+	for _, b := range kernel.Bodies {
+		all = append(all, b.Codes...)
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	for _, seq := range all {
+		if slices.ContainsFunc(strings.Fields(seq), func(code string) bool {
+			return code != ir.RMSNORM.String() && code != ir.ROPE.String() && slices.Contains(codes, code)
+		}) {
+			near = append(near, seq)
+		}
+	}
+	if near == nil {
+		near = append(all, product)
+		slices.Sort(near)
+	}
+	return strings.Join(near, "; ")
+}
+
+// classify is classify for a stage of the program, where it is known which counters end a step.
+func (b *builder) classify(s *ir.Stage) (*kernel.Body, error) {
+	kind, err := classify(s)
+	if kind == kernel.Arrive && b.steps[s.Signal] {
+		kind = kernel.JoinStep
+	}
+	return kind, err
+}
+
+// findFacts finds those of the model and of the pass.
+func (b *builder) findFacts() {
+	m := &b.p.Model
+	b.facts = &kernel.Facts{Hidden: m.Hidden, Heads: m.Heads, KVHeads: m.KVHeads, HeadDim: m.HeadDim, Vocab: m.Vocab,
+		SMs: b.p.Target.SMs, Tokens: b.tokens, Sequences: b.pass.NumSequences(),
+		Names: kernel.Names{Embeddings: b.named(ir.RoleEmbeddings), LastHidden: b.named(ir.RoleHidden),
+			Sampling: b.named(ir.RoleSampling), Next: b.named(ir.RoleNext), StopIDs: b.named(ir.RoleStopIDs),
+			StopLast: b.named(ir.RoleStopLast)}}
+}
+
+// named is the name of the buffer of a role; where there is none, the role.
+func (b *builder) named(role string) string {
+	for i := range b.p.Buffers {
+		if b.p.Buffers[i].Role == role {
+			return b.p.Buffers[i].Name
+		}
+	}
+	return role
+}
+
+// stageOf is a stage as its body has it.
+func (b *builder) stageOf(s *ir.Stage, kind *kernel.Body, at site) *kernel.Stage {
+	d := &s.Dist
+	k := &kernel.Stage{Rows: d.Extent, Grain: d.Grain, Units: d.Extent, Rotation: d.Rot, Step: d.Step, Empty: d.Empty,
+		Signal: s.Signal, Holds: b.readings[s].holds, ReadsHeld: b.readings[s].held, Resident: b.readsResidual(s),
+		NextOnSM: b.token}
+	kind.Read(k, s.Ops)
+	switch kind {
+	case kernel.Attend:
+		if k.Splits == 1 {
+			k.ShareRows = b.wholeShare()
+		}
+		by := b.rotationOf(op(s, ir.ROPE), at)
+		k.AngleTable, k.Angles = by.number, by.Angles
+	case kernel.Combine:
+		k.Width = b.tokens * b.p.Model.Heads * b.p.Model.HeadDim / max(1, d.Extent)
+	case kernel.Product:
+		if matrix := operand(op(s, ir.GEMV).In, 1); len(matrix.Dims) == 2 {
+			k.Columns = b.rangeExtent(matrix.Dims[1])
+		}
+		k.SplitK, _ = b.splitK(s, at)
+	}
+	return k
+}
+
+// checkPlace holds the distribution of a stage to where the tasks of its body run.
+func (b *builder) checkPlace(s *ir.Stage, kind *kernel.Body) error {
+	d, sms := &s.Dist, b.p.Target.SMs
+	if d.Empty && kind != kernel.Product {
+		b.breaks(diag.Errorf(codeDist, "stage "+s.Name,
+			"has tasks on SMs without work, which the kernel's %s skips: want it not to be empty", kind))
+	}
+	switch want := kind.Dist(&kernel.Facts{SMs: sms}, &kernel.Stage{}); kind.Place {
+	case kernel.FirstSM:
+		if d.Kind != want.Kind || !slices.Equal(d.Spans, want.Spans) {
+			return diag.Errorf(codeDist, "stage "+s.Name, "runs elsewhere than on SM 0, which hands results to the "+
+				"host: want the one task sm=0 a=0 b=1")
+		}
+	case kernel.EverySM:
+		if d.Kind != want.Kind || d.Extent != want.Extent || d.Grain != want.Grain || d.SMs != want.SMs || d.Rot != 0 ||
+			d.Step != 0 {
+			return diag.Errorf(codeDist, "stage "+s.Name, "is distributed %s, extent %d in grains of %d over %d SMs; "+
+				"want one task on each of %d SMs, spread in order", d.Kind, d.Extent, d.Grain, d.SMs, sms)
+		}
+	default:
+		if d.Kind != want.Kind || d.SMs != sms {
+			return diag.Errorf(codeDist, "stage "+s.Name, "is distributed %s over %d SMs, want %s over %d", d.Kind,
+				d.SMs, want.Kind, sms)
+		}
+		if want.Kind == ir.Spread && d.Grain%8 != 0 {
+			return diag.Errorf(codeDist, "stage "+s.Name,
+				"grain %d, want a multiple of 8 rows, the height of a tile", d.Grain)
+		}
+	}
+	return nil
+}
+
+// holdsTo refuses a stage whose ops are not those that its body carries out.
+func holdsTo(s *ir.Stage, kind *kernel.Body, want []ir.Op) error {
+	for i := range want {
+		if i >= len(s.Ops) || spell(&s.Ops[i]) != spell(&want[i]) {
+			have := "nothing"
+			if i < len(s.Ops) {
+				have = spell(&s.Ops[i])
+			}
+			return diag.Errorf(codeStage, "stage "+s.Name, "op %d is %s; the kernel's %s would compute %s: want that",
+				i+1, have, kind, spell(&want[i]))
+		}
+	}
+	if len(s.Ops) > len(want) {
+		return diag.Errorf(codeStage, "stage "+s.Name, "op %d is %s, which the kernel's %s does not compute: want none",
+			len(want)+1, spell(&s.Ops[len(want)]), kind)
+	}
+	return nil
+}
+
+// spell prints an op with its parameters in the order of their keys, which has no meaning.
+func spell(o *ir.Op) string {
+	c := *o
+	c.Params = slices.Clone(o.Params)
+	slices.SortFunc(c.Params, func(a, b ir.Param) int { return strings.Compare(a.Key, b.Key) })
+	return strings.TrimSpace(ir.PrintOp(&c))
+}
+
+// breaks notes that a stage is not what its body carries out. What limits the kernel is reported first: it says more.
+func (b *builder) breaks(err error) {
+	if b.broken == nil {
+		b.broken = err
+	}
+}
+
+// checkContracts reports the first such stage.
+func (b *builder) checkContracts() error { return b.broken }
+
+// op returns the stage's first op with the given code, or one without operands.
+func op(s *ir.Stage, code ir.Opcode) *ir.Op {
+	for i := range s.Ops {
+		if s.Ops[i].Code == code {
+			return &s.Ops[i]
+		}
+	}
+	return &ir.Op{Code: code}
+}
+
+// buf is the name of ops[k], or "" when there is none.
+func buf(ops []ir.Operand, k int) string { return operand(ops, k).Buf }
+
+// addsToResidual reports whether a stage has a sum of rows that are kept on chip.
+func addsToResidual(s *ir.Stage) bool {
+	return slices.ContainsFunc(s.Ops, func(o ir.Op) bool { return o.Code == ir.ADD && !operand(o.In, 0).IsTemp() })
+}
+
+// choosesToken reports whether a stage looks for the largest logit of an SM's rows.
+func choosesToken(s *ir.Stage) bool {
+	return kernel.Of(s) == kernel.Product && s.Ops[len(s.Ops)-1].Code == ir.SAMPLE
+}
+
+// readsResidual reports whether a stage takes the residual of its SM.
+func (b *builder) readsResidual(s *ir.Stage) bool {
+	buf := b.buffer(operand(s.Ops[0].In, 0).Buf, site{})
+	return buf != nil && buf.Space == ir.SMEM
+}
+
+// splitK is how many parts the columns of a matrix stage are cut into, and the rows of one: the stage has the rows of
+// all parts, one part after another.
+func (b *builder) splitK(s *ir.Stage, at site) (parts, rows int) {
+	matrix := b.matrix(s, at)
+	if matrix == nil || len(matrix.Shape) != 2 || s.Dist.Extent%matrix.Shape[0] != 0 {
+		return 1, s.Dist.Extent
+	}
+	return s.Dist.Extent / matrix.Shape[0], matrix.Shape[0]
+}
+
+// checkSplit holds a stage whose columns are cut into parts to its matrix. Every SM has tiles of one part alone, and
+// parts lie side by side in a tile.
+func (b *builder) checkSplit(s *ir.Stage, k *kernel.Stage, at site) error {
+	parts, rows := b.splitK(s, at)
+	if parts < 2 {
+		return nil
+	}
+	d, matrix := &s.Dist, b.matrix(s, at)
+	block := matrix.Format().Geometry().Columns
+	if d.SMs%parts != 0 || rows%d.Grain != 0 || d.Empty || k.Columns%block != 0 || k.Columns*parts != matrix.Shape[1] {
+		return diag.Errorf(codeDist, "stage "+s.Name, "has %d parts of %d of %d columns and %d rows each, in "+
+			"grains of %d over %d SMs; want as many SMs for each part, whole grains, and all columns in blocks of %d",
+			parts, k.Columns, matrix.Shape[1], rows, d.Grain, d.SMs, block)
+	}
+	return nil
+}
+
+// BodyOf names the body that carries out a stage. That of a matrix product, which is emitted for its stage, goes by the
+// ops around it, what multiplies, and of what.
+func BodyOf(p *ir.Program, s *ir.Stage) string {
+	b := kernel.Of(s)
+	if b == nil {
+		return ""
+	} else if b != kernel.Product {
+		return b.Name
+	}
+	units, matrix := "fma", ""
+	if p.Target.RunsOnTensorCores(p.Model.Weights) {
+		units = "mma"
+	}
+	product := op(s, ir.GEMV)
+	for i := range p.Buffers {
+		if m := &p.Buffers[i]; m.Name == operand(product.In, 1).Buf {
+			matrix = m.DType.String()
+			if q := m.Layout.Scales; q.Group > 0 {
+				matrix += fmt.Sprintf(" by %d", q.Group)
+				if q.Zeros {
+					matrix += " with zeros"
+				}
+			}
+		}
+	}
+	of := fmt.Sprintf("%s_%s(%s, %v)", b, units, matrix, p.Model.Weights)
+	return strings.Replace(kernel.CodesOf(s.Ops), product.Code.String(), of, 1)
+}

@@ -1,0 +1,147 @@
+package kernel
+
+import "amkc/ir"
+
+// Attend is Unit of attention.cuh: unit a is split a % Splits of kv head a / Splits, and has every Splits-th chunk of
+// its rows, from the first that is in the window. This step's k and v rows are read from the exchange, and appended by
+// the unit whose share they fall into. With NormedHeads, q and k are normalised before: each head on its own, or as
+// parts of all of q and all of k, with weights of its own or of all, and rotated then or not. One eps is for both.
+var Attend = &Body{
+	Name: "attend",
+	Codes: []string{"ATTENTION_TILE KV_APPEND KV_APPEND",
+		"RMSNORM RMSNORM ATTENTION_TILE KV_APPEND KV_APPEND",
+		"RMSNORM RMSNORM ROPE ROPE ATTENTION_TILE KV_APPEND KV_APPEND",
+		"LAYERNORM LAYERNORM ATTENTION_TILE KV_APPEND KV_APPEND",
+		"LAYERNORM LAYERNORM ROPE ROPE ATTENTION_TILE KV_APPEND KV_APPEND"},
+	Place:   ByUnit,
+	Streams: CacheRows,
+	Fields: []Field{units, rotation, rotationStep, tasks,
+		count("kSplits", "of a kv head's rows", func(s *Stage) *int { return &s.Splits }),
+		count("kShareRows", "cache rows per chunk, dealt round robin to splits",
+			func(s *Stage) *int { return &s.ShareRows }),
+		number("kWindowRows", "that a position sees, its own among them; 0: all",
+			func(s *Stage) *int { return &s.Window }),
+		float("kScale", "", scale),
+		float("kScoreCap", "of scaled scores; 0: none", func(s *Stage) *float64 { return &s.ScoreCap }),
+		float("kNormEps", "of the norms of q and k", func(s *Stage) *float64 { return &s.Eps }).opens(normed),
+		flag("kNormUnitOffset", "times 1 + weight", func(s *Stage) *bool { return &s.UnitOffset }).when(normed),
+		flag("kWholeNorm", "one of all of q and one of all of k",
+			func(s *Stage) *bool { return &s.WholeNorm }).when(normed),
+		flag("kNormCentred", "the mean is taken off", func(s *Stage) *bool { return &s.Centred }).when(normed),
+		flag("kNormShifted", "a bias is added", func(s *Stage) *bool { return &s.Shifted }).when(normed),
+		flag("kOwnGains", "each head has weights of its own", func(s *Stage) *bool { return &s.OwnGains }).
+			when(normed),
+		flag("kRotates", "q and k, once they are normalised", rotates).when(normed),
+		number("kAngles", "table that q and k rotate by", func(s *Stage) *int { return &s.AngleTable }).when(rotates)},
+	Reader: func(s *Stage) string {
+		if s.Normed {
+			return "NormedHeads"
+		}
+		return "PlainHeads"
+	},
+	Args: []Arg{page(input).inside(),
+		address(func(s *Stage) *string { return &s.QNorm }).inside().when(func(s *Stage) bool { return s.Normed }),
+		address(func(s *Stage) *string { return &s.KNorm }).inside().when(func(s *Stage) bool { return s.Normed }),
+		address(func(s *Stage) *string { return &s.QShift }).inside().when(func(s *Stage) bool { return s.Shifted }),
+		address(func(s *Stage) *string { return &s.KShift }).inside().when(func(s *Stage) bool { return s.Shifted }),
+		page(output)},
+	Read: func(s *Stage, ops []ir.Op) {
+		a, n := find(ops, ir.ATTENTION), ops[:len(ops)-3]
+		s.In, s.Out, s.Cache = name(ops[0].In, 0), name(a.Out, 0), name(a.In, 1)
+		s.Splits, s.ShareRows, s.Window = a.IntAt("parts", 0, 1), a.IntAt("block", 0, 0), a.Window()
+		s.Scale, s.ScoreCap = a.FloatOr("scale", 1), a.FloatOr("cap", 0)
+		if s.Normed = len(n) > 0; !s.Normed {
+			return
+		}
+		q, k := &n[0], &n[1]
+		readNorm(s, q)
+		s.QNorm, s.KNorm, s.QShift, s.KShift = name(q.In, 1), name(k.In, 1), name(q.In, 2), name(k.In, 2)
+		s.WholeNorm = !s.Centred && len(q.In) == 3
+		s.Shifted = s.Centred && len(q.In) == 3 && len(k.In) == 3
+		if len(q.In) > 1 && len(q.In[1].Dims) == 1 {
+			_, fixed := q.In[1].Dims[0].Lo.IsConst()
+			s.OwnGains = !fixed
+		}
+		s.Rotates = len(n) > 2
+	},
+	Ops: func(f *Facts, s *Stage) []ir.Op {
+		hd, group := f.HeadDim, f.Group()
+		head, to := spanA, view(s.Out, block(spanA, group*hd, 0))
+		past, now := ir.Span(windowStart(s.Window), position), ir.Index(position)
+		row, limit := ir.IntParam("row", position), []ir.Param(nil)
+		params := []ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("n_heads", ir.Int(group)),
+			ir.IntParam("n_kv_heads", ir.Int(1)), ir.FloatParam("scale", s.Scale)}
+		if s.ScoreCap != 0 {
+			limit = []ir.Param{ir.FloatParam("cap", s.ScoreCap)}
+		}
+		if s.Splits > 1 {
+			share := spanA.Mod(s.Splits)
+			head, to = spanA.Div(s.Splits), view(s.Out, ir.Index(spanA), upTo(group), upTo(hd+2))
+			past = ir.Share(past.Lo, past.Hi, s.ShareRows, share, s.Splits)
+			now = ir.Share(now.Lo, now.Hi, s.ShareRows, share, s.Splits)
+			params = append(append(params, limit...), ir.IntParam("flags", ir.Int(2)), row,
+				ir.IntParam("block", ir.Int(s.ShareRows)), ir.IntParam("part", share),
+				ir.IntParam("parts", ir.Int(s.Splits)))
+		} else {
+			params = append(append(params, row), limit...)
+		}
+		cached := func(r ir.Range, isValue int) ir.Operand {
+			return view(s.Cache, ir.Index(head), r, ir.Index(ir.Int(isValue)), upTo(hd))
+		}
+		q, k := view(s.In, block(head, group*hd, 0)), view(s.In, block(head, hd, f.queryRows()))
+		v := view(s.In, block(head, hd, f.queryRows()+f.keyRows()))
+		var heads []ir.Op
+		if s.Normed {
+			heads, q, k = normedHeads(f, s, head, q, k)
+		}
+		return append(heads,
+			op(ir.ATTENTION, views(to), views(q, cached(past, 0), cached(past, 1), k, v), params...),
+			op(ir.KVAppend, views(cached(now, 0)), views(k)),
+			op(ir.KVAppend, views(cached(now, 1)), views(v)))
+	},
+}
+
+func normed(s *Stage) *bool  { return &s.Normed }
+func rotates(s *Stage) *bool { return &s.Rotates }
+
+// windowStart is the first row that a position sees.
+func windowStart(window int) ir.Expr {
+	if window == 0 {
+		return ir.Int(0)
+	}
+	return ir.Int(0).Max(position.Sub(ir.Int(window - 1)))
+}
+
+// normedHeads are the norms and rotations of the heads of a unit, and what attention reads of them.
+func normedHeads(f *Facts, s *Stage, head ir.Expr, q, k ir.Operand) (ops []ir.Op, toQ, toK ir.Operand) {
+	size, params := ir.IntParam("head_dim", ir.Int(f.HeadDim)), normParams(s)
+	if !s.WholeNorm {
+		params = append(params, size)
+	}
+	norm := func(out string, x ir.Operand, heads int, gain, shift string, whole ir.Range) {
+		weights := upTo(f.HeadDim)
+		if s.OwnGains {
+			weights = block(head, heads*f.HeadDim, 0)
+		}
+		o := op(normCode(s), views(view(out)), views(x, view(gain, weights)), params...)
+		if s.WholeNorm {
+			o.In = append(o.In, view(x.Buf, whole))
+		}
+		if s.Shifted {
+			o.In = append(o.In, view(shift, weights))
+		}
+		ops = append(ops, o)
+	}
+	norm("%qn", q, f.Group(), s.QNorm, s.QShift, upTo(f.queryRows()))
+	norm("%kn", k, 1, s.KNorm, s.KShift, ir.Span(ir.Int(f.queryRows()), ir.Int(f.queryRows()+f.keyRows())))
+	if !s.Rotates {
+		return ops, view("%qn"), view("%kn")
+	}
+	for _, x := range []string{"%q", "%k"} {
+		ops = append(ops, op(ir.ROPE, views(view(x)),
+			views(view(x+"n"), view(s.Angles.Frequencies, upTo(s.Angles.Pairs))),
+			append([]ir.Param{size, ir.IntParam("order", ir.Int(1)), ir.IntParam("pos", position)},
+				s.Angles.Scale...)...))
+	}
+	return ops, view("%q"), view("%k")
+}

@@ -1,0 +1,105 @@
+package kernel
+
+import "amkc/ir"
+
+// The norm of a branch that is added to the residual. A branch may be published in parts, which are added up first.
+
+// AddNorm is add_norm of replicated.cuh: every SM adds all of the norm to its residual.
+var AddNorm = &Body{
+	Name:   "add_norm",
+	Codes:  []string{"RMSNORM ADD"},
+	Is:     func(ops []ir.Op) bool { return !withWhole(ops) },
+	Place:  EverySM,
+	Local:  true,
+	Fields: []Field{normEps, unitOffset, parts},
+	Args:   []Arg{page(input), address(norm)},
+	Read: func(s *Stage, ops []ir.Op) {
+		last := &ops[len(ops)-1]
+		s.Residual, s.Rounded = name(last.Out, 0), name(last.Out, 1)
+		readBranch(s, ops)
+	},
+	Ops: func(f *Facts, s *Stage) []ir.Op {
+		own, whole := ownResidual(f, s), upTo(f.Hidden)
+		ops, branch := sumOfParts(f, s, whole, s.Temps)
+		return append(ops, op(ir.RMSNORM, own[1:], views(branch, view(s.Norm, whole)), normParams(s)...),
+			op(ir.ADD, own, own))
+	},
+}
+
+// AddNormRows is add_norm_rows of norm_rows.cuh: owners add their rows of the norm to the residual, and publish them.
+// It adds the parts up twice: of its rows, and of the whole branch for the norm.
+var AddNormRows = &Body{
+	Name:   "add_norm_rows",
+	Codes:  []string{"RMSNORM ADD"},
+	Is:     withWhole,
+	Fields: []Field{rows, grain, rotation, rotationStep, tasks, normEps, unitOffset, parts},
+	Args:   []Arg{page(input), address(norm), page(output)},
+	Read: func(s *Stage, ops []ir.Op) {
+		last := &ops[len(ops)-1]
+		s.Residual, s.Branch, s.Out = name(last.In, 0), name(find(ops, ir.RMSNORM).Out, 0), name(last.Out, 1)
+		readBranch(s, ops)
+		s.Parts = 1 + (s.Parts-1)/2
+	},
+	Ops: func(f *Facts, s *Stage) []ir.Op {
+		own, kept := view(s.Residual, TaskRows), view(s.Branch, TaskRows)
+		ofRows, rows := sumOfParts(f, s, TaskRows, s.Temps)
+		ops, branch := sumOfParts(f, s, upTo(f.Hidden), s.Temps[len(ofRows):])
+		return append(append(ofRows, ops...),
+			op(ir.RMSNORM, views(kept), views(rows, view(s.Norm, TaskRows), branch), normParams(s)...),
+			op(ir.ADD, views(own, view(s.Out, TaskRows)), views(own, kept)))
+	},
+}
+
+// withWhole reports whether a branch is normalised by a mean of more than what is taken of it.
+func withWhole(ops []ir.Op) bool { return len(find(ops, ir.RMSNORM).In) == 3 }
+
+// sums is how many ops at the beginning of a stage add up the parts of a branch.
+func sums(ops []ir.Op) int {
+	n := 0
+	for n+1 < len(ops) && ops[n].Code == ir.ADD {
+		n++
+	}
+	return n
+}
+
+func readBranch(s *Stage, ops []ir.Op) {
+	n := find(ops, ir.RMSNORM)
+	s.In, s.Norm, s.Parts = name(ops[0].In, 0), name(n.In, 1), 1+sums(ops)
+	for i := range s.Parts - 1 {
+		s.Temps = append(s.Temps, name(ops[i].Out, 0))
+	}
+	readNorm(s, n)
+}
+
+// sumOfParts adds up the parts of a range of the branch, in temporaries, and returns what that makes: the range itself,
+// where the branch is whole.
+func sumOfParts(f *Facts, s *Stage, of ir.Range, temps []string) (ops []ir.Op, sum ir.Operand) {
+	sum = view(s.In, of)
+	for k := 1; k < s.Parts; k++ {
+		before := ir.Int(k * f.Hidden)
+		part := view(s.In, ir.Span(before.Add(of.Lo), before.Add(of.Hi)))
+		to := view(temps[k-1])
+		ops, sum = append(ops, op(ir.ADD, views(to), views(sum, part))), to
+	}
+	return ops, sum
+}
+
+func readNorm(s *Stage, n *ir.Op) {
+	s.Eps, s.UnitOffset, s.Centred = n.FloatOr("eps", 0), n.IntAt("unit_offset", 0, 0) == 1, n.Code == ir.LAYERNORM
+}
+
+// normCode is which norm a stage has, and normParams what it says.
+func normCode(s *Stage) ir.Opcode {
+	if s.Centred {
+		return ir.LAYERNORM
+	}
+	return ir.RMSNORM
+}
+
+func normParams(s *Stage) []ir.Param {
+	params := []ir.Param{ir.FloatParam("eps", s.Eps)}
+	if s.UnitOffset {
+		params = append(params, ir.IntParam("unit_offset", ir.Int(1)))
+	}
+	return params
+}

@@ -1,0 +1,88 @@
+package kernel
+
+import "amkc/ir"
+
+// Embed is embed of step.cuh: rows of the token's embedding, or times Scale, or what the host gives in their place,
+// kept in the residual and published. With a table of positions, the row of this one, PositionOffset further on, is
+// added before.
+var Embed = &Body{
+	Name:  "embed",
+	Codes: []string{"EMBED", "EMBED ADD"},
+	Is:    func(ops []ir.Op) bool { return !ofEverySM(ops) },
+	Fields: []Field{rows, grain, rotation, rotationStep, tasks, tableScale,
+		count("kPositions", "rows of the table", func(s *Stage) *int { return &s.Positions }).opens(placed),
+		number("kPositionOffset", "its row for position 0", func(s *Stage) *int { return &s.PositionOffset }).
+			when(placed)},
+	Args: []Arg{address(table),
+		address(func(s *Stage) *string { return &s.PositionTable }).when(func(s *Stage) bool { return s.Placed }),
+		page(output)},
+	Read: func(s *Stage, ops []ir.Op) {
+		last := &ops[len(ops)-1]
+		readTable(s, ops)
+		if s.Placed = len(ops) > 1; s.Placed {
+			s.PositionTable, s.Temps = name(last.In, 1), []string{name(ops[0].Out, 0)}
+			if len(last.In) > 1 && len(last.In[1].Dims) == 2 {
+				s.PositionOffset = last.In[1].Dims[0].Lo.At(0)
+			}
+		}
+		s.Residual, s.Out = name(last.Out, 0), name(last.Out, 1)
+	},
+	Ops: func(f *Facts, s *Stage) []ir.Op {
+		out := views(view(s.Residual, TaskRows), view(s.Out, TaskRows))
+		embed := lookUp(f, s, TaskRows)
+		if !s.Placed {
+			embed.Out = out
+			return []ir.Op{embed}
+		}
+		embed.Out = views(view(s.Temps[0]))
+		row := ir.Index(position.Add(ir.Int(s.PositionOffset)))
+		return []ir.Op{embed, op(ir.ADD, out, views(embed.Out[0], view(s.PositionTable, row, TaskRows)))}
+	},
+}
+
+// EmbedReplicated is embed_replicated of replicated.cuh: every SM looks up all of the token's row, and keeps it and its
+// rounding.
+var EmbedReplicated = &Body{
+	Name:   "embed_replicated",
+	Codes:  []string{"EMBED", "EMBED ADD"},
+	Is:     ofEverySM,
+	Place:  EverySM,
+	Local:  true,
+	Fields: []Field{tableScale},
+	Args:   []Arg{address(table)},
+	Read: func(s *Stage, ops []ir.Op) {
+		readTable(s, ops)
+		s.Residual, s.Rounded = name(ops[0].Out, 0), name(ops[0].Out, 1)
+	},
+	Ops: func(f *Facts, s *Stage) []ir.Op {
+		embed := lookUp(f, s, upTo(f.Hidden))
+		embed.Out = ownResidual(f, s)
+		return []ir.Op{embed}
+	},
+}
+
+func table(s *Stage) *string { return &s.Table }
+func placed(s *Stage) *bool  { return &s.Placed }
+
+// ofEverySM reports whether an embedding is looked up by every SM: its result has a row for each.
+func ofEverySM(ops []ir.Op) bool { return len(ops[0].Out) > 0 && len(ops[0].Out[0].Dims) == 2 }
+
+func readTable(s *Stage, ops []ir.Op) {
+	e := &ops[0]
+	s.Token, s.Table, s.Scaled, s.Scale = name(e.In, 0), name(e.In, 1), e.Has("scale"), e.FloatOr("scale", 1)
+}
+
+// lookUp is what both compute of some elements of a row.
+func lookUp(f *Facts, s *Stage, of ir.Range) ir.Op {
+	e := op(ir.EMBED, nil, views(view(s.Token, firstOnly), view(s.Table, upTo(f.Vocab), of), view(f.Embeddings, of)))
+	if s.Scaled {
+		e.Params = []ir.Param{ir.FloatParam("scale", s.Scale)}
+	}
+	return e
+}
+
+// ownResidual is the residual of the SM of a task and its rounding, where every SM has all of it.
+func ownResidual(f *Facts, s *Stage) []ir.Operand {
+	own := []ir.Range{ir.Index(spanA), upTo(f.Hidden)}
+	return views(view(s.Residual, own...), view(s.Rounded, own...))
+}

@@ -1,0 +1,67 @@
+package kernel
+
+import "amkc/ir"
+
+// Endings are the bodies of the four stages that end a step, which the kernel has as calls of ending.cuh in this order:
+// every SM samples the next token and finds whether the run stops with it, the first SM emits the token, and every SM
+// joins.
+var Endings = []*Body{Sample, Stop, Emit, JoinStep}
+
+// Sample chooses among the best logits of all SMs.
+var Sample = &Body{
+	Name:     "sample",
+	Codes:    []string{"SAMPLE"},
+	Place:    EverySM,
+	Unlisted: true,
+	Args: []Arg{page(func(s *Stage) *string { return &s.BestValue }),
+		page(func(s *Stage) *string { return &s.BestIndex })},
+	Read: func(s *Stage, ops []ir.Op) {
+		s.BestValue, s.BestIndex = name(ops[0].In, 0), name(ops[0].In, 1)
+		s.NextOnSM = name(ops[0].Out, 0)
+	},
+	Ops: func(f *Facts, s *Stage) []ir.Op {
+		all := upTo(f.SMs)
+		return []ir.Op{op(ir.SAMPLE, views(view(s.NextOnSM, TaskRows)),
+			views(view(s.BestValue, all), view(s.BestIndex, all), settings(f)), ir.IntParam("pos", position))}
+	},
+}
+
+// settings are those by which the kernel chooses: Launch::sampling.
+func settings(f *Facts) ir.Operand { return view(f.Sampling, upTo(ir.SamplingWords)) }
+
+// Stop looks for the token among those that end the run. NextOnSM is what sample leaves.
+var Stop = &Body{
+	Name:     "stop",
+	Codes:    []string{"STOP"},
+	Place:    EverySM,
+	Unlisted: true,
+	Read:     func(s *Stage, ops []ir.Op) { s.StopSM = name(ops[0].Out, 0) },
+	Ops: func(f *Facts, s *Stage) []ir.Op {
+		return []ir.Op{op(ir.STOP, views(view(s.StopSM, TaskRows)), views(view(s.NextOnSM, TaskRows),
+			view(f.StopIDs, upTo(ir.MaxStopIDs)), view(f.StopLast, firstOnly)))}
+	},
+}
+
+// Emit hands the token to the host.
+var Emit = &Body{
+	Name:     "emit",
+	Codes:    []string{"COPY"},
+	Place:    FirstSM,
+	Unlisted: true,
+	Read:     func(*Stage, []ir.Op) {},
+	Ops: func(f *Facts, s *Stage) []ir.Op {
+		return []ir.Op{op(ir.COPY, views(view(f.Next, firstOnly)), views(view(s.NextOnSM, firstOnly)))}
+	},
+}
+
+// JoinStep ends the step, and Arrive and Join are the halves of a barrier that ends a layer.
+var (
+	JoinStep = barrier("join_step")
+	Arrive   = barrier("arrive", "NOP")
+	Join     = barrier("join")
+)
+
+func barrier(name string, codes ...string) *Body {
+	return &Body{Name: name, Codes: codes, Place: EverySM, Unlisted: true, Read: func(*Stage, []ir.Op) {},
+		Ops: func(*Facts, *Stage) []ir.Op { return []ir.Op{op(ir.NOP, nil, nil)} }}
+}

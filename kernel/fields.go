@@ -1,0 +1,78 @@
+package kernel
+
+// A Field is a constant of the descriptor of a body's stages.
+type Field struct {
+	Name, Note string
+	// At is where a stage has it: an *int, a *bool or a *float64.
+	At       func(s *Stage) any
+	Positive bool // it counts what is there: 1 or more
+	// Default is left out of a descriptor; nil: nothing is.
+	Default any
+	// If says whether the constant is there. The first constant of those that a descriptor may lack Opens them: it is
+	// there if they are.
+	If    func(s *Stage) *bool
+	Opens bool
+	// Says is the note where that depends on the stage; nil: Note is.
+	Says func(s *Stage) string
+}
+
+func number(name, note string, at func(s *Stage) *int) Field {
+	return Field{Name: name, Note: note, At: func(s *Stage) any { return at(s) }}
+}
+
+func count(name, note string, at func(s *Stage) *int) Field {
+	f := number(name, note, at)
+	f.Positive = true
+	return f
+}
+
+func flag(name, note string, at func(s *Stage) *bool) Field {
+	return Field{Name: name, Note: note, At: func(s *Stage) any { return at(s) }}
+}
+
+func float(name, note string, at func(s *Stage) *float64) Field {
+	return Field{Name: name, Note: note, At: func(s *Stage) any { return at(s) }}
+}
+
+func (f Field) unless(value any) Field {
+	f.Default = value
+	return f
+}
+
+func (f Field) when(is func(s *Stage) *bool) Field {
+	f.If = is
+	return f
+}
+
+func (f Field) opens(is func(s *Stage) *bool) Field {
+	f.If, f.Opens = is, true
+	return f
+}
+
+func (f Field) says(of func(s *Stage) string) Field {
+	f.Says = of
+	return f
+}
+
+// Fields that several bodies have.
+var (
+	rows  = count("kRows", "", func(s *Stage) *int { return &s.Rows })
+	grain = count("kGrain", "rows that stay together", func(s *Stage) *int { return &s.Grain })
+	units = count("kUnits", "", func(s *Stage) *int { return &s.Units })
+
+	rotation     = number("kRotation", "of the SMs against the work", func(s *Stage) *int { return &s.Rotation })
+	rotationStep = number("kRotationStep", "more, from layer to layer", func(s *Stage) *int { return &s.Step })
+	tasks        = number("kTasks", "", func(s *Stage) *int { return &s.Tasks }).says(func(s *Stage) string {
+		if s.Signal == "" {
+			return "that hand over nothing"
+		}
+		return "that hand over " + s.Signal
+	})
+
+	normEps    = float("kNormEps", "", func(s *Stage) *float64 { return &s.Eps })
+	unitOffset = flag("kUnitOffset", "times 1 + weight", func(s *Stage) *bool { return &s.UnitOffset })
+	tableScale = float("kScale", "of the table's rows", scale).opens(func(s *Stage) *bool { return &s.Scaled })
+	parts      = count("kParts", "that the branch is the sum of", func(s *Stage) *int { return &s.Parts }).unless(1)
+)
+
+func scale(s *Stage) *float64 { return &s.Scale }

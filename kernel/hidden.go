@@ -1,0 +1,31 @@
+package kernel
+
+import "amkc/ir"
+
+// KeepHidden is keep_hidden of hidden.cuh: the last norm, of which the logits are made, computed once more and kept for
+// the host, by the first SM, in the launches that ask for it. It is of a vector that was published, or of the residual
+// of its SM.
+var KeepHidden = &Body{
+	Name:  "keep_hidden",
+	Codes: []string{"RMSNORM", "LAYERNORM"},
+	Place: FirstSM,
+	Local: true,
+	Fields: []Field{normEps, unitOffset,
+		flag("kCentred", "the mean is taken off", func(s *Stage) *bool { return &s.Centred }),
+		number("kNormWeights", "one to multiply by, and one to add", func(s *Stage) *int { return &s.NormWeights })},
+	Args: []Arg{page(input).when(func(s *Stage) bool { return !s.Resident }),
+		address(norm).when(func(s *Stage) bool { return s.NormWeights > 0 }),
+		address(shift).when(func(s *Stage) bool { return s.NormWeights > 1 })},
+	Read: func(s *Stage, ops []ir.Op) {
+		n := &ops[0]
+		s.In, s.Rounded, s.Norm, s.Shift = name(n.In, 0), name(n.In, 0), name(n.In, 1), name(n.In, 2)
+		s.NormWeights = len(n.In) - 1
+		readNorm(s, n)
+	},
+	Ops: func(f *Facts, s *Stage) []ir.Op {
+		s.Columns = f.Hidden
+		n := NormOf(s)
+		n.Out = views(view(f.LastHidden, upTo(f.Hidden)))
+		return []ir.Op{n}
+	},
+}

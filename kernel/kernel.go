@@ -1,0 +1,263 @@
+// Package kernel declares the stage bodies of the device runtime, one each in one place: the constants of its
+// descriptor, the arguments of its call, what its SM streams for it, where its tasks run, and the ops that it computes
+// for given constants and facts of the model. That pattern is the only statement of what a body means.
+//
+// The package is data for engines, as ir/op is. Codegen finds the body of a stage, takes the constants from its ops,
+// prints them, and refuses the stage if the pattern is not what it says. Package readback reads the constants and the
+// call out of emitted text and takes the ops from the pattern. The two share declarations and no code.
+package kernel
+
+import (
+	"slices"
+	"strings"
+
+	"amkc/ir"
+)
+
+// Facts are what patterns depend on besides a stage: of the model, of the GPU, and of a pass.
+type Facts struct {
+	Hidden, Heads, KVHeads, HeadDim, Vocab, SMs int
+	Tokens, Sequences                           int // of a pass: as many rows of each sequence
+	Names
+}
+
+// Names are what a program calls the buffers that the kernel has without an argument.
+type Names struct {
+	Embeddings, LastHidden, Sampling, Next, StopIDs, StopLast string
+}
+
+// Group is how many query heads a kv head has.
+func (f *Facts) Group() int { return max(1, f.Heads/max(1, f.KVHeads)) }
+
+func (f *Facts) queryRows() int { return f.Heads * f.HeadDim }
+func (f *Facts) keyRows() int   { return f.KVHeads * f.HeadDim }
+
+// A Stage is a stage as its body has it.
+type Stage struct {
+	// Of its distribution and its exchange.
+	Rows, Grain, Units, Rotation, Step, Tasks int
+	Empty                                     bool
+	Signal                                    string // "" for none
+
+	// Of a product: its columns and how many parts they are cut into; whether it keeps what it reads, and reads what
+	// was kept. Of what reads a vector: whether that is the residual of its SM.
+	Columns, SplitK            int
+	Holds, ReadsHeld, Resident bool
+
+	// Of attention and what combines its splits.
+	Splits, ShareRows, Window, Width              int
+	Scale, ScoreCap                               float64 // Scale is of embed, too
+	Normed, WholeNorm, OwnGains, Shifted, Rotates bool
+	AngleTable                                    int
+	Angles                                        Angles
+
+	// Of norms.
+	Eps                 float64
+	UnitOffset, Centred bool
+	NormWeights         int // one to multiply by, and one to add
+	Parts               int // of the branch that is normalised
+
+	// Of embed.
+	Scaled, Placed            bool // rows are multiplied by Scale; a row of a table of positions is added
+	Positions, PositionOffset int
+
+	// What its buffers are called: arguments of its call, and what it keeps on chip.
+	In, Out, BestValue, BestIndex                             string
+	Matrix, Bias, Curve, Norm, Shift, Table, PositionTable    string
+	QNorm, KNorm, QShift, KShift                              string
+	Token, Residual, Rounded, Branch, Cache, NextOnSM, StopSM string
+	Temps                                                     []string // in the order in which they are made
+}
+
+// Angles are a table of cos and sin.
+type Angles struct {
+	Frequencies string     // the buffer that it is made of
+	Pairs       int        // of a head that rotate, the first ones
+	Scale       []ir.Param // what multiplies cos and sin; may be none
+}
+
+// A Place says on which SMs the tasks of a body run.
+type Place int
+
+const (
+	Spread  Place = iota // rows in grains, as its descriptor says
+	ByUnit               // units, as its descriptor says
+	EverySM              // one task on each
+	FirstSM              // one task on the first, which hands results to the host
+)
+
+// Streams are what the ring of an SM brings for a stage.
+type Streams int
+
+const (
+	Nothing   Streams = iota
+	Weights           // tiles of its matrix
+	CacheRows         // rows of the cache below the position
+)
+
+// A Body is what the device does for a stage: a function of the runtime, or for a product one of stages.h.
+type Body struct {
+	Name string
+	// Codes are the sequences of ops that a stage of the body may have, without sums of parts that come first. Where
+	// several bodies have a sequence, Is tells them apart.
+	Codes    []string
+	Is       func(ops []ir.Op) bool
+	Place    Place
+	Streams  Streams
+	Unlisted bool // it has no descriptor and no number: it ends a step or a layer
+	Local    bool // it publishes nothing
+
+	Fields []Field
+	Args   []Arg
+	// Reader is the type that the first arguments are put into; nil for a body without one.
+	Reader func(s *Stage) string
+	// Read takes what the ops of a stage say. Names that the ops lack are "", numbers 0.
+	Read func(s *Stage, ops []ir.Op)
+	// Ops is the pattern. That of a product has the ops of its function instead (product.go).
+	Ops func(f *Facts, s *Stage) []ir.Op
+}
+
+func (b *Body) String() string { return b.Name }
+
+// Replicated reports whether the body is for a residual that every SM has all of.
+func (b *Body) Replicated() bool { return b == EmbedReplicated || b == AddNorm }
+
+// EndsStep reports whether the body is one of Endings.
+func (b *Body) EndsStep() bool { return slices.Contains(Endings, b) }
+
+// Bodies are all of them.
+var Bodies = []*Body{Embed, EmbedReplicated, AddNorm, AddNormRows, Product, Attend, Combine, KeepHidden, Sample, Stop,
+	Emit, JoinStep, Arrive, Join}
+
+// Find returns the body whose function has a name, or nil.
+func Find(name string) *Body {
+	for _, b := range Bodies {
+		if b.Name == name {
+			return b
+		}
+	}
+	return nil
+}
+
+// An Arg is an argument of the call of a body: the address of a weight, or the page of a vector.
+type Arg struct {
+	Weight bool
+	Inside bool // of the braces of Reader
+	At     func(s *Stage) *string
+	If     func(s *Stage) bool // nil: always there
+}
+
+func page(at func(s *Stage) *string) Arg    { return Arg{At: at} }
+func address(at func(s *Stage) *string) Arg { return Arg{Weight: true, At: at} }
+
+func (a Arg) when(is func(s *Stage) bool) Arg {
+	a.If = is
+	return a
+}
+
+func (a Arg) inside() Arg {
+	a.Inside = true
+	return a
+}
+
+// ArgsOf are the arguments of the call of a stage.
+func (b *Body) ArgsOf(s *Stage) []Arg {
+	return slices.DeleteFunc(slices.Clone(b.Args), func(a Arg) bool { return a.If != nil && !a.If(s) })
+}
+
+func input(s *Stage) *string  { return &s.In }
+func output(s *Stage) *string { return &s.Out }
+func norm(s *Stage) *string   { return &s.Norm }
+func shift(s *Stage) *string  { return &s.Shift }
+
+// Dist is the distribution of a stage.
+func (b *Body) Dist(f *Facts, s *Stage) ir.Dist {
+	d := ir.Dist{Kind: ir.Spread, SMs: f.SMs, Extent: s.Rows, Grain: s.Grain, Rot: s.Rotation, Step: s.Step,
+		Empty: s.Empty}
+	switch b.Place {
+	case ByUnit:
+		d.Kind, d.Extent, d.Grain = ir.ByUnit, s.Units, 1
+	case EverySM:
+		d = ir.Dist{Kind: ir.Spread, Extent: f.SMs, Grain: 1, SMs: f.SMs}
+	case FirstSM:
+		d = ir.Dist{Kind: ir.Explicit, Spans: []ir.TaskSpan{{SM: 0, A: 0, B: 1}}}
+	}
+	return d
+}
+
+// Of finds the body of a stage, without the part that counters play: that of the end of a step is taken for an arrival
+// at a barrier. It is nil where no body has such ops.
+func Of(s *ir.Stage) *Body {
+	if isProduct(s.Ops) {
+		return Product
+	}
+	codes := CodesOf(s.Ops)
+	i := slices.IndexFunc(Bodies, func(b *Body) bool {
+		return slices.Contains(b.Codes, codes) && (b.Is == nil || b.Is(s.Ops))
+	})
+	switch {
+	case i < 0:
+		return nil
+	case Bodies[i] == Arrive && len(s.Waits) > 0:
+		return Join
+	}
+	return Bodies[i]
+}
+
+// CodesOf are ops as Codes has them.
+func CodesOf(ops []ir.Op) string {
+	var codes []string
+	for _, o := range ops[sums(ops):] {
+		codes = append(codes, o.Code.String())
+	}
+	return strings.Join(codes, " ")
+}
+
+// Find returns the first op of a code, or one without operands.
+func find(ops []ir.Op, code ir.Opcode) *ir.Op {
+	for i := range ops {
+		if ops[i].Code == code {
+			return &ops[i]
+		}
+	}
+	return &ir.Op{Code: code}
+}
+
+// name is what the k-th operand is called.
+func name(operands []ir.Operand, k int) string {
+	if k < len(operands) {
+		return operands[k].Buf
+	}
+	return ""
+}
+
+// Ranges that patterns are made of.
+var (
+	spanA, spanB = ir.Symbol(ir.SpanA), ir.Symbol(ir.SpanB)
+	position     = ir.Symbol(ir.Pos)
+	ownSM        = ir.Index(ir.Symbol(ir.OnSM))
+	firstOnly    = ir.Index(ir.Int(0))
+
+	// TaskRows are the rows of a task, and TaskPairs what they are once every two have become one.
+	TaskRows  = ir.Span(spanA, spanB)
+	TaskPairs = ir.Span(spanA.Div(2), spanB.Div(2))
+)
+
+func upTo(n int) ir.Range { return ir.Span(ir.Int(0), ir.Int(n)) }
+
+// block is the e-th block of n elements, counted from offset.
+func block(e ir.Expr, n, offset int) ir.Range {
+	lo, hi := e.Mul(n), e.Add(ir.Int(1)).Mul(n)
+	if offset != 0 {
+		lo, hi = ir.Int(offset).Add(lo), ir.Int(offset).Add(hi)
+	}
+	return ir.Span(lo, hi)
+}
+
+func view(name string, dims ...ir.Range) ir.Operand { return ir.Operand{Buf: name, Dims: dims} }
+
+func views(v ...ir.Operand) []ir.Operand { return v }
+
+func op(code ir.Opcode, out, in []ir.Operand, params ...ir.Param) ir.Op {
+	return ir.Op{Code: code, Out: out, In: in, Params: params}
+}

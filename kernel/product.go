@@ -1,0 +1,140 @@
+package kernel
+
+import "amkc/ir"
+
+// Product is a matrix stage: a norm or nothing, GEMV_TILE, and a chain of ops on finished rows. It is a function of
+// stages.h that is made of the readers of gemv.cuh and the calls of finish.cuh, and its ops are those of its parts.
+var Product = &Body{
+	Name:    "gemv",
+	Streams: Weights,
+	Fields: []Field{rows, grain, count("kColumns", "", func(s *Stage) *int { return &s.Columns }),
+		count("kSplitK", "parts of the columns; kRows are those of all",
+			func(s *Stage) *int { return &s.SplitK }).unless(1),
+		rotation, rotationStep, tasks,
+		flag("kHolds", "what it reads, for a stage behind", func(s *Stage) *bool { return &s.Holds }).unless(false),
+		flag("kReadsHeld", "what was kept, and keeps what it passes over",
+			func(s *Stage) *bool { return &s.ReadsHeld }).unless(false),
+		flag("kEmpty", "", func(s *Stage) *bool { return &s.Empty }).says(func(s *Stage) string {
+			if s.Empty {
+				return "SMs without rows take part too"
+			}
+			return "SMs without rows skip the stage"
+		})},
+	Read: func(s *Stage, ops []ir.Op) {
+		n := &ops[0]
+		if s.In, s.Rounded = name(n.In, 0), name(n.In, 0); n.Code != ir.GEMV {
+			s.Norm, s.Shift, s.NormWeights = name(n.In, 1), name(n.In, 2), len(n.In)-1
+			readNorm(s, n)
+		}
+		s.Matrix = name(find(ops, ir.GEMV).In, 1)
+	},
+}
+
+// isProduct reports whether ops have the form of a matrix stage: a chain whose first op is the product, or whose second
+// is, after a norm. Its rows go somewhere, be it as they are.
+func isProduct(ops []ir.Op) bool {
+	if len(ops) > 0 && (ops[0].Code == ir.RMSNORM || ops[0].Code == ir.LAYERNORM) {
+		ops = ops[1:]
+	}
+	return len(ops) > 0 && ops[0].Code == ir.GEMV &&
+		(len(ops) > 1 || len(ops[0].Out) > 0 && !ops[0].Out[0].IsTemp())
+}
+
+// Params are the parameters that the function of a product may have, by their names.
+var Params = map[string]Arg{
+	"in": page(input), "out": page(output), "gain": address(norm), "shift": address(shift),
+	"bias":  address(func(s *Stage) *string { return &s.Bias }),
+	"curve": address(func(s *Stage) *string { return &s.Curve })}
+
+// A NormReader is a reader of gemv.cuh that normalises: what it is built of besides the page of its vector, in order.
+// That without a name is eps.
+type NormReader struct {
+	Code       ir.Opcode
+	UnitOffset bool
+	Args       []string
+}
+
+// NormReaders are all of them. That of the residual of its SM, which RMSNORM alone has, has OfResidual before its name,
+// and is built of no page.
+var NormReaders = map[string]NormReader{
+	"RmsNorm":             {ir.RMSNORM, false, []string{"gain", ""}},
+	"UnitOffsetRmsNorm":   {ir.RMSNORM, true, []string{"gain", ""}},
+	"BareLayerNorm":       {ir.LAYERNORM, false, []string{""}},
+	"GainLayerNorm":       {ir.LAYERNORM, false, []string{"", "gain"}},
+	"LayerNorm":           {ir.LAYERNORM, false, []string{"", "gain", "shift"}},
+	"UnitOffsetLayerNorm": {ir.LAYERNORM, true, []string{"", "gain", "shift"}},
+}
+
+// PlainReader reads a vector as it is. With OfResidual before it, a reader is of the residual of its SM.
+const PlainReader, OfResidual = "Plain", "Residual"
+
+// vector is what a stage reads.
+func (s *Stage) vector() ir.Operand {
+	if s.Resident {
+		return view(s.Rounded, ownSM, upTo(s.Columns))
+	}
+	return view(s.In, upTo(s.Columns))
+}
+
+// NormOf is the norm of what a stage reads.
+func NormOf(s *Stage) ir.Op {
+	n := op(normCode(s), nil, views(s.vector()), normParams(s)...)
+	for _, weight := range []string{s.Norm, s.Shift}[:max(0, min(2, s.NormWeights))] {
+		n.In = append(n.In, view(weight, upTo(s.Columns)))
+	}
+	return n
+}
+
+// GemvOf is the product: of what the norm has made in a temporary, or of what the stage reads. Where the columns are
+// cut into parts, the rows of a task are of one part.
+func GemvOf(s *Stage, normed string) ir.Op {
+	in, rows, columns := s.vector(), TaskRows, upTo(s.Columns)
+	if s.SplitK > 1 {
+		part := spanA.Div(s.Rows / s.SplitK)
+		before := part.Mul(s.Rows / s.SplitK)
+		rows, columns = ir.Span(spanA.Sub(before), spanB.Sub(before)), block(part, s.Columns, 0)
+		if !s.Resident {
+			in.Dims = []ir.Range{columns}
+		}
+	}
+	if normed != "" {
+		in = view(normed)
+	}
+	return op(ir.GEMV, nil, views(in, view(s.Matrix, rows, columns)))
+}
+
+// RopeOf rotates pairs of finished rows that lie side by side, below a limit, by this position's angles.
+func RopeOf(f *Facts, a *Angles, limit int, in ir.Operand) ir.Op {
+	return op(ir.ROPE, nil, views(in, view(a.Frequencies, upTo(a.Pairs))), append([]ir.Param{
+		ir.IntParam("head_dim", ir.Int(f.HeadDim)), ir.IntParam("order", ir.Int(1)), ir.IntParam("first", spanA),
+		ir.IntParam("limit", ir.Int(limit)), ir.IntParam("pos", position)}, a.Scale...)...)
+}
+
+// AddBias adds a weight of its own to each finished row, and AddResidual the residual.
+func AddBias(s *Stage, in ir.Operand) ir.Op {
+	return op(ir.ADD, nil, views(in, view(s.Bias, TaskRows)))
+}
+
+func AddResidual(s *Stage, in ir.Operand) ir.Op {
+	return op(ir.ADD, nil, views(view(s.Residual, TaskRows), in))
+}
+
+// Choose looks for the largest logit of the rows of an SM.
+func Choose(f *Facts, s *Stage, logits ir.Operand) ir.Op {
+	return op(ir.SAMPLE, views(view(s.BestValue, ownSM), view(s.BestIndex, ownSM)), views(logits, settings(f)),
+		ir.IntParam("partial", ir.Int(1)), ir.IntParam("first", spanA), ir.IntParam("pos", position))
+}
+
+// Finish carries out an op on finished rows that is declared with its call (op.Finisher), with the weights of its
+// activation if it has some, and its parameters in the order of the declaration.
+func Finish(s *Stage, code ir.Opcode, in ir.Operand, args ...float64) ir.Op {
+	f := ir.Ops[code].Finisher
+	o := op(code, nil, views(in))
+	if f.Shape != "" {
+		o.In = append(o.In, view(s.Curve, upTo(f.Weights)))
+	}
+	for i, key := range f.Args {
+		o.Params = append(o.Params, ir.FloatParam(key, args[i]))
+	}
+	return o
+}
