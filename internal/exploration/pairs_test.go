@@ -20,7 +20,7 @@ func TestPairs(t *testing.T) {
 	}
 	builds := Builds()
 	forms := make([]form, len(builds))
-	names := map[string]bool{}
+	names, seen := map[string]bool{}, map[string]map[string]map[string]bool{}
 	t.Run("forms", func(t *testing.T) {
 		var mu sync.Mutex
 		for i, b := range builds {
@@ -37,11 +37,13 @@ func TestPairs(t *testing.T) {
 					require.Equal(t, b.stated(a.name), f[a.name], a.name)
 				}
 				mu.Lock()
+				defer mu.Unlock()
 				forms[i] = f
-				mu.Unlock()
+				require.NoError(t, fields(dir, seen))
 			})
 		}
 	})
+	checkFields(t, seen)
 	without, possible := missing(forms)
 	for _, p := range without {
 		t.Errorf("no build has %s: %s together with %s: %s", p.a, p.value, p.b, p.other)
