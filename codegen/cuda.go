@@ -303,12 +303,12 @@ func (b *builder) constants() error {
 		b.longStream()
 	}
 	n := b.needs()
-	size, plain := n.scratch(shared, slot, m, b.usesMMA()), ir.ScratchOf(m, false, n.kept, n.columns...)
+	size, plain := n.scratch(shared, slot, m, b.usesMMA()), kernel.ScratchOf(m, false, n.kept, n.columns...)
 	if err := b.checkShared(shared, slot, &size, &n); err != nil {
 		return err
 	}
 	if size.Compact {
-		plain = ir.CompactScratchOf(m, false, n.kept, n.columns...)
+		plain = kernel.CompactScratchOf(m, false, n.kept, n.columns...)
 		b.d.Features = append(b.d.Features, field{Name: "AMK_COMPACT_SCRATCH", Value: "1",
 			Note: "stages share their scratch: each for itself it would not fit"})
 	}

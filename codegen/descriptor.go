@@ -155,7 +155,7 @@ func (b *builder) checkStage(s *ir.Stage, kind *kernel.Body, k *kernel.Stage, at
 		}
 	case kernel.EmbedReplicated, kernel.AddNorm:
 		parts := max(1, k.Parts)
-		if most := ir.MaxReplicated(&b.p.Model); b.p.Model.Hidden > most/parts {
+		if most := kernel.MaxReplicated(&b.p.Model); b.p.Model.Hidden > most/parts {
 			return diag.Errorf(codeLimit, "stage "+s.Name, "a residual of %d values on every SM, and branches of "+
 				"%d parts; want at most %d values in all", b.p.Model.Hidden, parts, most)
 		}

@@ -34,7 +34,7 @@ const (
 )
 
 // maxColumns is what the warps of a block keep of a vector on tensor cores.
-const maxColumns = ir.MaxQuads * format.QuadColumns * consumerWarps
+const maxColumns = kernel.MaxQuads * format.QuadColumns * consumerWarps
 
 // checkKnobs refuses settings that no stage body is written for, before anything is computed with them.
 func (b *builder) checkKnobs() error {
@@ -48,16 +48,16 @@ func (b *builder) checkGEMV(s *ir.Stage, f format.Format, columns, warps int) er
 		return nil
 	}
 	chunk, g := knobs.ChunkBytes.Of(&b.p.Config), f.Geometry()
-	perWarp := func(chunk, warps int) int { return ir.QuadsPerWarp(g, columns, chunk, warps) }
+	perWarp := func(chunk, warps int) int { return kernel.QuadsPerWarp(g, columns, chunk, warps) }
 	switch each := perWarp(chunk, warps); {
-	case b.tokens > 1 && ir.Slabs(g, columns, chunk, warps) > 1 && (warps < consumerWarps || b.readings[s].held):
+	case b.tokens > 1 && kernel.Slabs(g, columns, chunk, warps) > 1 && (warps < consumerWarps || b.readings[s].held):
 		return diag.Errorf(codeLimit, "stage "+s.Name,
 			"%d columns in chunks of %d bytes over %d warps are several slabs, and in a pass of several tokens all %d "+
 				"warps share the tiles of such a stage; want tiling.warps.%s of %d",
 			columns, chunk, warps, consumerWarps, s.Role, consumerWarps)
-	case each <= ir.MaxQuads:
+	case each <= kernel.MaxQuads:
 		return nil
-	case perWarp(ir.MaxChunk, consumerWarps) > ir.MaxQuads:
+	case perWarp(kernel.MaxChunk, consumerWarps) > kernel.MaxQuads:
 		n := b.needs()
 		n.add(s.Name, columns)
 		return diag.Errorf(codeLimit, "stage "+s.Name,
@@ -67,7 +67,7 @@ func (b *builder) checkGEMV(s *ir.Stage, f format.Format, columns, warps int) er
 		return diag.Errorf(codeLimit, "stage "+s.Name,
 			"%d columns in chunks of %d bytes over %d warps are %d quads per warp, and at most %d fit; want "+
 				"tiling.warps.%s or tiling.ring.chunk_bytes larger",
-			columns, chunk, warps, each, ir.MaxQuads, s.Role)
+			columns, chunk, warps, each, kernel.MaxQuads, s.Role)
 	}
 }
 
@@ -139,7 +139,7 @@ func (b *builder) checkStream(slots int) error {
 // tileChunks is how many chunks one tile of a product is.
 func tileChunks(s *stage, columns, slot, warps int) int {
 	quads := (columns + format.QuadColumns - 1) / format.QuadColumns
-	inChunk := ir.ChunkQuads(s.Matrix.Geometry(), slot, warps)
+	inChunk := kernel.ChunkQuads(s.Matrix.Geometry(), slot, warps)
 	return (quads + inChunk - 1) / inChunk
 }
 
@@ -191,7 +191,7 @@ func (b *builder) checkOwnRows(rows int) error {
 	}
 	const bits, threads = 32, consumerWarps * 32
 	parts, hidden := b.mostParts(), b.p.Model.Hidden
-	if most := ir.MaxReplicated(&b.p.Model); hidden > most/parts {
+	if most := kernel.MaxReplicated(&b.p.Model); hidden > most/parts {
 		return diag.Errorf(codeLimit, "program", "branches of %d values in %d parts are added to the residual; want "+
 			"at most %d values in all", hidden, parts, most)
 	}

@@ -3,6 +3,7 @@ package codegen
 import (
 	"amkc/ir"
 	"amkc/ir/format"
+	"amkc/kernel"
 	"amkc/knobs"
 )
 
@@ -87,7 +88,7 @@ type promptShape struct {
 func (b *builder) promptShape(p promptProduct) promptShape {
 	g, chunk := p.matrix.Geometry(), knobs.ChunkBytes.Of(&b.p.Config)
 	members := min(p.warps, (p.columns+format.QuadColumns-1)/format.QuadColumns) // warps that have a quad
-	subs := ir.QuadsPerWarp(g, p.columns, chunk, p.warps)
+	subs := kernel.QuadsPerWarp(g, p.columns, chunk, p.warps)
 	const quarters = 4
 	if q, quantised := p.matrix.(format.Quantised); quantised {
 		each := tokenTile*64 + tokenTile*8 // digits of 32 columns, and of each token a scale and a sum
@@ -97,9 +98,9 @@ func (b *builder) promptShape(p promptProduct) promptShape {
 		return promptShape{parts: members * quarters * ((subs + partSubs - 1) / partSubs), partBytes: partSubs * each,
 			stageParts: 1}
 	}
-	slabs, slabSubs := ir.Slabs(g, p.columns, chunk, p.warps), subs
+	slabs, slabSubs := kernel.Slabs(g, p.columns, chunk, p.warps), subs
 	if slabs > 1 {
-		slabSubs = ir.SlabQuads(g, chunk, p.warps)
+		slabSubs = kernel.SlabQuads(g, chunk, p.warps)
 	}
 	s := promptShape{parts: members * slabs * quarters, stageParts: 1,
 		partBytes: tokenTile * slabSubs * format.QuadColumns / quarters * 2}

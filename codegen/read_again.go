@@ -6,6 +6,7 @@ import (
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/ir/format"
+	"amkc/kernel"
 	"amkc/knobs"
 )
 
@@ -24,7 +25,7 @@ const (
 func (b *builder) checkReadAgain(s *ir.Stage, at site, f format.Format, columns, warps int) error {
 	several := columns > slabColumns
 	if b.usesMMA() && columns%4 == 0 {
-		several = ir.Slabs(f.Geometry(), columns, knobs.ChunkBytes.Of(&b.p.Config), warps) > 1
+		several = kernel.Slabs(f.Geometry(), columns, knobs.ChunkBytes.Of(&b.p.Config), warps) > 1
 	}
 	most := 0
 	for layer := range b.p.Model.Layers {

@@ -11,7 +11,7 @@ import (
 	"amkc/knobs"
 )
 
-// The shared memory of a block must hold the scratch of the program and a ring of ir.MinSlots chunks. Where it does
+// The shared memory of a block must hold the scratch of the program and a ring of kernel.MinSlots chunks. Where it does
 // not, these say what takes the room, and where there is more.
 
 // need is what a program asks of the shared memory of a block.
@@ -19,12 +19,12 @@ type need struct {
 	stage   string // matrix stage with most columns
 	widest  int    // its columns
 	columns []int  // of every matrix stage
-	kept    ir.Kept
+	kept    kernel.Kept
 }
 
 // needs lists what the descriptors ask for.
 func (b *builder) needs() need {
-	n := need{kept: ir.Kept{Rotations: len(b.d.Rotations), Tokens: b.tokens,
+	n := need{kept: kernel.Kept{Rotations: len(b.d.Rotations), Tokens: b.tokens,
 		Sequences: b.pass.NumSequences()}}
 	for _, s := range b.d.Descriptors {
 		if g := op(s.IR, ir.GEMV); len(g.In) == 2 {
@@ -57,7 +57,7 @@ func (b *builder) digits(s *stage, columns int) int {
 	case b.tokens == 1:
 		return knobs.DigitBytes(c, s.IR.Role, s.Matrix, columns)
 	case quantised:
-		return ir.ChainBytes(s.Matrix.Geometry(), &s.IR.Dist, columns, knobs.ChunkBytes.Of(c),
+		return kernel.ChainBytes(s.Matrix.Geometry(), &s.IR.Dist, columns, knobs.ChunkBytes.Of(c),
 			knobs.Warps.Of(c, s.IR.Role), b.tokens)
 	}
 	return 0
@@ -67,8 +67,8 @@ func (b *builder) digits(s *stage, columns int) int {
 // cores.
 func (b *builder) plainSlab(s *stage, columns int) int {
 	c := &b.p.Config
-	return ir.PlainSlab(s.Matrix.Geometry(), &s.IR.Dist, columns, knobs.ChunkBytes.Of(c), knobs.Warps.Of(c, s.IR.Role),
-		b.tokens, b.p.Model.Activations.Bits()/8)
+	return kernel.PlainSlab(s.Matrix.Geometry(), &s.IR.Dist, columns, knobs.ChunkBytes.Of(c),
+		knobs.Warps.Of(c, s.IR.Role), b.tokens, b.p.Model.Activations.Bits()/8)
 }
 
 // add is for a matrix stage.
@@ -80,17 +80,17 @@ func (n *need) add(stage string, columns int) {
 }
 
 // scratch is the scratch in so much shared memory, if a target has tensor cores for the dtype or not.
-func (n *need) scratch(shared, slot int, m *ir.Model, tensorCores bool) ir.Scratch {
-	return ir.ScratchIn(shared, slot, m, tensorCores, n.kept, n.columns...)
+func (n *need) scratch(shared, slot int, m *ir.Model, tensorCores bool) kernel.Scratch {
+	return kernel.ScratchIn(shared, slot, m, tensorCores, n.kept, n.columns...)
 }
 
 // checkShared bounds the scratch, which must leave room for the smallest ring.
-func (b *builder) checkShared(shared, slot int, s *ir.Scratch, n *need) error {
-	if s.Slots(shared, slot) >= ir.MinSlots {
+func (b *builder) checkShared(shared, slot int, s *kernel.Scratch, n *need) error {
+	if s.Slots(shared, slot) >= kernel.MinSlots {
 		return nil
 	}
 	m := &b.p.Model
-	scratch, ring := s.Bytes(ir.MinSlots), ir.MinSlots*slot
+	scratch, ring := s.Bytes(kernel.MinSlots), kernel.MinSlots*slot
 	part, bytes := fmt.Sprintf("the %s that stage %s reads", values(m, n.widest), n.stage), s.Activation*s.Vector
 	if b.tokens > 1 {
 		part = fmt.Sprintf("the columns of the vectors of %d tokens that products without tensor cores keep", b.tokens)
@@ -103,11 +103,11 @@ func (b *builder) checkShared(shared, slot int, s *ir.Scratch, n *need) error {
 		part, bytes = fmt.Sprintf("the sums that products with quantised matrices keep of %d tokens from slab to slab",
 			b.tokens), s.Digits
 	}
-	least := max(ir.MinChunk, b.cacheBytes(16))
+	least := max(kernel.MinChunk, b.cacheBytes(16))
 	smaller := n.scratch(shared, least, m, b.usesMMA())
 	var want string
 	switch {
-	case smaller.Slots(shared, least) >= ir.MinSlots:
+	case smaller.Slots(shared, least) >= kernel.MinSlots:
 		want = fmt.Sprintf("tiling.ring.chunk_bytes of %d", least)
 	case shared < b.p.Target.SMemOptin && n.hasRoom(m, b.p.Target):
 		want = "a larger smem_bytes_per_block"
@@ -120,7 +120,7 @@ func (b *builder) checkShared(shared, slot int, s *ir.Scratch, n *need) error {
 	return diag.Errorf(codeLimit, "program",
 		"a block of %s has %d bytes of shared memory, and needs %d: %d for %s, %d for a ring of %d chunks, and %d "+
 			"for the rest; want %s",
-		b.p.Target.Name, shared, scratch+ring, bytes, part, ring, ir.MinSlots, scratch-bytes, want)
+		b.p.Target.Name, shared, scratch+ring, bytes, part, ring, kernel.MinSlots, scratch-bytes, want)
 }
 
 // values is so many values, and the field of config.json that says so if there is one.
@@ -175,7 +175,7 @@ func (n *need) hasRoom(m *ir.Model, t *ir.Target) bool {
 	if tensorCores && (n.widest > maxColumns || m.HeadDim > maxMMAHead || m.HeadDim%4 != 0) {
 		return false
 	}
-	least := max(ir.MinChunk, cacheBytes(m, 16))
+	least := max(kernel.MinChunk, cacheBytes(m, 16))
 	s := n.scratch(t.SMemOptin, least, m, tensorCores)
-	return least <= ir.MaxChunk && s.Slots(t.SMemOptin, least) >= ir.MinSlots
+	return least <= kernel.MaxChunk && s.Slots(t.SMemOptin, least) >= kernel.MinSlots
 }

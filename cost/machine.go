@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"amkc/ir"
+	"amkc/kernel"
 	"amkc/knobs"
 )
 
@@ -32,7 +33,7 @@ type machine struct {
 
 // newMachine takes the mean size of the chunks that the program streams: small tiles leave most of a slot empty. The
 // stream is that of the variant that begins at a position.
-func newMachine(of *Model, first int, chunk float64, kept ir.Kept) machine {
+func newMachine(of *Model, first int, chunk float64, kept kernel.Kept) machine {
 	p := of.program
 	t, config, stream := p.Target, &p.Config, knobs.StreamOf(&p.Config, first)
 	c, _ := chipOf(t.Name)
@@ -149,10 +150,10 @@ func (m *machine) instructions(n float64) float64 { return n * instructionCycles
 func tensor(p *ir.Program) bool { return p.Target.RunsOnTensorCores(p.Model.Weights) }
 
 // slots is how many chunks fit alongside the scratch that stages keep in shared memory.
-func slots(p *ir.Program, kept ir.Kept) int {
+func slots(p *ir.Program, kept kernel.Kept) int {
 	m, shared := &p.Model, knobs.BlockBytes(&p.Config, p.Target)
 	slot := max(1, knobs.ChunkBytes.Of(&p.Config))
-	scratch := ir.ScratchIn(shared, slot, m, tensor(p), kept, m.Hidden, m.Heads*m.HeadDim, m.Intermediate)
+	scratch := kernel.ScratchIn(shared, slot, m, tensor(p), kept, m.Hidden, m.Heads*m.HeadDim, m.Intermediate)
 	return max(1, scratch.Slots(shared, slot))
 }
 

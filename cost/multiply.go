@@ -5,6 +5,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/format"
+	"amkc/kernel"
 )
 
 // How a pass of several tokens multiplies, besides what it has in common with a step: gemm_mma.cuh, gemm_digits.cuh and
@@ -28,10 +29,10 @@ type gemm struct {
 // gemm says how a matrix stage multiplies all tokens of the pass.
 func (r *reader) gemm(s *stage, f format.Format, columns int) gemm {
 	g, tokens := f.Geometry(), r.program.Pass.NumTokens()
-	out := gemm{sets: ceil(tokens, setTokens), slabs: ir.Slabs(g, columns, r.chunk, s.warps),
-		quads: ir.QuadsPerWarp(g, columns, r.chunk, s.warps)}
+	out := gemm{sets: ceil(tokens, setTokens), slabs: kernel.Slabs(g, columns, r.chunk, s.warps),
+		quads: kernel.QuadsPerWarp(g, columns, r.chunk, s.warps)}
 	if out.slabs > 1 {
-		out.quads = ir.SlabQuads(g, r.chunk, s.warps)
+		out.quads = kernel.SlabQuads(g, r.chunk, s.warps)
 	}
 	switch {
 	case format.InFixedPoint(f):
@@ -40,7 +41,8 @@ func (r *reader) gemm(s *stage, f format.Format, columns int) gemm {
 		out.digits = 0.5
 	}
 	if !tensor(r.program) {
-		out.plain = ir.PlainSlab(g, &s.ir.Dist, columns, r.chunk, s.warps, tokens, r.program.Model.Activations.Bits()/8)
+		out.plain = kernel.PlainSlab(g, &s.ir.Dist, columns, r.chunk, s.warps, tokens,
+			r.program.Model.Activations.Bits()/8)
 	}
 	return out
 }
@@ -56,7 +58,7 @@ func (r *reader) chains(s *stage, f format.Format, columns int) int {
 	if _, quantised := f.(format.Quantised); !quantised {
 		return 0
 	}
-	return ir.ChainBytes(f.Geometry(), &s.ir.Dist, columns, r.chunk, s.warps, r.program.Pass.NumTokens())
+	return kernel.ChainBytes(f.Geometry(), &s.ir.Dist, columns, r.chunk, s.warps, r.program.Pass.NumTokens())
 }
 
 // multiply runs a task of a matrix stage for several tokens: a slab of columns after the other is read, made digits of

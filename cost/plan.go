@@ -3,6 +3,7 @@ package cost
 import (
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/kernel"
 	"amkc/knobs"
 )
 
@@ -15,7 +16,7 @@ type plan struct {
 	load     []float64 // bytes that each SM streams
 	bytes    float64   // all of them
 	chunks   float64
-	kept     ir.Kept // by the block that keeps most
+	kept     kernel.Kept // by the block that keeps most
 }
 
 // An instance is a stage in one iteration.

@@ -8,6 +8,7 @@ import (
 	"amkc/ir/diag"
 	"amkc/ir/format"
 	"amkc/ir/op"
+	"amkc/kernel"
 )
 
 // A Prompt is a prediction of how long it takes from a prompt to the first token after it. Times are milliseconds.
@@ -41,7 +42,7 @@ func NewPrompt(p *ir.Program, tokens int) (*PromptModel, error) {
 	if err != nil {
 		return nil, err
 	}
-	machine := newMachine(m, 0, float64(m.reader.chunk), ir.Kept{})
+	machine := newMachine(m, 0, float64(m.reader.chunk), kernel.Kept{})
 	return &PromptModel{m, tokens, machine, map[int]float64{}}, nil
 }
 
@@ -183,11 +184,11 @@ func (m *PromptModel) matrix(s *stage) (out promptMatrix, found bool) {
 		return out, false
 	}
 	g := out.format.Geometry()
-	quads, inChunk := ceil(columns, format.QuadColumns), ir.ChunkQuads(g, r.chunk, s.warps)
-	members, slabs := min(s.warps, quads), ir.Slabs(g, columns, r.chunk, s.warps)
-	out.quads = ir.QuadsPerWarp(g, columns, r.chunk, s.warps)
+	quads, inChunk := ceil(columns, format.QuadColumns), kernel.ChunkQuads(g, r.chunk, s.warps)
+	members, slabs := min(s.warps, quads), kernel.Slabs(g, columns, r.chunk, s.warps)
+	out.quads = kernel.QuadsPerWarp(g, columns, r.chunk, s.warps)
 	if slabs > 1 {
-		out.quads = ir.SlabQuads(g, r.chunk, s.warps)
+		out.quads = kernel.SlabQuads(g, r.chunk, s.warps)
 	}
 	if _, quantised := out.format.(format.Quantised); quantised { // parts of a few quads, over all columns
 		const partQuads = 4

@@ -22,21 +22,21 @@ func (p *Parts) add(of Parts, much float64) {
 // Total is the time of all parts.
 func (p Parts) Total() float64 { return p.Instructions + p.Exchange + p.Stream }
 
-// A kernel is what of a step runs: all of it, the ceiling, which waits for no words, or the drain, whose bytes are
+// A mode is what of a step runs: all of it, the ceiling, which waits for no words, or the drain, whose bytes are
 // all there.
-type kernel struct{ waits, streams bool }
+type mode struct{ waits, streams bool }
 
 var (
-	decode  = kernel{waits: true, streams: true}
-	ceiling = kernel{streams: true}
-	drained = kernel{waits: true}
+	decode  = mode{waits: true, streams: true}
+	ceiling = mode{streams: true}
+	drained = mode{waits: true}
 )
 
-// A run is a kernel under way.
+// A run is a step under way.
 type run struct {
 	*plan
 	*machine
-	kernel
+	mode
 	at         []float64 // when each SM is done with what it has done
 	rings      []ring
 	posted     []float64 // when the last writer of a counter's vector published
@@ -59,8 +59,8 @@ type outcome struct {
 	halted  float64 // microseconds in which a mean SM's ring was full, and its stream stood still
 }
 
-func (p *plan) run(m *machine, k kernel) outcome {
-	r := &run{plan: p, machine: m, kernel: k, at: make([]float64, m.sms), rings: make([]ring, m.sms),
+func (p *plan) run(m *machine, of mode) outcome {
+	r := &run{plan: p, machine: m, mode: of, at: make([]float64, m.sms), rings: make([]ring, m.sms),
 		posted: make([]float64, p.counters), writers: make([]float64, p.counters), parts: make([]Parts, len(p.stages)),
 		slowest: make([]float64, len(p.stages)), feedsOfFew: map[int]*feed{}}
 	feeds := p.feeds(m)

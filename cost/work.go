@@ -5,6 +5,7 @@ import (
 	"amkc/ir/diag"
 	"amkc/ir/format"
 	"amkc/ir/op"
+	"amkc/kernel"
 	"amkc/knobs"
 )
 
@@ -238,18 +239,18 @@ func (r *reader) weights(s *stage, t *task, b *ir.Buffer, dims []int) {
 	tiles, bytes := g.Tiles(dims[0]), g.TileBytes(dims[1])
 	t.tiles += tiles
 	t.streamed += float64(tiles) * float64(bytes)
-	t.chunks += float64(tiles) * float64(ceil(bytes, ir.ChunkQuads(g, r.chunk, s.warps)*g.QuadBytes()))
-	quads, inChunk := ceil(dims[1], format.QuadColumns), ir.ChunkQuads(g, r.chunk, s.warps)
+	t.chunks += float64(tiles) * float64(ceil(bytes, kernel.ChunkQuads(g, r.chunk, s.warps)*g.QuadBytes()))
+	quads, inChunk := ceil(dims[1], format.QuadColumns), kernel.ChunkQuads(g, r.chunk, s.warps)
 	full := quads / inChunk
-	t.quads = ir.QuadsPerWarp(g, dims[1], r.chunk, s.warps)
+	t.quads = kernel.QuadsPerWarp(g, dims[1], r.chunk, s.warps)
 	switch {
 	case r.program.Pass.NumTokens() > 1:
 		t.gemm, t.digits = r.gemm(s, f, dims[1]), r.chains(s, f, dims[1])
 	case !tensor(r.program):
 		t.rounds += tiles * roundsOfTile(g, dims[1], r.chunk)
 	case format.InFixedPoint(f):
-		t.digits = ir.DigitBytes(g, dims[1], r.chunk, s.warps)
-		t.batches = ceil(t.quads, ir.BatchQuads(g, dims[1], r.chunk, s.warps))
+		t.digits = kernel.DigitBytes(g, dims[1], r.chunk, s.warps)
+		t.batches = ceil(t.quads, kernel.BatchQuads(g, dims[1], r.chunk, s.warps))
 		t.offset = format.HasOffset(f)
 	}
 	t.ragged = dims[1]%format.QuadColumns != 0 || (quads-full*inChunk)%s.warps != 0 ||

@@ -9,6 +9,7 @@ import (
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/ir/format"
+	"amkc/kernel"
 )
 
 const tileRows = 8
@@ -21,33 +22,33 @@ const tileRows = 8
 func chunkThatFits(c *Case, _ string) int {
 	m := c.Model
 	inFlight := c.rows[InFlight].Default
-	piece := (ir.CacheBlock(m.Cache, m.HeadDim) + ir.ChunkUnit - 1) / ir.ChunkUnit * ir.ChunkUnit
-	chunk, least := max(c.rows[ChunkBytes].Default, piece), max(ir.MinChunk, piece)
+	piece := (ir.CacheBlock(m.Cache, m.HeadDim) + kernel.ChunkUnit - 1) / kernel.ChunkUnit * kernel.ChunkUnit
+	chunk, least := max(c.rows[ChunkBytes].Default, piece), max(kernel.MinChunk, piece)
 	if even := c.evenChunk(); even >= least {
 		chunk = even
 	}
 	if c.Target == nil {
 		return chunk
 	}
-	for least < chunk && c.quads(least) > ir.MaxQuads {
-		least += ir.ChunkUnit
+	for least < chunk && c.quads(least) > kernel.MaxQuads {
+		least += kernel.ChunkUnit
 	}
-	shared, scratch := c.Of(SharedBytes), c.scratch(ir.ScratchOf)
-	step := ir.ChunkUnit
+	shared, scratch := c.Of(SharedBytes), c.scratch(kernel.ScratchOf)
+	step := kernel.ChunkUnit
 	if _, quantised := c.Format.(format.Quantised); quantised {
-		step = ir.ChunkStep
+		step = kernel.ChunkStep
 	}
 	fits := func(chunk int) bool { // more in flight than usual is for the user to fit
-		return (inFlight+1)*chunk <= shared && scratch.Slots(shared, chunk) >= ir.MinSlots
+		return (inFlight+1)*chunk <= shared && scratch.Slots(shared, chunk) >= kernel.MinSlots
 	}
 	if even := c.evenRows(); even > chunk && fits(even) {
 		return even
 	}
 	fit := halved(chunk, least, step, fits)
-	if scratch.Slots(shared, fit) >= ir.MinSlots {
+	if scratch.Slots(shared, fit) >= kernel.MinSlots {
 		return fit
 	}
-	scratch = c.scratch(ir.CompactScratchOf)
+	scratch = c.scratch(kernel.CompactScratchOf)
 	return halved(chunk, least, step, func(chunk int) bool { return scratch.Slots(shared, chunk) > inFlight })
 }
 
@@ -59,7 +60,7 @@ func (c *Case) quads(chunk int) int {
 		return 0
 	}
 	widest := max(m.Hidden, m.Heads*m.HeadDim, m.Intermediate)
-	return ir.QuadsPerWarp(f.Geometry(), widest, chunk, c.rows[Warps].Default)
+	return kernel.QuadsPerWarp(f.Geometry(), widest, chunk, c.rows[Warps].Default)
 }
 
 // evenChunk is the chunk in whose quads a tile of the hidden size is cut evenly, if matrices are quantised: their
@@ -76,7 +77,7 @@ func (c *Case) evenChunk() int {
 	if even := ceil(each, warps) * warps; even <= most {
 		each = even
 	}
-	return max(ir.MinChunk, ceil(each*bytes, ir.ChunkStep)*ir.ChunkStep)
+	return max(kernel.MinChunk, ceil(each*bytes, kernel.ChunkStep)*kernel.ChunkStep)
 }
 
 // evenRows is the chunk that as many blocks of a cache of integers fill as all warps share evenly, or as few of them
@@ -90,7 +91,7 @@ func (c *Case) evenRows() int {
 	for blocks > 1 && blocks*bytes > most {
 		blocks /= 2
 	}
-	return (blocks*bytes + ir.ChunkStep - 1) / ir.ChunkStep * ir.ChunkStep
+	return (blocks*bytes + kernel.ChunkStep - 1) / kernel.ChunkStep * kernel.ChunkStep
 }
 
 // halved is the first of chunk, its half, its quarter and so on that fits, or the least one. Those that are no multiple
@@ -207,24 +208,24 @@ func DigitBytes(config *ir.ScheduleConfig, role string, f format.Format, columns
 	if !format.InFixedPoint(f) {
 		return 0
 	}
-	return ir.DigitBytes(f.Geometry(), columns, ChunkBytes.Of(config), Warps.Of(config, role))
+	return kernel.DigitBytes(f.Geometry(), columns, ChunkBytes.Of(config), Warps.Of(config, role))
 }
 
 // slots is how many chunks the ring holds at least.
 func (c *Case) slots() int {
 	shared, chunk := c.Of(SharedBytes), c.Of(ChunkBytes)
-	scratch := c.scratch(func(m *ir.Model, tensorCores bool, kept ir.Kept, columns ...int) ir.Scratch {
+	scratch := c.scratch(func(m *ir.Model, tensorCores bool, kept kernel.Kept, columns ...int) kernel.Scratch {
 		if format.InFixedPoint(c.Format) {
-			kept.Digits = ir.DigitBytes(c.Format.Geometry(), slices.Max(columns), chunk, c.rows[Warps].Default)
+			kept.Digits = kernel.DigitBytes(c.Format.Geometry(), slices.Max(columns), chunk, c.rows[Warps].Default)
 		}
-		return ir.ScratchIn(shared, chunk, m, tensorCores, kept, columns...)
+		return kernel.ScratchIn(shared, chunk, m, tensorCores, kept, columns...)
 	})
 	return scratch.Slots(shared, chunk)
 }
 
 // scratch is that of the SM that owns most of the residual, in grains of gemv.rows, if it is dealt out evenly, or of
 // one that keeps more of it.
-func (c *Case) scratch(of func(m *ir.Model, tensorCores bool, kept ir.Kept, columns ...int) ir.Scratch) ir.Scratch {
+func (c *Case) scratch(of func(*ir.Model, bool, kernel.Kept, ...int) kernel.Scratch) kernel.Scratch {
 	m, t, rows := c.Model, c.Target, c.Of(GrainRows)
 	kept := c.Kept
 	kept.Rows = max(kept.Rows, (m.Hidden/rows/max(1, t.SMs)+1)*rows)

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/ir"
+	"amkc/kernel"
 )
 
 func TestWarpsOfShortRows(t *testing.T) {
@@ -60,7 +61,7 @@ func TestChunksBesideAWholeResidual(t *testing.T) {
 	glm := ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: 6144, Intermediate: 23040, Heads: 48, KVHeads: 2, HeadDim: 128,
 		Vocab: 151552}
 	for rows, want := range map[int]int{0: 16384, glm.Hidden: 12288} {
-		out, _ := Resolve(ir.ScheduleConfig{}, &glm, ir.FindTarget("l4"), Build{Kept: ir.Kept{Rows: rows},
+		out, _ := Resolve(ir.ScheduleConfig{}, &glm, ir.FindTarget("l4"), Build{Kept: kernel.Kept{Rows: rows},
 			Format: ir.MatrixFormat(glm.Weights)})
 		require.Equal(t, want, ChunkBytes.Of(&out))
 	}

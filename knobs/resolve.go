@@ -9,6 +9,7 @@ import (
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/ir/format"
+	"amkc/kernel"
 )
 
 // A Case is what defaults and checks look at: a configuration that is being resolved for a model and a target.
@@ -24,7 +25,7 @@ type Case struct {
 // Build is what defaults follow from besides a model and a target.
 type Build struct {
 	// Kept is what takes its room from the ring in an SM. Of the residual that is at least an even share.
-	Kept      ir.Kept
+	Kept      kernel.Kept
 	Format    format.Format // of most of the layers' weights; nil: one that the kernel does not stream
 	Sequences int           // that passes of the build take at most; 0 counts as 1
 	Rows      int           // of a sequence that they take at most; 0 counts as 1

@@ -5,6 +5,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/kernel"
 )
 
 // The knobs, in the order of docs and of the constants in schedule.h. docs/adding.md says how to add one.
@@ -60,7 +61,7 @@ var onOff = Legal{OneOf: []int{0, 1}}
 var table = [...]Row{
 	ChunkBytes: {
 		Group: "ring", Name: "chunk_bytes",
-		Legal: Legal{Lo: ir.MinChunk, Hi: ir.MaxChunk, Multiple: ir.ChunkStep}, Default: 16384,
+		Legal: Legal{Lo: kernel.MinChunk, Hi: kernel.MaxChunk, Multiple: kernel.ChunkStep}, Default: 16384,
 		Steps: []int{4096, 8192, 12288, 16384, 20480, 24576, 32768, 49152}, Plain: 4096,
 		Rule: chunkThatFits,
 		RuleDoc: "16384; less where a block has no room for a ring of those, more for wide heads, and up to an " +

@@ -5,6 +5,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/kernel"
 )
 
 // Replicate is the pass that gives every SM the whole residual, where what is added to it is the norm of a branch. Such
@@ -54,8 +55,8 @@ func runReplicate(s *State) error {
 
 // keptBy is what an SM keeps of a model for as long as it runs: the whole residual, if norms of branches are added to
 // it, and a table of angles for each rotary embedding.
-func keptBy(g *ir.Graph) ir.Kept {
-	kept := ir.Kept{}
+func keptBy(g *ir.Graph) kernel.Kept {
+	kept := kernel.Kept{}
 	ropes := map[*ir.Rope]bool{}
 	for k := range g.Kinds {
 		ropes[g.RopeOf(k)] = true

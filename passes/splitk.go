@@ -7,6 +7,7 @@ import (
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/ir/format"
+	"amkc/kernel"
 	"amkc/knobs"
 )
 
@@ -129,7 +130,7 @@ func bestParts(p *ir.Program, st *ir.Stage, loop *ir.Loop) int {
 	}
 	best := 1
 	for parts := 2; parts <= knobs.SplitK.Of(&p.Config); parts++ {
-		fits := sms%parts == 0 && rows%st.Dist.Grain == 0 && parts*rows <= ir.MaxReplicated(&p.Model) &&
+		fits := sms%parts == 0 && rows%st.Dist.Grain == 0 && parts*rows <= kernel.MaxReplicated(&p.Model) &&
 			columns%(parts*format.QuadColumns) == 0
 		if fits && bytes(parts) < bytes(best) {
 			best = parts

@@ -70,13 +70,13 @@ func fieldsOf(dir string, seen map[string]map[string]map[string]bool) error {
 	return nil
 }
 
-// elsewhere are constants that no build of the table has: columns of products are cut where rows are many more than these
-// models have. add_norm is run with parts by branches.cc of compiler/cli/testdata on the CPU, and products are with
-// zoo/gemma2-split-k on a GPU.
+// elsewhere are constants that no build of the table has: columns of products are cut where rows are many more than
+// these models have. add_norm is run with parts by branches.cc of compiler/cli/testdata on the CPU, and products are
+// with zoo/gemma2-split-k on a GPU.
 var elsewhere = []string{"gemv kSplitK", "add_norm kParts", "add_norm_rows kParts"}
 
-// checkFields asks that what a body is declared to compute is compared with what its code computes, which is how a wrong
-// declaration is found: every body is in a build that is explored, with each flag set and not, and with what a
+// checkFields asks that what a body is declared to compute is compared with what its code computes, which is how a
+// wrong declaration is found: every body is in a build that is explored, with each flag set and not, and with what a
 // descriptor may lack and without it.
 func checkFields(t *testing.T, seen map[string]map[string]map[string]bool) {
 	var missing []string

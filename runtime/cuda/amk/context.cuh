@@ -80,8 +80,8 @@ using RingBarrier = u64;
 using RingBarrier = ArrivalCount;
 #endif
 
-// Shared memory of a block besides the ring, which fills what is left of kSharedLimit. ir.Scratch
-// counts its bytes: both change together.
+// Shared memory of a block besides the ring, which fills what is left of kSharedLimit. The
+// compiler's kernel.Scratch counts its bytes: both change together.
 struct Scratch {
   RingBarrier full[kMaxRingSlots];
   RingBarrier empty[kMaxRingSlots];

@@ -1,4 +1,4 @@
-package ir_test
+package kernel
 
 import (
 	"testing"
@@ -12,17 +12,17 @@ import (
 func TestScratch(t *testing.T) {
 	llama := ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: 2048, Intermediate: 8192, Heads: 32, KVHeads: 8, HeadDim: 64}
 	columns := []int{2048, 2048, 8192}
-	kept, all := ir.Kept{Rows: 16}, ir.Kept{Rows: 16, Rotations: 1, Tokens: 1, Sequences: 1, Digits: ir.MinDigits}
-	with, without := ir.ScratchOf(&llama, true, kept, columns...), ir.ScratchOf(&llama, false, kept, columns...)
-	require.Equal(t, ir.Scratch{Kept: all, HeadDim: 64, PaddedHead: 64, WarpHeads: 4, Unit: 2*4*80 + 64*64, Vector: 4,
+	kept, all := Kept{Rows: 16}, Kept{Rows: 16, Rotations: 1, Tokens: 1, Sequences: 1, Digits: MinDigits}
+	with, without := ScratchOf(&llama, true, kept, columns...), ScratchOf(&llama, false, kept, columns...)
+	require.Equal(t, Scratch{Kept: all, HeadDim: 64, PaddedHead: 64, WarpHeads: 4, Unit: 2*4*80 + 64*64, Vector: 4,
 		Activation: 4}, with)
-	require.Equal(t, ir.Scratch{Kept: all, HeadDim: 64, PaddedHead: 64, WarpHeads: 4, Unit: 16, Vector: 8192,
+	require.Equal(t, Scratch{Kept: all, HeadDim: 64, PaddedHead: 64, WarpHeads: 4, Unit: 16, Vector: 8192,
 		Activation: 4}, without)
 	require.Equal(t, 12, with.Slots(232448, 16384))
 	require.Equal(t, 0, without.Slots(65536, 16384))
 
 	// A stage whose columns are no whole quarters keeps its activations whatever the others do.
-	odd := ir.ScratchOf(&llama, true, ir.Kept{Rows: 3}, 2048, 2050)
+	odd := ScratchOf(&llama, true, Kept{Rows: 3}, 2048, 2050)
 	require.Equal(t, 2080, odd.Vector)
 	require.Equal(t, 8, odd.Rows)
 	require.Equal(t, with.Bytes(12)+4*(2080-4)-4*(16-8), odd.Bytes(12))
@@ -30,10 +30,10 @@ func TestScratch(t *testing.T) {
 
 	for group, kept := range map[int]int{1: 2, 5: 6, 8: 8, 64: 8, 65: 16, 71: 16, 128: 16} {
 		falcon := ir.Model{DTypes: ir.Uniform(ir.BF16), Heads: group, KVHeads: 1, HeadDim: 64}
-		require.Equal(t, kept, ir.ScratchOf(&falcon, true, ir.Kept{}, columns...).WarpHeads, "%d heads", group)
+		require.Equal(t, kept, ScratchOf(&falcon, true, Kept{}, columns...).WarpHeads, "%d heads", group)
 	}
 
-	two := ir.ScratchOf(&llama, true, ir.Kept{Rows: 16, Rotations: 2}, columns...)
+	two := ScratchOf(&llama, true, Kept{Rows: 16, Rotations: 2}, columns...)
 	require.Equal(t, 4*64, two.Bytes(12)-with.Bytes(12), "cos and sin of 32 pairs")
 }
 
@@ -46,23 +46,23 @@ func TestScratchOfDigits(t *testing.T) {
 	geometry := func(dtype string) format.Geometry {
 		return format.Find("tile8x128.g128.BF16", dtype).Geometry()
 	}
-	digits := ir.DigitBytes(geometry("I4"), 14336, int4, 8)
+	digits := DigitBytes(geometry("I4"), 14336, int4, 8)
 	require.Equal(t, 8*14*(128*2+32), digits)
-	require.Equal(t, digits, ir.DigitBytes(geometry("I8"), 14336, int8, 8), "batches of two")
-	require.Zero(t, ir.DigitBytes(geometry("I4"), 4096, int4, 8), "four quads are in registers")
-	require.Zero(t, ir.DigitBytes(geometry("I8"), 14336, 8192, 8), "a chunk has no two quads for each warp")
-	require.Zero(t, ir.DigitBytes(geometry("I4"), 14336, 28*528, 4), "seven quads of a chunk are no batches of four")
+	require.Equal(t, digits, DigitBytes(geometry("I8"), 14336, int8, 8), "batches of two")
+	require.Zero(t, DigitBytes(geometry("I4"), 4096, int4, 8), "four quads are in registers")
+	require.Zero(t, DigitBytes(geometry("I8"), 14336, 8192, 8), "a chunk has no two quads for each warp")
+	require.Zero(t, DigitBytes(geometry("I4"), 14336, 28*528, 4), "seven quads of a chunk are no batches of four")
 	for chunk, want := range map[int]int{8448: 1, int8: 2, int4: 2, 32 * 1040: 4, 64 * 1040: 4} {
-		require.Equal(t, want, ir.BatchQuads(geometry("I8"), 4096, chunk, 8), "int8 in chunks of %d bytes", chunk)
+		require.Equal(t, want, BatchQuads(geometry("I8"), 4096, chunk, 8), "int8 in chunks of %d bytes", chunk)
 	}
-	require.Equal(t, 1, ir.BatchQuads(geometry("I4"), 1024, int4, 8), "a warp has no more")
+	require.Equal(t, 1, BatchQuads(geometry("I4"), 1024, int4, 8), "a warp has no more")
 
-	kept := ir.Kept{Digits: digits}
-	without, with := ir.ScratchOf(&llama, true, ir.Kept{}, columns...), ir.ScratchOf(&llama, true, kept, columns...)
+	kept := Kept{Digits: digits}
+	without, with := ScratchOf(&llama, true, Kept{}, columns...), ScratchOf(&llama, true, kept, columns...)
 	require.Equal(t, digits-without.AttentionBytes(), with.Bytes(11)-without.Bytes(11))
-	require.Equal(t, with, ir.ScratchIn(h200, int4, &llama, true, kept, columns...))
-	require.Equal(t, without, ir.ScratchIn(l4, int4, &llama, true, kept, columns...), "the ring would be short")
-	require.Equal(t, ir.MinDigits, ir.ScratchOf(&llama, false, kept, columns...).Digits)
+	require.Equal(t, with, ScratchIn(h200, int4, &llama, true, kept, columns...))
+	require.Equal(t, without, ScratchIn(l4, int4, &llama, true, kept, columns...), "the ring would be short")
+	require.Equal(t, MinDigits, ScratchOf(&llama, false, kept, columns...).Digits)
 }
 
 // In a pass of several tokens, sums of quantised matrices are there from slab to slab: those of a warp are four for
@@ -73,28 +73,28 @@ func TestScratchOfChains(t *testing.T) {
 	g := format.Find("tile8x128.g128.BF16", "I4").Geometry()
 	const h200, int4 = 232448, 32 * 528
 	rows := func(n int) *ir.Dist { return &ir.Dist{Kind: ir.Spread, Extent: n, Grain: 8, SMs: 132} }
-	require.Zero(t, ir.ChainBytes(g, rows(4096), 14336, int4, 8, 1), "one token has no slabs")
-	require.Zero(t, ir.ChainBytes(g, rows(6144), 4096, int4, 8, 8), "one slab")
-	chains := ir.ChainBytes(g, rows(4096), 14336, int4, 8, 8)
+	require.Zero(t, ChainBytes(g, rows(4096), 14336, int4, 8, 1), "one token has no slabs")
+	require.Zero(t, ChainBytes(g, rows(6144), 4096, int4, 8, 8), "one slab")
+	chains := ChainBytes(g, rows(4096), 14336, int4, 8, 8)
 	require.Equal(t, 8*4*8*8*4*4, chains, "four tiles")
-	require.Equal(t, chains, ir.ChainBytes(g, rows(4096), 14336, int4, 8, 5), "the columns of an mma are four tokens")
-	require.Equal(t, chains/2, ir.ChainBytes(g, rows(4096), 14336, int4, 8, 2))
-	require.Equal(t, 2*chains, ir.ChainBytes(g, rows(1<<20), 14336, int4, 8, 8), "eight tiles are finished at once")
+	require.Equal(t, chains, ChainBytes(g, rows(4096), 14336, int4, 8, 5), "the columns of an mma are four tokens")
+	require.Equal(t, chains/2, ChainBytes(g, rows(4096), 14336, int4, 8, 2))
+	require.Equal(t, 2*chains, ChainBytes(g, rows(1<<20), 14336, int4, 8, 8), "eight tiles are finished at once")
 
-	kept := ir.Kept{Rows: 32, Tokens: 8}
-	without := ir.ScratchIn(h200, int4, &llama, true, kept)
+	kept := Kept{Rows: 32, Tokens: 8}
+	without := ScratchIn(h200, int4, &llama, true, kept)
 	require.Equal(t, 8*4*144*2+2*32*128*2, without.Unit)
 	kept.Digits = without.Unit
-	require.Equal(t, without.Bytes(9), bytesOf(ir.ScratchIn(h200, int4, &llama, true, kept)), "in the place of a unit")
+	require.Equal(t, without.Bytes(9), bytesOf(ScratchIn(h200, int4, &llama, true, kept)), "in the place of a unit")
 	kept.Digits = chains
-	require.Equal(t, without.Bytes(9)+chains-without.Unit, bytesOf(ir.ScratchIn(h200, int4, &llama, true, kept)))
+	require.Equal(t, without.Bytes(9)+chains-without.Unit, bytesOf(ScratchIn(h200, int4, &llama, true, kept)))
 
 	llama.Cache = ir.I8
-	integers := ir.ScratchIn(h200, int4, &llama, true, kept)
+	integers := ScratchIn(h200, int4, &llama, true, kept)
 	require.Equal(t, 8*4*144*2+8*2*128*2+2*(32*128+64), integers.Unit, "k and v of each token before they are rounded")
 }
 
-func bytesOf(s ir.Scratch) int { return s.Bytes(9) }
+func bytesOf(s Scratch) int { return s.Bytes(9) }
 
 // A compact scratch holds what stages need one after the other, and is there where the other leaves no room for a ring.
 func TestCompactScratch(t *testing.T) {
@@ -102,28 +102,28 @@ func TestCompactScratch(t *testing.T) {
 		HeadDim: 128}
 	columns := []int{4096, 4096, 14336}
 	const t4, h200, chunk = 65536, 232448, 8192
-	s := ir.ScratchIn(t4, chunk, &llama, false, ir.Kept{Rows: 104}, columns...)
-	require.Equal(t, ir.Scratch{Compact: true, Kept: ir.Kept{Rows: 104, Rotations: 1, Tokens: 1, Sequences: 1,
-		Digits: ir.MinDigits},
+	s := ScratchIn(t4, chunk, &llama, false, Kept{Rows: 104}, columns...)
+	require.Equal(t, Scratch{Compact: true, Kept: Kept{Rows: 104, Rotations: 1, Tokens: 1, Sequences: 1,
+		Digits: MinDigits},
 		HeadDim: 128, PaddedHead: 128,
 		WarpHeads: 4, Unit: 4 * 6 * 128, Vector: 14336, Activation: 2}, s)
 	require.Equal(t, 3, s.Slots(t4, chunk))
-	plain := ir.ScratchOf(&llama, false, ir.Kept{Rows: 104}, columns...)
+	plain := ScratchOf(&llama, false, Kept{Rows: 104}, columns...)
 	require.Negative(t, plain.Slots(t4, chunk))
 	require.Equal(t, 4*14336+16384-(2*14336+4096)+16+4*8*4*134, plain.Bytes(8)-s.Bytes(8),
 		"floats, four sums per row, and results of attention")
-	require.Equal(t, ir.ScratchOf(&llama, true, ir.Kept{Rows: 32}, columns...),
-		ir.ScratchIn(h200, chunk, &llama, true, ir.Kept{Rows: 32}, columns...))
+	require.Equal(t, ScratchOf(&llama, true, Kept{Rows: 32}, columns...),
+		ScratchIn(h200, chunk, &llama, true, Kept{Rows: 32}, columns...))
 
 	// With tensor cores it is attention that takes the room: what matrix stages keep is in its place.
 	wide := ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: 3072, Intermediate: 9216, Heads: 12, KVHeads: 4, HeadDim: 256}
-	s = ir.ScratchIn(101376, 16384, &wide, true, ir.Kept{Rows: 56}, 3072, 9216)
+	s = ScratchIn(101376, 16384, &wide, true, Kept{Rows: 56}, 3072, 9216)
 	require.True(t, s.Compact)
 	require.Equal(t, 2, s.Slots(101376, 16384))
 	require.Equal(t, 2*3*272+64*256+4*8*4*262, s.AttentionBytes())
 
 	// Columns that are no whole quarters are kept with tensor cores too.
-	s = ir.CompactScratchOf(&wide, true, ir.Kept{Rows: 56}, 3072, 9218)
+	s = CompactScratchOf(&wide, true, Kept{Rows: 56}, 3072, 9218)
 	require.Equal(t, 9248, s.Vector)
 }
 

@@ -1,8 +1,9 @@
-package ir
+package kernel
 
 import (
 	"slices"
 
+	"amkc/ir"
 	"amkc/ir/format"
 )
 
@@ -51,13 +52,13 @@ func BatchQuads(g format.Geometry, columns, chunk, warpsPerTile int) int {
 
 // quadsOfChunk is how many quads of a chunk a warp has at most.
 func quadsOfChunk(g format.Geometry, chunk, warps int) int {
-	return (ChunkQuads(g, chunk, warps) + warps - 1) / warps
+	return ceil(ChunkQuads(g, chunk, warps), warps)
 }
 
 // ChainBytes is what a block keeps in shared memory of the sums of a quantised matrix from slab to slab, in a pass of
 // n tokens: four for each row of a tile and token, of as many tiles as an SM finishes at once. As gemm_digits.cuh
 // has them. Columns that are one slab need nothing kept, nor does a pass of one token, which has no slabs.
-func ChainBytes(g format.Geometry, d *Dist, columns, chunk, warpsPerTile, tokens int) int {
+func ChainBytes(g format.Geometry, d *ir.Dist, columns, chunk, warpsPerTile, tokens int) int {
 	if tokens == 1 || Slabs(g, columns, chunk, warpsPerTile) == 1 {
 		return 0
 	}
@@ -65,15 +66,14 @@ func ChainBytes(g format.Geometry, d *Dist, columns, chunk, warpsPerTile, tokens
 }
 
 // tilesOfFlush is how many tiles of a matrix an SM finishes at once.
-func tilesOfFlush(g format.Geometry, d *Dist) int {
-	ceil := func(n, d int) int { return (n + d - 1) / max(1, d) }
+func tilesOfFlush(g format.Geometry, d *ir.Dist) int {
 	return min(flushTiles, ceil(ceil(d.Extent, d.Grain), d.SMs)*(d.Grain/g.Rows))
 }
 
 // PlainSlab is what a block keeps in shared memory for a product without tensor cores in a pass of n tokens: a slab of
 // columns of the vectors of all, elements of the given size, and where the columns are several slabs the sums of lanes
 // from slab to slab. As PlainSlabs of gemm_fma.cuh has them. One token has its whole vector there.
-func PlainSlab(g format.Geometry, d *Dist, columns, chunk, warpsPerTile, tokens, element int) int {
+func PlainSlab(g format.Geometry, d *ir.Dist, columns, chunk, warpsPerTile, tokens, element int) int {
 	if tokens == 1 {
 		return 0
 	}
@@ -96,7 +96,7 @@ const (
 
 // MaxReplicated is how many values of a residual that every SM has all of, or of the parts of a branch that is added to
 // it, the threads of a block have a bit for, as replicated.cuh counts.
-func MaxReplicated(m *Model) int {
+func MaxReplicated(m *ir.Model) int {
 	most := 32 * 32 * warps
 	if m.Activations.Bits() == 16 && m.Hidden%4 == 0 {
 		most *= 4
@@ -117,7 +117,6 @@ func ChunkQuads(g format.Geometry, chunk, warps int) int {
 // QuadsPerWarp is how many quads of n columns are one warp's, where some share a tile: each chunk is shared out
 // anew, so that small chunks cost some warps a place without a quad. As GemvShape of gemv_mma.cuh counts them.
 func QuadsPerWarp(g format.Geometry, columns, chunk, warps int) int {
-	ceil := func(n, d int) int { return (n + d - 1) / d }
 	quads, chunkQuads := ceil(columns, format.QuadColumns), ChunkQuads(g, chunk, warps)
 	chunks := ceil(quads, chunkQuads)
 	return (chunks-1)*ceil(chunkQuads, warps) + ceil(quads-(chunks-1)*chunkQuads, warps)
@@ -125,7 +124,6 @@ func QuadsPerWarp(g format.Geometry, columns, chunk, warps int) int {
 
 // Slabs is how many slabs n columns are: a chain of mma ends with each of them. As GemvShape counts them.
 func Slabs(g format.Geometry, columns, chunk, warps int) int {
-	ceil := func(n, d int) int { return (n + d - 1) / d }
 	quads, chunkQuads := ceil(columns, format.QuadColumns), ChunkQuads(g, chunk, warps)
 	return ceil(ceil(quads, chunkQuads), slabChunks(ceil(chunkQuads, warps)))
 }
@@ -177,7 +175,7 @@ const MinDigits = 16
 // ScratchIn returns the scratch of a program in a given size of shared memory, with a ring of slots of a given size:
 // the compact one if the other leaves no room for MinSlots, and either without digits if these would make the ring a
 // short one. columns are those of the program's matrix stages.
-func ScratchIn(shared, slot int, m *Model, tensorCores bool, kept Kept, columns ...int) Scratch {
+func ScratchIn(shared, slot int, m *ir.Model, tensorCores bool, kept Kept, columns ...int) Scratch {
 	if kept.Tokens > 1 {
 		return CompactScratchOf(m, tensorCores, kept, columns...)
 	}
@@ -192,7 +190,7 @@ func ScratchIn(shared, slot int, m *Model, tensorCores bool, kept Kept, columns 
 }
 
 // ScratchOf returns the scratch of a program as ScratchIn does, if there is room enough.
-func ScratchOf(m *Model, tensorCores bool, kept Kept, columns ...int) Scratch {
+func ScratchOf(m *ir.Model, tensorCores bool, kept Kept, columns ...int) Scratch {
 	s := CompactScratchOf(m, tensorCores, kept, columns...)
 	s.Compact, s.Activation = false, 4
 	if !tensorCores {
@@ -205,7 +203,7 @@ func ScratchOf(m *Model, tensorCores bool, kept Kept, columns ...int) Scratch {
 }
 
 // CompactScratchOf returns the compact scratch of a program as ScratchIn does, whether or not it is needed.
-func CompactScratchOf(m *Model, tensorCores bool, kept Kept, columns ...int) Scratch {
+func CompactScratchOf(m *ir.Model, tensorCores bool, kept Kept, columns ...int) Scratch {
 	group := m.Heads / max(1, m.KVHeads)
 	kept.Rows, kept.Rotations, kept.Tokens = roundUp(kept.Rows, 8), max(1, kept.Rotations), max(1, kept.Tokens)
 	kept.Digits, kept.Sequences = max(MinDigits, kept.Digits), max(1, kept.Sequences)
@@ -227,16 +225,16 @@ func CompactScratchOf(m *Model, tensorCores bool, kept Kept, columns ...int) Scr
 	}
 	rows := kept.Tokens / kept.Sequences // that a unit of attention has
 	if !tensorCores && rows > 1 {
-		s.Unit = rows*s.Unit + CacheBlock(m.Cache, m.HeadDim)
+		s.Unit = rows*s.Unit + ir.CacheBlock(m.Cache, m.HeadDim)
 	}
 	if tensorCores {
-		s.WarpHeads = min(8*((group+8*warps-1)/(8*warps)), (group+1)/2*2)
+		s.WarpHeads = min(8*ceil(group, 8*warps), roundUp(group, 2))
 		images := (rows+14)/16 + 1 // blocks that they are in
-		s.Unit = 2*rows*group*(s.PaddedHead+16) + images*CacheBlock(m.Cache, m.HeadDim)
+		s.Unit = 2*rows*group*(s.PaddedHead+16) + images*ir.CacheBlock(m.Cache, m.HeadDim)
 		if rows > 1 {
 			s.WarpHeads = 8
 		}
-		if m.Cache == I8 {
+		if m.Cache == ir.I8 {
 			s.Unit += kept.Tokens * 2 * 2 * s.PaddedHead // k and v as they are published
 		}
 	}
@@ -270,7 +268,7 @@ func (s *Scratch) Bytes(slots int) int {
 	partial := 4 * 2 * warps * 8 * rows
 	if s.Tokens > 1 {
 		partial = 4 * 2 * warps * s.Tokens * (8*rows + 8)
-		best = 2 * warps * ((s.Tokens + 3) / 4)
+		best = 2 * warps * ceil(s.Tokens, 4)
 	}
 	work := 4*partial + max(s.AttentionBytes(), s.Digits) + s.Activation*s.Vector
 	if s.Compact {
@@ -284,3 +282,7 @@ func (s *Scratch) Bytes(slots int) int {
 // Slots is how many slots of n bytes a ring has besides the scratch in so much shared memory; below 0 if even
 // that does not fit.
 func (s *Scratch) Slots(shared, slot int) int { return (shared - s.Bytes(shared/slot)) / slot }
+
+func ceil(n, d int) int { return (n + d - 1) / max(1, d) }
+
+func roundUp(n, m int) int { return ceil(n, m) * m }
