@@ -16,8 +16,8 @@ type merger struct {
 	seed    maphash.Seed
 }
 
-// A symbol is a token of the word being merged, with what it makes with the next one. The symbols of a long word are a
-// doubly linked list over merger.symbols.
+// A symbol is a token of the word being merged, with what it makes with the next one. The symbols of a word are a doubly
+// linked list over merger.symbols.
 type symbol struct {
 	id         int32
 	prev, next int32 // noToken at the ends
@@ -33,7 +33,6 @@ type knownWord struct {
 const (
 	knownWords = 1 << 13
 	maxKnown   = 64 // bytes of a word that is remembered
-	maxShort   = 32 // symbols of a word whose merges are looked for one after another
 )
 
 func newMerger(m *bpe) merger {
@@ -79,14 +78,7 @@ func (g *merger) part(ids []int, word string) []int {
 // merge appends the ids of word, with merges by rank, leftmost first. It takes O(n log n) time.
 func (g *merger) merge(ids []int, word string) []int {
 	g.start(word)
-	for i := range len(g.symbols) - 1 {
-		g.offer(i)
-	}
-	if len(g.symbols) <= maxShort {
-		g.mergeShort()
-	} else {
-		g.mergeLong()
-	}
+	g.mergeAll()
 	for _, s := range g.symbols {
 		if s.id != noToken {
 			ids = append(ids, int(s.id))
@@ -171,34 +163,11 @@ func (g *merger) offer(i int) {
 	s.merge = g.model.merges.get(s.id, g.symbols[s.next].id)
 }
 
-// mergeShort looks through all symbols for each merge, and closes the gap that it leaves.
-func (g *merger) mergeShort() {
-	for {
-		best := 0
-		for i := range g.symbols {
-			if g.symbols[i].rank < g.symbols[best].rank {
-				best = i
-			}
-		}
-		if len(g.symbols) == 0 || g.symbols[best].rank == noRank {
-			return
-		}
-		g.symbols[best].id = g.symbols[best].merge.id
-		g.symbols = slices.Delete(g.symbols, best+1, best+2)
-		if best > 0 {
-			g.symbols[best-1].merge = g.model.merges.get(g.symbols[best-1].id, g.symbols[best].id)
-		}
-		g.symbols[best].merge = merge{rank: noRank}
-		if best+1 < len(g.symbols) {
-			g.symbols[best].merge = g.model.merges.get(g.symbols[best].id, g.symbols[best+1].id)
-		}
-	}
-}
-
-// mergeLong keeps the merges in a queue. A symbol that has gone has no token.
-func (g *merger) mergeLong() {
+// mergeAll keeps the merges in a queue. A symbol that has been merged into another has no token.
+func (g *merger) mergeAll() {
 	g.queue = slices.Grow(g.queue[:0], len(g.symbols))
-	for i := range g.symbols {
+	for i := range len(g.symbols) - 1 {
+		g.offer(i)
 		g.push(i)
 	}
 	for len(g.queue) > 0 {

@@ -51,7 +51,7 @@ func TestMerges(t *testing.T) {
 		word := strings.Join(known[start:start+n], "")
 		require.Equal(t, naive(m, word), g.tokenize(nil, word, math.MaxInt), "%q", word)
 		require.Equal(t, naive(m, word), g.merge(nil, word), "%q", word)
-		if n <= maxShort {
+		if n <= 32 {
 			short++
 		} else {
 			long++

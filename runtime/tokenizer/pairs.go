@@ -4,24 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 
 	"amkc/runtime/infile"
 )
 
-// pairs are the merges: what two tokens side by side become, and when. It is a hash table with open addressing, in
-// which a lookup reads one line of memory as a rule; encoding is mostly that.
-type pairs struct {
-	slots []pairSlot
-	shift int
-	odd   uint64 // random, so that no file can make chains long
-}
-
-type pairSlot struct {
-	key uint64
-	merge
-}
+// pairs are the merges: what two adjacent tokens become, and when.
+type pairs map[[2]int32]merge
 
 // A merge is what a pair becomes. Those of lower rank go first.
 type merge struct {
@@ -32,33 +21,10 @@ type merge struct {
 // noRank is the rank of a pair that does not merge.
 const noRank = 1<<32 - 1
 
-// newPairs makes a table for up to n pairs.
-func newPairs(n int) pairs {
-	p := pairs{shift: 60, odd: rand.Uint64() | 1}
-	for 1<<(64-p.shift) < 2*n {
-		p.shift--
-	}
-	p.slots = make([]pairSlot, 1<<(64-p.shift))
-	for i := range p.slots {
-		p.slots[i].rank = noRank
-	}
-	return p
-}
-
-// slot returns the place of a pair, or the empty one where it belongs.
-func (p *pairs) slot(left, right int32) *pairSlot {
-	key := uint64(left)<<32 | uint64(right)
-	for i := key * p.odd >> p.shift; ; i = (i + 1) & uint64(len(p.slots)-1) {
-		if s := &p.slots[i]; s.key == key || s.rank == noRank {
-			return s
-		}
-	}
-}
-
 // get returns the merge of a pair, of rank noRank if there is none.
-func (p *pairs) get(left, right int32) merge {
-	if s := p.slot(left, right); s.rank != noRank {
-		return s.merge
+func (p pairs) get(left, right int32) merge {
+	if m, ok := p[[2]int32{left, right}]; ok {
+		return m
 	}
 	return merge{rank: noRank}
 }
@@ -70,11 +36,7 @@ func (m *bpe) loadMerges(text json.RawMessage) error {
 		return malformed(where, "is missing")
 	}
 	lines := bytes.HasPrefix(bytes.TrimSpace(bytes.TrimPrefix(text, []byte("["))), []byte(`"`))
-	n := 1 + bytes.Count(text, []byte(","))
-	if !lines {
-		n = 1 + n/2
-	}
-	m.merges = newPairs(n)
+	m.merges = pairs{}
 	var failed error
 	rank := 0
 	var both []byte
@@ -135,8 +97,7 @@ func (m *bpe) addMerge(parts []string, rank int, both []byte) ([]byte, error) {
 		return both, malformed(where(), "%q, %q or what they merge into is not in the vocabulary", first, second)
 	}
 	if okForm {
-		s := m.merges.slot(left, right)
-		*s = pairSlot{uint64(left)<<32 | uint64(right), merge{uint32(rank), whole}}
+		m.merges[[2]int32{left, right}] = merge{uint32(rank), whole}
 	}
 	return both, nil
 }
