@@ -10,32 +10,30 @@ import (
 	"amkc/ir"
 )
 
-// committedFiles are programs that amkc has made, and one written by hand in the same shape: fused, tiled, on pages, in
-// loops, with flagged exchanges; one is for passes of several tokens.
-var committedFiles = slices.Concat(smallFiles, []string{
-	"testdata/golden/llama-odd-dims_h200_fp32/schedule.amk",
-	"testdata/golden/llama-gqa_t4_fp16_split/schedule.amk",
-	"testdata/golden/mistral-window_h200_bf16/schedule.amk",
-	"testdata/golden/pycoder-5m_h200_bf16/schedule.amk",
-})
-
-// passFiles are programs for passes of several tokens of a kernel for 132 SMs. Nothing is changed in them: judging one
-// takes seconds.
-var passFiles = []string{
-	"testdata/golden/mistral-nemo_h200_bf16_sequences/rows2/schedule.amk",
-	"testdata/golden/mistral-nemo_h200_bf16_sequences/sequences4/schedule.amk",
-}
-
-// smallFiles are those for few SMs.
-var smallFiles = []string{
-	"passes/testdata/exchange/plain.out.amk",
-	"passes/testdata/exchange/tiny.out.amk",
-	"passes/testdata/exchange/normed.out.amk",
-	"passes/testdata/exchange/capped.out.amk",
-	"passes/testdata/exchange/whole.out.amk",
-	"testdata/ir/tiny.amk",
-	"passes/testdata/tokens/pagecolor.amk",
-}
+// Programs that amkc has made, and one written by hand in the same shape: fused, tiled, on pages, in loops, with flagged
+// exchanges; one is for passes of several tokens. The small ones are for few SMs.
+var (
+	smallFiles = []string{
+		"passes/testdata/exchange/plain.out.amk",
+		"passes/testdata/exchange/tiny.out.amk",
+		"passes/testdata/exchange/normed.out.amk",
+		"passes/testdata/exchange/capped.out.amk",
+		"passes/testdata/exchange/whole.out.amk",
+		"testdata/ir/tiny.amk",
+		"passes/testdata/tokens/pagecolor.amk",
+	}
+	largeFiles = []string{
+		"testdata/golden/llama-odd-dims_h200_fp32/schedule.amk",
+		"testdata/golden/llama-gqa_t4_fp16_split/schedule.amk",
+		"testdata/golden/mistral-window_h200_bf16/schedule.amk",
+		"testdata/golden/pycoder-5m_h200_bf16/schedule.amk",
+	}
+	// For passes of several tokens of a kernel for 132 SMs. Nothing is changed in them: judging one takes seconds.
+	passFiles = []string{
+		"testdata/golden/mistral-nemo_h200_bf16_sequences/rows2/schedule.amk",
+		"testdata/golden/mistral-nemo_h200_bf16_sequences/sequences4/schedule.amk",
+	}
+)
 
 // Committed returns the committed programs, and every variant of those that mutants are made of, unrolled. They are
 // read once; the caller changes none of them. The error says which file is missing or wrong.
@@ -45,7 +43,7 @@ var Committed = sync.OnceValues(func() ([]Case, error) {
 		return nil, err
 	}
 	var cases []Case
-	for _, name := range slices.Concat(committedFiles, passFiles) {
+	for _, name := range slices.Concat(smallFiles, largeFiles, passFiles) {
 		data, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
 		if err != nil {
 			return nil, err

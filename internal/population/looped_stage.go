@@ -182,33 +182,3 @@ func (g *looped) recallAll() {
 	}
 	g.variant.Body = append(g.variant.Body, s)
 }
-
-// resolve returns a name with its index. The names here are well formed.
-func resolve(name string, i int) string {
-	full, err := ir.Resolve(name, i)
-	if err != nil {
-		panic(err)
-	}
-	return full
-}
-
-// resolved is a stage of an iteration as one that stands by itself.
-func resolved(s *ir.Stage, i int) *ir.Stage {
-	out := *s
-	out.Name, out.Signal = resolve(s.Name, i), resolve(s.Signal, i)
-	out.Waits = slices.Clone(s.Waits)
-	for k := range out.Waits {
-		out.Waits[k].Counter = resolve(out.Waits[k].Counter, i)
-	}
-	out.Ops = slices.Clone(s.Ops)
-	for k := range out.Ops {
-		o := &out.Ops[k]
-		o.In, o.Out = cloneViews(o.In), cloneViews(o.Out)
-		for _, list := range [][]ir.Operand{o.In, o.Out} {
-			for v := range list {
-				list[v].Buf = resolve(list[v].Buf, i)
-			}
-		}
-	}
-	return &out
-}

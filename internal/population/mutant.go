@@ -2,12 +2,12 @@ package population
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strconv"
-	"strings"
 )
 
 // Mutant changes one thing in a program: seven times in eight in a small native one made for the purpose, which may
-// be one of loops or for passes of several tokens, or in its unrolled form, else in a committed one. Operators go round
+// be one of loops or for passes of several tokens, or have a stage for each task, else in a committed one. Operators go round
 // with the seed; where one finds nothing to change, another base is tried. It panics if the committed programs cannot
 // be read, which is when it runs outside the module's tree.
 func Mutant(seed uint64) Case {
@@ -24,26 +24,25 @@ func Mutant(seed uint64) Case {
 }
 
 // mutantBase draws a program to change: safe ones more often than Native makes them, because a change to an unsafe one
-// shows little.
+// shows little. In half of them each task is a stage of its own.
 func mutantBase(r *rand.Rand) Case {
-	if r.IntN(8) == 0 {
-		return committedBase(r)
-	}
 	slips := 0
 	if r.IntN(4) == 0 {
 		slips = 1 + r.IntN(100)
 	}
 	c := Case{Name: "native"}
-	switch r.IntN(9) {
-	case 0, 1, 2, 3, 4:
-		c.Program = makeNative(r, slips)
-	case 5, 6:
+	switch r.IntN(10) {
+	case 0:
+		c = committedBase(r)
+	case 1, 2:
 		c.Name, c.Program = "looped", makeLooped(r, slips)
-	default:
+	case 3, 4:
 		c.Name, c.Program = "tokens", makeTokens(r, slips > 0)
+	default:
+		c.Program = makeNative(r, slips)
 	}
-	if r.IntN(2) == 0 {
-		return unrolled(c)
+	if chance(r, 2) {
+		c.Program = listed(c.Program)
 	}
 	return c
 }
@@ -54,20 +53,10 @@ func committedBase(r *rand.Rand) Case {
 	if err != nil {
 		panic(err)
 	}
-	small := r.IntN(8) > 0
-	for {
-		c := cases[r.IntN(len(cases)-len(passFiles))] // which are the last
-		if isSmall(c.Name) == small {
-			return c
-		}
+	files := smallFiles
+	if chance(r, 8) {
+		files = largeFiles
 	}
-}
-
-func isSmall(name string) bool {
-	for _, file := range smallFiles {
-		if strings.HasPrefix(name, "committed/"+file) {
-			return true
-		}
-	}
-	return false
+	name := "committed/" + pick(r, files)
+	return cases[slices.IndexFunc(cases, func(c Case) bool { return c.Name == name })]
 }

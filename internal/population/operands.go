@@ -171,5 +171,3 @@ func (s *sheet) op(code ir.Opcode, in, out []arg, params ...ir.Param) *ir.FlatOp
 	}
 	return op
 }
-
-func intParam(key string, n int) ir.Param { return ir.IntParam(key, ir.Int(n)) }

@@ -86,9 +86,6 @@ func (s *sheet) changeRange(op *ir.FlatOp) {
 	}
 }
 
-// numbers are values of parameters that are near some limit.
-var numbers = []int{0, 1, -1, 2, 3, 4, 6, 7, 8, math.MaxInt32, math.MaxInt32 + 1, -math.MaxInt32, 1 << 40}
-
 // paramKeys are the parameters of all ops, and one that no op has.
 var paramKeys = func() (keys []string) {
 	for _, spec := range ir.Ops {
