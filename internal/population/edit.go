@@ -30,7 +30,7 @@ const tries = 12
 func (op *Operator) applied(r *rand.Rand, p *ir.Program) *ir.Program {
 	q := cloned(p)
 	for range tries {
-		e := newEdit(r, q)
+		e := newEdit(r, q, &q.Variants[r.IntN(len(q.Variants))])
 		op.change(e)
 		if !e.none && !reflect.DeepEqual(p, q) {
 			return q
@@ -39,10 +39,9 @@ func (op *Operator) applied(r *rand.Rand, p *ir.Program) *ir.Program {
 	return nil
 }
 
-func newEdit(r *rand.Rand, p *ir.Program) *edit {
-	e := &edit{Rand: r, prog: p, variant: &p.Variants[r.IntN(len(p.Variants))], loops: map[*ir.Stage]*ir.Loop{},
-		named: map[string]*ir.Buffer{}}
-	for _, n := range e.variant.Body {
+func newEdit(r *rand.Rand, p *ir.Program, v *ir.Variant) *edit {
+	e := &edit{Rand: r, prog: p, variant: v, loops: map[*ir.Stage]*ir.Loop{}, named: map[string]*ir.Buffer{}}
+	for _, n := range v.Body {
 		switch n := n.(type) {
 		case *ir.Stage:
 			e.stages = append(e.stages, n)
@@ -289,14 +288,18 @@ func (e *edit) nameIn(s *ir.Stage, name string, first int) string {
 	return name
 }
 
-// producers counts the tasks that signal a counter. Of a family it is those of the first stage that signals it: the
-// stage before a loop has as many tasks as the one in it.
-func (e *edit) producers(c *ir.Counter) (n int) {
+// producers counts the tasks that signal a counter, which is named as in a wait. Of a family it is those of one stage
+// that signals it, by the same name if there is one: the stage before a loop has as many tasks as the one in it.
+func (e *edit) producers(counter string) (n int) {
+	c := e.counterNamed(counter)
 	for _, s := range e.stages {
-		if s.Signal != "" && sameFamily(c.Name, s.Signal) {
-			if n += len(s.Dist.Tasks(0)); ir.IsFamily(c.Name) {
-				return n
-			}
+		if s.Signal == counter && (n == 0 || !ir.IsFamily(counter)) {
+			n += len(s.Dist.Tasks(0))
+		}
+	}
+	for _, s := range e.stages {
+		if n == 0 && c != nil && sameFamily(c.Name, s.Signal) {
+			n = len(s.Dist.Tasks(0))
 		}
 	}
 	return n
@@ -305,14 +308,14 @@ func (e *edit) producers(c *ir.Counter) (n int) {
 // fresh reports whether a stage neither waits for a counter nor signals it, and some stage does.
 func (e *edit) fresh(s *ir.Stage) func(*ir.Counter) bool {
 	return func(c *ir.Counter) bool {
-		return !sameFamily(c.Name, s.Signal) && e.producers(c) > 0 &&
+		return !sameFamily(c.Name, s.Signal) && e.producers(c.Name) > 0 &&
 			!slices.ContainsFunc(s.Waits, func(w ir.Wait) bool { return sameFamily(c.Name, w.Counter) })
 	}
 }
 
 // join is a stage's wait for all producers of a counter.
 func (e *edit) join(s *ir.Stage, c *ir.Counter) ir.Wait {
-	return ir.Wait{Counter: e.nameIn(s, c.Name, c.First), Threshold: max(1, e.producers(c))}
+	return ir.Wait{Counter: e.nameIn(s, c.Name, c.First), Threshold: max(1, e.producers(c.Name))}
 }
 
 // resolve returns a name with its index. The names here are well formed.

@@ -1,6 +1,7 @@
 package population
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -65,7 +66,7 @@ func noteForms(p *ir.Program, seen map[string]int) {
 	note("two loops", len(loops) == 2)
 	note("first layer plain", loops[0] > 1)
 	last, ok := body[loops[len(loops)-1]+1].(*ir.Stage)
-	note("last layer plain", ok && len(last.Name) > 3 && last.Name[1:3] == twoDigits(p.Model.Layers-1))
+	note("last layer plain", ok && len(last.Name) > 3 && last.Name[1:3] == fmt.Sprintf("%02d", p.Model.Layers-1))
 	for _, g := range p.Groups {
 		note("group", true)
 		note("group by 2", g.Step == 2)
@@ -91,14 +92,6 @@ func noteForms(p *ir.Program, seen map[string]int) {
 	}
 	note("flagged", slices.ContainsFunc(p.Variants[0].Counters,
 		func(c ir.Counter) bool { return c.Count > 0 && c.How == ir.Flagged }))
-}
-
-// All that is made with care is accepted.
-func TestLoopedWithCare(t *testing.T) {
-	for seed := range uint64(draws(1000)) {
-		p := makeLooped(rand.New(rand.NewPCG(seed, 'l')), 0)
-		require.NoError(t, validate.Program(p).Diags.Err(), string(ir.Print(p)))
-	}
 }
 
 // What is accepted runs, defines all it reads, and comes out the same in other orders.
@@ -134,7 +127,7 @@ func TestLoopOperatorsBreak(t *testing.T) {
 		op := Operators[slices.IndexFunc(Operators, func(op Operator) bool { return op.Name == c.operator })]
 		made, rejected, codes := 0, 0, map[string]int{}
 		for seed := range uint64(draws(600)) {
-			m := Case{Program: makeLooped(rand.New(rand.NewPCG(seed, 'l')), 0)}
+			m := Case{Program: drawn(rand.New(rand.NewPCG(seed, 'l')), "looped", true)}
 			if !op.Apply(rand.New(rand.NewPCG(seed, 'o')), &m) {
 				continue
 			}

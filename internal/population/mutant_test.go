@@ -43,7 +43,7 @@ func TestOperatorsChange(t *testing.T) {
 	var before []string
 	const kinds = 5
 	for seed := range uint64(12) {
-		pass := Case{Name: "tokens", Program: makeTokens(rand.New(rand.NewPCG(seed, 4)), false)}
+		pass := Case{Name: "tokens", Program: drawn(rand.New(rand.NewPCG(seed, 4)), "tokens", true)}
 		for _, base := range []Case{Native(seed), {Name: "listed", Program: listed(Native(seed).Program)}, Looped(seed),
 			pass, {Name: "listed", Program: listed(pass.Program)}} {
 			bases, before = append(bases, base), append(before, fingerprint(&base))
@@ -197,7 +197,7 @@ func TestTokenOperators(t *testing.T) {
 		made, rejected := 0, 0
 		for seed := range uint64(60) {
 			r := rand.New(rand.NewPCG(seed, 5))
-			c := Case{Name: op.Name, Program: makeTokens(r, false)}
+			c := Case{Name: op.Name, Program: drawn(r, "tokens", true)}
 			require.NoError(t, validate.Program(c.Program).Diags.Err(), "seed %d\n%s", seed, ir.Print(c.Program))
 			if !op.Apply(r, &c) {
 				continue

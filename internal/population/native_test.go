@@ -74,17 +74,14 @@ func TestNative(t *testing.T) {
 	}
 }
 
-// Most of what is made with care is accepted: a generator that makes only unsafe programs tests little.
-func TestNativeWithCare(t *testing.T) {
-	seeds := draws(500)
-	accepted := 0
-	for seed := range uint64(seeds) {
-		if validate.Program(makeNative(rand.New(rand.NewPCG(seed, 'n')), 0)).OK {
-			accepted++
+// What is made with care is accepted: a template that makes unsafe programs tests little.
+func TestTemplatesWithCare(t *testing.T) {
+	for _, name := range []string{"native", "looped", "tokens"} {
+		for seed := range uint64(draws(1000)) {
+			p := drawn(rand.New(rand.NewPCG(seed, 'n')), name, true)
+			require.NoError(t, validate.Program(p).Diags.Err(), "%s, seed %d:\n%s", name, seed, ir.Print(p))
 		}
 	}
-	t.Logf("%d of %d accepted", accepted, seeds)
-	require.Greater(t, accepted, seeds*90/100)
 }
 
 func BenchmarkNative(b *testing.B) {

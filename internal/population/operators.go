@@ -56,8 +56,8 @@ var scheduleOperators = []Operator{
 		}
 	})},
 	{"wait-on-own-counter", ruleDeadlock, onStage(nil, func(e *edit, s *ir.Stage) {
-		if c := e.counterNamed(s.Signal); c != nil { // of a family, the very member
-			s.Waits = append(s.Waits, ir.Wait{Counter: s.Signal, Threshold: max(1, e.producers(c))})
+		if n := e.producers(s.Signal); n > 0 { // of a family, the very member
+			s.Waits = append(s.Waits, ir.Wait{Counter: s.Signal, Threshold: n})
 		}
 	})},
 	{"wait-on-later-task", ruleDeadlock, onStage(nil, func(e *edit, s *ir.Stage) {

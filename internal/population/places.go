@@ -126,7 +126,9 @@ func onCounter(change func(*edit, *ir.Counter)) func(*edit) {
 func onPage(change func(*edit, *ir.Page)) func(*edit) {
 	return func(e *edit) {
 		p := e.page(func(p *ir.Page) bool {
-			return slices.ContainsFunc(e.prog.Buffers, func(b ir.Buffer) bool { return slices.Contains(b.Pages, p.Name) })
+			return slices.ContainsFunc(e.prog.Buffers, func(b ir.Buffer) bool {
+				return slices.Contains(b.Pages, p.Name)
+			})
 		})
 		if e.some(p != nil) {
 			change(e, p)
@@ -139,7 +141,7 @@ func onGroup(change func(*edit, *ir.Group)) func(*edit) {
 	return func(e *edit) {
 		g := one(e.Rand, e.prog.Groups, func(g *ir.Group) bool {
 			b := e.bufferNamed(g.Members[0])
-			return b != nil && b.Kind == ir.Activation
+			return b != nil && b.Kind == ir.Activation && len(g.Members) > 1
 		})
 		if e.some(g != nil) {
 			change(e, g)
@@ -307,12 +309,12 @@ func (e *edit) everyOperand(change func(*ir.Operand)) {
 // oneCounterForTwo lets the producers of two counters signal one. Who waits on either waits for all of them, or,
 // since a count is no name, for as many as before and not for whom.
 func (e *edit) oneCounterForTwo() {
-	from := e.counter(func(c *ir.Counter) bool { return c.Count == 0 && e.producers(c) > 0 })
-	to := e.counter(func(c *ir.Counter) bool { return c.Count == 0 && e.producers(c) > 0 && c != from })
+	from := e.counter(func(c *ir.Counter) bool { return c.Count == 0 && e.producers(c.Name) > 0 })
+	to := e.counter(func(c *ir.Counter) bool { return c.Count == 0 && e.producers(c.Name) > 0 && c != from })
 	if from == nil || to == nil {
 		return
 	}
-	total, partial := e.producers(from)+e.producers(to), chance(e.Rand, 2)
+	total, partial := e.producers(from.Name)+e.producers(to.Name), chance(e.Rand, 2)
 	for _, s := range e.stages {
 		if s.Signal == from.Name {
 			s.Signal = to.Name
@@ -484,7 +486,8 @@ func (e *edit) ungrouped(name string) string {
 func (e *edit) storeOnce() {
 	x := e.view(func(x *use) bool {
 		return e.loops[x.stage] != nil && x.write && x.op.Code == ir.COPY && ir.IsFamily(x.Buf) &&
-			!x.op.In[0].IsTemp() && len(x.stage.Ops) > 1 && x.buf.Kind == ir.Activation && !x.buf.Layout.Words() && x.buf.Space != ir.SMEM
+			!x.op.In[0].IsTemp() && len(x.stage.Ops) > 1 && x.buf.Kind == ir.Activation &&
+			!x.buf.Layout.Words() && x.buf.Space != ir.SMEM
 	})
 	if x == nil {
 		return
