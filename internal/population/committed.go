@@ -10,8 +10,8 @@ import (
 	"amkc/ir"
 )
 
-// Programs that amkc has made, and one written by hand in the same shape: fused, tiled, on pages, in loops, with flagged
-// exchanges; one is for passes of several tokens. The small ones are for few SMs.
+// Programs that amkc has made, and one written by hand in the same shape: fused, tiled, on pages, in loops, with
+// flagged exchanges; one is for passes of several tokens. The small ones are for few SMs.
 var (
 	smallFiles = []string{
 		"passes/testdata/exchange/plain.out.amk",

@@ -9,9 +9,9 @@ import (
 )
 
 // Native is a small program of the kind that amkc compiles models to, and Looped one of loops in all the forms that
-// there are. Both are well formed. A third of them or more are as the template has them; the others have one to three slips,
-// in which pages are shared too soon, waits are missing, words are polled late or by nobody, and flagged counters are
-// trusted with plain memory.
+// there are. Both are well formed. A third of them or more are as the template has them; the others have one to three
+// slips, in which pages are shared too soon, waits are missing, words are polled late or by nobody, and flagged counters
+// are trusted with plain memory.
 func Native(seed uint64) Case { return random("native", rand.New(rand.NewPCG(seed, 'n')), seed, 65) }
 func Looped(seed uint64) Case { return random("looped", rand.New(rand.NewPCG(seed, 'l')), seed, 55) }
 
@@ -29,7 +29,8 @@ func random(class string, r *rand.Rand, seed uint64, spoilt int) Case {
 // NativeFlat is the first variant of Native, unrolled.
 func NativeFlat(seed uint64) Case {
 	p := Native(seed).Program
-	return Case{Name: "native-flat/" + strconv.FormatUint(seed, 10), Class: "native", Flat: unrolled(p), Target: p.Target}
+	return Case{Name: "native-flat/" + strconv.FormatUint(seed, 10), Class: "native", Flat: unrolled(p),
+		Target: p.Target}
 }
 
 // unrolled is the first variant of a program, which is well formed.
@@ -90,7 +91,8 @@ func Tokens(seed uint64) Case {
 // Indices is a small program that computes rows of tables. A third of them are made with care.
 func Indices(seed uint64) Case {
 	r := rand.New(rand.NewPCG(seed, 0x1d8))
-	return Case{Name: "indices/" + strconv.FormatUint(seed, 10), Class: "indices", Program: drawn(r, "indices", chance(r, 3))}
+	return Case{Name: "indices/" + strconv.FormatUint(seed, 10), Class: "indices",
+		Program: drawn(r, "indices", chance(r, 3))}
 }
 
 // Streamed is a small program for the kernel, which reads some operands ahead.
@@ -124,8 +126,8 @@ func Mutant(seed uint64) Case {
 // mutantBase draws a program to change, mostly one that is safe: a change to another shows little. In half of them each
 // task is a stage of its own.
 func mutantBase(r *rand.Rand) Case {
-	name := pick(r, []string{"committed", "looped", "looped", "tokens", "tokens", "native", "native", "native", "native",
-		"native"})
+	name := pick(r, []string{"committed", "looped", "looped", "tokens", "tokens", "native", "native", "native",
+		"native", "native"})
 	c := Case{Name: name}
 	if name == "committed" {
 		c = committedBase(r)

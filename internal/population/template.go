@@ -107,7 +107,9 @@ func (w *writer) choices() template.FuncMap {
 			return out
 		},
 		// members are the indices of a family.
-		"members": func(first, step, n int) string { return fmt.Sprintf("%d..%d by %d", first, first+(n-1)*step, step) },
+		"members": func(first, step, n int) string {
+			return fmt.Sprintf("%d..%d by %d", first, first+(n-1)*step, step)
+		},
 		// word is the layout of exchange words of a type.
 		"word": func(dtype string) string {
 			if dtype == "F32" {
@@ -208,7 +210,8 @@ type dist ir.Dist
 
 func (d dist) String() string {
 	if d.Kind != ir.Explicit {
-		return fmt.Sprintf("%v extent=%d grain=%d sms=%d rot=%d step=%d", d.Kind, d.Extent, d.Grain, d.SMs, d.Rot, d.Step)
+		return fmt.Sprintf("%v extent=%d grain=%d sms=%d rot=%d step=%d", d.Kind, d.Extent, d.Grain, d.SMs, d.Rot,
+			d.Step)
 	}
 	out := "explicit"
 	for _, t := range d.Spans {
@@ -232,7 +235,8 @@ func spans(r *rand.Rand, extent, grain, sms int) dist {
 		tasks := 1 + r.IntN(min(grains, sms))
 		for t := range tasks {
 			sm := (first + t*min(1, r.IntN(5))) % sms
-			d.Spans = append(d.Spans, ir.TaskSpan{SM: sm, A: grains * t / tasks * grain, B: grains * (t + 1) / tasks * grain})
+			d.Spans = append(d.Spans, ir.TaskSpan{SM: sm, A: grains * t / tasks * grain,
+				B: grains * (t + 1) / tasks * grain})
 		}
 	}
 	return d
