@@ -10,8 +10,8 @@ import (
 
 // Native is a small program of the kind that amkc compiles models to, and Looped one of loops in all the forms that
 // there are. Both are well formed. A third of them or more are as the template has them; the others have one to three
-// slips, in which pages are shared too soon, waits are missing, words are polled late or by nobody, and flagged counters
-// are trusted with plain memory.
+// slips, in which pages are shared too soon, waits are missing, words are polled late or by nobody, and flagged
+// counters are trusted with plain memory.
 func Native(seed uint64) Case { return random("native", rand.New(rand.NewPCG(seed, 'n')), seed, 65) }
 func Looped(seed uint64) Case { return random("looped", rand.New(rand.NewPCG(seed, 'l')), seed, 55) }
 

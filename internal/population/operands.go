@@ -1,14 +1,17 @@
 package population
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
+	"text/template"
 
 	"amkc/ir"
 )
 
-// Operands is a program of one task that runs one op, or two of which the first makes a temporary for the second.
+// Operands is a program of one task that runs one op, or more of which the others make temporaries for the last.
 // Opcodes go round with the seed. The operands fit in a third of the programs. In the others one to three things
 // about them are changed: the length, the rank or the type of a view, the number of operands, a parameter, or how any
 // of these depends on the position.
@@ -17,157 +20,211 @@ import (
 // but the op itself can be wrong.
 func Operands(seed uint64) Case {
 	code := ir.Opcode(seed % uint64(len(ir.Ops)))
-	r := rand.New(rand.NewPCG(seed, 'o'))
-	changes := 0
-	if !chance(r, 3) {
-		changes = 1 + r.IntN(3)/2 + r.IntN(5)/4
+	c := Case{Name: "operands/" + code.String() + "/" + strconv.FormatUint(seed, 10), Class: "operands"}
+	for try := uint64(0); c.Flat == nil; try++ { // until ranks are those of the buffers: that is another rule's
+		r := rand.New(rand.NewPCG(seed, 'o'+try<<8))
+		changes := 0
+		if !chance(r, 3) {
+			changes = 1 + r.IntN(3)/2 + r.IntN(5)/4
+		}
+		c.Flat = operandsOf(r, code, changes)
 	}
-	return Case{Name: "operands/" + code.String() + "/" + strconv.FormatUint(seed, 10), Class: "operands",
-		Flat: operandsOf(r, code, changes)}
+	return c
 }
 
-// operandsOf is a program of one task with an op of the given code, before so many changes.
+// operandSlips are operators that leave everything but the op as it should be.
+var operandSlips = named("resize-operand", "longer-operand", "longer-operand", "empty-operand", "range-by-position",
+	"range-by-position", "operand-of-another-rank", "operand-of-another-shape", "operand-of-another-shape",
+	"drop-operand", "drop-result", "one-operand-more", "one-result-more", "swap-operands", "another-size",
+	"another-size", "half-or-double-size", "parameter-at-a-limit", "parameter-at-a-limit", "drop-parameter", "change-parameter",
+	"unknown-parameter", "opcode", "buffer-dtype", "write-read-only", "read-without-buffer")
+
+// operandsOf is a program of one task with an op of the given code, after so many changes; nil if they are not of the
+// op alone.
 func operandsOf(r *rand.Rand, code ir.Opcode, changes int) *ir.Flat {
-	s := newSheet(r)
-	op := s.fitting(code)
-	for range changes {
-		s.change(op)
-	}
-	if slices.ContainsFunc(s.flat.Buffers, func(b ir.Buffer) bool { return s.flat.Pass.Wants(&b) != "" }) {
-		s.flat.Pass = ir.Pass{} // what comes from the host would have to have its tokens
-	}
-	s.flat.Tasks = []ir.Task{{Name: "only", SM: -1, Signal: 0, Ops: append(s.before, *op)}}
-	return s.flat
-}
-
-// A sheet holds an op that is being made: its buffers, and the ops that make its temporaries.
-type sheet struct {
-	*rand.Rand
-	flat   *ir.Flat
-	before []ir.FlatOp
-}
-
-func newSheet(r *rand.Rand) *sheet {
+	w := writers.Get().(*writer)
+	defer writers.Put(w)
 	lo := r.IntN(3)
-	return &sheet{Rand: r, flat: &ir.Flat{Name: "operands", Lo: lo, Hi: lo + r.IntN(5),
-		Counters: []ir.Counter{{Name: "done", How: ir.ByCounter}}}}
-}
-
-// An arg is an operand with its buffer, -1 for a temporary.
-type arg struct {
-	ir.Operand
-	buf int
-}
-
-// Roles by which the host sets the elements of an input: to the token, which is 0, and to the position. So an index
-// lies inside whatever it is of.
-const tokenInput, posInput = ir.RoleToken, ir.RolePosition
-
-// view returns a view of a new buffer with the given lengths. The buffer may be larger, and ranges may be dealt out.
-func (s *sheet) view(role string, kind ir.BufferKind, d ir.DType, lengths ...int) arg {
-	b := ir.Buffer{Name: role, Role: role, Kind: kind, DType: d, Space: ir.HBM}
-	if role == "" || slices.ContainsFunc(s.flat.Buffers, func(b ir.Buffer) bool { return b.Role == role }) {
-		b.Name, b.Role = "b"+strconv.Itoa(len(s.flat.Buffers)), ""
+	hi := lo + r.IntN(5)
+	w.Rand, w.declared, w.before = r, "", ""
+	w.vars = map[string]any{"hi": hi, "n": w.few(), "rows": 1 + r.IntN(3), "code": code.String()}
+	op := w.op(code)
+	text := "model operands arch=LlamaForCausalLM dtype=F32 layers=1 hidden=1 intermediate=1 heads=1 kv_heads=1 " +
+		"head_dim=1 vocab=1 max_seq=8 eps=1e-05\n" + w.declared
+	if pass := w.vars["pass"]; pass != nil {
+		text += fmt.Sprintln("pass", pass)
 	}
-	var dims []ir.Range
-	for _, n := range lengths {
-		size, r := s.place(n)
-		b.Shape, dims = append(b.Shape, size), append(dims, r)
+	p := parse(text+fmt.Sprintf("variant operands pos %d..%d\ncounter done counter gpu\nstage only explicit\n"+
+		"  task sm=-1 a=0 b=1\n%s  %s\n  signal done\n", lo, hi, w.before, op), code.String())
+	ir.NameRoles(p)
+	for changes > 0 {
+		op := pick(r, operandSlips)
+		if q := op.applied(r, p); q != nil {
+			p, changes = q, changes-1
+		}
 	}
-	s.flat.Buffers = append(s.flat.Buffers, b)
-	return arg{ir.Operand{Buf: b.Name, Dims: dims}, len(s.flat.Buffers) - 1}
+	if slices.ContainsFunc(p.Buffers, func(b ir.Buffer) bool { return p.Pass.Wants(&b) != "" }) {
+		p.Pass = ir.Pass{} // what comes from the host would have to have its tokens
+	}
+	f, _ := ir.Unroll(p, &p.Variants[0])
+	return f
 }
 
-// place returns a range of n elements, and a dimension that it lies inside.
-func (s *sheet) place(n int) (size int, r ir.Range) {
-	switch s.IntN(12) {
-	case 0: // somewhere in a larger dimension
-		lo := s.IntN(3)
-		return lo + n + 1, ir.Span(ir.Int(lo), ir.Int(lo+n))
-	case 1: // every other element
-		return 2*n + 1, ir.Share(ir.Int(0), ir.Int(2*n), 1, ir.Int(s.IntN(2)), 2)
-	case 2: // at a place that moves
-		return n + s.flat.Hi + 1, ir.Span(ir.Symbol(ir.Pos), ir.Symbol(ir.Pos).Add(ir.Int(n)))
+// op writes an op whose operands fit.
+func (w *writer) op(code ir.Opcode) string {
+	if t := w.templates.Lookup("op " + code.String()); t != nil {
+		var text strings.Builder
+		if err := t.Execute(&text, w.vars); err != nil {
+			panic("population: " + err.Error())
+		}
+		return strings.Join(strings.Fields(text.String()), " ")
 	}
-	return max(1, n), ir.Span(ir.Int(0), ir.Int(n))
+	spec, n := ir.Ops[code], w.few()
+	if !spec.Pointwise {
+		panic(fmt.Sprintf("population: no operands are known that fit %v", code))
+	}
+	var in []string
+	for range spec.In.Min + w.IntN(max(0, spec.In.Max-spec.In.Min)+1) {
+		in = append(in, w.in(w.float(), n))
+	}
+	text := fmt.Sprintf("%s = %v(%s)", w.outs(w.float(), n), code, strings.Join(in, ", "))
+	for i := range spec.Params {
+		switch p := &spec.Params[i]; {
+		case p.Needed && p.Real:
+			text += fmt.Sprintf(" %s=0.5", p.Key)
+		case p.Needed:
+			text += fmt.Sprintf(" %s=%d", p.Key, p.Lo)
+		}
+	}
+	return text
 }
+
+// operandFuncs are the functions of templates that make operands.
+func (w *writer) operandFuncs() template.FuncMap {
+	return template.FuncMap{"few": w.few, "float": w.float, "shape": w.shape, "view": w.view, "in": w.in, "out": w.out,
+		"input": w.input, "outs": w.outs,
+		"dtype": func(name string) (int, error) {
+			d, err := ir.ParseDType(name)
+			return int(d), err
+		},
+		"weights": func(op string) (int, error) {
+			code, err := ir.ParseOpcode(op)
+			return ir.Ops[code].Finisher.Weights, err
+		},
+		// undealt is the number of elements of a view before its ranges are dealt out.
+		"undealt": func(view string) (int, error) {
+			o, err := ir.ParseOperand(view)
+			n := 1
+			for _, r := range o.Dims {
+				n *= r.Hi.At(0) - r.Lo.At(0)
+			}
+			return n, err
+		},
+	}
+}
+
+// few is a small number, now and then 0.
+func (w *writer) few() int {
+	if chance(w.Rand, 16) {
+		return 0
+	}
+	return 1 + w.IntN(4)
+}
+
+func (w *writer) float() string { return pick(w.Rand, []string{"F32", "F16", "BF16"}) }
 
 // shape returns lengths of 1 to 4 dimensions that hold n elements.
-func (s *sheet) shape(n int) []int {
-	lengths := []int{n}
-	for len(lengths) < 4 && chance(s.Rand, 3) {
-		last := lengths[len(lengths)-1]
+func (w *writer) shape(n int) []any {
+	lengths := []any{}
+	for len(lengths) < 3 && chance(w.Rand, 3) {
 		by := 1
-		for f := 2; f <= last; f++ {
-			if last%f == 0 && chance(s.Rand, 2) {
+		for f := 2; f <= n && by == 1; f++ {
+			if n%f == 0 && chance(w.Rand, 2) {
 				by = f
-				break
 			}
 		}
-		lengths = append(lengths[:len(lengths)-1], by, last/by)
+		lengths, n = append(lengths, by), n/by
 	}
-	return lengths
+	return append(lengths, n)
 }
 
-// in is an input of n elements, of whatever shape; sometimes a temporary that holds them.
-func (s *sheet) in(d ir.DType, n int) arg { return s.input("", d, s.shape(n)...) }
+// view declares a buffer of the given lengths and returns a view of it. The buffer may be larger, and ranges may be
+// dealt out or move; "4|0:pos" is a dimension of 4 with that range. The host sets inputs by their roles: to the token,
+// which is 0, or to the position. So an index lies inside whatever it is of.
+func (w *writer) view(role, kind, dtype string, lengths ...any) string {
+	var sizes, ranges []string
+	for _, n := range flattened(lengths) {
+		text, ok := n.(string)
+		if !ok {
+			text = w.place(n.(int))
+		}
+		size, r, _ := strings.Cut(text, "|")
+		sizes, ranges = append(sizes, size), append(ranges, r)
+	}
+	name := role
+	if role == "" || strings.Contains(w.declared, "buffer "+role+" ") {
+		name = fmt.Sprintf("b%d", strings.Count(w.declared, "\n"))
+	}
+	w.declared += fmt.Sprintf("buffer %s %s %s [%s] HBM rowmajor\n", name, kind, dtype, strings.Join(sizes, ","))
+	return name + "[" + strings.Join(ranges, ",") + "]"
+}
 
-// input is an input of given lengths.
-func (s *sheet) input(role string, d ir.DType, lengths ...int) arg {
-	kind := ir.Input
+// place returns a range of n elements, after a dimension that it lies inside.
+func (w *writer) place(n int) string {
+	switch hi, _ := w.vars["hi"].(int); w.IntN(12) {
+	case 0: // somewhere in a larger dimension
+		lo := w.IntN(3)
+		return fmt.Sprintf("%d|%d:%d", lo+n+1, lo, lo+n)
+	case 1: // every other element
+		return fmt.Sprintf("%d|0:%d block 1 part %d of 2", 2*n+1, 2*n, w.IntN(2))
+	case 2: // at a place that moves
+		return fmt.Sprintf("%d|pos:pos+%d", n+hi+1, n)
+	}
+	return fmt.Sprintf("%d|0:%d", max(1, n), n)
+}
+
+// in is an input of n elements, of whatever shape.
+func (w *writer) in(dtype string, n int) string { return w.input("", dtype, w.shape(n)) }
+
+// input is an input of given lengths; sometimes a temporary that holds it.
+func (w *writer) input(role, dtype string, lengths ...any) string {
+	kind := "IO_INPUT"
 	if role == "" {
-		kind = pick(s.Rand, []ir.BufferKind{ir.Weight, ir.Const})
+		kind = pick(w.Rand, []string{"WEIGHT", "CONST"})
 	}
-	a := s.view(role, kind, d, lengths...)
-	if chance(s.Rand, 8) && (isFloat(d) || d == ir.I32) {
-		return s.temporary(a)
+	v := w.view(role, kind, dtype, lengths...)
+	if chance(w.Rand, 8) && slices.Contains([]string{"F32", "F16", "BF16", "I32"}, dtype) {
+		t := fmt.Sprintf("%%t%d", strings.Count(w.before, "\n"))
+		w.before += fmt.Sprintf("  %s = COPY(%s)\n", t, v)
+		return t
 	}
-	return a
-}
-
-// temporary copies an operand to a temporary.
-func (s *sheet) temporary(a arg) arg {
-	t := arg{ir.Operand{Buf: "%t" + strconv.Itoa(len(s.before))}, -1}
-	s.before = append(s.before, ir.FlatOp{Op: ir.Op{Code: ir.COPY, In: []ir.Operand{a.Operand},
-		Out: []ir.Operand{t.Operand}}, InBuf: []int{a.buf}, OutBuf: []int{-1}})
-	return t
+	return v
 }
 
 // outs are one to three outputs of n elements.
-func (s *sheet) outs(d ir.DType, n int) []arg {
-	list := []arg{s.out(d, n)}
-	for len(list) < 3 && chance(s.Rand, 6) {
-		list = append(list, s.out(d, n))
+func (w *writer) outs(dtype string, n int) string {
+	list := w.out(dtype, n)
+	for range w.IntN(7) / 5 {
+		list += ", " + w.out(dtype, n)
 	}
 	return list
 }
 
-func (s *sheet) out(d ir.DType, n int) arg {
-	if chance(s.Rand, 8) {
-		return arg{ir.Operand{Buf: "%r" + strconv.Itoa(s.IntN(3))}, -1}
+func (w *writer) out(dtype string, n int) string {
+	if chance(w.Rand, 8) {
+		return fmt.Sprintf("%%r%d", w.IntN(3))
 	}
-	return s.view("", ir.Activation, d, s.shape(n)...)
+	return w.view("", "ACTIVATION", dtype, w.shape(n))
 }
 
-func (s *sheet) float() ir.DType { return pick(s.Rand, []ir.DType{ir.F32, ir.F16, ir.BF16}) }
-
-func isFloat(d ir.DType) bool { return d == ir.F32 || d == ir.F16 || d == ir.BF16 }
-
-// some is a small number, now and then 0.
-func (s *sheet) some() int {
-	if chance(s.Rand, 16) {
-		return 0
+// flattened is a list of what lists hold.
+func flattened(parts []any) (out []any) {
+	for _, p := range parts {
+		if l, ok := p.([]any); ok {
+			out = append(out, flattened(l)...)
+		} else {
+			out = append(out, p)
+		}
 	}
-	return 1 + s.IntN(4)
-}
-
-func (s *sheet) op(code ir.Opcode, in, out []arg, params ...ir.Param) *ir.FlatOp {
-	op := &ir.FlatOp{Op: ir.Op{Code: code, Params: params}}
-	for _, a := range in {
-		op.In, op.InBuf = append(op.In, a.Operand), append(op.InBuf, a.buf)
-	}
-	for _, a := range out {
-		op.Out, op.OutBuf = append(op.Out, a.Operand), append(op.OutBuf, a.buf)
-	}
-	return op
+	return out
 }

@@ -130,8 +130,11 @@ var scheduleOperators = []Operator{
 			s.Dist.SMs--
 			s.Dist.Rot, s.Dist.Step = s.Dist.Rot%s.Dist.SMs, s.Dist.Step%s.Dist.SMs
 		})},
-	{"empty-spans", ruleEdges, onStage(func(_ *edit, s *ir.Stage) bool { return s.Dist.Kind == ir.Spread },
-		func(_ *edit, s *ir.Stage) { s.Dist.Empty = !s.Dist.Empty })},
+	{"empty-spans", ruleEdges, onStage(func(e *edit, s *ir.Stage) bool {
+		d := s.Dist
+		d.Empty = !d.Empty
+		return d.Kind == ir.Spread && (len(d.Tasks(0)) != len(s.Dist.Tasks(0)) || chance(e.Rand, 8))
+	}, func(_ *edit, s *ir.Stage) { s.Dist.Empty = !s.Dist.Empty })},
 	{"task-without-sm", ruleMemory, onStage(nil, func(e *edit, s *ir.Stage) {
 		if d := &s.Dist; d.Kind == ir.Explicit && len(d.Spans) > 0 {
 			d.Spans[e.IntN(len(d.Spans))].SM = -1
@@ -242,7 +245,10 @@ var scheduleOperators = []Operator{
 	{"page-space", ruleMemory, onPage(func(_ *edit, p *ir.Page) { p.Space = ir.SMEM })},
 	{"page-missing", ruleStructure, onBuffer(paged, func(_ *edit, b *ir.Buffer) { b.Pages = []string{"nowhere"} })},
 	{"buffer-dtype", ruleMemory, onBuffer(nil, func(e *edit, b *ir.Buffer) {
-		b.DType = pick(e.Rand, []ir.DType{ir.F32, ir.I32, ir.F16, ir.I8})
+		b.DType = pick(e.Rand, []ir.DType{ir.F32, ir.F16, ir.BF16, ir.F8E4M3, ir.I32, ir.I32, ir.I8, ir.U8, ir.BOOL})
+		if b.Kind.ReadOnly() && chance(e.Rand, 8) { // two tasks could not write elements that share bytes
+			b.DType = ir.I4
+		}
 	})},
 	{"buffer-layout", ruleMemory, onBuffer(nil, func(e *edit, b *ir.Buffer) {
 		b.Layout.Kind = ir.LayoutKind(e.IntN(6))
@@ -290,8 +296,13 @@ var operandOperators = []Operator{
 		n := pick(e.Rand, []int{0, 1, 2, e.IntN(extent + 1), extent}) % (extent - lo + 1)
 		*r = ir.Span(ir.Int(lo), ir.Int(lo+n))
 	})},
+	{"longer-operand", ruleOperands, onDimension(anyUse, func(e *edit, x *use, k int) {
+		r := &x.Dims[k]
+		r.Hi = pick(e.Rand, []ir.Expr{r.Hi.Add(ir.Int(1)), r.Hi.Add(r.Hi.Sub(r.Lo))})
+		e.cover(x, k)
+	})},
 	{"empty-operand", ruleOperands, onRange(anyUse, func(_ *edit, r *ir.Range, _ int) { r.Hi = r.Lo })},
-	{"range-by-position", ruleOperands, onRange(anyUse, (*edit).byPosition)},
+	{"range-by-position", ruleOperands, onDimension(anyUse, (*edit).byPosition)},
 	{"operand-of-another-rank", ruleOperands, onView(isFixed, func(e *edit, x *use) { e.reshape(x, true) })},
 	{"operand-of-another-shape", ruleOperands, onView(isFixed, func(e *edit, x *use) { e.reshape(x, false) })},
 	{"temporary-of-another-shape", ruleOperands, onOp(makesTemporary, func(e *edit, o *ir.Op) {
@@ -305,6 +316,10 @@ var operandOperators = []Operator{
 	{"one-operand-more", ruleOperands, onOp(takesOperands, func(e *edit, o *ir.Op) {
 		o.In = append(o.In, pick(e.Rand, o.In))
 	})},
+	{"drop-result", ruleOperands, onOp(makesResults, func(_ *edit, o *ir.Op) { o.Out = o.Out[:len(o.Out)-1] })},
+	{"one-result-more", ruleOperands, onOp(nil, func(e *edit, o *ir.Op) {
+		o.Out = append(o.Out, ir.Operand{Buf: pick(e.Rand, []string{"%more", "%most"})})
+	})},
 	{"swap-operands", ruleOperands, onOp(takesOperands, func(e *edit, o *ir.Op) {
 		i := e.IntN(len(o.In))
 		o.In[0], o.In[i] = o.In[i], o.In[0]
@@ -316,6 +331,7 @@ var operandOperators = []Operator{
 		n := o.Params[k].Int
 		o.Params[k].Int = pick(e.Rand, []ir.Expr{n.Mul(2), n.Div(2)})
 	})},
+	{"parameter-at-a-limit", ruleOperands, onOp(nil, (*edit).limit)},
 	{"part-or-whole", ruleOperands, onOp(func(o *ir.Op) bool { return o.Code == ir.ArgMax }, func(_ *edit, o *ir.Op) {
 		if i := slices.IndexFunc(o.Params, func(p ir.Param) bool { return p.Key == "partial" }); i >= 0 {
 			o.Params[i].Int = ir.Int(1).Sub(o.Params[i].Int)

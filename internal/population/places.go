@@ -64,12 +64,15 @@ func onFamily(change func(*edit, *use)) func(*edit) {
 	return onView(func(x *use) bool { return ir.IsFamily(x.Buf) && !x.buf.Kind.ReadOnly() }, change)
 }
 
+// onDimension is for a view that has as many ranges as its buffer has dimensions, and for one of them.
+func onDimension(ok func(*use) bool, change func(e *edit, x *use, dim int)) func(*edit) {
+	return onView(func(x *use) bool { return x.aligned() && ok(x) },
+		func(e *edit, x *use) { change(e, x, e.IntN(len(x.Dims))) })
+}
+
 // onRange changes a range of a view, and is told the extent of its dimension.
 func onRange(ok func(*use) bool, change func(e *edit, r *ir.Range, extent int)) func(*edit) {
-	return onView(func(x *use) bool { return x.aligned() && ok(x) }, func(e *edit, x *use) {
-		k := e.IntN(len(x.Dims))
-		change(e, &x.Dims[k], x.buf.Shape[k])
-	})
+	return onDimension(ok, func(e *edit, x *use, dim int) { change(e, &x.Dims[dim], x.buf.Shape[dim]) })
 }
 
 // onSpan moves the bounds of a range of a view and of every equal one in the same task, so that the operands of its
@@ -213,6 +216,7 @@ func isFixed(x *use) bool {
 func isFamily(b *ir.Buffer) bool   { return b.Count > 1 }
 func alternates(b *ir.Buffer) bool { return len(b.Pages) > 1 && b.Pages[0] != b.Pages[1] }
 func makesTemporary(o *ir.Op) bool { return slices.ContainsFunc(o.Out, ir.Operand.IsTemp) }
+func makesResults(o *ir.Op) bool   { return len(o.Out) > 0 }
 func takesOperands(o *ir.Op) bool  { return len(o.In) > 0 }
 func placed(s *ir.Stage) bool {
 	return (s.Dist.Kind == ir.Spread || s.Dist.Kind == ir.ByUnit) && s.Dist.SMs > 1
@@ -386,14 +390,39 @@ func (e *edit) restep(step *int) {
 	}
 }
 
+// cover makes a buffer as large as one of its views needs at every position, most of the time.
+func (e *edit) cover(x *use, dim int) {
+	for pos := e.variant.Lo; pos <= e.variant.Hi && !chance(e.Rand, 10); pos++ {
+		x.buf.Shape[dim] = max(x.buf.Shape[dim], x.Dims[dim].Hi.At(pos))
+	}
+}
+
 // byPosition makes a range depend on the position, or deals it out.
-func (e *edit) byPosition(r *ir.Range, extent int) {
-	pos, n := ir.Symbol(ir.Pos), ir.Int(1+e.IntN(3))
-	*r = pick(e.Rand, []ir.Range{ir.Span(ir.Int(0), pos), ir.Span(pos, pos.Add(n)), ir.Span(pos, pos),
-		ir.Span(ir.Int(0), pos.Min(ir.Int(2))), ir.Span(pos.Mod(2), pos.Mod(2).Add(r.Hi.Sub(r.Lo))),
+func (e *edit) byPosition(x *use, dim int) {
+	pos, n, r := ir.Symbol(ir.Pos), ir.Int(1+e.IntN(3)), &x.Dims[dim]
+	length := r.Hi.Sub(r.Lo)
+	*r = pick(e.Rand, []ir.Range{ir.Span(ir.Int(0), pos), ir.Span(pos, pos.Add(n)), ir.Span(pos, pos), ir.Index(pos),
+		ir.Span(ir.Int(0), pos.Min(ir.Int(2))), ir.Span(pos.Mod(2), pos.Mod(2).Add(length)),
+		ir.Span(pos.Div(2).Mul(2), pos.Add(ir.Int(1))),
 		ir.Share(r.Lo, r.Hi, e.IntN(3), ir.Int(e.IntN(4)-1), e.IntN(4)),
-		ir.Share(pos, pos.Add(n), 1, pos.Mod(2), 2), ir.Share(ir.Int(0), ir.Int(extent), 1, pos.Mod(2), 2),
+		ir.Share(pos, pos.Add(n), 1, pos.Mod(2), 2), ir.Share(ir.Int(0), length.Mul(2), 1, pos.Mod(2), 2),
 		ir.Span(r.Lo, r.Hi.Add(ir.PosOf(ir.Int(e.IntN(3)))).Sub(pos))})
+	e.cover(x, dim)
+}
+
+// limit gives an op a parameter, one that it has or another, of a value that few parameters take.
+func (e *edit) limit(o *ir.Op) {
+	pos, row := ir.Symbol(ir.Pos), ir.Symbol(ir.Row)
+	key := pick(e.Rand, append(ir.Ops[o.Code].Keys(false), "head_dim", "partial", "window"))
+	p := ir.IntParam(key, ir.Int(pick(e.Rand, numbers)))
+	switch e.IntN(4) {
+	case 0:
+		p = ir.FloatParam(key, pick(e.Rand, []float64{0, 1, 2.5, -1, math.NaN(), math.Inf(1)}))
+	case 1:
+		p.Int = pick(e.Rand, []ir.Expr{pos, pos.Sub(ir.Int(1)), ir.Symbol(ir.OnSM), ir.PosOf(ir.Int(1)), ir.PosOf(row),
+			pos.Sub(row), row})
+	}
+	o.Params = append(slices.DeleteFunc(o.Params, func(p ir.Param) bool { return p.Key == key }), p)
 }
 
 // reshape makes an operand the whole of a buffer of its own: with as many elements in another number of dimensions, or

@@ -23,12 +23,14 @@ type writer struct {
 	*rand.Rand
 	vars      map[string]any
 	templates *template.Template
+	declared  string // buffers of operands
+	before    string // ops that make temporaries of them
 }
 
 // writers are those that are not in use: parsing the templates takes longer than writing a program.
 var writers = sync.Pool{New: func() any {
 	w := &writer{}
-	w.templates = template.Must(template.New("").Delims("<<", ">>").Funcs(w.choices()).
+	w.templates = template.Must(template.New("").Delims("<<", ">>").Funcs(w.choices()).Funcs(w.operandFuncs()).
 		ParseFS(templateFiles, "templates/*.tmpl"))
 	return w
 }}
@@ -79,16 +81,7 @@ func (w *writer) choices() template.FuncMap {
 			return out
 		},
 		// list is a list with more elements.
-		"list": func(parts ...any) (out []any) {
-			for _, p := range parts {
-				if l, ok := p.([]any); ok {
-					out = append(out, l...)
-				} else {
-					out = append(out, p)
-				}
-			}
-			return out
-		},
+		"list": func(parts ...any) []any { return flattened(parts) },
 		"dict": func(pairs ...string) map[string]string {
 			out := map[string]string{}
 			for i := 0; i < len(pairs); i += 2 {
