@@ -343,3 +343,9 @@ func shifted(name string, by int) string {
 
 // shift moves a range, of whatever length.
 func shift(r *ir.Range, by int) { r.Lo, r.Hi = r.Lo.Add(ir.Int(by)), r.Hi.Add(ir.Int(by)) }
+
+// pick returns a random element of a list that is not empty.
+func pick[T any](r *rand.Rand, list []T) T { return list[r.IntN(len(list))] }
+
+// chance is true in one of n cases.
+func chance(r *rand.Rand, n int) bool { return r.IntN(n) == 0 }
