@@ -75,17 +75,18 @@ func (r *run) multiply(s *stage, t *task, sm int, ready float64, waits bool) (at
 	if g.digits > 0 {
 		busy = max(busy, turns*float64(t.quads*g.sets)*fit.IntegerQuad/r.clock)
 	}
-	busy = busy/float64(parts) + turns*float64(g.slabs)/float64(parts)*tileCycles/r.clock
+	slabs := float64(max(1, g.slabs)) // a product without columns has none
+	busy = busy/float64(parts) + turns*slabs/float64(parts)*tileCycles/r.clock
 	around := r.instructions(r.fit.StageCode)
 	// Of the columns of a slab, which the last one has fewer of.
-	quads := float64(t.quads) / float64(g.slabs)
+	quads := float64(t.quads) / slabs
 	code := firstCode + quads*(r.fit.MatrixQuad+fit.TokenCode*float64(g.sets))
 	if t.ragged {
 		code += r.fit.Ragged
 	}
 	first := r.instructions(code) + g.digits*fit.DigitQuad*quads*float64(g.sets)/r.clock
 	rounds := float64(max(1, ceil(g.quads, roundQuads)))
-	round := l2Latency + t.polled/float64(g.slabs)/rounds/r.words()
+	round := l2Latency + t.polled/slabs/rounds/r.words()
 
 	at = r.at[sm] + around
 	for part := range parts { // slabs, of each flush
