@@ -129,7 +129,7 @@ func (o *oracle) pairs(t *host.Trace) ([]host.StagePair, error) {
 	for i, v := range t.Vectors {
 		if i >= len(pairs) || pairs[i].Stage != v.Stage {
 			return nil, diag.Errorf(codeTrace, "stage "+v.Stage,
-				"the kernel hands over a vector of this stage, and the program has none for position %d", t.Position)
+				"the kernel publishes a vector of this stage, and the program has none for position %d", t.Position)
 		}
 	}
 	return pairs, nil

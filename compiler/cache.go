@@ -178,7 +178,7 @@ func canCompileCUDA(model string) error {
 	}
 	return diag.Errorf(codeCacheTools, model,
 		"there is no %s here, and the GPU runs kernels that it compiles; want nvcc on PATH, in CUDA_HOME "+
-			"or in .cuda beside amkc (make cuda fetches one), with g++ as its host compiler", missing).
+			"or in .cuda next to amkc (make cuda fetches one), with g++ as its host compiler", missing).
 		With("on a machine that has them: amkc "+model+" -o DIR; a build runs without any tool: amkc run DIR",
 			"--device ref runs the model on the CPU")
 }

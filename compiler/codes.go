@@ -101,7 +101,7 @@ go build failed on the emitted launcher. The launcher needs a Go release as new 
 network. The emitted project is kept.`)
 	codeNoTool = diag.New("AMK5112", "a tool is missing, so part of the build is left to be done", `
 Emitting a project needs neither nvcc nor Go. Where one is missing the project is written in full and the message
-names the one command that finishes it. nvcc is looked for on PATH, in CUDA_HOME, in a folder .cuda beside the
+names the one command that finishes it. nvcc is looked for on PATH, in CUDA_HOME, in a folder .cuda next to the
 executable of amkc (make cuda fills one), and in /usr/local/cuda; it needs g++ as its host compiler. amkc doctor says
 what else a machine lacks.`)
 	codeCacheTools = diag.New("AMK5113", "a model cannot be built for the GPU here", `
@@ -121,8 +121,8 @@ written out, each with code of its own, as with tiling.loop.roll 0, and nvcc tak
 how many layers have code, and how many would be accepted. A loop over equal layers is code for one, and takes seconds.
 
 In a search on one machine (amkc search --jobs N) a build may take a quarter of --timeout, and all of it where one is
-made by itself (amkc search work --stage build, amkc eval --build-only). Nothing was launched, and no value of a knob is
-retired for it. A build that is in the cache is found there, and never refused.`)
+made on its own (amkc search work --stage build, amkc eval --build-only). Nothing was launched, and no value of a knob
+is retired for it. A build that is in the cache is found there, and never refused.`)
 	codeNVCCBroken = diag.New("AMK5114", "nvcc does not work here", `
 amkc doctor has nvcc compile a small kernel for each GPU of the machine, or for sm_90a where there is none, and it did
 not. The notes quote nvcc. Most often the toolkit is older than the GPU (13.0 is what amkc is tested with), is not

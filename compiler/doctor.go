@@ -37,8 +37,8 @@ func Doctor(ctx context.Context, archs []string, driver int) []Check {
 func checkNVCC() Check {
 	c := Check{Name: "nvcc", Found: FindNVCC()}
 	if c.Found == "" {
-		c.Fault = diag.Errorf(codeNoTool, "nvcc", "there is none on PATH, in CUDA_HOME or in .cuda beside amkc, so no "+
-			"kernel can be compiled here; install a CUDA toolkit, 13.0 if there is a choice, or run make cuda in "+
+		c.Fault = diag.Errorf(codeNoTool, "nvcc", "there is none on PATH, in CUDA_HOME or in .cuda next to amkc, so "+
+			"no kernel can be compiled here; install a CUDA toolkit, 13.0 if there is a choice, or run make cuda in "+
 			"the source tree of amkc")
 	}
 	return c

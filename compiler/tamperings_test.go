@@ -73,7 +73,7 @@ var tamperings = map[string][]tampering{
 		replace("macro", "schedule.h", `namespace amk \{\n`, "namespace amk {\n#define int long\n"),
 		replace("expression", "schedule.h", `kSMs = 4;`, "kSMs = 2 * 2;"),
 		replace("include", "schedule.h", `#pragma once\n`, "#pragma once\n#include \"amk/ring.cuh\"\n"),
-		replace("include beside another", "pages.h", `(#include "amk/exchange.cuh"\n)`,
+		replace("include next to another", "pages.h", `(#include "amk/exchange.cuh"\n)`,
 			"$1#include \"amk/evil.cuh\"\n"),
 		replace("namespace", "pages.h", `\}  // namespace amk\n// amkc:end`,
 			"}  // namespace amk\nnamespace evil {}\n// amkc:end"),

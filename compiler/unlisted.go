@@ -21,9 +21,9 @@ import (
 var codeUnlisted = diag.New("AMK4905", "a file in a build that its manifest does not list", `
 Nothing says what the file should be, and make, nvcc, go, pip, Python and the launcher load many files that nothing
 names. So it is an error, with a few exceptions. Notes and measurements (.csv, .html, .log, .md, .npy, .out, .png, .svg,
-.tsv, .txt, and bench.json, out.json, results.json and trace.json) may stand beside the build's own files, and in
+.tsv, .txt, and bench.json, out.json, results.json and trace.json) may be next to the build's own files, and in
 directories of their own, which may have .json and .jsonl too; versions that a recompile has kept, NAME.edited of a file
-NAME of the build, may stand beside it, and below a directory at the root that it has no more. These are reported as
+NAME of the build, may be next to it, and below a directory at the root that it has no more. These are reported as
 warnings. The directories of the build hold nothing else, and no empty directory; a link, a hidden file or directory,
 and a name of more than ASCII letters, digits, spaces and _ . + @ ! - are errors anywhere. Move such files out of the
 build, and remove what Python has cached: it makes that anew. The kernels, the launcher and the library that make has
@@ -233,7 +233,7 @@ func (s *survey) loadable(name string) string {
 		!own && slices.Contains(reports, base):
 		return ""
 	case extension == ".json", extension == ".jsonl":
-		return "JSON beside the build's own is loaded by name; want it in a directory of its own, such as results/"
+		return "JSON next to the build's own is loaded by name; want it in a directory of its own, such as results/"
 	}
 	return fmt.Sprintf("is of no kind that nothing loads; want it outside the build, which may hold notes and "+
 		"measurements (%s)", strings.Join(notes, ", "))

@@ -36,7 +36,7 @@ manifest is missing, malformed, or of a format that this amkc does not know.`)
 
 	codeFileChanged = diag.New("AMK4902", "a file of the build is not what amkc wrote", `
 The manifest has a digest of every file that amkc wrote, and this file is missing or has another one: it was edited,
-damaged, or comes from another build. Compile again; a file that was edited by hand is kept beside the new one as
+damaged, or comes from another build. Compile again; a file that was edited by hand is kept next to the new one as
 NAME.edited.`)
 
 	codeNotEmitted = diag.New("AMK4903", "a generated file is not what the program gives", `

@@ -70,7 +70,7 @@ func compileAgain(dir string, m *codegen.Manifest, p *ir.Program, more []*ir.Pro
 func (v *Verification) checkProgram(path string, have, want *ir.Program, notes []string) bool {
 	if want == nil {
 		v.Findings.Add(diag.Errorf(codeOtherProgram, path,
-			"is for passes of %v, which no amkc makes beside the others of the build", codegen.PassOf(have)).
+			"is for passes of %v, which no amkc makes with the others of the build", codegen.PassOf(have)).
 			With(notes...))
 		return false
 	}

@@ -9,7 +9,7 @@ import (
 	"amkc/runtime/host"
 )
 
-// control are the functions of the machine that are none of CUDA (explore/cpu/machine/control.h). What may go wrong
+// control are the functions of the machine that CUDA does not have (explore/cpu/machine/control.h). What may go wrong
 // returns what has.
 type control struct {
 	Schedule    func(json string) string `cu:"amk_explore_schedule"`

@@ -79,7 +79,7 @@ The variants of a program cover the positions 0 to max_seq-1, each position once
 at 0, each next one where the one before ended plus 1, and the last one ends at max_seq-1. A program without a line
 model is for the positions that its variants cover.
 
-The position is that of the first row of a pass, all of whose rows are of one variant: with rows=R in its line pass, the
-last variant ends at max_seq-R, and in front of, between and behind variants there may be up to R-1 positions at which
+The position is that of the first token of a pass, all of whose rows are of one variant: with rows=R in its line pass,
+the last variant ends at max_seq-R, and before, between and after variants there may be up to R-1 positions at which
 no pass begins.`)
 )

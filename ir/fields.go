@@ -124,7 +124,7 @@ func parseBool(s string) (bool, error) {
 	return i == 1, err
 }
 
-// keyed reads `key=value` pairs into the fields, in any order, each at most once; rest gets what is no such key and
+// keyed reads `key=value` pairs into the fields, in any order, each at most once; rest gets any other key and
 // reports whether it knew it.
 func (c *cursor) keyed(fields []field, rest func(key string) bool) {
 	var seen uint32

@@ -10,7 +10,7 @@ import (
 // an axis more, and a product is one of several vectors. The tokens are rows of one sequence, of which row t is at
 // position pos+t, or as many rows of each of several sequences, which have caches, positions and units of attention of
 // their own (tokens_sequences.go). OneToken and ForTokens go from one to the other. The kernel is emitted from the
-// program of one token, with the numbers of the pass beside it, and is read back into it.
+// program of one token, with the numbers of the pass alongside it, and is read back into it.
 
 // OneToken returns the program of one token that a program of several makes of each of them. Pages and distributions
 // stay those of the whole pass, and so do the operands of ATTENTION_COMBINE, each unit of which is of one token. An

@@ -4,7 +4,7 @@ import "amkc/ir/diag"
 
 var (
 	codeKnob = diag.New("AMK2001", "a knob that is unknown or has no effect", `
-Knobs are integers under tiling, in groups, and fields beside it. amkc explain knobs lists them, amkc explain ring.pace
+Knobs are integers under tiling, in groups, and fields next to it. amkc explain knobs lists them, amkc explain ring.pace
 describes one, and docs/knobs.md has the table.
 
 A knob that would have no effect is refused, because a search would waste its time on it.`)

@@ -52,7 +52,7 @@ func countedTokens(c *Case) int { return math.MaxInt32 / max(1, splitResults(c))
 func checkPrompt(c *Case) *diag.Diagnostic {
 	t, m := c.Target, c.Model
 	if most := countedTokens(c) / promptTile * promptTile; c.Of(PromptTokens) > most {
-		return diag.Errorf(codeRange, where(c.rows[PromptTokens].Path("")), "%d: the splits of a token hand over %d "+
+		return diag.Errorf(codeRange, where(c.rows[PromptTokens].Path("")), "%d: the splits of a token publish %d "+
 			"numbers, of which the kernel can count 2147483647; want 0 to %d, or a smaller attention.max_splits",
 			c.Of(PromptTokens), splitResults(c), most)
 	}

@@ -223,7 +223,7 @@ var table = [...]Row{
 		Legal: Legal{Lo: 0, Hi: 4096, Multiple: promptTile}, Default: 512,
 		Steps: []int{512}, Plain: 512, // a search times steps, which it does not change
 		Rule: promptThatFits,
-		RuleDoc: "512; less where the vectors of so many tokens, by an estimate from the sizes of the model, would " +
+		RuleDoc: "512; less where the vectors of that many tokens, by an estimate from the sizes of the model, would " +
 			"take more than a 64th of the target's memory, and 64 at least",
 		Check: checkPrompt,
 		Doc: "tokens of a prompt that one pass takes at most, in builds that have a kernel for it (docs/passes.md); " +
@@ -255,15 +255,15 @@ var table = [...]Row{
 		Legal: Legal{Lo: 0, Hi: 64}, Steps: []int{0, 2, 4, 8, 12, 16, 32},
 		Like: new(RunAhead), RuleDoc: "that of ring.run_ahead", Rare: true, Check: checkLong,
 		Doc: "chunks requested into L2 ahead of the ring, while it is full or holds its stock, in the variant from " +
-			"attention.split_from on, in the place of ring.run_ahead",
+			"attention.split_from on, instead of ring.run_ahead",
 		Constant: &Constant{"unsigned", "kLongRunAhead", "in the place of kRunAhead"},
 	},
 	LongPace: {
 		Group: "long", Name: "pace",
 		Legal: Legal{Lo: 0, Hi: 1 << 16}, Steps: []int{0, 400, 500, 600, 700, 800, 1000, 1600, 2400},
 		Like: new(Pace), RuleDoc: "that of ring.pace, whatever long.stock is", Rare: true,
-		Doc: "clock cycles between two requests of long.run_ahead, in the variant from attention.split_from on, in " +
-			"the place of ring.pace",
+		Doc: "clock cycles between two requests of long.run_ahead, in the variant from attention.split_from on, " +
+			"instead of ring.pace",
 		Constant: &Constant{"unsigned", "kLongPace", "in the place of kPace"},
 	},
 	LongStock: {
@@ -271,7 +271,7 @@ var table = [...]Row{
 		Legal: Legal{Lo: 0, Hi: 64}, Steps: []int{0, 2, 4, 6, 8, 10, 12},
 		Like: new(Stock), RuleDoc: "that of ring.stock", Rare: true,
 		Doc: "chunks in the ring from which fewer are in flight, 0: never fewer, in the variant from " +
-			"attention.split_from on, in the place of ring.stock",
+			"attention.split_from on, instead of ring.stock",
 		Constant: &Constant{"unsigned", "kLongStock", "in the place of kStock"},
 	},
 	SharedBytes: {

@@ -53,7 +53,7 @@ func CheckVariants(c *ir.ScheduleConfig, variants []ir.Variant) *diag.Diagnostic
 		if r := &table[i]; r.Group == table[LongRotation].Group {
 			if n, is := r.Stated(c, ""); is {
 				return diag.Errorf(codeKnob, where(r.Path("")), "%d would have no effect: there is no variant from "+
-					"attention.split_from on beside one before it; want one, or no %s", n, r.Path(""))
+					"attention.split_from on alongside one before it; want one, or no %s", n, r.Path(""))
 			}
 		}
 	}

@@ -58,7 +58,7 @@ is wrong.`)
 
 	codeExtra = diag.New("AMK1111", "the files hold tensors that no operation consumes", `
 A tensor that the compiled model would ignore means that the model is not the one that amkc understood: a bias, an
-extra norm, an adapter. It is refused, because ignoring it would be a silent miscompile. Accepted beside the weights
+extra norm, an adapter. It is refused, because ignoring it would be a silent miscompile. Accepted besides the weights
 are a stored rotary inv_freq that equals the computed one, the lm_head of a tied model that is bit-identical to the
 embedding, and a bias of zeros (AMK1130).`)
 

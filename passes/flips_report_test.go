@@ -209,7 +209,7 @@ var whyRefused = map[string]string{
 	"rope_parameters.alpha":                            "true is no number",
 	"rope_parameters.factor":                           "below 1 it would raise frequencies",
 	"rope_parameters.mrope_section":                    "for positions of three parts, which images have",
-	"rope_parameters.original_max_position_embeddings": "it contradicts the field beside `rope_parameters`",
+	"rope_parameters.original_max_position_embeddings": "it contradicts the field next to `rope_parameters`",
 	"rope_parameters.partial_rotary_factor":            "the default rotation alone ignores it",
 	"rope_parameters.truncate":                         "transformers does not read it of a kind of layers",
 	"rope_parameters.type":                             "the two names contradict each other",

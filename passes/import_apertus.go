@@ -41,7 +41,7 @@ var apertusInert = func() map[string]known {
 	inert := maps.Clone(llamaInert)
 	inert["mlp_bias"] = isFalse.does(biases)
 	inert["qk_norm"] = isTrue.does("queries and keys have no norms")
-	inert["post_norm"] = isFalse.does("norms stand behind branches")
+	inert["post_norm"] = isFalse.does("norms come after branches")
 	return inert
 }()
 

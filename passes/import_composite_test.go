@@ -230,8 +230,8 @@ func TestQwenVL(t *testing.T) {
 		"interleaved":       {rope: fieldsOf{"mrope_section": []int{2, 3, 3}, "mrope_interleaved": true}},
 		"interleaved twice": {rope: fieldsOf{"mrope_interleaved": 2}, refusal: "is 2; want true or false"},
 		"heads of its own":  {changes: fieldsOf{"head_dim": 32}, refusal: "is not hidden_size over"},
-		"beside null":       {changes: fieldsOf{"text_config": nil}},
-		"beside a text":     {changes: fieldsOf{"text_config": "x"}, refusal: `is "x"; want an object`},
+		"with null":         {changes: fieldsOf{"text_config": nil}},
+		"with a text":       {changes: fieldsOf{"text_config": "x"}, refusal: `is "x"; want an object`},
 		"unknown":           {changes: fieldsOf{"mystery": 1}, refusal: "mystery: error: is not a field"},
 	} {
 		t.Run(name, func(t *testing.T) {

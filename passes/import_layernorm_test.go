@@ -251,7 +251,7 @@ func TestRefusedWithLayerNorm(t *testing.T) {
 		"three norms":        {falconConfig, fieldsOf{"num_ln_in_parallel_attn": 3}, "accepted: 1, or 2"},
 		"norms of heads":     {cohere2Config, fieldsOf{"use_qk_norm": true}, "has a norm, which is not modelled"},
 		"norms of no switch": {phiConfig, fieldsOf{"qk_layernorm": "yes"}, "want true or false"},
-		"norms behind sums":  {optConfig, fieldsOf{"do_layer_norm_before": false}, "norms stand behind the sums"},
+		"norms after sums":   {optConfig, fieldsOf{"do_layer_norm_before": false}, "norms come after the sums"},
 		"projected":          {optConfig, fieldsOf{"word_embed_proj_dim": 32}, "embeddings are projected"},
 		"scaled by layers":   {gpt2Config, fieldsOf{"scale_attn_by_inverse_layer_idx": true}, "by the layer, which"},
 		"clipped to nothing": {olmoConfig, fieldsOf{"clip_qkv": 0}, "want a number from"},

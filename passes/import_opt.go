@@ -28,7 +28,7 @@ var optModelled = layerNormModelled([]string{"num_key_value_heads", "intermediat
 // optInert are the inert fields of an OPT. OPT-350m has its norms after the sums, which is not modelled.
 var optInert = func() map[string]known {
 	inert := maps.Clone(layerNormInert)
-	inert["do_layer_norm_before"] = isTrue.does("norms stand behind the sums")
+	inert["do_layer_norm_before"] = isTrue.does("norms come after the sums")
 	inert["_remove_final_layer_norm"] = isFalse.does("there is no norm before the logits")
 	return inert
 }()

@@ -115,7 +115,7 @@ func TestRunsOfRandomSequences(t *testing.T) {
 				for i := s; i < s+2*p; i++ {
 					rest = rest && free[i]
 				}
-				require.False(t, rest && m.isRun(window{s, p, 2}), "a run at %d of period %d is left, beside %v", s, p,
+				require.False(t, rest && m.isRun(window{s, p, 2}), "a run at %d of period %d is left, besides %v", s, p,
 					got)
 			}
 		}

@@ -148,7 +148,7 @@ func (p *param) contradiction(touches map[string][]touch) string {
 	case u.has(UsedIn | UsedLocal | UsedOut):
 		return fmt.Sprintf("%s is handed from call to call and changed where it is read", p.args[0])
 	case u.has(UsedLocal) && !p.partner.usage.has(UsedLocal):
-		return fmt.Sprintf("%s is handed over, but not to one reader in whole", p.args[1])
+		return fmt.Sprintf("%s is passed on, but not to one reader in whole", p.args[1])
 	}
 	return ""
 }

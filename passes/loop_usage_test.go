@@ -60,15 +60,15 @@ func TestContradictoryUsageIsNoMatch(t *testing.T) {
 			"a is the argument of every call, and one writes it under another name"},
 		"read, and written by all": {each("a[a:b] = MUL(i[a:b], $0[a:b])", "b", "a"), "a is written by every call"},
 		"two readers of one value": {each("$2[a:b] = MUL($0[a:b], $1[a:b])", "bac", "cbd", "dce"),
-			"c is handed over, but not to one reader in whole"},
+			"c is passed on, but not to one reader in whole"},
 		"written in part": {each("$2[0:4] = COPY($0[0:4]); %t = SOFTMAX($0[a:b])", "axb", "bxc", "cxd"),
-			"b is handed over, but not to one reader in whole"},
+			"b is passed on, but not to one reader in whole"},
 		"changed where it is read": {each("%t = SOFTMAX($0[a:b]); $2[a:b] = COPY(%t); $0[a:b] = COPY(%t)", "axb",
 			"bxc", "cxd"), "a is handed from call to call and changed where it is read"},
 		"read by the call itself": {each("%t = SOFTMAX($0[a:b]); $2[a:b] = COPY(%t); %u = GELU($2[a:b])", "axb",
-			"bxc", "cxd"), "b is handed over, but not to one reader in whole"},
-		"handed over to two readers": {each("%t = SOFTMAX($0[a:b]); $2[a:b] = MUL(%t, $1[a:b])", "afb", "bbc", "ccd"),
-			"b is handed over, but not to one reader in whole"},
+			"bxc", "cxd"), "b is passed on, but not to one reader in whole"},
+		"passed on to two readers": {each("%t = SOFTMAX($0[a:b]); $2[a:b] = MUL(%t, $1[a:b])", "afb", "bbc", "ccd"),
+			"b is passed on, but not to one reader in whole"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := kernels(t, c.calls...)
@@ -81,7 +81,7 @@ func TestContradictoryUsageIsNoMatch(t *testing.T) {
 			require.NoError(t, Loop.Run(&State{Program: p}))
 			for _, n := range p.Variants[0].Body {
 				if l, ok := n.(*ir.Loop); ok {
-					require.Less(t, l.Count, len(c.calls), "a part of the calls may match by itself")
+					require.Less(t, l.Count, len(c.calls), "a part of the calls may match on its own")
 				}
 			}
 			requireUnrolls(t, flat, p)

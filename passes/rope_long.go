@@ -40,7 +40,7 @@ func (r *ropeReader) longrope() ir.Rope {
 func (r *ropeReader) sayWhich(long bool, original float64) {
 	if long {
 		r.diags.Add(diag.Warningf(codeLongRope, r.pos(r.where), "long_factor is used for texts of every length, "+
-			"because --max-seq %d is more than original_max_position_embeddings, %.0f; for texts of up to so many "+
+			"because --max-seq %d is more than original_max_position_embeddings, %.0f; for texts of up to that many "+
 			"positions, which transformers rotates by short_factor, compile with --max-seq %.0f", r.maxSeq, original,
 			original))
 	} else if r.importer.maxSeq == 0 && float64(r.trained) > original {

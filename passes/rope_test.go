@@ -68,7 +68,7 @@ func TestRopeSpellings(t *testing.T) {
 		"in two objects": {"rope_parameters": yarn, "rope_scaling": yarn},
 		"as before": {"rope_theta": 5e5, "rope_scaling": fields{"type": "yarn", "factor": 2,
 			"original_max_position_embeddings": 32}},
-		"original length beside it": {"rope_theta": 5e5, "rope_scaling": fields{"type": "yarn", "factor": 2},
+		"original length next to it": {"rope_theta": 5e5, "rope_scaling": fields{"type": "yarn", "factor": 2},
 			"original_max_position_embeddings": 32},
 		"original length twice": {"rope_parameters": yarn, "original_max_position_embeddings": 32},
 		"defaults": {"rope_theta": 5e5, "rope_scaling": fields{"rope_type": "yarn", "factor": 2,

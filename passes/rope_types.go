@@ -75,7 +75,7 @@ func (r *ropeReader) proportional() ir.Rope {
 	}
 	if r.diags.Err() == nil && r.sliced && turned != r.headDim {
 		r.fail(codeRope, r.where, "rope type proportional is of whole heads, and the model rotates the first %d of %d "+
-			"elements by themselves; want a %s of 1", turned, r.headDim, partialFactor)
+			"elements on their own; want a %s of 1", turned, r.headDim, partialFactor)
 	}
 	freq, factor := invFreq(r.theta, r.headDim), float32(r.number("factor", 1))
 	for j := range freq {

@@ -17,7 +17,7 @@ const (
 	hasLatentAndExperts       = "it has latent attention and experts"
 	hasRecurrent              = "it has recurrent layers"
 	hasRecurrentAndExperts    = "it has recurrent layers and experts"
-	hasEncoder                = "it has an encoder beside the decoder"
+	hasEncoder                = "it has an encoder besides the decoder"
 	isEncoder                 = "it is an encoder"
 	isStateSpace              = "it is a state-space model"
 	hasSinks                  = "it has attention sinks"
@@ -144,12 +144,12 @@ var unmodelled = map[string]string{
 	"minimax_m2":               hasExperts,
 	"minimax_m3_vl_text":       "it has experts and attention to chosen blocks",
 	"mixtral":                  hasExperts,
-	"mllama":                   "it takes images, and has an encoder beside the decoder",
+	"mllama":                   "it takes images, and has an encoder besides the decoder",
 	"modernbert-decoder":       "it has a dense layer and a norm between the last norm and the logits",
 	"moshi":                    "it takes and makes sound",
 	"moss_transcribe_diarize":  "it takes sound",
 	"mpt":                      hasALiBi,
-	"musicgen":                 "it makes sound, and has an encoder beside the decoder",
+	"musicgen":                 "it makes sound, and has an encoder besides the decoder",
 	"musicgen_melody":          "it makes sound, of texts that an encoder has read",
 	"mvp":                      hasEncoder,
 	"nanochat":                 "it has norms without weights, of the embedding and of heads too",

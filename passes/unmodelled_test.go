@@ -12,7 +12,7 @@ import (
 // traitWords are what reasons say of a trait of a class (testdata/configs/causal.py), one of them.
 var traitWords = map[string][]string{
 	"experts": {"experts"}, "latent": {"latent attention"}, "recurrent": {"recurrent", "state-space"},
-	"convolution": {"convolution"}, "sinks": {"attention sinks"}, "encoder": {"an encoder beside the decoder"},
+	"convolution": {"convolution"}, "sinks": {"attention sinks"}, "encoder": {"an encoder besides the decoder"},
 	"alibi": {"ALiBi"},
 }
 

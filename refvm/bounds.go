@@ -60,7 +60,7 @@ func (w *worker) claim(n int) {
 	w.spend(n)
 	if w.claimed += n; w.bounds.Scratch > 0 && w.claimed > w.bounds.Scratch {
 		panic(ended{&BoundError{fmt.Sprintf("%v and what is left of the ops before it take more than %d elements "+
-			"beside the buffers", w.task.ops[w.op].src.Code, w.bounds.Scratch)}})
+			"besides the buffers", w.task.ops[w.op].src.Code, w.bounds.Scratch)}})
 	}
 }
 

@@ -157,7 +157,7 @@ func reluSquared(x float32) float32 { return relu(x) * relu(x) }
 func xielu(w *worker, o *op) error {
 	by := w.floats(&o.in[1])
 	if len(by) != 4 {
-		return w.misfit(o, "has %d numbers beside x, want 4", len(by))
+		return w.misfit(o, "has %d numbers besides x, want 4", len(by))
 	}
 	softplus := func(x float32) float64 { return max(float64(x), 0) + math.Log1p(math.Exp(-math.Abs(float64(x)))) }
 	beta, eps := float64(by[2]), float64(by[3])

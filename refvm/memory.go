@@ -208,7 +208,7 @@ type page struct {
 func (p *page) add(s *store) error {
 	b := s.buf
 	if b.Kind != ir.Activation {
-		return diag.Errorf(CodeBuffer, "buffer "+b.Name, "is %s and lies on page %s, only activations may", b.Kind,
+		return diag.Errorf(CodeBuffer, "buffer "+b.Name, "is %s and on page %s, only activations may", b.Kind,
 			b.Pages[0])
 	}
 	if !p.words && p.bits != 0 && p.bits != b.DType.Bits() {

@@ -195,7 +195,7 @@ memory written by the same task may still be old when the words arrive.
 
     logits[0:64], x[0:64] = COPY(w[0:64])      # x is words and announced by a flagged counter, logits is plain
 
-Realise the counter by counting, or hand the data over in exchange words.`)
+Realise the counter by counting, or publish the data in exchange words.`)
 	CodeTwice = diag.New("AMK3134", "flagged words written twice in one exchange", `
 A waiter on a flagged counter knows the words of that exchange by their epoch. If producers of one counter write a word
 twice, what is polled is the first or the second value, at random.
@@ -314,7 +314,7 @@ A task of the step writes the I32 output of role next, which the next step takes
     buffer next IO_OUTPUT I32 [1] HBM rowmajor
       next[0] = COPY(next.sm[0])
 
-Let a stage behind the one that chooses the token write it.`)
+Let a stage after the one that chooses the token write it.`)
 	CodeAppend = diag.New("AMK3163", "cache row that its step does not write", `
 Rows of a KV cache below pos are what the steps before appended. So the step at position p writes row p of every cache
 that has such a row, in every head and dimension that a later step reads; else that step would read what nobody wrote.

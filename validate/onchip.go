@@ -25,7 +25,7 @@ func (s *sweep) own(l *location, i int, a *access) {
 			Suggest("run it on SM %d: give both stages the same distribution", g.owner-1)
 	case g.owner != owner+1:
 		s.report(l, i, a, CodeOwner, "touches %s in registers, which belong to %s", s.span(l, i, a), p.Who(g.owner-1)).
-			Suggest("hand the value over in SMEM or GLOBAL_SCRATCH")
+			Suggest("pass the value in SMEM or GLOBAL_SCRATCH")
 	}
 }
 

@@ -40,7 +40,7 @@ func (p *Proof) checkWritten(b *ir.Buffer, l *location, at string) bool {
 		d.Bytes = &[2]int{lo, hi}
 	}
 	if w := p.neighbour(l, end, gap); w >= 0 {
-		d.Suggest("extend the view of %s, which ends beside the gap", p.Who(w))
+		d.Suggest("extend the view of %s, which ends next to the gap", p.Who(w))
 		return false
 	}
 	d.Suggest("let a task write it")

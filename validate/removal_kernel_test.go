@@ -89,7 +89,7 @@ var ofModel = []elsewhere{
 		func(m *ir.Model) { m.Vocab++ }, notEmitted),
 	fact("the host makes room for as many logits", "the host takes the number of logits from the model's facts",
 		func(m *ir.Model) { m.Vocab-- }, notEmitted),
-	fact("the model says tied=", "whoever packs weights and counts bytes takes it from the model's facts",
+	fact("the model says tied=", "the packing of weights and the count of bytes take it from the model's facts",
 		func(m *ir.Model) { m.Tied = !m.Tied }, sameKernel),
 }
 
@@ -136,7 +136,7 @@ func TestFixedRealisations(t *testing.T) {
 			"counter step: error: is declared flagged, and the kernel always realises it as counter"},
 		"a flagged barrier": {barrierOf("flagged"),
 			"counter bar: error: is declared flagged, and the kernel always realises it as counter"},
-		"a barrier beside flagged words": {barrierOf("counter"), ""},
+		"a barrier alongside flagged words": {barrierOf("counter"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rep := validate.ProgramFor(kernel.Backend, program(t, toy, c.edits...))

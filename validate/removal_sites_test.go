@@ -134,7 +134,7 @@ var unshown = map[string]string{
 	"is for positions %d to %d, and each of the %d sequences of a pass may be at any; want one variant: " +
 		"tiling.attention.split_from=0, or tiling.attention.max_splits=1": inPasses,
 	"the table has %d rows, want at most %d, so that an id can name what is given": "the oracle has no table of " +
-		"so many rows; TestIndicesOfTheirType shows it",
+		"that many rows; TestIndicesOfTheirType shows it",
 	"the variants end at position %d, want at most %d: positions are of type I32": "the oracle has positions of any " +
 		"size; TestPositionsOfTheirType shows it",
 	"the proof of what steps append needs more than %d contiguous pieces of views; it stops here, and what is not " +

@@ -56,7 +56,7 @@ func (c *comparer) aborts() error {
 	return c.save()
 }
 
-// giveUp reads the next tokens of a text, and then again, until they are given up at some time or are there. The
+// giveUp reads the next tokens of a text, and then again, until they are cancelled at some time or are there. The
 // session stands where it stood or behind some of them, and what it has in the cache up to there must be right.
 func (c *comparer) giveUp(t *text, n int, what string) error {
 	at, start := c.s.Position(), time.Now()

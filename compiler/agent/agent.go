@@ -61,7 +61,7 @@ func New(o Options) (*Server, error) {
 	if lies(dir, o.Key) {
 		root.Close()
 		return nil, diag.Errorf(codeRoot, o.Root, "holds the key that verdicts are signed with, which tools could "+
-			"then name; want a directory beside it, or --key with a file elsewhere")
+			"then name; want a directory next to it, or --key with a file elsewhere")
 	}
 	s := &Server{options: o, root: root, dir: dir, named: named, turn: make(chan struct{}, 1)}
 	s.mcp = mcp.NewServer(&mcp.Implementation{Name: "amkc", Title: "amkc", Version: o.Version}, &mcp.ServerOptions{

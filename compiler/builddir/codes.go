@@ -14,7 +14,7 @@ When writing fails (disk full, no permission) they are removed, and an earlier b
 them in place fails, the message says so: the same command once more does the rest.`)
 
 	CodeInTheWay = diag.New("AMK5120", "a file of yours has a name that the build needs", `
-The output directory holds an earlier build and a file or a directory that is none of the build's, under a name that
+The output directory holds an earlier build and a file or a directory that is not the build's, under a name that
 the new build needs: amkc replaces and removes only what its manifest lists. Nothing was written. Move the file
 elsewhere, compile into another directory, or, if it is the launcher's name, call the model something else with
 --name.`)
@@ -30,6 +30,6 @@ Your own files in the directory are where they were.`)
 
 	CodeKept = diag.New("AMK5124", "a file of yours was kept under another name", `
 The output directory held a file that an earlier run of amkc had written and that was edited since, or a file of yours
-that appeared while amkc was working. The new build has a file of that name. Your version is beside it as NAME.edited,
+that appeared while amkc was working. The new build has a file of that name. Your version is next to it as NAME.edited,
 or NAME.edited.2 and so on where that was taken; amkc never removes it.`)
 )

@@ -34,7 +34,7 @@ func (f *benchFlags) verb() verb {
 		summary: "measure builds on a GPU, interleaved, each after its check",
 		details: "All builds are open at once, their launches interleaved. They are opened again several times, " +
 			"rotated, " +
-			"because where\nweights lie in memory changes a time by up to 2 % (docs/bench.md). For the decision " +
+			"because where\nweights are in memory changes a time by up to 2 % (docs/bench.md). For the decision " +
 			"which of two is faster, take\namkc eval, which has a twin of the baseline too. Exit code 1: a build " +
 			"failed its check; 2: one could not be measured.",
 		flags: f.define,

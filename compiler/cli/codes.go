@@ -14,8 +14,8 @@ The first word is a verb, or else a model directory to compile: a model director
 
 	codeOutput = diag.New("AMK5902", "a result cannot be written", `
 Standard output or the file named by -o refused the data: a full disk, a closed pipe, a directory that does not exist or
-may not be written. A file is written beside its place and renamed when it is complete, so an older file of that name is
-still what it was.`)
+may not be written. A file is written next to its place and renamed when it is complete, so an older file of that name
+is still what it was.`)
 
 	codeInput = diag.New("AMK5903", "a file cannot be read", `
 A file or a directory named on the command line does not exist or may not be read, is no regular file but a pipe, a

@@ -33,7 +33,7 @@ func bashScript(table []verbFlags) string {
 	}
 	return fmt.Sprintf(`# bash completion for amkc; source it
 _amkc() {
-    # bash takes a colon for a word of its own, and replaces what is behind it
+    # bash takes a colon for a word of its own, and replaces what is after it
     local first=$COMP_CWORD cur="" word
     while ((first > 2)) && [[ ${COMP_WORDS[first]} == : || ${COMP_WORDS[first-1]} == : ]]; do ((first--)); done
     for word in "${COMP_WORDS[@]:first:COMP_CWORD-first+1}"; do cur+=$word; done

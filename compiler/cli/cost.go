@@ -37,7 +37,7 @@ func costVerb() verb {
 			"Nothing is run: every number is a prediction of the cost model (docs/cost-model.md), whose constants " +
 			"were measured\n" +
 			"on an H200. For other GPUs they are data sheets and assumptions, which are listed with the numbers.\n\n" +
-			"Columns are what the mean SM spends: code, waiting for what other SMs hand over, and waiting for bytes. " +
+			"Columns are what the mean SM spends: code, waiting for what other SMs publish, and waiting for bytes. " +
 			"So a wait for\nthe slowest SM of a stage is exchange of the next one. A context that is split is " +
 			"attention in two stages: part, which\nreads the cache, and attn, which waits for all parts and combines " +
 			"them. The ceiling is the step of this very schedule\nin which SMs do not wait for each other, and so " +
@@ -50,7 +50,7 @@ func costVerb() verb {
 func (f *costFlags) define(set *pflag.FlagSet) {
 	set.BoolVar(&f.allTargets, "all-targets", false, "predict for every GPU that amkc targets lists")
 	set.Var(newCounts(&f.positions, []int{0}), "position", "position `N` of the step; several with commas")
-	set.Var(newCounts(&f.prompts, nil), "prompt", "predict the first token behind a prompt of `N` tokens too; several "+
+	set.Var(newCounts(&f.prompts, nil), "prompt", "predict the first token after a prompt of `N` tokens too; several "+
 		"with commas")
 	f.pass.define(set)
 	f.model.define(set, defaultTarget)
@@ -118,7 +118,7 @@ func (f *costFlags) run(c *call) error {
 		return result.print(c)
 	}
 	if c.flags.Changed("target") || c.flags.Changed("num-sms") || c.flags.Changed("memory") {
-		return c.usage("--all-targets names every target; want no --target, --num-sms or --memory beside it")
+		return c.usage("--all-targets names every target; want no --target, --num-sms or --memory with it")
 	}
 	for _, t := range ir.Targets {
 		opts.Target = &t

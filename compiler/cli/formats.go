@@ -41,7 +41,7 @@ func formatsVerb() verb {
 	return verb{
 		name: "formats", synopsis: "MODEL --text FILE [--format LIST] [--kl N] [--position N]", min: 1, max: 1,
 		summary: "search which format each matrix is stored in, by quality on a text",
-		details: "Each matrix of the layers, and the head, is quantised by itself, and how far the model is from " +
+		details: "Each matrix of the layers, and the head, is quantised on its own, and how far the model is from " +
 			"itself then\n" +
 			"is measured on the text. Then what gains the most predicted time for the divergence that it costs is " +
 			"applied,\n" +
@@ -272,7 +272,7 @@ func formatsText(r *formats.Result, f *formatsFlags) string {
 		fmt.Fprintf(w, "  %.1f µs\t%.1f MB\tKL %.3g\tsame top token %.2f %%\tperplexity %.6g\t%s\n", t.US,
 			float64(t.Bytes)/1e6, t.Divergence, 100*t.Agreement, t.Perplexity, what)
 	}
-	fmt.Fprintf(w, "by itself, predicted at position %d\n", f.position)
+	fmt.Fprintf(w, "on its own, predicted at position %d\n", f.position)
 	row(r.AsIs, "as it is")
 	for _, t := range r.Alone {
 		row(t, t.Change)

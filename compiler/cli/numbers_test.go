@@ -46,7 +46,7 @@ func TestNumbersOfFlags(t *testing.T) {
 			if !numericTypes.MatchString(f.Value.Type()) {
 				return
 			}
-			require.Contains(t, given, v.name, "--%s of %s is a number: say what the verb needs beside it", f.Name,
+			require.Contains(t, given, v.name, "--%s of %s is a number: say what else the verb needs", f.Name,
 				v.name)
 			for _, n := range []string{"-1", "4611686018427387904", "9223372036854775808", "1e400", "0x", "NaN"} {
 				args := append([]string{}, given[v.name]...)

@@ -26,7 +26,7 @@ func (p *place) defineSequences(f *pflag.FlagSet) {
 		"build it with passes of `N` rows of each of them too, up to 8 in all: they verify drafts of several texts")
 }
 
-// checkSequenceRows refuses rows of several sequences that there are none of, and more than a pass takes.
+// checkSequenceRows refuses rows of several sequences that the build does not have, and more than a pass takes.
 func checkSequenceRows(c *call, sequences, rows int) error {
 	switch {
 	case rows <= 1:

@@ -111,7 +111,7 @@ func TestRowsOfTheKernel(t *testing.T) {
 			require.Len(t, together, len(alone))
 			for i, line := range alone {
 				require.Equal(t, line, together[i], "line %d of %d", i, len(alone))
-				require.NotContains(t, line, ": 0000dead", "was not handed over")
+				require.NotContains(t, line, ": 0000dead", "was not published")
 			}
 			for _, what := range []string{fmt.Sprintf("768 by %d row 767 token 1: ", hidden),
 				fmt.Sprintf("%d by 512 row %d ", hidden, hidden-1),

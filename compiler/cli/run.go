@@ -65,7 +65,7 @@ func (r *runFlags) define(f *pflag.FlagSet) {
 	f.Var(newCount(&r.maxTokens, defaultMaxTokens, 1, math.MaxInt32), "max-tokens", "decode at most `N` tokens")
 	f.BoolVar(&r.ignoreEOS, "ignore-eos", false, "go on after a token that ends the text")
 	f.Var(newChoice(&r.draft, "", draft.NGram), "draft",
-		"guess ahead by look-up in prompt and output, and verify several tokens per pass, on a GPU; the text stays "+
+		"draft tokens from n-grams of prompt and output, and verify several tokens per pass, on a GPU; the text stays "+
 			"the same")
 	defineSampling(f, &r.sampling, true)
 	r.place.define(f)

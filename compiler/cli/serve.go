@@ -32,7 +32,7 @@ func serveVerb() verb {
 	return verb{
 		name: "serve", synopsis: "MODEL|DIR [--host HOST] [--port N] [--api-key KEY] [--device ref|cuda]",
 		min: 1, max: 1,
-		summary: "answer over HTTP in the way of OpenAI's API",
+		summary: "serve an OpenAI-compatible HTTP API",
 		details: "There is a page to talk to the model with at the address that is printed, and an API below /v1.\n" +
 			"Ctrl-C ends what is being decoded, and then the server; a second one ends it at once.\n" +
 			"On a GPU a model is built first, into a cache, and the next time found there.",
@@ -51,8 +51,8 @@ func (s *serveFlags) define(f *pflag.FlagSet) {
 	f.Var(newCount(&s.queue, serve.DefaultQueue, 0, math.MaxInt32), "queue",
 		"let up to `N` answers wait, and refuse more")
 	f.Var(newChoice(&s.draft, "", draft.NGram), "draft",
-		"guess ahead by look-up in each text, and verify several tokens of each per pass, on a GPU; answers stay the "+
-			"same")
+		"draft tokens from n-grams of each text, and verify several tokens of each per pass, on a GPU; answers stay "+
+			"the same")
 	s.place.define(f)
 	s.place.defineSequences(f)
 	s.model.define(f, defaultTarget)

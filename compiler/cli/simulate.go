@@ -60,7 +60,7 @@ func (f *simulateFlags) define(set *pflag.FlagSet) {
 	set.Var(newCount(&f.seed, 1, 0, math.MaxInt32), "seed",
 		"the first order follows from `N`, the next from N+1, and so on")
 	f.seconds = 10
-	set.Var(newAmount(&f.seconds), "time", "stop after so many `SECONDS`")
+	set.Var(newAmount(&f.seconds), "time", "stop after `SECONDS`")
 	set.Var(&passPositions{&f.positions}, "position",
 		"position `N` of the step, or N/N for a pass of two sequences; several with commas; without it the first and "+
 			"the last of each variant")

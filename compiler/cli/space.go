@@ -39,7 +39,7 @@ type spaceReport struct {
 
 func runSpace(c *call, m *modelFlags, all bool) error {
 	if m.config != "" {
-		return c.usage("--config sets knobs, and space lists what each would be by itself; want no --config")
+		return c.usage("--config sets knobs, and space lists what each would be on its own; want no --config")
 	}
 	m.configOnly = true
 	opts, err := m.options(c, c.args[0])

@@ -47,7 +47,7 @@ program.json states every setting. A setting has no effect if the model does not
 are cut), if its value amounts to another one (attention.max_splits 24 where there are SMs for 16), or if it is the
 value that the baseline has by default.
 
-amkc space lists the values that make a difference by themselves, those that make the kernels of another value (same),
+amkc space lists the values that make a difference on their own, those that make the kernels of another value (same),
 and the knobs that have no effect here. A candidate with the settings of its baseline is judged: that shows the noise.`)
 
 	codeMemory = diag.New(search.CodeMemory, "a configuration takes too much of the GPU's memory", `

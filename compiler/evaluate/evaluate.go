@@ -224,7 +224,7 @@ func (e *evaluation) prove() error {
 	}
 	if e.SameBits {
 		if knob := knobs.OtherOrder(&e.baseline.Program.Config, &e.candidate.Program.Config); knob != "" {
-			return rejected(diag.Errorf(codeOrder, knob, "is another one than in the baseline, by itself or by what "+
+			return rejected(diag.Errorf(codeOrder, knob, "is another one than in the baseline, set or by what "+
 				"it follows, and so sums are added up in another order; want it as it is there, or no --same-bits"))
 		}
 	}

@@ -82,7 +82,7 @@ func TestMeasurements(t *testing.T) {
 	o.Tell = func(Tried) { told++ }
 	_, err := Search(t.Context(), o)
 	require.NoError(t, err)
-	require.Equal(t, 5+4, measured, "the first one on the way is one by itself")
+	require.Equal(t, 5+4, measured, "the first one on the way is one on its own")
 	require.Equal(t, measured, told)
 	failed := errors.New("no memory")
 	o.Measure = func(context.Context, string) (*quality.Report, error) { return nil, failed }

@@ -144,7 +144,7 @@ func Measure(ctx context.Context, model, against Side, text Text, o Options) (*R
 	}
 	windows := text.windows(o.Window)
 	if o.Window <= len(text.Lead) || len(windows) == 0 {
-		return nil, diag.Errorf(codeShort, "the text", "no token of it stands behind another one in a window, so that "+
+		return nil, diag.Errorf(codeShort, "the text", "no token of it follows another one in a window, so that "+
 			"nothing can be predicted; want a longer text or longer windows (tokens of the text: %d, of a window: %d, "+
 			"of these put there by the tokenizer: %d)", len(text.IDs), o.Window, len(text.Lead))
 	}

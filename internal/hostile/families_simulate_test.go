@@ -17,7 +17,7 @@ var simulateFamilies = []family{
 		return oneTask("buffer in IO_INPUT F32 [16777216,1] HBM rowmajor\nbuffer w WEIGHT F32 [16777216,1] HBM "+
 			"rowmajor from rows(k)", " %t=GEMM_TILE(in[0:16777216,0:1],w[0:16777216,0:1])\n")
 	}},
-	{"elements beside the buffers", func(int) []byte { // each op makes 2^24
+	{"elements besides the buffers", func(int) []byte { // each op makes 2^24
 		return oneTask("buffer in IO_INPUT F32 [16777216] HBM rowmajor\n"+
 			"buffer m ACTIVATION F32 [16777216] HBM rowmajor",
 			strings.Repeat(" m[0:16777216]=COPY(in[0:16777216])\n", 256))

@@ -22,7 +22,7 @@ var ownErrors = map[string]string{
 	"cost/plan.go":             "package ir",
 	"passes/import_tensors.go": "package checkpoint",
 	"passes/pack.go":           "package calibration",
-	"refvm/memory.go":          "whoever supplies the weights",
+	"refvm/memory.go":          "the supplier of the weights",
 }
 
 // quoted returns the calls of diag.Errorf and diag.Warningf that quote an error: a variable called err as it is, or

@@ -15,12 +15,12 @@ var ATTENTION = declare(Spec{
 		"rows at each position. Where their rows are dealt out to parts, block, part and parts say the same. k_row " +
 		"and v_row, which come together, are the rows that are being appended, one for each query: a query sees " +
 		"those up to its own. The one of query t is at position row, and belongs to the task into whose share of the " +
-		"rows it falls, (row/block) % parts == part; others ignore it. With window, a query sees its own row and so " +
-		"many less one before it, where row e of a cache is at position e. With cap, a scaled score s becomes " +
+		"rows it falls, (row/block) % parts == part; others ignore it. With window, a query sees its own row and " +
+		"window-1 before it, where row e of a cache is at position e. With cap, a scaled score s becomes " +
 		"cap · tanh(s / cap). With flags=2 the result is partial, " +
 		"(acc[hd], m, l) per head: acc is not divided by l, and m is the largest score in natural units. A " +
 		"task without any row yields acc = 0, m = −Inf and l = 0. Where rows of the cache are integers with a scale, " +
-		"k_row and v_row are taken as KV_APPEND rounds them. With rows, the result is that of so many queries of q, " +
+		"k_row and v_row are taken as KV_APPEND rounds them. With rows, the result is that of `rows` queries of q, " +
 		"from query first_row on.",
 	Params: []Param{
 		need(headDim), need(heads), need(kvHeads), need(scale),

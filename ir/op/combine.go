@@ -3,8 +3,8 @@ package op
 var AttentionCombine = declare(Spec{
 	Code: 18,
 	Name: "ATTENTION_COMBINE",
-	Doc: "Joins partial results of ATTENTION_TILE. With splits, acc and (m, l) of w elements of one head from so " +
-		"many splits; without, each operand is a whole partial result of n_heads heads, as in the AMK profile.",
+	Doc: "Joins partial results of ATTENTION_TILE. With splits, acc and (m, l) of w elements of one head from that " +
+		"number of splits; without, each operand is a whole partial result of n_heads heads, as in the AMK profile.",
 	Params: []Param{
 		{Key: "splits", Lo: 1, Hi: MaxInt, Doc: "how many partial results there are"},
 		headDim, heads, kvHeads,

@@ -8,7 +8,7 @@ var KVAppend = declare(Spec{
 		"has elements for all of its interval, and those of other parts are left out. Where rows of the cache are " +
 		"integers with a scale, the scale is the largest magnitude of the row over 127, as a BF16, and elements are " +
 		"rounded to multiples of it, to nearest, ties to even. With rows, x has rows of its last dimension, and " +
-		"so many of them are meant, from row first_row on.",
+		"that many of them are meant, from row first_row on.",
 	Params: []Param{firstRow, rowCount},
 	Kernel: true,
 	Forms: []Form{{

@@ -15,7 +15,7 @@ func refuseAdapter(dir string) *diag.Diagnostic {
 	}
 	what := "an adapter alone, without the model that it belongs to"
 	if isThere(dir, "config.json") {
-		what = "an adapter beside the model, which transformers would apply to it"
+		what = "an adapter next to the model, which transformers would apply to it"
 	}
 	return diag.Errorf(codeAdapter, dir, "%s says that this is %s; merge the adapter into its model first "+
 		"(PEFT's merge_and_unload), save the result and give that directory", adapterConfig, what).

@@ -135,7 +135,7 @@ that belong to no tensor mean a damaged file or one with something else hidden o
 var (
 	codeIndex = diag.New("AMK1020", "a safetensors index is malformed", `
 model.safetensors.index.json must be an object whose weight_map maps each tensor name to the name of the shard file that
-holds it. Shards lie beside the index: names with directories are refused.
+holds it. Shards are next to the index: names with directories are refused.
 
     {"metadata": {"total_size": 408448}, "weight_map": {"lm_head.weight": "model-00005-of-00005.safetensors"}}`)
 

@@ -80,7 +80,7 @@ func parseIndex(index *Object) (map[string]string, *diag.Diagnostic) {
 		}
 		if shard != filepath.Base(shard) || !filepath.IsLocal(shard) || shard == "." {
 			return nil, diag.Errorf(codeIndex, tensorPos(indexName, tensor),
-				"the shard %q is not a plain file name; shards lie beside the index", shard)
+				"the shard %q is not a plain file name; shards are next to the index", shard)
 		}
 		weightMap[tensor] = shard
 	}

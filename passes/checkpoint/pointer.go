@@ -15,7 +15,7 @@ func refusePointer(name string, start []byte) *diag.Diagnostic {
 		return nil
 	}
 	return diag.Errorf(codePointer, name,
-		"this is a git-lfs pointer in the place of the file; fetch the files of the model with git lfs pull")
+		"this is a git-lfs pointer instead of the file; fetch the files of the model with git lfs pull")
 }
 
 // pointerIn is refusePointer for an open file of the given size.

@@ -79,7 +79,7 @@ func Parse(data []byte) (*Conversation, error) {
 		}
 		for _, name := range c.Extra.Keys() {
 			if slices.Contains(fields, name) {
-				return nil, fmt.Errorf("chat_template_kwargs has %q, which stands beside it", name)
+				return nil, fmt.Errorf("chat_template_kwargs has %q, which is set separately", name)
 			}
 		}
 	}

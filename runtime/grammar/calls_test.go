@@ -196,7 +196,7 @@ func TestWhereCallsAreHeld(t *testing.T) {
 		"text":                      {nil, []any{"a <c f{}"}, true, true},
 		"a call":                    {nil, []any{"a <c>", f}, true, true},
 		"by a special token":        {nil, []any{"a ", shownMark, f}, true, true},
-		"with one beside it":        {nil, []any{"<c", hidden, ">", f, hidden, "b"}, true, true},
+		"with another next to it":   {nil, []any{"<c", hidden, ">", f, hidden, "b"}, true, true},
 		"none inside of it":         {nil, []any{"<c>f", hidden}, false, false},
 		"another one":               {nil, []any{"<c>", f, " ; <<c>", f, " <c>[g", inner, `{"b":2}]`}, true, true},
 		"that is not spelled":       {nil, []any{`<c>[g|`}, false, false},
@@ -210,7 +210,7 @@ func TestWhereCallsAreHeld(t *testing.T) {
 		"behind one":                {nil, []any{"<t>a</t>b<c>h"}, false, false},
 		"behind spaces without end": {nil, []any{strings.Repeat(" ", 65), "<t><c>h"}, false, false},
 		"behind some":               {nil, []any{strings.Repeat(" ", 64), "<t><c>h"}, true, true},
-		"behind what is no thought": {nil, []any{"<<t><c>h"}, false, false},
+		"after no thought":          {nil, []any{"<<t><c>h"}, false, false},
 		"behind half of one":        {nil, []any{"<<c>", f}, true, true},
 		"in one that is open":       {func(c *Calls) { c.Thinking = true }, []any{"<c>h</t><c>", f}, true, true},
 		"that is open":              {func(c *Calls) { c.Within = true }, []any{f, "<c>", f}, true, true},
@@ -242,7 +242,7 @@ func TestCallsThatAreRefused(t *testing.T) {
 	require.ErrorContains(t, err, "want 1 to")
 	long := Option{Before: strings.Repeat("a", 1+maxBefore), Schema: []byte(`true`), At: "one"}
 	_, err = WithCalls(v, Calls{Mark: "<c>", Options: []Option{long}})
-	require.ErrorContains(t, err, "one stand behind a name that takes 4097 bytes")
+	require.ErrorContains(t, err, "one stand after a name that takes 4097 bytes")
 	_, err = Options(v, []Option{long})
-	require.ErrorContains(t, err, "one stand behind a name that takes 4097 bytes")
+	require.ErrorContains(t, err, "one stand after a name that takes 4097 bytes")
 }

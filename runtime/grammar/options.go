@@ -19,7 +19,7 @@ const maxBefore = 4 << 10
 // document reads the schema of an option.
 func (o *Option) document() (document, error) {
 	if len(o.Before) > maxBefore {
-		return nil, &Error{o.At, fmt.Sprintf("stand behind a name that takes %d bytes; want at most %d", len(o.Before),
+		return nil, &Error{o.At, fmt.Sprintf("stand after a name that takes %d bytes; want at most %d", len(o.Before),
 			maxBefore)}
 	}
 	if len(o.Schema) > maxSchema {

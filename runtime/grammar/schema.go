@@ -119,7 +119,7 @@ func (c *compiler) described(d document, at string) (int32, error) {
 		})
 		if v, there := s.values[alone]; there {
 			if len(others) > 0 {
-				return 0, &Error{at, fmt.Sprintf("has %s beside %s, which is not supported; want one of them", alone,
+				return 0, &Error{at, fmt.Sprintf("has %s alongside %s, which is not supported; want one of them", alone,
 					strings.Join(others, ", "))}
 			}
 			return c.alone(alone, v, s, at)
@@ -221,7 +221,7 @@ func (c *compiler) values(all []document, s *object, at string) (int32, error) {
 		}
 	}
 	if len(texts) == 0 {
-		return 0, &Error{at, "has no value of the type beside it"}
+		return 0, &Error{at, "has no value of the type next to it"}
 	}
 	slices.Sort(texts)
 	r := c.rule()
@@ -245,7 +245,7 @@ func (c *compiler) types(s *object, at string) ([]string, error) {
 	for _, d := range list {
 		name, _ := d.(string)
 		if _, known := simple[name]; !known && name != "object" && name != "array" {
-			return nil, &Error{at + "/type", "is none of string, number, integer, boolean, null, object and array, " +
+			return nil, &Error{at + "/type", "is not string, number, integer, boolean, null, object and array, " +
 				"nor a list of them"}
 		}
 		if !slices.Contains(all, name) {

@@ -47,8 +47,8 @@ const maxToken = 1 << 10
 var ErrVocabulary = errors.New("the tokenizer has no tokens for single characters, or for single bytes of those that " +
 	"it has parts of, so that some JSON could not be written")
 
-// NewVocabulary makes a vocabulary of the tokens from 0 to size-1. text gives the bytes of one, which are none of a
-// token that must not come, such as a special one.
+// NewVocabulary makes a vocabulary of the tokens from 0 to size-1. text gives the bytes of one, which are not those of
+// a token that must not come, such as a special one.
 func NewVocabulary(size int, text func(id int) []byte) (*Vocabulary, error) {
 	v := &Vocabulary{size: size, texts: make([][]byte, size), common: map[int32]*local{}}
 	var single [256]bool

@@ -29,7 +29,7 @@ type timedStage struct {
 // alone makes the time of a stage the one that is measured.
 func (t *timedParts) alone(stage string) error {
 	if len(t.cuts) == 0 {
-		return fmt.Errorf("stage %s cannot be launched by itself: the layers of this model are no single loop", stage)
+		return fmt.Errorf("stage %s cannot be launched on its own: the layers of this model are no single loop", stage)
 	}
 	c, runs := &t.cuts[0], 0
 	t.stage = &timedStage{name: stage}

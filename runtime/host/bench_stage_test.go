@@ -31,7 +31,7 @@ func TestStageAlone(t *testing.T) {
 		launches := map[string]int{"qkv": 2, "attention": 2, "embed": 1, "lm_head": 1}[stage]
 		require.Equal(t, launches, r.Stage.Launches)
 		require.Positive(t, r.Stage.Launching.Median)
-		require.Empty(t, r.Parts, "where one stage is asked for, steps in parts are not timed beside it")
+		require.Empty(t, r.Parts, "where one stage is asked for, steps in parts are not timed with it")
 	}
 	r, err := s.Bench(t.Context(), host.BenchOptions{Position: 20, Launches: 2}, nil)
 	require.NoError(t, err)
@@ -39,7 +39,7 @@ func TestStageAlone(t *testing.T) {
 	require.Len(t, r.Parts, 2)
 	c, err := s.Complete(t.Context(), []int{3}, 100, nil, nil)
 	require.NoError(t, err)
-	require.Equal(t, greedy([]int{3}, 100), c.IDs, "decoding after a stage by itself")
+	require.Equal(t, greedy([]int{3}, 100), c.IDs, "decoding after a stage on its own")
 }
 
 func TestNoStageAlone(t *testing.T) {
@@ -68,5 +68,5 @@ func TestCheckStage(t *testing.T) {
 	require.Equal(t, "L00.attn", r.First.Stage)
 	require.Equal(t, 5, r.First.Position)
 	_, err = s.CheckStage(t.Context(), "down", nil)
-	require.ErrorContains(t, err, "no step hands over anything of a stage down")
+	require.ErrorContains(t, err, "no step publishes anything of a stage down")
 }

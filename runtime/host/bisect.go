@@ -35,7 +35,7 @@ func (s *Session) Bisect(ctx context.Context, progress Progress) (*BisectReport,
 func (s *Session) CheckStage(ctx context.Context, stage string, progress Progress) (*BisectReport, error) {
 	report, err := s.bisect(ctx, stage, progress)
 	if err == nil && report.First == nil && report.Stages == 0 {
-		return nil, fmt.Errorf("no step hands over anything of a stage %s", stage)
+		return nil, fmt.Errorf("no step publishes anything of a stage %s", stage)
 	}
 	return report, err
 }

@@ -160,7 +160,7 @@ func TestBisectNeedsFactsOfTheKernel(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
 	_, err = s.Bisect(t.Context(), nil)
-	require.ErrorContains(t, err, "stage L00.qkv hands over 128 elements, and the longest vector of the kernel has 100")
+	require.ErrorContains(t, err, "stage L00.qkv publishes 128 elements, and the longest vector of the kernel has 100")
 }
 
 func TestReferenceOfAnotherBuild(t *testing.T) {

@@ -172,7 +172,7 @@ func (c *sequenceChecker) alone(ctx context.Context, sequence, position, token i
 	c.s.region, c.s.position = sequence, position
 	chosen, err = c.s.run(ctx, burst{tokens: c.steps, token: token, logits: true}, nil)
 	if err != nil {
-		return nil, nil, fmt.Errorf("sequence %d by itself: %w", sequence, err)
+		return nil, nil, fmt.Errorf("sequence %d alone: %w", sequence, err)
 	}
 	all, err = c.logits(len(chosen))
 	return chosen, all, err

@@ -64,7 +64,7 @@ func TestOpenRefuses(t *testing.T) {
 		"passes of another number": {"", passes(8), func(t *testing.T, dir string) {
 			hosttest.Write(t, dir, "rows8/megakernel.fatbin", []byte("FAKE rows=4 \x00"))
 		}, new(*host.BuildError), "compiled for rows of a pass 4, and the manifest says 8"},
-		"one row in the place of passes": {"", passes(8), func(t *testing.T, dir string) {
+		"one row instead of passes": {"", passes(8), func(t *testing.T, dir string) {
 			hosttest.Write(t, dir, "rows8/megakernel.fatbin", []byte("FAKE rows=1 \x00"))
 		}, new(*host.BuildError), "compiled for rows of a pass 1, and the manifest says 8"},
 		"passes of another cache": {"", passes(8), func(t *testing.T, dir string) {

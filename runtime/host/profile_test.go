@@ -114,7 +114,7 @@ func TestMeasurementsThatStall(t *testing.T) {
 	require.ErrorAs(t, err, &stall)
 	c, err := s.Complete(t.Context(), []int{3}, 50, nil, nil)
 	require.NoError(t, err)
-	require.Equal(t, greedy([]int{3}, 50), c.IDs, "decoding after launches that were given up")
+	require.Equal(t, greedy([]int{3}, 50), c.IDs, "decoding after launches that were aborted")
 }
 
 // A rehearsal needs no check and no reference, and launches the kernel without weights before it says so.

@@ -176,7 +176,7 @@ func TestCancelRaisesTheAbortWord(t *testing.T) {
 	})
 	require.ErrorIs(t, err, why)
 	require.Empty(t, all)
-	require.Zero(t, s.Position(), "a launch that was given up does not count")
+	require.Zero(t, s.Position(), "an aborted launch does not count")
 	// The GPU is clean: the same session decodes.
 	again, err := s.Generate(t.Context(), 3, 30, nil, nil)
 	require.NoError(t, err)

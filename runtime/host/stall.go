@@ -42,7 +42,7 @@ type StallError struct {
 
 // Error names the SMs that gave up on their own, alike ones together.
 func (e *StallError) Error() string {
-	return fmt.Sprintf("the kernel stalled in the launch at position %d, and was given up; the cache up to there is "+
+	return fmt.Sprintf("the kernel stalled in the launch at position %d, and was aborted; the cache up to there is "+
 		"intact\n    %s",
 		e.Position, strings.Join(e.Dump(), "\n    "))
 }

@@ -229,11 +229,11 @@ func (s *Session) exchanges(position int) ([]Exchange, error) {
 	}
 	for _, e := range all {
 		if e.Elements < 0 || e.Elements > s.info.TraceStride {
-			return nil, broken("stage %s hands over %d elements, and the longest vector of the kernel has %d", e.Stage,
+			return nil, broken("stage %s publishes %d elements, and the longest vector of the kernel has %d", e.Stage,
 				e.Elements, s.info.TraceStride)
 		}
 		if e.Parts < 0 || e.Elements%max(1, e.Parts) != 0 {
-			return nil, broken("stage %s hands over %d elements in %d parts", e.Stage, e.Elements, e.Parts)
+			return nil, broken("stage %s publishes %d elements in %d parts", e.Stage, e.Elements, e.Parts)
 		}
 	}
 	return all, nil

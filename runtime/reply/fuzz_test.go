@@ -59,7 +59,7 @@ func joined(r interface {
 		there := ""
 		for _, s := range p.At {
 			if s.From < to {
-				panic(fmt.Sprintf("%q: what stands at %d comes behind what ends at %d", parts, s.From, to))
+				panic(fmt.Sprintf("%q: what stands at %d comes after what ends at %d", parts, s.From, to))
 			}
 			there, to = there+answer[s.From:s.To], s.To
 		}

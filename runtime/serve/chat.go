@@ -131,10 +131,10 @@ func (s *Server) conversing(req *request, from source, left map[string]value) (*
 	}
 	switch {
 	case req.form != nil && p.tools != nil:
-		err = unsupported(req.formField, "%s beside tools is not supported, as calls are no such text; want one of "+
+		err = unsupported(req.formField, "%s alongside tools is not supported, as calls are no such text; want one of "+
 			"them, or tool_choice none", req.formField)
 	case (req.form != nil || p.forced != nil || p.held != nil) && req.ignoreEOS:
-		err = unsupported("ignore_eos", "ignore_eos is not supported beside a format of the answer, tools that are "+
+		err = unsupported("ignore_eos", "ignore_eos is not supported alongside a format of the answer, tools that are "+
 			"strict, or a tool_choice that has the model call: the text ends where it is whole")
 	case p.forced != nil:
 		req.form, err = s.callGrammar(p.forced)

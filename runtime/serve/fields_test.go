@@ -105,7 +105,7 @@ func TestDocumentedFields(t *testing.T) {
 				want := map[string]string{"no": "unsupported_parameter", "": "unknown_parameter"}[does]
 				require.Equal(t, want, faultOf(t, answer).Code, "%s %s", path, name)
 			default:
-				t.Fatalf("%s: %q is none of yes, as n, no effect and no", name, does)
+				t.Fatalf("%s: %q is not yes, as n, no effect and no", name, does)
 			}
 		}
 	}

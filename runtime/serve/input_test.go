@@ -143,7 +143,7 @@ func TestResponseRefusals(t *testing.T) {
 			"has no schema"},
 		{`"input": "a", "text": {"format": {"type": "json_schema", "json_schema": {}}}`, "unknown_parameter",
 			"text.format.json_schema", "no field"},
-		{flatTools + `, "text": {"format": {"type": "json_object"}}`, no, "text.format", "beside tools"},
+		{flatTools + `, "text": {"format": {"type": "json_object"}}`, no, "text.format", "alongside tools"},
 		{`"input": "a", "reasoning": 5`, bad, "reasoning", "an object"},
 		{`"input": "a", "reasoning": {"effort": "low"}`, no, "reasoning.effort", "knows no reasoning_effort"},
 		{`"input": "a", "reasoning": {"summary": "auto"}`, no, "reasoning.summary", "as it is"},

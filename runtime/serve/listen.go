@@ -104,7 +104,7 @@ func (p *Port) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) Take(p *Port) {
 	if s.key == nil {
 		if s.local = isLocal(p.Addr()); !s.local {
-			s.log.Warn("whoever reaches this address may use the model, as there is no API key",
+			s.log.Warn("anyone who reaches this address may use the model, as there is no API key",
 				"address", p.Addr().String())
 		}
 	}
@@ -140,7 +140,7 @@ func (s *Server) Serve(ctx context.Context, grace time.Duration) error {
 	select {
 	case <-s.scheduler.done:
 	case <-late.C:
-		s.log.Warn("the time to end is over: what is being decoded is given up")
+		s.log.Warn("the time to end is over: what is being decoded is cancelled")
 		giveUp()
 		<-s.scheduler.done
 	}

@@ -90,7 +90,7 @@ func (s *Server) variables(c *chat.Conversation, left map[string]value) error {
 	for _, name := range given.Keys() {
 		param := "chat_template_kwargs." + name
 		if slices.Contains([]string{"messages", "tools", "documents", "add_generation_prompt"}, name) {
-			return invalid(param, "chat_template_kwargs has %s, which a request says by itself", name)
+			return invalid(param, "chat_template_kwargs has %s, which a request states separately", name)
 		}
 		if !s.chat.Mentions(name) {
 			return unsupported(param, "the chat template of this model knows no %s", name)

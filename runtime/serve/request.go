@@ -199,7 +199,7 @@ var refusedFields = []string{"access_programs", "audio", "background_options", "
 
 func unknown(name string) *apiError {
 	if name == "prompt_embeds" {
-		return unsupported(name, "%s is not supported; want prompt: embeddings in the place of tokens are taken by "+
+		return unsupported(name, "%s is not supported; want prompt: embeddings instead of tokens are taken by "+
 			"the library for C and Python", name)
 	}
 	if slices.Contains(refusedFields, name) {

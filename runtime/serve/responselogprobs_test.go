@@ -106,7 +106,7 @@ func TestResponseLogprobs(t *testing.T) {
 				for len(rest) > 0 && fmt.Sprint(rest[0]) != fmt.Sprint(row) {
 					rest = rest[1:]
 				}
-				require.NotEmpty(t, rest, "%q: %v is none of the chat's", c.answer, row)
+				require.NotEmpty(t, rest, "%q: %v is not one of the chat's", c.answer, row)
 				rest = rest[1:]
 			}
 

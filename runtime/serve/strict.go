@@ -21,7 +21,7 @@ func (s *Server) hold(p *chatPrompt, c *chat.Conversation) error {
 		return unsupported("tools", "strict is not supported for this model: %v, so that its calls cannot be held to "+
 			"their schemas; want strict false, or none", err)
 	case errors.As(err, &refused):
-		return unsupported("tools", "strict is not supported here: the chat template does not format a call behind "+
+		return unsupported("tools", "strict is not supported here: the chat template does not format a call after "+
 			"the messages: %v; want strict false, or none", err)
 	}
 	p.held = held

@@ -76,7 +76,7 @@ func (s *Server) text(all map[string]value) (string, error) {
 	}
 	most := s.engine.Limits().MaxSeq + 1 // the last token of an answer needs no position
 	if v.isNumbers() && v.commas() >= most {
-		return "", invalid("tokens", "there are %d tokens; want at most %d, as many as a context and the token behind "+
+		return "", invalid("tokens", "there are %d tokens; want at most %d, as many as a context and the token after "+
 			"it have", v.commas()+1, most)
 	}
 	ids, err := list[int](v, most, "a list of ids")

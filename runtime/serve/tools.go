@@ -174,7 +174,7 @@ func (s *Server) tools(p *chatPrompt, c *chat.Conversation, left map[string]valu
 		}
 	}
 	if p.forcedTools == nil {
-		return invalid("tool_choice", "tool_choice names %q, which is none of tools", value{}.cut(name))
+		return invalid("tool_choice", "tool_choice names %q, which is not one of tools", value{}.cut(name))
 	}
 	return nil
 }
@@ -260,7 +260,7 @@ func (s *Server) force(p *chatPrompt, c *chat.Conversation) error {
 			"model: %v", err)
 	case errors.As(err, &refused):
 		return unsupported("tool_choice", "tool_choice that has the model call a tool is not supported here: the chat "+
-			"template does not format a call behind the messages: %v", err)
+			"template does not format a call after the messages: %v", err)
 	case err != nil:
 		return err
 	}
@@ -272,7 +272,7 @@ func (s *Server) force(p *chatPrompt, c *chat.Conversation) error {
 		for _, id := range ids {
 			if s.tokenizer.IsSpecial(id) {
 				return unsupported("tool_choice", "tool_choice required among several tools is not supported for this "+
-					"model, which writes a special token behind the name of a tool; want tool_choice to name one")
+					"model, which writes a special token after the name of a tool; want tool_choice to name one")
 			}
 		}
 	}

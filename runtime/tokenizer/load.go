@@ -13,7 +13,7 @@ import (
 // linear in len(data). Truncation and padding are not looked at: see the package comment.
 func Load(data []byte) (*Tokenizer, error) {
 	if bytes.HasPrefix(data, []byte("version https://git-lfs.github.com/spec/v1")) {
-		return nil, malformed("", "this is a git-lfs pointer in the place of the file; fetch it with git lfs pull")
+		return nil, malformed("", "this is a git-lfs pointer instead of the file; fetch it with git lfs pull")
 	}
 	if !utf8.Valid(data) {
 		return nil, malformed("", "not valid UTF-8")

@@ -68,7 +68,7 @@ func TestCutNeedsTheVocabulary(t *testing.T) {
 	const vocab = `{"type":"BPE","vocab":{"▁":0,"a":1,"b":2,"a▁":3,"<0x62>":4},"merges":["a ▁"]}`
 	tok := mustLoad(t, small(map[string]string{"model": vocab, "decoder": "null"}))
 	require.Equal(t, len("a▁b"), tok.model.cut("a▁b▁"), "before the second mark, not the first")
-	require.Equal(t, len("a▁?▁"), tok.model.cut("a▁?▁"), "what is no token may be anything")
+	require.Equal(t, len("a▁?▁"), tok.model.cut("a▁?▁"), "anything but a token may be anything")
 	require.Equal(t, []int{3, 2, 0, 1}, encode(t, tok, "a▁b▁a", false))
 }
 

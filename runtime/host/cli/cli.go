@@ -43,7 +43,7 @@ type verb struct {
 var verbs = []verb{
 	{"run", "decode from a prompt and print the text as it comes", (*command).runPrompt},
 	{"chat", "talk with the model, line by line", (*command).chat},
-	{"serve", "answer over HTTP in the way of OpenAI's API", (*command).serve},
+	{"serve", "serve an OpenAI-compatible HTTP API", (*command).serve},
 	{"bench", "check, then measure the latency of a token", (*command).bench},
 	{"check", "compare the megakernel with the plain kernels of the build", (*command).check},
 	{"info", "describe the build; needs no GPU", (*command).info},

@@ -47,7 +47,7 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 		"are positions for", defaultTokens))
 	ignoreEOS := set.Bool("ignore-eos", false, "go on after an end-of-sequence token")
 	choose := samplingFlags(set, true)
-	guess := set.String("draft", "", "guess ahead by `ngram` look-up in prompt and output, and verify several tokens "+
+	guess := set.String("draft", "", "draft tokens by `ngram` from prompt and output, and verify several tokens "+
 		"per pass; the text is the same")
 	load := set.String("prefix", "", "take what the prompt has in common with the prefix in `FILE` from there")
 	save := set.String("save-prefix", "", "save the prompt, with what decoding it leaves in the cache, into `FILE`")

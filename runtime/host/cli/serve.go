@@ -25,7 +25,7 @@ func (c *command) serve(ctx context.Context, args []string) error {
 	key := set.String("api-key", "", "answer requests with the key `KEY` alone; by default what "+serve.KeyVariable+
 		" has, which no list of processes shows")
 	queue := set.Int("queue", serve.DefaultQueue, "let up to `N` answers wait, and refuse more")
-	guess := set.String("draft", "", "guess ahead by `ngram` look-up in each text, and verify several tokens of each "+
+	guess := set.String("draft", "", "draft tokens by `ngram` from each text, and verify several tokens of each "+
 		"per pass; answers are the same")
 	if err := c.parse(set, args); err != nil {
 		return err

@@ -104,7 +104,7 @@ func TestTheWholeStepHasNoHoles(t *testing.T) {
 	_, overview, _ := strings.Cut(out, "<h3>One step</h3>")
 	overview, detail, _ := strings.Cut(overview, "<h3>Layers")
 	require.NotContains(t, overview, `class="signal"`)
-	require.Contains(t, overview, "handing over is in the stage’s colour")
+	require.Contains(t, overview, "publishing is in the stage’s colour")
 	require.Contains(t, detail, `class="signal"`)
 }
 

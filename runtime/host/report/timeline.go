@@ -103,7 +103,7 @@ func (ix *index) draw(w window, title, what string, detail bool) timeline {
 	t.Pixels = max(rows*rowPixels, 48)
 	t.Note = what + "; µs from the beginning of the drawing on"
 	if !detail {
-		t.Note += "; handing over is in the stage’s colour"
+		t.Note += "; publishing is in the stage’s colour"
 	}
 	if every > 1 {
 		t.Note += fmt.Sprintf("; one SM in %s is shown", count(every))
