@@ -106,7 +106,7 @@ func TestReach(t *testing.T) {
 		{1, 0, 1, 1},
 		{1, 0x1p-9, 1 - 0x1p-8, 1},            // the middle to what is below, and half of the way to that above
 		{1 + 0x1p-8, 0x1p-20, 1, 1 + 0x1p-7},  // the middle of two
-		{1 + 0x1p-8 - 0x1p-19, 0x1p-20, 1, 1}, // beside it
+		{1 + 0x1p-8 - 0x1p-19, 0x1p-20, 1, 1}, // just below it
 		{1 + 0x1p-8 + 0x1p-19, 0x1p-20, 1.0078125, 1.0078125},
 		{-3, 1, -4, -2},
 	} {
