@@ -1,8 +1,8 @@
 package cost
 
-// A Calibration holds the constants that nobody measured on their own: they were chosen so that the predictions fit
-// all rows of section bench in docs/results/h200.json together: the latency, the ceiling, which waits for no words,
-// and the drain, which waits for no bytes. internal/costcheck finds them, and bounds how many there may be.
+// A Calibration holds the constants that cannot be measured separately: they were fitted so that the predictions match
+// all rows of section bench in docs/results/h200.json together: the latency, the ceiling, which waits for no words, and
+// the drain, which waits for no bytes. internal/costcheck finds them, and bounds how many there may be.
 type Calibration struct {
 	// Spread makes an exchange later by Spread·ln(writers) microseconds: it waits for the slowest of them, whose
 	// delays have exponential tails.

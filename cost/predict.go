@@ -41,7 +41,7 @@ type Stage struct {
 	Slowest float64 `json:"-"`
 }
 
-// Ring is what the model makes of the machine: sizes in bytes per SM, speeds in 10^9 bytes per second.
+// Ring is the machine as the model sees it: sizes in bytes per SM, speeds in 10^9 bytes per second.
 type Ring struct {
 	Slots     int     `json:"slots"`
 	InFlight  float64 `json:"in_flight_bytes"`

@@ -12,9 +12,9 @@ import (
 // maxBytes bounds one buffer or page: far above any GPU, and low enough that sums of sizes do not overflow.
 const maxBytes = 1 << 48
 
-// Check reports whether the program is well-formed: every name one that CheckName accepts and defined once, every op
-// as the registry has it, every shape and distribution sane, the variants covering the positions. It runs after each
-// pass. It proves nothing about races, bounds or deadlocks; that is what validate is for.
+// Check reports whether the program is well-formed: names are accepted by CheckName and defined once, ops match their
+// declarations, shapes and distributions are consistent, and the variants cover the positions. It runs after each pass.
+// It proves nothing about races, bounds or deadlocks; validate does.
 func Check(p *Program) diag.List {
 	c := checker{p: p, pages: map[string]*Page{}}
 	c.names()

@@ -8,8 +8,8 @@ import (
 )
 
 // CheckNames reports every string of a program that is not a name (CheckName), wherever it stands, and an architecture
-// that nvcc has no such name for. A program has no other strings. Check does this too; codegen calls it too, so
-// that nothing is emitted from a program that nobody has checked.
+// that nvcc has no such name for. A program has no other strings. Check includes this; codegen calls it as well, so
+// that nothing is emitted from an unchecked program.
 func CheckNames(p *Program) diag.List {
 	c := checker{p: p}
 	c.names()

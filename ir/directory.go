@@ -89,7 +89,7 @@ func (d *Directory) At(name string, i int) (Member, error) {
 	return Member{}, fmt.Errorf("%s %s is not defined", d.what, full)
 }
 
-// Find is At for names that may well stand for nothing.
+// Find is At for names that need not exist.
 func (d *Directory) Find(name string, i int) (Member, bool) {
 	full, err := Resolve(name, i)
 	if err != nil {

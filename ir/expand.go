@@ -3,7 +3,7 @@ package ir
 import "slices"
 
 // Expand writes out a program, in place: its loops iteration by iteration, and every member of a family as a buffer or
-// a counter of its own. Groups go, whose names the stages then no longer use. The error is of a name that Check would
+// a counter of its own. Groups are removed: stages no longer use their names. The error is of a name that Check would
 // refuse.
 func Expand(p *Program) error {
 	buffers := BufferDirectory(p)

@@ -51,8 +51,8 @@ type Axis struct {
 }
 
 // Axes lists what a search may vary, in the order of the table: every knob with more than one value. Values are those
-// of Row.Steps for a range of integers, and all that are legal otherwise. Which of them a model and a target allow is
-// for Resolve and the passes to say.
+// of Row.Steps for a range of integers, and all that are legal otherwise. Resolve and the passes decide which of them a
+// model and a target allow.
 func Axes() []Axis {
 	var axes []Axis
 	for i := range table {
@@ -166,8 +166,8 @@ func escaped(path string) string {
 	return quoted[1 : len(quoted)-1]
 }
 
-// SettingsOf returns what a configuration states of the knobs that a search varies, and the paths of what it states
-// besides: rotations of stages, fusion groups, and knobs that no search varies.
+// SettingsOf returns the settings of a configuration that a search can vary, and the paths of its other settings:
+// rotations of stages, fusion groups, and knobs that no search varies.
 func SettingsOf(c *ir.ScheduleConfig) (s Settings, besides []string) {
 	s = Settings{}
 	for _, a := range Axes() {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A Description is what a reader is told of a knob.
+// A Description describes a knob to a reader.
 type Description struct {
 	Name    string `json:"name"` // its path, with the stages of a knob per stage in braces
 	Also    string `json:"also,omitempty"`
@@ -85,8 +85,8 @@ func (r *Row) describe() Description {
 // object is a JSON object.
 type object = map[string]any
 
-// Schema returns the JSON Schema of a configuration: names and legal values. What a model, a target or other knobs
-// forbid besides is for Resolve to say.
+// Schema returns the JSON Schema of a configuration: names and legal values. Resolve reports what a model, a target or
+// other knobs forbid beyond that.
 func Schema() map[string]any {
 	tiling, fields := object{}, object{}
 	for i := range table {

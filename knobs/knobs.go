@@ -44,7 +44,7 @@ type Row struct {
 	Like *Int
 	// Rare: a program states it only where its configuration did, or, without Like, where its value is not Default.
 	Rare bool
-	// Check says what a legal value has against it in this configuration, for this model and target.
+	// Check returns why a legal value has no place in this configuration, for this model and target; nil if it has.
 	Check func(c *Case) *diag.Diagnostic
 	Code  *diag.Code // of a value that is not legal; nil: AMK2002
 	// Order: it decides in which order a row's sums are added up, and so has one value for all variants of a build and

@@ -8,7 +8,7 @@ import (
 	"amkc/ir"
 )
 
-// A Family is what amkc compiles of one model_type.
+// A Family describes the models of one model_type that amkc compiles.
 type Family struct {
 	ModelType string
 	Models    string // the better known ones
@@ -19,7 +19,7 @@ type Family struct {
 	build func(*importer) *ir.Graph
 }
 
-// CheckedAgainst is what its programs are held to, and where.
+// CheckedAgainst returns what its programs are compared with, and where.
 func (f *Family) CheckedAgainst() string {
 	if len(f.GPUs) == 0 {
 		return "transformers"
@@ -33,7 +33,7 @@ var (
 	h100AndH200 = []string{"H100", "H200"}
 )
 
-// Families are all that have an importer, by model type. Each is held to the logits of transformers.
+// Families are all families with an importer, by model type. Each is compared with the logits of transformers.
 var Families = []Family{
 	{"apertus", "Apertus", true, h200, importApertus},
 	{"arcee", "Arcee AFM", true, h200, importArcee},

@@ -36,8 +36,8 @@ func NewWeights(c *checkpoint.Checkpoint, g *ir.Graph, matrices map[string]*quan
 	return &Weights{checkpoint: c, matrices: matrices, computed: computed}
 }
 
-// Readings say what the tensors of quantised matrices are read as, in the order of keys: two checkpoints with the same
-// tensors may differ in that alone.
+// Readings describe how the tensors of quantised matrices are interpreted, in the order of keys: two checkpoints with
+// the same tensors may differ in that alone.
 func (w *Weights) Readings() []string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(w.matrices)) {
@@ -46,8 +46,8 @@ func (w *Weights) Readings() []string {
 	return out
 }
 
-// Calibrate has matrices that the checkpoint does not quantise, and whose format does, rounded for what they are
-// multiplied with. Sums are by the key of the first tensor of a buffer; what has none is rounded on its own.
+// Calibrate rounds the matrices that their format quantises, and the checkpoint does not, for the vectors that they are
+// multiplied with. Sums are by the key of the first tensor of a buffer; a buffer without sums is rounded on its own.
 func (w *Weights) Calibrate(sums map[string]*calibration.Gram) { w.calibrated = sums }
 
 // Calibratable returns the key under which Calibrate finds the sums for a buffer (member i, if it is a family), or
@@ -107,8 +107,8 @@ func (u *unpacker) Write(packed []byte) (int, error) {
 	return len(packed), nil
 }
 
-// Pack writes a buffer (member i, if it is a family) in its format: Bytes of it, padding included, as zeros. Blocks of
-// rows are packed by all processors and written in order.
+// Pack writes a buffer (member i, if it is a family) in its format: Bytes bytes, with zeros for padding. Blocks of rows
+// are packed by all processors and written in order.
 func (w *Weights) Pack(out io.Writer, b *ir.Buffer, i int) error {
 	first, err := w.open(b, i)
 	if err != nil {

@@ -19,8 +19,8 @@ func (in *Inputs) carry(k int) []float32 { return in.Carry[k*(k-1)/2 : k*(k+1)/2
 // together are the rows that are rounded side by side: each row of L is read once for them all.
 const together = 8
 
-// PackFor quantises whole rows for vectors that are correlated as inputs say. Scales and zero points are chosen as by
-// Pack, with errors weighed by how large inputs are.
+// PackFor quantises whole rows for vectors with the correlations of inputs. Scales and zero points are chosen as in
+// Pack, with errors weighted by the magnitude of inputs.
 func (b blocks) PackFor(dst []byte, values []float32, cols int, in *Inputs) []byte {
 	g := b.quantise(values, cols, in.Square)
 	errors := make([]float32, together*cols) // of rows, in the order of columns

@@ -7,8 +7,8 @@ import (
 	"amkc/runtime/driver"
 )
 
-// A ChosenReport is how long steps take that draw their tokens with a temperature, from what is left by a choice or of
-// logits that it has changed.
+// A ChosenReport is the time of steps that draw tokens with a temperature, after top-k, top-p, penalties or another
+// kind of choice has excluded tokens or changed logits.
 type ChosenReport struct {
 	How     string    `json:"how"`
 	Latency Quantiles `json:"latency_us"` // of a token

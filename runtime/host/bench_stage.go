@@ -7,9 +7,9 @@ import (
 	"amkc/runtime/driver"
 )
 
-// A StageReport is the time of a stage on its own, in all layers together: microseconds per token. Each of its launches
-// comes in its place among those of the step's other stages, and is followed by one that does nothing, whose time is
-// taken off. Of lm_head it has the end of the step in it, which is the same launch.
+// A StageReport is the time of a stage on its own, in all layers together: microseconds per token. Each launch of the
+// stage runs in its place among those of the step's other stages, and is followed by an empty launch, whose time is
+// subtracted. The time of lm_head includes the end of the step, which is the same launch.
 type StageReport struct {
 	Stage     string    `json:"stage"`
 	Launches  int       `json:"launches"` // a step

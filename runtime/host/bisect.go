@@ -22,16 +22,16 @@ type BisectReport struct {
 	First     *StageDifference `json:"first,omitempty"`
 }
 
-// Bisect decodes what [Session.Check] decodes, step by step with the traced form of the megakernel, and holds the
-// result of every stage to the reference's result from the same inputs, until one is wrong: that is the stage that is
-// at fault, and not one that was misled. What a stage leaves in the cache is compared too. The session stands at
+// Bisect decodes what [Session.Check] decodes, step by step with the traced form of the megakernel, and compares the
+// result of every stage with the reference's result from the same inputs, until one is wrong. That stage is at fault,
+// and did not just receive wrong inputs. Rows that a stage appends to the cache are compared too. The session is at
 // position 0 afterwards.
 func (s *Session) Bisect(ctx context.Context, progress Progress) (*BisectReport, error) {
 	return s.bisect(ctx, "", progress)
 }
 
-// CheckStage is Bisect for one stage alone, as knobs name it: what it publishes, and leaves in the cache, is held to
-// the reference's result from the same inputs.
+// CheckStage is Bisect for one stage alone, as knobs name it: its published vector and its rows of the cache are
+// compared with the reference's results from the same inputs.
 func (s *Session) CheckStage(ctx context.Context, stage string, progress Progress) (*BisectReport, error) {
 	report, err := s.bisect(ctx, stage, progress)
 	if err == nil && report.First == nil && report.Stages == 0 {

@@ -52,9 +52,8 @@ func buildIDOf(dir string, images [][]byte) buildID {
 	return id
 }
 
-// Trust takes over what Check has found in another session of the same build in this process. If that was not that it
-// passed, or of another build, it returns [ErrNotChecked]. Check leaves rows in the cache, and Trust none: see
-// [Session.FillCache].
+// Trust accepts the report of a Check that passed in another session of the same build in this process. For any other
+// report it returns [ErrNotChecked]. Check leaves rows in the cache, and Trust does not: see [Session.FillCache].
 func (s *Session) Trust(r *CheckReport) error {
 	if !r.Passed || r.of != s.build {
 		return ErrNotChecked

@@ -104,9 +104,9 @@ func (s *Session) Decode(ctx context.Context, in Input, want Outputs) (next int,
 	return next, nil
 }
 
-// SetProgress makes the session tell p how many tokens of an input have been decoded, before the first launch and after
-// each, where that takes more than a launch or two: of inputs longer than a part, see [Facts.PromptPart], and with
-// logits sooner. nil ends it.
+// SetProgress makes the session report to p how many tokens of an input have been decoded, before the first launch and
+// after each. Short inputs, of a launch or two, are not reported: those up to a part, see [Facts.PromptPart], or less
+// if logits are wanted. nil ends it.
 func (s *Session) SetProgress(p Progress) { s.progress = p }
 
 // reading returns what is told how many of n tokens are left.

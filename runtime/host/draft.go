@@ -14,13 +14,13 @@ func (s *Session) SetDrafter(d draft.Drafter) bool {
 	return len(s.passes) > 0
 }
 
-// Drafts returns what drafts were good for since the session was opened.
+// Drafts returns statistics of drafts since the session was opened.
 func (s *Session) Drafts() draft.Stats { return s.drafts }
 
-// SetScript makes the session go on as if the kernel had chosen the tokens of a text: each that it chooses for a
-// position of the text becomes the one that stands there. What is launched, and what that costs, is the same. So it can
-// be measured what drafts are worth on a text that the weights would not write; within a launch of several steps the
-// kernel decodes its own choices. nil ends it, and so do [Session.Check] and [Session.NewBatch].
+// SetScript makes the session continue as if the kernel had chosen the tokens of a text: each token that it chooses for
+// a position of the text is replaced by the text's. The launches and their cost are the same, so that the gain of
+// drafts can be measured on a text that the weights would not write. Within a launch of several steps the kernel
+// decodes its own choices. nil ends the script, and so do [Session.Check] and [Session.NewBatch].
 func (s *Session) SetScript(text []int) { s.script = text }
 
 // chosen is the token of a position, of which the kernel has chosen id.

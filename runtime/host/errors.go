@@ -32,7 +32,7 @@ func (e *BuildError) Error() string {
 
 func (e *BuildError) Unwrap() error { return e.Err }
 
-// A PrefixError says that a file is no prefix that a build can go on from.
+// A PrefixError says that a build cannot continue from the prefix in a file.
 type PrefixError struct {
 	Path string
 	What string

@@ -25,7 +25,8 @@ type Machine struct {
 	ClocksAbsent      string  `json:"clocks_absent,omitempty"` // why there are no Clocks
 }
 
-// FitsL2 says whether everything that a token reads does, so that the kernels of a measurement hardly touch memory.
+// FitsL2 reports whether everything that a token reads fits L2, so that the kernels of a measurement hardly touch
+// memory.
 func (r *BenchReport) FitsL2() bool { return r.BytesPerToken <= float64(r.Machine.L2Bytes) }
 
 // cached is the part of the bytes that may still be in L2 from the step before, and by chance more of it than in the
@@ -37,8 +38,8 @@ func (r *BenchReport) cached() float64 {
 	return float64(r.Machine.L2Bytes) / r.BytesPerToken
 }
 
-// Clocks are what was read while measured launches ran, once a batch of them or of prompts every 10 ms. A Range of
-// zeros: the driver does not tell.
+// Clocks are the clocks while measured launches ran, sampled once per batch of launches, or every 10 ms during prompts.
+// A zero Range means that the driver does not report it.
 type Clocks struct {
 	Samples     int   `json:"samples"`
 	SM          Range `json:"sm_mhz"`

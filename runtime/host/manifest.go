@@ -29,7 +29,7 @@ const (
 	HeaderFile    = "library/amk.h"     // of the library, for C
 	LibraryFile   = "library/libamk.so" // that make makes
 
-	// WorkDir holds what is not in its place yet while amkc writes a build, or after it was killed.
+	// WorkDir holds the files that amkc has not yet moved into place, while it writes a build or after it was killed.
 	WorkDir = ".amkc-partial"
 )
 
@@ -279,7 +279,8 @@ func elementBytes(dtype string) int {
 // ProgramFile is the proved program of a build, of which a host needs the knobs alone.
 const ProgramFile = "program.json"
 
-// Provenance is where a build comes from, as far as a measurement of it depends on that. Empty: the build does not say.
+// Provenance is the origin of a build, as far as a measurement depends on it. Fields that the build does not state are
+// empty.
 type Provenance struct {
 	AMKC       string  `json:"amkc,omitempty"` // version of the compiler
 	NVCC       string  `json:"nvcc,omitempty"`

@@ -83,7 +83,7 @@ func (i Info) vectorBytes(prompt int) int64 {
 	return 4 * int64(max(maxSteps, prompt)) * int64(i.Hidden)
 }
 
-// Bytes is all of it.
+// Bytes returns the total.
 func (f Footprint) Bytes() uint64 { return f.Weights + f.Cache + f.Other }
 
 // checkMemory says whether everything fits before anything is allocated.

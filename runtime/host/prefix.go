@@ -95,8 +95,8 @@ func (s *Session) SavePrefix(w io.Writer, ids []int) error {
 // maxPrefixHeader is more than any header that SavePrefix writes.
 const maxPrefixHeader = 4096
 
-// LoadPrefix puts the prefix of a file into the cache, and returns its ids. The session then is after them. A file
-// that is not of this build, or not whole, is a [PrefixError], and leaves the session at position 0.
+// LoadPrefix loads the prefix in a file into the cache, and returns its ids. The session is then at the position after
+// them. A file of another build, or an incomplete one, is a [PrefixError], and leaves the session at position 0.
 func (s *Session) LoadPrefix(ctx context.Context, path string) (ids []int, err error) {
 	if s.closed {
 		return nil, ErrClosed

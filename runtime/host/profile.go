@@ -63,8 +63,8 @@ func (s *Session) spansPerStep(position int) int {
 	return max(least, chunks+chunks/4)
 }
 
-// Profile records who did what when. The launch whose spans are returned is one that took about as long as the median
-// one. Refusals are those of [Session.Bench], and so is the state of the session afterwards.
+// Profile records what each role of each SM did, and when. It returns the spans of a launch that took about as long as
+// the median one. Errors, and the state of the session afterwards, are as for [Session.Bench].
 //
 // Times of one SM are good to a few cycles. Those of different SMs are aligned by the GPU's timer, which on an H200
 // leaves up to 2 µs between groups of SMs, and then by the exchanges, to some 0.1 µs.

@@ -23,7 +23,7 @@ type Reference interface {
 	// so that an error shows in the stage that makes it and in no later one. It returns the results of all stages
 	// that both have, in order, and what the megakernel has left in the cache.
 	Follow(token int, t *Trace) ([]StagePair, error)
-	// Close frees what the reference holds besides the session's memory.
+	// Close frees the reference's own memory.
 	Close() error
 }
 

@@ -15,13 +15,13 @@ import (
 func (s *Session) Sequences() int { return s.facts.Sequences() }
 
 // A Batch decodes several sequences of a session, each at a position of its own and in a region of the cache of its
-// own. They join and leave between steps. What a sequence gives depends on its prompt alone, to the bit, and on no
-// other sequence: one that is alone is decoded by the kernel of one token, several by passes that read the weights once
+// own. They join and leave between steps. The tokens of a sequence depend on its prompt alone, to the bit, and on no
+// other sequence: a single sequence is decoded by the kernel of one token, several by passes that read the weights once
 // for all. With a drafter, passes of several rows verify drafts (sequences_drafts.go), which changes no token.
 //
-// A sequence is admitted with its prompt, gives tokens as results of [Batch.Step], and is retired. What its region
-// holds stays until another needs it, and is not decoded again for a prompt that begins alike (sequences_prefix.go).
-// While a batch is used, the session decodes nothing else.
+// A sequence is admitted with its prompt, returns tokens as results of [Batch.Step], and is retired. The cache of its
+// region stays until another sequence needs the region, and a prompt with the same beginning reuses it
+// (sequences_prefix.go). While a batch is used, the session decodes nothing else.
 type Batch struct {
 	s     *Session
 	o     BatchOptions

@@ -82,7 +82,7 @@ func TestShutdownWithoutGrace(t *testing.T) {
 	stop()
 	require.Equal(t, 503, <-done)
 	require.NoError(t, <-ended)
-	require.Contains(t, s.log.String(), "given up")
+	require.Contains(t, s.log.String(), "is cancelled")
 	require.Contains(t, s.log.String(), `calls_of="Hermes, Qwen, Granite 4, SmolLM3, EXAONE 4" thoughts_behind=""`)
 }
 

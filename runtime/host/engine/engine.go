@@ -1,5 +1,5 @@
-// Package engine makes an engine of package serve of a session: of as many sequences at a time as passes of the build
-// take. It must not know what asks for tokens.
+// Package engine adapts a session to an engine of package serve, for as many sequences at a time as passes of the build
+// take. It must not know where requests come from.
 package engine
 
 import (
@@ -11,13 +11,13 @@ import (
 	"amkc/runtime/serve"
 )
 
-// Served is how much a step of a server does. A launch alone costs 50 to 150 µs, a tenth of a token of a small
-// model and more, so it has several steps. A request that arrives meanwhile waits for its end, and so do the tokens of
-// the launch.
+// Served limits the work of one step of a server. A launch alone costs 50 to 150 µs, a tenth of a token of a small
+// model or more, so it has several steps. Requests that arrive meanwhile, and the tokens of the launch, wait for its
+// end.
 func Served() host.BatchOptions { return host.BatchOptions{Steps: 32, Within: 8 * time.Millisecond} }
 
-// New returns an engine that decodes with a session, which decodes nothing else meanwhile. What a sequence gives is the
-// same with any build and alongside any others.
+// New returns an engine that decodes with a session, which decodes nothing else meanwhile. The tokens of a sequence are
+// the same with any build and alongside any other sequences.
 func New(s *host.Session, o host.BatchOptions) serve.Engine {
 	facts := s.Facts()
 	limits := serve.Limits{Vocab: facts.Model.Vocab, MaxSeq: facts.Model.MaxSeq, Hidden: facts.Model.Hidden,
