@@ -28,7 +28,7 @@ type Conversation struct {
 	AddGenerationPrompt bool
 }
 
-// Options are what a rendering depends on besides the conversation.
+// Options are the inputs of a rendering besides the conversation.
 type Options struct {
 	Template string    // its name, where a model has several; empty: tool_use with tools, and else default
 	Now      time.Time // the date that some templates print

@@ -62,7 +62,7 @@ func templateName(file string) (name string, ok bool) {
 	return name, ok && name != "" && name[0] != '.' && strings.Trim(name, letters) == ""
 }
 
-// A Format is the templates of a model, by name, with its special tokens. It may be used concurrently.
+// A Format holds the templates of a model, by name, and its special tokens. It may be used concurrently.
 type Format struct {
 	sources   map[string]string // of the templates, by name
 	templates map[string]func() (*jinja.Template, error)
@@ -85,7 +85,7 @@ func (e *FileError) Error() string {
 
 func (e *FileError) Unwrap() error { return e.Err }
 
-// ErrNone is wrapped by the error of Load where a model comes without a chat template.
+// ErrNone is wrapped by the error of Load for a model without a chat template.
 var ErrNone = errors.New("there is no chat template")
 
 // Load reads the templates of a model or a build. Those in files of their own take the place of the ones in
@@ -127,8 +127,8 @@ func New(sources map[string]string, tokens *jinja.Dict) *Format {
 // Names returns the names of the templates, sorted.
 func (f *Format) Names() []string { return slices.Sorted(maps.Keys(f.templates)) }
 
-// Mentions reports whether a word, such as the name of a variable or a role, stands in one of the templates. What none
-// mentions changes no prompt.
+// Mentions reports whether a word, such as the name of a variable or a role, occurs in one of the templates. A word
+// that does not occur changes no prompt.
 func (f *Format) Mentions(word string) bool {
 	for _, source := range f.sources {
 		if strings.Contains(source, word) {

@@ -34,13 +34,13 @@ type Decoder interface {
 	// Complete decodes a prompt at the decoder's position, and up to n tokens after it until one of stops, which the
 	// decoder chooses (see [sampling.Chooser]), and gives each to emit.
 	Complete(ctx context.Context, prompt []int, n int, stops []int, emit func(id int) error) (host.Completion, error)
-	// Position is that of the next token; the cache holds the rows before it.
+	// Position returns the position of the next token; the cache holds the rows before it.
 	Position() int
 	// Rewind makes an earlier position the next.
 	Rewind(position int) error
 }
 
-// Config says what is talked with, and how.
+// Config configures a conversation.
 type Config struct {
 	Tokenizer *tokenizer.Tokenizer
 	Format    *chat.Format
@@ -77,8 +77,8 @@ type Dialogue struct {
 	last          *stats
 }
 
-// New returns a conversation in which nothing has been said. It refuses a template that does not format one, or leaves
-// the system message out, before a model is loaded for it: *Error.
+// New returns an empty conversation. It refuses a template that does not format one, or leaves the system message out,
+// before a model is loaded for it: *Error.
 func New(c Config) (*Dialogue, error) {
 	d := &Dialogue{Config: c, shown: progress.IsTerminal(c.Out), reply: reply.Of(c.Format)}
 	d.marks = d.reply.Shown(c.Tokenizer, false)

@@ -1,13 +1,13 @@
-// Package draft guesses how a text goes on. Guesses are verified by passes of several rows: each that is what would
-// have been chosen without it saves a step, and the others cost nothing but the time of the pass. So what is guessed
-// decides how fast a text is continued, and never how.
+// Package draft guesses the continuation of a text. Guesses are verified by passes of several rows: each that is what
+// would have been chosen without it saves a step, and the others cost nothing but the time of the pass. So what is
+// guessed decides how fast a text is continued, and never how.
 //
 // It is copied into every launcher. It imports the standard library alone, and must not import any package of amkc.
 package draft
 
 import "slices"
 
-// A Drafter guesses how a text goes on.
+// A Drafter guesses the continuation of a text.
 type Drafter interface {
 	// Draft returns up to n ids that may follow a text of at least one.
 	Draft(text []int, n int) []int
@@ -20,7 +20,7 @@ type EagerDrafter interface {
 	DraftEagerly(text []int, n int) []int
 }
 
-// Stats count what drafts were good for.
+// Stats count drafts, and those that were accepted.
 type Stats struct {
 	Passes   int `json:"passes"`   // that verified drafts
 	Drafted  int `json:"drafted"`  // ids
@@ -30,8 +30,8 @@ type Stats struct {
 // NGram is what command lines call [NGrams].
 const NGram = "ngram"
 
-// NGrams drafts from n-grams: where the last ids of a text have occurred in it before, it guesses that what followed
-// them then follows again. The longest match counts, and of several the last.
+// NGrams drafts from n-grams: if the last ids of a text occurred earlier in it, it guesses that the same ids follow
+// again. It takes the longest match, and the latest of several.
 type NGrams struct{}
 
 // The ids that have to match. A single one matches too often to say much, unless passes cost next to nothing.

@@ -43,7 +43,7 @@ func (p *Pace) Draft(d Drafter, text []int, n int) []int {
 	return d.Draft(text, n)
 }
 
-// Steps is how many steps the next launch without drafts may have: more and more, and not fewer than the pause.
+// Steps returns how many steps the next launch without drafts may have: it grows, and is at least the pause.
 func (p *Pace) Steps() int {
 	n := 1 << min(p.launches, longestLaunch)
 	if p.step > 0 {
@@ -52,7 +52,7 @@ func (p *Pace) Steps() int {
 	return max(n, p.pause)
 }
 
-// Decoded notes tokens that were decoded one by one in a launch, and how long that took; 0 says nothing of a step.
+// Decoded records tokens that were decoded one by one in a launch, and how long that took; 0 if unknown.
 func (p *Pace) Decoded(n int, took time.Duration) {
 	p.pause -= n
 	p.launches++
@@ -61,7 +61,7 @@ func (p *Pace) Decoded(n int, took time.Duration) {
 	}
 }
 
-// Verified notes a pass of which n drafts were accepted, and how long it took.
+// Verified records a pass in which n drafts were accepted, and how long it took.
 func (p *Pace) Verified(accepted int, took time.Duration) {
 	p.launches = 0
 	p.pass = shorter(p.pass, took)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// An Error says what of a schema cannot be followed.
+// An Error says which part of a schema is not supported.
 type Error struct {
 	At   string // in the schema, "#/properties/name"
 	What string

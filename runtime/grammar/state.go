@@ -87,7 +87,7 @@ func (g *Grammar) explore(at int32) *local {
 	return l
 }
 
-// A State is a text of a grammar, as far as it has come. It is for one goroutine at a time.
+// A State is the beginning of a text of a grammar. It is for one goroutine at a time.
 type State struct {
 	g     *Grammar
 	m     *machine
@@ -97,7 +97,7 @@ type State struct {
 	masks map[spot]Mask
 }
 
-// Begin returns the beginning of all texts. ends are the tokens that end a text, where it is whole.
+// Begin returns the state of an empty text. ends are the tokens that end a text once it is complete.
 func (g *Grammar) Begin(ends ...int) *State {
 	s := &State{g: g, m: newMachine(g.p), masks: map[spot]Mask{}}
 	for _, id := range ends {
@@ -109,14 +109,13 @@ func (g *Grammar) Begin(ends ...int) *State {
 	return s
 }
 
-// MayEnd reports whether the text is whole.
+// MayEnd reports whether the text is complete.
 func (s *State) MayEnd() bool { return s.ended }
 
 // MayGoOn reports whether the text can be longer.
 func (s *State) MayGoOn() bool { return len(s.spots) > 0 }
 
-// Mask returns the tokens that the text may go on with, and those that end it where it is whole. It is not to be
-// changed.
+// Mask returns the tokens that may follow, and those that end the text if it is complete. Callers must not modify it.
 func (s *State) Mask() Mask {
 	if len(s.spots) == 1 && !s.ended {
 		return s.mask(s.spots[0])
@@ -168,8 +167,8 @@ func (*OpenError) Error() string {
 	return fmt.Sprintf("the text is open to more than %d alternatives, and the token belongs to others", maxSpots)
 }
 
-// Take goes on with a token of the text. It fails for one that Mask does not allow, and may fail with an *OpenError
-// where a text is open to more alternatives than are followed.
+// Take appends a token to the text. It fails for a token that Mask does not allow, and may fail with an *OpenError if
+// the text has more open alternatives than are followed.
 func (s *State) Take(id int) error {
 	if shown, special := s.g.specials[id]; special {
 		return s.takeSpecial(id, shown)

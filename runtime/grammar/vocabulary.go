@@ -81,7 +81,7 @@ func NewVocabulary(size int, text func(id int) []byte) (*Vocabulary, error) {
 	return v, nil
 }
 
-// A Tokenizer knows what tokens stand for.
+// A Tokenizer maps tokens to their bytes.
 type Tokenizer interface {
 	IsSpecial(id int) bool // and left out where a text is decoded
 	Bytes(id int) []byte   // nil where there is no such token

@@ -1,8 +1,7 @@
-// Package infile opens and reads files that somebody else wrote: models, builds, programs and settings. A path may
-// lead anywhere, so the open file is looked at before anything is read from it: only a regular file will do, and no
-// more of it is read than its kind may have. Symbolic links are followed, because model caches are made of them. What
-// is wrong with a file, or with JSON in it, is said in plain words: [Reason] and [InJSON] are the one place that
-// translates Go's.
+// Package infile opens and reads untrusted files: models, builds, programs and settings. A path may lead anywhere, so
+// the open file is looked at before anything is read from it: only a regular file will do, and no more of it is read
+// than its kind may have. Symbolic links are followed, because model caches are made of them. What is wrong with a
+// file, or with JSON in it, is said in plain words: [Reason] and [InJSON] are the one place that translates Go's.
 //
 // It is copied into every launcher. It imports the standard library only, and must not import any package of amkc.
 package infile
@@ -96,8 +95,8 @@ func Read(path string, kind Kind) ([]byte, error) {
 	return readAll(f, path, size, kind)
 }
 
-// ReadStream returns all that a stream has to give, such as standard input, up to the size that the kind may have. The
-// name stands for the path in errors.
+// ReadStream returns the contents of a stream, such as standard input, up to the maximum size of the kind. The name
+// stands for the path in errors.
 func ReadStream(r io.Reader, name string, kind Kind) ([]byte, error) {
 	return readAll(r, name, 0, kind)
 }
@@ -160,8 +159,8 @@ func List(dir string) ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
-// Reason is what an error says, without the name of the call and the path that package os puts before the words of the
-// operating system, however deep in it they are.
+// Reason returns the text of an error without the name of the call and the path that package os puts before the
+// operating system's message, however deep they are wrapped.
 func Reason(err error) string {
 	return reword(err, func(_, reason string) string { return reason })
 }
@@ -203,7 +202,7 @@ func tooLarge(path string, kind Kind) error {
 		kind.Name)}
 }
 
-// What says what a file is, with an article: "a pipe".
+// What names the type of a file, with an article: "a pipe".
 func What(mode fs.FileMode) string {
 	switch {
 	case mode.IsRegular():

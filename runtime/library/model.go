@@ -1,6 +1,6 @@
-// Package library is a model in somebody else's program: text to ids and back, logits, and texts that are continued
-// token by token. [Open] opens a build on a GPU; package capi gives it to C, and the Python package of a build to
-// Python. docs/library.md is its manual.
+// Package library runs a model inside another program: text to ids and back, logits, and texts that are continued token
+// by token. [Open] opens a build on a GPU; package capi exports it to C, and the Python package of a build to Python.
+// docs/library.md is its manual.
 //
 // A [Model] may be used from several threads, whose calls run one at a time. It has one cache: several texts of a model
 // may be open, and one that is continued after another is decoded again from where the two part.
@@ -80,7 +80,7 @@ type Model struct {
 	logits []float32 // of the last token
 }
 
-// An InputError says what is wrong with what was asked for.
+// An InputError says what is wrong with a request.
 type InputError struct{ What string }
 
 func (e *InputError) Error() string { return e.What }
@@ -143,7 +143,7 @@ func (m *Model) Close() error {
 	return m.parts.Decoder.Close()
 }
 
-// Name is that of the model.
+// Name returns the name of the model.
 func (m *Model) Name() string { return m.parts.Name }
 
 // Vocab is how many tokens the model has: ids go from 0 to Vocab-1.
@@ -211,7 +211,7 @@ func (m *Model) Chat(conversation []byte) ([]int, error) {
 	return m.Encode(text, false)
 }
 
-// Sampling is how the model asks to be sampled from, in its generation_config.json.
+// Sampling returns the sampling options of the model's generation_config.json.
 func (m *Model) Sampling() (sampling.Options, error) { return sampling.ReadConfig(m.dir) }
 
 // Schema returns what a JSON schema describes, for [Options]; of an empty one all objects in JSON.
@@ -232,8 +232,8 @@ func (m *Model) Schema(schema string) (*grammar.Grammar, error) {
 	return g, nil
 }
 
-// Outputs decodes a prompt from position 0 on, less what the cache has of it, and gives what is wanted of each of its
-// last rows, counted from 0.
+// Outputs decodes a prompt from position 0, except for the part that is in the cache, and calls back with the wanted
+// outputs of each of its last rows, counted from 0.
 func (m *Model) Outputs(p Prompt, rows int, want host.Outputs) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"amkc/runtime/tokenizer"
 )
 
-// Options say how a prompt is continued.
+// Options configure the continuation of a prompt.
 type Options struct {
 	sampling.Options
 	MaxTokens int              // 0: as many as there are positions for
@@ -98,7 +98,7 @@ func (m *Model) Begin(prompt Prompt, o Options) (*Text, error) {
 	return t, nil
 }
 
-// IDs are the prompt, and what was chosen so far.
+// IDs returns the prompt and the tokens chosen so far.
 func (t *Text) IDs() []int {
 	ids := make([]int, len(t.seq.places))
 	for i, p := range t.seq.places {

@@ -8,7 +8,7 @@ import (
 	"amkc/runtime/infile"
 )
 
-// ErrBusy says that another process is writing the same.
+// ErrBusy says that another process is writing the same file.
 var ErrBusy = errors.New("another amkc is writing it")
 
 // A Claim is a file that exists for as long as a process works on something. The process holds a lock on it, so that

@@ -21,7 +21,7 @@ import (
 	"amkc/runtime/infile"
 )
 
-// A File is being written. Its bytes are at the target after Commit.
+// A File is a file being written. Its bytes are at the target after Commit.
 type File struct {
 	*Claim
 	target string
@@ -73,8 +73,8 @@ func Write(path string, write func(io.Writer) error) error {
 	return f.Commit()
 }
 
-// Clean removes what a run that was killed has left of a file at path, and reports whether there was anything. It
-// leaves alone what another process is writing.
+// Clean removes leftovers of a killed run for the file at path, and reports whether there were any. It does not touch
+// files that another process is writing.
 func Clean(path string) (bool, error) {
 	target, _, err := locate(path)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"amkc/runtime/printable"
 )
 
-// A Step says how far an activity is. Total 0: nobody knows how much there is to do.
+// A Step is the progress of an activity. Total is 0 if it is unknown.
 type Step struct {
 	Activity    string
 	Done, Total int64
@@ -27,7 +27,7 @@ type Step struct {
 // Bytes is the unit that is written as KiB, MiB and so on.
 const Bytes = "bytes"
 
-// A Func is told how far an activity is. A nil Func may be reported to.
+// A Func receives the progress of an activity. Reporting to a nil Func does nothing.
 type Func func(Step)
 
 // Report tells f, if there is one.

@@ -17,7 +17,7 @@ const (
 	finishLength = "length" // with the last token that was asked for
 )
 
-// A Result is what came of a prompt: a line of the output.
+// A Result is the result of a prompt: a line of the output.
 type Result struct {
 	Line      int     `json:"line"` // of the prompt
 	PromptIDs []int   `json:"prompt_ids"`

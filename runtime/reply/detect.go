@@ -11,7 +11,8 @@ import (
 	"amkc/runtime/jinja"
 )
 
-// A Format is how a model writes, as far as its chat template says. It may be used concurrently.
+// A Format describes how a model writes calls and thoughts, as far as its chat template says. It may be used
+// concurrently.
 type Format struct {
 	chat     *chat.Format
 	calls    *form        // nil: it is not known to call tools
@@ -154,7 +155,7 @@ func thinkingOf(f *chat.Format) *thoughtForm {
 // Calls reports whether calls of tools can be read.
 func (f *Format) Calls() bool { return f.calls != nil }
 
-// Names says in which forms the model writes calls and thoughts, for people; empty: in none that is known.
+// Names names the forms in which the model writes calls and thoughts, for display; empty if none is known.
 func (f *Format) Names() (calls, thoughts string) {
 	if f.calls != nil {
 		calls = f.calls.name

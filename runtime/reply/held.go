@@ -23,7 +23,7 @@ type Held struct {
 	Thinking    bool   // the prompt has opened one
 }
 
-// ErrNotHeld says that it cannot be told where a call begins.
+// ErrNotHeld says that the beginning of a call cannot be recognised.
 var ErrNotHeld = errors.New("nothing marks where the model's calls begin")
 
 // Hold returns how calls of some tools stand in the answer to a conversation, as the template writes them. rendered is

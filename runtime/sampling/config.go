@@ -14,7 +14,7 @@ import (
 	"amkc/runtime/infile"
 )
 
-// ConfigFile is the file in which a model says how it is to be sampled from.
+// ConfigFile is the file with the sampling options of a model.
 const ConfigFile = "generation_config.json"
 
 // A ConfigError says what is wrong with a generation_config.json.

@@ -1,5 +1,5 @@
-// Package capi gives package library to C: the functions of amk.h, which is the one place that documents them. It has
-// handles and copies, and nothing of what a model does. A panic does not leave it: it is AMK_INTERNAL.
+// Package capi exports package library to C: the functions of amk.h, which is the one place that documents them. It
+// manages handles and copies data; what a model does is elsewhere. A panic becomes AMK_INTERNAL.
 //
 // It is copied into every launcher, where libamk.so is made of it; without cgo it is empty. It imports the standard
 // library, runtime/chat, runtime/host, runtime/library, runtime/sampling and runtime/tokenizer, and must not import any
