@@ -256,7 +256,7 @@ var table = [...]Row{
 		Like: new(RunAhead), RuleDoc: "that of ring.run_ahead", Rare: true, Check: checkLong,
 		Doc: "chunks requested into L2 ahead of the ring, while it is full or holds its stock, in the variant from " +
 			"attention.split_from on, instead of ring.run_ahead",
-		Constant: &Constant{"unsigned", "kLongRunAhead", "in the place of kRunAhead"},
+		Constant: &Constant{"unsigned", "kLongRunAhead", "instead of kRunAhead"},
 	},
 	LongPace: {
 		Group: "long", Name: "pace",
@@ -264,7 +264,7 @@ var table = [...]Row{
 		Like: new(Pace), RuleDoc: "that of ring.pace, whatever long.stock is", Rare: true,
 		Doc: "clock cycles between two requests of long.run_ahead, in the variant from attention.split_from on, " +
 			"instead of ring.pace",
-		Constant: &Constant{"unsigned", "kLongPace", "in the place of kPace"},
+		Constant: &Constant{"unsigned", "kLongPace", "instead of kPace"},
 	},
 	LongStock: {
 		Group: "long", Name: "stock",
@@ -272,7 +272,7 @@ var table = [...]Row{
 		Like: new(Stock), RuleDoc: "that of ring.stock", Rare: true,
 		Doc: "chunks in the ring from which fewer are in flight, 0: never fewer, in the variant from " +
 			"attention.split_from on, instead of ring.stock",
-		Constant: &Constant{"unsigned", "kLongStock", "in the place of kStock"},
+		Constant: &Constant{"unsigned", "kLongStock", "instead of kStock"},
 	},
 	SharedBytes: {
 		Field: &Field{Name: "smem_bytes_per_block",
