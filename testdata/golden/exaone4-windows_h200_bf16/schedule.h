@@ -75,7 +75,7 @@ struct Qkv {
   static constexpr int kColumns = 48;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 4;  // more, from layer to layer
-  static constexpr int kTasks = 20;  // that hand over L{i}.qkv
+  static constexpr int kTasks = 20;  // producers of L{i}.qkv
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -95,7 +95,7 @@ struct AttnKind1 {
   static constexpr int kUnits = 2;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 2;  // more, from layer to layer
-  static constexpr int kTasks = 2;  // that hand over L{i}.attn
+  static constexpr int kTasks = 2;  // producers of L{i}.attn
   static constexpr int kSplits = 1;  // of a kv head's rows
   static constexpr int kShareRows = 128;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 12;  // that a position sees, its own among them; 0: all
@@ -124,7 +124,7 @@ struct AttnKind2 {
   static constexpr int kUnits = 2;
   static constexpr int kRotation = 19;  // of the SMs against the work
   static constexpr int kRotationStep = 17;  // more, from layer to layer
-  static constexpr int kTasks = 2;  // that hand over L{i}.attn
+  static constexpr int kTasks = 2;  // producers of L{i}.attn
   static constexpr int kSplits = 1;  // of a kv head's rows
   static constexpr int kShareRows = 128;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
@@ -148,7 +148,7 @@ struct O {
   static constexpr int kColumns = 80;
   static constexpr int kRotation = 2;  // of the SMs against the work
   static constexpr int kRotationStep = 9;  // more, from layer to layer
-  static constexpr int kTasks = 6;  // that hand over L{i}.o
+  static constexpr int kTasks = 6;  // producers of L{i}.o
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -172,7 +172,7 @@ struct GateUp {
   static constexpr int kColumns = 48;
   static constexpr int kRotation = 5;  // of the SMs against the work
   static constexpr int kRotationStep = 1;  // more, from layer to layer
-  static constexpr int kTasks = 22;  // that hand over L{i}.act
+  static constexpr int kTasks = 22;  // producers of L{i}.act
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -186,7 +186,7 @@ struct Down {
   static constexpr int kColumns = 88;
   static constexpr int kRotation = 9;  // of the SMs against the work
   static constexpr int kRotationStep = 9;  // more, from layer to layer
-  static constexpr int kTasks = 6;  // that hand over L{i}.down
+  static constexpr int kTasks = 6;  // producers of L{i}.down
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -221,7 +221,7 @@ struct LmHead {
   static constexpr int kColumns = 48;
   static constexpr int kRotation = 6;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 132;  // that hand over best
+  static constexpr int kTasks = 132;  // producers of best
   static constexpr bool kEmpty = true;  // SMs without rows take part too
   static constexpr int kWarps = 8;  // that share a tile
 };

@@ -2,7 +2,7 @@
 // clang-format off
 // model: gemma-tied (GemmaForCausalLM)
 // template: pages.h.tmpl
-// Scratch pages of the exchange area, and which vector lies on which page.
+// Scratch pages of the exchange area, and which vector is on which page.
 #pragma once
 
 #include "amk/exchange.cuh"

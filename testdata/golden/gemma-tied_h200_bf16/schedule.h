@@ -61,7 +61,7 @@ struct Embed {
   static constexpr int kGrain = 8;  // rows that stay together
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 8;  // that hand over L00.x
+  static constexpr int kTasks = 8;  // producers of L00.x
   static constexpr float kScale = 0x1.fp+02f;  // 7.75, of the table's rows
 };
 
@@ -76,7 +76,7 @@ struct Qkv {
   static constexpr int kColumns = 60;
   static constexpr int kRotation = 1;  // of the SMs against the work
   static constexpr int kRotationStep = 1;  // more, from layer to layer
-  static constexpr int kTasks = 24;  // that hand over L{i}.qkv
+  static constexpr int kTasks = 24;  // producers of L{i}.qkv
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -92,7 +92,7 @@ struct Attn {
   static constexpr int kUnits = 1;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 5;  // more, from layer to layer
-  static constexpr int kTasks = 1;  // that hand over L{i}.attn
+  static constexpr int kTasks = 1;  // producers of L{i}.attn
   static constexpr int kSplits = 1;  // of a kv head's rows
   static constexpr int kShareRows = 128;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
@@ -110,7 +110,7 @@ struct O {
   static constexpr int kColumns = 128;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 8;  // that hand over L{i}.h
+  static constexpr int kTasks = 8;  // producers of L{i}.h
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -126,7 +126,7 @@ struct GateUp {
   static constexpr int kColumns = 60;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 1;  // more, from layer to layer
-  static constexpr int kTasks = 22;  // that hand over L{i}.act
+  static constexpr int kTasks = 22;  // producers of L{i}.act
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -141,7 +141,7 @@ struct Down {
   static constexpr int kColumns = 88;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 8;  // that hand over L{i+1}.x
+  static constexpr int kTasks = 8;  // producers of L{i+1}.x
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -167,7 +167,7 @@ struct LmHead {
   static constexpr int kColumns = 60;
   static constexpr int kRotation = 20;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 132;  // that hand over best
+  static constexpr int kTasks = 132;  // producers of best
   static constexpr bool kEmpty = true;  // SMs without rows take part too
   static constexpr int kWarps = 8;  // that share a tile
 };

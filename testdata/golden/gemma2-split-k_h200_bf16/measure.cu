@@ -37,13 +37,13 @@ constexpr u32 kNumberOf<LmHead> = kStageLmHead;
 extern "C" {
 
 #if !AMK_LEAN  // builds of amkc search leave these out, to compile faster
-// Decode that also records who did what when.
+// Decode that also records what each role of each SM does, and when.
 __global__ void __launch_bounds__(amk::kThreads, 1)
 amk_profile(const __grid_constant__ amk::Launch launch) {
   amk::run<amk::Mode::kProfile>(launch);
 }
 
-// Decode with the weight stream taken away: what consumers and exchanges cost by themselves.
+// Decode with the weight stream taken away: what consumers and exchanges cost alone.
 __global__ void __launch_bounds__(amk::kThreads, 1)
 amk_drain(const __grid_constant__ amk::Launch launch) {
   amk::run<amk::Mode::kDrain>(launch);

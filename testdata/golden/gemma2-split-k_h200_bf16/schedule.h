@@ -73,7 +73,7 @@ struct Qkv {
   static constexpr int kColumns = 72;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 1;  // more, from layer to layer
-  static constexpr int kTasks = 48;  // that hand over L{i}.qkv
+  static constexpr int kTasks = 48;  // producers of L{i}.qkv
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -89,7 +89,7 @@ struct Attn {
   static constexpr int kUnits = 2;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 22;  // more, from layer to layer
-  static constexpr int kTasks = 2;  // that hand over L{i}.attn
+  static constexpr int kTasks = 2;  // producers of L{i}.attn
   static constexpr int kSplits = 1;  // of a kv head's rows
   static constexpr int kShareRows = 128;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
@@ -108,7 +108,7 @@ struct O {
   static constexpr int kSplitK = 2;  // parts of the columns; kRows are those of all
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 9;  // more, from layer to layer
-  static constexpr int kTasks = 18;  // that hand over L{i}.o
+  static constexpr int kTasks = 18;  // producers of L{i}.o
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -135,7 +135,7 @@ struct GateUp {
   static constexpr int kColumns = 72;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 2;  // more, from layer to layer
-  static constexpr int kTasks = 96;  // that hand over L{i}.act
+  static constexpr int kTasks = 96;  // producers of L{i}.act
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -151,7 +151,7 @@ struct Down {
   static constexpr int kSplitK = 3;  // parts of the columns; kRows are those of all
   static constexpr int kRotation = 17;  // of the SMs against the work
   static constexpr int kRotationStep = 8;  // more, from layer to layer
-  static constexpr int kTasks = 27;  // that hand over L{i}.down
+  static constexpr int kTasks = 27;  // producers of L{i}.down
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -190,7 +190,7 @@ struct LmHead {
   static constexpr int kColumns = 72;
   static constexpr int kRotation = 5;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 132;  // that hand over best
+  static constexpr int kTasks = 132;  // producers of best
   static constexpr bool kEmpty = true;  // SMs without rows take part too
   static constexpr int kWarps = 8;  // that share a tile
 };

@@ -3,7 +3,7 @@
 // model: gemma2-split-k (Gemma2ForCausalLM)
 // template: stages.h.tmpl
 // What each matrix stage computes. A reader takes the vector in, the product multiplies it by the
-// weights that stream by, and a finisher turns the sum of each row into what the stage hands over.
+// weights that stream by, and a finisher turns the sum of each row into what the stage publishes.
 #pragma once
 
 #include "amk/finish.cuh"

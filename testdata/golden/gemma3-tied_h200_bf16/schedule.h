@@ -78,7 +78,7 @@ struct Qkv {
   static constexpr int kColumns = 60;
   static constexpr int kRotation = 17;  // of the SMs against the work
   static constexpr int kRotationStep = 1;  // more, from layer to layer
-  static constexpr int kTasks = 32;  // that hand over L{i}.qkv
+  static constexpr int kTasks = 32;  // producers of L{i}.qkv
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -100,7 +100,7 @@ struct AttnKind1 {
   static constexpr int kUnits = 2;
   static constexpr int kRotation = 1;  // of the SMs against the work
   static constexpr int kRotationStep = 24;  // more, from layer to layer
-  static constexpr int kTasks = 2;  // that hand over L{i}.attn
+  static constexpr int kTasks = 2;  // producers of L{i}.attn
   static constexpr int kSplits = 1;  // of a kv head's rows
   static constexpr int kShareRows = 128;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 12;  // that a position sees, its own among them; 0: all
@@ -133,7 +133,7 @@ struct AttnKind2 {
   static constexpr int kUnits = 2;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 6;  // more, from layer to layer
-  static constexpr int kTasks = 2;  // that hand over L{i}.attn
+  static constexpr int kTasks = 2;  // producers of L{i}.attn
   static constexpr int kSplits = 1;  // of a kv head's rows
   static constexpr int kShareRows = 128;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
@@ -158,7 +158,7 @@ struct O {
   static constexpr int kColumns = 128;
   static constexpr int kRotation = 13;  // of the SMs against the work
   static constexpr int kRotationStep = 1;  // more, from layer to layer
-  static constexpr int kTasks = 8;  // that hand over L{i}.o
+  static constexpr int kTasks = 8;  // producers of L{i}.o
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -183,7 +183,7 @@ struct GateUp {
   static constexpr int kColumns = 60;
   static constexpr int kRotation = 4;  // of the SMs against the work
   static constexpr int kRotationStep = 5;  // more, from layer to layer
-  static constexpr int kTasks = 22;  // that hand over L{i}.act
+  static constexpr int kTasks = 22;  // producers of L{i}.act
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -197,7 +197,7 @@ struct Down {
   static constexpr int kColumns = 88;
   static constexpr int kRotation = 2;  // of the SMs against the work
   static constexpr int kRotationStep = 1;  // more, from layer to layer
-  static constexpr int kTasks = 8;  // that hand over L{i}.down
+  static constexpr int kTasks = 8;  // producers of L{i}.down
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -232,7 +232,7 @@ struct LmHead {
   static constexpr int kColumns = 60;
   static constexpr int kRotation = 8;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 132;  // that hand over best
+  static constexpr int kTasks = 132;  // producers of best
   static constexpr bool kEmpty = true;  // SMs without rows take part too
   static constexpr int kWarps = 8;  // that share a tile
 };

@@ -59,7 +59,7 @@ struct Embed {
   static constexpr int kGrain = 8;  // rows that stay together
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 8;  // that hand over L00.x
+  static constexpr int kTasks = 8;  // producers of L00.x
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ struct Qkv {
   static constexpr int kColumns = 64;
   static constexpr int kRotation = 1;  // of the SMs against the work
   static constexpr int kRotationStep = 1;  // more, from layer to layer
-  static constexpr int kTasks = 24;  // that hand over L{i}.qkv
+  static constexpr int kTasks = 24;  // producers of L{i}.qkv
   static constexpr bool kHolds = true;  // what it reads, for a stage behind
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
@@ -92,7 +92,7 @@ struct Attn {
   static constexpr int kUnits = 4;
   static constexpr int kRotation = 10;  // of the SMs against the work
   static constexpr int kRotationStep = 6;  // more, from layer to layer
-  static constexpr int kTasks = 4;  // that hand over L{i}.attn
+  static constexpr int kTasks = 4;  // producers of L{i}.attn
   static constexpr int kSplits = 1;  // of a kv head's rows
   static constexpr int kShareRows = 128;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
@@ -112,7 +112,7 @@ struct Up {
   static constexpr int kColumns = 64;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 1;  // more, from layer to layer
-  static constexpr int kTasks = 11;  // that hand over L{i}.act
+  static constexpr int kTasks = 11;  // producers of L{i}.act
   static constexpr bool kReadsHeld = true;  // what was kept, and keeps what it passes over
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
@@ -129,7 +129,7 @@ struct O {
   static constexpr int kColumns = 64;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 0;  // that hand over nothing
+  static constexpr int kTasks = 0;  // producers of nothing
   static constexpr bool kReadsHeld = true;  // what was kept, and keeps what it passes over
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
@@ -146,7 +146,7 @@ struct Down {
   static constexpr int kColumns = 88;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 8;  // that hand over L{i+1}.x
+  static constexpr int kTasks = 8;  // producers of L{i+1}.x
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -172,7 +172,7 @@ struct LmHead {
   static constexpr int kColumns = 64;
   static constexpr int kRotation = 37;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 132;  // that hand over best
+  static constexpr int kTasks = 132;  // producers of best
   static constexpr bool kEmpty = true;  // SMs without rows take part too
   static constexpr int kWarps = 8;  // that share a tile
 };

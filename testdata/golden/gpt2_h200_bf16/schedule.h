@@ -60,7 +60,7 @@ struct Embed {
   static constexpr int kGrain = 8;  // rows that stay together
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 16;  // that hand over L00.x
+  static constexpr int kTasks = 16;  // producers of L00.x
   static constexpr int kPositions = 128;  // rows of the table
   static constexpr int kPositionOffset = 0;  // its row for position 0
 };
@@ -77,7 +77,7 @@ struct Qkv {
   static constexpr int kColumns = 128;
   static constexpr int kRotation = 1;  // of the SMs against the work
   static constexpr int kRotationStep = 1;  // more, from layer to layer
-  static constexpr int kTasks = 48;  // that hand over L{i}.qkv
+  static constexpr int kTasks = 48;  // producers of L{i}.qkv
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -93,7 +93,7 @@ struct Attn {
   static constexpr int kUnits = 4;
   static constexpr int kRotation = 23;  // of the SMs against the work
   static constexpr int kRotationStep = 23;  // more, from layer to layer
-  static constexpr int kTasks = 4;  // that hand over L{i}.attn
+  static constexpr int kTasks = 4;  // producers of L{i}.attn
   static constexpr int kSplits = 1;  // of a kv head's rows
   static constexpr int kShareRows = 128;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
@@ -112,7 +112,7 @@ struct O {
   static constexpr int kColumns = 128;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 16;  // that hand over L{i}.h
+  static constexpr int kTasks = 16;  // producers of L{i}.h
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -130,7 +130,7 @@ struct Up {
   static constexpr int kColumns = 128;
   static constexpr int kRotation = 25;  // of the SMs against the work
   static constexpr int kRotationStep = 1;  // more, from layer to layer
-  static constexpr int kTasks = 64;  // that hand over L{i}.act
+  static constexpr int kTasks = 64;  // producers of L{i}.act
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -146,7 +146,7 @@ struct Down {
   static constexpr int kColumns = 512;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 16;  // that hand over L{i+1}.x
+  static constexpr int kTasks = 16;  // producers of L{i+1}.x
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -173,7 +173,7 @@ struct LmHead {
   static constexpr int kColumns = 128;
   static constexpr int kRotation = 30;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 132;  // that hand over best
+  static constexpr int kTasks = 132;  // producers of best
   static constexpr bool kEmpty = true;  // SMs without rows take part too
   static constexpr int kWarps = 8;  // that share a tile
 };

@@ -22,9 +22,9 @@ constexpr unsigned kStock = 6;  // chunks in the ring from which fewer are on th
 constexpr unsigned kInFlightStocked = 1;  // chunks on their way then
 constexpr int kMostPromptTokens = 512;  // of a pass over a prompt
 constexpr int kLongFrom = 16;  // from this position on a launch has its own of these
-constexpr unsigned kLongRunAhead = 4;  // in the place of kRunAhead
-constexpr unsigned kLongPace = 500;  // in the place of kPace
-constexpr unsigned kLongStock = 0;  // in the place of kStock
+constexpr unsigned kLongRunAhead = 4;  // instead of kRunAhead
+constexpr unsigned kLongPace = 500;  // instead of kPace
+constexpr unsigned kLongStock = 0;  // instead of kStock
 
 // ---- exchanges -------------------------------------------------------------------------------
 constexpr bool kFlagged = true;  // words carry their epoch; else counters announce a vector
@@ -70,7 +70,7 @@ struct Embed {
   static constexpr int kGrain = 8;  // rows that stay together
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 8;  // that hand over L00.x
+  static constexpr int kTasks = 8;  // producers of L00.x
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ struct Qkv {
   static constexpr int kColumns = 64;
   static constexpr int kRotation = 1;  // of the SMs against the work
   static constexpr int kRotationStep = 1;  // more, from layer to layer
-  static constexpr int kTasks = 16;  // that hand over L{i}.qkv
+  static constexpr int kTasks = 16;  // producers of L{i}.qkv
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -100,7 +100,7 @@ struct ShortAttn {
   static constexpr int kUnits = 2;
   static constexpr int kRotation = 2;  // of the SMs against the work
   static constexpr int kRotationStep = 15;  // more, from layer to layer
-  static constexpr int kTasks = 2;  // that hand over L{i}.attn
+  static constexpr int kTasks = 2;  // producers of L{i}.attn
   static constexpr int kSplits = 1;  // of a kv head's rows
   static constexpr int kShareRows = 128;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
@@ -122,7 +122,7 @@ struct LongPart {
   static constexpr int kUnits = 8;
   static constexpr int kRotation = 3;  // of the SMs against the work
   static constexpr int kRotationStep = 15;  // more, from layer to layer
-  static constexpr int kTasks = 8;  // that hand over L{i}.part
+  static constexpr int kTasks = 8;  // producers of L{i}.part
   static constexpr int kSplits = 4;  // of a kv head's rows
   static constexpr int kShareRows = 128;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
@@ -138,7 +138,7 @@ struct LongAttn {
   static constexpr int kUnits = 8;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 8;  // that hand over L{i}.attn
+  static constexpr int kTasks = 8;  // producers of L{i}.attn
   static constexpr int kSplits = 4;
   static constexpr int kWidth = 8;  // elements of a unit
 };
@@ -153,7 +153,7 @@ struct O {
   static constexpr int kColumns = 64;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 8;  // that hand over L{i}.h
+  static constexpr int kTasks = 8;  // producers of L{i}.h
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -169,7 +169,7 @@ struct GateUp {
   static constexpr int kColumns = 64;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 1;  // more, from layer to layer
-  static constexpr int kTasks = 44;  // that hand over L{i}.act
+  static constexpr int kTasks = 44;  // producers of L{i}.act
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -184,7 +184,7 @@ struct Down {
   static constexpr int kColumns = 176;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 8;  // that hand over L{i+1}.x
+  static constexpr int kTasks = 8;  // producers of L{i+1}.x
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -210,7 +210,7 @@ struct LmHead {
   static constexpr int kColumns = 64;
   static constexpr int kRotation = 18;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 132;  // that hand over best
+  static constexpr int kTasks = 132;  // producers of best
   static constexpr bool kEmpty = true;  // SMs without rows take part too
   static constexpr int kWarps = 8;  // that share a tile
 };

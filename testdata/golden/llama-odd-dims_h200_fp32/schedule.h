@@ -60,7 +60,7 @@ struct Embed {
   static constexpr int kGrain = 8;  // rows that stay together
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 9;  // that hand over L00.x
+  static constexpr int kTasks = 9;  // producers of L00.x
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ struct Qkv {
   static constexpr int kColumns = 72;
   static constexpr int kRotation = 15;  // of the SMs against the work
   static constexpr int kRotationStep = 1;  // more, from layer to layer
-  static constexpr int kTasks = 15;  // that hand over L{i}.qkv
+  static constexpr int kTasks = 15;  // producers of L{i}.qkv
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -90,7 +90,7 @@ struct Attn {
   static constexpr int kUnits = 3;
   static constexpr int kRotation = 27;  // of the SMs against the work
   static constexpr int kRotationStep = 11;  // more, from layer to layer
-  static constexpr int kTasks = 3;  // that hand over L{i}.attn
+  static constexpr int kTasks = 3;  // producers of L{i}.attn
   static constexpr int kSplits = 1;  // of a kv head's rows
   static constexpr int kShareRows = 128;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
@@ -108,7 +108,7 @@ struct O {
   static constexpr int kColumns = 72;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 9;  // that hand over L{i}.h
+  static constexpr int kTasks = 9;  // producers of L{i}.h
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -124,7 +124,7 @@ struct GateUp {
   static constexpr int kColumns = 72;
   static constexpr int kRotation = 6;  // of the SMs against the work
   static constexpr int kRotationStep = 65;  // more, from layer to layer
-  static constexpr int kTasks = 50;  // that hand over L{i}.act
+  static constexpr int kTasks = 50;  // producers of L{i}.act
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -139,7 +139,7 @@ struct Down {
   static constexpr int kColumns = 200;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 9;  // that hand over L{i+1}.x
+  static constexpr int kTasks = 9;  // producers of L{i+1}.x
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -165,7 +165,7 @@ struct LmHead {
   static constexpr int kColumns = 72;
   static constexpr int kRotation = 29;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 132;  // that hand over best
+  static constexpr int kTasks = 132;  // producers of best
   static constexpr bool kEmpty = true;  // SMs without rows take part too
   static constexpr int kWarps = 8;  // that share a tile
 };

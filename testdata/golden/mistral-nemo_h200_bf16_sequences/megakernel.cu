@@ -57,7 +57,7 @@ __device__ __forceinline__ void walk(Sink& p) {
   p.drain();
 }
 
-// Computes: every stage waits for the vector it reads, and hands its own over.
+// Computes: every stage waits for the vector it reads, and publishes its own.
 template <class C>
 __device__ __forceinline__ void consume(C& c) {
   const u8* weights = c.launch.weights;

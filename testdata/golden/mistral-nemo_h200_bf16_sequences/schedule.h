@@ -61,7 +61,7 @@ struct Embed {
   static constexpr int kGrain = 8;  // rows that stay together
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 10;  // that hand over L00.x
+  static constexpr int kTasks = 10;  // producers of L00.x
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ struct Qkv {
   static constexpr int kColumns = 80;
   static constexpr int kRotation = 7;  // of the SMs against the work
   static constexpr int kRotationStep = 7;  // more, from layer to layer
-  static constexpr int kTasks = 16;  // that hand over L{i}.qkv
+  static constexpr int kTasks = 16;  // producers of L{i}.qkv
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -94,7 +94,7 @@ struct Part {
   static constexpr int kUnits = 32;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 2;  // more, from layer to layer
-  static constexpr int kTasks = 32;  // that hand over L{i}.part
+  static constexpr int kTasks = 32;  // producers of L{i}.part
   static constexpr int kSplits = 16;  // of a kv head's rows
   static constexpr int kShareRows = 128;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
@@ -110,7 +110,7 @@ struct Attn {
   static constexpr int kUnits = 8;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 8;  // that hand over L{i}.attn
+  static constexpr int kTasks = 8;  // producers of L{i}.attn
   static constexpr int kSplits = 16;
   static constexpr int kWidth = 8;  // elements of a unit
 };
@@ -125,7 +125,7 @@ struct O {
   static constexpr int kColumns = 64;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 10;  // that hand over L{i}.h
+  static constexpr int kTasks = 10;  // producers of L{i}.h
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -141,7 +141,7 @@ struct GateUp {
   static constexpr int kColumns = 80;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 5;  // more, from layer to layer
-  static constexpr int kTasks = 22;  // that hand over L{i}.act
+  static constexpr int kTasks = 22;  // producers of L{i}.act
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -156,7 +156,7 @@ struct Down {
   static constexpr int kColumns = 88;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 10;  // that hand over L{i+1}.x
+  static constexpr int kTasks = 10;  // producers of L{i+1}.x
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -182,7 +182,7 @@ struct LmHead {
   static constexpr int kColumns = 80;
   static constexpr int kRotation = 40;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 132;  // that hand over best
+  static constexpr int kTasks = 132;  // producers of best
   static constexpr bool kEmpty = true;  // SMs without rows take part too
   static constexpr int kWarps = 8;  // that share a tile
 };

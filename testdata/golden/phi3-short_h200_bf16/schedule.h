@@ -60,7 +60,7 @@ struct Embed {
   static constexpr int kGrain = 8;  // rows that stay together
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 12;  // that hand over L00.x
+  static constexpr int kTasks = 12;  // producers of L00.x
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ struct Qkv {
   static constexpr int kColumns = 96;
   static constexpr int kRotation = 1;  // of the SMs against the work
   static constexpr int kRotationStep = 1;  // more, from layer to layer
-  static constexpr int kTasks = 24;  // that hand over L{i}.qkv
+  static constexpr int kTasks = 24;  // producers of L{i}.qkv
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -91,7 +91,7 @@ struct Attn {
   static constexpr int kUnits = 2;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 5;  // more, from layer to layer
-  static constexpr int kTasks = 2;  // that hand over L{i}.attn
+  static constexpr int kTasks = 2;  // producers of L{i}.attn
   static constexpr int kSplits = 1;  // of a kv head's rows
   static constexpr int kShareRows = 128;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
@@ -109,7 +109,7 @@ struct O {
   static constexpr int kColumns = 96;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 12;  // that hand over L{i}.h
+  static constexpr int kTasks = 12;  // producers of L{i}.h
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -125,7 +125,7 @@ struct GateUp {
   static constexpr int kColumns = 96;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 1;  // more, from layer to layer
-  static constexpr int kTasks = 22;  // that hand over L{i}.act
+  static constexpr int kTasks = 22;  // producers of L{i}.act
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -140,7 +140,7 @@ struct Down {
   static constexpr int kColumns = 88;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 12;  // that hand over L{i+1}.x
+  static constexpr int kTasks = 12;  // producers of L{i+1}.x
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -166,7 +166,7 @@ struct LmHead {
   static constexpr int kColumns = 96;
   static constexpr int kRotation = 20;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 132;  // that hand over best
+  static constexpr int kTasks = 132;  // producers of best
   static constexpr bool kEmpty = true;  // SMs without rows take part too
   static constexpr int kWarps = 8;  // that share a tile
 };

@@ -66,7 +66,7 @@ struct Embed {
   static constexpr int kGrain = 8;  // rows that stay together
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 32;  // that hand over L00.x
+  static constexpr int kTasks = 32;  // producers of L00.x
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ struct Qkv {
   static constexpr int kColumns = 256;
   static constexpr int kRotation = 2;  // of the SMs against the work
   static constexpr int kRotationStep = 10;  // more, from layer to layer
-  static constexpr int kTasks = 64;  // that hand over L{i}.qkv
+  static constexpr int kTasks = 64;  // producers of L{i}.qkv
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -96,7 +96,7 @@ struct ShortAttn {
   static constexpr int kUnits = 2;
   static constexpr int kRotation = 28;  // of the SMs against the work
   static constexpr int kRotationStep = 8;  // more, from layer to layer
-  static constexpr int kTasks = 2;  // that hand over L{i}.attn
+  static constexpr int kTasks = 2;  // producers of L{i}.attn
   static constexpr int kSplits = 1;  // of a kv head's rows
   static constexpr int kShareRows = 64;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
@@ -118,7 +118,7 @@ struct LongPart {
   static constexpr int kUnits = 32;
   static constexpr int kRotation = 13;  // of the SMs against the work
   static constexpr int kRotationStep = 13;  // more, from layer to layer
-  static constexpr int kTasks = 32;  // that hand over L{i}.part
+  static constexpr int kTasks = 32;  // producers of L{i}.part
   static constexpr int kSplits = 16;  // of a kv head's rows
   static constexpr int kShareRows = 64;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
@@ -135,7 +135,7 @@ struct LongAttn {
   static constexpr int kUnits = 32;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 32;  // that hand over L{i}.attn
+  static constexpr int kTasks = 32;  // producers of L{i}.attn
   static constexpr int kSplits = 16;
   static constexpr int kWidth = 8;  // elements of a unit
 };
@@ -150,7 +150,7 @@ struct O {
   static constexpr int kColumns = 256;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 32;  // that hand over L{i}.h
+  static constexpr int kTasks = 32;  // producers of L{i}.h
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -166,7 +166,7 @@ struct GateUp {
   static constexpr int kColumns = 256;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 1;  // more, from layer to layer
-  static constexpr int kTasks = 132;  // that hand over L{i}.act
+  static constexpr int kTasks = 132;  // producers of L{i}.act
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -181,7 +181,7 @@ struct Down {
   static constexpr int kColumns = 704;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 32;  // that hand over L{i+1}.x
+  static constexpr int kTasks = 32;  // producers of L{i+1}.x
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -207,7 +207,7 @@ struct LmHead {
   static constexpr int kColumns = 256;
   static constexpr int kRotation = 29;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 132;  // that hand over best
+  static constexpr int kTasks = 132;  // producers of best
   static constexpr bool kEmpty = true;  // SMs without rows take part too
   static constexpr int kWarps = 8;  // that share a tile
 };

@@ -3,7 +3,7 @@
 // model: qwen3-odd-dims (Qwen3ForCausalLM)
 // template: model_config.h.tmpl
 // What all kernels of a build have in common: facts of the model, from its config.json, where its
-// tensors lie in weights.safetensors and how its cache is laid out, and where variants end.
+// tensors are in weights.safetensors and how its cache is laid out, and where variants end.
 #pragma once
 
 #include "amk/element.cuh"
@@ -12,7 +12,7 @@
 namespace amk {
 
 using WeightElement = Fp32;  // of weights
-using Element = Fp32;  // of what stages hand over
+using Element = Fp32;  // of exchanged vectors
 using CacheElement = Fp32;  // of the cache
 
 constexpr int kLayers = 3;
@@ -55,5 +55,5 @@ constexpr bool kCacheFragments = kFragmentCache && AMK_TENSOR_CORES;  // without
 
 // Of what is above but ends of variants: the host compares it between kernels.
 namespace amk {
-constexpr unsigned kModelDigest = 3014868870u;
+constexpr unsigned kModelDigest = 3308777507u;
 }  // namespace amk

@@ -66,7 +66,7 @@ struct Embed {
   static constexpr int kGrain = 8;  // rows that stay together
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 6;  // that hand over L00.x
+  static constexpr int kTasks = 6;  // producers of L00.x
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -79,7 +79,7 @@ struct Qkv {
   static constexpr int kColumns = 44;
   static constexpr int kRotation = 7;  // of the SMs against the work
   static constexpr int kRotationStep = 7;  // more, from layer to layer
-  static constexpr int kTasks = 36;  // that hand over L{i}.qkv
+  static constexpr int kTasks = 36;  // producers of L{i}.qkv
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -99,7 +99,7 @@ struct ShortAttn {
   static constexpr int kUnits = 3;
   static constexpr int kRotation = 25;  // of the SMs against the work
   static constexpr int kRotationStep = 25;  // more, from layer to layer
-  static constexpr int kTasks = 3;  // that hand over L{i}.attn
+  static constexpr int kTasks = 3;  // producers of L{i}.attn
   static constexpr int kSplits = 1;  // of a kv head's rows
   static constexpr int kShareRows = 64;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
@@ -133,7 +133,7 @@ struct LongPart {
   static constexpr int kUnits = 12;
   static constexpr int kRotation = 28;  // of the SMs against the work
   static constexpr int kRotationStep = 31;  // more, from layer to layer
-  static constexpr int kTasks = 12;  // that hand over L{i}.part
+  static constexpr int kTasks = 12;  // producers of L{i}.part
   static constexpr int kSplits = 4;  // of a kv head's rows
   static constexpr int kShareRows = 64;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
@@ -157,7 +157,7 @@ struct LongAttn {
   static constexpr int kUnits = 18;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 18;  // that hand over L{i}.attn
+  static constexpr int kTasks = 18;  // producers of L{i}.attn
   static constexpr int kSplits = 4;
   static constexpr int kWidth = 8;  // elements of a unit
 };
@@ -172,7 +172,7 @@ struct O {
   static constexpr int kColumns = 144;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 6;  // that hand over L{i}.h
+  static constexpr int kTasks = 6;  // producers of L{i}.h
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -188,7 +188,7 @@ struct GateUp {
   static constexpr int kColumns = 44;
   static constexpr int kRotation = 14;  // of the SMs against the work
   static constexpr int kRotationStep = 14;  // more, from layer to layer
-  static constexpr int kTasks = 18;  // that hand over L{i}.act
+  static constexpr int kTasks = 18;  // producers of L{i}.act
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -203,7 +203,7 @@ struct Down {
   static constexpr int kColumns = 70;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 6;  // that hand over L{i+1}.x
+  static constexpr int kTasks = 6;  // producers of L{i+1}.x
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -229,7 +229,7 @@ struct LmHead {
   static constexpr int kColumns = 44;
   static constexpr int kRotation = 21;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 40;  // that hand over best
+  static constexpr int kTasks = 40;  // producers of best
   static constexpr bool kEmpty = true;  // SMs without rows take part too
   static constexpr int kWarps = 8;  // that share a tile
 };

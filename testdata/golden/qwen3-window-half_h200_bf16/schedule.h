@@ -73,7 +73,7 @@ struct Embed {
   static constexpr int kGrain = 8;  // rows that stay together
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 6;  // that hand over L00.x
+  static constexpr int kTasks = 6;  // producers of L00.x
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ struct Qkv {
   static constexpr int kColumns = 48;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 1;  // more, from layer to layer
-  static constexpr int kTasks = 20;  // that hand over L{i}.qkv
+  static constexpr int kTasks = 20;  // producers of L{i}.qkv
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -106,7 +106,7 @@ struct ShortAttnKind1 {
   static constexpr int kUnits = 2;
   static constexpr int kRotation = 6;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 2;  // that hand over L{i}.attn
+  static constexpr int kTasks = 2;  // producers of L{i}.attn
   static constexpr int kSplits = 1;  // of a kv head's rows
   static constexpr int kShareRows = 32;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
@@ -137,7 +137,7 @@ struct ShortAttnKind2 {
   static constexpr int kUnits = 2;
   static constexpr int kRotation = 1;  // of the SMs against the work
   static constexpr int kRotationStep = 12;  // more, from layer to layer
-  static constexpr int kTasks = 2;  // that hand over L{i}.attn
+  static constexpr int kTasks = 2;  // producers of L{i}.attn
   static constexpr int kSplits = 1;  // of a kv head's rows
   static constexpr int kShareRows = 32;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 33;  // that a position sees, its own among them; 0: all
@@ -171,7 +171,7 @@ struct LongPartKind1 {
   static constexpr int kUnits = 8;
   static constexpr int kRotation = 46;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 8;  // that hand over L{i}.part
+  static constexpr int kTasks = 8;  // producers of L{i}.part
   static constexpr int kSplits = 4;  // of a kv head's rows
   static constexpr int kShareRows = 32;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
@@ -205,7 +205,7 @@ struct LongPartKind2 {
   static constexpr int kUnits = 8;
   static constexpr int kRotation = 60;  // of the SMs against the work
   static constexpr int kRotationStep = 32;  // more, from layer to layer
-  static constexpr int kTasks = 8;  // that hand over L{i}.part
+  static constexpr int kTasks = 8;  // producers of L{i}.part
   static constexpr int kSplits = 4;  // of a kv head's rows
   static constexpr int kShareRows = 32;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 33;  // that a position sees, its own among them; 0: all
@@ -229,7 +229,7 @@ struct LongAttn {
   static constexpr int kUnits = 4;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 4;  // that hand over L{i}.attn
+  static constexpr int kTasks = 4;  // producers of L{i}.attn
   static constexpr int kSplits = 4;
   static constexpr int kWidth = 20;  // elements of a unit
 };
@@ -244,7 +244,7 @@ struct O {
   static constexpr int kColumns = 80;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 6;  // that hand over L{i}.h
+  static constexpr int kTasks = 6;  // producers of L{i}.h
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -260,7 +260,7 @@ struct GateUp {
   static constexpr int kColumns = 48;
   static constexpr int kRotation = 1;  // of the SMs against the work
   static constexpr int kRotationStep = 1;  // more, from layer to layer
-  static constexpr int kTasks = 22;  // that hand over L{i}.act
+  static constexpr int kTasks = 22;  // producers of L{i}.act
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -275,7 +275,7 @@ struct Down {
   static constexpr int kColumns = 88;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 6;  // that hand over L{i+1}.x
+  static constexpr int kTasks = 6;  // producers of L{i+1}.x
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -301,7 +301,7 @@ struct LmHead {
   static constexpr int kColumns = 48;
   static constexpr int kRotation = 14;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 132;  // that hand over best
+  static constexpr int kTasks = 132;  // producers of best
   static constexpr bool kEmpty = true;  // SMs without rows take part too
   static constexpr int kWarps = 8;  // that share a tile
 };

@@ -59,7 +59,7 @@ struct Embed {
   static constexpr int kGrain = 8;  // rows that stay together
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 6;  // that hand over L00.x
+  static constexpr int kTasks = 6;  // producers of L00.x
 };
 
 // ----------------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ struct Qkv {
   static constexpr int kColumns = 48;
   static constexpr int kRotation = 1;  // of the SMs against the work
   static constexpr int kRotationStep = 1;  // more, from layer to layer
-  static constexpr int kTasks = 12;  // that hand over L{i}.qkv
+  static constexpr int kTasks = 12;  // producers of L{i}.qkv
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -92,7 +92,7 @@ struct Attn {
   static constexpr int kUnits = 2;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 42;  // more, from layer to layer
-  static constexpr int kTasks = 2;  // that hand over L{i}.attn
+  static constexpr int kTasks = 2;  // producers of L{i}.attn
   static constexpr int kSplits = 1;  // of a kv head's rows
   static constexpr int kShareRows = 128;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 12;  // that a position sees, its own among them; 0: all
@@ -111,7 +111,7 @@ struct O {
   static constexpr int kColumns = 48;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 6;  // that hand over L{i}.h
+  static constexpr int kTasks = 6;  // producers of L{i}.h
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -128,7 +128,7 @@ struct Up {
   static constexpr int kColumns = 48;
   static constexpr int kRotation = 1;  // of the SMs against the work
   static constexpr int kRotationStep = 1;  // more, from layer to layer
-  static constexpr int kTasks = 11;  // that hand over L{i}.act
+  static constexpr int kTasks = 11;  // producers of L{i}.act
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -144,7 +144,7 @@ struct Down {
   static constexpr int kColumns = 88;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 6;  // that hand over L{i+1}.x
+  static constexpr int kTasks = 6;  // producers of L{i+1}.x
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -170,7 +170,7 @@ struct LmHead {
   static constexpr int kColumns = 48;
   static constexpr int kRotation = 1;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 132;  // that hand over best
+  static constexpr int kTasks = 132;  // producers of best
   static constexpr bool kEmpty = true;  // SMs without rows take part too
   static constexpr int kWarps = 8;  // that share a tile
 };

@@ -2,7 +2,7 @@
 // clang-format off
 // model: gemma2-split-k (Gemma2ForCausalLM)
 // template: pages.h.tmpl
-// Scratch pages of the exchange area, and which vector lies on which page.
+// Scratch pages of the exchange area, and which vector is on which page.
 #pragma once
 
 #include "../amk/exchange.cuh"

@@ -63,7 +63,7 @@ struct Embed {
   static constexpr int kGrain = 8;  // rows that stay together
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 9;  // that hand over L00.x
+  static constexpr int kTasks = 9;  // producers of L00.x
   static constexpr float kScale = 0x1.1p+03f;  // 8.5, of the table's rows
 };
 
@@ -78,7 +78,7 @@ struct Qkv {
   static constexpr int kColumns = 72;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 1;  // more, from layer to layer
-  static constexpr int kTasks = 48;  // that hand over L{i}.qkv
+  static constexpr int kTasks = 48;  // producers of L{i}.qkv
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -94,7 +94,7 @@ struct Attn {
   static constexpr int kUnits = 8;
   static constexpr int kRotation = 17;  // of the SMs against the work
   static constexpr int kRotationStep = 6;  // more, from layer to layer
-  static constexpr int kTasks = 8;  // that hand over L{i}.attn
+  static constexpr int kTasks = 8;  // producers of L{i}.attn
   static constexpr int kSplits = 1;  // of a kv head's rows
   static constexpr int kShareRows = 128;  // cache rows per chunk, dealt round robin to splits
   static constexpr int kWindowRows = 0;  // that a position sees, its own among them; 0: all
@@ -113,7 +113,7 @@ struct O {
   static constexpr int kSplitK = 2;  // parts of the columns; kRows are those of all
   static constexpr int kRotation = 9;  // of the SMs against the work
   static constexpr int kRotationStep = 9;  // more, from layer to layer
-  static constexpr int kTasks = 18;  // that hand over L{i}.o
+  static constexpr int kTasks = 18;  // producers of L{i}.o
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -129,7 +129,7 @@ struct AttnAdd {
   static constexpr int kGrain = 8;  // rows that stay together
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 9;  // that hand over L{i}.h
+  static constexpr int kTasks = 9;  // producers of L{i}.h
   static constexpr float kNormEps = 0x1.4f8b58p-17f;  // 1e-05
   static constexpr bool kUnitOffset = true;  // times 1 + weight
   static constexpr int kParts = 2;  // that the branch is the sum of
@@ -146,7 +146,7 @@ struct GateUp {
   static constexpr int kColumns = 72;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 10;  // more, from layer to layer
-  static constexpr int kTasks = 96;  // that hand over L{i}.act
+  static constexpr int kTasks = 96;  // producers of L{i}.act
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -162,7 +162,7 @@ struct Down {
   static constexpr int kSplitK = 3;  // parts of the columns; kRows are those of all
   static constexpr int kRotation = 17;  // of the SMs against the work
   static constexpr int kRotationStep = 11;  // more, from layer to layer
-  static constexpr int kTasks = 27;  // that hand over L{i}.down
+  static constexpr int kTasks = 27;  // producers of L{i}.down
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -180,7 +180,7 @@ struct MlpAdd {
   static constexpr int kGrain = 8;  // rows that stay together
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 9;  // that hand over L{i+1}.x
+  static constexpr int kTasks = 9;  // producers of L{i+1}.x
   static constexpr float kNormEps = 0x1.4f8b58p-17f;  // 1e-05
   static constexpr bool kUnitOffset = true;  // times 1 + weight
   static constexpr int kParts = 3;  // that the branch is the sum of
@@ -208,7 +208,7 @@ struct LmHead {
   static constexpr int kColumns = 72;
   static constexpr int kRotation = 32;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 132;  // that hand over best
+  static constexpr int kTasks = 132;  // producers of best
   static constexpr bool kEmpty = true;  // SMs without rows take part too
   static constexpr int kWarps = 8;  // that share a tile
 };

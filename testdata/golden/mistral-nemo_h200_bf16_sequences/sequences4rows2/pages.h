@@ -2,7 +2,7 @@
 // clang-format off
 // model: mistral-nemo (MistralForCausalLM)
 // template: pages.h.tmpl
-// Scratch pages of the exchange area, and which vector lies on which page.
+// Scratch pages of the exchange area, and which vector is on which page.
 #pragma once
 
 #include "../amk/exchange.cuh"
