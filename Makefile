@@ -218,6 +218,7 @@ lint:
 	$(PYTHON) scripts/check_headers.py
 	$(PYTHON) scripts/check_columns.py
 	$(PYTHON) scripts/check_clocks.py
+	$(PYTHON) scripts/check_phrases.py
 
 clean:
 	rm -rf build amkc dist
