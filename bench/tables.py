@@ -208,7 +208,7 @@ TABLES = {
                       "As [latency](#latency), of builds for the positions that their names say: max33024 is for up to "
                       "33,023.", LATENCY),
 }
-# Sections whose rows are kept as data and are not made any more. docs/experiments.md shows them.
+# Sections whose rows are kept as data and are not made any more. docs/results/experiments.md shows them.
 FROZEN = ("barriers", "boundaries", "timelines")
 # Sections of correctness, with long tables: a page has them after the others.
 CORRECTNESS = ("fixtures", "shapes", "sizes", "quantised", "fallbacks", "looping", "passes", "sequences", "endurance",

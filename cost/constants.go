@@ -57,8 +57,8 @@ const (
 	producerChunk = 0.318
 
 	// splitJoined is the microseconds that it takes longer to join a split of a context more than the 16 of
-	// Calibration.Partials. Verdicts on candidates for defaults (docs/campaigns.md): 8, 12, 32 and 64 splits in place
-	// of 16, at 600 to 2048.
+	// Calibration.Partials. Verdicts on candidates for defaults (docs/results/campaigns.md): 8, 12, 32 and 64 splits in
+	// place of 16, at 600 to 2048.
 	splitJoined = 0.020
 
 	// splitElement is what comes to splitJoined for each element of all heads. The same verdicts, of models whose heads

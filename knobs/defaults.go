@@ -349,7 +349,7 @@ func endOfMiddle(c *Case, _ string) int {
 
 // growingSplits are the splits of a long context where a shorter one has half of them; 0: all that are split have as
 // many. Measured with 2 to 8 kv heads, in passes of one row, on GPUs with SMs for all of these splits
-// (docs/campaigns.md). Layers with windows read no more rows at any position.
+// (docs/results/campaigns.md). Layers with windows read no more rows at any position.
 func growingSplits(c *Case) int {
 	splits, heads := 32, c.Model.KVHeads
 	if heads > 4 {
