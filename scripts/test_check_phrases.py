@@ -40,9 +40,11 @@ class Phrases(unittest.TestCase):
 
     def test_where_it_looks_in_go(self):
         source = ("package p\n\n// beside is a name. It lies\n// beside x,\n// at hand\nvar beside = 1 // beside\n"
-                  'const text = "a row " +\n\t"by " +\n\t"itself"\nvar raw = `\nhanded\nover`\n')
+                  'const text = "a row " +\n\t"by " +\n\t"itself"\nvar raw = `\nhanded\nover`\n'
+                  'type t struct {\n\tb int `json:"beside" help:"beside"`\n}\n')
         self.assertEqual(self.faults(source, "p/x.go"),
-                         [(4, "beside"), (6, "beside"), (8, "by\vitself".replace("\v", " ")), (11, "handed over")])
+                         [(4, "beside"), (6, "beside"), (8, "by\vitself".replace("\v", " ")), (11, "handed over"),
+                          (14, "beside")])
 
     def test_where_it_looks_in_documents_and_headers(self):
         text = "# A\n\n```\nbeside\n```\n`beside` [a](x.md#by-itself), by\nitself\n\n[b]: x.md#look-up \"t\"\n"

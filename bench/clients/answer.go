@@ -69,7 +69,7 @@ type token struct {
 // An answering is an answer as it comes, by the index of its choices.
 type answering []Answer
 
-// add puts what a message has behind what came before it.
+// add appends what a message has.
 func (all *answering) add(m message) error {
 	choice := func(i int) (*Answer, error) {
 		if i < 0 || i > 1000 {
@@ -273,7 +273,7 @@ func Hold() Held {
 // mostGrowth is by how much the heap may differ, in bytes: a kB for each of a thousand requests, or what is made late.
 const mostGrowth = 1 << 20
 
-// Left says what has stayed behind since the process held less, or nothing. What ends by itself a little later is not
+// Left says what has remained since the process held less, or nothing. What ends on its own a little later is not
 // counted.
 func (since Held) Left() (now Held, left string) {
 	for until := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {

@@ -11,7 +11,7 @@ import (
 )
 
 // aborts gives passes up somewhere in their middle, and reads on: prompts, passes of rows and steps of several
-// sequences, with drafts and without, as far as the build has them. What a pass has left that was given up must not
+// sequences, with drafts and without, as far as the build has them. What a pass has left that was aborted must not
 // matter.
 func (c *comparer) aborts() error {
 	of := []string{"prompts"}
@@ -57,7 +57,7 @@ func (c *comparer) aborts() error {
 }
 
 // giveUp reads the next tokens of a text, and then again, until they are cancelled at some time or are there. The
-// session stands where it stood or behind some of them, and what it has in the cache up to there must be right.
+// session stands where it stood or after some of them, and what it has in the cache up to there must be right.
 func (c *comparer) giveUp(t *text, n int, what string) error {
 	at, start := c.s.Position(), time.Now()
 	if err := c.read(t, n, true); err != nil {
@@ -83,14 +83,14 @@ func (c *comparer) giveUp(t *text, n int, what string) error {
 	case err != nil && !errors.Is(err, errGivenUp):
 		return err
 	case stands < at || stands > at+n:
-		return fmt.Errorf("the session stands at %d after tokens %d to %d were given up", stands, at, at+n)
+		return fmt.Errorf("the session stands at %d after tokens %d to %d were aborted", stands, at, at+n)
 	case err != nil && stands < at+n:
 		c.GivenUp[what]++
 	}
 	return nil
 }
 
-// step is a step of a batch, the last of which took so long. If steps are to be given up, it may be, and has no tokens
+// step is a step of a batch, the last of which took so long. If steps are to be aborted, it may be, and has no tokens
 // then.
 func (c *comparer) step(b *host.Batch, took *time.Duration) ([]host.Token, error) {
 	ctx, end, start := c.ctx, func() {}, time.Now()

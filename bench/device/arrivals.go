@@ -23,12 +23,12 @@ type request struct {
 	logits []uint64 // of drawn ones: the hashes of what each token was drawn from
 }
 
-// A guest is a request that is being decoded beside others.
+// A guest is a request that is being decoded alongside others.
 type guest struct {
 	*request
 	given   int
 	sampler *sampling.Sampler // of drawn ones
-	aborted bool              // a step was given up while it was there
+	aborted bool              // a step was aborted while it was there
 	wrong   bool
 }
 
@@ -41,7 +41,7 @@ type sequencesSoak struct {
 	sequencesResult
 }
 
-// errGivenUp is why steps are given up.
+// errGivenUp is why steps are aborted.
 var errGivenUp = errors.New("given up on purpose")
 
 // round makes requests, finds what comes of each alone, and then lets some of them arrive at random until a time, and
@@ -87,14 +87,14 @@ func (k *sequencesSoak) round(until time.Time) error {
 	return nil
 }
 
-// step does a step, which is given up somewhere now and then: took is how long the last one took.
+// step does a step, which is aborted somewhere now and then: took is how long the last one took.
 func (k *sequencesSoak) step(b *host.Batch, took time.Duration) ([]host.Token, error) {
 	if took == 0 || k.plan.aborts == 0 || k.rng.IntN(k.plan.aborts) > 0 {
 		return b.Step(k.ctx)
 	}
 	ctx, cancel := context.WithCancelCause(k.ctx)
 	defer cancel(nil)
-	after := 1.2 * k.rng.Float64() * float64(took) // sometimes behind its end
+	after := 1.2 * k.rng.Float64() * float64(took) // sometimes after its end
 	defer time.AfterFunc(time.Duration(after), func() { cancel(errGivenUp) }).Stop()
 	return b.Step(ctx)
 }
@@ -183,7 +183,7 @@ func (k *sequencesSoak) differ(g *guest, format string, args ...any) {
 	}
 }
 
-// requests makes the requests of a round, of which so many in four are drawn, and decodes each alone.
+// requests makes the requests of a round, of which n in four are drawn, and decodes each alone.
 func (k *sequencesSoak) requests(drawn int) ([]*request, error) {
 	vocab := k.s.Info().Vocab
 	var stems [3][]int // that prompts begin with

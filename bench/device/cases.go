@@ -22,7 +22,7 @@ var caseKinds = map[string]func(*comparer) error{
 // rowCounts are the numbers of rows that cases of rows are about.
 var rowCounts = []int{1, 2, 3, 5, 8}
 
-// prompts reads a text to its end in parts of random lengths, sometimes behind random tokens that come to nothing.
+// prompts reads a text to its end in parts of random lengths, sometimes after random tokens that come to nothing.
 func (c *comparer) prompts() error {
 	t, err := c.enter()
 	if err != nil {
@@ -76,12 +76,12 @@ func (c *comparer) rows() error {
 	return c.save()
 }
 
-// readDrafted reads the next tokens of a text, of which so many are right, and keeps those.
+// readDrafted reads the next tokens of a text, of which n are right, and keeps those.
 func (c *comparer) readDrafted(t *text, n, right int) error {
 	at, vocab := c.s.Position(), c.s.Info().Vocab
 	ids := slices.Clone(t.ids[at : at+n])
 	copy(ids[right:], randomIDs(c.rng, n-right, vocab))
-	if c.rng.IntN(2) == 0 { // one wrong draft, and right ones behind it
+	if c.rng.IntN(2) == 0 { // one wrong draft, and right ones after it
 		copy(ids[right:], t.ids[at+right:at+n])
 	}
 	if ids[right] == t.ids[at+right] {
@@ -156,7 +156,7 @@ type script struct {
 	vocab int
 
 	prompt int      // tokens of it, where several texts are continued
-	logits []uint64 // hashes of those that each token behind it was chosen by, the same
+	logits []uint64 // hashes of those that each token after it was chosen by, the same
 }
 
 // Draft implements draft.Drafter.

@@ -37,8 +37,8 @@ const plainTemplate = "{% for m in messages %}{{ m.content }}{% endfor %}"
 // leastIDs are those that the requests of a plan name.
 const leastIDs = 1024
 
-// manyClients serves a build to many clients at a time, some of whom go away or send what is no request. Each answer
-// must be the one that the request has alone, each request be counted, and nothing stay behind. Exit code 1: it is not
+// manyClients serves a build to many clients at a time, some of whom go away or send what is not a request. Each answer
+// must be the one that the request has alone, each request be counted, and nothing remain. Exit code 1: it is not
 // so.
 func manyClients(dir string, args []string, stdout, stderr io.Writer) int {
 	set := flag.NewFlagSet("clients", flag.ContinueOnError)

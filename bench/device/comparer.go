@@ -22,14 +22,14 @@ type text struct {
 	next   []int    // the tokens that were chosen
 }
 
-// otherTexts are there so that something else is in the cache, and beside a text; they are short, because whatever
+// otherTexts are there so that something else is in the cache, and alongside a text; they are short, because whatever
 // single tokens give is found by as many launches.
 const (
 	otherTexts = 3
 	otherMost  = 384
 )
 
-// prefixes are kept in so many files, of at most so many positions.
+// prefixes are kept in n files, of at most n positions.
 const (
 	prefixFiles = 6
 	prefixMost  = 512
@@ -50,7 +50,7 @@ type comparer struct {
 	kind string // of the case
 	left int    // cases that are wanted
 
-	giving string // what is given up now and then; empty: nothing
+	giving string // what is aborted now and then; empty: nothing
 
 	texts    []*text
 	in       int // the text whose rows the cache has up to the session's position; -1: none
@@ -117,7 +117,7 @@ func (c *comparer) compare(same bool, position int, format string, args ...any) 
 }
 
 // enter makes the session stand somewhere in a text, with a position left: further back in the one that is in the
-// cache, behind a prefix of a file, or in another text, of which the beginning is read in some way.
+// cache, after a prefix of a file, or in another text, of which the beginning is read in some way.
 func (c *comparer) enter() (*text, error) {
 	switch {
 	case len(c.prefixes) > 0 && c.rng.IntN(4) == 0:

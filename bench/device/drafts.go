@@ -32,7 +32,7 @@ type draftsResult struct {
 // draftCounts say what drafts were good for. A step decodes one token, and a pass up to as many as it has rows; both
 // read the weights once.
 type draftCounts struct {
-	Tokens         int     `json:"tokens"` // behind the first of the answer, which the prompt brings
+	Tokens         int     `json:"tokens"` // after the first of the answer, which the prompt brings
 	Passes         int     `json:"passes"` // that verified drafts
 	Drafted        int     `json:"drafted"`
 	Accepted       int     `json:"accepted"`
@@ -76,8 +76,8 @@ const draftsUsage = "usage: device DIR drafts [--scripted] [--texts DIR] [--toke
 
 // drafts measures what run --draft ngram gains on committed texts: each prompt is continued with drafts and without, by
 // turns, for as many tokens as the committed answer has. The time is that from the first token of the answer to the
-// last. The model writes by itself, or, scripted, what is committed: then a draft is right where the committed text has
-// it. Exit code 1: the check has failed, or drafts have changed a text.
+// last. The model writes on its own, or, scripted, what is committed: then a draft is right where the committed text
+// has it. Exit code 1: the check has failed, or drafts have changed a text.
 func drafts(dir string, args []string, stdout, stderr io.Writer) int {
 	set := flag.NewFlagSet("drafts", flag.ContinueOnError)
 	set.SetOutput(stderr)
@@ -143,7 +143,7 @@ func measureDrafts(ctx context.Context, dir string, plan draftsPlan, o host.Opti
 	return r, nil
 }
 
-// A continuation is a text that was decoded behind a prompt.
+// A continuation is a text that was decoded after a prompt.
 type continuation struct {
 	ids   []int
 	took  time.Duration // from the first of them to the last

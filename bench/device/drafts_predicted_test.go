@@ -10,7 +10,7 @@ import (
 	"amkc/runtime/draft"
 )
 
-// predicted is how many times as fast a text would be with drafts, by look-up and pace alone, if a pass took so many
+// predicted is how many times as fast a text would be with drafts, by n-grams and pace alone, if a pass took n
 // steps, and a launch 1 % of a step of 5 ms; and how many drafts were accepted, of how many.
 func predicted(t *draftText, pass float64) (c draftCounts) {
 	const step, launch = 5 * time.Millisecond, 50 * time.Microsecond
@@ -39,7 +39,7 @@ func predicted(t *draftText, pass float64) (c draftCounts) {
 	return c
 }
 
-// On a GPU it is measured what drafts gain on the committed texts. What look-up and pace would gain follows from the
+// On a GPU it is measured what drafts gain on the committed texts. What n-grams and pace would gain follows from the
 // texts and from what a pass costs, and must be enough for that: 1.04 steps are those of 8B in bf16, 2.15 of int4.
 func TestWhatLookUpWouldGain(t *testing.T) {
 	texts, err := readDraftTexts(committedTexts, pycoder)
@@ -52,7 +52,7 @@ func TestWhatLookUpWouldGain(t *testing.T) {
 		var times []draftTimes
 		for _, x := range texts {
 			c := predicted(&x, pass)
-			t.Logf("%s: %d tokens behind %d, %d of %d accepted in %d passes of %g steps: %.2f times as fast", x.name,
+			t.Logf("%s: %d tokens after %d, %d of %d accepted in %d passes of %g steps: %.2f times as fast", x.name,
 				c.Tokens, len(x.prompt), c.Accepted, c.Drafted, c.Passes, pass, c.Ratio)
 			times = append(times, draftTimes{Name: x.name, Kind: x.kind, draftCounts: c})
 		}

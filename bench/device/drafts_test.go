@@ -18,7 +18,7 @@ const (
 	pycoder        = "../../testdata/models/pycoder-5m"
 )
 
-// draftBuild is a build for so many positions with passes of eight rows.
+// draftBuild is a build for n positions with passes of eight rows.
 func draftBuild(t *testing.T, settings string, positions string, n int) string {
 	t.Helper()
 	hosttest.NeedDriver(t)

@@ -24,7 +24,7 @@ func takeFootprint() footprint {
 	return f
 }
 
-// Memory may grow by this share and so many MB on top, for what is allocated once and late, and for what a collector
+// Memory may grow by this share and n MB on top, for what is allocated once and late, and for what a collector
 // leaves lying.
 const (
 	growthShare = 1.25

@@ -5,7 +5,7 @@
 //	device DIR passes [flags]                   compares passes of all kinds with single tokens, to the bit
 //	device DIR drafts [flags]                   times texts with drafts and without, after a check
 //	device DIR sequences [flags]                decodes texts that come and go, and compares each with itself alone
-//	device DIR serving [flags]                  what the server costs, beside its engine without HTTP
+//	device DIR serving [flags]                  what the server costs, alongside its engine without HTTP
 //	device DIR clients [flags]                  serves many clients, and compares each answer with that of it alone
 //	device turns [flags] DIR[:STEPS]...         benches builds interleaved, checked first, all of them open at once
 //

@@ -8,7 +8,7 @@ import (
 )
 
 // mixed continues texts by the kernel's own choices, which have been found token by token, in passes of several rows of
-// several sequences: with drafts, right ones, wrong ones and garbage. The same tokens must come. Beside them others
+// several sequences: with drafts, right ones, wrong ones and garbage. The same tokens must come. Alongside them others
 // follow a text without drafts, whose logits are compared. All join and leave at any time; each text is a case.
 func (c *comparer) mixed() error {
 	left := min(c.left, 1+c.rng.IntN(2*c.s.Sequences()))

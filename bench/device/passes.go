@@ -26,10 +26,10 @@ type passesResult struct {
 	Kinds      map[string]int `json:"kinds"`       // of the cases, with the number of rows where it is given
 	FromPrefix int            `json:"from_prefix"` // cases that began with a prefix of a file
 	Drafts     int            `json:"drafts"`      // passes with drafts, of which some were right or none
-	Parts      int            `json:"parts"`       // that texts were handed over in
+	Parts      int            `json:"parts"`       // that texts were passed in
 	Tokens     int            `json:"tokens"`      // read in parts
 	Compared   int            `json:"compared"`    // positions whose logits, or chosen tokens, were compared
-	Beside     int            `json:"beside"`      // of these, in passes beside other sequences
+	Beside     int            `json:"beside"`      // of these, in passes alongside other sequences
 	GivenUp    map[string]int `json:"given_up"`    // launches that came to nothing, by what they were
 	Differing  int            `json:"differing"`   // of all
 	Difference string         `json:"difference"`  // the first one, or empty
@@ -49,9 +49,9 @@ const passesUsage = "usage: device DIR passes [--cases N] [--kinds prompts,rows,
 	"[--positions N] [--seed N] [--seconds N] [--spin-limit DURATION] [--gpu N]"
 
 // passes decodes random texts token by token, and then again and again in other ways: by passes over prompts, by passes
-// of several rows, with drafts, beside other sequences, and with drafts of several of these; if that is asked for, some
-// are given up in their middle, at times that no seed says. Whatever is asked for its logits must give those of single
-// tokens, to the bit, and whatever chooses tokens the same tokens. Exit code 1: something differs.
+// of several rows, with drafts, alongside other sequences, and with drafts of several of these; if that is asked for,
+// some are aborted in their middle, at times that no seed says. Whatever is asked for its logits must give those of
+// single tokens, to the bit, and whatever chooses tokens the same tokens. Exit code 1: something differs.
 func passes(dir string, args []string, stdout, stderr io.Writer) int {
 	set := flag.NewFlagSet("passes", flag.ContinueOnError)
 	set.SetOutput(stderr)

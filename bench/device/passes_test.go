@@ -60,11 +60,11 @@ func TestPassesOfAllKindsAreCompared(t *testing.T) {
 	require.Equal(t, r.Cases, total)
 	require.Greater(t, r.Compared, 3000)
 	for what, n := range map[string]int{"from prefixes": r.FromPrefix, "with drafts": r.Drafts,
-		"beside others": r.Beside} {
+		"alongside others": r.Beside} {
 		require.Greater(t, n, 20, what)
 	}
 	_, again := compared(t, dir, "--cases", "600", "--seed", "1")
-	for _, x := range []*passesResult{&r, &again} { // times decide how often drafts are asked for, and what is beside
+	for _, x := range []*passesResult{&r, &again} { // times decide when drafts are asked for, and what is alongside
 		x.Seconds, x.Drafts, x.Compared, x.Beside = 0, 0, 0, 0
 	}
 	require.Equal(t, r, again)
@@ -123,8 +123,8 @@ func TestKindsOfCases(t *testing.T) {
 	}
 }
 
-// Prompts, rows and steps of sequences, with drafts or without, are given up in their middle, and what follows is what
-// it would have been; a launch that has left something behind then is found.
+// Prompts, rows and steps of sequences, with drafts or without, are aborted in their middle, and what follows is what
+// it would have been; a launch that has left something then is found.
 func TestPassesThatAreGivenUp(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")

@@ -26,7 +26,7 @@ type sequencesResult struct {
 	Tokens     int     `json:"tokens"`      // compared with those of the text alone
 	Cached     int     `json:"cached"`      // tokens of prompts that were in the cache already
 	Beside     int     `json:"beside"`      // tokens that came from steps of several sequences
-	Aborts     int     `json:"aborts"`      // steps that were given up
+	Aborts     int     `json:"aborts"`      // steps that were aborted
 	AfterAbort int     `json:"after_abort"` // texts that were decoded on after one, to their end
 	Differing  int     `json:"differing"`   // texts
 	Difference string  `json:"difference"`  // the first one, or empty
@@ -44,7 +44,7 @@ type sequencesPlan struct {
 	seed      uint64
 	positions int // that a text has at most
 	texts     int // of a round
-	aborts    int // one in so many steps is given up; 0: none
+	aborts    int // one in n steps is aborted; 0: none
 }
 
 const sequencesUsage = "usage: device DIR sequences [--minutes N] [--seed N] [--positions N] [--texts N] " +
@@ -54,7 +54,7 @@ const sequencesUsage = "usage: device DIR sequences [--minutes N] [--seed N] [--
 const sequencesMost = 24 * 60
 
 // sequences decodes texts for some time, as many at once as the build takes: they join and leave at random, have random
-// lengths, beginnings in common and other companions each time, are chosen greedily or drawn, and are given up in the
+// lengths, beginnings in common and other companions each time, are chosen greedily or drawn, and are aborted in the
 // middle of passes. Each must be, to its end or as far as it comes, what the kernel of one token decodes of it alone.
 // Exit code 1: one is not, or memory grows.
 func sequences(dir string, args []string, stdout, stderr io.Writer) int {

@@ -41,7 +41,7 @@ type serveTimes struct {
 	// Between events, which have a token each from an engine. An event of a server has the text of one, and none where
 	// a token completes no character. Events of one launch come together.
 	Between percentiles `json:"between_us"`
-	Token   percentiles `json:"us_per_token"` // of an answer, behind its first token
+	Token   percentiles `json:"us_per_token"` // of an answer, after its first token
 }
 
 type percentiles struct {
@@ -95,7 +95,7 @@ func (r *servingResult) measure(ctx context.Context, dir string, gpu int) (err e
 	limits := engine.New(s, engine.Served()).Limits()
 	r.Sequences = limits.Sequences
 	if r.Prompt+r.Tokens-1 > limits.MaxSeq {
-		return fmt.Errorf("a prompt of %d ids and %d tokens behind it do not fit %d positions", r.Prompt, r.Tokens,
+		return fmt.Errorf("a prompt of %d ids and %d tokens after it do not fit %d positions", r.Prompt, r.Tokens,
 			limits.MaxSeq)
 	}
 	prompts := prompter{rng: rand.New(rand.NewPCG(1, 2)), vocab: limits.Vocab, size: r.Prompt}

@@ -32,7 +32,7 @@ func withServer(ctx context.Context, config serve.Config, f func(ctx context.Con
 	return errors.Join(err, <-ended)
 }
 
-// askServer sends a request of each of so many clients at the same time.
+// askServer sends a request of each of n clients at the same time.
 func (r *servingResult) askServer(ctx context.Context, url string, clients int, prompts *prompter) ([]answerTime,
 	error) {
 	var wait sync.WaitGroup

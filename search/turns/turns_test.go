@@ -64,7 +64,7 @@ func TestSessions(t *testing.T) {
 }
 
 // Over as many openings as there are builds each is at each place once, and over twice as many each comes before each
-// other as often as behind it.
+// other as often as after it.
 func TestOrders(t *testing.T) {
 	for n := 1; n <= 5; n++ {
 		var all []Entrant
