@@ -67,7 +67,7 @@ Two buffers, counters, tasks or pages of a program have the same id, so that wha
 need not be dense, but each is used once. Renumber one of the two, and what refers to it.`)
 
 	codeDangling = diag.New("AMK3921", "reference to something that is not there", `
-A task reads or writes a buffer, signals or waits on a counter, or runs on an SM, and there is none of that number; or
+A task reads or writes a buffer, signals or waits on a counter, or runs on an SM, and there is none with that number; or
 pages bind a buffer or a page that does not exist.
 
     task 7 (L0.q_proj[t1]): error: waits on counter 999999, which does not exist; `+

@@ -20,7 +20,7 @@ func TestParseLimits(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ text, want string }{
 		"values": {`{"meta":{"x":[0` + strings.Repeat(",0", 1_600_000) + `]}}`,
-			"holds more than 1572864 values; up to so many are accepted [AMK3912]"},
+			"holds more than 1572864 values; up to that many are accepted [AMK3912]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, diags := interchange.Parse([]byte(c.text), "f")

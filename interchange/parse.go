@@ -25,7 +25,7 @@ const (
 	maxWarnings = 100     // reported
 )
 
-// Parse reads a program. The file name is for positions: `file:line:col` of what is no JSON, else `file: tasks[3].op`.
+// Parse reads a program. The file name is for positions: `file:line:col` of malformed JSON, else `file: tasks[3].op`.
 //
 // The list holds warnings (keys that were dropped) and errors; with an error the program is nil. Parse checks types,
 // names and versions, and nothing that would need two entities at once: ids may dangle or repeat. Its memory is linear
@@ -111,7 +111,7 @@ func (r *reader) isJSON(data []byte) bool {
 		}
 	}
 	if values > maxValues {
-		r.errorf(codeSize, "", "holds more than %d values; up to so many are accepted", maxValues)
+		r.errorf(codeSize, "", "holds more than %d values; up to that many are accepted", maxValues)
 	}
 	if deepest > maxDepth {
 		r.errorf(codeDepth, "", "is nested %d levels deep; up to %d are accepted", deepest, maxDepth)

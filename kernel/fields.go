@@ -64,9 +64,9 @@ var (
 	rotationStep = number("kRotationStep", "more, from layer to layer", func(s *Stage) *int { return &s.Step })
 	tasks        = number("kTasks", "", func(s *Stage) *int { return &s.Tasks }).says(func(s *Stage) string {
 		if s.Signal == "" {
-			return "that hand over nothing"
+			return "publishes nothing"
 		}
-		return "that hand over " + s.Signal
+		return "producers of " + s.Signal
 	})
 
 	normEps    = float("kNormEps", "", func(s *Stage) *float64 { return &s.Eps })

@@ -85,7 +85,7 @@ func TestScratchOfChains(t *testing.T) {
 	without := ScratchIn(h200, int4, &llama, true, kept)
 	require.Equal(t, 8*4*144*2+2*32*128*2, without.Unit)
 	kept.Digits = without.Unit
-	require.Equal(t, without.Bytes(9), bytesOf(ScratchIn(h200, int4, &llama, true, kept)), "in the place of a unit")
+	require.Equal(t, without.Bytes(9), bytesOf(ScratchIn(h200, int4, &llama, true, kept)), "instead of a unit")
 	kept.Digits = chains
 	require.Equal(t, without.Bytes(9)+chains-without.Unit, bytesOf(ScratchIn(h200, int4, &llama, true, kept)))
 

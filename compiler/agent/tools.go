@@ -201,8 +201,8 @@ type searchInput struct {
 	modelInput
 	judgedInput
 	Campaign string   `json:"campaign" amkc:"--out,out" jsonschema:"directory of the campaign"`
-	Trials   int      `json:"trials,omitempty" jsonschema:"end when the campaign has so many trials"`
-	Minutes  int      `json:"minutes,omitempty" jsonschema:"end this call after so many minutes"`
+	Trials   int      `json:"trials,omitempty" jsonschema:"end when the campaign has this many trials"`
+	Minutes  int      `json:"minutes,omitempty" jsonschema:"end this call after this many minutes"`
 	HeldOut  []int    `json:"held_out,omitempty" jsonschema:"positions to confirm the best at"`
 	Start    settings `json:"start,omitempty" amkc:"--config" jsonschema:"knobs to begin at; default: all defaults"`
 	Cold     bool     `json:"cold,omitempty" jsonschema:"begin at the least clever values"`

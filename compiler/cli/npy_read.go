@@ -89,7 +89,7 @@ func checkNPYHead(raw []byte) (file, data []byte, err error) {
 	return raw, raw[at+size:], nil
 }
 
-// idsIn reads the elements of a file, which has so many bytes of them.
+// idsIn reads count elements of a file, which are bytes bytes.
 func idsIn[T int8 | uint8 | int16 | uint16 | int32 | uint32 | int64 | uint64](file *npyio.Reader, count, bytes int) (
 	[]int, error) {
 	elements := make([]T, count)

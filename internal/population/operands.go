@@ -36,7 +36,8 @@ func Operands(seed uint64) Case {
 var operandSlips = named("resize-operand", "longer-operand", "longer-operand", "empty-operand", "range-by-position",
 	"range-by-position", "operand-of-another-rank", "operand-of-another-shape", "operand-of-another-shape",
 	"drop-operand", "drop-result", "one-operand-more", "one-result-more", "swap-operands", "another-size",
-	"another-size", "half-or-double-size", "parameter-at-a-limit", "parameter-at-a-limit", "drop-parameter", "change-parameter",
+	"another-size", "half-or-double-size", "parameter-at-a-limit", "parameter-at-a-limit", "drop-parameter",
+	"change-parameter",
 	"unknown-parameter", "opcode", "buffer-dtype", "write-read-only", "read-without-buffer")
 
 // operandsOf is a program of one task with an op of the given code, after so many changes; nil if they are not of the
