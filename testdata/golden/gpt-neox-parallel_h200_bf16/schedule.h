@@ -76,7 +76,7 @@ struct Qkv {
   static constexpr int kRotation = 1;  // of the SMs against the work
   static constexpr int kRotationStep = 1;  // more, from layer to layer
   static constexpr int kTasks = 24;  // producers of L{i}.qkv
-  static constexpr bool kHolds = true;  // what it reads, for a stage behind
+  static constexpr bool kHolds = true;  // what it reads, for a later stage
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
 };
@@ -129,7 +129,7 @@ struct O {
   static constexpr int kColumns = 64;
   static constexpr int kRotation = 0;  // of the SMs against the work
   static constexpr int kRotationStep = 0;  // more, from layer to layer
-  static constexpr int kTasks = 0;  // producers of nothing
+  static constexpr int kTasks = 0;  // publishes nothing
   static constexpr bool kReadsHeld = true;  // what was kept, and keeps what it passes over
   static constexpr bool kEmpty = false;  // SMs without rows skip the stage
   static constexpr int kWarps = 8;  // that share a tile
