@@ -115,10 +115,8 @@ var allowed = map[string][]string{
 	"search":                  {"ir/diag", "knobs", "runtime/infile", "runtime/outfile", "runtime/printable"},
 	"search/turns":            {"runtime/host"},
 	"simulate":                {"ir", "ir/diag", "ir/op", "refvm"},
-	// beside simulate, which knows nothing of a foreign format either
-	"simulate/profile": {"compiler/amk", "ir", "simulate"},
-	"templates":        {},
-	"validate":         {"ir", "ir/diag", "ir/format", "ir/op", "validate/views"},
+	"templates":               {},
+	"validate":                {"ir", "ir/diag", "ir/format", "ir/op", "validate/views"},
 	// The contract asks the prover, never the other way round: a proof is true for any backend. Neither sees codegen.
 	"validate/kernel": {"ir", "ir/diag", "ir/op", "validate", "validate/views"},
 	"validate/views":  {"ir"},
