@@ -110,25 +110,14 @@ func (in *interp) real(s spec, c byte, f float64) string {
 	if precision > 1000 {
 		in.unsupported("a format with more than 1000 digits")
 	}
-	text := ""
-	switch {
-	case math.IsInf(f, 0) || math.IsNaN(f):
-		text = floatText(f)
-	case c|0x20 == 'g':
+	if s.alternate {
+		in.unsupported("the flag # of a format of floats")
+	}
+	if c|0x20 == 'g' {
 		precision = max(precision, 1)
-		text = strconv.FormatFloat(f, 'e', precision-1, 64)
-		exp, _ := strconv.Atoi(text[strings.IndexByte(text, 'e')+1:])
-		if exp >= -4 && exp < precision {
-			text = strconv.FormatFloat(f, 'f', precision-1-exp, 64)
-		}
-		if !s.alternate && strings.Contains(text, ".") {
-			mantissa, exponent, has := strings.Cut(text, "e")
-			text = strings.TrimSuffix(strings.TrimRight(mantissa, "0"), ".")
-			if has {
-				text += "e" + exponent
-			}
-		}
-	default:
+	}
+	text := floatText(f)
+	if f-f == 0 {
 		text = strconv.FormatFloat(f, c|0x20, precision, 64)
 	}
 	sign, text := s.signOf(text)

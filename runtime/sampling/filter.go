@@ -42,39 +42,11 @@ func topK(c []candidate, k int) []candidate {
 	if k == 0 || k >= len(c) {
 		return c
 	}
-	// The k largest so far, as a heap with the smallest of them in front.
-	heap := make([]float64, k)
-	for i := range heap {
-		heap[i] = c[i].x
+	best := largest{k: k}
+	for _, t := range c {
+		best.offer(t)
 	}
-	for i := k/2 - 1; i >= 0; i-- {
-		sink(heap, i)
-	}
-	for _, t := range c[k:] {
-		if t.x > heap[0] {
-			heap[0] = t.x
-			sink(heap, 0)
-		}
-	}
-	return slices.DeleteFunc(c, func(t candidate) bool { return t.x < heap[0] })
-}
-
-// sink moves an element of a heap down to where it belongs.
-func sink(heap []float64, i int) {
-	for {
-		child := 2*i + 1
-		if child >= len(heap) {
-			return
-		}
-		if child+1 < len(heap) && heap[child+1] < heap[child] {
-			child++
-		}
-		if heap[i] <= heap[child] {
-			return
-		}
-		heap[i], heap[child] = heap[child], heap[i]
-		i = child
-	}
+	return slices.DeleteFunc(c, func(t candidate) bool { return t.x < best.heap[0].x })
 }
 
 // ahead orders candidates from the most probable on. Of equals the higher id comes first, as it comes last where

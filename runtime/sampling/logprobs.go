@@ -34,33 +34,44 @@ func Given(logits []float32, id, wanted, position int) (Choice, error) {
 // logProbs returns log_softmax of the logits for a token and for some of the largest. room is for as many candidates,
 // and comes back to be used again.
 func logProbs(logits []float32, chosen, wanted int, room []candidate) (of float64, top []LogProb, _ []candidate) {
-	largest, sum := float64(slices.Max(logits)), 0.0
-	best := room[:0] // the largest so far; once they are as many as are wanted, a heap with the last of them in front
+	highest, sum := float64(slices.Max(logits)), 0.0
+	best := largest{wanted, room[:0]}
 	for id, x := range logits {
 		x := float64(x)
 		if x == never {
 			continue
 		}
-		sum += exp(x - largest)
-		switch t := (candidate{id: id, x: x}); {
-		case len(best) < wanted:
-			if best = append(best, t); len(best) == wanted {
-				slices.SortFunc(best, func(a, b candidate) int { return likelier(b, a) })
-			}
-		case wanted > 0 && x > best[0].x: // of equals the one that came first stays
-			best[0] = t
-			settle(best)
-		}
+		sum += exp(x - highest)
+		best.offer(candidate{id: id, x: x})
 	}
-	if math.IsInf(largest, -1) { // nothing is possible
-		return never, nil, best
+	if math.IsInf(highest, -1) { // nothing is possible
+		return never, nil, best.heap
 	}
-	norm := largest + ln(sum)
-	slices.SortFunc(best, likelier)
-	for _, t := range best {
+	norm := highest + ln(sum)
+	slices.SortFunc(best.heap, likelier)
+	for _, t := range best.heap {
 		top = append(top, LogProb{t.id, t.x - norm})
 	}
-	return float64(logits[chosen]) - norm, top, best
+	return float64(logits[chosen]) - norm, top, best.heap
+}
+
+// largest keeps the k largest candidates that it is offered, of equals those that come first. Once there are k, they
+// are a heap with the last of them in front.
+type largest struct {
+	k    int
+	heap []candidate
+}
+
+func (l *largest) offer(t candidate) {
+	switch {
+	case len(l.heap) < l.k:
+		if l.heap = append(l.heap, t); len(l.heap) == l.k {
+			slices.SortFunc(l.heap, func(a, b candidate) int { return likelier(b, a) })
+		}
+	case l.k > 0 && t.x > l.heap[0].x:
+		l.heap[0] = t
+		settle(l.heap)
+	}
 }
 
 // likelier orders candidates from the most probable on, and equals by their ids.
