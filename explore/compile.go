@@ -8,16 +8,13 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
+	"amkc/compiler/objects"
 	"amkc/ir/diag"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
-	"amkc/runtime/outfile"
 	"amkc/runtime/progress"
 )
 
@@ -49,13 +46,6 @@ func Compile(ctx context.Context, build, cache string, jobs []string, report pro
 	return t.compile(ctx, build, cache, cpu, jobs, report)
 }
 
-// A product is a shared object that is to be in the cache.
-type product struct {
-	name string // for messages
-	path string
-	make func(ctx context.Context, dir, out string) error // in a directory of its own
-}
-
 func (t *toolchain) compile(ctx context.Context, build, cache string, cpu map[string][]byte, jobs []string,
 	report progress.Func) (*Objects, error) {
 	facts, err := host.ReadFacts(build)
@@ -73,26 +63,26 @@ func (t *toolchain) compile(ctx context.Context, build, cache string, cpu map[st
 	dir := filepath.Join(cache, objectsDir)
 	o := &Objects{Library: m.Library, Kernels: map[string]string{}, Compiler: firstLine(t.version), Machine: m.digest,
 		Made: made}
-	// An object of a kernel depends on those headers of the machine alone that kernels include.
-	included := headersOfKernels(cpu)
-	headers := digestOf(cpu, func(name string) bool { return included[name] }, t.version,
+	// An object of a kernel depends on those headers alone that it may include: of the machine, and of the build.
+	headers := objects.Digest(headersOfKernels(cpu), t.version,
 		strings.Join(slices.Concat(t.command, t.ofKernels(), kernelLink), " "))
-	o.Sources = digestOf(files, func(string) bool { return true }, headers)
-	var kernels []product
+	o.Sources = objects.Digest(files, headers)
+	var kernels []objects.Object
 	for _, k := range kernelSources(facts, jobs) {
 		source, object := k.source, k.object
 		if files[source] == nil {
 			return nil, &host.BuildError{Path: filepath.Join(build, filepath.FromSlash(source)),
 				What: "the source of a kernel is missing", Remedy: "compile the model again with amkc"}
 		}
-		key := digestOf(nil, nil, o.Sources, source, strings.Join(k.flags, " "))
+		key := objects.Digest(objects.Included(files, source), headers, source, object, strings.Join(k.flags, " "))
 		at := filepath.Join(dir, key[:32]+".so")
 		o.Kernels[object] = at
-		kernels = append(kernels, product{object, at, func(ctx context.Context, work, out string) error {
-			return m.kernels(ctx, build, source, object, work, out, k.flags...)
-		}})
+		kernels = append(kernels, objects.Object{Name: object, Path: at,
+			Make: func(ctx context.Context, work, out string) error {
+				return m.kernels(ctx, build, source, object, work, out, k.flags...)
+			}})
 	}
-	if made, err = makeAll(ctx, kernels, report); err != nil {
+	if made, err = provide(ctx, kernels, report); err != nil {
 		return nil, err
 	}
 	o.Made += made
@@ -103,34 +93,54 @@ func (t *toolchain) compile(ctx context.Context, build, cache string, cpu map[st
 type kernelSource struct {
 	source, object string
 	flags          []string
-	job            string // the only one that runs it; none: several do
 }
 
-// eagerDir is where the kernel is whose waits look at once whether the host has ended the launch. Those of the others
-// do every 65,536 polls, which no run on a CPU has.
-const eagerDir = "eager"
+// Directories of kernels in other forms, which jobs of their own run.
+const (
+	// Waits look at once whether the host has ended the launch. Those of the others do every 65,536 polls, which no run
+	// on a CPU has.
+	eagerDir = "eager"
+	// They have the traced kernel too, a second one as long as the first. Each job runs the same object, whichever jobs
+	// a build is compiled for.
+	tracedDir = "traced"
+)
 
-// kernelSources are what of a build is compiled for jobs, or for all of them.
+// lean leaves the traced kernel out.
+const lean = "-DAMK_LEAN=1"
+
+// kernelSources are what of a build is compiled for jobs; none: all that it has.
 func kernelSources(facts *host.Facts, jobs []string) []kernelSource {
-	of := func(dir, object, job string) kernelSource {
-		return kernelSource{source: path.Join(dir, strings.TrimSuffix(object, ".fatbin")+".cu"),
-			object: path.Join(dir, object), job: job}
+	if len(jobs) == 0 {
+		for _, j := range Jobs(facts) {
+			jobs = append(jobs, j.Name)
+		}
 	}
-	all := []kernelSource{of("", host.FatbinFile, "")}
+	is := func(names ...string) func(string) bool {
+		return func(job string) bool { return slices.Contains(names, job) }
+	}
+	no := func(names ...string) func(string) bool {
+		return func(job string) bool { return !slices.Contains(names, job) }
+	}
+	var all []kernelSource
+	add := func(form, dir, file string, runs func(job string) bool, flags ...string) {
+		if slices.ContainsFunc(jobs, runs) {
+			all = append(all, kernelSource{source: path.Join(dir, strings.TrimSuffix(file, ".fatbin")+".cu"),
+				object: path.Join(form, dir, file), flags: flags})
+		}
+	}
+	add("", "", host.FatbinFile, no(abortJob, referenceJob, gpuJob), lean)
+	add(tracedDir, "", host.FatbinFile, is(referenceJob, gpuJob))
 	for _, p := range facts.Passes {
-		all = append(all, of(p.Dir(), host.FatbinFile, ""))
+		add("", p.Dir(), host.FatbinFile, no(gpuJob), lean)
+		add(tracedDir, p.Dir(), host.FatbinFile, is(gpuJob))
 	}
 	if facts.Prompt > 0 {
-		all = append(all, of("", host.PromptFile, ""))
+		add("", "", host.PromptFile, no())
 	}
-	eager := of("", host.FatbinFile, abortJob)
-	eager.object, eager.flags = path.Join(eagerDir, eager.object), []string{"-DAMK_EAGER_ABORT=1"}
-	measure := of("", host.MeasureFile, measureJob)
-	measure.flags = []string{"-DAMK_PARTS=1"} // the step in parts, too
-	all = append(all, of("", host.ReferenceFile, endsJob), measure, eager)
-	return slices.DeleteFunc(all, func(k kernelSource) bool {
-		return k.job != "" && len(jobs) > 0 && !slices.Contains(jobs, k.job)
-	})
+	add("", "", host.ReferenceFile, is(endsJob))
+	add("", "", host.MeasureFile, is(measureJob), "-DAMK_PARTS=1") // the step in parts, too
+	add(eagerDir, "", host.FatbinFile, is(abortJob), lean, "-DAMK_EAGER_ABORT=1")
+	return all
 }
 
 // mostSources bounds the files of a build that are read.
@@ -190,10 +200,14 @@ func passDirs(facts *host.Facts) (dirs []string) {
 	return dirs
 }
 
+// provide has the cache have objects, and says how many it made.
+func provide(ctx context.Context, all []objects.Object, report progress.Func) (made int, err error) {
+	return objects.Provide(ctx, codeCompile, "compiling for the CPU", all, report)
+}
+
 // extract puts the CPU's side where the compiler finds it, in a directory of its digest, and returns that.
 func extract(dir string, cpu map[string][]byte) (string, error) {
-	all := func(string) bool { return true }
-	into := filepath.Join(dir, "cpu-"+digestOf(cpu, all)[:32])
+	into := filepath.Join(dir, "cpu-"+objects.Digest(cpu)[:32])
 	for _, name := range sorted(cpu) {
 		at := filepath.Join(into, filepath.FromSlash(name))
 		if have, err := infile.Read(at, infile.Source); err == nil && string(have) == string(cpu[name]) {
@@ -201,7 +215,7 @@ func extract(dir string, cpu map[string][]byte) (string, error) {
 		}
 		err := os.MkdirAll(filepath.Dir(at), 0o777)
 		if err == nil {
-			err = replace(at, func(to string) error { return os.WriteFile(to, cpu[name], 0o666) })
+			err = objects.Replace(at, func(to string) error { return os.WriteFile(to, cpu[name], 0o666) })
 		}
 		if err != nil {
 			return "", diag.Errorf(codeCompile, at, "cannot be written: %s; want a cache that can be written to",
@@ -211,103 +225,30 @@ func extract(dir string, cpu map[string][]byte) (string, error) {
 	return into, nil
 }
 
-// replace has a file written next to its place and puts it there.
-func replace(at string, write func(to string) error) error {
-	f, err := os.CreateTemp(filepath.Dir(at), ".amkc-*")
-	if err != nil {
+// library compiles the machine to a library, and keeps the object of each source: where a source changes, it alone is
+// compiled. include is where the sources are.
+func (t *toolchain) library(ctx context.Context, include, cache, work, out string, cpu map[string][]byte) error {
+	flags := slices.Concat(commonFlags, machineFlags)
+	var parts []objects.Object
+	var paths []string
+	for _, name := range sorted(cpu) {
+		if path.Dir(name) != machineDir || path.Ext(name) != ".cc" {
+			continue
+		}
+		key := objects.Digest(objects.Included(cpu, name), t.version, name,
+			strings.Join(slices.Concat(t.command, flags), " "))
+		at := filepath.Join(cache, key[:32]+".o")
+		parts = append(parts, objects.Object{Name: name, Path: at,
+			Make: func(ctx context.Context, _, out string) error {
+				return t.run(ctx, include, name, slices.Concat(flags, t.mapped(include, "explore/cpu"),
+					[]string{"-I.", "-c", "-o", out, name})...)
+			}})
+		paths = append(paths, at)
+	}
+	if _, err := provide(ctx, parts, nil); err != nil {
 		return err
 	}
-	f.Close()
-	if err = write(f.Name()); err == nil {
-		err = os.Rename(f.Name(), at)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
-}
-
-// makeAll makes products that are not in the cache, as many at a time as there are cores, and says how many it made.
-func makeAll(ctx context.Context, products []product, report progress.Func) (made int, err error) {
-	var missing []product
-	for _, p := range products {
-		if _, err := os.Stat(p.path); err != nil {
-			missing = append(missing, p)
-		}
-	}
-	step := progress.Step{Activity: "compiling for the CPU", Total: int64(len(missing)), Unit: "sources"}
-	var mu sync.Mutex
-	err = SideBySide(len(missing), runtime.NumCPU(), func(i int) error {
-		err := missing[i].provide(ctx)
-		mu.Lock()
-		defer mu.Unlock()
-		step.Done++
-		step.Activity = "compiling for the CPU, " + missing[i].name
-		report.Report(step)
-		return err
-	})
-	return len(missing), err
-}
-
-// askAgain is how often a process looks whether another one has made what it waits for.
-const askAgain = 50 * time.Millisecond
-
-// provide makes a product in the cache. Of several processes one makes it, and the others wait.
-func (p *product) provide(ctx context.Context) error {
-	var claim *outfile.Claim
-	for {
-		c, _, err := outfile.Hold(p.path + ".lock")
-		if err == nil {
-			claim = c
-			break
-		}
-		if !errors.Is(err, outfile.ErrBusy) {
-			return diag.Errorf(codeCompile, p.path, "cannot be made: %s; want a cache that can be written to",
-				infile.Reason(err))
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(askAgain):
-		}
-	}
-	defer claim.Release()
-	if _, err := os.Stat(p.path); err == nil {
-		return nil // made in the meantime
-	}
-	work, err := os.MkdirTemp("", "amkc-explore-")
-	if err != nil {
-		return diag.Errorf(codeCompile, p.name, "there is no temporary directory: %s", infile.Reason(err))
-	}
-	defer os.RemoveAll(work)
-	var refused *diag.Diagnostic
-	err = replace(p.path, func(to string) error { return p.make(ctx, work, to) })
-	if err == nil || errors.As(err, &refused) || ctx.Err() != nil {
-		return err
-	}
-	return diag.Errorf(codeCompile, p.path, "cannot be written: %s; want a cache that can be written to",
-		infile.Reason(err))
-}
-
-// library compiles the machine, its sources side by side. include is where these are.
-func (t *toolchain) library(ctx context.Context, include, work, out string, names []string) error {
-	var sources []string
-	for _, name := range names {
-		if path.Dir(name) == machineDir && path.Ext(name) == ".cc" {
-			sources = append(sources, name)
-		}
-	}
-	slices.Sort(sources)
-	objects := make([]string, len(sources))
-	err := SideBySide(len(sources), runtime.NumCPU(), func(i int) error {
-		objects[i] = filepath.Join(work, strings.TrimSuffix(path.Base(sources[i]), ".cc")+".o")
-		return t.run(ctx, include, "machine", slices.Concat(commonFlags, machineFlags, t.mapped(include, "explore/cpu"),
-			[]string{"-I.", "-c", "-o", objects[i], sources[i]})...)
-	})
-	if err != nil {
-		return err
-	}
-	return t.run(ctx, work, libraryName, slices.Concat(machineLink, []string{"-o", out}, objects)...)
+	return t.run(ctx, work, libraryName, slices.Concat(machineLink, []string{"-o", out}, paths)...)
 }
 
 // mapped has the compiler write another path instead of one.

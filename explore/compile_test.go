@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/compiler/objects"
 	"amkc/ir/diag"
 	"amkc/runtime/host"
 	"amkc/runtime/host/hosttest"
@@ -86,9 +87,9 @@ func compiled(t *testing.T, c *toolchain, build, cache string, cpu map[string][]
 func TestCompileCaches(t *testing.T) {
 	c, build, cache, cpu := needCompiler(t), smallBuild(t), t.TempDir(), smallMachine()
 	o := compiled(t, c, build, cache, cpu)
-	require.Equal(t, 1+5, o.Made) // the machine, and five kernels
+	require.Equal(t, 1+6, o.Made) // the machine, and six kernels
 	require.ElementsMatch(t, []string{"megakernel.fatbin", "rows2/megakernel.fatbin", "reference.fatbin",
-		"measure.fatbin", "eager/megakernel.fatbin"}, sorted(o.Kernels))
+		"measure.fatbin", "eager/megakernel.fatbin", "traced/megakernel.fatbin"}, sorted(o.Kernels))
 	again := compiled(t, c, build, cache, cpu)
 	require.Zero(t, again.Made)
 	again.Made = o.Made
@@ -96,9 +97,10 @@ func TestCompileCaches(t *testing.T) {
 
 	// Of a kernel that one job runs, objects are made for that job.
 	for jobs, want := range map[string][]string{
-		"steps": {"megakernel.fatbin", "rows2/megakernel.fatbin"},
-		"ends":  {"megakernel.fatbin", "reference.fatbin", "rows2/megakernel.fatbin"},
-		"abort": {"eager/megakernel.fatbin", "megakernel.fatbin", "rows2/megakernel.fatbin"},
+		"steps":     {"megakernel.fatbin", "rows2/megakernel.fatbin"},
+		"ends":      {"megakernel.fatbin", "reference.fatbin", "rows2/megakernel.fatbin"},
+		"abort":     {"eager/megakernel.fatbin", "megakernel.fatbin", "rows2/megakernel.fatbin"},
+		"reference": {"megakernel.fatbin", "rows2/megakernel.fatbin", "traced/megakernel.fatbin"},
 	} {
 		some, err := c.compile(t.Context(), build, cache, cpu, []string{"text", jobs}, nil)
 		require.NoError(t, err)
@@ -115,18 +117,21 @@ func TestCompileCaches(t *testing.T) {
 	cpu["machine/parts.h"] = append(cpu["machine/parts.h"], "// another\n"...)
 	require.Equal(t, 1, compiled(t, c, build, cache, cpu).Made)
 	cpu["machine/machine.h"] = append(cpu["machine/machine.h"], "// another\n"...)
-	require.Equal(t, 1+5, compiled(t, c, build, cache, cpu).Made)
+	require.Equal(t, 1+6, compiled(t, c, build, cache, cpu).Made)
 
 	// So does a header of the build, and another compiler; a file that no kernel includes does not.
 	hosttest.Write(t, build, "README.md", []byte("another"))
+	hosttest.Write(t, build, filepath.Join("amk", "unused.cuh"), []byte("another"))
 	require.Zero(t, compiled(t, c, build, cache, cpu).Made)
+	hosttest.Write(t, build, "schedule.h", []byte("// another\n"))
+	require.Equal(t, 3, compiled(t, c, build, cache, cpu).Made, "of megakernel.cu, in its three forms")
 	hosttest.Write(t, build, filepath.Join("amk", "hw", "thread.cuh"), []byte("#include <amk_cpu/thread.h>\n"))
 	other = compiled(t, c, build, cache, cpu)
-	require.Equal(t, 5, other.Made)
+	require.Equal(t, 6, other.Made)
 	require.NotEqual(t, o.Sources, other.Sources)
 	newer := *c
 	newer.version += "1"
-	require.Equal(t, 1+5, compiled(t, &newer, build, cache, cpu).Made)
+	require.Equal(t, 1+6, compiled(t, &newer, build, cache, cpu).Made)
 
 	// An object that is gone is made again, and what a build has is found wherever it lies.
 	require.NoError(t, os.Remove(other.Kernels["measure.fatbin"]))
@@ -189,12 +194,12 @@ func TestCompiledObjects(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, at)
 	}
-	for _, of := range []string{dir, filepath.Join(dir, eagerDir)} {
+	for _, of := range []string{dir, filepath.Join(dir, eagerDir), filepath.Join(dir, tracedDir)} {
 		facts, err := host.ReadFacts(of)
 		require.NoError(t, err)
 		require.Len(t, facts.Passes, 1)
 		for name := range o.Kernels {
-			if filepath.Dir(name) != eagerDir {
+			if form := filepath.Dir(name); form != eagerDir && form != tracedDir {
 				require.FileExists(t, filepath.Join(of, filepath.FromSlash(name)))
 			}
 		}
@@ -241,13 +246,13 @@ func TestCompileRefuses(t *testing.T) {
 // Two processes that want the same object make it once.
 func TestCompileSideBySide(t *testing.T) {
 	c, build, cache := needCompiler(t), smallBuild(t), t.TempDir()
-	objects := make([]*Objects, 4)
-	require.NoError(t, SideBySide(len(objects), 2, func(i int) (err error) {
-		objects[i], err = c.compile(t.Context(), build, cache, smallMachine(), nil, nil)
+	all := make([]*Objects, 4)
+	require.NoError(t, objects.SideBySide(len(all), 2, func(i int) (err error) {
+		all[i], err = c.compile(t.Context(), build, cache, smallMachine(), nil, nil)
 		return err
 	}))
-	for _, o := range objects {
-		require.Equal(t, objects[0].Kernels, o.Kernels)
+	for _, o := range all {
+		require.Equal(t, all[0].Kernels, o.Kernels)
 	}
 	left, err := filepath.Glob(filepath.Join(cache, objectsDir, "*.lock"))
 	require.NoError(t, err)

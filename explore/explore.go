@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"amkc/compiler"
+	"amkc/compiler/objects"
 	"amkc/ir/diag"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
@@ -118,6 +119,7 @@ func Repeat(ctx context.Context, o Options, file string, s *Script) (*Report, er
 }
 
 func with(ctx context.Context, o Options, run func(e *explorer) error) (_ *Report, err error) {
+	compiled := o.Jobs
 	if o.Recording != "" { // workers read it, too
 		facts, err := host.ReadFacts(o.Build)
 		if err != nil {
@@ -126,8 +128,13 @@ func with(ctx context.Context, o Options, run func(e *explorer) error) (_ *Repor
 		if _, err := readRecording(o.Recording, o.Build, facts); err != nil {
 			return nil, err
 		}
+		if len(compiled) == 0 {
+			for _, j := range withRecording(Jobs(facts), o.Recording) {
+				compiled = append(compiled, j.Name)
+			}
+		}
 	}
-	objects, err := Compile(ctx, o.Build, o.Cache, o.Jobs, o.Report)
+	objects, err := Compile(ctx, o.Build, o.Cache, compiled, o.Report)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +211,7 @@ func digestOfBuild(dir string, o *Objects, report progress.Func) (string, error)
 		}
 		texts = append(texts, digest)
 	}
-	return digestOf(nil, nil, texts...), nil
+	return objects.Digest(nil, texts...), nil
 }
 
 // checkAssumptions refuses names that the machine does not know.
@@ -308,7 +315,7 @@ func (e *explorer) round(orders []order, done func(*order, *Outcome)) error {
 	cut := make([]bool, len(orders))
 	var over error // errTime, which must not hide what else goes wrong
 	var mu sync.Mutex
-	failed := SideBySide(len(orders), e.o.Workers, func(i int) (err error) {
+	failed := objects.SideBySide(len(orders), e.o.Workers, func(i int) (err error) {
 		outcomes[i], err = e.pool.run(&orders[i])
 		mu.Lock()
 		defer mu.Unlock()

@@ -38,11 +38,12 @@ const (
 	afterOther = "the other text"
 )
 
-// Names of the jobs that have a kernel of their own.
+// Names of the jobs that have a kernel of their own, with gpuJob.
 const (
-	abortJob   = "abort"
-	endsJob    = "ends"
-	measureJob = "measure"
+	abortJob     = "abort"
+	endsJob      = "ends"
+	measureJob   = "measure"
+	referenceJob = "reference"
 )
 
 // Jobs are those of a build.
@@ -60,7 +61,7 @@ func Jobs(facts *host.Facts) []Job {
 			run: (*attempt).drawings},
 		{Name: endsJob, Doc: "held to the plain kernels, at the ends of variants", run: (*attempt).ends},
 		{Name: measureJob, Doc: "the kernels that amkc bench and amkc profile measure", run: (*attempt).measure},
-		{Name: "reference", Doc: "stage by stage held to the reference VM", run: (*attempt).reference},
+		{Name: referenceJob, Doc: "stage by stage held to the reference VM", run: (*attempt).reference},
 	}
 	for _, p := range facts.Passes {
 		if p.Sequences > 0 {

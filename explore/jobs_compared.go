@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 
 	"amkc/compiler"
@@ -198,6 +199,7 @@ func (a *attempt) referenceTokens() int {
 
 // reference holds what stages publish to the reference VM, each to its bound, and notes it.
 func (a *attempt) reference() error {
+	a.dir = filepath.Join(a.dir, tracedDir)
 	b, err := a.packed()
 	if err != nil {
 		return err

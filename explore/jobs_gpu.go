@@ -25,6 +25,7 @@ func withRecording(jobs []Job, file string) []Job {
 
 // gpu carries out the steps of a recording, with each stage given what the GPU gave its own.
 func (a *attempt) gpu() error {
+	a.dir = filepath.Join(a.dir, tracedDir)
 	r, err := readRecording(a.recording, a.build, a.facts)
 	if err != nil {
 		return err

@@ -3,12 +3,12 @@ package explore
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"amkc/compiler/objects"
 	"amkc/ir/diag"
 	"amkc/runtime/infile"
 	"amkc/runtime/progress"
@@ -41,7 +41,7 @@ func CompileMachine(ctx context.Context, cache string, report progress.Func) (*M
 func (t *toolchain) machine(ctx context.Context, cache string, cpu map[string][]byte, report progress.Func) (
 	m *Machine, made int, err error) {
 	dir := filepath.Join(cache, objectsDir)
-	m = &Machine{toolchain: t, digest: digestOf(cpu, func(string) bool { return true }, t.version,
+	m = &Machine{toolchain: t, digest: objects.Digest(cpu, t.version,
 		strings.Join(slices.Concat(t.command, commonFlags, machineFlags, machineLink), " "))}
 	m.Library = filepath.Join(dir, m.digest[:32], libraryName)
 	if err := os.MkdirAll(filepath.Dir(m.Library), 0o777); err != nil {
@@ -51,10 +51,11 @@ func (t *toolchain) machine(ctx context.Context, cache string, cpu map[string][]
 	if m.include, err = extract(dir, cpu); err != nil {
 		return nil, 0, err
 	}
-	library := product{libraryName, m.Library, func(ctx context.Context, work, out string) error {
-		return t.library(ctx, m.include, work, out, slices.Collect(maps.Keys(cpu)))
-	}}
-	made, err = makeAll(ctx, []product{library}, report)
+	library := objects.Object{Name: libraryName, Path: m.Library,
+		Make: func(ctx context.Context, work, out string) error {
+			return t.library(ctx, m.include, dir, work, out, cpu)
+		}}
+	made, err = provide(ctx, []objects.Object{library}, report)
 	return m, made, err
 }
 

@@ -90,7 +90,7 @@ func TestLitmus(t *testing.T) {
 }
 
 // buildLitmus compiles the programs and returns the directory that has them. It is in amkc's cache, by a digest of
-// sources, flags and compiler.
+// sources, flags and compiler. A warning in a source of the machine is an error.
 func buildLitmus(t *testing.T) string {
 	t.Helper()
 	cxx := os.Getenv("CXX")
@@ -100,8 +100,8 @@ func buildLitmus(t *testing.T) string {
 			t.Skip("no C++ compiler")
 		}
 	}
-	common := strings.Fields("-std=c++17 -g1 -w -ffp-contract=off -fno-strict-aliasing")
-	machine := slices.Concat(common, []string{"-O2"})
+	common := strings.Fields("-std=c++17 -g1 -ffp-contract=off -fno-strict-aliasing")
+	machine := slices.Concat(common, strings.Fields("-O2 -Wall -Wextra -Werror -Wno-psabi"))
 	// Plain accesses of kernels call hooks of the machine, as those of builds do.
 	version, err := exec.Command(cxx, "--version").Output()
 	require.NoError(t, err)
@@ -109,7 +109,7 @@ func buildLitmus(t *testing.T) string {
 	if strings.Contains(string(version), "clang") {
 		hooks = "-mllvm -tsan-instrument-func-entry-exit=0 -mllvm -tsan-distinguish-volatile=1 "
 	}
-	kernel := slices.Concat(common, strings.Fields("-O1 -fsanitize=thread -fno-threadsafe-statics "+hooks+
+	kernel := slices.Concat(common, strings.Fields("-O1 -w -fsanitize=thread -fno-threadsafe-statics "+hooks+
 		"-Icpu -Icpu/litmus -I../runtime/cuda"))
 	digest := sha256.New()
 	for _, word := range slices.Concat([]string{cxx, string(version)}, machine, kernel) {

@@ -28,18 +28,6 @@ var machineLibrary = sync.OnceValues(func() (string, error) {
 	return m.Library, nil
 })
 
-// The sources of the machine compile without a warning.
-func TestMachineHasNoWarnings(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles the whole machine")
-	}
-	t.Parallel()
-	sources, err := filepath.Glob("cpu/machine/*.cc")
-	require.NoError(t, err)
-	program(t, filepath.Join(t.TempDir(), "libamkcpu.so"), []string{"-O1", "-g1", "-fPIC"},
-		[]string{"-shared", "-Wl,-soname,libamkcpu.so"}, sources...)
-}
-
 // The machine runs fibers, warps, barriers, copies and polls under every strategy, and finds what is wrong with a
 // kernel; and its library is a driver, of which kernels are shared objects.
 func TestMachine(t *testing.T) {

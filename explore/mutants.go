@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"amkc/compiler/objects"
 	"amkc/explore/mutant"
 	"amkc/ir/diag"
 	"amkc/runtime/host"
@@ -245,7 +246,7 @@ const eager = 8
 
 // baseline runs the jobs without a mutant, under the default schedule first, with which others are compared.
 func baseline(o *MutantOptions, builds []*mutated) error {
-	err := SideBySide(len(builds), o.workers(), func(i int) error {
+	err := objects.SideBySide(len(builds), o.workers(), func(i int) error {
 		for k := range builds[i].jobs {
 			if err := builds[i].runClean(&builds[i].jobs[k], 0); err != nil {
 				return err
@@ -266,7 +267,7 @@ func baseline(o *MutantOptions, builds []*mutated) error {
 			}
 		}
 	}
-	if err := SideBySide(len(rest), o.workers(), func(i int) error { return rest[i]() }); err != nil {
+	if err := objects.SideBySide(len(rest), o.workers(), func(i int) error { return rest[i]() }); err != nil {
 		return err
 	}
 	for _, b := range builds {
@@ -379,7 +380,7 @@ func (r *MutantReport) run(ctx context.Context, o *MutantOptions, builds []*muta
 	ids = slices.DeleteFunc(ids, func(id string) bool { return results[id] == o.Known[id] })
 	step := progress.Step{Activity: "running mutants", Total: int64(len(ids)), Unit: "mutants"}
 	var mu sync.Mutex
-	return SideBySide(len(ids), o.workers(), func(i int) error {
+	return objects.SideBySide(len(ids), o.workers(), func(i int) error {
 		m := results[ids[i]]
 		if err := context.Cause(ctx); err != nil {
 			return err

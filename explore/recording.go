@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"amkc/compiler/objects"
 	"amkc/ir/diag"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
@@ -126,7 +127,7 @@ func digestOfSources(dir string, facts *host.Facts) (string, error) {
 	if err != nil {
 		return "", &host.BuildError{Path: path, What: "it cannot be read", Err: err}
 	}
-	return digestOf(files, func(string) bool { return true }, weights), nil
+	return objects.Digest(files, weights), nil
 }
 
 // Write writes the recording to a file.

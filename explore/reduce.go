@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"amkc/compiler/objects"
 	"amkc/runtime/progress"
 )
 
@@ -62,7 +63,7 @@ func (e *explorer) script(found *Found, j *Job, o *order, outcome *Outcome) erro
 // several carries out orders side by side and returns what came of each.
 func (e *explorer) several(orders []order) ([]*Outcome, error) {
 	outcomes := make([]*Outcome, len(orders))
-	err := SideBySide(len(orders), e.o.Workers, func(i int) (err error) {
+	err := objects.SideBySide(len(orders), e.o.Workers, func(i int) (err error) {
 		outcomes[i], err = e.pool.run(&orders[i])
 		return err
 	})

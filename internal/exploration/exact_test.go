@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/compiler"
+	"amkc/compiler/objects"
 	"amkc/explore"
 	"amkc/runtime/host"
 )
@@ -38,7 +39,7 @@ func TestExact(t *testing.T) {
 	}
 	o := exactOptions(t)
 	which := selection(t, *piece)
-	require.NoError(t, explore.SideBySide(len(builds), atOnce, func(i int) error {
+	require.NoError(t, objects.SideBySide(len(builds), atOnce, func(i int) error {
 		if !which(i) {
 			return nil
 		}

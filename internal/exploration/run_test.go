@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"amkc/compiler/objects"
 	"amkc/explore"
 	"amkc/runtime/host"
 )
@@ -46,7 +47,7 @@ const atOnce = 2
 func Run(ctx context.Context, o Options, builds []Build) ([]*Row, error) {
 	rows := make([]*Row, len(builds))
 	var mu sync.Mutex
-	err := explore.SideBySide(len(builds), atOnce, func(i int) (err error) {
+	err := objects.SideBySide(len(builds), atOnce, func(i int) (err error) {
 		if !o.Wanted(i, builds[i]) {
 			return nil
 		}

@@ -43,14 +43,15 @@ var allowed = map[string][]string{
 	"compiler/evaluate": {"codegen", "compiler", "cost", "ir", "ir/diag", "knobs", "refvm", "runtime/host",
 		"runtime/infile", "runtime/progress", "search", "search/turns"},
 	"compiler/formats":  {"compiler/quality"},
+	"compiler/objects":  {"ir/diag", "runtime/infile", "runtime/outfile", "runtime/progress"},
 	"compiler/quality":  {"ir/diag", "runtime/progress"},
 	"compiler/readback": {"ir", "ir/diag", "ir/op", "kernel", "knobs"},
 	"compiler/version":  {},
 	"cost":              {"ir", "ir/diag", "ir/format", "ir/op", "kernel", "knobs"},
 	"docs":              {},
 	// the kernels of a build on the CPU; nothing below it knows that there is no GPU
-	"explore": {"compiler", "explore/mutant", "ir/diag", "runtime/draft", "runtime/driver", "runtime/host",
-		"runtime/infile", "runtime/outfile", "runtime/progress", "runtime/sampling"},
+	"explore": {"compiler", "compiler/objects", "explore/mutant", "ir/diag", "runtime/draft", "runtime/driver",
+		"runtime/host", "runtime/infile", "runtime/outfile", "runtime/progress", "runtime/sampling"},
 	// a foreign format: what the compiler is made of knows nothing of it
 	"interchange":         {"ir", "ir/diag", "ir/transform", "runtime/infile"},
 	"interchange/judge":   {"interchange", "ir", "simulate"},
