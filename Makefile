@@ -87,7 +87,7 @@ explore-coverage:
 # The same tests on more programs, models and files, and those that take minutes; CONTRIBUTING.md says what runs where.
 long: build
 	AMKC_LONG=1 go test -timeout 60m ./...
-	@$(MAKE) --no-print-directory engines chat-templates openai browser explore-long kernels FLAGS=--all
+	@$(MAKE) --no-print-directory engines chat-templates openai browser explore-long kernels KERNELS=all
 
 # A whole campaign on the cost model and the reference VM, by a client from outside: that of the official MCP SDK for
 # Python, which is fetched into a folder that git ignores. Takes seconds, and no nvcc.
@@ -192,9 +192,12 @@ mutants:
 	AMKC_MUTANTS=1 go test ./explore/mutant -run Mutants -timeout 12h -v $(if $(LOG),-log $(abspath $(LOG))) \
 		-report $(CURDIR)/docs/results $(FLAGS)
 
-# Compile the emitted CUDA, warnings as errors, for every architecture amkc supports; more of it with FLAGS=--all.
-kernels: build cuda
-	$(PYTHON) scripts/kernels.py $(FLAGS)
+# Compile the emitted CUDA of small models, warnings as errors: for sm_80 and sm_90a; with KERNELS=all for every
+# architecture that amkc supports, and more cases. What nvcc makes is kept in the cache of amkc.
+KERNELS ?= gate
+kernels: $(MODULES) cuda
+	CUDA_HOME=$${CUDA_HOME:-$(CURDIR)/.cuda/nvidia/cu13} CGO_ENABLED=0 go test -trimpath -vet=off ./internal/kernels \
+		-run Kernels -count 1 -v -timeout 4h -compile $(KERNELS)
 
 # On a machine with a GPU, nvcc, PyTorch and transformers: what docs/results has of this GPU; FLAGS='--budget 1200'.
 results:

@@ -44,7 +44,7 @@ ZOO = ("llama-gqa", "llama-mha-tied-bf16", "llama-odd-dims", "llama-rope-llama3"
        "qwen2-vl", "qwen3-vl", "smolvlm")
 ONLY_FP32 = ("cohere2-head-dim", "llama-rope-linear", "phi3-partial")  # tensor cores do not take heads of such sizes
 FIXTURES = (PYCODER,) + tuple(f"testdata/models/zoo/{name}" for name in ZOO)
-# Between them they have every stage body: what scripts/kernels.py compiles for Hopper.
+# Between them they have every stage body: what internal/kernels compiles for Hopper.
 BODIES = ("pycoder-5m", "llama-gqa", "llama-odd-dims", "llama-biases-yarn", "qwen3-qknorm", "mistral-wide-group",
           "mistral-window", "gemma-tied", "gemma2-split-k", "gemma3-tied", "phi3-short", "apertus-llama3",
           "exaone4-windows", "gpt-neox-parallel", "gpt2", "olmo-clipped", "olmo2-plain", "stablelm-head-norms",

@@ -51,8 +51,7 @@ func compiles(t *testing.T, p *ir.Program) {
 func TestOneSetOfFlags(t *testing.T) {
 	flags := NVCCFlags()
 	require.Contains(t, flags, "-fmad=false")
-	for path, quoted := range map[string]bool{"../templates/Makefile.tmpl": false, "../bench/workshop.py": true,
-		"../scripts/kernels.py": true} {
+	for path, quoted := range map[string]bool{"../templates/Makefile.tmpl": false, "../bench/workshop.py": true} {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
 		for _, flag := range flags {

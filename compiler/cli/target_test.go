@@ -2,7 +2,6 @@ package cli
 
 import (
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -47,21 +46,6 @@ func TestKnownGPUs(t *testing.T) {
 		}
 		require.NotNil(t, found, c.device)
 		require.Equal(t, c.want, found.Name, c.device)
-	}
-}
-
-// TestKernelsCoverArchitectures: scripts/kernels.py gives nvcc the code for every architecture that --target accepts.
-func TestKernelsCoverArchitectures(t *testing.T) {
-	text, err := os.ReadFile("../../scripts/kernels.py")
-	require.NoError(t, err)
-	compiled := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^    \("([a-z0-9_-]+)", `).FindAllStringSubmatch(string(text), -1) {
-		target, err := resolveTarget(m[1], 20, 0)
-		require.NoError(t, err)
-		compiled[target.Arch] = true
-	}
-	for _, cc := range ir.Capabilities() {
-		require.True(t, compiled[ir.ArchTarget(cc, 1).Arch], "no case for sm_%d", cc)
 	}
 }
 
