@@ -64,9 +64,7 @@ func (t *toolchain) compile(ctx context.Context, build, cache string, cpu map[st
 	o := &Objects{Library: m.Library, Kernels: map[string]string{}, Compiler: firstLine(t.version), Machine: m.digest,
 		Made: made}
 	// An object of a kernel depends on those headers alone that it may include: of the machine, and of the build.
-	headers := objects.Digest(headersOfKernels(cpu), t.version,
-		strings.Join(slices.Concat(t.command, t.ofKernels(), kernelLink), " "))
-	o.Sources = objects.Digest(files, headers)
+	o.Sources = objects.Digest(files, m.headers)
 	var kernels []objects.Object
 	for _, k := range kernelSources(facts, jobs) {
 		source, object := k.source, k.object
@@ -74,7 +72,7 @@ func (t *toolchain) compile(ctx context.Context, build, cache string, cpu map[st
 			return nil, &host.BuildError{Path: filepath.Join(build, filepath.FromSlash(source)),
 				What: "the source of a kernel is missing", Remedy: "compile the model again with amkc"}
 		}
-		key := objects.Digest(objects.Included(files, source), headers, source, object, strings.Join(k.flags, " "))
+		key := objects.Digest(objects.Included(files, source), m.headers, source, object, strings.Join(k.flags, " "))
 		at := filepath.Join(dir, key[:32]+".so")
 		o.Kernels[object] = at
 		kernels = append(kernels, objects.Object{Name: object, Path: at,
@@ -150,47 +148,48 @@ const mostSources = 10_000
 // directories of passes.
 func sourcesOf(build string, facts *host.Facts) (map[string][]byte, error) {
 	files := map[string][]byte{}
-	var read func(dir string, deep bool) error
-	read = func(dir string, deep bool) error {
-		entries, err := infile.List(filepath.Join(build, filepath.FromSlash(dir)))
-		if err != nil {
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil // what is missing is missed where it is included
-			}
-			return &host.BuildError{Path: filepath.Join(build, dir), What: "it cannot be read", Err: err}
-		}
-		for _, e := range entries {
-			name := path.Join(dir, e.Name())
-			if e.IsDir() {
-				if deep {
-					if err := read(name, deep); err != nil {
-						return err
-					}
-				}
-				continue
-			}
-			switch path.Ext(name) {
-			case ".cu", ".cuh", ".h":
-			default:
-				continue
-			}
-			if len(files) == mostSources {
-				return &host.BuildError{Path: build, What: "it has more sources than any build",
-					Remedy: "name a directory that amkc wrote"}
-			}
-			text, err := infile.Read(filepath.Join(build, filepath.FromSlash(name)), infile.Source)
-			if err != nil {
-				return &host.BuildError{Path: filepath.Join(build, name), What: "it cannot be read", Err: err}
-			}
-			files[name] = text
-		}
-		return nil
-	}
-	err := read("", false)
+	err := readSources(files, build, "", false)
 	for _, dir := range append([]string{"amk"}, passDirs(facts)...) {
-		err = errors.Join(err, read(dir, true))
+		err = errors.Join(err, readSources(files, build, dir, true))
 	}
 	return files, err
+}
+
+// readSources reads headers and sources of a directory of a build.
+func readSources(files map[string][]byte, build, dir string, deep bool) error {
+	entries, err := infile.List(filepath.Join(build, filepath.FromSlash(dir)))
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // what is missing is missed where it is included
+		}
+		return &host.BuildError{Path: filepath.Join(build, dir), What: "it cannot be read", Err: err}
+	}
+	for _, e := range entries {
+		name := path.Join(dir, e.Name())
+		if e.IsDir() {
+			if deep {
+				if err := readSources(files, build, name, deep); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		switch path.Ext(name) {
+		case ".cu", ".cuh", ".cc", ".h":
+		default:
+			continue
+		}
+		if len(files) == mostSources {
+			return &host.BuildError{Path: build, What: "it has more sources than any build",
+				Remedy: "name a directory that amkc wrote"}
+		}
+		text, err := infile.Read(filepath.Join(build, filepath.FromSlash(name)), infile.Source)
+		if err != nil {
+			return &host.BuildError{Path: filepath.Join(build, name), What: "it cannot be read", Err: err}
+		}
+		files[name] = text
+	}
+	return nil
 }
 
 func passDirs(facts *host.Facts) (dirs []string) {

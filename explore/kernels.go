@@ -3,6 +3,7 @@ package explore
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,6 +22,7 @@ type Machine struct {
 	toolchain *toolchain
 	include   string // where headers and sources of the CPU's side are
 	digest    string // of the machine's sources, of flags and of the compiler
+	headers   string // digest of the headers that kernels include, of their flags and of the compiler
 }
 
 // CompileMachine compiles the machine, unless the cache has it. Errors: codeNoCompiler, codeCompile.
@@ -43,6 +45,8 @@ func (t *toolchain) machine(ctx context.Context, cache string, cpu map[string][]
 	dir := filepath.Join(cache, objectsDir)
 	m = &Machine{toolchain: t, digest: objects.Digest(cpu, t.version,
 		strings.Join(slices.Concat(t.command, commonFlags, machineFlags, machineLink), " "))}
+	m.headers = objects.Digest(headersOfKernels(cpu), t.version,
+		strings.Join(slices.Concat(t.command, t.ofKernels(), kernelLink), " "))
 	m.Library = filepath.Join(dir, m.digest[:32], libraryName)
 	if err := os.MkdirAll(filepath.Dir(m.Library), 0o777); err != nil {
 		return nil, 0, diag.Errorf(codeCompile, dir, "cannot be made: %s; want a cache that can be written to",
@@ -59,15 +63,34 @@ func (t *toolchain) machine(ctx context.Context, cache string, cpu map[string][]
 	return m, made, err
 }
 
-// CompileKernels compiles a source as those of builds are compiled, with further flags, and links it with the machine
-// to a shared object. Errors: codeCompile.
-func (m *Machine) CompileKernels(ctx context.Context, source, out string, flags ...string) error {
-	work, err := os.MkdirTemp("", "amkc-explore-")
-	if err != nil {
-		return diag.Errorf(codeCompile, source, "there is no temporary directory: %s", infile.Reason(err))
+// CompileKernels compiles a source as those of builds are compiled, with the headers of directories, earlier ones
+// first, and with further flags, and links it with the machine to a shared object, unless the cache has it. It returns
+// the path of that. Errors: codeCompile.
+func (m *Machine) CompileKernels(ctx context.Context, cache, source string, headers []string, flags ...string) (string,
+	error) {
+	texts := append([]string{m.headers, filepath.Base(source)}, flags...)
+	var include []string
+	for i, dir := range append([]string{filepath.Dir(source)}, headers...) {
+		files := map[string][]byte{}
+		if err := readSources(files, dir, "", i > 0); err != nil {
+			return "", err
+		}
+		texts = append(texts, objects.Digest(files))
+		if i > 0 {
+			abs, err := filepath.Abs(dir)
+			if err != nil {
+				return "", diag.Errorf(codeCompile, dir, "has no path: %s", infile.Reason(err))
+			}
+			include = append(append(include, "-I"+abs), m.toolchain.mapped(abs, fmt.Sprintf("headers%d", i))...)
+		}
 	}
-	defer os.RemoveAll(work)
-	return m.kernels(ctx, filepath.Dir(source), filepath.Base(source), filepath.Base(out), work, out, flags...)
+	o := objects.Object{Name: source, Path: filepath.Join(cache, objectsDir, objects.Digest(nil, texts...)[:32]+".so")}
+	o.Make = func(ctx context.Context, work, out string) error {
+		return m.kernels(ctx, filepath.Dir(source), filepath.Base(source), filepath.Base(o.Path), work, out,
+			append(include, flags...)...)
+	}
+	_, err := provide(ctx, []objects.Object{o}, nil)
+	return o.Path, err
 }
 
 // kernels compiles and links kernels whose source is named from a directory. What the compiler keeps of paths begins
@@ -87,7 +110,7 @@ func (m *Machine) kernels(ctx context.Context, dir, source, object, work, out st
 		m.Library})...)
 }
 
-// Explain says in lines what the machine has found in kernels that CompileKernels has put in a file. The result is what
+// Explain says in lines what the machine has found in kernels that CompileKernels has compiled. The result is what
 // amk_explore_result returned.
 func Explain(result []byte, kernels string) ([]string, error) {
 	var run Run

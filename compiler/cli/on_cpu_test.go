@@ -25,11 +25,10 @@ import (
 // onCPU is the machine that programs of testdata run on, and what loads them: both are compiled once and stay in amkc's
 // cache.
 var onCPU = sync.OnceValues(func() (m onMachine, err error) {
-	cache, err := builder.CacheDir()
-	if err != nil {
+	if m.cache, err = builder.CacheDir(); err != nil {
 		return m, err
 	}
-	if m.Machine, err = explore.CompileMachine(context.Background(), cache, nil); err != nil {
+	if m.Machine, err = explore.CompileMachine(context.Background(), m.cache, nil); err != nil {
 		return m, err
 	}
 	source := filepath.Join("testdata", "load.cc")
@@ -57,11 +56,11 @@ var onCPU = sync.OnceValues(func() (m onMachine, err error) {
 
 type onMachine struct {
 	*explore.Machine
-	load string
+	load, cache string
 }
 
 // onCPUProgram compiles a program of testdata with the headers of builds, those of the first directory before those of
-// the others, and returns a command that runs it on the machine.
+// the others, unless amkc's cache has it, and returns a command that runs it on the machine.
 func onCPUProgram(t *testing.T, source string, headers []string, defines ...string) *exec.Cmd {
 	t.Helper()
 	if _, err := exec.LookPath("c++"); err != nil || runtime.GOOS != "linux" {
@@ -69,12 +68,9 @@ func onCPUProgram(t *testing.T, source string, headers []string, defines ...stri
 	}
 	machine, err := onCPU()
 	require.NoError(t, err)
-	flags := defines
-	for _, dir := range headers {
-		flags = append(flags, "-I"+dir)
-	}
-	program := filepath.Join(t.TempDir(), strings.TrimSuffix(source, ".cc")+".so")
-	require.NoError(t, machine.CompileKernels(t.Context(), filepath.Join("testdata", source), program, flags...))
+	program, err := machine.CompileKernels(t.Context(), machine.cache, filepath.Join("testdata", source), headers,
+		defines...)
+	require.NoError(t, err)
 	return exec.Command(machine.load, program)
 }
 
