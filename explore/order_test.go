@@ -14,7 +14,7 @@ import (
 // oracle that keeps every access and whole vector clocks. With AMKC_LONG there are 200,000 of them.
 func TestMemoryModel(t *testing.T) {
 	t.Parallel()
-	flags, programs := []string{"-O1", "-Wall", "-Wextra", "-Werror"}, 4000
+	flags, programs := []string{"-O1", "-Wall", "-Wextra", "-Werror"}, 1000
 	if !testing.Short() {
 		flags = append(flags, "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover")
 	}

@@ -15,7 +15,7 @@ func TestReductionsChangeNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")
 	}
-	seeds := 300
+	seeds := 100
 	if os.Getenv("AMKC_LONG") != "" {
 		seeds = 1500
 	}
