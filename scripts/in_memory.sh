@@ -15,15 +15,17 @@ if [ -n "${TMPDIR:-}" ] || [ "${room:-0}" -lt "$room_gb" ] || [ "${free:-0}" -lt
 fi
 
 inputs() {
-  git ls-files -co --exclude-standard -z | grep -zv '\.go$' | xargs -0 sha256sum
+  files=$(git ls-files -co --exclude-standard -- ':!*.go') || return 1
+  digests=$(echo "$files" | git hash-object --stdin-paths) || return 1
+  echo "$files" "$digests"
   for tool in "${CXX:-c++}" cc g++ "${PYTHON:-python3}" "${CUDA_HOME:-.cuda/nvidia/cu13}/bin/nvcc" nvcc make; do
-    $tool --version
+    echo "$tool" "$($tool --version)"
   done
 }
 
 # The directory of the digest, unless another run has it now; then one of its own, and no result is reused.
-if git rev-parse --git-dir >/dev/null 2>&1; then
-  named=/dev/shm/amkc-test.$(id -u).$(inputs 2>/dev/null | sha256sum | cut -c1-16)
+if all=$(inputs 2>/dev/null); then
+  named=/dev/shm/amkc-test.$(id -u).$(echo "$all" | sha256sum | cut -c1-16)
   if [ -O "$named" ] && ! kill -0 "$(cat "$named/pid" 2>/dev/null || echo $$)" 2>/dev/null; then
     rm -rf "$named"  # of a run that was killed
   fi
