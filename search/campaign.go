@@ -103,13 +103,13 @@ func (c *Campaign) check(file string) error {
 	return nil
 }
 
-// Signs refuses a key with which a campaign's verdicts are not signed. Whoever records a verdict may have a key of
-// their own, with which they can sign anything, and so may whoever has written campaign.json.
+// Signs refuses a key with which a campaign's verdicts are not signed. Anyone who records a verdict may have a key of
+// their own, with which they can sign anything, and so may the author of campaign.json.
 func (c *Campaign) Signs(key PublicKey) error {
 	if key.String() != c.Key {
 		return diag.Errorf(codeForged, "campaign "+c.Tag, "takes verdicts signed with the key %.8s, and the key here "+
 			"is %.8s; want --key with the file that it was begun with or, to verify it, with the public key that "+
-			"whoever made it has published", c.Key, key)
+			"its author has published", c.Key, key)
 	}
 	return nil
 }

@@ -66,8 +66,8 @@ func Create(dir string, c *Campaign) error {
 		path := filepath.Join(dir, name)
 		// No trials are what is left where a process was killed before it wrote campaign.json.
 		if f, err := os.Lstat(path); err == nil && (name != trialsName || f.Size() > 0 || !f.Mode().IsRegular()) {
-			return diag.Errorf(codeJournal, path, "is there, without a %s beside it, and a new campaign would replace "+
-				"it; want another directory", campaignName)
+			return diag.Errorf(codeJournal, path, "is there, without a %s next to it, and a new campaign would "+
+				"replace it; want another directory", campaignName)
 		}
 	}
 	text, err := json.MarshalIndent(c, "", "  ")

@@ -28,7 +28,7 @@ var (
 )
 
 // A Key is the private half of a key pair. It signs verdicts, so that a number that somebody states is told from one
-// that an evaluation has found. Whoever can read it can forge a verdict: it keeps honest mistakes and hopeful agents
+// that an evaluation has found. Anyone who can read it can forge a verdict: it keeps honest mistakes and hopeful agents
 // out, not the user's own account.
 type Key ed25519.PrivateKey
 
@@ -88,7 +88,7 @@ const (
 func PublicName(path string) string { return path + ".pub" }
 
 // LoadKey reads the key that verdicts are signed with. Where there is none, one is made, which only the user can read,
-// and its public half beside it.
+// and its public half alongside it.
 func LoadKey(path string) (Key, error) {
 	text, err := infile.Read(path, keyFile)
 	if err != nil { // whatever it is: where there is a file, none is made

@@ -74,7 +74,7 @@ func TestKeys(t *testing.T) {
 	for name, bad := range map[string]string{"short": "short", "empty": "", "another kind": string(foreign),
 		"another public kind": string(foreignPublic), "more than a key": string(private) + "and more",
 		"more than a public key": string(text) + "and more",
-		// What amkc had before: a secret, with which whoever could verify could sign.
+		// What amkc had before: a secret, with which anyone who could verify could sign.
 		"an earlier key": strings.Repeat("0a", 32) + "\n"} {
 		require.NoError(t, os.WriteFile(path, []byte(bad), 0o600))
 		_, err = LoadKey(path)

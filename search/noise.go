@@ -30,7 +30,7 @@ type Compared struct {
 // Compare compares candidate and baseline. samples[position][opening] are measurements; the baseline's time is the
 // geometric mean of its own and its twin's.
 //
-// Openings are what is independent: where weights and cache lie in memory changes a time by up to 2 % and stays as it
+// Openings are what is independent: where weights and cache are in memory changes a time by up to 2 % and stays as it
 // is until a build is opened anew, so that more rounds of one opening only repeat its error. So an interval is that of
 // Student's t over openings, and a single opening has none: it reaches from 0 to infinity. Twins are judged by such an
 // interval too, because a single opening of theirs says nothing of what the mean of several is off by.

@@ -133,7 +133,7 @@ func alive(pid int) bool {
 func TestHungTrialsAreTrials(t *testing.T) {
 	c := toyCampaign(knobs.Settings{})
 	w := workerOf(c, "sleep 1000")
-	w.Limit = -9900 * time.Millisecond // of the ten seconds that a process is given to end by itself
+	w.Limit = -9900 * time.Millisecond // of the ten seconds that a process is given to end on its own
 	v, err := w.Evaluate(t.Context(), finalJob())
 	require.NoError(t, err)
 	require.Equal(t, Timeout, v.Class)
@@ -192,11 +192,11 @@ func TestSignaturesOfWhateverWasSaid(t *testing.T) {
 	require.NoError(t, toyPublic.Check(again))
 }
 
-// A build that takes too long says nothing of its configuration, whoever ends it.
+// A build that takes too long says nothing of its configuration, no matter who ends it.
 func TestSlowBuildsAreRefused(t *testing.T) {
 	c, j := toyCampaign(knobs.Settings{}), finalJob()
 	w := workerOf(c, "sleep 1000")
-	w.Builds = -9900 * time.Millisecond // of the ten seconds that a process is given to end by itself
+	w.Builds = -9900 * time.Millisecond // of the ten seconds that a process is given to end on its own
 	v, err := w.Build(t.Context(), j)
 	require.NoError(t, err)
 	require.Equal(t, Rejected, v.Class)
@@ -220,7 +220,8 @@ func TestSlowBuildsAreRefused(t *testing.T) {
 }
 
 // A value of which builds take too long is left after three, and not if it was ever built in time. A build that was
-// refused before it began took no time, and retires nothing, neither what it was refused for nor what was beside that.
+// refused before it began took no time, and retires nothing, neither what it was refused for nor what was alongside
+// that.
 func TestSlowBuildsRetireValues(t *testing.T) {
 	c := toyCampaign(knobs.Settings{})
 	ended := diag.Errorf(codeSlowBuild, "eval", "it took too long")

@@ -14,7 +14,7 @@ type Rules struct {
 	// can add up to a gain that counts, and what they add up to is confirmed at the end.
 	Step    float64 `json:"step"`
 	Width   int     `json:"width"`   // proposals of a round, which are screened
-	Finals  int     `json:"finals"`  // of them, at most so many are judged in full
+	Finals  int     `json:"finals"`  // of them, at most n are judged in full
 	Crashes int     `json:"crashes"` // trials with a value of a knob that fail alike, after which it is retired
 }
 
@@ -73,7 +73,7 @@ func (r *Rules) Decide(v *Verdict) {
 	case v.disturbed():
 		v.Why = fmt.Sprintf("identical builds differ by %.2f %%; want at most %.0f %%: something else was measured too",
 			100*max(v.Band, v.Spread), 100*noisiest)
-	case !(v.Ratio.High < 1-v.Threshold): // nor is what is no number
+	case !(v.Ratio.High < 1-v.Threshold): // nor is a NaN
 		v.Why = fmt.Sprintf("the ratio may be as much as %.4f; want less than %.4f", v.Ratio.High, 1-v.Threshold)
 	case worse >= 0:
 		v.Why = fmt.Sprintf("at position %d the ratio may be as much as %.4f; want at most %.4f", v.At[worse].Position,

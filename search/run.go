@@ -161,7 +161,7 @@ func (r *Runner) make(ctx context.Context, j *Journal, jobs []Job) error {
 	return nil
 }
 
-// workers builds and judges jobs, in their order but for how long each takes, so many at a time.
+// workers builds and judges jobs, in their order but for how long each takes, n at a time.
 func (r *Runner) workers(ctx context.Context, jobs []Job, done func(i int, t *Trial, err error)) {
 	builds, judges := make(chan struct{}, max(1, r.Builds)), make(chan struct{}, max(1, r.Judges))
 	ends := make([]chan struct{}, len(jobs))

@@ -46,7 +46,7 @@ type Knob struct {
 	Changes []string      `json:"changes"` // of a build: program, and generated files
 	// Follows are knobs of which a value makes the default another one.
 	Follows []string  `json:"follows,omitempty"`
-	Refused []Refused `json:"refused"` // values that this model or target does not allow, by themselves
+	Refused []Refused `json:"refused"` // values that this model or target does not allow, on their own
 	Same    []Same    `json:"same"`    // values that make the build of another one
 	// Left are values that were not tried, where the space is no whole one.
 	Left []knobs.Value `json:"left,omitempty"`

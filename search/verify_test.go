@@ -70,8 +70,8 @@ func TestTampering(t *testing.T) {
 }
 
 // Campaigns that were written before are read, verified and gone on with, as long as the rules are those that they were
-// decided by: testdata/campaign was written once, by rules of today, and is never written anew. Whoever breaks this has
-// changed what a campaign is: then CampaignSchema is raised, and the form of before refused by name.
+// decided by: testdata/campaign was written once, by rules of today, and is never written again. A change that breaks
+// this has changed what a campaign is: then CampaignSchema is raised, and the form of before refused by name.
 func TestCampaignOfBefore(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "campaign")
 	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/campaign")))

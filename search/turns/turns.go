@@ -30,7 +30,7 @@ type Options struct {
 type Entrant struct {
 	Name  string // in turns
 	Dir   string
-	Steps int // 0: what bench takes by itself
+	Steps int // 0: what bench takes on its own
 	// Session: entrants of one build and one session share what is open; those of different sessions have weights and
 	// a cache each, as two builds have that are alike.
 	Session string
