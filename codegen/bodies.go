@@ -66,9 +66,7 @@ func (b *builder) findFacts() {
 	m := &b.p.Model
 	b.facts = &kernel.Facts{Hidden: m.Hidden, Heads: m.Heads, KVHeads: m.KVHeads, HeadDim: m.HeadDim, Vocab: m.Vocab,
 		SMs: b.p.Target.SMs, Tokens: b.tokens, Sequences: b.pass.NumSequences(),
-		Names: kernel.Names{Embeddings: b.named(ir.RoleEmbeddings), LastHidden: b.named(ir.RoleHidden),
-			Sampling: b.named(ir.RoleSampling), Next: b.named(ir.RoleNext), StopIDs: b.named(ir.RoleStopIDs),
-			StopLast: b.named(ir.RoleStopLast)}}
+		Names: kernel.NamesBy(b.named)}
 }
 
 // named is the name of the buffer of a role; where there is none, the role.

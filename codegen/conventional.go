@@ -2,6 +2,8 @@ package codegen
 
 import (
 	"reflect"
+	"slices"
+	"strings"
 
 	"amkc/ir"
 	"amkc/ir/diag"
@@ -88,19 +90,6 @@ func has(d *ir.Directory, b *ir.Buffer) bool {
 	return false
 }
 
-// ioNames are those of the buffers that a step shares with its host.
-var ioNames = map[string]string{ir.RoleToken: "token", ir.RoleNext: "next", ir.RoleLogits: "logits",
-	ir.RoleStopIDs: "stop.ids", ir.RoleStopLast: "stop.last", ir.RoleSampling: "sampling",
-	ir.RoleEmbeddings: "embeddings", ir.RoleHidden: "hidden"}
-
-// vectorNames are those of what stages hand over, and normNames those of the norms of what they read, by their roles.
-var (
-	vectorNames = map[string]string{"embed": "x", "qkv": "qkv", "part": "part", "attn": "attn", "o": "h",
-		"gate_up": "act", "up": "act", "down": "x", "attn_add": "h", "mlp_add": "x"}
-	normNames = map[string]string{"qkv": "input_norm", "gate_up": "post_norm", "up": "post_norm",
-		"lm_head": "final_norm", "attn_add": "post_attn_norm", "mlp_add": "post_mlp_norm"}
-)
-
 func (n *namer) variant(i int) {
 	v, names := &n.p.Variants[i], &n.names.Variants[i]
 	counters, counted := ir.CounterDirectory(v), make([]bool, len(v.Counters))
@@ -133,13 +122,13 @@ type use struct {
 	at site
 }
 
-// buffer names what an operand is of: by a stem alone, or as that of a layer, so many behind that of the stage.
-func (u *use) buffer(o ir.Operand, stem string, layered bool, behind int) {
-	if o.IsTemp() || stem == "" {
+// buffer gives a buffer its name: by a stem alone, or as that of a layer, so many behind that of the stage.
+func (u *use) buffer(name, stem string, layered bool, behind int) {
+	if name == "" || stem == "" || name[0] == '%' {
 		return
 	}
-	for t, i := range u.at.within(o.Buf).indices() {
-		m, err := u.buffers.At(o.Buf, i)
+	for t, i := range u.at.within(name).indices() {
+		m, err := u.buffers.At(name, i)
 		if err != nil || u.named[m.Declared] {
 			continue
 		}
@@ -165,75 +154,40 @@ func (u *use) name(stem string, family, layered bool, behind int) string {
 
 // ops names the buffers that the stage uses.
 func (u *use) ops() {
-	s, layered := u.s, u.s.Layer.Known
+	s := u.s
 	kind, err := classify(s)
 	if err != nil {
 		return
 	}
 	for k := range s.Ops {
-		o := &s.Ops[k]
-		for _, operands := range [][]ir.Operand{o.Out, o.In} {
-			for _, x := range operands {
-				if b := u.buffers; !x.IsTemp() {
-					if m, ok := b.Find(x.Buf, u.at.indices()[0]); ok {
-						u.buffer(x, ioNames[u.p.Buffers[m.Declared].Role], false, 0)
-					}
+		for _, x := range append(slices.Clone(s.Ops[k].Out), s.Ops[k].In...) {
+			if m, ok := u.buffers.Find(x.Buf, u.at.indices()[0]); ok && !x.IsTemp() {
+				u.buffer(x.Buf, kernel.Shared[u.p.Buffers[m.Declared].Role], false, 0)
+			}
+		}
+	}
+	var of kernel.Stage
+	kind.Read(&of, s.Ops)
+	if kind.Replicated() {
+		u.buffer(of.Rounded, kernel.Named.Rounded, false, 0)
+	}
+	if u.p.Model.Tied { // it is named by lm_head
+		of.Table = ""
+	}
+	for _, b := range kernel.Buffers {
+		stem, layered := strings.CutPrefix(b.Name, "L{i}.")
+		for word, means := range map[string]string{"ROLE": s.Role, "NORM": kernel.Norms[s.Role]} {
+			if rest, has := strings.CutPrefix(stem, word); has {
+				stem = means + rest
+				if means == "" {
+					stem = ""
 				}
 			}
 		}
-		switch o.Code {
-		case ir.EMBED:
-			u.buffer(operand(s.Ops[len(s.Ops)-1].Out, 0), "residual", false, 0)
-			if kind == kernel.EmbedReplicated {
-				u.buffer(operand(o.Out, 1), "x", false, 0)
-			}
-			if !u.p.Model.Tied { // else it is named by lm_head
-				u.buffer(operand(o.In, 1), "embed.weight", false, 0)
-			}
-		case ir.RMSNORM, ir.LAYERNORM:
-			norm := normNames[s.Role]
-			if kind == kernel.Attend {
-				norm = [2]string{"q_norm", "k_norm"}[min(k, 1)]
-			}
-			if norm != "" {
-				u.buffer(operand(o.In, 1), norm+".weight", layered, 0)
-			}
-			if kind == kernel.AddNormRows {
-				u.buffer(operand(o.Out, 0), "branch", false, 0)
-			}
-			if norm != "" && o.Code == ir.LAYERNORM {
-				u.buffer(operand(o.In, 2), norm+".bias", layered, 0)
-			}
-		case ir.GEMV:
-			if s.Role != "" {
-				u.buffer(operand(o.In, 1), s.Role+".weight", layered, 0)
-			}
-		case ir.ROPE:
-			u.buffer(operand(o.In, 1), "rope.inv_freq", false, 0)
-		case ir.ADD:
-			if kind == kernel.Embed {
-				u.buffer(operand(o.In, 1), "positions.weight", false, 0)
-				continue
-			}
-			if x := operand(o.In, 1); !x.IsTemp() && s.Role != "" {
-				u.buffer(x, s.Role+".bias", layered, 0)
-			}
-		case ir.ATTENTION:
-			u.buffer(operand(o.In, 1), "kv", layered, 0)
-		case ir.XIELU:
-			u.buffer(operand(o.In, 1), "xielu.weight", layered, 0)
-		case ir.STOP:
-			u.buffer(operand(o.Out, 0), "stop", false, 0)
-		case ir.SAMPLE:
-			if kind == kernel.Sample {
-				u.buffer(operand(o.Out, 0), "next.sm", false, 0)
-				continue
-			}
-			u.buffer(operand(o.Out, 0), "best.value", false, 0)
-			u.buffer(operand(o.Out, 1), "best.index", false, 0)
-			continue
-		}
-		for _, x := range o.Out {
+		u.buffer(*b.At(&of), stem, layered && s.Layer.Known, 0)
+	}
+	for k := range s.Ops {
+		for _, x := range s.Ops[k].Out {
 			u.vector(x)
 		}
 	}
@@ -245,7 +199,7 @@ func (u *use) vector(o ir.Operand) {
 	if o.IsTemp() || err != nil || !u.p.Buffers[m.Declared].Layout.Words() {
 		return
 	}
-	u.buffer(o, u.stem(), true, u.behind())
+	u.buffer(o.Buf, u.stem(), true, u.behind())
 }
 
 // stem is what the vector of the stage is called after: what a branch ends in, which others add, after its stage.
@@ -253,7 +207,12 @@ func (u *use) stem() string {
 	if role := u.s.Role; (role == "o" || role == "down") && !addsToResidual(u.s) {
 		return role
 	}
-	return vectorNames[u.s.Role]
+	for _, v := range kernel.Vectors {
+		if slices.Contains(v.Roles, u.s.Role) {
+			return strings.TrimPrefix(v.Name, "L{i}.")
+		}
+	}
+	return ""
 }
 
 // behind is 1 for what hands the vector of the next layer over.

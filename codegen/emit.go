@@ -79,7 +79,7 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 		args += ", " + place
 	}
 	switch kind.Streams {
-	case kernel.Weights:
+	case kernel.Tiles:
 		walk("turns.weights<%s>(p.c, %s, %s);", st.Struct, get(b.address(k.Matrix, at, layer)), layer)
 	case kernel.CacheRows:
 		walk("turns.cache<%s>(p.c, %s, position%s);", st.Struct, layer, get(b.cache(k.Cache, at, layer)))

@@ -99,7 +99,6 @@ func finishAdd(w *productWriter, o *ir.Op) {
 	if w.halved {
 		w.fail("adds to the residual after two rows have become one; want a row for each")
 	}
-	w.k.Residual = buf(o.In, 0)
 	w.define(o, kernel.AddResidual(w.k, view(buf(o.In, 1))), "sum",
 		fmt.Sprintf("residual(c, r) + %s", w.value(o.In, 1)))
 }
@@ -130,6 +129,5 @@ func finishSample(w *productWriter, o *ir.Op) {
 	if len(o.Out) != 2 || logits.IsTemp() || w.b.role(logits, w.at) != ir.RoleLogits {
 		w.fail("chooses by %s among %s; the kernel chooses among the logits that it has stored", o.Code, in)
 	}
-	w.k.BestValue, w.k.BestIndex = buf(o.Out, 0), buf(o.Out, 1)
 	w.want = append(w.want, kernel.Choose(w.b.facts, w.k, logits))
 }

@@ -55,14 +55,18 @@ var Attend = &Body{
 		}
 		q, k := &n[0], &n[1]
 		readNorm(s, q)
-		s.QNorm, s.KNorm, s.QShift, s.KShift = name(q.In, 1), name(k.In, 1), name(q.In, 2), name(k.In, 2)
+		s.QNorm, s.KNorm = name(q.In, 1), name(k.In, 1)
 		s.WholeNorm = !s.Centred && len(q.In) == 3
-		s.Shifted = s.Centred && len(q.In) == 3 && len(k.In) == 3
+		if s.Shifted = s.Centred && len(q.In) == 3 && len(k.In) == 3; s.Shifted {
+			s.QShift, s.KShift = name(q.In, 2), name(k.In, 2)
+		}
 		if len(q.In) > 1 && len(q.In[1].Dims) == 1 {
 			_, fixed := q.In[1].Dims[0].Lo.IsConst()
 			s.OwnGains = !fixed
 		}
-		s.Rotates = len(n) > 2
+		if s.Rotates = len(n) > 2; s.Rotates {
+			s.Angles.Frequencies = name(n[2].In, 1)
+		}
 	},
 	Ops: func(f *Facts, s *Stage) []ir.Op {
 		hd, group := f.HeadDim, f.Group()

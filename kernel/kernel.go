@@ -16,8 +16,12 @@ import (
 
 // Facts are what patterns depend on besides a stage: of the model, of the GPU, and of a pass.
 type Facts struct {
-	Hidden, Heads, KVHeads, HeadDim, Vocab, SMs int
-	Tokens, Sequences                           int // of a pass: as many rows of each sequence
+	Hidden, Intermediate, Heads, KVHeads, HeadDim, Vocab, SMs int
+
+	Tokens, Sequences int  // of a pass: as many rows of each sequence
+	Splits            int  // of a kv head, where the context is split
+	Positions         int  // rows of their table; 0: none
+	OwnGains          bool // heads that attention normalises have weights of their own
 	Names
 }
 
@@ -91,7 +95,7 @@ type Streams int
 
 const (
 	Nothing   Streams = iota
-	Weights           // tiles of its matrix
+	Tiles             // of its matrix
 	CacheRows         // rows of the cache below the position
 )
 

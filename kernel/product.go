@@ -6,7 +6,7 @@ import "amkc/ir"
 // stages.h that is made of the readers of gemv.cuh and the calls of finish.cuh, and its ops are those of its parts.
 var Product = &Body{
 	Name:    "gemv",
-	Streams: Weights,
+	Streams: Tiles,
 	Fields: []Field{rows, grain, count("kColumns", "", func(s *Stage) *int { return &s.Columns }),
 		count("kSplitK", "parts of the columns; kRows are those of all",
 			func(s *Stage) *int { return &s.SplitK }).unless(1),
@@ -27,6 +27,21 @@ var Product = &Body{
 			readNorm(s, n)
 		}
 		s.Matrix = name(find(ops, ir.GEMV).In, 1)
+		for i := range ops {
+			o := &ops[i]
+			switch f := ir.Ops[o.Code].Finisher; {
+			case o.Code == ir.ADD && len(o.In) > 0 && o.In[0].IsTemp():
+				s.Bias = name(o.In, 1)
+			case o.Code == ir.ADD:
+				s.Residual = name(o.In, 0)
+			case o.Code == ir.ROPE:
+				s.Angles.Frequencies = name(o.In, 1)
+			case o.Code == ir.SAMPLE:
+				s.BestValue, s.BestIndex = name(o.Out, 0), name(o.Out, 1)
+			case f != nil && f.Shape != "":
+				s.Curve = name(o.In, 1)
+			}
+		}
 	},
 }
 

@@ -15,7 +15,8 @@ const joinCounter = "L{i}.join"
 func (b *builder) barrier(d *descriptor) []*ir.Stage {
 	counter := b.outside(d, joinCounter)
 	half := func(body *kernel.Body, name string) *ir.Stage {
-		return &ir.Stage{Name: name, Dist: body.Dist(&b.facts.Facts, &kept), Ops: body.Ops(&b.facts.Facts, &kept)}
+		f, s := &b.facts.Facts, &kernel.Named
+		return &ir.Stage{Name: name, Dist: body.Dist(f, s), Ops: body.Ops(f, s)}
 	}
 	arrive, join := half(kernel.Arrive, b.outside(d, "L{i}.arrive")), half(kernel.Join, counter)
 	arrive.Signal, join.Waits = counter, []ir.Wait{{Counter: counter, Threshold: b.facts.SMs}}

@@ -4,20 +4,7 @@ import (
 	"strings"
 
 	"amkc/ir"
-)
-
-// Names of buffers that more than one stage uses.
-const (
-	residual             = "residual"
-	rounded              = "x"          // the residual as it is read, where every SM has all of it
-	normedRows           = "branch"     // what owners add to the residual, where that is norms of branches
-	embeddings           = "embeddings" // what the host gives in the place of rows of tokens
-	lastHidden           = "hidden"     // the last hidden state
-	bestValue, bestIndex = "best.value", "best.index"
-	nextToken, nextOnSM  = "next", "next.sm"
-	stopTokens, stopLast = "stop.ids", "stop.last"
-	stopOnSM             = "stop"
-	sampling             = "sampling"
+	"amkc/kernel"
 )
 
 // buffers declares every buffer but the exchanged vectors: weights in the order of their constants, which is that of
@@ -38,7 +25,7 @@ func (b *builder) buffers() {
 	if m.fragments {
 		cache = ir.KVBlock16
 	}
-	kv := ir.Buffer{Name: "L{i}.kv", Count: m.layers, Kind: ir.KVCache, DType: m.dtypes.Cache,
+	kv := ir.Buffer{Name: kernel.Named.Cache, Count: m.layers, Kind: ir.KVCache, DType: m.dtypes.Cache,
 		Shape:  []int{m.KVHeads, m.maxSeq, 2, m.HeadDim},
 		Layout: ir.Layout{Kind: cache}}
 	if b.unrolled {
@@ -49,20 +36,22 @@ func (b *builder) buffers() {
 		b.p.Buffers = append(b.p.Buffers, kv)
 	}
 	b.p.Buffers = append(b.p.Buffers,
-		ir.Buffer{Name: "token", Kind: ir.Input, DType: ir.I32, Shape: []int{1}},
-		ir.Buffer{Name: embeddings, Kind: ir.Input, DType: ir.F32, Shape: []int{m.Hidden}},
-		ir.Buffer{Name: lastHidden, Kind: ir.Output, DType: ir.F32, Shape: []int{m.Hidden}},
-		ir.Buffer{Name: "logits", Kind: ir.Output, DType: ir.F32, Shape: []int{m.Vocab}},
-		ir.Buffer{Name: residual, Kind: ir.Activation, DType: ir.F32, Shape: []int{m.Hidden}, Space: ir.SMEM})
+		ir.Buffer{Name: kernel.Named.Token, Kind: ir.Input, DType: ir.I32, Shape: []int{1}},
+		ir.Buffer{Name: m.Embeddings, Kind: ir.Input, DType: ir.F32, Shape: []int{m.Hidden}},
+		ir.Buffer{Name: m.LastHidden, Kind: ir.Output, DType: ir.F32, Shape: []int{m.Hidden}},
+		ir.Buffer{Name: kernel.Shared[ir.RoleLogits], Kind: ir.Output, DType: ir.F32, Shape: []int{m.Vocab}})
+	onChip := func(name string, dtype ir.DType, shape ...int) {
+		b.p.Buffers = append(b.p.Buffers, ir.Buffer{Name: name, Kind: ir.Activation, DType: dtype, Shape: shape,
+			Space: ir.SMEM})
+	}
 	if m.replicated {
-		shape := []int{m.SMs, m.Hidden}
-		b.p.Buffers[len(b.p.Buffers)-1].Shape = shape
-		b.p.Buffers = append(b.p.Buffers, ir.Buffer{Name: rounded, Kind: ir.Activation, DType: m.dtypes.Activations,
-			Shape: shape, Space: ir.SMEM})
+		onChip(kernel.Named.Residual, ir.F32, m.SMs, m.Hidden)
+		onChip(kernel.Named.Rounded, m.dtypes.Activations, m.SMs, m.Hidden)
+	} else {
+		onChip(kernel.Named.Residual, ir.F32, m.Hidden)
 	}
 	if m.normRows {
-		b.p.Buffers = append(b.p.Buffers, ir.Buffer{Name: normedRows, Kind: ir.Activation, DType: m.dtypes.Activations,
-			Shape: []int{m.Hidden}, Space: ir.SMEM})
+		onChip(kernel.Named.Branch, m.dtypes.Activations, m.Hidden)
 	}
 	b.p.Buffers = append(b.p.Buffers, b.endingBuffers()...)
 }
@@ -123,62 +112,45 @@ func (b *builder) runs(w ir.Buffer) []ir.Buffer {
 	return out
 }
 
+// weightOf is the weight, or the frequencies, whose offset a constant is called to be: kQkvWeight is that of
+// L{i}.qkv.weight, and kQkvBias of what its rows are added to.
 func (b *builder) weightOf(constant string) (ir.Buffer, bool) {
 	m := &b.facts
-	vector := func(name string, layers, n int) (ir.Buffer, bool) {
-		return ir.Buffer{Name: name, Count: layers, Kind: ir.Weight, DType: m.dtypes.Weights, Shape: []int{n}}, true
-	}
-	matrix := func(name string, layers, rows, columns int) (ir.Buffer, bool) {
-		return ir.Buffer{Name: name, Count: layers, Kind: ir.Weight, DType: m.dtypes.Weights,
-			Shape: []int{rows, columns}, Layout: ir.Layout{Kind: ir.Tile8x32}}, true
-	}
-	if product, is := strings.CutSuffix(constant, "Bias"); is {
-		of, known := b.weightOf(product + "Weight")
-		if !known {
-			return ir.Buffer{}, false
-		}
-		return vector(strings.TrimSuffix(of.Name, "weight")+"bias", of.Count, of.Shape[0])
-	}
 	for i, t := range m.rotations {
 		if constant == numbered(invFreq, i) {
 			return ir.Buffer{Name: t.Frequencies, Kind: ir.Const, DType: ir.F32, Shape: []int{t.Pairs}}, true
 		}
 	}
-	switch constant {
-	case "kPositionsWeight":
-		return matrix("positions.weight", 0, m.positions, m.Hidden)
-	case "kEmbedWeight":
-		return matrix("embed.weight", 0, m.Vocab, m.Hidden)
-	case "kInputNormWeight":
-		return vector("L{i}.input_norm.weight", m.layers, m.Hidden)
-	case "kQkvWeight":
-		return matrix("L{i}.qkv.weight", m.layers, m.qkvRows(), m.Hidden)
-	case "kQNormWeight":
-		return vector("L{i}.q_norm.weight", m.layers, m.normedRows(m.attnRows()))
-	case "kKNormWeight":
-		return vector("L{i}.k_norm.weight", m.layers, m.normedRows(m.kvRows()))
-	case "kOWeight":
-		return matrix("L{i}.o.weight", m.layers, m.Hidden, m.attnRows())
-	case "kPostNormWeight":
-		return vector("L{i}.post_norm.weight", m.layers, m.Hidden)
-	case "kPostAttnNormWeight":
-		return vector("L{i}.post_attn_norm.weight", m.layers, m.Hidden)
-	case "kPostMlpNormWeight":
-		return vector("L{i}.post_mlp_norm.weight", m.layers, m.Hidden)
-	case "kGateUpWeight":
-		return matrix("L{i}.gate_up.weight", m.layers, 2*m.intermediate, m.Hidden)
-	case "kUpWeight":
-		return matrix("L{i}.up.weight", m.layers, m.intermediate, m.Hidden)
-	case "kXieluWeight":
-		return vector("L{i}.xielu.weight", m.layers, 4)
-	case "kDownWeight":
-		return matrix("L{i}.down.weight", m.layers, m.Hidden, m.intermediate)
-	case "kFinalNormWeight":
-		return vector("final_norm.weight", 0, m.Hidden)
-	case "kLmHeadWeight":
-		return matrix("lm_head.weight", 0, m.Vocab, m.Hidden)
+	matrix, isBias := strings.CutSuffix(constant, "Bias")
+	if isBias {
+		constant = matrix + "Weight"
+	}
+	for _, w := range kernel.Weights {
+		if constantFor(w.Name) != constant {
+			continue
+		}
+		out := ir.Buffer{Name: w.Name, Kind: ir.Weight, DType: m.dtypes.Weights, Shape: w.Shape(&m.Facts)}
+		if ir.IsFamily(w.Name) {
+			out.Count = m.layers
+		}
+		if isBias {
+			out.Name, out.Shape = strings.TrimSuffix(w.Name, "weight")+"bias", out.Shape[:1]
+		} else if len(out.Shape) == 2 {
+			out.Layout.Kind = ir.Tile8x32
+		}
+		return out, true
 	}
 	return ir.Buffer{}, false
+}
+
+// constantFor is the constant of a buffer: kPostNormWeight of L{i}.post_norm.weight.
+func constantFor(name string) string {
+	constant := "k"
+	for _, word := range strings.FieldsFunc(strings.TrimPrefix(name, "L{i}."),
+		func(r rune) bool { return r == '.' || r == '_' }) {
+		constant += strings.ToUpper(word[:1]) + word[1:]
+	}
+	return constant
 }
 
 // checkWeights holds the offsets to the arena of weights.safetensors, whose data section the kernel is given, and to

@@ -125,7 +125,7 @@ func (d *descriptor) set() int {
 func (b *builder) streamOf(d *descriptor) []kernelCall {
 	c := kernelCall{context: d.contextOf(), layer: -1, of: d.scope.name}
 	switch d.body.Streams {
-	case kernel.Weights:
+	case kernel.Tiles:
 		c.what, c.args = "turns.weights", []place{b.addressOf(d, d.Matrix), d.layerIn("layer")}
 	case kernel.CacheRows:
 		c.what, c.args = "turns.cache", []place{d.layerIn("layer"), {name: "position"}}
@@ -208,6 +208,6 @@ func (b *builder) pageOf(d *descriptor, vector string) place {
 
 // constantOf is the constant that says where a vector lies.
 func constantOf(buffer string) string {
-	i := slices.IndexFunc(vectors, func(v vector) bool { return v.buffer == buffer })
+	i := slices.IndexFunc(vectors, func(v vector) bool { return v.Name == buffer })
 	return vectors[i].constant
 }

@@ -60,7 +60,7 @@ func (b *builder) descriptors() {
 				s.name, s.name)
 			continue
 		}
-		d := &descriptor{scope: s, call: &b.computed.calls[i], called: i, Stage: kept}
+		d := &descriptor{scope: s, call: &b.computed.calls[i], called: i, Stage: kernel.Named}
 		if !b.identify(d) {
 			continue
 		}
@@ -128,10 +128,6 @@ func layerOf(name string) (layer int, rest string, ok bool) {
 	return layer, name[end:], true
 }
 
-// kept is what every kernel keeps on chip or has one of.
-var kept = kernel.Stage{Token: "token", Residual: residual, Rounded: rounded, Branch: normedRows, Cache: "L{i}.kv",
-	BestValue: bestValue, BestIndex: bestIndex, NextOnSM: nextOnSM, StopSM: stopOnSM}
-
 // read takes the constants of the descriptor of a stage.
 func (b *builder) read(d *descriptor) {
 	r, s := &b.schedule, d.scope
@@ -155,7 +151,7 @@ func (b *builder) read(d *descriptor) {
 			r.fail(d.at, "%s has norms that no reader of attention.cuh computes: want kWholeNorm with kOwnGains "+
 				"and without kNormCentred, and kNormShifted with kNormCentred alone", s.name)
 		}
-		b.facts.ownGains = b.facts.ownGains || d.OwnGains
+		b.facts.OwnGains = b.facts.OwnGains || d.OwnGains
 		if d.Rotates {
 			d.Angles = *b.rotation(r, d.at, d.AngleTable)
 		}
@@ -166,7 +162,7 @@ func (b *builder) read(d *descriptor) {
 		}
 	case kernel.Embed:
 		d.Temps = []string{"%e"}
-		if b.facts.positions = max(b.facts.positions, d.Positions); d.Positions > most {
+		if b.facts.Positions = max(b.facts.Positions, d.Positions); d.Positions > most {
 			r.wrong(s, "kPositions", "%d; want at most %d", d.Positions, most)
 		}
 	case kernel.AddNorm:

@@ -11,7 +11,7 @@ func (b *builder) ending(best ir.Wait) []ir.Node {
 	var out []ir.Node
 	for i, body := range kernel.Endings {
 		s := &ir.Stage{Name: []string{"sample", "stop", "emit", "join"}[i],
-			Dist: body.Dist(&b.facts.Facts, &kept), Ops: body.Ops(&b.facts.Facts, &kept)}
+			Dist: body.Dist(&b.facts.Facts, &kernel.Named), Ops: body.Ops(&b.facts.Facts, &kernel.Named)}
 		switch body {
 		case kernel.Sample:
 			s.Waits = []ir.Wait{best}
@@ -49,11 +49,11 @@ func (b *builder) endingBuffers() []ir.Buffer {
 		return ir.Buffer{Name: name, Kind: kind, DType: ir.I32, Shape: []int{n}, Space: space}
 	}
 	return []ir.Buffer{
-		number(nextToken, ir.Output, ir.HBM, 1),
-		number(stopTokens, ir.Input, ir.HBM, ir.MaxStopIDs),
-		number(stopLast, ir.Input, ir.HBM, 1),
-		number(sampling, ir.Input, ir.HBM, ir.SamplingWords),
-		number(nextOnSM, ir.Activation, ir.SMEM, b.facts.SMs),
-		number(stopOnSM, ir.Activation, ir.SMEM, b.facts.SMs),
+		number(b.facts.Next, ir.Output, ir.HBM, 1),
+		number(b.facts.StopIDs, ir.Input, ir.HBM, ir.MaxStopIDs),
+		number(b.facts.StopLast, ir.Input, ir.HBM, 1),
+		number(b.facts.Sampling, ir.Input, ir.HBM, ir.SamplingWords),
+		number(kernel.Named.NextOnSM, ir.Activation, ir.SMEM, b.facts.SMs),
+		number(kernel.Named.StopSM, ir.Activation, ir.SMEM, b.facts.SMs),
 	}
 }

@@ -321,9 +321,9 @@ func (c *chain) place(s *statement) {
 	to := ir.Operand{}
 	switch {
 	case s.what == "store_residual" && !c.halved:
-		to = ir.Operand{Buf: residual, Dims: []ir.Range{kernel.TaskRows}}
+		to = ir.Operand{Buf: c.d.Residual, Dims: []ir.Range{kernel.TaskRows}}
 	case s.what == "store_logit" && !c.halved:
-		to = ir.Operand{Buf: "logits", Dims: []ir.Range{kernel.TaskRows}}
+		to = ir.Operand{Buf: kernel.Shared[ir.RoleLogits], Dims: []ir.Range{kernel.TaskRows}}
 	case s.what == "publish_row" && !c.halved, s.what == "publish_pair" && c.halved:
 		to, args = ir.Operand{Buf: c.d.Out, Dims: []ir.Range{c.rows()}}, []string{"c", "r", "out", "*"}
 	}

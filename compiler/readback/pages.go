@@ -4,18 +4,23 @@ import (
 	"strings"
 
 	"amkc/ir"
+	"amkc/kernel"
 )
 
-// A vector is what one stage hands over to others.
+// A vector is what one stage publishes for others, by the constant of its page.
 type vector struct {
-	constant, buffer string
+	constant string
+	*kernel.Vector
 }
 
-var vectors = []vector{
-	{"kX", "L{i}.x"}, {"kQkv", "L{i}.qkv"}, {"kAttn", "L{i}.attn"}, {"kH", "L{i}.h"}, {"kO", "L{i}.o"},
-	{"kAct", "L{i}.act"}, {"kDown", "L{i}.down"}, {"kPart", "L{i}.part"},
-	{"kBestValue", bestValue}, {"kBestIndex", bestIndex},
-}
+// vectors are all that are declared: kAttn is L{i}.attn.
+var vectors = func() []vector {
+	var out []vector
+	for i := range kernel.Vectors {
+		out = append(out, vector{constantFor(kernel.Vectors[i].Name), &kernel.Vectors[i]})
+	}
+	return out
+}()
 
 // maxPages bounds the pages of the exchange area, and those that one vector goes round.
 const maxPages = 1 << 12
@@ -52,7 +57,7 @@ func (b *builder) placePages() {
 			Layout: ir.Layout{Copies: n[2]}})
 	}
 	for _, v := range vectors {
-		if c := r.byName[v.constant]; c != nil && !(b.unrolled && ir.IsFamily(v.buffer)) {
+		if c := r.byName[v.constant]; c != nil && !(b.unrolled && ir.IsFamily(v.Name)) {
 			r.taken[v.constant] = true
 			b.vector(v, c, pages)
 		}
@@ -61,10 +66,11 @@ func (b *builder) placePages() {
 		if layer, rest, single := layerOf(strings.TrimPrefix(c.name, "k")); single && b.unrolled &&
 			layer <= b.facts.layers {
 			for _, v := range vectors {
-				if v.constant == "k"+rest && ir.IsFamily(v.buffer) {
+				if v.constant == "k"+rest && ir.IsFamily(v.Name) {
 					r.taken[c.name] = true
-					v.buffer, _ = ir.Resolve(v.buffer, layer)
-					b.vector(v, c, pages)
+					member := *v.Vector
+					member.Name, _ = ir.Resolve(v.Name, layer)
+					b.vector(vector{v.constant, &member}, c, pages)
 				}
 			}
 		}
@@ -80,27 +86,19 @@ func (b *builder) vector(v vector, c *constant, pages map[string]int) {
 	if m.dtypes.Activations == ir.F32 {
 		words = ir.Word64
 	}
-	buf := ir.Buffer{Name: v.buffer, Count: m.layers, Kind: ir.Activation, DType: m.dtypes.Activations,
-		Space: ir.GlobalScratch, Layout: ir.Layout{Kind: words}}
+	buf := ir.Buffer{Name: v.Name, Count: m.layers, Kind: ir.Activation, DType: m.dtypes.Activations,
+		Space: ir.GlobalScratch, Layout: ir.Layout{Kind: words}, Shape: v.Shape(&m.Facts)}
 	switch v.constant {
 	case "kX":
-		buf.Count, buf.Shape = m.layers+1, []int{m.Hidden}
-	case "kQkv":
-		buf.Shape = []int{m.qkvRows()}
-	case "kAttn":
-		buf.Shape = []int{m.attnRows()}
-	case "kH":
-		buf.Shape = []int{m.Hidden}
+		buf.Count++
 	case "kO", "kDown":
-		buf.Shape = []int{m.Hidden * b.partsHandedOver(v.constant)}
-	case "kAct":
-		buf.Shape = []int{m.intermediate}
+		buf.Shape[0] *= b.partsHandedOver(v.constant)
 	case "kPart":
-		buf.DType, buf.Layout.Kind, buf.Shape = ir.F32, ir.Word64, []int{m.KVHeads * b.splits, m.Group(), m.HeadDim + 2}
+		buf.DType, buf.Layout.Kind = ir.F32, ir.Word64
 	case "kBestValue":
-		buf.Count, buf.DType, buf.Layout.Kind, buf.Shape = 0, ir.F32, ir.Word64, []int{m.SMs}
+		buf.Count, buf.DType, buf.Layout.Kind = 0, ir.F32, ir.Word64
 	case "kBestIndex":
-		buf.Count, buf.DType, buf.Layout.Kind, buf.Shape = 0, ir.I32, ir.Word64, []int{m.SMs}
+		buf.Count, buf.DType, buf.Layout.Kind = 0, ir.I32, ir.Word64
 	}
 	if b.unrolled {
 		buf.Count = 0

@@ -29,8 +29,7 @@ var Files = []string{scheduleFile, pagesFile, configFile, stagesFile, kernelFile
 // leave no program, it is nil; with errors it is what the headers say, however wrong.
 func Program(text map[string][]byte) (*ir.Program, diag.List) {
 	b := &builder{p: &ir.Program{}}
-	b.facts.Names = kernel.Names{Embeddings: embeddings, LastHidden: lastHidden, Sampling: sampling, Next: nextToken,
-		StopIDs: stopTokens, StopLast: stopLast}
+	b.facts.Names = kernel.NamesBy(func(role string) string { return kernel.Shared[role] })
 	for _, h := range []struct {
 		r    *reader
 		file string
@@ -113,7 +112,6 @@ type builder struct {
 	barriers bool // each layer ends at one
 	unrolled bool // the layers are in no loop, and what is theirs is in no family
 	longFrom int  // from where on a variant streams in a way of its own; 0: none does
-	splits   int  // of a kv head in the variants that split the context; 0 without one
 
 	storage   map[matrixOf]ir.Storage
 	constants map[string]string // of model_config.h, by the weights that they are of
@@ -127,27 +125,13 @@ type builder struct {
 // model holds the constants that the views of the ops follow from.
 type model struct {
 	kernel.Facts
-	layers, intermediate, maxSeq int
+	layers, maxSeq int
 
 	tied, fragments bool
 	dtypes          ir.DTypes
 	replicated      bool // every SM has the whole residual
 	normRows        bool // owners of the residual add rows of norms of branches to it
-	ownGains        bool // of heads that attention normalises
 	rotations       []kernel.Angles
-	positions       int // rows of their table; 0: none
-}
-
-func (m *model) attnRows() int { return m.Heads * m.HeadDim }
-func (m *model) kvRows() int   { return m.KVHeads * m.HeadDim }
-func (m *model) qkvRows() int  { return m.attnRows() + 2*m.kvRows() }
-
-// normedRows is how many weights norms of attention have for so many rows of q or k.
-func (m *model) normedRows(all int) int {
-	if m.ownGains {
-		return all
-	}
-	return m.HeadDim
 }
 
 // What the constants of a table are called, with a number from the second one on: where its frequencies lie, how many
@@ -221,7 +205,7 @@ func (b *builder) model() {
 	for _, f := range []struct {
 		name string
 		to   *int
-	}{{"kLayers", &m.layers}, {"kHidden", &m.Hidden}, {"kIntermediate", &m.intermediate}, {"kHeads", &m.Heads},
+	}{{"kLayers", &m.layers}, {"kHidden", &m.Hidden}, {"kIntermediate", &m.Intermediate}, {"kHeads", &m.Heads},
 		{"kKVHeads", &m.KVHeads},
 		{"kHeadDim", &m.HeadDim}, {"kVocab", &m.Vocab}, {"kMaxSeq", &m.maxSeq}} {
 		if *f.to = r.positive(s, f.name); *f.to > most {
@@ -233,7 +217,7 @@ func (b *builder) model() {
 	}
 	m.tied = s.byName["kEmbedWeight"] == nil
 	b.readRotations()
-	b.p.Model = ir.Model{DTypes: m.dtypes, Layers: m.layers, Hidden: m.Hidden, Intermediate: m.intermediate,
+	b.p.Model = ir.Model{DTypes: m.dtypes, Layers: m.layers, Hidden: m.Hidden, Intermediate: m.Intermediate,
 		Heads: m.Heads, KVHeads: m.KVHeads,
 		HeadDim: m.HeadDim, Vocab: m.Vocab, MaxSeq: m.maxSeq, Tied: m.tied}
 }

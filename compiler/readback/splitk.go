@@ -24,7 +24,7 @@ func (b *builder) checkSplit(d *descriptor) {
 func (b *builder) partsHandedOver(constant string) int {
 	for _, v := range vectors {
 		for _, d := range b.stages {
-			if v.constant == constant && d.Out == v.buffer && d.SplitK > 1 {
+			if v.constant == constant && d.Out == v.Name && d.SplitK > 1 {
 				return d.SplitK
 			}
 		}

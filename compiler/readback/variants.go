@@ -70,7 +70,7 @@ func (b *builder) variantLists() {
 			r.fail(d.at, "struct %s is in no variant", d.scope.name)
 		}
 		if d.body == kernel.Attend && d.Splits > 1 {
-			b.splits = max(b.splits, d.Splits)
+			b.facts.Splits = max(b.facts.Splits, d.Splits)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func (b *builder) wireCall(d *descriptor, c, stream *kernelCall) {
 	}
 	d.Resident = d.body == kernel.KeepHidden && b.facts.replicated
 	want := d.argsOf()
-	if d.body.Streams == kernel.Weights {
+	if d.body.Streams == kernel.Tiles {
 		if d.head() {
 			d.Out = bestVectors
 		}
@@ -92,13 +92,13 @@ func (b *builder) vectorAt(d *descriptor, p *place) string {
 		constant, member = "k"+rest, layer
 	}
 	for _, v := range vectors {
-		if v.constant == constant && ir.IsFamily(v.buffer) && (member == own || member == own+1) {
-			return strings.Replace(v.buffer, "{i}", [2]string{"{i}", "{i+1}"}[member-own], 1)
+		if v.constant == constant && ir.IsFamily(v.Name) && (member == own || member == own+1) {
+			return strings.Replace(v.Name, "{i}", [2]string{"{i}", "{i+1}"}[member-own], 1)
 		}
 	}
 	b.failCall(b.computed.spell(p.at), "%s is the page of no vector that stage %s can use; want one of pages.h, of "+
 		"its layer or of the next", p.spell(), d.scope.name)
-	return vectors[0].buffer
+	return vectors[0].Name
 }
 
 // wireMembers says which member of a family a stage in the loop uses, which a page alone does not. The n-th stage of a
