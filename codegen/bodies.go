@@ -155,6 +155,23 @@ func holdsTo(s *ir.Stage, kind *kernel.Body, want []ir.Op) error {
 	return nil
 }
 
+// checkFields refuses constants that the body of a stage cannot have.
+func (b *builder) checkFields(s *ir.Stage, kind *kernel.Body, k *kernel.Stage) error {
+	for _, f := range kind.Fields {
+		want := ""
+		if n, count := f.At(k).(*int); count && f.Most > 0 && *n > f.Most {
+			want = "at most " + itoa(f.Most)
+		} else if f.Wants != nil {
+			want = f.Wants(b.facts, k)
+		}
+		if want != "" {
+			return diag.Errorf(codeStage, "stage "+s.Name, "%s of the kernel's %s cannot be what it says; want %s",
+				f.Name, kind, want)
+		}
+	}
+	return nil
+}
+
 // spell prints an op with its parameters in the order of their keys, which has no meaning.
 func spell(o *ir.Op) string {
 	c := *o

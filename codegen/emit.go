@@ -50,6 +50,7 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 	if kind != kernel.Product {
 		b.breaks(holdsTo(s, kind, kind.Ops(b.facts, k)))
 	}
+	b.breaks(b.checkFields(s, kind, k))
 	if err := b.checkOnChip(s, kind, k, at); err != nil {
 		return err
 	}

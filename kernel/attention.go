@@ -26,9 +26,13 @@ var Attend = &Body{
 		float("kNormEps", "of the norms of q and k", func(s *Stage) *float64 { return &s.Eps }).opens(normed),
 		flag("kNormUnitOffset", "times 1 + weight", func(s *Stage) *bool { return &s.UnitOffset }).when(normed),
 		flag("kWholeNorm", "one of all of q and one of all of k",
-			func(s *Stage) *bool { return &s.WholeNorm }).when(normed),
+			func(s *Stage) *bool { return &s.WholeNorm }).when(normed).
+			wants("it with kOwnGains and without kNormCentred alone", func(_ *Facts, s *Stage) bool {
+				return !s.WholeNorm || s.OwnGains && !s.Centred
+			}),
 		flag("kNormCentred", "the mean is taken off", func(s *Stage) *bool { return &s.Centred }).when(normed),
-		flag("kNormShifted", "a bias is added", func(s *Stage) *bool { return &s.Shifted }).when(normed),
+		flag("kNormShifted", "a bias is added", func(s *Stage) *bool { return &s.Shifted }).when(normed).
+			wants("it with kNormCentred alone", func(_ *Facts, s *Stage) bool { return !s.Shifted || s.Centred }),
 		flag("kOwnGains", "each head has weights of its own", func(s *Stage) *bool { return &s.OwnGains }).
 			when(normed),
 		flag("kRotates", "q and k, once they are normalised", rotates).when(normed),

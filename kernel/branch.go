@@ -1,6 +1,10 @@
 package kernel
 
-import "amkc/ir"
+import (
+	"strconv"
+
+	"amkc/ir"
+)
 
 // The norm of a branch that is added to the residual. A branch may be published in parts, which are added up first.
 
@@ -18,6 +22,7 @@ var AddNorm = &Body{
 		s.Residual, s.Rounded = name(last.Out, 0), name(last.Out, 1)
 		readBranch(s, ops)
 	},
+	Temps: func(s *Stage) []string { return sumsOf(s, "%sum", "%branch") },
 	Ops: func(f *Facts, s *Stage) []ir.Op {
 		own, whole := ownResidual(f, s), upTo(f.Hidden)
 		ops, branch := sumOfParts(f, s, whole, s.Temps)
@@ -40,6 +45,7 @@ var AddNormRows = &Body{
 		readBranch(s, ops)
 		s.Parts = 1 + (s.Parts-1)/2
 	},
+	Temps: func(s *Stage) []string { return append(sumsOf(s, "%own", "%rows"), sumsOf(s, "%sum", "%branch")...) },
 	Ops: func(f *Facts, s *Stage) []ir.Op {
 		own, kept := view(s.Residual, TaskRows), view(s.Branch, TaskRows)
 		ofRows, rows := sumOfParts(f, s, TaskRows, s.Temps)
@@ -82,6 +88,17 @@ func sumOfParts(f *Facts, s *Stage, of ir.Range, temps []string) (ops []ir.Op, s
 		ops, sum = append(ops, op(ir.ADD, views(to), views(sum, part))), to
 	}
 	return ops, sum
+}
+
+// sumsOf is what sums of parts are called, the last of which is all.
+func sumsOf(s *Stage, sum, all string) []string {
+	out := make([]string, s.Parts-1)
+	for k := range out {
+		if out[k] = sum + strconv.Itoa(k+1); k == len(out)-1 {
+			out[k] = all
+		}
+	}
+	return out
 }
 
 func readNorm(s *Stage, n *ir.Op) {

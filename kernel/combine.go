@@ -15,7 +15,10 @@ var Combine = &Body{
 	Place: ByUnit,
 	Fields: []Field{units, rotation, rotationStep, tasks,
 		count("kSplits", "", func(s *Stage) *int { return &s.Splits }),
-		count("kWidth", "elements of a unit", func(s *Stage) *int { return &s.Width })},
+		count("kWidth", "elements of a unit", func(s *Stage) *int { return &s.Width }).
+			wants("pieces that a head is cut into", func(f *Facts, s *Stage) bool {
+				return s.Width > 0 && f.HeadDim%s.Width == 0
+			})},
 	Args: []Arg{page(input), page(output)},
 	Read: func(s *Stage, ops []ir.Op) {
 		c := &ops[0]

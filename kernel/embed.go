@@ -10,7 +10,8 @@ var Embed = &Body{
 	Codes: []string{"EMBED", "EMBED ADD"},
 	Is:    func(ops []ir.Op) bool { return !ofEverySM(ops) },
 	Fields: []Field{rows, grain, rotation, rotationStep, tasks, tableScale,
-		count("kPositions", "rows of the table", func(s *Stage) *int { return &s.Positions }).opens(placed),
+		count("kPositions", "rows of the table", func(s *Stage) *int { return &s.Positions }).opens(placed).
+			atMost(1 << 24),
 		number("kPositionOffset", "its row for position 0", func(s *Stage) *int { return &s.PositionOffset }).
 			when(placed)},
 	Args: []Arg{address(table),
@@ -27,6 +28,7 @@ var Embed = &Body{
 		}
 		s.Residual, s.Out = name(last.Out, 0), name(last.Out, 1)
 	},
+	Temps: func(*Stage) []string { return []string{"%e"} },
 	Ops: func(f *Facts, s *Stage) []ir.Op {
 		out := views(view(s.Residual, TaskRows), view(s.Out, TaskRows))
 		embed := lookUp(f, s, TaskRows)

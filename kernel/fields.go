@@ -6,6 +6,9 @@ type Field struct {
 	// At is where a stage has it: an *int, a *bool or a *float64.
 	At       func(s *Stage) any
 	Positive bool // it counts what is there: 1 or more
+	Most     int  // 0: no bound of its own
+	// Wants says what it has to be, if that is something else than it is; nil: anything that its type holds.
+	Wants func(f *Facts, s *Stage) string
 	// Default is left out of a descriptor; nil: nothing is.
 	Default any
 	// If says whether the constant is there. The first constant of those that a descriptor may lack Opens them: it is
@@ -39,6 +42,21 @@ func (f Field) unless(value any) Field {
 	return f
 }
 
+func (f Field) atMost(n int) Field {
+	f.Most = n
+	return f
+}
+
+func (f Field) wants(want string, unless func(f *Facts, s *Stage) bool) Field {
+	f.Wants = func(facts *Facts, s *Stage) string {
+		if unless(facts, s) {
+			return ""
+		}
+		return want
+	}
+	return f
+}
+
 func (f Field) when(is func(s *Stage) *bool) Field {
 	f.If = is
 	return f
@@ -57,8 +75,9 @@ func (f Field) says(of func(s *Stage) string) Field {
 // Fields that several bodies have.
 var (
 	rows  = count("kRows", "", func(s *Stage) *int { return &s.Rows })
-	grain = count("kGrain", "rows that stay together", func(s *Stage) *int { return &s.Grain })
-	units = count("kUnits", "", func(s *Stage) *int { return &s.Units })
+	grain = count("kGrain", "rows that stay together", func(s *Stage) *int { return &s.Grain }).
+		wants("whole tiles of 8 rows", func(_ *Facts, s *Stage) bool { return s.Grain%8 == 0 })
+	units = count("kUnits", "", func(s *Stage) *int { return &s.Units }).atMost(1 << 16)
 
 	rotation     = number("kRotation", "of the SMs against the work", func(s *Stage) *int { return &s.Rotation })
 	rotationStep = number("kRotationStep", "more, from layer to layer", func(s *Stage) *int { return &s.Step })
@@ -72,7 +91,11 @@ var (
 	normEps    = float("kNormEps", "", func(s *Stage) *float64 { return &s.Eps })
 	unitOffset = flag("kUnitOffset", "times 1 + weight", func(s *Stage) *bool { return &s.UnitOffset })
 	tableScale = float("kScale", "of the table's rows", scale).opens(func(s *Stage) *bool { return &s.Scaled })
-	parts      = count("kParts", "that the branch is the sum of", func(s *Stage) *int { return &s.Parts }).unless(1)
+	parts      = count("kParts", "that the branch is the sum of", func(s *Stage) *int { return &s.Parts }).unless(1).
+			atMost(maxParts)
 )
+
+// maxParts bounds the parts of a branch.
+const maxParts = 64
 
 func scale(s *Stage) *float64 { return &s.Scale }

@@ -12,7 +12,10 @@ var KeepHidden = &Body{
 	Local: true,
 	Fields: []Field{normEps, unitOffset,
 		flag("kCentred", "the mean is taken off", func(s *Stage) *bool { return &s.Centred }),
-		number("kNormWeights", "one to multiply by, and one to add", func(s *Stage) *int { return &s.NormWeights })},
+		number("kNormWeights", "one to multiply by, and one to add", func(s *Stage) *int { return &s.NormWeights }).
+			wants("0 to 2 of a norm that takes the mean off, and 1 of another", func(_ *Facts, s *Stage) bool {
+				return s.NormWeights == 1 || s.Centred && s.NormWeights <= 2
+			})},
 	Args: []Arg{page(input).when(func(s *Stage) bool { return !s.Resident }),
 		address(norm).when(func(s *Stage) bool { return s.NormWeights > 0 }),
 		address(shift).when(func(s *Stage) bool { return s.NormWeights > 1 })},

@@ -117,11 +117,24 @@ type Body struct {
 	Reader func(s *Stage) string
 	// Read takes what the ops of a stage say. Names that the ops lack are "", numbers 0.
 	Read func(s *Stage, ops []ir.Op)
+	// Temps is what text calls its temporaries, in the order of Stage.Temps; nil for a body that has none.
+	Temps func(s *Stage) []string
 	// Ops is the pattern. That of a product has the ops of its function instead (product.go).
 	Ops func(f *Facts, s *Stage) []ir.Op
 }
 
 func (b *Body) String() string { return b.Name }
+
+// Matrix is what a body streams tiles of or takes rows of, which may be quantised; nil for one that does neither.
+func (b *Body) Matrix(s *Stage) *string {
+	switch {
+	case b.Streams == Tiles:
+		return &s.Matrix
+	case b == Embed || b == EmbedReplicated:
+		return &s.Table
+	}
+	return nil
+}
 
 // Replicated reports whether the body is for a residual that every SM has all of.
 func (b *Body) Replicated() bool { return b == EmbedReplicated || b == AddNorm }

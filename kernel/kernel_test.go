@@ -120,3 +120,23 @@ func TestPartsOfProductsAreRead(t *testing.T) {
 		require.Equal(t, 64*(s.SplitK-1), columns.Bind(last).Lo.At(0), "columns of the last part")
 	}
 }
+
+// Constants that are read out of text are held to what the body can have.
+func TestConstantsOfBodiesAreBounded(t *testing.T) {
+	f := &Facts{HeadDim: 16}
+	wants := func(b *Body, s Stage) (all []string) {
+		for i := range b.Fields {
+			if of := &b.Fields[i]; of.Wants != nil && of.Wants(f, &s) != "" {
+				all = append(all, of.Name)
+			}
+		}
+		return all
+	}
+	require.Equal(t, []string{"kGrain"}, wants(Embed, Stage{Grain: 12}))
+	require.Empty(t, wants(Combine, Stage{Width: 8}))
+	require.Equal(t, []string{"kWidth"}, wants(Combine, Stage{Width: 32}))
+	require.Equal(t, []string{"kWidth"}, wants(Combine, Stage{}))
+	require.Equal(t, []string{"kNormWeights"}, wants(KeepHidden, Stage{NormWeights: 2}))
+	require.Empty(t, wants(KeepHidden, Stage{Centred: true}))
+	require.Equal(t, []string{"kWholeNorm", "kNormShifted"}, wants(Attend, Stage{WholeNorm: true, Shifted: true}))
+}

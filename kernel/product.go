@@ -9,7 +9,7 @@ var Product = &Body{
 	Streams: Tiles,
 	Fields: []Field{rows, grain, count("kColumns", "", func(s *Stage) *int { return &s.Columns }),
 		count("kSplitK", "parts of the columns; kRows are those of all",
-			func(s *Stage) *int { return &s.SplitK }).unless(1),
+			func(s *Stage) *int { return &s.SplitK }).unless(1).atMost(maxParts),
 		rotation, rotationStep, tasks,
 		flag("kHolds", "what it reads, for a later stage", func(s *Stage) *bool { return &s.Holds }).unless(false),
 		flag("kReadsHeld", "what was kept, and keeps what it passes over",

@@ -131,57 +131,43 @@ func layerOf(name string) (layer int, rest string, ok bool) {
 // read takes the constants of the descriptor of a stage.
 func (b *builder) read(d *descriptor) {
 	r, s := &b.schedule, d.scope
-	if d.body == kernel.Product || d.body == kernel.Embed || d.body == kernel.EmbedReplicated {
+	if d.body.Matrix(&d.Stage) != nil {
 		b.readStorage(d)
 	}
 	for i := range d.body.Fields {
 		b.readField(d, &d.body.Fields[i])
 	}
-	switch d.body {
-	case kernel.EmbedReplicated:
-		b.facts.replicated = true
-	case kernel.KeepHidden:
-		if d.NormWeights > 2 || !d.Centred && d.NormWeights != 1 {
-			r.wrong(s, "kNormWeights", "%d; want 0 to 2 of a norm that takes the mean off, and 1 of another",
-				d.NormWeights)
-			d.NormWeights = 1
+	for i := range d.body.Fields {
+		f := &d.body.Fields[i]
+		if f.Wants == nil {
+			continue
 		}
-	case kernel.Attend:
-		if d.WholeNorm && (d.Centred || !d.OwnGains) || d.Shifted && !d.Centred {
-			r.fail(d.at, "%s has norms that no reader of attention.cuh computes: want kWholeNorm with kOwnGains "+
-				"and without kNormCentred, and kNormShifted with kNormCentred alone", s.name)
+		if want := f.Wants(&b.facts.Facts, &d.Stage); want != "" {
+			switch at := f.At(&d.Stage).(type) {
+			case *int:
+				r.wrong(s, f.Name, "%d; want %s", *at, want)
+				*at = 1
+			case *bool:
+				r.wrong(s, f.Name, "%t; want %s", *at, want)
+			}
 		}
-		b.facts.OwnGains = b.facts.OwnGains || d.OwnGains
-		if d.Rotates {
-			d.Angles = *b.rotation(r, d.at, d.AngleTable)
-		}
+	}
+	if d.body.Temps != nil {
+		d.Temps = d.body.Temps(&d.Stage)
+	}
+	if d.Rotates {
+		d.Angles = *b.rotation(r, d.at, d.AngleTable)
+	}
+	if d.body.Streams == kernel.CacheRows {
 		b.checkShare(d)
-	case kernel.Combine:
-		if b.facts.HeadDim%d.Width != 0 {
-			r.wrong(s, "kWidth", "%d; want pieces that a head of %d elements is cut into", d.Width, b.facts.HeadDim)
-		}
-	case kernel.Embed:
-		d.Temps = []string{"%e"}
-		if b.facts.Positions = max(b.facts.Positions, d.Positions); d.Positions > most {
-			r.wrong(s, "kPositions", "%d; want at most %d", d.Positions, most)
-		}
-	case kernel.AddNorm:
-		d.Temps = sums(d.Parts, "%sum", "%branch")
-	case kernel.AddNormRows:
-		b.facts.normRows = true
-		d.Temps = append(sums(d.Parts, "%own", "%rows"), sums(d.Parts, "%sum", "%branch")...)
-	case kernel.Product:
+	} else if d.body.Streams == kernel.Tiles {
 		for _, k := range knobs.StageConstants() {
 			b.stageKnob(d, k, r.knob(s, k.Row()))
 		}
 	}
-	if d.Units > maxUnits {
-		r.wrong(s, "kUnits", "%d; want at most %d", d.Units, maxUnits)
-	}
-	if d.Grain%8 != 0 {
-		r.wrong(s, "kGrain", "%d; want whole tiles of 8 rows", d.Grain)
-	}
-	d.SplitK, d.Parts = b.atMost(d, "kSplitK", d.SplitK), b.atMost(d, "kParts", d.Parts)
+	m := &b.facts
+	m.replicated, m.normRows = m.replicated || d.body.Replicated(), m.normRows || d.body == kernel.AddNormRows
+	m.OwnGains, m.Positions = m.OwnGains || d.OwnGains, max(m.Positions, d.Positions)
 }
 
 // readField takes a constant, if it is there or has to be.
@@ -204,39 +190,16 @@ func (b *builder) readField(d *descriptor, f *kernel.Field) {
 		default:
 			*at = r.int(s, f.Name)
 		}
+		if f.Most > 0 && *at > f.Most {
+			r.wrong(s, f.Name, "%d; want at most %d", *at, f.Most)
+			*at = 1
+		}
 	case *bool:
 		*at = (f.Default == nil || there) && r.bool(s, f.Name)
 	case *float64:
 		*at = r.float(s, f.Name)
 	}
 }
-
-// sums names what sums of parts are called, the last of which is all.
-func sums(parts int, name, all string) []string {
-	var out []string
-	for k := 1; k < min(parts, maxParts); k++ {
-		out = append(out, name+strconv.Itoa(k))
-	}
-	if len(out) > 0 {
-		out[len(out)-1] = all
-	}
-	return out
-}
-
-// atMost is a number of parts.
-func (b *builder) atMost(d *descriptor, name string, parts int) int {
-	if parts > maxParts {
-		b.schedule.wrong(d.scope, name, "%d; want at most %d", parts, maxParts)
-		return 1
-	}
-	return parts
-}
-
-// maxParts bounds the parts of a branch.
-const maxParts = 64
-
-// maxUnits bounds the tasks of an attention stage.
-const maxUnits = 1 << 16
 
 // stageKnob notes the value of a knob for a stage. Descriptors of one stage in several variants agree.
 func (b *builder) stageKnob(d *descriptor, k knobs.PerStage, n int) {

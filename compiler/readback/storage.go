@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"amkc/ir"
-	"amkc/kernel"
 )
 
 // enumerators are those of weight_format.cuh.
@@ -52,14 +51,11 @@ func (b *builder) storages() {
 		}
 	}
 	for _, d := range b.stages {
-		matrix := d.Matrix
-		if d.body == kernel.Embed || d.body == kernel.EmbedReplicated {
-			matrix = d.Table
-		}
-		if matrix == "" {
+		at := d.body.Matrix(&d.Stage)
+		if at == nil || *at == "" {
 			continue
 		}
-		matrix = b.outside(d, matrix)
+		matrix := b.outside(d, *at)
 		of := matrixOf{matrix, 0}
 		if listed[matrix] {
 			of.kind = d.kind
