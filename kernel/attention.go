@@ -19,24 +19,24 @@ var Attend = &Body{
 		count("kSplits", "of a kv head's rows", func(s *Stage) *int { return &s.Splits }),
 		count("kShareRows", "cache rows per chunk, dealt round robin to splits",
 			func(s *Stage) *int { return &s.ShareRows }),
-		number("kWindowRows", "that a position sees, its own among them; 0: all",
+		of("kWindowRows", "that a position sees, its own among them; 0: all",
 			func(s *Stage) *int { return &s.Window }),
-		float("kScale", "", scale),
-		float("kScoreCap", "of scaled scores; 0: none", func(s *Stage) *float64 { return &s.ScoreCap }),
-		float("kNormEps", "of the norms of q and k", func(s *Stage) *float64 { return &s.Eps }).opens(normed),
-		flag("kNormUnitOffset", "times 1 + weight", func(s *Stage) *bool { return &s.UnitOffset }).when(normed),
-		flag("kWholeNorm", "one of all of q and one of all of k",
+		of("kScale", "", scale),
+		of("kScoreCap", "of scaled scores; 0: none", func(s *Stage) *float64 { return &s.ScoreCap }),
+		of("kNormEps", "of the norms of q and k", func(s *Stage) *float64 { return &s.Eps }).opens(normed),
+		of("kNormUnitOffset", "times 1 + weight", func(s *Stage) *bool { return &s.UnitOffset }).when(normed),
+		of("kWholeNorm", "one of all of q and one of all of k",
 			func(s *Stage) *bool { return &s.WholeNorm }).when(normed).
 			wants("it with kOwnGains and without kNormCentred alone", func(_ *Facts, s *Stage) bool {
 				return !s.WholeNorm || s.OwnGains && !s.Centred
 			}),
-		flag("kNormCentred", "the mean is taken off", func(s *Stage) *bool { return &s.Centred }).when(normed),
-		flag("kNormShifted", "a bias is added", func(s *Stage) *bool { return &s.Shifted }).when(normed).
+		of("kNormCentred", "the mean is taken off", func(s *Stage) *bool { return &s.Centred }).when(normed),
+		of("kNormShifted", "a bias is added", func(s *Stage) *bool { return &s.Shifted }).when(normed).
 			wants("it with kNormCentred alone", func(_ *Facts, s *Stage) bool { return !s.Shifted || s.Centred }),
-		flag("kOwnGains", "each head has weights of its own", func(s *Stage) *bool { return &s.OwnGains }).
+		of("kOwnGains", "each head has weights of its own", func(s *Stage) *bool { return &s.OwnGains }).
 			when(normed),
-		flag("kRotates", "q and k, once they are normalised", rotates).when(normed),
-		number("kAngles", "table that q and k rotate by", func(s *Stage) *int { return &s.AngleTable }).when(rotates)},
+		of("kRotates", "q and k, once they are normalised", rotates).when(normed),
+		of("kAngles", "table that q and k rotate by", func(s *Stage) *int { return &s.AngleTable }).when(rotates)},
 	Reader: func(s *Stage) string {
 		if s.Normed {
 			return "NormedHeads"

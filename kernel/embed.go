@@ -12,7 +12,7 @@ var Embed = &Body{
 	Fields: []Field{rows, grain, rotation, rotationStep, tasks, tableScale,
 		count("kPositions", "rows of the table", func(s *Stage) *int { return &s.Positions }).opens(placed).
 			atMost(1 << 24),
-		number("kPositionOffset", "its row for position 0", func(s *Stage) *int { return &s.PositionOffset }).
+		of("kPositionOffset", "its row for position 0", func(s *Stage) *int { return &s.PositionOffset }).
 			when(placed)},
 	Args: []Arg{address(table),
 		address(func(s *Stage) *string { return &s.PositionTable }).when(func(s *Stage) bool { return s.Placed }),

@@ -19,22 +19,14 @@ type Field struct {
 	Says func(s *Stage) string
 }
 
-func number(name, note string, at func(s *Stage) *int) Field {
+func of[T int | bool | float64](name, note string, at func(s *Stage) *T) Field {
 	return Field{Name: name, Note: note, At: func(s *Stage) any { return at(s) }}
 }
 
 func count(name, note string, at func(s *Stage) *int) Field {
-	f := number(name, note, at)
+	f := of(name, note, at)
 	f.Positive = true
 	return f
-}
-
-func flag(name, note string, at func(s *Stage) *bool) Field {
-	return Field{Name: name, Note: note, At: func(s *Stage) any { return at(s) }}
-}
-
-func float(name, note string, at func(s *Stage) *float64) Field {
-	return Field{Name: name, Note: note, At: func(s *Stage) any { return at(s) }}
 }
 
 func (f Field) unless(value any) Field {
@@ -79,18 +71,18 @@ var (
 		wants("whole tiles of 8 rows", func(_ *Facts, s *Stage) bool { return s.Grain%8 == 0 })
 	units = count("kUnits", "", func(s *Stage) *int { return &s.Units }).atMost(1 << 16)
 
-	rotation     = number("kRotation", "of the SMs against the work", func(s *Stage) *int { return &s.Rotation })
-	rotationStep = number("kRotationStep", "more, from layer to layer", func(s *Stage) *int { return &s.Step })
-	tasks        = number("kTasks", "", func(s *Stage) *int { return &s.Tasks }).says(func(s *Stage) string {
+	rotation     = of("kRotation", "of the SMs against the work", func(s *Stage) *int { return &s.Rotation })
+	rotationStep = of("kRotationStep", "more, from layer to layer", func(s *Stage) *int { return &s.Step })
+	tasks        = of("kTasks", "", func(s *Stage) *int { return &s.Tasks }).says(func(s *Stage) string {
 		if s.Signal == "" {
 			return "publishes nothing"
 		}
 		return "producers of " + s.Signal
 	})
 
-	normEps    = float("kNormEps", "", func(s *Stage) *float64 { return &s.Eps })
-	unitOffset = flag("kUnitOffset", "times 1 + weight", func(s *Stage) *bool { return &s.UnitOffset })
-	tableScale = float("kScale", "of the table's rows", scale).opens(func(s *Stage) *bool { return &s.Scaled })
+	normEps    = of("kNormEps", "", func(s *Stage) *float64 { return &s.Eps })
+	unitOffset = of("kUnitOffset", "times 1 + weight", func(s *Stage) *bool { return &s.UnitOffset })
+	tableScale = of("kScale", "of the table's rows", scale).opens(func(s *Stage) *bool { return &s.Scaled })
 	parts      = count("kParts", "that the branch is the sum of", func(s *Stage) *int { return &s.Parts }).unless(1).
 			atMost(maxParts)
 )

@@ -11,8 +11,8 @@ var KeepHidden = &Body{
 	Place: FirstSM,
 	Local: true,
 	Fields: []Field{normEps, unitOffset,
-		flag("kCentred", "the mean is taken off", func(s *Stage) *bool { return &s.Centred }),
-		number("kNormWeights", "one to multiply by, and one to add", func(s *Stage) *int { return &s.NormWeights }).
+		of("kCentred", "the mean is taken off", func(s *Stage) *bool { return &s.Centred }),
+		of("kNormWeights", "one to multiply by, and one to add", func(s *Stage) *int { return &s.NormWeights }).
 			wants("0 to 2 of a norm that takes the mean off, and 1 of another", func(_ *Facts, s *Stage) bool {
 				return s.NormWeights == 1 || s.Centred && s.NormWeights <= 2
 			})},

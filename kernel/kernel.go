@@ -230,7 +230,7 @@ func CodesOf(ops []ir.Op) string {
 	return strings.Join(codes, " ")
 }
 
-// Find returns the first op of a code, or one without operands.
+// find returns the first op of a code, or one without operands.
 func find(ops []ir.Op, code ir.Opcode) *ir.Op {
 	for i := range ops {
 		if ops[i].Code == code {

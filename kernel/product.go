@@ -11,10 +11,10 @@ var Product = &Body{
 		count("kSplitK", "parts of the columns; kRows are those of all",
 			func(s *Stage) *int { return &s.SplitK }).unless(1).atMost(maxParts),
 		rotation, rotationStep, tasks,
-		flag("kHolds", "what it reads, for a later stage", func(s *Stage) *bool { return &s.Holds }).unless(false),
-		flag("kReadsHeld", "what was kept, and keeps what it passes over",
+		of("kHolds", "what it reads, for a later stage", func(s *Stage) *bool { return &s.Holds }).unless(false),
+		of("kReadsHeld", "what was kept, and keeps what it passes over",
 			func(s *Stage) *bool { return &s.ReadsHeld }).unless(false),
-		flag("kEmpty", "", func(s *Stage) *bool { return &s.Empty }).says(func(s *Stage) string {
+		of("kEmpty", "", func(s *Stage) *bool { return &s.Empty }).says(func(s *Stage) string {
 			if s.Empty {
 				return "SMs without rows take part too"
 			}
