@@ -127,7 +127,7 @@ func buildKey(l *Scheduled, o *BuildOptions) (string, error) {
 	}
 	h := sha256.New()
 	fmt.Fprintf(h, "amkc build 1\n%s\nweights %s\n", version.Get().Version, weights)
-	if flags := o.kernels.flags(measureSource); len(flags) > 0 {
+	if flags := o.kernels.flags(); len(flags) > 0 {
 		fmt.Fprintln(h, flags)
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {

@@ -247,12 +247,9 @@ echo "megakernel.cu(7): error: no" ; exit 1`)
 	require.Equal(t, filepath.Dir(sources[0]), b.Dir)
 }
 
-// A build whose step can be measured in parts is another one, of which measure.cu alone is compiled otherwise; so is
-// one for a search, which all is compiled otherwise for.
+// A build for a search is another one, whose kernels are all compiled otherwise.
 func TestCachedForAMeasurement(t *testing.T) {
 	log := fakeTools(t, strings.Replace(goodNVCC, "while", `case "$*" in
-*AMK_PARTS=1*measure.cu) echo parts >> LOG ;;
-*PARTS*) exit 1 ;;
 *AMK_LEAN=1*) echo lean >> LOG ;;
 esac
 while`, 1))
@@ -261,15 +258,14 @@ while`, 1))
 	defer l.Close()
 	dirs := map[string]bool{}
 	for _, c := range []struct {
-		kernels     Kernels
-		parts, lean int
-	}{{AllKernels, 0, 0}, {PartKernels, 1, 0}, {SearchKernels, 1, 3}} {
+		kernels Kernels
+		lean    int
+	}{{AllKernels, 0}, {SearchKernels, 3}} {
 		made, err := CachedOf(t.Context(), l, c.kernels, 0, nil)
 		require.NoError(t, err)
 		require.False(t, made.Reused)
 		require.False(t, dirs[made.Dir])
 		dirs[made.Dir] = true
-		require.Equal(t, c.parts, strings.Count(text(t, "", log), "parts"))
 		require.Equal(t, c.lean, strings.Count(text(t, "", log), "lean"))
 		again, err := CachedOf(t.Context(), l, c.kernels, 0, nil)
 		require.NoError(t, err)

@@ -56,7 +56,7 @@ func CountRegisters(ctx context.Context, l *Scheduled, e *Emission, limit time.D
 		}
 	}
 	source := strings.TrimSuffix(host.FatbinFile, ".fatbin") + ".cu"
-	cmd := exec.CommandContext(ctx, FindNVCC(), slices.Concat(codegen.NVCCFlags(), SearchKernels.flags(source),
+	cmd := exec.CommandContext(ctx, FindNVCC(), slices.Concat(codegen.NVCCFlags(), SearchKernels.flags(),
 		[]string{"-Xptxas", "-v", "-gencode", codegen.Gencode(l.Program.Target.Arch), "-fatbin", "-o", os.DevNull,
 			source})...)
 	cmd.Dir, cmd.WaitDelay = dir, killDelay

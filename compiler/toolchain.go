@@ -66,18 +66,12 @@ type Kernels int
 const (
 	AllKernels    Kernels = iota // what an emitted project has
 	SearchKernels                // without those of check --bisect, profile and the drain of bench
-	PartKernels                  // with a step in parts, of which bench can measure a stage on its own
 )
 
-var measureSource = strings.TrimSuffix(host.MeasureFile, ".fatbin") + ".cu"
-
-// flags are those that a source is compiled with besides.
-func (k Kernels) flags(source string) []string {
-	switch {
-	case k == SearchKernels:
+// flags are those that sources are compiled with besides.
+func (k Kernels) flags() []string {
+	if k == SearchKernels {
 		return []string{"-DAMK_LEAN=1"}
-	case k == PartKernels && source == measureSource: // to check a stage, megakernel.cu needs all it has
-		return []string{"-DAMK_LEAN=1", "-DAMK_PARTS=1"}
 	}
 	return nil
 }
@@ -112,7 +106,7 @@ func compileAll(ctx context.Context, nvcc, dir string, o *BuildOptions, arch str
 	ended := make(chan string)
 	for i, source := range sources {
 		go func() {
-			complaints[i] = compileCUDA(ctx, nvcc, dir, source, arch, o.kernels.flags(source)...)
+			complaints[i] = compileCUDA(ctx, nvcc, dir, source, arch, o.kernels.flags()...)
 			ended <- source
 		}()
 	}

@@ -264,7 +264,7 @@ func (a *arguments) fields(in reflect.Value) {
 	}
 }
 
-// field adds an argument, unless it is empty: the flag that the tag amkc of a field names, with a path behind a comma
+// field adds an argument, unless it is empty: the flag that the tag amkc of a field names, with a path after a comma
 // if it is one: in, which exists; out, which is written to; or save, for the result. Without a flag it is positional.
 func (a *arguments) field(flag, path string, value any) {
 	switch v := value.(type) {

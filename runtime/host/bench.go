@@ -23,8 +23,6 @@ type BenchOptions struct {
 	WarmUp         int  // launches of each kernel before, default 10
 	Prompt         int  // tokens of a prompt whose time to the first token is measured too; 0: none
 	Drawn          bool // measure steps that draw their tokens too: with a temperature, and with each kind of choice
-	// Stage is measured on its own too, in a build that has a step in parts: qkv, attention, o, gate_up, down, lm_head.
-	Stage string
 }
 
 // Quantiles of a time, in microseconds per token.
@@ -59,7 +57,6 @@ type BenchReport struct {
 	Passes []PassReport  `json:"passes,omitempty"` // of the kernels for several tokens that the build has
 	Prompt *PromptReport `json:"prompt,omitempty"`
 	Parts  []PartsReport `json:"parts,omitempty"` // of a build whose measuring kernels have a step in parts
-	Stage  *StageReport  `json:"stage,omitempty"`
 }
 
 // Samples are microseconds per token, one per launch in the order of the launches: those of one index ran one after the
@@ -226,8 +223,7 @@ func (s *Session) benchReport(o BenchOptions, b *bench) (r *BenchReport, err err
 		r.Passes = append(r.Passes, p)
 	}
 	r.Parts = b.parts.reports()
-	r.Stage, err = b.parts.stageReport()
-	return r, err
+	return r, nil
 }
 
 // nanoseconds returns a copy of times in microseconds, rounded to what is more than an event can tell.
@@ -348,7 +344,7 @@ func (m *measures) timedRead(steps int) (k *timedKernel, bytes int64) {
 	arg = le.AppendUint32(arg, uint32(passes))
 	arg = le.AppendUint32(arg, 0)
 	grid, block := driver.Dim{X: readBlocks * m.s.info.SMs}, driver.Dim{X: readThreads}
-	return &timedKernel{per: float64(passes), queue: func(int) error {
+	return &timedKernel{per: float64(passes), queue: func() error {
 		return m.s.stream.Launch(m.read, grid, block, 0, arg)
 	}}, bytes
 }

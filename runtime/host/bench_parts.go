@@ -3,10 +3,8 @@ package host
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -43,7 +41,6 @@ type part struct {
 	layer  int
 	ended  int    // exchanges of the step before it
 	before uint32 // number of the stage that published the last of them
-	stage  string // of parts that are one, as knobs name them; of the last one lm_head
 }
 
 // A cutting is a step in parts.
@@ -90,11 +87,11 @@ func (s *Session) cuttings(position int) []cutting {
 	out := []cutting{{of: ofLayers}, {of: ofStages}}
 	for i := range out {
 		c := &out[i]
-		c.parts = append(c.parts, part{stages: head, before: noStage, stage: "embed"})
+		c.parts = append(c.parts, part{stages: head, before: noStage})
 		p := part{ended: outside, before: head[first-1]}
 		for p.layer = range s.info.Layers {
 			for k, n := range numbers {
-				p.stages, p.stage = []uint32{n}, stageNamed(stages[n])
+				p.stages = []uint32{n}
 				if c.of == ofStages || k == 0 && p.layer > 0 {
 					c.parts = append(c.parts, p)
 				} else {
@@ -104,7 +101,7 @@ func (s *Session) cuttings(position int) []cutting {
 				p.ended, p.before = p.ended+1, n
 			}
 		}
-		p.stages, p.layer, p.stage = all[last+1:], s.info.Layers, "lm_head"
+		p.stages, p.layer = all[last+1:], s.info.Layers
 		c.parts = append(c.parts, p)
 		if slices.ContainsFunc(c.parts, func(p part) bool { return len(p.stages) > PartStages }) {
 			return nil
@@ -122,17 +119,12 @@ type timedParts struct {
 	steps  int
 	cuts   []cutting
 	timed  []*timedKernel
-	stage  *timedStage // nil: not asked for
 }
 
 // newTimedParts prepares them, if the build has their kernel. They must be closed, also after an error.
 func (s *Session) newTimedParts(m *measures, o BenchOptions) (*timedParts, error) {
 	t := &timedParts{s: s, kernel: m.part, steps: min(o.StepsPerLaunch, partSteps)}
-	switch {
-	case t.kernel == nil && o.Stage != "":
-		return t, &BuildError{Path: filepath.Join(s.dir, MeasureFile), What: "it has no step in parts, of which " +
-			o.Stage + " would be one", Remedy: "compile measure.cu with -DAMK_PARTS=1; docs/bench.md names the models"}
-	case t.kernel == nil:
+	if t.kernel == nil {
 		return t, nil
 	}
 	size := s.info.SMs * s.info.SharedBytes // in which an SM has its part of the residual
@@ -142,35 +134,19 @@ func (s *Session) newTimedParts(m *measures, o BenchOptions) (*timedParts, error
 	}
 	t.token = t.memory + driver.Ptr(size)
 	t.cuts = s.cuttings(o.Position)
-	if o.Stage != "" {
-		t.cuts = slices.DeleteFunc(t.cuts, func(c cutting) bool { return c.of != ofStages })
-	}
 	for i := range t.cuts {
 		c := &t.cuts[i]
 		if err := t.verify(c); err != nil {
 			return t, err
 		}
-		if o.Stage == "" {
-			t.timed = append(t.timed, &timedKernel{per: float64(t.steps),
-				queue: func(int) error { return t.queue(c, t.launch) }})
-		}
+		t.timed = append(t.timed, &timedKernel{per: float64(t.steps),
+			queue: func() error { return t.queue(c) }})
 	}
-	if o.Stage != "" {
-		err = t.alone(o.Stage)
-	}
-	return t, err
+	return t, nil
 }
 
-// launch puts a part of a step on the stream.
-func (t *timedParts) launch(_ int, p part, with func(part) []byte) error {
-	s := t.s
-	return s.stream.Launch(t.kernel, driver.Dim{X: s.info.SMs}, driver.Dim{X: s.info.Threads}, s.info.SharedBytes,
-		with(p))
-}
-
-// queue puts the steps of a cutting on the stream, from the session's position on, each part as launch does, which is
-// told the number of the part and what makes an argument of one.
-func (t *timedParts) queue(c *cutting, launch func(k int, p part, with func(part) []byte) error) error {
+// queue puts the steps of a cutting on the stream, from the session's position on.
+func (t *timedParts) queue(c *cutting) error {
 	s := t.s
 	for step := range t.steps {
 		p := s.params(1)
@@ -180,9 +156,9 @@ func (t *timedParts) queue(c *cutting, launch func(k int, p part, with func(part
 		}
 		s.one.epoch++
 		params := p.encode()
-		for k, p := range c.parts {
-			err := launch(step*len(c.parts)+k, p, func(p part) []byte { return t.encode(params, p, step > 0) })
-			if err != nil {
+		for _, p := range c.parts {
+			if err := s.stream.Launch(t.kernel, driver.Dim{X: s.info.SMs}, driver.Dim{X: s.info.Threads},
+				s.info.SharedBytes, t.encode(params, p, step > 0)); err != nil {
 				return err
 			}
 		}
@@ -241,7 +217,7 @@ func (t *timedParts) verify(c *cutting) error {
 		if err := decode(1); err != nil {
 			return err
 		}
-		if err := t.queue(c, t.launch); err != nil {
+		if err := t.queue(c); err != nil {
 			return err
 		}
 		return s.stream.Synchronize()
@@ -269,9 +245,6 @@ func (t *timedParts) verify(c *cutting) error {
 }
 
 func (t *timedParts) reports() []PartsReport {
-	if t.stage != nil {
-		return nil
-	}
 	var out []PartsReport
 	for i, k := range t.timed {
 		out = append(out, PartsReport{Of: t.cuts[i].of, Launches: len(t.cuts[i].parts), Latency: quantiles(k.times)})
@@ -279,10 +252,4 @@ func (t *timedParts) reports() []PartsReport {
 	return out
 }
 
-func (t *timedParts) close() error {
-	errs := []error{t.s.dev.Free(t.memory)}
-	if t.stage != nil {
-		errs = append(errs, t.stage.close())
-	}
-	return errors.Join(errs...)
-}
+func (t *timedParts) close() error { return t.s.dev.Free(t.memory) }

@@ -71,8 +71,8 @@ func TestCuttings(t *testing.T) {
 			require.Equal(t, want, is, c.of)
 		}
 		of := cuts[1].parts[1+2*len(numbers)-1]
-		require.Equal(t, part{stages: []uint32{7}, layer: 1, ended: 2 * len(numbers), before: numbers[len(numbers)-2],
-			stage: "down"}, of, "down of the second layer")
+		require.Equal(t, part{stages: []uint32{7}, layer: 1, ended: 2 * len(numbers), before: numbers[len(numbers)-2]},
+			of, "down of the second layer")
 	}
 	b := (&timedParts{}).encode(make([]byte, launchSize),
 		part{stages: []uint32{7, 9}, layer: 2, ended: 5, before: 4}, true)

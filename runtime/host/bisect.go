@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -26,22 +25,7 @@ type BisectReport struct {
 // result of every stage with the reference's result from the same inputs, until one is wrong. That stage is at fault,
 // and did not just receive wrong inputs. Rows that a stage appends to the cache are compared too. The session is at
 // position 0 afterwards.
-func (s *Session) Bisect(ctx context.Context, progress Progress) (*BisectReport, error) {
-	return s.bisect(ctx, "", progress)
-}
-
-// CheckStage is Bisect for one stage alone, as knobs name it: its published vector and its rows of the cache are
-// compared with the reference's results from the same inputs.
-func (s *Session) CheckStage(ctx context.Context, stage string, progress Progress) (*BisectReport, error) {
-	report, err := s.bisect(ctx, stage, progress)
-	if err == nil && report.First == nil && report.Stages == 0 {
-		return nil, fmt.Errorf("no step publishes anything of a stage %s", stage)
-	}
-	return report, err
-}
-
-// bisect compares all stages, or those of a name.
-func (s *Session) bisect(ctx context.Context, stage string, progress Progress) (_ *BisectReport, err error) {
+func (s *Session) Bisect(ctx context.Context, progress Progress) (_ *BisectReport, err error) {
 	if s.closed {
 		return nil, ErrClosed
 	}
@@ -60,7 +44,7 @@ func (s *Session) bisect(ctx context.Context, stage string, progress Progress) (
 	report := &BisectReport{Tolerance: TolerancesOfStages(&s.facts.Model, false)}
 	spans := checkSpans(s.info)
 	for i, span := range spans {
-		if err := s.bisectSpan(ctx, ref, t, stage, span, report); err != nil {
+		if err := s.bisectSpan(ctx, ref, t, span, report); err != nil {
 			return nil, err
 		}
 		if report.First != nil {
@@ -76,7 +60,7 @@ func (s *Session) bisect(ctx context.Context, stage string, progress Progress) (
 
 // bisectSpan compares the stages of some positions, the first of which and their number are given, and adds to the
 // report.
-func (s *Session) bisectSpan(ctx context.Context, ref Reference, t *tracer, stage string, span [2]int,
+func (s *Session) bisectSpan(ctx context.Context, ref Reference, t *tracer, span [2]int,
 	report *BisectReport) error {
 	if err := s.setCache(span[0]); err != nil {
 		return err
@@ -91,9 +75,6 @@ func (s *Session) bisectSpan(ctx context.Context, ref Reference, t *tracer, stag
 		if err != nil {
 			return err
 		}
-		if stage != "" {
-			pairs = slices.DeleteFunc(pairs, func(p StagePair) bool { return !handedOverBy(p.Stage, stage) })
-		}
 		report.Positions++
 		report.Stages += len(pairs)
 		first, seen := FirstDifference(s.facts.Model, trace.Position, pairs, report.Tolerance)
@@ -103,23 +84,6 @@ func (s *Session) bisectSpan(ctx context.Context, ref Reference, t *tracer, stag
 		}
 	}
 	return nil
-}
-
-// stageNamed is what knobs call the stage of a label. Both of a context that is split are attention.
-func stageNamed(label string) string {
-	switch name := label[strings.LastIndexByte(label, '.')+1:]; name {
-	case "attn", "part":
-		return "attention"
-	default:
-		return name
-	}
-}
-
-// handedOverBy reports whether a vector is of a stage, as knobs name it. The rows of the cache are made of what qkv
-// publishes, and attention appends them.
-func handedOverBy(label, stage string) bool {
-	name := stageNamed(label)
-	return name == stage || name == "kv" && stage == "attention"
 }
 
 // A StagePair is the result of one stage as the megakernel has it, and as it should be.

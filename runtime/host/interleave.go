@@ -13,12 +13,10 @@ const timedBatch = 8
 
 // A timedKernel is one of several that are measured against one another.
 type timedKernel struct {
-	queue func(slot int) error // puts a launch on the session's stream, which is the slot's of its batch
-	per   float64              // what the time of a launch is divided by
-	times []float64            // microseconds, one per launch
+	queue func() error // puts a launch on the session's stream
+	per   float64      // what the time of a launch is divided by
+	times []float64    // microseconds, one per launch
 	marks [timedBatch][2]*driver.Event
-	// took is the time of a slot in milliseconds, where that is not what lies between its marks.
-	took func(slot int) (float64, error)
 }
 
 // An interleaving takes the times of several kernels by interleaving their launches, so that what disturbs one disturbs
@@ -112,11 +110,8 @@ func (v *interleaving) batch(ctx context.Context, n int) error {
 		return errors.Join(&StallError{Position: s.position, Stalls: stalls}, s.recover())
 	}
 	for _, k := range v.kernels {
-		for slot, m := range k.marks[:n] {
+		for _, m := range k.marks[:n] {
 			ms, err := driver.ElapsedMS(m[0], m[1])
-			if k.took != nil {
-				ms, err = k.took(slot)
-			}
 			if err != nil {
 				return err
 			}
@@ -131,7 +126,7 @@ func (k *timedKernel) queueMarked(stream *driver.Stream, i int) error {
 	if err := stream.Record(k.marks[i][0]); err != nil {
 		return err
 	}
-	if err := k.queue(i); err != nil {
+	if err := k.queue(); err != nil {
 		return err
 	}
 	return stream.Record(k.marks[i][1])
@@ -142,7 +137,7 @@ func (k *timedKernel) queueMarked(stream *driver.Stream, i int) error {
 // does.
 func (s *Session) timedSteps(k *megakernel, f *driver.Function, steps int, exchanges bool,
 	set func(*launchParams)) *timedKernel {
-	return &timedKernel{per: float64(steps), queue: func(int) error {
+	return &timedKernel{per: float64(steps), queue: func() error {
 		p := s.params(steps)
 		if set != nil {
 			set(&p)
@@ -216,7 +211,7 @@ func (s *Session) launchOnce(ctx context.Context, k *timedKernel) error {
 		return err
 	}
 	err := s.dev.Do(func() error {
-		if err := k.queue(0); err != nil {
+		if err := k.queue(); err != nil {
 			return err
 		}
 		return s.stream.Synchronize()
