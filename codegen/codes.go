@@ -10,7 +10,7 @@ ops that are near to those of the stage. Attention normalises q and k, both of t
 nothing; it has no norm of v.
 
 Programs that amkc's own passes make of a model that README.md lists can be emitted, with the default fusion. An edited
-program, a fusion_grouping of one's own or a family that is being added may have stages without a body. The reference VM
+program or a family that is being added may have stages without a body. The reference VM
 runs them all the same: amkc run MODEL --device ref. docs/adding.md says what a body consists of.`)
 	codeDist = diag.New("AMK4002", "distribution that generated code cannot express", `
 Generated code computes which tiles or units an SM owns from one descriptor per stage: distribution spread for rows,

@@ -30,7 +30,7 @@ var bounds = map[string]map[string]Bound{
 		"hbm_bytes": {0, maxBytes}},
 	"config": {
 		"tiling": {0, math.MaxInt32}, "sm_assignment": {0, MaxSMs - 1}, // each value of these two
-		"pipelining_depth": {0, math.MaxInt32}, "threads_per_block": {0, 1 << 10}, "smem_bytes_per_block": {0, 1 << 24},
+		"pipelining_depth": {0, math.MaxInt32}, "smem_bytes_per_block": {0, 1 << 24},
 	},
 }
 
@@ -109,7 +109,6 @@ func (c *checker) config() {
 // integers are the fields of the configuration that are plain integers.
 func (s *ScheduleConfig) integers() []field {
 	return []field{
-		{"pipelining_depth", &s.PipeliningDepth}, {"threads_per_block", &s.ThreadsPerBlock},
-		{"smem_bytes_per_block", &s.SMemBytesPerBlock},
+		{"pipelining_depth", &s.PipeliningDepth}, {"smem_bytes_per_block", &s.SMemBytesPerBlock},
 	}
 }

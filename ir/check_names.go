@@ -53,9 +53,6 @@ func (c *checker) configNames(cfg *ScheduleConfig) {
 		c.name("config: group of tiling", group)
 		c.eachName("config: knob of tiling."+group, slices.Sorted(maps.Keys(cfg.Tiling[group])))
 	}
-	for _, group := range cfg.FusionGrouping {
-		c.eachName("config: fusion_grouping", group)
-	}
 	c.optionalName("config: sm_assignment", cfg.SMAssignment.Policy)
 	c.eachName("config: sm_assignment", slices.Sorted(maps.Keys(cfg.SMAssignment.Rotations)))
 	c.optionalName("config: page_allocation", cfg.PageAllocation)

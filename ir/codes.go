@@ -8,7 +8,7 @@ var (
 The native text form (.amk) has one entity a line. The message says what was found at that line and column, and what
 would be accepted there. docs/ir.md has the grammar.`)
 	CodeJSON = diag.New("AMK3002", "JSON of a program or a configuration cannot be parsed", `
-The native JSON form is an object with "ir_version" 2.x; a configuration is an object with the seven fields of
+The native JSON form is an object with "ir_version" 2.x; a configuration is an object with the fields of
 ScheduleConfig. Fields that are unknown, or given twice, are errors. The message names the field and what would be
 accepted; docs/ir.md has the schema.`)
 	CodeVersion = diag.New("AMK3003", "program of a foreign major version", `

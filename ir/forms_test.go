@@ -98,8 +98,7 @@ func TestOddProgramsRoundTrip(t *testing.T) {
 	odd := &Program{
 		Model: Model{Name: "a model (quoted) # ünï", Architecture: ""},
 		Config: ScheduleConfig{Tiling: map[string]map[string]int{"z": {"b": -2, "a": 1}, "": {}},
-			FusionGrouping: [][]string{{"x", "[=]"}, {}},
-			SMAssignment:   Assignment{Rotations: map[string]int{"qkv": 3}}},
+			SMAssignment: Assignment{Rotations: map[string]int{"qkv": 3}}},
 		Pages: []Page{{Name: "page", Space: SMEM, Layout: Layout{Kind: Tile8x32}, Bytes: -1}},
 		Buffers: []Buffer{{Name: "", Shape: nil},
 			{Name: "from", Pieces: []Piece{{Key: "page"}, {Key: "k)", Chain: transform.Of(transform.Pairs, 3)},
@@ -265,14 +264,14 @@ func TestJSONErrors(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	c, diags := ParseConfig([]byte(`{"tiling": {"ring": {"kib": 96}}, "sm_assignment": "round_robin", `+
-		`"threads_per_block": 256}`), "c.json")
+		`"pipelining_depth": 3}`), "c.json")
 	require.NoError(t, diags.Err())
 	require.Equal(t, ScheduleConfig{Tiling: map[string]map[string]int{"ring": {"kib": 96}},
-		SMAssignment: Assignment{Policy: "round_robin"}, ThreadsPerBlock: 256}, c)
+		SMAssignment: Assignment{Policy: "round_robin"}, PipeliningDepth: 3}, c)
 	text, err := json.Marshal(&c)
 	require.NoError(t, err)
-	require.Equal(t, `{"tiling":{"ring":{"kib":96}},"fusion_grouping":[],"sm_assignment":"round_robin",`+
-		`"page_allocation":"","threads_per_block":256,"smem_bytes_per_block":0}`, string(text))
+	require.Equal(t, `{"tiling":{"ring":{"kib":96}},"sm_assignment":"round_robin",`+
+		`"pipelining_depth":3,"page_allocation":"","smem_bytes_per_block":0}`, string(text))
 	var back ScheduleConfig
 	require.NoError(t, json.Unmarshal(text, &back))
 	require.Equal(t, c, back)
@@ -282,17 +281,17 @@ func TestConfig(t *testing.T) {
 			"name, or an object of rotations by stage",
 		`{"tiling": {"ring": {"kib": "96"}}}`: "c.json:1:29: error: kib: want an integer",
 		`{"tiling": {"ring": 96}}`:            "tiling.ring: want an object",
-		`{"fusion_grouping": [["a", 1]]}`:     "a group of fusion_grouping: want a string",
 		`{"pipelining": 2}`:                   "unknown field \"pipelining\"",
 		// 0 is a depth of the AMK IR, no prefetch, which no schedule here has: it is no other word for the default.
 		`{"pipelining_depth": 0}`: "c.json:1:22: error: pipelining_depth: 0 would be no prefetch, which the kernel " +
 			"does not have; want 1 or more, or leave the field out for the default",
-		`{"threads_per_block": -0}`:       "threads_per_block: 0 is no number of threads",
-		`{"pipelining_depth": ""}`:        "c.json:1:22: error: pipelining_depth: want an integer",
-		`{"pipelining_depth": 3}`:         "",
-		"{\n \"threads_per_block\": 1.5}": "c.json:2:23: error: threads_per_block: want an integer",
-		`[]`:                              "configuration: want an object",
-		``:                                "configuration: want an object",
+		`{"pipelining_depth": -0}`:       "pipelining_depth: 0 would be no prefetch",
+		`{"threads_per_block": 288}`:     "unknown field \"threads_per_block\"",
+		`{"pipelining_depth": ""}`:       "c.json:1:22: error: pipelining_depth: want an integer",
+		`{"pipelining_depth": 3}`:        "",
+		"{\n \"pipelining_depth\": 1.5}": "c.json:2:22: error: pipelining_depth: want an integer",
+		`[]`:                             "configuration: want an object",
+		``:                               "configuration: want an object",
 	} {
 		_, diags := ParseConfig([]byte(text), "c.json")
 		if want == "" {

@@ -41,7 +41,7 @@ func TestIterationsOfKinds(t *testing.T) {
 const twoKinds = `amk 2.0
 model "" arch="" dtype=F32 layers=0 hidden=0 intermediate=0 ` +
 	`heads=0 kv_heads=0 head_dim=0 vocab=0 max_seq=0 tied=false eps=0
-config {"tiling":{},"fusion_grouping":[],"sm_assignment":"",` +
+config {"tiling":{},"sm_assignment":"",` +
 	`"page_allocation":"","smem_bytes_per_block":0}
 buffer x IO_INPUT F32 [8] HBM rowmajor
 buffer y{i} for 0..4 ACTIVATION F32 [8] GLOBAL_SCRATCH rowmajor

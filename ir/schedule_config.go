@@ -1,16 +1,14 @@
 package ir
 
-// ScheduleConfig is the point of the search space that produced a program. Its seven fields are those of the AMK IR;
+// ScheduleConfig is the point of the search space that produced a program. Its fields are among those of the AMK IR;
 // most knobs live under Tiling. It is what a file says: package knobs has the table of them, and gives their values.
 type ScheduleConfig struct {
-	Tiling         map[string]map[string]int `json:"tiling"`
-	FusionGrouping [][]string                `json:"fusion_grouping"`
-	SMAssignment   Assignment                `json:"sm_assignment"`
-	// fields that hold a knob of their own; 0 and the empty string are the default, as which a file states neither a
-	// pipelining_depth nor a threads_per_block of 0
+	Tiling       map[string]map[string]int `json:"tiling"`
+	SMAssignment Assignment                `json:"sm_assignment"`
+	// fields that hold a knob of their own; 0 and the empty string are the default, as which a file does not state a
+	// pipelining_depth of 0
 	PipeliningDepth   int    `json:"pipelining_depth"`
 	PageAllocation    string `json:"page_allocation"`
-	ThreadsPerBlock   int    `json:"threads_per_block"`
 	SMemBytesPerBlock int    `json:"smem_bytes_per_block"`
 }
 

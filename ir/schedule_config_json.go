@@ -2,7 +2,6 @@ package ir
 
 import (
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,19 +9,15 @@ import (
 	"amkc/ir/diag"
 )
 
-// append prints the canonical encoding: one line, the fields in the order of the struct, the keys of maps sorted. Of
-// the seven fields those of which 0 is not a value are left out where they are not stated.
+// append prints the canonical encoding: one line, the fields in the order of the struct, the keys of maps sorted.
+// pipelining_depth, of which 0 is not a value, is left out where it is not stated.
 func (c *ScheduleConfig) append(dst []byte) []byte {
 	dst = append(dst, `{"tiling":`...)
 	dst = appendMap(dst, c.Tiling, func(dst []byte,
 		group map[string]int) []byte {
 		return appendMap(dst, group, appendInt)
 	})
-	dst = append(dst, `,"fusion_grouping":[`...)
-	for i, group := range c.FusionGrouping {
-		dst = appendNames(appendComma(dst, i), group)
-	}
-	dst = append(dst, `],"sm_assignment":`...)
+	dst = append(dst, `,"sm_assignment":`...)
 	if c.SMAssignment.Rotations != nil {
 		dst = appendMap(dst, c.SMAssignment.Rotations, appendInt)
 	} else {
@@ -32,9 +27,6 @@ func (c *ScheduleConfig) append(dst []byte) []byte {
 		dst = appendInt(append(dst, `,"pipelining_depth":`...), c.PipeliningDepth)
 	}
 	dst = appendString(append(dst, `,"page_allocation":`...), c.PageAllocation)
-	if c.ThreadsPerBlock != 0 {
-		dst = appendInt(append(dst, `,"threads_per_block":`...), c.ThreadsPerBlock)
-	}
 	dst = appendInt(append(dst, `,"smem_bytes_per_block":`...), c.SMemBytesPerBlock)
 	return append(dst, '}')
 }
@@ -76,7 +68,7 @@ func (c *ScheduleConfig) UnmarshalJSON(data []byte) error {
 	return diags.Err()
 }
 
-// ParseConfig reads a configuration. Fields that are left out are zero; other fields than the seven are errors. What
+// ParseConfig reads a configuration. Fields that are left out are zero; other fields are errors. What
 // groups and knobs `tiling` may have, and what values the fields may take, is for package knobs and the passes to say.
 func ParseConfig(data []byte, file string) (ScheduleConfig, diag.List) {
 	s := string(data)
@@ -92,8 +84,7 @@ func parseConfig(s string, off int, pos func(int) string) (ScheduleConfig, diag.
 }
 
 // configFields are the fields of a configuration, as config reads them.
-var configFields = []string{"tiling", "fusion_grouping", "sm_assignment", "pipelining_depth", "page_allocation",
-	"threads_per_block",
+var configFields = []string{"tiling", "sm_assignment", "pipelining_depth", "page_allocation",
 	"smem_bytes_per_block"}
 
 func (r *jsonReader) config() ScheduleConfig {
@@ -110,11 +101,6 @@ func (r *jsonReader) config() ScheduleConfig {
 				c.Tiling[group] = r.ints("tiling." + group)
 				return true
 			})
-		case "fusion_grouping":
-			r.array(key, func() {
-				c.FusionGrouping = append(c.FusionGrouping,
-					r.names("a group of "+key, math.MaxInt))
-			})
 		case "sm_assignment":
 			switch r.peek() {
 			case '"':
@@ -126,8 +112,6 @@ func (r *jsonReader) config() ScheduleConfig {
 			}
 		case "pipelining_depth":
 			c.PipeliningDepth = r.stated(key, "would be no prefetch, which the kernel does not have")
-		case "threads_per_block":
-			c.ThreadsPerBlock = r.stated(key, "is no number of threads")
 		default:
 			if !r.field(fields, key) {
 				r.advice = "; " + diag.Guess(key, configFields, "there are "+strings.Join(configFields, ", "))

@@ -193,9 +193,6 @@ func SettingsOf(c *ir.ScheduleConfig) (s Settings, besides []string) {
 	if len(c.SMAssignment.Rotations) > 0 {
 		besides = append(besides, table[assignment].Path("")+" of stages")
 	}
-	if len(c.FusionGrouping) > 0 {
-		besides = append(besides, table[fusion].Path(""))
-	}
 	return s, besides
 }
 

@@ -49,14 +49,13 @@ func TestAxes(t *testing.T) {
 
 // What a configuration states of other knobs is not lost.
 func TestSettingsBesides(t *testing.T) {
-	c, diags := ir.ParseConfig([]byte(`{"threads_per_block": 288, "tiling": {"prompt": {"tokens": 64},
-		"ring": {"pace": 600}}, "sm_assignment": {"qkv": 3}, "fusion_grouping": [["a"]]}`), "c.json")
+	c, diags := ir.ParseConfig([]byte(`{"tiling": {"prompt": {"tokens": 64},
+		"ring": {"pace": 600}}, "sm_assignment": {"qkv": 3}}`), "c.json")
 	require.NoError(t, diags.Err())
 	s, besides := SettingsOf(&c)
 	require.Equal(t, Settings{"tiling.ring.pace": "600"}, s)
-	require.Equal(t, []string{"tiling.prompt.tokens", "threads_per_block", "sm_assignment of stages",
-		"fusion_grouping"}, besides)
-	require.Equal(t, []string{"tiling.prompt.tokens", "threads_per_block", "fusion_grouping"}, Unsearched())
+	require.Equal(t, []string{"tiling.prompt.tokens", "sm_assignment of stages"}, besides)
+	require.Equal(t, []string{"tiling.prompt.tokens"}, Unsearched())
 }
 
 func TestSettingsInJSON(t *testing.T) {
@@ -78,7 +77,7 @@ func TestSettingsThatAreNone(t *testing.T) {
 		`"many"; want 0 to 65536`:          {"tiling.ring.pace": "many"},
 		"want graph_color, linear or none": {"page_allocation": "buddy"},
 		"want contiguous, load_balance":    {"sm_assignment": "chess"},
-		"is no knob that a search varies":  {"threads_per_block": "288"},
+		"is no knob that a search varies":  {"tiling.prompt.tokens": "64"},
 	} {
 		_, err := s.Config()
 		require.ErrorContains(t, err, want)

@@ -12,10 +12,6 @@ A knob that would have no effect is refused, because a search would waste its ti
 	codeRange = diag.New("AMK2002", "a knob is out of range", `
 The message gives the accepted values. Ranges are those that the kernel is written for.`)
 
-	codeThreads = diag.New("AMK2006", "threads_per_block is fixed", `
-The kernel has 8 consumer warps and 1 producer warp, 288 threads. Leave threads_per_block out, or give 288. How many
-warps share a tile is set by tiling.warps.`)
-
 	codeShared = diag.New("AMK2007", "smem_bytes_per_block does not fit", `
 Shared memory per block must hold the ring, at least the chunks in flight and one more, and cannot exceed what the
 target offers. 0 means all that the target has.`)

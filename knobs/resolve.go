@@ -78,12 +78,11 @@ func (c *Case) idle(k Int, format string, args ...any) *diag.Diagnostic {
 func where(path string) string { return "config: " + path }
 
 // Resolve checks a configuration for a model and a target, which may be nil, and returns it with every knob stated,
-// rare ones as Row.Rare says. It leaves sm_assignment and fusion_grouping to the
-// passes that carry them out.
+// rare ones as Row.Rare says. It leaves sm_assignment to the pass that carries it out.
 func Resolve(config ir.ScheduleConfig, m *ir.Model, t *ir.Target, b Build) (ir.ScheduleConfig, diag.List) {
 	b.Sequences = max(1, b.Sequences)
 	c := &Case{Model: m, Target: t, Build: b, given: &config, rows: table[:], values: map[setting]int{}}
-	out := ir.ScheduleConfig{SMAssignment: config.SMAssignment, FusionGrouping: config.FusionGrouping}
+	out := ir.ScheduleConfig{SMAssignment: config.SMAssignment}
 	diags := Check(&config)
 	for i := range c.rows {
 		r := &c.rows[i]

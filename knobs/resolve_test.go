@@ -127,7 +127,6 @@ func TestRefusals(t *testing.T) {
 		{"warps", tiling("warps", "o", 3)},
 		{"roll", tiling("loop", "roll", 2)},
 		{"loop depth", tiling("loop", "depth", 1)},
-		{"threads", ir.ScheduleConfig{ThreadsPerBlock: 256}},
 		{"smem above the target", ir.ScheduleConfig{SMemBytesPerBlock: 300000}},
 		{"smem below the ring", below},
 		{"negative smem", ir.ScheduleConfig{SMemBytesPerBlock: -1}},

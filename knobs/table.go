@@ -36,9 +36,7 @@ const (
 	LongStock       Int      = iota // tiling.long.stock
 	SharedBytes     Int      = iota // smem_bytes_per_block
 	PageAllocation  Word     = iota // page_allocation
-	threads         Int      = iota // threads_per_block
 	assignment      int      = iota // sm_assignment
-	fusion          int      = iota // fusion_grouping
 )
 
 // Words of page_allocation.
@@ -289,12 +287,6 @@ var table = [...]Row{
 		Plain: 2,
 		Doc:   "which exchange buffers share a page: any two whose uses are ordered, those of one family, or none",
 	},
-	threads: {
-		Field: &Field{Name: "threads_per_block",
-			Int: func(c *ir.ScheduleConfig) *int { return &c.ThreadsPerBlock }},
-		Legal: Legal{OneOf: []int{288}}, Default: 288, Code: codeThreads,
-		Doc: "threads of a block: 8 consumer warps and 1 producer warp; the prefetcher of ring.run_ahead is one on top",
-	},
 	assignment: {
 		Field: &Field{Name: "sm_assignment"},
 		form: &form{want: "contiguous, load_balance, round_robin, or an object of rotations by stage",
@@ -306,13 +298,6 @@ var table = [...]Row{
 				{"type": "object", "additionalProperties": object{"type": "integer", "minimum": 0}}}}},
 		Doc: "how far the SMs are rotated against the work of each stage. Single tasks cannot be moved: an SM " +
 			"computes its span from the rotation, and streams the weights of a span in one piece",
-	},
-	fusion: {
-		Field: &Field{Name: "fusion_grouping"},
-		form: &form{want: "the groups that stage bodies exist for (AMK2003)", byDefault: "these groups",
-			schema: object{"type": "array",
-				"items": object{"type": "array", "items": object{"type": "string"}}}},
-		Doc: "which operators are one stage",
 	},
 }
 

@@ -142,19 +142,6 @@ matches nothing is a mistake, and what is not quantised stays in the dtype of th
 
 // What is wrong with the parts of the schedule configuration that passes check, or with what a pass is given.
 var (
-	codeFusion = diag.New("AMK2003", "a fusion grouping that the kernel has no stages for", `
-fusion_grouping may be left out, or list the groups that amkc makes of the model. Those of a Llama are
-
-    input_norm q_proj k_proj v_proj q_rope k_rope
-    attention k_append v_append
-    o_proj attn_add
-    post_norm gate_proj up_proj silu_mul
-    down_proj mlp_add
-    final_norm lm_head argmax
-
-A model whose heads have norms has q_norm, k_norm, q_rope and k_rope with its attention. The message names the groups
-of the model at hand. Others, and layers that leave some of these apart, have no code to run them.`)
-
 	codePolicy = diag.New("AMK2004", "an assignment that cannot be carried out", `
 sm_assignment is contiguous, load_balance, round_robin, or a map from stage to rotation: {"qkv": 0, "gate_up": 7}.
 Stages go by their roles: embed, qkv, attn, part where a long context is split, o, gate_up, down and lm_head of a

@@ -102,14 +102,14 @@ func TestPoliciesAndRotationsHaveAnEffect(t *testing.T) {
 	}
 }
 
-// The groups that there are, and the default policy, may also be asked for.
+// The default policy may also be asked for.
 func TestDefaultsMayBeStated(t *testing.T) {
 	print := func(c ir.ScheduleConfig) string {
 		s := goldenCases(t)["tiny"]
 		s.Config = c
 		return string(ir.Print(lowered(t, s, "exchange").Program))
 	}
-	require.Equal(t, print(ir.ScheduleConfig{}), print(ir.ScheduleConfig{FusionGrouping: llamaGroups,
+	require.Equal(t, print(ir.ScheduleConfig{}), print(ir.ScheduleConfig{
 		SMAssignment: ir.Assignment{Policy: policyBalance}}))
 }
 
@@ -130,8 +130,6 @@ func TestConfigRefusals(t *testing.T) {
 		{"o apart from down", explicit(map[string]int{"o": 1, "embed": 1})},
 		{"no split, no part", explicit(map[string]int{"part": 1})},
 		{"o apart from embed", explicit(map[string]int{"o": 1, "down": 1})},
-		{"foreign group", ir.ScheduleConfig{FusionGrouping: [][]string{{"qkv", "attn"}}}},
-		{"missing group", ir.ScheduleConfig{FusionGrouping: llamaGroups[1:]}},
 	}, func(v any) error {
 		s := lowered(t, goldenCases(t)["tiny"], "import")
 		s.Config = v.(ir.ScheduleConfig)
@@ -142,23 +140,4 @@ func TestConfigRefusals(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-// llamaGroups are those that the stages of a Llama are merged in.
-var llamaGroups = [][]string{
-	{"input_norm", "q_proj", "k_proj", "v_proj", "q_rope", "k_rope"},
-	{"attention", "k_append", "v_append"},
-	{"o_proj", "attn_add"},
-	{"post_norm", "gate_proj", "up_proj", "silu_mul"},
-	{"down_proj", "mlp_add"},
-	{"final_norm", "lm_head", "argmax"},
-}
-
-// Groups in another order, and members in another order, mean the same.
-func TestFusionOrderDoesNotMatter(t *testing.T) {
-	groups := [][]string{llamaGroups[5], llamaGroups[1], {"silu_mul", "up_proj", "gate_proj", "post_norm"},
-		llamaGroups[0], llamaGroups[2], llamaGroups[4]}
-	s := goldenCases(t)["tiny"]
-	s.Config.FusionGrouping = groups
-	require.Equal(t, llamaGroups, lowered(t, s, "fuse").Program.Config.FusionGrouping)
 }

@@ -3,7 +3,6 @@ package passes
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"amkc/ir"
 	"amkc/ir/diag"
@@ -43,10 +42,6 @@ func runFuse(s *State) error {
 	if err != nil {
 		return err
 	}
-	if bad := matchFusion(p.Config.FusionGrouping, f.groups); bad != nil {
-		return bad
-	}
-	p.Config.FusionGrouping = f.groups
 	declareCounters(v, f.buffers)
 	if err := setThresholds(v); err != nil {
 		return err
@@ -83,49 +78,12 @@ func (f *fuser) kinds(stages []*ir.Stage, loop *ir.Loop) ([]*ir.Stage, error) {
 	return out, nil
 }
 
-// matchFusion demands that a configuration asks for the groups that there are, or for nothing, which means the same.
-func matchFusion(want, groups [][]string) error {
-	const where = "config: fusion_grouping"
-	if len(want) == 0 {
-		return nil
-	}
-	has := func(in [][]string, group []string) bool {
-		return slices.ContainsFunc(in, func(g []string) bool {
-			return slices.Equal(slices.Sorted(slices.Values(g)), slices.Sorted(slices.Values(group)))
-		})
-	}
-	for _, g := range want {
-		if !has(groups, g) {
-			return diag.Errorf(codeFusion, where, "[%s] is not a group that the kernel has a stage for; want %s",
-				strings.Join(g, " "), spellGroups(groups))
-		}
-	}
-	for _, g := range groups {
-		if !has(want, g) {
-			return diag.Errorf(codeFusion, where,
-				"without [%s] these stages would stay apart, and the kernel has no stages for them alone; want "+
-					"all of %s",
-				strings.Join(g, " "), spellGroups(groups))
-		}
-	}
-	return nil
-}
-
-func spellGroups(groups [][]string) string {
-	spelt := make([]string, len(groups))
-	for i, g := range groups {
-		spelt[i] = "[" + strings.Join(g, " ") + "]"
-	}
-	return strings.Join(spelt, ", ")
-}
-
 // A fuser merges the stages of one body after the other.
 type fuser struct {
 	buffers buffers
 	tokens  tokens
 	m       *ir.Model
 	tables  map[string]bool // weights that tokens are looked up in
-	groups  [][]string      // roles of the stages that are one now
 	indices []int           // of the iterations of the body in hand
 	index   int             // of the first of them
 
@@ -182,13 +140,6 @@ func (f *fuser) body(stages []*ir.Stage) ([]*ir.Stage, error) {
 			return nil, err
 		}
 		out = append(out, fused)
-		names := make([]string, len(g.members))
-		for i, m := range g.members {
-			names[i] = m.Role
-		}
-		if !slices.ContainsFunc(f.groups, func(have []string) bool { return slices.Equal(have, names) }) {
-			f.groups = append(f.groups, names)
-		}
 	}
 	return out, nil
 }

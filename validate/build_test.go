@@ -42,8 +42,8 @@ func (s shape) text() string {
 		s.layers, s.hidden, s.inter, s.heads, s.kvHeads, s.headDim, s.vocab, s.maxSeq)
 	w("target toy arch=sm_90a sms=%d smem_optin=232448 l2_bytes=1048576 hbm_bytes=1073741824 hbm_gbs=100 "+
 		"bulk_copy=true async_copy=true mma16816=true", s.sms)
-	w(`config {"tiling":{},"fusion_grouping":[],"sm_assignment":"contiguous","pipelining_depth":2,` +
-		`"page_allocation":"graph_color","threads_per_block":288,"smem_bytes_per_block":0}`)
+	w(`config {"tiling":{},"sm_assignment":"contiguous","pipelining_depth":2,` +
+		`"page_allocation":"graph_color","smem_bytes_per_block":0}`)
 	w("page narrow GLOBAL_SCRATCH word32x2 bytes=%d", 4*s.hidden)
 	w("page wide GLOBAL_SCRATCH word32x2 bytes=%d", 4*wide)
 	w("page qkv GLOBAL_SCRATCH word32 bytes=%d", 4*(qd+2*kd))

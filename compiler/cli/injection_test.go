@@ -91,8 +91,8 @@ func TestHostileTensorNames(t *testing.T) {
 }
 
 func TestHostileConfiguration(t *testing.T) {
-	good := []byte(`{"tiling":{"gemv":{"rows":8}},"fusion_grouping":[["input_norm"]],"sm_assignment":"load_balance",
-		"pipelining_depth":3,"page_allocation":"graph_color","threads_per_block":288,"smem_bytes_per_block":0}`)
+	good := []byte(`{"tiling":{"gemv":{"rows":8}},"sm_assignment":"load_balance",
+		"pipelining_depth":3,"page_allocation":"graph_color","smem_bytes_per_block":0}`)
 	rotations := []byte(`{"sm_assignment":{"qkv":1}}`)
 	path := filepath.Join(t.TempDir(), "knobs.json")
 	for _, document := range [][]byte{good, rotations} {

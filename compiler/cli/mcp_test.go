@@ -266,7 +266,6 @@ func TestAgentRecordsRefusals(t *testing.T) {
 		{fields{"tiling.ring.pase": 600}, "AMK2001"},
 		{fields{"a knob of my own\x1b[31m": 1}, "AMK2001"},
 		{fields{"threads_per_block": 256}, "AMK2001"},
-		{fields{"fusion_grouping": []any{[]any{"down_proj"}}}, "AMK2001"},
 		{fields{"tiling.prompt.tokens": 64}, "AMK2001"},
 		{fields{"tiling": 3}, "AMK2001"},
 		{fields{"pipelining_depth": 16}, "AMK2007"},                               // no room for that many chunks

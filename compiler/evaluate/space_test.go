@@ -134,7 +134,7 @@ func requireAllNamed(t *testing.T, s *search.Space) {
 	}
 	require.ElementsMatch(t, all, named)
 	require.Equal(t, "no effect here: 1, 2, 3, 6, 8 as 4", why["tiling.gemv.split_k"])
-	require.Equal(t, "no search varies it", why["threads_per_block"])
+	require.Equal(t, "no search varies it", why["tiling.prompt.tokens"])
 	if s.Target == "t4" {
 		require.Contains(t, why["tiling.long.pace"], "t4 has no bulk copies")
 	}
