@@ -327,7 +327,7 @@ func resolve(name string, i int) string {
 	return full
 }
 
-// shifted names the member that is so many indices further on.
+// shifted names the member whose index is larger by a number.
 func shifted(name string, by int) string {
 	head, rest, ok := strings.Cut(name, "{")
 	index, tail, _ := strings.Cut(rest, "}")

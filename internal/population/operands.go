@@ -40,8 +40,8 @@ var operandSlips = named("resize-operand", "longer-operand", "longer-operand", "
 	"change-parameter",
 	"unknown-parameter", "opcode", "buffer-dtype", "write-read-only", "read-without-buffer")
 
-// operandsOf is a program of one task with an op of the given code, after so many changes; nil if they are not of the
-// op alone.
+// operandsOf is a program of one task with an op of the given code, after a number of changes; nil if it does not
+// unroll, and so is wrong by another rule.
 func operandsOf(r *rand.Rand, code ir.Opcode, changes int) *ir.Flat {
 	w := writers.Get().(*writer)
 	defer writers.Put(w)

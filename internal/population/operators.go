@@ -44,7 +44,7 @@ const (
 var Operators = slices.Concat(scheduleOperators, operandOperators, positionOperators, nameOperators, loopOperators,
 	tokenOperators)
 
-// When and where tasks run, what they touch, and in which memory it lies.
+// When and where tasks run, what they touch, and in which memory it is stored.
 var scheduleOperators = []Operator{
 	// Waits, signals and counters.
 	{"drop-wait", ruleRace, onWait(func(_ *edit, s *ir.Stage, k int) { s.Waits = slices.Delete(s.Waits, k, k+1) })},

@@ -25,7 +25,7 @@ func onWait(change func(e *edit, s *ir.Stage, wait int)) func(*edit) {
 		func(e *edit, s *ir.Stage) { change(e, s, e.IntN(len(s.Waits))) })
 }
 
-// onOps is for a stage with so many ops at least.
+// onOps is for a stage with at least that number of ops.
 func onOps(least int, change func(e *edit, s *ir.Stage, op int)) func(*edit) {
 	return onStage(func(_ *edit, s *ir.Stage) bool { return len(s.Ops) >= least },
 		func(e *edit, s *ir.Stage) { change(e, s, e.IntN(len(s.Ops))) })
