@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -240,12 +241,14 @@ func TestTimeIsUp(t *testing.T) {
 		}
 		return whole(ctx, job)
 	}
-	stop, err := r.Run(t.Context(), j)
-	require.NoError(t, err)
-	require.Equal(t, "the time is up", stop)
+	synctest.Test(t, func(t *testing.T) { // in which time passes when everything else waits for that trial
+		stop, err := r.Run(t.Context(), j)
+		require.NoError(t, err)
+		require.Equal(t, "the time is up", stop)
+	})
 	require.Len(t, j.State.Trials(), 5)
 	r.Evaluate, r.Budget.Time = whole, 0
-	_, err = r.Run(t.Context(), j)
+	_, err := r.Run(t.Context(), j)
 	require.NoError(t, err)
 	uncut, _ := ran(t, toyCampaign(toySpace().Cold()), 40)
 	require.Equal(t, trialsOf(t, uncut.dir), trialsOf(t, j.dir))
