@@ -514,7 +514,8 @@ func (e *edit) ungrouped(name string) string {
 // after the loop.
 func (e *edit) storeOnce() {
 	x := e.view(func(x *use) bool {
-		return e.loops[x.stage] != nil && x.write && x.op.Code == ir.COPY && ir.IsFamily(x.Buf) &&
+		l := e.loops[x.stage]
+		return l != nil && l.Count > 1 && x.write && x.op.Code == ir.COPY && ir.IsFamily(x.Buf) &&
 			!x.op.In[0].IsTemp() && len(x.stage.Ops) > 1 && x.buf.Kind == ir.Activation &&
 			!x.buf.Layout.Words() && x.buf.Space != ir.SMEM
 	})
