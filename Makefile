@@ -111,10 +111,10 @@ engines: build cuda mcp $(ENGINES)
 # Fetches 100 MB, into a folder that git ignores.
 PUBLISHED := .templates
 chat-templates: $(PUBLISHED)/folder/rendered.json
-	AMKC_CHAT_TEMPLATES=$(CURDIR)/$(PUBLISHED)/folder go test ./runtime/chat ./runtime/reply -run Published -count 1 -v
+	AMKC_CHAT_TEMPLATES=$(CURDIR)/$(PUBLISHED)/folder go test ./text/chat ./text/reply -run Published -count 1 -v
 
 LLAMA_CPP := $(PUBLISHED)/llama_cpp_python-0.3.36.tar.gz
-RENDERING := runtime/chat/testdata/render.py runtime/chat/testdata/conversations.json
+RENDERING := text/chat/testdata/render.py text/chat/testdata/conversations.json
 $(PUBLISHED)/folder/rendered.json: $(LLAMA_CPP) $(RENDERING)
 	$(PUBLISHED)/bin/python scripts/published_templates.py $(LLAMA_CPP) $(PUBLISHED)/folder
 
@@ -129,14 +129,14 @@ $(PUBLISHED)/bin/python:
 # OpenAI's own clients, for Python and for Go, and the examples of theirs, against the server on the reference VM.
 OPENAI := .openai/bin/python
 openai: $(OPENAI)
-	AMKC_OPENAI=$(CURDIR)/$(OPENAI) AMKC_OPENAI_GO=1 go test ./runtime/serve -run OpenAI -count 1 -v
+	AMKC_OPENAI=$(CURDIR)/$(OPENAI) AMKC_OPENAI_GO=1 go test ./app/serve -run OpenAI -count 1 -v
 
 # The page of the server in a browser: in the one that AMKC_BROWSER names, or in Debian's Chromium, which is fetched (100
 # MB) and unpacked into a folder that git ignores.
 BROWSER := .browser/headless-shell
 AMKC_BROWSER ?= $(CURDIR)/$(BROWSER)
 browser: $(AMKC_BROWSER)
-	AMKC_BROWSER=$(AMKC_BROWSER) go test ./runtime/serve -run Browser -count 1 -v
+	AMKC_BROWSER=$(AMKC_BROWSER) go test ./app/serve -run Browser -count 1 -v
 
 $(CURDIR)/$(BROWSER):
 	scripts/browser.sh .browser
@@ -157,10 +157,10 @@ FUZZWORKERS ?= 2
 FUZZERS := ir:FuzzParseText ir:FuzzParseJSON ir:FuzzParseExpr ir:FuzzParsePiece \
 	interchange:FuzzParseProfile interchange:FuzzFlatten \
 	passes/checkpoint:FuzzSafetensors passes/checkpoint:FuzzJSON passes/checkpoint:FuzzHubID passes/quantised:FuzzMatrix passes:FuzzImportConfig \
-	validate:FuzzFlat compiler/readback:FuzzReadback compiler/cli:FuzzParseNPY runtime/prompts:FuzzParse runtime/tokenizer:FuzzLoad runtime/tokenizer/regex:FuzzCompile \
-	runtime/jinja:FuzzRender runtime/jinja:FuzzFromJSON runtime/chat:FuzzFormat runtime/sampling:FuzzConfig \
-	runtime/reply:FuzzReader runtime/serve:FuzzRequest runtime/grammar:FuzzSchema search:FuzzFiles compiler/agent:FuzzPaths \
-	explore:FuzzReadScript runtime/tokenizer:FuzzNFC runtime/tokenizer:FuzzVocabulary runtime/host/cli:FuzzLauncher internal/hostile:FuzzVerdict \
+	validate:FuzzFlat compiler/readback:FuzzReadback compiler/cli:FuzzParseNPY app/prompts:FuzzParse text/tokenizer:FuzzLoad text/tokenizer/regex:FuzzCompile \
+	text/jinja:FuzzRender text/jinja:FuzzFromJSON text/chat:FuzzFormat text/sampling:FuzzConfig \
+	text/reply:FuzzReader app/serve:FuzzRequest text/grammar:FuzzSchema search:FuzzFiles compiler/agent:FuzzPaths \
+	explore:FuzzReadScript text/tokenizer:FuzzNFC text/tokenizer:FuzzVocabulary app/cli:FuzzLauncher internal/hostile:FuzzVerdict \
 	internal/hostile:FuzzPrograms internal/hostile:FuzzSimulate internal/hostile:FuzzModels internal/hostile:FuzzBuilds \
 	internal/hostile:FuzzDiff internal/hostile:FuzzExplain
 fuzz:
@@ -206,7 +206,7 @@ results:
 # What bench/results.py needs on a GPU machine that has no Go, to be carried there.
 results-tools: $(MODULES)
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -o dist/results/ ./cmd/amkc ./bench/device ./bench/dequantised
-	CGO_ENABLED=1 go build -trimpath -buildvcs=false -buildmode=c-shared -o dist/results/libamk.so ./runtime/library/shared
+	CGO_ENABLED=1 go build -trimpath -buildvcs=false -buildmode=c-shared -o dist/results/libamk.so ./app/library/shared
 
 # Rewrite golden files; look at the diff before committing it.
 goldens:
@@ -217,7 +217,7 @@ goldens:
 lint:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 	CGO_ENABLED=0 go vet -trimpath ./...
-	CGO_ENABLED=1 go vet -trimpath -buildmode=c-shared ./cmd/libamkref ./runtime/library/capi
+	CGO_ENABLED=1 go vet -trimpath -buildmode=c-shared ./cmd/libamkref ./app/library/capi
 	$(PYTHON) scripts/check_headers.py
 	$(PYTHON) scripts/check_columns.py
 	$(PYTHON) scripts/check_clocks.py

@@ -16,7 +16,7 @@ TESTS = "cmd/libamkref/test_library.py"
 
 def examples():
     """How many the docstrings have."""
-    return sum(line.lstrip().startswith(">>> ") for file in (machine.REPO / "runtime/python/amk").glob("*.py")
+    return sum(line.lstrip().startswith(">>> ") for file in (machine.REPO / "app/python/amk").glob("*.py")
                for line in file.read_text(encoding="utf-8").splitlines())
 
 

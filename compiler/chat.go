@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"amkc/ir/diag"
-	"amkc/runtime/chat"
 	"amkc/runtime/infile"
+	"amkc/text/chat"
 )
 
 // Messages returns the prompt that the chat template of a model or a build makes of messages in JSON. name is what

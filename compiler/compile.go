@@ -17,10 +17,10 @@ import (
 	"amkc/ir/diag"
 	"amkc/passes"
 	"amkc/passes/checkpoint"
-	"amkc/runtime/chat"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
 	"amkc/runtime/progress"
+	"amkc/text/chat"
 	"amkc/validate"
 )
 

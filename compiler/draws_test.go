@@ -9,7 +9,7 @@ import (
 
 	"amkc/ir"
 	"amkc/refvm"
-	"amkc/runtime/sampling"
+	"amkc/text/sampling"
 )
 
 // A scheduled program draws what the sampler draws from its logits, by the settings of each sequence: with passes of

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"amkc/ir/diag"
-	"amkc/runtime/sampling"
+	"amkc/text/sampling"
 )
 
 // Sampling returns how flags say that tokens of a model or a build are chosen. Errors are *sampling.UsageError and

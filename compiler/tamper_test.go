@@ -16,8 +16,8 @@ import (
 	"amkc/codegen"
 	"amkc/ir"
 	"amkc/ir/diag"
-	"amkc/runtime/chat"
 	"amkc/runtime/host"
+	"amkc/text/chat"
 )
 
 func edit(t *testing.T, dir, file, pattern, with string) {

@@ -12,9 +12,9 @@ import (
 
 	"amkc/codegen"
 	"amkc/passes/checkpoint"
-	"amkc/runtime/chat"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
+	"amkc/text/chat"
 )
 
 // A tampering changes a good build. With the manifest made to fit, it is given the manifest after the digests of what

@@ -10,10 +10,10 @@ import (
 
 	"amkc/ir/diag"
 	"amkc/passes/checkpoint"
-	"amkc/runtime/chat"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
-	"amkc/runtime/tokenizer"
+	"amkc/text/chat"
+	"amkc/text/tokenizer"
 )
 
 // LoadTokenizer reads tokenizer.json of a model or build directory as a launcher does. The error is a diagnostic.

@@ -13,9 +13,9 @@ import (
 	"amkc/codegen"
 	"amkc/compiler/builddir"
 	"amkc/ir/diag"
-	"amkc/runtime/chat"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
+	"amkc/text/chat"
 )
 
 var codeUnlisted = diag.New("AMK4905", "a file in a build that its manifest does not list", `

@@ -147,7 +147,7 @@ func TestPackingLeavesNoBytecode(t *testing.T) {
 		t.Skip("no python3 here")
 	}
 	dir := t.TempDir()
-	require.NoError(t, os.CopyFS(dir, os.DirFS("../runtime/python")))
+	require.NoError(t, os.CopyFS(dir, os.DirFS("../app/python")))
 	before := listFiles(t, dir)
 	pack := exec.Command(python, "-c", "import sys\nsys.path.insert(0, sys.argv[1])\nimport pack\n"+
 		"print(pack.build_wheel(sys.argv[2]))", dir, t.TempDir())

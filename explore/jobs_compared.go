@@ -9,7 +9,7 @@ import (
 
 	"amkc/compiler"
 	"amkc/runtime/host"
-	"amkc/runtime/sampling"
+	"amkc/text/sampling"
 )
 
 // drawn are the settings by which the kernel draws: a temperature alone, and each filter. At the lower temperature what

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"amkc/runtime/draft"
 	"amkc/runtime/host"
-	"amkc/runtime/sampling"
+	"amkc/text/draft"
+	"amkc/text/sampling"
 )
 
 // rows decodes a text by passes of n rows, by passes that leave one of them unused, and in one call.

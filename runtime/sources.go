@@ -1,6 +1,6 @@
 // Package runtime holds the hand-written code that is copied into every build: the device runtime, the Go packages of
 // the launcher, and what C and Python need to use a build. It exposes their sources and has no other code; it imports
-// the standard library only.
+// the standard library, and text and app, which hold the rest of a launcher.
 package runtime
 
 import (
@@ -10,46 +10,52 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"amkc/app"
+	"amkc/text"
 )
 
-//go:embed cuda/amk/*.cuh cuda/amk/hw/*.cuh
-//go:embed driver/*.go host/*.go host/chrometrace/*.go host/cli/*.go host/engine/*.go
-//go:embed host/report/*.go host/report/*.html
-//go:embed chat/*.go dialogue/*.go jinja/*.go
-//go:embed draft/*.go grammar/*.go infile/*.go outfile/*.go printable/*.go progress/*.go prompts/*.go
-//go:embed reply/*.go sampling/*.go serve/*.go serve/*.html
-//go:embed library/*.go library/capi/*.go library/capi/amk.h library/example/example.c library/shared/*.go stopping/*.go
-//go:embed python/LICENSE python/*.py python/pyproject.toml python/amk/*.py python/amk/py.typed
-//go:embed tokenizer/*.go tokenizer/chars/*.go tokenizer/regex/*.go
+//go:embed cuda/amk/*.cuh cuda/amk/hw/*.cuh driver/*.go host/*.go infile/*.go outfile/*.go printable/*.go progress/*.go
 var files embed.FS
 
-// HostImport is the import path that the Go sources are known by in this module; those of HostSources lie below it.
-const HostImport = "amkc/runtime"
+// Below returns where a package of this module is in that of a launcher, and reports whether it is one of this module:
+// packages of runtime are below its root, those of text and app keep the name of their tree.
+func Below(imported string) (path string, ours bool) {
+	path, ours = strings.CutPrefix(imported, "amkc/")
+	return strings.TrimPrefix(path, "runtime/"), ours
+}
 
 // DeviceSources returns the headers of the device runtime, by the paths they are included by: "amk/ring.cuh".
 func DeviceSources() map[string][]byte {
-	return collect("cuda", func(string) bool { return true })
+	return collect(files, "cuda", func(string) bool { return true })
 }
 
-// HostSources returns the sources of the launcher's packages, what they embed included, by path below [HostImport]:
-// "host/session.go". Tests are left out, and so are files for other systems than Linux, on which a launcher runs: with
-// those, NAME_other.go, the packages that amkc itself uses compile there too.
+// HostSources returns the sources of the launcher's packages, what they embed included, by path in its module
+// ([Below]): "host/session.go", "text/jinja/jinja.go". Tests are left out, and so are files for other systems than
+// Linux, on which a launcher runs: with those, NAME_other.go, the packages that amkc itself uses compile there too.
 func HostSources() map[string][]byte {
-	return collect(".", func(name string) bool {
-		return path.Ext(name) == ".html" || path.Ext(name) == ".h" || path.Ext(name) == ".go" &&
-			!strings.HasSuffix(name, "_test.go") && !strings.HasSuffix(name, "_other.go")
-	})
+	out := map[string][]byte{}
+	for tree, files := range map[string]fs.FS{"": files, "text": text.Files, "app": app.Files} {
+		for name, source := range collect(files, ".", func(name string) bool {
+			return name != "sources.go" && (path.Ext(name) == ".html" || path.Ext(name) == ".h" ||
+				path.Ext(name) == ".go" && !strings.HasSuffix(name, "_test.go") &&
+					!strings.HasSuffix(name, "_other.go"))
+		}) {
+			out[path.Join(tree, name)] = source
+		}
+	}
+	return out
 }
 
 // ForeignSources returns what C and Python need to use a build, by path in it: the header of libamk.so with an example,
 // and the Python package.
 func ForeignSources() map[string][]byte {
-	out := collect("python", func(string) bool { return true })
+	out := collect(app.Files, "python", func(string) bool { return true })
 	for _, name := range slices.Collect(maps.Keys(out)) {
 		out["python/"+name] = out[name]
 		delete(out, name)
 	}
-	all := collect("library", func(name string) bool { return path.Ext(name) != ".go" })
+	all := collect(app.Files, "library", func(name string) bool { return path.Ext(name) != ".go" })
 	for _, name := range []string{"capi/amk.h", "example/example.c"} {
 		out["library/"+path.Base(name)] = all[name]
 	}
@@ -61,8 +67,8 @@ func ForeignSources() map[string][]byte {
 func License() []byte { return ForeignSources()["python/LICENSE"] }
 
 // collect returns the embedded files below dir that keep wants, by path relative to it.
-func collect(dir string, keep func(name string) bool) map[string][]byte {
-	root, err := fs.Sub(files, dir)
+func collect(from fs.FS, dir string, keep func(name string) bool) map[string][]byte {
+	root, err := fs.Sub(from, dir)
 	if err != nil {
 		panic(err) // only a malformed dir, which is a constant above
 	}

@@ -12,6 +12,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"amkc/app"
+	"amkc/text"
 )
 
 func TestDeviceSources(t *testing.T) {
@@ -25,38 +28,38 @@ func TestDeviceSources(t *testing.T) {
 // for the driver, and normalization for the tokenizer.
 func TestHostSourcesImportNothingElse(t *testing.T) {
 	src := HostSources()
-	for _, name := range []string{"driver/device.go", "host/session.go", "host/chrometrace/chrometrace.go",
-		"host/cli/cli.go", "host/report/page.html", "infile/infile.go", "tokenizer/tokenizer.go"} {
+	for _, name := range []string{"driver/device.go", "host/session.go", "app/chrometrace/chrometrace.go",
+		"app/cli/cli.go", "app/report/page.html", "infile/infile.go", "text/tokenizer/tokenizer.go"} {
 		require.NotEmpty(t, src[name], name)
 	}
-	for name, text := range src {
+	for name, source := range src {
 		require.NotContains(t, name, "_test.go")
 		require.NotContains(t, name, "hosttest")
 		require.NotContains(t, name, "testdata")
 		if path.Ext(name) != ".go" {
 			continue
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ImportsOnly)
+		f, err := parser.ParseFile(token.NewFileSet(), name, source, parser.ImportsOnly)
 		require.NoError(t, err)
 		for _, spec := range f.Imports {
 			imported, err := strconv.Unquote(spec.Path.Value)
 			require.NoError(t, err)
 			folder, _, dotted := strings.Cut(imported, ".")
-			require.False(t, imported == "C" && !strings.HasPrefix(name, "library/capi/"), "%s needs cgo", name)
+			require.False(t, imported == "C" && !strings.HasPrefix(name, "app/library/capi/"), "%s needs cgo", name)
 			switch {
 			case dotted && !strings.Contains(folder, "/"):
 				user, known := map[string]string{"github.com/ebitengine/purego": "driver/",
-					"golang.org/x/text/unicode/norm": "tokenizer/"}[imported]
+					"golang.org/x/text/unicode/norm": "text/tokenizer/"}[imported]
 				require.True(t, known && strings.HasPrefix(name, user), "%s imports %s", name, imported)
 			case strings.HasPrefix(imported, "amkc/"):
-				below, found := strings.CutPrefix(imported, HostImport+"/")
+				below, found := Below(imported)
 				require.True(t, found, "%s imports %s", name, imported)
-				require.Contains(t, []string{"chat", "dialogue", "draft", "driver", "grammar", "host",
-					"host/chrometrace", "host/engine", "host/report", "infile", "jinja", "library", "library/capi",
-					"outfile",
-					"printable", "progress", "prompts", "reply", "sampling", "serve", "stopping", "tokenizer",
-					"tokenizer/chars", "tokenizer/regex"},
-					below)
+				require.Contains(t, []string{
+					"app/chrometrace", "app/dialogue", "app/engine", "app/library", "app/library/capi",
+					"app/prompts", "app/report", "app/serve", "driver", "host", "infile", "outfile", "printable",
+					"progress", "text/chat", "text/draft", "text/grammar", "text/jinja", "text/reply",
+					"text/sampling", "text/stopping", "text/tokenizer", "text/tokenizer/chars",
+					"text/tokenizer/regex"}, below)
 			}
 		}
 	}
@@ -69,21 +72,24 @@ func TestHostSourcesAreThoseOfLinux(t *testing.T) {
 	for _, arch := range []string{"amd64", "arm64"} {
 		linux := build.Default
 		linux.GOOS, linux.GOARCH, linux.CgoEnabled = "linux", arch, false
-		require.NoError(t, fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
-			if err != nil || path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
+		for tree, files := range map[string]fs.FS{"runtime": files, "text": text.Files, "app": app.Files} {
+			require.NoError(t, fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+				if err != nil || path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go") {
+					return err
+				}
+				compiled, err := linux.MatchFile(path.Join("..", tree, path.Dir(name)), path.Base(name))
+				below, _ := Below(path.Join("amkc", tree, name))
+				require.Equal(t, compiled, src[below] != nil, "%s/%s on %s", tree, name, arch)
 				return err
-			}
-			compiled, err := linux.MatchFile(path.Dir(name), path.Base(name))
-			require.Equal(t, compiled, src[name] != nil, "%s on %s", name, arch)
-			return err
-		}))
+			}))
+		}
 	}
 }
 
 // A build has the header that the library was compiled with, and all of the Python package.
 func TestForeignSources(t *testing.T) {
 	src := ForeignSources()
-	require.Equal(t, HostSources()["library/capi/amk.h"], src["library/amk.h"])
+	require.Equal(t, HostSources()["app/library/capi/amk.h"], src["library/amk.h"])
 	require.NotEmpty(t, src["library/example.c"])
 	for _, name := range []string{"LICENSE", "pack.py", "pyproject.toml", "amk/__init__.py", "amk/_model.py",
 		"amk/_text.py", "amk/_library.py", "amk/_prompt.py", "amk/_errors.py", "amk/py.typed"} {

@@ -3,9 +3,9 @@
 
     python3 scripts/published_templates.py SDIST FOLDER
 
-FOLDER is for AMKC_CHAT_TEMPLATES, with which `go test ./runtime/chat -run Published` compares byte for byte; `make
+FOLDER is for AMKC_CHAT_TEMPLATES, with which `go test ./text/chat -run Published` compares byte for byte; `make
 chat-templates` does all of it. Templates are others' texts, and stay out of the repository. Needs transformers and
-jinja2, which runtime/chat/testdata/render.py renders with.
+jinja2, which text/chat/testdata/render.py renders with.
 """
 
 import subprocess
@@ -40,7 +40,7 @@ def main(argv):
     if found < LEAST:
         print(f"{sdist} has {found} templates in {'/'.join(PLACE)}; {LEAST} are needed", file=sys.stderr)
         return 1
-    return subprocess.run([sys.executable, str(ROOT / "runtime/chat/testdata/render.py"), str(folder)],
+    return subprocess.run([sys.executable, str(ROOT / "text/chat/testdata/render.py"), str(folder)],
                           check=False).returncode
 
 

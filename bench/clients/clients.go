@@ -1,5 +1,5 @@
-// Package clients asks a server of runtime/serve what many clients ask at a time, some of whom go away or send what is
-// not a request, and compares every answer with the one that the same request gets alone. The tests of runtime/serve do
+// Package clients asks a server of app/serve what many clients ask at a time, some of whom go away or send what is
+// not a request, and compares every answer with the one that the same request gets alone. The tests of app/serve do
 // so on the reference VM, and bench/device on a GPU.
 //
 // It knows the server by its HTTP alone, and must import nothing but the standard library and runtime/infile.

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"amkc/runtime/draft"
 	"amkc/runtime/host"
-	"amkc/runtime/sampling"
+	"amkc/text/draft"
+	"amkc/text/sampling"
 )
 
 // A request is a prompt, how its tokens are chosen, and what comes of it alone.

@@ -11,15 +11,15 @@ import (
 	"os/signal"
 	"syscall"
 
+	"amkc/app/engine"
+	"amkc/app/library"
+	"amkc/app/serve"
 	"amkc/bench/clients"
-	"amkc/runtime/chat"
-	"amkc/runtime/draft"
 	"amkc/runtime/host"
-	"amkc/runtime/host/engine"
-	"amkc/runtime/jinja"
-	"amkc/runtime/library"
-	"amkc/runtime/sampling"
-	"amkc/runtime/serve"
+	"amkc/text/chat"
+	"amkc/text/draft"
+	"amkc/text/jinja"
+	"amkc/text/sampling"
 )
 
 // clientsResult is what clients prints.

@@ -7,10 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/app/engine"
+	"amkc/app/serve"
 	"amkc/runtime/host"
-	"amkc/runtime/host/engine"
 	"amkc/runtime/host/hosttest"
-	"amkc/runtime/serve"
 )
 
 // servable is a fake build with a tokenizer, for one sequence or for several.

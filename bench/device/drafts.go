@@ -12,9 +12,9 @@ import (
 	"syscall"
 	"time"
 
-	"amkc/runtime/draft"
 	"amkc/runtime/host"
-	"amkc/runtime/sampling"
+	"amkc/text/draft"
+	"amkc/text/sampling"
 )
 
 // draftsResult is what drafts prints: how fast texts are decoded with drafts and without them.

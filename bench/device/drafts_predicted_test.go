@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/runtime/draft"
+	"amkc/text/draft"
 )
 
 // predicted is how many times as fast a text would be with drafts, by n-grams and pace alone, if a pass took n

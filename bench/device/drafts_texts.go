@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"amkc/app/library"
 	"amkc/runtime/infile"
-	"amkc/runtime/library"
 )
 
 // A draftText is a prompt and what is written after it, as ids.

@@ -19,8 +19,8 @@ import (
 	"io"
 	"os"
 
+	"amkc/app/cli"
 	"amkc/runtime/host"
-	"amkc/runtime/host/cli"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }

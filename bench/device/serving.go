@@ -13,11 +13,11 @@ import (
 	"syscall"
 	"time"
 
+	"amkc/app/engine"
+	"amkc/app/library"
+	"amkc/app/serve"
 	"amkc/runtime/host"
-	"amkc/runtime/host/engine"
-	"amkc/runtime/library"
-	"amkc/runtime/sampling"
-	"amkc/runtime/serve"
+	"amkc/text/sampling"
 )
 
 // servingResult is what serving prints: the same greedy requests to an engine, and to a server with that engine.

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"amkc/runtime/serve"
+	"amkc/app/serve"
 )
 
 // withServer runs a server on a free port of this machine while f asks it, and waits for its end.

@@ -8,12 +8,12 @@ import (
 	"os"
 	"path/filepath"
 
+	"amkc/app/library"
+	"amkc/app/library/capi"
 	"amkc/compiler"
 	"amkc/ir"
 	"amkc/refvm"
 	"amkc/runtime/host"
-	"amkc/runtime/library"
-	"amkc/runtime/library/capi"
 )
 
 func main() {}

@@ -24,8 +24,8 @@ import unittest
 from unittest import mock
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-CAPI = os.path.join(ROOT, "runtime", "library", "capi")
-PACKAGE = os.path.join(ROOT, "runtime", "python")
+CAPI = os.path.join(ROOT, "app", "library", "capi")
+PACKAGE = os.path.join(ROOT, "app", "python")
 CHECKPOINT = os.path.join(ROOT, "testdata", "models", "pycoder-5m")
 MODEL = os.path.abspath(os.environ.get("AMK_MODEL", CHECKPOINT))
 LIBRARY = os.path.abspath(os.environ["AMK_LIBRARY"])
@@ -118,7 +118,7 @@ class Examples(unittest.TestCase):
     def test_example_in_c(self):
         with amk.Model(MODEL) as model:
             want = model.generate(PROMPT, max_tokens=32).text
-        source = os.path.join(ROOT, "runtime", "library", "example", "example.c")
+        source = os.path.join(ROOT, "app", "library", "example", "example.c")
         with tempfile.TemporaryDirectory() as work:
             for compiler in ("gcc", "g++"):
                 program = os.path.join(work, compiler)

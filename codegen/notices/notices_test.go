@@ -20,8 +20,8 @@ var programs = []struct {
 }{
 	{"amkc", Amkc, []string{"amkc/cmd/amkc"}},
 	{"libamkref", Amkc, []string{"amkc/cmd/libamkref"}},
-	{"launcher", Build, []string{"amkc/runtime/host/cli"}},
-	{"libamk", Build, []string{"amkc/runtime/library/shared"}},
+	{"launcher", Build, []string{"amkc/app/cli"}},
+	{"libamk", Build, []string{"amkc/app/library/shared"}},
 }
 
 // title is how the notices call what no module is.

@@ -5,6 +5,7 @@ import (
 	"debug/buildinfo"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -13,8 +14,8 @@ import (
 	"amkc/runtime/infile"
 )
 
-// olderLibrary is the package of the library in builds of older releases.
-const olderLibrary = "launcher/internal/library/shared"
+// olderLibraries are the packages of the library in builds of older releases.
+var olderLibraries = []string{"launcher/internal/library/shared", "amkc.local/runtime/library/shared"}
 
 // fatbinMagic is what a fatbin begins with.
 var fatbinMagic = []byte{0x50, 0xed, 0x55, 0xba}
@@ -33,7 +34,7 @@ func IsProduct(path, name string) bool {
 	}
 	info, err := buildinfo.Read(f)
 	if name == host.LibraryFile {
-		return err == nil && (info.Path == codegen.LibraryPackage || info.Path == olderLibrary)
+		return err == nil && (info.Path == codegen.LibraryPackage || slices.Contains(olderLibraries, info.Path))
 	}
 	return err == nil && info.Path == "launcher"
 }

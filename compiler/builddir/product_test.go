@@ -19,8 +19,9 @@ func TestProductsOfGo(t *testing.T) {
 		module, below       string
 		library, executable bool
 	}{
-		{"amkc.local/runtime", "library/shared", true, false},
-		{"launcher", "internal/library/shared", true, false}, // of older releases
+		{"amkc.local/runtime", "app/library/shared", true, false},
+		{"amkc.local/runtime", "library/shared", true, false}, // of older releases
+		{"launcher", "internal/library/shared", true, false},  // of older releases
 		{"launcher", "", false, true},
 		{"example.com/mine", "library/shared", false, false},
 	} {

@@ -7,12 +7,12 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"amkc/app/dialogue"
 	"amkc/compiler"
 	"amkc/ir/diag"
 	"amkc/passes/checkpoint"
-	"amkc/runtime/dialogue"
 	"amkc/runtime/progress"
-	"amkc/runtime/sampling"
+	"amkc/text/sampling"
 )
 
 // chatFlags are the flags of chat.

@@ -18,7 +18,7 @@ import (
 	builder "amkc/compiler"
 	"amkc/ir"
 	"amkc/runtime/host"
-	"amkc/runtime/sampling"
+	"amkc/text/sampling"
 )
 
 // Every SM comes to the token that the host's sampler chooses from the same logits, compiled for the CPU: with passes

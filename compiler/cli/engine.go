@@ -11,7 +11,7 @@ import (
 	"amkc/refvm"
 	"amkc/runtime/driver"
 	"amkc/runtime/host"
-	"amkc/runtime/sampling"
+	"amkc/text/sampling"
 )
 
 // An engine decodes. Both devices number positions from 0 and choose greedily, the lowest id among equal logits.

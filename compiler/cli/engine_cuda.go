@@ -12,7 +12,7 @@ import (
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
 	"amkc/runtime/progress"
-	"amkc/runtime/sampling"
+	"amkc/text/sampling"
 )
 
 // isBuild reports whether a directory is the output of amkc, rather than a model.

@@ -9,7 +9,7 @@ import (
 	"amkc/refvm"
 	"amkc/runtime/host"
 	"amkc/runtime/progress"
-	"amkc/runtime/sampling"
+	"amkc/text/sampling"
 )
 
 // openRef opens a model or a build on the reference VM. Of a build it runs the program and the packed weights that

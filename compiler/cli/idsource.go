@@ -16,7 +16,7 @@ import (
 	"amkc/ir/diag"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
-	"amkc/runtime/tokenizer"
+	"amkc/text/tokenizer"
 )
 
 // An idSource is where a text comes from: one of three flags.

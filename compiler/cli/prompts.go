@@ -7,15 +7,15 @@ import (
 
 	"github.com/spf13/pflag"
 
+	sessions "amkc/app/engine"
+	"amkc/app/prompts"
+	"amkc/app/serve"
 	"amkc/compiler"
 	"amkc/ir/diag"
-	"amkc/runtime/draft"
 	"amkc/runtime/host"
-	sessions "amkc/runtime/host/engine"
 	"amkc/runtime/infile"
-	"amkc/runtime/prompts"
-	"amkc/runtime/sampling"
-	"amkc/runtime/serve"
+	"amkc/text/draft"
+	"amkc/text/sampling"
 )
 
 // defineSequences adds the flags that ask for passes of several sequences where a model is built to be run.

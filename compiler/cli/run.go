@@ -13,11 +13,11 @@ import (
 	"amkc/compiler"
 	"amkc/ir/diag"
 	"amkc/passes/checkpoint"
-	"amkc/runtime/draft"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
-	"amkc/runtime/sampling"
-	"amkc/runtime/tokenizer"
+	"amkc/text/draft"
+	"amkc/text/sampling"
+	"amkc/text/tokenizer"
 )
 
 // defaultMaxTokens is how many tokens run decodes when nobody says.

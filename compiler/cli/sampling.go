@@ -8,9 +8,9 @@ import (
 
 	"amkc/compiler"
 	"amkc/ir/diag"
-	"amkc/runtime/draft"
 	"amkc/runtime/host"
-	"amkc/runtime/sampling"
+	"amkc/text/draft"
+	"amkc/text/sampling"
 )
 
 // defineSampling adds the flags that say how tokens are chosen; what prints no log-probabilities has no flag for them.

@@ -7,13 +7,13 @@ import (
 
 	"github.com/spf13/pflag"
 
+	sessions "amkc/app/engine"
+	"amkc/app/serve"
 	"amkc/compiler"
 	"amkc/ir/diag"
 	"amkc/passes/checkpoint"
-	"amkc/runtime/draft"
-	sessions "amkc/runtime/host/engine"
 	"amkc/runtime/infile"
-	"amkc/runtime/serve"
+	"amkc/text/draft"
 )
 
 // serveFlags are the flags of serve.

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"amkc/runtime/tokenizer"
+	"amkc/text/tokenizer"
 )
 
 // A stream prints tokens as they come: whole characters of text, or ids with commas between them.

@@ -21,11 +21,11 @@ import (
 var allowed = map[string][]string{
 	"bench/dequantised": {"compiler", "ir", "ir/transform", "passes", "runtime/infile"},
 	"bench/clients":     {"runtime/infile"},
-	"bench/device": {"bench/clients", "runtime/chat", "runtime/draft", "runtime/driver", "runtime/host",
-		"runtime/host/cli", "runtime/host/engine", "runtime/infile", "runtime/jinja", "runtime/library",
-		"runtime/sampling", "runtime/serve", "search/turns"},
+	"bench/device": {"bench/clients", "text/chat", "text/draft", "runtime/driver", "runtime/host",
+		"app/cli", "app/engine", "runtime/infile", "text/jinja", "app/library",
+		"text/sampling", "app/serve", "search/turns"},
 	"cmd/amkc":      {"compiler/cli"},
-	"cmd/libamkref": {"compiler", "ir", "refvm", "runtime/host", "runtime/library", "runtime/library/capi"},
+	"cmd/libamkref": {"compiler", "ir", "refvm", "runtime/host", "app/library", "app/library/capi"},
 	"codegen": {"codegen/modules", "codegen/notices", "ir", "ir/diag", "ir/format", "ir/transform", "kernel", "knobs",
 		"runtime", "runtime/host", "templates", "github.com/dave/jennifer/jen"},
 	"codegen/modules":     {"ir/diag", "runtime/infile"},
@@ -34,8 +34,8 @@ var allowed = map[string][]string{
 	"codegen/notices/gen": {"codegen/modules"},
 	"compiler": {"codegen", "compiler/builddir", "compiler/diff", "compiler/readback", "compiler/version", "ir",
 		"ir/diag", "ir/format", "passes", "passes/calibration", "passes/checkpoint", "refvm", "runtime",
-		"runtime/chat", "runtime/host", "runtime/infile", "runtime/printable", "runtime/progress", "runtime/sampling",
-		"runtime/tokenizer", "validate", "validate/kernel"},
+		"text/chat", "runtime/host", "runtime/infile", "runtime/printable", "runtime/progress", "text/sampling",
+		"text/tokenizer", "validate", "validate/kernel"},
 	"compiler/agent": {"docs", "ir", "ir/diag", "knobs", "runtime/infile", "search",
 		"github.com/modelcontextprotocol/go-sdk/mcp"},
 	"compiler/builddir": {"codegen", "ir/diag", "runtime/host", "runtime/infile", "runtime/outfile"},
@@ -50,8 +50,8 @@ var allowed = map[string][]string{
 	"cost":              {"ir", "ir/diag", "ir/format", "ir/op", "kernel", "knobs"},
 	"docs":              {},
 	// the kernels of a build on the CPU; nothing below it knows that there is no GPU
-	"explore": {"compiler", "compiler/objects", "explore/mutant", "ir/diag", "runtime/draft", "runtime/driver",
-		"runtime/host", "runtime/infile", "runtime/outfile", "runtime/progress", "runtime/sampling"},
+	"explore": {"compiler", "compiler/objects", "explore/mutant", "ir/diag", "text/draft", "runtime/driver",
+		"runtime/host", "runtime/infile", "runtime/outfile", "runtime/progress", "text/sampling"},
 	// a foreign format: what the compiler is made of knows nothing of it
 	"interchange":         {"ir", "ir/diag", "ir/transform", "runtime/infile"},
 	"interchange/judge":   {"interchange", "ir", "simulate"},
@@ -75,49 +75,51 @@ var allowed = map[string][]string{
 	"passes/checkpoint":  {"ir/diag", "ir/half", "runtime/infile", "runtime/outfile"},
 	"passes/quantised":   {"ir/diag", "ir/format", "passes/checkpoint"},
 	"refvm":              {"ir", "ir/diag", "ir/half", "ir/op"},
-	"runtime":            {},
-	"runtime/chat":       {"runtime/infile", "runtime/jinja"},
-	"runtime/dialogue": {"runtime/chat", "runtime/host", "runtime/jinja", "runtime/printable", "runtime/progress",
-		"runtime/reply", "runtime/sampling", "runtime/tokenizer"},
+	"runtime":            {"app", "text"},
+	"app":                {},
+	"text":               {},
+	"text/chat":          {"runtime/infile", "text/jinja"},
+	"app/dialogue": {"text/chat", "runtime/host", "text/jinja", "runtime/printable", "runtime/progress",
+		"text/reply", "text/sampling", "text/tokenizer"},
 	"runtime/driver": {"github.com/ebitengine/purego"},
-	"runtime/host": {"runtime/chat", "runtime/draft", "runtime/driver", "runtime/infile", "runtime/printable",
-		"runtime/sampling"},
-	"runtime/host/chrometrace": {},
-	"runtime/host/engine":      {"runtime/host", "runtime/sampling", "runtime/serve"},
-	"runtime/host/cli": {"runtime/chat", "runtime/dialogue", "runtime/draft", "runtime/driver", "runtime/host",
-		"runtime/host/chrometrace", "runtime/host/engine", "runtime/host/report", "runtime/infile", "runtime/library",
-		"runtime/outfile", "runtime/printable", "runtime/progress", "runtime/prompts", "runtime/sampling",
-		"runtime/serve",
-		"runtime/tokenizer"},
+	"runtime/host": {"text/chat", "text/draft", "runtime/driver", "runtime/infile", "runtime/printable",
+		"text/sampling"},
+	"app/chrometrace": {},
+	"app/engine":      {"runtime/host", "text/sampling", "app/serve"},
+	"app/cli": {"text/chat", "app/dialogue", "text/draft", "runtime/driver", "runtime/host",
+		"app/chrometrace", "app/engine", "app/report", "runtime/infile", "app/library",
+		"runtime/outfile", "runtime/printable", "runtime/progress", "app/prompts", "text/sampling",
+		"app/serve",
+		"text/tokenizer"},
 	"runtime/host/hosttest": {"runtime/driver", "runtime/host", "github.com/stretchr/testify/require"},
-	"runtime/host/report":   {"runtime/driver", "runtime/host"},
+	"app/report":            {"runtime/driver", "runtime/host"},
 	"runtime/infile":        {},
-	"runtime/jinja":         {"runtime/infile"},
-	"runtime/library": {"runtime/chat", "runtime/grammar", "runtime/host", "runtime/infile", "runtime/outfile",
-		"runtime/sampling", "runtime/stopping", "runtime/tokenizer"},
-	"runtime/library/capi": {"runtime/chat", "runtime/host", "runtime/library", "runtime/sampling",
-		"runtime/tokenizer"},
-	"runtime/library/shared": {"runtime/library/capi"},
-	"runtime/outfile":        {"runtime/infile"},
-	"runtime/printable":      {},
-	"runtime/progress":       {"runtime/printable"},
-	"runtime/reply":          {"runtime/chat", "runtime/infile", "runtime/jinja", "runtime/stopping"},
-	"runtime/serve": {"runtime/chat", "runtime/grammar", "runtime/infile", "runtime/jinja", "runtime/reply",
-		"runtime/sampling", "runtime/stopping", "runtime/tokenizer"},
-	"runtime/grammar":  {"runtime/infile"},
-	"runtime/prompts":  {"runtime/infile", "runtime/sampling", "runtime/serve", "runtime/tokenizer"},
-	"runtime/stopping": {},
-	"runtime/draft":    {},
-	"runtime/sampling": {"runtime/draft", "runtime/infile"},
-	"runtime/tokenizer": {"runtime/infile", "runtime/tokenizer/chars", "runtime/tokenizer/regex",
+	"text/jinja":            {"runtime/infile"},
+	"app/library": {"text/chat", "text/grammar", "runtime/host", "runtime/infile", "runtime/outfile",
+		"text/sampling", "text/stopping", "text/tokenizer"},
+	"app/library/capi": {"text/chat", "runtime/host", "app/library", "text/sampling",
+		"text/tokenizer"},
+	"app/library/shared": {"app/library/capi"},
+	"runtime/outfile":    {"runtime/infile"},
+	"runtime/printable":  {},
+	"runtime/progress":   {"runtime/printable"},
+	"text/reply":         {"text/chat", "runtime/infile", "text/jinja", "text/stopping"},
+	"app/serve": {"text/chat", "text/grammar", "runtime/infile", "text/jinja", "text/reply",
+		"text/sampling", "text/stopping", "text/tokenizer"},
+	"text/grammar":  {"runtime/infile"},
+	"app/prompts":   {"runtime/infile", "text/sampling", "app/serve", "text/tokenizer"},
+	"text/stopping": {},
+	"text/draft":    {},
+	"text/sampling": {"text/draft", "runtime/infile"},
+	"text/tokenizer": {"runtime/infile", "text/tokenizer/chars", "text/tokenizer/regex",
 		"golang.org/x/text/unicode/norm"},
-	"runtime/tokenizer/chars": {},
-	"runtime/tokenizer/regex": {"runtime/tokenizer/chars"},
-	"search":                  {"ir/diag", "knobs", "runtime/infile", "runtime/outfile", "runtime/printable"},
-	"search/turns":            {"runtime/host"},
-	"simulate":                {"ir", "ir/diag", "ir/op", "refvm"},
-	"templates":               {},
-	"validate":                {"ir", "ir/diag", "ir/format", "ir/op", "validate/views"},
+	"text/tokenizer/chars": {},
+	"text/tokenizer/regex": {"text/tokenizer/chars"},
+	"search":               {"ir/diag", "knobs", "runtime/infile", "runtime/outfile", "runtime/printable"},
+	"search/turns":         {"runtime/host"},
+	"simulate":             {"ir", "ir/diag", "ir/op", "refvm"},
+	"templates":            {},
+	"validate":             {"ir", "ir/diag", "ir/format", "ir/op", "validate/views"},
 	// The contract asks the prover, never the other way round: a proof is true for any backend. Neither sees codegen.
 	"validate/kernel": {"ir", "ir/diag", "ir/op", "validate", "validate/views"},
 	"validate/views":  {"ir"},
@@ -153,6 +155,22 @@ func TestImportsPointOneWay(t *testing.T) {
 	for pkg := range allowed {
 		require.True(t, seen[pkg], "package %s of the table does not exist", pkg)
 	}
+}
+
+// What is between a text and tokens knows nothing of compilers, GPUs and servers, and could be used without them.
+func TestTextStandsAlone(t *testing.T) {
+	n := 0
+	for pkg, list := range allowed {
+		if pkg != "text" && !strings.HasPrefix(pkg, "text/") {
+			continue
+		}
+		n++
+		for _, imported := range list {
+			require.True(t, strings.HasPrefix(imported, "text/") || imported == "runtime/infile" ||
+				imported == "golang.org/x/text/unicode/norm", "%s imports %s", pkg, imported)
+		}
+	}
+	require.Greater(t, n, 8)
 }
 
 // TestKnobsAreReadThroughTheirTable: what a configuration holds under tiling is the business of ir, which reads and

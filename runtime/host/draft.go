@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"amkc/runtime/draft"
+	"amkc/text/draft"
 )
 
 // SetDrafter makes [Session.Complete] verify drafts by passes of several rows, several tokens at a time; nil makes it

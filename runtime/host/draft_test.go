@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/runtime/draft"
 	"amkc/runtime/host"
+	"amkc/text/draft"
 )
 
 // An oracle drafts what comes, wrong from the k-th id of every draft on.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"amkc/runtime/driver"
-	"amkc/runtime/sampling"
+	"amkc/text/sampling"
 )
 
 // A burst is the work of one launch: tokens from the session's position on, all of one variant.

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"amkc/runtime/driver"
-	"amkc/runtime/sampling"
+	"amkc/text/sampling"
 )
 
 // A choosing is how the kernel chooses the tokens of a text, and what of the text that depends on. nil: it chooses the

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/runtime/host"
-	"amkc/runtime/sampling"
+	"amkc/text/sampling"
 )
 
 // anyOptions are some that the kernel chooses by: of a text of few ids, so that penalties tell.

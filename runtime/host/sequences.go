@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"amkc/runtime/draft"
-	"amkc/runtime/sampling"
+	"amkc/text/draft"
+	"amkc/text/sampling"
 )
 
 // Sequences is how many sequences a pass of the build takes; 1 if it has none of several.

@@ -9,7 +9,7 @@ import (
 
 	"amkc/runtime/host"
 	"amkc/runtime/host/hosttest"
-	"amkc/runtime/sampling"
+	"amkc/text/sampling"
 )
 
 // foreseeing drafts what the kernel will choose, with mistakes, garbage, or nothing.

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/runtime/host"
-	"amkc/runtime/sampling"
+	"amkc/text/sampling"
 )
 
 // A logged text is what a prompt is continued with alone: the tokens, and the logits that each was chosen from.

@@ -11,7 +11,7 @@ import (
 
 	"amkc/runtime/host"
 	"amkc/runtime/host/hosttest"
-	"amkc/runtime/sampling"
+	"amkc/text/sampling"
 )
 
 // openSequences opens a build that has a kernel for passes of n sequences, and some for passes of rows.

@@ -22,8 +22,8 @@
 // Tokens arrive in pinned host memory while the kernel runs. An abort word in the same memory makes a kernel that waits
 // in vain give up; where each SM gave up comes back as a [StallError].
 //
-// The package is copied into every emitted launcher. It imports the standard library, runtime/draft, runtime/driver,
-// runtime/infile, runtime/printable and runtime/sampling, and must not import any other package of amkc. Errors are
+// The package is copied into every emitted launcher. It imports the standard library, text/draft, runtime/driver,
+// runtime/infile, runtime/printable and text/sampling, and must not import any other package of amkc. Errors are
 // plain types, see errors.go.
 package host
 
@@ -34,8 +34,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"amkc/runtime/draft"
 	"amkc/runtime/driver"
+	"amkc/text/draft"
 )
 
 // A Session is a build on a GPU, and the position of the next token. It serves one goroutine at a time.

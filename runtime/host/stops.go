@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"strings"
 
-	"amkc/runtime/chat"
 	"amkc/runtime/infile"
+	"amkc/text/chat"
 )
 
 // StopIDs reads the ids after which a text ends, without duplicates: eos_token_id, a number or a list, of

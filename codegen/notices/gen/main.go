@@ -27,7 +27,7 @@ func main() {
 }
 
 func run() error {
-	build, err := linked("amkc/runtime/host/cli", "amkc/runtime/library/shared")
+	build, err := linked("amkc/app/cli", "amkc/app/library/shared")
 	if err != nil {
 		return err
 	}

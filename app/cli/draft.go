@@ -1,0 +1,22 @@
+package cli
+
+import (
+	"amkc/runtime/host"
+	"amkc/text/draft"
+)
+
+// drafter is what --draft of a verb names, for a build that verifies drafts of one text, or of several at a time.
+func (c *command) drafter(verb, name string, facts *host.Facts, several bool) (draft.Drafter, error) {
+	switch {
+	case name != draft.NGram:
+		return nil, usagef("%s: --draft %q; %s is known", verb, name, draft.NGram)
+	case several && !facts.VerifiesDrafts(true):
+		return nil, &host.BuildError{Path: c.dir,
+			What:   "it has no passes of several rows of several sequences to verify drafts by",
+			Remedy: "compile with --sequences 4 --sequence-rows 2"}
+	case !several && !facts.VerifiesDrafts(false):
+		return nil, &host.BuildError{Path: c.dir, What: "it has no passes of several rows to verify drafts by",
+			Remedy: "compile with --rows 8"}
+	}
+	return draft.NGrams{}, nil
+}

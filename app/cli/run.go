@@ -1,0 +1,325 @@
+package cli
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"amkc/app/library"
+	"amkc/app/prompts"
+	"amkc/runtime/host"
+	"amkc/runtime/infile"
+	"amkc/runtime/outfile"
+	"amkc/runtime/printable"
+	"amkc/runtime/progress"
+	"amkc/text/chat"
+	"amkc/text/draft"
+	"amkc/text/sampling"
+	"amkc/text/tokenizer"
+)
+
+// defaultTokens is how many tokens run generates when it is not told, less where positions end sooner.
+const defaultTokens = 256
+
+// runResult is what run prints as JSON.
+type runResult struct {
+	Version   int     `json:"version"`
+	PromptIDs []int   `json:"prompt_ids"`
+	IDs       []int   `json:"ids"`
+	Text      *string `json:"text"`    // of the ids alone; null without a tokenizer
+	Stopped   string  `json:"stopped"` // "eos" or "length"
+	*sampling.Report
+	Drafts *draft.Stats `json:"drafts,omitempty"`
+}
+
+func (c *command) runPrompt(ctx context.Context, args []string) error {
+	set := c.flags("run")
+	text := set.String("prompt", "", "`TEXT` to continue; - reads it from stdin")
+	messages := set.String("messages", "",
+		"`FILE` of messages in JSON to answer, in the model's chat template; - is stdin")
+	list := set.String("prompt-ids", "", "token `IDS` to continue, 1,2,3; works without a tokenizer too")
+	file := set.String("prompts", "", "`FILE` of prompts to continue, as many at a time as the build takes, in lines "+
+		`of JSON: {"prompt": "...", "max_tokens": 8} or {"ids": [1,2,3]}; - is stdin`)
+	tokens := set.Int("max-tokens", 0, fmt.Sprintf("generate up to `N` tokens; by default %d, or as many as there "+
+		"are positions for", defaultTokens))
+	ignoreEOS := set.Bool("ignore-eos", false, "go on after an end-of-sequence token")
+	choose := samplingFlags(set, true)
+	guess := set.String("draft", "", "draft tokens by `ngram` from prompt and output, and verify several tokens "+
+		"per pass; the text is the same")
+	load := set.String("prefix", "", "take what the prompt has in common with the prefix in `FILE` from there")
+	save := set.String("save-prefix", "", "save the prompt, with what decoding it leaves in the cache, into `FILE`")
+	if err := c.parse(set, args); err != nil {
+		return err
+	}
+	given := map[string]bool{}
+	set.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	sources := 0
+	for _, name := range []string{"prompt", "prompt-ids", "messages", "prompts"} {
+		if given[name] {
+			sources++
+		}
+	}
+	switch {
+	case sources != 1:
+		return usagef("run: give one of --prompt TEXT, --messages FILE, --prompt-ids 1,2,3 and --prompts FILE")
+	case given["prompts"] && (given["prefix"] || given["save-prefix"]):
+		return usagef("run: --prefix and --save-prefix are for one prompt, and --prompts has several")
+	case given["max-tokens"] && *tokens < 1:
+		return usagef("run: --max-tokens %d; at least 1 is needed", *tokens)
+	}
+	facts, err := c.facts()
+	if err != nil {
+		return err
+	}
+	o, err := c.sampling("run", choose)
+	if err != nil {
+		return err
+	}
+	var drafter draft.Drafter
+	if given["draft"] {
+		if drafter, err = c.drafter("run", *guess, facts, given["prompts"]); err != nil {
+			return err
+		}
+	}
+	tok, tokErr := library.ReadTokenizer(c.dir)
+	var prompt []int
+	var jobs []prompts.Job
+	switch {
+	case given["prompts"]:
+		most := *tokens
+		if most == 0 {
+			most = defaultTokens
+		}
+		jobs, err = c.readPrompts(*file, tok, tokErr, most, facts)
+	case given["prompt"]:
+		prompt, err = c.encode(tok, tokErr, *text)
+	case given["messages"]:
+		prompt, err = c.encodeMessages(tok, tokErr, *messages)
+	default:
+		prompt, err = parseIDs(*list)
+	}
+	if err != nil {
+		return err
+	}
+	var stops []int
+	if !*ignoreEOS {
+		if stops, err = host.StopIDs(c.dir); err != nil {
+			return err
+		}
+	}
+	if given["prompts"] {
+		return c.withSession(ctx, func(s *host.Session) error {
+			return c.completePrompts(ctx, s, *file, jobs, drafter,
+				prompts.Options{Tokenizer: tok, Sampling: o, Stops: stops})
+		})
+	}
+	if *tokens == 0 {
+		*tokens = max(1, min(defaultTokens, facts.Model.MaxSeq-len(prompt)+1))
+	}
+	if given["save-prefix"] {
+		if err := c.mayWrite("--save-prefix", *save, "prompt.prefix"); err != nil {
+			return err
+		}
+	}
+	return c.withSession(ctx, func(s *host.Session) error {
+		if given["prefix"] {
+			if err := c.loadPrefix(ctx, s, *load, prompt); err != nil {
+				return err
+			}
+		}
+		err := c.complete(ctx, s, tok, o, drafter, prompt, *tokens, stops)
+		if err == nil && given["save-prefix"] {
+			err = outfile.Write(*save, func(w io.Writer) error { return s.SavePrefix(w, prompt) })
+		}
+		return err
+	})
+}
+
+// loadPrefix puts a prefix into the cache, and goes back to where a prompt differs from it. The last token of the
+// prompt is decoded anyhow, for the logits after it.
+func (c *command) loadPrefix(ctx context.Context, s *host.Session, path string, prompt []int) error {
+	ids, err := s.LoadPrefix(ctx, path)
+	if err != nil {
+		return err
+	}
+	known := 0
+	for known < min(len(ids), len(prompt)-1) && ids[known] == prompt[known] {
+		known++
+	}
+	if known < len(ids) && !c.json {
+		fmt.Fprintf(c.stderr, "%s: of the %d tokens of the prefix the prompt begins with %d\n", c.launcher.Model.Name,
+			len(ids), known)
+	}
+	return s.Rewind(known)
+}
+
+// complete decodes and prints, token by token unless the result is to be JSON.
+func (c *command) complete(ctx context.Context, s *host.Session, tok *tokenizer.Tokenizer, o sampling.Options,
+	d draft.Drafter, prompt []int, n int, stops []int) error {
+	w := newWriter(tok, c.stdout)
+	if c.json {
+		w.out = io.Discard
+	}
+	w.prompt(prompt)
+	done, choices, drafts, err := decode(ctx, watched{s, c.newProgress()}, o, d, prompt, n, stops, w.token)
+	if endErr := w.end(); err == nil {
+		err = endErr
+	}
+	if err != nil || !c.json {
+		return err
+	}
+	r := runResult{Version: 1, PromptIDs: prompt, IDs: done.IDs, Stopped: "length", Report: o.Report(choices)}
+	if done.Stopped {
+		r.Stopped = "eos"
+	}
+	if drafts.Passes > 0 {
+		r.Drafts = &drafts
+	}
+	if tok != nil {
+		r.Text = &w.written
+	}
+	return c.print(r, "")
+}
+
+// encode turns the prompt into ids.
+func (c *command) encode(tok *tokenizer.Tokenizer, tokErr error, text string) ([]int, error) {
+	if tokErr != nil {
+		return nil, fmt.Errorf("%w; --prompt-ids works without a tokenizer", tokErr)
+	}
+	if text == "-" {
+		all, err := infile.ReadStream(c.stdin, "stdin", infile.Prompt)
+		if err != nil {
+			return nil, fmt.Errorf("reading the prompt: %w", err)
+		}
+		text = string(all)
+	}
+	ids, begun, err := tok.EncodePrompt(text)
+	if begun != "" && !c.json {
+		fmt.Fprintf(c.stderr, "%s: the prompt begins with %s, so no other is put in front\n", c.launcher.Model.Name,
+			printable.Clip(begun))
+	}
+	return checked(ids, err)
+}
+
+// checked are the ids of a prompt, if it has any.
+func checked(ids []int, err error) ([]int, error) {
+	if err != nil {
+		return nil, &failure{fmt.Sprintf("the prompt cannot be encoded: %v", err)}
+	}
+	if len(ids) == 0 {
+		return nil, &failure{"the prompt has no tokens, and this tokenizer adds none; give some text"}
+	}
+	return ids, nil
+}
+
+// encodeMessages turns a file of messages into ids by the model's chat template, which writes every special token that
+// the prompt has.
+func (c *command) encodeMessages(tok *tokenizer.Tokenizer, tokErr error, path string) ([]int, error) {
+	if tokErr != nil {
+		return nil, fmt.Errorf("%w; --prompt-ids works without a tokenizer", tokErr)
+	}
+	format, err := c.format()
+	if err != nil {
+		return nil, err
+	}
+	data, err := c.readPrompt(path)
+	if path == "-" {
+		path = "stdin"
+	}
+	if err != nil {
+		return nil, &failure{fmt.Sprintf("%s: the messages cannot be read: %s", path, infile.Reason(err))}
+	}
+	conversation, err := chat.Parse(data)
+	if err == nil {
+		err = conversation.OnlyText()
+	}
+	if err != nil {
+		return nil, &failure{fmt.Sprintf("%s: %v", path, err)}
+	}
+	text, err := format.Render(conversation, chat.Options{Now: time.Now()})
+	if err != nil {
+		return nil, &failure{fmt.Sprintf("the chat template does not format %s: %v", path, err)}
+	}
+	return checked(tok.Encode(text, false))
+}
+
+// readPrompt reads a file that a flag names, or stdin.
+func (c *command) readPrompt(path string) ([]byte, error) {
+	if path == "-" {
+		return infile.ReadStream(c.stdin, "stdin", infile.Prompt)
+	}
+	return infile.Read(path, infile.Prompt)
+}
+
+// A writer prints tokens as they come: text in whole characters, or ids when there is no tokenizer. The prompt comes
+// first, because what a token looks like may depend on the one before; and with the first of them, because until then a
+// line on the same terminal may say how much of it has been read.
+//
+// What the model writes goes into a file or a pipe byte for byte. On a terminal, control characters other than line
+// breaks and tabs are shown and not obeyed, as the prompt and the weights may be somebody else's.
+type writer struct {
+	out     io.Writer
+	shown   bool               // out is a terminal
+	text    *tokenizer.Decoder // nil: ids
+	begin   string             // the prompt, until it is printed
+	written string             // text after the prompt
+	any     bool               // something was printed
+}
+
+func newWriter(tok *tokenizer.Tokenizer, out io.Writer) *writer {
+	w := &writer{out: out, shown: progress.IsTerminal(out)}
+	if tok != nil {
+		w.text = tok.NewDecoder(true)
+	}
+	return w
+}
+
+func (w *writer) prompt(ids []int) {
+	if w.text == nil {
+		return
+	}
+	var b strings.Builder
+	for _, id := range ids {
+		b.WriteString(w.text.Push(id))
+	}
+	w.begin = b.String()
+}
+
+// token prints what an id completes, which may be nothing.
+func (w *writer) token(id int) error {
+	if w.text != nil {
+		s := w.text.Push(id)
+		w.written += s
+		return w.put(s)
+	}
+	if w.any {
+		return w.put(fmt.Sprintf(" %d", id))
+	}
+	return w.put(fmt.Sprint(id))
+}
+
+// end prints what was held back, and ends the line.
+func (w *writer) end() error {
+	rest := ""
+	if w.text != nil {
+		rest = w.text.Flush()
+		w.written += rest
+	}
+	return w.put(rest + "\n")
+}
+
+func (w *writer) put(s string) error {
+	s, w.begin = w.begin+s, ""
+	if s == "" {
+		return nil
+	}
+	w.any = true
+	if w.shown {
+		s = printable.Text(s)
+	}
+	_, err := io.WriteString(w.out, s)
+	return err
+}

@@ -1,0 +1,145 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"amkc/app/cli"
+	"amkc/runtime/host"
+	"amkc/runtime/host/hosttest"
+	"amkc/text/chat"
+)
+
+// A launcher answers with what run decodes, until it is interrupted, and then ends well: one request at a time, or as
+// many as passes of the build take, with drafts of these and without.
+func TestServe(t *testing.T) {
+	t.Run("one at a time", func(t *testing.T) { testServe(t, build(t, "")) })
+	t.Run("several", func(t *testing.T) {
+		testServe(t, build(t, "", func(f *host.Facts) {
+			f.Passes = []host.Pass{{Rows: 4, Stages: f.Stages}, {Rows: 1, Sequences: 3, Stages: f.Stages}}
+		}))
+	})
+	t.Run("drafts", func(t *testing.T) {
+		dir := build(t, "", func(f *host.Facts) {
+			f.Passes = []host.Pass{{Rows: 1, Sequences: 3, Stages: f.Stages},
+				{Rows: 2, Sequences: 3, Stages: f.Stages}}
+		})
+		testServe(t, dir, "--draft", "ngram")
+		code, _, stderr := run(t, dir, "", "serve", "--draft", "words")
+		require.Equal(t, 2, code)
+		require.Contains(t, stderr, `serve: --draft "words"; ngram is known`)
+	})
+}
+
+func testServe(t *testing.T, dir string, flags ...string) {
+	hosttest.NeedDriver(t)
+	hosttest.Write(t, dir, chat.TemplateFile, []byte(chatTemplate))
+	hosttest.Write(t, dir, chat.ConfigFile, []byte(`{"bos_token": "<|begin_of_text|>"}`))
+	_, out, _ := run(t, dir, "", "run", "--prompt", "# user: hi\n", "--max-tokens", "9", "--json")
+	var want result
+	require.NoError(t, json.Unmarshal([]byte(out), &want))
+
+	read, write := io.Pipe()
+	var stderr bytes.Buffer
+	ended := make(chan int, 1)
+	go func() {
+		l := cli.Launcher{Model: hosttest.Facts().Model, Dir: dir}
+		args := append([]string{"serve", "--port", "0", "--api-key", "k", "--json"}, flags...)
+		ended <- l.Main(args, nil, write, &stderr)
+	}()
+	var started struct{ URL string }
+	require.NoError(t, json.NewDecoder(read).Decode(&started))
+
+	ask := func(path, body string) (status int, answer string) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, started.URL+path, strings.NewReader(body))
+		require.NoError(t, err)
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Authorization", "Bearer k")
+		got, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		defer got.Body.Close()
+		text, err := io.ReadAll(got.Body)
+		require.NoError(t, err)
+		return got.StatusCode, string(text)
+	}
+	for range 2 { // the second time with the rows of the first
+		status, body := ask("/v1/completions",
+			`{"prompt": "# user: hi\n", "max_tokens": 9, "model": "fake", "temperature": 0}`)
+		require.Equal(t, 200, status, body)
+		var got struct{ Choices []struct{ Text string } }
+		require.NoError(t, json.Unmarshal([]byte(body), &got))
+		require.Equal(t, *want.Text, got.Choices[0].Text)
+	}
+	status, body := ask("/v1/chat/completions", `{"messages": [{"role": "user", "content": "hi"}],
+		"max_tokens": 9, "temperature": 0}`)
+	require.Equal(t, 200, status, body)
+	var got struct {
+		Choices []struct{ Message struct{ Content string } }
+		Usage   struct {
+			Details struct {
+				Cached int `json:"cached_tokens"`
+			} `json:"prompt_tokens_details"`
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(body), &got))
+	require.Equal(t, *want.Text, got.Choices[0].Message.Content)
+	require.Equal(t, len(want.PromptIDs)-1, got.Usage.Details.Cached)
+
+	var answers sync.WaitGroup
+	for i := range 9 { // greedy and drawn, concurrently with one another
+		answers.Go(func() {
+			status, body := ask("/v1/completions", `{"prompt": "# user: hi\n", "max_tokens": 9, "model": "fake",
+				"temperature": `+strconv.Itoa(i%2)+`, "seed": 5}`)
+			var got struct{ Choices []struct{ Text string } }
+			if assert.Equal(t, 200, status, body) && assert.NoError(t, json.Unmarshal([]byte(body), &got)) && i%2 == 0 {
+				assert.Equal(t, *want.Text, got.Choices[0].Text)
+			}
+		})
+	}
+	answers.Wait()
+
+	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGINT))
+	require.Zero(t, <-ended)
+	for line := range strings.Lines(stderr.String()) {
+		require.True(t, json.Valid([]byte(line)), line)
+	}
+	require.Contains(t, stderr.String(), `"path":"/v1/completions","status":200`)
+}
+
+func TestServeRefuses(t *testing.T) {
+	dir := build(t, "")
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	port := strconv.Itoa(taken.Addr().(*net.TCPAddr).Port)
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--port", "65536"}, "--port 65536; want a number from 0 to 65535"},
+		{[]string{"--queue", "-1"}, "--queue -1; want a number from 0 on"},
+		{[]string{"--host", ""}, "--host is empty"},
+		{[]string{"--api-key", ""}, "--api-key is empty; want a key, or no such flag"},
+		{[]string{"--port", port}, "serve: 127.0.0.1:" + port + ": address already in use"},
+	} {
+		code, _, stderr := run(t, dir, "", append([]string{"serve"}, c.args...)...)
+		require.Equal(t, 2, code)
+		require.Contains(t, stderr, c.want)
+	}
+	require.NoError(t, os.Remove(dir+"/"+host.TokenizerFile))
+	code, _, stderr := run(t, dir, "", "serve", "--port", "0")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "the model came without a tokenizer")
+}

@@ -1,0 +1,160 @@
+// Package serve serves one model over an OpenAI-compatible HTTP API: chat completions, responses, completions,
+// embeddings, the list of models, tokens of a text and back, and what those who run it want to see of it. [New] makes a
+// server of an [Engine], a tokenizer and a chat template; [Server.Take] gives it a [Port], and [Server.Serve] runs it
+// until it is told to end.
+//
+// A request is parsed, rendered and encoded on a goroutine of its own, of which few work at a time, so that what
+// requests cost before they are admitted or refused is bounded. Then it waits in a queue of bounded length for the
+// scheduler, whose goroutine alone calls the engine: it chooses tokens, makes text of them and looks for stop strings,
+// so that nothing is decoded after the end of an answer. What comes of that goes through an outbox to the request's
+// goroutine, so that a slow client keeps nobody waiting; log-probabilities are found on the way there, concurrently
+// with the next step, and so is what may follow in an answer that has a form. A client that goes away ends its
+// sequences before the next step.
+//
+// A field of a request that would change the answer is honoured or refused by name, never ignored. No text of prompts
+// or answers is in logs, metrics or errors that were not asked for by the request itself.
+//
+// The package imports the standard library, text/chat, text/grammar, runtime/infile, text/jinja,
+// text/reply, text/sampling, text/stopping and text/tokenizer, and must not import any other package of
+// amkc.
+package serve
+
+import (
+	"log/slog"
+	"net/http"
+	"runtime"
+	"sync"
+	"time"
+
+	"amkc/text/chat"
+	"amkc/text/grammar"
+	"amkc/text/reply"
+	"amkc/text/sampling"
+	"amkc/text/tokenizer"
+)
+
+// A Config is what a server is made of.
+type Config struct {
+	Model     string // the name that requests call it by
+	Engine    Engine
+	Tokenizer *tokenizer.Tokenizer
+	Chat      *chat.Format     // nil: messages are refused
+	EOS       []int            // tokens after which a text ends
+	Sampling  sampling.Options // how tokens are chosen where a request does not say
+	APIKey    string           // that requests of /v1, /tokenize and /detokenize need; empty: none
+	Queue     int              // answers that may wait for the engine, from 0
+	Log       *slog.Logger
+}
+
+// A Server answers requests.
+type Server struct {
+	model     string
+	engine    Engine
+	tokenizer *tokenizer.Tokenizer
+	chat      *chat.Format
+	reply     *reply.Format          // how the model writes thoughts and calls
+	shown     func(tools bool) []int // special tokens that belong to those
+	specials  func() map[int]string  // what all of them look like
+	eos       []int
+
+	vocabulary func() (*grammar.Vocabulary, error) // bytes of tokens, found when they are first needed
+	grammars   grammars
+	intake     *intake       // of what comes before the queue
+	maskRoom   chan struct{} // a semaphore for mask workers
+	scoring    chan struct{} // and one for tokens whose log-probabilities are computed
+	sampling   sampling.Options
+	key        *secret
+	local      bool // only this machine reaches the server, and requests need no key
+	log        *slog.Logger
+	scheduler  *scheduler
+	port       *Port // nil: none is taken
+	metrics    *metrics
+	started    time.Time
+
+	maxBody      int64
+	maxRows      int           // of logits that may wait for log-probabilities, of a sequence
+	pingEvery    time.Duration // of a stream with nothing to say
+	writeTimeout time.Duration // of each part of an answer
+	now          func() time.Time
+	newID        func(prefix string) string
+}
+
+// Times and sizes that a request may take. A prompt of 128k tokens has some half a megabyte.
+const (
+	maxBody       = 8 << 20
+	maxRowBytes   = 16 << 20 // of logits of a sequence that wait for log-probabilities
+	maxHeader     = 64 << 10
+	pingEvery     = 10 * time.Second
+	headerTimeout = 10 * time.Second
+	readTimeout   = time.Minute
+	writeTimeout  = 30 * time.Second
+	idleTimeout   = 2 * time.Minute
+)
+
+// New returns a server whose scheduler is not running yet: [Server.Serve] starts it.
+func New(c Config) *Server {
+	s := &Server{model: c.Model, engine: c.Engine, tokenizer: c.Tokenizer, chat: c.Chat,
+		eos: c.EOS, sampling: c.Sampling,
+		key: newSecret(c.APIKey), log: c.Log, metrics: newMetrics(), started: time.Now(),
+		maxBody: maxBody, maxRows: max(2, maxRowBytes/(4*c.Engine.Limits().Vocab)), pingEvery: pingEvery,
+		writeTimeout: writeTimeout, now: time.Now, newID: newID,
+		maskRoom: make(chan struct{}, beside()), scoring: make(chan struct{}, beside())}
+	if c.Chat != nil {
+		s.reply = reply.Of(c.Chat)
+		with := sync.OnceValue(func() []int { return s.reply.Shown(s.tokenizer, true) })
+		without := sync.OnceValue(func() []int { return s.reply.Shown(s.tokenizer, false) })
+		s.shown = func(tools bool) []int {
+			if tools {
+				return with()
+			}
+			return without()
+		}
+		s.specials = sync.OnceValue(s.specialTexts)
+	}
+	s.vocabulary = sync.OnceValues(func() (*grammar.Vocabulary, error) {
+		return grammar.FromTokenizer(s.engine.Limits().Vocab, s.tokenizer, s.eos)
+	})
+	s.scheduler = newScheduler(c.Engine, c.Queue, c.Log, func() time.Time { return s.now() })
+	s.intake = newIntake(maxBody, max(2, beside()), max(DefaultQueue, s.scheduler.most()))
+	return s
+}
+
+// beside is how much may be worked for at a time concurrently with the engine: half of the processors are left to that.
+func beside() int { return max(1, runtime.GOMAXPROCS(0)/2) }
+
+// A route is a path with what answers it.
+type route struct {
+	path   string
+	method string
+	open   bool // without the API key
+	answer http.HandlerFunc
+}
+
+func (s *Server) routes() []route {
+	return []route{
+		{"/v1/chat/completions", http.MethodPost, false, s.chatCompletions},
+		{"/v1/responses", http.MethodPost, false, s.responses},
+		{"/v1/completions", http.MethodPost, false, s.completions},
+		{"/v1/embeddings", http.MethodPost, false, s.embeddings},
+		{"/v1/models", http.MethodGet, false, s.models},
+		{"/v1/models/{model...}", http.MethodGet, false, s.oneModel},
+		{"/tokenize", http.MethodPost, false, s.tokenize},
+		{"/detokenize", http.MethodPost, false, s.detokenize},
+		{"/health", http.MethodGet, true, s.health},
+		{"/metrics", http.MethodGet, true, s.showMetrics},
+		{"/{$}", http.MethodGet, true, s.page},
+	}
+}
+
+// Handler returns what answers requests.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	for _, r := range s.routes() {
+		mux.Handle(r.path, s.watched(r.path, s.guarded(r)))
+	}
+	mux.Handle("/", s.watched("other", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		refuse(w, r, &apiError{status: http.StatusNotFound, kind: kindRequest, code: "not_found",
+			message: "there is nothing at this path; docs/serving.md lists what is"})
+	})))
+	return mux
+}

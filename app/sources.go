@@ -1,0 +1,13 @@
+// Package app holds what runs a model for users, in amkc and in every launcher: the command line, conversations, the
+// server, batches, the library for C and Python, reports. It exposes their sources, which every launcher carries, and
+// has no other code.
+package app
+
+import "embed"
+
+// Files are the sources of the packages below.
+//
+//go:embed chrometrace/*.go cli/*.go engine/*.go report/*.go report/*.html dialogue/*.go prompts/*.go serve/*.go
+//go:embed serve/*.html library/*.go library/capi/*.go library/capi/amk.h library/example/example.c library/shared/*.go
+//go:embed python/LICENSE python/*.py python/pyproject.toml python/amk/*.py python/amk/py.typed
+var Files embed.FS

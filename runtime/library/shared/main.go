@@ -1,7 +1,0 @@
-// Command shared is libamk.so, if it is built with -buildmode=c-shared: the functions of package capi, on a GPU. It is
-// copied into every launcher, imports runtime/library/capi, and must not import any other package of amkc.
-package main
-
-import _ "amkc/runtime/library/capi"
-
-func main() {}

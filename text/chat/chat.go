@@ -1,0 +1,197 @@
+// Package chat turns the messages of a conversation into the prompt that a model was trained on, with the chat template
+// that comes with the model, as apply_chat_template of transformers does. [Load] finds the template and the special
+// tokens in the folder of a model or a build, [Parse] reads messages, tools and documents, and [Format.Render] makes
+// the text. It is to be encoded with the special tokens in it recognised and none put in front: the template writes
+// them.
+//
+// The package is copied into every emitted launcher. It imports the standard library, runtime/infile and text/jinja,
+// and must not import any other package of amkc.
+package chat
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"amkc/text/jinja"
+)
+
+// A Conversation is what a template formats. Values are those of JSON, whose objects keep the order of their keys.
+type Conversation struct {
+	Messages  *jinja.List // of objects: role, content, tool_calls and whatever else the template knows
+	Tools     *jinja.List // of objects, JSON schemas of functions; nil without tools
+	Documents *jinja.List // of objects; nil without documents
+	Extra     *jinja.Dict // further variables of the template, such as enable_thinking; may be nil
+
+	// AddGenerationPrompt asks for the start of the answer after the last message.
+	AddGenerationPrompt bool
+}
+
+// Options are the inputs of a rendering besides the conversation.
+type Options struct {
+	Template string    // its name, where a model has several; empty: tool_use with tools, and else default
+	Now      time.Time // the date that some templates print
+	Limits   jinja.Limits
+}
+
+// fields are those of a conversation that is an object, which Parse reads.
+var fields = []string{"messages", "tools", "documents", "add_generation_prompt", "chat_template_kwargs"}
+
+// Parse reads a conversation in JSON: a list of messages, or an object with messages and perhaps tools, documents,
+// add_generation_prompt (true where it is not said) and chat_template_kwargs, an object of further variables.
+func Parse(data []byte) (*Conversation, error) {
+	v, err := jinja.FromJSON(data)
+	if err != nil {
+		return nil, err
+	}
+	c := &Conversation{AddGenerationPrompt: true}
+	all, ok := v.(*jinja.Dict)
+	if !ok {
+		all = &jinja.Dict{}
+		all.Set("messages", v)
+	}
+	for _, key := range all.Keys() {
+		if !slices.Contains(fields, key) {
+			return nil, fmt.Errorf("the conversation has a field %q; want a list of messages, or an object with %s",
+				key, strings.Join(fields, ", "))
+		}
+	}
+	for _, part := range []struct {
+		name string
+		to   **jinja.List
+	}{{"messages", &c.Messages}, {"tools", &c.Tools}, {"documents", &c.Documents}} {
+		if *part.to, err = objects(all, part.name); err != nil {
+			return nil, err
+		}
+	}
+	if c.Messages == nil || len(c.Messages.Items()) == 0 {
+		return nil, fmt.Errorf(`there are no messages; want at least one, such as {"role": "user", "content": "..."}`)
+	}
+	if v, there := all.Get("add_generation_prompt"); there {
+		if c.AddGenerationPrompt, ok = v.(bool); !ok {
+			return nil, fmt.Errorf("add_generation_prompt is neither true nor false")
+		}
+	}
+	if v, _ := all.Get("chat_template_kwargs"); v != nil {
+		if c.Extra, ok = v.(*jinja.Dict); !ok {
+			return nil, fmt.Errorf("chat_template_kwargs is not an object")
+		}
+		for _, name := range c.Extra.Keys() {
+			if slices.Contains(fields, name) {
+				return nil, fmt.Errorf("chat_template_kwargs has %q, which is set separately", name)
+			}
+		}
+	}
+	return c, nil
+}
+
+// media are what parts of messages are called, or have, that are no text.
+var media = []string{"image", "image_url", "input_image", "video", "video_url", "input_video", "audio", "audio_url",
+	"input_audio"}
+
+// OnlyText refuses a conversation in which a part of a message is an image, a video or a sound. The template of a model
+// that takes one writes tokens in its place, and the model compiled reads those as text.
+func (c *Conversation) OnlyText() error {
+	for i, item := range c.Messages.Items() {
+		content, _ := item.(*jinja.Dict).Get("content")
+		parts, ok := content.(*jinja.List)
+		if !ok {
+			continue
+		}
+		for _, v := range parts.Items() {
+			part, ok := v.(*jinja.Dict)
+			if !ok {
+				continue
+			}
+			kind, _ := part.Get("type")
+			for _, medium := range media {
+				if _, has := part.Get(medium); has || kind == medium {
+					return fmt.Errorf("number %d of messages has a part of type %q; want text, which is all that the "+
+						"model reads", i+1, medium)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// objects is a field that is a list of objects, or absent.
+func objects(all *jinja.Dict, name string) (*jinja.List, error) {
+	v, _ := all.Get(name)
+	if v == nil {
+		return nil, nil
+	}
+	list, ok := v.(*jinja.List)
+	if !ok {
+		return nil, fmt.Errorf("%s is not a list; want a list of objects", name)
+	}
+	for i, item := range list.Items() {
+		if _, ok := item.(*jinja.Dict); !ok {
+			return nil, fmt.Errorf("number %d of %s is not an object", i+1, name)
+		}
+	}
+	return list, nil
+}
+
+// Render returns the prompt of a conversation. Its errors are *jinja.Error where the template is at fault, or refuses
+// the conversation.
+func (f *Format) Render(c *Conversation, o Options) (string, error) {
+	t, err := f.template(o.Template, c.Tools != nil)
+	if err != nil {
+		return "", err
+	}
+	variables := &jinja.Dict{}
+	for _, from := range []*jinja.Dict{f.tokens, c.Extra} {
+		if from == nil {
+			continue
+		}
+		for _, name := range from.Keys() {
+			v, _ := from.Get(name)
+			variables.Set(name, v)
+		}
+	}
+	messages := make([]jinja.Value, len(c.Messages.Items()))
+	for i, m := range c.Messages.Items() {
+		messages[i] = message(m.(*jinja.Dict))
+	}
+	variables.Set("messages", jinja.NewList(messages...))
+	variables.Set("tools", orNone(c.Tools))
+	variables.Set("documents", orNone(c.Documents))
+	variables.Set("add_generation_prompt", c.AddGenerationPrompt)
+	return t.Render(variables, jinja.Options{Now: o.Now, Limits: o.Limits})
+}
+
+func orNone(l *jinja.List) jinja.Value {
+	if l == nil {
+		return nil
+	}
+	return l
+}
+
+// reasoning are the names under which a message has what the model thought. The first is the one that templates read.
+var reasoning = []string{"reasoning_content", "thinking", "reasoning"}
+
+// message is a message as transformers hands it to a template: fields that are null are as good as absent, and what
+// the model thought has the names that templates know.
+func message(m *jinja.Dict) *jinja.Dict {
+	out := &jinja.Dict{}
+	var thought jinja.Value
+	for i := len(reasoning) - 1; i >= 0; i-- {
+		if v, _ := m.Get(reasoning[i]); v != nil {
+			thought = v
+		}
+	}
+	if thought != nil {
+		out.Set("thinking", thought)
+	}
+	for _, key := range m.Keys() {
+		if v, _ := m.Get(key); v != nil {
+			out.Set(key, v)
+		}
+	}
+	if thought != nil {
+		out.Set("reasoning_content", thought)
+	}
+	return out
+}

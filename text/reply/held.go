@@ -1,0 +1,105 @@
+package reply
+
+import (
+	"errors"
+	"strings"
+
+	"amkc/text/chat"
+)
+
+// A Held form says how calls stand in answers that may be anything, so that each can be held to the schema of its tool.
+type Held struct {
+	Mark   string   // in front of a call
+	Before []string // of each tool: what stands between the mark and the arguments
+	After  string   // brackets after these, up to where the call ends
+	Never  []string // marks that other models of the form begin calls with
+	Prose  string   // after the mark: what follows is text; empty: there is no such thing
+	Within bool     // the prompt ends with the mark
+
+	Separators string // bytes that may stand between calls, besides spaces
+	Again      bool   // a bracket after a call begins another one
+
+	Open, Close string // around a thought that an answer may begin with; empty: there is none
+	Thinking    bool   // the prompt has opened one
+}
+
+// ErrNotHeld says that the beginning of a call cannot be recognised.
+var ErrNotHeld = errors.New("nothing marks where the model's calls begin")
+
+// Hold returns how calls of some tools stand in the answer to a conversation, as the template writes them. rendered is
+// the prompt. Errors are [ErrNotForced], [ErrNotHeld], and those of the template.
+func (f *Format) Hold(c *chat.Conversation, o chat.Options, rendered string, tools []Tool) (*Held, error) {
+	form := f.calls
+	if form == nil || form.bare() {
+		return nil, ErrNotHeld
+	}
+	whole, name, brace, err := f.written(c, o, rendered)
+	if err != nil {
+		return nil, err
+	}
+	held := &Held{Separators: form.separators, Again: form.header == ""}
+	behind := -1 // the mark
+	for _, mark := range form.opens() {
+		if at := strings.LastIndex(whole[:name], mark); at >= 0 && at+len(mark) > behind {
+			held.Mark, behind = mark, at+len(mark)
+		}
+	}
+	body := behind
+	if form.header != "" {
+		at := strings.Index(whole[name:brace], form.header)
+		if at < 0 {
+			return nil, ErrNotHeld
+		}
+		body = name + at + len(form.header)
+	}
+	if behind < 0 || form.kind != value {
+		return nil, ErrNotHeld
+	}
+	held.After = closers(whole[body:brace])
+	for _, mark := range form.opens() {
+		if mark != held.Mark {
+			held.Never = append(held.Never, mark)
+		}
+	}
+	if form.prose != "" {
+		held.Prose = form.prose + form.header
+	}
+	held.Within = strings.HasSuffix(rendered, form.call.open)
+	if f.thoughts != nil {
+		held.Open, held.Close = f.thoughts.open, f.thoughts.close
+		held.Thinking = newThoughtReader(f.thoughts, rendered).at == inThought
+	}
+	known := &Tools{tools}
+	for _, tool := range tools {
+		before := strings.ReplaceAll(whole[behind:brace], probeTool, tool.Name)
+		r := newCallReader(form, "", known)
+		_, calls := r.push(held.Mark + before + "{}" + held.After)
+		if len(calls) != 1 || calls[0] != (Call{tool.Name, "{}"}) {
+			return nil, ErrNotHeld // it would not be read as a call of this tool
+		}
+		held.Before = append(held.Before, before)
+	}
+	return held, nil
+}
+
+// closers are the brackets that close those which a beginning of JSON has opened.
+func closers(text string) string {
+	var open []byte
+	quoted, escaped := false, false
+	for _, b := range []byte(text) {
+		switch {
+		case escaped:
+			escaped = false
+		case quoted && b == '\\':
+			escaped = true
+		case b == '"':
+			quoted = !quoted
+		case quoted:
+		case b == '{' || b == '[':
+			open = append([]byte{b + 2}, open...) // which is its counterpart in ASCII
+		case (b == '}' || b == ']') && len(open) > 0:
+			open = open[1:]
+		}
+	}
+	return string(open)
+}

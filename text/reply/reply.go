@@ -1,0 +1,146 @@
+// Package reply reads what a chat model has written: what it thought before it answered, its text, and its calls of
+// tools. Families write these in forms of their own. The forms are declared in one table, a row each; [Of] finds the
+// one of a model by its chat template: it has the template write a call and looks which form reads it back. A [Reader]
+// takes an answer in parts, as it comes. What is not a call after all stays text, and nothing of it is lost but spaces
+// around calls and thoughts.
+//
+// The package is copied into every launcher. It imports the standard library, text/chat, runtime/infile,
+// text/jinja and text/stopping, and must not import any other package of amkc.
+package reply
+
+import "strings"
+
+// A Call is a call of a tool.
+type Call struct {
+	Name      string
+	Arguments string // in JSON, as a rule an object
+}
+
+// A Piece is what a part of an answer has added. Any of it may be empty.
+type Piece struct {
+	Thought string
+	Text    string
+	Calls   []Call
+	At      []Span // where the text stands in the answer
+}
+
+// A Span is a stretch of an answer, in bytes.
+type Span struct{ From, To int }
+
+// A Reader reads one answer; the zero Reader, one that is text alone. What it returns, put together, does not depend on
+// the parts in which the answer comes.
+type Reader struct {
+	thoughts *thoughtReader // nil: the model is not known to think
+	calls    *callReader    // nil: nothing is read as a call
+	called   bool
+
+	given int  // bytes that have come
+	begun bool // something has come that is not a thought
+	front int  // bytes in front of that
+
+	asWritten bool
+	whole     string // where thoughts are text: what has come and is not out yet
+}
+
+// Reader returns a reader of the answer to a prompt. Calls are read if there are tools.
+func (f *Format) Reader(prompt string, tools *Tools) *Reader {
+	r := &Reader{}
+	if f.thoughts != nil {
+		r.thoughts = newThoughtReader(f.thoughts, prompt)
+	}
+	if f.calls != nil && (tools != nil || f.calls.prose != "") {
+		r.calls = newCallReader(f.calls, prompt, tools)
+	}
+	return r
+}
+
+// AsWritten makes a new reader leave a thought in the text, marks and all.
+func (r *Reader) AsWritten() *Reader {
+	r.asWritten = true
+	return r
+}
+
+// Called reports whether there was a call.
+func (r *Reader) Called() bool { return r.called }
+
+// Push takes the next part of the answer.
+func (r *Reader) Push(part string) Piece {
+	r.given += len(part)
+	p := Piece{Text: part}
+	before := ""
+	switch {
+	case r.thoughts != nil && r.asWritten:
+		before, p.Text = r.split(part)
+	case r.thoughts != nil:
+		p.Thought, p.Text = r.thoughts.push(part)
+	}
+	if before != "" {
+		to := r.given - len(p.Text)
+		p.At = []Span{{to - len(before), to}}
+	}
+	r.read(&p, false)
+	p.Text = before + p.Text
+	return p
+}
+
+// read finds the calls in the text of a piece, and where in the answer what is left of that stands.
+func (r *Reader) read(p *Piece, end bool) {
+	to := r.given
+	if r.thoughts != nil {
+		to -= len(r.thoughts.held)
+	}
+	if p.Text != "" && !r.begun {
+		r.begun, r.front = true, to-len(p.Text)
+	}
+	switch {
+	case r.calls != nil:
+		p.Text, p.Calls = r.calls.push(p.Text)
+		if end {
+			rest, calls := r.calls.end()
+			p.Text, p.Calls = p.Text+rest, append(p.Calls, calls...)
+		}
+		for _, s := range r.calls.spans {
+			p.At = append(p.At, Span{r.front + s.From, r.front + s.To})
+		}
+		r.calls.spans = nil
+	case p.Text != "":
+		p.At = append(p.At, Span{to - len(p.Text), to})
+	}
+	r.called = r.called || p.Calls != nil
+}
+
+// split tells a thought, and what is around it, from what may have calls, of which nothing is held back.
+func (r *Reader) split(part string) (before, rest string) {
+	r.whole += part
+	_, answer := r.thoughts.push(part)
+	switch r.thoughts.at {
+	case inThought:
+		before, r.whole = r.whole, ""
+	case inAnswer:
+		at := len(r.whole) - len(answer) - len(r.thoughts.held)
+		before, rest = r.whole[:at], r.whole[at:]
+		r.thoughts, r.whole = nil, ""
+	}
+	return before, rest
+}
+
+// End ends the answer and returns what was held back.
+func (r *Reader) End() Piece {
+	var p Piece
+	switch {
+	case r.asWritten:
+		p.Text, r.thoughts = r.whole, nil
+	case r.thoughts != nil:
+		p.Thought, p.Text = r.thoughts.end()
+	}
+	r.read(&p, true)
+	return p
+}
+
+// marks stand around something.
+type marks struct{ open, close string }
+
+const spaces = " \t\r\n"
+
+// begun reports whether a text may be the beginning of another one, but is not all of it.
+func begun(text, other string) bool { return len(text) < len(other) && strings.HasPrefix(other, text) }
