@@ -4,8 +4,8 @@
 package main
 
 import (
+	"amkc.local/runtime/app/cli"
 	"amkc.local/runtime/host"
-	"amkc.local/runtime/host/cli"
 	"os"
 )
 
