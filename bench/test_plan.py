@@ -1,5 +1,6 @@
 """Tests of which rows are planned on which GPU (numpy, and what bench imports, alone)."""
 
+import re
 import sys
 import unittest
 from pathlib import Path
@@ -24,9 +25,10 @@ class Plan(unittest.TestCase):
         self.assertEqual({i.partition("/")[0] for i in planned}, set(results.SECTIONS) - set(results.ON_REFERENCE))
         self.assertEqual({i for i in planned if i.startswith("fixtures/")},
                          {f"fixtures/{name}-{dtype}" for name in accuracy.BODIES for dtype in accuracy.DTYPES})
-        sys.path.insert(0, str(machine.REPO / "scripts"))
-        import kernels
-        compiled = {case[1] for case in kernels.CASES + kernels.MORE if case[0] == "h200"}
+        cases = (machine.REPO / "internal/kernels/cases_test.go").read_text()
+        names = dict(re.findall(r'^\t(\w+) += "([\w./-]+)"', cases, re.M))
+        compiled = {names.get(model, model.strip('"'))
+                    for model in re.findall(r'{target: "h200", model: ([\w"./-]+),', cases)}
         quantised = {model for model in compiled if f"testdata/models/{model}" in accuracy.QUANTISED}
         self.assertEqual({Path(model).name for model in compiled - quantised}, set(accuracy.BODIES))
 

@@ -163,7 +163,7 @@ func TestResponseRefusals(t *testing.T) {
 		{flatTools + `, "tool_choice": {"type": "function"}`, no, "tool_choice", `"name": NAME`},
 		{flatTools + `, "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": []}`, no, "tool_choice",
 			`"name": NAME`},
-		{flatTools + `, "tool_choice": {"type": "function", "name": "clock"}`, bad, "tool_choice", "none of tools"},
+		{flatTools + `, "tool_choice": {"type": "function", "name": "clock"}`, bad, "tool_choice", "not one of tools"},
 	} {
 		status, body := s.post(t, responsesPath, `{`+c.fields+`}`)
 		require.GreaterOrEqual(t, status, 400, "%s: %s", c.fields, body)
