@@ -179,7 +179,7 @@ var builds = []small{
 		edit:   func(o *compiler.Options) { o.Rows = []int{2} }},
 	// all heads of q have one norm, and all of k; the choice of a third token depends on the second one
 	{name: "norms of heads", arch: 90, sms: 2, base: "olmo2-plain",
-		jobs: []string{"launch", "rows2", "sequences2rows3"},
+		jobs: []string{"launch", "rows2", "sequences2", "sequences2rows3"},
 		edit: func(o *compiler.Options) { o.Rows, o.Sequences, o.SequenceRows = []int{2}, 2, 3 }},
 	{name: "norms of heads in singles", arch: 75, sms: 2, jobs: []string{"launch", "rows2"}, base: "olmo2-plain",
 		edit: func(o *compiler.Options) { o.DType, o.Rows = dtype(ir.F32), []int{2} }},

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/explore"
+	"amkc/explore/mutant"
 	"amkc/runtime"
 	"amkc/templates"
 )
@@ -108,4 +110,46 @@ func digestOfSources(t *testing.T) string {
 		fmt.Fprintf(h, "%s %d\n%s", name, len(of[name]), of[name])
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// TestTablesAreComplete wants each mutant of the builds in one of the two tables, and nothing else in them.
+func TestTablesAreComplete(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it compiles all of the builds")
+	}
+	killed, known := readKilled(t), map[string]bool{}
+	for i := range builds {
+		b := builds[i].compile(t)
+		for _, m := range mutantsOf(t, b.Dir) {
+			id := m.ID()
+			known[id] = true
+			if (killed[id] == nil) == (mutant.Reason(id) == "") && !known[id+" told"] {
+				known[id+" told"] = true
+				t.Errorf("%s, of build %s: want it in one of %s and equivalent.txt", id, b.Name, killedFile)
+			}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(killed)) {
+		if !known[id] {
+			t.Errorf("%s: %s has it, and no build", id, killedFile)
+		}
+	}
+}
+
+// mutantsOf are the mutants of the sources of a build.
+func mutantsOf(t *testing.T, dir string) []*mutant.Mutant {
+	t.Helper()
+	sources := map[string][]byte{}
+	require.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if ext := filepath.Ext(path); err != nil || ext != ".cu" && ext != ".cuh" && ext != ".h" {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		require.NoError(t, err)
+		sources[filepath.ToSlash(name)], err = os.ReadFile(path)
+		return err
+	}))
+	set, err := mutant.Generate(sources)
+	require.NoError(t, err)
+	return set.Mutants
 }
