@@ -29,7 +29,7 @@ $(CUDA):
 
 # Compile the demo model, show what came out, decode a prompt and hold the text to the reference; then what int4 costs.
 demo: build
-	@command -v nvcc >/dev/null || $(MAKE) --no-print-directory cuda
+	@command -v nvcc >/dev/null || test -x $${CUDA_HOME:-/usr/local/cuda}/bin/nvcc || $(MAKE) --no-print-directory cuda
 	@$(PYTHON) scripts/demo.py
 
 # amk.h and the Python package on the reference VM: the library itself, which C, Python and no GPU can use, and the tests

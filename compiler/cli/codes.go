@@ -31,7 +31,7 @@ machine is not at fault (disk, memory, driver), this is a bug of amkc: report it
 	codeDevice = diag.New("AMK5905", "the GPU cannot be used", `
 --device cuda needs an NVIDIA driver and a GPU that it can use, of the architecture that the build is for. The message
 says what is missing, before anything is built. Without a GPU, --device ref of what decodes runs the same program on the
-CPU, on the reference VM, and --device cost of eval, search and tune predicts.`)
+CPU, on the reference VM, and --device cost of eval and search predicts.`)
 
 	codeListen = diag.New("AMK5910", "the address cannot be answered at", `
 serve answers at --host and --port. Another program has that port, the port is one that needs rights, or the host is no
