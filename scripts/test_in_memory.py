@@ -59,7 +59,8 @@ class InMemoryTest(unittest.TestCase):
 
     def test_two_at_a_time(self):
         here = self.where()
-        inside = subprocess.run([SCRIPT, "sh", "-c", f"TMPDIR={self.below} {SCRIPT} sh -c 'echo $TMPDIR'; echo $TMPDIR"],
+        both = f"TMPDIR={self.below} {SCRIPT} sh -c 'echo $TMPDIR'; echo $TMPDIR"
+        inside = subprocess.run([SCRIPT, "sh", "-c", both],
                                 cwd=self.repo, stdout=subprocess.PIPE, text=True, check=True,
                                 env={**os.environ, "TMPDIR": str(self.below)}).stdout.split()
         self.assertEqual(inside[1], here)
