@@ -177,18 +177,19 @@ var builds = []small{
 		jobs:   []string{"launch", "rows2", "measure"},
 		tiling: `"exchange": {"flagged": 0}, "warps": {"qkv": 2}`,
 		edit:   func(o *compiler.Options) { o.Rows = []int{2} }},
-	// all heads of q have one norm, and all of k; the choice of a third token depends on the second one
-	{name: "norms of heads", arch: 90, sms: 2, base: "olmo2-plain",
-		jobs: []string{"launch", "rows2", "sequences2", "sequences2rows3"},
-		edit: func(o *compiler.Options) { o.Rows, o.Sequences, o.SequenceRows = []int{2}, 2, 3 }},
+	// all heads of q have one norm, and all of k
+	{name: "norms of heads", arch: 90, sms: 2, jobs: []string{"launch", "rows2"}, base: "olmo2-plain",
+		edit: func(o *compiler.Options) { o.Rows = []int{2} }},
 	{name: "norms of heads in singles", arch: 75, sms: 2, jobs: []string{"launch", "rows2"}, base: "olmo2-plain",
 		edit: func(o *compiler.Options) { o.DType, o.Rows = dtype(ir.F32), []int{2} }},
-	// attention turns heads by angles, on an SM that has no rows of qkv
-	{name: "angles", arch: 90, sms: 4, jobs: []string{"launch", "rows2", "measure"}, base: "qwen3-qknorm",
+	// attention turns heads by angles, on an SM that has no rows of qkv; the choice of a third token depends on the
+	// second one
+	{name: "angles", arch: 90, sms: 4, base: "qwen3-qknorm",
+		jobs: []string{"launch", "rows2", "sequences2", "sequences2rows3", "measure"},
 		config: `{"num_attention_heads": 1, "num_key_value_heads": 1, "head_dim": 8, "intermediate_size": 96,
 "vocab_size": 96}`,
 		tiling: `"attention": {"max_splits": 4, "split_from": 0}`,
-		edit:   func(o *compiler.Options) { o.Rows = []int{2} }},
+		edit:   func(o *compiler.Options) { o.Rows, o.Sequences, o.SequenceRows = []int{2}, 2, 3 }},
 	// an SM without rows of the vocabulary, whose best logit is on the page that the last layer is computed from
 	{name: "an empty task", arch: 90, sms: 3, jobs: []string{"launch", "stops"}, config: `{"vocab_size": 16}`,
 		tiling: `"exchange": {"copies": 1}`, edit: func(o *compiler.Options) { o.DType = dtype(ir.F32) },
