@@ -45,7 +45,7 @@ type Axis struct {
 	Accepts string // what is legal, in words
 	Order   bool   // see Row
 	Rare    bool   // see Row
-	Plain   Value  // the least clever value; empty: the default
+	Plain   Value  // the unoptimised value; empty: the default
 	Values  []Value
 	row     *Row
 }

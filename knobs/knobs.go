@@ -36,7 +36,7 @@ type Row struct {
 	Legal   Legal // values that the kernel is written for, whatever the model and the target
 	Default int
 	Steps   []int // of a range: the values that a search tries
-	Plain   int   // the least clever value, at which a cold search begins
+	Plain   int   // the unoptimised value, at which a cold search begins
 	// Rule is the default for a model and a target, where that is not Default; RuleDoc says it in words.
 	Rule    func(c *Case, stage string) int
 	RuleDoc string

@@ -31,7 +31,7 @@ type Campaign struct {
 	Positions []int          `json:"positions"`
 	HeldOut   []int          `json:"held_out"` // where the best is confirmed at the end
 	Start     knobs.Settings `json:"start"`
-	Cold      bool           `json:"cold"`           // Start is the least clever value of each knob
+	Cold      bool           `json:"cold"`           // Start is the unoptimised value of each knob
 	Only      []string       `json:"only,omitempty"` // regions and knobs that are varied; empty: all
 	SameBits  bool           `json:"same_bits"`      // knobs of the order of additions keep their values
 	Seed      uint64         `json:"seed"`

@@ -16,7 +16,7 @@ import (
 	"amkc/knobs"
 )
 
-// From the least clever values a search comes to the best there is, though the predictions that it goes by are
+// From the unoptimised values a search comes to the best there is, though the predictions that it goes by are
 // wrong about two knobs and blind to a third, and no single change leads from one basin of the toy to the better one.
 func TestColdSearchFindsWhatIsThere(t *testing.T) {
 	if testing.Short() {

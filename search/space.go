@@ -41,7 +41,7 @@ type Knob struct {
 	Accepts string        `json:"accepts"` // what is legal, whatever the model and the target
 	Order   bool          `json:"order"`   // it decides in which order sums are added up (docs/passes.md)
 	Default knobs.Value   `json:"default"` // for this model and target
-	Plain   knobs.Value   `json:"plain"`   // the least clever value that is accepted here
+	Plain   knobs.Value   `json:"plain"`   // the unoptimised value that is accepted here
 	Values  []knobs.Value `json:"values"`  // the default, and those that make another build
 	Changes []string      `json:"changes"` // of a build: program, and generated files
 	// Follows are knobs of which a value makes the default another one.
@@ -99,7 +99,7 @@ func (s *Space) Knob(path string) *Knob {
 	return nil
 }
 
-// Cold returns the settings of the least clever value of each knob.
+// Cold returns the settings of the unoptimised value of each knob.
 func (s *Space) Cold() knobs.Settings {
 	cold := knobs.Settings{}
 	for i := range s.Knobs {

@@ -59,7 +59,7 @@ class McpTest(unittest.TestCase):
             self.assertEqual((await agent.call("search", trials=1, **campaign))["stop"], "1 trials are made")
             self.assertTrue(agent.told)
             knobs = {knob["path"]: knob for knob in (await agent.call("space", **model))["knobs"]}
-            # Hypotheses of an agent: one knob after another from its least clever value to its default.
+            # Hypotheses of an agent: one knob after another from its unoptimised value to its default.
             for path in ("tiling.loop.barrier", "tiling.exchange.flagged", "pipelining_depth"):
                 knob = knobs[path]
                 best = (await agent.call("campaign_status", campaign="camp"))["best"]

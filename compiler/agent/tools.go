@@ -205,7 +205,7 @@ type searchInput struct {
 	Minutes  int      `json:"minutes,omitempty" jsonschema:"end this call after this many minutes"`
 	HeldOut  []int    `json:"held_out,omitempty" jsonschema:"positions to confirm the best at"`
 	Start    settings `json:"start,omitempty" amkc:"--config" jsonschema:"knobs to begin at; default: all defaults"`
-	Cold     bool     `json:"cold,omitempty" jsonschema:"begin at the least clever values"`
+	Cold     bool     `json:"cold,omitempty" jsonschema:"begin at the unoptimised values"`
 	Only     []string `json:"only,omitempty" jsonschema:"regions and knobs to vary; default: all"`
 	Seed     string   `json:"seed,omitempty" jsonschema:"what proposals are drawn from"`
 	Round    int      `json:"round,omitempty" jsonschema:"configurations screened in a round; default 9"`

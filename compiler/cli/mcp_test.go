@@ -131,7 +131,7 @@ func TestAgentRunsACampaign(t *testing.T) {
 	knobs := a.call("space", model)["knobs"].([]any)
 	require.NotEmpty(t, knobs)
 
-	// A hypothesis: all defaults instead of all that is least clever. What is refused is a finding too.
+	// A hypothesis: all defaults instead of all unoptimised values. What is refused is a finding too.
 	for _, candidate := range []fields{{}, {"pipelining_depth": 16}, {"tiling.loop.barrier": 1}} {
 		next := a.call("campaign_next", fields{"campaign": "camp"})
 		verdict := a.call("eval", with(model, fields{"candidate": candidate, "baseline": next["against"],

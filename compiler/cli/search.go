@@ -73,7 +73,7 @@ func (f *searchFlags) define(set *pflag.FlagSet) {
 		"near those of --position")
 	set.Var(newWord(&f.seed, "1"), "seed", "draw proposals from `SEED`")
 	set.Var(&words{&f.only}, "only", "vary the knobs of region `NAME`, or knob NAME, and no others; may be repeated")
-	set.BoolVar(&f.cold, "cold", false, "begin at the least clever value of each knob")
+	set.BoolVar(&f.cold, "cold", false, "begin at the unoptimised value of each knob")
 	set.BoolVar(&f.sameBits, "same-bits", false, "leave knobs alone that decide in which order sums are added up")
 	set.Var(newWord(&f.tag, ""), "tag", "call the campaign `TAG` in results.tsv; default: model and target")
 	set.Var(newCount(&f.width, search.DefaultRules().Width, 1, 1e4), "round",
