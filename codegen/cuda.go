@@ -151,16 +151,32 @@ type cudaData struct {
 	Kinds       []string     // lines that list the kinds of the layers, where there are several
 	Barriers    bool         // whether a step has any
 
-	Quantised     bool // a matrix is
-	FragmentCache bool // the cache has blocks of 16 rows in the order of mma's fragments
-	PromptTokens  int  // of a pass over a prompt at most; 0: there are none
-	PromptBytes   int  // of its workspace
-	Replicates    bool // every SM has the whole residual
-	NormRows      bool // owners of the residual add rows of norms of branches to it
-	RotatesHeads  bool // in attention, and not as rows are finished
+	Quantised     bool           // a matrix is
+	FragmentCache bool           // the cache has blocks of 16 rows in the order of mma's fragments
+	PromptTokens  int            // of a pass over a prompt at most; 0: there are none
+	PromptBytes   int            // of its workspace
+	Bodies        []*kernel.Body // that stages have, each once
+	Replicates    bool           // every SM has the whole residual
+	RotatesHeads  bool           // in attention, and not as rows are finished
 	Parts         []partStage
 	Walk          []string // lines of the producer's walk
 	Consume       []string // lines of the consumers' step
+}
+
+// Headers are the files of the device runtime that megakernel.cu includes besides attention and the stream: those of
+// every kernel, and those of its bodies.
+func (d *cudaData) Headers() []string {
+	headers := []string{"combine", "ending", "hidden", "info", "prefetch"}
+	if len(d.Kinds) > 0 {
+		headers = append(headers, "kinds")
+	}
+	for _, b := range d.Bodies {
+		if b.Header != "" {
+			headers = append(headers, b.Header)
+		}
+	}
+	slices.Sort(headers)
+	return slices.Compact(headers)
 }
 
 type variantData struct {

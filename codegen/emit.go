@@ -3,6 +3,7 @@ package codegen
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"amkc/ir"
@@ -45,7 +46,9 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 		consume("c.enter(%s);", st.Enum)
 	}
 	b.d.Replicates = b.d.Replicates || kind.Replicated()
-	b.d.NormRows = b.d.NormRows || kind == kernel.AddNormRows
+	if !slices.Contains(b.d.Bodies, kind) {
+		b.d.Bodies = append(b.d.Bodies, kind)
+	}
 	b.d.RotatesHeads = b.d.RotatesHeads || kind == kernel.Attend && k.Rotates
 	if kind != kernel.Product {
 		b.breaks(holdsTo(s, kind, kind.Ops(b.facts, k)))

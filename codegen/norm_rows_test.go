@@ -71,7 +71,8 @@ func TestNormsOfRowsAreHeldToTheKernel(t *testing.T) {
 func TestNormsOfRowsAreBounded(t *testing.T) {
 	check := func(hidden, rows, tokens int) error {
 		b := &builder{p: &ir.Program{Model: ir.Model{Hidden: hidden, DTypes: ir.Uniform(ir.BF16)}}, tokens: tokens,
-			d: &cudaData{NormRows: true, Descriptors: []*stage{{Of: &kernel.Stage{Parts: 2}}}}}
+			d: &cudaData{Bodies: []*kernel.Body{kernel.AddNormRows},
+				Descriptors: []*stage{{Of: &kernel.Stage{Parts: 2}}}}}
 		return b.checkOwnRows(rows)
 	}
 	require.NoError(t, check(16384, 512, 8)) // of two parts

@@ -34,11 +34,13 @@ var AddNorm = &Body{
 // AddNormRows is add_norm_rows of norm_rows.cuh: owners add their rows of the norm to the residual, and publish them.
 // It adds the parts up twice: of its rows, and of the whole branch for the norm.
 var AddNormRows = &Body{
-	Name:   "add_norm_rows",
-	Codes:  []string{"RMSNORM ADD"},
-	Is:     withWhole,
-	Fields: []Field{rows, grain, rotation, rotationStep, tasks, normEps, unitOffset, parts},
-	Args:   []Arg{page(input), address(norm), page(output)},
+	Name:     "add_norm_rows",
+	Header:   "norm_rows",
+	NoPrompt: true, // passes of several tokens alone have it
+	Codes:    []string{"RMSNORM ADD"},
+	Is:       withWhole,
+	Fields:   []Field{rows, grain, rotation, rotationStep, tasks, normEps, unitOffset, parts},
+	Args:     []Arg{page(input), address(norm), page(output)},
 	Read: func(s *Stage, ops []ir.Op) {
 		last := &ops[len(ops)-1]
 		s.Residual, s.Branch, s.Out = name(last.In, 0), name(find(ops, ir.RMSNORM).Out, 0), name(last.Out, 1)

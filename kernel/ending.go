@@ -56,12 +56,13 @@ var Emit = &Body{
 
 // JoinStep ends the step, and Arrive and Join are the halves of a barrier that ends a layer.
 var (
-	JoinStep = barrier("join_step")
-	Arrive   = barrier("arrive", "NOP")
-	Join     = barrier("join")
+	JoinStep = barrier("join_step", "")
+	Arrive   = barrier("arrive", "barrier", "NOP")
+	Join     = barrier("join", "barrier")
 )
 
-func barrier(name string, codes ...string) *Body {
-	return &Body{Name: name, Codes: codes, Place: EverySM, Unlisted: true, Read: func(*Stage, []ir.Op) {},
-		Ops: func(*Facts, *Stage) []ir.Op { return []ir.Op{op(ir.NOP, nil, nil)} }}
+func barrier(name, header string, codes ...string) *Body {
+	return &Body{Name: name, Header: header, Codes: codes, Place: EverySM, Unlisted: true,
+		Read: func(*Stage, []ir.Op) {},
+		Ops:  func(*Facts, *Stage) []ir.Op { return []ir.Op{op(ir.NOP, nil, nil)} }}
 }

@@ -102,6 +102,9 @@ const (
 // A Body is what the device does for a stage: a function of the runtime, or for a product one of stages.h.
 type Body struct {
 	Name string
+	// Header is the file of the device runtime, without .cuh, that only kernels with such a stage include; "": one that
+	// all include.
+	Header string
 	// Codes are the sequences of ops that a stage of the body may have, without sums of parts that come first. Where
 	// several bodies have a sequence, Is tells them apart.
 	Codes    []string
@@ -110,6 +113,7 @@ type Body struct {
 	Streams  Streams
 	Unlisted bool // it has no descriptor and no number: it ends a step or a layer
 	Local    bool // it publishes nothing
+	NoPrompt bool // the kernel for prompts has no such function
 
 	Fields []Field
 	Args   []Arg
