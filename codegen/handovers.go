@@ -84,7 +84,7 @@ func (b *builder) placeReadings() error {
 			if err != nil || kind.Unlisted {
 				return err
 			}
-			if sees[last] == nil && kind != kernel.KeepHidden {
+			if sees[last] == nil && !kind.Asked {
 				sees[last] = s
 			}
 			if len(s.Waits) == 1 && kind == kernel.Product {
@@ -180,7 +180,7 @@ func (h *handovers) stage(s *ir.Stage, at site, index int) error {
 
 // reads reports whether a stage reads the residual of its SM.
 func (h *handovers) reads(s *ir.Stage, kind *kernel.Body) bool {
-	return (kind == kernel.Product || kind == kernel.KeepHidden) && h.b.readsResidual(s)
+	return kind.ReadsResidual && h.b.readsResidual(s)
 }
 
 // wait holds the wait of a stage to the exchange before it. EMBED and what reads the residual of its SM read no vector

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"amkc/ir"
-	"amkc/kernel"
 	"amkc/runtime/host"
 )
 
@@ -168,7 +167,7 @@ func (b *builder) traffic() host.Traffic {
 	var t host.Traffic
 	for _, section := range sections(&b.p.Variants[0]) {
 		for _, s := range section.stages {
-			if kind, err := b.classify(s); err == nil && kind == kernel.KeepHidden {
+			if kind, err := b.classify(s); err == nil && kind.Asked {
 				continue
 			}
 			for _, i := range (site{loop: section.loop}).indicesOf(s) {

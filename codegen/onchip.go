@@ -1,7 +1,6 @@
 package codegen
 
 import (
-	"cmp"
 	"fmt"
 
 	"amkc/ir"
@@ -15,32 +14,25 @@ import (
 
 // checkOnChip refuses a stage that keeps something else on chip than its body does.
 func (b *builder) checkOnChip(s *ir.Stage, kind *kernel.Body, k *kernel.Stage, at site) error {
-	resident := func() error {
-		if !k.Resident {
-			return nil
-		}
-		return b.checkRounded(s, k.Rounded)
+	if op(s, ir.EMBED).In != nil && b.role(view(k.Token), at) != ir.RoleToken {
+		return diag.Errorf(codeStage, "stage "+s.Name, "looks up %s, and the kernel the token that the host gives "+
+			"it or the step before has chosen: want the input of role %s", k.Token, ir.RoleToken)
+	}
+	var err error
+	if kind.Keeps&(kernel.OwnRows|kernel.WholeResidual) != 0 {
+		err = b.checkResidual(s, k.Residual)
+	}
+	if err == nil && (kind.Replicated() || kind.ReadsResidual && k.Resident) { // which is rounded where it is read
+		err = b.checkRounded(s, k.Rounded)
+	}
+	if err == nil && kind.Keeps&kernel.BranchRows != 0 {
+		err = b.checkBranch(s, k.Branch)
+	}
+	if err != nil {
+		return err
 	}
 	switch kind {
-	case kernel.Embed, kernel.EmbedReplicated:
-		if b.role(view(k.Token), at) != ir.RoleToken {
-			return diag.Errorf(codeStage, "stage "+s.Name, "looks up %s, and the kernel the token that the host gives "+
-				"it or the step before has chosen: want the input of role %s", k.Token, ir.RoleToken)
-		}
-		if kind == kernel.Embed {
-			return b.checkResidual(s, k.Residual)
-		}
-		fallthrough
-	case kernel.AddNorm: // the kernel keeps the residual, and rounds it where it is read
-		return cmp.Or(b.checkResidual(s, k.Residual), b.checkRounded(s, k.Rounded))
-	case kernel.KeepHidden:
-		return resident()
-	case kernel.AddNormRows:
-		return cmp.Or(b.checkResidual(s, k.Residual), b.checkBranch(s, k.Branch))
 	case kernel.Product:
-		if err := resident(); err != nil {
-			return err
-		}
 		for i := range s.Ops {
 			if err := b.checkFinisher(s, at, &s.Ops[i]); err != nil {
 				return err

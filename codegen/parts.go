@@ -53,9 +53,9 @@ func (b *builder) noteStage(s *ir.Stage, kind *kernel.Body, st *stage, walk, con
 		}
 	}
 	switch {
-	case kind == kernel.Embed:
+	case op(s, ir.EMBED).In != nil:
 		p.consume = append(p.consume, "has_residual = true;", "take_token(c);")
-	case kind == kernel.Product && addsToResidual(s), kind == kernel.AddNormRows:
+	case addsToResidual(s):
 		p.consume = append(p.consume, "take_residual(c, has_residual);")
 	}
 	p.consume = append(p.consume, consume...)

@@ -40,7 +40,7 @@ func (b *builder) needs() need {
 		if s.Body.Replicated() {
 			n.kept.Rows = b.p.Model.Hidden
 		}
-		if s.Body == kernel.Embed || addsToResidual(s.IR) {
+		if s.Body.Keeps&kernel.OwnRows != 0 || addsToResidual(s.IR) {
 			for _, span := range s.IR.Dist.Tasks(0) {
 				n.kept.Rows = max(n.kept.Rows, span.B-span.A)
 			}

@@ -15,6 +15,7 @@ var AddNorm = &Body{
 	Is:     func(ops []ir.Op) bool { return !withWhole(ops) },
 	Place:  EverySM,
 	Local:  true,
+	Keeps:  WholeResidual,
 	Fields: []Field{normEps, unitOffset, parts},
 	Args:   []Arg{page(input), address(norm)},
 	Read: func(s *Stage, ops []ir.Op) {
@@ -39,6 +40,7 @@ var AddNormRows = &Body{
 	NoPrompt: true, // passes of several tokens alone have it
 	Codes:    []string{"RMSNORM ADD"},
 	Is:       withWhole,
+	Keeps:    OwnRows | BranchRows,
 	Fields:   []Field{rows, grain, rotation, rotationStep, tasks, normEps, unitOffset, parts},
 	Args:     []Arg{page(input), address(norm), page(output)},
 	Read: func(s *Stage, ops []ir.Op) {

@@ -9,6 +9,7 @@ var Embed = &Body{
 	Name:  "embed",
 	Codes: []string{"EMBED", "EMBED ADD"},
 	Is:    func(ops []ir.Op) bool { return !ofEverySM(ops) },
+	Keeps: OwnRows,
 	Fields: []Field{rows, grain, rotation, rotationStep, tasks, tableScale,
 		count("kPositions", "rows of the table", func(s *Stage) *int { return &s.Positions }).opens(placed).
 			atMost(1 << 24),
@@ -48,6 +49,7 @@ var EmbedReplicated = &Body{
 	Name:   "embed_replicated",
 	Codes:  []string{"EMBED", "EMBED ADD"},
 	Is:     ofEverySM,
+	Keeps:  WholeResidual,
 	Place:  EverySM,
 	Local:  true,
 	Fields: []Field{tableScale},

@@ -6,10 +6,12 @@ import "amkc/ir"
 // the host, by the first SM, in the launches that ask for it. It is of a vector that was published, or of the residual
 // of its SM.
 var KeepHidden = &Body{
-	Name:  "keep_hidden",
-	Codes: []string{"RMSNORM", "LAYERNORM"},
-	Place: FirstSM,
-	Local: true,
+	Name:          "keep_hidden",
+	Codes:         []string{"RMSNORM", "LAYERNORM"},
+	Place:         FirstSM,
+	Local:         true,
+	Asked:         true,
+	ReadsResidual: true,
 	Fields: []Field{normEps, unitOffset,
 		of("kCentred", "the mean is taken off", func(s *Stage) *bool { return &s.Centred }),
 		of("kNormWeights", "one to multiply by, and one to add", func(s *Stage) *int { return &s.NormWeights }).

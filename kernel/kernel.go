@@ -99,6 +99,15 @@ const (
 	CacheRows         // rows of the cache below the position
 )
 
+// Keeps are what an SM keeps in shared memory of one stage for others, which have one place for each.
+type Keeps int
+
+const (
+	OwnRows       Keeps = 1 << iota // of the residual, those that its SM owns
+	WholeResidual                   // all of the residual, and its rounding
+	BranchRows                      // of the norm of a branch, those that are added to OwnRows
+)
+
 // A Body is what the device does for a stage: a function of the runtime, or for a product one of stages.h.
 type Body struct {
 	Name string
@@ -111,9 +120,13 @@ type Body struct {
 	Is       func(ops []ir.Op) bool
 	Place    Place
 	Streams  Streams
-	Unlisted bool // it has no descriptor and no number: it ends a step or a layer
-	Local    bool // it publishes nothing
-	NoPrompt bool // the kernel for prompts has no such function
+	Unlisted bool  // it has no descriptor and no number: it ends a step or a layer
+	Local    bool  // it publishes nothing
+	NoPrompt bool  // the kernel for prompts has no such function
+	Asked    bool  // it runs in launches that ask for it alone, and what others need does not change with it
+	Keeps    Keeps // what its SM has of it for later stages
+	// ReadsResidual says that its vector may be the residual of its SM, not one that is published.
+	ReadsResidual bool
 
 	Fields []Field
 	Args   []Arg
@@ -141,7 +154,7 @@ func (b *Body) Matrix(s *Stage) *string {
 }
 
 // Replicated reports whether the body is for a residual that every SM has all of.
-func (b *Body) Replicated() bool { return b == EmbedReplicated || b == AddNorm }
+func (b *Body) Replicated() bool { return b.Keeps&WholeResidual != 0 }
 
 // EndsStep reports whether the body is one of Endings.
 func (b *Body) EndsStep() bool { return slices.Contains(Endings, b) }

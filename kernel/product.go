@@ -5,8 +5,9 @@ import "amkc/ir"
 // Product is a matrix stage: a norm or nothing, GEMV_TILE, and a chain of ops on finished rows. It is a function of
 // stages.h that is made of the readers of gemv.cuh and the calls of finish.cuh, and its ops are those of its parts.
 var Product = &Body{
-	Name:    "gemv",
-	Streams: Tiles,
+	Name:          "gemv",
+	Streams:       Tiles,
+	ReadsResidual: true,
 	Fields: []Field{rows, grain, count("kColumns", "", func(s *Stage) *int { return &s.Columns }),
 		count("kSplitK", "parts of the columns; kRows are those of all",
 			func(s *Stage) *int { return &s.SplitK }).unless(1).atMost(maxParts),

@@ -28,7 +28,7 @@ func (b *builder) checkTasks() {
 		} else {
 			r.same(d.scope, "kTasks", d.Tasks, 0, "none hands anything over")
 		}
-		if d.body == kernel.Embed || d.body == kernel.AddNormRows || d.adds {
+		if d.body.Keeps&kernel.OwnRows != 0 || d.adds {
 			for _, t := range tasks {
 				rows = max(rows, (t.B-t.A+7)/8*8)
 			}

@@ -166,7 +166,7 @@ func (b *builder) read(d *descriptor) {
 		}
 	}
 	m := &b.facts
-	m.replicated, m.normRows = m.replicated || d.body.Replicated(), m.normRows || d.body == kernel.AddNormRows
+	m.replicated, m.normRows = m.replicated || d.body.Replicated(), m.normRows || d.body.Keeps&kernel.BranchRows != 0
 	m.OwnGains, m.Positions = m.OwnGains || d.OwnGains, max(m.Positions, d.Positions)
 }
 
