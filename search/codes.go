@@ -72,7 +72,7 @@ amkc.verdict/2, and campaigns of amkc.campaign/2, come from a search with other 
 the amkc that wrote them, whose version campaign.json has, or begin another campaign with --config at what that one has
 found.`)
 
-	codeOnly = diag.New("AMK6009", "a search is asked to vary what it cannot", `
+	codeOnly = diag.New("AMK6019", "a search is asked to vary what it cannot", `
 --only of amkc search takes regions and knobs as amkc space lists them: ring, exchange, attention, placement, layers, a
 stage such as gate_up, or the path of a knob. A knob of which no value makes a difference for this model and target is
 not varied.`)

@@ -230,7 +230,7 @@ func TestAgentErrors(t *testing.T) {
 	a.refused("AMK3602", "cost", with(model, fields{"positions": []int{0, 99999}}))
 	a.refused("AMK5901", "explain", fields{"codes": []string{"AMK6002", "AMK9999"}})
 	a.refused("AMK5903", "validate", fields{"file": "model"})
-	a.refused("AMK6009", "search", with(model, fields{"campaign": "none", "trials": 1, "only": []string{"embed"}}))
+	a.refused("AMK6019", "search", with(model, fields{"campaign": "none", "trials": 1, "only": []string{"embed"}}))
 	a.refused("AMK5903", "diff", fields{"a": "model", "b": "model/config.json"})
 
 	require.NoError(t, os.WriteFile(filepath.Join(a.root, "race.amk"), []byte(racing), 0o644))
