@@ -49,7 +49,7 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 	if !slices.Contains(b.d.Bodies, kind) {
 		b.d.Bodies = append(b.d.Bodies, kind)
 	}
-	b.d.RotatesHeads = b.d.RotatesHeads || kind == kernel.Attend && k.Rotates
+	b.d.RotatesHeads = b.d.RotatesHeads || k.Rotates
 	if kind != kernel.Product {
 		b.breaks(holdsTo(s, kind, kind.Ops(b.facts, k)))
 	}

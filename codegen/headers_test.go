@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"amkc/ir"
+	"amkc/kernel"
 )
 
 // A build has the headers of the device runtime that its sources need, and no other.
@@ -36,5 +39,25 @@ func TestHeadersOfABuild(t *testing.T) {
 		for _, header := range left {
 			require.NotContains(t, files, "amk/"+header+".cuh", name)
 		}
+	}
+}
+
+// The page of a vector is a constant that nothing else of a build defines.
+func TestConstantsOfVectorsAreTheirOwn(t *testing.T) {
+	const name = "pycoder-5m_h200_bf16"
+	files, err := Project(builtProgram(t, name), goldenGraphs(t)[name], "demo")
+	require.NoError(t, err)
+	constant, defined := regexp.MustCompile(`(?m)^constexpr \w+ (k\w+)`), map[string]string{}
+	for file, text := range files {
+		if strings.HasSuffix(file, "h") && file != "pages.h" {
+			for _, m := range constant.FindAllStringSubmatch(string(text), -1) {
+				defined[m[1]] = file
+			}
+		}
+	}
+	require.Contains(t, defined, "kHeads")
+	for _, v := range kernel.Vectors {
+		_, rest := ir.InLayer(v.Name)
+		require.Empty(t, defined["k"+identifier(rest)], "%s is k%s, which this file defines", v.Name, identifier(rest))
 	}
 }

@@ -20,7 +20,7 @@ func (b *builder) checkCalls() {
 			b.constants[w.Name] = c.name
 		}
 	}
-	rotates := slices.ContainsFunc(b.stages, func(d *descriptor) bool { return d.body == kernel.Attend && d.Rotates })
+	rotates := slices.ContainsFunc(b.stages, func(d *descriptor) bool { return d.Rotates })
 	if b.computed.barrier != rotates {
 		b.failCall(b.computed.spell(b.computed.begin), "consumer_barrier() is there or not; want it where attention "+
 			"rotates, and there alone")
