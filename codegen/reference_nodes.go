@@ -39,7 +39,7 @@ func (r *referenceWriter) node(i int) error {
 	case "embed":
 		return r.embed(n)
 	case "rmsnorm":
-		if r.reads("rope", n) || r.reads("attention", n) {
+		if n.IntOr("head_dim", 0) > 0 || r.reads("rope", n) || r.reads("attention", n) {
 			return r.normHeads(n, in[0])
 		}
 		return r.norm(n, in[0])

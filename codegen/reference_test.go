@@ -152,6 +152,14 @@ func TestReferenceRefusals(t *testing.T) {
 			p.Pass = ir.PassOf(2, 3)
 		},
 		"want one model": func(_ *ir.Program, g *ir.Graph) { g.Model.Vocab++ },
+		// heads of what a product reads, normalised one by one, which are not one norm of it
+		"input_norm, which is rounded: false": func(_ *ir.Program, g *ir.Graph) {
+			for i := range g.Kinds[0].Nodes {
+				if n := &g.Kinds[0].Nodes[i]; n.Name == "input_norm" {
+					n.Params = append(n.Params, ir.IntParam("head_dim", ir.Int(16)))
+				}
+			}
+		},
 		"is gelu of 2 values": func(_ *ir.Program, g *ir.Graph) {
 			for i := range g.Kinds[0].Nodes {
 				if n := &g.Kinds[0].Nodes[i]; n.Op == "silu_mul" {
