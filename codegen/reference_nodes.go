@@ -7,6 +7,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	ops "amkc/ir/op"
 	"amkc/ir/transform"
 )
 
@@ -29,8 +30,13 @@ func (r *referenceWriter) node(i int) error {
 			strings.Join(ownValues, ", "))
 	}
 	arity := map[string]int{"embed": 0, "rmsnorm": 1, "layernorm": 1, "linear": 1, "rope": 1, "attention": 3,
-		"kv_append": 1, "add": 2, "silu_mul": 2, "gelu_tanh_mul": 2, "gelu": 1, "gelu_tanh": 1, "relu": 1, "relu2": 1,
-		"xielu": 1, "scale": 1, "soft_cap": 1, "clip": 1, "argmax": 1}
+		"kv_append": 1, "add": 2, "argmax": 1}
+	finishing := ops.FinishedBy(n.Op)
+	if finishing != nil {
+		if arity[n.Op] = 1; finishing.Gated() {
+			arity[n.Op] = 2
+		}
+	}
 	if want, known := arity[n.Op]; !known || len(in) != want || len(n.Shape) != 1 {
 		return r.refuse(n, "is %s of %d values with a result %v; want an operation that reference.cuh has", n.Op,
 			len(in), n.Shape)
@@ -58,16 +64,14 @@ func (r *referenceWriter) node(i int) error {
 		return r.append(i)
 	case "add":
 		return r.add(n, in[1])
-	case "silu_mul", "gelu_tanh_mul", "gelu", "gelu_tanh", "relu", "relu2", "xielu":
-		return r.activation(n, in)
 	case "scale":
 		return r.inPlace(n, in[0], "kScale", n.FloatOr("scale", 1))
-	case "clip":
-		return r.clip(n, in[0])
 	case "soft_cap":
 		return r.inPlace(n, in[0], "kCap", n.FloatOr("cap", 0))
+	case "argmax":
+		return nil // the host chooses the token
 	}
-	return nil // argmax: the host chooses the token
+	return r.finish(n, finishing.Finisher, in)
 }
 
 func (r *referenceWriter) refuse(n *ir.GraphNode, format string, args ...any) error {
@@ -125,7 +129,7 @@ func (r *referenceWriter) order(n *ir.GraphNode) transform.Chain {
 	for i := range r.nodes {
 		if m := &r.nodes[i]; slices.Contains(m.Inputs, n.Name) && (m.Op == "rope" ||
 			m.Op == "attention" && n.Name != m.Inputs[2] ||
-			(m.Op == "clip" || isNormNode(m)) && r.order(m) != nil) {
+			(len(m.Inputs) == 1 && ops.FinishedBy(m.Op) != nil || isNormNode(m)) && r.order(m) != nil) {
 			if hd, turned := r.g.Model.HeadDim, r.g.Rope.Turned(); turned < hd {
 				return transform.Of(transform.Pairs, hd, turned)
 			}
@@ -208,16 +212,6 @@ func (r *referenceWriter) inPlace(n *ir.GraphNode, x value, constant string, num
 		lines: calls(n.Op, x.at, r.constant(constant, number), itoa(n.Shape[0]))}, x))
 }
 
-// clip hands over what attention takes, and keeps what is rotated before.
-func (r *referenceWriter) clip(n *ir.GraphNode, x value) error {
-	if err := r.rounds(n, false, x); err != nil {
-		return err
-	}
-	out := r.output(n)
-	return r.launch(r.completes(n, launch{name: n.Name, blocks: forEach(n.Shape[0]),
-		lines: calls("clip", out.at, x.at, r.constant("kClip", n.FloatOr("cap", 0)), itoa(n.Shape[0]))}))
-}
-
 // product is the linear that a value begins with: the node, or what it changes the rows of.
 func (r *referenceWriter) product(n *ir.GraphNode) *ir.GraphNode {
 	for n.Op != "linear" && len(n.Inputs) == 1 {
@@ -260,20 +254,34 @@ func (r *referenceWriter) add(n *ir.GraphNode, y value) error {
 	return r.launch(l)
 }
 
-// activation is the function of reference.cuh that is called as the node's op.
-func (r *referenceWriter) activation(n *ir.GraphNode, in []value) error {
+// finish is the function of reference.cuh that is called as the node's op: it takes where the result goes, the vectors,
+// the weights if there are any, a number for each parameter, and how many elements there are.
+func (r *referenceWriter) finish(n *ir.GraphNode, f *ops.Finisher, in []value) error {
 	if err := r.rounds(n, false, in...); err != nil {
 		return err
 	}
-	out := r.member(n.Name, "Bits", n.Shape[0])
-	var linears []*ir.GraphNode
-	args := []string{out}
-	for k, name := range n.Inputs {
-		linear, err := r.find(name)
-		if err != nil {
-			return err
+	l := launch{name: n.Name, blocks: forEach(n.Shape[0])}
+	var out value
+	if r.reads("linear", n) || r.isBranch(n) { // its stage ends in it
+		out = value{at: r.member(n.Name, "Bits", n.Shape[0]), rounded: true}
+		r.value[n.Name] = out
+		var linears []*ir.GraphNode
+		for _, name := range n.Inputs {
+			linear, err := r.find(name)
+			if err != nil {
+				return err
+			}
+			linears = append(linears, r.product(linear))
 		}
-		linears, args = append(linears, linear), append(args, in[k].at)
+		l.stage, l.result = stageName(linears), strings.TrimPrefix(out.at, "v.")
+		l.size, l.bytes = n.Shape[0], "Element::kBytes"
+	} else {
+		out = r.output(n)
+		l = r.logits(n, r.completes(n, l), out)
+	}
+	args := []string{out.at}
+	for _, v := range in {
+		args = append(args, v.at)
 	}
 	if len(n.Weights) > 0 {
 		weights, err := r.packed(n, 0)
@@ -282,10 +290,15 @@ func (r *referenceWriter) activation(n *ir.GraphNode, in []value) error {
 		}
 		args = append(args, weights)
 	}
-	r.value[n.Name] = value{at: out, rounded: true}
-	return r.launch(launch{name: n.Name, blocks: forEach(n.Shape[0]), stage: stageName(linears),
-		result: strings.TrimPrefix(out, "v."), size: n.Shape[0], bytes: "Element::kBytes",
-		lines: calls(n.Op, append(args, itoa(n.Shape[0]))...)})
+	for _, key := range f.Args {
+		name := "k" + camel(n.Op)
+		if len(f.Args) > 1 {
+			name += camel(key)
+		}
+		args = append(args, r.constant(name, n.FloatOr(key, 0)))
+	}
+	l.lines = calls(n.Op, append(args, itoa(n.Shape[0]))...)
+	return r.launch(l)
 }
 
 // forEach is the number of blocks of which each thread has an element.

@@ -131,8 +131,8 @@ func (l *lowerer) readers(n *ir.GraphNode) {
 	switch {
 	case n.Op == "rope":
 		l.rotated[n.Inputs[0]] = true
-	case n.Op == "clip":
-		l.rotated[n.Inputs[0]] = l.rotated[n.Name]
+	case len(n.Inputs) == 1 && op.FinishedBy(n.Op) != nil: // rows stay where they are
+		l.rotated[n.Inputs[0]] = l.rotated[n.Inputs[0]] || l.rotated[n.Name]
 	case normsHeads(n), n.Op == "rmsnorm" && l.rotated[n.Name]:
 		// It needs whole heads, or the mean of all, which attention has: the kernel computes it there.
 		l.rotated[n.Inputs[0]], l.exchanged[n.Inputs[0]] = l.rotated[n.Name], true
@@ -297,8 +297,8 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 // finisher is an op that says itself how it is carried out on finished rows. What it makes is exchanged, unless it is
 // added to the residual or rotated.
 func (l *lowerer) finisher(n *ir.GraphNode) error {
-	code := slices.IndexFunc(ir.Ops, func(s *op.Spec) bool { return s.Finisher != nil && s.Finisher.Func == n.Op })
-	if code < 0 {
+	spec := op.FinishedBy(n.Op)
+	if spec == nil {
 		return diag.Errorf(codeOrder, "pass lower", "node %s: no stage for op %q", l.named(n.Name), n.Op)
 	}
 	out := logits
@@ -310,16 +310,16 @@ func (l *lowerer) finisher(n *ir.GraphNode) error {
 	case l.rotated[n.Name]:
 		out = l.scratch(l.named(n.Name), ir.F32, n.Shape[0])
 	case n.Name != l.chosen:
-		out = l.scratch(l.named(ir.Ops[code].Finisher.Result), l.m.Activations, n.Shape[0])
+		out = l.scratch(l.named(spec.Finisher.Result), l.m.Activations, n.Shape[0])
 	}
 	l.value[n.Name] = out
-	o := ir.Op{Code: ir.Opcode(code), Out: []ir.Operand{l.tokens.view(out, task)}, Params: n.Params}
+	o := ir.Op{Code: ir.Opcode(spec.Code), Out: []ir.Operand{l.tokens.view(out, task)}, Params: n.Params}
 	for _, in := range n.Inputs {
 		o.In = append(o.In, l.tokens.view(l.value[in], task))
 	}
 	if len(n.Weights) > 0 {
 		name := l.weights(l.named(n.Name)+".weight", n.Weights[0])
-		o.In = append(o.In, view(name, upTo(ir.Ops[code].Finisher.Weights)))
+		o.In = append(o.In, view(name, upTo(spec.Finisher.Weights)))
 	}
 	l.stage(n, out, whole(n.Shape[0]), o)
 	return nil

@@ -269,13 +269,10 @@ func (c *chain) statement(s *statement) {
 // declared adds the op that is declared with the function called, if the call is one of it: perhaps the row, the value,
 // perhaps its weights, and a number for each parameter, in the order of the declaration.
 func (c *chain) declared(s *statement) bool {
-	code := slices.IndexFunc(ir.Ops, func(spec *ops.Spec) bool {
-		return spec.Finisher != nil && spec.Finisher.Func == s.what
-	})
-	if code < 0 || s.plus != "" || len(s.numbers) != 0 {
+	spec, args := ops.FinishedBy(s.what), s.args
+	if spec == nil || s.plus != "" || len(s.numbers) != 0 {
 		return false
 	}
-	spec, args := ir.Ops[code], s.args
 	if spec.Finisher.Row {
 		if len(args) == 0 || args[0].name != "r" {
 			return false
@@ -298,7 +295,7 @@ func (c *chain) declared(s *statement) bool {
 		}
 		numbers = append(numbers, a.f)
 	}
-	c.ops = append(c.ops, kernel.Finish(&c.d.Stage, ir.Opcode(code), c.value(s.at, args[0].name), numbers...))
+	c.ops = append(c.ops, kernel.Finish(&c.d.Stage, ir.Opcode(spec.Code), c.value(s.at, args[0].name), numbers...))
 	c.define("%" + s.name)
 	c.halved = c.halved || spec.Finisher.Halves
 	return true
