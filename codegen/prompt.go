@@ -93,9 +93,9 @@ func (b *builder) promptShape(p promptProduct) promptShape {
 	members := min(p.warps, (p.columns+format.QuadColumns-1)/format.QuadColumns) // warps that have a quad
 	subs := kernel.QuadsPerWarp(g, p.columns, chunk, p.warps)
 	const quarters = 4
-	if q, quantised := p.matrix.(format.Quantised); quantised {
+	if _, quantised := p.matrix.(format.Quantised); quantised {
 		each := tokenTile*64 + tokenTile*8 // digits of 32 columns, and of each token a scale and a sum
-		if q.DType() == ir.F8E4M3.String() {
+		if !format.InFixedPoint(p.matrix) {
 			each = tokenTile*64 + tokenTile*4 // halves, and a scale
 		}
 		return promptShape{parts: members * quarters * ((subs + partSubs - 1) / partSubs), partBytes: partSubs * each,

@@ -28,13 +28,14 @@ type WeightFormat struct {
 // quantisedTypes are the types whose elements have scales, with the groups that they have unless the user says so, and
 // whether these have zero points.
 var quantisedTypes = map[string]struct {
-	dtype ir.DType
-	group int
-	zeros bool
+	dtype   ir.DType
+	group   int
+	zeros   bool
+	options bool // whether the user may say so
 }{
-	"int8": {ir.I8, 128, false},
-	"int4": {ir.I4, 64, true},
-	"fp8":  {ir.F8E4M3, 128, false},
+	"int8": {ir.I8, 128, false, true},
+	"int4": {ir.I4, 64, true, true},
+	"fp8":  {ir.F8E4M3, 128, false, false},
 }
 
 // groups are how many columns may share a scale.
@@ -84,7 +85,7 @@ func parseWeightFormat(item string) (WeightFormat, error) {
 	for _, option := range options[1:] {
 		group, err := strconv.Atoi(strings.TrimPrefix(option, "g"))
 		switch {
-		case !quantised || f.Type == "fp8":
+		case !usual.options:
 			return f, fmt.Errorf("%q is not an option of %s, which has none; %s", option, f.Type, wantedFormats)
 		case option == "sym", option == "asym":
 			f.zeros = option == "asym"
@@ -132,8 +133,8 @@ func (f *WeightFormat) String() string { return f.text }
 
 // describe is the format in full: int4:g64:sym.
 func (f *WeightFormat) describe() string {
-	switch _, quantised := quantisedTypes[f.Type]; {
-	case !quantised, f.Type == "fp8":
+	switch {
+	case !quantisedTypes[f.Type].options:
 		return f.Type
 	case f.zeros:
 		return fmt.Sprintf("%s:g%d:asym", f.Type, f.group)

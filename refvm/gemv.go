@@ -49,7 +49,7 @@ func gemv(w *worker, o *op) error {
 	multiply := func(b int, row []float32) float32 { return dot(x[b*k:(b+1)*k], row) }
 	if in := &o.in[1]; w.roundsFor(in) {
 		first := in.dims[in.rank-1].lo
-		if in.st.buf.DType == ir.F8E4M3 {
+		if in.st.buf.DType.IsFP8() {
 			x = w.inFP16(x, k, first)
 		} else {
 			fixed := make([]digits, rows)

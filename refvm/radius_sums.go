@@ -158,7 +158,7 @@ func (w *worker) multiplied(matrix *operand, x []float32, r, wide []float64) mul
 		return m
 	}
 	m.first = matrix.dims[matrix.rank-1].lo
-	if matrix.st.buf.DType == ir.F8E4M3 { // to fp16, of which what is in reach of the middle of two goes either way
+	if matrix.st.buf.DType.IsFP8() { // to fp16, of which what is in reach of the middle of two goes either way
 		for i, f := range w.inFP16(x, len(x), m.first) {
 			m.x[i] = float64(f)
 			if m.r[i] > 0 {

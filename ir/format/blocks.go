@@ -29,7 +29,7 @@ type Quantised interface {
 // those of integers.
 func InFixedPoint(f Format) bool {
 	q, quantised := f.(Quantised)
-	return quantised && q.DType() != "F8E4M3"
+	return quantised && floatsOf(q.DType()) == nil
 }
 
 // HasOffset says whether integers of a format, which may be nil, are multiplied with an offset that comes off their
@@ -49,8 +49,9 @@ func HasOffset(f Format) bool {
 // quarters 0 and 1, the high ones 2 and 3. They hold q + 8, and zero points z + 8, so that a mask makes an operand of
 // unsigned bytes of them; int8 is two's complement.
 type blocks struct {
-	dtype string // I4, I8 or F8E4M3
+	dtype string // I4, I8, or one of float8s
 	bits  int
+	float *float8 // what the elements are; nil: integers
 	group int
 	scale element
 	zeros bool
@@ -69,8 +70,8 @@ func quantised(dtype string, bits int) []Format {
 	for _, zeros := range []bool{false, true} {
 		for _, group := range []int{32, 64, 128} {
 			for _, scale := range []element{f32, f16, bf16} {
-				if dtype != "F8E4M3" || group == quantColumns && !zeros {
-					out = append(out, blocks{dtype, bits, group, scale, zeros})
+				if float := floatsOf(dtype); float == nil || group == quantColumns && !zeros {
+					out = append(out, blocks{dtype, bits, float, group, scale, zeros})
 				}
 			}
 		}
@@ -101,8 +102,8 @@ func (b blocks) Largest() float32 {
 
 // most is the largest element, of either sign.
 func (b blocks) most() float32 {
-	if b.dtype == "F8E4M3" {
-		return 448
+	if b.float != nil {
+		return b.float.largest
 	}
 	return float32(int(1)<<(b.bits-1) - 1)
 }
@@ -266,11 +267,11 @@ func (b blocks) Unpack(dst []float32, packed []byte, cols int) {
 	}
 }
 
-// Value is what element i means, whose group is `of` and whose type is I4, I8 or F8E4M3. The product is exact for
+// Value is what element i means, whose group is `of` and whose type is one of blocks. The product is exact for
 // scales of 16 bits, and else rounded once.
 func (g *Groups) Value(dtype string, i, of int) float32 {
-	if dtype == "F8E4M3" {
-		return g.Scale[of] * fromE4M3[g.Q[i]]
+	if float := floatsOf(dtype); float != nil {
+		return g.Scale[of] * float.values[g.Q[i]]
 	}
 	q := int(int8(g.Q[i]))
 	if g.Zero != nil {

@@ -2,6 +2,26 @@ package format
 
 import "math"
 
+// A float8 is a type of floats of 8 bits.
+type float8 struct {
+	dtype   string
+	largest float32
+	values  *[256]float32      // by their bits
+	round   func(float32) byte // to the nearest one, ties to even
+}
+
+var float8s = []float8{{"F8E4M3", 448, &fromE4M3, toE4M3}}
+
+// floatsOf are those of an element type, or nil.
+func floatsOf(dtype string) *float8 {
+	for i := range float8s {
+		if float8s[i].dtype == dtype {
+			return &float8s[i]
+		}
+	}
+	return nil
+}
+
 // fromE4M3 are the values of e4m3 numbers by their bits (OCP 8-bit floating point, section 5): 4 bits of exponent with
 // a bias of 7, 3 of mantissa, no infinities, and NaN where all seven bits are set.
 var fromE4M3 = func() (values [256]float32) {

@@ -68,8 +68,8 @@ func (b blocks) round(v float32, g *Groups, of int) byte {
 	if !usable(scale, inverse) {
 		return 0
 	}
-	if b.dtype == "F8E4M3" {
-		return toE4M3(v * inverse)
+	if b.float != nil {
+		return b.float.round(v * inverse)
 	}
 	zero := float32(0)
 	if g.Zero != nil {

@@ -7,7 +7,10 @@
 // docs/adding.md walks through one. The package imports ir/half alone.
 package format
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // A Format is how the rows of a weight are laid out in memory. Values are the logical elements, in float32.
 type Format interface {
@@ -60,10 +63,14 @@ func (g Geometry) QuadBytes() int { return QuadColumns / g.Columns * g.BlockByte
 func (g Geometry) Tiles(rows int) int { return (rows + g.Rows - 1) / g.Rows }
 
 // all has every format.
-var all = slices.Concat(
-	[]Format{plain{f32}, plain{f16}, plain{bf16}, tiles{f32}, tiles{f16}, tiles{bf16}},
-	quantised("I4", 4), quantised("I8", 8), quantised("F8E4M3", 8),
-)
+var all = func() []Format {
+	out := slices.Concat([]Format{plain{f32}, plain{f16}, plain{bf16}, tiles{f32}, tiles{f16}, tiles{bf16}},
+		quantised("I4", 4), quantised("I8", 8))
+	for _, f := range float8s {
+		out = append(out, quantised(f.dtype, 8)...)
+	}
+	return out
+}()
 
 // Find returns the format of a layout and an element type, or nil if there is none.
 func Find(layout, dtype string) Format {
@@ -77,8 +84,12 @@ func Find(layout, dtype string) Format {
 
 // Names lists the formats, for messages. Of the parameters of quantised ones it says what they may be.
 func Names() string {
+	var floats []string
+	for _, f := range float8s {
+		floats = append(floats, f.dtype)
+	}
 	return "rowmajor of F32, F16, BF16; tile8x32 of F32, F16, BF16; tile8x128.gN.S or tile8x128.gN.S.zeros of I4, I8 " +
-		"with N of 32, 64, 128 and S of F32, F16, BF16; tile8x128.g128.S of F8E4M3"
+		"with N of 32, 64, 128 and S of F32, F16, BF16; tile8x128.g128.S of " + strings.Join(floats, ", ")
 }
 
 // sized returns n bytes, those of b if it has as many.

@@ -22,7 +22,7 @@ func (b blocks) quantise(values []float32, cols int, weights []float32) Groups {
 		g.Zero = make([]int8, len(g.Scale))
 	}
 	quantise := b.integers
-	if b.dtype == "F8E4M3" {
+	if b.float != nil {
 		quantise = b.floats
 	}
 	w := alike[:]
@@ -61,7 +61,7 @@ var alike = func() (ones [quantColumns]float32) {
 	return ones
 }()
 
-// floats rounds a group to e4m3, of which the largest magnitude becomes the largest number, whatever the weights.
+// floats rounds a group to floats of 8 bits, of which the largest magnitude becomes the largest number, whatever the weights.
 func (b blocks) floats(values, _ []float32, q []byte) (scale float32, zero int) {
 	scale = b.rounded(largest(values) / b.most())
 	inverse := 1 / scale
@@ -70,7 +70,7 @@ func (b blocks) floats(values, _ []float32, q []byte) (scale float32, zero int) 
 		return 0, 0
 	}
 	for i, v := range values {
-		q[i] = toE4M3(v * inverse)
+		q[i] = b.float.round(v * inverse)
 	}
 	return scale, 0
 }

@@ -4,26 +4,39 @@
 #pragma once
 
 #include "hw/math.cuh"
+#include "weight_format.cuh"
 
 namespace amk {
 
-// The value of one: its bits, where a float has them, are its value times 2^-120, subnormals too.
-__device__ __forceinline__ float e4m3_to_float(u32 bits) {
-  return float_of_bits((bits & 0x80u) << 24 | (bits & 0x7fu) << 20) * 0x1p120f;
-}
+struct E4m3 {
+  // The value of one: its bits, where a float has them, are its value times 2^-120, subnormals too.
+  __device__ __forceinline__ static float to_float(u32 bits) {
+    return float_of_bits((bits & 0x80u) << 24 | (bits & 0x7fu) << 20) * 0x1p120f;
+  }
 
-// Four of them, in the bytes of a word, as pairs of fp16: numbers 0 and 1, and 2 and 3. Each is its
-// value over kHalvesUnit, exactly.
+  // Four of them, in the bytes of a word, as pairs of fp16: numbers 0 and 1, and 2 and 3. Each is
+  // its value over kHalvesUnit, exactly.
 #if AMK_FP8_CONVERT
-constexpr float kHalvesUnit = 1;
-__device__ __forceinline__ uint2 e4m3_to_halves(u32 four) { return e4m3x4_to_halves(four); }
+  static constexpr float kHalvesUnit = 1;
+  __device__ __forceinline__ static uint2 to_halves(u32 four) { return e4m3x4_to_halves(four); }
 #else
-constexpr float kHalvesUnit = 0x1p8f;  // between the biases of the exponents, 7 and 15
-__device__ __forceinline__ uint2 e4m3_to_halves(u32 four) {
-  constexpr u32 kSign = 0x80008000u, kRest = 0x3f803f80u;
-  const u32 low = byte_perm(four, 0, 0x1404), high = byte_perm(four, 0, 0x3424);
-  return make_uint2((low & kSign) | (low >> 1 & kRest), (high & kSign) | (high >> 1 & kRest));
-}
+  static constexpr float kHalvesUnit = 0x1p8f;  // between the biases of the exponents, 7 and 15
+  __device__ __forceinline__ static uint2 to_halves(u32 four) {
+    constexpr u32 kSign = 0x80008000u, kRest = 0x3f803f80u;
+    const u32 low = byte_perm(four, 0, 0x1404), high = byte_perm(four, 0, 0x3424);
+    return make_uint2((low & kSign) | (low >> 1 & kRest), (high & kSign) | (high >> 1 & kRest));
+  }
 #endif
+};
+
+// The type of the numbers of an element type, void for integers. It has what E4m3 has.
+template <ElementType kElement>
+struct FloatOf {
+  using Type = void;
+};
+template <>
+struct FloatOf<kE4m3> {
+  using Type = E4m3;
+};
 
 }  // namespace amk

@@ -1,5 +1,5 @@
-// What a warp holds of a quad of e4m3 numbers, and how it multiplies it: as fp16, which has all of
-// their values. Its activations become fp16 too, those of bf16 times a power of two. Needs
+// What a warp holds of a quad of floats of 8 bits, and how it multiplies it: as fp16, which has all
+// of their values. Its activations become fp16 too, those of bf16 times a power of two. Needs
 // schedule.h with AMK_TENSOR_CORES. Must not know where quads come from, nor what becomes of the
 // sums.
 #pragma once
@@ -42,9 +42,9 @@ __device__ __forceinline__ uint2 activations_in_halves(uint2 x, float& scale) {
 // row, four in A rows 0-7 and the four that lie 16 columns on in A rows 8-15, and B columns 2g and
 // 2g+1 hold the activations of the two halves of quarter g. The four quarters share one B register
 // pair and have an accumulator each; the useful sums are d0 and d3 of the lane whose quarter it is.
-template <class Scale>
-struct Fragments<E4m3<Scale>> {
-  using W = E4m3<Scale>;
+template <class Number, class Scale>
+struct Fragments<Floats<Number, Scale>> {
+  using W = Floats<Number, Scale>;
   static constexpr int kBatch = 1, kQuarters = 4;
   struct Weights {
     uint4 half[2] = {};
@@ -75,7 +75,7 @@ struct Fragments<E4m3<Scale>> {
   __device__ __forceinline__ static Vector vector(uint2 x, int) {
     Vector to;
     to.four = activations_in_halves(x, to.scale);
-    to.scale *= kHalvesUnit;
+    to.scale *= Number::kHalvesUnit;
     return to;
   }
 
@@ -84,8 +84,8 @@ struct Fragments<E4m3<Scale>> {
 #pragma unroll
     for (int j = 0; j < kQuarters; ++j) {
       const uint4 two = w.half[j / 2];  // quarters
-      const uint2 first = e4m3_to_halves(j % 2 ? two.z : two.x);
-      const uint2 second = e4m3_to_halves(j % 2 ? two.w : two.y);
+      const uint2 first = Number::to_halves(j % 2 ? two.z : two.x);
+      const uint2 second = Number::to_halves(j % 2 ? two.w : two.y);
       Fp16::mma(p.d[j], first.x, second.x, first.y, second.y, x.four.x, x.four.y);
     }
     p.scale = Scale::to_float(w.scale) * x.scale;

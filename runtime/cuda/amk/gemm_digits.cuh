@@ -211,9 +211,9 @@ struct TokenFragments<Integers<kBits, kGroup, Scale, kZeros>> : QuantisedTokens 
 };
 
 // The halves of a token's quarter are two columns of an mma.m16n8k16: 2 * token + half.
-template <class Scale>
-struct TokenFragments<E4m3<Scale>> : QuantisedTokens {
-  using One = Fragments<E4m3<Scale>>;
+template <class Number, class Scale>
+struct TokenFragments<Floats<Number, Scale>> : QuantisedTokens {
+  using One = Fragments<Floats<Number, Scale>>;
   using Weights = typename One::Weights;
   struct Vector {
     uint2 pairs[kQuarters] = {};  // activations, then halves
@@ -230,7 +230,7 @@ struct TokenFragments<E4m3<Scale>> : QuantisedTokens {
     if constexpr (kSame<Element, Fp16>) {
 #pragma unroll
       for (int j = 0; j < kQuarters; ++j) to.pairs[j] = x[j];
-      to.scale = kHalvesUnit;
+      to.scale = Number::kHalvesUnit;
     } else {
       float v[kQuarters][4], scale = 0;
 #pragma unroll
@@ -238,7 +238,7 @@ struct TokenFragments<E4m3<Scale>> : QuantisedTokens {
       const u32 largest = largest_of(v);
 #pragma unroll
       for (int j = 0; j < kQuarters; ++j) to.pairs[j] = halves_of_quad(v[j], largest, scale);
-      to.scale = of_summed(scale * kHalvesUnit, lane);
+      to.scale = of_summed(scale * Number::kHalvesUnit, lane);
     }
     return to;
   }
@@ -249,8 +249,8 @@ struct TokenFragments<E4m3<Scale>> : QuantisedTokens {
 #pragma unroll
       for (int j = 0; j < kQuarters; ++j) {
         const uint4 two = w.half[j / 2];  // quarters
-        const uint2 first = e4m3_to_halves(j % 2 ? two.z : two.x);
-        const uint2 second = e4m3_to_halves(j % 2 ? two.w : two.y);
+        const uint2 first = Number::to_halves(j % 2 ? two.z : two.x);
+        const uint2 second = Number::to_halves(j % 2 ? two.w : two.y);
 #pragma unroll
         for (int set = 0; set < kSets; ++set) {
           float d[4] = {};

@@ -60,7 +60,7 @@ struct EightWeights {
   }
 };
 
-// Adds the 32 numbers in e4m3 of quarter lane % 4 of row lane / 4 of a block, times their
+// Adds the 32 floats of 8 bits of quarter lane % 4 of row lane / 4 of a block, times their
 // activations and their scale. x gives an activation by its column in the block.
 template <class W, class Activations>
 __device__ __forceinline__ float add_dot32(float to, const u8* block, int lane, Activations&& x) {
@@ -70,7 +70,7 @@ __device__ __forceinline__ float add_dot32(float to, const u8* block, int lane, 
   for (int column = quarter * 32; column < quarter * 32 + 32; column += 4) {
     const u32 four = *reinterpret_cast<const u32*>(block + W::place(row, column));
 #pragma unroll
-    for (int i = 0; i < 4; ++i) sum = fmaf(e4m3_to_float(four >> 8 * i), x(column + i), sum);
+    for (int i = 0; i < 4; ++i) sum = fmaf(W::Number::to_float(four >> 8 * i), x(column + i), sum);
   }
   using Bits = typename W::Scale::Bits;
   const Bits scale = reinterpret_cast<const Bits*>(block + W::kScales)[row];

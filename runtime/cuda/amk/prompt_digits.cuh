@@ -50,9 +50,9 @@ struct QuarterFormat {
   }
 };
 
-// Numbers in e4m3: halves, as operands of eight tokens, and then for each token a scale.
-template <class Scale>
-struct QuarterFormat<E4m3<Scale>> {
+// Floats of 8 bits: halves, as operands of eight tokens, and then for each token a scale.
+template <class Number, class Scale>
+struct QuarterFormat<Floats<Number, Scale>> {
   static constexpr int kHalves = kTokenTile * 32 * 2;
   static constexpr int kBytes = kHalves + kTokenTile * 4;
 
@@ -63,7 +63,7 @@ struct QuarterFormat<E4m3<Scale>> {
     *reinterpret_cast<uint2*>(at + token / 8 * 512 + token % 8 * 64 + lane % 4 * 16 +
                               lane / 4 % 2 * 8) = four;
     if (lane % 8 == 0)
-      *reinterpret_cast<float*>(at + kHalves + token * 4) = scale * kHalvesUnit;
+      *reinterpret_cast<float*>(at + kHalves + token * 4) = scale * Number::kHalvesUnit;
   }
 };
 

@@ -82,8 +82,8 @@ struct QuarterProduct {
   }
 };
 
-template <class Scale>
-struct QuarterProduct<E4m3<Scale>> {
+template <class Number, class Scale>
+struct QuarterProduct<Floats<Number, Scale>> {
   __device__ static __forceinline__ int token(int n, int lane) {
     return n / 4 * 8 + lane % 4 * 2 + n % 2;
   }
@@ -93,14 +93,14 @@ struct QuarterProduct<E4m3<Scale>> {
   __device__ static __forceinline__ void add(PromptSums& sums, const uint2 (&w)[2],
                                              const Bits (&scale)[2], const int (&)[2],
                                              const u8* operand, int, int lane) {
-    const uint2 a0 = e4m3_to_halves(w[0].x), b0 = e4m3_to_halves(w[1].x);
-    const uint2 a1 = e4m3_to_halves(w[0].y), b1 = e4m3_to_halves(w[1].y);
+    const uint2 a0 = Number::to_halves(w[0].x), b0 = Number::to_halves(w[1].x);
+    const uint2 a1 = Number::to_halves(w[0].y), b1 = Number::to_halves(w[1].y);
     const float by[2] = {Scale::to_float(scale[0]), Scale::to_float(scale[1])};
 #pragma unroll
     for (int i = 0; i < kTokenTile / 8; ++i) {
       const uint4 x = *reinterpret_cast<const uint4*>(operand + i * 512 + lane * 16);
       const float2 of_tokens = *reinterpret_cast<const float2*>(
-          operand + QuarterFormat<E4m3<Scale>>::kHalves + (i * 8 + lane % 4 * 2) * 4);
+          operand + QuarterFormat<Floats<Number, Scale>>::kHalves + (i * 8 + lane % 4 * 2) * 4);
       float low[4] = {}, high[4] = {};
       Fp16::mma(low, a0.x, b0.x, a0.y, b0.y, x.x, x.y);
       Fp16::mma(high, a1.x, b1.x, a1.y, b1.y, x.z, x.w);

@@ -82,27 +82,29 @@ struct Integers {
   }
 };
 
-// Numbers in e4m3 with a scale for each row, in the blocks of integers of 8 bits.
-template <class ScaleOf>
-struct E4m3 : Integers<8, kQuadColumns, ScaleOf, false> {
+// Floats of 8 bits with a scale for each row, in the blocks of integers of 8 bits.
+template <class NumberOf, class ScaleOf>
+struct Floats : Integers<8, kQuadColumns, ScaleOf, false> {
+  using Number = NumberOf;
   using Blocks = Integers<8, kQuadColumns, ScaleOf, false>;
   static constexpr bool kFloats = true;
 
   __device__ __forceinline__ static float at(const u8* block, int row, int column) {
-    return e4m3_to_float(load_constant(block + Blocks::place(row, column))) *
+    return Number::to_float(load_constant(block + Blocks::place(row, column))) *
            Blocks::scale_at(block, row, column);
   }
 };
 
 // The format of a quantised matrix.
-template <ElementType kElement, int kGroup, class Scale, bool kZeros>
+template <ElementType kElement, int kGroup, class Scale, bool kZeros,
+          class Number = typename FloatOf<kElement>::Type>
 struct QuantisedOf {
-  using Format = Integers<kElement == kInt4 ? 4 : 8, kGroup, Scale, kZeros>;
-};
-template <int kGroup, class Scale, bool kZeros>
-struct QuantisedOf<kE4m3, kGroup, Scale, kZeros> {
   static_assert(kGroup == kQuadColumns && !kZeros, "a scale for each row of a block");
-  using Format = E4m3<Scale>;
+  using Format = Floats<Number, Scale>;
+};
+template <ElementType kElement, int kGroup, class Scale, bool kZeros>
+struct QuantisedOf<kElement, kGroup, Scale, kZeros, void> {
+  using Format = Integers<kElement == kInt4 ? 4 : 8, kGroup, Scale, kZeros>;
 };
 
 // The format of a stage's matrix: S::kWeights, where the descriptor has it.
