@@ -16,5 +16,4 @@ func importArcee(m *importer) *ir.Graph {
 func (m *importer) refuseOfArcee() {
 	m.refuseWindows()
 	m.refusePartial()
-	m.readQuantised()
 }

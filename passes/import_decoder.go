@@ -15,7 +15,7 @@ type decoder struct {
 	inert                                                 map[string]known // others that configs of the family carry
 	layers, hidden, intermediate, heads, vocab, positions int
 	kvHeads                                               int               // 0: as many as heads
-	check                                                 func(m *importer) // refuses values that are not modelled
+	check                                                 func(m *importer) // refuses what is not modelled; or nil
 	// positions that attention sees in each layer, a token's own among them: 0 for all before it; nil where the family
 	// has no windows
 	windows func(m *importer, layers int) []int
@@ -105,7 +105,10 @@ func (m *importer) decoder(d *decoder) *ir.Graph {
 	}
 	m.names = cmp.Or(d.names, plainNames)
 	m.checkFields(d.modelled, d.inert, m.src.AssumeInert)
-	d.check(m)
+	if d.check != nil {
+		d.check(m)
+	}
+	m.readQuantised()
 	model := ir.Model{
 		Name: m.src.Name, Architecture: d.architecture, DTypes: ir.Uniform(m.chooseDType()),
 		Layers: m.size(d.field("num_hidden_layers"), d.layers, "layers"),

@@ -22,8 +22,7 @@ func importFalcon(m *importer) *ir.Graph {
 		biased: projections{heads: biased, o: biased, mlp: biased}, stacks: falconStacks,
 		names: &tensorNames{body: "transformer.", head: "lm_head", layers: "h.{i}.", parts: map[string]string{
 			"embed": "word_embeddings", "final_norm": "ln_f", "o_proj": "self_attention.dense",
-			"up_proj": "mlp.dense_h_to_4h", "down_proj": "mlp.dense_4h_to_h"}},
-		check: (*importer).readQuantised}
+			"up_proj": "mlp.dense_h_to_4h", "down_proj": "mlp.dense_4h_to_h"}}}
 	if kv, heads := m.size("num_kv_heads", 1, "kv_heads"), m.size("num_attention_heads", 71, "heads"); single {
 		d.fields["num_key_value_heads"], d.kvHeads = "", 1 // whatever it says
 	} else if _, ok := m.value("num_kv_heads"); ok && !newer && kv != heads {

@@ -57,5 +57,4 @@ func (m *importer) refuseOfGemma() {
 	}
 	m.refuseLayerTypes(fullAttention)
 	m.refusePartial()
-	m.readQuantised()
 }

@@ -83,5 +83,4 @@ func (m *importer) refuseOfGemma2() {
 			"without a window")
 	}
 	m.refusePartial()
-	m.readQuantised()
 }

@@ -51,7 +51,6 @@ func importGLM4(m *importer) *ir.Graph {
 func (m *importer) refuseOfGLM() {
 	m.refuseWindows()
 	m.refuseGate()
-	m.readQuantised()
 }
 
 // importErnie45 builds the graph of an Ernie 4.5 that is dense. One switch is for all biases. Defaults of absent fields

@@ -22,7 +22,7 @@ func importGPT2(m *importer) *ir.Graph {
 			return []stack{{"attn.c_attn", 3 * h, map[string][]int{"q_proj": {0, h}, "k_proj": {h, 2 * h},
 				"v_proj": {2 * h, 3 * h}}}}
 		},
-		names: m.gpt2Names(), check: (*importer).readQuantised})
+		names: m.gpt2Names()})
 }
 
 var gpt2Modelled = layerNormModelled([]string{"hidden_size", "num_hidden_layers", "num_attention_heads",

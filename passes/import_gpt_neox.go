@@ -21,7 +21,7 @@ func importGPTNeoX(m *importer) *ir.Graph {
 		parallel: m.truth("use_parallel_residual", true),
 		biased:   projections{heads: attention, o: attention, mlp: true},
 		stacks:   stackedHeads("attention.query_key_value"),
-		names:    m.gptNeoXNames(), check: (*importer).readQuantised})
+		names:    m.gptNeoXNames()})
 }
 
 var gptNeoXModelled = layerNormModelled([]string{"num_key_value_heads", "head_dim", "rope_theta", partialFactor},

@@ -207,7 +207,6 @@ func (m *importer) layerTypes(layers int) []string {
 func (m *importer) refuseOfDecoders() {
 	m.refuseGate()
 	m.refusePartial()
-	m.readQuantised()
 }
 
 // refuseGate demands that the activation of the MLP is SiLU.

@@ -16,8 +16,7 @@ func importNemotron(m *importer) *ir.Graph {
 		layers: 32, hidden: 6144, intermediate: 24576, heads: 48, vocab: 256000, positions: 4096, eps: 1e-5,
 		turned:    0.5,
 		layerNorm: &layerNorm{biased: true}, unitOffset: true, act: m.activation("hidden_act", "relu2"),
-		biased: projections{heads: attention, o: attention, mlp: m.truth("mlp_bias", false)},
-		check:  (*importer).readQuantised})
+		biased: projections{heads: attention, o: attention, mlp: m.truth("mlp_bias", false)}})
 }
 
 var nemotronModelled = layerNormModelled(nil, "norm_eps", "attention_bias", "mlp_bias")

@@ -42,5 +42,4 @@ func (m *importer) refuseOfOPT() {
 				"is not modelled; accepted: hidden_size, or null", n, hidden)
 		}
 	}
-	m.readQuantised()
 }

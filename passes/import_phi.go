@@ -18,8 +18,7 @@ func importPhi(m *importer) *ir.Graph {
 		layers: 24, hidden: 2048, intermediate: 8192, heads: 32, vocab: 51200, positions: 2048, eps: 1e-5, turned: 0.5,
 		sliced: true, layerNorm: &layerNorm{biased: true}, act: m.activation("hidden_act", "gelu_new"), parallel: true,
 		biased: projections{heads: true, o: true, mlp: true}, biasedHead: true,
-		normedHeads: m.truth("qk_layernorm", false), headNorms: headNorms{biased: true}, names: names,
-		check: (*importer).readQuantised})
+		normedHeads: m.truth("qk_layernorm", false), headNorms: headNorms{biased: true}, names: names})
 }
 
 var phiModelled = layerNormModelled(nil, "layer_norm_eps", "qk_layernorm")

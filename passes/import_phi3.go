@@ -78,5 +78,4 @@ func phi3Ropes(m *importer, model *ir.Model, trained int) (ir.Rope, *ir.Rope) {
 // refuseOfPhi3 refuses what the class of a Phi-3 reads and a decoder does not model.
 func (m *importer) refuseOfPhi3() {
 	m.refuseGate()
-	m.readQuantised()
 }

@@ -43,5 +43,4 @@ var stableLMInert = func() map[string]known {
 // refuseOfStableLM refuses what the class of a StableLM reads and a decoder does not model.
 func (m *importer) refuseOfStableLM() {
 	m.refuseGate()
-	m.readQuantised()
 }

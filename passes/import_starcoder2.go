@@ -38,5 +38,4 @@ var starcoder2Inert = func() map[string]known {
 // refuseOfStarcoder2 refuses what the class of a StarCoder 2 reads and a decoder does not model.
 func (m *importer) refuseOfStarcoder2() {
 	m.refusePartial()
-	m.readQuantised()
 }
