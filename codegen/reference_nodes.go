@@ -7,7 +7,6 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
-	ops "amkc/ir/op"
 	"amkc/ir/transform"
 )
 
@@ -31,7 +30,7 @@ func (r *referenceWriter) node(i int) error {
 	}
 	arity := map[string]int{"embed": 0, "rmsnorm": 1, "layernorm": 1, "linear": 1, "rope": 1, "attention": 3,
 		"kv_append": 1, "add": 2, "argmax": 1}
-	finishing := ops.FinishedBy(n.Op)
+	finishing := ir.FinishedBy(n.Op)
 	if finishing != nil {
 		if arity[n.Op] = 1; finishing.Gated() {
 			arity[n.Op] = 2
@@ -71,7 +70,7 @@ func (r *referenceWriter) node(i int) error {
 	case "argmax":
 		return nil // the host chooses the token
 	}
-	return r.finish(n, finishing.Finisher, in)
+	return r.finish(n, in)
 }
 
 func (r *referenceWriter) refuse(n *ir.GraphNode, format string, args ...any) error {
@@ -129,7 +128,7 @@ func (r *referenceWriter) order(n *ir.GraphNode) transform.Chain {
 	for i := range r.nodes {
 		if m := &r.nodes[i]; slices.Contains(m.Inputs, n.Name) && (m.Op == "rope" ||
 			m.Op == "attention" && n.Name != m.Inputs[2] ||
-			(len(m.Inputs) == 1 && ops.FinishedBy(m.Op) != nil || isNormNode(m)) && r.order(m) != nil) {
+			(len(m.Inputs) == 1 && ir.FinishedBy(m.Op) != nil || isNormNode(m)) && r.order(m) != nil) {
 			if hd, turned := r.g.Model.HeadDim, r.g.Rope.Turned(); turned < hd {
 				return transform.Of(transform.Pairs, hd, turned)
 			}
@@ -256,7 +255,7 @@ func (r *referenceWriter) add(n *ir.GraphNode, y value) error {
 
 // finish is the function of reference.cuh that is called as the node's op: it takes where the result goes, the vectors,
 // the weights if there are any, a number for each parameter, and how many elements there are.
-func (r *referenceWriter) finish(n *ir.GraphNode, f *ops.Finisher, in []value) error {
+func (r *referenceWriter) finish(n *ir.GraphNode, in []value) error {
 	if err := r.rounds(n, false, in...); err != nil {
 		return err
 	}
@@ -290,9 +289,10 @@ func (r *referenceWriter) finish(n *ir.GraphNode, f *ops.Finisher, in []value) e
 		}
 		args = append(args, weights)
 	}
-	for _, key := range f.Args {
+	keys := ir.FinishedBy(n.Op).Finisher.Args
+	for _, key := range keys {
 		name := "k" + camel(n.Op)
-		if len(f.Args) > 1 {
+		if len(keys) > 1 {
 			name += camel(key)
 		}
 		args = append(args, r.constant(name, n.FloatOr(key, 0)))

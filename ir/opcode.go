@@ -1,6 +1,10 @@
 package ir
 
-import "amkc/ir/op"
+import (
+	"slices"
+
+	"amkc/ir/op"
+)
 
 // Opcode names an operation by its number in the AMK IR (IR specification, section 7; the registry in AutoMegaKernel
 // 0.4.0 adds FUSED). Operands are views: the elements an op touches are exactly those its views name, so that a
@@ -43,6 +47,16 @@ const (
 
 // Ops holds the declaration of every opcode, at its number. Package op has a file for each; docs/ir.md prints them.
 var Ops = op.All()
+
+// FinishedBy returns the op that a function of the device runtime carries out on finished rows, or nil. Nodes of the
+// graph and calls in the emitted code name it so.
+func FinishedBy(function string) *op.Spec {
+	i := slices.IndexFunc(Ops, func(s *op.Spec) bool { return s.Finisher != nil && s.Finisher.Func == function })
+	if i < 0 {
+		return nil
+	}
+	return Ops[i]
+}
 
 var opcodeNames = func() []string {
 	names := make([]string, len(Ops))

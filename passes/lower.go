@@ -7,7 +7,6 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
-	"amkc/ir/op"
 	"amkc/knobs"
 )
 
@@ -131,7 +130,7 @@ func (l *lowerer) readers(n *ir.GraphNode) {
 	switch {
 	case n.Op == "rope":
 		l.rotated[n.Inputs[0]] = true
-	case len(n.Inputs) == 1 && op.FinishedBy(n.Op) != nil: // rows stay where they are
+	case len(n.Inputs) == 1 && ir.FinishedBy(n.Op) != nil: // rows stay where they are
 		l.rotated[n.Inputs[0]] = l.rotated[n.Inputs[0]] || l.rotated[n.Name]
 	case normsHeads(n), n.Op == "rmsnorm" && l.rotated[n.Name]:
 		// It needs whole heads, or the mean of all, which attention has: the kernel computes it there.
@@ -297,7 +296,7 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 // finisher is an op that says itself how it is carried out on finished rows. What it makes is exchanged, unless it is
 // added to the residual or rotated.
 func (l *lowerer) finisher(n *ir.GraphNode) error {
-	spec := op.FinishedBy(n.Op)
+	spec := ir.FinishedBy(n.Op)
 	if spec == nil {
 		return diag.Errorf(codeOrder, "pass lower", "node %s: no stage for op %q", l.named(n.Name), n.Op)
 	}

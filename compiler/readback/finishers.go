@@ -269,7 +269,7 @@ func (c *chain) statement(s *statement) {
 // declared adds the op that is declared with the function called, if the call is one of it: perhaps the row, the value,
 // perhaps its weights, and a number for each parameter, in the order of the declaration.
 func (c *chain) declared(s *statement) bool {
-	spec, args := ops.FinishedBy(s.what), s.args
+	spec, args := ir.FinishedBy(s.what), s.args
 	if spec == nil || s.plus != "" || len(s.numbers) != 0 {
 		return false
 	}

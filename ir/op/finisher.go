@@ -1,7 +1,5 @@
 package op
 
-import "slices"
-
 // A Finisher is a function of the device runtime (runtime/cuda/amk/finish.cuh) that carries out an op on a
 // finished row. The emitter writes calls by it and the reader of a build turns calls into ops by it, each with its
 // own code; a test holds the function's parameters to it.
@@ -20,14 +18,4 @@ type Finisher struct {
 	// Args are the keys of real parameters, in the order in which they follow the value. On finished rows an op
 	// states all of them.
 	Args []string
-}
-
-// FinishedBy returns the op that a function of the device runtime carries out on finished rows, or nil. Nodes of the
-// graph and calls in the emitted code name it so.
-func FinishedBy(function string) *Spec {
-	i := slices.IndexFunc(declared, func(s *Spec) bool { return s.Finisher != nil && s.Finisher.Func == function })
-	if i < 0 {
-		return nil
-	}
-	return declared[i]
 }
