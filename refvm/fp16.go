@@ -6,10 +6,10 @@ import (
 	"amkc/ir/half"
 )
 
-// A matrix of floats of 8 bits is multiplied by activations in fp16, where the kernel rounds (Device) and values of 16
-// bits are published. Of each 128 columns of the matrix the largest magnitude is taken to 2^15 at least and to less than
-// 2^16, by a power of two, so that those of bf16 fit. Values of fp16 stay what they are, and so do those of bf16 down to
-// 2^-31 of the largest.
+// A matrix of floats of 8 bits is multiplied by activations in fp16, where the kernel rounds (Device) and values
+// of 16 bits are published. Of each 128 columns of the matrix the largest magnitude is taken to 2^15 at least and
+// to less than 2^16, by a power of two, so that those of bf16 fit. Values of fp16 stay what they are, and so do
+// those of bf16 down to 2^-31 of the largest.
 
 // inFP16 rounds rows of k values, for the columns of a matrix from first on.
 func (w *worker) inFP16(x []float32, k, first int) []float32 {
