@@ -4,7 +4,7 @@ import "amkc/ir/diag"
 
 var (
 	codeStage = diag.New("AMK4001", "no stage body for these ops", `
-A stage is emitted as a matrix product, with a norm or none before it and ops on its rows behind it, or as a body of
+A stage is emitted as a matrix product, with a norm or none before it and ops on its rows after it, or as a body of
 the device runtime: embed, attention, combine, sample, stop, emit and the barriers. The message lists the sequences of
 ops that are near to those of the stage. Attention normalises q and k, both of them and before their rotation, or
 nothing; it has no norm of v.

@@ -11,7 +11,7 @@ import (
 )
 
 // Generated text has names of its own, which follow from what things are for: a stage is called by its role and layer,
-// a weight by the role of the stage that reads it, a vector by that of the stage that hands it over. So the text of a
+// a weight by the role of the stage that reads it, a vector by that of the stage that publishes it. So the text of a
 // build, and what is read back out of it, is the same whatever its program calls things. What no rule here names keeps
 // the name that the program gives it.
 
@@ -122,7 +122,7 @@ type use struct {
 	at site
 }
 
-// buffer gives a buffer its name: by a stem alone, or as that of a layer, so many behind that of the stage.
+// buffer gives a buffer its name: a stem, alone or with a layer, whose number is the stage's plus behind.
 func (u *use) buffer(name, stem string, layered bool, behind int) {
 	if name == "" || stem == "" || name[0] == '%' {
 		return
@@ -140,7 +140,7 @@ func (u *use) buffer(name, stem string, layered bool, behind int) {
 	}
 }
 
-// name is a stem by itself, that of a family, or that of the layer of the stage.
+// name is a stem alone, that of a family, or that of the layer of the stage.
 func (u *use) name(stem string, family, layered bool, behind int) string {
 	switch layer, _ := u.s.Layer.At(u.at.indices()[0]); {
 	case !layered:
@@ -193,7 +193,7 @@ func (u *use) ops() {
 	}
 }
 
-// vector names what the stage hands over.
+// vector names what the stage publishes.
 func (u *use) vector(o ir.Operand) {
 	m, err := u.buffers.At(o.Buf, u.at.indices()[0])
 	if o.IsTemp() || err != nil || !u.p.Buffers[m.Declared].Layout.Words() {
@@ -215,7 +215,7 @@ func (u *use) stem() string {
 	return ""
 }
 
-// behind is 1 for what hands the vector of the next layer over.
+// behind is 1 for what publishes the vector of the next layer.
 func (u *use) behind() int {
 	if u.s.Layer.Known && u.stem() == "x" {
 		return 1

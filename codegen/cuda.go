@@ -29,7 +29,7 @@ var cudaFiles = []string{"measure.cu", "megakernel.cu", "model_config.h", "pages
 const referenceFile = "reference.cu"
 
 // CUDA renders the CUDA sources that a validated program gives: file name to content. They are all but those of
-// [Reference]. The device runtime amk/*.cuh goes beside them unchanged.
+// [Reference]. The device runtime amk/*.cuh goes next to them unchanged.
 func CUDA(p *ir.Program) (map[string][]byte, error) {
 	d, err := newCUDAData(p)
 	if err != nil {

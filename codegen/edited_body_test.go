@@ -26,7 +26,7 @@ func TestEditedBodies(t *testing.T) {
 	require.NoError(t, err)
 	flagged := string(raw)
 	counted := regexp.MustCompile(`(?m)^(counter L.*) flagged gpu`).ReplaceAllString(flagged, "$1 counter gpu")
-	// A stage beside the path from vector to vector, behind which lm_head may wait for either of two counters.
+	// A stage off the path from vector to vector, after which lm_head may wait for either of two counters.
 	for _, edit := range [][2]string{{"buffer best.value",
 		"buffer late ACTIVATION F16 [176] GLOBAL_SCRATCH word32x2 page late\nbuffer best.value"},
 		{"counter step ", "counter late counter gpu\ncounter step "},
@@ -114,13 +114,13 @@ func bodyEdits(text string) []string {
 	return out
 }
 
-// requireInTurn: every task that waits does so for all tasks of the last stage before its own that hands something
-// over.
+// requireInTurn: every task that waits does so for all tasks of the last stage before its own that publishes a
+// vector.
 func requireInTurn(t *testing.T, p *ir.Program, v *ir.Variant, text string) {
 	f, diags := ir.Unroll(p, v)
 	require.NoError(t, diags.Err())
 	stageOf := func(task *ir.Task) string { return task.Name[:strings.LastIndex(task.Name, ".")] }
-	before, last := -1, -1 // the counters of the two last stages that hand something over
+	before, last := -1, -1 // the counters of the two last stages that publish a vector
 	stage := ""
 	for i := range f.Tasks {
 		task := &f.Tasks[i]

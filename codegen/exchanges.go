@@ -8,7 +8,7 @@ import (
 	"amkc/runtime/host"
 )
 
-// exchangesOf lists what a step of a variant hands over from SM to SM, in the order of the ordinals that a traced
+// exchangesOf lists what SMs publish to one another in a step of a variant, in the order of the ordinals that a traced
 // kernel counts: one for every stage that ends an exchange.
 func (b *builder) exchangesOf(v *ir.Variant) []host.Exchange {
 	var list []host.Exchange
@@ -61,7 +61,7 @@ func (b *builder) numberExchanges(list []host.Exchange, v *ir.Variant, order []s
 	})
 }
 
-// handedOver is the length of the vector that a stage publishes. lm_head hands over its best pair, which no trace
+// handedOver is the length of the vector that a stage publishes. lm_head publishes its best pair, which no trace
 // holds: 0.
 func (b *builder) handedOver(s *ir.Stage, at site) int {
 	if op(s, ir.SAMPLE).Out != nil {
@@ -99,7 +99,7 @@ func (b *builder) exchanges() (count, longest int) {
 	return count, longest
 }
 
-// advances reports whether a stage ends an exchange: whether other stages wait for what it hands over within the step.
+// advances reports whether a stage ends an exchange: whether other stages wait for what it publishes within the step.
 // A product that adds to the residual alone does not.
 func advances(s *ir.Stage) bool {
 	b, err := classify(s)

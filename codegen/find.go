@@ -46,7 +46,7 @@ func (b *builder) members(name string, at site) ([]ir.Member, error) {
 	return ms, nil
 }
 
-// buffer returns what a name stands for at a site, in the first iteration; nil for what is no buffer.
+// buffer returns what a name stands for at a site, in the first iteration; nil if that is not a buffer.
 func (b *builder) buffer(name string, at site) *ir.Buffer {
 	m, err := b.names.At(name, at.indices()[0])
 	if err != nil {
@@ -88,8 +88,8 @@ func (b *builder) checkFormats(s *ir.Stage, at site) error {
 	return nil
 }
 
-// steps reports whether values advance by the same number from each to the next one, and by how many; one value by
-// itself counts as advancing by 1.
+// steps reports whether values advance by the same number from each to the next one, and by how many; a single
+// value counts as advancing by 1.
 func steps(values []int) (by int, even bool) {
 	by = 1
 	if len(values) > 1 {

@@ -7,7 +7,7 @@ import (
 )
 
 // The kernel has no waits of its own for each stage. All SMs walk the stages of a step in one order, and a stage
-// waits for what was handed over last: by the epoch of that exchange, or by its counter and its number of tasks. A
+// waits for what was published last: by the epoch of that exchange, or by its counter and its number of tasks. A
 // product may wait for an exchange that was kept instead: the first stage that sees one as the last keeps it, and so
 // does every product that reads what was kept, of the one that it passes over. So the program must say the same, stage
 // by stage and iteration by iteration; otherwise the kernel would wait for another exchange than the one that was
@@ -15,7 +15,7 @@ import (
 
 // handovers walks the steps of one variant in the order of the kernel.
 type handovers struct {
-	last    *ir.Stage         // that has handed something over; nil before the first one
+	last    *ir.Stage         // that has published a vector; nil before the first one
 	counter string            // which announces it
 	held    string            // the counter of the exchange that was kept last
 	by      map[string]string // the stage that signals a counter, as it is called in its iteration
@@ -73,7 +73,7 @@ func eachStep(v *ir.Variant, f func(s *ir.Stage, at site, index int) error) erro
 // reads what was kept.
 type reading struct{ holds, held bool }
 
-// placeReadings finds the products that do not wait for what was handed over last, and who keeps that for them.
+// placeReadings finds the products that do not wait for what was published last, and the stages that keep it for them.
 func (b *builder) placeReadings() error {
 	b.readings = map[*ir.Stage]reading{}
 	for i := range b.p.Variants {
@@ -149,7 +149,7 @@ func (h *handovers) stage(s *ir.Stage, at site, index int) error {
 	}
 	if !advances(s) {
 		if h.b.handedOver(s, at) > 0 {
-			return diag.Errorf(codeStructure, "stage "+s.Name, "hands its rows over and signals nothing: want a "+
+			return diag.Errorf(codeStructure, "stage "+s.Name, "publishes its rows and signals nothing: want a "+
 				"counter that announces them")
 		}
 		return nil
@@ -189,7 +189,7 @@ func (h *handovers) wait(s *ir.Stage, kind *kernel.Body, index int) error {
 	resident := h.reads(s, kind)
 	if kind == kernel.Embed || kind == kernel.EmbedReplicated || resident {
 		if len(s.Waits) > 0 {
-			return diag.Errorf(codeStructure, "stage "+s.Name, "waits for %s, and reads nothing that is handed over: "+
+			return diag.Errorf(codeStructure, "stage "+s.Name, "waits for %s, and reads nothing that is published: "+
 				"want no wait, as the kernel has none", s.Waits[0].Counter)
 		}
 		if resident && !h.begun {
@@ -200,7 +200,7 @@ func (h *handovers) wait(s *ir.Stage, kind *kernel.Body, index int) error {
 	}
 	if h.last == nil {
 		return diag.Errorf(codeStructure, "stage "+s.Name,
-			"comes first in the step, and no stage hands over what it reads: want one of %s before it", ir.EMBED)
+			"comes first in the step, and no stage publishes what it reads: want one of %s before it", ir.EMBED)
 	}
 	waited := "nothing"
 	if len(s.Waits) > 0 {
@@ -218,8 +218,8 @@ func (h *handovers) wait(s *ir.Stage, kind *kernel.Body, index int) error {
 	}
 	if len(s.Waits) != 1 || waited != want {
 		return diag.Errorf(codeStructure, "stage "+s.Name,
-			"waits for %s, and the kernel for %s, which the stage before it, %s, hands over: want a wait for that, "+
-				"and the stage right behind the one whose vector it reads",
+			"waits for %s, and the kernel for %s, which the stage before it, %s, publishes: want a wait for that, "+
+				"and the stage right after the one whose vector it reads",
 			waited, counterName(want), h.last.Name)
 	}
 	return nil

@@ -108,7 +108,7 @@ func TestLauncherGoVersion(t *testing.T) {
 	require.Contains(t, string(mod), "\ngo "+LauncherGo+"\n")
 }
 
-// The launcher builds with no network and no C compiler, and describes the build beside it. AMKC_LONG asks what go vet
+// The launcher builds with no network and no C compiler, and describes the build next to it. AMKC_LONG asks what go vet
 // has to say too: all but its main.go is vetted with the rest of amkc.
 func TestLauncherBuildsOffline(t *testing.T) {
 	if testing.Short() {

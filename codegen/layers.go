@@ -3,8 +3,8 @@ package codegen
 import "amkc/ir"
 
 // WrittenLayers is how many layers the CUDA sources of a program have code for, each with bodies of its own, which nvcc
-// compiles: a loop has those of its first iteration, however often it is repeated, and what is in no loop stands by
-// itself. Stages of no layer do not count.
+// compiles: a loop has those of its first iteration, however often it is repeated, and each layer in
+// no loop has its own. Stages of no layer do not count.
 func WrittenLayers(p *ir.Program) int {
 	written := map[int]bool{}
 	add := func(s *ir.Stage, index int) {

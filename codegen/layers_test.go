@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A loop is code for the layers of one iteration, and each layer beside it or in no loop is code for another, whatever
+// A loop is code for the layers of one iteration, and each layer next to it or in no loop is code for another, whatever
 // the configuration says.
 func TestWrittenLayers(t *testing.T) {
 	for name, p := range goldenPrograms(t) {

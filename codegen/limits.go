@@ -22,7 +22,7 @@ must be one that the ring can reach, and must not stop it. A constant must fit i
 float32 for eps and scales, and so must the bytes that a kv head's cache takes. The message says which bound is met, and
 which knob, dtype or target moves it.
 
-The scratch is shared memory beside the ring: activations that a stage reads (without tensor cores, as on a T4 or with
+The scratch is shared memory outside the ring: activations that a stage reads (without tensor cores, as on a T4 or with
 fp32), sums, and what attention keeps for the query heads of a kv head. Where it has no room it is laid out more
 tightly, and only what does not fit then is refused. Most published models fit every target (docs/models.md).`)
 

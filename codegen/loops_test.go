@@ -29,7 +29,7 @@ func loopOf(p *ir.Program, v int) *ir.Loop {
 	return nil
 }
 
-// split is a family as two: the first n members by themselves, the others as a family that starts at n.
+// split is a family as two: the first n members separately, the others as a family that starts at n.
 func split(t testing.TB, b ir.Buffer, n int) []ir.Buffer {
 	if b.Count == 0 {
 		return []ir.Buffer{b}

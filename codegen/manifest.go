@@ -190,7 +190,7 @@ func (b *builder) traffic() host.Traffic {
 	return t
 }
 
-// addRows adds rows of so many bytes, of a cache of which a position sees so many rows.
+// addRows adds rows of the given number of bytes, of a cache with the given window.
 func addRows(t *host.Traffic, bytes int64, window int) {
 	k := slices.IndexFunc(t.Cache, func(r host.CacheRows) bool { return r.Window == window })
 	if k < 0 {

@@ -94,14 +94,14 @@ func (b *builder) page(name string, at site) (string, error) {
 	switch {
 	case !placed:
 		return "", diag.Errorf(codeStructure, "buffer "+name,
-			"is exchanged but lies on no page: want pass pagecolor to have run")
+			"is exchanged but is on no page: want pass pagecolor to have run")
 	case !one || !even:
 		return "", diag.Errorf(codeStructure, "buffer "+name,
 			"is exchanged, and a loop takes its members from several buffers or out of turn: want one family in turn")
 	case len(buf.Pages) == 1:
 		return constant, nil
 	}
-	// Member k has the index First + k*Step, and lies on the page numbered by that index over Step.
+	// Member k has the index First + k*Step, and is on the page numbered by that index over Step.
 	return fmt.Sprintf("%s[(%s) %% %d]", constant, at.expression("c.layer", ks[0]+buf.First/max(1, buf.Step), by),
 		len(buf.Pages)), nil
 }

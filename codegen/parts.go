@@ -29,7 +29,7 @@ var afterStep = []string{"tell_host(c);", "if (stopped(c)) break;"}
 // token instead.
 var endsLaunch = afterStep[len(afterStep)-1]
 
-// noteStage keeps the lines of a stage for launches by itself, with what it takes up from the launches before. Stages
+// noteStage keeps the lines of a stage for launches of it alone, with what it takes up from the launches before. Stages
 // without a number end the step, and belong to the one before them.
 func (b *builder) noteStage(s *ir.Stage, kind *kernel.Body, st *stage, walk, consume []string) {
 	if kind.Unlisted {
@@ -73,7 +73,7 @@ func inCase(statements []string, further string) (lines []string) {
 	return lines
 }
 
-// parts are the stages of a program that can be launched by themselves: one whose layers are a loop over all of them,
+// parts are the stages of a program that can be launched separately: one whose layers are a loop over all of them,
 // every stage of which publishes its result to the next one, and whose other stages are those of all variants.
 // nil: what a stage takes up is more than the residual and one exchange, or depends on more than the layer.
 func (b *builder) parts() []partStage {

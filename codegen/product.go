@@ -70,7 +70,7 @@ func functionName(descriptor string) string {
 	return out.String() + "_stage"
 }
 
-// productWriter emits one function, and beside it the ops that the function carries out.
+// productWriter emits one function, and with it the ops that the function carries out.
 type productWriter struct {
 	b       *builder
 	s       *ir.Stage
@@ -262,7 +262,7 @@ func (w *productWriter) store(to ir.Operand, value string) {
 		w.chain = append(w.chain, fmt.Sprintf("    store_logit(c, r, %s);", value))
 	case place == ir.GlobalScratch:
 		if !w.param("out", to.Buf) && w.k.Out != to.Buf {
-			w.fail("hands its rows over in %s too; the kernel hands over one vector for each stage", to.Buf)
+			w.fail("publishes its rows in %s too; the kernel publishes one vector for each stage", to.Buf)
 		}
 		call := "publish_row"
 		if w.halved {

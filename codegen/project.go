@@ -193,7 +193,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// maxExecutable is the longest name of an executable, in bytes: a file beside it, such as NAME.edited.12, must have a
+// maxExecutable is the longest name of an executable, in bytes: a file next to it, such as NAME.edited.12, must have a
 // name too. Hubs allow 96.
 const maxExecutable = 128
 

@@ -118,7 +118,7 @@ func (s promptShape) columns() int { return s.parts * s.partBytes / tokenTile / 
 
 func (s promptShape) stageBytes() int { return s.stageParts * s.partBytes }
 
-// promptBytes is the workspace of a pass of so many tokens: PromptPlaces of prompt.cuh.
+// promptBytes is the workspace of a pass of that many tokens: PromptPlaces of prompt.cuh.
 func (b *builder) promptBytes(tokens int) int {
 	if tokens == 0 {
 		return 0

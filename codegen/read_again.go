@@ -18,10 +18,10 @@ const (
 )
 
 // checkReadAgain: in a pass of several tokens, a product whose columns are several slabs reads its vector once for each
-// flush, and so again after rows have been handed over. The proof has it read before that (rule 1 of
-// docs/memory-model.md). What reads rows of all SMs acts when all are handed over; a unit of attention reads those of
+// flush, and so again after rows have been published. The proof has it read before that (rule 1 of
+// docs/memory-model.md). What reads rows of all SMs acts when all are published; a unit of attention reads those of
 // its head alone, and might write over the vector while another SM is still to read it. So nothing that attention makes
-// may lie on a page of that vector.
+// may be on a page of that vector.
 func (b *builder) checkReadAgain(s *ir.Stage, at site, f format.Format, columns, warps int) error {
 	several := columns > slabColumns
 	if b.usesMMA() && columns%4 == 0 {
@@ -51,7 +51,7 @@ func (b *builder) checkReadAgain(s *ir.Stage, at site, f format.Format, columns,
 				k := slices.IndexFunc(out.Pages, func(page string) bool { return slices.Contains(in.Pages, page) })
 				if k >= 0 {
 					err = diag.Errorf(codeStage, "stage "+s.Name, "reads %s once for each %d of its up to %d rows on "+
-						"an SM, and %s lies on the same page %s, which units of attention may write before; want "+
+						"an SM, and %s is on the same page %s, which units of attention may write before; want "+
 						"page_allocation of none, or passes of one token", in.Name, flushRows, most, out.Name,
 						out.Pages[k])
 				}

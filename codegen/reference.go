@@ -22,7 +22,7 @@ func Reference(p *ir.Program, g *ir.Graph) ([]byte, error) {
 	}
 	if p.Pass.NumTokens() > 1 {
 		return nil, diag.Errorf(codeReference, "program", "takes %d rows of %d sequences in a pass, and the plain "+
-			"kernels decode one row of one, to which any row may be held by itself", p.Pass.NumRows(),
+			"kernels decode one row of one, with which each row may be compared separately", p.Pass.NumRows(),
 			p.Pass.NumSequences())
 	}
 	b, err := build(p)
@@ -114,7 +114,7 @@ type referenceWriter struct {
 	out    referenceBody
 	value  map[string]value
 	sum    string          // the node whose sum the residual is now
-	result map[string]part // nodes whose rows are handed over rounded, as parts of one vector
+	result map[string]part // nodes whose rows are published rounded, as parts of one vector
 }
 
 // A value is what a node has computed, as C++.
@@ -124,7 +124,7 @@ type value struct {
 	scale   string // of a norm: where 1/rms is, which is not yet in the values
 }
 
-// A part is a node's place in a vector that one exchange hands over.
+// A part is a node's place in a vector that one exchange publishes.
 type part struct {
 	vector       string
 	first, whole int    // where the part begins, and the size of the vector
@@ -149,7 +149,7 @@ func (r *referenceWriter) body(title string, nodes []ir.GraphNode, layers []int,
 	return nil
 }
 
-// handedOver finds what attention is handed over: its inputs, or where it normalises them itself, what it makes their
+// handedOver finds what is published for attention: its inputs, or where it normalises them itself, what it makes their
 // norms of. The parts lie side by side, as the exchange has them.
 func (r *referenceWriter) handedOver() error {
 	r.result = map[string]part{}

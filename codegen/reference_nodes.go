@@ -114,7 +114,7 @@ func (r *referenceWriter) embed(n *ir.GraphNode) error {
 		args = append(args, positions, row)
 	}
 	l := launch{name: n.Name, blocks: forEach(size), lines: calls("embed", args...)}
-	if !r.builder.d.Replicates { // else no stage hands it over
+	if !r.builder.d.Replicates { // else no stage publishes it
 		l.stage, l.result, l.size, l.bytes = n.Name, "x", size, "Element::kBytes"
 	}
 	return r.launch(l)
@@ -138,7 +138,7 @@ func (r *referenceWriter) order(n *ir.GraphNode) transform.Chain {
 	return nil
 }
 
-// output is where a node's result goes: among the parts of what is handed over, rounded, or to a vector of its own.
+// output is where a node's result goes: among the parts of what is published, rounded, or to a vector of its own.
 // What attention reads is rounded, and what is normalised.
 func (r *referenceWriter) output(n *ir.GraphNode) value {
 	v := value{rounded: n.Op == "rope" || r.isBranch(n) || r.reads("attention", n)}
@@ -246,7 +246,7 @@ func (r *referenceWriter) add(n *ir.GraphNode, y value) error {
 	r.value[n.Name], r.sum = value{at: "v.x", rounded: true}, n.Name
 	l := launch{name: n.Name, blocks: forEach(n.Shape[0]),
 		lines: calls("add", "v.residual", "v.x", y.at, itoa(n.Shape[0]))}
-	if !normed && r.isRead(n) { // then the sum is what its stage hands over
+	if !normed && r.isRead(n) { // then the sum is what its stage publishes
 		l.stage, l.result = stageName([]*ir.GraphNode{r.product(branch)}), "x"
 		l.size, l.bytes = n.Shape[0], "Element::kBytes"
 	}

@@ -79,8 +79,8 @@ func offset(n *ir.GraphNode) []string {
 	return nil
 }
 
-// addedNorm is the norm of a branch: what is added to the residual is the norm itself, rounded as it would be handed
-// over, and not its product with a matrix.
+// addedNorm is the norm of a branch: what is added to the residual is the norm itself, rounded as it would be
+// published, and not its product with a matrix.
 func (r *referenceWriter) addedNorm(n *ir.GraphNode, x value, gain string) error {
 	out := r.member(n.Name, "Bits", n.Shape[0])
 	r.value[n.Name] = value{at: out, rounded: true}

@@ -53,7 +53,7 @@ func goldenGraphs(t *testing.T) map[string]*ir.Graph {
 
 var completed = regexp.MustCompile(`(k\w+), (\d),\n     \{"((?:L\{i\}\.)?[a-z_]+)", offsetof\(Values, \w+\), (\d+),`)
 
-// A stage that reference.cu completes must be one that a traced kernel hands over, or check --bisect compares nothing.
+// A stage that reference.cu completes must be one that a traced kernel publishes, or check --bisect compares nothing.
 func TestReferenceAndTraceSpeakOfTheSameStages(t *testing.T) {
 	graphs := goldenGraphs(t)
 	for name, p := range goldenPrograms(t) {
@@ -66,12 +66,12 @@ func TestReferenceAndTraceSpeakOfTheSameStages(t *testing.T) {
 		if !strings.Contains(string(source), "{\"embed\"") {
 			require.Contains(t, []string{"gemma3-tied_h200_bf16", "gemma2-split-k_h200_bf16",
 				"exaone4-windows_h200_bf16", "olmo2-plain_h200_bf16"}, name,
-				"every SM has the token's row, and hands nothing over")
+				"every SM has the token's row, and publishes nothing")
 		} else {
 			stages++
 		}
 		if name == "gpt-neox-parallel_h200_bf16" {
-			stages-- // o hands nothing over
+			stages-- // o publishes nothing
 		}
 		require.Len(t, found, stages, name)
 		for _, v := range facts.Variants {
@@ -112,7 +112,7 @@ func TestReferenceUsesConstantsOfTheModel(t *testing.T) {
 	}
 }
 
-// A program whose layers are in no loop holds each layer's weights by themselves: a table says where, and the
+// A program whose layers are in no loop holds each layer's weights separately: a table says where, and the
 // operations are the same.
 func TestReferenceOfUnrolledPrograms(t *testing.T) {
 	graphs := goldenGraphs(t)

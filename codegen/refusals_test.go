@@ -142,7 +142,7 @@ func TestRefusals(t *testing.T) {
 		}},
 		"page on chip": {pycoder, "AMK4003", "page xchg0: error: lies in SMEM; want GLOBAL_SCRATCH",
 			func(p *ir.Program) { p.Pages[0].Space = ir.SMEM }},
-		"vector on no page": {pycoder, "AMK4003", "lies on no page", func(p *ir.Program) {
+		"vector on no page": {pycoder, "AMK4003", "is on no page", func(p *ir.Program) {
 			for i := range p.Buffers {
 				p.Buffers[i].Pages = nil
 			}

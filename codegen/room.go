@@ -49,7 +49,7 @@ func (b *builder) needs() need {
 	return n
 }
 
-// digits is what a matrix stage with so many columns keeps of its vector in fixed point, or of its sums in a pass of
+// digits is what a matrix stage with that many columns keeps of its vector in fixed point, or of its sums in a pass of
 // several tokens.
 func (b *builder) digits(s *stage, columns int) int {
 	_, quantised := s.Matrix.(format.Quantised)
@@ -63,8 +63,8 @@ func (b *builder) digits(s *stage, columns int) int {
 	return 0
 }
 
-// plainSlab is what a matrix stage with so many columns keeps in a pass of several tokens, where it does without tensor
-// cores.
+// plainSlab is what a matrix stage with that many columns keeps in a pass of several tokens, where it does without
+// tensor cores.
 func (b *builder) plainSlab(s *stage, columns int) int {
 	c := &b.p.Config
 	return kernel.PlainSlab(s.Matrix.Geometry(), &s.IR.Dist, columns, knobs.ChunkBytes.Of(c),
@@ -123,7 +123,7 @@ func (b *builder) checkShared(shared, slot int, s *kernel.Scratch, n *need) erro
 		b.p.Target.Name, shared, scratch+ring, bytes, part, ring, kernel.MinSlots, scratch-bytes, want)
 }
 
-// values is so many values, and the field of config.json that says so if there is one.
+// values is the text for n values, with the field of config.json that has this size if there is one.
 func values(m *ir.Model, n int) string {
 	switch n {
 	case m.Intermediate:

@@ -14,7 +14,7 @@ import (
 )
 
 // unrolled is a program with the first n iterations of its loop, or all for n < 0, as stages in no loop, and all its
-// families as buffers and counters by themselves if none are left.
+// families as separate buffers and counters if none are left.
 func unrolled(t testing.TB, p *ir.Program, n int) *ir.Program {
 	t.Helper()
 	text, err := p.MarshalJSON()
@@ -65,7 +65,7 @@ func unrolled(t testing.TB, p *ir.Program, n int) *ir.Program {
 	return q
 }
 
-// membersOf are the members of each family as buffers by themselves.
+// membersOf are the members of each family as separate buffers.
 func membersOf(t testing.TB, buffers []ir.Buffer) [][]ir.Buffer {
 	var out [][]ir.Buffer
 	for _, b := range buffers {

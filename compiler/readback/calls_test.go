@@ -86,7 +86,7 @@ func TestRefusalsOfCalls(t *testing.T) {
 		{"a directive", "#pragma unroll 1\n    for (int", "#pragma unroll 2\n    for (int",
 			"want #pragma unroll 1 and a loop"},
 		{"a directive before code", "#pragma unroll 1\n    for (c.layer", "#pragma unroll 1 for (c.layer", "AMK4915"},
-		{"a sign by itself", "++c.layer", "+ +c.layer", `"+"; want ++ [AMK4915]`},
+		{"a sign alone", "++c.layer", "+ +c.layer", `"+"; want ++ [AMK4915]`},
 		{"another bound", "c.layer < kLayers", "c.layer < kHeads", `"kHeads"; want kLayers [AMK4915]`},
 		{"a branch of no variant", "c.position < kShortEnd", "c.position < kEnd", `"kEnd" is no end of a variant`},
 		{"a base of none", "base + kQkvWeight", "base + kX", "base + kX is the address of no weight"},

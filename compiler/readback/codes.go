@@ -12,7 +12,7 @@ what stands there instead. Compile again; the block is not meant to be edited.`)
 	codeConstants = diag.New("AMK4912", "constants of the headers that no schedule has", `
 The schedule was read back out of the headers, and these constants contradict one another, or the device code that
 they are for: a constant that is missing or unknown, of another type, or not what follows from the others. Examples:
-kTasks that is not the number of tasks of the distribution beside it, a page that overlaps its neighbour, the comment
+kTasks that is not the number of tasks of the distribution next to it, a page that overlaps its neighbour, the comment
 of a stage that lists other ops than its body carries out, a function of stages.h with a parameter that it does not
 use. Compile again; a schedule is changed by the configuration (--config), not in the headers.`)
 

@@ -11,7 +11,7 @@ import (
 // What a descriptor or a header states although it follows from the rest: the kernel is compiled with it, so it has
 // to be right.
 
-// checkTasks holds kTasks to the distribution beside it, and kResidualRows to the SM that owns most of the residual.
+// checkTasks holds kTasks to the distribution next to it, and kResidualRows to the SM that owns most of the residual.
 func (b *builder) checkTasks() {
 	r := &b.schedule
 	rows, parts := 0, 1
@@ -26,7 +26,7 @@ func (b *builder) checkTasks() {
 		if d.handsOver() {
 			r.same(d.scope, "kTasks", d.Tasks, len(tasks), "the tasks of the distribution")
 		} else {
-			r.same(d.scope, "kTasks", d.Tasks, 0, "none hands anything over")
+			r.same(d.scope, "kTasks", d.Tasks, 0, "no task publishes anything")
 		}
 		if d.body.Keeps&kernel.OwnRows != 0 || d.adds {
 			for _, t := range tasks {
@@ -187,7 +187,7 @@ func (b *builder) checkReadings() {
 				return true
 			}
 			b.schedule.fail(d.at, "struct %s waits for the exchange of %s and reads %s; want kReadsHeld where it does "+
-				"not read what was handed over last, and kHolds where that is kept for it", d.scope.name, waits,
+				"not read what was published last, and kHolds where that is kept for it", d.scope.name, waits,
 				of(d.In))
 			return false
 		}

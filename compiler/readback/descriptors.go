@@ -40,7 +40,7 @@ func (d *descriptor) looped() bool { return d.call.looped }
 // keeps the last hidden state.
 func (d *descriptor) handsOver() bool { return d.Out != "" }
 
-// afterLayers reports whether the stage reads what the last layer hands over.
+// afterLayers reports whether the stage reads what the last layer publishes.
 func (d *descriptor) afterLayers() bool { return d.head() || d.body == kernel.KeepHidden }
 
 // head reports whether the stage makes the logits.

@@ -111,18 +111,18 @@ func (b *builder) vector(v vector, c *constant, pages map[string]int) {
 		b.pages.fail(c.at, "%s is not the page of a vector, or a list of several", c.name)
 	}
 	if len(on) > maxPages {
-		b.pages.fail(c.at, "%s lies on %d pages; want at most %d", c.name, len(on), maxPages)
+		b.pages.fail(c.at, "%s is on %d pages; want at most %d", c.name, len(on), maxPages)
 		return
 	}
 	for i, e := range on {
 		k, known := pages[e.name]
 		if e.kind != name || !known {
-			b.pages.fail(e.at, "%s lies on no page; want the name of one", c.name)
+			b.pages.fail(e.at, "%s is on no page; want the name of one", c.name)
 			return
 		}
 		page := &b.p.Pages[k]
 		if i > 0 && page.Layout.Copies != buf.Layout.Copies {
-			b.pages.fail(e.at, "%s lies on pages with different numbers of copies", c.name)
+			b.pages.fail(e.at, "%s is on pages with different numbers of copies", c.name)
 		}
 		buf.Pages, buf.Layout.Copies = append(buf.Pages, page.Name), page.Layout.Copies
 	}

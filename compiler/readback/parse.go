@@ -100,7 +100,7 @@ func parse(file string, text []byte) (*block, *diag.Diagnostic) {
 	return b, b.err
 }
 
-// elementTypes are the names that model_config.h has for types of elements: of weights, of what stages hand over, and
+// elementTypes are the names that model_config.h has for types of elements: of weights, of what stages publish, and
 // of the cache.
 var elementTypes = []string{weightElement, element, cacheElement}
 

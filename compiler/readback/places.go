@@ -9,7 +9,7 @@ import (
 // member), a list of them in braces, a variable, or a number.
 type place struct {
 	at     pos
-	base   string // weights, or base, which are the weights of a layer; "" for what is no address
+	base   string // weights, or base, which are the weights of a layer; "" for anything but an address
 	name   string // "" for a number
 	index  string // the variable that an entry of a list of addresses is taken by
 	number int

@@ -20,7 +20,7 @@ func (b *builder) checkSplit(d *descriptor) {
 	}
 }
 
-// partsHandedOver is how many parts the vector of a product is handed over in.
+// partsHandedOver is how many parts the vector of a product is published in.
 func (b *builder) partsHandedOver(constant string) int {
 	for _, v := range vectors {
 		for _, d := range b.stages {

@@ -215,7 +215,7 @@ func TestRefusals(t *testing.T) {
 		{"include of the runtime", "#pragma once\n", "#pragma once\n#include \"amk/ring.cuh\"\n",
 			`#include \"amk/ring.cuh\"" before the literals; want comments and #include ` +
 				`"amk/weight_format.cuh" alone [AMK4911]`},
-		{"include beside the one of pages.h", "#include \"amk/exchange.cuh\"\n",
+		{"include besides the one of pages.h", "#include \"amk/exchange.cuh\"\n",
 			"#include \"amk/exchange.cuh\"\n#include \"amk/evil.cuh\"\n",
 			`pages.h:9:1: error: "#include \"amk/evil.cuh\"" before the literals; want comments and #include ` +
 				`"amk/exchange.cuh" alone [AMK4911]`},

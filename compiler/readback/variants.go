@@ -129,7 +129,7 @@ func (b *builder) countStages() bool {
 		r.fail(r.enum.at, "there are %d descriptors for %d layers", len(b.stages), b.facts.layers)
 	case single != nil && looped != nil:
 		r.fail(single.at, "struct %s is of one layer, and struct %s of all; want the layers in a loop or each "+
-			"by itself", single.scope.name, looped.scope.name)
+			"separately", single.scope.name, looped.scope.name)
 	default:
 		return b.diags.Err() == nil
 	}
@@ -203,7 +203,7 @@ func (b *builder) variant(l *variantList) {
 	b.p.Variants = append(b.p.Variants, v)
 }
 
-// handed is the counter of the vector that a descriptor's stage hands over: a family, unless the layers are in no loop.
+// handed is the counter of the vector that a descriptor's stage publishes: a family, unless the layers are in no loop.
 func (b *builder) handed(d *descriptor) string {
 	if b.unrolled {
 		return b.outside(d, d.Out)
@@ -242,7 +242,7 @@ func (b *builder) thresholds(l *variantList) map[handover]int {
 	return tasks
 }
 
-// A handover is a vector that stages of a kind of layers hand over.
+// A handover is a vector that stages of a kind of layers publish.
 type handover struct {
 	vector string
 	kind   int

@@ -7,7 +7,7 @@ import (
 	"amkc/kernel"
 )
 
-// wire finds out what each stage reads and hands over, from the first call of each.
+// wire finds out what each stage reads and publishes, from the first call of each.
 func (b *builder) wire() {
 	streams := map[string]*kernelCall{}
 	for i := range b.streamed.calls {

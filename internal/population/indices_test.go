@@ -29,5 +29,5 @@ func TestIndices(t *testing.T) {
 	require.Greater(t, accepted, seeds*4/10)
 	require.Less(t, accepted, seeds*8/10)
 	require.Greater(t, codes[validate.CodeIndex.ID], seeds*2/10)
-	require.LessOrEqual(t, len(codes), 2, "values that no task has written, beside indices")
+	require.LessOrEqual(t, len(codes), 2, "values that no task has written, besides indices")
 }

@@ -223,7 +223,7 @@ func placed(s *ir.Stage) bool {
 }
 func intParam(key string, n int) ir.Param { return ir.IntParam(key, ir.Int(n)) }
 
-// ofRow is a parameter that each row of a pass has for itself.
+// ofRow is a parameter that each token of a pass has a value of its own for.
 func ofRow(p *ir.Param) bool {
 	return !p.IsFloat && p.Int.Uses(ir.Pos) && (p.Key == "row" || p.Key == "pos")
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// doubling makes what grows to twice its size with each of so many rounds.
+// doubling is a template that doubles the size of x, from start on, in each of 100 rounds.
 func doubling(start, grow string) string {
 	return "{% set ns = namespace(x=" + start + ") %}{% for i in range(100) %}{% set ns.x = " + grow +
 		" %}{% endfor %}{{ ns.x is defined }}"

@@ -309,7 +309,7 @@ func numberOrder(a, b Value) int {
 		return cmp.Compare(m, n)
 	case math.IsNaN(x) || math.IsNaN(y):
 		return unordered
-	case math.IsInf(x, 0) || math.IsInf(y, 0): // of what is no float, it is the 0 that decides
+	case math.IsInf(x, 0) || math.IsInf(y, 0): // x or y is 0 if its operand is not a float
 		return cmp.Compare(x, y)
 	}
 	return exact(a, aFloat, x).Cmp(exact(b, bFloat, y))

@@ -30,7 +30,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	// Written beside the embedded folder and moved there: a build that runs at the same time embeds whole files.
+	// Written next to the embedded folder and moved there: a build that runs at the same time embeds whole files.
 	const unfinished = "unfinished"
 	if err := os.RemoveAll(unfinished); err != nil {
 		return err
