@@ -312,7 +312,7 @@ func (b *builder) constants() error {
 		b.d.Machine = append(b.d.Machine, field{c.Type, c.Name, itoa(k.Of(&p.Config)), c.Note})
 		if k == knobs.ChunkBytes {
 			b.d.Machine = append(b.d.Machine, field{"unsigned", "kMaxRingSlots", itoa(shared / slot),
-				"what is left beside the scratch decides"})
+				"upper bound; the scratch takes its part"})
 		}
 	}
 	if knobs.StreamsApart(p) {

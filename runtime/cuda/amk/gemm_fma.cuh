@@ -34,7 +34,7 @@ __device__ __forceinline__ void gemm_fma(C& c, const Reader& in, Finish&& finish
   using W = typename Slabs::W;
   constexpr int kSlabs = Slabs::kSlabs, kKept = Slabs::kKept;
   constexpr int kBatch = 8;  // words a thread polls together
-  static_assert(!Reader::kResidual, "a vector that is handed over");
+  static_assert(!Reader::kResidual, "a vector that is published");
   const Tiles mine = tiles_of<S>(c.sm, c.layer);
   const int tiles = mine.count();
   const bool works = tiles > 0 || S::kEmpty;

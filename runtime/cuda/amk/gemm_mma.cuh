@@ -52,7 +52,7 @@ template <class S, class C, class Reader, class Finish>
 __device__ __forceinline__ void gemm_mma(C& c, const Reader& in, Finish&& finish) {
   using Shape = GemvShape<S>;
   using F = TokenFragments<typename Shape::W>;
-  static_assert(!Reader::kResidual, "a vector that is handed over");
+  static_assert(!Reader::kResidual, "a vector that is published");
   static_assert(Shape::kGroups == 1 || Shape::kSlabs == 1, "groups of warps share no slabs");
   static_assert(!kReadsHeld<S> || Shape::kSlabs == 1, "what was kept is read once");
   constexpr int kSubs = Shape::kSlabSubs;  // of a slab
