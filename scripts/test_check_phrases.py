@@ -17,7 +17,7 @@ ACCEPTED = (
     "besides the ring", "it leaves nothing behind", "the library behind nvidia-smi", "an SM gave up waiting",
     "it lies inside the buffer", "none of these", "something in the way of the step", "what is no longer there",
     "rows of a pass", "with the facts at hand", "which lies between two words", "gave it up", "looks up a name",
-    "counters that there are none of, and",
+    "counters that there are none of, and", "the operator append-beside-pos",
 )
 
 
