@@ -20,8 +20,8 @@ func kernel(t *testing.T) func(what string, request, answer any) {
 		t.Skip("no C++ compiler")
 	}
 	program := filepath.Join(t.TempDir(), "kernel")
-	out, err := exec.Command(compiler, "-std=c++17", "-O2", "-ffp-contract=off", "-w", "-I../../runtime/cuda/amk", "-Itestdata",
-		"-o", program, "testdata/kernel.cc").CombinedOutput()
+	out, err := exec.Command(compiler, "-std=c++17", "-O2", "-ffp-contract=off", "-w", "-I../../runtime/cuda/amk",
+		"-Itestdata", "-o", program, "testdata/kernel.cc").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return func(what string, request, answer any) {
 		t.Helper()
