@@ -76,7 +76,7 @@ class McpTest(unittest.TestCase):
             self.assertNotIn("tiling.loop.barrier", status["best"])
             done = await agent.call("search", trials=10, **campaign)
             self.assertIsNotNone(done["confirmed"])
-            self.assertEqual((await agent.call("campaign_verify", campaign="camp"))["soundness"]["best_unproved"], 0)
+            self.assertEqual((await agent.call("campaign_verify", campaign="camp"))["soundness"]["accepted_unproved"], 0)
             await agent.call("campaign_report", campaign="camp")
             report = await session.read_resource("amkc://report/camp")
             self.assertIn("<html", report.contents[0].text)
