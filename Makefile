@@ -86,7 +86,7 @@ explore-coverage:
 
 # The same tests on more programs, models and files, and those that take minutes; CONTRIBUTING.md says what runs where.
 long: build
-	AMKC_LONG=1 go test -timeout 60m ./...
+	AMKC_LONG=1 go test -count 1 -timeout 60m ./...
 	@$(MAKE) --no-print-directory engines chat-templates openai browser explore-long kernels KERNELS=all
 
 # A whole campaign on the cost model and the reference VM, by a client from outside: that of the official MCP SDK for
