@@ -215,7 +215,7 @@ func (u *use) stem() string {
 	return ""
 }
 
-// behind is 1 for what publishes the vector of the next layer.
+// behind is 1 if the stage publishes the input of the next layer.
 func (u *use) behind() int {
 	if u.s.Layer.Known && u.stem() == "x" {
 		return 1

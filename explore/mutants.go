@@ -84,22 +84,29 @@ type mutated struct {
 	jobs  []Job
 	pool  *pool
 	dir   string
+	close func()
+
 	// jobs that come to a site, the shortest first
 	reaching map[int][]*Job
-	close    func()
+	steps    map[string]uint64 // of a job without a mutant, at most
 
 	mu    sync.RWMutex
 	known known
-	steps map[string]uint64       // of a job, at most
-	come  map[int]map[string]bool // jobs that come to a site
-	clean map[cleanRun]*sync.Once
-	wrong map[cleanRun]error
+	clean map[scheduled]*cleanRun
 }
 
-// A cleanRun is a run without a mutant: a job under the schedule of a number.
-type cleanRun struct {
+// A scheduled is a job under the schedule of a number.
+type scheduled struct {
 	job    string
 	number int
+}
+
+// A cleanRun is a run without a mutant.
+type cleanRun struct {
+	once    sync.Once
+	steps   uint64
+	reached []int // sites
+	err     error
 }
 
 // RunMutants runs mutants until each is killed or has been given its schedules. The kernels have to have no finding
@@ -139,7 +146,7 @@ func RunMutants(ctx context.Context, o MutantOptions) (*MutantReport, error) {
 // mutate makes the mutants of a build and compiles them.
 func mutate(ctx context.Context, o *MutantOptions, build MutantBuild) (_ *mutated, err error) {
 	b := &mutated{MutantBuild: build, known: known{}, reaching: map[int][]*Job{}, steps: map[string]uint64{},
-		come: map[int]map[string]bool{}, clean: map[cleanRun]*sync.Once{}, wrong: map[cleanRun]error{}}
+		clean: map[scheduled]*cleanRun{}}
 	if b.facts, err = host.ReadFacts(build.Dir); err != nil {
 		return nil, err
 	}
@@ -248,7 +255,7 @@ const eager = 8
 func baseline(o *MutantOptions, builds []*mutated) error {
 	err := objects.SideBySide(len(builds), o.workers(), func(i int) error {
 		for k := range builds[i].jobs {
-			if err := builds[i].runClean(&builds[i].jobs[k], 0); err != nil {
+			if _, err := builds[i].runClean(&builds[i].jobs[k], 0); err != nil {
 				return err
 			}
 		}
@@ -262,7 +269,7 @@ func baseline(o *MutantOptions, builds []*mutated) error {
 		for _, b := range builds {
 			for k := range b.jobs {
 				if j := &b.jobs[k]; !j.Once {
-					rest = append(rest, func() error { return b.runClean(j, i) })
+					rest = append(rest, func() error { _, err := b.runClean(j, i); return err })
 				}
 			}
 		}
@@ -277,27 +284,19 @@ func baseline(o *MutantOptions, builds []*mutated) error {
 }
 
 // runClean runs a job without a mutant under the i-th schedule, once: nothing may go wrong.
-func (b *mutated) runClean(j *Job, i int) error {
-	key := cleanRun{j.Name, i}
+func (b *mutated) runClean(j *Job, i int) (*cleanRun, error) {
 	b.mu.Lock()
-	once := b.clean[key]
-	if once == nil {
-		once = &sync.Once{}
-		b.clean[key] = once
+	r := b.clean[scheduled{j.Name, i}]
+	if r == nil {
+		r = &cleanRun{}
+		b.clean[scheduled{j.Name, i}] = r
 	}
 	b.mu.Unlock()
-	once.Do(func() {
-		err := b.runCleanNow(j, i)
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.wrong[key] = err
-	})
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	return b.wrong[key]
+	r.once.Do(func() { r.err = r.run(b, j, i) })
+	return r, r.err
 }
 
-func (b *mutated) runCleanNow(j *Job, i int) error {
+func (r *cleanRun) run(b *mutated, j *Job, i int) error {
 	ordered := order{Job: j.Name, Schedule: b.schedule(j, i)}
 	outcome, err := b.pool.run(&ordered)
 	if err != nil {
@@ -310,21 +309,23 @@ func (b *mutated) runCleanNow(j *Job, i int) error {
 		return diag.Errorf(codeFound, b.Name+", job "+j.Name, "without a mutant, schedule %s: %s: %s",
 			ordered.Schedule.String(), wrong[0].Kind, wrong[0].Message)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.steps[j.Name] = max(b.steps[j.Name], outcome.Steps)
-	for _, site := range outcome.Reached {
-		if b.come[site] == nil {
-			b.come[site] = map[string]bool{}
-		}
-		b.come[site][j.Name] = true
-	}
+	r.steps, r.reached = outcome.Steps, outcome.Reached
 	return nil
 }
 
 // findReaching notes which jobs come to which sites.
 func (b *mutated) findReaching() {
-	for site, names := range b.come {
+	come := map[int]map[string]bool{}
+	for of, r := range b.clean {
+		b.steps[of.job] = max(b.steps[of.job], r.steps)
+		for _, site := range r.reached {
+			if come[site] == nil {
+				come[site] = map[string]bool{}
+			}
+			come[site][of.job] = true
+		}
+	}
+	for site, names := range come {
 		for k := range b.jobs {
 			if names[b.jobs[k].Name] {
 				b.reaching[site] = append(b.reaching[site], &b.jobs[k])
@@ -336,20 +337,15 @@ func (b *mutated) findReaching() {
 	}
 }
 
-func (b *mutated) stepsOf(j *Job) uint64 {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	return b.steps[j.Name]
-}
-
 // A trial is a mutant in a build, and a job that comes to its site.
 type trial struct {
 	build  *mutated
 	mutant *mutant.Mutant
 	job    *Job
 	once   bool // under the default schedule alone: the job is not one of the shortest
-	steps  uint64
 }
+
+func (t *trial) steps() uint64 { return t.build.steps[t.job.Name] }
 
 // run runs all mutants, several at a time.
 func (r *MutantReport) run(ctx context.Context, o *MutantOptions, builds []*mutated) error {
@@ -364,11 +360,11 @@ func (r *MutantReport) run(ctx context.Context, o *MutantOptions, builds []*muta
 				results[id] = &MutantResult{ID: id, Kind: m.Kind, Fate: Unreached}
 			}
 			for i, j := range b.reaching[m.Site.Number] {
-				trials[id] = append(trials[id], trial{b, m, j, j.Once || i >= o.Jobs, b.steps[j.Name]})
+				trials[id] = append(trials[id], trial{b, m, j, j.Once || i >= o.Jobs})
 			}
 			if e := o.Earlier[id]; e != nil && e.Build == b.Name {
 				if k := slices.IndexFunc(b.jobs, func(j Job) bool { return j.Name == e.Job }); k >= 0 {
-					first[id] = trial{b, m, &b.jobs[k], b.jobs[k].Once, b.steps[e.Job]}
+					first[id] = trial{b, m, &b.jobs[k], b.jobs[k].Once}
 				}
 			}
 		}
@@ -423,7 +419,7 @@ func (m *MutantResult) try(o *MutantOptions, first trial, trials []trial) error 
 		return nil
 	}
 	m.Fate = Survived
-	slices.SortStableFunc(trials, func(x, y trial) int { return int(x.steps) - int(y.steps) })
+	slices.SortStableFunc(trials, func(x, y trial) int { return int(x.steps()) - int(y.steps()) })
 	for i := range o.Schedules {
 		for _, t := range trials {
 			if i > 0 && t.once || limit > 0 && m.Runs >= limit {
@@ -444,11 +440,12 @@ func (m *MutantResult) try(o *MutantOptions, first trial, trials []trial) error 
 const mostSteps = 2
 
 func (m *MutantResult) tryOne(t trial, i int) (dead bool, err error) {
-	if err := t.build.runClean(t.job, i); err != nil {
+	clean, err := t.build.runClean(t.job, i)
+	if err != nil {
 		return false, err
 	}
 	s := t.build.schedule(t.job, i)
-	s.Mutant, s.MaxSteps = t.mutant.Number, mostSteps*t.build.stepsOf(t.job)
+	s.Mutant, s.MaxSteps = t.mutant.Number, mostSteps*max(t.steps(), clean.steps)
 	ordered := order{Job: t.job.Name, Schedule: s}
 	outcome, err := t.build.pool.run(&ordered)
 	if err != nil {

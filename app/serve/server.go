@@ -119,7 +119,7 @@ func New(c Config) *Server {
 	return s
 }
 
-// beside is how much may be worked for at a time concurrently with the engine: half of the processors are left to that.
+// beside is how many requests may be worked on while the engine runs, which keeps half of the processors.
 func beside() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
 // A route is a path with what answers it.

@@ -211,7 +211,7 @@ type searchInput struct {
 	Round    int      `json:"round,omitempty" jsonschema:"configurations screened in a round; default 9"`
 }
 
-// campaignInput is a campaign that is there.
+// campaignInput names an existing campaign.
 type campaignInput struct {
 	Campaign string `json:"campaign" amkc:",in" jsonschema:"directory of the campaign"`
 }
