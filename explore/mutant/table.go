@@ -163,7 +163,7 @@ var primitives = []primitive{
 	{name: "four_stale", without: "0u"},
 	{name: "signal", changes: byOne(Count, "$1", "signal($0, $1)")},
 	{name: "await"},
-	{name: "hand_over"},
+	{name: "end_stage"},
 	{name: "begin_reading"},
 	{name: "end_reading"},
 	{name: "hold"},

@@ -47,7 +47,7 @@ static void fill_cache(int sequence, int position) {
     }
   }
 }
-static void hand_over(const int (&positions)[SEQUENCES], int sequence, int first, u32 epoch) {
+static void end_stage(const int (&positions)[SEQUENCES], int sequence, int first, u32 epoch) {
   for (int token = 0; token < kTokens; ++token) {
     const int of = sequence + sequence_of(token), row = positions[of] + first + row_of(token);
     for (int e = 0; e < kHandedOver; ++e) {
@@ -128,7 +128,7 @@ static void pass(const int (&positions)[SEQUENCES], int sequence, int first) {
   launch.cache = cache.all + sequence * size_t(kCacheBytes);
   launch.position = kSequences > 1 ? 0 : positions[sequence] + first;
   for (int i = 0; i < SEQUENCES; ++i) launch.positions[i] = positions[i] < 0 ? kAbsent : positions[i] + first;
-  hand_over(positions, sequence, first, first_epoch());
+  end_stage(positions, sequence, first, first_epoch());
   memset(exchange.all + kOut.offset, 0, kOut.bytes + kCombined.bytes);
   exchange.write();
   int units = 0;

@@ -19,7 +19,7 @@ static float vectors[PASS][kInput / 4 / PASS];  // of the tokens of the pass
 
 // Hands over the vectors of so many elements of the tokens from `first` on. Nothing else is there to be read: whoever
 // waits for a word behind them waits in vain.
-static void hand_over(int first, int elements, u32 epoch) {
+static void end_stage(int first, int elements, u32 epoch) {
   using Word = WordOf<Element>;
   memset(exchange.all, 0, kOut.offset + kOut.bytes);
   for (int token = 0; token < kTokens; ++token)
@@ -97,7 +97,7 @@ static void product() {
   memset(has, 0, sizeof has);
   for (int slot = kSMs - 1; slot >= 0; slot -= LONG ? 65 : kSMs) {  // the SM with the last rows, and others
     for (first_token = 0; first_token < PASS; first_token += kTokens) {
-      hand_over(first_token, S::kColumns, first_epoch());
+      end_stage(first_token, S::kColumns, first_epoch());
       add_sm(((slot - S::kRotation) % kSMs + kSMs) % kSMs);
       run_sms(multiply<S, Reader>, kThreads);
     }
@@ -167,7 +167,7 @@ static void attention(const char* name) {
     make_up(position);
     for (int first = 0; first < PASS; first += kTokens) {
       launch.position = position + first;
-      hand_over(first, kRows, first_epoch());
+      end_stage(first, kRows, first_epoch());
       for (int sm = 0; sm < kSMs; ++sm)
         if (units_of<S>(sm, 0).count() > 0) add_sm(sm);
       run_sms(attend_on_sm<S>, kThreads);

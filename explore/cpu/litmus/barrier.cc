@@ -54,7 +54,7 @@ void join_by(C& c, int number, How how) {
     if (how == How::kOneBefore) target -= kSMs;
     Spin spin;
     while (how != How::kNoJoin && int(load_acquire(join_counter(c)) - target) < 0) {
-      if (spin.give_up(c, Wait::kJoin, number, target)) break;
+      if (spin.cancelled(c, Wait::kJoin, number, target)) break;
     }
     if (how == How::kRelaxedStore) store_shared_relaxed(&c.shared.joined, passed);
     else store_shared_release(&c.shared.joined, passed);

@@ -33,7 +33,7 @@ void await_by(C& c, Await how) {
     const u32* counter = reinterpret_cast<const u32*>(c.launch.exchange + kCounterOffset) + (c.ordinal - 1);
     Spin spin;
     while (int((how == Await::kRelaxed ? load_relaxed(counter) : load_acquire(counter)) - target) < 0) {
-      if (spin.give_up(c, Wait::kExchange, c.ordinal - 1, target)) break;
+      if (spin.cancelled(c, Wait::kExchange, c.ordinal - 1, target)) break;
     }
   }
   if (how != Await::kNoBarrier) consumer_barrier();

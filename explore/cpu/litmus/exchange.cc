@@ -49,7 +49,7 @@ litmus::Test split_word() {
     c.advance(1);
     if (c.sm != 1) return;
     Spin spin;
-    while (load_relaxed(at + kFar) != c.epoch && !spin.give_up(c, Wait::kExchange, 0, c.epoch)) {
+    while (load_relaxed(at + kFar) != c.epoch && !spin.cancelled(c, Wait::kExchange, 0, c.epoch)) {
     }
     seen[0] = load_relaxed(at);
   }, [] { return unless(seen[0] == ~u64(0) || seen[0] == 3, kOld); });
@@ -82,7 +82,7 @@ litmus::Test quads(bool checks_all) {
       Spin spin;
       do poll.load();
       while (!(WordOf<Bf16>::fresh(poll.quad[0].x, c.epoch) && WordOf<Bf16>::fresh(poll.quad[1].x, c.epoch)) &&
-             !spin.give_up(c, Wait::kExchange, 0, c.epoch));
+             !spin.cancelled(c, Wait::kExchange, 0, c.epoch));
     }
     seen[0] = 0;
     for (int i = 0; i < 2; ++i) {

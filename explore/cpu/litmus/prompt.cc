@@ -46,7 +46,7 @@ void join_by(Prompt& c, How how) {
     const u32 target = ++c.joined * kSMs;
     Spin spin;
     while (how != How::kNoJoin && int(load_acquire(counter) - target) < 0) {
-      if (spin.give_up(c, Wait::kJoin, c.joined, target)) break;
+      if (spin.cancelled(c, Wait::kJoin, c.joined, target)) break;
     }
   }
   if (how != How::kNoBarrierAfter) block_sync();

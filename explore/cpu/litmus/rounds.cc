@@ -34,7 +34,7 @@ void join_round_by(const Site& at, Pool& pool, u32 turn, How how) {
     Waiter waiter = at.waiter;
     Spin spin;
     while (how != How::kNoJoin && int(load_acquire(&rounds.joined) - (turn + 1) * kSMs) < 0) {
-      if (spin.give_up(waiter, Wait::kExchange, turn, (turn + 1) * kSMs)) break;
+      if (spin.cancelled(waiter, Wait::kExchange, turn, (turn + 1) * kSMs)) break;
     }
   }
   consumer_barrier();
@@ -117,7 +117,7 @@ litmus::Test search() {
     for (int id = 0; id < kVocab; ++id) {
       const double score = at.chooser(0).score(float(id * 5 % 16), id);
       const Place place = place_of(score, left.largest, id);
-      if (left.bounded && !place.is_behind(left.last)) ids |= u64(1) << id;
+      if (left.bounded && !place.is_after(left.last)) ids |= u64(1) << id;
     }
     seen[c.sm] = ids;
   }, nothing, [=] {

@@ -45,7 +45,7 @@ void wait_joined_by(C& c, How how) {
     const u32 target = u32(c.launch.first_epoch + c.step) * kSMs;
     Spin spin;
     while (how != How::kNoJoin && int(load_acquire(step_counter(c)) - target) < 0) {
-      if (spin.give_up(c, Wait::kStep, c.step, target)) break;
+      if (spin.cancelled(c, Wait::kStep, c.step, target)) break;
     }
     if (how == How::kRelaxedStep) store_shared_relaxed(&c.shared.acquired_step, u32(c.step));
     else store_shared_release(&c.shared.acquired_step, u32(c.step));

@@ -51,7 +51,7 @@ __device__ __forceinline__ void join(C& c, int number) {
     const u32 target = (u32(c.launch.first_epoch) * kBarriersPerStep + passed) * kSMs;
     Spin spin;
     while (int(load_acquire(join_counter(c)) - target) < 0) {
-      if (spin.give_up(c, Wait::kJoin, number, target)) break;
+      if (spin.cancelled(c, Wait::kJoin, number, target)) break;
     }
     store_shared_release(&c.shared.joined, passed);
   }
@@ -67,7 +67,7 @@ __device__ __noinline__ bool joined(u32 passed) {
   Spin spin;
   while (!all_lanes(load_shared_acquire(&shared.joined) >= passed)) {
     if (any_lane(load_shared_acquire(&shared.stop) ||
-                 spin.give_up(waiter, Wait::kLayer, passed, 0)))
+                 spin.cancelled(waiter, Wait::kLayer, passed, 0)))
       break;
   }
   return all_lanes(load_shared_acquire(&shared.joined) >= passed &&

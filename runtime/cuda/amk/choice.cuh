@@ -50,7 +50,7 @@ struct Place {
     }
     return n % 4 == 0 || (words[n / 4] ^ as.words[n / 4]) >> (32 - n % 4 * 8) == 0;
   }
-  __device__ __forceinline__ bool is_behind(const Place& other) const {
+  __device__ __forceinline__ bool is_after(const Place& other) const {
     for (int i = 0; i < 4; ++i) {
       if (words[i] != other.words[i]) return words[i] > other.words[i];
     }
@@ -125,7 +125,7 @@ struct Chooser {
            (choice.top_k || choice.rest > 0 || choice.min_p > 0);
   }
   __device__ __forceinline__ bool keeps(double score, int token, const Left& left) const {
-    if (left.bounded && place_of(score, left.largest, token).is_behind(left.last)) return false;
+    if (left.bounded && place_of(score, left.largest, token).is_after(left.last)) return false;
     return !(choice.min_p > 0) || !(probability(score, left.largest) < choice.min_p);
   }
   __device__ __forceinline__ void offer(Drawn& best, float logit, int token,

@@ -319,7 +319,7 @@ __device__ __forceinline__ void give_registers() {
 #endif
 }
 
-// A bounded spin. Each failed poll asks give_up(); it says yes once the launch is aborted or the
+// A bounded spin. Each failed poll asks cancelled(); it says yes once the launch is aborted or the
 // wait has outlasted Launch::spin_limit_ns, and then the caller goes on with whatever it has: an
 // aborted launch computes garbage, quickly, and its results are thrown away. Only a counter and a
 // call are inlined: there are many waits, and a stage's code must stay small.
@@ -331,14 +331,14 @@ struct Spin {
   u64 start = 0;
 
   template <class C>
-  __device__ __forceinline__ bool give_up(C& c, Wait wait, u32 index, u32 expected) {
+  __device__ __forceinline__ bool cancelled(C& c, Wait wait, u32 index, u32 expected) {
     if (++polls % kUnasked != 0) return false;
     start = slow(wait, c.stage, c.layer, c.step, index, expected, polls, start);
-    return start == kGiveUp;
+    return start == kCancelled;
   }
 
  private:
-  static constexpr u64 kGiveUp = ~u64(0);
+  static constexpr u64 kCancelled = ~u64(0);
 
   // With eager aborts, block 0 alone reads the host's word, and the others see what it passes on:
   // reads of all waits after each poll would fill the bus.
@@ -346,12 +346,12 @@ struct Spin {
     return !AMK_EAGER_ABORT || block_index() == 0;
   }
 
-  // Looks at the clock and the abort words. Returns when the wait began, or kGiveUp. Static, so
+  // Looks at the clock and the abort words. Returns when the wait began, or kCancelled. Static, so
   // that a Spin stays in registers.
   __device__ static __noinline__ u64 slow(Wait wait, u32 stage, int layer, int step, u32 index,
                                           u32 expected, u32 polls, u64 start) {
     auto& shared = block_waits();
-    if (load_shared_volatile(&shared.aborted)) return kGiveUp;
+    if (load_shared_volatile(&shared.aborted)) return kCancelled;
     const u64 now = global_timer_ns();
     if (start == 0) start = now;
     // What the producer waits for comes from the consumers: they are given the time to report
@@ -372,7 +372,7 @@ struct Spin {
                 u32(wait), index, expected,   thread_index() / 32};
     }
     store_relaxed(shared.abort_device, 1u);
-    return kGiveUp;
+    return kCancelled;
   }
 };
 

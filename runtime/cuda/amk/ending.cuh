@@ -98,7 +98,7 @@ __device__ __forceinline__ void each_best(C& c, const Page values, const Page in
       value = load_relaxed(value_word);
       index = load_relaxed(index_word);
     } while ((!WordOf<Fp32>::fresh(value, c.epoch) || !WordOf<Fp32>::fresh(index, c.epoch)) &&
-             !spin.give_up(c, Wait::kExchange, sm, c.epoch));
+             !spin.cancelled(c, Wait::kExchange, sm, c.epoch));
     offer(WordOf<Fp32>::value(value), int(u32(index)));
   }
 }

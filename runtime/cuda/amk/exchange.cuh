@@ -155,7 +155,7 @@ __device__ __forceinline__ void poll_all(C& c, Poll& poll) {
     poll.load();
     poll.check(c);
     if (poll.missing == 0) return;
-    if (spin.give_up(c, Wait::kExchange, u32(poll.first_missing()), c.epoch)) return;
+    if (spin.cancelled(c, Wait::kExchange, u32(poll.first_missing()), c.epoch)) return;
   }
 }
 
@@ -218,7 +218,7 @@ __device__ __forceinline__ void await(C& c) {
           reinterpret_cast<const u32*>(c.launch.exchange + kCounterOffset) + (c.ordinal - 1);
       Spin spin;
       while (int(load_acquire(counter) - target) < 0) {
-        if (spin.give_up(c, Wait::kExchange, c.ordinal - 1, target)) break;
+        if (spin.cancelled(c, Wait::kExchange, c.ordinal - 1, target)) break;
       }
     }
     consumer_barrier();

@@ -216,7 +216,7 @@ __device__ __forceinline__ void gemm_fma(C& c, const Reader& in, Finish&& finish
     flush_tiles<AllWarps<S>>(c, in, mine, first, in_flush, finish);
   }
   if (Reader::kNorm && tiles > 0) ++c.norms;
-  hand_over<S>(c, works);
+  end_stage<S>(c, works);
 }
 
 }  // namespace amk

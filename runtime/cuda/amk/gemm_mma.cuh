@@ -339,7 +339,7 @@ __device__ __forceinline__ void gemm_mma(C& c, const Reader& in, Finish&& finish
   }
   if (Reader::kNorm && tiles > 0) ++c.norms;
   advance_slot(c.slot, c.phase, tiles * Shape::kChunks);
-  hand_over<S>(c, tiles > 0 || S::kEmpty);
+  end_stage<S>(c, tiles > 0 || S::kEmpty);
 }
 
 }  // namespace amk

@@ -252,7 +252,7 @@ __device__ __forceinline__ void gemv_fma(C& c, const Reader& in, Finish&& finish
     flush_tiles<AllWarps<S>>(c, in, mine, first, in_flush, finish);
   }
   if (Reader::kNorm && (tiles > 0 || S::kEmpty)) ++c.norms;
-  hand_over<S>(c, tiles > 0 || S::kEmpty);
+  end_stage<S>(c, tiles > 0 || S::kEmpty);
 }
 
 }  // namespace amk

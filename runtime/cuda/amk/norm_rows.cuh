@@ -71,7 +71,7 @@ __device__ __forceinline__ void add_norm_rows(C& c, const Page in, const u8* gai
     ++c.norms;
     lap(c, Did::kSignal);
   }
-  hand_over<S>(c, rows > 0);
+  end_stage<S>(c, rows > 0);
 }
 
 }  // namespace amk

@@ -60,7 +60,7 @@ struct Prefetcher {
         prefetch_bulk(source, bytes);
         return cycle_count();
       }
-      if (load_shared_relaxed(&shared.stop) || spin.give_up(waiter, Wait::kRingEmpty, index, 0))
+      if (load_shared_relaxed(&shared.stop) || spin.cancelled(waiter, Wait::kRingEmpty, index, 0))
         return kStopped;
     }
   }

@@ -123,7 +123,7 @@ __device__ __forceinline__ void join(Prompt& c) {
     const u32 target = ++c.joined * kSMs;
     Spin spin;
     while (int(load_acquire(counter) - target) < 0) {
-      if (spin.give_up(c, Wait::kJoin, c.joined, target)) break;
+      if (spin.cancelled(c, Wait::kJoin, c.joined, target)) break;
     }
   }
   block_sync();

@@ -49,7 +49,7 @@ __device__ __noinline__ void wait_full_long(u32 stage, int layer, int step, u32 
   Waiter waiter{stage, layer, step};
   Spin spin;
   while (!barrier_try_wait(&block_scratch().full[slot], phase, 1)) {
-    if (spin.give_up(waiter, Wait::kRingFull, slot, phase)) break;
+    if (spin.cancelled(waiter, Wait::kRingFull, slot, phase)) break;
   }
 }
 
@@ -98,7 +98,7 @@ __device__ bool step_acquired(C& c, u32 step) {
   Spin spin;
   while (!all_lanes(load_shared_acquire(&c.shared.acquired_step) >= step ||
                     load_shared_acquire(&c.shared.stop))) {
-    if (any_lane(spin.give_up(c, Wait::kStep, step, 0))) break;
+    if (any_lane(spin.cancelled(c, Wait::kStep, step, 0))) break;
   }
   fence_proxy_async();
   return all_lanes(!load_shared_acquire(&c.shared.stop) && !load_shared_acquire(&c.shared.aborted));
@@ -116,7 +116,7 @@ __device__ __noinline__ bool wait_empty_long(u32 slot, u32 phase) {
   Spin spin;
   while (!slot_is_empty(shared, slot, phase)) {
     if (any_lane(load_shared_acquire(&shared.stop) ||
-                 spin.give_up(waiter, Wait::kRingEmpty, slot, phase)))
+                 spin.cancelled(waiter, Wait::kRingEmpty, slot, phase)))
       return false;
   }
   return true;

@@ -94,7 +94,7 @@ __device__ __forceinline__ void join_round(const Site& at, Pool& pool) {
     Waiter waiter = at.waiter;
     Spin spin;
     while (int(load_acquire(&rounds.joined) - (turn + 1) * kSMs) < 0) {
-      if (spin.give_up(waiter, Wait::kExchange, turn, (turn + 1) * kSMs)) break;
+      if (spin.cancelled(waiter, Wait::kExchange, turn, (turn + 1) * kSMs)) break;
     }
     pool.turn = turn + 1;
   }
@@ -141,7 +141,7 @@ __device__ __forceinline__ void count_own(const Site& at, Pool& pool, Tally& tal
     const double score = chooser.score(logits[id], id);
     if (score == -INFINITY) continue;
     const Place place = place_of(score, search.left.largest, id);
-    if (search.left.bounded && place.is_behind(search.left.last)) continue;
+    if (search.left.bounded && place.is_after(search.left.last)) continue;
     if (!place.begins(search.begun, digits)) continue;
     const u32 digit = place.digit(digits);
     u64 amount = 1;
@@ -205,7 +205,7 @@ __device__ __forceinline__ void find_digit(const Chooser& chooser, Search& searc
   if (found) {
     Place last = search.begun;  // top-k may have left less of those that begin like it
     last.end_with(digits, u32(digit));
-    if (!search.left.bounded || !last.is_behind(search.left.last)) search.left.last = last;
+    if (!search.left.bounded || !last.is_after(search.left.last)) search.left.last = last;
     search.left.bounded = 1;
     search.going = 0;
   }

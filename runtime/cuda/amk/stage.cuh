@@ -78,7 +78,7 @@ __device__ __forceinline__ void end_reading(C& c) {
 // Ends stage S on this SM, which had work in it or not. One that adds to the residual alone has no
 // tasks that publish anything.
 template <class S, class C>
-__device__ __forceinline__ void hand_over(C& c, bool worked) {
+__device__ __forceinline__ void end_stage(C& c, bool worked) {
   if constexpr (S::kTasks > 0) {
     if (worked) signal(c);
     c.advance(S::kTasks);

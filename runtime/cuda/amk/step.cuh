@@ -51,7 +51,7 @@ __device__ __forceinline__ void wait_joined(C& c) {
     const u32 target = u32(c.launch.first_epoch + c.step) * kSMs;
     Spin spin;
     while (C::kWaits && int(load_acquire(step_counter(c)) - target) < 0) {
-      if (spin.give_up(c, Wait::kStep, c.step, target)) break;
+      if (spin.cancelled(c, Wait::kStep, c.step, target)) break;
     }
     store_shared_release(&c.shared.acquired_step, u32(c.step));
   }

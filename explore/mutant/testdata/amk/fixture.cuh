@@ -49,7 +49,7 @@ __device__ __forceinline__ void arrive_and_wait(C& c, u32 number) {
     add_release(counter, 1);
     Spin spin;
     while (int(load_acquire(counter) - target) < 0) {
-      if (spin.give_up(c, Wait::kJoin, number, target)) break;
+      if (spin.cancelled(c, Wait::kJoin, number, target)) break;
     }
     lap(c, Did::kSignal);
     store_shared_release(&c.shared.joined, number);

@@ -77,7 +77,7 @@ static int draw_of(const Launch* l, const float* logits, uint64_t position, Deco
   return draw(logits, by, choice, position, decoded);
 }
 
-static void give_up(const Launch* l, int step, int cause) {
+static void cancelled(const Launch* l, int step, int cause) {
   uint32_t* stalls = host(l->stalls);
   for (int sm = 0; sm < (int)info.sms; sm++) {
     uint32_t record[8] = {sm == cause ? 1 : 2, 1, 1, step, 1, 40 + sm, 7, 3};
@@ -96,14 +96,14 @@ static int step(const Launch* l, int i, int pass, int token, int is_off, Decoded
   if (slow_us) usleep(slow_us);
   if (eager && *(volatile uint32_t*)host(l->abort)) {
     if (dirty && l->position > 0) *row(l->cache, l->position - 1) += 1;
-    give_up(l, i, -1);
+    cancelled(l, i, -1);
     return -1;
   }
-  if (position == stall_at) { stall_at = -1; give_up(l, i, 1); return -1; }
+  if (position == stall_at) { stall_at = -1; cancelled(l, i, 1); return -1; }
   if (position == hang_at) {
     for (int polls = 0; polls < 5000 && !*(volatile uint32_t*)host(l->abort); polls++) usleep(1000);
     hang_at = -1;
-    give_up(l, i, -1);
+    cancelled(l, i, -1);
     return -1;
   }
   if (token > (int)info.vocab) complain("a token behind the vocabulary");
