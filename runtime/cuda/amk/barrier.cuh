@@ -13,7 +13,7 @@ namespace amk {
 static_assert(kCounterOffset + (kExchangesPerStep + 2) * 4 <= kExchangeBytes,
               "the barriers have a counter");
 
-// Barriers of a launch up to and with the one numbered `number` in a step.
+// Barriers of a launch up to and including number `number` of a step.
 __device__ __forceinline__ u32 joins_until(int step, int number) {
   return u32(step) * kBarriersPerStep + u32(number) + 1;
 }
@@ -24,7 +24,7 @@ __device__ __forceinline__ void init_barriers(Scratch& s, u32 thread) {
   if (thread == 0) s.joined = 0;
 }
 
-// One counter for all barriers, which is never reset: they come one after the other, and the host
+// One counter for all barriers, which is never reset: barriers follow one another, and the host
 // counts steps since it was cleared.
 template <class C>
 __device__ __forceinline__ u32* join_counter(C& c) {
@@ -32,7 +32,7 @@ __device__ __forceinline__ u32* join_counter(C& c) {
 }
 
 // The release of thread 0 comes after a block barrier that follows everything this SM does in the
-// layer, and covers the block.
+// layer, so it covers the block.
 template <class C>
 __device__ __forceinline__ void arrive(C& c) {
   if constexpr (!C::kWaits) return;
@@ -41,8 +41,8 @@ __device__ __forceinline__ void arrive(C& c) {
   lap(c, Did::kSignal);
 }
 
-// Waits until all SMs have arrived, then lets the producer go on. A wait that is aborted lets it go
-// on too: it stops on its own.
+// Waits until all SMs have arrived, then releases the producer. A cancelled wait releases it too:
+// the producer stops on its own.
 template <class C>
 __device__ __forceinline__ void join(C& c, int number) {
   if constexpr (!C::kWaits) return;
@@ -59,8 +59,8 @@ __device__ __forceinline__ void join(C& c, int number) {
   lap(c, Did::kExchangeWait);
 }
 
-// Waits until the consumers have passed `passed` barriers. Returns false if the launch ends before
-// it. Out of line, as wait_empty_long is.
+// Waits until the consumers have passed `passed` barriers. Returns false if the launch ends first.
+// Out of line, as wait_empty_long is.
 __device__ __noinline__ bool joined(u32 passed) {
   Scratch& shared = block_scratch();
   Waiter waiter;
@@ -74,8 +74,8 @@ __device__ __noinline__ bool joined(u32 passed) {
                    !load_shared_acquire(&shared.aborted));
 }
 
-// For the producer and the prefetcher: before anything of the layer after a barrier is copied or
-// asked for.
+// For the producer and the prefetcher: called before anything of the layer after a barrier is
+// copied or prefetched.
 template <class Sink>
 __device__ __forceinline__ void await_join(Sink& p, int step, int number) {
   if constexpr (!Sink::kWaits) return;

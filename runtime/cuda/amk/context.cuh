@@ -10,20 +10,20 @@
 
 namespace amk {
 
-// What a kernel is compiled for. Decode is the product; Ceiling streams the same bytes and waits
-// for nothing but the ring; Trace also writes every exchanged value to Launch::trace, and publishes
-// the value that it finds there instead, if there is one; Profile also records the spans of each SM
-// to Launch::profile; Drain is decode without its stream: nothing is copied into the ring, and the
+// What a kernel is compiled for. Decode is the product. Ceiling streams the same bytes and waits
+// for nothing but the ring. Trace also writes every exchanged value to Launch::trace, and publishes
+// the value that it finds there, if there is one. Profile also records the spans of each SM to
+// Launch::profile. Drain is decode without its stream: nothing is copied into the ring, and the
 // results are garbage. Part is a stretch of a step (part.cuh).
 enum class Mode { kDecode, kCeiling, kTrace, kProfile, kDrain, kPart };
 
-// Rows that a pass has of each of its sequences: consecutive positions. Those of a sequence come
-// before those of the next.
+// Rows per sequence in a pass: consecutive positions. The rows of a sequence come before those of
+// the next.
 constexpr int kSequenceRows = kTokens / kSequences;
 static_assert(kTokens % kSequences == 0, "as many rows of each sequence");
 static_assert(kSequences <= kMaxSequences, "a launch says where each sequence stands");
 
-// The sequence that a token of the pass is of, and its row there.
+// The sequence that a token of the pass belongs to, and its row there.
 __device__ __forceinline__ int sequence_of(int token) {
   return kSequences > 1 ? token / kSequenceRows : 0;
 }
@@ -40,23 +40,23 @@ constexpr u32 kMostStock = kStock > kLongStock ? kStock : kLongStock;
 constexpr u32 kMostAhead = kRunAhead, kMostStock = kStock;
 #endif
 constexpr bool kPrefetches = AMK_BULK_COPY && kMostAhead > 0;
-// then a producer warp, and one that runs ahead into L2; where these give registers away, they are
-// of a group of four warps
+// then a producer warp, and one that prefetches into L2; where these release registers, they belong
+// to a group of four warps
 constexpr int kThreads = kConsumers + (AMK_REGISTER_POOL ? 128 : kPrefetches ? 64 : 32);
 // tiles whose partial sums meet at one block barrier
 constexpr int kTilesPerFlush = 8;
 constexpr int kTileRows = 8;
 constexpr int kFlushRows = kTilesPerFlush * kTileRows;
 
-// What a warp keeps of a row of a tile: a sum for each quarter of the columns, or one for all, and
-// the type of the activations that stages without tensor cores keep. In a compact scratch they are
-// the narrower ones; the values are the same.
+// What a warp keeps for a row of a tile: a sum for each quarter of the columns, or one for all; and
+// the type of the activations that stages without tensor cores keep. A compact scratch uses the
+// narrower types; the values are the same.
 constexpr int kRowSums = AMK_COMPACT_SCRATCH ? 1 : 4;
-// In a pass of several tokens a warp keeps one sum for each row and token: those of a token are
-// side by side, and so far apart that four tokens meet no bank twice.
+// In a pass of several tokens a warp keeps one sum for each row and token. The sums of a token are
+// adjacent, at a stride at which four tokens have no bank conflicts.
 constexpr int kTokenSums = kFlushRows + 8;
 constexpr int kWarpSums = kTokens > 1 ? kTokens * kTokenSums : kFlushRows * kRowSums;
-// Tokens whose rows the threads of a block finish at once, and how often they do.
+// Tokens whose rows the threads of a block finish at once, and how many rounds that takes.
 constexpr int kTokensAtOnce = kConsumers / kFlushRows;
 constexpr int kTokenTurns = ceil_div(kTokens, kTokensAtOnce);
 template <bool kNarrow>
@@ -69,7 +69,7 @@ struct ActivationOf<true> {
 };
 using Activation = ActivationOf<AMK_COMPACT_SCRATCH && Element::kBytes == 2>::Type;
 
-// What stands for an mbarrier where there is none (ring.cuh), and is as large.
+// Stands in for an mbarrier where the hardware has none (ring.cuh), and has its size.
 struct ArrivalCount {
   u64 word;
   __device__ __forceinline__ u32* arrived() { return reinterpret_cast<u32*>(&word); }
@@ -80,15 +80,15 @@ using RingBarrier = u64;
 using RingBarrier = ArrivalCount;
 #endif
 
-// Shared memory of a block besides the ring, which fills what is left of kSharedLimit. The
-// compiler's kernel.Scratch counts its bytes: both change together.
+// Shared memory of a block except the ring, which fills the rest of kSharedLimit. The compiler's
+// kernel.Scratch counts its bytes: change both together.
 struct Scratch {
   RingBarrier full[kMaxRingSlots];
   RingBarrier empty[kMaxRingSlots];
 #if AMK_COMPACT_SCRATCH
-  // What matrix stages keep and what attention keeps share a place. Before its first block barrier
-  // a stage writes no more than `vector`, `unit` or `digits`: then other warps may still be adding
-  // up the `partial` sums of the stage before, and nothing else.
+  // What matrix stages keep and what attention keeps share memory. Before its first block barrier a
+  // stage writes only `vector`, `unit` or `digits`: other warps may still be adding up the
+  // `partial` sums of the previous stage.
   union {
     struct {
       union {
@@ -124,21 +124,21 @@ struct Scratch {
       // what an attention unit has read of the exchange, with tensor cores
       alignas(16) u8 unit[kUnitScratch];
     };
-    // a vector in fixed point: warps write and read it between the barriers of a matrix stage; of
-    // several tokens, the sums that go on from slab to slab
+    // a vector in fixed point: warps write and read it between the barriers of a matrix stage; with
+    // several tokens, the sums carried from slab to slab
     alignas(16) u8 digits[kDigitScratch];
   };
   // the path without tensor cores keeps activations here
   alignas(16) Activation vector[kVectorScratch];
 #endif
   int token[kTokens];   // to decode next
-  int chosen[kTokens];  // by the step that has ended, before anything was forced
-  u32 aborted;        // sticky: nothing waits any more
+  int chosen[kTokens];  // by the previous step, before anything was forced
+  u32 aborted;        // sticky: waits return at once
   u32 acquired_step;  // steps of this launch whose cache rows the producer may read
   u32 stop;           // the launch ends after the current step
   u32 issued;         // chunks the producer has issued; followed by the prefetcher
-  // the prefetcher's turn: the producer waits for a slot or the step before, or found a stock at
-  // its last chunk
+  // the prefetcher's turn: the producer waits for a slot or for the previous step, or the ring held
+  // its stock at the producer's last chunk
   u32 prefetches;
   // barriers of this launch that the consumers have passed; only with init_barriers
   u32 joined;
@@ -163,10 +163,10 @@ __device__ __forceinline__ Scratch& block_scratch() {
 
 #if AMK_PROMPT
 // Shared memory of a block that reads prompts, besides what stages pass through it. codegen counts
-// its bytes: both change together.
+// its bytes: change both together.
 struct PromptScratch {
   alignas(16) float squares[2][2 * kConsumerWarps];  // of two vectors at most
-  u32 aborted;  // sticky: nothing waits any more
+  u32 aborted;  // sticky: waits return at once
   // Of the launch, for a thread that waits too long.
   u64 spin_limit_ns;
   const u32* abort;
@@ -177,7 +177,7 @@ constexpr int kPromptScratchBytes = 256;  // at the end of what a block may use
 static_assert(sizeof(PromptScratch) <= kPromptScratchBytes, "codegen leaves room for it");
 constexpr u32 kPromptSharedBytes = kSharedLimit / 256 * 256;  // what is at its end is aligned
 
-// Where a wait that takes too long finds what ends it.
+// What a wait that takes too long reports to.
 __device__ __forceinline__ PromptScratch& block_waits() {
   return *reinterpret_cast<PromptScratch*>(block_ring() + kPromptSharedBytes -
                                            kPromptScratchBytes);
@@ -186,19 +186,19 @@ __device__ __forceinline__ PromptScratch& block_waits() {
 __device__ __forceinline__ Scratch& block_waits() { return block_scratch(); }
 #endif
 
-// A page of the exchange area: copies lie kBytes apart, and SMs spread over them.
+// A page of the exchange area: its copies are kBytes apart, and SMs spread over them.
 struct Page {
   u32 offset;
   u32 bytes;  // one copy
   int copies;
 };
 
-// The norm of a branch, which the residual still lacks (replicated.cuh): a whole vector that has
-// been published, times a gain, or times 1 + it, over its rms.
+// The norm of a branch that has not been added to the residual yet (replicated.cuh): a published
+// vector, times a gain or 1 + the gain, over its rms.
 struct Branch {
   Page page;
-  const u8* gain;  // null: there is none to add
-  int parts;       // of it, one after another; it is their sum
+  const u8* gain;  // null: nothing to add
+  int parts;       // parts of the branch, one after another, to be summed
   float eps;
   bool unit_offset;
   u32 stage;  // for the stall record
@@ -220,7 +220,7 @@ struct Context : Recorder<kMode == Mode::kProfile> {
   u32 epoch = 0;      // of the exchange read next, 1 to kMaxEpoch
   int ordinal = 0;    // of the exchange read next within the step
   u32 producers = 0;  // tasks that publish it
-  // The same of an exchange that a stage reads after another one has ended.
+  // The same for an exchange that a stage reads after a later exchange has ended.
   u32 held_epoch = 0;
   int held_ordinal = 0;
   u32 held_producers = 0;
@@ -248,15 +248,16 @@ struct Context : Recorder<kMode == Mode::kProfile> {
         lane(thread_index() % 32) {}
 
   // Begins a stage. It recomputes its addresses from the thread's position before it waits for
-  // anything. Otherwise the compiler keeps the addresses of all stages from layer to layer, which
-  // are more than there are registers, and reloads the spilled ones on the critical path.
+  // anything. Otherwise the compiler keeps the addresses of all stages from layer to layer, runs
+  // out of registers, and reloads the spilled ones on the critical path.
   __device__ __forceinline__ void enter(u32 number) {
     stage = number;
     opaque(sm, tid, warp, lane);
   }
 
-  // Epochs count exchanges since the pages were cleared and skip 0, so that cleared words are never
-  // taken for data. `ended` exchanges of the step came before a launch that begins within it.
+  // Epochs count exchanges since the pages were cleared, and skip 0, so that cleared words are
+  // never taken for data. `ended` is how many exchanges of the step came before a launch that
+  // begins within it.
   __device__ void begin_step(int i, int ended = 0) {
     step = i;
     position = launch.position + i * kSequenceRows;
@@ -271,8 +272,7 @@ struct Context : Recorder<kMode == Mode::kProfile> {
     held_ordinal = ordinal;
     held_producers = producers;
   }
-  // Reads the exchange that was kept, and keeps the one that would have been read, to which
-  // resume() returns.
+  // Reads the exchange that was kept, and keeps the current one, to which resume() returns.
   __device__ __forceinline__ void read_held() {
     const u32 e = epoch, p = producers;
     const int o = ordinal;
@@ -286,7 +286,7 @@ struct Context : Recorder<kMode == Mode::kProfile> {
     ordinal = held_ordinal;
     producers = held_producers;
   }
-  // Position of a token of the pass. That of a sequence which is not there counts as 0.
+  // Position of a token of the pass; 0 if its sequence is absent.
   __device__ __forceinline__ int position_of(int token) const {
     if constexpr (kSequences > 1)
       return sequence_position(launch, sequence_of(token), position) + row_of(token);
@@ -305,9 +305,9 @@ struct Context : Recorder<kMode == Mode::kProfile> {
 // Barrier among the consumer warps.
 __device__ __forceinline__ void consumer_barrier() { named_barrier_sync<1, kConsumers>(); }
 
-// Twelve warps begin with 168 registers a thread, of 65,536 in all. The four that do not compute
-// keep 72, and the consumers go on with 216: what a warp has of the activations of eight tokens is
-// 64, and as many words are on their way. Every thread of a block calls one of the two.
+// Twelve warps begin with 168 registers per thread, 65,536 in all. The four that do not compute
+// keep 72, and the consumers continue with 216: a warp needs 64 for the activations of eight
+// tokens, and as many for words in flight. Every thread of a block calls one of the two.
 __device__ __forceinline__ void take_registers() {
 #if AMK_REGISTER_POOL
   raise_registers<216>();
@@ -319,9 +319,9 @@ __device__ __forceinline__ void give_registers() {
 #endif
 }
 
-// A bounded spin. Each failed poll asks cancelled(); it says yes once the launch is aborted or the
-// wait has outlasted Launch::spin_limit_ns, and then the caller goes on with whatever it has: an
-// aborted launch computes garbage, quickly, and its results are thrown away. Only a counter and a
+// A bounded spin. Each failed poll asks cancelled(). It returns true once the launch is aborted or
+// the wait has outlasted Launch::spin_limit_ns, and the caller then continues with whatever it has:
+// an aborted launch quickly computes garbage, and its results are discarded. Only a counter and a
 // call are inlined: there are many waits, and a stage's code must stay small.
 struct Spin {
   // Polls from one look at the clock to the next, and from one look at the host's abort word.
@@ -340,8 +340,8 @@ struct Spin {
  private:
   static constexpr u64 kCancelled = ~u64(0);
 
-  // With eager aborts, block 0 alone reads the host's word, and the others see what it passes on:
-  // reads of all waits after each poll would fill the bus.
+  // With eager aborts, block 0 alone reads the host's word and passes it on to the others: a read
+  // by every wait after each poll would saturate the bus.
   __device__ static __forceinline__ bool asks_host() {
     return !AMK_EAGER_ABORT || block_index() == 0;
   }
@@ -354,8 +354,7 @@ struct Spin {
     if (load_shared_volatile(&shared.aborted)) return kCancelled;
     const u64 now = global_timer_ns();
     if (start == 0) start = now;
-    // What the producer waits for comes from the consumers: they are given the time to report
-    // first.
+    // The producer waits for the consumers, so they get the time to report first.
     const u64 limit = wait >= Wait::kRingEmpty ? 2 * shared.spin_limit_ns : shared.spin_limit_ns;
     u32 valid;
     if (now - start > limit) {
@@ -376,8 +375,8 @@ struct Spin {
   }
 };
 
-// Where a wait takes place, for the stall record: what Spin asks of a context. Producer and
-// prefetcher wait outside of stages.
+// Where a wait takes place, for the stall record: the part of a context that Spin needs. Producer
+// and prefetcher wait outside of stages.
 struct Waiter {
   u32 stage = 0;
   int layer = 0;

@@ -17,7 +17,7 @@ __device__ __forceinline__ Candidate reduce_warp(Candidate best) {
   return best;
 }
 
-// Best of the block, valid in every thread of warp 0.
+// The block's best, valid in every thread of warp 0.
 template <class C>
 __device__ __forceinline__ Candidate reduce_block(C& c, Candidate best) {
   best = reduce_warp(best);
@@ -33,7 +33,8 @@ __device__ __forceinline__ Candidate reduce_block(C& c, Candidate best) {
   return all;
 }
 
-// Best of each token, of which some warps of the block have offers: thread t gets that of token t.
+// The best of each token among the offers of some warps of the block: thread t gets that of token
+// t.
 template <class C>
 __device__ __forceinline__ Candidate reduce_tokens(C& c, const Best& best) {
   constexpr int kWarpsOfToken = kFlushRows / 32;
@@ -58,7 +59,7 @@ __device__ __forceinline__ bool has_aborted(Scratch& shared) {
   return load_shared_volatile(&shared.aborted);
 }
 
-// Publishes this SM's best logit of each token, or the one that it draws of its rows of stage S.
+// Publishes this SM's best logit of each token, or its draw among its rows of stage S.
 template <class S, class C>
 __device__ __forceinline__ void publish_best(C& c, const Best& offers, const Page values,
                                              const Page indices) {
@@ -68,7 +69,7 @@ __device__ __forceinline__ void publish_best(C& c, const Best& offers, const Pag
   else best = reduce_block(c, offers.of[0]);
   if (c.tid < kTokens && C::kWaits) {
     if (has_aborted(c.shared)) best = Candidate{INFINITY, kVoid};
-    const u32 epoch = c.epoch;  // lm_head's own: its gemv has ended the exchange without a word
+    const u32 epoch = c.epoch;  // lm_head's own: its gemv ended the exchange without publishing
     const int at = c.tid * kSMs + c.sm;
     store_relaxed(reinterpret_cast<u64*>(c.launch.exchange + values.offset) + at,
                   WordOf<Fp32>::make(best.value, epoch));
@@ -78,13 +79,13 @@ __device__ __forceinline__ void publish_best(C& c, const Best& offers, const Pag
   lap(c, Did::kSignal);
 }
 
-// The stages that end a step know each other by what they leave in Scratch alone: sample leaves
-// chosen and token, and stop leaves stop. Thread 0, which has the result of the reduction of one
-// token, does all that is small. Stop comes right after sample: the compiler then makes one branch
-// of both, and keeps chosen in a register between them. The join's block barrier shows the others
-// what they left.
+// The stages that end a step communicate through Scratch alone: sample writes chosen and token, and
+// stop writes stop. Thread 0, which has the result of the reduction of one token, does the scalar
+// work. Stop comes right after sample: the compiler then makes one branch of both, and keeps chosen
+// in a register between them. The join's block barrier makes the results visible to the other
+// threads.
 
-// Offers every SM's best of a token, of which this thread asks the SMs from `first` on, by `step`.
+// Offers every SM's best of a token; this thread reads the SMs from `first` on, by `step`.
 template <class C, class Offer>
 __device__ __forceinline__ void each_best(C& c, const Page values, const Page indices, int token,
                                           int first, int step, Offer&& offer) {
@@ -112,8 +113,8 @@ __device__ __forceinline__ Candidate best_of_sms(C& c, const Page values, const 
   return best;
 }
 
-// The same of what the SMs have drawn, of which each lane of a warp asks some. Words carry a logit
-// and its token, and the sum is a function of them: it is found once more here.
+// The same for draws; each lane of a warp reads some SMs. Words carry a logit and its token; the
+// sum is a function of them, and is recomputed here.
 template <class C>
 __device__ __forceinline__ Finalist draw_of_sms(C& c, const Page values, const Page indices,
                                                 int token, int first, int step) {
@@ -145,7 +146,7 @@ __device__ __forceinline__ Drawn choose_of_sms(C& c, const Page values, const Pa
                       step));
 }
 
-// Whether logits may leave a token of the pass without a token to choose.
+// Whether the logits may leave a token of the pass without a choice.
 template <class C>
 __device__ __forceinline__ bool may_have_none(C& c, int token) {
   if (!c.launch.sampling) return false;
@@ -153,16 +154,16 @@ __device__ __forceinline__ bool may_have_none(C& c, int token) {
   return load_constant(&settings_of(c, token)->temperature) != 0;
 }
 
-// Leaves what a token's best means: the token chosen, and the one to decode next.
+// Stores the result for a token: the token chosen, and the one to decode next.
 template <class C>
 __device__ __forceinline__ void choose(C& c, int token, const Candidate& best, int forced) {
   int chosen = best.index;
-  // no logit above -inf at all: token 0, and with settings no token
+  // no logit above -inf: token 0, or no token if there are settings
   if (u32(chosen) >= kVocab || best.value == -INFINITY)
     chosen = may_have_none(c, token) ? kNoToken : 0;
   const bool aborted = has_aborted(c.shared) || best.index == kVoid;
   c.shared.chosen[token] = aborted ? kVoid : chosen;
-  // of a sequence that is absent, the launch may go on although it has no token
+  // for an absent sequence the launch may continue without a token
   c.shared.token[token] = forced >= 0 ? forced : u32(chosen) < kVocab ? chosen : 0;
 }
 
@@ -173,8 +174,8 @@ __device__ __forceinline__ int forced_next(C& c, int token) {
   return forced && !is_last(c) ? load_constant(forced + (c.step + 1) * kTokens + token) : -1;
 }
 
-// Computes the next tokens: reads every SM's best, and takes the largest. Of several tokens, each
-// is a warp's.
+// Computes the next tokens: reads every SM's best, and takes the largest. With several tokens, each
+// is handled by a warp.
 template <class C>
 __device__ __forceinline__ void sample(C& c, const Page values, const Page indices) {
   if constexpr (kTokens > 1) {
@@ -198,7 +199,7 @@ __device__ __forceinline__ void sample(C& c, const Page values, const Page indic
       best = reduce_warp(best);
     }
     lap(c, Did::kExchangeWait);
-    // a choice depends on the tokens of the rows before, which make room for the next ones here
+    // a choice depends on the tokens of the rows before; their memory is reused for the next ones
     if (c.launch.choices) consumer_barrier();
     if (c.warp < kTokens && c.lane == 0) choose(c, c.warp, best, forced);
     consumer_barrier();  // thread 0 looks at all of them
@@ -234,9 +235,9 @@ __device__ __forceinline__ void sample(C& c, const Page values, const Page indic
   }
 }
 
-// Finds whether the launch ends with this step: it is the last one, or void, or has found no token
-// that is needed, or chosen one of the ids that end a launch, after any token of a sequence that is
-// there. The ring's producer, which runs ahead, looks at what this leaves too.
+// Finds whether the launch ends with this step: it is the last one, or void, or has no token where
+// one is needed, or has chosen an id that ends a launch, for a sequence that is present. The ring's
+// producer, which runs ahead, reads the result too.
 template <class C>
 __device__ __forceinline__ void stop(C& c) {
   if (c.tid == 0) {
@@ -249,7 +250,7 @@ __device__ __forceinline__ void stop(C& c) {
       if constexpr (kSequences > 1) {
         if (!is_present(launch, sequence_of(token))) continue;
       }
-      // where nobody draws from logits, they may be whatever they are
+      // without draws, logits may have any value
       ends = ends || (chosen == kNoToken && forced_next(c, token) < 0);
       for (int i = 0; i < launch.n_stop; ++i)
         ends = ends || load_constant(launch.stop_ids + i) == chosen;

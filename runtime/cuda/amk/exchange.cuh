@@ -35,9 +35,9 @@ struct WordOf<Fp32> {
 
 // ---- writing ------------------------------------------------------------------------------------
 
-// Records in the trace a value that a stage has computed. Returns what it publishes: this value, or
-// the one that the host has put into the trace, of any bits but kNotGiven. So a host can give every
-// stage the inputs that it had on another device.
+// Records in the trace a value that a stage has computed. Returns the value to publish: this one,
+// or the one that the host has put into the trace, of any bits but kNotGiven. So a host can give
+// every stage the inputs that it had on another device.
 template <class E, class C>
 __device__ __forceinline__ float traced(C& c, int index, float value) {
   if constexpr (C::kMode_ == Mode::kTrace) {
@@ -103,8 +103,8 @@ __device__ __forceinline__ bool is_fresh(C& c, typename WordOf<E>::Type word) {
   return !C::kWaits || !kFlagged || WordOf<E>::fresh(word, c.epoch);
 }
 
-// A poll is a set of words to read and those of them still missing. kCount words: index_of(i) is
-// the i-th, or -1 for none, which counts as 0.
+// A poll is a set of words to read, and which of them are still missing. kCount words: index_of(i)
+// is the i-th, or -1 for none, which reads as 0.
 template <class E, int kCount, class IndexOf>
 struct WordPoll {
   using Type = typename WordOf<E>::Type;
@@ -145,9 +145,8 @@ __device__ __forceinline__ WordPoll<E, kCount, IndexOf> word_poll(const u8* copy
   return {copy, index_of};
 }
 
-// Runs a poll until nothing is missing. The loads of a round are all in flight together: what is
-// read one after the other costs a trip to L2 each, and under the weight stream that is most of a
-// microsecond.
+// Runs a poll until nothing is missing. The loads of a round are all in flight together: sequential
+// reads would cost a trip to L2 each, and under the weight stream that is most of a microsecond.
 template <class C, class Poll>
 __device__ __forceinline__ void poll_all(C& c, Poll& poll) {
   Spin spin;
@@ -186,16 +185,16 @@ __device__ __forceinline__ void poll_both(C& c, First& first, Second& second) {
   poll_all(c, both);
 }
 
-// Not 0 if one of the four 32-bit words of a 16-byte load does not carry the epoch. `both` is the
+// Nonzero if one of the four 32-bit words of a 16-byte load does not carry the epoch. `both` is the
 // epoch in both halves of a register.
 __device__ __forceinline__ u32 four_stale(uint4 v, u32 both) {
   return (byte_perm(v.x, v.y, 0x7632) ^ both) | (byte_perm(v.z, v.w, 0x7632) ^ both);
 }
 
-// ---- realisation by counter ---------------------------------------------------------------------
+// ---- by counter ---------------------------------------------------------------------------------
 
-// After the last publish of a stage on this SM: makes all of it visible, then adds its tasks to the
-// exchange's counter: one, or as many as it has units.
+// After the last publish of a stage on this SM: makes all of it visible, then adds the number of
+// its tasks to the exchange's counter: one, or one per unit.
 template <class C>
 __device__ __forceinline__ void signal(C& c, int tasks = 1) {
   if constexpr (!kFlagged && C::kWaits) {
@@ -207,8 +206,8 @@ __device__ __forceinline__ void signal(C& c, int tasks = 1) {
   }
 }
 
-// Before the first read of an exchange that the stage before has announced. Counters are never
-// reset: step n is complete at (n + 1) * tasks of that stage, whose counter is one before the next.
+// Before the first read of an exchange that the previous stage has announced. Counters are never
+// reset: step n is complete at (n + 1) * tasks of that stage, whose counter precedes the next.
 template <class C>
 __device__ __forceinline__ void await(C& c) {
   if constexpr (!kFlagged && C::kWaits) {

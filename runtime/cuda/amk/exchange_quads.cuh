@@ -11,8 +11,8 @@ __device__ __forceinline__ uint2 pairs_of(uint4 words) {
   return make_uint2(byte_perm(words.x, words.y, 0x5410), byte_perm(words.z, words.w, 0x5410));
 }
 
-// A poll of kCount times four words, one 16-byte load each: the i-th four lie index_of(i) words
-// after word `first`; if that is below 0, there are none, and they count as 0.
+// A poll of kCount quads of words, one 16-byte load each: the i-th quad is index_of(i) words after
+// word `first`. A negative index means none, and reads as 0.
 template <int kCount, class IndexOf>
 struct QuadPoll {
   static_assert(kCount <= 32, "a bit for each four words");
@@ -36,7 +36,7 @@ struct QuadPoll {
       if (missing >> i & 1) quad[i] = load_relaxed_16(words + index_of(i) * 4);
     }
   }
-  // Without branches: it lies between the last word and the first product.
+  // Branch-free: it is on the path from the last word to the first product.
   template <class C>
   __device__ __forceinline__ void check(C& c) {
     u32 stale = 0;
@@ -60,16 +60,16 @@ __device__ __forceinline__ QuadPoll<kCount, IndexOf> quad_poll(const u8* copy, I
   return {copy, index_of, first};
 }
 
-// A poll of kCount times four words that lie the same way apart for each thread: the i-th four
-// place_of(i) words after word `first`, which the compiler knows, so that a load is one
-// instruction. A round reads all of them again. Those that there_is(i) denies count as 0.
+// A poll of kCount quads of words at the same stride for each thread: the i-th quad is place_of(i)
+// words after word `first`. place_of is a constant, so that a load is one instruction. A round
+// reads all of them again. Quads for which there_is(i) is false read as 0.
 template <int kCount, class PlaceOf, class ThereIs>
 struct PlacedPoll {
   const u8* words;  // from the first on
   PlaceOf place_of;
   ThereIs there_is;
   int first;
-  u32 missing = 1;  // not 0: some word is stale
+  u32 missing = 1;  // nonzero: some word is stale
   uint4 quad[kCount] = {};
 
   __device__ __forceinline__ PlacedPoll(const u8* copy, int word, PlaceOf of, ThereIs is)
@@ -91,7 +91,7 @@ struct PlacedPoll {
       }
     }
   }
-  // Of the thread's words the first, whichever of them are missing.
+  // The thread's first word, whichever of them are missing.
   __device__ __forceinline__ int first_missing() const { return first; }
   // The four values, as two registers of 16-bit pairs.
   __device__ __forceinline__ uint2 pairs(int i) const { return pairs_of(quad[i]); }

@@ -1,6 +1,5 @@
-// The plain read: the whole grid reads a stretch of memory, pass after pass, and does nothing with
-// it but add it up. What it reads a second stands alongside the ceiling. Must not know what the
-// bytes are.
+// The plain read: the whole grid reads a range of memory repeatedly, and only adds it up. The
+// bandwidth that it measures is reported alongside the ceiling. Must not know what the bytes are.
 #pragma once
 
 #include "hw/memory.cuh"

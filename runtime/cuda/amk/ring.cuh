@@ -9,8 +9,8 @@
 namespace amk {
 
 // ---- barriers -----------------------------------------------------------------------------------
-// Those of hw/copy.cuh. Without mbarrier, a barrier is a count of arrivals: phase k is complete at
-// (k + 1) * arrivals.
+// The barriers of hw/copy.cuh. Without mbarrier, a barrier is a count of arrivals: phase k is
+// complete at (k + 1) * arrivals.
 
 __device__ __forceinline__ void barrier_init(ArrivalCount* b, u32) { *b->arrived() = 0; }
 __device__ __forceinline__ bool barrier_try_wait(ArrivalCount* b, u32 parity, u32 arrivals) {
@@ -59,11 +59,11 @@ __device__ __forceinline__ void wait_full(C& c, u32 slot, u32 phase) {
   wait_full_long(c.stage, c.layer, c.step, slot, phase);
 }
 
-// Gives a slot back. The arrivals n of all warps on one chunk add up to kConsumerWarps. A warp
-// arrives only after it has waited for the slot to be full, so that it can never be a phase ahead.
-// One lane arrives for its warp. The fence keeps the next copy after this warp's loads. An arrival
-// alone does not: it overtakes loads from shared memory that queue behind polls of the exchange,
-// and they would read what the next copy brings (docs/memory-model.md, ring slots).
+// Releases a slot. The arrivals n of all warps on one chunk add up to kConsumerWarps. A warp
+// arrives only after it has waited for the slot to be full, so it is never a phase ahead. One lane
+// arrives for its warp. The fence orders this warp's loads before the next copy. An arrival alone
+// does not: it overtakes loads from shared memory that are queued after polls of the exchange, and
+// they would read what the next copy writes (docs/memory-model.md, ring slots).
 constexpr u32 kArrivingLanes = AMK_RACECHECK ? 32 : 1;
 constexpr u32 kSlotArrivals = kConsumerWarps * kArrivingLanes;
 
@@ -76,18 +76,19 @@ __device__ __forceinline__ void release(C& c, u32 slot, u32 n) {
 
 // ---- producer side ------------------------------------------------------------------------------
 
-// Chunks on their way at once. No more than there are slots: the full barrier of a slot tells one
-// phase from the next, so a chunk must be seen to have landed before its slot is filled again.
+// Chunks in flight. No more than there are slots: the full barrier of a slot distinguishes only
+// consecutive phases, so a chunk must be seen to have landed before its slot is filled again.
 constexpr u32 kWindow = kInFlight < kRingSlots ? kInFlight : kRingSlots;
 
-// Fewer of them while the ring holds kStock chunks or more: copies are throttled to favour exchange
-// traffic, and the next chunks are prefetched into L2 meanwhile. Only bulk copies are counted.
+// Fewer of them while the ring holds kStock chunks or more: copies are throttled in favour of
+// exchange traffic, and the next chunks are prefetched into L2 meanwhile. Only bulk copies are
+// counted.
 constexpr bool kStocks = AMK_BULK_COPY && kMostStock > 0 && kMostStock < kRingSlots;
 constexpr u32 kStockedWindow = kInFlightStocked < kWindow ? kInFlightStocked : kWindow;
 static_assert(kStockedWindow >= 1, "the stream never stands still for a stock");
 
-// What the lanes that run the producer decide together: a warp without bulk copies, which must not
-// part on the way to a warp barrier, and one lane with them.
+// What the lanes that run the producer decide together: a whole warp without bulk copies, which
+// must not diverge before a warp barrier, and one lane with them.
 __device__ __forceinline__ bool all_lanes(bool v) { return AMK_BULK_COPY ? v : warp_all(v); }
 __device__ __forceinline__ bool any_lane(bool v) { return AMK_BULK_COPY ? v : warp_any(v); }
 
@@ -122,8 +123,8 @@ __device__ __noinline__ bool wait_empty_long(u32 slot, u32 phase) {
   return true;
 }
 
-// Copies a warp's bytes from `at` on in rounds of kAtOnce loads per lane: what is on its way is
-// what lanes have registers for. at is the lane's own, and what is less than a round is left.
+// Copies a warp's bytes from `at` on in rounds of kAtOnce loads per lane, limited by registers.
+// `at` is the lane's own; less than a round is left over.
 template <u32 kAtOnce>
 __device__ __forceinline__ void load_and_store(u8* to, const u8* from, u32 bytes, u32& at) {
   constexpr u32 kRow = 32 * 16;  // a load of every lane
@@ -176,11 +177,11 @@ struct Producer {
 #endif
   }
 
-  // What copy does unless the stream is taken away.
+  // What copy does, unless the stream is disabled.
   __device__ __forceinline__ void fill(const u8* source, u32 bytes) {
 #if AMK_BULK_COPY
-    // Looked at once per chunk and not again after each landing: with one chunk in flight, what
-    // lies between a landing and the next request is lost to the stream.
+    // Checked once per chunk and not again after each landing: with one chunk in flight, the time
+    // between a landing and the next request is lost to the stream.
     const bool enough = stocked();
     if constexpr (kStocks) let_prefetch(enough);
     const u32 window = enough ? kStockedWindow : kWindow;
@@ -213,7 +214,7 @@ struct Producer {
 #endif
   }
 
-  // Waits until no copy is under way: a block must not exit before.
+  // Waits until no copy is in flight: a block must not exit before.
   __device__ void drain() {
 #if AMK_BULK_COPY
     while (landed < issued) wait_landed();
@@ -222,8 +223,8 @@ struct Producer {
 #endif
   }
 
-  // Call before copying cache rows that earlier steps than `step` have written. Until its first
-  // cache row of a step, an SM streams weights without waiting.
+  // Call before copying cache rows that steps before `step` have written. Until its first cache row
+  // of a step, an SM streams weights without waiting.
   __device__ __forceinline__ void wait_step(u32 step) {
     if (acquired >= step || stopped) return;
     flush();
@@ -253,17 +254,17 @@ struct Producer {
     if constexpr (kPrefetches) store_shared_relaxed(&c.shared.prefetches, u32(on));
   }
 
-  // try_wait may suspend the thread for a microsecond, in which the prefetcher would not know that
-  // the ring is full.
+  // try_wait may suspend the thread for a microsecond, during which the prefetcher would not know
+  // that the ring is full.
   __device__ __forceinline__ bool slot_looks_empty() const {
     if constexpr (kPrefetches)
       return all_lanes(barrier_test_wait(&c.shared.empty[slot], phase, kSlotArrivals));
     else return slot_is_empty(c.shared, slot, phase);
   }
 
-  // Whether the ring holds kStock chunks or more, ready or on their way: the one issued kStock
-  // before has not been given back. That is about kStock where groups of warps give slots back out
-  // of order. The slot was filled in this pass over the ring or the last.
+  // Whether the ring holds kStock chunks or more, ready or in flight: the chunk issued kStock ago
+  // has not been released. That is about kStock where groups of warps release slots out of order.
+  // The slot was filled in this pass over the ring or in the previous one.
   __device__ __forceinline__ bool stocked() const {
     if constexpr (kStocks) {
 #if AMK_LONG_STREAM
@@ -287,7 +288,7 @@ struct Producer {
     advance_slot(landed_slot, landed_phase);
   }
 #else
-  // Lets all but the newest n chunks be seen as full.
+  // Marks all but the newest n chunks as full.
   __device__ __forceinline__ void publish_all_but(u32 n) {
     if (issued - landed <= n) return;
 #if AMK_ASYNC_COPY

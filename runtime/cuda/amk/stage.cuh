@@ -1,5 +1,5 @@
 // What all GEMV stages share: which tiles an SM owns, and the flush that turns the warps' partial
-// sums into rows. Needs schedule.h. Must not know how partial sums come about, nor what is done
+// sums into rows. Needs schedule.h. Must not know how partial sums are computed, nor what is done
 // with a finished row.
 #pragma once
 
@@ -28,7 +28,7 @@ __device__ __forceinline__ Tiles tiles_of(int sm, int layer) {
   return {begin < kTiles ? begin : kTiles, end < kTiles ? end : kTiles};
 }
 
-// The tiles of a flush of stage S that an SM has at most.
+// The maximum number of tiles of a flush of stage S on one SM.
 template <class S>
 constexpr int kMostTiles =
     ceil_div(ceil_div(int(S::kRows), int(S::kGrain)), kSMs) * int(S::kGrain / kTileRows);
@@ -37,13 +37,13 @@ constexpr int kFlushTiles = kMostTiles<S> < kTilesPerFlush ? kMostTiles<S> : kTi
 
 // How many parts the columns of a stage are cut into: S::kSplitK, where the descriptor has it. Then
 // S::kColumns are those of a part, and S::kRows those of all parts, one part after another. All
-// tiles of an SM are of one part (pass split_k).
+// tiles of an SM belong to one part (pass split_k).
 template <class S, class = void>
 constexpr int kSplitK = 1;
 template <class S>
 constexpr int kSplitK<S, decltype(void(S::kSplitK))> = S::kSplitK;
 
-// The part that tiles from `first` on are of, and the tile of the matrix that the first of them is.
+// [vocab] uses of an id in the output; 0: only in the prompt; -1: neither
 template <class S>
 __device__ __forceinline__ int part_of(int first) {
   return kSplitK<S> > 1 ? first / (S::kRows / kSplitK<S> / kTileRows) : 0;
@@ -53,8 +53,8 @@ __device__ __forceinline__ int tile_in_part(int first) {
   return first - part_of<S>(first) * (S::kRows / kSplitK<S> / kTileRows);
 }
 
-// Whether stage S keeps the exchange that it reads for a later stage, and whether it reads the one
-// that was kept last; where the descriptor says so.
+// Whether stage S keeps the exchange that it reads for a later stage, and whether it reads the
+// exchange that was kept last. The descriptor sets both.
 template <class S, class = void>
 constexpr bool kHolds = false;
 template <class S>
@@ -64,7 +64,7 @@ constexpr bool kReadsHeld = false;
 template <class S>
 constexpr bool kReadsHeld<S, decltype(void(S::kReadsHeld))> = S::kReadsHeld;
 
-// Before stage S waits for what it reads, and when it has read it.
+// Called before stage S waits for its input, and after it has read it.
 template <class S, class C>
 __device__ __forceinline__ void begin_reading(C& c) {
   if constexpr (kHolds<S>) c.hold();
@@ -75,8 +75,8 @@ __device__ __forceinline__ void end_reading(C& c) {
   if constexpr (kReadsHeld<S>) c.resume();
 }
 
-// Ends stage S on this SM, which had work in it or not. One that adds to the residual alone has no
-// tasks that publish anything.
+// Ends stage S on this SM, whether it had work in it or not. A stage that only adds to the residual
+// has no tasks that publish.
 template <class S, class C>
 __device__ __forceinline__ void end_stage(C& c, bool worked) {
   if constexpr (S::kTasks > 0) {
@@ -104,7 +104,7 @@ __device__ __forceinline__ float sum_of_quarters(float sum) {
   return sum + shuffle_xor(sum, 2);
 }
 
-// Keeps the sum of a whole row of a tile for the flush, which all four lanes of the row have.
+// Keeps the sum of a whole row of a tile for the flush. All four lanes of the row have it.
 template <class C>
 __device__ __forceinline__ void keep_row(C& c, int warp, int tile, float sum) {
   float* kept = c.shared.partial[c.flush & 1][warp];
@@ -126,7 +126,7 @@ __device__ __forceinline__ void keep_partial(C& c, int warp, int tile, float sum
   }
 }
 
-// The same of a token of several: the sum of a whole row.
+// The same for one token of several: the sum of a whole row.
 template <class C>
 __device__ __forceinline__ void keep_token(C& c, int token, int tile, float sum) {
   sum = sum_of_quarters(sum);
@@ -134,22 +134,22 @@ __device__ __forceinline__ void keep_token(C& c, int token, int tile, float sum)
     c.shared.partial[c.flush & 1][c.warp][token * kTokenSums + tile * kTileRows + c.lane / 4] = sum;
 }
 
-// A finished row of a stage and token, as a thread has it.
+// A finished row of a stage for one token, as held by a thread.
 struct Row {
   int row;     // of the matrix
-  int local;   // from the SM's first one on
+  int local;   // from the SM's first row on
   bool valid;  // false: padding, or a thread without a row
   int token;   // of the pass
   int rows;    // that the matrix has
 
-  // Its place in a vector of all rows of each token, and in one of half as many.
+  // Its index in a vector of all rows of each token, and in one of half as many.
   __device__ __forceinline__ int index() const { return token * rows + row; }
   __device__ __forceinline__ int pair_index() const { return token * (rows / 2) + row / 2; }
   // Its place in this SM's residual.
   __device__ __forceinline__ int residual() const { return token * kResidualRows + local; }
 };
 
-// What a thread finds in the partial sums of a tile's row: those of all warps, in their order.
+// The sum of a thread over the partial sums of a tile's row: those of all warps, in order.
 template <class S, class C>
 __device__ __forceinline__ float row_sum(C& c, int row, int token) {
   float sum = 0;

@@ -24,12 +24,12 @@ __device__ __forceinline__ void rotate_setup(C& c, const float* inv_freq, float 
   }
 }
 
-// The join that ends a step, in two halves: an SM arrives when it has done all of it, and waits
-// for the others once it has asked for that token's embedding. One thread does both, and asks for
-// no embedding: its release has a fence in it, which takes microseconds while copies are under way,
-// and during which the others go on. It arrives after a block barrier that follows everything this
-// SM does in the step: its release covers the whole block. It waits before anything of the next
-// step is published; its acquire is passed on by the block barrier after it and by acquired_step.
+// The join that ends a step, in two halves: an SM arrives when it has done all of it, and waits for
+// the others once it has loaded that token's embedding. One thread does both, and loads no
+// embedding: its release contains a fence, which takes microseconds while copies are in flight; the
+// other threads proceed meanwhile. It arrives after a block barrier that follows everything this SM
+// does in the step: its release covers the whole block. It waits before anything of the next step
+// is published; its acquire is passed on by the block barrier after it and by acquired_step.
 // Without the join an SM that has no early work in the next step could still be reading best words
 // that others already overwrite.
 constexpr int kJoiner = kConsumers - 1;
@@ -58,17 +58,17 @@ __device__ __forceinline__ void wait_joined(C& c) {
   consumer_barrier();
 }
 
-// What rows of the embedding are multiplied by: S::kScale, where the descriptor has it.
+// The scale of embedding rows: S::kScale, where the descriptor has it.
 template <class S, class = void>
 constexpr float kEmbedScale = 1.0f;
 template <class S>
 constexpr float kEmbedScale<S, decltype(void(S::kScale))> = S::kScale;
 
-// The token after the last one of the vocabulary: what it enters the model as is the host's.
+// The token after the last one of the vocabulary: the host gives its input vector.
 constexpr int kGiven = kVocab;
 
-// Element of what a token enters the model as: of the row of the table for its id, times the scale,
-// or of what the host has given for its place in the launch.
+// An element of a token's input vector: of its embedding row, times the scale, or of what the host
+// has given for its place in the launch.
 template <class S, class C>
 __device__ __forceinline__ float embedding(C& c, const u8* table, int id, int token, int column) {
   if (id == kGiven) {
@@ -78,15 +78,14 @@ __device__ __forceinline__ float embedding(C& c, const u8* table, int id, int to
   return element_of<Matrix<S>>(table, kHidden, id, column) * kEmbedScale<S>;
 }
 
-// This SM's rows of the tokens' embeddings, to each of which `added` gives what is added for its
-// column and token.
+// This SM's rows of the tokens' embeddings; `added` returns what is added for a column and token.
 template <class S, class C, class Added>
 __device__ __forceinline__ void embed_and_add(C& c, const u8* table, const Page out,
                                               Added&& added) {
   const Tiles mine = tiles_of<S>(c.sm, 0);
   const int begin = mine.begin * kTileRows;
   const int rows = min(mine.end * kTileRows, kHidden) - begin;
-  // With one token, the thread that adds to a row of the residual later is the one that writes it
+  // With one token, the thread that later adds to a row of the residual is the one that writes it
   // here.
   static_assert(kFlushRows <= kJoiner, "the thread that joins asks for no embedding");
   const bool owns = c.tid < kFlushRows;
@@ -152,13 +151,11 @@ __device__ __forceinline__ void embed_replicated(C& c, const u8* table) {
   lap(c, Did::kExchangeWait);
 }
 
-// Index of the best of an SM that has given up. With a value that nothing beats it wins everywhere,
-// so that every SM learns that the step is void: what an aborted SM has published is garbage that
-// looks fresh.
+// The index of a void best word. With a value that nothing beats it wins on every SM, so that all
+// learn that the step is void: what an aborted SM has published is garbage that looks fresh.
 constexpr int kVoid = -1;
 
-// Notes where a thread of the block that waits too long finds what ends its wait. One thread calls
-// it, once.
+// Registers where a wait that takes too long reports. One thread of the block calls it, once.
 template <class Waits>
 __device__ __forceinline__ void init_waits(const Launch& launch, Waits& w) {
   w.aborted = 0;
