@@ -1,7 +1,7 @@
-// The norm of a branch that is added to the residual: how a block takes the branch in, and in which
-// order its squares are added up. The order is the same whether the block adds all of the branch
+// The norm of a branch that is added to the residual: how a block reads the branch, and in which
+// order its squares are summed. The order is the same whether the block adds all of the branch
 // (replicated.cuh) or its own rows of it (norm_rows.cuh). Needs schedule.h. Must not know where the
-// residual lies.
+// residual is stored.
 #pragma once
 
 #include "exchange_quads.cuh"
@@ -9,9 +9,9 @@
 
 namespace amk {
 
-// A thread has the same columns of every branch, and of a residual that the block has all of, so
-// that sums need no barrier before they are written: groups of kTogether that are polled at once,
-// every kConsumers-th of them.
+// A thread has the same columns of every branch, and of a residual that the block holds in full, so
+// sums need no barrier before they are written: every kConsumers-th group, kTogether groups polled
+// at once.
 constexpr int kTogether = Element::kBytes == 2 && kHidden % 4 == 0 ? 4 : 1;
 constexpr int kOwnGroups = ceil_div(kHidden / kTogether, kConsumers);
 
@@ -56,7 +56,7 @@ struct Group<1> {
   }
 };
 
-// A poll of groups of a vector: the i-th begins with word index_of(i), or is none.
+// A poll of groups of a vector: the i-th begins with word index_of(i), or does not exist.
 template <int kCount, class C, class IndexOf>
 __device__ __forceinline__ auto group_poll(C& c, const Page in, IndexOf index_of) {
   if constexpr (kTogether == 4) return quad_poll<kCount>(page_copy(c, in), index_of);
@@ -66,13 +66,13 @@ __device__ __forceinline__ auto group_poll(C& c, const Page in, IndexOf index_of
 // The groups of all parts of a branch that a thread has, those of a part side by side.
 constexpr int kBranchGroups = kOwnGroups * kBranchParts;
 
-// First word of the i-th of them, of a branch that is the sum of n parts; -1 if there is none.
+// First word of the i-th of them, for a branch that is the sum of n parts; -1 if it does not exist.
 __device__ __forceinline__ int branch_column(int tid, int i, int n) {
   const int part = i / kOwnGroups, column = own_column(tid, i % kOwnGroups);
   return part < n && column >= 0 ? part * kHidden + column : -1;
 }
 
-// The sum of the parts of an element, in their order: those that a branch lacks are 0.
+// The sum of the parts of an element, in order: missing parts are 0.
 template <class Part>
 __device__ __forceinline__ float sum_of_parts(Part&& part) {
   float v = part(0);
@@ -81,8 +81,8 @@ __device__ __forceinline__ float sum_of_parts(Part&& part) {
   return v;
 }
 
-// The sum of the squares of what a warp has of a branch, whose groups a poll has from the first one
-// on. Leaves what a thread has of the branch.
+// The sum of the squares of a warp's share of a branch, whose groups a poll has from the first one
+// on. Stores the thread's share of the branch.
 template <class Poll>
 __device__ __forceinline__ float sum_of_squares(const Poll& poll, int first,
                                                 Columns (&branch)[kOwnGroups]) {
@@ -104,7 +104,7 @@ __device__ __forceinline__ float sum_of_squares(const Poll& poll, int first,
   return squares;
 }
 
-// 1 over the rms of a branch, from the sums of the warps in their order.
+// 1 over the rms of a branch, from the sums of the warps in order.
 __device__ __forceinline__ float inverse_of(const float* sums, float eps) {
   float squares = 0;
 #pragma unroll
@@ -117,7 +117,7 @@ __device__ __forceinline__ float normed(float v, float inverse, float gain) {
   return rounded<Element>(v * inverse * gain);
 }
 
-// How many parts a branch is the sum of: S::kParts, where the descriptor has it.
+// How many parts are summed to the branch: S::kParts, where the descriptor has it.
 template <class S, class = void>
 constexpr int kParts = 1;
 template <class S>

@@ -1,7 +1,7 @@
-// The KV cache: where its rows lie, and what their bytes mean. A block is 16 rows of K, then those
-// of V, of one kv head. Rows of a quantised cache are integers, and each has a scale for K and one
-// for V, which end the block: whatever copies a block copies them. Needs schedule.h. Must not know
-// who reads or writes which row.
+// The KV cache: the layout of its rows, and what their bytes mean. A block is 16 rows of K, then
+// those of V, of one kv head. Rows of a quantised cache are integers, and each has a scale for K
+// and one for V at the end of the block: a copy of a block includes them. Needs schedule.h. Must
+// not know who reads or writes which row.
 #pragma once
 
 #include "element.cuh"
@@ -56,9 +56,9 @@ __device__ __forceinline__ void store_scale(u8* head, int row, bool is_value, fl
       Bf16::from_float(scale);
 }
 
-// How a row becomes integers: multiples of 1/127 of its largest magnitude, rounded to a bf16. A row
-// without a magnitude that has an inverse is zeros; one with an infinity or a NaN has
-// a scale that says so, and 0 for every element.
+// How a row is quantised: to multiples of 1/127 of its largest magnitude, which is rounded to a
+// bf16. A row whose magnitude has no inverse becomes zeros. One with an infinity or a NaN gets a
+// scale that says so, and 0 for every element.
 struct RowQuantiser {
   float scale, inverse;
   __device__ explicit __forceinline__ RowQuantiser(float largest)
@@ -71,8 +71,8 @@ struct RowQuantiser {
   }
 };
 
-// The larger magnitude of two elements, as the bits of one: those of one sign are in the order of
-// their bits, and NaNs come last.
+// The larger magnitude of two elements, as the bits of one: magnitudes are ordered like their bits,
+// and NaNs come last.
 __device__ __forceinline__ u32 larger_magnitude(u32 a, float b) {
   return max(a, bits_of(b) & 0x7fffffffu);
 }
@@ -101,8 +101,8 @@ using CacheFragment = LaneFragment<CacheElement::kBytes>::Type;
 template <class E>
 __device__ __forceinline__ u32 numbers_of(u32 bytes, bool others);
 
-// A byte is put after the exponent of 128, whose lowest bit is then its sign, and the same with
-// that bit alone is taken off: 128 + its other bits less 128, or less 256.
+// A byte is placed after the exponent of 128, so that its sign is the lowest bit of the exponent.
+// `rest` clears that bit and `sign` keeps it alone: 128 + the other bits, less 128 or 256.
 template <>
 __device__ __forceinline__ u32 numbers_of<Bf16>(u32 bytes, bool others) {
   const u32 pair = byte_perm(bytes, 0x43434343u, others ? 0x4342 : 0x4140);
@@ -142,12 +142,12 @@ __device__ __forceinline__ uint4 operand_of(uint2 fragment) {
 // 1/64 of the integer, so that neither is out of range where the value is not.
 constexpr bool kScalesValues = kQuantisedCache && kSame<Element, Fp16>;
 
-// What a probability weighs a row of values with, before it is rounded.
+// The weight of a row of values for a probability, before it is rounded.
 __device__ __forceinline__ float weighed(float p, const RowScales& scales) {
   return kQuantisedCache && !kScalesValues ? p * scales.v : p;
 }
 
-// An element of a row of values, as it is weighed.
+// An element of a row of values, as it is weighted.
 __device__ __forceinline__ float value_of(CacheElement::Bits bits, float scale) {
   const float v = CacheElement::to_float(bits);
   return kScalesValues ? rounded<Element>(rounded<Element>(64 * scale) * (v / 64)) : v;

@@ -1,6 +1,6 @@
 // LAYERNORM of a vector that the warps of a tile have in registers. Every group of warps that share
-// a tile has all of it. Sums and squares are added up in fp32 in one go: what their difference then
-// lacks in the variance, the 16 bits of the vector lack many times over. Needs schedule.h with
+// a tile has all of it. Sums and squares are accumulated in fp32 in one pass: the error of their
+// difference in the variance is far below that of the vector's 16 bits. Needs schedule.h with
 // AMK_TENSOR_CORES.
 #pragma once
 
@@ -8,12 +8,13 @@
 
 namespace amk {
 
-// What is taken off an element, and what the rest is multiplied by.
+// What is subtracted from an element, and what the rest is multiplied by.
 struct Centre {
   float mean, inverse;
 };
 
-// From the sums of a vector and of its squares. The mean is rounded, whatever it is taken off.
+// From the sums of a vector and of its squares. The mean is rounded before it is subtracted from
+// anything.
 template <class S>
 __device__ __forceinline__ Centre centre_of_sums(float sum, float squares, float eps) {
   constexpr float kShare = 1.0f / S::kColumns;
@@ -22,7 +23,7 @@ __device__ __forceinline__ Centre centre_of_sums(float sum, float squares, float
   return {mean, rsqrtf(variance + eps)};
 }
 
-// From the sums of what the warps of a group have of a token, in their order.
+// From the sums of the warps of a group for a token, in order.
 template <class S, class C, class Reader>
 __device__ __forceinline__ Centre centre_of_warps(C& c, const Reader& in, int group,
                                                   int token = 0) {
@@ -36,8 +37,8 @@ __device__ __forceinline__ Centre centre_of_warps(C& c, const Reader& in, int gr
   return centre_of_sums<S>(sum, squares, in.eps);
 }
 
-// Of a group's vector, from what each of its threads has of it. All threads of a block call it, in
-// a stage with tiles: the block barriers of its flushes part one call from the next.
+// Of a group's vector, from each thread's share of it. All threads of a block call it, in a stage
+// with tiles: the block barriers of its flushes separate one call from the next.
 template <class S, class C, class Reader>
 __device__ __forceinline__ Centre centre_of(C& c, const Reader& in, int group, float sum,
                                             float squares) {

@@ -1,14 +1,14 @@
-// What becomes of a sequence's logits before a token is chosen, and which tokens are left to choose
-// from: bias, penalties, allowed tokens, top-k, top-p and min-p. docs/sampling.md says what is
-// computed, to the bit, and the host computes it too. Only launches with choices come here, and
-// none of it is inlined into the step. Needs model_config.h.
+// What is done to a sequence's logits before a token is chosen, and which tokens are eligible:
+// bias, penalties, allowed tokens, top-k, top-p and min-p. docs/sampling.md specifies the
+// computation to the bit, and the host computes it too. Only launches with choices run this code,
+// and none of it is inlined into the step. Needs model_config.h.
 #pragma once
 
 #include "sampling.cuh"
 
 namespace amk {
 
-// e^y of y that is 0 or less.
+// e^y for y <= 0.
 __device__ __forceinline__ double exact_exp(double y) {
   if (y < -700) return 0;
   constexpr double kLn2High = 0x1.62e42fee00000p-1, kLn2Low = 0x1.a39ef35793c76p-33;
@@ -33,9 +33,9 @@ __device__ __forceinline__ double from_order(u64 key) {
   return double_of_bits(key >> 63 ? key & ~(u64(1) << 63) : ~key);
 }
 
-// The place of a token, from the most probable one on: by how far its score is from the largest,
-// in float32, which spreads well over digits; then by the score itself; of equals the higher id
-// comes first. A place is sixteen digits.
+// The place of a token in descending order of probability: by the distance of its score from the
+// largest, in float32, which spreads well over digits; then by the score itself; among equals the
+// higher id comes first. A place is sixteen digits.
 constexpr int kPlaceDigits = 16, kScoreDigits = 12;
 struct Place {
   u32 words[4];
@@ -43,7 +43,7 @@ struct Place {
   __device__ __forceinline__ u32 digit(int i) const {
     return words[i / 4] >> (24 - i % 4 * 8) & 255;
   }
-  // Whether the first n digits are those of another place.
+  // Whether the first n digits equal those of another place.
   __device__ __forceinline__ bool begins(const Place& as, int n) const {
     for (int i = 0; i < n / 4; ++i) {
       if (words[i] != as.words[i]) return false;
@@ -56,7 +56,7 @@ struct Place {
     }
     return false;
   }
-  // The last one of those that begin with the first n digits and the digit after them.
+  // The last place that begins with the first n digits and the digit after them.
   __device__ __forceinline__ void end_with(int n, u32 digit) {
     for (int i = n; i < kPlaceDigits; ++i) set(i, i == n ? digit : 255);
   }
@@ -71,16 +71,16 @@ __device__ __forceinline__ Place place_of(double score, double largest, int toke
            ~u32(token)}};
 }
 
-// What is left of the tokens that may be chosen.
+// The eligible tokens.
 struct Left {
   Place last;      // none after it
   double largest;  // score, of all
-  u32 bounded;     // whether `last` says anything
-  u32 is_void;     // whether a logit leaves no token at all
+  u32 bounded;     // whether `last` is set
+  u32 is_void;     // whether a logit makes the step void
 };
 
-// How the token after one of a pass is chosen. Ids that were decoded in the launch are those
-// that its steps have chosen, or, of several rows of a sequence, those of the rows before.
+// How the token after one of the pass is chosen. Ids decoded in the launch are those that its steps
+// have chosen, or, with several rows of a sequence, those of the rows before.
 struct Chooser {
   const Choice& choice;
   Draw draw;
@@ -92,7 +92,7 @@ struct Chooser {
       : choice(of), draw(settings, after), decoded(ids), stride(step_between),
         n_decoded(of.counts ? n : 0) {}
 
-  // The logit with its bias and penalties; -inf of a token that may not be chosen.
+  // The logit with its bias and penalties; -inf for a token that may not be chosen.
   __device__ __forceinline__ double score(float logit, int token) const {
     double x = double(logit);
     if (choice.bias) x = add_rn(x, load_constant(choice.bias + token));
@@ -112,14 +112,14 @@ struct Chooser {
         !choice.allowed || load_constant(choice.allowed + token / 64) >> (token % 64) & 1;
     return allowed ? x : -INFINITY;
   }
-  // How probable a score is, the largest being 1.
+  // The probability of a score relative to the largest.
   __device__ __forceinline__ double probability(double score, double largest) const {
     return exact_exp(div_rn(add_rn(score, -largest), draw.temperature));
   }
   __device__ __forceinline__ bool is_void(float logit) const {
     return choice.set ? !(logit < INFINITY) : draw.is_void(logit);
   }
-  // Whether tokens are left out by their probability.
+  // Whether tokens are excluded by their probability.
   __device__ __forceinline__ bool leaves_out() const {
     return choice.set && draw.temperature != 0 &&
            (choice.top_k || choice.rest > 0 || choice.min_p > 0);

@@ -13,8 +13,8 @@ __host__ __device__ constexpr int lanes_for(int splits) {
   return splits <= 1 ? 1 : splits > 16 ? 32 : 2 * lanes_for((splits + 1) / 2);
 }
 
-// A poll of kCount times two fp32 words: the i-th two index_of(i) words after the first of a page.
-// Those that the thread does not need count as 0.
+// A poll of kCount pairs of fp32 words: the i-th pair is index_of(i) words after the first of a
+// page. Pairs that the thread does not need read as 0.
 template <int kCount, class IndexOf, class Needs>
 struct PairPoll {
   const u64* words;
@@ -55,8 +55,8 @@ __device__ __forceinline__ PairPoll<kCount, IndexOf, Needs> pair_poll(const u8* 
 }
 
 // Elements that a thread takes of a split at a time: two or more, which are in one unit, so that
-// the threads have all that the SM's units are, if it is not too much. A thread that takes several
-// splits takes fewer.
+// the threads cover all units of the SM if possible. A thread that takes several splits takes
+// fewer.
 template <class S>
 __host__ __device__ constexpr int elements_at_once(int parallel, int splits, int n = 2) {
   return n < 8 && (splits == 1 || n * splits < 8) && S::kWidth % (2 * n) == 0 &&
@@ -132,7 +132,7 @@ __device__ __forceinline__ void combine(C& c, const Page in, const Page out) {
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i) values[i] += shuffle_xor(values[i], offset);
     }
-    // Every lane has all sums by now: they share the words out.
+    // Every lane has all sums by now: they divide the words.
 #pragma unroll
     for (int first = 0; first < kAtOnce; first += kLanes) {
       const int of_lane = first + lane;

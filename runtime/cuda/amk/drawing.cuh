@@ -1,7 +1,7 @@
 // The draws of a step, where the launch has settings: what each SM draws among the logits of its
-// own rows, and what is drawn among those of all SMs. Sums are compared by their bounds in float32;
-// where these leave several tokens, and for choices that go beyond temperature and seed, they are
-// computed. Needs schedule.h.
+// own rows, and what is drawn among the results of all SMs. Sums are compared by their float32
+// bounds; where these leave several candidates, and for choices beyond temperature and seed, the
+// sums are computed. Needs schedule.h.
 #pragma once
 
 #include "search.cuh"
@@ -18,7 +18,7 @@ __device__ __forceinline__ Drawn reduce_warp(Drawn best) {
   return best;
 }
 
-// ---- sums, which are seldom needed --------------------------------------------------------------
+// ---- sums, which are rarely needed --------------------------------------------------------------
 
 // Offers a token that an SM or a warp has published, or the mark of one that has none.
 __device__ __forceinline__ void offer_handed(const Draw& draw, Drawn& best, float logit, int id) {
@@ -38,7 +38,7 @@ __device__ __noinline__ inline Drawn drawn_of_rows(const Sampling* settings, int
   return best;
 }
 
-// What is drawn of the words of some SMs, which are there.
+// The draw among the words of some SMs, which have arrived.
 __device__ __noinline__ inline Drawn drawn_of_words(const Sampling* settings, int after,
                                                     const u64* values, const u64* indices,
                                                     int first, int step) {
@@ -72,8 +72,8 @@ __device__ __forceinline__ float largest_of_warp(float v) {
 #endif
 }
 
-// The token with the largest sum of those that the lanes of a warp were offered. Where several may
-// be it, the lanes that have one of them compute the sums of all of theirs.
+// The token with the largest sum among those that the lanes of a warp were offered. Where several
+// are possible, the lanes that have one of them compute the sums of all of theirs.
 template <class Sums>
 __device__ __forceinline__ Finalist reduce_warp(const Leader& leader, Sums&& sums) {
   const float least = largest_of_warp(leader.low);
@@ -92,8 +92,8 @@ __device__ __forceinline__ Finalist reduce_warp(const Leader& leader, Sums&& sum
           shuffle(leader.token, from)};
 }
 
-// What the warps of a block have drawn of a token, instead of partial sums: those of one half
-// are written while some threads still read the others.
+// The draws of the warps of a block for a token, which take the place of partial sums: one half is
+// written while some threads still read the other.
 __device__ __forceinline__ Finalist* finalists_of(Scratch& shared, int half, int token) {
   static_assert(sizeof(shared.partial[0]) >= kTokens * kConsumerWarps * sizeof(Finalist),
                 "it has room for the draws of all tokens");
@@ -141,7 +141,7 @@ __device__ __forceinline__ Drawn reduce_warps(Scratch& shared, int half, int tok
   return best;
 }
 
-// What this SM chooses among the logits of its own rows: thread t gets that of token t.
+// The choice of this SM among the logits of its own rows: thread t gets that of token t.
 __device__ __noinline__ inline Candidate choose_own(const Site& at) {
   Pool& pool = pool_of(at.shared);
   const int warp = thread_index() / 32;
@@ -163,7 +163,7 @@ __device__ __noinline__ inline Candidate choose_own(const Site& at) {
   return Candidate{best.logit, best.token};
 }
 
-// The same of what the SMs have chosen: all of it is left.
+// The same for the choices of the SMs, all of which are eligible.
 __device__ __noinline__ inline Drawn chosen_of_words(const Site& at, int token, const u64* values,
                                                      const u64* indices, int first, int step) {
   const Chooser chooser = at.chooser(token);
@@ -179,21 +179,21 @@ __device__ __noinline__ inline Drawn chosen_of_words(const Site& at, int token, 
 
 // ---- of a block ---------------------------------------------------------------------------------
 
-// The settings of a token of the pass, and the position that it is chosen after.
+// The settings of a token of the pass, and the position after which it is chosen.
 template <class C>
 __device__ __forceinline__ const Sampling* settings_of(C& c, int token) {
   return c.launch.sampling + token / kSequenceRows;
 }
 
-// What this SM draws among the logits of its own rows of stage S, which it has stored: thread t
-// gets that of token t. Noise is computed while the logits are on their way. A tile begins with an
-// even id, so that a thread has both of the ids that share random words.
+// The draw of this SM among the logits of its own rows of stage S, which it has stored: thread t
+// gets that of token t. Noise is computed while the logits are in flight. A tile begins with an
+// even id, so a thread has both ids that share random words.
 template <class S, class C>
 __device__ __forceinline__ Candidate draw_own(C& c) {
   const Tiles mine = tiles_of<S>(c.sm, 0);
   const int begin = mine.begin * kTileRows, end = min(mine.end * kTileRows, kVocab);
   Draw draw(settings_of(c, 0), c.position_of(0));
-  consumer_barrier();  // the logits are there, and partial sums are read
+  consumer_barrier();  // the logits have arrived, and partial sums are read
   if (c.launch.choices) return C::kWaits ? choose_own(Site(c, begin, end)) : Candidate{};
 #pragma unroll 1
   for (int token = 0; token < kTokens; ++token) {

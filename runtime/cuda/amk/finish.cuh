@@ -1,6 +1,6 @@
-// What finishers are made of: one function for each op on finished rows, and one for each place
-// that a row goes to. All threads of a warp call them together, whether their row is valid or not.
-// Needs schedule.h and model_config.h.
+// The functions that finishers consist of: one for each op on finished rows, and one for each
+// destination of a row. All threads of a warp call them together, whether their row is valid or
+// not. Needs schedule.h and model_config.h.
 #pragma once
 
 #include "gemv.cuh"
@@ -10,8 +10,8 @@ namespace amk {
 
 // ---- ops ----------------------------------------------------------------------------------------
 
-// ROPE: rows below kRotated are rotation pairs side by side, whichever rows of the checkpoint these
-// are; the others pass through. The angles are those of a table of the step's.
+// ROPE: rows below kRotated are rotation pairs, interleaved whatever the checkpoint's order; the
+// others pass through. The angles come from the step's table.
 template <int kRotated, int kAngles = 0, class C>
 __device__ __forceinline__ float rope(C& c, const Row& r, float v) {
   const float other = shuffle_xor(v, 1);
@@ -50,7 +50,7 @@ __device__ __forceinline__ float gelu_tanh_mul(const Row& r, float v) {
   return gated(r, v, [](float gate) { return gelu_tanh(gate); });
 }
 
-// GELU: v times the share of a normal distribution that lies below it.
+// GELU: v times the standard normal distribution function at v.
 __device__ __forceinline__ float gelu(float v) {
   return 0.5f * v * (1.0f + erff(0.707106781f * v));
 }
@@ -91,12 +91,12 @@ __device__ __forceinline__ float scale(float v, float scale) {
   return v * scale;
 }
 
-// SOFTCAP: cap * tanh(v / cap), with the tanh that is right to the last bits: logits come from it.
+// SOFTCAP: cap * tanh(v / cap), with an accurate tanh, because logits depend on it.
 __device__ __forceinline__ float soft_cap(float v, float cap) {
   return cap * tanhf(v / cap);
 }
 
-// CLIP: v, or what is nearest to it between -cap and cap; keeps a NaN.
+// CLIP: v limited to [-cap, cap]; keeps a NaN.
 __device__ __forceinline__ float clip(float v, float cap) {
   return v > cap ? cap : v < -cap ? -cap : v;
 }
@@ -108,8 +108,7 @@ __device__ __forceinline__ float residual(C& c, const Row& r) {
 }
 
 // A vector of weights that a finisher reads row by row, such as a bias. The rows of the first
-// flush, which most SMs need no others than, are asked for when a stage begins, long before they
-// are needed.
+// flush, which for most SMs are all, are loaded when a stage begins, long before they are needed.
 template <class S>
 struct RowWeights {
   const u8* weights;
@@ -129,7 +128,7 @@ struct RowWeights {
   }
 };
 
-// ---- places -------------------------------------------------------------------------------------
+// ---- destinations ---------------------------------------------------------------------------
 
 template <class C>
 __device__ __forceinline__ void store_residual(C& c, const Row& r, float v) {
@@ -142,13 +141,13 @@ __device__ __forceinline__ void publish_row(C& c, const Row& r, const Page out, 
   if (r.valid) publish<Element>(c, out, r.index(), v);
 }
 
-// Publishes what an even row and the odd one after it have become together.
+// Publishes the joint result of an even row and the odd one after it.
 template <class C>
 __device__ __forceinline__ void publish_pair(C& c, const Row& r, const Page out, float v) {
   if (r.valid && !(r.row & 1)) publish<Element>(c, out, r.pair_index(), v);
 }
 
-// The logits of a token of this step, which the host has asked for, or the draw of the next one.
+// The logits of a token of this step, if the host has asked for them, or the draw of the next one.
 template <class C>
 __device__ __forceinline__ float* logits_of(C& c, int token) {
   return c.launch.logits + (size_t(c.step) * c.launch.logit_stride + token) * kVocab;
@@ -167,7 +166,7 @@ struct Candidate {
   }
 };
 
-// The same of each token whose rows the thread finishes. A pass over a prompt chooses none.
+// The same for each token whose rows the thread finishes. A pass over a prompt chooses no token.
 struct Best {
   Candidate of[kTokenTurns];
   __device__ __forceinline__ void offer_row(const Row& r, float v) {

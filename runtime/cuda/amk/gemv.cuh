@@ -1,6 +1,6 @@
-// The product of a stage: a reader says how the vector comes in, and a finisher,
-// emitted with the stage in stages.h, what becomes of each finished row. Needs schedule.h. Must not
-// know where the weights come from.
+// The product of a stage: a reader, which loads the vector, and a finisher, which is emitted with
+// the stage in stages.h and processes each finished row. Needs schedule.h. Must not know where the
+// weights come from.
 #pragma once
 
 #include "gemm_fma.cuh"
@@ -12,15 +12,15 @@ namespace amk {
 
 // ---- readers ------------------------------------------------------------------------------------
 
-// The vector as it was published.
+// The vector as published.
 struct Plain {
   static constexpr bool kNorm = false, kCentred = false, kGain = false, kShift = false;
   static constexpr bool kResidual = false;
   Page page;
 };
 
-// The vector times the norm's weight, or times 1 + it, rounded once. The sums are scaled by 1/rms
-// when they are finished.
+// The vector times the norm's weight, or times 1 + the weight, rounded once. The sums are scaled by
+// 1/rms when they are finished.
 template <bool kPlusOne>
 struct NormReader {
   static constexpr bool kNorm = true, kResidual = false, kUnitOffset = kPlusOne;
@@ -32,9 +32,9 @@ struct NormReader {
 using RmsNorm = NormReader<false>;
 using UnitOffsetRmsNorm = NormReader<true>;
 
-// The vector at mean 0 and variance 1, times the norm's weight, or times 1 + it, and plus its bias,
-// as far as it has them; rounded once. The block knows mean and variance before it multiplies: x·g
-// as it came would be rounded with its mean still in it.
+// The vector at mean 0 and variance 1, times the norm's weight, or times 1 + the weight, plus its
+// bias, where it has them; rounded once. The block knows mean and variance before it multiplies:
+// without that, x·g would be rounded with the mean still in it.
 template <int kWeights, bool kPlusOne = false>
 struct CentredReader {
   static constexpr bool kNorm = false, kResidual = false, kUnitOffset = kPlusOne;
@@ -49,7 +49,7 @@ using GainLayerNorm = CentredReader<1>;
 using LayerNorm = CentredReader<2>;
 using UnitOffsetLayerNorm = CentredReader<2, true>;
 
-// The same of this SM's residual (replicated.cuh), as it would be published: no vector is waited
+// The same for this SM's residual (replicated.cuh), as it would be published: no vector is waited
 // for.
 struct ResidualPlain {
   static constexpr bool kNorm = false, kCentred = false, kGain = false, kShift = false;

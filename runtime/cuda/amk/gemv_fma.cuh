@@ -1,7 +1,7 @@
-// GEMV on the ordinary floating-point units, for fp32 weights and for chips or sizes without a
-// fitting mma. The vector is polled into shared memory once per stage; a warp takes every eighth
-// block of 8 rows, a lane a quarter of the columns of one row. Same tiles, same chunks and same
-// flush as gemv_mma.cuh. Needs schedule.h. Must not know what is done with a finished row.
+// GEMV without tensor cores, for fp32 weights and for chips or sizes without a suitable mma. The
+// vector is polled into shared memory once per stage; a warp takes every eighth block of 8 rows, a
+// lane a quarter of the columns of one row. Tiles, chunks and flush are those of gemv_mma.cuh.
+// Needs schedule.h. Must not know what is done with a finished row.
 #pragma once
 
 #include "digits.cuh"
@@ -50,8 +50,8 @@ struct EightWeights {
       for (int i = 0; i < 8; ++i) of[i] = W::to_float(u16(two[i / 2] >> i % 2 * 16));
     }
   }
-  // Times eight activations, added up in the order of the columns. Which products are rounded is
-  // said here and not left to the compiler: kernels for one token and for several agree.
+  // Times eight activations, added in the order of the columns. Which products are rounded is
+  // explicit and not left to the compiler, so that kernels for one token and for several agree.
   __device__ __forceinline__ float times(const float4 x, const float4 y) const {
     float sum = sum_of_products(of[0], x.x, of[1], x.y);
     sum = fmaf(of[3], x.w, fmaf(of[2], x.z, sum));
@@ -84,7 +84,7 @@ __device__ __forceinline__ float add_block(float to, const u8* block, int lane, 
   else return add_quarter<W>(to, block, lane, x);
 }
 
-// What it has of another one.
+// The same for a block that is not quantised: its eight weights.
 template <class W>
 __device__ __forceinline__ EightWeights<typename W::Element> eight_weights(const u8* block,
                                                                            int lane) {
@@ -97,7 +97,7 @@ struct AllWarps : S {
   static constexpr int kWarps = kConsumerWarps;
 };
 
-// Sum over the block, by way of one of the two rows of shared.squares.
+// Sum over the block, through one of the two rows of shared.squares.
 template <class C>
 __device__ __forceinline__ float sum_over_block(C& c, int by, float v) {
 #pragma unroll
@@ -117,12 +117,12 @@ __device__ __forceinline__ float normed(const Reader& in, float x, int column) {
   return rounded<Element>(x * (Reader::kUnitOffset ? 1.0f + weight : weight));
 }
 
-// The mean of a vector from its sum. It is rounded, whatever it is taken off.
+// The mean of a vector from its sum. It is rounded before it is subtracted from anything.
 template <class S>
 __device__ __forceinline__ float mean_of_sum(float sum) {
   return sum * (1.0f / S::kColumns);
 }
-// 1 over the deviation, from the sum of the squares of what is left of the elements then.
+// 1 over the deviation, from the sum of the squares of the centred elements.
 template <class S, class Reader>
 __device__ __forceinline__ float inverse_deviation(const Reader& in, float squares) {
   return rsqrtf(fmaf(squares, 1.0f / S::kColumns, in.eps));

@@ -1,11 +1,11 @@
 // GEMV on tensor cores. A warp multiplies quads, 8 rows by 128 columns, as fragments.cuh does for
-// each kind of format. Activations go from L2 straight into B registers; the first weights of a
-// stage are in registers before its exchange is polled, unless the ring is too small for it: two
-// quads per warp, three where a tile is three of them, one where it is a single one, and up to four
-// of quantised ones, whose products a warp begins together. A warp stays that far ahead: what it
-// has multiplied makes room for a later quad. It gives a slot back when what it has read of it is
-// there. The digits of long vectors, which integers are multiplied by, are in shared memory. Needs
-// schedule.h with AMK_TENSOR_CORES. Must not know what is done with a finished row.
+// each kind of format. Activations go from L2 straight into B registers. The first weights of a
+// stage are in registers before its exchange is polled, unless the ring is too small: two quads per
+// warp, three where a tile has three, one where it has one, and up to four of quantised ones, whose
+// products a warp begins together. A warp stays that far ahead: each multiplied quad is replaced by
+// a later one. It releases a slot once its reads of the slot have completed. The digits of long
+// vectors, which integers are multiplied by, are in shared memory. Needs schedule.h with
+// AMK_TENSOR_CORES. Must not know what is done with a finished row.
 #pragma once
 
 #include "centred.cuh"
@@ -37,15 +37,15 @@ struct GemvShape {
   static constexpr bool kEven = kLastChunkQuads % S::kWarps == 0 && kChunkQuads % S::kWarps == 0;
   static constexpr int kSlabs = ceil_div(kChunks, kSlabChunks<S>);
   static constexpr int kSlabSubs = kSlabs > 1 ? kSlabChunks<S> * kChunkSubs : kSubs;
-  // Quads whose products a warp begins before it adds up any, and those that it has in registers. A
-  // batch ends two chunks at most: the first is given back when the second ends.
+  // Quads whose products a warp begins before it adds any, and those that it holds in registers. A
+  // batch ends at most two chunks: the first is released when the second ends.
   static constexpr int kMost = Fragments<W>::kBatch < kSubs ? Fragments<W>::kBatch : kSubs;
   static constexpr int kBatch = kMost < kChunkSubs ? kMost : kChunkSubs;
   static constexpr int kDepth = kBatch > 1 ? kBatch : kSubs == 3 ? 3 : 2;
   // Whether the vector's digits are kept in shared memory, and a tile is a loop over batches: code
-  // that runs once per layer costs more than it computes. Otherwise, of short vectors, of chunks
-  // that do not end with a batch, of fp8, and where there is no room, they are in registers, and
-  // there is code for each quad of a tile. ir.DigitBytes has the same conditions.
+  // that runs once per layer costs more than it computes. Otherwise (short vectors, chunks that do
+  // not end with a batch, fp8, too little room) they are in registers, with code for each quad of a
+  // tile. ir.DigitBytes has the same conditions.
   static constexpr int kKeptBytes = kSubs * kDigitQuadBytes;  // of a warp
   static constexpr bool kKept = kBatch > 1 && kSubs > 4 && kChunkSubs % kBatch == 0 &&
                                 kConsumerWarps * kKeptBytes <= kDigitScratch;
@@ -59,8 +59,8 @@ struct GemvShape {
   static_assert(kConsumerWarps % S::kWarps == 0, "warps per tile divide the consumer warps");
   static_assert(kSubs <= 32, "a warp keeps one bit for each of its quads");
   static_assert(kTilesPerFlush % kGroups == 0, "a flush group is whole rounds of tiles");
-  // A full barrier tells one phase from the next alone. Chunks older than the window have landed;
-  // bulk copies within it may land out of order.
+  // A full barrier distinguishes a phase only from the next one. Chunks older than the window have
+  // landed; bulk copies within it may land out of order.
   static_assert(kGroups == 1 || (kGroups - 1) * kChunks + 1 + (AMK_BULK_COPY ? int(kWindow) : 0) <=
                                     int(kRingSlots),
                 "what a group skips leaves its next chunk's slot known");
@@ -101,8 +101,8 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
   };
   auto has = [&](int sub) { return Shape::kEven || quad_of(sub) < Shape::kQuads; };
 
-  // A slot is given back when what has been read of it is there: in between there are the sums of a
-  // batch, but no block barrier, at which another group may be missing that waits for the slot.
+  // A slot is released once its reads have completed: the sums of a batch come in between, but no
+  // block barrier, at which a group that waits for the slot may be missing.
   constexpr u32 kNone = ~0u;
   u32 leaving = kNone;
   auto give_back = [&] {
@@ -135,7 +135,7 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
       advance_slot(slot, phase, (Shape::kGroups - 1) * Shape::kChunks);
   };
 
-  // The quads on their way: that of sub i is in w[i % kDepth], the first of the next tile in w[0]
+  // The quads in flight: that of sub i is in w[i % kDepth], the first of the next tile in w[0]
   // again.
   typename F::Weights w[kDepth];
   auto begin_tile = [&] {
@@ -225,14 +225,14 @@ __device__ __forceinline__ void gemv_mma(C& c, const Reader& in, Finish&& finish
   }
   warp_sync();
   if (!Shape::kAhead && works) begin_tile();
-  // What is multiplied. Where it is kept, v is that of the batch that is in w.
+  // What is multiplied. Where v is kept, it belongs to the batch in w.
   typename F::Vector v[Shape::kKept ? kBatch : kSubs];
   u8* kept = nullptr;
   auto recall = [&](int batch) {
     if constexpr (Shape::kKept) {
 #pragma unroll
       for (int b = 0; b < kBatch; ++b) {
-        // of a quad that is not there, the last one: a branch costs more
+        // a missing quad reads the last one: a branch costs more
         const int sub = b < (kSubs - 1) % kBatch + 1 ? batch + b : min(batch + b, kSubs - 1);
         F::recall(v[b], kept + sub * kDigitQuadBytes, c.lane);
       }

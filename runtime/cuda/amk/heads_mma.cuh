@@ -198,7 +198,7 @@ struct HeadGroup {
     }
   }
 
-  // Hands the results of its heads over: `first` is the first of them among all that warps keep.
+  // Stores the results of its heads: `first` is the first of them among all that warps keep.
   template <class C>
   __device__ __forceinline__ void store(C& c, int first) {
     const int pair = (c.lane & 3) * 2;

@@ -1,20 +1,21 @@
-// The last hidden state: the norm that the logits are made of, once more, for a host that asks for
-// it. The first SM computes it from what the last layer has published, before it goes on to the
-// logits; in other launches the stage is a branch. Values are those that the head multiplies, but
-// for the order in which sums are added up: with 1/rms, or rounded once where the mean is taken
-// off. Needs schedule.h.
+// The last hidden state: the norm that the logits are computed from, once more, for a host that
+// asks for it. The first SM computes it from what the last layer has published, before it continues
+// with the logits; in other launches the stage is a branch. Values are those that the head
+// multiplies, except for the order of summation: with 1/rms, or rounded once where the mean is
+// subtracted. Needs schedule.h.
 #pragma once
 
 #include "replicated.cuh"
 
 namespace amk {
 
-// Sum over the consumers of a block. All of them call it; it may use what a stage leaves.
+// Sum over the consumers of a block. All of them call it; it may use what a stage has left in
+// scratch.
 template <class C>
 __device__ __forceinline__ float sum_of_consumers(C& c, float v) {
 #pragma unroll
   for (int offset = 16; offset; offset >>= 1) v += shuffle_xor(v, offset);
-  consumer_barrier();  // the sums of the stage before have been read
+  consumer_barrier();  // the sums of the previous stage have been read
   if (c.lane == 0) c.shared.squares[0][c.warp] = v;
   consumer_barrier();
   v = 0;

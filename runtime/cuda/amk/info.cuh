@@ -28,7 +28,7 @@ struct Info {
   u64 cache_bytes;
   u32 variant_end[kMaxVariants];  // first position past each variant
   u32 tokens;                     // of a pass, which a step decodes
-  u32 sequences;                  // that they are of, as many of each
+  u32 sequences;                  // number of sequences they belong to, each with as many
   u32 model;                      // digest of model_config.h
   u32 cache_fragments;            // cache blocks are in fragment order
 };

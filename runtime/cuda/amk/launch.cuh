@@ -46,7 +46,7 @@ struct Choice {
   const int* uses;      // [vocab] uses of an id in the output; 0: only in the prompt; -1: neither
   const u64* allowed;   // a bit for each id; ids without it are never chosen
   const int* recent;    // [n_recent] ids of the output that `uses` does not count yet
-  double repetition;    // for ids in prompt and output: divides what is above 0, multiplies the rest
+  double repetition;    // in prompt and output: divides positive logits, multiplies the rest
   double frequency;     // subtracted from the logits of ids in the output, once per occurrence (0)
   double presence;      // subtracted from them once (0)
   double rest;          // the share of the least probable tokens that are left out: 1 - top-p (0)

@@ -8,12 +8,12 @@
 
 namespace amk {
 
-// Adds the norm of a branch to this SM's rows of the residual of all tokens. Nothing is published
-// before the SM has read all that it reads.
+// Adds the norm of a branch to this SM's rows of the residual of all tokens. The SM publishes
+// nothing before it has completed all its reads.
 template <class S, class C>
 __device__ __forceinline__ void add_norm_rows(C& c, const Page in, const u8* gain, const Page out) {
-  // A thread has some 16 groups on their way at a time, those of as many tokens. Of the rows of all
-  // tokens it adds kFit at most.
+  // A thread has about 16 groups in flight at a time, of as many tokens. Of the rows of all tokens
+  // it adds at most kFit.
   constexpr int kFit = 16 / kBranchGroups;
   constexpr int kReadAtOnce = kFit < 1 ? 1 : kFit < kTokens ? kFit : kTokens;
   constexpr int kOwnRows = ceil_div(kTokens * kResidualRows, kConsumers);

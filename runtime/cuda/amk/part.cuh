@@ -1,9 +1,9 @@
-// A stretch of a decode step, launched on its own: what a kernel for every layer, or for every
-// stage, would cost in place of one loop. The bodies are those of decode, and a launch does its own
-// stages alone: it begins at its exchange, counted and not walked to. What is in shared memory
-// from stage to stage is in memory from launch to launch, and the words of an exchange are those
-// that the launch before has left. Only a measurement launches it. Needs a Context. Must not know
-// what a stage computes.
+// A part of a decode step, launched on its own. It measures what a kernel per layer, or per stage,
+// would cost in place of one loop. The bodies are those of decode. A launch runs only its own
+// stages: it starts at its exchange, by number, without walking to it. What decode keeps in shared
+// memory from stage to stage is kept in global memory from launch to launch, and the words of an
+// exchange are those of the previous launch. Used only by measurements. Needs a Context. Must not
+// know what a stage computes.
 #pragma once
 
 #include "context.cuh"
@@ -33,7 +33,7 @@ __device__ __forceinline__ const PartLaunch& part_of(const C& c) {
   return reinterpret_cast<const PartLaunch&>(c.launch);
 }
 
-// Begins a launch where the ones before it have left the step.
+// Begins a launch with the state of the previous one.
 template <class C>
 __device__ __forceinline__ void begin_part(C& c) {
   const PartLaunch& part = part_of(c);
@@ -41,8 +41,8 @@ __device__ __forceinline__ void begin_part(C& c) {
   c.layer = part.layer;
 }
 
-// Before a launch's stages that read or change the residual: takes it up where the launch before
-// has left it, once. Threads see each other's rows after the block barrier that comes between the
+// Called before a launch's stages that read or change the residual: loads it once from where the
+// previous launch stored it. Threads see each other's rows after the block barrier between the
 // products of such a stage and their sums. `has` is whether this launch has the residual.
 template <class C>
 __device__ __forceinline__ void take_residual(C& c, bool& has) {
@@ -53,8 +53,8 @@ __device__ __forceinline__ void take_residual(C& c, bool& has) {
     c.shared.residual[i] = part_of(c).residual[c.sm * kOwn + i];
 }
 
-// Leaves the residual for the next launch that takes it. An SM may have fewer rows than there is
-// room for, and nobody has written the others.
+// Stores the residual for the next launch that needs it. An SM may have fewer rows than there is
+// room for; the others were never written.
 template <class C>
 __device__ __forceinline__ void leave_residual(C& c) {
   constexpr int kOwn = kTokens * kResidualRows;
@@ -63,14 +63,14 @@ __device__ __forceinline__ void leave_residual(C& c) {
     part_of(c).residual[c.sm * kOwn + i] = load_partly_written(&c.shared.residual[i]);
 }
 
-// At the beginning of a step: the token that the step before has chosen.
+// At the beginning of a step: the token that the previous step has chosen.
 template <class C>
 __device__ __forceinline__ void take_token(C& c) {
   if (c.tid == 0 && part_of(c).follows) c.shared.token[0] = *part_of(c).token;
   consumer_barrier();
 }
 
-// At its end: leaves the token that was chosen.
+// At its end: stores the token that was chosen.
 template <class C>
 __device__ __forceinline__ void leave_token(C& c) {
   if (c.tid == 0 && c.sm == 0) *part_of(c).token = c.shared.token[0];

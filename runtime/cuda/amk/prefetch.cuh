@@ -1,8 +1,7 @@
 // The prefetcher: one lane that walks the same chunks as the producer, up to kRunAhead chunks
-// further, and asks for them to be brought into L2 while the producer waits or the ring holds its
-// stock, kPace cycles apart. Both may be other numbers from kLongFrom on. It follows the producer's
-// count and never holds it up. Needs schedule.h with AMK_BULK_COPY. Must not know what the bytes
-// are.
+// further, and prefetches them into L2 while the producer waits or the ring holds its stock, kPace
+// cycles apart. Both numbers may differ from kLongFrom on. It follows the producer's count and
+// never blocks it. Needs schedule.h with AMK_BULK_COPY. Must not know what the bytes are.
 #pragma once
 
 #include "ring.cuh"
@@ -31,7 +30,7 @@ struct Prefetcher {
 #endif
     stopped = last == kStopped;
   }
-  // asking for bytes reads none of them: L2 is where other SMs' stores arrive
+  // a prefetch reads no bytes: L2 is where stores of other SMs arrive
   __device__ void wait_step(u32) {}
   __device__ void flush() {}
   __device__ void drain() {}  // prefetches write no shared memory
@@ -39,8 +38,8 @@ struct Prefetcher {
  private:
   static constexpr long long kStopped = -1;
 
-  // Asks for chunk `index` once it is due; returns the time of the last request, or kStopped if the
-  // launch ends. Out of line: the walk has one for every stage.
+  // Prefetches chunk `index` once it is due; returns the time of the last request, or kStopped if
+  // the launch ends. Out of line: the walk calls it once per stage.
 #if AMK_LONG_STREAM
   __device__ static __noinline__ long long ask(const u8* source, u32 bytes, u32 index,
                                                long long last, u32 ahead, u32 pace) {

@@ -1,7 +1,7 @@
 // What amk_profile records: which stage an SM worked on, what it did there and for how long. Two
-// threads of a block record: one of the consumers', which goes through every block barrier of a
-// stage, and the producer's. In all other modes nothing is left of the hooks. Needs a Context. Must
-// not know what a stage computes. Mirrored by the launcher's host packages.
+// threads of a block record: a consumer, which passes every block barrier of a stage, and the
+// producer. In all other modes the hooks compile to nothing. Needs a Context. Must not know what a
+// stage computes. Mirrored by the launcher's host packages.
 #pragma once
 
 #include "hw/memory.cuh"
@@ -13,8 +13,8 @@ namespace amk {
 // a free slot, or for the end of the step before (a barrier, in builds that have any).
 enum class Did : u32 { kExchangeWait = 0, kCompute = 1, kSignal = 2, kSlotWait = 3, kStepWait = 4 };
 
-// A stretch of time. Times are the low halves of the SM's clock: a launch is shorter than 2^31
-// cycles, some second.
+// An interval. Times are the low halves of the SM's clock: a launch is shorter than 2^31 cycles,
+// about a second.
 struct Span {
   u32 begin;
   u32 end;
@@ -28,7 +28,7 @@ struct Recording {
   u64 begin_time;   // of the GPU's timer, ns, at that cycle
   u64 end_clock;
   u64 end_time;
-  u32 spans;        // those that found no room included
+  u32 spans;        // including those that found no room
   u32 reserved[7];
 };
 
@@ -46,15 +46,15 @@ static_assert(sizeof(Span) == 16 && sizeof(Recording) == 64 && sizeof(ProfileHea
 template <class S>
 constexpr u32 kNumberOf = 0xffff;
 
-// The recording state of a thread: none, unless the mode records. A stage has few registers to
-// spare, so there is no more of it.
+// The recording state of a thread, empty unless the mode records. It is small because a stage has
+// few registers to spare.
 template <bool kRecords>
 struct Recorder {};
 
 template <>
 struct Recorder<true> {
   uint4* next = nullptr;  // where the next span goes
-  int room = 0;           // spans that still fit; below 0: those that did not
+  int room = 0;           // spans that still fit; negative: how many did not
   u32 last = 0;           // when the last span of the consumers ended
 };
 
@@ -63,8 +63,8 @@ struct Instant {
   u64 time;
 };
 
-// The SM's clock and the GPU's timer at one moment. The timer goes in steps, of 32 ns to 1 µs from
-// one kind of GPU to another, so the moment is one at which it is seen to step.
+// The SM's clock and the GPU's timer at one moment. The timer advances in steps, of 32 ns to 1 µs
+// depending on the GPU, so the moment is one at which it is seen to advance.
 __device__ __forceinline__ Instant instant() {
   // more polls than one step of the timer takes; if it stands still, the pair is one step less
   // exact
@@ -149,7 +149,8 @@ __device__ __forceinline__ void lap(C& c, Did what) {
   }
 }
 
-// Around a wait of the producer: the time before it, which goes to the second.
+// Called before and after a wait of the producer: wait_begins returns the time, to be passed to
+// wait_ends.
 template <class C>
 __device__ __forceinline__ u32 wait_begins(C&) {
   if constexpr (C::kRecords) return u32(sm_clock());
@@ -161,8 +162,8 @@ __device__ __forceinline__ void wait_ends(C& c, Did what, u32 begin) {
     if (c.tid == C::kProducerThread) record(c, what, begin, u32(sm_clock()));
   }
 }
-// After a test that found what it asked for: a wait, if it took long. The hardware holds a thread
-// back at a barrier for a while before it says no.
+// After a successful test: records a wait if it took long. The hardware suspends a thread at a
+// barrier for a while before the test fails.
 template <class C>
 __device__ __forceinline__ void test_ends(C& c, Did what, u32 begin) {
   if constexpr (C::kRecords) {

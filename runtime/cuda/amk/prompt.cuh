@@ -1,10 +1,10 @@
 // A pass over a prompt: the stages of the decode step, each for all tokens of the pass before the
-// next one begins. The code of the stages is that of the step (stages.h), and so is what calls them
-// (megakernel.cu); products, attention and the places of values are others, because hundreds of
-// tokens do not fit where one does. A row of a token is computed to the bits that a step gives it
-// (docs/passes.md). Vectors, and the residual stream, are in global memory, a row for each token,
-// and all blocks join between one stage and the next: nothing is polled. Needs schedule.h with
-// AMK_TENSOR_CORES and 16-bit elements. Must not know a stage.
+// next one begins. The stages (stages.h) and their calls (megakernel.cu) are those of the step;
+// products, attention and destinations of values differ, because hundreds of tokens do not fit
+// where one does. A token is computed to the bits that a step gives it (docs/passes.md). Vectors,
+// and the residual stream, are in global memory, a row for each token, and all blocks join between
+// one stage and the next: nothing is polled. Needs schedule.h with AMK_TENSOR_CORES and 16-bit
+// elements. Must not know a stage.
 #pragma once
 
 #include "ending.cuh"
@@ -112,9 +112,9 @@ struct Prompt : Recorder<false> {
 // Bytes of shared memory that stages may use.
 constexpr int kPromptRing = int(kPromptSharedBytes) - kPromptScratchBytes - kMatrixBytes;
 
-// All blocks of the pass have come here, and each sees what the others have written before. A block
-// that gives up goes on: what it computes is garbage, which the host throws away. A pass that makes
-// progress runs to its end after a cancellation: only one that waits in vain is aborted.
+// All blocks of the pass have arrived, and each sees what the others have written before. A block
+// whose wait is cancelled continues: it computes garbage, which the host discards. A pass that
+// makes progress runs to its end after a cancellation: only a wait that expires aborts it.
 __device__ __forceinline__ void join(Prompt& c) {
   block_sync();
   if (c.tid == 0) {
@@ -129,7 +129,7 @@ __device__ __forceinline__ void join(Prompt& c) {
   block_sync();
 }
 
-// ---- what finishers are made of, for a row of any token ---------------------------------------
+// ---- functions of finishers, for a row of any token --------------------------------------------
 
 template <class E>
 __device__ __forceinline__ void publish(Prompt& c, const Page page, int index, float value) {
@@ -209,7 +209,7 @@ __device__ __forceinline__ void embed_replicated(Prompt& c, const u8* table) {
                   [&](int column, int token, float x) { c.residual(token)[column] = x; });
 }
 
-// ---- the end: no token is chosen, for the host asks a step for the one after a prompt ----------
+// ---- the end: no token is chosen; the host runs a step for the one after a prompt ---------------
 
 template <class S>
 __device__ __forceinline__ void publish_best(Prompt&, const Best&, const Page, const Page) {}

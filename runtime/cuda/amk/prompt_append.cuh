@@ -1,6 +1,6 @@
-// The rows of a prompt's pass on their way into the cache, where attention finds them: k and v of
-// each token and kv head, normalised and rotated where a step's attention does that, and rounded
-// where the cache has integers. Needs schedule.h with AMK_TENSOR_CORES.
+// Appends the rows of a prompt's pass to the cache, where attention reads them: k and v of each
+// token and kv head, normalised and rotated where attention in a step does so, and quantised where
+// the cache has integers. Needs schedule.h with AMK_TENSOR_CORES.
 #pragma once
 
 #include "attention_mma.cuh"
@@ -40,7 +40,7 @@ __device__ __forceinline__ void append_row(u8* head, int row, const u16* k, cons
   }
 }
 
-// Returns where the queries of a token lie.
+// Returns the address of the queries of a token.
 template <class S, class Cache>
 __device__ __forceinline__ const u16* append(Prompt& c, const PlainHeads heads, Cache cache,
                                              int& stride) {

@@ -1,4 +1,4 @@
-// How a prompt's tokens lie that a quantised matrix is multiplied by. Needs schedule.h with
+// The layout of a prompt's tokens for products with a quantised matrix. Needs schedule.h with
 // AMK_TENSOR_CORES. Must not know the product.
 #pragma once
 

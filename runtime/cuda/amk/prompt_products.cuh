@@ -1,5 +1,5 @@
-// Which product a stage of a prompt has: by its matrix, and by what the architecture has. Needs
-// schedule.h with AMK_TENSOR_CORES.
+// Which product a stage of a prompt uses, by its matrix and by the architecture. Needs schedule.h
+// with AMK_TENSOR_CORES.
 #pragma once
 
 #include "prompt_quantised.cuh"

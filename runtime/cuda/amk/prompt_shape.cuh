@@ -1,5 +1,5 @@
-// In which order the columns of a prompt's products lie, and are walked. Needs schedule.h with
-// AMK_TENSOR_CORES. Must not know what is multiplied.
+// The layout of the columns of a prompt's products, and the order of the walk over them. Needs
+// schedule.h with AMK_TENSOR_CORES. Must not know what is multiplied.
 #pragma once
 
 #include "prompt_digits.cuh"

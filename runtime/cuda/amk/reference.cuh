@@ -1,6 +1,6 @@
-// Plain kernels, one operation each, on the packed weights and the cache of the megakernel: what
-// the megakernel is held to. They round where it rounds and share none of its machinery: no ring,
-// no exchange, no tensor cores, and indices worked out one element at a time from the layouts
+// Plain kernels, one operation each, on the packed weights and the cache of the megakernel: the
+// oracle for the megakernel. They round where it rounds and share none of its machinery: no ring,
+// no exchange, no tensor cores, and indices computed one element at a time from the layouts
 // (docs/ir.md). A launch is one operation; the stream is the only order. Needs schedule.h, for the
 // cache's layout, and model_config.h. Must not include the headers of the megakernel's stages.
 #pragma once
@@ -219,7 +219,7 @@ __device__ inline void scale(float* y, float factor, int rows) {
   if (row < rows) y[row] *= factor;
 }
 
-// Keeps rows between -cap and cap.
+// Limits rows to [-cap, cap].
 __device__ inline void soft_cap(float* y, float cap, int rows) {
   const int row = grid_index();
   if (row < rows) y[row] = cap * tanhf(y[row] / cap);

@@ -1,15 +1,15 @@
-// The residual stream where every SM has all of it, because norms of branches are added to it (pass
-// replicate): an SM reads a whole branch, normalises and adds, and publishes nothing. Stages read
-// their SM's residual as it would be published, rounded. The stage that adds only notes what is
-// to be added; the next one, which reads the residual, adds it once its first weights and gains are
-// in registers: after the add their loads would wait for memory once more. Needs schedule.h.
+// The residual stream where every SM holds all of it, because norms of branches are added to it
+// (pass replicate): an SM reads a whole branch, normalises and adds, and publishes nothing. Stages
+// read their SM's residual as it would be published, rounded. The stage that adds only records what
+// is to be added; the next stage that reads the residual adds it once its first weights and gains
+// are in registers: after the add their loads would wait for memory again. Needs schedule.h.
 #pragma once
 
 #include "branch.cuh"
 
 namespace amk {
 
-// Adds what is due. Every thread of the consumers comes here.
+// Adds what is pending. Every consumer thread calls it.
 template <class C>
 __device__ __forceinline__ void add_due(C& c) {
   if (!c.due.gain) return;
@@ -50,7 +50,7 @@ __device__ __forceinline__ void add_due(C& c) {
   c.stage = stage;
 }
 
-// Leaves the norm of a branch to be added by the stage that reads the residual next.
+// Records the norm of a branch, to be added by the stage that reads the residual next.
 template <class S, class C>
 __device__ __forceinline__ void add_norm(C& c, const Page in, const u8* gain) {
   add_due(c);

@@ -1,8 +1,8 @@
 // How a token is drawn: the one with the largest sum of its logit over the temperature and of
-// noise, which depends on the seed, the position and the token alone. docs/sampling.md says what is
-// computed, to the bit, and the host computes it too; so every operation here is an intrinsic that
-// rounds once, which the compiler fuses with nothing. Float32 tells nearly always which token that
-// is: it bounds a sum from both sides. Must not know where logits come from.
+// noise, which depends on the seed, the position and the token alone. docs/sampling.md specifies
+// the computation to the bit, and the host computes it too; so every operation here is an intrinsic
+// that rounds once and that the compiler does not fuse. Float32 nearly always suffices to find the
+// token: it bounds a sum from both sides. Must not know where logits come from.
 #pragma once
 
 #include "hw/math.cuh"
@@ -25,7 +25,7 @@ __device__ __forceinline__ uint4 noise_of(u64 seed, u64 position, u32 pair) {
   return w;
 }
 
-// A token's odd number below 2^53, out of the words of its pair: in units of 2^-53 it is uniform
+// A token's odd number below 2^53, from the words of its pair: in units of 2^-53 it is uniform
 // between 0 and 1.
 __device__ __forceinline__ u64 uniform_of(const uint4& words, int token) {
   const u32 low = token & 1 ? words.z : words.x, high = token & 1 ? words.w : words.y;
@@ -55,14 +55,14 @@ __device__ __forceinline__ double exact_ln(double x) {
   return fma_rn(e, kLn2High, add_rn(s2, low));
 }
 
-// -ln E, with E = -ln(1-v) of the v that is given in units of 2^-53. 1-v is exact. It is seldom
-// needed, and in many places.
+// -ln E, with E = -ln(1-v) for v in units of 2^-53. 1-v is exact. Rarely needed, and in many
+// places.
 __device__ __noinline__ inline double gumbel_of(u64 v) {
   const u64 u = (u64(1) << 53) - v;
   return -exact_ln(-exact_ln(mul_rn(double(static_cast<long long>(u)), 0x1p-53)));
 }
 
-// A token that may be drawn: the one with the largest sum is, the lowest among equals.
+// A candidate for the draw: the largest sum wins, and the lowest id among equals.
 struct Drawn {
   double sum = -INFINITY;
   float logit = -INFINITY;
@@ -72,8 +72,8 @@ struct Drawn {
   }
 };
 
-// What is known of the tokens that a thread or a warp has been offered: a bound that their largest
-// sum is not below, and the token whose sum may be it.
+// The state of a thread or a warp over the tokens offered to it: a lower bound of their largest
+// sum, and the token whose sum may be the largest.
 struct Leader {
   float low = -INFINITY;   // of the largest sum, from below
   float high = -INFINITY;  // of the token's sum, from above
@@ -101,7 +101,7 @@ struct Draw {
         position(u64(after) + 1),
         inverse(divide_fast(1.0f, float(temperature))) {}
 
-  // What the largest of is looked for, of a token with the score x and the number v.
+  // The quantity that is maximised, for a token with score x and number v.
   __device__ __forceinline__ double sum(double x, u64 v) const {
     if (temperature == 0) return x;
     return add_rn(div_rn(x, temperature), gumbel_of(v));
@@ -109,13 +109,13 @@ struct Draw {
   __device__ __forceinline__ u64 uniform(int token) const {
     return uniform_of(noise_of(seed, position, u32(token) / 2), token);
   }
-  // Whether a logit voids the draw: it is no finite number, -inf excepted. The largest logit is
-  // looked for among whatever is larger than -inf, as in a launch without settings.
+  // Whether a logit voids the draw: it is not finite and not -inf. The largest logit is searched
+  // among everything above -inf, as in a launch without settings.
   __device__ __forceinline__ bool is_void(float logit) const {
     return temperature != 0 && !(logit < INFINITY);
   }
-  // Offers a token with its logit and sum. One with a logit of -inf is never drawn. What voids the
-  // draw beats all others, and is of no token.
+  // Offers a token with its logit and sum. A token with a logit of -inf is never drawn. A void
+  // logit beats all others, and has no token.
   __device__ __forceinline__ void offer(Drawn& best, float logit, int token,
                                         double sum) const {
     if (is_void(logit)) best = Drawn{INFINITY, INFINITY, kNoToken};
@@ -125,12 +125,12 @@ struct Draw {
     offer(best, logit, token, sum(double(logit), uniform(token)));
   }
 
-  // The same of bounds of the sum. lg2 is off by 2^-22 at most, absolutely between 1/2 and 2 and
-  // relatively elsewhere. So E is off by less than 8e-6 of itself: below 1/32 the series gives it,
-  // whose first term that is left out is 2e-7 of the sum, and above lg2 is 0.045 or more. Those are
-  // 8e-6 of ln E, to which its own lg2, up to 53, adds 9e-6, and rounding 8e-6: 2^-15 is more than
-  // all of them. The inverse is off by 2^-22, and share and sum are rounded at most four times:
-  // less than 2^-20 of the share.
+  // The same for bounds of the sum. lg2 has an error of at most 2^-22, absolute between 1/2 and 2
+  // and relative elsewhere. So E has a relative error below 8e-6: below 1/32 the series gives it,
+  // whose first omitted term is 2e-7 of the sum, and above, lg2 is 0.045 or more. That is 8e-6 of
+  // ln E, to which its own lg2, up to 53, adds 9e-6, and rounding 8e-6: 2^-15 is more than their
+  // sum. The inverse has an error of 2^-22, and share and sum are rounded at most four times: less
+  // than 2^-20 of the share.
   __device__ __forceinline__ void offer(Leader& leader, float logit, int token, u64 v) const {
     if (temperature == 0) {
       if (logit > -INFINITY) leader.offer(logit, logit, logit, token);

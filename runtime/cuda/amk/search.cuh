@@ -1,8 +1,8 @@
-// Which tokens top-k and top-p leave, found by all SMs together. A token has a place, which is
-// sixteen digits (choice.cuh). In a round every SM counts its own tokens by the next digit, adds
-// that to what the others have, and all wait for each other; then each SM knows the digit of the
-// last token that is left, or that more digits are needed. Sums are integers, so that their order
-// changes nothing. Only launches with such choices come here. Needs schedule.h.
+// Which tokens top-k and top-p keep, found by all SMs together. A token has a place, which is
+// sixteen digits (choice.cuh). In a round every SM counts its own tokens by the next digit and adds
+// its counts to the tally, and all wait for each other; then each SM knows the digit of the last
+// eligible token, or that more digits are needed. Sums are integers, so their order does not
+// matter. Only launches with such choices run this code. Needs schedule.h.
 #pragma once
 
 #include "choice.cuh"
@@ -10,8 +10,8 @@
 
 namespace amk {
 
-// Where a block is in a step, for what is not inlined: the logits of its own rows are in [begin,
-// end) of the vocabulary.
+// Where a block is in a step, for code that is not inlined: the logits of its own rows are in
+// [begin, end) of the vocabulary.
 struct Site {
   const Launch& launch;
   Scratch& shared;
@@ -47,7 +47,7 @@ struct Site {
   }
 };
 
-// What a block knows of a token's search.
+// The state of a token's search in a block.
 struct Search {
   Left left;
   Place begun;  // the digits that are known
@@ -56,7 +56,7 @@ struct Search {
   u32 going;    // more digits are needed
 };
 
-// The block's counts of one token, and its searches, instead of partial sums.
+// The block's counts for one token, and its searches; they take the place of partial sums.
 struct Pool {
   u64 amount[kBins];
   u32 count[kBins];
@@ -70,7 +70,7 @@ __device__ __forceinline__ Pool& pool_of(Scratch& shared) {
   return *reinterpret_cast<Pool*>(&shared.partial);
 }
 
-// The largest integer that is not above q times n, of 0 < q <= 1.
+// The largest integer not above q times n, for 0 < q <= 1.
 __device__ __forceinline__ u64 share_of(double q, u64 n) {
   const u64 bits = bits_of(q);
   const u64 mantissa = (bits & ((u64(1) << 52) - 1)) | u64(1) << 52;
@@ -79,12 +79,12 @@ __device__ __forceinline__ u64 share_of(double q, u64 n) {
   return shift >= 64 ? high >> (shift - 64) : high << (64 - shift) | low >> shift;
 }
 
-// The most probable token weighs this, so that all of them weigh 2^62 at most.
+// The weight of the most probable token; all tokens together weigh at most 2^62.
 constexpr int bits_of_number(int n) { return n ? 1 + bits_of_number(n / 2) : 0; }
 constexpr double kHeaviest = double(u64(1) << (62 - bits_of_number(kVocab - 1)));
 
-// Ends a round: what every SM has added is there for all. The tallies of the round before, which
-// nobody reads any more, are cleared for the one after the next.
+// Ends a round: what every SM has added is visible to all. The tallies of the previous round, which
+// nobody reads any more, are cleared for the round after the next.
 __device__ __forceinline__ void join_round(const Site& at, Pool& pool) {
   Rounds& rounds = *at.launch.rounds;
   const u32 turn = pool.turn;
@@ -109,7 +109,7 @@ __device__ __forceinline__ void join_round(const Site& at, Pool& pool) {
   }
 }
 
-// Looks for the largest score of a token; one that is void counts as more than any.
+// Finds the largest score of a token; a void score is larger than any.
 __device__ __forceinline__ void find_largest(const Site& at, Tally& tally, int token) {
   const Chooser chooser = at.chooser(token);
   if (!chooser.leaves_out()) return;
@@ -128,7 +128,7 @@ __device__ __forceinline__ void find_largest(const Site& at, Tally& tally, int t
     max_relaxed(&tally.largest, largest);
 }
 
-// Adds up this SM's tokens with the digits that are known, by the next digit.
+// Counts this SM's tokens that have the known digits, by the next digit.
 __device__ __forceinline__ void count_own(const Site& at, Pool& pool, Tally& tally, int token,
                                           int digits, bool weigh) {
   const Chooser chooser = at.chooser(token);
@@ -160,8 +160,8 @@ __device__ __forceinline__ void count_own(const Site& at, Pool& pool, Tally& tal
   consumer_barrier();
 }
 
-// Finds the next digit of the last token that is left, from what all SMs have counted. All lanes of
-// a warp call it.
+// Finds the next digit of the last eligible token, from the counts of all SMs. All lanes of a warp
+// call it.
 __device__ __forceinline__ void find_digit(const Chooser& chooser, Search& search,
                                            const Tally& tally, int digits, bool weigh) {
   constexpr int kOwn = kBins / 32;
@@ -193,7 +193,7 @@ __device__ __forceinline__ void find_digit(const Chooser& chooser, Search& searc
     return;
   }
   u64 before = ahead + upto - own;
-  if (before > limit || ahead + upto <= limit) return;  // it is among another lane's
+  if (before > limit || ahead + upto <= limit) return;  // another lane has it
   int i = 0;
   while (i < kOwn - 1 && before + amount[i] <= limit) before += amount[i++];
   const int digit = lane * kOwn + i;
@@ -203,7 +203,7 @@ __device__ __forceinline__ void find_digit(const Chooser& chooser, Search& searc
                            : before + amount[i] == limit + 1 || digits == kScoreDigits - 1;
   search.begun.set(digits, u32(digit));
   if (found) {
-    Place last = search.begun;  // top-k may have left less of those that begin like it
+    Place last = search.begun;  // top-k may have kept fewer of the tokens with these digits
     last.end_with(digits, u32(digit));
     if (!search.left.bounded || !last.is_after(search.left.last)) search.left.last = last;
     search.left.bounded = 1;
@@ -211,7 +211,7 @@ __device__ __forceinline__ void find_digit(const Chooser& chooser, Search& searc
   }
 }
 
-// Finds what is left of the tokens of every row of the pass. All SMs call it together.
+// Finds the eligible tokens of every row of the pass. All SMs call it together.
 __device__ __forceinline__ void find_left(const Site& at, Pool& pool) {
   Rounds& rounds = *at.launch.rounds;
   const int warp = thread_index() / 32, lane = thread_index() % 32;

@@ -8,9 +8,9 @@
 
 namespace amk {
 
-// A stretch of weights or of cache rows: `pieces` pieces that begin `stride` bytes apart and have
-// `bytes` bytes, the last one `last`. Each piece starts a chunk, which has `chunk` bytes at most.
-// Of the first, `skip` bytes are left out.
+// A range of weights or of cache rows: `pieces` pieces at a distance of `stride` bytes, each of
+// `bytes` bytes and the last of `last`. Each piece starts a chunk, which has at most `chunk` bytes.
+// The first `skip` bytes of the first are left out.
 struct Segment {
   const u8* source;
   int pieces = 0;
@@ -19,7 +19,7 @@ struct Segment {
   int stride;
   int last;
   int chunk;
-  int slab;  // bytes of a piece that are copied of all pieces of a flush, before the others
+  int slab;  // bytes of a piece that are copied for all pieces of a flush before the rest
 };
 
 // Iterates over the stages of a walk. The body of the loop has one line per stage and runs once per
@@ -32,7 +32,7 @@ struct Turns {
   int seen = 0;   // in this pass
   int unit = 0;   // of the line, which has a turn for each pass over its SM's units
   bool more = false;
-  bool rows = false;  // what is copied are rows that the step before has written
+  bool rows = false;  // whether rows are copied that the previous step wrote
   Segment next;
 
   __device__ __forceinline__ bool left() {
@@ -63,9 +63,8 @@ struct Turns {
             kSlabChunks<S> * kChunkBytes<S>};
   }
 
-  // Cache rows below the position, as far as it sees them, of a unit of S that this SM owns in a
-  // layer. With several sequences the position is how much further each is. cache is the layer's
-  // number in the cache arena.
+  // The visible cache rows below the position, of a unit of S that this SM owns in a layer. With
+  // several sequences each has its own position. `cache` is the layer's number in the cache arena.
   template <class S, class C>
   __device__ __forceinline__ void cache(C& c, int layer, int position, int cache) {
     if (!now()) return;
@@ -96,8 +95,8 @@ struct Turns {
     this->cache<S>(c, layer, position, layer);
   }
 
-  // Copies what the line has said. The first rows of a step wait for the end of the step before,
-  // which wrote them; weights that are streamed until then do not.
+  // Copies what the line has set. The first rows of a step wait for the end of the previous step,
+  // which wrote them; weights that are streamed before them do not.
   template <class Sink>
   __device__ __forceinline__ void copy(Sink& p, int step) {
     fills_in(p.c, step);
@@ -118,7 +117,7 @@ struct Turns {
   }
 
  private:
-  // Copies of pieces `begin` to `end` what lies between two of their bytes.
+  // Copies, of pieces `begin` to `end`, what is between two of their bytes.
   template <class Sink>
   __device__ __forceinline__ void pieces(Sink& p, int begin, int end, int from, int to) {
     const u8* source = next.source + begin * size_t(next.stride);

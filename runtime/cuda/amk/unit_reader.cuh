@@ -1,10 +1,9 @@
-// What an attention unit reads of the exchange, with tensor cores: of each row of its sequence its
-// group's q, then its k and v row. The block's threads share the words out, four each, and hand
-// them to the warps through shared memory: one look at L2 for each word, and a few instructions
-// where every warp polling all that it needs would be hundreds. Every split polls the rows, also
-// those whose rows they are not: which words a task polls must not depend on the position, because
-// its polls are what tells others that their words have been seen. Needs schedule.h with
-// AMK_TENSOR_CORES.
+// What an attention unit reads of the exchange, with tensor cores: for each row of its sequence,
+// the q of its group, and then its k and v row. The block's threads divide the words, four each,
+// and pass them to the warps through shared memory: one L2 read per word, and a few instructions
+// instead of the hundreds that polling in every warp would take. Every split polls k and v, even of
+// rows that it does not own: which words a task polls must not depend on the position, because its
+// polls tell others that their words have been seen. Needs schedule.h with AMK_TENSOR_CORES.
 #pragma once
 
 #include "attention.cuh"
@@ -25,8 +24,8 @@ constexpr int kGivenRowBytes = kQuantisedCache ? 2 * kPaddedHead * Element::kByt
 static_assert(kUnitScratch >= kGroupHeads * kQueryStride * 2 + kGivenRowBytes + kCacheBlockBytes,
               "q of a group and a block of the cache");
 
-// A quad of a unit: of a token of its sequence, q of the group comes first, then k, then v. One
-// that is not there is of no token.
+// A quad of a unit: for a token of its sequence, q of the group comes first, then k, then v. A quad
+// past the end belongs to no token.
 struct UnitQuad {
   u32 token, quad;
   __device__ __forceinline__ bool is_there() const {
@@ -43,7 +42,7 @@ __device__ __forceinline__ int unit_word(int head, const UnitQuad& q) {
                                                    : v_row(head) + row - kHeadDim);
 }
 
-// Which quads of its unit a thread reads, and what it makes of them once they are there.
+// Which quads of its unit a thread reads, and what it does with them once they have arrived.
 template <class S, class Heads>
 struct UnitReader;
 
@@ -53,9 +52,9 @@ struct UnitReader<S, PlainHeads> {
 
   template <class C>
   __device__ __forceinline__ UnitReader(C&, const PlainHeads&, const Unit<S>) {}
-  // The i-th quad that a thread reads of a unit. Of several rows, queries come first, and then keys
-  // and values with those of different tokens side by side: what neighbouring lanes put into a
-  // block of the cache then is in different banks.
+  // The i-th quad that a thread reads of a unit. With several rows, queries come first, and then
+  // keys and values with those of different tokens interleaved: what neighbouring lanes write to a
+  // block of the cache is then in different banks.
   __device__ static __forceinline__ UnitQuad quad(int tid, int i) {
     constexpr u32 kQueries = kGroupHeads * kHeadQuads, kRows = kSequenceRows;  // of a token
     if (u32(tid) >= kConsumers) __builtin_unreachable();
@@ -76,19 +75,19 @@ struct UnitReader<S, PlainHeads> {
   __device__ __forceinline__ uint2 values(const Poll& words, int i) const { return words.pairs(i); }
 };
 
-// The quads of a head are in the lanes of one warp, or of a part of one, so that shuffles add up
-// its squares. Those of all heads are the block's: every SM with a unit reads all of q and of k for
-// them, alongside its unit. Gains are in registers before the exchange is polled. In a pass of one
-// token so is what a rotation pair is multiplied by, gains and angles together, and the products
-// are under way while the squares are added up; of several, whose heads are more, it would take too
-// many registers.
+// The quads of a head are in the lanes of one warp, or of a part of one, so that shuffles sum its
+// squares. The squares of all heads are summed by the block: every SM with a unit reads all of q
+// and k for them, alongside its unit. Gains are in registers before the exchange is polled. In a
+// pass of one token, so are the products of gains and angles for each rotation pair, and the
+// multiplications proceed while the squares are summed. With several tokens, and so more heads,
+// that would take too many registers.
 template <class S>
 struct UnitReader<S, NormedHeads> {
   // that share a head
   static constexpr int kLanes = kHeadQuads < 32 ? power_of_two_from(kHeadQuads) : 32;
   // quads of a lane in one head
   static constexpr int kOfHead = ceil_div(kHeadQuads, kLanes);
-  // heads that the block takes in a turn
+  // heads that the block takes in a round
   static constexpr int kAtOnce = kConsumers / kLanes;
   static constexpr int kPassHeads = kSequenceRows * kUnitHeads;
   static constexpr int kTurns = ceil_div(kPassHeads, kAtOnce);

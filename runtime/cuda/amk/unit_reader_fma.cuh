@@ -10,8 +10,8 @@ namespace amk {
 // What a unit reads of a token: q of the group, and this step's k and v, which are one row.
 constexpr int kUnitRow = kGroupHeads * kHeadDim, kTokenFloats = kUnitRow + 2 * kHeadDim;
 
-// Where a unit's q, k and v lie: a compact scratch keeps narrower values in `vector`, and has
-// `unit` for them.
+// Where a unit's q, k and v are stored: a compact scratch keeps narrower values in `vector`, and
+// has `unit` for them.
 constexpr int kUnitFloats =
     AMK_COMPACT_SCRATCH ? kUnitScratch / int(sizeof(float)) : kVectorScratch;
 __device__ __forceinline__ float* unit_floats(Scratch& shared) {
@@ -24,15 +24,15 @@ __device__ __forceinline__ CacheElement::Bits cache_bits(const u8* row, int dim)
   return reinterpret_cast<const CacheElement::Bits*>(row)[dim];
 }
 
-// How this step's k or v, a row of floats, becomes integers: by its largest magnitude. A warp asks.
+// How this step's k or v, a row of floats, is quantised: by its largest magnitude. A warp calls it.
 __device__ __forceinline__ RowQuantiser quantiser_of(const float* row, int lane) {
   u32 own = 0;
   for (int d = lane; d < kHeadDim; d += 32) own = larger_magnitude(own, row[d]);
   return RowQuantiser(largest_of_warp(own));
 }
 
-// An element of this step's k, as it is multiplied, and of v, as it is weighed with 1: what later
-// steps will find in the cache.
+// An element of this step's k, as it is multiplied, and of v, as it is weighted with 1: what later
+// steps will read from the cache.
 __device__ __forceinline__ float own_key(float k, const RowQuantiser& quantise) {
   return kQuantisedCache ? Int8::to_float(quantise(k)) : k;
 }

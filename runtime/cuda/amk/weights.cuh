@@ -1,6 +1,6 @@
-// How weights are laid out in memory: the formats that matrices are streamed in, and vectors. The
-// same geometry is a weight format of amkc's ir/format, which packs them. Needs model_config.h.
-// Must not know what is computed with a weight.
+// How weights are laid out in memory: the formats of streamed matrices, and vectors. The same
+// geometry is a weight format of amkc's ir/format, which packs them. Needs model_config.h. Must not
+// know what is computed with a weight.
 #pragma once
 
 #include "context.cuh"
@@ -10,7 +10,7 @@ namespace amk {
 
 constexpr int kQuadColumns = 128;  // that a warp multiplies at once
 
-// One weight of a vector, which comes through the read-only path.
+// One weight of a vector, loaded through the read-only path.
 __device__ __forceinline__ float load_weight(const u8* vector, int i) {
   return WeightElement::to_float(
       load_constant(reinterpret_cast<const WeightElement::Bits*>(vector) + i));
@@ -28,7 +28,7 @@ struct Elements {
   static constexpr int kBlockBytes = kTileRows * kBlockColumns * E::kBytes;
   static constexpr int kQuadBytes = kQuadColumns / kBlockColumns * kBlockBytes;
 
-  // Element of a block, by way of the read-only path.
+  // Element of a block, through the read-only path.
   __device__ __forceinline__ static float at(const u8* block, int row, int column) {
     const int lane = row * 4 + column / 8;
     return load_weight(block, lane * 8 + tile_column(column % 8));
@@ -58,7 +58,7 @@ struct Integers {
            column % 64 / 32 * 8 + column % 32 / 16 * 4 + column % 4;
   }
 
-  // The scale of an element, by way of the read-only path.
+  // The scale of an element, through the read-only path.
   __device__ __forceinline__ static float scale_at(const u8* block, int row, int column) {
     using Bits = typename Scale::Bits;
     const Bits* scales = reinterpret_cast<const Bits*>(block + kScales);
