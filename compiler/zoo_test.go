@@ -101,3 +101,19 @@ func TestQuantisedZooIsEmitted(t *testing.T) {
 	}
 	require.Greater(t, quantised, 40)
 }
+
+// The knobs of gate_up are those of up where a model has no gate: both in the text and in what is read back.
+func TestKnobsOfAModelWithoutAGate(t *testing.T) {
+	bf16 := ir.BF16
+	l, err := RunPasses(Options{Model: filepath.Join(root, "models", "zoo", "gpt-neox-parallel"), Name: "m", MaxSeq: 48,
+		Target: ir.FindTarget("h200"), DType: &bf16, ConfigOnly: true, Config: ir.ScheduleConfig{
+			Tiling: map[string]map[string]int{"warps": {"gate_up": 4}, "rotation": {"gate_up": 3}}}})
+	require.NoError(t, err)
+	files, err := codegen.Project(l.Program, l.Graph, "m")
+	require.NoError(t, err)
+	_, up, _ := strings.Cut(string(files["schedule.h"]), "struct Up {")
+	up, _, _ = strings.Cut(up, "};")
+	require.Contains(t, up, "kWarps = 4;")
+	require.Contains(t, up, "kRotation = 3;")
+	require.NoError(t, checkEmitted(files, l.Program))
+}

@@ -122,7 +122,7 @@ func (r *Row) Path(stage string) string {
 	case stage == "":
 		return "tiling." + r.Group
 	}
-	return "tiling." + r.Group + "." + stage
+	return "tiling." + r.Group + "." + r.tiled(stage)
 }
 
 // Each lists the stages that the knob has a value for: one without a name for a knob that has a single value.
@@ -135,11 +135,18 @@ func (r *Row) Each() []string {
 
 // tiled is the name of the knob below its group in tiling, or none.
 func (r *Row) tiled(stage string) string {
-	if r.Stages != nil {
-		return stage
+	switch {
+	case r.Stages == nil:
+		return r.Name
+	case stage == "up":
+		return "gate_up"
 	}
-	return r.Name
+	return stage
 }
+
+// IsOf reports whether a knob per stage has a value for the stages of a role. That of gate_up is for up too, which a
+// model without a gate has in its place.
+func (r *Row) IsOf(role string) bool { return slices.Contains(r.Stages, r.tiled(role)) }
 
 // Stated returns what a configuration says of the knob. Words that are not known are -1.
 func (r *Row) Stated(c *ir.ScheduleConfig, stage string) (n int, is bool) {

@@ -213,7 +213,7 @@ var table = [...]Row{
 		Rule:     warpsOfShortRows,
 		RuleDoc:  "8; 4 for qkv, gate_up and lm_head of models with 512 or 1024 columns on tensor cores",
 		Order:    true,
-		Doc:      "consumer warps that share a tile",
+		Doc:      "consumer warps that share a tile; gate_up stands for up in a model without a gate",
 		Constant: &Constant{"int", "kWarps", "that share a tile"},
 	},
 	PromptTokens: {
@@ -246,7 +246,8 @@ var table = [...]Row{
 		Group: "rotation", Stages: []string{"qkv", "gate_up", "lm_head"}, // o and down keep the residual on their SMs
 		Legal: Legal{Lo: 0, Hi: ir.MaxTargetSMs - 1}, Default: 0, Steps: rotations, Rare: true,
 		Check: func(c *Case) *diag.Diagnostic { return checkRotation(c, int(StageRotation)) },
-		Doc:   "by how many SMs the stage is rotated beyond its rotation of sm_assignment",
+		Doc: "by how many SMs the stage is rotated beyond its rotation of sm_assignment; gate_up stands for up in a " +
+			"model without a gate",
 	},
 	LongRunAhead: {
 		Group: "long", Name: "run_ahead",

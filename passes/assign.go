@@ -99,13 +99,13 @@ func checkRotations(p *ir.Program, rotations map[string]int) error {
 
 // checkStageRotations refuses to rotate stages that there are not.
 func checkStageRotations(p *ir.Program) error {
-	var roles []string
-	for i := range p.Variants {
-		eachStage(&p.Variants[i], func(st *ir.Stage, _ *ir.Loop) { roles = append(roles, st.Role) })
-	}
 	row := knobs.StageRotation.Row()
+	var paths []string
+	for i := range p.Variants {
+		eachStage(&p.Variants[i], func(st *ir.Stage, _ *ir.Loop) { paths = append(paths, row.Path(st.Role)) })
+	}
 	for _, stage := range row.Each() {
-		if n := knobs.StageRotation.Of(&p.Config, stage); n > 0 && !slices.Contains(roles, stage) {
+		if n := knobs.StageRotation.Of(&p.Config, stage); n > 0 && !slices.Contains(paths, row.Path(stage)) {
 			return diag.Errorf(codePolicy, "config: "+row.Path(stage), "%d, and no stage has this role; want 0", n)
 		}
 	}

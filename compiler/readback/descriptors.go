@@ -3,7 +3,6 @@ package readback
 import (
 	"fmt"
 	"math/bits"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -203,7 +202,7 @@ func (b *builder) readField(d *descriptor, f *kernel.Field) {
 
 // stageKnob notes the value of a knob for a stage. Descriptors of one stage in several variants agree.
 func (b *builder) stageKnob(d *descriptor, k knobs.PerStage, n int) {
-	if !slices.Contains(k.Row().Stages, d.knob) {
+	if !k.Row().IsOf(d.knob) {
 		b.schedule.same(d.scope, k.Row().Constant.Name, n, k.Of(&b.p.Config, d.knob), "of stages without the knob")
 		return
 	}
