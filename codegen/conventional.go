@@ -16,18 +16,19 @@ import (
 // the name that the program gives it.
 
 // Conventional returns the program as generated text speaks of it. A program with groups keeps its names, and so does
-// one that cannot be emitted, for messages to speak of it as it does.
+// one that cannot be emitted, for messages to speak of it as it does. A pass of several tokens has the names of what it
+// does for each.
 func Conventional(p *ir.Program) (*ir.Program, *diag.Diagnostic) {
-	if len(p.Groups) > 0 || !hasBodies(p) {
+	one, several := ir.OneToken(p)
+	if len(p.Groups) > 0 || several != nil || !hasBodies(one) {
 		return p, nil
 	}
-	n := &namer{p: p, buffers: ir.BufferDirectory(p), names: ir.NamesOf(p), named: make([]bool, len(p.Buffers))}
-	before := ir.NamesOf(p)
-	for i := range p.Variants {
+	n := &namer{p: one, buffers: ir.BufferDirectory(one), names: ir.NamesOf(p), named: make([]bool, len(p.Buffers))}
+	for i := range one.Variants {
 		n.variant(i)
 	}
 	n.tellApart()
-	if reflect.DeepEqual(before, n.names) {
+	if reflect.DeepEqual(ir.NamesOf(p), n.names) {
 		return p, nil
 	}
 	q, err := ir.Rename(p, n.names)

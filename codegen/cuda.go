@@ -232,18 +232,18 @@ func build(p *ir.Program) (*builder, error) {
 	if len(p.Variants) == 0 {
 		return nil, diag.Errorf(codeStructure, "program", "no variants")
 	}
-	pass := p.Pass
-	p, several := ir.OneToken(p)
-	if several != nil {
-		return nil, diag.Errorf(codeStructure, "program", "its pass of %d tokens does not treat all of them alike: %v",
-			pass.NumTokens(), several)
-	}
 	if diags := ir.CheckNames(p); diags.Err() != nil {
 		return nil, diags // the templates print names as they are
 	}
 	p, clash := Conventional(p)
 	if clash != nil {
 		return nil, clash
+	}
+	pass := p.Pass
+	p, several := ir.OneToken(p)
+	if several != nil {
+		return nil, diag.Errorf(codeStructure, "program", "its pass of %d tokens does not treat all of them alike: %v",
+			pass.NumTokens(), several)
 	}
 	if err := ir.CheckArch(p.Target.Arch); err != nil {
 		return nil, diag.Errorf(codeStructure, "target "+p.Target.Name, "its arch %v", err)

@@ -48,6 +48,29 @@ func TestNamesAreForPeople(t *testing.T) {
 	}
 }
 
+// The sources of a pass of several tokens have the same names whatever its program calls things.
+func TestNamesOfPasses(t *testing.T) {
+	paths, err := filepath.Glob(goldens + "/*/*/program.json")
+	require.NoError(t, err)
+	require.NotEmpty(t, paths)
+	if testing.Short() {
+		paths = paths[:2]
+	}
+	for _, path := range paths {
+		p := load(t, path)
+		require.Greater(t, p.Pass.NumTokens(), 1, path)
+		q := renamed(t, p, invented)
+		before, err := codegen.CUDA(p)
+		require.NoError(t, err)
+		after, err := codegen.CUDA(q)
+		require.NoError(t, err)
+		require.Equal(t, before, after, path)
+		named, clash := codegen.Conventional(q)
+		require.Nil(t, clash, path)
+		require.NoError(t, readback.Compare(p, named).Err(), path)
+	}
+}
+
 func load(t *testing.T, path string) *ir.Program {
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
