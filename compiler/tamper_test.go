@@ -133,7 +133,7 @@ func makeFit(t *testing.T, dir string) {
 }
 
 // TestTableOfWhatIsCaught holds docs/verify.md and Verify to each other: every row of its table is done to a build,
-// once with the manifest as it was and once with one made to fit, and the cells have the codes that are found, no
+// once with the old manifest and once with a matching one, and the cells have the codes that are found, no
 // more and no fewer. Of each row, all tamperings are tried with AMKC_LONG, and else the first.
 func TestTableOfWhatIsCaught(t *testing.T) {
 	if testing.Short() {
@@ -212,13 +212,13 @@ func (c cell) caught() bool { return len(c.codes) > 0 }
 
 var documentedCode = regexp.MustCompile(`AMK[0-9x]{4}( \(warning\))?`)
 
-// documentedVerdicts reads the table of docs/verify.md: what is found with the old manifest, and with one made to fit.
+// documentedVerdicts reads the table of docs/verify.md: what is found with the old manifest, and with a matching one.
 func documentedVerdicts(t *testing.T) map[string][2]cell {
 	t.Helper()
 	doc, err := os.ReadFile("../docs/verify.md")
 	require.NoError(t, err)
 	_, table, found := strings.Cut(string(doc),
-		"| tampering | with the old manifest | with a manifest made to fit |\n|---|---|---|\n")
+		"| tampering | with the old manifest | with a matching manifest |\n|---|---|---|\n")
 	require.True(t, found)
 	rows := map[string][2]cell{}
 	for _, line := range strings.Split(table, "\n") {

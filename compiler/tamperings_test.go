@@ -17,12 +17,12 @@ import (
 	"amkc/text/chat"
 )
 
-// A tampering changes a good build. With the manifest made to fit, it is given the manifest after the digests of what
+// A tampering changes a good build. With a matching manifest, it is given the manifest after the digests of what
 // it has changed have been put into it.
 type tampering struct {
 	name     string
 	change   func(t *testing.T, dir string)
-	manifest func(m *codegen.Manifest) // instead of a file, or after the digests have been made to fit
+	manifest func(m *codegen.Manifest) // instead of a file, or after the digests have been updated
 }
 
 // Where modules of the launcher lie; that of a third party without the extensions of its files.
@@ -48,7 +48,7 @@ var tamperings = map[string][]tampering{
 			edit(t, dir, programFile, `(?s)(stage": "L\{i\}\.gate_up".*?"rot": )0`, "${1}1")
 		}},
 	},
-	"a name in `program.json` that is none": {
+	"an invalid name in `program.json`": {
 		replace("a line", programFile, `"architecture": ?"LlamaForCausalLM"`,
 			`"architecture":"L\n#include \"amk/evil.cuh\""`),
 		replace("an expansion", programFile, `"arch": ?"sm_90a"`, `"arch":"sm_90a$(shell touch evil)"`),
@@ -193,7 +193,7 @@ var tamperings = map[string][]tampering{
 		manifest("file", func(m *codegen.Manifest) { m.Files["../evil.go"] = "0" }),
 		manifest("built", func(m *codegen.Manifest) { m.Built["/bin/sh"] = "0" }),
 	},
-	"another build, complete and made to fit": {{name: "another", change: func(t *testing.T, dir string) {
+	"another build, complete and consistent": {{name: "another", change: func(t *testing.T, dir string) {
 		require.NoError(t, os.RemoveAll(dir))
 		require.NoError(t, os.CopyFS(dir, os.DirFS(anotherBuild(t))))
 	}}},

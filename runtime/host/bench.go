@@ -42,7 +42,7 @@ type BenchReport struct {
 	Launches       int            `json:"launches"`
 	Latency        Quantiles      `json:"latency_us"`
 	Ceiling        Quantiles      `json:"ceiling_us"`
-	Drain          Quantiles      `json:"drain_us,omitzero"`  // what consumers and exchanges cost on their own
+	Drain          Quantiles      `json:"drain_us,omitzero"`  // time of consumers and exchanges alone
 	Drawn          *Quantiles     `json:"drawn_us,omitempty"` // of steps that draw their tokens with a temperature
 	Chosen         []ChosenReport `json:"chosen,omitempty"`
 	BytesPerToken  float64        `json:"bytes_per_token"` // weights streamed, and KV rows read, the mean of the steps
@@ -50,7 +50,7 @@ type BenchReport struct {
 	CeilingGBs     float64        `json:"ceiling_gbs"`
 	ReadGBs        float64        `json:"read_gbs"`         // plain read bandwidth: 16-byte loads by all SMs, median
 	Share          float64        `json:"share_of_ceiling"` // 1: as fast as the ceiling
-	WarmUp         int            `json:"warm_up"`          // launches before, of which nothing is reported
+	WarmUp         int            `json:"warm_up"`          // launches before, which are not reported
 	Samples        Samples        `json:"samples_us"`
 	Machine        Machine        `json:"machine"`
 
@@ -67,8 +67,8 @@ type Samples struct {
 }
 
 // Bench measures the latency of a token. It returns [ErrNotChecked] unless [Session.Check] has passed, see also
-// [Session.Trust], and an [ArtefactError] when the result would be faster than is possible. The session stands at
-// position 0 afterwards, and the cache holds rows that belong to no sequence.
+// [Session.Trust], and an [ArtefactError] when the result would be faster than is possible. The session is at position
+// 0 afterwards, and the contents of the cache are undefined.
 func (s *Session) Bench(ctx context.Context, o BenchOptions, progress Progress) (_ *BenchReport, err error) {
 	if s.closed {
 		return nil, ErrClosed

@@ -11,8 +11,8 @@ import (
 	"amkc/runtime/driver"
 )
 
-// A PartsReport is the time of a token whose step is no loop: a kernel is launched for every layer, or for every stage.
-// Their bodies are those of decode, and the launches are queued ahead, so that the GPU does not wait for the host.
+// A PartsReport is the time of a token with one kernel launch per layer, or per stage, instead of a loop. The bodies
+// are those of decode, and the launches are queued ahead, so the GPU does not wait for the host.
 type PartsReport struct {
 	Of       string    `json:"of"`       // "layer" or "stage"
 	Launches int       `json:"launches"` // a step
@@ -30,7 +30,7 @@ const (
 	partSteps = 4          // of a launch at most: a step is some hundred launches
 )
 
-// PartStages is how many stages a part has at most, as amk/part.cuh has it.
+// PartStages is the maximum number of stages of a part, as in amk/part.cuh.
 const PartStages = 16
 
 const noStage = math.MaxUint32 // the number of a stage that is none

@@ -10,7 +10,7 @@ import (
 )
 
 // PassReport is the time of a pass of several tokens, launched between those of one. Latency and Ceiling are
-// microseconds per pass. Of several sequences, all stand at the position of the bench.
+// microseconds per pass. All sequences are at the position of the bench.
 type PassReport struct {
 	Rows           int        `json:"rows"`
 	Sequences      int        `json:"sequences,omitempty"`

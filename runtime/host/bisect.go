@@ -14,17 +14,17 @@ import (
 // BisectReport is the result of [Session.Bisect].
 type BisectReport struct {
 	Passed    bool             `json:"passed"`
-	Tolerance StageTolerances  `json:"tolerance"` // of one stage that is given the megakernel's own inputs
+	Tolerance StageTolerances  `json:"tolerance"` // of one stage, from the megakernel's inputs
 	Positions int              `json:"positions"` // compared
 	Stages    int              `json:"stages"`    // compared, over all positions
-	Seen      Tolerance        `json:"seen"`      // the largest errors of stages that are right
+	Seen      Tolerance        `json:"seen"`      // the largest errors of correct stages
 	First     *StageDifference `json:"first,omitempty"`
 }
 
 // Bisect decodes what [Session.Check] decodes, step by step with the traced form of the megakernel, and compares the
-// result of every stage with the reference's result from the same inputs, until one is wrong. That stage is at fault,
-// and did not just receive wrong inputs. Rows that a stage appends to the cache are compared too. The session is at
-// position 0 afterwards.
+// result of every stage with the reference's result from the same inputs, until one is wrong. The error is in that
+// stage, not in its inputs. Rows that a stage appends to the cache are compared too. The session is at position 0
+// afterwards.
 func (s *Session) Bisect(ctx context.Context, progress Progress) (_ *BisectReport, err error) {
 	if s.closed {
 		return nil, ErrClosed

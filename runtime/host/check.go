@@ -62,8 +62,8 @@ func (s *Session) Trust(r *CheckReport) error {
 	return nil
 }
 
-// CheckSpan is what was found over consecutive positions, both ends included. The errors are the largest over them,
-// relative as in [Tolerance].
+// CheckSpan is the result for consecutive positions, both ends included. The errors are the largest over them, relative
+// as in [Tolerance].
 type CheckSpan struct {
 	First         int     `json:"first"`
 	Last          int     `json:"last"`
@@ -73,17 +73,16 @@ type CheckSpan struct {
 }
 
 // Check decodes fixed ids at 32 positions from 0 on, around the positions where the variant changes, and at the last
-// positions of the build, with the megakernel and with the reference, and compares the logits. It also demands that
+// positions of the build, with the megakernel and with the reference, and compares the logits. It also requires that
 // the chosen token is the argmax of the kernel's own logits, and that the kernel gives the same bits when it runs
-// again, one token a launch instead of many. Where the build has passes of several rows, the many are decoded by such
-// passes, whole ones, and once more in parts that leave rows of a pass unused. Where it has a kernel for prompts, that
-// decodes them instead, and then, from the beginning of each variant, more tokens than it can give the logits of: the
-// logits of the positions after these must be those after single tokens, to the bit. Where it has passes of several
-// sequences, of a row of each or of several, these are compared with single tokens to the bit, from random positions
-// and with random companions; of several rows, some are drafts that are wrong.
+// again, one token a launch instead of many. If the build has passes of several rows, they decode the ids, in full
+// passes and then in parts that leave rows unused. If it has a kernel for prompts, that decodes them instead, and then,
+// from the beginning of each variant, more tokens than it can return logits for: the logits of the following positions
+// must equal those after single tokens, to the bit. Passes of several sequences are compared with single tokens to the
+// bit, from random positions and with random other sequences; with several rows, some are wrong drafts.
 //
 // Positions other than the first see a cache of made-up rows, the same for all. An error means that the check could not
-// be carried out; what it found is in the report. The session stands at position 0 afterwards.
+// be carried out; findings are in the report. The session is at position 0 afterwards.
 func (s *Session) Check(ctx context.Context, progress Progress) (_ *CheckReport, err error) {
 	if s.closed {
 		return nil, ErrClosed
@@ -128,8 +127,8 @@ func (s *Session) Check(ctx context.Context, progress Progress) (_ *CheckReport,
 	return report, nil
 }
 
-// CheckFrom compares n positions from the first on with the reference, as [Session.Check] holds its own. What it finds
-// passes no check: the report is of these positions alone.
+// CheckFrom compares n positions from the first on with the reference, as [Session.Check] does. It does not count as a
+// passed check: the report covers only these positions.
 func (s *Session) CheckFrom(ctx context.Context, first, n int) (_ *CheckReport, err error) {
 	if s.closed {
 		return nil, ErrClosed
@@ -154,8 +153,8 @@ func (s *Session) CheckFrom(ctx context.Context, first, n int) (_ *CheckReport, 
 	return report, nil
 }
 
-// FillCache makes up all rows of the cache, of each sequence, so that what is measured reads the same in each session,
-// whatever has been decoded there. The session stands at position 0 afterwards.
+// FillCache fills the cache of each sequence with fixed contents, so that measurements read the same data in each
+// session. The session is at position 0 afterwards.
 func (s *Session) FillCache() error {
 	defer func() { s.region, s.position = 0, 0 }()
 	for s.region = range s.Sequences() {

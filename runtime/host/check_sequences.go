@@ -11,8 +11,8 @@ const (
 	checkSteps  = 3  // of each; the logits of all their tokens have room
 )
 
-// SequenceCheck is what was found about passes of several sequences: rounds of a few steps from random positions, or of
-// a step of several rows, some sequences absent.
+// SequenceCheck is the result of checking passes of several sequences: rounds of a few steps from random positions, or
+// of a step of several rows, some sequences absent.
 type SequenceCheck struct {
 	Sequences int  `json:"sequences"`
 	Rows      int  `json:"rows,omitempty"` // of each; 0: one

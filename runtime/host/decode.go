@@ -11,12 +11,11 @@ import (
 	"amkc/runtime/driver"
 )
 
-// An Input is what to decode at consecutive positions: tokens, and embeddings instead of tokens.
+// An Input has the tokens, or embeddings in place of tokens, to decode at consecutive positions.
 type Input struct {
 	IDs []int // Embedding where the next row of Embeddings stands
-	// Embeddings are [rows][hidden] in float32. A row enters the model as it is: instead of the row of a token in
-	// the embedding table, already times what the model multiplies those with, and before that of its position is added
-	// where the model has learned one for each.
+	// Embeddings are [rows][hidden] in float32. A row replaces the row of a token in the embedding table, and must
+	// already include the factor with which the model scales embeddings. Learned positions are added to it as usual.
 	Embeddings []float32
 }
 
@@ -34,15 +33,15 @@ func (in Input) cut(n, hidden int) (head, tail Input) {
 	return Input{in.IDs[:n], in.Embeddings[:rows]}, Input{in.IDs[n:], in.Embeddings[rows:]}
 }
 
-// Outputs say what is wanted of each position, in order: slices are valid during the call, and an error ends decoding.
-// What is nil is not wanted.
+// Outputs are callbacks for the results of each position, in order; nil ones are not called. Slices are valid during
+// the call, and an error ends decoding.
 type Outputs struct {
 	Logits func(position int, logits []float32) error // [vocab]
-	// Hidden gets the last hidden state [hidden]: after the last norm, as the logits are made of it.
+	// Hidden gets the last hidden state [hidden]: after the last norm, from which the logits are computed.
 	Hidden func(position int, hidden []float32) error
 }
 
-// Feed is [Session.Decode] of tokens, for their logits alone.
+// Feed is [Session.Decode] for tokens, with only logits as output.
 func (s *Session) Feed(ctx context.Context, ids []int, onLogits func(position int, logits []float32) error) (next int,
 	err error) {
 	return s.Decode(ctx, Input{IDs: ids}, Outputs{Logits: onLogits})
@@ -200,8 +199,8 @@ func (s *Session) readRows(at driver.Ptr, n, size int, each func(i int, row []fl
 
 // Generate decodes token at the session's position, then the token chosen after it, and so on for up to n steps, and
 // returns the chosen tokens. It ends early after choosing one of stops, which is then the last of them. emit, if not
-// nil, gets each as soon as it is known. With an error it returns what was chosen before; errors as for
-// [Session.Feed], and emit's.
+// nil, gets each as soon as it is known. With an error it returns the tokens chosen before it. Errors are those of
+// [Session.Feed] and of emit.
 func (s *Session) Generate(ctx context.Context, token, n int, stops []int, emit func(id int) error) ([]int, error) {
 	if err := s.canGenerate(token, n, stops); err != nil {
 		return nil, err
@@ -251,15 +250,15 @@ func (s *Session) canGenerate(token, n int, stops []int) error {
 	return nil
 }
 
-// A Completion is what the model wrote after a prompt.
+// A Completion is the output of the model after a prompt.
 type Completion struct {
 	IDs     []int
 	Stopped bool // the last id is a stop id
 }
 
 // Complete decodes a prompt at the session's position and generates up to n tokens after it, n > 0. stops, emit and
-// errors are as for [Session.Generate]; a request that does not fit the positions of the build is refused at once. With
-// a drafter, see [Session.SetDrafter], the same tokens may come sooner.
+// errors are as for [Session.Generate]; a request that does not fit the positions of the build is refused at once. A
+// drafter ([Session.SetDrafter]) may make it faster; the tokens are the same.
 func (s *Session) Complete(ctx context.Context, prompt []int, n int, stops []int, emit func(id int) error) (Completion,
 	error) {
 	if n < 1 {

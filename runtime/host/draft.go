@@ -31,7 +31,7 @@ func (s *Session) chosen(position, id int, several bool) int {
 	return s.script[position]
 }
 
-// PassRows is how many rows the largest passes of the build have; 1 if it has none of several.
+// PassRows is the number of rows of the largest passes of the build, at least 1.
 func (s *Session) PassRows() int {
 	if len(s.passes) == 0 {
 		return 1

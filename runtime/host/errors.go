@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// ErrNotChecked refuses a measurement: a kernel that may be wrong has no latency worth printing.
+// ErrNotChecked is returned for a measurement without a passed check: the latency of a wrong kernel is meaningless.
 var ErrNotChecked = errors.New("no latency is reported before check has passed in the same run")
 
 // ErrClosed is returned by a [Session] after Close.
@@ -100,7 +100,7 @@ func (e *TokenError) Error() string {
 	return fmt.Sprintf("token id %d: the model has ids 0 to %d", e.ID, e.Vocab-1)
 }
 
-// An ArtefactError withholds a measurement that cannot be right. Times are microseconds, of a token or a pass.
+// An ArtefactError reports a measurement that cannot be right. Times are microseconds, of a token or a pass.
 type ArtefactError struct {
 	Latency, Ceiling float64
 	Read             float64 // what a plain read of the bytes takes

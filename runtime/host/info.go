@@ -47,7 +47,7 @@ type Info struct {
 	Fragments        bool   // cache blocks are in fragment order, in the kernel as it was compiled
 }
 
-// Tokens is how many a step decodes.
+// Tokens is the number of tokens that a step decodes.
 func (i *Info) Tokens() int { return i.Rows * i.Sequences }
 
 // infoSize is sizeof(amk::Info).

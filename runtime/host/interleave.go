@@ -152,10 +152,10 @@ func (s *Session) timedSteps(k *megakernel, f *driver.Function, steps int, excha
 	}}
 }
 
-// Rehearse launches each kernel that [Session.Bench] and [Session.Profile] measure, with that number of steps, and
-// takes no times: for a machine that has none. Results are compared as Bench does, those of a step in parts. The kernel
-// that decodes without a stream of weights comes first: what it reads and computes is garbage, and drained is called
-// after it. The session stands at position 0 afterwards.
+// Rehearse launches each kernel that [Session.Bench] and [Session.Profile] measure, with the given number of steps, and
+// measures nothing: it is for machines without a clock. Results of a step in parts are compared, as in Bench. The
+// kernel that decodes without a stream of weights comes first: it reads and computes garbage, and drained is called
+// after it. The session is at position 0 afterwards.
 func (s *Session) Rehearse(ctx context.Context, steps int, drained func() error) (err error) {
 	if s.closed {
 		return ErrClosed

@@ -8,7 +8,7 @@ import (
 	"amkc/runtime/driver"
 )
 
-// Machine is what a measurement depends on besides the build. Zero values: the driver does not tell.
+// Machine is what a measurement depends on besides the build. Zero values mean that the driver does not report them.
 type Machine struct {
 	GPU               string  `json:"gpu"` // "NVIDIA H200"
 	Arch              string  `json:"arch"`
@@ -25,8 +25,7 @@ type Machine struct {
 	ClocksAbsent      string  `json:"clocks_absent,omitempty"` // why there are no Clocks
 }
 
-// FitsL2 reports whether everything that a token reads fits L2, so that the kernels of a measurement hardly touch
-// memory.
+// FitsL2 reports whether everything that a token reads fits in L2, so that a measurement hardly accesses memory.
 func (r *BenchReport) FitsL2() bool { return r.BytesPerToken <= float64(r.Machine.L2Bytes) }
 
 // cached is the part of the bytes that may still be in L2 from the step before, and by chance more of it than in the
@@ -46,7 +45,7 @@ type Clocks struct {
 	Memory      Range `json:"memory_mhz"`
 	PowerW      Range `json:"power_w"`
 	Temperature Range `json:"temperature_c"`
-	// why clocks were not higher, in the words of nvidia-smi; null: the driver does not tell
+	// why clocks were not higher, in the terms of nvidia-smi; null: the driver does not report it
 	LimitedBy []string `json:"limited_by"`
 }
 

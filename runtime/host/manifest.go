@@ -26,17 +26,17 @@ const (
 	ConfigFile    = "config.json"
 	GenConfigFile = "generation_config.json"
 	TokenizerFile = "tokenizer.json"
-	HeaderFile    = "library/amk.h"     // of the library, for C
-	LibraryFile   = "library/libamk.so" // that make makes
+	HeaderFile    = "library/amk.h"     // C header of the library
+	LibraryFile   = "library/libamk.so" // built by make
 
-	// WorkDir holds the files that amkc has not yet moved into place, while it writes a build or after it was killed.
+	// WorkDir holds files not yet moved into place, while amkc writes a build or after it was killed.
 	WorkDir = ".amkc-partial"
 )
 
 // Facts is what a host needs to know about a build besides [Info]: the object under the key "facts" of the manifest.
 //
-// Stages go by labels, which their layers and roles make: "L{i}.qkv" in a loop over the layers, "L03.qkv" where the
-// layer is known, "lm_head" in none.
+// Stages are identified by labels made of layer and role: "L{i}.qkv" in a loop over the layers, "L03.qkv" for a known
+// layer, "lm_head" outside of layers.
 type Facts struct {
 	Model    Model     `json:"model"`
 	Target   Target    `json:"target"`
@@ -50,7 +50,7 @@ type Facts struct {
 	Prompt int    `json:"prompt,omitempty"` // tokens of a pass over a prompt at most; 0: there is no such kernel
 }
 
-// Sequences is how many sequences a pass of the build takes; 1 if it has none of several.
+// Sequences is the number of sequences of a pass of the build, at least 1.
 func (f *Facts) Sequences() int {
 	n := 1
 	for _, p := range f.Passes {
@@ -59,7 +59,7 @@ func (f *Facts) Sequences() int {
 	return n
 }
 
-// Model describes the compiled checkpoint, in the words of the program's `model` line. Rotated follows from its ops.
+// Model describes the compiled checkpoint, with the keys of the program's `model` line. Rotated follows from its ops.
 type Model struct {
 	Name         string  `json:"name"`
 	Architecture string  `json:"architecture"`    // LlamaForCausalLM
@@ -104,12 +104,12 @@ type Variant struct {
 	Exchanges []Exchange `json:"exchanges"`
 }
 
-// Exchange is a vector that one stage publishes to the next. Those of a loop are side by side and say which layers
-// they are done for, in one round after the other.
+// Exchange is a vector that one stage publishes to the next. Exchanges of a loop are adjacent and list their layers, in
+// order of the rounds.
 type Exchange struct {
 	Stage    string `json:"stage"`    // label of the stage that publishes it
 	Number   int    `json:"number"`   // of that stage in Facts.Stages, where those of several variants share labels
-	Elements int    `json:"elements"` // 0 for the end of the step, which publishes no vector but leaves the logits
+	Elements int    `json:"elements"` // 0 for the end of the step, which publishes no vector
 
 	// Parts is how many vectors of Elements/Parts each add up to the stage's result; 0: it is published as one.
 	Parts int `json:"parts,omitempty"`
@@ -127,13 +127,13 @@ type Traffic struct {
 	Cache   []CacheRows `json:"cache"`   // rows of the KV cache, of layers that see as many
 }
 
-// CacheRows are the rows of the KV cache that a step reads: one for each earlier position that it sees.
+// CacheRows are the rows of the KV cache that a step reads: one for each visible earlier position.
 type CacheRows struct {
 	Bytes  int64 `json:"bytes"`            // of a row: K and V of these layers
 	Window int   `json:"window,omitempty"` // positions that a step sees, its own among them; 0: all
 }
 
-// Seen is how many earlier positions the step at a position sees.
+// Seen returns the number of earlier positions visible at a position.
 func (r *CacheRows) Seen(position int) int {
 	if r.Window > 0 {
 		return min(position, r.Window-1)
@@ -276,7 +276,7 @@ func elementBytes(dtype string) int {
 	return 0
 }
 
-// ProgramFile is the proved program of a build, of which a host needs the knobs alone.
+// ProgramFile is the proved program of a build. A host needs only its knobs.
 const ProgramFile = "program.json"
 
 // Provenance is the origin of a build, as far as a measurement depends on it. Fields that the build does not state are
@@ -298,7 +298,7 @@ type Knob struct {
 }
 
 // ReadProvenance reads it from the manifest and the program in a build directory. A build without the program has no
-// knobs to tell. Its strings are shown on pages and terminals, and are made printable here.
+// knobs. Its strings are shown on pages and terminals, so they are made printable here.
 func ReadProvenance(dir string) (*Provenance, error) {
 	var m struct {
 		Compiler  struct{ Version string }
@@ -355,8 +355,8 @@ func knobs(path string, config map[string]any) []Knob {
 }
 
 // Files lists the files that a build is made of, by path from its directory, sorted: those that the manifest names,
-// those that make makes of them, and the manifest. They need not be there. Of a manifest that cannot be read it lists
-// the files that every build has.
+// those that make makes of them, and the manifest. They need not exist. If the manifest cannot be read, Files lists the
+// files that every build has.
 func Files(dir string) []string {
 	names := map[string]bool{ManifestFile: true, WeightsFile: true, ProgramFile: true, ConfigFile: true,
 		GenConfigFile: true,
@@ -383,7 +383,7 @@ func Files(dir string) []string {
 	})
 }
 
-// FileAt returns which of the files of a build a path leads to, by a link too, or nothing.
+// FileAt returns the file of a build that a path refers to, directly or by a link, or "".
 func FileAt(dir, path string) string {
 	at, err := os.Stat(path)
 	if err != nil {

@@ -49,8 +49,8 @@ type memory struct {
 	set                     []byte // the settings that are there, and what lies after them
 }
 
-// A Footprint is the memory of a GPU that a build takes, in bytes: of the driver's granularity, without what the driver
-// takes for itself.
+// A Footprint is the GPU memory that a build needs, in bytes, rounded to the driver's granularity, without the driver's
+// own memory.
 type Footprint struct {
 	Weights uint64 `json:"weights"`
 	Cache   uint64 `json:"cache"` // of all sequences of a pass

@@ -13,7 +13,7 @@ type Pass struct {
 	Stages    []string `json:"stages"` // as those of [Facts]
 }
 
-// Tokens is how many a step decodes.
+// Tokens is the number of tokens that a step decodes.
 func (p Pass) Tokens() int { return p.Rows * max(1, p.Sequences) }
 
 // Valid reports whether a kernel takes such passes.
@@ -35,7 +35,7 @@ func (p Pass) follows(before Pass) bool {
 	return before.Rows == 1 && p.Sequences == before.Sequences
 }
 
-// Dir is the directory of the build that holds the kernel; that of one token has no directory of its own.
+// Dir is the directory of the build that holds the kernel; empty for the kernel of one token.
 func (p Pass) Dir() string {
 	switch {
 	case p.Sequences > 1 && p.Rows > 1:
@@ -48,7 +48,7 @@ func (p Pass) Dir() string {
 	return ""
 }
 
-// String says what a pass takes.
+// String describes the pass.
 func (p Pass) String() string {
 	switch {
 	case p.Sequences > 0 && p.Rows > 1:
@@ -59,10 +59,11 @@ func (p Pass) String() string {
 	return fmt.Sprintf("%d rows", p.Rows)
 }
 
-// MaxPassTokens is how many tokens a pass has at most: rows of one sequence, or as many of each of several.
+// MaxPassTokens is the maximum number of tokens of a pass: consecutive ones of one sequence, or the same number of each
+// of several.
 const MaxPassTokens = 8
 
-// MaxSequences is how many sequences these are of at most.
+// MaxSequences is the maximum number of sequences of a pass.
 const MaxSequences = MaxPassTokens
 
 // VerifiesDrafts reports whether the build has a kernel that verifies drafts: of one sequence, or of several at a time.

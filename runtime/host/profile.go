@@ -30,8 +30,8 @@ type Span struct {
 	Start, End float64 // µs since the first SM began the first recorded step
 }
 
-// A Profile is the spans of some steps in the middle of one launch of the instrumented kernel: a step before and one
-// after them, where there is room, make them what a step is in the stream of a long launch.
+// A Profile is the spans of some steps in the middle of one launch of the instrumented kernel: where there is room, a
+// step precedes and follows them, so that they run as in a long launch.
 type Profile struct {
 	Position, Steps, SMs int     // Position: of the first recorded step
 	Spans                []Span  // by SM, role, start

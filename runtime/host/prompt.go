@@ -54,7 +54,7 @@ func decodePromptInfo(raw []byte) (*promptKernel, error) {
 }
 
 const (
-	// MaxPromptTokens is how many tokens a pass over a prompt has at most.
+	// MaxPromptTokens is the maximum number of tokens of a pass over a prompt.
 	MaxPromptTokens = 4096
 	maxWorkspace    = 1 << 36
 )
@@ -106,12 +106,13 @@ func (s *Session) loadPrompt(image []byte) (err error) {
 	return err
 }
 
-// PromptBytes is what a kernel for prompts has allocated: its workspace, and after that the ids of a pass.
+// PromptBytes is the size of the memory that a kernel for prompts uses: its workspace, and after that the ids of a
+// pass.
 func PromptBytes(workspace, tokens int) int { return workspace + 4*tokens }
 
 func (k *promptKernel) bytes() int { return PromptBytes(k.workspace, k.tokens) }
 
-// PromptPart is how many tokens of a prompt to pass to [Session.Feed] at once by a caller that wants to look up in
+// PromptPart is the number of prompt tokens to pass to [Session.Feed] at once, for a caller that has work to do in
 // between: a pass over a prompt and the step after it, or a launch of steps.
 func (f *Facts) PromptPart() int {
 	if f.Prompt > 0 {

@@ -14,14 +14,14 @@ import (
 )
 
 // A Reference decodes with the plain kernels of reference.cu, one operation a kernel, on the weights and the cache of a
-// session. [Session.Check] and [Session.Bisect] hold the megakernel to it.
+// session. [Session.Check] and [Session.Bisect] compare the megakernel with it.
 type Reference interface {
 	// Step decodes token at a position: it reads the rows of the cache before the position, writes the position's own
 	// row, and returns the logits [vocab], valid until the next call. All its work is done when it returns.
 	Step(token, position int) ([]float32, error)
-	// Follow carries out the step that was traced, and gives every stage the inputs that the megakernel gave its own,
-	// so that an error shows in the stage that makes it and in no later one. It returns the results of all stages
-	// that both have, in order, and what the megakernel has left in the cache.
+	// Follow repeats the traced step with the megakernel's inputs for every stage, so that an error shows only in the
+	// stage that makes it. It returns the results of all common stages, in order, and the cache contents of the
+	// megakernel.
 	Follow(token int, t *Trace) ([]StagePair, error)
 	// Close frees the reference's own memory.
 	Close() error

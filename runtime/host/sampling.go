@@ -57,8 +57,8 @@ func (c *choosing) leavesOut() bool {
 // Chooses implements [sampling.Chooser].
 func (s *Session) Chooses(o *sampling.Options, _ bool) bool { return o.ByKernel() }
 
-// Choose implements [sampling.Chooser]: of the token after a text, and of those after that as long as
-// [Session.Complete] or [Session.Generate] go on with them.
+// Choose implements [sampling.Chooser]: for the token after a text, and for later ones as long as [Session.Complete] or
+// [Session.Generate] continue the text.
 func (s *Session) Choose(o *sampling.Options, text sampling.Text) bool {
 	if !o.ByKernel() {
 		return false

@@ -11,17 +11,17 @@ import (
 	"amkc/text/sampling"
 )
 
-// Sequences is how many sequences a pass of the build takes; 1 if it has none of several.
+// Sequences is the number of sequences of a pass of the build, at least 1.
 func (s *Session) Sequences() int { return s.facts.Sequences() }
 
-// A Batch decodes several sequences of a session, each at a position of its own and in a region of the cache of its
-// own. They join and leave between steps. The tokens of a sequence depend on its prompt alone, to the bit, and on no
-// other sequence: a single sequence is decoded by the kernel of one token, several by passes that read the weights once
-// for all. With a drafter, passes of several rows verify drafts (sequences_drafts.go), which changes no token.
+// A Batch decodes several sequences of a session, each with its own position and region of the cache. They join and
+// leave between steps. The tokens of a sequence depend only on its prompt, to the bit, and not on other sequences: a
+// single sequence is decoded by the kernel of one token, several by passes that read the weights once for all. With a
+// drafter, passes of several rows verify drafts (sequences_drafts.go), which changes no token.
 //
 // A sequence is admitted with its prompt, returns tokens as results of [Batch.Step], and is retired. The cache of its
 // region stays until another sequence needs the region, and a prompt with the same beginning reuses it
-// (sequences_prefix.go). While a batch is used, the session decodes nothing else.
+// (sequences_prefix.go). While a batch is in use, the session must not decode anything else.
 type Batch struct {
 	s     *Session
 	o     BatchOptions
@@ -31,17 +31,18 @@ type Batch struct {
 	step map[bool]time.Duration // of the last launch without drafts, of several sequences and of one
 }
 
-// BatchOptions say how much a step of a batch does at most. The zero value keeps steps short.
+// BatchOptions limit the work of a step of a batch. The zero value keeps steps short.
 type BatchOptions struct {
 	Steps int // of a launch, if no sequence wants logits; up to 32, and 0 means 1
-	// Within limits how long a launch of several steps takes, because sequences join between launches. A launch has no
-	// more steps than each of its sequences has given tokens, so that the first tokens come at once, and one step while
-	// a prompt is read. 0: no limit but Steps.
+	// Within limits the time of a launch of several steps, because sequences join between launches. A launch has no
+	// more steps than each of its sequences has returned tokens, so that the first tokens arrive at once, and one step
+	// while a prompt is read. 0: only Steps limits it.
 	Within time.Duration
-	// Prompt is how many tokens of prompts a step reads. 0 means 129 where the build has a kernel for prompts, and else
-	// 64; and of one sequence at a time as many as it takes at once.
+	// Prompt is the number of prompt tokens that a step reads. 0 means 129 if the build has a kernel for prompts, and
+	// otherwise 64; for a single sequence, as many as a launch takes.
 	Prompt int
-	// Drafter guesses how sequences go on. nil, or a build without a kernel that verifies drafts: nobody does.
+	// Drafter predicts the continuation of sequences. It is not used if nil, or if the build has no kernel that
+	// verifies drafts.
 	Drafter draft.Drafter
 }
 
@@ -50,27 +51,27 @@ const (
 	kernelPrompt  = 2*64 + 1 // two tiles of the kernel for prompts, and the token that a step decodes after them
 )
 
-// SequenceOptions say what is wanted of a sequence.
+// SequenceOptions are the options of a sequence.
 type SequenceOptions struct {
-	// Most is how many tokens it gives; 0: as many as there are positions for, one more than follow the prompt.
+	// Most is the maximum number of tokens returned; 0: one more than there are positions after the prompt.
 	Most int
-	// Stops are ids after which it gives no more. Who chooses tokens on its own looks for them on its own.
+	// Stops are ids that end the sequence. A caller that chooses tokens must check for them.
 	Stops []int
 	// Logits are wanted with each token. Then launches have one step.
 	Logits bool
-	// Echo asks for the prompt too: each of its tokens but the first is a result, in front of those that are chosen,
-	// with the logits before it. None of them is taken from what the cache has.
+	// Echo requests the prompt too: each of its tokens except the first is a result, before the chosen ones, with the
+	// logits before it. The whole prompt is decoded, without reusing the cache.
 	Echo bool
-	// State asks for the last hidden state after the prompt. Then the sequence gives one result, which has it and no
+	// State requests the last hidden state after the prompt. Then the sequence has one result, with the state and no
 	// token.
 	State bool
-	// Sampling says how the kernel chooses, if it can; see [sampling.Options.ByKernel]. nil: the largest logits, or
-	// with Logits whatever [Batch.Replace] says, so that nothing is known of how the text goes on.
+	// Sampling says how the kernel chooses, if it can; see [sampling.Options.ByKernel]. nil: the largest logit, or with
+	// Logits the token passed to [Batch.Replace].
 	Sampling *sampling.Options
 	// Masked says that [Batch.Allow] may be called. Then launches have one step.
 	Masked bool
-	// Allowed are the tokens that the first one is chosen among, which says Masked too; nil: all. Those after it are
-	// chosen as [Batch.Allow] says.
+	// Allowed are the tokens among which the first one is chosen, and imply Masked; nil: all. [Batch.Allow] sets those
+	// of later tokens.
 	Allowed sampling.Mask
 }
 
@@ -126,8 +127,8 @@ func (s *Session) NewBatch(o BatchOptions) *Batch {
 // ErrFull says that a batch has as many sequences as the build's passes take.
 var ErrFull = errors.New("the batch has as many sequences as passes of the build take")
 
-// Admit takes a sequence, and decodes nothing. id is what results call it; it may be used again once the sequence is
-// retired. cached is how many tokens of the prompt need not be decoded. Errors are [ErrFull], [ErrClosed],
+// Admit adds a sequence, and decodes nothing. id identifies it in results, and may be reused once the sequence is
+// retired. cached is the number of tokens of the prompt that need not be decoded. Errors are [ErrFull], [ErrClosed],
 // [PositionError] and [TokenError].
 func (b *Batch) Admit(prompt []int, o SequenceOptions) (id, cached int, err error) {
 	maxSeq := b.s.info.MaxSeq
@@ -183,7 +184,7 @@ func (b *Batch) Admit(prompt []int, o SequenceOptions) (id, cached int, err erro
 	return id, len(l.ids), nil
 }
 
-// Replace says which token a sequence goes on with, instead of the last that it has given. It is for sequences
+// Replace sets the token with which a sequence continues, instead of the last that it returned. It is for sequences
 // with Logits and without Sampling, before the next step.
 func (b *Batch) Replace(id, token int) error {
 	if err := b.s.valid(token); err != nil {
@@ -195,29 +196,27 @@ func (b *Batch) Replace(id, token int) error {
 	return nil
 }
 
-// Allow says which tokens the next one of a sequence is chosen among, nil: all. It is for sequences that were admitted
-// with Masked, and holds for one step.
+// Allow sets the tokens among which the next one of a sequence is chosen; nil means all. It is for sequences that were
+// admitted with Masked, and holds for one step.
 func (b *Batch) Allow(id int, allowed sampling.Mask) {
 	if l := &b.slots[id]; l.choosing != nil {
 		l.choosing.text.Allowed = allowed
 	}
 }
 
-// Hold makes a sequence sit out steps, for as long as it is held: it reads nothing and gives nothing, and the others go
-// on.
+// Hold suspends a sequence while held is true: it reads nothing and returns nothing, and the others continue.
 func (b *Batch) Hold(id int, held bool) { b.slots[id].held = held }
 
-// Retire ends a sequence, whatever it has come to.
+// Retire ends a sequence in any state.
 func (b *Batch) Retire(id int) {
 	b.slots[id] = slot{ids: b.slots[id].ids}
 	b.order = slices.DeleteFunc(b.order, func(i int) bool { return i == id })
 }
 
-// Step does a bounded piece of work: it reads a part of prompts, those first that were admitted first, and decodes the
-// next token of each sequence whose prompt has been read, or a few; hidden states are computed one by one. A step that
-// has only read prompts has no results.
-// Results of one sequence are in their order. After an error, which are those of [Session.Feed], every sequence stands
-// where it stood before the step, or at the end of a part of its prompt.
+// Step does a bounded amount of work: it reads parts of prompts, in order of admission, and decodes the next token, or
+// a few, of each sequence whose prompt has been read; hidden states are computed one by one. A step that has only read
+// prompts has no results. Results of a sequence are in order. Errors are those of [Session.Feed]. After an error every
+// sequence is in its state before the step, or at the end of a part of its prompt.
 func (b *Batch) Step(ctx context.Context) ([]Token, error) {
 	if b.s.closed {
 		return nil, ErrClosed

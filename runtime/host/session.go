@@ -1,26 +1,25 @@
 // Package host runs a build: it opens the directory that amkc wrote, puts weights and cache on the GPU, and decodes,
 // checks and measures with the kernels of the build.
 //
-// [Open] refuses what cannot work before it loads anything large: a device other than the one compiled for, files
-// that do not belong together, too little memory. A [Session] then holds the GPU memory and the position of the next
-// token. [Session.Feed], [Session.Generate] and [Session.Complete] decode, [Session.Check] compares the megakernel
-// with the plain kernels of the same build, [Session.Bisect] names the first stage in which the two differ,
-// [Session.Bench] measures, and [Session.Profile] records who did what when; both refuse to before the check has
-// passed.
+// [Open] refuses what cannot work before it loads anything large: a device other than the one compiled for, files that
+// do not belong together, too little memory. A [Session] then holds the GPU memory and the position of the next token.
+// [Session.Feed], [Session.Generate] and [Session.Complete] decode, [Session.Check] compares the megakernel with the
+// plain kernels of the same build, [Session.Bisect] names the first stage in which the two differ, [Session.Bench]
+// measures, and [Session.Profile] records the activity of each SM; both require a passed check.
 //
 // # Launches
 //
-// One launch runs consecutive steps of one variant. A step decodes one token, or those of a pass of several rows where
-// the build has a kernel for such passes and the tokens are known; logits are the same to the bit. Where it has a
-// kernel for prompts, a launch of that decodes up to as many known tokens as the manifest says at once, 512 as a rule,
-// also of one variant and to the same bits, but for the last one that is given to [Session.Feed]: it chooses no token.
-// A launch is aborted when the context ends, and the session is then where it was before that launch: Feed takes
-// whole prompts, and nothing is gained by passing them in parts. What crosses a launch stays on the GPU: the
-// cache, and the exchange pages, whose words carry epochs. Epochs count the steps since the pages were cleared, so this
-// package clears them whenever the variant changes and after a launch that was aborted, and counts anew.
+// One launch runs consecutive steps of one variant. A step decodes one token, or several known tokens where the build
+// has a kernel for passes of several rows; logits are the same to the bit. A kernel for prompts decodes, in one launch
+// and to the same bits, up to the number of known tokens in the manifest, usually 512, all of one variant. It chooses
+// no token, so the last token passed to [Session.Feed] is decoded by a step. A launch is aborted when the context ends,
+// and the session is then in the state before that launch: Feed takes whole prompts, and there is no need to pass them
+// in parts. The cache and the exchange pages stay on the GPU between launches. Words of exchange pages carry epochs,
+// which count the steps since the pages were cleared. This package clears them, and restarts the count, whenever the
+// variant changes and after an aborted launch.
 //
-// Tokens arrive in pinned host memory while the kernel runs. An abort word in the same memory makes a kernel that waits
-// in vain give up; where each SM gave up comes back as a [StallError].
+// Tokens arrive in pinned host memory while the kernel runs. An abort word in the same memory cancels the waits of a
+// kernel that makes no progress; a [StallError] reports where each SM was waiting.
 //
 // The package is copied into every emitted launcher. It imports the standard library, text/draft, runtime/driver,
 // runtime/infile, runtime/printable and text/sampling, and must not import any other package of amkc. Errors are
@@ -76,13 +75,13 @@ type Session struct {
 	took    time.Duration // of the last launch, from before it was queued
 }
 
-// Facts returns what the manifest says about the build.
+// Facts returns the facts of the manifest.
 func (s *Session) Facts() Facts { return *s.facts }
 
-// Info returns what the fatbin says about itself.
+// Info returns the constants of the fatbin.
 func (s *Session) Info() Info { return s.info }
 
-// Device returns what was read about the GPU.
+// Device returns the facts about the GPU.
 func (s *Session) Device() driver.Facts { return s.dev.Facts() }
 
 // Position returns the position of the next token: the number of tokens decoded since the start or [Session.Reset].
@@ -154,7 +153,8 @@ func (s *Session) valid(ids ...int) error {
 	return nil
 }
 
-// A Progress is told how much of a long activity is done; done reaches total. It runs on the caller's goroutine.
+// A Progress function reports how much of a long activity is done; done reaches total. It runs on the caller's
+// goroutine.
 type Progress func(activity string, done, total int64)
 
 // Options of [Open]. The zero value is GPU 0 and the defaults.
@@ -164,8 +164,8 @@ type Options struct {
 	// a wait on the GPU longer than this is a stall; 0 means 5 s. Tools that slow kernels down need more
 	SpinLimit time.Duration
 	Reference ReferenceOpener // nil: the reference kernels of the build
-	// LateEpochs begins at an epoch so late that epochs come round within a step or two, which takes tens of thousands
-	// of steps otherwise. Results are the same.
+	// LateEpochs starts at an epoch so late that epochs wrap within a step or two, which otherwise takes tens of
+	// thousands of steps. Results are the same.
 	LateEpochs bool
 }
 

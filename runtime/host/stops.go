@@ -16,9 +16,9 @@ import (
 )
 
 // StopIDs reads the ids after which a text ends, without duplicates: eos_token_id, a number or a list, of
-// generation_config.json, of config.json and of the language model that config.json describes within, and the
-// eos_token of the tokenizer. A model that was trained on from another one often has the end of its turns in its
-// tokenizer alone. A file that is absent contributes none.
+// generation_config.json, of config.json and of the language model that config.json describes within, and the eos_token
+// of the tokenizer. A fine-tuned model often has the end of its turns only in its tokenizer. A file that is absent
+// contributes none.
 func StopIDs(dir string) ([]int, error) {
 	var all []int
 	for _, name := range []string{GenConfigFile, ConfigFile} {
@@ -49,8 +49,8 @@ func StopIDs(dir string) ([]int, error) {
 	return all, nil
 }
 
-// TokenizerStop reads the eos_token of a tokenizer and its id; not ok: the token is not one of its tokens. The text is
-// empty where none is named, or where the files cannot be read, which is an error of those who need them for text.
+// TokenizerStop reads the eos_token of a tokenizer and its id; not ok: the tokenizer does not have the token. The text
+// is empty if no token is named, or if the files cannot be read, which callers that need text report as an error.
 func TokenizerStop(dir string) (text string, id int, ok bool) {
 	text, listed, err := chat.Special(dir, "eos_token")
 	if err != nil || text == "" {
