@@ -1,6 +1,7 @@
 package codegen
 
 import (
+	"cmp"
 	"slices"
 
 	"amkc/ir"
@@ -88,7 +89,7 @@ func (b *builder) barriersOf(stages []*ir.Stage) ([]*ir.Stage, error) {
 			return nil, diag.Errorf(codeStructure, "stage "+s.Name,
 				"is part of a barrier of layers of kind %d: want one of all layers", s.Kind)
 		case kind == kernel.Arrive || kind == kernel.Join:
-			if err := b.onEverySM(s); err != nil {
+			if err := cmp.Or(b.checkPlace(s, kind), b.waitsForAll(s)); err != nil {
 				return nil, err
 			}
 			if kind == kernel.Arrive {
@@ -116,14 +117,9 @@ func (b *builder) isJoinOf(s, arrive *ir.Stage) bool {
 		s.Waits[0].Counter == arrive.Signal && s.Signal == ""
 }
 
-// onEverySM holds a stage to one task on each SM, that of its number, and its wait to all of them.
-func (b *builder) onEverySM(s *ir.Stage) error {
-	sms, d := b.p.Target.SMs, &s.Dist
-	if d.Kind != ir.Spread || d.Extent != sms || d.Grain != 1 || d.SMs != sms || d.Rot != 0 || d.Step != 0 {
-		return diag.Errorf(codeDist, "stage "+s.Name,
-			"is distributed %s, extent %d in grains of %d over %d SMs; want one element on each of %d SMs, spread in "+
-				"order", d.Kind, d.Extent, d.Grain, d.SMs, sms)
-	}
+// waitsForAll holds the wait of a stage to all SMs.
+func (b *builder) waitsForAll(s *ir.Stage) error {
+	sms := b.p.Target.SMs
 	for _, w := range s.Waits {
 		if w.Threshold != sms {
 			return diag.Errorf(codeStructure, "stage "+s.Name, "waits for %d SMs of %d: want all", w.Threshold, sms)

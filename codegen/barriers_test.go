@@ -115,7 +115,7 @@ func TestRefusalsOfBarriers(t *testing.T) {
 				s.Waits = []ir.Wait{{Counter: "L{i}.join", Threshold: 131}}
 			}
 		}},
-		"two of an SM": {"AMK4002", "want one element on each of 132 SMs", func(p *ir.Program) {
+		"two of an SM": {"AMK4002", "want one task on each of 132 SMs", func(p *ir.Program) {
 			for _, s := range half(p, "L{i}.arrive") {
 				s.Dist.Extent *= 2
 			}

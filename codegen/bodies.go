@@ -8,6 +8,7 @@ import (
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/kernel"
+	"amkc/knobs"
 )
 
 // The body of a stage is found from its ops, and takes from them what it can be told: names of buffers, and numbers of
@@ -66,7 +67,8 @@ func (b *builder) findFacts() {
 	m := &b.p.Model
 	b.facts = &kernel.Facts{Hidden: m.Hidden, Heads: m.Heads, KVHeads: m.KVHeads, HeadDim: m.HeadDim, Vocab: m.Vocab,
 		SMs: b.p.Target.SMs, Tokens: b.tokens, Sequences: b.pass.NumSequences(),
-		Names: kernel.NamesBy(b.named)}
+		CacheBlocks: knobs.ChunkBytes.Of(&b.p.Config) / b.cacheBytes(16),
+		Names:       kernel.NamesBy(b.named)}
 }
 
 // named is the name of the buffer of a role; where there is none, the role.
@@ -86,16 +88,14 @@ func (b *builder) stageOf(s *ir.Stage, kind *kernel.Body, at site) *kernel.Stage
 		Signal: s.Signal, Holds: b.readings[s].holds, ReadsHeld: b.readings[s].held, Resident: b.readsResidual(s),
 		NextOnSM: b.token}
 	kind.Read(k, s.Ops)
-	switch kind {
-	case kernel.Attend:
-		if k.Splits == 1 {
-			k.ShareRows = b.wholeShare()
-		}
+	if kind.Derive != nil {
+		kind.Derive(b.facts, k)
+	}
+	if k.Rotates {
 		by := b.rotationOf(op(s, ir.ROPE), at)
 		k.AngleTable, k.Angles = by.number, by.Angles
-	case kernel.Combine:
-		k.Width = b.tokens * b.p.Model.Heads * b.p.Model.HeadDim / max(1, d.Extent)
-	case kernel.Product:
+	}
+	if kind.Streams == kernel.Tiles {
 		if matrix := operand(op(s, ir.GEMV).In, 1); len(matrix.Dims) == 2 {
 			k.Columns = b.rangeExtent(matrix.Dims[1])
 		}
@@ -107,7 +107,7 @@ func (b *builder) stageOf(s *ir.Stage, kind *kernel.Body, at site) *kernel.Stage
 // checkPlace holds the distribution of a stage to where the tasks of its body run.
 func (b *builder) checkPlace(s *ir.Stage, kind *kernel.Body) error {
 	d, sms := &s.Dist, b.p.Target.SMs
-	if d.Empty && kind != kernel.Product {
+	if d.Empty && !kind.Emitted {
 		b.breaks(diag.Errorf(codeDist, "stage "+s.Name,
 			"has tasks on SMs without work, which the kernel's %s skips: want it not to be empty", kind))
 	}
@@ -252,7 +252,7 @@ func BodyOf(p *ir.Program, s *ir.Stage) string {
 	b := kernel.Of(s)
 	if b == nil {
 		return ""
-	} else if b != kernel.Product {
+	} else if !b.Emitted {
 		return b.Name
 	}
 	units, matrix := "fma", ""

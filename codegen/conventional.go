@@ -176,6 +176,9 @@ func (u *use) ops() {
 		of.Table = ""
 	}
 	for _, b := range kernel.Buffers {
+		if b.At == nil {
+			continue
+		}
 		stem, layered := strings.CutPrefix(b.Name, "L{i}.")
 		for word, means := range map[string]string{"ROLE": s.Role, "NORM": kernel.Norms[s.Role]} {
 			if rest, has := strings.CutPrefix(stem, word); has {

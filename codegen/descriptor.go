@@ -71,7 +71,7 @@ func (b *builder) descriptor(s *ir.Stage, kind *kernel.Body, k *kernel.Stage, at
 		st.Fields = append(st.Fields, field{"WeightFormat", "kWeights", weightFormat(q), "of the matrix"})
 		b.d.Quantised = true
 	}
-	if kind == kernel.Product {
+	if kind.Emitted {
 		if err := b.checkFormats(s, at); err != nil {
 			return nil, err
 		}
@@ -137,7 +137,7 @@ func (b *builder) fields(s *ir.Stage, kind *kernel.Body, k *kernel.Stage, at sit
 			fs = append(fs, c)
 		}
 	}
-	if kind == kernel.Product {
+	if kind.Streams == kernel.Tiles {
 		for _, of := range knobs.StageConstants() {
 			c := of.Row().Constant
 			fs = append(fs, field{c.Type, c.Name, itoa(of.Of(&b.p.Config, s.Role)), c.Note})
@@ -148,32 +148,30 @@ func (b *builder) fields(s *ir.Stage, kind *kernel.Body, k *kernel.Stage, at sit
 
 // checkStage refuses what the constants of a descriptor cannot say, or the kernel has no room for.
 func (b *builder) checkStage(s *ir.Stage, kind *kernel.Body, k *kernel.Stage, at site) error {
-	switch kind {
-	case kernel.KeepHidden:
+	switch {
+	case kind.Asked:
 		if at.loop != nil {
 			return diag.Errorf(codeStructure, "stage "+s.Name, "keeps the last hidden state in a loop: want it in none")
 		}
-	case kernel.EmbedReplicated, kernel.AddNorm:
+	case kind.Replicated():
 		parts := max(1, k.Parts)
 		if most := kernel.MaxReplicated(&b.p.Model); b.p.Model.Hidden > most/parts {
 			return diag.Errorf(codeLimit, "stage "+s.Name, "a residual of %d values on every SM, and branches of "+
 				"%d parts; want at most %d values in all", b.p.Model.Hidden, parts, most)
 		}
-	case kernel.Embed:
-		if k.Placed {
-			table := b.buffer(k.PositionTable, at)
-			if table == nil || len(table.Shape) != 2 {
-				return diag.Errorf(codeStage, "stage "+s.Name, "adds %s; want rows of a table of positions",
-					k.PositionTable)
-			}
-			k.Positions = table.Shape[0]
+	case k.Placed:
+		table := b.buffer(k.PositionTable, at)
+		if table == nil || len(table.Shape) != 2 {
+			return diag.Errorf(codeStage, "stage "+s.Name, "adds %s; want rows of a table of positions",
+				k.PositionTable)
 		}
-	case kernel.Product:
+		k.Positions = table.Shape[0]
+	case kind.Emitted:
 		warps, f := knobs.Warps.Of(&b.p.Config, s.Role), b.matrix(s, at).Format()
 		b.products = append(b.products, promptProduct{k.Columns, k.SplitK, warps, f})
 		return cmp.Or(b.checkSplit(s, k, at), b.checkGEMV(s, f, k.Columns, warps),
 			b.checkReadAgain(s, at, f, k.Columns, warps))
-	case kernel.Attend:
+	case kind.Streams == kernel.CacheRows:
 		if flags := op(s, ir.ATTENTION).IntAt("flags", 0, 0); (flags&2 != 0) != (k.Splits > 1) {
 			return diag.Errorf(codeStage, "stage "+s.Name,
 				"has flags=%d and parts=%d; splits of the rows have partial results, which flags=2 asks for, and a "+
@@ -182,12 +180,6 @@ func (b *builder) checkStage(s *ir.Stage, kind *kernel.Body, k *kernel.Stage, at
 		return b.checkAttention(s, k)
 	}
 	return nil
-}
-
-// wholeShare is the number of cache rows of a chunk when a unit has all rows: as many 16-row blocks as fit a ring slot,
-// one for each consumer warp at most.
-func (b *builder) wholeShare() int {
-	return 16 * max(1, min(8, knobs.ChunkBytes.Of(&b.p.Config)/b.cacheBytes(16)))
 }
 
 func (b *builder) rangeExtent(r ir.Range) int { return r.Hi.At(0) - r.Lo.At(0) }

@@ -50,7 +50,7 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 		b.d.Bodies = append(b.d.Bodies, kind)
 	}
 	b.d.RotatesHeads = b.d.RotatesHeads || k.Rotates
-	if kind != kernel.Product {
+	if !kind.Emitted {
 		b.breaks(holdsTo(s, kind, kind.Ops(b.facts, k)))
 	}
 	b.breaks(b.checkFields(s, kind, k))
@@ -62,7 +62,7 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 		return place
 	}
 	function, numbered, given := kind.Name, "<"+st.Struct+">", kind.ArgsOf(k)
-	if kind == kernel.Product {
+	if kind.Emitted {
 		function, numbered, k, given = st.Func.Name, "", st.Of, st.Func.args
 	}
 	args, inside := "c", ""

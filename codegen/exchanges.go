@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"amkc/ir"
-	"amkc/kernel"
 	"amkc/runtime/host"
 )
 
@@ -103,7 +102,7 @@ func (b *builder) exchanges() (count, longest int) {
 // A product that adds to the residual alone does not.
 func advances(s *ir.Stage) bool {
 	b, err := classify(s)
-	return err == nil && !b.Unlisted && !b.Local && (b != kernel.Product || s.Signal != "")
+	return err == nil && !b.Unlisted && !b.Local && (!b.Emitted || s.Signal != "")
 }
 
 // flagged reports whether the exchanges are realised by flagged words. The counter of the best pairs always is, and

@@ -87,10 +87,10 @@ func (b *builder) placeReadings() error {
 			if sees[last] == nil && !kind.Asked {
 				sees[last] = s
 			}
-			if len(s.Waits) == 1 && kind == kernel.Product {
+			if len(s.Waits) == 1 && kind.Emitted {
 				waited, err := ir.Resolve(s.Waits[0].Counter, index)
 				first := sees[waited]
-				if first != nil && kernel.Of(first) != kernel.Product {
+				if first != nil && !kernel.Of(first).Emitted {
 					first = nil // it cannot keep what it reads
 				}
 				if err == nil && waited != last && first != nil {
@@ -121,14 +121,14 @@ func (h *handovers) stage(s *ir.Stage, at site, index int) error {
 	case kind.Unlisted:
 		return nil
 	}
-	if h.due != nil && kind != kernel.AddNorm && !h.reads(s, kind) {
+	if h.due != nil && !kind.Replicated() && !h.reads(s, kind) {
 		return diag.Errorf(codeStructure, "stage "+s.Name, "comes between stage %s, which adds to the residual, and "+
 			"one that reads it: want them side by side, for the kernel adds where it reads", h.due.Name)
 	}
 	if err := h.wait(s, kind, index); err != nil {
 		return err
 	}
-	if kind == kernel.KeepHidden { // where a launch asks for it, so that what is due stays so
+	if kind.Asked { // where a launch asks for it, so that what is due stays so
 		if h.hidden++; h.hidden > 1 || s.Signal != "" {
 			return diag.Errorf(codeStructure, "stage "+s.Name, "signals %s, or keeps the last hidden state once more: "+
 				"want one stage that does, and no signal", counterName(s.Signal))
@@ -137,12 +137,12 @@ func (h *handovers) stage(s *ir.Stage, at site, index int) error {
 	}
 	h.due = nil
 	if kind.Replicated() {
-		if s.Signal != "" || kind == kernel.EmbedReplicated && at.loop != nil {
+		if s.Signal != "" || kind.Begins && at.loop != nil {
 			return diag.Errorf(codeStructure, "stage "+s.Name, "signals %s, or looks up a token in a loop; the "+
 				"kernel's %s does neither: want no signal, and the token's row before the loops",
 				counterName(s.Signal), kind)
 		}
-		if h.begun = true; kind == kernel.AddNorm {
+		if h.begun = true; !kind.Begins {
 			h.due = s
 		}
 		return nil
@@ -154,7 +154,7 @@ func (h *handovers) stage(s *ir.Stage, at site, index int) error {
 		}
 		return nil
 	}
-	if kind == kernel.Embed && (at.loop != nil || s.Dist.Empty) {
+	if kind.Begins && (at.loop != nil || s.Dist.Empty) {
 		return diag.Errorf(codeStructure, "stage "+s.Name,
 			"begins a step, on the SMs that have rows of it: want it in no loop, and not empty")
 	}
@@ -187,7 +187,7 @@ func (h *handovers) reads(s *ir.Stage, kind *kernel.Body) bool {
 // and wait for none.
 func (h *handovers) wait(s *ir.Stage, kind *kernel.Body, index int) error {
 	resident := h.reads(s, kind)
-	if kind == kernel.Embed || kind == kernel.EmbedReplicated || resident {
+	if kind.Begins || resident {
 		if len(s.Waits) > 0 {
 			return diag.Errorf(codeStructure, "stage "+s.Name, "waits for %s, and reads nothing that is published: "+
 				"want no wait, as the kernel has none", s.Waits[0].Counter)

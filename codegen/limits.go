@@ -187,7 +187,7 @@ func (b *builder) mostParts() int {
 // checkOwnRows bounds what a thread reads of a branch where owners add rows of it, as norm_rows.cuh counts: it has a
 // bit for each group of columns, and one for each part of a row of a token that it adds. rows are those of an SM.
 func (b *builder) checkOwnRows(rows int) error {
-	if !slices.Contains(b.d.Bodies, kernel.AddNormRows) {
+	if !slices.ContainsFunc(b.d.Bodies, func(b *kernel.Body) bool { return b.Keeps&kernel.BranchRows != 0 }) {
 		return nil
 	}
 	const bits, threads = 32, consumerWarps * 32

@@ -1,6 +1,7 @@
 package codegen
 
 import (
+	"cmp"
 	"fmt"
 
 	"amkc/ir"
@@ -31,24 +32,18 @@ func (b *builder) checkOnChip(s *ir.Stage, kind *kernel.Body, k *kernel.Stage, a
 	if err != nil {
 		return err
 	}
-	switch kind {
-	case kernel.Product:
+	switch {
+	case kind.Emitted:
 		for i := range s.Ops {
 			if err := b.checkFinisher(s, at, &s.Ops[i]); err != nil {
 				return err
 			}
 		}
-	case kernel.Attend:
-		if k.Rotates {
-			return b.checkAngles(s, operand(op(s, ir.ROPE).In, 1))
-		}
-	case kernel.Sample, kernel.Stop, kernel.JoinStep:
-		if kind == kernel.Sample {
-			b.token = k.NextOnSM
-		}
-		return b.onEverySM(s)
-	case kernel.Emit:
-		return b.checkPlace(s, kind)
+	case k.Rotates:
+		return b.checkAngles(s, operand(op(s, ir.ROPE).In, 1))
+	case kind.EndsStep():
+		b.token = k.NextOnSM
+		return cmp.Or(b.checkPlace(s, kind), b.waitsForAll(s))
 	}
 	return nil
 }

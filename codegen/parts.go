@@ -48,7 +48,7 @@ func (b *builder) noteStage(s *ir.Stage, kind *kernel.Body, st *stage, walk, con
 		for _, r := range b.d.Rotations {
 			p.consume = append(p.consume, r.call())
 		}
-		if kind == kernel.Attend {
+		if kind.Streams == kernel.CacheRows {
 			p.consume = append(p.consume, "consumer_barrier();")
 		}
 	}

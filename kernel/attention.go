@@ -6,7 +6,7 @@ import "amkc/ir"
 // its rows, from the first that is in the window. This step's k and v rows are read from the exchange, and appended by
 // the unit whose share they fall into. With NormedHeads, q and k are normalised before: each head on its own, or as
 // parts of all of q and all of k, with weights of its own or of all, and rotated then or not. One eps is for both.
-var Attend = &Body{
+var Attend = declare(&Body{
 	Name: "attend",
 	Codes: []string{"ATTENTION_TILE KV_APPEND KV_APPEND",
 		"RMSNORM RMSNORM ATTENTION_TILE KV_APPEND KV_APPEND",
@@ -15,10 +15,25 @@ var Attend = &Body{
 		"LAYERNORM LAYERNORM ROPE ROPE ATTENTION_TILE KV_APPEND KV_APPEND"},
 	Place:   ByUnit,
 	Streams: CacheRows,
+	Buffers: []Buffer{{Name: Named.Cache, At: func(s *Stage) *string { return &s.Cache }},
+		{Name: "L{i}.q_norm.weight", At: qNorm, Shape: func(f *Facts) []int { return []int{f.gains(f.Heads)} }},
+		{Name: "L{i}.k_norm.weight", At: kNorm, Shape: func(f *Facts) []int { return []int{f.gains(f.KVHeads)} }},
+		{Name: "L{i}.q_norm.bias", At: qShift}, {Name: "L{i}.k_norm.bias", At: kShift}},
+	Vectors: []Vector{
+		{"L{i}.attn", []string{"attn"}, func(f *Facts) []int { return []int{f.queryRows()} }},
+		{"L{i}.part", []string{"part"},
+			func(f *Facts) []int { return []int{f.KVHeads * f.Splits, f.Group(), f.HeadDim + 2} }}},
 	Fields: []Field{units, rotation, rotationStep, tasks,
 		count("kSplits", "of a kv head's rows", func(s *Stage) *int { return &s.Splits }),
 		count("kShareRows", "cache rows per chunk, dealt round robin to splits",
-			func(s *Stage) *int { return &s.ShareRows }),
+			func(s *Stage) *int { return &s.ShareRows }).
+			wants("blocks of 16 rows that fit a ring slot: all that do, at most 8, where a unit has all rows",
+				func(f *Facts, s *Stage) bool {
+					if s.Splits == 1 {
+						return s.ShareRows == wholeShare(f)
+					}
+					return s.ShareRows%16 == 0 && s.ShareRows/16 <= f.CacheBlocks
+				}),
 		of("kWindowRows", "that a position sees, its own among them; 0: all",
 			func(s *Stage) *int { return &s.Window }),
 		of("kScale", "", scale),
@@ -44,10 +59,10 @@ var Attend = &Body{
 		return "PlainHeads"
 	},
 	Args: []Arg{page(input).inside(),
-		address(func(s *Stage) *string { return &s.QNorm }).inside().when(func(s *Stage) bool { return s.Normed }),
-		address(func(s *Stage) *string { return &s.KNorm }).inside().when(func(s *Stage) bool { return s.Normed }),
-		address(func(s *Stage) *string { return &s.QShift }).inside().when(func(s *Stage) bool { return s.Shifted }),
-		address(func(s *Stage) *string { return &s.KShift }).inside().when(func(s *Stage) bool { return s.Shifted }),
+		address(qNorm).inside().when(func(s *Stage) bool { return s.Normed }),
+		address(kNorm).inside().when(func(s *Stage) bool { return s.Normed }),
+		address(qShift).inside().when(func(s *Stage) bool { return s.Shifted }),
+		address(kShift).inside().when(func(s *Stage) bool { return s.Shifted }),
 		page(output)},
 	Read: func(s *Stage, ops []ir.Op) {
 		a, n := find(ops, ir.ATTENTION), ops[:len(ops)-3]
@@ -70,6 +85,11 @@ var Attend = &Body{
 		}
 		if s.Rotates = len(n) > 2; s.Rotates {
 			s.Angles.Frequencies = name(n[2].In, 1)
+		}
+	},
+	Derive: func(f *Facts, s *Stage) {
+		if s.Splits == 1 {
+			s.ShareRows = wholeShare(f)
 		}
 	},
 	Ops: func(f *Facts, s *Stage) []ir.Op {
@@ -107,7 +127,16 @@ var Attend = &Body{
 			op(ir.KVAppend, views(cached(now, 0)), views(k)),
 			op(ir.KVAppend, views(cached(now, 1)), views(v)))
 	},
-}
+})
+
+// wholeShare is the number of cache rows of a chunk when a unit has all rows: as many blocks as fit a slot of the ring,
+// one for each warp at most.
+func wholeShare(f *Facts) int { return 16 * max(1, min(warps, f.CacheBlocks)) }
+
+func qNorm(s *Stage) *string  { return &s.QNorm }
+func kNorm(s *Stage) *string  { return &s.KNorm }
+func qShift(s *Stage) *string { return &s.QShift }
+func kShift(s *Stage) *string { return &s.KShift }
 
 func normed(s *Stage) *bool  { return &s.Normed }
 func rotates(s *Stage) *bool { return &s.Rotates }

@@ -9,7 +9,7 @@ import (
 // The norm of a branch that is added to the residual. A branch may be published in parts, which are added up first.
 
 // AddNorm is add_norm of replicated.cuh: every SM adds all of the norm to its residual.
-var AddNorm = &Body{
+var AddNorm = declare(&Body{
 	Name:   "add_norm",
 	Codes:  []string{"RMSNORM ADD"},
 	Is:     func(ops []ir.Op) bool { return !withWhole(ops) },
@@ -30,17 +30,18 @@ var AddNorm = &Body{
 		return append(ops, op(ir.RMSNORM, own[1:], views(branch, view(s.Norm, whole)), normParams(s)...),
 			op(ir.ADD, own, own))
 	},
-}
+})
 
 // AddNormRows is add_norm_rows of norm_rows.cuh: owners add their rows of the norm to the residual, and publish them.
 // It adds the parts up twice: of its rows, and of the whole branch for the norm.
-var AddNormRows = &Body{
+var AddNormRows = declare(&Body{
 	Name:     "add_norm_rows",
 	Header:   "norm_rows",
 	NoPrompt: true, // passes of several tokens alone have it
 	Codes:    []string{"RMSNORM ADD"},
 	Is:       withWhole,
 	Keeps:    OwnRows | BranchRows,
+	Buffers:  []Buffer{{Name: Named.Branch, At: func(s *Stage) *string { return &s.Branch }}},
 	Fields:   []Field{rows, grain, rotation, rotationStep, tasks, normEps, unitOffset, parts},
 	Args:     []Arg{page(input), address(norm), page(output)},
 	Read: func(s *Stage, ops []ir.Op) {
@@ -58,7 +59,7 @@ var AddNormRows = &Body{
 			op(ir.RMSNORM, views(kept), views(rows, view(s.Norm, TaskRows), branch), normParams(s)...),
 			op(ir.ADD, views(own, view(s.Out, TaskRows)), views(own, kept)))
 	},
-}
+})
 
 // withWhole reports whether a branch is normalised by a mean of more than what is taken of it.
 func withWhole(ops []ir.Op) bool { return len(find(ops, ir.RMSNORM).In) == 3 }

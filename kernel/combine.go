@@ -9,7 +9,7 @@ import (
 // Combine is combine.cuh: unit a is Width elements of the attention vector of a token, which lie in one head. The units
 // of a token come before those of the next, and the splits of a sequence before those of the next; each has a row for
 // every row of its sequence.
-var Combine = &Body{
+var Combine = declare(&Body{
 	Name:  "combine",
 	Codes: []string{"ATTENTION_COMBINE"},
 	Place: ByUnit,
@@ -24,6 +24,7 @@ var Combine = &Body{
 		c := &ops[0]
 		s.In, s.Out, s.Splits = name(c.In, 0), name(c.Out, 0), c.IntAt("splits", 0, 1)
 	},
+	Derive: func(f *Facts, s *Stage) { s.Width = f.Tokens * f.Heads * f.HeadDim / max(1, s.Units) },
 	Ops: func(f *Facts, s *Stage) []ir.Op {
 		perHead := max(1, f.HeadDim/max(1, s.Width))
 		perToken, rows := f.Heads*perHead, f.Tokens/f.Sequences
@@ -54,4 +55,4 @@ var Combine = &Body{
 			views(of(elements), of(ir.Span(ir.Int(f.HeadDim), ir.Int(f.HeadDim+2)))),
 			ir.IntParam("splits", ir.Int(s.Splits)))}
 	},
-}
+})

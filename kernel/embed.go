@@ -5,18 +5,23 @@ import "amkc/ir"
 // Embed is embed of step.cuh: rows of the token's embedding, or times Scale, or what the host gives in their place,
 // kept in the residual and published. With a table of positions, the row of this one, PositionOffset further on, is
 // added before.
-var Embed = &Body{
-	Name:  "embed",
-	Codes: []string{"EMBED", "EMBED ADD"},
-	Is:    func(ops []ir.Op) bool { return !ofEverySM(ops) },
-	Keeps: OwnRows,
+var Embed = declare(&Body{
+	Name:   "embed",
+	Codes:  []string{"EMBED", "EMBED ADD"},
+	Is:     func(ops []ir.Op) bool { return !ofEverySM(ops) },
+	Begins: true,
+	Keeps:  OwnRows,
+	Buffers: []Buffer{{Name: Named.Residual, At: func(s *Stage) *string { return &s.Residual }},
+		{"embed.weight", table, func(f *Facts) []int { return []int{f.Vocab, f.Hidden} }},
+		{"positions.weight", positionTable, func(f *Facts) []int { return []int{f.Positions, f.Hidden} }}},
+	Vectors: []Vector{{"L{i}.x", []string{"embed", "down", "mlp_add"}, hidden}},
 	Fields: []Field{rows, grain, rotation, rotationStep, tasks, tableScale,
 		count("kPositions", "rows of the table", func(s *Stage) *int { return &s.Positions }).opens(placed).
 			atMost(1 << 24),
 		of("kPositionOffset", "its row for position 0", func(s *Stage) *int { return &s.PositionOffset }).
 			when(placed)},
 	Args: []Arg{address(table),
-		address(func(s *Stage) *string { return &s.PositionTable }).when(func(s *Stage) bool { return s.Placed }),
+		address(positionTable).when(func(s *Stage) bool { return s.Placed }),
 		page(output)},
 	Read: func(s *Stage, ops []ir.Op) {
 		last := &ops[len(ops)-1]
@@ -41,14 +46,15 @@ var Embed = &Body{
 		row := ir.Index(position.Add(ir.Int(s.PositionOffset)))
 		return []ir.Op{embed, op(ir.ADD, out, views(embed.Out[0], view(s.PositionTable, row, TaskRows)))}
 	},
-}
+})
 
 // EmbedReplicated is embed_replicated of replicated.cuh: every SM looks up all of the token's row, and keeps it and its
 // rounding.
-var EmbedReplicated = &Body{
+var EmbedReplicated = declare(&Body{
 	Name:   "embed_replicated",
 	Codes:  []string{"EMBED", "EMBED ADD"},
 	Is:     ofEverySM,
+	Begins: true,
 	Keeps:  WholeResidual,
 	Place:  EverySM,
 	Local:  true,
@@ -63,10 +69,11 @@ var EmbedReplicated = &Body{
 		embed.Out = ownResidual(f, s)
 		return []ir.Op{embed}
 	},
-}
+})
 
-func table(s *Stage) *string { return &s.Table }
-func placed(s *Stage) *bool  { return &s.Placed }
+func table(s *Stage) *string         { return &s.Table }
+func positionTable(s *Stage) *string { return &s.PositionTable }
+func placed(s *Stage) *bool          { return &s.Placed }
 
 // ofEverySM reports whether an embedding is looked up by every SM: its result has a row for each.
 func ofEverySM(ops []ir.Op) bool { return len(ops[0].Out) > 0 && len(ops[0].Out[0].Dims) == 2 }

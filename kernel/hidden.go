@@ -5,7 +5,7 @@ import "amkc/ir"
 // KeepHidden is keep_hidden of hidden.cuh: the last norm, of which the logits are made, computed once more and kept for
 // the host, by the first SM, in the launches that ask for it. It is of a vector that was published, or of the residual
 // of its SM.
-var KeepHidden = &Body{
+var KeepHidden = declare(&Body{
 	Name:          "keep_hidden",
 	Codes:         []string{"RMSNORM", "LAYERNORM"},
 	Place:         FirstSM,
@@ -33,4 +33,4 @@ var KeepHidden = &Body{
 		n.Out = views(view(f.LastHidden, upTo(f.Hidden)))
 		return []ir.Op{n}
 	},
-}
+})

@@ -20,6 +20,7 @@ type Facts struct {
 
 	Tokens, Sequences int  // of a pass: as many rows of each sequence
 	Splits            int  // of a kv head, where the context is split
+	CacheBlocks       int  // of 16 rows of a head, keys and values, that fit a slot of the ring
 	Positions         int  // rows of their table; 0: none
 	OwnGains          bool // heads that attention normalises have weights of their own
 	Names
@@ -35,6 +36,7 @@ func (f *Facts) Group() int { return max(1, f.Heads/max(1, f.KVHeads)) }
 
 func (f *Facts) queryRows() int { return f.Heads * f.HeadDim }
 func (f *Facts) keyRows() int   { return f.KVHeads * f.HeadDim }
+func (f *Facts) qkvRows() int   { return f.queryRows() + 2*f.keyRows() }
 
 // A Stage is a stage as its body has it.
 type Stage struct {
@@ -120,6 +122,8 @@ type Body struct {
 	Is       func(ops []ir.Op) bool
 	Place    Place
 	Streams  Streams
+	Begins   bool  // it looks up the token that a step begins with
+	Emitted  bool  // its function is one of stages.h, which is made for each stage
 	Unlisted bool  // it has no descriptor and no number: it ends a step or a layer
 	Local    bool  // it publishes nothing
 	NoPrompt bool  // the kernel for prompts has no such function
@@ -134,10 +138,15 @@ type Body struct {
 	Reader func(s *Stage) string
 	// Read takes what the ops of a stage say. Names that the ops lack are "", numbers 0.
 	Read func(s *Stage, ops []ir.Op)
+	// Derive finds constants that the ops do not say, of the facts and of others; nil: there are none.
+	Derive func(f *Facts, s *Stage)
 	// Temps is what text calls its temporaries, in the order of Stage.Temps; nil for a body that has none.
 	Temps func(s *Stage) []string
 	// Ops is the pattern. That of a product has the ops of its function instead (product.go).
 	Ops func(f *Facts, s *Stage) []ir.Op
+
+	Buffers []Buffer // what is called in one way whichever body uses it is declared with one of them
+	Vectors []Vector // the same of what is published
 }
 
 func (b *Body) String() string { return b.Name }
@@ -147,7 +156,7 @@ func (b *Body) Matrix(s *Stage) *string {
 	switch {
 	case b.Streams == Tiles:
 		return &s.Matrix
-	case b == Embed || b == EmbedReplicated:
+	case b.Begins:
 		return &s.Table
 	}
 	return nil
@@ -159,9 +168,17 @@ func (b *Body) Replicated() bool { return b.Keeps&WholeResidual != 0 }
 // EndsStep reports whether the body is one of Endings.
 func (b *Body) EndsStep() bool { return slices.Contains(Endings, b) }
 
-// Bodies are all of them.
-var Bodies = []*Body{Embed, EmbedReplicated, AddNorm, AddNormRows, Product, Attend, Combine, KeepHidden, Sample, Stop,
-	Emit, JoinStep, Arrive, Join}
+// Bodies, Buffers and Vectors are all that are declared.
+var (
+	Bodies  []*Body
+	Buffers []Buffer
+	Vectors []Vector
+)
+
+func declare(b *Body) *Body {
+	Bodies, Buffers, Vectors = append(Bodies, b), append(Buffers, b.Buffers...), append(Vectors, b.Vectors...)
+	return b
+}
 
 // Find returns the body whose function has a name, or nil.
 func Find(name string) *Body {

@@ -4,10 +4,29 @@ import "amkc/ir"
 
 // Product is a matrix stage: a norm or nothing, GEMV_TILE, and a chain of ops on finished rows. It is a function of
 // stages.h that is made of the readers of gemv.cuh and the calls of finish.cuh, and its ops are those of its parts.
-var Product = &Body{
+var Product = declare(&Body{
 	Name:          "gemv",
+	Emitted:       true,
 	Streams:       Tiles,
 	ReadsResidual: true,
+	Buffers: []Buffer{{Name: "L{i}.ROLE.weight", At: func(s *Stage) *string { return &s.Matrix }},
+		{Name: "L{i}.ROLE.bias", At: bias}, // as long as the matrix has rows
+		{Name: "L{i}.NORM.weight", At: norm}, {Name: "L{i}.NORM.bias", At: shift},
+		{Name: "rope.inv_freq", At: func(s *Stage) *string { return &s.Angles.Frequencies }},
+		{"L{i}.xielu.weight", curve, func(*Facts) []int { return []int{4} }},
+		{Name: "lm_head.weight", Shape: func(f *Facts) []int { return []int{f.Vocab, f.Hidden} }},
+		{Name: "L{i}.qkv.weight", Shape: func(f *Facts) []int { return []int{f.qkvRows(), f.Hidden} }},
+		{Name: "L{i}.o.weight", Shape: func(f *Facts) []int { return []int{f.Hidden, f.queryRows()} }},
+		{Name: "L{i}.gate_up.weight", Shape: func(f *Facts) []int { return []int{2 * f.Intermediate, f.Hidden} }},
+		{Name: "L{i}.up.weight", Shape: func(f *Facts) []int { return []int{f.Intermediate, f.Hidden} }},
+		{Name: "L{i}.down.weight", Shape: func(f *Facts) []int { return []int{f.Hidden, f.Intermediate} }},
+		{Name: "L{i}.input_norm.weight", Shape: hidden}, {Name: "L{i}.post_norm.weight", Shape: hidden},
+		{Name: "L{i}.post_attn_norm.weight", Shape: hidden}, {Name: "L{i}.post_mlp_norm.weight", Shape: hidden},
+		{Name: "final_norm.weight", Shape: hidden}},
+	Vectors: []Vector{
+		{"L{i}.qkv", []string{"qkv"}, func(f *Facts) []int { return []int{f.qkvRows()} }},
+		{"L{i}.h", []string{"o", "attn_add"}, hidden}, {"L{i}.o", nil, hidden}, {"L{i}.down", nil, hidden},
+		{"L{i}.act", []string{"gate_up", "up"}, func(f *Facts) []int { return []int{f.Intermediate} }}},
 	Fields: []Field{rows, grain, count("kColumns", "", func(s *Stage) *int { return &s.Columns }),
 		count("kSplitK", "parts of the columns; kRows are those of all",
 			func(s *Stage) *int { return &s.SplitK }).unless(1).atMost(maxParts),
@@ -44,7 +63,7 @@ var Product = &Body{
 			}
 		}
 	},
-}
+})
 
 // isProduct reports whether ops have the form of a matrix stage: a chain whose first op is the product, or whose second
 // is, after a norm. Its rows go somewhere, be it as they are.
@@ -59,8 +78,14 @@ func isProduct(ops []ir.Op) bool {
 // Params are the parameters that the function of a product may have, by their names.
 var Params = map[string]Arg{
 	"in": page(input), "out": page(output), "gain": address(norm), "shift": address(shift),
-	"bias":  address(func(s *Stage) *string { return &s.Bias }),
-	"curve": address(func(s *Stage) *string { return &s.Curve })}
+	"bias": address(bias), "curve": address(curve)}
+
+func bias(s *Stage) *string  { return &s.Bias }
+func curve(s *Stage) *string { return &s.Curve }
+
+// Norms are what the norms of stages are called, by the roles of these.
+var Norms = map[string]string{"qkv": "input_norm", "gate_up": "post_norm", "up": "post_norm", "lm_head": "final_norm",
+	"attn_add": "post_attn_norm", "mlp_add": "post_mlp_norm"}
 
 // A NormReader is a reader of gemv.cuh that normalises: what it is built of besides the page of its vector, in order.
 // That without a name is eps.

@@ -125,8 +125,8 @@ func (b *builder) weightOf(constant string) (ir.Buffer, bool) {
 	if isBias {
 		constant = matrix + "Weight"
 	}
-	for _, w := range kernel.Weights {
-		if constantFor(w.Name) != constant {
+	for _, w := range kernel.Buffers {
+		if w.Shape == nil || constantFor(w.Name) != constant {
 			continue
 		}
 		out := ir.Buffer{Name: w.Name, Kind: ir.Weight, DType: m.dtypes.Weights, Shape: w.Shape(&m.Facts)}

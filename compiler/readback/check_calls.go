@@ -153,7 +153,7 @@ func (b *builder) callsOf(d *descriptor) []kernelCall {
 		}
 		*to = append(*to, at(d, *a.At(&d.Stage)))
 	}
-	if d.body == kernel.Product {
+	if d.body.Emitted {
 		c.what, c.of, c.best = functionName(d.scope.name), "", d.head()
 	}
 	if !d.head() {

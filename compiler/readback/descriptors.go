@@ -40,7 +40,7 @@ func (d *descriptor) looped() bool { return d.call.looped }
 func (d *descriptor) handsOver() bool { return d.Out != "" }
 
 // afterLayers reports whether the stage reads what the last layer publishes.
-func (d *descriptor) afterLayers() bool { return d.head() || d.body == kernel.KeepHidden }
+func (d *descriptor) afterLayers() bool { return d.head() || d.body.Asked }
 
 // head reports whether the stage makes the logits.
 func (d *descriptor) head() bool { return d.call.best }
@@ -73,6 +73,9 @@ func (b *builder) descriptors() {
 // the layer and the kind add to it is known from where it is called.
 func (b *builder) identify(d *descriptor) bool {
 	c, name := d.call, d.scope.name
+	if d.body = kernel.Find(c.what); d.body == nil || d.body.Unlisted {
+		d.body = kernel.Product
+	}
 	before, after := "", ""
 	if all := uint(1)<<len(b.ends) - 1; c.variants != all {
 		end := b.ends[bits.TrailingZeros(c.variants)]
@@ -95,9 +98,6 @@ func (b *builder) identify(d *descriptor) bool {
 	d.knob = snake(stage)
 	if d.name = d.knob; d.inLayer() {
 		d.name = b.outside(d, "L{i}."+d.knob)
-	}
-	if d.body = kernel.Find(c.what); d.body == nil || d.body.Unlisted {
-		d.body = kernel.Product
 	}
 	return true
 }
@@ -157,9 +157,7 @@ func (b *builder) read(d *descriptor) {
 	if d.Rotates {
 		d.Angles = *b.rotation(r, d.at, d.AngleTable)
 	}
-	if d.body.Streams == kernel.CacheRows {
-		b.checkShare(d)
-	} else if d.body.Streams == kernel.Tiles {
+	if d.body.Streams == kernel.Tiles {
 		for _, k := range knobs.StageConstants() {
 			b.stageKnob(d, k, r.knob(s, k.Row()))
 		}
@@ -210,17 +208,4 @@ func (b *builder) stageKnob(d *descriptor, k knobs.PerStage, n int) {
 		b.schedule.wrong(d.scope, k.Row().Constant.Name, "%d, and %d in another variant; want the same", n, before)
 	}
 	k.Set(&b.p.Config, d.knob, n)
-}
-
-// checkShare holds the rows of a chunk to the ring: whole blocks of 16 rows that fit a slot. A unit that has all the
-// rows of a head takes as many as fit, at most a block for each of the 8 warps.
-func (b *builder) checkShare(d *descriptor) {
-	block := ir.CacheBlock(b.facts.dtypes.Cache, b.facts.HeadDim)
-	fit := knobs.ChunkBytes.Of(&b.p.Config) / block
-	if d.Splits == 1 {
-		b.schedule.same(d.scope, "kShareRows", d.ShareRows, 16*max(1, min(8, fit)), "the blocks that fit a ring slot")
-	} else if d.ShareRows%16 != 0 || d.ShareRows/16 > fit {
-		b.schedule.wrong(d.scope, "kShareRows", "%d; want blocks of 16 rows, at most the %d that fit a ring slot",
-			d.ShareRows, fit)
-	}
 }

@@ -22,7 +22,7 @@ func (b *builder) functions() {
 		byDescriptor[f.descriptor] = f
 	}
 	for _, d := range b.stages {
-		if d.body != kernel.Product {
+		if !d.body.Emitted {
 			continue
 		}
 		if d.function = byDescriptor[d.scope.name]; d.function == nil {
@@ -49,7 +49,7 @@ func (b *builder) functions() {
 		return
 	}
 	for _, d := range b.stages {
-		if d.body == kernel.Product {
+		if d.body.Emitted {
 			b.finished(d)
 		}
 	}

@@ -50,6 +50,7 @@ func Program(text map[string][]byte) (*ir.Program, diag.List) {
 	if b.diags.Err() != nil {
 		return nil, b.diags
 	}
+	b.facts.CacheBlocks = knobs.ChunkBytes.Of(&b.p.Config) / ir.CacheBlock(b.facts.dtypes.Cache, b.facts.HeadDim)
 	b.walks(text[kernelFile])
 	if b.diags.Err() != nil {
 		return nil, b.diags

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"amkc/ir"
-	"amkc/kernel"
 )
 
 // stage rebuilds a stage. That of the head comes with those that end the step.
@@ -48,7 +47,7 @@ func (b *builder) dist(d *descriptor) ir.Dist { return d.body.Dist(&b.facts.Fact
 // ops are the operations that the body of a descriptor's stage carries out; those of a product its function has.
 func (b *builder) ops(d *descriptor) []ir.Op {
 	ops := d.finishedOps
-	if d.body != kernel.Product {
+	if !d.body.Emitted {
 		ops = d.body.Ops(&b.facts.Facts, &d.Stage)
 	}
 	ops = slices.Clone(ops)

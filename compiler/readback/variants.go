@@ -69,7 +69,7 @@ func (b *builder) variantLists() {
 		if !used[d] {
 			r.fail(d.at, "struct %s is in no variant", d.scope.name)
 		}
-		if d.body == kernel.Attend && d.Splits > 1 {
+		if d.body.Streams == kernel.CacheRows && d.Splits > 1 {
 			b.facts.Splits = max(b.facts.Splits, d.Splits)
 		}
 	}

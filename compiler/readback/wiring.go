@@ -26,7 +26,7 @@ func (b *builder) wireCall(d *descriptor, c, stream *kernelCall) {
 	if d.body.Reader != nil && len(args) > 0 {
 		args = append(args[0].inside[:len(args[0].inside):len(args[0].inside)], args[1:]...)
 	}
-	d.Resident = d.body == kernel.KeepHidden && b.facts.replicated
+	d.Resident = d.body.ReadsResidual && !d.body.Emitted && b.facts.replicated
 	want := d.argsOf()
 	if d.body.Streams == kernel.Tiles {
 		if d.head() {
@@ -57,7 +57,7 @@ func (b *builder) wireCall(d *descriptor, c, stream *kernelCall) {
 
 // argsOf are the arguments of a stage's call: those of its body, or of the function of a product.
 func (d *descriptor) argsOf() []kernel.Arg {
-	if d.body != kernel.Product {
+	if !d.body.Emitted {
 		return d.body.ArgsOf(&d.Stage)
 	}
 	var out []kernel.Arg
