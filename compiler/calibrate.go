@@ -69,7 +69,7 @@ func (l *Scheduled) Calibrate(ctx context.Context, report progress.Func) error {
 	for _, w := range windows {
 		o.MaxSeq = max(o.MaxSeq, len(w))
 	}
-	o.Tokens = ir.PassOf(1, min(calibrationRows, o.MaxSeq))
+	o.Pass = ir.PassOf(1, min(calibrationRows, o.MaxSeq))
 	plain, err := RunPasses(o)
 	if err != nil {
 		return err

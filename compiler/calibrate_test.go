@@ -23,7 +23,7 @@ func sumsOf(t *testing.T, model string, rows, sms int, texts [][]int) map[string
 	target := *ir.FindTarget("h200")
 	target.SMs = sms
 	l, err := RunPasses(Options{Model: filepath.Join("../testdata/models/zoo", model), Target: &target,
-		Tokens: ir.PassOf(1, rows)})
+		Pass: ir.PassOf(1, rows)})
 	require.NoError(t, err)
 	defer l.Close()
 	every := map[string]bool{}

@@ -28,12 +28,11 @@ var goldenCases = []struct {
 	dtype               ir.DType
 	maxSeq              int
 	config              ir.ScheduleConfig
-	rows                []int
-	sequences, ofEach   int
+	passes              []ir.Pass
 }{
-	{name: "pycoder-5m_h200_bf16", model: "pycoder-5m", target: "h200", dtype: ir.BF16, rows: []int{8}},
+	{name: "pycoder-5m_h200_bf16", model: "pycoder-5m", target: "h200", dtype: ir.BF16, passes: []ir.Pass{{Rows: 8}}},
 	{name: "mistral-nemo_h200_bf16_sequences", model: "zoo/mistral-nemo", target: "h200", dtype: ir.BF16, maxSeq: 128,
-		rows: []int{2}, sequences: 4, ofEach: 2},
+		passes: []ir.Pass{{Rows: 2}, {Sequences: 4}, {Sequences: 4, Rows: 2}}},
 	{name: "llama-odd-dims_h200_fp32", model: "zoo/llama-odd-dims", target: "h200", dtype: ir.F32, maxSeq: 64},
 	{name: "qwen2-bias_h200_bf16", model: "zoo/qwen2-bias", target: "h200", dtype: ir.BF16, maxSeq: 64},
 	{name: "llama-biases-yarn_h200_bf16", model: "zoo/llama-biases-yarn", target: "h200", dtype: ir.BF16, maxSeq: 64},
@@ -43,7 +42,7 @@ var goldenCases = []struct {
 	{name: "gemma-tied_h200_bf16", model: "zoo/gemma-tied", target: "h200", dtype: ir.BF16, maxSeq: 64},
 	{name: "gemma3-tied_h200_bf16", model: "zoo/gemma3-tied", target: "h200", dtype: ir.BF16, maxSeq: 64}, // post norms
 	{name: "gemma2-split-k_h200_bf16", model: "zoo/gemma2-split-k", target: "h200", dtype: ir.BF16, maxSeq: 64,
-		rows: []int{8}},
+		passes: []ir.Pass{{Rows: 8}}},
 	{name: "phi3-short_h200_bf16", model: "zoo/phi3-short", target: "h200", dtype: ir.BF16, maxSeq: 64},
 	{name: "gpt-neox-parallel_h200_bf16", model: "zoo/gpt-neox-parallel", target: "h200", dtype: ir.BF16, maxSeq: 64},
 	{name: "gpt2_h200_bf16", model: "zoo/gpt2", target: "h200", dtype: ir.BF16, maxSeq: 64},
@@ -62,23 +61,22 @@ var goldenCases = []struct {
 	{name: "llama-gqa_t4_fp16_split", model: "zoo/llama-gqa", target: "t4", dtype: ir.F16, maxSeq: 128,
 		config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 16, "max_splits": 4}}}},
 	{name: "llama-gqa_h200_bf16_long", model: "zoo/llama-gqa", target: "h200", dtype: ir.BF16, maxSeq: 64,
-		rows: []int{2}, // variants that stream and attend in ways of their own
+		passes: []ir.Pass{{Rows: 2}}, // variants that stream and attend in ways of their own
 		config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 16, "max_splits": 4},
 			"short": {"rotation": 2}, "long": {"rotation": 3, "run_ahead": 4, "pace": 500, "stock": 0}}}},
 }
 
 func lowerModel(t testing.TB, model, target string, dtype ir.DType, maxSeq int, config ir.ScheduleConfig) *Scheduled {
 	t.Helper()
-	return lowerPasses(t, model, target, dtype, maxSeq, config, nil, 0, 0)
+	return lowerPasses(t, model, target, dtype, maxSeq, config)
 }
 
 func lowerPasses(t testing.TB, model, target string, dtype ir.DType, maxSeq int, config ir.ScheduleConfig,
-	rows []int, sequences, ofEach int) *Scheduled {
+	of ...ir.Pass) *Scheduled {
 	t.Helper()
 	l, err := RunPasses(Options{Model: filepath.Join(root, "models", model), Name: filepath.Base(model),
 		Target: ir.FindTarget(target),
-		DType:  &dtype, MaxSeq: maxSeq, Config: config, Rows: rows, Sequences: sequences, SequenceRows: ofEach,
-		Check: true})
+		DType:  &dtype, MaxSeq: maxSeq, Config: config, Passes: of, Check: true})
 	require.NoError(t, err)
 	t.Cleanup(func() { l.Close() })
 	return l
@@ -100,8 +98,7 @@ func generated(t testing.TB, l *Scheduled) map[string][]byte {
 func TestGoldenBuilds(t *testing.T) {
 	for _, c := range goldenCases {
 		t.Run(c.name, func(t *testing.T) {
-			files := generated(t, lowerPasses(t, c.model, c.target, c.dtype, c.maxSeq, c.config, c.rows, c.sequences,
-				c.ofEach))
+			files := generated(t, lowerPasses(t, c.model, c.target, c.dtype, c.maxSeq, c.config, c.passes...))
 			dir := filepath.Join(root, "golden", c.name)
 			if *update {
 				require.NoError(t, os.RemoveAll(dir))
@@ -133,14 +130,14 @@ func TestGoldenBuilds(t *testing.T) {
 // The same input gives the same bytes: again in this process, and from another directory.
 func TestBuildsAreDeterministic(t *testing.T) {
 	c := goldenCases[0]
-	first := generated(t, lowerPasses(t, c.model, c.target, c.dtype, c.maxSeq, c.config, c.rows, c.sequences, c.ofEach))
-	again := lowerPasses(t, c.model, c.target, c.dtype, c.maxSeq, c.config, c.rows, c.sequences, c.ofEach)
+	first := generated(t, lowerPasses(t, c.model, c.target, c.dtype, c.maxSeq, c.config, c.passes...))
+	again := lowerPasses(t, c.model, c.target, c.dtype, c.maxSeq, c.config, c.passes...)
 	require.Equal(t, first, generated(t, again))
 	model, err := filepath.Abs(filepath.Join(root, "models", c.model))
 	require.NoError(t, err)
 	t.Chdir(t.TempDir())
 	l, err := RunPasses(Options{Model: model, Name: c.model, Target: ir.FindTarget(c.target), DType: &c.dtype,
-		Rows: c.rows, Sequences: c.sequences, SequenceRows: c.ofEach})
+		Passes: c.passes})
 	require.NoError(t, err)
 	defer l.Close()
 	require.Equal(t, first, generated(t, l))

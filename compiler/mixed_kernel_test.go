@@ -39,8 +39,8 @@ func TestRowsOfSequencesOfTheKernel(t *testing.T) {
 				}
 				t.Run(fmt.Sprint(c.model, c.weights, attention, pass), func(t *testing.T) {
 					o := Options{Model: filepath.Join(root, "models", c.model), Name: "m", DType: c.dtype,
-						Cache: c.cache, Target: ir.FindTarget("h200"), Sequences: pass.Sequences,
-						SequenceRows: pass.Rows, ConfigOnly: true, Check: true,
+						Cache: c.cache, Target: ir.FindTarget("h200"),
+						Passes: []ir.Pass{{Sequences: pass.Sequences}, pass}, ConfigOnly: true, Check: true,
 						Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": attention}}}
 					if c.weights != "" {
 						var err error

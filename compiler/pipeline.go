@@ -50,16 +50,10 @@ type Options struct {
 	// nothing but their weights in view.
 	Calibration *CalibrationText
 
-	Tokens ir.Pass // what a pass takes; one row of one sequence if nothing is said
-	Rows   []int   // programs for passes of n rows, besides that of one row; each from 2 on, and once
-	// Sequences, from 2 on, asks for a program for passes of one row of each of n sequences, besides those. All
-	// programs then have the defaults of knobs that it wants. 0 means 1.
-	Sequences int
-	// SequenceRows, from 2 on, asks for one more, for passes of n rows of each of these sequences. 0 means 1.
-	SequenceRows int
-	// MostRows is the most rows of a sequence that a pass of the build takes, for one program compiled apart from the
-	// others of its build, which has their defaults of knobs then. 0: what the fields above say.
-	MostRows int
+	Pass ir.Pass // what a pass takes; one token if nothing is said
+	// Passes asks for a program for each of these passes besides that of one token. All programs of a build have the
+	// defaults of knobs that its largest passes want.
+	Passes []ir.Pass
 
 	// tensors are names of the model's tensors where its files are not opened: families call them in several ways.
 	tensors map[string]bool
@@ -71,7 +65,7 @@ type Options struct {
 // Scheduled is a program as the passes leave it, and where it came from. Close releases the checkpoint.
 type Scheduled struct {
 	Program  *ir.Program
-	Passes   []*ir.Program // those of Options.Rows, and of Options.Sequences
+	Passes   []*ir.Program // those of Options.Passes
 	Graph    *ir.Graph
 	Config   *checkpoint.Config
 	Weights  *passes.Weights // nil with Options.ConfigOnly
@@ -113,20 +107,8 @@ func RunPasses(opts Options) (*Scheduled, error) {
 		return nil, err
 	}
 	err := l.supply(opts, s)
-	var more []ir.Pass
-	if opts.Tokens.NumTokens() == 1 {
-		for _, rows := range opts.Rows {
-			more = append(more, ir.PassOf(1, rows))
-		}
-		if opts.Sequences > 1 {
-			more = append(more, ir.PassOf(opts.Sequences, 1))
-		}
-		if opts.Sequences > 1 && opts.SequenceRows > 1 {
-			more = append(more, ir.PassOf(opts.Sequences, opts.SequenceRows))
-		}
-	}
-	for _, pass := range more {
-		if err == nil {
+	for _, pass := range opts.Passes {
+		if err == nil && opts.Pass.NumTokens() == 1 {
 			err = l.addPass(opts, pass)
 		}
 	}
@@ -139,7 +121,7 @@ func RunPasses(opts Options) (*Scheduled, error) {
 
 // addPass runs the pipeline once more, for passes of several tokens.
 func (l *Scheduled) addPass(opts Options, pass ir.Pass) error {
-	opts.Tokens, opts.ConfigOnly, opts.RandomSeed, opts.After = pass, true, nil, nil
+	opts.Pass, opts.ConfigOnly, opts.RandomSeed, opts.After = pass, true, nil, nil
 	opts.tensors = tensorsOf(l.Program)
 	of, err := RunPasses(opts) // its warnings are those of one row
 	if err != nil {
@@ -175,15 +157,10 @@ func CheckModel(opts Options) error {
 }
 
 func newState(opts Options) *passes.State {
-	return &passes.State{Target: opts.Target, Config: opts.Config, MaxSeq: opts.MaxSeq, Tokens: opts.Tokens,
-		Sequences: opts.Sequences, Rows: opts.mostRows(),
+	return &passes.State{Target: opts.Target, Config: opts.Config, MaxSeq: opts.MaxSeq, Pass: opts.Pass,
+		Most: ir.Most(slices.Concat(opts.Passes, []ir.Pass{opts.Pass})...),
 		Source: passes.Source{Name: opts.Name, DType: opts.DType, AssumeInert: opts.AssumeInert,
 			Formats: opts.Formats, Cache: opts.Cache, Tensors: opts.tensors}}
-}
-
-// mostRows are those of a sequence that passes of the build take at most.
-func (o *Options) mostRows() int {
-	return slices.Max(append([]int{o.MostRows, o.SequenceRows, o.Tokens.NumRows()}, o.Rows...))
 }
 
 func (l *Scheduled) open(opts Options, s *passes.State) error {

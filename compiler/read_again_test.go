@@ -20,7 +20,7 @@ func TestVectorsThatAreReadAgain(t *testing.T) {
 		"hidden_size": 8192, "intermediate_size": 1024, "num_hidden_layers": 2, "num_attention_heads": 64,
 		"num_key_value_heads": 8, "vocab_size": 512, "max_position_embeddings": 64,
 		"torch_dtype": "bfloat16"}`), 0o600))
-	l, err := RunPasses(Options{Model: model, Name: "m", Target: ir.FindTarget("h200"), Rows: []int{8},
+	l, err := RunPasses(Options{Model: model, Name: "m", Target: ir.FindTarget("h200"), Passes: []ir.Pass{{Rows: 8}},
 		ConfigOnly: true})
 	require.NoError(t, err)
 	defer l.Close()

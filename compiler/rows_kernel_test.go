@@ -21,7 +21,7 @@ import (
 func passOf(t *testing.T, model string, rows int, edit func(o *Options)) *ir.Program {
 	t.Helper()
 	o := Options{Model: filepath.Join(root, "models", model), Name: "m", Target: ir.FindTarget("h200"),
-		Tokens: ir.PassOf(1, rows), ConfigOnly: true, Check: true}
+		Pass: ir.PassOf(1, rows), ConfigOnly: true, Check: true}
 	if edit != nil {
 		edit(&o)
 	}
@@ -96,7 +96,7 @@ func TestPassesOfTheKernel(t *testing.T) {
 		for _, rows := range sizes {
 			t.Run(fmt.Sprint(c.model, " ", c.weights, " ", c.cache != nil, " ", rows), func(t *testing.T) {
 				o := Options{Model: filepath.Join(root, "models", c.model), Name: "m", Target: ir.FindTarget("h200"),
-					Rows: []int{rows}, Cache: c.cache, DType: c.dtype, ConfigOnly: true, Check: true}
+					Passes: []ir.Pass{{Rows: rows}}, Cache: c.cache, DType: c.dtype, ConfigOnly: true, Check: true}
 				if c.weights != "" {
 					var err error
 					o.Formats, err = passes.ParseWeightFormats(c.weights)
@@ -123,7 +123,7 @@ func TestPassesThatHaveNoRoom(t *testing.T) {
 		formats, err := passes.ParseWeightFormats("int4")
 		require.NoError(t, err)
 		l, err := RunPasses(Options{Model: filepath.Join(root, "configs", "llama-3.1-8b"), Name: "m",
-			Target: ir.FindTarget("l4"), Formats: formats, Rows: []int{rows}, ConfigOnly: true})
+			Target: ir.FindTarget("l4"), Formats: formats, Passes: []ir.Pass{{Rows: rows}}, ConfigOnly: true})
 		require.NoError(t, err)
 		defer l.Close()
 		_, err = codegen.Project(l.Program, l.Graph, "m", l.Passes...)
@@ -166,7 +166,10 @@ func TestPassesThatTheKernelDoesNotTake(t *testing.T) {
 		edit  func(o *Options)
 	}{
 		"takes at most 8 tokens": {model: "pycoder-5m", rows: 9},
-		"may be at any":          {model: "pycoder-5m", edit: func(o *Options) { o.Tokens = ir.PassOf(2, 1) }},
+		"may be at any": {model: "pycoder-5m", edit: func(o *Options) {
+			o.Pass = ir.PassOf(2, 1) // in which a default would split no variant
+			o.Config.Tiling = map[string]map[string]int{"attention": {"split_from": 512}}
+		}},
 	} {
 		t.Run(says, func(t *testing.T) {
 			p := passOf(t, c.model, cmp.Or(c.rows, 8), c.edit)

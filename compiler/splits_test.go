@@ -28,12 +28,10 @@ func TestSplitsOfABuild(t *testing.T) {
 	require.Equal(t, []int{0, 512, 4096}, []int{one.Variants[0].Lo, one.Variants[1].Lo, one.Variants[2].Lo})
 	require.Equal(t, 32, knobs.MaxSplits.Of(&one.Config))
 
-	rows := programOf(func(o *Options) { o.Rows = []int{8} })
+	rows := programOf(func(o *Options) { o.Passes = []ir.Pass{{Rows: 8}} })
 	require.Len(t, rows.Program.Variants, 2)
-	alone := programOf(func(o *Options) { o.Tokens, o.MostRows = ir.PassOf(1, 8), 8 }).Program
-	beside := programOf(func(o *Options) { o.MostRows = 8 }).Program
+	alone := programOf(func(o *Options) { o.Pass = ir.PassOf(1, 8) }).Program
 	require.Equal(t, ir.Print(rows.Passes[0]), ir.Print(alone))
-	require.Equal(t, ir.Print(rows.Program), ir.Print(beside))
 }
 
 // Each variant of a step has one in a pass of eight rows, and they end at the same positions, as a launcher demands. By
@@ -42,7 +40,7 @@ func TestAPassHasTheVariantsOfAStep(t *testing.T) {
 	const rows = 8
 	bf16 := ir.BF16
 	opts := Options{Model: "../testdata/models/pycoder-5m", ConfigOnly: true, DType: &bf16,
-		Target: ir.FindTarget("h200"), Rows: []int{rows}}
+		Target: ir.FindTarget("h200"), Passes: []ir.Pass{{Rows: rows}}}
 	for maxSeq, variants := range map[int]int{512: 1, 513: 1, 519: 1, 520: 2, 521: 2} {
 		with := opts
 		with.MaxSeq = maxSeq

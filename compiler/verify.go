@@ -203,13 +203,8 @@ func (v *Verification) checkEmission(dir string, m *codegen.Manifest, p *ir.Prog
 	if v.checkProgram(filepath.Join(dir, programFile), p, again.Program, notes) {
 		v.checkWeights(filepath.Join(dir, host.WeightsFile), p, again.Graph)
 	}
-	for _, q := range passes {
-		k := slices.IndexFunc(again.Passes, func(of *ir.Program) bool { return of.Pass == q.Pass })
-		var want *ir.Program
-		if k >= 0 {
-			want = again.Passes[k]
-		}
-		v.checkProgram(filepath.Join(dir, codegen.PassOf(q).Dir(), programFile), q, want, notes)
+	for i, q := range passes {
+		v.checkProgram(filepath.Join(dir, codegen.PassOf(q).Dir(), programFile), q, again.Passes[i], notes)
 	}
 	files, err := codegen.Project(p, again.Graph, p.Model.Name, passes...)
 	if err != nil {

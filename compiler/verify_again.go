@@ -47,15 +47,7 @@ func compileAgain(dir string, m *codegen.Manifest, p *ir.Program, more []*ir.Pro
 		}
 	}
 	for _, q := range more {
-		sequences, rows := q.Pass.NumSequences(), q.Pass.NumRows()
-		switch {
-		case sequences == 1:
-			o.Rows = append(o.Rows, rows)
-		case rows == 1:
-			o.Sequences = sequences
-		default:
-			o.SequenceRows = rows
-		}
+		o.Passes = append(o.Passes, q.Pass)
 	}
 	o.After = func(_ int, pass *passes.Pass, _ *passes.State, _ time.Duration) error {
 		model = model || pass.Name == passes.Quantise.Name
@@ -65,15 +57,9 @@ func compileAgain(dir string, m *codegen.Manifest, p *ir.Program, more []*ir.Pro
 	return l, model, err
 }
 
-// checkProgram compares a program of the build with the one that its model and knobs give, nil if they give none, and
-// reports whether they agree.
+// checkProgram compares a program of the build with the one that its model and knobs give, and reports whether they
+// agree.
 func (v *Verification) checkProgram(path string, have, want *ir.Program, notes []string) bool {
-	if want == nil {
-		v.Findings.Add(diag.Errorf(codeOtherProgram, path,
-			"is for passes of %v, which no amkc makes with the others of the build", codegen.PassOf(have)).
-			With(notes...))
-		return false
-	}
 	found := differences(have, want)
 	if len(found) > 0 {
 		v.Findings.Add(diag.Errorf(codeOtherProgram, path, "differs from what %s and its knobs give", host.ConfigFile).

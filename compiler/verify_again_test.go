@@ -62,7 +62,7 @@ func TestCompiledAgainIsTheSame(t *testing.T) {
 		require.NoError(t, err)
 		model := filepath.Join(root, "models", c.model)
 		o := Options{Model: model, Name: "m", Target: ir.ArchTarget(90, c.sms), DType: &c.dtype, MaxSeq: passPositions,
-			Formats: formats, Rows: []int{2, 8}, Sequences: 2, SequenceRows: 4, Config: ir.ScheduleConfig{
+			Formats: formats, Passes: []ir.Pass{{Rows: 2}, {Rows: 8}, {Sequences: 2}, {Sequences: 2, Rows: 4}}, Config: ir.ScheduleConfig{
 				Tiling: map[string]map[string]int{"attention": {"split_from": 21}, "ring": {"chunk_bytes": 4096}}}}
 		if cache := ir.I8; c.cache {
 			o.Cache = &cache
@@ -80,7 +80,7 @@ func TestCompiledAgainIsTheSame(t *testing.T) {
 	compiled := 0
 	for _, model := range quantised {
 		for _, target := range []string{"h200", "t4"} {
-			o := Options{Model: model, Name: "m", Target: ir.FindTarget(target), MaxSeq: 40, Sequences: 2}
+			o := Options{Model: model, Name: "m", Target: ir.FindTarget(target), MaxSeq: 40, Passes: []ir.Pass{{Sequences: 2}}}
 			if l, err := RunPasses(o); err == nil { // what is not modelled is refused
 				l.Close()
 				againAs(t, model, o)
@@ -103,7 +103,7 @@ func TestTensorsOfOtherNames(t *testing.T) {
 	require.Contains(t, stripped, `"wte.weight"`)
 	put(t, model, file, stripped)
 	o := emitted(model, filepath.Join(t.TempDir(), "build"))
-	o.Rows = []int{2}
+	o.Passes = []ir.Pass{{Rows: 2}}
 	b, err := Compile(t.Context(), o)
 	require.NoError(t, err)
 	require.Contains(t, string(ir.Print(b.Program)), "(wte.weight)")
@@ -269,7 +269,7 @@ func TestEditedProgramsOfABuild(t *testing.T) {
 			}
 			t.Run(c.name+" of "+filepath.Base(model), func(t *testing.T) {
 				o := emitted(filepath.Join(root, "models", model), filepath.Join(t.TempDir(), "build"))
-				o.Target, o.MaxSeq, o.Rows = ir.ArchTarget(90, 8), 64, []int{2}
+				o.Target, o.MaxSeq, o.Passes = ir.ArchTarget(90, 8), 64, []ir.Pass{{Rows: 2}}
 				o.Config.Tiling = map[string]map[string]int{"attention": {"split_from": 24},
 					"ring": {"chunk_bytes": 4096}}
 				b, err := Compile(t.Context(), o)
@@ -317,7 +317,7 @@ func TestDifferencesSeeEveryParameter(t *testing.T) {
 	seen := map[string]bool{}
 	for _, model := range []string{"pycoder-5m", "zoo/gemma2-split-k", "zoo/gpt2", "zoo/phi3-short"} {
 		l, err := RunPasses(Options{Model: filepath.Join(root, "models", model), Name: "m", ConfigOnly: true,
-			Target: ir.ArchTarget(90, 8), MaxSeq: 64, Rows: []int{2}, Config: ir.ScheduleConfig{
+			Target: ir.ArchTarget(90, 8), MaxSeq: 64, Passes: []ir.Pass{{Rows: 2}}, Config: ir.ScheduleConfig{
 				Tiling: map[string]map[string]int{"attention": {"split_from": 24}}}})
 		require.NoError(t, err)
 		for _, p := range []*ir.Program{l.Program, l.Passes[0]} {

@@ -83,7 +83,7 @@ func (f *fixture) compile(t *testing.T) string {
 		o.Cache = dtypeOf(ir.I8)
 	}
 	if f.Rows > 1 {
-		o.Rows = []int{f.Rows}
+		o.Passes = []ir.Pass{{Rows: f.Rows}}
 	}
 	dir := filepath.Join(t.TempDir(), "build")
 	_, err = compiler.Compile(t.Context(), compiler.BuildOptions{Options: o, OutDir: dir, NoBuild: true,

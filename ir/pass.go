@@ -23,6 +23,14 @@ const (
 // PassOf returns a pass as programs hold it.
 func PassOf(sequences, rows int) Pass { return Pass{oneAsZero(sequences), oneAsZero(rows)} }
 
+// Most returns the smallest pass that has at least as many sequences, and as many rows of each, as each of these.
+func Most(passes ...Pass) (most Pass) {
+	for _, p := range passes {
+		most = PassOf(max(most.NumSequences(), p.NumSequences()), max(most.NumRows(), p.NumRows()))
+	}
+	return most
+}
+
 // NumSequences, NumRows and NumTokens return how many sequences a pass has, how many rows of each, and how many tokens
 // in all.
 func (p Pass) NumSequences() int { return max(1, p.Sequences) }

@@ -301,9 +301,9 @@ func (c *Case) refuseShared(format string, args ...any) *diag.Diagnostic {
 func splitFromOfPasses(c *Case, _ string) int {
 	usual, left := c.rows[SplitFrom].Default, c.Model.MaxSeq-c.rows[SplitFrom].Default
 	switch {
-	case c.Sequences > 1:
+	case c.Most.NumSequences() > 1:
 		return 0
-	case 0 < left && left < c.Rows:
+	case 0 < left && left < c.Most.NumRows():
 		return c.Model.MaxSeq
 	}
 	return usual
@@ -314,9 +314,9 @@ func splitFromOfPasses(c *Case, _ string) int {
 func splitsOfContext(c *Case, _ string) int {
 	usual := c.rows[MaxSplits].Default
 	switch {
-	case c.Sequences > 1 && c.Target != nil:
-		return max(1, min(usual, c.Target.SMs/max(1, c.Sequences*c.Model.KVHeads)))
-	case c.Sequences > 1 || growingSplits(c) == 0:
+	case c.Most.NumSequences() > 1 && c.Target != nil:
+		return max(1, min(usual, c.Target.SMs/max(1, c.Most.NumSequences()*c.Model.KVHeads)))
+	case c.Most.NumSequences() > 1 || growingSplits(c) == 0:
 		return usual
 	case middleUntil(c)+ir.MaxRows <= c.Model.MaxSeq:
 		return growingSplits(c)
@@ -355,7 +355,7 @@ func growingSplits(c *Case) int {
 	if heads > 4 {
 		splits = 16
 	}
-	if c.Sequences > 1 || c.Rows > 1 || c.Windows || heads > 8 || c.Target != nil && c.Target.SMs < heads*splits {
+	if c.Most.NumSequences() > 1 || c.Most.NumRows() > 1 || c.Windows || heads > 8 || c.Target != nil && c.Target.SMs < heads*splits {
 		return 0
 	}
 	return splits

@@ -225,15 +225,15 @@ func TestSplitsOfContext(t *testing.T) {
 		"Qwen2.5-7B":            {model(28, 4, 128, 32768), ir.ScheduleConfig{}, Build{}, splits{32, 16, 7168}},
 		"few elements in heads": {model(16, 8, 16, 65536), ir.ScheduleConfig{}, Build{}, splits{16, 8, 4096}},
 		"the same, few heads":   {model(4, 2, 16, 65536), ir.ScheduleConfig{}, Build{}, splits{32, 16, 8192}},
-		"fewer with rows":       {long, attention("middle_splits", 8), Build{Rows: 8}, splits{16, 8, 4096}},
+		"fewer with rows":       {long, attention("middle_splits", 8), Build{Most: ir.Pass{Rows: 8}}, splits{16, 8, 4096}},
 		"fewer with windows":    {long, attention("middle_splits", 8), Build{Windows: true}, splits{16, 8, 4096}},
 		"fewer of ten kv heads": {model(40, 10, 64, 8448), attention("middle_splits", 4), Build{},
 			splits{16, 4, 4096}},
 		"SmolLM2-135M":             {model(9, 3, 64, 8192), ir.ScheduleConfig{}, Build{}, splits{16, 0, 0}},
 		"ten kv heads":             {model(40, 10, 128, 8448), ir.ScheduleConfig{}, Build{}, splits{16, 0, 0}},
 		"windows":                  {long, ir.ScheduleConfig{}, Build{Windows: true}, splits{16, 0, 0}},
-		"rows":                     {long, ir.ScheduleConfig{}, Build{Rows: 2}, splits{16, 0, 0}},
-		"sequences":                {long, ir.ScheduleConfig{}, Build{Sequences: 4}, splits{16, 0, 0}},
+		"rows":                     {long, ir.ScheduleConfig{}, Build{Most: ir.Pass{Rows: 2}}, splits{16, 0, 0}},
+		"sequences":                {long, ir.ScheduleConfig{}, Build{Most: ir.Pass{Sequences: 4}}, splits{16, 0, 0}},
 		"more splits":              {long, attention("max_splits", 64), Build{}, splits{64, 16, 4096}},
 		"as many as in the middle": {long, attention("max_splits", 16), Build{}, splits{16, 0, 0}},
 		"none in the middle":       {long, attention("middle_splits", 0), Build{}, splits{32, 0, 0}},
@@ -268,10 +268,10 @@ func TestSplitsOfSequences(t *testing.T) {
 		HeadDim: 128, Vocab: 128256, Layers: 32}
 	for sequences, want := range map[int][2]int{0: {512, 8}, 1: {512, 8}, 2: {0, 8}, 8: {0, 2}, 64: {0, 1}} {
 		out, diags := Resolve(ir.ScheduleConfig{}, &llama, ir.FindTarget("h200"),
-			Build{Format: ir.MatrixFormat(llama.Weights), Sequences: sequences})
+			Build{Format: ir.MatrixFormat(llama.Weights), Most: ir.PassOf(sequences, 1)})
 		require.NoError(t, diags.Err())
 		require.Equal(t, want, [2]int{SplitFrom.Of(&out), MaxSplits.Of(&out)}, sequences)
 	}
-	out, _ := Resolve(tiling("attention", "max_splits", 5), &llama, nil, Build{Sequences: 8})
+	out, _ := Resolve(tiling("attention", "max_splits", 5), &llama, nil, Build{Most: ir.Pass{Sequences: 8}})
 	require.Equal(t, [2]int{0, 5}, [2]int{SplitFrom.Of(&out), MaxSplits.Of(&out)})
 }

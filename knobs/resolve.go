@@ -25,11 +25,10 @@ type Case struct {
 // Build is what defaults follow from besides a model and a target.
 type Build struct {
 	// Kept is what takes its room from the ring in an SM. Of the residual that is at least an even share.
-	Kept      kernel.Kept
-	Format    format.Format // of most of the layers' weights; nil: one that the kernel does not stream
-	Sequences int           // that passes of the build take at most; 0 counts as 1
-	Rows      int           // of a sequence that they take at most; 0 counts as 1
-	Windows   bool          // some layers see fewer positions than there are
+	Kept    kernel.Kept
+	Format  format.Format // of most of the layers' weights; nil: one that the kernel does not stream
+	Most    ir.Pass       // what passes of the build take at most
+	Windows bool          // some layers see fewer positions than there are
 }
 
 // A setting is a knob, or its value for a stage.
@@ -80,7 +79,6 @@ func where(path string) string { return "config: " + path }
 // Resolve checks a configuration for a model and a target, which may be nil, and returns it with every knob stated,
 // rare ones as Row.Rare says. It leaves sm_assignment to the pass that carries it out.
 func Resolve(config ir.ScheduleConfig, m *ir.Model, t *ir.Target, b Build) (ir.ScheduleConfig, diag.List) {
-	b.Sequences = max(1, b.Sequences)
 	c := &Case{Model: m, Target: t, Build: b, given: &config, rows: table[:], values: map[setting]int{}}
 	out := ir.ScheduleConfig{SMAssignment: config.SMAssignment}
 	diags := Check(&config)

@@ -85,7 +85,7 @@ func TestBarrierMovesNoPage(t *testing.T) {
 				if err != nil {
 					break
 				}
-				s.Target, s.Tokens = toyTarget(6), pass
+				s.Target, s.Pass = toyTarget(6), pass
 				s.Config = ir.ScheduleConfig{Tiling: map[string]map[string]int{"loop": {"barrier": barrier}}}
 				at := slices.IndexFunc(pipeline, func(p Pass) bool { return p.Name == "pagecolor" })
 				for _, p := range pipeline[1 : at+1] {

@@ -29,18 +29,18 @@ var Lower = Pass{
 
 func runLower(s *State) error {
 	config, diags := knobs.Resolve(s.Config, &s.Graph.Model, s.Target, knobs.Build{Kept: keptBy(s.Graph),
-		Format: mostStreamed(s.Graph), Sequences: s.Sequences, Rows: s.Rows, Windows: hasWindows(s.Graph)})
+		Format: mostStreamed(s.Graph), Most: s.Most, Windows: hasWindows(s.Graph)})
 	var bad *diag.Diagnostic
 	config.SMAssignment, bad = assignmentOf(config.SMAssignment, s.Target)
 	diags.Add(bad)
 	if err := diags.Err(); err != nil {
 		return err
 	}
-	if rows := s.Tokens.NumRows(); rows > s.Graph.Model.MaxSeq {
+	if rows := s.Pass.NumRows(); rows > s.Graph.Model.MaxSeq {
 		return diag.Errorf(ir.CodeVariants, "pass lower", "a pass takes %d rows of a sequence, which has %d "+
 			"positions; want at most as many", rows, s.Graph.Model.MaxSeq)
 	}
-	p := &ir.Program{Model: s.Graph.Model, Target: s.Target, Pass: s.Tokens, Config: config}
+	p := &ir.Program{Model: s.Graph.Model, Target: s.Target, Pass: s.Pass, Config: config}
 	l := &lowerer{g: s.Graph, m: &p.Model, buffers: newBuffers(p), tokens: tokensOf(p.Pass),
 		matrices: matricesOf(s.Graph)}
 	l.buffer(token, ir.Input, ir.I32, ir.HBM, p.Pass.NumTokens()).Role = ir.RoleToken

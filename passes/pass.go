@@ -23,10 +23,8 @@ type State struct {
 	Target *ir.Target
 	Config ir.ScheduleConfig // as the user gave it; Program.Config states every knob
 	MaxSeq int               // positions to compile for; 0: what the model allows, at most DefaultMaxSeq
-	Tokens ir.Pass           // what a pass of the program takes
-
-	// What passes of the build take at most, by which some knobs have their defaults; 0 means 1.
-	Sequences, Rows int // sequences, and rows of each
+	Pass   ir.Pass           // what a pass of the program takes
+	Most   ir.Pass           // what passes of the build take at most, by which some knobs have their defaults
 
 	Graph    *ir.Graph
 	Consumed []string                     // tensors of the checkpoint that import accounted for, sorted

@@ -36,7 +36,7 @@ func TestReplicatedResidual(t *testing.T) {
 // In a pass of several tokens the residual stays with its owners, who take the norms: an exchange more for each branch.
 func TestNormsAtOwners(t *testing.T) {
 	for name, s := range goldenCases(t) {
-		s.Tokens = ir.PassOf(1, 4)
+		s.Pass = ir.PassOf(1, 4)
 		lowered(t, s, "replicate")
 		normed, text := name == "capped" || name == "whole", string(ir.Print(s.Program))
 		require.Equal(t, map[bool]int{true: 7, false: 5}[normed], exchangesOf(t, s.Program), name)

@@ -40,7 +40,7 @@ func TestSplitK(t *testing.T) {
 			s.Source.DType = &dtype
 		}
 		knobs.SplitK.Set(&s.Config, c.most)
-		for _, s.Tokens = range []ir.Pass{{}, ir.PassOf(1, 8), ir.PassOf(3, 1)} {
+		for _, s.Pass = range []ir.Pass{{}, ir.PassOf(1, 8), ir.PassOf(3, 1)} {
 			lowered(t, s, "split_k")
 			eachStage(&s.Program.Variants[0], func(st *ir.Stage, _ *ir.Loop) {
 				want := map[string]int{"o": 1, "down": c.want}[st.Role]

@@ -125,7 +125,7 @@ func refuse(t *testing.T, s *State, edits map[string]tokenEdit) {
 // A pass of more rows than there are positions is refused.
 func TestLowerTakesAsManyRowsAsPositions(t *testing.T) {
 	s := &State{Source: Source{Name: "llama", Config: openConfig(t, severalModels["llama"]+"}")}, Target: toyTarget(4),
-		Tokens: ir.PassOf(2, 25)}
+		Pass: ir.PassOf(2, 25)}
 	require.NoError(t, Import.Run(s))
 	err := Lower.Run(s)
 	require.ErrorContains(t, err, ir.CodeVariants.ID)

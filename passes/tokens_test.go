@@ -65,7 +65,7 @@ var severalPasses = []ir.Pass{{}, ir.PassOf(1, 4), ir.PassOf(3, 1), ir.PassOf(2,
 // severalState is a model lowered for a pass, up to the pass named, with its counters realised.
 func severalState(t testing.TB, model, dtype string, tokens ir.Pass, last string) *State {
 	config := openConfig(t, severalModels[model]+`, "torch_dtype": "`+dtype+`"}`)
-	s := &State{Source: Source{Name: model, Config: config}, Target: toyTarget(4), Tokens: tokens,
+	s := &State{Source: Source{Name: model, Config: config}, Target: toyTarget(4), Pass: tokens,
 		Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 20},
 			"ring": {"chunk_bytes": 8192}}}}
 	if model == fewAndMore {
@@ -148,19 +148,19 @@ func TestRandomPassesAreProved(t *testing.T) {
 	for seed := range uint64(12) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		s := sample(t, rng)
-		s.Tokens = ir.PassOf(1+rng.IntN(4), 1+rng.IntN(4))
+		s.Pass = ir.PassOf(1+rng.IntN(4), 1+rng.IntN(4))
 		for _, p := range pipeline {
 			err := p.Run(s)
-			if p.Name == "lower" && s.Graph.Model.MaxSeq < s.Tokens.NumRows() {
+			if p.Name == "lower" && s.Graph.Model.MaxSeq < s.Pass.NumRows() {
 				require.ErrorContains(t, err, ir.CodeVariants.ID)
 				break
 			}
-			require.NoError(t, err, "%s, pass %v", p.Name, s.Tokens)
+			require.NoError(t, err, "%s, pass %v", p.Name, s.Pass)
 			if s.Program != nil {
 				require.NoError(t, ir.Check(s.Program).Err(), p.Name)
 			}
 			if p.Name == "exchange" {
-				require.NoError(t, validate.Program(s.Program).Diags.Err(), "seed %d, pass %v", seed, s.Tokens)
+				require.NoError(t, validate.Program(s.Program).Diags.Err(), "seed %d, pass %v", seed, s.Pass)
 			}
 		}
 	}
@@ -227,7 +227,7 @@ func requireSameBits(t *testing.T, want, have []float32, what string) {
 func TestMiddleVariantOfRows(t *testing.T) {
 	config := openConfig(t, severalModels[fewAndMore]+`, "torch_dtype": "bfloat16"}`)
 	run := func(until int) error {
-		s := &State{Source: Source{Name: "few", Config: config}, Target: toyTarget(4), Tokens: ir.PassOf(1, 4),
+		s := &State{Source: Source{Name: "few", Config: config}, Target: toyTarget(4), Pass: ir.PassOf(1, 4),
 			Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 21,
 				"middle_splits": 2, "middle_until": until}}}}
 		for _, p := range pipeline {

@@ -31,7 +31,7 @@ type vmSlot struct {
 // newBatch compiles the fixture for passes of n sequences.
 func newBatch(t testing.TB, sequences int) *vmBatch {
 	l, err := compiler.RunPasses(compiler.Options{Model: fixture, Target: ir.FindTarget("h200"), MaxSeq: maxSeq,
-		Tokens: ir.PassOf(sequences, 1)})
+		Pass: ir.PassOf(sequences, 1)})
 	require.NoError(t, err)
 	s, err := refvm.NewSession(l.Program, l.Weights, refvm.Options{})
 	require.NoError(t, err)

@@ -38,7 +38,7 @@ func TestBranchesOfTheKernel(t *testing.T) {
 		"few tokens": {models + "zoo/gemma2-split-k", 3, 0, []string{"kTokens = 3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := builder.Options{Model: c.model, ConfigOnly: true, Rows: []int{c.rows}}
+			o := builder.Options{Model: c.model, ConfigOnly: true, Passes: []ir.Pass{{Rows: c.rows}}}
 			if c.sms > 0 {
 				o.Target = ir.ArchTarget(90, c.sms)
 			}

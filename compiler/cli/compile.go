@@ -22,10 +22,8 @@ const compileName = "compile"
 type compileFlags struct {
 	model   modelFlags
 	out     string
-	rows    int
-	several int // sequences
-	ofEach  int // rows of each of these in a pass
 	noBuild bool
+	passFlags
 }
 
 func compileVerb() verb {
@@ -47,7 +45,7 @@ func (f *compileFlags) define(set *pflag.FlagSet) {
 	set.VarP(newWord(&f.out, ""), "out", "o", "write the build to `DIR`")
 	set.Var(newCount(&f.rows, 1, 1, host.MaxPassTokens), "rows",
 		"build passes of `N` rows too, up to 8, which verify drafts at a fraction of the time")
-	set.Var(newCount(&f.several, 1, 1, host.MaxSequences), "sequences",
+	set.Var(newCount(&f.sequences, 1, 1, host.MaxSequences), "sequences",
 		"build passes of up to `N` sequences too, up to 8, which share what a pass reads of the weights")
 	set.Var(newCount(&f.ofEach, 1, 1, host.MaxPassTokens/2), "sequence-rows",
 		"build passes of `N` rows of each of --sequences too, up to 8 in all, which verify drafts of several texts")
@@ -91,11 +89,7 @@ func (f *compileFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	if f.rows > 1 {
-		opts.Rows = []int{f.rows}
-	}
-	opts.Sequences, opts.SequenceRows = f.several, f.ofEach
-	if err := checkSequenceRows(c, f.several, f.ofEach); err != nil {
+	if opts.Passes, err = f.passes(c); err != nil {
 		return err
 	}
 	ctx, cancel := interruptible()

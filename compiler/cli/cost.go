@@ -109,7 +109,9 @@ func (f *costFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	opts.Tokens, opts.Sequences, opts.MostRows = f.pass.pass(), f.pass.sequences, f.pass.rows
+	if pass := f.pass.pass(); pass != (ir.Pass{}) {
+		opts.Passes = []ir.Pass{pass}
+	}
 	result.Model = opts.Name
 	if !f.allTargets {
 		if err := f.compile(c, result, opts); err != nil {
@@ -149,8 +151,8 @@ func (f *costFlags) compile(c *call, result *predictions, opts compiler.Options)
 	if len(result.Predictions)+len(result.Passes) == 0 {
 		c.report(l.Warnings)
 	}
-	if l.Program.Pass.NumTokens() > 1 {
-		return f.addPasses(result, l.Program, opts)
+	if len(l.Passes) > 0 {
+		return f.predictPasses(result, l.Passes[0], l.Program) // alongside one token of the same build
 	}
 	if _, err := codegen.CUDA(l.Program); err != nil {
 		return err
@@ -221,17 +223,6 @@ func (f *costFlags) addPrompts(result *predictions, p *ir.Program) error {
 		result.Prompts = append(result.Prompts, one)
 	}
 	return nil
-}
-
-// addPasses predicts passes of several tokens alongside one token of the same build.
-func (f *costFlags) addPasses(result *predictions, p *ir.Program, opts compiler.Options) error {
-	opts.Tokens = ir.Pass{}
-	one, err := compiler.RunPasses(opts)
-	if err != nil {
-		return err
-	}
-	defer one.Close()
-	return f.predictPasses(result, p, one.Program)
 }
 
 func (f *costFlags) predictPasses(result *predictions, p, one *ir.Program) error {

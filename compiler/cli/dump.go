@@ -80,7 +80,7 @@ func (d *dumpFlags) dumpModel(c *call, model string) error {
 	if err != nil {
 		return err
 	}
-	opts.Tokens, opts.Sequences, opts.MostRows = d.pass.pass(), d.pass.sequences, d.pass.rows
+	opts.Pass = d.pass.pass()
 	last := d.after
 	switch {
 	case last == "" && d.format == "amk-json":

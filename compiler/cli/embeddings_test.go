@@ -42,7 +42,7 @@ func TestEmbeddingsAgreeWithTransformers(t *testing.T) {
 func decodeMixed(t *testing.T, model string, ids []int32, given []float32, size, rows int) (logits, hidden []float32) {
 	t.Helper()
 	l, err := builder.RunPasses(builder.Options{Model: model, Target: ir.FindTarget("h200"),
-		Tokens: ir.PassOf(1, rows)})
+		Pass: ir.PassOf(1, rows)})
 	require.NoError(t, err)
 	defer l.Close()
 	vm, err := refvm.NewSession(l.Program, l.Weights, refvm.Options{})

@@ -46,9 +46,12 @@ func TestEndingOfTheKernel(t *testing.T) {
 			o := builder.Options{Model: model, RandomSeed: new(uint64), Target: target}
 			pass := host.Pass{Rows: c.rows}
 			if c.sequences > 1 {
-				pass.Sequences, o.Sequences, o.SequenceRows = c.sequences, c.sequences, c.rows
+				pass.Sequences, o.Passes = c.sequences, []ir.Pass{{Sequences: c.sequences}}
+				if c.rows > 1 {
+					o.Passes = append(o.Passes, ir.PassOf(c.sequences, c.rows))
+				}
 			} else if c.rows > 1 {
-				o.Rows = []int{c.rows}
+				o.Passes = []ir.Pass{{Rows: c.rows}}
 			}
 			dir := emittedAs(t, "bf16", "", o)
 			program := onCPUProgram(t, "ending.cc", []string{filepath.Join(dir, pass.Dir()), dir})

@@ -40,13 +40,10 @@ const (
 
 // A place is where something is decoded: what --device and --gpu say.
 type place struct {
-	device string // empty: the one of defaultDevice
-	gpu    int
-	rows   int // of passes that a model is built with, besides those of one row; 1: none
-	// of the passes of several that a model is built with; 1, or 0 where no flag asks: none
-	sequences int
-	ofEach    int            // rows of each of these in a pass, the same
+	device    string // empty: the one of defaultDevice
+	gpu       int
 	round     refvm.Rounding // of the reference VM, for those who want what the kernel makes of a model; no flag
+	passFlags                // of a model that is built
 }
 
 // newGPU is the value of --gpu.
@@ -79,20 +76,16 @@ func open(ctx context.Context, c *call, p place, dir string, m *modelFlags) (*op
 		p.device = defaultDevice(c, p.gpu, dir, m)
 		defer func() { c.note("device: %s", p.device) }()
 	}
-	switch {
-	case p.rows > 1 && isBuild(dir):
-		return nil, c.builtAlready("rows", dir)
-	case p.sequences > 1 && isBuild(dir):
-		return nil, c.builtAlready("sequences", dir)
-	case p.ofEach > 1 && isBuild(dir):
-		return nil, c.builtAlready("sequence-rows", dir)
+	switch flag := p.set(); {
+	case flag != "" && isBuild(dir):
+		return nil, c.builtAlready(flag, dir)
 	case p.device == deviceCUDA && isBuild(dir):
 		return openCUDA(ctx, c, dir, p.gpu)
 	case p.device == deviceCUDA:
 		return openModelCUDA(ctx, c, dir, p, m)
-	case p.rows > 1:
+	case flag == "rows":
 		return nil, c.usage("passes of several rows (--rows, --draft) go with --device cuda")
-	case p.sequences > 1 || p.ofEach > 1:
+	case flag != "":
 		return nil, c.usage("passes of several sequences (--sequences) go with --device cuda")
 	case p.gpu != 0:
 		return nil, c.usage("--gpu %d goes with --device cuda", p.gpu)

@@ -31,11 +31,7 @@ func openModelCUDA(ctx context.Context, c *call, dir string, p place, m *modelFl
 	if err != nil {
 		return nil, err
 	}
-	if p.rows > 1 {
-		opts.Rows = []int{p.rows}
-	}
-	opts.Sequences, opts.SequenceRows = p.sequences, p.ofEach
-	if err := checkSequenceRows(c, p.sequences, p.ofEach); err != nil {
+	if opts.Passes, err = p.passes(c); err != nil {
 		return nil, err
 	}
 	line := c.progress()

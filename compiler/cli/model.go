@@ -18,6 +18,7 @@ import (
 	"amkc/ir/diag"
 	"amkc/passes"
 	"amkc/passes/checkpoint"
+	"amkc/runtime/host"
 	"amkc/runtime/infile"
 )
 
@@ -74,8 +75,12 @@ func (m *modelFlags) define(f *pflag.FlagSet, target string) {
 	f.BoolVar(&m.timePasses, "time-passes", false, "print the passes with their times")
 }
 
-// passFlags say what a pass takes, for verbs that print or count programs and emit none.
-type passFlags struct{ rows, sequences int }
+// passFlags say what a pass takes, for verbs that print or count programs and emit none; or which passes a build has
+// besides that of one token.
+type passFlags struct {
+	rows, sequences int
+	ofEach          int // rows of each of the sequences in one more pass of a build
+}
 
 const passesOfPrograms = "--rows and --sequences are for compiling a model directory, and %s is a program"
 
@@ -86,6 +91,38 @@ func (p *passFlags) define(f *pflag.FlagSet) {
 }
 
 func (p *passFlags) pass() ir.Pass { return ir.PassOf(p.sequences, p.rows) }
+
+// set returns the first of the flags that asks for several, or nothing.
+func (p *passFlags) set() string {
+	switch {
+	case p.rows > 1:
+		return "rows"
+	case p.sequences > 1:
+		return "sequences"
+	case p.ofEach > 1:
+		return "sequence-rows"
+	}
+	return ""
+}
+
+// passes are those of a build.
+func (p *passFlags) passes(c *call) (all []ir.Pass, err error) {
+	mixed := ir.PassOf(p.sequences, p.ofEach)
+	switch {
+	case p.ofEach <= 1:
+	case p.sequences <= 1:
+		return nil, c.usage("--sequence-rows is of several sequences; want --sequences 2 or more")
+	case mixed.NumTokens() > host.MaxPassTokens:
+		return nil, c.usage("--sequence-rows %d of --sequences %d are %d tokens; want at most %d", p.ofEach,
+			p.sequences, mixed.NumTokens(), host.MaxPassTokens)
+	}
+	for _, of := range []ir.Pass{ir.PassOf(1, p.rows), ir.PassOf(p.sequences, 1), mixed} {
+		if of.NumTokens() > 1 && !slices.Contains(all, of) {
+			all = append(all, of)
+		}
+	}
+	return all, nil
+}
 
 // changed returns the first of the flags that was given, or nothing.
 func (m *modelFlags) changed(c *call) string {

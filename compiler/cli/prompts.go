@@ -26,20 +26,6 @@ func (p *place) defineSequences(f *pflag.FlagSet) {
 		"build it with passes of `N` rows of each of them too, up to 8 in all: they verify drafts of several texts")
 }
 
-// checkSequenceRows refuses rows of several sequences that the build does not have, and more than a pass takes.
-func checkSequenceRows(c *call, sequences, rows int) error {
-	switch {
-	case rows <= 1:
-		return nil
-	case sequences <= 1:
-		return c.usage("--sequence-rows is of several sequences; want --sequences 2 or more")
-	case sequences*rows > host.MaxPassTokens:
-		return c.usage("--sequence-rows %d of --sequences %d are %d tokens; want at most %d", rows, sequences,
-			sequences*rows, host.MaxPassTokens)
-	}
-	return nil
-}
-
 // draftSeveral says how a model is built for drafts of several texts, unless that is said: with as many rows of each as
 // a pass has room for.
 func (p *place) draftSeveral(c *call, dir string) error {

@@ -83,7 +83,7 @@ func TestRowsOfTheKernel(t *testing.T) {
 			model := t.TempDir()
 			require.NoError(t, os.WriteFile(filepath.Join(model, "config.json"),
 				fmt.Appendf(nil, rowsModel, hidden, intermediate), 0o600))
-			o := builder.Options{Model: model, ConfigOnly: true, Config: config, DType: &dtype, Rows: []int{c.rows}}
+			o := builder.Options{Model: model, ConfigOnly: true, Config: config, DType: &dtype, Passes: []ir.Pass{{Rows: c.rows}}}
 			if c.cache != "" {
 				integers := ir.I8
 				o.Cache = &integers

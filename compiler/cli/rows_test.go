@@ -90,7 +90,7 @@ func TestRowsOfAttention(t *testing.T) {
 				"max_splits": %d}, "ring": {"chunk_bytes": %d}}}`, cmp.Or(shape.splits, 3), bytes), "config")
 			require.Empty(t, diags)
 			dir := emittedAs(t, dtype, shape.cache, builder.Options{Model: model, RandomSeed: new(uint64),
-				Config: config, Rows: []int{rowsOfPass}})
+				Config: config, Passes: []ir.Pass{{Rows: rowsOfPass}}})
 			defines := []string{stagesDefine(t, dir)}
 			if combine := structsWith(t, dir, "kWidth"); len(combine) > 0 {
 				defines = append(defines, "-DCOMBINE="+combine[0])
@@ -109,7 +109,7 @@ func TestRowsOfProducts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")
 	}
-	dir := emittedAs(t, "bf16", "", builder.Options{Model: models + "pycoder-5m", Rows: []int{rowsOfPass}})
+	dir := emittedAs(t, "bf16", "", builder.Options{Model: models + "pycoder-5m", Passes: []ir.Pass{{Rows: rowsOfPass}}})
 	requireRowsAlike(t, dir, "product_rows.cc")
 }
 

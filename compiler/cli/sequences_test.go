@@ -59,7 +59,7 @@ func TestAttentionOfSequences(t *testing.T) {
 			config, diags := ir.ParseConfig([]byte(`{"tiling": {"attention": {"max_splits": `+c.splits+`}}}`), "config")
 			require.Empty(t, diags)
 			dir := emittedAs(t, cmp.Or(c.dtype, "bf16"), c.cache, builder.Options{Model: model, RandomSeed: new(uint64),
-				Config: config, Sequences: c.sequences, SequenceRows: c.rows})
+				Config: config, Passes: []ir.Pass{ir.PassOf(c.sequences, 1), ir.PassOf(c.sequences, c.rows)}})
 			of := filepath.Join(dir, pass.Dir())
 			require.Len(t, structsWith(t, of, "kShareRows"), 1)
 			defines := []string{fmt.Sprint("-DSEQUENCES=", c.sequences),

@@ -100,7 +100,7 @@ var builds = []small{
 	{name: "layer barriers of a warp", arch: 80, sms: 2, jobs: []string{"launch", "stops", "abort", "rows2"},
 		config: `{"num_attention_heads": 8, "num_key_value_heads": 1, "head_dim": 8}`,
 		ring:   `"chunk_bytes": 4096, "in_flight": 16`, tiling: `"loop": {"barrier": 1}`, shared: 106496,
-		edit: func(o *compiler.Options) { o.Rows = []int{2} }},
+		edit: func(o *compiler.Options) { o.Passes = []ir.Pass{{Rows: 2}} }},
 	// passes whose layers fit into the ring, so that the producer is at the first barrier before the consumers
 	{name: "layer barriers of short layers", arch: 80, sms: 2, wide: true, jobs: passed, edit: several,
 		config: `{"num_key_value_heads": 1}`, ring: `"chunk_bytes": 4096, "in_flight": 16`,
@@ -109,7 +109,7 @@ var builds = []small{
 	// slots than the first product of a step has chunks
 	{name: "groups of rows", arch: 75, sms: 2, jobs: []string{"launch", "rows2"},
 		config: `{"num_attention_heads": 16, "num_key_value_heads": 1, "head_dim": 8}`,
-		edit:   func(o *compiler.Options) { o.DType, o.Rows = dtype(ir.F16), []int{2} }},
+		edit:   func(o *compiler.Options) { o.DType, o.Passes = dtype(ir.F16), []ir.Pass{{Rows: 2}} }},
 	// a context is split from its third position on; and the first SM has no rows of down
 	{name: "splits", arch: 90, sms: 4, tiling: `"attention": {"max_splits": 2, "split_from": 2}`,
 		config: `{"hidden_size": 16}`,
@@ -126,7 +126,7 @@ var builds = []small{
 "vocab_size": 96, "layer_types": ["sliding_attention", "full_attention"]}`,
 		edit: func(o *compiler.Options) {
 			o.Formats, _ = passes.ParseWeightFormats("int8")
-			o.Cache, o.Rows = dtype(ir.I8), []int{2}
+			o.Cache, o.Passes = dtype(ir.I8), []ir.Pass{{Rows: 2}}
 		}},
 	// the digits of o's vector are kept in shared memory, and a batch of quads of down ends two chunks
 	{name: "batches of integers", arch: 90, sms: 2, wide: true, jobs: []string{"launch"},
@@ -140,7 +140,7 @@ var builds = []small{
 	{name: "singles", arch: 90, sms: 4, jobs: []string{"launch", "rows2"},
 		config: `{"hidden_size": 16, "intermediate_size": 160, "num_attention_heads": 8, "num_key_value_heads": 1,
 "head_dim": 32}`,
-		edit: func(o *compiler.Options) { o.DType, o.Rows = dtype(ir.F32), []int{2} }},
+		edit: func(o *compiler.Options) { o.DType, o.Passes = dtype(ir.F32), []ir.Pass{{Rows: 2}} }},
 	// products by wgmma whose operands go round their ring, several for each SM, and a context that is split
 	{name: "prompts", arch: 90, sms: 2, wide: true, jobs: prompts,
 		config: `{"intermediate_size": 640, "head_dim": 64, "num_key_value_heads": 1}`,
@@ -160,14 +160,14 @@ var builds = []small{
 	{name: "held exchanges", arch: 90, sms: 3, jobs: []string{"launch", "rows2", "measure"}, base: "cohere2-head-dim",
 		config: `{"hidden_size": 1184, "intermediate_size": 32, "vocab_size": 16, "num_attention_heads": 2,
 "num_key_value_heads": 1, "layer_types": ["sliding_attention", "full_attention"]}`,
-		edit: func(o *compiler.Options) { o.DType, o.Rows = dtype(ir.F32), []int{2} }},
+		edit: func(o *compiler.Options) { o.DType, o.Passes = dtype(ir.F32), []ir.Pass{{Rows: 2}} }},
 	// one SM has rows that come after the held exchange, none of qkv and no unit of attention; and all warps of the
 	// others read the columns of qkv
 	{name: "held counters", arch: 90, sms: 4, wide: true, jobs: []string{"launch", "rows2"}, base: "gpt-neox-parallel",
 		config: `{"num_attention_heads": 2}`,
 		tiling: `"exchange": {"flagged": 0}, "gemv": {"rows": 64}, "rotation": {"qkv": 1},
 "warps": {"qkv": 1, "o": 1, "down": 1, "lm_head": 1}`,
-		edit: func(o *compiler.Options) { o.Rows = []int{2} }},
+		edit: func(o *compiler.Options) { o.Passes = []ir.Pass{{Rows: 2}} }},
 	// o is published as soon as attention has read qkv, on the same page, over words that the other SM has read
 	{name: "norms of branches", arch: 90, sms: 2, jobs: []string{"launch"}, base: "olmo2-plain", policy: "round_robin",
 		tiling: `"exchange": {"copies": 1}`, program: func(p *ir.Program) { share(p, "L{i}.o", "L{i}.qkv") }},
@@ -176,12 +176,12 @@ var builds = []small{
 	{name: "counted norms of branches", arch: 90, sms: 2, base: "olmo2-plain",
 		jobs:   []string{"launch", "rows2", "measure"},
 		tiling: `"exchange": {"flagged": 0}, "warps": {"qkv": 2}`,
-		edit:   func(o *compiler.Options) { o.Rows = []int{2} }},
+		edit:   func(o *compiler.Options) { o.Passes = []ir.Pass{{Rows: 2}} }},
 	// all heads of q have one norm, and all of k
 	{name: "norms of heads", arch: 90, sms: 2, jobs: []string{"launch", "rows2"}, base: "olmo2-plain",
-		edit: func(o *compiler.Options) { o.Rows = []int{2} }},
+		edit: func(o *compiler.Options) { o.Passes = []ir.Pass{{Rows: 2}} }},
 	{name: "norms of heads in singles", arch: 75, sms: 2, jobs: []string{"launch", "rows2"}, base: "olmo2-plain",
-		edit: func(o *compiler.Options) { o.DType, o.Rows = dtype(ir.F32), []int{2} }},
+		edit: func(o *compiler.Options) { o.DType, o.Passes = dtype(ir.F32), []ir.Pass{{Rows: 2}} }},
 	// attention turns heads by angles, on an SM that has no rows of qkv; the choice of a third token depends on the
 	// second one
 	{name: "angles", arch: 90, sms: 4, base: "qwen3-qknorm",
@@ -189,7 +189,7 @@ var builds = []small{
 		config: `{"num_attention_heads": 1, "num_key_value_heads": 1, "head_dim": 8, "intermediate_size": 96,
 "vocab_size": 96}`,
 		tiling: `"attention": {"max_splits": 4, "split_from": 0}`,
-		edit:   func(o *compiler.Options) { o.Rows, o.Sequences, o.SequenceRows = []int{2}, 2, 3 }},
+		edit:   func(o *compiler.Options) { o.Passes = []ir.Pass{{Rows: 2}, {Sequences: 2}, {Sequences: 2, Rows: 3}} }},
 	// an SM without rows of the vocabulary, whose best logit is on the page that the last layer is computed from
 	{name: "an empty task", arch: 90, sms: 3, jobs: []string{"launch", "stops"}, config: `{"vocab_size": 16}`,
 		tiling: `"exchange": {"copies": 1}`, edit: func(o *compiler.Options) { o.DType = dtype(ir.F32) },
@@ -197,7 +197,9 @@ var builds = []small{
 }
 
 // several has passes of two tokens, of two sequences, and of both.
-func several(o *compiler.Options) { o.Rows, o.Sequences, o.SequenceRows = []int{2}, 2, 2 }
+func several(o *compiler.Options) {
+	o.Passes = []ir.Pass{{Rows: 2}, {Sequences: 2}, {Sequences: 2, Rows: 2}}
+}
 
 // share puts an exchange on the page of another one.
 func share(p *ir.Program, name, with string) { bufferOf(p, name).Pages = bufferOf(p, with).Pages }

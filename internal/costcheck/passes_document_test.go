@@ -42,7 +42,7 @@ func splitsTable(t testing.TB) string {
 	b.WriteString("\n|---|" + strings.Repeat("---|", 2*len(positions)) + "\n")
 	var steps, passes []func(pos int) float64 // latencies, by splits
 	for i, n := range splits {
-		l := eightB(t, compiler.Options{MaxSeq: 2304, Sequences: 8,
+		l := eightB(t, compiler.Options{MaxSeq: 2304, Passes: []ir.Pass{{Sequences: 8}},
 			Config: tiled("attention", "split_from", 0, "attention", "max_splits", n)})
 		one, err := cost.New(l.Program)
 		require.NoError(t, err)
@@ -89,7 +89,7 @@ func movedTable(t testing.TB) string {
 	b.WriteString("| tokens | weights | words read from L2, at position 128 | at 2048 | words stored, at 128 | " +
 		"widest vector |\n|---|---|---|---|---|---|\n")
 	for _, rows := range []int{1, 2, 4, 8} {
-		l := eightB(t, compiler.Options{Tokens: ir.PassOf(1, rows)})
+		l := eightB(t, compiler.Options{Pass: ir.PassOf(1, rows)})
 		at := func(pos int) *cost.Traffic {
 			p, err := cost.TrafficAt(l.Program, pos)
 			require.NoError(t, err)

@@ -18,7 +18,7 @@ func TestBytesOfPasses(t *testing.T) {
 	}
 	move := func(pass ir.Pass, pos int) *cost.Traffic {
 		l, err := compiler.RunPasses(compiler.Options{Model: root + "testdata/configs/llama-3.1-8b", Name: "m",
-			ConfigOnly: true, Target: ir.FindTarget("h200"), Tokens: pass,
+			ConfigOnly: true, Target: ir.FindTarget("h200"), Pass: pass,
 			Config: asMade(row{earlier: true}, byDefault)})
 		require.NoError(t, err)
 		p, err := cost.TrafficAt(l.Program, pos)

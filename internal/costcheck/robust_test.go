@@ -76,8 +76,7 @@ func TestPassesOfAllKinds(t *testing.T) {
 			for _, pass := range []ir.Pass{ir.PassOf(1, 2), ir.PassOf(8, 1), ir.PassOf(2, 4), ir.PassOf(1, 16)} {
 				d := map[string]ir.DType{"bf16": ir.BF16, "fp32": ir.F32}[dtype]
 				l, err := compiler.RunPasses(compiler.Options{Model: root + "testdata/" + model, Name: "m",
-					ConfigOnly: true, Target: ir.FindTarget("h100"), DType: &d, MaxSeq: 600, Tokens: pass,
-					Sequences: pass.NumSequences()})
+					ConfigOnly: true, Target: ir.FindTarget("h100"), DType: &d, MaxSeq: 600, Pass: pass})
 				require.NoError(t, err, "%s %s %v", model, dtype, pass)
 				require.NoError(t, l.Close())
 				require.True(t, requireSane(t, fmt.Sprintf("%s %s %v", model, dtype, pass), l.Program))

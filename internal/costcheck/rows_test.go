@@ -239,9 +239,9 @@ func compileAll(t testing.TB, command string, target *ir.Target, config ir.Sched
 		case "--max-seq":
 			opts.MaxSeq = number(i)
 		case "--rows":
-			opts.Rows = []int{number(i)}
+			opts.Passes = append(opts.Passes, ir.PassOf(1, number(i)))
 		case "--sequences":
-			opts.Sequences = number(i)
+			opts.Passes = append(opts.Passes, ir.PassOf(number(i), 1))
 		case "--weights":
 			var err error
 			opts.Formats, err = passes.ParseWeightFormats(words[i+1])

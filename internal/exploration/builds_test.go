@@ -142,12 +142,14 @@ func (b Build) options(model string) (o compiler.Options, err error) {
 		o.Cache = dtype(b["cache"])
 	}
 	if rows := number(b["rows"]); rows > 1 {
-		o.Rows = []int{rows}
+		o.Passes = []ir.Pass{{Rows: rows}}
 	}
 	sequences, ofEach, several := strings.Cut(b["sequences"], "x")
-	o.Sequences = number(sequences)
-	if several {
-		o.SequenceRows = number(ofEach)
+	if n := number(sequences); n > 1 {
+		o.Passes = append(o.Passes, ir.PassOf(n, 1))
+		if several {
+			o.Passes = append(o.Passes, ir.PassOf(n, number(ofEach)))
+		}
 	}
 	if b["weights"] != "none" {
 		var wrong error
@@ -168,7 +170,7 @@ func (b Build) options(model string) (o compiler.Options, err error) {
 		tiling["attention"] = map[string]any{"max_splits": 2, "split_from": 0}
 	case "crossing":
 		from := 3
-		if len(o.Rows) > 0 {
+		if number(b["rows"]) > 1 {
 			from = 8 // a pass fits before it
 		}
 		tiling["attention"] = map[string]any{"max_splits": 2, "split_from": from}

@@ -99,7 +99,7 @@ func (e Exact) Compile(ctx context.Context, dir string) (string, error) {
 			formats = append(formats, matrix+"="+f)
 		}
 	}
-	o := compiler.Options{Model: model, Name: "exact", Rows: []int{exactRows}}
+	o := compiler.Options{Model: model, Name: "exact", Passes: []ir.Pass{{Rows: exactRows}}}
 	if o.Formats, err = passes.ParseWeightFormats(strings.Join(formats, ",")); err != nil {
 		return "", err
 	}

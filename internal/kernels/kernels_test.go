@@ -104,7 +104,7 @@ func (c *kernelCase) options() (o compiler.Options, err error) {
 		}
 	}
 	if c.rows > 0 {
-		o.Rows, o.Sequences = []int{c.rows}, c.rows
+		o.Passes = []ir.Pass{{Rows: c.rows}, {Sequences: c.rows}}
 	}
 	return o, nil
 }
