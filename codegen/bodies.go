@@ -66,7 +66,7 @@ func (b *builder) classify(s *ir.Stage) (*kernel.Body, error) {
 func (b *builder) findFacts() {
 	m := &b.p.Model
 	b.facts = &kernel.Facts{Hidden: m.Hidden, Heads: m.Heads, KVHeads: m.KVHeads, HeadDim: m.HeadDim, Vocab: m.Vocab,
-		SMs: b.p.Target.SMs, Tokens: b.tokens, Sequences: b.pass.NumSequences(),
+		SMs: b.p.Target.SMs, Pass: b.pass,
 		CacheBlocks: knobs.ChunkBytes.Of(&b.p.Config) / b.cacheBytes(16),
 		Names:       kernel.NamesBy(b.named)}
 }

@@ -191,7 +191,6 @@ type variantData struct {
 type builder struct {
 	p        *ir.Program // of one token, and the pages and units of all
 	pass     ir.Pass
-	tokens   int // of the pass
 	d        *cudaData
 	facts    *kernel.Facts
 	stages   map[string]*stage // by descriptor name
@@ -248,9 +247,9 @@ func build(p *ir.Program) (*builder, error) {
 	if err := ir.CheckArch(p.Target.Arch); err != nil {
 		return nil, diag.Errorf(codeStructure, "target "+p.Target.Name, "its arch %v", err)
 	}
-	b := &builder{p: p, pass: pass, tokens: pass.NumTokens(), names: ir.BufferDirectory(p), stages: map[string]*stage{},
+	b := &builder{p: p, pass: pass, names: ir.BufferDirectory(p), stages: map[string]*stage{},
 		steps: map[string]bool{}, d: &cudaData{Model: p.Model, arch: p.Target.Arch, ABI: runtimeABI}}
-	if b.tokens > 1 {
+	if b.pass.NumTokens() > 1 {
 		b.d.Root = "../"
 	}
 	b.findFacts()
@@ -303,7 +302,7 @@ func (b *builder) constants() error {
 	shared, slot := knobs.BlockBytes(&p.Config, t), knobs.ChunkBytes.Of(&p.Config)
 	b.d.Machine = []field{
 		{"int", "kSMs", itoa(t.SMs), "thread blocks, one per SM"},
-		{"int", "kTokens", itoa(b.tokens), "of a pass"},
+		{"int", "kTokens", itoa(b.pass.NumTokens()), "of a pass"},
 		{"int", "kSequences", itoa(b.pass.NumSequences()), b.sequencesNote()},
 		{"unsigned", "kSharedLimit", itoa(shared), "bytes of shared memory a block may use"},
 	}
@@ -346,7 +345,7 @@ func (b *builder) constants() error {
 	}
 	b.d.FragmentCache = b.cacheLayout() == ir.KVBlock16
 	activations := "activations, without tensor cores"
-	if b.tokens > 1 {
+	if b.pass.NumTokens() > 1 {
 		activations = "activations of all tokens"
 	}
 	b.d.Derived = []field{
@@ -385,7 +384,7 @@ func (b *builder) sequencesNote() string {
 func (b *builder) registerPool() bool {
 	number, specific := strings.CutSuffix(strings.TrimPrefix(b.p.Target.Arch, "sm_"), "a")
 	n, err := strconv.Atoi(number)
-	return b.tokens > 1 && specific && err == nil && n >= 90
+	return b.pass.NumTokens() > 1 && specific && err == nil && n >= 90
 }
 
 // cacheLayout returns the layout of the KV cache.

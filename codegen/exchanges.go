@@ -72,7 +72,7 @@ func (b *builder) handedOver(s *ir.Stage, at site) int {
 				continue
 			}
 			if buf := b.buffer(out.Buf, at); buf != nil && buf.Layout.Words() {
-				return b.tokens * buf.Numel()
+				return b.pass.NumTokens() * buf.Numel()
 			}
 		}
 	}
@@ -92,7 +92,7 @@ func (b *builder) exchanges() (count, longest int) {
 	}
 	for k := range b.p.Buffers {
 		if buf := &b.p.Buffers[k]; buf.Layout.Words() {
-			longest = max(longest, b.tokens*buf.Numel())
+			longest = max(longest, b.pass.NumTokens()*buf.Numel())
 		}
 	}
 	return count, longest

@@ -51,7 +51,8 @@ func (b *builder) checkGEMV(s *ir.Stage, f format.Format, columns, warps int) er
 	chunk, g := knobs.ChunkBytes.Of(&b.p.Config), f.Geometry()
 	perWarp := func(chunk, warps int) int { return kernel.QuadsPerWarp(g, columns, chunk, warps) }
 	switch each := perWarp(chunk, warps); {
-	case b.tokens > 1 && kernel.Slabs(g, columns, chunk, warps) > 1 && (warps < consumerWarps || b.readings[s].held):
+	case b.pass.NumTokens() > 1 && kernel.Slabs(g, columns, chunk, warps) > 1 &&
+		(warps < consumerWarps || b.readings[s].held):
 		return diag.Errorf(codeLimit, "stage "+s.Name,
 			"%d columns in chunks of %d bytes over %d warps are several slabs, and in a pass of several tokens all %d "+
 				"warps share the tiles of such a stage; want tiling.warps.%s of %d",
@@ -196,10 +197,10 @@ func (b *builder) checkOwnRows(rows int) error {
 		return diag.Errorf(codeLimit, "program", "branches of %d values in %d parts are added to the residual; want "+
 			"at most %d values in all", hidden, parts, most)
 	}
-	if (b.tokens*rows+threads-1)/threads*parts > bits {
+	if (b.pass.NumTokens()*rows+threads-1)/threads*parts > bits {
 		return diag.Errorf(codeLimit, "program", "an SM adds branches of %d parts to %d rows of the residual of each "+
-			"of %d tokens; want at most %d rows, by more SMs or passes of fewer tokens", parts, rows, b.tokens,
-			bits/parts*threads/b.tokens)
+			"of %d tokens; want at most %d rows, by more SMs or passes of fewer tokens", parts, rows,
+			b.pass.NumTokens(), bits/parts*threads/b.pass.NumTokens())
 	}
 	return nil
 }

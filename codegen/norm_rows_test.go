@@ -70,8 +70,8 @@ func TestNormsOfRowsAreHeldToTheKernel(t *testing.T) {
 // A thread has a bit for each word that it reads of a branch.
 func TestNormsOfRowsAreBounded(t *testing.T) {
 	check := func(hidden, rows, tokens int) error {
-		b := &builder{p: &ir.Program{Model: ir.Model{Hidden: hidden, DTypes: ir.Uniform(ir.BF16)}}, tokens: tokens,
-			d: &cudaData{Bodies: []*kernel.Body{kernel.AddNormRows},
+		b := &builder{p: &ir.Program{Model: ir.Model{Hidden: hidden, DTypes: ir.Uniform(ir.BF16)}},
+			pass: ir.PassOf(1, tokens), d: &cudaData{Bodies: []*kernel.Body{kernel.AddNormRows},
 				Descriptors: []*stage{{Of: &kernel.Stage{Parts: 2}}}}}
 		return b.checkOwnRows(rows)
 	}

@@ -85,7 +85,7 @@ func (b *builder) parts() []partStage {
 	if !based((*partStage).Walk) || !based((*partStage).Consume) { // weights of the layers lie elsewhere
 		return nil
 	}
-	if b.tokens > 1 || b.d.Replicates || len(b.d.Kinds) > 0 || len(b.readings) > 0 {
+	if b.pass.NumTokens() > 1 || b.d.Replicates || len(b.d.Kinds) > 0 || len(b.readings) > 0 {
 		return nil
 	}
 	first := sections(&b.p.Variants[0])

@@ -40,7 +40,7 @@ type promptProduct struct {
 func (b *builder) promptTokens() int {
 	tokens, m := knobs.PromptTokens.Of(&b.p.Config), &b.p.Model
 	switch {
-	case b.tokens > 1 || !b.usesMMA() || !b.p.Target.AsyncCopy || b.barriers > 0,
+	case b.pass.NumTokens() > 1 || !b.usesMMA() || !b.p.Target.AsyncCopy || b.barriers > 0,
 		slices.ContainsFunc(b.d.Bodies, func(of *kernel.Body) bool { return of.NoPrompt }),
 		m.Cache != m.Weights && m.Cache != ir.I8, b.mostMatrices() > promptMatrices(m):
 		return 0

@@ -33,7 +33,7 @@ func (b *builder) checkReadAgain(s *ir.Stage, at site, f format.Format, columns,
 			most = max(most, span.B-span.A)
 		}
 	}
-	if b.tokens == 1 || !several || most <= flushRows {
+	if b.pass.NumTokens() == 1 || !several || most <= flushRows {
 		return nil
 	}
 	in := b.buffer(s.Ops[0].In[0].Buf, at)

@@ -24,8 +24,7 @@ type need struct {
 
 // needs lists what the descriptors ask for.
 func (b *builder) needs() need {
-	n := need{kept: kernel.Kept{Rotations: len(b.d.Rotations), Tokens: b.tokens,
-		Sequences: b.pass.NumSequences()}}
+	n := need{kept: kernel.Kept{Rotations: len(b.d.Rotations), Pass: b.pass}}
 	for _, s := range b.d.Descriptors {
 		if g := op(s.IR, ir.GEMV); len(g.In) == 2 {
 			columns := b.rangeExtent(g.In[1].Dims[1])
@@ -54,11 +53,11 @@ func (b *builder) needs() need {
 func (b *builder) digits(s *stage, columns int) int {
 	_, quantised := s.Matrix.(format.Quantised)
 	switch c := &b.p.Config; {
-	case b.tokens == 1:
+	case b.pass.NumTokens() == 1:
 		return knobs.DigitBytes(c, s.IR.Role, s.Matrix, columns)
 	case quantised:
 		return kernel.ChainBytes(s.Matrix.Geometry(), &s.IR.Dist, columns, knobs.ChunkBytes.Of(c),
-			knobs.Warps.Of(c, s.IR.Role), b.tokens)
+			knobs.Warps.Of(c, s.IR.Role), b.pass.NumTokens())
 	}
 	return 0
 }
@@ -68,7 +67,7 @@ func (b *builder) digits(s *stage, columns int) int {
 func (b *builder) plainSlab(s *stage, columns int) int {
 	c := &b.p.Config
 	return kernel.PlainSlab(s.Matrix.Geometry(), &s.IR.Dist, columns, knobs.ChunkBytes.Of(c),
-		knobs.Warps.Of(c, s.IR.Role), b.tokens, b.p.Model.Activations.Bits()/8)
+		knobs.Warps.Of(c, s.IR.Role), b.pass.NumTokens(), b.p.Model.Activations.Bits()/8)
 }
 
 // add is for a matrix stage.
@@ -92,16 +91,17 @@ func (b *builder) checkShared(shared, slot int, s *kernel.Scratch, n *need) erro
 	m := &b.p.Model
 	scratch, ring := s.Bytes(kernel.MinSlots), kernel.MinSlots*slot
 	part, bytes := fmt.Sprintf("the %s that stage %s reads", values(m, n.widest), n.stage), s.Activation*s.Vector
-	if b.tokens > 1 {
-		part = fmt.Sprintf("the columns of the vectors of %d tokens that products without tensor cores keep", b.tokens)
+	if b.pass.NumTokens() > 1 {
+		part = fmt.Sprintf("the columns of the vectors of %d tokens that products without tensor cores keep",
+			b.pass.NumTokens())
 	}
 	if attention := s.AttentionBytes(); attention > bytes {
 		part, bytes = fmt.Sprintf("the results of %d query heads of %d elements in each of %d warps, and what "+
 			"they read", m.Heads/max(1, m.KVHeads), m.HeadDim, consumerWarps), attention
 	}
-	if b.tokens > 1 && s.Digits > bytes {
+	if b.pass.NumTokens() > 1 && s.Digits > bytes {
 		part, bytes = fmt.Sprintf("the sums that products with quantised matrices keep of %d tokens from slab to slab",
-			b.tokens), s.Digits
+			b.pass.NumTokens()), s.Digits
 	}
 	least := max(kernel.MinChunk, b.cacheBytes(16))
 	smaller := n.scratch(shared, least, m, b.usesMMA())
@@ -114,7 +114,7 @@ func (b *builder) checkShared(shared, slot int, s *kernel.Scratch, n *need) erro
 	default:
 		want = b.wantRoom(n)
 	}
-	if b.tokens > 1 {
+	if b.pass.NumTokens() > 1 {
 		want += "; or passes of fewer rows"
 	}
 	return diag.Errorf(codeLimit, "program",

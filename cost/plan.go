@@ -30,7 +30,7 @@ type instance struct {
 
 func newPlan(p *ir.Program, stages []*stage) (*plan, error) {
 	b := planner{plan: plan{stages: stages, load: make([]float64, p.Target.SMs)}, program: p, numbers: map[string]int{}}
-	b.kept.Tokens, b.kept.Sequences = p.Pass.NumTokens(), p.Pass.NumSequences()
+	b.kept.Pass = p.Pass
 	b.barrier = knobs.LayerBarrier.Of(&p.Config)
 	for at := 0; at < len(stages); {
 		next := at + 1

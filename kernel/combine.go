@@ -24,17 +24,17 @@ var Combine = declare(&Body{
 		c := &ops[0]
 		s.In, s.Out, s.Splits = name(c.In, 0), name(c.Out, 0), c.IntAt("splits", 0, 1)
 	},
-	Derive: func(f *Facts, s *Stage) { s.Width = f.Tokens * f.Heads * f.HeadDim / max(1, s.Units) },
+	Derive: func(f *Facts, s *Stage) { s.Width = f.Pass.NumTokens() * f.Heads * f.HeadDim / max(1, s.Units) },
 	Ops: func(f *Facts, s *Stage) []ir.Op {
 		perHead := max(1, f.HeadDim/max(1, s.Width))
-		perToken, rows := f.Heads*perHead, f.Tokens/f.Sequences
+		perToken, rows := f.Heads*perHead, f.Pass.NumRows()
 		unit := spanA
 		var token, partial []ir.Range
-		if f.Tokens > 1 {
+		if f.Pass.NumTokens() > 1 {
 			unit, token = spanA.Mod(perToken), []ir.Range{ir.Index(spanA.Div(perToken))}
 		}
 		kvHead := unit.Div(perHead * f.Group())
-		if f.Sequences > 1 {
+		if f.Pass.NumSequences() > 1 {
 			kvHead = spanA.Div(perToken).Div(rows).Mul(f.KVHeads).Add(kvHead)
 		}
 		if rows > 1 {

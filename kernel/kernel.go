@@ -18,11 +18,11 @@ import (
 type Facts struct {
 	Hidden, Intermediate, Heads, KVHeads, HeadDim, Vocab, SMs int
 
-	Tokens, Sequences int  // of a pass: as many rows of each sequence
-	Splits            int  // of a kv head, where the context is split
-	CacheBlocks       int  // of 16 rows of a head, keys and values, that fit a slot of the ring
-	Positions         int  // rows of their table; 0: none
-	OwnGains          bool // heads that attention normalises have weights of their own
+	Pass        ir.Pass
+	Splits      int  // of a kv head, where the context is split
+	CacheBlocks int  // of 16 rows of a head, keys and values, that fit a slot of the ring
+	Positions   int  // rows of their table; 0: none
+	OwnGains    bool // heads that attention normalises have weights of their own
 	Names
 }
 

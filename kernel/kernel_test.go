@@ -57,7 +57,7 @@ func printed(ops []ir.Op) (lines []string) {
 // and refuses by is what readback makes of the text.
 func TestPatternsAreRead(t *testing.T) {
 	const each = 200
-	f := &Facts{Hidden: 64, Heads: 4, KVHeads: 2, HeadDim: 16, Vocab: 96, SMs: 4, Tokens: 1, Sequences: 1,
+	f := &Facts{Hidden: 64, Heads: 4, KVHeads: 2, HeadDim: 16, Vocab: 96, SMs: 4,
 		Names: NamesBy(func(role string) string { return Shared[role] })}
 	for _, b := range Bodies {
 		if b == Product || b == JoinStep || b == Join {

@@ -162,8 +162,7 @@ type Scratch struct {
 type Kept struct {
 	Rows      int // most rows of the residual that an SM owns
 	Rotations int // tables of cos and sin; at least 1
-	Tokens    int // of a pass; at least 1
-	Sequences int // that the tokens are of, as many of each; at least 1
+	Pass      ir.Pass
 	Digits    int // bytes of the longest vector in fixed point, or of the most ChainBytes; at least MinDigits
 	Slab      int // bytes of the largest PlainSlab of several tokens, of all matrix stages
 	OddSlab   int // the same of those whose columns tensor cores do not take
@@ -176,7 +175,7 @@ const MinDigits = 16
 // the compact one if the other leaves no room for MinSlots, and either without digits if these would make the ring a
 // short one. columns are those of the program's matrix stages.
 func ScratchIn(shared, slot int, m *ir.Model, tensorCores bool, kept Kept, columns ...int) Scratch {
-	if kept.Tokens > 1 {
+	if kept.Pass.NumTokens() > 1 {
 		return CompactScratchOf(m, tensorCores, kept, columns...)
 	}
 	if s := ScratchOf(m, tensorCores, kept, columns...); s.Slots(shared, slot) >= digitSlots {
@@ -205,8 +204,7 @@ func ScratchOf(m *ir.Model, tensorCores bool, kept Kept, columns ...int) Scratch
 // CompactScratchOf returns the compact scratch of a program as ScratchIn does, whether or not it is needed.
 func CompactScratchOf(m *ir.Model, tensorCores bool, kept Kept, columns ...int) Scratch {
 	group := m.Heads / max(1, m.KVHeads)
-	kept.Rows, kept.Rotations, kept.Tokens = roundUp(kept.Rows, 8), max(1, kept.Rotations), max(1, kept.Tokens)
-	kept.Digits, kept.Sequences = max(MinDigits, kept.Digits), max(1, kept.Sequences)
+	kept.Rows, kept.Rotations, kept.Digits = roundUp(kept.Rows, 8), max(1, kept.Rotations), max(MinDigits, kept.Digits)
 	if !tensorCores {
 		kept.Digits = MinDigits
 	}
@@ -214,16 +212,16 @@ func CompactScratchOf(m *ir.Model, tensorCores bool, kept Kept, columns ...int) 
 		WarpHeads: group,
 		Unit:      4 * (group + 2) * m.HeadDim, Vector: 4, Activation: m.Activations.Bits() / 8}
 	switch {
-	case kept.Tokens > 1 && tensorCores:
+	case kept.Pass.NumTokens() > 1 && tensorCores:
 		s.Vector = max(s.Vector, kept.OddSlab/s.Activation)
-	case kept.Tokens > 1:
+	case kept.Pass.NumTokens() > 1:
 		s.Vector = max(s.Vector, kept.Slab/s.Activation)
 	case keepsActivations(tensorCores, columns):
 		for _, n := range columns {
 			s.Vector = max(s.Vector, roundUp(n, 32))
 		}
 	}
-	rows := kept.Tokens / kept.Sequences // that a unit of attention has
+	rows := kept.Pass.NumRows() // that a unit of attention has
 	if !tensorCores && rows > 1 {
 		s.Unit = rows*s.Unit + ir.CacheBlock(m.Cache, m.HeadDim)
 	}
@@ -235,7 +233,7 @@ func CompactScratchOf(m *ir.Model, tensorCores bool, kept Kept, columns ...int) 
 			s.WarpHeads = 8
 		}
 		if m.Cache == ir.I8 {
-			s.Unit += kept.Tokens * 2 * 2 * s.PaddedHead // k and v as they are published
+			s.Unit += kept.Pass.NumTokens() * 2 * 2 * s.PaddedHead // k and v as they are published
 		}
 	}
 	return s
@@ -264,19 +262,20 @@ func (s *Scratch) Bytes(slots int) int {
 		words    = 8 + 2*4  // and four addresses
 		paddings = 4*12 + 4 // at most, before the parts that are aligned to 16 or 8 bytes and at the end
 	)
-	squares, best := 2*max(2, s.Tokens)*warps, 2*warps // of two vectors at most, or of each token
+	tokens := s.Pass.NumTokens()
+	squares, best := 2*max(2, tokens)*warps, 2*warps // of two vectors at most, or of each token
 	partial := 4 * 2 * warps * 8 * rows
-	if s.Tokens > 1 {
-		partial = 4 * 2 * warps * s.Tokens * (8*rows + 8)
-		best = 2 * warps * ceil(s.Tokens, 4)
+	if tokens > 1 {
+		partial = 4 * 2 * warps * tokens * (8*rows + 8)
+		best = 2 * warps * ceil(tokens, 4)
 	}
 	work := 4*partial + max(s.AttentionBytes(), s.Digits) + s.Activation*s.Vector
 	if s.Compact {
 		before := max(roundUp(s.Unit, 16), roundUp(s.Activation*s.Vector, 16), roundUp(s.Digits, 16))
 		work = max(before+partial, s.AttentionBytes())
 	}
-	tokens := s.Tokens * (s.Rows + s.Rotations*s.HeadDim + 2)
-	return 2*8*slots + paddings + work + 4*(squares+tokens+best+words)
+	perToken := s.Rows + s.Rotations*s.HeadDim + 2
+	return 2*8*slots + paddings + work + 4*(squares+tokens*perToken+best+words)
 }
 
 // Slots is how many slots of n bytes a ring has besides the scratch in so much shared memory; below 0 if even

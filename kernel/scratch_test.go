@@ -12,7 +12,7 @@ import (
 func TestScratch(t *testing.T) {
 	llama := ir.Model{DTypes: ir.Uniform(ir.BF16), Hidden: 2048, Intermediate: 8192, Heads: 32, KVHeads: 8, HeadDim: 64}
 	columns := []int{2048, 2048, 8192}
-	kept, all := Kept{Rows: 16}, Kept{Rows: 16, Rotations: 1, Tokens: 1, Sequences: 1, Digits: MinDigits}
+	kept, all := Kept{Rows: 16}, Kept{Rows: 16, Rotations: 1, Digits: MinDigits}
 	with, without := ScratchOf(&llama, true, kept, columns...), ScratchOf(&llama, false, kept, columns...)
 	require.Equal(t, Scratch{Kept: all, HeadDim: 64, PaddedHead: 64, WarpHeads: 4, Unit: 2*4*80 + 64*64, Vector: 4,
 		Activation: 4}, with)
@@ -81,7 +81,7 @@ func TestScratchOfChains(t *testing.T) {
 	require.Equal(t, chains/2, ChainBytes(g, rows(4096), 14336, int4, 8, 2))
 	require.Equal(t, 2*chains, ChainBytes(g, rows(1<<20), 14336, int4, 8, 8), "eight tiles are finished at once")
 
-	kept := Kept{Rows: 32, Tokens: 8}
+	kept := Kept{Rows: 32, Pass: ir.Pass{Rows: 8}}
 	without := ScratchIn(h200, int4, &llama, true, kept)
 	require.Equal(t, 8*4*144*2+2*32*128*2, without.Unit)
 	kept.Digits = without.Unit
@@ -103,7 +103,7 @@ func TestCompactScratch(t *testing.T) {
 	columns := []int{4096, 4096, 14336}
 	const t4, h200, chunk = 65536, 232448, 8192
 	s := ScratchIn(t4, chunk, &llama, false, Kept{Rows: 104}, columns...)
-	require.Equal(t, Scratch{Compact: true, Kept: Kept{Rows: 104, Rotations: 1, Tokens: 1, Sequences: 1,
+	require.Equal(t, Scratch{Compact: true, Kept: Kept{Rows: 104, Rotations: 1,
 		Digits: MinDigits},
 		HeadDim: 128, PaddedHead: 128,
 		WarpHeads: 4, Unit: 4 * 6 * 128, Vector: 14336, Activation: 2}, s)

@@ -65,7 +65,7 @@ func (b *builder) checkExchanges() {
 	}
 	r.same(r.scope, "kExchangesPerStep", r.int(r.scope, "kExchangesPerStep"), exchanges,
 		"the exchanges of the longest variant")
-	r.same(r.scope, "kTraceStride", r.int(r.scope, "kTraceStride"), b.facts.Tokens*longest,
+	r.same(r.scope, "kTraceStride", r.int(r.scope, "kTraceStride"), b.facts.Pass.NumTokens()*longest,
 		"the elements of the longest exchanged vector of all tokens")
 }
 

@@ -156,7 +156,7 @@ func (b *builder) checkPlaces(offsets []int) {
 		bytes := page.Bytes
 		page.Bytes = 0
 		if buf := largest[page.Name]; buf != nil {
-			page.Bytes, page.Layout.Kind = b.facts.Tokens*buf.Bytes(), buf.Layout.Kind
+			page.Bytes, page.Layout.Kind = b.facts.Pass.NumTokens()*buf.Bytes(), buf.Layout.Kind
 		}
 		if offsets[k] != end || bytes != aligned(page.Bytes) {
 			r.fail(c.value.at, "%s has offset %d and %d bytes; want offset %d, where the page before it ends, and "+

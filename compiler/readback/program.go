@@ -74,15 +74,15 @@ func Program(text map[string][]byte) (*ir.Program, diag.List) {
 	b.checkTasks()
 	b.checkExchanges()
 	b.checkCalls()
-	if b.diags.Err() != nil && b.facts.Tokens > 1 {
+	if b.diags.Err() != nil && b.facts.Pass.NumTokens() > 1 {
 		return nil, b.diags // what is there is no program: that of all tokens is made of one that is right
 	}
 	if b.diags.Err() != nil {
 		return b.p, b.diags
 	}
-	all, err := ir.ForTokens(b.p, ir.PassOf(b.facts.Sequences, b.facts.Tokens/b.facts.Sequences))
+	all, err := ir.ForTokens(b.p, b.facts.Pass)
 	if err != nil {
-		b.schedule.fail(pos{1, 1}, "no program of %d tokens: %v", b.facts.Tokens, err)
+		b.schedule.fail(pos{1, 1}, "no program of %d tokens: %v", b.facts.Pass.NumTokens(), err)
 		return nil, b.diags
 	}
 	b.one, b.p = b.p, all
@@ -226,20 +226,19 @@ func (b *builder) model() {
 // machine reads what the SMs and their rings are.
 func (b *builder) machine() {
 	r, s := &b.schedule, b.schedule.scope
-	if b.facts.Tokens = r.positive(s, "kTokens"); b.facts.Tokens > maxTokens {
-		r.wrong(s, "kTokens", "%d; want at most %d", b.facts.Tokens, maxTokens)
+	tokens, sequences := r.positive(s, "kTokens"), r.positive(s, "kSequences")
+	if tokens > maxTokens {
+		r.wrong(s, "kTokens", "%d; want at most %d", tokens, maxTokens)
 	}
-	if n := r.positive(s, "kSequences"); b.facts.Tokens%n == 0 {
-		b.facts.Sequences = n
-	} else {
-		r.wrong(s, "kSequences", "%d; want a divisor of kTokens, which is %d", n, b.facts.Tokens)
-		b.facts.Sequences = 1
+	if tokens%sequences != 0 {
+		r.wrong(s, "kSequences", "%d; want a divisor of kTokens, which is %d", sequences, tokens)
 	}
+	b.facts.Pass = ir.PassOf(sequences, tokens/sequences)
 	if b.facts.SMs = r.positive(s, "kSMs"); b.facts.SMs > ir.MaxTargetSMs {
 		r.wrong(s, "kSMs", "%d; want at most %d", b.facts.SMs, ir.MaxTargetSMs)
 	}
 	for _, h := range []*reader{&b.schedule, &b.pages, &b.config, &b.finish} {
-		if h.below.line > 0 && b.facts.Tokens == 1 {
+		if h.below.line > 0 && b.facts.Pass.NumTokens() == 1 {
 			h.fail(h.below, "includes a header from above its directory; want that only of a pass of several tokens, "+
 				"whose headers lie below those of the build")
 		}
