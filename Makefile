@@ -156,7 +156,8 @@ FUZZTIME ?= 30s
 FUZZWORKERS ?= 2
 FUZZERS := ir:FuzzParseText ir:FuzzParseJSON ir:FuzzParseExpr ir:FuzzParsePiece \
 	interchange:FuzzParseProfile interchange:FuzzFlatten \
-	passes/checkpoint:FuzzSafetensors passes/checkpoint:FuzzJSON passes/checkpoint:FuzzHubID passes/quantised:FuzzMatrix passes:FuzzImportConfig \
+	importers/checkpoint:FuzzSafetensors importers/checkpoint:FuzzJSON importers/checkpoint:FuzzHubID \
+	importers/quantised:FuzzMatrix importers:FuzzImportConfig \
 	validate:FuzzFlat compiler/readback:FuzzReadback compiler/cli:FuzzParseNPY app/prompts:FuzzParse text/tokenizer:FuzzLoad text/tokenizer/regex:FuzzCompile \
 	text/jinja:FuzzRender text/jinja:FuzzFromJSON text/chat:FuzzFormat text/sampling:FuzzConfig \
 	text/reply:FuzzReader app/serve:FuzzRequest text/grammar:FuzzSchema search:FuzzFiles compiler/agent:FuzzPaths \
@@ -210,7 +211,7 @@ results-tools: $(MODULES)
 
 # Rewrite golden files; look at the diff before committing it.
 goldens:
-	go test ./knobs ./compiler ./passes ./ir ./codegen ./interchange ./internal/costcheck -update
+	go test ./knobs ./compiler ./importers ./passes ./passes/loops ./ir ./codegen ./interchange ./internal/costcheck -update
 	go test ./compiler/cli -run Scripts -update
 
 # As make build compiles packages, and what needs cgo as make library does: so they find each other's.

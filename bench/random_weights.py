@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Random weights, the twin of passes/checkpoint/random.go: the same (seed, name, shape, dtype) gives the same values.
+"""Random weights, the twin of importers/checkpoint/random.go: the same (seed, name, shape, dtype) gives the same
+values.
 
     tensor(seed, name, shape, dtype)                        numpy float32 array of values that dtype can hold
     torch_tensor(seed, name, shape, dtype, device="cuda")   torch tensor of that dtype, computed on the device
@@ -27,8 +28,8 @@ MATRIX_SCALE = 0.034641016  # 0.02 * sqrt(3), read as float32: a standard deviat
 NORM_SCALE = 0.1
 DTYPES = ("F32", "F16", "BF16")
 
-# Seed, name, shape, dtype, index of the element, bits of its value as float32. passes/checkpoint/random_test.go has the
-# same list. The indices beyond 2^32 are of tensors that nobody would build whole.
+# Seed, name, shape, dtype, index of the element, bits of its value as float32. importers/checkpoint/random_test.go has
+# the same list. The indices beyond 2^32 are of tensors that nobody would build whole.
 VECTORS = (
     (0, "model.layers.0.self_attn.q_proj.weight", (2048, 2048), "F32", 0, 0xbbb73470),
     (0, "model.layers.0.self_attn.q_proj.weight", (2048, 2048), "F32", 1, 0xbcf5c94b),

@@ -9,10 +9,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/importers"
+	"amkc/importers/checkpoint"
 	"amkc/ir"
 	"amkc/ir/transform"
 	"amkc/passes"
-	"amkc/passes/checkpoint"
 )
 
 // The programs of the golden builds: one variant and several, with splits and without.
@@ -43,7 +44,7 @@ func goldenGraphs(t *testing.T) map[string]*ir.Graph {
 		}
 		config, err := checkpoint.OpenConfig(dir)
 		require.NoError(t, err)
-		s := &passes.State{MaxSeq: p.Model.MaxSeq, Source: passes.Source{Name: p.Model.Name, Config: config,
+		s := &passes.State{Source: importers.Source{MaxSeq: p.Model.MaxSeq, Name: p.Model.Name, Config: config,
 			DType: &p.Model.Weights}}
 		require.NoError(t, passes.Import.Run(s))
 		graphs[name] = s.Graph

@@ -9,10 +9,10 @@ import (
 
 	"amkc/codegen"
 	"amkc/cost"
+	"amkc/importers/checkpoint"
 	"amkc/ir"
 	"amkc/ir/format"
 	"amkc/passes"
-	"amkc/passes/checkpoint"
 	"amkc/refvm"
 	"amkc/validate"
 	"amkc/validate/kernel"

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/codegen"
+	"amkc/importers"
 	"amkc/ir"
-	"amkc/passes"
 )
 
 // smallModels are the models of the tests by model type: directories below testdata/models.
@@ -62,8 +62,8 @@ func measuredOn(t testing.TB) map[string][]string {
 func TestFamilies(t *testing.T) {
 	small, measured := smallModels(t), measuredOn(t)
 	bf16 := ir.BF16
-	for i, f := range passes.Families {
-		require.True(t, i == 0 || passes.Families[i-1].ModelType < f.ModelType, "%s is in order", f.ModelType)
+	for i, f := range importers.Families {
+		require.True(t, i == 0 || importers.Families[i-1].ModelType < f.ModelType, "%s is in order", f.ModelType)
 		require.NotEmpty(t, f.Models, f.ModelType)
 		require.NotEmpty(t, small[f.ModelType], "%s is compared with transformers", f.ModelType)
 		lowered, emitted, gpus := 0, 0, []string(nil)
@@ -90,7 +90,7 @@ func TestFamilies(t *testing.T) {
 func TestFamiliesAreInTheReadme(t *testing.T) {
 	const file, begin, end = "../README.md", "<!-- families: written by a test -->\n", "<!-- end of families -->"
 	table := "\n| family | `model_type` | runs on | checked against |\n|---|---|---|---|\n"
-	for _, f := range passes.Families {
+	for _, f := range importers.Families {
 		runs := "the reference VM alone; the kernel lacks stages of it"
 		if f.Emitted {
 			runs = "the kernel"

@@ -4,8 +4,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"amkc/importers/checkpoint"
 	"amkc/ir/diag"
-	"amkc/passes/checkpoint"
 	"amkc/runtime/host"
 )
 

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"amkc/importers/checkpoint"
 	"amkc/ir"
-	"amkc/passes/checkpoint"
 	"amkc/runtime/infile"
 	"amkc/runtime/progress"
 )

@@ -3,10 +3,10 @@ package compiler
 import (
 	"path/filepath"
 
+	"amkc/importers/checkpoint"
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/ir/format"
-	"amkc/passes/checkpoint"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
 	"amkc/validate"

@@ -8,10 +8,11 @@ import (
 	"slices"
 	"time"
 
+	"amkc/importers"
+	"amkc/importers/checkpoint"
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/passes"
-	"amkc/passes/checkpoint"
 )
 
 // Passes is the pipeline, from checkpoint to scheduled program. The order is held to Pass.After by a test.
@@ -37,7 +38,7 @@ type Options struct {
 	RandomSeed  *uint64           // weights are random, and the directory needs config.json alone
 	ConfigOnly  bool              // weights are not opened at all: shapes are taken from the config
 	DType       *ir.DType         // nil: that of the checkpoint
-	MaxSeq      int               // 0: what the model allows, at most passes.DefaultMaxSeq
+	MaxSeq      int               // 0: what the model allows, at most importers.DefaultMaxSeq
 	Target      *ir.Target        // nil is refused by the passes that need one
 	Config      ir.ScheduleConfig // zero values take the defaults
 	AssumeInert []string
@@ -157,10 +158,10 @@ func CheckModel(opts Options) error {
 }
 
 func newState(opts Options) *passes.State {
-	return &passes.State{Target: opts.Target, Config: opts.Config, MaxSeq: opts.MaxSeq, Pass: opts.Pass,
-		Most: ir.Most(slices.Concat(opts.Passes, []ir.Pass{opts.Pass})...),
-		Source: passes.Source{Name: opts.Name, DType: opts.DType, AssumeInert: opts.AssumeInert,
-			Formats: opts.Formats, Cache: opts.Cache, Tensors: opts.tensors}}
+	return &passes.State{Target: opts.Target, Config: opts.Config, Formats: opts.Formats, Cache: opts.Cache,
+		Pass: opts.Pass, Most: ir.Most(slices.Concat(opts.Passes, []ir.Pass{opts.Pass})...),
+		Source: importers.Source{Name: opts.Name, DType: opts.DType, AssumeInert: opts.AssumeInert,
+			MaxSeq: opts.MaxSeq, Tensors: opts.tensors}}
 }
 
 func (l *Scheduled) open(opts Options, s *passes.State) error {
@@ -187,8 +188,8 @@ func (l *Scheduled) supply(opts Options, s *passes.State) error {
 	if opts.RandomSeed != nil {
 		dtype := map[ir.DType]checkpoint.DType{ir.F32: checkpoint.F32, ir.F16: checkpoint.F16,
 			ir.BF16: checkpoint.BF16}[l.Graph.Model.Weights]
-		random, err := checkpoint.NewRandom(l.Config, *opts.RandomSeed, passes.RequiredTensors(l.Graph, dtype),
-			passes.UnitOffsets(l.Graph))
+		random, err := checkpoint.NewRandom(l.Config, *opts.RandomSeed, importers.RequiredTensors(l.Graph, dtype),
+			importers.UnitOffsets(l.Graph))
 		if err != nil {
 			return err
 		}

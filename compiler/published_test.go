@@ -14,10 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/codegen"
+	"amkc/importers"
+	"amkc/importers/checkpoint"
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/passes"
-	"amkc/passes/checkpoint"
 	"amkc/validate"
 	"amkc/validate/kernel"
 )
@@ -63,7 +64,7 @@ func TestPublishedSizes(t *testing.T) {
 		}
 		c, err := checkpoint.OpenConfig(publishedDir(t, m))
 		require.NoError(t, err, m.name)
-		s := &passes.State{Source: passes.Source{Name: m.name, Config: c}}
+		s := &passes.State{Source: importers.Source{Name: m.name, Config: c}}
 		require.NoError(t, passes.Import.Run(s), m.name)
 		g := s.Graph.Model
 		require.Equal(t, m, published{m.name, g.Hidden, g.Intermediate, g.Layers, g.Heads, g.KVHeads, g.HeadDim,

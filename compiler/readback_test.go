@@ -14,8 +14,8 @@ import (
 	"amkc/codegen"
 	"amkc/compiler/builddir"
 	"amkc/compiler/readback"
+	"amkc/importers/checkpoint"
 	"amkc/ir"
-	"amkc/passes/checkpoint"
 	"amkc/validate"
 )
 

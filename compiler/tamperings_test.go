@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/codegen"
-	"amkc/passes/checkpoint"
+	"amkc/importers/checkpoint"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
 	"amkc/text/chat"

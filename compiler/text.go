@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"amkc/importers/checkpoint"
 	"amkc/ir/diag"
-	"amkc/passes/checkpoint"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
 	"amkc/text/chat"

@@ -14,10 +14,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/importers/checkpoint"
 	"amkc/ir"
 	"amkc/ir/transform"
 	"amkc/passes"
-	"amkc/passes/checkpoint"
 	"amkc/refvm"
 	"amkc/validate"
 	"amkc/validate/kernel"

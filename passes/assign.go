@@ -8,6 +8,7 @@ import (
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/knobs"
+	"amkc/passes/rewrite"
 )
 
 // Assign is the pass that gives tasks to SMs: a stage of rows becomes one contiguous span per SM, attention one unit a
@@ -61,7 +62,7 @@ func assignmentOf(a ir.Assignment, target *ir.Target) (ir.Assignment, *diag.Diag
 // keep the residual to one.
 func checkRotations(p *ir.Program, rotations map[string]int) error {
 	const where = "config: sm_assignment"
-	keepers := keepersOf(newBuffers(p))
+	keepers := keepersOf(rewrite.NewBuffers(p))
 	var kept, moved []string
 	add := func(to *[]string, role string) {
 		if role != "" && !slices.Contains(*to, role) {
@@ -69,7 +70,7 @@ func checkRotations(p *ir.Program, rotations map[string]int) error {
 		}
 	}
 	for i := range p.Variants {
-		eachStage(&p.Variants[i], func(st *ir.Stage, loop *ir.Loop) {
+		rewrite.EachStage(&p.Variants[i], func(st *ir.Stage, loop *ir.Loop) {
 			switch {
 			case keepers.keeps(st, loop):
 				add(&kept, st.Role)
@@ -102,7 +103,7 @@ func checkStageRotations(p *ir.Program) error {
 	row := knobs.StageRotation.Row()
 	var paths []string
 	for i := range p.Variants {
-		eachStage(&p.Variants[i], func(st *ir.Stage, _ *ir.Loop) { paths = append(paths, row.Path(st.Role)) })
+		rewrite.EachStage(&p.Variants[i], func(st *ir.Stage, _ *ir.Loop) { paths = append(paths, row.Path(st.Role)) })
 	}
 	for _, stage := range row.Each() {
 		if n := knobs.StageRotation.Of(&p.Config, stage); n > 0 && !slices.Contains(paths, row.Path(stage)) {
@@ -135,7 +136,7 @@ func runAssign(s *State) error {
 					return nil, diag.Errorf(codeOrder, "pass assign", "stage %s is %s; want tiled stages, and those "+
 						"that end the step whole", st.Name, st.Dist.Kind)
 				}
-				tasks += st.Dist.NumTasks() * len(indices(st, loop))
+				tasks += st.Dist.NumTasks() * len(rewrite.Indices(st, loop))
 			}
 			return endOnEverySM(p, stages), nil
 		})
@@ -157,32 +158,32 @@ func runAssign(s *State) error {
 	for i := range p.Variants {
 		dropKept(p, &p.Variants[i])
 	}
-	prune(p)
+	rewrite.Prune(p)
 	return nil
 }
 
 // dropKept drops signals of stages that leave their results on the SMs that go on with them, and the waits for these:
 // the queue of an SM orders them.
 func dropKept(p *ir.Program, v *ir.Variant) {
-	buffers, counters := newBuffers(p), ir.CounterDirectory(v)
+	buffers, counters := rewrite.NewBuffers(p), ir.CounterDirectory(v)
 	declared := func(counter string, st *ir.Stage, loop *ir.Loop) int {
-		if m, ok := counters.Find(counter, firstIndex(st, loop)); ok {
+		if m, ok := counters.Find(counter, rewrite.FirstIndex(st, loop)); ok {
 			return m.Declared
 		}
 		return -1
 	}
 	kept := map[int]bool{}
-	eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
+	rewrite.EachStage(v, func(st *ir.Stage, loop *ir.Loop) {
 		out := lastOp(st).Out
 		stays := len(out) > 0 && !slices.ContainsFunc(out, func(o ir.Operand) bool {
-			b := buffers.find(o.Buf, firstIndex(st, loop))
+			b := buffers.Find(o.Buf, rewrite.FirstIndex(st, loop))
 			return b == nil || b.Space != ir.SMEM
 		})
 		if c := declared(st.Signal, st, loop); stays && c >= 0 {
 			kept[c], st.Signal = true, ""
 		}
 	})
-	eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
+	rewrite.EachStage(v, func(st *ir.Stage, loop *ir.Loop) {
 		st.Waits = slices.DeleteFunc(st.Waits, func(w ir.Wait) bool { return kept[declared(w.Counter, st, loop)] })
 	})
 }
@@ -203,7 +204,7 @@ func rotate(p *ir.Program, v *ir.Variant) {
 	turns := map[*ir.Stage]turn{}
 	switch {
 	case a.Rotations != nil:
-		eachStage(v, func(st *ir.Stage, _ *ir.Loop) { turns[st] = turn{rot: a.Rotations[st.Role]} })
+		rewrite.EachStage(v, func(st *ir.Stage, _ *ir.Loop) { turns[st] = turn{rot: a.Rotations[st.Role]} })
 	case a.Policy == policyRoundRobin:
 		turns = roundRobin(p, v)
 	case a.Policy == policyBalance:
@@ -212,7 +213,7 @@ func rotate(p *ir.Program, v *ir.Variant) {
 	for st, t := range turns {
 		st.Dist.Rot, st.Dist.Step = t.rot%p.Target.SMs, t.step%p.Target.SMs
 	}
-	eachStage(v, func(st *ir.Stage, _ *ir.Loop) {
+	rewrite.EachStage(v, func(st *ir.Stage, _ *ir.Loop) {
 		more := knobs.StageRotation.Of(&p.Config, st.Role)
 		if attention(st) != nil {
 			more += knobs.RotationOf(&p.Config, v.Lo)
@@ -226,11 +227,11 @@ type turn struct{ rot, step int }
 
 // roundRobin starts every stage one SM after the stage before it, as cards are dealt.
 func roundRobin(p *ir.Program, v *ir.Variant) map[*ir.Stage]turn {
-	keepers := keepersOf(newBuffers(p))
+	keepers := keepersOf(rewrite.NewBuffers(p))
 	free := func(st *ir.Stage, loop *ir.Loop) bool { return movable(st) && !keepers.keeps(st, loop) }
 	turns := map[*ir.Stage]turn{}
 	perLayer, layers := 0, 0
-	eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
+	rewrite.EachStage(v, func(st *ir.Stage, loop *ir.Loop) {
 		if loop != nil && free(st, loop) {
 			turns[st] = turn{rot: perLayer}
 			perLayer, layers = perLayer+1, loop.Count
@@ -239,7 +240,7 @@ func roundRobin(p *ir.Program, v *ir.Variant) map[*ir.Stage]turn {
 	for st, t := range turns {
 		turns[st] = turn{t.rot, perLayer}
 	}
-	eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
+	rewrite.EachStage(v, func(st *ir.Stage, loop *ir.Loop) {
 		if loop == nil && free(st, loop) {
 			turns[st] = turn{rot: perLayer * layers}
 		}
@@ -256,18 +257,18 @@ func place(p *ir.Program) {
 		words = ir.Word64
 	}
 	copies := knobs.Copies.Of(&p.Config)
-	buffers := newBuffers(p)
+	buffers := rewrite.NewBuffers(p)
 	kept := keepersOf(buffers).inPlace
 	best, partial := map[string]bool{}, map[string]bool{}
 	note := func(to map[string]bool, out []ir.Operand, st *ir.Stage, loop *ir.Loop) {
 		for _, o := range out {
-			if b := buffers.find(o.Buf, firstIndex(st, loop)); b != nil {
+			if b := buffers.Find(o.Buf, rewrite.FirstIndex(st, loop)); b != nil {
 				to[b.Name] = true
 			}
 		}
 	}
 	for i := range p.Variants {
-		eachStage(&p.Variants[i], func(st *ir.Stage, loop *ir.Loop) {
+		rewrite.EachStage(&p.Variants[i], func(st *ir.Stage, loop *ir.Loop) {
 			if o := attention(st); o != nil && o.IntAt("flags", 0, 0)&2 != 0 {
 				note(partial, o.Out, st, loop)
 			}

@@ -1,11 +1,11 @@
 package passes
 
 import (
-	"cmp"
 	"slices"
 
 	"amkc/ir"
 	"amkc/ir/op"
+	"amkc/passes/rewrite"
 )
 
 // balance chooses rotations so that the bytes each SM streams in a step even out. A stage of T grains leaves some SMs
@@ -25,20 +25,26 @@ func (b *balancer) turns(v *ir.Variant) map[*ir.Stage]turn {
 	}
 	turns := map[*ir.Stage]turn{}
 	var order []rotated
-	eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
+	rewrite.EachStage(v, func(st *ir.Stage, loop *ir.Loop) {
 		switch {
 		case b.keeps(st, loop):
-			layers := indices(st, loop)
+			layers := rewrite.Indices(st, loop)
 			slots := b.slots(st, layers[0])
 			for range layers {
 				b.addTurned(b.loads, slots, 0)
 			}
 		case movable(st):
-			order = append(order, rotated{st, indices(st, loop)})
+			order = append(order, rotated{st, rewrite.Indices(st, loop)})
 		}
 	})
 	slices.SortStableFunc(order, func(a, b rotated) int {
-		return cmp.Compare(bit(attends(a.st)), bit(attends(b.st)))
+		switch {
+		case attends(a.st) == attends(b.st):
+			return 0
+		case attends(a.st):
+			return 1
+		}
+		return -1
 	})
 	for _, r := range order {
 		turns[r.st] = b.choose(r.st, r.layers)
@@ -48,7 +54,7 @@ func (b *balancer) turns(v *ir.Variant) map[*ir.Stage]turn {
 
 // A balancer keeps the bytes each SM streams so far.
 type balancer struct {
-	buffers buffers
+	buffers rewrite.Buffers
 	keepers
 	pos   int // the position at which cache rows are counted
 	loads []int
@@ -56,7 +62,7 @@ type balancer struct {
 }
 
 func newBalancer(p *ir.Program, v *ir.Variant) balancer {
-	buffers := newBuffers(p)
+	buffers := rewrite.NewBuffers(p)
 	return balancer{buffers: buffers, keepers: keepersOf(buffers), pos: v.Lo + (v.Hi-v.Lo)/2,
 		loads: make([]int, p.Target.SMs)}
 }
@@ -78,7 +84,7 @@ func (b *balancer) bytes(st *ir.Stage, t ir.TaskSpan, layer int) int {
 	for i := range st.Ops {
 		spec := ir.Ops[st.Ops[i].Code]
 		for k, o := range st.Ops[i].In {
-			buf := b.buffers.find(o.Buf, layer)
+			buf := b.buffers.Find(o.Buf, layer)
 			if buf == nil || buf.Kind != ir.Weight && buf.Kind != ir.KVCache {
 				continue
 			}

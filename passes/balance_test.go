@@ -7,21 +7,26 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/importers"
+	"amkc/importers/modeltest"
 	"amkc/ir"
+	"amkc/passes/rewrite"
 )
 
 // balanced searches for the rotations of a model of n layers on the given number of SMs, and returns the balancer and
 // how many tasks the stages have.
 func balanced(t *testing.T, layers, sms int) (*balancer, int) {
 	t.Helper()
-	config := strings.Replace(tinyConfig, `"num_hidden_layers": 2`, fmt.Sprintf(`"num_hidden_layers": %d`, layers), 1)
-	s := &State{Source: Source{Name: "tiny", Config: openConfig(t, config)}, Target: toyTarget(sms)}
+	config := strings.Replace(modeltest.TinyConfig, `"num_hidden_layers": 2`, fmt.Sprintf(`"num_hidden_layers": %d`,
+		layers), 1)
+	s := &State{Source: importers.Source{Name: "tiny", Config: modeltest.OpenConfig(t, config)},
+		Target: modeltest.ToyTarget(sms)}
 	p := lowered(t, s, "assign").Program
 	v := &p.Variants[0]
 	tasks := 0
-	eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
+	rewrite.EachStage(v, func(st *ir.Stage, loop *ir.Loop) {
 		st.Dist.Rot, st.Dist.Step = 0, 0
-		tasks += st.Dist.NumTasks() * len(indices(st, loop))
+		tasks += st.Dist.NumTasks() * len(rewrite.Indices(st, loop))
 	})
 	b := newBalancer(p, v)
 	b.turns(v)

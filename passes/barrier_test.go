@@ -8,21 +8,30 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/importers"
+	"amkc/importers/checkpoint"
+	"amkc/importers/modeltest"
 	"amkc/ir"
+	"amkc/passes/rewrite"
 )
 
 // Every layer ends in an arrive and a join on every SM, also the last one, in a loop as without; their counter counts
 // although the exchanges are flagged.
 func TestBarrierEndsEveryLayer(t *testing.T) {
 	state := func(barrier int) *State {
-		return &State{Source: Source{Name: "tiny", Config: openConfig(t, tinyConfig)}, Target: toyTarget(6),
+		return &State{Source: importers.Source{Name: "tiny", Config: modeltest.OpenConfig(t, modeltest.TinyConfig)},
+			Target: modeltest.ToyTarget(6),
 			Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 32},
 				"loop": {"barrier": barrier}}}}
 	}
-	flat := flattened(t, lowered(t, state(1), "barrier")).Program
+	flat := lowered(t, state(1), "barrier").Program
+	require.NoError(t, ir.Expand(flat))
 	for i := range flat.Variants {
-		stages, err := flatStages("test", &flat.Variants[i])
-		require.NoError(t, err)
+		var stages []*ir.Stage
+		rewrite.EachStage(&flat.Variants[i], func(st *ir.Stage, l *ir.Loop) {
+			require.Nil(t, l)
+			stages = append(stages, st)
+		})
 		var names []string
 		for k, st := range stages {
 			if st.Ops[0].Code == ir.NOP {
@@ -47,12 +56,12 @@ func TestBarrierEndsEveryLayer(t *testing.T) {
 		require.Equal(t, ir.ByCounter, realised["L{i}.join"])
 		require.Equal(t, ir.Flagged, realised["L{i}.qkv"])
 		var body, without []*ir.Stage
-		eachStage(v, func(st *ir.Stage, l *ir.Loop) {
+		rewrite.EachStage(v, func(st *ir.Stage, l *ir.Loop) {
 			if l != nil {
 				body = append(body, st)
 			}
 		})
-		eachStage(&plain.Variants[i], func(st *ir.Stage, l *ir.Loop) {
+		rewrite.EachStage(&plain.Variants[i], func(st *ir.Stage, l *ir.Loop) {
 			if l != nil {
 				without = append(without, st)
 			}
@@ -70,6 +79,7 @@ func TestBarrierEndsEveryLayer(t *testing.T) {
 // No exchange of any model is on another page for the barrier: nothing that is emitted rests on the order that it adds.
 // Passes of rows and of sequences are laid out alike too.
 func TestBarrierMovesNoPage(t *testing.T) {
+	const zoo = "../testdata/models/zoo/"
 	dirs, err := os.ReadDir(zoo)
 	require.NoError(t, err)
 	of := []ir.Pass{{}, {Rows: 4}, {Sequences: 2, Rows: 2}}
@@ -81,14 +91,15 @@ func TestBarrierMovesNoPage(t *testing.T) {
 		for _, pass := range of {
 			var pages []string
 			for barrier := range 2 {
-				s, err := importModel(t, zoo+dir.Name())
-				if err != nil {
-					break
-				}
-				s.Target, s.Pass = toyTarget(6), pass
-				s.Config = ir.ScheduleConfig{Tiling: map[string]map[string]int{"loop": {"barrier": barrier}}}
+				c, err := checkpoint.Open(zoo + dir.Name())
+				require.NoError(t, err)
+				defer c.Close()
+				s := &State{Source: importers.Source{Name: dir.Name(), Config: c.Config, Weights: c},
+					Target: modeltest.ToyTarget(6),
+					Pass:   pass,
+					Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"loop": {"barrier": barrier}}}}
 				at := slices.IndexFunc(pipeline, func(p Pass) bool { return p.Name == "pagecolor" })
-				for _, p := range pipeline[1 : at+1] {
+				for _, p := range pipeline[:at+1] {
 					if err = p.Run(s); err != nil {
 						break
 					}

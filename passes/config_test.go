@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/importers/modeltest"
 	"amkc/ir"
 	"amkc/knobs"
 )
@@ -120,16 +121,16 @@ func TestConfigRefusals(t *testing.T) {
 	}
 	unknown := ir.ScheduleConfig{Tiling: map[string]map[string]int{"ring": {"depth": 4}},
 		SMAssignment: ir.Assignment{Policy: "random"}}
-	checkRefusals(t, "testdata/config_refusals.golden", []refusal{
-		{"policy", ir.ScheduleConfig{SMAssignment: ir.Assignment{Policy: "random"}}},
-		{"policy and a knob", unknown},
-		{"policy and map", ir.ScheduleConfig{SMAssignment: ir.Assignment{Policy: "contiguous",
+	modeltest.CheckRefusals(t, "testdata/config_refusals.golden", []modeltest.Refusal{
+		{Name: "policy", Input: ir.ScheduleConfig{SMAssignment: ir.Assignment{Policy: "random"}}},
+		{Name: "policy and a knob", Input: unknown},
+		{Name: "policy and map", Input: ir.ScheduleConfig{SMAssignment: ir.Assignment{Policy: "contiguous",
 			Rotations: map[string]int{}}}},
-		{"task map", explicit(map[string]int{"L00.qkv.s003": 4})},
-		{"rotation", explicit(map[string]int{"qkv": 6})},
-		{"o apart from down", explicit(map[string]int{"o": 1, "embed": 1})},
-		{"no split, no part", explicit(map[string]int{"part": 1})},
-		{"o apart from embed", explicit(map[string]int{"o": 1, "down": 1})},
+		{Name: "task map", Input: explicit(map[string]int{"L00.qkv.s003": 4})},
+		{Name: "rotation", Input: explicit(map[string]int{"qkv": 6})},
+		{Name: "o apart from down", Input: explicit(map[string]int{"o": 1, "embed": 1})},
+		{Name: "no split, no part", Input: explicit(map[string]int{"part": 1})},
+		{Name: "o apart from embed", Input: explicit(map[string]int{"o": 1, "down": 1})},
 	}, func(v any) error {
 		s := lowered(t, goldenCases(t)["tiny"], "import")
 		s.Config = v.(ir.ScheduleConfig)

@@ -1,6 +1,10 @@
 package passes
 
-import "amkc/ir"
+import (
+	"amkc/ir"
+
+	"amkc/passes/rewrite"
+)
 
 // A step ends in stages that know each other by their buffers alone: sample computes the next token from the logits,
 // stop finds whether the run ends with it, and join says that the step has ended. Lower makes them, of one task each;
@@ -104,11 +108,11 @@ func placeEnding(p *ir.Program) {
 		return ir.Buffer{Name: name, Kind: ir.Activation, DType: ir.I32,
 			Shape: tokensOf(p.Pass).shapePerSM(p.Target.SMs), Space: ir.SMEM}
 	}
-	buffers := newBuffers(p)
+	buffers := rewrite.NewBuffers(p)
 	for i := range p.Variants {
-		eachStage(&p.Variants[i], func(st *ir.Stage, _ *ir.Loop) {
+		rewrite.EachStage(&p.Variants[i], func(st *ir.Stage, _ *ir.Loop) {
 			if last := lastOp(st); last.Code == ir.STOP {
-				found := buffers.find(last.Out[0].Buf, 0)
+				found := buffers.Find(last.Out[0].Buf, 0)
 				*found = own(found.Name)
 			}
 		})

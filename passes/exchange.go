@@ -3,6 +3,7 @@ package passes
 import (
 	"amkc/ir"
 	"amkc/knobs"
+	"amkc/passes/rewrite"
 )
 
 // Exchange is the pass that chooses how each counter is carried out. A counter whose producers write words that carry
@@ -26,7 +27,7 @@ func runExchange(s *State) error {
 			return err
 		}
 		best := map[string]bool{} // counters of the best logits
-		eachStage(v, func(st *ir.Stage, _ *ir.Loop) { best[st.Signal] = best[st.Signal] || findsBest(st) })
+		rewrite.EachStage(v, func(st *ir.Stage, _ *ir.Loop) { best[st.Signal] = best[st.Signal] || findsBest(st) })
 		for k := range v.Counters {
 			c := &v.Counters[k]
 			c.How, c.Scope = ir.ByCounter, ir.ScopeGPU

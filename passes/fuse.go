@@ -6,6 +6,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/passes/rewrite"
 )
 
 // Fuse is the pass that merges stages along dataflow, as far as a stage of the kernel can compute what they compute
@@ -30,8 +31,8 @@ func runFuse(s *State) error {
 	if len(v.Body) == 0 {
 		return diag.Errorf(codeOrder, "pass fuse", "no stages; want those that lower makes")
 	}
-	f := &fuser{buffers: newBuffers(p), tokens: tokensOf(p.Pass), m: &p.Model, tables: map[string]bool{}}
-	eachStage(v, func(st *ir.Stage, _ *ir.Loop) {
+	f := &fuser{buffers: rewrite.NewBuffers(p), tokens: tokensOf(p.Pass), m: &p.Model, tables: map[string]bool{}}
+	rewrite.EachStage(v, func(st *ir.Stage, _ *ir.Loop) {
 		if st.Ops[0].Code == ir.EMBED {
 			f.tables[st.Ops[0].In[1].Buf] = true
 		}
@@ -51,7 +52,7 @@ func runFuse(s *State) error {
 			shareKinds(loop, f.buffers)
 		}
 	}
-	prune(p)
+	rewrite.Prune(p)
 	return nil
 }
 
@@ -64,7 +65,7 @@ func (f *fuser) kinds(stages []*ir.Stage, loop *ir.Loop) ([]*ir.Stage, error) {
 		if n < 0 {
 			n = len(stages)
 		}
-		f.indices = indices(stages[0], loop)
+		f.indices = rewrite.Indices(stages[0], loop)
 		f.index = f.indices[0]
 		fused, err := f.body(stages[:n])
 		if err != nil {
@@ -80,7 +81,7 @@ func (f *fuser) kinds(stages []*ir.Stage, loop *ir.Loop) ([]*ir.Stage, error) {
 
 // A fuser merges the stages of one body after the other.
 type fuser struct {
-	buffers buffers
+	buffers rewrite.Buffers
 	tokens  tokens
 	m       *ir.Model
 	tables  map[string]bool // weights that tokens are looked up in
@@ -156,7 +157,7 @@ func (f *fuser) reads(s *ir.Stage) []string {
 	var out []string
 	for _, op := range s.Ops {
 		for _, o := range op.In {
-			if b := f.buffers.find(o.Buf, f.index); b != nil && (b.Kind == ir.Activation || b.Kind == ir.Output) &&
+			if b := f.buffers.Find(o.Buf, f.index); b != nil && (b.Kind == ir.Activation || b.Kind == ir.Output) &&
 				!names(op.Out, o.Buf) && !slices.Contains(out, o.Buf) {
 				out = append(out, o.Buf)
 			}

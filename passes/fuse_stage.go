@@ -30,7 +30,7 @@ func (f *fuser) makeProduct(p *product, g *fusion) (*ir.Stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	total := f.buffers.find(matrix, f.index).Shape[0]
+	total := f.buffers.Find(matrix, f.index).Shape[0]
 	product.In[1] = view(matrix, task, product.In[1].Dims[1])
 	bias, err := f.bias(name+".bias", interleaved, p.linears)
 	if err != nil {
@@ -108,15 +108,15 @@ func stackName(linears []*ir.Stage) string {
 func (f *fuser) rows(linears []*ir.Stage) int {
 	n := 0
 	for _, l := range linears {
-		n += f.buffers.find(l.Ops[0].In[1].Buf, f.index).Shape[0]
+		n += f.buffers.Find(l.Ops[0].In[1].Buf, f.index).Shape[0]
 	}
 	return n
 }
 
 // vector declares the vector of a product's rows, and notes that the values of its linears are rows of it.
 func (f *fuser) vector(name string, n int, p *product) string {
-	of := f.buffers.find(result(p.linears[0]), f.index)
-	f.buffers.declare(ir.Buffer{Name: name, First: of.First, Count: of.Count, Step: of.Step, Kind: ir.Activation,
+	of := f.buffers.Find(result(p.linears[0]), f.index)
+	f.buffers.Declare(ir.Buffer{Name: name, First: of.First, Count: of.Count, Step: of.Step, Kind: ir.Activation,
 		DType: f.m.Activations, Shape: f.tokens.shape(n), Space: ir.GlobalScratch})
 	first := 0
 	for i, l := range p.linears {
@@ -134,7 +134,7 @@ func (f *fuser) stack(name string, interleaved bool, linears []*ir.Stage, at int
 		return own, nil // tied
 	}
 	for _, i := range f.indices {
-		if f.buffers.find(name, i) != nil {
+		if f.buffers.Find(name, i) != nil {
 			continue
 		}
 		stacked, err := f.stackedIn(i, interleaved, linears, at)
@@ -142,7 +142,7 @@ func (f *fuser) stack(name string, interleaved bool, linears []*ir.Stage, at int
 			return "", err
 		}
 		stacked.Name = name
-		f.buffers.declare(stacked)
+		f.buffers.Declare(stacked)
 	}
 	return name, nil
 }
@@ -151,7 +151,7 @@ func (f *fuser) stack(name string, interleaved bool, linears []*ir.Stage, at int
 func (f *fuser) stackedIn(i int, interleaved bool, linears []*ir.Stage, at int) (ir.Buffer, error) {
 	var stacked ir.Buffer
 	for k, l := range linears {
-		b := f.buffers.find(l.Ops[at].In[1].Buf, i)
+		b := f.buffers.Find(l.Ops[at].In[1].Buf, i)
 		if b == nil || len(b.Pieces) != 1 || len(b.Shape) == 0 {
 			return stacked, diag.Errorf(codeOrder, "stage "+l.Name, "has no weight of its own; want one as lower "+
 				"makes it")
@@ -202,7 +202,7 @@ func (f *fuser) makeAttention(g *fusion) (*ir.Stage, error) {
 	// Whether norms of heads have weights for each.
 	own := slices.ContainsFunc(g.members, func(m *ir.Stage) bool {
 		op := &m.Ops[0]
-		return normsOfAttention(op) && f.buffers.find(op.In[1].Buf, f.index).Shape[0] > f.m.HeadDim
+		return normsOfAttention(op) && f.buffers.Find(op.In[1].Buf, f.index).Shape[0] > f.m.HeadDim
 	})
 	temps := map[string]ir.Operand{}
 	for _, m := range slices.Backward(g.members) {

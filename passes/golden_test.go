@@ -1,35 +1,20 @@
 package passes
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/importers"
+	"amkc/importers/modeltest"
 	"amkc/ir"
-	"amkc/passes/checkpoint"
 )
-
-var update = flag.Bool("update", false, "rewrite the goldens")
 
 // pipeline is the order of the passes; compiler/pipeline.go has it with its reasons.
 var pipeline = []Pass{Import, Quantise, Lower, Fuse, Tile, Assign, Replicate, SplitK, Barrier, Loop, PageColor,
 	Exchange}
-
-// toyTarget is small enough that a golden can be read.
-func toyTarget(sms int) *ir.Target {
-	return &ir.Target{Name: "toy", Arch: "sm_90a", SMs: sms, SMemOptin: 232448, L2Bytes: 1 << 20, HBMBytes: 1 << 30,
-		HBMGBs: 100, BulkCopy: true, AsyncCopy: true, TensorCores: true}
-}
-
-// openConfig writes a config.json and opens the directory it is in.
-func openConfig(t testing.TB, config string) *checkpoint.Config {
-	model, err := checkpoint.ParseDocument("config.json", []byte(config))
-	require.NoError(t, err)
-	return &checkpoint.Config{Model: model}
-}
 
 // lowered runs the passes up to and including the one named.
 func lowered(t testing.TB, s *State, last string) *State {
@@ -42,15 +27,6 @@ func lowered(t testing.TB, s *State, last string) *State {
 	t.Fatalf("no pass %s", last)
 	return nil
 }
-
-const tinyConfig = `{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 32,
-	"intermediate_size": 40,
-	"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 60,
-	"max_position_embeddings": 64, "tie_word_embeddings": true, "torch_dtype": "bfloat16"}`
-
-const plainConfig = `{"model_type": "llama", "hidden_size": 24, "intermediate_size": 20, "num_hidden_layers": 1,
-	"num_attention_heads": 3, "num_key_value_heads": 3, "vocab_size": 17, "max_position_embeddings": 16,
-	"torch_dtype": "float32"}`
 
 const normedConfig = `{"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "hidden_size": 16,
 	"intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
@@ -70,21 +46,27 @@ const wholeConfig = `{"model_type": "olmo2", "architectures": ["Olmo2ForCausalLM
 // and a down whose columns are cut; or norms of all queries and of all keys.
 func goldenCases(t testing.TB) map[string]*State {
 	return map[string]*State{
-		"tiny": {Source: Source{Name: "tiny", Config: openConfig(t, tinyConfig)}, Target: toyTarget(6),
+		"tiny": {Source: importers.Source{Name: "tiny", Config: modeltest.OpenConfig(t, modeltest.TinyConfig)},
+			Target: modeltest.ToyTarget(6),
 			Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 32}}}},
-		"middle": {Source: Source{Name: "middle", Config: openConfig(t, tinyConfig)}, Target: toyTarget(6),
+		"middle": {Source: importers.Source{Name: "middle", Config: modeltest.OpenConfig(t, modeltest.TinyConfig)},
+			Target: modeltest.ToyTarget(6),
 			Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 16,
 				"middle_splits": 2, "middle_until": 40}}}},
-		"plain": {Source: Source{Name: "plain", Config: openConfig(t, plainConfig)}, Target: toyTarget(4),
+		"plain": {Source: importers.Source{Name: "plain", Config: modeltest.OpenConfig(t, modeltest.PlainConfig)},
+			Target: modeltest.ToyTarget(4),
 			Config: ir.ScheduleConfig{SMAssignment: ir.Assignment{Rotations: map[string]int{"qkv": 1, "attn": 2,
 				"lm_head": 3}},
 				Tiling: map[string]map[string]int{"exchange": {"flagged": 0, "copies": 1},
 					"attention": {"max_splits": 1}}, PageAllocation: "linear"}},
-		"capped": {Source: Source{Name: "capped", Config: openConfig(t, cappedConfig)}, Target: toyTarget(4),
+		"capped": {Source: importers.Source{Name: "capped", Config: modeltest.OpenConfig(t, cappedConfig)},
+			Target: modeltest.ToyTarget(4),
 			Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 32}}}},
-		"whole": {Source: Source{Name: "whole", Config: openConfig(t, wholeConfig)}, Target: toyTarget(4),
+		"whole": {Source: importers.Source{Name: "whole", Config: modeltest.OpenConfig(t, wholeConfig)},
+			Target: modeltest.ToyTarget(4),
 			Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 32}}}},
-		"normed": {Source: Source{Name: "normed", Config: openConfig(t, normedConfig)}, Target: toyTarget(6),
+		"normed": {Source: importers.Source{Name: "normed", Config: modeltest.OpenConfig(t, normedConfig)},
+			Target: modeltest.ToyTarget(6),
 			Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 32}}}},
 	}
 }
@@ -104,7 +86,7 @@ func TestGoldens(t *testing.T) {
 				continue
 			}
 			after := ir.Print(s.Program)
-			if *update {
+			if *modeltest.Update {
 				require.NoError(t, os.MkdirAll(filepath.Dir(base), 0o755))
 				require.NoError(t, os.WriteFile(base+".out.amk", after, 0o644))
 				if before != nil {

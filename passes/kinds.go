@@ -6,12 +6,13 @@ import (
 	"slices"
 
 	"amkc/ir"
+	"amkc/passes/rewrite"
 )
 
 // shareKinds merges the stages that are the same in every kind of iteration into one that runs in all of them. Kinds
 // with equally many stages are compared position by position, others from both ends. Stages that differ are grouped by
 // kind.
-func shareKinds(loop *ir.Loop, buffers buffers) {
+func shareKinds(loop *ir.Loop, buffers rewrite.Buffers) {
 	kinds := slices.Compact(slices.Sorted(slices.Values(loop.Kinds)))
 	if len(kinds) == 0 {
 		return
@@ -71,12 +72,12 @@ func shareKinds(loop *ir.Loop, buffers buffers) {
 
 // sameStages reports whether stages of several kinds are the same but for the kind: they print alike, and what they
 // read is stored alike.
-func sameStages(lists [][]*ir.Stage, loop *ir.Loop, buffers buffers, at func([]*ir.Stage) *ir.Stage) bool {
+func sameStages(lists [][]*ir.Stage, loop *ir.Loop, buffers rewrite.Buffers, at func([]*ir.Stage) *ir.Stage) bool {
 	text := func(s ir.Stage) string {
-		stored, i := "", firstIndex(&s, loop)
+		stored, i := "", rewrite.FirstIndex(&s, loop)
 		for _, o := range s.Ops {
 			for _, in := range o.In {
-				if b := buffers.find(in.Buf, i); b != nil && b.Kind == ir.Weight {
+				if b := buffers.Find(in.Buf, i); b != nil && b.Kind == ir.Weight {
 					stored += fmt.Sprintf("%s %s\n", b.DType, b.Layout)
 				}
 			}

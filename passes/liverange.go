@@ -5,6 +5,7 @@ import (
 
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/passes/rewrite"
 )
 
 // unrolledWords returns the variants of a program, unrolled, with no other operands than words.
@@ -50,7 +51,7 @@ func interference(flats []*ir.Flat) (func(a, b int) bool, error) {
 // wordsAlone returns a program whose tasks do nothing but read and write the words that others of p do: unrolling all
 // else that tasks do would take most of the time.
 func wordsAlone(p *ir.Program) *ir.Program {
-	buffers := newBuffers(p)
+	buffers := rewrite.NewBuffers(p)
 	handed := *p
 	handed.Variants = slices.Clone(p.Variants)
 	for i := range handed.Variants {
@@ -74,10 +75,10 @@ func wordsAlone(p *ir.Program) *ir.Program {
 }
 
 // wordsOfStage returns a stage whose ops are left with their operands in buffers of words.
-func wordsOfStage(buffers buffers, s *ir.Stage, loop *ir.Loop) *ir.Stage {
+func wordsOfStage(buffers rewrite.Buffers, s *ir.Stage, loop *ir.Loop) *ir.Stage {
 	words := func(list []ir.Operand) (out []ir.Operand) {
 		for _, o := range list {
-			if !o.IsTemp() && buffers.haveWords(o.Buf, loop) {
+			if !o.IsTemp() && buffers.HaveWords(o.Buf, loop) {
 				out = append(out, o)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/knobs"
+	"amkc/passes/rewrite"
 )
 
 // Lower is the pass that turns the graph into a program: one stage for each node, undistributed, with every value in a
@@ -41,7 +42,7 @@ func runLower(s *State) error {
 			"positions; want at most as many", rows, s.Graph.Model.MaxSeq)
 	}
 	p := &ir.Program{Model: s.Graph.Model, Target: s.Target, Pass: s.Pass, Config: config}
-	l := &lowerer{g: s.Graph, m: &p.Model, buffers: newBuffers(p), tokens: tokensOf(p.Pass),
+	l := &lowerer{g: s.Graph, m: &p.Model, buffers: rewrite.NewBuffers(p), tokens: tokensOf(p.Pass),
 		matrices: matricesOf(s.Graph)}
 	l.buffer(token, ir.Input, ir.I32, ir.HBM, p.Pass.NumTokens()).Role = ir.RoleToken
 	l.buffer(embeddings, ir.Input, ir.F32, ir.HBM, l.tokens.shape(p.Model.Hidden)...).Role = ir.RoleEmbeddings
@@ -66,7 +67,7 @@ func runLower(s *State) error {
 		return err
 	}
 	p.Variants = []ir.Variant{v}
-	prune(p)
+	rewrite.Prune(p)
 	s.Program = p
 	return nil
 }
@@ -96,7 +97,7 @@ func invFreqOfKind(kind int) string { return fmt.Sprintf("%s.kind%d", invFreqKey
 type lowerer struct {
 	g        *ir.Graph
 	m        *ir.Model
-	buffers  buffers
+	buffers  rewrite.Buffers
 	tokens   tokens
 	matrices []map[string]*ir.GraphWeight // of linears, by kind of layers and what they are made of
 	tables   []string                     // the keys of the frequencies that have a buffer
@@ -381,7 +382,7 @@ func (l *lowerer) add(n *ir.GraphNode) error {
 	default:
 		out = l.named(n.Name)
 	}
-	if l.buffers.find(out, 0) != nil {
+	if l.buffers.Find(out, 0) != nil {
 		sums = append(sums, l.tokens.view(out, task))
 	}
 	l.sum, l.value[n.Name] = n.Name, out

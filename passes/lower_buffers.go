@@ -27,9 +27,9 @@ func (l *lowerer) buffer(name string, kind ir.BufferKind, dtype ir.DType, space 
 
 // declare adds a buffer unless it is there already, as it has to be then.
 func (l *lowerer) declare(b ir.Buffer) *ir.Buffer {
-	have := l.buffers.find(b.Name, b.First)
+	have := l.buffers.Find(b.Name, b.First)
 	if have == nil {
-		return l.buffers.add(b)
+		return l.buffers.Add(b)
 	}
 	if l.differs == nil && (have.Kind != b.Kind || have.DType != b.DType || !slices.Equal(have.Shape, b.Shape)) {
 		l.differs = diag.Errorf(codeOrder, "buffer "+b.Name, "is %s %v in one layer, and %s %v in another; want "+

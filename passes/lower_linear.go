@@ -45,7 +45,7 @@ func (l *lowerer) linear(n *ir.GraphNode, in string) {
 	}
 	w := l.weights(l.named(n.Name)+".weight", n.Weights[0], order...)
 	out := l.named(n.Name)
-	if b := l.buffers.find(out, 0); b != nil && b.DType != dtype { // layers of another kind rotate it before
+	if b := l.buffers.Find(out, 0); b != nil && b.DType != dtype { // layers of another kind rotate it before
 		out += ".exchanged"
 	}
 	if n.Name == l.chosen {

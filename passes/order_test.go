@@ -7,9 +7,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/importers"
+	"amkc/importers/checkpoint"
+	"amkc/importers/modeltest"
 	"amkc/ir"
 	"amkc/knobs"
-	"amkc/passes/checkpoint"
 	"amkc/refvm"
 )
 
@@ -33,7 +35,8 @@ func TestOrderOfKnobs(t *testing.T) {
 		return c
 	}
 	run := func(c ir.ScheduleConfig) (logits []float32) {
-		s := &State{Source: Source{Name: "ordered", Config: openConfig(t, ordered)}, Target: toyTarget(4), Config: c}
+		s := &State{Source: importers.Source{Name: "ordered", Config: modeltest.OpenConfig(t, ordered)},
+			Target: modeltest.ToyTarget(4), Config: c}
 		for _, p := range pipeline {
 			if p.Run(s) != nil {
 				return nil // the value is for other models

@@ -6,12 +6,12 @@ import (
 	"runtime"
 	"slices"
 
+	"amkc/importers/checkpoint"
+	"amkc/importers/quantised"
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/ir/format"
 	"amkc/passes/calibration"
-	"amkc/passes/checkpoint"
-	"amkc/passes/quantised"
 )
 
 // Weights supplies the contents of a program's WEIGHT and CONST buffers from a checkpoint: as float32 rows in the

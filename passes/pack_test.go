@@ -11,15 +11,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/importers"
+	"amkc/importers/checkpoint"
+	"amkc/importers/modeltest"
 	"amkc/ir"
 	"amkc/ir/half"
 	"amkc/ir/transform"
-	"amkc/passes/checkpoint"
 )
 
 // randomWeights supplies a program with random weights stored in the given dtype.
 func randomWeights(t testing.TB, s *State, dtype checkpoint.DType) *Weights {
-	c, err := checkpoint.NewRandom(s.Source.Config, 5, RequiredTensors(s.Graph, dtype), UnitOffsets(s.Graph))
+	c, err := checkpoint.NewRandom(s.Source.Config, 5, importers.RequiredTensors(s.Graph, dtype),
+		importers.UnitOffsets(s.Graph))
 	require.NoError(t, err)
 	return NewWeights(c, s.Graph, s.Matrices)
 }
@@ -40,7 +43,7 @@ func decodeAt(d ir.DType, b []byte) float32 {
 // Packed bytes hold each element where ir.Buffer says it is, and zero everywhere else.
 func TestPackedBytesFollowTheLayout(t *testing.T) {
 	for seed := range uint64(12) {
-		s := sample(t, rand.New(rand.NewPCG(seed, 21)))
+		s := sampled(t, rand.New(rand.NewPCG(seed, 21)))
 		lowered(t, s, "exchange")
 		stored := []checkpoint.DType{checkpoint.F32, checkpoint.F16, checkpoint.BF16}[seed%3]
 		w := randomWeights(t, s, stored)
@@ -106,7 +109,8 @@ func TestRowOrder(t *testing.T) {
 
 func TestWeightsRoundToNearestEven(t *testing.T) {
 	values := []float32{1, 1 + 1.0/256, 1 + 3.0/256, -1.00390625, 3.14159265, 1e-8, 65000}
-	dir := writeModel(t, tinyConfig, map[string]stored{"w": {"F32", []int{len(values)}, f32Bytes(values...)}})
+	dir := modeltest.WriteModel(t, modeltest.TinyConfig, map[string]modeltest.Stored{"w": {DType: "F32",
+		Shape: []int{len(values)}, Data: modeltest.F32Bytes(values...)}})
 	c, err := checkpoint.Open(dir)
 	require.NoError(t, err)
 	defer c.Close()
@@ -122,9 +126,10 @@ func TestWeightsRoundToNearestEven(t *testing.T) {
 }
 
 func TestOverflowIsRefused(t *testing.T) {
-	dir := writeModel(t, tinyConfig, map[string]stored{"w": {"F32", []int{2, 2}, f32Bytes(1, 2, 1e5, 3)},
-		"inf":  {"F32", []int{1}, f32Bytes(float32(math.Inf(1)))},
-		"infs": {"F32", []int{1, 1}, f32Bytes(float32(math.Inf(1)))}})
+	dir := modeltest.WriteModel(t, modeltest.TinyConfig, map[string]modeltest.Stored{"w": {DType: "F32", Shape: []int{2,
+		2}, Data: modeltest.F32Bytes(1, 2, 1e5, 3)},
+		"inf":  {DType: "F32", Shape: []int{1}, Data: modeltest.F32Bytes(float32(math.Inf(1)))},
+		"infs": {DType: "F32", Shape: []int{1, 1}, Data: modeltest.F32Bytes(float32(math.Inf(1)))}})
 	c, err := checkpoint.Open(dir)
 	require.NoError(t, err)
 	defer c.Close()
@@ -149,18 +154,19 @@ func TestForeignBuffersAreRefused(t *testing.T) {
 	buffer := func(shape []int, pieces ...ir.Piece) ir.Buffer {
 		return ir.Buffer{Name: "b", Kind: ir.Weight, Shape: shape, Pieces: pieces}
 	}
-	checkRefusals(t, "testdata/pack_refusals.golden", []refusal{
-		{"no such tensor", buffer([]int{6, 4}, ir.Piece{Key: "v"})},
-		{"bad key", buffer([]int{6, 4}, ir.Piece{Key: "w{"})},
-		{"no pieces", buffer([]int{6, 4})},
-		{"other columns", buffer([]int{8, 3}, ir.Piece{Key: "w"})},
-		{"other rows", buffer([]int{7, 4}, ir.Piece{Key: "w"})},
-		{"heads do not fit", buffer([]int{6, 4}, ir.Piece{Key: "w", Chain: transform.Of(transform.Pairs, 4)})},
-		{"odd without even", buffer([]int{6, 4}, ir.Piece{Key: "w", Chain: transform.Of(transform.Odd)})},
-		{"dtype", ir.Buffer{Name: "b", DType: ir.I8, Shape: []int{6, 4}, Pieces: []ir.Piece{{Key: "w"}}}},
-		{"layout", ir.Buffer{Name: "b", Shape: []int{6, 4}, Layout: ir.Layout{Kind: ir.Word64},
+	modeltest.CheckRefusals(t, "testdata/pack_refusals.golden", []modeltest.Refusal{
+		{Name: "no such tensor", Input: buffer([]int{6, 4}, ir.Piece{Key: "v"})},
+		{Name: "bad key", Input: buffer([]int{6, 4}, ir.Piece{Key: "w{"})},
+		{Name: "no pieces", Input: buffer([]int{6, 4})},
+		{Name: "other columns", Input: buffer([]int{8, 3}, ir.Piece{Key: "w"})},
+		{Name: "other rows", Input: buffer([]int{7, 4}, ir.Piece{Key: "w"})},
+		{Name: "heads do not fit", Input: buffer([]int{6, 4}, ir.Piece{Key: "w", Chain: transform.Of(transform.Pairs,
+			4)})},
+		{Name: "odd without even", Input: buffer([]int{6, 4}, ir.Piece{Key: "w", Chain: transform.Of(transform.Odd)})},
+		{Name: "dtype", Input: ir.Buffer{Name: "b", DType: ir.I8, Shape: []int{6, 4}, Pieces: []ir.Piece{{Key: "w"}}}},
+		{Name: "layout", Input: ir.Buffer{Name: "b", Shape: []int{6, 4}, Layout: ir.Layout{Kind: ir.Word64},
 			Pieces: []ir.Piece{{Key: "w"}}}},
-		{"even without odd", buffer([]int{6, 4}, ir.Piece{Key: "w", Chain: transform.Of(transform.Even)})},
+		{Name: "even without odd", Input: buffer([]int{6, 4}, ir.Piece{Key: "w", Chain: transform.Of(transform.Even)})},
 	}, func(v any) error {
 		b := v.(ir.Buffer)
 		return w.Pack(io.Discard, &b, 0)
@@ -198,7 +204,8 @@ func TestPackingMemoryIsBounded(t *testing.T) {
 func BenchmarkPack(b *testing.B) {
 	const rows, cols = 1024, 2048
 	values := make([]byte, rows*cols*2)
-	dir := writeModel(b, tinyConfig, map[string]stored{"w": {"BF16", []int{rows, cols}, values}})
+	dir := modeltest.WriteModel(b, modeltest.TinyConfig, map[string]modeltest.Stored{"w": {DType: "BF16",
+		Shape: []int{rows, cols}, Data: values}})
 	c, err := checkpoint.Open(dir)
 	require.NoError(b, err)
 	defer c.Close()

@@ -7,6 +7,7 @@ import (
 
 	"amkc/ir"
 	"amkc/knobs"
+	"amkc/passes/rewrite"
 )
 
 // PageColor is the pass that lays exchange buffers onto pages. Two buffers may share a page if every access of one
@@ -83,15 +84,15 @@ func resultsOfAttention(p *ir.Program) map[string]bool {
 	if p.Pass.NumTokens() == 1 {
 		return out
 	}
-	buffers := newBuffers(p)
+	buffers := rewrite.NewBuffers(p)
 	for i := range p.Variants {
-		eachStage(&p.Variants[i], func(s *ir.Stage, loop *ir.Loop) {
+		rewrite.EachStage(&p.Variants[i], func(s *ir.Stage, loop *ir.Loop) {
 			for k := range s.Ops {
 				if code := s.Ops[k].Code; code != ir.ATTENTION && code != ir.AttentionCombine {
 					continue
 				}
 				for _, o := range s.Ops[k].Out {
-					if b := buffers.find(o.Buf, firstIndex(s, loop)); b != nil {
+					if b := buffers.Find(o.Buf, rewrite.FirstIndex(s, loop)); b != nil {
 						out[b.Name] = true
 					}
 				}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/importers/modeltest"
 	"amkc/ir"
 	"amkc/knobs"
 )
@@ -39,7 +40,7 @@ func newReach(f *ir.Flat, pos int) *reach {
 			if a.Write || !f.Buffers[a.Buf].Layout.Words() {
 				continue
 			}
-			eachElement(a.Dims, pos, func(e [4]int) {
+			modeltest.EachElement(a.Dims, pos, func(e [4]int) {
 				for _, u := range writers[a.Buf][e] {
 					for _, w := range task.Waits {
 						if w.Counter == f.Tasks[u].Signal && set.Bit(u) == 0 {
@@ -52,7 +53,7 @@ func newReach(f *ir.Flat, pos int) *reach {
 		r.before = append(r.before, set)
 		for _, a := range accesses {
 			if a.Write && f.Buffers[a.Buf].Layout.Words() {
-				eachElement(a.Dims, pos, func(e [4]int) {
+				modeltest.EachElement(a.Dims, pos, func(e [4]int) {
 					if writers[a.Buf] == nil {
 						writers[a.Buf] = map[[4]int][]int{}
 					}
@@ -99,7 +100,7 @@ func TestPagesAgainstTheDefinition(t *testing.T) {
 	}
 	shared, apart := 0, 0
 	for seed := range uint64(8) {
-		s := sample(t, rand.New(rand.NewPCG(seed, 3)))
+		s := sampled(t, rand.New(rand.NewPCG(seed, 3)))
 		lowered(t, s, "pagecolor")
 		flats, err := unrolledWords(s.Program)
 		require.NoError(t, err)

@@ -3,52 +3,27 @@ package passes
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/importers"
+	"amkc/importers/modeltest"
 	"amkc/ir"
+	"amkc/passes/rewrite"
 )
 
-// A sample is a random small model, target and schedule.
-func sample(t testing.TB, rng *rand.Rand) *State {
-	kv := 1 + rng.IntN(4)
-	heads := kv * (1 + rng.IntN(4))
-	pick := func(values ...int) int { return values[rng.IntN(len(values))] }
-	config := fmt.Sprintf(`{"model_type": "llama", "hidden_size": %d, "intermediate_size": %d, "num_hidden_layers": %d,
-		"num_attention_heads": %d, "num_key_value_heads": %d, "head_dim": %d, "vocab_size": %d,
-		"max_position_embeddings": %d,
-		"tie_word_embeddings": %t, "torch_dtype": %q}`, 1+rng.IntN(200), 1+rng.IntN(300), 1+rng.IntN(5), heads, kv,
-		pick(2, 6, 8, 12, 16, 24, 40, 64), 1+rng.IntN(400), pick(1, 17, 80, 200), rng.IntN(2) == 0,
-		[]string{"float32", "float16", "bfloat16"}[rng.IntN(3)])
-	c := ir.ScheduleConfig{
-		Tiling: map[string]map[string]int{
-			"attention": {"split_from": pick(0, 16, 40), "max_splits": pick(1, 3, 16)},
-			"gemv":      {"rows": pick(8, 8, 16)},
-			"exchange":  {"flagged": rng.IntN(2), "copies": pick(1, 2)},
-			"ring":      {"chunk_bytes": pick(4096, 16384)},
-		},
-		SMAssignment:   ir.Assignment{Policy: []string{policyContiguous, policyBalance, policyRoundRobin}[rng.IntN(3)]},
-		PageAllocation: []string{"graph_color", "linear", "none"}[rng.IntN(3)],
-	}
-	return &State{Source: Source{Name: "sample", Config: openConfig(t, config)},
-		Target: toyTarget(pick(1, 2, 5, 13, 32)), Config: c}
-}
-
-// samples is how many random models a property is asked of, of which AMKC_LONG asks for 40.
-func samples() int {
-	if os.Getenv("AMKC_LONG") != "" {
-		return 40
-	}
-	return 16
+// sampled is the state of a sample before the first pass.
+func sampled(t testing.TB, rng *rand.Rand) *State {
+	of := modeltest.NewSample(rng)
+	return &State{Source: importers.Source{Name: "sample", Config: modeltest.OpenConfig(t, of.Model)},
+		Target: of.Target, Config: of.Config}
 }
 
 func eachSample(t *testing.T, last string, f func(t *testing.T, s *State)) {
-	for seed := range uint64(samples()) {
-		s := sample(t, rand.New(rand.NewPCG(seed, 99)))
-		lowered(t, s, last)
+	for seed := range uint64(modeltest.Samples()) {
+		s := lowered(t, sampled(t, rand.New(rand.NewPCG(seed, 99))), last)
 		if !t.Run(fmt.Sprint(seed), func(t *testing.T) { f(t, s) }) {
 			t.Logf("config %s", s.Source.Config.Model.Raw)
 			return
@@ -58,8 +33,8 @@ func eachSample(t *testing.T, last string, f func(t *testing.T, s *State)) {
 
 // After every pass the program is well formed, and its text form is exact.
 func TestEveryPassLeavesAWellFormedProgram(t *testing.T) {
-	for seed := range uint64(samples()) {
-		s := sample(t, rand.New(rand.NewPCG(seed, 99)))
+	for seed := range uint64(modeltest.Samples()) {
+		s := sampled(t, rand.New(rand.NewPCG(seed, 99)))
 		for _, p := range pipeline {
 			require.NoError(t, p.Run(s))
 			if s.Program == nil {
@@ -98,7 +73,7 @@ func checkWrites(t *testing.T, f *ir.Flat, pos int) {
 		for _, a := range accesses {
 			b := &f.Buffers[a.Buf]
 			if a.Write || b.Space == ir.SMEM {
-				eachElement(a.Dims, pos, func(e [4]int) {
+				modeltest.EachElement(a.Dims, pos, func(e [4]int) {
 					if b.Space == ir.SMEM {
 						if owner[a.Buf] == nil {
 							owner[a.Buf] = map[[4]int]int{}
@@ -136,23 +111,7 @@ func checkWrites(t *testing.T, f *ir.Flat, pos int) {
 	}
 }
 
-func isPart(name string) bool { _, role := splitName(name); return role == "part" }
-
-func eachElement(dims []ir.Range, pos int, f func([4]int)) {
-	sets := [4][]int{{0}, {0}, {0}, {0}}
-	for d, r := range dims {
-		sets[d] = r.Elements(nil, pos)
-	}
-	for _, a := range sets[0] {
-		for _, b := range sets[1] {
-			for _, c := range sets[2] {
-				for _, d := range sets[3] {
-					f([4]int{a, b, c, d})
-				}
-			}
-		}
-	}
-}
+func isPart(name string) bool { _, role := ir.InLayer(name); return role == "part" }
 
 // The splits of a head take every row of the cache once between them, and the row of this step belongs to one.
 func TestSplitsPartitionTheContext(t *testing.T) {
@@ -196,16 +155,16 @@ func TestSplitsPartitionTheContext(t *testing.T) {
 // Balancing never leaves the busiest SM with more than contiguous spans do.
 func TestBalanceIsNoWorseThanContiguous(t *testing.T) {
 	better := 0
-	for seed := range uint64(samples()) {
+	for seed := range uint64(modeltest.Samples()) {
 		most := map[string]int{}
 		for _, policy := range []string{policyContiguous, policyBalance} {
-			s := sample(t, rand.New(rand.NewPCG(seed, 7)))
+			s := sampled(t, rand.New(rand.NewPCG(seed, 7)))
 			s.Config.SMAssignment.Policy = policy
 			lowered(t, s, "assign")
 			v := &s.Program.Variants[0]
 			b := newBalancer(s.Program, v)
-			eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
-				for _, i := range indices(st, loop) {
+			rewrite.EachStage(v, func(st *ir.Stage, loop *ir.Loop) {
+				for _, i := range rewrite.Indices(st, loop) {
 					for _, task := range st.Dist.Tasks(i) {
 						b.loads[task.SM] += b.bytes(st, task, i)
 					}
@@ -218,5 +177,5 @@ func TestBalanceIsNoWorseThanContiguous(t *testing.T) {
 			better++
 		}
 	}
-	require.Greater(t, better, samples()/4)
+	require.Greater(t, better, modeltest.Samples()/4)
 }

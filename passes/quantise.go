@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"amkc/importers"
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/ir/format"
@@ -24,13 +25,13 @@ var Quantise = Pass{
 }
 
 func runQuantise(s *State) error {
-	if s.Source.Cache != nil {
-		s.Graph.Model.Cache = *s.Source.Cache
+	if s.Cache != nil {
+		s.Graph.Model.Cache = *s.Cache
 	}
-	if len(s.Source.Formats) == 0 {
+	if len(s.Formats) == 0 {
 		return nil
 	}
-	q := &quantiser{g: s.Graph, formats: s.Source.Formats, used: make([]bool, len(s.Source.Formats)),
+	q := &quantiser{g: s.Graph, formats: s.Formats, used: make([]bool, len(s.Formats)),
 		chosen: map[string]choiceOf{}}
 	for i := range q.formats {
 		f := &q.formats[i]
@@ -101,7 +102,7 @@ func (q *quantiser) run() error {
 			n.Weights[0].Storage = q.storage(n, q.chosen[n.Name])
 		}
 	}
-	bad := storeLayers(q.g, func(layer int, n *ir.GraphNode) *ir.Storage {
+	bad := importers.StoreLayers(q.g, func(layer int, n *ir.GraphNode) *ir.Storage {
 		return q.storage(n, layers[layer][n.Name])
 	})
 	if bad != nil {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/importers"
+	"amkc/importers/modeltest"
 	"amkc/ir"
 )
 
@@ -77,10 +79,10 @@ const quantisedConfig = `{"model_type": "llama", "hidden_size": 256, "intermedia
 
 // quantiseModel imports a model and gives its matrices formats.
 func quantiseModel(t testing.TB, config, spec string) (*ir.Graph, error) {
-	s := &State{Source: Source{Name: "m", Config: openConfig(t, config)}}
+	s := &State{Source: importers.Source{Name: "m", Config: modeltest.OpenConfig(t, config)}}
 	require.NoError(t, Import.Run(s))
 	var err error
-	s.Source.Formats, err = ParseWeightFormats(spec)
+	s.Formats, err = ParseWeightFormats(spec)
 	require.NoError(t, err)
 	err = Quantise.Run(s)
 	return s.Graph, err
@@ -145,33 +147,15 @@ func TestQuantise(t *testing.T) {
 }
 
 func TestQuantiseRefusals(t *testing.T) {
-	var refusals []refusal
+	var refusals []modeltest.Refusal
 	for _, spec := range []string{"int4,q_proj=int8", "int4,up_proj=int4:g32", "int4,layers.1.*.up_proj=int8",
 		"int4,embeddings=int8", "int8,lm_head=fp16"} {
-		refusals = append(refusals, refusal{spec, spec})
+		refusals = append(refusals, modeltest.Refusal{Name: spec, Input: spec})
 	}
-	checkRefusals(t, "testdata/quantise_refusals.golden", refusals, func(spec any) error {
+	modeltest.CheckRefusals(t, "testdata/quantise_refusals.golden", refusals, func(spec any) error {
 		_, err := quantiseModel(t, quantisedConfig+"}", spec.(string))
 		return err
 	})
-}
-
-// storedKinds lists the layers of each kind, with how their down_proj and o_proj are stored.
-func storedKinds(g *ir.Graph) []string {
-	var out []string
-	for k := range g.Kinds {
-		text := fmt.Sprint(g.Of(k))
-		for _, n := range g.Kinds[k].Nodes {
-			if w := n.Weights; n.Name == "down_proj" || n.Name == "gate_proj" {
-				text += " plain"
-				if w[0].Storage != nil {
-					text = strings.TrimSuffix(text, "plain") + w[0].Storage.DType.String()
-				}
-			}
-		}
-		out = append(out, text)
-	}
-	return out
 }
 
 // Layers whose matrices are stored differently are of several kinds, as many as there are sets of formats.
@@ -189,7 +173,7 @@ func TestKindsByStorage(t *testing.T) {
 	} {
 		g, err := quantiseModel(t, config, spec)
 		require.NoError(t, err, spec)
-		require.Equal(t, want, storedKinds(g), spec)
+		require.Equal(t, want, modeltest.StoredKinds(g), spec)
 	}
 }
 
@@ -205,10 +189,10 @@ func TestTooManyKinds(t *testing.T) {
 		}
 		return strings.Join(items, ",")
 	}
-	g, err := quantiseModel(t, config, spec(mostKinds))
+	g, err := quantiseModel(t, config, spec(importers.MostKinds))
 	require.NoError(t, err)
-	require.Len(t, g.Kinds, mostKinds)
-	_, err = quantiseModel(t, config, spec(mostKinds+1))
+	require.Len(t, g.Kinds, importers.MostKinds)
+	_, err = quantiseModel(t, config, spec(importers.MostKinds+1))
 	require.ErrorContains(t, err, "layers: error: are of more than 16 kinds, by what they compute and how their "+
 		"matrices are stored: layer 16 is of another one than all before it; want at most 16")
 }
@@ -220,16 +204,17 @@ func TestKindsAreMerged(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, g.Kinds, 2)
 	stored := &ir.Storage{DType: ir.I8, Scales: ir.Scales{Group: 128, DType: ir.BF16}}
-	require.Nil(t, storeLayers(g, func(int, *ir.GraphNode) *ir.Storage { return stored }))
+	require.Nil(t, importers.StoreLayers(g, func(int, *ir.GraphNode) *ir.Storage { return stored }))
 	require.Len(t, g.Kinds, 1)
 	require.Equal(t, []int{0, 0, 0}, g.Layers)
 
 	const windows = "../testdata/models/zoo/gemma3-tied"
-	s := &State{Source: Source{Name: "m", Config: openConfig(t, readText(t, windows+"/config.json"))}}
+	s := &State{Source: importers.Source{Name: "m", Config: modeltest.OpenConfig(t, readText(t,
+		windows+"/config.json"))}}
 	require.NoError(t, Import.Run(s))
 	kinds, layers := len(s.Graph.Kinds), s.Graph.Layers
 	require.Equal(t, 2, kinds)
-	require.Nil(t, storeLayers(s.Graph, func(layer int, _ *ir.GraphNode) *ir.Storage {
+	require.Nil(t, importers.StoreLayers(s.Graph, func(layer int, _ *ir.GraphNode) *ir.Storage {
 		return []*ir.Storage{stored, nil}[min(layer, 1)]
 	}))
 	require.Len(t, s.Graph.Kinds, 3, "%v", layers)
@@ -247,7 +232,7 @@ func readText(t testing.TB, path string) string {
 // What the checkpoint has quantised stays: a default is for the rest.
 func TestQuantisedInTheCheckpoint(t *testing.T) {
 	run := func(spec string) (map[string]string, error) {
-		s := &State{Source: Source{Name: "m", Config: openConfig(t, quantisedConfig+"}")}}
+		s := &State{Source: importers.Source{Name: "m", Config: modeltest.OpenConfig(t, quantisedConfig+"}")}}
 		require.NoError(t, Import.Run(s))
 		for i := range s.Graph.Kinds[0].Nodes {
 			if n := &s.Graph.Kinds[0].Nodes[i]; n.Op == "linear" {
@@ -256,7 +241,7 @@ func TestQuantisedInTheCheckpoint(t *testing.T) {
 			}
 		}
 		var err error
-		s.Source.Formats, err = ParseWeightFormats(spec)
+		s.Formats, err = ParseWeightFormats(spec)
 		require.NoError(t, err)
 		err = Quantise.Run(s)
 		return storages(s.Graph), err

@@ -6,6 +6,7 @@ import (
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/kernel"
+	"amkc/passes/rewrite"
 )
 
 // Replicate is the pass that gives every SM the whole residual, where what is added to it is the norm of a branch. Such
@@ -49,7 +50,7 @@ func runReplicate(s *State) error {
 	}
 	p.Buffers = append(p.Buffers, ir.Buffer{Name: r.rounded, Kind: ir.Activation, DType: r.dtype,
 		Shape: slices.Clone(r.residual.Shape), Space: ir.SMEM})
-	prune(p)
+	rewrite.Prune(p)
 	return nil
 }
 
@@ -82,7 +83,7 @@ const roundedName, normedName = "x", "branch"
 // A replication is a variant whose residual every SM can have.
 type replication struct {
 	v        *ir.Variant
-	buffers  buffers
+	buffers  rewrite.Buffers
 	sms      int
 	residual *ir.Buffer
 	rounded  string // the buffer of its values as they are read, or of what owners add to it; they are of dtype
@@ -95,15 +96,15 @@ type replication struct {
 // replicationOf returns nil if a stage keeps the residual that adds something else than the norm of a branch, which
 // nobody else reads, and if there is none that adds one.
 func replicationOf(p *ir.Program, v *ir.Variant) *replication {
-	r := &replication{v: v, buffers: newBuffers(p), sms: p.Target.SMs, norms: map[*ir.Stage]*ir.Stage{},
+	r := &replication{v: v, buffers: rewrite.NewBuffers(p), sms: p.Target.SMs, norms: map[*ir.Stage]*ir.Stage{},
 		sums: map[string]bool{}, signals: map[string]bool{}}
 	keepers, ok := keepersOf(r.buffers), true
-	eachStage(v, func(s *ir.Stage, loop *ir.Loop) {
+	rewrite.EachStage(v, func(s *ir.Stage, loop *ir.Loop) {
 		if !keepers.keeps(s, loop) {
 			return
 		}
 		op, norm := lastOp(s), r.normBefore(s, loop)
-		kept := r.buffers.find(op.Out[0].Buf, firstIndex(s, loop))
+		kept := r.buffers.Find(op.Out[0].Buf, rewrite.FirstIndex(s, loop))
 		if ok = ok && len(s.Ops) == 1 && len(op.Out) == 2 && (op.Code == ir.EMBED || norm != nil) &&
 			(r.residual == nil || r.residual == kept); !ok {
 			return
@@ -112,9 +113,9 @@ func replicationOf(p *ir.Program, v *ir.Variant) *replication {
 		if norm != nil {
 			r.norms[s] = norm
 		}
-		sum := r.buffers.find(op.Out[1].Buf, firstIndex(s, loop))
+		sum := r.buffers.Find(op.Out[1].Buf, rewrite.FirstIndex(s, loop))
 		r.sums[sum.Name], r.dtype = true, sum.DType
-		for _, i := range indices(s, loop) {
+		for _, i := range rewrite.Indices(s, loop) {
 			if name, err := ir.Resolve(s.Signal, i); err == nil {
 				r.signals[name] = true
 			}
@@ -127,7 +128,7 @@ func replicationOf(p *ir.Program, v *ir.Variant) *replication {
 	if p.Pass.NumTokens() > 1 {
 		r.rounded = normedName
 	}
-	for r.buffers.find(r.rounded, 0) != nil {
+	for r.buffers.Find(r.rounded, 0) != nil {
 		r.rounded += ".rounded"
 	}
 	return r
@@ -199,13 +200,13 @@ func (r *replication) own(sm, whole ir.Range) []ir.Operand {
 func (r *replication) readOwn(s *ir.Stage, loop *ir.Loop) {
 	for k := range s.Ops {
 		for i, o := range s.Ops[k].In {
-			if b := r.buffers.find(o.Buf, firstIndex(s, loop)); b != nil && r.sums[b.Name] {
+			if b := r.buffers.Find(o.Buf, rewrite.FirstIndex(s, loop)); b != nil && r.sums[b.Name] {
 				s.Ops[k].In[i] = view(r.rounded, append([]ir.Range{ir.Index(onSM)}, o.Dims...)...)
 			}
 		}
 	}
 	s.Waits = slices.DeleteFunc(s.Waits, func(w ir.Wait) bool {
-		name, err := ir.Resolve(w.Counter, indices(s, loop)[0])
+		name, err := ir.Resolve(w.Counter, rewrite.Indices(s, loop)[0])
 		return err == nil && r.signals[name]
 	})
 }

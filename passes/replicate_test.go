@@ -7,12 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/ir"
+	"amkc/passes/rewrite"
 )
 
 // exchangesOf counts the vectors that a layer publishes, of the first kind if there are several.
 func exchangesOf(t *testing.T, p *ir.Program) int {
 	n := 0
-	eachStage(&p.Variants[0], func(s *ir.Stage, loop *ir.Loop) {
+	rewrite.EachStage(&p.Variants[0], func(s *ir.Stage, loop *ir.Loop) {
 		if loop != nil && s.Kind <= 1 && s.Signal != "" {
 			n++
 		}

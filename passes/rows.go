@@ -5,12 +5,13 @@ import (
 	"math"
 	"slices"
 
+	"amkc/importers"
+	"amkc/importers/checkpoint"
+	"amkc/importers/quantised"
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/ir/format"
 	"amkc/ir/transform"
-	"amkc/passes/checkpoint"
-	"amkc/passes/quantised"
 )
 
 // A rowReader reads the rows of a buffer from the pieces it is made of.
@@ -28,7 +29,7 @@ type rowReader struct {
 func (w *Weights) open(b *ir.Buffer, i int) (*rowReader, error) {
 	r := &rowReader{buf: b, exact: true}
 	fail := func(format string, args ...any) error {
-		return diag.Errorf(codeWeights, "buffer "+b.Name, format, args...)
+		return diag.Errorf(importers.CodeWeights, "buffer "+b.Name, format, args...)
 	}
 	if r.format = b.Format(); r.format == nil {
 		return nil, fail("%s of %s; weights are packed as %s", b.Layout.Kind, b.DType, format.Names())
@@ -57,7 +58,7 @@ func (w *Weights) open(b *ir.Buffer, i int) (*rowReader, error) {
 			if len(b.Shape) == 1 {
 				tensor = elements{t}
 			}
-			r.exact = r.exact && modelDTypes[t.DType] == b.DType
+			r.exact = r.exact && importers.ModelDTypes[t.DType] == b.DType
 		}
 		v, err := piece.Chain.Of(tensor)
 		if err != nil {
@@ -82,7 +83,7 @@ func (w *Weights) open(b *ir.Buffer, i int) (*rowReader, error) {
 func stores(b *ir.Buffer, e *quantised.Element) bool {
 	s := b.Layout.Scales
 	return b.Layout.Kind == ir.Tile8x128 && b.DType.String() == e.Type && s.Group == e.Group &&
-		s.DType == modelDTypes[e.Scale] && (s.Zeros || !e.Zeros)
+		s.DType == importers.ModelDTypes[e.Scale] && (s.Zeros || !e.Zeros)
 }
 
 // readGroups returns rows [row0, row1) as the matrices of the pieces store them.

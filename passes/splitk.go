@@ -9,6 +9,7 @@ import (
 	"amkc/ir/format"
 	"amkc/kernel"
 	"amkc/knobs"
+	"amkc/passes/rewrite"
 )
 
 // SplitK is the pass that cuts the columns of a product into parts, if that spreads its tiles more evenly over the
@@ -36,7 +37,7 @@ func runSplitK(s *State) error {
 	for i := range p.Variants {
 		v := &p.Variants[i]
 		added := branchesAdded(p, v)
-		eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
+		rewrite.EachStage(v, func(st *ir.Stage, loop *ir.Loop) {
 			branch := branchOf(p, st, loop)
 			if branch == nil || !added[branch.Name] {
 				return
@@ -52,7 +53,7 @@ func runSplitK(s *State) error {
 	}
 	for i := range p.Variants {
 		v := &p.Variants[i]
-		eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
+		rewrite.EachStage(v, func(st *ir.Stage, loop *ir.Loop) {
 			if addsNorm(st) {
 				addParts(p, st, loop, parts)
 			}
@@ -73,19 +74,19 @@ func runSplitK(s *State) error {
 // branchOf returns the vector that a stage publishes which is a product and no more, as its buffer is declared.
 func branchOf(p *ir.Program, st *ir.Stage, loop *ir.Loop) *ir.Buffer {
 	if op := &st.Ops[0]; loop != nil && len(st.Ops) == 1 && op.Code == tokensOf(p.Pass).product() {
-		return newBuffers(p).find(op.Out[0].Buf, firstIndex(st, loop))
+		return rewrite.NewBuffers(p).Find(op.Out[0].Buf, rewrite.FirstIndex(st, loop))
 	}
 	return nil
 }
 
 // branchesAdded are the vectors that stages which add norms of branches read, and nobody else.
 func branchesAdded(p *ir.Program, v *ir.Variant) map[string]bool {
-	buffers, readers, added := newBuffers(p), map[string]int{}, map[string]bool{}
-	eachStage(v, func(st *ir.Stage, loop *ir.Loop) {
+	buffers, readers, added := rewrite.NewBuffers(p), map[string]int{}, map[string]bool{}
+	rewrite.EachStage(v, func(st *ir.Stage, loop *ir.Loop) {
 		read := map[string]bool{} // by this stage
 		for k := range st.Ops {
 			for _, o := range st.Ops[k].In {
-				b := buffers.find(o.Buf, firstIndex(st, loop))
+				b := buffers.Find(o.Buf, rewrite.FirstIndex(st, loop))
 				if b == nil || !b.Layout.Words() || read[b.Name] {
 					continue
 				}
@@ -113,7 +114,7 @@ func addsNorm(st *ir.Stage) bool {
 // (docs/performance.md has both). Parts are whole quads of columns, divide the SMs, and have no more values in all than
 // the kernel adds up.
 func bestParts(p *ir.Program, st *ir.Stage, loop *ir.Loop) int {
-	matrix := newBuffers(p).find(st.Ops[0].In[1].Buf, firstIndex(st, loop))
+	matrix := rewrite.NewBuffers(p).Find(st.Ops[0].In[1].Buf, rewrite.FirstIndex(st, loop))
 	f := matrix.Format()
 	if f == nil {
 		return 1
@@ -163,7 +164,7 @@ func cutColumns(st *ir.Stage, parts int) {
 // addParts lets a stage add the parts of its branch up: of the rows that it adds, and of the whole branch for its norm.
 func addParts(p *ir.Program, st *ir.Stage, loop *ir.Loop, parts map[string]int) {
 	norm := &st.Ops[0]
-	b := newBuffers(p).find(norm.In[0].Buf, firstIndex(st, loop))
+	b := rewrite.NewBuffers(p).Find(norm.In[0].Buf, rewrite.FirstIndex(st, loop))
 	if b == nil || parts[b.Name] < 2 {
 		return
 	}

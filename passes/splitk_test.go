@@ -7,8 +7,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/importers"
+	"amkc/importers/modeltest"
 	"amkc/ir"
 	"amkc/knobs"
+	"amkc/passes/rewrite"
 )
 
 // How Gemma's products are cut on 132 SMs: down where that spreads its tiles better, and o nowhere, whose tiles are
@@ -33,8 +36,8 @@ func TestSplitK(t *testing.T) {
 		{hidden: 4608, intermediate: 18432, heads: 16, most: 4, want: 2},
 		{hidden: 4608, intermediate: 18432, heads: 16, most: 4, want: 1, fp32: true}, // 9,216 values, of 8,192
 	} {
-		s := &State{Target: h200, Source: Source{Name: "gemma",
-			Config: openConfig(t, fmt.Sprintf(config, c.hidden, c.intermediate, c.heads))}}
+		s := &State{Target: h200, Source: importers.Source{Name: "gemma",
+			Config: modeltest.OpenConfig(t, fmt.Sprintf(config, c.hidden, c.intermediate, c.heads))}}
 		if c.fp32 {
 			dtype := ir.F32
 			s.Source.DType = &dtype
@@ -42,7 +45,7 @@ func TestSplitK(t *testing.T) {
 		knobs.SplitK.Set(&s.Config, c.most)
 		for _, s.Pass = range []ir.Pass{{}, ir.PassOf(1, 8), ir.PassOf(3, 1)} {
 			lowered(t, s, "split_k")
-			eachStage(&s.Program.Variants[0], func(st *ir.Stage, _ *ir.Loop) {
+			rewrite.EachStage(&s.Program.Variants[0], func(st *ir.Stage, _ *ir.Loop) {
 				want := map[string]int{"o": 1, "down": c.want}[st.Role]
 				if want == 0 {
 					return

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"amkc/ir"
+	"amkc/passes/rewrite"
 )
 
 // What a stage is to a pass is seen from what it does, whatever it is called.
@@ -31,17 +32,17 @@ func names(ops []ir.Operand, buf string) bool {
 // keepers finds the stages that keep a value on the SMs that own its rows: those that write a buffer that some stage
 // updates in place. Of a decoder that is the residual, and embed, o and down keep it.
 type keepers struct {
-	buffers buffers
+	buffers rewrite.Buffers
 	inPlace map[string]bool // buffers, by their declared names
 }
 
-func keepersOf(b buffers) keepers {
+func keepersOf(b rewrite.Buffers) keepers {
 	k := keepers{b, map[string]bool{}}
-	for i := range b.p.Variants {
-		eachStage(&b.p.Variants[i], func(st *ir.Stage, loop *ir.Loop) {
+	for i := range b.Program.Variants {
+		rewrite.EachStage(&b.Program.Variants[i], func(st *ir.Stage, loop *ir.Loop) {
 			for _, op := range st.Ops {
 				for _, o := range op.In {
-					if buf := b.find(o.Buf, firstIndex(st, loop)); buf != nil && buf.Kind == ir.Activation &&
+					if buf := b.Find(o.Buf, rewrite.FirstIndex(st, loop)); buf != nil && buf.Kind == ir.Activation &&
 						names(op.Out, o.Buf) {
 						k.inPlace[buf.Name] = true
 					}
@@ -56,7 +57,7 @@ func keepersOf(b buffers) keepers {
 func (k keepers) keeps(st *ir.Stage, loop *ir.Loop) bool {
 	return slices.ContainsFunc(st.Ops, func(op ir.Op) bool {
 		return slices.ContainsFunc(op.Out, func(o ir.Operand) bool {
-			buf := k.buffers.find(o.Buf, firstIndex(st, loop))
+			buf := k.buffers.Find(o.Buf, rewrite.FirstIndex(st, loop))
 			return buf != nil && k.inPlace[buf.Name]
 		})
 	})

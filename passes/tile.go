@@ -7,6 +7,7 @@ import (
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/knobs"
+	"amkc/passes/rewrite"
 )
 
 // Tile is the pass that cuts stages into grains: rows of a matrix into tiles of 8, attention into KV heads × context
@@ -38,7 +39,7 @@ func runTile(s *State) error {
 	if p.Variants, err = splitPositions(p, v); err != nil {
 		return err
 	}
-	prune(p)
+	rewrite.Prune(p)
 	return nil
 }
 
@@ -119,23 +120,23 @@ func newVariant(p *ir.Program, name string, lo, hi int, of *ir.Variant, split *s
 		var own []*ir.Stage
 		for _, st := range stages {
 			if split != nil && attention(st) != nil {
-				own = append(own, split.stages(st, firstIndex(st, loop))...)
+				own = append(own, split.stages(st, rewrite.FirstIndex(st, loop))...)
 				continue
 			}
-			own = append(own, cloneStage(st))
+			own = append(own, rewrite.CloneStage(st))
 		}
 		for _, st := range own {
 			groupRows(p, st)
 		}
 		return own, nil
 	})
-	declareCounters(&v, newBuffers(p))
+	declareCounters(&v, rewrite.NewBuffers(p))
 	if err = cmp.Or(err, setThresholds(&v)); err != nil {
 		return v, err
 	}
 	for _, n := range v.Body {
 		if loop, ok := n.(*ir.Loop); ok {
-			shareKinds(loop, newBuffers(p))
+			shareKinds(loop, rewrite.NewBuffers(p))
 		}
 	}
 	return v, nil

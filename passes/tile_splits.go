@@ -6,6 +6,7 @@ import (
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/knobs"
+	"amkc/passes/rewrite"
 )
 
 // splitPositions makes the variants: attention in one piece below split_from, and in splits from there on if there are
@@ -70,7 +71,7 @@ func splitPositions(p *ir.Program, v *ir.Variant) ([]ir.Variant, error) {
 // rowsSeen is how many rows of a cache attention looks at in the last position, its own not counted.
 func rowsSeen(v *ir.Variant, last int) int {
 	most := 0
-	eachStage(v, func(st *ir.Stage, _ *ir.Loop) {
+	rewrite.EachStage(v, func(st *ir.Stage, _ *ir.Loop) {
 		if o := attention(st); o != nil {
 			dims := o.In[1].Dims
 			most = max(most, dims[len(dims)-3].Len(last))
@@ -104,14 +105,14 @@ func (s *splitter) group() int { return s.p.Model.Heads / s.p.Model.KVHeads }
 // stages are those of the stage in the iteration of index i, and all others of its loop.
 func (s *splitter) stages(whole *ir.Stage, i int) []*ir.Stage {
 	part := ir.NameIn(whole.Layer, partRole)
-	buffers := newBuffers(s.p)
-	like := *buffers.find(attention(whole).Out[0].Buf, i)
+	buffers := rewrite.NewBuffers(s.p)
+	like := *buffers.Find(attention(whole).Out[0].Buf, i)
 	shape := []int{s.group(), s.p.Model.HeadDim + 2}
 	if s.NumRows() > 1 {
 		shape = append([]int{s.NumRows()}, shape...)
 	}
 	most := s.NumSequences() * s.p.Model.KVHeads * s.most
-	buffers.declare(ir.Buffer{Name: part, First: like.First, Count: like.Count, Step: like.Step,
+	buffers.Declare(ir.Buffer{Name: part, First: like.First, Count: like.Count, Step: like.Step,
 		Kind: ir.Activation, DType: ir.F32, Shape: append([]int{most}, shape...), Space: ir.GlobalScratch})
 	partial := &ir.Stage{Name: part, Role: partRole, Layer: whole.Layer, Kind: whole.Kind,
 		Dist:  ir.Dist{Kind: ir.Tiled, Extent: s.units(), Grain: 1},
@@ -131,8 +132,8 @@ func attention(st *ir.Stage) *ir.Op {
 // the cache its share; the rows of this pass belong to the splits whose turn it is.
 func (s *splitter) partialOps(whole *ir.Stage, part string, i int) []ir.Op {
 	head, share := spanA.Div(s.splits), spanA.Mod(s.splits)
-	buffers := newBuffers(s.p)
-	ops := cloneStage(whole).Ops
+	buffers := rewrite.NewBuffers(s.p)
+	ops := rewrite.CloneStage(whole).Ops
 	for k := range ops {
 		o := &ops[k]
 		for _, operand := range slices.Concat(o.In, o.Out) { // whose dimensions are those of the clone
@@ -140,7 +141,7 @@ func (s *splitter) partialOps(whole *ir.Stage, part string, i int) []ir.Op {
 				r := &operand.Dims[d]
 				r.Lo, r.Hi = r.Lo.With(ir.SpanA, head), r.Hi.With(ir.SpanA, head)
 			}
-			if b := buffers.find(operand.Buf, i); b != nil && b.Kind == ir.KVCache {
+			if b := buffers.Find(operand.Buf, i); b != nil && b.Kind == ir.KVCache {
 				r := &operand.Dims[len(operand.Dims)-3]
 				*r = ir.Share(r.Lo, r.Hi, s.block, share, s.splits)
 			}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/importers"
+	"amkc/importers/modeltest"
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/validate"
@@ -124,8 +126,9 @@ func refuse(t *testing.T, s *State, edits map[string]tokenEdit) {
 
 // A pass of more rows than there are positions is refused.
 func TestLowerTakesAsManyRowsAsPositions(t *testing.T) {
-	s := &State{Source: Source{Name: "llama", Config: openConfig(t, severalModels["llama"]+"}")}, Target: toyTarget(4),
-		Pass: ir.PassOf(2, 25)}
+	s := &State{Source: importers.Source{Name: "llama", Config: modeltest.OpenConfig(t, severalModels["llama"]+"}")},
+		Target: modeltest.ToyTarget(4),
+		Pass:   ir.PassOf(2, 25)}
 	require.NoError(t, Import.Run(s))
 	err := Lower.Run(s)
 	require.ErrorContains(t, err, ir.CodeVariants.ID)

@@ -11,9 +11,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/importers"
+	"amkc/importers/checkpoint"
+	"amkc/importers/modeltest"
 	"amkc/ir"
 	"amkc/knobs"
-	"amkc/passes/checkpoint"
 	"amkc/refvm"
 	"amkc/validate"
 )
@@ -64,8 +66,8 @@ var severalPasses = []ir.Pass{{}, ir.PassOf(1, 4), ir.PassOf(3, 1), ir.PassOf(2,
 
 // severalState is a model lowered for a pass, up to the pass named, with its counters realised.
 func severalState(t testing.TB, model, dtype string, tokens ir.Pass, last string) *State {
-	config := openConfig(t, severalModels[model]+`, "torch_dtype": "`+dtype+`"}`)
-	s := &State{Source: Source{Name: model, Config: config}, Target: toyTarget(4), Pass: tokens,
+	config := modeltest.OpenConfig(t, severalModels[model]+`, "torch_dtype": "`+dtype+`"}`)
+	s := &State{Source: importers.Source{Name: model, Config: config}, Target: modeltest.ToyTarget(4), Pass: tokens,
 		Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 20},
 			"ring": {"chunk_bytes": 8192}}}}
 	if model == fewAndMore {
@@ -133,7 +135,7 @@ func TestPassGoldens(t *testing.T) {
 	for _, last := range []string{"lower", "pagecolor"} {
 		text := ir.Print(severalState(t, "norms", "bfloat16", ir.PassOf(2, 2), last).Program)
 		path := filepath.Join("testdata", "tokens", last+".amk")
-		if *update {
+		if *modeltest.Update {
 			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 			require.NoError(t, os.WriteFile(path, text, 0o644))
 		}
@@ -147,7 +149,7 @@ func TestPassGoldens(t *testing.T) {
 func TestRandomPassesAreProved(t *testing.T) {
 	for seed := range uint64(12) {
 		rng := rand.New(rand.NewPCG(seed, 7))
-		s := sample(t, rng)
+		s := sampled(t, rng)
 		s.Pass = ir.PassOf(1+rng.IntN(4), 1+rng.IntN(4))
 		for _, p := range pipeline {
 			err := p.Run(s)
@@ -225,9 +227,10 @@ func requireSameBits(t *testing.T, want, have []float32, what string) {
 
 // A variant of fewer splits has room for a pass of the build.
 func TestMiddleVariantOfRows(t *testing.T) {
-	config := openConfig(t, severalModels[fewAndMore]+`, "torch_dtype": "bfloat16"}`)
+	config := modeltest.OpenConfig(t, severalModels[fewAndMore]+`, "torch_dtype": "bfloat16"}`)
 	run := func(until int) error {
-		s := &State{Source: Source{Name: "few", Config: config}, Target: toyTarget(4), Pass: ir.PassOf(1, 4),
+		s := &State{Source: importers.Source{Name: "few", Config: config}, Target: modeltest.ToyTarget(4),
+			Pass: ir.PassOf(1, 4),
 			Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": {"split_from": 21,
 				"middle_splits": 2, "middle_until": until}}}}
 		for _, p := range pipeline {

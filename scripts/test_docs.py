@@ -94,7 +94,7 @@ class Documents(unittest.TestCase):
             self.assertEqual(gone(read(path)), [], path)
 
     def test_named_files_that_are_gone(self):
-        text = "`ir/op` `ir/nothing.go` `nothing.go` `passes/import_NAME.go` `docs.go` `a/b` `passes/NAME.rs`\n"
+        text = "`ir/op` `ir/nothing.go` `nothing.go` `importers/NAME.go` `docs.go` `a/b` `passes/NAME.rs`\n"
         self.assertEqual(gone(text), ["ir/nothing.go", "nothing.go", "passes/NAME.rs"])
 
     def test_architecture_names_every_folder(self):

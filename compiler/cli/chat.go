@@ -9,8 +9,8 @@ import (
 
 	"amkc/app/dialogue"
 	"amkc/compiler"
+	"amkc/importers/checkpoint"
 	"amkc/ir/diag"
-	"amkc/passes/checkpoint"
 	"amkc/runtime/progress"
 	"amkc/text/sampling"
 )

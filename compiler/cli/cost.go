@@ -10,9 +10,9 @@ import (
 	"amkc/codegen"
 	"amkc/compiler"
 	"amkc/cost"
+	"amkc/importers/checkpoint"
 	"amkc/ir"
 	"amkc/ir/diag"
-	"amkc/passes/checkpoint"
 )
 
 // costFlags are the flags of cost.

@@ -10,11 +10,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"amkc/compiler"
+	"amkc/importers/checkpoint"
 	"amkc/interchange"
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/passes"
-	"amkc/passes/checkpoint"
 )
 
 // dumpFlags are the flags of dump.

@@ -5,11 +5,11 @@ import (
 	"math"
 	"slices"
 
+	"amkc/importers/checkpoint"
 	"amkc/interchange"
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/passes"
-	"amkc/passes/checkpoint"
 )
 
 // lowered is the last pass whose programs the AMK profile can express: one op per stage, nothing distributed over SMs.

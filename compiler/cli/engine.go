@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"amkc/compiler"
+	"amkc/importers/checkpoint"
 	"amkc/ir/diag"
-	"amkc/passes/checkpoint"
 	"amkc/refvm"
 	"amkc/runtime/driver"
 	"amkc/runtime/host"

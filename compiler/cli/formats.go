@@ -15,8 +15,8 @@ import (
 	"amkc/compiler/formats"
 	"amkc/compiler/quality"
 	"amkc/cost"
+	"amkc/importers/checkpoint"
 	"amkc/passes"
-	"amkc/passes/checkpoint"
 	"amkc/refvm"
 )
 

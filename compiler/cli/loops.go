@@ -6,13 +6,13 @@ import (
 	"text/tabwriter"
 
 	"amkc/ir"
-	"amkc/passes"
+	"amkc/passes/loops"
 )
 
 // loopsText lists the loops of a program: the range of each, its stages, and a line for each parameter of its body
 // with how the iterations use it and where it is.
 func loopsText(p *ir.Program) ([]byte, error) {
-	loops, err := passes.DescribeLoops(p)
+	loops, err := loops.Describe(p)
 	if err != nil {
 		return nil, err
 	}

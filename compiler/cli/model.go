@@ -14,10 +14,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"amkc/compiler"
+	"amkc/importers"
+	"amkc/importers/checkpoint"
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/passes"
-	"amkc/passes/checkpoint"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
 )
@@ -61,9 +62,9 @@ func (m *modelFlags) define(f *pflag.FlagSet, target string) {
 		"round what --weights quantises for a text: that in `FILE`, or token ids as a NumPy array")
 	f.Var(newChoice(&m.cache, "", "int8"), "cache",
 		"store the keys and values of earlier positions in 8 bits, with a scale for each row; default: in --dtype")
-	f.Var(newCount(&m.maxSeq, 0, 1, passes.MostPositions), "max-seq",
+	f.Var(newCount(&m.maxSeq, 0, 1, importers.MostPositions), "max-seq",
 		fmt.Sprintf("compile for `N` positions, as 8192 or 8k; default: what the model was made for, at most %d",
-			passes.DefaultMaxSeq))
+			importers.DefaultMaxSeq))
 	f.Var(newWord(&m.config, ""), "config", "read the ScheduleConfig from `FILE`")
 	f.Var(&words{&m.inert}, "assume-inert", "vouch that the config `FIELD` does not change the maths; may be repeated")
 	f.Var(newWord(&m.name, ""), "name", "call the model `NAME` in the output; default: that of its directory, or in "+

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"amkc/passes"
+	"amkc/importers"
 )
 
 func modelsVerb() verb {
@@ -38,7 +38,7 @@ func runModels(c *call) error {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "model_type\truns on\tchecked against\tmodels")
-	for _, f := range passes.Families {
+	for _, f := range importers.Families {
 		row := familyRow{f.ModelType, f.Models, []string{"ref"}, append([]string{}, f.GPUs...)}
 		if f.Emitted {
 			row.RunsOn = append(row.RunsOn, "cuda")
@@ -49,7 +49,7 @@ func runModels(c *call) error {
 	}
 	w.Flush()
 	fmt.Fprintf(&b, "\nRefused:\n")
-	types, why := passes.Unmodelled()
+	types, why := importers.Unmodelled()
 	for _, name := range types {
 		refused = append(refused, refusedRow{name, why[name]})
 		fmt.Fprintf(w, "%s\t%s\n", name, why[name])

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"amkc/compiler/quality"
+	"amkc/importers/checkpoint"
 	"amkc/passes"
-	"amkc/passes/checkpoint"
 	"amkc/refvm"
 )
 

@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"amkc/compiler"
+	"amkc/importers/checkpoint"
 	"amkc/ir/diag"
-	"amkc/passes/checkpoint"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
 	"amkc/text/draft"

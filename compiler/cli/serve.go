@@ -10,8 +10,8 @@ import (
 	sessions "amkc/app/engine"
 	"amkc/app/serve"
 	"amkc/compiler"
+	"amkc/importers/checkpoint"
 	"amkc/ir/diag"
-	"amkc/passes/checkpoint"
 	"amkc/runtime/infile"
 	"amkc/text/draft"
 )

@@ -6,10 +6,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"amkc/importers"
+	"amkc/importers/checkpoint"
 	"amkc/interchange"
 	"amkc/ir"
 	"amkc/passes"
-	"amkc/passes/checkpoint"
 	"amkc/refvm"
 )
 
@@ -21,7 +22,7 @@ func lowered(t testing.TB, model string) (*ir.Program, *passes.Weights) {
 	require.NoError(t, err)
 	t.Cleanup(func() { c.Close() })
 	s := &passes.State{Target: ir.FindTarget("h100"),
-		Source: passes.Source{Name: filepath.Base(model), Config: c.Config, Weights: c}}
+		Source: importers.Source{Name: filepath.Base(model), Config: c.Config, Weights: c}}
 	require.NoError(t, passes.Import.Run(s))
 	require.NoError(t, passes.Lower.Run(s))
 	return s.Program, passes.NewWeights(c, s.Graph, s.Matrices)

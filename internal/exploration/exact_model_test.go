@@ -13,10 +13,10 @@ import (
 	"strings"
 
 	"amkc/compiler"
+	"amkc/importers/checkpoint"
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/passes"
-	"amkc/passes/checkpoint"
 )
 
 // An Exact build is of a model whose products add up exactly in fp32, in any order: its weights are small integers

@@ -10,24 +10,24 @@ import (
 // proofFamilies are attacks on unrolling and on the proof, a few lines each.
 var proofFamilies = []family{
 	{"loop", func(size int) []byte {
-		return loops(132, 1000000000, "spread extent=132 grain=1 sms=132 rot=0 step=0", "  %t=COPY(in[0:4])")
+		return looping(132, 1000000000, "spread extent=132 grain=1 sms=132 rot=0 step=0", "  %t=COPY(in[0:4])")
 	}},
 	{"loop of tasks within the budget", func(size int) []byte {
-		return loops(132, ir.MaxTasks/132, "spread extent=132 grain=1 sms=132 rot=0 step=0", "")
+		return looping(132, ir.MaxTasks/132, "spread extent=132 grain=1 sms=132 rot=0 step=0", "")
 	}},
 	{"loop of ops within the budget", func(size int) []byte {
 		var ops []string
 		for i := range 7 {
 			ops = append(ops, fmt.Sprintf("  %%t%d=COPY(in[0:4])", i))
 		}
-		return loops(132, ir.MaxTasks/132, "spread extent=132 grain=1 sms=132 rot=0 step=0", strings.Join(ops, "\n"))
+		return looping(132, ir.MaxTasks/132, "spread extent=132 grain=1 sms=132 rot=0 step=0", strings.Join(ops, "\n"))
 	}},
 	{"loop of large tasks within the budget", func(size int) []byte {
 		var ops []string
 		for i := range 250 {
 			ops = append(ops, fmt.Sprintf("  %%t%d=COPY(in[0:4])", i))
 		}
-		return loops(132, 60, "spread extent=132 grain=1 sms=132 rot=0 step=0", strings.Join(ops, "\n"))
+		return looping(132, 60, "spread extent=132 grain=1 sms=132 rot=0 step=0", strings.Join(ops, "\n"))
 	}},
 	{"bound expressions", func(size int) []byte {
 		return stageOf(0, "tiled extent=30000 grain=1", "  %t=COPY(in[a%4:b%4"+strings.Repeat("+a%2", 15)+"])")
@@ -45,11 +45,11 @@ var proofFamilies = []family{
 		return several(64, 1, "tiled extent=20000 grain=1", "  m[pos[a%64]]=COPY(w[0,0])")
 	}},
 	{"long names", func(size int) []byte {
-		text := string(loops(132, ir.MaxTasks/132, "spread extent=132 grain=1 sms=132 rot=0 step=0", ""))
+		text := string(looping(132, ir.MaxTasks/132, "spread extent=132 grain=1 sms=132 rot=0 step=0", ""))
 		return []byte(strings.Replace(text, "stage s{i}", "stage "+strings.Repeat("s", 250)+"{i}", 1))
 	}},
 	{"loop of empty stages", func(size int) []byte {
-		return loops(0, 1000000000, "explicit", "")
+		return looping(0, 1000000000, "explicit", "")
 	}},
 	{"tiles", func(size int) []byte {
 		return stageOf(0, "tiled extent=262000 grain=1", " %t=COPY(in[0:4])")
@@ -67,7 +67,7 @@ var proofFamilies = []family{
 		return stageOf(0, "spread extent=65536 grain=1 sms=65536 rot=0 step=0", " %t=COPY(in[0:4])")
 	}},
 	{"SMs in a loop", func(size int) []byte {
-		return loops(0, 3, "spread extent=65536 grain=1 sms=65536 rot=0 step=0", " %t=COPY(in[0:4])")
+		return looping(0, 3, "spread extent=65536 grain=1 sms=65536 rot=0 step=0", " %t=COPY(in[0:4])")
 	}},
 	{"clocks of many SMs", func(size int) []byte { // each task joins all SMs
 		f := program(1, 0)
@@ -312,8 +312,8 @@ func several(sequences, rows int, dist, ops string) []byte {
 	return f.finish()
 }
 
-// loops is a program of one stage that repeats.
-func loops(sms, count int, dist, ops string) []byte {
+// looping is a program of one stage that repeats.
+func looping(sms, count int, dist, ops string) []byte {
 	f := program(1, sms)
 	f.line(source)
 	f.line(sink)

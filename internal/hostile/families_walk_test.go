@@ -10,7 +10,7 @@ var walkFamilies = []family{
 	{"pairs of expressions that are not affine",
 		func(size int) []byte { return pairs(1800, "+pos%100-pos"+strings.Repeat("+pos%1", 12)) }},
 	{"ops of many operands in a loop", func(size int) []byte {
-		return loops(132, 1900, "spread extent=132 grain=1 sms=132 rot=0 step=0",
+		return looping(132, 1900, "spread extent=132 grain=1 sms=132 rot=0 step=0",
 			"  out[0:2]=ATTENTION_COMBINE(out[0:4]"+strings.Repeat(",out[0:4]", 63)+") head_dim=2 n_heads=1")
 	}},
 	{"ops of many operands that are apart", func(size int) []byte {

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"amkc/ir"
-	"amkc/passes"
+	"amkc/passes/loops"
 )
 
 // loopFamilies are attacks on finding out how a loop uses what it names.
@@ -51,7 +51,7 @@ func TestHostileLoops(t *testing.T) {
 			}
 			requireLinear(t, len(data), func() {
 				if p, err := ir.Load(data, "f"); err == nil {
-					_, _ = passes.DescribeLoops(p)
+					_, _ = loops.Describe(p)
 				}
 			})
 		})

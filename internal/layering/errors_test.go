@@ -12,17 +12,17 @@ import (
 // ownErrors lists the files whose diagnostics quote an error as it is, and whose words those are. Any other error may
 // be one of Go's, with the name of a call or a type in it: infile.Reason and infile.InJSON say the same to a user.
 var ownErrors = map[string]string{
-	"codegen/find.go":          "package ir, for a name",
-	"codegen/cuda.go":          "the name of an architecture, read by this package",
-	"codegen/conventional.go":  "package ir, for a name",
-	"codegen/launcher.go":      "sources of amkc's own that are not valid Go: for who mends amkc",
-	"interchange/export.go":    "the grammar of names, in package ir",
-	"passes/loop.go":           "the grammar of names, in package ir",
-	"compiler/pipeline.go":     "the grammar of names, in package ir",
-	"cost/plan.go":             "package ir",
-	"passes/import_tensors.go": "package checkpoint",
-	"passes/pack.go":           "package calibration",
-	"refvm/memory.go":          "the supplier of the weights",
+	"codegen/find.go":         "package ir, for a name",
+	"codegen/cuda.go":         "the name of an architecture, read by this package",
+	"codegen/conventional.go": "package ir, for a name",
+	"codegen/launcher.go":     "sources of amkc's own that are not valid Go: for who mends amkc",
+	"interchange/export.go":   "the grammar of names, in package ir",
+	"passes/loop.go":          "the grammar of names, in package ir",
+	"compiler/pipeline.go":    "the grammar of names, in package ir",
+	"cost/plan.go":            "package ir",
+	"importers/tensors.go":    "package checkpoint",
+	"passes/pack.go":          "package calibration",
+	"refvm/memory.go":         "the supplier of the weights",
 }
 
 // quoted returns the calls of diag.Errorf and diag.Warningf that quote an error: a variable called err as it is, or

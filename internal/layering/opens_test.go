@@ -38,6 +38,7 @@ var mayOpen = map[string]string{
 	"internal/population/committed.go": "reads test data of this repository",
 	"internal/population/published.go": "reads test data of this repository",
 	"compiler/toolchain.go":            "copies modules of a launcher that amkc has just written",
+	"importers/modeltest/modeltest.go": "reads goldens of tests",
 	"internal/pty/pty.go":              "opens terminals, for tests",
 }
 

@@ -16,9 +16,10 @@ import (
 	"amkc/compiler"
 	"amkc/compiler/readback"
 	"amkc/cost"
+	"amkc/importers"
+	"amkc/importers/checkpoint"
 	"amkc/ir"
 	"amkc/passes"
-	"amkc/passes/checkpoint"
 	"amkc/refvm"
 	"amkc/validate"
 	"amkc/validate/kernel"
@@ -226,7 +227,7 @@ func modelOf(p *ir.Program) string {
 func graphOf(t *testing.T, p *ir.Program) *ir.Graph {
 	config, err := checkpoint.OpenConfig(modelOf(p))
 	require.NoError(t, err)
-	s := &passes.State{MaxSeq: p.Model.MaxSeq, Source: passes.Source{Name: p.Model.Name, Config: config,
+	s := &passes.State{Source: importers.Source{MaxSeq: p.Model.MaxSeq, Name: p.Model.Name, Config: config,
 		DType: &p.Model.Weights}}
 	require.NoError(t, passes.Import.Run(s))
 	return s.Graph

@@ -1,0 +1,206 @@
+package importers
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+
+	"amkc/ir"
+	"amkc/ir/transform"
+)
+
+// layer lists the nodes of a layer of which attention sees window positions, or all of them if window is 0, and
+// rotates queries and keys or does not.
+func (d *decoder) layer(m *ir.Model, names *tensorNames, window int, rotates bool) []ir.GraphNode {
+	var b nodes
+	h, hd := m.Hidden, m.HeadDim
+	qd, kd := m.Heads*hd, m.KVHeads*hd
+	var stacks []stack
+	if d.stacks != nil {
+		stacks = d.stacks(m)
+	}
+	linear := func(name, in string, rows, cols int, biased bool) string {
+		return b.add(name, "linear", []int{rows}, []string{in}, d.linear(names, stacks, name, rows, cols, biased)...)
+	}
+	norm := func(name, in string) string { return d.norm(&b, name, in, h, m.Eps, names.ofLayer(name)) }
+	before := norm
+	if d.bareBranches {
+		before = func(_, in string) string { return in }
+	}
+	n := before("input_norm", ir.Stream)
+	q, k := linear("q_proj", n, qd, h, d.biased.heads), linear("k_proj", n, kd, h, d.biased.heads)
+	v := linear("v_proj", n, kd, h, d.biased.heads)
+	q, k, v = d.clipped(&b, "q_clip", q, qd), d.clipped(&b, "k_clip", k, kd), d.clipped(&b, "v_clip", v, kd)
+	if d.normedHeads {
+		q = d.normHeads(&b, "q_norm", q, qd, m, names.ofLayer("q_norm"))
+		k = d.normHeads(&b, "k_norm", k, kd, m, names.ofLayer("k_norm"))
+	}
+	if d.normedAll {
+		q = d.norm(&b, "q_norm", q, qd, m.Eps, names.ofLayer("q_norm"))
+		k = d.norm(&b, "k_norm", k, kd, m.Eps, names.ofLayer("k_norm"))
+	}
+	if rotates {
+		q, k = b.add("q_rope", "rope", []int{qd}, []string{q}), b.add("k_rope", "rope", []int{kd}, []string{k})
+	}
+	if d.normedRotated {
+		q = d.normHeads(&b, "q_norm", q, qd, m, names.ofLayer("q_norm"))
+		k = d.normHeads(&b, "k_norm", k, kd, m, names.ofLayer("k_norm"))
+	}
+	att := b.add("attention", "attention", []int{qd}, []string{q, k, v})
+	b.param(ir.FloatParam("scale", cmp.Or(d.attnScale, 1/math.Sqrt(float64(hd)))),
+		ir.IntParam("window", ir.Int(window)))
+	if d.attnCap > 0 {
+		b.param(ir.FloatParam("cap", d.attnCap))
+	}
+	b.add("k_append", "kv_append", []int{kd}, []string{k})
+	b.add("v_append", "kv_append", []int{kd}, []string{v})
+	attend := func() string { // what attention adds to the stream
+		o := linear("o_proj", att, h, qd, d.biased.o)
+		o = b.scaled("attn_scale", o, h, d.branchScale)
+		if d.postNorms {
+			o = norm("post_attn_norm", o)
+		}
+		return b.add("attn_add", "add", []int{h}, []string{ir.Stream, o})
+	}
+	x := ir.Stream
+	if !d.parallel {
+		x = attend()
+	}
+	act := d.middle(&b, before("post_norm", x), m, linear)
+	if d.parallel { // after the first half of the MLP, which needs nothing of it and fills the wait for it
+		x = attend()
+	}
+	down := linear("down_proj", act, h, m.Intermediate, d.biased.mlp)
+	down = b.scaled("mlp_scale", down, h, d.branchScale)
+	if d.postNorms {
+		down = norm("post_mlp_norm", down)
+	}
+	b.add("mlp_add", "add", []int{h}, []string{x, down})
+	return b
+}
+
+// middle appends what an MLP computes of a vector before its last product.
+func (d *decoder) middle(b *nodes, in string, m *ir.Model,
+	linear func(name, in string, rows, cols int, biased bool) string) string {
+	up := func(name string) string { return linear(name, in, m.Intermediate, m.Hidden, d.biased.mlp) }
+	if d.act != "" {
+		return b.add(d.act, d.act, []int{m.Intermediate}, []string{up("up_proj")}, d.actWeights...)
+	}
+	mul := cmp.Or(d.gate, "silu_mul")
+	return b.add(mul, mul, []int{m.Intermediate}, []string{up("gate_proj"), up("up_proj")})
+}
+
+// A stack is a tensor that the checkpoint stores the rows of several linears in.
+type stack struct {
+	part string // as of tensorNames
+	rows int
+	of   map[string][]int // by linear, its rows, as transform rows takes them
+}
+
+// linear is the matrix of a linear, and its bias if it has one, as the checkpoint has them.
+func (d *decoder) linear(names *tensorNames, stacks []stack, name string, rows, cols int,
+	biased bool) []ir.GraphWeight {
+	path := names.ofLayer(name)
+	stored, chain := rows, transform.Chain(nil)
+	for _, s := range stacks {
+		if of := s.of[name]; of != nil {
+			path, stored, chain = names.inLayer(s.part), s.rows, transform.Of(transform.Rows, of...)
+		}
+	}
+	w := weight(path+".weight", rows, cols)
+	if chain != nil {
+		w.Stored, w.Chain = []int{stored, cols}, chain
+	}
+	if d.transposed {
+		w.Stored, w.Chain = []int{cols, stored}, transform.Of(transform.Transpose).Then(chain...)
+	}
+	if !biased {
+		return []ir.GraphWeight{w}
+	}
+	bias := weight(path+".bias", rows)
+	if chain != nil {
+		bias.Stored, bias.Chain = []int{stored}, chain
+	}
+	return []ir.GraphWeight{w, bias}
+}
+
+func weight(key string, shape ...int) ir.GraphWeight { return ir.GraphWeight{Key: key, Shape: shape} }
+
+// nodes are those of one body, in execution order.
+type nodes []ir.GraphNode
+
+// add appends a node and returns its name.
+func (b *nodes) add(name, op string, shape []int, inputs []string, weights ...ir.GraphWeight) string {
+	*b = append(*b, ir.GraphNode{Name: name, Op: op, Inputs: inputs, Weights: weights, Shape: shape})
+	return name
+}
+
+// param gives the last node parameters.
+func (b nodes) param(params ...ir.Param) {
+	last := &b[len(b)-1]
+	last.Params = append(last.Params, params...)
+}
+
+// scaled appends a multiplication of a vector of n elements, unless the factor is 0, which stands for none, or 1.
+func (b *nodes) scaled(name, in string, n int, factor float64) string {
+	if factor == 0 || factor == 1 {
+		return in
+	}
+	b.add(name, "scale", []int{n}, []string{in})
+	b.param(ir.FloatParam("scale", factor))
+	return name
+}
+
+// clipped appends the bounds of a vector of n elements, if there are any.
+func (d *decoder) clipped(b *nodes, name, in string, n int) string {
+	if d.clip == 0 {
+		return in
+	}
+	b.add(name, "clip", []int{n}, []string{in})
+	b.param(ir.FloatParam("cap", d.clip))
+	return name
+}
+
+// norm appends a norm of a vector of n elements.
+func (d *decoder) norm(b *nodes, name, in string, n int, eps float64, path string) string {
+	op, weights := "rmsnorm", []ir.GraphWeight{weight(path+".weight", n)}
+	if of := d.layerNorm; of != nil {
+		op = "layernorm"
+		if of.biased {
+			weights = append(weights, weight(path+".bias", n))
+		}
+		if of.bare {
+			weights = nil
+		}
+	}
+	b.add(name, op, []int{n}, []string{in}, weights...)
+	b.param(ir.FloatParam("eps", eps))
+	if d.unitOffset {
+		b.param(ir.IntParam("unit_offset", ir.Int(1)))
+	}
+	return name
+}
+
+// normHeads appends a norm of each head of a vector of n elements, be it a single one.
+func (d *decoder) normHeads(b *nodes, name, in string, n int, m *ir.Model, path string) string {
+	d.norm(b, name, in, n, m.Eps, path)
+	last, hd := &(*b)[len(*b)-1], m.HeadDim
+	if !d.headNorms.biased {
+		last.Weights = last.Weights[:1]
+	}
+	for i := range last.Weights {
+		switch w := &last.Weights[i]; d.headNorms.gains {
+		case sharedGains:
+			w.Shape = []int{hd}
+		case stackedGains:
+			w.Stored = []int{n / hd, hd}
+		case separateGains:
+			w.Key = ""
+			for head := range n / hd {
+				w.Parts = append(w.Parts, weight(fmt.Sprintf("%s.norms.%d.weight", path, head), hd))
+			}
+		}
+	}
+	b.param(ir.IntParam("head_dim", ir.Int(hd)))
+	return name
+}
