@@ -1,6 +1,6 @@
-// Package app holds what runs a model for users, in amkc and in every launcher: the command line, conversations, the
-// server, batches, the library for C and Python, reports. It exposes their sources, which every launcher carries, and
-// has no other code.
+// Package app contains the applications that run a model, in amkc and in every launcher: the command line,
+// conversations, the server, batches, the C and Python library, reports. It only embeds their sources, which every
+// launcher carries.
 package app
 
 import "embed"

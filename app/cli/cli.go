@@ -29,7 +29,7 @@ import (
 
 // A Launcher is an executable made for one model.
 type Launcher struct {
-	Model host.Model           // that the executable was made for; the build alongside it must say the same
+	Model host.Model           // of the executable; the build alongside it must match
 	Dir   string               // the build directory; empty: where the executable is
 	Check host.ReferenceOpener // nil: the reference kernels of the build
 }
@@ -59,8 +59,8 @@ type command struct {
 	json           bool
 }
 
-// Main runs the command line, arguments without the program's name, and returns the exit code. An interrupt raises the
-// kernel's abort word and leaves the GPU clean; a second one ends the process at once.
+// Main runs the command line, with arguments without the program's name, and returns the exit code. An interrupt raises
+// the kernel's abort word and leaves the GPU clean; a second one ends the process at once.
 func (l Launcher) Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

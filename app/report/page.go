@@ -1,10 +1,10 @@
-// Package report shows a measurement as one HTML page that needs nothing else: no network, no script, no font. Charts
-// are inline SVG without text, which stretches to any width, and their labels are HTML. The same measurement gives
-// the same bytes: there is no time, host or path on the page.
+// Package report renders a measurement as one self-contained HTML page: no network, no script, no font. Charts are
+// inline SVG without text, which stretches to any width, and their labels are HTML. The same measurement gives the same
+// bytes: the page has no time, host or path.
 //
-// The package is copied into every emitted launcher. It imports the standard library, runtime/host and
-// runtime/driver, and must not import any other package of amkc; it measures nothing, and computes only what it says
-// on the page.
+// The package is copied into every emitted launcher. It imports the standard library, runtime/host and runtime/driver,
+// and must not import any other package of amkc; it measures nothing, and computes only the derived numbers on the
+// page.
 package report
 
 import (
@@ -19,14 +19,14 @@ import (
 	"amkc/runtime/host"
 )
 
-// A Page is what is shown.
+// A Page is the data of the page.
 type Page struct {
 	Facts   host.Facts
 	Build   host.Provenance
-	Command string // that repeats the measurement, empty if none does
+	Command string // repeats the measurement; may be empty
 	Check   *host.CheckReport
 	Bench   *host.BenchReport
-	Profile *host.Profile // nil: none was taken, which the page says
+	Profile *host.Profile // nil: none, which the page says
 }
 
 //go:embed page.html
@@ -37,8 +37,7 @@ var page = template.Must(template.New("page").Parse(source))
 // errNothing refuses a page about a measurement that was not made.
 var errNothing = errors.New("there is no measurement to show")
 
-// Write writes the page. Without a check that has passed the error is [host.ErrNotChecked]: a kernel that may be
-// wrong has no latency worth a page.
+// Write writes the page. Without a passed check the error is [host.ErrNotChecked].
 func Write(w io.Writer, p Page) error {
 	if p.Check == nil || !p.Check.Passed {
 		return host.ErrNotChecked

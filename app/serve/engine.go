@@ -6,33 +6,34 @@ import (
 	"amkc/text/sampling"
 )
 
-// An Engine decodes sequences, each at a position of its own. The server owns it: one goroutine at a time calls it.
+// An Engine decodes sequences, each at its own position. The server owns it: one goroutine at a time calls it.
 //
-// A sequence is admitted with its prompt, gives tokens as events of Step, and is retired. It goes on with the token of
-// its last event, or with the one that Replace has put in its place.
+// A sequence is admitted with its prompt, returns tokens as events of Step, and is retired. It continues with the token
+// of its last event, or with the one set by Replace.
 type Engine interface {
 	Limits() Limits
 	// Chooses reports whether the engine chooses tokens by options, to those that a [sampling.Sampler] of them chooses;
-	// where masked, among those that it is told, and with logits, of which it gives the logits too. What it does not
-	// choose it gives the logits of.
+	// where masked, among those that it is told, and with logits, of which it gives the logits too. Otherwise it
+	// returns logits.
 	Chooses(o *sampling.Options, masked, logits bool) bool
 	// Admit takes a prompt, which is not empty, has ids below Limits().Vocab and fits Limits().MaxSeq. It decodes
-	// nothing. There are at most Limits().Sequences at a time. cached is how many tokens of the prompt need not be
-	// decoded, as rows of an earlier sequence are there; that changes no bit of what follows. With Echo it is 0.
+	// nothing. There are at most Limits().Sequences at a time. cached is the number of tokens of the prompt that need
+	// not be decoded, because rows of an earlier sequence are available; results are the same to the bit. With Echo it
+	// is 0.
 	Admit(prompt []int, o Options) (s Sequence, cached int, err error)
-	// Step does a bounded piece of work: a part of prompts, a token or a few of sequences. A step that only reads
-	// prompts has no events. Events of one sequence come in their order. With an error, the sequences that it has are
-	// to be retired; others may be admitted afterwards.
+	// Step does a bounded amount of work: a part of prompts, or a few tokens of sequences. A step that only reads
+	// prompts has no events. Events of a sequence are in order. After an error the caller must retire all sequences;
+	// others may be admitted afterwards.
 	Step(ctx context.Context) ([]Event, error)
-	// Allow says which tokens the next one of a sequence is chosen among; nil: all. It is called before the next Step,
-	// for sequences that were admitted with Masked.
+	// Allow sets the tokens among which the next one of a sequence is chosen; nil means all. It is called before the
+	// next Step, for sequences that were admitted with Masked.
 	Allow(s Sequence, allowed sampling.Mask)
-	// Replace says which token a sequence goes on with. It is called after the event of the token that it replaces and
-	// before the next Step, for sequences that were admitted with Logits and without Sampling.
+	// Replace sets the token with which a sequence continues. It is called after the event of the token that it
+	// replaces and before the next Step, for sequences that were admitted with Logits and without Sampling.
 	Replace(s Sequence, token int)
-	// Hold makes a sequence sit out steps, for as long as it is held. The others go on.
+	// Hold suspends a sequence while held is true. The others continue.
 	Hold(s Sequence, held bool)
-	// Retire ends a sequence, whatever it has come to.
+	// Retire ends a sequence in any state.
 	Retire(s Sequence)
 }
 
@@ -44,25 +45,25 @@ type Limits struct {
 	Sequences int // at a time
 }
 
-// A Sequence is what an engine calls one that it has admitted. It may be used again once it is retired.
+// A Sequence identifies an admitted sequence of an engine. The number may be reused once the sequence is retired.
 type Sequence int
 
 // Options of a sequence.
 type Options struct {
 	Logits bool // events have logits
-	State  bool // the last hidden state after the prompt is wanted, in one event, and no token
-	Echo   bool // of the prompt each token but the first is an event too, with the logits before it
+	State  bool // return the last hidden state after the prompt, in one event, and no token
+	Echo   bool // each token of the prompt but the first is an event too, with the logits before it
 
-	// What is known of the end, so that an engine decodes no more than it must: tokens that are wanted at most, 0 if
-	// that is not known, and ids that end a sequence without logits.
+	// Limits that let an engine decode no more than necessary: the maximum number of tokens, 0 if not known, and ids
+	// that end a sequence without logits.
 	Most int
 	Ends []int
 
-	// Sampling says how the engine chooses tokens: options that it Chooses by. Nil: by [sampling.Greedy], or with
-	// Logits as Replace says after each step.
+	// Sampling are the options with which the engine chooses tokens, accepted by Chooses. Nil: [sampling.Greedy], or
+	// with Logits the token set by Replace after each step.
 	Sampling *sampling.Options
-	// Masked says that Allow may be called: there is one event a step. Allowed are the tokens that the first one is
-	// chosen among; nil: all.
+	// Masked says that Allow may be called; then there is one event a step. Allowed are the tokens among which the
+	// first one is chosen; nil: all.
 	Masked  bool
 	Allowed sampling.Mask
 }
@@ -71,8 +72,8 @@ type Options struct {
 type Event struct {
 	Sequence Sequence
 	Token    int       // what the engine has chosen
-	Given    bool      // it is one of the prompt instead, with logits, and the sequence goes on anyhow
-	Logits   []float32 // [Vocab], the receiver's to keep; nil where they are not wanted
+	Given    bool      // it is a token of the prompt, with logits, and the sequence continues
+	Logits   []float32 // [Vocab], owned by the receiver; nil if not requested
 	State    []float32 // [Hidden], valid until the next Step; nil without Options.State
-	Err      error     // of logits that leave this sequence no token: it is to be retired
+	Err      error     // the logits leave no token to choose: the sequence must be retired
 }

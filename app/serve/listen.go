@@ -18,7 +18,7 @@ import (
 	"amkc/text/sampling"
 )
 
-// What command lines take where nothing else is said.
+// Defaults of command lines.
 const (
 	DefaultHost  = "127.0.0.1"
 	DefaultPort  = 8080
@@ -27,8 +27,8 @@ const (
 	KeyVariable  = "AMKC_API_KEY" // of the environment
 )
 
-// Defaults returns how tokens are chosen where a request does not say: as generation_config.json says, in the directory
-// of a model or a build. What cannot be followed is told to the log, and tokens are drawn at temperature 1.
+// Defaults returns the sampling options for requests without their own: those of generation_config.json in the
+// directory of a model or a build. If that file cannot be used, Defaults logs the reason and returns temperature 1.
 func Defaults(dir string, log *slog.Logger) sampling.Options {
 	o, err := sampling.ReadConfig(dir)
 	if err != nil {
@@ -39,8 +39,8 @@ func Defaults(dir string, log *slog.Logger) sampling.Options {
 	return o
 }
 
-// A Port is an address at which requests are answered from the first moment on: with 503 until a server takes it
-// ([Server.Take]), so that who watches /health can tell a model that loads from a process that has ended.
+// A Port is an address that answers requests with 503 until a server takes it ([Server.Take]), so that a client of
+// /health can distinguish a loading model from a dead process.
 type Port struct {
 	net.Listener
 	http   *http.Server
@@ -48,7 +48,7 @@ type Port struct {
 	failed chan error                   // of capacity 1: why nothing is answered any more
 }
 
-// Listen opens an address and answers at it. Its error says which it is and what is the matter with it.
+// Listen opens an address and answers there. Its error names the address and the problem.
 func Listen(host string, port int, log *slog.Logger) (*Port, error) {
 	at := net.JoinHostPort(host, strconv.Itoa(port))
 	l, err := net.Listen("tcp", at)
@@ -78,10 +78,10 @@ func answerAt(l net.Listener, log *slog.Logger) *Port {
 	return p
 }
 
-// Close ends the port, and all that is being answered there.
+// Close ends the port and all its requests.
 func (p *Port) Close() error { return p.http.Close() }
 
-// ServeHTTP answers by the server, or that there is none yet. No body is read for that.
+// ServeHTTP passes requests to the server. Without a server it answers 503 and does not read the body.
 func (p *Port) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h := p.server.Load(); h != nil {
 		(*h).ServeHTTP(w, r)
@@ -97,10 +97,10 @@ func (p *Port) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	errLoading.send(w)
 }
 
-// Take has the server answer at a port, which has been loading. What is asked waits in the queue until [Server.Serve].
+// Take makes the server answer at a port. Requests wait in the queue until [Server.Serve].
 //
-// A port that only this machine reaches answers requests for an address or for localhost alone, unless there is an
-// API key: a page in a browser may have a name of its own lead here.
+// Without an API key, a port on a loopback address answers only requests whose host is an address or localhost: this
+// prevents DNS rebinding by a page in a browser.
 func (s *Server) Take(p *Port) {
 	if s.key == nil {
 		if s.local = isLocal(p.Addr()); !s.local {
@@ -117,9 +117,8 @@ func (s *Server) Take(p *Port) {
 	s.port = p
 }
 
-// Serve decodes what is asked at the port that the server has taken, until ctx ends. Then requests that come, and those
-// that wait, are refused with 503; what is being decoded has the time grace to end, and what has not ended by then is
-// cancelled. A server serves once.
+// Serve handles requests at the port that the server has taken, until ctx ends. Then new and waiting requests are
+// refused with 503; running ones have the time grace to finish, and are then cancelled. Serve can be called once.
 func (s *Server) Serve(ctx context.Context, grace time.Duration) error {
 	p := s.port
 	decoding, giveUp := context.WithCancel(context.WithoutCancel(ctx))

@@ -1,18 +1,16 @@
 // Package serve serves one model over an OpenAI-compatible HTTP API: chat completions, responses, completions,
-// embeddings, the list of models, tokens of a text and back, and what those who run it want to see of it. [New] makes a
-// server of an [Engine], a tokenizer and a chat template; [Server.Take] gives it a [Port], and [Server.Serve] runs it
-// until it is told to end.
+// embeddings, the list of models, tokenization, health and metrics. [New] makes a server of an [Engine], a tokenizer
+// and a chat template; [Server.Take] gives it a [Port], and [Server.Serve] runs it until its context ends.
 //
-// A request is parsed, rendered and encoded on a goroutine of its own, of which few work at a time, so that what
-// requests cost before they are admitted or refused is bounded. Then it waits in a queue of bounded length for the
-// scheduler, whose goroutine alone calls the engine: it chooses tokens, makes text of them and looks for stop strings,
-// so that nothing is decoded after the end of an answer. What comes of that goes through an outbox to the request's
-// goroutine, so that a slow client keeps nobody waiting; log-probabilities are found on the way there, concurrently
-// with the next step, and so is what may follow in an answer that has a form. A client that goes away ends its
-// sequences before the next step.
+// A request is parsed, rendered and encoded on its own goroutine. Only a few of these run at a time, which bounds the
+// cost of requests before admission. Then it waits in a bounded queue for the scheduler. Only the scheduler's goroutine
+// calls the engine: it chooses tokens, decodes text and looks for stop strings, so that nothing is decoded after the
+// end of an answer. Results go through an outbox to the request's goroutine, so a slow client does not delay others.
+// Log-probabilities, and the masks of answers with a grammar, are computed concurrently with the next step. A client
+// that goes away ends its sequences before the next step.
 //
-// A field of a request that would change the answer is honoured or refused by name, never ignored. No text of prompts
-// or answers is in logs, metrics or errors that were not asked for by the request itself.
+// A field of a request that would change the answer is honoured or refused by name, never ignored. Logs and metrics
+// contain no text of prompts or answers, and neither do errors of other requests.
 //
 // The package imports the standard library, text/chat, text/grammar, runtime/infile, text/jinja,
 // text/reply, text/sampling, text/stopping and text/tokenizer, and must not import any other package of
@@ -33,15 +31,15 @@ import (
 	"amkc/text/tokenizer"
 )
 
-// A Config is what a server is made of.
+// A Config configures a server.
 type Config struct {
 	Model     string // the name that requests call it by
 	Engine    Engine
 	Tokenizer *tokenizer.Tokenizer
 	Chat      *chat.Format     // nil: messages are refused
 	EOS       []int            // tokens after which a text ends
-	Sampling  sampling.Options // how tokens are chosen where a request does not say
-	APIKey    string           // that requests of /v1, /tokenize and /detokenize need; empty: none
+	Sampling  sampling.Options // defaults of requests
+	APIKey    string           // required for /v1, /tokenize and /detokenize; empty: none
 	Queue     int              // answers that may wait for the engine, from 0
 	Log       *slog.Logger
 }
@@ -146,7 +144,7 @@ func (s *Server) routes() []route {
 	}
 }
 
-// Handler returns what answers requests.
+// Handler returns the HTTP handler of the server.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range s.routes() {

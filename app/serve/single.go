@@ -16,7 +16,7 @@ type Decoder interface {
 	// State decodes an id at the decoder's position, and returns the last hidden state after it, valid until the next
 	// call.
 	State(ctx context.Context, id int) ([]float32, error)
-	// Rewind makes an earlier position the next, and keeps what has been decoded before it.
+	// Rewind moves back to an earlier position, and keeps what was decoded before it.
 	Rewind(position int) error
 }
 
@@ -35,8 +35,8 @@ type single struct {
 	text    sampling.Text
 }
 
-// NewSingle returns an engine of one sequence at a time, for a decoder at position 0, whose limits are given but for
-// that. A step reads up to chunk tokens of a prompt, and a sequence cannot be cancelled in between.
+// NewSingle returns an engine for one sequence at a time, for a decoder at position 0. A step reads up to chunk tokens
+// of a prompt, and a sequence cannot be cancelled in between.
 func NewSingle(d Decoder, limits Limits, chunk int) Engine {
 	limits.Sequences = 1
 	return &single{decoder: d, limits: limits, chunk: chunk}
