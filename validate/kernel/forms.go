@@ -98,8 +98,11 @@ func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*s
 	vector := &storage{m.Activations, word}
 	matrix, gains := &storage{m.Weights, ir.Tile8x32}, &storage{m.Weights, ir.RowMajor}
 	rounded := &storage{m.Activations, ir.RowMajor} // as every SM has it, where all have the whole residual
-	left := func(out []int) *storage {
-		if len(out) > 1 && out[1] >= 0 && buffers[out[1]].Space == ir.SMEM {
+	shared := func(list []int, i int) bool {
+		return i < len(list) && list[i] >= 0 && buffers[list[i]].Space == ir.SMEM
+	}
+	of := func(list []int, i int) *storage { // the residual of an SM, or what SMs exchange
+		if shared(list, i) {
 			return rounded
 		}
 		return vector
@@ -113,46 +116,39 @@ func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*s
 	return func(op *ir.FlatOp) (in, out []*storage) {
 		switch op.Code {
 		case ir.EMBED:
-			return []*storage{number, matrix, sums}, []*storage{sums, left(op.OutBuf)}
+			return []*storage{number, matrix, sums}, []*storage{sums, of(op.OutBuf, 1)}
 		case ir.RMSNORM:
-			to := []*storage{rounded} // a branch that is added on every SM
 			if keepsHidden(op, buffers) {
-				to = []*storage{sums}
+				return []*storage{of(op.InBuf, 0), gains, vector}, []*storage{sums}
 			}
-			if n := op.InBuf[0]; n >= 0 && buffers[n].Space == ir.SMEM {
-				return []*storage{rounded, gains}, to
-			}
-			// heads, perhaps of a whole that is normalised, a branch that is added to the residual, or a vector
-			return []*storage{vector, gains, vector}, to
+			// of a vector, of heads, perhaps of a whole that is normalised, or of a branch that is added to the residual
+			return []*storage{of(op.InBuf, 0), gains, vector}, []*storage{of(op.OutBuf, 0)}
 		case ir.LAYERNORM:
 			return []*storage{vector, gains, gains}, []*storage{sums}
 		case ir.GEMV, ir.GEMM:
-			if n := op.InBuf[0]; n >= 0 && buffers[n].Space == ir.SMEM {
-				return []*storage{rounded, matrix}, rows(op)
-			}
-			return []*storage{vector, matrix}, rows(op)
+			return []*storage{of(op.InBuf, 0), matrix}, rows(op)
 		case ir.ROPE:
 			return []*storage{nil, sums}, []*storage{vector}
 		case ir.ADD:
-			n := op.InBuf[1]
-			if len(op.OutBuf) == 1 && n >= 0 && buffers[n].Layout.Words() { // parts of a branch
+			switch n := op.InBuf[1]; {
+			case len(op.OutBuf) == 1 && n >= 0 && buffers[n].Layout.Words(): // parts of a branch
 				return []*storage{vector, vector}, nil
-			} else if len(op.OutBuf) == 1 { // with a bias
+			case len(op.OutBuf) == 1: // with a bias
 				return []*storage{sums, gains}, rows(op)
-			}
-			if n >= 0 && buffers[n].Space == ir.SMEM {
-				return []*storage{sums, rounded}, []*storage{sums, left(op.OutBuf)}
-			} else if n >= 0 && len(buffers[n].Shape) == 2 { // a row of a table of positions
+			case shared(op.InBuf, 1):
+				return []*storage{sums, rounded}, []*storage{sums, of(op.OutBuf, 1)}
+			case n >= 0 && len(buffers[n].Shape) == 2: // a row of a table of positions
 				return []*storage{sums, matrix}, []*storage{sums, vector}
 			}
-			return []*storage{sums, gains}, []*storage{sums, left(op.OutBuf)}
+			return []*storage{sums, gains}, []*storage{sums, of(op.OutBuf, 1)}
 		case ir.KVAppend:
 			return []*storage{vector}, nil
 		case ir.ATTENTION:
+			in = []*storage{vector, nil, nil, vector, vector}
 			if op.IntAt("parts", 0, 1) > 1 {
-				return []*storage{vector, nil, nil, vector, vector}, []*storage{partial}
+				return in, []*storage{partial}
 			}
-			return []*storage{vector, nil, nil, vector, vector}, []*storage{vector}
+			return in, []*storage{vector}
 		case ir.AttentionCombine:
 			return []*storage{partial, partial}, []*storage{vector}
 		case ir.SAMPLE:
