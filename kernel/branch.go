@@ -41,9 +41,11 @@ var AddNormRows = declare(&Body{
 	Codes:    []string{"RMSNORM ADD"},
 	Is:       withWhole,
 	Keeps:    OwnRows | BranchRows,
-	Buffers:  []Buffer{{Name: Named.Branch, At: func(s *Stage) *string { return &s.Branch }}},
-	Fields:   []Field{rows, grain, rotation, rotationStep, tasks, normEps, unitOffset, parts},
-	Args:     []Arg{page(input), address(norm), page(output)},
+	Buffers: []Buffer{{Name: Named.Branch, At: func(s *Stage) *string { return &s.Branch }},
+		{Name: "L{i}.post_attn_norm.weight", Shape: hidden}, {Name: "L{i}.post_mlp_norm.weight", Shape: hidden}},
+	Norms:  map[string]string{"attn_add": "post_attn_norm", "mlp_add": "post_mlp_norm"},
+	Fields: []Field{rows, grain, rotation, rotationStep, tasks, normEps, unitOffset, parts},
+	Args:   []Arg{page(input), address(norm), page(output)},
 	Read: func(s *Stage, ops []ir.Op) {
 		last := &ops[len(ops)-1]
 		s.Residual, s.Branch, s.Out = name(last.In, 0), name(find(ops, ir.RMSNORM).Out, 0), name(last.Out, 1)

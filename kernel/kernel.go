@@ -8,6 +8,7 @@
 package kernel
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -145,8 +146,9 @@ type Body struct {
 	// Ops is the pattern. That of a product has the ops of its function instead (product.go).
 	Ops func(f *Facts, s *Stage) []ir.Op
 
-	Buffers []Buffer // what is called in one way whichever body uses it is declared with one of them
-	Vectors []Vector // the same of what is published
+	Buffers []Buffer          // what is called in one way whichever body uses it is declared with one of them
+	Vectors []Vector          // the same of what is published
+	Norms   map[string]string // what the norms of its stages are called, by the roles of these
 }
 
 func (b *Body) String() string { return b.Name }
@@ -168,15 +170,17 @@ func (b *Body) Replicated() bool { return b.Keeps&WholeResidual != 0 }
 // EndsStep reports whether the body is one of Endings.
 func (b *Body) EndsStep() bool { return slices.Contains(Endings, b) }
 
-// Bodies, Buffers and Vectors are all that are declared.
+// Bodies, Buffers, Vectors and Norms are all that are declared.
 var (
 	Bodies  []*Body
 	Buffers []Buffer
 	Vectors []Vector
+	Norms   = map[string]string{}
 )
 
 func declare(b *Body) *Body {
 	Bodies, Buffers, Vectors = append(Bodies, b), append(Buffers, b.Buffers...), append(Vectors, b.Vectors...)
+	maps.Copy(Norms, b.Norms)
 	return b
 }
 

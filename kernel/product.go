@@ -21,8 +21,8 @@ var Product = declare(&Body{
 		{Name: "L{i}.up.weight", Shape: func(f *Facts) []int { return []int{f.Intermediate, f.Hidden} }},
 		{Name: "L{i}.down.weight", Shape: func(f *Facts) []int { return []int{f.Hidden, f.Intermediate} }},
 		{Name: "L{i}.input_norm.weight", Shape: hidden}, {Name: "L{i}.post_norm.weight", Shape: hidden},
-		{Name: "L{i}.post_attn_norm.weight", Shape: hidden}, {Name: "L{i}.post_mlp_norm.weight", Shape: hidden},
 		{Name: "final_norm.weight", Shape: hidden}},
+	Norms: map[string]string{"qkv": "input_norm", "gate_up": "post_norm", "up": "post_norm", "lm_head": "final_norm"},
 	Vectors: []Vector{
 		{"L{i}.qkv", []string{"qkv"}, func(f *Facts) []int { return []int{f.qkvRows()} }},
 		{"L{i}.h", []string{"o", "attn_add"}, hidden}, {"L{i}.o", nil, hidden}, {"L{i}.down", nil, hidden},
@@ -82,10 +82,6 @@ var Params = map[string]Arg{
 
 func bias(s *Stage) *string  { return &s.Bias }
 func curve(s *Stage) *string { return &s.Curve }
-
-// Norms are what the norms of stages are called, by the roles of these.
-var Norms = map[string]string{"qkv": "input_norm", "gate_up": "post_norm", "up": "post_norm", "lm_head": "final_norm",
-	"attn_add": "post_attn_norm", "mlp_add": "post_mlp_norm"}
 
 // A NormReader is a reader of gemv.cuh that normalises: what it is built of besides the page of its vector, in order.
 // That without a name is eps.
