@@ -138,8 +138,11 @@ func (n *nvccTool) compile(ctx context.Context, of []kernelCase, i int, dir, cac
 	for _, source := range sources {
 		flags := slices.Concat(codegen.NVCCFlags(), []string{"-Werror", "all-warnings", "-gencode",
 			codegen.Gencode(b.Program.Target.Arch), "-fatbin"})
-		if *c == parts && source == "measure.cu" {
+		switch {
+		case *c == parts && source == "measure.cu":
 			flags = append(flags, "-DAMK_PARTS=1")
+		case source == "megakernel.cu" && *compile != "all" && !slices.Contains(sources, "measure.cu"):
+			flags = append(flags, "-DAMK_LEAN=2") // amk_decode alone
 		}
 		key := objects.Digest(objects.Included(files, source), n.version, source, strings.Join(flags, " "))
 		list = append(list, objects.Object{Name: source, Path: filepath.Join(cache, key[:32]+".fatbin"),
@@ -173,7 +176,7 @@ func sourcesBelow(build string) (map[string][]byte, error) {
 
 // sourcesOf are the sources of a case that say something which those of no case before it say. The kernel depends on
 // everything. Its measured forms are the same bodies with other `if constexpr`s: they are compiled once for an
-// architecture, and once for a configuration. The reference depends on shapes, dtype and architecture, and not on the
+// architecture, and once for a configuration, and so are, in the gate, those of megakernel.cu other than amk_decode. The reference depends on shapes, dtype and architecture, and not on the
 // schedule. Of a build with passes, the kernels of these alone: the others are those of the build without.
 func sourcesOf(of []kernelCase, i int) []string {
 	c, before := &of[i], of[:i]
