@@ -8,6 +8,7 @@ import (
 	"amkc/codegen"
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/kernel"
 	"amkc/refvm"
 	"amkc/runtime/host"
 )
@@ -26,6 +27,8 @@ type BodyReport struct {
 	Exact int `json:"exact"`
 	// Most is the largest error of an output whose bound leaves several values, of its bound.
 	Most float64 `json:"most"`
+	// Unbounded are outputs for which there is no bound, so that any number would do: they are not compared.
+	Unbounded int `json:"unbounded,omitempty"`
 }
 
 // Beyond is an output that is further from the reference VM than its bound.
@@ -49,10 +52,10 @@ func (b *Beyond) String() string {
 }
 
 // Hold holds a kernel that stands at position 0 to the reference VM, stage by stage at the first positions: what a
-// stage publishes to what the VM makes of what the kernel has published before. The bound of each element follows
-// from its terms, by the rules of [refvm.Radii]. Where it is 0, or leaves one value after rounding, both have the same
-// bits.
-func Hold(ctx context.Context, b *PackedBuild, kernel Tracer, positions int) (*HoldReport, error) {
+// stage publishes, and the last hidden state, to what the VM makes of what the kernel has published before. The bound of
+// each element follows from its terms, by the rules of [refvm.Radii]. Where it is 0, or leaves one value after rounding,
+// both have the same bits.
+func Hold(ctx context.Context, b *PackedBuild, traced Tracer, positions int) (*HoldReport, error) {
 	facts, err := codegen.Facts(b.Program)
 	if err != nil {
 		return nil, err
@@ -66,7 +69,7 @@ func Hold(ctx context.Context, b *PackedBuild, kernel Tracer, positions int) (*H
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}
-		trace, err := kernel.Trace(ctx, []int{id})
+		trace, err := traced.Trace(ctx, []int{id})
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +109,13 @@ func (h *holder) step(at, id int, trace *host.Trace) error {
 	compared := 0
 	for _, s := range stages {
 		got := trace.Published(s.name)
-		if got == nil {
+		switch {
+		case s.hidden && trace.Hidden == nil:
+			return diag.Errorf(codeTrace, "stage "+s.name, "the trace has no last hidden state")
+		case s.hidden:
+			h.compare(at, &s, trace.Hidden, vm.Reach(s.buffer))
+			continue
+		case got == nil:
 			continue
 		}
 		compared++
@@ -130,6 +139,10 @@ func (h *holder) compare(at int, s *publisher, got []float32, want []refvm.Reach
 	worst, wrong, most := -1, 0, 0.0
 	for i := range got {
 		w := &want[i]
+		if w.Value == w.Value && (math.IsInf(w.Radius, 0) || w.Radius != w.Radius) {
+			r.Unbounded++
+			continue
+		}
 		r.Outputs++
 		if w.Lo == w.Hi {
 			r.Exact++
@@ -138,9 +151,7 @@ func (h *holder) compare(at int, s *publisher, got []float32, want []refvm.Reach
 		case got[i] != got[i] && w.Value != w.Value: // no number, as it should be
 			continue
 		case inside && w.Lo != w.Hi:
-			if part := w.Off(got[i]) / w.Radius; part < math.Inf(1) { // and a number, which JSON has
-				r.Most = max(r.Most, part)
-			}
+			r.Most = max(r.Most, w.Off(got[i])/w.Radius)
 			continue
 		case inside:
 			continue
@@ -160,7 +171,10 @@ func (h *holder) compare(at int, s *publisher, got []float32, want []refvm.Reach
 }
 
 // A publisher is a stage that publishes a buffer, and the body of the device runtime that computes it.
-type publisher struct{ name, buffer, body string }
+type publisher struct {
+	name, buffer, body string
+	hidden             bool // it keeps the last hidden state for the host
+}
 
 // stages lists the stages of the variant for a position that publish, in order.
 func (o *oracle) stages(position int) (all []publisher, err error) {
@@ -176,7 +190,7 @@ func (o *oracle) stages(position int) (all []publisher, err error) {
 			}
 			buffer, err := o.published(s, layer)
 			if err == nil && buffer != "" {
-				all = append(all, publisher{name, buffer, codegen.BodyOf(o.program, s)})
+				all = append(all, publisher{name, buffer, codegen.BodyOf(o.program, s), kernel.Of(s) == kernel.KeepHidden})
 			}
 			return err
 		})

@@ -45,9 +45,10 @@ func (k *vmKernel) Trace(_ context.Context, ids []int) (*host.Trace, error) {
 			return nil, err
 		}
 	}
-	t := &host.Trace{Position: k.session.Pos() - 1}
+	t := &host.Trace{Position: k.session.Pos() - 1, Hidden: slices.Clone(k.session.Hidden())}
 	var err error
 	t.Vectors, err = k.vectors(t.Position)
+	t.Vectors = slices.DeleteFunc(t.Vectors, func(v host.StageVector) bool { return v.Stage == "hidden" })
 	for i := range t.Vectors {
 		v := &t.Vectors[i]
 		if k.after != nil {
@@ -222,4 +223,18 @@ func TestHoldTakesParts(t *testing.T) {
 	chain, err := Bisect(t.Context(), b, &vmKernel{kernel, nil}, nil)
 	require.NoError(t, err)
 	require.Nil(t, chain.First, "%v", chain.First)
+}
+
+// An output without a bound is not counted as compared, and one that is no number has to be none.
+func TestHoldCountsWhatIsCompared(t *testing.T) {
+	h := &holder{bodies: map[string]*BodyReport{}, seen: map[string]bool{}}
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	h.compare(0, &publisher{name: "s", body: "b"}, []float32{1, 2, 3, nan}, []refvm.Reach{
+		{Value: 1, Lo: 1, Hi: 1}, {Value: 5, Radius: math.Inf(1), Lo: -inf, Hi: inf},
+		{Value: 5, Radius: math.NaN(), Lo: nan, Hi: nan}, {Value: nan, Radius: math.NaN(), Lo: nan, Hi: nan}})
+	require.Equal(t, []*BodyReport{{Body: "b", Outputs: 2, Exact: 1, Unbounded: 2}}, h.report.Bodies)
+	require.Empty(t, h.report.Beyond)
+	h.compare(1, &publisher{name: "s", body: "b"}, []float32{1}, []refvm.Reach{
+		{Value: nan, Radius: math.Inf(1), Lo: nan, Hi: nan}})
+	require.Len(t, h.report.Beyond, 1)
 }

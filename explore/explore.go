@@ -119,6 +119,10 @@ func Repeat(ctx context.Context, o Options, file string, s *Script) (*Report, er
 }
 
 func with(ctx context.Context, o Options, run func(e *explorer) error) (_ *Report, err error) {
+	if o.Recording != "" && len(o.Jobs) > 0 && !slices.Contains(o.Jobs, gpuJob) {
+		return nil, diag.Errorf(codeJob, "--trace", "nothing would be compared with %s, which job %s alone does; want "+
+			"--job %s too, or no --job", o.Recording, gpuJob, gpuJob)
+	}
 	compiled := o.Jobs
 	if o.Recording != "" { // workers read it, too
 		facts, err := host.ReadFacts(o.Build)
@@ -359,7 +363,7 @@ func (e *explorer) reportOf(j *Job) *JobReport {
 // take adds what came of an order to the report. What goes wrong for the first time is cut down to a script.
 func (e *explorer) take(o *order, outcome *Outcome) error {
 	if outcome.Problem != "" {
-		return diag.Errorf(codeWorker, "job "+o.Job, "cannot be carried out: %s", outcome.Problem)
+		return outcome.err("job "+o.Job, "cannot be carried out")
 	}
 	j, _ := jobNamed(e.jobs, o.Job)
 	r := e.reportOf(&j)

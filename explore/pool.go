@@ -66,7 +66,7 @@ func startProcess(ctx context.Context, command []string, device string, s setup)
 	}
 	if h.Problem != "" {
 		p.end()
-		return nil, diag.Errorf(codeWorker, s.Library, "cannot be used: %s", h.Problem)
+		return nil, h.err(s.Library, "cannot be used")
 	}
 	p.assumptions = h.Assumptions
 	return p, nil

@@ -34,7 +34,31 @@ type setup struct {
 // hello is the first line that it writes.
 type hello struct {
 	Assumptions []Assumption `json:"assumptions"`
-	Problem     string       `json:"problem,omitempty"` // why it cannot run anything
+	problem                  // why it cannot run anything
+}
+
+// A problem says why something could not be done, where that is not a finding.
+type problem struct {
+	Problem string `json:"problem,omitempty"`
+	// Diagnostics are those that say so, with their codes.
+	Diagnostics diag.List `json:"diagnostics,omitempty"`
+}
+
+func problemOf(err error) problem {
+	p := problem{Problem: err.Error()}
+	var one *diag.Diagnostic
+	if !errors.As(err, &p.Diagnostics) && errors.As(err, &one) {
+		p.Diagnostics = diag.List{one}
+	}
+	return p
+}
+
+// err is the problem as an error: what the worker has reported, or codeWorker at a place.
+func (p *problem) err(at, what string) error {
+	if len(p.Diagnostics) > 0 {
+		return p.Diagnostics
+	}
+	return diag.Errorf(codeWorker, at, "%s: %s", what, p.Problem)
 }
 
 // order is each further line that it reads: a job and a schedule.
@@ -48,10 +72,9 @@ type Outcome struct {
 	Run
 	Values []Value `json:"values"`
 	// Bodies are what stages were held to the reference VM by, in the job that does.
-	Bodies []*compiler.BodyReport `json:"bodies,omitempty"`
-	Stages []compiler.StageReport `json:"stages,omitempty"` // compared with a GPU's
-	// Problem says why the job could not be carried out, where that is not a finding.
-	Problem string `json:"problem,omitempty"`
+	Bodies  []*compiler.BodyReport `json:"bodies,omitempty"`
+	Stages  []compiler.StageReport `json:"stages,omitempty"` // compared with a GPU's
+	problem                        // why the job could not be carried out
 }
 
 // Work is a worker: it carries out the orders of in until it ends, and returns the exit code.
@@ -62,15 +85,15 @@ func Work(in io.Reader, out io.Writer) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 2
 	}
-	w, problem := newWorker(s)
+	w, failed := newWorker(s)
 	greeting := hello{}
-	if problem == nil {
-		greeting.Assumptions, problem = w.machine.assumptions()
+	if failed == nil {
+		greeting.Assumptions, failed = w.machine.assumptions()
 	}
-	if problem != nil {
-		greeting.Problem = problem.Error()
+	if failed != nil {
+		greeting.problem = problemOf(failed)
 	}
-	if err := results.Encode(greeting); err != nil || problem != nil {
+	if err := results.Encode(greeting); err != nil || failed != nil {
 		return 2
 	}
 	for {
@@ -120,10 +143,10 @@ func newWorker(s setup) (*worker, error) {
 func (w *worker) carryOut(o *order) *Outcome {
 	job, ok := jobNamed(w.jobs, o.Job)
 	if !ok {
-		return &Outcome{Problem: fmt.Sprintf("there is no job %q", o.Job)}
+		return &Outcome{problem: problem{Problem: fmt.Sprintf("there is no job %q", o.Job)}}
 	}
 	if err := w.machine.begin(&o.Schedule); err != nil {
-		return &Outcome{Problem: err.Error()}
+		return &Outcome{problem: problemOf(err)}
 	}
 	a := &attempt{ctx: context.Background(), dir: w.Dir, build: w.Build, recording: w.Recording, facts: w.facts,
 		schedule: &o.Schedule, machine: w.machine}
@@ -133,7 +156,7 @@ func (w *worker) carryOut(o *order) *Outcome {
 	}
 	run, err := w.machine.result()
 	if err != nil {
-		return &Outcome{Problem: err.Error()}
+		return &Outcome{problem: problemOf(err)}
 	}
 	outcome := &Outcome{Run: *run, Values: a.values, Bodies: a.bodies, Stages: a.stages}
 	outcome.Findings = append(a.withoutGarbage(run.Findings), a.findings...)
@@ -143,7 +166,7 @@ func (w *worker) carryOut(o *order) *Outcome {
 	case errors.As(failed, &stall):
 		outcome.Findings = append(outcome.Findings, Finding{Kind: "stall", Message: failed.Error()})
 	case isProblem(failed):
-		outcome.Problem = failed.Error()
+		outcome.problem = problemOf(failed)
 	case len(outcome.Findings) == 0: // otherwise the machine has said why
 		outcome.Findings = append(outcome.Findings, Finding{Kind: "error", Message: failed.Error()})
 	}
@@ -158,12 +181,12 @@ func isProblem(err error) bool {
 		memory   *host.MemoryError
 		position *host.PositionError
 		token    *host.TokenError
-		problem  *driver.Problem
+		request  *driver.Problem
 		one      *diag.Diagnostic
 		list     diag.List
 	)
 	return errors.As(err, &build) || errors.As(err, &device) || errors.As(err, &memory) || errors.As(err, &position) ||
-		errors.As(err, &token) || errors.As(err, &problem) || errors.As(err, &one) || errors.As(err, &list)
+		errors.As(err, &token) || errors.As(err, &request) || errors.As(err, &one) || errors.As(err, &list)
 }
 
 func jobNamed(jobs []Job, name string) (Job, bool) {

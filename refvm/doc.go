@@ -39,7 +39,8 @@
 //	every value written to a BF16 or F16 buffer       to that type: exchanged vectors, rows of the KV cache
 //	weights                                           to the type of their buffer, when they are loaded
 //	RMSNORM of a BF16 or F16 vector x into a temporary  x·g is rounded once to x's type; the products with a matrix
-//	                                                  are summed in float32 and the sum is scaled by 1/rms
+//	                                                  are summed in float32 and the sum is scaled by 1/rms; and so is
+//	                                                  the last hidden state, which logits are made of
 //	LAYERNORM of a BF16 or F16 vector                 the result is rounded once to x's type
 //	a vector of a 16-bit model times one of I4 or I8  to 16-bit integers, by 128 columns, for the product (digits.go)
 //	a vector of a 16-bit model times one of F8E4M3    to F16 times a power of two, by 128 columns, for it (fp16.go)

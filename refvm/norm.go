@@ -3,6 +3,7 @@ package refvm
 import (
 	"math"
 
+	"amkc/ir"
 	ops "amkc/ir/op"
 )
 
@@ -32,8 +33,8 @@ func (w *worker) normed(o *op) (x, g []float32, n int, err error) {
 //
 // The kernel wants the product x·g in the type its matrix units multiply, and knows the mean square only later. In mode
 // Device the product of a temporary is therefore rounded before 1/rms, which is left to its reader: a product with a
-// matrix applies it to the sums. What is not multiplied by a matrix, heads and what is published or added to the
-// residual, is computed in float32.
+// matrix applies it to the sums. So is that of the last hidden state, which is what the logits are made of. What is not
+// multiplied by a matrix, heads and what is published or added to the residual, is computed in float32.
 func rmsnorm(w *worker, o *op) error {
 	x, g, n, err := w.normed(o)
 	if err != nil {
@@ -61,7 +62,7 @@ func rmsnorm(w *worker, o *op) error {
 			len(x)/n, w.last(&o.in[0]), n, len(whole))
 	case len(o.in) == 3: // of heads too, which are not multiplied by a matrix
 		m = w.last(&o.in[2])
-	case !ofHeads && o.in[0].st != nil && o.out[0].st == nil:
+	case !ofHeads && o.in[0].st != nil && (o.out[0].st == nil || o.out[0].st.buf.HasRole(ir.RoleHidden)):
 		round = o.in[0].st.round
 	}
 	out, inverses := w.alloc(len(x)), w.alloc(len(x)/n)

@@ -113,7 +113,11 @@ func (w *worker) balls(o *operand) ([]float32, []float64) {
 	if scales == nil {
 		return x, r
 	}
-	rel := w.pick(w.temps[o.slot].radii).scales
+	return w.applied(x, scales), w.scaledRadii(x, scales, r, w.pick(w.temps[o.slot].radii).scales)
+}
+
+// scaledRadii are the radii of elements times the factors of their rows, with the radii of both.
+func (w *worker) scaledRadii(x, scales []float32, r, rel []float64) []float64 {
 	out, n := make([]float64, len(x)), len(x)/max(1, len(scales))
 	for i, f := range x {
 		scale := math.Abs(float64(scales[i/n]))
@@ -122,7 +126,18 @@ func (w *worker) balls(o *operand) ([]float32, []float64) {
 			out[i] += math.Abs(float64(f)) * scale * (e + 2*roundoff)
 		}
 	}
-	return w.applied(x, scales), out
+	return out
+}
+
+// appliedRadii are the radii of a value whose factors of rows are applied.
+func (w *worker) appliedRadii(v value) radii {
+	applied := radii{of: w.scaledRadii(v.f, v.scales, v.radii.of, v.radii.scales)}
+	if same := v.radii.same; same != nil {
+		w.same = true
+		applied.same = &radii{of: w.scaledRadii(v.f, v.scales, same.of, same.scales)}
+		w.same = false
+	}
+	return applied
 }
 
 // radiiOf returns the radii of an operand's elements, without the factors of rows.

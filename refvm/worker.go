@@ -312,6 +312,9 @@ func (w *worker) put(o *op, out *operand, v value) error {
 		return nil
 	}
 	w.spend(out.n)
+	if w.vm.opts.Radii && v.scales != nil {
+		v.radii = w.appliedRadii(v)
+	}
 	v.f = w.applied(v.f, v.scales)
 	var idx [ir.MaxRank]int
 	for from, first := v.f, 0; ; from, first = from[out.run:], first+out.run {

@@ -214,13 +214,13 @@ func (f *exploreFlags) write(s *explore.Script, file string) error {
 func bodiesTable(bodies []*compiler.BodyReport) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "body\toutputs\tto the bit\tlargest error, of its bound\t")
+	fmt.Fprintln(w, "body\toutputs\tto the bit\tlargest error, of its bound\twithout a bound, not compared\t")
 	for _, r := range bodies {
 		most := "-"
 		if r.Exact < r.Outputs {
 			most = fmt.Sprintf("%.3f", r.Most)
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t\n", r.Body, r.Outputs, r.Exact, most)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%d\t\n", r.Body, r.Outputs, r.Exact, most, r.Unbounded)
 	}
 	w.Flush()
 	return b.String()

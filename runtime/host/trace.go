@@ -24,6 +24,8 @@ type StageVector struct {
 type Trace struct {
 	Position int
 	Vectors  []StageVector
+	Hidden   []float32 // the last hidden state
+	Chosen   int       // the token after the step
 }
 
 // Vector returns the values of a stage, nil when it published none.
@@ -113,7 +115,7 @@ func (t *tracer) run(ctx context.Context, ids []int, given []float32) (values []
 	if err != nil {
 		return nil, nil, err
 	}
-	b := burst{kernel: t.of, tokens: len(ids), forced: ids, logits: true, trace: t}
+	b := burst{kernel: t.of, tokens: len(ids), forced: ids, logits: true, hidden: true, trace: t}
 	if chosen, err = s.run(ctx, b, nil); err != nil {
 		return nil, nil, err
 	}
@@ -132,8 +134,12 @@ func (t *tracer) step(ctx context.Context, token int) (*Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, _, err := t.run(ctx, []int{token}, nil)
+	all, chosen, err := t.run(ctx, []int{token}, nil)
 	if err != nil {
+		return nil, err
+	}
+	trace.Chosen, trace.Hidden = chosen[0], make([]float32, s.info.Hidden)
+	if err := s.dev.CopyDtoH(bytesOf(trace.Hidden), s.mem.hidden, nil); err != nil {
 		return nil, err
 	}
 	for i, e := range exchanges {
