@@ -5,7 +5,7 @@ PYTHON ?= python3
 PIP := $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore
 
 .PHONY: build cuda demo library test test-all test-go test-python race mcp long engines chat-templates openai browser
-.PHONY: soundness soundness-merge fuzz mutants kernels explore explore-long explore-coverage
+.PHONY: soundness soundness-merge fuzz mutants kernels explore explore-long explore-coverage draws
 .PHONY: looping results results-tools lint goldens clean
 
 # The modules that a launcher carries come from the module cache; embedding them makes amkc independent of it.
@@ -70,7 +70,15 @@ race:
 # docs/results/explore.md.
 EXPLORATION := CGO_ENABLED=0 go test -trimpath -vet=off ./internal/exploration -count 1 -v -run
 explore:
-	$(EXPLORATION) 'Table|Exact' -timeout 60m -schedules 2 $(if $(REPORT),-report $(CURDIR)/docs/results)
+	$(EXPLORATION) 'Table|Exact|Draws$$' -timeout 60m -schedules 2 -draws 2 -first-draw 10 \
+		$(if $(REPORT),-report $(CURDIR)/docs/results)
+
+# Builds of random fields, each body of package kernel in its turn, held to the reference VM on the CPU; and wrong
+# declarations, which these find.
+DRAWS ?= 200
+SEED ?= 1
+draws:
+	$(EXPLORATION) 'Draws$$|Planted' -timeout 12h -draws $(DRAWS) -seed $(SEED) -planted all
 
 explore-long: $(if $(PIECE),,explore-coverage)
 	$(EXPLORATION) Table -timeout 24h -schedules 100 $(if $(PIECE),-piece $(PIECE))
@@ -87,7 +95,7 @@ explore-coverage:
 # The same tests on more programs, models and files, and those that take minutes; CONTRIBUTING.md says what runs where.
 long: build
 	AMKC_LONG=1 go test -count 1 -timeout 60m ./...
-	@$(MAKE) --no-print-directory engines chat-templates openai browser explore-long kernels KERNELS=all
+	@$(MAKE) --no-print-directory engines chat-templates openai browser explore-long draws kernels KERNELS=all
 
 # A whole campaign on the cost model and the reference VM, by a client from outside: that of the official MCP SDK for
 # Python, which is fetched into a folder that git ignores. Takes seconds, and no nvcc.

@@ -96,26 +96,99 @@ func (b Build) config(root string) ([]byte, error) {
 		}
 	}
 	edits, ok := models[model]
-	if !ok {
+	if !ok && !b.isDrawn() {
 		return nil, fmt.Errorf("model %q has no sizes here", model)
 	}
 	var config map[string]any
 	if err := json.Unmarshal(text, &config); err != nil {
 		return nil, err
 	}
-	if model != "gpt2" { // which calls them otherwise
+	switch {
+	case b.isDrawn() && model != "llama": // it has properties for the fields that the model has
+		for _, name := range []string{"max_position_embeddings", "n_positions"} {
+			if config[name] != nil {
+				config[name] = sizes["max_position_embeddings"]
+			}
+		}
+	case model != "gpt2": // which calls them otherwise
 		maps.Copy(config, sizes)
 	}
 	maps.Copy(config, edits)
-	if b["weights"] != "none" {
+	if b["weights"] != "none" && !b.isDrawn() {
 		if model == "gpt2" {
 			config["n_embd"] = 128
 		} else {
 			maps.Copy(config, quantised)
 		}
 	}
+	b.size(config)
 	maps.DeleteFunc(config, func(_ string, v any) bool { return v == nil })
 	return json.Marshal(config)
+}
+
+// isDrawn reports whether the build has been drawn, with a seed for its weights.
+func (b Build) isDrawn() bool { return b["seed"] != "" }
+
+// configFields are what models call properties that a build may have besides those of its columns.
+var configFields = map[string][]string{
+	"hidden_size":         {"hidden_size", "n_embd", "word_embed_proj_dim"},
+	"intermediate_size":   {"intermediate_size", "ffn_dim", "ffn_hidden_size"},
+	"vocab_size":          {"vocab_size"},
+	"num_key_value_heads": {"num_key_value_heads", "num_kv_heads"},
+	"num_attention_heads": {"num_attention_heads", "n_head"},
+	"head_dim":            {"head_dim"},
+	"num_hidden_layers":   {"num_hidden_layers", "n_layer"},
+	"window":              {"sliding_window"},
+	"eps":                 {"rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", "norm_epsilon"},
+	"theta":               {"rope_theta", "rotary_emb_base"},
+	"cap":                 {"attn_logit_softcapping", "final_logit_softcapping"},
+	"multiplier": {"embedding_multiplier", "attention_multiplier", "residual_multiplier", "logits_scaling",
+		"logit_scale"},
+	"clip": {"clip_qkv"},
+}
+
+// size gives fields of a model that it has the values of such properties.
+func (b Build) size(config map[string]any) {
+	for property, names := range configFields {
+		for _, name := range names {
+			if value, ok := b[property]; ok && config[name] != nil {
+				config[name] = json.Number(value)
+			}
+		}
+	}
+	if rope, ok := config["rope_parameters"].(map[string]any); ok && b["theta"] != "" && rope["rope_theta"] != nil {
+		rope["rope_theta"] = json.Number(b["theta"])
+	}
+	if heads := b["num_attention_heads"]; heads != "" && config["head_dim"] == nil {
+		for _, name := range configFields["hidden_size"] {
+			if config[name] != nil {
+				config[name] = number(heads) * number(b["head_dim"])
+			}
+		}
+	}
+	if types, ok := config["layer_types"].([]string); ok && b["num_hidden_layers"] != "" {
+		config["layer_types"] = types[:number(b["num_hidden_layers"])]
+	}
+	if act := b["activation"]; act != "" && slices.Contains(withoutGate, b["model"]) {
+		for _, name := range []string{"hidden_act", "activation_function", "activation"} {
+			if config[name] != nil {
+				config[name] = act
+			}
+		}
+	}
+}
+
+// withoutGate are models whose MLP may have any of the activations that several families have.
+var withoutGate = []string{"opt-tied", "falcon-groups", "gpt-neox-parallel", "gpt2", "apertus-gelu", "arcee-plain",
+	"nemotron-half", "phi-head-norms", "starcoder2-plain"}
+
+// number is a property that is one.
+func number(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		panic(err)
+	}
+	return n
 }
 
 var dtypes = map[string]ir.DType{"bf16": ir.BF16, "fp16": ir.F16, "fp32": ir.F32, "int8": ir.I8}
@@ -138,6 +211,9 @@ func (b Build) options(model string) (o compiler.Options, err error) {
 	}
 	o = compiler.Options{Model: model, Name: "small", RandomSeed: new(uint64), DType: dtype(b["dtype"]),
 		Target: ir.ArchTarget(number(strings.TrimPrefix(b["arch"], "sm_")), number(b["SMs"]))}
+	if b.isDrawn() {
+		*o.RandomSeed = uint64(number(b["seed"]))
+	}
 	if b["cache"] != b["dtype"] {
 		o.Cache = dtype(b["cache"])
 	}
@@ -174,9 +250,19 @@ func (b Build) options(model string) (o compiler.Options, err error) {
 			from = 8 // a pass fits before it
 		}
 		tiling["attention"] = map[string]any{"max_splits": 2, "split_from": from}
+	case "":
+		tiling["attention"] = map[string]any{"max_splits": number(b["splits"]), "split_from": number(b["split_from"])}
+	}
+	for property, value := range b { // knobs
+		if group, knob, ok := strings.Cut(property, "."); ok {
+			if tiling[group] == nil {
+				tiling[group] = map[string]any{}
+			}
+			tiling[group].(map[string]any)[knob] = number(value)
+		}
 	}
 	all := map[string]any{"tiling": tiling}
-	if b["prompt"] == "no" {
+	if b["prompt"] == "no" && !b.isDrawn() {
 		all["smem_bytes_per_block"] = 57344 // in which the ring has few slots, and goes round often
 	}
 	text, wrong := json.Marshal(all)

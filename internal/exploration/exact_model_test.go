@@ -29,7 +29,13 @@ type Exact struct {
 	Arch    string
 	DType   string
 	Formats [5]string // of qkv, o, gate_up, down and lm_head
+	exactSizes
+	Knobs string // tiling, in JSON
 }
+
+// exactSizes are those of the model, and how many rows passes have. Vectors that are multiplied are whole quads of 128
+// columns, and several of these.
+type exactSizes struct{ hidden, middle, vocab, heads, kvHeads, dim, rows, sms int }
 
 // exactRoles are those that Formats are of.
 var exactRoles = [5]string{"qkv", "o", "gate_up", "down", "lm_head"}
@@ -48,7 +54,9 @@ func ExactBuilds() []Exact {
 	var all []Exact
 	for _, f := range formats {
 		for _, on := range units {
-			all = append(all, Exact{on[0], on[1], f})
+			// Warps take several quads of a row, and equal shares where wgmma is to multiply.
+			all = append(all, Exact{on[0], on[1], f, exactSizes{256, 384, 96, 8, 4, 32, 4, 2},
+				`"ring": {"chunk_bytes": 4096}, "warps": {"qkv": 1, "o": 2, "gate_up": 1}`})
 		}
 	}
 	return all
@@ -59,13 +67,6 @@ func (e Exact) Name() string { return e.Arch + " " + e.DType + " " + strings.Joi
 
 // OnTensorCores reports whether the build multiplies on tensor cores, and has a kernel for prompts.
 func (e Exact) OnTensorCores() bool { return e.Arch != "sm_75" && e.DType != "fp32" }
-
-// Sizes of the model. Matrices have several quads of 128 columns.
-const (
-	exactHidden, exactMiddle, exactVocab = 256, 384, 96
-	exactHeads, exactKVHeads, exactDim   = 8, 4, 32
-	exactRows                            = 4 // of passes
-)
 
 // The mean square of what norms see, so that 1/rms is a power of two, and with which products are scaled by it.
 const (
@@ -81,9 +82,9 @@ func (e Exact) Compile(ctx context.Context, dir string) (string, error) {
 	}
 	config, err := json.Marshal(map[string]any{"architectures": []string{"LlamaForCausalLM"}, "model_type": "llama",
 		"rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": false,
-		"torch_dtype": "float32", "num_hidden_layers": 1, "num_attention_heads": exactHeads,
-		"num_key_value_heads": exactKVHeads, "head_dim": exactDim, "hidden_size": exactHidden,
-		"intermediate_size": exactMiddle, "vocab_size": exactVocab, "max_position_embeddings": 64})
+		"torch_dtype": "float32", "num_hidden_layers": 1, "num_attention_heads": e.heads,
+		"num_key_value_heads": e.kvHeads, "head_dim": e.dim, "hidden_size": e.hidden,
+		"intermediate_size": e.middle, "vocab_size": e.vocab, "max_position_embeddings": 64})
 	if err != nil {
 		return "", err
 	}
@@ -99,7 +100,7 @@ func (e Exact) Compile(ctx context.Context, dir string) (string, error) {
 			formats = append(formats, matrix+"="+f)
 		}
 	}
-	o := compiler.Options{Model: model, Name: "exact", Passes: []ir.Pass{{Rows: exactRows}}}
+	o := compiler.Options{Model: model, Name: "exact", Passes: []ir.Pass{{Rows: e.rows}}}
 	if o.Formats, err = passes.ParseWeightFormats(strings.Join(formats, ",")); err != nil {
 		return "", err
 	}
@@ -107,16 +108,14 @@ func (e Exact) Compile(ctx context.Context, dir string) (string, error) {
 	if _, err := fmt.Sscanf(e.Arch, "sm_%d", &number); err != nil {
 		return "", err
 	}
-	o.Target = ir.ArchTarget(number, 2)
+	o.Target = ir.ArchTarget(number, e.sms)
 	dtype := dtypes[e.DType]
 	o.DType = &dtype
 	prompt := 0
 	if e.OnTensorCores() {
 		prompt = 64
 	}
-	// Warps take several quads of a row, and equal shares where wgmma is to multiply.
-	text := fmt.Sprintf(`{"tiling": {"prompt": {"tokens": %d}, "ring": {"chunk_bytes": 4096},
-		"warps": {"qkv": 1, "o": 2, "gate_up": 1}}}`, prompt)
+	text := fmt.Sprintf(`{"tiling": {"prompt": {"tokens": %d}, %s}}`, prompt, e.Knobs)
 	var problems diag.List
 	if o.Config, problems = ir.ParseConfig([]byte(text), e.Name()); len(problems) > 0 {
 		return "", problems
@@ -127,6 +126,7 @@ func (e Exact) Compile(ctx context.Context, dir string) (string, error) {
 
 // An exactModel is made tensor by tensor, in the order of a step.
 type exactModel struct {
+	exactSizes
 	lot   *rand.Rand
 	specs []checkpoint.Spec
 	data  [][]float32
@@ -139,34 +139,34 @@ func (m *exactModel) add(name string, values []float32, shape ...int) {
 
 // writeWeights makes the model.
 func (e Exact) writeWeights(path string) error {
-	m := &exactModel{lot: rand.New(rand.NewPCG(1, 2))}
+	m := &exactModel{exactSizes: e.exactSizes, lot: rand.New(rand.NewPCG(1, 2))}
 	formats := map[string]grid{}
 	for i, role := range exactRoles {
 		formats[role] = gridOf(e.Formats[i])
 	}
 	const layer = "model.layers.0."
-	ones := slices.Repeat([]float32{1}, exactHidden)
+	ones := slices.Repeat([]float32{1}, m.hidden)
 	x := m.normed()
-	embeddings := slices.Repeat(floatsOf(x, 1), exactVocab)
-	m.add("model.embed_tokens.weight", embeddings, exactVocab, exactHidden)
-	m.add(layer+"input_layernorm.weight", ones, exactHidden)
+	embeddings := slices.Repeat(floatsOf(x, 1), m.vocab)
+	m.add("model.embed_tokens.weight", embeddings, m.vocab, m.hidden)
+	m.add(layer+"input_layernorm.weight", ones, m.hidden)
 
-	v := m.integers(exactKVHeads*exactDim, 20, exactDim)
-	m.matrix(layer+"self_attn.q_proj.weight", formats["qkv"], x, m.pairs(exactHeads, 0), 1)
-	m.matrix(layer+"self_attn.k_proj.weight", formats["qkv"], x, m.pairs(exactKVHeads, 1), 1)
+	v := m.integers(m.kvHeads*m.dim, 20, m.dim)
+	m.matrix(layer+"self_attn.q_proj.weight", formats["qkv"], x, m.pairs(m.heads, 0), 1)
+	m.matrix(layer+"self_attn.k_proj.weight", formats["qkv"], x, m.pairs(m.kvHeads, 1), 1)
 	m.matrix(layer+"self_attn.v_proj.weight", formats["qkv"], x, goals(v, exactInverse), 1)
 
 	var attention []int // each head of v for the query heads that share it
-	for h := range exactHeads {
-		kv := h / (exactHeads / exactKVHeads)
-		attention = append(attention, v[kv*exactDim:(kv+1)*exactDim]...)
+	for h := range m.heads {
+		kv := h / (m.heads / m.kvHeads)
+		attention = append(attention, v[kv*m.dim:(kv+1)*m.dim]...)
 	}
 	h := m.normed()
 	m.matrix(layer+"self_attn.o_proj.weight", formats["o"], attention, goals(minus(h, x), 1), 1)
-	m.add(layer+"post_attention_layernorm.weight", ones, exactHidden)
+	m.add(layer+"post_attention_layernorm.weight", ones, m.hidden)
 
-	up := m.integers(exactMiddle, 50, 128)
-	gate, act := make([]int, exactMiddle), make([]int, exactMiddle)
+	up := m.integers(m.middle, 50, 128)
+	gate, act := make([]int, m.middle), make([]int, m.middle)
 	for i := range gate {
 		gate[i] = 32 << m.lot.IntN(2)
 		if up[i] == most || up[i] == -most {
@@ -178,8 +178,8 @@ func (e Exact) writeWeights(path string) error {
 	m.matrix(layer+"mlp.up_proj.weight", formats["gate_up"], h, goals(up, exactInverse), 1)
 	last := m.normed()
 	m.matrix(layer+"mlp.down_proj.weight", formats["down"], act, goals(minus(last, h), 1), 1.0/32)
-	m.add("model.norm.weight", ones, exactHidden)
-	m.matrix("lm_head.weight", formats["lm_head"], last, make([]goal, exactVocab), 1)
+	m.add("model.norm.weight", ones, m.hidden)
+	m.matrix("lm_head.weight", formats["lm_head"], last, make([]goal, m.vocab), 1)
 
 	w, err := checkpoint.NewWriter(path, m.specs, nil)
 	if err != nil {
@@ -220,8 +220,8 @@ func (m *exactModel) integers(n, below, each int) []int {
 // normed returns integers of the model's size whose mean square is exactSquare.
 func (m *exactModel) normed() []int {
 	for {
-		x := m.integers(exactHidden, 19, 128)
-		left := exactSquare * exactHidden
+		x := m.integers(m.hidden, 19, 128)
+		left := exactSquare * m.hidden
 		for _, f := range x {
 			left -= f * f
 		}
@@ -260,9 +260,9 @@ func goals(results []int, times int) []goal {
 
 // pairs are the rows of queries or keys: those of every other rotation pair are zeros.
 func (m *exactModel) pairs(heads, odd int) []goal {
-	all := make([]goal, heads*exactDim)
+	all := make([]goal, heads*m.dim)
 	for i := range all {
-		all[i].zeros = i%exactDim%(exactDim/2)%2 != odd
+		all[i].zeros = i%m.dim%(m.dim/2)%2 != odd
 	}
 	return all
 }

@@ -66,7 +66,7 @@ func exact(t *testing.T, o *Options, e Exact, dir string) error {
 	if err != nil {
 		return err
 	}
-	jobs := []string{"text", "reference", fmt.Sprintf("rows%d", exactRows)}
+	jobs := []string{"text", "reference", fmt.Sprintf("rows%d", e.rows)}
 	if e.OnTensorCores() {
 		jobs = append(jobs, "prompt-9")
 	}
@@ -112,8 +112,8 @@ func allExact(e Exact, r *explore.Report) error {
 			exact, outputs = exact+b.Exact, outputs+b.Outputs
 		}
 	}
-	const heads = exactHeads + 2*exactKVHeads
-	if all := positions * (heads*exactDim + exactHidden + exactMiddle + exactHidden + exactVocab); outputs != all {
+	heads := e.heads + 2*e.kvHeads
+	if all := positions * (heads*e.dim + e.hidden + e.middle + e.hidden + e.vocab); outputs != all {
 		return fmt.Errorf("%s: %d outputs of products were compared, want %d", e.Name(), outputs, all)
 	}
 	fmt.Printf("%s: %d of %d outputs of products equal to the bit\n", e.Name(), exact, outputs)
