@@ -37,8 +37,8 @@ type Radius struct {
 	of   func(w *worker, o *op, result value) radii
 }
 
-// Radii are the rules of all ops that yield what stages publish.
-var Radii = []Radius{
+// Radii are the rules of all ops that yield what stages publish: those of finishers, and the others.
+var Radii = append(radiiOfFinishers, []Radius{
 	{ops.EMBED, "0: elements of a table, times a number, rounded once", nothing},
 	{ops.ADD, "0 where both operands are exact; else 2u of the sum", ofSum},
 	{ops.COPY, "0", passed},
@@ -54,24 +54,13 @@ var Radii = []Radius{
 	{ops.GEMM, "as GEMV_TILE", ofGEMV},
 	{ops.ROPE, "2 ulp of sin and cos, each, and 3u; 0 where the angle is", ofRope},
 	{ops.MUL, "0 where the operand is exact; else 2u", ofScale},
-	{ops.SiluMul, "2 ulp of e^-x, in 16 bits 1.173·abs(x) more, as far as it counts in 1 + e^-x; 2 " +
-		"ulp of the quotient, 1u in fp32; 4u", ofGated(silu, siluError)},
-	{ops.GeluTanhMul, "as SILU_MUL, of x times e^-y, y = 2·sqrt(2/π)(x + 0.044715x³) to 5u",
-		ofGated(geluTanh, geluTanhError)},
-	{ops.GELU, "2 ulp of erff, of a number up to 2, times half of x; 4u", ofPointwise(gelu, geluError)},
-	{ops.GeluTanh, "as GELU_TANH_MUL", ofPointwise(geluTanh, geluTanhError)},
-	{ops.ReLU, "0", ofPointwise(relu, exactly)},
-	{ops.ReLU2, "0 where the operand is exact", ofPointwise(reluSquared, exactly)},
-	{ops.XIELU, "2^-20 of the sum of the magnitudes of what is added up", ofXielu},
-	{ops.SoftCap, "2 ulp of tanhf and 3u", ofSoftCap},
-	{ops.Clip, "0", ofScale},
 	{ops.ATTENTION, "of a score (hd/4 + 16)u of its magnitudes, on tensor cores 22·hd/16 more, and 4u; of a " +
 		"probability that, 2 ulp of exp2, as much for each 16 rows and 8 times more, and two roundings to 16 bits; " +
 		"of sums over n rows (n/4 + 8)u, on tensor cores 22·n/16 more; 2 ulp of the quotient; " +
 		"with one row, these 2 ulp alone",
 		ofAttention},
 	{ops.AttentionCombine, "2 ulp of exp2 and 6u of the maxima, for each part; 2 ulp of the quotient", ofCombine},
-}
+}...)
 
 var radiusOf = func() map[ir.Opcode]*Radius {
 	all := map[ir.Opcode]*Radius{}
@@ -572,88 +561,4 @@ func sigmoidError(x, argument float64, sixteen bool) float64 {
 		quotient = twoUlp
 	}
 	return share*(exponential(x, sixteen)+argument) + 2*roundoff + quotient
-}
-
-// An activationError is the error of a function of a number, of fp32 or of 16 bits.
-type activationError func(x float64, sixteen bool) float64
-
-func siluError(x float64, sixteen bool) float64 {
-	return math.Abs(float64(silu(float32(x)))) * sigmoidError(x, 0, sixteen)
-}
-
-func geluTanhError(x float64, sixteen bool) float64 {
-	y := math.Sqrt(8/math.Pi) * (x + 0.044715*x*x*x)
-	return math.Abs(float64(geluTanh(float32(x)))) * sigmoidError(y, math.Abs(y)*5*roundoff, sixteen)
-}
-
-func geluError(x float64, _ bool) float64 {
-	density := math.Exp(-x*x/2) * math.Abs(x)
-	return math.Abs(x)/2*(twoUlp+density*2*roundoff) + 4*roundoff*math.Abs(float64(gelu(float32(x))))
-}
-
-func exactly(float64, bool) float64 { return 0 }
-
-func ofPointwise(of func(float32) float32, off activationError) func(*worker, *op, value) radii {
-	return func(w *worker, o *op, result value) radii {
-		x, r := w.balls(&o.in[0])
-		out := make([]float64, len(x))
-		for i, f := range x {
-			out[i] = around(of, f, at(r, i)) + off(float64(f), w.onTensorCores())
-			if out[i] > 0 {
-				out[i] += 2 * roundoff * math.Abs(float64(result.f[i]))
-			}
-		}
-		return radii{of: out}
-	}
-}
-
-func ofGated(of func(float32) float32, off activationError) func(*worker, *op, value) radii {
-	return func(w *worker, o *op, result value) radii {
-		out := make([]float64, len(result.f))
-		x, r := w.balls(&o.in[0])
-		y, s := x, r
-		if len(o.in) == 2 {
-			y, s = w.balls(&o.in[1])
-		}
-		for i := range out {
-			g, u := 2*i, 2*i+1 // interleaved
-			if len(o.in) == 2 {
-				g, u = i, i
-			}
-			gate, up, gateOff, upOff := x[g], y[u], at(r, g), at(s, u)
-			e := around(of, gate, gateOff) + off(float64(gate), w.onTensorCores())
-			a := math.Abs(float64(of(gate)))
-			if out[i] = e*(math.Abs(float64(up))+upOff) + a*upOff; out[i] > 0 {
-				out[i] += 2 * roundoff * math.Abs(float64(result.f[i]))
-			}
-		}
-		return radii{of: out}
-	}
-}
-
-func ofXielu(w *worker, o *op, result value) radii {
-	x, r := w.balls(&o.in[0])
-	by := w.floats(&o.in[1])
-	softplus := func(x float32) float64 { return max(float64(x), 0) + math.Log1p(math.Exp(-math.Abs(float64(x)))) }
-	beta := float64(by[2])
-	above, below := softplus(by[0]), beta+softplus(by[1])
-	out := make([]float64, len(x))
-	for i, v := range x {
-		f, e := float64(v), at(r, i)
-		size, slope := math.Abs(below)*(math.Abs(math.Expm1(min(f, 0)))+math.Abs(f)), 2*math.Abs(below)
-		if f > 0 {
-			size, slope = math.Abs(above)*f*f, 2*math.Abs(above)*(f+e)
-		}
-		out[i] = e*(slope+math.Abs(beta)) + (size+math.Abs(beta*f))*0x1p-20
-	}
-	return radii{of: out}
-}
-
-func ofSoftCap(w *worker, o *op, result value) radii {
-	_, r := w.balls(&o.in[0])
-	out := make([]float64, len(result.f))
-	for i, f := range result.f {
-		out[i] = at(r, i) + math.Abs(float64(f))*8*roundoff
-	}
-	return radii{of: out}
 }

@@ -24,28 +24,26 @@ var known = map[*op.Spec]traits{
 	op.GEMV:      {ahead: []int{1}},
 	op.ATTENTION: {ahead: []int{1, 2}},
 	op.ROPE:      {asLong: true, ahead: []int{1}},
-	op.SiluMul:   {gated: true, inPlace: true}, // of two operands; one has another length than the result
-
-	op.GeluTanhMul: {gated: true, inPlace: true},
-	op.GELU:        {asLong: true, inPlace: true},
-	op.GeluTanh:    {asLong: true, inPlace: true},
-	op.ReLU:        {asLong: true, inPlace: true},
-	op.ReLU2:       {asLong: true, inPlace: true},
-	op.XIELU:       {asLong: true, ahead: []int{1}},
-	op.ADD:         {asLong: true, inPlace: true},
-	op.MUL:         {asLong: true, inPlace: true},
-	op.DEQUANT:     {asLong: true},
-	op.SOFTMAX:     {asLong: true},
-	op.ALLREDUCE:   {asLong: true, inPlace: true},
-	op.SoftCap:     {asLong: true, inPlace: true},
-	op.Clip:        {asLong: true, inPlace: true},
-	op.STOP:        {asLong: true},
+	op.ADD:       {asLong: true, inPlace: true},
+	op.MUL:       {asLong: true, inPlace: true},
+	op.DEQUANT:   {asLong: true},
+	op.SOFTMAX:   {asLong: true},
+	op.ALLREDUCE: {asLong: true, inPlace: true},
+	op.STOP:      {asLong: true},
 }
 
-// traitsOf are those of an opcode; none of one that nothing is known of.
+// traitsOf are those of an opcode; none of one that nothing is known of. Those of an op on finished rows follow from
+// its declaration, which TestPointwise of refvm holds to what the op computes.
 func traitsOf(c ir.Opcode) traits {
 	if c < 0 || int(c) >= len(ir.Ops) {
 		return traits{}
 	}
-	return known[ir.Ops[c]]
+	spec := ir.Ops[c]
+	t, is := known[spec]
+	if f := spec.Finisher; !is && f != nil {
+		if t = (traits{asLong: !spec.Gated(), gated: spec.Gated(), inPlace: spec.Pointwise}); f.Weights > 0 {
+			t.ahead = []int{1}
+		}
+	}
+	return t
 }
