@@ -121,7 +121,7 @@ func formsOf(m *ir.Model, buffers []ir.Buffer) func(op *ir.FlatOp) (in, out []*s
 			if keepsHidden(op, buffers) {
 				return []*storage{of(op.InBuf, 0), gains, vector}, []*storage{sums}
 			}
-			// of a vector, of heads, perhaps of a whole that is normalised, or of a branch that is added to the residual
+			// of a vector, of heads, perhaps of a whole that is normalised, or of a branch
 			return []*storage{of(op.InBuf, 0), gains, vector}, []*storage{of(op.OutBuf, 0)}
 		case ir.LAYERNORM:
 			return []*storage{vector, gains, gains}, []*storage{sums}
