@@ -113,20 +113,9 @@ func Facts(p *ir.Program, passes ...*ir.Program) (host.Facts, error) {
 		if err != nil {
 			return host.Facts{}, err
 		}
-		pass := PassOf(q)
-		pass.Stages = of.labels()
-		f.Passes = append(f.Passes, pass)
+		f.Passes = append(f.Passes, host.PassFacts{Pass: q.Pass.Written(), Stages: of.labels()})
 	}
 	return f, nil
-}
-
-// PassOf describes the passes of a program, without its stages.
-func PassOf(p *ir.Program) host.Pass {
-	of := host.Pass{Rows: p.Pass.NumRows()}
-	if n := p.Pass.NumSequences(); n > 1 {
-		of.Sequences = n
-	}
-	return of
 }
 
 // labels are those of the numbered stages, in their order.
@@ -144,20 +133,20 @@ func Footprint(p *ir.Program, passes ...*ir.Program) (host.Footprint, error) {
 	if err != nil {
 		return host.Footprint{}, err
 	}
-	exchanges, sequences := make([]int, len(passes)), 1
+	exchanges, most := make([]int, len(passes)), ir.Pass{}
 	for i, q := range passes {
 		of, err := build(q)
 		if err != nil {
 			return host.Footprint{}, err
 		}
-		exchanges[i], sequences = of.exchangeBytes, max(sequences, q.Pass.NumSequences())
+		exchanges[i], most = of.exchangeBytes, most.Most(q.Pass)
 	}
 	if prompt := b.d.PromptTokens; prompt > 0 {
 		exchanges = append(exchanges, host.PromptBytes(b.d.PromptBytes, prompt))
 	}
 	return host.Info{SMs: p.Target.SMs, Vocab: p.Model.Vocab, MaxSeq: p.Model.MaxSeq, Hidden: p.Model.Hidden,
 		ExchangeBytes: b.exchangeBytes, WeightBytes: int64(b.d.WeightBytes), CacheBytes: int64(b.d.CacheBytes),
-	}.Footprint(sequences, b.d.PromptTokens, exchanges...), nil
+	}.Footprint(most.NumSequences(), b.d.PromptTokens, exchanges...), nil
 }
 
 // traffic counts the bytes a step reads: every weight that a GEMV streams, as often as one does (an embedding table

@@ -16,7 +16,7 @@ import (
 	"amkc/ir/diag"
 	"amkc/knobs"
 	"amkc/runtime"
-	"amkc/runtime/host"
+	"amkc/runtime/shape"
 )
 
 // Project renders every generated file of a build but the manifest: sources, device runtime, launcher, header of its
@@ -59,7 +59,7 @@ func Project(p *ir.Program, g *ir.Graph, name string, passes ...*ir.Program) (ma
 		Library       string   // package of libamk.so
 	}{name, Gencode(p.Target.Arch), p.Model.MaxSeq - 1, p.Model, p.Target, nil, facts.Prompt, LibraryPackage}
 	for _, q := range passes {
-		dir := PassOf(q).Dir()
+		dir := q.Pass.Dir()
 		data.Passes = append(data.Passes, dir)
 		if err := passFiles(files, dir, p, q); err != nil {
 			return nil, err
@@ -137,11 +137,10 @@ func includeHeaders(files map[string][]byte) {
 // passFiles adds what a program for passes of several tokens gives to the files of a build, all but what it has in
 // common with the program p of one token: the weights and caches, and in which order sums are added up.
 func passFiles(files map[string][]byte, dir string, p, q *ir.Program) error {
-	of := PassOf(q)
-	where := fmt.Sprintf("pass of %v", of)
-	if !of.Valid() || files[dir+"/schedule.amk"] != nil {
+	where := fmt.Sprintf("pass of %v", q.Pass)
+	if !q.Pass.HasKernel() || files[dir+"/schedule.amk"] != nil {
 		return diag.Errorf(codeStructure, where, "want programs of passes of 2 to %d tokens, rows of one sequence or "+
-			"as many of each of several, one of each size", host.MaxPassTokens)
+			"as many of each of several, one of each size", shape.MaxTokens)
 	}
 	if knob := knobs.OtherOrder(&p.Config, &q.Config); knob != "" {
 		return diag.Errorf(codeStructure, where, "has another %s than the program of one token; want the same, for "+
@@ -217,9 +216,9 @@ func Origin(file string) string {
 
 // isPassDir reports whether a directory, with a slash behind it, is that of a program for passes of several tokens.
 func isPassDir(dir string) bool {
-	for sequences := range host.MaxPassTokens + 1 {
-		for rows := range host.MaxPassTokens + 1 {
-			if of := (host.Pass{Rows: rows, Sequences: sequences}); of.Valid() && dir == of.Dir()+"/" {
+	for sequences := range shape.MaxTokens {
+		for rows := range shape.MaxTokens {
+			if of := ir.PassOf(1+sequences, 1+rows); of.HasKernel() && dir == of.Dir()+"/" {
 				return true
 			}
 		}

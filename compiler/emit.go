@@ -103,8 +103,8 @@ func notProved(model string, p *ir.Program, proof validate.Report) error {
 		notes = append(notes, d.Error())
 	}
 	what := "the schedule"
-	if of := codegen.PassOf(p); of.Tokens() > 1 {
-		what = fmt.Sprintf("the schedule for passes of %v", of)
+	if p.Pass.NumTokens() > 1 {
+		what = fmt.Sprintf("the schedule for passes of %v", p.Pass)
 	}
 	return diag.Errorf(codeProof, model, "%s is not proved safe, so nothing is emitted", what).With(notes...)
 }

@@ -57,7 +57,7 @@ type Disagreement struct {
 }
 
 // NewFollower follows the kernel for such passes.
-func NewFollower(b *PackedBuild, facts *host.Facts, pass host.Pass) (*Follower, error) {
+func NewFollower(b *PackedBuild, facts *host.Facts, pass ir.Pass) (*Follower, error) {
 	f := &Follower{model: &facts.Model, kernel: pass.Dir(), variants: facts.Variants}
 	program := b.Program
 	if f.kernel != "" {

@@ -5,7 +5,6 @@
 package compiler
 
 import (
-	"slices"
 	"time"
 
 	"amkc/importers"
@@ -159,7 +158,7 @@ func CheckModel(opts Options) error {
 
 func newState(opts Options) *passes.State {
 	return &passes.State{Target: opts.Target, Config: opts.Config, Formats: opts.Formats, Cache: opts.Cache,
-		Pass: opts.Pass, Most: ir.Most(slices.Concat(opts.Passes, []ir.Pass{opts.Pass})...),
+		Pass: opts.Pass, Most: opts.Pass.Most(opts.Passes...),
 		Source: importers.Source{Name: opts.Name, DType: opts.DType, AssumeInert: opts.AssumeInert,
 			MaxSeq: opts.MaxSeq, Tensors: opts.tensors}}
 }

@@ -47,7 +47,7 @@ func requireReadBack(t *testing.T, l *Scheduled, p *ir.Program, edits map[string
 	files, err := codegen.Project(l.Program, l.Graph, "m", l.Passes...)
 	require.NoError(t, err)
 	require.NoError(t, checkEmitted(files, l.Program, l.Passes...))
-	schedule := codegen.PassOf(p).Dir() + "/schedule.h"
+	schedule := p.Pass.Dir() + "/schedule.h"
 	for name, edit := range edits {
 		require.Contains(t, string(files[schedule]), edit[0])
 		edited := maps.Clone(files)

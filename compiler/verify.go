@@ -204,7 +204,7 @@ func (v *Verification) checkEmission(dir string, m *codegen.Manifest, p *ir.Prog
 		v.checkWeights(filepath.Join(dir, host.WeightsFile), p, again.Graph)
 	}
 	for i, q := range passes {
-		v.checkProgram(filepath.Join(dir, codegen.PassOf(q).Dir(), programFile), q, again.Passes[i], notes)
+		v.checkProgram(filepath.Join(dir, q.Pass.Dir(), programFile), q, again.Passes[i], notes)
 	}
 	files, err := codegen.Project(p, again.Graph, p.Model.Name, passes...)
 	if err != nil {

@@ -69,7 +69,7 @@ func readHeaders(text map[string][]byte, want *ir.Program) (*ir.Program, diag.Li
 // template would otherwise stay unseen until somebody verifies the build.
 func checkEmitted(files map[string][]byte, proved *ir.Program, passes ...*ir.Program) error {
 	for _, p := range slices.Concat([]*ir.Program{proved}, passes) {
-		sub, text := codegen.PassOf(p).Dir(), map[string][]byte{}
+		sub, text := p.Pass.Dir(), map[string][]byte{}
 		for _, name := range readback.Files {
 			text[name] = files[headerOf(sub, name)]
 		}

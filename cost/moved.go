@@ -7,16 +7,15 @@ import (
 
 // A Traffic is what a pass of a program moves.
 type Traffic struct {
-	Target    string `json:"target"`
-	Position  int    `json:"position"` // of the first row of each sequence
-	Variant   string `json:"variant"`
-	Sequences int    `json:"sequences"`
-	Rows      int    `json:"rows"`    // of each
-	Weights   int64  `json:"weights"` // bytes that are read, once for all tokens
-	Cache     int64  `json:"cache"`   // bytes of the rows of earlier passes that are read
-	Stored    int64  `json:"stored"`  // bytes of exchanged words that SMs store, all copies
-	Polled    int64  `json:"polled"`  // bytes of exchanged words that SMs read from L2, each at least once
-	Caches    int64  `json:"caches"`  // bytes of memory that the caches of all sequences take
+	Target   string `json:"target"`
+	Position int    `json:"position"` // of the first row of each sequence
+	Variant  string `json:"variant"`
+	ir.Pass
+	Weights int64 `json:"weights"` // bytes that are read, once for all tokens
+	Cache   int64 `json:"cache"`   // bytes of the rows of earlier passes that are read
+	Stored  int64 `json:"stored"`  // bytes of exchanged words that SMs store, all copies
+	Polled  int64 `json:"polled"`  // bytes of exchanged words that SMs read from L2, each at least once
+	Caches  int64 `json:"caches"`  // bytes of memory that the caches of all sequences take
 	// Widest is the largest exchanged vector that a product takes in, of all tokens: what warps hold of it, or shared
 	// memory does.
 	Widest int64 `json:"widest"`
@@ -38,8 +37,8 @@ func TrafficAt(p *ir.Program, pos int) (*Traffic, error) {
 		return nil, err
 	}
 	weights, rows := m.reader.traffic(v, pos)
-	out := &Traffic{Target: p.Target.Name, Position: pos, Variant: v.Name, Sequences: p.Pass.NumSequences(),
-		Rows: p.Pass.NumRows(), Weights: whole(weights), Cache: whole(rows)}
+	out := &Traffic{Target: p.Target.Name, Position: pos, Variant: v.Name, Pass: p.Pass.Written(),
+		Weights: whole(weights), Cache: whole(rows)}
 	var stored, polled, widest, caches float64
 	for _, s := range stages {
 		times := float64(len(s.indices()))

@@ -90,11 +90,11 @@ const measuredTokens = 8
 // PassesHeld reports whether internal/costcheck holds predictions for such passes of a target to measurements in
 // docs/results.
 func PassesHeld(target string, pass ir.Pass) bool {
-	switch ir.PassOf(pass.NumSequences(), pass.NumRows()) { // whichever way it is written
-	case ir.Pass{}:
+	switch max(pass.NumSequences(), pass.NumRows()) {
+	case 1:
 		return Held(target)
-	case ir.PassOf(1, measuredTokens), ir.PassOf(measuredTokens, 1):
-		return target == "h100" || target == CalibratedOn
+	case pass.NumTokens(): // of one sequence, or of one row of each
+		return pass.NumTokens() == measuredTokens && (target == "h100" || target == CalibratedOn)
 	}
 	return false
 }

@@ -14,6 +14,7 @@ import (
 	"amkc/ir/diag"
 	"amkc/runtime/host"
 	"amkc/runtime/host/hosttest"
+	"amkc/runtime/shape"
 )
 
 // smallMachine stands for explore/cpu where what is compiled does not matter.
@@ -31,7 +32,7 @@ func smallMachine() map[string][]byte {
 // smallBuild is a build whose kernels are a few lines.
 func smallBuild(t *testing.T) string {
 	t.Helper()
-	dir := hosttest.Build(t, "", func(f *host.Facts) { f.Passes = []host.Pass{{Rows: 2, Stages: f.Stages}} })
+	dir := hosttest.Build(t, "", func(f *host.Facts) { hosttest.AddPasses(f, shape.Pass{Rows: 2}) })
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "amk", "hw"), 0o700))
 	for name, text := range map[string]string{
 		"amk/hw/thread.cuh": "#pragma once\n#include <amk_cpu/thread.h>\n",

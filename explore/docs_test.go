@@ -11,6 +11,8 @@ import (
 
 	"amkc/refvm"
 	"amkc/runtime/host"
+	"amkc/runtime/host/hosttest"
+	"amkc/runtime/shape"
 )
 
 func manual(t *testing.T) string {
@@ -23,7 +25,8 @@ func manual(t *testing.T) string {
 // docs/explore.md has a row for each job that any build has, and for each kind of finding.
 func TestManualHasEveryJobAndKind(t *testing.T) {
 	text := manual(t)
-	facts := &host.Facts{Prompt: 64, Passes: []host.Pass{{Rows: 4}, {Rows: 1, Sequences: 2}, {Rows: 4, Sequences: 2}}}
+	facts := &host.Facts{Prompt: 64}
+	hosttest.AddPasses(facts, shape.Pass{Rows: 4}, shape.Pass{Sequences: 2}, shape.Pass{Rows: 4, Sequences: 2})
 	facts.Model.MaxSeq = 1024
 	named := strings.NewReplacer("sequences2rows4", "sequencesNrowsM", "sequences2", "sequencesN", "rows4", "rowsN")
 	for _, j := range Jobs(facts) {

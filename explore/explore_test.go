@@ -15,6 +15,7 @@ import (
 	"amkc/ir/diag"
 	"amkc/runtime/host"
 	"amkc/runtime/host/hosttest"
+	"amkc/runtime/shape"
 )
 
 func TestMain(m *testing.M) {
@@ -81,8 +82,8 @@ func (b *fakeBuild) repeat(t *testing.T, s *Script) (*Report, error) {
 // Every job that the fake kernels have agrees with what it is compared with, and leaves something to compare.
 func TestJobsAgree(t *testing.T) {
 	b := newFakeBuild(t, "eager=1", func(f *host.Facts) {
-		f.Passes = []host.Pass{{Rows: 2, Stages: f.Stages}, {Rows: 4, Stages: f.Stages},
-			{Rows: 1, Sequences: 2, Stages: f.Stages}, {Rows: 2, Sequences: 2, Stages: f.Stages}}
+		hosttest.AddPasses(f, shape.Pass{Rows: 2}, shape.Pass{Rows: 4}, shape.Pass{Sequences: 2},
+			shape.Pass{Rows: 2, Sequences: 2})
 		f.Prompt = 64
 	})
 	facts, err := host.ReadFacts(b.dir)
@@ -121,16 +122,16 @@ func TestJobsAgree(t *testing.T) {
 func TestWrongKernelsAreFound(t *testing.T) {
 	for _, c := range []struct {
 		job, settings, kind, text string
-		passes                    []host.Pass
+		passes                    []shape.Pass
 		prompt                    string
 	}{
 		{job: "steps", settings: "flaky=1", kind: "difference", text: "other bits than in job text"},
 		{job: "rows2", settings: "pass_off=1", kind: "difference", text: "other bits than in job text",
-			passes: []host.Pass{{Rows: 2}}},
+			passes: []shape.Pass{{Rows: 2}}},
 		{job: "sequences2", settings: "batch_off=1", kind: "difference", text: "other bits than in job text",
-			passes: []host.Pass{{Rows: 1, Sequences: 2}}},
+			passes: []shape.Pass{{Rows: 1, Sequences: 2}}},
 		{job: "sequences2rows2", settings: "mixed_picks=1", kind: "difference", text: "after",
-			passes: []host.Pass{{Rows: 1, Sequences: 2}, {Rows: 2, Sequences: 2}}},
+			passes: []shape.Pass{{Rows: 1, Sequences: 2}, {Rows: 2, Sequences: 2}}},
 		{job: "prompt-20", prompt: " prompt_lost=4", kind: "difference", text: "logits at position 20"},
 		{job: "ends", settings: "nan_at=0", kind: "bound", text: "against the plain kernels: position 0"},
 		{job: "ends", settings: "nan_at=127", kind: "bound", text: "against the plain kernels: position 127"},
@@ -139,10 +140,7 @@ func TestWrongKernelsAreFound(t *testing.T) {
 	} {
 		t.Run(c.job+" "+c.kind, func(t *testing.T) {
 			b := newFakeBuild(t, c.settings, func(f *host.Facts) {
-				for _, p := range c.passes {
-					p.Stages = f.Stages
-					f.Passes = append(f.Passes, p)
-				}
+				hosttest.AddPasses(f, c.passes...)
 				if c.prompt != "" {
 					f.Prompt = 64
 				}

@@ -64,11 +64,11 @@ func Jobs(facts *host.Facts) []Job {
 		{Name: referenceJob, Doc: "stage by stage held to the reference VM", run: (*attempt).reference},
 	}
 	for _, p := range facts.Passes {
-		if p.Sequences > 0 {
+		if p.NumSequences() > 1 {
 			continue
 		}
-		jobs = append(jobs, Job{Name: p.Dir(), Doc: fmt.Sprintf("passes of %v", p),
-			run: func(a *attempt) error { return a.rows(p.Rows) }})
+		jobs = append(jobs, Job{Name: p.Dir(), Doc: fmt.Sprint("passes of ", p),
+			run: func(a *attempt) error { return a.rows(p.NumRows()) }})
 	}
 	if facts.Prompt > 0 && facts.Model.MaxSeq >= textTokens {
 		for _, cut := range []int{textTokens - 2, 9, 3} {
@@ -79,10 +79,10 @@ func Jobs(facts *host.Facts) []Job {
 	}
 	for _, p := range facts.Passes {
 		switch {
-		case p.Sequences > 0 && p.Rows == 1:
-			jobs = append(jobs, Job{Name: p.Dir(), Doc: fmt.Sprintf("passes of %v", p), run: (*attempt).sequences})
-		case p.Sequences > 0:
-			jobs = append(jobs, Job{Name: p.Dir(), Doc: fmt.Sprintf("passes of %v", p), run: (*attempt).drafts})
+		case p.NumSequences() > 1 && p.NumRows() == 1:
+			jobs = append(jobs, Job{Name: p.Dir(), Doc: fmt.Sprint("passes of ", p), run: (*attempt).sequences})
+		case p.NumSequences() > 1:
+			jobs = append(jobs, Job{Name: p.Dir(), Doc: fmt.Sprint("passes of ", p), run: (*attempt).drafts})
 		}
 	}
 	return jobs
@@ -184,8 +184,8 @@ func (a *attempt) lateEpochs() error {
 	}
 	tokens := []int{2}
 	for _, p := range a.facts.Passes {
-		if p.Sequences == 0 {
-			tokens = append(tokens, 2*p.Rows)
+		if p.NumSequences() == 1 {
+			tokens = append(tokens, 2*p.NumRows())
 		}
 	}
 	for _, n := range tokens {

@@ -9,6 +9,7 @@ import (
 	"amkc/compiler"
 	"amkc/ir/diag"
 	"amkc/runtime/host"
+	"amkc/runtime/shape"
 )
 
 // gpuJob is the name of the job that exists if there is a recording.
@@ -45,7 +46,7 @@ func (a *attempt) gpu() error {
 			step := &r.Steps[i]
 			rows := len(step.IDs)
 			if followers[rows] == nil {
-				if followers[rows], err = compiler.NewFollower(b, a.facts, host.Pass{Rows: rows}); err != nil {
+				if followers[rows], err = compiler.NewFollower(b, a.facts, shape.Pass{Rows: rows}); err != nil {
 					return err
 				}
 			}

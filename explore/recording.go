@@ -45,8 +45,8 @@ const recordingFormat = "amkc.trace/1"
 func recordedSteps(facts *host.Facts) (steps []RecordedStep) {
 	rows := []int{1}
 	for _, p := range facts.Passes {
-		if p.Sequences == 0 {
-			rows = append(rows, p.Rows)
+		if p.NumSequences() == 1 {
+			rows = append(rows, p.NumRows())
 		}
 	}
 	for _, v := range facts.Variants {
@@ -172,8 +172,8 @@ func readRecording(file, build string, facts *host.Facts) (*Recording, error) {
 			return nil, diag.Errorf(codeRecording, file, "has a step %d that is cut; want all values of a step", i+1)
 		}
 		rows := len(s.IDs)
-		if rows != 1 && !slices.ContainsFunc(facts.Passes, func(p host.Pass) bool {
-			return p.Sequences == 0 && p.Rows == rows
+		if rows != 1 && !slices.ContainsFunc(facts.Passes, func(p host.PassFacts) bool {
+			return p.NumSequences() == 1 && p.NumRows() == rows
 		}) {
 			return nil, diag.Errorf(codeRecording, file, "has a step %d of %d rows, for which %s has no kernel", i+1,
 				rows, build)

@@ -41,7 +41,7 @@ func (r *jsonReader) program() *Program {
 			fields := append(p.Target.fields(), field{"name", &p.Target.Name})
 			r.object(key, nil, func(key string) bool { return r.field(fields, key) })
 		case "pass":
-			r.object(key, nil, func(key string) bool { return r.field(p.Pass.fields(), key) })
+			r.object(key, nil, func(key string) bool { return r.field(passFields(&p.Pass), key) })
 			p.Pass = PassOf(p.Pass.Sequences, p.Pass.Rows)
 		case "config":
 			p.Config = r.config()

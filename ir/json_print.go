@@ -25,7 +25,7 @@ func (p *Program) MarshalJSON() ([]byte, error) {
 		j.fields(p.Target.fields())
 		j.put("},")
 	}
-	if pass := p.Pass.written(); pass != (Pass{1, 1}) {
+	if pass := p.Pass.Written(); pass != (Pass{Sequences: 1, Rows: 1}) {
 		j.line(1, `"pass": {"sequences": `)
 		j.int(pass.Sequences)
 		j.keyInt("rows", pass.Rows)

@@ -154,7 +154,7 @@ func (t *textParser) entity(c *cursor) {
 		c.keyed(t.p.Target.fields(), nil)
 	case c.word("pass"):
 		t.only(c, &t.once.pass, "pass")
-		c.keyed(t.p.Pass.fields(), nil)
+		c.keyed(passFields(&t.p.Pass), nil)
 		t.p.Pass = PassOf(t.p.Pass.Sequences, t.p.Pass.Rows)
 	case c.word("config"):
 		t.only(c, &t.once.config, "config")

@@ -12,9 +12,9 @@ func Print(p *Program) []byte {
 		t.b = appendName(append(t.b, "target "...), p.Target.Name)
 		t.keyed(p.Target.fields())
 	}
-	if pass := p.Pass.written(); pass != (Pass{1, 1}) {
+	if pass := p.Pass.Written(); pass != (Pass{Sequences: 1, Rows: 1}) {
 		t.put("pass")
-		t.keyed(pass.fields())
+		t.keyed(passFields(&pass))
 	}
 	t.b = append(p.Config.append(append(t.b, "config "...)), '\n')
 	for i := range p.Pages {

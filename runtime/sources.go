@@ -16,6 +16,7 @@ import (
 )
 
 //go:embed cuda/amk/*.cuh cuda/amk/hw/*.cuh driver/*.go host/*.go infile/*.go outfile/*.go printable/*.go progress/*.go
+//go:embed shape/*.go
 var files embed.FS
 
 // Below returns where a package of this module is in that of a launcher, and reports whether it is one of this module:

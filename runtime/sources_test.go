@@ -57,8 +57,8 @@ func TestHostSourcesImportNothingElse(t *testing.T) {
 				require.Contains(t, []string{
 					"app/chrometrace", "app/dialogue", "app/engine", "app/library", "app/library/capi",
 					"app/prompts", "app/report", "app/serve", "driver", "host", "infile", "outfile", "printable",
-					"progress", "text/chat", "text/draft", "text/grammar", "text/jinja", "text/reply",
-					"text/sampling", "text/stopping", "text/tokenizer", "text/tokenizer/chars",
+					"progress", "shape", "text/chat", "text/draft", "text/grammar", "text/jinja",
+					"text/reply", "text/sampling", "text/stopping", "text/tokenizer", "text/tokenizer/chars",
 					"text/tokenizer/regex"}, below)
 			}
 		}

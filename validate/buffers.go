@@ -38,7 +38,7 @@ func (p *Proof) checkBuffers() {
 				b.DType, b.Kind, b.Space, b.Layout)
 			continue
 		}
-		if want := p.flat.Pass.Wants(b); want != "" {
+		if want := b.LacksAxis(p.flat.Pass); want != "" {
 			p.Errorf(ir.CodeShape, bufferPos(b), "is %s of shape %v, want %s", b.Kind, b.Shape, want)
 			continue
 		}

@@ -186,9 +186,8 @@ func benchText(check *host.CheckReport, r *host.BenchReport) string {
 	}
 	line("share", "%.1f %% of the ceiling, %.1f %% of the plain read", 100*r.Share, 100*r.GBs/r.ReadGBs)
 	for _, p := range r.Passes {
-		of := host.Pass{Rows: p.Rows, Sequences: p.Sequences}
 		line("pass", "%.1f µs per pass of %v (p10 %.1f, p90 %.1f), %.2f of a token's; ceiling %.1f µs",
-			p.Latency.Median, of, p.Latency.P10, p.Latency.P90, p.Latency.Median/r.Latency.Median, p.Ceiling.Median)
+			p.Latency.Median, p.Pass, p.Latency.P10, p.Latency.P90, p.Latency.Median/r.Latency.Median, p.Ceiling.Median)
 		drawn("", p.Drawn, p.Latency, "with a temperature")
 	}
 	if p := r.Prompt; p != nil {

@@ -12,6 +12,7 @@ import (
 
 	"amkc/runtime/host"
 	"amkc/runtime/host/hosttest"
+	"amkc/runtime/shape"
 	"amkc/text/draft"
 )
 
@@ -33,7 +34,7 @@ func decoded(t *testing.T, dir string, args ...string) (r runOutput, stderr stri
 func TestRunDraft(t *testing.T) {
 	hosttest.NeedDriver(t)
 	plain := hosttest.Build(t, "", nil)
-	dir := hosttest.Build(t, "", func(f *host.Facts) { f.Passes = []host.Pass{{Rows: 8, Stages: f.Stages}} })
+	dir := hosttest.Build(t, "", func(f *host.Facts) { hosttest.AddPasses(f, shape.Pass{Rows: 8}) })
 	args := []string{"--prompt-ids", "5,6,7,8,5,6,7,8,5,6", "--max-tokens", "40"}
 	want, _ := decoded(t, plain, args...)
 	got, _ := decoded(t, dir, append(args, "--draft", "ngram")...)
@@ -107,10 +108,10 @@ func TestRunPrompts(t *testing.T) {
 	for _, sequences := range []int{0, 2, 4} {
 		dir := hosttest.Build(t, "", func(f *host.Facts) {
 			if sequences > 0 {
-				f.Passes = []host.Pass{{Rows: 1, Sequences: sequences, Stages: f.Stages}}
+				hosttest.AddPasses(f, shape.Pass{Rows: 1, Sequences: sequences})
 			}
 			if sequences == 4 {
-				f.Passes = append(f.Passes, host.Pass{Rows: 2, Sequences: sequences, Stages: f.Stages})
+				hosttest.AddPasses(f, shape.Pass{Rows: 2, Sequences: sequences})
 			}
 		})
 		args := []string{"run", "--ignore-eos", "--max-tokens", "30"}

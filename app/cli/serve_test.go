@@ -19,6 +19,7 @@ import (
 	"amkc/app/cli"
 	"amkc/runtime/host"
 	"amkc/runtime/host/hosttest"
+	"amkc/runtime/shape"
 	"amkc/text/chat"
 )
 
@@ -28,13 +29,12 @@ func TestServe(t *testing.T) {
 	t.Run("one at a time", func(t *testing.T) { testServe(t, build(t, "")) })
 	t.Run("several", func(t *testing.T) {
 		testServe(t, build(t, "", func(f *host.Facts) {
-			f.Passes = []host.Pass{{Rows: 4, Stages: f.Stages}, {Rows: 1, Sequences: 3, Stages: f.Stages}}
+			hosttest.AddPasses(f, shape.Pass{Rows: 4}, shape.Pass{Rows: 1, Sequences: 3})
 		}))
 	})
 	t.Run("drafts", func(t *testing.T) {
 		dir := build(t, "", func(f *host.Facts) {
-			f.Passes = []host.Pass{{Rows: 1, Sequences: 3, Stages: f.Stages},
-				{Rows: 2, Sequences: 3, Stages: f.Stages}}
+			hosttest.AddPasses(f, shape.Pass{Rows: 1, Sequences: 3}, shape.Pass{Rows: 2, Sequences: 3})
 		})
 		testServe(t, dir, "--draft", "ngram")
 		code, _, stderr := run(t, dir, "", "serve", "--draft", "words")

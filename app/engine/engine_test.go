@@ -15,6 +15,7 @@ import (
 	"amkc/app/serve"
 	"amkc/runtime/host"
 	"amkc/runtime/host/hosttest"
+	"amkc/runtime/shape"
 	"amkc/text/sampling"
 )
 
@@ -25,9 +26,9 @@ func open(t *testing.T, sequences int) *host.Session {
 	t.Helper()
 	hosttest.NeedDriver(t)
 	s, err := host.Open(t.Context(), hosttest.Build(t, "", func(f *host.Facts) {
-		f.Passes = []host.Pass{{Rows: 8, Stages: f.Stages}}
+		hosttest.AddPasses(f, shape.Pass{Rows: 8})
 		if sequences > 1 {
-			f.Passes = append(f.Passes, host.Pass{Rows: 1, Sequences: sequences, Stages: f.Stages})
+			hosttest.AddPasses(f, shape.Pass{Rows: 1, Sequences: sequences})
 		}
 	}), host.Options{})
 	require.NoError(t, err)

@@ -11,6 +11,7 @@ import (
 	"amkc/app/serve"
 	"amkc/runtime/host"
 	"amkc/runtime/host/hosttest"
+	"amkc/runtime/shape"
 )
 
 // servable is a fake build with a tokenizer, for one sequence or for several.
@@ -20,10 +21,10 @@ func servable(t *testing.T, settings string, sequences int) string {
 	require.NoError(t, err)
 	dir := hosttest.Build(t, settings, func(f *host.Facts) {
 		if sequences > 1 {
-			f.Passes = []host.Pass{{Rows: 1, Sequences: sequences, Stages: f.Stages}}
+			hosttest.AddPasses(f, shape.Pass{Rows: 1, Sequences: sequences})
 		}
 		if sequences == 4 {
-			f.Passes = append(f.Passes, host.Pass{Rows: 2, Sequences: 4, Stages: f.Stages})
+			hosttest.AddPasses(f, shape.Pass{Rows: 2, Sequences: 4})
 		}
 	})
 	hosttest.Write(t, dir, host.TokenizerFile, tokenizer)

@@ -11,6 +11,7 @@ import (
 
 	"amkc/runtime/host"
 	"amkc/runtime/host/hosttest"
+	"amkc/runtime/shape"
 )
 
 const (
@@ -24,7 +25,7 @@ func draftBuild(t *testing.T, settings string, positions string, n int) string {
 	hosttest.NeedDriver(t)
 	return hosttest.Build(t, "max_seq="+positions+" end0="+positions+" "+settings, func(f *host.Facts) {
 		f.Model.MaxSeq, f.Variants[0].Hi = n, n-1
-		f.Passes = []host.Pass{{Rows: 8, Stages: f.Stages}}
+		hosttest.AddPasses(f, shape.Pass{Rows: 8})
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"amkc/runtime/host"
 	"amkc/runtime/host/hosttest"
+	"amkc/runtime/shape"
 )
 
 // wholeBuild is a build with kernels for prompts, for passes of eight rows, for passes of four sequences, and for two
@@ -23,8 +24,7 @@ func wholeBuild(t *testing.T, settings, prompt string) string {
 	dir := hosttest.Build(t, "layers=1 "+settings, func(f *host.Facts) {
 		f.Prompt = 64
 		f.Model.Layers, f.Model.KVHeads, f.Model.CacheBlock = 1, 1, 16*64 // rows lie side by side, as those of the fake
-		f.Passes = []host.Pass{{Rows: 8, Stages: f.Stages}, {Rows: 1, Sequences: 4, Stages: f.Stages},
-			{Rows: 2, Sequences: 4, Stages: f.Stages}}
+		hosttest.AddPasses(f, shape.Pass{Rows: 8}, shape.Pass{Rows: 1, Sequences: 4}, shape.Pass{Rows: 2, Sequences: 4})
 	})
 	hosttest.Write(t, dir, host.PromptFile, fmt.Appendf(nil, "FAKE prompt=64 %s \x00", prompt))
 	return dir

@@ -12,7 +12,7 @@ import (
 
 	builder "amkc/compiler"
 	"amkc/ir"
-	"amkc/runtime/host"
+	"amkc/runtime/shape"
 )
 
 // What owners of the residual add of norms of branches in a pass of several tokens, compiled for the CPU, has the bits
@@ -43,7 +43,7 @@ func TestBranchesOfTheKernel(t *testing.T) {
 				o.Target = ir.ArchTarget(90, c.sms)
 			}
 			dir := emittedForRows(t, o)
-			of := filepath.Join(dir, host.Pass{Rows: c.rows}.Dir())
+			of := filepath.Join(dir, shape.Pass{Rows: c.rows}.Dir())
 			schedule, err := os.ReadFile(filepath.Join(of, "schedule.h"))
 			require.NoError(t, err)
 			for _, what := range c.has {

@@ -123,10 +123,8 @@ func checkText(r *host.CheckReport) string {
 		}
 		fmt.Fprintf(&b, "positions %d to %d: logit error %.2e RMS, %.2e max; %s\n", s.First, s.Last, s.RMS, s.Max, same)
 	}
-	for _, q := range []*host.SequenceCheck{r.Sequences, r.SequenceRows} {
-		if q != nil {
-			fmt.Fprintln(&b, q)
-		}
+	for _, p := range r.Passes {
+		fmt.Fprintln(&b, p)
 	}
 	for _, failure := range r.Failures {
 		fmt.Fprintln(&b, failure)

@@ -11,7 +11,7 @@ import (
 	"amkc/compiler"
 	"amkc/cost"
 	"amkc/passes"
-	"amkc/runtime/host"
+	"amkc/runtime/shape"
 	"amkc/validate"
 )
 
@@ -43,11 +43,11 @@ func compileVerb() verb {
 
 func (f *compileFlags) define(set *pflag.FlagSet) {
 	set.VarP(newWord(&f.out, ""), "out", "o", "write the build to `DIR`")
-	set.Var(newCount(&f.rows, 1, 1, host.MaxPassTokens), "rows",
+	set.Var(newCount(&f.rows, 1, 1, shape.MaxTokens), "rows",
 		"build passes of `N` rows too, up to 8, which verify drafts at a fraction of the time")
-	set.Var(newCount(&f.sequences, 1, 1, host.MaxSequences), "sequences",
+	set.Var(newCount(&f.sequences, 1, 1, shape.MaxTokens), "sequences",
 		"build passes of up to `N` sequences too, up to 8, which share what a pass reads of the weights")
-	set.Var(newCount(&f.ofEach, 1, 1, host.MaxPassTokens/2), "sequence-rows",
+	set.Var(newCount(&f.ofEach, 1, 1, shape.MaxTokens/2), "sequence-rows",
 		"build passes of `N` rows of each of --sequences too, up to 8 in all, which verify drafts of several texts")
 	set.BoolVar(&f.noBuild, "no-build", false, "emit and pack only; make in DIR runs nvcc and go later")
 	f.model.define(set, targetAuto)
@@ -192,7 +192,7 @@ func predictPasses(b *compiler.Build) []*cost.Pass {
 func passLines(dir string, passes []*cost.Pass) string {
 	var b strings.Builder
 	for _, p := range passes {
-		fmt.Fprintf(&b, "%s: %s, of %s at position 0: %s (amkc cost)\n", dir, p.Label, passSize(p.Rows, p.Sequences),
+		fmt.Fprintf(&b, "%s: %s, of %v at position 0: %s (amkc cost)\n", dir, p.Label, p.Traffic.Pass,
 			passTime(p))
 	}
 	return b.String()

@@ -247,8 +247,8 @@ func (f *costFlags) predictPasses(result *predictions, p, one *ir.Program) error
 
 // kernelMissing says why the kernel does not take the passes of a program, or nothing if it does.
 func kernelMissing(p *ir.Program) string {
-	if !codegen.PassOf(p).Valid() {
-		return fmt.Sprintf("it takes none of %s", passSize(p.Pass.NumRows(), p.Pass.NumSequences()))
+	if !p.Pass.HasKernel() {
+		return fmt.Sprintf("it takes none of %v", p.Pass)
 	}
 	if _, err := codegen.CUDA(p); err != nil {
 		return err.Error()
@@ -283,8 +283,8 @@ func costText(r *predictions) string {
 func passText(model string, p *cost.Pass) string {
 	mb := func(n int64) string { return fmt.Sprintf("%.1f MB", float64(n)/1e6) }
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s on %s (%s), position %d, passes of %s: %s\n", model, p.Target, p.Arch, p.Position,
-		passSize(p.Rows, p.Sequences), p.Label)
+	fmt.Fprintf(&b, "%s on %s (%s), position %d, passes of %v: %s\n", model, p.Target, p.Arch, p.Position,
+		p.Traffic.Pass, p.Label)
 	fmt.Fprintf(&b, "%s: %s", p.Label, passTime(p))
 	fmt.Fprintf(&b, "; %.1f %% of the ceiling's %.1f µs\n", 100*min(1, p.Ceiling/p.Latency), p.Ceiling)
 	fmt.Fprintf(&b, "reads %s of weights, once for all tokens, and %s of cache rows\n", mb(p.Weights), mb(p.Cache))
@@ -327,10 +327,6 @@ func counted(n int, of, plural string) string {
 		of += plural
 	}
 	return fmt.Sprint(n, " ", of)
-}
-
-func passSize(rows, sequences int) string {
-	return counted(rows, "row", "s") + " of " + counted(sequences, "sequence", "s")
 }
 
 func predictionText(model string, p prediction) string {

@@ -34,7 +34,7 @@ func emitted(t *testing.T, o builder.Options) (dir string) {
 		sources, err := codegen.CUDA(p)
 		require.NoError(t, err)
 		for name, text := range sources {
-			files[codegen.PassOf(p).Dir()+"/"+name] = text
+			files[p.Pass.Dir()+"/"+name] = text
 		}
 	}
 	dir = t.TempDir()

@@ -17,7 +17,7 @@ import (
 
 	builder "amkc/compiler"
 	"amkc/ir"
-	"amkc/runtime/host"
+	"amkc/runtime/shape"
 	"amkc/text/sampling"
 )
 
@@ -44,7 +44,7 @@ func TestEndingOfTheKernel(t *testing.T) {
 				"max_position_embeddings": 160, "torch_dtype": "bfloat16"}`, c.vocab), 0o600))
 			target := ir.ArchTarget(90, 6)
 			o := builder.Options{Model: model, RandomSeed: new(uint64), Target: target}
-			pass := host.Pass{Rows: c.rows}
+			pass := shape.Pass{Rows: c.rows}
 			if c.sequences > 1 {
 				pass.Sequences, o.Passes = c.sequences, []ir.Pass{{Sequences: c.sequences}}
 				if c.rows > 1 {
@@ -108,7 +108,7 @@ func (e *ending) makeUp() {
 	}
 	options, masks := make([]sampling.Options, e.sequences), make([]sampling.Mask, e.sequences)
 	outputs := make([][]int, e.sequences) // before the launch
-	settings, choices := make([][2]uint64, host.MaxSequences), make([]kernelChoice, host.MaxSequences)
+	settings, choices := make([][2]uint64, shape.MaxTokens), make([]kernelChoice, shape.MaxTokens)
 	var tables []any
 	for s := range options {
 		o := &options[s]

@@ -19,8 +19,8 @@ import (
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/passes"
-	"amkc/runtime/host"
 	"amkc/runtime/infile"
+	"amkc/runtime/shape"
 )
 
 // modelFlags are the flags of every verb that takes a model directory through the passes.
@@ -113,9 +113,9 @@ func (p *passFlags) passes(c *call) (all []ir.Pass, err error) {
 	case p.ofEach <= 1:
 	case p.sequences <= 1:
 		return nil, c.usage("--sequence-rows is of several sequences; want --sequences 2 or more")
-	case mixed.NumTokens() > host.MaxPassTokens:
+	case mixed.NumTokens() > shape.MaxTokens:
 		return nil, c.usage("--sequence-rows %d of --sequences %d are %d tokens; want at most %d", p.ofEach,
-			p.sequences, mixed.NumTokens(), host.MaxPassTokens)
+			p.sequences, mixed.NumTokens(), shape.MaxTokens)
 	}
 	for _, of := range []ir.Pass{ir.PassOf(1, p.rows), ir.PassOf(p.sequences, 1), mixed} {
 		if of.NumTokens() > 1 && !slices.Contains(all, of) {

@@ -14,15 +14,16 @@ import (
 	"amkc/ir/diag"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
+	"amkc/runtime/shape"
 	"amkc/text/draft"
 	"amkc/text/sampling"
 )
 
 // defineSequences adds the flags that ask for passes of several sequences where a model is built to be run.
 func (p *place) defineSequences(f *pflag.FlagSet) {
-	f.Var(newCount(&p.sequences, 1, 1, host.MaxSequences), "sequences",
+	f.Var(newCount(&p.sequences, 1, 1, shape.MaxTokens), "sequences",
 		"build the model with passes of up to `N` sequences too, for --device cuda: they share what a pass reads")
-	f.Var(newCount(&p.ofEach, 1, 1, host.MaxPassTokens/2), "sequence-rows",
+	f.Var(newCount(&p.ofEach, 1, 1, shape.MaxTokens/2), "sequence-rows",
 		"build it with passes of `N` rows of each of them too, up to 8 in all: they verify drafts of several texts")
 }
 
@@ -32,9 +33,9 @@ func (p *place) draftSeveral(c *call, dir string) error {
 	if isBuild(dir) || c.flags.Changed("sequence-rows") {
 		return nil
 	}
-	if p.ofEach = host.MaxPassTokens / max(1, p.sequences); p.sequences <= 1 || p.ofEach < 2 {
+	if p.ofEach = shape.MaxTokens / max(1, p.sequences); p.sequences <= 1 || p.ofEach < 2 {
 		return c.usage("--draft of several texts wants --sequences 2 to %d, for two rows of each in a pass",
-			host.MaxPassTokens/2)
+			shape.MaxTokens/2)
 	}
 	return nil
 }
@@ -125,7 +126,7 @@ func (r *runFlags) runPrompts(ctx context.Context, c *call, dir string, choose s
 	const steps = 16 // of a launch: nobody waits for single tokens
 	read := 0
 	for _, job := range jobs {
-		read = max(read, len(job.IDs)*host.MaxSequences)
+		read = max(read, len(job.IDs)*shape.MaxTokens)
 	}
 	results := completions{Device: o.device, Build: o.build}
 	err = prompts.Complete(ctx, o.sequences(host.BatchOptions{Steps: steps, Prompt: read, Drafter: d}), jobs,

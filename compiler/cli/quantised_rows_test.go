@@ -16,7 +16,7 @@ import (
 	builder "amkc/compiler"
 	"amkc/ir"
 	"amkc/passes"
-	"amkc/runtime/host"
+	"amkc/runtime/shape"
 )
 
 // rowsModel has products of one slab and of several, whose last one is not whole, one to nine tiles on an SM, of which
@@ -83,7 +83,8 @@ func TestRowsOfTheKernel(t *testing.T) {
 			model := t.TempDir()
 			require.NoError(t, os.WriteFile(filepath.Join(model, "config.json"),
 				fmt.Appendf(nil, rowsModel, hidden, intermediate), 0o600))
-			o := builder.Options{Model: model, ConfigOnly: true, Config: config, DType: &dtype, Passes: []ir.Pass{{Rows: c.rows}}}
+			o := builder.Options{Model: model, ConfigOnly: true, Config: config, DType: &dtype,
+				Passes: []ir.Pass{{Rows: c.rows}}}
 			if c.cache != "" {
 				integers := ir.I8
 				o.Cache = &integers
@@ -107,7 +108,7 @@ func TestRowsOfTheKernel(t *testing.T) {
 			run := func(headers ...string) []string {
 				return strings.Split(string(runOnCPU(t, "rows.cc", headers, defines...)), "\n")
 			}
-			alone, together := run(dir), run(filepath.Join(dir, host.Pass{Rows: c.rows}.Dir()), dir)
+			alone, together := run(dir), run(filepath.Join(dir, shape.Pass{Rows: c.rows}.Dir()), dir)
 			require.Len(t, together, len(alone))
 			for i, line := range alone {
 				require.Equal(t, line, together[i], "line %d of %d", i, len(alone))

@@ -12,7 +12,7 @@ import (
 
 	builder "amkc/compiler"
 	"amkc/ir"
-	"amkc/runtime/host"
+	"amkc/runtime/shape"
 )
 
 // A pass of several rows is compared with as many of one.
@@ -109,19 +109,20 @@ func TestRowsOfProducts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")
 	}
-	dir := emittedAs(t, "bf16", "", builder.Options{Model: models + "pycoder-5m", Passes: []ir.Pass{{Rows: rowsOfPass}}})
+	dir := emittedAs(t, "bf16", "", builder.Options{Model: models + "pycoder-5m",
+		Passes: []ir.Pass{{Rows: rowsOfPass}}})
 	requireRowsAlike(t, dir, "product_rows.cc")
 }
 
 // requireRowsAlike is requireAlike of the passes of several rows.
 func requireRowsAlike(t *testing.T, dir, program string, defines ...string) {
 	t.Helper()
-	requireAlike(t, dir, host.Pass{Rows: rowsOfPass}, program, append(defines, fmt.Sprint("-DROWS=", rowsOfPass))...)
+	requireAlike(t, dir, shape.Pass{Rows: rowsOfPass}, program, append(defines, fmt.Sprint("-DROWS=", rowsOfPass))...)
 }
 
 // requireAlike compiles a program with the sources of a build for one token and with those for passes, and demands that
 // both write the same.
-func requireAlike(t *testing.T, dir string, pass host.Pass, program string, defines ...string) {
+func requireAlike(t *testing.T, dir string, pass shape.Pass, program string, defines ...string) {
 	t.Helper()
 	all := 0
 	if os.Getenv("AMKC_LONG") != "" {

@@ -13,8 +13,8 @@ import (
 	"amkc/compiler"
 	"amkc/importers/checkpoint"
 	"amkc/ir/diag"
-	"amkc/runtime/host"
 	"amkc/runtime/infile"
+	"amkc/runtime/shape"
 	"amkc/text/draft"
 	"amkc/text/sampling"
 	"amkc/text/tokenizer"
@@ -147,7 +147,7 @@ func (r *runFlags) run(c *call) error {
 		return err
 	}
 	if r.draft != "" && !isBuild(dir) && !c.flags.Changed("rows") {
-		r.place.rows = host.MaxPassTokens
+		r.place.rows = shape.MaxTokens
 	}
 	o, err := open(ctx, c, r.place, dir, &r.model)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 	builder "amkc/compiler"
 	"amkc/ir"
-	"amkc/runtime/host"
+	"amkc/runtime/shape"
 )
 
 // What attention of a pass of several sequences publishes and appends, compiled for the CPU, is to the bit what the
@@ -47,7 +47,7 @@ func TestAttentionOfSequences(t *testing.T) {
 		if c.long && os.Getenv("AMKC_LONG") == "" {
 			continue
 		}
-		pass := host.Pass{Sequences: c.sequences, Rows: c.rows}
+		pass := shape.Pass{Sequences: c.sequences, Rows: c.rows}
 		t.Run(c.dtype+c.shape+c.cache+c.splits+" "+pass.String(), func(t *testing.T) {
 			model, shape := t.TempDir(), attentionShapes[c.shape]
 			if c.normed > 0 {

@@ -36,7 +36,7 @@ func TestBytesOfPasses(t *testing.T) {
 				polled += 3 * 32 * 8 * n * (4 + 2 + 2) * 128 * 4
 			}
 			require.Equal(t, &cost.Traffic{Target: "h200", Position: pos, Variant: one.Variant,
-				Sequences: pass.NumSequences(), Rows: pass.NumRows(), Weights: one.Weights, Cache: s * one.Cache,
+				Pass: pass.Written(), Weights: one.Weights, Cache: s * one.Cache,
 				Stored: n * one.Stored, Polled: polled, Caches: s * one.Caches, Widest: n * one.Widest},
 				have, "%v at %d", pass, pos)
 		}

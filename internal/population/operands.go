@@ -64,7 +64,7 @@ func operandsOf(r *rand.Rand, code ir.Opcode, changes int) *ir.Flat {
 			p, changes = q, changes-1
 		}
 	}
-	if slices.ContainsFunc(p.Buffers, func(b ir.Buffer) bool { return p.Pass.Wants(&b) != "" }) {
+	if slices.ContainsFunc(p.Buffers, func(b ir.Buffer) bool { return b.LacksAxis(p.Pass) != "" }) {
 		p.Pass = ir.Pass{} // what comes from the host would have to have its tokens
 	}
 	f, _ := ir.Unroll(p, &p.Variants[0])

@@ -451,7 +451,7 @@ func (e *edit) reshape(x *use, rank bool) {
 	for e.bufferNamed(b.Name) != nil {
 		b.Name += "+"
 	}
-	if e.prog.Pass.Wants(&b) != "" {
+	if b.LacksAxis(e.prog.Pass) != "" {
 		return // wrong, but of the program and not of the op
 	}
 	e.prog.Buffers = append(e.prog.Buffers, b)

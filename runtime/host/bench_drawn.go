@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"amkc/runtime/driver"
+	"amkc/runtime/shape"
 )
 
 // A ChosenReport is the time of steps that draw tokens with a temperature, after top-k, top-p, penalties or another
@@ -46,11 +47,11 @@ type timedDrawn struct {
 func (s *Session) newTimedDrawn(steps int) (*timedDrawn, error) {
 	d := &timedDrawn{s: s, temperature: s.timedSteps(s.one, s.one.decode, steps, true, s.drawn)}
 	if err := errors.Join(s.clearRounds(),
-		s.copySettings(slices.Repeat([]deviceSampling{{Temperature: 1}}, MaxSequences))); err != nil {
+		s.copySettings(slices.Repeat([]deviceSampling{{Temperature: 1}}, shape.MaxTokens))); err != nil {
 		return d, err
 	}
 	var err error
-	if d.memory, err = s.dev.Alloc(s.tableBytes() + len(drawnChoices)*MaxSequences*choiceSize); err != nil {
+	if d.memory, err = s.dev.Alloc(s.tableBytes() + len(drawnChoices)*shape.MaxTokens*choiceSize); err != nil {
 		return d, err
 	}
 	bias, uses := make([]float64, s.info.Vocab), make([]int32, s.info.Vocab)
@@ -72,12 +73,12 @@ func (s *Session) newTimedDrawn(steps int) (*timedDrawn, error) {
 		if c.tables != nil {
 			c.tables(s, &choice, d.memory)
 		}
-		if err := s.dev.CopyHtoD(at, encoded(slices.Repeat([]deviceChoice{choice}, MaxSequences)), nil); err != nil {
+		if err := s.dev.CopyHtoD(at, encoded(slices.Repeat([]deviceChoice{choice}, shape.MaxTokens)), nil); err != nil {
 			return d, err
 		}
 		leavesOut := choice.TopK > 0 || choice.Rest > 0 || choice.MinP > 0
 		d.choices = append(d.choices, s.timedSteps(s.one, s.one.decode, steps, true, s.chosenBy(at, leavesOut)))
-		at += MaxSequences * choiceSize
+		at += shape.MaxTokens * choiceSize
 	}
 	return d, nil
 }

@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"amkc/runtime/driver"
+	"amkc/runtime/shape"
 )
 
 // PassReport is the time of a pass of several tokens, launched between those of one. Latency and Ceiling are
 // microseconds per pass. All sequences are at the position of the bench.
 type PassReport struct {
-	Rows           int        `json:"rows"`
-	Sequences      int        `json:"sequences,omitempty"`
+	shape.Pass
 	StepsPerLaunch int        `json:"steps_per_launch"` // passes
 	Latency        Quantiles  `json:"latency_us"`
 	Ceiling        Quantiles  `json:"ceiling_us"`
@@ -41,13 +41,13 @@ type timedPass struct {
 func (s *Session) newTimedPasses(o BenchOptions) (all []timedPass, kernels []*timedKernel) {
 	for _, k := range s.kernels()[1:] {
 		end := k.info.VariantEnds[k.info.variant(o.Position)]
-		steps := min(o.StepsPerLaunch, maxSteps, (end-o.Position)/k.info.Rows)
+		steps := min(o.StepsPerLaunch, maxSteps, (end-o.Position)/k.info.NumRows())
 		if steps < 1 {
 			continue
 		}
 		known := func(p *launchParams) {
 			p.Forced = s.mem.scratch + driver.Ptr(s.mem.forced)
-			if n := k.info.Sequences; n > 1 {
+			if n := k.info.NumSequences(); n > 1 {
 				p.sequences(s, slices.Repeat([]int{o.Position}, n))
 			}
 		}
@@ -67,11 +67,8 @@ func (s *Session) newTimedPasses(o BenchOptions) (all []timedPass, kernels []*ti
 }
 
 func (t *timedPass) report() PassReport {
-	r := PassReport{Rows: t.kernel.info.Rows, StepsPerLaunch: t.steps, Latency: quantiles(t.decode.times),
+	r := PassReport{Pass: t.kernel.info.Written(), StepsPerLaunch: t.steps, Latency: quantiles(t.decode.times),
 		Ceiling: quantiles(t.ceiling.times)}
-	if n := t.kernel.info.Sequences; n > 1 {
-		r.Sequences = n
-	}
 	if t.drawn != nil {
 		r.Drawn = new(quantiles(t.drawn.times))
 	}

@@ -25,13 +25,11 @@ const (
 
 // CheckReport is the result of [Session.Check].
 type CheckReport struct {
-	Passed    bool        `json:"passed"`
-	Tolerance Tolerance   `json:"tolerance"`
-	Spans     []CheckSpan `json:"spans"`
-	// where the build has passes of several
-	Sequences    *SequenceCheck `json:"sequences,omitempty"`
-	SequenceRows *SequenceCheck `json:"sequence_rows,omitempty"` // and of several rows of each
-	Failures     []string       `json:"failures,omitempty"`
+	Passed    bool         `json:"passed"`
+	Tolerance Tolerance    `json:"tolerance"`
+	Spans     []CheckSpan  `json:"spans"`
+	Passes    []*PassCheck `json:"passes,omitempty"` // of several sequences, where the build has them
+	Failures  []string     `json:"failures,omitempty"`
 
 	of buildID
 }
@@ -117,7 +115,7 @@ func (s *Session) Check(ctx context.Context, progress Progress) (_ *CheckReport,
 		}
 		done(len(spans) + i + 1)
 	}
-	if s.batch != nil {
+	if len(s.several) > 0 {
 		if err := s.checkSequences(ctx, report); err != nil {
 			return nil, err
 		}

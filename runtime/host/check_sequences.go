@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"amkc/runtime/shape"
 )
 
 const (
@@ -11,23 +13,22 @@ const (
 	checkSteps  = 3  // of each; the logits of all their tokens have room
 )
 
-// SequenceCheck is the result of checking passes of several sequences: rounds of a few steps from random positions, or
-// of a step of several rows, some sequences absent.
-type SequenceCheck struct {
-	Sequences int  `json:"sequences"`
-	Rows      int  `json:"rows,omitempty"` // of each; 0: one
-	Rounds    int  `json:"rounds"`
-	Compared  int  `json:"compared"` // positions whose logits were compared with those of single tokens
-	Equal     bool `json:"equal"`    // all of them to the bit
+// PassCheck is the result of checking passes of several sequences: rounds of a few steps from random positions, or of a
+// step of several rows, some sequences absent.
+type PassCheck struct {
+	shape.Pass
+	Rounds   int  `json:"rounds"`
+	Compared int  `json:"compared"` // positions whose logits were compared with those of single tokens
+	Equal    bool `json:"equal"`    // all of them to the bit
 }
 
-func (c *SequenceCheck) String() string {
+func (c *PassCheck) String() string {
 	equal := "equal to those of single tokens to the bit"
 	if !c.Equal {
 		equal = "not equal to those of single tokens"
 	}
-	return fmt.Sprintf("passes of %v: logits of %d positions in %d rounds, %s",
-		Pass{Sequences: c.Sequences, Rows: max(1, c.Rows)}, c.Compared, c.Rounds, equal)
+	return fmt.Sprintf("passes of %v: logits of %d positions in %d rounds, %s", c.Pass, c.Compared,
+		c.Rounds, equal)
 }
 
 // checkSequences compares passes of several sequences with single tokens, to the bit. Each sequence has made-up rows of
@@ -39,22 +40,16 @@ func (s *Session) checkSequences(ctx context.Context, report *CheckReport) (err 
 	if err := s.FillCache(); err != nil {
 		return err
 	}
-	for _, of := range []struct {
-		kernel *megakernel
-		to     **SequenceCheck
-	}{{s.batch, &report.Sequences}, {s.mixed, &report.SequenceRows}} {
-		if of.kernel == nil {
-			continue
-		}
-		c := &sequenceChecker{s: s, kernel: of.kernel, steps: checkSteps, report: report,
-			found: &SequenceCheck{Sequences: of.kernel.info.Sequences, Rounds: checkRounds, Equal: true}}
-		if rows := of.kernel.info.Rows; rows > 1 {
-			c.steps, c.found.Rows = rows, rows
+	for _, k := range s.several {
+		c := &sequenceChecker{s: s, kernel: k, steps: checkSteps, report: report,
+			found: &PassCheck{Pass: k.info.Written(), Rounds: checkRounds, Equal: true}}
+		if rows := k.info.NumRows(); rows > 1 {
+			c.steps = rows
 		}
 		if s.info.MaxSeq < c.steps {
 			continue
 		}
-		*of.to = c.found
+		report.Passes = append(report.Passes, c.found)
 		if err := c.check(ctx); err != nil {
 			return err
 		}
@@ -68,16 +63,16 @@ type sequenceChecker struct {
 	kernel *megakernel
 	steps  int // tokens of each sequence
 	report *CheckReport
-	found  *SequenceCheck
+	found  *PassCheck
 }
 
 func (c *sequenceChecker) check(ctx context.Context) error {
-	s, n, last := c.s, c.kernel.info.Sequences, c.s.info.MaxSeq-c.steps
+	s, n, last := c.s, c.kernel.info.NumSequences(), c.s.info.MaxSeq-c.steps
 	for round := range checkRounds {
 		at, positions, tokens := make([]int, n), make([]int, n), make([]int, n)
 		some := round % n // is there
 		for i := range n {
-			r := mix(uint64(round*MaxSequences+i) + 1<<32)
+			r := mix(uint64(round*shape.MaxTokens+i) + 1<<32)
 			at[i], tokens[i] = int(r%uint64(last+1)), int(mix(r)%uint64(s.info.Vocab))
 			switch round {
 			case 0:
@@ -98,7 +93,7 @@ func (c *sequenceChecker) check(ctx context.Context) error {
 
 // round compares a few tokens of all sequences, of which some are absent from the pass, wherever they stand.
 func (c *sequenceChecker) round(ctx context.Context, at, positions, tokens []int) error {
-	n, perStep := len(at), c.kernel.info.Tokens()
+	n, rows, perStep := len(at), c.kernel.info.NumRows(), c.kernel.info.NumTokens()
 	want := make([][][]float32, n)
 	ids := make([][]int, n) // that single tokens are
 	var err error
@@ -116,15 +111,15 @@ func (c *sequenceChecker) round(ctx context.Context, at, positions, tokens []int
 	for i := range n {
 		for k := range c.steps {
 			switch {
-			case c.found.Rows == 0 && k == 0:
+			case rows == 1 && k == 0:
 				forced[i] = tokens[i]
-			case c.found.Rows == 0:
+			case rows == 1:
 				forced[k*n+i] = -1
 			default:
 				forced[i*c.steps+k] = ids[i][k]
 			}
 		}
-		if c.found.Rows == 0 {
+		if rows == 1 {
 			continue
 		}
 		right[i] = 1 + int(mix(uint64(at[i]*n+i))%uint64(c.steps))
@@ -149,7 +144,7 @@ func (c *sequenceChecker) round(ctx context.Context, at, positions, tokens []int
 			}
 		} else {
 			for k := range of {
-				of[k] = got[k/c.kernel.info.Rows*perStep+i*c.kernel.info.Rows+k%c.kernel.info.Rows]
+				of[k] = got[k/rows*perStep+i*rows+k%rows]
 			}
 		}
 		for k := range of {

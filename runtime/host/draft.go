@@ -36,7 +36,7 @@ func (s *Session) PassRows() int {
 	if len(s.passes) == 0 {
 		return 1
 	}
-	return s.passes[len(s.passes)-1].info.Rows
+	return s.passes[len(s.passes)-1].info.NumRows()
 }
 
 // A drafting continues a text with drafts. It verifies them as long as that pays, and decodes token by token otherwise,
@@ -69,7 +69,7 @@ func (d *drafting) next(ctx context.Context, n int, stops []int, emit func(id in
 	s, token := d.s, d.text[len(d.text)-1]
 	if n > 1 {
 		k := s.passes[len(s.passes)-1]
-		drafts := d.pace.Draft(s.drafter, d.text, min(n, k.info.Rows)-1)
+		drafts := d.pace.Draft(s.drafter, d.text, min(n, k.info.NumRows())-1)
 		if len(drafts) > 0 && s.valid(drafts...) == nil && k.limit(s.position, 1+len(drafts), false) == 1+len(drafts) {
 			return d.verify(ctx, k, append([]int{token}, drafts...), stops, emit)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"amkc/runtime/driver"
+	"amkc/runtime/shape"
 )
 
 // abi is the number that generated code, the device runtime and this package must agree on: AMK_RUNTIME_ABI.
@@ -41,14 +42,10 @@ type Info struct {
 	WeightBytes      int64
 	CacheBytes       int64
 	VariantEnds      []int  // first position past each variant, ascending; the last is MaxSeq
-	Rows             int    // of each sequence: positions that a step decodes, all of one variant
-	Sequences        int    // of a pass
 	Model            uint32 // digest of model_config.h: what all kernels of a build have in common
 	Fragments        bool   // cache blocks are in fragment order, in the kernel as it was compiled
+	shape.Pass              // that a step decodes; the positions of its rows are all of one variant
 }
-
-// Tokens is the number of tokens that a step decodes.
-func (i *Info) Tokens() int { return i.Rows * i.Sequences }
 
 // infoSize is sizeof(amk::Info).
 const infoSize = 14*4 + 2*8 + maxVariants*4 + 4*4
@@ -71,13 +68,13 @@ func decodeInfo(raw []byte) (Info, error) {
 		TraceStride: word(6), Vocab: word(7), MaxSeq: word(8), Layers: word(9), Hidden: word(10),
 		ElementBytes: word(11),
 		Flagged:      word(13) != 0, WeightBytes: int64(le.Uint64(raw[56:])), CacheBytes: int64(le.Uint64(raw[64:])),
-		Sequences: word(19 + maxVariants), Model: uint32(word(20 + maxVariants)), Fragments: word(21+maxVariants) != 0,
+		Model: uint32(word(20 + maxVariants)), Fragments: word(21+maxVariants) != 0,
 	}
-	tokens := word(18 + maxVariants)
-	if i.Sequences < 1 || tokens%i.Sequences != 0 {
-		return Info{}, fmt.Errorf("%s has %d tokens of %d sequences", infoName, tokens, i.Sequences)
+	tokens, sequences := word(18+maxVariants), word(19+maxVariants)
+	if sequences < 1 || tokens%sequences != 0 {
+		return Info{}, fmt.Errorf("%s has %d tokens of %d sequences", infoName, tokens, sequences)
 	}
-	i.Rows = tokens / i.Sequences
+	i.Pass = shape.PassOf(sequences, tokens/sequences)
 	variants := word(12)
 	if variants < 1 || variants > maxVariants {
 		return Info{}, fmt.Errorf("%s names %d variants, and 1 to %d are possible", infoName, variants, maxVariants)
@@ -95,7 +92,7 @@ func decodeInfo(raw []byte) (Info, error) {
 	if last != i.MaxSeq {
 		return Info{}, fmt.Errorf("%s: the variants end at position %d of %d", infoName, last, i.MaxSeq)
 	}
-	sizes := []int{i.SMs, i.Threads, i.ExchangeBytes, i.Vocab, i.MaxSeq, i.Layers, i.ElementBytes, i.Rows}
+	sizes := []int{i.SMs, i.Threads, i.ExchangeBytes, i.Vocab, i.MaxSeq, i.Layers, i.ElementBytes, tokens}
 	if slices.Min(sizes) <= 0 || i.WeightBytes <= 0 || i.CacheBytes <= 0 {
 		return Info{}, fmt.Errorf("%s holds a size of 0", infoName)
 	}
@@ -125,15 +122,15 @@ func readInfo(d *driver.Device, m *driver.Module) (Info, error) {
 }
 
 // mismatch says how the fatbin contradicts the manifest; empty when it does not.
-func (i *Info) mismatch(f *Facts, pass Pass) string {
+func (i *Info) mismatch(f *Facts, pass shape.Pass) string {
 	for _, c := range []struct {
 		name      string
 		got, want int
 	}{
 		{"SMs", i.SMs, f.Target.SMs}, {"vocab", i.Vocab, f.Model.Vocab}, {"max_seq", i.MaxSeq, f.Model.MaxSeq},
 		{"layers", i.Layers, f.Model.Layers}, {"hidden", i.Hidden, f.Model.Hidden},
-		{"bytes per element", i.ElementBytes, elementBytes(f.Model.DType)}, {"rows of a pass", i.Rows, pass.Rows},
-		{"sequences", i.Sequences, max(1, pass.Sequences)},
+		{"bytes per element", i.ElementBytes, elementBytes(f.Model.DType)},
+		{"rows of a pass", i.NumRows(), pass.NumRows()}, {"sequences", i.NumSequences(), pass.NumSequences()},
 	} {
 		if c.got != c.want {
 			return fmt.Sprintf("compiled for %s %d, and the manifest says %d", c.name, c.got, c.want)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"amkc/runtime/driver"
+	"amkc/runtime/shape"
 	"amkc/text/sampling"
 )
 
@@ -49,18 +50,18 @@ func (b *burst) steps() int { return b.stepsOf(b.tokens) }
 
 // stepsOf is how many steps decode n tokens.
 func (b *burst) stepsOf(tokens int) int {
-	return (tokens + b.kernel.info.Tokens() - 1) / b.kernel.info.Tokens()
+	return (tokens + b.kernel.info.NumTokens() - 1) / b.kernel.info.NumTokens()
 }
 
 // stopped reports whether the tokens that a launch has chosen end with a step that ends it.
 func (b *burst) stopped(tokens []int) bool {
 	n := 1
 	if b.positions != nil {
-		n = b.kernel.info.Tokens()
+		n = b.kernel.info.NumTokens()
 	}
 	for i, id := range tokens[max(0, len(tokens)-n):] {
 		if (id == noToken || slices.Contains(b.stops, id)) &&
-			(b.positions == nil || b.positions[i/b.kernel.info.Rows] != absent) {
+			(b.positions == nil || b.positions[i/b.kernel.info.NumRows()] != absent) {
 			return true
 		}
 	}
@@ -152,7 +153,7 @@ func (s *Session) run(ctx context.Context, b burst, emit func(id int) error) ([]
 
 // start queues a burst.
 func (s *Session) start(b burst) error {
-	k, rows := b.kernel, b.steps()*b.kernel.info.Tokens()
+	k, rows := b.kernel, b.steps()*b.kernel.info.NumTokens()
 	p := s.params(b.steps())
 	p.Token = b.token
 	if b.positions != nil {
@@ -176,7 +177,7 @@ func (s *Session) start(b burst) error {
 		}
 	}
 	if b.logits {
-		p.LogitStride = k.info.Tokens()
+		p.LogitStride = k.info.NumTokens()
 	}
 	if b.logits || b.choose != nil {
 		p.Logits = s.mem.scratch + driver.Ptr(s.mem.logits)
@@ -235,7 +236,7 @@ type launchParams struct {
 	SpinLimitNS, FirstEpoch                                                                                  uint64
 	Steps, Position, Token, NStop, LogitStride                                                               int
 
-	Positions [MaxSequences]int // of several sequences
+	Positions [shape.MaxTokens]int // of several sequences
 }
 
 // sequences makes it a launch of a pass of several, which have the cache from its first region on.
@@ -245,7 +246,7 @@ func (p *launchParams) sequences(s *Session, positions []int) {
 }
 
 // launchSize is sizeof(amk::Launch).
-const launchSize = 8*19 + 4*(6+MaxSequences)
+const launchSize = 8*19 + 4*(6+shape.MaxTokens)
 
 // encode lays the struct out as the device compiler does.
 func (p *launchParams) encode() []byte {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/ir"
+	"amkc/runtime/shape"
 )
 
 // The structs that cross to the device are built byte by byte, so the headers are read to see that they agree.
@@ -55,7 +56,7 @@ func TestDeviceStructs(t *testing.T) {
 		vocab max_seq
 		layers hidden element_bytes variants flagged weight_bytes cache_bytes
 		variant_end tokens sequences model cache_fragments`), fields(read("info.cuh"), "Info"))
-	require.Contains(t, read("launch.cuh"), "kMaxSequences = "+strconv.Itoa(MaxSequences)+";")
+	require.Contains(t, read("launch.cuh"), "kMaxSequences = "+strconv.Itoa(shape.MaxTokens)+";")
 	require.Contains(t, read("launch.cuh"), "kAbsent = "+strconv.Itoa(absent)+";")
 	require.Contains(t, read("step.cuh"), "constexpr int kGiven = kVocab;")
 	require.Contains(t, read("info.cuh"), "kMaxVariants = "+strconv.Itoa(maxVariants)+";")
@@ -86,7 +87,7 @@ func TestDeviceStructs(t *testing.T) {
 		Abort: 9, AbortDevice: 10, Stalls: 11, StopIDs: 12, Sampling: 13, Choices: 14, Rounds: 15,
 		Embeddings: 16, Hidden: 17, SpinLimitNS: 18, FirstEpoch: 19, Steps: 20, Position: 21, Token: -22,
 		NStop: 23, LogitStride: 24,
-		Positions: [MaxSequences]int{25, -26, 27, 28, 29, 30, 31, 32}}
+		Positions: [shape.MaxTokens]int{25, -26, 27, 28, 29, 30, 31, 32}}
 	raw := p.encode()
 	require.Len(t, raw, launchSize)
 	for i := range 19 {

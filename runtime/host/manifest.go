@@ -13,6 +13,7 @@ import (
 
 	"amkc/runtime/infile"
 	"amkc/runtime/printable"
+	"amkc/runtime/shape"
 )
 
 // Names of the files of a build that a host reads.
@@ -46,17 +47,31 @@ type Facts struct {
 	Traffic  Traffic   `json:"traffic"`
 	// Passes of several tokens: of several rows, by their number, then of a row of each of several sequences, at most
 	// one, and then of several rows of each of as many, at most one. A build may have none.
-	Passes []Pass `json:"passes,omitempty"`
-	Prompt int    `json:"prompt,omitempty"` // tokens of a pass over a prompt at most; 0: there is no such kernel
+	Passes []PassFacts `json:"passes,omitempty"`
+	Prompt int         `json:"prompt,omitempty"` // tokens of a pass over a prompt at most; 0: there is no such kernel
+}
+
+// PassFacts are those of a kernel for passes of several tokens. Its files are in a directory of their own,
+// [shape.Pass.Dir].
+type PassFacts struct {
+	shape.Pass
+	Stages []string `json:"stages"` // as those of [Facts]
 }
 
 // Sequences is the number of sequences of a pass of the build, at least 1.
 func (f *Facts) Sequences() int {
-	n := 1
+	var most shape.Pass
 	for _, p := range f.Passes {
-		n = max(n, p.Sequences)
+		most = most.Most(p.Pass)
 	}
-	return n
+	return most.NumSequences()
+}
+
+// VerifiesDrafts reports whether the build has a kernel that verifies drafts: of one sequence, or of several at a time.
+func (f *Facts) VerifiesDrafts(several bool) bool {
+	return slices.ContainsFunc(f.Passes, func(p PassFacts) bool {
+		return p.NumRows() > 1 && (p.NumSequences() > 1) == several
+	})
 }
 
 // Model describes the compiled checkpoint, with the keys of the program's `model` line. Rotated follows from its ops.
@@ -238,14 +253,14 @@ func (f *Facts) incomplete() string {
 			return fmt.Sprintf("facts.%s is %d, and must be positive", v.name, v.value)
 		}
 	}
-	var before Pass
+	var before shape.Pass
 	for i, p := range f.Passes {
-		if !p.Valid() || !p.follows(before) {
+		if !p.HasKernel() || !p.Follows(before) {
 			return fmt.Sprintf("facts.passes has one of %v as its number %d; passes have 2 to %d rows, by their "+
 				"number, and behind them one may have a row of each of several sequences, and one several rows of "+
-				"each of as many, of %d tokens at most", p, i+1, MaxPassTokens, MaxPassTokens)
+				"each of as many, of %d tokens at most", p, i+1, shape.MaxTokens, shape.MaxTokens)
 		}
-		before = p
+		before = p.Pass
 	}
 	for _, name := range f.names() {
 		if name != printable.Line(name) || len(name) > maxName {

@@ -57,7 +57,7 @@ func readFatbin(dir, file string) ([]byte, error) {
 }
 
 // loadMegakernel puts a kernel on the device and checks that it is the manifest's and fits.
-func (s *Session) loadMegakernel(image []byte, file string, pass Pass) (_ *megakernel, err error) {
+func (s *Session) loadMegakernel(image []byte, file string, pass PassFacts) (_ *megakernel, err error) {
 	k, path := &megakernel{stages: pass.Stages, variant: noVariant}, filepath.Join(s.dir, file)
 	defer func() {
 		if err != nil && k.module != nil {
@@ -72,8 +72,8 @@ func (s *Session) loadMegakernel(image []byte, file string, pass Pass) (_ *megak
 		return nil, &BuildError{Path: path, What: "not a kernel that this program can run",
 			Remedy: "compile the model again, and use the launcher of the same build", Err: err}
 	}
-	what := k.info.mismatch(s.facts, pass)
-	if what == "" && pass.Tokens() > 1 {
+	what := k.info.mismatch(s.facts, pass.Pass)
+	if what == "" && pass.NumTokens() > 1 {
 		what = k.info.otherThan(&s.one.info)
 	}
 	if what != "" {
@@ -135,7 +135,7 @@ func (s *Session) function(k *megakernel, m *driver.Module, file, name string) (
 func (s *Session) next(n int, logits bool) (*megakernel, int) {
 	for i, k := range s.passes {
 		last := i+1 == len(s.passes) || s.passes[i+1].limit(s.position, n, logits) == 0
-		if taken := k.limit(s.position, n, logits); n > 1 && taken > 0 && (k.info.Rows >= n || last) {
+		if taken := k.limit(s.position, n, logits); n > 1 && taken > 0 && (k.info.NumRows() >= n || last) {
 			return k, taken
 		}
 	}
@@ -145,7 +145,7 @@ func (s *Session) next(n int, logits bool) (*megakernel, int) {
 // limit returns how many of n tokens at a position one launch may decode, in steps of which all rows are of one
 // variant: n, or fewer, or none.
 func (k *megakernel) limit(position, n int, logits bool) int {
-	rows := k.info.Rows
+	rows := k.info.NumRows()
 	end := k.info.VariantEnds[k.info.variant(position)]
 	steps := min((n+rows-1)/rows, maxSteps, (end-position)/rows)
 	if logits {

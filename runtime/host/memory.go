@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"amkc/runtime/driver"
+	"amkc/runtime/shape"
 )
 
 const (
@@ -26,15 +27,15 @@ func layoutFor(i Info) layout {
 	var l layout
 	l.stopIDs = l.abortDevice + 256
 	l.sampling = l.stopIDs + 4*MaxStops
-	l.choices = l.sampling + samplingSize*MaxSequences
-	l.recent = l.choices + choiceSize*MaxSequences
-	l.chosen = l.recent + 4*maxRecent*MaxSequences
-	l.forced = l.chosen + 4*maxSteps*MaxPassTokens
-	l.logits = roundUp(l.forced+4*maxSteps*MaxPassTokens, 256)
+	l.choices = l.sampling + samplingSize*shape.MaxTokens
+	l.recent = l.choices + choiceSize*shape.MaxTokens
+	l.chosen = l.recent + 4*maxRecent*shape.MaxTokens
+	l.forced = l.chosen + 4*maxSteps*shape.MaxTokens
+	l.logits = roundUp(l.forced+4*maxSteps*shape.MaxTokens, 256)
 	l.scratchBytes = l.logits + 4*maxSteps*i.Vocab
 	l.stalls = l.abort + cacheLine
 	l.tokens = roundUp(l.stalls+stallSize*i.SMs, cacheLine)
-	l.pinnedBytes = l.tokens + 4*maxSteps*MaxPassTokens
+	l.pinnedBytes = l.tokens + 4*maxSteps*shape.MaxTokens
 	return l
 }
 

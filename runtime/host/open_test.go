@@ -13,6 +13,7 @@ import (
 	"amkc/runtime/driver"
 	"amkc/runtime/host"
 	"amkc/runtime/host/hosttest"
+	"amkc/runtime/shape"
 )
 
 func TestOpenRefuses(t *testing.T) {
@@ -102,7 +103,7 @@ func TestOpenRefuses(t *testing.T) {
 func passes(rows ...int) func(*host.Facts) {
 	return func(f *host.Facts) {
 		for _, n := range rows {
-			f.Passes = append(f.Passes, host.Pass{Rows: n, Stages: f.Stages})
+			hosttest.AddPasses(f, shape.Pass{Rows: n})
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"amkc/runtime/driver"
+	"amkc/runtime/shape"
 )
 
 // Names in the fatbin of the kernel for prompts.
@@ -71,7 +72,7 @@ func (s *Session) loadPrompt(image []byte) (err error) {
 		if err != nil {
 			return nil, err
 		}
-		what := info.mismatch(s.facts, Pass{Rows: 1})
+		what := info.mismatch(s.facts, shape.Pass{})
 		if what == "" {
 			what = info.otherThan(&s.info)
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"amkc/runtime/driver"
+	"amkc/runtime/shape"
 	"amkc/text/sampling"
 )
 
@@ -144,8 +145,8 @@ func (s *Session) tablesOf(slot int) (*tables, error) {
 // setSettings puts what a launch chooses by where the kernel looks for it. With counts, what its steps decode after
 // the first token is of the output.
 func (s *Session) setSettings(p *launchParams, of []*choosing, counts bool) error {
-	samplings, choices := make([]deviceSampling, MaxSequences), make([]deviceChoice, MaxSequences)
-	recent := make([]int32, MaxSequences*maxRecent)
+	samplings, choices := make([]deviceSampling, shape.MaxTokens), make([]deviceChoice, shape.MaxTokens)
+	recent := make([]int32, shape.MaxTokens*maxRecent)
 	plain, leavesOut := true, false
 	for i, c := range of {
 		if c == nil {

@@ -15,7 +15,12 @@ func (b *Batch) verifier(live []int) *megakernel {
 	if n := len(b.s.passes); n > 0 && len(live) == 1 {
 		return b.s.passes[n-1]
 	}
-	return b.s.mixed
+	for _, k := range b.s.several {
+		if k.info.NumRows() > 1 {
+			return k
+		}
+	}
+	return nil
 }
 
 // drafts are those of sequences for the next step; nil: there are none, or no pass for them. A pass of several rows
@@ -31,10 +36,10 @@ func (b *Batch) drafts(live []int) map[int][]int {
 	var all map[int][]int
 	for _, id := range live {
 		l := &b.slots[id]
-		if k.limit(len(l.ids), k.info.Rows, false) < k.info.Rows {
+		if k.limit(len(l.ids), k.info.NumRows(), false) < k.info.NumRows() {
 			return nil
 		}
-		n := min(l.left, k.info.Rows) - 1
+		n := min(l.left, k.info.NumRows()) - 1
 		if n < 1 || l.single() || !l.pace.Due() {
 			continue
 		}
@@ -80,11 +85,11 @@ func (b *Batch) plain(live []int, rows map[int]row) ([]Token, error) {
 // without them.
 func (b *Batch) verify(ctx context.Context, live []int, drafts map[int][]int) ([]Token, error) {
 	k := b.verifier(live)
-	n := k.info.Rows
-	forced := make([]int, k.info.Tokens())
+	n := k.info.NumRows()
+	forced := make([]int, k.info.NumTokens())
 	run := burst{kernel: k, tokens: len(forced), forced: forced, counts: true}
 	first := func(int) int { return 0 } // token of a sequence
-	if k == b.s.mixed {
+	if k.info.NumSequences() > 1 {
 		first = func(id int) int { return id * n }
 		run.positions, run.choose = slices.Repeat([]int{absent}, len(b.slots)), b.choose(live)
 	} else {

@@ -11,6 +11,7 @@ import (
 
 	"amkc/runtime/host"
 	"amkc/runtime/host/hosttest"
+	"amkc/runtime/shape"
 )
 
 // rowsOf are the logits after each of some tokens, decoded one by one.
@@ -50,7 +51,7 @@ func TestEchoes(t *testing.T) {
 			plain := open(nil)
 			s := open(func(f *host.Facts) {
 				if f.Prompt = c.prompt; c.sequences > 1 {
-					f.Passes = []host.Pass{{Rows: 1, Sequences: c.sequences, Stages: f.Stages}}
+					hosttest.AddPasses(f, shape.Pass{Rows: 1, Sequences: c.sequences})
 				}
 			})
 			b, rng := s.NewBatch(host.BatchOptions{Steps: 4}), rand.New(rand.NewPCG(6, 6))

@@ -36,8 +36,8 @@ func (b *Batch) together(ctx context.Context, live []int) ([]Token, error) {
 		positions[id], forced[id] = len(l.ids), l.rest[0]
 		logits = logits || l.Logits
 	}
-	ids, err := b.s.run(ctx, burst{kernel: b.s.batch, tokens: len(forced), forced: forced, stops: stops, logits: logits,
-		positions: positions, choose: b.choose(live), counts: true}, nil)
+	ids, err := b.s.run(ctx, burst{kernel: b.s.several[0], tokens: len(forced), forced: forced, stops: stops,
+		logits: logits, positions: positions, choose: b.choose(live), counts: true}, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"amkc/runtime/host"
 	"amkc/runtime/host/hosttest"
+	"amkc/runtime/shape"
 	"amkc/text/sampling"
 )
 
@@ -26,9 +27,9 @@ func openMixed(t *testing.T, settings string, sequences, ofEach int, rows ...int
 	hosttest.NeedDriver(t)
 	dir := hosttest.Build(t, settings, func(f *host.Facts) {
 		passes(rows...)(f)
-		f.Passes = append(f.Passes, host.Pass{Rows: 1, Sequences: sequences, Stages: f.Stages})
+		hosttest.AddPasses(f, shape.Pass{Rows: 1, Sequences: sequences})
 		if ofEach > 1 {
-			f.Passes = append(f.Passes, host.Pass{Rows: ofEach, Sequences: sequences, Stages: f.Stages})
+			hosttest.AddPasses(f, shape.Pass{Rows: ofEach, Sequences: sequences})
 		}
 	})
 	s, err := host.Open(t.Context(), dir, host.Options{
@@ -213,11 +214,11 @@ func TestStallOfABatch(t *testing.T) {
 // Passes of several sequences come last, one of a row of each and after it one of several rows of each at most, of as
 // many as a launch has positions for.
 func TestPassesOfTheManifest(t *testing.T) {
-	for _, bad := range [][]host.Pass{{{Rows: 1, Sequences: 9}}, {{Rows: 2, Sequences: 2}},
+	for _, bad := range [][]shape.Pass{{{Rows: 1, Sequences: 9}}, {{Rows: 2, Sequences: 2}},
 		{{Rows: 1, Sequences: 4}, {Rows: 2, Sequences: 2}}, {{Rows: 1, Sequences: 4}, {Rows: 3, Sequences: 4}},
 		{{Rows: 1, Sequences: 2}, {Rows: 2, Sequences: 2}, {Rows: 3, Sequences: 2}}, {{Rows: 1, Sequences: 1}},
 		{{Rows: 1, Sequences: 2}, {Rows: 8}}, {{Rows: 1, Sequences: 2}, {Rows: 1, Sequences: 4}}, {{Rows: 1}}} {
-		dir := hosttest.Build(t, "", func(f *host.Facts) { f.Passes = bad })
+		dir := hosttest.Build(t, "", func(f *host.Facts) { hosttest.AddPasses(f, bad...) })
 		_, err := host.ReadFacts(dir)
 		require.ErrorContains(t, err, "facts.passes has one of")
 	}
@@ -239,9 +240,9 @@ func TestCheckComparesSequences(t *testing.T) {
 		r, err := s.Check(t.Context(), nil)
 		require.NoError(t, err)
 		require.True(t, r.Passed, "%v", r.Failures)
-		require.True(t, r.Sequences.Equal)
-		require.Equal(t, 16*3*n, r.Sequences.Compared)
-		require.Contains(t, r.Sequences.String(), "in 16 rounds, equal to those of single tokens to the bit")
+		require.True(t, r.Passes[0].Equal)
+		require.Equal(t, 16*3*n, r.Passes[0].Compared)
+		require.Contains(t, r.Passes[0].String(), "in 16 rounds, equal to those of single tokens to the bit")
 		require.Zero(t, s.Position())
 	}
 	for settings, says := range map[string]string{"batch_off=1": "in a pass of several",
@@ -250,7 +251,7 @@ func TestCheckComparesSequences(t *testing.T) {
 		r, err := s.Check(t.Context(), nil)
 		require.NoError(t, err)
 		require.False(t, r.Passed)
-		require.False(t, r.Sequences.Equal)
+		require.False(t, r.Passes[0].Equal)
 		require.Contains(t, r.Failures[0], says)
 	}
 }
@@ -263,12 +264,12 @@ func TestCheckComparesRowsOfSequences(t *testing.T) {
 			r, err := s.Check(t.Context(), nil)
 			require.NoError(t, err)
 			require.True(t, r.Passed, "%v", r.Failures)
-			require.True(t, r.Sequences.Equal)
-			require.Equal(t, 16*3*n[0], r.Sequences.Compared)
-			require.True(t, r.SequenceRows.Equal)
-			require.Greater(t, r.SequenceRows.Compared, 16*n[0])
-			require.Less(t, r.SequenceRows.Compared, 16*n[0]*n[1], "some rows are wrong")
-			require.Contains(t, r.SequenceRows.String(),
+			require.True(t, r.Passes[0].Equal)
+			require.Equal(t, 16*3*n[0], r.Passes[0].Compared)
+			require.True(t, r.Passes[1].Equal)
+			require.Greater(t, r.Passes[1].Compared, 16*n[0])
+			require.Less(t, r.Passes[1].Compared, 16*n[0]*n[1], "some rows are wrong")
+			require.Contains(t, r.Passes[1].String(),
 				fmt.Sprintf("passes of %d rows of each of %d sequences", n[1], n[0]))
 		})
 	}
@@ -279,8 +280,8 @@ func TestCheckComparesRowsOfSequences(t *testing.T) {
 			r, err := s.Check(t.Context(), nil)
 			require.NoError(t, err)
 			require.False(t, r.Passed)
-			require.True(t, r.Sequences.Equal)
-			require.False(t, r.SequenceRows.Equal)
+			require.True(t, r.Passes[0].Equal)
+			require.False(t, r.Passes[1].Equal)
 			require.Contains(t, r.Failures[0], says)
 		})
 	}

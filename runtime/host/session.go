@@ -31,6 +31,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"amkc/runtime/driver"
@@ -43,15 +44,14 @@ type Session struct {
 	facts *Facts
 	info  Info // of the kernel of one token
 
-	dev    *driver.Device
-	one    *megakernel   // of one token per step
-	passes []*megakernel // of several rows per step, by their number
-	prompt *promptKernel // nil: none
-	batch  *megakernel   // of a token of each of several sequences; nil: the build has none
-	mixed  *megakernel   // of several rows of each of these; nil: it has none
-	stream *driver.Stream
-	mem    *memory
-	closed bool
+	dev     *driver.Device
+	one     *megakernel   // of one token per step
+	passes  []*megakernel // of several rows per step, by their number
+	prompt  *promptKernel // nil: none
+	several []*megakernel // of several sequences per step: of a token of each, and then of several rows
+	stream  *driver.Stream
+	mem     *memory
+	closed  bool
 
 	spinLimit     time.Duration
 	openReference ReferenceOpener
@@ -233,7 +233,7 @@ func Open(ctx context.Context, dir string, o Options) (_ *Session, err error) {
 
 // load puts the kernels on the device.
 func (s *Session) load(images [][]byte) (err error) {
-	if s.one, err = s.loadMegakernel(images[0], FatbinFile, Pass{Rows: 1, Stages: s.facts.Stages}); err != nil {
+	if s.one, err = s.loadMegakernel(images[0], FatbinFile, PassFacts{Stages: s.facts.Stages}); err != nil {
 		return err
 	}
 	s.info = s.one.info
@@ -242,10 +242,8 @@ func (s *Session) load(images [][]byte) (err error) {
 		switch {
 		case err != nil:
 			return err
-		case p.Sequences > 0 && p.Rows > 1:
-			s.mixed = k
-		case p.Sequences > 0:
-			s.batch = k
+		case p.NumSequences() > 1:
+			s.several = append(s.several, k)
 		default:
 			s.passes = append(s.passes, k)
 		}
@@ -259,13 +257,7 @@ func (s *Session) kernels() []*megakernel {
 	if s.one == nil {
 		return nil
 	}
-	all := append([]*megakernel{s.one}, s.passes...)
-	for _, k := range []*megakernel{s.batch, s.mixed} {
-		if k != nil {
-			all = append(all, k)
-		}
-	}
-	return all
+	return slices.Concat([]*megakernel{s.one}, s.passes, s.several)
 }
 
 // exchangeBytes are the sizes of what the kernels but that of one token have for themselves, as for [Info.Footprint].

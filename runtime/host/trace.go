@@ -83,11 +83,7 @@ type tracer struct {
 }
 
 func (s *Session) newTracer(k *megakernel) (*tracer, error) {
-	file := FatbinFile
-	if k != s.one {
-		file = filepath.Join(Pass{Rows: k.info.Rows}.Dir(), FatbinFile)
-	}
-	kernel, err := s.function(k, k.module, file, traceName)
+	kernel, err := s.function(k, k.module, filepath.Join(k.info.Dir(), FatbinFile), traceName)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +172,7 @@ type TracedStep struct {
 // so that later stages are given that; what it has computed itself is returned.
 func (s *Session) TraceStep(ctx context.Context, position int, ids []int, given []float32) (_ *TracedStep, err error) {
 	k := s.one
-	if i := slices.IndexFunc(s.passes, func(k *megakernel) bool { return k.info.Rows == len(ids) }); i >= 0 {
+	if i := slices.IndexFunc(s.passes, func(k *megakernel) bool { return k.info.NumRows() == len(ids) }); i >= 0 {
 		k = s.passes[i]
 	}
 	if position < 0 || position >= s.info.MaxSeq || len(ids) == 0 {
@@ -186,7 +182,7 @@ func (s *Session) TraceStep(ctx context.Context, position int, ids []int, given 
 	if err := errors.Join(s.room(len(ids)), s.valid(ids...)); err != nil {
 		return nil, err
 	}
-	if k.info.Rows != len(ids) || k.limit(position, len(ids), true) != len(ids) {
+	if k.info.NumRows() != len(ids) || k.limit(position, len(ids), true) != len(ids) {
 		return nil, fmt.Errorf("no kernel of the build decodes %d tokens at position %d in one step", len(ids),
 			position)
 	}

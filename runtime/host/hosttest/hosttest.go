@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/runtime/host"
+	"amkc/runtime/shape"
 )
 
 // fakeDir is the environment variable through which a test binary tells itself where the fake driver is.
@@ -142,6 +143,13 @@ func Facts() host.Facts {
 	}
 }
 
+// AddPasses gives a build kernels for passes of several tokens, of the stages that it has.
+func AddPasses(f *host.Facts, passes ...shape.Pass) {
+	for _, p := range passes {
+		f.Passes = append(f.Passes, host.PassFacts{Pass: p, Stages: f.Stages})
+	}
+}
+
 // Build writes a build directory for the fake driver. settings is key=value pairs as in fakeimages.h; edit may change
 // the facts, and nil leaves them.
 func Build(t testing.TB, settings string, edit func(*host.Facts)) string {
@@ -160,11 +168,11 @@ func Build(t testing.TB, settings string, edit func(*host.Facts)) string {
 	for _, p := range f.Passes {
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, p.Dir()), 0o700))
 		kernel := "FAKE"
-		if p.Sequences > 0 {
-			kernel += fmt.Sprintf(" sequences=%d", p.Sequences)
+		if p.NumSequences() > 1 {
+			kernel += fmt.Sprintf(" sequences=%d", p.NumSequences())
 		}
-		if p.Rows > 1 {
-			kernel += fmt.Sprintf(" rows=%d", p.Rows)
+		if p.NumRows() > 1 {
+			kernel += fmt.Sprintf(" rows=%d", p.NumRows())
 		}
 		Write(t, dir, filepath.Join(p.Dir(), host.FatbinFile), []byte(kernel+" \x00"))
 	}
