@@ -244,6 +244,14 @@ func build(p *ir.Program) (*builder, error) {
 		return nil, diag.Errorf(codeStructure, "program", "its pass of %d tokens does not treat all of them alike: %v",
 			pass.NumTokens(), several)
 	}
+	for _, f := range p.Model.Kinds {
+		if first := p.Model.Kinds[0]; f != first {
+			return nil, diag.Errorf(codeStructure, "program", "layers differ in sizes: there are some of %d heads, %d "+
+				"kv heads of %d elements and %d wide, and of %d, %d, %d and %d; want one size of each until the device "+
+				"code takes sizes by the layer", first.Heads, first.KVHeads, first.HeadDim, first.Intermediate, f.Heads,
+				f.KVHeads, f.HeadDim, f.Intermediate)
+		}
+	}
 	if err := ir.CheckArch(p.Target.Arch); err != nil {
 		return nil, diag.Errorf(codeStructure, "target "+p.Target.Name, "its arch %v", err)
 	}

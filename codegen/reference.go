@@ -3,6 +3,7 @@ package codegen
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -16,7 +17,7 @@ import (
 func Reference(p *ir.Program, g *ir.Graph) ([]byte, error) {
 	model := p.Model
 	model.Name, model.Architecture, model.Eps = g.Model.Name, g.Model.Architecture, g.Model.Eps // labels; norms have it
-	if g.Model != model {
+	if !reflect.DeepEqual(g.Model, model) {
 		return nil, diag.Errorf(codeReference, "program", "is of the model %+v, and the graph of %+v; want one model",
 			p.Model, g.Model)
 	}

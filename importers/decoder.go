@@ -21,6 +21,7 @@ type decoder struct {
 	windows func(m *importer, layers int) []int
 	// which layers rotate queries and keys, by their windows; nil: all
 	rotate        func(windows []int) []bool
+	perLayer      bool        // layers may have sizes of their own: per_layer_config
 	headDim       int         // what an absent head_dim means; 0: hidden_size over heads
 	tied          bool        // what an absent tie_word_embeddings means
 	eps           float64     // what an absent rms_norm_eps means; 0: 1e-6
@@ -135,6 +136,9 @@ func (m *importer) decoder(d *decoder) *ir.Graph {
 			model.Heads)
 	}
 	model.HeadDim = m.headDim(&model, d.headDim)
+	if d.perLayer {
+		model.SetFacts(m.layerFacts(d, &model))
+	}
 	if d.learned != nil {
 		if m.diags.Err() == nil && model.MaxSeq > trained {
 			m.fail(codeMaxSeq, d.field("max_position_embeddings"), "--max-seq %d is more than the %d positions that "+

@@ -9,12 +9,12 @@ import (
 	"amkc/ir/transform"
 )
 
-// layer lists the nodes of a layer of which attention sees window positions, or all of them if window is 0, and
-// rotates queries and keys or does not.
-func (d *decoder) layer(m *ir.Model, names *tensorNames, window int, rotates bool) []ir.GraphNode {
+// layer lists the nodes of a layer of the given sizes of which attention sees window positions, or all of them if
+// window is 0, and rotates queries and keys or does not.
+func (d *decoder) layer(m *ir.Model, names *tensorNames, f *ir.LayerFacts, window int, rotates bool) []ir.GraphNode {
 	var b nodes
-	h, hd := m.Hidden, m.HeadDim
-	qd, kd := m.Heads*hd, m.KVHeads*hd
+	h, hd := m.Hidden, f.HeadDim
+	qd, kd := f.QueryRows(), f.KeyRows()
 	var stacks []stack
 	if d.stacks != nil {
 		stacks = d.stacks(m)
@@ -32,8 +32,8 @@ func (d *decoder) layer(m *ir.Model, names *tensorNames, window int, rotates boo
 	v := linear("v_proj", n, kd, h, d.biased.heads)
 	q, k, v = d.clipped(&b, "q_clip", q, qd), d.clipped(&b, "k_clip", k, kd), d.clipped(&b, "v_clip", v, kd)
 	if d.normedHeads {
-		q = d.normHeads(&b, "q_norm", q, qd, m, names.ofLayer("q_norm"))
-		k = d.normHeads(&b, "k_norm", k, kd, m, names.ofLayer("k_norm"))
+		q = d.normHeads(&b, "q_norm", q, qd, hd, m.Eps, names.ofLayer("q_norm"))
+		k = d.normHeads(&b, "k_norm", k, kd, hd, m.Eps, names.ofLayer("k_norm"))
 	}
 	if d.normedAll {
 		q = d.norm(&b, "q_norm", q, qd, m.Eps, names.ofLayer("q_norm"))
@@ -43,8 +43,8 @@ func (d *decoder) layer(m *ir.Model, names *tensorNames, window int, rotates boo
 		q, k = b.add("q_rope", "rope", []int{qd}, []string{q}), b.add("k_rope", "rope", []int{kd}, []string{k})
 	}
 	if d.normedRotated {
-		q = d.normHeads(&b, "q_norm", q, qd, m, names.ofLayer("q_norm"))
-		k = d.normHeads(&b, "k_norm", k, kd, m, names.ofLayer("k_norm"))
+		q = d.normHeads(&b, "q_norm", q, qd, hd, m.Eps, names.ofLayer("q_norm"))
+		k = d.normHeads(&b, "k_norm", k, kd, hd, m.Eps, names.ofLayer("k_norm"))
 	}
 	att := b.add("attention", "attention", []int{qd}, []string{q, k, v})
 	b.param(ir.FloatParam("scale", cmp.Or(d.attnScale, 1/math.Sqrt(float64(hd)))),
@@ -66,11 +66,11 @@ func (d *decoder) layer(m *ir.Model, names *tensorNames, window int, rotates boo
 	if !d.parallel {
 		x = attend()
 	}
-	act := d.middle(&b, before("post_norm", x), m, linear)
+	act := d.middle(&b, before("post_norm", x), h, f.Intermediate, linear)
 	if d.parallel { // after the first half of the MLP, which needs nothing of it and fills the wait for it
 		x = attend()
 	}
-	down := linear("down_proj", act, h, m.Intermediate, d.biased.mlp)
+	down := linear("down_proj", act, h, f.Intermediate, d.biased.mlp)
 	down = b.scaled("mlp_scale", down, h, d.branchScale)
 	if d.postNorms {
 		down = norm("post_mlp_norm", down)
@@ -80,14 +80,14 @@ func (d *decoder) layer(m *ir.Model, names *tensorNames, window int, rotates boo
 }
 
 // middle appends what an MLP computes of a vector before its last product.
-func (d *decoder) middle(b *nodes, in string, m *ir.Model,
+func (d *decoder) middle(b *nodes, in string, hidden, width int,
 	linear func(name, in string, rows, cols int, biased bool) string) string {
-	up := func(name string) string { return linear(name, in, m.Intermediate, m.Hidden, d.biased.mlp) }
+	up := func(name string) string { return linear(name, in, width, hidden, d.biased.mlp) }
 	if d.act != "" {
-		return b.add(d.act, d.act, []int{m.Intermediate}, []string{up("up_proj")}, d.actWeights...)
+		return b.add(d.act, d.act, []int{width}, []string{up("up_proj")}, d.actWeights...)
 	}
 	mul := cmp.Or(d.gate, "silu_mul")
-	return b.add(mul, mul, []int{m.Intermediate}, []string{up("gate_proj"), up("up_proj")})
+	return b.add(mul, mul, []int{width}, []string{up("gate_proj"), up("up_proj")})
 }
 
 // A stack is a tensor that the checkpoint stores the rows of several linears in.
@@ -182,9 +182,9 @@ func (d *decoder) norm(b *nodes, name, in string, n int, eps float64, path strin
 }
 
 // normHeads appends a norm of each head of a vector of n elements, be it a single one.
-func (d *decoder) normHeads(b *nodes, name, in string, n int, m *ir.Model, path string) string {
-	d.norm(b, name, in, n, m.Eps, path)
-	last, hd := &(*b)[len(*b)-1], m.HeadDim
+func (d *decoder) normHeads(b *nodes, name, in string, n, hd int, eps float64, path string) string {
+	d.norm(b, name, in, n, eps, path)
+	last := &(*b)[len(*b)-1]
 	if !d.headNorms.biased {
 		last.Weights = last.Weights[:1]
 	}

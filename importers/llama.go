@@ -2,6 +2,7 @@ package importers
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"amkc/ir"
@@ -61,13 +62,15 @@ var llamaInert = map[string]known{
 	"begin_suppress_tokens": isNull.does(choice), "exponential_decay_length_penalty": isNull.does(choice),
 
 	// What transformers reads from the config of any family.
-	"per_layer_config":     isEmpty.does("layers differ in sizes or switches"),
-	"is_causal":            known{accept: func(v any) bool { return v == true }, want: "true"}.does(bothWays),
-	"attention_chunk_size": isNull.does("attention is cut into chunks"),
-	"kv_sharing_modes":     isNull.does("layers share keys and values"),
-	"mtp_layer_types":      whatever, // of layers that predict further tokens, which only speculation runs
-	"mlp_layer_types":      isNull.does("layers have MLPs of several kinds"),
-	"distributed_config":   whatever, // which device computes what
+	"allow_global_per_layer_attribute_access": whatever, // of code that reads a config, not of what it says
+	"serialize_explicit_per_layer_config":     whatever,
+	perLayerConfig:                            isEmpty.does("layers differ in sizes or switches"),
+	"is_causal":                               known{accept: func(v any) bool { return v == true }, want: "true"}.does(bothWays),
+	"attention_chunk_size":                    isNull.does("attention is cut into chunks"),
+	"kv_sharing_modes":                        isNull.does("layers share keys and values"),
+	"mtp_layer_types":                         whatever, // of layers that predict further tokens, which only speculation runs
+	"mlp_layer_types":                         isNull.does("layers have MLPs of several kinds"),
+	"distributed_config":                      whatever, // which device computes what
 
 	// Fields of other families, which tools that convert and merge models leave in configs.
 	"attn_logit_softcapping":  isNull.does("attention scores are capped"),
@@ -101,7 +104,8 @@ const (
 // importLlama builds the graph of a Llama. Defaults of absent fields are those of transformers' LlamaConfig.
 func importLlama(m *importer) *ir.Graph {
 	attention := m.truth("attention_bias", false)
-	return m.decoder(&decoder{architecture: "LlamaForCausalLM", modelled: llamaModelled, inert: llamaInert,
+	return m.decoder(&decoder{architecture: "LlamaForCausalLM", modelled: append(slices.Clone(llamaModelled),
+		perLayerConfig), inert: llamaInert, perLayer: true,
 		layers: 32, hidden: 4096, intermediate: 11008, heads: 32, vocab: 32000, positions: 2048,
 		check: (*importer).refuseUnmodelled, biased: projections{heads: attention, o: attention,
 			mlp: m.truth("mlp_bias", false)}})
@@ -259,13 +263,14 @@ func (m *importer) graph(d *decoder, model ir.Model, windows []int, rope ir.Rope
 		rotate = d.rotate(windows)
 	}
 	type form struct {
+		facts   ir.LayerFacts
 		window  int
 		rope    *ir.Rope
 		rotates bool
 	}
 	kinds := map[form]int{}
 	for i, window := range windows {
-		f, name := form{window: window, rotates: rotate[i]}, fullAttention
+		f, name := form{facts: *model.Of(i), window: window, rotates: rotate[i]}, fullAttention
 		if window > 0 {
 			f.rope = windowed
 		}
@@ -278,12 +283,16 @@ func (m *importer) graph(d *decoder, model ir.Model, windows []int, rope ir.Rope
 		if !f.rotates {
 			name += " without rotation"
 		}
+		if len(model.Kinds) > 0 {
+			name += fmt.Sprintf(" of %d heads, %d kv heads and %d wide", f.facts.Heads, f.facts.KVHeads,
+				f.facts.Intermediate)
+		}
 		kind, known := kinds[f]
 		if !known {
 			kind = len(g.Kinds)
 			kinds[f] = kind
 			g.Kinds = append(g.Kinds, ir.LayerKind{Name: name, Rope: f.rope,
-				Nodes: d.layer(&model, m.names, f.window, f.rotates)})
+				Nodes: d.layer(&model, m.names, &f.facts, f.window, f.rotates)})
 		}
 		g.Layers = append(g.Layers, kind)
 	}

@@ -2,6 +2,7 @@ package ir
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"amkc/ir/diag"
@@ -76,6 +77,7 @@ func (c *checker) model() {
 	if !IsSingle(m.Eps) || m.Eps < 0 {
 		c.fail(CodeRange, "model", "eps %v, want 0, or %s", m.Eps, Singles)
 	}
+	c.layerFacts()
 	if t := c.p.Target; t != nil {
 		c.numbers("target", "target "+t.Name, t.fields())
 		if !(t.HBMGBs == 0 || minGBs <= t.HBMGBs && t.HBMGBs <= maxGBs) {
@@ -207,7 +209,7 @@ func (c *checker) onPages(pos string, b *Buffer) {
 // program that names no model is for the positions that its variants cover.
 func (c *checker) intervals() {
 	maxSeq, rows := c.p.Model.MaxSeq, c.p.Pass.NumRows()
-	anyModel := c.p.Model == Model{} && len(c.p.Variants) > 0
+	anyModel := reflect.ValueOf(c.p.Model).IsZero() && len(c.p.Variants) > 0
 	if maxSeq < rows && !anyModel {
 		c.fail(CodeVariants, "model", "max_seq %d, want at least %d", maxSeq, rows)
 		return

@@ -18,6 +18,7 @@ type Flat struct {
 type Task struct {
 	Name   string
 	SM     int // -1: unassigned, and then it has no program order
+	Layer  int // of the model; 0 for a task of none, too
 	Ops    []FlatOp
 	Waits  []FlatWait
 	Signal int // counter index, or -1

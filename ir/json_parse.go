@@ -34,7 +34,17 @@ func (r *jsonReader) program() *Program {
 		case "model":
 			fields, done := p.Model.reading("architecture")
 			fields = append(fields, field{"name", &p.Model.Name})
-			r.object(key, nil, func(key string) bool { return r.field(fields, key) })
+			r.object(key, nil, func(key string) bool {
+				switch m := &p.Model; key {
+				case "facts":
+					r.arrayOf(key, maxKinds, func() { m.Kinds = append(m.Kinds, r.layerFacts()) })
+				case "layer_kinds":
+					r.arrayOf(key, maxKinds, func() { m.LayerKinds = append(m.LayerKinds, r.int("kind")) })
+				default:
+					return r.field(fields, key)
+				}
+				return true
+			})
 			done()
 		case "target":
 			p.Target = &Target{}
@@ -319,4 +329,10 @@ func (r *jsonReader) param(key string) Param {
 		return FloatParam(key, r.float(key))
 	}
 	return IntParam(key, Int(r.int(key)))
+}
+
+func (r *jsonReader) layerFacts() LayerFacts {
+	f := LayerFacts{}
+	r.object("facts", nil, func(key string) bool { return r.field(f.fields(), key) })
+	return f
 }

@@ -18,6 +18,17 @@ func (p *Program) MarshalJSON() ([]byte, error) {
 	j.line(1, `"model": {"name": `)
 	j.str(p.Model.Name)
 	j.fields(p.Model.printed("architecture"))
+	if len(p.Model.Kinds) > 0 {
+		j.key("facts")
+		each(&j, 2, p.Model.Kinds, func(j *jsonPrinter, f *LayerFacts) {
+			j.put(`{"intermediate": `)
+			j.int(f.Intermediate)
+			j.fields(f.fields()[1:])
+			j.put("}")
+		})
+		j.key("layer_kinds")
+		j.ints(p.Model.LayerKinds)
+	}
 	j.put("},")
 	if p.Target != nil {
 		j.line(1, `"target": {"name": `)

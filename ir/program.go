@@ -37,6 +37,11 @@ type Model struct {
 	MaxSeq       int     `json:"max_seq"` // positions 0 to MaxSeq-1 can be decoded
 	Tied         bool    `json:"tied"`    // lm_head shares the embedding
 	Eps          float64 `json:"eps"`
+
+	// Where layers differ in sizes: the facts of each kind of layers, and the kind of each layer from 0 on, as a list
+	// that repeats. The sizes above are then those of the first layer.
+	Kinds      []LayerFacts `json:"kinds,omitempty"`
+	LayerKinds []int        `json:"layer_kinds,omitempty"`
 }
 
 // Buffer is a named tensor, or a family of them: with Count > 0 the name holds {i}, and the family has Count members

@@ -39,7 +39,7 @@ type textParser struct {
 }
 
 // onceOnly holds the lines that may appear once.
-type onceOnly struct{ model, target, pass, config bool }
+type onceOnly struct{ model, layers, target, pass, config bool }
 
 func (t *textParser) errorf(code *diag.Code, col int, format string, args ...any) {
 	t.diags.Add(diag.Errorf(code, fmt.Sprintf("%s:%d:%d", t.file, t.lineN, col), format, args...))
@@ -148,6 +148,15 @@ func (t *textParser) entity(c *cursor) {
 		fields, done := t.p.Model.reading("arch")
 		c.keyed(fields, nil)
 		done()
+	case c.word("facts"):
+		f := LayerFacts{}
+		c.atMost(len(t.p.Model.Kinds), maxKinds, "kinds of layers")
+		c.keyed(f.fields(), nil)
+		t.p.Model.Kinds = append(t.p.Model.Kinds, f)
+	case c.word("layers"):
+		t.only(c, &t.once.layers, "layers")
+		c.expect("kinds")
+		t.p.Model.LayerKinds = c.kinds("layer")
 	case c.word("target"):
 		t.only(c, &t.once.target, "target")
 		t.p.Target = &Target{Name: c.name("the target's name")}
@@ -179,7 +188,7 @@ func (t *textParser) entity(c *cursor) {
 		}
 		t.loop = nil
 	default:
-		c.fail(c.i, "unexpected %s, want model, target, pass, config, page, buffer, group, variant, counter, "+
+		c.fail(c.i, "unexpected %s, want model, facts, layers, target, pass, config, page, buffer, group, variant, counter, "+
 			"stage, loop or end", c.found())
 	}
 }

@@ -8,6 +8,7 @@ func Print(p *Program) []byte {
 	t.line("amk ", Version)
 	t.b = appendName(append(t.b, "model "...), p.Model.Name)
 	t.keyed(p.Model.printed("arch"))
+	t.layerFacts(&p.Model)
 	if p.Target != nil {
 		t.b = appendName(append(t.b, "target "...), p.Target.Name)
 		t.keyed(p.Target.fields())
@@ -153,19 +154,36 @@ func (t *printer) variant(v *Variant) {
 			t.put("loop ")
 			t.name(n.Name)
 			t.indices(n.First, n.Last(), n.Step)
-			for k, kind := range n.Kinds {
-				if k == 0 {
-					t.put(" kinds")
-				}
-				t.put(" ")
-				t.int(kind)
-			}
+			t.kinds(n.Kinds)
 			t.line()
 			for _, s := range n.Body {
 				t.stage(s)
 			}
 			t.line("end")
 		}
+	}
+}
+
+// layerFacts prints a line for each kind of layers that a model tells apart, and one that says which layers are of which.
+func (t *printer) layerFacts(m *Model) {
+	for i := range m.Kinds {
+		t.put("facts")
+		t.keyed(m.Kinds[i].fields())
+	}
+	if len(m.LayerKinds) > 0 {
+		t.put("layers")
+		t.kinds(m.LayerKinds)
+		t.line()
+	}
+}
+
+func (t *printer) kinds(kinds []int) {
+	for k, kind := range kinds {
+		if k == 0 {
+			t.put(" kinds")
+		}
+		t.put(" ")
+		t.int(kind)
 	}
 }
 

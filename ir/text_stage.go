@@ -10,13 +10,19 @@ func (t *textParser) loopLineAt(c *cursor) {
 	}
 	l.First, l.Count, l.Step = c.family(0)
 	if c.word("kinds") {
-		for first := true; c.err == nil && (first || !c.done()); first = false {
-			c.atMost(len(l.Kinds), maxKinds, "kinds of iterations")
-			l.Kinds = append(l.Kinds, c.int("the kind of an iteration"))
-		}
+		l.Kinds = c.kinds("iteration")
 	}
 	t.variant.Body = append(t.variant.Body, l)
 	t.loop, t.loopLine = l, t.lineN // also after an error, so that the loop's end finds it
+}
+
+// kinds reads the kinds of iterations or layers, to the end of the line.
+func (c *cursor) kinds(of string) (kinds []int) {
+	for c.err == nil && (len(kinds) == 0 || !c.done()) {
+		c.atMost(len(kinds), maxKinds, "kinds of "+of+"s")
+		kinds = append(kinds, c.int("the kind of a "+of))
+	}
+	return kinds
 }
 
 // stageLine reads the line that opens a stage: its name and its distribution.

@@ -215,12 +215,10 @@ func (t tokens) eachOp(p *Program, axes map[string]int, grouped bool,
 	names := BufferDirectory(p)
 	for i := range p.Variants {
 		p.Variants[i].Each(func(s *Stage, l *Loop) {
-			index := 0
-			if l != nil {
-				index = l.First
-			}
-			u := t.unitsOf(p, s)
-			groups := t.rowGroups(p, s)
+			index := FirstIndex(s, l)
+			kvHeads := max(1, p.FactsOf(s, l).KVHeads)
+			u := t.unitsOf(kvHeads, s)
+			groups := t.rowGroups(kvHeads, s)
 			for k := range s.Ops {
 				o := &s.Ops[k]
 				if o.Code == AttentionCombine {

@@ -51,13 +51,13 @@ func rowsOfResult(o *Op) *Range {
 
 // rowGroups returns how many groups the rows of a pass are cut into in a stage: as many as it has tasks for each split
 // of each kv head. 1 if it is no attention, or nothing that GroupRows makes.
-func (t tokens) rowGroups(p *Program, s *Stage) int {
+func (t tokens) rowGroups(kvHeads int, s *Stage) int {
 	if t.NumSequences() > 1 {
 		return 1
 	}
 	for k := range s.Ops {
 		if o := &s.Ops[k]; o.Code == ATTENTION {
-			units := max(1, p.Model.KVHeads) * max(1, o.IntAt("parts", 0, 1))
+			units := kvHeads * max(1, o.IntAt("parts", 0, 1))
 			if groups := s.Dist.Extent / units; groups > 1 && t.NumRows()%groups == 0 {
 				return groups
 			}

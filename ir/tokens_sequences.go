@@ -44,13 +44,13 @@ type units struct {
 }
 
 // unitsOf returns the units of a stage; nil if it has none, or if all are of one sequence.
-func (t tokens) unitsOf(p *Program, s *Stage) *units {
+func (t tokens) unitsOf(kvHeads int, s *Stage) *units {
 	if t.NumSequences() == 1 {
 		return nil
 	}
 	for k := range s.Ops {
 		if o := &s.Ops[k]; o.Code == ATTENTION {
-			return &units{Symbol(SpanA).Div(max(1, o.IntAt("parts", 0, 1))), max(1, p.Model.KVHeads), t.NumRows()}
+			return &units{Symbol(SpanA).Div(max(1, o.IntAt("parts", 0, 1))), kvHeads, t.NumRows()}
 		}
 	}
 	return nil

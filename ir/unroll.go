@@ -152,6 +152,7 @@ func (u *unroller) stage(s *Stage, i int, bound *binding) {
 		return
 	}
 	proto := Task{Signal: -1, Waits: make([]FlatWait, 0, len(s.Waits))}
+	proto.Layer, _ = s.Layer.At(i)
 	for _, w := range s.Waits {
 		proto.Waits = append(proto.Waits, FlatWait{u.counter(name, w.Counter, i), w.Threshold})
 	}

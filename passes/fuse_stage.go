@@ -115,9 +115,9 @@ func (f *fuser) rows(linears []*ir.Stage) int {
 
 // vector declares the vector of a product's rows, and notes that the values of its linears are rows of it.
 func (f *fuser) vector(name string, n int, p *product) string {
-	of := f.buffers.Find(result(p.linears[0]), f.index)
-	f.buffers.Declare(ir.Buffer{Name: name, First: of.First, Count: of.Count, Step: of.Step, Kind: ir.Activation,
-		DType: f.m.Activations, Shape: f.tokens.shape(n), Space: ir.GlobalScratch})
+	of := f.buffers.Family(result(p.linears[0]), f.index)
+	f.buffers.DeclareIn(ir.Buffer{Name: name, First: of.First, Count: of.Count, Step: of.Step, Kind: ir.Activation,
+		DType: f.m.Activations, Shape: f.tokens.shape(n), Space: ir.GlobalScratch}, f.indices)
 	first := 0
 	for i, l := range p.linears {
 		end := p.ends[i]
@@ -130,30 +130,15 @@ func (f *fuser) vector(name string, n int, p *product) string {
 // stack replaces weights of linears by one buffer that holds the rows of all, in their order or interleaved: a family,
 // or one for each that the weights are of. at is the op that reads the weight.
 func (f *fuser) stack(name string, interleaved bool, linears []*ir.Stage, at int) (string, error) {
-	if own := linears[0].Ops[at].In[1].Buf; len(linears) == 1 && f.tables[own] {
-		return own, nil // tied
+	own := linears[0].Ops[at].In[1].Buf
+	if len(linears) == 1 && (f.tables[own] || own == name) {
+		return own, nil
 	}
-	for _, i := range f.indices {
-		if f.buffers.Find(name, i) != nil {
-			continue
-		}
-		stacked, err := f.stackedIn(i, interleaved, linears, at)
-		if err != nil {
-			return "", err
-		}
-		stacked.Name = name
-		f.buffers.Declare(stacked)
-	}
-	return name, nil
-}
-
-// stackedIn is the buffer that holds the rows of all linears in an iteration.
-func (f *fuser) stackedIn(i int, interleaved bool, linears []*ir.Stage, at int) (ir.Buffer, error) {
 	var stacked ir.Buffer
 	for k, l := range linears {
-		b := f.buffers.Find(l.Ops[at].In[1].Buf, i)
+		b := f.buffers.Find(l.Ops[at].In[1].Buf, f.index)
 		if b == nil || len(b.Pieces) != 1 || len(b.Shape) == 0 {
-			return stacked, diag.Errorf(codeOrder, "stage "+l.Name, "has no weight of its own; want one as lower "+
+			return "", diag.Errorf(codeOrder, "stage "+l.Name, "has no weight of its own; want one as lower "+
 				"makes it")
 		}
 		piece := b.Pieces[0]
@@ -161,14 +146,15 @@ func (f *fuser) stackedIn(i int, interleaved bool, linears []*ir.Stage, at int) 
 			piece.Chain = piece.Chain.Then(transform.Of([]transform.Kind{transform.Even, transform.Odd}[k])...)
 		}
 		if k == 0 {
-			stacked = *b
-			stacked.Shape, stacked.Pieces = slices.Clone(b.Shape), nil
+			stacked = f.buffers.Family(b.Name, f.index)
+			stacked.Name, stacked.Shape, stacked.Pieces = name, slices.Clone(b.Shape), nil
 			stacked.Shape[0] = 0
 		}
 		stacked.Shape[0] += b.Shape[0]
 		stacked.Pieces = append(stacked.Pieces, piece)
 	}
-	return stacked, nil
+	f.buffers.DeclareIn(stacked, f.indices)
+	return name, nil
 }
 
 // bias stacks the biases of linears, of which either all have one or none has.
@@ -200,9 +186,13 @@ func (f *fuser) makeAttention(g *fusion) (*ir.Stage, error) {
 		}
 	}
 	// Whether norms of heads have weights for each.
+	facts := f.m.Of(s.Layer.N)
+	if s.Layer.Index {
+		facts = f.m.Of(f.index + s.Layer.N)
+	}
 	own := slices.ContainsFunc(g.members, func(m *ir.Stage) bool {
 		op := &m.Ops[0]
-		return normsOfAttention(op) && f.buffers.Find(op.In[1].Buf, f.index).Shape[0] > f.m.HeadDim
+		return normsOfAttention(op) && f.buffers.Find(op.In[1].Buf, f.index).Shape[0] > facts.HeadDim
 	})
 	temps := map[string]ir.Operand{}
 	for _, m := range slices.Backward(g.members) {

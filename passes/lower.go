@@ -43,7 +43,7 @@ func runLower(s *State) error {
 	}
 	p := &ir.Program{Model: s.Graph.Model, Target: s.Target, Pass: s.Pass, Config: config}
 	l := &lowerer{g: s.Graph, m: &p.Model, buffers: rewrite.NewBuffers(p), tokens: tokensOf(p.Pass),
-		matrices: matricesOf(s.Graph)}
+		facts: p.Model.Of(0)}
 	l.buffer(token, ir.Input, ir.I32, ir.HBM, p.Pass.NumTokens()).Role = ir.RoleToken
 	l.buffer(embeddings, ir.Input, ir.F32, ir.HBM, l.tokens.shape(p.Model.Hidden)...).Role = ir.RoleEmbeddings
 	l.buffer(hidden, ir.Output, ir.F32, ir.HBM, l.tokens.shape(p.Model.Hidden)...).Role = ir.RoleHidden
@@ -95,18 +95,20 @@ var (
 func invFreqOfKind(kind int) string { return fmt.Sprintf("%s.kind%d", invFreqKey, kind) }
 
 type lowerer struct {
-	g        *ir.Graph
-	m        *ir.Model
-	buffers  rewrite.Buffers
-	tokens   tokens
-	matrices []map[string]*ir.GraphWeight // of linears, by kind of layers and what they are made of
-	tables   []string                     // the keys of the frequencies that have a buffer
-	differs  error                        // a buffer that two layers would have in two shapes
+	g       *ir.Graph
+	m       *ir.Model
+	buffers rewrite.Buffers
+	tokens  tokens
+	tables  []string // the keys of the frequencies that have a buffer
+	differs error    // a buffer that two layers would have in two shapes
 
 	// Of the body in hand:
 	nodes  []ir.GraphNode
 	stages []*ir.Stage
 	layer  ir.Layer          // that it is of
+	layers []int             // all of those, which are of one kind
+	first  int               // of them
+	facts  *ir.LayerFacts    // of each of them
 	rope   *ir.Rope          // that it rotates by
 	angles string            // the buffer of its frequencies
 	value  map[string]string // node -> buffer that holds its value
@@ -174,6 +176,8 @@ func (l *lowerer) graph(v *ir.Variant) error {
 	layers := &ir.Loop{Name: "layers", Count: len(l.g.Layers), Kinds: kindsOf(l.g)}
 	for k, kind := range l.g.Kinds {
 		l.rope, l.angles = l.g.RopeOf(k), l.frequencies(k)
+		l.layers = l.g.Of(k)
+		l.first, l.facts = l.layers[0], l.m.Of(l.layers[0])
 		if err := l.body(kind.Nodes, thisLayer, ir.NameIn(thisLayer, stream)); err != nil {
 			return err
 		}
@@ -205,15 +209,7 @@ func kindsOf(g *ir.Graph) []int {
 	for layer, k := range g.Layers {
 		kinds[layer] = k + 1
 	}
-	for n := 1; ; n++ {
-		repeats := true
-		for layer, k := range kinds {
-			repeats = repeats && k == kinds[layer%n]
-		}
-		if repeats {
-			return kinds[:n]
-		}
-	}
+	return ir.Repeating(kinds)
 }
 
 // body lowers the nodes of one body into stages. from holds the residual stream as they find it.
@@ -260,7 +256,7 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 	case "rope":
 		out := l.scratch(l.named(n.Name), l.m.Activations, size)
 		l.value[n.Name] = out
-		hd := l.m.HeadDim
+		hd := l.facts.HeadDim
 		params := []ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("order", ir.Int(1)),
 			ir.IntParam("first", spanA), ir.IntParam("limit", ir.Int(size)),
 			ir.IntParam("pos", l.tokens.position())}
@@ -274,10 +270,12 @@ func (l *lowerer) node(n *ir.GraphNode) error {
 		out := l.scratch(l.named("attn"), l.m.Activations, size)
 		l.value[n.Name] = out
 		kv := l.named("kv")
-		b := l.buffer(kv, ir.KVCache, l.m.Cache, ir.HBM, l.tokens.caches(l.m.KVHeads, l.m.MaxSeq, 2, l.m.HeadDim)...)
+		b := ir.Buffer{Name: kv, Count: len(l.g.Layers), Kind: ir.KVCache, DType: l.m.Cache, Space: ir.HBM,
+			Shape: l.tokens.caches(l.facts.KVHeads, l.m.MaxSeq, 2, l.facts.HeadDim)}
 		if l.m.Cache == ir.I8 {
 			b.Layout.Kind = ir.KVRows16 // whose blocks have scales; pass tile says in which order the elements are
 		}
+		l.declare(b)
 		l.stage(n, out, l.perHead(), l.attention(n, out, kv, in(0), in(1), in(2)))
 	case "kv_append":
 		return l.append(n, in(0))

@@ -9,7 +9,7 @@ import (
 
 // perHead is one task for each KV head of each sequence: the cache is stored head by head, and so is attention.
 func (l *lowerer) perHead() ir.Dist {
-	return ir.Dist{Kind: ir.Tiled, Extent: l.tokens.NumSequences() * l.m.KVHeads, Grain: 1}
+	return ir.Dist{Kind: ir.Tiled, Extent: l.tokens.NumSequences() * l.facts.KVHeads, Grain: 1}
 }
 
 // windowOf is how many positions attention sees, its own among them; 0: all that there are.
@@ -33,8 +33,8 @@ func hasWindows(g *ir.Graph) bool {
 // below the sequence's position, those in the window if there is one, and the rows of this pass as operands. Each token
 // of a pass has a window of its own, which the view does not say.
 func (l *lowerer) attention(n *ir.GraphNode, out, kv, q, k, v string) ir.Op {
-	hd, group := l.m.HeadDim, l.m.Heads/l.m.KVHeads
-	s := l.tokens.sequence(spanA, l.m.KVHeads)
+	hd, group := l.facts.HeadDim, l.facts.Group()
+	s := l.tokens.sequence(spanA, l.facts.KVHeads)
 	seen := ir.Span(ir.Int(0), s.pos)
 	op := ir.Op{Code: ir.ATTENTION, Out: []ir.Operand{s.view(out, at(s.head, group*hd, 0))},
 		Params: []ir.Param{ir.IntParam("head_dim", ir.Int(hd)), ir.IntParam("n_heads", ir.Int(group)),
@@ -63,10 +63,10 @@ func (l *lowerer) append(n *ir.GraphNode, in string) error {
 			if isV != 0 && isV != 1 {
 				break
 			}
-			s := l.tokens.sequence(spanA, l.m.KVHeads)
+			s := l.tokens.sequence(spanA, l.facts.KVHeads)
 			l.stage(n, stepCounter, l.perHead(), ir.Op{Code: ir.KVAppend,
-				Out: []ir.Operand{s.cache(l.named("kv"), s.appended(), isV, l.m.HeadDim)},
-				In:  []ir.Operand{s.view(in, at(s.head, l.m.HeadDim, 0))}})
+				Out: []ir.Operand{s.cache(l.named("kv"), s.appended(), isV, l.facts.HeadDim)},
+				In:  []ir.Operand{s.view(in, at(s.head, l.facts.HeadDim, 0))}})
 			return nil
 		}
 	}

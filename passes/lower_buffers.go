@@ -1,13 +1,13 @@
 package passes
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/ir/transform"
+	"amkc/passes/rewrite"
 )
 
 // This file declares the buffers of pass lower: of values, of frequencies, and of weights with what they are packed
@@ -25,17 +25,26 @@ func (l *lowerer) buffer(name string, kind ir.BufferKind, dtype ir.DType, space 
 	return l.declare(b)
 }
 
-// declare adds a buffer unless it is there already, as it has to be then.
+// declare adds a buffer unless it is there already. Of a family the layers of the kind in hand have it so; they may have
+// it in another form than the kinds before them: in other sizes where their facts are others, and a matrix in a format
+// of its own.
 func (l *lowerer) declare(b ir.Buffer) *ir.Buffer {
-	have := l.buffers.Find(b.Name, b.First)
-	if have == nil {
-		return l.buffers.Add(b)
-	}
-	if l.differs == nil && (have.Kind != b.Kind || have.DType != b.DType || !slices.Equal(have.Shape, b.Shape)) {
+	have := l.buffers.Find(b.Name, l.first)
+	stored := have != nil && (have.DType != b.DType || have.Layout != b.Layout)
+	switch {
+	case have == nil || rewrite.SameForm(have, &b):
+	case have.Kind == b.Kind && b.Count > 0 &&
+		(len(l.m.Kinds) > 0 || b.Kind == ir.Weight && stored && slices.Equal(have.Shape, b.Shape)):
+	case l.differs != nil:
+	case b.Kind == ir.Weight && slices.Equal(have.Shape, b.Shape):
+		l.differs = diag.Errorf(codeOrder, "buffer "+b.Name, "is packed from %v in one layer, and from %v in another; "+
+			"want layers that pack their weights alike", have.Pieces, b.Pieces)
+	default:
 		l.differs = diag.Errorf(codeOrder, "buffer "+b.Name, "is %s %v in one layer, and %s %v in another; want "+
 			"layers whose values and weights have one shape", have.DType, have.Shape, b.DType, b.Shape)
 	}
-	return have
+	l.buffers.DeclareIn(b, l.layers)
+	return l.buffers.Find(b.Name, l.first)
 }
 
 // frequencies declares the buffer of the frequencies that layers of a kind rotate by, unless it is there, and returns
@@ -70,71 +79,19 @@ func (l *lowerer) weights(name string, w ir.GraphWeight, order ...transform.Tran
 	for _, t := range w.Tensors() {
 		pieces = append(pieces, ir.Piece{Key: t.Key, Chain: t.Chain.Then(order...)})
 	}
-	for _, run := range l.runsOf(name, w) {
-		b := l.declare(ir.Buffer{Name: name, First: run.first, Count: run.count, Kind: ir.Weight,
-			DType: run.stored.DType, Space: ir.HBM, Shape: w.Shape})
-		if b.Pieces != nil && fmt.Sprint(b.Pieces) != fmt.Sprint(pieces) && l.differs == nil {
-			l.differs = diag.Errorf(codeOrder, "buffer "+name, "is packed from %v in one layer, and from %v in "+
-				"another; want layers that pack their weights alike", b.Pieces, pieces)
-		}
-		b.Pieces = pieces
-		if run.stored.Quantised() {
-			b.Layout = run.stored.Layout() // of the others, pass tile says what tiles of them are streamed in
-		}
-	}
-	return name
-}
-
-// A storedRun is layers one after another that store a weight alike.
-type storedRun struct {
-	first, count int // 0, 0: of no layer
-	stored       ir.Storage
-}
-
-// runsOf are those of a weight by the name of its buffer; of a buffer outside a family there is one.
-func (l *lowerer) runsOf(name string, w ir.GraphWeight) []storedRun {
-	as := l.storedAs(&w)
-	if !ir.IsFamily(name) {
-		return []storedRun{{stored: as}}
-	}
-	byKind, text := make([]ir.Storage, len(l.g.Kinds)), w.String()
-	for k := range l.g.Kinds {
-		byKind[k] = as
-		if other := l.matrices[k][text]; other != nil {
-			byKind[k] = l.storedAs(other)
-		}
-	}
-	var runs []storedRun
-	for layer, kind := range l.g.Layers {
-		last := len(runs) - 1
-		if last < 0 || runs[last].stored != byKind[kind] {
-			runs, last = append(runs, storedRun{first: layer, stored: byKind[kind]}), last+1
-		}
-		runs[last].count++
-	}
-	return runs
-}
-
-// storedAs is how a weight is stored.
-func (l *lowerer) storedAs(w *ir.GraphWeight) ir.Storage {
+	as := ir.Storage{DType: l.m.Weights}
 	if w.Storage != nil {
-		return *w.Storage
+		as = *w.Storage
 	}
-	return ir.Storage{DType: l.m.Weights}
-}
-
-// matricesOf are the matrices of each kind of layers, by what they are made of.
-func matricesOf(g *ir.Graph) []map[string]*ir.GraphWeight {
-	out := make([]map[string]*ir.GraphWeight, len(g.Kinds))
-	for k := range g.Kinds {
-		out[k] = map[string]*ir.GraphWeight{}
-		for _, n := range g.Kinds[k].Nodes {
-			if n.Op == "linear" {
-				out[k][n.Weights[0].String()] = &n.Weights[0]
-			}
-		}
+	b := ir.Buffer{Name: name, Kind: ir.Weight, DType: as.DType, Space: ir.HBM, Shape: w.Shape, Pieces: pieces}
+	if ir.IsFamily(name) {
+		b.Count = len(l.g.Layers)
 	}
-	return out
+	if as.Quantised() {
+		b.Layout = as.Layout() // of the others, pass tile says what tiles of them are streamed in
+	}
+	l.declare(b)
+	return name
 }
 
 // order is how the rows of a node's weights are packed: so that the elements of a pair are side by side, where a
@@ -143,8 +100,8 @@ func (l *lowerer) order(n *ir.GraphNode) transform.Chain {
 	if !l.rotated[n.Name] || l.rope.Interleaved || l.rope.Turned() == 0 {
 		return nil
 	}
-	if turned := l.rope.Turned(); turned < l.m.HeadDim {
-		return transform.Of(transform.Pairs, l.m.HeadDim, turned)
+	if turned := l.rope.Turned(); turned < l.facts.HeadDim {
+		return transform.Of(transform.Pairs, l.facts.HeadDim, turned)
 	}
-	return transform.Of(transform.Pairs, l.m.HeadDim)
+	return transform.Of(transform.Pairs, l.facts.HeadDim)
 }

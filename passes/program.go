@@ -90,6 +90,8 @@ func declareCounters(v *ir.Variant, buffers rewrite.Buffers) {
 		}
 		c := ir.Counter{Name: st.Signal}
 		if b := buffers.Find(st.Signal, i); b != nil && b.Count > 0 {
+			all := buffers.Family(b.Name, i)
+			b = &all
 			c = ir.Counter{Name: b.Name, First: b.First, Count: b.Count, Step: b.Step}
 		} else if b == nil && loop != nil && ir.IsFamily(st.Signal) {
 			c.First, c.Count, c.Step = loop.First, loop.Count, loop.Step

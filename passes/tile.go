@@ -120,13 +120,13 @@ func newVariant(p *ir.Program, name string, lo, hi int, of *ir.Variant, split *s
 		var own []*ir.Stage
 		for _, st := range stages {
 			if split != nil && attention(st) != nil {
-				own = append(own, split.stages(st, rewrite.FirstIndex(st, loop))...)
+				own = append(own, split.stages(st, loop)...)
 				continue
 			}
 			own = append(own, rewrite.CloneStage(st))
 		}
 		for _, st := range own {
-			groupRows(p, st)
+			groupRows(p, st, p.FactsOf(st, loop))
 		}
 		return own, nil
 	})

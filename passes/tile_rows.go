@@ -7,11 +7,11 @@ const productColumns = 8
 
 // groupRows cuts the rows of a pass into groups, with a unit of attention each, where SMs would have none otherwise:
 // as many as give a unit one product's columns, or fewer. Each reads all that a unit with all rows reads of the cache.
-func groupRows(p *ir.Program, st *ir.Stage) {
+func groupRows(p *ir.Program, st *ir.Stage, facts *ir.LayerFacts) {
 	if p.Pass.NumSequences() > 1 || attention(st) == nil {
 		return
 	}
-	groups := rowGroups(p.Pass.NumRows(), p.Model.Heads/p.Model.KVHeads, p.Target.SMs/st.Dist.Extent)
+	groups := rowGroups(p.Pass.NumRows(), facts.Group(), p.Target.SMs/st.Dist.Extent)
 	if groups == 1 {
 		return
 	}

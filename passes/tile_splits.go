@@ -20,7 +20,7 @@ func splitPositions(p *ir.Program, v *ir.Variant) ([]ir.Variant, error) {
 	last, rows := p.Model.MaxSeq-1, p.Pass.NumRows()
 	from := knobs.SplitFrom.Of(&p.Config)
 	seen, block := rowsSeen(v, last), chunkRows(p)
-	splits := min(knobs.MaxSplits.Of(&p.Config), p.Target.SMs/p.Model.KVHeads)
+	splits := min(knobs.MaxSplits.Of(&p.Config), p.Target.SMs/p.Model.Most(func(f *ir.LayerFacts) int { return f.KVHeads }))
 	if seen < last {
 		splits = min(splits, (seen+block-1)/block) // more would find nothing to do
 	}
@@ -84,7 +84,8 @@ func rowsSeen(v *ir.Variant, last int) int {
 // Splits take chunks round robin.
 func chunkRows(p *ir.Program) int {
 	m := &p.Model
-	return 16 * max(1, min(8, knobs.ChunkBytes.Of(&p.Config)/ir.CacheBlock(m.Cache, m.HeadDim)))
+	block := ir.CacheBlock(m.Cache, m.Most(func(f *ir.LayerFacts) int { return f.HeadDim }))
+	return 16 * max(1, min(8, knobs.ChunkBytes.Of(&p.Config)/block))
 }
 
 // A splitter turns the attention stage of a layer into one over splits and one that combines them.
@@ -96,28 +97,23 @@ type splitter struct {
 	block  int // rows that go to one split before it is the next one's turn
 }
 
-// units is how many there are: splits of a KV head of a sequence.
-func (s *splitter) units() int { return s.NumSequences() * s.p.Model.KVHeads * s.splits }
-
-// group is how many query heads share a KV head.
-func (s *splitter) group() int { return s.p.Model.Heads / s.p.Model.KVHeads }
-
-// stages are those of the stage in the iteration of index i, and all others of its loop.
-func (s *splitter) stages(whole *ir.Stage, i int) []*ir.Stage {
-	part := ir.NameIn(whole.Layer, partRole)
-	buffers := rewrite.NewBuffers(s.p)
-	like := *buffers.Find(attention(whole).Out[0].Buf, i)
-	shape := []int{s.group(), s.p.Model.HeadDim + 2}
+// stages are those of the stage in the iterations of a loop, or in none.
+func (s *splitter) stages(whole *ir.Stage, loop *ir.Loop) []*ir.Stage {
+	part, i := ir.NameIn(whole.Layer, partRole), rewrite.FirstIndex(whole, loop)
+	buffers, facts := rewrite.NewBuffers(s.p), s.p.FactsOf(whole, loop)
+	like := buffers.Family(attention(whole).Out[0].Buf, i)
+	shape := []int{facts.Group(), facts.HeadDim + 2}
 	if s.NumRows() > 1 {
 		shape = append([]int{s.NumRows()}, shape...)
 	}
-	most := s.NumSequences() * s.p.Model.KVHeads * s.most
-	buffers.Declare(ir.Buffer{Name: part, First: like.First, Count: like.Count, Step: like.Step,
-		Kind: ir.Activation, DType: ir.F32, Shape: append([]int{most}, shape...), Space: ir.GlobalScratch})
+	heads := s.NumSequences() * facts.KVHeads
+	buffers.DeclareIn(ir.Buffer{Name: part, First: like.First, Count: like.Count, Step: like.Step,
+		Kind: ir.Activation, DType: ir.F32, Shape: append([]int{heads * s.most}, shape...), Space: ir.GlobalScratch},
+		rewrite.Indices(whole, loop))
 	partial := &ir.Stage{Name: part, Role: partRole, Layer: whole.Layer, Kind: whole.Kind,
-		Dist:  ir.Dist{Kind: ir.Tiled, Extent: s.units(), Grain: 1},
-		Waits: slices.Clone(whole.Waits), Signal: part, Ops: s.partialOps(whole, part, i)}
-	return []*ir.Stage{partial, s.combine(part, whole)}
+		Dist:  ir.Dist{Kind: ir.Tiled, Extent: heads * s.splits, Grain: 1},
+		Waits: slices.Clone(whole.Waits), Signal: part, Ops: s.partialOps(whole, part, i, facts)}
+	return []*ir.Stage{partial, s.combine(part, whole, facts)}
 }
 
 // attention returns the attention of a stage, or nil.
@@ -130,7 +126,7 @@ func attention(st *ir.Stage) *ir.Op {
 
 // partialOps are those of one unit: a split of one KV head. It reads what the whole stage reads for that head, and of
 // the cache its share; the rows of this pass belong to the splits whose turn it is.
-func (s *splitter) partialOps(whole *ir.Stage, part string, i int) []ir.Op {
+func (s *splitter) partialOps(whole *ir.Stage, part string, i int, facts *ir.LayerFacts) []ir.Op {
 	head, share := spanA.Div(s.splits), spanA.Mod(s.splits)
 	buffers := rewrite.NewBuffers(s.p)
 	ops := rewrite.CloneStage(whole).Ops
@@ -150,8 +146,8 @@ func (s *splitter) partialOps(whole *ir.Stage, part string, i int) []ir.Op {
 			o.Params[i].Int = o.Params[i].Int.With(ir.SpanA, head)
 		}
 		if o.Code == ir.ATTENTION {
-			o.Out = []ir.Operand{view(part, s.results(ir.Index(spanA), upTo(s.NumRows()), upTo(s.group()),
-				upTo(s.p.Model.HeadDim+2))...)}
+			o.Out = []ir.Operand{view(part, s.results(ir.Index(spanA), upTo(s.NumRows()), upTo(facts.Group()),
+				upTo(facts.HeadDim+2))...)}
 			row := slices.IndexFunc(o.Params, func(p ir.Param) bool { return p.Key == "row" })
 			at := o.Params[row]
 			o.Params = append(slices.Delete(o.Params, row, row+1), ir.IntParam("flags", ir.Int(2)), at,
@@ -171,8 +167,8 @@ func (s *splitter) results(units, rows, heads, elements ir.Range) []ir.Range {
 }
 
 // combine sums the splits, each unit a piece of one query head of a token.
-func (s *splitter) combine(part string, whole *ir.Stage) *ir.Stage {
-	m, group := &s.p.Model, s.group()
+func (s *splitter) combine(part string, whole *ir.Stage, m *ir.LayerFacts) *ir.Stage {
+	group := m.Group()
 	width := pieceWidth(m.HeadDim, s.NumTokens()*m.Heads, s.p.Target.SMs)
 	perHead := m.HeadDim / width
 	token, e := ir.Int(0), spanA

@@ -58,6 +58,12 @@ func change(t *testing.T, fact reflect.Value, by int) any {
 	case reflect.Struct:
 		require.Equal(t, reflect.TypeFor[ir.DTypes](), fact.Type())
 		fact.Set(reflect.ValueOf(ir.Uniform(ir.BF16)))
+	case reflect.Slice:
+		if kinds, ok := fact.Addr().Interface().(*[]int); ok {
+			*kinds = []int{by}
+		} else {
+			fact.Set(reflect.ValueOf([]ir.LayerFacts{{KVHeads: by}}))
+		}
 	case reflect.Bool:
 		fact.SetBool(!fact.Bool())
 	case reflect.Float64:

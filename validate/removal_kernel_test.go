@@ -82,6 +82,13 @@ var ofModel = []elsewhere{
 		"the kernel takes the heads from the model's facts", func(m *ir.Model) { m.Heads = 8 }, notEmitted),
 	fact("the model has 5 query heads and 2 kv heads; kv heads have as many",
 		"the kernel gives each kv head as many query heads", func(m *ir.Model) { m.Heads = 5 }, notEmitted),
+	fact("reads a cache of shape", "the kernel takes the heads of a layer from the model's facts", func(m *ir.Model) {
+		second := *m.Of(1)
+		second.Heads, second.KVHeads = second.Heads/2, second.KVHeads/2
+		m.SetFacts([]ir.LayerFacts{*m.Of(0), second, *m.Of(2)})
+	}, notEmitted),
+	fact("the model has facts of 0 kinds of layers, and says the kinds of 1", "nothing else says of which kind a layer is",
+		func(m *ir.Model) { m.LayerKinds = []int{0} }, sameKernel),
 	fact("the longest result of SILU_MUL has 176 elements",
 		"the reference kernels take the size of the MLP from the model's facts",
 		func(m *ir.Model) { m.Intermediate = 200 }, sameKernel),

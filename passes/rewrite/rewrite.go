@@ -4,6 +4,7 @@ package rewrite
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"amkc/ir"
@@ -104,6 +105,53 @@ func (b Buffers) Declare(buf ir.Buffer) {
 	if b.Find(buf.Name, buf.First) == nil {
 		b.Add(buf)
 	}
+}
+
+// DeclareIn declares a buffer, or a family whose members with some indices are as it says. Where the family is there
+// already, and these are in another form, it becomes families of one name, one for each run of members that are alike.
+func (b *Buffers) DeclareIn(buf ir.Buffer, indices []int) {
+	if buf.Count == 0 || b.Find(buf.Name, buf.First) == nil {
+		b.Declare(buf)
+		return
+	}
+	if !slices.ContainsFunc(indices, func(i int) bool { return !SameForm(b.Find(buf.Name, i), &buf) }) {
+		return
+	}
+	var runs []ir.Buffer
+	for i := buf.First; i < buf.First+buf.Count; i++ {
+		own := buf
+		if !slices.Contains(indices, i) {
+			own = *b.Find(buf.Name, i)
+		}
+		if last := len(runs) - 1; last >= 0 && SameForm(&runs[last], &own) {
+			runs[last].Count++
+			continue
+		}
+		own.First, own.Count = i, 1
+		runs = append(runs, own)
+	}
+	b.Program.Buffers = append(slices.DeleteFunc(b.Program.Buffers, func(have ir.Buffer) bool { return have.Name == buf.Name }),
+		runs...)
+	*b = NewBuffers(b.Program)
+}
+
+// SameForm reports whether buffers are the same but for the members that they have.
+func SameForm(a, b *ir.Buffer) bool {
+	return a.Kind == b.Kind && a.DType == b.DType && a.Layout == b.Layout && slices.Equal(a.Shape, b.Shape) &&
+		(a.Kind != ir.Weight || fmt.Sprint(a.Pieces) == fmt.Sprint(b.Pieces))
+}
+
+// Family is a buffer of a name with the members of all families of that name, whose index steps by one.
+func (b Buffers) Family(name string, i int) ir.Buffer {
+	all := *b.Find(name, i)
+	for _, run := range b.Program.Buffers {
+		if run.Name == name && run.Count > 0 {
+			last := max(all.First+all.Count, run.First+run.Count)
+			all.First = min(all.First, run.First)
+			all.Count = last - all.First
+		}
+	}
+	return all
 }
 
 func (b Buffers) Add(buf ir.Buffer) *ir.Buffer {

@@ -24,6 +24,7 @@ import sys
 import numpy as np
 import torch
 import transformers
+from safetensors.torch import load_file
 
 import composites
 import layernorm
@@ -54,6 +55,8 @@ INSTEAD = {"Phi3Config": {"self_attn.q_proj.weight": "self_attn.qkv_proj.weight"
 
 def config_of(kind, fields):
     fields = {**({} if kind == "GPT2Config" else {"max_position_embeddings": 512}), "dtype": "bfloat16", **fields}
+    if "per_layer_config" in fields:  # or the class of the config refuses heads that differ
+        fields["allow_global_per_layer_attribute_access"] = True
     if kind in composites.COMPOSITES:
         return composites.config_of(transformers, kind, fields)
     if kind in ("Gemma3TextConfig", "Olmo3Config"):  # whose rotary embeddings are two
@@ -74,6 +77,24 @@ def config_of(kind, fields):
 def auto_class(config):
     plain = transformers.AutoModelForCausalLM
     return plain if type(config) in plain._model_mapping else transformers.AutoModelForImageTextToText
+
+
+def made(config, folder=None, **options):
+    """The model of a config, with the weights of a folder if one is given. Of a Llama whose layers differ in sizes, the
+    class makes layers alone, each by its own config."""
+    cls = auto_class(config)
+    if not config.is_heterogeneous:
+        return cls.from_pretrained(folder, config=config, **options) if folder else cls.from_config(config, **options)
+    options.pop("dtype", None)
+    model = cls.from_config(config, **options)
+    for i, of_layer in enumerate(config.per_layer_config):
+        of_layer._attn_implementation = "eager"
+        model.model.layers[i] = type(model.model.layers[i])(of_layer, i)
+    if folder:
+        state = load_file(os.path.join(folder, "model.safetensors"))
+        model.load_state_dict({name: t.float() for name, t in state.items()})
+        model.float()
+    return model
 
 
 def neutral(model):
@@ -173,8 +194,7 @@ def load(folder, **changes):
             config = changed
         else:
             config.text_config = changed
-    model = auto_class(config).from_pretrained(folder, config=config, dtype=torch.float32,
-                                                              attn_implementation="eager").eval()
+    model = made(config, folder, dtype=torch.float32, attn_implementation="eager").eval()
     for name, scale in model.named_buffers():
         if name.endswith("embed_scale"):  # rounded to the dtype of the embedding, which is that of the files
             scale.data = scale.to(config.dtype).to(torch.float32)
@@ -221,7 +241,7 @@ def generate(name):
     folder = os.path.join(ZOO, name)
     config = config_of(kind, fields)
     for seed in range(100):
-        model = auto_class(config).from_config(config, attn_implementation="eager")
+        model = made(config, attn_implementation="eager")
         set_weights(model, seed)
         model.to(config.dtype).save_pretrained(folder)
         if form == "former":

@@ -48,6 +48,11 @@ MODELS = {
                                 [{"rope_parameters": keys} for keys in (
                                     {"factor": 2.0}, {"partial_rotary_factor": 0.8}, {"rope_type": "default"})],
                                 "present"),
+    "llama-layer-widths": ("LlamaConfig", {**SMALL, "num_hidden_layers": 5, "head_dim": 12, "per_layer_config": {
+        "1": {"intermediate_size": 136}, "2": {"intermediate_size": 40}, "4": {"intermediate_size": 136}}}, [], "present"),
+    "llama-layer-heads": ("LlamaConfig", {**SMALL, "num_hidden_layers": 4, "head_dim": 12, "per_layer_config": {
+        "0": {"num_key_value_heads": 1}, "2": {"num_attention_heads": 6, "num_key_value_heads": 3,
+                                               "intermediate_size": 56}}}, [], "present"),
     "llama-attention-bias": ("LlamaConfig", {**SMALL, "tie_word_embeddings": True, "attention_bias": True},
                              [*BIASES, "self_attn.o_proj.bias"], "former"),
     "llama-mlp-bias": ("LlamaConfig", {**ODD, "hidden_size": 72, "num_key_value_heads": 1, "mlp_bias": True},

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"maps"
 	"slices"
 
 	"amkc/ir"
@@ -16,10 +17,11 @@ import (
 //	Layers               the number of caches
 //	Hidden               the weights of norms but those of attention; the columns of the embedding table and of the
 //	                     head's matrix; embeddings that the host gives, and the last hidden state
-//	Intermediate         the longest result of a gated activation, such as SILU_MUL
-//	Heads                the query heads of an attention, times KVHeads
-//	KVHeads, HeadDim     caches; head_dim of attention and rotation; the weights of norms of heads, and of norms of
-//	                     the heads of all tasks
+//	Kinds, LayerKinds    the four facts below, which are those of each layer
+//	Intermediate         the longest result of a gated activation of the layer, such as SILU_MUL
+//	Heads                the query heads of an attention of the layer, times KVHeads
+//	KVHeads, HeadDim     the cache of the layer; head_dim of its attention and rotation; the weights of norms of its
+//	                     heads, and of norms of the heads of all tasks
 //	Vocab                the rows of the embedding table and of the head's matrix; the logits
 //	MaxSeq               caches; the positions that the variants cover (AMK3023)
 //	Tied                 whether the head's matrix is the embedding table
@@ -27,7 +29,7 @@ import (
 //
 // A part that a program does not have says nothing of its fact: without a gate, nothing depends on Intermediate.
 func (p *contract) checkFacts(m *ir.Model) {
-	c := &modelCheck{p: p, m: m, table: -1, head: -1}
+	c := &modelCheck{p: p, m: m, table: -1, head: -1, gated: map[int]gated{}}
 	c.checkBuffers()
 	for t := range p.flat.Tasks {
 		if p.Full() {
@@ -40,12 +42,17 @@ func (p *contract) checkFacts(m *ir.Model) {
 
 // modelCheck compares a program with the facts of its model.
 type modelCheck struct {
-	p            *contract
-	m            *ir.Model
-	table, head  int // the buffers of the embedding table and of the matrix that makes the logits; -1: there is none
-	intermediate int // the longest result of a gated activation; 0: there is none
-	gate         ir.Opcode
-	told         map[string]bool
+	p           *contract
+	m           *ir.Model
+	table, head int           // the buffers of the embedding table and of the matrix that makes the logits; -1: there is none
+	gated       map[int]gated // by layer
+	told        map[string]bool
+}
+
+// A gated is the longest result of a gated activation of a layer.
+type gated struct {
+	elements int
+	by       ir.Opcode
 }
 
 // once reports whether a fact is contradicted for the first time: what one stage gets wrong, all of its tasks do.
@@ -102,7 +109,9 @@ func (c *modelCheck) checkBuffers() {
 		if p.flat.Pass.NumSequences() > 1 { // each has one: ir.Check
 			s = s[1:]
 		}
-		if len(s) != 4 || s[0] != m.KVHeads || s[1] != m.MaxSeq || s[3] != m.HeadDim {
+		if len(s) != 4 || s[1] != m.MaxSeq || !slices.ContainsFunc(m.Facts(), func(f ir.LayerFacts) bool {
+			return s[0] == f.KVHeads && s[3] == f.HeadDim
+		}) {
 			p.disagree("buffer "+b.Name, "has shape %v", b.Shape).
 				Suggest("the model's caches are [%d, %d, 2, %d]", m.KVHeads, m.MaxSeq, m.HeadDim)
 		}
@@ -115,7 +124,8 @@ func (c *modelCheck) checkBuffers() {
 // checkTask compares what the ops of one task take from the model.
 func (c *modelCheck) checkTask(t int32) {
 	p, m := c.p, c.m
-	ops := p.flat.Tasks[t].Ops
+	layer, ops := p.flat.Tasks[t].Layer, p.flat.Tasks[t].Ops
+	of := m.Of(layer)
 	for k := range ops {
 		op := &ops[k]
 		want := func(what string, have, want any) {
@@ -126,21 +136,22 @@ func (c *modelCheck) checkTask(t int32) {
 		}
 		switch op.Code {
 		case ir.ATTENTION:
-			want("head_dim", op.IntAt("head_dim", 0, 0), m.HeadDim)
+			want("head_dim", op.IntAt("head_dim", 0, 0), of.HeadDim)
+			c.checkCache(t, op, layer)
 			want("n_kv_heads", op.IntAt("n_kv_heads", 0, 0), 1)
-			if n := op.IntAt("n_heads", 0, 0); n*m.KVHeads != m.Heads && c.once("n_heads") {
+			if n := op.IntAt("n_heads", 0, 0); n*of.KVHeads != of.Heads && c.once("n_heads") {
 				p.disagree(p.Task(t), "%s has %d query heads for a kv head", op.Code, n).
-					Suggest("the model has %d query heads and %d kv heads", m.Heads, m.KVHeads)
+					Suggest("the model has %d query heads and %d kv heads", of.Heads, of.KVHeads)
 			}
 		case ir.ROPE:
-			want("head_dim", op.IntAt("head_dim", 0, 0), m.HeadDim)
+			want("head_dim", op.IntAt("head_dim", 0, 0), of.HeadDim)
 		case ir.RMSNORM, ir.LAYERNORM:
 			length, weights := m.Hidden, op.InBuf[1:]
 			// a task has the queries or the keys of one kv head, of each of its tokens
-			ofTask := m.KVHeads * width(op.In[0], p.flat.Lo)
+			ofTask := of.KVHeads * width(op.In[0], p.flat.Lo)
 			switch {
 			case op.Has("head_dim"):
-				length = m.HeadDim
+				length = of.HeadDim
 				if p.flat.Buffers[weights[0]].Numel() == ofTask { // of each head
 					length = ofTask
 				}
@@ -170,10 +181,22 @@ func (c *modelCheck) checkTask(t int32) {
 			}
 		}
 		if b := op.OutBuf; ir.Ops[op.Code].Finisher != nil && b[0] >= 0 && p.flat.Buffers[b[0]].Layout.Words() {
-			if n := p.flat.Buffers[b[0]].Numel() / p.flat.Pass.NumTokens(); n > c.intermediate {
-				c.intermediate, c.gate = n, op.Code
+			if n := p.flat.Buffers[b[0]].Numel() / p.flat.Pass.NumTokens(); n > c.gated[layer].elements {
+				c.gated[layer] = gated{n, op.Code}
 			}
 		}
+	}
+}
+
+// checkCache: where layers differ, the cache that an attention reads is that of its layer.
+func (c *modelCheck) checkCache(t int32, o *ir.FlatOp, layer int) {
+	if len(c.m.Kinds) == 0 || len(o.InBuf) < 2 || o.InBuf[1] < 0 {
+		return
+	}
+	of, s := c.m.Of(layer), c.p.flat.Buffers[o.InBuf[1]].Shape
+	if n := len(s); (n < 4 || s[n-4] != of.KVHeads || s[n-1] != of.HeadDim) && c.once("the cache of a layer") {
+		c.p.disagree(c.p.Task(t), "%s reads a cache of shape %v", o.Code, s).
+			Suggest("by the facts of layer %d it is [%d, %d, 2, %d]", layer, of.KVHeads, c.m.MaxSeq, of.HeadDim)
 	}
 }
 
@@ -198,13 +221,20 @@ func (c *modelCheck) checkMatrix(t int32, what string, b int) {
 // checkWhole compares what no op says on its own.
 func (c *modelCheck) checkWhole() {
 	p, m := c.p, c.m
-	if c.intermediate != 0 && c.intermediate != m.Intermediate {
-		p.disagree("", "the longest result of %s has %d elements", c.gate, c.intermediate).
-			Suggest("by the model's facts the intermediate size is %d", m.Intermediate)
+	if amiss := m.FactsAmiss(); amiss != "" {
+		p.disagree("", "the model %s", amiss)
 	}
-	if m.KVHeads < 1 || m.Heads%m.KVHeads != 0 {
-		p.disagree("", "the model has %d query heads and %d kv heads", m.Heads, m.KVHeads).
-			Suggest("kv heads have as many query heads each")
+	for _, layer := range slices.Sorted(maps.Keys(c.gated)) {
+		if of, g := m.Of(layer), c.gated[layer]; g.elements != of.Intermediate && c.once("intermediate") {
+			p.disagree("", "the longest result of %s has %d elements", g.by, g.elements).
+				Suggest("by the model's facts the intermediate size is %d", of.Intermediate)
+		}
+	}
+	for _, of := range m.Facts() {
+		if of.KVHeads < 1 || of.Heads%of.KVHeads != 0 {
+			p.disagree("", "the model has %d query heads and %d kv heads", of.Heads, of.KVHeads).
+				Suggest("kv heads have as many query heads each")
+		}
 	}
 	if tied := c.table == c.head; c.table >= 0 && c.head >= 0 && tied != m.Tied {
 		p.disagree("", "the embedding table is %s and the head's matrix %s", p.flat.Buffers[c.table].Name,

@@ -1,0 +1,132 @@
+package ir
+
+import (
+	"fmt"
+	"slices"
+)
+
+// LayerFacts are the sizes of a layer. What else tells layers apart, such as a window or an activation, is in their ops.
+type LayerFacts struct {
+	Intermediate, Heads, KVHeads, HeadDim int
+}
+
+func (f *LayerFacts) fields() []field {
+	return []field{{"intermediate", &f.Intermediate}, {"heads", &f.Heads}, {"kv_heads", &f.KVHeads},
+		{"head_dim", &f.HeadDim}}
+}
+
+// QueryRows is how many elements the queries of a token have, and KeyRows how many its keys have, and its values.
+func (f *LayerFacts) QueryRows() int { return f.Heads * f.HeadDim }
+func (f *LayerFacts) KeyRows() int   { return f.KVHeads * f.HeadDim }
+
+// Group is how many query heads a kv head has.
+func (f *LayerFacts) Group() int { return max(1, f.Heads/max(1, f.KVHeads)) }
+
+// Facts are those of each kind of layers: one where all have the same.
+func (m *Model) Facts() []LayerFacts {
+	if len(m.Kinds) > 0 {
+		return m.Kinds
+	}
+	return []LayerFacts{{m.Intermediate, m.Heads, m.KVHeads, m.HeadDim}}
+}
+
+// Of returns the facts of a layer.
+func (m *Model) Of(layer int) *LayerFacts {
+	facts, n := m.Facts(), len(m.LayerKinds)
+	if layer >= 0 && n > 0 {
+		if kind := m.LayerKinds[layer%n]; 0 <= kind && kind < len(facts) { // Check refuses others
+			return &facts[kind]
+		}
+	}
+	return &facts[0]
+}
+
+// FirstIndex is what {i} is the first time that a stage runs: in a loop, or in none.
+func FirstIndex(s *Stage, l *Loop) int {
+	if l == nil {
+		return 0
+	}
+	k := 0
+	for k < len(l.Kinds)-1 && !l.Runs(s, k) {
+		k++
+	}
+	return l.Index(k)
+}
+
+// FactsOf returns the facts of the layer of a stage; those of the first layer for a stage that belongs to none.
+func (p *Program) FactsOf(s *Stage, l *Loop) *LayerFacts {
+	layer, _ := s.Layer.At(FirstIndex(s, l))
+	return p.Model.Of(layer)
+}
+
+// SetFacts says what the layers are, one after another. What the model itself has is then of the first.
+func (m *Model) SetFacts(layers []LayerFacts) {
+	f := layers[0]
+	m.Intermediate, m.Heads, m.KVHeads, m.HeadDim = f.Intermediate, f.Heads, f.KVHeads, f.HeadDim
+	m.Kinds, m.LayerKinds = nil, nil
+	for _, f := range layers {
+		kind := slices.Index(m.Kinds, f)
+		if kind < 0 {
+			kind, m.Kinds = len(m.Kinds), append(m.Kinds, f)
+		}
+		m.LayerKinds = append(m.LayerKinds, kind)
+	}
+	if m.LayerKinds = Repeating(m.LayerKinds); len(m.Kinds) == 1 {
+		m.Kinds, m.LayerKinds = nil, nil
+	}
+}
+
+// Most is the largest value of a size over the kinds of layers.
+func (m *Model) Most(size func(f *LayerFacts) int) int {
+	most := 0
+	for _, f := range m.Facts() {
+		most = max(most, size(&f))
+	}
+	return most
+}
+
+// Repeating returns the shortest list that gives a list when it is repeated.
+func Repeating(list []int) []int {
+	for n := 1; n < len(list); n++ {
+		if slices.Equal(list[n:], list[:len(list)-n]) {
+			return list[:n]
+		}
+	}
+	return list
+}
+
+// FactsAmiss says what is wrong with the facts of the layers and what is wanted, or nothing.
+func (m *Model) FactsAmiss() string {
+	n := len(m.LayerKinds)
+	switch {
+	case (n == 0) != (len(m.Kinds) == 0) || n > m.Layers:
+		return fmt.Sprintf("has facts of %d kinds of layers, and says the kinds of %d; want those of at most its %d "+
+			"layers, and facts of each kind", len(m.Kinds), n, m.Layers)
+	case n == 0:
+		return ""
+	case m.LayerKinds[0] != 0 || m.Kinds[0] != LayerFacts{m.Intermediate, m.Heads, m.KVHeads, m.HeadDim}:
+		return "has other sizes than its first layer; want the same, and kind 0 for that layer"
+	}
+	for i, kind := range m.LayerKinds {
+		if kind < 0 || kind >= len(m.Kinds) {
+			return fmt.Sprintf("has layer %d of kind %d, and facts of %d; want a kind from 0 on", i, kind, len(m.Kinds))
+		}
+	}
+	for i := range m.Kinds {
+		if slices.Contains(m.Kinds[:i], m.Kinds[i]) {
+			return "has the same facts for two kinds of layers; want them to be one kind"
+		}
+	}
+	return ""
+}
+
+// layerFacts checks what a model says of kinds of layers.
+func (c *checker) layerFacts() {
+	m := &c.p.Model
+	if amiss := m.FactsAmiss(); amiss != "" {
+		c.fail(CodeShape, "model", "%s", amiss)
+	}
+	for i := range m.Kinds {
+		c.numbers("model", "model", m.Kinds[i].fields())
+	}
+}

@@ -1,0 +1,59 @@
+package ir
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// mixed is the program of tiny.amk, of whose two layers the second has other sizes.
+func mixed(t *testing.T) *Program {
+	p, _ := tiny(t)
+	first := *p.Model.Of(0)
+	second := first
+	second.KVHeads, second.Intermediate = 1, 64
+	p.Model.SetFacts([]LayerFacts{first, second})
+	return p
+}
+
+func TestFactsOfLayersInBothForms(t *testing.T) {
+	p := mixed(t)
+	require.Equal(t, LayerFacts{96, 4, 2, 16}, *p.Model.Of(0))
+	require.Equal(t, LayerFacts{64, 4, 1, 16}, *p.Model.Of(1))
+	require.Equal(t, p.Model.Of(1), p.Model.Of(3), "the list repeats")
+	require.Empty(t, Check(p))
+	text := Print(p)
+	require.Contains(t, string(text), "\nfacts intermediate=96 heads=4 kv_heads=2 head_dim=16\n"+
+		"facts intermediate=64 heads=4 kv_heads=1 head_dim=16\nlayers kinds 0 1\n")
+	again, diags := ParseText(text, "p.amk")
+	require.NoError(t, diags.Err())
+	require.Equal(t, p.Model, again.Model)
+	text, err := p.MarshalJSON()
+	require.NoError(t, err)
+	again, diags = ParseJSON(text, "p.json")
+	require.NoError(t, diags.Err())
+	require.Equal(t, p.Model, again.Model)
+}
+
+func TestFactsThatAreAlikeAreTheModels(t *testing.T) {
+	p, text := tiny(t)
+	p.Model.SetFacts([]LayerFacts{*p.Model.Of(0), *p.Model.Of(1)})
+	require.Empty(t, p.Model.Kinds)
+	require.Equal(t, string(text), string(Print(p)))
+}
+
+func TestCheckOfFacts(t *testing.T) {
+	for want, edit := range map[string]func(m *Model){
+		"says the kinds of 3":                      func(m *Model) { m.LayerKinds = []int{0, 1, 1} },
+		"facts of 0 kinds of layers":               func(m *Model) { m.Kinds = nil },
+		"has layer 1 of kind 2":                    func(m *Model) { m.LayerKinds[1] = 2 },
+		"the same facts for two kinds":             func(m *Model) { m.Kinds[1] = m.Kinds[0] },
+		"has other sizes than its first layer":     func(m *Model) { m.Heads = 8 },
+		"kv_heads 16385, want 0 to 16384":          func(m *Model) { m.Kinds[1].KVHeads = 16385 },
+		"want the same, and kind 0 for that layer": func(m *Model) { m.LayerKinds = []int{1, 0} },
+	} {
+		p := mixed(t)
+		edit(&p.Model)
+		require.ErrorContains(t, Check(p).Err(), want)
+	}
+}
