@@ -94,7 +94,7 @@ func (b *builder) placeWeights() error {
 }
 
 // inLayers returns the members of the families of one name, layer by layer, if it takes several to have all layers, and
-// they are of one shape in several formats.
+// they are of several shapes or formats.
 func (b *builder) inLayers(name string) []ir.Member {
 	if !ir.IsFamily(name) {
 		return nil
@@ -108,10 +108,8 @@ func (b *builder) inLayers(name string) []ir.Member {
 			continue
 		case first == nil:
 			first = buf
-		case !slices.Equal(buf.Shape, first.Shape):
-			return nil
 		}
-		several = several || buf.Format() != first.Format()
+		several = several || buf.Format() != first.Format() || !slices.Equal(buf.Shape, first.Shape)
 		members += buf.Count
 	}
 	if !several || members != len(out) {
@@ -214,6 +212,10 @@ func (b *builder) placePages() error {
 		if len(buf.Pages) == 0 {
 			continue
 		}
+		if of := b.samePage(k); of != "" {
+			b.vectors[k] = of
+			continue
+		}
 		v := vectorData{Name: unique(taken, constName(buf.Name), buf),
 			Note: fmt.Sprintf("%s %s %v", buf.Name, buf.DType, buf.Shape)}
 		for _, name := range buf.Pages {
@@ -258,6 +260,19 @@ func (b *builder) placePages() error {
 			"of all SMs; one more counter, after that of the step"})
 	}
 	return nil
+}
+
+// samePage is the constant of a family of the name of the k-th buffer that comes before it, where layers differ in the
+// length of a vector and all have it on one page; or "".
+func (b *builder) samePage(k int) string {
+	buf := &b.p.Buffers[k]
+	for i := range k {
+		if of := &b.p.Buffers[i]; of.Name == buf.Name && len(of.Pages) == 1 && slices.Equal(of.Pages, buf.Pages) &&
+			!slices.Equal(of.Shape, buf.Shape) {
+			return b.vectors[i]
+		}
+	}
+	return ""
 }
 
 // few lists names in what a line has room for.

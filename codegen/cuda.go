@@ -163,6 +163,18 @@ type cudaData struct {
 	Consume       []string // lines of the consumers' step
 }
 
+// Widths are lines that list how wide the MLP of each layer is, where layers differ in that.
+func (d *cudaData) Widths() []string {
+	if len(d.Model.Kinds) == 0 {
+		return nil
+	}
+	widths := make([]string, d.Model.Layers)
+	for layer := range widths {
+		widths[layer] = itoa(d.Model.Of(layer).Intermediate)
+	}
+	return list(widths)
+}
+
 // Headers are the files of the device runtime that megakernel.cu includes besides attention and the stream: those of
 // every kernel, and those of its bodies.
 func (d *cudaData) Headers() []string {
@@ -245,11 +257,11 @@ func build(p *ir.Program) (*builder, error) {
 			pass.NumTokens(), several)
 	}
 	for _, f := range p.Model.Kinds {
-		if first := p.Model.Kinds[0]; f != first {
-			return nil, diag.Errorf(codeStructure, "program", "layers differ in sizes: there are some of %d heads, %d "+
-				"kv heads of %d elements and %d wide, and of %d, %d, %d and %d; want one size of each until the device "+
-				"code takes sizes by the layer", first.Heads, first.KVHeads, first.HeadDim, first.Intermediate, f.Heads,
-				f.KVHeads, f.HeadDim, f.Intermediate)
+		if first := p.Model.Kinds[0]; f.Heads != first.Heads || f.KVHeads != first.KVHeads || f.HeadDim != first.HeadDim {
+			return nil, diag.Errorf(codeStructure, "program", "layers differ in heads: there are some of %d heads and "+
+				"%d kv heads of %d elements, and of %d, %d and %d; want the same in all layers, for the kernel has "+
+				"one size of caches (widths of MLPs may differ)", first.Heads, first.KVHeads, first.HeadDim, f.Heads,
+				f.KVHeads, f.HeadDim)
 		}
 	}
 	if err := ir.CheckArch(p.Target.Arch); err != nil {

@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"slices"
 
 	"amkc/ir"
 	"amkc/ir/diag"
@@ -95,11 +96,13 @@ func (b *builder) page(name string, at site) (string, error) {
 	case !placed:
 		return "", diag.Errorf(codeStructure, "buffer "+name,
 			"is exchanged but is on no page: want pass pagecolor to have run")
+	case len(buf.Pages) == 1 && !slices.ContainsFunc(ms, func(m ir.Member) bool {
+		return b.vectors[m.Declared] != constant
+	}):
+		return constant, nil
 	case !one || !even:
 		return "", diag.Errorf(codeStructure, "buffer "+name,
 			"is exchanged, and a loop takes its members from several buffers or out of turn: want one family in turn")
-	case len(buf.Pages) == 1:
-		return constant, nil
 	}
 	// Member k has the index First + k*Step, and is on the page numbered by that index over Step.
 	return fmt.Sprintf("%s[(%s) %% %d]", constant, at.expression("c.layer", ks[0]+buf.First/max(1, buf.Step), by),

@@ -1,6 +1,7 @@
 package readback
 
 import (
+	"slices"
 	"strings"
 
 	"amkc/ir"
@@ -15,7 +16,7 @@ func (b *builder) buffers() {
 		if w, known := b.weight(c.name); known {
 			b.config.taken[c.name] = true
 			if c.array {
-				b.p.Buffers = append(b.p.Buffers, b.runs(w)...)
+				b.p.Buffers = append(b.p.Buffers, b.runs(c, w.Count)...)
 				continue
 			}
 			b.p.Buffers = append(b.p.Buffers, b.stored(w, 0))
@@ -68,18 +69,19 @@ func ofLayer(family ir.Buffer, layer int) ir.Buffer {
 func (b *builder) weight(constant string) (ir.Buffer, bool) {
 	if c := b.config.byName[constant]; c != nil && c.array {
 		base, listed := strings.CutSuffix(constant, "At")
-		w, known := b.weightOf(base)
-		return w, listed && known && !b.unrolled && len(w.Shape) == 2 && w.Count > 0 && w.Count == len(c.value.list)
+		w, known := b.weightOf(base, 0)
+		return w, listed && known && !b.unrolled && (len(w.Shape) == 2 || b.widths != nil) && w.Count > 0 &&
+			w.Count == len(c.value.list)
 	}
 	if !b.unrolled {
-		return b.weightOf(constant)
+		return b.weightOf(constant, 0)
 	}
 	layer, rest, single := layerOf(strings.TrimPrefix(constant, "k"))
 	if !single {
-		w, known := b.weightOf(constant)
+		w, known := b.weightOf(constant, 0)
 		return w, known && w.Count == 0
 	}
-	w, known := b.weightOf("k" + rest)
+	w, known := b.weightOf("k"+rest, layer)
 	return ofLayer(w, layer), known && w.Count > 0 && layer < b.facts.layers
 }
 
@@ -95,14 +97,16 @@ func (b *builder) stored(w ir.Buffer, kind int) ir.Buffer {
 	return w
 }
 
-// runs are the families of a weight with a place for each layer: one for each run of layers whose stages read it as
-// stored in one format.
-func (b *builder) runs(w ir.Buffer) []ir.Buffer {
+// runs are the families of a weight with a place for each of n layers: one for each run of layers whose stages read it
+// as of one shape, and stored in one format.
+func (b *builder) runs(c *constant, n int) []ir.Buffer {
 	var out []ir.Buffer
-	layers := ir.Loop{Count: w.Count, Kinds: b.kinds}
-	for layer := range w.Count {
+	layers := ir.Loop{Count: n, Kinds: b.kinds}
+	for layer := range n {
+		w, _ := b.weightOf(strings.TrimSuffix(c.name, "At"), layer)
 		in := b.stored(w, layers.Kind(layer))
-		if last := len(out) - 1; last >= 0 && out[last].Format() == in.Format() {
+		if last := len(out) - 1; last >= 0 && out[last].Format() == in.Format() &&
+			slices.Equal(out[last].Shape, in.Shape) {
 			out[last].Count++
 			continue
 		}
@@ -113,8 +117,8 @@ func (b *builder) runs(w ir.Buffer) []ir.Buffer {
 }
 
 // weightOf is the weight, or the frequencies, whose offset a constant is called to be: kQkvWeight is that of
-// L{i}.qkv.weight, and kQkvBias of what its rows are added to.
-func (b *builder) weightOf(constant string) (ir.Buffer, bool) {
+// L{i}.qkv.weight, and kQkvBias of what its rows are added to. Its shape is that in a layer.
+func (b *builder) weightOf(constant string, layer int) (ir.Buffer, bool) {
 	m := &b.facts
 	for i, t := range m.rotations {
 		if constant == numbered(invFreq, i) {
@@ -129,7 +133,7 @@ func (b *builder) weightOf(constant string) (ir.Buffer, bool) {
 		if w.Shape == nil || constantFor(w.Name) != constant {
 			continue
 		}
-		out := ir.Buffer{Name: w.Name, Kind: ir.Weight, DType: m.dtypes.Weights, Shape: w.Shape(&m.Facts)}
+		out := ir.Buffer{Name: w.Name, Kind: ir.Weight, DType: m.dtypes.Weights, Shape: w.Shape(b.factsOf(layer))}
 		if ir.IsFamily(w.Name) {
 			out.Count = m.layers
 		}
@@ -194,8 +198,8 @@ func (b *builder) checkWeights() {
 // checkOffsets holds a list of offsets to where the members of families lie. A list is for those of several formats.
 func (b *builder) checkOffsets(c *constant, w ir.Buffer, offsets map[string]int) {
 	r := &b.config
-	if c.typ != "size_t" || len(b.runs(w)) < 2 {
-		r.fail(c.at, "%s is a list of %s; want one of size_t, and one offset where the layers have %s in one format",
+	if c.typ != "size_t" || len(b.runs(c, w.Count)) < 2 {
+		r.fail(c.at, "%s is a list of %s; want one of size_t, and one offset where the layers have %s in one form",
 			c.name, c.typ, w.Name)
 		return
 	}

@@ -97,6 +97,8 @@ func (f *facts) model(p *ir.Program) {
 	f.add(where, "vocab", m.Vocab)
 	f.add(where, "max_seq", m.MaxSeq)
 	f.add(where, "tied", m.Tied)
+	f.add(where, "facts of layers", m.Kinds)
+	f.add(where, "kinds of layers", m.LayerKinds)
 }
 
 // config adds the machine, and those knobs that are constants of the kernel and nothing else of the program.

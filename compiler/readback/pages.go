@@ -1,6 +1,7 @@
 package readback
 
 import (
+	"slices"
 	"strings"
 
 	"amkc/ir"
@@ -59,7 +60,7 @@ func (b *builder) placePages() {
 	for _, v := range vectors {
 		if c := r.byName[v.constant]; c != nil && !(b.unrolled && ir.IsFamily(v.Name)) {
 			r.taken[v.constant] = true
-			b.vector(v, c, pages)
+			b.vector(v, 0, c, pages)
 		}
 	}
 	for _, c := range r.order {
@@ -70,7 +71,7 @@ func (b *builder) placePages() {
 					r.taken[c.name] = true
 					member := *v.Vector
 					member.Name, _ = ir.Resolve(v.Name, layer)
-					b.vector(vector{v.constant, &member}, c, pages)
+					b.vector(vector{v.constant, &member}, layer, c, pages)
 				}
 			}
 		}
@@ -78,16 +79,16 @@ func (b *builder) placePages() {
 	b.checkPlaces(offsets)
 }
 
-// vector declares an exchanged vector. Its words are as wide as the elements that its writers publish: those of the
+// vector declares an exchanged vector, or the one of a layer. Its words are as wide as the elements that its writers publish: those of the
 // model, but fp32 for partial results of attention, and a pair of value and index for the best logit.
-func (b *builder) vector(v vector, c *constant, pages map[string]int) {
+func (b *builder) vector(v vector, layer int, c *constant, pages map[string]int) {
 	m := &b.facts
 	words := ir.Word32
 	if m.dtypes.Activations == ir.F32 {
 		words = ir.Word64
 	}
 	buf := ir.Buffer{Name: v.Name, Count: m.layers, Kind: ir.Activation, DType: m.dtypes.Activations,
-		Space: ir.GlobalScratch, Layout: ir.Layout{Kind: words}, Shape: v.Shape(&m.Facts)}
+		Space: ir.GlobalScratch, Layout: ir.Layout{Kind: words}, Shape: v.Shape(b.factsOf(layer))}
 	switch v.constant {
 	case "kX":
 		buf.Count++
@@ -127,6 +128,18 @@ func (b *builder) vector(v vector, c *constant, pages map[string]int) {
 		buf.Pages, buf.Layout.Copies = append(buf.Pages, page.Name), page.Layout.Copies
 	}
 	b.p.Buffers = append(b.p.Buffers, buf)
+	if buf.Count != m.layers || b.widths == nil {
+		return
+	}
+	for i := 1; i < m.layers; i++ { // one family for each run of layers that have it in one length
+		last, shape := &b.p.Buffers[len(b.p.Buffers)-1], v.Shape(b.factsOf(i))
+		if v.constant == "kO" || v.constant == "kDown" || slices.Equal(shape, last.Shape) {
+			continue
+		}
+		last.Count = i - last.First
+		buf.First, buf.Count, buf.Shape = i, m.layers-i, shape
+		b.p.Buffers = append(b.p.Buffers, buf)
+	}
 }
 
 // pageAlign is the alignment of the pages of the exchange area, in bytes.

@@ -109,6 +109,7 @@ type builder struct {
 	streamed, computed      *walk  // of megakernel.cu
 
 	facts    model
+	widths   []int // of the MLP of each layer; nil: all are alike
 	flagged  bool
 	barriers bool // each layer ends at one
 	unrolled bool // the layers are in no loop, and what is theirs is in no family
@@ -221,6 +222,46 @@ func (b *builder) model() {
 	b.p.Model = ir.Model{DTypes: m.dtypes, Layers: m.layers, Hidden: m.Hidden, Intermediate: m.Intermediate,
 		Heads: m.Heads, KVHeads: m.KVHeads,
 		HeadDim: m.HeadDim, Vocab: m.Vocab, MaxSeq: m.maxSeq, Tied: m.tied}
+	b.readWidths()
+}
+
+// readWidths reads how wide the MLP of each layer is, where layers differ in that.
+func (b *builder) readWidths() {
+	r, m := &b.config, &b.p.Model
+	c := r.scope.byName["kIntermediates"]
+	if c == nil {
+		return
+	}
+	r.taken[c.name] = true
+	var layers []ir.LayerFacts
+	for _, v := range c.value.list {
+		if v.kind != integer || v.n < 1 || v.n > most {
+			r.fail(v.at, "no width of an MLP; want a number from 1 to %d", most)
+			return
+		}
+		b.widths = append(b.widths, v.n)
+		f := *m.Of(0)
+		f.Intermediate = v.n
+		layers = append(layers, f)
+	}
+	if c.typ != "int" || !c.array || len(layers) != m.Layers || layers[0] != *m.Of(0) {
+		r.fail(c.at, "%s has %d values of type %s; want an array of int, with one for each of %d layers and "+
+			"kIntermediate first", c.name, len(layers), c.typ, m.Layers)
+		b.widths = nil
+		return
+	}
+	if m.SetFacts(layers); len(m.Kinds) == 0 {
+		r.fail(c.at, "%s has one width alone; want none of it", c.name)
+	}
+}
+
+// factsOf are the facts that the stages and buffers of a layer depend on.
+func (b *builder) factsOf(layer int) *kernel.Facts {
+	f := b.facts.Facts
+	if layer < len(b.widths) {
+		f.Intermediate = b.widths[layer]
+	}
+	return &f
 }
 
 // machine reads what the SMs and their rings are.
