@@ -3,8 +3,8 @@ package importers
 import (
 	"strconv"
 
-	"amkc/ir"
 	"amkc/importers/checkpoint"
+	"amkc/ir"
 )
 
 // perLayerConfig is the field in which a config has what layers have of their own. Its keys are numbers of layers, which
