@@ -26,7 +26,7 @@ HUB = "example"  # the organisation that the checkpoints are of, in the cache
 
 
 def first_answer_row(shop, case, message):
-    """Compiles a checkpoint of a hub's cache, which is no row's build, and talks to it."""
+    """Compiles a checkpoint of a hub's cache, which is not a row's build, and talks to it."""
     shop.settle()
     work = shop.work / "first_answer" / case.name
     home, out = work / "hub", work / "build"

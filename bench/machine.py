@@ -21,7 +21,7 @@ REPO = Path(__file__).resolve().parent.parent
 # Trees of the same sources give the same bytes, whatever was committed since: rows and builds go by a digest of amkc.
 GO_BUILD = ("go", "build", "-trimpath", "-buildvcs=false")
 # What `amkc targets` calls the GPUs that were measured, by their name in the driver. Another product of the same name
-# has other sizes: an H100 PCIe is no h100.
+# has other sizes: an H100 PCIe is not an h100.
 TARGETS = {"NVIDIA H100 80GB HBM3": "h100", "NVIDIA H200": "h200"}
 NO_GPU = "none found"
 

@@ -26,7 +26,7 @@ FAMILIES = tuple(Case(ZOO + name, "bf16", rows=8, sequences=8) for name in (
 FAMILIES += tuple(Case(ZOO + name, "bf16", rows=8) for name in ("cohere-head-norms", "gpt2", "opt-tied"))
 # Its queries are scaled from position 64 on, which is not modelled.
 FAMILIES += (Case(ZOO + "ministral3-window", "bf16", max_seq=64, rows=8, sequences=8),)
-# Without tensor cores: in fp32, which has no kernel for prompts, and where a vector is no multiple of four.
+# Without tensor cores: in fp32, which has no kernel for prompts, and where a vector is not a multiple of four.
 PLAIN = tuple(Case(ZOO + name, "fp32", rows=8, sequences=8) for name in (
     "cohere-head-norms-odd", "falcon-groups-one-norm", "gemma2-uncapped", "gpt2", "llama-gqa", "mistral-window-narrow",
     "qwen3-odd-dims", "stablelm-odd-dims"))

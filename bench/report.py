@@ -36,7 +36,7 @@ def load(path):
     except json.JSONDecodeError as e:
         raise Damaged(f"{path}:{e.lineno}:{e.colno}: {e.msg}; want JSON, as a script of bench writes it") from None
     except UnicodeDecodeError as e:
-        raise Damaged(f"{path}: byte {e.start} is no UTF-8; want JSON, as a script of bench writes it") from None
+        raise Damaged(f"{path}: byte {e.start} is not UTF-8; want JSON, as a script of bench writes it") from None
     if not isinstance(data, dict):
         raise Damaged(f"{path}: it has a {type(data).__name__}; want an object of JSON")
     return data

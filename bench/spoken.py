@@ -6,7 +6,7 @@
 
 OUT gets links to the files of MODEL. A tokenizer that is made has as many tokens as the config has ids: bytes, and
 merges of two tokens that a generator of random numbers has picked, always the same. It reads and writes any text; its
-words are no words. The chat template writes one message under the other. Needs the standard library, and PyTorch and
+words are not words. The chat template writes one message under the other. Needs the standard library, and PyTorch and
 transformers for weights.
 """
 

@@ -36,7 +36,7 @@ class Damaged(unittest.TestCase):
         good = {"schema": "amkc.results/1", "environments": {"A": HERE}}
         bad = row("bench/a") | {"environment": "B"}
         for text, says in (('{"schema":\n', ":2:1: Expecting value; want JSON"), ("[]", "it has a list; want"),
-                           ("\udcff", "byte 0 is no UTF-8"),
+                           ("\udcff", "byte 0 is not UTF-8"),
                            ('{"schema": "amkc.results/1"}', "KeyError: 'environments'; want environments by letter"),
                            (json.dumps(good | {"rows": [{}]}), "KeyError: 'id'; want"),
                            (json.dumps(good | {"rows": [bad]}), "row bench/a: want one of the environments"),

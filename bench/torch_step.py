@@ -48,7 +48,7 @@ class CudaGraph:
         torch.cuda.current_stream().wait_stream(side)
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # what other threads do is no part of it
+        with torch.cuda.graph(graph, capture_error_mode="thread_local"):  # what other threads do is not a part of it
             step()
         self.run = graph.replay
 

@@ -122,7 +122,7 @@ func (b *builder) countExchanges(v *ir.Variant) (outside int, sum string) {
 		for _, st := range s.stages {
 			kind, err := classify(st)
 			switch {
-			case !advances(st): // one that is listed all the same is no exchange
+			case !advances(st): // one that is listed all the same is not an exchange
 				everyLayer = everyLayer && (err != nil || kind.Unlisted)
 			case st.Kind == 0:
 				inAll++

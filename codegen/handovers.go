@@ -228,7 +228,7 @@ func (h *handovers) wait(s *ir.Stage, kind *kernel.Body, index int) error {
 // end looks at a stage that ends the step, or comes after one that does.
 func (h *handovers) end(s *ir.Stage, kind *kernel.Body, at site, index int) error {
 	if h.ended == len(kernel.Endings) || kind != kernel.Endings[h.ended] || at.loop != nil {
-		return diag.Errorf(codeStructure, "stage "+s.Name, "is no stage that the kernel can end a step with here: "+
+		return diag.Errorf(codeStructure, "stage "+s.Name, "is not a stage that the kernel can end a step with here: "+
 			"want %v in this order, in no loop, each once, and nothing behind them", kernel.Endings)
 	}
 	if h.due != nil {

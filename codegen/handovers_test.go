@@ -71,7 +71,7 @@ func TestHandovers(t *testing.T) {
 		"nothing": {},
 		"another embedding first": {edits: []string{"buffer best.value", rowsOfX, "stage embed ",
 			second + "stage embed "}},
-		"a stage after sample": {want: "stage late: error: is no stage that the kernel can end a step with here",
+		"a stage after sample": {want: "stage late: error: is not a stage that the kernel can end a step with here",
 			edits: []string{"buffer best.value", one, "stage emit", late + "stage emit"}},
 		"a stage before sample": {want: "stage late: error: publishes its rows and signals nothing",
 			edits: []string{"buffer best.value", one, "stage sample", late + "stage sample"}},
@@ -81,13 +81,13 @@ func TestHandovers(t *testing.T) {
 			edits: []string{"buffer best.value", many, "stage L{i}.down",
 				strings.Replace(more, "COUNTER", "L{i}.act", 1) + "stage L{i}.down", "wait L{i}.act >= 40",
 				"wait L{i}.act >= 80"}},
-		"the token chosen twice": {want: "stage sample2: error: is no stage that the kernel can end a step with here",
+		"the token chosen twice": {want: "stage sample2: error: is not a stage that the kernel can end a step with",
 			edits: []string{"stage stop", "stage sample2 spread extent=40 grain=1 sms=40 rot=0 step=0\n  wait best " +
 				">= 40\n  next.sm[a:b] = SAMPLE(best.value[0:40], best.index[0:40], sampling[0:4]) pos=pos\n" +
 				"stage stop"}},
-		"stop behind emit": {want: "stage emit: error: is no stage that the kernel can end a step with here",
+		"stop behind emit": {want: "stage emit: error: is not a stage that the kernel can end a step with here",
 			edits: []string{stopStage, "", emitStage, emitStage + stopStage}},
-		"nothing stops": {want: "stage emit: error: is no stage that the kernel can end a step with here",
+		"nothing stops": {want: "stage emit: error: is not a stage that the kernel can end a step with here",
 			edits: []string{stopStage, ""}},
 		"stop at other tokens": {want: "the kernel's stop would compute stop[a:b] = STOP(next.sm[a:b], " +
 			"stop.ids[0:256], stop.last[0])", edits: []string{"stop.ids[0:256]", "stop.ids[0:255]"}},
@@ -132,7 +132,7 @@ func TestHandovers(t *testing.T) {
 			"buffer rope.inv_freq2 CONST F32 [8] HBM rowmajor from rows(@inv_freq)\nbuffer embed.weight"}},
 		"the same token again": {want: "the kernel's emit would compute next[0] = COPY(next.sm[0])",
 			edits: []string{"COPY(next.sm[0])", "COPY(token[0])"}},
-		"another output": {want: "stage emit: error: is no stage that the kernel can end a step with here",
+		"another output": {want: "stage emit: error: is not a stage that the kernel can end a step with here",
 			edits: []string{"buffer next.sm", "buffer again IO_OUTPUT I32 [1] HBM rowmajor\nbuffer next.sm",
 				"stage emit explicit", "stage again explicit\n  task sm=0 a=0 b=1\n  again[0] = COPY(next.sm[0])\n" +
 					"stage emit explicit"}},

@@ -25,7 +25,7 @@ func builtProgram(t *testing.T, dir string) *ir.Program {
 	return p
 }
 
-// Nothing is emitted from a program with a string that is no name, even if nobody has checked it before.
+// Nothing is emitted from a program with a string that is not a name, even if nobody has checked it before.
 func TestHostileTextIsNotEmitted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")

@@ -52,7 +52,7 @@ func TestNormsOfRowsAreHeldToTheKernel(t *testing.T) {
 			b.DType = ir.F32
 			second(p, b)
 		}, "want one buffer of BF16 in SMEM for the whole step, [hidden]"},
-		"in grains that are no tiles": {func(p *ir.Program) { stage(p, "mlp_add").Dist.Grain = 4 }, "AMK4002"},
+		"in grains that are not tiles": {func(p *ir.Program) { stage(p, "mlp_add").Dist.Grain = 4 }, "AMK4002"},
 		"of the words of an exchange before": {func(p *ir.Program) {
 			stage(p, "mlp_add").Waits[0].Counter = "L{i}.act"
 		}, "waits for L00.act, and the kernel for L00.down"},

@@ -40,7 +40,7 @@ func (b *builder) address(name string, at site, variable string) (string, error)
 	}
 	for _, m := range ms {
 		if _, placed := b.weights[m.Declared]; !placed {
-			return "", diag.Errorf(codeStructure, "buffer "+name, "is no WEIGHT or CONST of the program")
+			return "", diag.Errorf(codeStructure, "buffer "+name, "is not a WEIGHT or CONST of the program")
 		}
 	}
 	if listed, known := b.listed(ms, at, variable); known {
@@ -120,7 +120,7 @@ func (b *builder) cache(name string, at site, variable string) (string, error) {
 	slots := make([]int, len(ms))
 	for t, m := range ms {
 		if b.caches[m.Declared] == nil {
-			return "", diag.Errorf(codeStructure, "buffer "+name, "is no KV_CACHE of the program")
+			return "", diag.Errorf(codeStructure, "buffer "+name, "is not a KV_CACHE of the program")
 		}
 		slots[t] = b.caches[m.Declared][m.K]
 	}

@@ -52,7 +52,7 @@ func TestPartsDoWhatTheLoopDoes(t *testing.T) {
 	}
 	barriers, err := newCUDAData(withBarriers(goldenPrograms(t)["pycoder-5m_h200_bf16"]))
 	require.NoError(t, err)
-	require.Empty(t, barriers.Parts, "a barrier of all SMs is no stage")
+	require.Empty(t, barriers.Parts, "a barrier of all SMs is not a stage")
 	pass, err := newCUDAData(builtProgram(t, "pycoder-5m_h200_bf16/rows8"))
 	require.NoError(t, err)
 	require.Empty(t, pass.Parts, "a step of several tokens is not measured in parts")

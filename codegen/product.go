@@ -220,7 +220,7 @@ func (w *productWriter) value(ops []ir.Operand, k int) string {
 	name := buf(ops, k)
 	v := w.values[name]
 	if v == "" || v == w.reader {
-		w.fail("finishes rows from %s, which is no row of its product", name)
+		w.fail("finishes rows from %s, which is not a row of its product", name)
 	}
 	return v
 }

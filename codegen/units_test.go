@@ -108,7 +108,7 @@ func checkUnit(t *testing.T, line string) {
 	for n = n[6:]; len(n) > 0; n = n[2:] {
 		first, rows := n[0], n[1]
 		if first%16 != 0 || rows < 1 || first%share+rows > share {
-			t.Fatalf("%s: %d rows from %d on are no piece of a chunk", line, rows, first)
+			t.Fatalf("%s: %d rows from %d on are not a piece of a chunk", line, rows, first)
 		}
 		for row := first; row < first+rows; row++ {
 			got = append(got, row)

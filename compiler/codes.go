@@ -11,7 +11,7 @@ The file or the directory that the result would be written to is one that this c
 the build or a configuration, perhaps by way of a link. Nothing was written. Name another output.`)
 	codeModelFile = diag.New("AMK1040", "a file of the model cannot be copied into the build", `
 A build carries config.json, generation_config.json and tokenizer.json of the model along. One of them is there and
-cannot be read: it is no regular file (a pipe, a device, a directory), is larger than such a file may be, or may not
+cannot be read: it is not a regular file (a pipe, a device, a directory), is larger than such a file may be, or may not
 be read. A symbolic link is followed, wherever it leads: in the caches of hubs every file is one.`)
 	codeProof = diag.New("AMK5103", "the program could not be proved safe", `
 amkc emits only programs that validate proves free of deadlocks and races. The notes are validate's own findings, each

@@ -287,7 +287,7 @@ func (r *StageReport) take(got, want float32, allowed, ulp float64) bool {
 	}
 	r.Different++
 	apart := math.Abs(float64(got) - float64(want))
-	if !(apart <= allowed) || allowed == 0 { // and so if one of them is no number
+	if !(apart <= allowed) || allowed == 0 { // and so if one of them is not a number
 		return false
 	}
 	if !math.IsInf(apart, 0) { // nor is allowed finite, if it is
@@ -322,7 +322,7 @@ func (c *comparing) tokens(apart []float64) {
 		}
 		gap := math.Abs(float64(logits[t*vocab+id]) - float64(logits[t*vocab+own]))
 		allowed := apart[t*vocab+id] + apart[t*vocab+own]
-		if !(gap <= allowed) || allowed == 0 { // and so if one of them is no number
+		if !(gap <= allowed) || allowed == 0 { // and so if one of them is not a number
 			c.found("difference", "%s: token %d is chosen here, and %d on the GPU, whose logits are %v apart", c.name,
 				own, id, gap)
 		}

@@ -123,7 +123,7 @@ func TestOwnInputs(t *testing.T) {
 	before := text(t, model, "config.json")
 	link := filepath.Join(elsewhere, "model")
 	require.NoError(t, os.Symlink(model, link))
-	put(t, model, host.ManifestFile, `{"files": {}}`) // otherwise it is no output directory to begin with
+	put(t, model, host.ManifestFile, `{"files": {}}`) // otherwise it is not an output directory to begin with
 	for _, out := range []string{model, link} {
 		_, err := Compile(t.Context(), emitted(model, out))
 		requireAMK(t, "AMK5123", err)

@@ -83,7 +83,7 @@ func parseRegisters(text string) []Registers {
 	found := []Registers{}
 	for line := range strings.Lines(text) {
 		number := func(s string) int {
-			n, _ := strconv.Atoi(s) // digits; more of them than an int holds are no registers
+			n, _ := strconv.Atoi(s) // digits; more of them than an int holds are not registers
 			return n
 		}
 		if m := ptxasKernel.FindStringSubmatch(line); m != nil {

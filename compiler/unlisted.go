@@ -187,7 +187,7 @@ func (s *survey) report(severity diag.Severity, name, what string) {
 	s.list.Add(d)
 }
 
-// A plain name means the same to every file system and shell: no other name folds to it, and it is no option.
+// A plain name means the same to every file system and shell: no other name folds to it, and it is not an option.
 var plain = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9 ._+@!-]*[A-Za-z0-9_+-])?$`)
 
 const notPlain = "has a name that file systems, tools or shells could take otherwise; want ASCII letters, digits and " +

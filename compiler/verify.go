@@ -228,7 +228,7 @@ func (v *Verification) checkEmission(dir string, m *codegen.Manifest, p *ir.Prog
 	}
 	for _, name := range strangers(files, p.Model.Name, m) {
 		v.Findings.Add(diag.Errorf(codeNotEmitted, filepath.Join(dir, filepath.FromSlash(name)),
-			"is listed by the manifest, and is no file of a build of %s", programFile).With(notes...))
+			"is listed by the manifest, and is not a file of a build of %s", programFile).With(notes...))
 	}
 	facts, err := codegen.Facts(p, passes...)
 	if err != nil {

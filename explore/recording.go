@@ -150,7 +150,7 @@ func readRecording(file, build string, facts *host.Facts) (*Recording, error) {
 	}
 	var r Recording
 	if err := infile.Unmarshal(text, &r); err != nil {
-		return nil, diag.Errorf(codeRecording, file, "is no trace: %s; want a file that amkc check --trace has written",
+		return nil, diag.Errorf(codeRecording, file, "is not a trace: %s; want a file that amkc check --trace wrote",
 			infile.Reason(err))
 	}
 	digest, err := digestOfSources(build, facts)

@@ -171,7 +171,7 @@ type Frame struct {
 	Line     int    `json:"line"`
 }
 
-// isHost reports whether it is no place of a kernel: the host has no line that would say anything.
+// isHost reports whether it is not a place of a kernel: the host has no line that would say anything.
 func (s *Site) isHost() bool { return s.File == "" && s.Module == "" }
 
 // place is file and line, or the module and the offset where those are not known.

@@ -35,7 +35,7 @@ func ReadScript(file string) (*Script, error) {
 func parseScript(file string, text []byte) (*Script, error) {
 	var s Script
 	if err := infile.Unmarshal(text, &s); err != nil {
-		return nil, diag.Errorf(codeScript, file, "is no script: %s; want a file that amkc explore has written",
+		return nil, diag.Errorf(codeScript, file, "is not a script: %s; want a file that amkc explore has written",
 			infile.Reason(err))
 	}
 	switch {

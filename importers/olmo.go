@@ -8,7 +8,7 @@ import (
 
 // importOLMo builds the graph of the first OLMo: a Llama whose norms take the mean off and have no weights, and whose
 // queries, keys and values may have bounds. Defaults of absent fields are those of transformers' OlmoConfig; the eps of
-// its norms is no field.
+// its norms is not a field.
 func importOLMo(m *importer) *ir.Graph {
 	attention := m.truth("attention_bias", false)
 	d := &decoder{architecture: "OlmoForCausalLM", modelled: olmoModelled, inert: olmoInert,

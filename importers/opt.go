@@ -7,7 +7,7 @@ import (
 )
 
 // importOPT builds the graph of an OPT: learned positions, whose table begins two rows before the first, and an MLP
-// without a gate. Defaults of absent fields are those of transformers' OPTConfig; the eps of its norms is no field.
+// without a gate. Defaults of absent fields are those of transformers' OPTConfig; the eps of its norms is not a field.
 func importOPT(m *importer) *ir.Graph {
 	biased, affine := m.truth("enable_bias", true), m.truth("layer_norm_elementwise_affine", true)
 	return m.decoder(&decoder{architecture: "OPTForCausalLM", modelled: optModelled, inert: optInert,

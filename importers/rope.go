@@ -126,7 +126,7 @@ func (r *ropeReader) part(field string, headDim int, absent float64) int {
 	if stated {
 		factor = r.between(field, outer, ropeBounds[key])
 	} else if there {
-		factor = 1 // null is no part, whatever an absent one is
+		factor = 1 // null is not a part, whatever an absent one is
 	}
 	if r.params != nil && r.has(key) {
 		field = r.at(key)

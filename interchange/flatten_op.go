@@ -35,7 +35,7 @@ func (s *opStep) want(ok bool, format string, args ...any) bool {
 // translate returns the op of the flat form, or none after an error.
 func (s *opStep) translate() []ir.FlatOp {
 	if s.op < 0 || int(s.op) >= len(arities) {
-		s.fail(codeNoCounterpart, "is no opcode of the registry")
+		s.fail(codeNoCounterpart, "is not an opcode of the registry")
 		return nil
 	}
 	if !s.arity() {

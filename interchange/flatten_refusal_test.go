@@ -99,7 +99,7 @@ func TestFlattenRefusals(t *testing.T) {
 			[]string{"act f32 2,4 y"})},
 		{"AMK3926", "has another cache as input",
 			one(ir.KVAppend, `{"pos":0}`, []string{"act f32 1,8", "kv f32 32,2,4"}, []string{"kv f32 32,2,4 other"})},
-		{"AMK3926", "is no opcode", change(func(p *interchange.Program) { p.Tasks[0].Op = 77 })},
+		{"AMK3926", "is not an opcode", change(func(p *interchange.Program) { p.Tasks[0].Op = 77 })},
 		{"AMK3927", "needs the parameter recipe",
 			one(ir.FUSED, `{"recipe":3}`, []string{"act f32 4"}, []string{"act f32 4 y"})},
 		{"AMK3927", "needs the parameter recipe", recipe(`[]`)},

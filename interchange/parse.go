@@ -275,6 +275,6 @@ func (r *reader) scalar(raw json.RawMessage, path string, v reflect.Value) {
 	case err != nil:
 		r.errorf(codeEnum, path, "%v", err)
 	case isName && v.Type() == reflect.TypeFor[ir.Opcode]() && v.Int() > int64(ir.FUSED):
-		r.errorf(codeEnum, path, "%s is no opcode of the profile; its opcodes end with %v", raw, ir.FUSED)
+		r.errorf(codeEnum, path, "%s is not an opcode of the profile; its opcodes end with %v", raw, ir.FUSED)
 	}
 }

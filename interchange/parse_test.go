@@ -229,7 +229,7 @@ func TestParseRefuses(t *testing.T) {
 				`GEMV_TILE GEMM_TILE ATTENTION_TILE ROPE SILU_MUL GELU ADD MUL DEQUANT SOFTMAX ALLREDUCE_SHARD ` +
 				`KV_APPEND SAMPLE_ARGMAX ATTENTION_COMBINE FUSED`},
 		{"an op of ours", `{"tasks": [{"op": "STOP"}]}`,
-			`p.json: tasks[0].op: error: "STOP" is no opcode of the profile; its opcodes end with FUSED [AMK3904]`},
+			`p.json: tasks[0].op: error: "STOP" is not an opcode of the profile; its opcodes end with FUSED [AMK3904]`},
 		{"name", `{"tasks": [{"label": "a$b"}]}`, `p.json: tasks[0].label: error: "a$b" holds "$"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -15,7 +15,7 @@ func (c *checker) variant(v *Variant) {
 		switch {
 		case n.Role == "":
 		case n.Role != RoleStep || n.Count != 0:
-			c.fail(CodeRole, "counter "+n.Name, "has the role %s, want %s for a counter that is no family, or none",
+			c.fail(CodeRole, "counter "+n.Name, "has the role %s, want %s for a counter that is not a family, or none",
 				clip(n.Role), RoleStep)
 		case ends != "":
 			c.fail(CodeRole, "counter "+n.Name, "has the role %s in variant %s, and so has %s; want one", n.Role,

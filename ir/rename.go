@@ -57,7 +57,7 @@ func (v *Variant) Each(f func(s *Stage, l *Loop)) {
 }
 
 // Rename returns the program with other names: what it does is the same. The program has no groups, whose members need
-// not be of one family; names that are no families must not become ones, and the other way round.
+// not be of one family; names that are not families must not become ones, and the other way round.
 func Rename(p *Program, to Names) (*Program, error) {
 	if len(p.Groups) > 0 {
 		return nil, fmt.Errorf("the program has the group %s, want none: members of groups have names of their own",

@@ -55,7 +55,7 @@ func (b *Buffer) unfitForRole() string {
 		fits = b.DType == F32
 	}
 	if b.Kind != kind || !fits || b.Count != 0 {
-		return fmt.Sprintf("has the role %s, want %s that is no family", b.Role, want)
+		return fmt.Sprintf("has the role %s, want %s that is not a family", b.Role, want)
 	}
 	return ""
 }
@@ -161,11 +161,11 @@ func CheckRole(role string) error {
 	for i, r := range role {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 		if !letter && (i == 0 || r != '_' && (r < '0' || r > '9')) {
-			return fmt.Errorf("%s is no role, want a letter and then letters, digits and underscores", clip(role))
+			return fmt.Errorf("%s is not a role, want a letter and then letters, digits and underscores", clip(role))
 		}
 	}
 	if role == none {
-		return errors.New("none is no role, want another word")
+		return errors.New("none is not a role, want another word")
 	}
 	return nil
 }

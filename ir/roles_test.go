@@ -106,7 +106,7 @@ func TestRolesOfBuffersAndCounters(t *testing.T) {
 func TestRolesAreChecked(t *testing.T) {
 	for _, c := range [][3]string{
 		{"buffer token IO_INPUT I32 [1] HBM rowmajor", "buffer token IO_INPUT I32 [1] HBM rowmajor role next",
-			"has the role next, want an I32 output that is no family"},
+			"has the role next, want an I32 output that is not a family"},
 		{"buffer token IO_INPUT I32 [1] HBM rowmajor", "buffer token IO_INPUT I32 [1] HBM rowmajor role word",
 			`has the role "word", want one of token, position, next, logits, stop_ids, stop_last, sampling, ` +
 				`embeddings, hidden or none`},

@@ -28,7 +28,7 @@ func TestTargets(t *testing.T) {
 			}
 		}
 		same := ir.ArchTarget(cc, target.SMs)
-		require.NotNil(t, same, "%s: %s is no architecture of the kernel", name, target.Arch)
+		require.NotNil(t, same, "%s: %s is not an architecture of the kernel", name, target.Arch)
 		same.Name, same.L2Bytes, same.HBMBytes, same.HBMGBs = name, target.L2Bytes, target.HBMBytes, target.HBMGBs
 		require.Equal(t, *same, target, "%s differs from its architecture", name)
 	}

@@ -207,7 +207,7 @@ type tokenOperand struct {
 	settings   bool // of several sequences
 }
 
-// eachOp calls f for the ops of a program but ATTENTION_COMBINE, with their operands that are no temporaries, and with
+// eachOp calls f for the ops of a program but ATTENTION_COMBINE, with their operands that are not temporaries, and with
 // the units of their stage if these are of one sequence each. Ops of tasks that have a group of rows are given as those
 // of tasks with all rows: if they are grouped, they are made that before, and otherwise f's result is grouped.
 func (t tokens) eachOp(p *Program, axes map[string]int, grouped bool,

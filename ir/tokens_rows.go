@@ -50,7 +50,7 @@ func rowsOfResult(o *Op) *Range {
 }
 
 // rowGroups returns how many groups the rows of a pass are cut into in a stage: as many as it has tasks for each split
-// of each kv head. 1 if it is no attention, or nothing that GroupRows makes.
+// of each kv head. 1 if it is not attention, or nothing that GroupRows makes.
 func (t tokens) rowGroups(kvHeads int, s *Stage) int {
 	if t.NumSequences() > 1 {
 		return 1

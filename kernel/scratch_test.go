@@ -21,7 +21,7 @@ func TestScratch(t *testing.T) {
 	require.Equal(t, 12, with.Slots(232448, 16384))
 	require.Equal(t, 0, without.Slots(65536, 16384))
 
-	// A stage whose columns are no whole quarters keeps its activations whatever the others do.
+	// A stage whose columns are not whole quarters keeps its activations whatever the others do.
 	odd := ScratchOf(&llama, true, Kept{Rows: 3}, 2048, 2050)
 	require.Equal(t, 2080, odd.Vector)
 	require.Equal(t, 8, odd.Rows)
@@ -51,7 +51,7 @@ func TestScratchOfDigits(t *testing.T) {
 	require.Equal(t, digits, DigitBytes(geometry("I8"), 14336, int8, 8), "batches of two")
 	require.Zero(t, DigitBytes(geometry("I4"), 4096, int4, 8), "four quads are in registers")
 	require.Zero(t, DigitBytes(geometry("I8"), 14336, 8192, 8), "a chunk has no two quads for each warp")
-	require.Zero(t, DigitBytes(geometry("I4"), 14336, 28*528, 4), "seven quads of a chunk are no batches of four")
+	require.Zero(t, DigitBytes(geometry("I4"), 14336, 28*528, 4), "seven quads of a chunk are not batches of four")
 	for chunk, want := range map[int]int{8448: 1, int8: 2, int4: 2, 32 * 1040: 4, 64 * 1040: 4} {
 		require.Equal(t, want, BatchQuads(geometry("I8"), 4096, chunk, 8), "int8 in chunks of %d bytes", chunk)
 	}
@@ -122,7 +122,7 @@ func TestCompactScratch(t *testing.T) {
 	require.Equal(t, 2, s.Slots(101376, 16384))
 	require.Equal(t, 2*3*272+64*256+4*8*4*262, s.AttentionBytes())
 
-	// Columns that are no whole quarters are kept with tensor cores too.
+	// Columns that are not whole quarters are kept with tensor cores too.
 	s = CompactScratchOf(&wide, true, Kept{Rows: 56}, 3072, 9218)
 	require.Equal(t, 9248, s.Vector)
 }

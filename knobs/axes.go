@@ -149,7 +149,7 @@ func (s Settings) Config() (ir.ScheduleConfig, error) {
 			for k := range axes {
 				known[k] = axes[k].Path
 			}
-			diags.Add(diag.Errorf(codeKnob, where(escaped(path)), "is no knob that a search varies; %s",
+			diags.Add(diag.Errorf(codeKnob, where(escaped(path)), "is not a knob that a search varies; %s",
 				diag.Guess(path, known, "amkc space lists them")))
 			continue
 		}

@@ -77,7 +77,7 @@ func TestSettingsThatAreNone(t *testing.T) {
 		`"many"; want 0 to 65536`:          {"tiling.ring.pace": "many"},
 		"want graph_color, linear or none": {"page_allocation": "buddy"},
 		"want contiguous, load_balance":    {"sm_assignment": "chess"},
-		"is no knob that a search varies":  {"tiling.prompt.tokens": "64"},
+		"is not a knob that a search varies":  {"tiling.prompt.tokens": "64"},
 	} {
 		_, err := s.Config()
 		require.ErrorContains(t, err, want)

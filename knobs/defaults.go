@@ -63,9 +63,9 @@ func (c *Case) quads(chunk int) int {
 	return kernel.QuadsPerWarp(f.Geometry(), widest, chunk, c.rows[Warps].Default)
 }
 
-// evenChunk is the chunk in whose quads a tile of the hidden size is cut evenly, if matrices are quantised: their
-// quads are no powers of two of bytes. It has an eighth more bytes than usual at most, and as many quads for each warp;
-// 0 if no chunk is.
+// evenChunk is the chunk in whose quads a tile of the hidden size is cut evenly, if matrices are quantised: their quads
+// are not powers of two of bytes. It has an eighth more bytes than usual at most, and as many quads for each warp; 0 if
+// no chunk is.
 func (c *Case) evenChunk() int {
 	if _, quantised := c.Format.(format.Quantised); !quantised {
 		return 0
@@ -94,8 +94,8 @@ func (c *Case) evenRows() int {
 	return (blocks*bytes + kernel.ChunkStep - 1) / kernel.ChunkStep * kernel.ChunkStep
 }
 
-// halved is the first of chunk, its half, its quarter and so on that fits, or the least one. Those that are no multiple
-// of step are passed over.
+// halved is the first of chunk, its half, its quarter and so on that fits, or the least one. Those that are not a
+// multiple of step are passed over.
 func halved(chunk, least, step int, fits func(chunk int) bool) int {
 	for !fits(chunk) && chunk > least {
 		if chunk /= 2; chunk < least || chunk%step != 0 {

@@ -52,7 +52,7 @@ type Row struct {
 	Order bool
 
 	Doc      string    // what the knob changes
-	Constant *Constant // nil: it is no constant of the kernel on its own
+	Constant *Constant // nil: it is not a constant of the kernel on its own
 	form     *form     // of a row that is not a number or a word
 }
 

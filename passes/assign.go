@@ -37,7 +37,7 @@ func assignmentOf(a ir.Assignment, target *ir.Target) (ir.Assignment, *diag.Diag
 			a.Policy = policyBalance
 		}
 		if !slices.Contains(policies, a.Policy) {
-			return a, diag.Errorf(codePolicy, where, "%q is no policy; %s", a.Policy,
+			return a, diag.Errorf(codePolicy, where, "%q is not a policy; %s", a.Policy,
 				diag.Guess(a.Policy, policies, "want "+strings.Join(policies, ", ")+
 					", or a map from stage to rotation"))
 		}

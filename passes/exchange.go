@@ -49,7 +49,7 @@ func announcedPlainly(p *ir.Program, v *ir.Variant) (plain, flaggable []bool, er
 	}
 	counters, buffers := ir.CounterDirectory(v).Members(), ir.BufferDirectory(p).Members()
 	type announcement struct{ counter, buffer int }
-	written := map[announcement]bool{} // buffers that are no words, by the counter of who writes them
+	written := map[announcement]bool{} // buffers that are not words, by the counter of who writes them
 	words := make([]bool, len(v.Counters))
 	for i := range flat.Tasks {
 		t := &flat.Tasks[i]

@@ -41,7 +41,7 @@ const wholeConfig = `{"model_type": "olmo2", "architectures": ["Olmo2ForCausalLM
 	"head_dim": 8, "vocab_size": 20, "max_position_embeddings": 64, "torch_dtype": "bfloat16"}`
 
 // goldenCases are programs that differ in what the passes have to decide: grouped heads, a tied head and long
-// contexts; or splits that are few at first; or one layer of float32, sizes that are no multiple of a tile, and an
+// contexts; or splits that are few at first; or one layer of float32, sizes that are not a multiple of a tile, and an
 // explicit schedule; or heads with norms; or norms after branches, soft caps, a scaled embedding, layers of two kinds
 // and a down whose columns are cut; or norms of all queries and of all keys.
 func goldenCases(t testing.TB) map[string]*State {

@@ -37,7 +37,7 @@ func (s *scaledRows) set(lo int, to, from []float32) {
 }
 
 // toIntegers rounds a row to multiples of its scale, which it returns: to nearest, ties to even. The scale is that of
-// the largest magnitude over 127, as a BF16. What has an infinity or is no number is so in all elements.
+// the largest magnitude over 127, as a BF16. What has an infinity or is not a number is so in all elements.
 func toIntegers(to, from []float32) (scale float32) {
 	most := uint32(0) // floats of one sign are in the order of their bits, and NaN is last
 	for _, f := range from {

@@ -88,7 +88,7 @@ GAPS = {
     "prompt_hidden.cuh": HIDDEN,
     "reference_attention.cuh": "rows of the cache beside those that should be there, which `ends` does not ask for",
     "reference_weights.cuh": "matrices in e4m3: no build that has them runs `ends`",
-    "sampling.cuh": "logits that are no numbers",
+    "sampling.cuh": "logits that are not numbers",
     "search.cuh": "sequences that draw by settings of their own, and top-k of all tokens",
     "step.cuh": "embeddings that the caller gives in the place of a token",
 }

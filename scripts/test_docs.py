@@ -54,7 +54,7 @@ def broken_links(path, text):
 
 def gone(text):
     """The files and folders in backticks that are not in the repository. NAME stands for any name, and a name without a
-    folder may be in any; what does not begin with a folder of the repository is no path of it."""
+    folder may be in any; what does not begin with a folder of the repository is not a path of it."""
     bad = []
     for path in re.findall(r"`([\w./*-]+)`", prose(text)):
         top, slash, _ = path.partition("/")

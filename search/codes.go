@@ -3,7 +3,7 @@ package search
 import "amkc/ir/diag"
 
 var (
-	codeNoVerdict = diag.New("AMK6001", "the file is no verdict", `
+	codeNoVerdict = diag.New("AMK6001", "the file is not a verdict", `
 A verdict is the JSON object that amkc eval --json prints: what was judged, its class, the proof, what was compared, and
 times where all of that has passed. The message says what is missing or does not fit.`)
 
@@ -24,7 +24,7 @@ user's configuration; --key names another file. amkc eval and amkc search make i
 user alone, and write its public half to verdict.key.pub, which is enough to verify. Campaigns on several machines need
 the same key: copy the file. Earlier versions had a secret of 64 digits in verdict.key: rename or remove it.`)
 
-	codeCampaign = diag.New("AMK6004", "the file is no campaign", `
+	codeCampaign = diag.New("AMK6004", "the file is not a campaign", `
 campaign.json says what a search was asked to do. It is written once, by amkc search, and never changed. The message
 says what does not fit; a directory whose file was edited cannot be gone on with.`)
 

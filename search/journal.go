@@ -131,7 +131,7 @@ func LoadCampaign(dir string) (c *Campaign, digest string, err error) {
 		return nil, "", earlier(path, schema, CampaignSchema)
 	}
 	if err := strictJSON(text, c); err != nil {
-		return nil, "", diag.Errorf(codeCampaign, path, "is no campaign: %s", infile.InJSON(text, err))
+		return nil, "", diag.Errorf(codeCampaign, path, "is not a campaign: %s", infile.InJSON(text, err))
 	}
 	return c, hexDigest(text), c.check(path)
 }

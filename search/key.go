@@ -117,8 +117,8 @@ func ReadPublicKey(path string) (PublicKey, error) {
 	}
 	key, err := parseKey(path, text)
 	if err != nil {
-		return nil, diag.Errorf(codeKey, path, "is no key; want a public or a private key of Ed25519 in PEM, such as "+
-			"the .pub that amkc eval and amkc search write when they make a key")
+		return nil, diag.Errorf(codeKey, path, "is not a key; want a public or a private key of Ed25519 in PEM, "+
+			"such as the .pub that amkc eval and amkc search write when they make a key")
 	}
 	return key.Public(), nil
 }
@@ -139,8 +139,8 @@ func parseKey(path string, text []byte) (Key, error) {
 			}
 		}
 	}
-	return nil, diag.Errorf(codeKey, path, "is no private key; want one of Ed25519 in PEM, or no file: amkc eval and "+
-		"amkc search make one. Earlier versions had a secret of 64 digits there, with which "+
+	return nil, diag.Errorf(codeKey, path, "is not a private key; want one of Ed25519 in PEM, or no file: amkc eval "+
+		"and amkc search make one. Earlier versions had a secret of 64 digits there, with which "+
 		"nobody else could verify: rename or remove it")
 }
 

@@ -50,7 +50,7 @@ func TestKeys(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, public, same)
 	_, err = LoadKey(PublicName(path))
-	require.ErrorContains(t, err, "is no private key")
+	require.ErrorContains(t, err, "is not a private key")
 	private, err := os.ReadFile(path)
 	require.NoError(t, err)
 	text, err := os.ReadFile(PublicName(path))
@@ -78,8 +78,8 @@ func TestKeys(t *testing.T) {
 		"an earlier key": strings.Repeat("0a", 32) + "\n"} {
 		require.NoError(t, os.WriteFile(path, []byte(bad), 0o600))
 		_, err = LoadKey(path)
-		require.ErrorContains(t, err, "is no private key; want one of Ed25519 in PEM, or no file", name)
+		require.ErrorContains(t, err, "is not a private key; want one of Ed25519 in PEM, or no file", name)
 		_, err = ReadPublicKey(path)
-		require.ErrorContains(t, err, "is no key; want a public or a private key of Ed25519 in PEM", name)
+		require.ErrorContains(t, err, "is not a key; want a public or a private key of Ed25519 in PEM", name)
 	}
 }

@@ -47,7 +47,7 @@ func TestResults(t *testing.T) {
 	}
 	require.Positive(t, kept)
 
-	// Predictions are no latencies, and nothing is kept for them.
+	// Predictions are not latencies, and nothing is kept for them.
 	c := toyCampaign(knobs.Settings{})
 	c.Device = DeviceCost
 	j, _ = ran(t, c, 30)

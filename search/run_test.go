@@ -222,7 +222,7 @@ func TestWhySearchesEnd(t *testing.T) {
 	j.State.trials[0].Verdict.At[0].Ceiling = 1
 	_, err = r.Run(t.Context(), j)
 	require.EqualError(t, err, "no GPU")
-	require.Len(t, j.State.Trials(), 1, "what nothing is to blame for is no trial")
+	require.Len(t, j.State.Trials(), 1, "what nothing is to blame for is not a trial")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("enough"))
 	_, err = r.Run(ctx, j)

@@ -22,7 +22,7 @@ type Space struct {
 	Digest string `json:"digest"` // of the knobs; a campaign is of one space
 	Knobs  []Knob `json:"knobs"`
 	Left   int    `json:"left,omitempty"` // values that were not tried; a campaign has none
-	// Idle are the knobs that are not among these. They are no part of the digest: a campaign does not depend on them.
+	// Idle are the knobs that are not among these. They are not part of the digest: a campaign does not depend on them.
 	Idle []Idle `json:"idle,omitempty"`
 }
 
@@ -48,7 +48,7 @@ type Knob struct {
 	Follows []string  `json:"follows,omitempty"`
 	Refused []Refused `json:"refused"` // values that this model or target does not allow, on their own
 	Same    []Same    `json:"same"`    // values that make the build of another one
-	// Left are values that were not tried, where the space is no whole one.
+	// Left are values that were not tried, where the space is not a whole one.
 	Left []knobs.Value `json:"left,omitempty"`
 }
 
@@ -83,8 +83,8 @@ func (s *Space) Only(names []string) (*Space, error) {
 	for _, name := range names {
 		if !known[name] {
 			all := slices.Sorted(maps.Keys(known))
-			return nil, diag.Errorf(codeOnly, "--only", "%q is no region and no knob that is varied here; %s", name,
-				diag.Guess(name, all, "want "+strings.Join(all, ", ")))
+			return nil, diag.Errorf(codeOnly, "--only", "%q is neither a region nor a knob that is varied here; %s",
+				name, diag.Guess(name, all, "want "+strings.Join(all, ", ")))
 		}
 	}
 	out.Seal()

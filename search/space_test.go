@@ -37,7 +37,7 @@ func TestOnly(t *testing.T) {
 	require.Equal(t, []string{"pipelining_depth", "tiling.ring.pace", "tiling.ring.run_ahead", "tiling.loop.barrier"},
 		paths("ring", "tiling.loop.barrier"))
 	_, err := toySpace().Only([]string{"rings"})
-	require.ErrorContains(t, err, `"rings" is no region and no knob that is varied here; did you mean ring`)
+	require.ErrorContains(t, err, `"rings" is neither a region nor a knob that is varied here; did you mean ring`)
 	c := toyCampaign(knobs.Settings{})
 	c.Only = []string{"ring"}
 	c.Space, err = c.Space.Only(c.Only)

@@ -86,7 +86,7 @@ func TestWhatIsNoVerdict(t *testing.T) {
 	toyKey.Sign(whole)
 	text := string(marshalled(t, whole))
 	for want, bad := range map[string]string{
-		"is no verdict":              `{"latency_us": 12`,
+		"is not a verdict":           `{"latency_us": 12`,
 		"unknown":                    strings.Replace(text, `"schema"`, `"latency_us":12,"schema"`, 1),
 		"has the schema":             strings.Replace(text, "amkc.verdict/3", "amkc.verdict/9", 1),
 		"of an earlier amkc; want":   strings.Replace(text, "amkc.verdict/3", "amkc.verdict/2", 1),

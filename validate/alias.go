@@ -47,7 +47,7 @@ func (p *Proof) checkAliases() {
 	}
 }
 
-// pairCost is the number of visits that comparing two views of an op counts as: bounds that are no constants take
+// pairCost is the number of visits that comparing two views of an op counts as: bounds that are not constants take
 // longer.
 func pairCost(a, b *access) int {
 	if a.symbolic || b.symbolic {

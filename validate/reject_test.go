@@ -187,7 +187,7 @@ var mutations = []struct {
 	}},
 	{"poll after publishing", "flagged", 0, validate.CodePollOrder, "list the reading op first", func(m mutant) {
 		t := m.task("L00.attn.u000")
-		t.Ops[0].In = t.Ops[0].In[:3] // the new row is no operand any more
+		t.Ops[0].In = t.Ops[0].In[:3] // the new row is not an operand any more
 		t.Ops[0].InBuf = t.Ops[0].InBuf[:3]
 	}},
 	{"writing a weight", "flagged", 0, validate.CodeReadOnly, "WEIGHT", func(m mutant) {

@@ -224,7 +224,7 @@ var ofValues = []elsewhere{
 			})
 		}), notEmitted},
 	{validate.CodeBackend, "the kernel waits for such a counter at a barrier alone",
-		"a barrier's counter is no exchange's, which a stage body waits for", golden(func(p *ir.Program) {
+		"a barrier's counter is not an exchange's, which a stage body waits for", golden(func(p *ir.Program) {
 			inVariants(p, func(v *ir.Variant) {
 				v.Counters = append(v.Counters, ir.Counter{Name: "idle", How: ir.ByCounter})
 				v.Body = slices.Insert(v.Body, 0, ir.Node(&ir.Stage{Name: "idle",

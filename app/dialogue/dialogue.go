@@ -120,7 +120,7 @@ func (d *Dialogue) render(messages []jinja.Value) (string, error) {
 		chat.Options{Now: d.Now})
 }
 
-// commands are the lines that are no messages.
+// commands are the lines that are not messages.
 const commands = "/clear begins anew, /stats says how fast the last answer was"
 
 // Run answers line after line, until the input ends or the user ends the conversation. The decoder is at position 0,

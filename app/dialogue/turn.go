@@ -165,7 +165,7 @@ func (d *Dialogue) decode(ctx context.Context, a *answer, n int) error {
 	return err
 }
 
-// emit prints what a token completes. What ends an answer is no part of its text.
+// emit prints what a token completes. What ends an answer is not a part of its text.
 func (a *answer) emit(id int) error {
 	a.newest = time.Now()
 	if a.written == 0 {

@@ -388,5 +388,5 @@ func TestBuild(t *testing.T) {
 	text, err = other.Begin(library.Prompt{IDs: prompt}, o)
 	require.NoError(t, err)
 	ids, _ = all(t, text)
-	require.Equal(t, want.IDs, ids, "after a file that is no prefix")
+	require.Equal(t, want.IDs, ids, "after a file that is not a prefix")
 }

@@ -175,7 +175,7 @@ func (m *Model) Encode(text string, special bool) (ids []int, err error) {
 	return ids, nil
 }
 
-// Decode returns the text of ids, special tokens among them if special. Bytes that are no UTF-8 become U+FFFD.
+// Decode returns the text of ids, special tokens among them if special. Bytes that are not UTF-8 become U+FFFD.
 func (m *Model) Decode(ids []int, special bool) (string, error) {
 	if m.tokenizer == nil {
 		return "", m.noText

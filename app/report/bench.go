@@ -170,7 +170,7 @@ func rooflineOf(b *host.BenchReport) roofline {
 		add("read", "Plain read", "as many bytes at the rate of a kernel that only reads", host.Quantiles{}, readTime,
 			true)
 		if !r.HasRead {
-			r.Rows[0].OfCeiling = none // what a cache gives to loads is no share of what the ring takes from one
+			r.Rows[0].OfCeiling = none // what a cache gives to loads is not a share of what the ring takes from one
 		}
 	}
 	add("ceiling", "Ceiling", "the same bytes through the same ring, waiting for no activations", b.Ceiling,

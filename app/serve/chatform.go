@@ -163,7 +163,7 @@ func (s *Server) tokenRows(tokens []located) []chatTopToken {
 	return rows
 }
 
-// token shows a token whose bytes are no text with U+FFFD; its bytes are exact.
+// token shows a token whose bytes are not text with U+FFFD; its bytes are exact.
 func (s *Server) token(id int, logprob float64) chatToken {
 	raw := s.tokenizer.Bytes(id)
 	t := chatToken{Token: string(raw), Logprob: logprob, Bytes: make([]int, len(raw))}

@@ -123,7 +123,7 @@ func unit(v []float32) ([]float32, error) {
 		sum += float64(x) * float64(x)
 	}
 	if math.IsNaN(sum) || math.IsInf(sum, 0) {
-		return nil, errors.New("the last hidden state has elements that are no finite numbers")
+		return nil, errors.New("the last hidden state has elements that are not finite numbers")
 	}
 	out := slices.Clone(v)
 	for i := range out {

@@ -175,7 +175,7 @@ func TestEveryBodyWaits(t *testing.T) {
 	require.Equal(t, 6, paths)
 }
 
-// A client that goes away while it waits for its turn is sent nothing, and is no error.
+// A client that goes away while it waits for its turn is sent nothing, and is not an error.
 func TestGoneBeforeItsTurn(t *testing.T) {
 	s := newTest(says(t, "x"), nil)
 	s.intake = newIntake(1<<10, 1, 1)

@@ -108,7 +108,7 @@ func TestCompletionLogprobs(t *testing.T) {
 	require.Equal(t, "one", strings.Join(got.Logprobs.Tokens, ""))
 }
 
-// Tokens that are no characters on their own have the name of their bytes in completions.
+// Tokens that are not characters on their own have the name of their bytes in completions.
 func TestNamesOfBytes(t *testing.T) {
 	const text = "€"
 	require.Greater(t, len(idsOf(t, text)), 1)

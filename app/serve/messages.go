@@ -206,7 +206,7 @@ func (s *Server) arguments(at string, calls jinja.Value) error {
 			function, _ = v.(*jinja.Dict)
 		}
 		if function == nil {
-			return invalid(at, "%s[%d] is no call of a function", at, i)
+			return invalid(at, "%s[%d] is not a call of a function", at, i)
 		}
 		given, _ := function.Get("arguments")
 		if text, isText := given.(string); isText {

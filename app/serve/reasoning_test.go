@@ -153,7 +153,7 @@ func withSpecial(t *testing.T, all ...string) *tokenizer.Tokenizer {
 	return tok
 }
 
-// Marks that are special tokens are found, and are no text where nothing is read.
+// Marks that are special tokens are found, and are not text where nothing is read.
 func TestMarksThatAreSpecial(t *testing.T) {
 	const template = `{% for m in messages %}{% if m.reasoning_content %}[THINK]{{ m.reasoning_content }}[/THINK]` +
 		`{% endif %}{{ m.content }}{% for c in m.tool_calls or [] %}[TOOL_CALLS]{{ c.function.name }}[ARGS]` +

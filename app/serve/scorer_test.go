@@ -80,7 +80,7 @@ func TestSequencesWaitForTheirLogprobs(t *testing.T) {
 	}
 }
 
-// A numberless engine chooses a token, and gives logits that are no numbers to a prompt that begins with 7.
+// A numberless engine chooses a token, and gives logits that are not numbers to a prompt that begins with 7.
 type numberless struct{ *scripted }
 
 func (e numberless) Step(ctx context.Context) ([]Event, error) {

@@ -40,5 +40,5 @@ func checkForm(a Answer) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%q, which ends by %q, is no text of the form", a.Text, a.Finish)
+	return fmt.Errorf("%q, which ends by %q, is not a text of the form", a.Text, a.Finish)
 }

@@ -136,7 +136,7 @@ func (s *Server) read(name string, most int64) ([]byte, error) {
 	}
 	// A pipe would be waited for, and is asked for before it is opened.
 	if info, err := s.root.Stat(path); err != nil || !info.Mode().IsRegular() {
-		return nil, diag.Errorf(codeArgument, name, "is no regular file")
+		return nil, diag.Errorf(codeArgument, name, "is not a regular file")
 	}
 	file, err := s.root.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {

@@ -48,7 +48,7 @@ func TestPaths(t *testing.T) {
 	for _, name := range []string{"a/b/c", "./a/b/c", "in/b/c", s.dir + "/a/b/c"} {
 		path, err := s.existing(name)
 		require.NoError(t, err, name)
-		require.True(t, strings.HasPrefix(path, "./"), "%s is no flag and no hub id", path)
+		require.True(t, strings.HasPrefix(path, "./"), "%s is not a flag and no hub id", path)
 		text, err := s.read(name, 100)
 		require.NoError(t, err)
 		require.Equal(t, "one\ntwo\nthree\n", string(text))

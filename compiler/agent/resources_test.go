@@ -71,7 +71,7 @@ func told(t *testing.T, client *mcp.ClientSession) map[string]string {
 var (
 	namedURI = regexp.MustCompile(`amkc://[\w./-]*\w`)
 	link     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
-	// notTexts are files of docs that pages link to and that are no text for readers.
+	// notTexts are files of docs that pages link to and that are not text for readers.
 	notTexts = []string{".png", ".svg", ".gz", ".json"}
 )
 

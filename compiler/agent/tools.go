@@ -53,7 +53,7 @@ func (s *Server) addTools() {
 	add[fileInput](s, "validate", "Prove that a program file (schedule.amk or program.json of a build) can neither "+
 		"deadlock nor race, or say why not.", reads)
 	add[simulateInput](s, "simulate", "Run a program file in many orders of its tasks, and show the shortest one that "+
-		"goes wrong. That none did is no proof: validate gives one.", reads)
+		"goes wrong. That none did is not a proof: validate gives one.", reads)
 	add[buildInput](s, "build", "Compile a model into a build directory. no_build emits sources without nvcc and go. "+
 		"The default of target is auto, the GPU of this machine: without one, name the GPU that the build is for.",
 		writes)
@@ -96,7 +96,7 @@ type explainInput struct {
 
 type costInput struct {
 	modelInput
-	Settings  settings `json:"settings,omitempty" amkc:"--config" jsonschema:"knobs that are no defaults, by path"`
+	Settings  settings `json:"settings,omitempty" amkc:"--config" jsonschema:"knobs that are not defaults, by path"`
 	Positions []int    `json:"positions,omitempty" amkc:"--position" jsonschema:"default: 0"`
 	Prompts   []int    `json:"prompts,omitempty" amkc:"--prompt" jsonschema:"lengths of prompts: time to first token"`
 	Rows      int      `json:"rows,omitempty" jsonschema:"of a sequence in a pass; default: 1"`
@@ -116,7 +116,7 @@ func (in judgedInput) measures() bool { return in.Device == "cuda" }
 type evalInput struct {
 	modelInput
 	judgedInput
-	Candidate proposal `json:"candidate,omitempty" amkc:"--config" jsonschema:"knobs that are no defaults, by path"`
+	Candidate proposal `json:"candidate,omitempty" amkc:"--config" jsonschema:"knobs that are not defaults, by path"`
 	Baseline  settings `json:"baseline,omitempty" jsonschema:"the same of what it is to beat; default: none"`
 	Rung      string   `json:"rung,omitempty" jsonschema:"screen or final (default)"`
 	Save      string   `json:"save,omitempty" amkc:",save" jsonschema:"file to write to, for campaign_record"`
@@ -136,7 +136,7 @@ type simulateInput struct {
 
 type buildInput struct {
 	modelInput
-	Settings settings `json:"settings,omitempty" amkc:"--config" jsonschema:"knobs that are no defaults, by path"`
+	Settings settings `json:"settings,omitempty" amkc:"--config" jsonschema:"knobs that are not defaults, by path"`
 	Out      string   `json:"out" amkc:"--out,out" jsonschema:"directory of the build"`
 	NoBuild  bool     `json:"no_build,omitempty" jsonschema:"write sources and weights alone: no nvcc, no go"`
 }

@@ -105,7 +105,7 @@ func readManifest(path string) (*codegen.Manifest, error) {
 	}
 	var m codegen.Manifest
 	if err := json.Unmarshal(text, &m); err != nil {
-		return nil, errors.New("it is no JSON object of that form")
+		return nil, errors.New("it is not a JSON object of that form")
 	}
 	if m.Files == nil {
 		return nil, errors.New("it lists no files")

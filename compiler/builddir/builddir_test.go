@@ -181,7 +181,7 @@ func TestFailureWhilePuttingInPlace(t *testing.T) {
 	requireCode(t, err, CodeWrite)
 	require.Contains(t, err.Error(), "new/deep/d.h: no space left on device")
 	require.Contains(t, err.Error(), "the same command once more does the rest")
-	require.NoFileExists(t, filepath.Join(dir, host.ManifestFile), "half a build is no build")
+	require.NoFileExists(t, filepath.Join(dir, host.ManifestFile), "half a build is not a build")
 	warnings, err := second.write(dir, same)
 	require.NoError(t, err)
 	require.Contains(t, warnings.Error(),

@@ -14,7 +14,7 @@
 //  2. refuse names that are files of the user's
 //  3. write all files of the build into new/, the manifest last
 //  4. rename new/ to ready/: from here on the build will be put in place, by this run or the next one
-//  5. move the manifest to earlier.json, so that DIR is no build while it holds files of two
+//  5. move the manifest to earlier.json, so that DIR is not a build while it holds files of two
 //  6. remove the files of the earlier build that the new one lacks; rename those in ready/ to their places, the
 //     manifest last; remove .amkc-partial
 //  7. a run that finds ready/ does 5 and 6 again, where each step looks at what there is: a file that is in ready/ is

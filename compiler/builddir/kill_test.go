@@ -127,7 +127,7 @@ func theirs(t *testing.T, dir string) {
 }
 
 // The process is killed after every step there is, of a first build and of a second one. The files of the user's are
-// all there, and the directory is no build of which half is missing. The next run, which is killed at some step too,
+// all there, and the directory is not a build of which half is missing. The next run, which is killed at some step too,
 // says what it has found; it leaves one build or the other, and after that what an undisturbed one leaves.
 func TestKilledAtEveryStep(t *testing.T) {
 	said := map[string]bool{}

@@ -89,7 +89,7 @@ func TestBench(t *testing.T) {
 		"names one twice":        {a, "--position", "1,1"},
 		"for which it is":        {a, "--position", "4k"},
 		"leave some without":     {a, "--rounds", "2"},
-		"this is no build":       {"../../testdata"},
+		"this is not a build":    {"../../testdata"},
 		"an argument is missing": {},
 	} {
 		code, _, stderr = benchOn(t, steady, args...)

@@ -53,7 +53,7 @@ type campaignReport struct {
 func runCampaign(c *call, f *judgeFlags) error {
 	action, dir := c.args[0], c.args[1]
 	if !slices.Contains(campaignActions, action) {
-		return c.usage("%s is no action; %s", typedWord(action), diag.Guess(action, campaignActions,
+		return c.usage("%s is not an action; %s", typedWord(action), diag.Guess(action, campaignActions,
 			"want "+listOr(campaignActions)))
 	}
 	if (action == "record") != (len(c.args) == 3) {

@@ -33,7 +33,7 @@ func TestTable(t *testing.T) {
 	require.NoError(t, err)
 	for _, v := range verbs() {
 		require.NotEmpty(t, v.summary, v.name)
-		require.Equal(t, strings.TrimSuffix(v.summary, "."), v.summary, "%s: a summary is no sentence", v.name)
+		require.Equal(t, strings.TrimSuffix(v.summary, "."), v.summary, "%s: a summary is not a sentence", v.name)
 		require.Contains(t, string(doc), "amkc "+strings.TrimPrefix(v.name, compileName), "docs/cli.md lacks verb %s",
 			v.name)
 		c := &call{verb: v}
@@ -85,7 +85,7 @@ func TestDocumentedFlags(t *testing.T) {
 func TestCodes(t *testing.T) {
 	for _, c := range diag.Codes() {
 		require.NotEmpty(t, c.Title, c.ID)
-		require.False(t, strings.HasSuffix(c.Title, "."), "%s: a title is no sentence", c.ID)
+		require.False(t, strings.HasSuffix(c.Title, "."), "%s: a title is not a sentence", c.ID)
 		require.Greater(t, len(strings.Fields(c.Doc)), 12, "%s: the text says too little", c.ID)
 		code, out, _ := amkc("explain", c.ID)
 		require.Equal(t, 0, code)

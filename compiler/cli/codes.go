@@ -18,7 +18,7 @@ may not be written. A file is written next to its place and renamed when it is c
 is still what it was.`)
 
 	codeInput = diag.New("AMK5903", "a file cannot be read", `
-A file or a directory named on the command line does not exist or may not be read, is no regular file but a pipe, a
+A file or a directory named on the command line does not exist or may not be read, is not a regular file but a pipe, a
 socket or a device, or is larger than its kind may be: 128 MiB for a program or a tokenizer.json, 64 MiB for a
 text or an array of ids, 16 MiB for a ScheduleConfig or a prompt.
 
@@ -65,12 +65,12 @@ auto asks the CUDA driver. On a machine without a GPU there is nothing to ask: n
 // What is wrong with a prompt, a tokenizer or a program that was given to run.
 var (
 	codePrompt = diag.New("AMK1202", "the prompt cannot be used", `
-The prompt has no tokens, names an id that is not in the vocabulary, is no UTF-8 text, or fills all positions that the
-program was compiled for. --max-seq compiles for more.`)
+The prompt has no tokens, names an id that is not in the vocabulary, is not UTF-8, or fills all positions that the program
+was compiled for. --max-seq compiles for more.`)
 
 	codeNoToken = diag.New("AMK1217", "no token can be chosen", `
-A token is chosen from the logits that the model computes. They have a value that is no number, or no token is left:
-each has a logit of -inf, or a --logit-bias of -inf. Logits that are no numbers are those of damaged weights, or of a
+A token is chosen from the logits that the model computes. They have a value that is not a number, or no token is left:
+each has a logit of -inf, or a --logit-bias of -inf. Logits that are not numbers are those of damaged weights, or of a
 model whose values do not fit --dtype.`)
 
 	codeNotExpressible = diag.New("AMK1204", "one form cannot express what the other holds", `

@@ -98,7 +98,7 @@ func (e *ending) put(v any) {
 }
 
 // makeUp makes the settings and the logits of a step, and what comes of them. Every fourth step chooses the largest
-// logits, every other one has choices, and in every sixth a logit of the first token is no number.
+// logits, every other one has choices, and in every sixth a logit of the first token is not a number.
 func (e *ending) makeUp() {
 	rng, rows := e.rng, e.tokens/e.sequences
 	position, step := rng.Int32N(1<<20)+10_000, rng.Int32N(8)

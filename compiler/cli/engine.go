@@ -121,5 +121,5 @@ func checkDirectory(dir string) error {
 // notBuild refuses what only a build will do for.
 func notBuild(dir string) error {
 	return diag.Errorf(codeNeedsBuild, dir,
-		"this is no build of amkc: it has no %s; compile the model first, amkc %s -o build/", host.ManifestFile, dir)
+		"this is not a build of amkc: it has no %s; compile the model first, amkc %s -o build/", host.ManifestFile, dir)
 }

@@ -136,7 +136,7 @@ func (e cudaEngine) Complete(ctx context.Context, prompt []int, n int, stops []i
 	return done, hostError(e.dir, err)
 }
 
-// hostError gives the plain errors of the host packages a code: the directory is no build, the request does not fit
+// hostError gives the plain errors of the host packages a code: the directory is not a build, the request does not fit
 // it, or the machine is at fault.
 func hostError(dir string, err error) error {
 	var d *diag.Diagnostic

@@ -125,8 +125,8 @@ func overview() string {
 	for _, v := range verbs() {
 		fmt.Fprintf(&b, "  %-*s  %s\n", width, v.heading(), v.summary)
 	}
-	b.WriteString("\nA first word that is no verb is a model: its directory, or its id in the hub's cache. amkc help " +
-		"VERB lists the\n" +
+	b.WriteString("\nA first word that is not a verb is a model: its directory, or its id in the hub's cache. " +
+		"amkc help VERB lists the\n" +
 		"flags of a verb, amkc help compile those of compiling; amkc explain CODE says what a diagnostic means.\n\n" +
 		"Exit codes: 0 success; 1 the input is at fault, or differences were found; 2 bad usage or a broken " +
 		"environment.\n")

@@ -287,7 +287,7 @@ func TestAgentRecordsRefusals(t *testing.T) {
 	require.Equal(t, len(refused), strings.Count(results, "\tREJECTED\t"), "the table is that of all trials")
 	require.False(t, strings.Contains(results+report, "\x1b"))
 
-	// What states no settings is no proposal.
+	// What states no settings is not a proposal.
 	a.refused("AMK6203", "eval", with(model, fields{"candidate": fields{"tiling": 3, "tiling.ring.pace": 600}}))
 	a.refused("AMK2001", "eval", with(model, fields{"baseline": fields{"tiling.ring.pase": 600}}))
 }

@@ -73,7 +73,7 @@ func parseNPY(raw []byte) ([]int, error) {
 func checkNPYHead(raw []byte) (file, data []byte, err error) {
 	const short, long = len(npyMagic) + 4, len(npyMagic) + 6 // with version, and size of the header in 2 or 4 bytes
 	if len(raw) < long || string(raw[:len(npyMagic)]) != npyMagic {
-		return nil, nil, errors.New("it is no NumPy file; want what numpy.save writes")
+		return nil, nil, errors.New("it is not a NumPy file; want what numpy.save writes")
 	}
 	at, size := short, int(binary.LittleEndian.Uint16(raw[len(npyMagic)+2:]))
 	if major := raw[len(npyMagic)]; major > 1 {
@@ -102,7 +102,7 @@ func idsIn[T int8 | uint8 | int16 | uint16 | int32 | uint32 | int64 | uint64](fi
 	ids := make([]int, count)
 	for i, v := range elements {
 		if v < 0 || uint64(v) > math.MaxInt32 {
-			return nil, fmt.Errorf("element %d is no id; want integers from 0 to %d", i, math.MaxInt32)
+			return nil, fmt.Errorf("element %d is not an id; want integers from 0 to %d", i, math.MaxInt32)
 		}
 		ids[i] = int(v)
 	}

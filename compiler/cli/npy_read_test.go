@@ -50,8 +50,8 @@ func TestParseNPY(t *testing.T) {
 		{"its columns are stored one after the other; want numpy.ascontiguousarray of it", "|i1", "True", "(1, 2)",
 			"\x01\x02"},
 		{"it has 3 bytes of elements and says 2 of 2 bytes", "<i2", "False", "(2,)", "\x01\x02\x03"},
-		{"element 1 is no id; want integers from 0 to 2147483647", "|i1", "False", "(2,)", "\x01\xff"},
-		{"element 0 is no id", "<u8", "False", "(1,)", "\xff\xff\xff\xff\xff\xff\xff\xff"},
+		{"element 1 is not an id; want integers from 0 to 2147483647", "|i1", "False", "(2,)", "\x01\xff"},
+		{"element 0 is not an id", "<u8", "False", "(1,)", "\xff\xff\xff\xff\xff\xff\xff\xff"},
 		{"it says that it has more elements than its 1 bytes hold", "|i1", "False", "(4294967296, 4294967296)", "\x01"},
 		{"more elements than its 2 bytes hold", "|i1", "False", "(99999999999999999999,)", "\x01\x02"},
 		{"the header of the file is damaged; want what numpy.save writes", "<i4", "Perhaps", "(1,)", "\x01"},
@@ -61,7 +61,7 @@ func TestParseNPY(t *testing.T) {
 		require.ErrorContains(t, err, c.says)
 	}
 	_, err := parseNPY([]byte("1,2,3\nnot this one"))
-	require.EqualError(t, err, "it is no NumPy file; want what numpy.save writes")
+	require.EqualError(t, err, "it is not a NumPy file; want what numpy.save writes")
 	_, err = parseNPY(npyFile(1, npyDict("<i4", "False", "(2,)"), "")[:40])
 	require.EqualError(t, err, "it ends in its header; want what numpy.save writes")
 }

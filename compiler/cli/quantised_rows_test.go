@@ -29,8 +29,8 @@ const rowsModel = `{"model_type": "llama", "hidden_size": %d, "intermediate_size
 // What the kernel computes of several tokens in a pass, compiled for the CPU, has the bits of the same tokens on their
 // own: products with matrices of each kind of format, in one slab and several, of vectors that are normalised or
 // centred, and attention over caches of the model's type and of integers, whole and in splits, with the cache that it
-// leaves. With tensor cores, without them, and with them where a vector is no multiple of four. AMKC_LONG asks for more
-// of them.
+// leaves. With tensor cores, without them, and with them where a vector is not a multiple of four. AMKC_LONG asks for
+// more of them.
 func TestRowsOfTheKernel(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")

@@ -107,7 +107,7 @@ func describe(f *driver.Facts, sms int) (*ir.Target, error) {
 }
 
 // knownAs returns the record of the GPU that the driver describes, or nil. The name of the record is a word of the
-// driver's name, or several (RTX 4090): a GH200 is no H200, though it has as many SMs.
+// driver's name, or several (RTX 4090): a GH200 is not an H200, though it has as many SMs.
 func knownAs(f *driver.Facts) *ir.Target {
 	words := strings.FieldsFunc(strings.ToLower(f.Name), func(r rune) bool { return r == ' ' || r == '-' })
 	for i := range ir.Targets {

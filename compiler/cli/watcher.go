@@ -77,5 +77,5 @@ func (p *progressLines) ReportBytes(activity string, done, total int64) {
 	p.Show(progress.Step{Activity: activity, Done: done, Total: total, Unit: progress.Bytes})
 }
 
-// Clear does nothing: an object is no line of a terminal.
+// Clear does nothing: an object is not a line of a terminal.
 func (p *progressLines) Clear() {}

@@ -20,7 +20,7 @@ const (
 	OnlyInA Kind = "only_in_a"
 	OnlyInB Kind = "only_in_b"
 	Text    Kind = "text"
-	Binary  Kind = "binary" // at least one side is no text, or too large to be read as one
+	Binary  Kind = "binary" // at least one side is not text, or too large to be read as one
 )
 
 // A Change is a file that is not the same in two directories.
@@ -76,7 +76,7 @@ func side(dir, path string, there bool) string {
 	return filepath.Join(dir, filepath.FromSlash(path))
 }
 
-// files lists what is below dir, which may be a link, and is no directory, sorted.
+// files lists what is below dir, which may be a link, and is not a directory, sorted.
 func files(dir string) ([]string, error) {
 	if _, err := infile.List(dir); err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)

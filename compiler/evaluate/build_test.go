@@ -56,7 +56,7 @@ func TestBuild(t *testing.T) {
 }
 
 // The limit of a build is that of the candidate; the baseline takes as long as it does. A candidate that is refused for
-// it is no crash.
+// it is not a crash.
 func TestSlowBuildsAreRejected(t *testing.T) {
 	refuse := &diag.Diagnostic{Code: compiler.CodeTooSlow, Severity: diag.Error, Msg: "nvcc would take minutes"}
 	var limits []time.Duration

@@ -94,7 +94,7 @@ func TestRefusedCandidates(t *testing.T) {
 	require.Equal(t, "AMK2001", v.Reason.Code)
 }
 
-// What is wrong with anything but the candidate is no verdict.
+// What is wrong with anything but the candidate is not a verdict.
 func TestFaultsOfOthers(t *testing.T) {
 	_, err := Evaluate(t.Context(), requestFor(t, nil, knobs.Settings{"pipelining_depth": "16"}))
 	require.ErrorContains(t, err, "cannot hold a ring")

@@ -10,7 +10,7 @@ import (
 	"amkc/search"
 )
 
-// What takes more than 80 % of the target's memory is no candidate.
+// What takes more than 80 % of the target's memory is not a candidate.
 func TestRoom(t *testing.T) {
 	r := requestFor(t, knobs.Settings{"tiling.ring.pace": "500"}, nil)
 	l, err := compiler.RunPasses(r.Options)

@@ -179,7 +179,7 @@ func Space(ctx context.Context, o compiler.Options, work int, report progress.Fu
 		if !slices.Contains(k.Values, k.Plain) {
 			k.Plain = k.Default
 		}
-		// What a variant has of its own is no knob where there is no such variant.
+		// What a variant has of its own is not a knob where there is no such variant.
 		if len(k.Values) > 1 || len(k.Left) > 0 || len(k.Refused) > 0 && !a.Rare {
 			s.Knobs = append(s.Knobs, k)
 		} else {

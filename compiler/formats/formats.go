@@ -97,8 +97,8 @@ type searcher struct {
 	result *Result
 }
 
-// alone measures every stack in every format on its own. What gains nothing is no move: a matrix that stays as it is,
-// or one whose bytes a step does not wait for.
+// alone measures every stack in every format on its own. What gains nothing is not a move: a matrix that stays as it
+// is, or one whose bytes a step does not wait for.
 func (s *searcher) alone(ctx context.Context, none Step) (moves []move, err error) {
 	for i := range s.o.Stacks {
 		for _, format := range s.o.Formats {

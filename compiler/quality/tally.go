@@ -99,7 +99,7 @@ func quantile(sorted []float64, share float64) float64 {
 	return sorted[low] + (at-float64(low))*(sorted[high]-sorted[low])
 }
 
-// notFinite returns the first id whose logit is no finite number, and whether there is one.
+// notFinite returns the first id whose logit is not a finite number, and whether there is one.
 func notFinite(logits []float32) (id int, found bool) {
 	for i, v := range logits {
 		if v-v != 0 {

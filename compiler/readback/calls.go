@@ -273,7 +273,7 @@ func (w *walk) before(of uint) uint {
 	i, known := w.ends[t.text]
 	of &= 1<<(i+1) - 1
 	if w.err == nil && (!known || of == 0) {
-		w.fail(t.at, "%v is no end of a variant that comes here; want one", t)
+		w.fail(t.at, "%v is not an end of a variant that comes here; want one", t)
 	}
 	w.phrase(") {")
 	return of
@@ -291,7 +291,7 @@ func (w *walk) ofKind(of []int) (kind int, left []int) {
 		}
 	}
 	if w.err == nil && len(left) == len(of) {
-		w.fail(at, "%d is no kind of the layers that come here; want one", kind)
+		w.fail(at, "%d is not a kind of the layers that come here; want one", kind)
 	}
 	return kind, left
 }
@@ -331,7 +331,7 @@ func (w *walk) integer() int {
 	return v.n
 }
 
-// peek is the next token that is no comment.
+// peek is the next token that is not a comment.
 func (w *walk) peek() token {
 	i, at := w.source.i, w.source.at
 	t := w.token()

@@ -88,7 +88,7 @@ func TestRefusalsOfCalls(t *testing.T) {
 		{"a directive before code", "#pragma unroll 1\n    for (c.layer", "#pragma unroll 1 for (c.layer", "AMK4915"},
 		{"a sign alone", "++c.layer", "+ +c.layer", `"+"; want ++ [AMK4915]`},
 		{"another bound", "c.layer < kLayers", "c.layer < kHeads", `"kHeads"; want kLayers [AMK4915]`},
-		{"a branch of no variant", "c.position < kShortEnd", "c.position < kEnd", `"kEnd" is no end of a variant`},
+		{"a branch of no variant", "c.position < kShortEnd", "c.position < kEnd", `"kEnd" is not an end of a variant`},
 		{"a base of none", "base + kQkvWeight", "base + kX", "base + kX is the address of no weight"},
 		{"a page of none", "PlainHeads{kQkv}", "PlainHeads{kQkvs}", "kQkvs is the page of no vector"},
 		{"a stage twice", "o_stage(c, kAttn, kH);", "o_stage(c, kAttn, kH); o_stage(c, kAttn, kH);",
@@ -116,5 +116,5 @@ func TestPartsOfNoMatrixAreRefused(t *testing.T) {
 	text := strings.Replace(string(h[kernel]), matrix, "turns.weights<Down>(p.c, base + kPostNormWeight", 1)
 	found := findings(h, edit{"a vector", kernel, text}, programOf(t, dir))
 	require.Contains(t, strings.Join(found, "\n"),
-		"struct Down has columns in 3 parts of L{i}.post_norm.weight, which is no matrix; want those of one")
+		"struct Down has columns in 3 parts of L{i}.post_norm.weight, which is not a matrix; want those of one")
 }

@@ -91,7 +91,7 @@ func (r *reader) same(s *scope, name string, got, want int, why string) {
 func (r *reader) rest(s *scope) {
 	for _, c := range s.order {
 		if !s.taken[c.name] {
-			r.fail(c.at, "%s is no constant that is known here", c.name)
+			r.fail(c.at, "%s is not a constant that is known here", c.name)
 		}
 	}
 }

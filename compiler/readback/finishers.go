@@ -38,7 +38,7 @@ func (b *builder) functions() {
 	}
 	for _, f := range b.finish.funcs {
 		if byDescriptor[f.descriptor] == f {
-			r.fail(f.at, "%s calls gemv<%s>, which is no matrix stage of schedule.h", f.name, f.descriptor)
+			r.fail(f.at, "%s calls gemv<%s>, which is not a matrix stage of schedule.h", f.name, f.descriptor)
 		}
 	}
 	if b.diags.Err() != nil {
@@ -213,7 +213,7 @@ func (c *chain) value(at pos, name string) ir.Operand {
 		}
 		return ir.Operand{Buf: c.of}
 	}
-	c.fail(at, "%s is no row of the product", name)
+	c.fail(at, "%s is not a row of the product", name)
 	return ir.Operand{Buf: "%" + name}
 }
 

@@ -121,7 +121,7 @@ func (b *block) declaration(t token) {
 	case t.kind == word && t.text == "__device__": // what the kernel looks up at run time
 		b.want("constexpr")
 		if b.constant(b.scope, true); b.err == nil && !b.scope.order[len(b.scope.order)-1].array {
-			b.fail(t.at, "__device__ before a constant that is no array; want constexpr alone")
+			b.fail(t.at, "__device__ before a constant that is not an array; want constexpr alone")
 		}
 	case t.kind == word && t.text == "enum":
 		b.enumerate()
@@ -249,7 +249,7 @@ func (b *block) literal(t token) value {
 	return v
 }
 
-// token returns the next token that is no comment, and leaves the comments before it in above.
+// token returns the next token that is not a comment, and leaves the comments before it in above.
 func (b *block) token() token {
 	b.above = nil
 	for {

@@ -9,7 +9,7 @@ func (b *builder) checkSplit(d *descriptor) {
 			continue
 		}
 		if len(w.Shape) != 2 {
-			b.schedule.fail(d.at, "struct %s has columns in %d parts of %s, which is no matrix; want those of one",
+			b.schedule.fail(d.at, "struct %s has columns in %d parts of %s, which is not a matrix; want those of one",
 				d.scope.name, d.SplitK, w.Name)
 		} else if d.SplitK*w.Shape[0] != d.Rows || d.SplitK*d.Columns != w.Shape[1] ||
 			w.Shape[0]%8 != 0 || d.Columns%w.Format().Geometry().Columns != 0 {

@@ -245,7 +245,7 @@ func TestRefusals(t *testing.T) {
 		{"twice", "constexpr int kSMs = 40;", "constexpr int kSMs = 40; constexpr int kSMs = 40;",
 			`error: kSMs is declared twice [AMK4911]`},
 		{"unknown", "constexpr int kSMs = 40;", "constexpr int kSMs = 40; constexpr int kMine = 40;",
-			`schedule.h:12:40: error: kMine is no constant that is known here [AMK4912]`},
+			`schedule.h:12:40: error: kMine is not a constant that is known here [AMK4912]`},
 		{"in a struct", "  static constexpr int kRows = 64;", "  int rows() { return 64; }",
 			`"int" in struct Embed; want static constexpr TYPE NAME and a literal [AMK4911]`},
 		{"no end", "// amkc:end\n", "", `ends within the literals; want a line // amkc:end [AMK4911]`},

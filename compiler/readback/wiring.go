@@ -45,7 +45,7 @@ func (b *builder) wireCall(d *descriptor, c, stream *kernelCall) {
 	for i, w := range want {
 		switch a := &args[i]; {
 		case w.Weight != (a.base != ""):
-			b.failCall(b.computed.spell(a.at), "%s is no argument of %s; want pages and addresses in their places",
+			b.failCall(b.computed.spell(a.at), "%s is not an argument of %s; want pages and addresses in their places",
 				a.spell(), c.what)
 		case w.Weight:
 			*w.At(&d.Stage) = b.weightAt(b.computed, a)

@@ -169,8 +169,8 @@ var typeWords = map[string]bool{"const": true, "constexpr": true, "static": true
 	"bool": true, "size_t": true, "float2": true, "float4": true, "uint2": true, "uint4": true, "unsigned": true,
 	"long": true, "static_assert": true}
 
-// declares are the names that a statement declares; nil if it is no declaration. A static_assert declares nothing, but
-// has no place of its own either.
+// declares are the names that a statement declares; nil if it is not a declaration. A static_assert declares nothing,
+// but has no place of its own either.
 func (f *file) declares(n *node) []string {
 	if n.form != plain {
 		return nil

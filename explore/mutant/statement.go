@@ -144,7 +144,7 @@ func (p *parser) braced(path string) error {
 	return nil
 }
 
-// notNames stand before parentheses and are no names of functions.
+// notNames stand before parentheses and are not names of functions.
 var notNames = map[string]bool{"alignas": true, "decltype": true, "__launch_bounds__": true, "noexcept": true}
 
 func (p *parser) declaration(path string) error {

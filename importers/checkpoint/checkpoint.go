@@ -27,7 +27,7 @@ type Checkpoint struct {
 }
 
 // Open opens a model directory. model.safetensors is taken if it is there, else model.safetensors.index.json and its
-// shards; other safetensors files are no part of the model. Of a tensor that is in several shards, the index decides
+// shards; other safetensors files are not part of the model. Of a tensor that is in several shards, the index decides
 // which is read. Errors: those of OpenConfig, AMK1004 and AMK1005 without weights, AMK1010 to AMK1023 for files that
 // are damaged or do not fit together.
 func Open(dir string) (*Checkpoint, error) {

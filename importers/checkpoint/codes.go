@@ -13,7 +13,7 @@ be read, or is a file.
 Check the spelling, and give the directory that contains config.json.`)
 
 	codeHubID = diag.New("AMK1002", "a hub id is not in the hub's cache", `
-MODEL is no directory and looks like the name of a model on a hub. amkc never uses the network: it looks for such a
+MODEL is not a directory and looks like the name of a model on a hub. amkc never uses the network: it looks for such a
 model in the cache that the tools of the hub fill, where its files are in models--ORG--NAME/snapshots/COMMIT. The cache
 is HF_HUB_CACHE, or hub in HF_HOME, or ~/.cache/huggingface/hub. The message says which path was looked at.
 

@@ -89,7 +89,7 @@ func TestLocateElsewhere(t *testing.T) {
 	require.Equal(t, "Tiny-1.1B", name)
 }
 
-// The cache as a whole is no model, but holds some.
+// The cache as a whole is not a model, but holds some.
 func TestHubCacheItself(t *testing.T) {
 	model := hubModel(t, "a1", "a1")
 	_, err := OpenConfig(filepath.Dir(model))

@@ -76,7 +76,7 @@ func TestLocateID(t *testing.T) {
 	requireCode(t, err, "AMK1001", "no such directory")
 }
 
-// Whatever an id is, what it names lies below snapshots of one directory of the cache, or it is no id.
+// Whatever an id is, what it names lies below snapshots of one directory of the cache, or it is not an id.
 func TestHostileIDs(t *testing.T) {
 	hub := hubWith(t, map[string]map[string]string{"models--a--b": twoCommits, "models--a--b--c": twoCommits,
 		"models--..": twoCommits})

@@ -25,7 +25,7 @@ type Element struct {
 	Zeros bool             // whether groups have zero points
 }
 
-// String says it for messages; nil is no element.
+// String says it for messages; nil is not an element.
 func (e *Element) String() string {
 	if e == nil {
 		return "not quantised"
@@ -82,7 +82,7 @@ func (m *Matrix) ReadRows(row0, row1 int) (*format.Groups, error) {
 		for _, nan := range []byte{0x7f, 0xff} {
 			if i := bytes.IndexByte(g.Q, nan); i >= 0 {
 				return nil, diag.Errorf(codeValues, "tensor "+m.Name, "the element of row %d, column %d is %#x, which "+
-					"is no number in e4m3; want numbers", row0+i/m.cols, i%m.cols, nan)
+					"is not a number in e4m3; want numbers", row0+i/m.cols, i%m.cols, nan)
 			}
 		}
 	}

@@ -180,7 +180,7 @@ func TestEveryTimeIsHeld(t *testing.T) {
 	}
 }
 
-// otherFiles are the files of docs/results that have times and are no rows of sections, and which test holds them.
+// otherFiles are the files of docs/results that have times and are not rows of sections, and which test holds them.
 var otherFiles = map[string]string{
 	"candidates.json": "TestCandidatesHold",
 	"searches.json":   "predictions themselves: searches without a GPU",
@@ -231,7 +231,7 @@ func kernelsOf(t testing.TB, r row, config ir.ScheduleConfig) kernelTimes {
 	return kernelTimes{p.Latency, p.Ceiling, p.Drain}
 }
 
-// TestTimesOf: of a field with a median the median counts, and fields that are no times do not.
+// TestTimesOf: of a field with a median the median counts, and fields that are not times do not.
 func TestTimesOf(t *testing.T) {
 	require.Equal(t, map[string]micros{"latency_us": 2, "passes[].ceiling_us": 3, "engines.amkc.us": 4,
 		"between_us.p50": 5, "tokens_per_s": 6},

@@ -200,7 +200,7 @@ func TestKnobsAreReadThroughTheirTable(t *testing.T) {
 	}
 }
 
-// sources returns the Go files below root that are no tests, by their paths from there.
+// sources returns the Go files below root that are not tests, by their paths from there.
 func sources(t *testing.T, root string) []string {
 	t.Helper()
 	var names []string

@@ -311,7 +311,7 @@ func (e *edit) everyOperand(change func(*ir.Operand)) {
 }
 
 // oneCounterForTwo lets the producers of two counters signal one. Who waits on either waits for all of them, or,
-// since a count is no name, for as many as before and not for whom.
+// since a count is not a name, for as many as before and not for whom.
 func (e *edit) oneCounterForTwo() {
 	from := e.counter(func(c *ir.Counter) bool { return c.Count == 0 && e.producers(c.Name) > 0 })
 	to := e.counter(func(c *ir.Counter) bool { return c.Count == 0 && e.producers(c.Name) > 0 && c != from })

@@ -12,7 +12,7 @@ type Piece struct{ K, Of int }
 // ParsePiece reads a piece as "K/OF", such as 2/8. The error says what would be accepted.
 func ParsePiece(s string) (p Piece, err error) {
 	if n, err := fmt.Sscanf(s, "%d/%d", &p.K, &p.Of); n != 2 || err != nil || p.String() != s || p.K < 1 || p.K > p.Of {
-		return Piece{}, fmt.Errorf("%q is no piece of a run; want K/OF with K from 1 to OF, such as 2/8", s)
+		return Piece{}, fmt.Errorf("%q is not a piece of a run; want K/OF with K from 1 to OF, such as 2/8", s)
 	}
 	return p, nil
 }

@@ -303,7 +303,7 @@ func TestLoopsOverSharedTensors(t *testing.T) {
 	for name, c := range map[string]struct {
 		of     []int
 		groups []string
-		plain  int // buffers of the role that are no family
+		plain  int // buffers of the role that are not a family
 	}{
 		"one for all": {[]int{0, 0, 0, 0}, nil, 1},
 		"one for two": {[]int{0, 0, 2, 2},

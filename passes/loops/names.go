@@ -142,7 +142,7 @@ func (n *namer) order(s *series) {
 }
 
 // join returns the series of one role that are one family alongside each other: layers may use the members of one in
-// turns, and a loop over a single layer states nothing of the next. It returns nothing if they are no family.
+// turns, and a loop over a single layer states nothing of the next. It returns nothing if they are not a family.
 func join(list []*series) *series {
 	one := &series{role: list[0].role}
 	index := map[string]int{}

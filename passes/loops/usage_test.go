@@ -50,7 +50,7 @@ func each(body string, calls ...string) []string {
 	return out
 }
 
-// A contradictory usage is the top of the lattice: the calls are no match, and stay what they are.
+// A contradictory usage is the top of the lattice: the calls are not a match, and stay what they are.
 func TestContradictoryUsageIsNoMatch(t *testing.T) {
 	for name, c := range map[string]struct {
 		calls []string

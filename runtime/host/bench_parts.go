@@ -49,7 +49,7 @@ type cutting struct {
 	parts []part
 }
 
-// cuttings are those of the step at a position: none where layers are no single loop over all of them, which begins
+// cuttings are those of the step at a position: none where layers are not a single loop over all of them, which begins
 // with the same stage at all positions.
 func (s *Session) cuttings(position int) []cutting {
 	inLoop := func(label string) bool { return strings.HasPrefix(label, "L{i}.") }

@@ -71,7 +71,7 @@ func (b *burst) stopped(tokens []int) bool {
 // nothingAt says that there is no token to choose for a position.
 func nothingAt(position int) error {
 	return &sampling.LogitsError{Position: position, What: "no token can be chosen: each has a logit or a bias of " +
-		"-inf or is not allowed, or the logit of some is no finite number"}
+		"-inf or is not allowed, or the logit of some is not a finite number"}
 }
 
 // run carries a burst out and returns the tokens chosen, one after each that was decoded; noToken where settings and

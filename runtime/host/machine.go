@@ -62,7 +62,7 @@ type clockWatch struct {
 	states  []driver.State
 }
 
-// watchClocks opens a watch. One without a monitor is no error: it says so in the report.
+// watchClocks opens a watch. One without a monitor is not an error: it says so in the report.
 func watchClocks(d *driver.Device) clockWatch {
 	m, err := d.Monitor()
 	return clockWatch{monitor: m, absent: err}

@@ -159,7 +159,7 @@ func (s *Session) WriteCache(b []byte) error {
 	case s.closed:
 		return ErrClosed
 	case len(b) != size:
-		return fmt.Errorf("%d bytes are no cache of the build, which has %d", len(b), size)
+		return fmt.Errorf("%d bytes are not a cache of the build, which has %d", len(b), size)
 	}
 	return s.dev.CopyHtoD(s.mem.cache, b, nil)
 }

@@ -112,7 +112,7 @@ func (s *Session) LoadPrefix(ctx context.Context, path string) (ids []int, err e
 	}
 	var length [8]byte
 	if _, err := io.ReadFull(f, length[:]); err != nil {
-		return nil, broken("%d bytes are no prefix", size)
+		return nil, broken("%d bytes are not a prefix", size)
 	}
 	n := binary.LittleEndian.Uint64(length[:])
 	if n > maxPrefixHeader || int64(n) > size-8 {

@@ -164,7 +164,7 @@ func TestSequencesDrawByTheirOwnSettings(t *testing.T) {
 	}
 }
 
-// Logits that are no numbers leave no token to draw: the error is that of the host's sampler, and the session can be
+// Logits that are not numbers leave no token to draw: the error is that of the host's sampler, and the session can be
 // used again. What was chosen before counts.
 func TestNoTokenIsLeftToDraw(t *testing.T) {
 	s := openSequences(t, "nan_at=20", 2)

@@ -108,7 +108,7 @@ func TestStopIDsEndGeneration(t *testing.T) {
 	s.Reset()
 	c, err = s.Complete(t.Context(), []int{5, 6}, 100, []int{1}, nil)
 	require.NoError(t, err)
-	require.Len(t, c.IDs, 9, "words of an earlier launch are no tokens")
+	require.Len(t, c.IDs, 9, "words of an earlier launch are not tokens")
 }
 
 // A stop id that the model would choose inside the prompt ends nothing, and one chosen right after it ends at once.

@@ -46,7 +46,7 @@ func bound(rms, most float64) StageTolerances {
 	return StageTolerances{Attention: t, Other: t}
 }
 
-// One rounding is no error, however large the element; more is, however small it is compared with the others; and
+// One rounding is not an error, however large the element; more is, however small it is compared with the others; and
 // attention has rounded before.
 func TestStageTolerances(t *testing.T) {
 	same, integers := TolerancesOfStages(&Model{DType: "BF16"}, false),

@@ -34,7 +34,7 @@ func openWeights(path string, want int64) (_ *weights, err error) {
 			Remedy: "pack them again with amkc pack MODEL -o " + path}
 	}
 	if size < 8 {
-		return nil, broken("%d bytes are no safetensors file", size)
+		return nil, broken("%d bytes are not a safetensors file", size)
 	}
 	data, unmap, err := mapFile(f, size)
 	if err != nil {

@@ -21,7 +21,7 @@ func TestEscapes(t *testing.T) {
 		"a\u202eb\u2066c\u200fd": `a\u202eb\u2066c\u200fd`,
 		"a\u2028b":               `a\u2028b`,
 		"a\rb":                   `a\rb`,
-		"\ufffd":                 "\ufffd", // the character itself is no error
+		"\ufffd":                 "\ufffd", // the character itself is not an error
 		"":                       "",
 	} {
 		require.Equal(t, want, Line(s), "%q", s)

@@ -86,7 +86,7 @@ func Parse(data []byte) (*Conversation, error) {
 	return c, nil
 }
 
-// media are what parts of messages are called, or have, that are no text.
+// media are what parts of messages are called, or have, that are not text.
 var media = []string{"image", "image_url", "input_image", "video", "video_url", "input_video", "audio", "audio_url",
 	"input_audio"}
 

@@ -96,7 +96,7 @@ func TestLoadRefuses(t *testing.T) {
 		{nil, "there is no chat template"},
 		{map[string]string{ConfigFile: "{}"}, "want chat_template.jinja, additional_chat_templates/NAME.jinja, or"},
 		{map[string]string{ConfigFile: "{"}, "tokenizer_config.json: it cannot be read: line 1, column 2"},
-		{map[string]string{ConfigFile: "[]"}, "tokenizer_config.json: it is no object"},
+		{map[string]string{ConfigFile: "[]"}, "tokenizer_config.json: it is not an object"},
 		{map[string]string{ConfigFile: `{"chat_template": 1}`}, "chat_template is not as expected"},
 		{map[string]string{ConfigFile: `{"chat_template": [{"name": "a"}]}`}, "chat_template is not as expected"},
 		{map[string]string{TemplateFile: "x", tokensFile: "?"}, "special_tokens_map.json: it cannot be read"},

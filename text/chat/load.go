@@ -174,7 +174,7 @@ func object(dir, name string) (*jinja.Dict, error) {
 	}
 	d, ok := v.(*jinja.Dict)
 	if !ok {
-		return nil, &FileError{Path: path, What: "it is no object; want an object with the fields of a tokenizer"}
+		return nil, &FileError{Path: path, What: "it is not an object; want an object with the fields of a tokenizer"}
 	}
 	return d, nil
 }

@@ -14,7 +14,7 @@ func TestNGrams(t *testing.T) {
 	}{
 		{[]int{1}, 7, nil},
 		{[]int{1, 2, 3, 4}, 7, nil},
-		{[]int{1, 2, 3, 1}, 7, nil}, // one id is no match
+		{[]int{1, 2, 3, 1}, 7, nil}, // one id is not a match
 		{[]int{1, 2, 3, 4, 1, 2}, 7, []int{3, 4, 1, 2}},
 		{[]int{1, 2, 3, 4, 1, 2}, 2, []int{3, 4}},
 		{[]int{1, 2, 8, 1, 2, 9, 1, 2}, 1, []int{9}},          // the last of two

@@ -13,7 +13,7 @@ type Calls struct {
 	Mark    string
 	Options []Option
 	Never   []string // other marks that would begin a call
-	Prose   string   // after the mark: what follows is no call after all; empty: there is no such thing
+	Prose   string   // after the mark: what follows is not a call after all; empty: there is no such thing
 	Within  bool     // the text begins after the mark
 
 	Separators string // bytes that may stand after a call, besides spaces, and say nothing

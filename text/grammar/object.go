@@ -31,8 +31,8 @@ func (c *compiler) object(s *object, at string) (int32, error) {
 			continue
 		}
 		if !others {
-			return 0, &Error{at + "/required", fmt.Sprintf("has %q, which is no property, and others are not allowed",
-				short(name))}
+			return 0, &Error{at + "/required", fmt.Sprintf(
+				"has %q, which is not a property, and others are not allowed", short(name))}
 		}
 		keys, values[name] = append(keys, name), additional
 	}

@@ -101,7 +101,7 @@ func (c *compiler) described(d document, at string) (int32, error) {
 	case d == false:
 		return 0, &Error{at, "is false, and no value is valid"}
 	case !isObject:
-		return 0, &Error{at, "is no schema; want an object, or true"}
+		return 0, &Error{at, "is not a schema; want an object, or true"}
 	}
 	var said []string
 	for _, key := range s.keys {

@@ -162,7 +162,7 @@ func TestSchemasThatAreRefused(t *testing.T) {
 		`{"$ref": "http://example.com/x"}`:                             `#/$ref refers to something that is not there`,
 		`{"$ref": 1}`:                                                  `#/$ref refers to something that is not there`,
 		`false`:                                                        `# is false`,
-		`[]`:                                                           `# is no schema`,
+		`[]`:                                                           `# is not a schema`,
 		`{"type": "text"}`:                                             `#/type is not string`,
 		`{"type": []}`:                                                 `#/type is an empty list`,
 		`{"enum": []}`:                                                 `#/enum is not a list of values`,
@@ -180,7 +180,7 @@ func TestSchemasThatAreRefused(t *testing.T) {
 		`{`:                                                            `# cannot be read`,
 		`{"title": "` + strings.Repeat("a", maxSchema) + `"}`:          `# has 65549 bytes; want at most 65536`,
 		strings.Repeat(`{"items":`, 100) + `{}` + strings.Repeat(`}`, 100): `nested more than 64 deep`,
-		`{"items": [` + strings.Repeat(`{},`, 10) + `{}]}`:                 `#/items is no schema`,
+		`{"items": [` + strings.Repeat(`{},`, 10) + `{}]}`:                 `#/items is not a schema`,
 		manyArrays(200): `makes the schema too large`,
 	} {
 		_, err := Schema(v, []byte(schema))

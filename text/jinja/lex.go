@@ -200,7 +200,7 @@ func (l *lexer) tag(kind string) {
 			match[0] = integer
 		case name != "":
 			if r, _ := utf8.DecodeRuneInString(name); !unicode.IsLetter(r) && r != '_' {
-				fail(Syntax, l.line, "%q is no name", name)
+				fail(Syntax, l.line, "%q is not a name", name)
 			}
 			l.emit(token{kind: tokName, text: name})
 		case text != "":
@@ -236,7 +236,7 @@ func unescape(s string, line int) string {
 		case strings.IndexByte(`abfnrtv\xuU`, c) >= 0:
 			r, _, rest, err := strconv.UnquoteChar(e, 0)
 			if err != nil || rest != "" {
-				fail(Syntax, line, "the escape %s of a string is no character", e)
+				fail(Syntax, line, "the escape %s of a string is not a character", e)
 			}
 			return string(r)
 		}

@@ -289,7 +289,7 @@ func floatOf(s string) (float64, bool) {
 // truncated is a float without its fraction.
 func (in *interp) truncated(f float64) Value {
 	if f-f != 0 {
-		in.fail("%s is no integer", floatText(f))
+		in.fail("%s is not an integer", floatText(f))
 	}
 	n, _ := big.NewFloat(f).Int(nil)
 	return norm(n)

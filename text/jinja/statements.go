@@ -290,7 +290,7 @@ func (in *interp) namespaceOf(to *target, s *scope) *namespace {
 	v, _ := s.lookup(to.name)
 	ns, ok := v.(*namespace)
 	if !ok {
-		in.fail("%s is no namespace, so its attribute %s cannot be set", to.name, to.attr)
+		in.fail("%s is not a namespace, so its attribute %s cannot be set", to.name, to.attr)
 	}
 	return ns
 }

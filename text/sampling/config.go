@@ -95,7 +95,7 @@ func parseConfig(data []byte) (Options, error) {
 		case isKnown:
 			faults = append(faults, fmt.Sprintf("%s is %s, which is not supported", name, inShort(v)))
 		default:
-			faults = append(faults, fmt.Sprintf("%.40q is no field that is known", name))
+			faults = append(faults, fmt.Sprintf("%.40q is not a field that is known", name))
 		}
 	}
 	const most = 5

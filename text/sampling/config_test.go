@@ -66,11 +66,11 @@ func TestConfigsThatCannotBeFollowed(t *testing.T) {
 		`{"num_beams": 4}`:         "num_beams is 4, which is not supported",
 		`{"typical_p": 0.9}`:       "typical_p is 0.9, which is not supported",
 		`{"bad_words_ids": [[1]]}`: "bad_words_ids is a list of 1, which is not supported",
-		`{"\u001b[2J": true}`:      `"\x1b[2J" is no field that is known`,
+		`{"\u001b[2J": true}`:      `"\x1b[2J" is not a field that is known`,
 
-		`{"a": 1, "b": 1, "c": 1, "d": 1, "e": 1, "f": 1, "g": 1}`: `"a" is no field that is ` +
-			`known; "b" is no field that is known; "c" is no field that is known; "d" is no field that is known; "e" ` +
-			`is no field that is known; 2 more`,
+		`{"a": 1, "b": 1, "c": 1, "d": 1, "e": 1, "f": 1, "g": 1}`: `"a" is not a field that is known; ` +
+			`"b" is not a field that is known; "c" is not a field that is known; ` +
+			`"d" is not a field that is known; "e" is not a field that is known; 2 more`,
 	} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, ConfigFile)

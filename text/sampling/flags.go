@@ -29,7 +29,7 @@ type Flag struct {
 // String is empty: no flag has a default that is worth a word.
 func (*Flag) String() string { return "" }
 
-// Type is "number", "int", or "string" of what may be below 0 or is no number.
+// Type is "number", "int", or "string" of what may be below 0 or is not a number.
 func (f *Flag) Type() string { return f.kind }
 
 // Set reads a value from the command line.

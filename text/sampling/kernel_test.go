@@ -88,7 +88,7 @@ func TestDrawsOfTheKernel(t *testing.T) {
 		}
 		ask("draws", request.Bytes(), got)
 		c := candidatesOf(scores)
-		c = append(c[:5:5], c[6:]...) // -inf is no candidate
+		c = append(c[:5:5], c[6:]...) // -inf is not a candidate
 		counts := make([]int, len(logits))
 		for d := range n {
 			require.Equal(t, pick(c, temperature, at, d), int(got[d]), "%v at %d", temperature, d)

@@ -78,8 +78,8 @@ func (t *Tokenizer) loadAdded(list []addedJSON) error {
 	return nil
 }
 
-// hideSpecial marks the tokens that Decode skips. As in the library since 0.23, a special token that normalization changes
-// is not one of them.
+// hideSpecial marks the tokens that Decode skips. As in the library since 0.23, a special token that normalization
+// changes is not one of them.
 func (t *Tokenizer) hideSpecial() {
 	special := map[string]bool{}
 	for _, a := range t.added {
@@ -102,7 +102,7 @@ type matcher struct {
 
 // A trieNode is a byte of added tokens, in a list with the others that may follow the same bytes.
 type trieNode struct {
-	child, sibling int32 // 0 for none: node 0 is no byte
+	child, sibling int32 // 0 for none: node 0 is not a byte
 	token          int32 // that ends here, an index into tokens, or -1
 	char           byte
 }

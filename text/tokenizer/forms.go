@@ -117,7 +117,7 @@ func (s *segmentOf) normalize(out []byte, text string) []byte {
 	return out
 }
 
-// sortMarks puts each run of characters that are no starters into the order of their classes.
+// sortMarks puts each run of characters that are not starters into the order of their classes.
 func sortMarks(chars []classed) {
 	for i := 0; i < len(chars); i++ {
 		start := i

@@ -159,7 +159,7 @@ func (c *modelCheck) checkTask(t int32) {
 				if weights = weights[:1]; op.OutBuf[0] < 0 { // of attention
 					length = ofTask
 				}
-				if !op.In[2].IsTemp() { // it is no sum of parts
+				if !op.In[2].IsTemp() { // it is not a sum of parts
 					want("a whole of length", width(op.In[2], p.flat.Lo), length)
 				}
 			}

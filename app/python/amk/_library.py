@@ -108,7 +108,7 @@ class Library:
             self._dll = ctypes.CDLL(path)
             version = self._dll.amk_api_version()
         except (OSError, AttributeError) as e:
-            raise InputError(f"{path}: it is no library of amkc that can be loaded here: {e}") from None
+            raise InputError(f"{path}: it is not a library of amkc that can be loaded here: {e}") from None
         if version < API_VERSION:
             raise InputError(f"{path}: it has version {version} of amk.h, and this package needs {API_VERSION}: "
                              "install the package of the same build")

@@ -72,7 +72,7 @@ class Model:
         return self._library.ids("amk_encode", self._open(), data, len(data), SPECIAL if special else 0)
 
     def decode(self, ids, special=False):
-        """The text of token ids; with special, that of special tokens too. Bytes that are no UTF-8 become U+FFFD.
+        """The text of token ids; with special, that of special tokens too. Bytes that are not UTF-8 become U+FFFD.
 
         >>> model.decode(model.encode("größer"))
         'größer'

@@ -17,7 +17,7 @@ def prompt_of(parts, hidden):
     for part in parts:
         if getattr(part, "ndim", 0) == 0 and hasattr(part, "__index__"):
             if part == EMBEDDING:
-                raise InputError("-1 is no token id; want ids from 0 on, and embeddings as they are")
+                raise InputError("-1 is not a token id; want ids from 0 on, and embeddings as they are")
             ids.append(part)
             continue
         before = len(rows)
@@ -45,7 +45,7 @@ def _floats(part, hidden):
 
 
 def _listed(part, hidden):
-    """The same of what is no buffer: a list of numbers, or of rows of them."""
+    """The same of what is not a buffer: a list of numbers, or of rows of them."""
     flat = numbers("f")
     try:
         for row in part if part and isinstance(part[0], (list, tuple, numbers)) else [part]:

@@ -137,7 +137,7 @@ static void make_up(int position) {
   cache.write();
   for (int token = 0; token < PASS; ++token)
     for (int i = 0; i < kRows; ++i) vectors[token][i] = rounded<Element>(random_value(-4, i < k_row(0) ? 2 : 0));
-  // What is no number in the last token's row is its own affair, where its scale is not multiplied with other rows'
+  // What is not a number in the last token's row is its own affair, where its scale is not multiplied with other rows'
   // probabilities.
   if (kQuantisedCache && !kScalesValues) vectors[PASS - 1][k_row(0)] = vectors[PASS - 1][v_row(1)] = INFINITY;
 }

@@ -20,7 +20,7 @@ constexpr u32 kChunk = 64;
 enum class How {
   kRight,
   kEarly,         // an SM arrives before all of its threads are done
-  kRelaxed,       // its arrival is no release
+  kRelaxed,       // its arrival is not a release
   kNoBarrier,     // threads go on that have not waited
   kNoJoin,        // nobody waits for the others
   kRelaxedStore,  // the producer is told by a relaxed store
@@ -109,7 +109,7 @@ litmus::Test layers(const char* name, How how) {
 void tests() {
   litmus::holds(layers("barriers of layers", How::kRight));
   litmus::fails(layers("an SM that arrives before it is done", How::kEarly), "race");
-  litmus::fails(layers("an arrival that is no release", How::kRelaxed), "race");
+  litmus::fails(layers("an arrival that is not a release", How::kRelaxed), "race");
   litmus::fails(layers("threads that do not wait", How::kNoBarrier), "race");
   litmus::fails(layers("no join", How::kNoJoin), "race");
   litmus::fails(layers("a wait for the barrier before", How::kOneBefore), "race");

@@ -28,7 +28,7 @@ enum class How {
   kRight,
   kNoBarrierBefore,  // a block arrives before all of its threads are done
   kNoBarrierAfter,  // threads go on that have not waited
-  kRelaxed,          // the arrival is no release
+  kRelaxed,          // the arrival is not a release
   kNoJoin,           // nobody waits for the others
   kOld,              // a counter that the host has not cleared
   kNoWait,           // copies by cp.async that nobody waits for
@@ -106,7 +106,7 @@ void tests() {
   litmus::holds(joins("joins of a prompt", How::kRight));
   litmus::fails(joins("a block that arrives before it is done", How::kNoBarrierBefore), "race");
   litmus::fails(joins("threads that have not waited", How::kNoBarrierAfter), "race");
-  litmus::fails(joins("an arrival that is no release", How::kRelaxed), "race");
+  litmus::fails(joins("an arrival that is not a release", How::kRelaxed), "race");
   litmus::fails(joins("no join", How::kNoJoin), "race");
   litmus::fails(joins("a counter that was not cleared", How::kOld), "race");
   litmus::fails(joins("copies that nobody waits for", How::kNoWait), "unwritten");

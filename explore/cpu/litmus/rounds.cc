@@ -17,7 +17,7 @@ constexpr int kWriter = 200, kReader = 100, kBin = 5, kRounds = 4;
 enum class How {
   kRight,
   kNoBarrier,  // an SM arrives before all of its threads have counted
-  kRelaxed,    // its arrival is no release
+  kRelaxed,    // its arrival is not a release
   kNoJoin,     // nobody waits for the others
   kEarly,      // a tally is cleared one round early
   kLate,       // or is not cleared
@@ -149,7 +149,7 @@ litmus::Test search() {
 void tests() {
   litmus::holds(rounds("rounds", How::kRight));
   litmus::fails(rounds("an SM that arrives before it has counted", How::kNoBarrier), "outcome");
-  litmus::fails(rounds("an arrival that is no release", How::kRelaxed), "race");
+  litmus::fails(rounds("an arrival that is not a release", How::kRelaxed), "race");
   litmus::fails(rounds("no join", How::kNoJoin), "race");
   litmus::fails(rounds("a tally that is cleared one round early", How::kEarly), "race");
   litmus::fails(rounds("a tally that is not cleared", How::kLate), "outcome");

@@ -23,7 +23,7 @@ u8* cache() {
 enum class How {
   kRight,
   kNoBarrier,     // an SM arrives before all of its threads are done
-  kRelaxedJoin,   // its arrival is no release
+  kRelaxedJoin,   // its arrival is not a release
   kNoJoin,        // nobody waits for the others
   kRelaxedStep,   // the producer is told by a relaxed store
   kNoFence,       // the producer copies without a proxy fence
@@ -201,7 +201,7 @@ void tests() {
     litmus::fails(test, "race");
   };
   lacks("a row, and an SM that arrives before it is done", How::kNoBarrier);
-  lacks("a row, and an arrival that is no release", How::kRelaxedJoin);
+  lacks("a row, and an arrival that is not a release", How::kRelaxedJoin);
   lacks("a row, and no join", How::kNoJoin);
   lacks("a row, and a producer told by a relaxed store", How::kRelaxedStep);
   lacks("a row, and a producer that does not wait", How::kNoWait);

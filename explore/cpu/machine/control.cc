@@ -54,7 +54,7 @@ bool unknown_field(const Json& object, std::initializer_list<const char*> known,
     bool is_known = false;
     for (const char* name : known) is_known |= f.first == name;
     if (is_known) continue;
-    why = "\"" + f.first + "\" is no setting";
+    why = "\"" + f.first + "\" is not a setting";
     return true;
   }
   return false;
@@ -115,7 +115,7 @@ bool take_schedule(const Json& object, std::string& why) {
   if (assume) {
     for (const auto& a : assume->fields) {
       if (a.second.type != Json::Type::kBool || !order().assume(a.first.c_str(), a.second.truth)) {
-        return why = "\"" + a.first + "\" is no assumption, or is neither true nor false", false;
+        return why = "\"" + a.first + "\" is not an assumption, or is neither true nor false", false;
       }
     }
   }

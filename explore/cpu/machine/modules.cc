@@ -84,7 +84,7 @@ struct Parameters {
 Module* load_module(const void* image, std::string& why) {
   const u64 bytes = image_bytes(image);
   if (!bytes) {
-    why = "the image is no 64-bit ELF file: kernels for libamkcpu.so are shared objects";
+    why = "the image is not a 64-bit ELF file: kernels for libamkcpu.so are shared objects";
     return nullptr;
   }
   auto m = std::make_unique<Module>();

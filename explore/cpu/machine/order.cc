@@ -24,7 +24,7 @@ const std::vector<Assumption> kTable = {
      true},
     {"torn-cache-rows",
      "a copy, or a relaxed load, may read bytes of the cache that are being written: it brings any "
-     "bytes, and is no race",
+     "bytes, and is not a race",
      true},
     {"overlapping-words",
      "words of 4 and of 8 bytes at one place are one word of memory: each store to them is seen "

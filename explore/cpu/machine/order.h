@@ -187,7 +187,7 @@ class Order {
   void read(u32 thread, const void* p, u32 bytes, Where where);
   void write(u32 thread, void* p, u32 bytes, Where where);
   // As read, of bytes of which some may be unwritten, because what they hold does not matter: those
-  // become any bytes, and that is no finding.
+  // become any bytes, and that is not a finding.
   void read_any(u32 thread, void* p, u32 bytes, Where where);
   // ld.global.nc, also of weights.
   void read_constant(u32 thread, const void* p, u32 bytes, Where where);

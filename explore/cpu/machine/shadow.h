@@ -183,7 +183,7 @@ class Shadow {
   void unite(Cell& line, const Cell& cell);
   static u32 shift_of(const Cell& line) { return who_of(line.written_by); }
 
-  // Adds an access that is no plain write. Those before it that its view orders are forgotten, if
+  // Adds an access that is not a plain write. Those before it that its view orders are forgotten, if
   // what races with them races with it: what comes after it comes after them.
   void add_user(Cell& cell, const Accessing& a, u32 kind) {
     const u32 tag = tag_of(kind, a.actor & ~31u), lane = 1u << (a.actor & 31);

@@ -142,7 +142,7 @@ func (p *parser) escape(start int, inClass bool) chars.Set {
 		}
 		value := p.hex(2, start)
 		if value > 0x7F {
-			p.failAt(start, "a byte that is no character")
+			p.failAt(start, "a byte that is not a character")
 		}
 		return chars.Of(value)
 	default:
@@ -164,7 +164,7 @@ func (p *parser) category(name string, start int) chars.Set {
 	p.name(start)
 	set, ok := chars.Category(name)
 	if !ok {
-		p.failAt(start, `\p{%s}, which is no general category`, name)
+		p.failAt(start, `\p{%s}, which is not a general category`, name)
 	}
 	return set
 }

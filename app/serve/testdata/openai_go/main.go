@@ -1,6 +1,6 @@
 // Command openai_go talks to two servers with OpenAI's client for Go: openai_go URL TOOLS_URL. What is not as it should
 // be ends it. The first server has the API key "k" and the model "m", which decodes; the second answers "Let me see."
-// and a call of a tool. It is a module of its own, so that the client is no dependency of amkc.
+// and a call of a tool. It is a module of its own, so that the client is not a dependency of amkc.
 package main
 
 import (

@@ -51,7 +51,7 @@ static const struct { const char* key; uint32_t* word; long* value; long initial
     {"bad_at", 0, &bad_at, -1},         // at this position one exchanged value is off
     {"bad_ordinal", 0, &bad_ordinal, 0},
     {"bad_element", 0, &bad_element, 0},
-    {"nan_at", 0, &nan_at, -1},         // at this position a logit is no number
+    {"nan_at", 0, &nan_at, -1},         // at this position a logit is not a number
     {"lost_row", 0, &lost_row, -1},     // the cache row of this position is another token's
     {"pass_off", 0, &pass_off, 0},      // logits of passes of several rows are another bit
     {"pass_picks", 0, &pass_picks, 0},  // such passes choose the next token instead
