@@ -65,8 +65,8 @@ auto asks the CUDA driver. On a machine without a GPU there is nothing to ask: n
 // What is wrong with a prompt, a tokenizer or a program that was given to run.
 var (
 	codePrompt = diag.New("AMK1202", "the prompt cannot be used", `
-The prompt has no tokens, names an id that is not in the vocabulary, is not UTF-8, or fills all positions that the program
-was compiled for. --max-seq compiles for more.`)
+The prompt has no tokens, names an id that is not in the vocabulary, is not UTF-8, or fills all positions that the
+program was compiled for. --max-seq compiles for more.`)
 
 	codeNoToken = diag.New("AMK1217", "no token can be chosen", `
 A token is chosen from the logits that the model computes. They have a value that is not a number, or no token is left:
