@@ -137,7 +137,7 @@ func kernelSources(facts *host.Facts, jobs []string) []kernelSource {
 	}
 	add("", "", host.ReferenceFile, is(endsJob))
 	add("", "", host.MeasureFile, is(measureJob), "-DAMK_PARTS=1") // the step in parts, too
-	add(eagerDir, "", host.FatbinFile, is(abortJob), "-DAMK_LEAN=2", "-DAMK_EAGER_ABORT=1")
+	add(eagerDir, "", host.FatbinFile, is(abortJob), lean, "-DAMK_EAGER_ABORT=1")
 	return all
 }
 
