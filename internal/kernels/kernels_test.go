@@ -176,8 +176,9 @@ func sourcesBelow(build string) (map[string][]byte, error) {
 
 // sourcesOf are the sources of a case that say something which those of no case before it say. The kernel depends on
 // everything. Its measured forms are the same bodies with other `if constexpr`s: they are compiled once for an
-// architecture, and once for a configuration, and so are, in the gate, those of megakernel.cu other than amk_decode. The reference depends on shapes, dtype and architecture, and not on the
-// schedule. Of a build with passes, the kernels of these alone: the others are those of the build without.
+// architecture, and once for a configuration, and so are, in the gate, those of megakernel.cu other than amk_decode.
+// The reference depends on shapes, dtype and architecture, and not on the schedule. Of a build with passes, the kernels
+// of these alone: the others are those of the build without.
 func sourcesOf(of []kernelCase, i int) []string {
 	c, before := &of[i], of[:i]
 	if c.rows > 0 {
