@@ -4,6 +4,9 @@ PYTHON ?= python3
 # Into a folder of this repository, so that what pip says of the user's own packages is beside the point.
 PIP := $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore
 
+# The compiler takes a quarter less processor time where its heap may grow to nine times what is live in it.
+GO := GOGC=800 GOMEMLIMIT=2GiB go
+
 .PHONY: build cuda demo library test test-all test-go test-python race mcp long engines chat-templates openai browser
 .PHONY: soundness soundness-merge fuzz mutants kernels explore explore-long explore-coverage draws
 .PHONY: looping results results-tools lint goldens clean
@@ -11,7 +14,7 @@ PIP := $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-
 # The modules that a launcher carries come from the module cache; embedding them makes amkc independent of it.
 MODULES := codegen/modules/files/modules
 build: $(MODULES)
-	CGO_ENABLED=0 go build -trimpath -o amkc ./cmd/amkc
+	CGO_ENABLED=0 $(GO) build -trimpath -o amkc ./cmd/amkc
 
 $(MODULES): go.sum codegen/modules/modules.go
 	go mod download
@@ -35,7 +38,7 @@ demo: build
 # amk.h and the Python package on the reference VM: the library itself, which C, Python and no GPU can use, and the tests
 # of what they do with it. Needs gcc and g++; compiling the standard library of Go for it takes a minute the first time.
 library: build
-	CGO_ENABLED=1 go build -trimpath -buildvcs=false -buildmode=c-shared -o dist/libamkref.so ./cmd/libamkref
+	CGO_ENABLED=1 $(GO) build -trimpath -buildvcs=false -buildmode=c-shared -o dist/libamkref.so ./cmd/libamkref
 	AMK_LIBRARY=dist/libamkref.so PYTHONDONTWRITEBYTECODE=1 $(PYTHON) -m unittest discover -q -s cmd/libamkref
 
 # The Go packages and the Python scripts, which need numpy and get it in a folder that git ignores. `make test` leaves out
@@ -50,7 +53,7 @@ test-all: build .python/numpy
 	@scripts/in_memory.sh $(MAKE) --no-print-directory -j2 test-go test-python
 
 test-go:
-	CGO_ENABLED=0 GOGC=800 GOMEMLIMIT=2GiB go test -trimpath -vet=off -ldflags='-s -w' $(SHORT) ./...
+	CGO_ENABLED=0 $(GO) test -trimpath -vet=off -ldflags='-s -w' $(SHORT) ./...
 
 test-python:
 	PYTHONPATH=.python $(PYTHON) -m unittest discover -q -s bench -p 'test_*.py'
@@ -61,7 +64,7 @@ test-python:
 
 # Variants are proved concurrently, in memory that is used again: look for data races in that. Needs a C compiler.
 race:
-	go test -race ./validate -run 'Variant|Budget|Bodies|Delta|Program'
+	$(GO) test -race ./validate -run 'Variant|Budget|Bodies|Delta|Program'
 
 # The kernels of small builds of all forms on the CPU, in adversarial orders; needs a C++ compiler. What is compiled is
 # kept in the cache of amkc. Builds whose products are exact are compared with the reference VM to the bit. explore-long
@@ -225,8 +228,8 @@ goldens:
 # As make build compiles packages, and what needs cgo as make library does: so they find each other's.
 lint:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
-	CGO_ENABLED=0 go vet -trimpath ./...
-	CGO_ENABLED=1 go vet -trimpath -buildmode=c-shared ./cmd/libamkref ./app/library/capi
+	CGO_ENABLED=0 $(GO) vet -trimpath ./...
+	CGO_ENABLED=1 $(GO) vet -trimpath -buildmode=c-shared ./cmd/libamkref ./app/library/capi
 	$(PYTHON) scripts/check_headers.py
 	$(PYTHON) scripts/check_columns.py
 	$(PYTHON) scripts/check_clocks.py
