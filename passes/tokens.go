@@ -2,6 +2,7 @@ package passes
 
 import (
 	"fmt"
+	"slices"
 
 	"amkc/ir"
 )
@@ -11,12 +12,17 @@ type tokens struct{ ir.Pass }
 
 func tokensOf(p ir.Pass) tokens { return tokens{p} }
 
+// withTokens returns dimensions with that of the tokens inserted, where there are several.
+func withTokens[T any](t tokens, dims []T, i int, tokens T) []T {
+	if t.NumTokens() == 1 {
+		return dims
+	}
+	return slices.Insert(dims, i, tokens)
+}
+
 // shape is that of a value of n elements per token.
 func (t tokens) shape(n int) []int {
-	if t.NumTokens() == 1 {
-		return []int{n}
-	}
-	return []int{t.NumTokens(), n}
+	return withTokens(t, []int{n}, 0, t.NumTokens())
 }
 
 // caches is the shape of the caches of all sequences, of which one has the given shape.
@@ -29,25 +35,16 @@ func (t tokens) caches(shape ...int) []int {
 
 // view is of a part of the value of every token.
 func (t tokens) view(buf string, part ir.Range) ir.Operand {
-	if t.NumTokens() == 1 {
-		return view(buf, part)
-	}
-	return view(buf, upTo(t.NumTokens()), part)
+	return view(buf, withTokens(t, []ir.Range{part}, 0, upTo(t.NumTokens()))...)
 }
 
 // shapePerSM is that of an element of every token on each SM, and perSM a view of those of one SM or of some.
 func (t tokens) shapePerSM(sms int) []int {
-	if t.NumTokens() == 1 {
-		return []int{sms}
-	}
-	return []int{sms, t.NumTokens()}
+	return withTokens(t, []int{sms}, 1, t.NumTokens())
 }
 
 func (t tokens) perSM(buf string, sms ir.Range) ir.Operand {
-	if t.NumTokens() == 1 {
-		return view(buf, sms)
-	}
-	return view(buf, sms, upTo(t.NumTokens()))
+	return view(buf, withTokens(t, []ir.Range{sms}, 1, upTo(t.NumTokens()))...)
 }
 
 // A positioned part is rows of a pass that are looked up together: a view of a table by position is of one sequence.
@@ -72,10 +69,7 @@ func (t tokens) positioned(bySequence bool) (parts []positioned) {
 
 // view is of a part of the values of the rows.
 func (p positioned) view(buf string, part ir.Range) ir.Operand {
-	if p.NumTokens() == 1 {
-		return view(buf, part)
-	}
-	return view(buf, p.rows, part)
+	return view(buf, withTokens(p.tokens, []ir.Range{part}, 0, p.rows)...)
 }
 
 // product is the op that multiplies the vectors of all tokens by a matrix.
@@ -119,10 +113,7 @@ func (t tokens) sequence(task ir.Expr, heads int) sequence {
 
 // view is of a part of the values of the sequence's tokens.
 func (s sequence) view(buf string, part ir.Range) ir.Operand {
-	if s.NumTokens() == 1 {
-		return view(buf, part)
-	}
-	return view(buf, at(s.number, s.NumRows(), 0), part)
+	return view(buf, withTokens(s.tokens, []ir.Range{part}, 0, at(s.number, s.NumRows(), 0))...)
 }
 
 // cache is of rows of keys or values in the sequence's cache.

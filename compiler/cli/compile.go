@@ -11,7 +11,6 @@ import (
 	"amkc/compiler"
 	"amkc/cost"
 	"amkc/passes"
-	"amkc/runtime/shape"
 	"amkc/validate"
 )
 
@@ -43,12 +42,8 @@ func compileVerb() verb {
 
 func (f *compileFlags) define(set *pflag.FlagSet) {
 	set.VarP(newWord(&f.out, ""), "out", "o", "write the build to `DIR`")
-	set.Var(newCount(&f.rows, 1, 1, shape.MaxTokens), "rows",
-		"build passes of `N` rows too, up to 8, which verify drafts at a fraction of the time")
-	set.Var(newCount(&f.sequences, 1, 1, shape.MaxTokens), "sequences",
-		"build passes of up to `N` sequences too, up to 8, which share what a pass reads of the weights")
-	set.Var(newCount(&f.ofEach, 1, 1, shape.MaxTokens/2), "sequence-rows",
-		"build passes of `N` rows of each of --sequences too, up to 8 in all, which verify drafts of several texts")
+	f.defineRows(set)
+	f.defineSequences(set)
 	set.BoolVar(&f.noBuild, "no-build", false, "emit and pack only; make in DIR runs nvcc and go later")
 	f.model.define(set, targetAuto)
 }

@@ -11,7 +11,6 @@ import (
 	"amkc/refvm"
 	"amkc/runtime/driver"
 	"amkc/runtime/host"
-	"amkc/runtime/shape"
 	"amkc/text/sampling"
 )
 
@@ -55,8 +54,7 @@ func (p *place) define(f *pflag.FlagSet) {
 		"where to run: ref is the reference VM on the CPU; default: cuda where there is a GPU and, for a model, "+
 			"nvcc; else ref")
 	f.Var(newGPU(&p.gpu), "gpu", "number `N` of the GPU, for --device cuda")
-	f.Var(newCount(&p.rows, 1, 1, shape.MaxTokens), "rows",
-		"build the model with passes of `N` rows too, for --device cuda: they verify drafts")
+	p.defineRows(f)
 }
 
 // opened is an engine with what a caller needs to know about its model.

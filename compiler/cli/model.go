@@ -91,6 +91,19 @@ func (p *passFlags) define(f *pflag.FlagSet) {
 	f.Var(newCount(&p.sequences, 1, 1, ir.MaxSequences), "sequences", "take `N` sequences in a pass")
 }
 
+// defineRows and defineSequences add the flags that ask for passes of a build.
+func (p *passFlags) defineRows(f *pflag.FlagSet) {
+	f.Var(newCount(&p.rows, 1, 1, shape.MaxTokens), "rows",
+		"build passes of `N` rows too, up to 8: they verify drafts, on a GPU")
+}
+
+func (p *passFlags) defineSequences(f *pflag.FlagSet) {
+	f.Var(newCount(&p.sequences, 1, 1, shape.MaxTokens), "sequences",
+		"build passes of up to `N` sequences too, up to 8: they share what a pass reads of the weights, on a GPU")
+	f.Var(newCount(&p.ofEach, 1, 1, shape.MaxTokens/2), "sequence-rows",
+		"build passes of `N` rows of each of --sequences too, up to 8 in all: they verify drafts of several texts")
+}
+
 func (p *passFlags) pass() ir.Pass { return ir.PassOf(p.sequences, p.rows) }
 
 // set returns the first of the flags that asks for several, or nothing.

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/spf13/pflag"
-
 	sessions "amkc/app/engine"
 	"amkc/app/prompts"
 	"amkc/app/serve"
@@ -18,14 +16,6 @@ import (
 	"amkc/text/draft"
 	"amkc/text/sampling"
 )
-
-// defineSequences adds the flags that ask for passes of several sequences where a model is built to be run.
-func (p *place) defineSequences(f *pflag.FlagSet) {
-	f.Var(newCount(&p.sequences, 1, 1, shape.MaxTokens), "sequences",
-		"build the model with passes of up to `N` sequences too, for --device cuda: they share what a pass reads")
-	f.Var(newCount(&p.ofEach, 1, 1, shape.MaxTokens/2), "sequence-rows",
-		"build it with passes of `N` rows of each of them too, up to 8 in all: they verify drafts of several texts")
-}
 
 // draftSeveral says how a model is built for drafts of several texts, unless that is said: with as many rows of each as
 // a pass has room for.
