@@ -73,7 +73,7 @@ var axes = []axis{
 	{"cache", func(e *emitted) string { return e.chooseIn(e.config, `CacheElement = Int8`, "int8", "dtype") }},
 	{"rows", func(e *emitted) string {
 		for _, p := range e.facts.Passes {
-			if p.Sequences == 0 {
+			if p.NumSequences() == 1 {
 				return fmt.Sprint(p.Rows)
 			}
 		}
@@ -82,9 +82,9 @@ var axes = []axis{
 	{"sequences", func(e *emitted) string {
 		form := "1"
 		for _, p := range e.facts.Passes {
-			if p.Sequences > 0 {
+			if p.NumSequences() > 1 {
 				form = fmt.Sprint(p.Sequences)
-				if p.Rows > 1 {
+				if p.NumRows() > 1 {
 					form += fmt.Sprintf("x%d", p.Rows)
 				}
 			}
