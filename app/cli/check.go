@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"amkc/runtime/host"
 )
@@ -87,25 +86,10 @@ func checkFailure(r *host.CheckReport) error {
 }
 
 func checkText(r *host.CheckReport) string {
-	var b strings.Builder
-	for _, s := range r.Spans {
-		same := "two runs bit-identical"
-		if !s.Deterministic {
-			same = "two runs differ"
-		}
-		fmt.Fprintf(&b, "positions %d to %d: logit error %.2e RMS, %.2e max; %s\n", s.First, s.Last, s.RMS, s.Max, same)
-	}
-	for _, p := range r.Passes {
-		fmt.Fprintln(&b, p)
-	}
-	for _, f := range r.Failures {
-		fmt.Fprintf(&b, "%s\n", f)
-	}
 	verdict := "passed"
 	if !r.Passed {
 		verdict = "FAILED"
 	}
-	fmt.Fprintf(&b, "%s (allowed: %.0e RMS, %.0e max, relative to the reference logits)\n", verdict, r.Tolerance.RMS,
-		r.Tolerance.Max)
-	return b.String()
+	return fmt.Sprintf("%v%s (allowed: %.0e RMS, %.0e max, relative to the reference logits)\n", r, verdict,
+		r.Tolerance.RMS, r.Tolerance.Max)
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -115,23 +114,8 @@ func record(ctx context.Context, dir string, s *host.Session, file string) error
 }
 
 func checkText(r *host.CheckReport) string {
-	var b strings.Builder
-	for _, s := range r.Spans {
-		same := "two runs bit-identical"
-		if !s.Deterministic {
-			same = "two runs differ"
-		}
-		fmt.Fprintf(&b, "positions %d to %d: logit error %.2e RMS, %.2e max; %s\n", s.First, s.Last, s.RMS, s.Max, same)
-	}
-	for _, p := range r.Passes {
-		fmt.Fprintln(&b, p)
-	}
-	for _, failure := range r.Failures {
-		fmt.Fprintln(&b, failure)
-	}
-	fmt.Fprintf(&b, "reference kernels: %s (allowed: %.0e RMS, %.0e max, relative to the reference logits)\n",
+	return fmt.Sprintf("%vreference kernels: %s (allowed: %.0e RMS, %.0e max, relative to the reference logits)\n", r,
 		verdict(r.Passed), r.Tolerance.RMS, r.Tolerance.Max)
-	return b.String()
 }
 
 func bisectText(r *host.BisectReport) string {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"amkc/runtime/driver"
 )
@@ -32,6 +33,25 @@ type CheckReport struct {
 	Failures  []string     `json:"failures,omitempty"`
 
 	of buildID
+}
+
+// String lists the findings, a line each.
+func (r *CheckReport) String() string {
+	var b strings.Builder
+	for _, s := range r.Spans {
+		same := "two runs bit-identical"
+		if !s.Deterministic {
+			same = "two runs differ"
+		}
+		fmt.Fprintf(&b, "positions %d to %d: logit error %.2e RMS, %.2e max; %s\n", s.First, s.Last, s.RMS, s.Max, same)
+	}
+	for _, p := range r.Passes {
+		fmt.Fprintln(&b, p)
+	}
+	for _, failure := range r.Failures {
+		fmt.Fprintln(&b, failure)
+	}
+	return b.String()
 }
 
 // A buildID tells the builds of a process apart: by their directories, and by what kernels were in them.
