@@ -95,11 +95,9 @@ func (b *builder) matrixFormat(s *ir.Stage, at site) format.Format {
 
 // weightFormat is a WeightFormat of weight_format.cuh.
 func weightFormat(f format.Quantised) string {
-	return fmt.Sprintf("{%s, %d, %s, %t}", elementTypes[f.DType()], f.Group(), elementTypes[f.Scale()], f.Zeros())
+	return fmt.Sprintf("{%s, %d, %s, %t}", format.Enumerators[f.DType()], f.Group(), format.Enumerators[f.Scale()],
+		f.Zeros())
 }
-
-var elementTypes = map[string]string{"F32": "kFp32", "F16": "kFp16", "BF16": "kBf16", "I4": "kInt4", "I8": "kInt8",
-	"F8E4M3": "kE4m3"}
 
 // stageNumber is the enumerator of a descriptor's stage.
 func stageNumber(descriptor string) string { return "kStage" + descriptor }

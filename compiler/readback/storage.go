@@ -4,11 +4,17 @@ import (
 	"slices"
 
 	"amkc/ir"
+	"amkc/ir/format"
 )
 
 // enumerators are those of weight_format.cuh.
-var enumerators = map[string]ir.DType{"kFp32": ir.F32, "kFp16": ir.F16, "kBf16": ir.BF16, "kInt4": ir.I4,
-	"kInt8": ir.I8, "kE4m3": ir.F8E4M3}
+var enumerators = func() map[string]ir.DType {
+	all := map[string]ir.DType{}
+	for name, enum := range format.Enumerators {
+		all[enum], _ = ir.ParseDType(name)
+	}
+	return all
+}()
 
 // readStorage takes how the matrix of a stage is stored, where the descriptor says that it is quantised.
 func (b *builder) readStorage(d *descriptor) {

@@ -5,12 +5,13 @@ import "math"
 // A float8 is a type of floats of 8 bits.
 type float8 struct {
 	dtype   string
+	enum    string // of weight_format.cuh
 	largest float32
 	values  *[256]float32      // by their bits
 	round   func(float32) byte // to the nearest one, ties to even
 }
 
-var float8s = []float8{{"F8E4M3", 448, &fromE4M3, toE4M3}}
+var float8s = []float8{{"F8E4M3", "kE4m3", 448, &fromE4M3, toE4M3}}
 
 // floatsOf are those of an element type, or nil.
 func floatsOf(dtype string) *float8 {

@@ -22,6 +22,15 @@ var (
 	bf16 = element{"BF16", 2, math.Float32frombits(0x7f7f7fff), "Bf16"}
 )
 
+// Enumerators are what weight_format.cuh calls the types of elements and of scales, by their names.
+var Enumerators = func() map[string]string {
+	all := map[string]string{"F32": "kFp32", "F16": "kFp16", "BF16": "kBf16", "I4": "kInt4", "I8": "kInt8"}
+	for _, of := range float8s {
+		all[of.dtype] = of.enum
+	}
+	return all
+}()
+
 // encode and decode call functions by name, so that what they are given stays on the stack.
 func (e *element) encode(dst []byte, src []float32) {
 	switch e.name {
