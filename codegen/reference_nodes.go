@@ -43,16 +43,8 @@ func (r *referenceWriter) node(i int) error {
 	switch n.Op {
 	case "embed":
 		return r.embed(n)
-	case "rmsnorm":
-		if n.IntOr("head_dim", 0) > 0 || r.reads("rope", n) || r.reads("attention", n) {
-			return r.normHeads(n, in[0])
-		}
+	case "rmsnorm", "layernorm":
 		return r.norm(n, in[0])
-	case "layernorm":
-		if n.IntOr("head_dim", 0) > 0 {
-			return r.normHeads(n, in[0])
-		}
-		return r.layerNorm(n, in[0])
 	case "linear":
 		return r.linear(n, in[0])
 	case "rope":

@@ -7,86 +7,60 @@ import (
 	"amkc/ir"
 )
 
+// norm is one of a whole vector, whose rms divides the product with it; head by head, or of all heads, as attention
+// reads them; or that of a branch, where what is added to the residual is the norm itself, rounded as it would be
+// published.
 func (r *referenceWriter) norm(n *ir.GraphNode, x value) error {
-	gain, err := r.packed(n, 0)
-	if err = firstOf(err, r.rounds(n, true, x)); err != nil {
-		return err
+	size, centred, offset := n.Shape[0], n.Op == "layernorm", n.IntOr("unit_offset", 0)
+	ofHeads := n.IntOr("head_dim", 0) > 0 || !centred && (r.reads("rope", n) || r.reads("attention", n))
+	weights := make([]string, len(n.Weights))
+	if !centred || ofHeads {
+		weights = make([]string, max(1, len(n.Weights)))
 	}
-	if r.reads("add", n) {
-		return r.addedNorm(n, x, gain)
+	for k := range weights {
+		var err error
+		if weights[k], err = r.packed(n, k, r.order(n)...); err != nil {
+			return err
+		}
 	}
-	size := n.Shape[0]
-	out, scale := r.member(n.Name, "Bits", size), r.scalar(n.Name+"_scale")
-	r.value[n.Name] = value{at: out, rounded: true, scale: scale}
-	args := append([]string{out, "&" + scale, itoa(size), x.at, gain, r.eps(n)}, offset(n)...)
-	return r.launch(launch{name: n.Name, blocks: "1", lines: calls("rmsnorm", args...)})
-}
-
-func (r *referenceWriter) layerNorm(n *ir.GraphNode, x value) error {
 	if err := r.rounds(n, true, x); err != nil {
 		return err
 	}
-	out := r.member(n.Name, "Bits", n.Shape[0])
-	r.value[n.Name] = value{at: out, rounded: true}
-	args := []string{out, itoa(n.Shape[0]), x.at, r.eps(n)}
-	for k := range n.Weights {
-		w, err := r.packed(n, k)
-		if err != nil {
-			return err
-		}
-		args = append(args, w)
+	out := value{rounded: true}
+	if ofHeads {
+		out = r.output(n)
+	} else {
+		out.at = r.member(n.Name, "Bits", size)
 	}
-	return r.launch(launch{name: n.Name, blocks: "1", lines: calls("layernorm", append(args, offset(n)...)...)})
+	l, function, args := launch{name: n.Name, blocks: "1"}, "", []string(nil)
+	switch {
+	case ofHeads || !centred && r.reads("add", n):
+		together := n.IntOr("head_dim", size)
+		l.blocks = itoa(size / together)
+		function, args = "norm_heads", []string{out.at, x.at, itoa(together), weights[0], r.eps(n)}
+		apart := 0 // from the weights of a head to those of the next
+		if n.Weights[0].Shape[0] > together {
+			apart = together
+		}
+		if centred || apart > 0 {
+			function = fmt.Sprintf("norm_heads<%t>", centred)
+			args = append(append(args, itoa(offset), itoa(apart)), weights[1:]...)
+			offset = 0
+		}
+	case centred:
+		function, args = "layernorm", append([]string{out.at, itoa(size), x.at, r.eps(n)}, weights...)
+	default:
+		out.scale = r.scalar(n.Name + "_scale")
+		function, args = "rmsnorm", []string{out.at, "&" + out.scale, itoa(size), x.at, weights[0], r.eps(n)}
+	}
+	if offset != 0 { // is added to the weights
+		args = append(args, itoa(offset))
+	}
+	r.value[n.Name], l.lines = out, calls(function, args...)
+	return r.launch(l)
 }
 
 func isNormNode(n *ir.GraphNode) bool { return n.Op == "rmsnorm" || n.Op == "layernorm" }
-
-// normHeads is a norm of q or of k: head by head, or of all of it.
-func (r *referenceWriter) normHeads(n *ir.GraphNode, x value) error {
-	gain, err := r.packed(n, 0, r.order(n)...)
-	if err = firstOf(err, r.rounds(n, true, x)); err != nil {
-		return err
-	}
-	size, together := n.Shape[0], n.IntOr("head_dim", n.Shape[0])
-	out := r.output(n)
-	function, args := "norm_heads", []string{out.at, x.at, itoa(together), gain, r.eps(n)}
-	ofEach := n.Weights[0].Shape[0] > together
-	if n.Op == "layernorm" || ofEach {
-		apart := 0 // from the weights of a head to those of the next
-		if ofEach {
-			apart = together
-		}
-		function, args = fmt.Sprintf("%s<%t>", function, n.Op == "layernorm"), append(args,
-			itoa(n.IntOr("unit_offset", 0)), itoa(apart))
-		if len(n.Weights) > 1 {
-			shift, err := r.packed(n, 1, r.order(n)...)
-			if err != nil {
-				return err
-			}
-			args = append(args, shift)
-		}
-	} else {
-		args = append(args, offset(n)...)
-	}
-	return r.launch(launch{name: n.Name, blocks: itoa(size / together), lines: calls(function, args...)})
-}
-
-// offset is the argument that says what is added to the weights of a norm, if anything is.
-func offset(n *ir.GraphNode) []string {
-	if offset := n.IntOr("unit_offset", 0); offset != 0 {
-		return []string{itoa(offset)}
-	}
-	return nil
-}
-
-// addedNorm is the norm of a branch: what is added to the residual is the norm itself, rounded as it would be
-// published, and not its product with a matrix.
-func (r *referenceWriter) addedNorm(n *ir.GraphNode, x value, gain string) error {
-	out := r.member(n.Name, "Bits", n.Shape[0])
-	r.value[n.Name] = value{at: out, rounded: true}
-	return r.launch(launch{name: n.Name, blocks: "1",
-		lines: calls("norm_heads", append([]string{out, x.at, itoa(n.Shape[0]), gain, r.eps(n)}, offset(n)...)...)})
-}
 
 // reads reports whether a node of the body reads another one, by an op.
 func (r *referenceWriter) reads(op string, n *ir.GraphNode) bool {
