@@ -98,30 +98,12 @@ func checkRotations(p *ir.Program, rotations map[string]int) error {
 	return nil
 }
 
-// checkStageRotations refuses to rotate stages that there are not.
-func checkStageRotations(p *ir.Program) error {
-	row := knobs.StageRotation.Row()
-	var paths []string
-	for i := range p.Variants {
-		rewrite.EachStage(&p.Variants[i], func(st *ir.Stage, _ *ir.Loop) { paths = append(paths, row.Path(st.Role)) })
-	}
-	for _, stage := range row.Each() {
-		if n := knobs.StageRotation.Of(&p.Config, stage); n > 0 && !slices.Contains(paths, row.Path(stage)) {
-			return diag.Errorf(codePolicy, "config: "+row.Path(stage), "%d, and no stage has this role; want 0", n)
-		}
-	}
-	return nil
-}
-
 func runAssign(s *State) error {
 	p := s.Program
 	if p.Target == nil {
 		return diag.Errorf(codeTarget, "pass assign", "want a target")
 	}
 	if err := checkRotations(p, p.Config.SMAssignment.Rotations); err != nil {
-		return err
-	}
-	if err := checkStageRotations(p); err != nil {
 		return err
 	}
 	tasks := 0
