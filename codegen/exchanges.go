@@ -71,7 +71,11 @@ func (b *builder) handedOver(s *ir.Stage, at site) int {
 			if out.IsTemp() {
 				continue
 			}
-			if buf := b.buffer(out.Buf, at); buf != nil && buf.Layout.Words() {
+			m, err := b.names.At(out.Buf, at.indicesOf(s)[0])
+			if err != nil {
+				continue
+			}
+			if buf := &b.p.Buffers[m.Declared]; buf.Layout.Words() {
 				return b.pass.NumTokens() * buf.Numel()
 			}
 		}

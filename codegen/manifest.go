@@ -89,7 +89,7 @@ func Facts(p *ir.Program, passes ...*ir.Program) (host.Facts, error) {
 	f := host.Facts{
 		Model: host.Model{Name: m.Name, Architecture: m.Architecture, DType: m.Weights.String(), Layers: m.Layers,
 			Hidden:       m.Hidden,
-			Intermediate: m.Intermediate, Heads: m.Heads, KVHeads: m.KVHeads, HeadDim: m.HeadDim, Vocab: m.Vocab,
+			Intermediate: m.Width(), Heads: m.Heads, KVHeads: m.KVHeads, HeadDim: m.HeadDim, Vocab: m.Vocab,
 			MaxSeq: m.MaxSeq, CacheBlock: ir.CacheBlock(m.Cache, m.HeadDim),
 			Tied: m.Tied, Eps: m.Eps},
 		Target:  host.Target{Name: p.Target.Name, Arch: p.Target.Arch, SMs: p.Target.SMs},

@@ -153,7 +153,7 @@ func tensor(p *ir.Program) bool { return p.Target.RunsOnTensorCores(p.Model.Weig
 func slots(p *ir.Program, kept kernel.Kept) int {
 	m, shared := &p.Model, knobs.BlockBytes(&p.Config, p.Target)
 	slot := max(1, knobs.ChunkBytes.Of(&p.Config))
-	scratch := kernel.ScratchIn(shared, slot, m, tensor(p), kept, m.Hidden, m.Heads*m.HeadDim, m.Intermediate)
+	scratch := kernel.ScratchIn(shared, slot, m, tensor(p), kept, m.Columns()...)
 	return max(1, scratch.Slots(shared, slot))
 }
 

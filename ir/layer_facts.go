@@ -85,6 +85,18 @@ func (m *Model) Most(size func(f *LayerFacts) int) int {
 	return most
 }
 
+// Columns are those of the products of layers of all kinds: the hidden size, and what attention and the MLP leave.
+func (m *Model) Columns() []int {
+	out := []int{m.Hidden}
+	for _, f := range m.Facts() {
+		out = append(out, f.QueryRows(), f.Intermediate)
+	}
+	return out
+}
+
+// Width is that of the widest MLP.
+func (m *Model) Width() int { return m.Most(func(f *LayerFacts) int { return f.Intermediate }) }
+
 // Repeating returns the shortest list that gives a list when it is repeated.
 func Repeating(list []int) []int {
 	for n := 1; n < len(list); n++ {

@@ -59,7 +59,7 @@ func (c *Case) quads(chunk int) int {
 	if f == nil || !c.Target.RunsOnTensorCores(m.Weights) {
 		return 0
 	}
-	widest := max(m.Hidden, m.Heads*m.HeadDim, m.Intermediate)
+	widest := slices.Max(m.Columns())
 	return kernel.QuadsPerWarp(f.Geometry(), widest, chunk, c.rows[Warps].Default)
 }
 
@@ -137,7 +137,7 @@ func layerMicros(c *Case) float64 {
 	if t.HBMGBs == 0 || c.Format == nil {
 		return 0
 	}
-	elements, g := m.Hidden*(2*(m.Heads+m.KVHeads)*m.HeadDim+3*m.Intermediate), c.Format.Geometry()
+	elements, g := m.Hidden*(2*(m.Heads+m.KVHeads)*m.HeadDim+3*m.Width()), c.Format.Geometry()
 	return float64(elements) * float64(g.BlockBytes) / float64(g.Rows*g.Columns) / (1e3 * t.HBMGBs)
 }
 
@@ -194,7 +194,7 @@ func warpsOfShortRows(c *Case, stage string) int {
 	if (tile+chunk-1)/chunk+1+c.Of(InFlight) > c.slots() {
 		return all
 	}
-	rows := map[string]int{"qkv": (m.Heads + 2*m.KVHeads) * m.HeadDim, "gate_up": 2 * m.Intermediate,
+	rows := map[string]int{"qkv": (m.Heads + 2*m.KVHeads) * m.HeadDim, "gate_up": 2 * m.Width(),
 		"lm_head": m.Vocab}
 	if rows[stage]/g.Rows > t.SMs {
 		return short
@@ -229,7 +229,7 @@ func (c *Case) scratch(of func(*ir.Model, bool, kernel.Kept, ...int) kernel.Scra
 	m, t, rows := c.Model, c.Target, c.Of(GrainRows)
 	kept := c.Kept
 	kept.Rows = max(kept.Rows, (m.Hidden/rows/max(1, t.SMs)+1)*rows)
-	return of(m, t.RunsOnTensorCores(m.Weights), kept, m.Hidden, m.Heads*m.HeadDim, m.Intermediate)
+	return of(m, t.RunsOnTensorCores(m.Weights), kept, m.Columns()...)
 }
 
 // checkPace refuses a pace of requests that are never made.

@@ -2,6 +2,7 @@ package knobs
 
 import (
 	"math"
+	"slices"
 
 	"amkc/ir/diag"
 )
@@ -27,8 +28,8 @@ func promptThatFits(c *Case, _ string) int {
 func promptTokenBytes(c *Case) int {
 	m := c.Model
 	heads, copies := m.Heads*m.HeadDim, c.Of(Copies)
-	bytes := 4*m.Hidden + 4*m.HeadDim + 2*max(m.Hidden, heads, m.Intermediate)
-	bytes += copies * 2 * (2*m.Hidden + 2*heads + 2*m.KVHeads*m.HeadDim + m.Intermediate)
+	bytes := 4*m.Hidden + 4*m.HeadDim + 2*slices.Max(m.Columns())
+	bytes += copies * 2 * (2*m.Hidden + 2*heads + 2*m.KVHeads*m.HeadDim + m.Width())
 	return bytes + 4*splitResults(c)
 }
 
