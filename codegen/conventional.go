@@ -123,8 +123,8 @@ type use struct {
 	at site
 }
 
-// buffer gives a buffer its name: a stem, alone or with a layer, whose number is the stage's plus behind.
-func (u *use) buffer(name, stem string, layered bool, behind int) {
+// buffer gives a buffer its name: a stem, alone or with a layer, whose number is the stage's plus next.
+func (u *use) buffer(name, stem string, layered bool, next int) {
 	if name == "" || stem == "" || name[0] == '%' {
 		return
 	}
@@ -136,20 +136,20 @@ func (u *use) buffer(name, stem string, layered bool, behind int) {
 		// A name may stand for members of several families, one after the other.
 		if b := &u.p.Buffers[m.Declared]; b.Count > 0 && layered || b.Count == 0 && t == 0 {
 			u.named[m.Declared] = true
-			u.names.Buffers[m.Declared] = u.name(stem, b.Count > 0, layered, behind)
+			u.names.Buffers[m.Declared] = u.name(stem, b.Count > 0, layered, next)
 		}
 	}
 }
 
 // name is a stem alone, that of a family, or that of the layer of the stage.
-func (u *use) name(stem string, family, layered bool, behind int) string {
+func (u *use) name(stem string, family, layered bool, next int) string {
 	switch layer, _ := u.s.Layer.At(u.at.indices()[0]); {
 	case !layered:
 		return stem
 	case family:
 		return "L{i}." + stem
 	default:
-		return ir.NameIn(ir.Layer{Known: true, N: layer + behind}, stem)
+		return ir.NameIn(ir.Layer{Known: true, N: layer + next}, stem)
 	}
 }
 
@@ -203,7 +203,7 @@ func (u *use) vector(o ir.Operand) {
 	if o.IsTemp() || err != nil || !u.p.Buffers[m.Declared].Layout.Words() {
 		return
 	}
-	u.buffer(o.Buf, u.stem(), true, u.behind())
+	u.buffer(o.Buf, u.stem(), true, u.nextLayer())
 }
 
 // stem is what the vector of the stage is called after: what a branch ends in, which others add, after its stage.
@@ -219,8 +219,8 @@ func (u *use) stem() string {
 	return ""
 }
 
-// behind is 1 if the stage publishes the input of the next layer.
-func (u *use) behind() int {
+// nextLayer is 1 if the stage publishes the input of the next layer.
+func (u *use) nextLayer() int {
 	if u.s.Layer.Known && u.stem() == "x" {
 		return 1
 	}
@@ -242,5 +242,5 @@ func (u *use) counter(c *ir.Counter) string {
 	case u.stem() == "":
 		return ""
 	}
-	return u.name(u.stem(), c.Count > 0, true, u.behind())
+	return u.name(u.stem(), c.Count > 0, true, u.nextLayer())
 }

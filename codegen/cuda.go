@@ -295,7 +295,7 @@ func build(p *ir.Program) (*builder, error) {
 	}
 	for _, step := range []func() error{b.checkKnobs, b.placeWeights, b.placeCaches, b.placeBarriers, b.placePages,
 		b.placeReadings,
-		b.body, b.checkHandovers, b.constants, b.checkIdentifiers, b.checkNumbers, b.checkContracts} {
+		b.body, b.checkWaitOrder, b.constants, b.checkIdentifiers, b.checkNumbers, b.checkContracts} {
 		if err := step(); err != nil {
 			return nil, err
 		}

@@ -108,17 +108,17 @@ func (r *referenceWriter) packed(n *ir.GraphNode, k int, order ...transform.Tran
 	if err != nil {
 		return "", err
 	}
-	behind := slices.Clone(places)
+	after := slices.Clone(places)
 	for t := 1; t < len(tensors); t++ {
 		next, err := r.places(n, &tensors[t], order)
 		if err != nil {
 			return "", err
 		}
 		for i := range next {
-			b := &behind[i]
+			b := &after[i]
 			b.first += tensors[t-1].Shape[0] * b.step
 			if s := &next[i]; s.Declared != b.Declared || s.K != b.K || s.step != b.step || s.first != b.first {
-				return "", r.refuse(n, "needs %s behind %s; want both in one buffer", tensors[t].Key,
+				return "", r.refuse(n, "needs %s after %s; want both in one buffer", tensors[t].Key,
 					tensors[t-1].Key)
 			}
 		}

@@ -115,7 +115,7 @@ func (b *Build) write(ctx context.Context, l *Scheduled, o *BuildOptions, dir *b
 	}
 	tools := startTools(ctx, o, dir.Stage(), l.Program.Target.Arch, files)
 	if err := supplyWeights(ctx, l, o, dir, m, b); err != nil {
-		tools.giveUp()
+		tools.cancel()
 		return err
 	}
 	broken := tools.wait()

@@ -111,7 +111,7 @@ func (c *passCase) cut(t *testing.T, rng *rand.Rand, one *Scheduled, text []int,
 	sizes, sessions := []int{1, 2, 3, 5, 8}, []*refvm.Session{first}
 	for _, rows := range sizes[1:] {
 		l := c.lower(t, ir.PassOf(1, rows))
-		s, err := first.Beside(l.Program, l.Weights)
+		s, err := first.Alongside(l.Program, l.Weights)
 		require.NoError(t, err)
 		sessions = append(sessions, s)
 	}

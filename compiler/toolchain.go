@@ -226,7 +226,7 @@ type toolRun struct {
 	err     error
 }
 
-// startTools starts them, unless the build is to be without. giveUp or wait has to be called.
+// startTools starts them, unless the build is to be without. cancel or wait has to be called.
 func startTools(ctx context.Context, o *BuildOptions, dir, arch string, files map[string][]byte) *toolRun {
 	r := &toolRun{report: heldProgress{to: o.Progress}, ended: make(chan struct{})}
 	ctx, r.stop = context.WithCancel(ctx)
@@ -257,7 +257,7 @@ func (r *toolRun) wait() error {
 	return r.err
 }
 
-func (r *toolRun) giveUp() {
+func (r *toolRun) cancel() {
 	r.stop()
 	<-r.ended
 }

@@ -92,10 +92,10 @@ func (a *attempt) sequences() error {
 		if err := a.cache(s, "all"); err != nil {
 			return err
 		}
-		if err := a.drawBeside(s, []string{"a temperature", "a temperature"}, 1, false); err != nil {
+		if err := a.drawAlongside(s, []string{"a temperature", "a temperature"}, 1, false); err != nil {
 			return err
 		}
-		return a.drawBeside(s, drawnByTwo, chosenTokens, false)
+		return a.drawAlongside(s, drawnByTwo, chosenTokens, false)
 	})
 }
 
@@ -155,9 +155,9 @@ func (a *attempt) goOn(s *host.Session, o host.BatchOptions, steps int) ([][]int
 	return chosen, nil
 }
 
-// drawBeside draws what follows the texts, each by settings of its own: on the host, and then by the kernel, in a
+// drawAlongside draws what follows the texts, each by settings of its own: on the host, and then by the kernel, in a
 // launch of several steps, or by a pass that verifies drafts of which the last is wrong.
-func (a *attempt) drawBeside(s *host.Session, names []string, n int, drafts bool) error {
+func (a *attempt) drawAlongside(s *host.Session, names []string, n int, drafts bool) error {
 	texts, after := a.continued()
 	all, settings := drawn(), make([]sampling.Options, len(texts))
 	g := guesses{vocab: a.facts.Model.Vocab}
@@ -201,7 +201,7 @@ func (a *attempt) drafts() error {
 		if err := a.cache(s, "all"); err != nil {
 			return err
 		}
-		return a.drawBeside(s, drawnByTwo, chosenTokens, true)
+		return a.drawAlongside(s, drawnByTwo, chosenTokens, true)
 	})
 }
 

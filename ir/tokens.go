@@ -123,8 +123,8 @@ func ForTokens(p *Program, pass Pass) (*Program, error) {
 			o.Code = GEMM
 		case ATTENTION:
 			if window := o.Window(); window > 0 && t.NumRows() > 1 { // of one row, the view says it
-				behind := slices.IndexFunc(o.Params, func(q Param) bool { return q.Key == "scale" }) + 1
-				o.Params = slices.Insert(o.Params, behind, IntParam("window", Int(window)))
+				at := slices.IndexFunc(o.Params, func(q Param) bool { return q.Key == "scale" }) + 1
+				o.Params = slices.Insert(o.Params, at, IntParam("window", Int(window)))
 			}
 		}
 		if u != nil {

@@ -87,8 +87,8 @@ func (u *units) ofAll(o *Op, operands []tokenOperand) {
 		case of.cache:
 			of.Dims = inserted(of.Dims, 0, Index(u.sequence()))
 		case of.axis == 0:
-			first, behind := u.sequence(), u.sequence().Add(Int(1))
-			of.Dims = inserted(of.Dims, 0, Span(first.Mul(u.rows), behind.Mul(u.rows)))
+			first, end := u.sequence(), u.sequence().Add(Int(1))
+			of.Dims = inserted(of.Dims, 0, Span(first.Mul(u.rows), end.Mul(u.rows)))
 		case of.axis > 0 && of.axis <= len(of.Dims):
 			of.Dims = inserted(of.Dims, of.axis, Span(Int(0), Int(u.rows)))
 		}

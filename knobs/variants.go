@@ -74,7 +74,7 @@ func checkMiddle(c *Case) *diag.Diagnostic {
 			"and more")
 	case n > 0 && c.Of(SplitFrom) == 0:
 		return diag.Errorf(codeKnob, where(c.rows[MiddleSplits].Path("")), "%d: attention.split_from is 0, and the "+
-			"positions with fewer splits lie behind others; want attention.split_from above 0, or 0 here", n)
+			"positions with fewer splits come after others; want attention.split_from above 0, or 0 here", n)
 	case n == 0 && c.Given(MiddleUntil) && c.Of(MiddleUntil) > 0:
 		return c.idle(MiddleUntil, "attention.middle_splits is 0, by default where there are no 256 positions on "+
 			"either side; want 2 and more, or no attention.middle_until")

@@ -46,8 +46,8 @@ func (l *lowerer) attention(n *ir.GraphNode, out, kv, q, k, v string) ir.Op {
 	if window := windowOf(n, l.m); window > 0 {
 		seen.Lo = ir.Int(0).Max(s.pos.Sub(ir.Int(window - 1)))
 		if s.NumRows() > 1 {
-			behind := slices.IndexFunc(op.Params, func(q ir.Param) bool { return q.Key == "scale" }) + 1
-			op.Params = slices.Insert(op.Params, behind, ir.IntParam("window", ir.Int(window)))
+			end := slices.IndexFunc(op.Params, func(q ir.Param) bool { return q.Key == "scale" }) + 1
+			op.Params = slices.Insert(op.Params, end, ir.IntParam("window", ir.Int(window)))
 		}
 	}
 	op.In = []ir.Operand{s.view(q, at(s.head, group*hd, 0)), s.cache(kv, seen, 0, hd), s.cache(kv, seen, 1, hd),

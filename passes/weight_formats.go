@@ -46,7 +46,7 @@ var plainTypes = map[string]ir.DType{"bf16": ir.BF16, "fp16": ir.F16, "fp32": ir
 
 const (
 	unquantised   = "none"
-	wantedFormats = "want int8, int4, fp8 or none, with :g32, :g64 or :g128 and :sym or :asym behind int8 and int4"
+	wantedFormats = "want int8, int4, fp8 or none, with :g32, :g64 or :g128 and :sym or :asym after int8 and int4"
 )
 
 // ParseWeightFormats reads a list of items with commas between them. Items without a name come before the others.
@@ -162,8 +162,8 @@ func (f *WeightFormat) matches(role, key string) bool {
 		matched, err := path.Match(f.Name, name)
 		return err == nil && matched
 	}
-	for behind, more := key, true; more; _, behind, more = strings.Cut(behind, ".") {
-		if module, isWeight := strings.CutSuffix(behind, ".weight"); is(behind) && behind != "weight" ||
+	for rest, more := key, true; more; _, rest, more = strings.Cut(rest, ".") {
+		if module, isWeight := strings.CutSuffix(rest, ".weight"); is(rest) && rest != "weight" ||
 			isWeight && is(module) {
 			return true
 		}

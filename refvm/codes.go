@@ -22,7 +22,7 @@ before; an argmax over logits that are all NaN yields an id that no table has.`)
 A buffer in SMEM is sharded: every element lives in the shared memory of the one SM that owns it, and no other SM can
 reach it. Give all stages that touch the buffer the same distribution.`)
 	CodeStuck = diag.New("AMK3806", "program that cannot finish", `
-Some task waits for a counter that never reaches its threshold, directly or behind an earlier task of its SM's queue.
+Some task waits for a counter that never reaches its threshold, directly or after an earlier task of its SM's queue.
 The message names the first such task and the counter.`)
 	CodeWeights = diag.New("AMK3807", "weights do not fit the program", `
 A WEIGHT or CONST buffer could not be loaded, or came with another number of elements than the program declares.`)

@@ -46,7 +46,7 @@ type supply func(k int) ([]float32, error)
 // newMemory makes the buffers. Those on one page share its slots, element by element: buffers whose lifetimes overlap
 // on a page destroy each other here as they would on the device. Weights and caches are those of another memory, if it
 // is given and has them.
-func newMemory(flat *ir.Flat, load supply, round Rounding, beside *memory) (*memory, error) {
+func newMemory(flat *ir.Flat, load supply, round Rounding, shared *memory) (*memory, error) {
 	m := &memory{byName: map[string]*store{}, byRole: map[string][]*store{}}
 	pages := map[string]*page{}
 	for i := range flat.Pages {
@@ -80,7 +80,7 @@ func newMemory(flat *ir.Flat, load supply, round Rounding, beside *memory) (*mem
 			}
 			continue
 		}
-		if beside != nil && s.take(beside.byName[b.Name]) {
+		if shared != nil && s.take(shared.byName[b.Name]) {
 			continue
 		}
 		if err := s.fill(load); err != nil {

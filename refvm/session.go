@@ -22,13 +22,12 @@ func NewSession(p *ir.Program, w Weights, opts Options) (*Session, error) {
 	return newSession(p, w, opts, nil)
 }
 
-// Beside returns a session of a program for other passes over the same model. Both have the same weights and caches, so
-// that what one appends the other sees.
-func (s *Session) Beside(p *ir.Program, w Weights) (*Session, error) {
+// Alongside returns a session of a program for other passes over the same model. The sessions share weights and caches.
+func (s *Session) Alongside(p *ir.Program, w Weights) (*Session, error) {
 	return newSession(p, w, s.variants[0].opts, s.mem)
 }
 
-func newSession(p *ir.Program, w Weights, opts Options, beside *memory) (*Session, error) {
+func newSession(p *ir.Program, w Weights, opts Options, shared *memory) (*Session, error) {
 	if len(p.Variants) == 0 {
 		return nil, diag.Errorf(CodePosition, "program "+p.Model.Name, "has no variant, want at least one")
 	}
@@ -40,7 +39,7 @@ func newSession(p *ir.Program, w Weights, opts Options, beside *memory) (*Sessio
 		}
 		if s.mem == nil {
 			var err error
-			if s.mem, err = newMemory(flat, fromFamilies(p, w), opts.Round, beside); err != nil {
+			if s.mem, err = newMemory(flat, fromFamilies(p, w), opts.Round, shared); err != nil {
 				return nil, err
 			}
 		}

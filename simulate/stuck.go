@@ -103,10 +103,10 @@ func (f *furthest) helpers(o obstacle) iter.Seq[int32] {
 	}
 }
 
-// behind goes through the tasks that a task waits for, directly and by way of others, the nearest first, each once and
-// with one that waits for it. The task itself is among them if it waits for itself. For a task that nobody can help it
-// says -1. The producers of a counter are looked at once, however many wait for it.
-func (f *furthest) behind(from int32) iter.Seq2[int32, int32] {
+// blockers iterates over the tasks that a task waits for, directly and by way of others, the nearest first, each once
+// and with one that waits for it. The task itself is among them if it waits for itself. For a task that nobody can help
+// it says -1. The producers of a counter are looked at once, however many wait for it.
+func (f *furthest) blockers(from int32) iter.Seq2[int32, int32] {
 	return func(yield func(t, helper int32) bool) {
 		met, counters := make([]bool, len(f.pc)), make([]bool, len(f.count))
 		for queue := []int32{from}; len(queue) > 0; {
@@ -174,7 +174,7 @@ func (f *furthest) explanation(from []int32) []int32 {
 // way returns the shortest way from a task back to it or to one that nobody can help, or nil.
 func (f *furthest) way(from int32) []int32 {
 	before := make([]int32, len(f.pc))
-	for t, h := range f.behind(from) {
+	for t, h := range f.blockers(from) {
 		if h >= 0 && h != from {
 			before[h] = t
 			continue
@@ -204,7 +204,7 @@ func (f *furthest) lost(t int32) []int32 {
 		}
 	}
 	add(t)
-	for _, h := range f.behind(t) {
+	for _, h := range f.blockers(t) {
 		if h >= 0 && h != t {
 			add(h)
 		}

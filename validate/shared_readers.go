@@ -24,7 +24,7 @@ type sharedReaders struct {
 	readers readers
 	seen    copySet // the copies of the words that they have polled
 	passed  int32   // the last task that all readers were found to be before, plus 1
-	behind  int32   // a counter whose join all readers are in, since a segment has left; noBase for none
+	joined  int32   // a counter whose join all readers are in, since a segment has left; noBase for none
 }
 
 // wide reports whether a run has so many segments that keeping its readers together pays.
@@ -101,7 +101,7 @@ func (s *sweep) startReaders(l *location, r run, a *access) bool {
 		all.all = append(all.all, sharedReaders{})
 	}
 	u := &all.all[k]
-	*u = sharedReaders{run: r, buf: a.buf, whole: true, left: int32(len(segs)), behind: noBase, writers: u.writers[:0]}
+	*u = sharedReaders{run: r, buf: a.buf, whole: true, left: int32(len(segs)), joined: noBase, writers: u.writers[:0]}
 	s.mark++
 	for i := range segs {
 		segs[i].shared = k
@@ -145,7 +145,7 @@ func (s *sweep) unread(g *segment, clock []int32, words bool) (chain, index int3
 	if !s.p.sound() || s.tried || c.weak && !words {
 		base = noBase // the clock is not the one that the difference is of
 	}
-	if base != noBase && base == u.behind {
+	if base != noBase && base == u.joined {
 		return chain, index
 	}
 	k, i := u.readers.unordered(clock, c)
@@ -153,7 +153,7 @@ func (s *sweep) unread(g *segment, clock []int32, words bool) (chain, index int3
 		u.passed = s.task + 1
 		if base != noBase {
 			if _, late := u.readers.unordered(c.joinFB[base], c); late == 0 {
-				u.behind = base
+				u.joined = base
 			}
 		}
 	} else if index == 0 || k < chain || k == chain && i > index {

@@ -47,7 +47,7 @@ func (c *command) sampling(verb string, f *sampling.Flags) (sampling.Options, er
 func decode(ctx context.Context, s watched, o sampling.Options, d draft.Drafter, prompt []int, n int, stops []int,
 	emit func(id int) error) (done host.Completion, choices []sampling.Choice, stats draft.Stats, err error) {
 	if d != nil {
-		d = draft.Behind(prompt[:s.Position()], d) // what was decoded before is a part of the prompt
+		d = draft.After(prompt[:s.Position()], d) // what was decoded before is a part of the prompt
 	}
 	if s.Choose(&o, sampling.Text{Prompt: prompt}) {
 		s.SetDrafter(d)

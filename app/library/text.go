@@ -65,7 +65,7 @@ func (m *Model) Begin(prompt Prompt, o Options) (*Text, error) {
 	room := m.parts.MaxSeq - len(begun.places) + 1
 	switch {
 	case o.MaxTokens < 0 || o.MaxTokens > room:
-		return nil, inputf("%d tokens were asked for; want 1 to %d, as many as there are positions for behind this "+
+		return nil, inputf("%d tokens were asked for; want 1 to %d, as many as there are positions for after this "+
 			"prompt, or 0 for all of them", o.MaxTokens, room)
 	case o.MaxTokens == 0:
 		o.MaxTokens = room

@@ -169,7 +169,7 @@ func (g *generation) give(e Event) {
 
 // waits reports whether the next step is to go without this answer.
 func (g *generation) waits() bool {
-	return g.scorer != nil && g.scorer.behind() || g.form != nil && g.form.working
+	return g.scorer != nil && g.scorer.lagging() || g.form != nil && g.form.working
 }
 
 // called reports whether there is the one call that there may be.

@@ -110,7 +110,7 @@ func (s *Server) Take(p *Port) {
 	}
 	if s.chat != nil {
 		calls, thoughts := s.reply.Names()
-		s.log.Info("what is read out of answers, by the chat template", "calls_of", calls, "thoughts_behind", thoughts)
+		s.log.Info("what is read out of answers, by the chat template", "calls_of", calls, "thoughts_after", thoughts)
 	}
 	answers := s.Handler()
 	p.server.Store(&answers)
@@ -121,12 +121,12 @@ func (s *Server) Take(p *Port) {
 // refused with 503; running ones have the time grace to finish, and are then cancelled. Serve can be called once.
 func (s *Server) Serve(ctx context.Context, grace time.Duration) error {
 	p := s.port
-	decoding, giveUp := context.WithCancel(context.WithoutCancel(ctx))
-	defer giveUp()
+	decoding, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
 	go s.scheduler.run(decoding)
 	select {
 	case err := <-p.failed:
-		giveUp()
+		cancel()
 		<-s.scheduler.done
 		return err
 	case <-ctx.Done():
@@ -140,7 +140,7 @@ func (s *Server) Serve(ctx context.Context, grace time.Duration) error {
 	case <-s.scheduler.done:
 	case <-late.C:
 		s.log.Warn("the time to end is over: what is being decoded is cancelled")
-		giveUp()
+		cancel()
 		<-s.scheduler.done
 	}
 	// What has ended is still being sent. The port was open so far, so that clients were told.

@@ -31,7 +31,7 @@ func thought(t *testing.T, body string) (reasoning, content string) {
 		require.NoError(t, json.Unmarshal([]byte(strings.TrimPrefix(event, "data: ")), &chunk))
 		for _, c := range chunk.Choices {
 			if c.Delta.Reasoning != "" {
-				require.Empty(t, content, "a thought behind the text")
+				require.Empty(t, content, "a thought after the text")
 			}
 			reasoning += c.Delta.Reasoning
 			if c.Delta.Content != nil {

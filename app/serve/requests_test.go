@@ -130,7 +130,7 @@ func TestRefusals(t *testing.T) {
 		{chats, `{"messages": [{"role": "assistant", "tool_calls": {}}]}`, "invalid_value", "messages[0].tool_calls",
 			"not a list"},
 		{chats, `{"messages": [{"role": "assistant", "tool_calls": [5]}]}`, "invalid_value", "messages[0].tool_calls",
-			"no call"},
+			"not a call"},
 		{chats, `{` + messages + `, "max_tokens": 1, "max_completion_tokens": 1}`, "invalid_value", "max_tokens",
 			"one of them"},
 		{chats, `{` + messages + `, "top_logprobs": 1}`, "invalid_value", "top_logprobs", "goes with logprobs"},

@@ -91,7 +91,7 @@ func TestCancellation(t *testing.T) {
 		return http.DefaultClient.Do(r)
 	}
 	endless, leave := context.WithCancel(t.Context())
-	waits, giveUp := context.WithCancel(t.Context())
+	waits, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	all.Go(func() {
 		_, err := ask(waits, `{"prompt": "y", "max_tokens": 1}`)
@@ -112,7 +112,7 @@ func TestCancellation(t *testing.T) {
 	})
 	eventually(t, func() bool { _, waiting, _, _ := s.scheduler.load(); return waiting == 2 })
 
-	giveUp() // the one that runs, before it has a token
+	cancel() // the one that runs, before it has a token
 	eventually(t, func() bool { return strings.Contains(s.log.String(), "status=499") })
 	e.gate <- struct{}{}
 	e.gate <- struct{}{}

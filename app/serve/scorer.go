@@ -65,8 +65,8 @@ func (s *scorer) find(logits []float32, c *sampling.Choice, position int, given 
 	return err
 }
 
-// behind reports whether as many rows wait as may.
-func (s *scorer) behind() bool {
+// lagging reports whether the maximum number of rows is waiting.
+func (s *scorer) lagging() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.rows >= s.most && !s.gone

@@ -27,7 +27,7 @@ func TestScorer(t *testing.T) {
 		func() { room <- true })
 	var all []*sampling.Choice
 	for i := range 4 {
-		require.Equal(t, i >= 3, s.behind())
+		require.Equal(t, i >= 3, s.lagging())
 		c := &sampling.Choice{ID: 7 + i}
 		all = append(all, c)
 		s.score(logits, c, i, false)
@@ -45,7 +45,7 @@ func TestScorer(t *testing.T) {
 		require.Equal(t, want, *all[i])
 	}
 	eventually(t, func() bool { return len(room) == 1 })
-	require.False(t, s.behind())
+	require.False(t, s.lagging())
 
 	s.do(func() error { panic("the cause") })
 	s.do(func() error { done <- 9; return nil })
@@ -53,7 +53,7 @@ func TestScorer(t *testing.T) {
 	require.ErrorContains(t, failures[0], "the cause")
 	s.do(func() error { done <- 9; return nil })
 	s.score(logits, all[0], 0, false)
-	require.False(t, s.behind())
+	require.False(t, s.lagging())
 	time.Sleep(time.Millisecond)
 	require.Empty(t, done)
 	require.Len(t, failures, 1)
@@ -113,7 +113,7 @@ func TestLogprobsThatThereAreNot(t *testing.T) {
 
 // Log-probabilities of a sequence alongside others, some of which want none, are those that it has alone, to the last
 // digit, streamed or not, with tokens chosen by the kernel or the host.
-func TestLogprobsBesideOthers(t *testing.T) {
+func TestLogprobsAlongsideOthers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")
 	}

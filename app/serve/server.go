@@ -96,7 +96,7 @@ func New(c Config) *Server {
 		key: newSecret(c.APIKey), log: c.Log, metrics: newMetrics(), started: time.Now(),
 		maxBody: maxBody, maxRows: max(2, maxRowBytes/(4*c.Engine.Limits().Vocab)), pingEvery: pingEvery,
 		writeTimeout: writeTimeout, now: time.Now, newID: newID,
-		maskRoom: make(chan struct{}, beside()), scoring: make(chan struct{}, beside())}
+		maskRoom: make(chan struct{}, background()), scoring: make(chan struct{}, background())}
 	if c.Chat != nil {
 		s.reply = reply.Of(c.Chat)
 		with := sync.OnceValue(func() []int { return s.reply.Shown(s.tokenizer, true) })
@@ -113,12 +113,12 @@ func New(c Config) *Server {
 		return grammar.FromTokenizer(s.engine.Limits().Vocab, s.tokenizer, s.eos)
 	})
 	s.scheduler = newScheduler(c.Engine, c.Queue, c.Log, func() time.Time { return s.now() })
-	s.intake = newIntake(maxBody, max(2, beside()), max(DefaultQueue, s.scheduler.most()))
+	s.intake = newIntake(maxBody, max(2, background()), max(DefaultQueue, s.scheduler.most()))
 	return s
 }
 
-// beside is how many requests may be worked on while the engine runs, which keeps half of the processors.
-func beside() int { return max(1, runtime.GOMAXPROCS(0)/2) }
+// background is the number of requests processed while the engine runs: half of the processors are left to it.
+func background() int { return max(1, runtime.GOMAXPROCS(0)/2) }
 
 // A route is a path with what answers it.
 type route struct {

@@ -43,7 +43,7 @@ func (c *comparer) aborts() error {
 		if left == 0 {
 			break
 		}
-		if err := c.giveUp(t, partOf(c.rng, left), what); err != nil {
+		if err := c.cancel(t, partOf(c.rng, left), what); err != nil {
 			return err
 		}
 	}
@@ -56,9 +56,9 @@ func (c *comparer) aborts() error {
 	return c.save()
 }
 
-// giveUp reads the next tokens of a text, and then again, until they are cancelled at some time or are there. The
+// cancel reads the next tokens of a text, and then again, until they are cancelled at some time or complete. The
 // session stands where it stood or after some of them, and what it has in the cache up to there must be right.
-func (c *comparer) giveUp(t *text, n int, what string) error {
+func (c *comparer) cancel(t *text, n int, what string) error {
 	at, start := c.s.Position(), time.Now()
 	if err := c.read(t, n, true); err != nil {
 		return err
@@ -80,12 +80,12 @@ func (c *comparer) giveUp(t *text, n int, what string) error {
 	_, err := c.s.Feed(ctx, t.ids[at:at+n], each)
 	stands := c.s.Position()
 	switch {
-	case err != nil && !errors.Is(err, errGivenUp):
+	case err != nil && !errors.Is(err, errCancelled):
 		return err
 	case stands < at || stands > at+n:
 		return fmt.Errorf("the session stands at %d after tokens %d to %d were aborted", stands, at, at+n)
 	case err != nil && stands < at+n:
-		c.GivenUp[what]++
+		c.Cancelled[what]++
 	}
 	return nil
 }
@@ -99,8 +99,8 @@ func (c *comparer) step(b *host.Batch, took *time.Duration) ([]host.Token, error
 	}
 	tokens, err := b.Step(ctx)
 	end()
-	if errors.Is(err, errGivenUp) {
-		c.GivenUp[c.giving]++
+	if errors.Is(err, errCancelled) {
+		c.Cancelled[c.giving]++
 		return nil, nil
 	}
 	*took = time.Since(start)
@@ -119,7 +119,7 @@ func (c *comparer) countSteps(kind string) {
 func (c *comparer) cancelled(took time.Duration) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	after := 1.2 * c.rng.Float64() * float64(took)
-	timer := time.AfterFunc(time.Duration(after), func() { cancel(errGivenUp) })
+	timer := time.AfterFunc(time.Duration(after), func() { cancel(errCancelled) })
 	return ctx, func() {
 		timer.Stop()
 		cancel(nil)

@@ -41,8 +41,8 @@ type sequencesSoak struct {
 	sequencesResult
 }
 
-// errGivenUp is why steps are aborted.
-var errGivenUp = errors.New("given up on purpose")
+// errCancelled is why steps are aborted.
+var errCancelled = errors.New("cancelled on purpose")
 
 // round makes requests, finds what comes of each alone, and then lets some of them arrive at random until a time, and
 // at least as many as there are; those that are there then are decoded to their end.
@@ -70,7 +70,7 @@ func (k *sequencesSoak) round(until time.Time) error {
 		start := time.Now()
 		tokens, err := k.step(b, took)
 		switch {
-		case errors.Is(err, errGivenUp):
+		case errors.Is(err, errCancelled):
 			k.Aborts++
 			for _, g := range guests {
 				g.aborted = true
@@ -95,7 +95,7 @@ func (k *sequencesSoak) step(b *host.Batch, took time.Duration) ([]host.Token, e
 	ctx, cancel := context.WithCancelCause(k.ctx)
 	defer cancel(nil)
 	after := 1.2 * k.rng.Float64() * float64(took) // sometimes after its end
-	defer time.AfterFunc(time.Duration(after), func() { cancel(errGivenUp) }).Stop()
+	defer time.AfterFunc(time.Duration(after), func() { cancel(errCancelled) }).Stop()
 	return b.Step(ctx)
 }
 
@@ -144,7 +144,7 @@ func (k *sequencesSoak) take(b *host.Batch, guests map[int]*guest, tokens []host
 		}
 		k.Tokens++
 		if several {
-			k.Beside++
+			k.Alongside++
 		}
 		g.given++
 		last := g.given == len(g.want)

@@ -207,7 +207,7 @@ func (c *comparer) sequences() error {
 			same := hashOf(got.Logits) == f.text.logits[at] && got.ID == f.text.next[at]
 			c.compare(same, at, "of sequence %d, one of %d in a pass", got.Sequence, len(tokens))
 			if len(tokens) > 1 {
-				c.Beside++
+				c.Alongside++
 			}
 			if got.Ended || f.read == len(f.text.ids) || c.rng.IntN(40) == 0 {
 				b.Retire(got.Sequence)

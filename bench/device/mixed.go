@@ -56,7 +56,7 @@ func (c *comparer) mixed() error {
 			c.compare(same, x.read-1, "of sequence %d, with drafts of %d, token %d was chosen, and %d without",
 				got.Sequence, len(live), got.ID, want)
 			if len(live) > 1 {
-				c.Beside++
+				c.Alongside++
 			}
 			x.read++
 			if got.Ended || !same || rng.IntN(60) == 0 {

@@ -29,8 +29,8 @@ type passesResult struct {
 	Parts      int            `json:"parts"`       // that texts were passed in
 	Tokens     int            `json:"tokens"`      // read in parts
 	Compared   int            `json:"compared"`    // positions whose logits, or chosen tokens, were compared
-	Beside     int            `json:"beside"`      // of these, in passes alongside other sequences
-	GivenUp    map[string]int `json:"given_up"`    // launches that came to nothing, by what they were
+	Alongside  int            `json:"beside"`      // of these, in passes alongside other sequences
+	Cancelled  map[string]int `json:"given_up"`    // launches that came to nothing, by what they were
 	Differing  int            `json:"differing"`   // of all
 	Difference string         `json:"difference"`  // the first one, or empty
 	Passed     bool           `json:"passed"`      // something was compared, and nothing differs
@@ -113,7 +113,7 @@ func comparePasses(ctx context.Context, s *host.Session, plan passesPlan) (_ *pa
 	}
 	c := &comparer{ctx: ctx, s: s, rng: rand.New(rand.NewPCG(plan.seed, 0)), in: -1,
 		passesResult: passesResult{Seed: plan.seed, Positions: plan.positions, Kinds: map[string]int{},
-			GivenUp: map[string]int{}}}
+			Cancelled: map[string]int{}}}
 	if c.dir, err = os.MkdirTemp("", "amkc-prefixes"); err != nil {
 		return nil, err
 	}

@@ -60,12 +60,12 @@ func TestPassesOfAllKindsAreCompared(t *testing.T) {
 	require.Equal(t, r.Cases, total)
 	require.Greater(t, r.Compared, 3000)
 	for what, n := range map[string]int{"from prefixes": r.FromPrefix, "with drafts": r.Drafts,
-		"alongside others": r.Beside} {
+		"alongside others": r.Alongside} {
 		require.Greater(t, n, 20, what)
 	}
 	_, again := compared(t, dir, "--cases", "600", "--seed", "1")
 	for _, x := range []*passesResult{&r, &again} { // times decide when drafts are asked for, and what is alongside
-		x.Seconds, x.Drafts, x.Compared, x.Beside = 0, 0, 0, 0
+		x.Seconds, x.Drafts, x.Compared, x.Alongside = 0, 0, 0, 0
 	}
 	require.Equal(t, r, again)
 	left, err := os.ReadDir(temporary)
@@ -125,7 +125,7 @@ func TestKindsOfCases(t *testing.T) {
 
 // Prompts, rows and steps of sequences, with drafts or without, are aborted in their middle, and what follows is what
 // it would have been; a launch that has left something then is found.
-func TestPassesThatAreGivenUp(t *testing.T) {
+func TestPassesThatAreCancelled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")
 	}
@@ -133,7 +133,7 @@ func TestPassesThatAreGivenUp(t *testing.T) {
 	code, r := compared(t, dir, "--kinds", "aborts", "--cases", "150", "--positions", "60")
 	require.Zero(t, code, r.Difference)
 	for _, what := range []string{"prompts", "rows", "sequences", "mixed"} {
-		require.Positive(t, r.GivenUp[what], what)
+		require.Positive(t, r.Cancelled[what], what)
 		require.Positive(t, r.Kinds["aborts of "+what], what)
 	}
 	code, r = compared(t, wholeBuild(t, "slow_us=100 eager=1 dirty=1", ""), "--kinds", "aborts", "--cases", "60",

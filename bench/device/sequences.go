@@ -25,7 +25,7 @@ type sequencesResult struct {
 	Sampled    int     `json:"sampled"`     // of both, texts whose tokens were drawn, logits compared
 	Tokens     int     `json:"tokens"`      // compared with those of the text alone
 	Cached     int     `json:"cached"`      // tokens of prompts that were in the cache already
-	Beside     int     `json:"beside"`      // tokens that came from steps of several sequences
+	Alongside  int     `json:"beside"`      // tokens that came from steps of several sequences
 	Aborts     int     `json:"aborts"`      // steps that were aborted
 	AfterAbort int     `json:"after_abort"` // texts that were decoded on after one, to their end
 	Differing  int     `json:"differing"`   // texts

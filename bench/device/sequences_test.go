@@ -31,7 +31,7 @@ func TestSequencesThatComeAndGo(t *testing.T) {
 	require.True(t, r.Passed)
 	require.Equal(t, 4, r.Sequences)
 	for what, n := range map[string]int{"finished": r.Finished, "tokens": r.Tokens, "cached": r.Cached,
-		"alongside others": r.Beside, "goroutines": r.Goroutines} {
+		"alongside others": r.Alongside, "goroutines": r.Goroutines} {
 		require.Positive(t, n, what)
 	}
 	require.Positive(t, r.Sampled, "the seed is one of which some are")
@@ -39,7 +39,7 @@ func TestSequencesThatComeAndGo(t *testing.T) {
 }
 
 // Steps are aborted in the middle of a pass, and every text goes on as if they had not been.
-func TestStepsThatAreGivenUp(t *testing.T) {
+func TestStepsThatAreCancelled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")
 	}

@@ -24,7 +24,7 @@ Two runs cannot write to the same directory or file. Wait until the other one ha
 that was killed is not in the way: its lock ends with it.`)
 
 	CodeLeftover = diag.New("AMK5122", "an earlier run was interrupted", `
-A run that wrote to the same place was killed before it had finished. What it left behind is dealt with before
+A run that wrote to the same place was killed before it had finished. What it left is dealt with before
 anything else is done: files that were not complete are removed, and a build that was complete is put in its place.
 Your own files in the directory are where they were.`)
 

@@ -56,7 +56,7 @@ func (m *modelFlags) define(f *pflag.FlagSet, target string) {
 	f.Var(newChoice(&m.dtype, "", "bf16", "fp16", "fp32"), "dtype",
 		"dtype of weights, activations and the cache; default: that of the checkpoint")
 	f.Var(&weightFormats{&m.weights}, "weights",
-		"store matrices as `SPEC` says: int4, int8, fp8 or none, with :g32, :g64 or :g128 and :sym or :asym behind "+
+		"store matrices as `SPEC` says: int4, int8, fp8 or none, with :g32, :g64 or :g128 and :sym or :asym after "+
 			"integers, and for some by name, as in 'int4,down_proj=int8'; default: in --dtype")
 	f.Var(newWord(&m.calibrate, ""), "calibrate",
 		"round what --weights quantises for a text: that in `FILE`, or token ids as a NumPy array")

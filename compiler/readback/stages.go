@@ -8,7 +8,7 @@ import (
 )
 
 // stage rebuilds a stage. That of the head comes with those that end the step.
-func (b *builder) stage(d *descriptor, thresholds map[handover]int) []ir.Node {
+func (b *builder) stage(d *descriptor, thresholds map[published]int) []ir.Node {
 	s := &ir.Stage{Name: d.name, Kind: d.kind, Dist: b.dist(d), Ops: b.ops(d)}
 	if d.Out != "" {
 		s.Signal = b.outside(d, d.Out)
@@ -19,7 +19,7 @@ func (b *builder) stage(d *descriptor, thresholds map[handover]int) []ir.Node {
 	if !d.head() {
 		return []ir.Node{s}
 	}
-	best := ir.Wait{Counter: d.Out, Threshold: thresholds[handover{d.Out, 0}]}
+	best := ir.Wait{Counter: d.Out, Threshold: thresholds[published{d.Out, 0}]}
 	return append([]ir.Node{s}, b.ending(best)...)
 }
 

@@ -220,15 +220,15 @@ func (b *builder) awaited(d *descriptor) string {
 }
 
 // thresholds returns how many tasks hand each vector over, by the constants that the kernel counts with.
-func (b *builder) thresholds(l *variantList) map[handover]int {
-	tasks := map[handover]int{}
+func (b *builder) thresholds(l *variantList) map[published]int {
+	tasks := map[published]int{}
 	for _, d := range l.stages {
 		if !d.handsOver() {
 			continue
 		}
 		vector := b.handed(d)
 		for _, kind := range []int{d.kind, 0} { // a stage of all kinds waits for one number too
-			before, seen := tasks[handover{vector, kind}]
+			before, seen := tasks[published{vector, kind}]
 			readByAll := slices.ContainsFunc(l.stages, func(s *descriptor) bool {
 				return s.kind == 0 && s.In != "" && b.awaited(s) == vector
 			})
@@ -236,24 +236,24 @@ func (b *builder) thresholds(l *variantList) map[handover]int {
 				b.schedule.wrong(d.scope, "kTasks", "%d, and another stage hands %s over in %d tasks; want the same, "+
 					"for its readers wait for one number", d.Tasks, vector, before)
 			}
-			tasks[handover{vector, kind}] = d.Tasks
+			tasks[published{vector, kind}] = d.Tasks
 		}
 	}
 	return tasks
 }
 
-// A handover is a vector that stages of a kind of layers publish.
-type handover struct {
+// A published vector is one that stages of a kind of layers publish.
+type published struct {
 	vector string
 	kind   int
 }
 
 // awaitedTasks is how many tasks a stage waits for.
-func (b *builder) awaitedTasks(d *descriptor, thresholds map[handover]int) int {
-	if n, own := thresholds[handover{b.awaited(d), d.kind}]; own {
+func (b *builder) awaitedTasks(d *descriptor, thresholds map[published]int) int {
+	if n, own := thresholds[published{b.awaited(d), d.kind}]; own {
 		return n
 	}
-	return thresholds[handover{b.awaited(d), 0}]
+	return thresholds[published{b.awaited(d), 0}]
 }
 
 // counters lists the counters of a variant in the order of their first signal. The words of best are flagged whatever

@@ -27,7 +27,7 @@ var explained = map[string]string{
 	"AMK3131": "a declared read that the reference code does not make, or two steps that were not run next " +
 		"to each other",
 	"AMK3132": "words whose second value nobody reads, or declared writes that are not made",
-	"AMK3133": "plain memory behind a flag that is declared and not touched",
+	"AMK3133": "plain memory ordered by a flag that is declared and not touched",
 	"AMK3134": "words written twice in one exchange with nobody polling them",
 	"AMK3135": "words overwritten that nobody has seen, and whose second value nobody reads; or a release of the " +
 		"writer's SM, which the machine performs at once and PTX promises only to who acquires it",

@@ -21,7 +21,7 @@ const (
 	// Tokens of a prompt, of which logits have no room: those of a pass, all but the last, fill two tiles of 64 and end
 	// in a third. What they left in the cache shows in the logits of as many positions after them as is said below.
 	checkPrompt = 2*64 + 9 + 1
-	checkBehind = 2
+	checkAfter  = 2
 )
 
 // CheckReport is the result of [Session.Check].

@@ -73,7 +73,7 @@ func (s *Session) Decode(ctx context.Context, in Input, want Outputs) (next int,
 			b := burst{kernel: k, tokens: n, forced: part.IDs, embeddings: part.Embeddings,
 				logits: want.Logits != nil, hidden: want.Hidden != nil}
 			if len(in.IDs) == 0 && want.Logits == nil && want.Hidden == nil { // who asks for logits chooses by them
-				b.choose = only(s.behind(first + n))
+				b.choose = only(s.after(first + n))
 			}
 			tokens, err := s.run(ctx, b, nil)
 			if err != nil {
@@ -223,7 +223,7 @@ func (s *Session) Generate(ctx context.Context, token, n int, stops []int, emit 
 
 // decodeOn decodes a token and those chosen after it in one launch, of up to n steps.
 func (s *Session) decodeOn(ctx context.Context, steps, token int, stops []int, emit func(id int) error) ([]int, error) {
-	chooser := s.behind(s.position + 1)
+	chooser := s.after(s.position + 1)
 	if chooser != nil && chooser.text.Allowed != nil {
 		steps = 1 // what is allowed after that is another matter
 	}
@@ -268,7 +268,7 @@ func (s *Session) Complete(ctx context.Context, prompt []int, n int, stops []int
 	if err := s.room(len(prompt) + n - 1); err != nil {
 		return Completion{}, err
 	}
-	chooser := s.behind(s.position + len(prompt))
+	chooser := s.after(s.position + len(prompt))
 	next, err := s.Feed(ctx, prompt, nil)
 	if err != nil {
 		return Completion{}, err

@@ -84,7 +84,7 @@ func (d *drafting) next(ctx context.Context, n int, stops []int, emit func(id in
 func (d *drafting) verify(ctx context.Context, k *megakernel, ids, stops []int, emit func(id int) error) ([]int,
 	error) {
 	s, first := d.s, d.s.position
-	chooser := s.behind(first + 1)
+	chooser := s.after(first + 1)
 	tokens, err := s.run(ctx, burst{kernel: k, tokens: len(ids), forced: ids, choose: only(chooser), counts: true}, nil)
 	if err != nil {
 		s.position = first

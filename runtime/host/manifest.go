@@ -257,7 +257,7 @@ func (f *Facts) incomplete() string {
 	for i, p := range f.Passes {
 		if !p.HasKernel() || !p.Follows(before) {
 			return fmt.Sprintf("facts.passes has one of %v as its number %d; passes have 2 to %d rows, by their "+
-				"number, and behind them one may have a row of each of several sequences, and one several rows of "+
+				"number, and after them one may have a row of each of several sequences, and one several rows of "+
 				"each of as many, of %d tokens at most", p, i+1, shape.MaxTokens, shape.MaxTokens)
 		}
 		before = p.Pass

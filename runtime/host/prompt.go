@@ -202,7 +202,7 @@ func (s *Session) checkPrompts() [][2]int {
 	var spans [][2]int
 	first := 0
 	for _, end := range s.info.VariantEnds {
-		if n := min(checkPrompt+checkBehind, s.info.MaxSeq-first); n >= promptLeast+1+checkBehind {
+		if n := min(checkPrompt+checkAfter, s.info.MaxSeq-first); n >= promptLeast+1+checkAfter {
 			spans = append(spans, [2]int{first, n})
 		}
 		first = end
@@ -215,17 +215,17 @@ func (s *Session) checkPrompts() [][2]int {
 func (s *Session) comparePrompt(ctx context.Context, first, n int, report *CheckReport) error {
 	ids := CheckIDs(first, n, s.info.Vocab)
 	var runs [2][][]float32
-	for i, part := range [...]int{n - checkBehind, 1} {
+	for i, part := range [...]int{n - checkAfter, 1} {
 		if err := s.setCache(first); err != nil {
 			return err
 		}
 		s.position = first
-		for known := range slices.Chunk(ids[:n-checkBehind], part) {
+		for known := range slices.Chunk(ids[:n-checkAfter], part) {
 			if _, err := s.Feed(ctx, known, nil); err != nil {
 				return err
 			}
 		}
-		for _, id := range ids[n-checkBehind:] {
+		for _, id := range ids[n-checkAfter:] {
 			if _, err := s.Feed(ctx, []int{id}, func(_ int, logits []float32) error {
 				runs[i] = append(runs[i], slices.Clone(logits))
 				return nil
@@ -237,7 +237,7 @@ func (s *Session) comparePrompt(ctx context.Context, first, n int, report *Check
 	for i := range runs[0] {
 		if !slices.EqualFunc(runs[0][i], runs[1][i], sameBits) {
 			report.fail("position %d: the logits differ, depending on whether the first %d positions from %d on were "+
-				"decoded by passes over prompts or token by token", first+n-checkBehind+i, n-checkBehind, first)
+				"decoded by passes over prompts or token by token", first+n-checkAfter+i, n-checkAfter, first)
 			break
 		}
 	}

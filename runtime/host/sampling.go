@@ -73,8 +73,8 @@ func (s *Session) Choose(o *sampling.Options, text sampling.Text) bool {
 	return true
 }
 
-// behind returns how the token at a position is chosen, if that is the token being chosen after the text.
-func (s *Session) behind(position int) *choosing {
+// after returns how the token at a position is chosen, if that is the token being chosen after the text.
+func (s *Session) after(position int) *choosing {
 	if c := s.chooser; c != nil && c.position() == position {
 		return c
 	}

@@ -71,19 +71,19 @@ func (g NGrams) DraftEagerly(text []int, n int) []int {
 	return text[at:min(end, at+n)]
 }
 
-// Behind returns a drafter of texts that stand after other ids, as of a prefix that was loaded: it looks at both.
-func Behind(ids []int, d Drafter) Drafter { return behind{ids[:len(ids):len(ids)], d} }
+// After returns a drafter of texts that follow other ids, such as those of a loaded prefix: it uses both.
+func After(ids []int, d Drafter) Drafter { return after{ids[:len(ids):len(ids)], d} }
 
-type behind struct {
+type after struct {
 	ids []int
 	d   Drafter
 }
 
 // Draft implements [Drafter].
-func (b behind) Draft(text []int, n int) []int { return b.d.Draft(append(b.ids, text...), n) }
+func (b after) Draft(text []int, n int) []int { return b.d.Draft(append(b.ids, text...), n) }
 
 // DraftEagerly implements [EagerDrafter], as far as the drafter does.
-func (b behind) DraftEagerly(text []int, n int) []int {
+func (b after) DraftEagerly(text []int, n int) []int {
 	if eager, can := b.d.(EagerDrafter); can {
 		return eager.DraftEagerly(append(b.ids, text...), n)
 	}

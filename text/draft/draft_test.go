@@ -46,17 +46,17 @@ func TestNGramsEagerly(t *testing.T) {
 }
 
 // What stands in front of a text is looked up too.
-func TestBehind(t *testing.T) {
+func TestAfter(t *testing.T) {
 	ids := []int{1, 2, 3, 4, 5}
-	d := Behind(ids, NGrams{})
+	d := After(ids, NGrams{})
 	require.Equal(t, []int{4, 5}, d.Draft([]int{9, 2, 3}, 2))
 	require.Nil(t, d.Draft([]int{9, 3, 2}, 2))
-	require.Equal(t, []int{3, 4}, Behind(ids[:4], NGrams{}).Draft([]int{1, 2}, 2))
+	require.Equal(t, []int{3, 4}, After(ids[:4], NGrams{}).Draft([]int{1, 2}, 2))
 	require.Equal(t, []int{1, 2, 3, 4, 5}, ids)
 
 	eager := d.(EagerDrafter)
 	require.Equal(t, []int{4, 5}, eager.DraftEagerly([]int{9, 3}, 2), "a single id, which occurred once before")
-	require.Nil(t, Behind(ids, onlyTwo{}).(EagerDrafter).DraftEagerly([]int{9, 3}, 2))
+	require.Nil(t, After(ids, onlyTwo{}).(EagerDrafter).DraftEagerly([]int{9, 3}, 2))
 }
 
 // onlyTwo asks for two ids that occurred before.

@@ -36,7 +36,7 @@ func WithCalls(v *Vocabulary, of Calls) (*Grammar, error) {
 	}
 	c := &callCompiler{compiler: newCompiler(nil), of: &of}
 	root := c.rule()
-	c.marked, c.behind = c.place(), c.textPlace()
+	c.marked, c.afterCall = c.place(), c.textPlace()
 	c.text = c.scan(append([]string{of.Mark}, of.Never...), func(i int) int32 {
 		if i == 0 {
 			return c.marked
@@ -73,7 +73,7 @@ func WithCalls(v *Vocabulary, of Calls) (*Grammar, error) {
 	}
 	g := &Grammar{v: v, p: c.p, root: root, locals: map[int32]*local{}, specials: of.Specials}
 	g.leaving = c.leaving(v)
-	for _, at := range append(c.text.places, begin, c.behind) { // who asks for masks is in a hurry
+	for _, at := range append(c.text.places, begin, c.afterCall) { // who asks for masks is in a hurry
 		if at != nowhere && c.p.places[at].text {
 			g.local(at)
 		}
@@ -84,11 +84,11 @@ func WithCalls(v *Vocabulary, of Calls) (*Grammar, error) {
 // A callCompiler makes the program of texts with calls.
 type callCompiler struct {
 	*compiler
-	of      *Calls
-	text    *scanner // outside calls
-	marked  int32    // after the mark
-	behind  int32    // after a call
-	options []int32  // where each begins
+	of        *Calls
+	text      *scanner // outside calls
+	marked    int32    // after the mark
+	afterCall int32    // after a call
+	options   []int32  // where each begins
 }
 
 // textPlace is a place where a text may end, and go on with any special token.
@@ -116,7 +116,7 @@ func (c *callCompiler) option(o Option) error {
 	for _, closer := range []byte(o.After) {
 		at = c.literal(c.call(at, ruleSpace), string(closer))
 	}
-	c.skip(at, c.behind)
+	c.skip(at, c.afterCall)
 	return nil
 }
 
@@ -149,12 +149,12 @@ func (c *callCompiler) after() {
 	for b := range text {
 		switch {
 		case strings.IndexByte(spaces+c.of.Separators, byte(b)) >= 0:
-			text[b] = c.behind
+			text[b] = c.afterCall
 		case c.of.Again && (b == '{' || b == '['):
 			text[b] = nowhere
 		}
 	}
-	c.spans(c.behind, text)
+	c.spans(c.afterCall, text)
 }
 
 // Spaces that may stand in front of a thought, and how many.

@@ -138,14 +138,14 @@ var characters = [][]struct {
 // write each of those.
 func (c *compiler) otherKey(keys []string) int32 {
 	r := c.rule()
-	behind := c.place()
-	c.end(behind)
+	after := c.place()
+	c.end(after)
 	var lead func(at int32, state int, left []string)
 	lead = func(at int32, state int, left []string) { // left is what is missing of keys that may still come
 		if state == 0 {
 			c.p.places[at].like = keyBody[0]
 			if !slices.Contains(left, "") {
-				c.join(at, `"`, behind)
+				c.join(at, `"`, after)
 			}
 		}
 		for _, way := range characters[state] {

@@ -355,9 +355,9 @@ func (c *compiler) array(s *object, at string) (int32, error) {
 	}
 	r := c.rule()
 	first := c.call(c.literal(c.begin(r), "["), ruleSpace)
-	closed, behind := c.place(), c.place()
+	closed, end := c.place(), c.place()
 	c.end(closed)
-	c.callTo(behind, ruleSpace, c.closing("]", closed))
+	c.callTo(end, ruleSpace, c.closing("]", closed))
 	if least == 0 {
 		c.join(first, "]", closed)
 	}
@@ -368,7 +368,7 @@ func (c *compiler) array(s *object, at string) (int32, error) {
 	for n := 1; ; n++ {
 		after := c.call(at1, item)
 		if n >= least {
-			c.skip(after, behind)
+			c.skip(after, end)
 		}
 		if n == most {
 			return r, nil
@@ -376,7 +376,7 @@ func (c *compiler) array(s *object, at string) (int32, error) {
 		next := c.call(c.literal(after, ","), ruleSpace)
 		if most < 0 && n >= least {
 			again := c.call(next, item)
-			c.skip(again, behind)
+			c.skip(again, end)
 			c.callTo(c.literal(again, ","), ruleSpace, next)
 			return r, nil
 		}

@@ -94,7 +94,7 @@ func (r *callReader) step() (text string, calls []Call, more bool) {
 	case inBody:
 		return r.body()
 	}
-	text, more = r.behind()
+	text, more = r.afterBody()
 	return text, nil, more
 }
 
@@ -270,8 +270,8 @@ func (r *callReader) body() (string, []Call, bool) {
 	return "", calls, true
 }
 
-// behind looks what follows a body: its closing mark, another call, or text.
-func (r *callReader) behind() (text string, more bool) {
+// afterBody reads what follows a body: its closing mark, another call, or text.
+func (r *callReader) afterBody() (text string, more bool) {
 	skip := spaces + r.separators
 	begins := strings.TrimLeft(string(r.held), skip)
 	r.held = r.held[len(r.held)-len(begins):]

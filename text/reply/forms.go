@@ -104,7 +104,7 @@ var forms = []*form{
 		alsoCloses: []string{"```"}, header: "```json", read: arguments, words: []string{"<tool_calls>", "```json"}},
 	{name: "DeepSeek-R1", wrap: marks{"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"},
 		call:       marks{"<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>"},
-		alsoCloses: []string{"```"}, header: "```json", named: behindLast("<｜tool▁sep｜>"), read: arguments,
+		alsoCloses: []string{"```"}, header: "```json", named: afterLast("<｜tool▁sep｜>"), read: arguments,
 		words: []string{"<｜tool▁calls▁begin｜>", "```json"}},
 	{name: "DeepSeek-V3.1", wrap: marks{"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"},
 		call:   marks{"<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>"},
@@ -115,7 +115,7 @@ var forms = []*form{
 		words: []string{"<|tool_calls_section_begin|>"}},
 	{name: "Solar", wrap: marks{"<|tool_calls|>", "<|calls|>"},
 		call:   marks{"<|tool_call:begin|>", "<|tool_call:end|>"},
-		header: "<|tool_call:args|>", named: behindLast("<|tool_call:name|>"), read: arguments},
+		header: "<|tool_call:args|>", named: afterLast("<|tool_call:name|>"), read: arguments},
 	{name: "gpt-oss", call: marks{"to=functions.", "<|call|>"}, header: "<|message|>", named: before("<|channel|>"),
 		read: arguments},
 	{name: "Functionary 3.1", call: marks{"<function=", "</function>"}, header: ">", read: arguments},
@@ -171,8 +171,8 @@ func before(mark string) func(string) string {
 	}
 }
 
-// behindLast finds a name after a mark.
-func behindLast(mark string) func(string) string {
+// afterLast finds a name after a mark.
+func afterLast(mark string) func(string) string {
 	return func(header string) string {
 		at := strings.LastIndex(header, mark)
 		if at < 0 {

@@ -38,13 +38,13 @@ func (f *Format) Hold(c *chat.Conversation, o chat.Options, rendered string, too
 		return nil, err
 	}
 	held := &Held{Separators: form.separators, Again: form.header == ""}
-	behind := -1 // the mark
+	after := -1 // the mark
 	for _, mark := range form.opens() {
-		if at := strings.LastIndex(whole[:name], mark); at >= 0 && at+len(mark) > behind {
-			held.Mark, behind = mark, at+len(mark)
+		if at := strings.LastIndex(whole[:name], mark); at >= 0 && at+len(mark) > after {
+			held.Mark, after = mark, at+len(mark)
 		}
 	}
-	body := behind
+	body := after
 	if form.header != "" {
 		at := strings.Index(whole[name:brace], form.header)
 		if at < 0 {
@@ -52,7 +52,7 @@ func (f *Format) Hold(c *chat.Conversation, o chat.Options, rendered string, too
 		}
 		body = name + at + len(form.header)
 	}
-	if behind < 0 || form.kind != value {
+	if after < 0 || form.kind != value {
 		return nil, ErrNotHeld
 	}
 	held.After = closers(whole[body:brace])
@@ -71,7 +71,7 @@ func (f *Format) Hold(c *chat.Conversation, o chat.Options, rendered string, too
 	}
 	known := &Tools{tools}
 	for _, tool := range tools {
-		before := strings.ReplaceAll(whole[behind:brace], probeTool, tool.Name)
+		before := strings.ReplaceAll(whole[after:brace], probeTool, tool.Name)
 		r := newCallReader(form, "", known)
 		_, calls := r.push(held.Mark + before + "{}" + held.After)
 		if len(calls) != 1 || calls[0] != (Call{tool.Name, "{}"}) {

@@ -22,10 +22,10 @@ func (f tagged) read(_, body string, tools *Tools) (calls []Call) {
 		if !there {
 			return calls
 		}
-		name, behind, there := strings.Cut(rest, f.name.close)
+		name, after, there := strings.Cut(rest, f.name.close)
 		switch {
 		case there && f.name.close == f.key.open: // the name ends where the first key begins
-			behind = rest[len(name):]
+			after = rest[len(name):]
 		case !there && f.name.close != f.key.open:
 			return nil
 		}
@@ -34,7 +34,7 @@ func (f tagged) read(_, body string, tools *Tools) (calls []Call) {
 		}
 		var given []argument
 		var ok bool
-		if given, body, ok = f.arguments(behind); !ok {
+		if given, body, ok = f.arguments(after); !ok {
 			return nil
 		}
 		calls = append(calls, Call{name, tools.object(name, given)})
@@ -51,20 +51,20 @@ func (f tagged) arguments(text string) (all []argument, rest string, ok bool) {
 		if at < 0 || f.name.open != "" && strings.Contains(text[:at], f.name.open) {
 			return all, text, true
 		}
-		key, behind, there := strings.Cut(text[at+len(f.key.open):], f.key.close)
+		key, after, there := strings.Cut(text[at+len(f.key.open):], f.key.close)
 		if !there {
 			return nil, "", false
 		}
-		between, behind, there := strings.Cut(behind, f.value.open)
+		between, after, there := strings.Cut(after, f.value.open)
 		if !there || strings.Contains(between, f.key.open) {
 			return nil, "", false
 		}
-		value, behind, there := strings.Cut(behind, f.value.close)
+		value, after, there := strings.Cut(after, f.value.close)
 		if !there {
 			return nil, "", false
 		}
 		all = append(all, argument{strings.Trim(key, spaces), line(value)})
-		text = behind
+		text = after
 	}
 }
 

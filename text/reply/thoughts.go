@@ -31,7 +31,7 @@ var thoughtForms = []*thoughtForm{
 const (
 	atBegin   = iota // nothing but spaces has come
 	inThought        // after the opening mark
-	behind           // after the closing mark: nothing but spaces has come since
+	afterMark        // after the closing mark: nothing but spaces has come since
 	inAnswer
 )
 
@@ -73,7 +73,7 @@ func (r *thoughtReader) push(part string) (thought, text string) {
 	r.held += part
 	for {
 		switch r.at {
-		case atBegin, behind:
+		case atBegin, afterMark:
 			begins := strings.TrimLeft(r.held, spaces)
 			far := len(r.held)-len(begins) > maxSpaces
 			switch {
@@ -85,12 +85,12 @@ func (r *thoughtReader) push(part string) (thought, text string) {
 				r.at, r.held = inAnswer, strings.TrimLeft(begins[len(r.answer.open):], spaces)
 				continue
 			case r.at == atBegin && begun(begins, r.open), begun(begins, r.answer.open), begins == "":
-				if r.at == behind {
+				if r.at == afterMark {
 					r.held = begins
 				}
 				return thought, text
 			}
-			if r.at == behind {
+			if r.at == afterMark {
 				r.held = begins
 			}
 			r.at = inAnswer
@@ -106,7 +106,7 @@ func (r *thoughtReader) push(part string) (thought, text string) {
 				return thought, text
 			}
 			thought += r.held[:unspaced(r.held[:i])]
-			r.at, r.held = behind, r.held[i+len(r.close):]
+			r.at, r.held = afterMark, r.held[i+len(r.close):]
 		default:
 			sure := len(r.held) - r.closing()
 			text += r.held[:sure]

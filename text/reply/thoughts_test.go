@@ -52,7 +52,7 @@ func TestThoughts(t *testing.T) {
 }
 
 // Calls are read after a thought, and not inside of it; also where that is a part of the text.
-func TestCallsBehindThoughts(t *testing.T) {
+func TestCallsAfterThoughts(t *testing.T) {
 	format, rng := &Format{calls: forms[0], thoughts: thoughtForms[0]}, rand.New(rand.NewPCG(3, 7))
 	const call = "<tool_call><function=clock></function></tool_call>"
 	for _, c := range []struct{ before, prompt string }{{"<think>", ""}, {"", "<think>"}} {

@@ -176,7 +176,7 @@ func together(ctx context.Context, client *openai.Client, text string) {
 	left := client.Chat.Completions.NewStreaming(ctx, ask)
 	must(left.Next(), "a first chunk", left.Err())
 	must(left.Close() == nil, "a stream that is closed")
-	must(got(client.Chat.Completions.New(ctx, greedy())).Choices[0].Message.Content == text, "an answer behind it")
+	must(got(client.Chat.Completions.New(ctx, greedy())).Choices[0].Message.Content == text, "an answer after it")
 }
 
 func calls(ctx context.Context, client *openai.Client) {

@@ -53,7 +53,7 @@ func ownPages(text string) string {
 
 // The kernel waits for the stage before, whatever the program says: programs that are proved with other waits are
 // refused.
-func TestHandovers(t *testing.T) {
+func TestWaitOrder(t *testing.T) {
 	raw, err := os.ReadFile("../testdata/golden/llama-gqa_t4_fp16_split/schedule.amk")
 	require.NoError(t, err)
 	const one, many = "buffer late ACTIVATION F16 [176] GLOBAL_SCRATCH word32x2 page late\nbuffer best.value",
@@ -85,7 +85,7 @@ func TestHandovers(t *testing.T) {
 			edits: []string{"stage stop", "stage sample2 spread extent=40 grain=1 sms=40 rot=0 step=0\n  wait best " +
 				">= 40\n  next.sm[a:b] = SAMPLE(best.value[0:40], best.index[0:40], sampling[0:4]) pos=pos\n" +
 				"stage stop"}},
-		"stop behind emit": {want: "stage emit: error: is not a stage that the kernel can end a step with here",
+		"stop after emit": {want: "stage emit: error: is not a stage that the kernel can end a step with here",
 			edits: []string{stopStage, "", emitStage, emitStage + stopStage}},
 		"nothing stops": {want: "stage emit: error: is not a stage that the kernel can end a step with here",
 			edits: []string{stopStage, ""}},
@@ -109,7 +109,7 @@ func TestHandovers(t *testing.T) {
 			edits: []string{"buffer best.value", one, "stage lm_head", late + "  signal step\nstage lm_head"}},
 		"the vector before last": {edits: []string{"wait L{i}.h >= 8\n  %n = RMSNORM(L{i}.h[0:64]", // is kept
 			"wait L{i}.x >= 8\n  %n = RMSNORM(L{i}.x[0:64]"}},
-		"an older vector behind a later count": {counted: true,
+		"an older vector after a later count": {counted: true,
 			edits: []string{"%n = RMSNORM(L{i}.h[0:64]", "%n = RMSNORM(L{i}.x[0:64]"}},
 		"embed on every SM": {counted: true, want: "stage embed: error: begins a step",
 			edits: []string{"stage embed spread extent=64 grain=8 sms=40 rot=0 step=0",

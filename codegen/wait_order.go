@@ -13,8 +13,8 @@ import (
 // by stage and iteration by iteration; otherwise the kernel would wait for another exchange than the one that was
 // proved, or for ever.
 
-// handovers walks the steps of one variant in the order of the kernel.
-type handovers struct {
+// waitOrder walks the steps of one variant in the order of the kernel.
+type waitOrder struct {
 	last    *ir.Stage         // that has published a vector; nil before the first one
 	counter string            // which announces it
 	held    string            // the counter of the exchange that was kept last
@@ -26,16 +26,16 @@ type handovers struct {
 	b       *builder
 }
 
-// checkHandovers holds the waits and signals of each variant to the order in which the kernel waits.
-func (b *builder) checkHandovers() error {
+// checkWaitOrder holds the waits and signals of each variant to the order in which the kernel waits.
+func (b *builder) checkWaitOrder() error {
 	for i := range b.p.Variants {
-		v, h := &b.p.Variants[i], handovers{b: b, by: map[string]string{}}
+		v, h := &b.p.Variants[i], waitOrder{b: b, by: map[string]string{}}
 		if err := eachStep(v, h.stage); err != nil {
 			return err
 		}
 		if h.ended < len(kernel.Endings) {
 			return diag.Errorf(codeStructure, "variant "+v.Name, "no stage ends the step as the kernel's %s: want %v, "+
-				"behind the product that makes the logits", kernel.Endings[h.ended], kernel.Endings)
+				"after the product that makes the logits", kernel.Endings[h.ended], kernel.Endings)
 		}
 		if h.hidden == 0 {
 			return diag.Errorf(codeStructure, "variant "+v.Name, "no stage keeps the last hidden state, which the "+
@@ -111,7 +111,7 @@ func (b *builder) placeReadings() error {
 }
 
 // stage looks at a stage in the iteration with an index.
-func (h *handovers) stage(s *ir.Stage, at site, index int) error {
+func (h *waitOrder) stage(s *ir.Stage, at site, index int) error {
 	kind, err := h.b.classify(s)
 	switch {
 	case err != nil:
@@ -179,13 +179,13 @@ func (h *handovers) stage(s *ir.Stage, at site, index int) error {
 }
 
 // reads reports whether a stage reads the residual of its SM.
-func (h *handovers) reads(s *ir.Stage, kind *kernel.Body) bool {
+func (h *waitOrder) reads(s *ir.Stage, kind *kernel.Body) bool {
 	return kind.ReadsResidual && h.b.readsResidual(s)
 }
 
 // wait holds the wait of a stage to the exchange before it. EMBED and what reads the residual of its SM read no vector
 // and wait for none.
-func (h *handovers) wait(s *ir.Stage, kind *kernel.Body, index int) error {
+func (h *waitOrder) wait(s *ir.Stage, kind *kernel.Body, index int) error {
 	resident := h.reads(s, kind)
 	if kind.Begins || resident {
 		if len(s.Waits) > 0 {
@@ -226,10 +226,10 @@ func (h *handovers) wait(s *ir.Stage, kind *kernel.Body, index int) error {
 }
 
 // end looks at a stage that ends the step, or comes after one that does.
-func (h *handovers) end(s *ir.Stage, kind *kernel.Body, at site, index int) error {
+func (h *waitOrder) end(s *ir.Stage, kind *kernel.Body, at site, index int) error {
 	if h.ended == len(kernel.Endings) || kind != kernel.Endings[h.ended] || at.loop != nil {
 		return diag.Errorf(codeStructure, "stage "+s.Name, "is not a stage that the kernel can end a step with here: "+
-			"want %v in this order, in no loop, each once, and nothing behind them", kernel.Endings)
+			"want %v in this order, in no loop, each once, and nothing after them", kernel.Endings)
 	}
 	if h.due != nil {
 		return diag.Errorf(codeStructure, "stage "+s.Name, "ends the step before a stage reads the residual that "+
