@@ -257,7 +257,8 @@ func build(p *ir.Program) (*builder, error) {
 			pass.NumTokens(), several)
 	}
 	for _, f := range p.Model.Kinds {
-		if first := p.Model.Kinds[0]; f.Heads != first.Heads || f.KVHeads != first.KVHeads || f.HeadDim != first.HeadDim {
+		if first := p.Model.Kinds[0]; f.Heads != first.Heads || f.KVHeads != first.KVHeads ||
+			f.HeadDim != first.HeadDim {
 			return nil, diag.Errorf(codeStructure, "program", "layers differ in heads: there are some of %d heads and "+
 				"%d kv heads of %d elements, and of %d, %d and %d; want the same in all layers, for the kernel has "+
 				"one size of caches (widths of MLPs may differ)", first.Heads, first.KVHeads, first.HeadDim, f.Heads,

@@ -52,9 +52,9 @@ func (b *Beyond) String() string {
 }
 
 // Hold holds a kernel that stands at position 0 to the reference VM, stage by stage at the first positions: what a
-// stage publishes, and the last hidden state, to what the VM makes of what the kernel has published before. The bound of
-// each element follows from its terms, by the rules of [refvm.Radii]. Where it is 0, or leaves one value after rounding,
-// both have the same bits.
+// stage publishes, and the last hidden state, to what the VM makes of what the kernel has published before. The bound
+// of each element follows from its terms, by the rules of [refvm.Radii]. Where it is 0, or leaves one value after
+// rounding, both have the same bits.
 func Hold(ctx context.Context, b *PackedBuild, traced Tracer, positions int) (*HoldReport, error) {
 	facts, err := codegen.Facts(b.Program)
 	if err != nil {
@@ -190,7 +190,8 @@ func (o *oracle) stages(position int) (all []publisher, err error) {
 			}
 			buffer, err := o.published(s, layer)
 			if err == nil && buffer != "" {
-				all = append(all, publisher{name, buffer, codegen.BodyOf(o.program, s), kernel.Of(s) == kernel.KeepHidden})
+				hidden := kernel.Of(s) == kernel.KeepHidden
+				all = append(all, publisher{name, buffer, codegen.BodyOf(o.program, s), hidden})
 			}
 			return err
 		})

@@ -30,7 +30,8 @@ func TestSequencesOfTheKernel(t *testing.T) {
 				t.Run(fmt.Sprint(model, attention, sequences), func(t *testing.T) {
 					bf16 := ir.BF16
 					l, err := RunPasses(Options{Model: filepath.Join(root, "models", model), Name: "m", DType: &bf16,
-						Target: ir.FindTarget("h200"), Passes: []ir.Pass{{Sequences: sequences}}, ConfigOnly: true, Check: true,
+						Target: ir.FindTarget("h200"), Passes: []ir.Pass{{Sequences: sequences}},
+						ConfigOnly: true, Check: true,
 						Config: ir.ScheduleConfig{Tiling: map[string]map[string]int{"attention": attention}}})
 					require.NoError(t, err)
 					defer l.Close()

@@ -239,7 +239,8 @@ func (n *noting) Trace(ctx context.Context, ids []int) (*host.Trace, error) {
 	// The logits come last. Whatever decodes the text has the same, and so is held to the reference VM with them.
 	o, logits := n.a.outputs(), t.Vectors[len(t.Vectors)-1].Values
 	if largest := slices.Index(logits, slices.Max(logits)); t.Chosen != largest {
-		n.a.found("difference", "position %d: the kernel chose token %d, and the largest logit is that of %d", t.Position,
+		n.a.found("difference", "position %d: the kernel chose token %d, and the largest logit is that of %d",
+			t.Position,
 			t.Chosen, largest)
 	}
 	return t, errors.Join(o.Logits(t.Position, logits), o.Hidden(t.Position, t.Hidden))

@@ -169,6 +169,7 @@ var (
 	isNull   = known{accept: func(v any) bool { return v == nil }, want: "null"}
 	isFalse  = known{accept: func(v any) bool { return v == nil || v == false }, want: "false"}
 	isTrue   = known{accept: func(v any) bool { return v == nil || v == true }, want: "true"}
+	onlyTrue = known{accept: func(v any) bool { return v == true }, want: "true"} // and not null
 	isEmpty  = known{accept: func(v any) bool {
 		switch v := v.(type) {
 		case nil:

@@ -7,8 +7,8 @@ import (
 	"amkc/ir"
 )
 
-// perLayerConfig is the field in which a config has what layers have of their own. Its keys are numbers of layers, which
-// may begin with zeros, and their values objects of the fields that the layer has otherwise than the model.
+// perLayerConfig is the field in which a config has what layers have of their own. Its keys are numbers of layers,
+// which may begin with zeros, and their values objects of the fields that the layer has otherwise than the model.
 const perLayerConfig = "per_layer_config"
 
 // layerFacts are those of all layers: of the model, but for what the config says of single ones.
@@ -31,7 +31,8 @@ func (m *importer) layerFacts(d *decoder, model *ir.Model) []ir.LayerFacts {
 		layer, err := strconv.Atoi(key)
 		of, isObject := get(own, key).(*checkpoint.Object)
 		if err != nil || layer < 0 || layer >= len(layers) || read[layer] || !isObject {
-			m.fail(codeField, perLayerConfig, "has %s: %s; want numbers of layers from 0 to %d, each once, and objects "+
+			m.fail(codeField, perLayerConfig, "has %s: %s; want numbers of layers from 0 to %d, each once, and "+
+				"objects "+
 				"of the fields that they have otherwise", spell(key), spell(get(own, key)), len(layers)-1)
 			continue
 		}
@@ -55,7 +56,8 @@ func (m *importer) ownFacts(d *decoder, f *ir.LayerFacts, layer string, of *chec
 		size, known := sizes[key]
 		if !known {
 			m.fail(codeNotModelled, perLayerConfig, "layer %s has %s %s of its own, which is not modelled; accepted: "+
-				"intermediate_size, num_attention_heads and num_key_value_heads", layer, spell(key), spell(get(of, key)))
+				"intermediate_size, num_attention_heads and num_key_value_heads",
+				layer, spell(key), spell(get(of, key)))
 			continue
 		}
 		n, ok := asInt(get(of, key))

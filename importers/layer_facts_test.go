@@ -30,7 +30,8 @@ func TestLayersOfOwnSizesThatAreRefused(t *testing.T) {
 		"layer 1 has intermediate_size 0":                                   fieldsOf{"1": fieldsOf{"intermediate_size": 0}},
 		"layer 1 has 3 kv heads; want a divisor":                            fieldsOf{"1": fieldsOf{"num_key_value_heads": 3}},
 	} {
-		_, err := importConfig(t, edit(modeltest.TinyConfig, fieldsOf{"num_hidden_layers": 2, perLayerConfig: value}), Source{})
+		config := edit(modeltest.TinyConfig, fieldsOf{"num_hidden_layers": 2, perLayerConfig: value})
+		_, err := importConfig(t, config, Source{})
 		require.ErrorContains(t, err, want)
 	}
 }

@@ -65,10 +65,10 @@ var llamaInert = map[string]known{
 	"allow_global_per_layer_attribute_access": whatever, // of code that reads a config, not of what it says
 	"serialize_explicit_per_layer_config":     whatever,
 	perLayerConfig:                            isEmpty.does("layers differ in sizes or switches"),
-	"is_causal":                               known{accept: func(v any) bool { return v == true }, want: "true"}.does(bothWays),
+	"is_causal":                               onlyTrue.does(bothWays),
 	"attention_chunk_size":                    isNull.does("attention is cut into chunks"),
 	"kv_sharing_modes":                        isNull.does("layers share keys and values"),
-	"mtp_layer_types":                         whatever, // of layers that predict further tokens, which only speculation runs
+	"mtp_layer_types":                         whatever, // of layers that only speculation runs
 	"mlp_layer_types":                         isNull.does("layers have MLPs of several kinds"),
 	"distributed_config":                      whatever, // which device computes what
 

@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// LayerFacts are the sizes of a layer. What else tells layers apart, such as a window or an activation, is in their ops.
+// LayerFacts are the sizes of a layer. What else tells layers apart, such as a window or an activation, is in their
+// ops.
 type LayerFacts struct {
 	Intermediate, Heads, KVHeads, HeadDim int
 }

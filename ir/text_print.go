@@ -164,7 +164,8 @@ func (t *printer) variant(v *Variant) {
 	}
 }
 
-// layerFacts prints a line for each kind of layers that a model tells apart, and one that says which layers are of which.
+// layerFacts prints a line for each kind of layers that a model tells apart, and one that says which layers are of
+// which.
 func (t *printer) layerFacts(m *Model) {
 	for i := range m.Kinds {
 		t.put("facts")

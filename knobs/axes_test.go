@@ -73,11 +73,11 @@ func TestSettingsInJSON(t *testing.T) {
 
 func TestSettingsThatAreNone(t *testing.T) {
 	for want, s := range map[string]Settings{
-		"did you mean tiling.ring.pace":    {"tiling.ring.pase": "700"},
-		`"many"; want 0 to 65536`:          {"tiling.ring.pace": "many"},
-		"want graph_color, linear or none": {"page_allocation": "buddy"},
-		"want contiguous, load_balance":    {"sm_assignment": "chess"},
-		"is not a knob that a search varies":  {"tiling.prompt.tokens": "64"},
+		"did you mean tiling.ring.pace":      {"tiling.ring.pase": "700"},
+		`"many"; want 0 to 65536`:            {"tiling.ring.pace": "many"},
+		"want graph_color, linear or none":   {"page_allocation": "buddy"},
+		"want contiguous, load_balance":      {"sm_assignment": "chess"},
+		"is not a knob that a search varies": {"tiling.prompt.tokens": "64"},
 	} {
 		_, err := s.Config()
 		require.ErrorContains(t, err, want)

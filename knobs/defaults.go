@@ -355,7 +355,8 @@ func growingSplits(c *Case) int {
 	if heads > 4 {
 		splits = 16
 	}
-	if c.Most.NumSequences() > 1 || c.Most.NumRows() > 1 || c.Windows || heads > 8 || c.Target != nil && c.Target.SMs < heads*splits {
+	if c.Most.NumSequences() > 1 || c.Most.NumRows() > 1 || c.Windows || heads > 8 ||
+		c.Target != nil && c.Target.SMs < heads*splits {
 		return 0
 	}
 	return splits

@@ -25,9 +25,9 @@ func (l *lowerer) buffer(name string, kind ir.BufferKind, dtype ir.DType, space 
 	return l.declare(b)
 }
 
-// declare adds a buffer unless it is there already. Of a family the layers of the kind in hand have it so; they may have
-// it in another form than the kinds before them: in other sizes where their facts are others, and a matrix in a format
-// of its own.
+// declare adds a buffer unless it is there already. Of a family the layers of the kind in hand have it so; they may
+// have it in another form than the kinds before them: in other sizes where their facts are others, and a matrix in a
+// format of its own.
 func (l *lowerer) declare(b ir.Buffer) *ir.Buffer {
 	have := l.buffers.Find(b.Name, l.first)
 	stored := have != nil && (have.DType != b.DType || have.Layout != b.Layout)

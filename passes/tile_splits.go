@@ -20,7 +20,8 @@ func splitPositions(p *ir.Program, v *ir.Variant) ([]ir.Variant, error) {
 	last, rows := p.Model.MaxSeq-1, p.Pass.NumRows()
 	from := knobs.SplitFrom.Of(&p.Config)
 	seen, block := rowsSeen(v, last), chunkRows(p)
-	splits := min(knobs.MaxSplits.Of(&p.Config), p.Target.SMs/p.Model.Most(func(f *ir.LayerFacts) int { return f.KVHeads }))
+	kvHeads := p.Model.Most(func(f *ir.LayerFacts) int { return f.KVHeads })
+	splits := min(knobs.MaxSplits.Of(&p.Config), p.Target.SMs/kvHeads)
 	if seen < last {
 		splits = min(splits, (seen+block-1)/block) // more would find nothing to do
 	}

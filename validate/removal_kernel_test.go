@@ -87,7 +87,8 @@ var ofModel = []elsewhere{
 		second.Heads, second.KVHeads = second.Heads/2, second.KVHeads/2
 		m.SetFacts([]ir.LayerFacts{*m.Of(0), second, *m.Of(2)})
 	}, notEmitted),
-	fact("the model has facts of 0 kinds of layers, and says the kinds of 1", "nothing else says of which kind a layer is",
+	fact("the model has facts of 0 kinds of layers, and says the kinds of 1",
+		"nothing else says of which kind a layer is",
 		func(m *ir.Model) { m.LayerKinds = []int{0} }, sameKernel),
 	fact("the longest result of SILU_MUL has 176 elements",
 		"the reference kernels take the size of the MLP from the model's facts",

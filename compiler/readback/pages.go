@@ -79,8 +79,9 @@ func (b *builder) placePages() {
 	b.checkPlaces(offsets)
 }
 
-// vector declares an exchanged vector, or the one of a layer. Its words are as wide as the elements that its writers publish: those of the
-// model, but fp32 for partial results of attention, and a pair of value and index for the best logit.
+// vector declares an exchanged vector, or the one of a layer. Its words are as wide as the elements that its writers
+// publish: those of the model, but fp32 for partial results of attention, and a pair of value and index for the best
+// logit.
 func (b *builder) vector(v vector, layer int, c *constant, pages map[string]int) {
 	m := &b.facts
 	words := ir.Word32

@@ -75,7 +75,8 @@ func splitsTable(t testing.TB) string {
 		t.Fatal("two splits are never ahead of one")
 		return 0
 	}
-	fmt.Fprintf(&b, "\nAt 128 two splits make a step %.1f %% longer than one; they are faster from position %d on, and "+
+	fmt.Fprintf(&b, "\nAt 128 two splits make a step %.1f %% longer than one; they are faster from position %d on, "+
+		"and "+
 		"in a pass of eight\nsequences from %d on. At 2,048 a step takes %.1f %% longer with two splits than with "+
 		"16.\n",
 		100*(steps[1](128)/steps[0](128)-1), ahead(steps), ahead(passes),

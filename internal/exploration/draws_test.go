@@ -39,7 +39,8 @@ func among(name, values string) property { return property{name, strings.Fields(
 
 // modelsDrawn are those that a body may be in, by what it needs; the last ones have norms after branches.
 var modelsDrawn = strings.Fields("llama qwen2-bias ministral-windows qwen3-window-half gemma-tied granite-scaled " +
-	"olmo-clipped opt-tied falcon-groups gpt-neox-parallel gpt2 apertus-gelu apertus-biases nemotron-half arcee-plain " +
+	"olmo-clipped opt-tied falcon-groups gpt-neox-parallel gpt2 apertus-gelu apertus-biases nemotron-half " +
+	"arcee-plain " +
 	"phi-head-norms cohere-head-norms cohere2-tied stablelm-head-norms starcoder2-plain hunyuan-biases " +
 	"seed-oss-biases olmo2-biases olmo3-windows exaone4-windows gemma2-tied gemma3-tied glm4-plain glm4-half")
 
@@ -231,7 +232,8 @@ func (e *emittedDraw) run(t *testing.T, o *Options, jobs ...string) (err error) 
 	for _, j := range report.Jobs {
 		for _, b := range j.Bodies {
 			if b.Outputs == 0 || b.Unbounded > 0 && !strings.Contains(b.Body, "attend") {
-				err = errors.Join(err, fmt.Errorf("job %s: %d outputs of %s were compared, and %d have no bound", j.Name,
+				err = errors.Join(err, fmt.Errorf("job %s: %d outputs of %s were compared, and %d have no bound",
+					j.Name,
 					b.Outputs, b.Body, b.Unbounded))
 			}
 		}

@@ -130,7 +130,8 @@ func (b *Buffers) DeclareIn(buf ir.Buffer, indices []int) {
 		own.First, own.Count = i, 1
 		runs = append(runs, own)
 	}
-	b.Program.Buffers = append(slices.DeleteFunc(b.Program.Buffers, func(have ir.Buffer) bool { return have.Name == buf.Name }),
+	b.Program.Buffers = append(
+		slices.DeleteFunc(b.Program.Buffers, func(have ir.Buffer) bool { return have.Name == buf.Name }),
 		runs...)
 	*b = NewBuffers(b.Program)
 }

@@ -44,7 +44,7 @@ func (p *contract) checkFacts(m *ir.Model) {
 type modelCheck struct {
 	p           *contract
 	m           *ir.Model
-	table, head int           // the buffers of the embedding table and of the matrix that makes the logits; -1: there is none
+	table, head int           // buffers of the embedding table and of the head; -1: none
 	gated       map[int]gated // by layer
 	told        map[string]bool
 }
