@@ -22,13 +22,15 @@ func TestLayersOfOwnSizes(t *testing.T) {
 
 func TestLayersOfOwnSizesThatAreRefused(t *testing.T) {
 	for want, value := range map[string]any{
-		"want an object with numbers of layers":                             []int{1},
-		`has "2": an object`:                                                fieldsOf{"2": fieldsOf{"intermediate_size": 8}},
-		`has "1": 3; want numbers of layers`:                                fieldsOf{"1": 3},
-		`has "1": an object; want numbers of layers from 0 to 1, each once`: fieldsOf{"1": fieldsOf{}, "01": fieldsOf{}},
-		`layer 1 has "head_dim" 8 of its own`:                               fieldsOf{"1": fieldsOf{"head_dim": 8}},
-		"layer 1 has intermediate_size 0":                                   fieldsOf{"1": fieldsOf{"intermediate_size": 0}},
-		"layer 1 has 3 kv heads; want a divisor":                            fieldsOf{"1": fieldsOf{"num_key_value_heads": 3}},
+		`has "1": an object; want numbers of layers from 0 to 1, each once`: fieldsOf{
+			"1": fieldsOf{}, "01": fieldsOf{}},
+
+		"want an object with numbers of layers":  []int{1},
+		`has "2": an object`:                     fieldsOf{"2": fieldsOf{"intermediate_size": 8}},
+		`has "1": 3; want numbers of layers`:     fieldsOf{"1": 3},
+		`layer 1 has "head_dim" 8 of its own`:    fieldsOf{"1": fieldsOf{"head_dim": 8}},
+		"layer 1 has intermediate_size 0":        fieldsOf{"1": fieldsOf{"intermediate_size": 0}},
+		"layer 1 has 3 kv heads; want a divisor": fieldsOf{"1": fieldsOf{"num_key_value_heads": 3}},
 	} {
 		config := edit(modeltest.TinyConfig, fieldsOf{"num_hidden_layers": 2, perLayerConfig: value})
 		_, err := importConfig(t, config, Source{})
