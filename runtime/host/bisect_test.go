@@ -104,7 +104,7 @@ func TestTraceStep(t *testing.T) {
 	var p *host.PositionError
 	_, err = s.TraceStep(t.Context(), s.Info().MaxSeq, ids[:1], nil)
 	require.ErrorAs(t, err, &p)
-	require.ErrorContains(t, s.WriteCache(cache[1:]), "are no cache of the build")
+	require.ErrorContains(t, s.WriteCache(cache[1:]), "are not a cache of the build")
 }
 
 func TestBisect(t *testing.T) {
