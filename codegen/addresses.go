@@ -108,6 +108,8 @@ func (b *builder) inLayers(name string) []ir.Member {
 			continue
 		case first == nil:
 			first = buf
+		case len(b.p.Model.Kinds) == 0 && !slices.Equal(buf.Shape, first.Shape):
+			return nil
 		}
 		several = several || buf.Format() != first.Format() || !slices.Equal(buf.Shape, first.Shape)
 		members += buf.Count
@@ -266,6 +268,9 @@ func (b *builder) placePages() error {
 // length of a vector and all have it on one page; or "".
 func (b *builder) samePage(k int) string {
 	buf := &b.p.Buffers[k]
+	if len(b.p.Model.Kinds) == 0 {
+		return ""
+	}
 	for i := range k {
 		if of := &b.p.Buffers[i]; of.Name == buf.Name && len(of.Pages) == 1 && slices.Equal(of.Pages, buf.Pages) &&
 			!slices.Equal(of.Shape, buf.Shape) {

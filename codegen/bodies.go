@@ -65,7 +65,7 @@ func (b *builder) classify(s *ir.Stage) (*kernel.Body, error) {
 // findFacts finds those of the model and of the pass.
 func (b *builder) findFacts() {
 	m := &b.p.Model
-	b.facts = &kernel.Facts{Hidden: m.Hidden, Heads: m.Heads, KVHeads: m.KVHeads, HeadDim: m.HeadDim, Vocab: m.Vocab,
+	b.facts = &kernel.Facts{Hidden: m.Hidden, LayerFacts: *m.Of(0), Vocab: m.Vocab,
 		SMs: b.p.Target.SMs, Pass: b.pass,
 		CacheBlocks: knobs.ChunkBytes.Of(&b.p.Config) / b.cacheBytes(16),
 		Names:       kernel.NamesBy(b.named)}
@@ -87,6 +87,7 @@ func (b *builder) stageOf(s *ir.Stage, kind *kernel.Body, at site) *kernel.Stage
 	k := &kernel.Stage{Rows: d.Extent, Grain: d.Grain, Units: d.Extent, Rotation: d.Rot, Step: d.Step, Empty: d.Empty,
 		Signal: s.Signal, Holds: b.readings[s].holds, ReadsHeld: b.readings[s].held, Resident: b.readsResidual(s),
 		NextOnSM: b.token}
+	b.facts.LayerFacts = *b.p.FactsOf(s, at.loop) // of the stage in hand
 	kind.Read(k, s.Ops)
 	if kind.Derive != nil {
 		kind.Derive(b.facts, k)

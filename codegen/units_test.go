@@ -100,7 +100,7 @@ func checkUnit(t *testing.T, line string) {
 		n = append(n, number)
 	}
 	splits, share, window, pos, unit, hidden := n[0], n[1], n[2], n[3], n[4], n[5]
-	attend := kernel.Attend.Ops(&kernel.Facts{Heads: 1, KVHeads: 1, HeadDim: 16},
+	attend := kernel.Attend.Ops(&kernel.Facts{LayerFacts: ir.LayerFacts{Heads: 1, KVHeads: 1, HeadDim: 16}},
 		&kernel.Stage{Splits: splits, ShareRows: share, Window: window})
 	rows := attend[0].In[1].Dims[1].Bind(ir.TaskSpan{A: unit, B: unit + 1})
 	want := rows.Elements(nil, pos)

@@ -20,7 +20,7 @@ var Attend = declare(&Body{
 		{Name: "L{i}.k_norm.weight", At: kNorm, Shape: func(f *Facts) []int { return []int{f.gains(f.KVHeads)} }},
 		{Name: "L{i}.q_norm.bias", At: qShift}, {Name: "L{i}.k_norm.bias", At: kShift}},
 	Vectors: []Vector{
-		{"L{i}.attn", []string{"attn"}, func(f *Facts) []int { return []int{f.queryRows()} }},
+		{"L{i}.attn", []string{"attn"}, func(f *Facts) []int { return []int{f.QueryRows()} }},
 		{"L{i}.part", []string{"part"},
 			func(f *Facts) []int { return []int{f.KVHeads * f.Splits, f.Group(), f.HeadDim + 2} }}},
 	Fields: []Field{units, rotation, rotationStep, tasks,
@@ -116,8 +116,8 @@ var Attend = declare(&Body{
 		cached := func(r ir.Range, isValue int) ir.Operand {
 			return view(s.Cache, ir.Index(head), r, ir.Index(ir.Int(isValue)), upTo(hd))
 		}
-		q, k := view(s.In, block(head, group*hd, 0)), view(s.In, block(head, hd, f.queryRows()))
-		v := view(s.In, block(head, hd, f.queryRows()+f.keyRows()))
+		q, k := view(s.In, block(head, group*hd, 0)), view(s.In, block(head, hd, f.QueryRows()))
+		v := view(s.In, block(head, hd, f.QueryRows()+f.KeyRows()))
 		var heads []ir.Op
 		if s.Normed {
 			heads, q, k = normedHeads(f, s, head, q, k)
@@ -169,8 +169,8 @@ func normedHeads(f *Facts, s *Stage, head ir.Expr, q, k ir.Operand) (ops []ir.Op
 		}
 		ops = append(ops, o)
 	}
-	norm("%qn", q, f.Group(), s.QNorm, s.QShift, upTo(f.queryRows()))
-	norm("%kn", k, 1, s.KNorm, s.KShift, ir.Span(ir.Int(f.queryRows()), ir.Int(f.queryRows()+f.keyRows())))
+	norm("%qn", q, f.Group(), s.QNorm, s.QShift, upTo(f.QueryRows()))
+	norm("%kn", k, 1, s.KNorm, s.KShift, ir.Span(ir.Int(f.QueryRows()), ir.Int(f.QueryRows()+f.KeyRows())))
 	if !s.Rotates {
 		return ops, view("%qn"), view("%kn")
 	}

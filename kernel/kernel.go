@@ -15,9 +15,10 @@ import (
 	"amkc/ir"
 )
 
-// Facts are what patterns depend on besides a stage: of the model, of the GPU, and of a pass.
+// Facts are what patterns depend on besides a stage: of the model, of the stage's layer, of the GPU, and of a pass.
 type Facts struct {
-	Hidden, Intermediate, Heads, KVHeads, HeadDim, Vocab, SMs int
+	Hidden, Vocab, SMs int
+	ir.LayerFacts
 
 	Pass        ir.Pass
 	Splits      int  // of a kv head, where the context is split
@@ -32,12 +33,7 @@ type Names struct {
 	Embeddings, LastHidden, Sampling, Next, StopIDs, StopLast string
 }
 
-// Group is how many query heads a kv head has.
-func (f *Facts) Group() int { return max(1, f.Heads/max(1, f.KVHeads)) }
-
-func (f *Facts) queryRows() int { return f.Heads * f.HeadDim }
-func (f *Facts) keyRows() int   { return f.KVHeads * f.HeadDim }
-func (f *Facts) qkvRows() int   { return f.queryRows() + 2*f.keyRows() }
+func (f *Facts) qkvRows() int { return f.QueryRows() + 2*f.KeyRows() }
 
 // A Stage is a stage as its body has it.
 type Stage struct {

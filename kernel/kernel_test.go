@@ -57,7 +57,7 @@ func printed(ops []ir.Op) (lines []string) {
 // and refuses by is what readback makes of the text.
 func TestPatternsAreRead(t *testing.T) {
 	const each = 200
-	f := &Facts{Hidden: 64, Heads: 4, KVHeads: 2, HeadDim: 16, Vocab: 96, SMs: 4,
+	f := &Facts{Hidden: 64, LayerFacts: ir.LayerFacts{Heads: 4, KVHeads: 2, HeadDim: 16}, Vocab: 96, SMs: 4,
 		Names: NamesBy(func(role string) string { return Shared[role] })}
 	for _, b := range Bodies {
 		if b == Product || b == JoinStep || b == Join {
@@ -92,7 +92,7 @@ func TestPatternsAreRead(t *testing.T) {
 
 // The parts of a product say what they are of.
 func TestPartsOfProductsAreRead(t *testing.T) {
-	f := &Facts{Hidden: 64, HeadDim: 16}
+	f := &Facts{Hidden: 64, LayerFacts: ir.LayerFacts{HeadDim: 16}}
 	s := Named
 	s.Rows, s.Columns, s.SplitK, s.In, s.Matrix, s.Norm, s.Shift = 32, 64, 1, "in", "matrix", "norm", "shift"
 	s.Bias, s.Curve, s.Centred, s.Eps, s.NormWeights = "bias", "curve", true, 0.5, 2
@@ -123,7 +123,7 @@ func TestPartsOfProductsAreRead(t *testing.T) {
 
 // Constants that are read out of text are held to what the body can have.
 func TestConstantsOfBodiesAreBounded(t *testing.T) {
-	f := &Facts{HeadDim: 16}
+	f := &Facts{LayerFacts: ir.LayerFacts{HeadDim: 16}}
 	wants := func(b *Body, s Stage) (all []string) {
 		for i := range b.Fields {
 			if of := &b.Fields[i]; of.Wants != nil && of.Wants(f, &s) != "" {

@@ -16,7 +16,7 @@ var Product = declare(&Body{
 		{"L{i}.xielu.weight", curve, func(*Facts) []int { return []int{4} }},
 		{Name: "lm_head.weight", Shape: func(f *Facts) []int { return []int{f.Vocab, f.Hidden} }},
 		{Name: "L{i}.qkv.weight", Shape: func(f *Facts) []int { return []int{f.qkvRows(), f.Hidden} }},
-		{Name: "L{i}.o.weight", Shape: func(f *Facts) []int { return []int{f.Hidden, f.queryRows()} }},
+		{Name: "L{i}.o.weight", Shape: func(f *Facts) []int { return []int{f.Hidden, f.QueryRows()} }},
 		{Name: "L{i}.gate_up.weight", Shape: func(f *Facts) []int { return []int{2 * f.Intermediate, f.Hidden} }},
 		{Name: "L{i}.up.weight", Shape: func(f *Facts) []int { return []int{f.Intermediate, f.Hidden} }},
 		{Name: "L{i}.down.weight", Shape: func(f *Facts) []int { return []int{f.Hidden, f.Intermediate} }},

@@ -129,7 +129,7 @@ func (b *builder) vector(v vector, layer int, c *constant, pages map[string]int)
 		buf.Pages, buf.Layout.Copies = append(buf.Pages, page.Name), page.Layout.Copies
 	}
 	b.p.Buffers = append(b.p.Buffers, buf)
-	if buf.Count != m.layers || b.widths == nil {
+	if buf.Count != m.layers || len(b.p.Model.Kinds) == 0 {
 		return
 	}
 	for i := 1; i < m.layers; i++ { // one family for each run of layers that have it in one length

@@ -109,7 +109,6 @@ type builder struct {
 	streamed, computed      *walk  // of megakernel.cu
 
 	facts    model
-	widths   []int // of the MLP of each layer; nil: all are alike
 	flagged  bool
 	barriers bool // each layer ends at one
 	unrolled bool // the layers are in no loop, and what is theirs is in no family
@@ -239,7 +238,6 @@ func (b *builder) readWidths() {
 			r.fail(v.at, "no width of an MLP; want a number from 1 to %d", most)
 			return
 		}
-		b.widths = append(b.widths, v.n)
 		f := *m.Of(0)
 		f.Intermediate = v.n
 		layers = append(layers, f)
@@ -247,7 +245,6 @@ func (b *builder) readWidths() {
 	if c.typ != "int" || !c.array || len(layers) != m.Layers || layers[0] != *m.Of(0) {
 		r.fail(c.at, "%s has %d values of type %s; want an array of int, with one for each of %d layers and "+
 			"kIntermediate first", c.name, len(layers), c.typ, m.Layers)
-		b.widths = nil
 		return
 	}
 	if m.SetFacts(layers); len(m.Kinds) == 0 {
@@ -258,9 +255,7 @@ func (b *builder) readWidths() {
 // factsOf are the facts that the stages and buffers of a layer depend on.
 func (b *builder) factsOf(layer int) *kernel.Facts {
 	f := b.facts.Facts
-	if layer < len(b.widths) {
-		f.Intermediate = b.widths[layer]
-	}
+	f.LayerFacts = *b.p.Model.Of(layer)
 	return &f
 }
 

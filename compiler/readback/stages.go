@@ -44,11 +44,14 @@ func (b *builder) memberOf(d *descriptor) int {
 // dist is what tiles_of and units_of of stage.cuh compute from a descriptor.
 func (b *builder) dist(d *descriptor) ir.Dist { return d.body.Dist(&b.facts.Facts, &d.Stage) }
 
+// firstOf is the first layer of a kind; 0 stands for all.
+func (b *builder) firstOf(kind int) int { return max(0, slices.Index(b.kinds, kind)) }
+
 // ops are the operations that the body of a descriptor's stage carries out; those of a product its function has.
 func (b *builder) ops(d *descriptor) []ir.Op {
 	ops := d.finishedOps
 	if !d.body.Emitted {
-		ops = d.body.Ops(&b.facts.Facts, &d.Stage)
+		ops = d.body.Ops(b.factsOf(b.firstOf(d.kind)), &d.Stage)
 	}
 	ops = slices.Clone(ops)
 	for i := range ops {

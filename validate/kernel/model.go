@@ -45,7 +45,7 @@ type modelCheck struct {
 	p           *contract
 	m           *ir.Model
 	table, head int           // buffers of the embedding table and of the head; -1: none
-	gated       map[int]gated // by layer
+	gated       map[int]gated // by layer, or of all where these are alike
 	told        map[string]bool
 }
 
@@ -125,7 +125,10 @@ func (c *modelCheck) checkBuffers() {
 func (c *modelCheck) checkTask(t int32) {
 	p, m := c.p, c.m
 	layer, ops := p.flat.Tasks[t].Layer, p.flat.Tasks[t].Ops
-	of := m.Of(layer)
+	of, kind := m.Of(layer), layer
+	if len(m.Kinds) == 0 {
+		kind = 0 // all are one, and a layer may have a part of what others have
+	}
 	for k := range ops {
 		op := &ops[k]
 		want := func(what string, have, want any) {
@@ -181,8 +184,8 @@ func (c *modelCheck) checkTask(t int32) {
 			}
 		}
 		if b := op.OutBuf; ir.Ops[op.Code].Finisher != nil && b[0] >= 0 && p.flat.Buffers[b[0]].Layout.Words() {
-			if n := p.flat.Buffers[b[0]].Numel() / p.flat.Pass.NumTokens(); n > c.gated[layer].elements {
-				c.gated[layer] = gated{n, op.Code}
+			if n := p.flat.Buffers[b[0]].Numel() / p.flat.Pass.NumTokens(); n > c.gated[kind].elements {
+				c.gated[kind] = gated{n, op.Code}
 			}
 		}
 	}
