@@ -89,13 +89,13 @@ func (b *builder) emit(out *writer, s *ir.Stage, at site, prefix string, depth i
 		walk("turns.cache<%s>(p.c, %s, position%s);", st.Struct, layer, get(b.cache(k.Cache, at, layer)))
 		args += get(b.cache(k.Cache, at, computed))
 	}
+	join, joins := b.joins[s]
 	switch {
 	case choosesToken(s):
 		consume("const Best best = %s(%s);", function, args)
 		consume("publish_best<%s>(c, best, %s, %s);", st.Struct, get(b.page(k.BestValue, at)),
 			get(b.page(k.BestIndex, at)))
-	case kind == kernel.Join:
-		join := b.joins[s]
+	case joins:
 		walk("if (turns.now()) await_join(p, step, %s);", at.expression("layer", join.first, join.by))
 		consume("join(c, %s);", at.expression("c.layer", join.first, join.by))
 	case kind.Unlisted:

@@ -24,10 +24,10 @@ func (b *builder) checkOnChip(s *ir.Stage, kind *kernel.Body, k *kernel.Stage, a
 		err = b.checkResidual(s, k.Residual)
 	}
 	if err == nil && (kind.Replicated() || kind.ReadsResidual && k.Resident) { // which is rounded where it is read
-		err = b.checkRounded(s, k.Rounded)
+		err = b.checkKept(&b.rounded, s, k.Rounded, "reads or leaves of the residual of its SM", "[SMs, hidden]", 2)
 	}
 	if err == nil && kind.Keeps&kernel.BranchRows != 0 {
-		err = b.checkBranch(s, k.Branch)
+		err = b.checkKept(&b.normed, s, k.Branch, "adds to the residual", "[hidden]", 1)
 	}
 	if err != nil {
 		return err
@@ -82,32 +82,19 @@ func (b *builder) checkFinisher(s *ir.Stage, at site, o *ir.Op) error {
 
 // checkResidual holds what a stage adds to, or adds up, to the one residual.
 func (b *builder) checkResidual(s *ir.Stage, name string) error {
-	return b.checkKept(&b.residual, name, fmt.Sprintf("is what stage %s adds to, or adds up", s.Name), "",
-		func(*ir.Buffer) bool { return true })
+	return b.checkKept(&b.residual, s, name, "adds to, or adds up", "", 0)
 }
 
-// checkRounded holds what a stage reads or leaves of the residual of its SM to its one rounding.
-func (b *builder) checkRounded(s *ir.Stage, name string) error {
-	return b.checkKept(&b.rounded, name, fmt.Sprintf("is what stage %s reads or leaves of the residual of its SM",
-		s.Name), "[SMs, hidden]", func(buf *ir.Buffer) bool { return len(buf.Shape) == 2 })
-}
-
-// checkBranch holds what owners add to the residual to one buffer.
-func (b *builder) checkBranch(s *ir.Stage, name string) error {
-	return b.checkKept(&b.normed, name, fmt.Sprintf("is what stage %s adds to the residual", s.Name), "[hidden]",
-		func(buf *ir.Buffer) bool { return len(buf.Shape) == 1 })
-}
-
-// checkKept holds a name to the one buffer of its kind, which the kernel has in registers or has one place for in
-// shared memory. All but the residual are of the activations' type, in a shape.
-func (b *builder) checkKept(kept *string, name, is, shape string, fits func(*ir.Buffer) bool) error {
-	buf, other, of := b.buffer(name, site{}), kept != &b.residual, ""
+// checkKept holds a name, of what a stage does something with, to the one buffer of its kind, which the kernel has in
+// registers or has one place for in shared memory. All but the residual are of the activations' type, in a shape.
+func (b *builder) checkKept(kept *string, s *ir.Stage, name, does, shape string, dims int) error {
+	buf, is, other, of := b.buffer(name, site{}), "is what stage "+s.Name+" "+does, dims > 0, ""
 	if other {
 		of = fmt.Sprintf("of %s ", b.p.Model.Activations)
 		shape = ", " + shape
 	}
-	if ir.IsFamily(name) || buf == nil || buf.Count > 0 || buf.Space != ir.SMEM || !fits(buf) ||
-		other && (buf.DType != b.p.Model.Activations || buf.Name == b.residual) {
+	if ir.IsFamily(name) || buf == nil || buf.Count > 0 || buf.Space != ir.SMEM ||
+		other && (len(buf.Shape) != dims || buf.DType != b.p.Model.Activations || buf.Name == b.residual) {
 		return diag.Errorf(codeStructure, "buffer "+name, "%s: want one buffer %sin SMEM for the whole step%s", is, of,
 			shape)
 	}

@@ -235,12 +235,12 @@ func (h *waitOrder) end(s *ir.Stage, kind *kernel.Body, at site, index int) erro
 		return diag.Errorf(codeStructure, "stage "+s.Name, "ends the step before a stage reads the residual that "+
 			"stage %s adds to: want one, for the kernel adds where it reads", h.due.Name)
 	}
-	if kind != kernel.JoinStep && s.Signal != "" {
+	if h.ended < len(kernel.Endings)-1 && s.Signal != "" {
 		return diag.Errorf(codeStructure, "stage "+s.Name, "signals %s, and the kernel's %s nothing: want that",
 			s.Signal, kind)
 	}
 	h.ended++
-	if kind == kernel.Sample {
+	if len(kind.Args) > 0 { // it reads what was published
 		return h.wait(s, kind, index)
 	}
 	if len(s.Waits) > 0 {
