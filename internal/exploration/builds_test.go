@@ -3,6 +3,7 @@ package exploration
 import (
 	"context"
 	_ "embed"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -13,6 +14,8 @@ import (
 	"strings"
 
 	"amkc/compiler"
+	"amkc/importers"
+	"amkc/importers/checkpoint"
 	"amkc/ir"
 	"amkc/passes"
 )
@@ -303,8 +306,52 @@ func (b Build) Compile(ctx context.Context, root, dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if b["magnitude"] != "" {
+		if err := b.magnified(o); err != nil {
+			return "", err
+		}
+		o.RandomSeed = nil
+	}
 	_, err = compiler.Compile(ctx, compiler.BuildOptions{Options: o, OutDir: out, NoBuild: true, NoLauncher: true})
 	return out, err
+}
+
+// magnified writes random weights whose matrices are multiplied: activations then get arguments at which they differ.
+func (b Build) magnified(o compiler.Options) error {
+	seed := *o.RandomSeed
+	o.ConfigOnly, o.RandomSeed = true, nil
+	l, err := compiler.RunPasses(o)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	specs := importers.RequiredTensors(l.Graph, checkpoint.F32)
+	random, err := checkpoint.NewRandom(l.Config, seed, specs, importers.UnitOffsets(l.Graph))
+	if err != nil {
+		return err
+	}
+	header, data := map[string]any{}, []byte(nil)
+	for _, spec := range specs {
+		tensor, _ := random.Tensor(spec.Name)
+		values := make([]float32, tensor.Rows()*tensor.RowLen())
+		if err := tensor.ReadF32(values, 0); err != nil {
+			return err
+		}
+		if len(spec.Shape) == 2 {
+			for i := range values {
+				values[i] *= float32(number(b["magnitude"]))
+			}
+		}
+		header[spec.Name] = map[string]any{"dtype": "F32", "shape": spec.Shape,
+			"data_offsets": []int{len(data), len(data) + 4*len(values)}}
+		data = append(data, rawOf(values)...)
+	}
+	text, err := json.Marshal(header)
+	if err != nil {
+		return err
+	}
+	size := binary.LittleEndian.AppendUint64(nil, uint64(len(text)))
+	return os.WriteFile(filepath.Join(o.Model, "model.safetensors"), slices.Concat(size, text, data), 0o666)
 }
 
 // Product is each model for each architecture in each dtype, with the other properties of rows of the table by turns.

@@ -37,7 +37,7 @@ type property struct {
 
 func among(name, values string) property { return property{name, strings.Fields(values)} }
 
-// modelsDrawn are those that a body may be in, by what it needs; the last ones have norms after branches.
+// modelsDrawn are the models of all draws; the last ones have norms after branches.
 var modelsDrawn = strings.Fields("llama qwen2-bias ministral-windows qwen3-window-half gemma-tied granite-scaled " +
 	"olmo-clipped opt-tied falcon-groups gpt-neox-parallel gpt2 apertus-gelu apertus-biases nemotron-half " +
 	"arcee-plain " +
@@ -57,7 +57,7 @@ var drawn = []property{
 	among("hidden_size", "64 128 48 72 136 256 200"), among("intermediate_size", "96 64 128 72 200 256 328"),
 	among("vocab_size", "96 64 200 131"), among("num_key_value_heads", "2 1 3 4"), among("group", "2 1 3 4 5 9"),
 	among("head_dim", "16 8 32 24 64 40"), among("num_hidden_layers", "2 1"), among("window", "4 1 3 7"),
-	among("eps", "1e-5 0.25 0.001"), among("theta", "10000 30 1000000"), among("cap", "2 0.5 30"),
+	among("eps", "1e-5 1e-5 0.001 0.05"), among("theta", "10000 30 1000000"), among("cap", "2 0.5 30"),
 	among("multiplier", "1.5 0.75 3"), among("clip", "1.25 0.05"),
 	among("activation", "gelu gelu_pytorch_tanh relu relu2"),
 	among("splits", "1 2 3 4"), among("split_from", "0 8"),
@@ -66,10 +66,12 @@ var drawn = []property{
 	among("loop.barrier", "0 0 1"), among("gemv.rows", "8 16 24"), among("gemv.split_k", "4 1 2 8"),
 	among("warps.qkv", "8 1 2 4"), among("warps.o", "8 1 2 4"), among("warps.gate_up", "8 1 2 4"),
 	among("warps.down", "8 1 2 4"), among("warps.lm_head", "8 1 2 4"), among("short.rotation", "0 1"),
+	among("magnitude", "1 8"), // of matrices
 }
 
 // needs are properties that a build must have so that a body is in it, and of which values may be drawn.
 var needs = map[*kernel.Body][]property{
+	kernel.Embed: {{"model", modelsDrawn[:len(modelsDrawn)-normsAfter]}},
 	kernel.EmbedReplicated: {{"model", modelsDrawn[len(modelsDrawn)-normsAfter:]}, among("rows", "1"),
 		among("sequences", "1")},
 	kernel.AddNorm: {{"model", modelsDrawn[len(modelsDrawn)-normsAfter:]}, among("rows", "1"), among("sequences", "1")},
@@ -88,9 +90,14 @@ type draw struct {
 	picked []int
 }
 
+// bodies are all of them, by their names: the numbers of draws do not depend on the order in kernel.
+var bodies = slices.SortedFunc(slices.Values(kernel.Bodies), func(a, b *kernel.Body) int {
+	return strings.Compare(a.Name, b.Name)
+})
+
 func newDraw(number int, seed, again uint64) *draw {
 	lot := rand.New(rand.NewPCG(seed, uint64(number)|again<<32))
-	d := &draw{number: number, body: kernel.Bodies[number%len(kernel.Bodies)], picked: make([]int, len(drawn))}
+	d := &draw{number: number, body: bodies[number%len(bodies)], picked: make([]int, len(drawn))}
 	for i := range drawn {
 		d.picked[i] = lot.IntN(len(d.of(i).values))
 	}

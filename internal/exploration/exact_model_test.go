@@ -187,15 +187,19 @@ func (e Exact) writeWeights(path string) error {
 	}
 	defer w.Abort()
 	for i, values := range m.data {
-		raw := make([]byte, 0, 4*len(values))
-		for _, f := range values {
-			raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(f))
-		}
-		if err := w.Append(m.specs[i].Name, raw); err != nil {
+		if err := w.Append(m.specs[i].Name, rawOf(values)); err != nil {
 			return err
 		}
 	}
 	return w.Close()
+}
+
+func rawOf(values []float32) []byte {
+	raw := make([]byte, 0, 4*len(values))
+	for _, f := range values {
+		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(f))
+	}
+	return raw
 }
 
 // most is the largest magnitude of what a matrix of integers is multiplied by in 16 bits, times a power of two: then

@@ -12,6 +12,7 @@ type Report struct {
 	Host      string  `json:"host"`
 	Compiler  string  `json:"compiler"`
 	Processor float64 `json:"processor_seconds"` // of the run, and of compiling
+	Schedule  float64 `json:"schedule_seconds"`  // of processor time: one schedule of job launch of the first build
 	Rows      []*Row  `json:"rows"`
 }
 
@@ -46,14 +47,14 @@ func (r *Report) Markdown() string {
 under schedules of their own, %s launches, %s steps of the machine, %s choices. %s stores were seen
 late by other threads, or loads saw what was not the newest one. **%d findings.** %s results were
 compared to the bit. All of it, and compiling %d objects that were not there, took %.0f s of processor
-time. All assumptions are on.
+time. One schedule of job %slaunch%s of the first build takes %.2f s of it. All assumptions are on.
 
 Each two properties that builds may have occur together in one of these builds. A test reads the properties from what
 was emitted, and holds the table to that; pairs that no build can have are listed below. All models have two layers.
 
 `, len(r.Rows), grouped(uint64(sum.Schedules)), grouped(sum.Launches), grouped(sum.Steps), grouped(sum.Choices),
 		grouped(sum.Late), len(sum.Findings), grouped(uint64(sum.Values)), sum.Compiled,
-		r.Processor)
+		r.Processor, "`", "`", r.Schedule)
 	b.WriteString("| " + strings.Join(append(slices.Clone(Columns), "schedules", "launches", "steps", "choices",
 		"findings"), " | ") + " |\n|" + strings.Repeat("---|", len(Columns)) + strings.Repeat("---:|", 5) + "\n")
 	for _, row := range r.Rows {

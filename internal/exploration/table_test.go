@@ -107,11 +107,29 @@ func TestTable(t *testing.T) {
 func writeReport(t *testing.T, rows []*Row, seconds float64) {
 	t.Helper()
 	r := &Report{Command: "make explore REPORT=1", Host: processor(t), Compiler: rows[0].Compiler,
-		Processor: seconds, Rows: rows}
+		Processor: seconds, Schedule: scheduleSeconds(t), Rows: rows}
 	text, err := json.MarshalIndent(r, "", " ")
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(*report, "explore.json"), append(text, '\n'), 0o644))
 	require.NoError(t, os.WriteFile(filepath.Join(*report, "explore.md"), []byte(r.Markdown()), 0o644))
+}
+
+// scheduleSeconds is the processor time of one schedule of job launch of the first build of the table, which is compiled:
+// of the 20 that a second run has more than the first.
+func scheduleSeconds(t *testing.T) float64 {
+	t.Helper()
+	o := exactOptions(t)
+	dir, err := Builds()[0].Compile(t.Context(), root, t.TempDir())
+	require.NoError(t, err)
+	var took [2]float64
+	for i, n := range []int{1, 21} {
+		before := children(t)
+		o.Schedules = n
+		_, _, err := o.explore(t.Context(), dir, []string{"launch"}, 0)
+		require.NoError(t, err)
+		took[i] = children(t) - before
+	}
+	return (took[1] - took[0]) / 20
 }
 
 // children is the processor time of compilers and workers until now.
