@@ -11,7 +11,7 @@ import (
 // product may wait for an exchange that was kept instead: the first stage that sees one as the last keeps it, and so
 // does every product that reads what was kept, of the one that it passes over. So the program must say the same, stage
 // by stage and iteration by iteration; otherwise the kernel would wait for another exchange than the one that was
-// proved, or for ever.
+// proved, or forever.
 
 // waitOrder walks the steps of one variant in the order of the kernel.
 type waitOrder struct {

@@ -8,7 +8,7 @@ const CodeTooSlow = "AMK5115"
 var (
 	codeOwnInput = diag.New("AMK5123", "the output is what is being read", `
 The file or the directory that the result would be written to is one that this command reads: a file of the model, of
-the build or a configuration, perhaps by way of a link. Nothing was written. Name another output.`)
+the build or a configuration, perhaps through a link. Nothing was written. Name another output.`)
 	codeModelFile = diag.New("AMK1040", "a file of the model cannot be copied into the build", `
 A build carries config.json, generation_config.json and tokenizer.json of the model along. One of them is there and
 cannot be read: it is not a regular file (a pipe, a device, a directory), is larger than such a file may be, or may not

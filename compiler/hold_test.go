@@ -225,7 +225,7 @@ func TestHoldTakesParts(t *testing.T) {
 	require.Nil(t, chain.First, "%v", chain.First)
 }
 
-// An output without a bound is not counted as compared, and one that is no number has to be none.
+// An output without a bound is not counted as compared, and NaN has no bound.
 func TestHoldCountsWhatIsCompared(t *testing.T) {
 	h := &holder{bodies: map[string]*BodyReport{}, seen: map[string]bool{}}
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())

@@ -96,7 +96,7 @@ func TestEveryBuildReadsBack(t *testing.T) {
 					l, err := RunPasses(Options{Model: dir, Name: "m", Target: ir.FindTarget(target), DType: &dtype,
 						MaxSeq: 64, Config: c.config, ConfigOnly: true})
 					if err != nil {
-						continue // architectures that are not supported, and splits of which there are too few
+						continue // architectures that are not supported, and too few splits
 					}
 					if _, err := codegen.CUDA(l.Program); err != nil {
 						require.Contains(t, err.Error(), "AMK4005", name) // too large for a stage body

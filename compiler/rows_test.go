@@ -71,8 +71,8 @@ func (c *passCase) lower(t *testing.T, pass ir.Pass) *Scheduled {
 }
 
 // The logits of a position are the same to the bit however a text is cut into passes, and whatever stands in a pass
-// alongside it: drafts that come to nothing, or other sequences at other positions. Without AMKC_LONG, every second
-// case of a small model is tried.
+// alongside it: rejected drafts, or other sequences at other positions. Without AMKC_LONG, every second case of a small
+// model is tried.
 func TestLogitsDoNotDependOnThePass(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")

@@ -13,7 +13,7 @@ type Calibration struct {
 	Tail float64
 
 	// Uneven is how much later than the mean SM's the slowest one's bytes come: Uneven·√(t·way) microseconds t after
-	// its ring was full, if a chunk is under way for so long, as random delays add up. Design probes: at the end of a
+	// its ring was full, if a chunk is in flight for so long, as random delays add up. Design probes: at the end of a
 	// stage the mean SM is done 1.6 to 3.2 µs before the slowest, another one in each layer. Section bench on its own
 	// asks for 1.1, with which passes of the H100 in int4 are 12 % off.
 	Uneven float64

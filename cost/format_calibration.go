@@ -13,7 +13,7 @@ type FormatCalibration struct {
 	// quarters. They are spent while bytes leave the ring; whichever takes longer counts.
 	ProductQuad float64
 
-	// ProductBatch is the cycles that come to it for each batch of up to four quads, whose products are under way
+	// ProductBatch is the cycles that come to it for each batch of up to four quads, whose products are in flight
 	// together: until the first of them is there. A chunk with one quad for each warp is a batch of one.
 	ProductBatch float64
 

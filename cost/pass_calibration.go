@@ -16,8 +16,8 @@ type PassCalibration struct {
 	// columns. docs/passes.md has 3.7 µs for 4096 columns of eight tokens, which would be 915.
 	DigitQuad float64
 
-	// Rereads is the part of a round of polls that comes after the last word. A round of several tokens asks for all
-	// of its words again: half of one is under way then, on average, in which some warps find theirs.
+	// Rereads is the part of a round of polls that comes after the last word. A round of several tokens asks for all of
+	// its words again: half of one is in flight then, on average, in which some warps find theirs.
 	Rereads float64
 }
 

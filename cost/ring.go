@@ -126,7 +126,7 @@ func (r *ring) loads() (memory, l2 float64) {
 }
 
 // late is how much later the slowest SM has the bytes that this one has just taken. Each chunk is delayed by a part of
-// the time that it is under way, which is what is in flight over the speed: with more in flight than the bandwidth
+// the time that it is in flight, which is what is in flight over the speed: with more in flight than the bandwidth
 // needs, chunks wait for each other. Such delays add up since the ring was full, but for no longer than ring and
 // run-ahead take to fill: by then an SM that is ahead stands still. What is left in the ring makes up for them.
 func (r *ring) late(uneven float64) float64 {

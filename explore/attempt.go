@@ -87,7 +87,7 @@ func (a *attempt) withoutGarbage(all []Finding) []Finding {
 }
 
 // ofWord reports whether a race is of a plain access and one that orders or communicates: that is wrong whatever the
-// word says, so that it is no garbage. It is the machine that calls them so (explore/cpu/machine/faults.cc).
+// word says, so that it is not garbage. It is the machine that calls them so (explore/cpu/machine/faults.cc).
 func ofWord(race string) bool {
 	return strings.Contains(race, "plain access") &&
 		(strings.Contains(race, "word ") || strings.Contains(race, "atomic "))

@@ -282,7 +282,7 @@ func TestCrashIsAFinding(t *testing.T) {
 	require.NotContains(t, list.Error(), "\x1b")
 }
 
-// A kernel that neither ends nor waits is killed, and so is one that is under way when the time is over.
+// A kernel that neither ends nor waits is killed, and so is one that is running when the time is over.
 func TestHangIsAFinding(t *testing.T) {
 	b := newFakeBuild(t, "", nil)
 	p, err := startProcess(t.Context(), b.o.Command, "{}", setup{Library: b.objects.Library, Dir: b.dir, Build: b.dir})

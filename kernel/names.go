@@ -25,7 +25,7 @@ var Named = Stage{Token: Shared[ir.RoleToken], Residual: "residual", Rounded: "x
 type Buffer struct {
 	Name  string
 	At    func(s *Stage) *string // nil: its Name is what ROLE or NORM makes of another
-	Shape func(f *Facts) []int   // nil: it is no weight, or its name is made of ROLE or NORM
+	Shape func(f *Facts) []int   // nil: it is not a weight, or its name is made of ROLE or NORM
 }
 
 // A Vector is what stages of some roles publish: its name, and how long it is for each token. What others add up is

@@ -96,8 +96,8 @@ func severalSession(t testing.TB, s *State) *refvm.Session {
 func tokenAt(s, pos, vocab int) int { return (s*31 + pos*7 + pos*pos*3 + 5) % vocab }
 
 // A token of a pass is, to the bit, what a step of one token is at its position: whatever the other rows are, wherever
-// the other sequences are, and however many rows before it were drafts that came to nothing. Without AMKC_LONG, float32
-// is asked of the last pass alone.
+// the other sequences are, and however many rows before it were rejected drafts. Without AMKC_LONG, float32 is asked of
+// the last pass alone.
 func TestRowsOfAPassAreSteps(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")

@@ -37,6 +37,16 @@ PHRASES = (
     (r"\b(what|who) is no (?!longer|more|less|further)\w", "anything but a, not a; of numbers, NaN"),
     (r"\bin the place of\b", "instead of"),
     (r"\b(tasks?|op|view|clock|segment|exchange) at hand\b", "the current"),
+    (r"\b(it|that|which|this|one|[\"'`%]) (is|are) no "
+     r"(?!longer|more|less|further|matter|other|better|worse|larger|smaller|faster|slower|shorter|wider|way|reason|need"
+     r"|different|such)\w", "is not a"),
+    (r"\bof which there (is|are)\b", "turn the clause around: with n of them"),
+    (r"\bby way of\b", "through"),
+    (r"\bfor ever\b", "forever"),
+    (r"\b(is|are) under way\b", "is in flight, is running"),
+    (r"\b(comes?|came|coming) to nothing\b", "is rejected, is discarded"),
+    (r"\bhands? on (no|a|the) \w+\b", "publish, pass on"),
+    (r"\bhandovers?\b", "exchange"),
 )
 
 EXEMPT = ("docs/results/", "LICENSE")

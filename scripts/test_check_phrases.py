@@ -10,7 +10,8 @@ REFUSED = (
     "weights lie in memory", "vectors lie on the page", "a launch that was given up", "gives the lock up",
     "Whoever reads it", "in the way of OpenAI's API", "for want of a fence", "a look-up of two ids",
     "each row of a pass", "a name that is none of those", "what is no number", "in the place of a token",
-    "the task at hand",
+    "the task at hand", "which is no index", "runs of which there are three", "by way of a link", "waits for ever",
+    "a copy is under way", "drafts that come to nothing", "it hands on the token", "the handover of a vector",
 )
 ACCEPTED = (
     "he handed the over-long list back", "so many that the ring is full", "so many tasks here that it takes seconds",
@@ -18,6 +19,7 @@ ACCEPTED = (
     "it lies inside the buffer", "none of these", "something in the way of the step", "what is no longer there",
     "rows of a pass", "with the facts at hand", "which lies between two words", "gave it up", "looks up a name",
     "counters that there are none of, and", "the operator append-beside-pos",
+    "that is no longer so", "there is no index", "on its way", "hands on",
 )
 
 

@@ -27,7 +27,7 @@ func drawn(r *rand.Rand, candidate, baseline float64, positions, openings int, p
 	return out
 }
 
-// Over many campaigns' worth of null results, hardly any is kept; a gain beyond the noise mostly is.
+// Over many campaigns' worth of null results, hardly any is kept; a gain beyond the noise usually is.
 func TestNoiseIsNotKept(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	rules := DefaultRules()

@@ -14,7 +14,7 @@ left to chance. The script has an order in which the wrong one does.
 Let the later one wait for a counter that the earlier one signals, or put them on one SM. amkc validate says which wait
 is missing (AMK3130 to AMK3137).`)
 
-	CodeStuck = diag.New("AMK3702", "tasks that wait for ever", `
+	CodeStuck = diag.New("AMK3702", "tasks that wait forever", `
 The program stops before all tasks are done: tasks wait for each other in a circle, for a counter that nobody adds to,
 or for a word that was overwritten before they looked. The script has the order in which a word is lost, if one is, and
 the tasks that wait then.

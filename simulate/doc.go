@@ -35,7 +35,7 @@
 //
 // # What goes wrong
 //
-// A race; a task that waits for ever, be it for a counter or for a word that has been overwritten; a read of bytes
+// A race; a task that waits forever, be it for a counter or for a word that has been overwritten; a read of bytes
 // that nobody has written, or that hold something else than the buffer's own data; two schedules in which one read
 // yields different writers; writes to read-only memory; bytes outside a buffer or a page; outputs that are not
 // written in full; a row that a table does not have, for some values of what decides about it; shared memory touched

@@ -7,7 +7,7 @@ import (
 )
 
 // A Script shows how something goes wrong: the steps of an order of tasks, as few tasks as still show it, and where
-// tasks wait for ever, who waits for what.
+// tasks wait forever, who waits for what.
 type Script struct {
 	Before int    `json:"before,omitempty"` // steps before these, left out because there are too many
 	Steps  []Step `json:"steps,omitempty"`

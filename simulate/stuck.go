@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// A reason is why a task waits for ever, in words.
+// A reason is why a task waits forever, in words.
 type reason struct {
 	task int32
 	text string
@@ -103,9 +103,9 @@ func (f *furthest) helpers(o obstacle) iter.Seq[int32] {
 	}
 }
 
-// blockers iterates over the tasks that a task waits for, directly and by way of others, the nearest first, each once
-// and with one that waits for it. The task itself is among them if it waits for itself. For a task that nobody can help
-// it says -1. The producers of a counter are looked at once, however many wait for it.
+// blockers iterates over the tasks that a task waits for, directly and through others, the nearest first, each once and
+// with one that waits for it. The task itself is among them if it waits for itself. For a task that nobody can help it
+// says -1. The producers of a counter are looked at once, however many wait for it.
 func (f *furthest) blockers(from int32) iter.Seq2[int32, int32] {
 	return func(yield func(t, helper int32) bool) {
 		met, counters := make([]bool, len(f.pc)), make([]bool, len(f.count))
@@ -191,7 +191,7 @@ func (f *furthest) way(from int32) []int32 {
 }
 
 // lost lists the tasks that have stored words that were overwritten too early, and those that have overwritten them, as
-// far as that is why a task waits for ever: those words that it has missed, and those that later tasks have.
+// far as that is why a task waits forever: those words that it has missed, and those that later tasks have.
 func (f *furthest) lost(t int32) []int32 {
 	var out []int32
 	add := func(t int32) {
@@ -221,7 +221,7 @@ func (f *furthest) texts(list []int32) []reason {
 	return out
 }
 
-// text says why a task waits for ever.
+// text says why a task waits forever.
 func (f *furthest) text(t int32) string {
 	m, o := f.s.m, f.obstacle(t)
 	helper, more := "", -1
@@ -246,7 +246,7 @@ func (f *furthest) text(t int32) string {
 		}
 		return out + fmt.Sprintf("%s and %d more would add to it", helper, more)
 	case o.poll != nil:
-		out := "polls " + m.where(int(o.poll.cell), o.poll.buf) + " for ever: "
+		out := "polls " + m.where(int(o.poll.cell), o.poll.buf) + " forever: "
 		if o.missed {
 			by := &m.messages[f.s.memory[o.poll.cell]]
 			if out += fmt.Sprintf("%s has stored %s over it", m.tasks[by.task].name, by.buf.Name); more >= 0 {

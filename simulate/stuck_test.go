@@ -124,7 +124,7 @@ func TestCircleInSomeOrders(t *testing.T) {
 			}
 			require.Equal(t, c.waits, waits)
 			require.Subset(t, steps, []string{"first.s000", "over.s000", c.waits[0]})
-			require.Equal(t, "polls x (bytes 0 to 7 of page p) for ever: over.s000 has stored y over it, and "+
+			require.Equal(t, "polls x (bytes 0 to 7 of page p) forever: over.s000 has stored y over it, and "+
 				"again.s001 has not stored it", script.Waits[0].Does)
 		})
 	}

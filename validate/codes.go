@@ -308,7 +308,7 @@ next step could write what this one still reads.
 		`so the step can end while it runs
 
 Let the last task of every queue signal step.`)
-	CodeNext = diag.New("AMK3161", "step that hands on no token", `
+	CodeNext = diag.New("AMK3161", "step that publishes no token", `
 A task of the step writes the I32 output of role next, which the next step takes as its token.
 
     buffer next IO_OUTPUT I32 [1] HBM rowmajor

@@ -125,8 +125,8 @@ func (s *sweep) touchRun(l *location, r run, a *access) {
 	}
 }
 
-// atHand reports whether the current task wrote the words of a segment itself. It polls nothing then, so that it is
-// no reader who has seen them in memory; that it is over is what its write says.
+// atHand reports whether the current task wrote the words of a segment itself. It polls nothing then, so it is not a
+// reader that has seen them in memory; that it is over is what its write says.
 func (s *sweep) atHand(l *location, g *segment) bool { return l.words && g.writer == s.task }
 
 // perVisit is the number of components of sets of readers that take as long as a segment.

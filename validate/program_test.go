@@ -34,7 +34,7 @@ func TestProgramRules(t *testing.T) {
 		{"task after the end", validate.CodeStepJoin, "task emit", []string{
 			"counter step counter gpu", "counter step counter gpu\ncounter emitted flagged gpu",
 			"COPY(next.sm[0])\n  signal step", "COPY(next.sm[0])\n  signal emitted"}},
-		{"no token", validate.CodeNext, "hands on no token",
+		{"no token", validate.CodeNext, "publishes no token",
 			[]string{"buffer next IO", "buffer other IO", "next[0] =", "other[0] ="}},
 		{"gap between variants", ir.CodeVariants, "want 32",
 			[]string{"variant long pos 32..63", "variant long pos 33..63"}},

@@ -150,7 +150,7 @@ func stageOf(v *ir.Variant, name string) *ir.Stage {
 var shownElsewhere = slices.Concat(ofValues, ofModel, ofRealisations)
 
 var ofValues = []elsewhere{
-	{validate.CodeNext, "hands on no token", "what a step computes is its caller's to use", func(t *testing.T) subject {
+	{validate.CodeNext, "publishes no token", "the caller uses what a step computes", func(t *testing.T) subject {
 		return subject{backend: validate.Reference, prog: parse(t,
 			strings.ReplaceAll(small, "buffer next", "buffer other")+
 				stage("emit", 0, "other[0] = COPY(token[0])", "signal step"))}

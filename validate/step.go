@@ -2,7 +2,7 @@ package validate
 
 import "amkc/ir"
 
-// checkStep: the step hands on a token, and ends in a join that is after all of its tasks: every task is at or
+// checkStep: the step publishes a token, and ends in a join that is after all of its tasks: every task is at or
 // hb-before a producer of the counter of role step, and that counter is realised by counting. (In a compiled program
 // its producers are the last tasks of all SMs, so that queue order alone says so.) Every SM waits for the counter
 // before it begins the next step, whichever variant that runs, so that nothing of the next step can meet anything of
@@ -11,7 +11,7 @@ import "amkc/ir"
 func (p *Proof) checkStep() {
 	f := p.flat
 	if !p.writes(ir.RoleNext) {
-		p.Errorf(CodeNext, "", "no task writes an I32 IO_OUTPUT of role %s: the step hands on no token", ir.RoleNext).
+		p.Errorf(CodeNext, "", "no task writes an I32 IO_OUTPUT of role %s: the step publishes no token", ir.RoleNext).
 			Suggest("let the last task write the token there")
 	}
 	step := p.StepCounter()

@@ -96,7 +96,7 @@ func TestListenerFails(t *testing.T) {
 	require.ErrorIs(t, s.Serve(t.Context(), time.Second), net.ErrClosed)
 }
 
-// What is the matter with an address is said in the words of the system alone.
+// What is wrong with an address is said in the words of the system alone.
 func TestListen(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	l, err := Listen("127.0.0.1", 0, log)

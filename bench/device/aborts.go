@@ -115,7 +115,7 @@ func (c *comparer) countSteps(kind string) {
 	c.count(kind)
 }
 
-// cancelled is a context that is cancelled while something is under way that takes so long, or not long after.
+// cancelled is a context that is cancelled during an activity that takes so long, or not long after.
 func (c *comparer) cancelled(took time.Duration) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	after := 1.2 * c.rng.Float64() * float64(took)

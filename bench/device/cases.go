@@ -22,7 +22,7 @@ var caseKinds = map[string]func(*comparer) error{
 // rowCounts are the numbers of rows that cases of rows are about.
 var rowCounts = []int{1, 2, 3, 5, 8}
 
-// prompts reads a text to its end in parts of random lengths, sometimes after random tokens that come to nothing.
+// prompts reads a text to its end in parts of random lengths, sometimes after random tokens that are discarded.
 func (c *comparer) prompts() error {
 	t, err := c.enter()
 	if err != nil {

@@ -30,7 +30,7 @@ type passesResult struct {
 	Tokens     int            `json:"tokens"`      // read in parts
 	Compared   int            `json:"compared"`    // positions whose logits, or chosen tokens, were compared
 	Alongside  int            `json:"beside"`      // of these, in passes alongside other sequences
-	Cancelled  map[string]int `json:"given_up"`    // launches that came to nothing, by what they were
+	Cancelled  map[string]int `json:"given_up"`    // launches that were cancelled, by kind
 	Differing  int            `json:"differing"`   // of all
 	Difference string         `json:"difference"`  // the first one, or empty
 	Passed     bool           `json:"passed"`      // something was compared, and nothing differs

@@ -103,7 +103,7 @@ func (r *servingResult) stream(ctx context.Context, url string, prompt []int) (a
 	return at, nil
 }
 
-// percentilesOf sorts values, of which there is one at least.
+// percentilesOf sorts values, at least one.
 func percentilesOf(v []float64) percentiles {
 	slices.Sort(v)
 	rank := func(p int) float64 { return v[(len(v)*p+99)/100-1] }

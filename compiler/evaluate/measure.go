@@ -94,7 +94,7 @@ func (e *evaluation) time(ctx context.Context) error {
 	if e.Rung == search.Final {
 		began := time.Now()
 		o.More = func() bool {
-			again := time.Since(began) // with the wait for the GPU, so that it is no underestimate
+			again := time.Since(began) // with the wait for the GPU, so that it is not an underestimate
 			return (e.Left == nil || e.Left() > again) && e.undecided(m)
 		}
 	}
@@ -161,7 +161,7 @@ func (e *evaluation) inTurn(ctx context.Context, entrants []turns.Entrant, o tur
 // measurement collects turns.
 type measurement struct {
 	positions   []int
-	openings    int // of which there are turns
+	openings    int // for which there are turns
 	entrants    []turns.Entrant
 	reports     map[string][][][]*host.BenchReport // by entrant, position and opening
 	correctness *search.Correctness

@@ -2,7 +2,7 @@ package mutant_test
 
 // Faults that this project has had, or that need a store or an SM to be late at the right place. One was in programs
 // and not in device code: a word is overwritten that nobody has read. Two stores of one word become visible in either
-// order unless a reader has seen the first, and a later reader of the word then waits for ever. passes/copies.go gives
+// order unless a reader has seen the first, and a later reader of the word then waits forever. passes/copies.go gives
 // an exchange copies only where every word is polled in each; without that, words of qkv have copies that nobody reads.
 // Such programs are emitted here all the same, although the proof refuses them.
 

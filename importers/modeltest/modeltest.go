@@ -46,7 +46,7 @@ const TinyConfig = `{"model_type": "llama", "architectures": ["LlamaForCausalLM"
 	"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 60,
 	"max_position_embeddings": 64, "tie_word_embeddings": true, "torch_dtype": "bfloat16"}`
 
-// PlainConfig has heads that are not grouped, a head of its own, and sizes that are no multiple of a tile.
+// PlainConfig has heads that are not grouped, a head of its own, and sizes that are not a multiple of a tile.
 const PlainConfig = `{"model_type": "llama", "hidden_size": 24, "intermediate_size": 20, "num_hidden_layers": 1,
 	"num_attention_heads": 3, "num_key_value_heads": 3, "vocab_size": 17, "max_position_embeddings": 16,
 	"torch_dtype": "float32"}`

@@ -25,7 +25,7 @@ type chain struct {
 	live      []bool   // the caller wants the result of a call that is not the last
 }
 
-// chainBodies are kernels: matrices in tiles on one SM, directly and by way of a temporary; with a second reader of the
+// chainBodies are kernels: matrices in tiles on one SM, directly and through a temporary; with a second reader of the
 // operand; slices on SMs of their own; sums in place.
 var chainBodies = map[string]string{
 	"tiles":     "tL[a:b] = GEMV_TILE(tK[0:8], wK[a:b,0:8])",

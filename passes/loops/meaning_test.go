@@ -10,7 +10,7 @@ import (
 )
 
 // Programs that are proved, and that a careless transformation would make others of: stages before the last one,
-// which hands on the token, and the buffers alongside the token's.
+// which publishes the token, and the buffers alongside the token's.
 var meanings = map[string]struct{ buffers, stages string }{
 	"tasks of one SM that overlap, in a chain that looks as if it could be updated in place": {`
 		buffer x IO_INPUT F32 [8] HBM rowmajor

@@ -75,7 +75,7 @@ func complete(t *testing.T, s *host.Session, prompt []int, n int, stops []int) h
 	return c
 }
 
-// Drafts that come to nothing are asked for less and less, where a pass takes as long as its rows one by one.
+// Drafts that are rejected are asked for less and less, where a pass takes as long as its rows one by one.
 func TestUselessDraftsPause(t *testing.T) {
 	s := openPasses(t, "slow_us=300", 8)
 	s.SetDrafter(&oracle{rand.New(rand.NewPCG(1, 1)), 0})

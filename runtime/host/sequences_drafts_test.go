@@ -104,7 +104,7 @@ type guessesOf map[int]*guesses
 
 func (g guessesOf) Draft(text []int, n int) []int { return g[text[0]].Draft(text, n) }
 
-// Drafts that come to nothing are asked for less and less often, and launches without drafts become longer; a sequence
+// Drafts that are rejected are asked for less and less often, and launches without drafts become longer; a sequence
 // whose drafts are right is not held back by another one.
 func TestPaceOfSequences(t *testing.T) {
 	s := openMixed(t, "", 2, 4)

@@ -2,8 +2,8 @@ package draft
 
 import "time"
 
-// A Pace says when drafts are worth a pass: always, until one comes to nothing; then not before some tokens were
-// decoded one by one, for longer the more passes in a row came to nothing, and the more a pass costs over a step. It
+// A Pace decides when drafts are worth a pass: always, until none is accepted; then only after some tokens were decoded
+// one by one, more of them the more passes in a row had no accepted draft, and the more a pass costs over a step. It
 // also says how many steps a launch may have that looks for no drafts. So times decide when something is drafted, and
 // never which text comes of it. The zero value is ready.
 type Pace struct {
@@ -24,7 +24,7 @@ const (
 	longestLaunch = 4
 	longestLook   = 8 * time.Millisecond
 	// littleCost is how much longer than a step a pass takes at most, in steps, where guesses that are right less often
-	// are worth it too: half of it after one that came to nothing, and so on.
+	// are worth it too: half of it after one without accepted drafts, and so on.
 	littleCost = 0.25
 )
 
@@ -32,7 +32,7 @@ const (
 func (p *Pace) Due() bool { return p.pause <= 0 }
 
 // Draft asks a drafter for up to n ids that may follow a text, if drafts are due: eagerly where passes cost little, and
-// less so the more in a row came to nothing.
+// less so the more passes in a row had no accepted draft.
 func (p *Pace) Draft(d Drafter, text []int, n int) []int {
 	if !p.Due() {
 		return nil

@@ -120,7 +120,7 @@ func TestPaceAsksEagerly(t *testing.T) {
 	p.Verified(0, 110*ms)
 	require.Equal(t, []int{2, 3}, p.Draft(NGrams{}, text, 2))
 	p.Verified(0, 110*ms)
-	require.Nil(t, p.Draft(NGrams{}, text, 2), "two came to nothing")
+	require.Nil(t, p.Draft(NGrams{}, text, 2), "two without accepted drafts")
 	p.Verified(1, 110*ms)
 	require.Equal(t, []int{2, 3}, p.Draft(NGrams{}, text, 2))
 

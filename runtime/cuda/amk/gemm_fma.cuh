@@ -67,7 +67,7 @@ __device__ __forceinline__ void gemm_fma(C& c, const Reader& in, Finish&& finish
     }
     c.epoch = next;
   };
-  // Sums over the block of what threads have of each token, by way of a row of shared.squares.
+  // Sums over the block of what threads have of each token, through a row of shared.squares.
   auto sums_over_block = [&](int by, float (&of)[kTokens]) {
 #pragma unroll
     for (int token = 0; token < kTokens; ++token) {

@@ -1,8 +1,8 @@
 // The product of a stage for all tokens of a prompt's pass, on tensor cores. A block has 128 rows
 // by 64 tokens at a time, each of its warps 16 rows. Weights come from L2 straight into registers,
-// a quarter of the columns of a slab ahead; the operand comes by way of shared memory, several
-// stages ahead. The columns of a row are added up in the order of a step (gemv_mma.cuh): a warp
-// takes, one after the other, what the warps of a step take side by side. Needs schedule.h with
+// a quarter of the columns of a slab ahead; the operand comes through shared memory, several stages
+// ahead. The columns of a row are added up in the order of a step (gemv_mma.cuh): a warp takes, one
+// after the other, what the warps of a step take side by side. Needs schedule.h with
 // AMK_TENSOR_CORES and AMK_ASYNC_COPY.
 #pragma once
 
