@@ -7,8 +7,9 @@ import (
 	"amkc/ir"
 )
 
-// randomFlat makes a small program of a few exchanges. Each publishes a vector of exchange words, which share pages; its
-// tasks read words of an earlier exchange, or plain memory, and write theirs. Much of it may be missing or misplaced.
+// randomFlat makes a small program of a few exchanges. Each publishes a vector of exchange words, which share pages;
+// its tasks read words of an earlier exchange, or plain memory, and write theirs. Much of it may be missing or
+// misplaced.
 func randomFlat(seed uint64, most int) *ir.Flat {
 	r := rand.New(rand.NewPCG(seed, 77))
 	odds := func(n int) bool { return r.IntN(n) == 0 }
