@@ -11,9 +11,9 @@ var SAMPLE = declare(Spec{
 		"of 0 it is that of SAMPLE_ARGMAX. With another it is that of the largest sum of the element over the " +
 		"temperature and of noise, which depends on the seed, on the position after pos and on the number " +
 		"(docs/sampling.md), so that each is chosen with the probability that softmax gives it. With partial=1, the " +
-		"element that is chosen among those of x and its number, counted from first; −Inf and 2147483647, which " +
-		"is not an index, if no element can be chosen. Of values and indices, the index that is chosen among them. Ties go " +
-		"to the lowest index; 0 where there is none.",
+		"element that is chosen among those of x and its number, counted from first; −Inf and 2147483647, which is " +
+		"not an index, if no element can be chosen. Of values and indices, the index that is chosen among them. " +
+		"Ties go to the lowest index; 0 where there is none.",
 	Params: []Param{
 		{Key: "partial", Lo: 0, Hi: 1, Doc: "1: the operand is a part of the values"},
 		first,
