@@ -17,7 +17,8 @@ import results
 
 RESULTS = machine.REPO / "docs/results"
 # Models that no row of a GPU is made of: amkc refuses the first two, and the others are windows that change nothing.
-NOT_RUN = ("bloom", "llama-gelu", "mistral-window-wide", "qwen2-window-of-no-layer", "qwen2-window-unused")
+NOT_RUN = ("bloom", "llama-gelu", "llama-layer-heads", "llama-layer-widths", "mistral-window-wide",
+           "qwen2-window-of-no-layer", "qwen2-window-unused")
 
 
 class Rendering(unittest.TestCase):
