@@ -14,7 +14,7 @@ constexpr u32 kManyEpochs = 1u << 30;
 const std::vector<Assumption> kTable = {
     {"l2-single-copy",
      "a load at gpu scope of a word that its own SM has stored is served by L2, where that store "
-     "is before anything that the load brings about",
+     "precedes the effects of the load",
      true},
     {"l2-store-atomicity",
      "a store that another SM has seen is in L2, where all SMs see it and later stores come after",
