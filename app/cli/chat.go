@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"amkc/app/dialogue"
+	"amkc/app/front"
 	"amkc/app/library"
 	"amkc/runtime/host"
 	"amkc/runtime/progress"
 	"amkc/text/chat"
+	"amkc/text/sampling"
 )
 
 // chat holds a conversation.
@@ -20,7 +22,8 @@ func (c *command) chat(ctx context.Context, args []string) error {
 	set.StringVar(&o.System, "system", "", "begin with the system message `TEXT`")
 	set.IntVar(&o.MaxTokens, "max-tokens", 0, "answer with up to `N` tokens; by default as many as there is room for")
 	set.BoolVar(&o.Stats, "stats", false, "say after each answer how many tokens a second it had")
-	choose := samplingFlags(set, false)
+	choose := &sampling.Flags{}
+	front.DefineSampling(set, choose, false)
 	if err := c.parse(set, args); err != nil {
 		return err
 	}
@@ -54,7 +57,8 @@ func (c *command) chat(ctx context.Context, args []string) error {
 		conversation, interrupts, stop := dialogue.Signals(ctx)
 		defer stop()
 		d.Interrupts = interrupts
-		return d.Run(conversation, watched{s, c.newProgress()}, facts.Model.Vocab, facts.Model.MaxSeq)
+		return d.Run(conversation, front.Watched{Session: s, Line: c.newProgress()}, facts.Model.Vocab,
+			facts.Model.MaxSeq)
 	})
 }
 

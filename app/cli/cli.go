@@ -5,7 +5,7 @@
 // input is at fault, or check found differences; 2 bad usage or a broken environment.
 //
 // The package is copied into every emitted launcher. It imports the standard library, runtime/host with its
-// chrometrace and report, text/chat, app/dialogue, runtime/driver, runtime/infile, runtime/outfile,
+// chrometrace and report, text/chat, app/dialogue, app/front, runtime/driver, runtime/infile, runtime/outfile,
 // runtime/printable, runtime/progress, text/sampling, app/serve and text/tokenizer, and must not import any
 // other package of amkc.
 package cli
@@ -213,6 +213,9 @@ func defaults(fs *flag.FlagSet) string {
 	var b bytes.Buffer
 	fs.VisitAll(func(f *flag.Flag) {
 		kind, doc := flag.UnquoteUsage(f)
+		if f.DefValue != "" && f.DefValue != "0" && f.DefValue != "false" {
+			doc += " (default " + f.DefValue + ")"
+		}
 		fmt.Fprintf(&b, "  %-26s %s\n", strings.TrimRight("--"+f.Name+" "+strings.ToUpper(kind), " "), doc)
 	})
 	return b.String()

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -100,34 +99,6 @@ func (c *command) newProgress() *progress.Line {
 		return &progress.Line{}
 	}
 	return progress.New(c.stderr)
-}
-
-// A watched session shows how far it is with a long prompt.
-type watched struct {
-	*host.Session
-	line *progress.Line
-}
-
-// watch shows how far the session is with a prompt. unwatch ends that, also where not all of it has been read.
-func (w watched) watch() (unwatch func()) {
-	w.SetProgress(progress.Reading(w.line))
-	return func() {
-		w.line.Clear()
-		w.SetProgress(nil)
-	}
-}
-
-// Feed is [host.Session.Feed].
-func (w watched) Feed(ctx context.Context, ids []int, onLogits func(int, []float32) error) (int, error) {
-	defer w.watch()()
-	return w.Session.Feed(ctx, ids, onLogits)
-}
-
-// Complete is [host.Session.Complete].
-func (w watched) Complete(ctx context.Context, prompt []int, n int, stops []int, emit func(int) error) (host.Completion,
-	error) {
-	defer w.watch()()
-	return w.Session.Complete(ctx, prompt, n, stops, emit)
 }
 
 // mayWrite refuses a path that a flag names for a file to be written, before anything is measured for it. A file that

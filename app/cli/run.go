@@ -2,14 +2,19 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 
+	"amkc/app/engine"
+	"amkc/app/front"
 	"amkc/app/library"
 	"amkc/app/prompts"
+	"amkc/app/serve"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
 	"amkc/runtime/outfile"
@@ -37,16 +42,9 @@ type runResult struct {
 
 func (c *command) runPrompt(ctx context.Context, args []string) error {
 	set := c.flags("run")
-	text := set.String("prompt", "", "`TEXT` to continue; - reads it from stdin")
-	messages := set.String("messages", "",
-		"`FILE` of messages in JSON to answer, in the model's chat template; - is stdin")
+	var f front.Run
+	front.DefineRun(set, &f, defaultTokens)
 	list := set.String("prompt-ids", "", "token `IDS` to continue, 1,2,3; works without a tokenizer too")
-	file := set.String("prompts", "", "`FILE` of prompts to continue, as many at a time as the build takes, in lines "+
-		`of JSON: {"prompt": "...", "max_tokens": 8} or {"ids": [1,2,3]}; - is stdin`)
-	tokens := set.Int("max-tokens", 0, fmt.Sprintf("generate up to `N` tokens; by default %d, or as many as there "+
-		"are positions for", defaultTokens))
-	ignoreEOS := set.Bool("ignore-eos", false, "go on after an end-of-sequence token")
-	choose := samplingFlags(set, true)
 	guess := set.String("draft", "", "draft tokens by `ngram` from prompt and output, and verify several tokens "+
 		"per pass; the text is the same")
 	load := set.String("prefix", "", "take what the prompt has in common with the prefix in `FILE` from there")
@@ -67,14 +65,12 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 		return usagef("run: give one of --prompt TEXT, --messages FILE, --prompt-ids 1,2,3 and --prompts FILE")
 	case given["prompts"] && (given["prefix"] || given["save-prefix"]):
 		return usagef("run: --prefix and --save-prefix are for one prompt, and --prompts has several")
-	case given["max-tokens"] && *tokens < 1:
-		return usagef("run: --max-tokens %d; at least 1 is needed", *tokens)
 	}
 	facts, err := c.facts()
 	if err != nil {
 		return err
 	}
-	o, err := c.sampling("run", choose)
+	o, err := c.sampling("run", &f.Sampling)
 	if err != nil {
 		return err
 	}
@@ -89,15 +85,11 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 	var jobs []prompts.Job
 	switch {
 	case given["prompts"]:
-		most := *tokens
-		if most == 0 {
-			most = defaultTokens
-		}
-		jobs, err = c.readPrompts(*file, tok, tokErr, most, facts)
+		jobs, err = c.readPrompts(f.Prompts, tok, tokErr, f.MaxTokens, facts)
 	case given["prompt"]:
-		prompt, err = c.encode(tok, tokErr, *text)
+		prompt, err = c.encode(tok, tokErr, f.Prompt)
 	case given["messages"]:
-		prompt, err = c.encodeMessages(tok, tokErr, *messages)
+		prompt, err = c.encodeMessages(tok, tokErr, f.Messages)
 	default:
 		prompt, err = parseIDs(*list)
 	}
@@ -105,19 +97,19 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 		return err
 	}
 	var stops []int
-	if !*ignoreEOS {
+	if !f.IgnoreEOS {
 		if stops, err = host.StopIDs(c.dir); err != nil {
 			return err
 		}
 	}
 	if given["prompts"] {
 		return c.withSession(ctx, func(s *host.Session) error {
-			return c.completePrompts(ctx, s, *file, jobs, drafter,
+			return c.completePrompts(ctx, s, f.Prompts, jobs, drafter,
 				prompts.Options{Tokenizer: tok, Sampling: o, Stops: stops})
 		})
 	}
-	if *tokens == 0 {
-		*tokens = max(1, min(defaultTokens, facts.Model.MaxSeq-len(prompt)+1))
+	if !given["max-tokens"] {
+		f.MaxTokens = max(1, min(f.MaxTokens, facts.Model.MaxSeq-len(prompt)+1))
 	}
 	if given["save-prefix"] {
 		if err := c.mayWrite("--save-prefix", *save, "prompt.prefix"); err != nil {
@@ -130,7 +122,7 @@ func (c *command) runPrompt(ctx context.Context, args []string) error {
 				return err
 			}
 		}
-		err := c.complete(ctx, s, tok, o, drafter, prompt, *tokens, stops)
+		err := c.complete(ctx, s, tok, o, drafter, prompt, f.MaxTokens, stops)
 		if err == nil && given["save-prefix"] {
 			err = outfile.Write(*save, func(w io.Writer) error { return s.SavePrefix(w, prompt) })
 		}
@@ -164,19 +156,22 @@ func (c *command) complete(ctx context.Context, s *host.Session, tok *tokenizer.
 		w.out = io.Discard
 	}
 	w.prompt(prompt)
-	done, choices, drafts, err := decode(ctx, watched{s, c.newProgress()}, o, d, prompt, n, stops, w.token)
+	model := s.Facts().Model
+	if steps := len(prompt) + n - 1; steps > model.MaxSeq { // the last token is not decoded, so it takes no position
+		return &host.PositionError{Steps: steps, MaxSeq: model.MaxSeq}
+	}
+	done, err := front.Complete(ctx, front.Watched{Session: s, Line: c.newProgress()}, front.Request{Prompt: prompt,
+		Most: n, Stops: stops, Sampling: o, Drafter: d, Vocab: model.Vocab}, w.token)
 	if endErr := w.end(); err == nil {
 		err = endErr
 	}
 	if err != nil || !c.json {
 		return err
 	}
-	r := runResult{Version: 1, PromptIDs: prompt, IDs: done.IDs, Stopped: "length", Report: o.Report(choices)}
-	if done.Stopped {
-		r.Stopped = "eos"
-	}
-	if drafts.Passes > 0 {
-		r.Drafts = &drafts
+	r := runResult{Version: 1, PromptIDs: prompt, IDs: done.IDs, Stopped: done.Reason(),
+		Report: o.Report(done.Choices)}
+	if done.Drafts.Passes > 0 {
+		r.Drafts = &done.Drafts
 	}
 	if tok != nil {
 		r.Text = &w.written
@@ -322,4 +317,45 @@ func (w *writer) put(s string) error {
 	}
 	_, err := io.WriteString(w.out, s)
 	return err
+}
+
+// readPrompts reads the file that --prompts names, and encodes what it asks for.
+func (c *command) readPrompts(path string, tok *tokenizer.Tokenizer, missing error, most int,
+	facts *host.Facts) ([]prompts.Job, error) {
+	data, err := c.readPrompt(path)
+	if err != nil {
+		return nil, &failure{fmt.Sprintf("%s: the prompts cannot be read: %s", path, infile.Reason(err))}
+	}
+	all, err := prompts.Parse(data)
+	var jobs []prompts.Job
+	if err == nil {
+		jobs, err = prompts.Jobs(all, tok, missing, most,
+			serve.Limits{Vocab: facts.Model.Vocab, MaxSeq: facts.Model.MaxSeq})
+	}
+	return jobs, badLine(path, err)
+}
+
+// badLine says which file a line at fault is of.
+func badLine(path string, err error) error {
+	if line := new(prompts.LineError); errors.As(err, &line) {
+		return &failure{fmt.Sprintf("%s: %v", path, err)}
+	}
+	return err
+}
+
+// completePrompts prints a line of JSON for each prompt, in their order.
+func (c *command) completePrompts(ctx context.Context, s *host.Session, path string, jobs []prompts.Job,
+	d draft.Drafter, o prompts.Options) error {
+	e := engine.New(s, front.Batch(jobs, s.Sequences(), d))
+	err := prompts.Complete(ctx, e, jobs, o, func(r prompts.Result) error {
+		var line strings.Builder
+		enc := json.NewEncoder(&line)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(r); err != nil {
+			return err
+		}
+		_, err := io.WriteString(c.stdout, printable.Text(line.String()))
+		return err
+	})
+	return badLine(path, err)
 }

@@ -128,10 +128,10 @@ func TestServeRefuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--port", "65536"}, "--port 65536; want a number from 0 to 65535"},
-		{[]string{"--queue", "-1"}, "--queue -1; want a number from 0 on"},
-		{[]string{"--host", ""}, "--host is empty"},
-		{[]string{"--api-key", ""}, "--api-key is empty; want a key, or no such flag"},
+		{[]string{"--port", "65536"}, `"65536" for flag --port: want a whole number from 0 to 65535`},
+		{[]string{"--queue", "-1"}, `"-1" for flag --queue: want a whole number from 0 to 2147483647`},
+		{[]string{"--host", ""}, `"" for flag --host: want a value that is not empty`},
+		{[]string{"--api-key", ""}, `"" for flag --api-key: want a value that is not empty, or no such flag`},
 		{[]string{"--port", port}, "serve: 127.0.0.1:" + port + ": address already in use"},
 	} {
 		code, _, stderr := run(t, dir, "", append([]string{"serve"}, c.args...)...)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"amkc/app/front"
 	"amkc/ir/diag"
 	"amkc/knobs"
 	"amkc/runtime/infile"
@@ -33,8 +34,9 @@ func campaignVerb() verb {
 			"verify DIR holds every line to the one before,\nevery verdict to its signature, and every decision to " +
 			"the rules.",
 		flags: func(set *pflag.FlagSet) {
-			set.Var(newWord(&f.key, ""), "key", "verify verdicts with the key in `FILE`, of which the public half is "+
-				"enough; default: verdict.key\nof the user's configuration of amkc")
+			set.Var(front.NewWord(&f.key, ""), "key",
+				"verify verdicts with the key in `FILE`, of which the public half is "+
+					"enough; default: verdict.key\nof the user's configuration of amkc")
 		},
 		run: func(c *call) error { return runCampaign(c, f) },
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"amkc/app/dialogue"
+	"amkc/app/front"
 	"amkc/compiler"
 	"amkc/importers/checkpoint"
 	"amkc/ir/diag"
@@ -41,11 +42,11 @@ func chatVerb() verb {
 }
 
 func (f *chatFlags) define(set *pflag.FlagSet) {
-	set.Var(newWord(&f.dialogue.System, ""), "system", "begin with the system message `TEXT`")
-	set.Var(newCount(&f.dialogue.MaxTokens, 0, 1, math.MaxInt32), "max-tokens",
+	set.Var(front.NewWord(&f.dialogue.System, ""), "system", "begin with the system message `TEXT`")
+	set.Var(front.NewCount(&f.dialogue.MaxTokens, 0, 1, math.MaxInt32), "max-tokens",
 		"answer with at most `N` tokens; default: as many as there are positions for")
 	set.BoolVar(&f.dialogue.Stats, "stats", false, "say after each answer how many tokens a second it had")
-	defineSampling(set, &f.sampling, false)
+	front.DefineSampling(set, &f.sampling, false)
 	f.place.define(set)
 	f.model.define(set, defaultTarget)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"amkc/app/front"
 	"amkc/compiler"
 	"amkc/explore"
 	"amkc/ir/diag"
@@ -37,7 +38,7 @@ func checkVerb() verb {
 
 func (f *checkFlags) define(set *pflag.FlagSet) {
 	set.BoolVar(&f.bisect, "bisect", false, "compare stage by stage with the reference VM too; slow for large models")
-	set.Var(newWord(&f.trace, ""), "trace", "write what each stage publishes to `FILE`, for amkc explore --trace")
+	set.Var(front.NewWord(&f.trace, ""), "trace", "write what each stage publishes to `FILE`, for amkc explore --trace")
 	set.Var(newGPU(&f.gpu), "gpu", "number `N` of the GPU")
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"amkc/app/front"
 	"amkc/codegen"
 	"amkc/compiler"
 	"amkc/cost"
@@ -41,7 +42,7 @@ func compileVerb() verb {
 }
 
 func (f *compileFlags) define(set *pflag.FlagSet) {
-	set.VarP(newWord(&f.out, ""), "out", "o", "write the build to `DIR`")
+	set.VarP(front.NewWord(&f.out, ""), "out", "o", "write the build to `DIR`")
 	f.defineRows(set)
 	f.defineSequences(set)
 	set.BoolVar(&f.noBuild, "no-build", false, "emit and pack only; make in DIR runs nvcc and go later")

@@ -6,62 +6,9 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"amkc/app/front"
 )
-
-// countSuffixes are what may stand after a whole number on the command line. 8k is 8192: contexts and vocabularies
-// are counted so.
-var countSuffixes = map[string]int{"k": 1 << 10, "m": 1 << 20}
-
-// A count is the value of a flag that takes a whole number from lo to hi, as 8192 or 8k.
-type count struct {
-	value  *int
-	lo, hi int
-}
-
-// newCount sets the default, which need not be in the range, and returns the flag's value.
-func newCount(value *int, def, lo, hi int) *count {
-	*value = def
-	return &count{value, lo, hi}
-}
-
-func (c *count) String() string { return strconv.Itoa(*c.value) }
-func (c *count) Type() string   { return "int" }
-
-func (c *count) Set(s string) error {
-	n, err := parseCount(s, c.lo, c.hi)
-	if err == nil {
-		*c.value = n
-	}
-	return err
-}
-
-// parseCount reads a whole number from lo to hi.
-func parseCount(s string, lo, hi int) (int, error) {
-	digits, unit := strings.ToLower(strings.TrimSpace(s)), 1
-	for suffix, times := range countSuffixes {
-		if rest, ok := strings.CutSuffix(digits, suffix); ok {
-			digits, unit = rest, times
-			break
-		}
-	}
-	n, err := strconv.Atoi(digits)
-	if err != nil || n > math.MaxInt/unit || n < math.MinInt/unit || n*unit < lo || n*unit > hi {
-		return 0, errors.New(countWant(lo, hi))
-	}
-	return n * unit, nil
-}
-
-// countWant says what a count may be; of a range that lies below the suffixes it does not speak of them.
-func countWant(lo, hi int) string {
-	want := fmt.Sprintf("want a whole number from %d on", lo)
-	if hi < math.MaxInt {
-		want = fmt.Sprintf("want a whole number from %d to %d", lo, hi)
-	}
-	if hi >= 8<<10 {
-		want += "; 8k is 8192, 1m is 1048576"
-	}
-	return want
-}
 
 // counts is the value of a flag that takes several numbers with commas, from 0 on. A repeated flag adds to them.
 type counts struct {
@@ -109,7 +56,7 @@ func (c *counts) Set(s string) error {
 
 func (c *counts) one(word string) (int, error) {
 	if !c.plain {
-		return parseCount(word, 0, c.hi)
+		return front.ParseCount(word, 0, c.hi)
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(word))
 	if err != nil || n < 0 || n > c.hi {

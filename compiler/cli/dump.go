@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"amkc/app/front"
 	"amkc/compiler"
 	"amkc/importers/checkpoint"
 	"amkc/interchange"
@@ -49,7 +50,7 @@ func dumpVerb() verb {
 func (d *dumpFlags) define(f *pflag.FlagSet) {
 	f.Var(newChoice(&d.after, "", passNames()...), "after", "stop after this pass")
 	f.Var(newChoice(&d.format, "text", "text", "json", "amk-json", "loops"), "format", "form of the output")
-	f.Var(newCount(&d.pos, 0, 0, math.MaxInt), "pos", "position `N` to print the program for")
+	f.Var(front.NewCount(&d.pos, 0, 0, math.MaxInt), "pos", "position `N` to print the program for")
 	d.pass.define(f)
 	d.model.define(f, defaultTarget)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"amkc/app/front"
 	"amkc/compiler"
 	"amkc/importers/checkpoint"
 	"amkc/ir/diag"
@@ -47,7 +48,7 @@ type place struct {
 }
 
 // newGPU is the value of --gpu.
-func newGPU(gpu *int) *count { return newCount(gpu, 0, 0, 1023) }
+func newGPU(gpu *int) *front.Count { return front.NewCount(gpu, 0, 0, 1023) }
 
 func (p *place) define(f *pflag.FlagSet) {
 	f.Var(newChoice(&p.device, "", deviceRef, deviceCUDA), "device",

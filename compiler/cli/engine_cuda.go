@@ -6,12 +6,12 @@ import (
 	"os"
 	"path/filepath"
 
+	"amkc/app/front"
 	"amkc/compiler"
 	"amkc/ir/diag"
 	"amkc/runtime/driver"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
-	"amkc/runtime/progress"
 	"amkc/text/sampling"
 )
 
@@ -89,7 +89,8 @@ func openCUDA(ctx context.Context, c *call, dir string, gpu int) (*opened, error
 		return nil, err
 	}
 	facts := s.Facts()
-	return &opened{engine: cudaEngine{s, dir, c.progress()}, device: deviceCUDA, name: facts.Model.Name,
+	return &opened{engine: cudaEngine{front.Watched{Session: s, Line: c.progress()}, dir}, device: deviceCUDA,
+		name:  facts.Model.Name,
 		vocab: facts.Model.Vocab, maxSeq: facts.Model.MaxSeq, hidden: facts.Model.Hidden,
 		chunk: facts.PromptPart()}, nil
 }
@@ -104,23 +105,12 @@ func openSession(ctx context.Context, c *call, dir string, gpu int) (*host.Sessi
 
 // A cudaEngine is a session on a GPU whose errors are diagnostics, and which shows how far it is with a long prompt.
 type cudaEngine struct {
-	*host.Session
-	dir  string
-	line watcher
-}
-
-// watch shows how far the session is with a prompt. unwatch ends that, also where not all of it has been read.
-func (e cudaEngine) watch() (unwatch func()) {
-	e.SetProgress(progress.Reading(e.line))
-	return func() {
-		e.line.Clear()
-		e.SetProgress(nil)
-	}
+	front.Watched
+	dir string
 }
 
 func (e cudaEngine) Feed(ctx context.Context, ids []int, onLogits func(int, []float32) error) (int, error) {
-	defer e.watch()()
-	next, err := e.Session.Feed(ctx, ids, onLogits)
+	next, err := e.Watched.Feed(ctx, ids, onLogits)
 	return next, hostError(e.dir, err)
 }
 
@@ -131,8 +121,7 @@ func (e cudaEngine) State(ctx context.Context, id int) ([]float32, error) {
 
 func (e cudaEngine) Complete(ctx context.Context, prompt []int, n int, stops []int,
 	emit func(int) error) (host.Completion, error) {
-	defer e.watch()()
-	done, err := e.Session.Complete(ctx, prompt, n, stops, emit)
+	done, err := e.Watched.Complete(ctx, prompt, n, stops, emit)
 	return done, hostError(e.dir, err)
 }
 

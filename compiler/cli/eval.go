@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"amkc/app/front"
 	"amkc/compiler"
 	"amkc/compiler/evaluate"
 	"amkc/ir"
@@ -49,11 +50,14 @@ func (f *judgeFlags) define(set *pflag.FlagSet) {
 		"where times come from: cost is the cost model, which predicts, and cuda the GPU of this machine")
 	set.Var(newCounts(&f.positions, []int{0}), "position", "judge by a step at position `N`; several with commas")
 	set.Var(newGPU(&f.gpu), "gpu", "number `N` of the GPU, for --device cuda")
-	set.Var(newCount(&f.timeout, 600, 1, 86400), "timeout", "end an evaluation that takes longer than `N` seconds")
-	set.Var(newWord(&f.key, ""), "key", "sign verdicts with the key in `FILE`; default: verdict.key of the user's "+
-		"configuration of amkc")
-	set.Var(newWord(&f.turn, ""), "turn", "lock `FILE` while the GPU is in use, so that evaluations and searches "+
-		"can share it; --timeout does not count the wait")
+	set.Var(front.NewCount(&f.timeout, 600, 1, 86400), "timeout",
+		"end an evaluation that takes longer than `N` seconds")
+	set.Var(front.NewWord(&f.key, ""), "key",
+		"sign verdicts with the key in `FILE`; default: verdict.key of the user's "+
+			"configuration of amkc")
+	set.Var(front.NewWord(&f.turn, ""), "turn",
+		"lock `FILE` while the GPU is in use, so that evaluations and searches "+
+			"can share it; --timeout does not count the wait")
 	set.BoolVar(&f.registers, "registers", false, "have nvcc say how many registers the kernels of a final verdict "+
 		"take, and what spills; default: of predictions, where nvcc is here and takes at most a quarter of --timeout")
 }
@@ -131,7 +135,8 @@ func evalVerb() verb {
 }
 
 func (f *evalFlags) define(set *pflag.FlagSet) {
-	set.Var(newWord(&f.baseline, ""), "baseline", "compare with the ScheduleConfig of `FILE`; default: all defaults")
+	set.Var(front.NewWord(&f.baseline, ""), "baseline",
+		"compare with the ScheduleConfig of `FILE`; default: all defaults")
 	rungs := make([]string, len(search.Rungs))
 	for i, r := range search.Rungs {
 		rungs[i] = string(r)

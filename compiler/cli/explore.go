@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"amkc/app/front"
 	"amkc/compiler"
 	"amkc/explore"
 	"amkc/ir/diag"
@@ -59,15 +60,16 @@ func exploreVerb() verb {
 }
 
 func (f *exploreFlags) define(set *pflag.FlagSet) {
-	set.Var(newCount(&f.schedules, 8, 1, math.MaxInt32), "schedules", "run each job under `N` schedules")
-	set.Var(newCount(&f.seed, 1, 0, math.MaxInt32), "seed", "the schedules follow from `N`, N+1, and so on")
+	set.Var(front.NewCount(&f.schedules, 8, 1, math.MaxInt32), "schedules", "run each job under `N` schedules")
+	set.Var(front.NewCount(&f.seed, 1, 0, math.MaxInt32), "seed", "the schedules follow from `N`, N+1, and so on")
 	set.Var(newAmount(&f.seconds), "time", "end after `SECONDS`, and cut what runs; 0: no limit; default:\n"+
 		"60, or with --schedules no limit")
 	set.Var(&words{&f.jobs}, "job", "run job `NAME` alone, as the table lists it; may be repeated")
 	set.Var(&words{&f.without}, "without", "do without the assumption `NAME` about hardware; may be repeated")
-	set.Var(newWord(&f.trace, ""), "trace", "job gpu: compare with the `FILE` that amkc check --trace has written")
-	set.Var(newWord(&f.replay, ""), "replay", "run the schedule of the script in `FILE`")
-	set.VarP(newWord(&f.out, "."), "out", "o", "write scripts into `DIR`: explore-1.json and so on")
+	set.Var(front.NewWord(&f.trace, ""), "trace",
+		"job gpu: compare with the `FILE` that amkc check --trace has written")
+	set.Var(front.NewWord(&f.replay, ""), "replay", "run the schedule of the script in `FILE`")
+	set.VarP(front.NewWord(&f.out, "."), "out", "o", "write scripts into `DIR`: explore-1.json and so on")
 }
 
 // defaultTime is how long kernels are run if nobody says how long, or how often.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"amkc/app/front"
 	"amkc/ir/diag"
 	"amkc/passes"
 )
@@ -37,27 +38,6 @@ func (c *choice) Set(s string) error {
 	return nil
 }
 
-// A word is the value of a flag that takes any text but none: an empty one is a variable of the shell's that was not
-// set.
-type word struct{ value *string }
-
-// newWord sets the default and returns the flag's value.
-func newWord(value *string, def string) *word {
-	*value = def
-	return &word{value}
-}
-
-func (w *word) String() string { return *w.value }
-func (w *word) Type() string   { return "string" }
-
-func (w *word) Set(s string) error {
-	if s == "" {
-		return errEmpty
-	}
-	*w.value = s
-	return nil
-}
-
 // words is the value of a flag that may be repeated.
 type words struct{ values *[]string }
 
@@ -66,7 +46,7 @@ func (w *words) Type() string   { return "string" }
 
 func (w *words) Set(s string) error {
 	if s == "" {
-		return errEmpty
+		return front.ErrEmpty
 	}
 	*w.values = append(*w.values, s)
 	return nil
@@ -110,13 +90,11 @@ func (w *weightFormats) Type() string   { return "string" }
 
 func (w *weightFormats) Set(s string) (err error) {
 	if s == "" {
-		return errEmpty
+		return front.ErrEmpty
 	}
 	*w.value, err = passes.ParseWeightFormats(s)
 	return err
 }
-
-var errEmpty = errors.New("want a value that is not empty, or no such flag")
 
 // listOr joins words as in `a, b or c`.
 func listOr(words []string) string {

@@ -7,23 +7,25 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
+
+	"amkc/app/front"
 )
 
 func TestCounts(t *testing.T) {
 	for s, want := range map[string]int{"1": 1, "4096": 4096, "8k": 8192, "8K": 8192, "32k": 32768, "128k": 131072,
 		"1m": 1 << 20, "1M": 1 << 20, " 7 ": 7, "007": 7} {
-		n, err := parseCount(s, 1, 1<<24)
+		n, err := front.ParseCount(s, 1, 1<<24)
 		require.NoError(t, err, s)
 		require.Equal(t, want, n, s)
 	}
 	for _, s := range []string{"", "k", "0", "-1", "-8k", "1.5k", "8kk", "8km", "8g", "8 k", "0x10", "1e3", "8,192",
 		"eight", "17m", "99999999999999999999", "9223372036854775807k", "١"} {
-		_, err := parseCount(s, 1, 1<<24)
+		_, err := front.ParseCount(s, 1, 1<<24)
 		require.EqualError(t, err, "want a whole number from 1 to 16777216; 8k is 8192, 1m is 1048576", s)
 	}
-	_, err := parseCount("9007199254740993k", 0, math.MaxInt) // its product does not fit
+	_, err := front.ParseCount("9007199254740993k", 0, math.MaxInt) // its product does not fit
 	require.EqualError(t, err, "want a whole number from 0 on; 8k is 8192, 1m is 1048576")
-	_, err = parseCount("2000", 1, 1024)
+	_, err = front.ParseCount("2000", 1, 1024)
 	require.EqualError(t, err, "want a whole number from 1 to 1024")
 
 	var list []int

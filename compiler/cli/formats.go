@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"amkc/app/front"
 	"amkc/compiler"
 	"amkc/compiler/formats"
 	"amkc/compiler/quality"
@@ -60,10 +61,11 @@ func (f *formatsFlags) define(set *pflag.FlagSet) {
 		"--weights has them; with commas")
 	f.most = defaultMost
 	set.Var(newAmount(&f.most), "kl", "allow a mean KL divergence of `N` nats")
-	set.Var(newCount(&f.position, 0, 0, math.MaxInt32), "position", "position `N` of the step whose time counts")
+	set.Var(front.NewCount(&f.position, 0, 0, math.MaxInt32), "position", "position `N` of the step whose time counts")
 	f.source.define(set)
-	set.Var(newCount(&f.tokens, 0, 2, math.MaxInt32), "tokens", "take `N` tokens of the text at most; default: all")
-	set.Var(newCount(&f.window, 0, 2, math.MaxInt32), "window", fmt.Sprintf("cut the text into windows of `N` "+
+	set.Var(front.NewCount(&f.tokens, 0, 2, math.MaxInt32), "tokens",
+		"take `N` tokens of the text at most; default: all")
+	set.Var(front.NewCount(&f.window, 0, 2, math.MaxInt32), "window", fmt.Sprintf("cut the text into windows of `N` "+
 		"tokens, each a text of its own; default: %d, or what the model is compiled for where that is less",
 		defaultWindow))
 	f.place.define(set)

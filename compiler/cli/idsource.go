@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"amkc/app/front"
 	"amkc/compiler"
 	"amkc/compiler/quality"
 	"amkc/ir/diag"
@@ -26,10 +27,11 @@ type idSource struct {
 }
 
 func (s *idSource) define(f *pflag.FlagSet) {
-	f.Var(newWord(&s.text, ""), "text", "measure on the text in `FILE`; - is standard input")
+	f.Var(front.NewWord(&s.text, ""), "text", "measure on the text in `FILE`; - is standard input")
 	f.Var(newIDs(&s.ids), "ids", "measure on these token `IDS`, 1,2,3; needs no tokenizer")
-	f.Var(newWord(&s.file, ""), "ids-file", "measure on the token ids in `FILE`, a NumPy array of integers; needs no "+
-		"tokenizer")
+	f.Var(front.NewWord(&s.file, ""), "ids-file",
+		"measure on the token ids in `FILE`, a NumPy array of integers; needs no "+
+			"tokenizer")
 }
 
 // check demands one of the flags.

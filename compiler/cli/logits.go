@@ -5,6 +5,8 @@ import (
 	"io"
 
 	"github.com/spf13/pflag"
+
+	"amkc/app/front"
 )
 
 // logitsFlags are the flags of logits.
@@ -30,7 +32,7 @@ func logitsVerb() verb {
 
 func (l *logitsFlags) define(f *pflag.FlagSet) {
 	f.Var(newIDs(&l.ids), "ids", "token `IDS`, 1,2,3")
-	f.VarP(newWord(&l.out, ""), "out", "o", "write the array to `FILE`; - is standard output")
+	f.VarP(front.NewWord(&l.out, ""), "out", "o", "write the array to `FILE`; - is standard output")
 	l.place.define(f)
 	l.model.define(f, defaultTarget)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"amkc/app/front"
 	"amkc/compiler/agent"
 	"amkc/compiler/version"
 	"amkc/ir/diag"
@@ -29,9 +30,10 @@ func mcpVerb() verb {
 			"documentation and the files of campaigns. Models, builds and campaigns lie in the root, and no tool\n" +
 			"reaches out of it (docs/agents.md).",
 		flags: func(set *pflag.FlagSet) {
-			set.Var(newWord(&f.root, "."), "root", "let tools name what is in `DIR` and nothing else")
-			set.Var(newWord(&f.key, ""), "key", "sign verdicts with the key in `FILE`; default: verdict.key of the "+
-				"user's configuration of amkc")
+			set.Var(front.NewWord(&f.root, "."), "root", "let tools name what is in `DIR` and nothing else")
+			set.Var(front.NewWord(&f.key, ""), "key",
+				"sign verdicts with the key in `FILE`; default: verdict.key of the "+
+					"user's configuration of amkc")
 		},
 		run: f.run,
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"amkc/app/front"
 	"amkc/compiler"
 	"amkc/importers"
 	"amkc/importers/checkpoint"
@@ -48,9 +49,9 @@ type modelFlags struct {
 // define adds the flags. What is compiled in memory needs no GPU, so the default target of those verbs is a fixed one:
 // the same command prints the same program everywhere.
 func (m *modelFlags) define(f *pflag.FlagSet, target string) {
-	f.Var(newWord(&m.target, target), "target",
+	f.Var(front.NewWord(&m.target, target), "target",
 		"compile for the GPU `NAME`: one that amkc targets lists, sm_NN, or auto for the one of this machine")
-	f.Var(newCount(&m.numSMs, 0, 1, ir.MaxTargetSMs), "num-sms", "number `N` of multiprocessors, for sm_NN")
+	f.Var(front.NewCount(&m.numSMs, 0, 1, ir.MaxTargetSMs), "num-sms", "number `N` of multiprocessors, for sm_NN")
 	f.Var(newAmount(&m.memory), "memory",
 		"take the GPU to have `GIB` of memory, where that is not what the target's record says; 0: do not compare")
 	f.Var(newChoice(&m.dtype, "", "bf16", "fp16", "fp32"), "dtype",
@@ -58,20 +59,21 @@ func (m *modelFlags) define(f *pflag.FlagSet, target string) {
 	f.Var(&weightFormats{&m.weights}, "weights",
 		"store matrices as `SPEC` says: int4, int8, fp8 or none, with :g32, :g64 or :g128 and :sym or :asym after "+
 			"integers, and for some by name, as in 'int4,down_proj=int8'; default: in --dtype")
-	f.Var(newWord(&m.calibrate, ""), "calibrate",
+	f.Var(front.NewWord(&m.calibrate, ""), "calibrate",
 		"round what --weights quantises for a text: that in `FILE`, or token ids as a NumPy array")
 	f.Var(newChoice(&m.cache, "", "int8"), "cache",
 		"store the keys and values of earlier positions in 8 bits, with a scale for each row; default: in --dtype")
-	f.Var(newCount(&m.maxSeq, 0, 1, importers.MostPositions), "max-seq",
+	f.Var(front.NewCount(&m.maxSeq, 0, 1, importers.MostPositions), "max-seq",
 		fmt.Sprintf("compile for `N` positions, as 8192 or 8k; default: what the model was made for, at most %d",
 			importers.DefaultMaxSeq))
-	f.Var(newWord(&m.config, ""), "config", "read the ScheduleConfig from `FILE`")
+	f.Var(front.NewWord(&m.config, ""), "config", "read the ScheduleConfig from `FILE`")
 	f.Var(&words{&m.inert}, "assume-inert", "vouch that the config `FIELD` does not change the maths; may be repeated")
-	f.Var(newWord(&m.name, ""), "name", "call the model `NAME` in the output; default: that of its directory, or in "+
-		"a hub's cache that of the model")
-	f.Var(newWord(&m.randomSeed, ""), "random-weights",
+	f.Var(front.NewWord(&m.name, ""), "name",
+		"call the model `NAME` in the output; default: that of its directory, or in "+
+			"a hub's cache that of the model")
+	f.Var(front.NewWord(&m.randomSeed, ""), "random-weights",
 		"invent weights from `SEED`; MODEL then needs config.json alone")
-	f.Var(newWord(&m.dumpIR, ""), "dump-ir", "write the program after each pass into `DIR`, numbered")
+	f.Var(front.NewWord(&m.dumpIR, ""), "dump-ir", "write the program after each pass into `DIR`, numbered")
 	f.BoolVar(&m.check, "check", false, "check the structure of the program after each pass")
 	f.BoolVar(&m.timePasses, "time-passes", false, "print the passes with their times")
 }
@@ -86,21 +88,21 @@ type passFlags struct {
 const passesOfPrograms = "--rows and --sequences are for compiling a model directory, and %s is a program"
 
 func (p *passFlags) define(f *pflag.FlagSet) {
-	f.Var(newCount(&p.rows, 1, 1, ir.MaxRows), "rows",
+	f.Var(front.NewCount(&p.rows, 1, 1, ir.MaxRows), "rows",
 		"take `N` rows of each sequence in a pass: tokens of a prompt, or drafts")
-	f.Var(newCount(&p.sequences, 1, 1, ir.MaxSequences), "sequences", "take `N` sequences in a pass")
+	f.Var(front.NewCount(&p.sequences, 1, 1, ir.MaxSequences), "sequences", "take `N` sequences in a pass")
 }
 
 // defineRows and defineSequences add the flags that ask for passes of a build.
 func (p *passFlags) defineRows(f *pflag.FlagSet) {
-	f.Var(newCount(&p.rows, 1, 1, shape.MaxTokens), "rows",
+	f.Var(front.NewCount(&p.rows, 1, 1, shape.MaxTokens), "rows",
 		"build passes of `N` rows too, up to 8: they verify drafts, on a GPU")
 }
 
 func (p *passFlags) defineSequences(f *pflag.FlagSet) {
-	f.Var(newCount(&p.sequences, 1, 1, shape.MaxTokens), "sequences",
+	f.Var(front.NewCount(&p.sequences, 1, 1, shape.MaxTokens), "sequences",
 		"build passes of up to `N` sequences too, up to 8: they share what a pass reads of the weights, on a GPU")
-	f.Var(newCount(&p.ofEach, 1, 1, shape.MaxTokens/2), "sequence-rows",
+	f.Var(front.NewCount(&p.ofEach, 1, 1, shape.MaxTokens/2), "sequence-rows",
 		"build passes of `N` rows of each of --sequences too, up to 8 in all: they verify drafts of several texts")
 }
 

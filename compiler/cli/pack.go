@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/spf13/pflag"
 
+	"amkc/app/front"
 	"amkc/compiler"
 )
 
@@ -21,7 +22,7 @@ func packVerb() verb {
 			"so emitting,\n" +
 			"compiling and packing can happen on different machines.",
 		flags: func(f *pflag.FlagSet) {
-			f.VarP(newWord(&p.out, ""), "out", "o", "write the packed weights to `FILE`")
+			f.VarP(front.NewWord(&p.out, ""), "out", "o", "write the packed weights to `FILE`")
 			p.model.define(f, defaultTarget)
 		},
 		run: p.run,

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"amkc/app/front"
 	"amkc/ir"
 	"amkc/ir/diag"
 )
@@ -23,9 +24,9 @@ func (p *passPositions) Set(s string) error {
 	for i, pass := range strings.Split(s, ",") {
 		var at []int
 		for _, word := range strings.Split(pass, "/") {
-			n, err := parseCount(word, 0, math.MaxInt)
+			n, err := front.ParseCount(word, 0, math.MaxInt)
 			if err != nil {
-				err = errors.New(countWant(0, math.MaxInt) + "; 0/7 names a position of each of two sequences")
+				err = errors.New(front.CountWant(0, math.MaxInt) + "; 0/7 names a position of each of two sequences")
 				return fmt.Errorf("number %d of the list is %q; %w", i+1, pass, err)
 			}
 			at = append(at, n)

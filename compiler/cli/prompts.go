@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	sessions "amkc/app/engine"
+	"amkc/app/front"
 	"amkc/app/prompts"
 	"amkc/app/serve"
 	"amkc/compiler"
@@ -83,13 +84,13 @@ type completions struct {
 
 // runPrompts completes the prompts of a file, and prints a line of JSON for each.
 func (r *runFlags) runPrompts(ctx context.Context, c *call, dir string, choose sampling.Options, stops []int) error {
-	data, err := r.input(c, "--prompts", r.prompts)
+	data, err := r.input(c, "--prompts", r.Prompts)
 	if err != nil {
 		return err
 	}
 	all, err := prompts.Parse(data)
 	if err != nil {
-		return badLine(r.prompts, err)
+		return badLine(r.Prompts, err)
 	}
 	tok, missing := compiler.LoadTokenizer(dir)
 	if r.draft != "" {
@@ -106,20 +107,15 @@ func (r *runFlags) runPrompts(ctx context.Context, c *call, dir string, choose s
 	if err != nil {
 		return err
 	}
-	jobs, err := prompts.Jobs(all, tok, missing, r.maxTokens, serve.Limits{Vocab: o.vocab, MaxSeq: o.maxSeq})
+	jobs, err := prompts.Jobs(all, tok, missing, r.MaxTokens, serve.Limits{Vocab: o.vocab, MaxSeq: o.maxSeq})
 	if err != nil {
-		return badLine(r.prompts, err)
+		return badLine(r.Prompts, err)
 	}
 	if err := checkChoice(c, &choose, o); err != nil {
 		return err
 	}
-	const steps = 16 // of a launch: nobody waits for single tokens
-	read := 0
-	for _, job := range jobs {
-		read = max(read, len(job.IDs)*shape.MaxTokens)
-	}
 	results := completions{Device: o.device, Build: o.build}
-	err = prompts.Complete(ctx, o.sequences(host.BatchOptions{Steps: steps, Prompt: read, Drafter: d}), jobs,
+	err = prompts.Complete(ctx, o.sequences(front.Batch(jobs, shape.MaxTokens, d)), jobs,
 		prompts.Options{Tokenizer: tok, Sampling: choose, Stops: stops}, func(r prompts.Result) error {
 			results.Results = append(results.Results, r)
 			line, err := json.Marshal(r)
@@ -129,7 +125,7 @@ func (r *runFlags) runPrompts(ctx context.Context, c *call, dir string, choose s
 			return c.printf("%s\n", line)
 		})
 	if err != nil {
-		return badLine(r.prompts, err)
+		return badLine(r.Prompts, err)
 	}
 	if e, is := o.engine.(cudaEngine); is && d != nil {
 		results.Drafts = new(e.Drafts())

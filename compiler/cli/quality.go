@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"amkc/app/front"
 	"amkc/compiler/quality"
 	"amkc/importers/checkpoint"
 	"amkc/passes"
@@ -57,7 +58,7 @@ func qualityVerb() verb {
 }
 
 func (q *qualityFlags) define(f *pflag.FlagSet) {
-	f.Var(newWord(&q.against, ""), "against", "hold it against the model or the build in `DIR`")
+	f.Var(front.NewWord(&q.against, ""), "against", "hold it against the model or the build in `DIR`")
 	f.Var(newChoice(&q.againstDType, "", "bf16", "fp16", "fp32"), "against-dtype",
 		"what --dtype is for the model after --against; default: that of its checkpoint")
 	f.Var(&weightFormats{&q.againstForms}, "against-weights",
@@ -65,10 +66,11 @@ func (q *qualityFlags) define(f *pflag.FlagSet) {
 	f.Var(newChoice(&q.againstCache, "", "int8"), "against-cache",
 		"what --cache is for the model after --against; default: in its dtype")
 	q.source.define(f)
-	f.Var(newCount(&q.tokens, 0, 2, math.MaxInt32), "tokens", "take `N` tokens of the text at most; default: all")
-	f.Var(newCount(&q.window, 0, 2, math.MaxInt32), "window", fmt.Sprintf("cut the text into windows of `N` tokens, "+
-		"each a text of its own; default: %d, or what both are compiled for where that is less", defaultWindow))
-	f.Var(newCount(&q.greedy, defaultGreedy, 0, math.MaxInt32), "greedy",
+	f.Var(front.NewCount(&q.tokens, 0, 2, math.MaxInt32), "tokens", "take `N` tokens of the text at most; default: all")
+	f.Var(front.NewCount(&q.window, 0, 2, math.MaxInt32), "window",
+		fmt.Sprintf("cut the text into windows of `N` tokens, "+
+			"each a text of its own; default: %d, or what both are compiled for where that is less", defaultWindow))
+	f.Var(front.NewCount(&q.greedy, defaultGreedy, 0, math.MaxInt32), "greedy",
 		"decode up to `N` tokens greedily after each of a few prompts from the text; 0: none")
 	q.place.define(f)
 	q.model.define(f, defaultTarget)

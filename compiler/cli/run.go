@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"amkc/app/front"
 	"amkc/compiler"
 	"amkc/importers/checkpoint"
 	"amkc/ir/diag"
@@ -25,16 +25,11 @@ const defaultMaxTokens = 64
 
 // runFlags are the flags of run.
 type runFlags struct {
-	model     modelFlags
-	place     place
-	prompt    string
-	messages  string
-	ids       []int
-	prompts   string
-	maxTokens int
-	ignoreEOS bool
-	draft     string
-	sampling  sampling.Flags
+	model modelFlags
+	place place
+	front.Run
+	ids   []int
+	draft string
 }
 
 func runVerb() verb {
@@ -55,19 +50,11 @@ func runVerb() verb {
 }
 
 func (r *runFlags) define(f *pflag.FlagSet) {
-	f.StringVar(&r.prompt, "prompt", "", "decode after `TEXT`; - reads it from standard input")
-	f.Var(newWord(&r.messages, ""), "messages",
-		"answer the messages of `FILE`, JSON, in the model's chat template; - is stdin")
+	front.DefineRun(f, &r.Run, defaultMaxTokens)
 	f.Var(newIDs(&r.ids), "prompt-ids", "decode after these token `IDS`, 1,2,3; needs no tokenizer")
-	f.Var(newWord(&r.prompts, ""), "prompts",
-		"decode after the prompts of `FILE`, in lines of JSON: {\"prompt\": \"...\", \"max_tokens\": 8} or "+
-			"{\"ids\": [1,2,3]}; - is stdin. Each gives a line of JSON, in their order")
-	f.Var(newCount(&r.maxTokens, defaultMaxTokens, 1, math.MaxInt32), "max-tokens", "decode at most `N` tokens")
-	f.BoolVar(&r.ignoreEOS, "ignore-eos", false, "go on after a token that ends the text")
 	f.Var(newChoice(&r.draft, "", draft.NGram), "draft",
 		"draft tokens from n-grams of prompt and output, and verify several tokens per pass, on a GPU; the text stays "+
 			"the same")
-	defineSampling(f, &r.sampling, true)
 	r.place.define(f)
 	r.place.defineSequences(f)
 	r.model.define(f, defaultTarget)
@@ -116,12 +103,12 @@ func (r *runFlags) run(c *call) error {
 	if err := r.model.forModels(c, dir); err != nil {
 		return err
 	}
-	choose, err := choose(c, &r.sampling, dir)
+	choose, err := choose(c, &r.Sampling, dir)
 	if err != nil {
 		return err
 	}
 	var stops []int
-	if !r.ignoreEOS {
+	if !r.IgnoreEOS {
 		if stops, err = compiler.StopIDs(dir); err != nil {
 			return err
 		}
@@ -158,7 +145,7 @@ func (r *runFlags) run(c *call) error {
 	if err != nil {
 		return err
 	}
-	n := r.maxTokens
+	n := r.MaxTokens
 	if !c.flags.Changed("max-tokens") {
 		n = max(1, min(n, o.maxSeq-len(r.ids)+1))
 	}
@@ -173,7 +160,7 @@ func (r *runFlags) run(c *call) error {
 
 // encode turns the prompt into ids.
 func (r *runFlags) encode(c *call, tok *tokenizer.Tokenizer) ([]int, error) {
-	text := r.prompt
+	text := r.Prompt
 	if text == "-" {
 		all, err := r.input(c, "--prompt", "-")
 		if err != nil {
@@ -190,11 +177,11 @@ func (r *runFlags) encode(c *call, tok *tokenizer.Tokenizer) ([]int, error) {
 
 // encodeMessages turns messages into ids by the model's chat template, which writes the special tokens itself.
 func (r *runFlags) encodeMessages(c *call, tok *tokenizer.Tokenizer, dir string) ([]int, error) {
-	all, err := r.input(c, "--messages", r.messages)
+	all, err := r.input(c, "--messages", r.Messages)
 	if err != nil {
 		return nil, err
 	}
-	text, err := compiler.Messages(dir, r.messages, all, time.Now())
+	text, err := compiler.Messages(dir, r.Messages, all, time.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -230,17 +217,15 @@ func badPrompt(flag string, err error) error {
 func (r *runFlags) decode(ctx context.Context, c *call, o *opened, tok *tokenizer.Tokenizer, choose sampling.Options,
 	d draft.Drafter, n int, stops []int, asText bool) error {
 	out := newStream(c, tok, r.ids, asText)
-	done, choices, drafts, err := complete(ctx, o, choose, d, r.ids, n, stops, out.emit)
-	if err := errors.Join(err, out.end()); err != nil {
+	done, err := front.Complete(ctx, o.engine, front.Request{Prompt: r.ids, Most: n, Stops: stops, Sampling: choose,
+		Drafter: d, Vocab: o.vocab}, out.emit)
+	if err := errors.Join(noToken(err), out.end()); err != nil {
 		return err
 	}
-	result := completion{Device: o.device, Build: o.build, PromptIDs: r.ids, IDs: done.IDs, Stopped: "length"}
-	if done.Stopped {
-		result.Stopped = "eos"
-	}
-	result.Report = choose.Report(choices)
+	result := completion{Device: o.device, Build: o.build, PromptIDs: r.ids, IDs: done.IDs, Stopped: done.Reason(),
+		Report: choose.Report(done.Choices)}
 	if d != nil {
-		result.Drafts = &drafts
+		result.Drafts = &done.Drafts
 	}
 	if tok != nil {
 		result.Text = &out.text

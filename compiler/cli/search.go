@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"amkc/app/front"
 	"amkc/compiler"
 	"amkc/compiler/evaluate"
 	"amkc/compiler/version"
@@ -61,22 +62,24 @@ func searchVerb() verb {
 }
 
 func (f *searchFlags) define(set *pflag.FlagSet) {
-	set.VarP(newWord(&f.out, ""), "out", "o", "the campaign's `DIR`")
-	set.Var(newCount(&f.trials, 0, 0, 1e6), "trials", "end when the campaign has `N` trials; 0: no limit")
+	set.VarP(front.NewWord(&f.out, ""), "out", "o", "the campaign's `DIR`")
+	set.Var(front.NewCount(&f.trials, 0, 0, 1e6), "trials", "end when the campaign has `N` trials; 0: no limit")
 	set.Var(newAmount(&f.minutes), "minutes", "end after `N` minutes, whole or not; 0: no limit")
 	set.Var(newAmount(&f.seconds), "gpu-seconds", "end when the campaign has had the GPU for `N` seconds; 0: no limit")
-	set.Var(newCount(&f.jobs, 1, 1, 1024), "jobs", "prove and build `N` configurations at a time, ahead of the one "+
-		"that is measured, with a quarter of --timeout per build; predict as many at a time, and with --via measure")
-	set.Var(newWord(&f.via, ""), "via", "run each evaluation by `COMMAND`, which has the process as its arguments")
-	set.Var(newWord(&f.buildVia, ""), "build-via", "run each build by `COMMAND`; default: here")
+	set.Var(front.NewCount(&f.jobs, 1, 1, 1024), "jobs",
+		"prove and build `N` configurations at a time, ahead of the one that is measured, with a quarter of "+
+			"--timeout per build; predict as many at a time, and with --via measure")
+	set.Var(front.NewWord(&f.via, ""), "via",
+		"run each evaluation by `COMMAND`, which has the process as its arguments")
+	set.Var(front.NewWord(&f.buildVia, ""), "build-via", "run each build by `COMMAND`; default: here")
 	set.Var(newCounts(&f.heldOut, nil), "held-out", "confirm the best at position `N`; several with commas; default: "+
 		"near those of --position")
-	set.Var(newWord(&f.seed, "1"), "seed", "draw proposals from `SEED`")
+	set.Var(front.NewWord(&f.seed, "1"), "seed", "draw proposals from `SEED`")
 	set.Var(&words{&f.only}, "only", "vary the knobs of region `NAME`, or knob NAME, and no others; may be repeated")
 	set.BoolVar(&f.cold, "cold", false, "begin at the unoptimised value of each knob")
 	set.BoolVar(&f.sameBits, "same-bits", false, "leave knobs alone that decide in which order sums are added up")
-	set.Var(newWord(&f.tag, ""), "tag", "call the campaign `TAG` in results.tsv; default: model and target")
-	set.Var(newCount(&f.width, search.DefaultRules().Width, 1, 1e4), "round",
+	set.Var(front.NewWord(&f.tag, ""), "tag", "call the campaign `TAG` in results.tsv; default: model and target")
+	set.Var(front.NewCount(&f.width, search.DefaultRules().Width, 1, 1e4), "round",
 		"screen `N` configurations in a round, of which at most three are judged in full")
 	f.judge.define(set)
 	f.model.define(set, defaultTarget)

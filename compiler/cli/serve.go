@@ -1,14 +1,10 @@
 package cli
 
 import (
-	"log/slog"
-	"math"
-	"os"
-
 	"github.com/spf13/pflag"
 
 	sessions "amkc/app/engine"
-	"amkc/app/serve"
+	"amkc/app/front"
 	"amkc/compiler"
 	"amkc/importers/checkpoint"
 	"amkc/ir/diag"
@@ -18,13 +14,10 @@ import (
 
 // serveFlags are the flags of serve.
 type serveFlags struct {
-	model  modelFlags
-	place  place
-	host   string
-	port   int
-	apiKey string
-	queue  int
-	draft  string
+	model modelFlags
+	place place
+	front front.Serve
+	draft string
 }
 
 func serveVerb() verb {
@@ -42,14 +35,7 @@ func serveVerb() verb {
 }
 
 func (s *serveFlags) define(f *pflag.FlagSet) {
-	f.Var(newWord(&s.host, serve.DefaultHost), "host",
-		"answer at the address `HOST`, which other machines reach unless it is this one's own")
-	f.Var(newCount(&s.port, serve.DefaultPort, 0, math.MaxUint16), "port", "answer at port `N`; 0: at any that is free")
-	f.Var(newWord(&s.apiKey, ""), "api-key",
-		"answer requests with the key `KEY` alone; default: what "+serve.KeyVariable+" has, which no list of "+
-			"processes shows")
-	f.Var(newCount(&s.queue, serve.DefaultQueue, 0, math.MaxInt32), "queue",
-		"let up to `N` answers wait, and refuse more")
+	front.DefineServe(f, &s.front)
 	f.Var(newChoice(&s.draft, "", draft.NGram), "draft",
 		"draft tokens from n-grams of each text, and verify several tokens of each per pass, on a GPU; answers stay "+
 			"the same")
@@ -69,24 +55,20 @@ func (s *serveFlags) run(c *call) error {
 	if err := s.model.forModels(c, dir); err != nil {
 		return err
 	}
-	config := serve.Config{APIKey: s.apiKey, Queue: s.queue, Log: s.log(c)}
-	if config.APIKey == "" {
-		config.APIKey = os.Getenv(serve.KeyVariable)
-	}
+	config := s.front.Config(dir, c.stderr, c.json, c.quiet)
 	if config.Tokenizer, err = compiler.LoadTokenizer(dir); err != nil {
 		return err
 	}
 	if config.EOS, err = compiler.StopIDs(dir); err != nil {
 		return err
 	}
-	config.Sampling = serve.Defaults(dir, config.Log)
 	var warnings diag.List
 	config.Chat, warnings = compiler.LoadChat(dir)
 	c.report(warnings)
 	ctx, cancel := interruptible()
 	defer cancel()
 	// What cannot be listened on is said before anything large is loaded.
-	l, err := serve.Listen(s.host, s.port, config.Log)
+	l, err := s.front.Listen(config)
 	if err != nil {
 		return diag.Errorf(codeListen, "--host", "%v", infile.Reason(err))
 	}
@@ -108,28 +90,12 @@ func (s *serveFlags) run(c *call) error {
 	b := sessions.Served()
 	b.Drafter = d
 	config.Model, config.Engine = o.name, o.sequences(b)
-	server := serve.New(config)
-	server.Take(l)
-	url := "http://" + l.Addr().String()
-	c.payload = struct {
-		Device string `json:"device"`
-		Build  string `json:"build,omitempty"` // in the cache
-		URL    string `json:"url"`
-	}{o.device, o.build, url}
-	if err := c.printf("%s answers at %s\n", o.name, url); err != nil {
-		return err
-	}
-	return server.Serve(ctx, serve.DefaultGrace)
-}
-
-// log is what is told of requests.
-func (s *serveFlags) log(c *call) *slog.Logger {
-	o := &slog.HandlerOptions{}
-	if c.quiet {
-		o.Level = slog.LevelError
-	}
-	if c.json {
-		return slog.New(slog.NewJSONHandler(c.stderr, o))
-	}
-	return slog.New(slog.NewTextHandler(c.stderr, o))
+	return front.Answer(ctx, l, config, func(url string) error {
+		c.payload = struct {
+			Device string `json:"device"`
+			Build  string `json:"build,omitempty"` // in the cache
+			URL    string `json:"url"`
+		}{o.device, o.build, url}
+		return c.printf("%s answers at %s\n", o.name, url)
+	})
 }

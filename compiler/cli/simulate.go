@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"amkc/app/front"
 	"amkc/interchange/judge"
 	"amkc/ir"
 	"amkc/ir/diag"
@@ -55,9 +56,9 @@ func simulateVerb() verb {
 }
 
 func (f *simulateFlags) define(set *pflag.FlagSet) {
-	set.Var(newCount(&f.orders, 16, 1, math.MaxInt32), "orders",
+	set.Var(front.NewCount(&f.orders, 16, 1, math.MaxInt32), "orders",
 		"run `N` orders of each step that has too many for all of them")
-	set.Var(newCount(&f.seed, 1, 0, math.MaxInt32), "seed",
+	set.Var(front.NewCount(&f.seed, 1, 0, math.MaxInt32), "seed",
 		"the first order follows from `N`, the next from N+1, and so on")
 	f.seconds = 10
 	set.Var(newAmount(&f.seconds), "time", "stop after `SECONDS`")

@@ -91,8 +91,10 @@ var allowed = map[string][]string{
 	"runtime/host": {"text/chat", "text/draft", "runtime/driver", "runtime/infile", "runtime/printable",
 		"runtime/shape", "text/sampling"},
 	"app/chrometrace": {},
-	"app/engine":      {"runtime/host", "text/sampling", "app/serve"},
-	"app/cli": {"text/chat", "app/dialogue", "text/draft", "runtime/driver", "runtime/host",
+	// what amkc and launchers share of the verbs that decode
+	"app/front":  {"app/prompts", "app/serve", "runtime/host", "runtime/progress", "text/draft", "text/sampling"},
+	"app/engine": {"runtime/host", "text/sampling", "app/serve"},
+	"app/cli": {"text/chat", "app/dialogue", "app/front", "text/draft", "runtime/driver", "runtime/host",
 		"app/chrometrace", "app/engine", "app/report", "runtime/infile", "app/library",
 		"runtime/outfile", "runtime/printable", "runtime/progress", "app/prompts", "text/sampling",
 		"app/serve",
