@@ -1,6 +1,8 @@
 package ir
 
-import "strconv"
+import (
+	"strconv"
+)
 
 // Print returns the text form of the program. ParseText reads it back; docs/ir.md has the grammar.
 func Print(p *Program) []byte {
@@ -275,3 +277,20 @@ func (t *printer) operands(ops []Operand) {
 		t.b = o.append(t.b)
 	}
 }
+
+// PrintStage returns a stage as the text form has it, its ops and tasks included.
+func PrintStage(s *Stage) string {
+	var t printer
+	t.stage(s)
+	return string(t.b)
+}
+
+// PrintOp returns an op as the text form has it, without indentation.
+func PrintOp(o *Op) string {
+	var t printer
+	t.op(o)
+	return string(t.b[2 : len(t.b)-1])
+}
+
+// String returns the parameter as the text form has it.
+func (p Param) String() string { return p.Key + "=" + p.value() }

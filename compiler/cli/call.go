@@ -1,12 +1,16 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/pflag"
 
@@ -174,4 +178,11 @@ func (c *call) note(format string, args ...any) {
 	if !c.quiet && !c.json {
 		fmt.Fprintln(c.stderr, printable.Text(fmt.Sprintf(format, args...)))
 	}
+}
+
+// interruptible returns a context that a first Ctrl-C cancels; a second one ends the process at once.
+func interruptible() (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
 }

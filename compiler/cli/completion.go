@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -90,4 +91,146 @@ func shellWord(s string) string {
 		return shellQuote(s)
 	}
 	return s
+}
+
+// bashScript prints the flags of the verb that is on the line, what the flag before the cursor takes, or files.
+func bashScript(table []verbFlags) string {
+	var names []string
+	var values, flags strings.Builder
+	for _, v := range table {
+		names = append(names, v.name)
+		var all []string
+		for _, f := range v.flags {
+			all = append(all, f.spellings()...)
+			var patterns []string
+			for _, s := range f.spellings() {
+				patterns = append(patterns, v.name+":"+s)
+			}
+			switch pattern := strings.Join(patterns, "|"); {
+			case !f.takesValue:
+			case f.words != nil:
+				fmt.Fprintf(&values, "    %s) mapfile -t COMPREPLY < <(compgen -W %q -- \"$cur\"); return ;;\n",
+					pattern, strings.Join(f.words, " "))
+			case f.dirs:
+				fmt.Fprintf(&values, "    %s) mapfile -t COMPREPLY < <(compgen -d -- \"$cur\"); return ;;\n", pattern)
+			default:
+				fmt.Fprintf(&values, "    %s) mapfile -t COMPREPLY < <(compgen -f -- \"$cur\"); return ;;\n", pattern)
+			}
+		}
+		fmt.Fprintf(&flags, "    %s) words=%q ;;\n", v.name, strings.Join(all, " "))
+	}
+	return fmt.Sprintf(`# bash completion for amkc; source it
+_amkc() {
+    # bash takes a colon for a word of its own, and replaces what is after it
+    local first=$COMP_CWORD cur="" word
+    while ((first > 2)) && [[ ${COMP_WORDS[first]} == : || ${COMP_WORDS[first-1]} == : ]]; do ((first--)); done
+    for word in "${COMP_WORDS[@]:first:COMP_CWORD-first+1}"; do cur+=$word; done
+    local prev="${COMP_WORDS[first-1]}" verb="${COMP_WORDS[1]}" words=""
+    COMPREPLY=()
+    _amkc_replies
+    [[ $COMP_WORDBREAKS != *:* ]] || COMPREPLY=("${COMPREPLY[@]#"${cur%%"${cur##*:}"}"}")
+}
+_amkc_replies() {
+    local verbs=%q
+    if [[ $COMP_CWORD -eq 1 && $cur != -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$cur"; compgen -d -- "$cur")
+        return
+    fi
+    [[ " $verbs " == *" $verb "* ]] || verb=%s
+    case "$verb:$prev" in
+%s    esac
+    case "$verb" in
+%s    esac
+    if [[ $cur == -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+    elif [[ $verb == help ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$cur")
+    elif [[ $verb == completion ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "bash zsh fish" -- "$cur")
+    else
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+    fi
+}
+complete -o filenames -F _amkc amkc
+`, strings.Join(names, " "), compileName, values.String(), flags.String())
+}
+
+// fishScript prints one complete command for each verb and each flag.
+func fishScript(table []verbFlags) string {
+	var names []string
+	for _, v := range table {
+		names = append(names, v.name)
+	}
+	all := strings.Join(names, " ")
+	var b strings.Builder
+	b.WriteString("# fish completion for amkc; source it\n")
+	for _, v := range table {
+		fmt.Fprintf(&b, "complete -c amkc -n '__fish_use_subcommand' -a %s -d %s\n", v.name, shellQuote(v.summary))
+	}
+	for _, v := range table {
+		when := "__fish_seen_subcommand_from " + v.name
+		if v.name == compileName {
+			when = "not __fish_seen_subcommand_from " + all
+		}
+		for _, f := range v.flags {
+			fmt.Fprintf(&b, "complete -c amkc -n %s -l %s", shellQuote(when), f.long)
+			if f.short != "" {
+				fmt.Fprintf(&b, " -s %s", f.short)
+			}
+			switch {
+			case !f.takesValue:
+			case f.words != nil:
+				fmt.Fprintf(&b, " -xa %s", shellQuote(strings.Join(f.words, " ")))
+			case f.dirs:
+				b.WriteString(" -xa '(__fish_complete_directories)'")
+			default:
+				b.WriteString(" -r")
+			}
+			fmt.Fprintf(&b, " -d %s\n", shellQuote(f.usage))
+		}
+	}
+	return b.String()
+}
+
+// zshScript lets _arguments of zsh do the work, one call a verb.
+func zshScript(table []verbFlags) string {
+	var b strings.Builder
+	b.WriteString("#compdef amkc\n# zsh completion for amkc; source it\n_amkc() {\n    local -a verbs\n    verbs=(\n")
+	for _, v := range table {
+		fmt.Fprintf(&b, "        %s\n", shellQuote(v.name+":"+v.summary))
+	}
+	b.WriteString("    )\n    if (( CURRENT == 2 )) && [[ ${words[2]} != -* ]]; then\n" +
+		"        _describe verb verbs\n        _files -/\n        return\n    fi\n" +
+		"    local verb=${words[2]}\n    case $verb in\n")
+	for _, v := range table {
+		if v.name == compileName {
+			continue // the default, below
+		}
+		fmt.Fprintf(&b, "    %s)\n%s        ;;\n", v.name, zshArguments(&v))
+	}
+	fmt.Fprintf(&b, "    *)\n%s        ;;\n    esac\n}\ncompdef _amkc amkc\n", zshArguments(&table[0]))
+	return b.String()
+}
+
+func zshArguments(v *verbFlags) string {
+	var b strings.Builder
+	b.WriteString("        _arguments")
+	for _, f := range v.flags {
+		value := ""
+		switch {
+		case !f.takesValue:
+		case f.words != nil:
+			value = ":value:(" + strings.ReplaceAll(strings.Join(f.words, " "), ":", `\:`) + ")"
+		case f.dirs:
+			value = ":directory:_files -/"
+		default:
+			value = ":value:_files"
+		}
+		text := strings.NewReplacer("[", "(", "]", ")", ":", " -").Replace(f.usage)
+		for _, s := range f.spellings() {
+			fmt.Fprintf(&b, " \\\n            %s", shellQuote(s+"["+text+"]"+value))
+		}
+	}
+	b.WriteString(" \\\n            '*:file:_files'\n")
+	return b.String()
 }

@@ -1,10 +1,14 @@
 package cli
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -16,6 +20,7 @@ import (
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/passes"
+	"amkc/passes/loops"
 )
 
 // dumpFlags are the flags of dump.
@@ -199,4 +204,142 @@ func (d *dumpFlags) dumpProfile(c *call, path string, p *interchange.Program) er
 				"programs of amkc")
 	}
 	return c.print(string(p.Marshal()))
+}
+
+// graphText prints the operator graph, one node per line, and the layers of each kind once. The graph has no form that
+// is read back: the first program is made by the pass after import.
+func graphText(g *ir.Graph) []byte {
+	var b bytes.Buffer
+	m := &g.Model
+	fmt.Fprintf(&b, "graph %s arch=%s dtype=%s layers=%d\n", m.Name, m.Architecture, m.DTypes, m.Layers)
+	print := func(indent string, nodes []ir.GraphNode) {
+		for _, n := range nodes {
+			fmt.Fprintf(&b, "%s%s %v = %s(%s)", indent, n.Name, n.Shape, n.Op, strings.Join(n.Inputs, ", "))
+			for i, w := range n.Weights {
+				fmt.Fprintf(&b, "%s %s", []string{" weights", ","}[min(i, 1)], w)
+				if w.Storage != nil {
+					fmt.Fprintf(&b, " as %s %s", w.Storage.DType, w.Storage.Layout())
+				}
+			}
+			for _, p := range n.Params {
+				fmt.Fprintf(&b, " %s", p)
+			}
+			b.WriteByte('\n')
+		}
+	}
+	print("  ", g.Before)
+	for k, kind := range g.Kinds {
+		fmt.Fprintf(&b, "  layers %s of kind %s\n", spellLayers(g.Of(k)), kind.Name)
+		print("    ", kind.Nodes)
+	}
+	print("  ", g.After)
+	return b.Bytes()
+}
+
+// spellLayers prints the numbers of layers in rising order, those that follow one another as first..last.
+func spellLayers(layers []int) string {
+	var spelt []string
+	for at := 0; at < len(layers); {
+		end := at
+		for end+1 < len(layers) && layers[end+1] == layers[end]+1 {
+			end++
+		}
+		text := fmt.Sprint(layers[at])
+		if end > at {
+			text = fmt.Sprintf("%d..%d", layers[at], layers[end])
+		}
+		spelt, at = append(spelt, text), end+1
+	}
+	return strings.Join(spelt, ", ")
+}
+
+// loopsText lists the loops of a program: the range of each, its stages, and a line for each parameter of its body
+// with how the iterations use it and where it is.
+func loopsText(p *ir.Program) ([]byte, error) {
+	loops, err := loops.Describe(p)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	for _, u := range loops {
+		l := u.Loop
+		fmt.Fprintf(&out, "variant %s loop %s for %d..%d", u.Variant, l.Name, l.First, l.Last())
+		if l.Step > 1 {
+			fmt.Fprintf(&out, " by %d", l.Step)
+		}
+		out.WriteString("\nstages")
+		for _, st := range l.Body {
+			out.WriteString(" " + st.Name)
+		}
+		out.WriteString("\n")
+		table := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+		for _, param := range u.Params {
+			fmt.Fprintf(table, "  %s\t%v\t%s\n", param.Name, param.Usage, param.Place)
+		}
+		if err := table.Flush(); err != nil {
+			return nil, err
+		}
+	}
+	return out.Bytes(), nil
+}
+
+// lowered is the last pass whose programs the AMK profile can express: one op per stage, nothing distributed over SMs.
+func lowered() string { return passes.Lower.Name }
+
+// exportProgram prints one step of a program of amkc in the AMK profile. theta is the base of the rotary embedding,
+// which the program does not hold; 0 is not known.
+func (d *dumpFlags) exportProgram(p *ir.Program, theta float64) ([]byte, error) {
+	out, diags := interchange.ToAMK(p, d.pos, theta)
+	if diags.Err() != nil {
+		return nil, diags
+	}
+	return out.Marshal(), nil
+}
+
+// rotaryBase returns the base of a model's rotary embedding, which must not be scaled: the profile has no more than a
+// base.
+func rotaryBase(config *checkpoint.Document, g *ir.Graph) (float64, error) {
+	theta := ropeTheta(config)
+	if slices.ContainsFunc(g.Kinds, func(k ir.LayerKind) bool { return k.Rope != nil }) {
+		return 0, diag.Errorf(codeNotExpressible, config.Name, "layers of two kinds have a rotary embedding each, and "+
+			"the AMK profile has one; want one for all layers")
+	}
+	if g.Rope.Scale != 1 || !isPlainRope(g.Rope.InvFreq, theta, g.Model.HeadDim) {
+		return 0, diag.Errorf(codeNotExpressible, config.Name,
+			"the rotary embedding is scaled, and the AMK profile has a base alone; want rope type default")
+	}
+	return theta, nil
+}
+
+// ropeTheta reads the base of the rotary embedding in any of its spellings; import has checked them.
+func ropeTheta(config *checkpoint.Document) float64 {
+	objects := []*checkpoint.Object{config.Object}
+	for _, field := range []string{"rope_parameters", "rope_scaling"} {
+		if v, ok := config.Get(field); ok {
+			if object, ok := v.(*checkpoint.Object); ok {
+				objects = append(objects, object)
+			}
+		}
+	}
+	for _, object := range objects {
+		if v, ok := object.Get("rope_theta"); ok {
+			if number, ok := v.(json.Number); ok {
+				if theta, err := number.Float64(); err == nil {
+					return theta
+				}
+			}
+		}
+	}
+	return 10000
+}
+
+// isPlainRope reports whether the frequencies are theta^(-2k/headDim), up to the rounding to float32.
+func isPlainRope(freq []float32, theta float64, headDim int) bool {
+	for k, f := range freq {
+		want := math.Pow(theta, -float64(2*k)/float64(headDim))
+		if math.Abs(float64(f)-want) > 1e-6*want {
+			return false
+		}
+	}
+	return true
 }
