@@ -169,7 +169,7 @@ FUZZERS := ir:FuzzParseText ir:FuzzParseJSON ir:FuzzParseExpr ir:FuzzParsePiece 
 	interchange:FuzzParseProfile interchange:FuzzFlatten \
 	importers/checkpoint:FuzzSafetensors importers/checkpoint:FuzzJSON importers/checkpoint:FuzzHubID \
 	importers/quantised:FuzzMatrix importers:FuzzImportConfig \
-	validate:FuzzFlat compiler/readback:FuzzReadback compiler/cli:FuzzParseNPY app/prompts:FuzzParse text/tokenizer:FuzzLoad text/tokenizer/regex:FuzzCompile \
+	validate:FuzzFlat readback:FuzzReadback compiler/cli:FuzzParseNPY app/prompts:FuzzParse text/tokenizer:FuzzLoad text/tokenizer/regex:FuzzCompile \
 	text/jinja:FuzzRender text/jinja:FuzzFromJSON text/chat:FuzzFormat text/sampling:FuzzConfig \
 	text/reply:FuzzReader app/serve:FuzzRequest text/grammar:FuzzSchema search:FuzzFiles compiler/agent:FuzzPaths \
 	explore:FuzzReadScript text/tokenizer:FuzzNFC text/tokenizer:FuzzVocabulary app/cli:FuzzLauncher internal/hostile:FuzzVerdict \

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/compiler/readback"
 	"amkc/ir"
+	"amkc/readback"
 	"amkc/validate"
 	"amkc/validate/kernel"
 )

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/compiler/readback"
 	"amkc/ir"
+	"amkc/readback"
 	"amkc/runtime/host"
 	"amkc/validate"
 	"amkc/validate/kernel"

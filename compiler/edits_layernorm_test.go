@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/codegen"
-	"amkc/compiler/readback"
 	"amkc/ir"
+	"amkc/readback"
 )
 
 // What a program says of a LayerNorm and of an activation is what the kernel computes, or it is refused.

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"amkc/codegen"
-	"amkc/compiler/readback"
 	"amkc/ir"
+	"amkc/readback"
 	"amkc/refvm"
 	"amkc/validate"
 	"amkc/validate/kernel"

@@ -13,9 +13,9 @@ import (
 
 	"amkc/codegen"
 	"amkc/compiler/builddir"
-	"amkc/compiler/readback"
 	"amkc/importers/checkpoint"
 	"amkc/ir"
+	"amkc/readback"
 	"amkc/validate"
 )
 

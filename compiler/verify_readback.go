@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"amkc/codegen"
-	"amkc/compiler/readback"
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/readback"
 	"amkc/runtime/infile"
 	"amkc/validate"
 	"amkc/validate/kernel"

@@ -18,7 +18,7 @@ EXCEPT = {
     "compiler/cli/kill_test.go": "draws the moment at which a build is killed, and any will do",
     "compiler/cache_test.go": "interrupts a compiler at some moment, and any will do",
     "scripts/test_check_clocks.py": "has examples of what is found",
-    "compiler/evaluate/evaluate_test.go": "a limit of a nanosecond, which is always over",
+    "search/evaluate/evaluate_test.go": "a limit of a nanosecond, which is always over",
 }
 
 

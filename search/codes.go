@@ -78,7 +78,7 @@ stage such as gate_up, or the path of a knob. A knob of which no value makes a d
 not varied.`)
 )
 
-// Codes of refusals by compiler/evaluate.
+// Codes of refusals by search/evaluate.
 const (
 	CodeFloor  = "AMK6103" // a time that is impossible
 	CodeIdle   = "AMK6109" // the same step as that of the baseline

@@ -12,12 +12,12 @@ import (
 
 	"amkc/app/front"
 	"amkc/compiler"
-	"amkc/compiler/evaluate"
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/knobs"
 	"amkc/runtime/infile"
 	"amkc/search"
+	"amkc/search/evaluate"
 )
 
 // evalFlags are the flags of eval.

@@ -14,13 +14,13 @@ import (
 
 	"amkc/app/front"
 	"amkc/compiler"
-	"amkc/compiler/evaluate"
 	"amkc/compiler/version"
 	"amkc/ir/diag"
 	"amkc/knobs"
 	"amkc/runtime/infile"
 	"amkc/runtime/progress"
 	"amkc/search"
+	"amkc/search/evaluate"
 )
 
 // searchFlags are the flags of search.

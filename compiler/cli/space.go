@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"amkc/compiler/evaluate"
 	"amkc/knobs"
 	"amkc/search"
+	"amkc/search/evaluate"
 )
 
 func spaceVerb() verb {

@@ -160,7 +160,7 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// Predictions below what memory takes are refused (package compiler/evaluate), and so no measured step of more than L2
+// Predictions below what memory takes are refused (package search/evaluate), and so no measured step of more than L2
 // holds may be. Ceilings are what the rate was fitted to, and may be below it by as much as predictions may.
 func TestNothingIsFasterThanMemory(t *testing.T) {
 	found := 0

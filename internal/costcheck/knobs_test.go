@@ -10,8 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/compiler/evaluate"
 	"amkc/ir"
+	"amkc/search/evaluate"
 )
 
 // variants are the builds of section ablations whose difference the model follows: what bench/ablations.py changes
@@ -176,7 +176,7 @@ func TestKnobsHold(t *testing.T) {
 	}
 }
 
-// TestErrorOfPredictedRatios holds the error that verdicts give predictions (compiler/evaluate) to what it is over all
+// TestErrorOfPredictedRatios holds the error that verdicts give predictions (search/evaluate) to what it is over all
 // published ratios.
 func TestErrorOfPredictedRatios(t *testing.T) {
 	if !everything() {

@@ -14,12 +14,12 @@ import (
 
 	"amkc/codegen"
 	"amkc/compiler"
-	"amkc/compiler/readback"
 	"amkc/cost"
 	"amkc/importers"
 	"amkc/importers/checkpoint"
 	"amkc/ir"
 	"amkc/passes"
+	"amkc/readback"
 	"amkc/refvm"
 	"amkc/validate"
 	"amkc/validate/kernel"

@@ -3,8 +3,8 @@ package readback_test
 import (
 	"testing"
 
-	"amkc/compiler/readback"
 	"amkc/internal/watch"
+	"amkc/readback"
 	"amkc/validate"
 )
 

@@ -88,7 +88,7 @@ func optionsToDamage(t *testing.T, model string) (o compiler.Options, err error)
 // candidate on a GPU that finds it ten times as fast as its baseline. What is not proved is never built or launched;
 // and nothing that computes something else passes, because what is checked is what the reference VM makes of it.
 //
-//	go test ./compiler/evaluate -run DamagedSchedulesAreNeverKept -timeout 2h -args -fault-models all
+//	go test ./search/evaluate -run DamagedSchedulesAreNeverKept -timeout 2h -args -fault-models all
 func TestDamagedSchedulesAreNeverKept(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")

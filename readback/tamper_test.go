@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/compiler/readback"
 	"amkc/ir"
+	"amkc/readback"
 )
 
 var files = readback.Files

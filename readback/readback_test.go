@@ -9,12 +9,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"amkc/compiler/readback"
 	"amkc/ir"
+	"amkc/readback"
 	"amkc/validate"
 )
 
-const golden = "../../testdata/golden"
+const golden = "../testdata/golden"
 
 // headers are those of a golden build, or of its passes, in the order of readback.Files. The model is the build's.
 func headers(t testing.TB, dir string) [5][]byte {
