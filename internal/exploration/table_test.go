@@ -114,8 +114,8 @@ func writeReport(t *testing.T, rows []*Row, seconds float64) {
 	require.NoError(t, os.WriteFile(filepath.Join(*report, "explore.md"), []byte(r.Markdown()), 0o644))
 }
 
-// scheduleSeconds is the processor time of one schedule of job launch of the first build of the table, which is
-// compiled: of the 20 that a second run has more than the first.
+// scheduleSeconds is the processor time of one schedule of job launch of the first build of the table: of the 20 that a
+// second run has more than the first.
 func scheduleSeconds(t *testing.T) float64 {
 	t.Helper()
 	o := exactOptions(t)
