@@ -163,14 +163,24 @@ func (a *attempt) drawOnHost(s *host.Session, o *sampling.Options, prompt []int,
 	return all, err
 }
 
-// ends compares with the plain kernels of reference.cu, at the first and at the last position of each variant.
+// ends compares with the plain kernels of reference.cu, at the first and at the last position of each variant. The last
+// positions of all are decoded by the widest pass, which sees the longest context then.
 func (a *attempt) ends() error {
 	return a.open(host.Options{}, func(s *host.Session) error {
 		at := []int{0}
 		for _, end := range s.Info().VariantEnds {
 			at = append(at, end-1, end)
 		}
-		at = at[:len(at)-1] // nothing follows the last variant
+		at = at[:len(at)-2] // nothing follows the last variant
+		widest := 1
+		for _, p := range a.facts.Passes {
+			if p.Sequences == 0 {
+				widest = max(widest, p.Rows)
+			}
+		}
+		for position := max(at[len(at)-1]+1, s.Info().MaxSeq-widest); position < s.Info().MaxSeq; position++ {
+			at = append(at, position)
+		}
 		for first := 0; first < len(at); {
 			n := 1
 			for first+n < len(at) && at[first+n] == at[first]+n {

@@ -95,16 +95,16 @@ var builds = []small{
 		tiling: `"loop": {"barrier": 1}, "warps": {"o": 2, "down": 4}`,
 		config: `{"hidden_size": 1056, "intermediate_size": 64, "vocab_size": 32}`},
 	// the producer is a warp, and more chunks may be in flight than the end of a step and the first product have, but
-	// not those of a layer; an SM without cache rows waits at the barrier of a step that does not come, and in passes
-	// each has a group of the rows
+	// not those of a layer; and in passes each SM has a group of the rows
 	{name: "layer barriers of a warp", arch: 80, sms: 2, jobs: []string{"launch", "stops", "abort", "rows2"},
 		config: `{"num_attention_heads": 8, "num_key_value_heads": 1, "head_dim": 8}`,
 		ring:   `"chunk_bytes": 4096, "in_flight": 16`, tiling: `"loop": {"barrier": 1}`, shared: 106496,
 		edit: func(o *compiler.Options) { o.Passes = []ir.Pass{{Rows: 2}} }},
-	// passes whose layers fit into the ring, so that the producer is at the first barrier before the consumers
-	{name: "layer barriers of short layers", arch: 80, sms: 2, wide: true, jobs: passed, edit: several,
+	// layers fit into the ring, so that the producer reaches a barrier before the consumers: the first of a pass, and
+	// on the SM without cache rows that of a step that does not come
+	{name: "layer barriers of short layers", arch: 80, sms: 2, wide: true, jobs: append(slices.Clone(passed), "stops"),
 		config: `{"num_key_value_heads": 1}`, ring: `"chunk_bytes": 4096, "in_flight": 16`,
-		tiling: `"loop": {"barrier": 1}`},
+		tiling: `"loop": {"barrier": 1}`, edit: several},
 	// each SM has a group of the rows of a pass, and copies the cache rows that the other appends; the ring has more
 	// slots than the first product of a step has chunks
 	{name: "groups of rows", arch: 75, sms: 2, jobs: []string{"launch", "rows2"},
