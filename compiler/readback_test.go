@@ -99,7 +99,11 @@ func TestEveryBuildReadsBack(t *testing.T) {
 						continue // architectures that are not supported, and too few splits
 					}
 					if _, err := codegen.CUDA(l.Program); err != nil {
-						require.Contains(t, err.Error(), "AMK4005", name) // too large for a stage body
+						want := "AMK4005" // too large for a stage body
+						if strings.HasPrefix(name, "llama-layer-") {
+							want = "AMK4003" // sizes that differ, in schedules other than the default
+						}
+						require.Contains(t, err.Error(), want, name)
 						continue
 					}
 					compiled[filepath.Base(dir)] = true

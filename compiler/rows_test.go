@@ -57,7 +57,8 @@ func (c *passCase) lower(t *testing.T, pass ir.Pass) *Scheduled {
 	target.SMs = c.sms
 	o := Options{Model: filepath.Join(root, "models", c.model), Name: "m", Target: &target, DType: &c.dtype,
 		MaxSeq: passPositions, Formats: formats, Check: true, Pass: pass, Config: ir.ScheduleConfig{
-			Tiling: map[string]map[string]int{"attention": {"split_from": 21}, "ring": {"chunk_bytes": 4096}}}}
+			Tiling: map[string]map[string]int{
+				"attention": {"max_splits": 16, "split_from": 21}, "ring": {"chunk_bytes": 4096}}}}
 	if c.cache {
 		cache := ir.I8
 		o.Cache = &cache

@@ -55,7 +55,7 @@ func TestHostSourcesImportNothingElse(t *testing.T) {
 				below, found := Below(imported)
 				require.True(t, found, "%s imports %s", name, imported)
 				require.Contains(t, []string{
-					"app/chrometrace", "app/dialogue", "app/engine", "app/library", "app/library/capi",
+					"app/chrometrace", "app/dialogue", "app/engine", "app/front", "app/library", "app/library/capi",
 					"app/prompts", "app/report", "app/serve", "driver", "host", "infile", "outfile", "printable",
 					"progress", "shape", "text/chat", "text/draft", "text/grammar", "text/jinja",
 					"text/reply", "text/sampling", "text/stopping", "text/tokenizer", "text/tokenizer/chars",

@@ -16,9 +16,9 @@ func TestBytesOfPasses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("make test-all runs it")
 	}
-	move := func(pass ir.Pass, pos int) *cost.Traffic {
+	move := func(pass ir.Pass, pos int, built ...ir.Pass) *cost.Traffic {
 		l, err := compiler.RunPasses(compiler.Options{Model: root + "testdata/configs/llama-3.1-8b", Name: "m",
-			ConfigOnly: true, Target: ir.FindTarget("h200"), Pass: pass,
+			ConfigOnly: true, Target: ir.FindTarget("h200"), Pass: pass, Passes: built,
 			Config: asMade(row{earlier: true}, byDefault)})
 		require.NoError(t, err)
 		p, err := cost.TrafficAt(l.Program, pos)
@@ -26,9 +26,9 @@ func TestBytesOfPasses(t *testing.T) {
 		return p
 	}
 	for _, pos := range []int{128, 2048} {
-		one := move(ir.Pass{}, pos)
 		for _, pass := range []ir.Pass{ir.PassOf(1, 2), ir.PassOf(1, 8), ir.PassOf(8, 1), ir.PassOf(2, 4)} {
-			have, n, s := move(pass, pos), int64(pass.NumTokens()), int64(pass.NumSequences())
+			one, have := move(ir.Pass{}, pos, pass), move(pass, pos, pass)
+			n, s := int64(pass.NumTokens()), int64(pass.NumSequences())
 			polled := n * one.Polled
 			if pass == ir.PassOf(1, 8) && pos == 128 {
 				// Four units of two rows each poll what one polls of a kv head: q of 4 heads, and k and v, once to
