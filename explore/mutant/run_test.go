@@ -136,11 +136,13 @@ func page(r *explore.MutantReport, of []small) string {
 	for _, why := range slices.Sorted(maps.Keys(r.Stays)) {
 		fmt.Fprintf(&b, "* %d: %s\n", r.Stays[why], why)
 	}
-	b.WriteString("\n## Unreached\n\nNo build comes to these sites:\n\n")
 	last := ""
 	for _, m := range r.Results {
 		site, _, _ := strings.Cut(m.ID, ": ")
 		if m.Fate == explore.Unreached && site != last {
+			if last == "" {
+				b.WriteString("\n## Unreached\n\nNo build reaches these sites:\n\n")
+			}
 			fmt.Fprintf(&b, "* %s\n", site)
 			last = site
 		}
