@@ -256,7 +256,7 @@ func (a *attempt) abort() error {
 				err = errors.Join(a.mayGoOn(begun.Steps), s.Rewind(1))
 			}
 		}
-		if err := a.aborted(err); err != nil {
+		if err := a.aborted(err, len(told)); err != nil {
 			return err
 		}
 		if s.Position() == 0 { // the token was not decoded
@@ -296,8 +296,10 @@ func (a *attempt) mayGoOn(since uint64) error {
 	return nil
 }
 
-// aborted takes a launch that the host has aborted for one that went as it should.
-func (a *attempt) aborted(err error) error {
+// aborted takes a launch that the host has aborted for one that went as it should. Until then it told the host n
+// tokens: SM 0 tells none of a step in which it cancelled a wait. The producer, whose waits are recorded in the first
+// stage, is steps ahead.
+func (a *attempt) aborted(err error, n int) error {
 	var stall *host.StallError
 	if !errors.As(err, &stall) || len(a.schedule.HostStores) == 0 {
 		return err
@@ -305,6 +307,9 @@ func (a *attempt) aborted(err error) error {
 	for _, sm := range stall.Stalls {
 		if !sm.Followed {
 			return err
+		}
+		if sm.SM == 0 && n > sm.Step && sm.Stage != a.facts.Stages[0] {
+			a.found("difference", "SM 0 cancelled a wait of step %d, and told the host %d tokens", sm.Step, n)
 		}
 	}
 	return a.garbageUntilNow()
