@@ -58,7 +58,14 @@ func Project(p *ir.Program, g *ir.Graph, name string, passes ...*ir.Program) (ma
 		Prompt        int      // tokens that the kernel for prompts takes; 0: there is none
 		Library       string   // package of libamk.so
 	}{name, Gencode(p.Target.Arch), p.Model.MaxSeq - 1, p.Model, p.Target, nil, facts.Prompt, LibraryPackage}
+	var before shape.Pass
 	for _, q := range passes {
+		if !q.Pass.HasKernel() || !q.Pass.Follows(before) {
+			return nil, diag.Errorf(codeStructure, fmt.Sprintf("pass of %v", q.Pass), "want programs of passes of 2 "+
+				"to %d tokens, one of each size: rows of one sequence, by their number, then a row of each of "+
+				"several, and then several rows of each of as many", shape.MaxTokens)
+		}
+		before = q.Pass
 		dir := q.Pass.Dir()
 		data.Passes = append(data.Passes, dir)
 		if err := passFiles(files, dir, p, q); err != nil {
@@ -138,10 +145,6 @@ func includeHeaders(files map[string][]byte) {
 // common with the program p of one token: the weights and caches, and in which order sums are added up.
 func passFiles(files map[string][]byte, dir string, p, q *ir.Program) error {
 	where := fmt.Sprintf("pass of %v", q.Pass)
-	if !q.Pass.HasKernel() || files[dir+"/schedule.amk"] != nil {
-		return diag.Errorf(codeStructure, where, "want programs of passes of 2 to %d tokens, rows of one sequence or "+
-			"as many of each of several, one of each size", shape.MaxTokens)
-	}
 	if knob := knobs.OtherOrder(&p.Config, &q.Config); knob != "" {
 		return diag.Errorf(codeStructure, where, "has another %s than the program of one token; want the same, for "+
 			"logits that do not depend on the pass", knob)

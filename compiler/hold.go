@@ -151,7 +151,9 @@ func (h *holder) compare(at int, s *publisher, got []float32, want []refvm.Reach
 		case got[i] != got[i] && w.Value != w.Value: // no number, as it should be
 			continue
 		case inside && w.Lo != w.Hi:
-			r.Most = max(r.Most, w.Off(got[i])/w.Radius)
+			if part := w.Off(got[i]) / w.Radius; part < math.Inf(1) { // and a number, which JSON has
+				r.Most = max(r.Most, part)
+			}
 			continue
 		case inside:
 			continue

@@ -25,6 +25,7 @@ import (
 	"amkc/runtime/infile"
 	"amkc/runtime/printable"
 	"amkc/runtime/progress"
+	"amkc/runtime/shape"
 	"amkc/validate"
 	"amkc/validate/kernel"
 )
@@ -78,7 +79,14 @@ func Verify(dir string, tell progress.Func) (*Verification, error) {
 	p := v.readProgram(dir, "")
 	v.readBack(dir, "", p)
 	passes, all := []*ir.Program{}, p != nil && v.proves(p)
+	var before shape.Pass
 	for _, of := range m.Facts.Passes {
+		if !of.HasKernel() || !of.Follows(before) {
+			v.Findings.Add(diag.Errorf(codeNotEmitted, filepath.Join(dir, host.ManifestFile),
+				"facts.passes has %v after %v, which no build has", of.Pass, before))
+			return v, nil
+		}
+		before = of.Pass
 		sub := of.Dir()
 		q := v.readProgram(dir, sub)
 		v.readBack(dir, sub, q)

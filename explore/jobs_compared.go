@@ -174,8 +174,8 @@ func (a *attempt) ends() error {
 		at = at[:len(at)-2] // nothing follows the last variant
 		widest := 1
 		for _, p := range a.facts.Passes {
-			if p.Sequences == 0 {
-				widest = max(widest, p.Rows)
+			if p.NumSequences() == 1 {
+				widest = max(widest, p.NumRows())
 			}
 		}
 		for position := max(at[len(at)-1]+1, s.Info().MaxSeq-widest); position < s.Info().MaxSeq; position++ {

@@ -106,6 +106,7 @@ func Work(in io.Reader, out io.Writer) int {
 			return 2
 		}
 		if err := results.Encode(w.carryOut(&o)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
 			return 2
 		}
 	}

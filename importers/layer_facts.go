@@ -32,8 +32,7 @@ func (m *importer) layerFacts(d *decoder, model *ir.Model) []ir.LayerFacts {
 		of, isObject := get(own, key).(*checkpoint.Object)
 		if err != nil || layer < 0 || layer >= len(layers) || read[layer] || !isObject {
 			m.fail(codeField, perLayerConfig, "has %s: %s; want numbers of layers from 0 to %d, each once, and "+
-				"objects "+
-				"of the fields that they have otherwise", spell(key), spell(get(own, key)), len(layers)-1)
+				"objects of the fields that they have otherwise", spell(key), spell(get(own, key)), len(layers)-1)
 			continue
 		}
 		read[layer] = true

@@ -189,8 +189,7 @@ func (t *textParser) entity(c *cursor) {
 		t.loop = nil
 	default:
 		c.fail(c.i, "unexpected %s, want model, facts, layers, target, pass, config, page, buffer, group, variant, "+
-			"counter, "+
-			"stage, loop or end", c.found())
+			"counter, stage, loop or end", c.found())
 	}
 }
 

@@ -2,7 +2,6 @@ package passes
 
 import (
 	"amkc/ir/diag"
-
 	"amkc/passes/loops"
 )
 

@@ -232,6 +232,10 @@ func (b *builder) readWidths() {
 		return
 	}
 	r.taken[c.name] = true
+	if most := ir.ModelBound("layers").Hi; m.Layers > most {
+		r.fail(c.at, "%s has widths of %d layers; want %d layers at most", c.name, m.Layers, most)
+		return
+	}
 	var layers []ir.LayerFacts
 	for _, v := range c.value.list {
 		if v.kind != integer || v.n < 1 || v.n > most {

@@ -43,7 +43,7 @@
 //	                                                  the last hidden state, which logits are made of
 //	LAYERNORM of a BF16 or F16 vector                 the result is rounded once to x's type
 //	a vector of a 16-bit model times one of I4 or I8  to 16-bit integers, by 128 columns, for the product (digits.go)
-//	a vector of a 16-bit model times one of F8E4M3    to F16 times a power of two, by 128 columns, for it (fp16.go)
+//	a vector of a 16-bit model times one of F8E4M3    to F16 times a power of two, by 128 columns, for it (round.go)
 //	rows of a KV cache of I8                          to multiples of the scale of the row, also the step's own as
 //	                                                  attention sees it; see cache.go for how their values are weighed
 //	attention probabilities, before they weigh V      to the type of the cache, except that of the step's own row, which

@@ -71,7 +71,6 @@ def spans(numbers):
 
 
 # Why lines of a header do not run. A header of which all lines run has no reason here, and one with gaps has.
-HIDDEN = "for embeddings of texts, which no job asks for"
 GAPS = {
     "attention_rows_mma.cuh": "a second block of a warp: texts of jobs have few rows",
     "choice.cuh": "equal scores, penalties by count, and logits of which none may be chosen",
@@ -82,14 +81,10 @@ GAPS = {
     "gemm_mma.cuh": "matrices of more columns than a warp has at once",
     "gemv_mma.cuh": "matrices of more columns than a warp has at once",
     "heads_mma.cuh": "a larger maximum in a later block: texts of jobs have few rows",
-    "hidden.cuh": HIDDEN,
-    "prompt_append.cuh": "norms over all heads at once, in prompts",
     "prompt_gemm.cuh": "matrices of more columns than a stage has",
-    "prompt_hidden.cuh": HIDDEN,
+    "read.cuh": "regions of more words than the threads of a launch read at once",
     "reference_attention.cuh": "rows of the cache beside those that should be there, which `ends` does not ask for",
     "reference_weights.cuh": "matrices in e4m3: no build that has them runs `ends`",
-    "sampling.cuh": "logits that are not numbers",
-    "search.cuh": "sequences that draw by settings of their own, and top-k of all tokens",
     "step.cuh": "embeddings that the caller gives in the place of a token",
 }
 

@@ -4,10 +4,7 @@
 // Results go to stdout; errors and progress go to stderr, progress on a terminal only. Exit codes: 0 success; 1 the
 // input is at fault, or check found differences; 2 bad usage or a broken environment.
 //
-// The package is copied into every emitted launcher. It imports the standard library, runtime/host with its
-// chrometrace and report, text/chat, app/dialogue, app/front, runtime/driver, runtime/infile, runtime/outfile,
-// runtime/printable, runtime/progress, text/sampling, app/serve and text/tokenizer, and must not import any
-// other package of amkc.
+// The package is copied into every emitted launcher. Test internal/layering lists what it may import.
 package cli
 
 import (

@@ -1,5 +1,5 @@
 // Package front is what amkc and launchers share of the verbs that decode: flags, how a completion is decoded, and how
-// a server starts. It must not know how models are compiled.
+// a server starts. It is copied into every emitted launcher, and must not know how models are compiled.
 package front
 
 import (

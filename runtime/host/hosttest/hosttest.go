@@ -146,7 +146,7 @@ func Facts() host.Facts {
 // AddPasses gives a build kernels for passes of several tokens, of the stages that it has.
 func AddPasses(f *host.Facts, passes ...shape.Pass) {
 	for _, p := range passes {
-		f.Passes = append(f.Passes, host.PassFacts{Pass: p, Stages: f.Stages})
+		f.Passes = append(f.Passes, host.PassFacts{Pass: p.Written(), Stages: f.Stages})
 	}
 }
 
