@@ -342,7 +342,7 @@ class Package(unittest.TestCase):
             self.model.generate([5] * 2000)
         with self.assertRaisesRegex(amk.InputError, "make"):
             amk.Model(MODEL, library="/nowhere/libamk.so")
-        with self.assertRaisesRegex(amk.InputError, "no library of amkc"):
+        with self.assertRaisesRegex(amk.InputError, "not a library of amkc"):
             amk.Model(MODEL, library=os.path.abspath(__file__))
 
     def test_bias(self):
