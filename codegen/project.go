@@ -217,7 +217,7 @@ func Origin(file string) string {
 	return ""
 }
 
-// isPassDir reports whether a directory, with a slash behind it, is that of a program for passes of several tokens.
+// isPassDir reports whether a directory, with a trailing slash, is that of a program for passes of several tokens.
 func isPassDir(dir string) bool {
 	for sequences := range shape.MaxTokens {
 		for rows := range shape.MaxTokens {

@@ -42,7 +42,8 @@ func (m *Model) Of(layer int) *LayerFacts {
 	return &facts[0]
 }
 
-// FirstIndex is what {i} is the first time that a stage runs: in a loop, or in none.
+// FirstIndex is the value of {i} in the first iteration that a stage runs in; 0 outside of loops, where l is nil.
+// Iterations of other kinds may have buffers of another format by the same names.
 func FirstIndex(s *Stage, l *Loop) int {
 	if l == nil {
 		return 0

@@ -149,7 +149,7 @@ func runAssign(s *State) error {
 func dropKept(p *ir.Program, v *ir.Variant) {
 	buffers, counters := rewrite.NewBuffers(p), ir.CounterDirectory(v)
 	declared := func(counter string, st *ir.Stage, loop *ir.Loop) int {
-		if m, ok := counters.Find(counter, rewrite.FirstIndex(st, loop)); ok {
+		if m, ok := counters.Find(counter, ir.FirstIndex(st, loop)); ok {
 			return m.Declared
 		}
 		return -1
@@ -158,7 +158,7 @@ func dropKept(p *ir.Program, v *ir.Variant) {
 	rewrite.EachStage(v, func(st *ir.Stage, loop *ir.Loop) {
 		out := lastOp(st).Out
 		stays := len(out) > 0 && !slices.ContainsFunc(out, func(o ir.Operand) bool {
-			b := buffers.Find(o.Buf, rewrite.FirstIndex(st, loop))
+			b := buffers.Find(o.Buf, ir.FirstIndex(st, loop))
 			return b == nil || b.Space != ir.SMEM
 		})
 		if c := declared(st.Signal, st, loop); stays && c >= 0 {
@@ -244,7 +244,7 @@ func place(p *ir.Program) {
 	best, partial := map[string]bool{}, map[string]bool{}
 	note := func(to map[string]bool, out []ir.Operand, st *ir.Stage, loop *ir.Loop) {
 		for _, o := range out {
-			if b := buffers.Find(o.Buf, rewrite.FirstIndex(st, loop)); b != nil {
+			if b := buffers.Find(o.Buf, ir.FirstIndex(st, loop)); b != nil {
 				to[b.Name] = true
 			}
 		}

@@ -74,7 +74,7 @@ func shareKinds(loop *ir.Loop, buffers rewrite.Buffers) {
 // read is stored alike.
 func sameStages(lists [][]*ir.Stage, loop *ir.Loop, buffers rewrite.Buffers, at func([]*ir.Stage) *ir.Stage) bool {
 	text := func(s ir.Stage) string {
-		stored, i := "", rewrite.FirstIndex(&s, loop)
+		stored, i := "", ir.FirstIndex(&s, loop)
 		for _, o := range s.Ops {
 			for _, in := range o.In {
 				if b := buffers.Find(in.Buf, i); b != nil && b.Kind == ir.Weight {

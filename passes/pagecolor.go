@@ -92,7 +92,7 @@ func resultsOfAttention(p *ir.Program) map[string]bool {
 					continue
 				}
 				for _, o := range s.Ops[k].Out {
-					if b := buffers.Find(o.Buf, rewrite.FirstIndex(s, loop)); b != nil {
+					if b := buffers.Find(o.Buf, ir.FirstIndex(s, loop)); b != nil {
 						out[b.Name] = true
 					}
 				}

@@ -84,7 +84,7 @@ func setThresholds(v *ir.Variant) error {
 func declareCounters(v *ir.Variant, buffers rewrite.Buffers) {
 	known := ir.CounterDirectory(v)
 	rewrite.EachStage(v, func(st *ir.Stage, loop *ir.Loop) {
-		i := rewrite.FirstIndex(st, loop)
+		i := ir.FirstIndex(st, loop)
 		if _, there := known.Find(st.Signal, i); there || st.Signal == "" {
 			return
 		}

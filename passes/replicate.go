@@ -17,7 +17,7 @@ import (
 // the norms themselves then.
 var Replicate = Pass{
 	Name:  "replicate",
-	Doc:   "where norms of branches are added to the residual, keep it on every SM, or norm branches at its owners",
+	Doc:   "if norms of branches are added to the residual, keep it on every SM, or compute the norms at its owners",
 	After: []string{"assign"},
 	Run:   runReplicate,
 }
@@ -104,7 +104,7 @@ func replicationOf(p *ir.Program, v *ir.Variant) *replication {
 			return
 		}
 		op, norm := lastOp(s), r.normBefore(s, loop)
-		kept := r.buffers.Find(op.Out[0].Buf, rewrite.FirstIndex(s, loop))
+		kept := r.buffers.Find(op.Out[0].Buf, ir.FirstIndex(s, loop))
 		if ok = ok && len(s.Ops) == 1 && len(op.Out) == 2 && (op.Code == ir.EMBED || norm != nil) &&
 			(r.residual == nil || r.residual == kept); !ok {
 			return
@@ -113,7 +113,7 @@ func replicationOf(p *ir.Program, v *ir.Variant) *replication {
 		if norm != nil {
 			r.norms[s] = norm
 		}
-		sum := r.buffers.Find(op.Out[1].Buf, rewrite.FirstIndex(s, loop))
+		sum := r.buffers.Find(op.Out[1].Buf, ir.FirstIndex(s, loop))
 		r.sums[sum.Name], r.dtype = true, sum.DType
 		for _, i := range rewrite.Indices(s, loop) {
 			if name, err := ir.Resolve(s.Signal, i); err == nil {
@@ -200,7 +200,7 @@ func (r *replication) own(sm, whole ir.Range) []ir.Operand {
 func (r *replication) readOwn(s *ir.Stage, loop *ir.Loop) {
 	for k := range s.Ops {
 		for i, o := range s.Ops[k].In {
-			if b := r.buffers.Find(o.Buf, rewrite.FirstIndex(s, loop)); b != nil && r.sums[b.Name] {
+			if b := r.buffers.Find(o.Buf, ir.FirstIndex(s, loop)); b != nil && r.sums[b.Name] {
 				s.Ops[k].In[i] = view(r.rounded, append([]ir.Range{ir.Index(onSM)}, o.Dims...)...)
 			}
 		}

@@ -23,7 +23,7 @@ import (
 // its owners, the same products are cut into as many parts.
 var SplitK = Pass{
 	Name:  "split_k",
-	Doc:   "cut columns of products between SMs where their tiles spread unevenly, and norms of branches are added",
+	Doc:   "in such models, cut the columns of products whose tiles spread unevenly over the SMs",
 	After: []string{"replicate"},
 	Run:   runSplitK,
 }
@@ -74,7 +74,7 @@ func runSplitK(s *State) error {
 // branchOf returns the vector that a stage publishes which is a product and no more, as its buffer is declared.
 func branchOf(p *ir.Program, st *ir.Stage, loop *ir.Loop) *ir.Buffer {
 	if op := &st.Ops[0]; loop != nil && len(st.Ops) == 1 && op.Code == tokensOf(p.Pass).product() {
-		return rewrite.NewBuffers(p).Find(op.Out[0].Buf, rewrite.FirstIndex(st, loop))
+		return rewrite.NewBuffers(p).Find(op.Out[0].Buf, ir.FirstIndex(st, loop))
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ func branchesAdded(p *ir.Program, v *ir.Variant) map[string]bool {
 		read := map[string]bool{} // by this stage
 		for k := range st.Ops {
 			for _, o := range st.Ops[k].In {
-				b := buffers.Find(o.Buf, rewrite.FirstIndex(st, loop))
+				b := buffers.Find(o.Buf, ir.FirstIndex(st, loop))
 				if b == nil || !b.Layout.Words() || read[b.Name] {
 					continue
 				}
@@ -114,7 +114,7 @@ func addsNorm(st *ir.Stage) bool {
 // (docs/performance.md has both). Parts are whole quads of columns, divide the SMs, and have no more values in all than
 // the kernel adds up.
 func bestParts(p *ir.Program, st *ir.Stage, loop *ir.Loop) int {
-	matrix := rewrite.NewBuffers(p).Find(st.Ops[0].In[1].Buf, rewrite.FirstIndex(st, loop))
+	matrix := rewrite.NewBuffers(p).Find(st.Ops[0].In[1].Buf, ir.FirstIndex(st, loop))
 	f := matrix.Format()
 	if f == nil {
 		return 1
@@ -164,7 +164,7 @@ func cutColumns(st *ir.Stage, parts int) {
 // addParts lets a stage add the parts of its branch up: of the rows that it adds, and of the whole branch for its norm.
 func addParts(p *ir.Program, st *ir.Stage, loop *ir.Loop, parts map[string]int) {
 	norm := &st.Ops[0]
-	b := rewrite.NewBuffers(p).Find(norm.In[0].Buf, rewrite.FirstIndex(st, loop))
+	b := rewrite.NewBuffers(p).Find(norm.In[0].Buf, ir.FirstIndex(st, loop))
 	if b == nil || parts[b.Name] < 2 {
 		return
 	}

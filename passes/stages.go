@@ -42,7 +42,7 @@ func keepersOf(b rewrite.Buffers) keepers {
 		rewrite.EachStage(&b.Program.Variants[i], func(st *ir.Stage, loop *ir.Loop) {
 			for _, op := range st.Ops {
 				for _, o := range op.In {
-					if buf := b.Find(o.Buf, rewrite.FirstIndex(st, loop)); buf != nil && buf.Kind == ir.Activation &&
+					if buf := b.Find(o.Buf, ir.FirstIndex(st, loop)); buf != nil && buf.Kind == ir.Activation &&
 						names(op.Out, o.Buf) {
 						k.inPlace[buf.Name] = true
 					}
@@ -57,7 +57,7 @@ func keepersOf(b rewrite.Buffers) keepers {
 func (k keepers) keeps(st *ir.Stage, loop *ir.Loop) bool {
 	return slices.ContainsFunc(st.Ops, func(op ir.Op) bool {
 		return slices.ContainsFunc(op.Out, func(o ir.Operand) bool {
-			buf := k.buffers.Find(o.Buf, rewrite.FirstIndex(st, loop))
+			buf := k.buffers.Find(o.Buf, ir.FirstIndex(st, loop))
 			return buf != nil && k.inPlace[buf.Name]
 		})
 	})

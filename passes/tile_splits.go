@@ -100,7 +100,7 @@ type splitter struct {
 
 // stages are those of the stage in the iterations of a loop, or in none.
 func (s *splitter) stages(whole *ir.Stage, loop *ir.Loop) []*ir.Stage {
-	part, i := ir.NameIn(whole.Layer, partRole), rewrite.FirstIndex(whole, loop)
+	part, i := ir.NameIn(whole.Layer, partRole), ir.FirstIndex(whole, loop)
 	buffers, facts := rewrite.NewBuffers(s.p), s.p.FactsOf(whole, loop)
 	like := buffers.Family(attention(whole).Out[0].Buf, i)
 	shape := []int{facts.Group(), facts.HeadDim + 2}

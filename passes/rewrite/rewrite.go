@@ -55,20 +55,6 @@ func Indices(s *ir.Stage, loop *ir.Loop) []int {
 	return out
 }
 
-// FirstIndex is the value of {i} in the first iteration that a stage runs in; one, whichever, outside of loops, where l
-// is nil. Iterations of other kinds may have buffers of another format by the same names.
-func FirstIndex(s *ir.Stage, l *ir.Loop) int {
-	if l == nil {
-		return 0
-	}
-	for k := range l.Count {
-		if l.Runs(s, k) {
-			return l.Index(k)
-		}
-	}
-	return l.First
-}
-
 // Buffers finds the buffers of a program by name, those that are added through it included.
 type Buffers struct {
 	Program *ir.Program
@@ -173,7 +159,7 @@ func Prune(p *ir.Program) {
 		EachStage(v, func(s *ir.Stage, loop *ir.Loop) {
 			for _, op := range s.Ops {
 				for _, o := range slices.Concat(op.Out, op.In) {
-					b := buffers.Find(o.Buf, FirstIndex(s, loop))
+					b := buffers.Find(o.Buf, ir.FirstIndex(s, loop))
 					if b == nil {
 						continue
 					}
@@ -182,7 +168,7 @@ func Prune(p *ir.Program) {
 					}
 				}
 			}
-			if m, ok := counters.Find(s.Signal, FirstIndex(s, loop)); ok {
+			if m, ok := counters.Find(s.Signal, ir.FirstIndex(s, loop)); ok {
 				declared := v.Counters[m.Declared].Name
 				if _, seen := first[declared]; !seen {
 					first[declared] = len(first)
