@@ -225,16 +225,19 @@ func TestHoldTakesParts(t *testing.T) {
 	require.Nil(t, chain.First, "%v", chain.First)
 }
 
-// An output without a bound is not counted as compared, and NaN has no bound.
+// An output without a bound is not counted as compared. A number whose radius is NaN is a finding: a rule is wrong.
 func TestHoldCountsWhatIsCompared(t *testing.T) {
 	h := &holder{bodies: map[string]*BodyReport{}, seen: map[string]bool{}}
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
-	h.compare(0, &publisher{name: "s", body: "b"}, []float32{1, 2, 3, nan}, []refvm.Reach{
+	h.compare(0, &publisher{name: "s", body: "b"}, []float32{1, 2, nan}, []refvm.Reach{
 		{Value: 1, Lo: 1, Hi: 1}, {Value: 5, Radius: math.Inf(1), Lo: -inf, Hi: inf},
-		{Value: 5, Radius: math.NaN(), Lo: nan, Hi: nan}, {Value: nan, Radius: math.NaN(), Lo: nan, Hi: nan}})
-	require.Equal(t, []*BodyReport{{Body: "b", Outputs: 2, Exact: 1, Unbounded: 2}}, h.report.Bodies)
+		{Value: nan, Radius: math.NaN(), Lo: nan, Hi: nan}})
+	require.Equal(t, []*BodyReport{{Body: "b", Outputs: 2, Exact: 1, Unbounded: 1}}, h.report.Bodies)
 	require.Empty(t, h.report.Beyond)
 	h.compare(1, &publisher{name: "s", body: "b"}, []float32{1}, []refvm.Reach{
 		{Value: nan, Radius: math.Inf(1), Lo: nan, Hi: nan}})
 	require.Len(t, h.report.Beyond, 1)
+	h.compare(2, &publisher{name: "t", body: "c"}, []float32{5}, []refvm.Reach{
+		{Value: 5, Radius: math.NaN(), Lo: nan, Hi: nan}})
+	require.Len(t, h.report.Beyond, 2)
 }
