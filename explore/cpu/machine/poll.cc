@@ -59,7 +59,8 @@ bool polled(const void* word, u32 bytes, u64 value, bool newest, Site site) {
     return false;
   }
   u32 i = 0;
-  while (i < p.count && p.polls[i].word != word) ++i;
+  // A round may load a word, and that word and others in one access: they have values of their own.
+  while (i < p.count && (p.polls[i].word != word || p.polls[i].bytes != bytes)) ++i;
   const u32 version = bucket_of(word).version;
   if (i == p.count || p.polls[i].value != value) {
     if (i != p.count || i == Polls::kMost) polls_end();

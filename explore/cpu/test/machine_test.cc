@@ -225,6 +225,21 @@ void polls() {
     clear(words, 64);
   });
 
+  // A round loads a word in an access of 4 bytes and in one of 16, and finds two values.
+  u32* wide = allocate<u32>(4);
+  wide[1] = 1;
+  m::limit_steps(10000);
+  under_schedules("a poll of two widths", 2, 32, 0, [=] {
+    if (thread_index() != 0) return;
+    if (block_index()) return store_relaxed(wide, 1u);
+    while ((load_relaxed_16(wide).x | load_relaxed(wide)) == 0) {
+    }
+  }, [=](m::Outcome o) {
+    CHECK(o == m::Outcome::kDone && m::reports().empty());
+    clear(wide, 1);
+  });
+  m::limit_steps(~u64(0));
+
   // A bounded wait for what never comes ends by the clock.
   u64 limit = 5000000000;
   under_schedules("a bounded wait", 2, 64, 0, [=] {
