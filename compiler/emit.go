@@ -40,7 +40,7 @@ type Step struct {
 
 // Steps lead from the scheduled program to the text of a build. Their order is held to Step.After by a test.
 var Steps = []Step{
-	{"validate", "prove each program free of deadlocks and races, and that the generated kernel can carry it out",
+	{"validate", "prove each program free of deadlocks and races, and that the generated kernel can run it",
 		[]string{"exchange"}, (*Emission).validate},
 	{"emit", "count the memory that the build needs, and write its sources as text",
 		[]string{"validate"}, (*Emission).emit},

@@ -12,7 +12,7 @@ import (
 // other form on the device than such words, whatever the configuration says.
 var Exchange = Pass{
 	Name:  "exchange",
-	Doc:   "choose for each counter whether it counts or its words carry flags",
+	Doc:   "choose how each counter is kept: as a number in memory, or as flags in the words themselves",
 	After: []string{"assign", "pagecolor"},
 	Run:   runExchange,
 }

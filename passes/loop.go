@@ -8,7 +8,7 @@ import (
 // Loop is the pass that rolls runs of equal stages into loops, by package loops.
 var Loop = Pass{
 	Name:  "loop",
-	Doc:   "roll runs of equal stages into loops, what their calls name one after another into families and groups",
+	Doc:   "roll runs of equal stages into loops; buffers that iterations use in turn become families and groups",
 	After: []string{"assign", "barrier"},
 	Run:   runLoop,
 }

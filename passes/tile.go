@@ -15,7 +15,7 @@ import (
 // positions.
 var Tile = Pass{
 	Name:  "tile",
-	Doc:   "cut stages into grains, and attention into units, with a variant for each interval of positions",
+	Doc:   "cut stages into grains and attention into units; make one variant per interval of positions",
 	After: []string{"fuse"},
 	Run:   runTile,
 }
