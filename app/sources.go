@@ -8,7 +8,7 @@ import "embed"
 // Files are the sources of the packages below.
 //
 //go:embed chrometrace/*.go cli/*.go engine/*.go front/*.go report/*.go report/*.html dialogue/*.go prompts/*.go
-//go:embed serve/*.go serve/*.html library/*.go library/capi/*.go library/capi/amk.h library/example/example.c
+//go:embed serve/*.go serve/*.html library/*.go library/capi/*.go library/capi/*.h library/capi/*.c library/example/*.c
 //go:embed library/shared/*.go
 //go:embed python/LICENSE python/*.py python/pyproject.toml python/amk/*.py python/amk/py.typed
 var Files embed.FS

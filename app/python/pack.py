@@ -17,11 +17,17 @@ def field(name):
         return re.search(rf'^{name} = "(.*)"$', f.read(), re.M)[1]
 
 
+def version():
+    """The version of the package, which the package itself states."""
+    with open(os.path.join(HERE, "amk", "__init__.py"), encoding="utf-8") as f:
+        return re.search(r'^__version__ = "(.*)"$', f.read(), re.M)[1]
+
+
 def contents():
     """The files of the wheel, by name, without their list."""
-    info = f"amk-{field('version')}.dist-info/"
+    info = f"amk-{version()}.dist-info/"
     files = {
-        info + "METADATA": f"Metadata-Version: 2.4\nName: amk\nVersion: {field('version')}\n"
+        info + "METADATA": f"Metadata-Version: 2.4\nName: amk\nVersion: {version()}\n"
         f"Summary: {field('description')}\nLicense-Expression: {field('license')}\nLicense-File: LICENSE\n"
         f"Requires-Python: {field('requires-python')}\n".encode(),
         info + "WHEEL": b"Wheel-Version: 1.0\nGenerator: amkc\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
@@ -43,7 +49,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
         lines += f"{name},sha256={digest},{len(data)}\n"
     files[info + "RECORD"] = (lines + info + "RECORD,,\n").encode()
-    wheel = f"amk-{field('version')}-py3-none-any.whl"
+    wheel = f"amk-{version()}-py3-none-any.whl"
     with zipfile.ZipFile(os.path.join(wheel_directory, wheel), "w", zipfile.ZIP_DEFLATED) as out:
         for name, data in files.items():
             entry = zipfile.ZipInfo(name, FIRST)

@@ -8,11 +8,13 @@ import array
 import contextlib
 import doctest
 import importlib
+import inspect
 import io
 import json
 import os
 import pkgutil
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -20,6 +22,7 @@ import tempfile
 import threading
 import time
 import types
+import typing
 import unittest
 from unittest import mock
 
@@ -156,7 +159,7 @@ class Package(unittest.TestCase):
                     f"print(amk.Model(sys.argv[1]).generate({PROMPT!r}, max_tokens=3).ids)")
             out = subprocess.run([sys.executable, "-c", code, MODEL, work], env={**os.environ, "PYTHONPATH": work},
                                  cwd=work, capture_output=True, text=True, check=True)
-            info = os.path.join(work, "amk-1.0.dist-info")
+            info = os.path.join(work, f"amk-{amk.__version__}.dist-info")
             with open(os.path.join(info, "licenses", "LICENSE")) as f, open(os.path.join(ROOT, "LICENSE")) as own:
                 self.assertEqual(f.read(), own.read())
             with open(os.path.join(info, "METADATA")) as f:
@@ -344,6 +347,60 @@ class Package(unittest.TestCase):
             amk.Model(MODEL, library="/nowhere/libamk.so")
         with self.assertRaisesRegex(amk.InputError, "not a library of amkc"):
             amk.Model(MODEL, library=os.path.abspath(__file__))
+
+    def test_bytes_are_not_ids(self):
+        for call in (self.model.encode, self.model.generate, lambda text: self.model.save_prefix(text, "prefix")):
+            for text in (b"def f", bytearray(b"def f")):
+                with self.assertRaisesRegex(amk.InputError, r"of type byte.*want str"):
+                    call(text)
+
+    def test_the_child_of_a_fork_gets_an_error(self):
+        text = self.model.generate(PROMPT, max_tokens=3, stream=True)
+        next(text)
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            said = []
+            for call in (lambda: self.model.encode("x"), lambda: next(text), lambda: amk.Model(MODEL),
+                         lambda: self.model.generate(PROMPT)):
+                try:
+                    call()
+                    said.append("no error")
+                except amk.MachineError as e:
+                    said.append(str(e))
+            text.close()
+            self.model.close()
+            os.write(write, "\n".join(said).encode())
+            os._exit(0)
+        os.close(write)
+        with os.fdopen(read) as f:
+            ready, _, _ = select.select([f], [], [], 30)
+            if not ready:
+                os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            self.assertRegex(f.read(), r"\A(this process is the child of a fork.*\n?){4}\Z")
+        self.assertEqual(len(list(text)), 2)  # the parent goes on
+
+    def test_the_package_says_what_it_is(self):
+        model = amk.Model(MODEL)
+        self.assertEqual(repr(model), f"<amk.Model {MODEL!r}: {model.vocab} tokens, {model.max_seq} positions>")
+        with model.generate(PROMPT, max_tokens=3, stream=True) as text:
+            next(text)
+            self.assertEqual(repr(text), "<amk.Text: 1 tokens, finish None>")
+        model.close()
+        self.assertEqual(repr(model), f"<amk.Model {MODEL!r}, closed>")
+        self.assertRegex(amk.__version__, r"^\d+\.\d+(\.\d+)?$")
+
+    def test_annotations(self):
+        for kind in (amk.Model, amk.Text):
+            for name, function in vars(kind).items():
+                if not isinstance(function, types.FunctionType) or name.startswith("_") and name != "__init__":
+                    continue
+                if kind is amk.Text and name == "__init__":  # Model.generate makes them
+                    continue
+                hints = typing.get_type_hints(function, vars(importlib.import_module(kind.__init__.__module__)))
+                arguments = [a for a in inspect.signature(function).parameters if a not in ("self", "_")]
+                self.assertEqual(sorted(hints), sorted([*arguments, "return"]), f"{kind.__name__}.{name}")
 
     def test_bias(self):
         self.assertEqual(self.model.generate(PROMPT, max_tokens=2, logit_bias={7: 1000}).ids, [7, 7])

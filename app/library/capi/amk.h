@@ -16,7 +16,8 @@
  * Threads. All functions may be called from any thread. Calls of one model run one at a time, the
  * others wait; amk_free, amk_api_version, amk_encode, amk_decode and amk_chat never wait.
  * One text (amk_text) is for one thread at a time. A process that has loaded the library must not
- * fork and go on in the child, other than by exec; the CUDA driver does not allow it either.
+ * fork and go on in the child, other than by exec: there every function fails with AMK_MACHINE, as
+ * neither Go nor the CUDA driver runs in such a child. amk_free still works.
  *
  * Ids of tokens go from 0 to vocab-1. Text is UTF-8, with its length in bytes.
  */
@@ -30,9 +31,11 @@
 extern "C" {
 #endif
 
-/* The version of this header. Functions and fields are added at a higher one, and nothing that is
- * there changes: a program that was compiled with version N runs with libraries from N on. */
-#define AMK_API_VERSION 2
+/* The version of this header. Functions are added at a higher one, and nothing that is there
+ * changes: a program that was compiled with version N runs with libraries from N on. Version 3 is
+ * the exception: amk_options begins with its size, and amk_default_options has replaced amk_greedy,
+ * so that programs of versions 1 and 2 do not link with it. */
+#define AMK_API_VERSION 3
 
 /* The version of the library, to be compared with AMK_API_VERSION: want at least that. */
 int amk_api_version(void);
@@ -116,6 +119,7 @@ int amk_outputs(amk_model *model, const amk_prompt *prompt, size_t rows, float *
 
 /* How a prompt is continued. docs/sampling.md says what each number does, to the bit. */
 typedef struct amk_options {
+  size_t size;               /* sizeof(amk_options); amk_default_options sets it */
   int32_t max_tokens;        /* at most so many; 0: as many as there are positions for */
   int32_t ignore_eos;        /* not 0: go on after a token that ends the text */
   int32_t top_k;             /* 0: all */
@@ -136,11 +140,12 @@ typedef struct amk_options {
                          object in JSON; NULL: any text. docs/serving.md says what is known of it */
 } amk_options;
 
-/* Sets all options to those that choose the most probable token, with no limit but the positions. */
-void amk_greedy(amk_options *options);
+/* Sets all options to those that choose the most probable token, with no limit but the positions.
+ * `size` is sizeof(amk_options). Functions refuse options that were not set so. */
+int amk_default_options(amk_options *options, size_t size, char **error);
 
 /* Sets temperature, top_k, top_p, min_p and repetition_penalty as generation_config.json of the
- * model says, and nothing else: call amk_greedy first. */
+ * model says, and nothing else: call amk_default_options first. */
 int amk_sampling(amk_model *model, amk_options *options, char **error);
 
 /* Begins to continue a prompt, and sets *text. Nothing is decoded yet. Several texts of a model may

@@ -1,11 +1,7 @@
 package capi
 
-// #include <stddef.h>
-// #include <stdint.h>
 // #include <stdlib.h>
-// #define const // cgo writes prototypes without it, and the compiler compares them
 // #include "amk.h"
-// #undef const
 import "C"
 
 import (
@@ -16,14 +12,10 @@ import (
 	"amkc/text/sampling"
 )
 
-//export amk_api_version
-func amk_api_version() C.int { return C.AMK_API_VERSION }
+// The functions of amk.h are in calls.c, and call these.
 
-//export amk_free
-func amk_free(allocated unsafe.Pointer) { C.free(allocated) }
-
-//export amk_open
-func amk_open(dir *C.char, gpu C.int, model **C.amk_model, message **C.char) C.int {
+//export go_amk_open
+func go_amk_open(dir *C.char, gpu C.int, model **C.amk_model, message **C.char) C.int {
 	return answer(message, func() error {
 		if dir == nil || model == nil {
 			return errNull
@@ -36,8 +28,8 @@ func amk_open(dir *C.char, gpu C.int, model **C.amk_model, message **C.char) C.i
 	})
 }
 
-//export amk_close
-func amk_close(model *C.amk_model) {
+//export go_amk_close
+func go_amk_close(model *C.amk_model) {
 	answer(nil, func() error {
 		if m, there := models.remove(unsafe.Pointer(model)); there {
 			return m.Close()
@@ -46,8 +38,8 @@ func amk_close(model *C.amk_model) {
 	})
 }
 
-//export amk_describe
-func amk_describe(model *C.amk_model, facts *C.amk_facts, message **C.char) C.int {
+//export go_amk_describe
+func go_amk_describe(model *C.amk_model, facts *C.amk_facts, message **C.char) C.int {
 	return with(model, message, func(m *library.Model) error {
 		if facts == nil {
 			return errNull
@@ -57,8 +49,8 @@ func amk_describe(model *C.amk_model, facts *C.amk_facts, message **C.char) C.in
 	})
 }
 
-//export amk_encode
-func amk_encode(model *C.amk_model, text *C.char, bytes C.size_t, flags C.int, ids **C.int32_t, count *C.size_t,
+//export go_amk_encode
+func go_amk_encode(model *C.amk_model, text *C.char, bytes C.size_t, flags C.int, ids **C.int32_t, count *C.size_t,
 	message **C.char) C.int {
 	return with(model, message, func(m *library.Model) error {
 		given, err := stringOf(text, bytes)
@@ -74,8 +66,8 @@ func amk_encode(model *C.amk_model, text *C.char, bytes C.size_t, flags C.int, i
 	})
 }
 
-//export amk_decode
-func amk_decode(model *C.amk_model, ids *C.int32_t, count C.size_t, flags C.int, text **C.char, bytes *C.size_t,
+//export go_amk_decode
+func go_amk_decode(model *C.amk_model, ids *C.int32_t, count C.size_t, flags C.int, text **C.char, bytes *C.size_t,
 	message **C.char) C.int {
 	return with(model, message, func(m *library.Model) error {
 		given, err := idsOf(ids, count)
@@ -97,8 +89,8 @@ func amk_decode(model *C.amk_model, ids *C.int32_t, count C.size_t, flags C.int,
 	})
 }
 
-//export amk_chat
-func amk_chat(model *C.amk_model, json *C.char, bytes C.size_t, ids **C.int32_t, count *C.size_t,
+//export go_amk_chat
+func go_amk_chat(model *C.amk_model, json *C.char, bytes C.size_t, ids **C.int32_t, count *C.size_t,
 	message **C.char) C.int {
 	return with(model, message, func(m *library.Model) error {
 		given, err := stringOf(json, bytes)
@@ -110,18 +102,18 @@ func amk_chat(model *C.amk_model, json *C.char, bytes C.size_t, ids **C.int32_t,
 	})
 }
 
-//export amk_logits
-func amk_logits(model *C.amk_model, ids *C.int32_t, count, rows C.size_t, logits *C.float, room C.size_t,
+//export go_amk_logits
+func go_amk_logits(model *C.amk_model, ids *C.int32_t, count, rows C.size_t, logits *C.float, room C.size_t,
 	message **C.char) C.int {
 	if logits == nil {
 		return answer(message, func() error { return errNull })
 	}
 	prompt := C.amk_prompt{ids: ids, count: count}
-	return amk_outputs(model, &prompt, rows, logits, room, nil, 0, message)
+	return go_amk_outputs(model, &prompt, rows, logits, room, nil, 0, message)
 }
 
-//export amk_hidden_size
-func amk_hidden_size(model *C.amk_model, hidden *C.size_t, message **C.char) C.int {
+//export go_amk_hidden_size
+func go_amk_hidden_size(model *C.amk_model, hidden *C.size_t, message **C.char) C.int {
 	return with(model, message, func(m *library.Model) error {
 		if hidden == nil {
 			return errNull
@@ -131,8 +123,8 @@ func amk_hidden_size(model *C.amk_model, hidden *C.size_t, message **C.char) C.i
 	})
 }
 
-//export amk_outputs
-func amk_outputs(model *C.amk_model, prompt *C.amk_prompt, rows C.size_t, logits *C.float, logitsRoom C.size_t,
+//export go_amk_outputs
+func go_amk_outputs(model *C.amk_model, prompt *C.amk_prompt, rows C.size_t, logits *C.float, logitsRoom C.size_t,
 	hidden *C.float, hiddenRoom C.size_t, message **C.char) C.int {
 	return with(model, message, func(m *library.Model) error {
 		given, err := promptOf(prompt, m.Hidden())
@@ -156,19 +148,29 @@ func amk_outputs(model *C.amk_model, prompt *C.amk_prompt, rows C.size_t, logits
 	})
 }
 
-//export amk_greedy
-func amk_greedy(options *C.amk_options) {
-	if options != nil {
-		*options = C.amk_options{}
+//export go_amk_default_options
+func go_amk_default_options(options *C.amk_options, size C.size_t, message **C.char) C.int {
+	return answer(message, func() error {
+		if options == nil {
+			return errNull
+		}
+		if err := sized(size); err != nil {
+			return err
+		}
+		*options = C.amk_options{size: size}
 		setSampling(options, sampling.Greedy())
-	}
+		return nil
+	})
 }
 
-//export amk_sampling
-func amk_sampling(model *C.amk_model, options *C.amk_options, message **C.char) C.int {
+//export go_amk_sampling
+func go_amk_sampling(model *C.amk_model, options *C.amk_options, message **C.char) C.int {
 	return with(model, message, func(m *library.Model) error {
 		if options == nil {
 			return errNull
+		}
+		if err := sized(options.size); err != nil {
+			return err
 		}
 		o, err := m.Sampling()
 		if err == nil {
@@ -185,15 +187,15 @@ func setSampling(to *C.amk_options, o sampling.Options) {
 	to.repetition_penalty = C.double(o.RepetitionPenalty)
 }
 
-//export amk_begin
-func amk_begin(model *C.amk_model, prompt *C.int32_t, count C.size_t, options *C.amk_options, text **C.amk_text,
+//export go_amk_begin
+func go_amk_begin(model *C.amk_model, prompt *C.int32_t, count C.size_t, options *C.amk_options, text **C.amk_text,
 	message **C.char) C.int {
 	given := C.amk_prompt{ids: prompt, count: count}
-	return amk_begin_prompt(model, &given, options, text, message)
+	return go_amk_begin_prompt(model, &given, options, text, message)
 }
 
-//export amk_begin_prompt
-func amk_begin_prompt(model *C.amk_model, prompt *C.amk_prompt, options *C.amk_options, text **C.amk_text,
+//export go_amk_begin_prompt
+func go_amk_begin_prompt(model *C.amk_model, prompt *C.amk_prompt, options *C.amk_options, text **C.amk_text,
 	message **C.char) C.int {
 	return with(model, message, func(m *library.Model) error {
 		given, err := promptOf(prompt, m.Hidden())
@@ -218,8 +220,8 @@ func amk_begin_prompt(model *C.amk_model, prompt *C.amk_prompt, options *C.amk_o
 	})
 }
 
-//export amk_next
-func amk_next(text *C.amk_text, allowed *C.int32_t, count C.size_t, token *C.amk_token, message **C.char) C.int {
+//export go_amk_next
+func go_amk_next(text *C.amk_text, allowed *C.int32_t, count C.size_t, token *C.amk_token, message **C.char) C.int {
 	return answer(message, func() error {
 		t, there := texts.get(unsafe.Pointer(text))
 		switch {
@@ -249,15 +251,15 @@ func amk_next(text *C.amk_text, allowed *C.int32_t, count C.size_t, token *C.amk
 
 var finishes = map[string]C.int32_t{"": C.AMK_MORE, library.Stop: C.AMK_STOP, library.Length: C.AMK_LENGTH}
 
-//export amk_end
-func amk_end(text *C.amk_text) {
+//export go_amk_end
+func go_amk_end(text *C.amk_text) {
 	if t, there := texts.remove(unsafe.Pointer(text)); there {
 		C.free(unsafe.Pointer(t.shown))
 	}
 }
 
-//export amk_save_prefix
-func amk_save_prefix(model *C.amk_model, ids *C.int32_t, count C.size_t, path *C.char, message **C.char) C.int {
+//export go_amk_save_prefix
+func go_amk_save_prefix(model *C.amk_model, ids *C.int32_t, count C.size_t, path *C.char, message **C.char) C.int {
 	return with(model, message, func(m *library.Model) error {
 		given, err := idsOf(ids, count)
 		if err != nil {
@@ -270,8 +272,8 @@ func amk_save_prefix(model *C.amk_model, ids *C.int32_t, count C.size_t, path *C
 	})
 }
 
-//export amk_load_prefix
-func amk_load_prefix(model *C.amk_model, path *C.char, ids **C.int32_t, count *C.size_t, message **C.char) C.int {
+//export go_amk_load_prefix
+func go_amk_load_prefix(model *C.amk_model, path *C.char, ids **C.int32_t, count *C.size_t, message **C.char) C.int {
 	return with(model, message, func(m *library.Model) error {
 		if path == nil {
 			return errNull

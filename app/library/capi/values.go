@@ -1,11 +1,7 @@
 package capi
 
-// #include <stddef.h>
-// #include <stdint.h>
 // #include <stdlib.h>
-// #define const // cgo writes prototypes without it, and the compiler compares them
 // #include "amk.h"
-// #undef const
 import "C"
 
 import (
@@ -226,8 +222,20 @@ func specialIn(flags C.int) (bool, error) {
 	return flags != 0, nil
 }
 
+// sized refuses options of another size than this version of amk.h gives them.
+func sized(size C.size_t) error {
+	if size != C.sizeof_amk_options {
+		return refused("options have %d bytes, and this library knows %d: call amk_default_options(&options, "+
+			"sizeof options, ...) first, with the amk.h of the library", size, C.sizeof_amk_options)
+	}
+	return nil
+}
+
 // optionsOf reads options, and copies what they lead to.
 func optionsOf(o *C.amk_options) (out library.Options, err error) {
+	if err := sized(o.size); err != nil {
+		return out, err
+	}
 	out.Options = sampling.Options{Temperature: float64(o.temperature), TopK: int(o.top_k), TopP: float64(o.top_p),
 		MinP: float64(o.min_p), RepetitionPenalty: float64(o.repetition_penalty),
 		PresencePenalty: float64(o.presence_penalty), FrequencyPenalty: float64(o.frequency_penalty),

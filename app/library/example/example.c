@@ -33,7 +33,7 @@ int main(int argc, char **argv) {
   check(amk_encode(model, argv[2], strlen(argv[2]), AMK_SPECIAL, &prompt, &count, &error));
 
   amk_options options;
-  amk_greedy(&options);
+  check(amk_default_options(&options, sizeof options, &error));
   options.max_tokens = 32;
   amk_text *text;
   check(amk_begin(model, prompt, count, &options, &text, &error));

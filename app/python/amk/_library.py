@@ -9,7 +9,7 @@ from ctypes import POINTER, c_char_p, c_double, c_float, c_int, c_int32, c_size_
 
 from amk._errors import InputError, MachineError
 
-API_VERSION = 2  # of amk.h, that this package was written for
+API_VERSION = 3  # of amk.h, that this package was written for
 SPECIAL = 1  # AMK_SPECIAL
 INPUT = 1  # AMK_INPUT
 EMBEDDING = -1  # AMK_EMBEDDING
@@ -26,6 +26,7 @@ class Options(ctypes.Structure):
     """amk_options"""
 
     _fields_ = [
+        ("size", c_size_t),
         ("max_tokens", c_int32),
         ("ignore_eos", c_int32),
         ("top_k", c_int32),
@@ -82,6 +83,7 @@ CALLS = {
     "amk_logits": [c_void_p, IDS, c_size_t, c_size_t, POINTER(c_float), c_size_t],
     "amk_hidden_size": [c_void_p, POINTER(c_size_t)],
     "amk_outputs": [c_void_p, POINTER(Prompt), c_size_t, POINTER(c_float), c_size_t, POINTER(c_float), c_size_t],
+    "amk_default_options": [POINTER(Options), c_size_t],
     "amk_sampling": [c_void_p, POINTER(Options)],
     "amk_begin": [c_void_p, IDS, c_size_t, POINTER(Options), POINTER(c_void_p)],
     "amk_begin_prompt": [c_void_p, POINTER(Prompt), POINTER(Options), POINTER(c_void_p)],
@@ -94,7 +96,6 @@ CALLS = {
 PLAIN = {
     "amk_free": [c_void_p],
     "amk_close": [c_void_p],
-    "amk_greedy": [POINTER(Options)],
     "amk_end": [c_void_p],
 }
 
@@ -140,7 +141,8 @@ class Library:
         return out
 
 
-_loaded, _lock = {}, threading.Lock()
+_loaded: dict = {}  # libraries by digest
+_lock = threading.Lock()
 
 
 def load(path):

@@ -1,17 +1,27 @@
 """A build that has been opened."""
 
+from __future__ import annotations
+
 import ctypes
 import json
 import os
 import secrets
 from ctypes import c_char_p, c_double, c_float, c_int32, c_size_t, c_void_p
+from typing import Any, Callable, Iterable, Literal, Mapping, Optional, Sequence, Union, overload
 
 from amk._errors import InputError
 from amk._library import Facts, Options, SPECIAL, array, load, whole
 from amk._prompt import prompt_of
-from amk._text import Text
+from amk._text import Completion, Text
 
 INT_MAX = 2**31 - 1
+
+Path = Union[str, "os.PathLike[str]"]
+Message = Mapping[str, Any]  # of a conversation: role, content, and what else the chat template knows
+IDs = Iterable[Any]  # token ids, among which embeddings may stand: buffers or lists of numbers
+Prompt = Union[str, Sequence[Message], IDs]
+# Ids that may come next: of a step each, None for all, or a function of the ids so far.
+Allowed = Union[Callable[["list[int]"], Optional[Iterable[int]]], Sequence[Optional[Iterable[int]]]]
 
 
 class Model:
@@ -26,8 +36,8 @@ class Model:
     (4096, 1024, 256)
     """
 
-    def __init__(self, directory, *, gpu=0, library=None):
-        directory = os.fspath(directory)
+    def __init__(self, directory: Path, *, gpu: int = 0, library: Optional[Path] = None) -> None:
+        directory = self._directory = os.fspath(directory)
         library = library or os.environ.get("AMK_LIBRARY") or os.path.join(directory, "library", "libamk.so")
         self._handle, self._library = c_void_p(), load(library)
         self._library.call("amk_open", os.fsencode(directory), whole("gpu", gpu, 0, 1023), ctypes.byref(self._handle))
@@ -38,6 +48,11 @@ class Model:
         self._call("amk_hidden_size", ctypes.byref(hidden))
         self.hidden = hidden.value
 
+    def __repr__(self) -> str:
+        if not self._handle:
+            return f"<amk.Model {self._directory!r}, closed>"
+        return f"<amk.Model {self._directory!r}: {self.vocab} tokens, {self.max_seq} positions>"
+
     def _call(self, name, *arguments):
         self._library.call(name, self._open(), *arguments)
 
@@ -46,32 +61,34 @@ class Model:
             raise InputError("the model is closed")
         return self._handle
 
-    def close(self):
+    def close(self) -> None:
         """Frees the GPU. Closing twice is harmless."""
         if self._handle:
             self._library.plain("amk_close", self._handle)
             self._handle = c_void_p()
 
-    def __enter__(self):
+    def __enter__(self) -> Model:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __del__(self):
+    def __del__(self) -> None:
         if hasattr(self, "_handle"):
             self.close()
 
-    def encode(self, text, special=False):
+    def encode(self, text: str, special: bool = False) -> list[int]:
         """The token ids of a text; with special, those of a prompt, which may have a begin token in front.
 
         >>> model.encode("def f(x):")
         [327, 285, 751, 1078]
         """
+        if not isinstance(text, str):
+            raise InputError(f"a text is of type {type(text).__name__}; want str, as bytes.decode() makes it")
         data = text.encode("utf-8", "surrogatepass")
         return self._library.ids("amk_encode", self._open(), data, len(data), SPECIAL if special else 0)
 
-    def decode(self, ids, special=False):
+    def decode(self, ids: Iterable[int], special: bool = False) -> str:
         """The text of token ids; with special, that of special tokens too. Bytes that are not UTF-8 become U+FFFD.
 
         >>> model.decode(model.encode("größer"))
@@ -84,7 +101,7 @@ class Model:
         self._library.plain("amk_free", text)
         return out
 
-    def chat(self, messages, **fields):
+    def chat(self, messages: Sequence[Message], **fields: Any) -> list[int]:
         """The prompt, as ids, that the model's chat template makes of messages, each a dict with role and content.
 
         fields are what goes with them: tools, documents, add_generation_prompt, and chat_template_kwargs.
@@ -98,12 +115,12 @@ class Model:
         return self._library.ids("amk_chat", self._open(), data, len(data))
 
     def _prompt(self, prompt):
-        if isinstance(prompt, str):
+        if isinstance(prompt, (str, bytes, bytearray)):  # encode refuses bytes, which would be ids otherwise
             return self.encode(prompt, special=True)
         prompt = list(prompt)
         return self.chat(prompt) if prompt and isinstance(prompt[0], dict) else prompt
 
-    def logits(self, ids, rows=None):
+    def logits(self, ids: IDs, rows: Optional[int] = None) -> memoryview:
         """The logits after each of the last rows of ids, by default of all: a float32 buffer of shape (rows, vocab).
 
         ids may have embeddings among them, as for generate. numpy.asarray takes the buffer as it is. Ids that were
@@ -118,7 +135,7 @@ class Model:
         """
         return self._outputs(ids, rows, self.vocab, lambda out, room: (out, room, None, 0))
 
-    def hidden_states(self, ids, rows=None):
+    def hidden_states(self, ids: IDs, rows: Optional[int] = None) -> memoryview:
         """The last hidden state of each of the last rows of ids, by default of all: float32 of shape (rows, hidden).
 
         It is what the logits are made of: the vector behind the last norm of the model. Otherwise as logits.
@@ -140,9 +157,34 @@ class Model:
         self._call("amk_outputs", ctypes.byref(given), rows, *places(out, room))
         return memoryview(out).cast("B").cast("f", (rows, size))
 
-    def generate(self, prompt, *, max_tokens=None, stop=(), sample=False, seed=None, temperature=None, top_k=None,
-                 top_p=None, min_p=None, repetition_penalty=None, presence_penalty=None, frequency_penalty=None,
-                 logit_bias=None, logprobs=False, ignore_eos=False, allowed=None, schema=None, stream=False):
+    @overload
+    def generate(self, prompt: Prompt, *, max_tokens: Optional[int] = None, stop: Union[str, Iterable[str]] = (),
+                 sample: bool = False, seed: Optional[int] = None, temperature: Optional[float] = None,
+                 top_k: Optional[int] = None, top_p: Optional[float] = None, min_p: Optional[float] = None,
+                 repetition_penalty: Optional[float] = None, presence_penalty: Optional[float] = None,
+                 frequency_penalty: Optional[float] = None, logit_bias: Optional[Mapping[int, float]] = None,
+                 logprobs: bool = False, ignore_eos: bool = False, allowed: Optional[Allowed] = None,
+                 schema: Union[None, bool, str, Mapping[str, Any]] = None,
+                 stream: Literal[False] = False) -> Completion: ...
+
+    @overload
+    def generate(self, prompt: Prompt, *, max_tokens: Optional[int] = None, stop: Union[str, Iterable[str]] = (),
+                 sample: bool = False, seed: Optional[int] = None, temperature: Optional[float] = None,
+                 top_k: Optional[int] = None, top_p: Optional[float] = None, min_p: Optional[float] = None,
+                 repetition_penalty: Optional[float] = None, presence_penalty: Optional[float] = None,
+                 frequency_penalty: Optional[float] = None, logit_bias: Optional[Mapping[int, float]] = None,
+                 logprobs: bool = False, ignore_eos: bool = False, allowed: Optional[Allowed] = None,
+                 schema: Union[None, bool, str, Mapping[str, Any]] = None,
+                 stream: Literal[True]) -> Text: ...
+
+    def generate(self, prompt: Prompt, *, max_tokens: Optional[int] = None, stop: Union[str, Iterable[str]] = (),
+                 sample: bool = False, seed: Optional[int] = None, temperature: Optional[float] = None,
+                 top_k: Optional[int] = None, top_p: Optional[float] = None, min_p: Optional[float] = None,
+                 repetition_penalty: Optional[float] = None, presence_penalty: Optional[float] = None,
+                 frequency_penalty: Optional[float] = None, logit_bias: Optional[Mapping[int, float]] = None,
+                 logprobs: bool = False, ignore_eos: bool = False, allowed: Optional[Allowed] = None,
+                 schema: Union[None, bool, str, Mapping[str, Any]] = None,
+                 stream: bool = False) -> Union[Completion, Text]:
         """Continues a prompt: a text, a list of token ids, or a list of messages for the chat template.
 
         In the place of tokens, a list of ids may have embeddings, of speech or of images: float32 of shape (hidden,) or
@@ -178,7 +220,7 @@ class Model:
         True
         """
         options = Options()
-        self._library.plain("amk_greedy", ctypes.byref(options))
+        self._library.call("amk_default_options", ctypes.byref(options), ctypes.sizeof(options))
         if sample:
             self._call("amk_sampling", ctypes.byref(options))
         if top_k is not None:
@@ -206,19 +248,19 @@ class Model:
                                             ctypes.cast(keep[2], type(options.biases)))
         options.num_biases = len(bias)
         if schema is not None:
-            text = schema if isinstance(schema, str) else json.dumps(schema)
-            if "\0" in text:
+            form = schema if isinstance(schema, str) else json.dumps(schema)
+            if "\0" in form:
                 raise InputError("a schema has a NUL character, which C takes for its end; want none")
-            options.schema = text.encode()
+            options.schema = form.encode()
         text = Text(self, self._prompt(prompt), options, keep, seed=seed if drawn else None, allowed=allowed,
                     logprobs=logprobs)
         return text if stream else text.whole()
 
-    def save_prefix(self, prompt, path):
+    def save_prefix(self, prompt: Prompt, path: Path) -> None:
         """Writes a prompt, and what decoding it leaves in the cache, to a file, for load_prefix of the same build."""
         ids, count = array(self._prompt(prompt))
         self._call("amk_save_prefix", ids, count, os.fsencode(path))
 
-    def load_prefix(self, path):
+    def load_prefix(self, path: Path) -> list[int]:
         """Reads what save_prefix wrote and returns its ids. Texts that begin with them go on from there."""
         return self._library.ids("amk_load_prefix", self._open(), os.fsencode(path))

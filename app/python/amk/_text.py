@@ -1,8 +1,10 @@
 """A prompt that is continued token by token."""
 
+from __future__ import annotations
+
 import ctypes
 from ctypes import c_void_p
-from typing import NamedTuple, Optional
+from typing import List, NamedTuple, Optional
 
 from amk._errors import InputError
 from amk._library import FINISH, Token as CToken, array
@@ -22,10 +24,10 @@ class Completion(NamedTuple):
     """What a model wrote."""
 
     text: str
-    ids: list  # of the text; a token that ended it is the last one
+    ids: List[int]  # of the text; a token that ended it is the last one
     finish: str  # "stop": the model ended it, or a stop string was found; "length": max_tokens, or no position is left
     seed: Optional[int]  # that the text was drawn with; None where nothing was drawn
-    logprobs: Optional[list]  # of each id; None without logprobs=True
+    logprobs: Optional[List[float]]  # of each id; None without logprobs=True
 
 
 class Text:
@@ -38,15 +40,20 @@ class Text:
     def __init__(self, model, prompt, options, keep, *, seed, allowed, logprobs):
         self._model, self._handle, self._token = model, c_void_p(), CToken()
         self._allowed, self._logprobs = allowed, logprobs
-        self.seed, self.ids, self.finish = seed, [], None
+        self.seed: Optional[int] = seed
+        self.ids: List[int] = []
+        self.finish: Optional[str] = None
         given = prompt_of(prompt, model.hidden)
         model._call("amk_begin_prompt", ctypes.byref(given), ctypes.byref(options), ctypes.byref(self._handle))
         del keep  # what the options lead to has been copied
 
-    def __iter__(self):
+    def __repr__(self) -> str:
+        return f"<amk.Text: {len(self.ids)} tokens, finish {self.finish!r}>"
+
+    def __iter__(self) -> Text:
         return self
 
-    def __next__(self):
+    def __next__(self) -> Token:
         if self.finish is not None or not self._handle:
             raise StopIteration
         among, count = self._among()
@@ -73,26 +80,24 @@ class Text:
             raise InputError(f"no token is allowed behind {len(self.ids)}; want ids, or None for all of them")
         return array(ids)
 
-    def close(self):
+    def close(self) -> None:
         """Ends the text, at any time."""
         if self._handle:
             self._model._library.plain("amk_end", self._handle)
             self._handle = c_void_p()
 
-    def __enter__(self):
+    def __enter__(self) -> Text:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __del__(self):
+    def __del__(self) -> None:
         if hasattr(self, "_handle"):
             self.close()
 
-    def whole(self):
+    def whole(self) -> Completion:
         """The rest of the text as a Completion."""
-        parts, probabilities = [], []
-        for token in self:
-            parts.append(token.text)
-            probabilities.append(token.logprob)
-        return Completion("".join(parts), self.ids, self.finish, self.seed, probabilities if self._logprobs else None)
+        tokens = list(self)
+        return Completion("".join(t.text for t in tokens), self.ids, self.finish or "", self.seed,
+                          [t.logprob or 0.0 for t in tokens] if self._logprobs else None)

@@ -54,7 +54,8 @@ int main(int argc, char **argv) {
   amk_close(NULL);
   amk_end(NULL);
   amk_free(NULL);
-  amk_greedy(NULL);
+  REFUSED(amk_default_options(NULL, sizeof options, &error));
+  REFUSED(amk_default_options(&options, sizeof options - 8, &error));
 
   HOLDS(amk_open(argv[1], 0, &model, NULL) == AMK_OK);
   REFUSED(amk_describe(model, NULL, &error));
@@ -106,8 +107,9 @@ int main(int argc, char **argv) {
   REFUSED(amk_save_prefix(model, mixed, 2, "prefix", &error));
 
   memset(&options, 0, sizeof options);
-  REFUSED(amk_begin(model, prompt, 3, &options, &text, &error)); /* no amk_greedy before it */
-  amk_greedy(&options);
+  REFUSED(amk_begin(model, prompt, 3, &options, &text, &error)); /* amk_default_options was not called */
+  REFUSED(amk_sampling(model, &options, &error));
+  HOLDS(amk_default_options(&options, sizeof options, NULL) == AMK_OK);
   REFUSED(amk_begin_prompt(model, NULL, &options, &text, &error));
   REFUSED(amk_begin_prompt(model, &given, &options, &text, &error));
   REFUSED(amk_begin(model, mixed, 2, &options, &text, &error));
