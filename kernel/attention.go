@@ -2,10 +2,10 @@ package kernel
 
 import "amkc/ir"
 
-// Attend is Unit of attention.cuh: unit a is split a % Splits of kv head a / Splits, and has every Splits-th chunk of
-// its rows, from the first that is in the window. This step's k and v rows are read from the exchange, and appended by
-// the unit whose share they fall into. With NormedHeads, q and k are normalised before: each head on its own, or as
-// parts of all of q and all of k, with weights of its own or of all, and rotated then or not. One eps is for both.
+// Attend is Unit of attention.cuh. Unit a is split a % Splits of kv head a / Splits, and reads every Splits-th chunk of
+// its rows, from the first one in the window on. The k and v rows of the step are read from the exchange, and the unit
+// whose share contains them appends them. With NormedHeads, q and k are normalised first, with one eps: each head
+// separately, or all of q and all of k, with weights per head or shared, followed by a rotation or not.
 var Attend = declare(&Body{
 	Name: "attend",
 	Codes: []string{"ATTENTION_TILE KV_APPEND KV_APPEND",

@@ -8,7 +8,7 @@ import (
 
 // The norm of a branch that is added to the residual. A branch may be published in parts, which are added up first.
 
-// AddNorm is add_norm of replicated.cuh: every SM adds all of the norm to its residual.
+// AddNorm is add_norm of replicated.cuh: every SM adds the whole norm to its copy of the residual.
 var AddNorm = declare(&Body{
 	Name:   "add_norm",
 	Codes:  []string{"RMSNORM ADD"},
@@ -33,7 +33,7 @@ var AddNorm = declare(&Body{
 })
 
 // AddNormRows is add_norm_rows of norm_rows.cuh: owners add their rows of the norm to the residual, and publish them.
-// It adds the parts up twice: of its rows, and of the whole branch for the norm.
+// An owner adds up the parts twice: for its rows, and for the norm of the whole branch.
 var AddNormRows = declare(&Body{
 	Name:     "add_norm_rows",
 	Header:   "norm_rows",

@@ -6,9 +6,8 @@ import (
 	"amkc/ir"
 )
 
-// Combine is combine.cuh: unit a is Width elements of the attention vector of a token, which lie in one head. The units
-// of a token come before those of the next, and the splits of a sequence before those of the next; each has a row for
-// every row of its sequence.
+// Combine is combine.cuh. Unit a is Width elements of the attention vector of a token, all of one head. Units are
+// ordered by token. Splits are ordered by sequence, and each has a row for every row of its sequence.
 var Combine = declare(&Body{
 	Name:  "combine",
 	Codes: []string{"ATTENTION_COMBINE"},

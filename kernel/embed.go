@@ -2,9 +2,9 @@ package kernel
 
 import "amkc/ir"
 
-// Embed is embed of step.cuh: rows of the token's embedding, or times Scale, or what the host gives in their place,
-// kept in the residual and published. With a table of positions, the row of this one, PositionOffset further on, is
-// added before.
+// Embed is embed of step.cuh: it stores rows of the token's embedding, optionally times Scale, or the host's embedding
+// instead, in the residual and publishes them. With a table of positions, row pos + PositionOffset of it is added
+// first.
 var Embed = declare(&Body{
 	Name:   "embed",
 	Codes:  []string{"EMBED", "EMBED ADD"},
@@ -48,8 +48,8 @@ var Embed = declare(&Body{
 	},
 })
 
-// EmbedReplicated is embed_replicated of replicated.cuh: every SM looks up all of the token's row, and keeps it and its
-// rounding.
+// EmbedReplicated is embed_replicated of replicated.cuh: every SM reads the whole row of the token, and stores it in
+// float32 and rounded.
 var EmbedReplicated = declare(&Body{
 	Name:   "embed_replicated",
 	Codes:  []string{"EMBED", "EMBED ADD"},

@@ -2,9 +2,8 @@ package kernel
 
 import "amkc/ir"
 
-// Endings are the bodies of the four stages that end a step, which the kernel has as calls of ending.cuh in this order:
-// every SM samples the next token and finds whether the run stops with it, the first SM emits the token, and every SM
-// joins.
+// Endings are the bodies of the four stages that end a step, which are calls of ending.cuh, in this order: every SM
+// samples the next token and checks whether it ends the run, the first SM emits the token, and every SM joins.
 var Endings = []*Body{Sample, Stop, Emit, JoinStep}
 
 // Sample chooses among the best logits of all SMs.
@@ -35,7 +34,7 @@ func ofSMs(f *Facts) []int       { return []int{f.SMs} }
 // settings are those by which the kernel chooses: Launch::sampling.
 func settings(f *Facts) ir.Operand { return view(f.Sampling, upTo(ir.SamplingWords)) }
 
-// Stop looks for the token among those that end the run. NextOnSM is what sample leaves.
+// Stop checks whether the token is one of those that end the run. NextOnSM is the result of sample.
 var Stop = declare(&Body{
 	Name:     "stop",
 	Codes:    []string{"STOP"},

@@ -3,19 +3,19 @@ package kernel
 // A Field is a constant of the descriptor of a body's stages.
 type Field struct {
 	Name, Note string
-	// At is where a stage has it: an *int, a *bool or a *float64.
+	// At points to its value in a stage: an *int, a *bool or a *float64.
 	At       func(s *Stage) any
 	Positive bool // it counts what is there: 1 or more
 	Most     int  // 0: no bound of its own
-	// Wants says what it has to be, if that is something else than it is; nil: anything that its type holds.
+	// Wants describes the accepted values if the value is not one of them; nil: any value of its type is accepted.
 	Wants func(f *Facts, s *Stage) string
-	// Default is left out of a descriptor; nil: nothing is.
+	// Default is the value that descriptors omit; nil: none is omitted.
 	Default any
-	// If says whether the constant is there. The first constant of those that a descriptor may lack Opens them: it is
-	// there if they are.
+	// If reports whether a descriptor has the constant. The first constant of an optional group Opens it: it is present
+	// if the group is.
 	If    func(s *Stage) *bool
 	Opens bool
-	// Says is the note where that depends on the stage; nil: Note is.
+	// Says returns the note if it depends on the stage; nil: Note is used.
 	Says func(s *Stage) string
 }
 

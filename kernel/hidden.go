@@ -2,9 +2,8 @@ package kernel
 
 import "amkc/ir"
 
-// KeepHidden is keep_hidden of hidden.cuh: the last norm, of which the logits are made, computed once more and kept for
-// the host, by the first SM, in the launches that ask for it. It is of a vector that was published, or of the residual
-// of its SM.
+// KeepHidden is keep_hidden of hidden.cuh: in launches that ask for it, the first SM computes the final norm, the input
+// of the head, and stores it for the host. Its operand is a published vector, or the residual of the SM.
 var KeepHidden = declare(&Body{
 	Name:          "keep_hidden",
 	Codes:         []string{"RMSNORM", "LAYERNORM"},

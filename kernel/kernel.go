@@ -1,10 +1,10 @@
 // Package kernel declares the stage bodies of the device runtime, one each in one place: the constants of its
 // descriptor, the arguments of its call, what its SM streams for it, where its tasks run, and the ops that it computes
-// for given constants and facts of the model. That pattern is the only statement of what a body means.
+// for given constants and facts of the model. That pattern is the only definition of a body's semantics.
 //
-// The package is data for engines, as ir/op is. Codegen finds the body of a stage, takes the constants from its ops,
-// prints them, and refuses the stage if the pattern is not what it says. Package readback reads the constants and the
-// call out of emitted text and takes the ops from the pattern. The two share declarations and no code.
+// The package is data for other packages, as ir/op is. Codegen finds the body of a stage, takes the constants from its
+// ops, prints them, and refuses the stage if its ops differ from the pattern. Package readback reads the constants and
+// the call out of emitted text and takes the ops from the pattern. The two share declarations and no code.
 package kernel
 
 import (
@@ -15,7 +15,8 @@ import (
 	"amkc/ir"
 )
 
-// Facts are what patterns depend on besides a stage: of the model, of the stage's layer, of the GPU, and of a pass.
+// Facts are the inputs of a pattern besides the stage: facts of the model, of the stage's layer, of the GPU, and of the
+// pass.
 type Facts struct {
 	Hidden, Vocab, SMs int
 	ir.LayerFacts
@@ -28,14 +29,14 @@ type Facts struct {
 	Names
 }
 
-// Names are what a program calls the buffers that the kernel has without an argument.
+// Names are the program's names of buffers that the kernel accesses without an argument.
 type Names struct {
 	Embeddings, LastHidden, Sampling, Next, StopIDs, StopLast string
 }
 
 func (f *Facts) qkvRows() int { return f.QueryRows() + 2*f.KeyRows() }
 
-// A Stage is a stage as its body has it.
+// A Stage is the values of a stage that its body uses.
 type Stage struct {
 	// Of its distribution and its exchange.
 	Rows, Grain, Units, Rotation, Step, Tasks int
@@ -98,7 +99,7 @@ const (
 	CacheRows         // rows of the cache below the position
 )
 
-// Keeps are what an SM keeps in shared memory of one stage for others, which have one place for each.
+// Keeps are values that an SM keeps in shared memory from one stage to others. There is one place for each.
 type Keeps int
 
 const (
@@ -107,14 +108,14 @@ const (
 	BranchRows                      // of the norm of a branch, those that are added to OwnRows
 )
 
-// A Body is what the device does for a stage: a function of the runtime, or for a product one of stages.h.
+// A Body is the device code of a stage: a function of the runtime, or for a product one of stages.h.
 type Body struct {
 	Name string
 	// Header is the file of the device runtime, without .cuh, that only kernels with such a stage include; "": one that
 	// all include.
 	Header string
-	// Codes are the sequences of ops that a stage of the body may have, without sums of parts that come first. Where
-	// several bodies have a sequence, Is tells them apart.
+	// Codes are the sequences of ops that a stage of the body may have, without sums of parts, which come first. If
+	// several bodies have the same sequence, Is distinguishes them.
 	Codes    []string
 	Is       func(ops []ir.Op) bool
 	Place    Place
@@ -126,18 +127,18 @@ type Body struct {
 	NoPrompt bool  // the kernel for prompts has no such function
 	Asked    bool  // it runs in launches that ask for it alone, and what others need does not change with it
 	Keeps    Keeps // what its SM has of it for later stages
-	// ReadsResidual says that its vector may be the residual of its SM, not one that is published.
+	// ReadsResidual reports that its vector may be the residual of its SM instead of a published vector.
 	ReadsResidual bool
 
 	Fields []Field
 	Args   []Arg
-	// Reader is the type that the first arguments are put into; nil for a body without one.
+	// Reader is the type that is constructed from the first arguments; nil for a body without one.
 	Reader func(s *Stage) string
-	// Read takes what the ops of a stage say. Names that the ops lack are "", numbers 0.
+	// Read takes the constants from the ops of a stage. Missing names are "", missing numbers 0.
 	Read func(s *Stage, ops []ir.Op)
-	// Derive finds constants that the ops do not say, of the facts and of others; nil: there are none.
+	// Derive computes constants that are not in the ops from the facts and from other constants; nil: there are none.
 	Derive func(f *Facts, s *Stage)
-	// Temps is what text calls its temporaries, in the order of Stage.Temps; nil for a body that has none.
+	// Temps are the names of its temporaries in text, in the order of Stage.Temps; nil for a body without any.
 	Temps func(s *Stage) []string
 	// Ops is the pattern. That of a product has the ops of its function instead (product.go).
 	Ops func(f *Facts, s *Stage) []ir.Op
@@ -149,7 +150,7 @@ type Body struct {
 
 func (b *Body) String() string { return b.Name }
 
-// Matrix is what a body streams tiles of or takes rows of, which may be quantised; nil for one that does neither.
+// Matrix is the matrix, possibly quantised, whose tiles the body streams or whose rows it reads; nil if there is none.
 func (b *Body) Matrix(s *Stage) *string {
 	switch {
 	case b.Streams == Tiles:
@@ -160,7 +161,7 @@ func (b *Body) Matrix(s *Stage) *string {
 	return nil
 }
 
-// Replicated reports whether the body is for a residual that every SM has all of.
+// Replicated reports whether the body is for a residual of which every SM has a copy.
 func (b *Body) Replicated() bool { return b.Keeps&WholeResidual != 0 }
 
 // EndsStep reports whether the body is one of Endings.
@@ -236,8 +237,8 @@ func (b *Body) Dist(f *Facts, s *Stage) ir.Dist {
 	return d
 }
 
-// Of finds the body of a stage, without the part that counters play: that of the end of a step is taken for an arrival
-// at a barrier. It is nil where no body has such ops.
+// Of finds the body of a stage by its ops alone. It does not look at counters, so it takes the join of a step for an
+// arrival at a barrier. It returns nil if no body has such ops.
 func Of(s *ir.Stage) *Body {
 	if isProduct(s.Ops) {
 		return Product
@@ -255,7 +256,7 @@ func Of(s *ir.Stage) *Body {
 	return Bodies[i]
 }
 
-// CodesOf are ops as Codes has them.
+// CodesOf returns the opcodes of ops in the form of Codes.
 func CodesOf(ops []ir.Op) string {
 	var codes []string
 	for _, o := range ops[sums(ops):] {
@@ -289,7 +290,7 @@ var (
 	ownSM        = ir.Index(ir.Symbol(ir.OnSM))
 	firstOnly    = ir.Index(ir.Int(0))
 
-	// TaskRows are the rows of a task, and TaskPairs what they are once every two have become one.
+	// TaskRows is the span of a task's rows, and TaskPairs the span after every two rows have become one.
 	TaskRows  = ir.Span(spanA, spanB)
 	TaskPairs = ir.Span(spanA.Div(2), spanB.Div(2))
 )

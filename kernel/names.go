@@ -5,7 +5,7 @@ import "amkc/ir"
 // Generated text has names of its own, which follow from what buffers are for. Codegen renames a program by these
 // tables, and readback gives what it rebuilds the same names.
 
-// Shared is what the buffers are called that a step shares with its host, by their roles.
+// Shared has the names of the buffers that a step shares with its host, by role.
 var Shared = map[string]string{ir.RoleToken: "token", ir.RoleNext: "next", ir.RoleLogits: "logits",
 	ir.RoleStopIDs: "stop.ids", ir.RoleStopLast: "stop.last", ir.RoleSampling: "sampling",
 	ir.RoleEmbeddings: "embeddings", ir.RoleHidden: "hidden"}
@@ -16,20 +16,20 @@ func NamesBy(name func(role string) string) Names {
 		Next: name(ir.RoleNext), StopIDs: name(ir.RoleStopIDs), StopLast: name(ir.RoleStopLast)}
 }
 
-// Named is what the buffers are called that a kernel has one of, or one for each layer, and no argument for.
+// Named has the names of buffers without an argument, of which a kernel has one, or one for each layer.
 var Named = Stage{Token: Shared[ir.RoleToken], Residual: "residual", Rounded: "x", Branch: "branch", Cache: "L{i}.kv",
 	BestValue: "best.value", BestIndex: "best.index", NextOnSM: "next.sm", StopSM: "stop"}
 
-// A Buffer is one that stages use, but no vector that they publish: what it is called, where a stage has it, and the
-// shape of a weight. ROLE and NORM stand for the role of the stage, and for what its norm is called (Norms).
+// A Buffer is a buffer that stages use, except the vectors that they publish: its name, its place in a Stage, and the
+// shape if it is a weight. ROLE and NORM stand for the role of the stage, and for the name of its norm (Norms).
 type Buffer struct {
 	Name  string
 	At    func(s *Stage) *string // nil: its Name is what ROLE or NORM makes of another
 	Shape func(f *Facts) []int   // nil: it is not a weight, or its name is made of ROLE or NORM
 }
 
-// A Vector is what stages of some roles publish: its name, and how long it is for each token. What others add up is
-// called after its stage.
+// A Vector is published by stages of some roles: it has a name, and a length per token. Vectors of parts, which other
+// stages add up, are named after their stage.
 type Vector struct {
 	Name  string
 	Roles []string

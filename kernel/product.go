@@ -3,7 +3,7 @@ package kernel
 import "amkc/ir"
 
 // Product is a matrix stage: a norm or nothing, GEMV_TILE, and a chain of ops on finished rows. It is a function of
-// stages.h that is made of the readers of gemv.cuh and the calls of finish.cuh, and its ops are those of its parts.
+// stages.h, composed of the readers of gemv.cuh and the calls of finish.cuh, and its ops are those of its parts.
 var Product = declare(&Body{
 	Name:          "gemv",
 	Emitted:       true,
@@ -83,16 +83,16 @@ var Params = map[string]Arg{
 func bias(s *Stage) *string  { return &s.Bias }
 func curve(s *Stage) *string { return &s.Curve }
 
-// A NormReader is a reader of gemv.cuh that normalises: what it is built of besides the page of its vector, in order.
-// That without a name is eps.
+// A NormReader is a reader of gemv.cuh that normalises: its arguments after the page of its vector, in order. The one
+// without a name is eps.
 type NormReader struct {
 	Code       ir.Opcode
 	UnitOffset bool
 	Args       []string
 }
 
-// NormReaders are all of them. That of the residual of its SM, which RMSNORM alone has, has OfResidual before its name,
-// and is built of no page.
+// NormReaders are all norm readers. The reader of the SM's residual, which only RMSNORM has, has OfResidual before its
+// name, and takes no page.
 var NormReaders = map[string]NormReader{
 	"RmsNorm":             {ir.RMSNORM, false, []string{"gain", ""}},
 	"UnitOffsetRmsNorm":   {ir.RMSNORM, true, []string{"gain", ""}},
@@ -102,7 +102,7 @@ var NormReaders = map[string]NormReader{
 	"UnitOffsetLayerNorm": {ir.LAYERNORM, true, []string{"", "gain", "shift"}},
 }
 
-// PlainReader reads a vector as it is. With OfResidual before it, a reader is of the residual of its SM.
+// PlainReader reads a vector as it is. With OfResidual before its name, a reader reads the residual of its SM.
 const PlainReader, OfResidual = "Plain", "Residual"
 
 // vector is what a stage reads.
@@ -113,7 +113,7 @@ func (s *Stage) vector() ir.Operand {
 	return view(s.In, upTo(s.Columns))
 }
 
-// NormOf is the norm of what a stage reads.
+// NormOf is the norm of the vector that a stage reads.
 func NormOf(s *Stage) ir.Op {
 	n := op(normCode(s), nil, views(s.vector()), normParams(s)...)
 	for _, weight := range []string{s.Norm, s.Shift}[:max(0, min(2, s.NormWeights))] {
@@ -122,8 +122,8 @@ func NormOf(s *Stage) ir.Op {
 	return n
 }
 
-// GemvOf is the product: of what the norm has made in a temporary, or of what the stage reads. Where the columns are
-// cut into parts, the rows of a task are of one part.
+// GemvOf is the product with the result of the norm, a temporary, or with the vector that the stage reads. If the
+// columns are cut into parts, the rows of a task are of one part.
 func GemvOf(s *Stage, normed string) ir.Op {
 	in, rows, columns := s.vector(), TaskRows, upTo(s.Columns)
 	if s.SplitK > 1 {
@@ -140,14 +140,14 @@ func GemvOf(s *Stage, normed string) ir.Op {
 	return op(ir.GEMV, nil, views(in, view(s.Matrix, rows, columns)))
 }
 
-// RopeOf rotates pairs of finished rows that lie side by side, below a limit, by this position's angles.
+// RopeOf rotates adjacent pairs of finished rows, below a limit, by the angles of the position.
 func RopeOf(f *Facts, a *Angles, limit int, in ir.Operand) ir.Op {
 	return op(ir.ROPE, nil, views(in, view(a.Frequencies, upTo(a.Pairs))), append([]ir.Param{
 		ir.IntParam("head_dim", ir.Int(f.HeadDim)), ir.IntParam("order", ir.Int(1)), ir.IntParam("first", spanA),
 		ir.IntParam("limit", ir.Int(limit)), ir.IntParam("pos", position)}, a.Scale...)...)
 }
 
-// AddBias adds a weight of its own to each finished row, and AddResidual the residual.
+// AddBias adds a bias to each finished row, and AddResidual adds the residual.
 func AddBias(s *Stage, in ir.Operand) ir.Op {
 	return op(ir.ADD, nil, views(in, view(s.Bias, TaskRows)))
 }
@@ -156,14 +156,14 @@ func AddResidual(s *Stage, in ir.Operand) ir.Op {
 	return op(ir.ADD, nil, views(view(s.Residual, TaskRows), in))
 }
 
-// Choose looks for the largest logit of the rows of an SM.
+// Choose finds the largest logit of the rows of an SM.
 func Choose(f *Facts, s *Stage, logits ir.Operand) ir.Op {
 	return op(ir.SAMPLE, views(view(s.BestValue, ownSM), view(s.BestIndex, ownSM)), views(logits, settings(f)),
 		ir.IntParam("partial", ir.Int(1)), ir.IntParam("first", spanA), ir.IntParam("pos", position))
 }
 
-// Finish carries out an op on finished rows that is declared with its call (op.Finisher), with the weights of its
-// activation if it has some, and its parameters in the order of the declaration.
+// Finish returns an op on finished rows that is declared with its call (op.Finisher), with the weights of its
+// activation, if any, and its parameters in the order of the declaration.
 func Finish(s *Stage, code ir.Opcode, in ir.Operand, args ...float64) ir.Op {
 	f := ir.Ops[code].Finisher
 	o := op(code, nil, views(in))

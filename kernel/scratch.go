@@ -20,8 +20,8 @@ const (
 
 const warps = 8 // that compute
 
-// MaxQuads is how many quads of the vector, of format.QuadColumns columns each, a warp keeps in registers on tensor
-// cores.
+// MaxQuads is the number of quads of a vector, of format.QuadColumns columns each, that a warp keeps in registers on
+// tensor cores.
 const MaxQuads = 32
 
 // In fixed point, the vector of a stage stays in registers up to registerQuads quads per warp. More are kept in shared
@@ -34,8 +34,8 @@ const (
 	DigitQuadBytes = 2*format.QuadColumns + 4*8
 )
 
-// DigitBytes is what a block keeps in shared memory of a vector in fixed point with n columns, if there is room, where
-// warps share a tile. As GemvShape of gemv_mma.cuh has it.
+// DigitBytes is the shared memory of a block for a vector in fixed point with n columns, which is used if there is room
+// and warps share a tile. GemvShape of gemv_mma.cuh computes the same.
 func DigitBytes(g format.Geometry, columns, chunk, warpsPerTile int) int {
 	quads, batch := QuadsPerWarp(g, columns, chunk, warpsPerTile), BatchQuads(g, columns, chunk, warpsPerTile)
 	if quads <= registerQuads || batch < 2 || quadsOfChunk(g, chunk, warpsPerTile)%batch != 0 {
@@ -44,8 +44,8 @@ func DigitBytes(g format.Geometry, columns, chunk, warpsPerTile int) int {
 	return warps * quads * DigitQuadBytes
 }
 
-// BatchQuads is how many quads of integers a warp multiplies before it adds up any: no more than it has of a chunk. As
-// GemvShape of gemv_mma.cuh has it.
+// BatchQuads is the number of quads of integers that a warp multiplies before it adds up any: at most those that it has
+// of a chunk. GemvShape of gemv_mma.cuh computes the same.
 func BatchQuads(g format.Geometry, columns, chunk, warpsPerTile int) int {
 	return min(batchQuads, QuadsPerWarp(g, columns, chunk, warpsPerTile), quadsOfChunk(g, chunk, warpsPerTile))
 }
@@ -55,9 +55,9 @@ func quadsOfChunk(g format.Geometry, chunk, warps int) int {
 	return ceil(ChunkQuads(g, chunk, warps), warps)
 }
 
-// ChainBytes is what a block keeps in shared memory of the sums of a quantised matrix from slab to slab, in a pass of
-// n tokens: four for each row of a tile and token, of as many tiles as an SM finishes at once. As gemm_digits.cuh
-// has them. Columns that are one slab need nothing kept, nor does a pass of one token, which has no slabs.
+// ChainBytes is the shared memory of a block for the sums of a quantised matrix from slab to slab, in a pass of n
+// tokens: four for each row of a tile and token, for all tiles that an SM finishes at once, as in gemm_digits.cuh. It
+// is 0 if all columns are one slab, and in a pass of one token, which has no slabs.
 func ChainBytes(g format.Geometry, d *ir.Dist, columns, chunk, warpsPerTile, tokens int) int {
 	if tokens == 1 || Slabs(g, columns, chunk, warpsPerTile) == 1 {
 		return 0
@@ -70,9 +70,9 @@ func tilesOfFlush(g format.Geometry, d *ir.Dist) int {
 	return min(flushTiles, ceil(ceil(d.Extent, d.Grain), d.SMs)*(d.Grain/g.Rows))
 }
 
-// PlainSlab is what a block keeps in shared memory for a product without tensor cores in a pass of n tokens: a slab of
-// columns of the vectors of all, elements of the given size, and where the columns are several slabs the sums of lanes
-// from slab to slab. As PlainSlabs of gemm_fma.cuh has them. One token has its whole vector there.
+// PlainSlab is the shared memory of a block for a product without tensor cores in a pass of n tokens: a slab of columns
+// of all vectors, with elements of the given size, and if there are several slabs, the sums of lanes from slab to slab,
+// as in PlainSlabs of gemm_fma.cuh. One token has its whole vector there.
 func PlainSlab(g format.Geometry, d *ir.Dist, columns, chunk, warpsPerTile, tokens, element int) int {
 	if tokens == 1 {
 		return 0
@@ -94,8 +94,8 @@ const (
 	setTokens  = 4 // that share an mma
 )
 
-// MaxReplicated is how many values of a residual that every SM has all of, or of the parts of a branch that is added to
-// it, the threads of a block have a bit for, as replicated.cuh counts.
+// MaxReplicated is the largest number of values of a replicated residual, or of the parts of a branch that is added to
+// it, for which the threads of a block have bits, as counted by replicated.cuh.
 func MaxReplicated(m *ir.Model) int {
 	most := 32 * 32 * warps
 	if m.Activations.Bits() == 16 && m.Hidden%4 == 0 {
@@ -104,8 +104,8 @@ func MaxReplicated(m *ir.Model) int {
 	return most
 }
 
-// ChunkQuads is how many quads of a matrix a chunk of n bytes has: as many for each of the warps that share a
-// tile, where it has one for each.
+// ChunkQuads is the number of quads of a matrix in a chunk of n bytes: the same for each of the warps that share a
+// tile, if there is one for each.
 func ChunkQuads(g format.Geometry, chunk, warps int) int {
 	quads := max(1, chunk/g.QuadBytes())
 	if quads < warps {
@@ -114,21 +114,21 @@ func ChunkQuads(g format.Geometry, chunk, warps int) int {
 	return quads / warps * warps
 }
 
-// QuadsPerWarp is how many quads of n columns are one warp's, where some share a tile: each chunk is shared out
-// anew, so that small chunks cost some warps a place without a quad. As GemvShape of gemv_mma.cuh counts them.
+// QuadsPerWarp is the number of quads of n columns per warp, if warps share a tile. Each chunk is divided separately,
+// so with small chunks some warps have a place without a quad. GemvShape of gemv_mma.cuh computes the same.
 func QuadsPerWarp(g format.Geometry, columns, chunk, warps int) int {
 	quads, chunkQuads := ceil(columns, format.QuadColumns), ChunkQuads(g, chunk, warps)
 	chunks := ceil(quads, chunkQuads)
 	return (chunks-1)*ceil(chunkQuads, warps) + ceil(quads-(chunks-1)*chunkQuads, warps)
 }
 
-// Slabs is how many slabs n columns are: a chain of mma ends with each of them. As GemvShape counts them.
+// Slabs is the number of slabs of n columns: a chain of mma ends with each slab. GemvShape computes the same.
 func Slabs(g format.Geometry, columns, chunk, warps int) int {
 	quads, chunkQuads := ceil(columns, format.QuadColumns), ChunkQuads(g, chunk, warps)
 	return ceil(ceil(quads, chunkQuads), slabChunks(ceil(chunkQuads, warps)))
 }
 
-// SlabQuads is how many quads of a slab are one warp's, where columns are several slabs: whole chunks of them.
+// SlabQuads is the number of quads of a slab per warp, if there are several slabs: whole chunks.
 func SlabQuads(g format.Geometry, chunk, warps int) int {
 	ofChunk := quadsOfChunk(g, chunk, warps)
 	return slabChunks(ofChunk) * ofChunk
@@ -140,13 +140,12 @@ func slabChunks(ofChunk int) int { return max(1, slabQuads/ofChunk) }
 // slabQuads is how many quads of a slab are one warp's, unless a chunk has more.
 const slabQuads = 4
 
-// Scratch is the shared memory of a thread block besides its ring, as far as it depends on the program: struct
-// Scratch of runtime/cuda/amk/context.cuh. Passes choose by it what fits, codegen refuses by it what does not, and
-// the cost model counts the ring's slots by it.
+// Scratch is the shared memory of a thread block besides its ring, as far as it depends on the program: struct Scratch
+// of runtime/cuda/amk/context.cuh. Passes use it to choose what fits, codegen to refuse what does not, and the cost
+// model to count the ring's slots.
 //
-// In a compact scratch, matrix stages and attention share one place, a warp keeps one sum for each row of a tile and
-// not four, and activations are there in the model's dtype and not in fp32. The kernel computes the same bits in
-// both.
+// In a compact scratch, matrix stages and attention share memory, a warp keeps one sum for each row of a tile instead
+// of four, and activations are in the model's dtype instead of fp32. The kernel computes the same bits in both.
 type Scratch struct {
 	Compact bool
 	Kept
@@ -158,7 +157,7 @@ type Scratch struct {
 	Activation int // bytes of one
 }
 
-// Kept is what stages ask a block to keep.
+// Kept are the values that stages keep in shared memory.
 type Kept struct {
 	Rows      int // most rows of the residual that an SM owns
 	Rotations int // tables of cos and sin; at least 1
@@ -168,12 +167,12 @@ type Kept struct {
 	OddSlab   int // the same of those whose columns tensor cores do not take
 }
 
-// MinDigits is the size of a place for digits that nobody needs: C++ has no array of 0 bytes.
+// MinDigits is the size of the array of digits if it is not used: C++ has no array of 0 bytes.
 const MinDigits = 16
 
 // ScratchIn returns the scratch of a program in a given size of shared memory, with a ring of slots of a given size:
-// the compact one if the other leaves no room for MinSlots, and either without digits if these would make the ring a
-// short one. columns are those of the program's matrix stages.
+// the compact one if the other leaves no room for MinSlots, and either without digits if these would make the ring too
+// short. columns are those of the program's matrix stages.
 func ScratchIn(shared, slot int, m *ir.Model, tensorCores bool, kept Kept, columns ...int) Scratch {
 	if kept.Pass.NumTokens() > 1 {
 		return CompactScratchOf(m, tensorCores, kept, columns...)
@@ -239,12 +238,12 @@ func CompactScratchOf(m *ir.Model, tensorCores bool, kept Kept, columns ...int) 
 	return s
 }
 
-// ResultStride is how many elements lie from one head's results to the next one's: four more than a head has, so that
-// lanes that store those of different heads meet no bank of shared memory twice.
+// ResultStride is the distance from one head's results to the next one's, in elements: four more than a head has, so
+// that lanes that store results of different heads have no bank conflicts.
 func (s *Scratch) ResultStride() int { return s.PaddedHead + 4 }
 
-// AttentionBytes is what attention alone takes: what a unit has read, and results, a maximum and a sum for each head
-// of each warp.
+// AttentionBytes is the shared memory of attention alone: the inputs of a unit, and results, a maximum and a sum for
+// each head of each warp.
 func (s *Scratch) AttentionBytes() int {
 	return roundUp(s.Unit, 16) + 4*warps*s.WarpHeads*(s.ResultStride()+2)
 }
@@ -278,8 +277,8 @@ func (s *Scratch) Bytes(slots int) int {
 	return 2*8*slots + paddings + work + 4*(squares+tokens*perToken+best+words)
 }
 
-// Slots is how many slots of n bytes a ring has besides the scratch in so much shared memory; below 0 if even
-// that does not fit.
+// Slots is the number of slots of n bytes that a ring has besides the scratch in the given shared memory; negative if
+// the scratch alone does not fit.
 func (s *Scratch) Slots(shared, slot int) int { return (shared - s.Bytes(shared/slot)) / slot }
 
 func ceil(n, d int) int { return (n + d - 1) / max(1, d) }
