@@ -1,6 +1,10 @@
 package cost
 
-import "slices"
+import (
+	"slices"
+
+	"amkc/kernel"
+)
 
 // How SMs share the memory where few of them have cache rows to stream: once the rings of the others are full, these
 // leave their part to them.
@@ -13,7 +17,7 @@ type memoryShare struct {
 
 // memoryShareOf returns nil for a stage in which all SMs stream alike, or none does.
 func (r *run) memoryShareOf(in *instance) *memoryShare {
-	if s := r.stages[in.stage]; !r.streams || s.kind != attend {
+	if s := r.stages[in.stage]; !r.streams || s.body.Streams != kernel.CacheRows {
 		return nil
 	}
 	streaming, n := make([]bool, r.sms), 0

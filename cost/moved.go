@@ -3,6 +3,7 @@ package cost
 import (
 	"amkc/ir"
 	"amkc/ir/diag"
+	"amkc/kernel"
 )
 
 // A Traffic is what a pass of a program moves.
@@ -76,7 +77,7 @@ func (r *reader) stored(s *stage, pos int) (bytes float64) {
 
 // widest is the bytes of the largest vector that a stage multiplies a matrix with, as it was exchanged.
 func (r *reader) widest(s *stage) (bytes float64) {
-	if s.kind != matrix {
+	if s.body.Streams != kernel.Tiles {
 		return 0
 	}
 	i := s.indices()[0]

@@ -53,15 +53,6 @@ func newPlan(p *ir.Program, stages []*stage) (*plan, error) {
 	return &b.plan, nil
 }
 
-// residualRows is how many rows of the residual an SM has, of which a task looks up the first values: its span, or all
-// of them where every SM has the whole residual.
-func residualRows(embed *ir.Op, span ir.TaskSpan) int {
-	if dims := embed.Out[0].Dims; len(dims) == 2 {
-		return dims[1].Len(0)
-	}
-	return span.B - span.A
-}
-
 type planner struct {
 	plan
 	program *ir.Program
@@ -79,8 +70,11 @@ func (b *planner) add(n, i int) error {
 		b.bytes += t.streamed
 		b.chunks += t.chunks
 		b.kept.Digits, b.kept.Slab = max(b.kept.Digits, t.digits), max(b.kept.Slab, t.gemm.plain)
-		if s.kind == lookup {
-			b.kept.Rows = max(b.kept.Rows, residualRows(&s.ir.Ops[0], span))
+		switch {
+		case s.body.Replicated():
+			b.kept.Rows = b.program.Model.Hidden
+		case s.body.Begins:
+			b.kept.Rows = max(b.kept.Rows, span.B-span.A)
 		}
 	}
 	for _, w := range s.ir.Waits {
@@ -103,7 +97,7 @@ func (b *planner) add(n, i int) error {
 		}
 		in.signal = b.numbers[name]
 	}
-	in.halts = b.barrier && len(s.ir.Ops) == 1 && s.ir.Ops[0].Code == ir.NOP && len(in.waits) > 0
+	in.halts = b.barrier && s.body == kernel.Join
 	b.steps = append(b.steps, in)
 	return nil
 }

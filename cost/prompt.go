@@ -3,6 +3,7 @@ package cost
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"amkc/ir"
 	"amkc/ir/diag"
@@ -125,17 +126,17 @@ func (m *PromptModel) pass(v *ir.Variant, at, tokens int) (products, attention f
 	for n, s := range stages {
 		times := float64(len(s.indices()))
 		switch {
-		case s.kind == matrix && !chooses(s):
+		case s.body.Streams == kernel.Tiles && !chooses(s):
 			products += times * m.product(s, tokens)
-		case s.kind == lookup:
+		case s.body.Begins:
 			products += memoryLatency*float64(ceil(tokens, m.m.sms)) + join
-		case s.kind == attend:
+		case s.body.Streams == kernel.CacheRows:
 			one, err := m.attend(v, n, at, tokens)
 			if err != nil {
 				return 0, 0, err
 			}
 			attention += times * one
-		case s.combines():
+		case s.body.Polls > 0:
 			attention += times * m.combine(s, tokens)
 		}
 	}
@@ -144,12 +145,7 @@ func (m *PromptModel) pass(v *ir.Variant, at, tokens int) (products, attention f
 
 // chooses reports whether a stage offers logits to choose a token from, which a pass over a prompt leaves out.
 func chooses(s *stage) bool {
-	for i := range s.ir.Ops {
-		if s.ir.Ops[i].Code.Chooses() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.ir.Ops, func(o ir.Op) bool { return o.Code.Chooses() })
 }
 
 // A promptMatrix is the matrix of a stage, as a pass over a prompt walks it.
@@ -265,8 +261,7 @@ func (m *PromptModel) attend(v *ir.Variant, stage, at, tokens int) (float64, err
 // combine is the time to join splits: what they have is written and read, through L2 if it holds it.
 func (m *PromptModel) combine(s *stage, tokens int) float64 {
 	p, t := &m.step.program.Model, m.step.program.Target
-	splits := s.ir.Ops[0].IntAt("splits", 0, 1)
-	bytes := float64(tokens*p.Heads*splits) * float64(p.HeadDim+2) * 4
+	bytes := float64(tokens*p.Heads*s.splits()) * float64(p.HeadDim+2) * 4
 	speed := m.m.l2 * float64(m.m.sms)
 	if bytes > float64(t.L2Bytes) {
 		speed = m.m.read

@@ -3,6 +3,8 @@ package cost
 import (
 	"math"
 	"slices"
+
+	"amkc/kernel"
 )
 
 // Parts of a step's time, in microseconds, as the mean SM spends it. They add up to the step.
@@ -221,10 +223,10 @@ func (r *run) ready(in *instance) (at float64, waits bool) {
 	switch {
 	case !r.flagged: // who combines splits waits for one counter too, and not for words of all of them
 		at += counterHop
-	case s.combines():
+	case s.body.Polls > 0:
 		at += max(0, r.fit.Partials+r.split*float64(s.splits()-measuredSplits))
 	}
-	if s.combines() {
+	if s.body.Polls > 0 {
 		at += tail
 	}
 	return at, true
@@ -249,8 +251,8 @@ func rounds(blocks float64) float64 {
 // work is what a task does: straight-line code before its vector is looked for, up to the first product and after the
 // last, and the time of the products with every byte in the ring.
 func (r *run) work(s *stage, t *task) (before, first, after, busy float64) {
-	switch s.kind {
-	case matrix:
+	switch {
+	case s.body.Streams == kernel.Tiles:
 		if !r.tensor {
 			before, first, after = r.fit.StageCode, r.formats.PlainStage/instructionCycles, r.fit.StageCode
 			busy = (float64(t.rounds)*r.formats.PlainBlock + float64(t.tiles)*tileCycles) / r.clock
@@ -268,12 +270,12 @@ func (r *run) work(s *stage, t *task) (before, first, after, busy float64) {
 			busy = max(busy, turns*r.integers(t)/r.clock)
 		}
 		busy += turns * tileCycles / r.clock
-	case attend:
+	case s.body.Streams == kernel.CacheRows:
 		before, after = r.fit.StageCode, r.fit.StageCode
 		busy = (r.fit.UnitCycles*float64(t.passes) + r.cacheRows(t)) / r.clock
-	case lookup:
+	case s.body.Begins:
 		before, busy = r.fit.StageCode, r.latency
-	case ending:
+	case s.body.Brief:
 	default:
 		before, after = r.fit.StageCode, r.fit.StageCode
 	}

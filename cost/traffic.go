@@ -3,6 +3,7 @@ package cost
 import (
 	"amkc/ir"
 	"amkc/ir/op"
+	"amkc/kernel"
 )
 
 // traffic counts the bytes that a step reads, as the emitted project's own facts do: every weight that a matrix stage
@@ -31,7 +32,7 @@ func (r *reader) traffic(v *ir.Variant, pos int) (weights, rows float64) {
 	for _, n := range v.Body {
 		switch n := n.(type) {
 		case *ir.Stage:
-			if !r.keepsHidden(n) {
+			if body := kernel.Of(n); body == nil || !body.Asked {
 				count(n, 0)
 			}
 		case *ir.Loop:

@@ -1,24 +1,14 @@
 package cost
 
 import (
+	"slices"
+
 	"amkc/ir"
 	"amkc/ir/diag"
 	"amkc/ir/format"
 	"amkc/ir/op"
 	"amkc/kernel"
 	"amkc/knobs"
-)
-
-// kind is what a stage's tasks spend their time on.
-type kind int
-
-const (
-	light    kind = iota // words and a few instructions: combining, handing on, joining
-	lookup               // a row of the embedding table
-	matrix               // tiles of weights against a vector
-	attend               // cache rows
-	sampling             // the best of all SMs' best
-	ending               // what an SM does with its own choice: a few instructions that are counted with the choice
 )
 
 // task is what one SM does in one stage, at one position.
@@ -48,7 +38,7 @@ type task struct {
 type stage struct {
 	ir    *ir.Stage
 	loop  *ir.Loop // nil: in none
-	kind  kind
+	body  *kernel.Body
 	warps int // that share a tile
 	tasks []task
 }
@@ -104,10 +94,15 @@ func (r *reader) stages(v *ir.Variant, pos int) ([]*stage, error) {
 		}
 	}
 	add := func(s *ir.Stage, l *ir.Loop) error {
-		if r.keepsHidden(s) {
+		body := bodyOf(s, step)
+		switch {
+		case body == nil:
+			return diag.Errorf(codeJudge, "stage "+s.Name, "has the ops %s, which no stage body of the kernel runs; "+
+				"want the program as passes leave it", kernel.CodesOf(s.Ops))
+		case body.Asked: // the launches that are predicted do not ask for it
 			return nil
 		}
-		st := &stage{ir: s, loop: l, kind: kindOf(s, step), warps: r.warps(s.Role)}
+		st := &stage{ir: s, loop: l, body: body, warps: r.warps(s.Role)}
 		i := 0
 		if l != nil {
 			i = l.Index(l.Iterations(s)[0]) // validated: there is one
@@ -141,43 +136,24 @@ func (r *reader) stages(v *ir.Variant, pos int) ([]*stage, error) {
 	return out, nil
 }
 
-// keepsHidden reports whether a stage makes the last hidden state for the host, which the launches that are predicted
-// do not ask for: it is a branch there.
-func (r *reader) keepsHidden(s *ir.Stage) bool {
-	for _, o := range s.Ops {
-		for _, out := range o.Out {
-			if b := r.buffer(out, 0); b != nil && b.HasRole(ir.RoleHidden) {
-				return true
-			}
-		}
+// bodyOf finds the body of a stage, whose product may be of several tokens. step is the counter that ends the step.
+func bodyOf(s *ir.Stage, step string) *kernel.Body {
+	if slices.ContainsFunc(s.Ops, func(o ir.Op) bool { return ir.Ops[o.Code].HasRole(op.Matrix) }) {
+		return kernel.Product
 	}
-	return false
+	body := kernel.Of(s)
+	if body == kernel.Arrive && s.Signal == step {
+		return kernel.JoinStep
+	}
+	return body
 }
 
-// kindOf takes the first op that says it. step is the counter that ends the step.
-func kindOf(s *ir.Stage, step string) kind {
-	for i := range s.Ops {
-		switch spec := ir.Ops[s.Ops[i].Code]; {
-		case spec.HasRole(op.Matrix):
-			return matrix
-		case spec.HasRole(op.Cache):
-			return attend
-		case spec.HasRole(op.Table):
-			return lookup
-		case s.Ops[i].Code.Chooses():
-			return sampling
-		case s.Ops[i].Code == ir.STOP, s.Ops[i].Code == ir.NOP && s.Signal == step:
-			return ending
-		}
-	}
-	return light
+// splits are how many a stage joins that polls partial results.
+func (s *stage) splits() int {
+	var k kernel.Stage
+	s.body.Read(&k, s.ir.Ops)
+	return k.Splits
 }
-
-// combines reports whether the stage joins the splits of a context.
-func (s *stage) combines() bool { return len(s.ir.Ops) > 0 && s.ir.Ops[0].Code == ir.AttentionCombine }
-
-// splits are how many such a stage joins.
-func (s *stage) splits() int { return s.ir.Ops[0].IntAt("splits", 0, 1) }
 
 // warps is the knob of a stage of that role.
 func (r *reader) warps(role string) int {
@@ -198,13 +174,18 @@ func (r *reader) task(s *stage, span ir.TaskSpan, i, pos int) task {
 			dims, role := lengths(o.In[n].Dims, span, pos), ir.Ops[o.Code].Role(n)
 			switch {
 			case b.Space == ir.GlobalScratch:
-				t.polled += r.polled(o, n, b, product(dims))
+				switch bytes := s.body.Polls; {
+				case bytes == 0:
+					t.polled += product(dims) * wordBytes(b)
+				case n == 0:
+					t.polled += product(dims) * bytes
+				}
 				t.share += product(dims)
 				t.apart = t.apart || len(b.Pages) > 0 && r.onPage[b.Pages[0]] == 1
 				whole = max(whole, float64(b.Numel()))
 			case b.Kind == ir.KVCache && role == op.Cache:
 				r.cache(&t, o, b, dims, blocksOf(o.In[n].Dims, span, pos))
-			case b.Kind == ir.Weight && s.kind == matrix && role == op.Matrix:
+			case b.Kind == ir.Weight && role == op.Matrix:
 				r.weights(s, &t, b, dims)
 			}
 		}
@@ -295,20 +276,6 @@ func blocksOf(dims []ir.Range, span ir.TaskSpan, pos int) int {
 	}
 	rows.Lo = ir.Int(rows.Lo.At(pos) / cacheRows * cacheRows)
 	return ceil(min(rows.Len(pos), 1<<30), cacheRows)
-}
-
-// polled is the bytes that a task fetches for n elements of operand k. Who combines splits reads three words for each
-// split of an element, its value, the maximum and the sum, in three loads. The lanes of a warp hold the splits of a
-// few elements: a sector of 32 bytes serves two of them.
-func (r *reader) polled(op *ir.Op, k int, b *ir.Buffer, n float64) float64 {
-	const combined = 3 * 32 / 2
-	switch {
-	case op.Code == ir.AttentionCombine && len(op.In) == 2 && k == 0:
-		return n * combined
-	case op.Code == ir.AttentionCombine && len(op.In) == 2:
-		return 0 // counted with the elements
-	}
-	return n * wordBytes(b)
 }
 
 // wordBytes is the size of an exchanged element.

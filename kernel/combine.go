@@ -12,6 +12,9 @@ var Combine = declare(&Body{
 	Name:  "combine",
 	Codes: []string{"ATTENTION_COMBINE"},
 	Place: ByUnit,
+	// For each split of an element three words in three loads: its value, the maximum and the sum. The lanes of a warp
+	// hold the splits of a few elements: a sector of 32 bytes serves two of them.
+	Polls: 3 * 32 / 2,
 	Fields: []Field{units, rotation, rotationStep, tasks,
 		count("kSplits", "", func(s *Stage) *int { return &s.Splits }),
 		count("kWidth", "elements of a unit", func(s *Stage) *int { return &s.Width }).

@@ -76,7 +76,13 @@ func positionTable(s *Stage) *string { return &s.PositionTable }
 func placed(s *Stage) *bool          { return &s.Placed }
 
 // ofEverySM reports whether an embedding is looked up by every SM: its result has a row for each.
-func ofEverySM(ops []ir.Op) bool { return len(ops[0].Out) > 0 && len(ops[0].Out[0].Dims) == 2 }
+func ofEverySM(ops []ir.Op) bool {
+	if len(ops[0].Out) == 0 || len(ops[0].Out[0].Dims) != 2 {
+		return false
+	}
+	_, whole := ops[0].Out[0].Dims[1].Lo.IsConst() // and not rows of a task, of each token
+	return whole
+}
 
 func readTable(s *Stage, ops []ir.Op) {
 	e := &ops[0]

@@ -40,6 +40,7 @@ var Stop = declare(&Body{
 	Codes:    []string{"STOP"},
 	Place:    EverySM,
 	Unlisted: true,
+	Brief:    true,
 	Buffers:  []Buffer{{Name: Named.StopSM, At: func(s *Stage) *string { return &s.StopSM }}},
 	Read:     func(s *Stage, ops []ir.Op) { s.StopSM = name(ops[0].Out, 0) },
 	Ops: func(f *Facts, s *Stage) []ir.Op {
@@ -69,6 +70,7 @@ var (
 
 func barrier(name, header string, codes ...string) *Body {
 	return declare(&Body{Name: name, Header: header, Codes: codes, Place: EverySM, Unlisted: true,
-		Read: func(*Stage, []ir.Op) {},
-		Ops:  func(*Facts, *Stage) []ir.Op { return []ir.Op{op(ir.NOP, nil, nil)} }})
+		Brief: name == "join_step",
+		Read:  func(*Stage, []ir.Op) {},
+		Ops:   func(*Facts, *Stage) []ir.Op { return []ir.Op{op(ir.NOP, nil, nil)} }})
 }

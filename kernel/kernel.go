@@ -127,6 +127,10 @@ type Body struct {
 	NoPrompt bool  // the kernel for prompts has no such function
 	Asked    bool  // it runs in launches that ask for it alone, and what others need does not change with it
 	Keeps    Keeps // what its SM has of it for later stages
+	Brief    bool  // a few instructions after a choice, which the cost model counts with the choice
+	// Polls is the bytes that a task fetches for each element of its first operand, with all that other operands say of
+	// it; 0: the words of each operand.
+	Polls float64
 	// ReadsResidual reports that its vector may be the residual of its SM instead of a published vector.
 	ReadsResidual bool
 
