@@ -376,6 +376,7 @@ func (b *builder) constants() error {
 		{"int", "kUnitScratch", withTensorCores(size.Unit, plain.Unit), "bytes: q heads, a cache block"},
 		{"int", "kDigitScratch", withTensorCores(size.Digits, plain.Digits), "bytes: a vector in fixed point"},
 		{"int", "kVectorScratch", withTensorCores(size.Vector, plain.Vector), activations},
+		{"int", "kScratchBytes", withTensorCores(size.Others(), plain.Others()), "without residual and ring"},
 	}
 	return nil
 }

@@ -60,9 +60,9 @@ func TestNoRoom(t *testing.T) {
 		edit    func(p *ir.Program)
 		want    string
 	}{
-		{t4, wide(ir.F16, 30016), "a block of t4 has 65536 bytes of shared memory, and needs 97340: 60032 for the " +
+		{t4, wide(ir.F16, 30016), "a block of t4 has 65536 bytes of shared memory, and needs 97280: 60032 for the " +
 			"30016 values (intermediate_size) that stage L{i}.down reads, " +
-			"32768 for a ring of 2 chunks, and 4540 for the rest; want any other target [AMK4005]"},
+			"32768 for a ring of 2 chunks, and 4480 for the rest; want any other target [AMK4005]"},
 		{h200, wide(ir.BF16, 32772), "it reads 32772 values (intermediate_size), and the warps of a block keep at " +
 			"most 32768 in registers; want --dtype fp32"},
 		{h200, wide(ir.BF16, 65536), "want a narrower model: no target has room for this one"},

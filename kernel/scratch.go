@@ -18,7 +18,10 @@ const (
 	MinSlots  = 2
 )
 
-const warps = 8 // that compute
+const (
+	warps     = 8 // that compute
+	computing = 32 * warps
+)
 
 // MaxQuads is the number of quads of a vector, of format.QuadColumns columns each, that a warp keeps in registers on
 // tensor cores.
@@ -254,28 +257,43 @@ func keepsActivations(tensorCores bool, columns []int) bool {
 	return !tensorCores || slices.ContainsFunc(columns, func(n int) bool { return n%4 != 0 })
 }
 
-// Bytes is the size of the scratch besides a ring of at most n slots, padding included.
+// Bytes is the size of struct Scratch with the barriers of a ring of at most n slots, member by member. The emitted
+// constant kScratchBytes is that of all others but the residual, and a static_assert holds the struct to it.
 func (s *Scratch) Bytes(slots int) int {
 	const (
-		rows     = 8
-		words    = 8 + 2*4  // and four addresses
-		paddings = 4*12 + 4 // at most, before the parts that are aligned to 16 or 8 bytes and at the end
+		flushRows = 64
+		warpSums  = 4 * 2 * warps // bytes of one sum of every warp, in two buffers
+		words     = 6             // after the tokens, and four of 64 bits
 	)
-	tokens := s.Pass.NumTokens()
-	squares, best := 2*max(2, tokens)*warps, 2*warps // of two vectors at most, or of each token
-	partial := 4 * 2 * warps * 8 * rows
+	tokens, end := s.Pass.NumTokens(), 0
+	add := func(align, bytes int) { end = roundUp(end, align) + bytes }
+	partial := warpSums * flushRows
 	if tokens > 1 {
-		partial = 4 * 2 * warps * tokens * (8*rows + 8)
-		best = 2 * warps * ceil(tokens, 4)
+		partial = warpSums * tokens * (flushRows + 8)
 	}
-	work := 4*partial + max(s.AttentionBytes(), s.Digits) + s.Activation*s.Vector
+	vector := roundUp(s.Activation*s.Vector, 16)
+	add(8, 2*8*slots)
 	if s.Compact {
-		before := max(roundUp(s.Unit, 16), roundUp(s.Activation*s.Vector, 16), roundUp(s.Digits, 16))
-		work = max(before+partial, s.AttentionBytes())
+		before := max(roundUp(s.Unit, 16), vector, roundUp(s.Digits, 16))
+		add(16, max(before+partial, s.AttentionBytes()))
+	} else {
+		add(16, 4*partial)
 	}
-	perToken := s.Rows + s.Rotations*s.HeadDim + 2
-	return 2*8*slots + paddings + work + 4*(squares+tokens*perToken+best+words)
+	add(4, warpSums*max(2, tokens)) // sums of squares
+	add(16, 4*tokens*s.Rows)
+	add(8, 8*s.Rotations*tokens*(s.HeadDim/2))
+	add(4, warpSums*ceil(tokens, computing/flushRows)) // best values, and which ones
+	if !s.Compact {
+		add(16, roundUp(max(s.AttentionBytes(), s.Digits), 16))
+		add(16, vector)
+	}
+	add(4, 4*(2*tokens+words))
+	add(8, 4*8)
+	return roundUp(end, 16)
 }
+
+// Others is the part of Bytes that depends neither on the ring nor on the rows of the residual.
+func (s *Scratch) Others() int { return s.Bytes(0) - 4*s.Pass.NumTokens()*s.Rows }
 
 // Slots is the number of slots of n bytes that a ring has besides the scratch in the given shared memory; negative if
 // the scratch alone does not fit.

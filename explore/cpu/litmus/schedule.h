@@ -54,5 +54,6 @@ constexpr int kAttentionScratch = 8 * kAttentionHeads * 20;
 constexpr int kUnitScratch = 16;
 constexpr int kDigitScratch = 16;
 constexpr int kVectorScratch = 4;
+constexpr int kScratchBytes = 17440;
 
 }  // namespace amk

@@ -81,7 +81,7 @@ using RingBarrier = ArrivalCount;
 #endif
 
 // Shared memory of a block except the ring, which fills the rest of kSharedLimit. The compiler's
-// kernel.Scratch counts its bytes: change both together.
+// kernel.Scratch counts its bytes, by which it chooses what is kept here.
 struct Scratch {
   RingBarrier full[kMaxRingSlots];
   RingBarrier empty[kMaxRingSlots];
@@ -148,6 +148,10 @@ struct Scratch {
   u32* abort_device;
   Stall* stalls;
 };
+
+static_assert(sizeof(Scratch) == 2 * sizeof(RingBarrier) * kMaxRingSlots +
+                                     sizeof(float) * kTokens * kResidualRows + kScratchBytes,
+              "the compiler has counted the bytes of the scratch");
 
 constexpr u32 kRingSlots = (kSharedLimit - sizeof(Scratch)) / kSlotBytes;
 constexpr u32 kSharedBytes = kRingSlots * kSlotBytes + sizeof(Scratch);
