@@ -245,5 +245,6 @@ constexpr int kAttentionScratch = 8 * kAttentionHeads * 36;  // 8 warps, padded 
 constexpr int kUnitScratch = AMK_TENSOR_CORES ? 7168 : 8192;  // bytes: q heads, a cache block
 constexpr int kDigitScratch = 16;  // bytes: a vector in fixed point
 constexpr int kVectorScratch = AMK_TENSOR_CORES ? 4 : 1024;  // activations of all tokens
+constexpr int kScratchBytes = AMK_TENSOR_CORES ? 45824 : 46848;  // without residual and ring
 
 }  // namespace amk

@@ -251,5 +251,6 @@ constexpr int kAttentionScratch = 8 * kAttentionHeads * 20;  // 8 warps, padded 
 constexpr int kUnitScratch = AMK_TENSOR_CORES ? 2304 : 1536;  // bytes: q heads, a cache block
 constexpr int kDigitScratch = 16;  // bytes: a vector in fixed point
 constexpr int kVectorScratch = AMK_TENSOR_CORES ? 4 : 384;  // activations of all tokens
+constexpr int kScratchBytes = AMK_TENSOR_CORES ? 11920 : 11152;  // without residual and ring
 
 }  // namespace amk

@@ -245,5 +245,6 @@ constexpr int kAttentionScratch = 8 * kAttentionHeads * 68;  // 8 warps, padded 
 constexpr int kUnitScratch = AMK_TENSOR_CORES ? 10752 : 12288;  // bytes: q heads, a cache block
 constexpr int kDigitScratch = 16;  // bytes: a vector in fixed point
 constexpr int kVectorScratch = AMK_TENSOR_CORES ? 4 : 5632;  // activations of all tokens
+constexpr int kScratchBytes = AMK_TENSOR_CORES ? 50432 : 51968;  // without residual and ring
 
 }  // namespace amk
