@@ -7,7 +7,7 @@ PIP := $(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-
 # The compiler takes a quarter less processor time where its heap may grow to nine times what is live in it.
 GO := GOGC=800 GOMEMLIMIT=2GiB go
 
-.PHONY: build cuda demo library test test-all test-go test-python race mcp long engines chat-templates openai browser
+.PHONY: build install cuda demo library test test-all test-go test-python race mcp long engines chat-templates openai browser
 .PHONY: soundness soundness-merge fuzz mutants kernels explore explore-long explore-coverage draws
 .PHONY: looping results results-tools lint goldens clean
 
@@ -15,6 +15,11 @@ GO := GOGC=800 GOMEMLIMIT=2GiB go
 MODULES := codegen/modules/files/modules
 build: $(MODULES)
 	CGO_ENABLED=0 $(GO) build -trimpath -o amkc ./cmd/amkc
+
+# amkc for all users of the machine, or below PREFIX.
+PREFIX ?= /usr/local
+install: build
+	install -D -m 755 amkc $(DESTDIR)$(PREFIX)/bin/amkc
 
 $(MODULES): go.sum codegen/modules/modules.go
 	go mod download

@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 
 	"amkc/ir"
 	"amkc/runtime/host"
@@ -27,12 +29,17 @@ type Manifest struct {
 // Compiler says which amkc wrote the build.
 type Compiler struct {
 	Version    string `json:"version"`
+	Commit     string `json:"commit,omitempty"` // of its sources, with "+" after it where they differ from that
 	IR         string `json:"ir"`
 	RuntimeABI int    `json:"runtime_abi"`
 }
 
 // Source says what was compiled.
 type Source struct {
+	Model       string   `json:"model,omitempty"`      // as a hub knows it, ORG/NAME, or the name of its directory
+	Revision    string   `json:"revision,omitempty"`   // the hub's commit
+	Checkpoint  string   `json:"checkpoint,omitempty"` // SHA-256 of the names, types, shapes and bytes of its tensors
+	Options     []string `json:"options,omitempty"`    // of the command line; of a file its name alone
 	RandomSeed  *uint64  `json:"random_seed,omitempty"` // weights were invented from it
 	AssumeInert []string `json:"assume_inert,omitempty"`
 	Weights     []string `json:"weights,omitempty"` // items of --weights
@@ -50,6 +57,33 @@ type WeightsDigest struct {
 type Toolchain struct {
 	NVCC string `json:"nvcc,omitempty"`
 	Go   string `json:"go,omitempty"`
+}
+
+// Origin is the part of a build's README.md that says where the build comes from. The other files say nothing of it:
+// what two versions of amkc emit alike is the same in both builds.
+func (m *Manifest) Origin() []byte {
+	var b bytes.Buffer
+	line := func(label, text string) {
+		if text != "" {
+			fmt.Fprintf(&b, "    %-11s %s\n", label, text)
+		}
+	}
+	b.WriteString("\n## Where it comes from\n\n")
+	line("amkc", m.Compiler.Text())
+	line("model", m.Source.Model)
+	line("revision", m.Source.Revision)
+	line("checkpoint", m.Source.Checkpoint)
+	line("options", strings.Join(m.Source.Options, " "))
+	return b.Bytes()
+}
+
+// Text is which amkc it is.
+func (c *Compiler) Text() string {
+	text := c.Version
+	if c.Commit != "" {
+		text += ", commit " + c.Commit
+	}
+	return fmt.Sprintf("%s, IR %s, device runtime ABI %d", text, c.IR, c.RuntimeABI)
 }
 
 // Marshal prints the manifest: sorted keys, one per line.

@@ -126,7 +126,7 @@ func buildKey(l *Scheduled, o *BuildOptions) (string, error) {
 		return "", err
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "amkc build 1\n%s\nweights %s\n", version.Get().Version, weights)
+	fmt.Fprintf(h, "amkc build 1\n%s\nweights %s\n", version.Get().Version, weights.key)
 	if flags := o.kernels.flags(); len(flags) > 0 {
 		fmt.Fprintln(h, flags)
 	}

@@ -107,7 +107,7 @@ func TestCalibratedWeights(t *testing.T) {
 		require.NoError(t, err)
 		_, digest, err := Pack(context.Background(), l, filepath.Join(t.TempDir(), "w"), nil)
 		require.NoError(t, err)
-		keys[key+digest] = true
+		keys[key.key+digest] = true
 	}
 	require.Len(t, keys, 3)
 }

@@ -19,6 +19,7 @@ import (
 	"amkc/passes"
 	"amkc/runtime/host"
 	"amkc/runtime/infile"
+	"amkc/runtime/printable"
 	"amkc/runtime/progress"
 	"amkc/text/chat"
 	"amkc/validate"
@@ -31,6 +32,7 @@ type BuildOptions struct {
 	NoBuild    bool     // emit and pack only: neither nvcc nor go is run
 	NoLauncher bool     // do not run go: who opens the build with package host needs no executable in it
 	Inputs     []string // files besides the model that are read and must not be written over
+	Stated     []string // options of the command line, for the manifest
 	Progress   progress.Func
 
 	shared  sharedWeights // of builds in the cache
@@ -234,19 +236,32 @@ func newManifest(l *Scheduled, o *BuildOptions, files map[string][]byte) (*codeg
 	if err != nil {
 		return nil, err
 	}
-	m := &codegen.Manifest{
-		Format:   host.ManifestFormat,
-		Compiler: codegen.Compiler{Version: version.Get().Version, IR: ir.Version, RuntimeABI: codegen.RuntimeABI},
-		Source:   codegen.Source{RandomSeed: o.RandomSeed, AssumeInert: o.AssumeInert, Weights: o.Formats.Texts()},
-		Facts:    facts,
-		Files:    map[string]string{},
+	digests, err := l.weightsKey(o.RandomSeed, o.Progress)
+	if err != nil {
+		return nil, err
 	}
+	amkc := version.Get()
+	m := &codegen.Manifest{
+		Format: host.ManifestFormat,
+		Compiler: codegen.Compiler{Version: amkc.Version, Commit: amkc.Source(), IR: ir.Version,
+			RuntimeABI: codegen.RuntimeABI},
+		Source: codegen.Source{Checkpoint: digests.checkpoint, Options: o.Stated, RandomSeed: o.RandomSeed,
+			AssumeInert: o.AssumeInert, Weights: o.Formats.Texts()},
+		Facts:   facts,
+		Weights: codegen.WeightsDigest{Key: digests.key},
+		Files:   map[string]string{},
+	}
+	id, revision := checkpoint.Origin(o.Model)
+	m.Source.Model, m.Source.Revision = printable.Clip(id), printable.Clip(revision)
+	files[readmeFile] = append(files[readmeFile], m.Origin()...)
 	for name, text := range files {
 		m.Files[name] = codegen.Digest(text)
 	}
-	m.Weights.Key, err = l.weightsKey(o.RandomSeed, o.Progress)
-	return m, err
+	return m, nil
 }
+
+// readmeFile ends with what the manifest says of the origin of the build.
+const readmeFile = "README.md"
 
 // supplyWeights packs weights.safetensors into the stage, unless that of the earlier build is made of the same and is
 // what it was: then it stays where it is.

@@ -99,13 +99,13 @@ func fileDigest(path string, report progress.Func) (int64, string, error) {
 
 // weightsKey digests everything that packed weights depend on: the arena with its layouts and pieces, and either the
 // contents of the checkpoint or the seed of random ones, and the text to calibrate with. The checkpoint is read once.
-func (l *Scheduled) weightsKey(seed *uint64, report progress.Func) (string, error) {
-	if l.packedKey != "" {
-		return l.packedKey, nil
+func (l *Scheduled) weightsKey(seed *uint64, report progress.Func) (weightDigests, error) {
+	if l.packed.key != "" {
+		return l.packed, nil
 	}
 	h := sha256.New()
 	places, size := ir.WeightArena(l.Program)
-	fmt.Fprintf(h, "amkc packed 3\n%d\n", size)
+	fmt.Fprintf(h, "amkc packed 4\n%d\n", size)
 	for _, pl := range places {
 		b := &l.Program.Buffers[pl.Buffer]
 		fmt.Fprintf(h, "%s %d %v %v %v %v\n", pl.Name, pl.Offset, b.DType, b.Shape, b.Layout, b.Pieces)
@@ -121,14 +121,24 @@ func (l *Scheduled) weightsKey(seed *uint64, report progress.Func) (string, erro
 	for _, window := range l.calibrationWindows() {
 		fmt.Fprintln(h, "calibrated 1", window)
 	}
+	checkpoint := ""
 	if seed != nil {
 		fmt.Fprintf(h, "seed %d\n", *seed)
-	} else if err := hashTensors(h, l, report); err != nil {
-		return "", err
+	} else {
+		tensors := sha256.New()
+		if err := hashTensors(tensors, l, report); err != nil {
+			return weightDigests{}, err
+		}
+		checkpoint = hex.EncodeToString(tensors.Sum(nil))
+		fmt.Fprintf(h, "checkpoint %s\n", checkpoint)
 	}
-	l.packedKey = hex.EncodeToString(h.Sum(nil))
-	return l.packedKey, nil
+	l.packed = weightDigests{key: hex.EncodeToString(h.Sum(nil)), checkpoint: checkpoint}
+	return l.packed, nil
 }
+
+// weightDigests are SHA-256 of all that packed weights are made from, and of the checkpoint alone: empty where weights
+// are invented.
+type weightDigests struct{ key, checkpoint string }
 
 // hashTensors adds name, type, shape and bytes of every tensor of the checkpoint.
 func hashTensors(h hash.Hash, l *Scheduled, report progress.Func) error {

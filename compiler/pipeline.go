@@ -75,7 +75,7 @@ type Scheduled struct {
 
 	options    Options
 	checkpoint *checkpoint.Checkpoint
-	packedKey  string // see weightsKey, once it is known
+	packed     weightDigests // once they are known
 }
 
 // Close releases the files of the checkpoint.

@@ -47,6 +47,11 @@ was written by another version of amkc, which the message then says. A file that
 larger than amkc reads, differs too, and so does every file of a build without its program.json.`)
 )
 
+var codeOtherAmkc = diag.New("AMK4908", "the build was written by another version of amkc", `
+Digests, the proof and the schedule that is read back do not depend on the version, unless the IR or the forms of the
+headers have changed since. What amkc emits for a program does: whether the files are that, the amkc that wrote the build
+can say, whose version and commit its manifest, its README.md and ./NAME info state.`)
+
 // Verification is what Verify has found.
 type Verification struct {
 	Files    int             // compared with their digests, weights included
@@ -55,7 +60,8 @@ type Verification struct {
 	Proof    validate.Report // of the program that was read back
 	Findings diag.List       // what is not as it should be; empty for a good build
 
-	tell progress.Func
+	tell   progress.Func
+	writer string // another amkc that wrote the build; empty: this one did
 }
 
 // Verify answers whether a build is what its program says: every file has the digest of the manifest, and there is no
@@ -68,6 +74,12 @@ func Verify(dir string, tell progress.Func) (*Verification, error) {
 		return nil, err
 	}
 	v := &Verification{tell: tell}
+	if this := version.Get().Version; m.Compiler.Version != this {
+		v.writer = "amkc " + m.Compiler.Text()
+		v.Findings.Add(diag.Warningf(codeOtherAmkc, dir, "the build was written by %s, and this is amkc %s", v.writer,
+			this).With("this amkc can say whether files have their digests, and whether it proves the program",
+			"only the other one can say whether the files are what it emits for the program"))
+	}
 	eachFile(m, func(name, digest string, size int64) bool {
 		v.Files++
 		if what := mismatch(dir, name, digest, size, tell); what != "" {
@@ -193,26 +205,21 @@ func badText(manifest []byte) string {
 // checkEmission compiles the build's model and emits the build again, and compares. A file that already differs from
 // its digest is reported once.
 func (v *Verification) checkEmission(dir string, m *codegen.Manifest, p *ir.Program, passes ...*ir.Program) error {
-	var notes []string
-	if this := version.Get().Version; m.Compiler.Version != this {
-		notes = append(notes, fmt.Sprintf("the build was written by amkc %s, and this is amkc %s", m.Compiler.Version,
-			this))
-	}
 	again, model, err := compileAgain(dir, m, p, passes)
 	if err != nil {
 		path, what := filepath.Join(dir, host.ConfigFile), "gives no model"
 		if model {
 			path, what = filepath.Join(dir, programFile), "gives no build at all"
 		}
-		v.Findings.Add(diag.Errorf(codeNotEmitted, path, "%s: %v", what, infile.Reason(err)).With(notes...))
+		v.Findings.Add(diag.Errorf(codeNotEmitted, path, "%s: %v", what, infile.Reason(err)))
 		return nil
 	}
 	defer again.Close()
-	if v.checkProgram(filepath.Join(dir, programFile), p, again.Program, notes) {
+	if v.checkProgram(filepath.Join(dir, programFile), p, again.Program) {
 		v.checkWeights(filepath.Join(dir, host.WeightsFile), p, again.Graph)
 	}
 	for i, q := range passes {
-		v.checkProgram(filepath.Join(dir, q.Pass.Dir(), programFile), q, again.Passes[i], notes)
+		v.checkProgram(filepath.Join(dir, q.Pass.Dir(), programFile), q, again.Passes[i])
 	}
 	files, err := codegen.Project(p, again.Graph, p.Model.Name, passes...)
 	if err != nil {
@@ -220,6 +227,8 @@ func (v *Verification) checkEmission(dir string, m *codegen.Manifest, p *ir.Prog
 			infile.Reason(err)))
 		return nil
 	}
+	files[readmeFile] = append(files[readmeFile], m.Origin()...)
+	var others []string
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		v.Emitted++
 		path := filepath.Join(dir, filepath.FromSlash(name))
@@ -230,13 +239,20 @@ func (v *Verification) checkEmission(dir string, m *codegen.Manifest, p *ir.Prog
 		if d := v.found(path); d != nil {
 			d.With(inside...)
 		} else if m.Files[name] == "" || !bytes.Equal(have, files[name]) {
-			v.Findings.Add(diag.Errorf(codeNotEmitted, path, "differs from what %s gives", programFile).With(
-				append(inside, notes...)...))
+			if v.writer != "" {
+				others = append(others, name)
+				continue
+			}
+			v.Findings.Add(diag.Errorf(codeNotEmitted, path, "differs from what %s gives", programFile).With(inside...))
 		}
+	}
+	if len(others) > 0 {
+		v.Findings.Add(diag.Errorf(codeNotEmitted, dir, "%s not what this amkc emits for %s; verify the build with %s",
+			these(len(others), "file"), programFile, v.writer).With(firstFew(others)...))
 	}
 	for _, name := range strangers(files, p.Model.Name, m) {
 		v.Findings.Add(diag.Errorf(codeNotEmitted, filepath.Join(dir, filepath.FromSlash(name)),
-			"is listed by the manifest, and is not a file of a build of %s", programFile).With(notes...))
+			"is listed by the manifest, and is not a file of a build of %s", programFile))
 	}
 	facts, err := codegen.Facts(p, passes...)
 	if err != nil {
@@ -245,27 +261,39 @@ func (v *Verification) checkEmission(dir string, m *codegen.Manifest, p *ir.Prog
 	facts.CUDA = m.Facts.CUDA // of the toolchain, which the program does not name
 	if !reflect.DeepEqual(facts, m.Facts) {
 		v.Findings.Add(diag.Errorf(codeNotEmitted, filepath.Join(dir, host.ManifestFile),
-			"its facts differ from what %s gives", programFile).With(notes...))
+			"its facts differ from what %s gives", programFile))
 	}
 	return nil
 }
 
+// these is the subject of a sentence: "1 file is", "3 files are".
+func these(n int, what string) string {
+	if n == 1 {
+		return "1 " + what + " is"
+	}
+	return fmt.Sprintf("%d %ss are", n, what)
+}
+
+// firstFew are some of many lines.
+func firstFew(lines []string) []string {
+	const most = 10
+	if len(lines) <= most {
+		return lines
+	}
+	return append(slices.Clone(lines[:most]), fmt.Sprintf("and %d more", len(lines)-most))
+}
+
 // insideOf says which files of an archive differ from those that it should have.
 func insideOf(name string, have, want []byte) []string {
-	const most = 10
 	if path.Ext(name) != ".zip" {
 		return nil
 	}
 	var out []string
-	changes := diff.Archives(have, want, false)
-	for _, c := range changes[:min(len(changes), most)] {
+	for _, c := range diff.Archives(have, want, false) {
 		what := map[diff.Kind]string{diff.OnlyInA: "is in it and should not be", diff.OnlyInB: "is not in it"}[c.Kind]
 		out = append(out, fmt.Sprintf("%s %s", printable.Line(c.Path), cmp.Or(what, "differs")))
 	}
-	if more := len(changes) - most; more > 0 {
-		out = append(out, fmt.Sprintf("%d more files in it differ", more))
-	}
-	return out
+	return firstFew(out)
 }
 
 // strangers are the files that a manifest lists and a build of the program does not have.

@@ -59,11 +59,11 @@ func compileAgain(dir string, m *codegen.Manifest, p *ir.Program, more []*ir.Pro
 
 // checkProgram compares a program of the build with the one that its model and knobs give, and reports whether they
 // agree.
-func (v *Verification) checkProgram(path string, have, want *ir.Program, notes []string) bool {
+func (v *Verification) checkProgram(path string, have, want *ir.Program) bool {
 	found := differences(have, want)
 	if len(found) > 0 {
 		v.Findings.Add(diag.Errorf(codeOtherProgram, path, "differs from what %s and its knobs give", host.ConfigFile).
-			With(append(found, notes...)...))
+			With(found...))
 	}
 	return len(found) == 0
 }

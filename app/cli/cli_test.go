@@ -298,6 +298,19 @@ func TestInfo(t *testing.T) {
 	var m map[string]any
 	require.NoError(t, json.Unmarshal([]byte(out), &m))
 	require.Equal(t, "test", m["amkc"], "all of the manifest")
+
+	m["compiler"] = map[string]any{"version": "1.2.3", "commit": "abc", "runtime_abi": 7}
+	m["source"] = map[string]any{"model": "org/name", "revision": "0123", "checkpoint": "feed",
+		"options": []string{"--rows=4", "--name=\x1b[2J"}}
+	text, err := json.Marshal(m)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, host.ManifestFile), text, 0o644))
+	code, out, _ = run(t, dir, "", "info")
+	require.Zero(t, code)
+	for _, s := range []string{"amkc      1.2.3, commit abc, device runtime ABI 7\n",
+		"source    org/name at revision 0123\n", "weights   SHA-256 feed\n", `options   --rows=4 --name=\u001b[2J` + "\n"} {
+		require.Contains(t, out, s)
+	}
 }
 
 // interrupts sends the process what Ctrl-C does, again and again until stop is called: a command may not listen yet.

@@ -23,7 +23,11 @@ func (c *command) info(_ context.Context, args []string) error {
 		return err
 	}
 	if !c.json {
-		return c.print(nil, c.infoText(facts))
+		from, err := host.ReadProvenance(c.dir)
+		if err != nil {
+			return err
+		}
+		return c.print(nil, c.infoText(facts, from))
 	}
 	path := filepath.Join(c.dir, host.ManifestFile)
 	manifest, err := infile.Read(path, infile.Manifest)
@@ -33,7 +37,7 @@ func (c *command) info(_ context.Context, args []string) error {
 	return c.print(json.RawMessage(manifest), "")
 }
 
-func (c *command) infoText(f *host.Facts) string {
+func (c *command) infoText(f *host.Facts, from *host.Provenance) string {
 	m := f.Model
 	var b strings.Builder
 	line := func(label, format string, args ...any) {
@@ -62,6 +66,24 @@ func (c *command) infoText(f *host.Facts) string {
 			state = fmt.Sprintf("%.1f MB", float64(info.Size())/1e6)
 		}
 		line("file", "%s: %s", name, state)
+	}
+	amkc := from.AMKC
+	if from.Commit != "" {
+		amkc += ", commit " + from.Commit
+	}
+	line("amkc", "%s, device runtime ABI %d", amkc, from.ABI)
+	source := from.Model
+	if from.Revision != "" {
+		source += " at revision " + from.Revision
+	}
+	if source != "" {
+		line("source", "%s", source)
+	}
+	if from.Checkpoint != "" {
+		line("weights", "SHA-256 %s", from.Checkpoint)
+	}
+	if len(from.Options) > 0 {
+		line("options", "%s", strings.Join(from.Options, " "))
 	}
 	return b.String()
 }

@@ -3,6 +3,8 @@ package cli
 import (
 	"fmt"
 	"path"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -12,6 +14,7 @@ import (
 	"amkc/compiler"
 	"amkc/cost"
 	"amkc/passes"
+	"amkc/runtime/printable"
 	"amkc/validate"
 )
 
@@ -92,7 +95,7 @@ func (f *compileFlags) run(c *call) error {
 	defer cancel()
 	line := c.progress()
 	b, err := compiler.Compile(ctx, compiler.BuildOptions{Options: opts, OutDir: f.out, NoBuild: f.noBuild,
-		Inputs: f.model.inputs(c.args[0]), Progress: line.Show})
+		Inputs: f.model.inputs(c.args[0]), Stated: statedOptions(c), Progress: line.Show})
 	line.Clear()
 	switch {
 	case ctx.Err() != nil:
@@ -114,6 +117,25 @@ func (f *compileFlags) run(c *call) error {
 	}
 	return c.printf("%s%s%s%s", fileList(f.out, b.Files), summary(f.out, b, opts.Formats),
 		predictionLine(f.out, predicted), passLines(f.out, passes))
+}
+
+// notRecorded are flags that change nothing of a build.
+var notRecorded = []string{"out", "no-build", "dump-ir", "check", "time-passes", "json", "quiet", "verbose", "strict"}
+
+// statedOptions are the flags of the command line that a build depends on, as --name=value in the order of their names.
+// Of the path of a file it has the last element alone: the others say nothing about the build.
+func statedOptions(c *call) (out []string) {
+	c.flags.Visit(func(f *pflag.Flag) {
+		value := f.Value.String()
+		switch {
+		case slices.Contains(notRecorded, f.Name):
+			return
+		case f.Name == "config" || f.Name == "calibrate":
+			value = filepath.Base(value)
+		}
+		out = append(out, printable.Clip(fmt.Sprintf("--%s=%s", f.Name, value)))
+	})
+	return out
 }
 
 // fileList is one line a file, and one for all of the launcher, most of which is copied.

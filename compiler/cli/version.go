@@ -1,6 +1,10 @@
 package cli
 
-import "amkc/compiler/version"
+import (
+	"amkc/codegen"
+	"amkc/compiler/version"
+	"amkc/ir"
+)
 
 func versionVerb() verb {
 	return verb{
@@ -9,7 +13,11 @@ func versionVerb() verb {
 		run: func(c *call) error {
 			info := version.Get()
 			c.payload = info
-			return c.printf("amkc %s\n", info.Version)
+			text := "amkc " + info.Version
+			if source := info.Source(); source != "" {
+				text += ", commit " + source
+			}
+			return c.printf("%s, IR %s, device runtime ABI %d, %s\n", text, ir.Version, codegen.RuntimeABI, info.Go)
 		},
 	}
 }

@@ -7,37 +7,43 @@ import (
 	"runtime/debug"
 )
 
-// linked is set by release builds: go build -ldflags "-X amkc/compiler/version.linked=v1.2.3".
-var linked string
+// Release is the version of amkc. It moves with each release, and CHANGELOG.md says what that changed.
+const Release = "0.3.0"
 
 // Info is what is known of this executable.
 type Info struct {
-	Version string `json:"version"` // a release, the version of the module, or "dev"
-	Commit  string `json:"commit,omitempty"`
-	Go      string `json:"go"` // the Go release it was built with
+	Version  string `json:"version"`
+	Commit   string `json:"commit,omitempty"`   // of its sources; empty where go build recorded none
+	Modified bool   `json:"modified,omitempty"` // the sources are not those of the commit
+	Go       string `json:"go"`                 // the Go release it was built with
 }
 
-// Get returns the linked version if there is one, else the module's, else "dev".
+// Get returns what the executable records.
 func Get() Info {
 	build, ok := debug.ReadBuildInfo()
 	if !ok {
 		build = &debug.BuildInfo{}
 	}
-	return from(linked, build)
+	return from(build)
 }
 
-func from(linked string, build *debug.BuildInfo) Info {
-	info := Info{Version: linked, Go: build.GoVersion}
-	if info.Version == "" {
-		info.Version = build.Main.Version
-	}
-	if info.Version == "" || info.Version == "(devel)" {
-		info.Version = "dev"
-	}
+func from(build *debug.BuildInfo) Info {
+	info := Info{Version: Release, Go: build.GoVersion}
 	for _, s := range build.Settings {
-		if s.Key == "vcs.revision" {
+		switch s.Key {
+		case "vcs.revision":
 			info.Commit = s.Value
+		case "vcs.modified":
+			info.Modified = s.Value == "true"
 		}
 	}
 	return info
+}
+
+// Source is the commit, with "+" after it where the sources are not those of the commit; empty where none is known.
+func (i Info) Source() string {
+	if i.Commit != "" && i.Modified {
+		return i.Commit + "+"
+	}
+	return i.Commit
 }

@@ -1,18 +1,29 @@
 package version
 
 import (
+	"os"
+	"regexp"
 	"runtime/debug"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-func TestPrecedence(t *testing.T) {
-	released := &debug.BuildInfo{GoVersion: "go1.26", Main: debug.Module{Version: "v0.3.0"}}
-	local := &debug.BuildInfo{Main: debug.Module{Version: "(devel)"},
-		Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}}}
-	require.Equal(t, Info{Version: "v9", Go: "go1.26"}, from("v9", released))
-	require.Equal(t, Info{Version: "v0.3.0", Go: "go1.26"}, from("", released))
-	require.Equal(t, Info{Version: "dev", Commit: "abc"}, from("", local))
-	require.Equal(t, "dev", from("", &debug.BuildInfo{}).Version)
+func TestFrom(t *testing.T) {
+	built := &debug.BuildInfo{GoVersion: "go1.26", Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"},
+		{Key: "vcs.modified", Value: "true"}}}
+	require.Equal(t, Info{Version: Release, Commit: "abc", Modified: true, Go: "go1.26"}, from(built))
+	require.Equal(t, "abc+", from(built).Source())
+	built.Settings[1].Value = "false"
+	require.Equal(t, "abc", from(built).Source())
+	require.Empty(t, from(&debug.BuildInfo{}).Source())
+}
+
+// The changelog begins with the release that the sources are.
+func TestChangelogHasTheRelease(t *testing.T) {
+	text, err := os.ReadFile("../../CHANGELOG.md")
+	require.NoError(t, err)
+	first := regexp.MustCompile(`(?m)^## (\S+)`).FindSubmatch(text)
+	require.NotNil(t, first)
+	require.Equal(t, Release, string(first[1]))
 }

@@ -47,6 +47,22 @@ func Locate(path string) (dir, name string, err error) {
 	return path, filepath.Base(abs), nil
 }
 
+// Origin says which model the files of a directory that Locate returned are: ORG/NAME and the commit as its hub knows
+// them, or else the name of the directory and no commit.
+func Origin(dir string) (id, revision string) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return filepath.Base(dir), ""
+	}
+	snapshots := filepath.Dir(abs)
+	model := filepath.Dir(snapshots)
+	if filepath.Base(snapshots) != hubSnapshots || !isHubModel(model) {
+		return filepath.Base(abs), ""
+	}
+	name := strings.TrimPrefix(filepath.Base(model), hubPrefix)
+	return strings.Replace(name, "--", "/", 1), filepath.Base(abs)
+}
+
 // isHubModel reports whether dir looks like a model of a hub's cache. Without snapshots it is a directory like any
 // other.
 func isHubModel(dir string) bool {

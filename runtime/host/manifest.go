@@ -297,13 +297,19 @@ const ProgramFile = "program.json"
 // Provenance is the origin of a build, as far as a measurement depends on it. Fields that the build does not state are
 // empty.
 type Provenance struct {
-	AMKC       string  `json:"amkc,omitempty"` // version of the compiler
-	NVCC       string  `json:"nvcc,omitempty"`
-	Go         string  `json:"go,omitempty"`
-	RandomSeed *uint64 `json:"random_seed,omitempty"` // weights were invented from it
-	Weights    string  `json:"weights_sha256,omitempty"`
-	Program    string  `json:"program_sha256,omitempty"`
-	Knobs      []Knob  `json:"knobs,omitempty"`
+	AMKC       string   `json:"amkc,omitempty"` // version of the compiler
+	Commit     string   `json:"commit,omitempty"`
+	ABI        int      `json:"runtime_abi,omitempty"`
+	Model      string   `json:"model,omitempty"` // as a hub knows it, or the name of its directory
+	Revision   string   `json:"revision,omitempty"`
+	Checkpoint string   `json:"checkpoint_sha256,omitempty"`
+	Options    []string `json:"options,omitempty"`
+	NVCC       string   `json:"nvcc,omitempty"`
+	Go         string   `json:"go,omitempty"`
+	RandomSeed *uint64  `json:"random_seed,omitempty"` // weights were invented from it
+	Weights    string   `json:"weights_sha256,omitempty"`
+	Program    string   `json:"program_sha256,omitempty"`
+	Knobs      []Knob   `json:"knobs,omitempty"`
 }
 
 // A Knob is one field of the schedule's config: "tiling.ring.chunk_bytes", "16384".
@@ -316,10 +322,15 @@ type Knob struct {
 // knobs. Its strings are shown on pages and terminals, so they are made printable here.
 func ReadProvenance(dir string) (*Provenance, error) {
 	var m struct {
-		Compiler  struct{ Version string }
+		Compiler struct {
+			Version, Commit string
+			RuntimeABI      int `json:"runtime_abi"`
+		}
 		Toolchain struct{ NVCC, Go string }
 		Source    struct {
-			RandomSeed *uint64 `json:"random_seed"`
+			Model, Revision, Checkpoint string
+			Options                     []string
+			RandomSeed                  *uint64 `json:"random_seed"`
 		}
 		Weights struct{ SHA256 string }
 		Files   map[string]string
@@ -327,10 +338,15 @@ func ReadProvenance(dir string) (*Provenance, error) {
 	if err := readJSON(filepath.Join(dir, ManifestFile), infile.Manifest, &m); err != nil {
 		return nil, err
 	}
-	p := &Provenance{AMKC: printable.Clip(m.Compiler.Version), NVCC: printable.Clip(m.Toolchain.NVCC),
+	p := &Provenance{AMKC: printable.Clip(m.Compiler.Version), Commit: printable.Clip(m.Compiler.Commit),
+		ABI: m.Compiler.RuntimeABI, Model: printable.Clip(m.Source.Model), Revision: printable.Clip(m.Source.Revision),
+		Checkpoint: printable.Clip(m.Source.Checkpoint), NVCC: printable.Clip(m.Toolchain.NVCC),
 		Go:         printable.Clip(m.Toolchain.Go),
 		RandomSeed: m.Source.RandomSeed, Weights: printable.Clip(m.Weights.SHA256),
 		Program: printable.Clip(m.Files[ProgramFile])}
+	for _, option := range m.Source.Options {
+		p.Options = append(p.Options, printable.Clip(option))
+	}
 	var program struct{ Config map[string]any }
 	err := readJSON(filepath.Join(dir, ProgramFile), infile.Program, &program)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
