@@ -17,22 +17,22 @@ amkc check --bisect and amkc explore hold every vector that the kernel publishes
 computes from program.json. The names of the stages come from the manifest. One of them is not in the program, so that
 the files do not belong together: amkc verify says which have changed. Compile again.`)
 
-// A Tracer decodes ids at its position and the ones after it, and returns what every stage of the last one's step has
-// published. [host.Session] is one.
+// A Tracer decodes ids from its position on, and returns the results that every stage published in the last step.
+// [host.Session] is one.
 type Tracer interface {
 	Trace(ctx context.Context, ids []int) (*host.Trace, error)
 }
 
 const bisectTokens = 32 // compared from position 0, as many as host.Session.Check decodes there
 
-// Bisect holds a kernel that stands at position 0 to the reference VM, which runs the program of the same build, on
-// its packed weights, rounding where the kernel rounds. Both decode the ids of host.CheckIDs, each on a cache of its
-// own, and are compared stage by stage at the first 32 positions and at the first one of every further variant, until
-// a stage is wrong.
+// Bisect compares a kernel at position 0 with the reference VM, which runs the program of the same build on its packed
+// weights and rounds where the kernel rounds. Both decode the ids of host.CheckIDs, each with its own cache, and are
+// compared stage by stage at the first 32 positions and at the first one of every further variant, until a stage
+// differs.
 //
-// Unlike host.Session.Bisect this shares no code with what was generated. But errors are passed on from stage to
-// stage and from position to position, so that the bounds are wider. A step of the VM takes seconds for a model of
-// some gigabytes, and there is one for every position up to the last that is compared.
+// Unlike host.Session.Bisect, this shares no code with the generated sources. But errors propagate from stage to stage
+// and from position to position, so the bounds are wider. A step of the VM takes seconds for a model of some gigabytes,
+// and it runs one for every position up to the last one compared.
 func Bisect(ctx context.Context, b *PackedBuild, kernel Tracer, tell progress.Func) (*host.BisectReport, error) {
 	positions := bisectPositions(b.Program)
 	facts, err := codegen.Facts(b.Program)

@@ -23,10 +23,11 @@ import (
 	"amkc/runtime/progress"
 )
 
-// CacheVariable is the environment variable that says where the cache of builds is.
+// CacheVariable is the environment variable with the path of the cache of builds.
 const CacheVariable = "AMKC_CACHE"
 
-// CacheDir is where [Cached] keeps builds: what CacheVariable says, or else amkc in the user's cache directory.
+// CacheDir is the directory in which [Cached] keeps builds: the value of CacheVariable, or else amkc in the user's
+// cache directory.
 func CacheDir() (string, error) {
 	if dir := os.Getenv(CacheVariable); dir != "" {
 		return filepath.Abs(dir)
@@ -46,13 +47,12 @@ type CachedBuild struct {
 	Warnings diag.List
 }
 
-// Cached makes a build of a model in the cache, or finds the one that an earlier call has made of the same. What is
-// the same is everything that determines a build: the generated sources, which hold the program and the runtime, the
-// files of the model, its weights, and the version of amkc. Finding a build needs no tools; making one needs nvcc,
-// and not Go.
+// Cached makes a build of a model in the cache, or finds the one that an earlier call has made from the same inputs:
+// the generated sources, which contain the program and the runtime, the files of the model, its weights, and the
+// version of amkc. Finding a build needs no tools. Making one needs nvcc, but not Go.
 //
-// Nothing is ever removed: the cache is a directory of builds, each of which may be deleted. Builds that have the same
-// weights share one file of them, by links (weights).
+// Nothing is ever removed: the cache is a directory of builds, each of which may be deleted. Builds with the same
+// weights share one file through links (weights).
 func Cached(ctx context.Context, o Options, report progress.Func) (*CachedBuild, error) {
 	l, err := RunPasses(o)
 	if err != nil {
@@ -62,8 +62,8 @@ func Cached(ctx context.Context, o Options, report progress.Func) (*CachedBuild,
 	return CachedOf(ctx, l, AllKernels, 0, report)
 }
 
-// CachedOf is Cached for a program that is lowered already, with its weights, and for these kernels. limit is how long
-// nvcc may take, or 0: a build that it certainly does not finish by then is not begun. To end it is for ctx.
+// CachedOf is Cached for a program that is already lowered, with its weights, and for these kernels. limit is the time
+// for nvcc, or 0: a build that certainly takes longer is not started. Only ctx stops a running build.
 func CachedOf(ctx context.Context, l *Scheduled, kernels Kernels, limit time.Duration, report progress.Func) (
 	*CachedBuild, error) {
 	o := l.options
@@ -163,7 +163,7 @@ func isComplete(dir string, report progress.Func) bool {
 	return complete
 }
 
-// CanCompileCUDA reports whether nvcc and its host compiler are here.
+// CanCompileCUDA reports whether nvcc and its host compiler are installed.
 func CanCompileCUDA() bool { return canCompileCUDA("") == nil }
 
 func canCompileCUDA(model string) error {

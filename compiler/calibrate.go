@@ -27,7 +27,8 @@ const calibrationSMs = 16
 // calibrationWindow is how many tokens of a text are read at most as a text of their own.
 const calibrationWindow = 512
 
-// A CalibrationText is what a model is calibrated with, as token ids. Lead is what a tokenizer puts in front of a text.
+// A CalibrationText is the text for the calibration of a model, as token ids. Lead are the ids that a tokenizer puts
+// before a text.
 type CalibrationText struct{ Lead, IDs []int }
 
 // calibrationWindows are the texts that a program is run over: pieces of one, each with its lead.
@@ -40,9 +41,9 @@ func (l *Scheduled) calibrationWindows() (windows [][]int) {
 	return windows
 }
 
-// Calibrate runs the model as the checkpoint has it on the reference VM, over the text of Options.Calibration, and
-// leaves what its matrices are multiplied with to the weights, which round for that from then on. Without a text it
-// does nothing.
+// Calibrate runs the unquantised model on the reference VM over the text of Options.Calibration, and passes the
+// correlations of the vectors that its matrices multiply to the weights, which are then rounded for them. Without a
+// text it does nothing.
 func (l *Scheduled) Calibrate(ctx context.Context, report progress.Func) error {
 	windows := l.calibrationWindows()
 	if len(windows) == 0 {

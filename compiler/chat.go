@@ -11,8 +11,8 @@ import (
 	"amkc/text/chat"
 )
 
-// Messages returns the prompt that the chat template of a model or a build makes of messages in JSON. name is what
-// they are called in errors, which are diagnostics.
+// Messages formats messages in JSON with the chat template of a model or a build, and returns the prompt. name is the
+// name of the messages in errors, which are diagnostics.
 func Messages(dir, name string, data []byte, now time.Time) (string, error) {
 	format, err := ChatFormat(dir)
 	if err != nil {
@@ -62,8 +62,8 @@ func checkChat(dir string) diag.List {
 	return warnings
 }
 
-// LoadChat returns the chat templates of a model or a build, nil where there are none, and warnings of what messages
-// will not be formatted by them.
+// LoadChat returns the chat templates of a model or a build, or nil if there are none, and warnings about messages that
+// they cannot format.
 func LoadChat(dir string) (format *chat.Format, warnings diag.List) {
 	const effect = "; prompts are decoded as they are given, so a program that holds a conversation with the model " +
 		"has to know the format of its messages"

@@ -2,7 +2,7 @@ package compiler
 
 import "amkc/ir/diag"
 
-// CodeTooSlow is that of builds which are not begun, because nvcc would take longer than it may.
+// CodeTooSlow is the code of builds that are not started because nvcc would exceed its time limit.
 const CodeTooSlow = "AMK5115"
 
 var (

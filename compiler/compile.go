@@ -25,7 +25,7 @@ import (
 	"amkc/validate"
 )
 
-// BuildOptions say what to compile and where the build goes.
+// BuildOptions are the input and the output directory of a build.
 type BuildOptions struct {
 	Options
 	OutDir     string
@@ -39,7 +39,7 @@ type BuildOptions struct {
 	kernels Kernels
 }
 
-// Build is what Compile has made.
+// Build is the result of Compile.
 type Build struct {
 	Dir           string
 	Program       *ir.Program
@@ -56,7 +56,7 @@ type Build struct {
 }
 
 // Compile makes a build: import, passes, proof, emission, packed weights and, unless told otherwise, the kernels and
-// the launcher. The build appears complete or not at all, and files of the user's in the directory stay (package
+// the launcher. The build appears complete or not at all, and the user's files in the directory stay (package
 // builddir). Errors are diagnostics.
 func Compile(ctx context.Context, o BuildOptions) (*Build, error) {
 	if err := builddir.Check(o.OutDir); err != nil {

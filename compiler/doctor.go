@@ -16,16 +16,16 @@ import (
 	"amkc/runtime/infile"
 )
 
-// A Check is one thing of the machine that [Doctor] has looked at.
+// A Check is one requirement that [Doctor] has checked on the machine.
 type Check struct {
 	Name  string           // nvcc, g++, go, disk
 	Found string           // what is there, one line; empty where there is nothing
 	Fault *diag.Diagnostic // what is wrong and what to do, nil if nothing is: an error if no build can be made
 }
 
-// Doctor looks for what making a build needs: nvcc that compiles for the architectures, with its host compiler; Go, for
-// launchers; and room on the disks of the working directory and of the cache. driver is the newest CUDA version that
-// the driver here runs, 13000 for 13.0, and 0 without one.
+// Doctor checks the requirements of making a build: nvcc that compiles for the architectures, with its host compiler;
+// Go, for launchers; and room on the disks of the working directory and of the cache. driver is the newest CUDA version
+// that the installed driver supports, 13000 for 13.0, and 0 without a driver.
 func Doctor(ctx context.Context, archs []string, driver int) []Check {
 	nvcc, cxx := checkNVCC(), checkCXX()
 	if nvcc.Fault == nil && cxx.Fault == nil {

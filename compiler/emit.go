@@ -15,7 +15,7 @@ import (
 	"amkc/validate/kernel"
 )
 
-// Emission is what is written of a program that is proved.
+// Emission is the output for a proved program.
 type Emission struct {
 	Proof    validate.Report // of the program of one row
 	Memory   host.Footprint
@@ -23,22 +23,22 @@ type Emission struct {
 	Warnings diag.List         // of import, and of memory that hardly suffices
 }
 
-// Emit proves a lowered program, renders the files of its build, and reads them back. Nothing is written. Of the
-// options only those count that say what to compile. The error for a program that is not proved is a diagnostic with
-// the findings as its notes; [Prove] has them one by one.
+// Emit proves a lowered program, renders the files of its build, and reads them back. Nothing is written. It uses only
+// the options that select what to compile. The error for a program that is not proved is a diagnostic with the findings
+// as its notes; [Prove] returns them individually.
 func Emit(l *Scheduled, o Options) (*Emission, error) { return emit(l, &BuildOptions{Options: o}) }
 
-// Prove reports whether a program is safe, and one that the generated kernel carries out.
+// Prove reports whether a program is safe, and whether the generated kernel can run it.
 func Prove(p *ir.Program) validate.Report { return validate.ProgramFor(kernel.Backend, p) }
 
-// A Step follows the passes: it makes something of the scheduled program, and leaves the program as it is.
+// A Step follows the passes. It does not change the scheduled program.
 type Step struct {
 	Name, Doc string // as of a pass
 	After     []string
 	run       func(*Emission, *Scheduled, *BuildOptions) error
 }
 
-// Steps lead from the scheduled program to the text of a build. Their order is held to Step.After by a test.
+// Steps lead from the scheduled program to the text of a build. A test checks their order against Step.After.
 var Steps = []Step{
 	{"validate", "prove each program free of deadlocks and races, and that the generated kernel can run it",
 		[]string{"exchange"}, (*Emission).validate},
@@ -87,7 +87,7 @@ func (e *Emission) readback(l *Scheduled, _ *BuildOptions) error {
 	return checkEmitted(e.Files, l.Program, l.Passes...)
 }
 
-// Digest is the SHA-256 of all files, names included. Packed weights, kernels and the manifest are not among them.
+// Digest is the SHA-256 of all files and their names, except packed weights, kernels and the manifest.
 func (e *Emission) Digest() string {
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(e.Files)) {

@@ -12,9 +12,9 @@ import (
 	"amkc/runtime/host"
 )
 
-// A Follower says how far two kernels of one build may be apart, stage by stage, that add up in the same order: a
-// GPU's, and the same on another device. The reference VM carries a step out with what one of them has published, and
-// knows where functions that are approximate have left their errors (refvm.Options.SameSums).
+// A Follower computes, stage by stage, the largest permitted difference of two kernels of one build that add in the
+// same order: the kernel on a GPU, and on another device. The reference VM runs a step on the values that one of them
+// published, and tracks the errors of approximate functions (refvm.Options.SameSums).
 type Follower struct {
 	*oracle
 	model    *host.Model
@@ -23,8 +23,8 @@ type Follower struct {
 	reports  []*StageReport
 }
 
-// A StageReport compares what a stage publishes on one device with what it does on a GPU, both given the same, over
-// all steps and layers.
+// A StageReport compares the results of a stage on one device with those on a GPU for the same inputs, over all steps
+// and layers.
 type StageReport struct {
 	Kernel    string  `json:"kernel,omitempty"` // directory of the kernel; none: of one token
 	Stage     string  `json:"stage"`            // label without a layer
@@ -36,7 +36,7 @@ type StageReport struct {
 	Share     float64 `json:"share"`     // the largest difference as a part of what is allowed for it
 }
 
-// A Beginning is what a step is carried out from.
+// A Beginning is the initial state of a step.
 type Beginning struct {
 	Position  int
 	IDs       []int
@@ -44,19 +44,19 @@ type Beginning struct {
 	Fragments bool // how the cache is laid out: host.Info.Fragments
 }
 
-// Traced is what a step has published on a device, and left in the cache.
+// Traced are the values that a step published on a device, and appended to the cache.
 type Traced struct {
 	host.TracedStep
 	Cache []byte
 }
 
-// A Disagreement is what two devices should agree about.
+// A Disagreement is a value in which two devices differ and should not.
 type Disagreement struct {
 	Kind string // "difference": of bits, or "bound"
 	Text string
 }
 
-// NewFollower follows the kernel for such passes.
+// NewFollower returns a Follower of the kernel for such passes.
 func NewFollower(b *PackedBuild, facts *host.Facts, pass ir.Pass) (*Follower, error) {
 	f := &Follower{model: &facts.Model, kernel: pass.Dir(), variants: facts.Variants}
 	program := b.Program
@@ -76,7 +76,7 @@ func NewFollower(b *PackedBuild, facts *host.Facts, pass ir.Pass) (*Follower, er
 	return f, err
 }
 
-// Stages are the reports of what has been compared.
+// Stages returns the reports of the stages that were compared.
 func (f *Follower) Stages() (all []StageReport) {
 	for _, r := range f.reports {
 		all = append(all, *r)
@@ -100,7 +100,7 @@ func (c *comparing) found(kind, format string, args ...any) {
 // A pair is what a stage has published on both devices.
 type pair struct{ got, want []float32 }
 
-// Compare compares a step with that of a GPU, whose values its stages were given.
+// Compare compares a step with that of a GPU, whose values were the inputs of its stages.
 func (f *Follower) Compare(from Beginning, got, gpu *Traced) ([]Disagreement, error) {
 	c := &comparing{Follower: f, Beginning: from, got: got, want: gpu,
 		name: fmt.Sprintf("%d rows at position %d", len(from.IDs), from.Position)}

@@ -13,25 +13,25 @@ import (
 	"amkc/runtime/host"
 )
 
-// A HoldReport says how close what stages publish is to what the reference VM makes of the kernel's own inputs.
+// A HoldReport compares the results of stages with those of the reference VM for the same inputs.
 type HoldReport struct {
 	Bodies []*BodyReport
 	Beyond []Beyond // the first of each body, in the order of the step
 }
 
-// A BodyReport is about all stages that a body of the device runtime carries out.
+// A BodyReport is about all stages with one body of the device runtime.
 type BodyReport struct {
 	Body    string `json:"body"`
 	Outputs int    `json:"outputs"` // compared
-	// Exact are those for which the bound leaves one value: they were compared to the bit.
+	// Exact are outputs whose bound leaves one value: they were compared to the bit.
 	Exact int `json:"exact"`
-	// Most is the largest error of an output whose bound leaves several values, of its bound.
+	// Most is the largest error of an output whose bound leaves several values, as a fraction of its bound.
 	Most float64 `json:"most"`
-	// Unbounded are outputs for which there is no bound, so that any number would do: they are not compared.
+	// Unbounded are outputs without a bound: they are not compared.
 	Unbounded int `json:"unbounded,omitempty"`
 }
 
-// Beyond is an output that is further from the reference VM than its bound.
+// Beyond is an output that differs from the reference VM by more than its bound.
 type Beyond struct {
 	Body     string
 	Stage    string
@@ -44,17 +44,17 @@ type Beyond struct {
 	Wrong    int // how many of them are beyond their bounds
 }
 
-// String is the finding in a sentence.
+// String returns the finding as a sentence.
 func (b *Beyond) String() string {
 	return fmt.Sprintf("position %d: stage %s, by %s: element %d is %v; the reference VM makes %v of the same inputs, "+
 		"and the body's bound is %.3g; %d of %d elements are beyond theirs", b.Position, b.Stage, b.Body, b.Element,
 		b.Got, b.Want, b.Bound, b.Wrong, b.Of)
 }
 
-// Hold holds a kernel that stands at position 0 to the reference VM, stage by stage at the first positions: what a
-// stage publishes, and the last hidden state, to what the VM makes of what the kernel has published before. The bound
-// of each element follows from its terms, by the rules of [refvm.Radii]. Where it is 0, or leaves one value after
-// rounding, both have the same bits.
+// Hold compares a kernel at position 0 with the reference VM, stage by stage at the first positions: the results of a
+// stage, and the last hidden state, with those of the VM for the inputs that the kernel published. The bound of each
+// element follows from its terms, by the rules of [refvm.Radii]. If it is 0, or leaves one value after rounding, both
+// must have the same bits.
 func Hold(ctx context.Context, b *PackedBuild, traced Tracer, positions int) (*HoldReport, error) {
 	facts, err := codegen.Facts(b.Program)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"amkc/runtime/host"
 )
 
-// InputFiles lists the files that are read of what a command was given: of a model or a build those that it is made
-// of, and else the path itself. They need not be there.
+// InputFiles lists the files that a command reads for an argument: those of a model or a build, and otherwise the path
+// itself. They need not exist.
 func InputFiles(path string) []string {
 	dir, _, err := checkpoint.Locate(path)
 	if err != nil {
@@ -28,8 +28,8 @@ func InputFiles(path string) []string {
 	return files
 }
 
-// RefuseInput refuses an output file that is one of those which are read, by a link too: of the model, the build or the
-// file that each path names. Error: AMK5123.
+// RefuseInput refuses an output file that is also an input, even through a link: a file of the model or the build, or
+// the file, that each path names. Error: AMK5123.
 func RefuseInput(out string, paths ...string) error {
 	at, err := os.Stat(out)
 	if err != nil {

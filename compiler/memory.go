@@ -7,12 +7,12 @@ import (
 	"amkc/runtime/host"
 )
 
-// Memory is what a program takes of the memory of its target.
+// Memory is the memory of the target that a program uses.
 func Memory(p *ir.Program) (host.Footprint, error) { return codegen.Footprint(p) }
 
-// CheckMemory compares what a program takes with the memory of its target, if that is known: an error where it cannot
-// fit, and a warning where it leaves less than a sixteenth. That is what error correction takes on boards without
-// HBM, and more than the driver does.
+// CheckMemory compares the memory of a program with that of its target, if known: it returns an error if the program
+// cannot fit, and a warning if less than a sixteenth is left. Error correction takes that much on boards without HBM,
+// and the driver takes less.
 func CheckMemory(t *ir.Target, f host.Footprint) diag.List {
 	if t.HBMBytes <= 0 {
 		return nil

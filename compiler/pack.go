@@ -30,8 +30,8 @@ func packedSpec(b *ir.Buffer, name string) checkpoint.Spec {
 	return checkpoint.Spec{Name: name, DType: checkpoint.DType(dtype), Shape: shape}
 }
 
-// Pack calibrates the weights of a lowered program, if it has a text for that, and writes them packed: one safetensors
-// file whose data section is ir.WeightArena. It returns the file's size and digest.
+// Pack calibrates the weights of a lowered program, if it has a calibration text, and writes them packed: one
+// safetensors file whose data section is ir.WeightArena. It returns the file's size and digest.
 func Pack(ctx context.Context, l *Scheduled, path string, report progress.Func) (bytes int64, digest string,
 	err error) {
 	places, size := ir.WeightArena(l.Program)

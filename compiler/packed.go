@@ -22,9 +22,9 @@ type PackedBuild struct {
 	tensors map[string]checkpoint.Tensor
 }
 
-// OpenBuild reads the program of a build, proves it once more, and opens its weights. Close it after use. A program
-// that was changed since it was emitted could make the reference VM take any memory, and what it computes would say
-// nothing.
+// OpenBuild reads the program of a build, proves it again, and opens its weights. Close it after use. The proof is
+// needed because a program that was changed after emission could make the reference VM use any amount of memory, and
+// its results would be meaningless.
 func OpenBuild(dir string) (*PackedBuild, error) {
 	if _, err := readManifest(dir); err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func OpenBuild(dir string) (*PackedBuild, error) {
 	return b, nil
 }
 
-// Pass reads the program of a kernel of several tokens, which is in a directory of the build, and proves it.
+// Pass reads the program of a kernel for several tokens, which is in a subdirectory of the build, and proves it.
 func (b *PackedBuild) Pass(sub string) (*ir.Program, error) {
 	path := filepath.Join(b.dir, sub, programFile)
 	text, err := infile.Read(path, infile.Program)
@@ -63,8 +63,8 @@ func (b *PackedBuild) Pass(sub string) (*ir.Program, error) {
 // Close releases the weights.
 func (b *PackedBuild) Close() error { return b.file.Close() }
 
-// Floats returns all elements of a WEIGHT or CONST buffer (member i, if it is a family) in row-major order, taken out
-// of its packed layout.
+// Floats returns all elements of a WEIGHT or CONST buffer (member i, if it is a family) in row-major order, unpacked
+// from its layout.
 func (b *PackedBuild) Floats(buf *ir.Buffer, i int) ([]float32, error) {
 	name, err := ir.Resolve(buf.Name, i)
 	if err != nil {

@@ -1,5 +1,4 @@
-// Package compiler is the driver: it runs the passes over a checkpoint and, after them, whatever is made of the
-// program.
+// Package compiler is the driver: it runs the passes over a checkpoint, and the steps after them.
 //
 // It may import every package of amkc except cmd; no package but cmd imports it.
 package compiler
@@ -14,7 +13,7 @@ import (
 	"amkc/passes"
 )
 
-// Passes is the pipeline, from checkpoint to scheduled program. The order is held to Pass.After by a test.
+// Passes is the pipeline, from checkpoint to scheduled program. A test checks the order against Pass.After.
 var Passes = []passes.Pass{
 	passes.Import,
 	passes.Quantise,
@@ -30,7 +29,7 @@ var Passes = []passes.Pass{
 	passes.Exchange,
 }
 
-// Options say what to compile, for what, and how.
+// Options are the model, the target, and the configuration of a compile.
 type Options struct {
 	Model       string            // model directory
 	Name        string            // for names in the output
@@ -46,13 +45,13 @@ type Options struct {
 	Check       bool                 // check the structure of the program after each pass
 	Strict      bool                 // what would be a warning before anything is written is an error
 
-	// Calibration is a text to round quantised matrices for: see Scheduled.Calibrate. nil: they are rounded with
-	// nothing but their weights in view.
+	// Calibration is a text to round quantised matrices for: see Scheduled.Calibrate. nil: rounding depends only on the
+	// weights.
 	Calibration *CalibrationText
 
 	Pass ir.Pass // what a pass takes; one token if nothing is said
 	// Passes asks for a program for each of these passes besides that of one token. All programs of a build have the
-	// defaults of knobs that its largest passes want.
+	// defaults of knobs that suit its largest passes.
 	Passes []ir.Pass
 
 	// tensors are names of the model's tensors where its files are not opened: families call them in several ways.
@@ -142,8 +141,8 @@ func tensorsOf(p *ir.Program) map[string]bool {
 	return names
 }
 
-// CheckModel reports what is wrong with a model whatever it is compiled for: it is opened and imported, its matrices
-// are given their formats, and it is closed again.
+// CheckModel reports errors of a model that do not depend on the target: it opens and imports it, chooses the formats
+// of its matrices, and closes it again.
 func CheckModel(opts Options) error {
 	s, l := newState(opts), &Scheduled{}
 	if err := l.open(opts, s); err != nil {

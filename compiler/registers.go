@@ -17,7 +17,7 @@ import (
 	"amkc/runtime/infile"
 )
 
-// Registers are what ptxas gives a kernel. Spills go through memory, and cost time.
+// Registers are the registers and spills of a kernel, as ptxas reports them. Spills go through memory, and cost time.
 type Registers struct {
 	Kernel      string `json:"kernel"` // amk_decode
 	Registers   int    `json:"registers"`
@@ -25,9 +25,9 @@ type Registers struct {
 	SpillLoads  int    `json:"spill_loads_bytes"`
 }
 
-// CountRegisters compiles the kernels of an emission as a search does, and returns what ptxas says of each. Nothing is
-// kept. limit is how long nvcc may take, or 0. The error is a diagnostic: there is no nvcc, it failed, or, with
-// CodeTooSlow, it takes longer than it may.
+// CountRegisters compiles the kernels of an emission as a search does, and returns the report of ptxas for each.
+// Outputs are discarded. limit is the time for nvcc, or 0. The error is a diagnostic: there is no nvcc, it failed, or,
+// with CodeTooSlow, it exceeds its limit.
 func CountRegisters(ctx context.Context, l *Scheduled, e *Emission, limit time.Duration) ([]Registers, error) {
 	if err := canCompileCUDA("ptxas"); err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"amkc/text/sampling"
 )
 
-// Sampling returns how flags say that tokens of a model or a build are chosen. Errors are *sampling.UsageError and
+// Sampling returns the sampling options that flags select for a model or a build. Errors are *sampling.UsageError and
 // diagnostics.
 func Sampling(dir string, f *sampling.Flags) (sampling.Options, error) {
 	o, err := f.Options(dir)

@@ -21,10 +21,10 @@ import (
 )
 
 // FindNVCC looks for the CUDA compiler on PATH, in CUDA_HOME, in .cuda next to the executable, where make cuda puts
-// one, and where CUDA installs itself. It returns "" when there is none.
+// one, and where CUDA installs itself. It returns "" if there is none.
 //
-// It does not look in the working directory or its parents: those may be a model or a build that somebody else made,
-// and what is found is run.
+// It does not search the working directory or its parents, because they may be a model or a build from somebody else,
+// and the compiler is run.
 func FindNVCC() string {
 	if path, err := exec.LookPath("nvcc"); err == nil {
 		return path
@@ -59,7 +59,7 @@ func nvccVersion(ctx context.Context, nvcc string) string {
 	return ""
 }
 
-// Kernels say which of the kernels that nothing but a check or a measurement launches a build has.
+// Kernels selects the kernels of a build that only checks and measurements launch.
 type Kernels int
 
 // The kinds of builds.

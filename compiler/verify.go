@@ -52,7 +52,7 @@ Digests, the proof and the schedule that is read back do not depend on the versi
 headers have changed since. What amkc emits for a program does: whether the files are that, the amkc that wrote the build
 can say, whose version and commit its manifest, its README.md and ./NAME info state.`)
 
-// Verification is what Verify has found.
+// Verification is the result of Verify.
 type Verification struct {
 	Files    int             // compared with their digests, weights included
 	Emitted  int             // compared with what the program gives
@@ -64,10 +64,10 @@ type Verification struct {
 	writer string // another amkc that wrote the build; empty: this one did
 }
 
-// Verify answers whether a build is what its program says: every file has the digest of the manifest, and there is no
-// other that a tool could load; the schedule that is read back out of the headers is proved, and is that of
-// program.json; program.json is what the passes make of config.json with its knobs; and what both give is byte for byte
-// what is there. The error is for a directory that cannot be looked at.
+// Verify reports whether a build matches its program: every file has the digest of the manifest, and there is no other
+// file that a tool could load; the schedule that is read back from the headers is proved, and equals that of
+// program.json; program.json is the result of the passes for config.json with its knobs; and the files that amkc emits
+// for both equal those of the build, byte for byte. The error is for a directory that cannot be read.
 func Verify(dir string, tell progress.Func) (*Verification, error) {
 	m, err := readManifest(dir)
 	if err != nil {

@@ -1,9 +1,9 @@
-// Package agent serves the verbs of amkc to agents, by the Model Context Protocol: tools, which run verbs; resources,
-// which are the documentation and the files of campaigns; and prompts.
+// Package agent serves the verbs of amkc to agents, through the Model Context Protocol: tools, which run verbs;
+// resources, which are the documentation and the files of campaigns; and prompts.
 //
-// A tool is a verb in a process of its own, with the JSON result of that verb: there is one way to judge a
-// configuration, for every caller. What a tool may name is in one directory, the root. The package must not import
-// compiler/cli, whose verb starts the server, nor what compiles.
+// A tool runs a verb in a separate process and returns its JSON result: there is one way to judge a configuration, for
+// every caller. Tools may access files in one directory, the root. The package must not import compiler/cli, whose verb
+// starts the server, nor what compiles.
 package agent
 
 import (
@@ -19,7 +19,7 @@ import (
 	"amkc/runtime/infile"
 )
 
-// Options are those of a server.
+// Options configure a server.
 type Options struct {
 	Exe     string // amkc itself, whose verbs the tools run
 	Root    string // the directory that everything is in that a tool may name
@@ -44,7 +44,7 @@ relative to it; those to other pages of docs, and to texts below it, are resourc
 server's root. A configuration is judged by the tool eval and by nothing else: its verdict is signed, and a campaign
 takes no other number.`
 
-// New opens the root and makes a server. The error is a diagnostic.
+// New opens the root and returns a server. The error is a diagnostic.
 func New(o Options) (*Server, error) {
 	named, err := filepath.Abs(o.Root)
 	dir := named
@@ -96,7 +96,7 @@ func lies(dir, file string) bool {
 	}
 }
 
-// Serve answers one client until it leaves, or the context is cancelled. The error is a diagnostic.
+// Serve serves one client until it disconnects or the context is cancelled. The error is a diagnostic.
 func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser) error {
 	err := s.mcp.Run(ctx, &mcp.IOTransport{Reader: in, Writer: out})
 	if err == nil || errors.Is(err, io.EOF) || ctx.Err() != nil {

@@ -30,7 +30,7 @@ const (
 // maxPath is the longest path of a file in a build, in bytes: what every file system takes.
 const maxPath = 255
 
-// Dir is an output directory that this process writes to. Paths of its files have slashes and begin at the directory.
+// Dir is an output directory that this process writes to. Paths of its files are slash-separated and relative to it.
 type Dir struct {
 	Path    string
 	Found   diag.List         // what was found of a run that was killed: warnings
@@ -55,8 +55,8 @@ type tree interface {
 	Close() error
 }
 
-// Check says whether a build may be written to a directory: it must be new, empty, an earlier build, or what a run
-// that was killed has left of one. Nothing is written. Error: CodeUnusable.
+// Check reports whether a build may be written to a directory: it must be new, empty, an earlier build, or the remains
+// of a run that was killed. Nothing is written. Error: CodeUnusable.
 func Check(dir string) error {
 	_, err := look(dir)
 	return err
@@ -124,11 +124,11 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// Begin makes the directory if it is not there, takes its lock and deals with what a run that was killed has left. If
-// another process writes to the directory, Begin waits while wait is not nil, which it calls once, and is an error
-// otherwise. Errors: CodeUnusable, CodeWrite, CodeBusy, and the context's.
+// Begin creates the directory if necessary, takes its lock, and finishes or removes the remains of a run that was
+// killed. If another process writes to the directory, Begin calls wait once and waits, or fails if wait is nil. Errors:
+// CodeUnusable, CodeWrite, CodeBusy, and the context's.
 //
-// Close must be called in the end. Unless Commit has succeeded it removes everything that was written.
+// Callers must call Close. Unless Commit has succeeded, it removes everything that was written.
 func Begin(ctx context.Context, dir string, wait func()) (*Dir, error) {
 	return begin(ctx, dir, wait, func(root *os.Root) tree { return root })
 }
@@ -216,8 +216,8 @@ func (d *Dir) take(ctx context.Context, wait func()) error {
 	}
 }
 
-// Close releases the lock, and removes everything that was written unless Commit has come as far as putting files in
-// place. Closing twice is harmless.
+// Close releases the lock, and removes everything that was written unless Commit has begun to move files into place.
+// Closing twice is harmless.
 func (d *Dir) Close() error {
 	if d.tree == nil {
 		return d.unmake()

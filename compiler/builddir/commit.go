@@ -15,9 +15,8 @@ import (
 	"amkc/runtime/infile"
 )
 
-// Commit puts the build of the stage in place. Its manifest, which must be there, lists its files; one that is not in
-// the stage is that of the earlier build, and stays. The warnings say which files of the user's were kept under
-// another name.
+// Commit moves the staged build into place. Its manifest, which must exist, lists its files. A listed file that is not
+// staged is that of the earlier build, and stays. The warnings name the user's files that were kept under another name.
 func (d *Dir) Commit() (diag.List, error) {
 	if err := d.tree.Rename(newDir, readyDir); err != nil {
 		return nil, d.cannot(newDir, err)

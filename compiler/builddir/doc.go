@@ -1,7 +1,7 @@
-// Package builddir writes a build into a directory that may hold an earlier build and files of the user's, by a
-// protocol that loses neither when the process is killed, at whatever point.
+// Package builddir writes a build into a directory that may contain an earlier build and files of the user, with a
+// protocol that loses neither if the process is killed at any point.
 //
-// Everything that is not in its place yet is in DIR/.amkc-partial:
+// Everything that is not in place yet is in DIR/.amkc-partial:
 //
 //	lock          exists, and is locked, while a process writes to DIR
 //	new/          the build while it is being made
@@ -20,17 +20,17 @@
 //  7. a run that finds ready/ does 5 and 6 again, where each step looks at what there is: a file that is in ready/ is
 //     not in its place yet. A run that finds no ready/ removes what is in .amkc-partial
 //
-// What holds at every point:
+// Invariants:
 //
-//   - A file that the manifest of the earlier build does not list is never removed, renamed or written to. One that
-//     it lists and that was edited is kept as NAME.edited, and so is one that has appeared since step 2.
+//   - A file that the manifest of the earlier build does not list is never removed, renamed or written to. A listed
+//     file that was edited is kept as NAME.edited, and so is one that has appeared since step 2.
 //   - DIR has a manifest only while it holds all files of one build: of the earlier one up to step 5, of the new one
 //     from the end of step 6.
-//   - DIR itself is neither renamed nor replaced, and keeps its owner, its permissions and the shells that are in it.
+//   - DIR itself is neither renamed nor replaced, and keeps its owner and permissions.
 //   - Two processes do not write to the same directory: the second is refused, or waits.
 //
-// This is about processes that are killed. After a machine has lost power a file may be damaged, which amkc verify
-// finds. A damaged manifest in .amkc-partial is an error, because it alone says which files are the build's.
+// This protects against killed processes. After a power failure a file may be damaged, which amkc verify detects. A
+// damaged manifest in .amkc-partial is an error, because only the manifest lists the files of the build.
 //
 // The package imports codegen for the manifest, ir/diag, and runtime/host, infile and outfile, and must not import any
 // other package of amkc.

@@ -20,7 +20,7 @@ var olderLibraries = []string{"launcher/internal/library/shared", "amkc.local/ru
 // fatbinMagic is what a fatbin begins with.
 var fatbinMagic = []byte{0x50, 0xed, 0x55, 0xba}
 
-// IsProduct reports whether a file is what make makes under that name, whichever toolkit it has made it with.
+// IsProduct reports whether a file is an output of make under that name, with any toolkit.
 func IsProduct(path, name string) bool {
 	f, _, err := infile.Open(path)
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 	"amkc/runtime/infile"
 )
 
-// Stage is the directory that the build is made in, for tools that write files of it themselves.
+// Stage is the directory in which the build is made, for tools that write files directly.
 func (d *Dir) Stage() string { return filepath.Join(d.Path, filepath.FromSlash(newDir)) }
 
-// Reserve refuses names of the new build that files of the user's have, and begins the stage. Nothing of the
-// directory has been touched before. Errors: CodeInTheWay, CodeWrite.
+// Reserve fails if the new build needs the name of a user's file, and else creates the stage. Nothing in the directory
+// has been modified before. Errors: CodeInTheWay, CodeWrite.
 func (d *Dir) Reserve(names []string) error {
 	var all diag.List
 	seen := map[string]bool{}
@@ -180,7 +180,7 @@ func products(m *codegen.Manifest) []string {
 	return Products(m.Facts.Model.Name, files(m))
 }
 
-// Products lists what make makes of the files of a build: the kernels, the launcher of that name, and the library.
+// Products lists the outputs of make for a build: the kernels, the launcher of that name, and the library.
 func Products(launcher string, files []string) []string {
 	var names []string
 	if launcher != "" {

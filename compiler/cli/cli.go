@@ -1,13 +1,13 @@
-// Package cli is the command line of amkc: a table of verbs, one file a verb, and what all of them share: flags,
+// Package cli is the command line of amkc: a table of verbs, with one file per verb, and their common parts: flags,
 // diagnostics on stderr, results on stdout, exit codes.
 //
-// Results go to stdout and everything else to stderr. With --json, stdout holds one versioned object and stderr one
-// object a diagnostic. Exit codes: 0 success; 1 the input is at fault, or differences were found; 2 bad usage or a
+// Results go to stdout and everything else to stderr. With --json, stdout has one versioned object and stderr one
+// object per diagnostic. Exit codes: 0 success; 1 the input is at fault, or differences were found; 2 bad usage or a
 // broken environment.
 //
-// It parses, calls and prints. Whatever another program could want to do without a command line belongs to package
-// compiler or below. It may import every package of amkc except cmd, and only cmd may import it. Nothing here ends the
-// process or keeps state between two calls of Main.
+// It parses, calls and prints. Code that is useful without a command line belongs in package compiler or below. It may
+// import every package of amkc except cmd, and only cmd may import it. Nothing here ends the process or keeps state
+// between calls of Main.
 package cli
 
 import (

@@ -78,8 +78,8 @@ type formatsResult struct {
 	Target   string  `json:"target"`
 	Position int     `json:"position"`
 	Most     float64 `json:"allowed_kl"`
-	// Error is the RMS error of the ratio of two formats' predicted times, as a part, and Alike are changes of the
-	// same matrices that it does not tell apart.
+	// Error is the RMS error of the ratio of two formats' predicted times, as a fraction, and Alike are changes of the
+	// same matrices that it does not distinguish.
 	Error float64     `json:"prediction_error"`
 	Alike [][2]string `json:"not_told_apart"`
 	*formats.Result

@@ -13,9 +13,9 @@ import (
 // maxArchive is the size in bytes from which nobody looks inside an archive: its list of files may be all of it.
 const maxArchive = 16 << 20
 
-// Archives compares the files in two zips that are stored and not compressed, as those that amkc makes are. It returns
-// nil where the files are the same, or a zip is of another kind. Without hunks, which take far more memory than the
-// zips, no content is taken for text.
+// Archives compares the files in two zips that are stored and not compressed, such as those that amkc makes. It returns
+// nil if the files are the same, or if a zip is of another kind. Without hunks, which take far more memory than the
+// zips, no content is treated as text.
 func Archives(a, b []byte, hunks bool) []Change {
 	entriesA, entriesB := entries(a), entries(b)
 	if entriesA == nil || entriesB == nil {

@@ -1,8 +1,8 @@
-// Package diff compares texts line by line and directories file by file, for reviewing what a change of a schedule
-// does to a build.
+// Package diff compares texts line by line and directories file by file, to review the effect of a change of a schedule
+// on a build.
 //
-// It imports the standard library and runtime/infile, and must not import any other package of amkc: it knows nothing
-// of what it compares.
+// It imports the standard library and runtime/infile, and must not import any other package of amkc: it does not depend
+// on the contents.
 package diff
 
 import (
@@ -16,8 +16,8 @@ import (
 const context = 3
 
 // Unified returns the difference of two texts as unified hunks, without file headers: nil when they are equal. Lines
-// that occur once in both texts anchor the comparison, so that the hunks follow what a reader takes for the same
-// line; it is not always the shortest difference.
+// that occur once in both texts anchor the comparison, as in patience diff, so the hunks match lines that a reader
+// would match. The difference is not always the shortest.
 func Unified(a, b []byte) []byte {
 	if bytes.Equal(a, b) {
 		return nil

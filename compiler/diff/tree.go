@@ -13,7 +13,7 @@ import (
 	"amkc/runtime/infile"
 )
 
-// Kind says how a file differs between two directories.
+// Kind is how a file differs between two directories.
 type Kind string
 
 const (
@@ -23,7 +23,7 @@ const (
 	Binary  Kind = "binary" // at least one side is not text, or too large to be read as one
 )
 
-// A Change is a file that is not the same in two directories.
+// A Change is a file that differs between two directories.
 type Change struct {
 	Path    string `json:"path"` // relative, with slashes; of a file in an archive, after that of the archive
 	Kind    Kind   `json:"kind"`
@@ -43,8 +43,8 @@ type File struct {
 // maxText is the size in bytes from which a file is compared by digest alone.
 const maxText = 64 << 20
 
-// Trees compares all files below two directories, sorted by path. Directories count only through the files in them, and
-// archives that differ through theirs, see [Archives].
+// Trees compares all files below two directories, sorted by path. Directories are compared only by their files, and
+// archives that differ by theirs, see [Archives].
 func Trees(dirA, dirB string) ([]Change, error) {
 	a, err := files(dirA)
 	if err != nil {

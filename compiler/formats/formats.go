@@ -1,8 +1,8 @@
-// Package formats searches the format in which each matrix of a model is stored: what a step gains by it, and what it
-// costs in quality, which is measured and not assumed.
+// Package formats searches for the format of each matrix of a model, by the time that a step gains and by its measured
+// cost in quality.
 //
-// It knows matrices by name, and formats by how --weights spells them. What a configuration of them is worth, others
-// measure and predict. It imports compiler/quality.
+// It identifies matrices by name, and formats by their spelling in --weights. Callers measure and predict the effect of
+// a configuration. It imports compiler/quality.
 package formats
 
 import (
@@ -14,16 +14,16 @@ import (
 	"amkc/compiler/quality"
 )
 
-// Options say what is searched.
+// Options are the parameters of a search.
 type Options struct {
 	Stacks  [][]string // names of matrices; those of one have one format
 	Formats []string   // that are tried for each, as --weights spells them
 	Most    float64    // divergence that is allowed, in nats: of the mean over predictions
-	// Predict says what a step takes with --weights spec, which may be empty.
+	// Predict returns the time of a step with --weights spec, which may be empty.
 	Predict func(spec string) (Step, error)
-	// Measure says how far the model is from itself without formats.
+	// Measure compares the model with the unquantised model.
 	Measure func(ctx context.Context, spec string) (*quality.Report, error)
-	// Tell is told of each configuration that was measured; may be nil.
+	// Tell is called with each configuration that was measured; may be nil.
 	Tell func(Tried)
 }
 
@@ -44,12 +44,12 @@ type Tried struct {
 	Accepted   bool    `json:"accepted"`
 }
 
-// A Result is what a search has found.
+// A Result is the result of a search.
 type Result struct {
 	AsIs  Tried   `json:"as_is"` // without formats
 	Alone []Tried `json:"alone"` // each matrix in each format on its own
-	// Together are the configurations on the way from none to the last one that was accepted: each is the last accepted
-	// one before it with one matrix in another format.
+	// Together are the configurations from the unquantised model to the last accepted one: each is the last accepted
+	// one before it with another format of one matrix.
 	Together []Tried `json:"together"`
 	Best     Tried   `json:"best"`
 }
@@ -65,10 +65,10 @@ type move struct {
 // leastDivergence is the smallest that moves are compared by: below it, a text says nothing of the difference.
 const leastDivergence = 1e-6
 
-// Search measures each stack in each format on its own, and then applies what gains the most time for the divergence
-// that it costs, one after another, as long as the divergence of all together is allowed. Errors of matrices do not
-// simply add up, so each configuration is measured as a whole. The error is one of Predict, of Measure, or the cause
-// of a cancelled context.
+// Search measures each stack in each format alone. Then it applies formats one after another, those that gain the most
+// time for their divergence first, as long as the total divergence is permitted. Errors of matrices do not simply add
+// up, so each configuration is measured as a whole. The error is one of Predict, of Measure, or the cause of a
+// cancelled context.
 func Search(ctx context.Context, o Options) (*Result, error) {
 	s := &searcher{o: o, chosen: make([]string, len(o.Stacks)), result: &Result{}}
 	none, err := o.Predict("")

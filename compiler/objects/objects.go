@@ -1,6 +1,6 @@
-// Package objects keeps what compilers make, in a cache where files are named by digests of all that they are made of:
-// sources, the headers that these include, flags, and what the compiler says of itself. It runs no compiler, and knows
-// nothing of builds.
+// Package objects caches the outputs of compilers. The name of a file is a digest of all of its inputs: sources, the
+// headers that they include, flags, and the version that the compiler prints. The package runs no compiler, and does
+// not depend on builds.
 package objects
 
 import (
@@ -25,15 +25,15 @@ import (
 	"amkc/runtime/progress"
 )
 
-// An Object is a file that is to be in the cache.
+// An Object is a file for the cache.
 type Object struct {
 	Name string // for messages
 	Path string
 	Make func(ctx context.Context, dir, out string) error // in a directory of its own
 }
 
-// Provide makes objects that are not in the cache, as many at a time as there are cores, and says how many were not.
-// What cannot be written is reported with a code; errors of Make are returned as they are if they are diagnostics.
+// Provide makes objects that are not in the cache, one per core at a time, and returns their number. Errors of writing
+// have a code; errors of Make are returned unchanged if they are diagnostics.
 func Provide(ctx context.Context, code *diag.Code, activity string, all []Object, report progress.Func) (made int,
 	err error) {
 	var missing []Object
@@ -95,7 +95,7 @@ func (o *Object) provide(ctx context.Context, code *diag.Code) error {
 	return diag.Errorf(code, o.Path, "cannot be written: %s; "+want, infile.Reason(err))
 }
 
-// Replace has a file written next to its place and puts it there.
+// Replace writes a file next to its path and renames it.
 func Replace(at string, write func(to string) error) error {
 	f, err := os.CreateTemp(filepath.Dir(at), ".amkc-*")
 	if err != nil {
@@ -111,7 +111,7 @@ func Replace(at string, write func(to string) error) error {
 	return err
 }
 
-// Digest digests files and further texts, which say what is made of them.
+// Digest returns a digest of files and of further texts, which identify the output.
 func Digest(files map[string][]byte, texts ...string) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "amkc explore 1\n%q\n", texts)
@@ -123,7 +123,7 @@ func Digest(files map[string][]byte, texts ...string) string {
 
 var includeLine = regexp.MustCompile(`(?m)^\s*#\s*include\s*"([^"]+)"`)
 
-// Included are sources and the files that they include, whatever conditions say.
+// Included returns sources and the files that they include, under any condition.
 func Included(files map[string][]byte, sources ...string) map[string][]byte {
 	all := map[string][]byte{}
 	var add func(name string)

@@ -1,10 +1,11 @@
-// Package quality measures how far a model, or a build of one, is from another on a text: perplexities, the divergence
-// of what both expect of the next token, their logits, and how long they go on alike when they decode greedily.
+// Package quality measures how much a model, or a build, differs from another one on a text: perplexities, the
+// divergence of their predictions of the next token, their logits, and the number of tokens that they decode greedily
+// before they differ.
 //
-// Both sides take the text token by token in lockstep, so that no more than a row of logits of each is held. Sums are
-// in float64.
+// Both sides read the text token by token in lockstep, so that only one row of logits of each is in memory. Sums are in
+// float64.
 //
-// It knows decoders and token ids; text, files and flags are the command line's. It imports ir/diag and
+// It works on decoders and token ids; text, files and flags are left to the command line. It imports ir/diag and
 // runtime/progress.
 package quality
 
@@ -25,7 +26,7 @@ type Decoder interface {
 	Feed(ctx context.Context, ids []int, onLogits func(position int, logits []float32) error) (next int, err error)
 }
 
-// A Side is one of the two.
+// A Side is one of the two models.
 type Side struct {
 	Decoder
 	Name   string // in errors
@@ -46,7 +47,7 @@ type Options struct {
 	Tell   progress.Func // may be nil
 }
 
-// A Report is what was measured. Probabilities are those of softmax.
+// A Report has the results. Probabilities are those of softmax.
 type Report struct {
 	Tokens     int        `json:"tokens"`  // predicted: all of a window but its first and those of the lead
 	Windows    int        `json:"windows"` // that the text was cut into
@@ -64,8 +65,8 @@ type Perplexity struct {
 	Against float64 `json:"against"`
 }
 
-// Divergence is the Kullback-Leibler divergence Σ p log(p/q) of a prediction, in nats: p is what the side that is
-// compared against expects, and q what the model does.
+// Divergence is the Kullback-Leibler divergence Σ p log(p/q) of a prediction, in nats: p is the prediction of the side
+// that is compared against, and q that of the model.
 type Divergence struct {
 	Mean float64 `json:"mean"`
 	P99  float64 `json:"p99"`
@@ -78,7 +79,7 @@ type Difference struct {
 	Max  float64 `json:"max"`
 }
 
-// Greedy is how many tokens both sides choose alike after a prompt, before they first differ.
+// Greedy is the number of tokens that both sides choose after a prompt before they first differ.
 type Greedy struct {
 	Prompts int     `json:"prompts"`
 	Tokens  int     `json:"tokens"` // decoded after each at most
@@ -106,7 +107,7 @@ func (t *Text) windows(n int) [][]int {
 // first is the place in a window of the first token that is predicted.
 func (t *Text) first() int { return max(1, len(t.Lead)) }
 
-// PromptLen is the length of every prompt of a text, where windows have n tokens.
+// PromptLen is the length of every prompt of a text if windows have n tokens.
 func (t *Text) PromptLen(n int) int {
 	return len(t.Lead) + max(0, min(promptTokens, n-len(t.Lead), len(t.IDs)))
 }
@@ -123,8 +124,8 @@ func (t *Text) prompts(window int) [][]int {
 	return all
 }
 
-// Measure compares a model with what it is held against, on a text whose ids are in the vocabulary. The error is a
-// diagnostic, a decoder's, or the cause of a cancelled context.
+// Measure compares a model with another one, on a text whose ids are in the vocabulary. The error is a diagnostic, a
+// decoder's, or the cause of a cancelled context.
 func Measure(ctx context.Context, model, against Side, text Text, o Options) (*Report, error) {
 	if model.Vocab != against.Vocab {
 		return nil, diag.Errorf(codeVocabularies, against.Name,

@@ -1,6 +1,7 @@
-// Package version says which amkc this is.
+// Package version has the version of amkc.
 //
-// It imports the standard library only, and must not import any other package of amkc: everything may ask it.
+// It imports the standard library only, and must not import any other package of amkc, because every package may import
+// it.
 package version
 
 import (
@@ -10,7 +11,7 @@ import (
 // Release is the version of amkc. It moves with each release, and CHANGELOG.md says what that changed.
 const Release = "0.3.0"
 
-// Info is what is known of this executable.
+// Info identifies this executable.
 type Info struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`   // of its sources; empty where go build recorded none
