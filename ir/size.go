@@ -15,7 +15,7 @@ import (
 const (
 	MaxTasks = 1 << 18
 	MaxViews = 3 << 19 // see size.views
-	// buffers, pages and counters, each member of a family or a group on its own, in every variant anew
+	// buffers, pages and counters, each member of a family or a group on its own, separately in every variant
 	MaxBuffers  = 1 << 17
 	MaxSMs      = 1 << 16 // that a listed task or a distribution names
 	MaxVariants = 64

@@ -12,7 +12,7 @@ const (
 	maxClockCells = 1 << 25 // components of all stored vector clocks together
 	maxPairs      = 1 << 21 // pairs of views compared because they depend on pos
 	maxEvals      = 1 << 18 // evaluations of an expression at one position
-	maxVisits     = 1 << 25 // segments of memory looked at
+	maxVisits     = 1 << 25 // segments of memory examined
 )
 
 // work counts what has been spent.

@@ -8,30 +8,30 @@ import (
 var ATTENTION = declare(Spec{
 	Code: 7,
 	Name: "ATTENTION_TILE",
-	Doc: "Attention of the heads of q over rows of k and v. nh is n_heads, nkv n_kv_heads, of which nh is a " +
-		"multiple, and hd head_dim: nh query heads share nkv heads of keys and values. The views of k and v have the " +
-		"shape [rows,hd] if nkv is 1, [rows,nkv,hd], [nkv,rows,1,hd] or [1,nkv,rows,1,hd], and all queries share " +
-		"them; or each query has rows of its own, [B,rows,nkv,hd]. hd stands in no shares, and both have as many " +
-		"rows at each position. Where their rows are dealt out to parts, block, part and parts say the same. k_row " +
-		"and v_row, which come together, are the rows that are being appended, one for each query: a query sees " +
-		"those up to its own. The one of query t is at position row, and belongs to the task into whose share of the " +
-		"rows it falls, (row/block) % parts == part; others ignore it. With window, a query sees its own row and " +
-		"window-1 before it, where row e of a cache is at position e. With cap, a scaled score s becomes " +
-		"cap · tanh(s / cap). With flags=2 the result is partial, " +
-		"(acc[hd], m, l) per head: acc is not divided by l, and m is the largest score in natural units. A " +
-		"task without any row yields acc = 0, m = −Inf and l = 0. Where rows of the cache are integers with a scale, " +
-		"k_row and v_row are taken as KV_APPEND rounds them. With rows, the result is that of `rows` queries of q, " +
-		"from query first_row on.",
+	Doc: "Attention of the heads of q over rows of k and v. nh is n_heads, nkv is n_kv_heads, of which nh is a " +
+		"multiple, and hd is head_dim: nh query heads share nkv heads of keys and values. The views of k and v " +
+		"have the shape [rows,hd] if nkv is 1, [rows,nkv,hd], [nkv,rows,1,hd] or [1,nkv,rows,1,hd], and all " +
+		"queries share them; or each query has its own rows, [B,rows,nkv,hd]. Dimension hd is not distributed, and " +
+		"k and v have the same number of rows at each position. If their rows are distributed to parts, block, " +
+		"part and parts state the same distribution. k_row and v_row, which come together, are the rows that are " +
+		"being appended, one for each query: a query sees those up to its own. The row of query t is at position " +
+		"row, and belongs to the task whose share of the rows contains it, (row/block) % parts == part; other " +
+		"tasks ignore it. With window, a query sees its own row and window-1 before it, where row e of a cache is " +
+		"at position e. With cap, a scaled score s becomes cap · tanh(s / cap). With flags=2 the result is " +
+		"partial, (acc[hd], m, l) per head: acc is not divided by l, and m is the largest score in natural units. " +
+		"A task without rows yields acc = 0, m = −Inf and l = 0. If rows of the cache are integers with a scale, " +
+		"k_row and v_row are rounded as KV_APPEND rounds them. With rows, the result is that of `rows` queries of " +
+		"q, from query first_row on.",
 	Params: []Param{
 		need(headDim), need(heads), need(kvHeads), need(scale),
-		{Key: "flags", Lo: -MaxInt, Hi: MaxInt, Doc: "2: the result is partial; other bits say nothing"},
+		{Key: "flags", Lo: -MaxInt, Hi: MaxInt, Doc: "2: the result is partial; other bits are ignored"},
 		{Key: "row", Lo: 0, Hi: MaxInt, Moves: true, Doc: "the position of a query, of its k_row and v_row"},
 		firstRow, rowCount,
-		{Key: "window", Lo: 1, Hi: MaxInt, Doc: "how many rows a query sees, its own included; needs row"},
+		{Key: "window", Lo: 1, Hi: MaxInt, Doc: "the number of rows that a query sees, its own included; needs row"},
 		bound,
-		{Key: "block", Lo: 1, Hi: MaxInt, Doc: "rows that are dealt out together"},
-		{Key: "part", Lo: 0, Hi: MaxInt, Doc: "which part of the rows the task takes"},
-		{Key: "parts", Lo: 1, Hi: MaxInt, Doc: "how many parts there are"},
+		{Key: "block", Lo: 1, Hi: MaxInt, Doc: "the number of rows in a block"},
+		{Key: "part", Lo: 0, Hi: MaxInt, Doc: "the part of the rows that the task takes"},
+		{Key: "parts", Lo: 1, Hi: MaxInt, Doc: "the number of parts"},
 	},
 	Kernel: true,
 	Forms: []Form{{

@@ -3,7 +3,7 @@ package op
 var FUSED = declare(Spec{
 	Code: 19,
 	Name: "FUSED",
-	Doc: "A recipe of the AMK profile, which no backend carries out: a program lists its steps as the ops of the " +
+	Doc: "A recipe of the AMK profile. No backend runs it: a program lists the steps of the recipe as ops of the " +
 		"task instead.",
 	Params: []Param{need(Param{Key: "recipe", Lo: -MaxInt, Hi: MaxInt, Doc: "the number of the recipe"})},
 	Recipe: true,

@@ -3,12 +3,12 @@ package op
 var KVAppend = declare(Spec{
 	Code: 16,
 	Name: "KV_APPEND",
-	Doc: "x, to rows of a cache. Where the view that it writes is empty, nothing is done. Each dimension of that " +
-		"view may have one element at some positions and none at others. Where a dimension is dealt out to parts, x " +
-		"has elements for all of its interval, and those of other parts are left out. Where rows of the cache are " +
-		"integers with a scale, the scale is the largest magnitude of the row over 127, as a BF16, and elements are " +
-		"rounded to multiples of it, to nearest, ties to even. With rows, x has rows of its last dimension, and " +
-		"that many of them are meant, from row first_row on.",
+	Doc: "Writes x to rows of a cache, and nothing if the view is empty. Each dimension of that view may have one " +
+		"element at some positions and none at others. If a dimension is distributed to parts, x has elements for " +
+		"the whole interval, and those of other parts are ignored. If rows of the cache are integers with a scale, " +
+		"the scale is the largest magnitude of the row over 127, as a BF16, and elements are rounded to multiples " +
+		"of it, to nearest, ties to even. With rows, x has rows of its last dimension, and that many of them are " +
+		"used, from row first_row on.",
 	Params: []Param{firstRow, rowCount},
 	Kernel: true,
 	Forms: []Form{{

@@ -99,7 +99,7 @@ func need(p Param) Param {
 
 // Parameters that several ops have.
 var (
-	eps   = Param{Key: "eps", Real: true, Sign: NotNegative, Doc: "is added to a mean of squares"}
+	eps   = Param{Key: "eps", Real: true, Sign: NotNegative, Doc: "added to a mean of squares"}
 	scale = Param{Key: "scale", Real: true,
 		Doc: "multiplies the scores of attention, cos and sin of a rotation, rows of a table, or the operand"}
 
@@ -121,6 +121,6 @@ var (
 
 	first = Param{Key: "first", Lo: 0, Hi: MaxInt, Doc: "the number of the first element of the operand"}
 
-	firstRow = Param{Key: "first_row", Lo: 0, Hi: MaxInt, Doc: "the first row that is meant; needs rows"}
-	rowCount = Param{Key: "rows", Lo: 1, Hi: MaxInt, Doc: "how many rows are meant; without it all are"}
+	firstRow = Param{Key: "first_row", Lo: 0, Hi: MaxInt, Doc: "the first row to use; needs rows"}
+	rowCount = Param{Key: "rows", Lo: 1, Hi: MaxInt, Doc: "the number of rows to use; default: all"}
 )

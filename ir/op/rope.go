@@ -3,14 +3,14 @@ package op
 var ROPE = declare(Spec{
 	Code: 8,
 	Name: "ROPE",
-	Doc: "Rotary position embedding; head_dim is even. With order=1, a row of x holds rotation pairs side by side. " +
-		"Its first element is element first, which is even, of a vector of which the elements e below limit are " +
-		"rotated by the angle pos · inv_freq[(e % head_dim)/2]; whole pairs are, and the other elements pass " +
-		"through. Without limit, all are rotated. There may be fewer frequencies than pairs in a head: the pairs of " +
-		"each head that have none pass through as well. Row t has pos for itself, and several rows need it. With " +
-		"order=0, the AMK profile's, elements j and j+head_dim/2 of a head are a pair, theta gives the frequencies, " +
-		"and the second operand the position of each of B rows. cos and sin are multiplied by scale, or 1 without " +
-		"it; what passes through is not.",
+	Doc: "Rotary position embedding; head_dim is even. With order=1, the two elements of a rotation pair are " +
+		"adjacent in a row of x. A row of x is part of a longer vector: its first element has number first, which " +
+		"is even. Elements below limit, or all without limit, are rotated in whole pairs by the angle pos · " +
+		"inv_freq[(e % head_dim)/2], where e is the number of an element; the others are copied. If there are " +
+		"fewer frequencies than pairs in a head, the remaining pairs of each head are copied as well. Several rows " +
+		"need pos as a function of t. With order=0, which the AMK profile has, elements j and j+head_dim/2 of a " +
+		"head are a pair, theta gives the frequencies, and the second operand has the position of each of B rows. " +
+		"cos and sin are multiplied by scale, or 1 without it; what is copied is not.",
 	Params: []Param{
 		need(headDim),
 		need(Param{Key: "order", Lo: 0, Hi: 1, Doc: "how rotation pairs are laid out in x"}),
@@ -18,7 +18,7 @@ var ROPE = declare(Spec{
 		{Key: "limit", Lo: 0, Hi: MaxInt, Doc: "the first element that is not rotated"},
 		ownPos,
 		scale,
-		{Key: "theta", Real: true, Sign: Positive, Doc: "is raised to powers: the base of the frequencies"},
+		{Key: "theta", Real: true, Sign: Positive, Doc: "the base of the frequencies"},
 	},
 	Kernel: true,
 	Forms: []Form{{

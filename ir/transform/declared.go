@@ -77,9 +77,9 @@ var table = [...]Spec{
 	},
 	Pairs: {
 		Name: "pairs", Ints: []string{"HEAD", "ROTATED"}, Optional: 1,
-		Doc: "Of each HEAD rows, j and j+HEAD/2 side by side, so that the two rows of a rotation are neighbours. " +
-			"HEAD is even. With ROTATED, which is even and less, the first ROTATED of them are paired so, j and " +
-			"j+ROTATED/2, and the others stay where they are.",
+		Doc: "Makes rows j and j+HEAD/2 of each HEAD rows adjacent: the two rows of a rotation. HEAD is even. With " +
+			"ROTATED, which is even and less than HEAD, the first ROTATED rows are paired, j and j+ROTATED/2, and " +
+			"the others stay in place.",
 		Legal: func(n []int) string {
 			if len(n) == 2 && (n[1] < 2 || n[1]%2 != 0 || n[1] >= n[0]) {
 				return "wants a positive even ROTATED below HEAD"
@@ -97,8 +97,8 @@ var table = [...]Spec{
 	},
 	Halves: {
 		Name: "halves", Ints: []string{"HEAD"},
-		Doc: "Of each HEAD rows, first the even ones and then the odd ones: a rotary embedding of neighbours becomes " +
-			"one of halves. It undoes pairs:HEAD. HEAD is even.",
+		Doc: "Of each HEAD rows, first the even ones and then the odd ones: a rotary embedding of adjacent " +
+			"elements becomes one of halves. It undoes pairs:HEAD. HEAD is even.",
 		Legal: evenHead,
 		Shape: wholeHeads,
 		Row: func(n []int, row int) int {
@@ -117,7 +117,7 @@ var table = [...]Spec{
 	},
 	Transpose: {
 		Name: "transpose", Transposes: true,
-		Doc:   "Columns as rows: a checkpoint that multiplies from the left has its matrices so.",
+		Doc:   "Swaps rows and columns, for checkpoints that store matrices transposed.",
 		Shape: func(_ []int, rows, cols Count) (Count, Count, string) { return cols, rows, "" },
 	},
 	Plus: {
