@@ -1,6 +1,6 @@
 package ir
 
-// Placement is where a member of a buffer family is in an arena: one allocation that holds many buffers.
+// Placement is the location of a member of a buffer family in an arena, which is one allocation for many buffers.
 type Placement struct {
 	Name   string // resolved
 	Buffer int    // index into Program.Buffers
@@ -12,11 +12,11 @@ type Placement struct {
 // ArenaAlign is the alignment of every buffer in an arena, in bytes.
 const ArenaAlign = 256
 
-// WeightArena places the WEIGHT and CONST buffers. Families come first, in blocks: those with the same indices are in
-// one block, member by member, so that what one iteration of a loop reads is side by side and every family has a
-// constant stride. Then come the plain buffers. Blocks, the families of a block and plain buffers are in program
-// order. It is the data section of weights.safetensors; of the schedule it depends on the loops alone, not on the
-// target.
+// WeightArena places the WEIGHT and CONST buffers. Families come first, in blocks: those with the same indices are
+// interleaved in one block, member by member, so that the members that one iteration of a loop reads are adjacent and
+// every family has a constant stride. Then come the plain buffers. Blocks, the families of a block and plain buffers
+// are in program order. The arena is the data section of weights.safetensors. It depends on the loops of the schedule,
+// and not on the target.
 func WeightArena(p *Program) (places []Placement, size int) {
 	return arena(p, func(b *Buffer) bool { return b.Kind == Weight || b.Kind == Const })
 }

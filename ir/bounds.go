@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// A Bound is the interval that an integer from outside must lie in, both ends included.
+// A Bound is the interval of accepted values of an integer from an input, both ends included.
 type Bound struct{ Lo, Hi int }
 
 // Has reports whether n is in the interval.

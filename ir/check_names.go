@@ -7,9 +7,9 @@ import (
 	"amkc/ir/diag"
 )
 
-// CheckNames reports every string of a program that is not a name (CheckName), wherever it stands, and an architecture
-// that nvcc has no such name for. A program has no other strings. Check includes this; codegen calls it as well, so
-// that nothing is emitted from an unchecked program.
+// CheckNames reports every string of a program that is not a valid name (CheckName), and an architecture that is not in
+// the form of nvcc's names. A program has no other strings. Check includes this. Codegen calls it as well, so that
+// nothing is emitted from an unchecked program.
 func CheckNames(p *Program) diag.List {
 	c := checker{p: p}
 	c.names()

@@ -6,8 +6,8 @@ import (
 	"amkc/ir/diag"
 )
 
-// A Directory says what names stand for: it holds every member of what a program declares, and buffers also by the
-// names that groups give them. It is the one place that resolves families and groups.
+// A Directory resolves names: it has every member of a program's declarations, and buffers also by their names in
+// groups. It is the only place that resolves families and groups.
 //
 // Members are numbered in the order of their declarations, family by family. The unrolled form has them in the same
 // order, so that a member's number is its index there.
@@ -26,7 +26,7 @@ type Member struct {
 	K        int    // which member of the family, from 0
 }
 
-// BufferDirectory lists the buffers of a program. What Check would refuse is left out.
+// BufferDirectory lists the buffers of a program, except those that Check refuses.
 func BufferDirectory(p *Program) *Directory {
 	d := bufferDirectory(p)
 	for n := range p.Buffers {
@@ -36,7 +36,7 @@ func BufferDirectory(p *Program) *Directory {
 	return d
 }
 
-// CounterDirectory lists the counters of a variant. What Check would refuse is left out.
+// CounterDirectory lists the counters of a variant, except those that Check refuses.
 func CounterDirectory(v *Variant) *Directory {
 	d := counterDirectory(v)
 	for n := range v.Counters {
@@ -68,10 +68,10 @@ func newDirectory(what string, members int) *Directory {
 	return &Directory{what: what, members: make([]Member, 0, members), numbers: make(map[string]int, members)}
 }
 
-// Add lists one more buffer, which the program has after those that are listed.
+// Add appends a buffer, which the program has after those in the directory.
 func (d *Directory) Add(b *Buffer) { d.declare(b.indices(), ignore, nil) }
 
-// AddCounter lists one more counter, which the variant has after those that are listed.
+// AddCounter appends a counter, which the variant has after those in the directory.
 func (d *Directory) AddCounter(c *Counter) { d.declare(c.indices(), ignore, nil) }
 
 // Members returns all members by their numbers. Callers do not change them.

@@ -4,10 +4,9 @@
 //   - Program: the scheduled task graph of one decode step. A Program lists buffers, pages and, for each interval of
 //     the position, a Variant: counters and a body of stages and loops. A Stage stands for all tasks of one fused
 //     operation in one layer; its distribution says which SM runs which span of the stage's axis.
-//   - Flat: a Variant unrolled, one entry per task, every name resolved. It is what validate proves, what refvm runs
-//     and what programs of the AMK profile are turned into.
+//   - Flat: a Variant unrolled, one entry per task, every name resolved. Validate proves it, refvm runs it, and
+//     programs of the AMK profile are converted to it.
 //
-// Everything else in amkc speaks through these types: validate, refvm and cost import this package and no other package
-// of amkc, but for ir/op, which declares the opcodes. Package ir imports the standard library, ir/diag and ir/op, and
-// nothing else.
+// All other packages of amkc communicate through these types: validate, refvm and cost import only this package and
+// ir/op, which declares the opcodes. Package ir imports only the standard library, ir/diag and ir/op.
 package ir

@@ -23,7 +23,7 @@ var dtypeBits = [...]int{32, 16, 16, 8, 8, 32, 8, 4, 8, 8}
 
 func (t DType) String() string { return enumName(dtypeNames[:], int(t)) }
 
-// IsFP8 says whether elements are floats of 8 bits.
+// IsFP8 reports whether elements are floats of 8 bits.
 func (t DType) IsFP8() bool { return t == F8E4M3 || t == F8E5M2 }
 
 // Bits returns the size of one element in bits.
@@ -61,7 +61,7 @@ func (t DTypes) OnDevice() bool {
 	return t.IsUniform() || t == DTypes{t.Weights, t.Weights, I8}
 }
 
-// String is one name for one type, and else all of them, in words.
+// String is the name of the type if all are the same, and otherwise all names, in words.
 func (t DTypes) String() string {
 	switch {
 	case t.IsUniform():
@@ -72,7 +72,7 @@ func (t DTypes) String() string {
 	return fmt.Sprintf("%s weights, %s activations and %s rows of the cache", t.Weights, t.Activations, t.Cache)
 }
 
-// Space is where a buffer lives.
+// Space is the kind of memory that holds a buffer.
 type Space int
 
 const (
@@ -92,7 +92,7 @@ func ParseSpace(s string) (Space, error) {
 	return Space(i), err
 }
 
-// BufferKind says what a buffer is for, and with that who may write it.
+// BufferKind is the purpose of a buffer. It determines which tasks may write it.
 type BufferKind int
 
 const (

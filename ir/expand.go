@@ -2,8 +2,8 @@ package ir
 
 import "slices"
 
-// Expand writes out a program, in place: its loops iteration by iteration, and every member of a family as a buffer or
-// a counter of its own. Groups are removed: stages no longer use their names. The error is of a name that Check would
+// Expand writes out a program, in place: its loops iteration by iteration, and every member of a family as a separate
+// buffer or counter. Groups are removed: stages no longer use their names. The error is for a name that Check would
 // refuse.
 func Expand(p *Program) error {
 	buffers := BufferDirectory(p)

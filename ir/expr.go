@@ -3,10 +3,10 @@ package ir
 import "strconv"
 
 // Expr is an integer expression over the symbols of its context: `pos` (the position being decoded) and, inside a
-// stage, `a` and `b` (the span [a, b) of the stage's axis that a task covers) and `sm` (the SM that runs it). In a
-// pass of several tokens, `pos` is the position of the first row of sequence 0 and `pos[e]` that of sequence e; `t`,
-// in parameters that each row has for itself, is the number of the row. Operations are +, -, multiplication, floor
-// division and modulus by positive constants, min and max. The zero Expr is the constant 0.
+// stage, `a` and `b` (the span [a, b) of the stage's axis that a task covers) and `sm` (the SM that runs it). In a pass
+// of several tokens, `pos` is the position of the first row of sequence 0 and `pos[e]` that of sequence e; `t`, in
+// parameters with a value per row, is the number of the row. Operations are +, -, multiplication, floor division and
+// modulus by positive constants, min and max. The zero Expr is the constant 0.
 type Expr struct {
 	op   exprOp
 	k    int // constant operand, or symbol index
@@ -47,7 +47,7 @@ func Int(n int) Expr { return Expr{k: n} }
 // Symbol returns the expression that is just s.
 func Symbol(s Sym) Expr { return Expr{op: exprSym, k: int(s)} }
 
-// IsConst reports whether e is a constant, and which.
+// IsConst reports whether e is a constant, and returns its value.
 func (e Expr) IsConst() (int, bool) { return e.k, e.op == exprConst }
 
 // Add returns e + f.
@@ -130,8 +130,8 @@ func fold2(op exprOp, e, f Expr) Expr {
 // Env gives the symbols their values, indexed by Sym.
 type Env [5]int
 
-// Eval returns the value of e where every sequence has the position of the environment. Arithmetic saturates instead
-// of overflowing.
+// Eval returns the value of e if every sequence has the position of the environment. Arithmetic saturates instead of
+// overflowing.
 func (e Expr) Eval(env Env) int {
 	switch e.op {
 	case exprConst:
@@ -158,8 +158,8 @@ func (e Expr) Eval(env Env) int {
 	}
 }
 
-// At returns the value of e at a position, which is that of the sequence that e mentions, in row 0; e must mention no
-// other symbol.
+// At returns the value of e, which may mention only the position of one sequence, at a position of that sequence, in
+// row 0.
 func (e Expr) At(pos int) int { return e.Eval(Env{pos}) }
 
 // Bind replaces a, b and sm by those of the task and folds, leaving an expression of positions and of a row.
@@ -256,7 +256,7 @@ func (e Expr) ofTask() bool {
 }
 
 // Affine returns c and d with e = c*pos + d, pos being the position of one sequence, if e has that form for every pos
-// from 0 to maxAffinePos. Coefficients so large that Eval could saturate on the way do not count.
+// from 0 to maxAffinePos. It reports false for coefficients so large that Eval could saturate.
 func (e Expr) Affine() (c, d int, ok bool) {
 	if _, one := e.Sequence(); !one {
 		return 0, 0, false

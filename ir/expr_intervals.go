@@ -5,14 +5,14 @@ import (
 	"sort"
 )
 
-// An Interval is one of positions, both ends included.
+// An Interval is an interval of positions, both ends included.
 type Interval struct{ From, To int }
 
-// AffineIntervals cuts the positions from lo to hi into intervals, in order, on each of which every one of the
-// expressions is affine: what holds of them at both ends of one holds in between. So max(0,pos-15) can be judged by the
-// few positions at which it bends. The positions are those of the sequence that the expressions mention. It reports
-// false where it cannot say: for remainders and quotients of pos, for other symbols, and where a value may be so large
-// that Eval would saturate.
+// AffineIntervals divides the positions from lo to hi into intervals, in order, on each of which every expression is
+// affine. So a linear condition that holds at both ends of an interval holds in between, and max(0,pos-15) can be
+// judged by the few positions at which it bends. The positions are those of the sequence that the expressions mention.
+// AffineIntervals reports false for remainders and quotients of pos, for other symbols, and for values so large that
+// Eval would saturate.
 func AffineIntervals(lo, hi int, exprs ...Expr) ([]Interval, bool) {
 	var bends []int
 	for i := range exprs {

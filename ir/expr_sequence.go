@@ -14,8 +14,8 @@ func PosOf(sequence Expr) Expr {
 	return Expr{op: exprPosOf, k: n}
 }
 
-// Sequence returns the sequence whose position e mentions, -1 if it mentions none. It reports false if it mentions
-// those of several, of one below 0, or of one that is not known before a task or a row is.
+// Sequence returns the sequence whose position e mentions, -1 if it mentions none. It reports false if e mentions
+// several sequences, a negative one, or one that depends on the task or the row.
 func (e Expr) Sequence() (int, bool) {
 	switch {
 	case e.op == exprPosOf:

@@ -1,7 +1,7 @@
 package ir
 
-// Flat is a variant unrolled: one entry per task, every name resolved to an index, a and b replaced in every view. It
-// is the form that validate proves and refvm runs. Programs of the AMK profile are turned into it directly.
+// Flat is a variant unrolled: one entry per task, every name resolved to an index, a and b replaced in every view.
+// Validate proves this form, and refvm runs it. Programs of the AMK profile are converted to it directly.
 type Flat struct {
 	Name     string // of the variant
 	Lo, Hi   int    // positions it is for, both ends included; with several sequences, of each

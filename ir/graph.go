@@ -8,7 +8,7 @@ import (
 )
 
 // Graph is level 1: one node per model operation, with shapes and the state-dict names of its weights. Importers build
-// it, pass lower turns it into a Program. Layers that do the same are one kind, described once.
+// it, pass lower turns it into a Program. Layers with the same nodes are one kind, described once.
 type Graph struct {
 	Model  Model
 	Rope   Rope        // of all kinds of layers that have none of their own
@@ -18,7 +18,8 @@ type Graph struct {
 	After  []GraphNode // from the norm after the last layer to the choice of a token
 }
 
-// A LayerKind is what layers of one kind do. In names of nodes and keys of weights, {i} is the number of the layer.
+// A LayerKind has the nodes of the layers of one kind. In names of nodes and keys of weights, {i} is the number of the
+// layer.
 type LayerKind struct {
 	Name  string // full_attention, sliding_attention; for messages
 	Rope  *Rope  // its own, or one that some kinds share; nil: that of the graph
@@ -43,7 +44,7 @@ func (g *Graph) RopeOwner(kind int) int {
 }
 
 // Rope is the rotary embedding: one angle step per position for each of the rotation pairs of a head, which a rotation
-// turns and stretches. With fewer than HeadDim/2 of them, elements j and j+Turned()/2 of a head are a pair, for j below
+// turns and scales. With fewer than HeadDim/2 of them, elements j and j+Turned()/2 of a head are a pair, for j below
 // Turned()/2, and the elements from Turned() on are left as they are.
 type Rope struct {
 	InvFreq     []float32 // from 1 to HeadDim/2 of them
@@ -51,19 +52,19 @@ type Rope struct {
 	Interleaved bool      // elements 2j and 2j+1 are a pair instead
 }
 
-// Turned is how many elements of a head are rotated, from the first on.
+// Turned is the number of elements of a head that are rotated, from the first on.
 func (r *Rope) Turned() int { return 2 * len(r.InvFreq) }
 
-// GraphWeight is what a node takes of a tensor of the checkpoint.
+// GraphWeight is the part of a tensor of the checkpoint that a node uses.
 type GraphWeight struct {
 	Key   string
 	Shape []int // as the node takes it
-	// Chain makes what the node takes of the tensor. Stored is the tensor's own shape, where it is another.
+	// Chain converts the tensor to the node's operand. Stored is the shape of the tensor, if it differs.
 	Chain  transform.Chain
 	Stored []int
-	// Storage is how a matrix is streamed; nil: as the weights of the model are.
+	// Storage is the type in which a matrix is streamed; nil: that of the model's weights.
 	Storage *Storage
-	// Parts are the tensors that it is made of, one after the other; nil: it is of one. Then it has no Key.
+	// Parts are the tensors that it consists of, in order, and Key is empty; nil: it consists of one.
 	Parts []GraphWeight
 }
 
@@ -78,7 +79,7 @@ func (w GraphWeight) String() string {
 	return w.Chain.Around(w.Key)
 }
 
-// Tensors are those that a weight is made of, in order: itself, or its parts.
+// Tensors are the tensors of a weight, in order: itself, or its parts.
 func (w *GraphWeight) Tensors() []GraphWeight {
 	if w.Parts != nil {
 		return w.Parts
@@ -94,8 +95,8 @@ func (w *GraphWeight) tensor(key string) GraphWeight {
 	return GraphWeight{Key: key, Shape: w.Shape}
 }
 
-// Stream, as an input of a node, is the residual stream as the layer finds it; after the layers, as the last one leaves
-// it.
+// Stream, as an input of a node, is the residual stream at the beginning of the layer, and for nodes after the layers
+// that of the last one.
 const Stream = "stream"
 
 // GraphNode is one operation of the model. Names are those within a layer.
@@ -116,8 +117,7 @@ func (n *GraphNode) FloatOr(key string, def float64) float64 {
 	return (&Op{Params: n.Params}).FloatOr(key, def)
 }
 
-// Weights returns every tensor of the checkpoint that a node takes anything of, with the shape that it is stored in, in
-// the order of first use.
+// Weights returns every tensor of the checkpoint that a node uses, with its stored shape, in the order of first use.
 func (g *Graph) Weights() []GraphWeight {
 	var out []GraphWeight
 	seen := map[string]bool{}

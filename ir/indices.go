@@ -18,8 +18,7 @@ func (b *Buffer) Index(k int) int { return indexOf(b.First, b.Step, k) }
 // Last returns the index of the family's last member, and 0 for a plain buffer.
 func (b *Buffer) Last() int { return b.Index(max(1, b.Count) - 1) }
 
-// Turn returns which turn on the family's pages its k-th member takes: of n pages it is on the one numbered Turn(k)
-// % n.
+// Turn returns the turn of the family's k-th member on its pages: of n pages, it is on the one numbered Turn(k) % n.
 func (b *Buffer) Turn(k int) int { return b.Index(k) / max(1, b.Step) }
 
 // Index returns the index of the family's k-th member, counted from 0.
@@ -31,11 +30,11 @@ func (c *Counter) Last() int { return c.Index(max(1, c.Count) - 1) }
 // Index returns the index of the loop's k-th iteration, counted from 0.
 func (l *Loop) Index(k int) int { return indexOf(l.First, l.Step, k) }
 
-// Last returns the index of the loop's last iteration; that of a loop without iterations is below First.
+// Last returns the index of the loop's last iteration, which is less than First if there are no iterations.
 func (l *Loop) Last() int { return l.Index(l.Count - 1) }
 
 // Index returns the index of the group's k-th member, counted from 0.
 func (g *Group) Index(k int) int { return indexOf(g.First, g.Step, k) }
 
-// Last returns the index of the group's last member; that of a group without members is below First.
+// Last returns the index of the group's last member, which is less than First if there are no members.
 func (g *Group) Last() int { return g.Index(len(g.Members) - 1) }

@@ -6,9 +6,8 @@ import (
 	"amkc/ir/diag"
 )
 
-// ParseJSON reads the native JSON form of a program. It reports up to 20 errors at FILE:LINE:COLUMN; the program is
-// nil if there is any. Fields that it does not know are errors. Like ParseText it obeys the schema and leaves the
-// rest to Check.
+// ParseJSON reads the native JSON form of a program. It reports up to 20 errors at FILE:LINE:COLUMN; the program is nil
+// if there is any. Unknown fields are errors. Like ParseText, it checks the schema and leaves the rest to Check.
 func ParseJSON(data []byte, file string) (*Program, diag.List) {
 	s := string(data)
 	r := newJSONReader(s, 0, filePos(file, s))

@@ -8,7 +8,7 @@ import (
 )
 
 // MarshalJSON returns the native JSON form, one entity a line so that it diffs well. Call it directly to keep the
-// lines: json.Marshal takes them out. The only error is a float that is not finite, which JSON cannot hold.
+// lines: json.Marshal removes them. The only error is a float that is not finite, which JSON cannot hold.
 func (p *Program) MarshalJSON() ([]byte, error) {
 	j := jsonPrinter{}
 	j.put(`{`)

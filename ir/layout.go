@@ -6,7 +6,7 @@ import (
 	"amkc/ir/format"
 )
 
-// LayoutKind is a declared injective map from the logical elements of a buffer to bytes.
+// LayoutKind is an injective map from the logical elements of a buffer to bytes.
 type LayoutKind int
 
 const (
@@ -36,14 +36,14 @@ type Layout struct {
 	Scales Scales // of Tile8x128
 }
 
-// Scales is what travels with the elements of a quantised matrix, for each row and group of columns.
+// Scales are the values that a quantised matrix has for each row and group of columns.
 type Scales struct {
 	Group int   // columns
 	DType DType // F32, F16 or BF16
 	Zeros bool  // whether there are zero points too
 }
 
-// Words reports whether elements travel as self-validating words.
+// Words reports whether elements are exchanged as self-validating words.
 func (l Layout) Words() bool { return l.Kind == Word32 || l.Kind == Word64 }
 
 func (l Layout) String() string {
@@ -56,8 +56,8 @@ func (l Layout) String() string {
 	return l.Kind.String()
 }
 
-// ValueType is the type of what the elements mean: the integers of a quantised matrix or cache, whose scales are in its
-// blocks, are numbers.
+// ValueType is the type of the elements' values: those of a quantised matrix or cache are real numbers, because the
+// scales are in its blocks.
 func (b *Buffer) ValueType() DType {
 	if b.Layout.Kind == Tile8x128 || b.ScaledRows() {
 		return F32
@@ -65,18 +65,18 @@ func (b *Buffer) ValueType() DType {
 	return b.DType
 }
 
-// ScaledRows reports whether each row of K and of V of a head is integers with a scale of its own, a BF16: a cache of
-// I8 in blocks of rows. What a row means follows from all of its elements, so that tasks read and write whole rows.
+// ScaledRows reports whether each row of K and of V of a head consists of integers with a BF16 scale: a cache of I8 in
+// blocks of rows. The scale depends on all elements of a row, so tasks read and write whole rows.
 func (b *Buffer) ScaledRows() bool {
 	return b.DType == I8 && (b.Layout.Kind == KVBlock16 || b.Layout.Kind == KVRows16)
 }
 
-// Format returns the weight format that the buffer's layout and element type are, or nil if they are none.
+// Format returns the weight format of the buffer's layout and element type, or nil if there is none.
 func (b *Buffer) Format() format.Format {
 	return format.Find(Layout{Kind: b.Layout.Kind, Scales: b.Layout.Scales}.String(), b.DType.String())
 }
 
-// Storage is how a matrix is streamed: its element type, and its scales if it is quantised.
+// Storage is the type in which a matrix is streamed: its element type, and its scales if it is quantised.
 type Storage struct {
 	DType  DType
 	Scales Scales
@@ -98,8 +98,8 @@ func (s Storage) Format() format.Format {
 	return (&Buffer{DType: s.DType, Layout: s.Layout()}).Format()
 }
 
-// MatrixFormat returns the format that the matrices of a model are streamed in whose weights have the given type, if
-// they are not quantised, or nil if the kernel streams no such weights.
+// MatrixFormat returns the format of unquantised matrices whose weights have the given type, or nil if the kernel does
+// not stream such weights.
 func MatrixFormat(weights DType) format.Format { return Storage{DType: weights}.Format() }
 
 // roundUp returns n rounded up to a multiple of m.
@@ -129,8 +129,8 @@ func (b *Buffer) Bytes() int {
 	}
 }
 
-// CacheBlock is the bytes of a block of a cache with elements of a type and heads of n: 16 rows of K, those of V,
-// and of I8 a scale of 16 bits for each row of either.
+// CacheBlock is the size in bytes of a block of a cache with elements of a type and heads of n elements: 16 rows of K,
+// 16 rows of V, and for I8 a 16-bit scale for each row.
 func CacheBlock(d DType, hd int) int {
 	bytes := d.Bytes(satMul(2*16, roundUp(hd, 16)))
 	if d == I8 {

@@ -9,18 +9,18 @@ import (
 	"unicode/utf8"
 )
 
-// MaxName is the longest name that CheckName accepts, in bytes. Families repeat names, so that an unbounded one would
-// make a small file a large program.
+// MaxName is the longest name that CheckName accepts, in bytes. Families repeat names, so without a bound a small file
+// could be a large program.
 const MaxName = 255
 
 // nameMarks are the characters of a name besides letters, digits and blanks. There is no quote, backslash, $, * or
 // character that starts markup among them, so that a name is data in a comment, a Makefile, a page and on a terminal.
 const nameMarks = "_.-+/@%#:,={}[]()"
 
-// CheckName returns nil for what can name something in a program: 1 to 255 bytes of letters, digits and nameMarks,
-// with blanks inside but not at the ends. It is the grammar of the model's name and architecture, of targets,
-// buffers, groups, pages, variants, counters, loops, stages, temporaries, state-dict keys and configuration keys,
-// whatever form they come in.
+// CheckName returns nil for a valid name in a program: 1 to 255 bytes of letters, digits and nameMarks, with blanks
+// inside but not at the ends. This is the grammar of the model's name and architecture, and of names of targets,
+// buffers, groups, pages, variants, counters, loops, stages, temporaries, state-dict keys and configuration keys, in
+// all forms of a program.
 func CheckName(name string) error {
 	switch {
 	case name == "":

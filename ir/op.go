@@ -39,12 +39,12 @@ func Span(lo, hi Expr) Range { return Range{Lo: lo, Hi: hi} }
 // Index returns the range that holds just e.
 func Index(e Expr) Range { return Range{Lo: e, Hi: e.Add(Int(1))} }
 
-// Share returns the elements of [lo, hi) that fall to one part of a dimension dealt out in blocks.
+// Share returns the elements of [lo, hi) that belong to one part of a dimension distributed in blocks.
 func Share(lo, hi Expr, block int, part Expr, parts int) Range {
 	return Range{Lo: lo, Hi: hi, Block: block, Part: part, Parts: parts}
 }
 
-// Shared reports whether the range is dealt out in blocks.
+// Shared reports whether the range is distributed in blocks.
 func (r Range) Shared() bool { return r.Parts > 1 }
 
 // Bind replaces the symbols of a task.
@@ -151,8 +151,8 @@ func (o *Op) FloatOr(key string, def float64) float64 {
 	}
 }
 
-// Window is how many rows of the cache a position sees in an ATTENTION, its own among them, by where the view of the
-// keys begins: 0 for all. What other bounds the rows have than those of a window is for others to refuse.
+// Window is the number of rows of the cache that a position sees in an ATTENTION, including its own, derived from the
+// start of the view of the keys; 0 means all. Callers must refuse bounds other than those of a window.
 func (o *Op) Window() int {
 	const far = 1 << 30 // beyond any window
 	if len(o.In) < 2 || len(o.In[1].Dims) < 2 {
@@ -168,8 +168,8 @@ func (o *Op) Window() int {
 // Has reports whether the op has the parameter.
 func (o *Op) Has(key string) bool { return o.param(key) != nil }
 
-// Bind replaces the symbols of a task in every view and parameter of a copy of the op, which shares with it what
-// mentions none.
+// Bind returns a copy of the op with the symbols of a task replaced in every view and parameter. The copy shares those
+// without symbols.
 func (o Op) Bind(t TaskSpan) Op { return newBinder(&o, 1).bind(t) }
 
 // A binder binds an op to spans. All that it makes is in two arrays: a program has tens of thousands of tasks.

@@ -48,8 +48,8 @@ const (
 // Ops holds the declaration of every opcode, at its number. Package op has a file for each; docs/ir.md prints them.
 var Ops = op.All()
 
-// FinishedBy returns the op that a function of the device runtime carries out on finished rows, or nil. Nodes of the
-// graph and calls in the emitted code name it so.
+// FinishedBy returns the op that a function of the device runtime computes on finished rows, or nil. Nodes of the graph
+// and calls in the emitted code have the name of the function.
 func FinishedBy(function string) *op.Spec {
 	i := slices.IndexFunc(Ops, func(s *op.Spec) bool { return s.Finisher != nil && s.Finisher.Func == function })
 	if i < 0 {
@@ -66,10 +66,10 @@ var opcodeNames = func() []string {
 	return names
 }()
 
-// SamplingWords is how many elements the settings of a sequence have, by which SAMPLE chooses.
+// SamplingWords is the number of elements of a sequence's settings, by which SAMPLE chooses.
 const SamplingWords = op.SamplingWords
 
-// Chooses reports whether an op chooses among the elements of rows, or finds the best of a part of them.
+// Chooses reports whether an op chooses among the elements of rows, or finds the best among a part of them.
 func (o Opcode) Chooses() bool { return o == ArgMax || o == SAMPLE }
 
 func (o Opcode) String() string { return enumName(opcodeNames, int(o)) }
@@ -80,7 +80,7 @@ func ParseOpcode(s string) (Opcode, error) {
 	return Opcode(i), err
 }
 
-// The name is what JSON has of an opcode.
+// MarshalText returns the name of the opcode, for JSON.
 func (o Opcode) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
 func (o *Opcode) UnmarshalText(name []byte) (err error) {

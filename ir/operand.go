@@ -60,7 +60,7 @@ func ParseOperand(s string) (Operand, error) {
 	return o, nil
 }
 
-// MaxRank is the most dimensions that a buffer can have: those of a cache for several sequences.
+// MaxRank is the largest number of dimensions of a buffer: that of a cache for several sequences.
 const MaxRank = 5
 
 func (c *cursor) operand() Operand {

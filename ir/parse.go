@@ -37,8 +37,8 @@ func hasTopLevel(data []byte, field string) bool {
 	return found
 }
 
-// Load is how a program enters amkc from a file: it parses either native form, as Parse does, and checks that the
-// program is well-formed. The error is a diag.List, or ErrProfile. Parse alone is for tests of malformed programs.
+// Load reads a program from a file: it parses either native form, as Parse does, and checks that the program is
+// well-formed. The error is a diag.List, or ErrProfile. Parse alone is for tests of malformed programs.
 func Load(data []byte, file string) (*Program, error) {
 	p, err := Parse(data, file)
 	if err != nil {

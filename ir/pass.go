@@ -23,8 +23,8 @@ func PassOf(sequences, rows int) Pass { return shape.PassOf(sequences, rows) }
 // passFields are those of a pass as the forms name them.
 func passFields(p *Pass) []field { return []field{{"sequences", &p.Sequences}, {"rows", &p.Rows}} }
 
-// LacksAxis says which leading axis the buffer lacks in a pass, or nothing: the tokens that come from the host and what
-// goes there is a row for each token, and each sequence has a cache.
+// LacksAxis returns the leading axis that the buffer lacks in a pass, or "": inputs and outputs of the host have a row
+// for each token, and each sequence has a cache.
 func (b *Buffer) LacksAxis(p Pass) string {
 	n, what := 1, ""
 	switch {

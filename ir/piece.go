@@ -4,7 +4,7 @@ import (
 	"amkc/ir/transform"
 )
 
-// A Piece supplies rows of a packed buffer: a tensor of the checkpoint or a computed one, and what is made of it.
+// A Piece supplies rows of a packed buffer: a tensor of the checkpoint or a computed one, and its transforms.
 type Piece struct {
 	Key   string          // state-dict key, with {i} for the layer; "@inv_freq" is computed from the model's config
 	Chain transform.Chain // from the tensor to the rows; empty: its rows as they are

@@ -4,15 +4,15 @@ import (
 	"fmt"
 )
 
-// Version is the version of the native forms, text and JSON. A reader refuses another major version. 2 writes what lies
-// between a tensor and the rows of a buffer as a chain of declared transforms.
+// Version is the version of the native forms, text and JSON. A reader refuses another major version. Version 2 has
+// chains of declared transforms between a tensor and the rows of a buffer.
 const Version = "2.0"
 
 // Program is the native scheduled program of one pass: of one decode step, or of one of several tokens.
 //
 // Names of buffers, counters and stages may hold `{i}` (also `{i+1}`, `{i-1}`): the index of a layer or of an
 // iteration, printed with at least two digits when it is resolved, so that `L{i}.qkv` stands for L00.qkv, L01.qkv and
-// so on. A name says which entity it is, and nothing of what that is for: see Role.
+// so on. A name identifies an entity, and does not state its purpose: see Role.
 type Program struct {
 	Model    Model
 	Target   *Target // nil: any
@@ -24,7 +24,7 @@ type Program struct {
 	Variants []Variant
 }
 
-// Model is what the program was compiled from: the facts codegen prints into model_config.h.
+// Model has the facts of the compiled model, which codegen prints into model_config.h.
 type Model struct {
 	Name         string `json:"name"`         // base name of the model directory, or --name
 	Architecture string `json:"architecture"` // LlamaForCausalLM
@@ -98,7 +98,7 @@ type Variant struct {
 	Body     []Node
 }
 
-// Realisation is how a counter is carried out on the device.
+// Realisation is how a counter is implemented on the device.
 type Realisation int
 
 const (
@@ -174,7 +174,7 @@ type Loop struct {
 	Body  []*Stage
 }
 
-// Kind returns the kind of iteration k, counted from 0; 0 where all are alike.
+// Kind returns the kind of iteration k, counted from 0; 0 if all are of one kind.
 func (l *Loop) Kind(k int) int {
 	if len(l.Kinds) == 0 {
 		return 0
@@ -185,7 +185,7 @@ func (l *Loop) Kind(k int) int {
 // Runs reports whether a stage of the body runs in iteration k, counted from 0.
 func (l *Loop) Runs(s *Stage, k int) bool { return s.Kind == 0 || s.Kind == l.Kind(k) }
 
-// NumIterations returns how many iterations a stage of the body runs in.
+// NumIterations returns the number of iterations that a stage of the body runs in.
 func (l *Loop) NumIterations(s *Stage) int {
 	if s.Kind == 0 || len(l.Kinds) == 0 {
 		return max(0, l.Count)
@@ -216,8 +216,8 @@ func (l *Loop) Iterations(s *Stage) []int {
 // Stage is all tasks of one fused operation in one layer. Its tasks run the same ops on different spans [a, b) of the
 // stage's axis. A task is named STAGE.sNNN after its SM, or STAGE.uNNN after its unit when the distribution is ByUnit.
 //
-// The role is a word that knobs per stage, rotations and reports go by, such as qkv or lm_head; nothing depends on it
-// that the ops show. Stages may share one.
+// The role is its name in knobs per stage, rotations and reports, such as qkv or lm_head; nothing depends on it that
+// the ops show. Stages may share one.
 type Stage struct {
 	Name   string
 	Role   string // "" for none
@@ -229,7 +229,7 @@ type Stage struct {
 	Signal string // the counter that each task adds 1 to
 }
 
-// DistKind says how the tasks of a stage are laid over the SMs.
+// DistKind is how the tasks of a stage are distributed to the SMs.
 type DistKind int
 
 const (
@@ -339,7 +339,8 @@ func (d *Dist) Tasks(i int) []TaskSpan {
 }
 
 // ScheduleConfig is the point of the search space that produced a program. Its fields are among those of the AMK IR;
-// most knobs live under Tiling. It is what a file says: package knobs has the table of them, and gives their values.
+// most knobs live under Tiling. It has the contents of a file: package knobs has the table of knobs, and resolves their
+// values.
 type ScheduleConfig struct {
 	Tiling       map[string]map[string]int `json:"tiling"`
 	SMAssignment Assignment                `json:"sm_assignment"`
@@ -350,9 +351,9 @@ type ScheduleConfig struct {
 	SMemBytesPerBlock int    `json:"smem_bytes_per_block"`
 }
 
-// Assignment is a policy by name, or a rotation for each stage that it names: how many SMs its spans are moved on.
-// Single tasks have no SM of their own here. The kernel computes an SM's span from the rotation, and the weights of a
-// span are in one piece.
+// Assignment is a policy by name, or a rotation for each named stage: the number of SMs by which its spans are shifted.
+// Single tasks cannot be assigned. The kernel computes an SM's span from the rotation, and the weights of a span are
+// contiguous.
 type Assignment struct {
 	Policy    string         // contiguous, load_balance or round_robin; empty when Rotations is set
 	Rotations map[string]int // stage name without its layer -> rotation

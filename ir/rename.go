@@ -13,12 +13,12 @@ type Names struct {
 	Variants []VariantNames
 }
 
-// VariantNames are those of a variant. Stages are counted through its body, those of loops among them.
+// VariantNames are the names of a variant. Stages are numbered through its body, including those in loops.
 type VariantNames struct {
 	Counters, Stages, Loops []string
 }
 
-// NamesOf are the names that a program has.
+// NamesOf returns the names of a program.
 func NamesOf(p *Program) Names {
 	var n Names
 	for i := range p.Buffers {
@@ -56,8 +56,8 @@ func (v *Variant) Each(f func(s *Stage, l *Loop)) {
 	}
 }
 
-// Rename returns the program with other names: what it does is the same. The program has no groups, whose members need
-// not be of one family; names that are not families must not become ones, and the other way round.
+// Rename returns the program with other names and the same meaning. The program must not have groups, whose members
+// need not be of one family. A plain name must stay plain, and that of a family must stay one of a family.
 func Rename(p *Program, to Names) (*Program, error) {
 	if len(p.Groups) > 0 {
 		return nil, fmt.Errorf("the program has the group %s, want none: members of groups have names of their own",

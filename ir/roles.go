@@ -60,11 +60,11 @@ func (b *Buffer) unfitForRole() string {
 	return ""
 }
 
-// HasRole reports whether the buffer has the role and is of the kind and type that the role asks for. The proof asks
-// this and does not rely on Check, because it is also given programs that were built in memory.
+// HasRole reports whether the buffer has the role, and the kind and type that the role requires. The proof calls it and
+// does not rely on Check, because it also takes programs that were built in memory.
 func (b *Buffer) HasRole(role string) bool { return b.Role == role && b.unfitForRole() == "" }
 
-// A Layer is the layer of the model that a stage belongs to. The zero value is none.
+// A Layer is the layer of the model that a stage belongs to. The zero value means no layer.
 type Layer struct {
 	Known bool // whether it belongs to one
 	Index bool // whether N counts from the index of the iteration
@@ -112,8 +112,8 @@ func ParseLayer(s string) (Layer, error) {
 	return Layer{}, fmt.Errorf("layer %s, want a number, {i}, {i+N}, {i-N} or %s", clip(s), none)
 }
 
-// InLayer takes the layer off the front of a name that begins with one: L{i+1}.qkv is qkv of layer {i+1}, L03.qkv that
-// of layer 3. Of other names it returns all, and no layer.
+// InLayer splits the layer from a name that begins with one: L{i+1}.qkv is qkv of layer {i+1}, L03.qkv is qkv of layer
+// 3. It returns other names unchanged, without a layer.
 func InLayer(name string) (Layer, string) {
 	prefix, rest, ok := strings.Cut(name, ".")
 	digits, isLayer := strings.CutPrefix(prefix, "L")
@@ -152,8 +152,7 @@ func (s *Stage) Label() string {
 	return NameIn(s.Layer, s.Role)
 }
 
-// CheckRole returns nil for what a role may be called: a letter, and then letters, digits and underscores. It is not
-// the word none.
+// CheckRole returns nil for a valid role: a letter, then letters, digits and underscores, and not the word none.
 func CheckRole(role string) error {
 	if err := CheckName(role); err != nil {
 		return err
@@ -170,8 +169,7 @@ func CheckRole(role string) error {
 	return nil
 }
 
-// NameRoles gives every entity of a program the role and the layer that its name says, as the readers do for what a
-// file leaves out.
+// NameRoles sets the role and the layer of every entity of a program from its name, as readers do if a file omits them.
 func NameRoles(p *Program) {
 	for i := range p.Buffers {
 		p.Buffers[i].Role = p.Buffers[i].NamedRole()
@@ -204,8 +202,8 @@ func (s *Stage) named() (Layer, string) {
 	return l, role
 }
 
-// NamedRole returns the role that a buffer's name says: its name with underscores for points, if that is a role which
-// it can have.
+// NamedRole returns the role that follows from a buffer's name: the name with underscores instead of points, if the
+// buffer can have that role.
 func (b *Buffer) NamedRole() string {
 	named := Buffer{Role: strings.ReplaceAll(b.Name, ".", "_"), Kind: b.Kind, DType: b.DType, Count: b.Count}
 	if named.unfitForRole() != "" {
@@ -214,7 +212,7 @@ func (b *Buffer) NamedRole() string {
 	return named.Role
 }
 
-// NamedRole returns the role that a counter's name says.
+// NamedRole returns the role that follows from a counter's name.
 func (c *Counter) NamedRole() string {
 	if c.Name == RoleStep && c.Count == 0 {
 		return RoleStep

@@ -68,8 +68,8 @@ func (c *ScheduleConfig) UnmarshalJSON(data []byte) error {
 	return diags.Err()
 }
 
-// ParseConfig reads a configuration. Fields that are left out are zero; other fields are errors. What
-// groups and knobs `tiling` may have, and what values the fields may take, is for package knobs and the passes to say.
+// ParseConfig reads a configuration. Omitted fields are zero, and unknown fields are errors. Package knobs and the
+// passes check the groups and knobs of `tiling`, and the values of fields.
 func ParseConfig(data []byte, file string) (ScheduleConfig, diag.List) {
 	s := string(data)
 	return parseConfig(s, 0, filePos(file, s))

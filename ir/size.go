@@ -47,7 +47,7 @@ type size struct {
 // stageViews is what an iteration of a stage costs of the views, be it empty.
 const stageViews = 16
 
-// Tasks is the number of tasks of all variants, of a program within its budgets.
+// Tasks is the number of tasks of all variants, for a program within its budgets.
 func (p *Program) Tasks() int {
 	z, _ := p.size()
 	return z.tasks

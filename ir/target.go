@@ -21,8 +21,7 @@ type Target struct {
 }
 
 // MaxTargetSMs is the most multiprocessors that a target may have. The largest GPUs have about 200; a package of five
-// such dies would still fit. What is computed for every SM, or for every pair of an SM and a task, stays small up to
-// here.
+// such dies would still fit. It bounds what is computed for every SM, or for every pair of an SM and a task.
 const MaxTargetSMs = 1024
 
 // RunsOnTensorCores reports whether matrix products of a dtype run on the tensor cores of the target.
@@ -58,7 +57,7 @@ var sharedMemory = map[int]int{75: 64 << 10, 80: 163 << 10, 86: 99 << 10, 87: 16
 func Capabilities() []int { return slices.Sorted(maps.Keys(sharedMemory)) }
 
 // ArchTarget describes a GPU of which only the architecture number (90 for sm_90) and the SM count are known. It
-// returns nil for an architecture that amkc does not compile for, and for no SMs or more than MaxTargetSMs.
+// returns nil for an architecture that amkc does not compile for, and if the number of SMs is not 1 to MaxTargetSMs.
 func ArchTarget(cc, sms int) *Target {
 	bytes, known := sharedMemory[cc]
 	if !known || sms < 1 || sms > MaxTargetSMs {

@@ -63,7 +63,7 @@ var Targets = []Target{
 		HBMGBs: 320}, 75),
 }
 
-// Cards says which product a record describes: the same name is sold with other sizes of memory, or of the chip.
+// Cards names the product that a record describes: some names are sold with several sizes of memory or chips.
 var Cards = map[string]string{
 	"a100":        "NVIDIA A100 SXM4, 40 GB",
 	"a10g":        "NVIDIA A10G, 24 GB",
@@ -87,8 +87,8 @@ var Cards = map[string]string{
 // unsupported are GPUs that amkc cannot compile for, by their architecture.
 var unsupported = map[string]string{"v100": "sm_70", "p100": "sm_60"}
 
-// Unsupported says why amkc cannot compile for a GPU or an architecture (sm_70) that is not described here, in a
-// sentence that begins with its name. It has no reason for names that it does not know.
+// Unsupported returns why amkc cannot compile for a GPU or an architecture (sm_70) that is not described here, in a
+// sentence that begins with its name, or "" for unknown names.
 func Unsupported(name string) (reason string, known bool) {
 	subject, arch := strings.ToLower(name), strings.ToLower(name)
 	if of, ok := unsupported[plainName(name)]; ok {

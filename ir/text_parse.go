@@ -12,8 +12,8 @@ import (
 const maxReadErrors = 20
 
 // ParseText reads the text form of a program, as Print writes it and as docs/ir.md describes it. It reports up to 20
-// errors, at most one per line, at FILE:LINE:COLUMN; the program is nil if there is any. The result obeys the grammar
-// and no more: Check says whether it is well-formed.
+// errors, at most one per line, at FILE:LINE:COLUMN; the program is nil if there is any. The result follows the
+// grammar. Check reports whether it is well-formed.
 func ParseText(data []byte, file string) (*Program, diag.List) {
 	t := textParser{file: file, p: &Program{}}
 	t.run(data)

@@ -12,9 +12,9 @@ import (
 // their own (tokens_sequences.go). OneToken and ForTokens go from one to the other. The kernel is emitted from the
 // program of one token, with the numbers of the pass alongside it, and is read back into it.
 
-// OneToken returns the program of one token that a program of several makes of each of them. Pages and distributions
-// stay those of the whole pass, and so do the operands of ATTENTION_COMBINE, each unit of which is of one token. An
-// error says that the program does anything else: that [ForTokens] does not lead back to it.
+// OneToken returns the program of one token that a program of several tokens applies to each. Pages, distributions and
+// the operands of ATTENTION_COMBINE, each unit of which is of one token, stay those of the whole pass. It is an error
+// if the program is not of that form: if [ForTokens] of the result differs from it.
 func OneToken(p *Program) (*Program, error) {
 	t := tokens{p.Pass}
 	if t.NumTokens() == 1 {
@@ -86,7 +86,7 @@ func OneToken(p *Program) (*Program, error) {
 	return one, nil
 }
 
-// ForTokens returns the program of a pass of several tokens that does for each what a program of one token does: see
+// ForTokens returns the program of a pass of several tokens that applies a program of one token to each: see
 // [OneToken]. The program is not changed.
 func ForTokens(p *Program, pass Pass) (*Program, error) {
 	t := tokens{pass}

@@ -6,8 +6,8 @@ import "slices"
 // every group of rows. Groups of one head have neighbouring numbers. Each task reads what a task with all rows reads;
 // it computes the results of its own rows, and appends these.
 
-// GroupRows makes an op of a task with all rows of a pass one of a task with a group of them. The pass is of one
-// sequence, and has n rows for each of the groups.
+// GroupRows changes an op of a task with all rows of a pass to that of a task with a group of rows. The pass is of one
+// sequence, and each group has n rows.
 func GroupRows(o *Op, pass Pass, groups int) {
 	rows := pass.NumRows() / groups
 	r := rowsOfResult(o)

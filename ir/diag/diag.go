@@ -1,8 +1,8 @@
 // Package diag holds the diagnostics that every other package reports: a stable code, a severity, a position, a
 // message and related notes, and the registry of codes of `amkc explain`.
 //
-// It renders untrusted text: names, keys, paths and messages of other programs come out as runtime/printable shows
-// them, in one line each. Nobody who makes a diagnostic has to escape anything.
+// It renders untrusted text: names, keys, paths and messages of other programs are printed as runtime/printable escapes
+// them, in one line each. Callers need not escape anything.
 //
 // It imports runtime/printable and the standard library, and must not import any other package of amkc.
 package diag
@@ -27,7 +27,7 @@ const (
 // A Diagnostic is one finding. Pos is the most precise place known: `file:line:col` for text inputs, else
 // `config.json: hidden_size` or `task L03.down.s017`. Msg says what is wrong, then what would be accepted.
 //
-// The fields after Related repeat as data what the message says of a schedule, where it says it.
+// The fields after Related repeat parts of a message about a schedule as data.
 type Diagnostic struct {
 	Code     string   `json:"code"`
 	Severity Severity `json:"severity"`

@@ -2,8 +2,8 @@ package diag
 
 import "strings"
 
-// Guess answers for a word that is not one of those known: "did you mean X?" if one or a few of them are near, and
-// otherwise what else would help, as given.
+// Guess returns a hint for an unknown word: "did you mean X?" if one or a few known words are near, and otherwise the
+// given alternative.
 func Guess(word string, known []string, otherwise string) string {
 	near := Nearest(word, known)
 	switch n := len(near); {
@@ -16,9 +16,9 @@ func Guess(word string, known []string, otherwise string) string {
 	}
 }
 
-// Nearest returns the known words that a mistyped one most likely stands for: those of the least distance that are
-// near at all, in the given order. Near means up to a third of the letters mistyped, or one word part of the other
-// (4090, a100-80gb). Upper and lower case are the same.
+// Nearest returns the known words that a mistyped word most likely means: the near ones with the smallest distance, in
+// the given order. A word is near if at most a third of its letters differ, or if one word is part of the other (4090,
+// a100-80gb). Case does not matter.
 func Nearest(word string, known []string) []string {
 	const longest = 64 // no flag, verb or target is that long, and the distance takes the product of both lengths
 	typed := []rune(strings.ToLower(word))

@@ -25,15 +25,15 @@ type Quantised interface {
 	UnpackGroups(packed []byte, rows, cols int) Groups
 }
 
-// InFixedPoint says whether the kernel multiplies matrices of a format, which may be nil, by vectors in fixed point:
-// those of integers.
+// InFixedPoint reports whether the kernel multiplies matrices of a format, which may be nil, by vectors in fixed point,
+// as it does for integers.
 func InFixedPoint(f Format) bool {
 	q, quantised := f.(Quantised)
 	return quantised && floatsOf(q.DType()) == nil
 }
 
-// HasOffset says whether integers of a format, which may be nil, are multiplied with an offset that comes off their
-// sums: those with zero points, and those of int4, which are stored without a sign.
+// HasOffset reports whether integers of a format, which may be nil, are multiplied with an offset that is subtracted
+// from their sums: those with zero points, and those of int4, which are stored unsigned.
 func HasOffset(f Format) bool {
 	q, quantised := f.(Quantised)
 	return quantised && InFixedPoint(f) && (q.Zeros() || q.DType() == "I4")
@@ -95,7 +95,8 @@ func (b blocks) Group() int     { return b.group }
 func (b blocks) Scale() string  { return b.scale.name }
 func (b blocks) Zeros() bool    { return b.zeros }
 
-// Largest is what the largest scale and the largest element make, or what stays finite where a scale is rounded up.
+// Largest is the product of the largest scale and the largest element, reduced so that it is finite if a scale is
+// rounded up.
 func (b blocks) Largest() float32 {
 	return float32(min(0x1.fp127, float64(b.scale.largest)*float64(b.most())))
 }
@@ -267,8 +268,8 @@ func (b blocks) Unpack(dst []float32, packed []byte, cols int) {
 	}
 }
 
-// Value is what element i means, whose group is `of` and whose type is one of blocks. The product is exact for
-// scales of 16 bits, and else rounded once.
+// Value is the value of element i, whose group is `of` and whose type is one of blocks. The product is exact for scales
+// of 16 bits, and otherwise rounded once.
 func (g *Groups) Value(dtype string, i, of int) float32 {
 	if float := floatsOf(dtype); float != nil {
 		return g.Scale[of] * float.values[g.Q[i]]

@@ -22,7 +22,7 @@ var (
 	bf16 = element{"BF16", 2, math.Float32frombits(0x7f7f7fff), "Bf16"}
 )
 
-// Enumerators are what weight_format.cuh calls the types of elements and of scales, by their names.
+// Enumerators are the enumerators of weight_format.cuh for the types of elements and of scales, by name.
 var Enumerators = func() map[string]string {
 	all := map[string]string{"F32": "kFp32", "F16": "kFp16", "BF16": "kBf16", "I4": "kInt4", "I8": "kInt8"}
 	for _, of := range float8s {

@@ -1,12 +1,13 @@
 package format
 
-// Inputs say how the vectors that a matrix is multiplied with are correlated, and so how to round its rows for the
+// Inputs are the correlations of the vectors that a matrix is multiplied with, by which its rows are rounded for the
 // least error of the products.
 //
-// H is the sum of x·xᵀ over vectors x. Rows that are off by e make an error of e·H·eᵀ in the products. H is Lᵀ·D·L, L
-// with ones on its diagonal and zeros above it, so that the error is the sum over columns k of D_k · (e·L_k)²: it is
-// least, column after column, where column k is rounded to what makes up for the columns before it, the weight plus
-// their errors times L_k. That is GPTQ (Frantar et al., 2022), in the form that QuIP (Chee et al., 2023) gives it.
+// H is the sum of x·xᵀ over vectors x. An error e of a row causes a squared error of e·H·eᵀ in the products. H is
+// Lᵀ·D·L, where L has ones on its diagonal and zeros above it, so the error is the sum over columns k of D_k ·
+// (e·L_k)². Column after column, it is smallest if column k is rounded to the value that compensates the errors of the
+// columns before it: the weight plus their errors times L_k. That is GPTQ (Frantar et al., 2022), in the form that QuIP
+// (Chee et al., 2023) gives it.
 type Inputs struct {
 	Square []float32 // the mean square of what each column is multiplied with, in any unit
 	Order  []int     // the columns, in the order that they are rounded in

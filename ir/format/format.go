@@ -1,10 +1,9 @@
-// Package format declares how weights are laid out in memory: one value of type Format for each weight format, which is
-// all that knows its bytes. Packing, reading packed weights back, the sizes of arenas, the cost model, the limits of
-// stage bodies and the emitted code ask it. A format is a layout of the IR with an element type; scales of a quantised
-// format are in its blocks, alongside the elements that they belong to, so that a block has its own number of bytes and
-// whatever streams blocks streams scales.
+// Package format declares how weights are laid out in memory: one value of type Format for each weight format. Only
+// this value knows the bytes. Packing, unpacking, the sizes of arenas, the cost model, the limits of stage bodies and
+// the emitted code use it. A format is a layout of the IR with an element type. Scales of a quantised format are in its
+// blocks, next to their elements, so that code that streams blocks streams their scales.
 //
-// docs/adding.md walks through one. The package imports ir/half alone.
+// docs/adding.md has the steps to add one. The package imports only ir/half.
 package format
 
 import (
@@ -39,8 +38,8 @@ type Format interface {
 	Loader() string
 }
 
-// A Geometry is how the tiles of a format are cut. Rows of tiles are what stages are dealt out in; blocks are what a
-// chunk of the ring holds a whole number of, and what a row is padded to.
+// A Geometry is the size of the tiles of a format. Stages are distributed in rows of tiles. A chunk of the ring holds a
+// whole number of blocks, and a row is padded to whole blocks.
 type Geometry struct {
 	Rows       int // of a tile
 	Columns    int // of a block
@@ -53,7 +52,8 @@ func (g Geometry) Blocks(cols int) int { return (cols + g.Columns - 1) / g.Colum
 // TileBytes is the size of a tile with n columns.
 func (g Geometry) TileBytes(cols int) int { return g.Blocks(cols) * g.BlockBytes }
 
-// QuadColumns is what a warp multiplies at once: the columns of four unquantised blocks, or of a quantised one.
+// QuadColumns is the number of columns that a warp multiplies at once: those of four unquantised blocks, or of a
+// quantised one.
 const QuadColumns = 128
 
 // QuadBytes is the size of a tile's QuadColumns columns.
@@ -82,7 +82,7 @@ func Find(layout, dtype string) Format {
 	return nil
 }
 
-// Names lists the formats, for messages. Of the parameters of quantised ones it says what they may be.
+// Names lists the formats, for messages, with the values of the parameters of quantised ones.
 func Names() string {
 	var floats []string
 	for _, f := range float8s {

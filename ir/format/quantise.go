@@ -6,7 +6,7 @@ import (
 	"amkc/ir/half"
 )
 
-// Pack quantises whole rows, each group on its own: what comes out depends on nothing but its values. Values are
+// Pack quantises whole rows, each group separately: the result for a group depends only on its values, which are
 // finite.
 func (b blocks) Pack(dst []byte, values []float32, cols int) []byte {
 	g := b.quantise(values, cols, nil)

@@ -1,6 +1,6 @@
-// Package half converts between float32 and the two 16-bit floating-point formats that checkpoints are stored in:
-// IEEE 754 binary16 ("F16") and bfloat16 ("BF16"). Narrowing rounds to nearest, ties to even, as the hardware and the
-// usual frameworks do; NaN stays NaN, infinities and signed zeros stay what they are, subnormals are exact.
+// Package half converts between float32 and the two 16-bit floating-point formats that checkpoints are stored in: IEEE
+// 754 binary16 ("F16") and bfloat16 ("BF16"). Narrowing rounds to nearest, ties to even, as the hardware and the usual
+// frameworks do; NaN, infinities and signed zeros are preserved, and subnormals are exact.
 //
 // It imports the standard library only, and must not import any other package of amkc.
 package half

@@ -2,8 +2,8 @@ package op
 
 import "fmt"
 
-// A View is the shape of an operand as rules see it. One view has one shape at all positions: a dimension that may
-// depend on the position counts as one element.
+// A View is the shape of an operand in rules. It is the same at all positions: a dimension that may depend on the
+// position counts as one element.
 type View struct {
 	Rows, Last int   // the last dimension, and the product of all others
 	Temp       bool  // it is a temporary
@@ -14,8 +14,8 @@ type View struct {
 // N is the number of elements.
 func (v *View) N() int { return v.Rows * v.Last }
 
-// RowsOf returns which dimension of a cache view counts rows: those of [rows, head_dim] and of [rows, heads, head_dim]
-// come first, a view of four dimensions has one before them, and one of five two.
+// RowsOf returns the dimension of a cache view that counts rows: the first of [rows, head_dim] and of [rows, heads,
+// head_dim], the second of a view of four dimensions, and the third of five.
 func RowsOf(rank int) int { return max(0, rank-3) }
 
 // Args are the parameters of an op in a program.
@@ -24,7 +24,7 @@ type Args interface {
 	Has(key string) bool
 }
 
-// A Call is an op of a program: what a Shape rule works on.
+// A Call is an op of a program, the input of a Shape rule.
 type Call struct {
 	Args
 	In      []View
@@ -37,18 +37,18 @@ func (c *Call) Begin(args Args, outputs int) {
 	c.Args, c.In, c.Outputs, c.problem = args, c.In[:0], outputs, ""
 }
 
-// Problem is what was reported first; "" if nothing was.
+// Problem is the first problem that was reported, or "".
 func (c *Call) Problem() string { return c.problem }
 
-// Fail reports a problem. Callers compare first and format after: a call that always ran would box every operand.
+// Fail reports a problem. Call it only after a failed comparison: its arguments are boxed.
 func (c *Call) Fail(format string, args ...any) {
 	if c.problem == "" {
 		c.problem = fmt.Sprintf(format, args...)
 	}
 }
 
-// Result applies a form to the operands: it returns the number of elements of the result and of its last dimension.
-// The numbers of operands are those that the op may have; they need not be those of the form.
+// Result applies a form to the operands, and returns the number of elements of the result and of its last dimension.
+// The number of operands must be valid for the op, but need not be valid for the form.
 func (c *Call) Result(f *Form) (n, last int) {
 	switch {
 	case f.Shape == nil:

@@ -2,10 +2,10 @@
 // their ranges, how shapes and element types must fit, and what it computes in words. Parsing, printing, the
 // structural check, the proofs about operands and the tables of docs/ir.md come from these declarations.
 //
-// What an op computes stands elsewhere and apart from this on purpose: in refvm, in the emitted code, and in what the
-// test oracle knows of it. They hold each other to account because they share nothing but names.
+// The implementations of ops are elsewhere on purpose: in refvm, in the emitted code, and in the test oracle. Tests
+// compare them, which is meaningful because they share only names.
 //
-// The package imports nothing of amkc. Declaring an op is all it takes to list it: there is no other list.
+// The package imports no package of amkc. There is no other list of ops.
 package op
 
 import (
@@ -30,15 +30,15 @@ type Spec struct {
 	Params []Param
 	Forms  []Form // the first whose condition holds is the one that operands have to fit; the last has no condition
 
-	// Pointwise: element i of each result depends on element i of each operand alone, so that a task may write what
-	// it reads. Operands of another length than the result never have the same view as it.
+	// Pointwise: element i of each result depends only on element i of each operand, so a task may write the buffer
+	// that it reads. An operand with another length than the result never has the same view.
 	Pointwise bool
-	// Kernel: the device runtime has it in a stage body.
+	// Kernel: a stage body of the device runtime computes it.
 	Kernel bool
-	// Finisher: how the device runtime carries the op out on finished rows of a product, if a call that needs nothing
-	// but the row and the parameters does it. Ops that need more of a stage are emitted and read back one by one.
+	// Finisher: how the device runtime computes the op on finished rows of a product, if it is a call that takes only
+	// the row and the parameters. Ops that need more are emitted and read back individually.
 	Finisher *Finisher
-	// Recipe: it stands for ops of the AMK profile and cannot be carried out itself.
+	// Recipe: it stands for ops of the AMK profile and cannot be run.
 	Recipe bool
 
 	In, Out Arity // of all forms together; declare sets them
@@ -50,31 +50,32 @@ type Form struct {
 	When    string                           // in words: "with order=1"; "" if it is the only form
 	If      func(inputs int, args Args) bool // nil: otherwise
 	In, Out []Operand
-	// Shape returns the number of elements of the result and of its last dimension. It reports operands that do not
-	// fit each other or the parameters with Call.Fail, and still returns sizes that later rules can calculate with.
-	// nil: the op has no result, or one that nothing is known of.
+	// Shape returns the number of elements of the result and of its last dimension. It reports operands that do not fit
+	// each other or the parameters with Call.Fail, and still returns sizes for later rules. nil: the op has no result,
+	// or an unknown one.
 	Shape func(*Call) (n, last int)
 
 	NIn, NOut Arity // declare sets these
 	Lengths   bool  // and this: rules look at the lengths of some input, a Table or a Cache
 }
 
-// An Operand is one input or output of a form, or several alike.
+// An Operand is one input or output of a form, or several of the same kind.
 type Operand struct {
 	Name  string
 	Shape string // as documents print it: "[B,n]". A size marked with * may be 0.
 	Role  Role
 	Elem  Elem
-	// Optional: it may be left out, with all that follow.
+	// Optional: it may be omitted, together with all that follow.
 	Optional bool
-	// Most is how many there may be: 0 stands for 1, and Unbounded for any number. Only the last may be several.
+	// Most is the maximum number of operands: 0 means 1, and Unbounded any number. Only the last operand may be
+	// several.
 	Most int
 }
 
-// Unbounded is the Most of an operand of which there may be any number.
+// Unbounded is the Most of an operand without a maximum number.
 const Unbounded = -1
 
-// Role is what an operand is for. An operand has the same role in all forms of its op.
+// Role is the purpose of an operand. An operand has the same role in all forms of its op.
 type Role uint8
 
 const (
@@ -89,8 +90,8 @@ const (
 	Number               // numbers of rows or of elements
 )
 
-// Ahead reports whether the kernel may read the operand before the step has done anything, even before the last step
-// has ended: a producer streams matrices and tables, and small constants come through the read-only path.
+// Ahead reports whether the kernel may read the operand ahead of all waits, even before the previous step has ended: a
+// producer streams matrices and tables, and small constants are read through the read-only path.
 func (r Role) Ahead() bool { return r == Matrix || r == Gain || r == Table || r == Angle }
 
 // Elem is what the elements of an operand may be.
@@ -108,7 +109,7 @@ func (e Elem) String() string {
 	return [...]string{"F32, F16 or BF16", "I32", "qdtype", "any", "as x"}[e]
 }
 
-// Arity is an interval of numbers of operands. Max is Unbounded where there is no largest.
+// Arity is an interval of numbers of operands. Max is Unbounded if there is no maximum.
 type Arity struct{ Min, Max int }
 
 // Has reports whether there may be n operands.
@@ -210,7 +211,7 @@ func (s *Spec) HasRole(r Role) bool {
 	return false
 }
 
-// Input returns the declaration of input i; one more than the form has is like the last, and of none like no other.
+// Input returns the declaration of input i. Inputs beyond those of the form are like the last one.
 func (f *Form) Input(i int) *Operand { return operandOf(f.In, i) }
 
 // Output returns the declaration of output i in the same way.

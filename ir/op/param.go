@@ -7,7 +7,7 @@ type Param struct {
 	Key    string
 	Doc    string
 	Needed bool
-	// Moves: it may depend on positions and on the row; all others are constants.
+	// Moves: it may depend on positions and on the row; other parameters are constants.
 	Moves bool
 
 	Lo, Hi int     // of an integer
@@ -49,7 +49,7 @@ func (p *Param) AllowsReal(v float64) bool {
 	return p.Sign == AnySign || v > 0 || p.Sign == NotNegative && v == 0
 }
 
-// Want says what the parameter may be, for messages.
+// Want describes the accepted values, for messages.
 func (p *Param) Want() string {
 	switch {
 	case p.Values != nil:
@@ -81,7 +81,7 @@ func (s *Spec) Param(key string) *Param {
 	return nil
 }
 
-// Keys lists the parameters that the op needs, or those that it may have besides.
+// Keys lists the parameters that the op needs, or those that are optional.
 func (s *Spec) Keys(needed bool) []string {
 	var keys []string
 	for i := range s.Params {

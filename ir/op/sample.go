@@ -1,6 +1,6 @@
 package op
 
-// SamplingWords is how many elements the settings of a sequence have: the temperature and the seed, two words each.
+// SamplingWords is the number of elements of a sequence's settings: the temperature and the seed, two words each.
 const SamplingWords = 4
 
 var SAMPLE = declare(Spec{

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// A Tensor is what a piece comes from, as rows of elements: those of a vector have one element each.
+// A Tensor is the source of a piece, as rows of elements: those of a vector have one element each.
 type Tensor interface {
 	Rows() int
 	RowLen() int
@@ -13,8 +13,8 @@ type Tensor interface {
 	ReadF32(dst []float32, first int) error
 }
 
-// A View is what a chain makes of a tensor. It reads on demand and holds a few rows at most; it is used from one
-// goroutine at a time.
+// A View is the result of a chain on a tensor. It reads on demand and holds at most a few rows. Only one goroutine may
+// use it at a time.
 type View struct {
 	Rows, Cols int
 	tensor     Tensor
@@ -51,10 +51,10 @@ func (c Chain) Of(t Tensor) (*View, error) {
 	return v, nil
 }
 
-// WholeRows reports whether each row is one of the tensor's, with all its elements as they are.
+// WholeRows reports whether each row is an unchanged row of the tensor.
 func (v *View) WholeRows() bool { return v.Plain() && !v.transposed && len(v.column) == 0 }
 
-// Plain reports whether the elements are those of the tensor, in whatever order.
+// Plain reports whether the elements are those of the tensor, in any order.
 func (v *View) Plain() bool { return len(v.values) == 0 }
 
 func through(axis []*Transform, at int) int {
@@ -73,7 +73,7 @@ func run(axis []*Transform, from, to int) (at, n int) {
 	return at, n
 }
 
-// At returns the element of the tensor that an element of the view is made of.
+// At returns the element of the tensor from which an element of the view is computed.
 func (v *View) At(row, col int) (tensorRow, tensorCol int) {
 	row, col = through(v.row, row), through(v.column, col)
 	if v.transposed {
@@ -142,7 +142,7 @@ func (v *View) room(n int) []float32 {
 	return v.scratch[:n]
 }
 
-// A Stack is the rows of a buffer: views one after another, and those that end in even and odd interleaved.
+// A Stack is the rows of a buffer: views one after another, with pairs that end in even and odd interleaved.
 type Stack struct {
 	Rows, Cols int
 	Views      []*View

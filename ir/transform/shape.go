@@ -2,13 +2,13 @@ package transform
 
 import "fmt"
 
-// A Count is a number of rows or columns: N of them, or, where a program does not say how many, a multiple of N.
+// A Count is a number of rows or columns: N, or an unknown multiple of N if a program does not state it.
 type Count struct {
 	N       int
 	Unknown bool
 }
 
-// Any is a number that nothing is known of.
+// Any is an unknown number.
 var Any = Count{N: 1, Unknown: true}
 
 // in returns the rows as blocks of n, or why they are none.
@@ -32,8 +32,8 @@ func gcd(a, b int) int {
 	return a
 }
 
-// Shape returns the rows and columns that the chain makes of a tensor, or what is wrong with the chain. Counts that
-// are not known stay so, and what can be said without them is checked.
+// Shape returns the rows and columns that the chain makes of a tensor, or what is wrong with the chain. Unknown counts
+// stay unknown, and everything that does not depend on them is checked.
 func (c Chain) Shape(rows, cols Count) (Count, Count, error) {
 	if len(c) > MaxChain {
 		return rows, cols, fmt.Errorf("has %d transforms, want at most %d", len(c), MaxChain)
@@ -56,8 +56,9 @@ func (c Chain) Shape(rows, cols Count) (Count, Count, error) {
 	return rows, cols, nil
 }
 
-// Fill says how pieces that are laid out one after another fill the rows of a buffer: where each begins, or an error.
-// rows are those of the chains' results. Some may be unknown: then their multiples have to fill what the others leave.
+// Fill returns where each piece begins in the rows of a buffer that the pieces fill one after another, or an error.
+// rows are those of the chains' results. If some are unknown, their multiples have to fill the rows that the others
+// leave.
 func Fill(chains []Chain, rows []Count, want int) (first []int, err error) {
 	first = make([]int, len(chains))
 	known, least, unit := 0, 0, 0

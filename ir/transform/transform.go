@@ -1,11 +1,9 @@
-// Package transform declares what may lie between a tensor of the checkpoint and the rows of a packed buffer: rows of a
-// fused tensor, rows in another order, a transpose, a number added to each element or multiplied with it. A transform
-// is one entry of the table in declared.go: its name, its arguments and which are legal, the shape of its result, and
-// what it means. Parsing, printing, the structural check, the tables of docs/ir.md and everything that loads weights
-// come from there.
+// Package transform declares the transforms between a tensor of the checkpoint and the rows of a packed buffer: rows of
+// a fused tensor, rows in another order, a transpose, a number added to each element or multiplied with it. A transform
+// is one entry of the table in declared.go: its name, its legal arguments, the shape of its result, and its meaning.
+// Parsing, printing, the structural check, the tables of docs/ir.md and everything that loads weights use the table.
 //
-// What reference.cu asks of a buffer stands apart from this on purpose: codegen/reference_weights.go counts rows by
-// code of its own.
+// The code for reference.cu is separate on purpose: codegen/reference_weights.go counts rows independently.
 //
 // The package imports nothing of amkc.
 package transform
