@@ -247,8 +247,8 @@ func (b *builder) checkSplit(s *ir.Stage, k *kernel.Stage, at site) error {
 	return nil
 }
 
-// BodyOf names the body that carries out a stage. That of a matrix product, which is emitted for its stage, goes by the
-// ops around it, what multiplies, and of what.
+// BodyOf returns the name of the body of a stage. The name of a matrix product, whose body is emitted, consists of the
+// ops around it, the instruction that multiplies, and the type of its operands.
 func BodyOf(p *ir.Program, s *ir.Stage) string {
 	b := kernel.Of(s)
 	if b == nil {

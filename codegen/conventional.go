@@ -15,9 +15,9 @@ import (
 // build, and what is read back out of it, is the same whatever its program calls things. What no rule here names keeps
 // the name that the program gives it.
 
-// Conventional returns the program as generated text speaks of it. A program with groups keeps its names, and so does
-// one that cannot be emitted, for messages to speak of it as it does. A pass of several tokens has the names of what it
-// does for each.
+// Conventional returns the program with the names of generated text. A program with groups keeps its names, and so does
+// one that cannot be emitted, so that messages use its own names. A pass of several tokens has the names of the program
+// for one token.
 func Conventional(p *ir.Program) (*ir.Program, *diag.Diagnostic) {
 	one, several := ir.OneToken(p)
 	if len(p.Groups) > 0 || several != nil || !hasBodies(one) {

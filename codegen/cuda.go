@@ -28,8 +28,8 @@ var cudaFiles = []string{"measure.cu", "megakernel.cu", "model_config.h", "pages
 
 const referenceFile = "reference.cu"
 
-// CUDA renders the CUDA sources that a validated program gives: file name to content. They are all but those of
-// [Reference]. The device runtime amk/*.cuh goes next to them unchanged.
+// CUDA renders the CUDA sources of a validated program, by file name, except those of [Reference]. The device runtime
+// amk/*.cuh goes next to them unchanged.
 func CUDA(p *ir.Program) (map[string][]byte, error) {
 	d, err := newCUDAData(p)
 	if err != nil {
@@ -91,7 +91,8 @@ func execute(name string, data any) ([]byte, error) {
 // maxLine is the most columns that an emitted line may have.
 const maxLine = 100
 
-// ModelLines is the comment that names the model. A name is one word of any length, so it is broken where a line ends.
+// ModelLines is the comment that names the model. A name is one word of any length, so it is broken at the end of a
+// line.
 func (d *cudaData) ModelLines() []string {
 	var lines []string
 	prefix, rest := "// model: ", fmt.Sprintf("%s (%s)", d.Model.Name, d.Model.Architecture)
@@ -163,7 +164,7 @@ type cudaData struct {
 	Consume       []string // lines of the consumers' step
 }
 
-// Widths are lines that list how wide the MLP of each layer is, where layers differ in that.
+// Widths are lines that list the width of the MLP of each layer, if layers differ in that.
 func (d *cudaData) Widths() []string {
 	if len(d.Model.Kinds) == 0 {
 		return nil
@@ -176,7 +177,7 @@ func (d *cudaData) Widths() []string {
 }
 
 // Headers are the files of the device runtime that megakernel.cu includes besides attention and the stream: those of
-// every kernel, and those of its bodies.
+// every kernel, and those of the bodies that this one uses.
 func (d *cudaData) Headers() []string {
 	headers := []string{"combine", "ending", "hidden", "info", "prefetch"}
 	if len(d.Kinds) > 0 {

@@ -30,7 +30,7 @@ type field struct {
 	Type, Name, Value, Note string
 }
 
-// Is gives the constant its value, in C++: a list of them is in braces already.
+// Is returns the value of the constant in C++; a list includes its braces.
 func (f field) Is() string {
 	if strings.HasPrefix(f.Value, "{") {
 		return f.Value

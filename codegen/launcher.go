@@ -34,11 +34,11 @@ const LibraryPackage = runtimeModule + "/app/library/shared"
 // same.
 const LauncherGo = "1.26.0"
 
-// Launcher returns the launcher of a build, by path from the build directory: a Go module that builds with no
-// network. Its main.go holds the facts of the model and nothing of the schedule, so that another schedule is no other
-// launcher; the rest is the same for all models. All packages are in modules, of third parties and one of amkc's own,
-// in launcher/modules, as the downloads of a module cache: it is built with a cache that holds those and nothing else
-// (see the Makefile). The bytes of what is the same for all models are shared between calls, and only to be read.
+// Launcher returns the launcher of a build, by path from the build directory: a Go module that builds with no network.
+// Its main.go has the facts of the model and does not depend on the schedule; the rest is the same for all models. All
+// packages are in modules, of third parties and one of amkc's own, in launcher/modules, laid out as the downloads of a
+// module cache: the launcher is built with a cache that contains only those (see the Makefile). Calls share the bytes
+// that are the same for all models; callers must not modify them.
 func Launcher(model host.Model) (map[string][]byte, error) {
 	main, err := launcherMain(model)
 	if err != nil {

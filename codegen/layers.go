@@ -2,9 +2,9 @@ package codegen
 
 import "amkc/ir"
 
-// WrittenLayers is how many layers the CUDA sources of a program have code for, each with bodies of its own, which nvcc
-// compiles: a loop has those of its first iteration, however often it is repeated, and each layer in
-// no loop has its own. Stages of no layer do not count.
+// WrittenLayers is the number of layers for which the CUDA sources of a program contain separate code, which nvcc
+// compiles: a loop counts as the layers of its first iteration, and each layer outside loops counts. Stages without a
+// layer do not count.
 func WrittenLayers(p *ir.Program) int {
 	written := map[int]bool{}
 	add := func(s *ir.Stage, index int) {

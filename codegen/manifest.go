@@ -13,8 +13,8 @@ import (
 	"amkc/runtime/host"
 )
 
-// Manifest is the provenance of a build, amkc.manifest.json: what made it, from what, and the digest of every file.
-// It is the only generated file that holds versions.
+// Manifest is the provenance of a build, amkc.manifest.json: the tools and inputs that made it, and the digest of every
+// file. It is the only generated file with versions.
 type Manifest struct {
 	Format    int               `json:"format"` // of this file
 	Compiler  Compiler          `json:"compiler"`
@@ -45,15 +45,15 @@ type Source struct {
 	Weights     []string `json:"weights,omitempty"` // items of --weights
 }
 
-// WeightsDigest identifies packed weights. Key is a digest of everything they are made from, so that a recompile with
-// the same key can keep the file.
+// WeightsDigest identifies packed weights. Key is a digest of all of their inputs, so that a compile with the same key
+// can keep the file.
 type WeightsDigest struct {
 	Key    string `json:"key"`
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
 }
 
-// Toolchain says what compiled the emitted sources; empty where nothing did.
+// Toolchain names the compilers of the emitted sources; empty if they were not compiled.
 type Toolchain struct {
 	NVCC string `json:"nvcc,omitempty"`
 	Go   string `json:"go,omitempty"`
@@ -109,11 +109,11 @@ func Digest(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// RuntimeABI is the version of the device runtime that generated code asks for.
+// RuntimeABI is the version of the device runtime that generated code requires.
 const RuntimeABI = runtimeABI
 
-// Facts is what a host needs to know about the programs of a build, besides the constants in the fatbins: that of one
-// token, and those of passes of several.
+// Facts are the facts that a host needs about the programs of a build, besides the constants in the fatbins: the
+// program of one token, and those of passes of several.
 func Facts(p *ir.Program, passes ...*ir.Program) (host.Facts, error) {
 	b, err := build(p)
 	if err != nil {

@@ -62,7 +62,7 @@ func (b *builder) noteStage(s *ir.Stage, kind *kernel.Body, st *stage, walk, con
 	b.noted = append(b.noted, p)
 }
 
-// Walk and Consume are the lines of its case in the walks.
+// Walk and Consume are the lines of its case in walk() and consume().
 func (p *partStage) Walk() []string    { return inCase(p.walk, turnIndent) }
 func (p *partStage) Consume() []string { return inCase(p.consume, "") }
 

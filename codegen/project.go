@@ -21,9 +21,9 @@ import (
 
 // Project renders every generated file of a build but the manifest: sources, device runtime, launcher, header of its
 // library, Python package, both forms of the program, Makefile, README and licenses. g is the graph of the program's
-// model, and name the base name of the executable. passes are programs of the same model for passes of several tokens;
-// those of each lie in a directory of its own. The bytes of files that are the same in every build are shared between
-// calls, and only to be read.
+// model, and name the base name of the executable. passes are programs of the same model for passes of several tokens,
+// each in a separate directory. Calls share the bytes of files that are the same in every build; callers must not
+// modify them.
 func Project(p *ir.Program, g *ir.Graph, name string, passes ...*ir.Program) (map[string][]byte, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func passFiles(files map[string][]byte, dir string, p, q *ir.Program) error {
 	return err
 }
 
-// ModelFile has what all programs of a build have in common.
+// ModelFile is the header with the constants that all programs of a build share.
 const ModelFile = "model_config.h"
 
 // checkName holds the name of the executable to what is a file name, a make target and a comment at once. After a dot
@@ -204,7 +204,7 @@ const maxExecutable = 128
 var ownNames = []string{"all", "amk", "launcher", "library", "python", "makefile", "gnumakefile",
 	"license", strings.ToLower(notices.File)}
 
-// Origin says which source of amkc a file of the build's CUDA sources comes from, by its path in the build; "" for
+// Origin returns the source file of amkc for a file of the build's CUDA sources, given its path in the build; "" for
 // files that are not amkc's.
 func Origin(file string) string {
 	switch dir, name := path.Split(file); {
@@ -229,9 +229,9 @@ func isPassDir(dir string) bool {
 	return false
 }
 
-// NVCCFlags are how nvcc compiles a kernel, as the Makefile of a project has it. No product is fused with a sum unless
-// the code says so, with fmaf: where the compiler chose, kernels of one build gave other last bits of the same row
-// (docs/passes.md).
+// NVCCFlags are the flags with which nvcc compiles a kernel, as in the Makefile of a project. A product is fused with a
+// sum only where the code has fmaf: when the compiler chose, kernels of one build differed in the last bits of the same
+// row (docs/passes.md).
 func NVCCFlags() []string { return []string{"-O3", "-std=c++17", "-fmad=false"} }
 
 // Gencode is nvcc's -gencode argument for an architecture: sm_90a -> arch=compute_90a,code=sm_90a.

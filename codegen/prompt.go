@@ -58,7 +58,7 @@ func (b *builder) promptTokens() int {
 	return tokens
 }
 
-// WGMMA reports whether the architecture multiplies by wgmma, which those after it do not.
+// WGMMA reports whether the architecture has wgmma, which later architectures do not have.
 func (d *cudaData) WGMMA() bool { return d.arch == "sm_90a" }
 
 // promptMatrices is how many matrices a step may read (kMostMatrices).

@@ -11,9 +11,9 @@ import (
 	"amkc/ir/diag"
 )
 
-// Reference renders reference.cu from the graph of a model: a plain kernel for each node, in execution order. Of the
-// program it asks only where its buffers hold the weights and the caches, so that what the schedule says has no part in
-// what the megakernel is held to.
+// Reference renders reference.cu from the graph of a model: a plain kernel for each node, in execution order. It takes
+// only the addresses of weights and caches from the program, so that the reference for the megakernel does not depend
+// on the schedule.
 func Reference(p *ir.Program, g *ir.Graph) ([]byte, error) {
 	model := p.Model
 	model.Name, model.Architecture, model.Eps = g.Model.Name, g.Model.Architecture, g.Model.Eps // labels; norms have it

@@ -11,9 +11,9 @@ import (
 	"amkc/passes/rewrite"
 )
 
-// Assign is the pass that gives tasks to SMs: a stage of rows becomes one contiguous span per SM, attention one unit a
-// task. With that it is known what crosses from SM to SM, and what stays: the residual goes into shared memory, and the
-// vectors that stages publish become words that carry their epoch.
+// Assign is the pass that gives tasks to SMs: a stage of rows becomes one contiguous span per SM, and attention one
+// task per unit. This determines which values are exchanged between SMs and which stay on one: the residual goes into
+// shared memory, and the vectors that stages publish become words that carry their epoch.
 var Assign = Pass{
 	Name:  "assign",
 	Doc:   "give spans and units to SMs, rotated from stage to stage; place residual and exchanged vectors",

@@ -9,8 +9,8 @@ import (
 )
 
 // Barrier is the pass that, with tiling.loop.barrier, ends every layer at a barrier of all SMs, as a kernel launched
-// once per layer would: each SM arrives when it is done with the layer, and goes on when all have. The order it adds is
-// what looping over layers inside of one kernel does without; the knob is there to measure what that is worth.
+// once per layer would: each SM arrives when it is done with the layer, and continues when all have arrived. A loop
+// over layers within one kernel does not need this order; the knob measures the gain.
 var Barrier = Pass{
 	Name:  "barrier",
 	Doc:   "end every layer at a barrier of all SMs, if tiling.loop.barrier asks for it",

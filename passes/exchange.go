@@ -6,10 +6,10 @@ import (
 	"amkc/passes/rewrite"
 )
 
-// Exchange is the pass that chooses how each counter is carried out. A counter whose producers write words that carry
-// their epoch, and whose waiters read nothing else from them, can be flagged: the words announce themselves. Every
-// other counter counts, that of a barrier among them, which announces no words. The best logits of the SMs have no
-// other form on the device than such words, whatever the configuration says.
+// Exchange is the pass that chooses the realisation of each counter. A counter whose producers write words that carry
+// their epoch, and whose waiters read only those words from them, can be flagged: a word shows by its epoch that it has
+// arrived. Every other counter counts, including that of a barrier, which has no words. The best logits of the SMs are
+// always flagged words on the device, whatever the configuration says.
 var Exchange = Pass{
 	Name:  "exchange",
 	Doc:   "choose how each counter is kept: as a number in memory, or as flags in the words themselves",

@@ -9,12 +9,11 @@ import (
 	"amkc/passes/rewrite"
 )
 
-// Fuse is the pass that merges stages along dataflow, as far as a stage of the kernel can compute what they compute
-// together, which leaves five dependent stages per layer. Values that only a group reads become temporaries of its
-// tasks.
+// Fuse is the pass that merges stages along dataflow, as far as one stage of the kernel can compute them together. That
+// leaves five dependent stages per layer. Values that only the merged stage reads become temporaries of its tasks.
 //
-// A product takes the linears that read one vector, stacked; before them the norm that only they read; and after them
-// what is computed row by row from their rows. Attention takes the appends of its row to the cache.
+// A product stage gets the linears that read one vector, stacked, the norm before them if only they read it, and the
+// ops after them that work row by row. Attention gets the appends of its rows to the cache.
 var Fuse = Pass{
 	Name:  "fuse",
 	Doc:   "merge stages along dataflow: norms, products that read one vector, what is computed from their rows",

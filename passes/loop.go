@@ -5,7 +5,7 @@ import (
 	"amkc/passes/loops"
 )
 
-// Loop is the pass that rolls runs of equal stages into loops, by package loops.
+// Loop is the pass that rolls runs of equal stages into loops, with package loops.
 var Loop = Pass{
 	Name:  "loop",
 	Doc:   "roll runs of equal stages into loops; buffers that iterations use in turn become families and groups",

@@ -12,15 +12,14 @@ import (
 )
 
 // Lower is the pass that turns the graph into a program: one stage for each node, undistributed, with every value in a
-// buffer of its own and every counter undecided.
+// separate buffer and every counter undecided.
 //
-// A value has the dtype of the model if the finished schedule exchanges it, and is F32 if fusion will keep it on
-// chip, so that rounding happens in the same places before and after. In a pass of several tokens it has a row for each
-// of them. The residual is one buffer, which every sum
-// updates in place; what it hands to the stage that reads it is a rounded copy. Rows of q and k are placed in rotation
-// pairs here, because the rotation that follows them takes its two elements side by side.
+// A value has the dtype of the model if the finished schedule exchanges it, and is F32 if fusion will keep it on chip,
+// so that rounding happens in the same places before and after. In a pass of several tokens it has a row for each of
+// them. The residual is one buffer, which every sum updates in place; the stage that reads it gets a rounded copy. Rows
+// of q and k are ordered in rotation pairs here, because the rotation needs its two elements adjacent.
 //
-// The layers are one loop, whose body is that of their kind.
+// The layers are one loop, whose body depends on the kind of the layer.
 var Lower = Pass{
 	Name:  "lower",
 	Doc:   "turn operators into whole-op stages, with a buffer and a counter for every value",

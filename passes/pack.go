@@ -14,9 +14,9 @@ import (
 	"amkc/passes/calibration"
 )
 
-// Weights supplies the contents of a program's WEIGHT and CONST buffers from a checkpoint: as float32 rows in the
-// order of the buffer, or packed in its format. Values are those that the format holds in both forms. It reads by
-// blocks of rows, so that no more than two blocks a processor are held; it may be used from several goroutines at once.
+// Weights supplies the contents of a program's WEIGHT and CONST buffers from a checkpoint: as float32 rows in the order
+// of the buffer, or packed in its format. Both forms have the rounded values of the format. It reads blocks of rows,
+// and holds at most two blocks per processor. Several goroutines may use it concurrently.
 type Weights struct {
 	checkpoint *checkpoint.Checkpoint
 	matrices   map[string]*quantised.Matrix // instead of tensors, by key
@@ -24,8 +24,8 @@ type Weights struct {
 	calibrated map[string]*calibration.Gram // of what matrices are multiplied with, by the first key of each
 }
 
-// NewWeights supplies from a checkpoint, which must stay open, and its quantised matrices, as pass import has found
-// them. The rotary frequencies are those of the graph.
+// NewWeights returns the weights of a checkpoint, which must stay open, and of its quantised matrices, as pass import
+// found them. The rotary frequencies are those of the graph.
 func NewWeights(c *checkpoint.Checkpoint, g *ir.Graph, matrices map[string]*quantised.Matrix) *Weights {
 	computed := map[string]numbers{invFreqKey: g.Rope.InvFreq}
 	for k := range g.Kinds {
@@ -37,7 +37,7 @@ func NewWeights(c *checkpoint.Checkpoint, g *ir.Graph, matrices map[string]*quan
 }
 
 // Readings describe how the tensors of quantised matrices are interpreted, in the order of keys: two checkpoints with
-// the same tensors may differ in that alone.
+// the same tensors may differ only in that.
 func (w *Weights) Readings() []string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(w.matrices)) {
@@ -47,11 +47,12 @@ func (w *Weights) Readings() []string {
 }
 
 // Calibrate rounds the matrices that their format quantises, and the checkpoint does not, for the vectors that they are
-// multiplied with. Sums are by the key of the first tensor of a buffer; a buffer without sums is rounded on its own.
+// multiplied with. The key of a sum is that of the first tensor of a buffer. A buffer without a sum is rounded without
+// inputs.
 func (w *Weights) Calibrate(sums map[string]*calibration.Gram) { w.calibrated = sums }
 
-// Calibratable returns the key under which Calibrate finds the sums for a buffer (member i, if it is a family), or
-// nothing for one that is stored as the checkpoint has it.
+// Calibratable returns the key under which Calibrate finds the sums for a buffer (member i, if it is a family), or ""
+// for one that is stored as in the checkpoint.
 func (w *Weights) Calibratable(b *ir.Buffer, i int) (string, error) {
 	r, err := w.open(b, i)
 	if err != nil || !r.quantises() {
@@ -107,8 +108,8 @@ func (u *unpacker) Write(packed []byte) (int, error) {
 	return len(packed), nil
 }
 
-// Pack writes a buffer (member i, if it is a family) in its format: Bytes bytes, with zeros for padding. Blocks of rows
-// are packed by all processors and written in order.
+// Pack writes a buffer (member i, if it is a family) in its format: Bytes bytes, with zeros for padding. All processors
+// pack blocks of rows, which are written in order.
 func (w *Weights) Pack(out io.Writer, b *ir.Buffer, i int) error {
 	first, err := w.open(b, i)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"amkc/passes/rewrite"
 )
 
-// PageColor is the pass that lays exchange buffers onto pages. Two buffers may share a page if every access of one
-// comes before every write of the other; pages are then colours of the interference graph. What comes before what is
-// taken from the unrolled program, so that a family of buffers folds onto one page, or onto two alternating ones,
-// wherever that is safe.
+// PageColor is the pass that assigns exchange buffers to pages. Two buffers may share a page if every access of one
+// comes before every write of the other; pages are then colours of the interference graph. The order is that of the
+// unrolled program, so that a family of buffers is assigned to one page, or to two alternating ones, wherever that is
+// safe.
 var PageColor = Pass{
 	Name:  "pagecolor",
 	Doc:   "lay exchange buffers onto shared pages by colouring their interference graph",
@@ -21,7 +21,7 @@ var PageColor = Pass{
 	Run:   runPageColor,
 }
 
-// PageReport says what page colouring saved. Bytes count every copy.
+// PageReport has the savings of page colouring. Bytes include every copy.
 type PageReport struct {
 	Buffers, Pages          int
 	BytesBefore, BytesAfter int

@@ -8,8 +8,8 @@ import (
 	"amkc/passes/loops"
 )
 
-// A Pass is one step from checkpoint to scheduled program. After names the passes that must have run before it; those
-// are the reasons for its place in the list, and a test holds the list to them.
+// A Pass is one step from checkpoint to scheduled program. After names the passes that must run before it. A test
+// checks the list against it.
 type Pass struct {
 	Name  string
 	Doc   string // one line, as `amkc passes` prints it

@@ -11,12 +11,12 @@ import (
 	"amkc/ir/format"
 )
 
-// Quantise is the pass that decides how the matrices of the graph are stored: as the checkpoint has them, or as
-// integers or fp8 with scales where the user asks for it. Vectors, and matrices with fewer columns than a block has,
-// are left as they are. So is the cache, unless the user asks for another type.
+// Quantise is the pass that chooses how the matrices of the graph are stored: as in the checkpoint, or as integers or
+// fp8 with scales if the user asks for it. Vectors, matrices with fewer columns than a block, and the cache unless the
+// user asks for another type, do not change.
 //
-// Matrices of a default below 8 bits leave the head and the embedding at 8: every token depends on them, and their
-// errors are not averaged out by layers after them.
+// A default below 8 bits leaves the head and the embedding at 8: every token depends on them, and no later layers
+// average out their errors.
 var Quantise = Pass{
 	Name:  "quantise",
 	Doc:   "choose how matrices and the cache are stored: as the checkpoint has them, or quantised",
@@ -226,9 +226,9 @@ func mostStreamed(g *ir.Graph) format.Format {
 	return most
 }
 
-// Stacks are the roles of the matrices of a graph that may have a format of their own. Those that the kernel multiplies
-// as one matrix stand together, since they have one format (see Quantise). They come in the order of the graph: those
-// of layers, and then the head. An embedding is not among them: a step reads one row of it.
+// Stacks are the roles of the matrices of a graph that may have different formats. Those that the kernel multiplies as
+// one matrix are one entry, since they have one format (see Quantise). They are in the order of the graph: those of
+// layers, then the head. The embedding is not included, because a step reads one row of it.
 func Stacks(g *ir.Graph) [][]string {
 	var all [][]string
 	for _, kind := range g.Kinds {

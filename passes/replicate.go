@@ -9,12 +9,12 @@ import (
 	"amkc/passes/rewrite"
 )
 
-// Replicate is the pass that gives every SM the whole residual, where what is added to it is the norm of a branch. Such
-// a norm needs the whole branch. An owner of some rows of the residual would wait for the norm, add, and publish the
-// sums again: two exchanges more per branch. An SM that has the whole residual reads the branch, and has the sum.
+// Replicate is the pass that gives every SM a copy of the residual if norms of branches are added to it. Such a norm
+// needs the whole branch. An owner of some rows of the residual would wait for the norm, add it, and publish the sums:
+// two more exchanges per branch. An SM with the whole residual reads the branch and computes the sum.
 //
-// In a pass of several tokens the residual stays with its owners: shared memory has no room for that many. They take
-// the norms themselves then.
+// In a pass of several tokens the residual stays with its owners, because it would not fit the shared memory. The
+// owners then compute the norms.
 var Replicate = Pass{
 	Name:  "replicate",
 	Doc:   "if norms of branches are added to the residual, keep it on every SM, or compute the norms at its owners",

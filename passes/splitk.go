@@ -12,15 +12,15 @@ import (
 	"amkc/passes/rewrite"
 )
 
-// SplitK is the pass that cuts the columns of a product into parts, if that spreads its tiles more evenly over the
-// SMs: 448 tiles are 4 on the busiest of 132 SMs, whose mean is 3.4; in two parts they are 7 halves. Each part is a
-// vector of sums on its own, and the stage that adds the norm of the branch to the residual adds the parts up. Where a
-// branch is added as it is, an owner of rows would wait for the other parts, and publish its rows after that.
+// SplitK is the pass that cuts the columns of a product into parts, if that spreads its tiles more evenly over the SMs:
+// of 448 tiles, the busiest of 132 SMs has 4 and the mean SM 3.4; in two parts, the busiest SM has 7 halves. Each part
+// is a separate vector of sums, and the stage that adds the norm of the branch to the residual adds up the parts. If a
+// branch were added without a norm, an owner of rows would wait for the other parts before it could publish its rows.
 //
-// All tiles of an SM are of one part, of which it reads no more of the vector than the part's columns.
+// All tiles of an SM are of one part, and it reads only the columns of that part.
 //
-// A row is computed alike whatever stands in a pass with it. So in a pass of several tokens, whose residual stays with
-// its owners, the same products are cut into as many parts.
+// The result of a row must not depend on the pass. So in a pass of several tokens, whose residual stays with its
+// owners, the same products are cut into the same number of parts.
 var SplitK = Pass{
 	Name:  "split_k",
 	Doc:   "in such models, cut the columns of products whose tiles spread unevenly over the SMs",

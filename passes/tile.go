@@ -11,7 +11,7 @@ import (
 )
 
 // Tile is the pass that cuts stages into grains: rows of a matrix into tiles of 8, attention into KV heads × context
-// splits. Short and long contexts differ in their splits, so that this pass makes a variant for each interval of
+// splits. Short and long contexts have different numbers of splits, so this pass makes a variant for each interval of
 // positions.
 var Tile = Pass{
 	Name:  "tile",

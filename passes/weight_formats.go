@@ -10,8 +10,8 @@ import (
 	"amkc/ir"
 )
 
-// WeightFormats say how the matrices of a model are stored, as --weights does. Of the items that match a matrix, the
-// last decides.
+// WeightFormats are the formats of the matrices of a model, as in --weights. The last item that matches a matrix
+// applies.
 type WeightFormats []WeightFormat
 
 // A WeightFormat is one item: `int4:g64:sym`, or `lm_head=int8` for the matrices of one name.
@@ -49,7 +49,7 @@ const (
 	wantedFormats = "want int8, int4, fp8 or none, with :g32, :g64 or :g128 and :sym or :asym after int8 and int4"
 )
 
-// ParseWeightFormats reads a list of items with commas between them. Items without a name come before the others.
+// ParseWeightFormats parses a comma-separated list of items. Items without a name must come before the others.
 func ParseWeightFormats(spec string) (WeightFormats, error) {
 	var out WeightFormats
 	for item := range strings.SplitSeq(spec, ",") {
@@ -98,7 +98,7 @@ func parseWeightFormat(item string) (WeightFormat, error) {
 	return f, nil
 }
 
-// WeightFormatWords are the formats that an item without a name can be, each once, in its shortest spelling.
+// WeightFormatWords are the formats of an item without a name, each once, in its shortest spelling.
 func WeightFormatWords() []string {
 	var out []string
 	for _, of := range []string{"int4", "int8"} {
@@ -116,7 +116,7 @@ func WeightFormatWords() []string {
 	return append(out, "fp8", unquantised)
 }
 
-// Texts are the items as they were given, which ParseWeightFormats reads again where commas join them.
+// Texts are the items as they were given. ParseWeightFormats parses them again if they are joined with commas.
 func (f WeightFormats) Texts() []string {
 	var out []string
 	for _, item := range f {
@@ -125,7 +125,7 @@ func (f WeightFormats) Texts() []string {
 	return out
 }
 
-// String is what ParseWeightFormats reads.
+// String returns the form that ParseWeightFormats parses.
 func (f WeightFormats) String() string { return strings.Join(f.Texts(), ",") }
 
 // String is the item as it was given.

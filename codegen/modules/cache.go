@@ -10,8 +10,8 @@ import (
 	"amkc/runtime/infile"
 )
 
-// Cached is [Files] from the Go module cache alone. The go command is asked where that is only when the usual places do
-// not have the modules: emitting a project needs no Go.
+// Cached is [Files] from the Go module cache alone. It runs the go command to find the cache only if the usual places
+// do not have the modules: emitting a project does not need Go.
 func Cached() (map[string][]byte, error) {
 	roots := []string{os.Getenv("GOMODCACHE")}
 	for _, gopath := range filepath.SplitList(os.Getenv("GOPATH")) {

@@ -26,8 +26,8 @@ import (
 
 //go:generate go run ./gen
 
-// A Module is one that launchers carry. Path and Version of those in [All] follow amkc's own go.mod, and the two sums
-// its go.sum, which a test holds them to: anybody can compare them with the public checksum database.
+// A Module is a Go module in launchers. Path and Version of those in [All] are those of amkc's go.mod, and the two sums
+// those of its go.sum, which a test checks: anyone can compare them with the public checksum database.
 type Module struct {
 	Path, Version string
 	Sum, GoModSum string // lines of go.sum: of the files in the zip, and of the go.mod
@@ -35,8 +35,7 @@ type Module struct {
 	zip, goMod string // SHA-256 of the two files
 }
 
-// All lists the third-party modules that launchers carry. No path has a capital letter, which file names would write
-// specially.
+// All lists the third-party modules in launchers. No path has a capital letter, which file names would have to escape.
 var All = []Module{{
 	Path: "github.com/ebitengine/purego", Version: "v0.11.3",
 	Sum:      "h1:OB+JLpdm7ioymhyA+6s5kbb/uOuYycAgL8NNTFc5MLg=",
@@ -72,7 +71,7 @@ func GoSum(needed ...Module) string {
 	return b.String()
 }
 
-// Folder is where the modules lie below the folder of this package, and Files names them from there.
+// Folder is the folder of the modules below the folder of this package, and Files names them from there.
 const Folder = "files/modules"
 
 // The folder above always has its README, so the pattern matches with and without the modules.

@@ -13,8 +13,8 @@ import (
 )
 
 // Pack makes a module of files by path in it, and returns it with its two files, named as those of [Files]. Entries of
-// the zip are sorted, stored and without times: the same files give the same bytes, whichever release of Go has packed
-// them, and their text can be searched and compared in place.
+// the zip are sorted, stored and without times: the same files give the same bytes with any release of Go, and their
+// text can be searched and compared in place.
 func Pack(module, version string, files map[string][]byte) (Module, map[string][]byte, error) {
 	var packed bytes.Buffer
 	w := zip.NewWriter(&packed)

@@ -2,7 +2,7 @@
 // linked or carried, and the runtime and standard library of Go. They are the modules' own files, which `go generate`
 // collects for the versions of go.mod.
 //
-// It holds texts and no code, and imports nothing.
+// It has texts and no code, and imports nothing.
 package notices
 
 import _ "embed"

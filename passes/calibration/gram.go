@@ -1,7 +1,7 @@
-// Package calibration adds up what a text multiplies the matrices of a model with, and makes of the sums what rounding
-// needs to know.
+// Package calibration adds up the products of the vectors that the matrices of a model multiply over a text, and
+// computes the inputs of rounding from the sums.
 //
-// It knows vectors and sums alone: neither models, nor how matrices are stored.
+// It knows only vectors and sums, and neither models nor the storage of matrices.
 package calibration
 
 import (
@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 )
 
-// A Gram is the sum of x·xᵀ over vectors x of N elements: what a text says of a matrix of N columns. It takes 2·N²
-// bytes, however many vectors there are.
+// A Gram is the sum of x·xᵀ over vectors x of N elements, the inputs of a matrix of N columns over a text. It takes
+// 2·N² bytes, for any number of vectors.
 type Gram struct {
 	N       int
 	Vectors int
@@ -30,9 +30,9 @@ func (g *Gram) row(i int) []float32 { return g.sum[i*(i+1)/2:][:i+1] }
 // At is an element of the symmetric sum.
 func (g *Gram) At(i, j int) float32 { return g.row(max(i, j))[min(i, j)] }
 
-// Add adds vectors to sums: of each of them those at its place in the other list, one after another. The processors
-// share the rows of all sums, and each row is added up by one, in the order of the vectors: the bits do not depend on
-// how many there are.
+// Add adds to each sum the vectors at its index in the other list, one after another. The processors share the rows of
+// all sums, and one processor adds up a row, in the order of the vectors, so the bits do not depend on the number of
+// processors.
 func Add(grams []*Gram, vectors [][]float32) {
 	type rows struct{ gram, first, end int }
 	const most = 1 << 16 // elements of a job, about

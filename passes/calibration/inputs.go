@@ -16,10 +16,10 @@ const damping = 0.1
 // errIndefinite is of sums that no vectors of numbers have.
 var errIndefinite = errors.New("the sums over its inputs are not finite, or not of squares")
 
-// Inputs is what rounding needs to know of vectors: nil if there were none but zeros. It takes three times the
+// Inputs returns the correlations of the vectors, for rounding, or nil if all were zero. It takes three times the
 // memory of the sum while it runs, and as much as the sum for the result.
 //
-// Columns with large inputs come first, while there are others to make up for their errors.
+// Columns with large inputs come first, while other columns remain to compensate their errors.
 func (g *Gram) Inputs() (*format.Inputs, error) {
 	in := &format.Inputs{Square: make([]float32, g.N), Order: make([]int, g.N),
 		Carry: make([]float32, g.N*(g.N-1)/2)}

@@ -8,7 +8,7 @@ import (
 	"amkc/passes/rewrite"
 )
 
-// A Use says how the iterations of a loop use what its stages name.
+// A Use is how the iterations of a loop use a buffer or counter.
 type Use struct {
 	Variant string
 	Loop    *ir.Loop

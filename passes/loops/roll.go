@@ -12,11 +12,11 @@ import (
 	"amkc/passes/rewrite"
 )
 
-// Roll rolls runs of equal stages into loops: what their calls name one after another becomes a family, or a ragged
-// group where it cannot be one. A chain of values that one SM updates element by element becomes one buffer first, and
-// other chains from call to call may move on chip. Unrolling gives back the same tasks up to names, and up to the
-// copies that enter and leave such a chain. What cannot be rolled stays as it is. The
-// layers of a graph are a loop from pass lower on: that one stays, unless tiling.loop.roll is 0, which writes it out.
+// Roll rolls runs of equal stages into loops. The buffers that consecutive calls use in turn become a family, or else a
+// ragged group. A chain of values that one SM updates element by element becomes one buffer first, and other chains
+// from call to call may move on chip. Unrolling the result gives the same tasks up to names, and up to the copies that
+// enter and leave such a chain. Stages that cannot be rolled do not change. The layers of a graph are a loop from pass
+// lower on, which stays unless tiling.loop.roll is 0.
 func Roll(p *ir.Program) (Report, error) {
 	loops := loopsOf(p)
 	if loops.Loops > 0 && knobs.Roll.Of(&p.Config) {

@@ -24,7 +24,7 @@ func EachStage(v *ir.Variant, f func(s *ir.Stage, loop *ir.Loop)) {
 	}
 }
 
-// CloneStage copies a stage so that neither sees changes of the other. Expressions are immutable and shared.
+// CloneStage returns a deep copy of a stage. Expressions are immutable and shared.
 func CloneStage(s *ir.Stage) *ir.Stage {
 	c := *s
 	c.Waits, c.Dist.Spans, c.Ops = slices.Clone(s.Waits), slices.Clone(s.Dist.Spans), slices.Clone(s.Ops)
@@ -43,7 +43,7 @@ func cloneViews(views []ir.Operand) []ir.Operand {
 	return out
 }
 
-// Indices returns the values of {i} that a stage runs with; one, whichever, if it stands in no loop.
+// Indices returns the values of {i} that a stage runs with; one arbitrary value outside loops.
 func Indices(s *ir.Stage, loop *ir.Loop) []int {
 	if loop == nil {
 		return []int{0}
@@ -55,7 +55,7 @@ func Indices(s *ir.Stage, loop *ir.Loop) []int {
 	return out
 }
 
-// Buffers finds the buffers of a program by name, those that are added through it included.
+// Buffers finds the buffers of a program by name, including those that were added through it.
 type Buffers struct {
 	Program *ir.Program
 	at      *ir.Directory
@@ -72,7 +72,7 @@ func (b Buffers) Find(name string, i int) *ir.Buffer {
 	return nil
 }
 
-// HaveWords reports whether a name stands for a buffer of words in an iteration of a loop, or outside of loops.
+// HaveWords reports whether a name is that of a buffer of words in an iteration of a loop, or outside loops.
 func (b Buffers) HaveWords(name string, loop *ir.Loop) bool {
 	if loop == nil || !ir.IsFamily(name) {
 		buf := b.Find(name, 0)
@@ -86,15 +86,15 @@ func (b Buffers) HaveWords(name string, loop *ir.Loop) bool {
 	return false
 }
 
-// Declare adds a buffer unless it is there already, as what another kind of layers has too.
+// Declare adds a buffer unless it is declared already, for another kind of layers.
 func (b Buffers) Declare(buf ir.Buffer) {
 	if b.Find(buf.Name, buf.First) == nil {
 		b.Add(buf)
 	}
 }
 
-// DeclareIn declares a buffer, or a family whose members with some indices are as it says. Where the family is there
-// already, and these are in another form, it becomes families of one name, one for each run of members that are alike.
+// DeclareIn declares a buffer, or the members of a family with some indices. If the family is declared already and
+// these members differ, it becomes several families of one name, one for each run of equal members.
 func (b *Buffers) DeclareIn(buf ir.Buffer, indices []int) {
 	if buf.Count == 0 || b.Find(buf.Name, buf.First) == nil {
 		b.Declare(buf)
@@ -122,7 +122,7 @@ func (b *Buffers) DeclareIn(buf ir.Buffer, indices []int) {
 	*b = NewBuffers(b.Program)
 }
 
-// SameForm reports whether buffers are the same but for the members that they have.
+// SameForm reports whether buffers are the same except for their members.
 func SameForm(a, b *ir.Buffer) bool {
 	return a.Kind == b.Kind && a.DType == b.DType && a.Layout == b.Layout && slices.Equal(a.Shape, b.Shape) &&
 		(a.Kind != ir.Weight || fmt.Sprint(a.Pieces) == fmt.Sprint(b.Pieces))
@@ -147,8 +147,8 @@ func (b Buffers) Add(buf ir.Buffer) *ir.Buffer {
 	return &b.Program.Buffers[len(b.Program.Buffers)-1]
 }
 
-// Prune drops the buffers and counters that no stage names, and puts the rest into the order in which they are printed:
-// buffers by kind and first use, counters by first signal.
+// Prune drops the buffers and counters that no stage uses, and sorts the others for printing: buffers by kind and first
+// use, counters by first signal.
 func Prune(p *ir.Program) {
 	buffers := NewBuffers(p)
 	used := map[string]int{}

@@ -1,5 +1,5 @@
-// Command gen puts the modules that launchers carry into codegen/modules/files/modules, which amkc embeds. It is run by
-// `go generate ./codegen/modules`, in that folder, and imports only the standard library and codegen/modules.
+// Command gen puts the modules that launchers carry into codegen/modules/files/modules, which amkc embeds. `go generate
+// ./codegen/modules` runs it, in that folder. It imports only the standard library and codegen/modules.
 package main
 
 import (

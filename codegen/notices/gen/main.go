@@ -1,5 +1,5 @@
 // Command gen writes the notices that codegen/notices embeds, from the license files of the modules that the go command
-// links. It is run by `go generate ./codegen/notices`, in that folder, and imports only the standard library and
+// links. `go generate ./codegen/notices` runs it, in that folder. It imports only the standard library and
 // codegen/modules.
 package main
 
