@@ -19,7 +19,7 @@ const CampaignSchema = "amkc.campaign/3"
 
 var earlierCampaigns = []string{"amkc.campaign/1", "amkc.campaign/2"}
 
-// A Campaign is what a search was asked to do. It is written once and never changed: every trial of the campaign is
+// A Campaign has the parameters of a search. It is written once and never changed: every trial of the campaign is
 // judged by it.
 type Campaign struct {
 	Schema    string         `json:"schema"`
@@ -42,7 +42,7 @@ type Campaign struct {
 	Space     *Space         `json:"space"`
 }
 
-// A Role is why a trial is made.
+// A Role is the purpose of a trial.
 type Role string
 
 // The roles.
@@ -53,7 +53,7 @@ const (
 	RoleRecorded  Role = "recorded"  // a verdict that was brought from outside, against the incumbent
 )
 
-// A Job is a trial that is to be made.
+// A Job is a planned trial.
 type Job struct {
 	N        int            `json:"n"` // from 0
 	Role     Role           `json:"role"`
@@ -65,7 +65,7 @@ type Job struct {
 	Against  knobs.Settings `json:"against"`
 }
 
-// A Trial is a job that was made: a line of trials.jsonl.
+// A Trial is a finished job: a line of trials.jsonl.
 type Trial struct {
 	Job
 	Verdict  *Verdict  `json:"verdict"`
@@ -75,7 +75,7 @@ type Trial struct {
 	Previous string    `json:"previous"` // SHA-256 of the line before, or of campaign.json
 }
 
-// PositionsOf are those that a job is judged at.
+// PositionsOf returns the positions at which a job is judged.
 func (c *Campaign) PositionsOf(j *Job) []int {
 	if j.Role == RoleConfirm {
 		return c.HeldOut
@@ -103,8 +103,8 @@ func (c *Campaign) check(file string) error {
 	return nil
 }
 
-// Signs refuses a key with which a campaign's verdicts are not signed. Anyone who records a verdict may have a key of
-// their own, with which they can sign anything, and so may the author of campaign.json.
+// Signs returns an error unless the verdicts of the campaign are signed with the key. Without this check, anyone could
+// record verdicts signed with another key.
 func (c *Campaign) Signs(key PublicKey) error {
 	if key.String() != c.Key {
 		return diag.Errorf(codeForged, "campaign "+c.Tag, "takes verdicts signed with the key %.8s, and the key here "+
@@ -139,7 +139,7 @@ func (c *Campaign) verdictFor(j *Job, v *Verdict) error {
 		wrong)
 }
 
-// Same holds another campaign to this one, which is in a directory. The error names the first field that differs.
+// Same compares another campaign with this one, which is in a directory. The error names the first field that differs.
 func (c *Campaign) Same(as *Campaign, dir string) error {
 	var a, b map[string]any
 	for _, one := range []struct {

@@ -26,8 +26,8 @@ const (
 	lockName     = ".lock"
 )
 
-// A Journal is a campaign's directory, open for one process. Trials are appended, and synced one by one: what Append
-// has returned for is there whatever happens then.
+// A Journal is a campaign's directory, open for one process. Trials are appended and synced one by one: when Append
+// returns, the trial is durable.
 type Journal struct {
 	Campaign *Campaign
 	State    *State
@@ -44,8 +44,8 @@ type appender interface {
 	Sync() error
 }
 
-// Create begins a campaign in a directory, which is made if it is not there, and must hold neither one nor files that
-// one writes: those are of another campaign, or of something else.
+// Create starts a campaign in a directory, which is created if necessary, and must not contain a campaign or files with
+// the names that a campaign writes.
 func Create(dir string, c *Campaign) error {
 	if err := c.check(campaignName); err != nil {
 		return err
@@ -116,7 +116,7 @@ func holds(dir string) error {
 		campaignName)
 }
 
-// LoadCampaign reads what a campaign was asked to do. digest is that of the file, which names the campaign.
+// LoadCampaign reads the parameters of a campaign. digest is that of the file, which identifies the campaign.
 func LoadCampaign(dir string) (c *Campaign, digest string, err error) {
 	path := filepath.Join(dir, campaignName)
 	if err := holds(dir); err != nil {
@@ -136,8 +136,8 @@ func LoadCampaign(dir string) (c *Campaign, digest string, err error) {
 	return c, hexDigest(text), c.check(path)
 }
 
-// Load reads a campaign and folds its trials. The last line may be half of one, of a process that was killed while it
-// wrote: it is left out. whole is the length of what was read.
+// Load reads a campaign and folds its trials. An incomplete last line, of a process that was killed, is ignored. whole
+// is the length of the complete lines.
 func Load(dir string) (s *State, previous string, whole int64, err error) {
 	c, digest, err := LoadCampaign(dir)
 	if err != nil {
@@ -208,7 +208,7 @@ func hexDigest(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// OpenJournal opens a campaign to go on with it. Half a line at the end is removed.
+// OpenJournal opens a campaign to continue it. An incomplete last line is removed.
 func OpenJournal(dir string) (*Journal, error) {
 	if err := holds(dir); err != nil {
 		return nil, err
@@ -245,7 +245,7 @@ func openJournal(dir string) (*Journal, error) {
 	return &Journal{Campaign: s.campaign, State: s, dir: dir, previous: previous, out: file}, nil
 }
 
-// Append writes a trial down and applies it.
+// Append records a trial and applies it.
 func (j *Journal) Append(t *Trial) error {
 	t.Previous = j.previous
 	t.Accepted = j.State.Accepts(t)
@@ -266,7 +266,7 @@ func (j *Journal) Append(t *Trial) error {
 	return nil
 }
 
-// Close ends the process's hold on the campaign.
+// Close releases the lock of the campaign.
 func (j *Journal) Close() error {
 	err := j.out.Close()
 	if j.claim != nil {

@@ -27,21 +27,21 @@ var (
 	trialsFile   = infile.Kind{Name: "a list of trials", Max: 1 << 30}
 )
 
-// A Key is the private half of a key pair. It signs verdicts, so that a number that somebody states is told from one
-// that an evaluation has found. Anyone who can read it can forge a verdict: it keeps honest mistakes and hopeful agents
-// out, not the user's own account.
+// A Key is the private half of a key pair. It signs verdicts, to distinguish the result of an evaluation from a number
+// that somebody states. Anyone who can read it can forge a verdict: it prevents mistakes and invented numbers, and does
+// not protect against the user's own account.
 type Key ed25519.PrivateKey
 
-// A PublicKey is the other half, with which anybody can verify a verdict and nobody can sign one.
+// A PublicKey is the other half, which verifies verdicts and cannot sign them.
 type PublicKey ed25519.PublicKey
 
 // Public returns the public half.
 func (k Key) Public() PublicKey { return PublicKey(ed25519.PrivateKey(k).Public().(ed25519.PublicKey)) }
 
-// String is the key as campaign.json has it: 64 hexadecimal digits.
+// String returns the key in the form of campaign.json: 64 hexadecimal digits.
 func (p PublicKey) String() string { return hex.EncodeToString(p) }
 
-// Sign puts a signature under a verdict: the public key, and the Ed25519 signature of everything else.
+// Sign signs a verdict: it adds the public key, and the Ed25519 signature of everything else.
 func (k Key) Sign(v *Verdict) {
 	v.Signature = k.Public().String() + ":" + hex.EncodeToString(ed25519.Sign(ed25519.PrivateKey(k), signed(v)))
 }
@@ -58,7 +58,7 @@ func signed(v *Verdict) []byte {
 	return bytes.ReplaceAll(text, []byte(`\ufffd`), []byte("\ufffd"))
 }
 
-// Check reports whether a verdict is as the holder of the private key has signed it. The error is a diagnostic.
+// Check verifies the signature of a verdict. The error is a diagnostic.
 func (p PublicKey) Check(v *Verdict) error {
 	by, text, _ := strings.Cut(v.Signature, ":")
 	signature, err := hex.DecodeString(text)
@@ -84,11 +84,11 @@ const (
 	publicBlock  = "PUBLIC KEY"  // PKIX
 )
 
-// PublicName is the file that the public half of a key is written to when the key is made.
+// PublicName is the name of the file for the public half of a new key.
 func PublicName(path string) string { return path + ".pub" }
 
-// LoadKey reads the key that verdicts are signed with. Where there is none, one is made, which only the user can read,
-// and its public half alongside it.
+// LoadKey reads the key that signs verdicts. If there is none, it creates one, which only the user can read, and a file
+// with its public half next to it.
 func LoadKey(path string) (Key, error) {
 	text, err := infile.Read(path, keyFile)
 	if err != nil { // whatever it is: where there is a file, none is made
@@ -102,7 +102,7 @@ func LoadKey(path string) (Key, error) {
 	return parseKey(path, text)
 }
 
-// ReadPublicKey reads a key that verdicts are verified with: a public one, or the public half of a private one.
+// ReadPublicKey reads a key that verifies verdicts: a public key, or the public half of a private one.
 func ReadPublicKey(path string) (PublicKey, error) {
 	text, err := readKeyFile(path)
 	if err != nil {

@@ -11,17 +11,18 @@ type Interval struct {
 	High float64 `json:"high"`
 }
 
-// A Sample is one opening's worth of interleaved measurements at a position: medians in microseconds per token, one a
-// round. Baseline and Twin are the same build, opened twice; where a look is enough there is no twin, and no band.
+// A Sample is one opening's worth of interleaved measurements at a position: medians in microseconds per token, one per
+// round. Baseline and Twin are the same build, opened twice. A screening has no twin, and no band.
 type Sample struct {
 	Candidate, Baseline, Twin []float64
 }
 
-// Compared is what samples say: the ratio at each position and that of all, and how far identical builds differ.
+// Compared is the result of Compare: the ratio at each position and over all positions, and the difference of identical
+// builds.
 type Compared struct {
 	At  []Interval
 	All Interval
-	// Band is how far the interval of the twin over the baseline reaches from 1, at the position where that is most.
+	// Band is the largest distance from 1 of the interval of the twin over the baseline, at any position.
 	Band float64
 	// Spread is the largest difference of baseline and twin in one opening, at any position.
 	Spread float64
@@ -30,10 +31,10 @@ type Compared struct {
 // Compare compares candidate and baseline. samples[position][opening] are measurements; the baseline's time is the
 // geometric mean of its own and its twin's.
 //
-// Openings are what is independent: where weights and cache are in memory changes a time by up to 2 % and stays as it
-// is until a build is opened anew, so that more rounds of one opening only repeat its error. So an interval is that of
-// Student's t over openings, and a single opening has none: it reaches from 0 to infinity. Twins are judged by such an
-// interval too, because a single opening of theirs says nothing of what the mean of several is off by.
+// The openings are the independent samples: the addresses of weights and cache change a time by up to 2 % and stay the
+// same until a build is reopened, so more rounds of one opening only repeat its error. The interval is that of
+// Student's t over openings. With a single opening it is 0 to infinity. The same interval is used for twins, because a
+// single opening does not show the error of a mean of several.
 func Compare(samples [][]Sample) (c Compared) {
 	openings := 0
 	for _, position := range samples {

@@ -16,7 +16,7 @@ import (
 	"amkc/runtime/printable"
 )
 
-// A Process is a command that is run, with the process group that it starts.
+// A Process is a command to run, in a separate process group.
 type Process struct {
 	Args  []string
 	Dir   string // where it runs; empty: here
@@ -56,12 +56,12 @@ func (t *trailing) Write(p []byte) (int, error) {
 
 func (t *trailing) String() string { return string(t.kept[max(0, len(t.kept)-t.most):]) }
 
-// ErrKilled says that a process did not end on its own.
+// ErrKilled reports that a process was killed.
 var ErrKilled = errors.New("did not end in time, and was killed")
 
-// Run runs the process, and returns what it has printed and the last line that it said. It returns ErrKilled if its
-// time was up, and the cause of a cancelled context. It has a process group of its own, and what is left of that is
-// killed in the end.
+// Run runs the process, and returns its output and the last line of its stderr. It returns ErrKilled after a timeout,
+// and the cause of a cancelled context. The process has its own process group, whose remaining processes are killed at
+// the end.
 func (p *Process) Run(ctx context.Context) (out []byte, said string, err error) {
 	late, cancel := context.WithTimeout(ctx, p.Limit)
 	defer cancel()
@@ -92,28 +92,28 @@ func lastLine(text string) string {
 	return strings.ToValidUTF8(line[:min(len(line), 500)], "")
 }
 
-// A Worker judges jobs in processes of their own. What a process does, it can do to itself alone: one that crashes or
-// hangs is a verdict.
+// A Worker judges jobs in separate processes, so that a crash or a hang affects one job and becomes its verdict.
 type Worker struct {
 	Campaign *Campaign
 	Key      Key
 	Limit    time.Duration // for an evaluation
 	Waits    time.Duration // that it may wait besides, for a GPU that another one has
 	Builds   time.Duration // for a build on its own; 0: as an evaluation
-	// Attempts is how often a process is begun that ends without a word, as one does whose machine is taken away. 0:
-	// once.
+	// Attempts is the number of times that a process is started if it ends without output, as when its machine is lost.
+	// 0: once.
 	Attempts int
-	// Command returns the arguments of the process for a job, or for its builds alone, and what is to be done after it.
-	// The process prints an object with a field verdict, or with built where builds are all that was asked for.
+	// Command returns the arguments of the process for a job, or for its builds alone, and a cleanup function. The
+	// process prints an object with a field verdict, or with a field built for builds alone.
 	Command func(j *Job, build bool) (args []string, done func(), err error)
 }
 
-// Evaluate makes the verdict on a job. An error ends the search: it is for what no configuration is to blame for.
+// Evaluate returns the verdict on a job. An error ends the search: it is for faults that are not those of a
+// configuration.
 func (w *Worker) Evaluate(ctx context.Context, j *Job) (*Verdict, error) {
 	return w.judge(ctx, j, false)
 }
 
-// Build proves a job's configurations and builds them. The verdict is nil if that went well.
+// Build proves a job's configurations and builds them. The verdict is nil if that succeeds.
 func (w *Worker) Build(ctx context.Context, j *Job) (*Verdict, error) { return w.judge(ctx, j, true) }
 
 func (w *Worker) judge(ctx context.Context, j *Job, build bool) (v *Verdict, err error) {

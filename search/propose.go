@@ -15,8 +15,8 @@ import (
 	"amkc/knobs"
 )
 
-// A Describer says what the cost model makes of a candidate: the logarithm of its time relative to the baseline, over
-// the positions of a campaign. The error is why the candidate is refused. Several goroutines may call it.
+// A Describer predicts the logarithm of a candidate's time relative to the baseline, over the positions of a campaign.
+// The error is the reason why the candidate is refused. Several goroutines may call it concurrently.
 type Describer func(candidate, baseline knobs.Settings) (log float64, err error)
 
 // How a round is proposed. One proposal in three descends by predictions, which takes hundreds of them; the others try

@@ -104,8 +104,8 @@ var resultColumns = []string{"experiment", "tag", "loop", "model", "gpu", "regim
 	"role", "rung", "round", "accepted", "decision", "ratio", "ratio_low", "ratio_high", "band", "spread", "threshold",
 	"predicted_us", "ceiling_us", "code", "build", "seconds"}
 
-// Results renders the trials as results.tsv: one row each, whatever became of it. Times are those of the first
-// position. Latency and distance from the roofline are measured or blank; a prediction has a column of its own, and is
+// Results renders the trials as results.tsv: one row for each trial, with any outcome. Times are those of the first
+// position. Latency and distance from the roofline are measured or blank. Predictions have a separate column, and are
 // never kept.
 func (s *State) Results() string {
 	var b strings.Builder

@@ -7,18 +7,18 @@ import (
 	"amkc/ir/diag"
 )
 
-// Rules are what a campaign decides by.
+// Rules are the thresholds for the decisions of a campaign.
 type Rules struct {
 	MinGain float64 `json:"min_gain"` // a gain below this part is none: 0.01
-	// Step is the least gain for which the incumbent is replaced: 0.005. It is below MinGain, since several such steps
-	// can add up to a gain that counts, and what they add up to is confirmed at the end.
+	// Step is the smallest gain for which the incumbent is replaced: 0.005. It is below MinGain, since several such
+	// steps can add up to a significant gain, which is confirmed at the end.
 	Step    float64 `json:"step"`
 	Width   int     `json:"width"`   // proposals of a round, which are screened
 	Finals  int     `json:"finals"`  // of them, at most n are judged in full
 	Crashes int     `json:"crashes"` // trials with a value of a knob that fail alike, after which it is retired
 }
 
-// DefaultRules are those of a campaign that says nothing else.
+// DefaultRules are the rules of a campaign by default.
 func DefaultRules() Rules {
 	return Rules{MinGain: 0.01, Step: 0.005, Width: 9, Finals: 3, Crashes: 3}
 }
@@ -32,8 +32,8 @@ func (v *Verdict) disturbed() bool {
 	return v.Device == DeviceCUDA && v.Timing != nil && !(max(v.Band, v.Spread) <= noisiest)
 }
 
-// Undecided reports whether times seem to show a gain that counts, and do not show it beyond the noise: whether more
-// openings may tell. They do not where a position is shown to lose what counts.
+// Undecided reports whether more openings may decide: if times appear to show a sufficient gain, but not beyond the
+// noise, and no position shows a significant loss.
 func (r *Rules) Undecided(v *Verdict) bool {
 	of := *v
 	timing := *v.Timing
@@ -51,8 +51,8 @@ func placed(d *diag.Diagnostic) string {
 	return d.Pos + ": " + d.Msg
 }
 
-// Decide sets the decision of a verdict by its class, its rung and its times, and says why. A verdict without times is
-// reverted.
+// Decide sets the decision of a verdict by its class, its rung and its times, and the reason. A verdict without times
+// is reverted.
 func (r *Rules) Decide(v *Verdict) {
 	v.Decision = Revert
 	switch {

@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// An Evaluator makes the verdict on a job, at the positions of the campaign. An error ends the search: it is for what
-// no configuration is to blame for.
+// An Evaluator returns the verdict on a job, at the positions of the campaign. An error ends the search: it is for
+// faults that are not those of a configuration.
 type Evaluator func(ctx context.Context, j *Job) (*Verdict, error)
 
-// Budget is when a run of a search ends. What is 0 is no limit.
+// Budget limits a run of a search. A field of 0 means no limit.
 type Budget struct {
 	Trials int           // of the campaign, earlier runs included
 	Time   time.Duration // of this run
-	// GPUSeconds are those of the campaign, earlier runs included, and without those of confirmations.
+	// GPUSeconds are those of the campaign, including earlier runs, without those of confirmations.
 	GPUSeconds float64
 }
 
-// A Runner carries a campaign on: it proposes a round, has it built and judged, and appends the trials in the order of
-// the proposals, whichever is made first. So a campaign does not depend on how much is done at a time.
+// A Runner continues a campaign: it proposes a round, has it built and judged, and appends the trials in the order of
+// the proposals. So a campaign does not depend on the number of concurrent jobs.
 type Runner struct {
 	Evaluate Evaluator
 	Build    Evaluator // builds for a later Evaluate; a verdict says that it failed. nil: there is nothing to build
@@ -38,8 +38,8 @@ var (
 	errSpent  = errors.New("the GPU seconds are spent")
 )
 
-// Run makes trials until the budget is spent or nothing is left to do, then confirms the incumbent, and says why it
-// ended. What was being made when the budget was spent is cancelled, and made by the next run.
+// Run makes trials until the budget is spent or everything was tried, then confirms the incumbent, and returns why it
+// ended. Trials that are running when the budget is spent are cancelled, and repeated by the next run.
 func (r *Runner) Run(ctx context.Context, j *Journal) (stop string, err error) {
 	within := ctx
 	if r.Budget.Time > 0 {

@@ -15,14 +15,14 @@ import (
 // SpaceSchema is the version of Space in JSON.
 const SpaceSchema = "amkc.space/1"
 
-// A Space is what can be set about the schedule of a model for a target.
+// A Space is the knobs of the schedule of a model for a target, and their values.
 type Space struct {
 	Model  string `json:"model"`
 	Target string `json:"target"`
 	Digest string `json:"digest"` // of the knobs; a campaign is of one space
 	Knobs  []Knob `json:"knobs"`
 	Left   int    `json:"left,omitempty"` // values that were not tried; a campaign has none
-	// Idle are the knobs that are not among these. They are not part of the digest: a campaign does not depend on them.
+	// Idle are the knobs that are not varied. They are not part of the digest: a campaign does not depend on them.
 	Idle []Idle `json:"idle,omitempty"`
 }
 
@@ -32,7 +32,7 @@ type Idle struct {
 	Why  string `json:"why"`
 }
 
-// A Knob is one that can be set.
+// A Knob is a knob that a search varies.
 type Knob struct {
 	Path    string        `json:"path"`            // tiling.ring.pace
 	Stage   string        `json:"stage,omitempty"` // of a knob per stage
@@ -44,11 +44,11 @@ type Knob struct {
 	Plain   knobs.Value   `json:"plain"`   // the unoptimised value that is accepted here
 	Values  []knobs.Value `json:"values"`  // the default, and those that make another build
 	Changes []string      `json:"changes"` // of a build: program, and generated files
-	// Follows are knobs of which a value makes the default another one.
+	// Follows are knobs on whose values the default depends.
 	Follows []string  `json:"follows,omitempty"`
 	Refused []Refused `json:"refused"` // values that this model or target does not allow, on their own
 	Same    []Same    `json:"same"`    // values that make the build of another one
-	// Left are values that were not tried, where the space is not a whole one.
+	// Left are values that were not tried, if the space is incomplete.
 	Left []knobs.Value `json:"left,omitempty"`
 }
 
@@ -58,7 +58,7 @@ type Refused struct {
 	Reason *diag.Diagnostic `json:"reason"`
 }
 
-// Same is a value that makes the same build as another.
+// Same is a value with the same build as another one.
 type Same struct {
 	Value knobs.Value `json:"value"`
 	As    knobs.Value `json:"as"`
@@ -69,7 +69,7 @@ func (s *Space) Seal() { s.Digest = s.digest() }
 
 func (s *Space) digest() string { return digestOf(s.Knobs) }
 
-// Only is the part of the space that names are of, each a region or a knob.
+// Only returns the part of the space with the given names, each of a region or a knob.
 func (s *Space) Only(names []string) (*Space, error) {
 	out := &Space{Model: s.Model, Target: s.Target}
 	known := map[string]bool{}
@@ -91,7 +91,7 @@ func (s *Space) Only(names []string) (*Space, error) {
 	return out, nil
 }
 
-// Knob returns the knob of a path, or nil.
+// Knob returns the knob with a path, or nil.
 func (s *Space) Knob(path string) *Knob {
 	if i := slices.IndexFunc(s.Knobs, func(k Knob) bool { return k.Path == path }); i >= 0 {
 		return &s.Knobs[i]
@@ -148,7 +148,7 @@ func (k *Knob) without(s knobs.Settings) knobs.Settings {
 	return out
 }
 
-// IDOf names settings: the same settings have the same name.
+// IDOf returns the ID of settings: the same settings have the same ID.
 func IDOf(s knobs.Settings) string {
 	if s == nil {
 		s = knobs.Settings{}

@@ -10,8 +10,8 @@ import (
 	"amkc/knobs"
 )
 
-// State is what a campaign has come to: a fold over its trials, and nothing besides. What follows from it is the same
-// whether the campaign ran in one piece or was killed a hundred times.
+// State is the state of a campaign: a fold over its trials alone. It is the same whether the campaign ran without
+// interruption or was killed and resumed.
 type State struct {
 	campaign *Campaign
 	trials   []Trial
@@ -33,7 +33,7 @@ type State struct {
 	reasons map[string]int // of rejections, by code
 }
 
-// NewState returns that of a campaign without trials.
+// NewState returns the state of a campaign without trials.
 func NewState(c *Campaign) *State {
 	return &State{campaign: c, incumbents: []knobs.Settings{c.Start}, score: map[string]float64{IDOf(c.Start): 0},
 		named: map[string]knobs.Settings{IDOf(c.Start): c.Start}, finals: map[string]bool{},
@@ -85,7 +85,7 @@ func (s *State) Apply(t *Trial) {
 	}
 }
 
-// Accepts reports whether a trial, before it is written down, makes its candidate the incumbent.
+// Accepts reports whether a trial, before it is recorded, makes its candidate the incumbent.
 func (s *State) Accepts(t *Trial) bool {
 	return t.Rung == Final && (t.Role == RoleCandidate || t.Role == RoleRecorded) &&
 		IDOf(t.Against) == IDOf(s.incumbent()) && s.campaign.Rules.moves(t.Verdict)
@@ -221,8 +221,8 @@ func (s *State) ended() string {
 	return ""
 }
 
-// Confirm returns what is left to do when a search ends: the incumbent against the start, in a fresh process at
-// held-out positions. It returns nil if that was done, or if nothing has replaced the start.
+// Confirm returns the last job of a search: the incumbent against the start, in a fresh process at held-out positions.
+// It returns nil if that was done, or if nothing has replaced the start.
 func (s *State) Confirm() *Job {
 	if len(s.incumbents) == 1 || s.Confirmed() != nil {
 		return nil
@@ -239,16 +239,16 @@ func (s *State) round() int {
 	return s.looks[0].Round
 }
 
-// Best returns the settings of the incumbent, and its time relative to the start, of which products of measured ratios
-// are an estimate. The number to report is that of the trial that confirms it.
+// Best returns the settings of the incumbent, and an estimate of its time relative to the start, the product of
+// measured ratios. The number to report is that of the trial that confirms it.
 func (s *State) Best() (knobs.Settings, float64) {
 	return maps.Clone(s.incumbent()), math.Exp(s.score[IDOf(s.incumbent())])
 }
 
-// Confirmed returns the trial in which the incumbent was to be confirmed, or nil; its verdict says whether it was.
+// Confirmed returns the trial that was to confirm the incumbent, or nil; its verdict says whether it did.
 func (s *State) Confirmed() *Trial { return s.confirmation(IDOf(s.incumbent())) }
 
-// Refuted returns the last confirmation that took the incumbent back, or nil.
+// Refuted returns the last confirmation that reverted the incumbent, or nil.
 func (s *State) Refuted() *Trial {
 	if t := s.confirmation(""); t != nil && t.Verdict.Class.Holds() && !t.Verdict.Better() {
 		return t
@@ -266,8 +266,8 @@ func (s *State) confirmation(id string) *Trial {
 	return nil
 }
 
-// Trials returns all trials in their order. They are not to be changed.
+// Trials returns all trials in order. Callers must not modify them.
 func (s *State) Trials() []Trial { return s.trials }
 
-// Campaign is what the trials are of. It is not to be changed.
+// Campaign returns the campaign of the trials. Callers must not modify it.
 func (s *State) Campaign() *Campaign { return s.campaign }

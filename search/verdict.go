@@ -15,7 +15,7 @@ const VerdictSchema = "amkc.verdict/3"
 
 var earlierVerdicts = []string{"amkc.verdict/1", "amkc.verdict/2"}
 
-// A Class is what became of an evaluation.
+// A Class is the outcome of an evaluation.
 type Class string
 
 // The classes.
@@ -31,11 +31,10 @@ const (
 // Classes lists them.
 var Classes = []Class{Pass, Unchecked, Fail, Rejected, Timeout, Crash}
 
-// Holds reports whether all that was asked of a configuration holds. Verdicts of such classes have times, and no
-// others.
+// Holds reports whether the configuration passed all tests. Only verdicts of such classes have times.
 func (c Class) Holds() bool { return c == Pass || c == Unchecked }
 
-// A Rung is how much is asked of a configuration. Each asks for more than the one before.
+// A Rung is the extent of the tests of a configuration. Each has more than the one before.
 type Rung string
 
 // The rungs.
@@ -47,7 +46,7 @@ const (
 // Rungs lists them in their order.
 var Rungs = []Rung{Screen, Final}
 
-// A Decision is what the rules make of a verdict.
+// A Decision is the result of applying the rules to a verdict.
 type Decision string
 
 // The decisions. What a prediction is in favour of is shortlisted, never kept.
@@ -58,11 +57,11 @@ const (
 	Revert    Decision = "revert"
 )
 
-// Better reports whether a verdict is in favour of its candidate.
+// Better reports whether a verdict favours its candidate.
 func (v *Verdict) Better() bool { return v.Decision == Keep || v.Decision == Shortlist }
 
-// Confirms reports whether a verdict, which is in favour of its candidate, shows the gain in all of its interval. The
-// interval of a prediction is that of its error, so that few predictions do.
+// Confirms reports whether a verdict that favours its candidate shows a gain in its whole interval. The interval of a
+// prediction is that of its error, so few predictions do.
 func (v *Verdict) Confirms() bool { return v.Better() && v.Ratio.High < 1 }
 
 // Devices that times come from.
@@ -71,7 +70,7 @@ const (
 	DeviceCUDA = "cuda" // a GPU of this machine
 )
 
-// A Verdict is what one evaluation has found. It is signed by what made it (see Key).
+// A Verdict is the result of one evaluation. The process that made it signs it (see Key).
 type Verdict struct {
 	Schema  string `json:"schema"`
 	Subject        // what was judged
@@ -88,14 +87,14 @@ type Verdict struct {
 	Decision    Decision     `json:"decision"`
 	Why         string       `json:"why"`     // of the decision, in words
 	Seconds     float64      `json:"seconds"` // that the evaluation took
-	// GPUSeconds are those of them in which it had the GPU: opening, checking and measuring builds.
+	// GPUSeconds is the part of Seconds in which it used the GPU: opening, checking and measuring builds.
 	GPUSeconds float64 `json:"gpu_seconds,omitempty"`
 	// Signature is the public key of what made it, and the signature of everything else, in hexadecimal digits with a
 	// colon between them.
 	Signature string `json:"signature,omitempty"`
 }
 
-// Subject is what a verdict is about. Two verdicts about the same subject are interchangeable.
+// Subject is the subject of a verdict. Two verdicts with the same subject are interchangeable.
 type Subject struct {
 	ID         string         `json:"id"`       // of Settings
 	Settings   knobs.Settings `json:"settings"` // of the candidate: what differs from the defaults
@@ -106,17 +105,17 @@ type Subject struct {
 	Target     string         `json:"target"`
 	Device     string         `json:"device"`
 	Positions  []int          `json:"positions"`
-	// SameBits: another order of additions than the baseline's was refused.
+	// SameBits: an order of additions different from the baseline's was refused.
 	SameBits bool `json:"same_bits,omitempty"`
 }
 
-// Proof is what the validator says of a program.
+// Proof is the result of the validator for a program.
 type Proof struct {
 	OK       bool      `json:"ok"`
 	Findings diag.List `json:"findings"` // each with its code, its place and, where there is one, its fix
 }
 
-// Registers are what ptxas gives a kernel.
+// Registers are the registers and spills of a kernel, as ptxas reports them.
 type Registers struct {
 	Kernel      string `json:"kernel"`
 	Registers   int    `json:"registers"`
@@ -124,14 +123,14 @@ type Registers struct {
 	SpillLoads  int    `json:"spill_loads_bytes"`
 }
 
-// Correctness is what was compared with what.
+// Correctness is the comparison of results with those of an oracle.
 type Correctness struct {
 	Oracle string `json:"oracle"` // the plain kernels, or the reference VM
 	Passed bool   `json:"passed"`
 	Spans  []Span `json:"spans"`
 }
 
-// Span is what was found over consecutive positions, both ends included: errors relative to the reference's logits.
+// Span has the errors relative to the reference's logits over consecutive positions, both ends included.
 type Span struct {
 	First         int     `json:"first"`
 	Last          int     `json:"last"`
@@ -145,8 +144,8 @@ type Span struct {
 type Timing struct {
 	At    []At     `json:"at"`    // by position
 	Ratio Interval `json:"ratio"` // candidate over baseline, geometric mean over positions
-	// Band is how far the interval of the baseline's identical twin over the baseline reaches from 1: what a difference
-	// has to exceed to mean anything. Of predictions it is 0.
+	// Band is the largest distance from 1 of the interval of the baseline's identical twin over the baseline, which a
+	// significant difference must exceed. For predictions it is 0.
 	Band float64 `json:"band"`
 	// Spread is the largest difference between the baseline and its twin in one opening.
 	Spread    float64 `json:"spread,omitempty"`
@@ -154,18 +153,18 @@ type Timing struct {
 	Machine   string  `json:"machine"`
 }
 
-// At is what was found at a position.
+// At has the times at a position.
 type At struct {
 	Position  int      `json:"position"`
 	Candidate Times    `json:"candidate_us"`
 	Baseline  Times    `json:"baseline_us"`
 	Ratio     Interval `json:"ratio"`
 	Ceiling   float64  `json:"ceiling_us"` // the candidate's own
-	// ReadGBs is the plain read bandwidth of the machine, in 10^9 bytes per second; of a prediction, that of the
+	// ReadGBs is the plain read bandwidth of the machine, in 10^9 bytes per second; for a prediction, that of the
 	// target.
 	ReadGBs float64 `json:"read_gbs"`
 	Bytes   float64 `json:"bytes_per_token"`
-	// Predicted is what the cost model says; absent where it knows nothing of the target.
+	// Predicted is the prediction of the cost model; absent if it does not know the target.
 	Predicted *Predicted `json:"predicted,omitempty"`
 }
 
@@ -182,7 +181,7 @@ type Times struct {
 	P90    float64 `json:"p90"`
 }
 
-// ParseVerdict reads a verdict. Fields that are not known are refused: nothing unsigned is carried along.
+// ParseVerdict parses a verdict. Unknown fields are refused, so that a verdict has no unsigned parts.
 func ParseVerdict(text []byte, file string) (*Verdict, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()

@@ -13,12 +13,13 @@ import (
 	"amkc/runtime/infile"
 )
 
-// Soundness is what there is to say about the safety of a campaign.
+// Soundness has counts about the safety of a campaign.
 type Soundness struct {
 	Trials   int           `json:"trials"`
 	Classes  map[Class]int `json:"classes"`
 	Rejected int           `json:"rejected"` // by a rule: refused, or not proved
-	// Accepted counts what became the incumbent, and of that what has no proof, and no check of what it computes.
+	// Accepted counts the candidates that became the incumbent, and those of them without a proof, and without a check
+	// of their results.
 	Accepted          int `json:"accepted"`
 	AcceptedUnproved  int `json:"accepted_unproved"`
 	AcceptedUnchecked int `json:"accepted_unchecked"`
@@ -41,9 +42,9 @@ func (s *State) Soundness() Soundness {
 	return out
 }
 
-// Verify holds a campaign to what it should be: every line follows the one before, every verdict is signed with the key
-// and for its trial, the decision is what the rules make of the verdict, and what was accepted is what follows from it.
-// The error is a diagnostic.
+// Verify checks a campaign: every line has the digest of the one before, every verdict is signed with the key and is
+// for its trial, every decision follows from the verdict by the rules, and the accepted candidates follow from the
+// decisions. The error is a diagnostic.
 func Verify(dir string, key PublicKey) (*Soundness, error) {
 	s, _, _, err := Load(dir)
 	if err != nil {
@@ -115,7 +116,7 @@ func (s *State) sameRules(dir string) error {
 	return nil
 }
 
-// Record adds a verdict that was made outside of the campaign, by amkc eval: against the incumbent, at the last rung.
+// Record adds a verdict that amkc eval made outside the campaign: against the incumbent, at the last rung.
 func (j *Journal) Record(v *Verdict, key PublicKey, now time.Time) (*Trial, error) {
 	s := j.State
 	if err := s.campaign.Signs(key); err != nil {

@@ -1,7 +1,8 @@
-// Package evaluate judges one configuration of a schedule: it is lowered, proved and emitted, held to the reference VM
-// or to the plain kernels, and predicted or measured alongside the configuration that it is to beat. What comes out is
-// a verdict (package search). It also says which values of knobs make a difference for a model and a target.
+// Package evaluate judges one configuration of a schedule: it lowers, proves and emits it, compares its results with
+// the reference VM or the plain kernels, and predicts or measures its time together with that of the baseline. The
+// result is a verdict (package search). It also finds the values of knobs that make a difference for a model and a
+// target.
 //
-// Nothing is launched that is not proved, and no time leaves the package without a check that has passed. It must not
+// Only proved kernels are launched, and a measured time is returned only if the check has passed. The package must not
 // decide what to try next.
 package evaluate

@@ -15,7 +15,7 @@ import (
 	"amkc/search"
 )
 
-// A Request is one evaluation. Functions that are nil are those of package compiler and of the GPU.
+// A Request is one evaluation. Functions that are nil default to those of package compiler and of the GPU.
 type Request struct {
 	Options   compiler.Options // what is compiled; Config is not looked at
 	Candidate knobs.Settings
@@ -28,15 +28,15 @@ type Request struct {
 	Registers bool // ask nvcc what ptxas gives the kernels, at the last rung; a report, and no reason to refuse
 	GPU       int
 	Progress  progress.Func
-	// BuildLimit is how long nvcc may take for the candidate; 0: there is no limit. A build that certainly takes longer
-	// is refused before nvcc is started, unless it is there; one that then does is for the context to end. Registers
-	// are not reported where nvcc takes longer for them.
+	// BuildLimit is the time for nvcc to build the candidate; 0: no limit. A build that certainly takes longer is
+	// refused before nvcc is started, unless it is in the cache. Only the context stops a running build. Registers are
+	// omitted if nvcc takes longer for them.
 	BuildLimit time.Duration
-	// Turn waits for the GPU where several evaluations share it, and returns a function that releases it. Nil: it is
-	// this one's.
+	// Turn waits for the GPU if several evaluations share it, and returns a function that releases it. nil: the GPU is
+	// not shared.
 	Turn func(ctx context.Context) (done func(), err error)
-	// Left says how much time the evaluation has left; nil: there is no limit. What could be measured besides is not
-	// begun if it would take longer.
+	// Left returns the remaining time of the evaluation; nil: no limit. Additional measurements that would take longer
+	// are not started.
 	Left func() time.Duration
 
 	Lower   func(compiler.Options) (*compiler.Scheduled, error) // of the candidate
@@ -65,16 +65,15 @@ func (f *fault) Error() string { return f.reason.Error() }
 // rejected is a fault of a candidate that is refused, for the first of its errors.
 func rejected(err error) error { return &fault{search.Rejected, firstError(err)} }
 
-// Evaluate judges a configuration. What is wrong with the candidate is in the verdict, which is not signed yet. The
-// error is for what is wrong with anything else: the model, the target, the baseline, the machine; or the cause of a
-// cancelled context, unless that is its deadline, which makes a verdict.
+// Evaluate judges a configuration. Faults of the candidate are in the verdict, which is not signed yet. The error is
+// for all other faults: of the model, the target, the baseline, the machine; or the cause of a cancelled context,
+// unless that is its deadline, which results in a verdict.
 func Evaluate(ctx context.Context, r Request) (*search.Verdict, error) {
 	return conclude(ctx, &r, (*evaluation).judge)
 }
 
-// Build proves both configurations and has them built for a GPU, of another machine or at a later time: what Evaluate
-// then needs is in the cache of builds. The verdict is nil if that went well, and else what Evaluate would say. Errors
-// are those of Evaluate.
+// Build proves both configurations and builds them into the cache of builds, for Evaluate on another machine or at a
+// later time. The verdict is nil if that succeeds, and otherwise that of Evaluate. Errors are those of Evaluate.
 func Build(ctx context.Context, r Request) (*search.Verdict, error) {
 	return conclude(ctx, &r, func(e *evaluation, ctx context.Context) error {
 		if err := e.prove(); err != nil {
@@ -168,9 +167,8 @@ func stated(s knobs.Settings) knobs.Settings {
 	return s
 }
 
-// Source digests what is compiled, and by which passes: the program of a model with every knob at its default. It
-// changes with the shape of the model, its formats, the positions, the target, and what amkc makes of them. positions
-// is how many there are.
+// Source returns a digest of the program of a model with every knob at its default. It depends on the shape of the
+// model, its formats, the positions, the target, and the version of the passes. positions is the number of positions.
 func Source(o compiler.Options) (source string, positions int, err error) {
 	o.Config, o.ConfigOnly = ir.ScheduleConfig{}, true
 	l, err := compiler.RunPasses(o)

@@ -16,12 +16,12 @@ import (
 	"amkc/search/turns"
 )
 
-// A Builder makes a build that a GPU can run, of a program that is proved, and returns its directory. kernels and limit
-// are those of [compiler.CachedOf].
+// A Builder makes a build of a proved program for a GPU, and returns its directory. kernels and limit are those of
+// [compiler.CachedOf].
 type Builder func(ctx context.Context, l *compiler.Scheduled, kernels compiler.Kernels, limit time.Duration,
 	report progress.Func) (dir string, err error)
 
-// A Measurer measures builds on a GPU, interleaved. It is that of package turns, or a test's.
+// A Measurer measures builds on a GPU, interleaved. Package turns has one; tests have others.
 type Measurer func(ctx context.Context, entrants []turns.Entrant, o turns.Options, emit func(turns.Turn) error) (
 	all bool, err error)
 

@@ -12,8 +12,8 @@ import (
 	"amkc/search"
 )
 
-// PredictionError is the RMS error of predicted ratios of knobs, as a part: what the interval of a prediction is made
-// of. Held to the published rows by a test of internal/costcheck.
+// PredictionError is the RMS error of predicted ratios of knobs, as a fraction, from which the interval of a prediction
+// is computed. A test of internal/costcheck compares it with the published rows.
 const PredictionError = 0.048
 
 // predict has the cost model say what a step takes, of candidate and baseline.
@@ -82,9 +82,9 @@ func predicted(log float64) search.Interval {
 	return search.Interval{Mean: math.Exp(log), Low: math.Exp(log - half), High: math.Exp(log + half)}
 }
 
-// NewDescriber returns a function that lowers and proves a candidate, and says what the cost model makes of its time
-// relative to a baseline at positions. The error is why one of them is refused. Of a target that the cost model does
-// not know it says nothing: 0. The baseline is kept from one call to the next.
+// NewDescriber returns a function that lowers and proves a candidate, and predicts its time relative to a baseline at
+// positions. The error is the reason why one of them is refused. For a target that the cost model does not know, it
+// returns 0. The baseline is kept from one call to the next.
 func NewDescriber(o compiler.Options, positions []int) search.Describer {
 	o.ConfigOnly = true
 	var mu sync.Mutex

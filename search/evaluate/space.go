@@ -60,8 +60,8 @@ func emit(o compiler.Options, config ir.ScheduleConfig) emitted {
 	return e
 }
 
-// SpaceWork is a budget of Space: the tasks of the schedules that it makes. It is all values of a model of 1B, and
-// takes some seconds.
+// SpaceWork is a budget for Space: the number of tasks of the schedules that it makes. It suffices for all values of a
+// model of 1B, and takes some seconds.
 const SpaceWork = 5 << 20
 
 // A try is a value of an axis, and what it makes.
@@ -91,10 +91,10 @@ func trying(axes []knobs.Axis, defaults *ir.ScheduleConfig, most int) (tries []t
 	return tries, left
 }
 
-// Space finds out what each value of each knob makes of a model for a target, all other knobs at their defaults: the
-// model is lowered and its sources are rendered once for every value. With work, which is a number of tasks and not 0,
-// no more values are tried than schedules have in all, and the space says which are left. Options.Config is not looked
-// at. The error is that of the model with all defaults, or the cause of a cancelled context.
+// Space finds the effect of each value of each knob for a model and a target, with all other knobs at their defaults:
+// it lowers the model and renders its sources once for every value. If work is not 0, it tries values as long as all
+// schedules together have at most that many tasks, and lists the values that are left. Options.Config is ignored. The
+// error is that of the model with all defaults, or the cause of a cancelled context.
 func Space(ctx context.Context, o compiler.Options, work int, report progress.Func) (*search.Space, error) {
 	base := emit(o, ir.ScheduleConfig{})
 	if base.refused != nil {

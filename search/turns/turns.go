@@ -1,8 +1,8 @@
-// Package turns measures several builds interleaved on one GPU, so that what changes on the machine meanwhile changes
-// for all of them.
+// Package turns measures several builds interleaved on one GPU, so that changes of the machine during a run affect all
+// of them.
 //
-// It opens builds, checks them and takes times; what the times mean is for others to say. It must not import the
-// compiler: what it shows of a build must not depend on how the build was made.
+// It opens builds, checks them and takes times; callers interpret the times. It must not import the compiler: a
+// measurement must not depend on how the build was made.
 package turns
 
 import (
@@ -14,27 +14,27 @@ import (
 	"amkc/runtime/host"
 )
 
-// Options say what is measured.
+// Options are the parameters of a measurement.
 type Options struct {
 	Positions []int
 	Rounds    int // in which each entrant has one turn at each position
 	Openings  int // how often the builds are opened anew, each for its share of the rounds; 0: twice
-	// More says whether to take as many openings and rounds again. It is called once, when the openings were taken
-	// without an error. nil: no.
+	// More reports whether to repeat the openings and rounds once more. It is called once, after all openings
+	// succeeded. nil: no.
 	More  func() bool
 	Bench host.BenchOptions // has launches and warm-up of a turn
 	GPU   int
 }
 
-// An Entrant takes part in turns: a build, and how many tokens per launch of it decodes.
+// An Entrant is a build to measure, and its number of tokens per launch.
 type Entrant struct {
 	Name  string // in turns
 	Dir   string
 	Steps int // 0: what bench takes on its own
-	// Session: entrants of one build and one session share what is open; those of different sessions have weights and
-	// a cache each, as two builds have that are alike.
+	// Session: entrants of one build with the same session share weights and a cache. With different sessions, each has
+	// its own, as two identical builds would.
 	Session string
-	// Trusted builds are checked once in a run, the others each time they are opened.
+	// Trusted builds are checked once in a run, other builds each time they are opened.
 	Trusted bool
 }
 
@@ -51,12 +51,12 @@ type Turn struct {
 	Check *host.CheckReport `json:"-"` // of the opening; nil if it could not be carried out
 }
 
-// Take opens all builds at once and measures them round by round. It opens them anew for each of Openings shares of the
-// rounds, in another order each time, and takes the turns in that order: one build opened twice differs by up to 2 %,
-// by where its weights and cache lie. As many openings as there are builds have each of them at each place once. It
-// checks each build whenever it opens it, unless its entrants are trusted, and gives every turn to emit; one that could
-// not be taken says why. The builds must fit the GPU's memory together. It reports whether all turns could be taken,
-// and returns the cause of a cancelled context and errors of emit and of closing.
+// Take opens all builds at once and measures them round by round. It reopens them for each of Openings shares of the
+// rounds, in another order each time, and takes the turns in that order, because the times of a build opened twice
+// differ by up to 2 % with the addresses of its weights and cache. With one opening per build, each build is at each
+// place of the order once. It checks each build whenever it opens it, unless its entrants are trusted, and passes every
+// turn to emit; a failed turn has the reason. All builds together must fit the GPU's memory. Take reports whether all
+// turns succeeded, and returns the cause of a cancelled context and errors of emit and of closing.
 func Take(ctx context.Context, entrants []Entrant, o Options, emit func(Turn) error) (all bool, err error) {
 	return take(ctx, entrants, o, openChecked, emit)
 }
@@ -167,7 +167,7 @@ type openBuild struct {
 	failed  error
 }
 
-// ErrDiffers is what turns of a build fail with whose kernel computes something else than its plain kernels.
+// ErrDiffers is the error of turns of a build whose kernel and plain kernels compute different results.
 var ErrDiffers = errors.New("the kernel and the plain kernels differ")
 
 func openChecked(ctx context.Context, dir string, gpu int, known *host.CheckReport) build {
