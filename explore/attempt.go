@@ -15,12 +15,12 @@ import (
 	"amkc/runtime/host"
 )
 
-// A Value is one result of a run, of which the digest of its bits is kept.
+// A Value is one result of a run, kept as a digest of its bits.
 type Value struct {
 	Name   string `json:"name"` // "logits at position 3"
 	Digest string `json:"digest"`
-	// Shared says that whatever has a value of this name has the same: every job and every schedule. Others are those
-	// of one job, the same in every schedule.
+	// Shared: the value is the same in every job and every schedule that has it. Other values are the same in every
+	// schedule of one job.
 	Shared bool `json:"shared,omitempty"`
 }
 

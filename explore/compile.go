@@ -31,9 +31,9 @@ type Objects struct {
 // objectsDir is where the cache has what is compiled.
 const objectsDir = "explore"
 
-// Compile compiles the machine and the kernels of a build that jobs run for the CPU, unless the cache has them; without
-// jobs all that the build has. What is the same is known by digests: of sources, flags and what the compiler says of
-// itself. Errors: codeNoCompiler, codeCompile.
+// Compile compiles the machine and the kernels of a build that jobs run, for the CPU, unless the cache has them;
+// without jobs, all kernels of the build. Keys of the cache are digests of sources, flags and the compiler's version.
+// Errors: codeNoCompiler, codeCompile.
 func Compile(ctx context.Context, build, cache string, jobs []string, report progress.Func) (*Objects, error) {
 	t, err := findToolchain(ctx)
 	if err != nil {

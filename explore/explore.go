@@ -1,15 +1,15 @@
-// Package explore runs the kernels of a build on the CPU, under many schedules, and reports what goes wrong in one.
+// Package explore runs the kernels of a build on the CPU, under many schedules, and reports faults.
 //
-// [Compile] compiles the sources of a build, unedited, and the machine: a CUDA driver of a simulated GPU, which
-// runs the threads of a kernel one at a time, decides what each load sees and when each copy lands, and knows who wrote
+// [Compile] compiles the unedited sources of a build, and the machine: a CUDA driver of a simulated GPU, which runs the
+// threads of a kernel one at a time, decides what each load sees and when each copy completes, and records who wrote
 // what (explore/cpu). [Explore] opens the build through package host as on a GPU, has it decode in every way that its
-// kernels allow ([Jobs]), under schedules that follow from seeds, and compares the results: with one another, of every
-// schedule, to the bit; with the plain kernels and with the reference VM, within the bounds that those checks have.
+// kernels support ([Jobs]), under schedules drawn from seeds, and compares the results: between schedules, to the bit;
+// with the plain kernels and with the reference VM, within the bounds of those checks.
 //
-// Kernels run in worker processes, which are this executable again ([Work]): one that crashes is a finding. A schedule
-// in which something went wrong is cut down to few deviations from the default one, and written as a [Script].
+// Kernels run in worker processes of the same executable ([Work]), so that a crash is a finding. A schedule with a
+// fault is reduced to few deviations from the default one, and written as a [Script].
 //
-// The kernels of a build are code, and are compiled and run here: explore builds that you trust.
+// The kernels of a build are compiled and run on this machine: explore only builds that you trust.
 package explore
 
 import (
@@ -49,7 +49,7 @@ type Options struct {
 
 const defaultShrink = 64
 
-// A JobReport is what came of a job, over its schedules.
+// A JobReport has the results of a job over its schedules.
 type JobReport struct {
 	Name      string `json:"name"`
 	Doc       string `json:"doc"`
@@ -61,22 +61,22 @@ type JobReport struct {
 	Values    int    `json:"values"`   // results that were compared
 	Findings  int    `json:"findings"` // runs in which something went wrong
 	Cut       int    `json:"cut"`      // runs that the time has ended: nothing is known of them
-	// Bodies says how close the outputs of each body are to the reference VM, if the job compares them.
+	// Bodies compares the outputs of each body with the reference VM, if the job does so.
 	Bodies []*compiler.BodyReport `json:"bodies,omitempty"`
 }
 
-// A Found is something that went wrong, in how many runs, and the script of the first of them.
+// A Found is a fault, the number of runs that show it, and the script of the first one.
 type Found struct {
 	Finding
 	Job      string  `json:"job"`
 	Schedule string  `json:"schedule"` // in which it was seen first
 	Runs     int     `json:"runs"`
 	Script   *Script `json:"script,omitempty"`
-	// Repeats: the script was run, and the same went wrong. That of the default schedule is not run a second time.
+	// Repeats: the script was run and showed the same fault. The script of the default schedule is not run again.
 	Repeats bool `json:"repeats"`
 }
 
-// A Report is what Explore has found.
+// A Report is the result of Explore.
 type Report struct {
 	Build    string       `json:"build"`
 	Machine  string       `json:"machine"`
@@ -107,13 +107,13 @@ type explorer struct {
 	repeats bool // a script is run, and no other is made
 }
 
-// Explore explores a build. What goes wrong with its kernels is in the report, which is of what was done until then if
-// the time is over; the error says that the build could not be explored, or that the context was cancelled.
+// Explore explores a build. Faults of its kernels are in the report, which is partial if the time is over. The error is
+// that the build could not be explored, or that the context was cancelled.
 func Explore(ctx context.Context, o Options) (*Report, error) {
 	return with(ctx, o, (*explorer).explore)
 }
 
-// Repeat runs the schedule of a script, which is in a file, and what its results are compared with.
+// Repeat runs the schedule of a script in a file, and the runs with which its results are compared.
 func Repeat(ctx context.Context, o Options, file string, s *Script) (*Report, error) {
 	return with(ctx, o, func(e *explorer) error { return e.repeat(file, s) })
 }

@@ -9,11 +9,12 @@ import (
 	"amkc/runtime/host"
 )
 
-// A Job is a way to decode something with a build.
+// A Job is a way to decode with a build.
 type Job struct {
 	Name string
 	Doc  string
-	// Once: it is run under the default schedule alone. Others are compared with what it decodes one token a launch.
+	// Once: it runs only under the default schedule. Other jobs are compared with its results, which it decodes with
+	// one token per launch.
 	Once bool
 	// Aborts: in each schedule but the first the host raises the abort word at a step of the machine.
 	Aborts bool
@@ -46,7 +47,7 @@ const (
 	referenceJob = "reference"
 )
 
-// Jobs are those of a build.
+// Jobs returns the jobs of a build.
 func Jobs(facts *host.Facts) []Job {
 	jobs := []Job{
 		{Name: "text", Doc: "decodes texts one token a launch, which the others are compared with", Once: true,

@@ -15,7 +15,7 @@ import (
 	"amkc/runtime/progress"
 )
 
-// A Machine is the CPU's side of the hardware as a library, and what compiles kernels for it.
+// A Machine is the simulated hardware as a library, and the compiler of kernels for it.
 type Machine struct {
 	Library string // path
 
@@ -63,9 +63,9 @@ func (t *toolchain) machine(ctx context.Context, cache string, cpu map[string][]
 	return m, made, err
 }
 
-// CompileKernels compiles a source as those of builds are compiled, with the headers of directories, earlier ones
-// first, and with further flags, and links it with the machine to a shared object, unless the cache has it. It returns
-// the path of that. Errors: codeCompile.
+// CompileKernels compiles a source in the same way as those of builds, with the headers of directories, earlier ones
+// first, and with additional flags, and links it with the machine to a shared object, unless the cache has it. It
+// returns the path of the object. Errors: codeCompile.
 func (m *Machine) CompileKernels(ctx context.Context, cache, source string, headers []string, flags ...string) (string,
 	error) {
 	texts := append([]string{m.headers, filepath.Base(source)}, flags...)
@@ -110,8 +110,8 @@ func (m *Machine) kernels(ctx context.Context, dir, source, object, work, out st
 		m.Library})...)
 }
 
-// Explain says in lines what the machine has found in kernels that CompileKernels has compiled. The result is what
-// amk_explore_result returned.
+// Explain prints the findings of the machine in kernels that CompileKernels has compiled. result is the return value of
+// amk_explore_result.
 func Explain(result []byte, kernels string) ([]string, error) {
 	var run Run
 	if err := json.Unmarshal(result, &run); err != nil {

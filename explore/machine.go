@@ -30,7 +30,7 @@ func deviceOf(target *host.Target) (string, error) {
 	return string(text), err
 }
 
-// An Assumption is what the argument for a kernel takes for granted about hardware beyond what PTX promises.
+// An Assumption is a property of hardware that the argument for a kernel assumes and PTX does not guarantee.
 type Assumption struct {
 	Name    string `json:"name"`
 	Meaning string `json:"meaning"`

@@ -19,7 +19,7 @@ import (
 	"amkc/runtime/progress"
 )
 
-// MutantOptions say which mutants of which builds are run.
+// MutantOptions select the mutants and builds to run.
 type MutantOptions struct {
 	Builds    []MutantBuild
 	Cache     string                      // as of Options
@@ -35,14 +35,14 @@ type MutantOptions struct {
 	Each      func(*MutantResult) // is told what became of each mutant, as soon as it is known; or nil
 }
 
-// A MutantBuild is a build whose kernels are mutated, and the jobs that run them; none: all that it has.
+// A MutantBuild is a build whose kernels are mutated, and the jobs that run them; none: all of its jobs.
 type MutantBuild struct {
 	Name string
 	Dir  string
 	Jobs []string
 }
 
-// A Fate is what became of a mutant.
+// A Fate is the outcome of a mutant.
 type Fate string
 
 // The fates.
@@ -53,7 +53,7 @@ const (
 	Survived   Fate = "survived"
 )
 
-// A MutantResult is what became of a mutant, and where it was killed.
+// A MutantResult is the outcome of a mutant, and where it was killed.
 type MutantResult struct {
 	ID       string      `json:"id"`
 	Kind     mutant.Kind `json:"kind"`
@@ -67,7 +67,7 @@ type MutantResult struct {
 	Runs     int         `json:"runs"`
 }
 
-// A MutantReport is what became of all of them, by id.
+// A MutantReport has the outcomes of all mutants, by id.
 type MutantReport struct {
 	Results []*MutantResult
 	Stays   map[string]int // statements that are not moved, by the reason
@@ -109,8 +109,8 @@ type cleanRun struct {
 	err     error
 }
 
-// RunMutants runs mutants until each is killed or has been given its schedules. The kernels have to have no finding
-// without a mutant.
+// RunMutants runs mutants until each is killed or has run its schedules. The kernels must not have a finding without a
+// mutant.
 func RunMutants(ctx context.Context, o MutantOptions) (*MutantReport, error) {
 	if o.Schedules < 1 {
 		o.Schedules = 1

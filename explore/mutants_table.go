@@ -8,7 +8,7 @@ import (
 	"amkc/explore/mutant"
 )
 
-// Table is a table of a report: mutants by kind, and what became of them.
+// Table is a table of a report: mutants by kind, and their outcomes.
 func (r *MutantReport) Table() string {
 	by := map[string]bool{}
 	for _, m := range r.Results {

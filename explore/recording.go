@@ -17,8 +17,8 @@ import (
 	"amkc/runtime/outfile"
 )
 
-// A Recording is what a GPU has published in some steps of a build, stage by stage, and left in the cache. It is a
-// JSON object; numbers are the bytes of little-endian floats, in base64.
+// A Recording has the values that a GPU published in some steps of a build, stage by stage, and appended to the cache.
+// It is a JSON object; numbers are the bytes of little-endian floats, in base64.
 type Recording struct {
 	Format string         `json:"format"`
 	Build  string         `json:"build"` // SHA-256 of what its kernels are compiled from, and of the weights
@@ -68,7 +68,7 @@ func recordedSteps(facts *host.Facts) (steps []RecordedStep) {
 	return steps
 }
 
-// Record has the GPU of a session decode what a recording is of. dir is the build.
+// Record decodes the steps of a recording on the GPU of a session. dir is the build.
 func Record(ctx context.Context, dir string, s *host.Session) (*Recording, error) {
 	facts := s.Facts()
 	r := &Recording{Format: recordingFormat, Device: s.Device().Name, Steps: recordedSteps(&facts)}

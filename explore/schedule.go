@@ -21,7 +21,7 @@ const (
 	PCT    Strategy = "pct"    // priorities of threads, which change at a few places
 )
 
-// A Schedule says how the choices of a run are made. It is what the machine reads (explore/cpu/machine/control.h).
+// A Schedule determines the choices of a run. The machine reads it (explore/cpu/machine/control.h).
 type Schedule struct {
 	Strategy   Strategy        `json:"strategy"`
 	Seed       uint64          `json:"seed,omitempty"`
@@ -45,7 +45,7 @@ type HostStore struct {
 	Value     uint32 `json:"value"`
 }
 
-// String says what finds the schedule again.
+// String returns the flags that reproduce the schedule.
 func (s *Schedule) String() string {
 	var parts []string
 	switch s.Strategy {
@@ -114,7 +114,7 @@ func (s *Schedule) replayOf(deviations [][2]uint64) Schedule {
 	return again
 }
 
-// A Run is what the machine says of a run: all launches since the schedule was set.
+// A Run is the machine's report of a run: all launches since the schedule was set.
 type Run struct {
 	Findings   []Finding   `json:"findings"`
 	Choices    uint64      `json:"choices"`
@@ -125,7 +125,7 @@ type Run struct {
 	Counts     Counts      `json:"counts"`
 }
 
-// Counts are of what a run had the memory model do.
+// Counts are counts of the memory model in a run.
 type Counts struct {
 	Plain   uint64 `json:"plain"` // accesses without an order
 	Loads   uint64 `json:"loads"` // of words that threads share
@@ -142,14 +142,14 @@ func (c *Counts) add(o *Counts) {
 	c.Stale, c.Syncs, c.Copied, c.Torn = c.Stale+o.Stale, c.Syncs+o.Syncs, c.Copied+o.Copied, c.Torn+o.Torn
 }
 
-// A Finding is what went wrong, once.
+// A Finding is one fault.
 type Finding struct {
 	Kind    string  `json:"kind"` // a word: "race"
 	Message string  `json:"message"`
 	Of      string  `json:"of,omitempty"` // whose results differ: the job
 	Sites   []Site  `json:"sites,omitempty"`
 	Choice  *uint64 `json:"choice,omitempty"` // how many choices had been made
-	// Output is what a process said that crashed.
+	// Output is the output of a process that crashed.
 	Output []string `json:"output,omitempty"`
 }
 
@@ -164,7 +164,7 @@ type Site struct {
 	Frames []Frame `json:"frames,omitempty"` // of the offset, the innermost first
 }
 
-// A Frame is a function, and where in it.
+// A Frame is a function, and a place in it.
 type Frame struct {
 	Function string `json:"function,omitempty"`
 	File     string `json:"file"`
@@ -232,7 +232,7 @@ func (s *Schedule) text() string {
 	return string(b)
 }
 
-// Diagnostic says what was found as amkc says what is wrong: where, in which schedule, and in how many runs.
+// Diagnostic returns the finding as a diagnostic: where, in which schedule, and in how many runs.
 func (f *Found) Diagnostic() *diag.Diagnostic {
 	d := diag.Errorf(codeFound, "job "+f.Job, "%s: %s", f.Kind, firstLine(f.Message))
 	if rest := strings.Split(f.Message, "\n")[1:]; len(rest) > 0 {

@@ -13,7 +13,7 @@ import (
 // scriptFormat is the version of the schema of scripts.
 const scriptFormat = 1
 
-// A Script repeats a schedule in which something went wrong.
+// A Script repeats a schedule with a fault.
 type Script struct {
 	Format   int      `json:"format"`
 	Build    string   `json:"build"`   // digest of the sources, the manifest and the weights
@@ -23,7 +23,7 @@ type Script struct {
 	Finding  Finding  `json:"finding"`
 }
 
-// ReadScript reads a script and refuses what no script says. Whether it is of a build is for the explorer to say.
+// ReadScript reads a script and refuses invalid ones. The explorer checks whether it is of a build.
 func ReadScript(file string) (*Script, error) {
 	text, err := infile.Read(file, infile.Script)
 	if err != nil {

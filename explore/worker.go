@@ -15,8 +15,8 @@ import (
 	"amkc/runtime/host"
 )
 
-// WorkerVariable is the environment variable by which amkc tells a process that it starts to run kernels. Kernels run
-// in a process of their own, so that one that crashes is a finding.
+// WorkerVariable is the environment variable that amkc sets for a process that runs kernels. Kernels run in a separate
+// process, so that a crash is a finding.
 const WorkerVariable = "AMKC_EXPLORE_WORKER"
 
 // IsWorker reports whether this process was started to run kernels.
@@ -71,13 +71,13 @@ type order struct {
 type Outcome struct {
 	Run
 	Values []Value `json:"values"`
-	// Bodies are what stages were held to the reference VM by, in the job that does.
+	// Bodies has the comparisons of stages with the reference VM, in the job that makes them.
 	Bodies  []*compiler.BodyReport `json:"bodies,omitempty"`
 	Stages  []compiler.StageReport `json:"stages,omitempty"` // compared with a GPU's
 	problem                        // why the job could not be carried out
 }
 
-// Work is a worker: it carries out the orders of in until it ends, and returns the exit code.
+// Work is the main function of a worker: it executes the commands of in until it ends, and returns the exit code.
 func Work(in io.Reader, out io.Writer) int {
 	lines, results := bufio.NewReader(in), json.NewEncoder(out)
 	var s setup

@@ -12,14 +12,15 @@ import (
 type Family struct {
 	ModelType string
 	Models    string // the better known ones
-	// Emitted says that the kernel has all stages of it; else programs are proved and run by the reference VM alone.
+	// Emitted reports that the kernel has all of its stages; otherwise programs are only proved and run on the
+	// reference VM.
 	Emitted bool
-	// GPUs are those of which docs/results has rows of it.
+	// GPUs are the GPUs for which docs/results has rows of the family.
 	GPUs  []string
 	build func(*importer) *ir.Graph
 }
 
-// CheckedAgainst returns what its programs are compared with, and where.
+// CheckedAgainst returns the reference of its programs, and where they are compared.
 func (f *Family) CheckedAgainst() string {
 	if len(f.GPUs) == 0 {
 		return "transformers"

@@ -22,14 +22,14 @@ type Source struct {
 	MaxSeq      int                    // positions to compile for; 0: what the model allows, at most DefaultMaxSeq
 }
 
-// DefaultMaxSeq bounds the positions compiled for when the user names no number: the KV cache is allocated in full, and
-// that of a model with 131072 positions is larger than its weights.
+// DefaultMaxSeq bounds the default number of positions: the KV cache is allocated in full, and that of a model with
+// 131072 positions is larger than its weights.
 const DefaultMaxSeq = 4096
 
-// MostPositions is the most positions that a model can be compiled for.
+// MostPositions is the largest number of positions that a model can be compiled for.
 const MostPositions = 1 << 24
 
-// Imported is what an importer makes of a Source.
+// Imported is the result of an importer.
 type Imported struct {
 	Graph    *ir.Graph
 	Consumed []string                     // tensors of the checkpoint that were accounted for, sorted

@@ -11,10 +11,11 @@ import (
 // Layers whose matrices are stored alike are of one kind: a kind whose layers differ in that becomes several. The
 // importer of quantised checkpoints and pass quantise both store the matrices of layers here.
 
-// MostKinds is how many kinds layers may be of. The kernel has code of its own for the stages of each.
+// MostKinds is the largest number of kinds of layers. The kernel has separate code for the stages of each.
 const MostKinds = 16
 
-// StoreLayers stores the matrix of every linear of a layer as of says; nil is how the model's weights are stored.
+// StoreLayers sets the storage of the matrix of every linear of a layer to the result of of; nil means that of the
+// model's weights.
 func StoreLayers(g *ir.Graph, of func(layer int, n *ir.GraphNode) *ir.Storage) *diag.Diagnostic {
 	type form struct {
 		body     int // which kinds compute the same: the first of them

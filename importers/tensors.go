@@ -204,7 +204,7 @@ func RequiredTensors(g *ir.Graph, dtype checkpoint.DType) []checkpoint.Spec {
 	return specs
 }
 
-// UnitOffsets are the tensors of norms that multiply by 1 + w.
+// UnitOffsets returns the tensors of norms that multiply by 1 + w.
 func UnitOffsets(g *ir.Graph) map[string]bool {
 	keys := map[string]bool{}
 	add := func(nodes []ir.GraphNode, layer int) {

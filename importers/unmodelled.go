@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Unmodelled returns the model types that people run and no importer takes, in order, and for each why.
+// Unmodelled returns common model types without an importer, in order, each with the reason.
 func Unmodelled() (types []string, why map[string]string) {
 	return slices.Sorted(maps.Keys(unmodelled)), maps.Clone(unmodelled)
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Equivalent says why nothing can go wrong with mutants, by their ids: equivalent.txt. One that is killed, or that no
-// build has, is listed wrongly, and a test says so.
+// Equivalent has the reasons why mutants cannot cause a fault, by id: equivalent.txt. A test fails for an entry whose
+// mutant is killed, or which no build has.
 var Equivalent = reasons(equivalent)
 
 //go:embed equivalent.txt
@@ -38,8 +38,8 @@ func reasons(text string) map[string]string {
 	return all
 }
 
-// Reason says why nothing can go wrong with a mutant, or "". What is emitted for a pass of several tokens has the
-// reasons of what is emitted for one.
+// Reason returns why a mutant cannot cause a fault, or "". Code for a pass of several tokens has the reasons of the
+// code for one token.
 func Reason(id string) string {
 	if reason := Equivalent[id]; reason != "" || strings.HasPrefix(id, "amk/") {
 		return reason

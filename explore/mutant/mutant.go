@@ -1,11 +1,10 @@
-// Package mutant makes mutants of the device code of a build: copies of its sources with faults in them, such as a
-// barrier that is left out or a slot of the ring that is given back too early. An explorer that does not find them all
-// is missing something.
+// Package mutant makes mutants of the device code of a build: copies of its sources with faults, such as an omitted
+// barrier or a slot of the ring that is released too early. A mutant that the explorer does not find shows a gap in it.
 //
-// One copy of the sources has all mutants, and a number that is set at run time says which of them is on. Places are
-// found by a scanner for as much of C++ as the device runtime has (parse), in a table of the primitives that order
-// something (primitives) and of the variables that say what is waited for (variables). A mutant has an id that does not
-// depend on the build, so that a mutant of several builds is one.
+// One copy of the sources has all mutants, and a number that is set at run time selects one of them. A scanner for the
+// subset of C++ in the device runtime (parse) finds the sites, by a table of the primitives that order accesses
+// (primitives) and of the variables that waits compare (variables). The id of a mutant does not depend on the build, so
+// it is the same in several builds.
 package mutant
 
 import (
@@ -16,7 +15,7 @@ import (
 	"strings"
 )
 
-// A Mutant is a fault that a copy of the sources has where its number is set.
+// A Mutant is a fault in a copy of the sources, which its number activates.
 type Mutant struct {
 	Number int
 	Kind   Kind
@@ -24,7 +23,7 @@ type Mutant struct {
 	Site   *Site  // of a statement that is moved, the first in it
 }
 
-// ID tells a mutant from all others, in every build that has it.
+// ID identifies a mutant, in every build that has it.
 func (m *Mutant) ID() string {
 	id := m.Site.String() + ": " + string(m.Kind)
 	if m.What != "" {
@@ -41,7 +40,7 @@ type Set struct {
 	Stays   []Stay            // what is not moved, and why
 }
 
-// A Stay is a statement that is not moved in a direction.
+// A Stay is a statement that cannot be moved in a direction.
 type Stay struct {
 	Site *Site
 	Kind Kind // Earlier or Later
@@ -51,8 +50,8 @@ type Stay struct {
 // hardware is the directory of the primitives themselves, which have no mutants.
 const hardware = "amk/hw"
 
-// Generate makes the mutants of the sources of a build, by their paths: headers of the runtime below amk, and kernels
-// with the headers that are emitted for them.
+// Generate makes the mutants of the sources of a build, given by path: headers of the runtime below amk, and kernels
+// with their emitted headers.
 func Generate(sources map[string][]byte) (*Set, error) {
 	s := &Set{Files: maps.Clone(sources)}
 	for _, name := range slices.Sorted(maps.Keys(sources)) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A Site is a place in the code that has mutants. A mutated kernel counts how often it comes there.
+// A Site is a place in the code that has mutants. A mutated kernel counts its executions.
 type Site struct {
 	Number   int
 	File     string // of the build, with slashes

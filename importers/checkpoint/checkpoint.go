@@ -1,10 +1,10 @@
 // Package checkpoint opens a Hugging Face model directory: config.json with its keys in order and its numbers as
 // spelled, and safetensors weights, in one file or in shards with an index. Files are memory-mapped and tensors are
-// decoded when they are read, a block of rows at a time, so that a model of any size costs little memory. It also
-// invents weights for a model that has none (NewRandom) and writes safetensors files (Writer).
+// decoded when they are read, a block of rows at a time, so that a model of any size costs little memory. It also makes
+// random weights for a model that has none (NewRandom) and writes safetensors files (Writer).
 //
-// Nothing is trusted: each file is checked in full before any of it is used, and what is wrong with it is reported as
-// a coded diagnostic. The package knows no model family; it imports ir/diag, ir/half and runtime/infile, and must
+// Files are untrusted: each file is checked in full before any of it is used, and faults are reported as coded
+// diagnostics. The package does not depend on model families; it imports ir/diag, ir/half and runtime/infile, and must
 // import no other package of amkc.
 package checkpoint
 
@@ -26,10 +26,10 @@ type Checkpoint struct {
 	files    []*File
 }
 
-// Open opens a model directory. model.safetensors is taken if it is there, else model.safetensors.index.json and its
-// shards; other safetensors files are not part of the model. Of a tensor that is in several shards, the index decides
-// which is read. Errors: those of OpenConfig, AMK1004 and AMK1005 without weights, AMK1010 to AMK1023 for files that
-// are damaged or do not fit together.
+// Open opens a model directory. It reads model.safetensors if it exists, else model.safetensors.index.json and its
+// shards; other safetensors files are not part of the model. If a tensor is in several shards, the index selects one.
+// Errors: those of OpenConfig, AMK1004 and AMK1005 without weights, AMK1010 to AMK1023 for files that are damaged or do
+// not fit together.
 func Open(dir string) (*Checkpoint, error) {
 	config, err := openConfig(dir)
 	if err != nil {
@@ -69,8 +69,8 @@ func (c *Checkpoint) Tensor(name string) (Tensor, bool) {
 	return c.tensors[i], true
 }
 
-// Close releases the files. Reading a tensor afterwards is an error; what Tensor.Raw returned must not be used any
-// more. Closing twice is harmless.
+// Close releases the files. Reading a tensor afterwards is an error, and results of Tensor.Raw must no longer be used.
+// Closing twice is harmless.
 func (c *Checkpoint) Close() error {
 	var errs diag.List
 	for _, f := range c.files {

@@ -18,7 +18,7 @@ type Document struct {
 	*Object        // its contents
 }
 
-// A Config is what a model directory says about the model besides its weights.
+// A Config has the files of a model directory that describe the model, except its weights.
 type Config struct {
 	Dir        string    // as given to Open or OpenConfig
 	Model      *Document // config.json
@@ -26,11 +26,12 @@ type Config struct {
 	Quantised  *Document // quantize_config.json, nil if there is none
 }
 
-// QuantisedFile is where former tools said how weights are quantised, which config.json says now.
+// QuantisedFile is the file in which former tools described the quantisation of weights, which config.json contains
+// now.
 const QuantisedFile = "quantize_config.json"
 
-// OpenConfig reads config.json, and generation_config.json and quantize_config.json if they are there, from a model
-// directory that need not hold weights. Errors: AMK1001 to AMK1003 for the directory, AMK1035 for an adapter in it,
+// OpenConfig reads config.json, and generation_config.json and quantize_config.json if they exist, from a model
+// directory that need not contain weights. Errors: AMK1001 to AMK1003 for the directory, AMK1035 for an adapter in it,
 // AMK1006 to AMK1009 and AMK1037 for the files.
 func OpenConfig(dir string) (*Config, error) {
 	c, err := openConfig(dir)
@@ -65,7 +66,7 @@ func openConfig(dir string) (*Config, *diag.Diagnostic) {
 	return &Config{Dir: dir, Model: model, Generation: generation, Quantised: quantised}, nil
 }
 
-// ReadDocument reads a JSON file of a model directory; nil, and no error, when there is not one of that name. Errors:
+// ReadDocument reads a JSON file of a model directory. It returns nil, and no error, if there is no such file. Errors:
 // AMK1006 to AMK1009 and AMK1037.
 func ReadDocument(dir, name string) (*Document, error) {
 	d, err := readDocument(dir, name, infile.ModelConfig)

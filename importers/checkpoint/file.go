@@ -55,7 +55,7 @@ func (f *File) Tensors() []Tensor {
 	return tensors
 }
 
-// Close unmaps the file. What Tensor.Raw returned must not be used any more. Closing twice is harmless.
+// Close unmaps the file. Results of Tensor.Raw must no longer be used. Closing twice is harmless.
 func (f *File) Close() error {
 	if err := f.region.close(); err != nil {
 		return diag.Errorf(codeRead, f.name, "cannot close: %v", infile.Reason(err))

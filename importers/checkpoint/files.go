@@ -7,9 +7,8 @@ import (
 	"amkc/runtime/infile"
 )
 
-// Files lists the paths of the files that belong to a model directory, as far as amkc or transformers read them: the
-// configuration, the tokenizer, chat templates, and weights with the shards that an index names. They need not be
-// there.
+// Files lists the paths of the files of a model directory that amkc or transformers read: the configuration, the
+// tokenizer, chat templates, and weights with the shards that an index names. They need not exist.
 func Files(dir string) []string {
 	names := []string{"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
 		"special_tokens_map.json",

@@ -19,12 +19,11 @@ const (
 	hubRefs      = "refs"
 )
 
-// Locate returns the directory that holds the files of the model which a path or a hub's id names, and the name of the
-// model: that of the directory, or in a hub's cache the one that the hub knows it by. An id, ORG/NAME or
-// ORG/NAME@REVISION, is looked for in the hub's cache, unless there is a directory of that name. Of a model in the
-// cache it takes the snapshot of the revision, or without one that of main, or the only one. Errors: AMK1036 where
-// there is no such snapshot, AMK1002 where the cache has no model of the id. Whether dir is a model's at all is for
-// Open to say.
+// Locate returns the directory of the model that a path or a hub's id names, and the name of the model: that of the
+// directory, or in a hub's cache its name in the hub. An id, ORG/NAME or ORG/NAME@REVISION, is looked up in the hub's
+// cache, unless there is a directory of that name. For a model in the cache, Locate returns the snapshot of the
+// revision, or without a revision that of main, or the only one. Errors: AMK1036 if there is no such snapshot, AMK1002
+// if the cache has no model with the id. Open checks whether dir is a model.
 func Locate(path string) (dir, name string, err error) {
 	abs, err := filepath.Abs(path)
 	if err != nil || path == "" {

@@ -34,7 +34,7 @@ func NewObject(values map[string]any) *Object {
 // Keys returns the keys in the order of the file.
 func (o *Object) Keys() []string { return o.keys }
 
-// Get returns the value of key, and whether the object has it: null is a value, nil.
+// Get returns the value of key, and whether the object has it. The value null is nil.
 func (o *Object) Get(key string) (any, bool) {
 	v, ok := o.values[key]
 	return v, ok

@@ -23,9 +23,10 @@ const (
 	normScale   float32 = 0.1
 )
 
-// NewRandom returns a checkpoint with random weights for the given tensors, for a model of which only config.json is
-// there. It uses no memory for them. The vectors named in unitOffset are weights of norms that multiply by 1 + w.
-// Errors: AMK1026 for a bad declaration, AMK1015 for an absurd shape, AMK1024 for a dtype other than F32, F16 and BF16.
+// NewRandom returns a checkpoint with random weights for the given tensors, for a model of which only config.json
+// exists. It uses no memory for them. The vectors named in unitOffset are weights of norms that multiply by 1 + w.
+// Errors: AMK1026 for a bad declaration, AMK1015 for an invalid shape, AMK1024 for a dtype other than F32, F16 and
+// BF16.
 func NewRandom(config *Config, seed uint64, specs []Spec, unitOffset map[string]bool) (*Checkpoint, error) {
 	c := &Checkpoint{Config: config}
 	if err := checkNames(specs); err != nil {

@@ -9,7 +9,7 @@ import (
 // maxSpelt is how much of a value a message repeats, in bytes.
 const maxSpelt = 80
 
-// Spell prints a value of an Object for a message, cut where it is long.
+// Spell prints a value of an Object for a message, truncated if it is long.
 func Spell(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -26,7 +26,7 @@ func Spell(v any) string {
 	return "an object"
 }
 
-// Shortened is a text for a message, cut where it is long.
+// Shortened returns a text for a message, truncated if it is long.
 func Shortened(s string) string {
 	if len(s) <= maxSpelt {
 		return s

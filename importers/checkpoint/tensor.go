@@ -8,7 +8,7 @@ import (
 	"amkc/runtime/infile"
 )
 
-// A Tensor is one tensor of a checkpoint. Its data is read when asked for; reading from several goroutines is safe.
+// A Tensor is one tensor of a checkpoint. Its data is read on demand. Several goroutines may read it concurrently.
 type Tensor struct {
 	Name  string
 	DType DType
@@ -46,10 +46,9 @@ func (t Tensor) RowLen() int {
 	return n
 }
 
-// ReadRowsF32 widens rows [row0, row1) into dst, which must have room for (row1-row0) × RowLen elements. Nothing of
-// that size is allocated on the way, so that a caller who goes by blocks of rows never holds more than a block.
-// Errors: AMK1024 for a dtype other than F32, F16 and BF16, AMK1006 if the file fails, AMK1025 for rows that are not
-// there.
+// ReadRowsF32 widens rows [row0, row1) into dst, which must have room for (row1-row0) × RowLen elements. It allocates
+// nothing of that size, so that a caller who reads blocks of rows needs memory for one block. Errors: AMK1024 for a
+// dtype other than F32, F16 and BF16, AMK1006 if the file fails, AMK1025 for rows that do not exist.
 func (t Tensor) ReadRowsF32(dst []float32, row0, row1 int) error {
 	if row0 < 0 || row1 < row0 || row1 > t.Rows() {
 		return diag.Errorf(codeRows, "tensor "+t.Name, "rows [%d, %d) of %d", row0, row1, t.Rows())
@@ -62,7 +61,7 @@ func (t Tensor) ReadRowsF32(dst []float32, row0, row1 int) error {
 	return t.ReadF32(dst[:n], row0*t.RowLen())
 }
 
-// ReadF32 widens elements [first, first+len(dst)) of the row-major order, which must be there, as ReadRowsF32 does.
+// ReadF32 widens elements [first, first+len(dst)) of the row-major order, which must exist, as ReadRowsF32 does.
 func (t Tensor) ReadF32(dst []float32, first int) error {
 	if _, ok := decoders[t.DType]; !ok {
 		return diag.Errorf(codeDecode, "tensor "+t.Name, "dtype %s; a weight must be F32, F16 or BF16", t.DType)
@@ -76,9 +75,9 @@ func (t Tensor) ReadF32(dst []float32, first int) error {
 	return nil
 }
 
-// ReadPieces fills dst with pieces of n bytes of the data, from byte off on and each stride bytes after the one
-// before, which is how a few columns of a matrix lie. len(dst) is a multiple of size. Errors: AMK1006 if the file
-// fails, AMK1025 for bytes that are not there.
+// ReadPieces fills dst with pieces of n bytes of the data, from byte off on, each stride bytes after the one before, as
+// for a few columns of a matrix. len(dst) is a multiple of size. Errors: AMK1006 if the file fails, AMK1025 for bytes
+// that do not exist.
 func (t Tensor) ReadPieces(dst []byte, off, size, stride int) error {
 	if len(dst) == 0 {
 		return nil

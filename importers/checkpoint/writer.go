@@ -16,13 +16,13 @@ import (
 )
 
 // Align is the alignment in bytes of every tensor that a Writer writes, counted from the start of the file: enough for
-// bulk copies on any device. The format pads the header as one likes, but forbids holes between tensors, so each size
-// must be a multiple of Align as well: the one who declares a tensor rounds its shape up, and fills it.
+// bulk copies on any device. The format permits any padding of the header, but no holes between tensors, so each size
+// must be a multiple of Align as well: callers round the shape of a tensor up, and write the padding.
 const Align = 256
 
 // A Writer writes one safetensors file: declare all tensors, append their bytes in the order of the declaration, then
-// Close. Until then, and after any error, a file that stands at the target is untouched (see package outfile). After an
-// error what was written is gone, and every further call returns the same error.
+// Close. Until then, and after any error, an existing file at the target is unchanged (see package outfile). After an
+// error the written data is discarded, and every further call returns the same error.
 type Writer struct {
 	path    string        // the target
 	out     *outfile.File // nil once it is renamed or aborted
@@ -43,8 +43,7 @@ type sink interface {
 
 // NewWriter starts the file at path, with the tensors of specs in that order and metadata, if not empty, as
 // __metadata__. The same arguments give the same bytes. Call Close to finish or Abort to discard the file; a deferred
-// Abort is harmless after Close. Errors: AMK1026, AMK1014 to AMK1016 for a bad declaration, AMK1030 if the disk
-// refuses.
+// Abort is harmless after Close. Errors: AMK1026, AMK1014 to AMK1016 for a bad declaration, AMK1030 if writing fails.
 func NewWriter(path string, specs []Spec, metadata map[string]string) (*Writer, error) {
 	return newWriter(path, specs, metadata, func(f sink) sink { return f })
 }
@@ -126,7 +125,7 @@ func (w *Writer) declare(metadata map[string]string) ([]byte, *diag.Diagnostic) 
 }
 
 // Append adds bytes to the tensor of that name, which must be the one that the last call wrote to, or, once that is
-// complete, the next with any bytes. Errors: AMK1030, AMK1031.
+// complete, the next one that is not empty. Errors: AMK1030, AMK1031.
 func (w *Writer) Append(name string, p []byte) error {
 	if w.err != nil {
 		return w.err
@@ -159,7 +158,7 @@ func (w *Writer) skipComplete() {
 	}
 }
 
-// Close finishes the file and puts it in its place. Errors: AMK1030, and AMK1031 if bytes are missing.
+// Close finishes the file and renames it to its target. Errors: AMK1030, and AMK1031 if bytes are missing.
 func (w *Writer) Close() error {
 	if w.err != nil {
 		return w.err

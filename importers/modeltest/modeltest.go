@@ -24,7 +24,7 @@ import (
 	"amkc/knobs"
 )
 
-// Update says that goldens are rewritten.
+// Update reports whether goldens are rewritten.
 var Update = flag.Bool("update", false, "rewrite the goldens")
 
 // ToyTarget is small enough that a golden can be read.
@@ -33,7 +33,7 @@ func ToyTarget(sms int) *ir.Target {
 		HBMGBs: 100, BulkCopy: true, AsyncCopy: true, TensorCores: true}
 }
 
-// OpenConfig is the config.json of this text.
+// OpenConfig returns the config.json with this text.
 func OpenConfig(t testing.TB, config string) *checkpoint.Config {
 	model, err := checkpoint.ParseDocument("config.json", []byte(config))
 	require.NoError(t, err)
@@ -46,7 +46,8 @@ const TinyConfig = `{"model_type": "llama", "architectures": ["LlamaForCausalLM"
 	"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 60,
 	"max_position_embeddings": 64, "tie_word_embeddings": true, "torch_dtype": "bfloat16"}`
 
-// PlainConfig has heads that are not grouped, a head of its own, and sizes that are not a multiple of a tile.
+// PlainConfig has heads that are not grouped, a head that is not the embedding, and sizes that are not a multiple of a
+// tile.
 const PlainConfig = `{"model_type": "llama", "hidden_size": 24, "intermediate_size": 20, "num_hidden_layers": 1,
 	"num_attention_heads": 3, "num_key_value_heads": 3, "vocab_size": 17, "max_position_embeddings": 16,
 	"torch_dtype": "float32"}`
@@ -81,7 +82,7 @@ func NewSample(rng *rand.Rand) Sample {
 	return Sample{config, ToyTarget(pick(1, 2, 5, 13, 32)), c}
 }
 
-// Samples is how many random models a property is asked of, of which AMKC_LONG asks for 40.
+// Samples is the number of random models for which a property is tested; 40 with AMKC_LONG.
 func Samples() int {
 	if os.Getenv("AMKC_LONG") != "" {
 		return 40
@@ -89,7 +90,7 @@ func Samples() int {
 	return 16
 }
 
-// A Refusal is an input that must be refused; what is said about it is in a golden.
+// A Refusal is an input that must be refused; a golden has the message.
 type Refusal struct {
 	Name  string
 	Input any
@@ -97,7 +98,7 @@ type Refusal struct {
 
 var codeInText = regexp.MustCompile(`AMK\d{4}`)
 
-// CheckRefusals runs what must be refused, and compares what is said with a golden.
+// CheckRefusals runs inputs that must be refused, and compares the messages with a golden.
 func CheckRefusals(t *testing.T, golden string, refusals []Refusal, run func(any) error) {
 	var b strings.Builder
 	for _, r := range refusals {

@@ -2,7 +2,7 @@ package quantised
 
 import "amkc/ir/diag"
 
-// NotRead is the code of weights that are quantised in a form that is not read.
+// NotRead is the code of weights that are quantised in an unsupported form.
 var NotRead = diag.New("AMK1108", "the weights are quantised in a form that is not read", `
 Quantised weights are read as they are stored, and never quantised again. These forms are:
 

@@ -1,10 +1,9 @@
-// Package quantised reads the matrices of checkpoints whose weights are integers or fp8 with scales: how config.json
-// says that they are stored, which tensors a matrix is made of, and its rows as groups of quantised elements. Nothing
-// is rounded on the way: elements, scales and zero points are those of the files, of which only the bytes of the rows
-// that are asked for are read.
+// Package quantised reads the matrices of checkpoints whose weights are integers or fp8 with scales: the scheme in
+// config.json, the tensors of a matrix, and its rows as groups of quantised elements. Nothing is rounded: elements,
+// scales and zero points are those of the files. Only the bytes of the requested rows are read.
 //
-// Nothing is trusted. What is wrong with a config or with tensors is a coded diagnostic. The package knows no model
-// family, and no layout of a compiled model.
+// Files are untrusted. Faults of a config or of tensors are coded diagnostics. The package does not depend on model
+// families, or on the layouts of a compiled model.
 package quantised
 
 import (
@@ -17,7 +16,7 @@ import (
 	"amkc/ir/format"
 )
 
-// An Element is what the rows of a quantised matrix are made of.
+// An Element is the type of the elements of a quantised matrix.
 type Element struct {
 	Type  string           // I4, I8 or F8E4M3, as weight formats name them
 	Group int              // columns that share a scale, as format.Groups has them: 32, 64 or 128
@@ -25,7 +24,7 @@ type Element struct {
 	Zeros bool             // whether groups have zero points
 }
 
-// String says it for messages; nil is not an element.
+// String describes the element for messages. nil means that the matrix is not quantised.
 func (e *Element) String() string {
 	if e == nil {
 		return "not quantised"
@@ -33,8 +32,8 @@ func (e *Element) String() string {
 	return fmt.Sprintf("%s in groups of %d with scales of %s", e.Type, e.Group, e.Scale)
 }
 
-// StreamsWith reports whether matrices of two elements can be streamed as one: zero points may be there in one alone.
-// nil is of a matrix that is not quantised.
+// StreamsWith reports whether matrices of two elements can be streamed as one: it is allowed that only one has zero
+// points. nil means that a matrix is not quantised.
 func (e *Element) StreamsWith(f *Element) bool {
 	if e == nil || f == nil {
 		return e == f
@@ -59,16 +58,16 @@ type Matrix struct {
 func (m *Matrix) Rows() int { return m.rows }
 func (m *Matrix) Cols() int { return m.cols }
 
-// Reading says what the matrix's tensors are read as: of two matrices with the same tensors and the same reading, rows
-// are the same.
+// Reading describes the interpretation of the matrix's tensors: two matrices with the same tensors and the same reading
+// have the same rows.
 func (m *Matrix) Reading() string {
 	r := m.recipe
 	return fmt.Sprintf("%s %v form %d, %d bits, %d columns, %d rows, float %t, symmetric %t", m.Name, m.Parts, r.form,
 		r.bits, r.group, r.rows, r.float, r.symmetric)
 }
 
-// ReadRows returns rows [row0, row1) of the matrix. Errors: AMK1122 for rows that are not there, AMK1123 for elements,
-// scales and zero points that cannot be, AMK1006 if a file fails.
+// ReadRows returns rows [row0, row1) of the matrix. Errors: AMK1122 for rows that do not exist, AMK1123 for invalid
+// elements, scales and zero points, AMK1006 if a file fails.
 func (m *Matrix) ReadRows(row0, row1 int) (*format.Groups, error) {
 	if row0 < 0 || row1 < row0 || row1 > m.rows {
 		return nil, diag.Errorf(codeParts, "tensor "+m.Name, "rows [%d, %d) of %d", row0, row1, m.rows)
@@ -131,8 +130,8 @@ func spread[T any](stored []T, rows int, m *Matrix) []T {
 	return out
 }
 
-// A Reader reads rows of a matrix in any order, a few rows at a time, and remembers the last ones: files that have rows
-// as columns hold several rows in each word. It is used from one goroutine at a time, and is a tensor of package
+// A Reader reads rows of a matrix in any order, a few rows at a time, and caches the last ones, because transposed
+// files have several rows in each word. Only one goroutine may use it at a time. It implements the tensor of package
 // transform.
 type Reader struct {
 	*Matrix
@@ -178,8 +177,8 @@ func (r *Reader) Row(row int) (format.Groups, error) {
 	return one, nil
 }
 
-// ReadF32 fills dst with what elements [first, first+len(dst)) of the row-major order mean: scale · (q − zero), exact
-// for scales of 16 bits and else rounded once.
+// ReadF32 fills dst with the values of elements [first, first+len(dst)) of the row-major order: scale · (q − zero),
+// exact for scales of 16 bits and otherwise rounded once.
 func (r *Reader) ReadF32(dst []float32, first int) error {
 	for len(dst) > 0 {
 		g, err := r.Row(first / r.cols)

@@ -24,9 +24,8 @@ type opener struct {
 	m      Matrix
 }
 
-// Open finds the tensors that the matrix of a module is stored in, and returns nil if it is not quantised. They are
-// checked against each other and against the scheme; their values are, when they are read. Errors: AMK1108, AMK1122,
-// AMK1124.
+// Open finds the tensors of a module's matrix, and returns nil if it is not quantised. It checks them against each
+// other and against the scheme. Their values are checked when they are read. Errors: AMK1108, AMK1122, AMK1124.
 func (s *Scheme) Open(c *checkpoint.Checkpoint, module string) (*Matrix, *diag.Diagnostic) {
 	o := &opener{c: c, module: module, m: Matrix{Name: module + ".weight"}}
 	r := s.of(module)

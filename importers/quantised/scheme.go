@@ -7,11 +7,11 @@ import (
 	"amkc/ir/diag"
 )
 
-// A Scheme is how a checkpoint says that its matrices are quantised.
+// A Scheme is the quantisation of a checkpoint's matrices, as its config describes it.
 type Scheme struct {
 	// Method is its name in quantization_config.
 	Method string
-	// Inputs says that the original model quantises activations too (W8A8). The checkpoint stores nothing of that.
+	// Inputs reports that the original model quantises activations too (W8A8). The checkpoint stores nothing for that.
 	Inputs bool
 
 	recipes []recipe
@@ -60,8 +60,8 @@ var refused = map[string]string{
 	"gguf":         "GGUF has blocks of its own",
 }
 
-// Read returns how a config says that weights are quantised, and nil if it says nothing. older is quantize_config.json,
-// in which former tools wrote the same, or nil. Errors: AMK1108, AMK1120, AMK1121.
+// Read returns the scheme of a config, or nil if it has none. older is quantize_config.json, in which former tools
+// wrote the same, or nil. Errors: AMK1108, AMK1120, AMK1121.
 func Read(config, older *checkpoint.Document) (*Scheme, *diag.Diagnostic) {
 	object, pos := config.Object, config.Name
 	field := ""
@@ -136,7 +136,7 @@ func (s *Scheme) of(module string) *recipe {
 	return best
 }
 
-// A Role is what a matrix is for.
+// A Role is the purpose of a matrix.
 type Role int
 
 // Those that configs tell apart.
@@ -146,8 +146,8 @@ const (
 	Embedding      // its rows are looked up
 )
 
-// Expected returns what a matrix with n columns is made of by the config alone, or nil if it is not quantised or
-// not of a form that is read. scale is the type of scales where the form has that of the model.
+// Expected returns the elements of a matrix with n columns according to the config alone, or nil if it is not quantised
+// or its form is not supported. scale is the type of scales if the form uses that of the model.
 func (s *Scheme) Expected(module string, cols int, role Role, scale checkpoint.DType) *Element {
 	r := s.of(module)
 	if r == nil || role == Head && !s.head || role == Embedding && !r.targets.names["Embedding"] ||
